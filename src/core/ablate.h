@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ablate.h - checks that a test build can take out, one at a time (meson -Dablate=NAME), to show that
+ * some test or search turns red without them. In a normal build TAKEN_OUT is the constant 0.
+ */
+#ifndef CORE_ABLATE_H
+#define CORE_ABLATE_H
+
+enum ablation {
+	ABLATE_NOTHING,
+	/* the shape of a packet */
+	ABLATE_WIRE_SHORT,
+	ABLATE_WIRE_VERSION,
+	ABLATE_WIRE_TYPE,
+	ABLATE_WIRE_LANES,
+	ABLATE_WIRE_LENGTH,
+	/* the switch's edge: whom a packet is for */
+	ABLATE_SWITCH_JOB,
+	ABLATE_SWITCH_GENERATION,
+	ABLATE_SWITCH_CHILD,
+	ABLATE_SWITCH_SLOT,
+	ABLATE_SWITCH_LANES,
+	ABLATE_SWITCH_ADDRESS,
+	/* the switch program */
+	ABLATE_SLOT_GENERATION,
+	ABLATE_COPY_LANES,
+	ABLATE_BITMAP,
+	ABLATE_SHADOW,
+	ABLATE_EXPONENT_ASSIGN,
+	ABLATE_STICKY_ASSIGN,
+	ABLATE_LAST_ASSIGN,
+	ABLATE_MISMATCH,
+	ABLATE_NODE_PROBE,
+	ABLATE_PARENT_CHECKS,
+	/* the worker */
+	ABLATE_WORKER_GENERATION,
+	ABLATE_WORKER_SEQ,
+	ABLATE_EXPONENT_LOCAL,
+	ABLATE_RESULT_KEPT,
+	/* pace */
+	ABLATE_WINDOW_SKIPS,
+	ABLATE_RING_ROTATION,
+	/* control */
+	ABLATE_KILLED_RANK,
+	ABLATE_OPINFO,
+	ABLATE_HEARTBEAT,
+	ABLATE_CLEAR_THEN_SET,
+	ABLATE_SLOTS_EARLY,
+	ABLATE_ENABLE_ACK,
+};
+
+#ifndef ABLATE
+#define ABLATE ABLATE_NOTHING
+#endif
+
+#define TAKEN_OUT(name) (ABLATE == ABLATE_##name)
+
+#endif
