@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_soft.h - runs the switch program (core/switch.h) for one shard over one link. No threads, no
+ * clock of its own: whoever owns it polls it. The server has one per shard, the simulator one per
+ * switch. It allocates in open and job_add only.
+ *
+ * A job's life here: job_add (slots reserved, children known by nonce, disabled) -> job_set (generation,
+ * lanes, enabled) -> job_set again (restart: a fresh generation) -> job_remove. HELLOs are answered from
+ * job_add on: they bind a child to its address.
+ */
+#ifndef DATAPLANE_ENGINE_SOFT_H
+#define DATAPLANE_ENGINE_SOFT_H
+
+#include "core/switch.h"
+#include "dataplane/link.h"
+
+struct engine_soft;
+
+struct engine_options {
+	struct link *link;    /* borrowed; must outlive the engine */
+	uint64_t memory_max;  /* bytes of slots over all jobs; 0: 1 GiB */
+	uint32_t jobs_max;    /* 0: SWITCH_JOBS_MAX */
+};
+
+struct engine_job {
+	uint32_t generation;
+	uint16_t children; /* 1..SWITCH_CHILDREN_MAX */
+	uint16_t slots;
+	uint16_t lanes_max;   /* memory is reserved for so many; job_set may say fewer */
+	bool has_parent;
+	uint16_t parent_job, parent_child;
+	struct link_address parent;
+	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* of each child; copied. NULL: HELLO binds nobody */
+};
+
+enum engine_event_type {
+	ENGINE_MISMATCH, /* a child's round is another one than its siblings' */
+	ENGINE_HELLO,    /* a child is bound, or bound anew, to `address` */
+	ENGINE_ALARM,    /* a child sent what a sound worker never sends */
+};
+
+struct engine_event {
+	enum engine_event_type type;
+	uint16_t job, child, slot;
+	uint32_t seq;
+	struct link_address address;
+};
+
+struct engine_stats {
+	uint64_t packets_in;
+	uint64_t fault[WIRE_FAULT_COUNT];        /* not a packet, by reason */
+	uint64_t verdict[SWITCH_VERDICT_COUNT];  /* what became of UPDATEs and PROBEs, drops by reason */
+	uint64_t hello_unknown;                  /* HELLO with a wrong nonce, job or child, or an old serial */
+	uint64_t events_lost;                    /* nobody fetched them */
+};
+
+struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */
+void engine_close(struct engine_soft *engine);
+
+/* 0, -EEXIST, -ENOSPC (memory_max or jobs_max), -ENOMEM, -EINVAL. */
+int engine_job_add(struct engine_soft *engine, uint16_t job, const struct engine_job *config);
+/* A fresh generation, lanes and enabled in one step; slots re-initialise themselves (R-SW-2). -ENOENT,
+ * -EINVAL. */
+int engine_job_set(struct engine_soft *engine, uint16_t job, uint32_t generation, uint16_t lanes,
+		   bool enabled);
+int engine_job_remove(struct engine_soft *engine, uint16_t job);
+/* Binds without a HELLO: trees, tests. */
+int engine_child_bind(struct engine_soft *engine, uint16_t job, uint16_t child,
+		      const struct link_address *address);
+
+/* Serves what has arrived, at most one burst; true if there was anything. Never waits. */
+bool engine_poll(struct engine_soft *engine);
+
+/* Who is missing: *slot gets the registers (no sums) of the slot. -ENOENT, -EINVAL. */
+int engine_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
+		     struct switch_slot *slot);
+uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);
+const struct engine_stats *engine_stats(const struct engine_soft *engine);
+
+#endif

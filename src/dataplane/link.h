@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.h - what moves packets: sockets, the simulator, later AF_XDP and DPDK. A link moves bursts of
+ * frames and owns the clock. One thread uses a link at a time; only `wake` may come from any thread.
+ */
+#ifndef DATAPLANE_LINK_H
+#define DATAPLANE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An IPv6 address (IPv4 as ::ffff:a.b.c.d) in network byte order, and a port in host byte order. */
+struct link_address {
+	uint8_t ip[16];
+	uint16_t port;
+};
+
+enum {
+	LINK_FRAME_PACKETS_MAX = 64,   /* what UDP_SEGMENT takes */
+	LINK_FRAME_BYTES_MAX = 65507,  /* one UDP datagram, before it is cut into packets */
+};
+
+/* `count` packets back to back at `data`, each of packet_bytes bytes; the last may be shorter:
+ * bytes <= count * packet_bytes, bytes > (count - 1) * packet_bytes. Bytes 4-byte aligned. */
+struct link_frame {
+	struct link_address peer; /* where it came from, or goes to */
+	uint32_t packet_bytes;
+	uint32_t count;
+	uint32_t bytes;
+	uint8_t *data;
+};
+
+enum link_wait { LINK_TIME, LINK_READABLE, LINK_WOKEN };
+
+struct link_stats {
+	uint64_t packets_in, packets_out, bytes_in, bytes_out, calls_in, calls_out;
+	uint64_t send_errors; /* packets that the kernel refused: as good as lost on the way */
+};
+
+struct link;
+
+struct link_ops {
+	/* Up to `max` frames that have arrived, without waiting; 0 if none, a negative errno if the link
+	 * is broken. The frames are lent, writable, until the next recv or close. */
+	int (*recv)(struct link *link, struct link_frame *frames, uint32_t max);
+	/* Takes all frames (it may wait for room, at most some milliseconds, and after that drops, as a
+	 * network may). The data are the caller's again on return. Frames longer than
+	 * LINK_FRAME_BYTES_MAX are a bug of the caller. 0 or a negative errno if the link is broken
+	 * (-EMSGSIZE: a packet is larger than the path takes). */
+	int (*send)(struct link *link, const struct link_frame *frames, uint32_t count);
+	/* Waits until something can be received, wake was called, or the clock shows until_ns (0: looks
+	 * and returns at once). A bounded poll that yields, then blocks. */
+	enum link_wait (*wait)(struct link *link, uint64_t until_ns);
+	/* Makes the current or the next wait return LINK_WOKEN. From any thread. */
+	void (*wake)(struct link *link);
+	uint64_t (*now_ns)(struct link *link); /* monotonic */
+	void (*close)(struct link *link);
+};
+
+/* Every link begins with this. */
+struct link {
+	const struct link_ops *ops;
+	struct link_address local;
+	struct link_stats stats;
+};
+
+static inline bool link_address_equal(const struct link_address *a, const struct link_address *b)
+{
+	return a->port == b->port && !__builtin_memcmp(a->ip, b->ip, sizeof(a->ip));
+}
+
+#endif
