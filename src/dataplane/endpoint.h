@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * endpoint.h - a worker's end of the data plane: core/worker and core/pace run over a link. libtally
+ * drives one per communicator, the simulator one per worker; whoever drives it holds it alone. It never
+ * waits: poll, then wait on the link until endpoint_next.
+ */
+#ifndef DATAPLANE_ENDPOINT_H
+#define DATAPLANE_ENDPOINT_H
+
+#include "core/pace.h"
+#include "core/quant.h"
+#include "core/worker.h"
+#include "dataplane/link.h"
+
+struct endpoint;
+
+struct endpoint_shard {
+	struct link_address address;
+	uint32_t generation;
+	uint16_t job;
+	uint16_t child;
+	uint8_t nonce[WIRE_NONCE_BYTES];
+};
+
+struct endpoint_options {
+	struct link *link; /* borrowed */
+	const struct quant_ops *quant;
+	const struct endpoint_shard *shards; /* copied */
+	uint32_t shards_count;
+	uint32_t workers; /* N: all workers of the communicator, 1..65535 */
+	uint32_t slots;   /* per shard */
+	uint32_t run;
+	uint32_t window;  /* of each bulk pair, 1..slots */
+	uint32_t ops_max; /* per stream; 0: 1024; a power of two */
+};
+
+enum endpoint_type { ENDPOINT_INT32, ENDPOINT_FLOAT32 };
+
+struct endpoint_op {
+	struct map_descriptor descriptor; /* hashed here */
+	const void *source;      /* lent until the operation is done; may equal destination */
+	void *destination;
+	uint64_t count;
+	enum endpoint_type type;
+	bool is_avg;
+	int stream;      /* enum map_stream, or -1: by its size */
+	uint64_t cookie; /* handed back */
+};
+
+enum endpoint_fault { ENDPOINT_OK, ENDPOINT_PROTOCOL_ERROR, ENDPOINT_LINK_ERROR };
+
+struct endpoint_stats {
+	uint64_t updates_out;     /* first copies */
+	uint64_t updates_resent;
+	uint64_t results_in;      /* accepted */
+	uint64_t results_ignored; /* further copies, other rounds */
+	uint64_t probes_out, held_in, need_in;
+	uint64_t exponent_rounds, detail_rounds;
+	uint64_t chunks_express, chunks_bulk;
+	uint64_t saturated;       /* int32 elements */
+	uint64_t bytes_out, bytes_in; /* UDP payload */
+	uint64_t bad_in;          /* not a packet, or from a stranger */
+	uint64_t srtt_ns;         /* of shard 0 */
+	uint32_t window;          /* of shard 0's bulk pair */
+};
+
+/* A WELCOME has come. */
+struct endpoint_welcome {
+	uint32_t shard;
+	uint32_t serial;
+	uint32_t lanes;               /* of the HELLO: how much the path carries */
+	struct link_address seen;     /* this worker's address as the shard sees it */
+};
+
+/* NULL: out of memory or bad options. After open only HELLOs can be sent. */
+struct endpoint *endpoint_open(const struct endpoint_options *options);
+void endpoint_close(struct endpoint *endpoint); /* the link stays open */
+
+/* HELLO to one shard, padded to `lanes` lanes (at least WIRE_HELLO_LANES); serials grow. */
+void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, uint32_t lanes);
+uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *welcomes,
+			   uint32_t max);
+
+/* START has said how many lanes a packet has: allocates the slots' buffers. 0 or -ENOMEM, -EINVAL. */
+int endpoint_start(struct endpoint *endpoint, uint32_t lanes);
+
+/* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start. */
+int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
+
+/* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to
+ * do: call again before waiting. */
+bool endpoint_poll(struct endpoint *endpoint);
+/* Until when to wait if nothing arrives: PACE_NEVER if nothing is on its way. */
+uint64_t endpoint_next(const struct endpoint *endpoint);
+/* Cookies of operations that have become complete, oldest first. */
+uint32_t endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint32_t max);
+
+enum endpoint_fault endpoint_fault(const struct endpoint *endpoint);
+/* When the last RESULT was accepted, on the link's clock. */
+uint64_t endpoint_progress_ns(const struct endpoint *endpoint);
+void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);
+void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
+		     uint32_t window);
+/* For the simulator's invariants: read-only. */
+const struct worker *endpoint_worker(const struct endpoint *endpoint);
+
+#endif
