@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ablate.h - checks that a test build can take out, one at a time (meson -Dablate=NAME), to show that
- * some test or search turns red without them. In a normal build TAKEN_OUT is the constant 0.
+ * ablate.h - checks that a test build can take out, one at a time (meson -Dablate=NAME), to show
+ * that some test or search turns red without them. In a normal build TAKEN_OUT is the constant 0.
  */
 #ifndef CORE_ABLATE_H
 #define CORE_ABLATE_H
@@ -14,6 +14,7 @@ enum ablation {
 	ABLATE_WIRE_TYPE,
 	ABLATE_WIRE_LANES,
 	ABLATE_WIRE_LENGTH,
+	ABLATE_WIRE_FLAGS,
 	/* the switch's edge: whom a packet is for */
 	ABLATE_SWITCH_JOB,
 	ABLATE_SWITCH_GENERATION,

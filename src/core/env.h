@@ -28,8 +28,8 @@ typedef __s64 int64_t;
  * may contain none. */
 #define CORE_INLINE static inline __attribute__((always_inline))
 
-/* The verifier wants every access to a packet compared with the packet's end; in user space the length
- * has been checked once, before. */
+/* The verifier wants every access to a packet compared with the packet's end; in user space the
+ * length has been checked once, before. */
 #ifdef __bpf__
 #define CORE_IN_REACH(at, end) ((const void *)((at) + 1) <= (end))
 #else
@@ -37,10 +37,10 @@ typedef __s64 int64_t;
 #endif
 
 /* Our own bugs stop the process, in release builds too. Never used on what came from outside. */
-#define CORE_ASSERT(claim)                      \
-	do {                                    \
+#define CORE_ASSERT(claim)                         \
+	do {                                       \
 		if (__builtin_expect(!(claim), 0)) \
-			__builtin_trap();       \
+			__builtin_trap();          \
 	} while (0)
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * switch.h - the switch program, written once. Restricted C: inline functions, loops bounded by
- * constants, integers only; no calls out, no allocation, no globals. The same text is compiled into
- * the daemon, the simulator, the search and the XDP object. docs/protocol.md, R-SW-1 to R-SW-14.
+ * constants, integers only; no calls out, no allocation, no globals. The same text is compiled
+ * into the daemon, the simulator, the search and the XDP object. docs/protocol.md, R-SW-1 to
+ * R-SW-14.
  *
- * A slot sums one round at a time, seq 1, 2, 3, ... over all tensors. It has two copies: copy
- * (seq & 1) collects the round `phase`; the other, the shadow, still answers for phase - 1, and is
+ * A slot sums one round at a time, seq 1, 2, 3, ... over all tensors. It has two copies: copy (seq
+ * & 1) collects the round `phase`; the other, the shadow, still answers for phase - 1, and is
  * always final. A child sends seq only after it has accepted seq - 1, so two copies are enough, on
  * any network that may lose, double, reorder and delay.
  *
- * A tree node is a switch whose job has a parent: what it completes it sends up as an UPDATE, and what
- * the parent answers it hands down.
+ * A tree node is a switch whose job has a parent: what it completes it sends up as an UPDATE, and
+ * what the parent answers it hands down.
  */
 #ifndef CORE_SWITCH_H
 #define CORE_SWITCH_H
@@ -79,8 +80,8 @@ enum switch_verdict {
 	SWITCH_DROP_SLOT,       /* index out of range */
 	SWITCH_DROP_LANES,      /* more than START's */
 	SWITCH_DROP_ADDRESS,    /* not from the address bound to that child (the engine's check) */
-	SWITCH_DROP_STALE,      /* a round that nobody waits for any more, or a slot of an older life */
-	SWITCH_DROP_ALARM,      /* cannot happen unless a worker is broken */
+	SWITCH_DROP_STALE, /* a round that nobody waits for any more, or a slot of an older life */
+	SWITCH_DROP_ALARM, /* cannot happen unless a worker is broken */
 	SWITCH_VERDICT_COUNT
 };
 
@@ -101,7 +102,7 @@ CORE_INLINE uint32_t switch_copy_of(uint32_t seq)
 	return seq & 1;
 }
 
-/* The 64 bits in which child i's bit lies; a constant index for every access, as the verifier likes. */
+/* The modulo changes nothing for an admitted child; it is the bound that the verifier sees. */
 CORE_INLINE int switch_bitmap_has(const struct switch_slot *slot, uint32_t child)
 {
 	return (int)(slot->bitmap[child / 64 % SWITCH_BITMAP_WORDS] >> (child % 64) & 1);
@@ -182,7 +183,8 @@ CORE_INLINE void switch_answer(const struct switch_slot *slot, uint32_t copy, st
 	packet->tag = fields->tag;
 }
 
-/* HELD and NEED are headers; a PROBE's attempt number goes back in tag, an UPDATE made no attempt. */
+/* R-SW-12: HELD and NEED are headers; a PROBE's attempt number goes back in tag, an UPDATE made
+ * no attempt. */
 CORE_INLINE enum switch_verdict switch_say(enum wire_type type, struct wire *packet)
 {
 	if (packet->type != WIRE_PROBE)
@@ -194,7 +196,7 @@ CORE_INLINE enum switch_verdict switch_say(enum wire_type type, struct wire *pac
 	return SWITCH_REPLY;
 }
 
-/* switch_probe_up makes of a HELD (verdict SWITCH_HELD_UP) the PROBE for the parent. */
+/* R-SW-10: switch_probe_up makes of a HELD (verdict SWITCH_HELD_UP) the PROBE for the parent. */
 CORE_INLINE void switch_probe_up(const struct switch_job *job, struct wire *packet)
 {
 	packet->type = WIRE_PROBE;
@@ -206,7 +208,7 @@ CORE_INLINE void switch_probe_up(const struct switch_job *job, struct wire *pack
 	packet->tag = 0;
 }
 
-/* The partial of a complete node, as an UPDATE to its parent (R-SW-9). */
+/* The partial of a complete node, as an UPDATE to its parent. */
 CORE_INLINE enum switch_verdict switch_up(const struct switch_job *job,
 					  const struct switch_slot *slot, struct wire *packet,
 					  uint8_t resent)
@@ -219,6 +221,8 @@ CORE_INLINE enum switch_verdict switch_up(const struct switch_job *job,
 	return SWITCH_UP;
 }
 
+/* R-SW-9: is everybody in? Then the root has the result, and a tree node a partial for its
+ * parent. */
 CORE_INLINE enum switch_verdict switch_complete(const struct switch_job *job,
 						struct switch_slot *slot, struct wire *packet)
 {
@@ -299,8 +303,9 @@ CORE_INLINE enum switch_verdict switch_combine(const struct switch_job *job,
 	return switch_complete(job, slot, packet);
 }
 
-/* R-SW-6: a copy of what is in the sum already. HELD says "wait"; if everybody below this node is in
- * and the answer from above is overdue, the last contributor's copy asks the parent (R-SW-10). */
+/* R-SW-6: a copy of what is in the sum already. HELD says "wait"; if everybody below this node
+ * is in and the answer from above is overdue, the last contributor's copy asks the parent
+ * (R-SW-10). */
 CORE_INLINE enum switch_verdict switch_known(const struct switch_job *job,
 					     const struct switch_slot *slot, struct wire *packet)
 {
@@ -372,42 +377,60 @@ CORE_INLINE enum switch_verdict switch_step(const struct switch_job *job, struct
 		switch_answer(slot, switch_copy_of(packet->seq), packet);
 		return SWITCH_REPLY;
 	}
+	/* R-SW-13 */
 	return ahead > 0 ? SWITCH_DROP_ALARM : SWITCH_DROP_STALE;
 }
 
+/* R-SW-11: the checks of a packet from the parent that need no slot. 0, or a SWITCH_DROP_*. */
+CORE_INLINE enum switch_verdict switch_admit_from_parent(const struct switch_job *job,
+							 const struct wire *packet)
+{
+	if (packet->type != WIRE_RESULT && packet->type != WIRE_NEED && packet->type != WIRE_HELD)
+		return SWITCH_DROP_TYPE;
+	if (!job->generation || !job->enabled || !job->has_parent)
+		return SWITCH_DROP_JOB;
+	if (packet->generation != job->generation && !TAKEN_OUT(PARENT_CHECKS))
+		return SWITCH_DROP_GENERATION;
+	if (packet->slot >= job->slots)
+		return SWITCH_DROP_SLOT;
+	if (packet->lanes > job->lanes)
+		return SWITCH_DROP_LANES;
+	return SWITCH_ABSORB;
+}
+
 /*
- * switch_from_parent takes a RESULT or NEED that came from the parent's bound address for a job with a
- * parent (R-SW-11). packet->job is still the parent's index; the answer carries this switch's own.
+ * switch_from_parent takes what came from the parent's bound address and passed
+ * switch_admit_from_parent (R-SW-11). packet->job is still the parent's index; the answer carries
+ * this switch's own. A HELD says that the parent has the partial: nothing to do.
  */
 CORE_INLINE enum switch_verdict switch_from_parent(const struct switch_job *job,
 						   struct switch_slot *slot, int32_t *sum,
 						   uint32_t stride, struct wire *packet,
 						   const int32_t *lane, const void *end)
 {
-	struct switch_copy *copy = &slot->copy[switch_copy_of(packet->seq)];
-	int is_ours = packet->child == job->parent_child;
+	uint32_t copy = switch_copy_of(packet->seq);
+	struct switch_copy *fields = &slot->copy[copy];
+	enum switch_verdict refused = switch_admit_from_parent(job, packet);
 
-	if (packet->type != WIRE_RESULT && packet->type != WIRE_NEED)
-		return SWITCH_DROP_TYPE;
-	if (packet->lanes > job->lanes)
-		return SWITCH_DROP_LANES;
+	if (refused || packet->type == WIRE_HELD)
+		return refused;
 	if (!TAKEN_OUT(PARENT_CHECKS)) {
-		if (packet->generation != job->generation || packet->generation != slot->generation)
+		if (packet->generation != slot->generation)
 			return SWITCH_DROP_GENERATION;
 		if (packet->seq != slot->phase || !switch_bitmap_full(job, slot) || slot->final)
 			return SWITCH_DROP_STALE;
 	}
 	if (packet->type == WIRE_NEED)
 		return switch_up(job, slot, packet, WIRE_RESENT);
-	copy->tag = packet->tag;
-	copy->lanes = packet->lanes;
-	copy->flags = packet->flags & (uint8_t)~WIRE_RESENT;
-	copy->exponent = packet->exponent;
-	if (!is_ours)
-		copy->last = WIRE_CHILD_OTHER;
-	switch_assign(sum + (switch_copy_of(packet->seq) ? stride : 0), lane, packet->lanes, end);
+	fields->tag = packet->tag;
+	fields->lanes = packet->lanes;
+	fields->flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	fields->exponent = packet->exponent;
+	if (packet->child != job->parent_child)
+		fields->last = WIRE_CHILD_OTHER;
+	switch_assign(sum + (copy ? stride : 0), lane, packet->lanes, end);
 	slot->final = 1;
-	switch_answer(slot, switch_copy_of(packet->seq), packet);
+	switch_answer(slot, copy, packet);
 	packet->job = job->index;
 	return SWITCH_MULTICAST;
 }

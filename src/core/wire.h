@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - what a data packet looks like: 24 bytes of header in network byte order, then int32 lanes,
- * little-endian. docs/protocol.md, R-WIRE-1 to R-WIRE-9. `struct wire` is the header in host order;
- * wire_get and wire_put are the only code that knows the byte layout, wire_check the only code that
- * judges a datagram's shape.
+ * wire.h - what a data packet looks like: 24 bytes of header in network byte order, then int32
+ * lanes, little-endian. docs/protocol.md, R-WIRE-1 to R-WIRE-10. `struct wire` is the header in
+ * host order; wire_get and wire_put are the only code that knows the byte layout, wire_check the
+ * only code that judges a datagram's shape.
  */
 #ifndef CORE_WIRE_H
 #define CORE_WIRE_H
@@ -13,10 +13,11 @@
 enum {
 	WIRE_VERSION = 1,
 	WIRE_HEADER_BYTES = 24,
+	WIRE_LANES_AT = 18, /* where the header says how many lanes follow */
 	WIRE_LANE_BYTES = 4,
-	WIRE_LANES_STEP = 4,     /* lanes are a multiple of this, the rest is padding of zeros */
-	WIRE_LANES_MAX = 16368,  /* the largest UDP datagram holds 65,507 bytes */
-	WIRE_HELLO_LANES = 8,    /* the shortest HELLO: nonce[16], and room for WELCOME's answer */
+	WIRE_LANES_STEP = 4,    /* lanes are a multiple of this, the rest is padding of zeros */
+	WIRE_LANES_MAX = 16368, /* the largest UDP datagram holds 65,507 bytes */
+	WIRE_HELLO_LANES = 8,   /* the shortest HELLO: nonce[16], and room for WELCOME's answer */
 	WIRE_NONCE_BYTES = 16,
 };
 _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= 65507, "one datagram");
@@ -29,8 +30,8 @@ enum wire_type {
 	WIRE_HELD = 4,   /* "I hold yours, others are missing"; echoes the attempt number */
 	WIRE_ACK = 5,    /* latency mode */
 	WIRE_CONFIRM = 6,
-	WIRE_NEED = 7,    /* "I do not have it: send it again"; echoes the attempt number */
-	WIRE_HELLO = 8,   /* binds a child to its address; seq is the serial, lanes 0..3 the nonce */
+	WIRE_NEED = 7,  /* "I do not have it: send it again"; echoes the attempt number */
+	WIRE_HELLO = 8, /* binds a child to its address; seq is the serial, lanes 0..3 the nonce */
 	WIRE_WELCOME = 9, /* the same size; seq echoes the serial; address and port seen */
 	WIRE_TYPE_END
 };
@@ -117,7 +118,7 @@ CORE_INLINE void wire_get(const uint8_t *at, struct wire *packet)
 	packet->slot = wire_get16(at + 12);
 	packet->child = wire_get16(at + 14);
 	packet->exponent = wire_get16(at + 16);
-	packet->lanes = wire_get16(at + 18);
+	packet->lanes = wire_get16(at + WIRE_LANES_AT);
 	packet->tag = wire_get32(at + 20);
 }
 
@@ -132,7 +133,7 @@ CORE_INLINE void wire_put(uint8_t *at, const struct wire *packet)
 	wire_put16(at + 12, packet->slot);
 	wire_put16(at + 14, packet->child);
 	wire_put16(at + 16, packet->exponent);
-	wire_put16(at + 18, packet->lanes);
+	wire_put16(at + WIRE_LANES_AT, packet->lanes);
 	wire_put32(at + 20, packet->tag);
 }
 
@@ -142,7 +143,7 @@ enum wire_fault {
 	WIRE_FAULT_SHORT,   /* fewer bytes than a header */
 	WIRE_FAULT_VERSION, /* another protocol version */
 	WIRE_FAULT_TYPE,    /* no such type, or not one that this side takes */
-	WIRE_FAULT_LANES,   /* lanes not a multiple of 4, too many, or some where the type has none */
+	WIRE_FAULT_LANES,   /* not a multiple of 4, or more or fewer than this type may carry */
 	WIRE_FAULT_LENGTH,  /* bytes and lanes disagree */
 	WIRE_FAULT_FLAGS,   /* no such round or lane operation */
 	WIRE_FAULT_COUNT
@@ -163,8 +164,15 @@ CORE_INLINE uint32_t wire_lanes_allowed(const struct wire *packet)
 	}
 }
 
-/* wire_check judges the shape of a datagram of `bytes` bytes, of which at least WIRE_HEADER_BYTES
- * can be read if there are as many, and fills in *packet. Whom it is for is the switch's business. */
+/* A HELLO without room for its nonce would be read beyond its end. */
+CORE_INLINE uint32_t wire_lanes_needed(const struct wire *packet)
+{
+	return packet->type == WIRE_HELLO || packet->type == WIRE_WELCOME ? WIRE_HELLO_LANES : 0;
+}
+
+/* R-WIRE-7. wire_check judges the shape of a datagram of `bytes` bytes, of which at least
+ * WIRE_HEADER_BYTES can be read if there are as many, and fills in *packet. Whom it is for is
+ * the switch's business. */
 CORE_INLINE enum wire_fault wire_check(const uint8_t *at, uint32_t bytes, struct wire *packet)
 {
 	if (bytes < WIRE_HEADER_BYTES && !TAKEN_OUT(WIRE_SHORT))
@@ -174,13 +182,16 @@ CORE_INLINE enum wire_fault wire_check(const uint8_t *at, uint32_t bytes, struct
 	wire_get(at, packet);
 	if ((packet->type == 0 || packet->type >= WIRE_TYPE_END) && !TAKEN_OUT(WIRE_TYPE))
 		return WIRE_FAULT_TYPE;
-	if ((packet->lanes % WIRE_LANES_STEP || packet->lanes > wire_lanes_allowed(packet)) &&
+	if ((packet->lanes % WIRE_LANES_STEP || packet->lanes > wire_lanes_allowed(packet) ||
+	     packet->lanes < wire_lanes_needed(packet)) &&
 	    !TAKEN_OUT(WIRE_LANES))
 		return WIRE_FAULT_LANES;
 	if (bytes != wire_bytes(packet->lanes) && !TAKEN_OUT(WIRE_LENGTH))
 		return WIRE_FAULT_LENGTH;
 	if ((packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT) &&
-	    (wire_round_of(packet->flags) > WIRE_DETAIL || wire_op_of(packet->flags) >= WIRE_OP_END))
+	    (wire_round_of(packet->flags) > WIRE_DETAIL ||
+	     wire_op_of(packet->flags) >= WIRE_OP_END) &&
+	    !TAKEN_OUT(WIRE_FLAGS))
 		return WIRE_FAULT_FLAGS;
 	return WIRE_OK;
 }
