@@ -14,17 +14,18 @@
 #include "core/map.h"
 
 #define PACE_NEVER UINT64_MAX
+#define PACE_END UINT32_MAX /* of a list */
 
 enum {
 	PACE_GAP = 3,        /* results of so many later slots make an earlier one suspect */
 	PACE_RING_PART = 16, /* a firing of the ring's timer probes 1/16 of it */
 	PACE_US = 1000,
 	PACE_MS = 1000 * 1000,
-	PACE_RTO_FIRST_NS = 100 * PACE_MS,   /* before the first sample */
+	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
 	PACE_RTO_MIN_NS = 1 * PACE_MS,
-	PACE_BACKOFF_MIN_NS = 10 * PACE_MS,  /* back-off doubles up to max(this, 8 SRTT) */
+	PACE_BACKOFF_MIN_NS = 10 * PACE_MS, /* back-off doubles up to max(this, 8 SRTT) */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
-	PACE_HELLO_MIN_NS = 250 * PACE_MS,   /* HELLO again at most so often */
+	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
 };
 
 enum pace_list { PACE_NONE, PACE_FLIGHT, PACE_RING };
@@ -47,11 +48,13 @@ struct pace_list_ends {
 struct pace_shard {
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
 	uint64_t order;              /* attempts so far */
-	uint64_t late[PACE_GAP];     /* largest orders of never-resent slots with results, descending */
-	uint64_t heard_ns;           /* anything came from the shard; or the first unanswered attempt */
-	uint64_t hello_ns;           /* the last HELLO that was asked for */
-	uint32_t backoff;            /* doublings since the last sample */
-	uint32_t attempts;           /* PROBEs so far: their numbers */
+	uint64_t late[PACE_GAP]; /* largest orders of never-resent slots with results, descending */
+	uint64_t heard_ns;       /* anything came from the shard; or the first unanswered attempt */
+	uint64_t hello_ns;       /* the last HELLO that was asked for */
+	uint64_t backoff_ns;     /* the last doubling: at most one in an RTO */
+	uint32_t backoff;        /* doublings since the last sample */
+	uint32_t ring_due;       /* probes of the ring's last firing still to be sent */
+	uint32_t attempts;       /* PROBEs so far: their numbers */
 	uint32_t in_flight[MAP_STREAMS]; /* of each pair, inside its window */
 	uint32_t window[MAP_STREAMS];    /* 1.., changed at any time by pace_window */
 	struct pace_list_ends flight, ring;

@@ -15,8 +15,8 @@
 
 /* An operation as the caller submits it. */
 struct worker_op {
-	uint64_t hash;  /* map_descriptor_hash */
-	uint64_t count; /* elements; 0: a barrier, one chunk of no lanes */
+	uint64_t hash;   /* map_descriptor_hash */
+	uint64_t count;  /* elements; 0: a barrier, one chunk of no lanes */
 	uint64_t cookie; /* the caller's, handed back */
 	enum map_stream stream;
 	enum wire_op lane_op;
@@ -26,7 +26,7 @@ struct worker_op {
 /* An operation on its way; memory lent by the caller, kept by the worker. */
 struct worker_op_state {
 	struct worker_op op;
-	uint64_t first;  /* the stream's chunk counter of its first chunk */
+	uint64_t first; /* the stream's chunk counter of its first chunk */
 	uint64_t chunks;
 	uint64_t done; /* chunks that are complete */
 };
@@ -34,9 +34,9 @@ struct worker_op_state {
 enum worker_slot_state { WORKER_IDLE, WORKER_OUTSTANDING };
 
 struct worker_slot {
-	uint64_t k;         /* the chunk in its pair's numbering */
-	uint64_t op;        /* index into the stream's ring of operations, ever growing */
-	uint32_t seq;       /* of the round that was built last; 0: none */
+	uint64_t k;   /* the chunk in its pair's numbering */
+	uint64_t op;  /* index into the stream's ring of operations, ever growing */
+	uint32_t seq; /* of the round that was built last; 0: none */
 	uint32_t tag;
 	uint16_t lanes;     /* of that round, as sent */
 	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
@@ -57,14 +57,14 @@ struct worker_shard {
 struct worker_stream {
 	struct worker_op_state *ops; /* ring of ops_max */
 	uint64_t head, tail;         /* oldest operation kept, next to be submitted */
-	uint64_t chunks;             /* chunks submitted ever: the counter of the next operation's first */
+	uint64_t chunks; /* chunks submitted ever: the counter of the next operation's first */
 };
 
 struct worker {
 	struct map map;
-	uint32_t lanes;   /* START's */
-	uint32_t slots;   /* per shard, as given to map_init */
-	uint32_t ops_max; /* per stream, a power of two */
+	uint32_t lanes;              /* START's */
+	uint32_t slots;              /* per shard, as given to map_init */
+	uint32_t ops_max;            /* per stream, a power of two */
 	struct worker_shard *shards; /* map.shards of them */
 	struct worker_slot *slot;    /* shard * slots + slot */
 	struct worker_stream stream[MAP_STREAMS];
@@ -72,7 +72,7 @@ struct worker {
 
 enum worker_event_type {
 	WORKER_SUBMIT, /* the caller has checked worker_has_room */
-	WORKER_START,  /* first round of a pair's next chunk; the caller has checked worker_may_start */
+	WORKER_START, /* first round of a pair's next chunk; the caller has checked worker_may_start */
 	WORKER_PACKET, /* a RESULT, HELD or NEED has come from a shard; lanes stay with the caller */
 	WORKER_PROBE,  /* the caller sends a PROBE for an outstanding slot */
 };
@@ -114,13 +114,13 @@ enum worker_ahead {
  */
 struct worker_actions {
 	bool build, store, resend, probe;
-	bool is_accepted;     /* a RESULT was accepted: the slot's timers end */
-	bool is_held;         /* a HELD fits */
-	bool is_asked;        /* a NEED fits (whether or not a copy goes out) */
-	bool is_op_done;      /* the operation `stored.cookie` is complete */
+	bool is_accepted;       /* a RESULT was accepted: the slot's timers end */
+	bool is_held;           /* a HELD fits */
+	bool is_asked;          /* a NEED fits (whether or not a copy goes out) */
+	bool is_op_done;        /* the operation `stored.cookie` is complete */
 	bool is_protocol_error; /* a RESULT of another round: nothing was stored; the job is broken */
 	bool is_amended_later;
-	uint32_t slot;        /* of build, resend, probe, accepted, held, asked */
+	uint32_t slot; /* of build, resend, probe, accepted, held, asked */
 	struct wire header;
 	struct worker_chunk chunk, ahead;
 	enum worker_ahead look;

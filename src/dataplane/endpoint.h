@@ -38,7 +38,7 @@ enum endpoint_type { ENDPOINT_INT32, ENDPOINT_FLOAT32 };
 
 struct endpoint_op {
 	struct map_descriptor descriptor; /* hashed here */
-	const void *source;      /* lent until the operation is done; may equal destination */
+	const void *source; /* lent until the operation is done; may equal destination */
 	void *destination;
 	uint64_t count;
 	enum endpoint_type type;
@@ -50,26 +50,26 @@ struct endpoint_op {
 enum endpoint_fault { ENDPOINT_OK, ENDPOINT_PROTOCOL_ERROR, ENDPOINT_LINK_ERROR };
 
 struct endpoint_stats {
-	uint64_t updates_out;     /* first copies */
+	uint64_t updates_out; /* first copies */
 	uint64_t updates_resent;
 	uint64_t results_in;      /* accepted */
 	uint64_t results_ignored; /* further copies, other rounds */
 	uint64_t probes_out, held_in, need_in;
 	uint64_t exponent_rounds, detail_rounds;
 	uint64_t chunks_express, chunks_bulk;
-	uint64_t saturated;       /* int32 elements */
+	uint64_t saturated;           /* int32 elements */
 	uint64_t bytes_out, bytes_in; /* UDP payload */
-	uint64_t bad_in;          /* not a packet, or from a stranger */
-	uint64_t srtt_ns;         /* of shard 0 */
-	uint32_t window;          /* of shard 0's bulk pair */
+	uint64_t bad_in;              /* not a packet, or from a stranger */
+	uint64_t srtt_ns;             /* of shard 0 */
+	uint32_t window;              /* of shard 0's bulk pair */
 };
 
 /* A WELCOME has come. */
 struct endpoint_welcome {
 	uint32_t shard;
 	uint32_t serial;
-	uint32_t lanes;               /* of the HELLO: how much the path carries */
-	struct link_address seen;     /* this worker's address as the shard sees it */
+	uint32_t lanes;           /* of the HELLO: how much the path carries */
+	struct link_address seen; /* this worker's address as the shard sees it */
 };
 
 /* NULL: out of memory or bad options. After open only HELLOs can be sent. */

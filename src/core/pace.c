@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pace.c - see pace.h. Rules R-PACE-1 to R-PACE-9 of docs/protocol.md. */
+#include "core/pace.h"
+
+enum { BACKOFF_MAX = 16, RING_RTOS = 4, HELLO_RTOS = 3 };
+
+static struct pace_slot *slot_at(const struct pace *pace, uint32_t shard, uint32_t slot)
+{
+	return &pace->slot[(uint64_t)shard * pace->slots + slot];
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The two lists of a shard: doubly linked through its slots. */
+
+static struct pace_list_ends *ends_of(struct pace_shard *shard, enum pace_list list)
+{
+	return list == PACE_RING ? &shard->ring : &shard->flight;
+}
+
+static void list_remove(struct pace *pace, uint32_t shard, struct pace_slot *slot)
+{
+	struct pace_list_ends *ends;
+
+	if (slot->list == PACE_NONE)
+		return;
+	ends = ends_of(&pace->shards[shard], (enum pace_list)slot->list);
+	if (slot->prev == PACE_END)
+		ends->head = slot->next;
+	else
+		slot_at(pace, shard, slot->prev)->next = slot->next;
+	if (slot->next == PACE_END)
+		ends->tail = slot->prev;
+	else
+		slot_at(pace, shard, slot->next)->prev = slot->prev;
+	ends->count--;
+	slot->list = PACE_NONE;
+}
+
+static void list_append(struct pace *pace, uint32_t shard, uint32_t index, enum pace_list list)
+{
+	struct pace_list_ends *ends = ends_of(&pace->shards[shard], list);
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	CORE_ASSERT(slot->list == PACE_NONE);
+	slot->list = (uint8_t)list;
+	slot->next = PACE_END;
+	slot->prev = ends->tail;
+	if (ends->tail == PACE_END)
+		ends->head = index;
+	else
+		slot_at(pace, shard, ends->tail)->next = index;
+	ends->tail = index;
+	ends->count++;
+}
+
+void pace_init(struct pace *pace, const struct map *map, uint32_t slots, uint32_t window,
+	       struct pace_shard *shards, struct pace_slot *slot)
+{
+	*pace = (struct pace){
+		.map = *map, .slots = slots, .shards = shards, .slot = slot, .ring_ns = PACE_NEVER
+	};
+	for (uint32_t i = 0; i < map->shards; i++) {
+		shards[i] = (struct pace_shard){ .flight = { PACE_END, PACE_END, 0 },
+						 .ring = { PACE_END, PACE_END, 0 } };
+		pace_window(pace, i, MAP_EXPRESS, window);
+		pace_window(pace, i, MAP_BULK, window);
+	}
+	for (uint64_t i = 0; i < (uint64_t)map->shards * slots; i++) {
+		bool is_bulk = i % slots >= map->base[MAP_BULK];
+
+		slot[i] = (struct pace_slot){ .stream = is_bulk ? MAP_BULK : MAP_EXPRESS };
+	}
+}
+
+void pace_window(struct pace *pace, uint32_t shard, enum map_stream stream, uint32_t window)
+{
+	uint32_t pool = pace->map.pool[stream];
+
+	CORE_ASSERT(window);
+	pace->shards[shard].window[stream] = window < pool ? window : pool;
+}
+
+bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stream)
+{
+	return pace->shards[shard].in_flight[stream] < pace->shards[shard].window[stream];
+}
+
+static void window_enter(struct pace_shard *shard, struct pace_slot *slot)
+{
+	shard->in_flight[slot->stream] += !slot->in_window;
+	slot->in_window = 1;
+}
+
+static void window_leave(struct pace_shard *shard, struct pace_slot *slot)
+{
+	shard->in_flight[slot->stream] -= slot->in_window;
+	slot->in_window = 0;
+}
+
+/* R-PACE-1: RFC 6298, one estimate per shard; a sample ends the back-off. */
+void pace_sample(struct pace *pace, uint32_t shard, uint64_t rtt_ns)
+{
+	struct pace_shard *at = &pace->shards[shard];
+
+	if (!at->srtt_ns) {
+		at->srtt_ns = max64(rtt_ns, 1);
+		at->rttvar_ns = rtt_ns / 2;
+	} else {
+		uint64_t off = rtt_ns > at->srtt_ns ? rtt_ns - at->srtt_ns : at->srtt_ns - rtt_ns;
+
+		at->rttvar_ns = (3 * at->rttvar_ns + off) / 4;
+		at->srtt_ns = max64((7 * at->srtt_ns + rtt_ns) / 8, 1);
+	}
+	at->backoff = 0;
+	pace->stats.samples++;
+}
+
+static uint64_t rto_base(const struct pace_shard *shard)
+{
+	if (!shard->srtt_ns)
+		return PACE_RTO_FIRST_NS;
+	return max64(max64(shard->srtt_ns + 4 * shard->rttvar_ns, 2 * shard->srtt_ns),
+		     PACE_RTO_MIN_NS);
+}
+
+uint64_t pace_rto(const struct pace *pace, uint32_t shard)
+{
+	const struct pace_shard *at = &pace->shards[shard];
+	uint64_t base = rto_base(at);
+	uint64_t cap = max64(base, max64(PACE_BACKOFF_MIN_NS, 8 * at->srtt_ns));
+
+	return min64(base << at->backoff, cap);
+}
+
+/* The ring's timer is one for the worker: the slowest shard sets its pace. */
+static uint64_t ring_interval_first(const struct pace *pace)
+{
+	uint64_t rto = 0;
+
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++)
+		if (pace->shards[shard].ring.count)
+			rto = max64(rto, rto_base(&pace->shards[shard]));
+	return min64(RING_RTOS * rto, PACE_RING_MAX_NS);
+}
+
+static uint32_t ring_count(const struct pace *pace)
+{
+	uint32_t count = 0;
+
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++)
+		count += pace->shards[shard].ring.count;
+	return count;
+}
+
+static void attempt(struct pace_shard *shard, struct pace_slot *slot, uint64_t now_ns)
+{
+	slot->attempt_ns = now_ns;
+	slot->order = ++shard->order;
+}
+
+void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, bool is_copy)
+{
+	struct pace_shard *at = &pace->shards[shard];
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	if (!at->flight.count && !at->ring.count)
+		at->heard_ns = now_ns; /* silence counts from the first attempt on */
+	slot->is_resent = is_copy;
+	if (!is_copy)
+		slot->attempt = 0;
+	list_remove(pace, shard, slot);
+	attempt(at, slot, now_ns);
+	list_append(pace, shard, index, PACE_FLIGHT);
+	window_enter(at, slot);
+}
+
+void pace_heard(struct pace *pace, uint32_t shard, uint64_t now_ns)
+{
+	pace->shards[shard].heard_ns = now_ns;
+}
+
+/* R-PACE-4: the PACE_GAP largest orders among slots whose only UPDATE was answered. */
+static void late_insert(struct pace_shard *shard, uint64_t order)
+{
+	for (uint32_t i = 0; i < PACE_GAP; i++) {
+		uint64_t other = shard->late[i];
+
+		if (order <= other)
+			continue;
+		shard->late[i] = order;
+		order = other;
+	}
+}
+
+void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, bool is_last)
+{
+	struct pace_shard *at = &pace->shards[shard];
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	if (!slot->is_resent && !slot->attempt) {
+		/* Waiting for others is no round trip: only the last contributor measures one. */
+		if (is_last)
+			pace_sample(pace, shard, now_ns - slot->attempt_ns);
+		late_insert(at, slot->order);
+	}
+	list_remove(pace, shard, slot);
+	window_leave(at, slot);
+	if (ring_count(pace)) {
+		/* R-PACE-7: progress shortens the interval and never postpones a firing. */
+		pace->ring_interval_ns = ring_interval_first(pace);
+		pace->ring_ns = min64(pace->ring_ns, now_ns + pace->ring_interval_ns);
+	} else {
+		pace->ring_ns = PACE_NEVER;
+	}
+}
+
+static void sample_echo(struct pace *pace, uint32_t shard, const struct pace_slot *slot,
+			uint64_t now_ns, uint32_t echo)
+{
+	if (echo && echo == slot->attempt)
+		pace_sample(pace, shard, now_ns - slot->attempt_ns);
+}
+
+void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)
+{
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	sample_echo(pace, shard, slot, now_ns, echo);
+	if (slot->list != PACE_FLIGHT)
+		return;
+	list_remove(pace, shard, slot);
+	list_append(pace, shard, index, PACE_RING);
+	if (pace->ring_ns == PACE_NEVER) {
+		pace->ring_interval_ns = ring_interval_first(pace);
+		pace->ring_ns = now_ns + pace->ring_interval_ns;
+	}
+}
+
+void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)
+{
+	sample_echo(pace, shard, slot_at(pace, shard, index), now_ns, echo);
+}
+
+/* The head of a list is probed: its attempt is the newest, it goes to the tail (R-PACE-7: without
+ * rotation a tree may wait for ever) and no longer counts against the window (R-PACE-5). */
+static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
+		       struct pace_probe *probe)
+{
+	struct pace_shard *at = &pace->shards[shard];
+	uint32_t index = ends_of(at, list)->head;
+	struct pace_slot *slot = slot_at(pace, shard, index);
+
+	attempt(at, slot, now_ns);
+	slot->attempt = ++at->attempts ? at->attempts : ++at->attempts; /* 0 says "no attempt" */
+	if (list == PACE_FLIGHT || !TAKEN_OUT(RING_ROTATION)) {
+		list_remove(pace, shard, slot);
+		list_append(pace, shard, index, list);
+	}
+	window_leave(at, slot);
+	*probe = (struct pace_probe){ .shard = shard, .slot = index, .attempt = slot->attempt };
+}
+
+/* R-PACE-4: results of three later slots have come, and one SRTT has passed since the last attempt. */
+static bool is_gap(const struct pace_shard *shard, const struct pace_slot *slot, uint64_t now_ns)
+{
+	return shard->srtt_ns && shard->late[PACE_GAP - 1] > slot->order &&
+	       now_ns - slot->attempt_ns >= shard->srtt_ns;
+}
+
+static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
+{
+	struct pace_shard *at = &pace->shards[shard];
+
+	if (at->backoff >= BACKOFF_MAX || now_ns - at->backoff_ns < pace_rto(pace, shard))
+		return; /* a whole window that runs out at once is one event */
+	at->backoff++;
+	at->backoff_ns = now_ns;
+}
+
+static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
+			    struct pace_probe *probes, uint32_t max)
+{
+	struct pace_shard *at = &pace->shards[shard];
+	uint64_t rto = pace_rto(pace, shard);
+	uint32_t count = 0;
+
+	while (count < max && at->flight.count) {
+		const struct pace_slot *slot = slot_at(pace, shard, at->flight.head);
+		bool gap = is_gap(at, slot, now_ns);
+
+		if (!gap && now_ns - slot->attempt_ns < rto)
+			break;
+		if (!gap)
+			back_off(pace, shard, now_ns);
+		pace->stats.probes_gap += gap;
+		pace->stats.probes_rto += !gap;
+		probe_head(pace, shard, PACE_FLIGHT, now_ns, &probes[count++]);
+	}
+	return count;
+}
+
+static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
+			  struct pace_probe *probes, uint32_t max)
+{
+	struct pace_shard *at = &pace->shards[shard];
+	uint32_t count = 0;
+
+	while (count < max && at->ring.count) {
+		bool gap = is_gap(at, slot_at(pace, shard, at->ring.head), now_ns);
+
+		if (!gap && !at->ring_due)
+			break;
+		if (!gap)
+			at->ring_due--;
+		pace->stats.probes_gap += gap;
+		pace->stats.probes_ring += !gap;
+		probe_head(pace, shard, PACE_RING, now_ns, &probes[count++]);
+	}
+	return count;
+}
+
+/* R-PACE-7: one timer for the ring; a firing probes a sixteenth of it, and the next comes later. */
+static void ring_fire(struct pace *pace, uint64_t now_ns)
+{
+	if (now_ns < pace->ring_ns)
+		return;
+	if (!ring_count(pace)) {
+		pace->ring_ns = PACE_NEVER;
+		return;
+	}
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
+		struct pace_shard *at = &pace->shards[shard];
+
+		at->ring_due = (at->ring.count + PACE_RING_PART - 1) / PACE_RING_PART;
+	}
+	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, PACE_RING_MAX_NS);
+	pace->ring_ns = now_ns + pace->ring_interval_ns;
+}
+
+uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes, uint32_t max)
+{
+	uint32_t count = 0;
+
+	ring_fire(pace, now_ns);
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
+		count += poll_flight(pace, shard, now_ns, probes + count, max - count);
+		count += poll_ring(pace, shard, now_ns, probes + count, max - count);
+	}
+	return count;
+}
+
+bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
+{
+	struct pace_shard *at = &pace->shards[shard];
+
+	if (!at->flight.count && !at->ring.count)
+		return false;
+	if (now_ns - at->heard_ns < HELLO_RTOS * pace_rto(pace, shard) ||
+	    now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
+		return false;
+	at->hello_ns = now_ns;
+	return true;
+}
+
+/* When a list's head will be due, if nothing comes. */
+static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct pace_list_ends *ends,
+			 uint64_t timeout_ns)
+{
+	const struct pace_shard *at = &pace->shards[shard];
+	const struct pace_slot *slot;
+
+	if (!ends->count)
+		return PACE_NEVER;
+	slot = slot_at(pace, shard, ends->head);
+	if (at->srtt_ns && at->late[PACE_GAP - 1] > slot->order)
+		timeout_ns = min64(timeout_ns, at->srtt_ns);
+	return timeout_ns == PACE_NEVER ? PACE_NEVER : slot->attempt_ns + timeout_ns;
+}
+
+uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
+{
+	uint64_t next = pace->ring_ns;
+
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
+		const struct pace_shard *at = &pace->shards[shard];
+
+		next = min64(next, head_due(pace, shard, &at->flight, pace_rto(pace, shard)));
+		next = min64(next, head_due(pace, shard, &at->ring, PACE_NEVER));
+	}
+	return max64(next, now_ns);
+}
