@@ -21,7 +21,8 @@ enum {
 };
 
 /* `count` packets back to back at `data`, each of packet_bytes bytes; the last may be shorter:
- * bytes <= count * packet_bytes, bytes > (count - 1) * packet_bytes. Bytes 4-byte aligned. */
+ * bytes <= count * packet_bytes, bytes > (count - 1) * packet_bytes. `data` is 4-byte aligned. What is
+ * received may be of any size, one packet of 0 bytes included. */
 struct link_frame {
 	struct link_address peer; /* where it came from, or goes to */
 	uint32_t packet_bytes;
@@ -35,6 +36,7 @@ enum link_wait { LINK_TIME, LINK_READABLE, LINK_WOKEN };
 struct link_stats {
 	uint64_t packets_in, packets_out, bytes_in, bytes_out, calls_in, calls_out;
 	uint64_t send_errors; /* packets that the kernel refused: as good as lost on the way */
+	uint64_t fallbacks;   /* offloads given up because the device cannot do them */
 };
 
 struct link;
@@ -43,8 +45,8 @@ struct link_ops {
 	/* Up to `max` frames that have arrived, without waiting; 0 if none, a negative errno if the link
 	 * is broken. The frames are lent, writable, until the next recv or close. */
 	int (*recv)(struct link *link, struct link_frame *frames, uint32_t max);
-	/* Takes all frames (it may wait for room, at most some milliseconds, and after that drops, as a
-	 * network may). The data are the caller's again on return. Frames longer than
+	/* Takes all frames (it may wait for room, at most a second without progress, and after that drops,
+	 * as a network may). The data are the caller's again on return. Frames longer than
 	 * LINK_FRAME_BYTES_MAX are a bug of the caller. 0 or a negative errno if the link is broken
 	 * (-EMSGSIZE: a packet is larger than the path takes). */
 	int (*send)(struct link *link, const struct link_frame *frames, uint32_t count);

@@ -9,17 +9,24 @@
 struct link_udp_options {
 	struct link_address local; /* all zero ip: any address; port 0: the kernel chooses */
 	bool is_v6;                /* the socket's family: local and all peers are of it */
-	int receive_bytes;         /* socket buffers asked for; 0: 8 MiB; as much as the kernel gives */
-	int send_bytes;            /* 0: 512 KiB */
-	bool no_offload;           /* neither UDP_SEGMENT nor UDP_GRO, as on an old kernel */
-	uint32_t poll_count;       /* polls with sched_yield before wait blocks; 0: 50; UINT32_MAX: none */
-	uint32_t *receive_got;     /* out, may be NULL: bytes of receive buffer that the kernel gave */
+	int receive_bytes; /* socket buffers asked for; 0: 8 MiB; as much as the kernel gives */
+	int send_bytes;    /* 0: 512 KiB */
+	bool no_offload;   /* neither UDP_SEGMENT nor UDP_GRO, as on an old kernel */
+	uint32_t
+		poll_count; /* polls with sched_yield before wait blocks; 0: 50; UINT32_MAX: none */
+	uint32_t *
+		receive_got; /* out, may be NULL: SO_RCVBUF: bytes of receive buffer, overhead counted */
 };
 
 /* 0 and *link, or a negative errno. */
 int link_udp_open(struct link **link, const struct link_udp_options *options);
 
-/* getaddrinfo for "host", "host:port", "[v6]:port"; 0, -EINVAL (syntax), -ENOENT (no such host). */
+/* The socket, to poll beside others for input; for nothing else. */
+int link_udp_fd(const struct link *link);
+
+/* getaddrinfo for "host", "host:port", "[v6]", "[v6]:port" and a bare "v6" (no port: its last group
+ * would be one); 0, -EINVAL (syntax), -ENOENT (no such host). A link-local address keeps its interface
+ * in bytes 2 and 3, which are zero on the wire. */
 int link_address_parse(const char *text, uint16_t default_port, struct link_address *address,
 		       bool *is_v6);
 /* "10.0.0.1:7171" or "[fe80::1]:7171"; returns text. */

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link_udp.c - packets over one UDP socket. What makes it fast is the number of packets per call: a run
+ * of packets of one size goes out as one message (UDP_SEGMENT) and comes in as one (UDP_GRO).
+ */
+#include "dataplane/link_udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dataplane/link_address.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+enum {
+	RECEIVE_BYTES = 8 << 20,
+	SEND_BYTES = 512 << 10, /* less than a shaper's queue: a sender shall block, not lose */
+
+	BUFFER_BYTES = 65536, /* holds any datagram */
+	BUFFER_STRIDE =
+		BUFFER_BYTES + 320, /* else all heads fall into the same sets of the cache */
+	FRAMES_MAX = 32,            /* of one call, without offload */
+	FRAMES_OFFLOAD_MAX = 4,     /* with: 256 KiB, half of a second-level cache */
+	MESSAGES_MAX = 128,         /* of one sendmmsg */
+
+	ROOM_POLL_MS = 100,  /* one wait for room in the send buffer */
+	ROOM_RETRY_MS = 1,   /* the kernel is out of memory, which no event ends */
+	ROOM_WAIT_MS = 1000, /* without progress, then packets are dropped */
+
+	POLLS = 50, /* about 30 us */
+	POLLS_LEAST = 1,
+	POLL_PAYS_NS = 100000, /* a sleep shorter than this would have been better polled through */
+};
+
+static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
+
+/* Room for one int (UDP_GRO) or one uint16_t (UDP_SEGMENT). */
+union control {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+struct udp {
+	struct link link; /* first: what the caller holds */
+	int socket, wake;
+	bool is_v6, has_segment, has_gro;
+	uint32_t frames_max;
+	uint32_t polls_max, polls; /* of the next wait, at most and as it has paid off lately */
+	atomic_bool is_woken;
+	uint8_t *buffers;
+
+	struct mmsghdr in[FRAMES_MAX];
+	struct iovec in_bytes[FRAMES_MAX];
+	union link_sockaddr in_peer[FRAMES_MAX];
+	union control in_control[FRAMES_MAX];
+
+	uint32_t out_count;
+	struct mmsghdr out[MESSAGES_MAX];
+	struct iovec out_bytes[MESSAGES_MAX];
+	union link_sockaddr out_peer[MESSAGES_MAX];
+	union control out_control[MESSAGES_MAX];
+	uint32_t out_packets[MESSAGES_MAX];
+};
+
+static struct udp *udp_of(struct link *link)
+{
+	return (struct udp *)link;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t udp_now_ns(struct link *link)
+{
+	(void)link;
+	return clock_ns();
+}
+
+/* ---- in ---- */
+
+/* The size of the packets in a message that the kernel has put together, or 0. */
+static uint32_t gro_bytes(struct msghdr *message)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			int bytes;
+
+			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
+			return bytes > 0 ? (uint32_t)bytes : 0;
+		}
+	}
+	return 0;
+}
+
+static void frame_fill(struct udp *udp, uint32_t idx, struct link_frame *frame)
+{
+	uint32_t bytes = udp->in[idx].msg_len;
+	uint32_t packet_bytes = udp->has_gro ? gro_bytes(&udp->in[idx].msg_hdr) : 0;
+
+	if (!packet_bytes || packet_bytes > bytes)
+		packet_bytes = bytes;
+	link_address_from_socket(&udp->in_peer[idx], &frame->peer);
+	frame->packet_bytes = packet_bytes;
+	frame->count = packet_bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
+	frame->bytes = bytes;
+	frame->data = udp->buffers + (size_t)idx * BUFFER_STRIDE;
+	udp->link.stats.packets_in += frame->count;
+	udp->link.stats.bytes_in += bytes;
+}
+
+/* Errors that say something of an earlier packet or of the moment, not of the socket. */
+static bool is_passing(int error)
+{
+	switch (error) {
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+	case ENOBUFS:
+	case ECONNREFUSED:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EMSGSIZE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	struct udp *udp = udp_of(link);
+	uint32_t taken = 0;
+	int got;
+
+	if (max > udp->frames_max)
+		max = udp->frames_max;
+	for (uint32_t i = 0; i < max; i++) {
+		udp->in[i].msg_hdr.msg_namelen = sizeof(udp->in_peer[i]);
+		udp->in[i].msg_hdr.msg_controllen = udp->has_gro ? sizeof(udp->in_control[i]) : 0;
+	}
+	got = recvmmsg(udp->socket, udp->in, max, MSG_DONTWAIT, NULL);
+	if (got < 0)
+		return is_passing(errno) ? 0 : -errno;
+	link->stats.calls_in++;
+	for (uint32_t i = 0; i < (uint32_t)got; i++) {
+		if (!(udp->in[i].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+			frame_fill(udp, i, &frames[taken++]);
+	}
+	return (int)taken;
+}
+
+/* ---- out ---- */
+
+/* Waits until the kernel may take more; false if there has been no progress since `since_ns` for long. */
+static bool wait_for_room(struct udp *udp, int error, uint64_t *since_ns)
+{
+	struct pollfd writable = { .fd = udp->socket, .events = POLLOUT };
+	uint64_t now = clock_ns();
+
+	if (!*since_ns)
+		*since_ns = now;
+	if (now - *since_ns >= ROOM_WAIT_MS * ns_per_ms)
+		return false;
+	if (error == EAGAIN)
+		poll(&writable, 1, ROOM_POLL_MS);
+	else
+		poll(NULL, 0, ROOM_RETRY_MS);
+	return true;
+}
+
+static bool is_full(int error)
+{
+	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
+static void count_out(struct udp *udp, uint32_t packets, uint32_t bytes)
+{
+	udp->link.stats.packets_out += packets;
+	udp->link.stats.bytes_out += bytes;
+	udp->link.stats.calls_out++;
+}
+
+/* Sends the packets of message `idx` one by one; 0, or the errno of the last one that was refused. */
+static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uint64_t *since_ns)
+{
+	const struct iovec *all = &udp->out_bytes[idx];
+	int refused = 0;
+
+	for (size_t at = 0; at < all->iov_len; at += packet_bytes) {
+		size_t left = all->iov_len - at;
+		size_t bytes = left < packet_bytes ? left : packet_bytes;
+		const uint8_t *data = (const uint8_t *)all->iov_base + at;
+		ssize_t sent;
+
+		do {
+			sent = sendto(udp->socket, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT,
+				      &udp->out_peer[idx].any, udp->out[idx].msg_hdr.msg_namelen);
+		} while (sent < 0 && (errno == EINTR ||
+				      (is_full(errno) && wait_for_room(udp, errno, since_ns))));
+		if (sent < 0) {
+			refused = errno;
+			udp->link.stats.send_errors++;
+		} else {
+			*since_ns = 0;
+			count_out(udp, 1, (uint32_t)bytes);
+		}
+	}
+	return refused;
+}
+
+/* The kernel has refused message `idx`, for now or for good. True: try it again. False: it is dealt
+ * with, and *result says -EMSGSIZE if it was too large for the path. */
+static bool try_again(struct udp *udp, uint32_t idx, int error, uint64_t *since_ns, int *result)
+{
+	struct msghdr *message = &udp->out[idx].msg_hdr;
+
+	if (error == EINTR || (is_full(error) && wait_for_room(udp, error, since_ns)))
+		return true;
+	if ((error == EIO || error == EINVAL) && message->msg_controllen) {
+		/* A device that cannot add checksums (EIO), or a packet larger than the path takes, which
+		 * some kernels call EINVAL: one by one it shows. */
+		uint16_t segment;
+
+		memcpy(&segment, CMSG_DATA(&udp->out_control[idx].header), sizeof(segment));
+		error = send_singly(udp, idx, segment, since_ns);
+		if (!error && udp->has_segment) {
+			udp->has_segment = false;
+			udp->link.stats.fallbacks++;
+		}
+	} else {
+		udp->link.stats.send_errors += udp->out_packets[idx];
+	}
+	if (error == EMSGSIZE)
+		*result = -EMSGSIZE;
+	return false;
+}
+
+/* Hands the kernel what has been collected; 0 or -EMSGSIZE. */
+static int out_flush(struct udp *udp)
+{
+	uint64_t since_ns = 0; /* of the first refusal after the last progress */
+	uint32_t done = 0;
+	int result = 0;
+
+	while (done < udp->out_count) {
+		int sent = sendmmsg(udp->socket, udp->out + done, udp->out_count - done,
+				    MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent <= 0) {
+			done += !try_again(udp, done, errno, &since_ns, &result);
+			continue;
+		}
+		since_ns = 0;
+		udp->link.stats.calls_out++;
+		for (uint32_t end = done + (uint32_t)sent; done < end; done++) {
+			udp->link.stats.packets_out += udp->out_packets[done];
+			udp->link.stats.bytes_out += udp->out[done].msg_len;
+		}
+	}
+	udp->out_count = 0;
+	return result;
+}
+
+/* Collects `count` packets of packet_bytes (the last may be shorter), as one message. */
+static void out_add(struct udp *udp, const union link_sockaddr *peer, socklen_t peer_bytes,
+		    uint8_t *data, uint32_t bytes, uint32_t packet_bytes, uint32_t count)
+{
+	uint32_t idx = udp->out_count++;
+	struct msghdr *message = &udp->out[idx].msg_hdr;
+
+	udp->out_peer[idx] = *peer;
+	udp->out_bytes[idx] = (struct iovec){ .iov_base = data, .iov_len = bytes };
+	udp->out_packets[idx] = count;
+	message->msg_namelen = peer_bytes;
+	message->msg_control = NULL;
+	message->msg_controllen = 0;
+	if (count > 1) {
+		uint16_t segment = (uint16_t)packet_bytes;
+		struct cmsghdr *header = &udp->out_control[idx].header;
+
+		header->cmsg_level = SOL_UDP;
+		header->cmsg_type = UDP_SEGMENT;
+		header->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(header), &segment, sizeof(segment));
+		message->msg_control = header;
+		message->msg_controllen = CMSG_SPACE(sizeof(segment));
+	}
+}
+
+static void frame_assert(const struct link_frame *frame)
+{
+	assert(frame->count > 0);
+	assert(frame->count <= LINK_FRAME_PACKETS_MAX);
+	assert(frame->bytes <= LINK_FRAME_BYTES_MAX);
+	assert(frame->bytes > (frame->count - 1) * frame->packet_bytes);
+	assert(frame->bytes <= frame->count * frame->packet_bytes);
+}
+
+static int udp_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	struct udp *udp = udp_of(link);
+	int result = 0, flushed;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+		uint32_t step = udp->has_segment ? frame->bytes : frame->packet_bytes;
+		union link_sockaddr peer;
+		socklen_t peer_bytes;
+
+		frame_assert(frame);
+		peer_bytes = link_address_to_socket(&frame->peer, udp->is_v6, &peer);
+		if (!peer_bytes) {
+			link->stats.send_errors += frame->count;
+			continue;
+		}
+		for (uint32_t at = 0; at < frame->bytes; at += step) {
+			uint32_t left = frame->bytes - at;
+
+			out_add(udp, &peer, peer_bytes, frame->data + at, left < step ? left : step,
+				frame->packet_bytes, udp->has_segment ? frame->count : 1);
+			if (udp->out_count < MESSAGES_MAX)
+				continue;
+			flushed = out_flush(udp);
+			result = flushed ? flushed : result;
+		}
+	}
+	flushed = out_flush(udp);
+	return flushed ? flushed : result;
+}
+
+/* ---- waiting ---- */
+
+static bool wake_take(struct udp *udp)
+{
+	uint64_t count;
+
+	if (!atomic_exchange(&udp->is_woken, false))
+		return false;
+	/* A wake that comes between these two lines is told by the eventfd alone: see udp_block. */
+	if (read(udp->wake, &count, sizeof(count)) < 0)
+		assert(errno == EAGAIN || errno == EINTR);
+	return true;
+}
+
+static void udp_wake(struct link *link)
+{
+	struct udp *udp = udp_of(link);
+	uint64_t one = 1;
+
+	if (atomic_exchange(&udp->is_woken, true))
+		return; /* somebody else has, and nobody has seen it yet */
+	if (write(udp->wake, &one, sizeof(one)) < 0)
+		assert(errno == EAGAIN || errno == EINTR);
+}
+
+static bool is_readable(struct udp *udp)
+{
+	struct pollfd readable = { .fd = udp->socket, .events = POLLIN };
+
+	return poll(&readable, 1, 0) > 0;
+}
+
+static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
+{
+	struct pollfd fds[2] = { { .fd = udp->socket, .events = POLLIN },
+				 { .fd = udp->wake, .events = POLLIN } };
+	uint64_t wait_ns = until_ns - now_ns;
+	struct timespec wait = { .tv_sec = (time_t)(wait_ns / ns_per_s),
+				 .tv_nsec = (long)(wait_ns % ns_per_s) };
+	uint64_t count;
+
+	if (ppoll(fds, 2, &wait, NULL) <= 0)
+		return LINK_TIME;
+	if (fds[1].revents) {
+		atomic_store(&udp->is_woken, false);
+		if (read(udp->wake, &count, sizeof(count)) < 0)
+			assert(errno == EAGAIN || errno == EINTR);
+		return LINK_WOKEN;
+	}
+	return LINK_READABLE;
+}
+
+/* Both ways of waiting adapt the number of polls: what has paid off lately will again. */
+static void polls_adapt(struct udp *udp, bool has_paid)
+{
+	if (!has_paid)
+		udp->polls /= 2;
+	else if (udp->polls < udp->polls_max / 2)
+		udp->polls *= 2;
+	else
+		udp->polls = udp->polls_max;
+	if (udp->polls < POLLS_LEAST && udp->polls_max >= POLLS_LEAST)
+		udp->polls = POLLS_LEAST;
+}
+
+static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
+{
+	struct udp *udp = udp_of(link);
+	uint64_t now = 0, start;
+	enum link_wait why;
+
+	for (uint32_t poll_idx = 0; poll_idx <= udp->polls; poll_idx++) {
+		if (poll_idx)
+			sched_yield();
+		if (wake_take(udp))
+			return LINK_WOKEN;
+		if (is_readable(udp)) {
+			if (poll_idx)
+				polls_adapt(udp, true);
+			return LINK_READABLE;
+		}
+		if (until_ns)
+			now = clock_ns();
+		if (now >= until_ns)
+			return LINK_TIME;
+	}
+	start = now;
+	do { /* again after a signal, or when the sleep was too short */
+		why = udp_block(udp, now, until_ns);
+		now = clock_ns();
+	} while (why == LINK_TIME && now < until_ns);
+	if (why != LINK_TIME && now - start < POLL_PAYS_NS)
+		udp->polls = udp->polls_max;
+	else
+		polls_adapt(udp, false);
+	return why;
+}
+
+/* ---- opening ---- */
+
+/* As large as the kernel allows: first as one who may exceed the limits, then within them. */
+static void buffer_ask(int fd, int forced, int modest, int bytes)
+{
+	if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof(bytes)))
+		(void)setsockopt(fd, SOL_SOCKET, modest, &bytes, sizeof(bytes));
+}
+
+static int socket_configure(struct udp *udp, const struct link_udp_options *options)
+{
+	int on = 1, fd = udp->socket, v4_never = IP_PMTUDISC_DO, v6_never = IPV6_PMTUDISC_DO;
+	int segment;
+	socklen_t bytes = sizeof(segment);
+
+	if (udp->is_v6) {
+		if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ||
+		    setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6_never, sizeof(v6_never)))
+			return -errno;
+	} else if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4_never, sizeof(v4_never))) {
+		return -errno;
+	}
+	buffer_ask(fd, SO_RCVBUFFORCE, SO_RCVBUF,
+		   options->receive_bytes ? options->receive_bytes : RECEIVE_BYTES);
+	buffer_ask(fd, SO_SNDBUFFORCE, SO_SNDBUF,
+		   options->send_bytes ? options->send_bytes : SEND_BYTES);
+	if (!options->no_offload) {
+		udp->has_segment = !getsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, &bytes);
+		udp->has_gro = !setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	}
+	udp->frames_max = udp->has_gro ? FRAMES_OFFLOAD_MAX : FRAMES_MAX;
+	return 0;
+}
+
+static int socket_bind(struct udp *udp, const struct link_udp_options *options)
+{
+	union link_sockaddr local;
+	socklen_t bytes = link_address_to_socket(&options->local, udp->is_v6, &local);
+
+	if (!bytes)
+		return -EAFNOSUPPORT;
+	if (bind(udp->socket, &local.any, bytes))
+		return -errno;
+	bytes = sizeof(local);
+	if (getsockname(udp->socket, &local.any, &bytes))
+		return -errno;
+	link_address_from_socket(&local, &udp->link.local);
+	return 0;
+}
+
+static void messages_init(struct udp *udp)
+{
+	for (uint32_t i = 0; i < FRAMES_MAX; i++) {
+		udp->in_bytes[i] =
+			(struct iovec){ .iov_base = udp->buffers + (size_t)i * BUFFER_STRIDE,
+					.iov_len = BUFFER_BYTES };
+		udp->in[i].msg_hdr = (struct msghdr){ .msg_name = &udp->in_peer[i],
+						      .msg_iov = &udp->in_bytes[i],
+						      .msg_iovlen = 1,
+						      .msg_control = &udp->in_control[i] };
+	}
+	for (uint32_t i = 0; i < MESSAGES_MAX; i++)
+		udp->out[i].msg_hdr = (struct msghdr){ .msg_name = &udp->out_peer[i],
+						       .msg_iov = &udp->out_bytes[i],
+						       .msg_iovlen = 1 };
+}
+
+static void udp_close(struct link *link)
+{
+	struct udp *udp = udp_of(link);
+
+	close(udp->socket);
+	close(udp->wake);
+	munmap(udp->buffers, (size_t)FRAMES_MAX * BUFFER_STRIDE);
+	free(udp);
+}
+
+static const struct link_ops udp_ops = {
+	.recv = udp_recv,
+	.send = udp_send,
+	.wait = udp_wait,
+	.wake = udp_wake,
+	.now_ns = udp_now_ns,
+	.close = udp_close,
+};
+
+int link_udp_open(struct link **link, const struct link_udp_options *options)
+{
+	struct udp *udp = calloc(1, sizeof(*udp));
+	socklen_t bytes = sizeof(uint32_t);
+	int result = -ENOMEM;
+
+	if (!udp)
+		return result;
+	udp->link.ops = &udp_ops;
+	udp->is_v6 = options->is_v6;
+	udp->polls_max = options->poll_count ? options->poll_count : POLLS;
+	if (options->poll_count == UINT32_MAX)
+		udp->polls_max = 0;
+	udp->polls = udp->polls_max;
+	udp->buffers = mmap(NULL, (size_t)FRAMES_MAX * BUFFER_STRIDE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (udp->buffers == MAP_FAILED)
+		goto free_udp;
+	messages_init(udp);
+
+	udp->socket = socket(udp->is_v6 ? AF_INET6 : AF_INET,
+			     SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (udp->socket < 0) {
+		result = -errno;
+		goto unmap;
+	}
+	result = socket_configure(udp, options);
+	if (!result)
+		result = socket_bind(udp, options);
+	if (result)
+		goto close_socket;
+	udp->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (udp->wake < 0) {
+		result = -errno;
+		goto close_socket;
+	}
+	if (options->receive_got)
+		(void)getsockopt(udp->socket, SOL_SOCKET, SO_RCVBUF, options->receive_got, &bytes);
+	*link = &udp->link;
+	return 0;
+
+close_socket:
+	close(udp->socket);
+unmap:
+	munmap(udp->buffers, (size_t)FRAMES_MAX * BUFFER_STRIDE);
+free_udp:
+	free(udp);
+	return result;
+}
+
+int link_udp_fd(const struct link *link)
+{
+	return ((const struct udp *)link)->socket;
+}
