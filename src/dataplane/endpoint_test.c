@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint_test.c - several endpoints around one switch program, over a network made of arrays. The
+ * simulator does this at length; here every step can be seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/switch.h"
+#include "dataplane/endpoint.h"
+#include "util/rng.h"
+
+enum {
+	WORKERS_MAX = 4,
+	SLOTS = 24,
+	LANES = 8,
+	PACKET_BYTES = WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES,
+	QUEUE = 4096,
+	STEP_NS = 200 * 1000,
+};
+
+struct packet {
+	uint32_t bytes;
+	_Alignas(8) uint8_t data[PACKET_BYTES];
+};
+
+struct queue {
+	struct packet packets[QUEUE];
+	uint32_t head, count;
+};
+
+struct net;
+
+struct test_link {
+	struct link link;
+	struct net *net;
+	struct queue inbox;
+	struct packet lent[64];
+};
+
+struct net {
+	struct test_link links[WORKERS_MAX];
+	struct queue to_switch;
+	struct switch_job job;
+	struct switch_slot slots[SLOTS];
+	int32_t sums[SLOTS][2][LANES];
+	struct endpoint *endpoints[WORKERS_MAX];
+	uint32_t workers, mismatches;
+	uint32_t loss; /* in 256 */
+	uint64_t now_ns;
+	struct rng rng;
+};
+
+static uint64_t seed_of_run(void)
+{
+	const char *text = getenv("TALLY_TEST_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 0) : 20260101;
+
+	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
+	return seed;
+}
+
+static void queue_put(struct net *net, struct queue *queue, const uint8_t *data, uint32_t bytes)
+{
+	struct packet *packet;
+
+	if (rng_below(&net->rng, 256) < net->loss)
+		return;
+	assert_true(queue->count < QUEUE);
+	packet = &queue->packets[(queue->head + queue->count++) % QUEUE];
+	packet->bytes = bytes;
+	memcpy(packet->data, data, bytes);
+}
+
+static bool queue_get(struct queue *queue, struct packet *packet)
+{
+	if (!queue->count)
+		return false;
+	*packet = queue->packets[queue->head];
+	queue->head = (queue->head + 1) % QUEUE;
+	queue->count--;
+	return true;
+}
+
+static const struct link_address switch_address = { .ip = { [15] = 9 }, .port = 7171 };
+
+static int test_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	struct test_link *at = (struct test_link *)(void *)link;
+	uint32_t count = 0;
+
+	while (count < max && count < 64 && queue_get(&at->inbox, &at->lent[count])) {
+		frames[count] = (struct link_frame){ .peer = switch_address,
+						     .packet_bytes = at->lent[count].bytes,
+						     .count = 1,
+						     .bytes = at->lent[count].bytes,
+						     .data = at->lent[count].data };
+		count++;
+	}
+	return (int)count;
+}
+
+static int test_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	struct test_link *at = (struct test_link *)(void *)link;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+
+		assert_true(frame->bytes > (frame->count - 1) * frame->packet_bytes);
+		assert_true(frame->bytes <= frame->count * frame->packet_bytes);
+		assert_true(frame->count <= LINK_FRAME_PACKETS_MAX);
+		for (uint32_t from = 0; from < frame->bytes; from += frame->packet_bytes) {
+			uint32_t left = frame->bytes - from;
+
+			queue_put(at->net, &at->net->to_switch, frame->data + from,
+				  left < frame->packet_bytes ? left : frame->packet_bytes);
+		}
+	}
+	return 0;
+}
+
+static enum link_wait test_wait(struct link *link, uint64_t until_ns)
+{
+	(void)link;
+	(void)until_ns;
+	return LINK_TIME;
+}
+
+static uint64_t test_now(struct link *link)
+{
+	return ((struct test_link *)(void *)link)->net->now_ns;
+}
+
+static void test_nothing(struct link *link)
+{
+	(void)link;
+}
+
+static const struct link_ops test_ops = { test_recv,    test_send, test_wait,
+					  test_nothing, test_now,  test_nothing };
+
+static void serve_one(struct net *net, struct packet *packet)
+{
+	int32_t *lane = (int32_t *)(void *)(packet->data + WIRE_HEADER_BYTES);
+	enum switch_verdict verdict;
+	struct wire wire;
+	uint32_t child;
+
+	assert_int_equal(wire_check(packet->data, packet->bytes, &wire), WIRE_OK);
+	if (wire.type == WIRE_HELLO)
+		return; /* a worker that hears nothing says it again */
+	assert_int_equal(switch_admit(&net->job, &wire), SWITCH_ABSORB);
+	child = wire.child;
+	verdict = switch_step(&net->job, &net->slots[wire.slot], net->sums[wire.slot][0], LANES,
+			      &wire, lane, NULL);
+	assert_true(verdict <= SWITCH_MISMATCH);
+	net->mismatches += verdict == SWITCH_MISMATCH;
+	if (verdict != SWITCH_REPLY && verdict != SWITCH_MULTICAST)
+		return;
+	memcpy(lane, net->sums[wire.slot][switch_copy_of(wire.seq)], wire.lanes * sizeof(*lane));
+	wire_put(packet->data, &wire);
+	for (uint32_t i = 0; i < net->workers; i++)
+		if (verdict == SWITCH_MULTICAST || i == child)
+			queue_put(net, &net->links[i].inbox, packet->data, wire_bytes(wire.lanes));
+}
+
+static struct net *net_open(uint32_t workers, uint32_t loss, uint64_t seed)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	assert_non_null(net);
+	rng_init(&net->rng, seed, 0);
+	net->workers = workers;
+	net->loss = loss;
+	net->now_ns = 1000 * 1000 * 1000;
+	net->job = (struct switch_job){
+		.generation = 7, .slots = SLOTS, .lanes = LANES, .enabled = 1
+	};
+	switch_job_fill(&net->job, workers);
+	for (uint32_t i = 0; i < workers; i++) {
+		struct endpoint_shard shard = { .address = switch_address,
+						.generation = 7,
+						.child = (uint16_t)i };
+		struct endpoint_options options = { .link = &net->links[i].link,
+						    .quant = &quant_scalar,
+						    .shards = &shard,
+						    .shards_count = 1,
+						    .workers = workers,
+						    .slots = SLOTS,
+						    .run = 4,
+						    .window = 8 };
+
+		net->links[i].link.ops = &test_ops;
+		net->links[i].net = net;
+		net->endpoints[i] = endpoint_open(&options);
+		assert_non_null(net->endpoints[i]);
+		assert_int_equal(endpoint_start(net->endpoints[i], LANES), 0);
+	}
+	return net;
+}
+
+static void net_close(struct net *net)
+{
+	for (uint32_t i = 0; i < net->workers; i++)
+		endpoint_close(net->endpoints[i]);
+	free(net);
+}
+
+/* Runs until every endpoint has `count` more operations done, at most `seconds` of virtual time. */
+static bool net_run(struct net *net, uint32_t count, uint32_t seconds)
+{
+	uint64_t end_ns = net->now_ns + seconds * 1000000000ull;
+	uint32_t done[WORKERS_MAX] = { 0 };
+	uint32_t all = 0;
+
+	while (net->now_ns < end_ns && all < count * net->workers) {
+		struct packet packet;
+		uint64_t cookies[16];
+
+		for (uint32_t i = 0; i < net->workers; i++) {
+			endpoint_poll(net->endpoints[i]);
+			assert_int_equal(endpoint_fault(net->endpoints[i]), ENDPOINT_OK);
+			for (uint32_t more = 16; more == 16;) {
+				more = endpoint_done(net->endpoints[i], cookies, 16);
+				done[i] += more;
+				all += more;
+			}
+		}
+		while (queue_get(&net->to_switch, &packet))
+			serve_one(net, &packet);
+		net->now_ns += STEP_NS;
+	}
+	return all == count * net->workers;
+}
+
+static struct endpoint_op op_of_type(enum endpoint_type type, uint64_t number, void *buffer,
+				     uint64_t count)
+{
+	return (struct endpoint_op){
+		.descriptor = { .number = number, .count = count, .type = type, .name = "" },
+		.source = buffer,
+		.destination = buffer,
+		.count = count,
+		.type = type,
+		.stream = -1,
+		.cookie = number
+	};
+}
+
+static void sums_int32(uint32_t workers, uint64_t count, uint32_t loss, uint64_t seed)
+{
+	struct net *net = net_open(workers, loss, seed);
+	int32_t *data[WORKERS_MAX];
+	int64_t *sum = calloc(count + 1, sizeof(*sum));
+
+	for (uint32_t w = 0; w < workers; w++) {
+		struct endpoint_op op;
+
+		data[w] = calloc(count + 1, sizeof(int32_t));
+		for (uint64_t i = 0; i < count; i++) {
+			data[w][i] = (int32_t)rng_next(&net->rng) >> 4;
+			sum[i] += data[w][i];
+		}
+		op = op_of_type(ENDPOINT_INT32, 0, data[w], count);
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 1, 60));
+	for (uint32_t w = 0; w < workers; w++) {
+		for (uint64_t i = 0; i < count; i++)
+			assert_int_equal(data[w][i], sum[i]);
+		free(data[w]);
+	}
+	assert_int_equal(net->mismatches, 0);
+	free(sum);
+	net_close(net);
+}
+
+static void endpoint__sums_int32_exactly(void **state)
+{
+	static const uint64_t counts[] = { 0, 1, 7, 8, 9, 64, 65, 511, 512, 513, 5000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		for (uint32_t workers = 1; workers <= WORKERS_MAX; workers++)
+			sums_int32(workers, counts[i], 0, i);
+}
+
+static void endpoint__sums_int32_exactly_under_loss(void **state)
+{
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++)
+		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
+}
+
+/* Several float and integer operations at once, in both streams, in place, under loss. */
+static void endpoint__sums_floats_of_mixed_operations_within_the_bound(void **state)
+{
+	enum { OPS = 12, COUNT_MAX = 1500 };
+	static float data[OPS][WORKERS_MAX][COUNT_MAX];
+	static double sum[OPS][COUNT_MAX], largest[OPS][COUNT_MAX / LANES + 1];
+	struct net *net = net_open(3, 6, seed_of_run());
+	uint64_t counts[OPS];
+
+	(void)state;
+	for (uint32_t o = 0; o < OPS; o++) {
+		memset(sum[o], 0, sizeof(sum[o]));
+		memset(largest[o], 0, sizeof(largest[o]));
+		counts[o] = o % 4 == 3 ? 0 : 1 + rng_below(&net->rng, COUNT_MAX);
+		for (uint32_t w = 0; w < 3; w++) {
+			struct endpoint_op op;
+
+			for (uint64_t i = 0; i < counts[o]; i++) {
+				float x = ((float)rng_below(&net->rng, 2000001) - 1e6f) /
+					  (float)(1u << rng_below(&net->rng, 24));
+
+				data[o][w][i] = x;
+				sum[o][i] += (double)x;
+				if (largest[o][i / LANES] < (double)(x < 0 ? -x : x))
+					largest[o][i / LANES] = (double)(x < 0 ? -x : x);
+			}
+			op = op_of_type(ENDPOINT_FLOAT32, o, data[o][w], counts[o]);
+			assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+		}
+	}
+	assert_true(net_run(net, OPS, 60));
+	for (uint32_t o = 0; o < OPS; o++)
+		for (uint64_t i = 0; i < counts[o]; i++) {
+			/* N 2^-s with s = 31 - 2 - (E - 126), and 2^(E - 127) <= largest */
+			double bound = 3 * largest[o][i / LANES] * 2 / (1 << 29);
+			double off = (double)data[o][0][i] - sum[o][i];
+
+			bound += (sum[o][i] < 0 ? -sum[o][i] : sum[o][i]) / (1 << 23);
+			assert_true((off < 0 ? -off : off) <= bound);
+			assert_memory_equal(&data[o][0][i], &data[o][1][i], sizeof(float));
+			assert_memory_equal(&data[o][0][i], &data[o][2][i], sizeof(float));
+		}
+	assert_int_equal(net->mismatches, 0);
+	net_close(net);
+}
+
+static void endpoint__gives_back_inf_nan_and_saturates(void **state)
+{
+	struct net *net = net_open(2, 0, 1);
+	union {
+		uint32_t bits;
+		float value;
+	} inf = { 0x7f800000 }, nan = { 0x7fc00000 };
+	float a[4] = { inf.value, inf.value, 1.5f, nan.value };
+	float b[4] = { 2.0f, -inf.value, -0.25f, 1.0f };
+	int32_t c[3] = { INT32_MAX, INT32_MIN, -5 }, d[3] = { INT32_MAX, -1, 3 };
+	struct endpoint_stats stats;
+	struct endpoint_op op;
+
+	(void)state;
+	op = op_of_type(ENDPOINT_FLOAT32, 0, a, 4);
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	op = op_of_type(ENDPOINT_FLOAT32, 0, b, 4);
+	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
+	op = op_of_type(ENDPOINT_INT32, 1, c, 3);
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	op = op_of_type(ENDPOINT_INT32, 1, d, 3);
+	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
+	assert_true(net_run(net, 2, 10));
+	assert_true(a[0] == inf.value);
+	assert_true(a[1] != a[1]);
+	assert_true(a[2] == 1.25f);
+	assert_true(a[3] != a[3]);
+	assert_memory_equal(a, b, sizeof(a));
+	assert_int_equal(c[0], INT32_MAX);
+	assert_int_equal(c[1], INT32_MIN);
+	assert_int_equal(c[2], -2);
+	endpoint_stats(net->endpoints[0], &stats);
+	assert_int_equal(stats.saturated, 2);
+	assert_true(stats.detail_rounds == 2);
+	net_close(net);
+}
+
+static void endpoint__another_count_on_one_rank_is_a_mismatch(void **state)
+{
+	struct net *net = net_open(2, 0, 1);
+	int32_t a[100] = { 0 }, b[100] = { 0 };
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, a, 100);
+
+	(void)state;
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	op = op_of_type(ENDPOINT_INT32, 0, b, 99);
+	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
+	assert_false(net_run(net, 1, 1));
+	assert_true(net->mismatches > 0);
+	net_close(net);
+}
+
+static void endpoint__garbage_is_counted_and_ignored(void **state)
+{
+	struct net *net = net_open(2, 0, seed_of_run());
+	struct endpoint_stats stats;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct packet packet = { .bytes = 1 + rng_below(&net->rng, PACKET_BYTES) };
+
+		for (uint32_t b = 0; b < packet.bytes; b++)
+			packet.data[b] = (uint8_t)rng_next(&net->rng);
+		if (i & 1)
+			packet.data[0] = (uint8_t)(WIRE_VERSION << 4 | (i / 2) % 16);
+		queue_put(net, &net->links[0].inbox, packet.data, packet.bytes);
+		endpoint_poll(net->endpoints[0]);
+	}
+	assert_int_equal(endpoint_fault(net->endpoints[0]), ENDPOINT_OK);
+	endpoint_stats(net->endpoints[0], &stats);
+	assert_true(stats.bad_in > 1000);
+	assert_int_equal(stats.results_in, 0);
+	net_close(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(endpoint__sums_int32_exactly),
+		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
+		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
+		cmocka_unit_test(endpoint__another_count_on_one_rank_is_a_mismatch),
+		cmocka_unit_test(endpoint__garbage_is_counted_and_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
