@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.h - the aggregator as a library: one control thread (admission of jobs over TCP or an
+ * abstract unix socket) and one thread per shard (the switch program over one UDP socket). tallyd is
+ * flags, files and signals around it; libtally hosts one inside rank 0 (TALLY_AGGREGATOR=local).
+ *
+ * Its threads mask all signals, write nothing but through `log`, and touch no global state: several
+ * servers may live in one process.
+ */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataplane/link.h"
+
+struct server;
+
+enum { SERVER_PORT = 7171, SERVER_SHARDS_MAX = 64, SERVER_JOBS_MAX = 1024 };
+
+enum server_level { SERVER_ERROR, SERVER_WARN, SERVER_INFO, SERVER_DEBUG };
+
+/* One line without its newline, from the control thread or from server_open. */
+typedef void server_log(void *arg, enum server_level level, const char *line);
+
+/* Zero means "choose for me", but for the port and drain_ms. */
+struct server_options {
+	struct link_address listen; /* all zero ip: any address; port 0: the kernel chooses all ports */
+	bool is_v6;                 /* the family of control and shards */
+	const char *local_name;     /* listen on this abstract unix socket ("tally/UID/JOB", without
+				     * the leading '@') instead of TCP; shards then use ports that the
+				     * kernel chooses on the loopback address */
+	uint32_t shards;            /* 1; shard k's UDP port is the control port + k */
+	uint32_t lanes_max;         /* 4..16368, a multiple of 4; what the members' MTU allows */
+	uint32_t slots;             /* per job and shard; 640 */
+	uint32_t window;            /* first window; a quarter of the bulk slots */
+	uint32_t run;               /* packets in one message, 1..64; 40 */
+	uint32_t jobs_max;          /* 64 */
+	uint32_t receive_bytes;     /* receive buffer of each shard's socket; 16 MiB */
+	uint64_t memory_max;        /* bytes of slots per job and shard; 64 MiB */
+	uint32_t heartbeat_ms;      /* a member silent for so long is dead; 10,000 */
+	uint32_t gather_ms;         /* not all there after so long: ABORT; 300,000 */
+	uint32_t drain_ms;          /* after server_drain, running jobs are aborted; 0: no limit */
+	server_log *log;            /* NULL: silence */
+	void *log_arg;
+};
+
+/* server_open binds all sockets and starts the shards' threads: from then on members can connect. On
+ * success *server belongs to the caller until server_close. A negative errno, having logged why:
+ * -EINVAL (an option), -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOMEM, ... */
+int server_open(struct server **server, const struct server_options *options);
+
+/* Runs control in the calling thread until server_stop, or until server_drain is done. 0, or a
+ * negative errno if the server itself broke. */
+int server_run(struct server *server);
+
+/* The same in a thread of its own, which server_close joins. 0 or a negative errno. */
+int server_start(struct server *server);
+
+/* No new jobs: gatherings and waiters are denied. Granted jobs end by themselves, or are aborted
+ * after drain_ms; then server_run returns. From any thread or signal handler. */
+void server_drain(struct server *server);
+
+/* ABORT to all members; server_run returns at once. From any thread or signal handler. */
+void server_stop(struct server *server);
+
+/* Waits, after server_start, until control has ended: true, or false after timeout_ms (UINT32_MAX: no
+ * limit). libtally's rank 0 drains, then waits. */
+bool server_wait(struct server *server, uint32_t timeout_ms);
+
+/* Stops if need be, joins all threads, frees all. NULL is fine. Not while another thread is inside
+ * server_run. */
+void server_close(struct server *server);
+
+/* The port that control listens on (0 with local_name), and that of shard k. */
+uint16_t server_port(const struct server *server);
+uint16_t server_shard_port(const struct server *server, uint32_t shard);
+
+#endif
