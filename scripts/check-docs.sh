@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# check-docs.sh [FLAG...] - the C in STYLE.md compiles as one file, with the flags of the build,
+# with gcc and clang, and is laid out as it says.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# extract FILE: its C blocks in order, with #line so that an error points into the document.
+extract() {
+	awk -v file="$1" '
+		/^```c$/ { c = 1; printf "#line %d \"%s\"\n", FNR + 1, file; next }
+		/^```/ { c = 0 }
+		c' "$1"
+}
+
+extract STYLE.md >"$tmp/style.c"
+[[ -s $tmp/style.c ]]
+for cc in gcc clang; do
+	command -v "$cc" >/dev/null || continue
+	"$cc" -std=c11 -Wall -Wextra -Werror "$@" -c "$tmp/style.c" -o "$tmp/style.o"
+	echo "STYLE.md: $cc agrees"
+done
+if command -v clang-format >/dev/null; then
+	clang-format --dry-run -Werror --style=file:.clang-format <(grep -v '^#line' "$tmp/style.c")
+fi

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# check-style.sh [--fix] - what STYLE.md says and a script can see: licence line, layout, functions
+# of at most 70 lines, no trailing blanks. --fix lays out the C and strips blanks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+lines_max=70
+
+all=() c=()
+while IFS= read -r file; do
+	case $file in
+	LICENSE | LICENSES/*) ;;
+	*.[ch]) all+=("$file") c+=("$file") ;;
+	*) all+=("$file") ;;
+	esac
+done < <(git ls-files --cached --others --exclude-standard | while IFS= read -r file; do
+	[[ -f $file ]] && grep -qI '' "$file" && printf '%s\n' "$file" # text that is still there
+done)
+
+if [[ ${1-} == --fix ]]; then
+	clang-format -i "${c[@]}"
+	sed -i 's/[ \t]*$//' "${all[@]}"
+	exit 0
+fi
+
+bad=0
+for file in "${all[@]}"; do
+	case $file in
+	*.[ch] | *.sh | *.py | .ci/run)
+		head -3 "$file" | grep -Eq 'SPDX-License-Identifier: (Apache-2.0|BSD-2-Clause OR GPL-2.0)( \*/)?$' ||
+			{ echo "$file: no SPDX line at the top" && bad=1; }
+		;;
+	esac
+done
+if grep -nE '[[:blank:]]$' "${all[@]}"; then
+	echo "trailing blanks: make format" && bad=1
+fi
+# In this layout only a function has its braces alone in the first column.
+awk -v max="$lines_max" '
+	FNR == 1 { start = 0 }
+	/^{$/ { start = FNR; name = before }
+	/^}$/ && start { n = FNR - start - 1; start = 0
+		if (n > max) { print FILENAME ": " n " lines, at most " max ": " name; bad = 1 } }
+	!/^[ \t]/ { before = $0 }
+	END { exit bad }' "${c[@]}" || bad=1
+if command -v clang-format >/dev/null; then
+	for file in "${c[@]}"; do
+		clang-format --dry-run -Werror --ferror-limit=1 "$file" 2>/dev/null ||
+			{ echo "$file: layout: make format" && bad=1; }
+	done
+elif ((!bad)); then
+	echo "SKIP: no clang-format (scripts/deps.sh test)" && exit 77
+fi
+exit "$bad"
