@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# check-freestanding.sh [FLAG...] - the core is pure: built freestanding and linked with itself
+# alone, it needs nothing but the four functions that a compiler may call on its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+allowed='^(memcpy|memmove|memset|memcmp)$'
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+bad=0
+for cc in gcc clang; do
+	command -v "$cc" >/dev/null || continue
+	objects=()
+	for source in src/core/*.c; do
+		[[ $source == *_test.c || $source == *_fuzz.c ]] && continue
+		object=$tmp/$cc-$(basename "$source" .c).o
+		"$cc" -std=c11 -O2 -ffreestanding -nostdlib -ffp-contract=off -fno-strict-aliasing -Isrc \
+			"$@" -c "$source" -o "$object"
+		objects+=("$object")
+	done
+	((${#objects[@]})) || continue
+	ld -r -o "$tmp/core-$cc.o" "${objects[@]}"
+	needed=$(nm -u "$tmp/core-$cc.o" | awk '{ print $2 }' | sort -u)
+	echo "$cc: ${#objects[@]} objects, needs: ${needed:-nothing}"
+	if grep -Ev "$allowed" <<<"$needed" | grep .; then
+		bad=1
+	fi
+done
+exit "$bad"
