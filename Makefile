@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Meson and Ninja do the work; scripts/ has one short script per target.
+
+all: build/release/build.ninja
+	@ninja -C build/release
+	@echo 'built: build/release/tools/{tally,tallyd}, build/release/src/lib/libtally.so'
+
+build/release/build.ninja:
+	@scripts/setup.sh release
+
+help:
+	@echo 'make            build everything into build/release'
+	@echo 'make demo       install what is missing (Debian, root), then train on 4 ranks of this machine'
+	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 10 minutes'
+	@echo 'make search     visit every reachable state of the shipped protocol code'
+	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
+	@echo 'make ablations  take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make format     lay out all C with .clang-format'
+	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
+	@echo 'make clean      remove build/'
+	@echo
+	@echo 'One test:       meson test -C build/release core-wire'
+	@echo 'Under asan:     scripts/setup.sh asan && meson test -C build/asan --suite unit'
+	@echo 'How a change gets in: CONTRIBUTING.md. How C is written here: STYLE.md.'
+
+test:
+	@scripts/test.sh
+
+demo:
+	@scripts/demo.sh
+
+search: all
+	@scripts/search.sh
+
+SEEDS ?= 1..2000
+sim: all
+	@build/release/tools/tally sim --seeds $(SEEDS)
+
+ablations:
+	@scripts/ablations.sh $(ONLY)
+
+format:
+	@scripts/check-style.sh --fix
+
+PREFIX ?= /usr/local
+install: all
+	@meson configure build/release --prefix $(PREFIX)
+	@meson install -C build/release
+
+clean:
+	rm -rf build
+
+.PHONY: all help test demo search sim ablations format install clean
