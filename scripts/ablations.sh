@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# ablations.sh [NAME...] - take each check of tests/ablations.txt out in turn: a test named in its
+# row must turn red. First all these tests must pass with nothing taken out.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+rows=tests/ablations.txt
+dir=build/ablate
+log=build/ablations.log
+passed=0 failed=0 skipped=0
+mkdir -p build
+: >"$log"
+
+row() { # NAME RESULT TESTS, and count it
+	printf '%-24s %-34s %s\n' "$1" "$2" "$3"
+}
+
+# build_without NAME: false if it does not even compile. "" takes out nothing.
+build_without() {
+	scripts/setup.sh ablate && meson configure "$dir" -Dablate="$1" >>"$log" 2>&1
+}
+
+# red TEST...: "RED NAMES" of what failed, "GREEN", or "NOTHING" if none of them ran.
+red() {
+	local json=$dir/meson-logs/testlog.json
+	rm -f "$json"
+	meson test -C "$dir" "$@" >>"$log" 2>&1 </dev/null
+	[[ -s $json ]] || { echo NOTHING && return; }
+	python3 - "$json" <<-'EOF'
+		import json, sys
+		tests = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8") if line.strip()]
+		red = [t["name"] for t in tests if t["result"] in ("FAIL", "ERROR", "TIMEOUT")]
+		ran = [t for t in tests if t["result"] != "SKIP"]
+		print("RED " + " ".join(red) if red else "GREEN" if ran else "SKIPPED")
+	EOF
+}
+
+judge() { # NAME TEST...
+	local name=$1 verdict
+	shift
+	if ! build_without "$name"; then
+		verdict=NOTHING
+	else
+		verdict=$(red "$@")
+	fi
+	case $verdict in
+	RED*) row "$name" caught "${verdict#RED }" && passed=$((passed + 1)) ;;
+	SKIPPED) row "$name" "skipped: its tests cannot run here" "$*" && skipped=$((skipped + 1)) ;;
+	GREEN) row "$name" "NOT CAUGHT" "$*" && failed=$((failed + 1)) ;;
+	*) row "$name" "DOES NOT BUILD OR NO SUCH TEST" "$*" && failed=$((failed + 1)) ;;
+	esac
+}
+
+wanted() { # NAME [WANTED...]
+	local name=$1 one
+	shift
+	(($# == 0)) && return 0
+	for one; do [[ $one == "$name" ]] && return 0; done
+	return 1
+}
+
+names=() tests=()
+while read -r name its_tests; do
+	[[ -z $name || $name == \#* ]] && continue
+	wanted "$name" "$@" && names+=("$name") && tests+=("$its_tests")
+done <"$rows"
+((${#names[@]})) || { echo "no such row in $rows" && exit 2; }
+
+read -ra every <<<"$(printf '%s\n' "${tests[@]}" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
+if build_without "" && [[ $(red "${every[@]}") == GREEN ]]; then
+	row '(nothing)' 'green, as it must be' ''
+	passed=$((passed + 1))
+else
+	row '(nothing)' 'RED: see build/ablations.log' "${every[*]}"
+	failed=$((failed + 1))
+fi
+for i in "${!names[@]}"; do
+	read -ra its_tests <<<"${tests[i]}"
+	judge "${names[i]}" "${its_tests[@]}"
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))

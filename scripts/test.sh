@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# test.sh [VARIANT...] - everything that must hold before a change gets in. The last line counts:
+# N passed, N failed, N skipped. Each skip names what is missing. Details: build/*.log.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+passed=0 failed=0 skipped=0
+started=$SECONDS
+mkdir -p build
+
+count() { # PASSED FAILED SKIPPED
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# compile VARIANT: a build that breaks is one failure.
+compile() {
+	local log=build/$1-ninja.log
+	if scripts/setup.sh "$1" && ninja -C "build/$1" >"$log" 2>&1; then
+		count 1 0 0
+		return 0
+	fi
+	echo "FAILED: $1 does not build ($log)"
+	grep -v '^\[[0-9]*/[0-9]*\] \(Compiling\|Linking\|Generating\)' "$log" | head -60
+	count 0 1 0
+	return 1
+}
+
+# suites VARIANT "SUITE..." [MESON ARGUMENT...]: run the tests of these suites and count them.
+suites() {
+	local variant=$1 arguments=() suite
+	for suite in $2; do
+		arguments+=(--suite "$suite")
+	done
+	shift 2
+	local log=build/$variant/meson-logs/testlog.json counts
+	rm -f "$log"
+	meson test -C "build/$variant" --no-rebuild --no-stdsplit "${arguments[@]}" "$@" \
+		>"build/$variant-test.log" 2>&1 </dev/null
+	if ! counts=$(python3 scripts/testlog.py "$variant" "$log"); then
+		echo "FAILED: $variant ran no test (build/$variant-test.log)"
+		counts="0 1 0"
+	fi
+	# shellcheck disable=SC2086 # three numbers
+	count $counts
+	echo "$variant: $counts (passed, failed, skipped), $((SECONDS - started)) s"
+}
+
+without() { # VARIANT PROGRAM: skip the variant if the program is not there
+	command -v "$2" >/dev/null && return 1
+	echo "skipped: $1: no $2 (scripts/deps.sh test)"
+	count 0 0 1
+}
+
+variant_asan() { compile asan && suites asan "unit threads" -t 4; }
+variant_tsan() { without tsan clang || { compile tsan && suites tsan "threads unit" -t 4; }; }
+variant_clang() { without clang clang || { compile clang && suites clang unit; }; }
+variant_arm64() { without arm64 aarch64-linux-gnu-gcc || compile arm64; }
+variant_release() { compile release && suites release "check unit threads search sim e2e"; }
+
+variants=("$@")
+((${#variants[@]})) || variants=(asan tsan clang arm64 release)
+for variant in "${variants[@]}"; do
+	"variant_$variant"
+done
+echo "$((SECONDS - started)) s in all"
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0 && passed > 0))

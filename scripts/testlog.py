@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""testlog.py NAME FILE... - read meson's testlog.json: failures and skips to stderr, and
+"PASSED FAILED SKIPPED" to stdout. A test that skips exits 77 and says "SKIP: what is missing"."""
+
+import json
+import sys
+
+PASSED = ("OK", "EXPECTEDFAIL")
+
+
+def why(test):
+    """The line with which a test explains its skip."""
+    lines = (test.get("stdout", "") + test.get("stderr", "")).splitlines()
+    return next((line[5:].strip() for line in lines if line.startswith("SKIP:")), "no reason given")
+
+
+def main(name, paths):
+    passed = failed = skipped = 0
+    for path in paths:
+        with open(path, encoding="utf-8") as log:
+            tests = [json.loads(line) for line in log if line.strip()]
+        for test in tests:
+            if test["result"] in PASSED:
+                passed += 1
+            elif test["result"] == "SKIP":
+                skipped += 1
+                print(f"skipped: {name} {test['name']}: {why(test)}", file=sys.stderr)
+            else:
+                failed += 1
+                print(f"FAILED: {name} {test['name']} ({test['result']})", file=sys.stderr)
+                output = test.get("stdout", "") + test.get("stderr", "")
+                for line in output.splitlines()[-40:]:
+                    print("    " + line, file=sys.stderr)
+    print(passed, failed, skipped)
+
+
+main(sys.argv[1], sys.argv[2:])
