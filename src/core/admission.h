@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admission.h - the aggregator's side of control, for one job name: who is in, who waits, when the shards
+ * are told what, and whose fault the end is. admission_step(event) -> actions; no I/O, no clock, no
+ * allocation; time and chance come in the event. docs/protocol.md, R-CT-7 to R-CT-27.
+ *
+ *   NONE      nobody                      GATHER   some of `size` are here
+ *   GRANTED   all are; the shards add the job, members get their GRANT and find their paths
+ *   ENABLING  all READY; the shards enable   STARTED  the job runs
+ *   DRAIN     it is over: until every connection is closed and every shard has removed the job
+ *
+ * A state is flat memory without pointers: it can be copied, compared and hashed. Padding is zero.
+ */
+#ifndef CORE_ADMISSION_H
+#define CORE_ADMISSION_H
+
+#include "core/control.h"
+
+enum admission_state {
+	ADMISSION_NONE,
+	ADMISSION_GATHER,
+	ADMISSION_GRANTED,
+	ADMISSION_ENABLING,
+	ADMISSION_STARTED,
+	ADMISSION_DRAIN,
+	ADMISSION_STATE_COUNT
+};
+
+enum admission_presence {
+	ADMISSION_ABSENT,
+	ADMISSION_JOINED,
+	ADMISSION_READY,
+	ADMISSION_LEFT, /* LEAVE has come, LEFT has gone */
+	ADMISSION_GONE, /* closed, or silent, before it had left */
+};
+
+/* Is a process alive? Asked only when two claim one rank. */
+enum admission_pulse { ADMISSION_UNASKED, ADMISSION_ASKED, ADMISSION_ANSWERED };
+
+struct admission_peer { /* a connection that has said JOIN */
+	uint64_t heard_ns;
+	uint64_t joined_ns;
+	uint64_t list_hash;
+	uint32_t connection; /* 0: none */
+	uint32_t pid;
+	uint32_t workers;
+	uint32_t timeout_ms;
+	uint32_t ping; /* serial of the last PING to it */
+	uint16_t version_min, version_max;
+	uint16_t size, rank;
+	uint8_t pulse; /* enum admission_pulse */
+	uint8_t reserved[7];
+	uint8_t nonce[WIRE_NONCE_BYTES];
+	char host[CONTROL_HOST_BYTES];
+};
+
+struct admission_member {
+	struct admission_peer peer;
+	uint64_t submitted;   /* of the last OPINFO, or of LEAVE */
+	uint16_t lanes;       /* of READY */
+	uint8_t presence;     /* enum admission_presence */
+	uint8_t has_answered; /* the QUERY of this round */
+	uint8_t group;        /* DESCRIBE: 1 + index of its description; 0: not submitted */
+	uint8_t reserved[3];
+};
+
+enum admission_query {
+	ADMISSION_QUIET,
+	ADMISSION_COMPARE,  /* do all describe every number alike? */
+	ADMISSION_DESCRIBE, /* number `from` differs: who calls it what? */
+};
+
+struct admission_seen { /* one number of this round, as somebody described it */
+	uint64_t number, hash;
+};
+
+struct admission {
+	uint64_t life;
+	uint64_t since_ns;     /* the state was entered */
+	uint64_t tick_ns;      /* the last tick */
+	uint64_t beat_ns;      /* HEARTBEATs went out */
+	uint64_t progress_ns;  /* PROGRESS went out */
+	uint64_t shards_acked; /* bit k: shard k has acknowledged the last command */
+	uint64_t from;         /* of the round */
+	uint64_t page_end;     /* numbers from here on are not comparable in this round */
+	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
+	uint64_t stall;        /* the number that the round is about */
+	uint32_t generation;
+	uint32_t ping; /* serial of the last PING */
+	uint32_t round;
+	uint16_t size;
+	uint16_t waiters_count;
+	uint16_t seen_count;
+	uint16_t groups_count;
+	uint16_t lanes;     /* START's */
+	uint16_t last_rank; /* of the last verdict of this name */
+	uint8_t last_cause; /* enum control_cause; OK: none, or it ended well */
+	uint8_t state;      /* enum admission_state */
+	uint8_t query;      /* enum admission_query */
+	uint8_t mismatch;   /* a switch saw one: 1 since the last QUERY, 2 before it */
+	uint8_t is_stalled; /* a STALL since the last QUERY */
+	uint8_t is_expired; /* one of them was a deadline's */
+	uint8_t is_terminating;
+	uint8_t reserved[1];
+	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] */
+};
+
+struct admission_config {
+	const char *job;      /* for texts */
+	uint16_t members_max; /* 1..CONTROL_MEMBERS_MAX: larger jobs are denied */
+	uint16_t waiters_max; /* further ones are denied */
+	uint16_t ops_max;    /* numbers compared in one round: CONTROL_OPS_MAX, fewer in a search */
+	uint16_t groups_max; /* different descriptions told apart: 4 */
+	uint16_t shards;     /* 1..MAP_SHARDS_MAX: who acknowledges commands */
+	uint16_t lanes_max;  /* START's are never more */
+	uint64_t heartbeat_ns; /* silence of so long is death */
+	uint64_t gather_ns;    /* for all to come, and to be ready; a JOIN may ask for less */
+};
+
+/* Plenty for any daemon; job and shards are the caller's to set. */
+#define ADMISSION_CONFIG_DEFAULT                                                        \
+	{                                                                               \
+		.members_max = CONTROL_MEMBERS_MAX, .waiters_max = CONTROL_MEMBERS_MAX, \
+		.ops_max = CONTROL_OPS_MAX, .groups_max = 4, .shards = 1,               \
+		.lanes_max = WIRE_LANES_MAX, .heartbeat_ns = 10000000000,               \
+		.gather_ns = 300000000000                                               \
+	}
+
+enum admission_event_type {
+	ADMISSION_MESSAGE, /* `message` came on `connection`; a new handle's first must be a JOIN */
+	ADMISSION_CLOSED, /* `connection` is no more: end of file, error, or our last words are over */
+	ADMISSION_SILENT, /* `connection` has been silent for too long; TICK finds these by itself */
+	ADMISSION_LATE,   /* the time to gather is over; TICK finds it by itself */
+	ADMISSION_SHARD,  /* a shard has acknowledged a command */
+	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */
+	ADMISSION_ALARM,    /* a switch saw what a sound worker never sends; child `rank` */
+	ADMISSION_TICK, /* at least every second, and when `wake_ns` or `again` says so; after everything
+	                   that has arrived was read */
+	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
+	ADMISSION_KILL,      /* SIGTERM's limit is over: the running job too */
+};
+
+enum admission_command { ADMISSION_JOB_ADD, ADMISSION_JOB_SET, ADMISSION_JOB_REMOVE };
+
+struct admission_event {
+	enum admission_event_type type;
+	uint64_t
+		now_ns; /* any monotonic clock; a search leaves it 0 and says SILENT and LATE itself */
+	uint64_t random; /* fresh random bits: the life of a job granted in this step */
+	uint32_t
+		generation; /* what a job added in this step gets; never 0, and never again once used */
+	uint32_t connection;                   /* never 0 */
+	const struct control_message *message; /* MESSAGE; lent */
+	const uint8_t *nonce; /* MESSAGE JOIN: WIRE_NONCE_BYTES fresh random bytes */
+	uint16_t rank;        /* MISMATCH, ALARM: the child; CONTROL_RANK_NONE if not known */
+	uint16_t shard;       /* SHARD */
+	enum admission_command command; /* SHARD: which one it acknowledges */
+	uint32_t job_generation;        /* SHARD: of the job it was for */
+	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
+	                    the shard does not have it is acknowledged too */
+};
+
+enum admission_action_type {
+	ADMISSION_SEND, /* `message` to `connection`: admission_message makes it */
+	ADMISSION_CLOSE, /* last words: shutdown(SHUT_WR), read to end of file, at most 5 s, close; then
+	                      CLOSED. Nothing else is sent there, what is read there is thrown away */
+	ADMISSION_COMMAND, /* `command` to every shard, in order; each acknowledges with SHARD */
+};
+
+struct admission_action {
+	uint8_t type;    /* enum admission_action_type */
+	uint8_t message; /* SEND: enum control_type */
+	uint8_t command; /* COMMAND: enum admission_command */
+	uint8_t reserved;
+	uint16_t rank;       /* SEND of GRANT: the child index */
+	uint16_t lanes;      /* SEND of START, COMMAND of JOB_SET */
+	uint32_t connection; /* SEND, CLOSE */
+	uint32_t generation; /* COMMAND */
+	uint32_t number;     /* SEND of PING, PONG: serial; of QUERY: round */
+	uint64_t from;       /* SEND of QUERY */
+};
+
+enum admission_log {
+	ADMISSION_LOG_NONE,
+	ADMISSION_LOG_WARN,
+	ADMISSION_LOG_INFO,
+	ADMISSION_LOG_DEBUG
+};
+
+/*
+ * JOB_ADD: reserve slots for admission_size members, with admission_nonce of each child (children are
+ * ranks); the job is disabled. If there is no room at all, acknowledge has_failed for every shard.
+ * JOB_SET: enable it with `lanes`. JOB_REMOVE: forget it. One COMMAND is acknowledged by all shards before
+ * the next comes, but JOB_REMOVE, which may overtake acknowledgements of older ones.
+ */
+struct admission_actions {
+	struct admission_action *list; /* lent by the caller: room for admission_actions_max */
+	uint32_t count;
+	uint32_t list_max;
+	bool again;       /* there is more to do: step with a TICK at once */
+	uint64_t wake_ns; /* a TICK is wanted then; UINT64_MAX: never */
+	uint16_t cause;   /* of the DENY or ABORT in this list; at most one cause in a step */
+	uint16_t cause_rank;
+	char text[CONTROL_TEXT_BYTES]; /* of that DENY or ABORT, or of the PROGRESS */
+	enum admission_log log_level;
+	char log[CONTROL_TEXT_BYTES]; /* a line to log; the caller adds the job */
+};
+
+/* Bytes of a state of this config, and how many actions a step of it makes at most. */
+size_t admission_bytes(const struct admission_config *config);
+uint32_t admission_actions_max(const struct admission_config *config);
+
+/* admission_init takes admission_bytes of memory, aligned to 8. The config stays the caller's; every step
+ * must be given the same. */
+void admission_init(struct admission *admission, const struct admission_config *config);
+
+/* The caller does what actions->list says, in its order. Events of connections and shards that the
+ * machine does not know (any more) are ignored. */
+void admission_step(struct admission *admission, const struct admission_config *config,
+		    const struct admission_event *event, struct admission_actions *actions);
+
+/* Makes the message of a SEND of the last step. A GRANT lacks what only the caller knows: version, life,
+ * size, workers, heartbeat and nonce are there, shards[] and shards_count are not. */
+void admission_message(const struct admission *admission, const struct admission_config *config,
+		       const struct admission_actions *actions,
+		       const struct admission_action *action, struct control_message *message);
+
+/* For the caller's JOB_ADD, logs and statistics; rank < size. */
+struct admission_member *admission_member(struct admission *admission, uint32_t rank);
+const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank);
+
+/* Nobody is in or waits: the memory can be given back. */
+bool admission_is_idle(const struct admission *admission);
+
+const char *admission_state_name(uint32_t state);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.h - what members and an aggregator tell one another over TCP, as C structs; how they look on the
+ * wire is src/control/codec.h's business. docs/protocol.md, R-CT-1 to R-CT-6.
+ *
+ *     member                      aggregator
+ *     JOIN                   ->
+ *                           <-   GRANT when all of `size` are there | DENIED | PROGRESS
+ *     (HELLO, WELCOME: UDP, until every shard has answered)
+ *     READY                  ->
+ *                           <-   START when all are ready and all shards enabled
+ *     HEARTBEAT             <->  HEARTBEAT    from JOIN on, so that silence means something
+ *     PONG                  <->  PING         is this very process alive?
+ *     STALL                  ->               an operation has had no result for a while
+ *                           <-   QUERY
+ *     OPINFO                 ->               what I have submitted and not completed
+ *     ABORT                 <->  ABORT        the end, with its cause; then last words
+ *     LEAVE                  ->
+ *                           <-   LEFT         at once
+ */
+#ifndef CORE_CONTROL_H
+#define CORE_CONTROL_H
+
+#include "core/map.h"
+#include "core/wire.h"
+
+enum {
+	CONTROL_PORT = 7171, /* TCP; shard k's UDP port is by default this + k */
+	CONTROL_VERSION = 1, /* of the protocol; what this build speaks */
+	CONTROL_MEMBERS_MAX = 256,
+	CONTROL_JOB_BYTES = 256, /* these count the NUL */
+	CONTROL_HOST_BYTES = 64,
+	CONTROL_KEY_BYTES = 128,
+	CONTROL_TEXT_BYTES = 512,
+	CONTROL_OP_NAME_BYTES = 64,
+	CONTROL_OPS_MAX = 512,     /* operations in one OPINFO */
+	CONTROL_RANK_NONE = 65535, /* in ABORT: no rank in particular */
+};
+
+/* Why a life ended. libtally turns them into its results; codec into words. */
+enum control_cause {
+	CONTROL_OK,
+	CONTROL_REMOTE,      /* a peer or the aggregator died, left too early, aborted */
+	CONTROL_MISMATCH,    /* the ranks called different operations */
+	CONTROL_ABORTED,     /* this rank's own user asked for it */
+	CONTROL_TIMEOUT,     /* not all there in time; a deadline */
+	CONTROL_INTERNAL,    /* a bug in tally, somewhere */
+	CONTROL_DENIED,      /* the aggregator refuses this rank */
+	CONTROL_VERSION_BAD, /* no protocol version in common */
+	CONTROL_NO_RESOURCE, /* the aggregator has no room */
+	CONTROL_NO_MEMORY,
+	CONTROL_SYSTEM, /* the kernel refused something; the aggregator cannot be reached */
+	CONTROL_CAUSE_END
+};
+
+enum control_type {
+	CONTROL_NOTHING,
+	CONTROL_JOIN,
+	CONTROL_GRANT,
+	CONTROL_DENY,
+	CONTROL_READY,
+	CONTROL_START,
+	CONTROL_HEARTBEAT,
+	CONTROL_PING,
+	CONTROL_PONG,
+	CONTROL_PROGRESS,
+	CONTROL_STALL,
+	CONTROL_QUERY,
+	CONTROL_OPINFO,
+	CONTROL_ABORT,
+	CONTROL_LEAVE,
+	CONTROL_LEFT,
+	CONTROL_TYPE_END
+};
+
+enum control_kind { CONTROL_WORKER, CONTROL_SWITCH };
+
+struct control_join {
+	uint16_t version_min, version_max; /* of this protocol: what the member speaks */
+	uint16_t size;                     /* 1..CONTROL_MEMBERS_MAX */
+	uint16_t rank;                     /* below size */
+	uint8_t kind;                      /* enum control_kind */
+	uint32_t workers;                  /* below and with this member: a worker says 1 */
+	uint32_t pid;
+	uint32_t mtu;        /* of the path, as far as known; 0: unknown */
+	uint32_t timeout_ms; /* for all to come; 0: the aggregator's default */
+	uint64_t list_hash;  /* of the list of aggregators that the member was given */
+	uint64_t life;       /* of the primary's grant, or of the parent communicator; 0: none */
+	char job[CONTROL_JOB_BYTES]; /* 1.. bytes */
+	char host[CONTROL_HOST_BYTES];
+	char key[CONTROL_KEY_BYTES]; /* "": none */
+};
+
+/* One shard, as one member sees it. */
+struct control_shard {
+	uint8_t ip
+		[16]; /* as struct link_address; all zero: the host that this connection goes to */
+	uint16_t port;
+	uint16_t job;   /* index into the shard's job table */
+	uint16_t child; /* the member's index there */
+	uint16_t slots;
+	uint32_t generation;
+	uint16_t window; /* the first; a worker changes it as it likes */
+	uint16_t lanes;  /* the most that this shard takes, a multiple of 4 */
+	uint8_t run;
+	uint8_t lane_ops; /* bit 1 << enum wire_op; ADD is always there */
+	uint8_t is_big_endian;
+	uint8_t trailer; /* bytes after the lanes */
+};
+
+struct control_grant {
+	uint64_t life;         /* 64 random bits: names this life of the job */
+	uint32_t workers;      /* N of the number formats */
+	uint32_t heartbeat_ms; /* silence of so long is death, on both sides */
+	uint16_t version;      /* that all of this life speak */
+	uint16_t size;
+	uint16_t shards_count;           /* 1..MAP_SHARDS_MAX */
+	uint8_t nonce[WIRE_NONCE_BYTES]; /* this member's HELLOs carry it */
+	struct control_shard shards[MAP_SHARDS_MAX];
+};
+
+/* DENY and ABORT. */
+struct control_end {
+	uint16_t cause; /* enum control_cause, as the receiver should report it */
+	uint16_t rank;  /* whose doing it was; CONTROL_RANK_NONE */
+	char text[CONTROL_TEXT_BYTES];
+};
+
+/* An operation as its caller described it: what tags are made of, and the stream. */
+struct control_op {
+	uint64_t number;
+	uint64_t count;
+	uint32_t kind; /* enum control_op_kind */
+	uint32_t type; /* include/tally.h's numbers */
+	uint32_t op;
+	uint32_t root;
+	uint32_t stream;                  /* enum map_stream */
+	uint32_t reserved;                /* 0 */
+	char name[CONTROL_OP_NAME_BYTES]; /* zeros after the NUL */
+};
+
+/* map_descriptor.kind: what kind of operation it is, the same for all who hash or print one. */
+enum control_op_kind {
+	CONTROL_OP_ALLREDUCE,
+	CONTROL_OP_BARRIER,
+	CONTROL_OP_REDUCE,
+	CONTROL_OP_BROADCAST,
+	CONTROL_OP_ALLGATHER,
+	CONTROL_OP_REDUCE_SCATTER,
+	CONTROL_OP_KIND_END
+};
+
+/*
+ * Numbers below `oldest` are complete at this member, numbers from `submitted` on are not submitted there.
+ * What is between is complete, or listed in `ops`, numbers ascending, all >= QUERY's `from`; or, with
+ * has_more, outstanding and beyond the last one listed.
+ */
+struct control_opinfo {
+	uint32_t round;
+	uint16_t ops_count; /* at most CONTROL_OPS_MAX */
+	uint8_t has_more;
+	uint64_t submitted;
+	uint64_t oldest; /* the oldest outstanding number; `submitted` if there is none */
+	const struct control_op *ops; /* lent */
+};
+
+struct control_message {
+	enum control_type type;
+	union {
+		struct control_join join;
+		struct control_grant grant;
+		struct control_end end; /* DENY, ABORT */
+		struct {
+			uint16_t
+				lanes; /* READY: the most that the member's paths carry; START: the least */
+		} lanes;
+		struct {
+			uint32_t serial; /* PONG echoes PING's */
+		} ping;
+		struct {
+			char text[CONTROL_TEXT_BYTES];
+		} progress; /* whom the gathering waits for */
+		struct {
+			uint64_t number;    /* of the oldest operation */
+			uint8_t is_expired; /* its deadline is over, not only its patience */
+		} stall;
+		struct {
+			uint32_t round;
+			uint64_t from; /* list no number below */
+		} query;
+		struct control_opinfo opinfo;
+		struct {
+			uint64_t submitted; /* operations in all; every one of them is complete */
+		} leave;
+	};
+};
+
+#endif
