@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	US = 1000,
+	MS = 1000 * US,
+	PACKETS_MIN = 1500, /* that a run is meant to take, both ways together */
+	PACKETS_MAX = 24000,
+	CHUNKS_MAX = 1200,  /* of one operation */
+	SLOTS_MAX = 320,
+};
+
+static const char *const names[] = {
+#define X(name, text) #name,
+	SCENARIO_KINDS(X)
+#undef X
+};
+
+static const char *const abouts[] = {
+#define X(name, text) text,
+	SCENARIO_KINDS(X)
+#undef X
+};
+
+const char *scenario_name(enum scenario_kind kind)
+{
+	return kind < SCENARIO_COUNT ? names[kind] : "any";
+}
+
+const char *scenario_about(enum scenario_kind kind)
+{
+	return kind < SCENARIO_COUNT ? abouts[kind] : "";
+}
+
+enum scenario_kind scenario_find(const char *name)
+{
+	for (uint32_t kind = 0; kind < SCENARIO_COUNT; kind++)
+		if (!strcmp(names[kind], name))
+			return (enum scenario_kind)kind;
+	return SCENARIO_COUNT;
+}
+
+static enum scenario_kind draw_kind(struct rng *rng)
+{
+	static const struct {
+		enum scenario_kind kind;
+		uint32_t percent;
+	} share[] = {
+		{ SCENARIO_lossy, 60 },  { SCENARIO_clean, 6 },  { SCENARIO_storm, 8 },
+		{ SCENARIO_pauses, 7 },	 { SCENARIO_restart, 7 }, { SCENARIO_rebind, 5 },
+		{ SCENARIO_disagree, 7 },
+	};
+	uint32_t draw = rng_below(rng, 100);
+	uint32_t i = 0;
+
+	while (draw >= share[i].percent)
+		draw -= share[i++].percent;
+	return share[i].kind;
+}
+
+/* A flat shard is one engine; a tree is a root and up to n nodes, some of them with one child, some
+ * workers at the root itself, now and then a third level. */
+static void draw_shard(struct scenario_shard *shard, uint32_t workers, bool is_tree, struct rng *rng)
+{
+	uint32_t nodes = is_tree ? 1 + rng_below(rng, workers) : 0;
+	bool is_mixed = rng_chance(rng, 150000);
+
+	shard->engines = 1 + nodes;
+	shard->parent[0] = SIM_PARENT_NONE;
+	for (uint32_t i = 1; i <= nodes; i++)
+		shard->parent[i] = rng_chance(rng, 80000) ? (uint8_t)rng_below(rng, i) : 0;
+	for (uint32_t w = 0; w < workers; w++) {
+		if (w < nodes)
+			shard->engine_of[w] = (uint8_t)(w + 1); /* nobody is without a child */
+		else if (is_mixed || !nodes)
+			shard->engine_of[w] = (uint8_t)rng_below(rng, nodes + 1);
+		else
+			shard->engine_of[w] = (uint8_t)(1 + rng_below(rng, nodes));
+	}
+}
+
+static void draw_line(struct net_line *line, const struct scenario *scenario, struct rng *rng)
+{
+	uint32_t bytes = wire_bytes(scenario->lanes) + NET_OVERHEAD_BYTES;
+	/* 100 Gbit/s to 100 Mbit/s: mostly what a rack has. */
+	uint32_t slowest = rng_chance(rng, 150000) ? 80000 : 8000;
+
+	line->ps_per_byte = (uint32_t)rng_log(rng, 80, slowest);
+	line->delay_ns = (uint32_t)rng_log(rng, 500, rng_chance(rng, 100000) ? 5 * MS : 50 * US);
+	line->queue_bytes = bytes * (uint32_t)rng_log(rng, 16, 2048);
+	line->loss = 0;
+	if (scenario->kind == SCENARIO_clean)
+		line->queue_bytes = 1u << 30;
+	else if (rng_chance(rng, 30000)) /* a bad cable */
+		line->loss = 1 + rng_below(rng, 150000);
+}
+
+static void draw_host(struct net_host *host, const struct scenario *scenario, struct rng *rng)
+{
+	uint32_t bytes = wire_bytes(scenario->lanes);
+
+	draw_line(&host->out, scenario, rng);
+	draw_line(&host->in, scenario, rng);
+	host->poll_ns = rng_chance(rng, 300000) ? 0 : (uint32_t)rng_log(rng, 100, 30 * US);
+	host->inbox_bytes = bytes * (uint32_t)rng_log(rng, 64, 4096);
+	host->gro = rng_below(rng, 4) * 333333;
+	if (scenario->kind == SCENARIO_clean)
+		host->inbox_bytes = 1u << 30;
+}
+
+static void draw_weather(struct scenario *scenario, struct rng *rng)
+{
+	struct net_weather *weather = &scenario->weather;
+
+	*weather = (struct net_weather){
+		.loss = 20000,
+		.duplicate = 10000,
+		.reorder = 20000,
+		.jitter_ns = rng_chance(rng, 200000) ? (uint32_t)rng_log(rng, 100, 20 * US) : 0,
+		.reorder_ns = (uint32_t)rng_log(rng, 10 * US, 20 * MS),
+	};
+	scenario->pause_every_ns = rng_chance(rng, 300000) ? 200 * MS : 0;
+	scenario->pause_ns = 20 * MS;
+	if (scenario->kind == SCENARIO_clean) {
+		*weather = (struct net_weather){ 0 };
+		scenario->pause_every_ns = 0;
+	} else if (scenario->kind == SCENARIO_storm) {
+		weather->loss = rng_below(rng, 250000);
+		weather->duplicate = rng_below(rng, 200000);
+		weather->reorder = rng_below(rng, 500000);
+	} else if (scenario->kind == SCENARIO_pauses) {
+		scenario->pause_every_ns = 5 * MS;
+		scenario->pause_ns = (uint32_t)rng_log(rng, 1 * MS, 300 * MS);
+	}
+}
+
+static void draw_worker(struct scenario_worker *worker, const struct scenario *scenario,
+			struct rng *rng)
+{
+	worker->is_waiting = rng_chance(rng, 250000);
+	worker->gap_ns = (uint32_t)rng_log(rng, 1 * US, 2 * MS);
+	worker->straggle = rng_chance(rng, 100000) ? 100000 : 5000;
+	worker->window = 1 + rng_below(rng, scenario->slots);
+	worker->window_ns = rng_chance(rng, 400000) ? (uint32_t)rng_log(rng, 50 * US, 20 * MS) : 0;
+	draw_host(&worker->host, scenario, rng);
+}
+
+/* Log-uniform, with the edges more often than chance would have it. */
+static uint64_t draw_count(uint32_t lanes, uint32_t chunks_max, struct rng *rng)
+{
+	uint64_t edge;
+
+	switch (rng_below(rng, 8)) {
+	case 0:
+		edge = MAP_EXPRESS_CHUNKS;
+		break;
+	case 1:
+		edge = rng_log(rng, 1, chunks_max);
+		break;
+	case 2:
+	case 3: /* a bulk operation, surely */
+		return (uint64_t)lanes * rng_log(rng, MAP_EXPRESS_CHUNKS, chunks_max) + 1 +
+		       rng_below(rng, lanes);
+	default:
+		return rng_log(rng, 1, (uint64_t)lanes * chunks_max);
+	}
+	if (edge > chunks_max)
+		edge = chunks_max;
+	return edge * lanes + rng_below(rng, 3) - 1;
+}
+
+static void draw_op(struct scenario_op *op, const struct scenario *scenario, uint32_t chunks_max,
+		    struct rng *rng)
+{
+	*op = (struct scenario_op){
+		.type = rng_chance(rng, 400000) ? ENDPOINT_INT32 : ENDPOINT_FLOAT32,
+		.is_avg = rng_chance(rng, 300000),
+		.stream = -1,
+		.is_in_place = rng_u32(rng) & rng_u32(rng),
+		.data = rng_next(rng),
+	};
+	if (rng_chance(rng, 60000)) {
+		op->is_barrier = true;
+		op->type = ENDPOINT_INT32;
+		op->is_avg = false;
+	} else if (!rng_chance(rng, 30000)) {
+		op->count = draw_count(scenario->lanes, chunks_max, rng);
+	}
+	if (rng_chance(rng, 100000))
+		op->stream = (int)rng_below(rng, MAP_STREAMS);
+}
+
+static void draw_ops(struct scenario *scenario, struct rng *rng)
+{
+	uint64_t packets = rng_log(rng, PACKETS_MIN, PACKETS_MAX);
+	uint64_t left = packets / (2 * scenario->workers) + 1; /* chunks */
+	uint32_t chunks_max = (uint32_t)CHUNKS_MAX / (scenario->lanes > 64 ? 3u : 1u);
+
+	while (scenario->ops < SIM_OPS_MAX) {
+		struct scenario_op *op = &scenario->op[scenario->ops++];
+		draw_op(op, scenario, chunks_max, rng);
+		uint64_t chunks = map_chunks(op->count, scenario->lanes);
+		if (chunks >= left)
+			break;
+		left -= chunks;
+	}
+}
+
+/* Another operation than the others call: in one respect, at one rank. */
+static void draw_odd(struct scenario *scenario, struct rng *rng)
+{
+	scenario->strike_op = rng_below(rng, scenario->ops);
+	scenario->odd_rank = rng_below(rng, scenario->workers);
+	const struct scenario_op *op = &scenario->op[scenario->strike_op];
+	struct scenario_op *odd = &scenario->odd_op;
+
+	*odd = *op;
+	odd->is_barrier = false;
+	switch (op->is_barrier ? 0 : rng_below(rng, 4)) {
+	case 0:
+		odd->count = op->count + 1;
+		break;
+	case 1:
+		odd->type = op->type == ENDPOINT_INT32 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32;
+		break;
+	case 2:
+		odd->is_avg = !op->is_avg;
+		break;
+	default:
+		odd->count = draw_count(scenario->lanes, 200, rng);
+		odd->count += odd->count == op->count;
+		break;
+	}
+}
+
+void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind)
+{
+	static const uint32_t lanes[] = { 4, 8, 64, 360 };
+	struct rng rng;
+
+	rng_init(&rng, seed, 0);
+	*scenario = (struct scenario){ .seed = seed };
+	enum scenario_kind drawn = draw_kind(&rng); /* drawn always: a named kind changes nothing else */
+	scenario->kind = kind == SCENARIO_ANY ? drawn : kind;
+	scenario->workers = 1 + rng_below(&rng, SIM_WORKERS_MAX);
+	if (scenario->kind == SCENARIO_disagree && scenario->workers == 1)
+		scenario->workers = 2;
+	scenario->shards = 1 + rng_below(&rng, SIM_SHARDS_MAX);
+	scenario->lanes = lanes[rng_below(&rng, 4)];
+	scenario->run = (uint32_t)rng_between(&rng, 1, 40);
+	if (rng_chance(&rng, 300000))
+		scenario->run = 1;
+	uint32_t least = MAP_EXPRESS_SLOTS_MIN + scenario->run;
+	scenario->slots = (uint32_t)rng_log(&rng, least, SLOTS_MAX);
+	if (rng_chance(&rng, 500000))
+		scenario->seq_first = UINT32_MAX - rng_below(&rng, 12);
+	scenario->is_hello = rng_chance(&rng, 500000) || scenario->kind == SCENARIO_rebind;
+	bool is_tree = rng_chance(&rng, 500000);
+	for (uint32_t s = 0; s < scenario->shards; s++) {
+		draw_shard(&scenario->shard[s], scenario->workers, is_tree, &rng);
+		for (uint32_t e = 0; e < scenario->shard[s].engines; e++)
+			draw_host(&scenario->shard[s].host[e], scenario, &rng);
+	}
+	for (uint32_t w = 0; w < scenario->workers; w++)
+		draw_worker(&scenario->worker[w], scenario, &rng);
+	draw_weather(scenario, &rng);
+	draw_ops(scenario, &rng);
+	if (scenario->kind == SCENARIO_disagree)
+		draw_odd(scenario, &rng);
+	else
+		scenario->strike_op = rng_below(&rng, scenario->ops);
+}
+
+void scenario_describe(const struct scenario *scenario, char text[256])
+{
+	char shape[64];
+	uint64_t bulk = 0, all = 0;
+
+	if (scenario->shard[0].engines == 1)
+		snprintf(shape, sizeof(shape), "flat");
+	else
+		snprintf(shape, sizeof(shape), "tree of %u nodes", scenario->shard[0].engines);
+	for (uint32_t i = 0; i < scenario->ops; i++) {
+		uint64_t chunks = map_chunks(scenario->op[i].count, scenario->lanes);
+		all += chunks;
+		bulk += chunks > MAP_EXPRESS_CHUNKS ? chunks : 0;
+	}
+	snprintf(text, 256,
+		 "%s: n=%u, %s, shards=%u, lanes=%u, run=%u, slots=%u, seq from %u, %u operations, "
+		 "%llu chunks (%llu bulk), loss %.1f %%",
+		 scenario_name(scenario->kind), scenario->workers, shape, scenario->shards,
+		 scenario->lanes, scenario->run, scenario->slots, scenario->seq_first, scenario->ops,
+		 (unsigned long long)all, (unsigned long long)bulk, scenario->weather.loss / 1e4);
+}

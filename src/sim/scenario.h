@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scenario.h - what a seed chooses: who takes part, how they are wired, what they compute, when, and how
+ * bad the network is. A pure function of (seed, kind).
+ */
+#ifndef SIM_SCENARIO_H
+#define SIM_SCENARIO_H
+
+#include "dataplane/endpoint.h"
+#include "sim/net.h"
+
+enum {
+	SIM_WORKERS_MAX = 8,
+	SIM_SHARDS_MAX = 3,
+	SIM_ENGINES_MAX = 9, /* of one shard: a root, and at most a node per worker */
+	SIM_OPS_MAX = 40,
+	SIM_PARENT_NONE = 0xff,
+};
+
+/* X(name, what it is) */
+#define SCENARIO_KINDS(X)                                                                     \
+	X(lossy, "2 % loss, duplication, reordering, now and then a pause")                   \
+	X(clean, "nothing is lost: no UPDATE may be sent twice")                              \
+	X(storm, "up to 25 % loss, 20 % duplicates, half of the packets out of order")        \
+	X(pauses, "nodes and lines stand still often, for up to 300 ms")                      \
+	X(restart, "the job restarts in its midst, with a fresh generation; old packets live") \
+	X(rebind, "workers move to another port, as behind a NAT")                            \
+	X(disagree, "one rank calls another operation: a verdict or a stall, never a result")
+
+enum scenario_kind {
+#define X(name, text) SCENARIO_##name,
+	SCENARIO_KINDS(X)
+#undef X
+	SCENARIO_COUNT,
+	SCENARIO_ANY = SCENARIO_COUNT,
+};
+
+/* What is in the vectors. Elements come in blocks, and each block has its own kind of contents. */
+struct scenario_op {
+	enum endpoint_type type;
+	bool is_avg;
+	bool is_barrier;
+	int stream;           /* enum map_stream, or -1: by its size */
+	uint64_t count;
+	uint32_t is_in_place; /* a bit per rank */
+	uint64_t data;        /* seeds its contents */
+};
+
+/* How a worker behaves. */
+struct scenario_worker {
+	bool is_waiting;       /* submits only when all before is done */
+	uint32_t gap_ns;       /* between its submissions, at random up to this */
+	uint32_t straggle;     /* parts per million of its submissions that are up to 200 ms late */
+	uint32_t window;       /* at first */
+	uint32_t window_ns;    /* changes it so often; 0: never */
+	struct net_host host;
+};
+
+/* One shard: a tree of engines. Engine 0 is the root; parent[i] < i. */
+struct scenario_shard {
+	uint32_t engines;
+	uint8_t parent[SIM_ENGINES_MAX];
+	uint8_t engine_of[SIM_WORKERS_MAX]; /* where each worker is a child */
+	struct net_host host[SIM_ENGINES_MAX];
+};
+
+struct scenario {
+	uint64_t seed;
+	enum scenario_kind kind;
+	uint32_t workers, shards;
+	uint32_t lanes, run, slots;
+	uint32_t seq_first; /* every slot begins as if it had done so many rounds */
+	bool is_hello;      /* workers are bound by HELLO, not by hand */
+	struct scenario_worker worker[SIM_WORKERS_MAX];
+	struct scenario_shard shard[SIM_SHARDS_MAX];
+	struct net_weather weather;
+	uint32_t pause_every_ns; /* on average; 0: never */
+	uint32_t pause_ns;       /* at most */
+	uint32_t ops;
+	struct scenario_op op[SIM_OPS_MAX];
+	/* restart, rebind, disagree */
+	uint32_t strike_op;     /* restart: when rank 0 has submitted it; disagree: the operation */
+	uint32_t odd_rank;
+	struct scenario_op odd_op;
+};
+
+void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind);
+const char *scenario_name(enum scenario_kind kind);
+const char *scenario_about(enum scenario_kind kind);
+/* SCENARIO_COUNT: no such name. */
+enum scenario_kind scenario_find(const char *name);
+/* One line: n, shape, lanes, run, slots, operations, network. */
+void scenario_describe(const struct scenario *scenario, char text[256]);
+
+#endif
