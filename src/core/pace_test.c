@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/pace.h"
+
+enum { SLOTS = 40, SHARDS = 2, BASE = 5 /* first bulk slot */ };
+
+struct fixture {
+	struct pace pace;
+	struct pace_shard shards[SHARDS];
+	struct pace_slot slots[SHARDS * SLOTS];
+	struct pace_probe probes[64];
+	struct map map;
+};
+
+static struct fixture *fixture_new(uint32_t window)
+{
+	static struct fixture fixture;
+
+	memset(&fixture, 0, sizeof(fixture));
+	assert_true(map_init(&fixture.map, SHARDS, SLOTS, 5));
+	assert_int_equal(fixture.map.base[MAP_BULK], BASE);
+	pace_init(&fixture.pace, &fixture.map, SLOTS, window, fixture.shards, fixture.slots);
+	return &fixture;
+}
+
+static uint32_t poll_at(struct fixture *f, uint64_t now_ns)
+{
+	return pace_poll(&f->pace, now_ns, f->probes, 64);
+}
+
+static const uint64_t T0 = 5ull * 1000 * PACE_MS;
+
+static void pace__first_timeout_is_100_ms_and_sends_a_probe(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	assert_int_equal(pace_next(&f->pace, T0), T0 + 100 * PACE_MS);
+	assert_int_equal(poll_at(f, T0 + 100 * PACE_MS - 1), 0);
+	assert_int_equal(poll_at(f, T0 + 100 * PACE_MS), 1);
+	assert_int_equal(f->probes[0].slot, BASE);
+	assert_true(f->probes[0].attempt != 0);
+}
+
+static void pace__sample_follows_rfc_6298(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 8 * PACE_MS);
+	assert_int_equal(f->shards[0].srtt_ns, 8 * PACE_MS);
+	assert_int_equal(f->shards[0].rttvar_ns, 4 * PACE_MS);
+	assert_int_equal(pace_rto(&f->pace, 0), 24 * PACE_MS);
+	pace_sample(&f->pace, 0, 16 * PACE_MS);
+	assert_int_equal(f->shards[0].rttvar_ns, 5 * PACE_MS);
+	assert_int_equal(f->shards[0].srtt_ns, 9 * PACE_MS);
+	assert_int_equal(pace_rto(&f->pace, 1),
+			 100 * PACE_MS); /* another shard's estimate is its own */
+}
+
+static void pace__timeout_is_at_least_1_ms_and_twice_the_round_trip(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 50 * PACE_US);
+	assert_int_equal(pace_rto(&f->pace, 0), 1 * PACE_MS);
+	for (int i = 0; i < 100; i++)
+		pace_sample(&f->pace, 1, 30 * PACE_MS);
+	assert_in_range(pace_rto(&f->pace, 1), 60 * PACE_MS, 61 * PACE_MS);
+}
+
+static void pace__only_the_last_contributor_measures_a_round_trip(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + PACE_MS, false);
+	assert_int_equal(f->pace.stats.samples, 0);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_sent(&f->pace, 0, BASE, T0, true);
+	pace_result(&f->pace, 0, BASE, T0 + PACE_MS, true); /* Karn: which copy was it? */
+	assert_int_equal(f->pace.stats.samples, 0);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + PACE_MS, true);
+	assert_int_equal(f->pace.stats.samples, 1);
+}
+
+static void pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample(void **state)
+{
+	struct fixture *f = fixture_new(8);
+	uint64_t now = T0;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 100 * PACE_US);
+	for (uint32_t i = 0; i < 4; i++)
+		pace_sent(&f->pace, 0, BASE + i, now, false);
+	now += 1 * PACE_MS;
+	assert_int_equal(poll_at(f, now), 4);
+	assert_int_equal(pace_rto(&f->pace, 0), 2 * PACE_MS);
+	for (int i = 0; i < 9; i++) {
+		now += pace_rto(&f->pace, 0);
+		assert_int_equal(poll_at(f, now), 4);
+	}
+	assert_int_equal(pace_rto(&f->pace, 0), 10 * PACE_MS); /* max(10 ms, 8 SRTT) */
+	pace_held(&f->pace, 0, f->probes[3].slot, now + 100 * PACE_US, f->probes[3].attempt);
+	assert_int_equal(pace_rto(&f->pace, 0), 1 * PACE_MS);
+}
+
+static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state)
+{
+	struct fixture *f = fixture_new(30);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 400 * PACE_US);
+	for (uint32_t i = 0; i < 5; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	pace_result(&f->pace, 0, BASE + 1, T0 + 300 * PACE_US, false);
+	pace_result(&f->pace, 0, BASE + 2, T0 + 300 * PACE_US, false);
+	assert_int_equal(poll_at(f, T0 + 500 * PACE_US), 0);
+	pace_result(&f->pace, 0, BASE + 3, T0 + 300 * PACE_US, false);
+	assert_int_equal(poll_at(f, T0 + 399 * PACE_US), 0);
+	assert_int_equal(pace_next(&f->pace, T0 + 399 * PACE_US), T0 + 400 * PACE_US);
+	assert_int_equal(poll_at(f, T0 + 400 * PACE_US), 1);
+	assert_int_equal(f->probes[0].slot, BASE);
+	assert_int_equal(f->pace.stats.probes_gap, 1);
+	assert_int_equal(poll_at(f, T0 + 900 * PACE_US), 0); /* its attempt is now the newest */
+}
+
+static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void **state)
+{
+	struct fixture *f = fixture_new(3);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
+		pace_sent(&f->pace, 0, BASE + i, T0 + i, false);
+	}
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+	assert_true(pace_has_room(&f->pace, 0, MAP_EXPRESS)); /* no pair shares a window */
+	assert_true(pace_has_room(&f->pace, 1, MAP_BULK));
+	assert_int_equal(poll_at(f, T0 + 100 * PACE_MS), 1);
+	assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
+	pace_sent(&f->pace, 0, BASE, T0 + 101 * PACE_MS, true); /* NEED's copy is in it again */
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+	pace_result(&f->pace, 0, BASE, T0 + 102 * PACE_MS, true);
+	assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
+	pace_window(&f->pace, 0, MAP_BULK, 1);
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+}
+
+/* 20 held slots: a firing probes ceil(20 / 16) = 2, the longest-held first, each in its turn. */
+static void pace__ring_gives_every_held_slot_its_turn(void **state)
+{
+	struct fixture *f = fixture_new(30);
+	uint32_t seen[SLOTS] = { 0 };
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS);
+	for (uint32_t i = 0; i < 20; i++) {
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+		pace_held(&f->pace, 0, BASE + i, T0 + 1, 0);
+	}
+	for (uint32_t firing = 0; firing < 10; firing++) {
+		uint64_t now = pace_next(&f->pace, T0);
+
+		assert_int_equal(poll_at(f, now), 2);
+		for (uint32_t i = 0; i < 2; i++)
+			seen[f->probes[i].slot]++;
+	}
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(seen[BASE + i], 1);
+	assert_int_equal(f->pace.ring_interval_ns, 250 * PACE_MS);
+}
+
+static void pace__result_shortens_the_ring_interval_and_never_postpones_it(void **state)
+{
+	struct fixture *f = fixture_new(30);
+	uint64_t due;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS); /* RTO 3 ms, first interval 12 ms */
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_sent(&f->pace, 0, BASE + 1, T0, false);
+	pace_held(&f->pace, 0, BASE, T0, 0);
+	assert_int_equal(f->pace.ring_ns, T0 + 12 * PACE_MS);
+	due = f->pace.ring_ns;
+	pace_result(&f->pace, 0, BASE + 1, T0 + 5 * PACE_MS, false);
+	assert_int_equal(f->pace.ring_ns, due);
+	for (int i = 0; i < 6; i++)
+		poll_at(f, f->pace.ring_ns);
+	pace_sent(&f->pace, 0, BASE + 1, due, false);
+	due = f->pace.ring_ns;
+	pace_result(&f->pace, 0, BASE + 1, due - 100 * PACE_MS, false);
+	assert_true(f->pace.ring_ns <= due - 100 * PACE_MS + 12 * PACE_MS);
+}
+
+static void pace__silence_asks_for_a_hello_at_most_every_250_ms(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	assert_false(
+		pace_hello_due(&f->pace, 0, T0 + 10ull * 1000 * PACE_MS)); /* nothing on its way */
+	pace_sample(&f->pace, 0, 1 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	assert_false(pace_hello_due(&f->pace, 0, T0 + 8 * PACE_MS));
+	assert_true(pace_hello_due(&f->pace, 0, T0 + 9 * PACE_MS));
+	assert_false(pace_hello_due(&f->pace, 0, T0 + 258 * PACE_MS));
+	assert_true(pace_hello_due(&f->pace, 0, T0 + 259 * PACE_MS));
+	pace_heard(&f->pace, 0, T0 + 600 * PACE_MS);
+	assert_false(pace_hello_due(&f->pace, 0, T0 + 601 * PACE_MS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pace__first_timeout_is_100_ms_and_sends_a_probe),
+		cmocka_unit_test(pace__sample_follows_rfc_6298),
+		cmocka_unit_test(pace__timeout_is_at_least_1_ms_and_twice_the_round_trip),
+		cmocka_unit_test(pace__only_the_last_contributor_measures_a_round_trip),
+		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
+		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
+		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
+		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn),
+		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),
+		cmocka_unit_test(pace__silence_asks_for_a_hello_at_most_every_250_ms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
