@@ -26,23 +26,24 @@ typedef void server_log(void *arg, enum server_level level, const char *line);
 
 /* Zero means "choose for me", but for the port and drain_ms. */
 struct server_options {
-	struct link_address listen; /* all zero ip: any address; port 0: the kernel chooses all ports */
-	bool is_v6;                 /* the family of control and shards */
-	const char *local_name;     /* listen on this abstract unix socket ("tally/UID/JOB", without
+	struct link_address
+		listen;         /* all zero ip: any address; port 0: the kernel chooses all ports */
+	bool is_v6;             /* the family of control and shards */
+	const char *local_name; /* listen on this abstract unix socket ("tally/UID/JOB", without
 				     * the leading '@') instead of TCP; shards then use ports that the
 				     * kernel chooses on the loopback address */
-	uint32_t shards;            /* 1; shard k's UDP port is the control port + k */
-	uint32_t lanes_max;         /* 4..16368, a multiple of 4; what the members' MTU allows */
-	uint32_t slots;             /* per job and shard; 640 */
-	uint32_t window;            /* first window; a quarter of the bulk slots */
-	uint32_t run;               /* packets in one message, 1..64; 40 */
-	uint32_t jobs_max;          /* 64 */
-	uint32_t receive_bytes;     /* receive buffer of each shard's socket; 16 MiB */
-	uint64_t memory_max;        /* bytes of slots per job and shard; 64 MiB */
-	uint32_t heartbeat_ms;      /* a member silent for so long is dead; 10,000 */
-	uint32_t gather_ms;         /* not all there after so long: ABORT; 300,000 */
-	uint32_t drain_ms;          /* after server_drain, running jobs are aborted; 0: no limit */
-	server_log *log;            /* NULL: silence */
+	uint32_t shards;        /* 1; shard k's UDP port is the control port + k */
+	uint32_t lanes_max;     /* 4..16368, a multiple of 4; what the members' MTU allows */
+	uint32_t slots;         /* per job and shard; 640 */
+	uint32_t window;        /* first window; a quarter of the bulk slots */
+	uint32_t run;           /* packets in one message, 1..64; 40 */
+	uint32_t jobs_max;      /* 64 */
+	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
+	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
+	uint32_t heartbeat_ms;  /* a member silent for so long is dead; 10,000 */
+	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
+	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */
+	server_log *log;        /* NULL: silence */
 	void *log_arg;
 };
 

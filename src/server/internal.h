@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - what the files of this room share: the server, its jobs and its peers. All of it belongs
+ * to the control thread.
+ *
+ *   server.c  open, run, close: the loop, signals, shards
+ *   peer.c    connections: accepted, read, written, given up
+ *   job.c     jobs: one core/admission each; its actions carried out
+ *   log.c     lines
+ */
+#ifndef SERVER_INTERNAL_H
+#define SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "control/conn.h"
+#include "core/admission.h"
+#include "server/plan.h"
+#include "server/server.h"
+#include "server/shard.h"
+
+enum {
+	PEERS_MAX = 8192,     /* connections; a handle is serial * PEERS_MAX + index */
+	STRANGERS_MAX = 1024, /* of these, so many that have not said JOIN: the oldest has to go */
+	STRANGER_MS = 10000,  /* for a JOIN to come */
+	SWEEP_MS = 250,       /* how often strangers and last words are looked at */
+	PEER_MESSAGES = 64,   /* of one peer before the next has its turn */
+	IDLE_JOB_MS = 600000, /* a name's last verdict is remembered for so long */
+	TICK_MS = 1000,
+	STOP_MS = 500,       /* server_stop: for the ABORTs to leave */
+	STRANGER_LINES = 10, /* per second, in the log */
+	LINE_BYTES = 1024,
+	PEER_TEXT_BYTES = 64,
+	NO_JOB = -1,
+};
+
+#define MS_NS (1000000ull)
+
+struct peer {
+	struct conn *conn; /* NULL: a free entry */
+	uint64_t since_ns;
+	uint32_t handle;
+	uint32_t serial; /* of the entry: grows with every connection */
+	uint32_t mtu;    /* JOIN's */
+	uint32_t events; /* that epoll was told */
+	int job;         /* index, or NO_JOB: it has not joined, or its job is forgotten */
+	bool has_joined;
+	bool is_closing;            /* last words */
+	bool is_broken;             /* a send failed: to be ended when nothing is half done */
+	bool has_more;              /* stopped after PEER_MESSAGES */
+	char text[PEER_TEXT_BYTES]; /* address, or "a local process" */
+};
+
+struct job {
+	char name[CONTROL_JOB_BYTES];
+	uint16_t index;  /* in the shards' job tables, too */
+	bool is_refused; /* JOB_ADD was refused here: all shards are to be acknowledged as failed */
+	uint32_t generation; /* of the last JOB_ADD */
+	uint64_t wake_ns;
+	uint64_t ticked_ns; /* the last TICK */
+	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
+	struct plan plan;   /* of the last JOB_ADD */
+	struct admission_config config;
+	struct admission_actions actions;
+	struct admission *admission;
+};
+
+struct server {
+	struct server_options options; /* with all defaults filled in */
+	struct shard *shards[SERVER_SHARDS_MAX];
+	struct job **jobs;  /* options.jobs_max of them; NULL: free */
+	struct peer *peers; /* PEERS_MAX */
+	uint32_t peers_count, strangers_count, closing_count;
+	uint32_t generation; /* the next */
+	int listen_fd, epoll_fd;
+	int shards_fd; /* eventfd: a shard has events */
+	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
+	atomic_uint drain_calls, stop_calls;
+	bool is_draining, is_killed, is_stopping;
+	bool is_listening; /* listen_fd is in epoll_fd */
+	bool is_some_broken, has_some_more;
+	uint64_t limit_ns;  /* of drain or stop; UINT64_MAX */
+	uint64_t listen_ns; /* when to accept again after an error */
+	uint64_t sweep_ns;
+	uint64_t stranger_second;
+	uint32_t stranger_lines; /* in that second */
+	uint16_t port;
+	struct codec codec;
+	/* server_start's thread, and who waits for its end */
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t ended;
+	bool is_started, has_ended;
+	int result;
+};
+
+/* server.c */
+uint64_t server_now(void);
+void server_random(void *bytes, size_t count);
+
+/* log.c */
+void server_say(struct server *server, enum server_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* For what strangers can cause as often as they like. */
+void server_say_stranger(struct server *server, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
+
+/* peer.c */
+void peers_accept(struct server *server, uint64_t now_ns);
+void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
+/* NULL if that connection is no more. */
+struct peer *peer_of(struct server *server, uint32_t handle);
+void peer_send(struct server *server, struct peer *peer, const struct control_message *message);
+void peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
+/* DENY and last words, for those that reach no admission. */
+void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
+	       uint64_t now_ns);
+void peers_end_broken(struct server *server);
+void peers_read_more(struct server *server, uint64_t now_ns);
+void peers_sweep(struct server *server, uint64_t now_ns);
+void peers_close_all(struct server *server);
+
+/* job.c */
+struct job *job_find(struct server *server, const char *name);
+/* NULL: no memory, or all of jobs_max are in use. */
+struct job *job_open(struct server *server, const char *name);
+void job_close(struct server *server, struct job *job);
+void job_step(struct server *server, struct job *job, struct admission_event *event);
+void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
+void jobs_tick(struct server *server, uint64_t now_ns);
+/* TERMINATE or KILL, to all. */
+void jobs_tell(struct server *server, enum admission_event_type type);
+uint64_t jobs_wake_ns(const struct server *server);
+bool jobs_are_idle(const struct server *server);
+
+#endif

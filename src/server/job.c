@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/link_udp.h"
+#include "server/internal.h"
+
+enum { MTU_UNKNOWN = 1500 };
+
+struct job *job_find(struct server *server, const char *name)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i] && !strcmp(server->jobs[i]->name, name))
+			return server->jobs[i];
+	return NULL;
+}
+
+/* A free index, or that of the name that has been idle for longest. */
+static int job_index(struct server *server)
+{
+	struct job *oldest = NULL;
+	int index;
+
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (!job)
+			return (int)i;
+		if (job->idle_ns && (!oldest || job->idle_ns < oldest->idle_ns))
+			oldest = job;
+	}
+	if (!oldest)
+		return NO_JOB;
+	index = oldest->index;
+	job_close(server, oldest);
+	return index;
+}
+
+static void job_configure(const struct server *server, struct job *job)
+{
+	job->config = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
+	job->config.job = job->name;
+	job->config.shards = (uint16_t)server->options.shards;
+	job->config.heartbeat_ns = server->options.heartbeat_ms * MS_NS;
+	job->config.gather_ns = server->options.gather_ms * MS_NS;
+}
+
+struct job *job_open(struct server *server, const char *name)
+{
+	int index = job_index(server);
+	struct job *job;
+	uint32_t actions;
+
+	if (index == NO_JOB)
+		return NULL;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return NULL;
+	snprintf(job->name, sizeof(job->name), "%s", name);
+	job->index = (uint16_t)index;
+	job_configure(server, job);
+	actions = admission_actions_max(&job->config);
+	job->admission = calloc(1, admission_bytes(&job->config));
+	job->actions.list = calloc(actions, sizeof(*job->actions.list));
+	job->actions.list_max = actions;
+	if (!job->admission || !job->actions.list) {
+		free(job->admission);
+		free(job->actions.list);
+		free(job);
+		return NULL;
+	}
+	admission_init(job->admission, &job->config);
+	job->wake_ns = UINT64_MAX;
+	server->jobs[index] = job;
+	return job;
+}
+
+void job_close(struct server *server, struct job *job)
+{
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		if (server->peers[i].conn && server->peers[i].job == job->index)
+			server->peers[i].job = NO_JOB; /* denied, in its last words */
+	server->jobs[job->index] = NULL;
+	free(job->admission);
+	free(job->actions.list);
+	free(job);
+}
+
+static uint32_t job_mtu(struct server *server, struct job *job)
+{
+	uint32_t mtu = UINT32_MAX;
+
+	for (uint32_t rank = 0; rank < job->admission->size; rank++) {
+		struct admission_member *member = admission_member(job->admission, rank);
+		const struct peer *peer = peer_of(server, member->peer.connection);
+		uint32_t its = peer && peer->mtu ? peer->mtu : (uint32_t)MTU_UNKNOWN;
+
+		if (its < mtu)
+			mtu = its;
+	}
+	return mtu;
+}
+
+static bool job_plan(struct server *server, struct job *job)
+{
+	struct plan_input input = {
+		.members = job->admission->size,
+		.mtu = job_mtu(server, job),
+		.is_v6 = server->options.is_v6,
+		.lanes_max = server->options.lanes_max,
+		.slots = server->options.slots,
+		.window = server->options.window,
+		.run = server->options.run,
+		.receive_bytes = shard_receive_bytes(server->shards[0]),
+		.memory_max = server->options.memory_max,
+	};
+
+	for (uint32_t k = 1; k < server->options.shards; k++)
+		if (shard_receive_bytes(server->shards[k]) < input.receive_bytes)
+			input.receive_bytes = shard_receive_bytes(server->shards[k]);
+	return plan_job(&input, &job->plan);
+}
+
+static struct shard_job *job_for_shard(const struct job *job)
+{
+	struct shard_job *add = calloc(1, sizeof(*add));
+
+	if (!add)
+		return NULL;
+	add->engine = (struct engine_job){
+		.generation = job->generation,
+		.children = job->admission->size,
+		.slots = (uint16_t)job->plan.slots,
+		.lanes_max = (uint16_t)job->plan.lanes,
+	};
+	for (uint32_t rank = 0; rank < job->admission->size; rank++)
+		memcpy(add->nonces[rank], admission_nonce(job->admission, rank), WIRE_NONCE_BYTES);
+	return add;
+}
+
+/* No shard hears of a job that cannot be planned, or whose description no memory was left for. */
+static void job_add(struct server *server, struct job *job, uint32_t generation)
+{
+	struct shard_job *adds[SERVER_SHARDS_MAX];
+
+	assert(generation == server->generation);
+	if (!++server->generation)
+		server->generation = 1;
+	job->generation = generation;
+	job->is_refused = true;
+	if (!job_plan(server, job)) {
+		server_say(server, SERVER_ERROR,
+			   "job %s: no packet fits its members' MTU of %u bytes", job->name,
+			   job_mtu(server, job));
+		return;
+	}
+	/* From here on START and the shards agree on what is the most. */
+	job->config.lanes_max = (uint16_t)job->plan.lanes;
+	for (uint32_t k = 0; k < server->options.shards; k++) {
+		adds[k] = job_for_shard(job);
+		if (!adds[k]) {
+			while (k--)
+				free(adds[k]);
+			return;
+		}
+	}
+	job->is_refused = false;
+	for (uint32_t k = 0; k < server->options.shards; k++)
+		shard_send(server->shards[k], &(struct shard_command){ .type = SHARD_JOB_ADD,
+								       .job = job->index,
+								       .generation = generation,
+								       .add = adds[k] });
+	server_say(server, SERVER_INFO,
+		   "job %s: %u members: %u lanes, %u slots, window %u, run %u, generation %u",
+		   job->name, job->admission->size, job->plan.lanes, job->plan.slots,
+		   job->plan.window, job->plan.run, generation);
+}
+
+static void job_command(struct server *server, struct job *job,
+			const struct admission_action *action)
+{
+	struct shard_command command = {
+		.job = job->index,
+		.lanes = action->lanes,
+		.generation = action->generation,
+	};
+
+	switch ((enum admission_command)action->command) {
+	case ADMISSION_JOB_ADD:
+		job_add(server, job, action->generation);
+		return;
+	case ADMISSION_JOB_SET:
+		command.type = SHARD_JOB_SET;
+		break;
+	case ADMISSION_JOB_REMOVE: /* also of a job that they were never told of */
+		command.type = SHARD_JOB_REMOVE;
+		break;
+	}
+	for (uint32_t k = 0; k < server->options.shards; k++)
+		shard_send(server->shards[k], &command);
+}
+
+/* What only we know of a GRANT. Address zero: the host that the member has connected to, by whatever
+ * name or route it did so. */
+static void job_fill_grant(struct server *server, struct job *job, uint16_t rank,
+			   struct control_grant *grant)
+{
+	grant->shards_count = (uint16_t)server->options.shards;
+	for (uint32_t k = 0; k < server->options.shards; k++) {
+		struct control_shard *shard = &grant->shards[k];
+
+		*shard = (struct control_shard){
+			.port = shard_port(server->shards[k]),
+			.job = job->index,
+			.child = rank,
+			.slots = (uint16_t)job->plan.slots,
+			.generation = job->generation,
+			.window = (uint16_t)job->plan.window,
+			.lanes = (uint16_t)job->plan.lanes,
+			.run = (uint8_t)job->plan.run,
+			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY | 1 << WIRE_MAX |
+				    1 << WIRE_TAKE,
+		};
+		if (server->options.local_name)
+			memcpy(shard->ip, server->options.listen.ip, sizeof(shard->ip));
+	}
+}
+
+static void job_send(struct server *server, struct job *job, const struct admission_action *action)
+{
+	struct peer *peer = peer_of(server, action->connection);
+	struct control_message message;
+
+	if (!peer)
+		return; /* its end is on its way to admission */
+	memset(&message, 0, sizeof(message));
+	admission_message(job->admission, &job->config, &job->actions, action, &message);
+	if (message.type == CONTROL_GRANT)
+		job_fill_grant(server, job, action->rank, &message.grant);
+	peer_send(server, peer, &message);
+}
+
+static void job_log(struct server *server, const struct job *job)
+{
+	/* clang-format off */
+	static const enum server_level levels[] = {
+		[ADMISSION_LOG_WARN]  = SERVER_WARN,
+		[ADMISSION_LOG_INFO]  = SERVER_INFO,
+		[ADMISSION_LOG_DEBUG] = SERVER_DEBUG,
+	};
+	/* clang-format on */
+
+	if (job->actions.log_level != ADMISSION_LOG_NONE)
+		server_say(server, levels[job->actions.log_level], "job %s: %s", job->name,
+			   job->actions.log);
+}
+
+static void job_step_once(struct server *server, struct job *job, struct admission_event *event)
+{
+	uint64_t now_ns = server_now();
+
+	event->now_ns = now_ns;
+	if (event->type == ADMISSION_TICK)
+		job->ticked_ns = now_ns;
+	event->generation = server->generation;
+	server_random(&event->random, sizeof(event->random));
+	admission_step(job->admission, &job->config, event, &job->actions);
+	job_log(server, job);
+	for (uint32_t i = 0; i < job->actions.count; i++) {
+		const struct admission_action *action = &job->actions.list[i];
+		struct peer *peer;
+
+		switch ((enum admission_action_type)action->type) {
+		case ADMISSION_SEND:
+			job_send(server, job, action);
+			break;
+		case ADMISSION_CLOSE:
+			peer = peer_of(server, action->connection);
+			if (peer)
+				peer_last_words(server, peer, now_ns);
+			break;
+		case ADMISSION_COMMAND:
+			job_command(server, job, action);
+			break;
+		}
+	}
+	job->wake_ns = job->actions.wake_ns;
+	if (!admission_is_idle(job->admission))
+		job->idle_ns = 0;
+	else if (!job->idle_ns)
+		job->idle_ns = now_ns;
+}
+
+void job_step(struct server *server, struct job *job, struct admission_event *event)
+{
+	job_step_once(server, job, event);
+	for (;;) {
+		if (job->is_refused) {
+			job->is_refused = false;
+			for (uint16_t k = 0; k < server->options.shards; k++) {
+				struct admission_event failed = {
+					.type = ADMISSION_SHARD,
+					.shard = k,
+					.command = ADMISSION_JOB_ADD,
+					.job_generation = job->generation,
+					.has_failed = true,
+				};
+
+				job_step_once(server, job, &failed);
+			}
+		} else if (job->actions.again) {
+			job_step_once(server, job,
+				      &(struct admission_event){ .type = ADMISSION_TICK });
+		} else {
+			return;
+		}
+	}
+}
+
+static void job_shard_ack(struct server *server, struct job *job, uint32_t shard,
+			  const struct shard_event *ack)
+{
+	/* clang-format off */
+	static const enum admission_command commands[] = {
+		[SHARD_JOB_ADD]    = ADMISSION_JOB_ADD,
+		[SHARD_JOB_SET]    = ADMISSION_JOB_SET,
+		[SHARD_JOB_REMOVE] = ADMISSION_JOB_REMOVE,
+	};
+	/* clang-format on */
+	struct admission_event event = {
+		.type = ADMISSION_SHARD,
+		.shard = (uint16_t)shard,
+		.command = commands[ack->command],
+		.job_generation = ack->generation,
+		.has_failed = ack->result != 0,
+	};
+
+	if (ack->result)
+		server_say(server, SERVER_ERROR, "job %s: shard %u has no room: %s", job->name,
+			   shard, strerror(-ack->result));
+	job_step(server, job, &event);
+}
+
+void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event)
+{
+	struct job *job = event->job < server->options.jobs_max ? server->jobs[event->job] : NULL;
+	const struct engine_event *notice = &event->notice;
+	struct admission_event step = { .rank = notice->child };
+	char text[64];
+
+	if (!job)
+		return;
+	if (event->type == SHARD_ACK) {
+		job_shard_ack(server, job, shard, event);
+		return;
+	}
+	switch (notice->type) {
+	case ENGINE_HELLO:
+		server_say(server, SERVER_DEBUG, "job %s: rank %u: shard %u hears it from %s",
+			   job->name, notice->child, shard,
+			   link_address_format(&notice->address, text));
+		return;
+	case ENGINE_MISMATCH:
+		step.type = ADMISSION_MISMATCH;
+		break;
+	case ENGINE_ALARM:
+		step.type = ADMISSION_ALARM;
+		break;
+	}
+	job_step(server, job, &step);
+}
+
+void jobs_tick(struct server *server, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (!job)
+			continue;
+		if (job->idle_ns && now_ns - job->idle_ns > IDLE_JOB_MS * MS_NS)
+			job_close(server, job);
+		else if (!job->idle_ns &&
+			 (now_ns >= job->wake_ns || now_ns - job->ticked_ns >= TICK_MS * MS_NS))
+			job_step(server, job, &(struct admission_event){ .type = ADMISSION_TICK });
+	}
+}
+
+void jobs_tell(struct server *server, enum admission_event_type type)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_step(server, server->jobs[i],
+				 &(struct admission_event){ .type = type });
+}
+
+/* At least every second for a name that is in use. */
+uint64_t jobs_wake_ns(const struct server *server)
+{
+	uint64_t wake_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		const struct job *job = server->jobs[i];
+		uint64_t its;
+
+		if (!job || job->idle_ns)
+			continue;
+		its = job->ticked_ns + TICK_MS * MS_NS;
+		if (job->wake_ns < its)
+			its = job->wake_ns;
+		if (its < wake_ns)
+			wake_ns = its;
+	}
+	return wake_ns;
+}
+
+bool jobs_are_idle(const struct server *server)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i] && !server->jobs[i]->idle_ns)
+			return false;
+	return true;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/internal.h"
+
+/* What peers send ends up in lines: no control character may reach a terminal or forge a line. */
+static void line_clean(char *line)
+{
+	for (char *at = line; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+}
+
+static void server_say_list(struct server *server, enum server_level level, const char *format,
+			    va_list list)
+{
+	char line[LINE_BYTES];
+
+	if (!server->options.log)
+		return;
+	vsnprintf(line, sizeof(line), format, list);
+	line_clean(line);
+	server->options.log(server->options.log_arg, level, line);
+}
+
+void server_say(struct server *server, enum server_level level, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	server_say_list(server, level, format, list);
+	va_end(list);
+}
+
+void server_say_stranger(struct server *server, const char *format, ...)
+{
+	uint64_t second = server_now() / (1000 * MS_NS);
+	va_list list;
+
+	if (second != server->stranger_second) {
+		if (server->stranger_lines > STRANGER_LINES)
+			server_say(server, SERVER_WARN, "%u more lines like these were left out",
+				   server->stranger_lines - STRANGER_LINES);
+		server->stranger_second = second;
+		server->stranger_lines = 0;
+	}
+	if (++server->stranger_lines > STRANGER_LINES)
+		return;
+	va_start(list, format);
+	server_say_list(server, SERVER_WARN, format, list);
+	va_end(list);
+}
+
+/* clang-format off */
+static const char *const fault_names[WIRE_FAULT_COUNT] = {
+	[WIRE_FAULT_SHORT]   = "too short",
+	[WIRE_FAULT_VERSION] = "version",
+	[WIRE_FAULT_TYPE]    = "type",
+	[WIRE_FAULT_LANES]   = "lanes",
+	[WIRE_FAULT_LENGTH]  = "length",
+	[WIRE_FAULT_FLAGS]   = "flags",
+};
+
+static const char *const drop_names[SWITCH_VERDICT_COUNT] = {
+	[SWITCH_DROP_TYPE]       = "not for a switch",
+	[SWITCH_DROP_JOB]        = "job",
+	[SWITCH_DROP_GENERATION] = "generation",
+	[SWITCH_DROP_CHILD]      = "child",
+	[SWITCH_DROP_SLOT]       = "slot",
+	[SWITCH_DROP_LANES]      = "more lanes than agreed",
+	[SWITCH_DROP_ADDRESS]    = "address",
+	[SWITCH_DROP_STALE]      = "stale",
+	[SWITCH_DROP_ALARM]      = "alarm",
+};
+/* clang-format on */
+
+static void line_add(char line[LINE_BYTES], const char *name, uint64_t count)
+{
+	size_t used = strlen(line);
+
+	if (count)
+		snprintf(line + used, LINE_BYTES - used, "%s %s %llu", used ? "," : "", name,
+			 (unsigned long long)count);
+}
+
+void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats)
+{
+	char line[LINE_BYTES] = "";
+
+	for (uint32_t fault = WIRE_OK + 1; fault < WIRE_FAULT_COUNT; fault++)
+		line_add(line, fault_names[fault], stats->fault[fault]);
+	for (uint32_t verdict = SWITCH_DROP; verdict < SWITCH_VERDICT_COUNT; verdict++)
+		line_add(line, drop_names[verdict], stats->verdict[verdict]);
+	line_add(line, "hello of a stranger", stats->hello_unknown);
+	server_say(server, SERVER_INFO, "shard %u: %llu packets in; dropped:%s", shard,
+		   (unsigned long long)stats->packets_in, *line ? line : " none");
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "dataplane/link_udp.h"
+#include "server/internal.h"
+
+_Static_assert((PEERS_MAX & (PEERS_MAX - 1)) == 0, "a handle's low bits are the index");
+
+struct peer *peer_of(struct server *server, uint32_t handle)
+{
+	struct peer *peer = &server->peers[handle % PEERS_MAX];
+
+	return handle && peer->conn && peer->handle == handle ? peer : NULL;
+}
+
+/* epoll is told what the connection waits for: POLLIN and POLLOUT are EPOLLIN and EPOLLOUT. */
+static void peer_arm(struct server *server, struct peer *peer)
+{
+	uint32_t events = (uint32_t)conn_events(peer->conn);
+	struct epoll_event event = { .events = events, .data.u32 = peer->handle };
+
+	if (events == peer->events)
+		return;
+	peer->events = events;
+	epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, conn_fd(peer->conn), &event);
+}
+
+static void peer_not_stranger(struct server *server, struct peer *peer)
+{
+	if (!peer->has_joined)
+		server->strangers_count--;
+	peer->has_joined = true;
+}
+
+static void peer_free(struct server *server, struct peer *peer)
+{
+	peer_not_stranger(server, peer);
+	if (peer->is_closing)
+		server->closing_count--;
+	server->peers_count--;
+	conn_close(peer->conn); /* leaves epoll by itself */
+	peer->conn = NULL;
+}
+
+/* The connection has ended: its job hears of it after the entry is free. */
+static void peer_end(struct server *server, struct peer *peer)
+{
+	struct admission_event event = { .type = ADMISSION_CLOSED, .connection = peer->handle };
+	struct job *job = peer->job == NO_JOB ? NULL : server->jobs[peer->job];
+
+	peer_free(server, peer);
+	if (job)
+		job_step(server, job, &event);
+}
+
+static struct peer *peer_oldest_stranger(struct server *server)
+{
+	struct peer *oldest = NULL;
+
+	for (uint32_t i = 0; i < PEERS_MAX; i++) {
+		struct peer *peer = &server->peers[i];
+
+		if (peer->conn && !peer->has_joined &&
+		    (!oldest || peer->since_ns < oldest->since_ns))
+			oldest = peer;
+	}
+	return oldest;
+}
+
+static struct peer *peer_free_entry(struct server *server)
+{
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		if (!server->peers[i].conn)
+			return &server->peers[i];
+	return NULL;
+}
+
+static void peer_name(struct peer *peer)
+{
+	struct link_address address = { .port = 0 };
+
+	conn_peer(peer->conn, address.ip, &address.port);
+	if (address.port)
+		link_address_format(&address, peer->text);
+	else
+		snprintf(peer->text, sizeof(peer->text), "a local process");
+}
+
+/* Abstract unix sockets have no file permissions: anybody on this host can connect. */
+static bool peer_is_foreign(const struct server *server, const struct conn *conn)
+{
+	struct ucred cred;
+	socklen_t bytes = sizeof(cred);
+
+	if (!server->options.local_name)
+		return false;
+	if (getsockopt(conn_fd(conn), SOL_SOCKET, SO_PEERCRED, &cred, &bytes))
+		return true;
+	return cred.uid && cred.uid != geteuid();
+}
+
+static void peer_add(struct server *server, struct conn *conn, uint64_t now_ns)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct peer *peer = peer_free_entry(server);
+	uint32_t serial;
+
+	if (peer_is_foreign(server, conn)) {
+		server_say_stranger(server, "a process of another user was refused");
+		conn_close(conn);
+		return;
+	}
+	if (!peer) { /* more than jobs_max members and waiters have: they are somebody's */
+		server_say_stranger(server, "more than %d connections: one more was closed",
+				    PEERS_MAX);
+		conn_close(conn);
+		return;
+	}
+	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
+	*peer = (struct peer){
+		.conn = conn,
+		.since_ns = now_ns,
+		.serial = serial,
+		.handle = (serial + 1) * PEERS_MAX + (uint32_t)(peer - server->peers),
+		.events = EPOLLIN,
+		.job = NO_JOB,
+	};
+	peer_name(peer);
+	server->peers_count++;
+	server->strangers_count++;
+	event.data.u32 = peer->handle;
+	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, conn_fd(conn), &event))
+		peer_free(server, peer);
+}
+
+void peers_accept(struct server *server, uint64_t now_ns)
+{
+	struct conn *conn;
+	int result;
+
+	while (!(result = conn_accept(&conn, server->listen_fd))) {
+		peer_add(server, conn, now_ns);
+		if (server->strangers_count > STRANGERS_MAX)
+			peer_end(server, peer_oldest_stranger(server));
+	}
+	if (result == -EAGAIN)
+		return;
+	/* Out of descriptors, most likely: those who wait in the backlog can wait a little longer. */
+	server_say_stranger(server, "cannot accept a connection: %s", strerror(-result));
+	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);
+	server->is_listening = false;
+	server->listen_ns = now_ns + TICK_MS * MS_NS;
+}
+
+/* An any-address of IPv6 takes TCP over IPv4 too, but a shard's socket speaks one of them. */
+static bool peer_is_v4(const struct peer *peer)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	uint8_t ip[16];
+	uint16_t port;
+
+	conn_peer(peer->conn, ip, &port);
+	return port && !memcmp(ip, mapped, sizeof(mapped));
+}
+
+/* The first message: whose is this connection? */
+static void peer_join(struct server *server, struct peer *peer,
+		      const struct control_message *message, uint64_t now_ns)
+{
+	struct job *job;
+
+	if (message->type != CONTROL_JOIN) {
+		server_say_stranger(server, "%s: dropped: its first message is not JOIN",
+				    peer->text);
+		peer->is_broken = server->is_some_broken = true;
+		return;
+	}
+	peer_not_stranger(server, peer);
+	if (server->options.is_v6 && peer_is_v4(peer)) {
+		peer_deny(server, peer, CONTROL_DENIED,
+			  "the aggregator's shards speak IPv6 only: connect to its IPv6 address",
+			  now_ns);
+		return;
+	}
+	peer->mtu = message->join.mtu;
+	job = job_find(server, message->join.job);
+	if (!job && server->is_draining) {
+		peer_deny(server, peer, CONTROL_DENIED, "the aggregator is shutting down", now_ns);
+		return;
+	}
+	if (!job)
+		job = job_open(server, message->join.job);
+	if (!job) {
+		server_say_stranger(server,
+				    "job %s: rank %u (%s): denied: %u jobs are there already",
+				    message->join.job, message->join.rank, message->join.host,
+				    server->options.jobs_max);
+		peer_deny(server, peer, CONTROL_NO_RESOURCE,
+			  "the aggregator has as many jobs as it takes (--jobs-max)", now_ns);
+		return;
+	}
+	peer->job = job->index;
+	server_say(server, SERVER_DEBUG, "job %s: rank %u of %u (%s, pid %u) joins from %s",
+		   job->name, message->join.rank, message->join.size, message->join.host,
+		   message->join.pid, peer->text);
+}
+
+static void peer_message(struct server *server, struct peer *peer,
+			 const struct control_message *message, uint64_t now_ns)
+{
+	uint8_t nonce[WIRE_NONCE_BYTES];
+	struct admission_event event = {
+		.type = ADMISSION_MESSAGE,
+		.connection = peer->handle,
+		.message = message,
+		.nonce = nonce,
+	};
+
+	if (!peer->has_joined)
+		peer_join(server, peer, message, now_ns);
+	if (peer->job == NO_JOB)
+		return;
+	server_random(nonce, sizeof(nonce));
+	job_step(server, server->jobs[peer->job], &event);
+}
+
+void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	struct control_message message;
+
+	for (uint32_t i = 0; i < PEER_MESSAGES; i++) {
+		enum conn_result result = conn_read(peer->conn, now_ns, &server->codec, &message);
+
+		if (result == CONN_MESSAGE && !peer->is_closing && !peer->is_broken)
+			peer_message(server, peer, &message, now_ns);
+		if (result == CONN_NONE || result == CONN_EOF || result == CONN_ERROR) {
+			if (result == CONN_ERROR && !peer->is_closing)
+				server_say_stranger(server, "%s: dropped: %s", peer->text,
+						    conn_text(peer->conn));
+			if (result != CONN_NONE)
+				peer_end(server, peer);
+			else
+				peer_arm(server, peer);
+			return;
+		}
+	}
+	peer->has_more = server->has_some_more = true;
+	peer_arm(server, peer);
+}
+
+/* A send that fails is the end of the peer, but not inside of the step that sends: others of its
+ * actions are still to be carried out. */
+void peer_send(struct server *server, struct peer *peer, const struct control_message *message)
+{
+	int result;
+
+	if (peer->is_closing || peer->is_broken)
+		return;
+	result = conn_send(peer->conn, &server->codec, message);
+	assert(result != -EINVAL); /* we encode only what may be decoded */
+	if (result) {
+		server_say_stranger(server, "%s: given up: %s", peer->text, strerror(-result));
+		peer->is_broken = server->is_some_broken = true;
+		return;
+	}
+	peer_arm(server, peer);
+}
+
+void peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	if (peer->is_closing)
+		return;
+	peer->is_closing = true;
+	server->closing_count++;
+	conn_last_words(peer->conn, now_ns);
+	peer_arm(server, peer);
+}
+
+void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
+	       uint64_t now_ns)
+{
+	struct control_message message = { .type = CONTROL_DENY };
+
+	message.end.cause = (uint16_t)cause;
+	message.end.rank = CONTROL_RANK_NONE;
+	snprintf(message.end.text, sizeof(message.end.text), "%s", text);
+	peer_send(server, peer, &message);
+	peer_last_words(server, peer, now_ns);
+}
+
+/* Ending one may break another. */
+void peers_end_broken(struct server *server)
+{
+	while (server->is_some_broken) {
+		server->is_some_broken = false;
+		for (uint32_t i = 0; i < PEERS_MAX; i++) {
+			struct peer *peer = &server->peers[i];
+
+			if (peer->conn && peer->is_broken)
+				peer_end(server, peer);
+		}
+	}
+}
+
+void peers_read_more(struct server *server, uint64_t now_ns)
+{
+	if (!server->has_some_more)
+		return;
+	server->has_some_more = false;
+	for (uint32_t i = 0; i < PEERS_MAX; i++) {
+		struct peer *peer = &server->peers[i];
+
+		if (peer->conn && peer->has_more) {
+			peer->has_more = false;
+			peer_read(server, peer, now_ns);
+		}
+	}
+}
+
+/* Strangers have some seconds to say JOIN, last words some seconds to be read. */
+void peers_sweep(struct server *server, uint64_t now_ns)
+{
+	if (now_ns < server->sweep_ns)
+		return;
+	server->sweep_ns = now_ns + SWEEP_MS * MS_NS;
+	for (uint32_t i = 0; i < PEERS_MAX; i++) {
+		struct peer *peer = &server->peers[i];
+
+		if (!peer->conn)
+			continue;
+		if (!peer->has_joined && now_ns - peer->since_ns > STRANGER_MS * MS_NS) {
+			server_say_stranger(server, "%s: dropped: no JOIN in %d s", peer->text,
+					    STRANGER_MS / 1000);
+			peer_end(server, peer);
+		} else if (now_ns >= conn_deadline(peer->conn)) {
+			peer_read(server, peer, now_ns);
+		}
+	}
+}
+
+void peers_close_all(struct server *server)
+{
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		if (server->peers[i].conn)
+			peer_free(server, &server->peers[i]);
+}

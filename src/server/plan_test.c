@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/map.h"
+#include "core/wire.h"
+#include "dataplane/link.h"
+#include "server/plan.h"
+
+enum { PLENTY = 32 << 20, STOCK = 425984 }; /* SO_RCVBUF as root, and out of the box */
+
+static struct plan plan_of(uint32_t members, uint32_t mtu, uint64_t receive_bytes)
+{
+	struct plan_input input = { .members = members,
+				    .mtu = mtu,
+				    .receive_bytes = receive_bytes };
+	struct plan plan;
+
+	assert_true(plan_job(&input, &plan));
+	return plan;
+}
+
+static void plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6(void **state)
+{
+	struct plan_input v6 = {
+		.members = 2, .mtu = 1500, .is_v6 = true, .receive_bytes = PLENTY
+	};
+	struct plan plan;
+
+	(void)state;
+	assert_int_equal(plan_of(2, 1500, PLENTY).lanes, 360);
+	assert_true(plan_job(&v6, &plan));
+	assert_int_equal(plan.lanes, 356);
+}
+
+static void plan__defaults_are_640_slots_window_140_run_40(void **state)
+{
+	struct plan plan = plan_of(8, 1500, PLENTY);
+
+	(void)state;
+	assert_int_equal(plan.slots, 640);
+	assert_int_equal(plan.window, 140);
+	assert_int_equal(plan.run, 40);
+}
+
+static void plan__stock_socket_shares_184_packets(void **state)
+{
+	struct plan plan = plan_of(8, 1500, STOCK);
+
+	(void)state;
+	assert_int_equal(plan.lanes, 360);
+	assert_int_equal(plan.window, 23);
+	assert_int_equal(plan.run, 11); /* two messages in a window */
+	assert_int_equal(plan_of(184, 1500, STOCK).window, 1);
+	assert_int_equal(plan_of(256, 1500, STOCK).window, 1); /* never 0 */
+}
+
+static void plan__loopback_takes_the_largest_datagram(void **state)
+{
+	struct plan plan = plan_of(4, 65536, PLENTY);
+
+	(void)state;
+	assert_int_equal(plan.lanes, 16368);
+	assert_int_equal(plan.run, 1);
+	assert_true((uint64_t)plan.slots * 2 * 4 * plan.lanes <= PLAN_MEMORY_MAX);
+	assert_true(plan.window >= PLAN_DEPTH_MIN);
+}
+
+static void plan__stock_socket_on_loopback_gets_packets_it_can_hold(void **state)
+{
+	(void)state;
+	for (uint32_t members = 1; members <= 256; members++) {
+		struct plan plan = plan_of(members, 65536, STOCK);
+		uint64_t cost = plan_packet_cost(wire_bytes(plan.lanes));
+
+		assert_true(plan.lanes >= PLAN_LANES_STOCK);
+		if (plan.lanes > PLAN_LANES_STOCK)
+			assert_true(cost * members * PLAN_DEPTH_MIN <= STOCK);
+	}
+}
+
+static void plan__lanes_flag_caps(void **state)
+{
+	struct plan_input input = {
+		.members = 2, .mtu = 65536, .lanes_max = 64, .receive_bytes = PLENTY
+	};
+	struct plan plan;
+
+	(void)state;
+	assert_true(plan_job(&input, &plan));
+	assert_int_equal(plan.lanes, 64);
+	assert_int_equal(plan.run, 40);
+}
+
+static void plan__mtu_below_any_path_is_refused(void **state)
+{
+	struct plan_input input = { .members = 2, .mtu = 60, .receive_bytes = PLENTY };
+	struct plan plan;
+
+	(void)state;
+	assert_false(plan_job(&input, &plan));
+}
+
+/* Whatever members and options say, the map takes the slots, a message fits one sendmsg, and memory
+ * and receive buffer are not overrun. */
+static void plan__every_plan_is_one_that_workers_can_use(void **state)
+{
+	static const uint32_t mtus[] = { 1240, 1280, 1500, 4000, 9000, 65535, 65536 };
+	static const uint32_t wishes[] = { 0, 8, 44, 128, 640, 4096, 32768 };
+	static const uint64_t buffers[] = { 2304, STOCK, PLENTY, 1ull << 30 };
+	struct map map;
+	struct plan plan;
+
+	(void)state;
+	for (uint32_t i = 0; i < 7 * 7 * 4 * 256; i++) {
+		struct plan_input input = {
+			.mtu = mtus[i % 7],
+			.slots = wishes[i / 7 % 7],
+			.receive_bytes = buffers[i / 49 % 4],
+			.members = i / 196 + 1,
+			.run = i % 65,
+			.is_v6 = i % 2,
+			.window = i % 3 ? 0 : i % 700,
+		};
+
+		assert_true(plan_job(&input, &plan));
+		assert_true(map_init(&map, 1, plan.slots, plan.run));
+		assert_int_equal(plan.lanes % WIRE_LANES_STEP, 0);
+		assert_true(plan.window >= 1);
+		assert_true(plan.window <= plan.slots);
+		assert_true(plan.run * wire_bytes(plan.lanes) <= LINK_FRAME_BYTES_MAX);
+		assert_true((uint64_t)plan.slots * 2 * 4 * plan.lanes <= PLAN_MEMORY_MAX);
+		if (plan.window > 1)
+			assert_true((uint64_t)plan.window * input.members *
+					    plan_packet_cost(wire_bytes(plan.lanes)) <=
+				    input.receive_bytes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6),
+		cmocka_unit_test(plan__defaults_are_640_slots_window_140_run_40),
+		cmocka_unit_test(plan__stock_socket_shares_184_packets),
+		cmocka_unit_test(plan__loopback_takes_the_largest_datagram),
+		cmocka_unit_test(plan__stock_socket_on_loopback_gets_packets_it_can_hold),
+		cmocka_unit_test(plan__lanes_flag_caps),
+		cmocka_unit_test(plan__mtu_below_any_path_is_refused),
+		cmocka_unit_test(plan__every_plan_is_one_that_workers_can_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dataplane/link_udp.h"
+#include "server/internal.h"
+
+enum {
+	JOBS = 64,
+	RECEIVE_BYTES = 16 << 20, /* 7,000 packets: 8 members' windows of 140, 6 times */
+	HEARTBEAT_MS = 10000,
+	GATHER_MS = 300000,
+	EVENTS = 128, /* of one epoll_wait */
+	ROUNDS = 64,  /* of these before anything else has its turn */
+};
+
+/* What epoll hands back besides the handles of peers, which are larger. */
+enum { READY_LISTEN = 1, READY_SHARDS, READY_CALLS };
+
+uint64_t server_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Nonces admit to the data plane: nothing weaker will do. */
+void server_random(void *bytes, size_t count)
+{
+	ssize_t got = getrandom(bytes, count, 0);
+
+	assert(got == (ssize_t)count); /* up to 256 bytes are never cut short */
+}
+
+static void server_call(struct server *server)
+{
+	uint64_t one = 1;
+	int error = errno;
+	ssize_t written = write(server->calls_fd, &one, sizeof(one));
+
+	(void)written;
+	errno = error; /* we may be in a signal handler */
+}
+
+void server_drain(struct server *server)
+{
+	atomic_fetch_add(&server->drain_calls, 1);
+	server_call(server);
+}
+
+void server_stop(struct server *server)
+{
+	atomic_fetch_add(&server->stop_calls, 1);
+	server_call(server);
+}
+
+static void fd_clear(int fd)
+{
+	uint64_t count;
+	ssize_t got = read(fd, &count, sizeof(count));
+
+	(void)got;
+}
+
+/* --- open --- */
+
+static int options_check(struct server *server, const struct server_options *options)
+{
+	const char *wrong = NULL;
+
+	if (options->shards > SERVER_SHARDS_MAX)
+		wrong = "shards: at most 64";
+	else if (options->lanes_max > WIRE_LANES_MAX || options->lanes_max % WIRE_LANES_STEP)
+		wrong = "lanes: 4 to 16368, a multiple of 4";
+	else if (options->slots > MAP_SLOTS_MAX || (options->slots && options->slots < 8))
+		wrong = "slots: 8 to 32768";
+	else if (options->run > MAP_RUN_MAX)
+		wrong = "run: at most 64";
+	else if (options->jobs_max > SERVER_JOBS_MAX)
+		wrong = "jobs: at most 1024";
+	else if (options->listen.port && options->listen.port + options->shards > 65536)
+		wrong = "port: the last shard's would be above 65535";
+	else if (options->receive_bytes > INT32_MAX / 2)
+		wrong = "receive buffer: at most 1 GiB";
+	if (!wrong)
+		return 0;
+	server_say(server, SERVER_ERROR, "%s", wrong);
+	return -EINVAL;
+}
+
+static void options_fill(struct server_options *options)
+{
+	options->shards = options->shards ? options->shards : 1;
+	options->jobs_max = options->jobs_max ? options->jobs_max : (uint32_t)JOBS;
+	options->receive_bytes = options->receive_bytes ? options->receive_bytes
+							: (uint32_t)RECEIVE_BYTES;
+	options->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms
+						      : (uint32_t)HEARTBEAT_MS;
+	options->gather_ms = options->gather_ms ? options->gather_ms : (uint32_t)GATHER_MS;
+	if (options->local_name) {
+		options->is_v6 = false;
+		options->listen = (struct link_address){
+			.ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+		};
+	}
+}
+
+static bool is_any(const struct link_address *address)
+{
+	static const uint8_t zero[sizeof(address->ip)];
+
+	return !memcmp(address->ip, zero, sizeof(zero));
+}
+
+static int open_listener(struct server *server)
+{
+	struct conn_address address;
+	struct link_address *listen = &server->options.listen;
+	char text[64 + CONN_ADDRESS_BYTES];
+
+	if (server->options.local_name)
+		snprintf(text, sizeof(text), "@%s", server->options.local_name);
+	else if (!server->options.is_v6 && is_any(listen))
+		snprintf(text, sizeof(text), "0.0.0.0:%u", listen->port);
+	else
+		link_address_format(listen, text);
+	if (conn_resolve(text, 0, &address)) {
+		server_say(server, SERVER_ERROR, "cannot listen on %s: not an address", text);
+		return -EINVAL;
+	}
+	server->listen_fd = conn_listen(&address);
+	if (server->listen_fd < 0) {
+		server_say(server, SERVER_ERROR, "cannot listen on %s: %s", text,
+			   strerror(-server->listen_fd));
+		return server->listen_fd;
+	}
+	if (address.socket.ss_family == AF_INET)
+		server->port = ntohs(((struct sockaddr_in *)&address.socket)->sin_port);
+	else if (address.socket.ss_family == AF_INET6)
+		server->port = ntohs(((struct sockaddr_in6 *)&address.socket)->sin6_port);
+	return 0;
+}
+
+static int open_shards(struct server *server)
+{
+	char text[64];
+
+	for (uint32_t k = 0; k < server->options.shards; k++) {
+		struct shard_options options = {
+			.local = server->options.listen,
+			.is_v6 = server->options.is_v6,
+			.index = k,
+			.receive_bytes = (int)server->options.receive_bytes,
+			.jobs_max = server->options.jobs_max,
+			.wake_fd = server->shards_fd,
+		};
+		int result;
+
+		if (options.local.port)
+			options.local.port = (uint16_t)(options.local.port + k);
+		result = shard_open(&server->shards[k], &options);
+		if (result) {
+			server_say(server, SERVER_ERROR, "cannot open shard %u on UDP %s: %s", k,
+				   link_address_format(&options.local, text), strerror(-result));
+			return result;
+		}
+	}
+	return 0;
+}
+
+static int watch(struct server *server, int fd, uint32_t what)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = what };
+
+	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_epoll(struct server *server)
+{
+	int result;
+
+	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	server->shards_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->calls_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (server->epoll_fd < 0 || server->shards_fd < 0 || server->calls_fd < 0)
+		return -errno;
+	result = watch(server, server->shards_fd, READY_SHARDS);
+	return result ? result : watch(server, server->calls_fd, READY_CALLS);
+}
+
+static int open_all(struct server *server)
+{
+	int result = options_check(server, &server->options);
+
+	if (result)
+		return result;
+	options_fill(&server->options);
+	server->jobs = calloc(server->options.jobs_max, sizeof(struct job *));
+	server->peers = calloc(PEERS_MAX, sizeof(*server->peers));
+	if (!server->jobs || !server->peers)
+		return -ENOMEM;
+	result = open_epoll(server);
+	if (result)
+		return result;
+	result = open_listener(server);
+	if (result)
+		return result;
+	result = open_shards(server);
+	if (result)
+		return result;
+	server->is_listening = true;
+	return watch(server, server->listen_fd, READY_LISTEN);
+}
+
+int server_open(struct server **out, const struct server_options *options)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	int result;
+
+	if (!server)
+		return -ENOMEM;
+	server->options = *options;
+	server->listen_fd = server->epoll_fd = server->shards_fd = server->calls_fd = -1;
+	server->limit_ns = UINT64_MAX;
+	pthread_mutex_init(&server->mutex, NULL);
+	pthread_cond_init(&server->ended, NULL);
+	do
+		server_random(&server->generation, sizeof(server->generation));
+	while (!server->generation);
+	result = open_all(server);
+	if (result) {
+		server_close(server);
+		return result;
+	}
+	*out = server;
+	return 0;
+}
+
+/* --- run --- */
+
+static void run_shards(struct server *server)
+{
+	struct shard_event event;
+
+	fd_clear(server->shards_fd); /* first: what comes meanwhile sets it again */
+	for (uint32_t k = 0; k < server->options.shards; k++)
+		while (shard_receive(server->shards[k], &event))
+			job_shard_event(server, k, &event);
+}
+
+static void run_stop(struct server *server, uint64_t now_ns)
+{
+	if (server->is_stopping)
+		return;
+	server->is_stopping = server->is_draining = server->is_killed = true;
+	server->limit_ns = now_ns + STOP_MS * MS_NS;
+	jobs_tell(server, ADMISSION_KILL);
+}
+
+static void run_drain(struct server *server, uint64_t now_ns)
+{
+	if (server->is_draining)
+		return;
+	server->is_draining = true;
+	if (server->options.drain_ms)
+		server->limit_ns = now_ns + server->options.drain_ms * MS_NS;
+	server_say(server, SERVER_INFO, "draining: no new jobs%s",
+		   jobs_are_idle(server) ? "" : ", running ones may end");
+	jobs_tell(server, ADMISSION_TERMINATE);
+}
+
+static void run_calls(struct server *server, uint64_t now_ns)
+{
+	fd_clear(server->calls_fd);
+	if (atomic_load(&server->stop_calls))
+		run_stop(server, now_ns);
+	else if (atomic_load(&server->drain_calls))
+		run_drain(server, now_ns);
+}
+
+static void run_ready(struct server *server, uint32_t what, uint64_t now_ns)
+{
+	struct peer *peer;
+
+	switch (what) {
+	case READY_LISTEN:
+		peers_accept(server, now_ns);
+		break;
+	case READY_SHARDS:
+		run_shards(server);
+		break;
+	case READY_CALLS:
+		run_calls(server, now_ns);
+		break;
+	default:
+		peer = peer_of(server, what);
+		if (peer)
+			peer_read(server, peer, now_ns);
+	}
+}
+
+/* When something has to be done though nothing comes. */
+static uint64_t run_next(const struct server *server)
+{
+	uint64_t next = jobs_wake_ns(server);
+
+	if (server->has_some_more)
+		return 0;
+	if ((server->strangers_count || server->closing_count) && server->sweep_ns < next)
+		next = server->sweep_ns;
+	if (!server->is_listening && server->listen_ns < next)
+		next = server->listen_ns;
+	return server->limit_ns < next ? server->limit_ns : next;
+}
+
+static int run_timeout_ms(const struct server *server)
+{
+	uint64_t next = run_next(server), now_ns = server_now();
+
+	if (next == UINT64_MAX)
+		return -1;
+	if (next <= now_ns)
+		return 0;
+	next = (next - now_ns + MS_NS - 1) / MS_NS;
+	return next > TICK_MS * 60 ? TICK_MS * 60 : (int)next;
+}
+
+/* Everything that has arrived is read before anybody's silence is judged. */
+static int run_read(struct server *server)
+{
+	struct epoll_event events[EVENTS];
+	int timeout_ms = run_timeout_ms(server);
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		int count = epoll_wait(server->epoll_fd, events, EVENTS, timeout_ms);
+		uint64_t now_ns = server_now();
+
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < count; i++)
+			run_ready(server, events[i].data.u32, now_ns);
+		if (count < EVENTS)
+			break;
+		timeout_ms = 0;
+	}
+	peers_read_more(server, server_now());
+	return 0;
+}
+
+static void run_limit(struct server *server, uint64_t now_ns)
+{
+	if (now_ns < server->limit_ns || server->is_killed)
+		return;
+	server_say(server, SERVER_WARN, "not drained in %u ms: aborting", server->options.drain_ms);
+	server->is_killed = true;
+	server->limit_ns = now_ns + (CONN_LAST_WORDS_S + 1) * 1000 * MS_NS;
+	jobs_tell(server, ADMISSION_KILL);
+}
+
+/* When every job is over and every peer has had its last word, or will not wait any longer. */
+static bool run_is_over(const struct server *server, uint64_t now_ns)
+{
+	if (!server->is_draining)
+		return false;
+	if (server->is_killed && now_ns >= server->limit_ns)
+		return true;
+	return jobs_are_idle(server) && server->peers_count == server->strangers_count;
+}
+
+static int run(struct server *server)
+{
+	for (;;) {
+		uint64_t now_ns;
+		int result = run_read(server);
+
+		if (result) {
+			server_say(server, SERVER_ERROR, "epoll: %s", strerror(-result));
+			return result;
+		}
+		now_ns = server_now();
+		if (!server->is_listening && now_ns >= server->listen_ns)
+			server->is_listening = !watch(server, server->listen_fd, READY_LISTEN);
+		peers_sweep(server, now_ns);
+		jobs_tick(server, now_ns);
+		run_limit(server, now_ns);
+		peers_end_broken(server);
+		if (run_is_over(server, now_ns))
+			return 0;
+	}
+}
+
+int server_run(struct server *server)
+{
+	int result = run(server);
+
+	pthread_mutex_lock(&server->mutex);
+	server->has_ended = true;
+	server->result = result;
+	pthread_cond_broadcast(&server->ended);
+	pthread_mutex_unlock(&server->mutex);
+	return result;
+}
+
+static void *server_main(void *arg)
+{
+	server_run(arg);
+	return NULL;
+}
+
+int server_start(struct server *server)
+{
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&server->thread, NULL, server_main, server);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (result)
+		return -result;
+	server->is_started = true;
+	pthread_setname_np(server->thread, "tally-control");
+	return 0;
+}
+
+bool server_wait(struct server *server, uint32_t timeout_ms)
+{
+	struct timespec until;
+	bool has_ended;
+	int result = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * (long)MS_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&server->mutex);
+	while (!server->has_ended && result != ETIMEDOUT)
+		result = timeout_ms == UINT32_MAX
+				 ? pthread_cond_wait(&server->ended, &server->mutex)
+				 : pthread_cond_timedwait(&server->ended, &server->mutex, &until);
+	has_ended = server->has_ended;
+	pthread_mutex_unlock(&server->mutex);
+	return has_ended;
+}
+
+/* --- close --- */
+
+static void close_shards(struct server *server)
+{
+	for (uint32_t k = 0; k < SERVER_SHARDS_MAX; k++) {
+		struct engine_stats stats;
+
+		if (!server->shards[k])
+			continue;
+		shard_close(server->shards[k], &stats);
+		if (server->port || server->options.local_name)
+			server_say_stats(server, k, &stats);
+		server->shards[k] = NULL;
+	}
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void server_close(struct server *server)
+{
+	if (!server)
+		return;
+	if (server->is_started) {
+		server_stop(server);
+		pthread_join(server->thread, NULL);
+	}
+	if (server->peers)
+		peers_close_all(server);
+	close_shards(server);
+	for (uint32_t i = 0; server->jobs && i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_close(server, server->jobs[i]);
+	close_fd(server->listen_fd);
+	close_fd(server->shards_fd);
+	close_fd(server->calls_fd);
+	close_fd(server->epoll_fd);
+	pthread_cond_destroy(&server->ended);
+	pthread_mutex_destroy(&server->mutex);
+	free(server->peers);
+	free(server->jobs);
+	free(server);
+}
+
+uint16_t server_port(const struct server *server)
+{
+	return server->port;
+}
+
+uint16_t server_shard_port(const struct server *server, uint32_t shard)
+{
+	return shard_port(server->shards[shard]);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/shard.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dataplane/link_udp.h"
+#include "server/queue.h"
+
+enum { WAIT_MS_MAX = 1000, NS_PER_MS = 1000000, NOTICES = 64 };
+
+struct shard {
+	struct link *link;
+	struct engine_soft *engine;
+	struct queue commands; /* control -> shard */
+	struct queue events;   /* shard -> control */
+	pthread_t thread;
+	int wake_fd;
+	uint32_t receive_bytes;
+	uint16_t port;
+};
+
+static void shard_tell(struct shard *shard, const struct shard_event *event)
+{
+	bool is_in = queue_push(&shard->events, event);
+
+	assert(is_in);
+}
+
+static void shard_wake_control(struct shard *shard)
+{
+	uint64_t one = 1;
+	/* An eventfd refuses only when it is readable anyway. */
+	ssize_t written = write(shard->wake_fd, &one, sizeof(one));
+
+	(void)written;
+}
+
+static int shard_execute(struct shard *shard, const struct shard_command *command)
+{
+	int result = 0;
+
+	switch (command->type) {
+	case SHARD_JOB_ADD:
+		command->add->engine.nonces =
+			(const uint8_t(*)[WIRE_NONCE_BYTES])command->add->nonces;
+		result = engine_job_add(shard->engine, command->job, &command->add->engine);
+		free(command->add);
+		break;
+	case SHARD_JOB_SET:
+		result = engine_job_set(shard->engine, command->job, command->generation,
+					command->lanes, true);
+		break;
+	case SHARD_JOB_REMOVE:
+		engine_job_remove(shard->engine,
+				  command->job); /* one that is not there is gone, too */
+		break;
+	case SHARD_STOP:
+		break;
+	}
+	return result;
+}
+
+/* Half of the events' queue belongs to acknowledgements, which must not be lost. Two notices alike in
+ * one batch are one. */
+static bool shard_notices(struct shard *shard)
+{
+	struct engine_event notices[NOTICES];
+	uint32_t count = engine_events(shard->engine, notices, NOTICES);
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct shard_event event = { .type = SHARD_NOTICE,
+					     .job = notices[i].job,
+					     .notice = notices[i] };
+
+		if (i && notices[i].type == notices[i - 1].type &&
+		    notices[i].job == notices[i - 1].job &&
+		    notices[i].child == notices[i - 1].child)
+			continue;
+		if (queue_room(&shard->events) <= SHARD_EVENTS / 2)
+			break;
+		shard_tell(shard, &event);
+		is_any = true;
+	}
+	return is_any;
+}
+
+/* False after SHARD_STOP. Notices of a job leave before its removal is acknowledged: an index that is
+ * used again gets none of its predecessor's. */
+static bool shard_commands(struct shard *shard)
+{
+	struct shard_command command;
+
+	while (queue_pop(&shard->commands, &command)) {
+		struct shard_event event = { .type = SHARD_ACK,
+					     .command = command.type,
+					     .job = command.job,
+					     .generation = command.generation };
+
+		if (command.type == SHARD_STOP)
+			return false;
+		while (shard_notices(shard))
+			;
+		event.result = shard_execute(shard, &command);
+		shard_tell(shard, &event);
+		shard_wake_control(shard);
+	}
+	return true;
+}
+
+static void *shard_main(void *arg)
+{
+	struct shard *shard = arg;
+	struct link *link = shard->link;
+
+	while (shard_commands(shard)) {
+		bool is_busy = engine_poll(shard->engine);
+
+		if (shard_notices(shard))
+			shard_wake_control(shard);
+		if (!is_busy)
+			link->ops->wait(link, link->ops->now_ns(link) +
+						      (uint64_t)WAIT_MS_MAX * NS_PER_MS);
+	}
+	return NULL;
+}
+
+static int shard_start(struct shard *shard, uint32_t index)
+{
+	char name[16];
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&shard->thread, NULL, shard_main, shard);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (result)
+		return -result;
+	snprintf(name, sizeof(name), "tally-shard%u", index);
+	pthread_setname_np(shard->thread, name);
+	return 0;
+}
+
+static int shard_open_link(struct shard *shard, const struct shard_options *options)
+{
+	struct link_udp_options udp = {
+		.local = options->local,
+		.is_v6 = options->is_v6,
+		.receive_bytes = options->receive_bytes,
+		.receive_got = &shard->receive_bytes,
+	};
+
+	return link_udp_open(&shard->link, &udp);
+}
+
+int shard_open(struct shard **out, const struct shard_options *options)
+{
+	struct shard *shard = aligned_alloc(QUEUE_LINE_BYTES, sizeof(*shard));
+	int result = -ENOMEM;
+
+	if (!shard)
+		return -ENOMEM;
+	*shard = (struct shard){ .wake_fd = options->wake_fd };
+	if (queue_init(&shard->commands, SHARD_COMMANDS, sizeof(struct shard_command)))
+		goto free_shard;
+	if (queue_init(&shard->events, SHARD_EVENTS, sizeof(struct shard_event)))
+		goto fini_commands;
+	result = shard_open_link(shard, options);
+	if (result)
+		goto fini_events;
+	shard->port = shard->link->local.port;
+	result = -ENOMEM;
+	shard->engine = engine_open(&(struct engine_options){
+		.link = shard->link,
+		.memory_max = options->memory_max,
+		.jobs_max = options->jobs_max,
+	});
+	if (!shard->engine)
+		goto close_link;
+	result = shard_start(shard, options->index);
+	if (result)
+		goto close_engine;
+	*out = shard;
+	return 0;
+close_engine:
+	engine_close(shard->engine);
+close_link:
+	shard->link->ops->close(shard->link);
+fini_events:
+	queue_fini(&shard->events);
+fini_commands:
+	queue_fini(&shard->commands);
+free_shard:
+	free(shard);
+	return result;
+}
+
+void shard_close(struct shard *shard, struct engine_stats *stats)
+{
+	struct shard_command command = { .type = SHARD_STOP };
+
+	if (!shard)
+		return;
+	shard_send(shard, &command);
+	pthread_join(shard->thread, NULL);
+	if (stats)
+		*stats = *engine_stats(shard->engine);
+	engine_close(shard->engine);
+	shard->link->ops->close(shard->link);
+	queue_fini(&shard->events);
+	queue_fini(&shard->commands);
+	free(shard);
+}
+
+void shard_send(struct shard *shard, const struct shard_command *command)
+{
+	bool is_in = queue_push(&shard->commands, command);
+
+	assert(is_in); /* control has at most three commands per job under way */
+	shard->link->ops->wake(shard->link);
+}
+
+bool shard_receive(struct shard *shard, struct shard_event *event)
+{
+	return queue_pop(&shard->events, event);
+}
+
+uint16_t shard_port(const struct shard *shard)
+{
+	return shard->port;
+}
+
+uint32_t shard_receive_bytes(const struct shard *shard)
+{
+	return shard->receive_bytes;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shard.h - one shard: a thread that polls one engine on one UDP socket. It shares no memory with
+ * control: commands go in and events come out through two queues (queue.h), in order.
+ */
+#ifndef SERVER_SHARD_H
+#define SERVER_SHARD_H
+
+#include "dataplane/engine_soft.h"
+#include "dataplane/link.h"
+
+struct shard;
+
+enum {
+	SHARD_COMMANDS = 4096, /* > 3 commands under way for each of 1,024 jobs */
+	SHARD_EVENTS = 8192,   /* acknowledgements of all of these always fit */
+};
+_Static_assert(SHARD_COMMANDS > 3 * SWITCH_JOBS_MAX, "control never waits for a shard");
+_Static_assert(SHARD_EVENTS >= 2 * SHARD_COMMANDS, "a shard never waits for control");
+
+enum shard_command_type { SHARD_JOB_ADD, SHARD_JOB_SET, SHARD_JOB_REMOVE, SHARD_STOP };
+
+/* The children's nonces with what the engine wants to know of a job. */
+struct shard_job {
+	struct engine_job engine;
+	uint8_t nonces[SWITCH_CHILDREN_MAX][WIRE_NONCE_BYTES];
+};
+
+struct shard_command {
+	enum shard_command_type type;
+	uint16_t job;
+	uint16_t lanes;        /* JOB_SET */
+	uint32_t generation;   /* comes back in the acknowledgement */
+	struct shard_job *add; /* JOB_ADD: malloc'd, the shard's from now on */
+};
+
+enum shard_event_type {
+	SHARD_ACK,    /* `command` of `job` and `generation` is done; `result` is the engine's */
+	SHARD_NOTICE, /* the engine has seen something; may be lost if control is slow: what matters is
+		       * seen again */
+};
+
+struct shard_event {
+	enum shard_event_type type;
+	enum shard_command_type command;
+	uint16_t job;
+	uint32_t generation;
+	int result;
+	struct engine_event notice;
+};
+
+struct shard_options {
+	struct link_address local; /* port 0: the kernel chooses */
+	bool is_v6;
+	uint32_t index; /* for the thread's name */
+	int receive_bytes;
+	uint64_t memory_max; /* of all jobs */
+	uint32_t jobs_max;
+	int wake_fd; /* an eventfd that is written when events wait; borrowed */
+};
+
+/* shard_open binds the socket and starts the thread. A negative errno if it cannot. */
+int shard_open(struct shard **shard, const struct shard_options *options);
+/* Stops and joins the thread, frees all. NULL is fine. *stats, unless NULL, gets the last word. */
+void shard_close(struct shard *shard, struct engine_stats *stats);
+
+/* From the control thread only. */
+void shard_send(struct shard *shard, const struct shard_command *command);
+bool shard_receive(struct shard *shard, struct shard_event *event);
+
+uint16_t shard_port(const struct shard *shard);
+uint32_t shard_receive_bytes(const struct shard *shard); /* SO_RCVBUF as the kernel tells it */
+
+#endif
