@@ -87,6 +87,33 @@ static float random_float(uint32_t exponent)
 	}
 }
 
+static float random_finite(uint32_t exponent)
+{
+	float x;
+
+	do
+		x = random_float(exponent);
+	while (x - x != 0);
+	return x;
+}
+
+static int32_t random_lane(void)
+{
+	int32_t lane = (int32_t)(uint32_t)rng_next(&rng);
+
+	switch (random_below(4)) {
+	case 0:
+		return lane;
+	case 1:
+		return lane >> random_below(31);
+	case 2:
+		return random_below(2) ? INT32_MAX - (int32_t)random_below(4)
+				       : INT32_MIN + (int32_t)random_below(4);
+	default: /* 25 significant bits, the last one set: halfway between two floats, for some N */
+		return (int32_t)((uint32_t)(lane >> 7 | 1) << random_below(7));
+	}
+}
+
 static long double power_of_two(int exponent)
 {
 	long double x = 1;
@@ -138,6 +165,35 @@ static int32_t expected_lane(float x, int shift, int64_t bound)
 	}
 	rounded = rounded > bound ? bound : rounded;
 	return (int32_t)(bits >> 31 ? -rounded : rounded);
+}
+
+/* lane / (2^shift * divisor), rounded once, to even; denormals and overflow included. */
+static float expected_float(int32_t lane, int shift, uint32_t divisor)
+{
+	if (lane == 0)
+		return 0.0f;
+	unsigned __int128 dividend = (unsigned __int128)(uint64_t)llabs(lane) << 64;
+	unsigned __int128 quotient = dividend / divisor;
+	int inexact = dividend % divisor != 0;
+	int scale = -64 - shift; /* the value is (quotient + less than 1) * 2^scale */
+
+	/* Keep 24 bits, or as many as are above 2^-149. */
+	int bits = 0;
+	while (quotient >> bits)
+		bits++;
+	int drop = bits - 24;
+	if (scale + drop < -149)
+		drop = -149 - scale;
+	assert_true(drop >= 1);
+	if (drop > 126)
+		return lane < 0 ? -0.0f : 0.0f;
+	unsigned __int128 kept = quotient >> drop, rest = quotient - (kept << drop);
+	unsigned __int128 half = (unsigned __int128)1 << (drop - 1);
+	if (rest > half || (rest == half && (inexact || kept % 2)))
+		kept++;
+	long double value = (long double)(uint64_t)kept * power_of_two(scale + drop);
+	float magnitude = value >= power_of_two(128) ? infinity : (float)value; /* exact */
+	return lane < 0 ? -magnitude : magnitude;
 }
 
 static void quant__exponent_of_largest_finite_magnitude(void **state)
@@ -331,6 +387,337 @@ static void quant__nonfinite_is_sent_as_zero_and_flagged(void **state)
 	assert_int_equal(quant_scalar.pack_f32(lane, src, 0, &scale), 0);
 }
 
+static void check_unpack(uint32_t workers, uint32_t exponent, bool is_avg)
+{
+	int32_t lane[BLOCK];
+	float dst[BLOCK + 1];
+	struct quant_scale scale;
+	size_t count = random_below(BLOCK + 1);
+
+	for (size_t i = 0; i < count; i++)
+		lane[i] = random_lane();
+	dst[count] = 42.0f;
+	quant_scale(&scale, workers, exponent);
+	quant_scalar.unpack_f32(dst, lane, count, &scale, is_avg);
+	assert_true(dst[count] == 42.0f);
+	for (size_t i = 0; i < count; i++) {
+		float expected = expected_float(lane[i], expected_shift(workers, exponent),
+						is_avg ? workers : 1);
+		assert_int_equal(bits_of(dst[i]), bits_of(expected));
+	}
+}
+
+static void quant__unpack_rounds_once(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < WORKERS_OF_INTEREST; i++)
+		for (uint32_t exponent = 0; exponent <= EXPONENT_MAX; exponent++)
+			check_unpack(workers_of_interest[i], exponent, false);
+	for (int i = 0; i < 10 * SAMPLES; i++)
+		check_unpack(1 + random_below(WORKERS_MAX), random_below(EXPONENT_MAX + 1), false);
+}
+
+static void quant__average_rounds_once(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < WORKERS_OF_INTEREST; i++)
+		for (uint32_t exponent = 0; exponent <= EXPONENT_MAX; exponent++)
+			check_unpack(workers_of_interest[i], exponent, true);
+	for (int i = 0; i < 10 * SAMPLES; i++)
+		check_unpack(1 + random_below(WORKERS_MAX), random_below(EXPONENT_MAX + 1), true);
+}
+
+/* N times a number halfway between two floats: the quotient is exact, and goes to the even one. */
+static void quant__average_of_a_tie_goes_to_even(void **state)
+{
+	struct quant_scale scale;
+	float dst[2];
+	(void)state;
+
+	for (uint32_t workers = 1; workers <= 63; workers++) {
+		int32_t tie = (1 << 24) + 1; /* between 2^24 and 2^24 + 2 */
+		int32_t lane[2] = { tie * (int32_t)workers, -(tie + 2) * (int32_t)workers };
+		quant_scale(&scale, workers, 130);
+		quant_scalar.unpack_f32(dst, lane, 2, &scale, true);
+		assert_true(dst[0] == (float)(power_of_two(24 - scale.shift)));
+		assert_true(dst[1] == (float)(-((1 << 24) + 4) * power_of_two(-scale.shift)));
+	}
+}
+
+static void quant__sum_beyond_float_becomes_infinite(void **state)
+{
+	const float src[2] = { FLT_MAX, -FLT_MAX };
+	struct quant_scale scale;
+	int32_t lane[2];
+	float dst[2];
+	(void)state;
+
+	quant_scale(&scale, 2, EXPONENT_MAX);
+	assert_int_equal(quant_scalar.pack_f32(lane, src, 2, &scale), 0);
+	quant_scalar.unpack_f32(dst, lane, 2, &scale, false);
+	assert_true(dst[0] == FLT_MAX);
+	assert_true(dst[1] == -FLT_MAX);
+
+	lane[0] *= 2; /* two workers with the same elements */
+	lane[1] *= 2;
+	quant_scalar.unpack_f32(dst, lane, 2, &scale, false);
+	assert_true(dst[0] == infinity);
+	assert_true(dst[1] == -infinity);
+	quant_scalar.unpack_f32(dst, lane, 2, &scale, true);
+	assert_true(dst[0] == FLT_MAX);
+	assert_true(dst[1] == -FLT_MAX);
+}
+
+/* R-NUM-2's promise, end to end: |error| <= N * 2^-s + half an ulp of the result. */
+static void check_error(uint32_t workers, uint32_t exponent)
+{
+	struct quant_scale scale;
+	int64_t sum = 0;
+	long double exact = 0;
+	uint32_t exponent_agreed = 0;
+	float src[WORKERS_OF_INTEREST + 8];
+
+	for (uint32_t i = 0; i < workers; i++) {
+		do
+			src[i] = random_finite(exponent);
+		while (quant_scalar.exponent_f32(&src[i], 1) > exponent);
+		uint32_t own = quant_scalar.exponent_f32(&src[i], 1);
+		exponent_agreed = own > exponent_agreed ? own : exponent_agreed;
+		exact += (long double)src[i];
+	}
+	quant_scale(&scale, workers, exponent_agreed);
+	for (uint32_t i = 0; i < workers; i++) {
+		int32_t lane;
+		quant_scalar.pack_f32(&lane, &src[i], 1, &scale);
+		sum += lane;
+	}
+	assert_true(llabs(sum) <= INT32_MAX);
+
+	float dst;
+	quant_scalar.unpack_f32(&dst, &(int32_t){ (int32_t)sum }, 1, &scale, false);
+	if (dst - dst != 0)
+		return; /* beyond FLT_MAX */
+	long double error = exact > (long double)dst ? exact - (long double)dst
+						     : (long double)dst - exact;
+	long double size = dst < 0 ? -(long double)dst : (long double)dst;
+	long double half_ulp = power_of_two(-150);
+	while (half_ulp * power_of_two(25) <= size)
+		half_ulp *= 2;
+	/* The sum of the few terms in long double is itself off by a 2^-63 of the largest. */
+	long double slack = power_of_two((int)exponent_agreed - 126 - 60);
+	assert_true(error <= workers * power_of_two(-scale.shift) + half_ulp + slack);
+}
+
+static void quant__error_is_within_the_bound(void **state)
+{
+	static const uint32_t workers[] = { 1, 2, 3, 5, 7, 8, 13 };
+	(void)state;
+
+	for (uint32_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++)
+		for (uint32_t exponent = 0; exponent <= EXPONENT_MAX; exponent++)
+			for (int j = 0; j < 10; j++)
+				check_error(workers[i], exponent);
+}
+
+static void quant__int32_is_copied_and_flagged_iff_beyond_the_bound(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20 * SAMPLES; i++) {
+		uint32_t workers = random_below(2)
+					   ? workers_of_interest[random_below(WORKERS_OF_INTEREST)]
+					   : 1 + random_below(WORKERS_MAX);
+		int64_t bound = (int64_t)expected_bound(workers);
+		int32_t src[BLOCK], lane[BLOCK + 1];
+		size_t count = random_below(BLOCK + 1);
+		bool is_beyond = false;
+		for (size_t j = 0; j < count; j++) {
+			int64_t x = bound - 2 + (int64_t)random_below(3);
+			x = random_below(40) ? x : x + 2;
+			src[j] = (int32_t)(random_below(2) ? -x : x > INT32_MAX ? INT32_MAX : x);
+			is_beyond = is_beyond || llabs(src[j]) > bound;
+		}
+		lane[count] = -7;
+		assert_int_equal(quant_scalar.pack_i32(lane, src, count, quant_bound(workers)),
+				 is_beyond ? WIRE_RANGE : 0);
+		assert_memory_equal(lane, src, count * sizeof(src[0]));
+		assert_int_equal(lane[count], -7);
+	}
+	int32_t lane;
+	assert_int_equal(quant_scalar.pack_i32(&lane, &(int32_t){ INT32_MIN }, 1, INT32_MAX),
+			 WIRE_RANGE);
+	assert_int_equal(quant_scalar.pack_i32(&lane, &(int32_t){ -INT32_MAX }, 1, INT32_MAX), 0);
+	assert_int_equal(quant_scalar.pack_i32(&lane, &(int32_t){ INT32_MAX }, 1, INT32_MAX), 0);
+}
+
+static void quant__int32_average_truncates_toward_zero(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20 * SAMPLES; i++) {
+		int32_t workers = (int32_t)(1 + random_below(random_below(2) ? 16 : WORKERS_MAX));
+		int32_t lane[BLOCK], dst[BLOCK + 1];
+		size_t count = random_below(BLOCK + 1);
+		for (size_t j = 0; j < count; j++)
+			lane[j] = random_lane();
+		dst[count] = -7;
+		quant_scalar.unpack_i32(dst, lane, count, (uint32_t)workers, true);
+		assert_int_equal(dst[count], -7);
+		for (size_t j = 0; j < count; j++) {
+			int64_t magnitude = llabs(lane[j]) / workers;
+			assert_int_equal(dst[j], lane[j] < 0 ? -magnitude : magnitude);
+		}
+	}
+}
+
+static void quant__int32_sum_is_copied(void **state)
+{
+	const int32_t lane[4] = { INT32_MIN, -1, 0, INT32_MAX };
+	int32_t dst[5] = { 1, 1, 1, 1, 42 };
+	(void)state;
+
+	quant_scalar.unpack_i32(dst, lane, 4, 3, false);
+	assert_memory_equal(dst, lane, sizeof(lane));
+	assert_int_equal(dst[4], 42);
+}
+
+static void quant__detail_of_floats_counts_infinities(void **state)
+{
+	const float src[6] = { infinity, -infinity, __builtin_nanf(""), -__builtin_nanf("7"),
+			       -FLT_MAX, 0.0f };
+	const int32_t expected[6] = { 1, 1 << 16, 0x10001, 0x10001, 0, 0 };
+	int32_t lane[6];
+	(void)state;
+
+	quant_detail_pack_f32(lane, src, 6);
+	assert_memory_equal(lane, expected, sizeof(lane));
+}
+
+static void quant__detail_of_floats_amends_as_ieee_adds(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 50 * SAMPLES; i++) {
+		uint32_t workers = 1 + random_below(8);
+		uint32_t sum = 0;
+		float expected = 0;
+		bool is_finite = true;
+		for (uint32_t j = 0; j < workers; j++) {
+			float src = random_below(3)   ? random_sign(1.0f)
+				    : random_below(4) ? random_sign(infinity)
+						      : __builtin_nanf("");
+			int32_t lane;
+			quant_detail_pack_f32(&lane, &src, 1);
+			sum += (uint32_t)lane;
+			expected += src;
+			is_finite = is_finite && src - src == 0;
+		}
+		float dst = -123.0f;
+		quant_detail_amend_f32(&dst, &(int32_t){ (int32_t)sum }, 1);
+		if (is_finite)
+			assert_true(dst == -123.0f);
+		else if (expected != expected)
+			assert_int_equal(bits_of(dst), 0x7fc00000);
+		else
+			assert_true(dst == expected);
+	}
+}
+
+static void quant__detail_of_65535_workers_does_not_carry(void **state)
+{
+	static const uint32_t sums[6] = {
+		65535u, 65535u << 16, 65535u * 0x10001u, 65534u | 1u << 16, 1u << 15, 1u << 31
+	};
+	int32_t lane[6];
+	float dst[6] = { 1, 1, 1, 1, 1, 1 };
+	(void)state;
+
+	memcpy(lane, sums, sizeof(lane));
+	quant_detail_amend_f32(dst, lane, 6);
+	assert_true(dst[0] == infinity);
+	assert_true(dst[1] == -infinity);
+	assert_int_equal(bits_of(dst[2]), 0x7fc00000);
+	assert_int_equal(bits_of(dst[3]), 0x7fc00000);
+	assert_true(dst[4] == infinity);
+	assert_true(dst[5] == -infinity);
+}
+
+/* Adds `workers` elements as the switch does: lanes wrap. Returns how many should be saturated. */
+static uint64_t sum_wrapped(int32_t *sum, int32_t *detail_sum, int32_t *expected, uint32_t workers,
+			    bool is_avg)
+{
+	__int128 exact = 0;
+	uint32_t wrapped = 0, wrapped_detail = 0;
+	bool is_extreme = random_below(4) == 0;
+	int32_t extreme = random_below(2) ? INT32_MIN : INT32_MAX;
+
+	for (uint32_t i = 0; i < workers; i++) {
+		int32_t src = is_extreme ? extreme : random_lane(), lane;
+		quant_detail_pack_i32(&lane, &src, 1);
+		wrapped += (uint32_t)src;
+		wrapped_detail += (uint32_t)lane;
+		exact += src;
+	}
+	*sum = (int32_t)wrapped;
+	*detail_sum = (int32_t)wrapped_detail;
+	if (is_avg)
+		exact = exact < 0 ? -(-exact / workers) : exact / workers;
+	*expected = exact > INT32_MAX ? INT32_MAX : exact < INT32_MIN ? INT32_MIN : (int32_t)exact;
+	return exact != *expected;
+}
+
+static void check_detail_i32(uint32_t workers, bool is_avg)
+{
+	int32_t dst[BLOCK + 1], lane[BLOCK], expected[BLOCK];
+	uint64_t saturated = 0;
+	size_t count = workers > 100 ? 2 : random_below(BLOCK + 1);
+
+	for (size_t i = 0; i < count; i++)
+		saturated += sum_wrapped(&dst[i], &lane[i], &expected[i], workers, is_avg);
+	dst[count] = -7;
+	assert_int_equal(quant_detail_amend_i32(dst, lane, count, workers, is_avg), saturated);
+	assert_int_equal(dst[count], -7);
+	assert_memory_equal(dst, expected, count * sizeof(dst[0]));
+	if (is_avg)
+		assert_int_equal(saturated, 0);
+}
+
+static void quant__detail_of_int32_gives_the_exact_sum_saturated(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * SAMPLES; i++)
+		check_detail_i32(1 + random_below(16), false);
+	for (int i = 0; i < 4; i++)
+		check_detail_i32(WORKERS_MAX, false);
+}
+
+static void quant__detail_of_int32_gives_the_exact_average(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * SAMPLES; i++)
+		check_detail_i32(1 + random_below(16), true);
+	for (int i = 0; i < 4; i++)
+		check_detail_i32(WORKERS_MAX, true);
+}
+
+static void quant__detail_of_int32_at_the_edges(void **state)
+{
+	enum { MAX = INT32_MAX, MIN = INT32_MIN };
+	/* clang-format off */
+	static const int32_t a[7] =        { MAX, MIN, MAX, MIN, MAX, MIN, MIN };
+	static const int32_t b[7] =        { MAX, MIN,   1,  -1,   0,   0, MAX };
+	static const int32_t expected[7] = { MAX, MIN, MAX, MIN, MAX, MIN,  -1 };
+	/* clang-format on */
+	int32_t lane_a[7], lane_b[7], dst[7];
+	(void)state;
+
+	quant_detail_pack_i32(lane_a, a, 7);
+	quant_detail_pack_i32(lane_b, b, 7);
+	for (int i = 0; i < 7; i++) {
+		lane_a[i] += lane_b[i];
+		dst[i] = (int32_t)((uint32_t)a[i] + (uint32_t)b[i]);
+	}
+	assert_int_equal(quant_detail_amend_i32(dst, lane_a, 7, 2, false), 4);
+	assert_memory_equal(dst, expected, sizeof(dst));
+}
+
 int main(int argc, char **argv)
 {
 	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
@@ -349,6 +736,20 @@ int main(int argc, char **argv)
 		RANDOM(quant__pack_rounds_the_exact_product),
 		cmocka_unit_test(quant__pack_clamps_at_the_bound),
 		cmocka_unit_test(quant__nonfinite_is_sent_as_zero_and_flagged),
+		RANDOM(quant__unpack_rounds_once),
+		RANDOM(quant__average_rounds_once),
+		cmocka_unit_test(quant__average_of_a_tie_goes_to_even),
+		cmocka_unit_test(quant__sum_beyond_float_becomes_infinite),
+		RANDOM(quant__error_is_within_the_bound),
+		RANDOM(quant__int32_is_copied_and_flagged_iff_beyond_the_bound),
+		RANDOM(quant__int32_average_truncates_toward_zero),
+		cmocka_unit_test(quant__int32_sum_is_copied),
+		cmocka_unit_test(quant__detail_of_floats_counts_infinities),
+		RANDOM(quant__detail_of_floats_amends_as_ieee_adds),
+		cmocka_unit_test(quant__detail_of_65535_workers_does_not_carry),
+		RANDOM(quant__detail_of_int32_gives_the_exact_sum_saturated),
+		RANDOM(quant__detail_of_int32_gives_the_exact_average),
+		cmocka_unit_test(quant__detail_of_int32_at_the_edges),
 	};
 	return cmocka_run_group_tests_name("core-quant", tests, NULL, NULL);
 }
