@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tables.h - what the files built for one instruction set give to dispatch.c. Only their pointers
+ * may be touched before the processor was asked.
+ */
+#ifndef SIMD_TABLES_H
+#define SIMD_TABLES_H
+
+#include "core/quant.h"
+
+extern const struct quant_ops simd_avx2; /* x86_64 with AVX2 */
+
+#endif
