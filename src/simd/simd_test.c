@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every table gives the bits of quant_scalar, which core/quant_test.c holds against the rules.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/wire.h"
+#include "simd/simd.h"
+#include "util/rng.h"
+
+enum {
+	COUNT_MAX = 200,
+	OFFSET_MAX = 16, /* elements: two vectors of AVX2 */
+	ROOM = COUNT_MAX + 2 * OFFSET_MAX,
+	EXPONENT_MAX = 254,
+	WORKERS_MAX = 65535,
+	GUARD = 0x5a5a5a5a,
+};
+
+static const uint32_t workers_of_interest[] = { 1, 2, 3, 5, 7, 8, 1000, 32768, 65535 };
+enum { WORKERS_OF_INTEREST = sizeof(workers_of_interest) / sizeof(workers_of_interest[0]) };
+
+static uint64_t seed;
+static struct rng rng;
+
+static uint32_t random_below(uint32_t end)
+{
+	return rng_below(&rng, end);
+}
+
+static int restart_random(void **state)
+{
+	size_t count;
+	(void)state;
+
+	simd_all(&count);
+	if (count == 1)
+		skip(); /* the scalar table alone */
+	rng_init(&rng, seed, 0);
+	return 0;
+}
+
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* Bits of a finite float of either sign. */
+static uint32_t random_finite(uint32_t exponent)
+{
+	uint32_t sign = random_below(2) << 31;
+	uint32_t fraction = random_below(1 << 23);
+
+	switch (random_below(8)) {
+	case 0: /* anywhere */
+		return sign | random_below(EXPONENT_MAX + 1) << 23 | fraction;
+	case 1: /* denormal */
+		return sign | fraction >> random_below(23);
+	case 2: /* a zero, the smallest, the largest denormal, the first normal, the largest */
+		return sign | (uint32_t[]){ 0, 1, 0x7fffff, 0x800000, 0x7f7fffff }[random_below(5)];
+	case 3: /* near the bound */
+		return sign | exponent << 23 | 0x7ffff0 | random_below(16);
+	case 4: /* one too many */
+		return sign | (exponent + (exponent < EXPONENT_MAX)) << 23 |
+		       fraction >> random_below(23);
+	default: /* with few bits: halfway between two lanes */
+		exponent -= random_below(exponent < 32 ? exponent + 1 : 32);
+		return sign | exponent << 23 | (fraction & ~0u << random_below(24));
+	}
+}
+
+static uint32_t random_nonfinite(void)
+{
+	uint32_t sign = random_below(2) << 31;
+
+	return sign | (random_below(2) ? 0x7f800000 : 0x7f800001 + random_below(0x7fffff));
+}
+
+static uint32_t random_lane(void)
+{
+	uint32_t lane = (uint32_t)rng_next(&rng);
+
+	switch (random_below(4)) {
+	case 0:
+		return lane;
+	case 1: /* small */
+		return (uint32_t)((int32_t)lane >> random_below(32));
+	case 2: /* near INT32_MAX and INT32_MIN */
+		return 0x80000000 + random_below(8) - 4;
+	default: /* halfway between two floats, or a quotient is */
+		return ((lane >> 7 | 1) * (1 + random_below(9))) << random_below(7);
+	}
+}
+
+/* What both tables read, and what each writes: with guards on both sides. */
+struct area {
+	_Alignas(64) uint32_t src[ROOM];
+	_Alignas(64) uint32_t scalar[ROOM];
+	_Alignas(64) uint32_t other[ROOM];
+};
+
+struct shape {
+	size_t count, src_at, dst_at;
+	uint32_t workers, exponent;
+};
+
+static struct shape random_shape(void)
+{
+	bool is_of_interest = random_below(4);
+
+	return (struct shape){
+		.count = random_below(COUNT_MAX + 1),
+		.src_at = random_below(OFFSET_MAX),
+		.dst_at = random_below(OFFSET_MAX),
+		.workers = is_of_interest ? workers_of_interest[random_below(WORKERS_OF_INTEREST)]
+					  : 1 + random_below(WORKERS_MAX),
+		.exponent = random_below(EXPONENT_MAX + 1),
+	};
+}
+
+static void area_fill(struct area *area, const struct shape *shape, bool is_float)
+{
+	for (size_t i = 0; i < ROOM; i++) {
+		area->src[i] = is_float ? random_finite(shape->exponent) : random_lane();
+		area->scalar[i] = GUARD;
+		area->other[i] = GUARD;
+	}
+}
+
+static void area_check(const struct area *area)
+{
+	assert_memory_equal(area->scalar, area->other, sizeof(area->scalar));
+}
+
+typedef void check_fn(const struct quant_ops *ops, const struct shape *shape);
+
+static void for_tables(check_fn *check, const struct shape *shape)
+{
+	size_t count;
+	const struct quant_ops *const *tables = simd_all(&count);
+
+	for (size_t i = 1; i < count; i++)
+		check(tables[i], shape);
+}
+
+/* All counts at all offsets, and all exponents with all interesting workers. */
+static void for_shapes(check_fn *check)
+{
+	for (size_t count = 0; count <= COUNT_MAX; count++) {
+		for (size_t at = 0; at < OFFSET_MAX; at++) {
+			struct shape shape = random_shape();
+			shape.count = count;
+			shape.src_at = at;
+			for_tables(check, &shape);
+		}
+	}
+	for (uint32_t exponent = 0; exponent <= EXPONENT_MAX; exponent++) {
+		for (uint32_t i = 0; i < WORKERS_OF_INTEREST; i++) {
+			struct shape shape = random_shape();
+			shape.exponent = exponent;
+			shape.workers = workers_of_interest[i];
+			for_tables(check, &shape);
+		}
+	}
+}
+
+static void check_exponent(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+
+	area_fill(&area, shape, true);
+	for (size_t i = 0; i < ROOM; i++) {
+		if (i < shape->src_at || i >= shape->src_at + shape->count)
+			area.src[i] = 0x7f7fffff; /* too large to go unnoticed */
+		else if (random_below(3) == 0 || shape->exponent < 2)
+			area.src[i] &= 0x80000000 | 0xffffff >> random_below(25);
+	}
+	if (shape->count && random_below(4) == 0)
+		area.src[shape->src_at + random_below((uint32_t)shape->count)] = random_nonfinite();
+	const float *src = (const float *)area.src + shape->src_at;
+	assert_int_equal(ops->exponent_f32(src, shape->count),
+			 quant_scalar.exponent_f32(src, shape->count));
+}
+
+static void simd__exponent_is_the_scalar_one(void **state)
+{
+	(void)state;
+	for_shapes(check_exponent);
+}
+
+/* Magnitudes that differ in one element only, wherever that is. */
+static void simd__exponent_looks_at_every_element(void **state)
+{
+	size_t table_count;
+	const struct quant_ops *const *tables = simd_all(&table_count);
+	static float src[COUNT_MAX];
+	(void)state;
+
+	for (size_t t = 1; t < table_count; t++) {
+		for (size_t count = 1; count <= COUNT_MAX; count++) {
+			for (size_t i = 0; i < count; i++) {
+				uint32_t exponent = 1 + random_below(EXPONENT_MAX);
+				src[i] = float_of(exponent << 23 | random_below(2) << 31);
+				assert_int_equal(tables[t]->exponent_f32(src, count), exponent);
+				src[i] = 0;
+			}
+		}
+	}
+}
+
+static void check_pack_area(const struct quant_ops *ops, const struct shape *shape,
+			    struct area *area, uint8_t flags)
+{
+	struct quant_scale scale;
+	const float *src = (const float *)area->src + shape->src_at;
+	int32_t *scalar = (int32_t *)area->scalar + shape->dst_at;
+	int32_t *other = (int32_t *)area->other + shape->dst_at;
+
+	quant_scale(&scale, shape->workers, shape->exponent);
+	assert_int_equal(quant_scalar.pack_f32(scalar, src, shape->count, &scale), flags);
+	assert_int_equal(ops->pack_f32(other, src, shape->count, &scale), flags);
+	area_check(area);
+}
+
+static void check_pack_finite(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+
+	area_fill(&area, shape, true);
+	check_pack_area(ops, shape, &area, 0);
+}
+
+static void simd__pack_gives_the_scalar_lanes(void **state)
+{
+	(void)state;
+	for_shapes(check_pack_finite);
+}
+
+static void check_pack_nonfinite(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+
+	if (shape->count == 0)
+		return;
+	area_fill(&area, shape, true);
+	for (uint32_t i = 1 + random_below(3); i; i--)
+		area.src[shape->src_at + random_below((uint32_t)shape->count)] = random_nonfinite();
+	check_pack_area(ops, shape, &area, WIRE_NONFINITE);
+}
+
+static void simd__pack_flags_every_nonfinite_element(void **state)
+{
+	(void)state;
+	for_shapes(check_pack_nonfinite);
+}
+
+static void check_unpack_one(const struct quant_ops *ops, const struct shape *shape, bool is_avg)
+{
+	struct area area;
+	struct quant_scale scale;
+
+	area_fill(&area, shape, false);
+	const int32_t *lane = (const int32_t *)area.src + shape->src_at;
+	float *scalar = (float *)area.scalar + shape->dst_at;
+	float *other = (float *)area.other + shape->dst_at;
+	quant_scale(&scale, shape->workers, shape->exponent);
+	quant_scalar.unpack_f32(scalar, lane, shape->count, &scale, is_avg);
+	ops->unpack_f32(other, lane, shape->count, &scale, is_avg);
+	area_check(&area);
+}
+
+static void check_unpack(const struct quant_ops *ops, const struct shape *shape)
+{
+	check_unpack_one(ops, shape, false);
+	check_unpack_one(ops, shape, true);
+}
+
+static void simd__unpack_gives_the_scalar_floats(void **state)
+{
+	(void)state;
+	for_shapes(check_unpack);
+}
+
+/* Lanes whose average is a float or halfway between two, where a double that is slightly wrong
+ * would show. */
+static void check_average_of_ties(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+	struct quant_scale scale;
+
+	area_fill(&area, shape, false);
+	for (size_t i = 0; i < ROOM; i++) {
+		uint32_t quotient_max = INT32_MAX / shape->workers;
+		uint32_t lane = (1 + random_below(quotient_max)) * shape->workers;
+		lane += random_below(4) ? 0 : random_below(3) - 1;
+		area.src[i] = random_below(2) ? lane : 0 - lane;
+	}
+	const int32_t *lane = (const int32_t *)area.src + shape->src_at;
+	quant_scale(&scale, shape->workers, shape->exponent);
+	quant_scalar.unpack_f32((float *)area.scalar + shape->dst_at, lane, shape->count, &scale,
+				true);
+	ops->unpack_f32((float *)area.other + shape->dst_at, lane, shape->count, &scale, true);
+	area_check(&area);
+
+	quant_scalar.unpack_i32((int32_t *)area.scalar + shape->dst_at, lane, shape->count,
+				shape->workers, true);
+	ops->unpack_i32((int32_t *)area.other + shape->dst_at, lane, shape->count, shape->workers,
+			true);
+	area_check(&area);
+}
+
+static void simd__average_of_whole_quotients_is_the_scalar_one(void **state)
+{
+	(void)state;
+	for_shapes(check_average_of_ties);
+}
+
+static void simd__average_is_the_scalar_one_for_all_workers(void **state)
+{
+	(void)state;
+	for (uint32_t workers = 1; workers <= WORKERS_MAX; workers += 1 + random_below(16)) {
+		struct shape shape = random_shape();
+		shape.workers = workers;
+		shape.count = 8 + random_below(9);
+		for_tables(check_average_of_ties, &shape);
+	}
+}
+
+static void check_pack_i32(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+	int32_t bound = quant_bound(shape->workers);
+
+	area_fill(&area, shape, false);
+	if (random_below(4)) { /* none beyond, or one */
+		for (size_t i = 0; i < ROOM; i++) {
+			uint32_t lane = (uint32_t)bound -
+					random_below(random_below(2) ? 2 : (uint32_t)bound);
+			area.src[i] = random_below(2) ? lane : 0 - lane;
+		}
+		uint32_t beyond = (uint32_t)bound + 1;
+		if (shape->count && random_below(2))
+			area.src[shape->src_at + random_below((uint32_t)shape->count)] =
+				random_below(2) ? beyond : 0 - beyond;
+	}
+	const int32_t *src = (const int32_t *)area.src + shape->src_at;
+	int32_t *scalar = (int32_t *)area.scalar + shape->dst_at;
+	int32_t *other = (int32_t *)area.other + shape->dst_at;
+	assert_int_equal(ops->pack_i32(other, src, shape->count, bound),
+			 quant_scalar.pack_i32(scalar, src, shape->count, bound));
+	area_check(&area);
+}
+
+static void simd__pack_of_int32_copies_and_flags_like_the_scalar(void **state)
+{
+	(void)state;
+	for_shapes(check_pack_i32);
+}
+
+static void check_unpack_i32(const struct quant_ops *ops, const struct shape *shape)
+{
+	struct area area;
+
+	for (int is_avg = 0; is_avg < 2; is_avg++) {
+		area_fill(&area, shape, false);
+		const int32_t *lane = (const int32_t *)area.src + shape->src_at;
+		int32_t *scalar = (int32_t *)area.scalar + shape->dst_at;
+		int32_t *other = (int32_t *)area.other + shape->dst_at;
+		quant_scalar.unpack_i32(scalar, lane, shape->count, shape->workers, is_avg);
+		ops->unpack_i32(other, lane, shape->count, shape->workers, is_avg);
+		area_check(&area);
+	}
+}
+
+static void simd__unpack_of_int32_is_the_scalar_one(void **state)
+{
+	(void)state;
+	for_shapes(check_unpack_i32);
+}
+
+static void simd__all_begins_with_scalar_and_ends_with_best(void **state)
+{
+	size_t count = 0;
+	const struct quant_ops *const *tables = simd_all(&count);
+	(void)state;
+
+	assert_true(count >= 1);
+	assert_ptr_equal(tables[0], &quant_scalar);
+	assert_ptr_equal(tables[count - 1], simd_best());
+	assert_ptr_equal(simd_best(), simd_best());
+}
+
+#ifdef __x86_64__
+static void simd__avx2_is_used_where_the_kernel_lists_it(void **state)
+{
+	static char line[16384];
+	bool is_listed = false;
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	(void)state;
+
+	if (!file)
+		skip();
+	while (fgets(line, sizeof(line), file))
+		is_listed = is_listed || strstr(line, " avx2 ");
+	fclose(file);
+	assert_string_equal(simd_best()->name, is_listed ? "avx2" : "scalar");
+}
+#endif
+
+int main(int argc, char **argv)
+{
+	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
+	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
+	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
+
+#define RANDOM(test) cmocka_unit_test_setup(test, restart_random)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(simd__all_begins_with_scalar_and_ends_with_best),
+#ifdef __x86_64__
+		cmocka_unit_test(simd__avx2_is_used_where_the_kernel_lists_it),
+#endif
+		RANDOM(simd__exponent_is_the_scalar_one),
+		RANDOM(simd__exponent_looks_at_every_element),
+		RANDOM(simd__pack_gives_the_scalar_lanes),
+		RANDOM(simd__pack_flags_every_nonfinite_element),
+		RANDOM(simd__unpack_gives_the_scalar_floats),
+		RANDOM(simd__average_of_whole_quotients_is_the_scalar_one),
+		RANDOM(simd__average_is_the_scalar_one_for_all_workers),
+		RANDOM(simd__pack_of_int32_copies_and_flags_like_the_scalar),
+		RANDOM(simd__unpack_of_int32_is_the_scalar_one),
+	};
+	return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
+}
