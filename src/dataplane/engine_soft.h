@@ -17,20 +17,21 @@
 struct engine_soft;
 
 struct engine_options {
-	struct link *link;    /* borrowed; must outlive the engine */
-	uint64_t memory_max;  /* bytes of slots over all jobs; 0: 1 GiB */
-	uint32_t jobs_max;    /* 0: SWITCH_JOBS_MAX */
+	struct link *link;   /* borrowed; must outlive the engine */
+	uint64_t memory_max; /* bytes of slots over all jobs; 0: 1 GiB */
+	uint32_t jobs_max;   /* 0: SWITCH_JOBS_MAX */
 };
 
 struct engine_job {
 	uint32_t generation;
 	uint16_t children; /* 1..SWITCH_CHILDREN_MAX */
 	uint16_t slots;
-	uint16_t lanes_max;   /* memory is reserved for so many; job_set may say fewer */
+	uint16_t lanes_max; /* memory is reserved for so many; job_set may say fewer */
 	bool has_parent;
 	uint16_t parent_job, parent_child;
 	struct link_address parent;
-	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* of each child; copied. NULL: HELLO binds nobody */
+	/* Of each child; copied. NULL: HELLO binds nobody. */
+	const uint8_t (*nonces)[WIRE_NONCE_BYTES];
 };
 
 enum engine_event_type {
@@ -48,10 +49,10 @@ struct engine_event {
 
 struct engine_stats {
 	uint64_t packets_in;
-	uint64_t fault[WIRE_FAULT_COUNT];        /* not a packet, by reason */
-	uint64_t verdict[SWITCH_VERDICT_COUNT];  /* what became of UPDATEs and PROBEs, drops by reason */
-	uint64_t hello_unknown;                  /* HELLO with a wrong nonce, job or child, or an old serial */
-	uint64_t events_lost;                    /* nobody fetched them */
+	uint64_t fault[WIRE_FAULT_COUNT];       /* not a packet, by reason */
+	uint64_t verdict[SWITCH_VERDICT_COUNT]; /* what became of sound ones, drops by reason */
+	uint64_t hello_unknown; /* HELLO with a wrong nonce, job or child, or an old serial */
+	uint64_t events_lost;   /* nobody fetched them */
 };
 
 struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */
