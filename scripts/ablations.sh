@@ -29,7 +29,7 @@ red() {
 	python3 - "$json" <<-'EOF'
 		import json, sys
 		tests = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8") if line.strip()]
-		red = [t["name"] for t in tests if t["result"] in ("FAIL", "ERROR", "TIMEOUT")]
+		red = [t["name"].split(" / ")[-1] for t in tests if t["result"] in ("FAIL", "ERROR", "TIMEOUT")]
 		ran = [t for t in tests if t["result"] != "SKIP"]
 		print("RED " + " ".join(red) if red else "GREEN" if ran else "SKIPPED")
 	EOF

@@ -21,14 +21,15 @@ def main(name, paths):
         with open(path, encoding="utf-8") as log:
             tests = [json.loads(line) for line in log if line.strip()]
         for test in tests:
+            title = f"{name} {test['name'].split(' / ')[-1]}"
             if test["result"] in PASSED:
                 passed += 1
             elif test["result"] == "SKIP":
                 skipped += 1
-                print(f"skipped: {name} {test['name']}: {why(test)}", file=sys.stderr)
+                print(f"skipped: {title}: {why(test)}", file=sys.stderr)
             else:
                 failed += 1
-                print(f"FAILED: {name} {test['name']} ({test['result']})", file=sys.stderr)
+                print(f"FAILED: {title} ({test['result']})", file=sys.stderr)
                 output = test.get("stdout", "") + test.get("stderr", "")
                 for line in output.splitlines()[-40:]:
                     print("    " + line, file=sys.stderr)
