@@ -42,7 +42,9 @@ struct member {
 	uint8_t cause;     /* enum control_cause; FAILED */
 	uint8_t state;     /* enum member_state */
 	uint8_t is_joined; /* JOIN has been sent on an open connection */
-	uint8_t reserved[3];
+	uint8_t is_begun;  /* there was a first tick */
+	uint8_t hellos;    /* rounds of HELLOs */
+	uint8_t reserved[1];
 	uint16_t port[MAP_SHARDS_MAX]; /* UDP, for texts */
 };
 

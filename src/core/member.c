@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/member.h"
+
+#include "core/text.h"
+
+enum {
+	BEATS = 5,       /* HEARTBEATs in a heartbeat time: four may be late */
+	OVERSLEPT = 4,   /* no tick for 1/4 of it: it is our clock that cannot be trusted */
+	HELLOS_MAX = 20, /* rounds of HELLOs, 100 ms apart: 2 s, however long we slept between */
+	HELLOS_BEFORE_SHORT = 5, /* then short ones too: is it the path's MTU? */
+};
+static const uint64_t ms_ns = 1000000;
+static const uint64_t beat_max_ns =
+	2000000000; /* before GRANT the aggregator expects the default */
+static const uint64_t hello_ns = 100000000;
+static const uint64_t retry_ns = 250000000;
+static const uint64_t backstop_ns = 5000000000; /* the aggregator's text is better than ours */
+
+#define TO(state) (1u << (state))
+
+/* clang-format off */
+static const uint32_t may_enter[MEMBER_STATE_COUNT] = {
+	[MEMBER_CONNECT]  = TO(MEMBER_JOINING)  | TO(MEMBER_FAILED),
+	[MEMBER_JOINING]  = TO(MEMBER_HELLOING) | TO(MEMBER_FAILED),
+	[MEMBER_HELLOING] = TO(MEMBER_READY)    | TO(MEMBER_FAILED),
+	[MEMBER_READY]    = TO(MEMBER_RUN)      | TO(MEMBER_FAILED),
+	[MEMBER_RUN]      = TO(MEMBER_LEAVING)  | TO(MEMBER_FAILED),
+	[MEMBER_LEAVING]  = TO(MEMBER_LEFT)     | TO(MEMBER_FAILED),
+	[MEMBER_LEFT]     = 0, /* final: another communicator is another member */
+	[MEMBER_FAILED]   = 0,
+};
+static const char *const state_names[MEMBER_STATE_COUNT] = {
+	"connect", "joining", "helloing", "ready", "run", "leaving", "left", "failed",
+};
+/* clang-format on */
+
+struct turn {
+	struct member *member;
+	const struct member_config *config;
+	const struct member_event *event;
+	struct member_actions *actions;
+};
+
+const char *member_state_name(uint32_t state)
+{
+	return state < MEMBER_STATE_COUNT ? state_names[state] : "?";
+}
+
+void member_init(struct member *member, const struct member_config *config)
+{
+	memset(member, 0, sizeof(*member));
+	member->heartbeat_ns = config->heartbeat_ns;
+	member->cause_rank = CONTROL_RANK_NONE;
+}
+
+/* ---- actions ---- */
+
+static void enter(struct turn *turn, enum member_state next)
+{
+	CORE_ASSERT(may_enter[turn->member->state] & TO(next));
+	turn->member->state = (uint8_t)next;
+	turn->member->since_ns = turn->event->now_ns;
+}
+
+static struct member_action *add_action(struct turn *turn, enum member_action_type type)
+{
+	struct member_actions *actions = turn->actions;
+
+	CORE_ASSERT(actions->count < MEMBER_ACTIONS_MAX);
+	struct member_action *action = &actions->list[actions->count++];
+	*action = (struct member_action){ .type = (uint8_t)type };
+	return action;
+}
+
+static struct member_action *send(struct turn *turn, enum control_type message)
+{
+	struct member_action *action = add_action(turn, MEMBER_SEND);
+
+	action->message = (uint8_t)message;
+	return action;
+}
+
+static void hello(struct turn *turn, uint32_t shard, uint32_t lanes)
+{
+	struct member_action *action = add_action(turn, MEMBER_HELLO);
+
+	action->shard = (uint16_t)shard;
+	action->serial = ++turn->member->serial;
+	action->lanes = (uint16_t)lanes;
+}
+
+/* A HELLO is as long as the longest packet: it proves the path's MTU both ways. */
+static uint32_t hello_lanes(const struct member *member)
+{
+	return member->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : member->lanes;
+}
+
+static void blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+{
+	turn->actions->cause = (uint16_t)cause;
+	turn->actions->cause_rank = (uint16_t)rank;
+	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
+}
+
+/* The end, with the cause and the text that blame began. Who failed by itself tells the others first. */
+static void fail(struct turn *turn, bool is_told)
+{
+	if (turn->member->is_joined && !is_told)
+		send(turn, CONTROL_ABORT);
+	add_action(turn, MEMBER_CLOSE);
+	add_action(turn, MEMBER_FAIL);
+	turn->member->cause = (uint8_t)turn->actions->cause;
+	turn->member->cause_rank = turn->actions->cause_rank;
+	enter(turn, MEMBER_FAILED);
+}
+
+/* ---- CONNECT ---- */
+
+static void refused(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+	struct text text;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	if (now_ns - member->since_ns < turn->config->connect_ns) {
+		member->retry_ns = now_ns + retry_ns;
+		return;
+	}
+	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+	text_add(&text, "no aggregator at %s: %s (tried for %llu s)", turn->config->aggregator,
+		 turn->event->text ? turn->event->text : "no answer",
+		 (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)));
+	fail(turn, true);
+}
+
+static void connected(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	send(turn, CONTROL_JOIN);
+	member->is_joined = 1;
+	member->heard_ns = turn->event->now_ns;
+	member->beat_ns = turn->event->now_ns;
+	enter(turn, MEMBER_JOINING);
+}
+
+/* ---- HELLOING ---- */
+
+static void send_hellos(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	member->hello_ns = turn->event->now_ns;
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		if (member->welcomed >> shard & 1)
+			continue;
+		hello(turn, shard, hello_lanes(member));
+		if (member->hellos >= HELLOS_BEFORE_SHORT && hello_lanes(member) > WIRE_HELLO_LANES)
+			hello(turn, shard, WIRE_HELLO_LANES);
+	}
+	member->hellos++;
+}
+
+static void granted(struct turn *turn)
+{
+	const struct control_grant *grant = &turn->event->message->grant;
+	struct member *member = turn->member;
+	struct text text;
+
+	member->shards = grant->shards_count;
+	member->heartbeat_ns = grant->heartbeat_ms * ms_ns;
+	member->lanes = turn->event->lanes;
+	CORE_ASSERT(member->shards >= 1);
+	CORE_ASSERT(member->shards <= MAP_SHARDS_MAX);
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		member->port[shard] = grant->shards[shard].port;
+		if (grant->shards[shard].lanes < member->lanes)
+			member->lanes = grant->shards[shard].lanes;
+	}
+	member->lanes = (uint16_t)(member->lanes - member->lanes % WIRE_LANES_STEP);
+	if (!member->lanes) {
+		blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+		text_add(&text, "the path to the aggregator at %s is too narrow for one packet",
+			 turn->config->aggregator);
+		fail(turn, false);
+		return;
+	}
+	enter(turn, MEMBER_HELLOING);
+	send_hellos(turn);
+}
+
+static uint32_t first_unwelcome(const struct member *member)
+{
+	uint32_t shard = 0;
+
+	while (shard + 1 < member->shards && member->welcomed >> shard & 1)
+		shard++;
+	return shard;
+}
+
+static void welcome(struct turn *turn)
+{
+	const struct member_event *event = turn->event;
+	struct member *member = turn->member;
+	uint32_t shards = member->shards;
+
+	if (member->state != MEMBER_HELLOING || event->shard >= shards)
+		return; /* a late copy, or the answer to a rebinding */
+	if (event->lanes < hello_lanes(member))
+		member->welcomed_short |= 1ull << event->shard;
+	else
+		member->welcomed |= 1ull << event->shard;
+	if (member->welcomed != (shards == 64 ? ~0ull : (1ull << shards) - 1))
+		return;
+	send(turn, CONTROL_READY)->lanes = member->lanes;
+	enter(turn, MEMBER_READY);
+}
+
+static void blame_path(struct turn *turn)
+{
+	const struct member *member = turn->member;
+	uint32_t shard = first_unwelcome(member);
+	uint32_t bytes = wire_bytes(hello_lanes(member));
+	struct text text;
+
+	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+	if (member->welcomed_short >> shard & 1)
+		text_add(&text,
+			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
+			 "port %u, get no answer, short ones do",
+			 bytes + 28, bytes, turn->config->aggregator, member->port[shard]);
+	else
+		text_add(&text, "TCP to %s works, UDP to its port %u does not (firewall?)",
+			 turn->config->aggregator, member->port[shard]);
+}
+
+/* ---- what the aggregator says ---- */
+
+static void unexpected(struct turn *turn)
+{
+	struct text text;
+
+	blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	text_add(&text, "the aggregator at %s sent message %u in state %s",
+		 turn->config->aggregator, (unsigned)turn->event->message->type,
+		 member_state_name(turn->member->state));
+	fail(turn, false);
+}
+
+static void ended(struct turn *turn)
+{
+	const struct control_end *said = &turn->event->message->end;
+	struct text text;
+
+	blame(turn, &text, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause, said->rank);
+	text_add(&text, "%s", said->text);
+	fail(turn, true);
+}
+
+static void started(struct turn *turn)
+{
+	uint32_t lanes = turn->event->message->lanes.lanes;
+	struct member *member = turn->member;
+
+	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
+		unexpected(turn);
+		return;
+	}
+	member->lanes = (uint16_t)lanes;
+	add_action(turn, MEMBER_START)->lanes = member->lanes;
+	enter(turn, MEMBER_RUN);
+}
+
+static void left(struct turn *turn)
+{
+	add_action(turn, MEMBER_CLOSE);
+	add_action(turn, MEMBER_IS_LEFT);
+	enter(turn, MEMBER_LEFT);
+}
+
+static void queried(struct turn *turn)
+{
+	struct member_action *action = add_action(turn, MEMBER_OPINFO);
+
+	action->serial = turn->event->message->query.round;
+	action->number = turn->event->message->query.from;
+}
+
+static void said_progress(struct turn *turn)
+{
+	struct text text;
+
+	turn->actions->has_progress = true;
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	text_add(&text, "%s", turn->event->message->progress.text);
+}
+
+static void message(struct turn *turn)
+{
+	uint32_t state = turn->member->state;
+	bool is_running = state == MEMBER_RUN || state == MEMBER_LEAVING;
+	enum control_type type = turn->event->message->type;
+
+	turn->member->heard_ns = turn->event->now_ns;
+	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
+		return;
+	if (type == CONTROL_DENY || type == CONTROL_ABORT)
+		ended(turn);
+	else if (type == CONTROL_PING)
+		send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
+	else if (type == CONTROL_PROGRESS)
+		said_progress(turn);
+	else if (type == CONTROL_GRANT && state == MEMBER_JOINING)
+		granted(turn);
+	else if (type == CONTROL_START && state == MEMBER_READY)
+		started(turn);
+	else if (type == CONTROL_QUERY && is_running)
+		queried(turn);
+	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
+		left(turn);
+	else
+		unexpected(turn);
+}
+
+/* ---- failures ---- */
+
+static void closed(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->member->state == MEMBER_CONNECT) {
+		refused(turn);
+		return;
+	}
+	blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	text_add(&text, "the aggregator at %s is lost: %s", turn->config->aggregator,
+		 turn->event->text ? turn->event->text : "it closed the connection");
+	fail(turn, true);
+}
+
+static void silent(struct turn *turn)
+{
+	struct text text;
+
+	if (!turn->member->is_joined)
+		return;
+	blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	text_add(&text, "the aggregator at %s has been silent for %llu ms",
+		 turn->config->aggregator,
+		 (unsigned long long)(turn->member->heartbeat_ns / ms_ns));
+	fail(turn, false);
+}
+
+static void late(struct turn *turn)
+{
+	unsigned long long patience_s = turn->config->gather_ns / (1000 * ms_ns);
+	struct text text;
+
+	switch (turn->member->state) {
+	case MEMBER_CONNECT:
+		blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+		text_add(&text, "no answer from an aggregator at %s", turn->config->aggregator);
+		break;
+	case MEMBER_JOINING:
+	case MEMBER_READY:
+		blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+		text_add(&text, "the aggregator at %s did not %s within %llu s",
+			 turn->config->aggregator,
+			 turn->member->state == MEMBER_READY ? "start the job" : "grant the job",
+			 patience_s);
+		break;
+	case MEMBER_HELLOING:
+		blame_path(turn);
+		break;
+	default:
+		return;
+	}
+	fail(turn, false);
+}
+
+static void own_failure(struct turn *turn, enum control_cause cause, const char *otherwise)
+{
+	struct text text;
+
+	blame(turn, &text, cause, turn->config->join->rank);
+	text_add(&text, "%s", turn->event->text ? turn->event->text : otherwise);
+	fail(turn, false);
+}
+
+/* ---- the library's side ---- */
+
+static void finalize(struct turn *turn)
+{
+	if (turn->member->state == MEMBER_LEAVING)
+		return;
+	if (turn->member->state != MEMBER_RUN) {
+		own_failure(turn, CONTROL_ABORTED, "finalized before the job had started");
+		return;
+	}
+	send(turn, CONTROL_LEAVE)->number = turn->event->number;
+	enter(turn, MEMBER_LEAVING);
+}
+
+static void rebind(struct turn *turn)
+{
+	uint32_t state = turn->member->state;
+
+	if (state != MEMBER_READY && state != MEMBER_RUN && state != MEMBER_LEAVING)
+		return;
+	if (turn->event->shard < turn->member->shards)
+		hello(turn, turn->event->shard, hello_lanes(turn->member));
+}
+
+/* ---- time ---- */
+
+static uint64_t beat_interval_ns(const struct member *member)
+{
+	uint64_t interval_ns = member->heartbeat_ns / BEATS;
+
+	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
+}
+
+static uint64_t late_at(const struct turn *turn)
+{
+	const struct member *member = turn->member;
+
+	switch (member->state) {
+	case MEMBER_CONNECT:
+		return member->since_ns + turn->config->connect_ns + backstop_ns;
+	case MEMBER_JOINING:
+	case MEMBER_READY:
+		return member->since_ns + turn->config->gather_ns + backstop_ns;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+static void tick_connect(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (!member->is_begun) {
+		member->is_begun = 1;
+		member->since_ns = now_ns;
+		member->retry_ns = now_ns;
+	}
+	if (member->retry_ns == UINT64_MAX || now_ns < member->retry_ns)
+		return;
+	member->retry_ns = UINT64_MAX; /* until REFUSED */
+	add_action(turn, MEMBER_DO_CONNECT);
+}
+
+static void tick(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+	bool has_overslept = now_ns - member->tick_ns >= member->heartbeat_ns / OVERSLEPT;
+
+	member->tick_ns = now_ns;
+	if (member->state == MEMBER_CONNECT) {
+		tick_connect(turn);
+	} else {
+		if (has_overslept)
+			member->heard_ns = now_ns;
+		if (now_ns - member->heard_ns >= member->heartbeat_ns && !TAKEN_OUT(HEARTBEAT)) {
+			silent(turn);
+			return;
+		}
+		if (now_ns - member->beat_ns >= beat_interval_ns(member)) {
+			member->beat_ns = now_ns;
+			send(turn, CONTROL_HEARTBEAT);
+		}
+	}
+	if (now_ns >= late_at(turn)) {
+		late(turn);
+		return;
+	}
+	if (member->state != MEMBER_HELLOING || now_ns - member->hello_ns < hello_ns)
+		return;
+	if (member->hellos >= HELLOS_MAX)
+		late(turn);
+	else
+		send_hellos(turn);
+}
+
+static uint64_t wake_at(const struct turn *turn)
+{
+	const struct member *member = turn->member;
+	uint64_t wake_ns = late_at(turn);
+
+	if (member->state == MEMBER_FAILED || member->state == MEMBER_LEFT)
+		return UINT64_MAX;
+	if (member->state == MEMBER_CONNECT)
+		return member->retry_ns < wake_ns ? member->retry_ns : wake_ns;
+	if (member->beat_ns + beat_interval_ns(member) < wake_ns)
+		wake_ns = member->beat_ns + beat_interval_ns(member);
+	if (member->state == MEMBER_HELLOING && member->hello_ns + hello_ns < wake_ns)
+		wake_ns = member->hello_ns + hello_ns;
+	return wake_ns;
+}
+
+/* ---- the machine ---- */
+
+static void dispatch(struct turn *turn)
+{
+	switch (turn->event->type) {
+	case MEMBER_CONNECTED:
+		connected(turn);
+		break;
+	case MEMBER_REFUSED:
+		refused(turn);
+		break;
+	case MEMBER_MESSAGE:
+		message(turn);
+		break;
+	case MEMBER_CLOSED:
+		closed(turn);
+		break;
+	case MEMBER_WELCOME:
+		welcome(turn);
+		break;
+	case MEMBER_STALLED:
+		if (turn->member->state == MEMBER_RUN || turn->member->state == MEMBER_LEAVING)
+			send(turn, CONTROL_STALL)->number = turn->event->number;
+		break;
+	case MEMBER_REBIND:
+		rebind(turn);
+		break;
+	case MEMBER_FINALIZE:
+		finalize(turn);
+		break;
+	case MEMBER_USER_ABORT:
+		own_failure(turn, CONTROL_ABORTED, "the user aborted");
+		break;
+	case MEMBER_ERROR:
+		own_failure(turn, turn->event->cause, "an error");
+		break;
+	case MEMBER_SILENT:
+		silent(turn);
+		break;
+	case MEMBER_LATE:
+		late(turn);
+		break;
+	case MEMBER_TICK:
+		tick(turn);
+		break;
+	}
+}
+
+void member_step(struct member *member, const struct member_config *config,
+		 const struct member_event *event, struct member_actions *actions)
+{
+	struct turn turn = { member, config, event, actions };
+
+	actions->count = 0;
+	actions->cause = CONTROL_OK;
+	actions->cause_rank = CONTROL_RANK_NONE;
+	actions->has_progress = false;
+	actions->text[0] = 0;
+	if (member->state != MEMBER_FAILED && member->state != MEMBER_LEFT)
+		dispatch(&turn);
+	actions->wake_ns = wake_at(&turn);
+}
+
+void member_message(const struct member *member, const struct member_config *config,
+		    const struct member_actions *actions, const struct member_action *action,
+		    struct control_message *message_out)
+{
+	(void)member;
+	memset(message_out, 0, sizeof(*message_out));
+	message_out->type = action->message;
+	switch (message_out->type) {
+	case CONTROL_JOIN:
+		message_out->join = *config->join;
+		break;
+	case CONTROL_READY:
+		message_out->lanes.lanes = action->lanes;
+		break;
+	case CONTROL_PONG:
+		message_out->ping.serial = action->serial;
+		break;
+	case CONTROL_STALL:
+		message_out->stall.number = action->number;
+		break;
+	case CONTROL_ABORT:
+		message_out->end.cause = actions->cause;
+		message_out->end.rank = actions->cause_rank;
+		text_copy(message_out->end.text, sizeof(message_out->end.text), actions->text);
+		break;
+	case CONTROL_LEAVE:
+		message_out->leave.submitted = action->number;
+		break;
+	default:
+		break;
+	}
+}
