@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* background.c - see background.h. */
+#include "lib/background.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "dataplane/link_udp.h"
+#include "lib/membership.h"
+
+enum {
+	BURSTS = 64,    /* of one communicator before the next one's turn */
+	POLLS_EACH = 2, /* control connection and UDP socket */
+	NO_MEMORY_MS = 10,
+};
+
+static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
+
+static struct {
+	pthread_mutex_t life; /* one at a time starts or ends the thread; taken before `lock` */
+	unsigned users;
+	pthread_t thread;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct tally_comm *comms; /* all that the thread serves */
+	bool stop;
+
+	int wake_fd;
+	atomic_bool is_kicked;
+	atomic_uint epoch;
+	bool has_fork_handler;
+} background = {
+	.life = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.wake_fd = -1,
+};
+
+unsigned background_epoch(void)
+{
+	return atomic_load_explicit(&background.epoch, memory_order_relaxed);
+}
+
+void background_kick(void)
+{
+	const uint64_t one = 1;
+
+	if (!atomic_exchange(&background.is_kicked, true))
+		(void)!write(background.wake_fd, &one, sizeof(one));
+}
+
+/* ---- fork ---- */
+
+/* A fork must not find the locks held by a thread that the child does not have. */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&background.life);
+	pthread_mutex_lock(&background.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&background.life);
+}
+
+/* The child has the handles' memory, but neither the thread nor a right to the connections: if it kept
+ * them open, nobody would notice the parent's death. */
+static void fork_child(void)
+{
+	atomic_fetch_add(&background.epoch, 1);
+	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
+		membership_forget(comm);
+		if (comm->link)
+			close(link_udp_fd(comm->link));
+	}
+	if (background.wake_fd >= 0)
+		close(background.wake_fd);
+	background.wake_fd = -1;
+	background.comms = NULL;
+	background.users = 0;
+	background.stop = false;
+	pthread_mutex_init(&background.lock, NULL);
+	pthread_mutex_init(&background.life, NULL);
+	pthread_cond_init(&background.changed, NULL);
+}
+
+/* ---- the thread ---- */
+
+static bool wants_driving(struct tally_comm *comm)
+{
+	return comm->endpoint && !comm->is_driven && !atomic_load(&comm->error) &&
+	       (comm->outstanding.first || comm->state == COMM_JOINING);
+}
+
+/* Drives it, if nobody else does. When to do so again if nothing comes. */
+static uint64_t drive(struct tally_comm *comm)
+{
+	uint64_t until_ns = UINT64_MAX;
+	bool is_busy = true;
+
+	comm_lock(comm);
+	comm->is_watched = false;
+	for (uint32_t i = 0; i < BURSTS && is_busy && wants_driving(comm); i++) {
+		is_busy = progress_drive(comm);
+		if (atomic_load(&comm->contenders))
+			break;
+	}
+	progress_callbacks(comm);
+	if (wants_driving(comm)) {
+		comm->is_watched = true;
+		until_ns = is_busy ? 0 : endpoint_next(comm->endpoint);
+	}
+	comm_unlock(comm);
+	return until_ns;
+}
+
+/* Takes out what was given back. The list of those that stay. */
+static struct tally_comm *comms_take(bool *stop)
+{
+	struct tally_comm **at = &background.comms, *first;
+
+	pthread_mutex_lock(&background.lock);
+	while (*at) {
+		struct tally_comm *comm = *at;
+
+		if (!comm->is_removed) {
+			at = &comm->next_comm;
+			continue;
+		}
+		*at = comm->next_comm;
+		comm->is_removed = false; /* this is what background_remove waits for */
+		pthread_cond_broadcast(&background.changed);
+	}
+	first = background.comms;
+	*stop = background.stop;
+	pthread_mutex_unlock(&background.lock);
+	return first;
+}
+
+static size_t comms_count(const struct tally_comm *comm)
+{
+	size_t count = 0;
+
+	for (; comm; comm = comm->next_comm)
+		count++;
+	return count;
+}
+
+/* Serves everything once, fills in what to wait for; returns until when. */
+static uint64_t serve(struct tally_comm *first, struct codec *codec, struct pollfd *polls,
+		      nfds_t *polls_count)
+{
+	uint64_t until_ns = UINT64_MAX;
+
+	*polls_count = 1;
+	for (struct tally_comm *comm = first; comm; comm = comm->next_comm) {
+		uint64_t due_ns;
+
+		membership_service(comm, codec, clock_ns());
+		due_ns = drive(comm);
+		if (due_ns < until_ns)
+			until_ns = due_ns;
+		due_ns = membership_deadline(comm);
+		if (due_ns < until_ns)
+			until_ns = due_ns;
+		if (membership_poll(comm, &polls[*polls_count]))
+			++*polls_count;
+		if (comm->is_watched)
+			polls[(*polls_count)++] =
+				(struct pollfd){ .fd = link_udp_fd(comm->link), .events = POLLIN };
+	}
+	return until_ns;
+}
+
+static void block(struct pollfd *polls, nfds_t count, uint64_t until_ns)
+{
+	uint64_t now_ns = clock_ns(), kicks;
+	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
+				 .tv_nsec = (long)(left_ns % ns_per_s) };
+
+	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) > 0 &&
+	    polls[0].revents) {
+		/* In this order: a kick after the exchange writes again, one before it is being
+		 * served. */
+		(void)!read(background.wake_fd, &kicks, sizeof(kicks));
+		atomic_store(&background.is_kicked, false);
+	}
+}
+
+static void *background_main(void *arg)
+{
+	struct codec *codec = arg;
+	struct pollfd *polls = NULL;
+	size_t room = 0;
+	bool stop;
+
+	for (;;) {
+		struct tally_comm *first = comms_take(&stop);
+		size_t wanted = 1 + POLLS_EACH * comms_count(first);
+		uint64_t until_ns;
+		nfds_t count;
+
+		if (stop)
+			break;
+		if (wanted > room) {
+			struct pollfd *more = realloc(polls, wanted * sizeof(*polls));
+
+			if (!more) {
+				struct timespec pause = { .tv_nsec =
+								  NO_MEMORY_MS * (long)ns_per_ms };
+
+				nanosleep(&pause, NULL);
+				continue;
+			}
+			polls = more;
+			room = wanted;
+		}
+		polls[0] = (struct pollfd){ .fd = background.wake_fd, .events = POLLIN };
+		until_ns = serve(first, codec, polls, &count);
+		block(polls, count, until_ns);
+	}
+	free(polls);
+	free(codec);
+	return NULL;
+}
+
+/* ---- start and end ---- */
+
+/* Signals are the program's: none is ever delivered to this thread. */
+static int thread_create(struct codec *codec)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&background.thread, NULL, background_main, codec);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+/* `life` is held. */
+static int thread_start(const struct tally_comm *comm)
+{
+	struct codec *codec = malloc(sizeof(*codec));
+	int error = codec ? 0 : ENOMEM;
+
+	if (!error && !background.has_fork_handler) {
+		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
+		background.has_fork_handler = !error;
+	}
+	if (!error && background.wake_fd < 0) {
+		background.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		error = background.wake_fd < 0 ? errno : 0;
+	}
+	if (!error) {
+		background.stop = false;
+		atomic_store(&background.is_kicked, false);
+		error = thread_create(codec);
+	}
+	if (!error)
+		return TALLY_OK;
+	free(codec);
+	return report_error(&comm->who, TALLY_ERR_SYSTEM,
+			    "tally_comm_init: no background thread: %s", strerror(error));
+}
+
+int background_add(struct tally_comm *comm)
+{
+	int result = TALLY_OK;
+
+	pthread_mutex_lock(&background.life);
+	if (!background.users)
+		result = thread_start(comm);
+	if (!result) {
+		background.users++;
+		pthread_mutex_lock(&background.lock);
+		comm->next_comm = background.comms;
+		background.comms = comm;
+		pthread_mutex_unlock(&background.lock);
+		background_kick();
+	}
+	pthread_mutex_unlock(&background.life);
+	return result;
+}
+
+void background_remove(struct tally_comm *comm)
+{
+	pthread_mutex_lock(&background.life);
+	pthread_mutex_lock(&background.lock);
+	comm->is_removed = true;
+	background_kick();
+	while (comm->is_removed)
+		pthread_cond_wait(&background.changed, &background.lock);
+	if (--background.users == 0) {
+		background.stop = true;
+		pthread_mutex_unlock(&background.lock);
+		background_kick();
+		pthread_join(background.thread, NULL);
+		close(background.wake_fd);
+		background.wake_fd = -1;
+	} else {
+		pthread_mutex_unlock(&background.lock);
+	}
+	pthread_mutex_unlock(&background.life);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm.c - communicators: from init to destroy, and what they can be asked. */
+#include "lib/comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/background.h"
+#include "lib/local.h"
+#include "lib/membership.h"
+
+enum {
+	LAST_WORDS_MS = 6000, /* R-CT-31: 5 s for the other side to read them */
+};
+
+/* ---- locks and checks ---- */
+
+void comm_lock(struct tally_comm *comm)
+{
+	if (!pthread_mutex_trylock(&comm->lock))
+		return;
+	atomic_fetch_add_explicit(&comm->contenders, 1, memory_order_relaxed);
+	pthread_mutex_lock(&comm->lock);
+	atomic_fetch_sub_explicit(&comm->contenders, 1, memory_order_relaxed);
+}
+
+void comm_unlock(struct tally_comm *comm)
+{
+	pthread_mutex_unlock(&comm->lock);
+}
+
+int comm_check(const struct tally_comm *comm, const char *call)
+{
+	if (!comm)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
+	if (comm->epoch != background_epoch() && !TAKEN_OUT(FORK))
+		return report_error(&comm->who, TALLY_ERR_USAGE,
+				    "%s in a forked child: the communicator is its parent's", call);
+	return TALLY_OK;
+}
+
+int result_of_cause(enum control_cause cause)
+{
+	/* clang-format off */
+	static const int results[CONTROL_CAUSE_END] = {
+		[CONTROL_OK]          = TALLY_ERR_INTERNAL, /* a failure without a cause */
+		[CONTROL_REMOTE]      = TALLY_ERR_REMOTE,
+		[CONTROL_MISMATCH]    = TALLY_ERR_MISMATCH,
+		[CONTROL_ABORTED]     = TALLY_ERR_ABORTED,
+		[CONTROL_TIMEOUT]     = TALLY_ERR_TIMEOUT,
+		[CONTROL_INTERNAL]    = TALLY_ERR_INTERNAL,
+		[CONTROL_DENIED]      = TALLY_ERR_DENIED,
+		[CONTROL_VERSION_BAD] = TALLY_ERR_VERSION,
+		[CONTROL_NO_RESOURCE] = TALLY_ERR_NO_RESOURCE,
+		[CONTROL_NO_MEMORY]   = TALLY_ERR_NO_MEMORY,
+		[CONTROL_SYSTEM]      = TALLY_ERR_SYSTEM,
+	};
+	/* clang-format on */
+
+	return (unsigned)cause < CONTROL_CAUSE_END ? results[cause] : TALLY_ERR_INTERNAL;
+}
+
+/* Where this rank was when it broke. */
+static void error_text_make(struct tally_comm *comm, const char *text)
+{
+	const struct tally_work *oldest = comm->outstanding.first;
+	char what[96], at[160] = "", last[48] = "none";
+
+	if (oldest)
+		snprintf(at, sizeof(at), "; waiting for operation #%llu, %s",
+			 (unsigned long long)oldest->op.number, work_describe(&oldest->op, what));
+	if (comm->last_complete)
+		snprintf(last, sizeof(last), "#%llu", (unsigned long long)comm->last_complete - 1);
+	if (comm->state == COMM_JOINING)
+		snprintf(comm->error_text, sizeof(comm->error_text),
+			 "%s (rank %u of %u on %s, job %s)", text, comm->who.rank, comm->who.size,
+			 comm->who.host, comm->who.job);
+	else
+		snprintf(comm->error_text, sizeof(comm->error_text),
+			 "%s (rank %u of %u on %s, job %s%s; last complete operation: %s)", text,
+			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job, at, last);
+}
+
+void comm_break(struct tally_comm *comm, int result, const char *text)
+{
+	if (atomic_load(&comm->error))
+		return;
+	error_text_make(comm, text);
+	atomic_store(&comm->error, result);
+	report_log(&comm->who, result == TALLY_ERR_ABORTED ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
+		   comm->error_text);
+	while (comm->outstanding.first)
+		work_complete(comm, comm->outstanding.first, result);
+	progress_notify(comm);
+	if (comm->calling.first)
+		background_kick();
+}
+
+/* ---- init ---- */
+
+static bool is_joined(struct tally_comm *comm, void *arg)
+{
+	(void)arg;
+	return comm->state != COMM_JOINING || atomic_load(&comm->error);
+}
+
+static bool is_over(struct tally_comm *comm, void *arg)
+{
+	(void)arg;
+	return comm->is_over;
+}
+
+static struct tally_comm *comm_new(const struct bootstrap *boot,
+				   const struct tally_options *options)
+{
+	struct tally_comm *comm = calloc(1, sizeof(*comm));
+	pthread_condattr_t attr;
+
+	if (!comm)
+		return NULL;
+	comm->boot = *boot;
+	comm->who.rank = boot->rank;
+	comm->who.size = boot->size;
+	strcpy(comm->who.job, boot->job);
+	report_host(comm->who.host);
+	comm->epoch = background_epoch();
+	if (options) {
+		comm->poll_count = options->poll_count;
+		comm->window_packets = options->window_packets;
+	}
+	pthread_mutex_init(&comm->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&comm->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return comm;
+}
+
+static void works_free(struct work_list *list)
+{
+	while (list->first) {
+		struct tally_work *work = list->first;
+
+		work_remove(list, work);
+		free(work);
+	}
+}
+
+/* The background thread does not know it any more. */
+static void comm_free(struct tally_comm *comm)
+{
+	membership_close(comm);
+	endpoint_close(comm->endpoint);
+	if (comm->link)
+		comm->link->ops->close(comm->link);
+	works_free(&comm->outstanding);
+	works_free(&comm->calling);
+	while (comm->free_works) {
+		struct tally_work *work = comm->free_works;
+
+		comm->free_works = work->next;
+		free(work);
+	}
+	pthread_cond_destroy(&comm->changed);
+	pthread_mutex_destroy(&comm->lock);
+	free(comm);
+}
+
+/* Until the last words are said and read; a rank 0 in local mode stays for the others' as well. */
+static void comm_end(struct tally_comm *comm)
+{
+	comm_lock(comm);
+	progress_wait(comm, is_over, NULL, clock_ns() + LAST_WORDS_MS * 1000000ull);
+	comm_unlock(comm);
+	background_remove(comm);
+	local_close(comm, LAST_WORDS_MS);
+}
+
+static int join(struct tally_comm *comm)
+{
+	int result = background_add(comm);
+
+	if (result)
+		return result;
+	comm_lock(comm);
+	progress_wait(comm, is_joined, NULL, UINT64_MAX);
+	result = atomic_load(&comm->error);
+	if (result)
+		report_again(result, comm->error_text);
+	comm_unlock(comm);
+	if (result)
+		comm_end(comm);
+	return result;
+}
+
+/* boot is complete. */
+static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
+		     const struct tally_options *options)
+{
+	struct tally_comm *comm = comm_new(boot, options);
+	int result = TALLY_OK;
+
+	if (!comm)
+		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
+	if (boot->is_local && boot->rank == 0)
+		result = local_open(comm);
+	if (!result)
+		result = membership_open(comm);
+	if (!result)
+		result = join(comm);
+	if (result) {
+		local_close(comm, 0);
+		comm_free(comm);
+		return result;
+	}
+	*out = comm;
+	return TALLY_OK;
+}
+
+static const char *env_get(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+static int init_check(struct tally_comm **comm, const struct tally_options *options,
+		      const char *call)
+{
+	if (!comm)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
+	if (options && options->size != sizeof(*options))
+		return report_error(
+			NULL, TALLY_ERR_ARGUMENT,
+			"%s: options->size is %zu, not %zu: set it with TALLY_OPTIONS_INIT", call,
+			options->size, sizeof(*options));
+	if (options && options->flags)
+		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->flags 0x%x: this version has none", call,
+				    options->flags);
+	if (progress_is_calling())
+		return report_error(NULL, TALLY_ERR_USAGE,
+				    "%s inside an on_done function: it must not wait", call);
+	return TALLY_OK;
+}
+
+int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, uint32_t rank,
+		    const struct tally_options *options)
+{
+	struct bootstrap boot = { .size = size, .rank = rank, .source = "arguments" };
+	char text[BOOTSTRAP_TEXT_MAX];
+	int result = init_check(comm, options, "tally_comm_init");
+
+	if (result)
+		return result;
+	if (!job || strlen(job) > BOOTSTRAP_JOB_MAX)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_comm_init: job: a name has 1 to %d bytes",
+				    BOOTSTRAP_JOB_MAX);
+	strcpy(boot.job, job);
+	result = bootstrap_finish(&boot, options, env_get, NULL, text);
+	if (result)
+		return report_error(NULL, result, "tally_comm_init: %s", text);
+	return comm_open(comm, &boot, options);
+}
+
+int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *options)
+{
+	struct bootstrap boot;
+	char text[BOOTSTRAP_TEXT_MAX];
+	int result = init_check(comm, options, "tally_comm_init_env");
+
+	if (result)
+		return result;
+	result = bootstrap_env(&boot, env_get, NULL, text);
+	if (!result)
+		result = bootstrap_finish(&boot, options, env_get, NULL, text);
+	if (result)
+		return report_error(NULL, result, "tally_comm_init_env: %s", text);
+	return comm_open(comm, &boot, options);
+}
+
+/* ---- the end ---- */
+
+static bool is_idle(struct tally_comm *comm, void *arg)
+{
+	(void)arg;
+	return atomic_load(&comm->error) || (!comm->outstanding.first && !comm->calling.first);
+}
+
+static bool has_left(struct tally_comm *comm, void *arg)
+{
+	(void)arg;
+	return atomic_load(&comm->error) || (comm->state == COMM_LEFT && comm->is_over);
+}
+
+static int wait_check(struct tally_comm *comm, const char *call)
+{
+	int result = comm_check(comm, call);
+
+	if (!result && progress_is_calling())
+		result = report_error(&comm->who, TALLY_ERR_USAGE,
+				      "%s inside an on_done function: it must not wait", call);
+	return result;
+}
+
+/* Lock held. */
+static int leave(struct tally_comm *comm)
+{
+	int error;
+
+	comm->state = COMM_LEAVING; /* nothing new may start */
+	progress_wait(comm, is_idle, NULL, UINT64_MAX);
+	if (!atomic_load(&comm->error)) {
+		comm->wants_leave = true;
+		background_kick();
+		progress_wait(comm, has_left, NULL, UINT64_MAX);
+	}
+	error = atomic_load(&comm->error);
+	return error ? report_again(error, comm->error_text) : TALLY_OK;
+}
+
+int tally_comm_finalize(struct tally_comm *comm)
+{
+	int result = wait_check(comm, "tally_comm_finalize");
+
+	if (result)
+		return result;
+	comm_lock(comm);
+	result = atomic_load(&comm->error);
+	if (result)
+		report_again(result, comm->error_text);
+	else if (comm->state != COMM_RUNNING)
+		result = report_error(&comm->who, TALLY_ERR_USAGE, "tally_comm_finalize: twice");
+	else
+		result = leave(comm);
+	comm_unlock(comm);
+	if (!result)
+		local_close(comm, UINT32_MAX);
+	return result;
+}
+
+int tally_comm_abort(struct tally_comm *comm)
+{
+	int result = comm_check(comm, "tally_comm_abort");
+
+	if (result)
+		return result;
+	comm_lock(comm);
+	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
+		comm->wants_abort = true;
+		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
+		background_kick();
+	}
+	comm_unlock(comm);
+	return TALLY_OK;
+}
+
+void tally_comm_destroy(struct tally_comm *comm)
+{
+	bool is_sound;
+
+	if (!comm || wait_check(comm, "tally_comm_destroy"))
+		return;
+	comm_lock(comm);
+	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
+	comm_unlock(comm);
+	if (is_sound)
+		(void)tally_comm_finalize(comm);
+	comm_end(comm);
+	comm_free(comm);
+}
+
+/* ---- questions ---- */
+
+uint32_t tally_comm_rank(const struct tally_comm *comm)
+{
+	return comm ? comm->who.rank : 0;
+}
+
+uint32_t tally_comm_size(const struct tally_comm *comm)
+{
+	return comm ? comm->who.size : 0;
+}
+
+int tally_comm_get_async_error(struct tally_comm *comm)
+{
+	int result = comm_check(comm, "tally_comm_get_async_error");
+
+	return result ? result : atomic_load(&comm->error);
+}
+
+const char *tally_get_last_error(const struct tally_comm *comm)
+{
+	if (comm && atomic_load(&comm->error))
+		return comm->error_text;
+	return report_last();
+}
+
+static void stats_fill(struct tally_comm *comm, struct tally_stats *stats)
+{
+	struct endpoint_stats counted = { 0 };
+
+	comm_lock(comm);
+	if (comm->endpoint)
+		endpoint_stats(comm->endpoint, &counted);
+	*stats = (struct tally_stats){
+		.operations = comm->completed,
+		.elements = comm->elements,
+		.packets_out = counted.updates_out,
+		.packets_in = counted.results_in,
+		.packets_resent = counted.updates_resent,
+		.results_ignored = counted.results_ignored,
+		.probes = counted.probes_out,
+		.exponent_rounds = counted.exponent_rounds,
+		.detail_rounds = counted.detail_rounds,
+		.chunks_express = counted.chunks_express,
+		.chunks_bulk = counted.chunks_bulk,
+		.saturated = counted.saturated,
+		.bytes_out = counted.bytes_out,
+		.bytes_in = counted.bytes_in,
+		.packets_bad = counted.bad_in,
+		.window = counted.window,
+		.srtt_us = (uint32_t)((counted.srtt_ns + 500) / 1000),
+		.lanes = comm->lanes,
+		.shards = comm->shards,
+		.slots = comm->slots,
+		.run = comm->run,
+	};
+	comm_unlock(comm);
+}
+
+int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *stats)
+{
+	struct tally_stats all;
+	int result = comm_check(comm, "tally_comm_get_stats");
+	size_t size;
+
+	if (result)
+		return result;
+	if (!stats || stats->size < sizeof(stats->size) || stats->size > sizeof(all))
+		return report_error(
+			&comm->who, TALLY_ERR_ARGUMENT,
+			"tally_comm_get_stats: stats is NULL, or stats->size is not set: "
+			"TALLY_STATS_INIT does");
+	size = stats->size;
+	stats_fill(comm, &all);
+	all.size = size;
+	memcpy(stats, &all, size);
+	return TALLY_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm.h - a communicator from inside. Whoever waits drives: a thread that blocks in a call takes the
+ * role of the driver (`is_driven`) and polls the endpoint; only the driver, or the holder of the lock
+ * while nobody is the driver, touches endpoint and link. The lock is never held while the link waits,
+ * nor while a user's function runs. What nobody drives is driven by the process's background thread,
+ * which also serves all control connections (background.h).
+ */
+#ifndef LIB_COMM_H
+#define LIB_COMM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/control.h"
+#include "dataplane/endpoint.h"
+#include "lib/bootstrap.h"
+#include "lib/report.h"
+#include "tally.h"
+
+struct membership; /* control.c: this rank's end of the control connection */
+struct server;
+
+enum comm_state {
+	COMM_JOINING, /* not all are there yet */
+	COMM_RUNNING,
+	COMM_LEAVING, /* finalize has been called */
+	COMM_LEFT,
+};
+
+enum work_state {
+	WORK_WAITING,   /* numbered; the endpoint's ring has no room yet */
+	WORK_SUBMITTED, /* the endpoint has it */
+	WORK_CALLING,   /* complete; on_done is queued or runs */
+	WORK_COMPLETE,
+};
+
+struct tally_work {
+	struct tally_comm *comm;
+	struct tally_work *next,
+		*prev;        /* outstanding: in order of number; CALLING: the queue; or free */
+	struct control_op op; /* number, kind, type, op, count, stream, name */
+	const uint8_t *source;
+	uint8_t *destination;
+	uint64_t submitted_ns;
+	tally_done_fn done_fn;
+	void *done_arg;
+	atomic_int state; /* enum work_state; written under the lock */
+	int result;
+	bool is_detached; /* nobody holds the handle: freed when complete */
+};
+
+struct work_list {
+	struct tally_work *first, *last;
+};
+
+struct tally_comm {
+	struct report_who who;
+	struct bootstrap boot;
+	uint32_t poll_count, window_packets;
+	unsigned epoch;        /* of the process: a forked child has another */
+	struct server *server; /* local mode, rank 0 */
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	atomic_uint contenders; /* threads that want the lock: a driver lets them in */
+
+	/* Under the lock. */
+	enum comm_state state;
+	atomic_int error; /* what broke it; written under the lock, after error_text */
+	char error_text[REPORT_TEXT_MAX];
+	bool is_driven;    /* a calling thread is the driver */
+	bool is_waiting;   /* ... and waits on the link */
+	bool is_watched;   /* the background thread polls the socket */
+	uint32_t sleepers; /* threads that wait for `changed` */
+	struct link *link;
+	struct endpoint *endpoint;
+	struct work_list outstanding; /* oldest number first */
+	struct work_list calling;     /* complete, their on_done is due */
+	struct tally_work *free_works;
+	uint64_t waiting;       /* outstanding ones that the endpoint has no room for */
+	uint64_t next_number;   /* of the next operation */
+	uint64_t last_complete; /* 1 + the last complete number; 0: none */
+	uint64_t completed, elements;
+	uint32_t lanes, shards, slots, run;
+
+	/* Requests to the background thread, under the lock. */
+	bool wants_abort, wants_leave, wants_error;
+	enum control_cause fault_cause;
+	char fault_text[CONTROL_TEXT_BYTES];
+	bool is_over; /* its control connection is closed for good */
+
+	/* The background thread's own. */
+	struct membership *membership;
+	struct tally_comm *next_comm;
+	bool is_removed; /* under background.c's lock */
+};
+
+/* ---- comm.c ---- */
+
+void comm_lock(struct tally_comm *comm);
+void comm_unlock(struct tally_comm *comm);
+/* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
+int comm_check(const struct tally_comm *comm, const char *call);
+/* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
+ * what was going on here appended. Lock held. */
+void comm_break(struct tally_comm *comm, int result, const char *text);
+int result_of_cause(enum control_cause cause);
+
+/* ---- progress.c; lock held unless said otherwise ---- */
+
+/* Wakes whoever waits for something to change, asleep or on the link. */
+void progress_notify(struct tally_comm *comm);
+/* One burst; true if there may be more at once. The caller is the driver, or nobody is. */
+bool progress_drive(struct tally_comm *comm);
+/* Sends what was just submitted, or makes the driver do so. */
+void progress_submitted(struct tally_comm *comm);
+/* Runs the on_done functions that are due, without the lock meanwhile. */
+void progress_callbacks(struct tally_comm *comm);
+bool progress_is_calling(void); /* this thread is inside an on_done function; no lock needed */
+
+/* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. False if the time
+ * ran out first. */
+typedef bool (*progress_over_fn)(struct tally_comm *comm, void *arg);
+bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns);
+
+/* ---- work.c; lock held ---- */
+
+struct tally_work *work_get(struct tally_comm *comm);            /* NULL: out of memory */
+void work_put(struct tally_comm *comm, struct tally_work *work); /* back to the free ones */
+void work_append(struct work_list *list, struct tally_work *work);
+void work_remove(struct work_list *list, struct tally_work *work);
+void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
+/* Gives the endpoint what it has room for; true if that was anything. */
+bool work_submit_waiting(struct tally_comm *comm);
+bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
+/* "allreduce of 65 float32 sum", for texts. */
+const char *work_describe(const struct control_op *op, char text[96]);
+
+uint64_t clock_ns(void); /* the link's clock: CLOCK_MONOTONIC */
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* local.h - TALLY_AGGREGATOR=local: rank 0 hosts the aggregator for the ranks of its host, which find it
+ * under an abstract unix socket's name. */
+#ifndef LIB_LOCAL_H
+#define LIB_LOCAL_H
+
+#include "lib/comm.h"
+
+enum { LOCAL_NAME_BYTES = 100 }; /* with its NUL; an abstract name has no file and no leftovers */
+
+/* "tally/UID/JOB"; a long job's end is replaced by a hash. */
+void local_name(const char *job, char name[LOCAL_NAME_BYTES]);
+
+/* Starts the aggregator; TALLY_OK, or said. */
+int local_open(struct tally_comm *comm);
+/* Waits until the others have left, at most timeout_ms (UINT32_MAX: no limit), and ends it. */
+void local_close(struct tally_comm *comm, uint32_t timeout_ms);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* membership.c - see membership.h. */
+#include "lib/membership.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/conn.h"
+#include "core/member.h"
+#include "dataplane/link_udp.h"
+#include "lib/background.h"
+#include "lib/local.h"
+#include "lib/paths.h"
+
+enum {
+	TRY_MS = 3000, /* one attempt to connect */
+	LOOK_MS = 250, /* how often the oldest operation is looked at */
+	STALL_MS = 500,
+	STALL_AGAIN_MS = 1000,
+	MESSAGES = 64, /* in one turn */
+};
+
+static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
+
+/* The oldest operation, and how far it was when it last got on. */
+struct patience {
+	uint64_t number, done;
+	uint64_t since_ns; /* since when it is so */
+	uint64_t said_ns;
+};
+
+struct membership {
+	struct conn_address address;
+	struct conn *conn;
+	bool is_ending; /* the end of the connection is no event any more */
+	struct member member;
+	struct member_config config;
+	struct member_actions actions;
+	struct control_join join;
+	struct control_message message; /* to be sent */
+	struct patience patience;
+	uint64_t look_ns, tick_ns;
+};
+
+static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event);
+
+/* ---- open ---- */
+
+static uint64_t list_hash(const char *list)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (; *list; list++)
+		hash = (hash ^ (uint8_t)*list) * 0x100000001b3;
+	return hash;
+}
+
+static void join_fill(const struct tally_comm *comm, struct membership *membership)
+{
+	struct control_join *join = &membership->join;
+
+	*join = (struct control_join){ .version_min = CONTROL_VERSION,
+				       .version_max = CONTROL_VERSION,
+				       .size = (uint16_t)comm->who.size,
+				       .rank = (uint16_t)comm->who.rank,
+				       .kind = CONTROL_WORKER,
+				       .workers = 1,
+				       .pid = (uint32_t)getpid(),
+				       .mtu = paths_mtu(&membership->address),
+				       .timeout_ms = comm->boot.init_timeout_s * 1000,
+				       .list_hash = list_hash(comm->boot.aggregator) };
+	memcpy(join->job, comm->who.job, sizeof(comm->who.job));
+	memcpy(join->host, comm->who.host, CONTROL_HOST_BYTES - 1);
+}
+
+int membership_open(struct tally_comm *comm)
+{
+	struct membership *membership = calloc(1, sizeof(*membership));
+	char local[LOCAL_NAME_BYTES + 1];
+	const char *text = comm->boot.aggregator;
+	int error;
+
+	if (!membership)
+		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
+				    "tally_comm_init: out of memory");
+	if (comm->boot.is_local) {
+		local[0] = '@';
+		local_name(comm->who.job, local + 1);
+		text = local;
+	}
+	error = conn_resolve(text, CONTROL_PORT, &membership->address);
+	if (error) {
+		free(membership);
+		return report_error(&comm->who,
+				    error == -EINVAL ? TALLY_ERR_ARGUMENT : TALLY_ERR_SYSTEM,
+				    error == -EINVAL ? "aggregator %s is not host:port"
+				    : error == -EAGAIN
+					    ? "aggregator %s: the name service does not answer"
+					    : "aggregator %s: there is no such host",
+				    text);
+	}
+	if (comm->boot.is_local)
+		snprintf(membership->address.text, sizeof(membership->address.text),
+			 "in rank 0 (local mode) on %s", comm->who.host);
+	join_fill(comm, membership);
+	membership->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
+	membership->config.aggregator = membership->address.text;
+	membership->config.join = &membership->join;
+	membership->config.gather_ns = (comm->boot.init_timeout_s + 5ull) * ns_per_s;
+	if (membership->config.connect_ns > membership->config.gather_ns)
+		membership->config.connect_ns = comm->boot.init_timeout_s * ns_per_s;
+	membership->patience.number = UINT64_MAX;
+	member_init(&membership->member, &membership->config);
+	comm->membership = membership;
+	return TALLY_OK;
+}
+
+void membership_close(struct tally_comm *comm)
+{
+	if (!comm->membership)
+		return;
+	conn_close(comm->membership->conn);
+	free(comm->membership);
+	comm->membership = NULL;
+}
+
+void membership_forget(const struct tally_comm *comm)
+{
+	if (comm->membership && comm->membership->conn)
+		close(conn_fd(comm->membership->conn));
+}
+
+/* ---- actions ---- */
+
+/* *next is what follows; true if there is one. */
+static bool connect_begin(struct membership *membership, struct member_event *next)
+{
+	int error;
+
+	conn_close(membership->conn);
+	membership->conn = NULL;
+	error = conn_connect(&membership->conn, &membership->address, next->now_ns,
+			     TRY_MS * ns_per_ms);
+	if (!error)
+		return false;
+	next->type = MEMBER_REFUSED;
+	next->text = strerror(-error);
+	return true;
+}
+
+static void opinfo_send(struct tally_comm *comm, struct codec *codec,
+			const struct member_action *action)
+{
+	struct membership *membership = comm->membership;
+	struct control_op *ops = malloc(CONTROL_OPS_MAX * sizeof(*ops));
+	struct control_opinfo info = { .round = action->serial, .ops = ops };
+
+	comm_lock(comm);
+	info.submitted = comm->next_number;
+	info.oldest = comm->outstanding.first ? comm->outstanding.first->op.number
+					      : comm->next_number;
+	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
+		if (work->op.number < action->number)
+			continue;
+		if (!ops || info.ops_count == CONTROL_OPS_MAX) {
+			info.has_more = 1;
+			break;
+		}
+		ops[info.ops_count++] = work->op;
+	}
+	comm_unlock(comm);
+	membership->message.type = CONTROL_OPINFO;
+	membership->message.opinfo = info;
+	(void)conn_send(membership->conn, codec, &membership->message);
+	free(ops);
+}
+
+static void running(struct tally_comm *comm, uint32_t lanes)
+{
+	comm->lanes = lanes;
+	comm->state = COMM_RUNNING;
+	report_log(&comm->who, comm->who.rank ? TALLY_LOG_DEBUG : TALLY_LOG_INFO,
+		   "tally " TALLY_VERSION
+		   ": %u ranks, aggregator %s, %u %s, %u lanes, %u slots, run %u",
+		   comm->who.size, comm->membership->address.text, comm->shards,
+		   comm->shards == 1 ? "shard" : "shards", lanes, comm->slots, comm->run);
+	progress_notify(comm);
+}
+
+static bool start(struct tally_comm *comm, const struct member_action *action,
+		  struct member_event *next)
+{
+	int error;
+
+	comm_lock(comm);
+	error = endpoint_start(comm->endpoint, action->lanes);
+	if (!error)
+		running(comm, action->lanes);
+	comm_unlock(comm);
+	if (!error)
+		return false;
+	next->type = MEMBER_ERROR;
+	next->cause = error == -ENOMEM ? CONTROL_NO_MEMORY : CONTROL_INTERNAL;
+	next->text = error == -ENOMEM ? "out of memory for the slots"
+				      : "START with impossible lanes";
+	return true;
+}
+
+static void failed(struct tally_comm *comm)
+{
+	const struct member_actions *actions = &comm->membership->actions;
+
+	comm_lock(comm);
+	comm_break(comm, result_of_cause((enum control_cause)actions->cause), actions->text);
+	comm_unlock(comm);
+}
+
+/* True if an event follows: *next. */
+static bool action_do(struct tally_comm *comm, struct codec *codec,
+		      const struct member_action *action, struct member_event *next)
+{
+	struct membership *membership = comm->membership;
+
+	switch ((enum member_action_type)action->type) {
+	case MEMBER_DO_CONNECT:
+		return connect_begin(membership, next);
+	case MEMBER_SEND:
+		if (!membership->conn)
+			break;
+		member_message(&membership->member, &membership->config, &membership->actions,
+			       action, &membership->message);
+		(void)conn_send(membership->conn, codec, &membership->message);
+		break;
+	case MEMBER_HELLO:
+		comm_lock(comm);
+		if (comm->endpoint && !comm->is_driven)
+			endpoint_hello(comm->endpoint, action->shard, action->serial,
+				       action->lanes);
+		comm_unlock(comm);
+		break;
+	case MEMBER_OPINFO:
+		if (membership->conn && !TAKEN_OUT(OPINFO))
+			opinfo_send(comm, codec, action);
+		break;
+	case MEMBER_START:
+		return start(comm, action, next);
+	case MEMBER_CLOSE:
+		membership->is_ending = true;
+		if (membership->conn)
+			conn_last_words(membership->conn, next->now_ns);
+		break;
+	case MEMBER_IS_LEFT:
+		comm_lock(comm);
+		comm->state = COMM_LEFT;
+		progress_notify(comm);
+		comm_unlock(comm);
+		break;
+	case MEMBER_FAIL:
+		failed(comm);
+		break;
+	}
+	return false;
+}
+
+static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event)
+{
+	struct membership *membership = comm->membership;
+	struct member_actions *actions = &membership->actions;
+	bool has_next;
+
+	do {
+		struct member_event next = { .now_ns = event->now_ns };
+
+		has_next = false;
+		member_step(&membership->member, &membership->config, event, actions);
+		if (actions->has_progress)
+			report_log(&comm->who, TALLY_LOG_INFO, "%s", actions->text);
+		for (uint32_t i = 0; i < actions->count; i++)
+			has_next |= action_do(comm, codec, &actions->list[i], &next);
+		*event = next;
+	} while (has_next);
+}
+
+/* ---- events ---- */
+
+static void message_came(struct tally_comm *comm, struct codec *codec,
+			 const struct control_message *message, uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_MESSAGE,
+				      .now_ns = now_ns,
+				      .message = message };
+	char text[CONTROL_TEXT_BYTES];
+
+	if (message->type == CONTROL_GRANT && comm->membership->member.state == MEMBER_JOINING) {
+		int error = paths_open(comm, comm->membership->conn, &message->grant, &event.lanes,
+				       text);
+
+		if (error) {
+			event.type = MEMBER_ERROR;
+			event.cause = error == TALLY_ERR_NO_MEMORY ? CONTROL_NO_MEMORY
+								   : CONTROL_SYSTEM;
+			event.text = text;
+		}
+	}
+	member_do(comm, codec, &event);
+}
+
+/* The connection has come to its end. */
+static void connection_ended(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+	struct member_event event = { .type = MEMBER_CLOSED, .now_ns = now_ns };
+	char text[CONTROL_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s", conn_text(membership->conn));
+	event.text = text[0] ? text : NULL;
+	if (membership->member.state == MEMBER_CONNECT)
+		event.type = MEMBER_REFUSED;
+	conn_close(membership->conn);
+	membership->conn = NULL;
+	if (!membership->is_ending)
+		member_do(comm, codec, &event);
+}
+
+static void connection_read(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+	struct control_message message;
+
+	for (uint32_t i = 0; membership->conn && i < MESSAGES; i++) {
+		struct member_event event = { .type = MEMBER_CONNECTED, .now_ns = now_ns };
+
+		switch (conn_read(membership->conn, now_ns, codec, &message)) {
+		case CONN_NONE:
+			return;
+		case CONN_CONNECTED:
+			member_do(comm, codec, &event);
+			break;
+		case CONN_MESSAGE:
+			message_came(comm, codec, &message, now_ns);
+			break;
+		case CONN_EOF:
+		case CONN_ERROR:
+			connection_ended(comm, codec, now_ns);
+			return;
+		}
+	}
+}
+
+static void welcomes_read(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct endpoint_welcome welcomes[16];
+	uint32_t count = 0;
+
+	comm_lock(comm);
+	if (comm->endpoint && comm->state == COMM_JOINING)
+		count = endpoint_welcomes(comm->endpoint, welcomes, 16);
+	comm_unlock(comm);
+	for (uint32_t i = 0; i < count; i++) {
+		struct member_event event = { .type = MEMBER_WELCOME,
+					      .now_ns = now_ns,
+					      .shard = (uint16_t)welcomes[i].shard,
+					      .lanes = (uint16_t)welcomes[i].lanes };
+
+		member_do(comm, codec, &event);
+	}
+}
+
+/* What calling threads have asked for. */
+static void requests_do(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct member_event abort = { .type = MEMBER_USER_ABORT, .now_ns = now_ns };
+	struct member_event leave = { .type = MEMBER_FINALIZE, .now_ns = now_ns };
+	struct member_event error = { .type = MEMBER_ERROR, .now_ns = now_ns };
+	char text[CONTROL_TEXT_BYTES];
+	bool wants_abort, wants_leave, wants_error;
+
+	comm_lock(comm);
+	wants_abort = comm->wants_abort;
+	wants_leave = comm->wants_leave;
+	wants_error = comm->wants_error;
+	comm->wants_abort = comm->wants_leave = comm->wants_error = false;
+	leave.number = comm->next_number;
+	error.cause = comm->fault_cause;
+	strcpy(text, comm->fault_text);
+	error.text = text;
+	comm_unlock(comm);
+	if (wants_error)
+		member_do(comm, codec, &error);
+	if (wants_abort)
+		member_do(comm, codec, &abort);
+	if (wants_leave)
+		member_do(comm, codec, &leave);
+}
+
+/* R-CT-33: STALL, when the oldest operation has had no result for a while. *number is then its number. */
+static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, uint64_t *number)
+{
+	struct patience *patience = &comm->membership->patience;
+	const struct tally_work *oldest;
+	uint64_t done = 0;
+	bool is_late = false;
+
+	comm_lock(comm);
+	oldest = comm->outstanding.first;
+	if (oldest && !atomic_load(&comm->error)) {
+		const struct worker *worker = endpoint_worker(comm->endpoint);
+		const struct worker_stream *stream = &worker->stream[oldest->op.stream];
+
+		if (stream->head != stream->tail)
+			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
+		*number = oldest->op.number;
+		if (patience->number != *number) {
+			uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
+
+			*patience = (struct patience){ *number, done, oldest->submitted_ns, 0 };
+			if (patience->since_ns < progress_ns)
+				patience->since_ns = progress_ns;
+		} else if (patience->done != done) {
+			patience->done = done;
+			patience->since_ns = now_ns;
+		}
+		is_late = now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
+			  now_ns - patience->said_ns >= STALL_AGAIN_MS * ns_per_ms;
+	}
+	comm_unlock(comm);
+	if (is_late)
+		patience->said_ns = now_ns;
+	return is_late;
+}
+
+static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
+
+	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
+	if (is_stalled(comm, now_ns, &event.number) && !TAKEN_OUT(STALL))
+		member_do(comm, codec, &event);
+}
+
+static void tick(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+	struct member_event event = { .type = MEMBER_TICK, .now_ns = now_ns };
+
+	member_do(comm, codec, &event);
+	membership->tick_ns = now_ns + ns_per_s;
+	if (membership->actions.wake_ns < membership->tick_ns)
+		membership->tick_ns = membership->actions.wake_ns;
+}
+
+/* Nothing more will come of it: destroy may go on. */
+static void over_check(struct tally_comm *comm)
+{
+	const struct membership *membership = comm->membership;
+	bool is_over = !membership->conn && (membership->member.state == MEMBER_LEFT ||
+					     membership->member.state == MEMBER_FAILED);
+
+	if (is_over == comm->is_over)
+		return;
+	comm_lock(comm);
+	comm->is_over = is_over;
+	progress_notify(comm);
+	comm_unlock(comm);
+}
+
+void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+
+	requests_do(comm, codec, now_ns);
+	welcomes_read(comm, codec, now_ns);
+	connection_read(comm, codec, now_ns);
+	if (now_ns >= membership->look_ns && membership->member.state == MEMBER_RUN)
+		look(comm, codec, now_ns);
+	if (now_ns >= membership->tick_ns || now_ns >= membership->actions.wake_ns)
+		tick(comm, codec, now_ns);
+	over_check(comm);
+}
+
+bool membership_poll(const struct tally_comm *comm, struct pollfd *poll)
+{
+	const struct conn *conn = comm->membership->conn;
+
+	if (!conn)
+		return false;
+	*poll = (struct pollfd){ .fd = conn_fd(conn), .events = conn_events(conn) };
+	return true;
+}
+
+uint64_t membership_deadline(const struct tally_comm *comm)
+{
+	const struct membership *membership = comm->membership;
+	uint64_t first = membership->tick_ns;
+
+	if (comm->is_over)
+		return UINT64_MAX;
+	if (membership->actions.wake_ns < first)
+		first = membership->actions.wake_ns;
+	if (membership->member.state == MEMBER_RUN && membership->look_ns < first)
+		first = membership->look_ns;
+	if (membership->conn && conn_deadline(membership->conn) < first)
+		first = conn_deadline(membership->conn);
+	return first;
+}

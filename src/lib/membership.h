@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * membership.h - a communicator's control connection: core/member run over a TCP or unix socket. Only
+ * the background thread calls these, without the communicator's lock, but for open and close.
+ */
+#ifndef LIB_MEMBERSHIP_H
+#define LIB_MEMBERSHIP_H
+
+#include <poll.h>
+
+#include "control/codec.h"
+#include "lib/comm.h"
+
+/* Finds out where the aggregator is (this may ask DNS) and makes ready to join. TALLY_OK, or said. */
+int membership_open(struct tally_comm *comm);
+void membership_close(struct tally_comm *comm);
+
+/* What is due, and what has come. */
+void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
+/* What to wait for: false if there is no connection. */
+bool membership_poll(const struct tally_comm *comm, struct pollfd *poll);
+uint64_t membership_deadline(const struct tally_comm *comm);
+
+/* After fork, in the child: no other process must hold the connection open. */
+void membership_forget(const struct tally_comm *comm);
+
+#endif

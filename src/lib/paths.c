@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.c - see paths.h. */
+#include "lib/paths.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/link_udp.h"
+#include "simd/simd.h"
+
+enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8, MTU_LEAST = 576 };
+
+static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+static const uint8_t loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
+
+static bool is_v6(const struct link_address *address)
+{
+	return memcmp(address->ip, v4_mapped, sizeof(v4_mapped)) != 0;
+}
+
+uint32_t paths_mtu(const struct conn_address *address)
+{
+	struct link_address peer = { .port = CONTROL_PORT };
+	int mtu;
+
+	if (address->socket.ss_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;
+
+		memcpy(peer.ip, v4_mapped, sizeof(v4_mapped));
+		memcpy(peer.ip + 12, &v4->sin_addr, 4);
+	} else if (address->socket.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->socket;
+
+		memcpy(peer.ip, &v6->sin6_addr, 16);
+	} else {
+		memcpy(peer.ip, loopback, 16);
+	}
+	mtu = link_udp_mtu(&peer, is_v6(&peer));
+	return mtu > 0 ? (uint32_t)mtu : 0;
+}
+
+/* Where a shard is: zeros mean the host that the control connection goes to. */
+static void shard_address(const struct conn *conn, const struct control_shard *shard,
+			  struct link_address *address)
+{
+	static const uint8_t zeros[16];
+	uint16_t port;
+
+	memcpy(address->ip, shard->ip, 16);
+	if (!memcmp(address->ip, zeros, 16))
+		conn_peer(conn, address->ip, &port);
+	if (!memcmp(address->ip, zeros, 16))
+		memcpy(address->ip, loopback, 16);
+	address->port = shard->port;
+}
+
+/* R-WIRE-3: what one packet to the shard may hold. */
+static uint32_t lanes_of(const struct link_address *address, const struct control_shard *shard)
+{
+	int mtu = link_udp_mtu(address, is_v6(address));
+	uint32_t headers = (uint32_t)(is_v6(address) ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES +
+			   WIRE_HEADER_BYTES + shard->trailer;
+	uint32_t lanes;
+
+	if (mtu < MTU_LEAST)
+		mtu = MTU_LEAST; /* HELLO finds out */
+	lanes = ((uint32_t)mtu - headers) / WIRE_LANE_BYTES;
+	if (lanes > shard->lanes)
+		lanes = shard->lanes;
+	return lanes - lanes % WIRE_LANES_STEP;
+}
+
+/* What this version cannot do. NULL: fine. */
+static const char *grant_refuse(const struct control_grant *grant)
+{
+	for (uint32_t i = 0; i < grant->shards_count; i++) {
+		const struct control_shard *shard = &grant->shards[i];
+
+		if (shard->is_big_endian)
+			return "the aggregator wants big-endian lanes, which this version cannot "
+			       "send";
+		if (shard->trailer)
+			return "the aggregator wants trailers, which this version cannot send";
+		if (shard->slots != grant->shards[0].slots || shard->run != grant->shards[0].run)
+			return "the aggregator's shards differ in slots or run";
+	}
+	return NULL;
+}
+
+static int endpoint_make(struct tally_comm *comm, const struct control_grant *grant,
+			 const struct endpoint_shard *shards, struct link *link, char *text)
+{
+	uint32_t window = grant->shards[0].window;
+	const struct endpoint_options options = {
+		.link = link,
+		.quant = simd_best(),
+		.shards = shards,
+		.shards_count = grant->shards_count,
+		.workers = grant->workers,
+		.slots = grant->shards[0].slots,
+		.run = grant->shards[0].run,
+		.window = comm->window_packets ? comm->window_packets
+			  : window             ? window
+					       : 1,
+	};
+	struct endpoint *endpoint = endpoint_open(&options);
+
+	if (!endpoint) {
+		snprintf(text, CONTROL_TEXT_BYTES,
+			 "no endpoint for %u shards of %u slots in runs of %u: out of memory, or "
+			 "impossible",
+			 options.shards_count, options.slots, options.run);
+		return TALLY_ERR_NO_MEMORY;
+	}
+	comm_lock(comm);
+	comm->link = link;
+	comm->endpoint = endpoint;
+	comm->shards = options.shards_count;
+	comm->slots = options.slots;
+	comm->run = options.run;
+	comm_unlock(comm);
+	return TALLY_OK;
+}
+
+int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,
+	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES])
+{
+	struct endpoint_shard shards[MAP_SHARDS_MAX] = { 0 };
+	struct link_udp_options options = { .poll_count = comm->poll_count };
+	const char *refused = grant_refuse(grant);
+	uint32_t least = WIRE_LANES_MAX;
+	struct link *link;
+	int result;
+
+	if (refused) {
+		snprintf(text, CONTROL_TEXT_BYTES, "%s", refused);
+		return TALLY_ERR_UNSUPPORTED;
+	}
+	for (uint32_t i = 0; i < grant->shards_count; i++) {
+		uint32_t carried;
+
+		shard_address(conn, &grant->shards[i], &shards[i].address);
+		shards[i].generation = grant->shards[i].generation;
+		shards[i].job = grant->shards[i].job;
+		shards[i].child = grant->shards[i].child;
+		memcpy(shards[i].nonce, grant->nonce, WIRE_NONCE_BYTES);
+		carried = lanes_of(&shards[i].address, &grant->shards[i]);
+		least = carried < least ? carried : least;
+	}
+	options.is_v6 = is_v6(&shards[0].address);
+	result = link_udp_open(&link, &options);
+	if (result) {
+		snprintf(text, CONTROL_TEXT_BYTES, "no UDP socket: %s", strerror(-result));
+		return TALLY_ERR_SYSTEM;
+	}
+	result = endpoint_make(comm, grant, shards, link, text);
+	if (result) {
+		link->ops->close(link);
+		return result;
+	}
+	*lanes = (uint16_t)least;
+	return TALLY_OK;
+}

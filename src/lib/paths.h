@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.h - from a GRANT to an open link and endpoint: addresses, MTU, lanes. */
+#ifndef LIB_PATHS_H
+#define LIB_PATHS_H
+
+#include "control/conn.h"
+#include "lib/comm.h"
+
+/* The MTU of the route to the aggregator; 0: not known. */
+uint32_t paths_mtu(const struct conn_address *address);
+
+/* Opens comm's link and endpoint. On success *lanes is what the paths carry. TALLY_OK, or a result with
+ * `text`. */
+int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,
+	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES]);
+
+#endif

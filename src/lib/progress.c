@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress.c - whoever waits drives: see comm.h. */
+#include <assert.h>
+#include <sched.h>
+#include <time.h>
+
+#include "lib/background.h"
+#include "lib/comm.h"
+
+enum { DONE_BATCH = 64 };
+
+static const uint64_t ns_per_s = 1000000000;
+
+static _Thread_local unsigned calling_depth;
+
+uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+}
+
+bool progress_is_calling(void)
+{
+	return calling_depth > 0;
+}
+
+void progress_notify(struct tally_comm *comm)
+{
+	if (comm->sleepers)
+		pthread_cond_broadcast(&comm->changed);
+	if (comm->is_waiting)
+		comm->link->ops->wake(comm->link);
+}
+
+/* The endpoint has given up: said here at once, and to the others by the background thread. */
+static void endpoint_failed(struct tally_comm *comm)
+{
+	const char *text =
+		endpoint_fault(comm->endpoint) == ENDPOINT_LINK_ERROR
+			? "the kernel refuses to send or receive on the UDP socket"
+			: "the aggregator answered a round that was not asked (a bug in tally)";
+	enum control_cause cause = endpoint_fault(comm->endpoint) == ENDPOINT_LINK_ERROR
+					   ? CONTROL_SYSTEM
+					   : CONTROL_INTERNAL;
+
+	comm->wants_error = true;
+	comm->fault_cause = cause;
+	__builtin_strcpy(comm->fault_text, text);
+	comm_break(comm, result_of_cause(cause), text);
+	background_kick();
+}
+
+bool progress_drive(struct tally_comm *comm)
+{
+	uint64_t cookies[DONE_BATCH];
+	uint32_t count;
+	bool is_busy = endpoint_poll(comm->endpoint);
+
+	do {
+		count = endpoint_done(comm->endpoint, cookies, DONE_BATCH);
+		for (uint32_t i = 0; i < count; i++)
+			work_complete(comm, (struct tally_work *)(uintptr_t)cookies[i], TALLY_OK);
+	} while (count == DONE_BATCH);
+	if (comm->waiting && work_submit_waiting(comm))
+		is_busy = true;
+	if (endpoint_fault(comm->endpoint) != ENDPOINT_OK)
+		endpoint_failed(comm);
+	return is_busy;
+}
+
+/* Nobody will wait soon, as far as we know: the background thread takes over. */
+static void hand_over(struct tally_comm *comm)
+{
+	if (comm->sleepers)
+		pthread_cond_broadcast(&comm->changed);
+	else if (comm->outstanding.first && !comm->is_watched)
+		background_kick();
+	if (comm->calling.first)
+		background_kick();
+}
+
+void progress_submitted(struct tally_comm *comm)
+{
+	if (comm->is_driven) {
+		if (comm->is_waiting)
+			comm->link->ops->wake(comm->link);
+		return;
+	}
+	if (comm->endpoint && !atomic_load(&comm->error))
+		progress_drive(comm);
+	progress_callbacks(comm);
+	if (!comm->is_driven)
+		hand_over(comm);
+}
+
+void progress_callbacks(struct tally_comm *comm)
+{
+	if (progress_is_calling())
+		return; /* the outer loop goes on when this function returns to it */
+	while (comm->calling.first) {
+		struct tally_work *work = comm->calling.first;
+
+		work_remove(&comm->calling, work);
+		comm_unlock(comm);
+		calling_depth++;
+		work->done_fn(work, work->result, work->done_arg);
+		calling_depth--;
+		comm_lock(comm);
+		atomic_store(&work->state, WORK_COMPLETE);
+		if (work->is_detached)
+			work_put(comm, work);
+		progress_notify(comm);
+	}
+}
+
+/* Lets others have the lock between two bursts: an unfair mutex would keep them out. */
+static void let_in(struct tally_comm *comm)
+{
+	if (!atomic_load_explicit(&comm->contenders, memory_order_relaxed))
+		return;
+	comm_unlock(comm);
+	sched_yield();
+	comm_lock(comm);
+}
+
+static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
+{
+	uint64_t next = endpoint_next(comm->endpoint);
+
+	comm->is_waiting = true;
+	comm_unlock(comm);
+	comm->link->ops->wait(comm->link, next < until_ns ? next : until_ns);
+	comm_lock(comm);
+	comm->is_waiting = false;
+}
+
+/* The caller has just become the driver. */
+static void drive_until(struct tally_comm *comm, progress_over_fn is_over, void *arg,
+			uint64_t until_ns)
+{
+	while (!atomic_load(&comm->error)) {
+		bool is_busy = progress_drive(comm);
+
+		if (comm->calling.first) {
+			progress_callbacks(comm);
+			is_busy = true; /* they may have started something */
+		}
+		if (is_over(comm, arg) || atomic_load(&comm->error))
+			break;
+		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
+			break;
+		if (is_busy)
+			let_in(comm);
+		else
+			driver_wait(comm, until_ns);
+	}
+}
+
+static void sleep_until(struct tally_comm *comm, uint64_t until_ns)
+{
+	comm->sleepers++;
+	if (until_ns == UINT64_MAX) {
+		pthread_cond_wait(&comm->changed, &comm->lock);
+	} else {
+		struct timespec until = { .tv_sec = (time_t)(until_ns / ns_per_s),
+					  .tv_nsec = (long)(until_ns % ns_per_s) };
+
+		pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
+	}
+	comm->sleepers--;
+}
+
+bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns)
+{
+	assert(!progress_is_calling());
+	while (!is_over(comm, arg)) {
+		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
+			return false;
+		if (comm->calling.first) {
+			progress_callbacks(comm);
+		} else if (comm->is_driven || !comm->outstanding.first) {
+			sleep_until(comm, until_ns);
+		} else {
+			comm->is_driven = true;
+			drive_until(comm, is_over, arg, until_ns);
+			comm->is_driven = false;
+			hand_over(comm);
+		}
+	}
+	return true;
+}

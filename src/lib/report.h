@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - what libtally says: the text of a thread's last error, and log lines with job, rank and
+ * host. Never stdout.
+ */
+#ifndef LIB_REPORT_H
+#define LIB_REPORT_H
+
+#include <stdarg.h>
+#include <stdint.h>
+
+#include "tally.h"
+
+enum { REPORT_TEXT_MAX = 1024 };
+
+/* Whose line it is; part of every communicator. */
+struct report_who {
+	char job[208];
+	char host[65];
+	uint32_t rank, size;
+};
+
+#define REPORT_FORMAT(text, first) __attribute__((format(printf, text, first)))
+
+/* Keeps the text as the calling thread's last error, logs it at ERROR, returns `result`. who: NULL while
+ * there is no communicator. */
+int report_error(const struct report_who *who, int result, const char *format, ...)
+	REPORT_FORMAT(3, 4);
+/* The same text again, as this thread's last error, without a second log line. */
+int report_again(int result, const char *text);
+/* The calling thread's last error; "". */
+const char *report_last(void);
+
+void report_log(const struct report_who *who, int level, const char *format, ...)
+	REPORT_FORMAT(3, 4);
+/* The level that lines must have to be shown. */
+int report_level(void);
+/* As tally_set_log. */
+int report_set(int level, tally_log_fn fn, void *arg);
+
+/* This host's name, at most 64 bytes. */
+void report_host(char host[65]);
+
+#endif

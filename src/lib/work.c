@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - operations on their way, and the handles that users hold. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/comm.h"
+
+static const char *const dtype_names[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
+					   "uint64", "float16", "float32", "float64", "bfloat16" };
+static const char *const op_names[] = { "sum", "prod", "max", "min", "avg" };
+
+const char *work_describe(const struct control_op *op, char text[96])
+{
+	if (op->kind == CONTROL_OP_BARRIER)
+		snprintf(text, 96, "barrier");
+	else
+		snprintf(text, 96, "allreduce of %llu %s, %s", (unsigned long long)op->count,
+			 dtype_names[op->type], op_names[op->op]);
+	return text;
+}
+
+void work_append(struct work_list *list, struct tally_work *work)
+{
+	work->next = NULL;
+	work->prev = list->last;
+	if (list->last)
+		list->last->next = work;
+	else
+		list->first = work;
+	list->last = work;
+}
+
+void work_remove(struct work_list *list, struct tally_work *work)
+{
+	if (work->prev)
+		work->prev->next = work->next;
+	else
+		list->first = work->next;
+	if (work->next)
+		work->next->prev = work->prev;
+	else
+		list->last = work->prev;
+	work->next = work->prev = NULL;
+}
+
+struct tally_work *work_get(struct tally_comm *comm)
+{
+	struct tally_work *work = comm->free_works;
+
+	if (work)
+		comm->free_works = work->next;
+	else
+		work = malloc(sizeof(*work));
+	if (work)
+		*work = (struct tally_work){ .comm = comm };
+	return work;
+}
+
+void work_put(struct tally_comm *comm, struct tally_work *work)
+{
+	work->next = comm->free_works;
+	comm->free_works = work;
+}
+
+static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
+{
+	const struct endpoint_op op = {
+		.descriptor = { .number = work->op.number,
+				.kind = work->op.kind,
+				.type = work->op.type,
+				.op = work->op.op,
+				.root = work->op.root,
+				.count = work->op.count,
+				.name = work->op.name },
+		.source = work->source,
+		.destination = work->destination,
+		.count = work->op.count,
+		.type = work->op.type == TALLY_FLOAT32 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32,
+		.is_avg = work->op.op == TALLY_AVG,
+		.stream = (int)work->op.stream,
+		.cookie = (uintptr_t)work,
+	};
+
+	if (endpoint_submit(comm->endpoint, &op))
+		return false; /* -EAGAIN: its ring is full */
+	atomic_store(&work->state, WORK_SUBMITTED);
+	return true;
+}
+
+/* In order inside each stream; a full bulk ring does not hold up the express stream. */
+bool work_submit_waiting(struct tally_comm *comm)
+{
+	bool is_full[MAP_STREAMS] = { false };
+	uint64_t before = comm->waiting;
+
+	for (struct tally_work *work = comm->outstanding.first;
+	     work && comm->waiting && !(is_full[MAP_EXPRESS] && is_full[MAP_BULK]);
+	     work = work->next) {
+		if (atomic_load(&work->state) != WORK_WAITING || is_full[work->op.stream])
+			continue;
+		if (endpoint_takes(comm, work))
+			comm->waiting--;
+		else
+			is_full[work->op.stream] = true;
+	}
+	return comm->waiting < before;
+}
+
+void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
+{
+	if (atomic_load(&work->state) == WORK_WAITING)
+		comm->waiting--;
+	work_remove(&comm->outstanding, work);
+	work->result = result;
+	if (result == TALLY_OK) {
+		comm->completed++;
+		comm->elements += work->op.count;
+		if (comm->last_complete <= work->op.number)
+			comm->last_complete = work->op.number + 1;
+	}
+	if (work->done_fn) {
+		work_append(&comm->calling, work);
+		atomic_store(&work->state, WORK_CALLING);
+	} else {
+		atomic_store(&work->state, WORK_COMPLETE);
+		if (work->is_detached)
+			work_put(comm, work);
+	}
+	if (comm->sleepers)
+		progress_notify(comm);
+}
+
+bool work_is_over(struct tally_comm *comm, void *work)
+{
+	(void)comm;
+	return atomic_load(&((struct tally_work *)work)->state) == WORK_COMPLETE;
+}
+
+/* ---- the handles ---- */
+
+/* Lock held. The operation's result; the handle is the library's again. */
+static int handle_take(struct tally_comm *comm, struct tally_work **handle)
+{
+	struct tally_work *work = *handle;
+	int result = work->result;
+
+	work_put(comm, work);
+	*handle = NULL;
+	return result == TALLY_OK ? result : report_again(result, comm->error_text);
+}
+
+static int handle_wait(struct tally_work **handle, uint64_t until_ns)
+{
+	struct tally_work *work = *handle;
+	struct tally_comm *comm = work->comm;
+	int result = TALLY_IN_PROGRESS;
+
+	comm_lock(comm);
+	if (progress_wait(comm, work_is_over, work, until_ns))
+		result = handle_take(comm, handle);
+	comm_unlock(comm);
+	return result;
+}
+
+static uint64_t until_of(int timeout_ms)
+{
+	return timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+/* A look may drive a little, if nobody else does: a program that only tests gets on, too. */
+static int handle_look(struct tally_work **handle)
+{
+	struct tally_work *work = *handle;
+	struct tally_comm *comm = work->comm;
+	int result = TALLY_IN_PROGRESS;
+
+	comm_lock(comm);
+	if (!work_is_over(comm, work) && !comm->is_driven && comm->endpoint &&
+	    !atomic_load(&comm->error))
+		progress_drive(comm);
+	progress_callbacks(comm);
+	if (work_is_over(comm, work))
+		result = handle_take(comm, handle);
+	comm_unlock(comm);
+	return result;
+}
+
+int tally_test(struct tally_work **work, int *done)
+{
+	int result;
+
+	if (!work || !done)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_test: %s is NULL",
+				    work ? "done" : "work");
+	if (!*work) {
+		*done = 1;
+		return TALLY_OK;
+	}
+	result = comm_check((*work)->comm, "tally_test");
+	if (result)
+		return result;
+	result = handle_look(work);
+	*done = result != TALLY_IN_PROGRESS;
+	return *done ? result : TALLY_OK;
+}
+
+/* TALLY_OK: go on. Waiting inside an on_done function would wait for itself. */
+static int wait_check(const struct tally_work *work, int timeout_ms, const char *call)
+{
+	int result = comm_check(work->comm, call);
+
+	if (!result && timeout_ms && progress_is_calling())
+		result = report_error(&work->comm->who, TALLY_ERR_USAGE,
+				      "%s inside an on_done function: it must not wait", call);
+	return result;
+}
+
+int tally_wait(struct tally_work **work, int timeout_ms)
+{
+	int result;
+
+	if (!work)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_wait: work is NULL");
+	if (!*work)
+		return TALLY_OK;
+	result = wait_check(*work, timeout_ms, "tally_wait");
+	if (result)
+		return result;
+	return timeout_ms ? handle_wait(work, until_of(timeout_ms)) : handle_look(work);
+}
+
+int tally_waitall(size_t count, struct tally_work **works, int timeout_ms)
+{
+	uint64_t until_ns = until_of(timeout_ms);
+	bool is_late = false;
+	int first = TALLY_OK;
+
+	if (!works && count)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_waitall: works is NULL");
+	for (size_t i = 0; i < count; i++) {
+		int result;
+
+		if (!works[i])
+			continue;
+		result = wait_check(works[i], timeout_ms, "tally_waitall");
+		if (!result)
+			result = timeout_ms ? handle_wait(&works[i], until_ns)
+					    : handle_look(&works[i]);
+		if (result == TALLY_IN_PROGRESS)
+			is_late = true;
+		else if (!first)
+			first = result;
+	}
+	return first || !is_late ? first : TALLY_IN_PROGRESS;
+}
+
+int tally_work_on_done(struct tally_work *work, tally_done_fn fn, void *arg)
+{
+	struct tally_comm *comm;
+	bool is_late, has_one;
+	int result;
+
+	if (!work || !fn)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_work_on_done: %s is NULL",
+				    work ? "fn" : "work");
+	comm = work->comm;
+	result = comm_check(comm, "tally_work_on_done");
+	if (result)
+		return result;
+	comm_lock(comm);
+	has_one = work->done_fn != NULL;
+	is_late = work_is_over(comm, work);
+	result = work->result;
+	if (!has_one) {
+		work->done_fn = fn;
+		work->done_arg = arg;
+	}
+	comm_unlock(comm);
+	if (has_one)
+		return report_error(&comm->who, TALLY_ERR_USAGE,
+				    "tally_work_on_done: this work has one already");
+	if (is_late)
+		fn(work, result, arg);
+	return TALLY_OK;
+}
+
+void tally_work_free(struct tally_work **handle)
+{
+	struct tally_work *work = handle ? *handle : NULL;
+	struct tally_comm *comm;
+
+	if (!work || comm_check(work->comm, "tally_work_free"))
+		return;
+	comm = work->comm;
+	*handle = NULL;
+	comm_lock(comm);
+	if (work_is_over(comm, work))
+		work_put(comm, work);
+	else
+		work->is_detached = true;
+	comm_unlock(comm);
+}
