@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * switch_maps.h - what the program in switch.bpf.c shares with the process that loads it: keys and
+ * values of its maps. Addresses and ports are in network byte order. Needs core/switch.h with the
+ * same SWITCH_LANES_MAX on both sides.
+ */
+#ifndef DATAPLANE_XDP_SWITCH_MAPS_H
+#define DATAPLANE_XDP_SWITCH_MAPS_H
+
+enum {
+	XDP_PORT_DEFAULT = 7171,
+	XDP_SLOTS_MAX = 4096,
+	XDP_CHILDREN_MAX = 4096, /* of all jobs together */
+	/* The counters: verdicts first, then the faults of wire_check. */
+	XDP_COUNT_FAULT = SWITCH_VERDICT_COUNT,
+	XDP_COUNTERS = XDP_COUNT_FAULT + WIRE_FAULT_COUNT,
+};
+
+struct xdp_job {
+	struct switch_job job;
+	uint32_t slot_base;
+	uint32_t reserved;
+};
+
+struct xdp_child {
+	uint32_t job;
+	uint32_t child;
+};
+
+struct xdp_address {
+	uint32_t address;
+	uint16_t port;
+	uint16_t reserved;
+};
+
+struct xdp_slot {
+	struct switch_slot slot;
+	int32_t sum[2 * SWITCH_LANES_MAX];
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	uint32_t lock;
+#endif
+	uint32_t reserved;
+};
+
+#endif
