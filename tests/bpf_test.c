@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The switch program in the kernel (src/dataplane/xdp/switch.bpf.c): it passes the verifier, and
+ * does the same as the user-space build of core/switch.h, byte by byte. Nothing is attached to a
+ * network card: the kernel runs the program on frames that are handed to it (BPF_PROG_TEST_RUN).
+ * Arguments: the object file, the seed. Exit status 77: what is needed is not there.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cmocka.h>
+
+#define SWITCH_LANES_MAX 360 /* as in switch.bpf.c */
+#include "core/switch.h"
+#include "dataplane/xdp/switch_maps.h"
+#include "util/rng.h"
+
+enum {
+	PACKETS = 30000,
+	JOBS = 5,
+	SLOTS = 3,                 /* of each job */
+	INSTRUCTIONS_MAX = 500000, /* half of what the verifier allows */
+	/* offsets in a frame */
+	AT_ETHERTYPE = 12,
+	AT_IP = 14,
+	AT_IP_BYTES = AT_IP + 2,
+	AT_IP_FRAGMENT = AT_IP + 6,
+	AT_IP_PROTOCOL = AT_IP + 9,
+	AT_SOURCE = AT_IP + 12,
+	AT_TARGET = AT_IP + 16,
+	AT_UDP = AT_IP + 20,
+	AT_UDP_BYTES = AT_UDP + 4,
+	AT_UDP_CHECKSUM = AT_UDP + 6,
+	AT_HEADER = AT_UDP + 8,
+	AT_LANES = AT_HEADER + WIRE_HEADER_BYTES,
+	FRAME_MAX = AT_LANES + 4 * SWITCH_LANES_MAX + 64,
+};
+
+struct frame {
+	uint32_t bytes;
+	uint8_t at[FRAME_MAX];
+};
+
+static const char *object_path;
+static uint64_t seed;
+static struct rng rng;
+static struct bpf_object *object;
+static int program, jobs_fd, children_fd, slots_fd, counters_fd;
+
+/* What the maps should hold. */
+static struct xdp_job jobs[JOBS];
+static struct xdp_slot slots[JOBS * SLOTS];
+static uint64_t counters[XDP_COUNTERS];
+
+static uint32_t address_of(uint32_t job, uint32_t child)
+{
+	return htonl(0x0a000000 + job * 256 + child);
+}
+
+static uint16_t port_of(uint32_t child)
+{
+	return htons((uint16_t)(40000 + child));
+}
+
+/* The loader's part. 0, or 77 if this machine cannot. */
+static int program_load(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options);
+	static char log[1 << 16];
+	struct bpf_program *one;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 4, 1, &options), error;
+
+	if (fd < 0) {
+		printf("SKIP: no BPF here: %s\n", strerror(-fd));
+		return 77;
+	}
+	object = bpf_object__open_file(object_path, NULL);
+	one = object ? bpf_object__find_program_by_name(object, "tally_switch") : NULL;
+	if (!one) {
+		printf("%s: no program tally_switch\n", object_path);
+		return 1;
+	}
+	bpf_program__set_log_buf(one, log, sizeof(log));
+	error = bpf_object__load(object);
+	if (error == -EPERM) {
+		printf("SKIP: no permission to load XDP programs\n");
+		return 77;
+	}
+	if (error) {
+		printf("the verifier refused: %s\n%s\n", strerror(-error), log);
+		return 1;
+	}
+	program = bpf_program__fd(one);
+	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
+	children_fd = bpf_object__find_map_fd_by_name(object, "children");
+	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
+	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
+	return 0;
+}
+
+static void map_set(int map, const void *key, const void *value)
+{
+	assert_int_equal(bpf_map_update_elem(map, key, value, BPF_ANY), 0);
+}
+
+/* Job 4 is a tree node; job 0 has one child; seqs start just before their wrap. */
+static int world_open(void **state)
+{
+	static const uint16_t children[JOBS] = { 1, 2, 5, 256, 3 },
+			      lanes[JOBS] = { 360, 360, 64, 8, 360 };
+
+	(void)state;
+	for (uint32_t i = 0; i < JOBS; i++) {
+		struct switch_job *job = &jobs[i].job;
+
+		switch_job_fill(job, children[i]);
+		job->generation = 0xfffffffd + i;
+		job->generation += !job->generation;
+		job->index = (uint16_t)i;
+		job->lanes = lanes[i];
+		job->slots = SLOTS;
+		job->enabled = 1;
+		job->has_parent = i == 4;
+		job->parent_job = 17;
+		job->parent_child = 6;
+		jobs[i].slot_base = i * SLOTS;
+		map_set(jobs_fd, &i, &jobs[i]);
+		for (uint32_t k = 0; k < children[i]; k++) {
+			struct xdp_child child = { .job = i, .child = k };
+			struct xdp_address address = { .address = address_of(i, k),
+						       .port = port_of(k) };
+
+			map_set(children_fd, &child, &address);
+		}
+		for (uint32_t k = i * SLOTS; k < (i + 1) * SLOTS; k++) {
+			switch_slot_reset(job, &slots[k].slot, job->generation);
+			slots[k].slot.phase = 0u - rng_below(&rng, 6);
+			map_set(slots_fd, &k, &slots[k]);
+		}
+	}
+	return 0;
+}
+
+static void frame_init(struct frame *frame, const struct wire *packet, const int32_t *lane)
+{
+	uint32_t datagram = 8 + wire_bytes(packet->lanes);
+	uint32_t source = address_of(packet->job, packet->child), target = htonl(0x0a0000fe);
+	uint16_t port = port_of(packet->child);
+
+	memset(frame, 0, sizeof(*frame));
+	frame->bytes = AT_UDP + datagram;
+	memcpy(frame->at, "\2AGGRE\2WORKE\x08\x00", 14);
+	frame->at[AT_IP] = 0x45;
+	wire_put16(frame->at + AT_IP_BYTES, (uint16_t)(20 + datagram));
+	wire_put16(frame->at + AT_IP_FRAGMENT, 0x4000);
+	frame->at[AT_IP_PROTOCOL] = 17;
+	memcpy(frame->at + AT_SOURCE, &source, 4);
+	memcpy(frame->at + AT_TARGET, &target, 4);
+	memcpy(frame->at + AT_UDP, &port, 2);
+	wire_put16(frame->at + AT_UDP + 2, XDP_PORT_DEFAULT);
+	wire_put16(frame->at + AT_UDP_BYTES, (uint16_t)datagram);
+	wire_put16(frame->at + AT_UDP_CHECKSUM, 0xabcd);
+	wire_put(frame->at + AT_HEADER, packet);
+	if (packet->lanes)
+		memcpy(frame->at + AT_LANES, lane, packet->lanes * sizeof(*lane));
+}
+
+/* What the kernel made of a frame. */
+static uint32_t kernel_run(struct frame *frame)
+{
+	static uint8_t out[2 * FRAME_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame->at, .data_out = out,
+		    .data_size_in = frame->bytes, .data_size_out = sizeof(out));
+
+	assert_int_equal(bpf_prog_test_run_opts(program, &options), 0);
+	assert_in_range(options.data_size_out, 1, FRAME_MAX);
+	frame->bytes = options.data_size_out;
+	memcpy(frame->at, out, frame->bytes);
+	return options.retval;
+}
+
+static bool is_ours(const struct frame *frame)
+{
+	const uint8_t *at = frame->at;
+
+	return frame->bytes >= AT_HEADER && wire_get16(at + AT_ETHERTYPE) == 0x0800 &&
+	       at[AT_IP] == 0x45 && at[AT_IP_PROTOCOL] == 17 &&
+	       !(wire_get16(at + AT_IP_FRAGMENT) & 0xbfff) &&
+	       wire_get16(at + AT_UDP + 2) == XDP_PORT_DEFAULT &&
+	       wire_get16(at + AT_IP_BYTES) == 20 + wire_get16(at + AT_UDP_BYTES);
+}
+
+static void swap(uint8_t *a, uint8_t *b, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++) {
+		uint8_t was = a[i];
+
+		a[i] = b[i];
+		b[i] = was;
+	}
+}
+
+/* A verdict, or XDP_COUNT_FAULT + a fault; *packet and the slot are what they become. */
+static uint32_t here_judge(const struct frame *frame, struct wire *packet)
+{
+	uint32_t datagram = wire_get16(frame->at + AT_UDP_BYTES) - 8u, refused, source;
+	int32_t lane[SWITCH_LANES_MAX] = { 0 };
+	struct xdp_slot *slot;
+
+	if (frame->bytes < AT_LANES)
+		return XDP_COUNT_FAULT + WIRE_FAULT_SHORT;
+	refused = wire_check(frame->at + AT_HEADER, datagram, packet);
+	if (!refused && AT_HEADER + datagram > frame->bytes)
+		refused = WIRE_FAULT_LENGTH;
+	if (refused)
+		return XDP_COUNT_FAULT + refused;
+	if (packet->job >= JOBS)
+		return SWITCH_DROP_JOB;
+	refused = switch_admit(&jobs[packet->job].job, packet);
+	if (refused)
+		return refused;
+	source = address_of(packet->job, packet->child);
+	if (memcmp(frame->at + AT_SOURCE, &source, 4) ||
+	    wire_get16(frame->at + AT_UDP) != ntohs(port_of(packet->child)))
+		return SWITCH_DROP_ADDRESS;
+	memcpy(lane, frame->at + AT_LANES, packet->lanes * sizeof(*lane));
+	slot = &slots[jobs[packet->job].slot_base + packet->slot];
+	return switch_step(&jobs[packet->job].job, &slot->slot, slot->sum, SWITCH_LANES_MAX, packet,
+			   lane, lane + packet->lanes);
+}
+
+/* What the kernel should make of a frame: the same in user space, and the frame as it should be. */
+static uint32_t here_run(struct frame *frame)
+{
+	uint32_t lanes, verdict, index;
+	struct wire packet = { 0 };
+
+	if (!is_ours(frame))
+		return XDP_PASS;
+	verdict = here_judge(frame, &packet);
+	if (verdict == SWITCH_DROP_TYPE)
+		return XDP_PASS; /* the daemon's */
+	counters[verdict]++;
+	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
+		return XDP_DROP;
+	lanes = wire_get16(frame->at + AT_HEADER + WIRE_LANES_AT);
+	if (verdict == SWITCH_HELD_UP || verdict == SWITCH_MISMATCH || packet.lanes != lanes)
+		return XDP_PASS;
+	index = (uint32_t)wire_get16(frame->at + AT_HEADER + 2) * SLOTS + packet.slot;
+	wire_put(frame->at + AT_HEADER, &packet);
+	memcpy(frame->at + AT_LANES, slots[index].sum + (packet.seq & 1 ? SWITCH_LANES_MAX : 0),
+	       4 * lanes);
+	wire_put16(frame->at + AT_UDP_CHECKSUM, 0);
+	if (verdict != SWITCH_REPLY)
+		return XDP_PASS;
+	swap(frame->at, frame->at + 6, 6);
+	swap(frame->at + AT_SOURCE, frame->at + AT_TARGET, 4);
+	swap(frame->at + AT_UDP, frame->at + AT_UDP + 2, 2);
+	return XDP_TX;
+}
+
+static void counters_are_same(void)
+{
+	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
+		uint64_t value;
+
+		assert_int_equal(bpf_map_lookup_elem(counters_fd, &i, &value), 0);
+		if (value != counters[i])
+			fail_msg("counter %u is %llu, should be %llu", i, (unsigned long long)value,
+				 (unsigned long long)counters[i]);
+	}
+}
+
+static void slots_are_same(void)
+{
+	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
+		struct xdp_slot slot;
+
+		assert_int_equal(bpf_map_lookup_elem(slots_fd, &i, &slot), 0);
+		if (memcmp(&slot, &slots[i], sizeof(slot)))
+			fail_msg("slot %u differs", i);
+	}
+}
+
+static uint32_t frame_agrees(const struct frame *sent, const char *what)
+{
+	struct frame kernel = *sent, here = *sent;
+	uint32_t is = kernel_run(&kernel), should_be = here_run(&here);
+
+	if (is != should_be)
+		fail_msg("%s: the kernel's action is %u, should be %u (seed %#llx)", what, is,
+			 should_be, (unsigned long long)seed);
+	if (kernel.bytes != here.bytes || memcmp(kernel.at, here.at, here.bytes))
+		fail_msg("%s: the kernel's frame differs (seed %#llx)", what,
+			 (unsigned long long)seed);
+	return is;
+}
+
+static void the_program_passes_the_verifier_at_360_lanes(void **state)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t bytes = sizeof(info);
+
+	(void)state;
+	assert_int_equal(bpf_obj_get_info_by_fd(program, &info, &bytes), 0);
+	assert_int_equal(info.type, BPF_PROG_TYPE_XDP);
+	printf("%u instructions verified, of at most 1,000,000; %u in the program\n",
+	       info.verified_insns, info.xlated_prog_len / 8);
+	assert_true(info.verified_insns < INSTRUCTIONS_MAX); /* 0 before Linux 5.16 */
+	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(object, "slots")),
+			 sizeof(struct xdp_slot));
+	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(object, "jobs")),
+			 sizeof(struct xdp_job));
+}
+
+static void update_draw(struct frame *frame, struct wire *packet)
+{
+	int32_t lane[SWITCH_LANES_MAX];
+
+	for (uint32_t i = 0; i < SWITCH_LANES_MAX; i++)
+		lane[i] = (int32_t)rng_u32(&rng);
+	frame_init(frame, packet, lane);
+}
+
+static void what_is_not_for_us_is_passed_on_as_it_came(void **state)
+{
+	/* where, and what stands there instead */
+	static const struct {
+		uint32_t at;
+		uint16_t value;
+	} changes[] = {
+		{ AT_ETHERTYPE, 0x86dd },   /* IPv6 */
+		{ AT_IP, 0x4600 },          /* IP options */
+		{ AT_IP, 0x6500 },          /* IP version 6 */
+		{ AT_IP_FRAGMENT, 0x2000 }, /* the first of several fragments */
+		{ AT_IP_FRAGMENT, 0x0010 }, /* the last one */
+		{ AT_IP_PROTOCOL - 1, 6 },  /* TCP */
+		{ AT_UDP + 2, 7172 },       /* another port */
+		{ AT_IP_BYTES, 60 },        /* IP and UDP disagree on the length */
+	};
+	struct wire packet = { .type = WIRE_PROBE, .generation = jobs[1].job.generation, .job = 1 };
+	struct frame frame;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		update_draw(&frame, &packet);
+		wire_put16(frame.at + changes[i].at, changes[i].value);
+		assert_int_equal(frame_agrees(&frame, "not ours"), XDP_PASS);
+	}
+	packet.type = WIRE_HELLO; /* the daemon answers it */
+	packet.lanes = WIRE_HELLO_LANES;
+	update_draw(&frame, &packet);
+	assert_int_equal(frame_agrees(&frame, "a HELLO"), XDP_PASS);
+	frame.bytes = AT_HEADER - 1;
+	assert_int_equal(frame_agrees(&frame, "not even UDP"), XDP_PASS);
+	counters_are_same();
+}
+
+static void a_child_is_known_by_its_address_and_port(void **state)
+{
+	struct wire packet = { .type = WIRE_PROBE,
+			       .generation = jobs[1].job.generation,
+			       .job = 1,
+			       .child = 1,
+			       .seq = slots[SLOTS].slot.phase };
+	uint64_t before = counters[SWITCH_DROP_ADDRESS];
+	struct frame frame;
+
+	(void)state;
+	update_draw(&frame, &packet);
+	frame.at[AT_SOURCE + 3] ^= 1; /* child 0's address */
+	assert_int_equal(frame_agrees(&frame, "address"), XDP_DROP);
+	update_draw(&frame, &packet);
+	frame.at[AT_UDP + 1] ^= 1;
+	assert_int_equal(frame_agrees(&frame, "port"), XDP_DROP);
+	assert_int_equal(counters[SWITCH_DROP_ADDRESS], before + 2);
+	counters_are_same();
+}
+
+/* A packet near what its slot waits for. */
+static struct wire packet_draw(void)
+{
+	uint32_t job = rng_below(&rng, JOBS), index = rng_below(&rng, SLOTS);
+	const struct switch_slot *slot = &slots[job * SLOTS + index].slot;
+	struct wire packet = { .type = rng_below(&rng, 4) ? WIRE_UPDATE : WIRE_PROBE,
+			       .job = (uint16_t)job,
+			       .generation = jobs[job].job.generation,
+			       .slot = (uint16_t)index,
+			       .exponent = (uint16_t)rng_below(&rng, 255),
+			       .seq = slot->phase };
+	uint32_t children = jobs[job].job.children;
+	const struct switch_copy *copy;
+
+	packet.child = (uint16_t)rng_below(&rng, children);
+	if (slot->generation != packet.generation)
+		packet.seq = 1;
+	else if (switch_bitmap_full(&jobs[job].job, slot) && !slot->final && rng_below(&rng, 3))
+		packet.child = slot->copy[packet.seq & 1].last;
+	else if (switch_bitmap_full(&jobs[job].job, slot))
+		packet.seq += rng_below(&rng, 4) ? 1 : rng_below(&rng, 4) - 2;
+	else if (rng_below(&rng, 10))
+		while (switch_bitmap_has(slot, packet.child))
+			packet.child = (uint16_t)((packet.child + 1) % children);
+	copy = &slot->copy[packet.seq & 1];
+	packet.flags = copy->flags;
+	packet.tag = rng_below(&rng, 50) ? copy->tag : 99;
+	packet.lanes = copy->lanes;
+	if (packet.seq == slot->phase + 1 || slot->generation != packet.generation ||
+	    !rng_below(&rng, 30)) {
+		packet.flags = (uint8_t)(rng_below(&rng, 3) | rng_below(&rng, 4) << WIRE_OP_SHIFT);
+		packet.lanes =
+			rng_below(&rng, 2)
+				? jobs[job].job.lanes
+				: (uint16_t)(4 * rng_below(&rng, jobs[job].job.lanes / 4 + 2));
+	} else if (wire_op_of(packet.flags) == WIRE_TAKE && rng_below(&rng, 5)) {
+		packet.lanes = 0;
+	}
+	packet.flags |= (uint8_t)(rng_below(&rng, 6) ? 0 : rng_below(&rng, 8) << 5);
+	if (packet.lanes > SWITCH_LANES_MAX)
+		packet.lanes = SWITCH_LANES_MAX;
+	if (packet.type == WIRE_PROBE || wire_round_of(packet.flags) == WIRE_EXPONENT)
+		packet.lanes = 0;
+	return packet;
+}
+
+/* One of many ways to be wrong. */
+static void packet_spoil(struct wire *packet)
+{
+	switch (rng_below(&rng, 8)) {
+	case 0:
+		packet->type = (uint8_t)rng_below(&rng, 16);
+		break;
+	case 1:
+		packet->job = (uint16_t)rng_below(&rng, 1100);
+		break;
+	case 2:
+		packet->generation++;
+		break;
+	case 3:
+		packet->seq = rng_below(&rng, 3) ? 1 : rng_u32(&rng);
+		break;
+	case 4:
+		packet->slot = (uint16_t)rng_below(&rng, 6);
+		break;
+	case 5:
+		packet->child = (uint16_t)rng_below(&rng, 300);
+		break;
+	case 6:
+		packet->lanes = (uint16_t)rng_below(&rng, SWITCH_LANES_MAX);
+		break;
+	case 7:
+		packet->flags = (uint8_t)rng_u32(&rng);
+		break;
+	}
+}
+
+static void frame_spoil(struct frame *frame)
+{
+	switch (rng_below(&rng, 6)) {
+	case 0:
+		frame->at[AT_HEADER + rng_below(&rng, 24) * rng_below(&rng, 2)] ^=
+			(uint8_t)(1 << rng_below(&rng, 8));
+		break;
+	case 1: /* bytes after the datagram, as of a card that pads */
+		frame->bytes += 1 + rng_below(&rng, 60);
+		break;
+	case 2: /* cut off */
+		frame->bytes -= rng_below(&rng, frame->bytes - AT_UDP);
+		break;
+	case 3: /* the lengths of UDP and IP say less or more than there is */
+		wire_put16(frame->at + AT_UDP_BYTES, (uint16_t)rng_below(&rng, 1500));
+		wire_put16(frame->at + AT_IP_BYTES,
+			   (uint16_t)(20 + wire_get16(frame->at + AT_UDP_BYTES)));
+		break;
+	case 4: /* cut off inside the header */
+		frame->bytes = AT_HEADER + rng_below(&rng, WIRE_HEADER_BYTES);
+		break;
+	case 5:
+		frame->at[rng_below(&rng, AT_HEADER)] ^= (uint8_t)(1 << rng_below(&rng, 8));
+		break;
+	}
+}
+
+/* The daemon's part: what a tree node waits for comes from its parent. */
+static void parent_answers(uint32_t job)
+{
+	for (uint32_t i = job * SLOTS; i < (job + 1) * SLOTS; i++) {
+		struct switch_slot *slot = &slots[i].slot;
+		struct wire result = { .type = WIRE_RESULT,
+				       .generation = slot->generation,
+				       .seq = slot->phase,
+				       .child = (uint16_t)rng_below(&rng, 8),
+				       .tag = slot->copy[slot->phase & 1].tag,
+				       .flags = slot->copy[slot->phase & 1].flags,
+				       .lanes = slot->copy[slot->phase & 1].lanes };
+		int32_t lane[SWITCH_LANES_MAX];
+
+		if (slot->generation != jobs[job].job.generation)
+			continue; /* it waits in vain: a restart */
+		if (slot->final || !switch_bitmap_full(&jobs[job].job, slot) || rng_below(&rng, 3))
+			continue;
+		for (uint32_t k = 0; k < SWITCH_LANES_MAX; k++)
+			lane[k] = (int32_t)rng_u32(&rng);
+		assert_int_equal(switch_from_parent(&jobs[job].job, slot, slots[i].sum,
+						    SWITCH_LANES_MAX, &result, lane,
+						    lane + SWITCH_LANES_MAX),
+				 SWITCH_MULTICAST);
+		map_set(slots_fd, &i, &slots[i]);
+	}
+}
+
+static void restart_draw(void)
+{
+	uint32_t job = rng_below(&rng, JOBS);
+
+	jobs[job].job.generation += jobs[job].job.generation == 0xffffffff ? 2 : 1;
+	map_set(jobs_fd, &job, &jobs[job]);
+}
+
+static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
+{
+	uint32_t actions[5] = { 0 };
+	struct frame frame;
+	char what[32];
+
+	(void)state;
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		struct wire packet = packet_draw();
+
+		if (!rng_below(&rng, 500))
+			restart_draw();
+		if (!rng_below(&rng, 12))
+			packet_spoil(&packet);
+		update_draw(&frame, &packet);
+		if (!rng_below(&rng, 12))
+			frame_spoil(&frame);
+		snprintf(what, sizeof(what), "packet %u", i);
+		actions[frame_agrees(&frame, what)]++;
+		if (i % 8 == 0)
+			parent_answers(4);
+		if (i % 16 == 0 || i > PACKETS - 100)
+			slots_are_same();
+		if (i % 64 == 0 || i > PACKETS - 100)
+			counters_are_same();
+	}
+	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts and "
+	       "faults:",
+	       PACKETS, actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
+	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
+		printf(" %llu", (unsigned long long)counters[i]);
+		assert_true(counters[i] > 0 || i == SWITCH_DROP_TYPE ||
+			    i == XDP_COUNT_FAULT + WIRE_OK);
+	}
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_program_passes_the_verifier_at_360_lanes),
+		cmocka_unit_test(what_is_not_for_us_is_passed_on_as_it_came),
+		cmocka_unit_test(a_child_is_known_by_its_address_and_port),
+		cmocka_unit_test(random_packets_do_the_same_in_the_kernel_as_here),
+	};
+	int status;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: bpf_test OBJECT [SEED]\n");
+		return 2;
+	}
+	object_path = argv[1];
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
+	printf("seed %#llx\n", (unsigned long long)seed);
+	fflush(stdout);
+	rng_init(&rng, seed, 0);
+	status = program_load();
+	if (!status)
+		status = cmocka_run_group_tests(tests, world_open, NULL);
+	bpf_object__close(object);
+	return status;
+}
