@@ -77,7 +77,7 @@ struct server {
 	int shards_fd; /* eventfd: a shard has events */
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
 	atomic_uint drain_calls, stop_calls;
-	bool is_draining, is_killed, is_stopping;
+	bool is_draining, is_killed, is_stopping, has_aborted;
 	bool is_listening; /* listen_fd is in epoll_fd */
 	bool is_some_broken, has_some_more;
 	uint64_t limit_ns;  /* of drain or stop; UINT64_MAX */
@@ -120,6 +120,8 @@ void peer_deny(struct server *server, struct peer *peer, enum control_cause caus
 void peers_end_broken(struct server *server);
 void peers_read_more(struct server *server, uint64_t now_ns);
 void peers_sweep(struct server *server, uint64_t now_ns);
+/* To all that have joined. */
+void peers_last_words(struct server *server, uint64_t now_ns);
 void peers_close_all(struct server *server);
 
 /* job.c */

@@ -13,8 +13,8 @@ static void line_clean(char *line)
 			*at = '?';
 }
 
-static void server_say_list(struct server *server, enum server_level level, const char *format,
-			    va_list list)
+__attribute__((format(printf, 3, 0))) static void
+server_say_list(struct server *server, enum server_level level, const char *format, va_list list)
 {
 	char line[LINE_BYTES];
 

@@ -344,6 +344,13 @@ void peers_sweep(struct server *server, uint64_t now_ns)
 	}
 }
 
+void peers_last_words(struct server *server, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		if (server->peers[i].conn && server->peers[i].has_joined)
+			peer_last_words(server, &server->peers[i], now_ns);
+}
+
 void peers_close_all(struct server *server)
 {
 	for (uint32_t i = 0; i < PEERS_MAX; i++)

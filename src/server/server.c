@@ -154,6 +154,18 @@ static int open_listener(struct server *server)
 	return 0;
 }
 
+/* The kernel doubles what was asked for, to make room for its own overhead. */
+static void say_receive_buffer(struct server *server, uint32_t shard)
+{
+	uint32_t got = shard_receive_bytes(server->shards[shard]) / 2;
+
+	if (shard == 0 && got < server->options.receive_bytes)
+		server_say(server, SERVER_INFO,
+			   "receive buffer: %u KiB of %u asked for, windows shrink to fit: raise "
+			   "net.core.rmem_max, or run as root",
+			   got >> 10, server->options.receive_bytes >> 10);
+}
+
 static int open_shards(struct server *server)
 {
 	char text[64];
@@ -172,6 +184,8 @@ static int open_shards(struct server *server)
 		if (options.local.port)
 			options.local.port = (uint16_t)(options.local.port + k);
 		result = shard_open(&server->shards[k], &options);
+		if (!result)
+			say_receive_buffer(server, k);
 		if (result) {
 			server_say(server, SERVER_ERROR, "cannot open shard %u on UDP %s: %s", k,
 				   link_address_format(&options.local, text), strerror(-result));
@@ -267,6 +281,7 @@ static void run_stop(struct server *server, uint64_t now_ns)
 		return;
 	server->is_stopping = server->is_draining = server->is_killed = true;
 	server->limit_ns = now_ns + STOP_MS * MS_NS;
+	server->has_aborted = !jobs_are_idle(server);
 	jobs_tell(server, ADMISSION_KILL);
 }
 
@@ -365,7 +380,7 @@ static void run_limit(struct server *server, uint64_t now_ns)
 	if (now_ns < server->limit_ns || server->is_killed)
 		return;
 	server_say(server, SERVER_WARN, "not drained in %u ms: aborting", server->options.drain_ms);
-	server->is_killed = true;
+	server->is_killed = server->has_aborted = true;
 	server->limit_ns = now_ns + (CONN_LAST_WORDS_S + 1) * 1000 * MS_NS;
 	jobs_tell(server, ADMISSION_KILL);
 }
@@ -378,6 +393,13 @@ static bool run_is_over(const struct server *server, uint64_t now_ns)
 	if (server->is_killed && now_ns >= server->limit_ns)
 		return true;
 	return jobs_are_idle(server) && server->peers_count == server->strangers_count;
+}
+
+/* Members that have LEFT may keep their connections for as long as they like, but not us. */
+static void run_end(struct server *server, uint64_t now_ns)
+{
+	if (server->is_draining && jobs_are_idle(server))
+		peers_last_words(server, now_ns);
 }
 
 static int run(struct server *server)
@@ -396,9 +418,10 @@ static int run(struct server *server)
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
 		run_limit(server, now_ns);
+		run_end(server, now_ns);
 		peers_end_broken(server);
 		if (run_is_over(server, now_ns))
-			return 0;
+			return server->has_aborted ? SERVER_ABORTED : 0;
 	}
 }
 

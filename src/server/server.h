@@ -17,17 +17,17 @@
 
 struct server;
 
-enum { SERVER_PORT = 7171, SERVER_SHARDS_MAX = 64, SERVER_JOBS_MAX = 1024 };
+enum { SERVER_PORT = 7171, SERVER_SHARDS_MAX = 64, SERVER_JOBS_MAX = 1024, SERVER_ABORTED = 1 };
 
 enum server_level { SERVER_ERROR, SERVER_WARN, SERVER_INFO, SERVER_DEBUG };
 
-/* One line without its newline, from the control thread or from server_open. */
+/* One line without its newline, from the thread of server_run, server_open or server_close. */
 typedef void server_log(void *arg, enum server_level level, const char *line);
 
 /* Zero means "choose for me", but for the port and drain_ms. */
 struct server_options {
-	struct link_address
-		listen;         /* all zero ip: any address; port 0: the kernel chooses all ports */
+	/* all zero ip: any address; port 0: the kernel chooses all ports */
+	struct link_address listen;
 	bool is_v6;             /* the family of control and shards */
 	const char *local_name; /* listen on this abstract unix socket ("tally/UID/JOB", without
 				     * the leading '@') instead of TCP; shards then use ports that the
@@ -52,8 +52,8 @@ struct server_options {
  * -EINVAL (an option), -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOMEM, ... */
 int server_open(struct server **server, const struct server_options *options);
 
-/* Runs control in the calling thread until server_stop, or until server_drain is done. 0, or a
- * negative errno if the server itself broke. */
+/* Runs control in the calling thread until server_stop, or until server_drain is done. 0;
+ * SERVER_ABORTED: jobs that still ran were aborted; a negative errno: the server itself broke. */
 int server_run(struct server *server);
 
 /* The same in a thread of its own, which server_close joins. 0 or a negative errno. */
