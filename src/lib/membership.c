@@ -104,13 +104,13 @@ int membership_open(struct tally_comm *comm)
 	}
 	if (comm->boot.is_local)
 		snprintf(membership->address.text, sizeof(membership->address.text),
-			 "in rank 0 (local mode) on %s", comm->who.host);
+			 "rank 0 on %s (local mode)", comm->who.host);
 	join_fill(comm, membership);
 	membership->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	membership->config.aggregator = membership->address.text;
 	membership->config.join = &membership->join;
 	membership->config.gather_ns = (comm->boot.init_timeout_s + 5ull) * ns_per_s;
-	if (membership->config.connect_ns > membership->config.gather_ns)
+	if (membership->config.connect_ns > comm->boot.init_timeout_s * ns_per_s)
 		membership->config.connect_ns = comm->boot.init_timeout_s * ns_per_s;
 	membership->patience.number = UINT64_MAX;
 	member_init(&membership->member, &membership->config);
@@ -212,9 +212,15 @@ static bool start(struct tally_comm *comm, const struct member_action *action,
 static void failed(struct tally_comm *comm)
 {
 	const struct member_actions *actions = &comm->membership->actions;
+	char text[CONTROL_TEXT_BYTES + 96];
+	bool is_unreached = comm->boot.is_local && !comm->membership->member.is_joined;
 
+	snprintf(text, sizeof(text), "%s%s", actions->text,
+		 is_unreached
+			 ? "; if the ranks are on several hosts, set TALLY_AGGREGATOR=host:port"
+			 : "");
 	comm_lock(comm);
-	comm_break(comm, result_of_cause((enum control_cause)actions->cause), actions->text);
+	comm_break(comm, result_of_cause((enum control_cause)actions->cause), text);
 	comm_unlock(comm);
 }
 
