@@ -225,6 +225,8 @@ static uint32_t here_judge(const struct frame *frame, struct wire *packet)
 		refused = WIRE_FAULT_LENGTH;
 	if (refused)
 		return XDP_COUNT_FAULT + refused;
+	if (packet->type != WIRE_UPDATE && packet->type != WIRE_PROBE)
+		return SWITCH_DROP_TYPE;
 	if (packet->job >= JOBS)
 		return SWITCH_DROP_JOB;
 	refused = switch_admit(&jobs[packet->job].job, packet);

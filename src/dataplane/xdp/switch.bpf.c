@@ -180,14 +180,14 @@ int tally_switch(struct xdp_md *ctx)
 		return drop(XDP_COUNT_FAULT + fault);
 	if ((void *)(lane + packet.lanes) > end)
 		return drop(XDP_COUNT_FAULT + WIRE_FAULT_LENGTH);
+	if (packet.type != WIRE_UPDATE && packet.type != WIRE_PROBE)
+		return XDP_PASS; /* HELLO, and what a parent says: the daemon's */
 
 	index = packet.job;
 	job = bpf_map_lookup_elem(&jobs, &index);
 	if (!job)
 		return drop(SWITCH_DROP_JOB);
 	verdict = switch_admit(&job->job, &packet);
-	if (verdict == SWITCH_DROP_TYPE)
-		return XDP_PASS; /* HELLO, and what a parent says: the daemon's */
 	if (verdict)
 		return drop(verdict);
 	if (!is_bound(&packet, frame) && !TAKEN_OUT(SWITCH_ADDRESS))
