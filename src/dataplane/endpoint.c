@@ -616,6 +616,12 @@ void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream 
 	pace_window(&endpoint->pace, shard, stream, window);
 }
 
+void endpoint_rounds_begin(struct endpoint *endpoint, uint32_t seq)
+{
+	for (size_t i = 0; i < (size_t)endpoint->map.shards * endpoint->slots; i++)
+		endpoint->worker.slot[i].seq = seq;
+}
+
 const struct worker *endpoint_worker(const struct endpoint *endpoint)
 {
 	return &endpoint->worker;

@@ -101,6 +101,9 @@ uint64_t endpoint_progress_ns(const struct endpoint *endpoint);
 void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);
 void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
 		     uint32_t window);
+/* For tests whose rounds are to begin near the wrap of their numbers: every slot is as if it had done
+ * `seq` rounds, without a result. After endpoint_start, before the first operation. */
+void endpoint_rounds_begin(struct endpoint *endpoint, uint32_t seq);
 /* For the simulator's invariants: read-only. */
 const struct worker *endpoint_worker(const struct endpoint *endpoint);
 

@@ -613,6 +613,19 @@ int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
 	return 0;
 }
 
+int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
+{
+	struct job *job = job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
+		switch_slot_reset(&job->program, &job->slots[slot], job->program.generation);
+		job->slots[slot].phase = seq;
+	}
+	return 0;
+}
+
 int engine_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t slot_index,
 		     struct switch_slot *slot)
 {

@@ -69,6 +69,10 @@ int engine_job_remove(struct engine_soft *engine, uint16_t job);
 int engine_child_bind(struct engine_soft *engine, uint16_t job, uint16_t child,
 		      const struct link_address *address);
 
+/* For tests whose rounds are to begin near the wrap of their numbers: every slot of the job is as if it
+ * had summed rounds up to `seq` in the job's generation. -ENOENT. */
+int engine_rounds_begin(struct engine_soft *engine, uint16_t job, uint32_t seq);
+
 /* Serves what has arrived, at most one burst; true if there was anything. Never waits. */
 bool engine_poll(struct engine_soft *engine);
 
