@@ -78,6 +78,7 @@ struct server {
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
 	atomic_uint drain_calls, stop_calls;
 	bool is_draining, is_killed, is_stopping, has_aborted;
+	bool is_open;
 	bool is_listening; /* listen_fd is in epoll_fd */
 	bool is_some_broken, has_some_more;
 	uint64_t limit_ns;  /* of drain or stop; UINT64_MAX */

@@ -259,6 +259,7 @@ int server_open(struct server **out, const struct server_options *options)
 		server_close(server);
 		return result;
 	}
+	server->is_open = true;
 	*out = server;
 	return 0;
 }
@@ -492,7 +493,7 @@ static void close_shards(struct server *server)
 		if (!server->shards[k])
 			continue;
 		shard_close(server->shards[k], &stats);
-		if (server->port || server->options.local_name)
+		if (server->is_open)
 			server_say_stats(server, k, &stats);
 		server->shards[k] = NULL;
 	}
