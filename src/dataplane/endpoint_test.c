@@ -148,8 +148,8 @@ static const struct link_ops test_ops = { test_recv,    test_send, test_wait,
 static void serve_one(struct net *net, struct packet *packet)
 {
 	int32_t *lane = (int32_t *)(void *)(packet->data + WIRE_HEADER_BYTES);
+	struct wire wire = { 0 };
 	enum switch_verdict verdict;
-	struct wire wire;
 	uint32_t child;
 
 	assert_int_equal(wire_check(packet->data, packet->bytes, &wire), WIRE_OK);

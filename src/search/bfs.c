@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bfs.c - see bfs.h. */
+#include "search/bfs.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TEXT_BYTES = 1024, TABLE_FIRST = 1 << 16 };
+
+/* How a state was reached; its index is the state's number. */
+struct step {
+	uint32_t parent, move;
+};
+
+struct level {
+	uint8_t *states;
+	uint32_t *numbers;
+	size_t count, room;
+};
+
+struct bfs {
+	const struct bfs_model *model;
+	uint64_t (*table)[2];
+	uint64_t table_size; /* a power of two */
+	struct step *path;
+	uint64_t count, path_room, moves;
+	struct level front, next;
+	uint32_t parent;         /* of the state that is being expanded */
+	const char *violation;   /* the first */
+	uint32_t violation_move; /* from `violation_parent` */
+	uint32_t violation_parent;
+	bool is_telling; /* repeating a trace: looks for one move */
+	uint32_t wanted_move;
+	bool is_found;
+	uint8_t *found;
+	char text[TEXT_BYTES], found_text[TEXT_BYTES];
+};
+
+static void *grow(void *memory, size_t count, size_t bytes)
+{
+	void *more = realloc(memory, count * bytes);
+
+	if (!more) {
+		fprintf(stderr, "search: out of memory (%zu bytes)\n", count * bytes);
+		exit(1);
+	}
+	return more;
+}
+
+/* Two independent 64-bit hashes, eight bytes at a time (the mixing step of splitmix64). */
+static void hash_state(const uint8_t *bytes, size_t count, uint64_t hash[2])
+{
+	uint64_t a = 0x9e3779b97f4a7c15ull ^ count, b = 0xc2b2ae3d27d4eb4full;
+
+	for (size_t i = 0; i < count; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, bytes + i, count - i < 8 ? count - i : 8);
+		a = (a ^ word) * 0xbf58476d1ce4e5b9ull;
+		a ^= a >> 29;
+		b = (b + word) * 0x94d049bb133111ebull;
+		b ^= b >> 32;
+	}
+	hash[0] = a ^ a >> 31;
+	hash[1] = (b ^ b >> 27) | 1; /* never {0, 0} */
+}
+
+static bool table_put(struct bfs *bfs, const uint64_t hash[2])
+{
+	uint64_t at = hash[0] & (bfs->table_size - 1);
+
+	while (bfs->table[at][1]) {
+		if (bfs->table[at][0] == hash[0] && bfs->table[at][1] == hash[1])
+			return false;
+		at = (at + 1) & (bfs->table_size - 1);
+	}
+	bfs->table[at][0] = hash[0];
+	bfs->table[at][1] = hash[1];
+	return true;
+}
+
+static void table_grow(struct bfs *bfs)
+{
+	uint64_t(*old)[2] = bfs->table;
+	uint64_t size = bfs->table_size;
+
+	bfs->table_size = size ? 2 * size : TABLE_FIRST;
+	bfs->table = calloc(bfs->table_size, sizeof(*bfs->table));
+	if (!bfs->table) {
+		fprintf(stderr, "search: out of memory\n");
+		exit(1);
+	}
+	for (uint64_t i = 0; i < size; i++)
+		if (old[i][1])
+			table_put(bfs, old[i]);
+	free(old);
+}
+
+static void remember(struct bfs *bfs, const void *state, uint32_t parent, uint32_t move)
+{
+	size_t bytes = bfs->model->state_bytes;
+	struct level *next = &bfs->next;
+
+	if (bfs->count == bfs->path_room) {
+		bfs->path_room = bfs->path_room ? 2 * bfs->path_room : TABLE_FIRST;
+		bfs->path = grow(bfs->path, bfs->path_room, sizeof(*bfs->path));
+	}
+	if (next->count == next->room) {
+		next->room = next->room ? 2 * next->room : 1024;
+		next->states = grow(next->states, next->room, bytes);
+		next->numbers = grow(next->numbers, next->room, sizeof(*next->numbers));
+	}
+	memcpy(next->states + next->count * bytes, state, bytes);
+	next->numbers[next->count++] = (uint32_t)bfs->count;
+	bfs->path[bfs->count++] = (struct step){ parent, move };
+}
+
+static void note_violation(struct bfs *bfs, const char *violation, uint32_t parent, uint32_t move)
+{
+	if (bfs->violation)
+		return;
+	bfs->violation = violation;
+	bfs->violation_parent = parent;
+	bfs->violation_move = move;
+}
+
+static void emit_told(struct bfs *bfs, const void *next, uint32_t move)
+{
+	if (move == bfs->wanted_move && !bfs->is_found) {
+		bfs->is_found = true;
+		memcpy(bfs->found, next, bfs->model->state_bytes);
+		memcpy(bfs->found_text, bfs->text, sizeof(bfs->text));
+	}
+	bfs->text[0] = '\0';
+}
+
+void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *violation)
+{
+	uint64_t hash[2];
+
+	if (bfs->is_telling) {
+		emit_told(bfs, next, move);
+		return;
+	}
+	bfs->moves++;
+	if (violation)
+		note_violation(bfs, violation, bfs->parent, move);
+	hash_state(next, bfs->model->state_bytes, hash);
+	if (bfs->count * 2 >= bfs->table_size)
+		table_grow(bfs);
+	if (!table_put(bfs, hash))
+		return;
+	violation = bfs->model->check(bfs->model->config, next);
+	if (violation)
+		note_violation(bfs, violation, bfs->parent, move);
+	remember(bfs, next, bfs->parent, move);
+}
+
+bool bfs_is_telling(const struct bfs *bfs)
+{
+	return bfs->is_telling;
+}
+
+void bfs_say(struct bfs *bfs, const char *format, ...)
+{
+	size_t used = strlen(bfs->text);
+	va_list list;
+
+	if (!bfs->is_telling)
+		return;
+	va_start(list, format);
+	vsnprintf(bfs->text + used, sizeof(bfs->text) - used, format, list);
+	va_end(list);
+}
+
+/* Repeats the moves from the first state to the violation and prints each. */
+static uint32_t tell(struct bfs *bfs, FILE *out)
+{
+	uint32_t steps = 1;
+	uint32_t *moves;
+	uint8_t *state = grow(NULL, 1, bfs->model->state_bytes);
+
+	for (uint32_t i = bfs->violation_parent; i; i = bfs->path[i].parent)
+		steps++;
+	moves = grow(NULL, steps, sizeof(*moves));
+	moves[steps - 1] = bfs->violation_move;
+	for (uint32_t i = bfs->violation_parent, at = steps - 1; i; i = bfs->path[i].parent)
+		moves[--at] = bfs->path[i].move;
+	bfs->is_telling = true;
+	bfs->found = grow(NULL, 1, bfs->model->state_bytes);
+	memset(state, 0, bfs->model->state_bytes);
+	bfs->model->init(bfs->model->config, state);
+	for (uint32_t i = 0; i < steps && out; i++) {
+		bfs->wanted_move = moves[i];
+		bfs->is_found = false;
+		bfs->text[0] = '\0';
+		bfs->model->expand(bfs->model->config, state, bfs);
+		assert(bfs->is_found);
+		fprintf(out, "  %2u. %s\n", i + 1, bfs->found_text);
+		memcpy(state, bfs->found, bfs->model->state_bytes);
+	}
+	if (out)
+		fprintf(out, "      ^^^ %s\n", bfs->violation);
+	free(moves);
+	free(state);
+	return steps;
+}
+
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void say_progress(const struct bfs *bfs, uint32_t depth, double *last)
+{
+	double now = seconds_now();
+
+	if (now - *last < 1)
+		return;
+	*last = now;
+	fprintf(stderr, "\r  %llu states, depth %u, front %zu   ", (unsigned long long)bfs->count,
+		depth, bfs->front.count);
+}
+
+static void level_swap(struct bfs *bfs)
+{
+	struct level old = bfs->front;
+
+	bfs->front = bfs->next;
+	bfs->next = old;
+	bfs->next.count = 0;
+}
+
+struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, void *trace,
+			  bool progress)
+{
+	struct bfs bfs = { .model = model };
+	struct bfs_result result = { .is_complete = true };
+	double start = seconds_now(), last = start;
+	uint8_t *state = grow(NULL, 1, model->state_bytes);
+	uint64_t hash[2];
+
+	table_grow(&bfs);
+	memset(state, 0, model->state_bytes);
+	model->init(model->config, state);
+	hash_state(state, model->state_bytes, hash);
+	table_put(&bfs, hash);
+	remember(&bfs, state, 0, 0);
+	while (bfs.next.count && !bfs.violation && result.is_complete) {
+		level_swap(&bfs);
+		result.depth++;
+		for (size_t i = 0; i < bfs.front.count && !bfs.violation; i++) {
+			bfs.parent = bfs.front.numbers[i];
+			model->expand(model->config, bfs.front.states + i * model->state_bytes,
+				      &bfs);
+			if (progress)
+				say_progress(&bfs, result.depth, &last);
+			if (bfs.count > states_max) {
+				result.is_complete = false;
+				break;
+			}
+		}
+	}
+	if (progress && last > start)
+		fprintf(stderr, "\r%60s\r", "");
+	result.states = bfs.count;
+	result.moves = bfs.moves;
+	result.violation = bfs.violation;
+	result.seconds = seconds_now() - start;
+	if (bfs.violation) {
+		result.is_complete = false;
+		result.steps = tell(&bfs, trace);
+	}
+	free(bfs.found);
+	free(bfs.table);
+	free(bfs.path);
+	free(bfs.front.states);
+	free(bfs.front.numbers);
+	free(bfs.next.states);
+	free(bfs.next.numbers);
+	free(state);
+	return result;
+}
