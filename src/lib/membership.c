@@ -248,7 +248,7 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 		comm_unlock(comm);
 		break;
 	case MEMBER_OPINFO:
-		if (membership->conn && !TAKEN_OUT(OPINFO))
+		if (membership->conn)
 			opinfo_send(comm, codec, action);
 		break;
 	case MEMBER_START:

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_test.c - the public calls on a job of one rank, which hosts its own aggregator. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tally.h"
+
+static struct tally_comm *comm_make(void)
+{
+	static unsigned made;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	char job[64];
+
+	snprintf(job, sizeof(job), "comm-test-%ld-%u", (long)getpid(), ++made);
+	options.aggregator = "local";
+	assert_int_equal(tally_comm_init(&comm, job, 1, 0, &options), TALLY_OK);
+	return comm;
+}
+
+static int setup(void **state)
+{
+	*state = comm_make();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	tally_comm_destroy(*state);
+	return 0;
+}
+
+/* The call gave this result, and its text says so. */
+static void said(int result, int expected, const char *word)
+{
+	if (result != expected || !strstr(tally_get_last_error(NULL), word))
+		fail_msg("%s, not %s: \"%s\" should say %s", tally_strerror(result),
+			 tally_strerror(expected), tally_get_last_error(NULL), word);
+}
+
+/* ---- arguments ---- */
+
+struct wrong_call {
+	const char *claim;
+	ptrdiff_t send, recv; /* offsets into a buffer of bytes; -1: NULL */
+	size_t count;
+	int dtype, op, result;
+	const char *word;
+};
+
+/* clang-format off */
+static const struct wrong_call wrong_calls[] = {
+	{ "send is NULL", -1, 0, 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "send is NULL" },
+	{ "recv is NULL", 0, -1, 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "recv is NULL" },
+	{ "both are NULL", -1, -1, 4, TALLY_FLOAT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "NULL" },
+	{ "send is not aligned", 2, 64, 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "send" },
+	{ "recv is not aligned", 0, 65, 4, TALLY_FLOAT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "recv" },
+	{ "recv is inside send", 0, 8, 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "overlap" },
+	{ "send is inside recv", 8, 0, 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "overlap" },
+	{ "count is too large", 0, 64, SIZE_MAX / 4, TALLY_INT32, TALLY_SUM, TALLY_ERR_ARGUMENT, "count" },
+	{ "no such type", 0, 64, 4, 10, TALLY_SUM, TALLY_ERR_ARGUMENT, "dtype 10" },
+	{ "no such type either", 0, 64, 4, -1, TALLY_SUM, TALLY_ERR_ARGUMENT, "dtype -1" },
+	{ "no such op", 0, 64, 4, TALLY_INT32, 5, TALLY_ERR_ARGUMENT, "op 5" },
+	{ "a type of a later version", 0, 64, 4, TALLY_FLOAT64, TALLY_SUM, TALLY_ERR_UNSUPPORTED, "float64" },
+	{ "another one", 0, 64, 4, TALLY_BFLOAT16, TALLY_SUM, TALLY_ERR_UNSUPPORTED, "bfloat16" },
+	{ "an op of a later version", 0, 64, 4, TALLY_INT32, TALLY_MAX, TALLY_ERR_UNSUPPORTED, "max" },
+	{ "another one", 0, 64, 4, TALLY_INT32, TALLY_PROD, TALLY_ERR_UNSUPPORTED, "prod" },
+};
+/* clang-format on */
+
+static void allreduce__wrong_arguments_are_named_and_nothing_starts(void **state)
+{
+	static _Alignas(8) unsigned char bytes[256];
+	struct tally_comm *comm = *state;
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct tally_work *untouched = (struct tally_work *)bytes;
+
+	for (size_t i = 0; i < sizeof(wrong_calls) / sizeof(wrong_calls[0]); i++) {
+		const struct wrong_call *the = &wrong_calls[i];
+		const void *send = the->send < 0 ? NULL : bytes + the->send;
+		void *recv = the->recv < 0 ? NULL : bytes + the->recv;
+		struct tally_work *work = untouched;
+
+		said(tally_allreduce(send, recv, the->count, the->dtype, the->op, comm),
+		     the->result, the->word);
+		said(tally_iallreduce(send, recv, the->count, the->dtype, the->op, comm, NULL,
+				      &work),
+		     the->result, the->word);
+		assert_ptr_equal(work, untouched);
+	}
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_OK);
+	assert_int_equal(tally_comm_get_stats(comm, &stats), TALLY_OK);
+	assert_int_equal(stats.operations, 0);
+}
+
+static void allreduce__wrong_options_are_named(void **state)
+{
+	struct tally_comm *comm = *state;
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+	char long_name[65];
+	int32_t x = 1;
+
+	memset(long_name, 'a', 64);
+	long_name[64] = '\0';
+	options.stream = 3;
+	said(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, &options, &work),
+	     TALLY_ERR_ARGUMENT, "stream 3");
+	options.stream = TALLY_STREAM_AUTO;
+	options.name = long_name;
+	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_ARGUMENT, "name");
+	options.name = NULL;
+	options.deadline_ms = 1;
+	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_UNSUPPORTED, "deadline_ms");
+	options.deadline_ms = 0;
+	options.flags = 1;
+	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_UNSUPPORTED, "flags");
+	options.flags = 0;
+	options.size = 0;
+	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_ARGUMENT, "size");
+}
+
+static void allreduce__no_communicator_is_named(void **state)
+{
+	struct tally_work *work;
+	int32_t x = 1;
+
+	(void)state;
+	said(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, NULL), TALLY_ERR_ARGUMENT, "comm");
+	said(tally_barrier(NULL), TALLY_ERR_ARGUMENT, "comm");
+	said(tally_ibarrier(NULL, NULL, &work), TALLY_ERR_ARGUMENT, "comm");
+	said(tally_comm_finalize(NULL), TALLY_ERR_ARGUMENT, "comm");
+	said(tally_comm_abort(NULL), TALLY_ERR_ARGUMENT, "comm");
+	tally_comm_destroy(NULL);
+}
+
+static void allreduce__any_count_and_place_works(void **state)
+{
+	struct tally_comm *comm = *state;
+	int32_t x[7] = { 1, -2, 3, -4, 5, -6, 7 }, y[7] = { 0 };
+
+	assert_int_equal(tally_allreduce(NULL, NULL, 0, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(tally_allreduce(x, y, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(y[0], 1);
+	assert_int_equal(y[1], 0);
+	assert_int_equal(tally_allreduce(x, y, 7, TALLY_INT32, TALLY_AVG, comm), TALLY_OK);
+	assert_memory_equal(x, y, sizeof(x));
+	assert_int_equal(tally_allreduce(x, x, 7, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_memory_equal(x, y, sizeof(x));
+}
+
+/* ---- handles ---- */
+
+static void work__lent_buffers_are_refused(void **state)
+{
+	enum { COUNT = 2000000 }; /* so much that it is still on its way */
+	struct tally_comm *comm = *state;
+	struct tally_work *first, *second = NULL;
+	int32_t *x = calloc(COUNT, sizeof(*x)), *y = calloc(COUNT, sizeof(*y));
+
+	assert_non_null(x);
+	assert_non_null(y);
+	assert_int_equal(tally_iallreduce(x, y, COUNT, TALLY_INT32, TALLY_SUM, comm, NULL, &first),
+			 TALLY_OK);
+	said(tally_iallreduce(y + 5, y + 5, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &second),
+	     TALLY_ERR_ARGUMENT, "lent");
+	said(tally_allreduce(y + COUNT - 1, &(int32_t){ 0 }, 1, TALLY_INT32, TALLY_SUM, comm),
+	     TALLY_ERR_ARGUMENT, "send overlaps the recv buffer of operation #0");
+	said(tally_allreduce(&(int32_t){ 0 }, x, 1, TALLY_INT32, TALLY_SUM, comm),
+	     TALLY_ERR_ARGUMENT, "recv overlaps the send buffer of operation #0");
+	assert_int_equal(tally_wait(&first, -1), TALLY_OK);
+	assert_null(first);
+	assert_int_equal(tally_allreduce(y, y, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	free(x);
+	free(y);
+}
+
+static void work__found_complete_is_freed_and_null(void **state)
+{
+	struct tally_comm *comm = *state;
+	struct tally_work *work;
+	int32_t x = 3;
+	int done = 0;
+
+	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+			 TALLY_OK);
+	while (!done)
+		assert_int_equal(tally_test(&work, &done), TALLY_OK);
+	assert_null(work);
+	assert_int_equal(tally_test(&work, &done), TALLY_OK);
+	assert_int_equal(done, 1);
+	assert_int_equal(tally_wait(&work, 0), TALLY_OK);
+	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	while (tally_wait(&work, 0) == TALLY_IN_PROGRESS)
+		assert_non_null(work);
+	assert_null(work);
+	said(tally_wait(NULL, 0), TALLY_ERR_ARGUMENT, "work");
+	said(tally_test(NULL, &done), TALLY_ERR_ARGUMENT, "work");
+	said(tally_test(&work, NULL), TALLY_ERR_ARGUMENT, "done");
+	said(tally_waitall(1, NULL, 0), TALLY_ERR_ARGUMENT, "works");
+	assert_int_equal(tally_waitall(0, NULL, 0), TALLY_OK);
+}
+
+static void done_count(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	if (result == TALLY_OK)
+		__atomic_fetch_add((int *)arg, 1, __ATOMIC_SEQ_CST);
+}
+
+static void work__on_done_runs_once_late_or_detached(void **state)
+{
+	struct tally_comm *comm = *state;
+	struct tally_work *work;
+	int ran = 0;
+
+	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	usleep(50000); /* the background thread completes it */
+	assert_int_equal(tally_work_on_done(work, done_count, &ran), TALLY_OK);
+	said(tally_work_on_done(work, done_count, &ran), TALLY_ERR_USAGE, "one already");
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(ran, 1);
+
+	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	assert_int_equal(tally_work_on_done(work, done_count, &ran), TALLY_OK);
+	tally_work_free(&work);
+	assert_null(work);
+	tally_work_free(&work);
+	assert_int_equal(tally_barrier(comm), TALLY_OK);
+	for (int i = 0; i < 2000 && __atomic_load_n(&ran, __ATOMIC_SEQ_CST) < 2; i++)
+		usleep(1000);
+	assert_int_equal(ran, 2);
+}
+
+/* ---- the end ---- */
+
+static void finalize__only_destroy_is_left(void **state)
+{
+	struct tally_comm *comm = comm_make();
+	struct tally_stats stats = TALLY_STATS_INIT;
+	int32_t x = 1;
+
+	(void)state;
+	assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(tally_comm_finalize(comm), TALLY_OK);
+	said(tally_comm_finalize(comm), TALLY_ERR_USAGE, "twice");
+	said(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_ERR_USAGE, "finalize");
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_OK);
+	assert_int_equal(tally_comm_get_stats(comm, &stats), TALLY_OK);
+	assert_int_equal(stats.operations, 1);
+	assert_int_equal(stats.elements, 1);
+	assert_int_equal(stats.packets_in, 1);
+	tally_comm_destroy(comm);
+}
+
+static void abort__breaks_the_communicator_with_its_name(void **state)
+{
+	struct tally_comm *comm = comm_make();
+	int32_t x = 1;
+
+	(void)state;
+	assert_int_equal(tally_comm_abort(comm), TALLY_OK);
+	assert_int_equal(tally_comm_abort(comm), TALLY_OK);
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_ERR_ABORTED);
+	assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm),
+			 TALLY_ERR_ABORTED);
+	assert_non_null(strstr(tally_get_last_error(comm), "tally_comm_abort"));
+	assert_non_null(strstr(tally_get_last_error(comm), "rank 0 of 1"));
+	assert_int_equal(tally_comm_finalize(comm), TALLY_ERR_ABORTED);
+	tally_comm_destroy(comm);
+}
+
+static void destroy__takes_works_and_finalize_along(void **state)
+{
+	struct tally_comm *comm = comm_make();
+	struct tally_work *work;
+	int32_t x = 1;
+
+	(void)state;
+	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+			 TALLY_OK);
+	tally_comm_destroy(comm);
+}
+
+/* ---- fork ---- */
+
+static int child_says(struct tally_comm *comm, struct tally_work **work)
+{
+	int32_t x = 1;
+	int done;
+
+	tally_set_log(TALLY_LOG_ERROR, NULL, NULL);
+	if (tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm) != TALLY_ERR_USAGE)
+		return 1;
+	if (!strstr(tally_get_last_error(NULL), "forked child"))
+		return 2;
+	if (tally_barrier(comm) != TALLY_ERR_USAGE || tally_test(work, &done) != TALLY_ERR_USAGE ||
+	    tally_wait(work, -1) != TALLY_ERR_USAGE ||
+	    tally_comm_finalize(comm) != TALLY_ERR_USAGE ||
+	    tally_comm_abort(comm) != TALLY_ERR_USAGE)
+		return 3;
+	tally_comm_destroy(comm);
+	return 0;
+}
+
+static void fork__the_childs_handles_are_refused_and_the_parents_work(void **state)
+{
+	struct tally_comm *comm = *state;
+	struct tally_work *work;
+	int32_t x = 1;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(20);
+		_exit(child_says(comm, &work));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+}
+
+/* ---- without a communicator ---- */
+
+static void log_keep(int level, const char *line, void *arg)
+{
+	(void)level;
+	snprintf(arg, 256, "%s", line);
+}
+
+static void log__errors_go_to_the_users_function(void **state)
+{
+	char line[256] = "";
+
+	(void)state;
+	assert_int_equal(tally_set_log(0, log_keep, line), TALLY_OK);
+	assert_int_equal(tally_barrier(NULL), TALLY_ERR_ARGUMENT);
+	assert_int_equal(tally_set_log(0, NULL, NULL), TALLY_OK);
+	assert_non_null(strstr(line, "tally_barrier: comm is NULL"));
+	assert_int_equal(tally_set_log(9, NULL, NULL), TALLY_ERR_ARGUMENT);
+}
+
+static void strerror__every_result_has_a_text(void **state)
+{
+	static const int results[] = { TALLY_OK,
+				       TALLY_ERR_SYSTEM,
+				       TALLY_ERR_INTERNAL,
+				       TALLY_ERR_ARGUMENT,
+				       TALLY_ERR_USAGE,
+				       TALLY_ERR_REMOTE,
+				       TALLY_IN_PROGRESS,
+				       TALLY_ERR_TIMEOUT,
+				       TALLY_ERR_MISMATCH,
+				       TALLY_ERR_UNSUPPORTED,
+				       TALLY_ERR_VERSION,
+				       TALLY_ERR_ABORTED,
+				       TALLY_ERR_NO_RESOURCE,
+				       TALLY_ERR_NO_MEMORY,
+				       TALLY_ERR_DENIED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		assert_string_not_equal(tally_strerror(results[i]), tally_strerror(-1));
+	assert_int_equal(tally_get_version(), 100);
+	assert_string_equal(tally_get_version_text(), "0.1.0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			allreduce__wrong_arguments_are_named_and_nothing_starts, setup, teardown),
+		cmocka_unit_test_setup_teardown(allreduce__wrong_options_are_named, setup,
+						teardown),
+		cmocka_unit_test(allreduce__no_communicator_is_named),
+		cmocka_unit_test_setup_teardown(allreduce__any_count_and_place_works, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(work__lent_buffers_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(work__found_complete_is_freed_and_null, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(work__on_done_runs_once_late_or_detached, setup,
+						teardown),
+		cmocka_unit_test(finalize__only_destroy_is_left),
+		cmocka_unit_test(abort__breaks_the_communicator_with_its_name),
+		cmocka_unit_test(destroy__takes_works_and_finalize_along),
+		cmocka_unit_test_setup_teardown(
+			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),
+		cmocka_unit_test(log__errors_go_to_the_users_function),
+		cmocka_unit_test(strerror__every_result_has_a_text),
+	};
+
+	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
+}

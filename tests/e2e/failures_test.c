@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failures_test.c - what goes wrong between ranks ends in a named error on all of them, in time. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ranks.h"
+
+enum { SIZE = 4, WORDS_MAX = 5 };
+
+static const double limit_s = 2.0;
+
+/* All but the killed ones have this result within the limit, with these words in the text. */
+static void reports_check(const struct ranks *ranks, int result, double within_s,
+			  const char *const words[WORDS_MAX])
+{
+	for (uint32_t rank = 0; rank < ranks->size; rank++) {
+		const struct ranks_report *report = &ranks->shared->report[rank];
+
+		if (ranks->is_killed[rank])
+			continue;
+		if (report->result != result)
+			fail_msg("rank %u: %s, not %s: %s", rank, tally_strerror(report->result),
+				 tally_strerror(result), report->text);
+		if (report->at_s - ranks->shared->event_s > within_s)
+			fail_msg("rank %u: %.3f s after the event: %s", rank,
+				 report->at_s - ranks->shared->event_s, report->text);
+		for (int i = 0; i < WORDS_MAX && words[i]; i++) {
+			if (!strstr(report->text, words[i]))
+				fail_msg("rank %u does not say \"%s\": %s", rank, words[i],
+					 report->text);
+		}
+	}
+}
+
+/* ---- a rank is killed ---- */
+
+/* Which one; some operations work before. */
+struct kill_case {
+	uint32_t rank;
+	size_t count;
+};
+
+static void kill_body(struct ranks *ranks, uint32_t rank)
+{
+	const struct kill_case *the = ranks->arg;
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t *x = calloc(the->count, 4);
+	int result = TALLY_OK;
+
+	CHECK(x);
+	for (int i = 0; i < 5; i++)
+		CHECK(tally_allreduce(x, x, the->count, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	ranks_meet(ranks);
+	if (rank == the->rank) {
+		usleep(50000); /* the others wait by now */
+		ranks->shared->event_s = ranks_now_s();
+		raise(SIGKILL);
+	}
+	result = tally_allreduce(x, x, the->count, TALLY_INT32, TALLY_SUM, comm);
+	ranks_report(ranks, rank, comm, result);
+	CHECK(tally_allreduce(x, x, the->count, TALLY_INT32, TALLY_SUM, comm) == result);
+	CHECK(tally_comm_get_async_error(comm) == result);
+	CHECK(tally_comm_finalize(comm) == result);
+	tally_comm_destroy(comm);
+	free(x);
+}
+
+static void killed(struct ranks ranks, struct kill_case the)
+{
+	char named[32];
+	const char *words[WORDS_MAX] = { named, ranks_host(), "operation" };
+
+	snprintf(named, sizeof(named), "rank %u", the.rank);
+	ranks.size = SIZE;
+	ranks.body = kill_body;
+	ranks.arg = &the;
+	ranks.is_killed[the.rank] = true;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_REMOTE, limit_s, words);
+}
+
+static void killed_rank__is_named_on_all_others(void **state)
+{
+	(void)state;
+	killed((struct ranks){ 0 }, (struct kill_case){ 2, 100 });
+}
+
+static void killed_rank__is_named_while_large_operations_run(void **state)
+{
+	(void)state;
+	killed((struct ranks){ 0 }, (struct kill_case){ 1, 3000000 });
+}
+
+static void killed_rank__is_named_in_local_mode(void **state)
+{
+	(void)state;
+	killed((struct ranks){ .is_local = true }, (struct kill_case){ 3, 100 });
+}
+
+static void killed_rank__is_named_if_it_hosts_the_aggregator(void **state)
+{
+	(void)state;
+	killed((struct ranks){ .is_local = true }, (struct kill_case){ 0, 100 });
+}
+
+/* ---- the ranks call different operations ---- */
+
+struct call {
+	size_t count;
+	int dtype, op;
+	const char *name;
+};
+
+/* The odd rank calls `odd`, the others `common`. */
+struct mismatch_case {
+	const char *claim;
+	struct call common[2], odd[2];
+	int calls; /* 1 or 2 */
+	const char *words[WORDS_MAX];
+};
+
+enum { ODD = 2 };
+
+/* clang-format off */
+static const struct mismatch_case mismatches[] = {
+	{ "another count",
+	  { { 1000, TALLY_INT32, TALLY_SUM, NULL } }, { { 1001, TALLY_INT32, TALLY_SUM, NULL } }, 1,
+	  { "rank 2", "1000 int32", "1001 int32" } },
+	{ "another type",
+	  { { 1000, TALLY_INT32, TALLY_SUM, NULL } }, { { 1000, TALLY_FLOAT32, TALLY_SUM, NULL } }, 1,
+	  { "rank 2", "1000 int32", "1000 float32" } },
+	{ "another operation",
+	  { { 1000, TALLY_FLOAT32, TALLY_SUM, NULL } }, { { 1000, TALLY_FLOAT32, TALLY_AVG, NULL } }, 1,
+	  { "rank 2", "sum of 1000", "avg of 1000" } },
+	{ "another name",
+	  { { 1000, TALLY_INT32, TALLY_SUM, "layer1" } }, { { 1000, TALLY_INT32, TALLY_SUM, "layer2" } }, 1,
+	  { "rank 2", "layer1", "layer2" } },
+	{ "another order",
+	  { { 500, TALLY_INT32, TALLY_SUM, NULL }, { 700, TALLY_INT32, TALLY_SUM, NULL } },
+	  { { 700, TALLY_INT32, TALLY_SUM, NULL }, { 500, TALLY_INT32, TALLY_SUM, NULL } }, 2,
+	  { "rank 2", "500 int32", "700 int32" } },
+	{ "64 chunks against 65: two streams, which no switch compares",
+	  { { 64 * 360, TALLY_INT32, TALLY_SUM, NULL } }, { { 65 * 360, TALLY_INT32, TALLY_SUM, NULL } }, 1,
+	  { "rank 2", "23040 int32", "23400 int32", "express", "bulk" } },
+	{ "0 elements against 5",
+	  { { 5, TALLY_FLOAT32, TALLY_SUM, NULL } }, { { 0, TALLY_FLOAT32, TALLY_SUM, NULL } }, 1,
+	  { "rank 2", "of 5 float32", "of 0 float32" } },
+	{ "5 elements against 0",
+	  { { 0, TALLY_INT32, TALLY_SUM, NULL } }, { { 5, TALLY_INT32, TALLY_SUM, NULL } }, 1,
+	  { "rank 2", "of 0 int32", "of 5 int32" } },
+};
+/* clang-format on */
+
+static void mismatch_body(struct ranks *ranks, uint32_t rank)
+{
+	const struct mismatch_case *the = ranks->arg;
+	const struct call *calls = rank == ODD ? the->odd : the->common;
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *works[2] = { NULL, NULL };
+	static int32_t x[2][65 * 360];
+
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	for (int i = 0; i < the->calls; i++) {
+		struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+
+		options.name = calls[i].name;
+		CHECK(tally_iallreduce(x[i], x[i], calls[i].count, calls[i].dtype, calls[i].op,
+				       comm, &options, &works[i]) == TALLY_OK);
+	}
+	ranks->shared->event_s = ranks_now_s(); /* the last one's counts */
+	ranks_report(ranks, rank, comm, tally_waitall(2, works, -1));
+	tally_comm_destroy(comm);
+}
+
+static void mismatch__is_named_on_all_ranks(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(mismatches) / sizeof(mismatches[0]); i++) {
+		struct ranks ranks = {
+			.size = SIZE, .lanes_max = 360, .body = mismatch_body, .arg = &mismatches[i]
+		};
+
+		printf("mismatch: %s\n", mismatches[i].claim);
+		assert_true(ranks_run(&ranks));
+		reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s, mismatches[i].words);
+	}
+}
+
+static void barrier_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t x[5] = { 0 };
+	int result;
+
+	ranks->shared->event_s = ranks_now_s();
+	result = rank == ODD ? tally_barrier(comm)
+			     : tally_allreduce(x, x, 5, TALLY_INT32, TALLY_SUM, comm);
+	ranks_report(ranks, rank, comm, result);
+	tally_comm_destroy(comm);
+}
+
+static void mismatch__a_barrier_is_no_allreduce(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = barrier_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s,
+		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "allreduce" });
+}
+
+/* ---- the aggregator ---- */
+
+static void absent_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm;
+
+	options.aggregator = "127.0.0.1:9"; /* nobody listens on discard here */
+	options.init_timeout_s = 1;
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, rank, NULL,
+		     tally_comm_init(&comm, ranks->job, ranks->size, rank, &options));
+}
+
+static void aggregator__absent_is_named_with_address_and_port(void **state)
+{
+	struct ranks ranks = { .size = 2, .is_local = true, .body = absent_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_SYSTEM, 1 + limit_s,
+		      (const char *[WORDS_MAX]){ "127.0.0.1:9", "refused" });
+}
+
+static void alone_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm;
+
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = 1;
+	ranks->shared->event_s = ranks_now_s();
+	if (rank != 1)
+		ranks_report(ranks, rank, NULL,
+			     tally_comm_init(&comm, ranks->job, ranks->size, rank, &options));
+}
+
+static void init__names_the_missing_rank(void **state)
+{
+	struct ranks ranks = { .size = 3, .body = alone_body };
+	const char *words[WORDS_MAX] = { "rank 1" };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_killed[1] = true; /* it has no report */
+	reports_check(&ranks, TALLY_ERR_TIMEOUT, 1 + limit_s, words);
+}
+
+static void lost_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t x[100] = { 0 };
+	int result = TALLY_OK;
+
+	CHECK(tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	if (rank == 0) {
+		ranks->shared->event_s = ranks_now_s();
+		kill(ranks->aggregator_pid, SIGKILL);
+	}
+	while (!result)
+		result = tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm);
+	ranks_report(ranks, rank, comm, result);
+	tally_comm_destroy(comm);
+}
+
+static void aggregator__killed_is_named_with_address_and_port(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = lost_body };
+	const char *words[WORDS_MAX] = { ranks.aggregator };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_REMOTE, limit_s, words);
+}
+
+/* ---- leaving and aborting ---- */
+
+static void *abort_main(void *arg)
+{
+	usleep(100000);
+	CHECK(tally_comm_abort(arg) == TALLY_OK);
+	return NULL;
+}
+
+static void abort_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t x[100] = { 0 };
+	pthread_t thread;
+	int result;
+
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == 1) {
+		CHECK(!pthread_create(&thread, NULL, abort_main, comm));
+		result = tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm);
+		CHECK(result == TALLY_ERR_ABORTED);
+		pthread_join(thread, NULL);
+	} else if (rank == 0) {
+		usleep(1500000); /* never calls: the others would wait */
+		result = tally_comm_get_async_error(comm);
+		ranks_report(ranks, rank, comm, result);
+	} else {
+		result = tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm);
+		ranks_report(ranks, rank, comm, result);
+	}
+	tally_comm_destroy(comm);
+}
+
+static void abort__ends_the_call_here_and_the_job_everywhere(void **state)
+{
+	struct ranks ranks = { .size = 3, .body = abort_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_killed[1] = true; /* it has no report */
+	reports_check(&ranks, TALLY_ERR_REMOTE, limit_s, (const char *[WORDS_MAX]){ "rank 1" });
+}
+
+static void leave_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int32_t x[100] = { 0 };
+
+	CHECK(tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	ranks->shared->event_s = ranks_now_s();
+	if (rank == 1) {
+		ranks_leave(comm);
+		return;
+	}
+	ranks_report(ranks, rank, comm, tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm));
+	tally_comm_destroy(comm);
+}
+
+static void finalize__a_rank_that_leaves_too_early_is_named(void **state)
+{
+	struct ranks ranks = { .size = 3, .body = leave_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_killed[1] = true; /* it has no report */
+	reports_check(&ranks, TALLY_ERR_REMOTE, limit_s, (const char *[WORDS_MAX]){ "rank 1" });
+}
+
+static void local_last_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *work;
+	int32_t x[10] = { 0 };
+
+	CHECK(tally_iallreduce(x, x, 10, TALLY_INT32, TALLY_SUM, comm, NULL, &work) == TALLY_OK);
+	if (rank == 2)
+		usleep(500000);
+	CHECK(tally_wait(&work, -1) == TALLY_OK);
+	if (rank == 2)
+		usleep(500000); /* rank 0 has left long ago, its aggregator must not */
+	ranks_leave(comm);
+	ranks_report(ranks, rank, NULL, TALLY_OK);
+}
+
+static void finalize__rank_0_stays_until_all_others_have_left(void **state)
+{
+	struct ranks ranks = { .size = 3, .is_local = true, .body = local_last_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	assert_true(ranks.shared->report[0].at_s >= ranks.shared->report[2].at_s - 0.1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(killed_rank__is_named_on_all_others),
+		cmocka_unit_test(killed_rank__is_named_while_large_operations_run),
+		cmocka_unit_test(killed_rank__is_named_in_local_mode),
+		cmocka_unit_test(killed_rank__is_named_if_it_hosts_the_aggregator),
+		cmocka_unit_test(mismatch__is_named_on_all_ranks),
+		cmocka_unit_test(mismatch__a_barrier_is_no_allreduce),
+		cmocka_unit_test(aggregator__absent_is_named_with_address_and_port),
+		cmocka_unit_test(aggregator__killed_is_named_with_address_and_port),
+		cmocka_unit_test(init__names_the_missing_rank),
+		cmocka_unit_test(abort__ends_the_call_here_and_the_job_everywhere),
+		cmocka_unit_test(finalize__a_rank_that_leaves_too_early_is_named),
+		cmocka_unit_test(finalize__rank_0_stays_until_all_others_have_left),
+	};
+
+	return cmocka_run_group_tests_name("e2e-failures", tests, NULL, NULL);
+}
