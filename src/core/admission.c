@@ -340,6 +340,7 @@ static void drain(struct turn *turn)
 	enter(turn, ADMISSION_DRAIN);
 	command(turn, ADMISSION_JOB_REMOVE);
 	query_end(turn);
+	admission->mismatch = 0;
 	admission->stall = 0;
 	admission->is_stalled = 0;
 	admission->is_expired = 0;

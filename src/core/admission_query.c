@@ -98,7 +98,8 @@ void query_end(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	admission->query = ADMISSION_QUIET;
-	admission->mismatch = 0;
+	if (admission->mismatch == 2)
+		admission->mismatch = 0;
 	admission->from = 0;
 	admission->page_end = 0;
 	admission->differs = 0;
