@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packet's whole way is computed when it is sent: it waits in its sender's line out, then in its
- * receiver's line in (both first in, first out, by the time at which the line is free again), and after
- * that the propagation, the jitter and the reordering are added. So a packet is one event.
+ * A packet's way: its sender's line out (first in, first out: computed when it is sent, from the time at
+ * which the line is free again), propagation, jitter and reordering, then an event: it arrives at its
+ * receiver's line in. Is that line free, it is there at once, else another event tells when.
  */
 #include "sim/net.h"
 
@@ -28,7 +28,8 @@ struct packet {
 	uint16_t bytes;
 	uint16_t from_port;
 	uint8_t from, to;
-	uint8_t reserved[2];
+	bool has_waited; /* in the line in */
+	uint8_t reserved;
 	uint8_t data[];
 };
 _Static_assert(sizeof(struct packet) % 4 == 0, "data are 4-byte aligned");
@@ -197,19 +198,19 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* A packet enters the line at *at and leaves it at the new *at; false: the queue is full. */
-static bool line_pass(struct line *line, uint64_t *at, uint32_t bytes)
+/* A packet enters the line now: when it has its turn. NET_NEVER: the queue is full. */
+static uint64_t line_enter(struct line *line, uint64_t now, uint32_t bytes)
 {
-	if (line->is_down && *at < line->pause_ns)
-		return false;
-	uint64_t enter = later(*at, line->pause_ns);
+	if (line->is_down && now < line->pause_ns)
+		return NET_NEVER;
+	uint64_t enter = later(now, line->pause_ns);
 	uint64_t begin = later(enter, line->free_ns);
 
 	if (begin - enter > line->queue_ns)
-		return false;
-	line->free_ns = begin + (uint64_t)bytes * line->line.ps_per_byte / 1000;
-	*at = line->free_ns;
-	return true;
+		return NET_NEVER;
+	line->free_ns =
+		begin + (uint64_t)(bytes + NET_OVERHEAD_BYTES) * line->line.ps_per_byte / 1000;
+	return begin;
 }
 
 static struct node *node_find(const struct net *net, const struct link_address *address)
@@ -231,6 +232,7 @@ static void packet_launch(struct net *net, const struct node *from, const struct
 	packet->from = from->link.local.ip[15];
 	packet->to = to->link.local.ip[15];
 	packet->from_port = from->link.local.port;
+	packet->has_waited = false;
 	memcpy(packet->data, data, bytes);
 	heap_push(net, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
 }
@@ -245,16 +247,12 @@ static enum net_fate packet_send(struct net *net, struct node *from, struct node
 {
 	const struct net_weather *weather = &net->weather;
 	uint64_t draw = rng_next(&net->fate);
-	uint64_t at = net->now_ns;
-	uint32_t on_line = bytes + NET_OVERHEAD_BYTES;
 
-	if (!line_pass(&from->out, &at, on_line))
+	if (line_enter(&from->out, net->now_ns, bytes) == NET_NEVER)
 		return NET_FULL;
 	if (is_hit(draw, 0, net->loss + from->out.loss + to->in.loss))
 		return NET_LOST;
-	if (!line_pass(&to->in, &at, on_line))
-		return NET_FULL;
-	at += from->out.line.delay_ns + to->in.line.delay_ns;
+	uint64_t at = from->out.free_ns + from->out.line.delay_ns + to->in.line.delay_ns;
 	if (weather->jitter_ns)
 		at += rng_below(&net->fate, weather->jitter_ns + 1);
 
@@ -279,14 +277,33 @@ static void node_due(struct net *net, struct node *node, uint64_t at)
 	heap_push(net, at, (uint32_t)WHAT_POLL << WHAT_SHIFT | node->link.local.ip[15]);
 }
 
+static void packet_drop(struct net *net, uint32_t index, enum net_fate fate)
+{
+	const struct packet *packet = packet_at(net, index);
+
+	watch(net, fate, packet->from, packet->to, packet->data, packet->bytes);
+	packet_free(net, index);
+}
+
 static void node_arrival(struct net *net, uint32_t index)
 {
 	struct packet *packet = packet_at(net, index);
 	struct node *node = net->node[packet->to];
 
+	if (!packet->has_waited) {
+		uint64_t at = line_enter(&node->in, net->now_ns, packet->bytes);
+		if (at == NET_NEVER) {
+			packet_drop(net, index, NET_DROPPED);
+			return;
+		}
+		if (at > net->now_ns) {
+			packet->has_waited = true;
+			heap_push(net, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
+			return;
+		}
+	}
 	if (node->inbox_used + packet->bytes > node->inbox_bytes) {
-		watch(net, NET_REFUSED, packet->from, packet->to, packet->data, packet->bytes);
-		packet_free(net, index);
+		packet_drop(net, index, NET_REFUSED);
 		return;
 	}
 	node->inbox_used += packet->bytes;

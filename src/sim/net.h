@@ -54,8 +54,10 @@ enum net_fate {
 	NET_SENT,    /* on its way */
 	NET_DOUBLED, /* on its way twice */
 	NET_LOST,
-	NET_FULL,    /* a queue was full, or the line was down */
+	NET_FULL,    /* the line out was down, or its queue full */
 	NET_NOBODY,  /* no node has this address */
+	/* Of one that was sent: */
+	NET_DROPPED, /* the line in was down, or its queue full */
 	NET_REFUSED, /* arrived, but the receive buffer was full */
 	NET_TAKEN,   /* handed to its node by recv */
 	NET_FATES,
@@ -74,6 +76,11 @@ struct net_stats {
 	uint64_t fate[NET_FATES]; /* packets */
 	uint64_t events;
 };
+
+static inline bool net_is_sending(enum net_fate fate)
+{
+	return fate < NET_DROPPED;
+}
 
 struct net;
 

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/diagram.h"
+
+#include <string.h>
+
+enum { COLUMN = 7, COLUMNS_MAX = NET_NODES_MAX + 1, ROW = COLUMN * COLUMNS_MAX + 8 };
+
+static const char *type_name(uint32_t type)
+{
+	static const char *const names[WIRE_TYPE_END] = {
+		[WIRE_UPDATE] = "UPDATE", [WIRE_PROBE] = "PROBE",     [WIRE_RESULT] = "RESULT",
+		[WIRE_HELD] = "HELD",	  [WIRE_ACK] = "ACK",	      [WIRE_CONFIRM] = "CONFIRM",
+		[WIRE_NEED] = "NEED",	  [WIRE_HELLO] = "HELLO",     [WIRE_WELCOME] = "WELCOME",
+	};
+	const char *name = type < WIRE_TYPE_END ? names[type] : NULL;
+
+	return name ? name : "?";
+}
+
+static const char *fate_text(uint32_t fate)
+{
+	switch (fate) {
+	case NET_DOUBLED:
+		return " (twice)";
+	case NET_LOST:
+		return " LOST";
+	case NET_FULL:
+	case NET_DROPPED:
+		return " LOST: queue full";
+	case NET_NOBODY:
+		return " LOST: nobody there";
+	case NET_REFUSED:
+		return " LOST: inbox full";
+	case NET_TAKEN:
+		return " taken";
+	default:
+		return "";
+	}
+}
+
+/* Which columns are of interest: the workers and one shard's switches. */
+struct columns {
+	uint32_t count;
+	uint32_t node[COLUMNS_MAX];
+	int at[NET_NODES_MAX + 1]; /* character of a node's column; -1: none */
+};
+
+static void columns_init(struct columns *columns, const struct wiring *wiring, uint32_t shard)
+{
+	columns->count = 0;
+	for (uint32_t node = 0; node <= NET_NODES_MAX; node++) {
+		columns->at[node] = -1;
+		if (node >= wiring->workers + wiring->engines)
+			continue;
+		if (shard != UINT32_MAX && !wiring_is_worker(wiring, node) &&
+		    wiring->engine[wiring_engine(wiring, node)].shard != shard)
+			continue;
+		columns->at[node] = (int)(columns->count * COLUMN) + COLUMN / 2;
+		columns->node[columns->count++] = node;
+	}
+}
+
+/* An arrow from one column to another: o----> on its way, o----x lost, ....> taken. */
+static void row_draw(const struct columns *columns, const struct diagram_event *event,
+		     char row[ROW])
+{
+	int from = columns->at[event->from];
+	int to = columns->at[event->to];
+	bool is_taken = event->fate == NET_TAKEN;
+
+	memset(row, ' ', columns->count * COLUMN);
+	row[columns->count * COLUMN] = 0;
+	for (uint32_t i = 0; i < columns->count; i++)
+		row[columns->at[columns->node[i]]] = '|';
+	if (from >= 0 && to >= 0) {
+		int left = from < to ? from : to, right = from < to ? to : from;
+		for (int i = left + 1; i < right; i++)
+			row[i] = is_taken ? '.' : '-';
+	}
+	if (from >= 0 && !is_taken)
+		row[from] = 'o';
+	if (to < 0)
+		return;
+	bool is_lost = event->fate != NET_SENT && event->fate != NET_DOUBLED && !is_taken;
+	row[to] = is_lost ? 'x' : is_taken ? '@' : from < to ? '>' : '<';
+}
+
+static void event_print(const struct columns *columns, const struct diagram_event *event, FILE *file)
+{
+	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " ?" };
+	const struct wire *packet = &event->packet;
+	bool has_round = packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT;
+	char row[ROW];
+
+	row_draw(columns, event, row);
+	fprintf(file, "%12.3f %s  %s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
+		(double)event->now_ns / 1000, row, type_name(packet->type), packet->slot,
+		packet->seq, has_round ? rounds[packet->flags & WIRE_ROUND_MASK] : "",
+		packet->flags & WIRE_STICKY_MASK ? " sticky" : "",
+		packet->flags & WIRE_RESENT ? " RESENT" : "", packet->generation, packet->child,
+		packet->tag, packet->lanes, packet->exponent, fate_text(event->fate));
+}
+
+static bool is_wanted(const struct diagram_event *event, const struct columns *columns,
+		      uint32_t shard, uint32_t slot)
+{
+	if (shard == UINT32_MAX)
+		return true;
+	if (columns->at[event->from] < 0 || (event->to < NET_NODES_MAX && columns->at[event->to] < 0))
+		return false;
+	return event->packet.slot == slot && event->packet.type < WIRE_HELLO;
+}
+
+void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, uint32_t shard,
+		  uint32_t slot, FILE *file)
+{
+	uint64_t kept = diagram->count < DIAGRAM_EVENTS ? diagram->count : DIAGRAM_EVENTS;
+	uint64_t first = diagram->count;
+	uint32_t lines = 0;
+	struct columns columns;
+
+	columns_init(&columns, wiring, shard);
+	while (first > diagram->count - kept && lines < DIAGRAM_LINES)
+		lines += is_wanted(&diagram->event[--first % DIAGRAM_EVENTS], &columns, shard, slot);
+	if (shard == UINT32_MAX)
+		fprintf(file, "the last %u events:\n", lines);
+	else
+		fprintf(file, "the last %u events of shard %u, slot %u:\n", lines, shard, slot);
+	fprintf(file, "          us ");
+	for (uint32_t i = 0; i < columns.count; i++) {
+		char name[16];
+		wiring_name(wiring, columns.node[i], name);
+		fprintf(file, "%*s%-*s", COLUMN / 2 - (int)strlen(name) / 2, "",
+			COLUMN - COLUMN / 2 + (int)strlen(name) / 2, name);
+	}
+	fprintf(file, "\n");
+	for (; first < diagram->count; first++) {
+		const struct diagram_event *event = &diagram->event[first % DIAGRAM_EVENTS];
+		if (is_wanted(event, &columns, shard, slot))
+			event_print(&columns, event, file);
+	}
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	GUARD_BYTES = 32, /* on both sides of each vector that is written */
+	GUARD = 0xa5,
+	KIND_ALLREDUCE = 1,
+	KIND_BARRIER = 2,
+};
+
+struct state {
+	uint32_t submitted, done; /* a bit per rank */
+	void *source[SIM_WORKERS_MAX];
+	uint8_t *guarded[SIM_WORKERS_MAX]; /* guard, destination, guard */
+};
+
+struct load {
+	const struct scenario *scenario;
+	struct check *check;
+	uint32_t first; /* of this life */
+	uint64_t elements;
+	struct state state[SIM_OPS_MAX];
+};
+
+static void *need(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+/* What this rank calls as operation number `index`. */
+static const struct scenario_op *op_of(const struct load *load, uint32_t rank, uint32_t index)
+{
+	const struct scenario *scenario = load->scenario;
+
+	if (scenario->kind == SCENARIO_disagree && index == scenario->strike_op &&
+	    rank == scenario->odd_rank)
+		return &scenario->odd_op;
+	return &scenario->op[index];
+}
+
+static size_t op_bytes(const struct scenario_op *op)
+{
+	return op->count * sizeof(int32_t);
+}
+
+struct load *load_open(const struct scenario *scenario, struct check *check)
+{
+	struct load *load = calloc(1, sizeof(*load));
+
+	if (!load)
+		return NULL;
+	load->scenario = scenario;
+	load->check = check;
+	return load;
+}
+
+static void state_free(struct state *state)
+{
+	for (uint32_t w = 0; w < SIM_WORKERS_MAX; w++) {
+		free(state->source[w]);
+		free(state->guarded[w]);
+		state->source[w] = NULL;
+		state->guarded[w] = NULL;
+	}
+}
+
+void load_close(struct load *load)
+{
+	if (!load)
+		return;
+	for (uint32_t i = 0; i < SIM_OPS_MAX; i++)
+		state_free(&load->state[i]);
+	free(load);
+}
+
+void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoint_op *submit)
+{
+	const struct scenario_op *op = op_of(load, rank, index);
+	struct state *state = &load->state[index];
+	size_t bytes = op_bytes(op);
+	bool is_in_place = op->is_in_place >> rank & 1;
+
+	if (!state->source[rank]) {
+		state->source[rank] = need(malloc(bytes + 1));
+		state->guarded[rank] = need(malloc(bytes + 2 * GUARD_BYTES));
+		oracle_fill(op, rank, state->source[rank]);
+	}
+	uint8_t *destination = state->guarded[rank] + GUARD_BYTES;
+	memset(state->guarded[rank], GUARD, GUARD_BYTES);
+	memset(destination + bytes, GUARD, GUARD_BYTES);
+	if (is_in_place)
+		memcpy(destination, state->source[rank], bytes);
+	state->submitted |= 1u << rank;
+	*submit = (struct endpoint_op){
+		.descriptor = { .number = index - load->first,
+				.kind = op->is_barrier ? KIND_BARRIER : KIND_ALLREDUCE,
+				.type = (uint32_t)op->type,
+				.op = op->is_avg,
+				.count = op->count,
+				.name = "" },
+		.source = is_in_place ? destination : state->source[rank],
+		.destination = destination,
+		.count = op->count,
+		.type = op->type,
+		.is_avg = op->is_avg,
+		.stream = op->stream,
+		.cookie = index,
+	};
+}
+
+static void guards_check(struct load *load, uint32_t rank, uint32_t index)
+{
+	const uint8_t *guarded = load->state[index].guarded[rank];
+	size_t bytes = op_bytes(op_of(load, rank, index));
+
+	for (size_t i = 0; i < GUARD_BYTES; i++)
+		if (guarded[i] != GUARD || guarded[GUARD_BYTES + bytes + i] != GUARD)
+			check_fail(load->check, UINT32_MAX, 0,
+				   "w%u wrote beside its result of operation %u", rank, index);
+}
+
+/* Everybody has it. */
+static void op_verify(struct load *load, uint32_t index)
+{
+	const struct scenario *scenario = load->scenario;
+	const struct scenario_op *op = &scenario->op[index];
+	struct state *state = &load->state[index];
+	const uint8_t *result = state->guarded[0] + GUARD_BYTES;
+	char text[ORACLE_TEXT];
+
+	for (uint32_t w = 0; w < scenario->workers; w++) {
+		guards_check(load, w, index);
+		if (memcmp(result, state->guarded[w] + GUARD_BYTES, op_bytes(op)) != 0)
+			check_fail(load->check, UINT32_MAX, 0,
+				   "operation %u differs between w0 and w%u", index, w);
+	}
+	if (!oracle_verify(op, scenario->workers, scenario->lanes,
+			   (const void *const *)state->source, result, text))
+		check_fail(load->check, UINT32_MAX, 0, "operation %u of %u: %s", index,
+			   scenario->ops, text);
+	load->elements += op->count;
+	state_free(state);
+}
+
+void load_done(struct load *load, uint32_t rank, uint32_t index)
+{
+	const struct scenario *scenario = load->scenario;
+	struct state *state = &load->state[index];
+	uint32_t all = (1u << scenario->workers) - 1;
+
+	if (state->done >> rank & 1 || !(state->submitted >> rank & 1))
+		check_fail(load->check, UINT32_MAX, 0, "w%u finishes operation %u, which is not on "
+			   "its way", rank, index);
+	if (state->submitted != all)
+		check_fail(load->check, UINT32_MAX, 0,
+			   "w%u finishes operation %u before all have called it (%x of %x)", rank,
+			   index, state->submitted, all);
+	if (scenario->kind == SCENARIO_disagree && index == scenario->strike_op)
+		check_fail(load->check, UINT32_MAX, 0,
+			   "w%u finishes operation %u, which w%u calls differently", rank, index,
+			   scenario->odd_rank);
+	state->done |= 1u << rank;
+	if (state->done == all && !check_failure(load->check)->is_set)
+		op_verify(load, index);
+}
+
+bool load_is_idle(const struct load *load, uint32_t rank)
+{
+	for (uint32_t i = load->first; i < load->scenario->ops; i++)
+		if ((load->state[i].submitted & ~load->state[i].done) >> rank & 1)
+			return false;
+	return true;
+}
+
+bool load_is_finished(const struct load *load)
+{
+	uint32_t all = (1u << load->scenario->workers) - 1;
+
+	for (uint32_t i = load->scenario->ops; i-- > 0;)
+		if (load->state[i].done != all)
+			return false;
+	return true;
+}
+
+uint32_t load_restart(struct load *load)
+{
+	uint32_t all = (1u << load->scenario->workers) - 1;
+
+	while (load->first < load->scenario->ops && load->state[load->first].done == all)
+		load->first++;
+	for (uint32_t i = load->first; i < load->scenario->ops; i++) {
+		load->state[i].submitted = load->state[i].done = 0;
+	}
+	return load->first;
+}
+
+uint64_t load_elements(const struct load *load)
+{
+	return load->elements;
+}

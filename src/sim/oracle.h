@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oracle.h - what goes into a simulated operation and what has to come out of it. It knows the numbers of
+ * docs/protocol.md (R-NUM-*) and shares no code with what computes them.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include "sim/scenario.h"
+
+enum { ORACLE_TEXT = 200 };
+
+/* Writes the op->count elements that `rank` contributes. */
+void oracle_fill(const struct scenario_op *op, uint32_t rank, void *elements);
+
+/* Is `result` right for these sources, chunk by chunk of `lanes` elements? int32: exact, saturated, avg
+ * truncated. float32: |error| <= N * 2^-s and half an ulp, Inf and NaN as IEEE 754 adds them. If not,
+ * false, and `text` says what is wrong. */
+bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
+		   const void *const *sources, const void *result, char text[ORACLE_TEXT]);
+
+#endif
