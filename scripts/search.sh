@@ -6,9 +6,15 @@ set -eu
 cd "$(dirname "$0")/.."
 failed=0
 passed=0
-build/release/src/search/tally-search && passed=$((passed + 1)) || failed=$((failed + 1))
+if build/release/src/search/tally-search; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+fi
 for program in build/release/src/search/tally-search-*; do
-	test -x "$program" && test -f "$program" || continue
+	if ! test -f "$program"; then
+		continue
+	fi
 	printf '\nwithout %s:\n' "${program##*tally-search-}"
 	if "$program" --expect-violation; then
 		passed=$((passed + 1))
