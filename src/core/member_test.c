@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/member.h"
+
+static const uint64_t second_ns = 1000000000, ms_ns = 1000000;
+
+static struct {
+	struct control_join join;
+	struct member_config config;
+	struct member member;
+	struct member_actions actions;
+	uint64_t now_ns;
+	struct control_message message;
+	char done[2000]; /* since the last assert_done */
+	char text[CONTROL_TEXT_BYTES];
+	uint32_t cause, fails;
+} t;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.join = (struct control_join){ .size = 4, .rank = 3 };
+	t.config = (struct member_config)MEMBER_CONFIG_DEFAULT;
+	t.config.aggregator = "10.0.0.1:7171";
+	t.config.join = &t.join;
+	t.now_ns = 1000 * second_ns;
+	member_init(&t.member, &t.config);
+	return 0;
+}
+
+static void note_action(const struct member_action *action)
+{
+	/* clang-format off */
+	static const char *const names[] = { "connect", "send", "hello", "opinfo", "start", "close",
+					     "left", "fail" };
+	static const char *const messages[CONTROL_TYPE_END] = {
+		[CONTROL_JOIN] = "JOIN", [CONTROL_READY] = "READY", [CONTROL_HEARTBEAT] = "HEARTBEAT",
+		[CONTROL_PONG] = "PONG", [CONTROL_STALL] = "STALL", [CONTROL_ABORT] = "ABORT",
+		[CONTROL_LEAVE] = "LEAVE",
+	};
+	/* clang-format on */
+	size_t used = strlen(t.done);
+
+	t.fails += action->type == MEMBER_FAIL;
+	char *at = t.done + used;
+	size_t room = sizeof(t.done) - used;
+
+	if (action->type == MEMBER_SEND && action->message == CONTROL_HEARTBEAT)
+		return;
+	if (action->type == MEMBER_SEND) {
+		assert_non_null(messages[action->message]);
+		snprintf(at, room, "%s ", messages[action->message]);
+		member_message(&t.member, &t.config, &t.actions, action, &t.message);
+		assert_int_equal(t.message.type, action->message);
+	} else if (action->type == MEMBER_HELLO) {
+		snprintf(at, room, "hello>%u:%u ", action->shard, action->lanes);
+		assert_true(action->serial);
+	} else if (action->type == MEMBER_OPINFO) {
+		snprintf(at, room, "opinfo(%u,%llu) ", action->serial,
+			 (unsigned long long)action->number);
+	} else {
+		snprintf(at, room, "%s ", names[action->type]);
+	}
+}
+
+static void step(struct member_event event)
+{
+	event.now_ns = t.now_ns;
+	member_step(&t.member, &t.config, &event, &t.actions);
+	for (uint32_t i = 0; i < t.actions.count; i++)
+		note_action(&t.actions.list[i]);
+	if (t.actions.text[0]) {
+		strcpy(t.text, t.actions.text);
+		t.cause = t.actions.cause;
+	}
+}
+
+static void event(enum member_event_type type)
+{
+	step((struct member_event){ .type = type });
+}
+
+static void hear(enum control_type type)
+{
+	t.message.type = type;
+	step((struct member_event){ .type = MEMBER_MESSAGE, .message = &t.message, .lanes = 360 });
+}
+
+static void hear_type(enum control_type type)
+{
+	memset(&t.message, 0, sizeof(t.message));
+	hear(type);
+}
+
+static void hear_grant(uint16_t shards)
+{
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.grant.shards_count = shards;
+	t.message.grant.heartbeat_ms = 10000;
+	for (uint16_t i = 0; i < shards; i++) {
+		t.message.grant.shards[i].port = (uint16_t)(7171 + i);
+		t.message.grant.shards[i].lanes = 16368;
+	}
+	hear(CONTROL_GRANT);
+}
+
+static void hear_start(uint16_t lanes)
+{
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.lanes.lanes = lanes;
+	hear(CONTROL_START);
+}
+
+static void hear_end(enum control_type type, enum control_cause cause, const char *text)
+{
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.end.cause = (uint16_t)cause;
+	t.message.end.rank = 2;
+	strcpy(t.message.end.text, text);
+	hear(type);
+}
+
+static void welcome(uint16_t shard, uint16_t lanes)
+{
+	step((struct member_event){ .type = MEMBER_WELCOME, .shard = shard, .lanes = lanes });
+}
+
+static void wait_ms(uint64_t ms, uint64_t tick_ms)
+{
+	for (uint64_t end_ns = t.now_ns + ms * ms_ns; t.now_ns < end_ns;) {
+		t.now_ns += tick_ms * ms_ns;
+		event(MEMBER_TICK);
+	}
+}
+
+static void assert_done(const char *expected)
+{
+	char done[sizeof(t.done)];
+
+	strcpy(done, t.done);
+	t.done[0] = 0;
+	if (done[0])
+		done[strlen(done) - 1] = 0;
+	assert_string_equal(done, expected);
+}
+
+static void assert_state(enum member_state state)
+{
+	assert_string_equal(member_state_name(t.member.state), member_state_name(state));
+}
+
+static void assert_failed(enum control_cause cause, const char *text)
+{
+	assert_state(MEMBER_FAILED);
+	assert_string_equal(t.text, text);
+	assert_int_equal(t.cause, cause);
+	assert_int_equal(t.member.cause, cause);
+	assert_true(t.actions.wake_ns == UINT64_MAX);
+}
+
+static void bring_to(enum member_state state)
+{
+	event(MEMBER_TICK);
+	if (state >= MEMBER_JOINING)
+		event(MEMBER_CONNECTED);
+	if (state >= MEMBER_HELLOING)
+		hear_grant(2);
+	if (state >= MEMBER_READY) {
+		welcome(0, 360);
+		welcome(1, 360);
+	}
+	if (state >= MEMBER_RUN)
+		hear_start(360);
+	if (state >= MEMBER_LEAVING)
+		step((struct member_event){ .type = MEMBER_FINALIZE, .number = 9 });
+	t.done[0] = 0;
+	assert_state(state);
+}
+
+/* ---- from CONNECT to LEFT ---- */
+
+static void member__goes_from_connect_to_left(void **state)
+{
+	(void)state;
+	event(MEMBER_TICK);
+	assert_done("connect");
+	event(MEMBER_CONNECTED);
+	assert_done("JOIN");
+	assert_int_equal(t.message.join.rank, 3);
+	hear_grant(2);
+	assert_done("hello>0:360 hello>1:360");
+	welcome(1, 360);
+	assert_done("");
+	welcome(0, 360);
+	assert_done("READY");
+	assert_int_equal(t.message.lanes.lanes, 360);
+	hear_start(356);
+	assert_done("start");
+	assert_int_equal(t.actions.list[0].lanes, 356);
+	step((struct member_event){ .type = MEMBER_FINALIZE, .number = 17 });
+	assert_done("LEAVE");
+	assert_int_equal(t.message.leave.submitted, 17);
+	hear_type(CONTROL_LEFT);
+	assert_done("close left");
+	assert_state(MEMBER_LEFT);
+	event(MEMBER_CLOSED);
+	event(MEMBER_TICK);
+	assert_done("");
+	assert_true(t.actions.wake_ns == UINT64_MAX);
+}
+
+static void member__tries_again_until_the_aggregator_is_there(void **state)
+{
+	(void)state;
+	event(MEMBER_TICK);
+	for (uint32_t i = 0; i < 8; i++) {
+		step((struct member_event){ .type = MEMBER_REFUSED, .text = "Connection refused" });
+		t.done[0] = 0;
+		event(MEMBER_TICK);
+		assert_done("");
+		assert_true(t.actions.wake_ns == t.now_ns + 250 * ms_ns);
+		wait_ms(250, 250);
+		assert_done("connect");
+	}
+	event(MEMBER_CONNECTED);
+	assert_state(MEMBER_JOINING);
+}
+
+static void member__absent_aggregator_is_named_in_bounded_time(void **state)
+{
+	(void)state;
+	event(MEMBER_TICK);
+	uint64_t start_ns = t.now_ns;
+	while (t.member.state == MEMBER_CONNECT && t.now_ns < start_ns + 60 * second_ns) {
+		step((struct member_event){ .type = MEMBER_REFUSED, .text = "Connection refused" });
+		wait_ms(250, 250);
+	}
+	assert_true(t.now_ns <= start_ns + 31 * second_ns);
+	assert_failed(CONTROL_SYSTEM,
+		      "no aggregator at 10.0.0.1:7171: Connection refused (tried for 30 s)");
+}
+
+static void member__an_attempt_that_never_ends_is_named_too(void **state)
+{
+	(void)state;
+	event(MEMBER_TICK);
+	wait_ms(40000, 1000);
+	assert_failed(CONTROL_SYSTEM, "no answer from an aggregator at 10.0.0.1:7171");
+}
+
+static void member__lanes_are_the_least_of_path_and_shards(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_JOINING);
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.grant.shards_count = 1;
+	t.message.grant.heartbeat_ms = 10000;
+	t.message.grant.shards[0].lanes = 4;
+	hear(CONTROL_GRANT);
+	assert_done("hello>0:8"); /* a HELLO has room for its nonce */
+	welcome(0, 8);
+	assert_done("READY");
+	assert_int_equal(t.message.lanes.lanes, 4);
+}
+
+static void member__a_path_too_narrow_for_a_packet_is_an_error(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_JOINING);
+	t.message.grant.shards_count = 1;
+	t.message.grant.shards[0].lanes = 360;
+	t.message.grant.heartbeat_ms = 10000;
+	t.message.type = CONTROL_GRANT;
+	step((struct member_event){ .type = MEMBER_MESSAGE, .message = &t.message, .lanes = 3 });
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_SYSTEM,
+		      "the path to the aggregator at 10.0.0.1:7171 is too narrow for one packet");
+}
+
+static void member__hello_goes_every_100_ms_to_who_has_not_answered(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_HELLOING);
+	uint32_t serial = t.member.serial;
+	wait_ms(90, 90);
+	assert_done("");
+	wait_ms(10, 10);
+	assert_done("hello>0:360 hello>1:360");
+	assert_int_equal(t.member.serial, serial + 2);
+	welcome(0, 360);
+	wait_ms(100, 100);
+	assert_done("hello>1:360");
+	assert_true(t.actions.wake_ns <= t.now_ns + 100 * ms_ns);
+}
+
+static void member__no_welcome_in_2_s_means_that_udp_does_not_work(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_HELLOING);
+	welcome(0, 360);
+	wait_ms(1900, 100);
+	assert_state(MEMBER_HELLOING);
+	wait_ms(100, 100);
+	assert_true(strstr(t.done, "ABORT close fail"));
+	assert_failed(CONTROL_SYSTEM, "TCP to 10.0.0.1:7171 works, UDP to its port 7172 does not "
+				      "(firewall?)");
+}
+
+static void member__only_short_hellos_pass_means_that_the_mtu_is_smaller(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_HELLOING);
+	welcome(0, 360);
+	wait_ms(600, 100);
+	assert_non_null(strstr(t.done, "hello>1:360 hello>1:8"));
+	welcome(1, 8);
+	assert_state(MEMBER_HELLOING);
+	wait_ms(1400, 100);
+	assert_failed(CONTROL_SYSTEM,
+		      "path MTU is below 1492: UDP datagrams of 1464 bytes to the aggregator at "
+		      "10.0.0.1:7171, port 7172, get no answer, short ones do");
+}
+
+static void member__sleeping_while_helloing_costs_no_hello(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_HELLOING);
+	wait_ms(500, 100);
+	t.now_ns += 60 * second_ns;
+	event(MEMBER_TICK);
+	wait_ms(1000, 100);
+	assert_state(MEMBER_HELLOING);
+	welcome(0, 360);
+	welcome(1, 360);
+	assert_state(MEMBER_READY);
+}
+
+static void member__start_with_more_lanes_than_it_has_is_an_error(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_READY);
+	hear_start(364);
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_INTERNAL,
+		      "the aggregator at 10.0.0.1:7171 sent message 5 in state ready");
+}
+
+static void member__rebinds_a_shard_with_a_higher_serial(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	uint32_t serial = t.member.serial;
+	step((struct member_event){ .type = MEMBER_REBIND, .shard = 1 });
+	assert_done("hello>1:360");
+	assert_int_equal(t.actions.list[0].serial, serial + 1);
+	welcome(1, 360);
+	assert_done("");
+}
+
+/* ---- while it runs ---- */
+
+static void member__query_asks_for_opinfo(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.query.round = 5;
+	t.message.query.from = 1ull << 40;
+	hear(CONTROL_QUERY);
+	assert_done("opinfo(5,1099511627776)");
+	step((struct member_event){ .type = MEMBER_FINALIZE, .number = 9 });
+	t.done[0] = 0;
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.query.round = 5;
+	t.message.query.from = 1ull << 40;
+	hear(CONTROL_QUERY); /* until LEFT */
+	assert_done("opinfo(5,1099511627776)");
+}
+
+static void member__stall_is_passed_on_while_it_runs(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_READY);
+	step((struct member_event){ .type = MEMBER_STALLED, .number = 3 });
+	assert_done("");
+	hear_start(360);
+	t.done[0] = 0;
+	step((struct member_event){ .type = MEMBER_STALLED, .number = 3 });
+	assert_done("STALL");
+	assert_int_equal(t.message.stall.number, 3);
+}
+
+static void member__ping_is_answered_with_its_serial_in_every_state(void **state)
+{
+	(void)state;
+	for (uint32_t i = MEMBER_JOINING; i <= MEMBER_LEAVING; i++) {
+		set_up(state);
+		bring_to(i);
+		memset(&t.message, 0, sizeof(t.message));
+		t.message.ping.serial = 42;
+		hear(CONTROL_PING);
+		assert_done("PONG");
+		assert_int_equal(t.message.ping.serial, 42);
+	}
+}
+
+static void member__progress_is_a_line_of_log(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_JOINING);
+	memset(&t.message, 0, sizeof(t.message));
+	strcpy(t.message.progress.text, "waiting for rank 1 of 4");
+	hear(CONTROL_PROGRESS);
+	assert_true(t.actions.has_progress);
+	assert_string_equal(t.actions.text, "waiting for rank 1 of 4");
+	assert_state(MEMBER_JOINING);
+}
+
+static void member__heartbeats_go_five_times_in_a_heartbeat_time(void **state)
+{
+	(void)state;
+	uint32_t beats = 0;
+
+	bring_to(MEMBER_RUN);
+	for (uint32_t i = 0; i < 100; i++) {
+		t.now_ns += 100 * ms_ns;
+		hear_type(CONTROL_HEARTBEAT);
+		event(MEMBER_TICK);
+		for (uint32_t k = 0; k < t.actions.count; k++)
+			beats += t.actions.list[k].message == CONTROL_HEARTBEAT;
+	}
+	assert_int_equal(beats, 5);
+}
+
+/* ---- failures ---- */
+
+static void member__abort_and_deny_carry_cause_and_text(void **state)
+{
+	(void)state;
+	for (uint32_t i = MEMBER_JOINING; i <= MEMBER_LEAVING; i++) {
+		set_up(state);
+		bring_to(i);
+		hear_end(CONTROL_ABORT, CONTROL_REMOTE, "rank 2 on c died");
+		assert_done("close fail"); /* who is told does not tell */
+		assert_failed(CONTROL_REMOTE, "rank 2 on c died");
+		assert_int_equal(t.member.cause_rank, 2);
+	}
+	set_up(state);
+	bring_to(MEMBER_JOINING);
+	hear_end(CONTROL_DENY, CONTROL_DENIED, "rank 2 is held");
+	assert_done("close fail");
+	assert_failed(CONTROL_DENIED, "rank 2 is held");
+}
+
+static void member__lost_aggregator_is_named(void **state)
+{
+	(void)state;
+	for (uint32_t i = MEMBER_JOINING; i <= MEMBER_LEAVING; i++) {
+		set_up(state);
+		bring_to(i);
+		event(MEMBER_CLOSED);
+		assert_done("close fail");
+		assert_failed(CONTROL_REMOTE, "the aggregator at 10.0.0.1:7171 is lost: it closed "
+					      "the connection");
+	}
+	set_up(state);
+	bring_to(MEMBER_RUN);
+	step((struct member_event){ .type = MEMBER_CLOSED, .text = "Connection reset by peer" });
+	assert_failed(CONTROL_REMOTE,
+		      "the aggregator at 10.0.0.1:7171 is lost: Connection reset by peer");
+}
+
+static void member__silent_aggregator_is_named_after_the_heartbeat_time(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	event(MEMBER_TICK);
+	wait_ms(9000, 1000);
+	assert_state(MEMBER_RUN);
+	wait_ms(1000, 1000);
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_REMOTE,
+		      "the aggregator at 10.0.0.1:7171 has been silent for 10000 ms");
+}
+
+static void member__that_overslept_blames_nobody(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	event(MEMBER_TICK);
+	t.now_ns += 3600 * second_ns;
+	event(MEMBER_TICK);
+	assert_state(MEMBER_RUN);
+	wait_ms(9000, 1000);
+	assert_state(MEMBER_RUN);
+	wait_ms(1000, 1000);
+	assert_state(MEMBER_FAILED);
+}
+
+static void member__no_grant_and_no_start_end_in_time(void **state)
+{
+	(void)state;
+	t.config.gather_ns = 20 * second_ns;
+	bring_to(MEMBER_JOINING);
+	for (uint32_t i = 0; i < 26 && t.member.state == MEMBER_JOINING; i++) {
+		hear_type(CONTROL_HEARTBEAT);
+		wait_ms(1000, 1000);
+	}
+	assert_failed(CONTROL_TIMEOUT,
+		      "the aggregator at 10.0.0.1:7171 did not grant the job within 20 s");
+	set_up(state);
+	t.config.gather_ns = 20 * second_ns;
+	bring_to(MEMBER_READY);
+	event(MEMBER_LATE);
+	assert_failed(CONTROL_TIMEOUT,
+		      "the aggregator at 10.0.0.1:7171 did not start the job within 20 s");
+}
+
+static void member__user_abort_tells_the_others_first(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	step((struct member_event){ .type = MEMBER_USER_ABORT, .text = "loss is NaN" });
+	assert_done("ABORT close fail");
+	assert_int_equal(t.message.end.cause, CONTROL_ABORTED);
+	assert_int_equal(t.message.end.rank, 3);
+	assert_string_equal(t.message.end.text, "loss is NaN");
+	assert_failed(CONTROL_ABORTED, "loss is NaN");
+	event(MEMBER_USER_ABORT);
+	hear_end(CONTROL_ABORT, CONTROL_REMOTE, "another cause");
+	assert_done(""); /* the first cause stays */
+	assert_int_equal(t.member.cause, CONTROL_ABORTED);
+}
+
+static void member__user_abort_before_the_connection_is_silent(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_CONNECT);
+	event(MEMBER_USER_ABORT);
+	assert_done("close fail");
+	assert_failed(CONTROL_ABORTED, "the user aborted");
+}
+
+static void member__own_error_is_told_with_its_cause(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_HELLOING);
+	step((struct member_event){
+		.type = MEMBER_ERROR, .cause = CONTROL_NO_MEMORY, .text = "out of memory" });
+	assert_done("ABORT close fail");
+	assert_int_equal(t.message.end.cause, CONTROL_NO_MEMORY);
+	assert_failed(CONTROL_NO_MEMORY, "out of memory");
+}
+
+static void member__finalize_before_the_start_is_an_abort(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_READY);
+	event(MEMBER_FINALIZE);
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_ABORTED, "finalized before the job had started");
+}
+
+static void member__whatever_comes_out_of_turn_is_an_internal_error(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	hear_type(CONTROL_LEFT);
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_INTERNAL,
+		      "the aggregator at 10.0.0.1:7171 sent message 15 in state run");
+	set_up(state);
+	bring_to(MEMBER_JOINING);
+	hear_start(360);
+	assert_state(MEMBER_FAILED);
+}
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t end)
+{
+	random_state ^= random_state >> 12;
+	random_state ^= random_state << 25;
+	random_state ^= random_state >> 27;
+	return (uint32_t)((random_state * 0x2545f4914f6cdd1d) >> 33) % end;
+}
+
+static void random_event(void)
+{
+	uint32_t type = 1 + random_below(CONTROL_TYPE_END - 1);
+
+	if (type == CONTROL_GRANT)
+		hear_grant((uint16_t)(1 + random_below(MAP_SHARDS_MAX)));
+	else if (type == CONTROL_START)
+		hear_start((uint16_t)(4 * random_below(100)));
+	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
+		hear_end(type, random_below(CONTROL_CAUSE_END), "x");
+	else if (type != CONTROL_OPINFO)
+		hear_type(type);
+}
+
+/* No assert, no more actions than there is room for, one FAIL at most, and a FAIL always has a cause. */
+static void member__any_sequence_of_events_ends_in_one_cause(void **state)
+{
+	const char *given = getenv("SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 0) : 0x7a11e;
+	uint32_t visits[MEMBER_STATE_COUNT] = { 0 };
+
+	printf("seed %llu\n", (unsigned long long)seed);
+	random_state = seed | 1;
+	for (uint32_t run = 0; run < 3000; run++) {
+		set_up(state);
+		bring_to(random_below(MEMBER_LEFT));
+		for (uint32_t i = 0; i < 30; i++) {
+			if (random_below(4) == 0)
+				random_event();
+			else if (random_below(2))
+				wait_ms(100 * random_below(30), 100);
+			else
+				step((struct member_event){
+					.type = random_below(MEMBER_TICK + 1) == MEMBER_MESSAGE
+							? MEMBER_TICK
+						: random_below(2) ? MEMBER_WELCOME
+								  : MEMBER_STALLED,
+					.shard = (uint16_t)random_below(70),
+					.lanes = (uint16_t)random_below(400),
+					.number = random_below(9) });
+			visits[t.member.state]++;
+			assert_int_equal(t.fails, t.member.state == MEMBER_FAILED);
+			assert_int_equal(t.member.state == MEMBER_FAILED,
+					 t.member.cause != CONTROL_OK);
+			t.done[0] = 0;
+		}
+	}
+	for (uint32_t i = MEMBER_JOINING; i < MEMBER_STATE_COUNT; i++)
+		assert_true(visits[i] > 10);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+	const struct CMUnitTest tests[] = {
+		TEST(member__goes_from_connect_to_left),
+		TEST(member__tries_again_until_the_aggregator_is_there),
+		TEST(member__absent_aggregator_is_named_in_bounded_time),
+		TEST(member__an_attempt_that_never_ends_is_named_too),
+		TEST(member__lanes_are_the_least_of_path_and_shards),
+		TEST(member__a_path_too_narrow_for_a_packet_is_an_error),
+		TEST(member__hello_goes_every_100_ms_to_who_has_not_answered),
+		TEST(member__no_welcome_in_2_s_means_that_udp_does_not_work),
+		TEST(member__only_short_hellos_pass_means_that_the_mtu_is_smaller),
+		TEST(member__sleeping_while_helloing_costs_no_hello),
+		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
+		TEST(member__rebinds_a_shard_with_a_higher_serial),
+		TEST(member__query_asks_for_opinfo),
+		TEST(member__stall_is_passed_on_while_it_runs),
+		TEST(member__ping_is_answered_with_its_serial_in_every_state),
+		TEST(member__progress_is_a_line_of_log),
+		TEST(member__heartbeats_go_five_times_in_a_heartbeat_time),
+		TEST(member__abort_and_deny_carry_cause_and_text),
+		TEST(member__lost_aggregator_is_named),
+		TEST(member__silent_aggregator_is_named_after_the_heartbeat_time),
+		TEST(member__that_overslept_blames_nobody),
+		TEST(member__no_grant_and_no_start_end_in_time),
+		TEST(member__user_abort_tells_the_others_first),
+		TEST(member__user_abort_before_the_connection_is_silent),
+		TEST(member__own_error_is_told_with_its_cause),
+		TEST(member__finalize_before_the_start_is_an_abort),
+		TEST(member__whatever_comes_out_of_turn_is_an_internal_error),
+		TEST(member__any_sequence_of_events_ends_in_one_cause),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
