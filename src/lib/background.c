@@ -104,12 +104,13 @@ static bool wants_driving(struct tally_comm *comm)
 static uint64_t drive(struct tally_comm *comm)
 {
 	uint64_t until_ns = UINT64_MAX;
-	bool is_busy = true;
+	bool is_busy = true, has_come = false;
 
 	comm_lock(comm);
 	comm->is_watched = false;
 	for (uint32_t i = 0; i < BURSTS && is_busy && wants_driving(comm); i++) {
 		is_busy = progress_drive(comm);
+		has_come |= is_busy;
 		if (atomic_load(&comm->contenders))
 			break;
 	}
@@ -117,6 +118,8 @@ static uint64_t drive(struct tally_comm *comm)
 	if (wants_driving(comm)) {
 		comm->is_watched = true;
 		until_ns = is_busy ? 0 : endpoint_next(comm->endpoint);
+		if (has_come && comm->state == COMM_JOINING)
+			until_ns = 0; /* a WELCOME, which core/member waits for */
 	}
 	comm_unlock(comm);
 	return until_ns;

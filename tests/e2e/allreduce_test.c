@@ -326,7 +326,8 @@ static void chain_next(struct tally_work *work, int result, void *arg)
 
 	CHECK(result == TALLY_OK);
 	if (work) {
-		CHECK(tally_wait(&work, -1) == TALLY_ERR_USAGE);
+		if (chain->left == 0)
+			CHECK(tally_wait(&work, -1) == TALLY_ERR_USAGE);
 		tally_work_free(&work);
 	}
 	if (chain->left-- == 0) {
