@@ -44,10 +44,8 @@ awk -v max="$lines_max" '
 	!/^[ \t]/ { before = $0 }
 	END { exit bad }' "${c[@]}" || bad=1
 if command -v clang-format >/dev/null; then
-	for file in "${c[@]}"; do
-		clang-format --dry-run -Werror --ferror-limit=1 "$file" 2>/dev/null ||
-			{ echo "$file: layout: make format" && bad=1; }
-	done
+	printf '%s\0' "${c[@]}" | xargs -0 -n 16 -P 0 clang-format --dry-run -Werror 2>&1 |
+		awk -F: '/error:/ && !seen[$1]++ { print $1 ":" $2 ": layout: make format" }' || bad=1
 elif ((!bad)); then
 	echo "SKIP: no clang-format (scripts/deps.sh test)" && exit 77
 fi
