@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * endpoint_flow.c - the packets of an endpoint. What a poll does, in this order: take one burst; PROBEs
+ * that are due; copies that were asked for; continuations; first rounds while the windows have room.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "dataplane/endpoint_state.h"
+
+enum {
+	RECV_FRAMES = 32,
+	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
+};
+
+static uint8_t *buffer_of(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+{
+	return endpoint->shards[shard].buffers + (size_t)slot * endpoint->packet_bytes;
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+static void flush(struct endpoint *endpoint)
+{
+	int error;
+
+	if (endpoint->out_count) {
+		error = endpoint->link->ops->send(endpoint->link, endpoint->out,
+						  endpoint->out_count);
+		if (error < 0 && error != -EMSGSIZE)
+			endpoint->fault = ENDPOINT_LINK_ERROR;
+		for (uint32_t i = 0; i < endpoint->out_count; i++)
+			endpoint->stats.bytes_out += endpoint->out[i].bytes;
+	}
+	endpoint->out_count = 0;
+	endpoint->header_used = 0;
+}
+
+/* Appends a packet of `bytes` bytes at `data` to the last frame if it continues it, else opens one. A
+ * frame's packets are of one size, but for a shorter last one. */
+static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes)
+{
+	struct link_frame *frame;
+
+	if (endpoint->out_count) {
+		frame = &endpoint->out[endpoint->out_count - 1];
+		if (frame->data + frame->bytes == data && bytes <= frame->packet_bytes &&
+		    frame->bytes == frame->count * frame->packet_bytes &&
+		    frame->count < endpoint->run && frame->bytes + bytes <= LINK_FRAME_BYTES_MAX &&
+		    link_address_equal(&frame->peer, &endpoint->shards[shard].grant.address)) {
+			frame->bytes += bytes;
+			frame->count++;
+			return;
+		}
+	}
+	if (endpoint->out_count == ENDPOINT_SEND_FRAMES)
+		flush(endpoint);
+	endpoint->out[endpoint->out_count++] = (struct link_frame){
+		.peer = endpoint->shards[shard].grant.address,
+		.packet_bytes = bytes,
+		.count = 1,
+		.bytes = bytes,
+		.data = data,
+	};
+}
+
+/* Room for one header that stays until the next flush. */
+static uint8_t *header_room(struct endpoint *endpoint)
+{
+	if (endpoint->header_used == ENDPOINT_HEADERS ||
+	    endpoint->out_count == ENDPOINT_SEND_FRAMES)
+		flush(endpoint); /* here, not in emit: the room must outlive the next frame */
+	return endpoint->header_bytes + (size_t)endpoint->header_used++ * WIRE_HEADER_BYTES;
+}
+
+/* The slot's packet goes out: a packet without lanes from a buffer where such packets lie side by side. */
+static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+{
+	uint8_t *bytes = buffer_of(endpoint, shard, slot);
+	bool is_copy = !endpoint->shards[shard].fresh[slot];
+	struct wire header;
+
+	endpoint->shards[shard].fresh[slot] = 0;
+	if (is_copy)
+		bytes[1] |= WIRE_RESENT;
+	wire_get(bytes, &header);
+	if (header.lanes) {
+		emit(endpoint, shard, bytes, wire_bytes(header.lanes));
+	} else {
+		uint8_t *room = header_room(endpoint);
+
+		memcpy(room, bytes, WIRE_HEADER_BYTES);
+		emit(endpoint, shard, room, WIRE_HEADER_BYTES);
+	}
+	pace_sent(&endpoint->pace, shard, slot, endpoint->now_ns, is_copy);
+	if (is_copy)
+		endpoint->stats.updates_resent++;
+	else
+		endpoint->stats.updates_out++;
+}
+
+static void queue_push(struct endpoint *endpoint, uint32_t shard, struct slot_queue *queue,
+		       uint32_t slot)
+{
+	struct shard_state *state = &endpoint->shards[shard];
+
+	if (state->queued[slot])
+		return;
+	state->queued[slot] = 1;
+	queue->slots[(queue->head + queue->count++) % endpoint->slots] = slot;
+}
+
+static bool queue_pop(struct endpoint *endpoint, uint32_t shard, struct slot_queue *queue,
+		      uint32_t *slot)
+{
+	if (!queue->count)
+		return false;
+	*slot = queue->slots[queue->head];
+	queue->head = (queue->head + 1) % endpoint->slots;
+	queue->count--;
+	endpoint->shards[shard].queued[*slot] = 0;
+	return true;
+}
+
+/* --- what the worker asks for ------------------------------------------------------------------- */
+
+static const struct endpoint_op *op_of(const struct endpoint *endpoint, uint64_t index)
+{
+	return &endpoint->ops[index];
+}
+
+static const uint8_t *source_of(const struct endpoint_op *op, const struct worker_chunk *chunk)
+{
+	return (const uint8_t *)op->source + chunk->first * sizeof(int32_t);
+}
+
+static uint32_t look(const struct endpoint *endpoint, const struct worker_actions *actions)
+{
+	const struct endpoint_op *op;
+
+	if (actions->look == WORKER_AHEAD_UNKNOWN)
+		return WIRE_EXPONENT_UNKNOWN;
+	if (actions->look == WORKER_AHEAD_ZERO)
+		return 0;
+	op = op_of(endpoint, actions->ahead.cookie);
+	return endpoint->quant->exponent_f32(
+		(const float *)(const void *)source_of(op, &actions->ahead),
+		actions->ahead.elements);
+}
+
+/* Fills the lanes of a DATA or DETAIL round; returns the sticky flags. */
+static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions *actions,
+		    int32_t *lane)
+{
+	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
+	const void *source = source_of(op, &actions->chunk);
+	uint32_t elements = actions->chunk.elements;
+	bool is_detail = wire_round_of(actions->header.flags) == WIRE_DETAIL;
+	struct quant_scale scale;
+
+	memset(lane + elements, 0, (actions->header.lanes - elements) * sizeof(*lane));
+	if (op->type == ENDPOINT_INT32) {
+		if (!is_detail)
+			return endpoint->quant->pack_i32(lane, source, elements,
+							 quant_bound(endpoint->workers));
+		quant_detail_pack_i32(lane, source, elements);
+		return 0;
+	}
+	if (is_detail) {
+		quant_detail_pack_f32(lane, source, elements);
+		return 0;
+	}
+	quant_scale(&scale, endpoint->workers, actions->build_scale);
+	return endpoint->quant->pack_f32(lane, source, elements, &scale);
+}
+
+static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)
+{
+	uint8_t *bytes = buffer_of(endpoint, shard, actions->slot);
+	struct wire header = actions->header;
+
+	header.exponent = (uint16_t)look(endpoint, actions);
+	if (header.lanes)
+		header.flags |=
+			fill(endpoint, actions, (int32_t *)(void *)(bytes + WIRE_HEADER_BYTES));
+	wire_put(bytes, &header);
+	endpoint->shards[shard].fresh[actions->slot] = 1;
+	endpoint->stats.exponent_rounds += wire_round_of(header.flags) == WIRE_EXPONENT;
+	endpoint->stats.detail_rounds += wire_round_of(header.flags) == WIRE_DETAIL;
+}
+
+static void store(struct endpoint *endpoint, const struct worker_actions *actions,
+		  const int32_t *lane)
+{
+	const struct endpoint_op *op = op_of(endpoint, actions->stored.cookie);
+	uint8_t *at = (uint8_t *)op->destination + actions->stored.first * sizeof(int32_t);
+	uint32_t elements = actions->stored.elements;
+	bool is_avg = op->is_avg;
+	struct quant_scale scale;
+
+	if (!elements)
+		return;
+	if (op->type == ENDPOINT_INT32 && actions->stored_round == WIRE_DETAIL) {
+		endpoint->stats.saturated += quant_detail_amend_i32(
+			(int32_t *)(void *)at, lane, elements, endpoint->workers, is_avg);
+	} else if (op->type == ENDPOINT_INT32) {
+		endpoint->quant->unpack_i32((int32_t *)(void *)at, lane, elements,
+					    endpoint->workers,
+					    is_avg && !actions->is_amended_later);
+	} else if (actions->stored_round == WIRE_DETAIL) {
+		quant_detail_amend_f32((float *)(void *)at, lane, elements);
+	} else {
+		quant_scale(&scale, endpoint->workers, actions->stored_scale);
+		endpoint->quant->unpack_f32((float *)(void *)at, lane, elements, &scale, is_avg);
+	}
+}
+
+static void op_finish(struct endpoint *endpoint, uint64_t index)
+{
+	uint32_t at = (endpoint->done_head + endpoint->done_count++) % endpoint->ops_count;
+
+	endpoint->done[at] = (uint32_t)index;
+}
+
+/* --- receiving ---------------------------------------------------------------------------------- */
+
+static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
+			const int32_t *lane)
+{
+	struct worker_event event = { .type = WORKER_PACKET, .shard = shard, .packet = packet };
+	struct shard_state *state = &endpoint->shards[shard];
+	struct worker_actions actions;
+	uint64_t now_ns = endpoint->now_ns;
+	uint32_t echo = packet->flags & WIRE_HINT ? 0 : packet->tag;
+
+	worker_step(&endpoint->worker, &event, &actions);
+	if (actions.is_held) {
+		endpoint->stats.held_in++;
+		pace_held(&endpoint->pace, shard, actions.slot, now_ns, echo);
+	}
+	if (actions.is_asked) {
+		endpoint->stats.need_in++;
+		pace_need(&endpoint->pace, shard, actions.slot, now_ns, echo);
+	}
+	if (actions.resend)
+		queue_push(endpoint, shard, &state->needs, actions.slot);
+	if (actions.is_accepted) {
+		endpoint->stats.results_in++;
+		endpoint->progress_ns = now_ns;
+		pace_result(&endpoint->pace, shard, actions.slot, now_ns,
+			    packet->child == state->grant.child);
+	} else if (packet->type == WIRE_RESULT) {
+		endpoint->stats.results_ignored++;
+	}
+	if (actions.build) {
+		build(endpoint, shard, &actions);
+		queue_push(endpoint, shard, &state->rounds, actions.slot);
+	}
+	if (actions.store)
+		store(endpoint, &actions, lane);
+	if (actions.is_op_done)
+		op_finish(endpoint, actions.stored.cookie);
+	if (actions.is_protocol_error)
+		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
+}
+
+static void take_welcome(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
+			 const uint8_t *body)
+{
+	struct shard_state *state = &endpoint->shards[shard];
+	struct endpoint_welcome *welcome;
+
+	if (packet->lanes < WIRE_HELLO_LANES || packet->child != state->grant.child)
+		return;
+	if (packet->seq == state->serial && state->hello_ns) {
+		pace_sample(&endpoint->pace, shard, endpoint->now_ns - state->hello_ns);
+		state->hello_ns = 0;
+	}
+	if (endpoint->welcomes_count == ENDPOINT_WELCOMES)
+		return;
+	welcome = &endpoint->welcomes[endpoint->welcomes_count++];
+	*welcome = (struct endpoint_welcome){ .shard = shard,
+					      .serial = packet->seq,
+					      .lanes = packet->lanes };
+	memcpy(welcome->seen.ip, body, sizeof(welcome->seen.ip));
+	welcome->seen.port = wire_get16(body + sizeof(welcome->seen.ip));
+}
+
+static bool shard_find(const struct endpoint *endpoint, const struct link_address *from,
+		       uint16_t job, uint32_t *shard)
+{
+	for (uint32_t i = 0; i < endpoint->map.shards; i++) {
+		const struct endpoint_shard *grant = &endpoint->shards[i].grant;
+
+		if (grant->job == job && link_address_equal(&grant->address, from)) {
+			*shard = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void take_packet(struct endpoint *endpoint, const struct link_address *from,
+			const uint8_t *bytes, uint32_t length)
+{
+	const uint8_t *body = bytes + WIRE_HEADER_BYTES;
+	struct wire packet;
+	uint32_t shard;
+
+	if (wire_check(bytes, length, &packet) != WIRE_OK ||
+	    !shard_find(endpoint, from, packet.job, &shard)) {
+		endpoint->stats.bad_in++;
+		return;
+	}
+	pace_heard(&endpoint->pace, shard, endpoint->now_ns);
+	switch (packet.type) {
+	case WIRE_RESULT:
+	case WIRE_HELD:
+	case WIRE_NEED:
+		if (endpoint->lanes)
+			take_answer(endpoint, shard, &packet, (const int32_t *)(const void *)body);
+		break;
+	case WIRE_WELCOME:
+		take_welcome(endpoint, shard, &packet, body);
+		break;
+	default:
+		endpoint->stats.bad_in++;
+	}
+}
+
+static bool receive(struct endpoint *endpoint)
+{
+	struct link_frame frames[RECV_FRAMES];
+	int count = endpoint->link->ops->recv(endpoint->link, frames, RECV_FRAMES);
+
+	if (count < 0) {
+		endpoint->fault = ENDPOINT_LINK_ERROR;
+		return false;
+	}
+	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+	for (int i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+
+		endpoint->stats.bytes_in += frame->bytes;
+		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+			uint32_t left = frame->bytes - at;
+
+			take_packet(endpoint, &frame->peer, frame->data + at,
+				    left < frame->packet_bytes ? left : frame->packet_bytes);
+		}
+	}
+	return count > 0;
+}
+
+/* --- what goes out ------------------------------------------------------------------------------ */
+
+/* PROBEs of one shard, batched: short packets, many to a message. */
+static bool send_probes(struct endpoint *endpoint)
+{
+	struct pace_probe probes[ENDPOINT_PROBES];
+	struct worker_actions actions;
+	uint32_t count;
+	bool any = false;
+
+	do {
+		count = pace_poll(&endpoint->pace, endpoint->now_ns, probes, ENDPOINT_PROBES);
+		for (uint32_t i = 0; i < count; i++) {
+			struct worker_event event = { .type = WORKER_PROBE,
+						      .shard = probes[i].shard,
+						      .slot = probes[i].slot,
+						      .attempt = probes[i].attempt };
+			uint8_t *at = endpoint->probe_bytes + (size_t)i * WIRE_HEADER_BYTES;
+
+			worker_step(&endpoint->worker, &event, &actions);
+			wire_put(at, &actions.header);
+			emit(endpoint, probes[i].shard, at, WIRE_HEADER_BYTES);
+		}
+		endpoint->stats.probes_out += count;
+		any |= count > 0;
+		flush(endpoint); /* the next batch uses the same bytes */
+	} while (count == ENDPOINT_PROBES);
+	return any;
+}
+
+static bool send_queues(struct endpoint *endpoint)
+{
+	bool any = false;
+	uint32_t slot;
+
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
+		struct shard_state *state = &endpoint->shards[shard];
+
+		while (queue_pop(endpoint, shard, &state->needs, &slot)) {
+			/* The result may have come since. */
+			if (endpoint->worker.slot[(size_t)shard * endpoint->slots + slot].state ==
+			    WORKER_OUTSTANDING)
+				send_slot(endpoint, shard, slot);
+			any = true;
+		}
+		while (queue_pop(endpoint, shard, &state->rounds, &slot)) {
+			send_slot(endpoint, shard, slot);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* First rounds of one pair, in order, at most `max`. */
+static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
+			   uint32_t max)
+{
+	struct worker_event event = { .type = WORKER_START, .shard = shard, .stream = stream };
+	struct worker_actions actions;
+	uint32_t count = 0, slot;
+
+	while (count < max && pace_has_room(&endpoint->pace, shard, stream) &&
+	       worker_may_start(&endpoint->worker, shard, stream, &slot)) {
+		worker_step(&endpoint->worker, &event, &actions);
+		build(endpoint, shard, &actions);
+		send_slot(endpoint, shard, actions.slot);
+		count++;
+	}
+	if (stream == MAP_EXPRESS)
+		endpoint->stats.chunks_express += count;
+	else
+		endpoint->stats.chunks_bulk += count;
+	return count;
+}
+
+static bool send_starts(struct endpoint *endpoint)
+{
+	bool any = false;
+
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
+		any |= start_pair(endpoint, shard, MAP_EXPRESS, UINT32_MAX) > 0;
+		any |= start_pair(endpoint, shard, MAP_BULK, START_FRAMES * endpoint->run) > 0;
+	}
+	return any;
+}
+
+static void say_hello(struct endpoint *endpoint)
+{
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+		if (pace_hello_due(&endpoint->pace, shard, endpoint->now_ns))
+			endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1,
+				       WIRE_HELLO_LANES);
+}
+
+bool endpoint_poll(struct endpoint *endpoint)
+{
+	bool any = receive(endpoint);
+
+	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
+		return any;
+	any |= send_probes(endpoint);
+	any |= send_queues(endpoint);
+	any |= send_starts(endpoint);
+	say_hello(endpoint);
+	flush(endpoint);
+	return any;
+}
+
+uint64_t endpoint_next(const struct endpoint *endpoint)
+{
+	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
+		return PACE_NEVER;
+	return pace_next(&endpoint->pace, endpoint->now_ns);
+}
+
+void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, uint32_t lanes)
+{
+	struct shard_state *state = &endpoint->shards[shard];
+	struct wire header = { .type = WIRE_HELLO,
+			       .job = state->grant.job,
+			       .generation = state->grant.generation,
+			       .seq = serial,
+			       .child = state->grant.child,
+			       .lanes = (uint16_t)lanes };
+
+	assert(lanes >= WIRE_HELLO_LANES && lanes <= WIRE_LANES_MAX);
+	flush(endpoint);
+	memset(endpoint->hello_bytes, 0, wire_bytes(lanes));
+	wire_put(endpoint->hello_bytes, &header);
+	memcpy(endpoint->hello_bytes + WIRE_HEADER_BYTES, state->grant.nonce, WIRE_NONCE_BYTES);
+	state->serial = serial;
+	state->hello_ns = endpoint->link->ops->now_ns(endpoint->link);
+	emit(endpoint, shard, endpoint->hello_bytes, wire_bytes(lanes));
+	flush(endpoint);
+}
