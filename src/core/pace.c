@@ -328,6 +328,27 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 	return count;
 }
 
+/* A sixteenth of the ring, or a little more, with no divisor in common with it: a queue on the way that
+ * is shorter than a firing's burst drops its end every time, and so every slot must take its turn at
+ * every place in the burst. */
+static uint32_t ring_part(uint32_t count)
+{
+	uint32_t part = (count + PACE_RING_PART - 1) / PACE_RING_PART;
+
+	for (;; part++) {
+		uint32_t a = count, b = part;
+
+		while (b) {
+			uint32_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (a <= 1)
+			return part;
+	}
+}
+
 /* R-PACE-7: one timer for the ring; a firing probes a sixteenth of it, and the next comes later. */
 static void ring_fire(struct pace *pace, uint64_t now_ns)
 {
@@ -340,8 +361,9 @@ static void ring_fire(struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		struct pace_shard *at = &pace->shards[shard];
 
-		at->ring_due = (at->ring.count + PACE_RING_PART - 1) / PACE_RING_PART;
+		at->ring_due = at->ring.count ? ring_part(at->ring.count) : 0;
 	}
+	pace->turn++;
 	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, PACE_RING_MAX_NS);
 	pace->ring_ns = now_ns + pace->ring_interval_ns;
 }
@@ -351,7 +373,9 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 	uint32_t count = 0;
 
 	ring_fire(pace, now_ns);
-	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
+	for (uint32_t i = 0; i < pace->map.shards; i++) {
+		uint32_t shard = (pace->turn + i) % pace->map.shards;
+
 		count += poll_flight(pace, shard, now_ns, probes + count, max - count);
 		count += poll_ring(pace, shard, now_ns, probes + count, max - count);
 	}

@@ -67,6 +67,7 @@ struct pace {
 	struct pace_slot *slot; /* shard * slots + slot */
 	uint64_t ring_ns;       /* when the ring's timer fires; PACE_NEVER: empty */
 	uint64_t ring_interval_ns;
+	uint32_t turn;          /* the shard whose probes go first: another one after each firing */
 	struct pace_stats {
 		uint64_t probes_rto, probes_gap, probes_ring, samples;
 	} stats;
