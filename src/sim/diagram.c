@@ -108,7 +108,7 @@ static bool is_wanted(const struct diagram_event *event, const struct columns *c
 		return true;
 	if (columns->at[event->from] < 0 || (event->to < NET_NODES_MAX && columns->at[event->to] < 0))
 		return false;
-	return event->packet.slot == slot && event->packet.type < WIRE_HELLO;
+	return event->packet.slot == slot;
 }
 
 void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, uint32_t shard,

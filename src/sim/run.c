@@ -29,7 +29,10 @@ enum {
 	POLLS_MAX = 100000, /* of one node at one moment */
 	STRAGGLE_NS = 200 * 1000 * 1000,
 };
-#define STUCK_NS (20 * SECOND)         /* longer than a whole turn of the held ring */
+/* A whole turn of the held ring takes 4 s, and what is to be recovered in a tree by one PROBE takes four
+ * packets in a row: in a storm, many turns. */
+#define STUCK_NS (60 * SECOND)
+#define STUCK_STORM_NS (300 * SECOND)
 #define STUCK_DISAGREE_NS (2 * SECOND) /* then a disagreement counts as stalled */
 
 struct run_worker {
@@ -83,6 +86,15 @@ static void watch(void *context, const struct net_sight *sight)
 			(uint64_t)packet.type << 60 ^ (uint64_t)packet.flags << 52;
 	run->report->digest = (run->report->digest ^ word) * 0x9e3779b97f4a7c15;
 	run->report->digest ^= run->report->digest >> 31;
+}
+
+static void progress(struct run *run)
+{
+	uint64_t now = net_now(run->net);
+
+	if (now - run->progress_ns > run->report->stall_ns)
+		run->report->stall_ns = now - run->progress_ns;
+	run->progress_ns = now;
 }
 
 /* --- engines --- */
@@ -321,7 +333,7 @@ static void worker_serve(struct run *run, uint32_t w)
 		return;
 	}
 	if (endpoint_progress_ns(worker->endpoint) > run->progress_ns)
-		run->progress_ns = endpoint_progress_ns(worker->endpoint);
+		progress(run);
 	if (endpoint_fault(worker->endpoint) != ENDPOINT_OK)
 		check_fail(run->check, UINT32_MAX, 0, "w%u: the endpoint reports fault %d", w,
 			   (int)endpoint_fault(worker->endpoint));
@@ -365,7 +377,7 @@ static void worker_submit(struct run *run, uint32_t w)
 		check_fail(run->check, UINT32_MAX, 0, "w%u: operation %u is refused", w,
 			   worker->next);
 	worker->next++;
-	run->progress_ns = net_now(run->net);
+	progress(run);
 	uint64_t gap = rng_below(&worker->rng, config->gap_ns + 1);
 	if (rng_chance(&worker->rng, 300000))
 		gap = 0; /* several at once */
@@ -524,7 +536,7 @@ static void look_for_progress(struct run *run)
 		if (idle > STUCK_DISAGREE_NS ||
 		    (run->mismatch_ns && net_now(run->net) - run->mismatch_ns > 200 * MS))
 			run->is_over = true;
-	} else if (idle > STUCK_NS) {
+	} else if (idle > (run->scenario->kind == SCENARIO_storm ? STUCK_STORM_NS : STUCK_NS)) {
 		uint32_t shard, slot = 0;
 		if (!stuck_slot(run, &shard, &slot))
 			shard = UINT32_MAX;
@@ -745,5 +757,7 @@ void run_report_add(struct run_report *sum, const struct run_report *other)
 	sum->operations += other->operations;
 	sum->mismatches += other->mismatches;
 	sum->virtual_ns += other->virtual_ns;
+	if (other->stall_ns > sum->stall_ns)
+		sum->stall_ns = other->stall_ns;
 	sum->digest = (sum->digest ^ other->digest) * 0x9e3779b97f4a7c15;
 }

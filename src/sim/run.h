@@ -24,6 +24,7 @@ struct run_report {
 	uint64_t operations;
 	uint64_t mismatches;  /* verdicts, in runs that want one */
 	uint64_t virtual_ns;
+	uint64_t stall_ns;    /* the longest time without a result or a submission */
 	uint64_t digest;      /* of every packet: equal runs have equal digests */
 };
 

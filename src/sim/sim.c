@@ -49,6 +49,7 @@ struct tally {
 	uint64_t runs, violations;
 	uint64_t runs_of[SCENARIO_COUNT], violations_of[SCENARIO_COUNT];
 	uint64_t first_seed; /* that failed */
+	uint64_t stall_seed; /* that waited longest for progress */
 	double cpu_seconds;
 };
 
@@ -105,10 +106,12 @@ static void seed_run(const struct sim *sim, const struct job *job, struct tally 
 	run_scenario(&scenario, &report, tally->violations < FAILURES_SHOWN ? stdout : NULL);
 	is_running = 0;
 	if (sim->is_verbose)
-		printf("  %" PRIu64 " packets in %.3f s, %" PRIu64 " lost, %" PRIu64 " of %" PRIu64
-		       " UPDATEs sent again, digest %016" PRIx64 "\n",
-		       report.packets, (double)report.virtual_ns / 1e9, report.lost, report.resent,
-		       report.updates, report.digest);
+		printf("  %" PRIu64 " packets in %.3f s (stall %.3f s), %" PRIu64 " lost, %" PRIu64
+		       " of %" PRIu64 " UPDATEs sent again, digest %016" PRIx64 "\n",
+		       report.packets, (double)report.virtual_ns / 1e9,
+		       (double)report.stall_ns / 1e9, report.lost, report.resent, report.updates, report.digest);
+	if (report.stall_ns > tally->sum.stall_ns)
+		tally->stall_seed = job->seed;
 	run_report_add(&tally->sum, &report);
 	tally->runs++;
 	tally->runs_of[scenario.kind]++;
@@ -156,6 +159,8 @@ static void part_run(const struct sim *sim, uint64_t first, uint64_t step, struc
 
 static void tally_add(struct tally *sum, const struct tally *other)
 {
+	if (other->sum.stall_ns > sum->sum.stall_ns)
+		sum->stall_seed = other->stall_seed;
 	run_report_add(&sum->sum, &other->sum);
 	sum->runs += other->runs;
 	if (other->violations && (!sum->violations || other->first_seed < sum->first_seed))
@@ -235,6 +240,8 @@ static void table_print(const struct tally *tally)
 	printf("simulated         %.1f s of network in %.1f s of processor: %.2f M packets/s per core\n",
 	       (double)sum->virtual_ns / 1e9, tally->cpu_seconds,
 	       (double)sum->packets / 1e6 / (tally->cpu_seconds + 1e-9));
+	printf("longest stall     %.1f s (seed %" PRIu64 ")\n", (double)sum->stall_ns / 1e9,
+	       tally->stall_seed);
 	printf("violations        %" PRIu64 "\n", tally->violations);
 }
 
