@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* args.c - see command.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/command.h"
+
+/* The digits at the start of text; NULL: none, or above max. */
+static const char *digits_read(const char *text, uint64_t max, uint64_t *number)
+{
+	uint64_t sum = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		uint64_t digit = (uint64_t)(*at - '0');
+
+		if (sum > (max - digit) / 10)
+			return NULL;
+		sum = sum * 10 + digit;
+	}
+	*number = sum;
+	return at == text ? NULL : at;
+}
+
+bool args_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
+{
+	uint64_t sum;
+	const char *end = digits_read(text, max < 10 ? 10 : max, &sum);
+
+	if (!end || *end || sum < min || sum > max)
+		return false;
+	*number = sum;
+	return true;
+}
+
+bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number)
+{
+	static const char units[] = "KMG";
+	uint64_t sum;
+	const char *end = digits_read(text, max < 10 ? 10 : max, &sum), *unit;
+
+	if (!end)
+		return false;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		unsigned shift = 10 * (unsigned)(unit - units + 1);
+
+		if (sum > max >> shift)
+			return false;
+		sum <<= shift;
+		end++;
+	}
+	if (*end || sum < min || sum > max)
+		return false;
+	*number = sum;
+	return true;
+}
+
+int args_refuse(const char *command, const char *name, const char *value, const char *why)
+{
+	if (value)
+		fprintf(stderr, "tally %s: %s %s: %s (tally %s --help)\n", command, name, value,
+			why, command);
+	else
+		fprintf(stderr, "tally %s: %s: %s (tally %s --help)\n", command, name, why,
+			command);
+	return EXIT_USAGE;
+}
+
+int args_print(const char *text)
+{
+	fputs(text, stdout);
+	if (fflush(stdout)) {
+		perror("tally: stdout");
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}

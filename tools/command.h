@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.h - the commands behind `tally`, and what they share. Each takes its own argv, argv[0] being
+ * its name, and returns the exit status: 0 all was done and verified, 1 it failed, 2 the command line was
+ * wrong (and something on stderr says what). Numbers go to stdout, progress and errors to stderr.
+ */
+#ifndef TOOLS_COMMAND_H
+#define TOOLS_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_RUNNABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+int run_main(int argc, char **argv);
+int bench_main(int argc, char **argv);
+
+/* Decimal digits and nothing else, min..max. false: *number is untouched. */
+bool args_number(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+
+/* The same, but K, M or G may follow: times 1024, 1024^2, 1024^3. */
+bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+
+/* Says on stderr that `value` (NULL: none) is not what `name` takes; EXIT_USAGE. */
+int args_refuse(const char *command, const char *name, const char *value, const char *why);
+
+/* fflush(stdout) and an error of it as an exit status: a full disk is not success. */
+int args_print(const char *text);
+
+#endif

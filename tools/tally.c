@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally.c - the `tally` command: finds the command that is asked for. docs/man/tally.1 has them all. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/sim.h"
+#include "tools/command.h"
+
+static const char help[] =
+	"tally - add vectors up across machines, in the network\n"
+	"\n"
+	"usage: tally COMMAND [OPTION...]\n"
+	"\n"
+	"  tally run      start the ranks of a job on this machine\n"
+	"  tally bench    measure allreduce, every result verified\n"
+	"  tally sim      run the protocol in a simulated network that loses and reorders\n"
+	"\n"
+	"Try it, nothing else has to be running:\n"
+	"\n"
+	"  tally run -n 4 -- tally bench allreduce\n"
+	"\n"
+	"The same between hosts: start `tallyd` on one of them, then on each host, under its\n"
+	"launcher (torchrun, mpirun) or with TALLY_RANK, TALLY_SIZE and TALLY_JOB set:\n"
+	"\n"
+	"  TALLY_AGGREGATOR=10.0.0.1 tally bench allreduce\n"
+	"\n"
+	"tally COMMAND --help says more. tally --version prints the version.\n"
+	"Exit status: 0 all was done and verified; 1 it failed; 2 wrong command line.\n";
+
+static struct {
+	const char *name;
+	char title[16]; /* becomes its argv[0]: what it calls itself in messages */
+	int (*main)(int argc, char **argv);
+} commands[] = {
+	{ "run", "tally run", run_main },
+	{ "bench", "tally bench", bench_main },
+	{ "sim", "tally sim", sim_main },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs(help, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return args_print(help);
+	if (!strcmp(argv[1], "--version") || (argc > 2 && !strcmp(argv[2], "--version")))
+		return args_print("tally " TALLY_VERSION "\n");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		argv[1] = commands[i].title;
+		return commands[i].main(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "tally: %s: no such command (tally --help)\n", argv[1]);
+	return EXIT_USAGE;
+}
