@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench.h - tally bench, inside: what was asked for, what was measured, how it is shown. */
+#ifndef TOOLS_BENCH_H
+#define TOOLS_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tally.h"
+
+enum { BENCH_SIZES_MAX = 256 };
+
+struct bench_options {
+	uint64_t elements[BENCH_SIZES_MAX];
+	uint32_t sizes;
+	uint64_t random_count, random_min, random_max; /* instead, if random_count */
+	int dtypes[2];
+	uint32_t dtypes_count;
+	bool is_avg;
+	uint64_t iters, warmup; /* UINT64_MAX: by size */
+	uint64_t inflight;
+	uint64_t window;
+	bool is_checked;
+	bool is_json;
+	bool is_in_place;
+	bool has_seed;
+	uint64_t seed;
+};
+
+/* Exit status, or -1: go on. */
+int bench_parse(struct bench_options *options, int argc, char **argv);
+
+/* What one rank counts while one row is measured; every field travels to rank 0 as a number. */
+struct bench_count {
+	uint64_t median_ns, p99_ns, min_ns; /* of one operation, from call to result */
+	uint64_t timed_ns;                  /* all that was timed */
+	uint64_t operations, elements;      /* timed */
+	uint64_t cpu_us;
+	uint64_t packets_resent, probes, exponent_rounds, detail_rounds, bytes_out;
+	uint64_t operations_checked, elements_wrong;
+	uint64_t digest;
+};
+enum { BENCH_COUNT_FIELDS = sizeof(struct bench_count) / sizeof(uint64_t) };
+
+/* A row of the table: counts over all ranks, times of the slowest. */
+struct bench_row {
+	uint64_t count; /* elements of one operation */
+	int dtype;
+	bool is_random;               /* of many sizes */
+	uint64_t operations_expected; /* to be checked, on each rank */
+	struct bench_count all;
+	bool is_same; /* bits, on all ranks */
+	bool is_verified;
+	uint64_t wall_ns; /* random: with making and checking the data */
+};
+
+struct bench_report {
+	const struct bench_options *options;
+	uint32_t ranks;
+	struct tally_stats stats;
+	bool has_progress;
+	int64_t progress_ms; /* when it was last drawn */
+};
+
+/* These print on rank 0 alone. */
+void report_open(struct bench_report *report);
+void report_row(struct bench_report *report, const struct bench_row *row);
+void report_progress(struct bench_report *report, const char *what, uint64_t count, double done);
+void report_progress_end(struct bench_report *report);
+
+const char *bench_dtype_name(int dtype);
+
+#endif

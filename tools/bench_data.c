@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_data.c - see bench_data.h. The loops are written for the compiler to vectorise: on x86 each
+ * exists twice, for every processor and for those with AVX2.
+ */
+#include "tools/bench_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 1024 }; /* elements that share a key and an exponent */
+
+/* What the elements of one block of one rank are made of. */
+struct block {
+	uint32_t key;
+	int shift;    /* right, arithmetic */
+	double scale; /* float32: a power of two */
+};
+
+/* n results against n exact sums; bound: what quantising may add. */
+struct verify {
+	const void *result;
+	const double *sum;
+	const int64_t *sum_int;
+	size_t count;
+	double divisor, bound;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
+static uint32_t log2_ceil(uint32_t ranks)
+{
+	uint32_t bits = 0;
+
+	while (1ull << bits < ranks)
+		bits++;
+	return bits;
+}
+
+static struct block block_of(const struct data_op *op, uint32_t rank, size_t number)
+{
+	uint64_t hash = mix(op->seed + 0x9e3779b97f4a7c15);
+	struct block block;
+
+	hash = mix(hash ^ op->number);
+	hash = mix(hash ^ ((uint64_t)rank << 48 | number));
+	block.key = (uint32_t)hash;
+	block.shift = op->is_float ? 8 : (int)log2_ceil(op->ranks);
+	block.scale = ldexp(1.0, -19 - (int)((hash >> 32) % 20));
+	return block;
+}
+
+static inline int32_t element(struct block block, uint32_t index)
+{
+	uint32_t x = block.key + index * 0x9e3779b1u;
+
+	x = (x ^ x >> 15) * 0x85ebca77u;
+	x = (x ^ x >> 13) * 0xc2b2ae3du;
+	x ^= x >> 16;
+	return (int32_t)x >> block.shift;
+}
+
+/* ---- the loops ---- */
+
+#if defined(__x86_64__)
+#define LOOP static inline __attribute__((always_inline))
+/* NAME##_any and NAME##_avx2 of the loop NAME##_body, and NAME, which chooses. */
+#define LOOP_BOTH(type, name, parameters, arguments)                          \
+	static type name##_any parameters                                     \
+	{                                                                     \
+		return name##_body arguments;                                 \
+	}                                                                     \
+	__attribute__((target("avx2"))) static type name##_avx2 parameters    \
+	{                                                                     \
+		return name##_body arguments;                                 \
+	}                                                                     \
+	static type name parameters                                           \
+	{                                                                     \
+		return __builtin_cpu_supports("avx2") ? name##_avx2 arguments \
+						      : name##_any arguments; \
+	}
+#else
+#define LOOP static inline
+#define LOOP_BOTH(type, name, parameters, arguments) \
+	static type name parameters                  \
+	{                                            \
+		return name##_body arguments;        \
+	}
+#endif
+
+LOOP void make_int_body(int32_t *out, struct block block, uint32_t from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		out[i] = element(block, from + i);
+}
+LOOP_BOTH(void, make_int, (int32_t * out, struct block block, uint32_t from, uint32_t count),
+	  (out, block, from, count))
+
+LOOP void make_float_body(float *out, struct block block, uint32_t from, uint32_t count)
+{
+	float scale = (float)block.scale;
+
+	for (uint32_t i = 0; i < count; i++)
+		out[i] = (float)element(block, from + i) * scale;
+}
+LOOP_BOTH(void, make_float, (float *out, struct block block, uint32_t from, uint32_t count),
+	  (out, block, from, count))
+
+LOOP void add_int_body(int64_t *sum, struct block block, uint32_t from, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		sum[i] += element(block, from + i);
+}
+LOOP_BOTH(void, add_int, (int64_t * sum, struct block block, uint32_t from, uint32_t count),
+	  (sum, block, from, count))
+
+/* The largest magnitude, before scaling. */
+LOOP int32_t add_float_body(double *sum, struct block block, uint32_t from, uint32_t count)
+{
+	int32_t top = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		int32_t x = element(block, from + i), magnitude = x < 0 ? -x : x;
+
+		sum[i] += (double)x * block.scale; /* exact: 24 bits and a power of two */
+		top = magnitude > top ? magnitude : top;
+	}
+	return top;
+}
+LOOP_BOTH(int32_t, add_float, (double *sum, struct block block, uint32_t from, uint32_t count),
+	  (sum, block, from, count))
+
+/* Half a unit in the last place: of the power of two at or below the magnitude, 2^-24. */
+static inline double half_ulp(float value)
+{
+	uint32_t bits;
+	float power;
+
+	memcpy(&bits, &value, sizeof(bits));
+	bits &= 0x7f800000;
+	memcpy(&power, &bits, sizeof(power));
+	return (double)power * 0x1p-24 + 0x1p-150;
+}
+
+LOOP uint32_t wrong_float_body(const struct verify *verify)
+{
+	const float *got = verify->result;
+	const double *sum = verify->sum;
+	double divisor = verify->divisor, bound = verify->bound;
+	uint32_t wrong = 0;
+
+	for (size_t i = 0; i < verify->count; i++) {
+		double error = fabs((double)got[i] - sum[i] / divisor);
+
+		wrong += !(error <= bound + half_ulp(got[i])); /* so that a NaN is wrong */
+	}
+	return wrong;
+}
+LOOP_BOTH(uint32_t, wrong_float, (const struct verify *verify), (verify))
+
+static inline int64_t want_int(int64_t sum, int64_t divisor)
+{
+	int64_t want = sum / divisor; /* avg truncates toward zero */
+
+	return want > INT32_MAX ? INT32_MAX : want < INT32_MIN ? INT32_MIN : want;
+}
+
+LOOP uint32_t wrong_int_body(const struct verify *verify)
+{
+	const int32_t *got = verify->result;
+	const int64_t *sum = verify->sum_int;
+	int64_t divisor = (int64_t)verify->divisor;
+	uint32_t wrong = 0;
+
+	if (divisor == 1) {
+		for (size_t i = 0; i < verify->count; i++)
+			wrong += got[i] != want_int(sum[i], 1);
+		return wrong;
+	}
+	for (size_t i = 0; i < verify->count; i++)
+		wrong += got[i] != want_int(sum[i], divisor);
+	return wrong;
+}
+LOOP_BOTH(uint32_t, wrong_int, (const struct verify *verify), (verify))
+
+LOOP uint64_t digest_body(const uint32_t *bits, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += (uint64_t)bits[i] * ((uint32_t)i * 2u + 0x9e3779b1u);
+	return sum;
+}
+LOOP_BOTH(uint64_t, digest, (const uint32_t *bits, size_t count), (bits, count))
+
+/* ---- operations ---- */
+
+/* How far [at, end) goes before its next block. */
+static uint32_t piece_of(size_t at, size_t end)
+{
+	size_t room = BLOCK - at % BLOCK;
+
+	return (uint32_t)(end - at < room ? end - at : room);
+}
+
+void data_fill(const struct data_op *op, uint32_t rank, void *out)
+{
+	for (size_t at = 0; at < op->count; at += BLOCK) {
+		struct block block = block_of(op, rank, at / BLOCK);
+		uint32_t count = piece_of(at, op->count);
+
+		if (op->is_float)
+			make_float((float *)out + at, block, 0, count);
+		else
+			make_int((int32_t *)out + at, block, 0, count);
+	}
+}
+
+/* tally.h: N * 2^(E-126) / 2^(31 - ceil(log2 N)), E the biased exponent of the largest magnitude. */
+static double bound_of(const struct data_op *op, double top)
+{
+	int exponent;
+
+	if (top == 0)
+		return 0;
+	frexp(top, &exponent); /* top < 2^exponent, that is E - 126 */
+	return ldexp((double)op->ranks, exponent - 31 + (int)log2_ceil(op->ranks));
+}
+
+/* The exact sums of elements [at, at + count), and the largest magnitude among what is added up. */
+static double chunk_sum(const struct data_op *op, size_t at, size_t count, double *sum,
+			int64_t *sum_int)
+{
+	double top = 0;
+
+	memset(sum, 0, count * sizeof(*sum));
+	memset(sum_int, 0, count * sizeof(*sum_int));
+	for (uint32_t rank = 0; rank < op->ranks; rank++) {
+		size_t done = 0;
+
+		while (done < count) {
+			uint32_t piece = piece_of(at + done, at + count);
+			uint32_t from = (uint32_t)((at + done) % BLOCK);
+			struct block block = block_of(op, rank, (at + done) / BLOCK);
+
+			if (op->is_float)
+				top = fmax(top,
+					   block.scale * add_float(sum + done, block, from, piece));
+			else
+				add_int(sum_int + done, block, from, piece);
+			done += piece;
+		}
+	}
+	return top;
+}
+
+static void first_wrong(const struct data_op *op, const struct verify *chunk, size_t at,
+			struct data_verdict *verdict)
+{
+	for (size_t i = 0; i < chunk->count; i++) {
+		struct verify one = *chunk;
+
+		one.result = (const uint32_t *)chunk->result + i;
+		one.sum += i;
+		one.sum_int += i;
+		one.count = 1;
+		if (!(op->is_float ? wrong_float(&one) : wrong_int(&one)))
+			continue;
+		verdict->index = at + i;
+		verdict->bound = 0;
+		if (op->is_float) {
+			verdict->got = (double)*(const float *)one.result;
+			verdict->want = *one.sum / one.divisor;
+			verdict->bound = one.bound + half_ulp(*(const float *)one.result);
+		} else {
+			verdict->got = *(const int32_t *)one.result;
+			verdict->want = (double)want_int(*one.sum_int, (int64_t)one.divisor);
+		}
+		return;
+	}
+}
+
+bool data_verify(const struct data_op *op, uint32_t lanes, const void *result,
+		 struct data_verdict *verdict)
+{
+	double *sum = malloc(lanes * (sizeof(double) + sizeof(int64_t)));
+	int64_t *sum_int = (void *)(sum + lanes);
+
+	if (!sum)
+		return false;
+	*verdict = (struct data_verdict){ .digest = digest(result, op->count) };
+	for (size_t at = 0; at < op->count; at += lanes) {
+		size_t count = op->count - at < lanes ? op->count - at : lanes;
+		double top = chunk_sum(op, at, count, sum, sum_int);
+		double divisor = op->is_avg ? op->ranks : 1;
+		struct verify chunk = {
+			.result = (const uint32_t *)result + at,
+			.sum = sum,
+			.sum_int = sum_int,
+			.count = count,
+			.divisor = divisor,
+			.bound = bound_of(op, top) / divisor,
+		};
+		uint32_t wrong = op->is_float ? wrong_float(&chunk) : wrong_int(&chunk);
+
+		if (wrong && !verdict->wrong)
+			first_wrong(op, &chunk, at, verdict);
+		verdict->wrong += wrong;
+	}
+	free(sum);
+	return true;
+}
