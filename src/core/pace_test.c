@@ -158,11 +158,12 @@ static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
 }
 
-/* 20 held slots: a firing probes ceil(20 / 16) = 2, the longest-held first, each in its turn. */
+/* 20 held slots: a firing probes 3 (at least 20 / 16, no divisor in common with 20), the longest-held
+ * first, so that each takes its turn at each place of a burst. */
 static void pace__ring_gives_every_held_slot_its_turn(void **state)
 {
 	struct fixture *f = fixture_new(30);
-	uint32_t seen[SLOTS] = { 0 };
+	uint32_t seen[SLOTS][3] = { 0 };
 
 	(void)state;
 	pace_sample(&f->pace, 0, 1 * PACE_MS);
@@ -170,15 +171,16 @@ static void pace__ring_gives_every_held_slot_its_turn(void **state)
 		pace_sent(&f->pace, 0, BASE + i, T0, false);
 		pace_held(&f->pace, 0, BASE + i, T0 + 1, 0);
 	}
-	for (uint32_t firing = 0; firing < 10; firing++) {
+	for (uint32_t firing = 0; firing < 20; firing++) {
 		uint64_t now = pace_next(&f->pace, T0);
 
-		assert_int_equal(poll_at(f, now), 2);
-		for (uint32_t i = 0; i < 2; i++)
-			seen[f->probes[i].slot]++;
+		assert_int_equal(poll_at(f, now), 3);
+		for (uint32_t i = 0; i < 3; i++)
+			seen[f->probes[i].slot][i]++;
 	}
 	for (uint32_t i = 0; i < 20; i++)
-		assert_int_equal(seen[BASE + i], 1);
+		for (uint32_t place = 0; place < 3; place++)
+			assert_int_equal(seen[BASE + i][place], 1);
 	assert_int_equal(f->pace.ring_interval_ns, 250 * PACE_MS);
 }
 
