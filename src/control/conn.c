@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn.c - see conn.h. */
 #include "control/conn.h"
 
 #include <arpa/inet.h>
@@ -9,90 +8,117 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 64 * 1024, TEXT_BYTES = 256, NS_PER_S = 1000000000, BACKLOG = 512 };
+enum {
+	IN_BYTES_FIRST = 4096,
+	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
+	BACKLOG = 1024,
+	UNIX_NAME_MAX = 100,
+};
+static const uint64_t second_ns = 1000000000;
 
 enum state {
-	CONNECTING, /* waits for the handshake */
+	CONNECTING,
 	OPEN,
-	CLOSING, /* last words: writes what is queued, reads to the end and throws it away */
+	SHUTTING, /* last words that have not been sent yet */
+	SHUT,     /* they have: only the peer's end of file is missing */
 	ENDED,
-};
-
-struct bytes {
-	uint8_t *data;
-	size_t from, count, room; /* data[from .. from + count) */
 };
 
 struct conn {
 	int fd;
 	enum state state;
-	enum conn_result end; /* ENDED: what conn_read says */
-	bool is_write_shut;
+	enum conn_result end; /* ENDED: what conn_read returns once */
+	bool is_told;         /* ... and has returned */
 	uint64_t deadline_ns;
-	struct bytes in, out;
-	char text[TEXT_BYTES];
-	char peer_name[CONN_ADDRESS_BYTES];
+	uint8_t *in, *out;
+	size_t in_bytes, in_max, in_used; /* in_used bytes have been decoded */
+	size_t out_bytes, out_max, out_sent;
+	char text[CODEC_ERROR_BYTES + 32];
 };
 
 /* ---- addresses ---- */
 
 static int resolve_unix(const char *name, struct conn_address *address)
 {
-	struct sockaddr_un *socket = (struct sockaddr_un *)(void *)&address->socket;
-	size_t count = strlen(name);
+	struct sockaddr_un *un = (struct sockaddr_un *)&address->socket;
+	size_t bytes = strlen(name);
 
-	if (!count || count >= sizeof(socket->sun_path) - 1)
+	if (!bytes || bytes > UNIX_NAME_MAX)
 		return -EINVAL;
-	socket->sun_family = AF_UNIX;
-	memcpy(socket->sun_path + 1, name, count); /* sun_path[0] = 0: abstract */
-	address->bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + count);
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path + 1, name, bytes); /* abstract: it begins with a NUL */
+	address->bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
 	return 0;
 }
 
-/* "host:port" -> host and port. */
-static int split(const char *text, char host[CONN_ADDRESS_BYTES], const char **port)
+/* "host", "host:port", "[v6]", "[v6]:port", "v6" (more than one colon, no port). */
+static int split(const char *text, char *host, size_t host_max, const char **port)
 {
-	const char *end = strchr(text, ']');
-	const char *colon = strrchr(text, ':');
-	size_t count;
+	const char *end = strrchr(text, ':');
+	bool is_bare_v6 = end && strchr(text, ':') != end && text[0] != '[';
+	size_t bytes;
 
 	*port = NULL;
 	if (text[0] == '[') {
-		if (!end || (end[1] && end[1] != ':'))
+		const char *close = strchr(text, ']');
+		if (!close || (close[1] && close[1] != ':'))
 			return -EINVAL;
+		*port = close[1] ? close + 2 : NULL;
 		text++;
-		count = (size_t)(end - text);
-		*port = end[1] ? end + 2 : NULL;
-	} else if (colon && strchr(text, ':') == colon) {
-		count = (size_t)(colon - text);
-		*port = colon + 1;
+		bytes = (size_t)(close - text);
+	} else if (end && !is_bare_v6) {
+		*port = end + 1;
+		bytes = (size_t)(end - text);
 	} else {
-		count = strlen(text); /* no port, or a bare IPv6 address */
+		bytes = strlen(text);
 	}
-	if (count >= CONN_ADDRESS_BYTES || (*port && !**port))
+	if (bytes >= host_max)
 		return -EINVAL;
-	memcpy(host, text, count);
-	host[count] = '\0';
+	memcpy(host, text, bytes);
+	host[bytes] = 0;
 	return 0;
 }
 
-static int resolve_inet(const char *host, uint16_t port, struct conn_address *address)
+static int parse_port(const char *text, uint16_t default_port, char digits[8])
+{
+	char *end;
+
+	if (!text) {
+		snprintf(digits, 8, "%u", default_port);
+		return 0;
+	}
+	unsigned long port = strtoul(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end || port > UINT16_MAX)
+		return -EINVAL;
+	snprintf(digits, 8, "%lu", port);
+	return 0;
+}
+
+int conn_resolve(const char *text, uint16_t default_port, struct conn_address *address)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	struct addrinfo *found = NULL;
-	char service[8];
-	int error;
+	struct addrinfo *found;
+	char host[CONN_ADDRESS_BYTES], digits[8];
+	const char *port;
 
-	snprintf(service, sizeof(service), "%u", port);
-	if (!*host)
+	memset(address, 0, sizeof(*address));
+	snprintf(address->text, sizeof(address->text), "%s", text);
+	if (text[0] == '@')
+		return resolve_unix(text + 1, address);
+	if (split(text, host, sizeof(host), &port) || parse_port(port, default_port, digits))
+		return -EINVAL;
+	snprintf(address->text, sizeof(address->text),
+		 strchr(host, ':') ? "[%.100s]:%s" : "%.100s:%s", host, digits);
+	if (!host[0])
 		hints.ai_flags |= AI_PASSIVE;
-	error = getaddrinfo(*host ? host : NULL, service, &hints, &found);
+	int error = getaddrinfo(host[0] ? host : NULL, digits, &hints, &found);
 	if (error == EAI_AGAIN)
 		return -EAGAIN;
 	if (error)
@@ -103,147 +129,137 @@ static int resolve_inet(const char *host, uint16_t port, struct conn_address *ad
 	return 0;
 }
 
-int conn_resolve(const char *text, uint16_t default_port, struct conn_address *address)
+static void ip_and_port(const struct sockaddr_storage *socket, uint8_t ip[16], uint16_t *port)
 {
-	char host[CONN_ADDRESS_BYTES];
-	unsigned long port = default_port;
-	const char *port_text;
-	char *end;
-
-	*address = (struct conn_address){ 0 };
-	snprintf(address->text, sizeof(address->text), "%s", text);
-	if (text[0] == '@')
-		return resolve_unix(text + 1, address);
-	if (split(text, host, &port_text))
-		return -EINVAL;
-	if (port_text) {
-		port = strtoul(port_text, &end, 10);
-		if (*end || port > UINT16_MAX || *port_text < '0' || *port_text > '9')
-			return -EINVAL;
-	} else {
-		snprintf(address->text, sizeof(address->text),
-			 strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, default_port);
-	}
-	return resolve_inet(host, (uint16_t)port, address);
-}
-
-static void address_of(const struct sockaddr_storage *from, uint8_t ip[16], uint16_t *port)
-{
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)from;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)from;
-
 	memset(ip, 0, 16);
 	*port = 0;
-	if (from->ss_family == AF_INET) {
+	if (socket->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)socket;
 		ip[10] = ip[11] = 0xff;
-		memcpy(ip + 12, &v4->sin_addr, 4);
-		*port = ntohs(v4->sin_port);
-	} else if (from->ss_family == AF_INET6) {
-		memcpy(ip, &v6->sin6_addr, 16);
-		*port = ntohs(v6->sin6_port);
+		memcpy(ip + 12, &in->sin_addr, 4);
+		*port = ntohs(in->sin_port);
+	} else if (socket->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)socket;
+		memcpy(ip, &in6->sin6_addr, 16);
+		*port = ntohs(in6->sin6_port);
 	}
 }
 
 void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port)
 {
-	struct sockaddr_storage address = { 0 };
-	socklen_t bytes = sizeof(address);
+	struct sockaddr_storage socket = { .ss_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(socket);
 
-	getpeername(conn->fd, (struct sockaddr *)&address, &bytes);
-	address_of(&address, ip, port);
+	getpeername(conn->fd, (struct sockaddr *)&socket, &bytes);
+	ip_and_port(&socket, ip, port);
 }
 
 void conn_local(const struct conn *conn, uint8_t ip[16], uint16_t *port)
 {
-	struct sockaddr_storage address = { 0 };
-	socklen_t bytes = sizeof(address);
+	struct sockaddr_storage socket = { .ss_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(socket);
 
-	getsockname(conn->fd, (struct sockaddr *)&address, &bytes);
-	address_of(&address, ip, port);
+	getsockname(conn->fd, (struct sockaddr *)&socket, &bytes);
+	ip_and_port(&socket, ip, port);
 }
+
+/* ---- open ---- */
 
 int conn_listen(struct conn_address *address)
 {
-	const struct sockaddr *name = (const struct sockaddr *)&address->socket;
-	int family = address->socket.ss_family, on = 1, off = 0, error;
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0, error;
+	int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (family != AF_UNIX)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (family == AF_INET6)
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (address->socket.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (bind(fd, name, address->bytes) || listen(fd, BACKLOG)) {
-		error = errno;
+	if (bind(fd, (struct sockaddr *)&address->socket, address->bytes) || listen(fd, BACKLOG)) {
+		error = -errno;
 		close(fd);
-		return -error;
+		return error;
 	}
-	if (family != AF_UNIX) {
+	if (address->socket.ss_family != AF_UNIX) {
 		address->bytes = sizeof(address->socket);
 		getsockname(fd, (struct sockaddr *)&address->socket, &address->bytes);
 	}
 	return fd;
 }
 
-/* ---- a connection's life ---- */
-
-static struct conn *conn_new(int fd, enum state state)
+/* A dead host is found by its silence (heartbeats); these only keep the kernel from waiting for ever
+ * with what was sent last. They fail, without harm, on unix sockets. */
+static void set_options(int fd)
 {
-	struct conn *conn = calloc(1, sizeof(*conn));
-	unsigned int unsent_ms = CONN_UNSENT_S * 1000;
 	int on = 1;
+	unsigned unsent_ms = CONN_UNSENT_S * 1000;
 
-	if (!conn)
-		return NULL;
-	/* These fail on unix sockets, which need neither. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent_ms, sizeof(unsent_ms));
-	conn->fd = fd;
-	conn->state = state;
-	conn->deadline_ns = UINT64_MAX;
-	return conn;
+}
+
+static int conn_new(struct conn **conn, int fd, enum state state)
+{
+	struct conn *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	made->fd = fd;
+	made->state = state;
+	made->deadline_ns = UINT64_MAX;
+	*conn = made;
+	return 0;
 }
 
 int conn_connect(struct conn **conn, const struct conn_address *address, uint64_t now_ns,
 		 uint64_t timeout_ns)
 {
-	const struct sockaddr *name = (const struct sockaddr *)&address->socket;
 	int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct conn *new;
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, name, address->bytes) && errno != EINPROGRESS) {
-		error = errno;
+	set_options(fd);
+	if (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
+	    errno != EINPROGRESS) {
+		error = -errno;
 		close(fd);
-		return -error;
+		return error;
 	}
-	new = conn_new(fd, CONNECTING);
-	if (!new) {
+	error = conn_new(conn, fd, CONNECTING);
+	if (error)
 		close(fd);
-		return -ENOMEM;
-	}
-	new->deadline_ns = now_ns + timeout_ns;
-	snprintf(new->peer_name, sizeof(new->peer_name), "%s", address->text);
-	*conn = new;
-	return 0;
+	else
+		(*conn)->deadline_ns = now_ns + timeout_ns;
+	return error;
 }
 
 int conn_accept(struct conn **conn, int listen_fd)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+	if (fd < 0 && (errno == EWOULDBLOCK || errno == ECONNABORTED || errno == EINTR))
+		return -EAGAIN;
 	if (fd < 0)
-		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN
-										       : -errno;
-	*conn = conn_new(fd, OPEN);
-	if (*conn)
-		return 0;
-	close(fd);
-	return -ENOMEM;
+		return -errno;
+	set_options(fd);
+	int error = conn_new(conn, fd, OPEN);
+	if (error)
+		close(fd);
+	return error;
 }
+
+void conn_close(struct conn *conn)
+{
+	if (!conn)
+		return;
+	close(conn->fd);
+	free(conn->in);
+	free(conn->out);
+	free(conn);
+}
+
+/* ---- what to wait for ---- */
 
 int conn_fd(const struct conn *conn)
 {
@@ -256,17 +272,20 @@ short conn_events(const struct conn *conn)
 	case CONNECTING:
 		return POLLOUT;
 	case OPEN:
-	case CLOSING:
-		return conn->out.count ? POLLIN | POLLOUT : POLLIN;
+	case SHUTTING:
+		return conn->out_sent < conn->out_bytes ? POLLIN | POLLOUT : POLLIN;
+	case SHUT:
+		return POLLIN;
 	case ENDED:
 		break;
 	}
 	return 0;
 }
 
+/* What has ended without having been told is told at once. */
 uint64_t conn_deadline(const struct conn *conn)
 {
-	return conn->state == ENDED ? UINT64_MAX : conn->deadline_ns;
+	return conn->state == ENDED ? (conn->is_told ? UINT64_MAX : 0) : conn->deadline_ns;
 }
 
 const char *conn_text(const struct conn *conn)
@@ -274,214 +293,229 @@ const char *conn_text(const struct conn *conn)
 	return conn->text;
 }
 
-static enum conn_result ended(struct conn *conn, enum conn_result end, const char *text)
+/* ---- the end ---- */
+
+static enum conn_result end(struct conn *conn, enum conn_result result, const char *text)
 {
+	if (conn->state == SHUTTING || conn->state == SHUT)
+		result = CONN_EOF; /* nobody cares any more how it ended */
 	conn->state = ENDED;
-	conn->end = end;
-	conn->deadline_ns = UINT64_MAX;
-	snprintf(conn->text, sizeof(conn->text), "%s", text);
-	return end;
+	conn->end = result;
+	if (!conn->text[0])
+		snprintf(conn->text, sizeof(conn->text), "%s", text);
+	return result;
 }
 
-/* ---- bytes ---- */
-
-static int bytes_append(struct bytes *bytes, const uint8_t *data, size_t count)
+static enum conn_result end_errno(struct conn *conn, int error)
 {
-	if (bytes->from) {
-		memmove(bytes->data, bytes->data + bytes->from, bytes->count);
-		bytes->from = 0;
-	}
-	if (bytes->count + count > bytes->room) {
-		size_t room = 2 * (bytes->count + count);
-		uint8_t *more = realloc(bytes->data, room);
-
-		if (!more)
-			return -ENOMEM;
-		bytes->data = more;
-		bytes->room = room;
-	}
-	memcpy(bytes->data + bytes->count, data, count);
-	bytes->count += count;
-	return 0;
+	return end(conn, CONN_ERROR, strerror(error));
 }
 
-static void bytes_drop(struct bytes *bytes, size_t count)
-{
-	bytes->from += count;
-	bytes->count -= count;
-	if (!bytes->count)
-		bytes->from = 0;
-}
+/* ---- out ---- */
 
-/* Sends what the kernel takes. An error is left to the reader: what the peer said before it closed can
- * still be read. */
-static void flush(struct conn *conn)
+/* False if the connection has ended. */
+static bool flush(struct conn *conn)
 {
-	while (conn->out.count) {
-		ssize_t sent = send(conn->fd, conn->out.data + conn->out.from, conn->out.count,
-				    MSG_NOSIGNAL | MSG_DONTWAIT);
-
+	while (conn->out_sent < conn->out_bytes) {
+		ssize_t sent = send(conn->fd, conn->out + conn->out_sent,
+				    conn->out_bytes - conn->out_sent, MSG_NOSIGNAL);
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return;
+			return true;
+		if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return true; /* what the peer said last may still be there to be read */
 		if (sent < 0) {
-			bytes_drop(&conn->out, conn->out.count);
-			return;
+			end_errno(conn, errno);
+			return false;
 		}
-		bytes_drop(&conn->out, (size_t)sent);
+		conn->out_sent += (size_t)sent;
 	}
-	if (conn->state == CLOSING && !conn->is_write_shut) {
-		conn->is_write_shut = true;
+	conn->out_bytes = conn->out_sent = 0;
+	if (conn->state == SHUTTING) {
 		shutdown(conn->fd, SHUT_WR);
+		conn->state = SHUT;
 	}
+	return true;
+}
+
+static int reserve_out(struct conn *conn, size_t bytes)
+{
+	if (conn->out_sent) {
+		memmove(conn->out, conn->out + conn->out_sent, conn->out_bytes - conn->out_sent);
+		conn->out_bytes -= conn->out_sent;
+		conn->out_sent = 0;
+	}
+	size_t wanted = conn->out_bytes + bytes;
+	if (wanted > CONN_OUT_BYTES_MAX)
+		return -ENOBUFS;
+	if (wanted <= conn->out_max)
+		return 0;
+	wanted = wanted < 2 * conn->out_max ? 2 * conn->out_max : wanted;
+	uint8_t *grown = realloc(conn->out, wanted);
+	if (!grown)
+		return -ENOMEM;
+	conn->out = grown;
+	conn->out_max = wanted;
+	return 0;
 }
 
 int conn_send(struct conn *conn, struct codec *codec, const struct control_message *message)
 {
 	uint8_t *frame;
 	size_t bytes;
-	int error;
 
-	if (conn->state == CLOSING || conn->state == ENDED)
+	if (conn->state != OPEN && conn->state != CONNECTING)
 		return -EPIPE;
-	error = codec_encode(codec, message, &frame, &bytes);
+	int error = codec_encode(codec, message, &frame, &bytes);
 	if (error)
 		return error;
-	if (conn->out.count + bytes > CONN_OUT_BYTES_MAX)
-		error = -ENOBUFS;
-	else
-		error = bytes_append(&conn->out, frame, bytes);
+	error = reserve_out(conn, bytes);
+	if (!error) {
+		memcpy(conn->out + conn->out_bytes, frame, bytes);
+		conn->out_bytes += bytes;
+		if (conn->state == OPEN)
+			flush(conn); /* how it ended is conn_read's to tell */
+	}
 	free(frame);
-	if (!error && conn->state == OPEN)
-		flush(conn);
 	return error;
 }
 
 void conn_last_words(struct conn *conn, uint64_t now_ns)
 {
-	if (conn->state == ENDED || conn->state == CLOSING)
+	if (conn->state == CONNECTING)
+		end(conn, CONN_EOF, "closed before it was open");
+	if (conn->state != OPEN)
 		return;
-	if (conn->state == CONNECTING) {
-		ended(conn, CONN_EOF, "");
-		return;
-	}
-	conn->state = CLOSING;
-	conn->deadline_ns = now_ns + (uint64_t)CONN_LAST_WORDS_S * NS_PER_S;
+	conn->state = SHUTTING;
+	conn->deadline_ns = now_ns + CONN_LAST_WORDS_S * second_ns;
 	flush(conn);
 }
 
-void conn_close(struct conn *conn)
-{
-	if (!conn)
-		return;
-	close(conn->fd);
-	free(conn->in.data);
-	free(conn->out.data);
-	free(conn);
-}
+/* ---- in ---- */
 
-/* ---- reading ---- */
-
-static enum conn_result finish_connect(struct conn *conn, uint64_t now_ns)
+static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
 {
-	struct pollfd ready = { .fd = conn->fd, .events = POLLOUT };
-	socklen_t bytes = sizeof(int);
+	struct pollfd poll_fd = { .fd = conn->fd, .events = POLLOUT };
 	int error = 0;
+	socklen_t bytes = sizeof(error);
 
-	if (poll(&ready, 1, 0) <= 0) {
-		if (now_ns >= conn->deadline_ns)
-			return ended(conn, CONN_ERROR, "no answer in time");
-		return CONN_NONE;
-	}
-	getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+	if (!poll(&poll_fd, 1, 0))
+		return now_ns < conn->deadline_ns ? CONN_NONE : end_errno(conn, ETIMEDOUT);
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+		error = errno;
 	if (error)
-		return ended(conn, CONN_ERROR, strerror(error));
+		return end_errno(conn, error);
 	conn->state = OPEN;
 	conn->deadline_ns = UINT64_MAX;
-	flush(conn);
+	if (!flush(conn))
+		return conn->end;
 	return CONN_CONNECTED;
 }
 
-/* One message out of what has been received, if it is whole. */
-static enum conn_result parse(struct conn *conn, struct codec *codec,
-			      struct control_message *message)
+static enum conn_result discard(struct conn *conn)
 {
-	const uint8_t *at = conn->in.data + conn->in.from;
-	char text[TEXT_BYTES];
-	uint32_t length;
-	int error;
+	uint8_t waste[4096];
 
-	if (conn->in.count < CODEC_LENGTH_BYTES)
-		return CONN_NONE;
-	length = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-	if (length > CODEC_JSON_BYTES_MAX) {
-		snprintf(text, sizeof(text), "the peer said nonsense: a message of %u bytes",
-			 length);
-		return ended(conn, CONN_ERROR, text);
+	for (;;) {
+		ssize_t got = recv(conn->fd, waste, sizeof(waste), 0);
+		if (got > 0 || (got < 0 && errno == EINTR))
+			continue;
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return CONN_NONE;
+		return end(conn, CONN_EOF, "closed");
 	}
-	if (conn->in.count < CODEC_LENGTH_BYTES + (size_t)length)
-		return CONN_NONE;
-	error = codec_decode(codec, at + CODEC_LENGTH_BYTES, length, message);
-	bytes_drop(&conn->in, CODEC_LENGTH_BYTES + (size_t)length);
-	if (error == -ENOMEM)
-		return ended(conn, CONN_ERROR, strerror(ENOMEM));
-	if (error) {
-		snprintf(text, sizeof(text), "the peer said nonsense: %s", codec->error);
-		return ended(conn, CONN_ERROR, text);
-	}
-	return CONN_MESSAGE;
 }
 
-/* More bytes: 1 if some came, 0 if there are none now, else the end. */
-static int receive(struct conn *conn)
+/* Room for what is missing of the next message, but no more than has come so far: four bytes of a
+ * stranger are not worth a megabyte. */
+static bool reserve_in(struct conn *conn)
 {
-	uint8_t buffer[READ_BYTES];
-	ssize_t count;
+	size_t left = conn->in_bytes - conn->in_used;
+	size_t wanted = IN_BYTES_FIRST;
 
-	do
-		count = recv(conn->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-	while (count < 0 && errno == EINTR);
-	if (count > 0) {
-		if (conn->state == CLOSING)
-			return 1; /* nobody listens any more */
-		if (bytes_append(&conn->in, buffer, (size_t)count))
-			return (int)ended(conn, CONN_ERROR, strerror(ENOMEM));
-		return 1;
+	if (conn->in_used) {
+		memmove(conn->in, conn->in + conn->in_used, left);
+		conn->in_bytes = left;
+		conn->in_used = 0;
 	}
-	if (count == 0)
-		return (int)ended(conn, CONN_EOF, "");
-	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return 0;
-	if (errno == ECONNRESET || errno == EPIPE)
-		return (int)ended(conn, CONN_EOF, strerror(errno)); /* as good as a close */
-	return (int)ended(conn, CONN_ERROR, strerror(errno));
+	if (left == conn->in_max && left)
+		wanted = 2 * left;
+	if (wanted > IN_BYTES_MAX)
+		wanted = IN_BYTES_MAX; /* next_message takes no longer ones */
+	if (wanted <= conn->in_max)
+		return true;
+	uint8_t *grown = realloc(conn->in, wanted);
+	if (!grown)
+		return false;
+	conn->in = grown;
+	conn->in_max = wanted;
+	return true;
+}
+
+/* CONN_MESSAGE, CONN_NONE: more bytes are needed, or CONN_ERROR. */
+static enum conn_result next_message(struct conn *conn, struct codec *codec,
+				     struct control_message *message)
+{
+	size_t left = conn->in_bytes - conn->in_used;
+
+	if (left < CODEC_LENGTH_BYTES)
+		return CONN_NONE;
+	const uint8_t *at = conn->in + conn->in_used;
+	uint32_t length = wire_get32(at);
+	if (length > CODEC_JSON_BYTES_MAX)
+		return end(conn, CONN_ERROR, "the peer said nonsense: a message is too long");
+	if (left < CODEC_LENGTH_BYTES + length)
+		return CONN_NONE;
+	conn->in_used += CODEC_LENGTH_BYTES + length;
+	int error = codec_decode(codec, at + CODEC_LENGTH_BYTES, length, message);
+	if (!error)
+		return CONN_MESSAGE;
+	if (error == -ENOMEM)
+		return end_errno(conn, ENOMEM);
+	snprintf(conn->text, sizeof(conn->text), "the peer said nonsense: %s", codec->error);
+	return end(conn, CONN_ERROR, "");
+}
+
+static enum conn_result receive(struct conn *conn, struct codec *codec,
+				struct control_message *message)
+{
+	for (;;) {
+		enum conn_result result = next_message(conn, codec, message);
+		if (result != CONN_NONE)
+			return result;
+		if (!reserve_in(conn))
+			return end_errno(conn, ENOMEM);
+		ssize_t got =
+			recv(conn->fd, conn->in + conn->in_bytes, conn->in_max - conn->in_bytes, 0);
+		if (got > 0)
+			conn->in_bytes += (size_t)got;
+		else if (got == 0 && conn->in_bytes == conn->in_used)
+			return end(conn, CONN_EOF, "the peer closed the connection");
+		else if (got == 0)
+			return end(conn, CONN_ERROR, "the peer closed the connection in a message");
+		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return CONN_NONE;
+		else if (errno != EINTR)
+			return end_errno(conn, errno);
+	}
 }
 
 enum conn_result conn_read(struct conn *conn, uint64_t now_ns, struct codec *codec,
 			   struct control_message *message)
 {
-	enum conn_result result;
-	int more;
+	enum conn_result result = CONN_NONE;
 
-	if (conn->state == ENDED)
-		return conn->end;
 	if (conn->state == CONNECTING)
-		return finish_connect(conn, now_ns);
-	flush(conn);
-	for (;;) {
-		if (conn->state == OPEN) {
-			result = parse(conn, codec, message);
-			if (result != CONN_NONE)
-				return result;
-		}
-		more = receive(conn);
-		if (more < 0)
-			return (enum conn_result)more;
-		if (!more)
-			break;
-	}
-	if (now_ns >= conn->deadline_ns)
-		return ended(conn, CONN_EOF, "");
-	return CONN_NONE;
+		result = finish_connecting(conn, now_ns);
+	else if (conn->state != ENDED && flush(conn))
+		result = conn->state == OPEN ? receive(conn, codec, message) : discard(conn);
+	if (conn->state != ENDED && conn->state != CONNECTING && now_ns >= conn->deadline_ns)
+		result = end(conn, CONN_EOF, "closed");
+	if (conn->state != ENDED)
+		return result;
+	if (conn->is_told)
+		return CONN_NONE;
+	conn->is_told = true;
+	return conn->end;
 }
