@@ -167,6 +167,15 @@ static void attempt(struct pace_shard *shard, struct pace_slot *slot, uint64_t n
 	slot->order = ++shard->order;
 }
 
+static void ring_enter(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns)
+{
+	list_append(pace, shard, index, PACE_RING);
+	if (pace->ring_ns == PACE_NEVER) {
+		pace->ring_interval_ns = ring_interval_first(pace);
+		pace->ring_ns = now_ns + pace->ring_interval_ns;
+	}
+}
+
 void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, bool is_copy)
 {
 	struct pace_shard *at = &pace->shards[shard];
@@ -174,12 +183,16 @@ void pace_sent(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 
 	if (!at->flight.count && !at->ring.count)
 		at->heard_ns = now_ns; /* silence counts from the first attempt on */
-	slot->is_resent = is_copy;
 	if (!is_copy)
-		slot->attempt = 0;
+		slot->attempt = slot->copies = 0;
+	else if (slot->copies < UINT8_MAX)
+		slot->copies++;
 	list_remove(pace, shard, slot);
 	attempt(at, slot, now_ns);
-	list_append(pace, shard, index, PACE_FLIGHT);
+	if (slot->copies < PACE_COPIES)
+		list_append(pace, shard, index, PACE_FLIGHT);
+	else
+		ring_enter(pace, shard, index, now_ns);
 	window_enter(at, slot);
 }
 
@@ -206,7 +219,7 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 	struct pace_shard *at = &pace->shards[shard];
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
-	if (!slot->is_resent && !slot->attempt) {
+	if (!slot->copies && !slot->attempt) {
 		/* Waiting for others is no round trip: only the last contributor measures one. */
 		if (is_last)
 			pace_sample(pace, shard, now_ns - slot->attempt_ns);
@@ -238,11 +251,7 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	if (slot->list != PACE_FLIGHT)
 		return;
 	list_remove(pace, shard, slot);
-	list_append(pace, shard, index, PACE_RING);
-	if (pace->ring_ns == PACE_NEVER) {
-		pace->ring_interval_ns = ring_interval_first(pace);
-		pace->ring_ns = now_ns + pace->ring_interval_ns;
-	}
+	ring_enter(pace, shard, index, now_ns);
 }
 
 void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)
@@ -328,13 +337,17 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 	return count;
 }
 
-/* A sixteenth of the ring, or a little more, with no divisor in common with it: a queue on the way that
- * is shorter than a firing's burst drops its end every time, and so every slot must take its turn at
- * every place in the burst. */
-static uint32_t ring_part(uint32_t count)
+/* What a firing after `interval_ns` probes: a sixteenth of the ring, or 250 a second if that is more. The
+ * number has no divisor in common with the ring's: a queue on the way that is shorter than the burst
+ * drops its end every time, so every slot must take its turn at every place in it. */
+static uint32_t ring_part(uint32_t count, uint64_t interval_ns)
 {
 	uint32_t part = (count + PACE_RING_PART - 1) / PACE_RING_PART;
 
+	if (part < interval_ns / PACE_RING_PROBE_NS)
+		part = (uint32_t)(interval_ns / PACE_RING_PROBE_NS);
+	if (part >= count)
+		return count > 1 ? count - 1 : count;
 	for (;; part++) {
 		uint32_t a = count, b = part;
 
@@ -344,12 +357,12 @@ static uint32_t ring_part(uint32_t count)
 			a = b;
 			b = rest;
 		}
-		if (a <= 1)
+		if (a == 1)
 			return part;
 	}
 }
 
-/* R-PACE-7: one timer for the ring; a firing probes a sixteenth of it, and the next comes later. */
+/* R-PACE-7: one timer for the ring; a firing probes a part of it, and the next comes later. */
 static void ring_fire(struct pace *pace, uint64_t now_ns)
 {
 	if (now_ns < pace->ring_ns)
@@ -361,7 +374,7 @@ static void ring_fire(struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		struct pace_shard *at = &pace->shards[shard];
 
-		at->ring_due = at->ring.count ? ring_part(at->ring.count) : 0;
+		at->ring_due = ring_part(at->ring.count, pace->ring_interval_ns);
 	}
 	pace->turn++;
 	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, PACE_RING_MAX_NS);

@@ -18,7 +18,9 @@
 
 enum {
 	PACE_GAP = 3,        /* results of so many later slots make an earlier one suspect */
-	PACE_RING_PART = 16, /* a firing of the ring's timer probes 1/16 of it */
+	PACE_RING_PART = 16, /* a firing of the ring's timer probes 1/16 of it, */
+	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
+	PACE_COPIES = 4, /* whoever is still asked for the same then is refused: only the slow timer */
 	PACE_US = 1000,
 	PACE_MS = 1000 * 1000,
 	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
@@ -36,7 +38,7 @@ struct pace_slot {
 	uint32_t next, prev; /* in its list; PACE_END */
 	uint32_t attempt;    /* the last PROBE's number; 0: none since the round began */
 	uint8_t list;        /* enum pace_list */
-	uint8_t is_resent;   /* more than one UPDATE of this round */
+	uint8_t copies;      /* UPDATEs of this round beyond the first */
 	uint8_t in_window;
 	uint8_t stream;
 };

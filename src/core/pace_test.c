@@ -158,30 +158,53 @@ static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
 }
 
-/* 20 held slots: a firing probes 3 (at least 20 / 16, no divisor in common with 20), the longest-held
- * first, so that each takes its turn at each place of a burst. */
-static void pace__ring_gives_every_held_slot_its_turn(void **state)
+/* Nobody is probed twice before everybody was probed once, and no slot is always last in its burst: a
+ * short queue on the way drops the end of each. */
+static void pace__ring_gives_every_held_slot_its_turn_at_every_place(void **state)
 {
+	enum { HELD = 20, FIRINGS = 2000 };
 	struct fixture *f = fixture_new(30);
-	uint32_t seen[SLOTS][3] = { 0 };
+	uint32_t seen[HELD] = { 0 }, last[HELD] = { 0 }, first[HELD] = { 0 }, probes = 0;
 
 	(void)state;
 	pace_sample(&f->pace, 0, 1 * PACE_MS);
-	for (uint32_t i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < HELD; i++) {
 		pace_sent(&f->pace, 0, BASE + i, T0, false);
 		pace_held(&f->pace, 0, BASE + i, T0 + 1, 0);
 	}
-	for (uint32_t firing = 0; firing < 20; firing++) {
-		uint64_t now = pace_next(&f->pace, T0);
+	for (uint32_t firing = 0; firing < FIRINGS; firing++) {
+		uint32_t count = poll_at(f, pace_next(&f->pace, T0));
 
-		assert_int_equal(poll_at(f, now), 3);
-		for (uint32_t i = 0; i < 3; i++)
-			seen[f->probes[i].slot][i]++;
+		assert_in_range(count, (HELD + PACE_RING_PART - 1) / PACE_RING_PART, HELD - 1);
+		for (uint32_t i = 0; i < count; i++)
+			assert_int_equal(seen[f->probes[i].slot - BASE]++, probes++ / HELD);
+		first[f->probes[0].slot - BASE]++;
+		last[f->probes[count - 1].slot - BASE]++;
 	}
-	for (uint32_t i = 0; i < 20; i++)
-		for (uint32_t place = 0; place < 3; place++)
-			assert_int_equal(seen[BASE + i][place], 1);
+	for (uint32_t i = 0; i < HELD; i++) {
+		assert_in_range(first[i], FIRINGS / HELD - 2, FIRINGS / HELD + 2);
+		assert_in_range(last[i], FIRINGS / HELD - 2, FIRINGS / HELD + 2);
+	}
 	assert_int_equal(f->pace.ring_interval_ns, 250 * PACE_MS);
+}
+
+static void pace__what_is_asked_for_again_and_again_leaves_the_fast_timer(void **state)
+{
+	struct fixture *f = fixture_new(30);
+	uint64_t now = T0;
+	uint32_t copies = 0;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, now, false);
+	while (now < T0 + 10 * 1000ull * PACE_MS) { /* a switch that refuses the round: MISMATCH */
+		now = pace_next(&f->pace, now);
+		assert_int_equal(poll_at(f, now), 1);
+		pace_need(&f->pace, 0, BASE, now + PACE_MS, f->probes[0].attempt);
+		pace_sent(&f->pace, 0, BASE, now + PACE_MS, true);
+		copies++;
+	}
+	assert_in_range(copies, 10 * 4, 10 * 4 + 20); /* four a second */
 }
 
 static void pace__result_shortens_the_ring_interval_and_never_postpones_it(void **state)
@@ -233,7 +256,8 @@ int main(void)
 		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
-		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn),
+		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
+		cmocka_unit_test(pace__what_is_asked_for_again_and_again_leaves_the_fast_timer),
 		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),
 		cmocka_unit_test(pace__silence_asks_for_a_hello_at_most_every_250_ms),
 	};
