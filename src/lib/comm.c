@@ -156,6 +156,7 @@ static void comm_free(struct tally_comm *comm)
 		comm->link->ops->close(comm->link);
 	works_free(&comm->outstanding);
 	works_free(&comm->calling);
+	works_free(&comm->complete);
 	while (comm->free_works) {
 		struct tally_work *work = comm->free_works;
 

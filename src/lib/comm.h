@@ -77,6 +77,7 @@ struct tally_comm {
 	struct endpoint *endpoint;
 	struct work_list outstanding; /* oldest number first */
 	struct work_list calling;     /* complete, their on_done is due */
+	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
 	uint64_t waiting;       /* outstanding ones that the endpoint has no room for */
 	uint64_t next_number;   /* of the next operation */
@@ -126,8 +127,11 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 
 /* ---- work.c; lock held ---- */
 
-struct tally_work *work_get(struct tally_comm *comm);            /* NULL: out of memory */
-void work_put(struct tally_comm *comm, struct tally_work *work); /* back to the free ones */
+struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
+/* A complete one whose handle is given back. */
+void work_put(struct tally_comm *comm, struct tally_work *work);
+/* Complete, on_done has run: until its holder looks, or for good if there is none. */
+void work_rest(struct tally_comm *comm, struct tally_work *work);
 void work_append(struct work_list *list, struct tally_work *work);
 void work_remove(struct work_list *list, struct tally_work *work);
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result);

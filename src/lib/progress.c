@@ -108,9 +108,7 @@ void progress_callbacks(struct tally_comm *comm)
 		work->done_fn(work, work->result, work->done_arg);
 		calling_depth--;
 		comm_lock(comm);
-		atomic_store(&work->state, WORK_COMPLETE);
-		if (work->is_detached)
-			work_put(comm, work);
+		work_rest(comm, work);
 		progress_notify(comm);
 	}
 }

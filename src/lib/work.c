@@ -57,10 +57,26 @@ struct tally_work *work_get(struct tally_comm *comm)
 	return work;
 }
 
-void work_put(struct tally_comm *comm, struct tally_work *work)
+static void work_free(struct tally_comm *comm, struct tally_work *work)
 {
 	work->next = comm->free_works;
 	comm->free_works = work;
+}
+
+void work_put(struct tally_comm *comm, struct tally_work *work)
+{
+	work_remove(&comm->complete, work);
+	work_free(comm, work);
+}
+
+/* Nothing more happens to it but that its holder looks. */
+void work_rest(struct tally_comm *comm, struct tally_work *work)
+{
+	atomic_store(&work->state, WORK_COMPLETE);
+	if (work->is_detached)
+		work_free(comm, work);
+	else
+		work_append(&comm->complete, work);
 }
 
 static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
@@ -123,9 +139,7 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 		work_append(&comm->calling, work);
 		atomic_store(&work->state, WORK_CALLING);
 	} else {
-		atomic_store(&work->state, WORK_COMPLETE);
-		if (work->is_detached)
-			work_put(comm, work);
+		work_rest(comm, work);
 	}
 	if (comm->sleepers)
 		progress_notify(comm);
