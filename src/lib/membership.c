@@ -129,7 +129,7 @@ void membership_close(struct tally_comm *comm)
 
 void membership_forget(const struct tally_comm *comm)
 {
-	if (comm->membership && comm->membership->conn)
+	if (comm->membership && comm->membership->conn && !TAKEN_OUT(FORK_CLOSE))
 		close(conn_fd(comm->membership->conn));
 }
 
@@ -327,8 +327,11 @@ static void connection_ended(struct tally_comm *comm, struct codec *codec, uint6
 		event.type = MEMBER_REFUSED;
 	conn_close(membership->conn);
 	membership->conn = NULL;
-	if (!membership->is_ending)
-		member_do(comm, codec, &event);
+	if (membership->is_ending || TAKEN_OUT(AGGREGATOR_LOST))
+		return;
+	if (event.type == MEMBER_REFUSED && TAKEN_OUT(AGGREGATOR_ABSENT))
+		return;
+	member_do(comm, codec, &event);
 }
 
 static void connection_read(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)

@@ -43,6 +43,7 @@ static void reports_check(const struct ranks *ranks, int result, double within_s
 struct kill_case {
 	uint32_t rank;
 	size_t count;
+	bool has_child; /* forked, and still alive: as a data loader may be */
 };
 
 static void kill_body(struct ranks *ranks, uint32_t rank)
@@ -55,6 +56,10 @@ static void kill_body(struct ranks *ranks, uint32_t rank)
 	CHECK(x);
 	for (int i = 0; i < 5; i++)
 		CHECK(tally_allreduce(x, x, the->count, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	if (rank == the->rank && the->has_child && fork() == 0) {
+		sleep(5);
+		_exit(0);
+	}
 	ranks_meet(ranks);
 	if (rank == the->rank) {
 		usleep(50000); /* the others wait by now */
@@ -87,25 +92,31 @@ static void killed(struct ranks ranks, struct kill_case the)
 static void killed_rank__is_named_on_all_others(void **state)
 {
 	(void)state;
-	killed((struct ranks){ 0 }, (struct kill_case){ 2, 100 });
+	killed((struct ranks){ 0 }, (struct kill_case){ 2, 100, false });
+}
+
+static void killed_rank__is_named_although_its_child_lives(void **state)
+{
+	(void)state;
+	killed((struct ranks){ 0 }, (struct kill_case){ 2, 100, true });
 }
 
 static void killed_rank__is_named_while_large_operations_run(void **state)
 {
 	(void)state;
-	killed((struct ranks){ 0 }, (struct kill_case){ 1, 3000000 });
+	killed((struct ranks){ 0 }, (struct kill_case){ 1, 3000000, false });
 }
 
 static void killed_rank__is_named_in_local_mode(void **state)
 {
 	(void)state;
-	killed((struct ranks){ .is_local = true }, (struct kill_case){ 3, 100 });
+	killed((struct ranks){ .is_local = true }, (struct kill_case){ 3, 100, false });
 }
 
 static void killed_rank__is_named_if_it_hosts_the_aggregator(void **state)
 {
 	(void)state;
-	killed((struct ranks){ .is_local = true }, (struct kill_case){ 0, 100 });
+	killed((struct ranks){ .is_local = true }, (struct kill_case){ 0, 100, false });
 }
 
 /* ---- the ranks call different operations ---- */
@@ -388,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_rank__is_named_on_all_others),
+		cmocka_unit_test(killed_rank__is_named_although_its_child_lives),
 		cmocka_unit_test(killed_rank__is_named_while_large_operations_run),
 		cmocka_unit_test(killed_rank__is_named_in_local_mode),
 		cmocka_unit_test(killed_rank__is_named_if_it_hosts_the_aggregator),

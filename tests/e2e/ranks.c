@@ -12,7 +12,7 @@
 
 #include "server/server.h"
 
-enum { RANK_LIMIT_S = 90 };
+enum { RANK_LIMIT_S = 40 };
 
 static uint32_t self;
 
