@@ -445,9 +445,12 @@ static int sim_send(struct link *link, const struct link_frame *frames, uint32_t
 {
 	struct node *node = (struct node *)link;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (frames[i].packet_bytes > node->net->packet_bytes_max)
+	for (uint32_t i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+		uint32_t bytes = frame->count > 1 ? frame->packet_bytes : frame->bytes;
+		if (bytes > node->net->packet_bytes_max)
 			return -EMSGSIZE;
+	}
 	for (uint32_t i = 0; i < count; i++)
 		frame_send(node->net, node, &frames[i]);
 	node->link.stats.calls_out += count;

@@ -70,9 +70,9 @@ static void draw_shard(struct scenario_shard *shard, uint32_t workers, bool is_t
 
 	shard->engines = 1 + nodes;
 	shard->parent[0] = SIM_PARENT_NONE;
-	for (uint32_t i = 1; i <= nodes; i++)
+	for (uint32_t i = 1; i < shard->engines && i < SIM_ENGINES_MAX; i++)
 		shard->parent[i] = rng_chance(rng, 80000) ? (uint8_t)rng_below(rng, i) : 0;
-	for (uint32_t w = 0; w < workers; w++) {
+	for (uint32_t w = 0; w < workers && w < SIM_WORKERS_MAX; w++) {
 		if (w < nodes)
 			shard->engine_of[w] = (uint8_t)(w + 1); /* nobody is without a child */
 		else if (is_mixed || !nodes)
