@@ -26,6 +26,78 @@ static uint32_t random_below(uint32_t end)
 	return (uint32_t)((random_state * 0x2545f4914f6cdd1d) >> 33) % end;
 }
 
+static void example_join(struct control_join *join)
+{
+	*join = (struct control_join){
+		.version_min = 1,
+		.version_max = 2,
+		.size = 256,
+		.rank = 255,
+		.kind = CONTROL_SWITCH,
+		.workers = 4,
+		.pid = 4000000000,
+		.mtu = 9000,
+		.timeout_ms = 300000,
+		.list_hash = 0xfedcba9876543210,
+		.life = 1,
+	};
+	strcpy(join->job, "run/\xc3\xa9");
+	strcpy(join->host, "node-1");
+	strcpy(join->key, "secret");
+}
+
+static void example_grant(struct control_grant *grant)
+{
+	grant->life = 0x8000000000000001;
+	grant->workers = 256;
+	grant->heartbeat_ms = 10000;
+	grant->version = 1;
+	grant->size = 256;
+	grant->shards_count = 2;
+	for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
+		grant->nonce[i] = (uint8_t)(i * 17);
+	for (uint32_t i = 0; i < 2; i++)
+		grant->shards[i] = (struct control_shard){
+			.ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+			.port = 65535,
+			.job = 1023,
+			.child = 255,
+			.slots = 32768,
+			.generation = UINT32_MAX,
+			.window = 184,
+			.lanes = 16368,
+			.run = 64,
+			.lane_ops = 15,
+			.is_big_endian = 1,
+			.trailer = 16,
+		};
+	grant->shards[1].ip[10] = 0;
+}
+
+static void example_opinfo(struct control_opinfo *info, struct control_op ops[2])
+{
+	memset(ops, 0, 2 * sizeof(*ops));
+	ops[0] = (struct control_op){
+		.number = 5,
+		.count = 1ull << 40,
+		.kind = 3,
+		.type = 7,
+		.op = 4,
+		.root = 9,
+		.stream = MAP_BULK,
+	};
+	strcpy(ops[0].name, "grad");
+	ops[1].number = 6;
+	*info = (struct control_opinfo){
+		.round = 7,
+		.ops_count = 2,
+		.has_more = 1,
+		.submitted = 8,
+		.oldest = 5,
+		.ops = ops,
+	};
+}
+
 /* One message of each type with something in every field. */
 static void example(enum control_type type, struct control_message *message,
 		    struct control_op ops[2])
@@ -33,47 +105,9 @@ static void example(enum control_type type, struct control_message *message,
 	memset(message, 0, sizeof(*message));
 	message->type = type;
 	if (type == CONTROL_JOIN) {
-		message->join = (struct control_join){
-			.version_min = 1,
-			.version_max = 2,
-			.size = 256,
-			.rank = 255,
-			.kind = CONTROL_SWITCH,
-			.workers = 4,
-			.pid = 4000000000,
-			.mtu = 9000,
-			.timeout_ms = 300000,
-			.list_hash = 0xfedcba9876543210,
-			.life = 1,
-		};
-		strcpy(message->join.job, "run/\xc3\xa9");
-		strcpy(message->join.host, "node-1");
-		strcpy(message->join.key, "secret");
+		example_join(&message->join);
 	} else if (type == CONTROL_GRANT) {
-		message->grant.life = 0x8000000000000001;
-		message->grant.workers = 256;
-		message->grant.heartbeat_ms = 10000;
-		message->grant.version = 1;
-		message->grant.size = 256;
-		message->grant.shards_count = 2;
-		for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
-			message->grant.nonce[i] = (uint8_t)(i * 17);
-		for (uint32_t i = 0; i < 2; i++)
-			message->grant.shards[i] = (struct control_shard){
-				.ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
-				.port = 65535,
-				.job = 1023,
-				.child = 255,
-				.slots = 32768,
-				.generation = UINT32_MAX,
-				.window = 184,
-				.lanes = 16368,
-				.run = 64,
-				.lane_ops = 15,
-				.is_big_endian = 1,
-				.trailer = 16,
-			};
-		message->grant.shards[1].ip[10] = 0;
+		example_grant(&message->grant);
 	} else if (type == CONTROL_DENY || type == CONTROL_ABORT) {
 		message->end.cause = CONTROL_MISMATCH;
 		message->end.rank = 3;
@@ -91,22 +125,7 @@ static void example(enum control_type type, struct control_message *message,
 		message->query.round = 7;
 		message->query.from = 1ull << 40;
 	} else if (type == CONTROL_OPINFO) {
-		memset(ops, 0, 2 * sizeof(*ops));
-		ops[0] = (struct control_op){ .number = 5,
-					      .count = 1ull << 40,
-					      .kind = 3,
-					      .type = 7,
-					      .op = 4,
-					      .root = 9,
-					      .stream = MAP_BULK };
-		strcpy(ops[0].name, "grad");
-		ops[1].number = 6;
-		message->opinfo = (struct control_opinfo){ .round = 7,
-							   .ops_count = 2,
-							   .has_more = 1,
-							   .submitted = 8,
-							   .oldest = 5,
-							   .ops = ops };
+		example_opinfo(&message->opinfo, ops);
 	} else if (type == CONTROL_LEAVE) {
 		message->leave.submitted = 12;
 	}
