@@ -63,10 +63,12 @@ static void fork_prepare(void)
 {
 	pthread_mutex_lock(&background.life);
 	pthread_mutex_lock(&background.lock);
+	report_fork_prepare();
 }
 
 static void fork_parent(void)
 {
+	report_fork_done();
 	pthread_mutex_unlock(&background.lock);
 	pthread_mutex_unlock(&background.life);
 }
@@ -75,6 +77,7 @@ static void fork_parent(void)
  * them open, nobody would notice the parent's death. */
 static void fork_child(void)
 {
+	report_fork_done();
 	atomic_fetch_add(&background.epoch, 1);
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);
@@ -87,8 +90,8 @@ static void fork_child(void)
 	background.comms = NULL;
 	background.users = 0;
 	background.stop = false;
-	pthread_mutex_init(&background.lock, NULL);
-	pthread_mutex_init(&background.life, NULL);
+	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&background.life);
 	pthread_cond_init(&background.changed, NULL);
 }
 

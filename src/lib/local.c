@@ -26,9 +26,10 @@ void local_name(const char *job, char name[LOCAL_NAME_BYTES])
 
 static void server_says(void *arg, enum server_level level, const char *line)
 {
+	/* Every rank says itself how the job goes: the aggregator's view is for those who look closer. */
 	static const int levels[] = { [SERVER_ERROR] = TALLY_LOG_ERROR,
-				      [SERVER_WARN] = TALLY_LOG_WARN,
-				      [SERVER_INFO] = TALLY_LOG_INFO,
+				      [SERVER_WARN] = TALLY_LOG_DEBUG,
+				      [SERVER_INFO] = TALLY_LOG_DEBUG,
 				      [SERVER_DEBUG] = TALLY_LOG_DEBUG };
 
 	report_log(arg, levels[level], "aggregator: %s", line);

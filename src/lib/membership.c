@@ -35,6 +35,7 @@ struct patience {
 struct membership {
 	struct conn_address address;
 	struct conn *conn;
+	atomic_int fd;  /* conn's, for a forked child; -1 */
 	bool is_ending; /* the end of the connection is no event any more */
 	struct member member;
 	struct member_config config;
@@ -46,6 +47,13 @@ struct membership {
 };
 
 static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event);
+
+static void drop(struct membership *membership)
+{
+	atomic_store(&membership->fd, -1);
+	conn_close(membership->conn);
+	membership->conn = NULL;
+}
 
 /* ---- open ---- */
 
@@ -112,6 +120,7 @@ int membership_open(struct tally_comm *comm)
 	membership->config.gather_ns = (comm->boot.init_timeout_s + 5ull) * ns_per_s;
 	if (membership->config.connect_ns > comm->boot.init_timeout_s * ns_per_s)
 		membership->config.connect_ns = comm->boot.init_timeout_s * ns_per_s;
+	atomic_store(&membership->fd, -1);
 	membership->patience.number = UINT64_MAX;
 	member_init(&membership->member, &membership->config);
 	comm->membership = membership;
@@ -122,15 +131,17 @@ void membership_close(struct tally_comm *comm)
 {
 	if (!comm->membership)
 		return;
-	conn_close(comm->membership->conn);
+	drop(comm->membership);
 	free(comm->membership);
 	comm->membership = NULL;
 }
 
 void membership_forget(const struct tally_comm *comm)
 {
-	if (comm->membership && comm->membership->conn && !TAKEN_OUT(FORK_CLOSE))
-		close(conn_fd(comm->membership->conn));
+	int fd = comm->membership ? atomic_load(&comm->membership->fd) : -1;
+
+	if (fd >= 0 && !TAKEN_OUT(FORK_CLOSE))
+		close(fd);
 }
 
 /* ---- actions ---- */
@@ -140,12 +151,13 @@ static bool connect_begin(struct membership *membership, struct member_event *ne
 {
 	int error;
 
-	conn_close(membership->conn);
-	membership->conn = NULL;
+	drop(membership);
 	error = conn_connect(&membership->conn, &membership->address, next->now_ns,
 			     TRY_MS * ns_per_ms);
-	if (!error)
+	if (!error) {
+		atomic_store(&membership->fd, conn_fd(membership->conn));
 		return false;
+	}
 	next->type = MEMBER_REFUSED;
 	next->text = strerror(-error);
 	return true;
@@ -178,16 +190,20 @@ static void opinfo_send(struct tally_comm *comm, struct codec *codec,
 	free(ops);
 }
 
-static void running(struct tally_comm *comm, uint32_t lanes)
+/* At INFO a process says once what it has got: rank 0 for all. */
+static void banner(const struct tally_comm *comm)
 {
-	comm->lanes = lanes;
-	comm->state = COMM_RUNNING;
-	report_log(&comm->who, comm->who.rank ? TALLY_LOG_DEBUG : TALLY_LOG_INFO,
-		   "tally " TALLY_VERSION
-		   ": %u ranks, aggregator %s, %u %s, %u lanes, %u slots, run %u",
+	static atomic_bool is_said;
+	bool is_first = comm->who.rank == 0 && !atomic_exchange(&is_said, true);
+	struct endpoint_stats stats;
+
+	endpoint_stats(comm->endpoint, &stats);
+	report_log(&comm->who, is_first ? TALLY_LOG_INFO : TALLY_LOG_DEBUG,
+		   "tally " TALLY_VERSION ": %u ranks, aggregator %s, %u %s, %u lanes, window %u "
+		   "of %u slots, run %u",
 		   comm->who.size, comm->membership->address.text, comm->shards,
-		   comm->shards == 1 ? "shard" : "shards", lanes, comm->slots, comm->run);
-	progress_notify(comm);
+		   comm->shards == 1 ? "shard" : "shards", comm->lanes, stats.window, comm->slots,
+		   comm->run);
 }
 
 static bool start(struct tally_comm *comm, const struct member_action *action,
@@ -197,8 +213,12 @@ static bool start(struct tally_comm *comm, const struct member_action *action,
 
 	comm_lock(comm);
 	error = endpoint_start(comm->endpoint, action->lanes);
-	if (!error)
-		running(comm, action->lanes);
+	if (!error) {
+		comm->lanes = action->lanes;
+		comm->state = COMM_RUNNING;
+		banner(comm);
+		progress_notify(comm);
+	}
 	comm_unlock(comm);
 	if (!error)
 		return false;
@@ -325,8 +345,7 @@ static void connection_ended(struct tally_comm *comm, struct codec *codec, uint6
 	event.text = text[0] ? text : NULL;
 	if (membership->member.state == MEMBER_CONNECT)
 		event.type = MEMBER_REFUSED;
-	conn_close(membership->conn);
-	membership->conn = NULL;
+	drop(membership);
 	if (membership->is_ending || TAKEN_OUT(AGGREGATOR_LOST))
 		return;
 	if (event.type == MEMBER_REFUSED && TAKEN_OUT(AGGREGATOR_ABSENT))

@@ -56,7 +56,7 @@ static void shard_address(const struct conn *conn, const struct control_shard *s
 	address->port = shard->port;
 }
 
-/* R-WIRE-3: what one packet to the shard may hold. */
+/* What one packet to the shard may hold (R-WIRE-4). */
 static uint32_t lanes_of(const struct link_address *address, const struct control_shard *shard)
 {
 	int mtu = link_udp_mtu(address, is_v6(address));

@@ -68,6 +68,16 @@ int report_set(int level, tally_log_fn fn, void *arg)
 	return TALLY_OK;
 }
 
+void report_fork_prepare(void)
+{
+	pthread_mutex_lock(&sink.lock);
+}
+
+void report_fork_done(void)
+{
+	pthread_mutex_unlock(&sink.lock);
+}
+
 void report_host(char host[65])
 {
 	if (gethostname(host, 65))

@@ -38,6 +38,10 @@ int report_level(void);
 /* As tally_set_log. */
 int report_set(int level, tally_log_fn fn, void *arg);
 
+/* Around a fork: no other thread is inside a log call then. */
+void report_fork_prepare(void);
+void report_fork_done(void);
+
 /* This host's name, at most 64 bytes. */
 void report_host(char host[65]);
 
