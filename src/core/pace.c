@@ -362,6 +362,15 @@ static uint32_t ring_part(uint32_t count, uint64_t interval_ns)
 	}
 }
 
+/* Up to a quarter of the interval, by the noise in the clock: workers that began to wait at the same
+ * result would else meet in the same queue for ever. */
+static uint64_t ring_jitter(const struct pace *pace, uint64_t now_ns)
+{
+	uint64_t noise = (now_ns * 0x9e3779b97f4a7c15) >> 32;
+
+	return noise % (pace->ring_interval_ns / 4 + 1);
+}
+
 /* R-PACE-7: one timer for the ring; a firing probes a part of it, and the next comes later. */
 static void ring_fire(struct pace *pace, uint64_t now_ns)
 {
@@ -378,7 +387,7 @@ static void ring_fire(struct pace *pace, uint64_t now_ns)
 	}
 	pace->turn++;
 	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, PACE_RING_MAX_NS);
-	pace->ring_ns = now_ns + pace->ring_interval_ns;
+	pace->ring_ns = now_ns + pace->ring_interval_ns - ring_jitter(pace, now_ns);
 }
 
 uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes, uint32_t max)
