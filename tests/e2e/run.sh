@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh - what tally run promises: ranks and their environment, output by line, exit status, the 5 s
+# of last words, signals, nothing left behind. TALLY_BUILD: where the programs are.
+# shellcheck disable=SC2016 # what is in single quotes, the ranks expand
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+tally=${TALLY_BUILD:-build/release}/tools/tally
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+# run STATUS ARGUMENT...: its exit status must be STATUS; output in $tmp/out, $tmp/err.
+run() {
+	local want=$1 got
+	shift
+	"$tally" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	got=$?
+	[[ $got == "$want" ]] || fail "tally $*: exit status $got, not $want"
+}
+
+fail() {
+	echo "FAILED: $*"
+	sed 's/^/  out: /' "$tmp/out"
+	sed 's/^/  err: /' "$tmp/err"
+	failures=$((failures + 1))
+}
+
+has() { # FILE LINE: this whole line is there
+	grep -qxF -- "$2" "$tmp/$1" || fail "no line \"$2\" in std$1"
+}
+
+says() { # FILE PATTERN
+	grep -qE -- "$2" "$tmp/$1" || fail "nothing like \"$2\" in std$1"
+}
+
+ended() { # PID...: none of them is there any more, unless as a zombie that init has yet to take
+	local pid state
+	for pid; do
+		state=$(awk '/^State:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || state=gone
+		[[ ${state:-gone} == gone || $state == Z ]] || fail "process $pid is still there ($state)"
+	done
+}
+
+environment() {
+	run 0 run -n 3 --job j1 --aggregator 10.0.0.1 -- sh -c \
+		'echo "$TALLY_RANK $TALLY_SIZE $TALLY_LOCAL_RANK $TALLY_LOCAL_SIZE $TALLY_JOB $TALLY_AGGREGATOR"'
+	for rank in 0 1 2; do
+		has out "[$rank] $rank 3 $rank 3 j1 10.0.0.1"
+	done
+	run 0 run -n 1 -- printenv TALLY_JOB
+	cp "$tmp/out" "$tmp/first"
+	run 0 run -n 1 -- printenv TALLY_JOB
+	cmp -s "$tmp/out" "$tmp/first" && fail "two runs have one job name"
+	[[ $(wc -l <"$tmp/out") == 1 ]] || fail "a job name has more than a line"
+}
+
+output() {
+	run 0 run -n 2 -- sh -c 'echo out; echo err >&2; printf "no newline"'
+	for rank in 0 1; do
+		has out "[$rank] out"
+		has err "[$rank] err"
+		has out "[$rank] no newline"
+	done
+	run 0 run -n 12 -- echo x
+	has out "[ 3] x"
+	has out "[11] x"
+	run 0 run -n 2 --no-prefix -- echo '{}'
+	[[ $(cat "$tmp/out") == $'{}\n{}' ]] || fail "--no-prefix changes lines"
+	# a line is whole however it is written, and long ones are kept
+	run 0 run -n 4 -- sh -c 'for i in 1 2 3 4 5; do printf a; sleep 0.02; printf "b\n"; done'
+	[[ $(sort "$tmp/out" | uniq -c | awk '{ print $1 $2 $3 }' | tr '\n' ' ') == \
+		"5[0]ab 5[1]ab 5[2]ab 5[3]ab " ]] || fail "lines are mixed"
+	run 0 run -n 2 -- sh -c 'head -c 60000 /dev/zero | tr "\0" x'
+	[[ $(wc -c <"$tmp/out") == 120010 ]] || fail "long lines are cut"
+	run 0 run -n 2 -- sh -c 'seq 200000'
+	[[ $(wc -l <"$tmp/out") == 400000 ]] || fail "lines are lost"
+	run 0 run -n 2 -- cat # an input that is empty, not the terminal
+	[[ -s $tmp/out ]] && fail "ranks read something"
+}
+
+status() {
+	run 0 run -n 3 -- true
+	[[ -s $tmp/err ]] && fail "success has something to say"
+	run 7 run -n 3 -- sh -c '[ "$TALLY_RANK" != 1 ] || exit 7'
+	says err 'rank 1 .*status 7'
+	run 137 run -n 2 -- sh -c '[ "$TALLY_RANK" = 1 ] || kill -KILL $$; sleep 0.1'
+	says err 'rank 0 .*signal 9'
+	# the first that fails decides
+	run 3 run -n 2 -- sh -c 'if [ "$TALLY_RANK" = 1 ]; then exit 3; fi; sleep 0.5; exit 4'
+	says err 'rank 1 .*status 3'
+	says err 'then rank 0 .status 4'
+	run 127 run -n 2 -- ./no-such-program
+	says err 'no-such-program: No such file'
+	run 126 run -n 2 -- ./STYLE.md
+}
+
+last_words() {
+	local begin=$SECONDS took
+	run 5 run -n 3 -- sh -c \
+		'case $TALLY_RANK in 0) exit 5;; 1) sleep 1; echo "I saw it";; 2) sleep 60;; esac'
+	took=$((SECONDS - begin))
+	has out "[1] I saw it"
+	says err 'then rank 2 .signal 15, ended by us'
+	((took >= 4 && took <= 8)) || fail "the others had $took s, not 5"
+	# one that does not care for SIGTERM, and what it has started
+	begin=$SECONDS
+	run 5 run -n 2 -- sh -c \
+		'[ "$TALLY_RANK" = 1 ] || exit 5; trap "" TERM; sleep 60 & echo "$$ $!"; wait; sleep 60'
+	took=$((SECONDS - begin))
+	((took >= 6 && took <= 10)) || fail "the deaf one had $took s, not 7"
+	# shellcheck disable=SC2046
+	ended $(sed 's/^\[1\] //' "$tmp/out")
+}
+
+signals() {
+	local pid pids
+	"$tally" run -n 2 -- sh -c 'trap "echo got TERM; exit 0" TERM; echo $$; while :; do sleep 0.1; done' \
+		>"$tmp/out" 2>"$tmp/err" </dev/null &
+	pid=$!
+	until [[ $(wc -l <"$tmp/out") == 2 ]]; do sleep 0.05; done
+	pids=$(sed 's/^\[.\] //' "$tmp/out")
+	kill -TERM "$pid"
+	wait "$pid" || fail "ranks that took SIGTERM well failed"
+	has out "[0] got TERM"
+	has out "[1] got TERM"
+	# shellcheck disable=SC2086
+	ended $pids
+	# the runner is killed: its ranks go with it
+	"$tally" run -n 2 -- sh -c 'echo $$; exec sleep 60' >"$tmp/out" 2>"$tmp/err" </dev/null &
+	pid=$!
+	until [[ $(wc -l <"$tmp/out") == 2 ]]; do sleep 0.05; done
+	pids=$(sed 's/^\[.\] //' "$tmp/out")
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	sleep 0.2
+	# shellcheck disable=SC2086
+	ended $pids
+	# what a rank leaves behind ends with the job
+	run 0 run -n 2 -- sh -c 'sleep 60 & echo $!'
+	# shellcheck disable=SC2046
+	ended $(sed 's/^\[.\] //' "$tmp/out")
+}
+
+usage() {
+	run 2
+	run 2 frobnicate
+	says err 'frobnicate: no such command'
+	run 2 run -n 2
+	run 2 run -- true
+	run 2 run -n 0 -- true
+	says err '^tally run: -n 0: '
+	run 2 run -n 1x -- true
+	run 2 run -n 2 --job 'a b' -- true
+	says err 'job a b'
+	run 2 run -n 2 --frobnicate -- true
+	says err 'frobnicate'
+	run 2 bench
+	run 2 bench allgather
+	run 2 bench allreduce --elements 1,,2
+	says err 'elements 1,,2'
+	run 2 bench allreduce --bytes 1K
+	run 2 bench allreduce --dtype float64
+	run 2 bench allreduce --op max
+	run 2 bench allreduce --frobnicate
+	for command in '' run bench sim; do
+		# shellcheck disable=SC2086
+		run 0 $command --help
+		says out "^tally( $command)? "
+		# shellcheck disable=SC2086
+		run 0 $command --version
+		says out '^tally [0-9]+\.[0-9]+\.[0-9]+$'
+	done
+}
+
+for group in environment output status last_words signals usage; do
+	"$group"
+done
+((failures == 0)) && echo "all promises hold"
+((failures == 0))
