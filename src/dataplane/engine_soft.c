@@ -164,25 +164,33 @@ static void frame_put(struct engine_soft *engine, uint32_t *count, const struct 
 							  .data = out->data };
 }
 
+static void out_send(struct engine_soft *engine, uint32_t *count, const struct out *out)
+{
+	const struct job *job = out->job;
+
+	if (out->to == TO_PARENT) {
+		frame_put(engine, count, out, &job->parent);
+	} else if (out->to != TO_ALL) {
+		frame_put(engine, count, out, &job->children[out->to].address);
+	} else {
+		for (uint32_t child = 0; child < job->program.children; child++)
+			if (job->children[child].is_bound)
+				frame_put(engine, count, out, &job->children[child].address);
+	}
+}
+
+/* What carries lanes goes first: behind a burst of HELDs a short queue would drop the one RESULT that
+ * everybody waits for, and again when it is asked for again. */
 static void outs_flush(struct engine_soft *engine)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < engine->outs_count; i++) {
-		const struct out *out = &engine->outs[i];
-
-		if (out->to == TO_PARENT) {
-			frame_put(engine, &count, out, &out->job->parent);
-		} else if (out->to != TO_ALL) {
-			frame_put(engine, &count, out, &out->job->children[out->to].address);
-		} else {
-			for (uint32_t child = 0; child < out->job->program.children; child++) {
-				if (out->job->children[child].is_bound)
-					frame_put(engine, &count, out,
-						  &out->job->children[child].address);
-			}
-		}
-	}
+	for (uint32_t i = 0; i < engine->outs_count; i++)
+		if (engine->outs[i].packet_bytes > WIRE_HEADER_BYTES)
+			out_send(engine, &count, &engine->outs[i]);
+	for (uint32_t i = 0; i < engine->outs_count; i++)
+		if (engine->outs[i].packet_bytes == WIRE_HEADER_BYTES)
+			out_send(engine, &count, &engine->outs[i]);
 	frames_send(engine, &count);
 	engine->outs_count = 0;
 	engine->out_last = 0;
