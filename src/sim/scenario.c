@@ -90,7 +90,7 @@ static void draw_line(struct net_line *line, const struct scenario *scenario, st
 
 	line->ps_per_byte = (uint32_t)rng_log(rng, 80, slowest);
 	line->delay_ns = (uint32_t)rng_log(rng, 500, rng_chance(rng, 100000) ? 5 * MS : 50 * US);
-	line->queue_bytes = bytes * (uint32_t)rng_log(rng, 16, 2048);
+	line->queue_bytes = bytes * (uint32_t)rng_log(rng, 32, 2048);
 	line->loss = 0;
 	if (scenario->kind == SCENARIO_clean)
 		line->queue_bytes = 1u << 30;
@@ -105,7 +105,7 @@ static void draw_host(struct net_host *host, const struct scenario *scenario, st
 	draw_line(&host->out, scenario, rng);
 	draw_line(&host->in, scenario, rng);
 	host->poll_ns = rng_chance(rng, 300000) ? 0 : (uint32_t)rng_log(rng, 100, 30 * US);
-	host->inbox_bytes = bytes * (uint32_t)rng_log(rng, 64, 4096);
+	host->inbox_bytes = bytes * (uint32_t)rng_log(rng, 128, 4096);
 	host->gro = rng_below(rng, 4) * 333333;
 	if (scenario->kind == SCENARIO_clean)
 		host->inbox_bytes = 1u << 30;
