@@ -32,6 +32,7 @@ enum {
 	STRANGER_LINES = 10, /* per second, in the log */
 	LINE_BYTES = 1024,
 	PEER_TEXT_BYTES = 64,
+	NAME_BYTES = 108, /* of a unix socket */
 	NO_JOB = -1,
 };
 
@@ -78,7 +79,7 @@ struct server {
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
 	atomic_uint drain_calls, stop_calls;
 	bool is_draining, is_killed, is_stopping, has_aborted;
-	bool is_open;
+	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
 	bool is_some_broken, has_some_more;
 	uint64_t limit_ns;  /* of drain or stop; UINT64_MAX */
@@ -87,6 +88,7 @@ struct server {
 	uint64_t stranger_second;
 	uint32_t stranger_lines; /* in that second */
 	uint16_t port;
+	char local_name[NAME_BYTES]; /* "": TCP */
 	struct codec codec;
 	/* server_start's thread, and who waits for its end */
 	pthread_t thread;

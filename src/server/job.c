@@ -223,7 +223,7 @@ static void job_fill_grant(struct server *server, struct job *job, uint16_t rank
 			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY | 1 << WIRE_MAX |
 				    1 << WIRE_TAKE,
 		};
-		if (server->options.local_name)
+		if (server->is_local)
 			memcpy(shard->ip, server->options.listen.ip, sizeof(shard->ip));
 	}
 }

@@ -98,7 +98,7 @@ static bool peer_is_foreign(const struct server *server, const struct conn *conn
 	struct ucred cred;
 	socklen_t bytes = sizeof(cred);
 
-	if (!server->options.local_name)
+	if (!server->is_local)
 		return false;
 	if (getsockopt(conn_fd(conn), SOL_SOCKET, SO_PEERCRED, &cred, &bytes))
 		return true;

@@ -125,18 +125,32 @@ static bool is_any(const struct link_address *address)
 	return !memcmp(address->ip, zero, sizeof(zero));
 }
 
+const char *server_address(const struct server *server, char text[SERVER_TEXT_BYTES])
+{
+	struct link_address listen = server->options.listen;
+
+	listen.port = server->port;
+	if (server->options.local_name)
+		snprintf(text, SERVER_TEXT_BYTES, "@%s", server->options.local_name);
+	else if (!server->options.is_v6 && is_any(&listen))
+		snprintf(text, SERVER_TEXT_BYTES, "0.0.0.0:%u", listen.port);
+	else
+		link_address_format(&listen, text);
+	return text;
+}
+
+int server_listen_parse(const char *text, struct server_options *options)
+{
+	return link_address_parse(text, SERVER_PORT, &options->listen, &options->is_v6);
+}
+
 static int open_listener(struct server *server)
 {
 	struct conn_address address;
-	struct link_address *listen = &server->options.listen;
-	char text[64 + CONN_ADDRESS_BYTES];
+	char text[SERVER_TEXT_BYTES];
 
-	if (server->options.local_name)
-		snprintf(text, sizeof(text), "@%s", server->options.local_name);
-	else if (!server->options.is_v6 && is_any(listen))
-		snprintf(text, sizeof(text), "0.0.0.0:%u", listen->port);
-	else
-		link_address_format(listen, text);
+	server->port = server->options.listen.port;
+	server_address(server, text);
 	if (conn_resolve(text, 0, &address)) {
 		server_say(server, SERVER_ERROR, "cannot listen on %s: not an address", text);
 		return -EINVAL;
@@ -215,10 +229,30 @@ static int open_epoll(struct server *server)
 	return result ? result : watch(server, server->calls_fd, READY_CALLS);
 }
 
+/* The name is the caller's, who may forget it. */
+static int keep_name(struct server *server)
+{
+	const char *name = server->options.local_name;
+
+	server->is_local = name != NULL;
+	if (!name)
+		return 0;
+	server->options.local_name = server->local_name;
+	if (strlen(name) >= sizeof(server->local_name)) {
+		server_say(server, SERVER_ERROR, "@%s: too long for a unix socket", name);
+		return -EINVAL;
+	}
+	strcpy(server->local_name, name);
+	return 0;
+}
+
 static int open_all(struct server *server)
 {
 	int result = options_check(server, &server->options);
 
+	if (result)
+		return result;
+	result = keep_name(server);
 	if (result)
 		return result;
 	options_fill(&server->options);

@@ -17,7 +17,13 @@
 
 struct server;
 
-enum { SERVER_PORT = 7171, SERVER_SHARDS_MAX = 64, SERVER_JOBS_MAX = 1024, SERVER_ABORTED = 1 };
+enum {
+	SERVER_PORT = 7171,
+	SERVER_SHARDS_MAX = 64,
+	SERVER_JOBS_MAX = 1024,
+	SERVER_ABORTED = 1,
+	SERVER_TEXT_BYTES = 192
+};
 
 enum server_level { SERVER_ERROR, SERVER_WARN, SERVER_INFO, SERVER_DEBUG };
 
@@ -47,6 +53,10 @@ struct server_options {
 	void *log_arg;
 };
 
+/* Fills in listen and is_v6 from "host", "host:port", "[v6]:port"; SERVER_PORT if there is no port. 0,
+ * -EINVAL (syntax), -ENOENT (no such host). */
+int server_listen_parse(const char *text, struct server_options *options);
+
 /* server_open binds all sockets and starts the shards' threads: from then on members can connect. On
  * success *server belongs to the caller until server_close. A negative errno, having logged why:
  * -EINVAL (an option), -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOMEM, ... */
@@ -73,6 +83,9 @@ bool server_wait(struct server *server, uint32_t timeout_ms);
 /* Stops if need be, joins all threads, frees all. NULL is fine. Not while another thread is inside
  * server_run. */
 void server_close(struct server *server);
+
+/* Where control listens: "0.0.0.0:7171", "[::1]:7171"; "@NAME" with local_name. Returns text. */
+const char *server_address(const struct server *server, char text[SERVER_TEXT_BYTES]);
 
 /* The port that control listens on (0 with local_name), and that of shard k. */
 uint16_t server_port(const struct server *server);

@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server_test.c - the aggregator as its members see it: a scripted client says every word by itself,
+ * through control/codec and raw UDP packets. Time limits are the issue: 2 s for bad news.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/conn.h"
+#include "core/wire.h"
+#include "server/server.h"
+
+enum { NEWS_MS = 2000, LONG_MS = 10000, LANES = 64, BOOK_BYTES = 1 << 16 };
+
+/* --- what the server logs --- */
+
+struct book {
+	pthread_mutex_t mutex;
+	char text[BOOK_BYTES];
+};
+
+static struct book book = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void book_log(void *arg, enum server_level level, const char *line)
+{
+	size_t used;
+
+	(void)arg;
+	pthread_mutex_lock(&book.mutex);
+	used = strlen(book.text);
+	snprintf(book.text + used, sizeof(book.text) - used, "%d %s\n", (int)level, line);
+	pthread_mutex_unlock(&book.mutex);
+}
+
+static bool book_has(const char *words)
+{
+	bool has;
+
+	pthread_mutex_lock(&book.mutex);
+	has = strstr(book.text, words);
+	pthread_mutex_unlock(&book.mutex);
+	return has;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* --- the server --- */
+
+static struct server *test_server(struct server_options options)
+{
+	struct server *server;
+
+	book.text[0] = 0;
+	options.log = book_log;
+	if (!options.local_name)
+		options.listen = (struct link_address){
+			.ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+			.port = options.listen.port,
+		};
+	options.receive_bytes = 128 << 10;
+	assert_int_equal(server_open(&server, &options), 0);
+	assert_int_equal(server_start(server), 0);
+	return server;
+}
+
+/* --- a client --- */
+
+struct client {
+	struct conn *conn;
+	struct codec codec;
+	struct control_message message; /* the last one */
+	struct control_grant grant;
+	uint16_t rank;
+	int udp;
+};
+
+static void client_open(struct client *client, const char *address)
+{
+	struct conn_address to;
+
+	memset(client, 0, sizeof(*client));
+	client->udp = -1;
+	assert_int_equal(conn_resolve(address, 0, &to), 0);
+	assert_int_equal(conn_connect(&client->conn, &to, now_ns(), 2000000000), 0);
+	for (int i = 0;
+	     conn_read(client->conn, now_ns(), &client->codec, &client->message) != CONN_CONNECTED;
+	     i++) {
+		struct pollfd wait = { .fd = conn_fd(client->conn), .events = POLLOUT };
+
+		assert_true(i < 100);
+		poll(&wait, 1, 20);
+	}
+}
+
+static void client_close(struct client *client)
+{
+	conn_close(client->conn);
+	if (client->udp >= 0)
+		close(client->udp);
+}
+
+/* The next message but HEARTBEAT and PROGRESS; PING is answered. False: the end, or nothing in time. */
+static bool client_next(struct client *client, int timeout_ms)
+{
+	uint64_t until_ns = now_ns() + (uint64_t)timeout_ms * 1000000;
+
+	while (now_ns() < until_ns) {
+		struct pollfd wait = { .fd = conn_fd(client->conn) };
+		struct control_message pong = { .type = CONTROL_PONG };
+
+		switch (conn_read(client->conn, now_ns(), &client->codec, &client->message)) {
+		case CONN_MESSAGE:
+			if (client->message.type == CONTROL_PING) {
+				pong.ping.serial = client->message.ping.serial;
+				conn_send(client->conn, &client->codec, &pong);
+			} else if (client->message.type != CONTROL_HEARTBEAT &&
+				   client->message.type != CONTROL_PROGRESS) {
+				return true;
+			}
+			break;
+		case CONN_NONE:
+			wait.events = conn_events(client->conn);
+			poll(&wait, 1, 10);
+			break;
+		case CONN_CONNECTED:
+			break;
+		case CONN_EOF:
+		case CONN_ERROR:
+			return false;
+		}
+	}
+	return false;
+}
+
+static void client_expect(struct client *client, enum control_type type, int timeout_ms)
+{
+	if (!client_next(client, timeout_ms))
+		fail_msg("rank %u got no message: %s; the server logged:\n%s", client->rank,
+			 conn_text(client->conn), book.text);
+	assert_int_equal(client->message.type, type);
+}
+
+static void client_send(struct client *client, const struct control_message *message)
+{
+	assert_int_equal(conn_send(client->conn, &client->codec, message), 0);
+}
+
+static void client_join(struct client *client, const char *job, uint16_t rank, uint16_t size)
+{
+	struct control_message join = { .type = CONTROL_JOIN };
+
+	client->rank = rank;
+	join.join.version_min = join.join.version_max = CONTROL_VERSION;
+	join.join.size = size;
+	join.join.rank = rank;
+	join.join.workers = 1;
+	join.join.pid = (uint32_t)getpid();
+	join.join.mtu = 1500;
+	snprintf(join.join.job, sizeof(join.join.job), "%s", job);
+	snprintf(join.join.host, sizeof(join.join.host), "node%u", rank);
+	client_send(client, &join);
+}
+
+static void client_udp_open(struct client *client)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct timeval patience = { .tv_sec = LONG_MS / 1000 };
+
+	client->udp = socket(AF_INET, SOCK_DGRAM, 0);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to.sin_port = htons(client->grant.shards[0].port);
+	assert_int_equal(connect(client->udp, (struct sockaddr *)&to, sizeof(to)), 0);
+	setsockopt(client->udp, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+/* A packet as this client would send it; header->lanes int32 of `lane`. */
+static void client_put(struct client *client, struct wire *header, const void *lane)
+{
+	uint8_t packet[65507] = { 0 };
+	uint32_t bytes = wire_bytes(header->lanes);
+
+	header->job = client->grant.shards[0].job;
+	header->generation = client->grant.shards[0].generation;
+	header->child = client->rank;
+	wire_put(packet, header);
+	memcpy(packet + WIRE_HEADER_BYTES, lane, bytes - WIRE_HEADER_BYTES);
+	assert_int_equal(send(client->udp, packet, bytes, 0), bytes);
+}
+
+static void client_get(struct client *client, struct wire *header, int32_t lane[LANES])
+{
+	uint8_t packet[65507];
+	ssize_t bytes = recv(client->udp, packet, sizeof(packet), 0);
+
+	assert_true(bytes > 0);
+	assert_int_equal(wire_check(packet, (uint32_t)bytes, header), WIRE_OK);
+	if (lane)
+		memcpy(lane, packet + WIRE_HEADER_BYTES, (size_t)bytes - WIRE_HEADER_BYTES);
+}
+
+static void client_hello(struct client *client)
+{
+	struct wire header = { .type = WIRE_HELLO, .seq = 1 };
+	int32_t lane[WIRE_LANES_MAX] = { 0 };
+	uint16_t lanes = client->grant.shards[0].lanes;
+
+	memcpy(lane, client->grant.nonce, sizeof(client->grant.nonce));
+	header.lanes = lanes;
+	client_put(client, &header, lane);
+	client_get(client, &header, lane);
+	assert_int_equal(header.type, WIRE_WELCOME);
+	assert_int_equal(header.lanes, lanes);
+	assert_int_equal(header.seq, 1);
+}
+
+static void client_update(struct client *client, uint32_t seq, uint32_t tag, int32_t value)
+{
+	struct wire header = { .type = WIRE_UPDATE, .seq = seq, .tag = tag, .lanes = LANES };
+	int32_t lane[LANES];
+
+	for (int i = 0; i < LANES; i++)
+		lane[i] = value;
+	client_put(client, &header, lane);
+}
+
+/* `size` clients from nowhere to START. */
+static void clients_start(struct client *clients, uint16_t size, const char *address,
+			  const char *job)
+{
+	for (uint16_t rank = 0; rank < size; rank++) {
+		client_open(&clients[rank], address);
+		client_join(&clients[rank], job, rank, size);
+	}
+	for (uint16_t rank = 0; rank < size; rank++) {
+		struct control_message ready = { .type = CONTROL_READY };
+
+		client_expect(&clients[rank], CONTROL_GRANT, LONG_MS);
+		clients[rank].grant = clients[rank].message.grant;
+		client_udp_open(&clients[rank]);
+		client_hello(&clients[rank]);
+		ready.lanes.lanes = clients[rank].grant.shards[0].lanes;
+		client_send(&clients[rank], &ready);
+	}
+	for (uint16_t rank = 0; rank < size; rank++)
+		client_expect(&clients[rank], CONTROL_START, LONG_MS);
+}
+
+static void client_leave(struct client *client, uint64_t submitted)
+{
+	struct control_message leave = { .type = CONTROL_LEAVE };
+
+	leave.leave.submitted = submitted;
+	client_send(client, &leave);
+	client_expect(client, CONTROL_LEFT, NEWS_MS);
+}
+
+static const char *tcp_address(const struct server *server, char text[32])
+{
+	snprintf(text, 32, "127.0.0.1:%u", server_port(server));
+	return text;
+}
+
+/* --- claims --- */
+
+static void add_once(struct client *clients)
+{
+	struct wire header;
+	int32_t lane[LANES];
+
+	client_update(&clients[0], 1, 7, 40);
+	client_update(&clients[1], 1, 7, -42);
+	for (int rank = 0; rank < 2; rank++) {
+		client_get(&clients[rank], &header, lane);
+		assert_int_equal(header.type, WIRE_RESULT);
+		assert_int_equal(header.seq, 1);
+		for (int i = 0; i < LANES; i++)
+			assert_int_equal(lane[i], -2);
+	}
+}
+
+static void leave_and_close(struct client *clients, int count)
+{
+	for (int rank = 0; rank < count; rank++)
+		client_leave(&clients[rank], 1);
+	for (int rank = 0; rank < count; rank++)
+		client_close(&clients[rank]);
+}
+
+static void server__adds_the_vectors_of_two_ranks(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[2];
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "add");
+	assert_int_equal(clients[0].message.lanes.lanes, LANES);
+	assert_int_equal(clients[0].grant.shards[0].port, server_shard_port(server, 0));
+	add_once(clients);
+	leave_and_close(clients, 2);
+	server_drain(server);
+	assert_true(server_wait(server, NEWS_MS));
+	server_close(server);
+	assert_true(book_has("job add: "));
+	assert_true(book_has("dropped: none"));
+}
+
+static void server__hosts_local_ranks_on_an_abstract_socket(void **state)
+{
+	char name[64], address[80];
+	struct server *server;
+	struct client clients[2];
+
+	(void)state;
+	snprintf(name, sizeof(name), "tally/%u/test-%d", (unsigned)geteuid(), (int)getpid());
+	snprintf(address, sizeof(address), "@%s", name);
+	server = test_server((struct server_options){ .local_name = name });
+	clients_start(clients, 2, address, "local");
+	assert_int_equal(clients[1].grant.shards[0].ip[12], 127);
+	add_once(clients);
+	leave_and_close(clients, 2);
+	server_close(server);
+}
+
+static void server__runs_two_jobs_on_two_shards_at_once(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 2 });
+	struct client a[2], b[2];
+	char address[32];
+
+	(void)state;
+	clients_start(a, 2, tcp_address(server, address), "a");
+	clients_start(b, 2, address, "b");
+	assert_int_equal(a[0].grant.shards_count, 2);
+	assert_int_not_equal(a[0].grant.shards[0].port, a[0].grant.shards[1].port);
+	assert_int_not_equal(a[0].grant.shards[0].generation, b[0].grant.shards[0].generation);
+	add_once(b);
+	add_once(a);
+	leave_and_close(a, 2);
+	leave_and_close(b, 2);
+	server_close(server);
+}
+
+static void server__gives_a_name_and_its_slots_again_after_all_have_left(void **state)
+{
+	struct server *server = test_server((struct server_options){ .jobs_max = 1 });
+	struct client clients[2], other;
+	char address[32];
+	uint32_t generation;
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "again");
+	generation = clients[0].grant.shards[0].generation;
+	client_open(&other, address);
+	client_join(&other, "other", 0, 1);
+	client_expect(&other, CONTROL_DENY, NEWS_MS);
+	assert_int_equal(other.message.end.cause, CONTROL_NO_RESOURCE);
+	client_close(&other);
+	leave_and_close(clients, 2);
+	clients_start(clients, 2, address, "again");
+	assert_int_not_equal(clients[0].grant.shards[0].generation, generation);
+	add_once(clients);
+	leave_and_close(clients, 2);
+	server_close(server);
+}
+
+static void server__tells_all_that_sizes_differ(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2];
+	char address[32];
+
+	(void)state;
+	client_open(&clients[0], tcp_address(server, address));
+	client_join(&clients[0], "size", 0, 2);
+	usleep(50000);
+	client_open(&clients[1], address);
+	client_join(&clients[1], "size", 1, 3);
+	for (int rank = 0; rank < 2; rank++) {
+		client_expect(&clients[rank], CONTROL_DENY, NEWS_MS);
+		client_close(&clients[rank]);
+	}
+	server_close(server);
+}
+
+static void server__names_a_killed_rank_to_the_others_within_2_s(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[3];
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 3, tcp_address(server, address), "kill");
+	client_close(&clients[1]);
+	for (int rank = 0; rank < 3; rank += 2) {
+		client_expect(&clients[rank], CONTROL_ABORT, NEWS_MS);
+		assert_int_equal(clients[rank].message.end.cause, CONTROL_REMOTE);
+		assert_int_equal(clients[rank].message.end.rank, 1);
+		assert_non_null(strstr(clients[rank].message.end.text, "rank 1"));
+		assert_non_null(strstr(clients[rank].message.end.text, "node1"));
+		client_close(&clients[rank]);
+	}
+	server_close(server);
+}
+
+/* Answers QUERYs about its only operation until the verdict comes. */
+static void client_explain(struct client *client, uint64_t count)
+{
+	struct control_op op = { .number = 0, .count = count, .type = 7 };
+	struct control_message opinfo = { .type = CONTROL_OPINFO };
+
+	while (client_next(client, NEWS_MS) && client->message.type == CONTROL_QUERY) {
+		opinfo.opinfo = (struct control_opinfo){
+			.round = client->message.query.round,
+			.ops_count = 1,
+			.submitted = 1,
+			.ops = &op,
+		};
+		client_send(client, &opinfo);
+	}
+}
+
+static void *explain_99(void *arg)
+{
+	client_explain(arg, 99);
+	return NULL;
+}
+
+static void server__tells_all_of_a_mismatch_within_2_s(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2];
+	pthread_t thread;
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "odd");
+	client_update(&clients[0], 1, 7, 1);
+	client_update(&clients[1], 1, 8, 1);
+	pthread_create(&thread, NULL, explain_99, &clients[1]);
+	client_explain(&clients[0], 98);
+	pthread_join(thread, NULL);
+	for (int rank = 0; rank < 2; rank++) {
+		assert_int_equal(clients[rank].message.type, CONTROL_ABORT);
+		assert_int_equal(clients[rank].message.end.cause, CONTROL_MISMATCH);
+		assert_non_null(strstr(clients[rank].message.end.text, "98"));
+		assert_non_null(strstr(clients[rank].message.end.text, "99"));
+		client_close(&clients[rank]);
+	}
+	server_close(server);
+}
+
+static void server__drops_strangers_packets_and_counts_them(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2], stranger;
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "strangers");
+	stranger = clients[1];
+	client_udp_open(&stranger);
+	client_update(&stranger, 1, 7, 1000); /* rank 1's words from another address */
+	assert_int_equal(send(stranger.udp, "garbage", 7, 0), 7);
+	stranger.grant.shards[0].generation ^= 1;
+	client_update(&stranger, 1, 7, 1000);
+	stranger.grant.nonce[3] ^= 1;
+	stranger.grant.shards[0].generation ^= 1;
+	{
+		struct wire header = { .type = WIRE_HELLO, .seq = 9, .lanes = WIRE_HELLO_LANES };
+		uint8_t lane[WIRE_HELLO_LANES * 4] = { 0 };
+
+		memcpy(lane, stranger.grant.nonce, sizeof(stranger.grant.nonce));
+		client_put(&stranger, &header, lane);
+	}
+	add_once(clients); /* none of it is in the sum */
+	assert_int_equal(recv(stranger.udp, address, sizeof(address), MSG_DONTWAIT), -1);
+	close(stranger.udp);
+	leave_and_close(clients, 2);
+	server_close(server);
+	assert_true(book_has("too short 1"));
+	assert_true(book_has("generation 1"));
+	assert_true(book_has("address 1"));
+	assert_true(book_has("hello of a stranger 1"));
+}
+
+static int tcp_connect(const struct server *server)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct timeval patience = { .tv_sec = LONG_MS / 1000 };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to.sin_port = htons(server_port(server));
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+static void server__drops_connections_that_talk_nonsense(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t count;
+	} nonsense[] = {
+		{ "GET / HTTP/1.1\r\n\r\n", 18 },
+		{ "\0\0\0\2{}", 6 },
+		{ "\0\0\0\4null", 8 },
+		{ "\0\0\0\24{\"type\":\"HEARTBEAT\"}", 24 },
+		{ "\377\377\377\377", 4 },
+	};
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2];
+	char address[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(*nonsense); i++) {
+		int fd = tcp_connect(server);
+		char byte;
+
+		assert_int_equal(send(fd, nonsense[i].bytes, nonsense[i].count, 0),
+				 nonsense[i].count);
+		errno = 0;
+		assert_true(recv(fd, &byte, 1, 0) <= 0);
+		assert_int_not_equal(errno, EAGAIN); /* closed, not timed out */
+		close(fd);
+	}
+	assert_true(book_has("127.0.0.1:"));
+	assert_true(book_has("dropped: "));
+	clients_start(clients, 2, tcp_address(server, address), "after");
+	leave_and_close(clients, 2);
+	server_close(server);
+}
+
+static void server__draining_denies_gatherings_and_lets_jobs_end(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2], gathering, late;
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "runs");
+	client_open(&gathering, address);
+	client_join(&gathering, "gathers", 0, 2);
+	usleep(50000);
+	server_drain(server);
+	client_expect(&gathering, CONTROL_DENY, NEWS_MS);
+	client_close(&gathering);
+	client_open(&late, address);
+	client_join(&late, "late", 0, 1);
+	client_expect(&late, CONTROL_DENY, NEWS_MS);
+	client_close(&late);
+	add_once(clients);
+	assert_false(server_wait(server, 100));
+	leave_and_close(clients, 2);
+	assert_true(server_wait(server, NEWS_MS));
+	server_close(server);
+}
+
+static void server__draining_aborts_at_its_limit(void **state)
+{
+	struct server *server = test_server((struct server_options){ .drain_ms = 200 });
+	struct client clients[2];
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "stays");
+	server_drain(server);
+	for (int rank = 0; rank < 2; rank++) {
+		client_expect(&clients[rank], CONTROL_ABORT, NEWS_MS);
+		client_close(&clients[rank]);
+	}
+	assert_true(server_wait(server, NEWS_MS));
+	server_close(server);
+}
+
+static void server__stopping_tells_all_and_ends_at_once(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct client clients[2];
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "stop");
+	server_stop(server);
+	for (int rank = 0; rank < 2; rank++)
+		client_expect(&clients[rank], CONTROL_ABORT, NEWS_MS);
+	assert_true(server_wait(server, NEWS_MS));
+	server_close(server);
+	for (int rank = 0; rank < 2; rank++)
+		client_close(&clients[rank]);
+}
+
+static void server__refuses_options_out_of_range(void **state)
+{
+	static const struct server_options wrong[] = {
+		{ .shards = SERVER_SHARDS_MAX + 1 },
+		{ .lanes_max = 5 },
+		{ .lanes_max = WIRE_LANES_MAX + 4 },
+		{ .run = 65 },
+		{ .slots = 4 },
+		{ .jobs_max = SERVER_JOBS_MAX + 1 },
+		{ .listen.port = 65535, .shards = 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct server *server = NULL;
+
+		assert_int_equal(server_open(&server, &wrong[i]), -EINVAL);
+		assert_null(server);
+	}
+}
+
+static void server__says_why_a_port_cannot_be_had(void **state)
+{
+	struct server *first = test_server((struct server_options){ .shards = 1 });
+	struct server_options options = { .log = book_log };
+	struct server *second = NULL;
+
+	(void)state;
+	options.listen.ip[10] = options.listen.ip[11] = 0xff;
+	options.listen.ip[12] = 127;
+	options.listen.ip[15] = 1;
+	options.listen.port = server_port(first);
+	assert_int_equal(server_open(&second, &options), -EADDRINUSE);
+	assert_true(book_has("Address already in use"));
+	server_close(first);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server__adds_the_vectors_of_two_ranks),
+		cmocka_unit_test(server__hosts_local_ranks_on_an_abstract_socket),
+		cmocka_unit_test(server__runs_two_jobs_on_two_shards_at_once),
+		cmocka_unit_test(server__gives_a_name_and_its_slots_again_after_all_have_left),
+		cmocka_unit_test(server__tells_all_that_sizes_differ),
+		cmocka_unit_test(server__names_a_killed_rank_to_the_others_within_2_s),
+		cmocka_unit_test(server__tells_all_of_a_mismatch_within_2_s),
+		cmocka_unit_test(server__drops_strangers_packets_and_counts_them),
+		cmocka_unit_test(server__drops_connections_that_talk_nonsense),
+		cmocka_unit_test(server__draining_denies_gatherings_and_lets_jobs_end),
+		cmocka_unit_test(server__draining_aborts_at_its_limit),
+		cmocka_unit_test(server__stopping_tells_all_and_ends_at_once),
+		cmocka_unit_test(server__refuses_options_out_of_range),
+		cmocka_unit_test(server__says_why_a_port_cannot_be_had),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tallyd_test.c - tallyd as scripts and service managers see it: words, streams, signals, exit status.
+ * The first argument is the program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGS_MAX = 12, TEXT_BYTES = 16384, PATIENCE_MS = 10000 };
+
+static const char *program;
+
+struct run {
+	pid_t pid;
+	int out, err;
+	char out_text[TEXT_BYTES], err_text[TEXT_BYTES];
+	int status;
+};
+
+/* words: flags separated by blanks. */
+static void run_start(struct run *run, const char *words)
+{
+	char copy[512], *argv[ARGS_MAX + 2] = { (char *)(uintptr_t)program };
+	int out[2], err[2], argc = 1;
+
+	memset(run, 0, sizeof(*run));
+	snprintf(copy, sizeof(copy), "%s", words);
+	for (char *word = strtok(copy, " "); word && argc < ARGS_MAX; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	assert_int_equal(pipe(out), 0);
+	assert_int_equal(pipe(err), 0);
+	run->pid = fork();
+	if (!run->pid) {
+		dup2(out[1], STDOUT_FILENO);
+		dup2(err[1], STDERR_FILENO);
+		for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+			close(fd);
+		execv(program, argv);
+		_exit(127);
+	}
+	close(out[1]);
+	close(err[1]);
+	run->out = out[0];
+	run->err = err[0];
+}
+
+/* Reads stderr until `words` are there. */
+static void run_await(struct run *run, const char *words)
+{
+	struct pollfd wait = { .fd = run->err, .events = POLLIN };
+	size_t used = strlen(run->err_text);
+
+	while (!strstr(run->err_text, words)) {
+		ssize_t got;
+
+		assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+		got = read(run->err, run->err_text + used, TEXT_BYTES - 1 - used);
+		assert_true(got > 0);
+		used += (size_t)got;
+	}
+}
+
+static void drain(int fd, char *text)
+{
+	size_t used = strlen(text);
+	ssize_t got;
+
+	while ((got = read(fd, text + used, TEXT_BYTES - 1 - used)) > 0)
+		used += (size_t)got;
+	close(fd);
+}
+
+static int run_end(struct run *run)
+{
+	drain(run->out, run->out_text);
+	drain(run->err, run->err_text);
+	assert_int_equal(waitpid(run->pid, &run->status, 0), run->pid);
+	assert_true(WIFEXITED(run->status));
+	return WEXITSTATUS(run->status);
+}
+
+static int run_all(struct run *run, const char *words)
+{
+	run_start(run, words);
+	return run_end(run);
+}
+
+static void tallyd__help_and_version_go_to_stdout(void **state)
+{
+	struct run run;
+
+	(void)state;
+	assert_int_equal(run_all(&run, "--help"), 0);
+	assert_non_null(strstr(run.out_text, "--listen"));
+	assert_string_equal(run.err_text, "");
+	assert_int_equal(run_all(&run, "--version"), 0);
+	assert_ptr_equal(strstr(run.out_text, "tallyd "), run.out_text);
+}
+
+static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **state)
+{
+	static const char *const wrong[][3] = {
+		{ "--shards 0", "--shards", "0" },
+		{ "--shards 65", "--shards", "65" },
+		{ "--shards two", "--shards", "two" },
+		{ "--lanes 6", "--lanes", "6" },
+		{ "--lanes 16372", "--lanes", "16372" },
+		{ "--slots -5", "--slots", "-5" },
+		{ "--run 65", "--run", "65" },
+		{ "--memory 5X", "--memory", "5X" },
+		{ "--memory 9999999999G", "--memory", "9999999999G" },
+		{ "--drain-timeout 1.5", "--drain-timeout", "1.5" },
+		{ "--engine xdp", "--engine", "xdp" },
+		{ "--log-level loud", "--log-level", "loud" },
+		{ "--listen [::1", "--listen", "[::1" },
+		{ "--listen 127.0.0.1:99999", "--listen", "99999" },
+		{ "--listen 127.0.0.1:65535 --shards 2", "--listen", "65535" },
+		{ "--config /does/not/exist", "--config", "/does/not/exist" },
+		{ "--frobnicate", "frobnicate", "" },
+		{ "127.0.0.1", "127.0.0.1", "" },
+	};
+	struct run run;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(run_all(&run, wrong[i][0]), 2);
+		assert_non_null(strstr(run.err_text, wrong[i][1]));
+		assert_non_null(strstr(run.err_text, wrong[i][2]));
+		assert_string_equal(run.out_text, "");
+	}
+}
+
+static void tallyd__says_ready_and_ends_with_0_on_sigterm(void **state)
+{
+	struct run run;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0 --shards 2");
+	run_await(&run, "tallyd: ready on 127.0.0.1:");
+	run_await(&run, ", 2 shards\n");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_string_equal(run.out_text, "");
+}
+
+static void tallyd__listens_on_ipv6(void **state)
+{
+	int probe = socket(AF_INET6, SOCK_DGRAM, 0);
+	struct run run;
+
+	(void)state;
+	if (probe < 0)
+		skip();
+	close(probe);
+	run_start(&run, "--listen [::1]:0");
+	run_await(&run, "tallyd: ready on [::1]:");
+	kill(run.pid, SIGINT);
+	assert_int_equal(run_end(&run), 0);
+}
+
+static void tallyd__port_in_use_exits_1_and_is_named(void **state)
+{
+	struct run first, second;
+	char words[64], *port;
+
+	(void)state;
+	run_start(&first, "--listen 127.0.0.1:0");
+	run_await(&first, " shard\n");
+	port = strstr(first.err_text, "127.0.0.1:") + strlen("127.0.0.1:");
+	snprintf(words, sizeof(words), "--listen 127.0.0.1:%.*s", (int)strspn(port, "0123456789"),
+		 port);
+	assert_int_equal(run_all(&second, words), 1);
+	assert_non_null(strstr(second.err_text, words + strlen("--listen ")));
+	kill(first.pid, SIGTERM);
+	assert_int_equal(run_end(&first), 0);
+}
+
+static void tallyd__flags_win_over_the_file(void **state)
+{
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int fd = mkstemp(path);
+	struct run run;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(dprintf(fd, "# a comment\n\nlisten = 127.0.0.1:0\nshards=3\n") > 0);
+	snprintf(words, sizeof(words), "--shards 2 --config %s", path);
+	run_start(&run, words);
+	run_await(&run, "127.0.0.1:");
+	run_await(&run, ", 2 shards\n");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_true(dprintf(fd, "lanes=7\n") > 0);
+	assert_int_equal(run_all(&run, words), 2);
+	assert_non_null(strstr(run.err_text, "--lanes 7"));
+	assert_non_null(strstr(run.err_text, ":5"));
+	close(fd);
+	unlink(path);
+}
+
+static void tallyd__log_json_is_one_object_a_line(void **state)
+{
+	struct run run;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0 --log-json");
+	run_await(&run, "\"ready on 127.0.0.1:");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	for (char *line = strtok(run.err_text, "\n"); line; line = strtok(NULL, "\n")) {
+		assert_int_equal(line[0], '{');
+		assert_int_equal(line[strlen(line) - 1], '}');
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tallyd__help_and_version_go_to_stdout),
+		cmocka_unit_test(tallyd__wrong_flags_exit_2_and_are_named_with_their_value),
+		cmocka_unit_test(tallyd__says_ready_and_ends_with_0_on_sigterm),
+		cmocka_unit_test(tallyd__listens_on_ipv6),
+		cmocka_unit_test(tallyd__port_in_use_exits_1_and_is_named),
+		cmocka_unit_test(tallyd__flags_win_over_the_file),
+		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
+	};
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: tallyd_test TALLYD\n");
+		return 2;
+	}
+	program = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
