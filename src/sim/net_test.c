@@ -251,7 +251,7 @@ int main(void)
 		cmocka_unit_test(net__timers_fire_in_order_and_equal_ones_as_they_were_set),
 	};
 	const struct link_factory factory = {
-		.name = "sim", .packet_bytes_max = 1464, .open = suite_open, .close = suite_close
+		.name = "sim", .packet_bytes_max = 9000, .open = suite_open, .close = suite_close
 	};
 	int failed = cmocka_run_group_tests_name("net", tests, NULL, NULL);
 
