@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	ROUNDS = 4,       /* kept of each slot: P - 1, P, P + 1, and one to tell them from older ones */
+	ROUNDS = 4, /* kept of each slot: P - 1, P, P + 1, and one to tell them from older ones */
 	TOUCHED_MAX = 8192,
 };
 
@@ -142,11 +142,12 @@ static void round_add(struct check *check, uint32_t engine, uint32_t worker,
 	    (flags ^ round->flags) & WIRE_KIND_MASK) {
 		round->is_mixed = true;
 		if (check->scenario->kind != SCENARIO_disagree)
-			check_fail(check, check->wiring->engine[engine].shard, packet->slot,
-				   "w%u's round %u is another one than its siblings': tag %08x, flags "
-				   "%02x, %u lanes, not %08x, %02x, %u",
-				   worker, packet->seq, packet->tag, flags, packet->lanes,
-				   round->tag, round->flags, round->lanes);
+			check_fail(
+				check, check->wiring->engine[engine].shard, packet->slot,
+				"w%u's round %u is another one than its siblings': tag %08x, flags "
+				"%02x, %u lanes, not %08x, %02x, %u",
+				worker, packet->seq, packet->tag, flags, packet->lanes, round->tag,
+				round->flags, round->lanes);
 		return;
 	}
 	round->flags |= flags & WIRE_STICKY_MASK;
@@ -169,7 +170,8 @@ static void worker_update(struct check *check, uint32_t w, uint32_t shard,
 				   w, packet->seq);
 		if (hash != progress->hash[w])
 			check_fail(check, shard, packet->slot,
-				   "M3: w%u's copy of %u is not what it sent first", w, packet->seq);
+				   "M3: w%u's copy of %u is not what it sent first", w,
+				   packet->seq);
 		return;
 	}
 	if (packet->seq != progress->sent[w] + 1)
@@ -201,8 +203,8 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 	}
 	uint32_t engine = wiring_engine(check->wiring, sight->to);
 	uint32_t shard = check->wiring->engine[engine].shard;
-	if (check->wiring->engine_of[shard][w] != engine || packet->slot >= check->scenario->slots ||
-	    packet->lanes > check->scenario->lanes) {
+	if (check->wiring->engine_of[shard][w] != engine ||
+	    packet->slot >= check->scenario->slots || packet->lanes > check->scenario->lanes) {
 		check_fail(check, shard, CHECK_NO_SLOT, "w%u sends where it is no child", w);
 		return;
 	}
@@ -219,8 +221,8 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 /* --- what switches send: against the ledger --- */
 
 /* Is the packet the combination of what `ledger`'s workers have sent? */
-static void combination_check(struct check *check, const char *rule, uint32_t from,
-			      uint32_t ledger, const struct wire *packet, const uint8_t *data)
+static void combination_check(struct check *check, const char *rule, uint32_t from, uint32_t ledger,
+			      const struct wire *packet, const uint8_t *data)
 {
 	int32_t *sum;
 	const struct round *round = round_at(check, ledger, packet->slot, packet->seq, &sum);
@@ -258,8 +260,8 @@ static void engine_sent(struct check *check, const struct net_sight *sight,
 	if (packet->type == WIRE_WELCOME)
 		return;
 	if (packet->generation != check->engine_generation[e])
-		check_fail(check, engine->shard, packet->slot, "G1: a switch sends of generation %u",
-			   packet->generation);
+		check_fail(check, engine->shard, packet->slot,
+			   "G1: a switch sends of generation %u", packet->generation);
 	if (packet->generation != check->generation)
 		return; /* the new life has not begun for everybody: no worker has sent anything */
 	if (packet->type == WIRE_RESULT)
@@ -293,11 +295,11 @@ static void taken(struct check *check, const struct net_sight *sight, const stru
 			progress->delivered[sight->to] = packet->seq;
 	}
 	if (check->touched_count == TOUCHED_MAX)
-		check_fail(check, shard, packet->slot, "the simulator's list of slots is too short");
+		check_fail(check, shard, packet->slot,
+			   "the simulator's list of slots is too short");
 	else
-		check->touched[check->touched_count++] = (struct touched){
-			.node = sight->to, .shard = shard, .slot = packet->slot
-		};
+		check->touched[check->touched_count++] =
+			(struct touched){ .node = sight->to, .shard = shard, .slot = packet->slot };
 }
 
 void check_sight(struct check *check, const struct net_sight *sight, const struct wire *packet)
@@ -329,8 +331,8 @@ static void worker_slot_check(struct check *check, uint32_t w, const struct work
 		check_fail(check, at->shard, at->slot, "W1: w%u accepts %u after %u", w, accepted,
 			   progress->accepted[w]);
 	if (accepted != progress->delivered[w])
-		check_fail(check, at->shard, at->slot, "W1: w%u has accepted %u and been given %u", w,
-			   accepted, progress->delivered[w]);
+		check_fail(check, at->shard, at->slot, "W1: w%u has accepted %u and been given %u",
+			   w, accepted, progress->delivered[w]);
 	progress->accepted[w] = accepted;
 }
 

@@ -23,7 +23,10 @@
 #include "dataplane/engine_soft.h"
 #include "sim/wiring.h"
 
-enum { CHECK_NO_SLOT = UINT32_MAX, SIM_JOB = 3 /* the job's index at engine e is SIM_JOB + e % 4 */ };
+enum {
+	CHECK_NO_SLOT = UINT32_MAX,
+	SIM_JOB = 3 /* the job's index at engine e is SIM_JOB + e % 4 */
+};
 
 struct check;
 

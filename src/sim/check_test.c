@@ -23,7 +23,8 @@ static struct fixture *fixture_new(void)
 	struct fixture *f = &fixture;
 
 	memset(f, 0, sizeof(*f));
-	f->scenario = (struct scenario){ .workers = WORKERS, .shards = 1, .lanes = LANES, .slots = 8 };
+	f->scenario =
+		(struct scenario){ .workers = WORKERS, .shards = 1, .lanes = LANES, .slots = 8 };
 	f->scenario.shard[0].engines = 1;
 	f->scenario.shard[0].parent[0] = SIM_PARENT_NONE;
 	wiring_init(&f->wiring, &f->scenario);
@@ -54,8 +55,12 @@ static void sight(struct fixture *f, enum net_fate fate, uint32_t from, uint32_t
 
 static void update(struct fixture *f, uint32_t w, uint32_t seq, uint8_t flags, int32_t value)
 {
-	struct wire packet = { .type = WIRE_UPDATE, .seq = seq, .flags = flags, .exponent = 5,
-			       .child = (uint16_t)w, .tag = 77 };
+	struct wire packet = { .type = WIRE_UPDATE,
+			       .seq = seq,
+			       .flags = flags,
+			       .exponent = 5,
+			       .child = (uint16_t)w,
+			       .tag = 77 };
 
 	sight(f, NET_SENT, w, ENGINE, packet, value);
 }

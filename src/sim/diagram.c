@@ -8,9 +8,9 @@ enum { COLUMN = 7, COLUMNS_MAX = NET_NODES_MAX + 1, ROW = COLUMN * COLUMNS_MAX +
 static const char *type_name(uint32_t type)
 {
 	static const char *const names[WIRE_TYPE_END] = {
-		[WIRE_UPDATE] = "UPDATE", [WIRE_PROBE] = "PROBE",     [WIRE_RESULT] = "RESULT",
-		[WIRE_HELD] = "HELD",	  [WIRE_ACK] = "ACK",	      [WIRE_CONFIRM] = "CONFIRM",
-		[WIRE_NEED] = "NEED",	  [WIRE_HELLO] = "HELLO",     [WIRE_WELCOME] = "WELCOME",
+		[WIRE_UPDATE] = "UPDATE", [WIRE_PROBE] = "PROBE", [WIRE_RESULT] = "RESULT",
+		[WIRE_HELD] = "HELD",     [WIRE_ACK] = "ACK",     [WIRE_CONFIRM] = "CONFIRM",
+		[WIRE_NEED] = "NEED",     [WIRE_HELLO] = "HELLO", [WIRE_WELCOME] = "WELCOME",
 	};
 	const char *name = type < WIRE_TYPE_END ? names[type] : NULL;
 
@@ -85,7 +85,8 @@ static void row_draw(const struct columns *columns, const struct diagram_event *
 	row[to] = is_lost ? 'x' : is_taken ? '@' : from < to ? '>' : '<';
 }
 
-static void event_print(const struct columns *columns, const struct diagram_event *event, FILE *file)
+static void event_print(const struct columns *columns, const struct diagram_event *event,
+			FILE *file)
 {
 	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " ?" };
 	const struct wire *packet = &event->packet;
@@ -93,7 +94,8 @@ static void event_print(const struct columns *columns, const struct diagram_even
 	char row[ROW];
 
 	row_draw(columns, event, row);
-	fprintf(file, "%12.3f %s  %s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
+	fprintf(file,
+		"%12.3f %s  %s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
 		(double)event->now_ns / 1000, row, type_name(packet->type), packet->slot,
 		packet->seq, has_round ? rounds[packet->flags & WIRE_ROUND_MASK] : "",
 		packet->flags & WIRE_STICKY_MASK ? " sticky" : "",
@@ -106,7 +108,8 @@ static bool is_wanted(const struct diagram_event *event, const struct columns *c
 {
 	if (shard == UINT32_MAX)
 		return true;
-	if (columns->at[event->from] < 0 || (event->to < NET_NODES_MAX && columns->at[event->to] < 0))
+	if (columns->at[event->from] < 0 ||
+	    (event->to < NET_NODES_MAX && columns->at[event->to] < 0))
 		return false;
 	return event->packet.slot == slot;
 }
@@ -121,7 +124,8 @@ void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, ui
 
 	columns_init(&columns, wiring, shard);
 	while (first > diagram->count - kept && lines < DIAGRAM_LINES)
-		lines += is_wanted(&diagram->event[--first % DIAGRAM_EVENTS], &columns, shard, slot);
+		lines +=
+			is_wanted(&diagram->event[--first % DIAGRAM_EVENTS], &columns, shard, slot);
 	if (shard == UINT32_MAX)
 		fprintf(file, "the last %u events:\n", lines);
 	else

@@ -154,8 +154,10 @@ void load_done(struct load *load, uint32_t rank, uint32_t index)
 	uint32_t all = (1u << scenario->workers) - 1;
 
 	if (state->done >> rank & 1 || !(state->submitted >> rank & 1))
-		check_fail(load->check, UINT32_MAX, 0, "w%u finishes operation %u, which is not on "
-			   "its way", rank, index);
+		check_fail(load->check, UINT32_MAX, 0,
+			   "w%u finishes operation %u, which is not on "
+			   "its way",
+			   rank, index);
 	if (state->submitted != all)
 		check_fail(load->check, UINT32_MAX, 0,
 			   "w%u finishes operation %u before all have called it (%x of %x)", rank,

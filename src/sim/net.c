@@ -37,11 +37,11 @@ _Static_assert(NET_NODES_MAX <= UINT8_MAX, "a node is a byte");
 
 struct line {
 	struct net_line line;
-	uint64_t free_ns;   /* when the last packet that entered has left */
-	uint64_t queue_ns;  /* how long that may be from now */
-	uint64_t pause_ns;  /* nothing leaves before */
-	bool is_down;       /* and nothing enters before */
-	uint32_t loss;      /* in 2^-FATE_BITS, the weather's included */
+	uint64_t free_ns;  /* when the last packet that entered has left */
+	uint64_t queue_ns; /* how long that may be from now */
+	uint64_t pause_ns; /* nothing leaves before */
+	bool is_down;      /* and nothing enters before */
+	uint32_t loss;     /* in 2^-FATE_BITS, the weather's included */
 };
 
 struct node {
@@ -154,8 +154,8 @@ static void slab_add(struct net *net)
 	net->slabs[net->slabs_count] = need(malloc(SLAB_PACKETS * net->stride));
 	for (uint32_t i = SLAB_PACKETS; i-- > 0;) {
 		uint32_t index = net->slabs_count * SLAB_PACKETS + i;
-		struct packet *packet = (struct packet *)(void *)(net->slabs[net->slabs_count] +
-								  i * net->stride);
+		struct packet *packet =
+			(struct packet *)(void *)(net->slabs[net->slabs_count] + i * net->stride);
 		packet->next = net->unused;
 		net->unused = index;
 	}
@@ -432,8 +432,8 @@ static void frame_send(struct net *net, struct node *node, const struct link_fra
 		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
 		enum net_fate fate = to ? packet_send(net, node, to, data, bytes) : NET_NOBODY;
 
-		watch(net, fate, node->link.local.ip[15], to ? to->link.local.ip[15] : NET_NODES_MAX,
-		      data, bytes);
+		watch(net, fate, node->link.local.ip[15],
+		      to ? to->link.local.ip[15] : NET_NODES_MAX, data, bytes);
 		node->link.stats.packets_out++;
 		node->link.stats.bytes_out += bytes;
 		data += bytes;

@@ -54,8 +54,8 @@ enum net_fate {
 	NET_SENT,    /* on its way */
 	NET_DOUBLED, /* on its way twice */
 	NET_LOST,
-	NET_FULL,    /* the line out was down, or its queue full */
-	NET_NOBODY,  /* no node has this address */
+	NET_FULL,   /* the line out was down, or its queue full */
+	NET_NOBODY, /* no node has this address */
 	/* Of one that was sent: */
 	NET_DROPPED, /* the line in was down, or its queue full */
 	NET_REFUSED, /* arrived, but the receive buffer was full */

@@ -64,8 +64,11 @@ static uint32_t packets_take(struct net *net, uint32_t *numbers, uint32_t max, u
 
 static void net__same_seed_gives_the_same_run(void **state)
 {
-	struct net_weather weather = { .loss = 20000, .duplicate = 20000, .reorder = 100000,
-				       .jitter_ns = 3000, .reorder_ns = 100000 };
+	struct net_weather weather = { .loss = 20000,
+				       .duplicate = 20000,
+				       .reorder = 100000,
+				       .jitter_ns = 3000,
+				       .reorder_ns = 100000 };
 	static uint32_t got[3][3000];
 	uint32_t count[3], frames;
 
@@ -83,8 +86,9 @@ static void net__same_seed_gives_the_same_run(void **state)
 
 static void net__loses_doubles_and_reorders_as_often_as_told(void **state)
 {
-	struct net_weather weather = { .loss = 20000, .duplicate = 10000, .reorder = 30000,
-				       .reorder_ns = 1000000 };
+	struct net_weather weather = {
+		.loss = 20000, .duplicate = 10000, .reorder = 30000, .reorder_ns = 1000000
+	};
 	static uint32_t got[30000], frames;
 	struct net *net = net_new(1, weather, &good_host);
 	uint32_t back = 0;
@@ -188,8 +192,9 @@ static void net__moved_node_is_not_reached_where_it_was(void **state)
 	struct net *net = net_new(1, (struct net_weather){ 0 }, &good_host);
 	struct link_address old = net_address(net, 1);
 	uint8_t byte[PACKET] = { 0 };
-	struct link_frame frame = { .peer = old, .packet_bytes = PACKET, .count = 1,
-				    .bytes = PACKET, .data = byte };
+	struct link_frame frame = {
+		.peer = old, .packet_bytes = PACKET, .count = 1, .bytes = PACKET, .data = byte
+	};
 
 	(void)state;
 	net_readdress(net, 1, 9999);

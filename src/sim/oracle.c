@@ -53,8 +53,8 @@ static uint32_t int_of_kind(enum contents kind, uint64_t draw)
 	case ZEROS:
 		return 0;
 	case TINY: /* around the bound of two to eight workers */
-		return (draw & 1 ? 1 : UINT32_MAX) * (uint32_t)(INT32_MAX / (1 + (draw >> 8 & 7)) +
-								 (draw >> 12 & 1));
+		return (draw & 1 ? 1 : UINT32_MAX) *
+		       (uint32_t)(INT32_MAX / (1 + (draw >> 8 & 7)) + (draw >> 12 & 1));
 	case VAST:
 		return draw & 1 ? INT32_MAX : 0x80000000;
 	default:
@@ -115,7 +115,8 @@ static bool int32_verify(const struct scenario_op *op, uint32_t workers, const v
 }
 
 /* N * 2^-s for the largest finite magnitude among these elements of all ranks; 0 if all are zero. */
-static double chunk_error(uint32_t workers, const void *const *sources, uint64_t first, uint64_t end)
+static double chunk_error(uint32_t workers, const void *const *sources, uint64_t first,
+			  uint64_t end)
 {
 	uint32_t largest = 0;
 	int log2_workers = 0;

@@ -19,13 +19,13 @@ struct run_report {
 	uint64_t updates, resent;             /* of workers: first copies, further ones */
 	uint64_t probes;
 	uint64_t exponent_rounds, detail_rounds;
-	uint64_t elements;    /* verified, at one rank: the others are bit-identical */
+	uint64_t elements; /* verified, at one rank: the others are bit-identical */
 	uint64_t saturated;
 	uint64_t operations;
-	uint64_t mismatches;  /* verdicts, in runs that want one */
+	uint64_t mismatches; /* verdicts, in runs that want one */
 	uint64_t virtual_ns;
-	uint64_t stall_ns;    /* the longest time without a result or a submission */
-	uint64_t digest;      /* of every packet: equal runs have equal digests */
+	uint64_t stall_ns; /* the longest time without a result or a submission */
+	uint64_t digest;   /* of every packet: equal runs have equal digests */
 };
 
 /* Adds what `other` did. */

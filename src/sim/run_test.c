@@ -80,7 +80,8 @@ static void run__disagreement_is_seen(void **state)
 		assert_false(report.is_failed);
 		mismatches += report.mismatches > 0;
 	}
-	assert_true(mismatches >= 3); /* the others stalled: such ranks may be in different streams */
+	assert_true(mismatches >=
+		    3); /* the others stalled: such ranks may be in different streams */
 }
 
 /* What a seed draws is part of what it reproduces: seeds.txt is worth nothing if that changes unseen. */

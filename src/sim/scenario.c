@@ -9,7 +9,7 @@ enum {
 	MS = 1000 * US,
 	PACKETS_MIN = 1500, /* that a run is meant to take, both ways together */
 	PACKETS_MAX = 24000,
-	CHUNKS_MAX = 1200,  /* of one operation */
+	CHUNKS_MAX = 1200, /* of one operation */
 	SLOTS_MAX = 320,
 };
 
@@ -49,8 +49,8 @@ static enum scenario_kind draw_kind(struct rng *rng)
 		enum scenario_kind kind;
 		uint32_t percent;
 	} share[] = {
-		{ SCENARIO_lossy, 60 },  { SCENARIO_clean, 6 },  { SCENARIO_storm, 8 },
-		{ SCENARIO_pauses, 7 },	 { SCENARIO_restart, 7 }, { SCENARIO_rebind, 5 },
+		{ SCENARIO_lossy, 60 },   { SCENARIO_clean, 6 },   { SCENARIO_storm, 8 },
+		{ SCENARIO_pauses, 7 },   { SCENARIO_restart, 7 }, { SCENARIO_rebind, 5 },
 		{ SCENARIO_disagree, 7 },
 	};
 	uint32_t draw = rng_below(rng, 100);
@@ -63,7 +63,8 @@ static enum scenario_kind draw_kind(struct rng *rng)
 
 /* A flat shard is one engine; a tree is a root and up to n nodes, some of them with one child, some
  * workers at the root itself, now and then a third level. */
-static void draw_shard(struct scenario_shard *shard, uint32_t workers, bool is_tree, struct rng *rng)
+static void draw_shard(struct scenario_shard *shard, uint32_t workers, bool is_tree,
+		       struct rng *rng)
 {
 	uint32_t nodes = is_tree ? 1 + rng_below(rng, workers) : 0;
 	bool is_mixed = rng_chance(rng, 150000);
@@ -243,7 +244,8 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 
 	rng_init(&rng, seed, 0);
 	*scenario = (struct scenario){ .seed = seed };
-	enum scenario_kind drawn = draw_kind(&rng); /* drawn always: a named kind changes nothing else */
+	enum scenario_kind drawn =
+		draw_kind(&rng); /* drawn always: a named kind changes nothing else */
 	scenario->kind = kind == SCENARIO_ANY ? drawn : kind;
 	scenario->workers = 1 + rng_below(&rng, SIM_WORKERS_MAX);
 	if (scenario->kind == SCENARIO_disagree && scenario->workers == 1)
@@ -292,6 +294,7 @@ void scenario_describe(const struct scenario *scenario, char text[256])
 		 "%s: n=%u, %s, shards=%u, lanes=%u, run=%u, slots=%u, seq from %u, %u operations, "
 		 "%llu chunks (%llu bulk), loss %.1f %%",
 		 scenario_name(scenario->kind), scenario->workers, shape, scenario->shards,
-		 scenario->lanes, scenario->run, scenario->slots, scenario->seq_first, scenario->ops,
-		 (unsigned long long)all, (unsigned long long)bulk, scenario->weather.loss / 1e4);
+		 scenario->lanes, scenario->run, scenario->slots, scenario->seq_first,
+		 scenario->ops, (unsigned long long)all, (unsigned long long)bulk,
+		 scenario->weather.loss / 1e4);
 }

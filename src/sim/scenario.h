@@ -18,6 +18,7 @@ enum {
 };
 
 /* X(name, what it is) */
+/* clang-format off */
 #define SCENARIO_KINDS(X)                                                                     \
 	X(lossy, "2 % loss, duplication, reordering, now and then a pause")                   \
 	X(clean, "nothing is lost: no UPDATE may be sent twice")                              \
@@ -26,12 +27,13 @@ enum {
 	X(restart, "the job restarts in its midst, with a fresh generation; old packets live") \
 	X(rebind, "workers move to another port, as behind a NAT")                            \
 	X(disagree, "one rank calls another operation: a verdict or a stall, never a result")
+/* clang-format on */
 
 enum scenario_kind {
 #define X(name, text) SCENARIO_##name,
 	SCENARIO_KINDS(X)
 #undef X
-	SCENARIO_COUNT,
+		SCENARIO_COUNT,
 	SCENARIO_ANY = SCENARIO_COUNT,
 };
 
@@ -40,7 +42,7 @@ struct scenario_op {
 	enum endpoint_type type;
 	bool is_avg;
 	bool is_barrier;
-	int stream;           /* enum map_stream, or -1: by its size */
+	int stream; /* enum map_stream, or -1: by its size */
 	uint64_t count;
 	uint32_t is_in_place; /* a bit per rank */
 	uint64_t data;        /* seeds its contents */
@@ -48,11 +50,11 @@ struct scenario_op {
 
 /* How a worker behaves. */
 struct scenario_worker {
-	bool is_waiting;       /* submits only when all before is done */
-	uint32_t gap_ns;       /* between its submissions, at random up to this */
-	uint32_t straggle;     /* parts per million of its submissions that are up to 200 ms late */
-	uint32_t window;       /* at first */
-	uint32_t window_ns;    /* changes it so often; 0: never */
+	bool is_waiting;    /* submits only when all before is done */
+	uint32_t gap_ns;    /* between its submissions, at random up to this */
+	uint32_t straggle;  /* parts per million of its submissions that are up to 200 ms late */
+	uint32_t window;    /* at first */
+	uint32_t window_ns; /* changes it so often; 0: never */
 	struct net_host host;
 };
 
@@ -79,7 +81,7 @@ struct scenario {
 	uint32_t ops;
 	struct scenario_op op[SIM_OPS_MAX];
 	/* restart, rebind, disagree */
-	uint32_t strike_op;     /* restart: when rank 0 has submitted it; disagree: the operation */
+	uint32_t strike_op; /* restart: when rank 0 has submitted it; disagree: the operation */
 	uint32_t odd_rank;
 	struct scenario_op odd_op;
 };

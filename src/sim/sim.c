@@ -20,9 +20,10 @@ enum {
 	EXIT_VIOLATED = 1,
 	EXIT_USAGE = 2,
 	JOBS_MAX = 256,
-	BULK_PERCENT_MIN = 30,    /* of all chunks, in a run of many seeds: else it tests the wrong thing */
+	BULK_PERCENT_MIN =
+		30, /* of all chunks, in a run of many seeds: else it tests the wrong thing */
 	BULK_SEEDS_MIN = 200,
-	FAILURES_SHOWN = 5,       /* with their diagrams */
+	FAILURES_SHOWN = 5, /* with their diagrams */
 	BAR = 40,
 	LIST_MAX = 4096,
 };
@@ -109,7 +110,8 @@ static void seed_run(const struct sim *sim, const struct job *job, struct tally 
 		printf("  %" PRIu64 " packets in %.3f s (stall %.3f s), %" PRIu64 " lost, %" PRIu64
 		       " of %" PRIu64 " UPDATEs sent again, digest %016" PRIx64 "\n",
 		       report.packets, (double)report.virtual_ns / 1e9,
-		       (double)report.stall_ns / 1e9, report.lost, report.resent, report.updates, report.digest);
+		       (double)report.stall_ns / 1e9, report.lost, report.resent, report.updates,
+		       report.digest);
 	if (report.stall_ns > tally->sum.stall_ns)
 		tally->stall_seed = job->seed;
 	run_report_add(&tally->sum, &report);
@@ -121,8 +123,8 @@ static void seed_run(const struct sim *sim, const struct job *job, struct tally 
 		tally->first_seed = job->seed;
 	tally->violations_of[scenario.kind]++;
 	scenario_describe(&scenario, text);
-	printf("FAILED seed %" PRIu64 ": %s\n  %s\n  repeat: %s --seed %" PRIu64 "%s%s\n", job->seed,
-	       report.failure, text, sim->name, job->seed,
+	printf("FAILED seed %" PRIu64 ": %s\n  %s\n  repeat: %s --seed %" PRIu64 "%s%s\n",
+	       job->seed, report.failure, text, sim->name, job->seed,
 	       job->kind == SCENARIO_ANY ? "" : " --scenario ",
 	       job->kind == SCENARIO_ANY ? "" : scenario_name(job->kind));
 	fflush(stdout);
@@ -133,7 +135,8 @@ static void bar_draw(const struct sim *sim, const struct tally *tally, uint64_t 
 	uint64_t all = jobs_count(sim);
 	int filled = (int)(done * BAR / all);
 
-	fprintf(stderr, "\r[%.*s%*s] %" PRIu64 "/%" PRIu64 " runs, %.1f M packets, %" PRIu64 " failed ",
+	fprintf(stderr,
+		"\r[%.*s%*s] %" PRIu64 "/%" PRIu64 " runs, %.1f M packets, %" PRIu64 " failed ",
 		filled, "########################################", BAR - filled, "", done, all,
 		(double)tally->sum.packets / 1e6, tally->violations);
 	if (done == all)
@@ -227,7 +230,8 @@ static void table_print(const struct tally *tally)
 			printf("%-10s %8" PRIu64 " %11" PRIu64 "\n",
 			       scenario_name((enum scenario_kind)kind), tally->runs_of[kind],
 			       tally->violations_of[kind]);
-	printf("\nruns              %" PRIu64 " (%" PRIu64 " operations, %.1f M elements verified)\n",
+	printf("\nruns              %" PRIu64 " (%" PRIu64
+	       " operations, %.1f M elements verified)\n",
 	       tally->runs, sum->operations, (double)sum->elements / 1e6);
 	printf("chunks            %" PRIu64 ", %.1f %% of them in the bulk stream\n", chunks,
 	       percent(sum->chunks_bulk, chunks));
@@ -237,7 +241,8 @@ static void table_print(const struct tally *tally)
 	       percent(sum->lost, sum->packets));
 	printf("UPDATEs sent again %.2f %% (%" PRIu64 " of %" PRIu64 "); %" PRIu64 " PROBEs\n",
 	       percent(sum->resent, sum->updates), sum->resent, sum->updates, sum->probes);
-	printf("simulated         %.1f s of network in %.1f s of processor: %.2f M packets/s per core\n",
+	printf("simulated         %.1f s of network in %.1f s of processor: %.2f M packets/s per "
+	       "core\n",
 	       (double)sum->virtual_ns / 1e9, tally->cpu_seconds,
 	       (double)sum->packets / 1e6 / (tally->cpu_seconds + 1e-9));
 	printf("longest stall     %.1f s (seed %" PRIu64 ")\n", (double)sum->stall_ns / 1e9,
@@ -272,17 +277,24 @@ static void help(const char *name)
 	       "usage: %s [--seeds A..B | --seed S | --list FILE] [--scenario NAME] [--jobs N]\n"
 	       "       [--verbose] [--json]\n\n"
 	       "A seed chooses everything: 1 to 8 workers, one to three shards, flat or trees of\n"
-	       "switches, packet size, slots, windows, the operations, when each rank calls them, and\n"
-	       "how bad the network is. The endpoints and switches are the ones that tally ships; only\n"
-	       "the network and the clock are made up, so a second of network takes no time of its own,\n"
+	       "switches, packet size, slots, windows, the operations, when each rank calls them, "
+	       "and\n"
+	       "how bad the network is. The endpoints and switches are the ones that tally ships; "
+	       "only\n"
+	       "the network and the clock are made up, so a second of network takes no time of its "
+	       "own,\n"
 	       "and the same seed gives the same run, packet by packet, on every machine.\n\n"
-	       "Every packet is held against a ledger of what the workers have sent, every step of a\n"
-	       "switch or worker against the invariants of docs/protocol.md, and every result against\n"
-	       "a sum made without tally. A violation prints the seed and the last packets of its slot\n"
+	       "Every packet is held against a ledger of what the workers have sent, every step of "
+	       "a\n"
+	       "switch or worker against the invariants of docs/protocol.md, and every result "
+	       "against\n"
+	       "a sum made without tally. A violation prints the seed and the last packets of its "
+	       "slot\n"
 	       "as a sequence diagram.\n\n"
 	       "  --seeds A..B     all these seeds (default 1..100)\n"
 	       "  --seed S         one seed\n"
-	       "  --list FILE      seeds from a file: `SEED [SCENARIO]` a line, # begins a comment\n"
+	       "  --list FILE      seeds from a file: `SEED [SCENARIO]` a line, # begins a "
+	       "comment\n"
 	       "  --scenario NAME  of this kind only; otherwise the seed chooses:\n",
 	       name, name);
 	for (uint32_t kind = 0; kind < SCENARIO_COUNT; kind++)
@@ -358,10 +370,14 @@ static bool list_read(struct sim *sim)
 static int options_read(int argc, char **argv, struct sim *sim)
 {
 	static const struct option options[] = {
-		{ "seeds", required_argument, NULL, 's' },   { "seed", required_argument, NULL, 's' },
-		{ "list", required_argument, NULL, 'l' },    { "jobs", required_argument, NULL, 'j' },
-		{ "scenario", required_argument, NULL, 'c' }, { "verbose", no_argument, NULL, 'v' },
-		{ "json", no_argument, NULL, 'J' },	     { 0 },
+		{ "seeds", required_argument, NULL, 's' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "list", required_argument, NULL, 'l' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "scenario", required_argument, NULL, 'c' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "json", no_argument, NULL, 'J' },
+		{ 0 },
 	};
 	uint64_t jobs = 1;
 	const char *rest = "";
@@ -442,7 +458,8 @@ int sim_main(int argc, char **argv)
 	if (error)
 		return error;
 	if (sim.list_path && !list_read(&sim)) {
-		fprintf(stderr, "%s: %s cannot be read as a list of seeds\n", sim.name, sim.list_path);
+		fprintf(stderr, "%s: %s cannot be read as a list of seeds\n", sim.name,
+			sim.list_path);
 		free(sim.list);
 		return EXIT_USAGE;
 	}
