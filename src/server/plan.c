@@ -73,13 +73,23 @@ static uint32_t express_of(uint32_t slots)
 	return max_u32(slots / 8, MAP_EXPRESS_SLOTS_MIN);
 }
 
+/* Loopback's packets of 64 KiB need no window of 140 to keep a processor busy, only to fill its caches
+ * and to make the round trip longer than the time-out: 16 are enough there. */
+static uint32_t window_of_bytes(uint32_t lanes)
+{
+	return max_u32(PLAN_DEPTH_MIN, PLAN_WINDOW_BYTES / wire_bytes(lanes));
+}
+
 /* The most slots that memory holds, that the map can count, and that were asked for. */
 static uint32_t plan_slots(const struct plan_input *input, uint32_t lanes)
 {
 	uint64_t memory = input->memory_max ? input->memory_max : (uint64_t)PLAN_MEMORY_MAX;
 	uint64_t fit = memory / ((uint64_t)COPIES * WIRE_LANE_BYTES * lanes);
-	uint32_t slots = min_u32(input->slots ? input->slots : PLAN_SLOTS, MAP_SLOTS_MAX);
+	uint32_t windows = (WINDOWS_OF_SLOTS + 1) * max_u32(window_of_bytes(lanes), input->window);
+	uint32_t slots = min_u32(PLAN_SLOTS, max_u32(PLAN_SLOTS_MIN, windows));
 
+	if (input->slots)
+		slots = min_u32(input->slots, MAP_SLOTS_MAX);
 	return fit < slots ? (uint32_t)fit : slots;
 }
 
@@ -106,7 +116,7 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 	held = input->receive_bytes / plan_packet_cost(wire_bytes(lanes));
 	each = held / input->members;
 	bulk = slots - express_of(slots);
-	window = max_u32(1, bulk / WINDOWS_OF_SLOTS);
+	window = max_u32(1, min_u32(bulk / WINDOWS_OF_SLOTS, window_of_bytes(lanes)));
 	if (input->window)
 		window = min_u32(bulk, input->window);
 	if (each < window)

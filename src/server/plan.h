@@ -11,7 +11,9 @@
 
 enum {
 	PLAN_SLOTS = 640,
+	PLAN_SLOTS_MIN = 128, /* of large packets: 16 of them express */
 	PLAN_RUN = 40,
+	PLAN_WINDOW_BYTES = 1 << 20,
 	PLAN_LANES_STOCK = 360,   /* MTU 1500 over IPv4: never fewer than MTU allows below this */
 	PLAN_PACKET_STOCK = 1500, /* up to here a packet in a receive buffer costs ... */
 	PLAN_COST_STOCK = 2304,   /* ... so much of it, whatever its size: 2 KiB and the sk_buff */
@@ -24,10 +26,10 @@ struct plan_input {
 	uint32_t members; /* children of this switch, at least 1 */
 	uint32_t mtu;     /* the smallest of the members' */
 	bool is_v6;
-	uint32_t lanes_max;     /* 0: no cap */
-	uint32_t slots;         /* wanted; 0: PLAN_SLOTS */
-	uint32_t window;        /* wanted; 0: a quarter of the bulk slots */
-	uint32_t run;           /* wanted; 0: PLAN_RUN */
+	uint32_t lanes_max; /* 0: no cap */
+	uint32_t slots;     /* wanted; 0: PLAN_SLOTS, fewer of large packets */
+	uint32_t window;    /* wanted; 0: a quarter of the bulk slots, at most PLAN_WINDOW_BYTES */
+	uint32_t run;       /* wanted; 0: PLAN_RUN */
 	uint64_t receive_bytes; /* SO_RCVBUF as the kernel tells it: overhead counted */
 	uint64_t memory_max;    /* of slots, per shard; 0: PLAN_MEMORY_MAX */
 };

@@ -67,6 +67,8 @@ static void plan__loopback_takes_the_largest_datagram(void **state)
 	(void)state;
 	assert_int_equal(plan.lanes, 16368);
 	assert_int_equal(plan.run, 1);
+	assert_int_equal(plan.slots, 128);
+	assert_int_equal(plan.window, 16);
 	assert_true((uint64_t)plan.slots * 2 * 4 * plan.lanes <= PLAN_MEMORY_MAX);
 	assert_true(plan.window >= PLAN_DEPTH_MIN);
 }
