@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -585,7 +586,7 @@ static void member__whatever_comes_out_of_turn_is_an_internal_error(void **state
 	assert_state(MEMBER_FAILED);
 }
 
-static uint64_t random_state;
+static uint64_t seed, random_state;
 
 static uint32_t random_below(uint32_t end)
 {
@@ -612,11 +613,8 @@ static void random_event(void)
 /* No assert, no more actions than there is room for, one FAIL at most, and a FAIL always has a cause. */
 static void member__any_sequence_of_events_ends_in_one_cause(void **state)
 {
-	const char *given = getenv("SEED");
-	uint64_t seed = given ? strtoull(given, NULL, 0) : 0x7a11e;
 	uint32_t visits[MEMBER_STATE_COUNT] = { 0 };
 
-	printf("seed %llu\n", (unsigned long long)seed);
 	random_state = seed | 1;
 	for (uint32_t run = 0; run < 3000; run++) {
 		set_up(state);
@@ -646,8 +644,12 @@ static void member__any_sequence_of_events_ends_in_one_cause(void **state)
 		assert_true(visits[i] > 10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
+
+	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
+	printf("seed %llu\n", (unsigned long long)seed);
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 	const struct CMUnitTest tests[] = {
 		TEST(member__goes_from_connect_to_left),
