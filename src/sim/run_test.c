@@ -18,7 +18,7 @@ static void small_draw(struct scenario *scenario, uint64_t seed, enum scenario_k
 		chunks = 0;
 		for (uint32_t i = 0; i < scenario->ops; i++)
 			chunks += map_chunks(scenario->op[i].count, scenario->lanes);
-	} while (chunks * scenario->workers > 1500);
+	} while (chunks * scenario->workers > 800);
 }
 
 static void run__same_seed_sends_the_same_packets(void **state)
