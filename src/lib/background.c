@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
@@ -17,10 +18,11 @@
 enum {
 	BURSTS = 64,    /* of one communicator before the next one's turn */
 	POLLS_EACH = 2, /* control connection and UDP socket */
+	POLLS_OWN = 2,  /* kicks and reminders */
 	NO_MEMORY_MS = 10,
 };
 
-static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
+static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000, ns_per_us = 1000;
 
 static struct {
 	pthread_mutex_t life; /* one at a time starts or ends the thread; taken before `lock` */
@@ -32,8 +34,8 @@ static struct {
 	struct tally_comm *comms; /* all that the thread serves */
 	bool stop;
 
-	int wake_fd;
-	atomic_bool is_kicked;
+	int wake_fd, timer_fd;
+	atomic_bool is_kicked, is_reminded;
 	atomic_uint epoch;
 	bool has_fork_handler;
 } background = {
@@ -41,6 +43,7 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.wake_fd = -1,
+	.timer_fd = -1,
 };
 
 unsigned background_epoch(void)
@@ -54,6 +57,23 @@ void background_kick(void)
 
 	if (!atomic_exchange(&background.is_kicked, true))
 		(void)!write(background.wake_fd, &one, sizeof(one));
+}
+
+void background_remind(void)
+{
+	const struct itimerspec later = { .it_value.tv_nsec = BACKGROUND_LATER_US * 1000 };
+
+	if (!atomic_exchange(&background.is_reminded, true))
+		timerfd_settime(background.timer_fd, 0, &later, NULL);
+}
+
+static void fds_close(void)
+{
+	if (background.wake_fd >= 0)
+		close(background.wake_fd);
+	if (background.timer_fd >= 0)
+		close(background.timer_fd);
+	background.wake_fd = background.timer_fd = -1;
 }
 
 /* ---- fork ---- */
@@ -84,9 +104,7 @@ static void fork_child(void)
 		if (comm->link)
 			close(link_udp_fd(comm->link));
 	}
-	if (background.wake_fd >= 0)
-		close(background.wake_fd);
-	background.wake_fd = -1;
+	fds_close();
 	background.comms = NULL;
 	background.users = 0;
 	background.stop = false;
@@ -97,10 +115,16 @@ static void fork_child(void)
 
 /* ---- the thread ---- */
 
-static bool wants_driving(struct tally_comm *comm)
+static bool wants_driving(const struct tally_comm *comm)
 {
 	return comm->endpoint && !comm->is_driven && !atomic_load(&comm->error) &&
 	       (comm->outstanding.first || comm->state == COMM_JOINING);
+}
+
+/* A thread of the program was here a moment ago: until when it may come back. */
+static uint64_t may_return_until(const struct tally_comm *comm)
+{
+	return comm->touched_ns + BACKGROUND_LATER_US * ns_per_us;
 }
 
 /* Drives it, if nobody else does. When to do so again if nothing comes. */
@@ -111,6 +135,11 @@ static uint64_t drive(struct tally_comm *comm)
 
 	comm_lock(comm);
 	comm->is_watched = false;
+	if (wants_driving(comm) && clock_ns() < may_return_until(comm)) {
+		until_ns = may_return_until(comm);
+		comm_unlock(comm);
+		return until_ns;
+	}
 	for (uint32_t i = 0; i < BURSTS && is_busy && wants_driving(comm); i++) {
 		is_busy = progress_drive(comm);
 		has_come |= is_busy;
@@ -166,7 +195,7 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 {
 	uint64_t until_ns = UINT64_MAX;
 
-	*polls_count = 1;
+	*polls_count = POLLS_OWN;
 	for (struct tally_comm *comm = first; comm; comm = comm->next_comm) {
 		uint64_t due_ns;
 
@@ -188,17 +217,21 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 
 static void block(struct pollfd *polls, nfds_t count, uint64_t until_ns)
 {
-	uint64_t now_ns = clock_ns(), kicks;
+	uint64_t now_ns = clock_ns(), times;
 	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
 				 .tv_nsec = (long)(left_ns % ns_per_s) };
 
-	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) > 0 &&
-	    polls[0].revents) {
-		/* In this order: a kick after the exchange writes again, one before it is being
-		 * served. */
-		(void)!read(background.wake_fd, &kicks, sizeof(kicks));
+	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) <= 0)
+		return;
+	/* In this order: who kicks after the store writes again, who kicked before is served now. */
+	if (polls[0].revents) {
+		(void)!read(background.wake_fd, &times, sizeof(times));
 		atomic_store(&background.is_kicked, false);
+	}
+	if (polls[1].revents) {
+		(void)!read(background.timer_fd, &times, sizeof(times));
+		atomic_store(&background.is_reminded, false);
 	}
 }
 
@@ -211,7 +244,7 @@ static void *background_main(void *arg)
 
 	for (;;) {
 		struct tally_comm *first = comms_take(&stop);
-		size_t wanted = 1 + POLLS_EACH * comms_count(first);
+		size_t wanted = POLLS_OWN + POLLS_EACH * comms_count(first);
 		uint64_t until_ns;
 		nfds_t count;
 
@@ -231,6 +264,7 @@ static void *background_main(void *arg)
 			room = wanted;
 		}
 		polls[0] = (struct pollfd){ .fd = background.wake_fd, .events = POLLIN };
+		polls[1] = (struct pollfd){ .fd = background.timer_fd, .events = POLLIN };
 		until_ns = serve(first, codec, polls, &count);
 		block(polls, count, until_ns);
 	}
@@ -264,17 +298,20 @@ static int thread_start(const struct tally_comm *comm)
 		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
 		background.has_fork_handler = !error;
 	}
-	if (!error && background.wake_fd < 0) {
+	if (!error) {
 		background.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		error = background.wake_fd < 0 ? errno : 0;
+		background.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		error = background.wake_fd < 0 || background.timer_fd < 0 ? errno : 0;
 	}
 	if (!error) {
 		background.stop = false;
 		atomic_store(&background.is_kicked, false);
+		atomic_store(&background.is_reminded, false);
 		error = thread_create(codec);
 	}
 	if (!error)
 		return TALLY_OK;
+	fds_close();
 	free(codec);
 	return report_error(&comm->who, TALLY_ERR_SYSTEM,
 			    "tally_comm_init: no background thread: %s", strerror(error));
@@ -312,8 +349,7 @@ void background_remove(struct tally_comm *comm)
 		pthread_mutex_unlock(&background.lock);
 		background_kick();
 		pthread_join(background.thread, NULL);
-		close(background.wake_fd);
-		background.wake_fd = -1;
+		fds_close();
 	} else {
 		pthread_mutex_unlock(&background.lock);
 	}

@@ -15,6 +15,11 @@ void background_remove(struct tally_comm *comm);
 /* Makes the thread look at all its communicators. From any thread, with or without a lock. */
 void background_kick(void);
 
+/* The same a little later: a thread that has just left an operation on its way most likely comes back to
+ * drive it by itself, and is then better left alone. Costs nothing if somebody has asked already. */
+enum { BACKGROUND_LATER_US = 100 };
+void background_remind(void);
+
 /* Changes in a forked child: handles of another epoch are its parent's. */
 unsigned background_epoch(void);
 

@@ -69,10 +69,11 @@ struct tally_comm {
 	enum comm_state state;
 	atomic_int error; /* what broke it; written under the lock, after error_text */
 	char error_text[REPORT_TEXT_MAX];
-	bool is_driven;    /* a calling thread is the driver */
-	bool is_waiting;   /* ... and waits on the link */
-	bool is_watched;   /* the background thread polls the socket */
-	uint32_t sleepers; /* threads that wait for `changed` */
+	bool is_driven;      /* a calling thread is the driver */
+	bool is_waiting;     /* ... and waits on the link */
+	bool is_watched;     /* the background thread polls the socket */
+	uint64_t touched_ns; /* a thread of the program has last driven it, or looked */
+	uint32_t sleepers;   /* threads that wait for `changed` */
 	struct link *link;
 	struct endpoint *endpoint;
 	struct work_list outstanding; /* oldest number first */

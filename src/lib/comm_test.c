@@ -14,6 +14,8 @@
 
 #include "tally.h"
 
+enum { LIMIT_S = 30 }; /* a hang is a failure like another */
+
 static struct tally_comm *comm_make(void)
 {
 	static unsigned made;
@@ -404,5 +406,6 @@ int main(void)
 		cmocka_unit_test(strerror__every_result_has_a_text),
 	};
 
+	alarm(LIMIT_S);
 	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
 }

@@ -70,13 +70,15 @@ bool progress_drive(struct tally_comm *comm)
 	return is_busy;
 }
 
-/* Nobody will wait soon, as far as we know: the background thread takes over. */
+/* This thread stops driving. */
 static void hand_over(struct tally_comm *comm)
 {
-	if (comm->sleepers)
+	if (comm->sleepers) {
 		pthread_cond_broadcast(&comm->changed);
-	else if (comm->outstanding.first && !comm->is_watched)
-		background_kick();
+	} else if (comm->outstanding.first && !comm->is_watched) {
+		comm->touched_ns = clock_ns();
+		background_remind();
+	}
 	if (comm->calling.first)
 		background_kick();
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* work.c - operations on their way, and the handles that users hold. */
-#include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/comm.h"
+
+enum { SPIN_NS = 20000 }; /* looks that follow so soon are a loop of looks */
 
 static const char *const dtype_names[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
 					   "uint64", "float16", "float32", "float64", "bfloat16" };
@@ -182,21 +184,30 @@ static uint64_t until_of(int timeout_ms)
 	return timeout_ms < 0 ? UINT64_MAX : clock_ns() + (uint64_t)timeout_ms * 1000000;
 }
 
-/* A look may drive a little, if nobody else does: a program that only tests gets on, too. */
+/* A look may drive a little, if nobody else does: a program that only tests gets on, too. One that does
+ * nothing else lets others have the processor in between. */
 static int handle_look(struct tally_work **handle)
 {
 	struct tally_work *work = *handle;
 	struct tally_comm *comm = work->comm;
 	int result = TALLY_IN_PROGRESS;
+	bool is_spinning = false;
 
 	comm_lock(comm);
 	if (!work_is_over(comm, work) && !comm->is_driven && comm->endpoint &&
-	    !atomic_load(&comm->error))
+	    !atomic_load(&comm->error)) {
+		uint64_t now_ns = clock_ns();
+
 		progress_drive(comm);
+		is_spinning = now_ns - comm->touched_ns < SPIN_NS;
+		comm->touched_ns = now_ns;
+	}
 	progress_callbacks(comm);
 	if (work_is_over(comm, work))
 		result = handle_take(comm, handle);
 	comm_unlock(comm);
+	if (result == TALLY_IN_PROGRESS && is_spinning)
+		sched_yield();
 	return result;
 }
 

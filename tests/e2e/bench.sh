@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench.sh - 4 ranks over loopback, every result verified: small packets and large ones, two shards, two
+# jobs at once, IPv6, the aggregator inside rank 0. TALLY_BUILD: where the programs are.
+# TALLY_BENCH_ELEMENTS: the sizes (25000000 as the last one takes a few minutes in all).
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+build=${TALLY_BUILD:-build/release}
+elements=${TALLY_BENCH_ELEMENTS:-1,359,360,361,65536,1000000}
+tmp=$(mktemp -d)
+daemon=
+failures=0
+
+daemon_stop() {
+	[[ -n $daemon ]] || return 0
+	kill -TERM "$daemon" && wait "$daemon" || fail "tallyd: exit status $?"
+	daemon=
+}
+
+cleanup() {
+	[[ -z $daemon ]] || kill -KILL "$daemon" 2>/dev/null
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+fail() {
+	echo "FAILED: $*"
+	sed 's/^/  tallyd: /' "$tmp/daemon" 2>/dev/null | tail -5
+	failures=$((failures + 1))
+}
+
+# daemon_start ADDRESS OPTION...: its address and port in $aggregator.
+daemon_start() {
+	local address=$1 _
+	shift
+	"$build/tools/tallyd" --listen "$address:0" "$@" 2>"$tmp/daemon" &
+	daemon=$!
+	for _ in {1..100}; do
+		aggregator=$(sed -n 's/^tallyd: ready on \([^ ,]*\).*/\1/p' "$tmp/daemon")
+		[[ -n $aggregator ]] && return 0
+		sleep 0.1
+	done
+	fail "tallyd is not ready"
+	return 1
+}
+
+# bench NAME ROWS AGGREGATOR OPTION...: that many rows, all verified; output in $tmp/NAME.
+bench() {
+	local name=$1 rows=$2 address=$3 got
+	shift 3
+	if ! timeout 250 "$build/tools/tally" run -n 4 --no-prefix --aggregator "$address" -- \
+		"$build/tools/tally" bench allreduce "$@" >"$tmp/$name" 2>"$tmp/$name.err"; then
+		fail "$name: $(tail -3 "$tmp/$name.err" | tr '\n' ' ')"
+		return
+	fi
+	got=$(grep -cE 'yes$|"verified":true' "$tmp/$name")
+	[[ $got == "$rows" ]] || fail "$name: $got rows verified, not $rows"
+	echo "$name: $got rows verified, $(awk '/float32/ { best = $7 > best ? $7 : best }
+		END { print best + 0 }' "$tmp/$name") M float32/s at best"
+}
+
+commas=${elements//[^,]/}
+rows=$((2 * (${#commas} + 1)))
+
+if daemon_start 127.0.0.1 --lanes 360; then
+	bench lanes-360 "$rows" "$aggregator" --elements "$elements"
+	grep -q '^# lanes 360,' "$tmp/lanes-360" || fail "lanes-360: other lanes"
+	bench job-1 "$rows" "$aggregator" --elements "$elements" &
+	first=$!
+	bench job-2 "$rows" "$aggregator" --elements "$elements"
+	wait "$first"
+	[[ -s $tmp/job-1 ]] && ! grep -q 'yes$' "$tmp/job-1" && fail "job-1, beside job-2"
+	daemon_stop
+fi
+if daemon_start 127.0.0.1; then
+	bench lanes-loopback "$rows" "$aggregator" --elements "$elements"
+	bench random 1 "$aggregator" --random-sizes 200:1:100000
+	bench json 2 "$aggregator" --elements 100000 --json --iters 3
+	python3 -c 'import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    assert row["verified"] and row["elements"] == 100000 and row["cpu"] and row["kernel"]' \
+		<"$tmp/json" || fail "json: not one object a line"
+	daemon_stop
+fi
+if daemon_start 127.0.0.1 --shards 2 --lanes 360; then
+	bench shards-2 "$rows" "$aggregator" --elements "$elements"
+	grep -q '^# lanes 360, shards 2,' "$tmp/shards-2" || fail "shards-2: another number"
+	daemon_stop
+fi
+if [[ -e /proc/net/if_inet6 ]] && daemon_start '[::1]'; then
+	bench ipv6 "$rows" "$aggregator" --elements "$elements"
+	daemon_stop
+fi
+bench local "$rows" local --elements "$elements"
+bench avg-in-place 2 local --elements 70000 --op avg --in-place
+bench inflight-8 4 local --elements 1000,70000 --inflight 8 --iters 40
+
+# What cannot be is named, soon.
+if timeout 30 "$build/tools/tally" run -n 2 --aggregator 127.0.0.1:1 -- \
+	"$build/tools/tally" bench allreduce >"$tmp/none" 2>"$tmp/none.err"; then
+	fail "no aggregator, and yet success"
+fi
+grep -q '127\.0\.0\.1:1' "$tmp/none.err" || fail "no aggregator: no address in $(cat "$tmp/none.err")"
+
+((failures == 0))
