@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -225,6 +227,58 @@ static void tallyd__log_json_is_one_object_a_line(void **state)
 	}
 }
 
+/* A job of one rank that never gets ready, in the protocol's own words. */
+static int join_by_hand(struct run *run)
+{
+	static const char join[] =
+		"{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"job\":"
+		"\"hand\",\"size\":1,"
+		"\"rank\":0,\"host\":\"here\",\"list_hash\":\"0000000000000000\"}";
+	uint32_t length = htonl((uint32_t)strlen(join));
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	const char *port = strstr(run->err_text, "127.0.0.1:") + strlen("127.0.0.1:");
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to.sin_port = htons((uint16_t)atoi(port));
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(send(fd, &length, sizeof(length), 0), sizeof(length));
+	assert_int_equal(send(fd, join, strlen(join), 0), strlen(join));
+	run_await(run, "all 1 ranks are here");
+	return fd;
+}
+
+static void tallyd__second_signal_aborts_jobs_and_exits_3(void **state)
+{
+	struct run run;
+	int fd;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0");
+	run_await(&run, " shard\n");
+	fd = join_by_hand(&run);
+	kill(run.pid, SIGTERM);
+	run_await(&run, "draining");
+	kill(run.pid, SIGINT);
+	assert_int_equal(run_end(&run), 3);
+	close(fd);
+}
+
+static void tallyd__drain_timeout_aborts_jobs_and_exits_3(void **state)
+{
+	struct run run;
+	int fd;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0 --drain-timeout 1");
+	run_await(&run, " shard\n");
+	fd = join_by_hand(&run);
+	kill(run.pid, SIGTERM);
+	run_await(&run, "not drained in 1000 ms");
+	close(fd);
+	assert_int_equal(run_end(&run), 3);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +289,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__port_in_use_exits_1_and_is_named),
 		cmocka_unit_test(tallyd__flags_win_over_the_file),
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
+		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
+		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),
 	};
 
 	if (argc < 2) {

@@ -564,6 +564,14 @@ void server_close(struct server *server)
 	free(server);
 }
 
+void server_forget(const struct server *server)
+{
+	close_fd(server->listen_fd);
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		if (server->peers[i].conn)
+			close(conn_fd(server->peers[i].conn));
+}
+
 uint16_t server_port(const struct server *server)
 {
 	return server->port;

@@ -87,6 +87,10 @@ void server_close(struct server *server);
 /* Where control listens: "0.0.0.0:7171", "[::1]:7171"; "@NAME" with local_name. Returns text. */
 const char *server_address(const struct server *server, char text[SERVER_TEXT_BYTES]);
 
+/* In a forked child: closes the child's copies of the sockets, so that members notice the parent's death.
+ * The server stays the parent's; nothing else may be called on it here. */
+void server_forget(const struct server *server);
+
 /* The port that control listens on (0 with local_name), and that of shard k. */
 uint16_t server_port(const struct server *server);
 uint16_t server_shard_port(const struct server *server, uint32_t shard);
