@@ -16,6 +16,11 @@ struct step {
 	uint32_t parent, move;
 };
 
+/* A move that is not BFS_MAY, between two states. */
+struct edge {
+	uint32_t from, to;
+};
+
 struct level {
 	uint8_t *states;
 	uint32_t *numbers;
@@ -25,11 +30,15 @@ struct level {
 struct bfs {
 	const struct bfs_model *model;
 	uint64_t (*table)[2];
-	uint64_t table_size; /* a power of two */
+	uint32_t *table_numbers; /* whose hash it is */
+	uint64_t table_size;     /* a power of two */
 	struct step *path;
 	uint64_t count, path_room, moves;
 	struct level front, next;
+	struct edge *edges; /* only with is_end */
+	size_t edges_count, edges_room;
 	uint32_t parent;         /* of the state that is being expanded */
+	bool is_moving;          /* it has a move that is not BFS_MAY */
 	const char *violation;   /* the first */
 	uint32_t violation_move; /* from `violation_parent` */
 	uint32_t violation_parent;
@@ -69,23 +78,26 @@ static void hash_state(const uint8_t *bytes, size_t count, uint64_t hash[2])
 	hash[1] = (b ^ b >> 27) | 1; /* never {0, 0} */
 }
 
-static bool table_put(struct bfs *bfs, const uint64_t hash[2])
+/* The number of the state with this hash: `number` if it is a new one. */
+static uint32_t table_put(struct bfs *bfs, const uint64_t hash[2], uint32_t number)
 {
 	uint64_t at = hash[0] & (bfs->table_size - 1);
 
 	while (bfs->table[at][1]) {
 		if (bfs->table[at][0] == hash[0] && bfs->table[at][1] == hash[1])
-			return false;
+			return bfs->table_numbers[at];
 		at = (at + 1) & (bfs->table_size - 1);
 	}
 	bfs->table[at][0] = hash[0];
 	bfs->table[at][1] = hash[1];
-	return true;
+	bfs->table_numbers[at] = number;
+	return number;
 }
 
 static void table_grow(struct bfs *bfs)
 {
 	uint64_t(*old)[2] = bfs->table;
+	uint32_t *old_numbers = bfs->table_numbers;
 	uint64_t size = bfs->table_size;
 
 	bfs->table_size = size ? 2 * size : TABLE_FIRST;
@@ -94,10 +106,12 @@ static void table_grow(struct bfs *bfs)
 		fprintf(stderr, "search: out of memory\n");
 		exit(1);
 	}
+	bfs->table_numbers = grow(NULL, bfs->table_size, sizeof(*bfs->table_numbers));
 	for (uint64_t i = 0; i < size; i++)
 		if (old[i][1])
-			table_put(bfs, old[i]);
+			table_put(bfs, old[i], old_numbers[i]);
 	free(old);
+	free(old_numbers);
 }
 
 static void remember(struct bfs *bfs, const void *state, uint32_t parent, uint32_t move)
@@ -138,8 +152,21 @@ static void emit_told(struct bfs *bfs, const void *next, uint32_t move)
 	bfs->text[0] = '\0';
 }
 
+static void remember_edge(struct bfs *bfs, uint32_t to)
+{
+	bfs->is_moving = true;
+	if (!bfs->model->is_end)
+		return;
+	if (bfs->edges_count == bfs->edges_room) {
+		bfs->edges_room = bfs->edges_room ? 2 * bfs->edges_room : TABLE_FIRST;
+		bfs->edges = grow(bfs->edges, bfs->edges_room, sizeof(*bfs->edges));
+	}
+	bfs->edges[bfs->edges_count++] = (struct edge){ bfs->parent, to };
+}
+
 void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *violation)
 {
+	uint32_t number;
 	uint64_t hash[2];
 
 	if (bfs->is_telling) {
@@ -152,7 +179,10 @@ void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *viol
 	hash_state(next, bfs->model->state_bytes, hash);
 	if (bfs->count * 2 >= bfs->table_size)
 		table_grow(bfs);
-	if (!table_put(bfs, hash))
+	number = table_put(bfs, hash, (uint32_t)bfs->count);
+	if (!(move & BFS_MAY))
+		remember_edge(bfs, number);
+	if (number != bfs->count)
 		return;
 	violation = bfs->model->check(bfs->model->config, next);
 	if (violation)
@@ -163,6 +193,11 @@ void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *viol
 bool bfs_is_telling(const struct bfs *bfs)
 {
 	return bfs->is_telling;
+}
+
+void bfs_forget(struct bfs *bfs)
+{
+	bfs->text[0] = '\0';
 }
 
 void bfs_say(struct bfs *bfs, const char *format, ...)
@@ -229,6 +264,74 @@ static void say_progress(const struct bfs *bfs, uint32_t depth, double *last)
 		depth, bfs->front.count);
 }
 
+/* Takes states out, again and again: those that nothing which is left leads to (is_up), or that lead to
+ * nothing which is left. After both, what stays lies on circles, or between two. */
+static void prune(const struct bfs *bfs, bool is_up, uint8_t *is_out)
+{
+	uint32_t *degree = grow(NULL, bfs->count, sizeof(*degree));
+	uint32_t *first = grow(NULL, bfs->count + 1, sizeof(*first));
+	uint32_t *other = grow(NULL, bfs->edges_count + 1, sizeof(*other));
+	uint32_t *queue = grow(NULL, bfs->count, sizeof(*queue));
+	uint64_t head = 0, tail = 0;
+
+	memset(degree, 0, bfs->count * sizeof(*degree));
+	memset(first, 0, (bfs->count + 1) * sizeof(*first));
+	for (size_t i = 0; i < bfs->edges_count; i++)
+		first[(is_up ? bfs->edges[i].from : bfs->edges[i].to) + 1]++;
+	for (uint64_t i = 0; i < bfs->count; i++)
+		first[i + 1] += first[i];
+	for (size_t i = 0; i < bfs->edges_count; i++) {
+		uint32_t at = is_up ? bfs->edges[i].from : bfs->edges[i].to;
+		uint32_t to = is_up ? bfs->edges[i].to : bfs->edges[i].from;
+		bool is_in = !is_out[at] && !is_out[to];
+
+		other[first[at]++] = is_in ? to : UINT32_MAX; /* first[at] is now the next one's */
+		degree[to] += is_in;
+	}
+	for (uint32_t i = 0; i < bfs->count; i++)
+		if (!is_out[i] && !degree[i])
+			queue[tail++] = i;
+	while (head < tail) {
+		uint32_t at = queue[head++];
+
+		is_out[at] = 1;
+		for (uint32_t i = at ? first[at - 1] : 0; i < first[at]; i++)
+			if (other[i] != UINT32_MAX && !--degree[other[i]])
+				queue[tail++] = other[i];
+	}
+	free(degree);
+	free(first);
+	free(other);
+	free(queue);
+}
+
+static void find_circle(struct bfs *bfs)
+{
+	uint8_t *is_out = grow(NULL, bfs->count, 1);
+
+	memset(is_out, 0, bfs->count);
+	prune(bfs, true, is_out);
+	prune(bfs, false, is_out);
+	for (uint32_t i = 1; i < bfs->count && !bfs->violation; i++)
+		if (!is_out[i])
+			note_violation(bfs, "LIVENESS: from here it may go round in circles",
+				       bfs->path[i].parent, bfs->path[i].move);
+	free(is_out);
+}
+
+static void expand(struct bfs *bfs, const void *state)
+{
+	const struct bfs_model *model = bfs->model;
+	const struct step *step;
+
+	bfs->is_moving = false;
+	model->expand(model->config, state, bfs);
+	if (!model->is_end || bfs->is_moving || model->is_end(model->config, state))
+		return;
+	step = &bfs->path[bfs->parent];
+	note_violation(bfs, "LIVENESS: it waits for ever", step->parent, step->move);
+}
+
 static void level_swap(struct bfs *bfs)
 {
 	struct level old = bfs->front;
@@ -251,15 +354,14 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 	memset(state, 0, model->state_bytes);
 	model->init(model->config, state);
 	hash_state(state, model->state_bytes, hash);
-	table_put(&bfs, hash);
+	table_put(&bfs, hash, 0);
 	remember(&bfs, state, 0, 0);
 	while (bfs.next.count && !bfs.violation && result.is_complete) {
 		level_swap(&bfs);
 		result.depth++;
 		for (size_t i = 0; i < bfs.front.count && !bfs.violation; i++) {
 			bfs.parent = bfs.front.numbers[i];
-			model->expand(model->config, bfs.front.states + i * model->state_bytes,
-				      &bfs);
+			expand(&bfs, bfs.front.states + i * model->state_bytes);
 			if (progress)
 				say_progress(&bfs, result.depth, &last);
 			if (bfs.count > states_max) {
@@ -268,6 +370,8 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 			}
 		}
 	}
+	if (model->is_end && !bfs.violation && result.is_complete)
+		find_circle(&bfs);
 	if (progress && last > start)
 		fprintf(stderr, "\r%60s\r", "");
 	result.states = bfs.count;
@@ -280,6 +384,8 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 	}
 	free(bfs.found);
 	free(bfs.table);
+	free(bfs.table_numbers);
+	free(bfs.edges);
 	free(bfs.path);
 	free(bfs.front.states);
 	free(bfs.front.numbers);

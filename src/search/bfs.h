@@ -22,7 +22,14 @@ struct bfs_model {
 	void (*expand)(const void *config, const void *state, struct bfs *bfs);
 	/* NULL, or what is wrong with the state itself. */
 	const char *(*check)(const void *config, const void *state);
+	/* May it rest here? Where it may not, a move without BFS_MAY must be possible, and such moves must
+	 * not go round in circles: so every run comes to rest, whatever order things happen in. NULL: the
+	 * model's check sees to that itself. */
+	bool (*is_end)(const void *config, const void *state);
 };
+
+/* In a move's number: it need not happen. A fault, or somebody's free choice. */
+#define BFS_MAY 0x80000000u
 
 struct bfs_result {
 	uint64_t states, moves;
@@ -44,6 +51,8 @@ void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *viol
 
 /* From expand: is a trace being printed? Then bfs_say adds to the text of the move that is emitted next. */
 bool bfs_is_telling(const struct bfs *bfs);
+/* The move that was told of is not emitted after all. */
+void bfs_forget(struct bfs *bfs);
 __attribute__((format(printf, 2, 3))) void bfs_say(struct bfs *bfs, const char *format, ...);
 
 #endif
