@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.h - control as a model for bfs.h: the shipped admission and member around one job name, with
+ * connections as queues of messages that may be cut, shards as queues of commands, and a data plane that
+ * knows only who has sent what. What may happen at any time is said per row; what must happen, must happen
+ * in whatever order: every run has to come to its end.
+ *
+ * Time is a choice: a heartbeat time passes in one TICK, which the machines' own clocks judge, for whoever
+ * would not have sent a HEARTBEAT. Nothing else is ever late, except where nothing else can happen.
+ */
+#ifndef SEARCH_CONTROL_H
+#define SEARCH_CONTROL_H
+
+#include "search/bfs.h"
+
+enum { CONTROL_PROCESSES = 4, CONTROL_RANKS = 3, CONTROL_SHARDS = 2, CONTROL_OPS = 2 };
+
+/* What may happen; config.may says how often. */
+enum control_fault {
+	FAULT_KILL,      /* a process is gone, its connection ends */
+	FAULT_CUT,       /* its host loses power: silence */
+	FAULT_STOP,      /* SIGSTOP, perhaps SIGCONT later */
+	FAULT_ABORT,     /* its user aborts */
+	FAULT_BLOCK,     /* its UDP packets get no answer */
+	FAULT_LATE,      /* the time to gather is over */
+	FAULT_ASK,       /* STALL, though other things can still happen */
+	FAULT_REFUSE,    /* a shard has no room */
+	FAULT_AGG_KILL,  /* the aggregator is gone */
+	FAULT_AGG_CUT,   /* its host loses power */
+	FAULT_AGG_STOP,  /* it is stopped, perhaps continued */
+	FAULT_AGG_START, /* one that has ended is started again */
+	FAULT_TERM,      /* SIGTERM to it */
+	FAULT_LIMIT,     /* ... and the time for that is over */
+	FAULT_END
+};
+
+struct control_process {
+	uint8_t rank, size;
+	uint8_t after; /* 1 + the process that must have ended before: another life; 0: none */
+	uint8_t list;  /* which list of aggregators it was given */
+	/* What it calls, one letter an operation: small letters are express, capitals bulk. NULL: "a" */
+	const char *program;
+};
+
+struct control_config {
+	uint32_t processes, shards;
+	struct control_process process[CONTROL_PROCESSES];
+	uint8_t may[FAULT_END];
+	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
+};
+
+void control_model(struct bfs_model *model, const void *config);
+
+#endif

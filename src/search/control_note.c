@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_note.c - messages on their way in control.h's model; see control_world.h. */
+#include "search/control_world.h"
+
+#include <string.h>
+
+static const uint64_t ms_ns = 1000000;
+
+/* ---- queues ---- */
+
+uint32_t notes_count(const struct note *notes)
+{
+	uint32_t count = 0;
+
+	while (count < QUEUE && notes[count].type)
+		count++;
+	return count;
+}
+
+void notes_push(struct world *world, struct note *notes, const struct note *note)
+{
+	uint32_t count = notes_count(notes);
+
+	if (count == QUEUE)
+		world_fail(world, "MODEL: a connection's queue is too short");
+	else
+		notes[count] = *note;
+}
+
+struct note notes_pop(struct note *notes)
+{
+	struct note head = notes[0];
+
+	memmove(notes, notes + 1, (QUEUE - 1) * sizeof(*notes));
+	memset(notes + QUEUE - 1, 0, sizeof(*notes));
+	return head;
+}
+
+struct note note_of(const struct control_message *message)
+{
+	struct note note = { .type = (uint8_t)message->type };
+
+	switch (message->type) {
+	case CONTROL_DENY:
+	case CONTROL_ABORT:
+		note.cause = (uint8_t)message->end.cause;
+		note.rank = message->end.rank;
+		break;
+	case CONTROL_GRANT:
+		note.number = (uint32_t)message->grant.life;
+		break;
+	case CONTROL_READY:
+	case CONTROL_START:
+		note.rank = message->lanes.lanes;
+		break;
+	case CONTROL_PING:
+	case CONTROL_PONG:
+		note.number = message->ping.serial;
+		break;
+	case CONTROL_STALL:
+		note.number = (uint32_t)message->stall.number;
+		break;
+	case CONTROL_QUERY:
+		note.number = message->query.round;
+		note.from = (uint32_t)message->query.from;
+		break;
+	case CONTROL_LEAVE:
+		note.rank = (uint16_t)message->leave.submitted;
+		break;
+	default:
+		break;
+	}
+	return note;
+}
+
+/* ---- operations ---- */
+
+const char *process_program(const struct world *world, uint32_t p)
+{
+	const char *program = world->config->process[p].program;
+
+	return program ? program : "a";
+}
+
+static enum map_stream stream_of(char letter)
+{
+	return letter >= 'a' ? MAP_EXPRESS : MAP_BULK;
+}
+
+uint32_t op_chunk(const struct world *world, uint32_t p, uint32_t op)
+{
+	const char *program = process_program(world, p);
+	enum map_stream stream = stream_of(program[op]);
+	uint32_t chunk = stream * CONTROL_OPS;
+
+	for (uint32_t i = 0; i < op; i++)
+		chunk += stream_of(program[i]) == stream;
+	return chunk;
+}
+
+/* What a member lists: submitted, not done, `from` or later. */
+static uint16_t ops_list(const struct world *world, uint32_t p, const struct note *note,
+			 struct control_op *ops)
+{
+	uint16_t count = 0;
+
+	for (uint32_t i = note->from; i < note->rank; i++) {
+		char letter = process_program(world, p)[i];
+
+		if (note->cause >> i & 1)
+			continue;
+		memset(&ops[count], 0, sizeof(*ops));
+		ops[count].number = i;
+		ops[count].count = (uint64_t)letter;
+		ops[count].stream = stream_of(letter);
+		count++;
+	}
+	return count;
+}
+
+void message_of(const struct world *world, uint32_t p, const struct note *note,
+		struct control_op *ops, struct control_message *message)
+{
+	memset(message, 0, sizeof(*message));
+	message->type = note->type;
+	switch (message->type) {
+	case CONTROL_JOIN:
+		message->join = world->join[p];
+		break;
+	case CONTROL_DENY:
+	case CONTROL_ABORT:
+		message->end.cause = note->cause;
+		message->end.rank = note->rank;
+		break;
+	case CONTROL_GRANT:
+		message->grant.life = note->number;
+		message->grant.heartbeat_ms = (uint32_t)(world->admission.heartbeat_ns / ms_ns);
+		message->grant.shards_count = (uint16_t)world->config->shards;
+		for (uint32_t k = 0; k < world->config->shards; k++)
+			message->grant.shards[k].lanes = LANES;
+		break;
+	case CONTROL_READY:
+	case CONTROL_START:
+		message->lanes.lanes = note->rank;
+		break;
+	case CONTROL_PING:
+	case CONTROL_PONG:
+		message->ping.serial = note->number;
+		break;
+	case CONTROL_STALL:
+		message->stall.number = note->number;
+		break;
+	case CONTROL_QUERY:
+		message->query.round = note->number;
+		message->query.from = note->from;
+		break;
+	case CONTROL_OPINFO:
+		message->opinfo.round = note->number;
+		message->opinfo.submitted = note->rank;
+		message->opinfo.oldest = note->rank;
+		for (uint32_t i = note->rank; i--;)
+			if (!(note->cause >> i & 1))
+				message->opinfo.oldest = i;
+		message->opinfo.ops = ops;
+		message->opinfo.ops_count = ops_list(world, p, note, ops);
+		break;
+	case CONTROL_LEAVE:
+		message->leave.submitted = note->rank;
+		break;
+	default:
+		break;
+	}
+}

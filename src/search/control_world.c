@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_world.c - the machines of control.h's model; see control_world.h. */
+#include "search/control_world.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
+
+enum { ACTIONS = 64 };
+
+void world_fail(struct world *world, const char *violation)
+{
+	if (!world->violation)
+		world->violation = violation;
+}
+
+void world_begin(struct world *world, const struct control_config *config)
+{
+	uint16_t size_max = 1;
+
+	*world = (struct world){ .config = config, .admission = ADMISSION_CONFIG_DEFAULT };
+	for (uint32_t p = 0; p < config->processes; p++) {
+		const struct control_process *process = &config->process[p];
+		struct control_join *join = &world->join[p];
+
+		*join = (struct control_join){ .version_min = CONTROL_VERSION,
+					       .version_max = CONTROL_VERSION,
+					       .size = process->size,
+					       .rank = process->rank,
+					       .workers = 1,
+					       .pid = p + 1,
+					       .list_hash = process->list,
+					       .job = "j" };
+		snprintf(join->host, sizeof(join->host), "host%u", p);
+		world->member[p] = (struct member_config)MEMBER_CONFIG_DEFAULT;
+		world->member[p].aggregator = "agg:7171";
+		world->member[p].join = join;
+		size_max = process->size > size_max ? process->size : size_max;
+	}
+	world->join[NOBODY].rank = CONTROL_RANK_NONE;
+	world->silent = NOBODY;
+	world->admission.job = "j";
+	world->admission.members_max = size_max;
+	world->admission.waiters_max = (uint16_t)config->processes;
+	world->admission.ops_max = SEEN;
+	world->admission.groups_max = GROUPS;
+	world->admission.shards = (uint16_t)config->shards;
+	world->admission.lanes_max = LANES;
+	assert(size_max <= CONTROL_RANKS);
+}
+
+size_t world_bytes(const struct world *world)
+{
+	return offsetof(struct state, admission) + admission_bytes(&world->admission);
+}
+
+/* ---- the aggregator ---- */
+
+struct admission *world_admission(struct world *world)
+{
+	return (struct admission *)(void *)world->state.admission;
+}
+
+static struct admission_peer *peers_of(struct world *world, uint32_t i)
+{
+	struct admission *admission = world_admission(world);
+
+	if (i < world->admission.members_max)
+		return &admission_member(admission, i)->peer;
+	/* The waiters follow the members. */
+	return (struct admission_peer *)(void *)admission_member(admission,
+								 world->admission.members_max) +
+	       (i - world->admission.members_max);
+}
+
+static uint32_t peers_count(const struct world *world)
+{
+	return (uint32_t)world->admission.members_max + world->admission.waiters_max;
+}
+
+/* As if it had just done all that it does from time to time, at `now_ns`. */
+static void set_clocks(struct world *world, uint64_t now_ns)
+{
+	struct admission *admission = world_admission(world);
+
+	admission->tick_ns = now_ns ? now_ns - ms_ns : 0;
+	admission->since_ns = now_ns;
+	admission->beat_ns = now_ns;
+	admission->progress_ns = now_ns;
+	for (uint32_t i = 0; i < peers_count(world); i++) {
+		struct admission_peer *peer = peers_of(world, i);
+
+		peer->heard_ns = peer->connection ? now_ns : 0;
+		peer->joined_ns = peer->connection ? now_ns : 0;
+	}
+}
+
+uint64_t world_heartbeat_passes(struct world *world, uint32_t silent)
+{
+	uint64_t now_ns = world->admission.heartbeat_ns;
+
+	set_clocks(world, now_ns);
+	world->silent = silent;
+	for (uint32_t i = 0; i < peers_count(world); i++)
+		if (peers_of(world, i)->connection == silent + 1)
+			peers_of(world, i)->heard_ns = 0;
+	return now_ns;
+}
+
+uint64_t world_gathering_passes(struct world *world)
+{
+	uint64_t now_ns = world->admission.gather_ns;
+
+	set_clocks(world, now_ns);
+	world_admission(world)->since_ns = 0;
+	for (uint32_t i = 0; i < peers_count(world); i++)
+		peers_of(world, i)->joined_ns = 0;
+	return now_ns;
+}
+
+static bool is_on_its_way(const struct world *world, uint32_t type, uint32_t answer)
+{
+	for (uint32_t p = 0; p < world->config->processes; p++)
+		for (uint32_t i = 0; i < QUEUE; i++)
+			if (world->state.process[p].down[i].type == type ||
+			    world->state.process[p].up[i].type == answer)
+				return true;
+	return false;
+}
+
+/* What nobody will ever look at again, or only a log, makes no different states. */
+static void forget(struct world *world)
+{
+	struct admission *admission = world_admission(world);
+	bool is_asked = is_on_its_way(world, CONTROL_PING, CONTROL_PONG);
+
+	set_clocks(world, 0);
+	admission->last_cause = 0;
+	admission->last_rank = CONTROL_RANK_NONE;
+	for (uint32_t i = 0; i < peers_count(world); i++)
+		is_asked |= peers_of(world, i)->pulse == ADMISSION_ASKED;
+	if (!is_asked) {
+		admission->ping = 0;
+		for (uint32_t i = 0; i < peers_count(world); i++)
+			peers_of(world, i)->ping = 0;
+	}
+	if (admission->query != ADMISSION_QUIET)
+		return;
+	admission->stall = 0;
+	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
+		admission_member(admission, rank)->has_answered = 0;
+		admission_member(admission, rank)->group = 0;
+	}
+	if (!is_on_its_way(world, CONTROL_QUERY, CONTROL_OPINFO))
+		admission->round = 0;
+}
+
+static bool is_known(struct world *world, uint32_t p)
+{
+	for (uint32_t i = 0; i < peers_count(world); i++)
+		if (peers_of(world, i)->connection == p + 1)
+			return true;
+	return false;
+}
+
+static void check_command(struct world *world, enum admission_command command)
+{
+	struct admission *admission = world_admission(world);
+
+	for (uint32_t p = 0; p < world->config->processes && command == ADMISSION_JOB_ADD; p++) {
+		const struct process *process = &world->state.process[p];
+
+		if (process->is_held)
+			world_fail(world, "SAFETY: a life begins, one of the last is still there");
+		if (process->far == OPEN && process->has_joined && !is_known(world, p))
+			world_fail(world, "SAFETY: a life begins and somebody is forgotten");
+	}
+	if (command == ADMISSION_JOB_REMOVE && admission->state == ADMISSION_STARTED)
+		world_fail(world, "SAFETY: slots are released before all have left");
+}
+
+static void command_push(struct world *world, const struct admission_action *action)
+{
+	struct job_command command = { .type = (uint8_t)(1 + action->command),
+				       .generation = (uint8_t)action->generation };
+	struct admission *admission = world_admission(world);
+
+	check_command(world, action->command);
+	for (uint32_t rank = 0; rank < admission->size && action->command == ADMISSION_JOB_ADD;
+	     rank++) {
+		command.who[rank] = admission_nonce(admission, rank)[0];
+		world->state.process[command.who[rank] - 1].generation = action->generation;
+	}
+	if (action->command == ADMISSION_JOB_ADD)
+		world->state.generation++;
+	for (uint32_t k = 0; k < world->config->shards; k++) {
+		struct job_command *commands = world->state.shard[k].commands;
+		uint32_t count = 0;
+
+		while (count < COMMANDS && commands[count].type)
+			count++;
+		if (count == COMMANDS)
+			world_fail(world, "MODEL: a shard's queue is too short");
+		else
+			commands[count] = command;
+	}
+}
+
+static void aggregator_send(struct world *world, uint32_t p,
+			    const struct admission_actions *actions,
+			    const struct admission_action *action)
+{
+	struct process *process = &world->state.process[p];
+	struct control_message message;
+	struct note note;
+
+	if (process->far != OPEN)
+		world_fail(world, "SAFETY: a word after the last one");
+	admission_message(world_admission(world), &world->admission, actions, action, &message);
+	note = note_of(&message);
+	/* Who is silent is out; a gathering holds nobody. */
+	if (message.type == CONTROL_ABORT && world_admission(world)->state == ADMISSION_DRAIN)
+		process->is_held = is_known(world, p);
+	for (uint32_t k = 0; k < world->config->shards && message.type == CONTROL_START; k++)
+		if (world->state.shard[k].generation != world_admission(world)->generation ||
+		    !world->state.shard[k].is_enabled)
+			world_fail(world, "SAFETY: START before every shard is enabled");
+	if (process->near == OPEN && !process->is_vanished)
+		notes_push(world, process->down, &note);
+}
+
+/* "rank 3" in a text, from *at on; -1: no more. */
+static int text_rank(const char **at)
+{
+	const char *found = strstr(*at, "rank ");
+
+	if (!found)
+		return -1;
+	*at = found + 5;
+	return atoi(*at);
+}
+
+static void check_mismatch(struct world *world, const char *text)
+{
+	const struct admission *admission = world_admission(world);
+	uint32_t number = (uint32_t)atoi(text + strlen("operation "));
+	char first = 0;
+
+	for (uint32_t p = 0; p < world->config->processes; p++) {
+		const char *program = process_program(world, p);
+
+		if (world->state.process[p].generation != admission->generation ||
+		    number >= strlen(program))
+			continue;
+		if (first && first != program[number])
+			return;
+		first = program[number];
+	}
+	world_fail(world, "PRECISION: a MISMATCH of calls that agree");
+}
+
+/* Whom a text is about is whom its cause names; who is said to be missing is. */
+static void check_text(struct world *world, const struct admission_event *event,
+		       const struct admission *before, const struct admission_actions *actions)
+{
+	const char *at = actions->text;
+	bool is_about_one =
+		event->type == ADMISSION_CLOSED || event->type == ADMISSION_SILENT ||
+		(event->type == ADMISSION_MESSAGE && event->message->type == CONTROL_ABORT);
+	int rank;
+
+	snprintf(world->blamed, sizeof(world->blamed), "%s", actions->text);
+	if (actions->cause_rank != CONTROL_RANK_NONE && text_rank(&at) != actions->cause_rank)
+		world_fail(world, "PRECISION: a text names another rank than its cause");
+	if (is_about_one && actions->cause_rank != world->join[event->connection - 1].rank)
+		world_fail(world, "PRECISION: one fails, another is named");
+	if (event->type == ADMISSION_TICK && actions->cause == CONTROL_REMOTE &&
+	    actions->cause_rank != world->join[world->silent].rank)
+		world_fail(world, "PRECISION: one is silent, another is named");
+	if (actions->cause == CONTROL_MISMATCH)
+		check_mismatch(world, actions->text);
+	for (at = actions->text; event->type == ADMISSION_TICK &&
+				 actions->cause == CONTROL_TIMEOUT && (rank = text_rank(&at)) >= 0;)
+		if (admission_member((struct admission *)(uintptr_t)before, (uint32_t)rank)
+			    ->presence > ADMISSION_JOINED)
+			world_fail(world, "PRECISION: somebody is missed who is there");
+}
+
+static void aggregator_close(struct world *world, uint32_t p)
+{
+	struct process *process = &world->state.process[p];
+
+	if (process->far != OPEN)
+		world_fail(world, "SAFETY: a connection is closed twice");
+	process->far = SHUT;
+	memset(process->up, 0, sizeof(process->up)); /* read and thrown away */
+}
+
+static void aggregator_act(struct world *world, const struct admission_actions *actions)
+{
+	for (uint32_t i = 0; i < actions->count; i++) {
+		const struct admission_action *action = &actions->list[i];
+
+		switch ((enum admission_action_type)action->type) {
+		case ADMISSION_SEND:
+			if (action->connection)
+				aggregator_send(world, action->connection - 1, actions, action);
+			else
+				world_fail(world, "SAFETY: a word to nobody");
+			break;
+		case ADMISSION_CLOSE:
+			aggregator_close(world, action->connection - 1);
+			break;
+		case ADMISSION_COMMAND:
+			command_push(world, action);
+			break;
+		}
+	}
+}
+
+/* As the server does it: steps again at once while there is more to do. */
+void world_aggregator(struct world *world, struct admission_event event)
+{
+	static struct admission_action list[ACTIONS];
+	static struct admission_actions actions = { .list = list, .list_max = ACTIONS };
+	static uint64_t before[STATE_WORDS];
+
+	do {
+		size_t bytes = admission_bytes(&world->admission);
+
+		assert(bytes <= sizeof(before));
+		memcpy(before, world->state.admission, bytes);
+		event.generation = world->state.generation;
+		event.random = world->state.generation;
+		admission_step(world_admission(world), &world->admission, &event, &actions);
+		if (actions.cause != CONTROL_OK)
+			check_text(world, &event, (struct admission *)(void *)before, &actions);
+		aggregator_act(world, &actions);
+		event = (struct admission_event){ .type = ADMISSION_TICK, .now_ns = event.now_ns };
+	} while (actions.again);
+	forget(world);
+}
+
+static void check_leave(struct world *world, uint32_t from)
+{
+	const struct note *down = world->state.process[from].down;
+	uint32_t count = notes_count(down);
+
+	if (world->state.process[from].near == OPEN && !world->state.process[from].is_vanished &&
+	    (!count || down[count - 1].type != CONTROL_LEFT))
+		world_fail(world, "LEAVE is not answered by LEFT at once");
+}
+
+void world_read(struct world *world, uint32_t from)
+{
+	struct control_op ops[CONTROL_OPS];
+	struct control_message message;
+	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)(from + 1) };
+	struct note note = notes_pop(world->state.process[from].up);
+	bool was_started = world_admission(world)->state == ADMISSION_STARTED;
+
+	world->state.process[from].has_joined = 1;
+	message_of(world, from, &note, ops, &message);
+	world_aggregator(world, (struct admission_event){ .type = ADMISSION_MESSAGE,
+							  .connection = from + 1,
+							  .message = &message,
+							  .nonce = nonce });
+	if (note.type == CONTROL_LEAVE && was_started)
+		check_leave(world, from);
+}
+
+void world_closed(struct world *world, uint32_t from)
+{
+	world->state.process[from].far = CLOSED;
+	world->state.process[from].is_held = 0;
+	memset(world->state.process[from].up, 0, sizeof(world->state.process[from].up));
+	world_aggregator(world, (struct admission_event){ .type = ADMISSION_CLOSED,
+							  .connection = from + 1 });
+}
+
+void world_ack(struct world *world, uint32_t shard)
+{
+	struct job_ack *acks = world->state.shard[shard].acks;
+	struct job_ack head = acks[0];
+	struct admission_event event = { .type = ADMISSION_MISMATCH, .rank = head.rank };
+
+	memmove(acks, acks + 1, (ACKS - 1) * sizeof(*acks));
+	memset(acks + ACKS - 1, 0, sizeof(*acks));
+	if (head.type != ACK_MISMATCH)
+		event = (struct admission_event){
+			.type = ADMISSION_SHARD,
+			.shard = (uint16_t)shard,
+			.command = (enum admission_command)(head.type - ACK_OF),
+			.job_generation = head.generation,
+			.has_failed = head.has_failed,
+		};
+	world_aggregator(world, event);
+}
+
+uint32_t world_beats(const struct world *world)
+{
+	static struct admission_action list[ACTIONS];
+	static struct admission_actions actions = { .list = list, .list_max = ACTIONS };
+	static struct world copy;
+	uint32_t beats = 0;
+
+	copy.config = world->config;
+	copy.admission = world->admission;
+	memcpy(&copy.state, &world->state, world_bytes(world));
+	set_clocks(&copy, 2 * s_ns);
+	world_admission(&copy)->beat_ns = 0;
+	admission_step(world_admission(&copy), &copy.admission,
+		       &(struct admission_event){
+			       .type = ADMISSION_TICK, .now_ns = 2 * s_ns, .generation = 200 },
+		       &actions);
+	for (uint32_t i = 0; i < actions.count; i++)
+		if (list[i].type == ADMISSION_SEND && list[i].message == CONTROL_HEARTBEAT)
+			beats |= 1u << (list[i].connection - 1);
+	return beats;
+}
+
+/* The process is gone, with all that it knew. */
+void world_aggregator_ends(struct world *world)
+{
+	struct state *state = &world->state;
+
+	state->aggregator = DOWN;
+	state->is_terminating = 0;
+	memset(state->shard, 0, sizeof(state->shard));
+	admission_init(world_admission(world), &world->admission);
+	forget(world);
+	for (uint32_t p = 0; p < world->config->processes; p++) {
+		struct process *process = &state->process[p];
+
+		memset(process->up, 0, sizeof(process->up));
+		process->is_held = 0;
+		process->has_stalled = 0;
+		if (process->far != ABSENT)
+			process->far = CLOSED;
+	}
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control_world.h - the state of control.h's model, and the steps of its machines; control.c says which of
+ * them may happen when.
+ */
+#ifndef SEARCH_CONTROL_WORLD_H
+#define SEARCH_CONTROL_WORLD_H
+
+#include "core/admission.h"
+#include "core/member.h"
+#include "search/control.h"
+
+enum {
+	QUEUE = 6, /* messages in a direction */
+	COMMANDS = 3,
+	ACKS = 4,
+	LANES = 360, /* of a shard; a rank's path carries 4 less than that of the rank before */
+	CHUNKS = MAP_STREAMS * CONTROL_OPS, /* an operation is one chunk of its stream */
+	SEEN = 4,
+	GROUPS = 2,
+	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
+		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
+		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen)) /
+		      sizeof(uint64_t),
+};
+
+enum status { NEW, ALIVE, STOPPED, DEAD };  /* of a process */
+enum end { ABSENT, OPEN, SHUT, CLOSED };    /* of a connection; SHUT: last words are said */
+enum aggregator { UP, HALTED, DOWN };       /* HALTED: SIGSTOP */
+enum { ACK_NOTHING, ACK_MISMATCH, ACK_OF }; /* ACK_OF + enum admission_command */
+
+/* A message on its way, what matters of it. Zeros where there is none. */
+struct note {
+	uint8_t type;    /* enum control_type */
+	uint8_t cause;   /* DENY, ABORT; OPINFO: what is done, bit by bit */
+	uint16_t rank;   /* DENY, ABORT; READY, START: lanes; OPINFO, LEAVE: submitted */
+	uint32_t number; /* GRANT: generation; PING, PONG: serial; QUERY, OPINFO: round; STALL */
+	uint32_t from;   /* QUERY, OPINFO */
+};
+
+struct process {
+	struct member member;
+	struct note up[QUEUE], down[QUEUE];
+	uint32_t generation; /* that it was granted */
+	uint8_t status;      /* enum status */
+	uint8_t near, far;   /* enum end: of its connection, here and at the aggregator */
+	uint8_t is_vanished; /* no word gets through any more, neither does the end */
+	uint8_t submitted;   /* operations */
+	uint8_t done;        /* bit by bit */
+	uint8_t results;     /* chunks whose result has been sent to it, bit by bit */
+	uint8_t has_stalled; /* it has said STALL, and nothing has changed since */
+	uint8_t is_bad;      /* it did something that a text may name it for */
+	uint8_t has_joined;  /* the aggregator has read its JOIN */
+	uint8_t is_held;     /* aborted: its place must not be given away before it is closed */
+	uint8_t reserved[1];
+};
+
+struct job_command {
+	uint8_t type; /* 1 + enum admission_command */
+	uint8_t generation;
+	uint8_t who[CONTROL_RANKS]; /* 1 + the process that each child's nonce belongs to */
+};
+
+struct job_ack {
+	uint8_t type; /* ACK_... */
+	uint8_t generation, has_failed, rank;
+};
+
+struct shard {
+	struct job_command commands[COMMANDS];
+	struct job_ack acks[ACKS];
+	uint8_t generation; /* of the job that it has; 0: none */
+	uint8_t is_enabled;
+	uint8_t who[CONTROL_RANKS];
+	uint8_t first[CHUNKS];        /* 1 + whose UPDATE came first */
+	uint8_t contributors[CHUNKS]; /* ranks, bit by bit */
+	uint8_t has_told;             /* of a MISMATCH */
+	uint8_t reserved[3];
+};
+
+struct state {
+	struct process process[CONTROL_PROCESSES];
+	struct shard shard[CONTROL_SHARDS];
+	uint8_t left[FAULT_END]; /* of what may happen */
+	uint8_t aggregator;      /* enum aggregator */
+	uint8_t is_guilty;       /* it did something that members may name it for */
+	uint8_t is_terminating;
+	uint8_t generation; /* what the next life gets */
+	uint8_t reserved[6];
+	uint64_t admission[STATE_WORDS]; /* as many as admission_bytes says */
+};
+_Static_assert(sizeof(struct process) % 8 == 0, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct shard) % 8 == 0, "no padding: states are compared as bytes");
+_Static_assert(offsetof(struct state, admission) % 8 == 0, "no padding: as above");
+_Static_assert(offsetof(struct state, admission) == sizeof(struct process) * CONTROL_PROCESSES +
+							    sizeof(struct shard) * CONTROL_SHARDS +
+							    FAULT_END + 10,
+	       "no padding: as above");
+
+/* A row's, and what its steps need. */
+struct world {
+	const struct control_config *config;
+	struct admission_config admission;
+	struct member_config member[CONTROL_PROCESSES];
+	struct control_join join[CONTROL_PROCESSES + 1]; /* one for NOBODY */
+	struct state state;                              /* the one that is being made */
+	uint32_t silent; /* whom the aggregator has not heard for so long */
+	const char *violation;
+	char blamed[CONTROL_TEXT_BYTES]; /* by admission, for a trace */
+};
+
+void world_begin(struct world *world, const struct control_config *config);
+size_t world_bytes(const struct world *world);
+
+/* ---- the aggregator ---- */
+
+struct admission *world_admission(struct world *world);
+/* As long after everything as it wants: it has just heard everybody, but `silent` (PROCESSES: nobody). */
+enum { NOBODY = CONTROL_PROCESSES };
+uint64_t world_heartbeat_passes(struct world *world, uint32_t silent);
+uint64_t world_gathering_passes(struct world *world);
+void world_aggregator(struct world *world, struct admission_event event);
+void world_read(struct world *world, uint32_t from);
+void world_closed(struct world *world, uint32_t from);
+void world_ack(struct world *world, uint32_t shard);
+/* Processes that a HEARTBEAT would go to now. */
+uint32_t world_beats(const struct world *world);
+void world_aggregator_ends(struct world *world);
+
+/* ---- members ---- */
+
+void world_start(struct world *world, uint32_t p);
+void world_member(struct world *world, uint32_t p, struct member_event event);
+void world_take(struct world *world, uint32_t p);
+/* An aggregator's silence, as long as a member endures. */
+void world_member_silence(struct world *world, uint32_t p);
+/* The member has overslept. */
+void world_member_wakes(struct world *world, uint32_t p);
+void world_member_late(struct world *world, uint32_t p);
+bool world_member_beats(const struct world *world, uint32_t p);
+bool process_is_over(const struct process *process);
+/* The process is no more; whose end its connection has is the caller's. */
+void process_wipe(struct process *process);
+
+/* ---- shards and operations ---- */
+
+const char *process_program(const struct world *world, uint32_t p);
+uint32_t op_chunk(const struct world *world, uint32_t p, uint32_t op);
+void world_command(struct world *world, uint32_t shard, bool has_failed);
+bool world_may_add(const struct world *world, uint32_t p, uint32_t op);
+void world_add(struct world *world, uint32_t p, uint32_t op);
+/* Something has changed: who has stalled may stall again. */
+void world_changed(struct world *world);
+
+/* ---- what they share ---- */
+
+uint32_t notes_count(const struct note *notes);
+void notes_push(struct world *world, struct note *notes, const struct note *note);
+struct note notes_pop(struct note *notes);
+struct note note_of(const struct control_message *message);
+void message_of(const struct world *world, uint32_t p, const struct note *note,
+		struct control_op *ops, struct control_message *message);
+void world_fail(struct world *world, const char *violation);
+
+#endif
