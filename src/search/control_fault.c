@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_fault.c - what may go wrong in control.h's model, and free choice; see control_expand.h. */
+#include "search/control_expand.h"
+
+#include <string.h>
+
+static void expand_start(struct expansion *expansion, uint32_t p)
+{
+	uint32_t after = expansion->world->config->process[p].after;
+
+	if (expansion->from->process[p].status != NEW)
+		return;
+	if (after) {
+		const struct process *before = &expansion->from->process[after - 1];
+
+		if (before->status != DEAD && !process_is_over(before))
+			return;
+	}
+	begin(expansion, p);
+	say_who(expansion, p);
+	bfs_say(expansion->bfs, " is started");
+	world_start(expansion->world, p);
+	finish(expansion, BFS_MAY | MOVE_START, p, 0);
+}
+
+/* Is killed, or its host is; what it has sent last may be lost. */
+static void expand_kill(struct expansion *expansion, uint32_t p, enum control_fault fault)
+{
+	const struct process *process = &expansion->from->process[p];
+
+	for (uint32_t loses = 0; loses <= (process->up[0].type != 0); loses++) {
+		struct process *next = begin(expansion, p);
+
+		say_who(expansion, p);
+		bfs_say(expansion->bfs, fault == FAULT_KILL ? " is killed" : "'s host loses power");
+		if (loses) {
+			bfs_say(expansion->bfs, ", what it sent last is lost");
+			memset(next->up, 0, sizeof(next->up));
+		}
+		process_wipe(next);
+		next->status = DEAD;
+		next->is_bad = 1;
+		next->near = CLOSED;
+		next->is_vanished |= fault == FAULT_CUT;
+		finish_fault(expansion, fault, p, loses);
+	}
+}
+
+static void expand_process_faults(struct expansion *expansion, uint32_t p)
+{
+	const struct process *process = &expansion->from->process[p];
+	struct world *world = expansion->world;
+	struct process *next;
+
+	if (process->status == STOPPED) {
+		next = begin(expansion, p);
+		say_who(expansion, p);
+		bfs_say(expansion->bfs, " continues");
+		next->status = ALIVE;
+		world_member_wakes(world, p);
+		finish(expansion, BFS_MAY | MOVE_CONTINUE, p, 0);
+	}
+	if (process->near != OPEN || process_is_over(process))
+		return;
+	if (may(expansion, FAULT_KILL))
+		expand_kill(expansion, p, FAULT_KILL);
+	if (may(expansion, FAULT_CUT))
+		expand_kill(expansion, p, FAULT_CUT);
+	if (process->status != ALIVE)
+		return;
+	if (may(expansion, FAULT_STOP)) {
+		next = begin(expansion, p);
+		say_who(expansion, p);
+		bfs_say(expansion->bfs, " is stopped");
+		next->status = STOPPED;
+		next->is_bad = 1;
+		finish_fault(expansion, FAULT_STOP, p, 0);
+	}
+	if (may(expansion, FAULT_ABORT)) {
+		begin(expansion, p);
+		say_who(expansion, p);
+		bfs_say(expansion->bfs, "'s user aborts");
+		world_member(world, p, (struct member_event){ .type = MEMBER_USER_ABORT });
+		finish_fault(expansion, FAULT_ABORT, p, 0);
+	}
+	if (may(expansion, FAULT_BLOCK) && process->member.state == MEMBER_HELLOING) {
+		begin(expansion, p);
+		say_who(expansion, p);
+		bfs_say(expansion->bfs, " gets no WELCOME");
+		world_member(world, p, (struct member_event){ .type = MEMBER_LATE });
+		finish_fault(expansion, FAULT_BLOCK, p, 0);
+	}
+	if (may(expansion, FAULT_LATE))
+		expand_member_late(expansion, p, false);
+}
+
+/* The daemon is killed, or its host; what it has said last may be lost. */
+static void expand_aggregator_ends(struct expansion *expansion, enum control_fault fault)
+{
+	struct world *world = expansion->world;
+
+	for (uint32_t loses = 0; loses < 2; loses++) {
+		begin(expansion, 0);
+		bfs_say(expansion->bfs, "the aggregator%s%s",
+			fault == FAULT_AGG_KILL ? " is killed" : "'s host loses power",
+			loses ? ", what it said last is lost" : "");
+		world->state.is_guilty = 1;
+		world_aggregator_ends(world);
+		for (uint32_t p = 0; p < world->config->processes; p++) {
+			struct process *process = &world->state.process[p];
+
+			if (expansion->from->process[p].far == OPEN && fault == FAULT_AGG_CUT)
+				process->is_vanished = 1;
+			if (loses)
+				memset(process->down, 0, sizeof(process->down));
+		}
+		finish_fault(expansion, fault, 0, loses);
+	}
+}
+
+static void expand_signals(struct expansion *expansion)
+{
+	struct world *world = expansion->world;
+
+	if (may(expansion, FAULT_TERM)) {
+		begin(expansion, 0);
+		bfs_say(expansion->bfs, "SIGTERM to the aggregator");
+		world->state.is_terminating = 1;
+		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TERMINATE });
+		finish_fault(expansion, FAULT_TERM, 0, 0);
+	}
+	if (may(expansion, FAULT_LIMIT) && expansion->from->is_terminating) {
+		begin(expansion, 0);
+		bfs_say(expansion->bfs, "the time to drain is over");
+		world->state.is_guilty = 1;
+		world_aggregator(world, (struct admission_event){ .type = ADMISSION_KILL });
+		finish_fault(expansion, FAULT_LIMIT, 0, 0);
+	}
+	if (may(expansion, FAULT_AGG_STOP)) {
+		begin(expansion, 0);
+		bfs_say(expansion->bfs, "the aggregator is stopped");
+		world->state.aggregator = HALTED;
+		world->state.is_guilty = 1;
+		finish_fault(expansion, FAULT_AGG_STOP, 0, 0);
+	}
+}
+
+static void expand_aggregator_wakes(struct expansion *expansion)
+{
+	struct world *world = expansion->world;
+	uint64_t now_ns = 10 * world->admission.heartbeat_ns;
+
+	begin(expansion, 0);
+	bfs_say(expansion->bfs, "the aggregator continues");
+	world->state.aggregator = UP;
+	world_admission(world)->progress_ns = now_ns;
+	world_admission(world)->beat_ns = now_ns;
+	world_aggregator(world,
+			 (struct admission_event){ .type = ADMISSION_TICK, .now_ns = now_ns });
+	if (world->blamed[0])
+		world_fail(world, "PRECISION: the aggregator has slept and blames somebody");
+	finish(expansion, BFS_MAY | MOVE_CONTINUE, CONTROL_PROCESSES, 0);
+}
+
+static void expand_aggregator_faults(struct expansion *expansion)
+{
+	if (expansion->from->aggregator == HALTED) {
+		expand_aggregator_wakes(expansion);
+	} else if (expansion->from->aggregator == UP) {
+		expand_signals(expansion);
+		if (may(expansion, FAULT_LATE))
+			expand_late(expansion, false);
+	}
+	if (expansion->from->aggregator != DOWN && may(expansion, FAULT_AGG_KILL))
+		expand_aggregator_ends(expansion, FAULT_AGG_KILL);
+	if (expansion->from->aggregator != DOWN && may(expansion, FAULT_AGG_CUT))
+		expand_aggregator_ends(expansion, FAULT_AGG_CUT);
+	if (expansion->from->aggregator == DOWN && may(expansion, FAULT_AGG_START)) {
+		begin(expansion, 0);
+		bfs_say(expansion->bfs, "the aggregator is started again");
+		expansion->world->state.aggregator = UP;
+		finish_fault(expansion, FAULT_AGG_START, 0, 0);
+	}
+}
+
+void expand_faults(struct expansion *expansion)
+{
+	for (uint32_t p = 0; p < expansion->world->config->processes; p++) {
+		expand_start(expansion, p);
+		expand_process_faults(expansion, p);
+	}
+	expand_aggregator_faults(expansion);
+}
