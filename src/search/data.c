@@ -818,7 +818,7 @@ static const char *data_check(const void *config_at, const void *state_at)
 				 : "LIVENESS: asking and sending again does not finish";
 }
 
-void data_model(struct bfs_model *model, const struct data_config *config)
+void data_model(struct bfs_model *model, const void *config)
 {
 	packets_count = 0;
 	memset(packets_table, 0, sizeof(packets_table));

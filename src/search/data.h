@@ -20,7 +20,6 @@ struct data_op {
 };
 
 struct data_config {
-	const char *name;
 	uint32_t workers;     /* 1..DATA_WORKERS */
 	uint32_t pool;        /* slots, 1..DATA_POOL */
 	uint32_t generations; /* lives: 1 is no restart */
@@ -34,6 +33,6 @@ struct data_config {
 /* The elements that a packet of the model carries. */
 enum { DATA_LANES = 8 };
 
-void data_model(struct bfs_model *model, const struct data_config *config);
+void data_model(struct bfs_model *model, const void *config);
 
 #endif

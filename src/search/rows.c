@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows.c - see rows.h. */
+#include "search/rows.h"
+
+#include "core/control.h"
+#include "search/control.h"
+#include "search/data.h"
+
+/* ---- the data plane ---- */
+
+static const struct data_config data_rounds = {
+	.workers = 2,
+	.pool = 1,
+	.generations = 1,
+	.ops_count = 3,
+	.ops = { { 16, true }, { 8, false }, { 3, true } },
+	.sticky = { 0x2, 0x8 },
+};
+
+static const struct data_config data_wrap = {
+	.workers = 2,
+	.pool = 2,
+	.generations = 1,
+	.ops_count = 2,
+	.ops = { { 24, false }, { 3, false } },
+	.first_seq = 0xfffffffe,
+};
+
+static const struct data_config data_slots = {
+	.workers = 2,
+	.pool = 2,
+	.generations = 1,
+	.ops_count = 2,
+	.ops = { { 16, true }, { 11, true } },
+	.sticky = { 0x1, 0 },
+};
+
+static const struct data_config data_three = {
+	.workers = 3,
+	.pool = 1,
+	.generations = 1,
+	.ops_count = 2,
+	.ops = { { 8, true }, { 3, true } },
+	.sticky = { 0, 0, 0x2 },
+};
+
+static const struct data_config data_restart = {
+	.workers = 2,
+	.pool = 1,
+	.generations = 2,
+	.ops_count = 2,
+	.ops = { { 8, true }, { 3, false } },
+};
+
+static const struct data_config data_fifo = {
+	.workers = 2,
+	.pool = 1,
+	.generations = 1,
+	.ops_count = 2,
+	.ops = { { 8, true }, { 3, false } },
+	.sticky = { 0x1, 0 },
+	.is_fifo = true,
+	.first_seq = 0xfffffffe,
+};
+
+/* ---- control ---- */
+
+#define CAUSE(name) (1u << CONTROL_##name)
+enum {
+	/* Somebody may never come; then the time to gather is over. */
+	LOST = CAUSE(REMOTE) | CAUSE(TIMEOUT),
+};
+#define TWO                               \
+	.processes = 2, .shards = 1,      \
+	.process = {                      \
+		{ .rank = 0, .size = 2 }, \
+		{ .rank = 1, .size = 2 }, \
+	}
+#define THREE                             \
+	.processes = 3, .shards = 1,      \
+	.process = {                      \
+		{ .rank = 0, .size = 3 }, \
+		{ .rank = 1, .size = 3 }, \
+		{ .rank = 2, .size = 3 }, \
+	}
+/* Rank 0 comes again. */
+#define TWO_LIVES                                     \
+	.processes = 3, .shards = 1,                  \
+	.process = {                                  \
+		{ .rank = 0, .size = 2 },             \
+		{ .rank = 1, .size = 2 },             \
+		{ .rank = 0, .size = 2, .after = 1 }, \
+	}
+
+/* clang-format off */
+static const struct control_config clean = {
+	TWO, .causes = CAUSE(TIMEOUT),
+};
+static const struct control_config clean_shards = {
+	.processes = 2, .shards = 2,
+	.process = { { .rank = 0, .size = 2, .program = "aa" }, { .rank = 1, .size = 2, .program = "aa" } },
+	.causes = CAUSE(TIMEOUT),
+};
+static const struct control_config clean_three = {
+	THREE, .causes = CAUSE(TIMEOUT),
+};
+static const struct control_config killed = {
+	TWO, .may = { [FAULT_KILL] = 2, [FAULT_ASK] = 2 }, .causes = LOST,
+};
+static const struct control_config killed_three = {
+	THREE, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config cut = {
+	TWO, .may = { [FAULT_CUT] = 1 }, .causes = LOST,
+};
+static const struct control_config stopped = {
+	TWO, .may = { [FAULT_STOP] = 2 }, .causes = LOST,
+};
+static const struct control_config aborted = {
+	TWO, .may = { [FAULT_ABORT] = 2 }, .causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config blocked = {
+	TWO, .may = { [FAULT_BLOCK] = 1, [FAULT_REFUSE] = 1 },
+	.causes = LOST | CAUSE(SYSTEM) | CAUSE(NO_RESOURCE),
+};
+static const struct control_config late = {
+	TWO, .may = { [FAULT_LATE] = 1, [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config aggregator_killed = {
+	TWO, .may = { [FAULT_AGG_KILL] = 1, [FAULT_AGG_START] = 1 },
+	.causes = LOST | CAUSE(SYSTEM),
+};
+static const struct control_config aggregator_cut = {
+	TWO, .may = { [FAULT_AGG_CUT] = 1, [FAULT_AGG_START] = 1 },
+	.causes = LOST | CAUSE(SYSTEM),
+};
+static const struct control_config aggregator_stopped = {
+	TWO, .may = { [FAULT_AGG_STOP] = 1 }, .causes = LOST,
+};
+static const struct control_config terminated = {
+	TWO, .may = { [FAULT_TERM] = 1, [FAULT_LIMIT] = 1 },
+	.causes = LOST | CAUSE(DENIED) | CAUSE(SYSTEM),
+};
+static const struct control_config again = {
+	TWO_LIVES, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config again_cut = {
+	TWO_LIVES, .may = { [FAULT_CUT] = 1 }, .causes = LOST,
+};
+static const struct control_config both_again = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
+		     { .rank = 0, .size = 2, .after = 1 }, { .rank = 1, .size = 2, .after = 2 } },
+	.may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config claimed = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config sizes = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 3 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config lists = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2, .list = 1 },
+		     { .rank = 1, .size = 2, .after = 2 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config differ = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .program = "ab" }, { .rank = 1, .size = 2, .program = "aa" } },
+	.may = { [FAULT_ASK] = 2 }, .causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config differ_streams = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .program = "aA" }, { .rank = 1, .size = 2, .program = "Aa" } },
+	.may = { [FAULT_ASK] = 2 }, .causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config differ_three = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 3 }, { .rank = 1, .size = 3 },
+		     { .rank = 2, .size = 3, .program = "A" } },
+	.causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config leaver = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .program = "aa" }, { .rank = 1, .size = 2, .program = "a" } },
+	.may = { [FAULT_ASK] = 2 }, .causes = LOST,
+};
+/* clang-format on */
+
+const struct search_row search_rows[] = {
+	{ "control: n=2", control_model, &clean, false },
+	{ "control: n=2, 2 shards, 2 operations", control_model, &clean_shards, false },
+	{ "control: n=3", control_model, &clean_three, false },
+	{ "control: n=2, both are killed, STALL at any time", control_model, &killed, false },
+	{ "control: n=3, one is killed", control_model, &killed_three, true },
+	{ "control: n=2, one loses power", control_model, &cut, false },
+	{ "control: n=2, stopped and continued, twice", control_model, &stopped, false },
+	{ "control: n=2, users abort", control_model, &aborted, false },
+	{ "control: n=2, no WELCOME, a shard without room", control_model, &blocked, false },
+	{ "control: n=2, the time is over at any time, one is killed", control_model, &late,
+	  false },
+	{ "control: n=2, the aggregator is killed, started again", control_model,
+	  &aggregator_killed, false },
+	{ "control: n=2, the aggregator loses power, starts again", control_model, &aggregator_cut,
+	  false },
+	{ "control: n=2, the aggregator is stopped and continued", control_model,
+	  &aggregator_stopped, false },
+	{ "control: n=2, SIGTERM, perhaps its limit", control_model, &terminated, false },
+	{ "control: n=2, rank 0 comes again, one is killed", control_model, &again, false },
+	{ "control: n=2, rank 0 comes again, one loses power", control_model, &again_cut, false },
+	{ "control: n=2, both come again, one is killed", control_model, &both_again, true },
+	{ "control: n=2, two claim rank 0, one is killed", control_model, &claimed, false },
+	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },
+	{ "control: n=2, lists of aggregators differ, one corrects it", control_model, &lists,
+	  false },
+	{ "control: n=2, operation 1 differs, STALL at any time", control_model, &differ, false },
+	{ "control: n=2, operations 0 and 1 differ in their streams", control_model,
+	  &differ_streams, false },
+	{ "control: n=3, operation 0 differs in its stream", control_model, &differ_three, false },
+	{ "control: n=2, rank 1 leaves early", control_model, &leaver, false },
+	{ "data: n=2, 4 chunks, a partial last one, EXPONENT and DETAIL rounds, set", data_model,
+	  &data_rounds, false },
+	{ "data: n=2, 4 chunks in 2 slots, a partial last one, near the wrap, set", data_model,
+	  &data_wrap, false },
+	{ "data: n=2, 4 chunks in 2 slots, EXPONENT and DETAIL rounds, set", data_model,
+	  &data_slots, false },
+	{ "data: n=3, 2 chunks, EXPONENT and DETAIL rounds, set", data_model, &data_three, false },
+	{ "data: n=2, 2 chunks, a restart, set", data_model, &data_restart, false },
+	{ "data: n=2, 2 chunks, EXPONENT and DETAIL rounds, PROBE and NEED, fifo", data_model,
+	  &data_fifo, false },
+};
+const uint32_t search_rows_count = sizeof(search_rows) / sizeof(search_rows[0]);
