@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
+#include "lib/local.h"
 #include "lib/membership.h"
 
 enum {
@@ -101,6 +102,7 @@ static void fork_child(void)
 	atomic_fetch_add(&background.epoch, 1);
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);
+		local_forget(comm);
 		if (comm->link)
 			close(link_udp_fd(comm->link));
 	}

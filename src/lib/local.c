@@ -79,3 +79,9 @@ void local_close(struct tally_comm *comm, uint32_t timeout_ms)
 	server_close(comm->server);
 	comm->server = NULL;
 }
+
+void local_forget(const struct tally_comm *comm)
+{
+	if (comm->server && !TAKEN_OUT(FORK_CLOSE))
+		server_forget(comm->server);
+}

@@ -15,5 +15,7 @@ void local_name(const char *job, char name[LOCAL_NAME_BYTES]);
 int local_open(struct tally_comm *comm);
 /* Waits until the others have left, at most timeout_ms (UINT32_MAX: no limit), and ends it. */
 void local_close(struct tally_comm *comm, uint32_t timeout_ms);
+/* After fork, in the child. */
+void local_forget(const struct tally_comm *comm);
 
 #endif

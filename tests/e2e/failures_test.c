@@ -99,6 +99,7 @@ static void killed_rank__is_named_although_its_child_lives(void **state)
 {
 	(void)state;
 	killed((struct ranks){ 0 }, (struct kill_case){ 2, 100, true });
+	killed((struct ranks){ .is_local = true }, (struct kill_case){ 0, 100, true });
 }
 
 static void killed_rank__is_named_while_large_operations_run(void **state)

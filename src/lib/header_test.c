@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* header_test.c - tally.h alone, in whatever language: it compiles, and the initialisers fit. */
+#include "tally.h"
+
+int main(void)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_op_options op = TALLY_OP_OPTIONS_INIT;
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	return options.size == sizeof(options) && op.size == sizeof(op) &&
+			       stats.size == sizeof(stats)
+		       ? 0
+		       : 1;
+}
