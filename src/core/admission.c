@@ -401,7 +401,7 @@ static void grant(struct turn *turn)
 	struct text text;
 
 	enter(turn, ADMISSION_GRANTED);
-	admission->life = turn->event->random;
+	admission->life = turn->event->random ? turn->event->random : 1; /* 0 means none */
 	admission->generation = turn->event->generation;
 	CORE_ASSERT(admission->generation);
 	command(turn, ADMISSION_JOB_ADD);
