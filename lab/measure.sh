@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# measure.sh - tally on a star of namespaces (lab.sh), every result verified.
+#
+#   measure.sh rate [N] [ELEMENTS] [RATE]   N workers (8) at RATE (1gbit), float32 of ELEMENTS (25000000)
+#   measure.sh loss [N] [P] [COUNT]         N workers (4) at 250 Mbit/s, offloads off, a share P (0.01) of
+#                                           the packets lost both ways: COUNT (200) allreduces of
+#                                           log-uniform sizes 1 to 1e6; the drops are counted. P 0: none
+#                                           may be sent twice.
+#
+# BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
+# not shaped: a switch, not a host with one worker's link.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+BUILD=${BUILD:-$HERE/../build/release}
+export LAB=${LAB:-tally-measure}
+ITERS=${ITERS:-3}
+SEED=${SEED:-$RANDOM}
+daemon=
+scratch=$(mktemp -d)
+
+cleanup() {
+	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+	[ -z "$daemon" ] || wait "$daemon" 2>/dev/null || true
+	"$HERE/lab.sh" down
+	rm -rf "$scratch"
+}
+trap cleanup EXIT
+
+start_daemon() {
+	"$HERE/lab.sh" exec hub "$BUILD/tools/tallyd" --listen 10.55.0.1:7171 2>"$scratch/tallyd" &
+	daemon=$!
+	for _ in $(seq 100); do
+		! grep -q ready "$scratch/tallyd" || return 0
+		sleep 0.05
+	done
+	cat "$scratch/tallyd" >&2
+	return 1
+}
+
+# bench N ARGS...: one rank in each worker's namespace; rank 0 is heard.
+bench() {
+	local count=$1 rank pids=() failed=0
+	shift
+	for ((rank = 0; rank < count; rank++)); do
+		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=10.55.0.1:7171 \
+			"$HERE/lab.sh" exec "$rank" "$BUILD/tools/tally" bench allreduce "$@" \
+			${JSON:+--json} >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
+		pids+=($!)
+	done
+	for rank in "${!pids[@]}"; do
+		wait "${pids[$rank]}" || failed=1
+	done
+	cat "$scratch/out.0"
+	[ "$failed" = 0 ] || cat "$scratch"/err.* "$scratch/tallyd" >&2
+	return "$failed"
+}
+
+case ${1:-} in
+rate)
+	count=${2:-8}
+	"$HERE/lab.sh" up "$count"
+	"$HERE/lab.sh" shape "${4:-1gbit}" 128kb 2mb
+	start_daemon
+	bench "$count" --elements "${3:-25000000}" --dtype float32 --iters "$ITERS" --warmup 1
+	;;
+loss)
+	count=${2:-4}
+	"$HERE/lab.sh" up "$count"
+	"$HERE/lab.sh" shape 250mbit 30kb 2mb
+	"$HERE/lab.sh" offload off
+	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
+	start_daemon
+	bench "$count" --random-sizes "${4:-200}:1:1000000" --seed "$SEED" --warmup 0
+	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
+	;;
+*)
+	sed -n '3,14p' "$0" | sed 's/^# \{0,1\}//'
+	exit 2
+	;;
+esac
