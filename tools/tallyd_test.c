@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ static void run_start(struct run *run, const char *words)
 	assert_int_equal(pipe(err), 0);
 	run->pid = fork();
 	if (!run->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
 		dup2(out[1], STDOUT_FILENO);
 		dup2(err[1], STDERR_FILENO);
 		for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
