@@ -101,7 +101,7 @@ struct admission {
 	uint8_t is_stalled; /* a STALL since the last QUERY */
 	uint8_t is_expired; /* one of them was a deadline's */
 	uint8_t is_terminating;
-	uint8_t reserved[1];
+	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] */
 };
 

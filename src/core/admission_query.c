@@ -25,14 +25,14 @@ enum {
 static void add_op(struct text *text, const struct control_op *op)
 {
 	text_add(text, "%s", op->kind < CONTROL_OP_KIND_END ? kind_names[op->kind] : "operation");
-	if (op->kind != CONTROL_OP_BARRIER) {
-		if (op->kind != CONTROL_OP_BROADCAST && op->kind != CONTROL_OP_ALLGATHER)
-			text_add(text, " %s", op->op < OPS ? op_names[op->op] : "?");
+	if (op->kind != CONTROL_OP_BARRIER)
 		text_add(text, " of %llu %s", (unsigned long long)op->count,
 			 op->type < TYPES ? type_names[op->type] : "elements");
-	}
+	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
+	    op->kind == CONTROL_OP_REDUCE_SCATTER)
+		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");
 	if (op->kind == CONTROL_OP_BROADCAST || op->kind == CONTROL_OP_REDUCE)
-		text_add(text, " root %u", op->root);
+		text_add(text, ", root %u", op->root);
 	if (op->name[0])
 		text_add(text, " \"%s\"", op->name);
 	text_add(text, op->stream == MAP_EXPRESS ? " (express)" : " (bulk)");
@@ -68,6 +68,7 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 	memset(admission_groups(turn), 0, turn->config->groups_max * sizeof(struct control_op));
 	admission->seen_count = 0;
 	admission->groups_count = 0;
+	admission->has_more_groups = 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		struct admission_member *member = admission_member(admission, rank);
 		member->has_answered = 0;
@@ -107,6 +108,7 @@ void query_end(struct turn *turn)
 	memset(admission_groups(turn), 0, turn->config->groups_max * sizeof(struct control_op));
 	admission->seen_count = 0;
 	admission->groups_count = 0;
+	admission->has_more_groups = 0;
 }
 
 /* ---- COMPARE ---- */
@@ -177,6 +179,7 @@ static void describe(struct turn *turn, struct admission_member *member,
 			group++;
 		if (group == turn->config->groups_max) {
 			group--; /* more kinds of calls than a text can show */
+			admission->has_more_groups = 1;
 		} else if (group == admission->groups_count) {
 			groups[group] = *op;
 			admission->groups_count++;
@@ -206,6 +209,8 @@ static void add_group(const struct turn *turn, struct text *text, uint32_t group
 		turn_add_ranks(turn, text, &ranks);
 	text_add(text, text_ranks_count(&ranks) == 1 ? " calls " : " call ");
 	add_op(text, &admission_groups(turn)[group]);
+	if (group + 1u == turn->config->groups_max && turn->admission->has_more_groups)
+		text_add(text, " or others");
 }
 
 /* The only largest group; groups_count if there is none. */
@@ -232,7 +237,8 @@ static void blame_mismatch(struct turn *turn)
 	struct admission *admission = turn->admission;
 	struct text_ranks missing = group_ranks(turn, 0);
 	struct text_ranks odd = { { 0 } };
-	uint32_t most = text_ranks_count(&missing) ? admission->groups_count : majority(turn);
+	bool is_open = text_ranks_count(&missing) || admission->has_more_groups;
+	uint32_t most = is_open ? admission->groups_count : majority(turn);
 	uint32_t blamed = CONTROL_RANK_NONE;
 	struct text text;
 

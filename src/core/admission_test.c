@@ -936,10 +936,9 @@ static void admission__mismatch_names_the_odd_rank_and_both_calls(void **state)
 	}
 	assert_done("abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
 	assert_text(CONTROL_MISMATCH, 1,
-		    "operation 4 differs: rank 1 on host11 calls allreduce sum of 5 int32 "
-		    "(express); the others: rank 0 on host10, rank 2 on host12 call allreduce sum "
-		    "of 6 int32 "
-		    "(express)");
+		    "operation 4 differs: rank 1 on host11 calls allreduce of 5 int32, sum "
+		    "(express); the others: rank 0 on host10, rank 2 on host12 call allreduce of 6 "
+		    "int32, sum (express)");
 }
 
 static void admission__a_tie_names_both_groups_and_nobody_as_odd(void **state)
@@ -954,8 +953,8 @@ static void admission__a_tie_names_both_groups_and_nobody_as_odd(void **state)
 		say_opinfo(11, 1, two, 1);
 	}
 	assert_text(CONTROL_MISMATCH, CONTROL_RANK_NONE,
-		    "operation 0 differs: rank 0 on host10 calls allreduce sum of 0 int32 "
-		    "(express); rank 1 on host11 calls allreduce sum of 5 int32 (express)");
+		    "operation 0 differs: rank 0 on host10 calls allreduce of 0 int32, sum "
+		    "(express); rank 1 on host11 calls allreduce of 5 int32, sum (express)");
 }
 
 static void admission__different_streams_are_a_mismatch(void **state)
@@ -975,8 +974,56 @@ static void admission__different_streams_are_a_mismatch(void **state)
 	}
 	assert_text(
 		CONTROL_MISMATCH, CONTROL_RANK_NONE,
-		"operation 9 differs: rank 0 on host10 calls allreduce sum of 64 int32 "
-		"(express); rank 1 on host11 calls allreduce avg of 64 float32 \"grad\" (bulk)");
+		"operation 9 differs: rank 0 on host10 calls allreduce of 64 int32, sum (express); "
+		"rank 1 on host11 calls allreduce of 64 float32, avg \"grad\" (bulk)");
+}
+
+static void admission__every_kind_of_call_has_its_words(void **state)
+{
+	(void)state;
+	struct control_op calls[CONTROL_OP_KIND_END];
+
+	for (uint32_t kind = 0; kind < CONTROL_OP_KIND_END; kind++) {
+		calls[kind] = allreduce(0, 3);
+		calls[kind].kind = kind;
+		calls[kind].root = 1;
+	}
+	t.config.groups_max = CONTROL_OP_KIND_END; /* set_up lent memory for fewer */
+	free(t.admission);
+	t.admission = malloc(admission_bytes(&t.config));
+	assert_non_null(t.admission);
+	admission_init(t.admission, &t.config);
+	bring_to(ADMISSION_STARTED, 10, CONTROL_OP_KIND_END);
+	say_stall(10, 0);
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t kind = 0; kind < CONTROL_OP_KIND_END; kind++)
+			say_opinfo(10 + kind, 1, &calls[kind], 1);
+	}
+	assert_int_equal(t.cause, CONTROL_MISMATCH);
+	assert_non_null(strstr(t.text, "host10 calls allreduce of 3 int32, sum (express); "));
+	assert_non_null(strstr(t.text, "host11 calls barrier (express); "));
+	assert_non_null(strstr(t.text, "host12 calls reduce of 3 int32, sum, root 1 (express); "));
+	assert_non_null(strstr(t.text, "host13 calls broadcast of 3 int32, root 1 (express); "));
+	assert_non_null(strstr(t.text, "host14 calls allgather of 3 int32 (express); "));
+	assert_non_null(strstr(t.text, "host15 calls reduce_scatter of 3 int32, sum (express)"));
+}
+
+static void admission__more_kinds_of_calls_than_it_can_keep_are_one_group(void **state)
+{
+	(void)state;
+	struct control_op calls[6];
+
+	bring_to(ADMISSION_STARTED, 10, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		calls[i] = allreduce(0, i);
+	say_stall(10, 0);
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < 6; i++)
+			say_opinfo(10 + i, 1, &calls[i], 1);
+	}
+	assert_int_equal(t.cause, CONTROL_MISMATCH);
+	assert_non_null(strstr(t.text, "rank 1 on host11 calls allreduce of 1 int32, sum"));
+	assert_non_null(strstr(t.text, "ranks 3-5 call allreduce of 3 int32, sum (express) or"));
 }
 
 static void admission__nobody_is_odd_while_somebody_has_not_submitted(void **state)
@@ -992,11 +1039,10 @@ static void admission__nobody_is_odd_while_somebody_has_not_submitted(void **sta
 		say_opinfo(12, 1, two, 1);
 		say_opinfo(13, 0, NULL, 0);
 	}
-	assert_text(
-		CONTROL_MISMATCH, CONTROL_RANK_NONE,
-		"operation 0 differs: rank 0 on host10, rank 1 on host11 call allreduce sum of 6 "
-		"int32 (express); rank 2 on host12 calls allreduce sum of 5 int32 (express); not "
-		"called yet by rank 3 on host13");
+	assert_text(CONTROL_MISMATCH, CONTROL_RANK_NONE,
+		    "operation 0 differs: rank 0 on host10, rank 1 on host11 call allreduce of 6 "
+		    "int32, sum (express); rank 2 on host12 calls allreduce of 5 int32, sum "
+		    "(express); not called yet by rank 3 on host13");
 }
 
 static void admission__the_first_difference_is_the_verdict(void **state)
@@ -1013,8 +1059,8 @@ static void admission__the_first_difference_is_the_verdict(void **state)
 	say_opinfo(10, 7, one + 1, 2);
 	say_opinfo(11, 7, two, 2);
 	assert_text(CONTROL_MISMATCH, CONTROL_RANK_NONE,
-		    "operation 4 differs: rank 0 on host10 calls allreduce sum of 7 int32 "
-		    "(express); rank 1 on host11 calls allreduce sum of 8 int32 (express)");
+		    "operation 4 differs: rank 0 on host10 calls allreduce of 7 int32, sum "
+		    "(express); rank 1 on host11 calls allreduce of 8 int32, sum (express)");
 }
 
 static void admission__more_operations_than_one_answer_holds_are_compared(void **state)
@@ -1410,6 +1456,8 @@ int main(int argc, char **argv)
 		TEST(admission__mismatch_names_the_odd_rank_and_both_calls),
 		TEST(admission__a_tie_names_both_groups_and_nobody_as_odd),
 		TEST(admission__different_streams_are_a_mismatch),
+		TEST(admission__every_kind_of_call_has_its_words),
+		TEST(admission__more_kinds_of_calls_than_it_can_keep_are_one_group),
 		TEST(admission__nobody_is_odd_while_somebody_has_not_submitted),
 		TEST(admission__the_first_difference_is_the_verdict),
 		TEST(admission__more_operations_than_one_answer_holds_are_compared),
