@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ranks.h"
+#include "util/rng.h"
 
 static const size_t counts[] = { 0, 1, 359, 360, 361, 65536, 1000000 };
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
@@ -389,6 +390,102 @@ static void nonblocking__three_thousand_at_once(void **state)
 	assert_true(ranks_run(&ranks));
 }
 
+/* Operations of random sizes, types and streams, some on their way at once, completed in all ways. */
+enum { RANDOM_OPS = 200, RANDOM_FLIGHT = 8, RANDOM_COUNT_MAX = 300000 };
+
+struct flight {
+	struct tally_work *work;
+	int32_t *x;
+	size_t count;
+	uint32_t seed;
+	int dtype;
+};
+
+static void flight_fill(struct flight *flight, uint32_t rank, uint32_t seed, struct rng *rng)
+{
+	flight->count = (size_t)rng_log(rng, 1, RANDOM_COUNT_MAX);
+	flight->dtype = rng_below(rng, 2) ? TALLY_INT32 : TALLY_FLOAT32;
+	flight->seed = seed;
+	for (size_t i = 0; i < flight->count; i++) {
+		if (flight->dtype == TALLY_INT32)
+			flight->x[i] = input_i32(rank, i, seed);
+		else
+			((float *)flight->x)[i] = input_f32(rank, i, seed);
+	}
+}
+
+static void flight_land(struct flight *flight, uint32_t size, uint32_t lanes, struct rng *own)
+{
+	int done = 0;
+
+	if (!flight->work)
+		return;
+	switch (rng_below(own, 3)) { /* every rank as it likes */
+	case 0:
+		CHECK(tally_wait(&flight->work, -1) == TALLY_OK);
+		break;
+	case 1:
+		while (!done)
+			CHECK(tally_test(&flight->work, &done) == TALLY_OK);
+		break;
+	default:
+		while (tally_wait(&flight->work, 1) == TALLY_IN_PROGRESS)
+			;
+	}
+	CHECK(!flight->work);
+	if (flight->dtype == TALLY_INT32)
+		check_i32(flight->x, flight->count, size, flight->seed, TALLY_SUM);
+	else
+		check_f32((float *)flight->x, flight->count, size, flight->seed, TALLY_SUM, lanes);
+}
+
+static void random_body(struct ranks *ranks, uint32_t rank)
+{
+	uint64_t seed = *(const uint64_t *)ranks->arg;
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct flight flights[RANDOM_FLIGHT] = { 0 };
+	struct rng all, own;
+
+	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
+	rng_init(&all, seed, 0);
+	rng_init(&own, seed, 1 + rank);
+	for (int f = 0; f < RANDOM_FLIGHT; f++) {
+		flights[f].x = calloc(RANDOM_COUNT_MAX, 4);
+		CHECK(flights[f].x);
+	}
+	for (uint32_t i = 0; i < RANDOM_OPS; i++) {
+		struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+		struct flight *flight = &flights[rng_below(&all, RANDOM_FLIGHT)];
+
+		flight_land(flight, ranks->size, stats.lanes, &own);
+		flight_fill(flight, rank, i, &all);
+		options.stream = (int)rng_below(&all, 3);
+		CHECK(tally_iallreduce(flight->x, flight->x, flight->count, flight->dtype,
+				       TALLY_SUM, comm, &options, &flight->work) == TALLY_OK);
+		if (rng_below(&own, 20) == 0)
+			usleep(rng_below(&own, 3000)); /* a rank that is late */
+	}
+	for (int f = 0; f < RANDOM_FLIGHT; f++) {
+		flight_land(&flights[f], ranks->size, stats.lanes, &own);
+		free(flights[f].x);
+	}
+	ranks_leave(comm);
+}
+
+static void nonblocking__random_sizes_streams_and_waits(void **state)
+{
+	const char *given = getenv("SEED");
+	uint64_t seed = (uint64_t)getpid();
+	struct ranks ranks = { .size = 4, .lanes_max = 360, .body = random_body, .arg = &seed };
+
+	(void)state;
+	if (given)
+		seed = strtoull(given, NULL, 0);
+	printf("SEED=%llu\n", (unsigned long long)seed);
+	assert_true(ranks_run(&ranks));
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 4, THREAD_ROUNDS = 100 };
@@ -492,6 +589,7 @@ int main(void)
 		cmocka_unit_test(nonblocking__completes_while_nobody_waits),
 		cmocka_unit_test(nonblocking__on_done_may_start_the_next),
 		cmocka_unit_test(nonblocking__three_thousand_at_once),
+		cmocka_unit_test(nonblocking__random_sizes_streams_and_waits),
 		cmocka_unit_test(threads__four_wait_at_once),
 		cmocka_unit_test(threads__two_communicators_at_once),
 	};

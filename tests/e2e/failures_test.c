@@ -276,6 +276,47 @@ static void init__names_the_missing_rank(void **state)
 	reports_check(&ranks, TALLY_ERR_TIMEOUT, 1 + limit_s, words);
 }
 
+/* Rank 1 says something that cannot be. */
+struct claim {
+	uint32_t size, rank;
+};
+
+static void claim_body(struct ranks *ranks, uint32_t rank)
+{
+	const struct claim *claim = ranks->arg;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm;
+
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = 10;
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, rank, NULL,
+		     tally_comm_init(&comm, ranks->job, rank == 1 ? claim->size : ranks->size,
+				     rank == 1 ? claim->rank : rank, &options));
+}
+
+static void init__two_that_claim_one_rank_are_both_refused(void **state)
+{
+	const struct claim claim = { 2, 0 };
+	struct ranks ranks = { .size = 2, .body = claim_body, .arg = &claim };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_DENIED, limit_s,
+		      (const char *[WORDS_MAX]){ "rank 0", ranks_host(), "both are alive" });
+}
+
+static void init__another_size_is_refused_on_all(void **state)
+{
+	const struct claim claim = { 3, 1 };
+	struct ranks ranks = { .size = 2, .body = claim_body, .arg = &claim };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_DENIED, limit_s,
+		      (const char *[WORDS_MAX]){ "rank 1", "size 3", "size 2" });
+}
+
 static void lost_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = ranks_join(ranks, rank);
@@ -409,6 +450,8 @@ int main(void)
 		cmocka_unit_test(aggregator__absent_is_named_with_address_and_port),
 		cmocka_unit_test(aggregator__killed_is_named_with_address_and_port),
 		cmocka_unit_test(init__names_the_missing_rank),
+		cmocka_unit_test(init__two_that_claim_one_rank_are_both_refused),
+		cmocka_unit_test(init__another_size_is_refused_on_all),
 		cmocka_unit_test(abort__ends_the_call_here_and_the_job_everywhere),
 		cmocka_unit_test(finalize__a_rank_that_leaves_too_early_is_named),
 		cmocka_unit_test(finalize__rank_0_stays_until_all_others_have_left),

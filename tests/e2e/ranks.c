@@ -146,11 +146,11 @@ bool ranks_run(struct ranks *ranks)
 	ranks->shared = mmap(NULL, sizeof(*ranks->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	snprintf(ranks->job, sizeof(ranks->job), "test-%ld-%u", (long)getpid(), ++runs);
+	fflush(NULL);
 	if (ranks->is_local)
 		strcpy(ranks->aggregator, "local");
 	else if (!aggregator_start(ranks))
 		return false;
-	fflush(NULL);
 	for (uint32_t rank = 0; rank < ranks->size; rank++) {
 		ranks->pid[rank] = fork_bound();
 		if (ranks->pid[rank] == 0)
