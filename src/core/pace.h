@@ -20,7 +20,8 @@ enum {
 	PACE_GAP = 3,        /* results of so many later slots make an earlier one suspect */
 	PACE_RING_PART = 16, /* a firing of the ring's timer probes 1/16 of it, */
 	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
-	PACE_COPIES = 4, /* whoever is still asked for the same then is refused: only the slow timer */
+	PACE_COPIES =
+		4, /* whoever is still asked for the same then is refused: only the slow timer */
 	PACE_US = 1000,
 	PACE_MS = 1000 * 1000,
 	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
@@ -69,7 +70,7 @@ struct pace {
 	struct pace_slot *slot; /* shard * slots + slot */
 	uint64_t ring_ns;       /* when the ring's timer fires; PACE_NEVER: empty */
 	uint64_t ring_interval_ns;
-	uint32_t turn;          /* the shard whose probes go first: another one after each firing */
+	uint32_t turn; /* the shard whose probes go first: another one after each firing */
 	struct pace_stats {
 		uint64_t probes_rto, probes_gap, probes_ring, samples;
 	} stats;
