@@ -15,6 +15,13 @@ def why(test):
     return next((line[5:].strip() for line in lines if line.startswith("SKIP:")), "no reason given")
 
 
+def excerpt(output):
+    """What says why a test failed, and its last lines; meson's log has all of it."""
+    words = ("ERROR", "FAILED", "LINE   ", "SUMMARY", "runtime error", "FAIL:", "assert")
+    lines = output.splitlines()
+    return [line for line in lines[:-15] if any(word in line for word in words)][:40] + lines[-15:]
+
+
 def main(name, paths):
     passed = failed = skipped = 0
     for path in paths:
@@ -30,9 +37,8 @@ def main(name, paths):
             else:
                 failed += 1
                 print(f"FAILED: {title} ({test['result']})", file=sys.stderr)
-                output = test.get("stdout", "") + test.get("stderr", "")
-                for line in output.splitlines()[-40:]:
-                    print("    " + line, file=sys.stderr)
+                for line in excerpt(test.get("stdout", "") + test.get("stderr", "")):
+                    print("    " + line[:240], file=sys.stderr)
     print(passed, failed, skipped)
 
 
