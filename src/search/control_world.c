@@ -262,6 +262,26 @@ static void check_mismatch(struct world *world, const char *text)
 	world_fail(world, "PRECISION: a MISMATCH of calls that agree");
 }
 
+/* Who ends its own connection has said why; DENIED is whom another keeps out that can be alive. */
+static void check_circumstances(struct world *world, const struct admission_event *event,
+				const struct admission_actions *actions)
+{
+	const char *holder = strstr(actions->text, "is held by process ");
+	const struct process *closed = &world->state.process[event->connection - 1];
+
+	if (event->type == ADMISSION_CLOSED && closed->status == ALIVE &&
+	    closed->member.state == MEMBER_FAILED)
+		world_fail(world, "PRECISION: last words were not heard");
+	for (uint32_t i = 0; holder && i < actions->count; i++) {
+		const struct admission_action *action = &actions->list[i];
+
+		if (action->type == ADMISSION_SEND && action->message == CONTROL_DENY &&
+		    world->config->process[action->connection - 1].after ==
+			    atoi(holder + strlen("is held by process ")))
+			world_fail(world, "PRECISION: kept out by one that has ended before");
+	}
+}
+
 /* Whom a text is about is whom its cause names; who is said to be missing is. */
 static void check_text(struct world *world, const struct admission_event *event,
 		       const struct admission *before, const struct admission_actions *actions)
@@ -280,6 +300,8 @@ static void check_text(struct world *world, const struct admission_event *event,
 	if (event->type == ADMISSION_TICK && actions->cause == CONTROL_REMOTE &&
 	    actions->cause_rank != world->join[world->silent].rank)
 		world_fail(world, "PRECISION: one is silent, another is named");
+	if (event->connection)
+		check_circumstances(world, event, actions);
 	if (actions->cause == CONTROL_MISMATCH)
 		check_mismatch(world, actions->text);
 	for (at = actions->text; event->type == ADMISSION_TICK &&

@@ -192,6 +192,68 @@ static const struct control_config leaver = {
 	.process = { { .rank = 0, .size = 2, .program = "aa" }, { .rank = 1, .size = 2, .program = "a" } },
 	.may = { [FAULT_ASK] = 2 }, .causes = LOST,
 };
+static const struct control_config stopped_killed = {
+	TWO, .may = { [FAULT_STOP] = 1, [FAULT_KILL] = 1, [FAULT_ASK] = 1 }, .causes = LOST,
+};
+static const struct control_config aggregator_stopped_cut = {
+	TWO, .may = { [FAULT_AGG_STOP] = 1, [FAULT_CUT] = 1, [FAULT_ABORT] = 1 },
+	.causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config again_aborted = {
+	TWO_LIVES, .may = { [FAULT_ABORT] = 1, [FAULT_STOP] = 1 },
+	.causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config again_terminated = {
+	TWO_LIVES, .may = { [FAULT_KILL] = 1, [FAULT_TERM] = 1, [FAULT_LIMIT] = 1 },
+	.causes = LOST | CAUSE(DENIED) | CAUSE(SYSTEM),
+};
+static const struct control_config claimed_again = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 },
+		     { .rank = 0, .size = 2, .after = 1 } },
+	.may = { [FAULT_KILL] = 2 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config claimed_stopped = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 } },
+	.may = { [FAULT_STOP] = 1, [FAULT_CUT] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config both_again_aggregator = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
+		     { .rank = 0, .size = 2, .after = 1 }, { .rank = 1, .size = 2, .after = 2 } },
+	.may = { [FAULT_AGG_KILL] = 1, [FAULT_AGG_START] = 1 },
+	.causes = LOST | CAUSE(SYSTEM),
+};
+static const struct control_config three_stopped_cut = {
+	THREE, .may = { [FAULT_STOP] = 1, [FAULT_CUT] = 1 }, .causes = LOST,
+};
+static const struct control_config differ_killed = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .program = "a" }, { .rank = 1, .size = 2, .program = "b" } },
+	.may = { [FAULT_KILL] = 1, [FAULT_STOP] = 1, [FAULT_ASK] = 1 },
+	.causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config differ_tie = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 3 }, { .rank = 1, .size = 3, .program = "A" },
+		     { .rank = 2, .size = 3, .program = "b" } },
+	.may = { [FAULT_ASK] = 1 }, .causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config leaver_three = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 3, .program = "aa" }, { .rank = 1, .size = 3, .program = "aa" },
+		     { .rank = 2, .size = 3, .program = "a" } },
+	.may = { [FAULT_ASK] = 1 }, .causes = LOST,
+};
+static const struct control_config sizes_again = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
+		     { .rank = 2, .size = 3 }, { .rank = 0, .size = 2, .after = 1 } },
+	.may = { [FAULT_KILL] = 1 }, .causes = LOST | CAUSE(DENIED),
+};
 /* clang-format on */
 
 const struct search_row search_rows[] = {
@@ -199,7 +261,7 @@ const struct search_row search_rows[] = {
 	{ "control: n=2, 2 shards, 2 operations", control_model, &clean_shards, false },
 	{ "control: n=3", control_model, &clean_three, false },
 	{ "control: n=2, both are killed, STALL at any time", control_model, &killed, false },
-	{ "control: n=3, one is killed", control_model, &killed_three, true },
+	{ "control: n=3, one is killed", control_model, &killed_three, false },
 	{ "control: n=2, one loses power", control_model, &cut, false },
 	{ "control: n=2, stopped and continued, twice", control_model, &stopped, false },
 	{ "control: n=2, users abort", control_model, &aborted, false },
@@ -215,7 +277,7 @@ const struct search_row search_rows[] = {
 	{ "control: n=2, SIGTERM, perhaps its limit", control_model, &terminated, false },
 	{ "control: n=2, rank 0 comes again, one is killed", control_model, &again, false },
 	{ "control: n=2, rank 0 comes again, one loses power", control_model, &again_cut, false },
-	{ "control: n=2, both come again, one is killed", control_model, &both_again, true },
+	{ "control: n=2, both come again, one is killed", control_model, &both_again, false },
 	{ "control: n=2, two claim rank 0, one is killed", control_model, &claimed, false },
 	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },
 	{ "control: n=2, lists of aggregators differ, one corrects it", control_model, &lists,
@@ -225,6 +287,28 @@ const struct search_row search_rows[] = {
 	  &differ_streams, false },
 	{ "control: n=3, operation 0 differs in its stream", control_model, &differ_three, false },
 	{ "control: n=2, rank 1 leaves early", control_model, &leaver, false },
+	{ "control: n=2, one stopped, one killed, STALL at any time", control_model,
+	  &stopped_killed, false },
+	{ "control: n=2, the aggregator stopped, one without power, an abort", control_model,
+	  &aggregator_stopped_cut, false },
+	{ "control: n=2, rank 0 comes again, an abort, one stopped", control_model, &again_aborted,
+	  false },
+	{ "control: n=2, rank 0 comes again, one killed, SIGTERM", control_model, &again_terminated,
+	  false },
+	{ "control: n=2, two claim rank 0, it comes again, two killed", control_model,
+	  &claimed_again, true },
+	{ "control: n=2, two claim rank 0, one stopped, one without power", control_model,
+	  &claimed_stopped, false },
+	{ "control: n=2, both come again, the aggregator is killed, started", control_model,
+	  &both_again_aggregator, false },
+	{ "control: n=3, one stopped, one without power", control_model, &three_stopped_cut,
+	  false },
+	{ "control: n=2, operation 0 differs, one stopped, one killed", control_model,
+	  &differ_killed, false },
+	{ "control: n=3, operation 0 differs everywhere", control_model, &differ_tie, false },
+	{ "control: n=3, rank 2 leaves early", control_model, &leaver_three, false },
+	{ "control: n=2, sizes differ, rank 0 comes again, one killed", control_model, &sizes_again,
+	  false },
 	{ "data: n=2, 4 chunks, a partial last one, EXPONENT and DETAIL rounds, set", data_model,
 	  &data_rounds, false },
 	{ "data: n=2, 4 chunks in 2 slots, a partial last one, near the wrap, set", data_model,
