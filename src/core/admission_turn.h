@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * admission_turn.h - what admission.c (who is in) and admission_query.c (who disagrees) share: one step's
- * machine, event and actions. Included by these two alone.
+ * admission_turn.h - what the parts of admission share: one step's machine, event and actions. admission.c:
+ * the machine, its members, their ends. admission_join.c: who may be in. admission_time.c: what happens by
+ * itself. admission_query.c: who disagrees. Included by these alone.
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -21,20 +22,60 @@ struct admission_peer *admission_waiters(const struct turn *turn);
 struct control_op *admission_groups(const struct turn *turn);
 struct admission_seen *admission_seen(const struct turn *turn);
 
+struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
+/* JOINED or READY: neither lost nor gone in good order. */
+bool admission_is_in(const struct admission_member *member);
+/* GRANTED to STARTED. */
+bool admission_is_running(const struct admission *admission);
+struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence);
+/* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
+struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer);
+
+void turn_enter(struct turn *turn, enum admission_state next);
 struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
 				   enum control_type type);
+/* R-CT-5: a close with unread input would eat what was said last. */
+void turn_close(struct turn *turn, struct admission_peer *peer);
+/* Said, closed and forgotten: its CLOSED will find nobody. */
+void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
+void turn_command(struct turn *turn, enum admission_command what);
 
 /* turn_blame begins the step's one text; turn_log begins its line of log. */
 void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
 void turn_log(struct turn *turn, struct text *text, enum admission_log level);
+void turn_log_blame(struct turn *turn); /* the one is the other */
+void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what);
 
 /* "rank 2 on hostb" */
+void turn_add_peer(struct text *text, const struct admission_peer *peer);
 void turn_add_rank(const struct turn *turn, struct text *text, uint32_t rank);
 /* As many with their hosts as are readable, then as runs of numbers. */
 void turn_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks);
 
-/* Ends a granted life with the text that turn_blame began: ABORT to all, the shards forget it. */
+/* A rank is free, or another process has it: what pulses said before is about somebody else. */
+void turn_forget_pulses(struct turn *turn);
+/* While gathering; NONE if it was the last. */
+void turn_free_rank(struct turn *turn, struct admission_member *member);
+/* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
+ * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
+void turn_end_gathering(struct turn *turn, enum control_type last);
 void turn_end_life(struct turn *turn);
+/* A connection has been silent for too long. False if nobody has it. */
+bool turn_silent(struct turn *turn, uint32_t connection);
+
+/* admission_join.c */
+void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
+void join_pong(struct turn *turn, struct admission_peer *peer);
+/* DENY, with the text that turn_blame began, to who is not in. */
+void join_refuse(struct turn *turn, struct admission_peer *peer);
+void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
+struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do more than wait */
+void join_promote(struct turn *turn);                             /* it does */
+
+/* admission_time.c */
+void time_tick(struct turn *turn);
+void time_late(struct turn *turn);
+void time_set_wake(struct turn *turn);
 
 /* admission_query.c: all of them while STARTED, query_end also when a life ends. */
 void query_end(struct turn *turn);   /* no round, nothing of one */

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JOIN: who may be in, who waits, and who of two that claim one rank is alive. docs/protocol.md, R-CT-9 to
+ * R-CT-11.
+ */
+#include "core/admission_turn.h"
+
+void join_refuse(struct turn *turn, struct admission_peer *peer)
+{
+	turn_log_blame(turn);
+	turn_send_last(turn, peer, CONTROL_DENY);
+}
+
+static void grant(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	turn_enter(turn, ADMISSION_GRANTED);
+	admission->life = turn->event->random ? turn->event->random : 1; /* 0 means none */
+	admission->generation = turn->event->generation;
+	CORE_ASSERT(admission->generation);
+	turn_command(turn, ADMISSION_JOB_ADD);
+	turn_forget_pulses(turn);
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	text_add(&text, "all %u ranks are here: generation %u", admission->size,
+		 admission->generation);
+}
+
+static void place(struct turn *turn, const struct admission_peer *peer)
+{
+	struct admission_member *member = turn_member(turn, peer->rank);
+
+	memset(member, 0, sizeof(*member));
+	member->peer = *peer;
+	member->peer.pulse = ADMISSION_UNASKED;
+	member->presence = ADMISSION_JOINED;
+	turn_log_peer(turn, peer, "has joined");
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence == ADMISSION_ABSENT)
+			return;
+	}
+	grant(turn);
+}
+
+/* Two claim one rank: only their own answers tell which of them is a process and which a connection that
+ * nobody has closed yet (R-CT-10). */
+static void contend(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission_member *holder = turn_holder(turn, waiter);
+
+	if (!holder)
+		return;
+	uint32_t serial = ++turn->admission->ping;
+	struct admission_peer *both[] = { &holder->peer, waiter };
+	for (uint32_t i = 0; i < 2; i++) {
+		both[i]->pulse = ADMISSION_ASKED;
+		both[i]->ping = serial;
+		turn_send(turn, both[i], CONTROL_PING)->number = serial;
+	}
+}
+
+static void wait_in_line(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	if (admission->waiters_count == turn->config->waiters_max) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": %u processes wait for its name already",
+			 turn->config->job, admission->waiters_count);
+		join_refuse(turn, peer);
+		return;
+	}
+	struct admission_peer *waiter = &admission_waiters(turn)[admission->waiters_count++];
+	*waiter = *peer;
+	waiter->pulse = ADMISSION_UNASKED;
+	turn_log_peer(turn, peer, "waits: its rank or the job's name is in use");
+	contend(turn, waiter);
+}
+
+void join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+	uint32_t index = (uint32_t)(waiter - waiters);
+	uint32_t behind = --admission->waiters_count - index;
+
+	memmove(waiter, waiter + 1, behind * sizeof(*waiter));
+	memset(waiters + admission->waiters_count, 0, sizeof(*waiters));
+}
+
+/* What all of a life must have in common; the text names both sides of the first difference. */
+static bool differs(struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission *admission = turn->admission;
+	struct text text;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *other = &turn_member(turn, rank)->peer;
+		if (!admission_is_in(turn_member(turn, rank)))
+			continue;
+		bool is_apart = peer->version_min > other->version_max ||
+				peer->version_max < other->version_min;
+		if (peer->size == other->size && peer->list_hash == other->list_hash && !is_apart)
+			continue;
+		turn_blame(turn, &text, is_apart ? CONTROL_VERSION_BAD : CONTROL_DENIED,
+			   CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": ", turn->config->job);
+		turn_add_peer(&text, peer);
+		if (peer->size != other->size)
+			text_add(&text, " says size %u, ", peer->size);
+		else if (is_apart)
+			text_add(&text, " speaks protocol versions %u to %u, ", peer->version_min,
+				 peer->version_max);
+		else
+			text_add(&text, " was given another list of aggregators (hash %llu), ",
+				 (unsigned long long)peer->list_hash);
+		turn_add_peer(&text, other);
+		if (peer->size != other->size)
+			text_add(&text, " says size %u", other->size);
+		else if (is_apart)
+			text_add(&text, " %u to %u", other->version_min, other->version_max);
+		else
+			text_add(&text, " this one: hash %llu",
+				 (unsigned long long)other->list_hash);
+		return true;
+	}
+	return false;
+}
+
+/* What no life of this aggregator can have, whoever else is in it. */
+static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
+{
+	struct text text;
+
+	if (turn->admission->is_terminating) {
+		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+		return true;
+	}
+	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
+		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
+			 peer->version_min, peer->version_max, CONTROL_VERSION);
+		return true;
+	}
+	if (peer->size < 1 || peer->size > turn->config->members_max) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
+			 turn->config->job, peer->size, turn->config->members_max);
+		return true;
+	}
+	if (peer->rank >= peer->size) {
+		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, ": there is no such rank in a job of %u", peer->size);
+		return true;
+	}
+	return false;
+}
+
+/* The peer is a copy: it may become a member or wait (again). */
+static void admit(struct turn *turn, struct admission_peer peer)
+{
+	struct admission *admission = turn->admission;
+
+	if (is_impossible(turn, &peer)) {
+		join_refuse(turn, &peer);
+		return;
+	}
+	if (admission->state == ADMISSION_NONE) {
+		turn_enter(turn, ADMISSION_GATHER);
+		admission->size = peer.size;
+		admission->progress_ns = turn->event->now_ns;
+	}
+	if (admission->state != ADMISSION_GATHER) {
+		wait_in_line(turn, &peer);
+	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
+		turn_send_last(turn, &peer, CONTROL_DENY);
+		turn_end_gathering(turn, CONTROL_DENY);
+	} else if (turn_member(turn, peer.rank)->presence != ADMISSION_ABSENT) {
+		wait_in_line(turn, &peer);
+	} else {
+		place(turn, &peer);
+	}
+}
+
+void join_read(struct turn *turn)
+{
+	const struct admission_event *event = turn->event;
+	const struct control_join *said = &event->message->join;
+	struct admission_peer peer;
+
+	memset(&peer, 0, sizeof(peer));
+	peer.heard_ns = event->now_ns;
+	peer.joined_ns = event->now_ns;
+	peer.list_hash = said->list_hash;
+	peer.connection = event->connection;
+	peer.pid = said->pid;
+	peer.workers = said->workers;
+	peer.timeout_ms = said->timeout_ms;
+	peer.version_min = said->version_min;
+	peer.version_max = said->version_max;
+	peer.size = said->size;
+	peer.rank = said->rank;
+	CORE_ASSERT(event->nonce);
+	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
+	text_copy(peer.host, sizeof(peer.host), said->host);
+	admit(turn, peer);
+}
+
+/* Can this waiter do anything but wait? */
+static bool may_move(const struct turn *turn, const struct admission_peer *waiter)
+{
+	const struct admission *admission = turn->admission;
+
+	if (admission->state == ADMISSION_NONE)
+		return true;
+	if (admission->state == ADMISSION_GATHER &&
+	    (waiter->size != admission->size ||
+	     turn_member(turn, waiter->rank)->presence == ADMISSION_ABSENT))
+		return true;
+	return waiter->pulse == ADMISSION_UNASKED && turn_holder(turn, waiter);
+}
+
+struct admission_peer *join_next_waiter(const struct turn *turn)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
+		if (may_move(turn, &admission_waiters(turn)[i]))
+			return &admission_waiters(turn)[i];
+	}
+	return NULL;
+}
+
+/* One in a step, first come, first served. */
+void join_promote(struct turn *turn)
+{
+	struct admission_peer *waiter = join_next_waiter(turn);
+
+	if (!waiter)
+		return;
+	bool is_apart = turn->admission->state == ADMISSION_GATHER &&
+			waiter->size != turn->admission->size;
+	if (turn_holder(turn, waiter) && !is_apart) {
+		contend(turn, waiter);
+		return;
+	}
+	struct admission_peer peer = *waiter;
+	join_drop_waiter(turn, waiter);
+	admit(turn, peer);
+}
+
+/* Both who claim a rank have answered. While gathering nobody can say who is right: both go. */
+static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission_member *holder = turn_holder(turn, waiter);
+	struct text text;
+
+	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
+	    waiter->pulse != ADMISSION_ANSWERED)
+		return false;
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": rank %u is held by process %u on %s, ", turn->config->job,
+		 holder->peer.rank, holder->peer.pid, holder->peer.host);
+	if (turn->admission->state == ADMISSION_GATHER)
+		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
+			 waiter->host);
+	else
+		text_add(&text, "which is alive: the job runs, another of its name must wait");
+	struct admission_peer peer = *waiter;
+	join_drop_waiter(turn, waiter);
+	join_refuse(turn, &peer);
+	if (turn->admission->state == ADMISSION_GATHER) {
+		turn_send_last(turn, &holder->peer, CONTROL_DENY);
+		turn_free_rank(turn, holder);
+	}
+	return true;
+}
+
+void join_pong(struct turn *turn, struct admission_peer *peer)
+{
+	if (peer->pulse != ADMISSION_ASKED || turn->event->message->ping.serial != peer->ping)
+		return;
+	peer->pulse = ADMISSION_ANSWERED;
+	for (uint32_t i = 0; i < turn->admission->waiters_count;)
+		if (!judge_claim(turn, &admission_waiters(turn)[i]))
+			i++;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time: silence, patience, and what is said now and then. docs/protocol.md, R-CT-8 and R-CT-12.
+ */
+#include "core/admission_turn.h"
+
+enum {
+	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
+	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
+};
+static const uint64_t ms_ns = 1000000;
+static const uint64_t beat_max_ns = 2000000000; /* who has no GRANT yet expects the defaults */
+static const uint64_t silence_min_ns = 10000000000;
+static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
+
+void time_late(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
+	struct text_ranks unready = turn_ranks(turn, ADMISSION_JOINED);
+	struct text text;
+
+	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\" of %u: ", turn->config->job, admission->size);
+	switch (admission->state) {
+	case ADMISSION_GATHER:
+		turn_add_ranks(turn, &text, &missing);
+		text_add(&text, " did not come in time");
+		turn_end_gathering(turn, CONTROL_ABORT);
+		break;
+	case ADMISSION_GRANTED:
+		turn_add_ranks(turn, &text, &unready);
+		text_add(&text, " did not get ready in time");
+		turn_end_life(turn);
+		break;
+	case ADMISSION_ENABLING:
+		text_add(&text, "the aggregator's shards did not get ready in time");
+		turn_end_life(turn);
+		break;
+	default:
+		break;
+	}
+}
+
+static uint64_t gather_deadline(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t deadline = UINT64_MAX;
+
+	if (admission->state == ADMISSION_GRANTED || admission->state == ADMISSION_ENABLING)
+		return admission->since_ns + turn->config->gather_ns;
+	if (admission->state != ADMISSION_GATHER)
+		return deadline;
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+		uint64_t patience_ns = peer->timeout_ms ? peer->timeout_ms * ms_ns
+							: turn->config->gather_ns;
+		if (admission_is_in(turn_member(turn, rank)) &&
+		    peer->joined_ns + patience_ns < deadline)
+			deadline = peer->joined_ns + patience_ns;
+	}
+	return deadline;
+}
+
+static const char *cause_text(uint32_t cause)
+{
+	switch (cause) {
+	case CONTROL_REMOTE:
+		return "a member was lost";
+	case CONTROL_MISMATCH:
+		return "its ranks called different operations";
+	case CONTROL_TIMEOUT:
+		return "not all came in time";
+	case CONTROL_DENIED:
+	case CONTROL_VERSION_BAD:
+	case CONTROL_NO_RESOURCE:
+		return "it was denied";
+	default:
+		return "an error";
+	}
+}
+
+static void progress(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
+	struct text text;
+
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	text_add(&text, "job \"%s\": ", turn->config->job);
+	if (admission->state == ADMISSION_GATHER) {
+		text_add(&text, "waiting for ");
+		turn_add_ranks(turn, &text, &missing);
+		text_add(&text, " of %u", admission->size);
+	} else {
+		text_add(&text, "waiting until a job of this name and %u ranks has ended",
+			 admission->size);
+	}
+	if (admission->last_cause) {
+		text_add(&text, "; the last one ended with: %s", cause_text(admission->last_cause));
+		if (admission->last_rank != CONTROL_RANK_NONE)
+			text_add(&text, " (rank %u)", admission->last_rank);
+	}
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	text_add(&text, "%s", turn->actions->text);
+	for (uint32_t rank = 0; rank < admission->size && admission->state == ADMISSION_GATHER;
+	     rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_PROGRESS);
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		turn_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
+}
+
+static uint64_t beat_interval_ns(const struct turn *turn)
+{
+	uint64_t interval_ns = turn->config->heartbeat_ns / BEATS;
+
+	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
+}
+
+static void beat(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->beat_ns = turn->event->now_ns;
+	for (uint32_t rank = 0; rank < admission->size && admission->state != ADMISSION_DRAIN;
+	     rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_HEARTBEAT);
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		turn_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
+}
+
+/* R-CT-8: while we slept nobody's words were read. */
+static void restart_clocks(struct turn *turn)
+{
+	uint64_t now_ns = turn->event->now_ns;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
+		turn_member(turn, rank)->peer.heard_ns = now_ns;
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
+		admission_waiters(turn)[i].heard_ns = now_ns;
+}
+
+/* One at a time: each has its own text. */
+static uint32_t find_silent(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t running_ns = turn->config->heartbeat_ns;
+	uint64_t waiting_ns = running_ns > silence_min_ns ? running_ns : silence_min_ns;
+	uint64_t patience_ns = admission->state == ADMISSION_GATHER ? waiting_ns : running_ns;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (TAKEN_OUT(HEARTBEAT) || admission->state == ADMISSION_DRAIN)
+		return 0;
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (admission_is_in(member) && now_ns - member->peer.heard_ns >= patience_ns)
+			return member->peer.connection;
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++) {
+		const struct admission_peer *waiter = &admission_waiters(turn)[i];
+		if (now_ns - waiter->heard_ns >= waiting_ns)
+			return waiter->connection;
+	}
+	return 0;
+}
+
+void time_tick(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (now_ns - admission->tick_ns >= turn->config->heartbeat_ns / OVERSLEPT)
+		restart_clocks(turn);
+	admission->tick_ns = now_ns;
+	if (now_ns - admission->beat_ns >= beat_interval_ns(turn))
+		beat(turn);
+	if (turn_silent(turn, find_silent(turn)))
+		return;
+	if (now_ns >= gather_deadline(turn)) {
+		time_late(turn);
+		return;
+	}
+	bool is_waited = admission->state == ADMISSION_GATHER || admission->waiters_count;
+	if (is_waited && now_ns - admission->progress_ns >= progress_ns) {
+		admission->progress_ns = now_ns;
+		progress(turn);
+		return;
+	}
+	join_promote(turn);
+}
+
+void time_set_wake(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t wake_ns = admission->beat_ns + beat_interval_ns(turn);
+	uint64_t deadline_ns = gather_deadline(turn);
+
+	turn->actions->again = join_next_waiter(turn) ||
+			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
+	if (admission_is_idle(admission))
+		wake_ns = UINT64_MAX;
+	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
+}
