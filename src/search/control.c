@@ -382,7 +382,8 @@ void expand_late(struct expansion *expansion, bool is_last_resort)
 	if (!is_up(expansion) || state < ADMISSION_GATHER || state > ADMISSION_ENABLING)
 		return;
 	bfs_say(expansion->bfs, "the time to gather is over");
-	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion)))
+	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion) ||
+			       expansion->from->is_terminating))
 		world_fail(world, "LIVENESS: only the time to gather ends it");
 	uint64_t now_ns = world_gathering_passes(world);
 	world_aggregator(world,

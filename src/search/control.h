@@ -30,7 +30,7 @@ enum control_fault {
 	FAULT_AGG_STOP,  /* it is stopped, perhaps continued */
 	FAULT_AGG_START, /* one that has ended is started again */
 	FAULT_TERM,      /* SIGTERM to it */
-	FAULT_LIMIT,     /* ... and the time for that is over */
+	FAULT_LIMIT,     /* it has to end at once, after SIGTERM or without */
 	FAULT_END
 };
 

@@ -129,9 +129,10 @@ static void expand_signals(struct expansion *expansion)
 		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TERMINATE });
 		finish_fault(expansion, FAULT_TERM, 0, 0);
 	}
-	if (may(expansion, FAULT_LIMIT) && expansion->from->is_terminating) {
+	if (may(expansion, FAULT_LIMIT)) {
 		begin(expansion, 0);
-		bfs_say(expansion->bfs, "the time to drain is over");
+		bfs_say(expansion->bfs, "the aggregator is told to end at once");
+		world->state.is_terminating = 1;
 		world->state.is_guilty = 1;
 		world_aggregator(world, (struct admission_event){ .type = ADMISSION_KILL });
 		finish_fault(expansion, FAULT_LIMIT, 0, 0);

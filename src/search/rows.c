@@ -274,7 +274,7 @@ const struct search_row search_rows[] = {
 	  false },
 	{ "control: n=2, the aggregator is stopped and continued", control_model,
 	  &aggregator_stopped, false },
-	{ "control: n=2, SIGTERM, perhaps its limit", control_model, &terminated, false },
+	{ "control: n=2, SIGTERM, its limit", control_model, &terminated, false },
 	{ "control: n=2, rank 0 comes again, one is killed", control_model, &again, false },
 	{ "control: n=2, rank 0 comes again, one loses power", control_model, &again_cut, false },
 	{ "control: n=2, both come again, one is killed", control_model, &both_again, false },
