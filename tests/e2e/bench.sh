@@ -33,6 +33,7 @@ fail() {
 daemon_start() {
 	local address=$1 _
 	shift
+	: >"$tmp/daemon" # or the last one's line would be read
 	"$build/tools/tallyd" --listen "$address:0" "$@" 2>"$tmp/daemon" &
 	daemon=$!
 	for _ in {1..100}; do
