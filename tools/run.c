@@ -266,11 +266,18 @@ static void signal_take(struct job *job)
 	}
 }
 
-/* Waits for output, signals or `until_ms` (NEVER) and takes what there is. true: a pipe is open. */
-static bool step(struct job *job, int64_t until_ms)
+static bool has_open_pipe(const struct job *job)
+{
+	for (uint32_t i = 0; i < 2 * job->size; i++)
+		if (job->rank[i / 2].output[i % 2].fd >= 0)
+			return true;
+	return false;
+}
+
+/* Waits for output, signals or `until_ms` (NEVER) and takes what there is. */
+static void step(struct job *job, int64_t until_ms)
 {
 	nfds_t count = 0;
-	bool is_open = false;
 	int64_t wait = until_ms == NEVER ? NEVER : until_ms - now_ms();
 
 	job->polls[count++] = (struct pollfd){ .fd = job->signal_fd, .events = POLLIN };
@@ -278,18 +285,16 @@ static bool step(struct job *job, int64_t until_ms)
 		int fd = job->rank[i / 2].output[i % 2].fd;
 
 		job->polls[count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-		is_open = is_open || fd >= 0;
 	}
 	if (until_ms != NEVER && wait < 0)
 		wait = 0;
 	if (poll(job->polls, count, (int)wait) <= 0)
-		return is_open;
+		return;
 	for (uint32_t i = 0; i < 2 * job->size; i++)
 		if (job->polls[i + 1].revents)
 			output_read(&job->rank[i / 2].output[i % 2], &job->style);
 	if (job->polls[0].revents)
 		signal_take(job);
-	return is_open;
 }
 
 /* What else the ranks have started goes with them; then all that was printed, then the reaping. */
@@ -298,8 +303,8 @@ static void job_close(struct job *job)
 	int64_t until_ms = now_ms() + DRAIN_MS;
 
 	groups_signal(job, SIGKILL, true);
-	while (step(job, until_ms) && now_ms() < until_ms)
-		;
+	while (has_open_pipe(job) && now_ms() < until_ms)
+		step(job, until_ms);
 	for (uint32_t i = 0; i < job->size; i++) {
 		struct rank *rank = &job->rank[i];
 
