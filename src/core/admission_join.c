@@ -129,6 +129,8 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 	return false;
 }
 
+enum { WORKERS_MAX = 65535 }; /* of a life: what the number formats take, and GRANT can say */
+
 /* What no life of this aggregator can have, whoever else is in it. */
 static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 {
@@ -156,6 +158,13 @@ static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 		turn_add_peer(&text, peer);
 		text_add(&text, ": there is no such rank in a job of %u", peer->size);
+		return true;
+	}
+	if (peer->workers > WORKERS_MAX / peer->size) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, " stands for %u workers, in a job of %u: at most %u", peer->workers,
+			 peer->size, WORKERS_MAX / peer->size);
 		return true;
 	}
 	return false;

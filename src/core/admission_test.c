@@ -534,6 +534,12 @@ static void admission__a_job_too_large_for_the_daemon_is_denied(void **state)
 	assert_done("deny>11 close>11");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
 		    "rank 2 on host11: there is no such rank in a job of 2");
+	prepare_join(12, 1, 2);
+	t.message.join.workers = 32768; /* two of these are more than GRANT can say */
+	say(12);
+	assert_done("deny>12 close>12");
+	assert_text(CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
+		    "rank 1 on host12 stands for 32768 workers, in a job of 2: at most 32767");
 	assert_true(admission_is_idle(t.admission));
 }
 
