@@ -115,7 +115,7 @@ static const struct field opinfo_fields[] = {
 	{ 0 },
 };
 static const struct field op_fields[] = {
-	{ "number", NUMBER, OP(number), 0, INT64_MAX, 0, 0 },
+	{ "number", NUMBER, OP(number), 0, INT64_MAX - 1, 0, 0 }, /* QUERY may ask from the next on */
 	{ "count", NUMBER, OP(count), 0, INT64_MAX, 0, 0 },
 	{ "kind", NUMBER, OP(kind), 0, UINT32_MAX, 0, 0 },
 	{ "type", NUMBER, OP(type), 0, UINT32_MAX, 0, 0 },

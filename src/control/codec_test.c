@@ -303,6 +303,11 @@ static void codec__operations_must_ascend(void **state)
 		       "{\"number\":0,\"count\":0,\"kind\":0,\"type\":0,\"op\":0,\"root\":0,"
 		       "\"stream\":0}]}",
 		       "OPINFO: key \"ops\": numbers do not ascend");
+	/* The next QUERY would ask from a number on that none of ours can say. */
+	assert_refused("{\"type\":\"OPINFO\",\"round\":1,\"submitted\":1,\"oldest\":0,\"ops\":["
+		       "{\"number\":9223372036854775807,\"count\":0,\"kind\":0,\"type\":0,\"op\":0,"
+		       "\"root\":0,\"stream\":0}]}",
+		       "OPINFO: key \"number\" is not a number from 0 to 9223372036854775806");
 }
 
 static void codec__the_fullest_opinfo_fits(void **state)
