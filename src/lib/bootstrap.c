@@ -9,6 +9,8 @@
 
 #include "core/ablate.h"
 
+enum { TIMEOUT_S_MAX = 86400 }; /* to come: a day, far from the wrap of 32 bits of milliseconds */
+
 /* What one launcher calls its variables. */
 struct launcher {
 	const char *source;
@@ -66,6 +68,9 @@ static int number_read(const struct reader *reader, const char *name, const char
 				      name, value);
 		sum = sum * 10 + (uint64_t)(*at - '0');
 	}
+	if (sum > UINT32_MAX)
+		return refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s is not a number of ranks", name,
+			      value);
 	*number = (uint32_t)sum;
 	return TALLY_OK;
 }
@@ -209,12 +214,16 @@ static int timeout_read(struct bootstrap *boot, const struct tally_options *opti
 	boot->init_timeout_s = BOOTSTRAP_TIMEOUT_S;
 	if (options && options->init_timeout_s) {
 		boot->init_timeout_s = options->init_timeout_s;
+		if (boot->init_timeout_s > TIMEOUT_S_MAX)
+			return refuse(reader, TALLY_ERR_ARGUMENT,
+				      "options->init_timeout_s %u is above %d",
+				      boot->init_timeout_s, TIMEOUT_S_MAX);
 	} else if (value) {
 		result = number_read(reader, "TALLY_INIT_TIMEOUT_S", value, &boot->init_timeout_s);
-		if (result || !boot->init_timeout_s || boot->init_timeout_s > 86400)
+		if (result || !boot->init_timeout_s || boot->init_timeout_s > TIMEOUT_S_MAX)
 			return refuse(reader, TALLY_ERR_ARGUMENT,
-				      "TALLY_INIT_TIMEOUT_S=%s is not in 1 to 86400 seconds",
-				      value);
+				      "TALLY_INIT_TIMEOUT_S=%s is not in 1 to %d seconds", value,
+				      TIMEOUT_S_MAX);
 	}
 	return TALLY_OK;
 }
