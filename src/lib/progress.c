@@ -174,20 +174,26 @@ static void sleep_until(struct tally_comm *comm, uint64_t until_ns)
 
 bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns)
 {
+	bool has_slept = false, is_in_time = true;
+
 	assert(!progress_is_calling());
-	while (!is_over(comm, arg)) {
-		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
-			return false;
-		if (comm->calling.first) {
+	while (is_in_time && !is_over(comm, arg)) {
+		if (until_ns != UINT64_MAX && clock_ns() >= until_ns) {
+			is_in_time = false;
+		} else if (comm->calling.first) {
 			progress_callbacks(comm);
 		} else if (comm->is_driven || !comm->outstanding.first) {
 			sleep_until(comm, until_ns);
+			has_slept = true;
 		} else {
 			comm->is_driven = true;
 			drive_until(comm, is_over, arg, until_ns);
 			comm->is_driven = false;
 			hand_over(comm);
+			has_slept = false;
 		}
 	}
-	return true;
+	if (has_slept && !comm->is_driven) /* the driver relied on us to follow, and we shall not */
+		hand_over(comm);
+	return is_in_time;
 }
