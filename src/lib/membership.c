@@ -451,7 +451,9 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, uint64_t *numbe
 			patience->done = done;
 			patience->since_ns = now_ns;
 		}
-		is_late = now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
+		/* Another thread's clock may be ahead of when this turn began. */
+		is_late = now_ns > patience->since_ns &&
+			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
 			  now_ns - patience->said_ns >= STALL_AGAIN_MS * ns_per_ms;
 	}
 	comm_unlock(comm);
