@@ -93,7 +93,7 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "jobs: at most 1024";
 	else if (options->listen.port && options->listen.port + options->shards > 65536)
 		wrong = "port: the last shard's would be above 65535";
-	else if (options->receive_bytes > INT32_MAX / 2)
+	else if (options->receive_bytes > 1u << 30)
 		wrong = "receive buffer: at most 1 GiB";
 	if (!wrong)
 		return 0;
