@@ -72,7 +72,12 @@ loss)
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
 	start_daemon
 	bench "$count" --random-sizes "${4:-200}:1:1000000" --seed "$SEED" --warmup 0
-	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
+	if [ "${3:-0.01}" != 0 ]; then
+		"$HERE/lab.sh" stat | tail -1
+	elif ! grep -qE '^resent 0,|"packets_resent":0,' "$scratch/out.0"; then
+		echo "FAILED: an UPDATE was sent twice although nothing was lost" >&2
+		exit 1
+	fi
 	;;
 *)
 	sed -n '3,14p' "$0" | sed 's/^# \{0,1\}//'
