@@ -453,7 +453,8 @@ bool endpoint_poll(struct endpoint *endpoint)
 
 	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
 		return any;
-	say_hello(endpoint); /* first: at the end of a burst of PROBEs a short queue would drop it */
+	say_hello(
+		endpoint); /* first: at the end of a burst of PROBEs a short queue would drop it */
 	any |= send_probes(endpoint);
 	any |= send_queues(endpoint);
 	any |= send_starts(endpoint);
