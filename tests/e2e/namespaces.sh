@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# namespaces.sh rate|loss - ranks in network namespaces around an aggregator in another, every result
+# verified. rate: 4 at 1 Gbit/s, IPv4. loss: 3 at 250 Mbit/s with 1 % of the packets lost both ways; and
+# with none, when no UPDATE may go out twice. lab/measure.sh does it. TALLY_BUILD: where the programs are.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+export BUILD=${TALLY_BUILD:-build/release} LAB=tally-test-$$
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+# measure ARGUMENT...: its output in $tmp/out; it must have a line that ends in what says "verified".
+measure() {
+	if ! timeout 100 lab/measure.sh "$@" >"$tmp/out" 2>"$tmp/err"; then
+		echo "FAILED: lab/measure.sh $*"
+		tail -20 "$tmp/out" "$tmp/err"
+		exit 1
+	fi
+	cat "$tmp/out"
+	grep -qE ' yes$' "$tmp/out" && return
+	echo "FAILED: lab/measure.sh $*: not verified"
+	exit 1
+}
+
+((EUID == 0)) || skip "namespaces: not root"
+for program in ip tc ethtool; do
+	command -v "$program" >/dev/null || skip "namespaces: no $program (scripts/deps.sh test)"
+done
+ip netns add "$LAB-probe" 2>/dev/null || skip "namespaces: the kernel refuses one"
+ip -n "$LAB-probe" link add v type veth peer name p 2>/dev/null &&
+	tc -n "$LAB-probe" qdisc add dev v root tbf rate 1gbit burst 128kb limit 2mb 2>/dev/null
+has_shaper=$?
+ip netns del "$LAB-probe"
+((has_shaper == 0)) || skip "namespaces: no veth or no tbf in this kernel"
+
+case ${1-} in
+rate)
+	measure rate 4 1000000
+	;;
+loss)
+	for program in clang bpftool; do
+		command -v "$program" >/dev/null || skip "loss: no $program (scripts/deps.sh test)"
+	done
+	measure loss 3 0 20
+	measure loss 3 0.01 20
+	grep -qE 'dropped [1-9]' "$tmp/out" || {
+		echo "FAILED: nothing was lost"
+		exit 1
+	}
+	;;
+*)
+	echo "usage: namespaces.sh rate|loss" >&2
+	exit 2
+	;;
+esac
