@@ -267,8 +267,8 @@ enum tally_log_level {
 	TALLY_LOG_DEBUG = 4
 };
 
-/* One line without its newline; may come from any thread, never with a lock held that a tally function
- * needs, but tally functions must not be called from it. */
+/* One line without its newline; may come from any thread, and while that thread holds a lock of tally:
+ * it must not call tally functions, nor wait for a thread that does. */
 typedef void (*tally_log_fn)(int level, const char *line, void *arg);
 
 /* For the whole process, instead of TALLY_LOG (error, warn, info, debug) and stderr. level 0: as it is;
