@@ -180,6 +180,16 @@ static void say_receive_buffer(struct server *server, uint32_t shard)
 			   got >> 10, server->options.receive_bytes >> 10);
 }
 
+/* memory_max is each job's (plan.c); with the slots' registers, which come on top, never twice as much.
+ * What no job touches costs nothing. */
+static uint64_t shard_memory(const struct server *server)
+{
+	uint64_t job = server->options.memory_max ? server->options.memory_max
+						  : (uint64_t)PLAN_MEMORY_MAX;
+
+	return 2 * job * server->options.jobs_max;
+}
+
 static int open_shards(struct server *server)
 {
 	char text[64];
@@ -190,6 +200,7 @@ static int open_shards(struct server *server)
 			.is_v6 = server->options.is_v6,
 			.index = k,
 			.receive_bytes = (int)server->options.receive_bytes,
+			.memory_max = shard_memory(server),
 			.jobs_max = server->options.jobs_max,
 			.wake_fd = server->shards_fd,
 		};
