@@ -73,7 +73,7 @@ static uint32_t express_of(uint32_t slots)
 	return max_u32(slots / 8, MAP_EXPRESS_SLOTS_MIN);
 }
 
-/* Loopback's packets of 64 KiB need no window of 140 to keep a processor busy, only to fill its caches
+/* Loopback's packets of 64 KiB need no window of 154 to keep a processor busy, only to fill its caches
  * and to make the round trip longer than the time-out: 16 are enough there. */
 static uint32_t window_of_bytes(uint32_t lanes)
 {
@@ -94,12 +94,12 @@ static uint32_t plan_slots(const struct plan_input *input, uint32_t lanes)
 }
 
 /*
- * The window has to cover bandwidth times delay, and the delay is mostly our own: a message of 40
+ * The window has to cover bandwidth times delay, and the delay is mostly our own: a message of 44
  * packets of 1,492 bytes takes 0.5 ms to leave a worker at 1 Gbit/s, 0.5 ms to come back to it (both
  * links send whole messages on), and 8 workers' messages 0.5 ms of a shard that handles 600,000
- * packets/s. 1.5 ms at 84,000 packets/s per worker are 126 packets. The default of 640 slots gives 80
- * to the express stream, 560 to the bulk stream, a window of 140 (3.5 messages), and with 360 lanes
- * 1.8 MB of sums, which stay in a core's L2 or the L3.
+ * packets/s. 1.5 ms at 84,000 packets/s per worker are 126 packets. The default of 704 slots gives 88
+ * to the express stream, 616 to the bulk stream, a window of 154 (3.5 messages), and with 360 lanes
+ * 2 MB of sums, which stay in a core's L2 or the L3.
  *
  * Slots are 4 windows: one late slot does not stall the stream. All members' windows together fit into
  * the receive buffer: nothing is lost at home.

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 enum {
-	PLAN_SLOTS = 640,
+	PLAN_SLOTS = 704,
 	PLAN_SLOTS_MIN = 128, /* of large packets: 16 of them express */
-	PLAN_RUN = 40,
+	PLAN_RUN = 44,
 	PLAN_WINDOW_BYTES = 1 << 20,
 	PLAN_LANES_STOCK = 360,   /* MTU 1500 over IPv4: never fewer than MTU allows below this */
 	PLAN_PACKET_STOCK = 1500, /* up to here a packet in a receive buffer costs ... */

@@ -43,9 +43,9 @@ static void plan__defaults_are_640_slots_window_140_run_40(void **state)
 	struct plan plan = plan_of(8, 1500, PLENTY);
 
 	(void)state;
-	assert_int_equal(plan.slots, 640);
-	assert_int_equal(plan.window, 140);
-	assert_int_equal(plan.run, 40);
+	assert_int_equal(plan.slots, 704);
+	assert_int_equal(plan.window, 154);
+	assert_int_equal(plan.run, 44);
 }
 
 static void plan__stock_socket_shares_184_packets(void **state)
@@ -96,7 +96,7 @@ static void plan__lanes_flag_caps(void **state)
 	(void)state;
 	assert_true(plan_job(&input, &plan));
 	assert_int_equal(plan.lanes, 64);
-	assert_int_equal(plan.run, 40);
+	assert_int_equal(plan.run, 44);
 }
 
 static void plan__mtu_below_any_path_is_refused(void **state)

@@ -40,9 +40,9 @@ struct server_options {
 				     * kernel chooses on the loopback address */
 	uint32_t shards;        /* 1; shard k's UDP port is the control port + k */
 	uint32_t lanes_max;     /* 4..16368, a multiple of 4; what the members' MTU allows */
-	uint32_t slots;         /* per job and shard; 640 */
+	uint32_t slots;         /* per job and shard; 704 */
 	uint32_t window;        /* first window; a quarter of the bulk slots */
-	uint32_t run;           /* packets in one message, 1..64; 40 */
+	uint32_t run;           /* packets in one message, 1..64; 44 */
 	uint32_t jobs_max;      /* 64 */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
