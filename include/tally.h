@@ -14,8 +14,8 @@
  * communicator too, but for tally_comm_destroy, which must be the last one. Operations are numbered in
  * the order in which the calls enter: all ranks must start the same operations in the same order.
  *
- * After any error but TALLY_IN_PROGRESS, TALLY_ERR_ARGUMENT, TALLY_ERR_UNSUPPORTED and TALLY_ERR_USAGE
- * the communicator is broken on all ranks: what is outstanding completes with the same error, its receive
+ * After any error but TALLY_IN_PROGRESS, TALLY_ERR_ARGUMENT, TALLY_ERR_UNSUPPORTED, TALLY_ERR_USAGE and
+ * TALLY_ERR_RANGE the communicator is broken on all ranks: what is outstanding completes with the same error, its receive
  * buffers are undefined, and only abort, destroy and the functions that ask something still work. An
  * error is never half an answer: a peer that dies, calls another operation or stays away ends in a named
  * error, not in a hang or in wrong data.
@@ -58,7 +58,10 @@ enum tally_result {
 	TALLY_ERR_ABORTED = 103,     /* tally_comm_abort was called here */
 	TALLY_ERR_NO_RESOURCE = 104, /* the aggregator has no room for this job */
 	TALLY_ERR_NO_MEMORY = 105,
-	TALLY_ERR_DENIED = 106 /* the aggregator refused this rank; the text says why */
+	TALLY_ERR_DENIED = 106, /* the aggregator refused this rank; the text says why */
+	TALLY_ERR_RANGE =
+		107 /* latency mode: an element was too large for the sum; on all ranks alike,
+	                           and the communicator goes on */
 };
 
 /* The numbers of nccl.h. This version adds up int32 and float32. */
@@ -109,11 +112,27 @@ struct tally_options {
 	                            aggregator's choice */
 	uint32_t poll_count;     /* polls that yield before a wait blocks; 0: a few dozen */
 	uint32_t flags;          /* none yet: 0 */
+
+	/* A caller built with an older header, whose struct ends here, keeps working. */
+	uint32_t latency_slots; /* latency mode: operations on their way at once; 0: dense mode */
+	uint32_t
+		latency_window; /* latency mode: how far a rank may be ahead; 0: as far as goes without
+	                            acknowledgements, latency_slots / 2 */
+	uint32_t deadline_ms; /* of every operation that has none of its own; 0: TALLY_DEADLINE_S,
+	                            else none */
+	const char *key;      /* what the aggregator's key file says; NULL: TALLY_KEY_FILE or
+	                            TALLY_KEY, else none */
 };
-#define TALLY_OPTIONS_INIT                                        \
-	{                                                         \
-		sizeof(struct tally_options), NULL, 0, 0, 0, 0, 0 \
+#define TALLY_OPTIONS_INIT                                                       \
+	{                                                                        \
+		sizeof(struct tally_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL \
 	}
+
+/* Latency mode is for allreduces of a handful of int32 in a training loop: each fits one packet, they
+ * complete in order, and latency_slots of them may be on their way. All ranks must ask for the same. It
+ * has sums and averages of int32, and barriers; anything else, and what does not fit, is
+ * TALLY_ERR_UNSUPPORTED. If some |element| is above (2^31 - 1) / ranks, the operation completes on all
+ * ranks with TALLY_ERR_RANGE, its receive buffer undefined. */
 
 /* tally_comm_init joins `job` as `rank` of `size` and waits until all are there. It is collective. On
  * success *comm is the caller's until tally_comm_destroy. job: 1 to 200 bytes, the same on all ranks; while
@@ -130,6 +149,27 @@ TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_
  * MPI's OMPI_COMM_WORLD_RANK and _SIZE. A half-set or contradictory set is TALLY_ERR_ARGUMENT with the
  * names and values that were read. Then as tally_comm_init. tally(7) lists all variables. */
 TALLY_API int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *options);
+
+/* Gives every rank what all ranks have: `bytes` bytes from send of each, in the order of the ranks, to
+ * recv; blocks until they are there. 0, or anything else if it could not. As MPI_Allgather. */
+typedef int (*tally_allgather_fn)(const void *send, void *recv, size_t bytes, void *ctx);
+
+/* The same, with the words of a program that has a way to talk already (MPI, a store): rank 0's job name
+ * (TALLY_JOB, else one that it makes up) and aggregator (options, TALLY_AGGREGATOR) count for all; if
+ * rank 0 has no aggregator: local mode when all ranks are on one host, else TALLY_ERR_ARGUMENT. allgather is
+ * called from inside this call, on all ranks equally often; if it stays away for long, a line at WARN says
+ * so. TALLY_ERR_SYSTEM: it has failed, the text has its result; an error that one rank finds before is
+ * every rank's, and the text names the rank. Then as tally_comm_init. */
+TALLY_API int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
+				  tally_allgather_fn allgather, void *ctx,
+				  const struct tally_options *options);
+
+/* Parts comm: the ranks with the same color >= 0 get a communicator of their own, numbered by key, and by
+ * their rank in comm where keys are equal; color < 0: *new_comm becomes NULL, TALLY_OK. Collective over
+ * comm, which stays as it is and may go before its parts: they use the same aggregator, and in local mode
+ * the one in rank 0's process. options as in tally_comm_init, but `aggregator` is NULL. */
+TALLY_API int tally_comm_split(struct tally_comm *comm, int color, int key,
+			       const struct tally_options *options, struct tally_comm **new_comm);
 
 /* 0 for NULL. */
 TALLY_API uint32_t tally_comm_rank(const struct tally_comm *comm);
@@ -164,13 +204,17 @@ struct tally_op_options {
 	size_t size;          /* sizeof(struct tally_op_options): TALLY_OP_OPTIONS_INIT sets it */
 	const char *name;     /* must agree on all ranks, shown in errors; up to 63 bytes; copied */
 	int stream;           /* enum tally_stream */
-	uint32_t deadline_ms; /* not in this version: 0 */
+	uint32_t deadline_ms; /* from this call on; 0: the communicator's (tally_options) */
 	uint32_t flags;       /* none yet: 0 */
 };
 #define TALLY_OP_OPTIONS_INIT                                                  \
 	{                                                                      \
 		sizeof(struct tally_op_options), NULL, TALLY_STREAM_AUTO, 0, 0 \
 	}
+
+/* A deadline that passes ends the operation, and with it the communicator, on ALL ranks with
+ * TALLY_ERR_TIMEOUT; the text names the ranks that have not called it, their hosts, and since when it
+ * waits. That is another thing than the timeout of tally_wait, which ends nothing. */
 
 /* tally_allreduce adds up (or averages) count elements over all ranks: recv[i] becomes the sum of every
  * rank's send[i], the same bits on all ranks. Blocks until recv is final. send == recv is in place; any
@@ -191,6 +235,30 @@ TALLY_API int tally_allreduce(const void *send, void *recv, size_t count, int dt
 TALLY_API int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int op,
 			       struct tally_comm *comm, const struct tally_op_options *options,
 			       struct tally_work **work);
+
+/* Several buffers as one operation: one number, one name, one result, and packets that are full although
+ * the buffers are small. The sums are those of one vector in which the buffers follow one another, bit for
+ * bit. n, the counts and their order must agree on all ranks (else TALLY_ERR_MISMATCH), the places need
+ * not; send == recv per buffer is in place, count 0 is allowed, and n == 0. `buffers` is read in this
+ * call only. */
+struct tally_buffer {
+	const void *send;
+	void *recv;
+	size_t count;
+};
+TALLY_API int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype,
+				     int op, struct tally_comm *comm,
+				     const struct tally_op_options *options,
+				     struct tally_work **work);
+
+/* Between start and end, this thread's i-calls only gather; end starts them, those of one communicator,
+ * dtype, op and stream as one operation (as tally_iallreduce_multi, named after the first that has a name,
+ * with the earliest deadline), in the order of their first calls. All ranks must group alike. Every call
+ * has its own work handle all the same, whose operation is on its way from end on. May be nested: the
+ * outermost end counts. TALLY_ERR_USAGE: calls that would wait inside a group; an end without a start.
+ * end returns the first error of those that it starts; their handles complete with it. */
+TALLY_API int tally_group_start(void);
+TALLY_API int tally_group_end(void);
 
 /* Returns when all ranks have called it. */
 TALLY_API int tally_barrier(struct tally_comm *comm);
@@ -260,6 +328,12 @@ struct tally_stats {
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since
  * init. TALLY_ERR_ARGUMENT. */
 TALLY_API int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *stats);
+
+/* Writes what comm looks like from here to fd, as one JSON object and a newline: job, rank, aggregator,
+ * members with host and process, state and error, outstanding operations, whom the aggregator waits for,
+ * stats. Never waits for a peer; made to be called from another thread when the first one hangs.
+ * TALLY_ERR_ARGUMENT; TALLY_ERR_SYSTEM: writing failed; TALLY_ERR_NO_MEMORY. */
+TALLY_API int tally_comm_dump(struct tally_comm *comm, int fd);
 
 enum tally_log_level {
 	TALLY_LOG_ERROR = 1,

@@ -125,10 +125,8 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	strcpy(comm->who.job, boot->job);
 	report_host(comm->who.host);
 	comm->epoch = background_epoch();
-	if (options) {
-		comm->poll_count = options->poll_count;
-		comm->window_packets = options->window_packets;
-	}
+	comm->poll_count = options->poll_count;
+	comm->window_packets = options->window_packets;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -225,24 +223,56 @@ static const char *env_get(const char *name, void *arg)
 	return getenv(name);
 }
 
-static int init_check(struct tally_comm **comm, const struct tally_options *options,
-		      const char *call)
+/* The struct of 0.1.0, whose callers are served for ever. What follows its flags is padding. */
+struct options_0_1_0 {
+	size_t size;
+	const char *aggregator;
+	uint32_t local_size, init_timeout_s, window_packets, poll_count, flags;
+};
+_Static_assert(offsetof(struct options_0_1_0, flags) == offsetof(struct tally_options, flags),
+	       "new fields go to the end");
+
+int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call)
 {
-	if (!comm)
-		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
-	if (options && options->size != sizeof(*options))
+	const size_t first_bytes = offsetof(struct tally_options, flags) + sizeof(theirs->flags);
+
+	*mine = (struct tally_options)TALLY_OPTIONS_INIT;
+	if (!theirs)
+		return TALLY_OK;
+	if (theirs->size != sizeof(*mine) && theirs->size != sizeof(struct options_0_1_0))
 		return report_error(
 			NULL, TALLY_ERR_ARGUMENT,
 			"%s: options->size is %zu, not %zu: set it with TALLY_OPTIONS_INIT", call,
-			options->size, sizeof(*options));
-	if (options && options->flags)
+			theirs->size, sizeof(*mine));
+	memcpy(mine, theirs, theirs->size == sizeof(*mine) ? sizeof(*mine) : first_bytes);
+	mine->size = sizeof(*mine);
+	if (mine->flags)
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->flags 0x%x: this version has none", call,
-				    options->flags);
+				    mine->flags);
+	if (mine->latency_slots || mine->latency_window)
+		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->latency_slots: this version has no latency mode",
+				    call);
+	if (mine->deadline_ms)
+		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->deadline_ms: this version has no deadlines",
+				    call);
+	if (mine->key)
+		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+				    "%s: options->key: this version has no keys", call);
+	return TALLY_OK;
+}
+
+static int init_check(struct tally_comm **comm, struct tally_options *mine,
+		      const struct tally_options *theirs, const char *call)
+{
+	if (!comm)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
 	if (progress_is_calling())
 		return report_error(NULL, TALLY_ERR_USAGE,
 				    "%s inside an on_done function: it must not wait", call);
-	return TALLY_OK;
+	return comm_options(mine, theirs, call);
 }
 
 int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, uint32_t rank,
@@ -250,7 +280,8 @@ int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, ui
 {
 	struct bootstrap boot = { .size = size, .rank = rank, .source = "arguments" };
 	char text[BOOTSTRAP_TEXT_MAX];
-	int result = init_check(comm, options, "tally_comm_init");
+	struct tally_options mine;
+	int result = init_check(comm, &mine, options, "tally_comm_init");
 
 	if (result)
 		return result;
@@ -259,26 +290,47 @@ int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, ui
 				    "tally_comm_init: job: a name has 1 to %d bytes",
 				    BOOTSTRAP_JOB_MAX);
 	strcpy(boot.job, job);
-	result = bootstrap_finish(&boot, options, env_get, NULL, text);
+	result = bootstrap_finish(&boot, &mine, env_get, NULL, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init: %s", text);
-	return comm_open(comm, &boot, options);
+	return comm_open(comm, &boot, &mine);
 }
 
 int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *options)
 {
 	struct bootstrap boot;
 	char text[BOOTSTRAP_TEXT_MAX];
-	int result = init_check(comm, options, "tally_comm_init_env");
+	struct tally_options mine;
+	int result = init_check(comm, &mine, options, "tally_comm_init_env");
 
 	if (result)
 		return result;
 	result = bootstrap_env(&boot, env_get, NULL, text);
 	if (!result)
-		result = bootstrap_finish(&boot, options, env_get, NULL, text);
+		result = bootstrap_finish(&boot, &mine, env_get, NULL, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_env: %s", text);
-	return comm_open(comm, &boot, options);
+	return comm_open(comm, &boot, &mine);
+}
+
+int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
+			tally_allgather_fn allgather, void *ctx,
+			const struct tally_options *options)
+{
+	(void)comm, (void)size, (void)rank, (void)allgather, (void)ctx, (void)options;
+	return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+			    "tally_comm_init_oob: not in this version");
+}
+
+int tally_comm_split(struct tally_comm *comm, int color, int key,
+		     const struct tally_options *options, struct tally_comm **new_comm)
+{
+	int result = comm_check(comm, "tally_comm_split");
+
+	(void)color, (void)key, (void)options, (void)new_comm;
+	return result ? result
+		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				     "tally_comm_split: not in this version");
 }
 
 /* ---- the end ---- */
@@ -449,4 +501,14 @@ int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *stats)
 	all.size = size;
 	memcpy(stats, &all, size);
 	return TALLY_OK;
+}
+
+int tally_comm_dump(struct tally_comm *comm, int fd)
+{
+	int result = comm_check(comm, "tally_comm_dump");
+
+	(void)fd;
+	return result ? result
+		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				     "tally_comm_dump: not in this version");
 }

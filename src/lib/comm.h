@@ -104,6 +104,8 @@ void comm_lock(struct tally_comm *comm);
 void comm_unlock(struct tally_comm *comm);
 /* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
 int comm_check(const struct tally_comm *comm, const char *call);
+/* A caller's options, of this or an older version, NULL included, into a whole struct. TALLY_OK, or said. */
+int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call);
 /* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);

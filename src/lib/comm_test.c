@@ -160,6 +160,41 @@ static void allreduce__any_count_and_place_works(void **state)
 	assert_memory_equal(x, y, sizeof(x));
 }
 
+/* As a program built with the header of 0.1.0 hands it over: the padding is whatever was there. */
+struct options_0_1_0 {
+	size_t size;
+	const char *aggregator;
+	uint32_t local_size, init_timeout_s, window_packets, poll_count, flags;
+};
+
+static void init__options_of_an_older_caller_work(void **state)
+{
+	struct {
+		struct options_0_1_0 options;
+		unsigned char beyond[64];
+	} old;
+	struct tally_options too_large = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	char job[64];
+
+	(void)state;
+	memset(&old, 0xa5, sizeof(old));
+	old.options.size = sizeof(old.options);
+	old.options.aggregator = "local";
+	old.options.local_size = old.options.flags = 0;
+	old.options.init_timeout_s = 30;
+	old.options.window_packets = old.options.poll_count = 0;
+	snprintf(job, sizeof(job), "comm-test-old-%ld", (long)getpid());
+	assert_int_equal(tally_comm_init(&comm, job, 1, 0,
+					 (const struct tally_options *)(void *)&old),
+			 TALLY_OK);
+	assert_int_equal(tally_barrier(comm), TALLY_OK);
+	tally_comm_destroy(comm);
+
+	too_large.size += 8;
+	said(tally_comm_init(&comm, job, 1, 0, &too_large), TALLY_ERR_ARGUMENT, "size");
+}
+
 /* ---- handles ---- */
 
 static void work__lent_buffers_are_refused(void **state)
@@ -373,7 +408,8 @@ static void strerror__every_result_has_a_text(void **state)
 				       TALLY_ERR_ABORTED,
 				       TALLY_ERR_NO_RESOURCE,
 				       TALLY_ERR_NO_MEMORY,
-				       TALLY_ERR_DENIED };
+				       TALLY_ERR_DENIED,
+				       TALLY_ERR_RANGE };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
@@ -392,6 +428,7 @@ int main(void)
 		cmocka_unit_test(allreduce__no_communicator_is_named),
 		cmocka_unit_test_setup_teardown(allreduce__any_count_and_place_works, setup,
 						teardown),
+		cmocka_unit_test(init__options_of_an_older_caller_work),
 		cmocka_unit_test_setup_teardown(work__lent_buffers_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(work__found_complete_is_freed_and_null, setup,
 						teardown),

@@ -314,3 +314,25 @@ int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *optio
 
 	return start(comm, &request, work);
 }
+
+int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
+			   struct tally_comm *comm, const struct tally_op_options *options,
+			   struct tally_work **work)
+{
+	int result = comm_check(comm, "tally_iallreduce_multi");
+
+	(void)buffers, (void)n, (void)dtype, (void)op, (void)options, (void)work;
+	return result ? result
+		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				     "tally_iallreduce_multi: not in this version");
+}
+
+int tally_group_start(void)
+{
+	return report_error(NULL, TALLY_ERR_UNSUPPORTED, "tally_group_start: not in this version");
+}
+
+int tally_group_end(void)
+{
+	return report_error(NULL, TALLY_ERR_UNSUPPORTED, "tally_group_end: not in this version");
+}

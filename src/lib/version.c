@@ -37,6 +37,7 @@ const char *tally_strerror(int result)
 		{ TALLY_ERR_NO_RESOURCE, "the aggregator has no room" },
 		{ TALLY_ERR_NO_MEMORY,   "out of memory" },
 		{ TALLY_ERR_DENIED,      "the aggregator refused" },
+		{ TALLY_ERR_RANGE,       "an element is too large for the sum" },
 	};
 	/* clang-format on */
 
