@@ -44,6 +44,8 @@ enum ablation {
 	ABLATE_HEARTBEAT,
 	ABLATE_SLOTS_EARLY,
 	ABLATE_ENABLE_ACK,
+	/* the sockets of an aggregator */
+	ABLATE_REACHED_ADDRESS,
 	/* libtally */
 	ABLATE_NULL_BUFFER,
 	ABLATE_UNALIGNED,

@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An IPv6 address (IPv4 as ::ffff:a.b.c.d) in network byte order, and a port in host byte order. */
+/* An IPv6 address (IPv4 as ::ffff:a.b.c.d) in network byte order, and a port in host byte order. `via` is
+ * no part of who the peer is: of what was received, it is that one of our addresses which the peer has
+ * reached, and what is sent leaves from it; all zero where that is no question. */
 struct link_address {
 	uint8_t ip[16];
 	uint16_t port;
+	uint8_t via[16];
 };
 
 enum {

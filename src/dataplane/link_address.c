@@ -23,6 +23,15 @@ enum {
 static const uint8_t mapped_prefix[MAPPED_BYTES] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 static const uint8_t any_ip[16];
 
+bool link_address_is_any(const struct link_address *address)
+{
+	static const uint8_t any_v4[4];
+
+	return !memcmp(address->ip, any_ip, sizeof(any_ip)) ||
+	       (link_address_is_v4(address) &&
+		!memcmp(address->ip + MAPPED_BYTES, any_v4, sizeof(any_v4)));
+}
+
 bool link_address_is_v4(const struct link_address *address)
 {
 	return !memcmp(address->ip, mapped_prefix, MAPPED_BYTES);
@@ -60,6 +69,7 @@ socklen_t link_address_to_socket(const struct link_address *address, bool is_v6,
 
 void link_address_from_socket(const union link_sockaddr *from, struct link_address *address)
 {
+	memset(address->via, 0, sizeof(address->via));
 	if (from->any.sa_family == AF_INET) {
 		memcpy(address->ip, mapped_prefix, MAPPED_BYTES);
 		memcpy(address->ip + MAPPED_BYTES, &from->v4.sin_addr, sizeof(from->v4.sin_addr));
@@ -72,6 +82,48 @@ void link_address_from_socket(const union link_sockaddr *from, struct link_addre
 		address->ip[SCOPE_AT] = (uint8_t)(from->v6.sin6_scope_id >> 8);
 		address->ip[SCOPE_AT + 1] = (uint8_t)from->v6.sin6_scope_id;
 	}
+}
+
+bool link_has_via(const struct link_address *peer)
+{
+	return memcmp(peer->via, any_ip, sizeof(any_ip)) != 0;
+}
+
+void link_via_get(const struct cmsghdr *header, struct link_address *peer)
+{
+	struct in6_pktinfo v6;
+	struct in_pktinfo v4;
+
+	if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
+		memcpy(&v4, CMSG_DATA(header), sizeof(v4));
+		memcpy(peer->via, mapped_prefix, MAPPED_BYTES);
+		memcpy(peer->via + MAPPED_BYTES, &v4.ipi_spec_dst, sizeof(v4.ipi_spec_dst));
+	} else if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {
+		memcpy(&v6, CMSG_DATA(header), sizeof(v6));
+		memcpy(peer->via, &v6.ipi6_addr, sizeof(peer->via));
+	}
+}
+
+/* The interface stays 0: the route chooses it, or a link-local peer's own scope. */
+size_t link_via_put(struct cmsghdr *header, bool is_v6, const uint8_t via[16])
+{
+	struct in6_pktinfo v6 = { .ipi6_ifindex = 0 };
+	struct in_pktinfo v4 = { .ipi_ifindex = 0 };
+
+	if (is_v6) {
+		header->cmsg_level = IPPROTO_IPV6;
+		header->cmsg_type = IPV6_PKTINFO;
+		header->cmsg_len = CMSG_LEN(sizeof(v6));
+		memcpy(&v6.ipi6_addr, via, sizeof(v6.ipi6_addr));
+		memcpy(CMSG_DATA(header), &v6, sizeof(v6));
+		return CMSG_SPACE(sizeof(v6));
+	}
+	header->cmsg_level = IPPROTO_IP;
+	header->cmsg_type = IP_PKTINFO;
+	header->cmsg_len = CMSG_LEN(sizeof(v4));
+	memcpy(&v4.ipi_spec_dst, via + MAPPED_BYTES, sizeof(v4.ipi_spec_dst));
+	memcpy(CMSG_DATA(header), &v4, sizeof(v4));
+	return CMSG_SPACE(sizeof(v4));
 }
 
 /* Cuts text into host and port ("" if none). */

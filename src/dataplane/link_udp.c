@@ -51,16 +51,10 @@ enum {
 
 static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
 
-/* Room for one int (UDP_GRO) or one uint16_t (UDP_SEGMENT). */
-union control {
-	struct cmsghdr header;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 struct udp {
 	struct link link; /* first: what the caller holds */
 	int socket, wake;
-	bool is_v6, has_segment, has_gro;
+	bool is_v6, has_segment, has_gro, keeps_via;
 	uint32_t frames_max;
 	uint32_t polls_max, polls; /* of the next wait, at most and as it has paid off lately */
 	atomic_bool is_woken;
@@ -69,13 +63,13 @@ struct udp {
 	struct mmsghdr in[FRAMES_MAX];
 	struct iovec in_bytes[FRAMES_MAX];
 	union link_sockaddr in_peer[FRAMES_MAX];
-	union control in_control[FRAMES_MAX];
+	union link_control in_control[FRAMES_MAX];
 
 	uint32_t out_count;
 	struct mmsghdr out[MESSAGES_MAX];
 	struct iovec out_bytes[MESSAGES_MAX];
 	union link_sockaddr out_peer[MESSAGES_MAX];
-	union control out_control[MESSAGES_MAX];
+	union link_control out_control[MESSAGES_MAX];
 	uint32_t out_packets[MESSAGES_MAX];
 };
 
@@ -100,28 +94,34 @@ static uint64_t udp_now_ns(struct link *link)
 
 /* ---- in ---- */
 
-/* The size of the packets in a message that the kernel has put together, or 0. */
-static uint32_t gro_bytes(struct msghdr *message)
+/* What the kernel says beside a message: the size of the packets that it has put together (0: it has
+ * not), and which of our addresses they came to. */
+static uint32_t control_read(struct msghdr *message, struct link_address *peer)
 {
+	uint32_t packet_bytes = 0;
+
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
 			int bytes;
 
 			memcpy(&bytes, CMSG_DATA(c), sizeof(bytes));
-			return bytes > 0 ? (uint32_t)bytes : 0;
+			packet_bytes = bytes > 0 ? (uint32_t)bytes : 0;
+		} else {
+			link_via_get(c, peer);
 		}
 	}
-	return 0;
+	return packet_bytes;
 }
 
 static void frame_fill(struct udp *udp, uint32_t idx, struct link_frame *frame)
 {
-	uint32_t bytes = udp->in[idx].msg_len;
-	uint32_t packet_bytes = udp->has_gro ? gro_bytes(&udp->in[idx].msg_hdr) : 0;
+	uint32_t bytes = udp->in[idx].msg_len, packet_bytes = 0;
 
+	link_address_from_socket(&udp->in_peer[idx], &frame->peer);
+	if (udp->has_gro || udp->keeps_via)
+		packet_bytes = control_read(&udp->in[idx].msg_hdr, &frame->peer);
 	if (!packet_bytes || packet_bytes > bytes)
 		packet_bytes = bytes;
-	link_address_from_socket(&udp->in_peer[idx], &frame->peer);
 	frame->packet_bytes = packet_bytes;
 	frame->count = packet_bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
 	frame->bytes = bytes;
@@ -158,7 +158,8 @@ static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
 		max = udp->frames_max;
 	for (uint32_t i = 0; i < max; i++) {
 		udp->in[i].msg_hdr.msg_namelen = sizeof(udp->in_peer[i]);
-		udp->in[i].msg_hdr.msg_controllen = udp->has_gro ? sizeof(udp->in_control[i]) : 0;
+		udp->in[i].msg_hdr.msg_controllen =
+			udp->has_gro || udp->keeps_via ? sizeof(udp->in_control[i]) : 0;
 	}
 	got = recvmmsg(udp->socket, udp->in, max, MSG_DONTWAIT, NULL);
 	if (got < 0)
@@ -206,17 +207,23 @@ static void count_out(struct udp *udp, uint32_t packets, uint32_t bytes)
 static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uint64_t *since_ns)
 {
 	const struct iovec *all = &udp->out_bytes[idx];
+	struct msghdr message = udp->out[idx].msg_hdr;
 	int refused = 0;
+
+	/* Without UDP_SEGMENT, which comes first; what follows it stays. */
+	message.msg_control = udp->out_control[idx].bytes + CMSG_SPACE(sizeof(uint16_t));
+	message.msg_controllen -= CMSG_SPACE(sizeof(uint16_t));
 
 	for (size_t at = 0; at < all->iov_len; at += packet_bytes) {
 		size_t left = all->iov_len - at;
 		size_t bytes = left < packet_bytes ? left : packet_bytes;
-		const uint8_t *data = (const uint8_t *)all->iov_base + at;
+		uint8_t *data = (uint8_t *)all->iov_base + at;
+		struct iovec one = { .iov_base = data, .iov_len = bytes };
 		ssize_t sent;
 
+		message.msg_iov = &one;
 		do {
-			sent = sendto(udp->socket, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT,
-				      &udp->out_peer[idx].any, udp->out[idx].msg_hdr.msg_namelen);
+			sent = sendmsg(udp->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 		} while (sent < 0 && (errno == EINTR ||
 				      (is_full(errno) && wait_for_room(udp, errno, since_ns))));
 		if (sent < 0) {
@@ -234,11 +241,9 @@ static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uin
  * with, and *result says -EMSGSIZE if it was too large for the path. */
 static bool try_again(struct udp *udp, uint32_t idx, int error, uint64_t *since_ns, int *result)
 {
-	struct msghdr *message = &udp->out[idx].msg_hdr;
-
 	if (error == EINTR || (is_full(error) && wait_for_room(udp, error, since_ns)))
 		return true;
-	if ((error == EIO || error == EINVAL) && message->msg_controllen) {
+	if ((error == EIO || error == EINVAL) && udp->out_packets[idx] > 1) {
 		/* A device that cannot add checksums (EIO), or a packet larger than the path takes, which
 		 * some kernels call EINVAL: one by one it shows. */
 		uint16_t segment;
@@ -283,19 +288,15 @@ static int out_flush(struct udp *udp)
 	return result;
 }
 
-/* Collects `count` packets of packet_bytes (the last may be shorter), as one message. */
-static void out_add(struct udp *udp, const union link_sockaddr *peer, socklen_t peer_bytes,
-		    uint8_t *data, uint32_t bytes, uint32_t packet_bytes, uint32_t count)
+/* What the kernel is told beside message `idx`: to cut it into packets, and from which of our addresses
+ * it shall leave. */
+static void control_write(struct udp *udp, uint32_t idx, uint32_t count, uint32_t packet_bytes,
+			  const struct link_address *peer)
 {
-	uint32_t idx = udp->out_count++;
+	uint8_t *at = (uint8_t *)udp->out_control[idx].bytes;
 	struct msghdr *message = &udp->out[idx].msg_hdr;
+	size_t bytes = 0;
 
-	udp->out_peer[idx] = *peer;
-	udp->out_bytes[idx] = (struct iovec){ .iov_base = data, .iov_len = bytes };
-	udp->out_packets[idx] = count;
-	message->msg_namelen = peer_bytes;
-	message->msg_control = NULL;
-	message->msg_controllen = 0;
 	if (count > 1) {
 		uint16_t segment = (uint16_t)packet_bytes;
 		struct cmsghdr *header = &udp->out_control[idx].header;
@@ -304,9 +305,25 @@ static void out_add(struct udp *udp, const union link_sockaddr *peer, socklen_t 
 		header->cmsg_type = UDP_SEGMENT;
 		header->cmsg_len = CMSG_LEN(sizeof(segment));
 		memcpy(CMSG_DATA(header), &segment, sizeof(segment));
-		message->msg_control = header;
-		message->msg_controllen = CMSG_SPACE(sizeof(segment));
+		bytes = CMSG_SPACE(sizeof(segment));
 	}
+	if (udp->keeps_via && link_has_via(peer))
+		bytes +=
+			link_via_put((struct cmsghdr *)(void *)(at + bytes), udp->is_v6, peer->via);
+	message->msg_control = bytes ? at : NULL;
+	message->msg_controllen = bytes;
+}
+
+/* Collects `count` packets of packet_bytes (the last may be shorter), as one message. */
+static void out_add(struct udp *udp, const union link_sockaddr *peer, socklen_t peer_bytes,
+		    uint8_t *data, uint32_t bytes, uint32_t count)
+{
+	uint32_t idx = udp->out_count++;
+
+	udp->out_peer[idx] = *peer;
+	udp->out_bytes[idx] = (struct iovec){ .iov_base = data, .iov_len = bytes };
+	udp->out_packets[idx] = count;
+	udp->out[idx].msg_hdr.msg_namelen = peer_bytes;
 }
 
 static void frame_assert(const struct link_frame *frame)
@@ -337,9 +354,12 @@ static int udp_send(struct link *link, const struct link_frame *frames, uint32_t
 		}
 		for (uint32_t at = 0; at < frame->bytes; at += step) {
 			uint32_t left = frame->bytes - at;
+			uint32_t packets = udp->has_segment ? frame->count : 1;
 
+			control_write(udp, udp->out_count, packets, frame->packet_bytes,
+				      &frame->peer);
 			out_add(udp, &peer, peer_bytes, frame->data + at, left < step ? left : step,
-				frame->packet_bytes, udp->has_segment ? frame->count : 1);
+				packets);
 			if (udp->out_count < MESSAGES_MAX)
 				continue;
 			flushed = out_flush(udp);
@@ -477,6 +497,12 @@ static int socket_configure(struct udp *udp, const struct link_udp_options *opti
 	if (!options->no_offload) {
 		udp->has_segment = !getsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, &bytes);
 		udp->has_gro = !setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
+	}
+	if (options->keeps_via && link_address_is_any(&options->local)) {
+		if (setsockopt(fd, udp->is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+			       udp->is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof(on)))
+			return -errno;
+		udp->keeps_via = true;
 	}
 	udp->frames_max = udp->has_gro ? FRAMES_OFFLOAD_MAX : FRAMES_MAX;
 	return 0;

@@ -27,6 +27,13 @@ static struct refusal {
 	bool segment_only; /* to messages that the kernel should cut, as a plain device does */
 } refusal;
 
+static bool is_to_be_cut(const struct msghdr *message)
+{
+	const struct cmsghdr *first = CMSG_FIRSTHDR(message);
+
+	return first && first->cmsg_level == SOL_UDP && first->cmsg_type == 103 /* UDP_SEGMENT */;
+}
+
 int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 
@@ -37,7 +44,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int fl
 	if (!refusal.times)
 		return __real_sendmmsg(fd, messages, count, flags);
 	if (refusal.segment_only) {
-		while (passing < count && !messages[passing].msg_hdr.msg_controllen)
+		while (passing < count && !is_to_be_cut(&messages[passing].msg_hdr))
 			passing++;
 		if (passing)
 			return __real_sendmmsg(fd, messages, passing, flags);
@@ -66,7 +73,23 @@ struct kind {
 	const char *name;
 	bool is_v6, no_offload;
 	uint32_t poll_count;
+	bool is_any; /* bound to any address, and answers from the one that was reached */
 };
+
+static int open_any(struct link **link, bool is_v6, bool no_offload)
+{
+	struct link_udp_options options = { .is_v6 = is_v6,
+					    .no_offload = no_offload,
+					    .keeps_via = true };
+	uint16_t port;
+	bool v6;
+	int result = link_udp_open(link, &options);
+
+	if (result)
+		return result;
+	port = (*link)->local.port;
+	return link_address_parse(is_v6 ? "::1" : "127.0.0.1", port, &(*link)->local, &v6);
+}
 
 static int open_kind(const struct link_factory *factory, struct link **links, uint32_t count)
 {
@@ -74,7 +97,9 @@ static int open_kind(const struct link_factory *factory, struct link **links, ui
 	int result = 0;
 
 	for (uint32_t i = 0; i < count && !result; i++)
-		result = open_local(&links[i], kind->is_v6, kind->no_offload, kind->poll_count);
+		result = kind->is_any ? open_any(&links[i], kind->is_v6, kind->no_offload)
+				      : open_local(&links[i], kind->is_v6, kind->no_offload,
+						   kind->poll_count);
 	return result;
 }
 
@@ -91,11 +116,14 @@ static bool has_ipv6(void)
 static int suite_run(void)
 {
 	static struct kind kinds[] = {
-		{ "link_udp_v4", false, false, 0 },
-		{ "link_udp_v4_without_offload", false, true, 0 },
-		{ "link_udp_v4_without_polls", false, false, UINT32_MAX },
-		{ "link_udp_v6", true, false, 0 },
-		{ "link_udp_v6_without_offload", true, true, 0 },
+		{ .name = "link_udp_v4" },
+		{ .name = "link_udp_v4_any", .is_any = true },
+		{ .name = "link_udp_v4_any_without_offload", .is_any = true, .no_offload = true },
+		{ .name = "link_udp_v4_without_offload", .no_offload = true },
+		{ .name = "link_udp_v4_without_polls", .poll_count = UINT32_MAX },
+		{ .name = "link_udp_v6", .is_v6 = true },
+		{ .name = "link_udp_v6_any", .is_v6 = true, .is_any = true },
+		{ .name = "link_udp_v6_without_offload", .is_v6 = true, .no_offload = true },
 	};
 	int failed = 0;
 
@@ -325,6 +353,67 @@ static void link_udp__packet_larger_than_the_path_is_reported_and_counted(void *
 	teardown(&pair);
 }
 
+/* Three packets in one message and one alone go to `to`, an address of a link that is bound to any, and
+ * are sent back to where they came from. */
+static void answers_come_from(const char *to, bool no_offload, int refused)
+{
+	struct link_frame frames[4], out[2];
+	struct link_address reached;
+	struct link *server, *client;
+	uint8_t bytes[64] = { 0 };
+	uint32_t packets = 0;
+	bool is_v6;
+
+	refusal = (struct refusal){ 0 };
+	assert_int_equal(open_any(&server, strchr(to, ':'), no_offload), 0);
+	assert_int_equal(link_address_parse(to, server->local.port, &reached, &is_v6), 0);
+	assert_int_equal(open_local(&client, is_v6, false, 0), 0);
+	out[0] = (struct link_frame){
+		.peer = reached, .packet_bytes = 16, .count = 3, .bytes = 48, .data = bytes
+	};
+	out[1] = (struct link_frame){
+		.peer = reached, .packet_bytes = 64, .count = 1, .bytes = 64, .data = bytes
+	};
+	assert_int_equal(client->ops->send(client, out, 2), 0);
+	while (packets < 4) {
+		int taken = server->ops->recv(server, frames, 4);
+
+		for (int i = 0; i < taken; i++)
+			packets += frames[i].count;
+		if (taken && refused)
+			refusal = (struct refusal){ refused, 1, true };
+		if (taken)
+			assert_int_equal(server->ops->send(server, frames, (uint32_t)taken), 0);
+		else if (server->ops->wait(server, server->ops->now_ns(server) + 5000 * ms) ==
+			 LINK_TIME)
+			fail_msg("%u of 4 packets came", packets);
+	}
+	for (packets = 0; packets < 4;) {
+		int taken = client->ops->recv(client, frames, 4);
+
+		for (int i = 0; i < taken; i++) {
+			assert_true(link_address_equal(&frames[i].peer, &reached));
+			packets += frames[i].count;
+		}
+		if (!taken &&
+		    client->ops->wait(client, client->ops->now_ns(client) + 5000 * ms) == LINK_TIME)
+			fail_msg("%u of 4 answers came", packets);
+	}
+	server->ops->close(server);
+	client->ops->close(client);
+}
+
+static void link_udp__answers_from_the_address_that_was_reached(void **state)
+{
+	(void)state;
+	answers_come_from("127.0.0.1", false, 0);
+	answers_come_from("127.0.1.1", false, 0);
+	answers_come_from("127.0.1.1", true, 0);
+	answers_come_from("127.0.1.1", false, EIO);
+	if (has_ipv6())
+		answers_come_from("::1", false, 0);
+}
+
 static void link_udp__empty_and_odd_datagrams_are_told_as_they_came(void **state)
 {
 	struct link_frame frames[4];
@@ -467,6 +556,7 @@ int main(void)
 		cmocka_unit_test(link_udp__closed_port_breaks_nothing),
 		cmocka_unit_test(link_udp__peer_of_the_other_family_is_a_loss),
 		cmocka_unit_test(link_udp__packet_larger_than_the_path_is_reported_and_counted),
+		cmocka_unit_test(link_udp__answers_from_the_address_that_was_reached),
 		cmocka_unit_test(link_udp__empty_and_odd_datagrams_are_told_as_they_came),
 		cmocka_unit_test(link_udp__tells_the_receive_buffer_it_got),
 		cmocka_unit_test(link_udp__port_that_is_taken_is_an_error),

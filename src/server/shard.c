@@ -153,6 +153,7 @@ static int shard_open_link(struct shard *shard, const struct shard_options *opti
 	struct link_udp_options udp = {
 		.local = options->local,
 		.is_v6 = options->is_v6,
+		.keeps_via = !TAKEN_OUT(REACHED_ADDRESS),
 		.receive_bytes = options->receive_bytes,
 		.receive_got = &shard->receive_bytes,
 	};
