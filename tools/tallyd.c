@@ -47,6 +47,7 @@ static const char help[] =
 	"  --run N                packets in one message to the kernel, 1..64 (44)\n"
 	"  --jobs-max N           jobs at the same time (64; at most 1024)\n"
 	"  --memory SIZE          memory of one job on one shard (64M)\n"
+	"  --memory-total SIZE    of all jobs on one shard (what --jobs-max of them may take)\n"
 	"  --receive-buffer SIZE  of each shard's socket (16M; more than net.core.rmem_max needs "
 	"root)\n"
 	"  --heartbeat SECONDS    a member that is silent for so long is dead (10)\n"
@@ -60,6 +61,7 @@ static const char help[] =
 	"  --help, --version\n"
 	"\n"
 	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"
+	"SIGUSR1: says who holds jobs and slots.\n"
 	"Exit status: 0 done; 1 failed; 2 wrong command line; 3 running jobs were aborted.\n";
 
 struct settings {
@@ -139,6 +141,8 @@ static const struct number numbers[] = {
 	{ "jobs-max", 1, 1024, 1, &settings.server.jobs_max, NULL, "a number from 1 to 1024", false },
 	{ "memory", 1 << 16, 1ull << 40, 1, NULL, &settings.server.memory_max,
 	  "a size from 64K to 1024G", true },
+	{ "memory-total", 1 << 16, 1ull << 44, 1, NULL, &settings.server.memory_total,
+	  "a size from 64K to 16384G", true },
 	{ "receive-buffer", 1 << 16, 1 << 30, 1, &settings.server.receive_bytes, NULL,
 	  "a size from 64K to 1G", true },
 	{ "heartbeat", 1, 3600, 1000, &settings.server.heartbeat_ms, NULL,
@@ -270,6 +274,7 @@ static const struct option options[] = {
 	{ "run", required_argument, NULL, OPT_SET },
 	{ "jobs-max", required_argument, NULL, OPT_SET },
 	{ "memory", required_argument, NULL, OPT_SET },
+	{ "memory-total", required_argument, NULL, OPT_SET },
 	{ "receive-buffer", required_argument, NULL, OPT_SET },
 	{ "heartbeat", required_argument, NULL, OPT_SET },
 	{ "gather-timeout", required_argument, NULL, OPT_SET },
@@ -335,6 +340,12 @@ static void on_signal(int signal_number)
 		server_drain(running);
 }
 
+static void on_question(int signal_number)
+{
+	(void)signal_number;
+	server_report(running);
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -344,6 +355,8 @@ static void catch_signals(void)
 	sigaddset(&action.sa_mask, SIGINT);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	action.sa_handler = on_question;
+	sigaction(SIGUSR1, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -392,6 +405,7 @@ int main(int argc, char **argv)
 	/* No handler may reach a server that is being freed. */
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
+	signal(SIGUSR1, SIG_IGN);
 	server_close(running);
 	if (result < 0)
 		return EXIT_FAILED;

@@ -46,6 +46,7 @@ enum ablation {
 	ABLATE_ENABLE_ACK,
 	/* the sockets of an aggregator */
 	ABLATE_REACHED_ADDRESS,
+	ABLATE_HOLDERS,
 	/* libtally */
 	ABLATE_NULL_BUFFER,
 	ABLATE_UNALIGNED,

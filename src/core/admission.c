@@ -635,6 +635,8 @@ static void shard_failed(struct turn *turn)
 	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
 		 turn->config->job, turn->admission->size, turn->event->shard);
+	if (turn->event->text && !TAKEN_OUT(HOLDERS))
+		text_add(&text, ": %s", turn->event->text);
 	turn_end_life(turn);
 }
 

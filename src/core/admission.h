@@ -156,6 +156,8 @@ struct admission_event {
 	uint16_t shard;       /* SHARD */
 	enum admission_command command; /* SHARD: which one it acknowledges */
 	uint32_t job_generation;        /* SHARD: of the job it was for */
+	const char
+		*text;   /* SHARD that has_failed: why, and who has the room; lent; NULL: unknown */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };

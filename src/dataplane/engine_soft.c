@@ -647,6 +647,11 @@ int engine_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t sl
 	return 0;
 }
 
+uint64_t engine_memory_used(const struct engine_soft *engine)
+{
+	return engine->memory_used;
+}
+
 const struct engine_stats *engine_stats(const struct engine_soft *engine)
 {
 	return &engine->stats;

@@ -80,6 +80,8 @@ bool engine_poll(struct engine_soft *engine);
 int engine_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
 		     struct switch_slot *slot);
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);
+/* Bytes of slots over all jobs. */
+uint64_t engine_memory_used(const struct engine_soft *engine);
 const struct engine_stats *engine_stats(const struct engine_soft *engine);
 
 #endif

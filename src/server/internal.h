@@ -6,6 +6,7 @@
  *   server.c  open, run, close: the loop, signals, shards
  *   peer.c    connections: accepted, read, written, given up
  *   job.c     jobs: one core/admission each; its actions carried out
+ *   holders.c who holds jobs and slots, in words
  *   log.c     lines
  */
 #ifndef SERVER_INTERNAL_H
@@ -16,6 +17,7 @@
 
 #include "control/conn.h"
 #include "core/admission.h"
+#include "core/text.h"
 #include "server/plan.h"
 #include "server/server.h"
 #include "server/shard.h"
@@ -59,9 +61,10 @@ struct job {
 	bool is_refused; /* JOB_ADD was refused here: all shards are to be acknowledged as failed */
 	uint32_t generation; /* of the last JOB_ADD */
 	uint64_t wake_ns;
-	uint64_t ticked_ns; /* the last TICK */
-	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
-	struct plan plan;   /* of the last JOB_ADD */
+	uint64_t ticked_ns;               /* the last TICK */
+	uint64_t idle_ns;                 /* since when nobody is in; 0: somebody is */
+	struct plan plan;                 /* of the last JOB_ADD */
+	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
 	struct admission_config config;
 	struct admission_actions actions;
 	struct admission *admission;
@@ -77,7 +80,8 @@ struct server {
 	int listen_fd, epoll_fd;
 	int shards_fd; /* eventfd: a shard has events */
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
-	atomic_uint drain_calls, stop_calls;
+	atomic_uint drain_calls, stop_calls, report_calls;
+	unsigned reports;
 	bool is_draining, is_killed, is_stopping, has_aborted;
 	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
@@ -127,10 +131,16 @@ void peers_sweep(struct server *server, uint64_t now_ns);
 void peers_last_words(struct server *server, uint64_t now_ns);
 void peers_close_all(struct server *server);
 
+/* holders.c */
+/* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots. "nobody" */
+void holders_add(const struct server *server, const struct job *but, struct text *text);
+/* The same as lines of log, and the sums. */
+void holders_say(struct server *server);
+
 /* job.c */
 struct job *job_find(struct server *server, const char *name);
-/* NULL: no memory, or all of jobs_max are in use. */
-struct job *job_open(struct server *server, const char *name);
+/* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
+int job_open(struct server *server, const char *name, struct job **out);
 void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);

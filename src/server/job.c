@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,17 +48,17 @@ static void job_configure(const struct server *server, struct job *job)
 	job->config.gather_ns = server->options.gather_ms * MS_NS;
 }
 
-struct job *job_open(struct server *server, const char *name)
+int job_open(struct server *server, const char *name, struct job **out)
 {
 	int index = job_index(server);
 	struct job *job;
 	uint32_t actions;
 
 	if (index == NO_JOB)
-		return NULL;
+		return -ENOSPC;
 	job = calloc(1, sizeof(*job));
 	if (!job)
-		return NULL;
+		return -ENOMEM;
 	snprintf(job->name, sizeof(job->name), "%s", name);
 	job->index = (uint16_t)index;
 	job_configure(server, job);
@@ -69,12 +70,13 @@ struct job *job_open(struct server *server, const char *name)
 		free(job->admission);
 		free(job->actions.list);
 		free(job);
-		return NULL;
+		return -ENOMEM;
 	}
 	admission_init(job->admission, &job->config);
 	job->wake_ns = UINT64_MAX;
 	server->jobs[index] = job;
-	return job;
+	*out = job;
+	return 0;
 }
 
 void job_close(struct server *server, struct job *job)
@@ -103,6 +105,11 @@ static uint32_t job_mtu(struct server *server, struct job *job)
 	return mtu;
 }
 
+static uint64_t memory_of_job(const struct server *server)
+{
+	return server->options.memory_max ? server->options.memory_max : (uint64_t)PLAN_MEMORY_MAX;
+}
+
 static bool job_plan(struct server *server, struct job *job)
 {
 	struct plan_input input = {
@@ -114,7 +121,7 @@ static bool job_plan(struct server *server, struct job *job)
 		.window = server->options.window,
 		.run = server->options.run,
 		.receive_bytes = shard_receive_bytes(server->shards[0]),
-		.memory_max = server->options.memory_max,
+		.memory_max = memory_of_job(server),
 	};
 
 	for (uint32_t k = 1; k < server->options.shards; k++)
@@ -150,10 +157,13 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 		server->generation = 1;
 	job->generation = generation;
 	job->is_refused = true;
+	strcpy(job->refusal, "out of memory");
 	if (!job_plan(server, job)) {
-		server_say(server, SERVER_ERROR,
-			   "job %s: no packet fits its members' MTU of %u bytes", job->name,
-			   job_mtu(server, job));
+		snprintf(job->refusal, sizeof(job->refusal),
+			 "no packet fits its members' MTU of %u bytes and %llu KiB of slots "
+			 "(--memory)",
+			 job_mtu(server, job), (unsigned long long)memory_of_job(server) >> 10);
+		server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
 		return;
 	}
 	/* From here on START and the shards agree on what is the most. */
@@ -306,6 +316,7 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 					.command = ADMISSION_JOB_ADD,
 					.job_generation = job->generation,
 					.has_failed = true,
+					.text = job->refusal,
 				};
 
 				job_step_once(server, job, &failed);
@@ -317,6 +328,18 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 			return;
 		}
 	}
+}
+
+/* Why a shard did not take a job, and who has what it wanted. */
+static void shard_refusal(struct server *server, struct job *job, int result)
+{
+	struct text text;
+
+	text_begin(&text, job->refusal, sizeof(job->refusal));
+	text_add(&text, "%s",
+		 result == -ENOSPC ? "all memory for slots is held by " : strerror(-result));
+	if (result == -ENOSPC)
+		holders_add(server, job, &text);
 }
 
 static void job_shard_ack(struct server *server, struct job *job, uint32_t shard,
@@ -337,9 +360,12 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 		.has_failed = ack->result != 0,
 	};
 
-	if (ack->result)
+	if (ack->result) {
+		shard_refusal(server, job, ack->result);
+		event.text = job->refusal;
 		server_say(server, SERVER_ERROR, "job %s: shard %u has no room: %s", job->name,
-			   shard, strerror(-ack->result));
+			   shard, job->refusal);
+	}
 	job_step(server, job, &event);
 }
 

@@ -169,11 +169,33 @@ static bool peer_is_v4(const struct peer *peer)
 	return port && !memcmp(ip, mapped, sizeof(mapped));
 }
 
+/* No room for one more job: who has it? */
+static void peer_refuse(struct server *server, struct peer *peer,
+			const struct control_message *message, int result, uint64_t now_ns)
+{
+	char words[CONTROL_TEXT_BYTES];
+	struct text text;
+
+	text_begin(&text, words, sizeof(words));
+	if (result == -ENOSPC) {
+		text_add(&text, "the aggregator has as many jobs as it takes (--jobs-max %u): ",
+			 server->options.jobs_max);
+		if (!TAKEN_OUT(HOLDERS))
+			holders_add(server, NULL, &text);
+	} else {
+		text_add(&text, "the aggregator is out of memory");
+	}
+	server_say_stranger(server, "job %s: rank %u (%s): denied: %s", message->join.job,
+			    message->join.rank, message->join.host, words);
+	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
 {
 	struct job *job;
+	int result = 0;
 
 	if (message->type != CONTROL_JOIN) {
 		server_say_stranger(server, "%s: dropped: its first message is not JOIN",
@@ -195,14 +217,9 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	if (!job)
-		job = job_open(server, message->join.job);
-	if (!job) {
-		server_say_stranger(server,
-				    "job %s: rank %u (%s): denied: %u jobs are there already",
-				    message->join.job, message->join.rank, message->join.host,
-				    server->options.jobs_max);
-		peer_deny(server, peer, CONTROL_NO_RESOURCE,
-			  "the aggregator has as many jobs as it takes (--jobs-max)", now_ns);
+		result = job_open(server, message->join.job, &job);
+	if (result) {
+		peer_refuse(server, peer, message, result, now_ns);
 		return;
 	}
 	peer->job = job->index;

@@ -67,6 +67,12 @@ void server_stop(struct server *server)
 	server_call(server);
 }
 
+void server_report(struct server *server)
+{
+	atomic_fetch_add(&server->report_calls, 1);
+	server_call(server);
+}
+
 static void fd_clear(int fd)
 {
 	uint64_t count;
@@ -187,6 +193,8 @@ static uint64_t shard_memory(const struct server *server)
 	uint64_t job = server->options.memory_max ? server->options.memory_max
 						  : (uint64_t)PLAN_MEMORY_MAX;
 
+	if (server->options.memory_total)
+		return server->options.memory_total;
 	return 2 * job * server->options.jobs_max;
 }
 
@@ -346,6 +354,10 @@ static void run_drain(struct server *server, uint64_t now_ns)
 static void run_calls(struct server *server, uint64_t now_ns)
 {
 	fd_clear(server->calls_fd);
+	if (atomic_load(&server->report_calls) != server->reports) {
+		server->reports = atomic_load(&server->report_calls);
+		holders_say(server);
+	}
 	if (atomic_load(&server->stop_calls))
 		run_stop(server, now_ns);
 	else if (atomic_load(&server->drain_calls))

@@ -46,6 +46,7 @@ struct server_options {
 	uint32_t jobs_max;      /* 64 */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
+	uint64_t memory_total;  /* of all jobs on one shard; what jobs_max of them take at most */
 	uint32_t heartbeat_ms;  /* a member silent for so long is dead; 10,000 */
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
 	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */
@@ -75,6 +76,10 @@ void server_drain(struct server *server);
 
 /* ABORT to all members; server_run returns at once. From any thread or signal handler. */
 void server_stop(struct server *server);
+
+/* Says at level info who holds what: a line for each job, then one that sums up. From any thread or
+ * signal handler. */
+void server_report(struct server *server);
 
 /* Waits, after server_start, until control has ended: true, or false after timeout_ms (UINT32_MAX: no
  * limit). libtally's rank 0 drains, then waits. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ struct shard {
 	int wake_fd;
 	uint32_t receive_bytes;
 	uint16_t port;
+	_Atomic uint64_t memory_used; /* written here, read by control */
 };
 
 static void shard_tell(struct shard *shard, const struct shard_event *event)
@@ -108,6 +110,7 @@ static bool shard_commands(struct shard *shard)
 		while (shard_notices(shard))
 			;
 		event.result = shard_execute(shard, &command);
+		atomic_store(&shard->memory_used, engine_memory_used(shard->engine));
 		shard_tell(shard, &event);
 		shard_wake_control(shard);
 	}
@@ -236,6 +239,11 @@ bool shard_receive(struct shard *shard, struct shard_event *event)
 uint16_t shard_port(const struct shard *shard)
 {
 	return shard->port;
+}
+
+uint64_t shard_memory_used(const struct shard *shard)
+{
+	return atomic_load(&shard->memory_used);
 }
 
 uint32_t shard_receive_bytes(const struct shard *shard)

@@ -69,6 +69,7 @@ void shard_send(struct shard *shard, const struct shard_command *command);
 bool shard_receive(struct shard *shard, struct shard_event *event);
 
 uint16_t shard_port(const struct shard *shard);
+uint64_t shard_memory_used(const struct shard *shard); /* bytes of slots, after the last command */
 uint32_t shard_receive_bytes(const struct shard *shard); /* SO_RCVBUF as the kernel tells it */
 
 #endif

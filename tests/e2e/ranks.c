@@ -66,7 +66,7 @@ static void aggregator_end(int signal_number)
 	server_stop(aggregator);
 }
 
-static void aggregator_main(const struct ranks *ranks, int port_fd)
+static void aggregator_main(const struct ranks *ranks, uint16_t port, int port_fd)
 {
 	struct server_options options = {
 		.listen = { .ip = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 } },
@@ -74,13 +74,16 @@ static void aggregator_main(const struct ranks *ranks, int port_fd)
 		.shards = ranks->shards,
 		.lanes_max = ranks->lanes_max,
 		.run = ranks->run,
+		.jobs_max = ranks->jobs_max,
+		.memory_total = ranks->memory_total,
+		.heartbeat_ms = ranks->heartbeat_ms,
 		.log = server_says,
 	};
-	uint16_t port;
 	int result;
 
 	if (ranks->is_v6)
 		memcpy(options.listen.ip, (uint8_t[16]){ [15] = 1 }, 16);
+	options.listen.port = port;
 	result = server_open(&aggregator, &options);
 	if (result)
 		_exit(3);
@@ -93,25 +96,41 @@ static void aggregator_main(const struct ranks *ranks, int port_fd)
 	exit(result ? 3 : 0);
 }
 
-static bool aggregator_start(struct ranks *ranks)
+uint16_t ranks_aggregator(const struct ranks *ranks, uint16_t port, pid_t *pid)
 {
-	uint16_t port = 0;
 	int fds[2];
 
 	if (pipe(fds))
-		return false;
-	ranks->aggregator_pid = fork_bound();
-	if (ranks->aggregator_pid == 0) {
+		return 0;
+	fflush(NULL);
+	*pid = fork_bound();
+	if (*pid == 0) {
 		close(fds[0]);
-		aggregator_main(ranks, fds[1]);
+		aggregator_main(ranks, port, fds[1]);
 	}
 	close(fds[1]);
 	if (read(fds[0], &port, sizeof(port)) != sizeof(port))
 		port = 0;
 	close(fds[0]);
-	snprintf(ranks->aggregator, sizeof(ranks->aggregator),
-		 ranks->is_v6 ? "[::1]:%u" : "127.0.0.1:%u", port);
-	return port != 0;
+	return port;
+}
+
+static bool aggregators_start(struct ranks *ranks)
+{
+	uint32_t count = ranks->aggregators ? ranks->aggregators : 1;
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint16_t port = ranks_aggregator(ranks, 0, &ranks->aggregator_pids[i]);
+
+		if (!port)
+			return false;
+		used += (size_t)snprintf(ranks->aggregator + used, sizeof(ranks->aggregator) - used,
+					 ranks->is_v6 ? "%s[::1]:%u" : "%s127.0.0.1:%u",
+					 i ? "," : "", port);
+	}
+	ranks->aggregator_pid = ranks->aggregator_pids[0];
+	return true;
 }
 
 static void rank_main(struct ranks *ranks, uint32_t rank)
@@ -137,11 +156,9 @@ static bool rank_wait(const struct ranks *ranks, uint32_t rank)
 	return false;
 }
 
-bool ranks_run(struct ranks *ranks)
+bool ranks_start(struct ranks *ranks)
 {
 	static unsigned runs;
-	bool is_good = true;
-	int status;
 
 	ranks->shared = mmap(NULL, sizeof(*ranks->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -149,19 +166,71 @@ bool ranks_run(struct ranks *ranks)
 	fflush(NULL);
 	if (ranks->is_local)
 		strcpy(ranks->aggregator, "local");
-	else if (!aggregator_start(ranks))
+	else if (!aggregators_start(ranks))
 		return false;
 	for (uint32_t rank = 0; rank < ranks->size; rank++) {
 		ranks->pid[rank] = fork_bound();
 		if (ranks->pid[rank] == 0)
 			rank_main(ranks, rank);
 	}
+	return true;
+}
+
+bool ranks_end(struct ranks *ranks)
+{
+	bool is_good = true;
+	int status;
+
 	for (uint32_t rank = 0; rank < ranks->size; rank++)
 		is_good &= rank_wait(ranks, rank);
-	if (!ranks->is_local) {
-		kill(ranks->aggregator_pid, SIGTERM);
-		waitpid(ranks->aggregator_pid, &status, 0);
+	for (uint32_t i = 0; i < RANKS_AGGREGATORS_MAX; i++) {
+		if (!ranks->aggregator_pids[i])
+			continue;
+		kill(ranks->aggregator_pids[i], SIGTERM);
+		waitpid(ranks->aggregator_pids[i], &status, 0);
 	}
+	return is_good;
+}
+
+bool ranks_run(struct ranks *ranks)
+{
+	return ranks_start(ranks) && ranks_end(ranks);
+}
+
+static bool report_is_good(const struct ranks *ranks, uint32_t rank, int result, double within_s,
+			   const char *const words[RANKS_WORDS_MAX])
+{
+	const struct ranks_report *report = &ranks->shared->report[rank];
+	double after_s = report->at_s - ranks->shared->event_s;
+
+	if (report->result != result) {
+		fprintf(stderr, "rank %u: %s, not %s: %s\n", rank, tally_strerror(report->result),
+			tally_strerror(result), report->text);
+		return false;
+	}
+	if (after_s > within_s) {
+		fprintf(stderr, "rank %u: %.3f s after the event: %s\n", rank, after_s,
+			report->text);
+		return false;
+	}
+	for (int i = 0; i < RANKS_WORDS_MAX && words[i]; i++) {
+		if (!strstr(report->text, words[i])) {
+			fprintf(stderr, "rank %u does not say \"%s\": %s\n", rank, words[i],
+				report->text);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool ranks_have_reported(const struct ranks *ranks, int result, double within_s,
+			 const char *const words[RANKS_WORDS_MAX])
+{
+	bool is_good = true;
+
+	for (uint32_t rank = 0; rank < ranks->size; rank++)
+		if (!ranks->is_killed[rank])
+			is_good &= report_is_good(ranks, rank, result, within_s, words);
 	return is_good;
 }
 
@@ -174,6 +243,35 @@ struct tally_comm *ranks_join(struct ranks *ranks, uint32_t rank)
 	options.init_timeout_s = 20;
 	CHECK(tally_comm_init(&comm, ranks->job, ranks->size, rank, &options) == TALLY_OK);
 	return comm;
+}
+
+static int32_t input(uint32_t rank, uint32_t i, uint32_t seed)
+{
+	uint32_t x = (rank + 1) * 0x9e3779b9u ^ i * 0x85ebca6bu ^ seed * 0xc2b2ae35u;
+
+	x ^= x >> 15;
+	x *= 0x2c1b3c6du;
+	return (int32_t)(x ^ x >> 13) / RANKS_MAX;
+}
+
+int ranks_sum(struct tally_comm *comm, uint32_t seed)
+{
+	enum { COUNT = 1000 };
+	uint32_t size = tally_comm_size(comm), rank = tally_comm_rank(comm);
+	int32_t x[COUNT];
+	int result;
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		x[i] = input(rank, i, seed);
+	result = tally_allreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, comm);
+	for (uint32_t i = 0; i < COUNT && !result; i++) {
+		int64_t sum = 0;
+
+		for (uint32_t r = 0; r < size; r++)
+			sum += input(r, i, seed);
+		CHECK(x[i] == sum);
+	}
+	return result;
 }
 
 void ranks_leave(struct tally_comm *comm)

@@ -17,7 +17,7 @@
 
 #include "tally.h"
 
-enum { RANKS_MAX = 16, RANKS_TEXT_MAX = 1024 };
+enum { RANKS_MAX = 16, RANKS_TEXT_MAX = 1024, RANKS_AGGREGATORS_MAX = 4, RANKS_WORDS_MAX = 6 };
 
 /* In a rank: says what is wrong and ends it. */
 #define CHECK(claim)                                                                    \
@@ -47,7 +47,10 @@ struct ranks_shared {
 struct ranks {
 	uint32_t size;
 	bool is_local;
-	uint32_t shards, lanes_max, run; /* of the aggregator's process; 0: its choice */
+	/* of the aggregators' processes; 0: their choice */
+	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
+	uint64_t memory_total;
+	uint32_t aggregators; /* 0: one; or as many, each with one address in the list */
 	bool is_v6;
 	void (*body)(struct ranks *ranks, uint32_t rank);
 	const void *arg;
@@ -55,17 +58,30 @@ struct ranks {
 
 	struct ranks_shared *shared;
 	pid_t pid[RANKS_MAX];
-	pid_t aggregator_pid;
-	char aggregator[64];
+	pid_t aggregator_pid; /* the first one's */
+	pid_t aggregator_pids[RANKS_AGGREGATORS_MAX];
+	char aggregator[RANKS_AGGREGATORS_MAX * 32];
 	char job[64];
 };
 
 /* Starts the aggregator if it is not local, runs body on every rank, ends the aggregator. True if all
  * ranks exited with 0 (or were killed, where expected). */
 bool ranks_run(struct ranks *ranks);
+/* Its two halves, for tests that do something between them. */
+bool ranks_start(struct ranks *ranks);
+bool ranks_end(struct ranks *ranks);
+/* An aggregator with these options on `port` (0: the kernel chooses): *pid, and the port; 0: it failed. */
+uint16_t ranks_aggregator(const struct ranks *ranks, uint16_t port, pid_t *pid);
+
+/* All but the killed ones have this result within the limit after event_s, with these words (up to a
+ * NULL) in the text; says what is wrong. */
+bool ranks_have_reported(const struct ranks *ranks, int result, double within_s,
+			 const char *const words[RANKS_WORDS_MAX]);
 
 /* In a rank: joins the job; CHECKs that it works. */
 struct tally_comm *ranks_join(struct ranks *ranks, uint32_t rank);
+/* In a rank: one verified sum, different on every rank and at every place; what the call returned. */
+int ranks_sum(struct tally_comm *comm, uint32_t seed);
 /* In a rank: finalize and destroy, CHECKed. */
 void ranks_leave(struct tally_comm *comm);
 /* In a rank: what a call returned, with the communicator's text and the time. */
