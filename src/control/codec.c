@@ -10,162 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind {
-	NUMBER,
-	BOOLEAN,
-	HEX,    /* 64 bits as 16 digits: JSON's numbers have 53 that are sure to arrive */
-	NONCE,  /* WIRE_NONCE_BYTES as digits */
-	STRING, /* min..max bytes with the NUL, max is the array's size */
-	IP,     /* 16 bytes; "" is all zeros */
-	CAUSE,
-	MEMBER_KIND,
-};
-
-struct field {
-	const char *key;
-	enum kind kind;
-	size_t offset, bytes;
-	uint64_t min, max;
-	bool is_optional;
-	uint64_t fallback;
-};
-
-#define PLACE(struct_name, member) \
-	offsetof(struct struct_name, member), sizeof(((struct struct_name *)NULL)->member)
-
-/* clang-format off */
-#define MESSAGE(member) PLACE(control_message, member)
-#define SHARD(member) PLACE(control_shard, member)
-#define OP(member) PLACE(control_op, member)
-
-static const struct field join_fields[] = {
-	{ "version_min", NUMBER, MESSAGE(join.version_min), 1, UINT16_MAX, 0, 0 },
-	{ "version_max", NUMBER, MESSAGE(join.version_max), 1, UINT16_MAX, 0, 0 },
-	{ "job", STRING, MESSAGE(join.job), 2, CONTROL_JOB_BYTES, 0, 0 },
-	{ "key", STRING, MESSAGE(join.key), 1, CONTROL_KEY_BYTES, 1, 0 },
-	{ "size", NUMBER, MESSAGE(join.size), 1, UINT16_MAX, 0, 0 },
-	{ "rank", NUMBER, MESSAGE(join.rank), 0, UINT16_MAX - 1, 0, 0 },
-	{ "kind", MEMBER_KIND, MESSAGE(join.kind), 0, 0, 1, CONTROL_WORKER },
-	{ "workers", NUMBER, MESSAGE(join.workers), 1, UINT16_MAX, 1, 1 },
-	{ "host", STRING, MESSAGE(join.host), 1, CONTROL_HOST_BYTES, 0, 0 },
-	{ "pid", NUMBER, MESSAGE(join.pid), 0, UINT32_MAX, 1, 0 },
-	{ "mtu", NUMBER, MESSAGE(join.mtu), 0, UINT32_MAX, 1, 0 },
-	{ "timeout_ms", NUMBER, MESSAGE(join.timeout_ms), 0, UINT32_MAX, 1, 0 },
-	{ "list_hash", HEX, MESSAGE(join.list_hash), 0, UINT64_MAX, 0, 0 },
-	{ "life", HEX, MESSAGE(join.life), 0, UINT64_MAX, 1, 0 },
-	{ 0 },
-};
-static const struct field grant_fields[] = {
-	{ "life", HEX, MESSAGE(grant.life), 0, UINT64_MAX, 0, 0 },
-	{ "workers", NUMBER, MESSAGE(grant.workers), 1, UINT16_MAX, 0, 0 },
-	{ "heartbeat_ms", NUMBER, MESSAGE(grant.heartbeat_ms), 100, 3600000, 0, 0 },
-	{ "version", NUMBER, MESSAGE(grant.version), 1, UINT16_MAX, 0, 0 },
-	{ "size", NUMBER, MESSAGE(grant.size), 1, UINT16_MAX, 0, 0 },
-	{ "nonce", NONCE, MESSAGE(grant.nonce), 0, 0, 0, 0 },
-	{ 0 },
-};
-static const struct field shard_fields[] = {
-	{ "address", IP, SHARD(ip), 0, 0, 1, 0 },
-	{ "port", NUMBER, SHARD(port), 1, UINT16_MAX, 0, 0 },
-	{ "job", NUMBER, SHARD(job), 0, UINT16_MAX, 0, 0 },
-	{ "generation", NUMBER, SHARD(generation), 1, UINT32_MAX, 0, 0 },
-	{ "child", NUMBER, SHARD(child), 0, UINT16_MAX, 0, 0 },
-	{ "slots", NUMBER, SHARD(slots), 1, MAP_SLOTS_MAX, 0, 0 },
-	{ "window", NUMBER, SHARD(window), 1, MAP_SLOTS_MAX, 0, 0 },
-	{ "lanes", NUMBER, SHARD(lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
-	{ "run", NUMBER, SHARD(run), 1, MAP_RUN_MAX, 0, 0 },
-	{ "lane_ops", NUMBER, SHARD(lane_ops), 1, UINT8_MAX, 0, 0 },
-	{ "big_endian", BOOLEAN, SHARD(is_big_endian), 0, 1, 1, 0 },
-	{ "trailer", NUMBER, SHARD(trailer), 0, UINT8_MAX, 1, 0 },
-	{ 0 },
-};
-static const struct field end_fields[] = {
-	{ "cause", CAUSE, MESSAGE(end.cause), 0, 0, 0, 0 },
-	{ "rank", NUMBER, MESSAGE(end.rank), 0, CONTROL_RANK_NONE, 1, CONTROL_RANK_NONE },
-	{ "text", STRING, MESSAGE(end.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
-	{ 0 },
-};
-static const struct field lanes_fields[] = {
-	{ "lanes", NUMBER, MESSAGE(lanes.lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
-	{ 0 },
-};
-static const struct field ping_fields[] = {
-	{ "serial", NUMBER, MESSAGE(ping.serial), 0, UINT32_MAX, 0, 0 },
-	{ 0 },
-};
-static const struct field progress_fields[] = {
-	{ "text", STRING, MESSAGE(progress.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
-	{ 0 },
-};
-static const struct field stall_fields[] = {
-	{ "number", NUMBER, MESSAGE(stall.number), 0, INT64_MAX, 0, 0 },
-	{ "expired", BOOLEAN, MESSAGE(stall.is_expired), 0, 1, 1, 0 },
-	{ 0 },
-};
-static const struct field query_fields[] = {
-	{ "round", NUMBER, MESSAGE(query.round), 0, UINT32_MAX, 0, 0 },
-	{ "from", NUMBER, MESSAGE(query.from), 0, INT64_MAX, 0, 0 },
-	{ 0 },
-};
-static const struct field opinfo_fields[] = {
-	{ "round", NUMBER, MESSAGE(opinfo.round), 0, UINT32_MAX, 0, 0 },
-	{ "submitted", NUMBER, MESSAGE(opinfo.submitted), 0, INT64_MAX, 0, 0 },
-	{ "oldest", NUMBER, MESSAGE(opinfo.oldest), 0, INT64_MAX, 0, 0 },
-	{ "more", BOOLEAN, MESSAGE(opinfo.has_more), 0, 1, 1, 0 },
-	{ 0 },
-};
-static const struct field op_fields[] = {
-	{ "number", NUMBER, OP(number), 0, INT64_MAX - 1, 0, 0 }, /* QUERY may ask from the next on */
-	{ "count", NUMBER, OP(count), 0, INT64_MAX, 0, 0 },
-	{ "kind", NUMBER, OP(kind), 0, UINT32_MAX, 0, 0 },
-	{ "type", NUMBER, OP(type), 0, UINT32_MAX, 0, 0 },
-	{ "op", NUMBER, OP(op), 0, UINT32_MAX, 0, 0 },
-	{ "root", NUMBER, OP(root), 0, UINT32_MAX, 0, 0 },
-	{ "stream", NUMBER, OP(stream), 0, MAP_STREAMS - 1, 0, 0 },
-	{ "name", STRING, OP(name), 1, CONTROL_OP_NAME_BYTES, 1, 0 },
-	{ 0 },
-};
-static const struct field leave_fields[] = {
-	{ "submitted", NUMBER, MESSAGE(leave.submitted), 0, INT64_MAX, 0, 0 },
-	{ 0 },
-};
-static const struct field no_fields[] = { { 0 } };
-
-static const struct {
-	const char *name;
-	const struct field *fields;
-} messages[CONTROL_TYPE_END] = {
-	[CONTROL_NOTHING]   = { "", no_fields },
-	[CONTROL_JOIN]      = { "JOIN", join_fields },
-	[CONTROL_GRANT]     = { "GRANT", grant_fields },
-	[CONTROL_DENY]      = { "DENIED", end_fields },
-	[CONTROL_READY]     = { "READY", lanes_fields },
-	[CONTROL_START]     = { "START", lanes_fields },
-	[CONTROL_HEARTBEAT] = { "HEARTBEAT", no_fields },
-	[CONTROL_PING]      = { "PING", ping_fields },
-	[CONTROL_PONG]      = { "PONG", ping_fields },
-	[CONTROL_PROGRESS]  = { "PROGRESS", progress_fields },
-	[CONTROL_STALL]     = { "STALL", stall_fields },
-	[CONTROL_QUERY]     = { "QUERY", query_fields },
-	[CONTROL_OPINFO]    = { "OPINFO", opinfo_fields },
-	[CONTROL_ABORT]     = { "ABORT", end_fields },
-	[CONTROL_LEAVE]     = { "LEAVE", leave_fields },
-	[CONTROL_LEFT]      = { "LEFT", no_fields },
-};
-static const char *const causes[CONTROL_CAUSE_END] = {
-	[CONTROL_OK]          = "ok",
-	[CONTROL_REMOTE]      = "remote",
-	[CONTROL_MISMATCH]    = "mismatch",
-	[CONTROL_ABORTED]     = "aborted",
-	[CONTROL_TIMEOUT]     = "timeout",
-	[CONTROL_INTERNAL]    = "internal",
-	[CONTROL_DENIED]      = "denied",
-	[CONTROL_VERSION_BAD] = "version",
-	[CONTROL_NO_RESOURCE] = "no_resource",
-	[CONTROL_NO_MEMORY]   = "no_memory",
-	[CONTROL_SYSTEM]      = "system",
-};
-/* clang-format on */
+#include "control/codec_table.h"
 
 /* One message, one direction. */
 struct job {
@@ -222,7 +67,7 @@ static bool hex_digits(const char *text, size_t digits)
 	return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
-static int get_number(const struct job *job, const struct field *field, const json_t *json,
+static int get_number(const struct job *job, const struct codec_field *field, const json_t *json,
 		      void *at)
 {
 	json_int_t value = json_integer_value(json);
@@ -235,7 +80,7 @@ static int get_number(const struct job *job, const struct field *field, const js
 	return 0;
 }
 
-static int get_nonce(const struct job *job, const struct field *field, const char *text,
+static int get_nonce(const struct job *job, const struct codec_field *field, const char *text,
 		     uint8_t *at)
 {
 	if (!hex_digits(text, 2 * field->bytes))
@@ -248,7 +93,8 @@ static int get_nonce(const struct job *job, const struct field *field, const cha
 	return 0;
 }
 
-static int get_ip(const struct job *job, const struct field *field, const char *text, uint8_t *at)
+static int get_ip(const struct job *job, const struct codec_field *field, const char *text,
+		  uint8_t *at)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -267,13 +113,13 @@ static int get_ip(const struct job *job, const struct field *field, const char *
 static uint64_t cause_of(const char *text)
 {
 	for (uint32_t i = CONTROL_OK + 1; i < CONTROL_CAUSE_END; i++) {
-		if (!strcmp(causes[i], text))
+		if (!strcmp(codec_causes[i], text))
 			return i;
 	}
 	return CONTROL_REMOTE;
 }
 
-static int get_text(const struct job *job, const struct field *field, const json_t *json,
+static int get_text(const struct job *job, const struct codec_field *field, const json_t *json,
 		    uint8_t *at)
 {
 	const char *text = json_string_value(json);
@@ -294,11 +140,13 @@ static int get_text(const struct job *job, const struct field *field, const json
 		store(at, field->bytes, cause_of(text));
 		return 0;
 	}
-	if (field->kind == MEMBER_KIND) {
-		bool is_switch = !strcmp(text, "switch");
-		if (!is_switch && strcmp(text, "worker") != 0)
-			return refuse(job, "key \"%s\" is neither worker nor switch", field->key);
-		store(at, field->bytes, is_switch ? CONTROL_SWITCH : CONTROL_WORKER);
+	if (field->kind >= MEMBER_KIND) {
+		const char *const *words = codec_words[field->kind];
+		bool is_second = !strcmp(text, words[1]);
+		if (!is_second && strcmp(text, words[0]) != 0)
+			return refuse(job, "key \"%s\" is neither %s nor %s", field->key, words[0],
+				      words[1]);
+		store(at, field->bytes, is_second);
 		return 0;
 	}
 	size_t length = json_string_length(json);
@@ -309,10 +157,10 @@ static int get_text(const struct job *job, const struct field *field, const json
 	return 0;
 }
 
-static int get_fields(const struct job *job, const struct field *fields, const json_t *object,
+static int get_fields(const struct job *job, const struct codec_field *fields, const json_t *object,
 		      uint8_t *at)
 {
-	for (const struct field *field = fields; field->key; field++) {
+	for (const struct codec_field *field = fields; field->key; field++) {
 		const json_t *json = json_object_get(object, field->key);
 		int error = 0;
 
@@ -339,7 +187,7 @@ static int get_fields(const struct job *job, const struct field *fields, const j
 
 /* The elements of an array of objects, one after another. */
 static int get_array(const struct job *job, const json_t *object, const char *key, size_t count_min,
-		     size_t count_max, const struct field *fields, void *array, size_t stride,
+		     size_t count_max, const struct codec_field *fields, void *array, size_t stride,
 		     uint16_t *count)
 {
 	const json_t *json = json_object_get(object, key);
@@ -375,13 +223,84 @@ static int check_ops(const struct job *job, const struct control_op *ops, size_t
 static int get_ops(const struct job *job, const json_t *object, struct control_opinfo *info)
 {
 	struct control_op *ops = job->codec->ops;
-	int error = get_array(job, object, "ops", 0, CONTROL_OPS_MAX, op_fields, ops, sizeof(*ops),
-			      &info->ops_count);
+	int error = get_array(job, object, "ops", 0, CONTROL_OPS_MAX, codec_op_fields, ops,
+			      sizeof(*ops), &info->ops_count);
 
 	if (error)
 		return error;
 	info->ops = ops;
 	return check_ops(job, ops, info->ops_count);
+}
+
+static int check_members(const struct job *job, const struct control_member *members, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (members[i].rank <= members[i - 1].rank)
+			return refuse(job, "key \"members\": ranks do not ascend");
+	}
+	return 0;
+}
+
+static int get_members(const struct job *job, const json_t *object, struct control_start *start)
+{
+	struct control_member *members = job->codec->members;
+	int error = get_array(job, object, "members", 0, CONTROL_MEMBERS_MAX, codec_member_fields,
+			      members, sizeof(*members), &start->members_count);
+
+	if (error)
+		return error;
+	start->members = members;
+	return check_members(job, members, start->members_count);
+}
+
+static int check_missing(const struct job *job, const struct control_waiting *waiting)
+{
+	if (waiting->listed_count > waiting->missing_count)
+		return refuse(job, "key \"missing\" has %u elements, more than missing_count %u",
+			      waiting->listed_count, waiting->missing_count);
+	for (size_t i = 0; i < waiting->listed_count; i++) {
+		if (waiting->missing[i] >= CONTROL_MEMBERS_MAX ||
+		    (i && waiting->missing[i] <= waiting->missing[i - 1]))
+			return refuse(job, "key \"missing\": not ranks that ascend");
+	}
+	return 0;
+}
+
+static int get_missing(const struct job *job, const json_t *object, struct control_waiting *waiting)
+{
+	const json_t *json = json_object_get(object, "missing");
+	size_t count = json_array_size(json);
+
+	if (!json_is_array(json))
+		return refuse(job, json ? "key \"%s\" is not an array" : "no key \"%s\"",
+			      "missing");
+	if (count > CONTROL_MISSING_MAX)
+		return refuse(job, "key \"missing\" has %zu elements, not 0 to %d", count,
+			      CONTROL_MISSING_MAX);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *rank = json_array_get(json, i);
+		json_int_t value = json_integer_value(rank);
+
+		if (!json_is_integer(rank) || value < 0 || value >= CONTROL_MEMBERS_MAX)
+			return refuse(job, "key \"missing\": not a rank");
+		waiting->missing[i] = (uint16_t)value;
+	}
+	waiting->listed_count = (uint16_t)count;
+	return check_missing(job, waiting);
+}
+
+static int check_mode(const struct job *job, const struct control_join *join)
+{
+	if (join->mode == CONTROL_DENSE && (join->latency_slots || join->latency_window))
+		return refuse(job, "key \"latency_slots\" or \"latency_window\" in mode dense");
+	if (join->mode == CONTROL_LATENCY && !join->latency_slots)
+		return refuse(job, "key \"latency_slots\" is 0, not 1 to %d",
+			      CONTROL_LATENCY_SLOTS_MAX);
+	if (join->mode == CONTROL_LATENCY &&
+	    (!join->latency_window || join->latency_window > join->latency_slots))
+		return refuse(job, "key \"latency_window\" is %u, not 1 to %u",
+			      join->latency_window, join->latency_slots);
+	return 0;
 }
 
 static int get_type(const struct job *job, const json_t *object, enum control_type *type)
@@ -393,7 +312,7 @@ static int get_type(const struct job *job, const json_t *object, enum control_ty
 	if (!name)
 		return refuse(job, "no key \"type\"");
 	for (uint32_t i = CONTROL_JOIN; i < CONTROL_TYPE_END; i++) {
-		if (!strcmp(messages[i].name, name)) {
+		if (!strcmp(codec_types[i].name, name)) {
 			*type = i;
 			return 0;
 		}
@@ -407,15 +326,26 @@ static int get_message(struct job *job, const json_t *object, struct control_mes
 
 	if (error)
 		return error;
-	job->message = messages[message->type].name;
-	error = get_fields(job, messages[message->type].fields, object, (uint8_t *)message);
-	if (!error && message->type == CONTROL_GRANT)
-		error = get_array(job, object, "shards", 1, MAP_SHARDS_MAX, shard_fields,
-				  message->grant.shards, sizeof(message->grant.shards[0]),
-				  &message->grant.shards_count);
-	if (!error && message->type == CONTROL_OPINFO)
-		error = get_ops(job, object, &message->opinfo);
-	return error;
+	job->message = codec_types[message->type].name;
+	error = get_fields(job, codec_types[message->type].fields, object, (uint8_t *)message);
+	if (error)
+		return error;
+	switch (message->type) {
+	case CONTROL_JOIN:
+		return check_mode(job, &message->join);
+	case CONTROL_GRANT:
+		return get_array(job, object, "shards", 1, MAP_SHARDS_MAX, codec_shard_fields,
+				 message->grant.shards, sizeof(message->grant.shards[0]),
+				 &message->grant.shards_count);
+	case CONTROL_START:
+		return get_members(job, object, &message->start);
+	case CONTROL_WAITING:
+		return get_missing(job, object, &message->waiting);
+	case CONTROL_OPINFO:
+		return get_ops(job, object, &message->opinfo);
+	default:
+		return 0;
+	}
 }
 
 int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
@@ -493,7 +423,7 @@ static json_t *put_ip(const uint8_t *ip)
 	return json_string(text);
 }
 
-static json_t *put_field(const struct field *field, const uint8_t *at)
+static json_t *put_field(const struct codec_field *field, const uint8_t *at)
 {
 	char digits[2 * 16 + 1];
 	uint64_t value;
@@ -516,14 +446,18 @@ static json_t *put_field(const struct field *field, const uint8_t *at)
 		return put_ip(at);
 	case CAUSE:
 		value = load(at, field->bytes);
-		return json_string(causes[value < CONTROL_CAUSE_END ? value : CONTROL_INTERNAL]);
+		return json_string(
+			codec_causes[value < CONTROL_CAUSE_END ? value : CONTROL_INTERNAL]);
 	case MEMBER_KIND:
-		return json_string(load(at, field->bytes) ? "switch" : "worker");
+	case MEMBER_MODE:
+		return json_string(codec_words[field->kind][load(at, field->bytes) != 0]);
+	case CODEC_KIND_END:
+		break;
 	}
 	return NULL;
 }
 
-static int check_field(const struct job *job, const struct field *field, const uint8_t *at)
+static int check_field(const struct job *job, const struct codec_field *field, const uint8_t *at)
 {
 	uint64_t value = field->kind == NUMBER   ? load(at, field->bytes)
 			 : field->kind == STRING ? strnlen((const char *)at, field->bytes) + 1
@@ -535,10 +469,10 @@ static int check_field(const struct job *job, const struct field *field, const u
 	return 0;
 }
 
-static int put_fields(const struct job *job, const struct field *fields, const void *at,
+static int put_fields(const struct job *job, const struct codec_field *fields, const void *at,
 		      json_t *object)
 {
-	for (const struct field *field = fields; field->key; field++) {
+	for (const struct codec_field *field = fields; field->key; field++) {
 		const uint8_t *place = (const uint8_t *)at + field->offset;
 		int error = check_field(job, field, place);
 		if (error)
@@ -550,7 +484,8 @@ static int put_fields(const struct job *job, const struct field *fields, const v
 }
 
 static int put_array(const struct job *job, json_t *object, const char *key,
-		     const struct field *fields, const void *array, size_t stride, size_t count)
+		     const struct codec_field *fields, const void *array, size_t stride,
+		     size_t count)
 {
 	json_t *json = json_array();
 
@@ -567,32 +502,82 @@ static int put_array(const struct job *job, json_t *object, const char *key,
 	return 0;
 }
 
+static int put_shards(const struct job *job, const struct control_grant *grant, json_t *object)
+{
+	uint32_t count = grant->shards_count;
+
+	if (count < 1 || count > MAP_SHARDS_MAX)
+		return refuse(job, "key \"shards\" has %u elements", count);
+	return put_array(job, object, "shards", codec_shard_fields, grant->shards,
+			 sizeof(grant->shards[0]), count);
+}
+
+static int put_members(const struct job *job, const struct control_start *start, json_t *object)
+{
+	uint32_t count = start->members_count;
+
+	if (count > CONTROL_MEMBERS_MAX)
+		return refuse(job, "key \"members\" has %u elements", count);
+	int error = check_members(job, start->members, count);
+	if (error)
+		return error;
+	return put_array(job, object, "members", codec_member_fields, start->members,
+			 sizeof(start->members[0]), count);
+}
+
+static int put_missing(const struct job *job, const struct control_waiting *waiting, json_t *object)
+{
+	json_t *json = json_array();
+
+	if (json_object_set_new(object, "missing", json))
+		return -ENOMEM;
+	if (waiting->listed_count > CONTROL_MISSING_MAX)
+		return refuse(job, "key \"missing\" has %u elements", waiting->listed_count);
+	int error = check_missing(job, waiting);
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < waiting->listed_count; i++) {
+		if (json_array_append_new(json, json_integer(waiting->missing[i])))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int put_ops(const struct job *job, const struct control_opinfo *info, json_t *object)
+{
+	uint32_t count = info->ops_count;
+
+	if (count > CONTROL_OPS_MAX)
+		return refuse(job, "key \"ops\" has %u elements", count);
+	int error = check_ops(job, info->ops, count);
+	if (error)
+		return error;
+	return put_array(job, object, "ops", codec_op_fields, info->ops, sizeof(info->ops[0]),
+			 count);
+}
+
 static int put_message(const struct job *job, const struct control_message *message, json_t *object)
 {
-	int error = put_fields(job, messages[message->type].fields, message, object);
+	int error = put_fields(job, codec_types[message->type].fields, message, object);
 
 	if (error)
 		return error;
 	if (json_object_set_new(object, "type", json_string(job->message)))
 		return -ENOMEM;
-	if (message->type == CONTROL_GRANT) {
-		uint32_t count = message->grant.shards_count;
-		if (count < 1 || count > MAP_SHARDS_MAX)
-			return refuse(job, "key \"shards\" has %u elements", count);
-		return put_array(job, object, "shards", shard_fields, message->grant.shards,
-				 sizeof(message->grant.shards[0]), count);
+	switch (message->type) {
+	case CONTROL_JOIN:
+		return check_mode(job, &message->join);
+	case CONTROL_GRANT:
+		return put_shards(job, &message->grant, object);
+	case CONTROL_START:
+		return put_members(job, &message->start, object);
+	case CONTROL_WAITING:
+		return put_missing(job, &message->waiting, object);
+	case CONTROL_OPINFO:
+		return put_ops(job, &message->opinfo, object);
+	default:
+		return 0;
 	}
-	if (message->type == CONTROL_OPINFO) {
-		uint32_t count = message->opinfo.ops_count;
-		if (count > CONTROL_OPS_MAX)
-			return refuse(job, "key \"ops\" has %u elements", count);
-		error = check_ops(job, message->opinfo.ops, count);
-		if (error)
-			return error;
-		return put_array(job, object, "ops", op_fields, message->opinfo.ops,
-				 sizeof(message->opinfo.ops[0]), count);
-	}
-	return 0;
 }
 
 static int dump(const struct job *job, const json_t *object, uint8_t **frame, size_t *bytes)
@@ -620,7 +605,7 @@ int codec_encode(struct codec *codec, const struct control_message *message, uin
 
 	if (message->type <= CONTROL_NOTHING || message->type >= CONTROL_TYPE_END)
 		return refuse(&job, "no message of type %u", (unsigned)message->type);
-	job.message = messages[message->type].name;
+	job.message = codec_types[message->type].name;
 	json_t *object = json_object();
 	if (!object)
 		return -ENOMEM;

@@ -40,11 +40,19 @@ static void example_join(struct control_join *join)
 		.timeout_ms = 300000,
 		.list_hash = 0xfedcba9876543210,
 		.life = 1,
+		.mode = CONTROL_LATENCY,
+		.latency_slots = 65536,
+		.latency_window = 32768,
 	};
 	strcpy(join->job, "run/\xc3\xa9");
 	strcpy(join->host, "node-1");
 	strcpy(join->key, "secret");
 }
+
+static const struct control_member example_members[2] = {
+	{ .rank = 0, .pid = 4000000000, .host = "node-0" },
+	{ .rank = 255, .pid = 7, .host = "node-1" },
+};
 
 static void example_grant(struct control_grant *grant)
 {
@@ -62,9 +70,9 @@ static void example_grant(struct control_grant *grant)
 			.port = 65535,
 			.job = 1023,
 			.child = 255,
-			.slots = 32768,
+			.slots = 65536,
 			.generation = UINT32_MAX,
-			.window = 184,
+			.window = 65536,
 			.lanes = 16368,
 			.run = 64,
 			.lane_ops = 15,
@@ -112,15 +120,27 @@ static void example(enum control_type type, struct control_message *message,
 		message->end.cause = CONTROL_MISMATCH;
 		message->end.rank = 3;
 		strcpy(message->end.text, "rank 3 said \"5\"");
-	} else if (type == CONTROL_READY || type == CONTROL_START) {
+	} else if (type == CONTROL_READY) {
 		message->lanes.lanes = 360;
+	} else if (type == CONTROL_START) {
+		message->start.lanes = 360;
+		message->start.members = example_members;
+		message->start.members_count = 2;
 	} else if (type == CONTROL_PING || type == CONTROL_PONG) {
 		message->ping.serial = UINT32_MAX;
 	} else if (type == CONTROL_PROGRESS) {
 		strcpy(message->progress.text, "waiting for rank 1");
 	} else if (type == CONTROL_STALL) {
 		message->stall.number = INT64_MAX;
+		message->stall.waited_ms = UINT32_MAX;
 		message->stall.is_expired = 1;
+	} else if (type == CONTROL_WAITING) {
+		message->waiting.number = 17;
+		message->waiting.waited_ms = 61000;
+		message->waiting.missing_count = 3;
+		message->waiting.listed_count = 2;
+		message->waiting.missing[1] = 255;
+		strcpy(message->waiting.text, "operation 17 waits for ranks 0, 254-255");
 	} else if (type == CONTROL_QUERY) {
 		message->query.round = 7;
 		message->query.from = 1ull << 40;
@@ -134,6 +154,14 @@ static void example(enum control_type type, struct control_message *message,
 static void assert_equal(const struct control_message *a, const struct control_message *b)
 {
 	assert_int_equal(a->type, b->type);
+	if (a->type == CONTROL_START) {
+		assert_int_equal(a->start.lanes, b->start.lanes);
+		assert_int_equal(a->start.members_count, b->start.members_count);
+		if (a->start.members_count)
+			assert_memory_equal(a->start.members, b->start.members,
+					    a->start.members_count * sizeof(*a->start.members));
+		return;
+	}
 	if (a->type != CONTROL_OPINFO) {
 		assert_memory_equal(a, b, sizeof(*a));
 		return;
@@ -283,6 +311,116 @@ static void codec__grant_is_checked_field_by_field(void **state)
 	message.grant.shards[1].port = 0;
 	assert_int_equal(codec_encode(&codec, &message, &frame, &bytes), -EINVAL);
 	assert_string_equal(codec.error, "GRANT: key \"port\" is 0, not 1 to 65535");
+}
+
+static void assert_not_sent(const struct control_message *message, const char *error)
+{
+	uint8_t *frame;
+	size_t bytes;
+
+	assert_int_equal(codec_encode(&codec, message, &frame, &bytes), -EINVAL);
+	assert_string_equal(codec.error, error);
+}
+
+static void codec__a_mode_has_its_sizes_and_no_others(void **state)
+{
+	(void)state;
+	static const char *const rest = "\"job\":\"x\",\"list_hash\":\"0000000000000010\",";
+	struct control_message message;
+	struct control_op ops[2];
+	char json[1024];
+
+	snprintf(json, sizeof(json), "%s\"mode\":\"sparse\"}", rest);
+	assert_join_refused(json, "JOIN: key \"mode\" is neither dense nor latency");
+	snprintf(json, sizeof(json), "%s\"mode\":\"latency\"}", rest);
+	assert_join_refused(json, "JOIN: key \"latency_slots\" is 0, not 1 to 65536");
+	snprintf(json, sizeof(json), "%s\"mode\":\"latency\",\"latency_slots\":65537}", rest);
+	assert_join_refused(json, "JOIN: key \"latency_slots\" is not a number from 0 to 65536");
+	snprintf(json, sizeof(json),
+		 "%s\"mode\":\"latency\",\"latency_slots\":8,\"latency_window\":9}", rest);
+	assert_join_refused(json, "JOIN: key \"latency_window\" is 9, not 1 to 8");
+	snprintf(json, sizeof(json), "%s\"latency_slots\":8}", rest);
+	assert_join_refused(json,
+			    "JOIN: key \"latency_slots\" or \"latency_window\" in mode dense");
+	example(CONTROL_JOIN, &message, ops);
+	message.join.mode = CONTROL_DENSE;
+	assert_not_sent(&message,
+			"JOIN: key \"latency_slots\" or \"latency_window\" in mode dense");
+}
+
+static void codec__members_of_start_ascend_and_are_bounded(void **state)
+{
+	(void)state;
+	struct control_member *members = calloc(CONTROL_MEMBERS_MAX + 1, sizeof(*members));
+	struct control_message message = { .type = CONTROL_START }, back;
+	uint8_t *frame;
+	size_t bytes;
+
+	assert_non_null(members);
+	for (uint16_t rank = 0; rank <= CONTROL_MEMBERS_MAX; rank++) {
+		members[rank] = (struct control_member){ .rank = rank, .pid = UINT32_MAX - rank };
+		memset(members[rank].host, 1, CONTROL_HOST_BYTES - 1); /* six bytes of JSON each */
+	}
+	message.start.lanes = 4;
+	message.start.members = members;
+	message.start.members_count = CONTROL_MEMBERS_MAX;
+	assert_int_equal(codec_encode(&codec, &message, &frame, &bytes), 0);
+	assert_int_equal(codec_decode(&codec, frame + 4, bytes - 4, &back), 0);
+	assert_equal(&message, &back);
+	free(frame);
+	message.start.members_count = CONTROL_MEMBERS_MAX + 1;
+	assert_not_sent(&message, "START: key \"members\" has 257 elements");
+	message.start.members_count = 2;
+	members[1].rank = 0;
+	assert_not_sent(&message, "START: key \"members\": ranks do not ascend");
+	assert_refused("{\"type\":\"START\",\"lanes\":4}", "START: no key \"members\"");
+	assert_refused("{\"type\":\"START\",\"lanes\":4,\"members\":["
+		       "{\"rank\":1,\"host\":\"a\"},{\"rank\":0,\"host\":\"b\"}]}",
+		       "START: key \"members\": ranks do not ascend");
+	assert_refused("{\"type\":\"START\",\"lanes\":4,\"members\":["
+		       "{\"rank\":256,\"host\":\"a\"}]}",
+		       "START: key \"rank\" is not a number from 0 to 255");
+	free(members);
+}
+
+static void codec__missing_ranks_are_ranks_and_no_more_than_counted(void **state)
+{
+	(void)state;
+	static const char head[] = "{\"type\":\"WAITING\",\"number\":1,\"waited_ms\":2,\"text\":"
+				   "\"x\",\"missing_count\":";
+	/* clang-format off */
+	static const char *const cases[][2] = {
+		{ "2}", "WAITING: no key \"missing\"" },
+		{ "2,\"missing\":7}", "WAITING: key \"missing\" is not an array" },
+		{ "2,\"missing\":[256]}", "WAITING: key \"missing\": not a rank" },
+		{ "2,\"missing\":[-1]}", "WAITING: key \"missing\": not a rank" },
+		{ "2,\"missing\":[\"1\"]}", "WAITING: key \"missing\": not a rank" },
+		{ "2,\"missing\":[3,3]}", "WAITING: key \"missing\": not ranks that ascend" },
+		{ "1,\"missing\":[3,4]}",
+		  "WAITING: key \"missing\" has 2 elements, more than missing_count 1" },
+		{ "257,\"missing\":[]}",
+		  "WAITING: key \"missing_count\" is not a number from 0 to 256" },
+	};
+	/* clang-format on */
+	struct control_message message;
+	struct control_op ops[2];
+	char json[1024];
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(json, sizeof(json), "%s%s", head, cases[i][0]);
+		assert_refused(json, cases[i][1]);
+	}
+	snprintf(json, sizeof(json), "%s200,\"missing\":[0", head);
+	for (uint32_t rank = 1; rank <= CONTROL_MISSING_MAX; rank++)
+		snprintf(json + strlen(json), sizeof(json) - strlen(json), ",%u", rank);
+	strcat(json, "]}");
+	assert_refused(json, "WAITING: key \"missing\" has 33 elements, not 0 to 32");
+	example(CONTROL_WAITING, &message, ops);
+	message.waiting.listed_count = CONTROL_MISSING_MAX + 1;
+	assert_not_sent(&message, "WAITING: key \"missing\" has 33 elements");
+	message.waiting.listed_count = 2;
+	message.waiting.missing[0] = 255;
+	assert_not_sent(&message, "WAITING: key \"missing\": not ranks that ascend");
 }
 
 static void codec__operations_must_ascend(void **state)
@@ -459,6 +597,7 @@ static void codec__random_mutations_are_refused_or_understood(void **state)
 {
 	(void)state;
 	static uint8_t json[BYTES_MAX];
+	static struct control_member kept_members[CONTROL_MEMBERS_MAX];
 	struct control_message message, back;
 	struct control_op ops[2], kept[CONTROL_OPS_MAX];
 	uint64_t tries = 0, accepted = 0;
@@ -487,6 +626,9 @@ static void codec__random_mutations_are_refused_or_understood(void **state)
 		if (message.type == CONTROL_OPINFO) {
 			memcpy(kept, codec.ops, sizeof(kept));
 			message.opinfo.ops = kept;
+		} else if (message.type == CONTROL_START) {
+			memcpy(kept_members, codec.members, sizeof(kept_members));
+			message.start.members = kept_members;
 		}
 		error = codec_encode(&codec, &message, &frame, &bytes);
 		if (error)
@@ -512,6 +654,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(codec__wrong_types_and_ranges_are_named),
 		cmocka_unit_test(codec__join_is_checked_field_by_field),
 		cmocka_unit_test(codec__grant_is_checked_field_by_field),
+		cmocka_unit_test(codec__a_mode_has_its_sizes_and_no_others),
+		cmocka_unit_test(codec__members_of_start_ascend_and_are_bounded),
+		cmocka_unit_test(codec__missing_ranks_are_ranks_and_no_more_than_counted),
 		cmocka_unit_test(codec__operations_must_ascend),
 		cmocka_unit_test(codec__the_fullest_opinfo_fits),
 		cmocka_unit_test(codec__unknown_causes_are_remote),

@@ -289,6 +289,9 @@ static void reset(struct turn *turn)
 	admission->generation = 0;
 	admission->shards_acked = 0;
 	admission->size = 0;
+	admission->mode = CONTROL_DENSE;
+	admission->latency_slots = 0;
+	admission->latency_window = 0;
 	admission->lanes = 0;
 	turn_forget_pulses(turn);
 }
@@ -409,9 +412,13 @@ static void start(struct turn *turn)
 	struct text text;
 
 	turn_enter(turn, ADMISSION_STARTED);
-	for (uint32_t rank = 0; rank < admission->size; rank++)
-		turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_START)->lanes =
-			admission->lanes;
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+		struct control_member *member = &turn->actions->members[rank];
+		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
+		memcpy(member->host, peer->host, sizeof(member->host));
+		turn_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
+	}
 	turn_log(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
 }
@@ -813,7 +820,9 @@ void admission_message(const struct admission *admission, const struct admission
 		text_copy(message_out->end.text, sizeof(message_out->end.text), actions->text);
 		break;
 	case CONTROL_START:
-		message_out->lanes.lanes = action->lanes;
+		message_out->start.lanes = action->lanes;
+		message_out->start.members = actions->members;
+		message_out->start.members_count = admission->size;
 		break;
 	case CONTROL_PING:
 	case CONTROL_PONG:

@@ -46,10 +46,12 @@ struct admission_peer { /* a connection that has said JOIN */
 	uint32_t workers;
 	uint32_t timeout_ms;
 	uint32_t ping; /* serial of the last PING to it */
+	uint32_t latency_slots, latency_window;
 	uint16_t version_min, version_max;
 	uint16_t size, rank;
 	uint8_t pulse; /* enum admission_pulse */
-	uint8_t reserved[7];
+	uint8_t mode;  /* enum control_mode */
+	uint8_t reserved[6];
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	char host[CONTROL_HOST_BYTES];
 };
@@ -88,6 +90,8 @@ struct admission {
 	uint32_t generation;
 	uint32_t ping; /* serial of the last PING */
 	uint32_t round;
+	uint32_t latency_slots, latency_window; /* of all who are in, as `mode` */
+	uint32_t reserved;
 	uint16_t size;
 	uint16_t waiters_count;
 	uint16_t seen_count;
@@ -102,6 +106,8 @@ struct admission {
 	uint8_t is_expired; /* one of them was a deadline's */
 	uint8_t is_terminating;
 	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
+	uint8_t mode;            /* enum control_mode */
+	uint8_t reserved2[7];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] */
 };
 
@@ -199,9 +205,10 @@ struct admission_actions {
 	struct admission_action *list; /* lent by the caller: room for admission_actions_max */
 	uint32_t count;
 	uint32_t list_max;
-	bool again;       /* there is more to do: step with a TICK at once */
-	uint64_t wake_ns; /* a TICK is wanted then; UINT64_MAX: never */
-	uint16_t cause;   /* of the DENY or ABORT in this list; at most one cause in a step */
+	struct control_member *members; /* of START; lent by the caller: room for members_max */
+	bool again;                     /* there is more to do: step with a TICK at once */
+	uint64_t wake_ns;               /* a TICK is wanted then; UINT64_MAX: never */
+	uint16_t cause; /* of the DENY or ABORT in this list; at most one cause in a step */
 	uint16_t cause_rank;
 	char text[CONTROL_TEXT_BYTES]; /* of that DENY or ABORT, or of the PROGRESS */
 	enum admission_log log_level;

@@ -90,7 +90,52 @@ void join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
 	memset(waiters + admission->waiters_count, 0, sizeof(*waiters));
 }
 
-/* What all of a life must have in common; the text names both sides of the first difference. */
+/* What all of a life must have in common. */
+enum difference { SIZE, VERSION, LIST, MODE, ALIKE };
+
+static enum difference difference(const struct admission_peer *a, const struct admission_peer *b)
+{
+	if (a->size != b->size)
+		return SIZE;
+	if (a->version_min > b->version_max || a->version_max < b->version_min)
+		return VERSION;
+	if (a->list_hash != b->list_hash)
+		return LIST;
+	if (a->mode != b->mode || a->latency_slots != b->latency_slots ||
+	    a->latency_window != b->latency_window)
+		return MODE;
+	return ALIKE;
+}
+
+/* "rank 2 on hostb says size 3" */
+static void add_value(struct text *text, const struct admission_peer *peer, enum difference what)
+{
+	turn_add_peer(text, peer);
+	switch (what) {
+	case SIZE:
+		text_add(text, " says size %u", peer->size);
+		break;
+	case VERSION:
+		text_add(text, " speaks protocol versions %u to %u", peer->version_min,
+			 peer->version_max);
+		break;
+	case LIST:
+		text_add(text, " was given a list of aggregators with hash %llu",
+			 (unsigned long long)peer->list_hash);
+		break;
+	case MODE:
+		if (peer->mode == CONTROL_LATENCY)
+			text_add(text, " wants latency mode with %u slots and a window of %u",
+				 peer->latency_slots, peer->latency_window);
+		else
+			text_add(text, " wants dense mode");
+		break;
+	case ALIKE:
+		break;
+	}
+}
+
+/* The text names both sides of the first difference. */
 static bool differs(struct turn *turn, const struct admission_peer *peer)
 {
 	const struct admission *admission = turn->admission;
@@ -98,32 +143,16 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_peer *other = &turn_member(turn, rank)->peer;
-		if (!admission_is_in(turn_member(turn, rank)))
+		enum difference what = difference(peer, other);
+
+		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE)
 			continue;
-		bool is_apart = peer->version_min > other->version_max ||
-				peer->version_max < other->version_min;
-		if (peer->size == other->size && peer->list_hash == other->list_hash && !is_apart)
-			continue;
-		turn_blame(turn, &text, is_apart ? CONTROL_VERSION_BAD : CONTROL_DENIED,
+		turn_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
 			   CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": ", turn->config->job);
-		turn_add_peer(&text, peer);
-		if (peer->size != other->size)
-			text_add(&text, " says size %u, ", peer->size);
-		else if (is_apart)
-			text_add(&text, " speaks protocol versions %u to %u, ", peer->version_min,
-				 peer->version_max);
-		else
-			text_add(&text, " was given another list of aggregators (hash %llu), ",
-				 (unsigned long long)peer->list_hash);
-		turn_add_peer(&text, other);
-		if (peer->size != other->size)
-			text_add(&text, " says size %u", other->size);
-		else if (is_apart)
-			text_add(&text, " %u to %u", other->version_min, other->version_max);
-		else
-			text_add(&text, " this one: hash %llu",
-				 (unsigned long long)other->list_hash);
+		add_value(&text, peer, what);
+		text_add(&text, ", ");
+		add_value(&text, other, what);
 		return true;
 	}
 	return false;
@@ -182,6 +211,9 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	if (admission->state == ADMISSION_NONE) {
 		turn_enter(turn, ADMISSION_GATHER);
 		admission->size = peer.size;
+		admission->mode = peer.mode;
+		admission->latency_slots = peer.latency_slots;
+		admission->latency_window = peer.latency_window;
 		admission->progress_ns = turn->event->now_ns;
 	}
 	if (admission->state != ADMISSION_GATHER) {
@@ -210,6 +242,9 @@ void join_read(struct turn *turn)
 	peer.pid = said->pid;
 	peer.workers = said->workers;
 	peer.timeout_ms = said->timeout_ms;
+	peer.mode = said->mode;
+	peer.latency_slots = said->latency_slots;
+	peer.latency_window = said->latency_window;
 	peer.version_min = said->version_min;
 	peer.version_max = said->version_max;
 	peer.size = said->size;

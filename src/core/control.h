@@ -14,6 +14,7 @@
  *     STALL                  ->               an operation has had no result for a while
  *                           <-   QUERY
  *     OPINFO                 ->               what I have submitted and not completed
+ *                           <-   WAITING      no verdict: whom the operation waits for
  *     ABORT                 <->  ABORT        the end, with its cause; then last words
  *     LEAVE                  ->
  *                           <-   LEFT         at once
@@ -33,7 +34,9 @@ enum {
 	CONTROL_KEY_BYTES = 128,
 	CONTROL_TEXT_BYTES = 512,
 	CONTROL_OP_NAME_BYTES = 64,
-	CONTROL_OPS_MAX = 512,     /* operations in one OPINFO */
+	CONTROL_OPS_MAX = 512,    /* operations in one OPINFO */
+	CONTROL_MISSING_MAX = 32, /* ranks that one WAITING lists */
+	CONTROL_LATENCY_SLOTS_MAX = 65536,
 	CONTROL_RANK_NONE = 65535, /* in ABORT: no rank in particular */
 };
 
@@ -65,6 +68,7 @@ enum control_type {
 	CONTROL_PONG,
 	CONTROL_PROGRESS,
 	CONTROL_STALL,
+	CONTROL_WAITING,
 	CONTROL_QUERY,
 	CONTROL_OPINFO,
 	CONTROL_ABORT,
@@ -75,17 +79,23 @@ enum control_type {
 
 enum control_kind { CONTROL_WORKER, CONTROL_SWITCH };
 
+enum control_mode { CONTROL_DENSE, CONTROL_LATENCY };
+
 struct control_join {
 	uint16_t version_min, version_max; /* of this protocol: what the member speaks */
 	uint16_t size;                     /* 1..CONTROL_MEMBERS_MAX */
 	uint16_t rank;                     /* below size */
 	uint8_t kind;                      /* enum control_kind */
+	uint8_t mode;                      /* enum control_mode */
+	uint32_t latency_slots;            /* LATENCY: 1..CONTROL_LATENCY_SLOTS_MAX; else 0 */
+	uint32_t latency_window;           /* LATENCY: 1..latency_slots; else 0 */
 	uint32_t workers;                  /* below and with this member: a worker says 1 */
 	uint32_t pid;
 	uint32_t mtu;        /* of the path, as far as known; 0: unknown */
 	uint32_t timeout_ms; /* for all to come; 0: the aggregator's default */
 	uint64_t list_hash;  /* of the list of aggregators that the member was given */
-	uint64_t life;       /* of the primary's grant, or of the parent communicator; 0: none */
+	uint64_t life;       /* of the primary's grant, or of the parent communicator; 0: none.
+	                      * Jobs of one name and different lives have nothing to do with one another */
 	char job[CONTROL_JOB_BYTES]; /* 1.. bytes */
 	char host[CONTROL_HOST_BYTES];
 	char key[CONTROL_KEY_BYTES]; /* "": none */
@@ -98,10 +108,10 @@ struct control_shard {
 	uint16_t port;
 	uint16_t job;   /* index into the shard's job table */
 	uint16_t child; /* the member's index there */
-	uint16_t slots;
+	uint32_t slots;
+	uint32_t window; /* the first; a worker changes it as it likes */
 	uint32_t generation;
-	uint16_t window; /* the first; a worker changes it as it likes */
-	uint16_t lanes;  /* the most that this shard takes, a multiple of 4 */
+	uint16_t lanes; /* the most that this shard takes, a multiple of 4 */
 	uint8_t run;
 	uint8_t lane_ops; /* bit 1 << enum wire_op; ADD is always there */
 	uint8_t is_big_endian;
@@ -164,6 +174,29 @@ struct control_opinfo {
 	const struct control_op *ops; /* lent */
 };
 
+/* Who takes part; START carries all of a life. */
+struct control_member {
+	uint32_t pid;
+	uint16_t rank;
+	char host[CONTROL_HOST_BYTES]; /* zeros after the NUL */
+};
+
+struct control_start {
+	uint16_t lanes;                       /* the least of all READYs */
+	uint16_t members_count;               /* at most CONTROL_MEMBERS_MAX */
+	const struct control_member *members; /* lent; ranks ascend */
+};
+
+/* A round has ended without a verdict: nobody is wrong, somebody is late. */
+struct control_waiting {
+	uint64_t number;        /* the operation that the round was about */
+	uint32_t waited_ms;     /* the longest that a member has said in STALL */
+	uint16_t missing_count; /* ranks that have not called it; 0: it is under way on all */
+	uint16_t listed_count;  /* of them in `missing`: at most CONTROL_MISSING_MAX */
+	uint16_t missing[CONTROL_MISSING_MAX]; /* ascending */
+	char text[CONTROL_TEXT_BYTES];         /* the same in words, with hosts */
+};
+
 struct control_message {
 	enum control_type type;
 	union {
@@ -171,9 +204,9 @@ struct control_message {
 		struct control_grant grant;
 		struct control_end end; /* DENY, ABORT */
 		struct {
-			uint16_t
-				lanes; /* READY: the most that the member's paths carry; START: the least */
+			uint16_t lanes; /* READY: the most that the member's paths carry */
 		} lanes;
+		struct control_start start;
 		struct {
 			uint32_t serial; /* PONG echoes PING's */
 		} ping;
@@ -181,9 +214,11 @@ struct control_message {
 			char text[CONTROL_TEXT_BYTES];
 		} progress; /* whom the gathering waits for */
 		struct {
-			uint64_t number;    /* of the oldest operation */
+			uint64_t number; /* of the oldest operation, or of the one that is over */
+			uint32_t waited_ms; /* since it was submitted; saturates */
 			uint8_t is_expired; /* its deadline is over, not only its patience */
 		} stall;
+		struct control_waiting waiting;
 		struct {
 			uint32_t round;
 			uint64_t from; /* list no number below */

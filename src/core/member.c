@@ -263,7 +263,7 @@ static void ended(struct turn *turn)
 
 static void started(struct turn *turn)
 {
-	uint32_t lanes = turn->event->message->lanes.lanes;
+	uint32_t lanes = turn->event->message->start.lanes;
 	struct member *member = turn->member;
 
 	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
@@ -320,6 +320,8 @@ static void message(struct turn *turn)
 		started(turn);
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
+	else if (type == CONTROL_WAITING && is_running)
+		turn->actions->has_waiting = true;
 	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
 		left(turn);
 	else
@@ -403,6 +405,18 @@ static void finalize(struct turn *turn)
 	}
 	send(turn, CONTROL_LEAVE)->number = turn->event->number;
 	enter(turn, MEMBER_LEAVING);
+}
+
+static void stalled(struct turn *turn)
+{
+	uint32_t state = turn->member->state;
+	struct member_action *action;
+
+	if (state != MEMBER_RUN && state != MEMBER_LEAVING)
+		return;
+	action = send(turn, CONTROL_STALL);
+	action->number = turn->event->number;
+	action->waited_ms = turn->event->waited_ms;
 }
 
 static void rebind(struct turn *turn)
@@ -525,8 +539,7 @@ static void dispatch(struct turn *turn)
 		welcome(turn);
 		break;
 	case MEMBER_STALLED:
-		if (turn->member->state == MEMBER_RUN || turn->member->state == MEMBER_LEAVING)
-			send(turn, CONTROL_STALL)->number = turn->event->number;
+		stalled(turn);
 		break;
 	case MEMBER_REBIND:
 		rebind(turn);
@@ -561,6 +574,7 @@ void member_step(struct member *member, const struct member_config *config,
 	actions->cause = CONTROL_OK;
 	actions->cause_rank = CONTROL_RANK_NONE;
 	actions->has_progress = false;
+	actions->has_waiting = false;
 	actions->text[0] = 0;
 	if (member->state != MEMBER_FAILED && member->state != MEMBER_LEFT)
 		dispatch(&turn);
@@ -586,6 +600,7 @@ void member_message(const struct member *member, const struct member_config *con
 		break;
 	case CONTROL_STALL:
 		message_out->stall.number = action->number;
+		message_out->stall.waited_ms = action->waited_ms;
 		break;
 	case CONTROL_ABORT:
 		message_out->end.cause = actions->cause;

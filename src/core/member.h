@@ -82,6 +82,7 @@ struct member_event {
 	uint8_t aggregator; /* 0 */
 	uint64_t now_ns;
 	uint64_t number;
+	uint32_t waited_ms;                    /* STALLED: since the operation was submitted */
 	const struct control_message *message; /* lent */
 	const char *text;                      /* lent */
 	uint16_t shard;
@@ -94,7 +95,7 @@ enum member_action_type {
 	MEMBER_SEND,       /* `message`: member_message makes it */
 	MEMBER_HELLO,      /* to shard `shard`, `serial`, `lanes` lanes */
 	MEMBER_OPINFO,     /* send an OPINFO for round `serial`, of numbers from `number` on */
-	MEMBER_START,      /* operations may go: `lanes` */
+	MEMBER_START,      /* operations may go: `lanes`; the event's message has the members */
 	MEMBER_CLOSE, /* last words: shutdown(SHUT_WR), read to end of file, at most 5 s, close. Its end is no
 	                 event any more */
 	MEMBER_IS_LEFT, /* finalize is done */
@@ -109,7 +110,7 @@ struct member_action {
 	uint16_t shard;
 	uint16_t lanes;
 	uint32_t serial;
-	uint32_t reserved2;
+	uint32_t waited_ms; /* SEND of STALL */
 	uint64_t number;
 };
 
@@ -123,6 +124,7 @@ struct member_actions {
 	uint16_t cause;   /* FAIL: enum control_cause */
 	uint16_t cause_rank;
 	bool has_progress; /* `text` is worth a line of log: whom the gathering waits for */
+	bool has_waiting;  /* the event's message is a WAITING: whom an operation waits for */
 	char text[CONTROL_TEXT_BYTES]; /* FAIL, SEND of ABORT */
 	struct member_action list[MEMBER_ACTIONS_MAX];
 };

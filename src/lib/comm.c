@@ -155,6 +155,7 @@ static void comm_free(struct tally_comm *comm)
 	works_free(&comm->outstanding);
 	works_free(&comm->calling);
 	works_free(&comm->complete);
+	free(comm->members);
 	while (comm->free_works) {
 		struct tally_work *work = comm->free_works;
 

@@ -85,6 +85,14 @@ struct tally_comm {
 	uint64_t last_complete; /* 1 + the last complete number; 0: none */
 	uint64_t completed, elements;
 	uint32_t lanes, shards, slots, run;
+	struct control_member *members; /* of START: all ranks; NULL before it */
+	struct control_waiting late;    /* the last WAITING: whom operation `number` waits for */
+	uint64_t life;                  /* of GRANT; the background thread's before START */
+
+	/* What JOIN says besides; set before membership_open. Zeros: dense, no key, nobody's child. */
+	uint32_t latency_slots, latency_window;
+	uint64_t parent_life;
+	char key[CONTROL_KEY_BYTES];
 
 	/* Requests to the background thread, under the lock. */
 	bool wants_abort, wants_leave, wants_error;

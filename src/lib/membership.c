@@ -79,7 +79,13 @@ static void join_fill(const struct tally_comm *comm, struct membership *membersh
 				       .pid = (uint32_t)getpid(),
 				       .mtu = paths_mtu(&membership->address),
 				       .timeout_ms = comm->boot.init_timeout_s * 1000,
-				       .list_hash = list_hash(comm->boot.aggregator) };
+				       .mode = comm->latency_slots ? CONTROL_LATENCY
+								   : CONTROL_DENSE,
+				       .latency_slots = comm->latency_slots,
+				       .latency_window = comm->latency_window,
+				       .list_hash = list_hash(comm->boot.aggregator),
+				       .life = comm->parent_life };
+	memcpy(join->key, comm->key, sizeof(comm->key));
 	memcpy(join->job, comm->who.job, sizeof(comm->who.job));
 	memcpy(join->host, comm->who.host, CONTROL_HOST_BYTES - 1);
 }
@@ -206,13 +212,29 @@ static void banner(const struct tally_comm *comm)
 		   comm->run);
 }
 
-static bool start(struct tally_comm *comm, const struct member_action *action,
-		  struct member_event *next)
+/* START's, one for every rank: what it did not say of one stays zero. */
+static struct control_member *members_copy(const struct tally_comm *comm,
+					   const struct control_start *start)
 {
+	struct control_member *members = calloc(comm->who.size, sizeof(*members));
+
+	for (uint32_t rank = 0; members && rank < comm->who.size; rank++)
+		members[rank].rank = (uint16_t)rank;
+	for (uint32_t i = 0; members && i < start->members_count; i++)
+		if (start->members[i].rank < comm->who.size)
+			members[start->members[i].rank] = start->members[i];
+	return members;
+}
+
+static bool start(struct tally_comm *comm, const struct member_event *event,
+		  const struct member_action *action, struct member_event *next)
+{
+	struct control_member *members = members_copy(comm, &event->message->start);
 	int error;
 
 	comm_lock(comm);
-	error = endpoint_start(comm->endpoint, action->lanes);
+	comm->members = members;
+	error = members ? endpoint_start(comm->endpoint, action->lanes) : -ENOMEM;
 	if (!error) {
 		comm->lanes = action->lanes;
 		comm->state = COMM_RUNNING;
@@ -246,7 +268,8 @@ static void failed(struct tally_comm *comm)
 
 /* True if an event follows: *next. */
 static bool action_do(struct tally_comm *comm, struct codec *codec,
-		      const struct member_action *action, struct member_event *next)
+		      const struct member_event *event, const struct member_action *action,
+		      struct member_event *next)
 {
 	struct membership *membership = comm->membership;
 
@@ -272,7 +295,7 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 			opinfo_send(comm, codec, action);
 		break;
 	case MEMBER_START:
-		return start(comm, action, next);
+		return start(comm, event, action, next);
 	case MEMBER_CLOSE:
 		membership->is_ending = true;
 		if (membership->conn)
@@ -291,6 +314,15 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 	return false;
 }
 
+/* Somebody is late: kept for whoever asks. */
+static void waiting(struct tally_comm *comm, const struct control_waiting *said)
+{
+	comm_lock(comm);
+	comm->late = *said;
+	comm_unlock(comm);
+	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", said->text);
+}
+
 static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event)
 {
 	struct membership *membership = comm->membership;
@@ -304,8 +336,10 @@ static void member_do(struct tally_comm *comm, struct codec *codec, struct membe
 		member_step(&membership->member, &membership->config, event, actions);
 		if (actions->has_progress)
 			report_log(&comm->who, TALLY_LOG_INFO, "%s", actions->text);
+		if (actions->has_waiting)
+			waiting(comm, &event->message->waiting);
 		for (uint32_t i = 0; i < actions->count; i++)
-			has_next |= action_do(comm, codec, &actions->list[i], &next);
+			has_next |= action_do(comm, codec, event, &actions->list[i], &next);
 		*event = next;
 	} while (has_next);
 }
@@ -321,6 +355,7 @@ static void message_came(struct tally_comm *comm, struct codec *codec,
 	char text[CONTROL_TEXT_BYTES];
 
 	if (message->type == CONTROL_GRANT && comm->membership->member.state == MEMBER_JOINING) {
+		comm->life = message->grant.life;
 		int error = paths_open(comm, comm->membership->conn, &message->grant, &event.lanes,
 				       text);
 
@@ -424,8 +459,16 @@ static void requests_do(struct tally_comm *comm, struct codec *codec, uint64_t n
 		member_do(comm, codec, &leave);
 }
 
-/* R-CT-33: STALL, when the oldest operation has had no result for a while. *number is then its number. */
-static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, uint64_t *number)
+/* Another thread's clock may be ahead of when this turn began. */
+static uint32_t ms_between(uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t ms = now_ns > since_ns ? (now_ns - since_ns) / ns_per_ms : 0;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
+static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {
 	struct patience *patience = &comm->membership->patience;
 	const struct tally_work *oldest;
@@ -440,11 +483,13 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, uint64_t *numbe
 
 		if (stream->head != stream->tail)
 			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
-		*number = oldest->op.number;
-		if (patience->number != *number) {
+		event->number = oldest->op.number;
+		event->waited_ms = ms_between(oldest->submitted_ns, now_ns);
+		if (patience->number != event->number) {
 			uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
 
-			*patience = (struct patience){ *number, done, oldest->submitted_ns, 0 };
+			*patience =
+				(struct patience){ event->number, done, oldest->submitted_ns, 0 };
 			if (patience->since_ns < progress_ns)
 				patience->since_ns = progress_ns;
 		} else if (patience->done != done) {
@@ -467,7 +512,7 @@ static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
 
 	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
-	if (is_stalled(comm, now_ns, &event.number) && !TAKEN_OUT(STALL))
+	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
 		member_do(comm, codec, &event);
 }
 

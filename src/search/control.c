@@ -65,8 +65,9 @@ void say_who(const struct expansion *expansion, uint32_t p)
 static const char *note_name(const struct note *note)
 {
 	static const char *const names[CONTROL_TYPE_END] = {
-		"",     "JOIN",     "GRANT", "DENY",  "READY",  "START", "HEARTBEAT", "PING",
-		"PONG", "PROGRESS", "STALL", "QUERY", "OPINFO", "ABORT", "LEAVE",     "LEFT",
+		"",          "JOIN",   "GRANT", "DENY",     "READY", "START",
+		"HEARTBEAT", "PING",   "PONG",  "PROGRESS", "STALL", "WAITING",
+		"QUERY",     "OPINFO", "ABORT", "LEAVE",    "LEFT",
 	};
 
 	return names[note->type];

@@ -50,8 +50,10 @@ struct note note_of(const struct control_message *message)
 		note.number = (uint32_t)message->grant.life;
 		break;
 	case CONTROL_READY:
-	case CONTROL_START:
 		note.rank = message->lanes.lanes;
+		break;
+	case CONTROL_START:
+		note.rank = message->start.lanes;
 		break;
 	case CONTROL_PING:
 	case CONTROL_PONG:
@@ -140,8 +142,10 @@ void message_of(const struct world *world, uint32_t p, const struct note *note,
 			message->grant.shards[k].lanes = LANES;
 		break;
 	case CONTROL_READY:
-	case CONTROL_START:
 		message->lanes.lanes = note->rank;
+		break;
+	case CONTROL_START:
+		message->start.lanes = note->rank;
 		break;
 	case CONTROL_PING:
 	case CONTROL_PONG:

@@ -347,7 +347,10 @@ static void aggregator_act(struct world *world, const struct admission_actions *
 void world_aggregator(struct world *world, struct admission_event event)
 {
 	static struct admission_action list[ACTIONS];
-	static struct admission_actions actions = { .list = list, .list_max = ACTIONS };
+	static struct control_member members[CONTROL_RANKS];
+	static struct admission_actions actions = { .list = list,
+						    .list_max = ACTIONS,
+						    .members = members };
 	static uint64_t before[STATE_WORDS];
 
 	do {
@@ -425,7 +428,10 @@ void world_ack(struct world *world, uint32_t shard)
 uint32_t world_beats(const struct world *world)
 {
 	static struct admission_action list[ACTIONS];
-	static struct admission_actions actions = { .list = list, .list_max = ACTIONS };
+	static struct control_member members[CONTROL_RANKS];
+	static struct admission_actions actions = { .list = list,
+						    .list_max = ACTIONS,
+						    .members = members };
 	static struct world copy;
 	uint32_t beats = 0;
 

@@ -48,6 +48,14 @@ static void job_configure(const struct server *server, struct job *job)
 	job->config.gather_ns = server->options.gather_ms * MS_NS;
 }
 
+static void job_free(struct job *job)
+{
+	free(job->admission);
+	free(job->actions.list);
+	free(job->actions.members);
+	free(job);
+}
+
 int job_open(struct server *server, const char *name, struct job **out)
 {
 	int index = job_index(server);
@@ -66,10 +74,9 @@ int job_open(struct server *server, const char *name, struct job **out)
 	job->admission = calloc(1, admission_bytes(&job->config));
 	job->actions.list = calloc(actions, sizeof(*job->actions.list));
 	job->actions.list_max = actions;
-	if (!job->admission || !job->actions.list) {
-		free(job->admission);
-		free(job->actions.list);
-		free(job);
+	job->actions.members = calloc(job->config.members_max, sizeof(*job->actions.members));
+	if (!job->admission || !job->actions.list || !job->actions.members) {
+		job_free(job);
 		return -ENOMEM;
 	}
 	admission_init(job->admission, &job->config);
@@ -85,9 +92,7 @@ void job_close(struct server *server, struct job *job)
 		if (server->peers[i].conn && server->peers[i].job == job->index)
 			server->peers[i].job = NO_JOB; /* denied, in its last words */
 	server->jobs[job->index] = NULL;
-	free(job->admission);
-	free(job->actions.list);
-	free(job);
+	job_free(job);
 }
 
 static uint32_t job_mtu(struct server *server, struct job *job)
@@ -225,9 +230,9 @@ static void job_fill_grant(struct server *server, struct job *job, uint16_t rank
 			.port = shard_port(server->shards[k]),
 			.job = job->index,
 			.child = rank,
-			.slots = (uint16_t)job->plan.slots,
+			.slots = job->plan.slots,
 			.generation = job->generation,
-			.window = (uint16_t)job->plan.window,
+			.window = job->plan.window,
 			.lanes = (uint16_t)job->plan.lanes,
 			.run = (uint8_t)job->plan.run,
 			.lane_ops = 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY | 1 << WIRE_MAX |

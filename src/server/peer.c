@@ -210,6 +210,14 @@ static void peer_join(struct server *server, struct peer *peer,
 			  now_ns);
 		return;
 	}
+	if (message->join.kind == CONTROL_SWITCH || message->join.mode == CONTROL_LATENCY) {
+		peer_deny(server, peer, CONTROL_DENIED,
+			  message->join.kind == CONTROL_SWITCH
+				  ? "switches as members (trees) are not in this version"
+				  : "this aggregator does not do latency mode",
+			  now_ns);
+		return;
+	}
 	peer->mtu = message->join.mtu;
 	job = job_find(server, message->join.job);
 	if (!job && server->is_draining) {

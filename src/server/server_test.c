@@ -317,7 +317,7 @@ static void server__adds_the_vectors_of_two_ranks(void **state)
 
 	(void)state;
 	clients_start(clients, 2, tcp_address(server, address), "add");
-	assert_int_equal(clients[0].message.lanes.lanes, LANES);
+	assert_int_equal(clients[0].message.start.lanes, LANES);
 	assert_int_equal(clients[0].grant.shards[0].port, server_shard_port(server, 0));
 	add_once(clients);
 	leave_and_close(clients, 2);

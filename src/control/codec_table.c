@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/codec_table.h"
+
+#define PLACE(struct_name, member) \
+	offsetof(struct struct_name, member), sizeof(((struct struct_name *)NULL)->member)
+
+/* clang-format off */
+#define MESSAGE(member) PLACE(control_message, member)
+#define SHARD(member) PLACE(control_shard, member)
+#define OP(member) PLACE(control_op, member)
+#define MEMBER(member) PLACE(control_member, member)
+
+static const struct codec_field join_fields[] = {
+	{ "version_min", NUMBER, MESSAGE(join.version_min), 1, UINT16_MAX, 0, 0 },
+	{ "version_max", NUMBER, MESSAGE(join.version_max), 1, UINT16_MAX, 0, 0 },
+	{ "job", STRING, MESSAGE(join.job), 2, CONTROL_JOB_BYTES, 0, 0 },
+	{ "key", STRING, MESSAGE(join.key), 1, CONTROL_KEY_BYTES, 1, 0 },
+	{ "size", NUMBER, MESSAGE(join.size), 1, UINT16_MAX, 0, 0 },
+	{ "rank", NUMBER, MESSAGE(join.rank), 0, UINT16_MAX - 1, 0, 0 },
+	{ "kind", MEMBER_KIND, MESSAGE(join.kind), 0, 0, 1, CONTROL_WORKER },
+	{ "mode", MEMBER_MODE, MESSAGE(join.mode), 0, 0, 1, CONTROL_DENSE },
+	{ "latency_slots", NUMBER, MESSAGE(join.latency_slots), 0, CONTROL_LATENCY_SLOTS_MAX, 1, 0 },
+	{ "latency_window", NUMBER, MESSAGE(join.latency_window), 0, CONTROL_LATENCY_SLOTS_MAX, 1, 0 },
+	{ "workers", NUMBER, MESSAGE(join.workers), 1, UINT16_MAX, 1, 1 },
+	{ "host", STRING, MESSAGE(join.host), 1, CONTROL_HOST_BYTES, 0, 0 },
+	{ "pid", NUMBER, MESSAGE(join.pid), 0, UINT32_MAX, 1, 0 },
+	{ "mtu", NUMBER, MESSAGE(join.mtu), 0, UINT32_MAX, 1, 0 },
+	{ "timeout_ms", NUMBER, MESSAGE(join.timeout_ms), 0, UINT32_MAX, 1, 0 },
+	{ "list_hash", HEX, MESSAGE(join.list_hash), 0, UINT64_MAX, 0, 0 },
+	{ "life", HEX, MESSAGE(join.life), 0, UINT64_MAX, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field grant_fields[] = {
+	{ "life", HEX, MESSAGE(grant.life), 0, UINT64_MAX, 0, 0 },
+	{ "workers", NUMBER, MESSAGE(grant.workers), 1, UINT16_MAX, 0, 0 },
+	{ "heartbeat_ms", NUMBER, MESSAGE(grant.heartbeat_ms), 100, 3600000, 0, 0 },
+	{ "version", NUMBER, MESSAGE(grant.version), 1, UINT16_MAX, 0, 0 },
+	{ "size", NUMBER, MESSAGE(grant.size), 1, UINT16_MAX, 0, 0 },
+	{ "nonce", NONCE, MESSAGE(grant.nonce), 0, 0, 0, 0 },
+	{ 0 },
+};
+const struct codec_field codec_shard_fields[] = {
+	{ "address", IP, SHARD(ip), 0, 0, 1, 0 },
+	{ "port", NUMBER, SHARD(port), 1, UINT16_MAX, 0, 0 },
+	{ "job", NUMBER, SHARD(job), 0, UINT16_MAX, 0, 0 },
+	{ "generation", NUMBER, SHARD(generation), 1, UINT32_MAX, 0, 0 },
+	{ "child", NUMBER, SHARD(child), 0, UINT16_MAX, 0, 0 },
+	{ "slots", NUMBER, SHARD(slots), 1, CONTROL_LATENCY_SLOTS_MAX, 0, 0 },
+	{ "window", NUMBER, SHARD(window), 1, CONTROL_LATENCY_SLOTS_MAX, 0, 0 },
+	{ "lanes", NUMBER, SHARD(lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
+	{ "run", NUMBER, SHARD(run), 1, MAP_RUN_MAX, 0, 0 },
+	{ "lane_ops", NUMBER, SHARD(lane_ops), 1, UINT8_MAX, 0, 0 },
+	{ "big_endian", BOOLEAN, SHARD(is_big_endian), 0, 1, 1, 0 },
+	{ "trailer", NUMBER, SHARD(trailer), 0, UINT8_MAX, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field end_fields[] = {
+	{ "cause", CAUSE, MESSAGE(end.cause), 0, 0, 0, 0 },
+	{ "rank", NUMBER, MESSAGE(end.rank), 0, CONTROL_RANK_NONE, 1, CONTROL_RANK_NONE },
+	{ "text", STRING, MESSAGE(end.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field lanes_fields[] = {
+	{ "lanes", NUMBER, MESSAGE(lanes.lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field start_fields[] = {
+	{ "lanes", NUMBER, MESSAGE(start.lanes), WIRE_LANES_STEP, WIRE_LANES_MAX, 0, 0 },
+	{ 0 },
+};
+const struct codec_field codec_member_fields[] = {
+	{ "rank", NUMBER, MEMBER(rank), 0, CONTROL_MEMBERS_MAX - 1, 0, 0 },
+	{ "host", STRING, MEMBER(host), 1, CONTROL_HOST_BYTES, 0, 0 },
+	{ "pid", NUMBER, MEMBER(pid), 0, UINT32_MAX, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field ping_fields[] = {
+	{ "serial", NUMBER, MESSAGE(ping.serial), 0, UINT32_MAX, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field progress_fields[] = {
+	{ "text", STRING, MESSAGE(progress.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field stall_fields[] = {
+	{ "number", NUMBER, MESSAGE(stall.number), 0, INT64_MAX, 0, 0 },
+	{ "waited_ms", NUMBER, MESSAGE(stall.waited_ms), 0, UINT32_MAX, 1, 0 },
+	{ "expired", BOOLEAN, MESSAGE(stall.is_expired), 0, 1, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field waiting_fields[] = {
+	{ "number", NUMBER, MESSAGE(waiting.number), 0, INT64_MAX, 0, 0 },
+	{ "waited_ms", NUMBER, MESSAGE(waiting.waited_ms), 0, UINT32_MAX, 0, 0 },
+	{ "missing_count", NUMBER, MESSAGE(waiting.missing_count), 0, CONTROL_MEMBERS_MAX, 0, 0 },
+	{ "text", STRING, MESSAGE(waiting.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field query_fields[] = {
+	{ "round", NUMBER, MESSAGE(query.round), 0, UINT32_MAX, 0, 0 },
+	{ "from", NUMBER, MESSAGE(query.from), 0, INT64_MAX, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field opinfo_fields[] = {
+	{ "round", NUMBER, MESSAGE(opinfo.round), 0, UINT32_MAX, 0, 0 },
+	{ "submitted", NUMBER, MESSAGE(opinfo.submitted), 0, INT64_MAX, 0, 0 },
+	{ "oldest", NUMBER, MESSAGE(opinfo.oldest), 0, INT64_MAX, 0, 0 },
+	{ "more", BOOLEAN, MESSAGE(opinfo.has_more), 0, 1, 1, 0 },
+	{ 0 },
+};
+const struct codec_field codec_op_fields[] = {
+	{ "number", NUMBER, OP(number), 0, INT64_MAX - 1, 0, 0 }, /* QUERY may ask from the next on */
+	{ "count", NUMBER, OP(count), 0, INT64_MAX, 0, 0 },
+	{ "kind", NUMBER, OP(kind), 0, UINT32_MAX, 0, 0 },
+	{ "type", NUMBER, OP(type), 0, UINT32_MAX, 0, 0 },
+	{ "op", NUMBER, OP(op), 0, UINT32_MAX, 0, 0 },
+	{ "root", NUMBER, OP(root), 0, UINT32_MAX, 0, 0 },
+	{ "stream", NUMBER, OP(stream), 0, MAP_STREAMS - 1, 0, 0 },
+	{ "name", STRING, OP(name), 1, CONTROL_OP_NAME_BYTES, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field leave_fields[] = {
+	{ "submitted", NUMBER, MESSAGE(leave.submitted), 0, INT64_MAX, 0, 0 },
+	{ 0 },
+};
+static const struct codec_field no_fields[] = { { 0 } };
+
+const struct codec_type codec_types[CONTROL_TYPE_END] = {
+	[CONTROL_NOTHING]   = { "", no_fields },
+	[CONTROL_JOIN]      = { "JOIN", join_fields },
+	[CONTROL_GRANT]     = { "GRANT", grant_fields },
+	[CONTROL_DENY]      = { "DENIED", end_fields },
+	[CONTROL_READY]     = { "READY", lanes_fields },
+	[CONTROL_START]     = { "START", start_fields },
+	[CONTROL_HEARTBEAT] = { "HEARTBEAT", no_fields },
+	[CONTROL_PING]      = { "PING", ping_fields },
+	[CONTROL_PONG]      = { "PONG", ping_fields },
+	[CONTROL_PROGRESS]  = { "PROGRESS", progress_fields },
+	[CONTROL_STALL]     = { "STALL", stall_fields },
+	[CONTROL_WAITING]   = { "WAITING", waiting_fields },
+	[CONTROL_QUERY]     = { "QUERY", query_fields },
+	[CONTROL_OPINFO]    = { "OPINFO", opinfo_fields },
+	[CONTROL_ABORT]     = { "ABORT", end_fields },
+	[CONTROL_LEAVE]     = { "LEAVE", leave_fields },
+	[CONTROL_LEFT]      = { "LEFT", no_fields },
+};
+const char *const codec_causes[CONTROL_CAUSE_END] = {
+	[CONTROL_OK]          = "ok",
+	[CONTROL_REMOTE]      = "remote",
+	[CONTROL_MISMATCH]    = "mismatch",
+	[CONTROL_ABORTED]     = "aborted",
+	[CONTROL_TIMEOUT]     = "timeout",
+	[CONTROL_INTERNAL]    = "internal",
+	[CONTROL_DENIED]      = "denied",
+	[CONTROL_VERSION_BAD] = "version",
+	[CONTROL_NO_RESOURCE] = "no_resource",
+	[CONTROL_NO_MEMORY]   = "no_memory",
+	[CONTROL_SYSTEM]      = "system",
+};
+const char *const codec_words[CODEC_KIND_END][2] = {
+	[MEMBER_KIND] = { [CONTROL_WORKER] = "worker", [CONTROL_SWITCH] = "switch" },
+	[MEMBER_MODE] = { [CONTROL_DENSE] = "dense", [CONTROL_LATENCY] = "latency" },
+};
+/* clang-format on */
