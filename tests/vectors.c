@@ -343,7 +343,7 @@ static bool job_parse(struct parser *parser, char *rest)
 		{ "generation", KIND_U32, &job->generation, false, false },
 		{ "index", KIND_U16, &job->index, false, false },
 		{ "lanes", KIND_U16, &job->lanes, false, false },
-		{ "slots", KIND_U16, &job->slots, false, false },
+		{ "slots", KIND_U32, &job->slots, false, false },
 		{ "enabled", KIND_U8, &job->enabled, false, false },
 		{ "parent_job", KIND_U16, &job->parent_job, false, false },
 		{ "parent_child", KIND_U16, &job->parent_child, false, false },

@@ -29,18 +29,22 @@ enum {
 	SWITCH_BITMAP_WORDS = SWITCH_CHILDREN_MAX / 64,
 };
 
+/* Which machine serves a job: this file's, or one of the two forms of switch_latency.h. */
+enum switch_mode { SWITCH_DENSE, SWITCH_LATENCY, SWITCH_LATENCY_ACKNOWLEDGED };
+
 /* What the engine is told of a job; constant while the job is enabled. */
 struct switch_job {
 	uint32_t generation; /* 0: no such job */
+	uint32_t slots;      /* valid slots are 0..slots-1 */
 	uint16_t index;      /* of this job at this switch: goes into what the children get */
 	uint16_t children;   /* 1..SWITCH_CHILDREN_MAX */
 	uint16_t lanes;      /* START's: the most that an UPDATE may carry */
-	uint16_t slots;      /* valid slots are 0..slots-1 */
 	uint8_t enabled;
+	uint8_t mode; /* enum switch_mode: the engine asks the machine that it names */
 	uint8_t has_parent;
-	uint16_t parent_job;   /* the job's index at the parent */
-	uint16_t parent_child; /* this node's child index at the parent */
-	uint16_t reserved;
+	uint8_t reserved[3];
+	uint16_t parent_job;                /* the job's index at the parent */
+	uint16_t parent_child;              /* this node's child index at the parent */
 	uint64_t full[SWITCH_BITMAP_WORDS]; /* one bit per child: see switch_job_fill */
 };
 
@@ -102,24 +106,40 @@ CORE_INLINE uint32_t switch_copy_of(uint32_t seq)
 	return seq & 1;
 }
 
-/* The modulo changes nothing for an admitted child; it is the bound that the verifier sees. */
-CORE_INLINE int switch_bitmap_has(const struct switch_slot *slot, uint32_t child)
+/* Sets of children: SWITCH_BITMAP_WORDS words. The modulo changes nothing for an admitted child; it
+ * is the bound that the verifier sees. */
+CORE_INLINE int switch_set_has(const uint64_t *set, uint32_t child)
 {
-	return (int)(slot->bitmap[child / 64 % SWITCH_BITMAP_WORDS] >> (child % 64) & 1);
+	return (int)(set[child / 64 % SWITCH_BITMAP_WORDS] >> (child % 64) & 1);
 }
 
-CORE_INLINE void switch_bitmap_set(struct switch_slot *slot, uint32_t child)
+CORE_INLINE void switch_set_put(uint64_t *set, uint32_t child)
 {
-	slot->bitmap[child / 64 % SWITCH_BITMAP_WORDS] |= 1ull << (child % 64);
+	set[child / 64 % SWITCH_BITMAP_WORDS] |= 1ull << (child % 64);
 }
 
-CORE_INLINE int switch_bitmap_full(const struct switch_job *job, const struct switch_slot *slot)
+CORE_INLINE int switch_set_is_full(const struct switch_job *job, const uint64_t *set)
 {
 	uint64_t missing = 0;
 
 	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
-		missing |= job->full[word] & ~slot->bitmap[word];
+		missing |= job->full[word] & ~set[word];
 	return missing == 0;
+}
+
+CORE_INLINE int switch_bitmap_has(const struct switch_slot *slot, uint32_t child)
+{
+	return switch_set_has(slot->bitmap, child);
+}
+
+CORE_INLINE void switch_bitmap_set(struct switch_slot *slot, uint32_t child)
+{
+	switch_set_put(slot->bitmap, child);
+}
+
+CORE_INLINE int switch_bitmap_full(const struct switch_job *job, const struct switch_slot *slot)
+{
+	return switch_set_is_full(job, slot->bitmap);
 }
 
 /* A copy's lanes are assigned by a phase's first packet and combined by the others. Two loops with
@@ -148,13 +168,10 @@ CORE_INLINE void switch_max(int32_t *sum, const int32_t *lane, uint32_t lanes, c
 		sum[i] = lane[i] > sum[i] ? lane[i] : sum[i];
 }
 
-/* R-SW-1: the checks that need no slot, in the protocol's order. 0, or a SWITCH_DROP_*. The address
- * is the engine's to check, after the child index. */
-CORE_INLINE enum switch_verdict switch_admit(const struct switch_job *job,
-					     const struct wire *packet)
+/* R-SW-1 after the type: whom a child's packet is for. 0, or a SWITCH_DROP_*. */
+CORE_INLINE enum switch_verdict switch_admit_edge(const struct switch_job *job,
+						  const struct wire *packet)
 {
-	if (packet->type != WIRE_UPDATE && packet->type != WIRE_PROBE)
-		return SWITCH_DROP_TYPE;
 	if ((!job->generation || !job->enabled) && !TAKEN_OUT(SWITCH_JOB))
 		return SWITCH_DROP_JOB;
 	if (packet->generation != job->generation && !TAKEN_OUT(SWITCH_GENERATION))
@@ -166,6 +183,16 @@ CORE_INLINE enum switch_verdict switch_admit(const struct switch_job *job,
 	if (packet->lanes > job->lanes && !TAKEN_OUT(SWITCH_LANES))
 		return SWITCH_DROP_LANES;
 	return SWITCH_ABSORB;
+}
+
+/* R-SW-1: the checks that need no slot, in the protocol's order. 0, or a SWITCH_DROP_*. The address
+ * is the engine's to check, after the child index. */
+CORE_INLINE enum switch_verdict switch_admit(const struct switch_job *job,
+					     const struct wire *packet)
+{
+	if (packet->type != WIRE_UPDATE && packet->type != WIRE_PROBE)
+		return SWITCH_DROP_TYPE;
+	return switch_admit_edge(job, packet);
 }
 
 /* switch_answer turns *packet into the RESULT that copy `fields` of its slot holds. */
