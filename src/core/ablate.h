@@ -55,6 +55,9 @@ enum ablation {
 	ABLATE_WORKER_SEQ,
 	/* pace */
 	ABLATE_RING_ROTATION,
+	/* the endpoint */
+	ABLATE_FLOAT_STATE,
+	ABLATE_SEGMENTS_AMEND,
 	/* control */
 	ABLATE_KILLED_RANK,
 	ABLATE_OPINFO,

@@ -111,6 +111,7 @@ static bool allocate(struct endpoint *endpoint)
 	endpoint->probe_bytes = calloc(ENDPOINT_PROBES, WIRE_HEADER_BYTES);
 	endpoint->header_bytes = calloc(ENDPOINT_HEADERS, WIRE_HEADER_BYTES);
 	endpoint->hello_bytes = calloc(1, wire_bytes(WIRE_LANES_MAX));
+	endpoint->scratch = calloc(WIRE_LANES_MAX, sizeof(*endpoint->scratch));
 	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
 		endpoint->op_states[i] = calloc(endpoint->ops_max, sizeof(*endpoint->op_states[i]));
 		if (!endpoint->op_states[i])
@@ -119,7 +120,7 @@ static bool allocate(struct endpoint *endpoint)
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
 	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops &&
 	       endpoint->ops_free && endpoint->done && endpoint->probe_bytes &&
-	       endpoint->header_bytes && endpoint->hello_bytes;
+	       endpoint->header_bytes && endpoint->hello_bytes && endpoint->scratch;
 }
 
 struct endpoint *endpoint_open(const struct endpoint_options *options)
@@ -220,5 +221,6 @@ void endpoint_close(struct endpoint *endpoint)
 	free(endpoint->probe_bytes);
 	free(endpoint->header_bytes);
 	free(endpoint->hello_bytes);
+	free(endpoint->scratch);
 	free(endpoint);
 }

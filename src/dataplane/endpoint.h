@@ -11,6 +11,7 @@
 #include "core/quant.h"
 #include "core/worker.h"
 #include "dataplane/link.h"
+#include "dataplane/segments.h"
 
 struct endpoint;
 
@@ -40,6 +41,9 @@ struct endpoint_op {
 	struct map_descriptor descriptor; /* hashed here */
 	const void *source; /* lent until the operation is done; may equal destination */
 	void *destination;
+	/* Instead of these two: the vector lies in several buffers; in its order, without gaps. Lent. */
+	const struct endpoint_segment *segments;
+	uint32_t segments_count; /* 0: source and destination */
 	uint64_t count;
 	enum endpoint_type type;
 	bool is_avg;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dataplane/endpoint_state.h"
+#include "simd/float_state.h"
 
 enum {
 	RECV_FRAMES = 32,
@@ -130,23 +131,20 @@ static const struct endpoint_op *op_of(const struct endpoint *endpoint, uint64_t
 	return &endpoint->ops[index];
 }
 
-static const uint8_t *source_of(const struct endpoint_op *op, const struct worker_chunk *chunk)
+static const void *source_of(const struct endpoint *endpoint, const struct worker_chunk *chunk)
 {
-	return (const uint8_t *)op->source + chunk->first * sizeof(int32_t);
+	return segments_read(op_of(endpoint, chunk->cookie), SEGMENTS_SOURCE, chunk->first,
+			     chunk->elements, endpoint->scratch);
 }
 
 static uint32_t look(const struct endpoint *endpoint, const struct worker_actions *actions)
 {
-	const struct endpoint_op *op;
-
 	if (actions->look == WORKER_AHEAD_UNKNOWN)
 		return WIRE_EXPONENT_UNKNOWN;
 	if (actions->look == WORKER_AHEAD_ZERO)
 		return 0;
-	op = op_of(endpoint, actions->ahead.cookie);
-	return endpoint->quant->exponent_f32(
-		(const float *)(const void *)source_of(op, &actions->ahead),
-		actions->ahead.elements);
+	return endpoint->quant->exponent_f32(source_of(endpoint, &actions->ahead),
+					     actions->ahead.elements);
 }
 
 /* Fills the lanes of a DATA or DETAIL round; returns the sticky flags. */
@@ -154,7 +152,7 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 		    int32_t *lane)
 {
 	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
-	const void *source = source_of(op, &actions->chunk);
+	const void *source = source_of(endpoint, &actions->chunk);
 	uint32_t elements = actions->chunk.elements;
 	bool is_detail = wire_round_of(actions->header.flags) == WIRE_DETAIL;
 	struct quant_scale scale;
@@ -194,26 +192,31 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 		  const int32_t *lane)
 {
 	const struct endpoint_op *op = op_of(endpoint, actions->stored.cookie);
-	uint8_t *at = (uint8_t *)op->destination + actions->stored.first * sizeof(int32_t);
+	uint64_t first = actions->stored.first;
 	uint32_t elements = actions->stored.elements;
 	bool is_avg = op->is_avg;
 	struct quant_scale scale;
+	void *at;
 
 	if (!elements)
 		return;
+	at = segments_write(op, first, elements, endpoint->scratch);
+	if (actions->stored_round == WIRE_DETAIL && /* it amends what is there */
+	    !TAKEN_OUT(SEGMENTS_AMEND))
+		(void)segments_read(op, SEGMENTS_DESTINATION, first, elements, endpoint->scratch);
 	if (op->type == ENDPOINT_INT32 && actions->stored_round == WIRE_DETAIL) {
-		endpoint->stats.saturated += quant_detail_amend_i32(
-			(int32_t *)(void *)at, lane, elements, endpoint->workers, is_avg);
+		endpoint->stats.saturated +=
+			quant_detail_amend_i32(at, lane, elements, endpoint->workers, is_avg);
 	} else if (op->type == ENDPOINT_INT32) {
-		endpoint->quant->unpack_i32((int32_t *)(void *)at, lane, elements,
-					    endpoint->workers,
+		endpoint->quant->unpack_i32(at, lane, elements, endpoint->workers,
 					    is_avg && !actions->is_amended_later);
 	} else if (actions->stored_round == WIRE_DETAIL) {
-		quant_detail_amend_f32((float *)(void *)at, lane, elements);
+		quant_detail_amend_f32(at, lane, elements);
 	} else {
 		quant_scale(&scale, endpoint->workers, actions->stored_scale);
-		endpoint->quant->unpack_f32((float *)(void *)at, lane, elements, &scale, is_avg);
+		endpoint->quant->unpack_f32(at, lane, elements, &scale, is_avg);
 	}
+	segments_written(op, first, elements, endpoint->scratch);
 }
 
 static void op_finish(struct endpoint *endpoint, uint64_t index)
@@ -447,7 +450,7 @@ static void say_hello(struct endpoint *endpoint)
 				       WIRE_HELLO_LANES);
 }
 
-bool endpoint_poll(struct endpoint *endpoint)
+static bool poll_once(struct endpoint *endpoint)
 {
 	bool any = receive(endpoint);
 
@@ -459,6 +462,15 @@ bool endpoint_poll(struct endpoint *endpoint)
 	any |= send_queues(endpoint);
 	any |= send_starts(endpoint);
 	flush(endpoint);
+	return any;
+}
+
+bool endpoint_poll(struct endpoint *endpoint)
+{
+	uint64_t float_state = float_state_begin();
+	bool any = poll_once(endpoint);
+
+	float_state_end(float_state);
 	return any;
 }
 

@@ -55,6 +55,7 @@ struct endpoint {
 	uint8_t *header_bytes; /* packets of EXPONENT rounds: ENDPOINT_SEND_FRAMES * 64 headers */
 	uint32_t header_used;
 	uint8_t *hello_bytes;
+	int32_t *scratch; /* a chunk that straddles buffers: WIRE_LANES_MAX elements */
 	struct worker_op_state *op_states[MAP_STREAMS];
 };
 

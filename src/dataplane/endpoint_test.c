@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint_test.c - several endpoints around one switch program, over a network made of arrays. The
  * simulator does this at length; here every step can be seen. */
+#include <fenv.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "core/switch.h"
 #include "dataplane/endpoint.h"
+#include "simd/float_state.h"
 #include "util/rng.h"
 
 enum {
@@ -398,6 +401,162 @@ static void endpoint__another_count_on_one_rank_is_a_mismatch(void **state)
 	net_close(net);
 }
 
+/* ---- a vector in several buffers ---- */
+
+enum { PIECES = 40, PIECE_MAX = 40, VECTOR = PIECES * PIECE_MAX };
+
+/* A vector, and the same in pieces that lie apart and backwards in memory. */
+struct pieces {
+	uint32_t whole[VECTOR];
+	uint32_t from[VECTOR + PIECES], to[VECTOR + PIECES];
+	struct endpoint_segment segments[PIECES];
+	uint32_t count;
+};
+
+static void pieces_cut(struct pieces *pieces, const uint32_t *counts, bool is_in_place)
+{
+	size_t at = VECTOR + PIECES;
+	uint64_t first = 0;
+
+	pieces->count = 0;
+	memset(pieces->to, 0x5a, sizeof(pieces->to));
+	for (uint32_t i = 0; i < PIECES; i++) {
+		at -= counts[i] + 1;
+		if (counts[i])
+			pieces->segments[pieces->count++] =
+				(struct endpoint_segment){ first, counts[i], pieces->from + at,
+							   is_in_place ? pieces->from + at
+								       : pieces->to + at };
+		memcpy(pieces->from + at, pieces->whole + first, counts[i] * sizeof(uint32_t));
+		first += counts[i];
+	}
+}
+
+static void pieces_check(const struct pieces *pieces)
+{
+	for (uint32_t i = 0; i < pieces->count; i++) {
+		const struct endpoint_segment *segment = &pieces->segments[i];
+
+		assert_memory_equal(segment->destination, pieces->whole + segment->first,
+				    segment->count * sizeof(uint32_t));
+	}
+}
+
+/* Floats of all kinds, or integers of which some need a DETAIL round. */
+static uint32_t any_element(struct rng *rng, enum endpoint_type type)
+{
+	uint32_t bits = (uint32_t)rng_next(rng);
+
+	if (type == ENDPOINT_FLOAT32 && (bits >> 23 & 0xff) == 0xff)
+		return rng_below(rng, 64) ? 0x3f800000 : bits;
+	return type == ENDPOINT_INT32 && rng_below(rng, 8) ? bits >> 5 : bits;
+}
+
+static void sums_in_pieces(enum endpoint_type type, bool is_in_place, uint64_t seed)
+{
+	static struct pieces pieces[3];
+	uint32_t counts[PIECES];
+	struct net *net = net_open(3, 4, seed);
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < PIECES; i++) {
+		counts[i] = rng_below(&net->rng, 3) ? rng_below(&net->rng, PIECE_MAX) : i % 3;
+		count += counts[i];
+	}
+	for (uint32_t w = 0; w < 3; w++) {
+		struct endpoint_op op;
+
+		for (uint64_t i = 0; i < count; i++)
+			pieces[w].whole[i] = any_element(&net->rng, type);
+		pieces_cut(&pieces[w], counts, is_in_place);
+		op = op_of_type(type, 0, NULL, count);
+		op.segments = pieces[w].segments;
+		op.segments_count = pieces[w].count;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+		op = op_of_type(type, 1, pieces[w].whole, count);
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 2, 60));
+	for (uint32_t w = 0; w < 3; w++)
+		pieces_check(&pieces[w]);
+	net_close(net);
+}
+
+static void endpoint__sums_pieces_as_if_they_were_one_vector(void **state)
+{
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (uint32_t i = 0; i < 24; i++)
+		sums_in_pieces(i & 1 ? ENDPOINT_INT32 : ENDPOINT_FLOAT32, i & 2, seed + i);
+}
+
+/* A vector that needs more than 32 bits to count: what lies beyond is found where it should be. */
+static void segments__reach_beyond_32_bits(void **state)
+{
+	const uint64_t far = (1ull << 33) + 5;
+	uint32_t *vast = mmap(NULL, far * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint32_t *near = vast + far - 4, last[4] = { 5, 6, 7, 8 }, scratch[8];
+	struct endpoint_segment segments[] = { { 0, far, vast, vast }, { far, 4, last, last } };
+	struct endpoint_op op = { .segments = segments, .segments_count = 2, .count = far + 4 };
+
+	(void)state;
+	assert_ptr_not_equal(vast, MAP_FAILED);
+	memcpy(near, ((uint32_t[]){ 1, 2, 3, 4 }), 16);
+	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far - 4, 4, scratch), near);
+	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far + 1, 3, scratch), last + 1);
+	assert_ptr_equal(segments_read(&op, SEGMENTS_SOURCE, far - 2, 5, scratch), scratch);
+	assert_memory_equal(scratch, ((uint32_t[]){ 3, 4, 5, 6, 7 }), 20);
+	assert_ptr_equal(segments_write(&op, far - 1, 2, scratch), scratch);
+	segments_written(&op, far - 1, 2, (uint32_t[]){ 40, 50 });
+	assert_int_equal(near[3], 40);
+	assert_int_equal(last[0], 50);
+	munmap(vast, far * sizeof(uint32_t));
+}
+
+/* ---- the state of the processor ---- */
+
+/* Denormals, and sums that have to be rounded. */
+static void sums_of_floats(uint32_t *bits, uint32_t count)
+{
+	struct net *net = net_open(2, 0, 5);
+
+	for (uint32_t w = 0; w < 2; w++) {
+		struct endpoint_op op;
+
+		for (uint32_t i = 0; i < count; i++)
+			bits[w * count + i] = i < count / 2 ? 1 + 977 * i * (w + 1)
+							    : 0x3f800001 + 3 * i + w;
+		op = op_of_type(ENDPOINT_FLOAT32, 0, bits + w * count, count);
+		op.is_avg = true;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 1, 10));
+	net_close(net);
+}
+
+static void endpoint__gives_the_same_bits_whatever_the_thread_has_set(void **state)
+{
+	enum { COUNT = 64, FLUSH = 0x8040, FZ = 1 << 24 };
+	uint32_t plain[2 * COUNT], other[2 * COUNT];
+	uint64_t before = float_state_read();
+
+	(void)state;
+	sums_of_floats(plain, COUNT);
+	assert_int_equal(plain[0], 1);
+	float_state_write(before | (FLOAT_STATE_DEFAULT ? FLUSH : FZ));
+	sums_of_floats(other, COUNT);
+	float_state_write(before);
+	assert_memory_equal(plain, other, sizeof(plain));
+
+	assert_int_equal(fesetround(FE_UPWARD), 0);
+	sums_of_floats(other, COUNT);
+	assert_int_equal(fegetround(), FE_UPWARD);
+	fesetround(FE_TONEAREST);
+	assert_memory_equal(plain, other, sizeof(plain));
+}
+
 static void endpoint__garbage_is_counted_and_ignored(void **state)
 {
 	struct net *net = net_open(2, 0, seed_of_run());
@@ -429,6 +588,9 @@ int main(void)
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
 		cmocka_unit_test(endpoint__another_count_on_one_rank_is_a_mismatch),
+		cmocka_unit_test(endpoint__sums_pieces_as_if_they_were_one_vector),
+		cmocka_unit_test(segments__reach_beyond_32_bits),
+		cmocka_unit_test(endpoint__gives_the_same_bits_whatever_the_thread_has_set),
 		cmocka_unit_test(endpoint__garbage_is_counted_and_ignored),
 	};
 

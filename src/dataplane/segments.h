@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * segments.h - an operation's vector may lie in several buffers. Chunks are cut from the vector, so one
+ * may straddle them: such a chunk is worked on in a scratch, any other where it lies. An element has 4 bytes.
+ */
+#ifndef DATAPLANE_SEGMENTS_H
+#define DATAPLANE_SEGMENTS_H
+
+#include <stdint.h>
+
+struct endpoint_op;
+
+/* Elements [first, first + count) of the vector. */
+struct endpoint_segment {
+	uint64_t first;
+	uint64_t count; /* not 0 */
+	const void *source;
+	void *destination;
+};
+
+enum segments_side { SEGMENTS_SOURCE, SEGMENTS_DESTINATION };
+
+/* Elements [first, first + count) of that side, one after the other: where they lie, or copied to `scratch`,
+ * which has room for them. */
+const void *segments_read(const struct endpoint_op *op, enum segments_side side, uint64_t first,
+			  uint32_t count, void *scratch);
+
+/* Where to write elements [first, first + count) of the destination: in place, or `scratch`; then
+ * segments_written brings what is in the scratch to its places. */
+void *segments_write(const struct endpoint_op *op, uint64_t first, uint32_t count, void *scratch);
+void segments_written(const struct endpoint_op *op, uint64_t first, uint32_t count,
+		      const void *scratch);
+
+#endif
