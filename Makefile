@@ -14,7 +14,8 @@ help:
 	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 10 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
-	@echo 'make ablations  take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
+	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
 	@echo 'make format     lay out all C with .clang-format'
 	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
 	@echo 'make clean      remove build/'
@@ -36,7 +37,11 @@ SEEDS ?= 1..2000
 sim: all
 	@build/release/tools/tally sim --seeds $(SEEDS)
 
-ablations:
+ROUNDS ?= 300
+kill: all
+	@build/release/tests/e2e/kill_test build/release/tools/tallyd $(ROUNDS) $(SEED)
+
+ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
 format:
@@ -50,4 +55,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim ablations format install clean
+.PHONY: all help test demo search sim kill ablate ablations format install clean

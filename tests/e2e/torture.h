@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * torture.h - what the kill test and the soak share: a real tallyd whose accounts can be asked for, and
+ * sums whose every element is checked. Both are programs, not cmocka tests: they run for as long as told.
+ */
+#ifndef TESTS_E2E_TORTURE_H
+#define TESTS_E2E_TORTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tally.h"
+#include "util/rng.h"
+
+/* ---- the daemon ---- */
+
+struct daemon {
+	const char *program;
+	pid_t pid;
+	int log_fd;
+	uint16_t port;
+	char address[32];  /* 127.0.0.1:PORT */
+	char log[1 << 16]; /* what of its log has not been looked at */
+	size_t log_used;
+};
+
+/* What tallyd answers to SIGUSR1. */
+struct holds {
+	unsigned jobs, members, connections;
+	unsigned long long bytes;
+};
+
+/* Starts program on 127.0.0.1:port (0: the kernel chooses) and waits until it is ready. */
+bool daemon_start(struct daemon *daemon, const char *program, uint16_t port);
+/* False: no answer in 2 s. */
+bool daemon_asks(struct daemon *daemon, struct holds *holds);
+/* Asks until nobody holds anything, at most so long; false: *holds says what was left. */
+bool daemon_is_empty(struct daemon *daemon, double patience_s, struct holds *holds);
+uint64_t daemon_rss_kib(const struct daemon *daemon);
+uint32_t daemon_descriptors(const struct daemon *daemon);
+void daemon_kill(struct daemon *daemon);
+/* SIGTERM; its exit status, or 128 + signal. */
+int daemon_end(struct daemon *daemon);
+
+/* ---- ranks ---- */
+
+double now_s(void);
+/* A process that dies with its parent; its stdin and stdout are its parent's, stderr too. */
+pid_t fork_bound(void);
+/* Waits for it until `until_s`; false: it runs on. */
+bool child_wait(pid_t pid, double until_s, int *status);
+
+enum { SUM_COUNT_MAX = 300000, SUM_WRONG = -1 };
+
+/* One allreduce, int32 or float32, of a size that `seed` says, with inputs of both signs that differ by
+ * rank and place; all results are whole numbers that both types hold. What the call returned; SUM_WRONG:
+ * it succeeded with a wrong element. buffer: SUM_COUNT_MAX elements. */
+int sum_verified(struct tally_comm *comm, uint32_t seed, int32_t *buffer);
+
+#endif
