@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab.sh - several hosts on one machine: a star of network namespaces.
 #
-#   lab.sh up N            hub $LAB-hub (10.55.0.1 on a bridge), workers $LAB-w0.. (10.55.0.10+i)
+#   lab.sh up N            hub $LAB-hub (10.55.0.1 and fd55::1 on a bridge), workers $LAB-w0..
+#                          (10.55.0.10+i, fd55::100+i)
 #   lab.sh shape RATE BURST LIMIT    tbf on both ends of every link; "shape off"
 #   lab.sh offload on|off  segmentation and receive offload of every link: off for loss per packet
 #   lab.sh loss P          drop with probability P on every ingress, both ways; "loss off"
@@ -32,6 +33,10 @@ workers() {
 	namespaces | sed -n "s/^$LAB-w//p"
 }
 
+address_v6() { # NAMESPACE DEVICE ADDRESS: at once, and nothing if this kernel has no IPv6
+	[ ! -e /proc/net/if_inet6 ] || ip -n "$1" addr add "$3/64" dev "$2" nodad
+}
+
 up() {
 	local count=$1 i j hub
 	hub=$(namespace hub)
@@ -40,24 +45,31 @@ up() {
 	ip -n "$hub" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
 	ip -n "$hub" link set br0 address 02:55:00:00:00:01 up
 	ip -n "$hub" addr add 10.55.0.1/24 dev br0
+	address_v6 "$hub" br0 fd55::1
 	for ((i = 0; i < count; i++)); do
 		ip netns add "$LAB-w$i"
 		ip -n "$LAB-w$i" link set lo up
 		ip link add v netns "$LAB-w$i" type veth peer name "p$i" netns "$hub"
 		ip -n "$LAB-w$i" link set v address "02:55:00:00:01:$(printf %02x "$i")" up
 		ip -n "$LAB-w$i" addr add "10.55.0.$((10 + i))/24" dev v
+		address_v6 "$LAB-w$i" v "fd55::$((100 + i))"
 		ip -n "$hub" link set "p$i" master br0
 		ip -n "$hub" link set "p$i" up
 	done
-	for ((i = 0; i < count; i++)); do # fixed neighbours: no ARP in the measurements
-		ip -n "$LAB-w$i" neigh replace 10.55.0.1 lladdr 02:55:00:00:00:01 dev v nud permanent
-		ip -n "$hub" neigh replace "10.55.0.$((10 + i))" \
-			lladdr "02:55:00:00:01:$(printf %02x "$i")" dev br0 nud permanent
+	for ((i = 0; i < count; i++)); do # fixed neighbours: nobody is asked for in the measurements
+		neighbour "$LAB-w$i" v 10.55.0.1 fd55::1 02:55:00:00:00:01
+		neighbour "$hub" br0 "10.55.0.$((10 + i))" "fd55::$((100 + i))" \
+			"02:55:00:00:01:$(printf %02x "$i")"
 		for ((j = 0; j < count; j++)); do
-			[ "$i" = "$j" ] || ip -n "$LAB-w$i" neigh replace "10.55.0.$((10 + j))" \
-				lladdr "02:55:00:00:01:$(printf %02x "$j")" dev v nud permanent
+			[ "$i" = "$j" ] || neighbour "$LAB-w$i" v "10.55.0.$((10 + j))" \
+				"fd55::$((100 + j))" "02:55:00:00:01:$(printf %02x "$j")"
 		done
 	done
+}
+
+neighbour() { # NAMESPACE DEVICE IPV4 IPV6 ADDRESS
+	ip -n "$1" neigh replace "$3" lladdr "$5" dev "$2" nud permanent
+	ip -n "$1" neigh replace "$4" lladdr "$5" dev "$2" nud permanent 2>/dev/null || true
 }
 
 down() {
@@ -144,7 +156,7 @@ exec)
 	exec ip netns exec "$name" "$@"
 	;;
 *)
-	sed -n '3,17p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,18p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac

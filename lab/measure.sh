@@ -8,12 +8,14 @@
 #                                           log-uniform sizes 1 to 1e6; the drops are counted. P 0: none
 #                                           may be sent twice.
 #
-# BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
+# FAMILY=6: over IPv6. BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
 # not shaped: a switch, not a host with one worker's link.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=${BUILD:-$HERE/../build/release}
 export LAB=${LAB:-tally-measure}
+aggregator=10.55.0.1:7171
+[ "${FAMILY:-4}" = 4 ] || aggregator="[fd55::1]:7171"
 ITERS=${ITERS:-3}
 SEED=${SEED:-$RANDOM}
 daemon=
@@ -28,7 +30,7 @@ cleanup() {
 trap cleanup EXIT
 
 start_daemon() {
-	"$HERE/lab.sh" exec hub "$BUILD/tools/tallyd" --listen 10.55.0.1:7171 2>"$scratch/tallyd" &
+	"$HERE/lab.sh" exec hub "$BUILD/tools/tallyd" --listen "$aggregator" 2>"$scratch/tallyd" &
 	daemon=$!
 	for _ in $(seq 100); do
 		! grep -q ready "$scratch/tallyd" || return 0
@@ -43,7 +45,7 @@ bench() {
 	local count=$1 rank pids=() failed=0
 	shift
 	for ((rank = 0; rank < count; rank++)); do
-		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=10.55.0.1:7171 \
+		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=$aggregator \
 			"$HERE/lab.sh" exec "$rank" "$BUILD/tools/tally" bench allreduce "$@" \
 			${JSON:+--json} >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)

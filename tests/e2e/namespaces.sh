@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# namespaces.sh rate|loss - ranks in network namespaces around an aggregator in another, every result
-# verified. rate: 4 at 1 Gbit/s, IPv4. loss: 3 at 250 Mbit/s with 1 % of the packets lost both ways; and
+# namespaces.sh rate|loss [4|6] - ranks in network namespaces around an aggregator in another, every result
+# verified. rate: 4 at 1 Gbit/s. loss: 3 at 250 Mbit/s with 1 % of the packets lost both ways; and
 # with none, when no UPDATE may go out twice. lab/measure.sh does it. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
+export FAMILY=${2:-4}
 export BUILD=${TALLY_BUILD:-build/release} LAB=tally-test-$$
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -27,6 +28,7 @@ measure() {
 	exit 1
 }
 
+[[ $FAMILY == 4 || -e /proc/net/if_inet6 ]] || skip "namespaces: no IPv6 in this kernel"
 ((EUID == 0)) || skip "namespaces: not root"
 for program in ip tc ethtool; do
 	command -v "$program" >/dev/null || skip "namespaces: no $program (scripts/deps.sh test)"
@@ -54,7 +56,7 @@ loss)
 	}
 	;;
 *)
-	echo "usage: namespaces.sh rate|loss" >&2
+	echo "usage: namespaces.sh rate|loss [4|6]" >&2
 	exit 2
 	;;
 esac

@@ -2,11 +2,13 @@
 /* ranks.c - see ranks.h. */
 #include "ranks.h"
 
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -35,6 +37,33 @@ const char *ranks_host(void)
 
 	gethostname(host, sizeof(host) - 1);
 	return host;
+}
+
+int ranks_family(void)
+{
+	const char *given = getenv("RANKS_FAMILY");
+
+	return given && !strcmp(given, "6") ? 6 : 4;
+}
+
+const char *ranks_loopback(void)
+{
+	return ranks_family() == 6 ? "[::1]" : "127.0.0.1";
+}
+
+bool ranks_lack_family(void)
+{
+	const struct sockaddr_in6 loopback = { .sin6_family = AF_INET6,
+					       .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+	bool has_v6 = fd >= 0 && !bind(fd, (const struct sockaddr *)&loopback, sizeof(loopback));
+
+	if (fd >= 0)
+		close(fd);
+	if (ranks_family() == 4 || has_v6)
+		return false;
+	printf("SKIP: this host has no ::1\n");
+	return true;
 }
 
 static void server_says(void *arg, enum server_level level, const char *line)
@@ -160,6 +189,7 @@ bool ranks_start(struct ranks *ranks)
 {
 	static unsigned runs;
 
+	ranks->is_v6 |= ranks_family() == 6;
 	ranks->shared = mmap(NULL, sizeof(*ranks->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	snprintf(ranks->job, sizeof(ranks->job), "test-%ld-%u", (long)getpid(), ++runs);

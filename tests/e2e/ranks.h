@@ -51,7 +51,7 @@ struct ranks {
 	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
 	uint64_t memory_total;
 	uint32_t aggregators; /* 0: one; or as many, each with one address in the list */
-	bool is_v6;
+	bool is_v6;           /* also if the whole test is (RANKS_FAMILY) */
 	void (*body)(struct ranks *ranks, uint32_t rank);
 	const void *arg;
 	bool is_killed[RANKS_MAX]; /* expected to end by a signal */
@@ -90,6 +90,12 @@ void ranks_report(struct ranks *ranks, uint32_t rank, struct tally_comm *comm, i
 void ranks_meet(struct ranks *ranks);
 uint32_t ranks_self(void);
 double ranks_now_s(void);
+/* 4, or with RANKS_FAMILY=6 in the environment 6: how all ranks reach an aggregator that is not local. */
+int ranks_family(void);
+/* That family's loopback address, as it stands before ":port". */
+const char *ranks_loopback(void);
+/* For main: true, having said so, if this host has no such address: exit status 77 is "skipped". */
+bool ranks_lack_family(void);
 /* This host's name, as errors tell it. */
 const char *ranks_host(void);
 
