@@ -15,6 +15,7 @@ help:
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
+	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
 	@echo 'make format     lay out all C with .clang-format'
 	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
@@ -41,6 +42,10 @@ ROUNDS ?= 300
 kill: all
 	@build/release/tests/e2e/kill_test build/release/tools/tallyd $(ROUNDS) $(SEED)
 
+MINUTES ?= 30
+soak: all
+	@tests/e2e/soak.sh $(MINUTES) $(SEED)
+
 ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
@@ -55,4 +60,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim kill ablate ablations format install clean
+.PHONY: all help test demo search sim kill soak ablate ablations format install clean
