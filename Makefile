@@ -17,6 +17,7 @@ help:
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
 	@echo 'make format     lay out all C with .clang-format'
 	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
 	@echo 'make clean      remove build/'
@@ -49,6 +50,9 @@ soak: all
 ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
+fuzz:
+	@scripts/fuzz.sh $(FUZZ_TARGETS)
+
 format:
 	@scripts/check-style.sh --fix
 
@@ -60,4 +64,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim kill soak ablate ablations format install clean
+.PHONY: all help test demo search sim kill soak ablate ablations format install clean fuzz

@@ -9,7 +9,7 @@ lines_max=70
 all=() c=()
 while IFS= read -r file; do
 	case $file in
-	LICENSE | LICENSES/*) ;;
+	LICENSE | LICENSES/* | tests/fuzz/corpus/*) ;;
 	*.[ch]) all+=("$file") c+=("$file") ;;
 	*) all+=("$file") ;;
 	esac

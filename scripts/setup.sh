@@ -6,6 +6,7 @@
 #   clang    the same with clang          asan   gcc, address and undefined behaviour sanitizers
 #   arm64    a cross build, never run     tsan   clang, thread sanitizer
 #   ablate   as release, for scripts/ablations.sh
+#   fuzz     clang, libFuzzer and sanitizers, for scripts/fuzz.sh: the targets alone are of use
 set -euo pipefail
 cd "$(dirname "$0")/.."
 variant=${1-}
@@ -19,6 +20,7 @@ ablate) options=(-Dwerror=false) ;; # what is left may be unused
 clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;
+fuzz) cc=clang options=(-Dfuzz=true '-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=2) ;;
 arm64) options=(--cross-file scripts/arm64.ini) ;;
 *)
 	sed -n '3,/^set/s/^# //p' "$0" >&2

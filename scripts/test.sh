@@ -12,10 +12,10 @@ count() { # PASSED FAILED SKIPPED
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# compile VARIANT: a build that breaks is one failure.
+# compile VARIANT [TARGET]: a build that breaks is one failure.
 compile() {
 	local log=build/$1-ninja.log
-	if scripts/setup.sh "$1" && ninja -C "build/$1" >"$log" 2>&1; then
+	if scripts/setup.sh "$1" && ninja -C "build/$1" "${@:2}" >"$log" 2>&1; then
 		count 1 0 0
 		return 0
 	fi
@@ -54,11 +54,12 @@ without() { # VARIANT PROGRAM: skip the variant if the program is not there
 variant_asan() { compile asan && suites asan "unit threads" -t 4; }
 variant_tsan() { without tsan clang || { compile tsan && suites tsan "threads unit" -t 4; }; }
 variant_clang() { without clang clang || { compile clang && suites clang unit; }; }
+variant_fuzz() { without fuzz clang || { compile fuzz fuzz && suites fuzz fuzz; }; }
 variant_arm64() { without arm64 aarch64-linux-gnu-gcc || compile arm64; }
 variant_release() { compile release && suites release "check unit threads search sim e2e"; }
 
 variants=("$@")
-((${#variants[@]})) || variants=(asan tsan clang arm64 release)
+((${#variants[@]})) || variants=(asan tsan clang fuzz arm64 release)
 for variant in "${variants[@]}"; do
 	"variant_$variant"
 done

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * endpoint_fuzz.c - datagrams of any kind to a worker whose operations are on their way. A result is taken
+ * if and only if it is the answer to what was sent last in its slot; nothing else changes a byte of a
+ * destination; and what was sent once is what is sent again.
+ */
+#include "dataplane/endpoint.h"
+#include "simd/simd.h"
+#include "tests/fuzz/input.h"
+
+enum {
+	SHARDS_MAX = 2,
+	SLOTS = 12,
+	LANES = 8,
+	OPS = 4,
+	COUNT_MAX = 40,
+	OPS_MAX = 8,
+	GENERATION = 0xfffffff0,
+	JOB = 5,
+	CHILD = 1,
+	DATAGRAM_BYTES = WIRE_HEADER_BYTES + (LANES + 8) * WIRE_LANE_BYTES,
+	STEPS_MAX = 64,
+};
+
+struct sent {
+	uint32_t seq;
+	uint64_t hash;
+};
+
+static struct {
+	struct link link;
+	struct endpoint *endpoint;
+	uint64_t now_ns;
+	uint32_t shards, workers;
+	uint8_t *block; /* of the heap: a datagram ends where it ends */
+	struct link_frame frame;
+	bool has_frame;
+	struct sent sent[SHARDS_MAX][SLOTS];
+	int32_t *source[OPS], *destination[OPS]; /* of just their size */
+	uint64_t count[OPS], hash[OPS];
+	enum endpoint_type type[OPS];
+	bool is_avg[OPS];
+	uint32_t ops, done;
+} test;
+
+static struct link_address address_of(uint32_t shard)
+{
+	return (struct link_address){ .ip = { [15] = 9 }, .port = (uint16_t)(7171 + shard) };
+}
+
+/* ---- memory: the large blocks, whose bytes are written before they are read, are kept ---- */
+
+enum { KEPT = 2, KEPT_BYTES_MIN = 16384 };
+
+static struct {
+	void *block;
+	size_t bytes;
+	bool is_used;
+} kept[KEPT];
+
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *block);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *block);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	for (uint32_t i = 0; count * size >= KEPT_BYTES_MIN && i < KEPT; i++) {
+		if (!kept[i].block) {
+			kept[i].bytes = count * size;
+			kept[i].block = __real_calloc(count, size);
+		}
+		if (kept[i].is_used || kept[i].bytes != count * size)
+			continue;
+		kept[i].is_used = true;
+		return kept[i].block;
+	}
+	return __real_calloc(count, size);
+}
+
+void __wrap_free(void *block)
+{
+	for (uint32_t i = 0; i < KEPT; i++) {
+		if (block && block == kept[i].block) {
+			kept[i].is_used = false;
+			return;
+		}
+	}
+	__real_free(block);
+}
+
+/* ---- the link ---- */
+
+static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	(void)link;
+	FUZZ_CHECK(max >= 1);
+	if (!test.has_frame)
+		return 0;
+	frames[0] = test.frame;
+	test.has_frame = false;
+	return 1;
+}
+
+/* M3: an UPDATE (slot, seq) never changes, but for RESENT; the next seq follows the last. */
+static void update_check(uint32_t shard, const uint8_t *at, uint32_t bytes,
+			 const struct wire *packet)
+{
+	struct sent *sent = &test.sent[shard][packet->slot];
+	uint64_t hash = 14695981039346656037ull;
+
+	for (uint32_t i = 0; i < bytes; i++) {
+		uint8_t byte = i == 1 ? at[i] & (uint8_t)~WIRE_RESENT : at[i];
+
+		hash = (hash ^ byte) * 1099511628211ull;
+	}
+	if (packet->seq == sent->seq) {
+		FUZZ_CHECK(packet->flags & WIRE_RESENT);
+		FUZZ_CHECK(hash == sent->hash);
+		return;
+	}
+	FUZZ_CHECK(packet->seq == sent->seq + 1);
+	FUZZ_CHECK(!(packet->flags & WIRE_RESENT));
+	*sent = (struct sent){ packet->seq, hash };
+}
+
+static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	(void)link;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+		uint32_t shard = frame->peer.port - 7171u;
+
+		FUZZ_CHECK(shard < test.shards);
+		FUZZ_CHECK(frame->count >= 1);
+		FUZZ_CHECK(frame->count <= LINK_FRAME_PACKETS_MAX);
+		FUZZ_CHECK(frame->bytes <= frame->count * frame->packet_bytes);
+		FUZZ_CHECK(frame->bytes > (frame->count - 1) * frame->packet_bytes);
+		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+			uint32_t left = frame->bytes - at;
+			uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+			struct wire packet;
+
+			FUZZ_CHECK(!wire_check(frame->data + at, bytes, &packet));
+			FUZZ_CHECK(packet.generation == (uint32_t)GENERATION + shard);
+			FUZZ_CHECK(packet.job == JOB);
+			FUZZ_CHECK(packet.child == CHILD);
+			FUZZ_CHECK(packet.slot < SLOTS);
+			if (packet.type == WIRE_UPDATE)
+				update_check(shard, frame->data + at, bytes, &packet);
+			else
+				FUZZ_CHECK(packet.type == WIRE_PROBE || packet.type == WIRE_HELLO);
+		}
+	}
+	return 0;
+}
+
+static uint64_t fake_now(struct link *link)
+{
+	(void)link;
+	return test.now_ns;
+}
+
+static const struct link_ops fake_ops = { .recv = fake_recv,
+					  .send = fake_send,
+					  .now_ns = fake_now };
+
+/* ---- operations ---- */
+
+static int32_t *just(uint64_t count)
+{
+	int32_t *block = malloc(count ? count * sizeof(*block) : 1);
+
+	FUZZ_CHECK(block);
+	return block;
+}
+
+static void op_submit(struct fuzz_input *input)
+{
+	uint8_t how = fuzz_u8(input), values = fuzz_u8(input);
+	uint32_t i = test.ops, state = values;
+	struct endpoint_op op = { .descriptor = { .number = i, .name = "" },
+				  .stream = how & 4 ? (int)MAP_BULK : -1,
+				  .type = how & 1 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32,
+				  .is_avg = how >> 1 & 1,
+				  .cookie = i };
+
+	if (i == OPS)
+		return;
+	op.count = how & 0xf0 ? 1 + fuzz_u8(input) % COUNT_MAX : 0;
+	op.descriptor.count = op.count;
+	test.count[i] = op.count;
+	test.type[i] = op.type;
+	test.is_avg[i] = op.is_avg;
+	test.destination[i] = just(op.count);
+	test.source[i] = how & 8 ? test.destination[i] : just(op.count);
+	for (uint64_t k = 0; k < op.count; k++) {
+		test.destination[i][k] = -1;
+		test.source[i][k] = (int32_t)fuzz_next(&state);
+	}
+	op.source = test.source[i];
+	op.destination = test.destination[i];
+	op.descriptor.type = op.type;
+	test.hash[i] = map_descriptor_hash(&op.descriptor);
+	FUZZ_CHECK(!endpoint_submit(test.endpoint, &op));
+	test.ops++;
+}
+
+static void done_check(void)
+{
+	uint64_t cookies[OPS];
+	uint32_t count = endpoint_done(test.endpoint, cookies, OPS);
+
+	for (uint32_t i = 0; i < count; i++) {
+		FUZZ_CHECK(cookies[i] < test.ops);
+		FUZZ_CHECK(!(test.done >> cookies[i] & 1));
+		test.done |= 1u << cookies[i];
+	}
+}
+
+/* ---- what comes in ---- */
+
+static const struct worker_slot *slot_of(uint32_t shard, uint32_t slot)
+{
+	return &endpoint_worker(test.endpoint)->slot[shard * SLOTS + slot];
+}
+
+static uint32_t datagram(struct fuzz_input *input, uint8_t **at, uint32_t shard)
+{
+	static const uint8_t types[] = { WIRE_RESULT, WIRE_RESULT, WIRE_RESULT,  WIRE_HELD,
+					 WIRE_NEED,   WIRE_NEED,   WIRE_WELCOME, WIRE_UPDATE };
+	uint8_t what = fuzz_u8(input), how = fuzz_u8(input);
+	uint32_t slot = (what >> 3) % SLOTS, lanes = how, bytes;
+	const struct worker_slot *state = slot_of(shard, slot);
+	struct wire packet = { .type = types[what & 7],
+			       .flags = state->flags,
+			       .job = JOB,
+			       .generation = (uint32_t)GENERATION + shard,
+			       .seq = state->seq,
+			       .slot = (uint16_t)slot,
+			       .child = CHILD,
+			       .exponent = how & 8 ? fuzz_u16(input) : 130,
+			       .lanes = state->lanes,
+			       .tag = state->tag };
+
+	if (how & 0x80) { /* something is wrong with it */
+		uint8_t wrong = fuzz_u8(input);
+
+		packet.generation += wrong & 1;
+		packet.job += wrong >> 1 & 1;
+		packet.seq += (wrong >> 2 & 3) - 2u;
+		if (wrong & 0x10)
+			packet.slot = (uint16_t)(packet.slot + SLOTS);
+		packet.tag ^= wrong >> 5 & 1;
+		packet.lanes = wrong & 0x40 ? fuzz_u8(input) % 5 * 4 : packet.lanes;
+		packet.flags ^= wrong & 0x80 ? fuzz_u8(input) : 0;
+	}
+	packet.flags |= (how & 7) << 5;
+	if (packet.type == WIRE_HELD || packet.type == WIRE_NEED)
+		packet.lanes = 0, packet.tag = how & 0x10 ? fuzz_u32(input) : how & 3;
+	if (packet.type == WIRE_WELCOME)
+		packet.lanes = WIRE_HELLO_LANES;
+	bytes = wire_bytes(packet.lanes);
+	*at = test.block + DATAGRAM_BYTES - bytes;
+	wire_put(*at, &packet);
+	for (uint32_t i = 0; i < packet.lanes; i++) {
+		uint32_t lane = fuzz_next(&lanes);
+
+		memcpy(*at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
+	}
+	return bytes;
+}
+
+static uint32_t datagram_raw(struct fuzz_input *input, uint8_t **at)
+{
+	uint32_t bytes = fuzz_u8(input) % (DATAGRAM_BYTES + 1);
+
+	*at = test.block + (DATAGRAM_BYTES - bytes) / 4 * 4;
+	memset(*at, 0, bytes);
+	(void)fuzz_bytes(input, *at, bytes);
+	return bytes;
+}
+
+/* R-WK-3, once more: is this the answer to what was sent last in its slot? */
+static bool is_answer(const uint8_t *at, uint32_t bytes, uint32_t shard, struct wire *packet)
+{
+	const struct worker_slot *slot;
+
+	if (wire_check(at, bytes, packet) || packet->type != WIRE_RESULT || packet->job != JOB ||
+	    shard >= test.shards || packet->generation != (uint32_t)GENERATION + shard ||
+	    packet->slot >= SLOTS)
+		return false;
+	slot = slot_of(shard, packet->slot);
+	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq &&
+	       slot->lanes == packet->lanes && slot->tag == packet->tag &&
+	       slot->flags == packet->flags % 32 &&
+	       !(packet->flags % 4 == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN);
+}
+
+/* Which elements a RESULT of this slot may write. */
+struct place {
+	uint32_t op;
+	uint32_t elements;
+	uint64_t first;
+};
+
+static struct place place_of(uint32_t shard, uint32_t slot)
+{
+	const struct worker *worker = endpoint_worker(test.endpoint);
+	const struct worker_slot *state = slot_of(shard, slot);
+	enum map_stream stream = slot < worker->map.base[MAP_BULK] ? MAP_EXPRESS : MAP_BULK;
+	const struct worker_op_state *is = &worker->stream[stream].ops[state->op % OPS_MAX];
+	uint64_t index = map_chunk(&worker->map, stream, shard, state->k) - is->first;
+	struct place place = { 0 };
+
+	while (place.op < test.ops && test.hash[place.op] != is->op.hash)
+		place.op++;
+	FUZZ_CHECK(place.op < test.ops);
+	place.first = index * LANES;
+	place.elements = map_chunk_elements(test.count[place.op], LANES, index);
+	FUZZ_CHECK(place.first + place.elements <= test.count[place.op]);
+	return place;
+}
+
+static void destinations_copy(int32_t to[OPS][COUNT_MAX])
+{
+	for (uint32_t i = 0; i < test.ops; i++)
+		memcpy(to[i], test.destination[i], test.count[i] * sizeof(int32_t));
+}
+
+/* Nothing but this place may differ from `before`; place NULL: nothing at all. */
+static void destinations_check(int32_t before[OPS][COUNT_MAX], const struct place *place)
+{
+	for (uint32_t i = 0; i < test.ops; i++) {
+		if (place && place->op == i)
+			memcpy(before[i] + place->first, test.destination[i] + place->first,
+			       place->elements * sizeof(int32_t));
+		FUZZ_CHECK(
+			!memcmp(before[i], test.destination[i], test.count[i] * sizeof(int32_t)));
+	}
+}
+
+/* What an accepted int32 DATA result leaves, unless a DETAIL round is to amend it. */
+static void values_check(const struct place *place, const struct wire *packet, const uint8_t *at)
+{
+	if (test.type[place->op] != ENDPOINT_INT32 || packet->flags & WIRE_STICKY_MASK ||
+	    packet->flags % 4 != WIRE_DATA)
+		return;
+	for (uint32_t i = 0; i < place->elements; i++) {
+		int32_t lane;
+
+		memcpy(&lane, at + WIRE_HEADER_BYTES + i * sizeof(lane), sizeof(lane));
+		if (test.is_avg[place->op])
+			lane /= (int32_t)test.workers;
+		FUZZ_CHECK(test.destination[place->op][place->first + i] == lane);
+	}
+}
+
+static void packet_give(struct fuzz_input *input, uint8_t how)
+{
+	static int32_t before[OPS][COUNT_MAX];
+	uint32_t shard = how >> 2 & 1, bytes;
+	struct endpoint_stats stats, after;
+	struct place place = { 0 };
+	struct wire packet;
+	bool is_mine;
+	uint8_t *at;
+
+	shard %= test.shards;
+	bytes = how & 8 ? datagram_raw(input, &at) : datagram(input, &at, shard);
+	if (how & 0x10)
+		shard = SHARDS_MAX - 1 - shard; /* a stranger, or the other shard */
+	is_mine = is_answer(at, bytes, shard, &packet);
+	if (is_mine)
+		place = place_of(shard, packet.slot);
+	is_mine = is_mine && packet.flags % 4 <= WIRE_DETAIL;
+	test.frame = (struct link_frame){ .peer = address_of(shard),
+					  .packet_bytes = bytes ? bytes : 1,
+					  .count = 1,
+					  .bytes = bytes,
+					  .data = at };
+	test.has_frame = true;
+	destinations_copy(before);
+	endpoint_stats(test.endpoint, &stats);
+	endpoint_poll(test.endpoint);
+	endpoint_stats(test.endpoint, &after);
+	FUZZ_CHECK(after.results_in - stats.results_in == is_mine);
+	destinations_check(before, is_mine && packet.flags % 4 != WIRE_EXPONENT ? &place : NULL);
+	if (is_mine)
+		values_check(&place, &packet, at);
+}
+
+static void test_open(uint8_t how)
+{
+	struct endpoint_shard shards[SHARDS_MAX];
+	struct endpoint_options options = { .link = &test.link,
+					    .quant = simd_best(),
+					    .shards = shards,
+					    .slots = SLOTS,
+					    .run = how & 1 ? 4 : 1,
+					    .window = how & 2 ? 2 : SLOTS,
+					    .ops_max = OPS_MAX };
+
+	test.link.ops = &fake_ops;
+	test.shards = options.shards_count = how & 4 ? 2 : 1;
+	test.workers = options.workers = how & 8 ? 3 : 2;
+	test.now_ns = 1000000000;
+	test.ops = 0;
+	test.done = 0;
+	for (uint32_t i = 0; i < SHARDS_MAX; i++) {
+		shards[i] = (struct endpoint_shard){ .address = address_of(i),
+						     .generation = (uint32_t)GENERATION + i,
+						     .job = JOB,
+						     .child = CHILD };
+		for (uint32_t slot = 0; slot < SLOTS; slot++)
+			test.sent[i][slot] = (struct sent){ how & 16 ? UINT32_MAX - 1 : 0, 0 };
+	}
+	test.endpoint = endpoint_open(&options);
+	FUZZ_CHECK(test.endpoint);
+	FUZZ_CHECK(!endpoint_start(test.endpoint, LANES));
+	if (how & 16)
+		endpoint_rounds_begin(test.endpoint, UINT32_MAX - 1);
+}
+
+static void test_close(void)
+{
+	endpoint_close(test.endpoint);
+	for (uint32_t i = 0; i < test.ops; i++) {
+		if (test.source[i] != test.destination[i])
+			free(test.source[i]);
+		free(test.destination[i]);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct fuzz_input input = { data, bytes };
+
+	if (!test.block)
+		test.block = malloc(DATAGRAM_BYTES);
+	FUZZ_CHECK(test.block);
+	test_open(fuzz_u8(&input));
+	op_submit(&input);
+	endpoint_poll(test.endpoint);
+	for (uint32_t i = 0; i < STEPS_MAX && input.left; i++) {
+		uint8_t how = fuzz_u8(&input);
+
+		if (how & 0xc0)
+			packet_give(&input, how);
+		else if (how & 1)
+			op_submit(&input);
+		else
+			test.now_ns += (uint64_t)fuzz_u8(&input) << (how >> 1 & 31);
+		endpoint_poll(test.endpoint);
+		FUZZ_CHECK(endpoint_next(test.endpoint) > test.now_ns ||
+			   endpoint_fault(test.endpoint) != ENDPOINT_OK);
+		done_check();
+		if (endpoint_fault(test.endpoint) != ENDPOINT_OK)
+			break;
+	}
+	test_close();
+	return 0;
+}

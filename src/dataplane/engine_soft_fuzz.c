@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_soft_fuzz.c - frames into a shard's engine: runs of packets as GRO makes them, odd sizes, any
+ * sender, HELLOs with right and wrong nonces. Every answer must be a packet to somebody who was heard
+ * of, every packet that came must be in exactly one counter, and who is bound is kept a second time here.
+ */
+#include <sys/mman.h>
+
+#include "core/switch_model.h"
+#include "dataplane/engine_soft.h"
+#include "tests/fuzz/input.h"
+
+enum {
+	JOBS = 2, /* 0: a root of 3 children, 1: a tree node of 2 */
+	CHILDREN = 3,
+	SLOTS = 2,
+	LANES = 16,
+	PEERS = 8, /* hosts; the last but one is the parent, the last has another port only */
+	PARENT = 6,
+	GENERATION = 77,
+	PARENT_JOB = 9,
+	FRAME_BYTES_MAX = 4096,
+	FRAMES_MAX = 24,
+};
+
+static const uint8_t nonces[CHILDREN][WIRE_NONCE_BYTES] = { "nonce of child 0", "nonce of child 1",
+							    "nonce of child 2" };
+
+struct bound {
+	uint32_t serial;
+	int peer; /* -1: nobody */
+	bool has_serial;
+};
+
+static struct {
+	struct link link;
+	struct engine_soft *engine;
+	struct link_frame frame;
+	bool has_frame;
+	uint8_t *block; /* of the heap: a frame ends where it ends */
+	struct bound bound[JOBS][CHILDREN];
+	uint64_t welcomes; /* sent since the run began */
+} test;
+
+static struct link_address address_of(int peer)
+{
+	struct link_address address = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 10 },
+					.port = 9000 };
+
+	address.ip[15] = (uint8_t)(peer == PEERS - 1 ? 0 : peer);
+	address.port = peer == PEERS - 1 ? 9001 : 9000;
+	return address;
+}
+
+static int peer_of(const struct link_address *address)
+{
+	for (int peer = 0; peer < PEERS; peer++) {
+		struct link_address known = address_of(peer);
+
+		if (link_address_equal(&known, address))
+			return peer;
+	}
+	return -1;
+}
+
+/* ---- jobs' memory: of the heap, so that asan sees where it ends ---- */
+
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t bytes);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t bytes);
+int __wrap_madvise(void *at, size_t bytes, int advice);
+
+static void *job_memory[JOBS];
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	for (uint32_t i = 0; flags & MAP_NORESERVE && i < JOBS; i++)
+		if (!job_memory[i])
+			return job_memory[i] = calloc(1, bytes);
+	return __real_mmap(at, bytes, protection, flags, fd, offset);
+}
+
+int __wrap_munmap(void *at, size_t bytes)
+{
+	for (uint32_t i = 0; i < JOBS; i++) {
+		if (at != job_memory[i])
+			continue;
+		free(at);
+		job_memory[i] = NULL;
+		return 0;
+	}
+	return __real_munmap(at, bytes);
+}
+
+int __wrap_madvise(void *at, size_t bytes, int advice)
+{
+	(void)at, (void)bytes, (void)advice;
+	return 0;
+}
+
+/* ---- the link ---- */
+
+static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	(void)link;
+	FUZZ_CHECK(max >= 1);
+	if (!test.has_frame)
+		return 0;
+	frames[0] = test.frame;
+	test.has_frame = false;
+	return 1;
+}
+
+static bool is_bound_at(const struct wire *packet, int peer)
+{
+	return packet->job < JOBS && packet->type != WIRE_UPDATE && packet->type != WIRE_PROBE &&
+	       (test.bound[packet->job][0].peer == peer ||
+		test.bound[packet->job][1].peer == peer || test.bound[packet->job][2].peer == peer);
+}
+
+static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	(void)link;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct link_frame *frame = &frames[i];
+		int peer = peer_of(&frame->peer);
+
+		FUZZ_CHECK(peer >= 0);
+		FUZZ_CHECK(frame->count >= 1);
+		FUZZ_CHECK(frame->count <= LINK_FRAME_PACKETS_MAX);
+		FUZZ_CHECK(frame->bytes == frame->count * frame->packet_bytes);
+		FUZZ_CHECK(frame->bytes <= LINK_FRAME_BYTES_MAX);
+		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+			struct wire packet;
+
+			FUZZ_CHECK(!wire_check(frame->data + at, frame->packet_bytes, &packet));
+			test.welcomes += packet.type == WIRE_WELCOME;
+			FUZZ_CHECK(packet.type == WIRE_WELCOME || is_bound_at(&packet, peer) ||
+				   (peer == PARENT && packet.job == PARENT_JOB));
+		}
+	}
+	return 0;
+}
+
+static const struct link_ops fake_ops = { .recv = fake_recv, .send = fake_send };
+
+/* ---- what comes in ---- */
+
+static uint16_t near_seq(struct fuzz_input *input, uint16_t job, uint16_t slot, uint32_t *seq)
+{
+	struct switch_slot state = { 0 };
+	uint8_t how = fuzz_u8(input);
+
+	(void)engine_slot_read(test.engine, job, slot, &state);
+	*seq = state.generation ? state.phase + (how & 3) - (how & 4 ? 2u : 0) : 1;
+	return state.copy[*seq & 1].lanes;
+}
+
+/* One packet at `at`, at most `room` bytes; its bytes. */
+static uint32_t packet_make(struct fuzz_input *input, uint8_t *at, uint32_t room)
+{
+	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE, WIRE_RESULT,
+					 WIRE_NEED,   WIRE_HELLO,  WIRE_HELD,  WIRE_CONFIRM };
+	uint8_t what = fuzz_u8(input), how = fuzz_u8(input);
+	struct wire packet = { .type = types[what & 7],
+			       .job = what >> 3 & 1,
+			       .slot = what >> 4 & 1,
+			       .child = what >> 5 & 3,
+			       .generation = GENERATION,
+			       .tag = how & 1,
+			       .flags = how >> 1 & 0x1f };
+	uint32_t lanes = how, bytes;
+
+	packet.lanes = near_seq(input, packet.job, packet.slot, &packet.seq);
+	if (how & 0x80)
+		packet.lanes = fuzz_u8(input) % (LANES / 4 + 2) * 4;
+	if (packet.type == WIRE_PROBE || packet.type == WIRE_NEED || packet.type == WIRE_HELD)
+		packet.lanes = 0;
+	if (packet.type == WIRE_HELLO && packet.lanes < WIRE_HELLO_LANES)
+		packet.lanes = WIRE_HELLO_LANES;
+	if (packet.type == WIRE_RESULT || packet.type == WIRE_NEED || packet.type == WIRE_HELD)
+		packet.job = PARENT_JOB;
+	if (what & 0x80) { /* something is wrong with it */
+		uint8_t wrong = fuzz_u8(input);
+
+		packet.generation += wrong & 1;
+		packet.job += wrong >> 1 & 3;
+		packet.slot += (wrong >> 3 & 3) << 1;
+		packet.child += wrong >> 5;
+	}
+	bytes = wire_bytes(packet.lanes);
+	if (bytes > room)
+		return 0;
+	wire_put(at, &packet);
+	for (uint32_t i = 0; i < packet.lanes; i++) {
+		uint32_t lane = fuzz_next(&lanes);
+
+		memcpy(at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
+	}
+	if (packet.type == WIRE_HELLO && how & 0x40)
+		memcpy(at + WIRE_HEADER_BYTES, nonces[packet.child % CHILDREN], WIRE_NONCE_BYTES);
+	return bytes;
+}
+
+/* A frame: packets of one size but for the last, or bytes cut at any size. */
+static void frame_make(struct fuzz_input *input)
+{
+	static _Alignas(8) uint8_t data[FRAME_BYTES_MAX];
+	uint8_t how = fuzz_u8(input);
+	uint32_t bytes = 0, packet_bytes = 0, count = 0;
+
+	if (how & 0x80) {
+		packet_bytes = 1 + fuzz_u8(input) % 200u;
+		bytes = (uint32_t)fuzz_bytes(input, data, fuzz_u8(input));
+	} else {
+		for (uint32_t i = 0; i <= (how & 7u); i++) {
+			uint32_t size = packet_make(input, data + bytes, FRAME_BYTES_MAX - bytes);
+
+			packet_bytes = i ? packet_bytes : size;
+			if (size > packet_bytes || !size)
+				break;
+			bytes += size;
+			if (size < packet_bytes)
+				break;
+		}
+		packet_bytes += how >> 6 & 1; /* as if the sizes were odd ones */
+	}
+	count = bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
+	test.frame = (struct link_frame){
+		.peer = address_of(how >> 3 & 7),
+		.packet_bytes = packet_bytes ? packet_bytes : 1,
+		.count = count,
+		.bytes = bytes,
+		.data = test.block + (FRAME_BYTES_MAX - bytes) / 4 * 4,
+	};
+	memcpy(test.frame.data, data, bytes);
+	test.has_frame = true;
+}
+
+/* ---- what must be so ---- */
+
+/* Binds as docs/protocol.md says: the right nonce, and a serial that is higher. */
+static void bind_all(const struct link_frame *frame)
+{
+	for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+		uint32_t left = frame->bytes - at;
+		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
+		int peer = peer_of(&frame->peer);
+		struct bound *bound;
+		struct wire packet;
+
+		if (wire_check(frame->data + at, bytes, &packet) || packet.type != WIRE_HELLO ||
+		    packet.job >= JOBS || packet.child >= CHILDREN - packet.job ||
+		    memcmp(frame->data + at + WIRE_HEADER_BYTES, nonces[packet.child],
+			   WIRE_NONCE_BYTES) != 0)
+			continue;
+		bound = &test.bound[packet.job][packet.child];
+		if (bound->has_serial && (int32_t)(packet.seq - bound->serial) <= 0)
+			continue;
+		*bound = (struct bound){ packet.seq, peer, true };
+	}
+}
+
+static uint64_t counted(void)
+{
+	const struct engine_stats *stats = engine_stats(test.engine);
+	uint64_t sum = stats->hello_unknown;
+
+	for (uint32_t i = 0; i < WIRE_FAULT_COUNT; i++)
+		sum += stats->fault[i];
+	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++)
+		sum += stats->verdict[i];
+	return sum;
+}
+
+static void events_check(void)
+{
+	struct engine_event events[64];
+	uint32_t count = engine_events(test.engine, events, 64);
+
+	for (uint32_t i = 0; i < count; i++) {
+		FUZZ_CHECK(events[i].job < JOBS);
+		FUZZ_CHECK(events[i].child < CHILDREN - events[i].job);
+		FUZZ_CHECK(events[i].type == ENGINE_HELLO ||
+			   peer_of(&events[i].address) ==
+				   test.bound[events[i].job][events[i].child].peer);
+	}
+}
+
+static void jobs_open(uint8_t how)
+{
+	for (uint16_t job = 0; job < JOBS; job++) {
+		struct engine_job config = { .generation = GENERATION,
+					     .children = CHILDREN - job,
+					     .slots = SLOTS,
+					     .lanes_max = LANES,
+					     .has_parent = job == 1,
+					     .parent_job = PARENT_JOB,
+					     .parent_child = 2,
+					     .parent = address_of(PARENT),
+					     .nonces = nonces };
+
+		FUZZ_CHECK(!engine_job_add(test.engine, job, &config));
+		FUZZ_CHECK(!engine_job_set(test.engine, job, GENERATION, LANES, true));
+		if (how & 2)
+			FUZZ_CHECK(!engine_rounds_begin(test.engine, job, 0u - (how >> 2 & 7u)));
+		for (uint16_t child = 0; child < CHILDREN - job; child++) {
+			struct link_address address = address_of(child);
+
+			test.bound[job][child] = (struct bound){ .peer = -1 };
+			if (!(how & 1))
+				continue;
+			FUZZ_CHECK(!engine_child_bind(test.engine, job, child, &address));
+			test.bound[job][child].peer = child;
+		}
+		for (uint32_t child = CHILDREN - job; child < CHILDREN; child++)
+			test.bound[job][child] = (struct bound){ .peer = -1 };
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct fuzz_input input = { data, bytes };
+
+	if (!test.engine) {
+		struct engine_options options = { .link = &test.link, .jobs_max = 4 };
+
+		test.link.ops = &fake_ops;
+		test.engine = engine_open(&options);
+		test.block = malloc(FRAME_BYTES_MAX);
+		FUZZ_CHECK(test.engine);
+		FUZZ_CHECK(test.block);
+	}
+	jobs_open(fuzz_u8(&input));
+	for (uint32_t i = 0; i < FRAMES_MAX && input.left; i++) {
+		uint64_t before = counted(), packets = engine_stats(test.engine)->packets_in;
+
+		test.welcomes = 0;
+		frame_make(&input);
+		bind_all(&test.frame);
+		engine_poll(test.engine);
+		FUZZ_CHECK(engine_stats(test.engine)->packets_in - packets == test.frame.count);
+		FUZZ_CHECK(counted() - before + test.welcomes == test.frame.count);
+		events_check();
+	}
+	for (uint16_t job = 0; job < JOBS; job++)
+		FUZZ_CHECK(!engine_job_remove(test.engine, job));
+	return 0;
+}
