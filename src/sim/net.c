@@ -257,7 +257,7 @@ static enum net_fate packet_send(struct net *net, struct node *from, struct node
 		at += rng_below(&net->fate, weather->jitter_ns + 1);
 
 	uint64_t first = at;
-	if (is_hit(draw, 1, net->reorder))
+	if (is_hit(draw, 1, net->reorder) && !(weather->in_order >> from->link.local.ip[15] & 1))
 		at += rng_below(&net->fate, weather->reorder_ns + 1);
 	packet_launch(net, from, to, data, bytes, at);
 	if (!is_hit(draw, 2, net->duplicate))

@@ -34,6 +34,7 @@ struct net_weather {
 	uint32_t loss, duplicate, reorder;
 	uint32_t jitter_ns;  /* every packet is late by 0..jitter_ns */
 	uint32_t reorder_ns; /* a reordered one, or a second copy, by 0..reorder_ns more */
+	uint64_t in_order;   /* nodes whose packets are never reordered: a bit each */
 };
 
 struct net_options {

@@ -13,6 +13,10 @@ enum { ORACLE_TEXT = 200 };
 /* Writes the op->count elements that `rank` contributes. */
 void oracle_fill(const struct scenario_op *op, uint32_t rank, void *elements);
 
+/* Element i of an int32 operation. */
+int32_t oracle_int32(const struct scenario_op *op, uint32_t workers, const void *const *sources,
+		     uint64_t i);
+
 /* Is `result` right for these sources, chunk by chunk of `lanes` elements? int32: exact, saturated, avg
  * truncated. float32: |error| <= N * 2^-s and half an ulp, Inf and NaN as IEEE 754 adds them. If not,
  * false, and `text` says what is wrong. */

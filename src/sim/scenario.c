@@ -237,6 +237,72 @@ static void draw_odd(struct scenario *scenario, struct rng *rng)
 	}
 }
 
+static struct net_host plain_host(struct rng *rng)
+{
+	struct net_line line = { .ps_per_byte = 800, /* 10 Gbit/s */
+				 .queue_bytes = 1u << 30,
+				 .delay_ns = (uint32_t)rng_log(rng, 2 * US, 20 * US) };
+
+	return (struct net_host){
+		.out = line, .in = line, .poll_ns = 2 * US, .inbox_bytes = 1u << 30
+	};
+}
+
+static void plain_ops_draw(struct scenario *scenario, struct rng *rng)
+{
+	bool is_small = scenario->kind == SCENARIO_small;
+
+	scenario->ops = 1; /* overtaken: a single tensor */
+	if (scenario->kind == SCENARIO_fifo)
+		scenario->ops = 1 + rng_below(rng, 6);
+	if (is_small)
+		scenario->ops = 4 + rng_below(rng, SIM_OPS_MAX - 3);
+	for (uint32_t i = 0; i < scenario->ops; i++) {
+		uint64_t chunks = rng_log(rng, 3, 48);
+
+		scenario->op[i] = (struct scenario_op){
+			.type = ENDPOINT_INT32,
+			.stream = -1,
+			.count = (is_small ? 1 : chunks) * scenario->lanes,
+			.is_plain = true,
+			.data = i % 10,
+		};
+	}
+}
+
+/* A switch and its workers, small enough for a trace that can be read. */
+static void plain_draw(struct scenario *scenario, struct rng *rng)
+{
+	bool is_fifo = scenario->kind == SCENARIO_fifo;
+
+	scenario->is_plain = true;
+	scenario->workers = (uint32_t)rng_log(rng, is_fifo ? 1 : 2, SIM_WORKERS_MAX);
+	scenario->shards = 1;
+	scenario->lanes = rng_chance(rng, 500000) ? 4 : 8;
+	scenario->run = 1;
+	scenario->slots = MAP_EXPRESS_SLOTS_MIN + 1 + rng_below(rng, 4);
+	draw_shard(&scenario->shard[0], scenario->workers, false, rng);
+	scenario->shard[0].host[0] = plain_host(rng);
+	for (uint32_t w = 0; w < scenario->workers; w++)
+		scenario->worker[w] = (struct scenario_worker){
+			.is_waiting = scenario->kind != SCENARIO_small,
+			.gap_ns = (uint32_t)rng_log(rng, 1 * US, 100 * US),
+			.straggle = 5000,
+			.window = scenario->slots,
+			.host = plain_host(rng),
+		};
+	if (scenario->kind == SCENARIO_overtaken) {
+		scenario->weather.reorder = (uint32_t)rng_log(rng, 100, 20000);
+		scenario->weather.reorder_ns = (uint32_t)rng_log(rng, 200 * US, 5 * MS);
+		uint64_t workers = (1u << scenario->workers) - 1;
+		uint32_t way = rng_below(rng, 3); /* late up, late down, or both */
+		scenario->weather.in_order = way == 0 ? ~workers : way == 1 ? workers : 0;
+	} else {
+		scenario->weather.loss = 10000;
+	}
+	plain_ops_draw(scenario, rng);
+}
+
 void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind)
 {
 	static const uint32_t lanes[] = { 4, 8, 64, 360 };
@@ -247,6 +313,10 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 	enum scenario_kind drawn =
 		draw_kind(&rng); /* drawn always: a named kind changes nothing else */
 	scenario->kind = kind == SCENARIO_ANY ? drawn : kind;
+	if (scenario->kind >= SCENARIO_fifo) {
+		plain_draw(scenario, &rng);
+		return;
+	}
 	scenario->workers = 1 + rng_below(&rng, SIM_WORKERS_MAX);
 	if (scenario->kind == SCENARIO_disagree && scenario->workers == 1)
 		scenario->workers = 2;
@@ -279,21 +349,25 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 void scenario_describe(const struct scenario *scenario, char text[256])
 {
 	char shape[64];
+	const char *late = "";
 	uint64_t bulk = 0, all = 0;
 
 	if (scenario->shard[0].engines == 1)
 		snprintf(shape, sizeof(shape), "flat");
 	else
 		snprintf(shape, sizeof(shape), "tree of %u nodes", scenario->shard[0].engines);
+	if (scenario->weather.in_order)
+		late = scenario->weather.in_order & 1 ? " (late down only)" : " (late up only)";
 	for (uint32_t i = 0; i < scenario->ops; i++) {
 		uint64_t chunks = map_chunks(scenario->op[i].count, scenario->lanes);
 		all += chunks;
 		bulk += chunks > MAP_EXPRESS_CHUNKS ? chunks : 0;
 	}
 	snprintf(text, 256,
-		 "%s: n=%u, %s, shards=%u, lanes=%u, run=%u, slots=%u, seq from %u, %u operations, "
+		 "%s%s: n=%u, %s, shards=%u, lanes=%u, run=%u, slots=%u, seq from %u, %u "
+		 "operations, "
 		 "%llu chunks (%llu bulk), loss %.1f %%",
-		 scenario_name(scenario->kind), scenario->workers, shape, scenario->shards,
+		 scenario_name(scenario->kind), late, scenario->workers, shape, scenario->shards,
 		 scenario->lanes, scenario->run, scenario->slots, scenario->seq_first,
 		 scenario->ops, (unsigned long long)all, (unsigned long long)bulk,
 		 scenario->weather.loss / 1e4);

@@ -26,7 +26,10 @@ enum {
 	X(pauses, "nodes and lines stand still often, for up to 300 ms")                      \
 	X(restart, "the job restarts in its midst, with a fresh generation; old packets live") \
 	X(rebind, "workers move to another port, as behind a NAT")                            \
-	X(disagree, "one rank calls another operation: a verdict or a stall, never a result")
+	X(disagree, "one rank calls another operation: a verdict or a stall, never a result")  \
+	X(fifo, "1 % loss, and nothing overtakes anything: what SwitchML's paper assumes")     \
+	X(overtaken, "nothing is lost, a few packets are late: others overtake them")          \
+	X(small, "operations of one packet, several at once, 1 % loss, nothing out of order")
 /* clang-format on */
 
 enum scenario_kind {
@@ -45,6 +48,7 @@ struct scenario_op {
 	int stream; /* enum map_stream, or -1: by its size */
 	uint64_t count;
 	uint32_t is_in_place; /* a bit per rank */
+	bool is_plain;        /* numbers that a reader of a trace can tell apart; `data` is 0..9 */
 	uint64_t data;        /* seeds its contents */
 };
 
@@ -73,6 +77,7 @@ struct scenario {
 	uint32_t lanes, run, slots;
 	uint32_t seq_first; /* every slot begins as if it had done so many rounds */
 	bool is_hello;      /* workers are bound by HELLO, not by hand */
+	bool is_plain;      /* flat, one shard, plain int32: also for published.h */
 	struct scenario_worker worker[SIM_WORKERS_MAX];
 	struct scenario_shard shard[SIM_SHARDS_MAX];
 	struct net_weather weather;

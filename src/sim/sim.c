@@ -41,7 +41,7 @@ struct sim {
 	struct job *list;
 	uint32_t list_count;
 	uint32_t jobs;
-	bool is_verbose, is_json;
+	bool is_verbose, is_json, is_shortest;
 };
 
 /* What one process did. */
@@ -51,6 +51,8 @@ struct tally {
 	uint64_t runs_of[SCENARIO_COUNT], violations_of[SCENARIO_COUNT];
 	uint64_t first_seed; /* that failed */
 	uint64_t stall_seed; /* that waited longest for progress */
+	struct job shortest; /* of those that failed, the one with the fewest packets */
+	uint64_t shortest_packets;
 	double cpu_seconds;
 };
 
@@ -91,6 +93,21 @@ static struct job job_at(const struct sim *sim, uint64_t i)
 	return (struct job){ .seed = sim->first + i, .kind = sim->kind };
 }
 
+static void failure_print(const struct sim *sim, const struct job *job,
+			  const struct scenario *scenario, const struct run_report *report)
+{
+	char text[256];
+
+	if (sim->is_shortest)
+		return;
+	scenario_describe(scenario, text);
+	printf("FAILED seed %" PRIu64 ": %s\n  %s\n  repeat: %s --seed %" PRIu64 "%s%s\n",
+	       job->seed, report->failure, text, sim->name, job->seed,
+	       job->kind == SCENARIO_ANY ? "" : " --scenario ",
+	       job->kind == SCENARIO_ANY ? "" : scenario_name(job->kind));
+	fflush(stdout);
+}
+
 static void seed_run(const struct sim *sim, const struct job *job, struct tally *tally)
 {
 	struct scenario scenario;
@@ -104,7 +121,8 @@ static void seed_run(const struct sim *sim, const struct job *job, struct tally 
 		printf("seed %" PRIu64 ": %s\n", job->seed, text);
 		fflush(stdout);
 	}
-	run_scenario(&scenario, &report, tally->violations < FAILURES_SHOWN ? stdout : NULL);
+	bool is_shown = !sim->is_shortest && tally->violations < FAILURES_SHOWN;
+	run_scenario(&scenario, &report, is_shown ? stdout : NULL);
 	is_running = 0;
 	if (sim->is_verbose)
 		printf("  %" PRIu64 " packets in %.3f s (stall %.3f s), %" PRIu64 " lost, %" PRIu64
@@ -122,12 +140,21 @@ static void seed_run(const struct sim *sim, const struct job *job, struct tally 
 	if (!tally->violations++)
 		tally->first_seed = job->seed;
 	tally->violations_of[scenario.kind]++;
-	scenario_describe(&scenario, text);
-	printf("FAILED seed %" PRIu64 ": %s\n  %s\n  repeat: %s --seed %" PRIu64 "%s%s\n",
-	       job->seed, report.failure, text, sim->name, job->seed,
-	       job->kind == SCENARIO_ANY ? "" : " --scenario ",
-	       job->kind == SCENARIO_ANY ? "" : scenario_name(job->kind));
-	fflush(stdout);
+	if (!tally->shortest_packets || report.packets < tally->shortest_packets) {
+		tally->shortest = *job;
+		tally->shortest_packets = report.packets;
+	}
+	failure_print(sim, job, &scenario, &report);
+}
+
+/* Of all that failed the one with the shortest trace, and its trace. */
+static void shortest_show(struct sim *sim, const struct tally *tally)
+{
+	struct tally again = { .runs = 0 };
+
+	sim->is_shortest = false;
+	if (tally->violations)
+		seed_run(sim, &tally->shortest, &again);
 }
 
 static void bar_draw(const struct sim *sim, const struct tally *tally, uint64_t done)
@@ -168,6 +195,11 @@ static void tally_add(struct tally *sum, const struct tally *other)
 	sum->runs += other->runs;
 	if (other->violations && (!sum->violations || other->first_seed < sum->first_seed))
 		sum->first_seed = other->first_seed;
+	if (other->violations &&
+	    (!sum->violations || other->shortest_packets < sum->shortest_packets)) {
+		sum->shortest = other->shortest;
+		sum->shortest_packets = other->shortest_packets;
+	}
 	sum->violations += other->violations;
 	sum->cpu_seconds += other->cpu_seconds;
 	for (uint32_t kind = 0; kind < SCENARIO_COUNT; kind++) {
@@ -301,6 +333,7 @@ static void help(const char *name)
 		printf("                     %-9s %s\n", scenario_name((enum scenario_kind)kind),
 		       scenario_about((enum scenario_kind)kind));
 	printf("  --jobs N         N processes (default 1)\n"
+	       "  --shortest       the trace of one failure: the one with the fewest packets\n"
 	       "  --verbose        a line for each scenario and what it did\n"
 	       "  --json           the summary as one JSON object, on the last line\n\n"
 	       "exit status: 0 no violation, 1 violations, 2 wrong arguments\n\n"
@@ -375,6 +408,7 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		{ "list", required_argument, NULL, 'l' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "scenario", required_argument, NULL, 'c' },
+		{ "shortest", no_argument, NULL, 'S' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "json", no_argument, NULL, 'J' },
 		{ 0 },
@@ -400,6 +434,9 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		case 'c':
 			sim->kind = scenario_find(optarg);
 			is_good = sim->kind != SCENARIO_COUNT;
+			break;
+		case 'S':
+			sim->is_shortest = true;
 			break;
 		case 'v':
 			sim->is_verbose = true;
@@ -433,7 +470,7 @@ static int verdict(const struct sim *sim, const struct tally *tally, bool is_who
 		fprintf(file, "FAILED: the first seed is %" PRIu64 "\n", tally->first_seed);
 	if (!is_whole || tally->violations)
 		return EXIT_VIOLATED;
-	if (tally->runs >= BULK_SEEDS_MIN &&
+	if (tally->runs >= BULK_SEEDS_MIN && sim->kind == SCENARIO_ANY &&
 	    percent(tally->sum.chunks_bulk, chunks) < BULK_PERCENT_MIN) {
 		fprintf(file, "FAILED: less than %d %% of the chunks are in the bulk stream\n",
 			(int)BULK_PERCENT_MIN);
@@ -477,6 +514,8 @@ int sim_main(int argc, char **argv)
 		is_whole = parts_run(&sim, &tally);
 	else
 		part_run(&sim, 0, 1, &tally);
+	if (sim.is_shortest)
+		shortest_show(&sim, &tally);
 	if (sim.is_json)
 		json_print(&sim, &tally);
 	else
