@@ -79,6 +79,9 @@ enum ablation {
 	ABLATE_STALL,
 	ABLATE_BOOTSTRAP_HALF,
 	ABLATE_BOOTSTRAP_RANK,
+	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
+	ABLATE_PUBLISHED_SWITCHML,
+	ABLATE_PUBLISHED_P4SGD,
 };
 
 #ifndef ABLATE

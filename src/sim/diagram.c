@@ -85,8 +85,21 @@ static void row_draw(const struct columns *columns, const struct diagram_event *
 	row[to] = is_lost ? 'x' : is_taken ? '@' : from < to ? '>' : '<';
 }
 
+/* With the papers' names; the first element, as plain data have it, says whose sum it is. */
+static void published_print(const struct diagram_event *event, FILE *file)
+{
+	const struct wire *packet = &event->packet;
+
+	fprintf(file, "%s idx %u", type_name(packet->type), packet->slot);
+	if (TAKEN_OUT(PUBLISHED_SWITCHML))
+		fprintf(file, " ver %u off %u", packet->flags & 1, packet->seq);
+	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
+		fprintf(file, " [%d ...]", (int32_t)packet->tag);
+	fprintf(file, "%s\n", fate_text(event->fate));
+}
+
 static void event_print(const struct columns *columns, const struct diagram_event *event,
-			FILE *file)
+			bool is_published, FILE *file)
 {
 	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " ?" };
 	const struct wire *packet = &event->packet;
@@ -94,10 +107,14 @@ static void event_print(const struct columns *columns, const struct diagram_even
 	char row[ROW];
 
 	row_draw(columns, event, row);
-	fprintf(file,
-		"%12.3f %s  %s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
-		(double)event->now_ns / 1000, row, type_name(packet->type), packet->slot,
-		packet->seq, has_round ? rounds[packet->flags & WIRE_ROUND_MASK] : "",
+	fprintf(file, "%12.3f %s  ", (double)event->now_ns / 1000, row);
+	if (is_published) {
+		published_print(event, file);
+		return;
+	}
+	fprintf(file, "%s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
+		type_name(packet->type), packet->slot, packet->seq,
+		has_round ? rounds[packet->flags & WIRE_ROUND_MASK] : "",
 		packet->flags & WIRE_STICKY_MASK ? " sticky" : "",
 		packet->flags & WIRE_RESENT ? " RESENT" : "", packet->generation, packet->child,
 		packet->tag, packet->lanes, packet->exponent, fate_text(event->fate));
@@ -141,6 +158,6 @@ void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, ui
 	for (; first < diagram->count; first++) {
 		const struct diagram_event *event = &diagram->event[first % DIAGRAM_EVENTS];
 		if (is_wanted(event, &columns, shard, slot))
-			event_print(&columns, event, file);
+			event_print(&columns, event, diagram->is_published, file);
 	}
 }

@@ -16,6 +16,7 @@ struct diagram_event {
 };
 
 struct diagram {
+	bool is_published; /* packets of published.h: other names */
 	uint64_t count;
 	struct diagram_event event[DIAGRAM_EVENTS];
 };

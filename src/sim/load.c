@@ -147,6 +147,32 @@ static void op_verify(struct load *load, uint32_t index)
 	state_free(state);
 }
 
+void load_stored(struct load *load, uint32_t rank, uint32_t index, uint64_t first, uint32_t count,
+		 uint32_t slot)
+{
+	const struct scenario *scenario = load->scenario;
+	const struct scenario_op *op = &scenario->op[index];
+	const struct state *state = &load->state[index];
+	const int32_t *result = (const void *)(state->guarded[rank] + GUARD_BYTES);
+	uint32_t all = (1u << scenario->workers) - 1;
+
+	if (state->submitted != all) {
+		check_fail(load->check, 0, slot,
+			   "w%u has a result of operation %u, which not all have called (%x of %x)",
+			   rank, index, state->submitted, all);
+		return;
+	}
+	for (uint64_t i = first; i < first + count && i < op->count; i++) {
+		int32_t expected =
+			oracle_int32(op, scenario->workers, (const void *const *)state->source, i);
+		if (result[i] != expected)
+			check_fail(load->check, 0, slot,
+				   "w%u stores a wrong sum: element %llu of operation %u is %d, "
+				   "not %d",
+				   rank, (unsigned long long)i, index, result[i], expected);
+	}
+}
+
 void load_done(struct load *load, uint32_t rank, uint32_t index)
 {
 	const struct scenario *scenario = load->scenario;

@@ -17,6 +17,10 @@ void load_close(struct load *load);
 
 /* Fills in what `rank` submits as operation `index`, and notes that it does. */
 void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoint_op *op);
+/* The rank has stored int32 elements [first, first + count) of it, once more perhaps: are they right? For rules
+ * that are expected to fail, and in a slot that is to be shown. */
+void load_stored(struct load *load, uint32_t rank, uint32_t index, uint64_t first, uint32_t count,
+		 uint32_t slot);
 /* The rank's endpoint says that it is complete. */
 void load_done(struct load *load, uint32_t rank, uint32_t index);
 /* Has the rank finished all that it has submitted? */
