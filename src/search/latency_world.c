@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* latency_world.c - the machines of latency.h's model; see latency_world.h. */
+#include "search/latency_world.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/map.h"
+
+/* ---- what is to be summed, known without any protocol ---- */
+
+static uint32_t count_of(uint32_t op)
+{
+	static const uint32_t counts[LATENCY_OPS] = { 3, 8, 0, 4, 7, 1, 5, 2 };
+
+	return counts[op];
+}
+
+static uint64_t hash_of(uint32_t op)
+{
+	return 0x1234567ull * (op + 1);
+}
+
+static int32_t value_of(uint32_t life, uint32_t worker, uint32_t op, uint32_t lane)
+{
+	static const int32_t scale[LATENCY_WORKERS] = { 1, -1000, 1000000 };
+
+	return lane < count_of(op) ? (int32_t)(life * 200 + op * 16 + lane + 1) * scale[worker] : 0;
+}
+
+static bool is_range(uint32_t worker, uint32_t op)
+{
+	return (worker + op) % 4 == 1;
+}
+
+static bool is_range_anywhere(const struct latency_config *config, uint32_t op)
+{
+	bool is = false;
+
+	for (uint32_t w = 0; w < config->workers; w++)
+		is |= is_range(w, op);
+	return is;
+}
+
+/* ---- packets ---- */
+
+uint32_t latency_packet_number(const struct latency_packet *packet)
+{
+	uint32_t number = packet->life;
+
+	number = number * LATENCY_OPS + packet->op;
+	number = number * LATENCY_WORKERS + packet->worker;
+	return number * LATENCY_TYPES + packet->type;
+}
+
+struct latency_packet latency_packet_of(uint32_t number)
+{
+	return (struct latency_packet){
+		.type = (enum latency_type)(number % LATENCY_TYPES),
+		.worker = number / LATENCY_TYPES % LATENCY_WORKERS,
+		.op = number / LATENCY_TYPES / LATENCY_WORKERS % LATENCY_OPS,
+		.life = number / LATENCY_TYPES / LATENCY_WORKERS / LATENCY_OPS,
+	};
+}
+
+struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet)
+{
+	static const uint8_t types[LATENCY_TYPES] = {
+		[LATENCY_UPDATE] = WIRE_UPDATE,
+		[LATENCY_ACK] = WIRE_ACK,
+		[LATENCY_RESULT] = WIRE_RESULT,
+		[LATENCY_CONFIRM] = WIRE_CONFIRM,
+	};
+	bool has_lanes = packet->type == LATENCY_UPDATE || packet->type == LATENCY_RESULT;
+	uint32_t lanes = (count_of(packet->op) + 3) / 4 * 4;
+	struct wire wire = {
+		.type = types[packet->type],
+		.generation = LATENCY_GENERATION + packet->life,
+		.seq = (uint32_t)(config->first / config->slots) + packet->op / config->slots + 1,
+		.slot = (uint16_t)(packet->op % config->slots),
+		.child = (uint16_t)packet->worker,
+		.lanes = (uint16_t)(has_lanes ? lanes : 0),
+		.tag = map_tag(hash_of(packet->op), 0),
+	};
+
+	if (packet->type == LATENCY_UPDATE && is_range(packet->worker, packet->op))
+		wire.flags = WIRE_RANGE;
+	if (packet->type == LATENCY_RESULT && is_range_anywhere(config, packet->op))
+		wire.flags = WIRE_RANGE;
+	return wire;
+}
+
+static void broken(struct latency_outcome *outcome, const char *violation)
+{
+	if (!outcome->violation)
+		outcome->violation = violation;
+}
+
+static void make(struct latency_outcome *outcome, struct latency_packet packet)
+{
+	assert(outcome->count < LATENCY_MADE);
+	outcome->packets[outcome->count++] = latency_packet_number(&packet);
+}
+
+static bool is_same(const struct wire *a, const struct wire *b)
+{
+	uint8_t bytes[2][WIRE_HEADER_BYTES];
+
+	wire_put(bytes[0], a);
+	wire_put(bytes[1], b);
+	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
+}
+
+/* ---- the worker ---- */
+
+struct scratch {
+	struct worker_latency worker;
+	struct worker_latency_slot slots[LATENCY_SLOTS];
+	struct worker_latency_op_state ops[LATENCY_OPS];
+};
+
+static void worker_load(const struct latency_config *config, const struct latency_worker *from,
+			struct scratch *scratch)
+{
+	struct worker_latency *worker = &scratch->worker;
+
+	worker_latency_init(worker, config->slots, config->window, LATENCY_LANES, LATENCY_OPS,
+			    scratch->slots, scratch->ops);
+	worker->generation = LATENCY_GENERATION + from->life;
+	worker->head = config->first + from->head;
+	worker->next = config->first + from->next;
+	worker->tail = config->first + config->ops;
+	for (uint32_t op = 0; op < config->ops; op++)
+		scratch->ops[(config->first + op) % LATENCY_OPS] = (struct worker_latency_op_state){
+			.op = { .hash = hash_of(op), .cookie = op, .count = count_of(op) },
+			.is_stored = from->stored >> op & 1,
+		};
+	for (uint32_t i = 0; i < config->slots; i++)
+		scratch->slots[i] =
+			(struct worker_latency_slot){ .k = config->first + from->slot[i].k,
+						      .seq = from->slot[i].seq,
+						      .tag = from->slot[i].tag,
+						      .lanes = from->slot[i].lanes,
+						      .state = from->slot[i].state };
+}
+
+static void worker_save(const struct latency_config *config, const struct scratch *scratch,
+			struct latency_worker *to)
+{
+	to->head = (uint8_t)(scratch->worker.head - config->first);
+	to->next = (uint8_t)(scratch->worker.next - config->first);
+	for (uint32_t i = 0; i < config->slots; i++) {
+		const struct worker_latency_slot *slot = &scratch->slots[i];
+
+		to->slot[i].k = (uint8_t)(slot->k - config->first);
+		to->slot[i].seq = slot->seq;
+		to->slot[i].tag = slot->tag;
+		to->slot[i].lanes = slot->lanes;
+		to->slot[i].state = slot->state;
+	}
+}
+
+void latency_worker_new(struct latency_worker *worker, uint32_t life)
+{
+	memset(worker, 0, sizeof(*worker));
+	worker->life = (uint8_t)life;
+}
+
+bool latency_may_start(const struct latency_config *config, const struct latency_worker *worker)
+{
+	struct scratch scratch;
+	uint32_t slot;
+
+	worker_load(config, worker, &scratch);
+	return worker_latency_may_start(&scratch.worker, &slot);
+}
+
+/* What a worker sends must be what the rules say of this operation. */
+static void worker_send(const struct latency_config *config, const struct latency_worker *worker,
+			uint32_t w, struct wire wire, const struct latency_packet *packet,
+			struct latency_outcome *outcome)
+{
+	struct latency_packet own = *packet;
+	struct wire want;
+
+	own.life = worker->life;
+	own.worker = w;
+	want = latency_wire(config, &own);
+	wire.child = (uint16_t)w;
+	wire.flags &= (uint8_t)~WIRE_RESENT;
+	if (!is_same(&wire, &want)) {
+		broken(outcome, "M3: a packet is not that of its operation");
+		return;
+	}
+	make(outcome, own);
+}
+
+/* `number` arrived, and the worker stores its lanes as operation `op`. */
+static void worker_store(const struct latency_config *config, struct latency_worker *worker,
+			 uint32_t op, bool range, uint32_t number, struct latency_outcome *outcome)
+{
+	struct latency_packet result = latency_packet_of(number);
+
+	if (result.op != op || result.life != worker->life)
+		broken(outcome, "SUM: what is stored is another operation's sum");
+	if (range != is_range_anywhere(config, op))
+		broken(outcome, "RANGE is not what the workers said");
+	if (worker->stored >> op & 1)
+		broken(outcome, "W1: an operation is stored twice");
+	worker->stored |= (uint8_t)(1 << op);
+}
+
+static void worker_done(const struct latency_config *config, const struct latency_worker *worker,
+			const struct worker_latency_actions *actions, uint8_t head,
+			struct latency_outcome *outcome)
+{
+	if (!actions->done)
+		return;
+	if (actions->done_first != config->first + head)
+		broken(outcome, "operations complete out of order");
+	for (uint32_t i = 0; i < actions->done; i++)
+		if (!(worker->stored >> (head + i) & 1))
+			broken(outcome, "an operation completes before it is stored");
+}
+
+void latency_worker_step(const struct latency_config *config, struct latency_state *state,
+			 uint32_t w, const struct worker_latency_event *event, uint32_t number,
+			 struct latency_outcome *outcome)
+{
+	struct latency_worker *worker = &state->worker[w];
+	uint8_t head = worker->head;
+	struct worker_latency_actions actions;
+	struct latency_packet own = { 0 };
+	struct scratch scratch;
+	struct wire wire;
+
+	worker_load(config, worker, &scratch);
+	if (event->type == WORKER_LATENCY_RESEND)
+		own.op = worker->slot[event->slot].k;
+	worker_latency_step(&scratch.worker, event, &actions);
+	worker_save(config, &scratch, worker);
+	if (actions.is_protocol_error)
+		broken(outcome, "R-LAT-12: the RESULT waited for is another operation's");
+	if (actions.store || actions.build)
+		own.op = (uint32_t)(actions.op - config->first);
+	if (actions.store)
+		worker_store(config, worker, own.op, actions.is_range, number, outcome);
+	worker_done(config, worker, &actions, head, outcome);
+	if (actions.ack) {
+		own.type = LATENCY_ACK;
+		worker_send(config, worker, w, actions.header, &own, outcome);
+	}
+	if (actions.build) {
+		wire = actions.header;
+		wire.flags |= is_range(w, own.op) ? WIRE_RANGE : 0;
+		worker_send(config, worker, w, wire, &own, outcome);
+	}
+	if (actions.resend) { /* the slot's bytes: those of its last build */
+		own.life = worker->life;
+		own.worker = w;
+		make(outcome, own);
+	}
+}
+
+/* ---- the switch ---- */
+
+/* M1: a RESULT is the exact sum over all workers, of one operation of one life. */
+static void result_check(const struct latency_config *config, const struct wire *wire,
+			 const int32_t *sum, const struct latency_packet *packet,
+			 struct latency_outcome *outcome)
+{
+	struct wire want = latency_wire(config, packet);
+
+	if (!is_same(wire, &want))
+		broken(outcome, "M1: RESULT with the tag, lanes or flags of another operation");
+	for (uint32_t i = 0; i < wire->lanes && i < LATENCY_LANES; i++) {
+		int32_t exact = 0;
+
+		for (uint32_t w = 0; w < config->workers; w++)
+			exact += value_of(packet->life, w, packet->op, i);
+		if (sum[i] != exact)
+			broken(outcome, "M1: RESULT is not the exact sum");
+	}
+}
+
+static void switch_send(const struct latency_config *config, const struct latency_state *state,
+			struct wire wire, bool is_for_all, const struct latency_packet *packet,
+			struct latency_outcome *outcome)
+{
+	struct latency_packet answer = *packet;
+	struct wire want;
+
+	if (wire.type == WIRE_HELD) {
+		outcome->is_held = true;
+		return;
+	}
+	answer.type = wire.type == WIRE_RESULT ? LATENCY_RESULT : LATENCY_CONFIRM;
+	for (uint32_t w = 0; w < config->workers; w++) {
+		if (!is_for_all && w != packet->worker)
+			continue;
+		answer.worker = w;
+		wire.child = (uint16_t)w; /* whose was the last matters to pace only */
+		if (wire.type == WIRE_RESULT)
+			result_check(config, &wire, state->sum[wire.slot], &answer, outcome);
+		want = latency_wire(config, &answer);
+		if (wire.type == WIRE_CONFIRM && !is_same(&wire, &want))
+			broken(outcome, "a CONFIRM is not that of its round");
+		make(outcome, answer);
+	}
+}
+
+void latency_switch_step(const struct latency_config *config, struct latency_state *state,
+			 uint32_t number, struct latency_outcome *outcome)
+{
+	struct latency_packet packet = latency_packet_of(number);
+	struct wire wire = latency_wire(config, &packet);
+	struct switch_latency_slot *slot = &state->slot[wire.slot];
+	struct switch_job job = { .generation = LATENCY_GENERATION + state->switch_life,
+				  .lanes = LATENCY_LANES,
+				  .slots = config->slots,
+				  .mode = (uint8_t)switch_latency_mode(config->slots,
+								       config->window),
+				  .enabled = 1 };
+	int32_t lane[LATENCY_LANES];
+	enum switch_verdict verdict;
+
+	switch_job_fill(&job, config->workers);
+	for (uint32_t i = 0; i < LATENCY_LANES; i++)
+		lane[i] = value_of(packet.life, packet.worker, packet.op, i);
+	verdict = switch_latency_admit(&job, &wire);
+	if (verdict != SWITCH_ABSORB)
+		return;
+	verdict = switch_latency_step(&job, slot, state->sum[wire.slot], &wire, lane,
+				      lane + LATENCY_LANES);
+	slot->last = 0;
+	if (verdict == SWITCH_MISMATCH)
+		broken(outcome, "MISMATCH without any disagreement");
+	if (verdict == SWITCH_DROP_ALARM)
+		broken(outcome, "I2: a slot is used again before everybody is done with it");
+	if (verdict == SWITCH_REPLY || verdict == SWITCH_MULTICAST)
+		switch_send(config, state, wire, verdict == SWITCH_MULTICAST, &packet, outcome);
+}

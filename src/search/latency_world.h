@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latency_world.h - the state of latency.h's model, and the steps of the shipped worker and switch;
+ * latency.c says which of them may happen when.
+ *
+ * A packet is known by what it is about: its bytes follow from (life, operation, worker, type), and each one
+ * that is made is compared with these. So the network is a set of bits.
+ */
+#ifndef SEARCH_LATENCY_WORLD_H
+#define SEARCH_LATENCY_WORLD_H
+
+#include "core/worker_latency.h"
+#include "search/latency.h"
+
+enum {
+	LATENCY_LANES = 8,
+	LATENCY_GENERATION = 40, /* of the first life */
+	LATENCY_TYPES = 4,
+	LATENCY_PACKETS = LATENCY_LIVES * LATENCY_OPS * LATENCY_WORKERS * LATENCY_TYPES,
+	LATENCY_MADE = LATENCY_WORKERS + 2, /* by one step, at most */
+};
+_Static_assert(LATENCY_PACKETS % 64 == 0, "whole words");
+
+/* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. */
+enum latency_type { LATENCY_UPDATE, LATENCY_ACK, LATENCY_RESULT, LATENCY_CONFIRM };
+
+struct latency_packet {
+	uint32_t life, op, worker;
+	enum latency_type type;
+};
+
+/* No padding, no counters that only grow: states are compared as bytes. */
+struct latency_worker {
+	uint8_t life, head, next, stored; /* stored: a bit per operation */
+	struct {
+		uint8_t k, state;
+		uint16_t lanes;
+		uint32_t seq, tag;
+	} slot[LATENCY_SLOTS];
+};
+
+struct latency_state {
+	struct latency_worker worker[LATENCY_WORKERS];
+	uint32_t life, switch_life; /* the controller's newest, the switch's */
+	uint32_t reserved;
+	struct switch_latency_slot slot[LATENCY_SLOTS];
+	int32_t sum[LATENCY_SLOTS][LATENCY_LANES];
+	uint64_t sent[LATENCY_PACKETS / 64]; /* may arrive */
+};
+_Static_assert(sizeof(struct latency_worker) == 4 + 12 * LATENCY_SLOTS, "no padding");
+_Static_assert(sizeof(struct switch_latency_slot) == 88, "no padding");
+_Static_assert(sizeof(struct latency_state) == 3 * (4 + 12 * LATENCY_SLOTS) + 12 +
+						       LATENCY_SLOTS * (88 + 4 * LATENCY_LANES) +
+						       LATENCY_PACKETS / 8,
+	       "no padding");
+
+/* What one step makes. */
+struct latency_outcome {
+	uint32_t packets[LATENCY_MADE];
+	uint32_t count;
+	bool is_held; /* the switch said HELD */
+	const char *violation;
+};
+
+uint32_t latency_packet_number(const struct latency_packet *packet);
+struct latency_packet latency_packet_of(uint32_t number);
+struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet);
+
+void latency_worker_new(struct latency_worker *worker, uint32_t life);
+bool latency_may_start(const struct latency_config *config, const struct latency_worker *worker);
+/* START, PACKET (`number` is what arrives) or RESEND at a worker. */
+void latency_worker_step(const struct latency_config *config, struct latency_state *state,
+			 uint32_t w, const struct worker_latency_event *event, uint32_t number,
+			 struct latency_outcome *outcome);
+void latency_switch_step(const struct latency_config *config, struct latency_state *state,
+			 uint32_t number, struct latency_outcome *outcome);
+
+#endif
