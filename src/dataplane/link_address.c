@@ -56,6 +56,12 @@ socklen_t link_address_to_socket(const struct link_address *address, bool is_v6,
 		memcpy(&to->v4.sin_addr, address->ip + MAPPED_BYTES, sizeof(to->v4.sin_addr));
 		return sizeof(to->v4);
 	}
+	return link_address_to_dual(address, to);
+}
+
+socklen_t link_address_to_dual(const struct link_address *address, union link_sockaddr *to)
+{
+	*to = (union link_sockaddr){ 0 };
 	to->v6.sin6_family = AF_INET6;
 	to->v6.sin6_port = htons(address->port);
 	memcpy(&to->v6.sin6_addr, address->ip, sizeof(to->v6.sin6_addr));

@@ -26,6 +26,8 @@ bool link_address_is_v4(const struct link_address *address);
 /* The bytes of *to that are used; 0 if the address is of the other family. */
 socklen_t link_address_to_socket(const struct link_address *address, bool is_v6,
 				 union link_sockaddr *to);
+/* The same for an IPv6 socket that speaks IPv4 too: never 0. */
+socklen_t link_address_to_dual(const struct link_address *address, union link_sockaddr *to);
 void link_address_from_socket(const union link_sockaddr *from, struct link_address *address);
 
 /* Our own address beside a message (IP_PKTINFO, IPV6_PKTINFO): get reads it out of a message that was

@@ -54,7 +54,7 @@ static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
 struct udp {
 	struct link link; /* first: what the caller holds */
 	int socket, wake;
-	bool is_v6, has_segment, has_gro, keeps_via;
+	bool is_v6, is_dual, has_segment, has_gro, keeps_via;
 	uint32_t frames_max;
 	uint32_t polls_max, polls; /* of the next wait, at most and as it has paid off lately */
 	atomic_bool is_woken;
@@ -347,7 +347,8 @@ static int udp_send(struct link *link, const struct link_frame *frames, uint32_t
 		socklen_t peer_bytes;
 
 		frame_assert(frame);
-		peer_bytes = link_address_to_socket(&frame->peer, udp->is_v6, &peer);
+		peer_bytes = udp->is_dual ? link_address_to_dual(&frame->peer, &peer)
+					  : link_address_to_socket(&frame->peer, udp->is_v6, &peer);
 		if (!peer_bytes) {
 			link->stats.send_errors += frame->count;
 			continue;
@@ -480,16 +481,17 @@ static void buffer_ask(int fd, int forced, int modest, int bytes)
 static int socket_configure(struct udp *udp, const struct link_udp_options *options)
 {
 	int on = 1, fd = udp->socket, v4_never = IP_PMTUDISC_DO, v6_never = IPV6_PMTUDISC_DO;
-	int segment;
+	int v6_alone = !udp->is_dual, segment;
 	socklen_t bytes = sizeof(segment);
 
 	if (udp->is_v6) {
-		if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ||
+		if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_alone, sizeof(v6_alone)) ||
 		    setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6_never, sizeof(v6_never)))
 			return -errno;
-	} else if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4_never, sizeof(v4_never))) {
-		return -errno;
 	}
+	if ((!udp->is_v6 || udp->is_dual) &&
+	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4_never, sizeof(v4_never)))
+		return -errno;
 	buffer_ask(fd, SO_RCVBUFFORCE, SO_RCVBUF,
 		   options->receive_bytes ? options->receive_bytes : RECEIVE_BYTES);
 	buffer_ask(fd, SO_SNDBUFFORCE, SO_SNDBUF,
@@ -570,6 +572,7 @@ int link_udp_open(struct link **link, const struct link_udp_options *options)
 		return result;
 	udp->link.ops = &udp_ops;
 	udp->is_v6 = options->is_v6;
+	udp->is_dual = options->is_v6 && link_address_is_any(&options->local);
 	udp->polls_max = options->poll_count ? options->poll_count : POLLS;
 	if (options->poll_count == UINT32_MAX)
 		udp->polls_max = 0;

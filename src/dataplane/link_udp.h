@@ -8,7 +8,8 @@
 
 struct link_udp_options {
 	struct link_address local; /* all zero ip: any address; port 0: the kernel chooses */
-	bool is_v6;                /* the socket's family: local and all peers are of it */
+	bool is_v6;        /* the socket's family: local and all peers are of it; but bound to
+				    * any address of IPv6, it speaks IPv4 too */
 	bool keeps_via;    /* bound to any address: answers leave from the one that was reached */
 	int receive_bytes; /* socket buffers asked for; 0: 8 MiB; as much as the kernel gives */
 	int send_bytes;    /* 0: 512 KiB */

@@ -355,7 +355,7 @@ static void link_udp__packet_larger_than_the_path_is_reported_and_counted(void *
 
 /* Three packets in one message and one alone go to `to`, an address of a link that is bound to any, and
  * are sent back to where they came from. */
-static void answers_come_from(const char *to, bool no_offload, int refused)
+static void answers_come_from(const char *to, bool is_v6_any, bool no_offload, int refused)
 {
 	struct link_frame frames[4], out[2];
 	struct link_address reached;
@@ -365,7 +365,7 @@ static void answers_come_from(const char *to, bool no_offload, int refused)
 	bool is_v6;
 
 	refusal = (struct refusal){ 0 };
-	assert_int_equal(open_any(&server, strchr(to, ':'), no_offload), 0);
+	assert_int_equal(open_any(&server, is_v6_any, no_offload), 0);
 	assert_int_equal(link_address_parse(to, server->local.port, &reached, &is_v6), 0);
 	assert_int_equal(open_local(&client, is_v6, false, 0), 0);
 	out[0] = (struct link_frame){
@@ -406,12 +406,22 @@ static void answers_come_from(const char *to, bool no_offload, int refused)
 static void link_udp__answers_from_the_address_that_was_reached(void **state)
 {
 	(void)state;
-	answers_come_from("127.0.0.1", false, 0);
-	answers_come_from("127.0.1.1", false, 0);
-	answers_come_from("127.0.1.1", true, 0);
-	answers_come_from("127.0.1.1", false, EIO);
+	answers_come_from("127.0.0.1", false, false, 0);
+	answers_come_from("127.0.1.1", false, false, 0);
+	answers_come_from("127.0.1.1", false, true, 0);
+	answers_come_from("127.0.1.1", false, false, EIO);
 	if (has_ipv6())
-		answers_come_from("::1", false, 0);
+		answers_come_from("::1", true, false, 0);
+}
+
+static void link_udp__any_address_of_ipv6_speaks_ipv4_too(void **state)
+{
+	(void)state;
+	if (!has_ipv6())
+		skip();
+	answers_come_from("127.0.1.1", true, false, 0);
+	answers_come_from("127.0.1.1", true, true, 0);
+	answers_come_from("127.0.1.1", true, false, EIO);
 }
 
 static void link_udp__empty_and_odd_datagrams_are_told_as_they_came(void **state)
@@ -557,6 +567,7 @@ int main(void)
 		cmocka_unit_test(link_udp__peer_of_the_other_family_is_a_loss),
 		cmocka_unit_test(link_udp__packet_larger_than_the_path_is_reported_and_counted),
 		cmocka_unit_test(link_udp__answers_from_the_address_that_was_reached),
+		cmocka_unit_test(link_udp__any_address_of_ipv6_speaks_ipv4_too),
 		cmocka_unit_test(link_udp__empty_and_odd_datagrams_are_told_as_they_came),
 		cmocka_unit_test(link_udp__tells_the_receive_buffer_it_got),
 		cmocka_unit_test(link_udp__port_that_is_taken_is_an_error),

@@ -158,17 +158,6 @@ void peers_accept(struct server *server, uint64_t now_ns)
 	server->listen_ns = now_ns + TICK_MS * MS_NS;
 }
 
-/* An any-address of IPv6 takes TCP over IPv4 too, but a shard's socket speaks one of them. */
-static bool peer_is_v4(const struct peer *peer)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	uint8_t ip[16];
-	uint16_t port;
-
-	conn_peer(peer->conn, ip, &port);
-	return port && !memcmp(ip, mapped, sizeof(mapped));
-}
-
 /* No room for one more job: who has it? */
 static void peer_refuse(struct server *server, struct peer *peer,
 			const struct control_message *message, int result, uint64_t now_ns)
@@ -204,12 +193,6 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer_not_stranger(server, peer);
-	if (server->options.is_v6 && peer_is_v4(peer)) {
-		peer_deny(server, peer, CONTROL_DENIED,
-			  "the aggregator's shards speak IPv6 only: connect to its IPv6 address",
-			  now_ns);
-		return;
-	}
 	if (message->join.kind == CONTROL_SWITCH || message->join.mode == CONTROL_LATENCY) {
 		peer_deny(server, peer, CONTROL_DENIED,
 			  message->join.kind == CONTROL_SWITCH
