@@ -108,7 +108,6 @@ static bool allocate(struct endpoint *endpoint)
 	endpoint->ops = calloc(endpoint->ops_count, sizeof(*endpoint->ops));
 	endpoint->ops_free = calloc(endpoint->ops_count, sizeof(*endpoint->ops_free));
 	endpoint->done = calloc(endpoint->ops_count, sizeof(*endpoint->done));
-	endpoint->probe_bytes = calloc(ENDPOINT_PROBES, WIRE_HEADER_BYTES);
 	endpoint->header_bytes = calloc(ENDPOINT_HEADERS, WIRE_HEADER_BYTES);
 	endpoint->hello_bytes = calloc(1, wire_bytes(WIRE_LANES_MAX));
 	endpoint->scratch = calloc(WIRE_LANES_MAX, sizeof(*endpoint->scratch));
@@ -119,8 +118,8 @@ static bool allocate(struct endpoint *endpoint)
 	}
 	return endpoint->shards && endpoint->worker.shards && endpoint->worker.slot &&
 	       endpoint->pace.shards && endpoint->pace.slot && endpoint->ops &&
-	       endpoint->ops_free && endpoint->done && endpoint->probe_bytes &&
-	       endpoint->header_bytes && endpoint->hello_bytes && endpoint->scratch;
+	       endpoint->ops_free && endpoint->done && endpoint->header_bytes &&
+	       endpoint->hello_bytes && endpoint->scratch;
 }
 
 struct endpoint *endpoint_open(const struct endpoint_options *options)
@@ -218,7 +217,6 @@ void endpoint_close(struct endpoint *endpoint)
 	free(endpoint->ops);
 	free(endpoint->ops_free);
 	free(endpoint->done);
-	free(endpoint->probe_bytes);
 	free(endpoint->header_bytes);
 	free(endpoint->hello_bytes);
 	free(endpoint->scratch);

@@ -94,7 +94,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
 /* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to
  * do: call again before waiting. */
 bool endpoint_poll(struct endpoint *endpoint);
-/* Until when to wait if nothing arrives: PACE_NEVER if nothing is on its way. */
+/* Until when to wait if nothing arrives, or room appears: PACE_NEVER if nothing is on its way. */
 uint64_t endpoint_next(const struct endpoint *endpoint);
 /* Cookies of operations that have become complete, oldest first. */
 uint32_t endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint32_t max);

@@ -13,6 +13,7 @@
 enum {
 	RECV_FRAMES = 32,
 	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
+	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
 
 static uint8_t *buffer_of(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
@@ -22,24 +23,45 @@ static uint8_t *buffer_of(const struct endpoint *endpoint, uint32_t shard, uint3
 
 /* --- sending ------------------------------------------------------------------------------------ */
 
-static void flush(struct endpoint *endpoint)
+/* The first `taken` frames are gone. */
+static void out_shift(struct endpoint *endpoint, uint32_t taken)
 {
+	for (uint32_t i = 0; i < taken; i++)
+		endpoint->stats.bytes_out += endpoint->out[i].bytes;
+	endpoint->out_count -= taken;
+	memmove(endpoint->out, endpoint->out + taken, endpoint->out_count * sizeof(*endpoint->out));
+}
+
+/* False: the link has no room for all of it. Then nothing more is made until it has. */
+static bool flush(struct endpoint *endpoint)
+{
+	const struct link_ops *ops = endpoint->link->ops;
+	uint32_t taken = endpoint->out_count;
 	int error;
 
 	if (endpoint->out_count) {
-		error = endpoint->link->ops->send(endpoint->link, endpoint->out,
-						  endpoint->out_count);
+		error = ops->offer ? ops->offer(endpoint->link, endpoint->out, endpoint->out_count,
+						&taken)
+				   : ops->send(endpoint->link, endpoint->out, endpoint->out_count);
 		if (error < 0 && error != -EMSGSIZE)
 			endpoint->fault = ENDPOINT_LINK_ERROR;
-		for (uint32_t i = 0; i < endpoint->out_count; i++)
-			endpoint->stats.bytes_out += endpoint->out[i].bytes;
+		out_shift(endpoint, taken);
 	}
-	endpoint->out_count = 0;
-	endpoint->header_used = 0;
+	if (!endpoint->out_count)
+		endpoint->header_used = 0;
+	return !endpoint->out_count;
+}
+
+/* For one more packet, with or without lanes. */
+static bool has_room(struct endpoint *endpoint)
+{
+	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
+		endpoint->header_used < ENDPOINT_HEADERS) ||
+	       flush(endpoint);
 }
 
 /* Appends a packet of `bytes` bytes at `data` to the last frame if it continues it, else opens one. A
- * frame's packets are of one size, but for a shorter last one. */
+ * frame's packets are of one size, but for a shorter last one. There is room (has_room). */
 static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes)
 {
 	struct link_frame *frame;
@@ -55,8 +77,7 @@ static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint3
 			return;
 		}
 	}
-	if (endpoint->out_count == ENDPOINT_SEND_FRAMES)
-		flush(endpoint);
+	assert(endpoint->out_count < ENDPOINT_SEND_FRAMES);
 	endpoint->out[endpoint->out_count++] = (struct link_frame){
 		.peer = endpoint->shards[shard].grant.address,
 		.packet_bytes = bytes,
@@ -66,12 +87,10 @@ static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint3
 	};
 }
 
-/* Room for one header that stays until the next flush. */
+/* Where a header lies until it has been sent. */
 static uint8_t *header_room(struct endpoint *endpoint)
 {
-	if (endpoint->header_used == ENDPOINT_HEADERS ||
-	    endpoint->out_count == ENDPOINT_SEND_FRAMES)
-		flush(endpoint); /* here, not in emit: the room must outlive the next frame */
+	assert(endpoint->header_used < ENDPOINT_HEADERS);
 	return endpoint->header_bytes + (size_t)endpoint->header_used++ * WIRE_HEADER_BYTES;
 }
 
@@ -358,22 +377,27 @@ static bool receive(struct endpoint *endpoint)
 
 /* --- what goes out ------------------------------------------------------------------------------ */
 
-/* PROBEs of one shard, batched: short packets, many to a message. */
+/* PROBEs are short: many go into a message. */
 static bool send_probes(struct endpoint *endpoint)
 {
-	struct pace_probe probes[ENDPOINT_PROBES];
+	struct pace_probe probes[ENDPOINT_SEND_FRAMES];
 	struct worker_actions actions;
-	uint32_t count;
+	uint32_t room, count = 0;
 	bool any = false;
 
 	do {
-		count = pace_poll(&endpoint->pace, endpoint->now_ns, probes, ENDPOINT_PROBES);
+		if (!has_room(endpoint))
+			break;
+		room = ENDPOINT_SEND_FRAMES - endpoint->out_count;
+		if (room > ENDPOINT_HEADERS - endpoint->header_used)
+			room = ENDPOINT_HEADERS - endpoint->header_used;
+		count = pace_poll(&endpoint->pace, endpoint->now_ns, probes, room);
 		for (uint32_t i = 0; i < count; i++) {
 			struct worker_event event = { .type = WORKER_PROBE,
 						      .shard = probes[i].shard,
 						      .slot = probes[i].slot,
 						      .attempt = probes[i].attempt };
-			uint8_t *at = endpoint->probe_bytes + (size_t)i * WIRE_HEADER_BYTES;
+			uint8_t *at = header_room(endpoint);
 
 			worker_step(&endpoint->worker, &event, &actions);
 			wire_put(at, &actions.header);
@@ -381,8 +405,7 @@ static bool send_probes(struct endpoint *endpoint)
 		}
 		endpoint->stats.probes_out += count;
 		any |= count > 0;
-		flush(endpoint); /* the next batch uses the same bytes */
-	} while (count == ENDPOINT_PROBES);
+	} while (count == room);
 	return any;
 }
 
@@ -394,14 +417,14 @@ static bool send_queues(struct endpoint *endpoint)
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
 		struct shard_state *state = &endpoint->shards[shard];
 
-		while (queue_pop(endpoint, shard, &state->needs, &slot)) {
+		while (has_room(endpoint) && queue_pop(endpoint, shard, &state->needs, &slot)) {
 			/* The result may have come since. */
 			if (endpoint->worker.slot[(size_t)shard * endpoint->slots + slot].state ==
 			    WORKER_OUTSTANDING)
 				send_slot(endpoint, shard, slot);
 			any = true;
 		}
-		while (queue_pop(endpoint, shard, &state->rounds, &slot)) {
+		while (has_room(endpoint) && queue_pop(endpoint, shard, &state->rounds, &slot)) {
 			send_slot(endpoint, shard, slot);
 			any = true;
 		}
@@ -417,7 +440,7 @@ static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_s
 	struct worker_actions actions;
 	uint32_t count = 0, slot;
 
-	while (count < max && pace_has_room(&endpoint->pace, shard, stream) &&
+	while (count < max && has_room(endpoint) && pace_has_room(&endpoint->pace, shard, stream) &&
 	       worker_may_start(&endpoint->worker, shard, stream, &slot)) {
 		worker_step(&endpoint->worker, &event, &actions);
 		build(endpoint, shard, &actions);
@@ -452,8 +475,14 @@ static void say_hello(struct endpoint *endpoint)
 
 static bool poll_once(struct endpoint *endpoint)
 {
-	bool any = receive(endpoint);
+	bool any;
 
+	if (endpoint->out_count && !flush(endpoint)) {
+		/* Nor is anything received: what waits to be sent must stay as it is. */
+		endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+		return false;
+	}
+	any = receive(endpoint);
 	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
 		return any;
 	say_hello(
@@ -478,6 +507,8 @@ uint64_t endpoint_next(const struct endpoint *endpoint)
 {
 	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
 		return PACE_NEVER;
+	if (endpoint->out_count)
+		return endpoint->now_ns + ROOM_RETRY_NS;
 	return pace_next(&endpoint->pace, endpoint->now_ns);
 }
 
@@ -492,7 +523,8 @@ void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, 
 			       .lanes = (uint16_t)lanes };
 
 	assert(lanes >= WIRE_HELLO_LANES && lanes <= WIRE_LANES_MAX);
-	flush(endpoint);
+	if (!flush(endpoint))
+		return; /* it will be said again */
 	memset(endpoint->hello_bytes, 0, wire_bytes(lanes));
 	wire_put(endpoint->hello_bytes, &header);
 	memcpy(endpoint->hello_bytes + WIRE_HEADER_BYTES, state->grant.nonce, WIRE_NONCE_BYTES);

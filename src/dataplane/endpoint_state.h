@@ -8,7 +8,6 @@
 
 enum {
 	ENDPOINT_SEND_FRAMES = 32, /* frames handed to the link in one call */
-	ENDPOINT_PROBES = 256,     /* in one batch */
 	ENDPOINT_HEADERS = ENDPOINT_SEND_FRAMES * LINK_FRAME_PACKETS_MAX,
 	ENDPOINT_WELCOMES = 64,
 };
@@ -51,8 +50,7 @@ struct endpoint {
 	struct endpoint_stats stats;
 	struct link_frame out[ENDPOINT_SEND_FRAMES];
 	uint32_t out_count;
-	uint8_t *probe_bytes;  /* ENDPOINT_PROBES headers */
-	uint8_t *header_bytes; /* packets of EXPONENT rounds: ENDPOINT_SEND_FRAMES * 64 headers */
+	uint8_t *header_bytes; /* packets without lanes: ENDPOINT_SEND_FRAMES * 64 headers */
 	uint32_t header_used;
 	uint8_t *hello_bytes;
 	int32_t *scratch; /* a chunk that straddles buffers: WIRE_LANES_MAX elements */

@@ -145,8 +145,43 @@ static void test_nothing(struct link *link)
 	(void)link;
 }
 
-static const struct link_ops test_ops = { test_recv,    test_send, test_wait,
-					  test_nothing, test_now,  test_nothing };
+static const struct link_ops test_ops = {
+	.recv = test_recv,
+	.send = test_send,
+	.wait = test_wait,
+	.wake = test_nothing,
+	.now_ns = test_now,
+	.close = test_nothing,
+};
+
+/* A link that has room for a few frames now and then, and none at all in between. */
+static int narrow_offer(struct link *link, const struct link_frame *frames, uint32_t count,
+			uint32_t *taken)
+{
+	struct net *net = ((struct test_link *)(void *)link)->net;
+	uint32_t room = rng_below(&net->rng, 4) ? 0 : rng_below(&net->rng, 3);
+
+	*taken = count < room ? count : room;
+	return test_send(link, frames, *taken);
+}
+
+static int never_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	(void)link;
+	(void)frames;
+	fail_msg("%u frames sent in a way that may wait", count);
+	return 0;
+}
+
+static const struct link_ops narrow_ops = {
+	.recv = test_recv,
+	.send = never_send,
+	.offer = narrow_offer,
+	.wait = test_wait,
+	.wake = test_nothing,
+	.now_ns = test_now,
+	.close = test_nothing,
+};
 
 static void serve_one(struct net *net, struct packet *packet)
 {
@@ -301,6 +336,34 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 20; i++)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
+}
+
+/* What finds no room is neither lost nor sent twice, and the endpoint never waits for it. */
+static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
+{
+	enum { COUNT = 3000 };
+	static int32_t data[2][COUNT];
+	struct net *net = net_open(2, 0, seed_of_run());
+	struct endpoint_stats stats;
+
+	(void)state;
+	for (uint32_t w = 0; w < 2; w++) {
+		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data[w], COUNT);
+
+		net->links[w].link.ops = &narrow_ops;
+		for (int32_t i = 0; i < COUNT; i++)
+			data[w][i] = w ? -3 * i : i * i;
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	assert_true(net_run(net, 1, 60));
+	for (uint32_t w = 0; w < 2; w++) {
+		for (int32_t i = 0; i < COUNT; i++)
+			assert_int_equal(data[w][i], i * i - 3 * i);
+		endpoint_stats(net->endpoints[w], &stats);
+		assert_int_equal(stats.updates_out, COUNT / LANES);
+		assert_int_equal(stats.results_in, COUNT / LANES);
+	}
+	net_close(net);
 }
 
 /* Several float and integer operations at once, in both streams, in place, under loss. */
@@ -585,6 +648,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
 		cmocka_unit_test(endpoint__another_count_on_one_rank_is_a_mismatch),

@@ -53,7 +53,12 @@ struct link_ops {
 	 * LINK_FRAME_BYTES_MAX are a bug of the caller. 0 or a negative errno if the link is broken
 	 * (-EMSGSIZE: a packet is larger than the path takes). */
 	int (*send)(struct link *link, const struct link_frame *frames, uint32_t count);
-	/* Waits until something can be received, wake was called, or the clock shows until_ns (0: looks
+	/* The same for a caller that must not wait: takes what there is room for, the first *taken frames.
+	 * When the others are offered again, the first of them must be unchanged: part of it may have gone.
+	 * What has found no room for a second is taken and dropped. NULL: send never waits. */
+	int (*offer)(struct link *link, const struct link_frame *frames, uint32_t count,
+		     uint32_t *taken);
+	/* Waits until something can be received, or sent after an offer that was not taken, wake was called, or the clock shows until_ns (0: looks
 	 * and returns at once). A bounded poll that yields, then blocks. */
 	enum link_wait (*wait)(struct link *link, uint64_t until_ns);
 	/* Makes the current or the next wait return LINK_WOKEN. From any thread. */

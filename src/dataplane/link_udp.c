@@ -71,6 +71,13 @@ struct udp {
 	union link_sockaddr out_peer[MESSAGES_MAX];
 	union link_control out_control[MESSAGES_MAX];
 	uint32_t out_packets[MESSAGES_MAX];
+	uint32_t out_frame[MESSAGES_MAX]; /* whose message it is, and from which byte on */
+	uint32_t out_at[MESSAGES_MAX];
+
+	uint64_t full_since_ns; /* of the first refusal after the last progress; 0: none */
+	uint32_t resume_at;     /* bytes of the first frame that an offer has taken already */
+	bool may_wait;          /* for room: this is not an offer */
+	bool wants_room;        /* an offer was not taken for want of room in the send buffer */
 };
 
 static struct udp *udp_of(struct link *link)
@@ -174,17 +181,20 @@ static int udp_recv(struct link *link, struct link_frame *frames, uint32_t max)
 
 /* ---- out ---- */
 
-/* Waits until the kernel may take more; false if there has been no progress since `since_ns` for long. */
-static bool wait_for_room(struct udp *udp, int error, uint64_t *since_ns)
+/* Waits until the kernel may take more, or leaves that to the caller of an offer; false if there has been
+ * no progress for long. */
+static bool wait_for_room(struct udp *udp, int error)
 {
 	struct pollfd writable = { .fd = udp->socket, .events = POLLOUT };
 	uint64_t now = clock_ns();
 
-	if (!*since_ns)
-		*since_ns = now;
-	if (now - *since_ns >= ROOM_WAIT_MS * ns_per_ms)
+	if (!udp->full_since_ns)
+		udp->full_since_ns = now;
+	if (now - udp->full_since_ns >= ROOM_WAIT_MS * ns_per_ms)
 		return false;
-	if (error == EAGAIN)
+	if (!udp->may_wait)
+		udp->wants_room = error == EAGAIN;
+	else if (error == EAGAIN)
 		poll(&writable, 1, ROOM_POLL_MS);
 	else
 		poll(NULL, 0, ROOM_RETRY_MS);
@@ -204,7 +214,7 @@ static void count_out(struct udp *udp, uint32_t packets, uint32_t bytes)
 }
 
 /* Sends the packets of message `idx` one by one; 0, or the errno of the last one that was refused. */
-static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uint64_t *since_ns)
+static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes)
 {
 	const struct iovec *all = &udp->out_bytes[idx];
 	struct msghdr message = udp->out[idx].msg_hdr;
@@ -224,13 +234,13 @@ static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uin
 		message.msg_iov = &one;
 		do {
 			sent = sendmsg(udp->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-		} while (sent < 0 && (errno == EINTR ||
-				      (is_full(errno) && wait_for_room(udp, errno, since_ns))));
+		} while (sent < 0 &&
+			 (errno == EINTR || (is_full(errno) && wait_for_room(udp, errno))));
 		if (sent < 0) {
 			refused = errno;
 			udp->link.stats.send_errors++;
 		} else {
-			*since_ns = 0;
+			udp->full_since_ns = 0;
 			count_out(udp, 1, (uint32_t)bytes);
 		}
 	}
@@ -239,9 +249,9 @@ static int send_singly(struct udp *udp, uint32_t idx, uint32_t packet_bytes, uin
 
 /* The kernel has refused message `idx`, for now or for good. True: try it again. False: it is dealt
  * with, and *result says -EMSGSIZE if it was too large for the path. */
-static bool try_again(struct udp *udp, uint32_t idx, int error, uint64_t *since_ns, int *result)
+static bool try_again(struct udp *udp, uint32_t idx, int error, int *result)
 {
-	if (error == EINTR || (is_full(error) && wait_for_room(udp, error, since_ns)))
+	if (error == EINTR || (is_full(error) && wait_for_room(udp, error)))
 		return true;
 	if ((error == EIO || error == EINVAL) && udp->out_packets[idx] > 1) {
 		/* A device that cannot add checksums (EIO), or a packet larger than the path takes, which
@@ -249,7 +259,8 @@ static bool try_again(struct udp *udp, uint32_t idx, int error, uint64_t *since_
 		uint16_t segment;
 
 		memcpy(&segment, CMSG_DATA(&udp->out_control[idx].header), sizeof(segment));
-		error = send_singly(udp, idx, segment, since_ns);
+		udp->may_wait = true; /* once and for all: this device gets no such message again */
+		error = send_singly(udp, idx, segment);
 		if (!error && udp->has_segment) {
 			udp->has_segment = false;
 			udp->link.stats.fallbacks++;
@@ -262,29 +273,35 @@ static bool try_again(struct udp *udp, uint32_t idx, int error, uint64_t *since_
 	return false;
 }
 
-/* Hands the kernel what has been collected; 0 or -EMSGSIZE. */
-static int out_flush(struct udp *udp)
+/* Hands the kernel what has been collected; *done of these messages are dealt with: all of them, but for
+ * an offer. 0 or -EMSGSIZE. */
+static int out_flush(struct udp *udp, uint32_t *done)
 {
-	uint64_t since_ns = 0; /* of the first refusal after the last progress */
-	uint32_t done = 0;
+	bool may_wait = udp->may_wait;
 	int result = 0;
 
-	while (done < udp->out_count) {
-		int sent = sendmmsg(udp->socket, udp->out + done, udp->out_count - done,
+	*done = 0;
+	while (*done < udp->out_count) {
+		int sent = sendmmsg(udp->socket, udp->out + *done, udp->out_count - *done,
 				    MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (sent <= 0) {
-			done += !try_again(udp, done, errno, &since_ns, &result);
+			int error = errno;
+
+			if (!try_again(udp, *done, error, &result))
+				++*done;
+			else if (!may_wait && is_full(error))
+				break;
+			udp->may_wait = may_wait;
 			continue;
 		}
-		since_ns = 0;
+		udp->full_since_ns = 0;
 		udp->link.stats.calls_out++;
-		for (uint32_t end = done + (uint32_t)sent; done < end; done++) {
-			udp->link.stats.packets_out += udp->out_packets[done];
-			udp->link.stats.bytes_out += udp->out[done].msg_len;
+		for (uint32_t end = *done + (uint32_t)sent; *done < end; ++*done) {
+			udp->link.stats.packets_out += udp->out_packets[*done];
+			udp->link.stats.bytes_out += udp->out[*done].msg_len;
 		}
 	}
-	udp->out_count = 0;
 	return result;
 }
 
@@ -314,16 +331,21 @@ static void control_write(struct udp *udp, uint32_t idx, uint32_t count, uint32_
 	message->msg_controllen = bytes;
 }
 
-/* Collects `count` packets of packet_bytes (the last may be shorter), as one message. */
+/* Collects one message of a frame: what is left of it from byte `at`, or one packet. */
 static void out_add(struct udp *udp, const union link_sockaddr *peer, socklen_t peer_bytes,
-		    uint8_t *data, uint32_t bytes, uint32_t count)
+		    const struct link_frame *frame, uint32_t at)
 {
 	uint32_t idx = udp->out_count++;
+	uint32_t step = udp->has_segment ? frame->bytes : frame->packet_bytes;
+	uint32_t left = frame->bytes - at;
 
 	udp->out_peer[idx] = *peer;
-	udp->out_bytes[idx] = (struct iovec){ .iov_base = data, .iov_len = bytes };
-	udp->out_packets[idx] = count;
+	udp->out_bytes[idx] = (struct iovec){ .iov_base = frame->data + at,
+					      .iov_len = left < step ? left : step };
+	udp->out_packets[idx] = udp->has_segment ? frame->count : 1;
+	udp->out_at[idx] = at;
 	udp->out[idx].msg_hdr.msg_namelen = peer_bytes;
+	control_write(udp, idx, udp->out_packets[idx], frame->packet_bytes, &frame->peer);
 }
 
 static void frame_assert(const struct link_frame *frame)
@@ -335,12 +357,32 @@ static void frame_assert(const struct link_frame *frame)
 	assert(frame->bytes <= frame->count * frame->packet_bytes);
 }
 
-static int udp_send(struct link *link, const struct link_frame *frames, uint32_t count)
+/* Sends what has been collected. True if all of it is dealt with; else where to go on: *frame. */
+static bool out_send(struct udp *udp, int *result, uint32_t *frame)
 {
-	struct udp *udp = udp_of(link);
-	int result = 0, flushed;
+	uint32_t done;
+	int error = out_flush(udp, &done);
+	bool is_all = done == udp->out_count;
 
-	for (uint32_t i = 0; i < count; i++) {
+	if (error)
+		*result = error;
+	if (!is_all) {
+		*frame = udp->out_frame[done];
+		udp->resume_at = udp->out_at[done];
+	}
+	udp->out_count = 0;
+	return is_all;
+}
+
+/* Sends frames; *taken are dealt with. */
+static int push(struct udp *udp, const struct link_frame *frames, uint32_t count, uint32_t *taken)
+{
+	uint32_t begin = udp->resume_at;
+	int result = 0;
+
+	udp->resume_at = 0;
+	udp->wants_room = false;
+	for (uint32_t i = 0; i < count; i++, begin = 0) {
 		const struct link_frame *frame = &frames[i];
 		uint32_t step = udp->has_segment ? frame->bytes : frame->packet_bytes;
 		union link_sockaddr peer;
@@ -350,25 +392,39 @@ static int udp_send(struct link *link, const struct link_frame *frames, uint32_t
 		peer_bytes = udp->is_dual ? link_address_to_dual(&frame->peer, &peer)
 					  : link_address_to_socket(&frame->peer, udp->is_v6, &peer);
 		if (!peer_bytes) {
-			link->stats.send_errors += frame->count;
+			udp->link.stats.send_errors += frame->count;
 			continue;
 		}
-		for (uint32_t at = 0; at < frame->bytes; at += step) {
-			uint32_t left = frame->bytes - at;
-			uint32_t packets = udp->has_segment ? frame->count : 1;
-
-			control_write(udp, udp->out_count, packets, frame->packet_bytes,
-				      &frame->peer);
-			out_add(udp, &peer, peer_bytes, frame->data + at, left < step ? left : step,
-				packets);
-			if (udp->out_count < MESSAGES_MAX)
-				continue;
-			flushed = out_flush(udp);
-			result = flushed ? flushed : result;
+		for (uint32_t at = begin; at < frame->bytes; at += step) {
+			udp->out_frame[udp->out_count] = i;
+			out_add(udp, &peer, peer_bytes, frame, at);
+			if (udp->out_count == MESSAGES_MAX && !out_send(udp, &result, taken))
+				return result;
 		}
 	}
-	flushed = out_flush(udp);
-	return flushed ? flushed : result;
+	if (out_send(udp, &result, taken))
+		*taken = count;
+	return result;
+}
+
+static int udp_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	struct udp *udp = udp_of(link);
+	uint32_t taken;
+
+	udp->may_wait = true;
+	udp->full_since_ns = 0;
+	udp->resume_at = 0;
+	return push(udp, frames, count, &taken);
+}
+
+static int udp_offer(struct link *link, const struct link_frame *frames, uint32_t count,
+		     uint32_t *taken)
+{
+	struct udp *udp = udp_of(link);
+
+	udp->may_wait = false;
+	return push(udp, frames, count, taken);
 }
 
 /* ---- waiting ---- */
@@ -396,16 +452,21 @@ static void udp_wake(struct link *link)
 		assert(errno == EAGAIN || errno == EINTR);
 }
 
+static short events_of(const struct udp *udp)
+{
+	return udp->wants_room ? POLLIN | POLLOUT : POLLIN;
+}
+
 static bool is_readable(struct udp *udp)
 {
-	struct pollfd readable = { .fd = udp->socket, .events = POLLIN };
+	struct pollfd readable = { .fd = udp->socket, .events = events_of(udp) };
 
 	return poll(&readable, 1, 0) > 0;
 }
 
 static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until_ns)
 {
-	struct pollfd fds[2] = { { .fd = udp->socket, .events = POLLIN },
+	struct pollfd fds[2] = { { .fd = udp->socket, .events = events_of(udp) },
 				 { .fd = udp->wake, .events = POLLIN } };
 	uint64_t wait_ns = until_ns - now_ns;
 	struct timespec wait = { .tv_sec = (time_t)(wait_ns / ns_per_s),
@@ -556,6 +617,7 @@ static void udp_close(struct link *link)
 static const struct link_ops udp_ops = {
 	.recv = udp_recv,
 	.send = udp_send,
+	.offer = udp_offer,
 	.wait = udp_wait,
 	.wake = udp_wake,
 	.now_ns = udp_now_ns,
@@ -616,4 +678,9 @@ free_udp:
 int link_udp_fd(const struct link *link)
 {
 	return ((const struct udp *)link)->socket;
+}
+
+short link_udp_events(const struct link *link)
+{
+	return events_of((const struct udp *)link);
 }

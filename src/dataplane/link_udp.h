@@ -25,6 +25,8 @@ int link_udp_open(struct link **link, const struct link_udp_options *options);
 
 /* The socket, to poll beside others for input; for nothing else. */
 int link_udp_fd(const struct link *link);
+/* What to poll it for: POLLIN, and POLLOUT if an offer has found no room. */
+short link_udp_events(const struct link *link);
 
 /* getaddrinfo for "host", "host:port", "[v6]", "[v6]:port" and a bare "v6" (no port: its last group
  * would be one); 0, -EINVAL (syntax), -ENOENT (no such host). A link-local address keeps its interface

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static const uint64_t ms = 1000000;
 static struct refusal {
 	int error;         /* what sendmmsg says */
 	uint32_t times;    /* so often */
+	uint32_t first;    /* after it has taken so many messages */
 	bool segment_only; /* to messages that the kernel should cut, as a plain device does */
 } refusal;
 
@@ -43,6 +45,11 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int fl
 
 	if (!refusal.times)
 		return __real_sendmmsg(fd, messages, count, flags);
+	if (refusal.first) {
+		passing = refusal.first < count ? refusal.first : count;
+		refusal.first -= passing;
+		return __real_sendmmsg(fd, messages, passing, flags);
+	}
 	if (refusal.segment_only) {
 		while (passing < count && !is_to_be_cut(&messages[passing].msg_hdr))
 			passing++;
@@ -281,6 +288,65 @@ static void link_udp__gives_up_after_a_second_without_room(void **state)
 	teardown(&pair);
 }
 
+/* Message by message of single packets, of which the kernel takes four, then none for a while. */
+static void link_udp__an_offer_never_waits_and_goes_on_where_it_stopped(void **state)
+{
+	struct link_frame frames[3];
+	uint32_t taken = 9, all = 0;
+	struct pair pair;
+	uint64_t start;
+
+	(void)state;
+	for (int no_offload = 0; no_offload < 2; no_offload++) {
+		setup(&pair, false);
+		pair.from->ops->close(pair.from);
+		assert_int_equal(open_local(&pair.from, false, no_offload, 0), 0);
+		for (uint32_t i = 0; i < 3; i++)
+			frames[i] = run_of(&pair, 3, 1464);
+		start = pair.from->ops->now_ns(pair.from);
+		refusal = (struct refusal){ .error = EAGAIN,
+					    .times = 2,
+					    .first = no_offload ? 4 : 1 };
+		assert_int_equal(pair.from->ops->offer(pair.from, frames, 3, &taken), 0);
+		assert_int_equal(taken, 1);
+		assert_int_equal(link_udp_events(pair.from), POLLIN | POLLOUT);
+		assert_int_equal(pair.from->ops->offer(pair.from, frames + 1, 2, &taken), 0);
+		assert_int_equal(taken, 0);
+		assert_true(pair.from->ops->now_ns(pair.from) - start < 50 * ms);
+		assert_int_equal(pair.from->ops->wait(pair.from, start + 5000 * ms), LINK_READABLE);
+		assert_int_equal(pair.from->ops->offer(pair.from, frames + 1, 2, &taken), 0);
+		assert_int_equal(taken, 2);
+		assert_int_equal(link_udp_events(pair.from), POLLIN);
+		all = packets_received(pair.to);
+		assert_int_equal(all, 9);
+		assert_int_equal(pair.from->stats.send_errors, 0);
+		teardown(&pair);
+	}
+}
+
+static void link_udp__an_offer_without_room_for_a_second_is_dropped(void **state)
+{
+	struct link_frame frames[3];
+	struct pair pair;
+	uint32_t taken = 0;
+	uint64_t start;
+
+	(void)state;
+	setup(&pair, false);
+	for (uint32_t i = 0; i < 3; i++)
+		frames[i] = run_of(&pair, 3, 1464);
+	refusal = (struct refusal){ .error = ENOBUFS, .times = UINT32_MAX };
+	start = pair.from->ops->now_ns(pair.from);
+	while (!taken && pair.from->ops->now_ns(pair.from) - start < 3000 * ms) {
+		assert_int_equal(pair.from->ops->offer(pair.from, frames, 3, &taken), 0);
+		usleep(10000);
+	}
+	assert_int_equal(taken, 3);
+	assert_true(pair.from->ops->now_ns(pair.from) - start >= 1000 * ms);
+	assert_int_equal(pair.from->stats.send_errors, 9);
+	teardown(&pair);
+}
+
 static void link_udp__unreachable_peer_is_a_loss_not_a_failure(void **state)
 {
 	struct link_frame frame;
@@ -381,7 +447,7 @@ static void answers_come_from(const char *to, bool is_v6_any, bool no_offload, i
 		for (int i = 0; i < taken; i++)
 			packets += frames[i].count;
 		if (taken && refused)
-			refusal = (struct refusal){ refused, 1, true };
+			refusal = (struct refusal){ refused, 1, 0, true };
 		if (taken)
 			assert_int_equal(server->ops->send(server, frames, (uint32_t)taken), 0);
 		else if (server->ops->wait(server, server->ops->now_ns(server) + 5000 * ms) ==
@@ -562,6 +628,8 @@ int main(void)
 		cmocka_unit_test(link_udp__device_without_checksums_gets_single_packets),
 		cmocka_unit_test(link_udp__interrupted_or_short_of_memory_tries_again),
 		cmocka_unit_test(link_udp__gives_up_after_a_second_without_room),
+		cmocka_unit_test(link_udp__an_offer_never_waits_and_goes_on_where_it_stopped),
+		cmocka_unit_test(link_udp__an_offer_without_room_for_a_second_is_dropped),
 		cmocka_unit_test(link_udp__unreachable_peer_is_a_loss_not_a_failure),
 		cmocka_unit_test(link_udp__closed_port_breaks_nothing),
 		cmocka_unit_test(link_udp__peer_of_the_other_family_is_a_loss),

@@ -151,6 +151,7 @@ static uint64_t drive(struct tally_comm *comm)
 	progress_callbacks(comm);
 	if (wants_driving(comm)) {
 		comm->is_watched = true;
+		comm->watched_events = link_udp_events(comm->link);
 		until_ns = is_busy ? 0 : endpoint_next(comm->endpoint);
 		if (has_come && comm->state == COMM_JOINING)
 			until_ns = 0; /* a WELCOME, which core/member waits for */
@@ -211,8 +212,8 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 		if (membership_poll(comm, &polls[*polls_count]))
 			++*polls_count;
 		if (comm->is_watched)
-			polls[(*polls_count)++] =
-				(struct pollfd){ .fd = link_udp_fd(comm->link), .events = POLLIN };
+			polls[(*polls_count)++] = (struct pollfd){ .fd = link_udp_fd(comm->link),
+								   .events = comm->watched_events };
 	}
 	return until_ns;
 }

@@ -103,7 +103,8 @@ struct tally_comm {
 	/* The background thread's own. */
 	struct membership *membership;
 	struct tally_comm *next_comm;
-	bool is_removed; /* under background.c's lock */
+	short watched_events; /* of its socket, while is_watched */
+	bool is_removed;      /* under background.c's lock */
 };
 
 /* ---- comm.c ---- */
