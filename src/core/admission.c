@@ -57,12 +57,17 @@ struct admission_seen *admission_seen(const struct turn *turn)
 	return (struct admission_seen *)(void *)(admission_groups(turn) + turn->config->groups_max);
 }
 
+char *admission_refusal(const struct turn *turn)
+{
+	return (char *)(admission_seen(turn) + turn->config->ops_max);
+}
+
 size_t admission_bytes(const struct admission_config *config)
 {
 	return sizeof(struct admission) + config->members_max * sizeof(struct admission_member) +
 	       config->waiters_max * sizeof(struct admission_peer) +
 	       config->groups_max * sizeof(struct control_op) +
-	       config->ops_max * sizeof(struct admission_seen);
+	       config->ops_max * sizeof(struct admission_seen) + config->text_max;
 }
 
 /* HEARTBEAT, and then the last message and CLOSE, for everybody; a command. */
@@ -79,6 +84,8 @@ void admission_init(struct admission *admission, const struct admission_config *
 	CORE_ASSERT(config->shards <= MAP_SHARDS_MAX);
 	CORE_ASSERT(config->ops_max >= 1);
 	CORE_ASSERT(config->groups_max >= 2);
+	CORE_ASSERT(config->text_max >= 8);
+	CORE_ASSERT(config->text_max % 8 == 0);
 	memset(admission, 0, admission_bytes(config));
 	admission->last_rank = CONTROL_RANK_NONE;
 }
@@ -364,6 +371,7 @@ void turn_end_life(struct turn *turn)
 void turn_end_gathering(struct turn *turn, enum control_type last)
 {
 	remember(turn);
+	refuse_late_comers(turn);
 	turn_log_blame(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		struct admission_member *member = turn_member(turn, rank);
@@ -439,7 +447,7 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 	turn_close(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
 		turn_log_blame(turn);
-		turn_free_rank(turn, member);
+		refuse_gatherer_goes(turn, member);
 	} else {
 		lose(turn, member);
 	}
@@ -465,7 +473,7 @@ static void leave(struct turn *turn, struct admission_member *member)
 		text_add(&text, " left before the job had started");
 		turn_close(turn, &member->peer);
 		if (admission->state == ADMISSION_GATHER)
-			turn_free_rank(turn, member);
+			refuse_gatherer_goes(turn, member);
 		else
 			lose(turn, member);
 		return;
@@ -564,7 +572,7 @@ static void member_closed(struct turn *turn, struct admission_member *member)
 
 	if (turn->admission->state == ADMISSION_GATHER) {
 		turn_log_peer(turn, &member->peer, "has gone");
-		turn_free_rank(turn, member);
+		refuse_gatherer_goes(turn, member);
 	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
 		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
 		turn_add_peer(&text, &member->peer);
@@ -607,7 +615,7 @@ static void member_silent(struct turn *turn, struct admission_member *member)
 		blame_silence(turn, &member->peer);
 		turn_log_blame(turn);
 		turn_send_last(turn, &member->peer, CONTROL_DENY);
-		turn_free_rank(turn, member);
+		refuse_gatherer_goes(turn, member);
 	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
 		blame_silence(turn, &member->peer);
 		turn_send_last(turn, &member->peer, CONTROL_ABORT);
@@ -767,6 +775,9 @@ static void dispatch(struct turn *turn)
 		break;
 	case ADMISSION_KILL:
 		kill_life(turn);
+		break;
+	case ADMISSION_ORPHAN:
+		refuse_orphans(turn);
 		break;
 	}
 }

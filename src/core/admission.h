@@ -2,7 +2,8 @@
 /*
  * admission.h - the aggregator's side of control, for one job name: who is in, who waits, when the shards
  * are told what, and whose fault the end is. admission_step(event) -> actions; no I/O, no clock, no
- * allocation; time and chance come in the event. docs/protocol.md, R-CT-7 to R-CT-27.
+ * allocation; time and chance come in the event. docs/protocol.md, R-CT-7 to R-CT-27,
+ * R-CT-35.
  *
  *   NONE      nobody                      GATHER   some of `size` are here
  *   GRANTED   all are; the shards add the job, members get their GRANT and find their paths
@@ -15,6 +16,7 @@
 #define CORE_ADMISSION_H
 
 #include "core/control.h"
+#include "core/text.h"
 
 enum admission_state {
 	ADMISSION_NONE,
@@ -87,6 +89,8 @@ struct admission {
 	uint64_t page_end;     /* numbers from here on are not comparable in this round */
 	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
 	uint64_t stall;        /* the number that the round is about */
+	uint64_t refused_ns;   /* is_refusing: since when */
+	struct text_ranks refused;
 	uint32_t generation;
 	uint32_t ping; /* serial of the last PING */
 	uint32_t round;
@@ -107,29 +111,38 @@ struct admission {
 	uint8_t is_terminating;
 	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
 	uint8_t mode;            /* enum control_mode */
-	uint8_t reserved2[7];
-	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] */
+	uint8_t is_refusing;     /* a gathering was refused lately: whom, and why */
+	uint8_t refused_cause;   /* enum control_cause */
+	uint16_t refused_rank;
+	uint8_t reserved2[3];
+	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] and the
+	 * text of the last refusal[text_max] */
 };
 
 struct admission_config {
 	const char *job;      /* for texts */
+	const char *key;      /* CONTROL_KEY_BYTES that every JOIN must say; NULL: any will do */
+	uint64_t life;        /* that this job belongs to, as its JOINs say; 0: to none */
 	uint16_t members_max; /* 1..CONTROL_MEMBERS_MAX: larger jobs are denied */
 	uint16_t waiters_max; /* further ones are denied */
 	uint16_t ops_max;    /* numbers compared in one round: CONTROL_OPS_MAX, fewer in a search */
 	uint16_t groups_max; /* different descriptions told apart: 4 */
-	uint16_t shards;     /* 1..MAP_SHARDS_MAX: who acknowledges commands */
-	uint16_t lanes_max;  /* START's are never more */
+	uint16_t
+		text_max; /* of a refusal that is remembered: CONTROL_TEXT_BYTES, fewer in a search;
+	                      * a multiple of 8 */
+	uint16_t shards;  /* 1..MAP_SHARDS_MAX: who acknowledges commands */
+	uint16_t lanes_max;    /* START's are never more */
 	uint64_t heartbeat_ns; /* silence of so long is death */
 	uint64_t gather_ns;    /* for all to come, and to be ready; a JOIN may ask for less */
 };
 
 /* Plenty for any daemon; job and shards are the caller's to set. */
-#define ADMISSION_CONFIG_DEFAULT                                                        \
-	{                                                                               \
-		.members_max = CONTROL_MEMBERS_MAX, .waiters_max = CONTROL_MEMBERS_MAX, \
-		.ops_max = CONTROL_OPS_MAX, .groups_max = 4, .shards = 1,               \
-		.lanes_max = WIRE_LANES_MAX, .heartbeat_ns = 10000000000,               \
-		.gather_ns = 300000000000                                               \
+#define ADMISSION_CONFIG_DEFAULT                                                             \
+	{                                                                                    \
+		.members_max = CONTROL_MEMBERS_MAX, .waiters_max = CONTROL_MEMBERS_MAX,      \
+		.ops_max = CONTROL_OPS_MAX, .groups_max = 4, .text_max = CONTROL_TEXT_BYTES, \
+		.shards = 1, .lanes_max = WIRE_LANES_MAX, .heartbeat_ns = 10000000000,       \
+		.gather_ns = 300000000000                                                    \
 	}
 
 enum admission_event_type {
@@ -144,6 +157,7 @@ enum admission_event_type {
 	                   that has arrived was read */
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
 	ADMISSION_KILL,      /* SIGTERM's limit is over: the running job too */
+	ADMISSION_ORPHAN, /* config.life has ended badly, `text` says how: who still gathers is told */
 };
 
 enum admission_command { ADMISSION_JOB_ADD, ADMISSION_JOB_SET, ADMISSION_JOB_REMOVE };
@@ -162,8 +176,8 @@ struct admission_event {
 	uint16_t shard;       /* SHARD */
 	enum admission_command command; /* SHARD: which one it acknowledges */
 	uint32_t job_generation;        /* SHARD: of the job it was for */
-	const char
-		*text;   /* SHARD that has_failed: why, and who has the room; lent; NULL: unknown */
+	const char *
+		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN: how; lent */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };
@@ -237,6 +251,9 @@ void admission_message(const struct admission *admission, const struct admission
 /* For the caller's JOB_ADD, logs and statistics; rank < size. */
 struct admission_member *admission_member(struct admission *admission, uint32_t rank);
 const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank);
+
+/* A life: granted, and not at its end. */
+bool admission_is_running(const struct admission *admission);
 
 /* Nobody is in or waits: the memory can be given back. */
 bool admission_is_idle(const struct admission *admission);

@@ -4,6 +4,7 @@
  * R-CT-11.
  */
 #include "core/admission_turn.h"
+#include "core/key.h"
 
 void join_refuse(struct turn *turn, struct admission_peer *peer)
 {
@@ -160,14 +161,28 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 
 enum { WORKERS_MAX = 65535 }; /* of a life: what the number formats take, and GRANT can say */
 
-/* What no life of this aggregator can have, whoever else is in it. */
-static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
+static bool is_ending(struct turn *turn)
 {
 	struct text text;
 
-	if (turn->admission->is_terminating) {
+	if (!turn->admission->is_terminating)
+		return false;
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+	return true;
+}
+
+/* Who can be in no life of this aggregator, and so keeps its whole job from forming. */
+static bool is_unfit(struct turn *turn, const struct admission_peer *peer, const char *key)
+{
+	struct text text;
+
+	if (turn->config->key && !key_matches(key, turn->config->key) && !TAKEN_OUT(KEY)) {
 		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+		text_add(&text, "job \"%s\": ", turn->config->job);
+		turn_add_peer(&text, peer);
+		text_add(&text, key[0] ? " gave a key that is not this aggregator's"
+				       : " gave no key, and this aggregator wants one");
 		return true;
 	}
 	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
@@ -177,6 +192,14 @@ static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 			 peer->version_min, peer->version_max, CONTROL_VERSION);
 		return true;
 	}
+	return false;
+}
+
+/* What no life of this aggregator can have, whoever else is in it. */
+static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
+{
+	struct text text;
+
 	if (peer->size < 1 || peer->size > turn->config->members_max) {
 		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
@@ -204,10 +227,12 @@ static void admit(struct turn *turn, struct admission_peer peer)
 {
 	struct admission *admission = turn->admission;
 
-	if (is_impossible(turn, &peer)) {
+	if (is_ending(turn) || is_impossible(turn, &peer)) {
 		join_refuse(turn, &peer);
 		return;
 	}
+	if (admission->state == ADMISSION_NONE && refuse_again(turn, &peer))
+		return;
 	if (admission->state == ADMISSION_NONE) {
 		turn_enter(turn, ADMISSION_GATHER);
 		admission->size = peer.size;
@@ -219,8 +244,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	if (admission->state != ADMISSION_GATHER) {
 		wait_in_line(turn, &peer);
 	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
-		turn_send_last(turn, &peer, CONTROL_DENY);
-		turn_end_gathering(turn, CONTROL_DENY);
+		refuse_all(turn, &peer);
 	} else if (turn_member(turn, peer.rank)->presence != ADMISSION_ABSENT) {
 		wait_in_line(turn, &peer);
 	} else {
@@ -252,7 +276,12 @@ void join_read(struct turn *turn)
 	CORE_ASSERT(event->nonce);
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
-	admit(turn, peer);
+	if (is_ending(turn) || !is_unfit(turn, &peer, said->key))
+		admit(turn, peer);
+	else if (turn->admission->state > ADMISSION_GATHER) /* what runs is not its business */
+		join_refuse(turn, &peer);
+	else
+		refuse_all(turn, &peer);
 }
 
 /* Can this waiter do anything but wait? */
@@ -296,7 +325,7 @@ void join_promote(struct turn *turn)
 	admit(turn, peer);
 }
 
-/* Both who claim a rank have answered. While gathering nobody can say who is right: both go. */
+/* Both who claim a rank have answered. While gathering nobody can say who is right: all go. */
 static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
 {
 	struct admission_member *holder = turn_holder(turn, waiter);
@@ -313,13 +342,13 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
 			 waiter->host);
 	else
 		text_add(&text, "which is alive: the job runs, another of its name must wait");
+	if (turn->admission->state == ADMISSION_GATHER) {
+		refuse_all(turn, NULL);
+		return true;
+	}
 	struct admission_peer peer = *waiter;
 	join_drop_waiter(turn, waiter);
 	join_refuse(turn, &peer);
-	if (turn->admission->state == ADMISSION_GATHER) {
-		turn_send_last(turn, &holder->peer, CONTROL_DENY);
-		turn_free_rank(turn, holder);
-	}
 	return true;
 }
 

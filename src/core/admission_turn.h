@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admission_turn.h - what the parts of admission share: one step's machine, event and actions. admission.c:
- * the machine, its members, their ends. admission_join.c: who may be in. admission_time.c: what happens by
- * itself. admission_query.c: who disagrees. Included by these alone.
+ * the machine, its members, their ends. admission_join.c: who may be in. admission_refuse.c: who may not,
+ * and who hears of it. admission_time.c: what happens by itself. admission_query.c: who disagrees. Included by these alone.
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -21,12 +21,11 @@ struct turn {
 struct admission_peer *admission_waiters(const struct turn *turn);
 struct control_op *admission_groups(const struct turn *turn);
 struct admission_seen *admission_seen(const struct turn *turn);
+char *admission_refusal(const struct turn *turn);
 
 struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
 /* JOINED or READY: neither lost nor gone in good order. */
 bool admission_is_in(const struct admission_member *member);
-/* GRANTED to STARTED. */
-bool admission_is_running(const struct admission *admission);
 struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence);
 /* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
 struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer);
@@ -71,6 +70,18 @@ void join_refuse(struct turn *turn, struct admission_peer *peer);
 void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
 struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do more than wait */
 void join_promote(struct turn *turn);                             /* it does */
+
+/* admission_refuse.c */
+/* With the text that turn_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
+void refuse_all(struct turn *turn, struct admission_peer *peer);
+/* DENY once more, if what was refused lately is what `peer` comes for. */
+bool refuse_again(struct turn *turn, struct admission_peer *peer);
+/* A gathering ends, with the text that turn_blame began: in a job of a life who comes later hears it too. */
+void refuse_late_comers(struct turn *turn);
+/* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
+void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
+void refuse_orphans(struct turn *turn);
+void refuse_forget(struct turn *turn);
 
 /* admission_time.c */
 void time_tick(struct turn *turn);

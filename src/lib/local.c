@@ -44,6 +44,7 @@ int local_open(struct tally_comm *comm)
 					  .local_name = name,
 					  .jobs_max = 1,
 					  .gather_ms = comm->boot.init_timeout_s * 1000,
+					  .key = comm->key,
 					  .log = server_says,
 					  .log_arg = &comm->who };
 	int error;

@@ -47,6 +47,7 @@ void world_begin(struct world *world, const struct control_config *config)
 	world->admission.waiters_max = (uint16_t)config->processes;
 	world->admission.ops_max = SEEN;
 	world->admission.groups_max = GROUPS;
+	world->admission.text_max = REFUSAL;
 	world->admission.shards = (uint16_t)config->shards;
 	world->admission.lanes_max = LANES;
 	assert(size_max <= CONTROL_RANKS);

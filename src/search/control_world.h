@@ -18,9 +18,11 @@ enum {
 	CHUNKS = MAP_STREAMS * CONTROL_OPS, /* an operation is one chunk of its stream */
 	SEEN = 4,
 	GROUPS = 2,
+	REFUSAL = 8, /* bytes of a text that is nobody's business here */
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
-		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen)) /
+		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
+		       REFUSAL) /
 		      sizeof(uint64_t),
 };
 

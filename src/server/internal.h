@@ -57,6 +57,10 @@ struct peer {
 
 struct job {
 	char name[CONTROL_JOB_BYTES];
+	uint64_t life;       /* that it belongs to, JOIN's; 0: to none */
+	uint64_t ended_life; /* of its own lives the last that ended badly; 0: none */
+	bool has_ended;      /* just now: those that belong to it are to be told */
+	char ended_text[CONTROL_TEXT_BYTES];
 	uint16_t index;  /* in the shards' job tables, too */
 	bool is_refused; /* JOB_ADD was refused here: all shards are to be acknowledged as failed */
 	uint32_t generation; /* of the last JOB_ADD */
@@ -94,6 +98,7 @@ struct server {
 	uint16_t port;
 	char local_name[NAME_BYTES]; /* "": TCP */
 	struct codec codec;
+	char key[CONTROL_KEY_BYTES]; /* options.key, zeros behind it */
 	/* server_start's thread, and who waits for its end */
 	pthread_t thread;
 	pthread_mutex_t mutex;
@@ -138,9 +143,12 @@ void holders_add(const struct server *server, const struct job *but, struct text
 void holders_say(struct server *server);
 
 /* job.c */
-struct job *job_find(struct server *server, const char *name);
+/* Jobs of one name and different lives have nothing to do with one another. */
+struct job *job_find(struct server *server, const char *name, uint64_t life);
+/* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
+const char *job_end_of_life(const struct server *server, uint64_t life);
 /* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
-int job_open(struct server *server, const char *name, struct job **out);
+int job_open(struct server *server, const char *name, uint64_t life, struct job **out);
 void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);

@@ -10,11 +10,22 @@
 
 enum { MTU_UNKNOWN = 1500 };
 
-struct job *job_find(struct server *server, const char *name)
+struct job *job_find(struct server *server, const char *name, uint64_t life)
 {
-	for (uint32_t i = 0; i < server->options.jobs_max; i++)
-		if (server->jobs[i] && !strcmp(server->jobs[i]->name, name))
-			return server->jobs[i];
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (job && !strcmp(job->name, name) && (job->life == life || TAKEN_OUT(LIFE)))
+			return job;
+	}
+	return NULL;
+}
+
+const char *job_end_of_life(const struct server *server, uint64_t life)
+{
+	for (uint32_t i = 0; life && i < server->options.jobs_max; i++)
+		if (server->jobs[i] && server->jobs[i]->ended_life == life)
+			return server->jobs[i]->ended_text;
 	return NULL;
 }
 
@@ -43,6 +54,8 @@ static void job_configure(const struct server *server, struct job *job)
 {
 	job->config = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
 	job->config.job = job->name;
+	job->config.life = job->life;
+	job->config.key = server->key[0] ? server->key : NULL;
 	job->config.shards = (uint16_t)server->options.shards;
 	job->config.heartbeat_ns = server->options.heartbeat_ms * MS_NS;
 	job->config.gather_ns = server->options.gather_ms * MS_NS;
@@ -56,7 +69,7 @@ static void job_free(struct job *job)
 	free(job);
 }
 
-int job_open(struct server *server, const char *name, struct job **out)
+int job_open(struct server *server, const char *name, uint64_t life, struct job **out)
 {
 	int index = job_index(server);
 	struct job *job;
@@ -68,6 +81,7 @@ int job_open(struct server *server, const char *name, struct job **out)
 	if (!job)
 		return -ENOMEM;
 	snprintf(job->name, sizeof(job->name), "%s", name);
+	job->life = life;
 	job->index = (uint16_t)index;
 	job_configure(server, job);
 	actions = admission_actions_max(&job->config);
@@ -275,6 +289,7 @@ static void job_log(struct server *server, const struct job *job)
 static void job_step_once(struct server *server, struct job *job, struct admission_event *event)
 {
 	uint64_t now_ns = server_now();
+	uint64_t life = job->admission->life;
 
 	event->now_ns = now_ns;
 	if (event->type == ADMISSION_TICK)
@@ -283,6 +298,11 @@ static void job_step_once(struct server *server, struct job *job, struct admissi
 	server_random(&event->random, sizeof(event->random));
 	admission_step(job->admission, &job->config, event, &job->actions);
 	job_log(server, job);
+	if (life && job->actions.cause != CONTROL_OK && !admission_is_running(job->admission)) {
+		job->ended_life = life;
+		job->has_ended = true;
+		memcpy(job->ended_text, job->actions.text, sizeof(job->ended_text));
+	}
 	for (uint32_t i = 0; i < job->actions.count; i++) {
 		const struct admission_action *action = &job->actions.list[i];
 		struct peer *peer;
@@ -308,6 +328,20 @@ static void job_step_once(struct server *server, struct job *job, struct admissi
 		job->idle_ns = now_ns;
 }
 
+/* Jobs that belong to the life that has just ended and do not run yet: some of theirs will never come. */
+static void job_orphans(struct server *server, struct job *job)
+{
+	job->has_ended = false;
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *child = server->jobs[i];
+
+		if (child && child != job && child->life == job->ended_life)
+			job_step(server, child,
+				 &(struct admission_event){ .type = ADMISSION_ORPHAN,
+							    .text = job->ended_text });
+	}
+}
+
 void job_step(struct server *server, struct job *job, struct admission_event *event)
 {
 	job_step_once(server, job, event);
@@ -329,6 +363,8 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 		} else if (job->actions.again) {
 			job_step_once(server, job,
 				      &(struct admission_event){ .type = ADMISSION_TICK });
+		} else if (job->has_ended) {
+			job_orphans(server, job);
 		} else {
 			return;
 		}

@@ -179,6 +179,22 @@ static void peer_refuse(struct server *server, struct peer *peer,
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 }
 
+/* It belongs to a life that has ended badly here: not all of its ranks will come. */
+static bool peer_is_orphan(struct server *server, struct peer *peer,
+			   const struct control_join *join, uint64_t now_ns)
+{
+	const char *end = job_end_of_life(server, join->life);
+	char words[CONTROL_TEXT_BYTES];
+	struct text text;
+
+	if (!end)
+		return false;
+	text_begin(&text, words, sizeof(words));
+	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", join->job, end);
+	peer_deny(server, peer, CONTROL_REMOTE, words, now_ns);
+	return true;
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
@@ -202,13 +218,15 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer->mtu = message->join.mtu;
-	job = job_find(server, message->join.job);
+	job = job_find(server, message->join.job, message->join.life);
+	if (peer_is_orphan(server, peer, &message->join, now_ns))
+		return;
 	if (!job && server->is_draining) {
 		peer_deny(server, peer, CONTROL_DENIED, "the aggregator is shutting down", now_ns);
 		return;
 	}
 	if (!job)
-		result = job_open(server, message->join.job, &job);
+		result = job_open(server, message->join.job, message->join.life, &job);
 	if (result) {
 		peer_refuse(server, peer, message, result, now_ns);
 		return;

@@ -101,6 +101,8 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
 		wrong = "receive buffer: at most 1 GiB";
+	else if (options->key && strlen(options->key) >= CONTROL_KEY_BYTES)
+		wrong = "key: at most 127 bytes";
 	if (!wrong)
 		return 0;
 	server_say(server, SERVER_ERROR, "%s", wrong);
@@ -307,7 +309,10 @@ int server_open(struct server **out, const struct server_options *options)
 	do
 		server_random(&server->generation, sizeof(server->generation));
 	while (!server->generation);
+	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
+		memcpy(server->key, options->key, strlen(options->key));
 	result = open_all(server);
+	server->options.key = NULL;
 	if (result) {
 		server_close(server);
 		return result;
@@ -584,6 +589,7 @@ void server_close(struct server *server)
 	pthread_mutex_destroy(&server->mutex);
 	free(server->peers);
 	free(server->jobs);
+	explicit_bzero(server->key, sizeof(server->key));
 	free(server);
 }
 

@@ -50,7 +50,8 @@ struct server_options {
 	uint32_t heartbeat_ms;  /* a member silent for so long is dead; 10,000 */
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
 	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */
-	server_log *log;        /* NULL: silence */
+	const char *key; /* every JOIN must say it, at most 127 bytes; NULL, "": none. Copied */
+	server_log *log; /* NULL: silence */
 	void *log_arg;
 };
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is refused, over sockets: keys, lives, and what this version does not do. */
+#include "server/server_fixture.h"
+
+static struct control_join with_key(const char *key)
+{
+	struct control_join join = { .kind = CONTROL_WORKER };
+
+	snprintf(join.key, sizeof(join.key), "%s", key);
+	return join;
+}
+
+static void server__denies_wrong_keys_and_prints_none(void **state)
+{
+	struct server *server = test_server((struct server_options){ .key = "open-sesame" });
+	struct client clients[4];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	for (int i = 0; i < 4; i++)
+		client_open(&clients[i], address);
+	client_join_as(&clients[0], "vault", 0, 2, with_key("open-sesame"));
+	client_join_as(&clients[1], "vault", 1, 2, with_key("open-barley"));
+	client_expect(&clients[1], CONTROL_DENY, NEWS_MS);
+	assert_string_equal(clients[1].message.end.text,
+			    "job \"vault\": rank 1 on node1 gave a key that is not this "
+			    "aggregator's");
+	client_expect(&clients[0], CONTROL_DENY, NEWS_MS);
+	client_join_as(&clients[2], "vault", 0, 2, with_key("open-sesame"));
+	client_join_as(&clients[3], "vault", 1, 2, with_key("open-sesame"));
+	client_expect(&clients[2], CONTROL_GRANT, NEWS_MS);
+	client_expect(&clients[3], CONTROL_GRANT, NEWS_MS);
+	for (int i = 0; i < 4; i++)
+		client_close(&clients[i]);
+	server_close(server);
+	assert_false(book_has("open-"));
+}
+
+static struct control_join of_life(uint64_t life)
+{
+	return (struct control_join){ .kind = CONTROL_WORKER, .life = life };
+}
+
+static void server__keeps_jobs_of_one_name_and_two_lives_apart(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[4];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	for (int i = 0; i < 4; i++)
+		client_open(&clients[i], address);
+	client_join_as(&clients[0], "run/0", 0, 2, of_life(0x8000000000000001));
+	client_join_as(&clients[1], "run/0", 1, 2, of_life(0x8000000000000002));
+	client_join_as(&clients[2], "run/0", 0, 2, of_life(0x8000000000000002));
+	client_expect(&clients[1], CONTROL_GRANT, NEWS_MS);
+	client_expect(&clients[2], CONTROL_GRANT, NEWS_MS);
+	assert_false(client_next(&clients[0], 100)); /* its rank 1 has not come */
+	client_join_as(&clients[3], "run/0", 1, 2, of_life(0x8000000000000001));
+	client_expect(&clients[0], CONTROL_GRANT, NEWS_MS);
+	client_expect(&clients[3], CONTROL_GRANT, NEWS_MS);
+	assert_true(clients[0].message.grant.shards[0].job !=
+		    clients[1].message.grant.shards[0].job);
+	for (int i = 0; i < 4; i++)
+		client_close(&clients[i]);
+	server_close(server);
+}
+
+/* A part of a job whose rank 1 is killed: who gathers for it is told, and so is who comes later. */
+static void server__ends_what_gathers_for_a_life_that_has_ended(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[2], parts[2];
+	char address[32];
+	uint64_t life;
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "run");
+	life = clients[0].grant.life;
+	client_open(&parts[0], address);
+	client_open(&parts[1], address);
+	client_join_as(&parts[0], "run/0", 0, 2, of_life(life));
+	assert_false(client_next(&parts[0], 100));
+	client_close(&clients[1]);
+	client_expect(&clients[0], CONTROL_ABORT, NEWS_MS);
+	client_expect(&parts[0], CONTROL_DENY, NEWS_MS);
+	assert_int_equal(parts[0].message.end.cause, CONTROL_REMOTE);
+	assert_non_null(strstr(parts[0].message.end.text, "\"run/0\""));
+	assert_non_null(strstr(parts[0].message.end.text, "rank 1 on node1 died"));
+	client_join_as(&parts[1], "run/1", 0, 2, of_life(life));
+	client_expect(&parts[1], CONTROL_DENY, NEWS_MS);
+	assert_int_equal(parts[1].message.end.cause, CONTROL_REMOTE);
+	assert_non_null(strstr(parts[1].message.end.text, "rank 1 on node1 died"));
+	client_close(&clients[0]);
+	client_close(&parts[0]);
+	client_close(&parts[1]);
+	server_close(server);
+}
+
+static void server__says_what_this_version_does_not_do(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client client;
+	char address[32];
+
+	(void)state;
+	client_open(&client, tcp_address(server, address));
+	client_join_as(&client, "tree", 0, 2, (struct control_join){ .kind = CONTROL_SWITCH });
+	client_expect(&client, CONTROL_DENY, NEWS_MS);
+	assert_string_equal(client.message.end.text,
+			    "switches as members (trees) are not in this version");
+	client_close(&client);
+	server_close(server);
+}
+
+static void server__refuses_a_key_that_no_join_can_say(void **state)
+{
+	struct server *server = NULL;
+	char key[200];
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	key[128] = 0;
+	assert_int_equal(server_open(&server, &(struct server_options){ .key = key }), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server__denies_wrong_keys_and_prints_none),
+		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
+		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
+		cmocka_unit_test(server__says_what_this_version_does_not_do),
+		cmocka_unit_test(server__refuses_a_key_that_no_join_can_say),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
