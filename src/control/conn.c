@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/ablate.h"
+
 enum {
 	IN_BYTES_FIRST = 4096,
 	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
@@ -125,8 +127,25 @@ int conn_resolve(const char *text, uint16_t default_port, struct conn_address *a
 		return -ENOENT;
 	memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
 	address->bytes = found->ai_addrlen;
+	for (struct addrinfo *next = found->ai_next;
+	     next && address->others_count < CONN_ADDRESSES_MAX - 1; next = next->ai_next)
+		memcpy(&address->others[address->others_count++], next->ai_addr, next->ai_addrlen);
 	freeaddrinfo(found);
 	return 0;
+}
+
+void conn_address_next(struct conn_address *address)
+{
+	struct sockaddr_storage first = address->socket;
+	uint32_t last = address->others_count;
+
+	if (!last || TAKEN_OUT(NEXT_ADDRESS))
+		return;
+	address->socket = address->others[0];
+	memmove(address->others, address->others + 1, (last - 1) * sizeof(first));
+	address->others[last - 1] = first;
+	address->bytes = address->socket.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+							       : sizeof(struct sockaddr_in);
 }
 
 static void ip_and_port(const struct sockaddr_storage *socket, uint8_t ip[16], uint16_t *port)
@@ -142,7 +161,16 @@ static void ip_and_port(const struct sockaddr_storage *socket, uint8_t ip[16], u
 		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)socket;
 		memcpy(ip, &in6->sin6_addr, 16);
 		*port = ntohs(in6->sin6_port);
+		if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
+			ip[2] = (uint8_t)(in6->sin6_scope_id >> 8);
+			ip[3] = (uint8_t)in6->sin6_scope_id;
+		}
 	}
+}
+
+void conn_address_ip(const struct conn_address *address, uint8_t ip[16], uint16_t *port)
+{
+	ip_and_port(&address->socket, ip, port);
 }
 
 void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port)
@@ -394,6 +422,21 @@ void conn_last_words(struct conn *conn, uint64_t now_ns)
 
 /* ---- in ---- */
 
+/* Nobody else's process may pose as the aggregator of this user. True also for what is no unix socket. */
+static bool is_ours(const struct conn *conn)
+{
+	struct sockaddr_storage socket = { .ss_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(socket), cred_bytes = sizeof(struct ucred);
+	struct ucred cred;
+
+	if (getsockname(conn->fd, (struct sockaddr *)&socket, &bytes) ||
+	    socket.ss_family != AF_UNIX)
+		return true;
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_bytes))
+		return false;
+	return !cred.uid || cred.uid == geteuid() || TAKEN_OUT(LOCAL_USER);
+}
+
 static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
 {
 	struct pollfd poll_fd = { .fd = conn->fd, .events = POLLOUT };
@@ -406,6 +449,8 @@ static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
 		error = errno;
 	if (error)
 		return end_errno(conn, error);
+	if (!is_ours(conn))
+		return end(conn, CONN_ERROR, "another user's process listens there");
 	conn->state = OPEN;
 	conn->deadline_ns = UINT64_MAX;
 	if (!flush(conn))

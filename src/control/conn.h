@@ -20,6 +20,7 @@
 enum {
 	CONN_OUT_BYTES_MAX = 4 << 20, /* a peer that reads nothing for so long is given up */
 	CONN_ADDRESS_BYTES = 128,
+	CONN_ADDRESSES_MAX = 8, /* of one name */
 	CONN_LAST_WORDS_S = 5,
 	CONN_UNSENT_S = 20, /* TCP_USER_TIMEOUT: sent, and not acknowledged */
 };
@@ -30,6 +31,8 @@ struct conn_address {
 	struct sockaddr_storage socket;
 	socklen_t bytes;
 	char text[CONN_ADDRESS_BYTES]; /* "host:port" as asked for; for messages */
+	struct sockaddr_storage others[CONN_ADDRESSES_MAX - 1]; /* a name may have several */
+	uint32_t others_count;
 };
 
 enum conn_result {
@@ -45,11 +48,17 @@ enum conn_result {
  * answer). address->text is set in any case. An empty host is any address, for conn_listen. */
 int conn_resolve(const char *text, uint16_t default_port, struct conn_address *address);
 
+/* The name's next address takes the place of `socket`, which becomes the last one. */
+void conn_address_next(struct conn_address *address);
+/* What `socket` is, as conn_peer tells it. */
+void conn_address_ip(const struct conn_address *address, uint8_t ip[16], uint16_t *port);
+
 /* A listening socket, non-blocking, close-on-exec, or a negative errno. Port 0: the kernel chooses;
  * address is then updated with what it chose. An any-address of IPv6 takes IPv4 too. */
 int conn_listen(struct conn_address *address);
 
-/* conn_connect begins; the result comes from conn_read: CONN_CONNECTED, or CONN_ERROR at the latest after
+/* An abstract unix socket has no owner that its name would tell: who serves it must be of our user, or
+ * root. conn_connect begins; the result comes from conn_read: CONN_CONNECTED, or CONN_ERROR at the latest after
  * timeout_ns. 0 and *conn, or a negative errno (errno of connect, too, if it fails at once). */
 int conn_connect(struct conn **conn, const struct conn_address *address, uint64_t now_ns,
 		 uint64_t timeout_ns);
@@ -79,7 +88,8 @@ void conn_close(struct conn *conn);
 /* Why it ended: "Connection refused", "the peer said nonsense: no key \"rank\"". "" while it lives. */
 const char *conn_text(const struct conn *conn);
 
-/* Addresses as struct link_address has them (IPv4 mapped); all zero and port 0 for unix sockets. */
+/* Addresses as struct link_address has them (IPv4 mapped, a link-local one with its interface in bytes 2
+ * and 3); all zero and port 0 for unix sockets. */
 void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port);
 void conn_local(const struct conn *conn, uint8_t ip[16], uint16_t *port);
 

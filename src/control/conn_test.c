@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -20,6 +21,54 @@ static const uint64_t second_ns = 1000000000;
 static struct codec codec;
 static struct control_message message;
 
+/* ---- a name with two addresses, and another user (linked with --wrap) ---- */
+
+static uid_t other_user; /* 0: the kernel says whose socket it is */
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **found);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **found);
+void __real_freeaddrinfo(struct addrinfo *found);
+void __wrap_freeaddrinfo(struct addrinfo *found);
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
+{
+	int result = __real_getsockopt(fd, level, name, value, bytes);
+
+	if (!result && level == SOL_SOCKET && name == SO_PEERCRED && other_user)
+		((struct ucred *)value)->uid = other_user;
+	return result;
+}
+
+static struct sockaddr_in two_addresses[2];
+static struct addrinfo two_found[2];
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **found)
+{
+	if (!host || strcmp(host, "two.test"))
+		return __real_getaddrinfo(host, port, hints, found);
+	for (uint32_t i = 0; i < 2; i++) {
+		two_addresses[i] = (struct sockaddr_in){ .sin_family = AF_INET,
+							 .sin_addr.s_addr = htonl(0x7f000002u - i),
+							 .sin_port = htons((uint16_t)atoi(port)) };
+		two_found[i] = (struct addrinfo){ .ai_addr = (void *)&two_addresses[i],
+						  .ai_addrlen = sizeof(two_addresses[i]),
+						  .ai_next = i ? NULL : &two_found[1] };
+	}
+	*found = two_found;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+	if (found != two_found)
+		__real_freeaddrinfo(found);
+}
+
 static struct {
 	int listen_fd;
 	struct conn_address address;
@@ -33,6 +82,7 @@ static int set_up(void **state)
 	memset(&t, 0, sizeof(t));
 	t.now_ns = 1000 * second_ns;
 	t.listen_fd = -1;
+	other_user = 0;
 	return 0;
 }
 
@@ -173,6 +223,61 @@ static void conn__a_name_of_nobody_on_this_host_is_an_error_at_once(void **state
 	assert_int_equal(conn_resolve("@tally/nobody/here", 0, &t.address), 0);
 	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, second_ns), -ECONNREFUSED);
 	t.client = NULL;
+}
+
+static void conn__another_users_local_socket_is_refused(void **state)
+{
+	(void)state;
+	char name[64];
+
+	snprintf(name, sizeof(name), "@tally/test/%d", (int)getpid());
+	listen_on(name);
+	other_user = geteuid() + 1;
+	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, second_ns), 0);
+	assert_int_equal(await(t.client), CONN_ERROR);
+	assert_string_equal(conn_text(t.client), "another user's process listens there");
+	conn_close(t.client);
+	other_user = 0;
+	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, second_ns), 0);
+	assert_int_equal(await(t.client), CONN_CONNECTED);
+}
+
+/* 127.0.0.2 refuses, 127.0.0.1 does not. */
+static void conn__addresses_of_a_name_take_turns(void **state)
+{
+	(void)state;
+	struct conn_address address;
+	char text[64];
+	uint8_t ip[16];
+	uint16_t port;
+
+	listen_on("127.0.0.1:0");
+	conn_address_ip(&t.address, ip, &port);
+	snprintf(text, sizeof(text), "two.test:%u", port);
+	assert_int_equal(conn_resolve(text, 1, &address), 0);
+	assert_string_equal(address.text, text);
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		conn_address_ip(&address, ip, &port);
+		assert_int_equal(ip[15], turn % 2 ? 1 : 2);
+		assert_int_equal(conn_connect(&t.client, &address, t.now_ns, second_ns), 0);
+		assert_int_equal(await(t.client), turn % 2 ? CONN_CONNECTED : CONN_ERROR);
+		conn_close(t.client);
+		t.client = NULL;
+		conn_address_next(&address);
+	}
+}
+
+static void conn__link_local_address_keeps_its_interface(void **state)
+{
+	(void)state;
+	struct conn_address address;
+	uint8_t ip[16];
+	uint16_t port;
+
+	assert_int_equal(conn_resolve("[fe80::1%lo]:80", 1, &address), 0);
+	conn_address_ip(&address, ip, &port);
+	assert_memory_equal(ip, "\xfe\x80\0\1\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+	assert_int_equal(port, 80);
 }
 
 static void conn__connecting_ends_when_its_time_is_over(void **state)
@@ -453,6 +558,9 @@ int main(void)
 		TEST(conn__talks_over_an_abstract_unix_socket),
 		TEST(conn__nobody_there_is_an_error_with_a_text),
 		TEST(conn__a_name_of_nobody_on_this_host_is_an_error_at_once),
+		TEST(conn__another_users_local_socket_is_refused),
+		TEST(conn__addresses_of_a_name_take_turns),
+		TEST(conn__link_local_address_keeps_its_interface),
 		TEST(conn__connecting_ends_when_its_time_is_over),
 		TEST(conn__what_is_said_before_the_connection_stands_is_sent),
 		TEST(conn__nobody_waiting_is_not_an_error),

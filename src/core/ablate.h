@@ -67,8 +67,10 @@ enum ablation {
 	ABLATE_KEY,
 	ABLATE_REFUSED_MEMORY,
 	ABLATE_LIFE,
-	/* the sockets of an aggregator */
+	/* sockets, and who holds what of an aggregator */
 	ABLATE_REACHED_ADDRESS,
+	ABLATE_NEXT_ADDRESS,
+	ABLATE_LOCAL_USER,
 	ABLATE_HOLDERS,
 	/* libtally */
 	ABLATE_NULL_BUFFER,

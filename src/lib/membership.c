@@ -35,8 +35,9 @@ struct patience {
 struct membership {
 	struct conn_address address;
 	struct conn *conn;
-	atomic_int fd;  /* conn's, for a forked child; -1 */
-	bool is_ending; /* the end of the connection is no event any more */
+	uint32_t attempts; /* to connect */
+	atomic_int fd;     /* conn's, for a forked child; -1 */
+	bool is_ending;    /* the end of the connection is no event any more */
 	struct member member;
 	struct member_config config;
 	struct member_actions actions;
@@ -152,12 +153,16 @@ void membership_forget(const struct tally_comm *comm)
 
 /* ---- actions ---- */
 
-/* *next is what follows; true if there is one. */
+/* *next is what follows; true if there is one. A name's addresses take turns. */
 static bool connect_begin(struct membership *membership, struct member_event *next)
 {
 	int error;
 
 	drop(membership);
+	if (membership->attempts++) {
+		conn_address_next(&membership->address);
+		membership->join.mtu = paths_mtu(&membership->address);
+	}
 	error = conn_connect(&membership->conn, &membership->address, next->now_ns,
 			     TRY_MS * ns_per_ms);
 	if (!error) {

@@ -2,7 +2,6 @@
 /* paths.c - see paths.h. */
 #include "lib/paths.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,21 +21,13 @@ static bool is_v6(const struct link_address *address)
 
 uint32_t paths_mtu(const struct conn_address *address)
 {
-	struct link_address peer = { .port = CONTROL_PORT };
+	struct link_address peer = { 0 };
 	int mtu;
 
-	if (address->socket.ss_family == AF_INET) {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;
-
-		memcpy(peer.ip, v4_mapped, sizeof(v4_mapped));
-		memcpy(peer.ip + 12, &v4->sin_addr, 4);
-	} else if (address->socket.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->socket;
-
-		memcpy(peer.ip, &v6->sin6_addr, 16);
-	} else {
+	conn_address_ip(address, peer.ip, &peer.port);
+	if (!peer.port)
 		memcpy(peer.ip, loopback, 16);
-	}
+	peer.port = CONTROL_PORT;
 	mtu = link_udp_mtu(&peer, is_v6(&peer));
 	return mtu > 0 ? (uint32_t)mtu : 0;
 }
