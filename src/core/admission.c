@@ -322,12 +322,16 @@ static void remember(struct turn *turn)
 	turn->admission->last_rank = turn->actions->cause_rank;
 }
 
-static void check_drained(struct turn *turn)
+static bool has_all_shards(const struct turn *turn)
 {
 	uint32_t shards = turn->config->shards;
-	uint64_t all = shards == 64 ? ~0ull : (1ull << shards) - 1;
 
-	if (turn->admission->state != ADMISSION_DRAIN || turn->admission->shards_acked != all)
+	return turn->admission->shards_acked == (shards == 64 ? ~0ull : (1ull << shards) - 1);
+}
+
+static void check_drained(struct turn *turn)
+{
+	if (turn->admission->state != ADMISSION_DRAIN || !has_all_shards(turn))
 		return;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (admission_is_in(turn_member(turn, rank)))
@@ -400,6 +404,8 @@ static void ready(struct turn *turn, struct admission_member *member)
 
 	if (admission->state != ADMISSION_GRANTED || member->presence != ADMISSION_JOINED)
 		return;
+	if (!has_all_shards(turn) && !TAKEN_OUT(EARLY_READY))
+		return; /* it cannot have its GRANT: no shard is asked for two things at once */
 	member->presence = ADMISSION_READY;
 	member->lanes = turn->event->message->lanes.lanes;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
@@ -659,8 +665,6 @@ static void shard(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 	const struct admission_event *event = turn->event;
-	uint32_t shards = turn->config->shards;
-	uint64_t all = shards == 64 ? ~0ull : (1ull << shards) - 1;
 	/* clang-format off */
 	static const enum admission_command expected[ADMISSION_STATE_COUNT] = {
 		[ADMISSION_GRANTED]  = ADMISSION_JOB_ADD,
@@ -669,17 +673,17 @@ static void shard(struct turn *turn)
 	};
 	/* clang-format on */
 
-	if (event->shard >= shards || event->job_generation != admission->generation ||
-	    !admission->generation || admission->state == ADMISSION_STARTED ||
-	    event->command != expected[admission->state])
+	if (event->shard >= turn->config->shards ||
+	    event->job_generation != admission->generation || !admission->generation ||
+	    admission->state == ADMISSION_STARTED || event->command != expected[admission->state])
 		return;
 	if (event->has_failed && admission->state != ADMISSION_DRAIN) {
 		shard_failed(turn);
 		return;
 	}
-	bool was_all = admission->shards_acked == all;
+	bool was_all = has_all_shards(turn);
 	admission->shards_acked |= 1ull << event->shard;
-	if (was_all || admission->shards_acked != all)
+	if (was_all || !has_all_shards(turn))
 		return;
 	if (admission->state == ADMISSION_GRANTED) {
 		for (uint32_t rank = 0; rank < admission->size; rank++)
