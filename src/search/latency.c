@@ -251,9 +251,6 @@ static const char *latency_check(const void *config_at, const void *state_at)
 	struct latency_state state = *(const struct latency_state *)state_at;
 	struct latency_outcome outcome = { 0 };
 
-	for (uint32_t w = 0; w < config->workers; w++)
-		if (state.worker[w].next - state.worker[w].head > (int)config->window)
-			return "more than P operations without a result";
 	memset(state.sent, 0, sizeof(state.sent));
 	state.switch_life = state.life;
 	for (uint32_t w = 0; w < config->workers; w++)
