@@ -55,23 +55,23 @@ static uint64_t part_ns(const struct pace_latency *pace)
 uint32_t pace_latency_poll(struct pace_latency *pace, uint64_t now_ns, uint32_t *slots,
 			   uint32_t max)
 {
-	uint32_t count = 0;
+	struct pace_probe due[PACE_LATENCY_BURST];
+	uint32_t count;
 
 	if (now_ns - pace->burst_ns >= part_ns(pace)) {
 		pace->burst_ns = now_ns;
 		pace->burst = 0;
 	}
-	while (count < max && pace->burst < PACE_LATENCY_BURST) {
-		struct pace_probe due;
-		struct pace_slot *slot;
+	if (max > PACE_LATENCY_BURST - pace->burst)
+		max = PACE_LATENCY_BURST - pace->burst;
+	count = pace_poll(&pace->pace, now_ns, due, max);
+	pace->burst += count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct pace_slot *slot = &pace->pace.slot[due[i].slot];
 
-		if (!pace_poll(&pace->pace, now_ns, &due, 1))
-			break;
-		slot = &pace->pace.slot[due.slot];
 		if (slot->copies < UINT8_MAX)
 			slot->copies++;
-		slots[count++] = due.slot;
-		pace->burst++;
+		slots[i] = due[i].slot;
 	}
 	return count;
 }

@@ -33,7 +33,8 @@ void pace_latency_held(struct pace_latency *pace, uint32_t slot, uint64_t now_ns
 void pace_latency_sample(struct pace_latency *pace, uint64_t rtt_ns);
 void pace_latency_heard(struct pace_latency *pace, uint64_t now_ns);
 
-/* The slots whose UPDATE or ACK is to be sent again now, at most max, each recorded as sent. */
+/* The slots whose UPDATE or ACK is to be sent again now, at most max, each recorded as sent. Call again
+ * while it returns max. */
 uint32_t pace_latency_poll(struct pace_latency *pace, uint64_t now_ns, uint32_t *slots,
 			   uint32_t max);
 /* When pace_latency_poll has something to do again if nothing comes; PACE_NEVER. */
