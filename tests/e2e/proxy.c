@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proxy.c - see proxy.h. One loop over poll; a flow is one TCP connection or one UDP sender. */
+#include "proxy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FLOWS_MAX = 64, OWN = 2, DATAGRAM_MAX = 65536, OLD_MAX = 512, BUFFER = 4 << 20 };
+
+/* fd[0] leads to the rank (UDP: the common socket), fd[1] to the aggregator. */
+struct flow {
+	bool is_udp, is_over;
+	int fd[2];
+	struct sockaddr_in client;
+};
+
+static struct flow flows[FLOWS_MAX];
+static int flows_count;
+static struct proxy_orders *orders;
+static struct sockaddr_in here, there;
+static int listener, datagrams;
+
+/* What went up, for ever: of lives that have ended, too. */
+static struct {
+	uint8_t *bytes;
+	size_t count;
+} old[OLD_MAX];
+static uint32_t old_next, old_repeated;
+
+static int socket_of(int type, const struct sockaddr_in *bound)
+{
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1, bytes = BUFFER;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (type == SOCK_DGRAM && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (bound && bind(fd, (const struct sockaddr *)bound, sizeof(*bound)))
+		exit(4);
+	return fd;
+}
+
+static struct flow *flow_new(bool is_udp, int front)
+{
+	struct flow *flow = &flows[flows_count];
+
+	if (flows_count == FLOWS_MAX)
+		exit(5);
+	*flow = (struct flow){ .is_udp = is_udp, .fd = { front, -1 } };
+	flow->fd[1] = socket_of(is_udp ? SOCK_DGRAM : SOCK_STREAM, NULL);
+	if (connect(flow->fd[1], (struct sockaddr *)&there, sizeof(there)))
+		flow->is_over = true;
+	flows_count++;
+	return flow;
+}
+
+static struct flow *flow_of(const struct sockaddr_in *client)
+{
+	struct flow *flow;
+
+	for (int i = 0; i < flows_count; i++)
+		if (flows[i].is_udp && flows[i].client.sin_port == client->sin_port &&
+		    flows[i].client.sin_addr.s_addr == client->sin_addr.s_addr)
+			return &flows[i];
+	flow = flow_new(true, datagrams);
+	flow->client = *client;
+	return flow;
+}
+
+static bool passes(size_t bytes)
+{
+	bool is_long = orders->udp_bytes_max && bytes > orders->udp_bytes_max;
+
+	if (orders->is_udp_blocked || is_long)
+		orders->udp_dropped++;
+	return !orders->is_udp_blocked && !is_long;
+}
+
+/* An old datagram, on the way of a new one: its sender's address is right. */
+static void repeat(const struct flow *flow)
+{
+	uint32_t i = old_repeated++ % OLD_MAX;
+
+	if (old[i].bytes && send(flow->fd[1], old[i].bytes, old[i].count, 0) > 0)
+		orders->repeated++;
+}
+
+static void keep(const uint8_t *bytes, size_t count)
+{
+	uint32_t i = old_next++ % OLD_MAX;
+
+	free(old[i].bytes);
+	old[i].bytes = malloc(count);
+	old[i].count = count;
+	if (old[i].bytes)
+		memcpy(old[i].bytes, bytes, count);
+}
+
+static void datagrams_up(void)
+{
+	static uint8_t bytes[DATAGRAM_MAX];
+	struct sockaddr_in client;
+	socklen_t length = sizeof(client);
+	ssize_t got;
+
+	while ((got = recvfrom(datagrams, bytes, sizeof(bytes), MSG_DONTWAIT,
+			       (struct sockaddr *)&client, &length)) >= 0) {
+		struct flow *flow = flow_of(&client);
+
+		if (!passes((size_t)got))
+			continue;
+		if (orders->is_repeating)
+			repeat(flow);
+		else
+			keep(bytes, (size_t)got);
+		(void)!send(flow->fd[1], bytes, (size_t)got, 0);
+	}
+}
+
+static void datagrams_down(const struct flow *flow)
+{
+	static uint8_t bytes[DATAGRAM_MAX];
+	ssize_t got;
+
+	while ((got = recv(flow->fd[1], bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0)
+		if (passes((size_t)got))
+			(void)!sendto(datagrams, bytes, (size_t)got, 0,
+				      (const struct sockaddr *)&flow->client, sizeof(flow->client));
+}
+
+/* One direction of a connection; its end is passed on. */
+static void stream(struct flow *flow, int from)
+{
+	uint8_t bytes[4096];
+	ssize_t got = recv(flow->fd[from], bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (got > 0 && send(flow->fd[!from], bytes, (size_t)got, MSG_NOSIGNAL) == got)
+		return;
+	flow->is_over = true;
+	close(flow->fd[0]);
+	close(flow->fd[1]);
+}
+
+static void serve(const struct pollfd *polls)
+{
+	int count = flows_count;
+
+	if (polls[0].revents) {
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd >= 0 && flow_new(false, fd)->is_over)
+			close(fd);
+	}
+	if (polls[1].revents)
+		datagrams_up();
+	for (int i = 0; i < count; i++) {
+		for (int from = 0; from < 2; from++) {
+			if (!polls[OWN + 2 * i + from].revents || flows[i].is_over)
+				continue;
+			if (flows[i].is_udp)
+				datagrams_down(&flows[i]);
+			else
+				stream(&flows[i], from);
+		}
+	}
+}
+
+static void proxy_main(void)
+{
+	for (;;) {
+		struct pollfd polls[OWN + 2 * FLOWS_MAX];
+		bool is_open = !orders->is_tcp_blocked;
+
+		polls[0] = (struct pollfd){ .fd = is_open ? listener : -1, .events = POLLIN };
+		polls[1] = (struct pollfd){ .fd = datagrams, .events = POLLIN };
+		for (int i = 0; i < flows_count; i++) {
+			bool is_used = !flows[i].is_over && (flows[i].is_udp || is_open);
+
+			polls[OWN + 2 * i] = (struct pollfd){ .fd = is_used && !flows[i].is_udp
+									    ? flows[i].fd[0]
+									    : -1,
+							      .events = POLLIN };
+			polls[OWN + 2 * i + 1] =
+				(struct pollfd){ .fd = is_used ? flows[i].fd[1] : -1,
+						 .events = POLLIN };
+		}
+		if (poll(polls, (nfds_t)(OWN + 2 * flows_count), 20) > 0)
+			serve(polls);
+	}
+}
+
+bool proxy_start(struct proxy *proxy, const char *aggregator)
+{
+	pid_t parent = getpid();
+	uint16_t port = (uint16_t)atoi(strrchr(aggregator, ':') + 1);
+	int fds[2];
+	char byte;
+
+	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (orders == MAP_FAILED || pipe(fds))
+		return false;
+	*proxy = (struct proxy){ .orders = orders };
+	snprintf(proxy->address, sizeof(proxy->address), "127.0.0.2:%u", port);
+	here = there = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+	here.sin_addr.s_addr = htonl(0x7f000002);
+	there.sin_addr.s_addr = htonl(0x7f000001);
+	fflush(NULL);
+	proxy->pid = fork();
+	if (proxy->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		listener = socket_of(SOCK_STREAM, &here);
+		datagrams = socket_of(SOCK_DGRAM, &here);
+		if (listen(listener, 64) || write(fds[1], "r", 1) != 1)
+			_exit(4);
+		proxy_main();
+	}
+	close(fds[1]);
+	byte = 0;
+	(void)!read(fds[0], &byte, 1);
+	close(fds[0]);
+	return byte == 'r';
+}
+
+void proxy_end(struct proxy *proxy)
+{
+	int status;
+
+	kill(proxy->pid, SIGKILL);
+	waitpid(proxy->pid, &status, 0);
+	munmap(proxy->orders, sizeof(*proxy->orders));
+}
