@@ -19,16 +19,6 @@ static const double limit_s = 2.0;
 
 /* ---- the heartbeat is silent, the connection stands ---- */
 
-static void wait_reports(const struct ranks *ranks, double patience_s)
-{
-	double until_s = ranks_now_s() + patience_s;
-
-	for (uint32_t rank = 0; rank < ranks->size; rank++)
-		while (!ranks->is_killed[rank] && !ranks->shared->report[rank].at_s &&
-		       ranks_now_s() < until_s)
-			usleep(1000);
-}
-
 static void stopped_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = ranks_join(ranks, rank);
@@ -56,7 +46,7 @@ static void stopped_rank__is_named_after_the_heartbeat_time(void **state)
 	(void)state;
 	assert_true(ranks_start(&ranks));
 	ranks.is_killed[2] = true; /* has no report yet */
-	wait_reports(&ranks, 10);
+	ranks_wait_reports(&ranks, 10);
 	ranks.is_killed[2] = false;
 	kill(ranks.pid[2], SIGCONT);
 	assert_true(ranks_end(&ranks));
@@ -228,15 +218,13 @@ static void paused(const struct pause *pause, int result, double within_s)
 	const char *words[RANKS_WORDS_MAX] = { NULL };
 
 	assert_true(ranks_start(&ranks));
-	while (ranks.shared->arrived < SIZE) /* all are in */
-		usleep(1000);
+	assert_true(ranks_have_met(&ranks, 1));
 	usleep(50000);
 	kill(ranks.aggregator_pid, SIGSTOP);
 	ranks.shared->event_s = ranks_now_s();
 	usleep(pause->stop_ms * 1000);
 	kill(ranks.aggregator_pid, SIGCONT);
-	while (ranks.shared->arrived < 2 * SIZE)
-		usleep(1000);
+	assert_true(ranks_have_met(&ranks, 2));
 	__atomic_store_n(&ranks.shared->arrived, 3 * SIZE, __ATOMIC_SEQ_CST);
 	if (result) {
 		words[0] = ranks.aggregator;
@@ -292,8 +280,7 @@ static void aggregator__restarted_is_named_and_takes_the_job_again(void **state)
 
 	(void)state;
 	assert_true(ranks_start(&ranks));
-	while (ranks.shared->arrived < SIZE)
-		usleep(1000);
+	assert_true(ranks_have_met(&ranks, 1));
 	usleep(50000);
 	ranks.shared->event_s = ranks_now_s();
 	kill(ranks.aggregator_pid, SIGKILL);

@@ -19,7 +19,8 @@ enum { FLOWS_MAX = 64, OWN = 2, DATAGRAM_MAX = 65536, OLD_MAX = 512, BUFFER = 4 
 
 /* fd[0] leads to the rank (UDP: the common socket), fd[1] to the aggregator. */
 struct flow {
-	bool is_udp, is_over;
+	bool is_udp, is_over, is_frozen;
+	uint32_t rank; /* as JOIN or HELLO says; PROXY_ALL: not known yet */
 	int fd[2];
 	struct sockaddr_in client;
 };
@@ -55,7 +56,7 @@ static struct flow *flow_new(bool is_udp, int front)
 
 	if (flows_count == FLOWS_MAX)
 		exit(5);
-	*flow = (struct flow){ .is_udp = is_udp, .fd = { front, -1 } };
+	*flow = (struct flow){ .is_udp = is_udp, .fd = { front, -1 }, .rank = PROXY_ALL };
 	flow->fd[1] = socket_of(is_udp ? SOCK_DGRAM : SOCK_STREAM, NULL);
 	if (connect(flow->fd[1], (struct sockaddr *)&there, sizeof(there)))
 		flow->is_over = true;
@@ -76,13 +77,20 @@ static struct flow *flow_of(const struct sockaddr_in *client)
 	return flow;
 }
 
-static bool passes(size_t bytes)
+/* Do the orders mean this one? */
+static bool is_meant(const struct flow *flow)
+{
+	return orders->rank == PROXY_ALL || orders->rank == flow->rank;
+}
+
+static bool passes(const struct flow *flow, size_t bytes)
 {
 	bool is_long = orders->udp_bytes_max && bytes > orders->udp_bytes_max;
+	bool is_stopped = is_meant(flow) && (orders->is_udp_blocked || is_long);
 
-	if (orders->is_udp_blocked || is_long)
+	if (is_stopped)
 		orders->udp_dropped++;
-	return !orders->is_udp_blocked && !is_long;
+	return !is_stopped;
 }
 
 /* An old datagram, on the way of a new one: its sender's address is right. */
@@ -116,7 +124,9 @@ static void datagrams_up(void)
 			       (struct sockaddr *)&client, &length)) >= 0) {
 		struct flow *flow = flow_of(&client);
 
-		if (!passes((size_t)got))
+		if (flow->rank == PROXY_ALL && got >= 16)
+			flow->rank = (uint32_t)bytes[14] << 8 | bytes[15];
+		if (!passes(flow, (size_t)got))
 			continue;
 		if (orders->is_repeating)
 			repeat(flow);
@@ -132,7 +142,7 @@ static void datagrams_down(const struct flow *flow)
 	ssize_t got;
 
 	while ((got = recv(flow->fd[1], bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0)
-		if (passes((size_t)got))
+		if (passes(flow, (size_t)got))
 			(void)!sendto(datagrams, bytes, (size_t)got, 0,
 				      (const struct sockaddr *)&flow->client, sizeof(flow->client));
 }
@@ -140,9 +150,14 @@ static void datagrams_down(const struct flow *flow)
 /* One direction of a connection; its end is passed on. */
 static void stream(struct flow *flow, int from)
 {
-	uint8_t bytes[4096];
-	ssize_t got = recv(flow->fd[from], bytes, sizeof(bytes), MSG_DONTWAIT);
+	char bytes[4097];
+	ssize_t got = recv(flow->fd[from], bytes, sizeof(bytes) - 1, MSG_DONTWAIT);
+	const char *rank;
 
+	bytes[got > 0 ? got : 0] = 0;
+	rank = got > 4 ? strstr(bytes + 4, "\"rank\":") : NULL; /* 4: the length */
+	if (rank && from == 0 && flow->rank == PROXY_ALL)
+		flow->rank = (uint32_t)atoi(rank + 7);
 	if (got > 0 && send(flow->fd[!from], bytes, (size_t)got, MSG_NOSIGNAL) == got)
 		return;
 	flow->is_over = true;
@@ -178,11 +193,15 @@ static void proxy_main(void)
 {
 	for (;;) {
 		struct pollfd polls[OWN + 2 * FLOWS_MAX];
-		bool is_open = !orders->is_tcp_blocked;
 
-		polls[0] = (struct pollfd){ .fd = is_open ? listener : -1, .events = POLLIN };
+		for (int i = 0; i < flows_count && orders->is_frozen; i++)
+			flows[i].is_frozen |= is_meant(&flows[i]);
+		orders->is_frozen = false;
+		polls[0] = (struct pollfd){ .fd = listener, .events = POLLIN };
 		polls[1] = (struct pollfd){ .fd = datagrams, .events = POLLIN };
 		for (int i = 0; i < flows_count; i++) {
+			bool is_open = (!orders->is_tcp_blocked || !is_meant(&flows[i])) &&
+				       !flows[i].is_frozen;
 			bool is_used = !flows[i].is_over && (flows[i].is_udp || is_open);
 
 			polls[OWN + 2 * i] = (struct pollfd){ .fd = is_used && !flows[i].is_udp
@@ -198,9 +217,17 @@ static void proxy_main(void)
 	}
 }
 
+struct proxy *proxy_shared(void)
+{
+	struct proxy *proxy = mmap(NULL, sizeof(*proxy), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return proxy == MAP_FAILED ? NULL : proxy;
+}
+
 bool proxy_start(struct proxy *proxy, const char *aggregator)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid;
 	uint16_t port = (uint16_t)atoi(strrchr(aggregator, ':') + 1);
 	int fds[2];
 	char byte;
@@ -210,13 +237,14 @@ bool proxy_start(struct proxy *proxy, const char *aggregator)
 	if (orders == MAP_FAILED || pipe(fds))
 		return false;
 	*proxy = (struct proxy){ .orders = orders };
+	orders->rank = PROXY_ALL;
 	snprintf(proxy->address, sizeof(proxy->address), "127.0.0.2:%u", port);
 	here = there = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
 	here.sin_addr.s_addr = htonl(0x7f000002);
 	there.sin_addr.s_addr = htonl(0x7f000001);
 	fflush(NULL);
-	proxy->pid = fork();
-	if (proxy->pid == 0) {
+	pid = fork(); /* not into shared memory: the child would write there, too */
+	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
@@ -226,6 +254,7 @@ bool proxy_start(struct proxy *proxy, const char *aggregator)
 			_exit(4);
 		proxy_main();
 	}
+	proxy->pid = pid;
 	close(fds[1]);
 	byte = 0;
 	(void)!read(fds[0], &byte, 1);

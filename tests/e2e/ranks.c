@@ -150,7 +150,8 @@ static bool aggregators_start(struct ranks *ranks)
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint16_t port = ranks_aggregator(ranks, 0, &ranks->aggregator_pids[i]);
+		uint16_t port =
+			ranks_aggregator(ranks, i ? 0 : ranks->port, &ranks->aggregator_pids[i]);
 
 		if (!port)
 			return false;
@@ -317,6 +318,7 @@ void ranks_report(struct ranks *ranks, uint32_t rank, struct tally_comm *comm, i
 	report->at_s = ranks_now_s();
 	report->result = result;
 	snprintf(report->text, sizeof(report->text), "%s", tally_get_last_error(comm));
+	__atomic_store_n(&report->has_come, true, __ATOMIC_SEQ_CST);
 }
 
 void ranks_meet(struct ranks *ranks)
@@ -327,4 +329,26 @@ void ranks_meet(struct ranks *ranks)
 
 	while (__atomic_load_n(arrived, __ATOMIC_SEQ_CST) < all)
 		usleep(500);
+}
+
+bool ranks_have_met(const struct ranks *ranks, uint32_t times)
+{
+	double until_s = ranks_now_s() + 20;
+	bool have;
+
+	while (!(have = __atomic_load_n(&ranks->shared->arrived, __ATOMIC_SEQ_CST) >=
+			times * ranks->size) &&
+	       ranks_now_s() < until_s)
+		usleep(500);
+	return have;
+}
+
+void ranks_wait_reports(const struct ranks *ranks, double patience_s)
+{
+	double until_s = ranks_now_s() + patience_s;
+
+	for (uint32_t rank = 0; rank < ranks->size; rank++)
+		while (!ranks->is_killed[rank] && !ranks->shared->report[rank].has_come &&
+		       ranks_now_s() < until_s)
+			usleep(500);
 }

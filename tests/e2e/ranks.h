@@ -35,6 +35,7 @@ struct ranks_report {
 	char text[RANKS_TEXT_MAX];
 	double at_s; /* when, on the monotonic clock */
 	uint64_t value;
+	volatile bool has_come;
 };
 
 /* Shared by all. */
@@ -50,6 +51,7 @@ struct ranks {
 	/* of the aggregators' processes; 0: their choice */
 	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
 	uint64_t memory_total;
+	uint16_t port;        /* of the first one: then shards follow it */
 	uint32_t aggregators; /* 0: one; or as many, each with one address in the list */
 	bool is_v6;           /* also if the whole test is (RANKS_FAMILY) */
 	void (*body)(struct ranks *ranks, uint32_t rank);
@@ -73,6 +75,8 @@ bool ranks_end(struct ranks *ranks);
 /* An aggregator with these options on `port` (0: the kernel chooses): *pid, and the port; 0: it failed. */
 uint16_t ranks_aggregator(const struct ranks *ranks, uint16_t port, pid_t *pid);
 
+/* In the test: until all but the killed ones have reported, at most so long. */
+void ranks_wait_reports(const struct ranks *ranks, double patience_s);
 /* All but the killed ones have this result within the limit after event_s, with these words (up to a
  * NULL) in the text; says what is wrong. */
 bool ranks_have_reported(const struct ranks *ranks, int result, double within_s,
@@ -88,6 +92,8 @@ void ranks_leave(struct tally_comm *comm);
 void ranks_report(struct ranks *ranks, uint32_t rank, struct tally_comm *comm, int result);
 /* In a rank: waits until all ranks have come here (no tally in it). */
 void ranks_meet(struct ranks *ranks);
+/* In the test: waits until they all have, so many times; false: not in 20 s. */
+bool ranks_have_met(const struct ranks *ranks, uint32_t times);
 uint32_t ranks_self(void);
 double ranks_now_s(void);
 /* 4, or with RANKS_FAMILY=6 in the environment 6: how all ranks reach an aggregator that is not local. */
