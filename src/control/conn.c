@@ -248,8 +248,10 @@ int conn_connect(struct conn **conn, const struct conn_address *address, uint64_
 	if (fd < 0)
 		return -errno;
 	set_options(fd);
-	if (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
-	    errno != EINPROGRESS) {
+	if ((address->from_bytes &&
+	     bind(fd, (const struct sockaddr *)&address->from, address->from_bytes)) ||
+	    (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
+	     errno != EINPROGRESS)) {
 		error = -errno;
 		close(fd);
 		return error;

@@ -316,6 +316,27 @@ static void conn__what_is_said_before_the_connection_stands_is_sent(void **state
 	assert_ping(t.server, 7);
 }
 
+static void conn__leaves_from_the_address_that_it_is_given(void **state)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	struct pollfd poll_fd = { .events = POLLIN };
+	uint8_t ip[16];
+	uint16_t port;
+
+	(void)state;
+	listen_on("127.0.0.1:0");
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 6);
+	memcpy(&t.address.from, &from, sizeof(from));
+	t.address.from_bytes = sizeof(from);
+	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, 5 * second_ns), 0);
+	assert_int_equal(await(t.client), CONN_CONNECTED);
+	poll_fd.fd = t.listen_fd;
+	poll(&poll_fd, 1, 5000);
+	assert_int_equal(conn_accept(&t.server, t.listen_fd), 0);
+	conn_peer(t.server, ip, &port);
+	assert_memory_equal(ip, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\x07", 16);
+}
+
 static void conn__nobody_waiting_is_not_an_error(void **state)
 {
 	(void)state;
@@ -563,6 +584,7 @@ int main(void)
 		TEST(conn__link_local_address_keeps_its_interface),
 		TEST(conn__connecting_ends_when_its_time_is_over),
 		TEST(conn__what_is_said_before_the_connection_stands_is_sent),
+		TEST(conn__leaves_from_the_address_that_it_is_given),
 		TEST(conn__nobody_waiting_is_not_an_error),
 		TEST(conn__a_message_may_come_byte_by_byte),
 		TEST(conn__the_largest_message_arrives),
