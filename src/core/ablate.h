@@ -89,6 +89,7 @@ enum ablation {
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,
+	ABLATE_INTERFACE_LOOPBACK,
 };
 
 #ifndef ABLATE

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/interface.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct host_line {
+	const char *name, *ip;
+	uint32_t bits; /* as people write them */
+	bool is_loopback;
+};
+
+/* clang-format off */
+static const struct host_line host[] = {
+	{ "lo",      "127.0.0.1",    8,   true },
+	{ "lo",      "::1",          128, true },
+	{ "docker0", "172.17.0.1",   16,  false },
+	{ "eth0",    "10.0.0.5",     24,  false },
+	{ "eth0",    "fe80::5",      64,  false },
+	{ "eth0",    "fd00:1::5",    64,  false },
+	{ "eth1",    "10.1.0.5",     24,  false },
+	{ "ib0",     "192.168.9.5",  16,  false },
+	{ "ib0",     "fd00:9::5",    64,  false },
+};
+
+/* A pattern, where the aggregator is, and what must be chosen: NULL is nothing. */
+static const struct {
+	const char *pattern, *peer, *name, *ip;
+} choices[] = {
+	{ "eth",            "10.0.0.9",    "eth0",    "10.0.0.5" },
+	{ "eth",            "10.1.0.9",    "eth1",    "10.1.0.5" },  /* in its network */
+	{ "eth",            "8.8.8.8",     "eth0",    "10.0.0.5" },  /* the kernel's order */
+	{ "ib,eth",         "8.8.8.8",     "eth0",    "10.0.0.5" },
+	{ "ib",             "10.0.0.9",    "ib0",     "192.168.9.5" },
+	{ "=eth1",          "10.0.0.9",    "eth1",    "10.1.0.5" },
+	{ "=eth",           "10.0.0.9",    NULL,      NULL },
+	{ "=eth1,ib0",      "192.168.7.1", "ib0",     "192.168.9.5" },
+	{ "^docker,lo",     "8.8.8.8",     "eth0",    "10.0.0.5" },
+	{ "^docker",        "8.8.8.8",     "eth0",    "10.0.0.5" },  /* never lo by itself */
+	{ "^docker,eth,ib", "8.8.8.8",     NULL,      NULL },
+	{ "^=eth0",         "10.0.0.9",    "docker0", "172.17.0.1" },
+	{ "^docker",        "127.0.0.1",   "lo",      "127.0.0.1" },
+	{ "lo",             "10.0.0.9",    "lo",      "127.0.0.1" },
+	{ "eth",            "127.0.0.1",   "eth0",    "10.0.0.5" },
+	{ "10.0.0.0/8",     "10.1.0.9",    "eth1",    "10.1.0.5" },
+	{ "10.1.0.0/16",    "10.0.0.9",    "eth1",    "10.1.0.5" },
+	{ "10.0.0.4/31",    "10.1.0.9",    "eth0",    "10.0.0.5" },
+	{ "10.0.0.6/31",    "10.1.0.9",    NULL,      NULL },
+	{ "0.0.0.0/0",      "8.8.8.8",     "docker0", "172.17.0.1" },
+	{ "^172.16.0.0/12", "8.8.8.8",     "eth0",    "10.0.0.5" },
+	{ "fd00::/8,ib",    "192.168.0.1", "ib0",     "192.168.9.5" },
+	{ "10.0.0.0/8",     "fd00:1::9",   NULL,      NULL },
+	{ "fd00::/8",       "fd00:9::9",   "ib0",     "fd00:9::5" },
+	{ "eth",            "2001:db8::1", "eth0",    "fd00:1::5" }, /* before a link-local one */
+	{ "fe80::/10",      "2001:db8::1", "eth0",    "fe80::5" },
+	{ "eth",            "::1",         "eth0",    "fd00:1::5" },
+	{ "wlan",           "10.0.0.9",    NULL,      NULL },
+};
+
+static const struct { const char *pattern, *word; } patterns[] = {
+	{ "eth,ib", NULL }, { "=eth0", NULL }, { "^docker,lo", NULL }, { "^=lo", NULL },
+	{ "10.0.0.0/8,fd00::/8,eth", NULL }, { "eth0.100,br-1f@x", NULL },
+	{ "", "empty" }, { "^", "empty" }, { "eth,", "empty" }, { ",eth", "empty" },
+	{ "a,,b", "empty" }, { "10.0.0.0/33", "network" }, { "10.0.0/8", "network" },
+	{ "fd00::/129", "network" }, { "10.0.0.0/", "network" }, { "10.0.0.0/8x", "network" },
+	{ "/8", "network" }, { "10.0.0.0/99999999999999999999", "network" },
+	{ "a234567890123456", "15 bytes" }, { "eth,^lo", "front" }, { "eth,=lo", "front" },
+	{ "eth 0", "front" }, { "eth0:1", "front" },
+	{ "1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc:dddd:eeee/64", "network" },
+};
+/* clang-format on */
+
+enum { HOST_LINES = sizeof(host) / sizeof(host[0]) };
+
+static void ip_read(const char *text, uint8_t ip[16])
+{
+	memset(ip, 0, 16);
+	ip[10] = ip[11] = 0xff;
+	if (inet_pton(AF_INET, text, ip + 12) != 1)
+		assert_int_equal(inet_pton(AF_INET6, text, ip), 1);
+}
+
+static void interface__the_pattern_and_the_aggregator_choose_the_address(void **state)
+{
+	struct interface list[HOST_LINES];
+
+	(void)state;
+	memset(list, 0, sizeof(list));
+	for (uint32_t i = 0; i < HOST_LINES; i++) {
+		strcpy(list[i].name, host[i].name);
+		ip_read(host[i].ip, list[i].ip);
+		list[i].prefix_bits = host[i].bits + (strchr(host[i].ip, ':') ? 0 : 96);
+		list[i].is_loopback = host[i].is_loopback;
+	}
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		uint8_t peer[16], ip[16];
+		int chosen;
+
+		ip_read(choices[i].peer, peer);
+		chosen = interface_choose(choices[i].pattern, list, HOST_LINES, peer);
+		if (!choices[i].name) {
+			if (chosen != -1)
+				fail_msg("%s chose %s", choices[i].pattern, list[chosen].name);
+			continue;
+		}
+		ip_read(choices[i].ip, ip);
+		if (chosen < 0 || strcmp(list[chosen].name, choices[i].name) != 0 ||
+		    memcmp(list[chosen].ip, ip, 16) != 0)
+			fail_msg("%s towards %s chose %s", choices[i].pattern, choices[i].peer,
+				 chosen < 0 ? "nothing" : host[chosen].ip);
+	}
+}
+
+static void interface__bad_patterns_are_refused_by_what_is_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		const char *why = interface_pattern_check(patterns[i].pattern);
+
+		if (!why != !patterns[i].word || (why && !strstr(why, patterns[i].word)))
+			fail_msg("\"%s\": %s", patterns[i].pattern, why ? why : "taken");
+	}
+}
+
+static void interface__this_host_has_loopback_and_a_refusal_lists_it(void **state)
+{
+	static const uint8_t peer[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 9 };
+	char text[INTERFACE_TEXT_BYTES], why[256] = "";
+	uint8_t from[16];
+
+	(void)state;
+	assert_true(interface_pick("lo", peer, from, text, why, sizeof(why)));
+	assert_string_equal(text, "lo 127.0.0.1");
+	assert_int_equal(from[12], 127);
+	assert_false(interface_pick("nosuch", peer, from, text, why, sizeof(why)));
+	assert_non_null(strstr(why, "TALLY_IFNAME=nosuch"));
+	assert_non_null(strstr(why, "IPv4"));
+	assert_non_null(strstr(why, "lo 127.0.0.1"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(interface__the_pattern_and_the_aggregator_choose_the_address),
+		cmocka_unit_test(interface__bad_patterns_are_refused_by_what_is_wrong),
+		cmocka_unit_test(interface__this_host_has_loopback_and_a_refusal_lists_it),
+	};
+
+	return cmocka_run_group_tests_name("lib-interface", tests, NULL, NULL);
+}
