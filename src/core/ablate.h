@@ -89,7 +89,14 @@ enum ablation {
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,
+	ABLATE_SLURM_STEP,
+	ABLATE_PMIX_RANK,
+	ABLATE_KEY_TWICE,
+	ABLATE_CONFIG_BAD_LINE,
+	ABLATE_CONFIG_UNKNOWN,
 	ABLATE_INTERFACE_LOOPBACK,
+	ABLATE_LOG_PIPE,
+	ABLATE_LOG_CLOSED,
 };
 
 #ifndef ABLATE

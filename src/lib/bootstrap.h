@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bootstrap.h - who am I, in which job, and where is the aggregator: from arguments and from what
- * launchers put into the environment. A pure function of both.
+ * launchers put into the environment. A function of both, and of TALLY_KEY_FILE's file.
  */
 #ifndef LIB_BOOTSTRAP_H
 #define LIB_BOOTSTRAP_H
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/control.h"
+#include "lib/interface.h"
 #include "tally.h"
 
 enum {
@@ -17,6 +19,7 @@ enum {
 	BOOTSTRAP_TIMEOUT_S = 300,
 	BOOTSTRAP_PORT = 7171,
 	BOOTSTRAP_TEXT_MAX = 512,
+	BOOTSTRAP_TIMELINE_BYTES = 512,
 };
 
 struct bootstrap {
@@ -26,7 +29,14 @@ struct bootstrap {
 	bool is_local;        /* rank 0 hosts the aggregator */
 	char aggregator[256]; /* "host[:port]"; "" if is_local */
 	uint32_t init_timeout_s;
-	const char *source; /* "arguments", "TALLY_*", "torchrun", "Open MPI" */
+	uint32_t deadline_ms;        /* of every operation; 0: none */
+	char key[CONTROL_KEY_BYTES]; /* for JOIN; "": none. Never in a log or an error */
+	char timeline[BOOTSTRAP_TIMELINE_BYTES]; /* this rank's file; "": none */
+	char ifname[256];                        /* TALLY_IFNAME; "": the kernel's routes decide */
+	char interface[INTERFACE_TEXT_BYTES];    /* what it chose: "eth0 10.0.0.5"; "": nothing */
+	uint8_t from[16];   /* its address, as struct link_address has them; zeros: any */
+	char warning[256];  /* to be said once: "" if there is none */
+	const char *source; /* "arguments", "TALLY_*", "torchrun", "Open MPI", "PMI", "Slurm" */
 };
 
 /* Returns a variable's value, or NULL. */
@@ -36,6 +46,9 @@ typedef const char *(*bootstrap_get_fn)(const char *name, void *arg);
  * TALLY_ERR_ARGUMENT with the names and values that were read in `text`. */
 int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		  char text[BOOTSTRAP_TEXT_MAX]);
+
+/* Some launcher has set something, be it half: then bootstrap_env is who is asked. */
+bool bootstrap_is_launched(bootstrap_get_fn get, void *arg);
 
 /* Checks job, size and rank, and fills in the rest from options (may be NULL) and the environment.
  * TALLY_OK, TALLY_ERR_ARGUMENT, TALLY_ERR_UNSUPPORTED. */

@@ -5,12 +5,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-enum { VARIABLES_MAX = 10, WORDS_MAX = 4 };
+enum { VARIABLES_MAX = 14, WORDS_MAX = 4 };
 
 /* An environment, and what should come of it. */
 struct env_case {
@@ -111,6 +114,109 @@ static const struct env_case cases[] = {
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
 	  { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=(not set)" } },
 
+	{ "Hydra: PMI's ranks, MPICH's local ones; the name is ours to ask for",
+	  { "PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2", "PMI_FD=8" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_JOB", "PMI says rank 1 of 2" } },
+	{ "Hydra with a name",
+	  { "PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2", "TALLY_JOB=j" },
+	  TALLY_OK, "j", 2, 1, 2, true, "", { 0 } },
+	{ "a PMI that names the job",
+	  { "PMI_RANK=0", "PMI_SIZE=2", "PMI_JOBID=9.1", "TALLY_AGGREGATOR=a" },
+	  TALLY_OK, "9.1", 2, 0, 0, false, "a", { 0 } },
+	{ "half of PMI's is refused",
+	  { "PMI_RANK=1", "MPI_LOCALNRANKS=2", "TALLY_JOB=j" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "PMI_RANK=1", "PMI_SIZE=(not set)", "MPI_LOCALNRANKS=2" } },
+	{ "Hydra's local rank beyond its local size is refused",
+	  { "PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=2", "TALLY_JOB=j" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=2" } },
+	{ "Open MPI inside of a Slurm step is Open MPI",
+	  { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+	    "PMIX_RANK=1", "PMIX_NAMESPACE=ns", "SLURM_PROCID=0", "SLURM_NTASKS=1", "SLURM_STEP_ID=0",
+	    "SLURM_JOB_ID=7" },
+	  TALLY_OK, "ns", 2, 1, 2, true, "", { 0 } },
+	{ "Hydra inside of a Slurm step is Hydra",
+	  { "PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALNRANKS=4", "SLURM_PROCID=0", "SLURM_NTASKS=1",
+	    "SLURM_STEP_ID=0", "SLURM_JOB_ID=7", "TALLY_JOB=j" },
+	  TALLY_OK, "j", 4, 3, 4, true, "", { 0 } },
+
+	{ "srun: job and step name the job, the list says how many are here",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3", "TALLY_AGGREGATOR=a" },
+	  TALLY_OK, "slurm-77.3", 11, 5, 4, false, "a", { 0 } },
+	{ "srun: the last node of the list",
+	  { "SLURM_PROCID=9", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=2", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3", "TALLY_AGGREGATOR=a" },
+	  TALLY_OK, "slurm-77.3", 11, 9, 3, false, "a", { 0 } },
+	{ "srun: all on one node",
+	  { "SLURM_PROCID=3", "SLURM_NTASKS=4", "SLURM_LOCALID=3", "SLURM_NODEID=0", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=4" },
+	  TALLY_OK, "slurm-77.3", 4, 3, 4, true, "", { 0 } },
+	{ "srun: several nodes without an aggregator are refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "4 of 11 ranks", "TALLY_AGGREGATOR" } },
+	{ "srun --mpi=pmi2: PMI's ranks, Slurm's places and name",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3", "PMI_RANK=5", "PMI_SIZE=11", "TALLY_AGGREGATOR=a" },
+	  TALLY_OK, "slurm-77.3", 11, 5, 4, false, "a", { 0 } },
+	{ "srun --mpi=pmix: PMIx has no size, Slurm has",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3", "PMIX_RANK=5", "PMIX_NAMESPACE=slurm.pmix.77.3", "TALLY_AGGREGATOR=a" },
+	  TALLY_OK, "slurm-77.3", 11, 5, 4, false, "a", { 0 } },
+	{ "PMIx that contradicts Slurm is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3", "PMIX_RANK=6" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "PMIX_RANK=6", "SLURM_PROCID=5" } },
+	{ "PMIx alone says no size",
+	  { "PMIX_RANK=2", "PMIX_NAMESPACE=ns", "TALLY_JOB=j" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "PMIX_RANK=2", "how many ranks", "TALLY_SIZE" } },
+	{ "a list that does not add up to the tasks is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),2" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_STEP_TASKS_PER_NODE=4(x2),2", "SLURM_NTASKS=11" } },
+	{ "a node that the list does not have is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=3", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_NODEID=3", "4(x2),3" } },
+	{ "a list that is none is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2,3" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_STEP_TASKS_PER_NODE=4(x2,3" } },
+	{ "a local rank that the node has no room for is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=4", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=11", "SLURM_STEP_TASKS_PER_NODE=4(x2),3" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_LOCALID=4", "4(x2),3" } },
+	{ "a step of another size is refused",
+	  { "SLURM_PROCID=5", "SLURM_NTASKS=11", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=77",
+	    "SLURM_STEP_ID=3", "SLURM_STEP_NUM_TASKS=12", "SLURM_STEP_TASKS_PER_NODE=4(x2),3" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_STEP_NUM_TASKS=12", "SLURM_NTASKS=11" } },
+	{ "half of srun's is refused",
+	  { "SLURM_PROCID=0", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "SLURM_PROCID=0", "SLURM_NTASKS=(not set)" } },
+	{ "a shell of salloc is no rank",
+	  { "SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_TASKS_PER_NODE=4" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "no launcher", "Slurm job 7", "srun" } },
+	{ "a script of sbatch is no rank, although it is told PROCID 0",
+	  { "SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NODEID=0" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "no launcher", "Slurm job 7", "srun" } },
+	{ "nor is an interactive step",
+	  { "SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NODEID=0",
+	    "SLURM_STEP_ID=4294967290" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL,
+	  { "no launcher", "Slurm job 7", "srun" } },
+
 	{ "no launcher at all is refused, and says what to do",
 	  { "TALLY_JOB=j" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "tally run", "TALLY_RANK", "TALLY_SIZE" } },
@@ -135,6 +241,27 @@ static const struct env_case cases[] = {
 	{ "a timeout of 0 is refused",
 	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_INIT_TIMEOUT_S=0" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_INIT_TIMEOUT_S=0" } },
+	{ "a deadline that is no number is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_DEADLINE_S=1.5" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_DEADLINE_S=1.5" } },
+	{ "a deadline of 0 is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_DEADLINE_S=0" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_DEADLINE_S=0" } },
+	{ "a deadline of more than a day is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_DEADLINE_S=86401" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_DEADLINE_S=86401" } },
+	{ "a key and a key file are refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_KEY=hunter2", "TALLY_KEY_FILE=/nonexistent" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_KEY and TALLY_KEY_FILE=/nonexistent" } },
+	{ "a key file that is not there is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_KEY_FILE=/nonexistent" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_KEY_FILE=/nonexistent", "No such file" } },
+	{ "a key that is not printable is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_KEY=hunter\t2" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_KEY: byte 6" } },
+	{ "a wrong pattern of interfaces is refused",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_IFNAME=eth,,ib" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_IFNAME=eth,,ib", "empty" } },
 };
 /* clang-format on */
 
@@ -149,6 +276,8 @@ static void check(const struct env_case *env)
 		result = bootstrap_finish(&boot, NULL, env_get, arg, text);
 	if (result != env->result)
 		fail_msg("%s: %d, not %d: %s", env->claim, result, env->result, text);
+	if (strstr(text, "hunter"))
+		fail_msg("%s: \"%s\" has the key", env->claim, text);
 	for (size_t i = 0; i < WORDS_MAX && env->words[i]; i++) {
 		if (!strstr(text, env->words[i]))
 			fail_msg("%s: \"%s\" does not say %s", env->claim, text, env->words[i]);
@@ -225,6 +354,71 @@ static void bootstrap__wrong_arguments_are_refused(void **state)
 	assert_int_equal(finish(&good, &options, env), TALLY_ERR_ARGUMENT); /* several hosts */
 }
 
+static void bootstrap__values_arrive_and_options_win(void **state)
+{
+	const char *env[VARIABLES_MAX] = { "TALLY_DEADLINE_S=30", "TALLY_KEY=hunter2",
+					   "TALLY_TIMELINE=/t/%r.json", "TALLY_IFNAME=^docker,lo" };
+	struct bootstrap boot = { .job = "j", .size = 4, .rank = 3 };
+	struct tally_options options = TALLY_OPTIONS_INIT;
+
+	(void)state;
+	assert_int_equal(finish(&boot, &options, env), TALLY_OK);
+	assert_int_equal(boot.deadline_ms, 30000);
+	assert_string_equal(boot.key, "hunter2");
+	assert_string_equal(boot.timeline, "/t/3.json");
+	assert_string_equal(boot.ifname, "^docker,lo");
+	options.deadline_ms = 250;
+	options.key = "mine";
+	env[2] = "TALLY_TIMELINE=/t/all";
+	assert_int_equal(finish(&boot, &options, env), TALLY_OK);
+	assert_int_equal(boot.deadline_ms, 250);
+	assert_string_equal(boot.key, "mine");
+	assert_string_equal(boot.timeline, "/t/all.3"); /* not one file of all ranks */
+	boot.size = 1;
+	boot.rank = 0;
+	assert_int_equal(finish(&boot, &options, env), TALLY_OK);
+	assert_string_equal(boot.timeline, "/t/all");
+}
+
+static void bootstrap__a_key_file_is_read_and_an_open_one_warned_about(void **state)
+{
+	char path[] = "/tmp/tally-key-XXXXXX", variable[64];
+	const char *env[VARIABLES_MAX] = { variable };
+	struct bootstrap boot = { .job = "j", .size = 1, .rank = 0 };
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(dprintf(fd, "hunter2\n") > 0);
+	snprintf(variable, sizeof(variable), "TALLY_KEY_FILE=%s", path);
+	assert_int_equal(finish(&boot, NULL, env), TALLY_OK);
+	assert_string_equal(boot.key, "hunter2");
+	assert_string_equal(boot.warning, "");
+	assert_int_equal(fchmod(fd, 0644), 0);
+	assert_int_equal(finish(&boot, NULL, env), TALLY_OK);
+	assert_non_null(strstr(boot.warning, path));
+	close(fd);
+	unlink(path);
+}
+
+static void bootstrap__whoever_is_launched_is_known(void **state)
+{
+	static const struct {
+		const char *variable;
+		bool is_launched;
+	} variables[] = { { "TALLY_RANK=0", true },    { "WORLD_SIZE=2", true },
+			  { "PMI_RANK=0", true },      { "PMIX_RANK=0", true },
+			  { "SLURM_NTASKS=4", false }, { "SLURM_PROCID=0", false },
+			  { "TALLY_JOB=j", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *env[VARIABLES_MAX] = { variables[i].variable };
+
+		assert_int_equal(bootstrap_is_launched(env_get, env), variables[i].is_launched);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +427,9 @@ int main(void)
 		cmocka_unit_test(bootstrap__arguments_alone_mean_one_host),
 		cmocka_unit_test(bootstrap__options_win_over_the_environment),
 		cmocka_unit_test(bootstrap__wrong_arguments_are_refused),
+		cmocka_unit_test(bootstrap__values_arrive_and_options_win),
+		cmocka_unit_test(bootstrap__a_key_file_is_read_and_an_open_one_warned_about),
+		cmocka_unit_test(bootstrap__whoever_is_launched_is_known),
 	};
 
 	return cmocka_run_group_tests_name("lib-bootstrap", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/background.h"
+#include "lib/config.h"
 #include "lib/local.h"
 #include "lib/membership.h"
 
@@ -194,6 +195,8 @@ static int join(struct tally_comm *comm)
 	return result;
 }
 
+static atomic_bool is_warned; /* once in a process */
+
 /* boot is complete. */
 static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 		     const struct tally_options *options)
@@ -203,6 +206,8 @@ static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 
 	if (!comm)
 		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
+	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
+		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
 	if (boot->is_local && boot->rank == 0)
 		result = local_open(comm);
 	if (!result)
@@ -216,12 +221,6 @@ static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	}
 	*out = comm;
 	return TALLY_OK;
-}
-
-static const char *env_get(const char *name, void *arg)
-{
-	(void)arg;
-	return getenv(name);
 }
 
 /* The struct of 0.1.0, whose callers are served for ever. What follows its flags is padding. */
@@ -291,7 +290,7 @@ int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, ui
 				    "tally_comm_init: job: a name has 1 to %d bytes",
 				    BOOTSTRAP_JOB_MAX);
 	strcpy(boot.job, job);
-	result = bootstrap_finish(&boot, &mine, env_get, NULL, text);
+	result = config_bootstrap(&boot, &mine, false, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init: %s", text);
 	return comm_open(comm, &boot, &mine);
@@ -306,9 +305,7 @@ int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *op
 
 	if (result)
 		return result;
-	result = bootstrap_env(&boot, env_get, NULL, text);
-	if (!result)
-		result = bootstrap_finish(&boot, &mine, env_get, NULL, text);
+	result = config_bootstrap(&boot, &mine, true, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_env: %s", text);
 	return comm_open(comm, &boot, &mine);

@@ -14,6 +14,7 @@
 #include "lib/background.h"
 #include "lib/local.h"
 #include "lib/paths.h"
+#include "util/commit.h"
 
 enum {
 	TRY_MS = 3000, /* one attempt to connect */
@@ -117,6 +118,11 @@ int membership_open(struct tally_comm *comm)
 					    : "aggregator %s: there is no such host",
 				    text);
 	}
+	error = paths_from(comm, &membership->address);
+	if (error) {
+		free(membership);
+		return error;
+	}
 	if (comm->boot.is_local)
 		snprintf(membership->address.text, sizeof(membership->address.text),
 			 "rank 0 on %s (local mode)", comm->who.host);
@@ -201,20 +207,24 @@ static void opinfo_send(struct tally_comm *comm, struct codec *codec,
 	free(ops);
 }
 
-/* At INFO a process says once what it has got: rank 0 for all. */
+/* At INFO a process says once what it has got: rank 0 for all, unless the ranks differ in it. */
 static void banner(const struct tally_comm *comm)
 {
 	static atomic_bool is_said;
-	bool is_first = comm->who.rank == 0 && !atomic_exchange(&is_said, true);
+	const struct bootstrap *boot = &comm->boot;
+	bool is_first = (comm->who.rank == 0 || boot->interface[0]) &&
+			!atomic_exchange(&is_said, true);
 	struct endpoint_stats stats;
 
 	endpoint_stats(comm->endpoint, &stats);
 	report_log(&comm->who, is_first ? TALLY_LOG_INFO : TALLY_LOG_DEBUG,
-		   "tally " TALLY_VERSION ": %u ranks, aggregator %s, %u %s, %u lanes, window %u "
-		   "of %u slots, run %u",
-		   comm->who.size, comm->membership->address.text, comm->shards,
-		   comm->shards == 1 ? "shard" : "shards", comm->lanes, stats.window, comm->slots,
-		   comm->run);
+		   "tally " TALLY_VERSION
+		   "%s: %u ranks, aggregator %s%s%s, %u %s, %u lanes, window "
+		   "%u of %u slots, run %u",
+		   *TALLY_COMMIT ? " (commit " TALLY_COMMIT ")" : "", comm->who.size,
+		   comm->membership->address.text, boot->interface[0] ? ", from " : "",
+		   boot->interface, comm->shards, comm->shards == 1 ? "shard" : "shards",
+		   comm->lanes, stats.window, comm->slots, comm->run);
 }
 
 /* START's, one for every rank: what it did not say of one stays zero. */

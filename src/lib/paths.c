@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "simd/simd.h"
 
@@ -30,6 +31,24 @@ uint32_t paths_mtu(const struct conn_address *address)
 	peer.port = CONTROL_PORT;
 	mtu = link_udp_mtu(&peer, is_v6(&peer));
 	return mtu > 0 ? (uint32_t)mtu : 0;
+}
+
+int paths_from(struct tally_comm *comm, struct conn_address *address)
+{
+	struct bootstrap *boot = &comm->boot;
+	struct link_address peer = { 0 }, from = { 0 };
+	char why[REPORT_TEXT_MAX];
+
+	if (!boot->ifname[0] || address->socket.ss_family == AF_UNIX)
+		return TALLY_OK;
+	link_address_from_socket((const union link_sockaddr *)&address->socket, &peer);
+	if (!interface_pick(boot->ifname, peer.ip, from.ip, boot->interface, why, sizeof(why)))
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s (to reach the aggregator %s)", why, address->text);
+	memcpy(boot->from, from.ip, sizeof(boot->from));
+	address->from_bytes =
+		link_address_to_socket(&from, is_v6(&from), (union link_sockaddr *)&address->from);
+	return TALLY_OK;
 }
 
 /* Where a shard is: zeros mean the host that the control connection goes to. */
@@ -141,6 +160,7 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 		least = carried < least ? carried : least;
 	}
 	options.is_v6 = is_v6(&shards[0].address);
+	memcpy(options.local.ip, comm->boot.from, sizeof(options.local.ip));
 	result = link_udp_open(&link, &options);
 	if (result) {
 		snprintf(text, CONTROL_TEXT_BYTES, "no UDP socket: %s", strerror(-result));

@@ -9,6 +9,10 @@
 /* The MTU of the route to the aggregator; 0: not known. */
 uint32_t paths_mtu(const struct conn_address *address);
 
+/* Which of our addresses TALLY_IFNAME wants control and data to leave from: into *address, which
+ * conn_connect takes, and comm->boot. TALLY_OK, or said. */
+int paths_from(struct tally_comm *comm, struct conn_address *address);
+
 /* Opens comm's link and endpoint. On success *lanes is what the paths carry. TALLY_OK, or a result with
  * `text`. */
 int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,

@@ -3,7 +3,9 @@
 #include "lib/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +14,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "core/ablate.h"
+#include "lib/config.h"
+
+enum { COMPLAINT_BYTES = 128 };
+
 static _Thread_local char last_text[REPORT_TEXT_MAX];
 
 static struct {
 	pthread_mutex_t lock;
 	bool is_read; /* TALLY_LOG has been looked at */
+	bool is_json;
+	bool is_closed; /* there was no stderr: descriptor 2 may become anything */
 	int level;
 	tally_log_fn fn;
 	void *arg;
@@ -29,27 +40,56 @@ static const char *const level_names[] = {
 	[TALLY_LOG_DEBUG] = "debug",
 };
 
-/* The sink's lock is held. An unknown word changes nothing: a log level is no reason to fail. */
-static void level_read(void)
+int report_level_parse(const char *word)
 {
-	const char *text = getenv("TALLY_LOG");
+	for (int level = TALLY_LOG_ERROR; level <= TALLY_LOG_DEBUG; level++)
+		if (!strcasecmp(word, level_names[level]))
+			return level;
+	return -1;
+}
+
+/* The sink's lock is held. What is wrong in a file is refused by init; a wrong word in the environment
+ * changes nothing but says so: a log level is no reason to fail. */
+static void level_read(char complaint[COMPLAINT_BYTES])
+{
+	struct config *config = malloc(sizeof(*config));
+	char text[BOOTSTRAP_TEXT_MAX];
+	const char *word, *json;
 
 	sink.is_read = true;
-	for (int level = TALLY_LOG_ERROR; text && level <= TALLY_LOG_DEBUG; level++) {
-		if (!strcasecmp(text, level_names[level]))
-			sink.level = level;
-	}
+	sink.is_closed = fcntl(STDERR_FILENO, F_GETFD) < 0 && !TAKEN_OUT(LOG_CLOSED);
+	if (!config)
+		return;
+	(void)config_load_process(config, text);
+	word = config_get("TALLY_LOG", config);
+	json = config_get("TALLY_LOG_JSON", config);
+	if (word && *word && report_level_parse(word) > 0)
+		sink.level = report_level_parse(word);
+	else if (word && *word)
+		snprintf(complaint, COMPLAINT_BYTES,
+			 "TALLY_LOG=%.40s is not error, warn, info or debug: warn it is", word);
+	sink.is_json = json && !strcmp(json, "1");
+	if (json && *json && strcmp(json, "0") && !sink.is_json)
+		snprintf(complaint, COMPLAINT_BYTES, "TALLY_LOG_JSON=%.40s is not 0 or 1: 0 it is",
+			 json);
+	explicit_bzero(config, sizeof(*config)); /* it may hold a key */
+	free(config);
 }
+
+static void line_out(const struct report_who *who, int level, const char *message);
 
 int report_level(void)
 {
+	char complaint[COMPLAINT_BYTES] = "";
 	int level;
 
 	pthread_mutex_lock(&sink.lock);
 	if (!sink.is_read)
-		level_read();
+		level_read(complaint);
 	level = sink.level;
 	pthread_mutex_unlock(&sink.lock);
+	if (complaint[0])
+		line_out(NULL, TALLY_LOG_WARN, complaint);
 	return level;
 }
 
@@ -57,9 +97,8 @@ int report_set(int level, tally_log_fn fn, void *arg)
 {
 	if (level < 0 || level > TALLY_LOG_DEBUG)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "level %d: no such log level", level);
+	(void)report_level(); /* TALLY_LOG is read first, and then no more */
 	pthread_mutex_lock(&sink.lock);
-	if (!sink.is_read)
-		level_read();
 	if (level)
 		sink.level = level;
 	sink.fn = fn;
@@ -85,6 +124,37 @@ void report_host(char host[65])
 	host[64] = '\0';
 }
 
+/* All of it or, where nothing more can be done, a part: a full disk or a reader that is gone must not
+ * harm the program. SIGPIPE would: it is blocked, and taken back if it was ours. */
+static void stderr_write(const char *text, size_t length)
+{
+	static const struct timespec at_once;
+	sigset_t pipe_signal, before, pending;
+	bool is_ours;
+	ssize_t wrote = 0;
+
+	sigemptyset(&pipe_signal);
+	sigaddset(&pipe_signal, SIGPIPE);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	is_ours = !sigismember(&pending, SIGPIPE) && !TAKEN_OUT(LOG_PIPE);
+	if (is_ours)
+		pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+	for (size_t done = 0; done < length; done += (size_t)wrote) {
+		wrote = write(STDERR_FILENO, text + done, length - done);
+		if (wrote < 0 && errno == EINTR)
+			wrote = 0;
+		else if (wrote <= 0)
+			break;
+	}
+	if (is_ours) {
+		if (wrote < 0 && errno == EPIPE)
+			while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+				;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+}
+
 /* One write of one line, so that lines of several ranks do not mix. */
 static void line_write(int level, const char *line)
 {
@@ -101,13 +171,51 @@ static void line_write(int level, const char *line)
 		length = (int)sizeof(text) - 1;
 		text[length - 1] = '\n';
 	}
-	while (write(STDERR_FILENO, text, (size_t)length) < 0 && errno == EINTR)
-		;
+	stderr_write(text, (size_t)length);
+}
+
+static json_t *json_make(const struct report_who *who, int level, const char *message)
+{
+	struct timespec now;
+	double seconds;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	if (who)
+		return json_pack("{s:f, s:s, s:s, s:i, s:s, s:s}", "time", seconds, "level",
+				 level_names[level], "job", who->job, "rank", (int)who->rank,
+				 "host", who->host, "text", message);
+	return json_pack("{s:f, s:s, s:i, s:s}", "time", seconds, "level", level_names[level],
+			 "pid", (int)getpid(), "text", message);
+}
+
+static void json_write(const struct report_who *who, int level, const char *message)
+{
+	json_t *object = json_make(who, level, message);
+	char ascii[REPORT_TEXT_MAX], *text;
+	size_t length;
+
+	if (!object) { /* cut inside of a character, or never UTF-8 */
+		snprintf(ascii, sizeof(ascii), "%s", message);
+		for (char *at = ascii; *at; at++)
+			if (*at & 0x80)
+				*at = '?';
+		object = json_make(who, level, ascii);
+	}
+	text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	if (text) {
+		length = strlen(text);
+		text[length] = '\n'; /* in place of its end: one write */
+		stderr_write(text, length + 1);
+		free(text);
+	}
+	json_decref(object);
 }
 
 static void line_out(const struct report_who *who, int level, const char *message)
 {
 	char line[REPORT_TEXT_MAX + 320];
+	bool is_json, is_closed;
 	tally_log_fn fn;
 	void *arg;
 
@@ -119,10 +227,14 @@ static void line_out(const struct report_who *who, int level, const char *messag
 	pthread_mutex_lock(&sink.lock);
 	fn = sink.fn;
 	arg = sink.arg;
+	is_json = sink.is_json;
+	is_closed = sink.is_closed;
 	pthread_mutex_unlock(&sink.lock);
 	if (fn)
 		fn(level, line, arg);
-	else
+	else if (is_json && !is_closed)
+		json_write(who, level, message);
+	else if (!is_closed)
 		line_write(level, line);
 }
 

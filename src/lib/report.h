@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.h - what libtally says: the text of a thread's last error, and log lines with job, rank and
- * host. Never stdout.
+ * host, or one JSON object a line. Never stdout. Where stderr is closed, broken or full, lines are lost
+ * and nothing else: no signal, no error.
  */
 #ifndef LIB_REPORT_H
 #define LIB_REPORT_H
@@ -35,6 +36,8 @@ void report_log(const struct report_who *who, int level, const char *format, ...
 	REPORT_FORMAT(3, 4);
 /* The level that lines must have to be shown. */
 int report_level(void);
+/* The level that a word means, in any case; -1: none. */
+int report_level_parse(const char *word);
 /* As tally_set_log. */
 int report_set(int level, tally_log_fn fn, void *arg);
 

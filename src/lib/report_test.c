@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/report.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { TEXT_BYTES = 16384, ALL_WELL = 42 };
+
+static const struct report_who who = { .job = "j/1", .host = "h", .rank = 3, .size = 4 };
+
+/* The log is the process's own: every case has one. `act` runs there with `env` set and its stderr a
+ * pipe, whose text comes back; its exit status, or -1 if a signal ended it. */
+static int child_run(const char *const env[4], int (*act)(void), char text[TEXT_BYTES])
+{
+	int ends[2], status;
+	size_t used = 0;
+	ssize_t got;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		setenv("HOME", "/nonexistent", 1);
+		for (int i = 0; i < 4 && env[i]; i++)
+			putenv((char *)(uintptr_t)env[i]);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		signal(SIGPIPE, SIG_DFL);
+		_exit(act());
+	}
+	close(ends[1]);
+	while (used < TEXT_BYTES - 1 &&
+	       (got = read(ends[0], text + used, TEXT_BYTES - 1 - used)) > 0)
+		used += (size_t)got;
+	text[used] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int say_all(void)
+{
+	for (int level = TALLY_LOG_ERROR; level <= TALLY_LOG_DEBUG; level++)
+		report_log(&who, level, "line %d \"quoted\" \xc3\xa4", level);
+	report_log(NULL, TALLY_LOG_ERROR, "cut \xc3");
+	return ALL_WELL;
+}
+
+static uint32_t lines_count(const char *text)
+{
+	uint32_t count = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		count++;
+	return count;
+}
+
+static void report__the_level_decides_which_lines_are_shown(void **state)
+{
+	static const struct {
+		const char *env;
+		uint32_t lines;
+	} levels[] = { { "TALLY_LOG=error", 2 },
+		       { "TALLY_LOG=", 3 },
+		       { "TALLY_LOG=WARN", 3 },
+		       { "TALLY_LOG=info", 4 },
+		       { "TALLY_LOG=debug", 5 } };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		const char *env[4] = { levels[i].env };
+
+		assert_int_equal(child_run(env, say_all, text), ALL_WELL);
+		assert_int_equal(lines_count(text), levels[i].lines);
+		assert_non_null(strstr(text, "tally error [job j/1 rank 3 host h] line 1"));
+	}
+}
+
+static void report__an_unknown_level_is_said_once_and_changes_nothing(void **state)
+{
+	const char *env[4] = { "TALLY_LOG=loud" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, say_all, text), ALL_WELL);
+	assert_int_equal(lines_count(text), 4);
+	assert_non_null(strstr(text, "TALLY_LOG=loud is not error, warn, info or debug"));
+}
+
+static void report__json_is_one_object_a_line(void **state)
+{
+	const char *env[4] = { "TALLY_LOG_JSON=1", "TALLY_LOG=debug" };
+	char text[TEXT_BYTES], expected[32];
+	int number = 0;
+
+	(void)state;
+	assert_int_equal(child_run(env, say_all, text), ALL_WELL);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		json_t *object = json_loads(line, 0, NULL);
+
+		assert_non_null(object);
+		assert_true(json_real_value(json_object_get(object, "time")) > 1e9);
+		assert_non_null(json_string_value(json_object_get(object, "level")));
+		if (++number < 5) {
+			snprintf(expected, sizeof(expected), "line %d \"quoted\" \xc3\xa4", number);
+			assert_string_equal(json_string_value(json_object_get(object, "text")),
+					    expected);
+			assert_string_equal(json_string_value(json_object_get(object, "job")),
+					    "j/1");
+			assert_string_equal(json_string_value(json_object_get(object, "host")),
+					    "h");
+			assert_int_equal(json_integer_value(json_object_get(object, "rank")), 3);
+		} else {
+			assert_string_equal(json_string_value(json_object_get(object, "text")),
+					    "cut ?");
+			assert_true(json_integer_value(json_object_get(object, "pid")) > 0);
+		}
+		json_decref(object);
+	}
+	assert_int_equal(number, 5);
+}
+
+static int say_to_nobody(void)
+{
+	int ends[2];
+
+	if (pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0)
+		return 1;
+	close(ends[0]);
+	close(ends[1]);
+	say_all();
+	return say_all();
+}
+
+static void report__a_reader_that_is_gone_harms_nothing(void **state)
+{
+	const char *const plain[4] = { "TALLY_LOG=debug" };
+	const char *const json[4] = { "TALLY_LOG=debug", "TALLY_LOG_JSON=1" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(plain, say_to_nobody, text), ALL_WELL);
+	assert_int_equal(child_run(json, say_to_nobody, text), ALL_WELL);
+}
+
+static int say_to_a_full_disk(void)
+{
+	int fd = open("/dev/full", O_WRONLY);
+
+	return fd < 0 || dup2(fd, STDERR_FILENO) < 0 ? 1 : say_all();
+}
+
+static void report__a_full_disk_harms_nothing(void **state)
+{
+	const char *const env[4] = { "TALLY_LOG=debug" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, say_to_a_full_disk, text), ALL_WELL);
+}
+
+/* Without a stderr, the next descriptor that is opened is number 2: no line may end up in there. */
+static int say_without_stderr(void)
+{
+	char path[] = "/tmp/tally-report-XXXXXX";
+	int fd, status;
+
+	close(STDERR_FILENO);
+	(void)report_level(); /* as init does, before it opens anything */
+	fd = mkstemp(path);
+	unlink(path);
+	if (fd != STDERR_FILENO)
+		return 1;
+	status = say_all();
+	return lseek(fd, 0, SEEK_END) == 0 ? status : 3;
+}
+
+static void report__without_a_stderr_no_other_file_gets_the_lines(void **state)
+{
+	const char *const env[4] = { "TALLY_LOG=debug" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, say_without_stderr, text), ALL_WELL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report__the_level_decides_which_lines_are_shown),
+		cmocka_unit_test(report__an_unknown_level_is_said_once_and_changes_nothing),
+		cmocka_unit_test(report__json_is_one_object_a_line),
+		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
+		cmocka_unit_test(report__a_full_disk_harms_nothing),
+		cmocka_unit_test(report__without_a_stderr_no_other_file_gets_the_lines),
+	};
+
+	return cmocka_run_group_tests_name("lib-report", tests, NULL, NULL);
+}
