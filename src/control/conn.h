@@ -33,7 +33,7 @@ struct conn_address {
 	char text[CONN_ADDRESS_BYTES]; /* "host:port" as asked for; for messages */
 	struct sockaddr_storage others[CONN_ADDRESSES_MAX - 1]; /* a name may have several */
 	uint32_t others_count;
-	struct sockaddr_storage from;  /* conn_connect leaves from here; from_bytes 0: anywhere */
+	struct sockaddr_storage from; /* conn_connect leaves from here; from_bytes 0: anywhere */
 	socklen_t from_bytes;
 };
 

@@ -97,6 +97,7 @@ int membership_open(struct tally_comm *comm)
 	struct membership *membership = calloc(1, sizeof(*membership));
 	char local[LOCAL_NAME_BYTES + 1];
 	const char *text = comm->boot.aggregator;
+	char why[REPORT_TEXT_MAX];
 	int error;
 
 	if (!membership)
@@ -118,10 +119,10 @@ int membership_open(struct tally_comm *comm)
 					    : "aggregator %s: there is no such host",
 				    text);
 	}
-	error = paths_from(comm, &membership->address);
-	if (error) {
+	if (!paths_from(comm, &membership->address, why, sizeof(why))) {
 		free(membership);
-		return error;
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s (to reach the aggregator %s)", why, text);
 	}
 	if (comm->boot.is_local)
 		snprintf(membership->address.text, sizeof(membership->address.text),
@@ -160,13 +161,16 @@ void membership_forget(const struct tally_comm *comm)
 /* ---- actions ---- */
 
 /* *next is what follows; true if there is one. A name's addresses take turns. */
-static bool connect_begin(struct membership *membership, struct member_event *next)
+static bool connect_begin(struct tally_comm *comm, struct member_event *next)
 {
+	struct membership *membership = comm->membership;
+	char why[REPORT_TEXT_MAX];
 	int error;
 
 	drop(membership);
 	if (membership->attempts++) {
 		conn_address_next(&membership->address);
+		(void)paths_from(comm, &membership->address, why, sizeof(why));
 		membership->join.mtu = paths_mtu(&membership->address);
 	}
 	error = conn_connect(&membership->conn, &membership->address, next->now_ns,
@@ -290,7 +294,7 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 
 	switch ((enum member_action_type)action->type) {
 	case MEMBER_DO_CONNECT:
-		return connect_begin(membership, next);
+		return connect_begin(comm, next);
 	case MEMBER_SEND:
 		if (!membership->conn)
 			break;

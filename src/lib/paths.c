@@ -33,22 +33,31 @@ uint32_t paths_mtu(const struct conn_address *address)
 	return mtu > 0 ? (uint32_t)mtu : 0;
 }
 
-int paths_from(struct tally_comm *comm, struct conn_address *address)
+/* The family of the address decides which of ours may be taken. */
+static bool from_pick(struct bootstrap *boot, struct conn_address *address, char *why,
+		      size_t why_bytes)
 {
-	struct bootstrap *boot = &comm->boot;
 	struct link_address peer = { 0 }, from = { 0 };
-	char why[REPORT_TEXT_MAX];
 
-	if (!boot->ifname[0] || address->socket.ss_family == AF_UNIX)
-		return TALLY_OK;
 	link_address_from_socket((const union link_sockaddr *)&address->socket, &peer);
-	if (!interface_pick(boot->ifname, peer.ip, from.ip, boot->interface, why, sizeof(why)))
-		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
-				    "%s (to reach the aggregator %s)", why, address->text);
+	if (!interface_pick(boot->ifname, peer.ip, from.ip, boot->interface, why, why_bytes))
+		return false;
 	memcpy(boot->from, from.ip, sizeof(boot->from));
 	address->from_bytes =
 		link_address_to_socket(&from, is_v6(&from), (union link_sockaddr *)&address->from);
-	return TALLY_OK;
+	return true;
+}
+
+bool paths_from(struct tally_comm *comm, struct conn_address *address, char *why, size_t why_bytes)
+{
+	if (!comm->boot.ifname[0] || address->socket.ss_family == AF_UNIX)
+		return true;
+	for (uint32_t i = 0; i <= address->others_count; i++) {
+		if (from_pick(&comm->boot, address, why, why_bytes))
+			return true;
+		conn_address_next(address);
+	}
+	return false;
 }
 
 /* Where a shard is: zeros mean the host that the control connection goes to. */
