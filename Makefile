@@ -17,6 +17,7 @@ help:
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make hostile    strangers send 10 million packets at a running job, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
 	@echo 'make format     lay out all C with .clang-format'
 	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
@@ -50,6 +51,9 @@ soak: all
 ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
+hostile: all
+	@build/release/tests/hostile/hostile_sender build/release/tools/tallyd 10000000 100
+
 fuzz:
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
 
@@ -64,4 +68,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim kill soak ablate ablations format install clean fuzz
+.PHONY: all help test demo search sim kill soak ablate ablations format install clean fuzz hostile

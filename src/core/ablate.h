@@ -67,9 +67,8 @@ enum ablation {
 	ABLATE_KEY,
 	ABLATE_REFUSED_MEMORY,
 	ABLATE_LIFE,
-	/* sockets, and who holds what of an aggregator */
 	ABLATE_EARLY_READY,
-	/* the sockets of an aggregator */
+	/* sockets, and who holds what of an aggregator */
 	ABLATE_REACHED_ADDRESS,
 	ABLATE_NEXT_ADDRESS,
 	ABLATE_LOCAL_USER,

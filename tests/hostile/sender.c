@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sender.c - somebody who can reach the ports, and knows everything but the nonces, while four ranks add.
+ *
+ *     hostile_sender TALLYD [PACKETS] [SUMS] [SEED]
+ *
+ * In every rank's process a thread looks at the rank's own slots (so it knows job, generation, seqs, tags
+ * and lanes of this very moment) and sends UPDATEs, PROBEs, RESULTs, HELLOs, HELDs, NEEDs, ACKs and garbage
+ * from addresses of its own to tallyd's port and to all workers' ports. Every sum is verified in every
+ * element. All that arrived must be in a counter of drops, at tallyd and at the workers.
+ */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/comm.h"
+#include "tests/e2e/torture.h"
+
+enum {
+	RANKS = 4,
+	BATCH = 32,
+	PACKET_BYTES_MAX = 2048,
+	SOCKETS = 2,
+	HANG_S = 900,
+};
+
+struct shared {
+	_Atomic uint64_t sent_tallyd, sent_workers;
+	_Atomic uint32_t sums, ready;
+	uint16_t port[RANKS];
+	uint64_t bad[RANKS], resent[RANKS]; /* what the worker has counted */
+};
+
+struct attack {
+	struct tally_comm *comm;
+	struct rng rng;
+	int fds[SOCKETS];
+	pthread_t thread;
+	atomic_bool is_over;
+	uint8_t bytes[BATCH][PACKET_BYTES_MAX];
+	struct sockaddr_in to[BATCH];
+	struct iovec iov[BATCH];
+	struct mmsghdr messages[BATCH];
+};
+
+static struct shared *shared;
+static struct daemon tallyd;
+static uint64_t packets_wanted = 200000;
+static uint32_t sums_wanted = 20;
+static uint64_t seed = 1;
+
+/* ---- one packet ---- */
+
+/* Something true about a slot of this moment; read while the worker goes on, which is as near as an eye
+ * on the wire would be. */
+static struct wire truth_draw(struct attack *attack)
+{
+	const struct worker *worker = endpoint_worker(attack->comm->endpoint);
+	uint32_t slot = rng_below(&attack->rng, worker->slots);
+	const volatile struct worker_slot *state = &worker->slot[slot];
+
+	return (struct wire){ .flags = state->flags,
+			      .job = worker->shards[0].job,
+			      .generation = worker->shards[0].generation,
+			      .seq = state->seq,
+			      .slot = (uint16_t)slot,
+			      .child = (uint16_t)rng_below(&attack->rng, RANKS),
+			      .exponent = (uint16_t)rng_below(&attack->rng, 256),
+			      .lanes = state->lanes,
+			      .tag = state->tag };
+}
+
+static void lie_draw(struct attack *attack, struct wire *packet)
+{
+	struct rng *rng = &attack->rng;
+
+	switch (rng_below(rng, 12)) {
+	case 0:
+		packet->seq += rng_below(rng, 5) - 2;
+		break;
+	case 1:
+		packet->generation += rng_below(rng, 3) - 1;
+		break;
+	case 2:
+		packet->job = (uint16_t)rng_u32(rng);
+		break;
+	case 3:
+		packet->child = (uint16_t)rng_u32(rng);
+		break;
+	case 4:
+		packet->slot = (uint16_t)rng_u32(rng);
+		break;
+	case 5:
+		packet->lanes = (uint16_t)(rng_below(rng, 100) * 4);
+		break;
+	case 6:
+		packet->flags = (uint8_t)rng_u32(rng);
+		break;
+	case 7:
+		packet->exponent = WIRE_EXPONENT_UNKNOWN;
+		break;
+	case 8:
+		packet->tag = rng_u32(rng);
+		break;
+	default: /* all of it is as it should be, but for who says it */
+		break;
+	}
+}
+
+static uint32_t packet_make(struct attack *attack, bool is_to_worker, uint8_t *at)
+{
+	static const uint8_t to_tallyd[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE,
+					     WIRE_RESULT, WIRE_HELLO,  WIRE_NEED,   WIRE_HELD,
+					     WIRE_ACK,    WIRE_CONFIRM };
+	static const uint8_t to_worker[] = { WIRE_RESULT, WIRE_RESULT,  WIRE_RESULT, WIRE_HELD,
+					     WIRE_NEED,   WIRE_WELCOME, WIRE_UPDATE, WIRE_PROBE,
+					     WIRE_HELLO,  WIRE_CONFIRM };
+	struct wire packet = truth_draw(attack);
+	struct rng *rng = &attack->rng;
+	uint32_t bytes, type = rng_below(rng, sizeof(to_worker));
+
+	packet.type = is_to_worker ? to_worker[type] : to_tallyd[type];
+	if (packet.type != WIRE_UPDATE && packet.type != WIRE_RESULT)
+		packet.lanes = 0;
+	if (packet.type == WIRE_HELLO || packet.type == WIRE_WELCOME)
+		packet.lanes = WIRE_HELLO_LANES;
+	lie_draw(attack, &packet);
+	bytes = wire_bytes(packet.lanes);
+	if (bytes > PACKET_BYTES_MAX)
+		bytes = PACKET_BYTES_MAX;
+	for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
+		uint64_t word = rng_next(rng);
+
+		memcpy(at + i, &word, sizeof(word));
+	}
+	wire_put(at, &packet);
+	if (!rng_below(rng, 20)) /* no packet at all */
+		at[rng_below(rng, WIRE_HEADER_BYTES)] = (uint8_t)rng_u32(rng);
+	if (!rng_below(rng, 20))
+		bytes = rng_below(rng, bytes) + 1;
+	return bytes;
+}
+
+/* ---- sending ---- */
+
+/* As many as a socket takes, half of them to tallyd; they are counted as sent one by one. */
+static void batch_send(struct attack *attack)
+{
+	bool is_to_worker = rng_below(&attack->rng, 2);
+	int sent;
+
+	for (uint32_t i = 0; i < BATCH; i++) {
+		uint16_t port = is_to_worker ? shared->port[rng_below(&attack->rng, RANKS)]
+					     : tallyd.port;
+
+		attack->to[i] = (struct sockaddr_in){ .sin_family = AF_INET,
+						      .sin_port = htons(port),
+						      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		attack->iov[i] = (struct iovec){ attack->bytes[i], packet_make(attack, is_to_worker,
+									       attack->bytes[i]) };
+		attack->messages[i].msg_hdr = (struct msghdr){ .msg_name = &attack->to[i],
+							       .msg_namelen = sizeof(attack->to[i]),
+							       .msg_iov = &attack->iov[i],
+							       .msg_iovlen = 1 };
+	}
+	sent = sendmmsg(attack->fds[rng_below(&attack->rng, SOCKETS)], attack->messages, BATCH, 0);
+	if (sent > 0)
+		atomic_fetch_add(is_to_worker ? &shared->sent_workers : &shared->sent_tallyd,
+				 (uint64_t)sent);
+}
+
+static uint64_t sent_all(void)
+{
+	return atomic_load(&shared->sent_tallyd) + atomic_load(&shared->sent_workers);
+}
+
+/* No faster than the sums go on, so that there are packets during each of them. */
+static void *attack_main(void *arg)
+{
+	struct attack *attack = arg;
+
+	while (!atomic_load(&attack->is_over)) {
+		uint64_t sums = atomic_load(&shared->sums) + 1;
+
+		if (sums < sums_wanted && sent_all() > packets_wanted * sums / sums_wanted)
+			usleep(200);
+		else
+			batch_send(attack);
+	}
+	return NULL;
+}
+
+static bool attack_open(struct attack *attack, struct tally_comm *comm, uint32_t rank)
+{
+	attack->comm = comm;
+	rng_init(&attack->rng, seed, rank);
+	for (uint32_t i = 0; i < SOCKETS; i++) {
+		struct sockaddr_in from = { .sin_family = AF_INET,
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK + i) };
+
+		attack->fds[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (attack->fds[i] < 0 ||
+		    bind(attack->fds[i], (const struct sockaddr *)&from, sizeof(from)))
+			return false;
+	}
+	return !pthread_create(&attack->thread, NULL, attack_main, attack);
+}
+
+/* ---- a rank ---- */
+
+#define RANK_CHECK(claim)                                                  \
+	do {                                                               \
+		if (!(claim)) {                                            \
+			fprintf(stderr, "rank %u: %s: %s\n", rank, #claim, \
+				tally_get_last_error(comm));               \
+			_exit(1);                                          \
+		}                                                          \
+	} while (0)
+
+/* Rank 0 says whether it goes on, in a sum, so that all know. */
+static bool is_enough(struct tally_comm *comm, uint32_t rank)
+{
+	int32_t more = rank == 0 &&
+		       (atomic_load(&shared->sums) < sums_wanted || sent_all() < packets_wanted);
+
+	RANK_CHECK(!tally_allreduce(&more, &more, 1, TALLY_INT32, TALLY_SUM, comm));
+	RANK_CHECK(more == 0 || more == 1);
+	return !more;
+}
+
+static void rank_main(uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	int32_t *buffer = malloc(SUM_COUNT_MAX * sizeof(*buffer));
+	static struct attack attack;
+	struct tally_comm *comm = NULL;
+	struct tally_stats stats = TALLY_STATS_INIT;
+	uint32_t sum = 0;
+
+	options.aggregator = tallyd.address;
+	options.init_timeout_s = 20;
+	RANK_CHECK(!tally_comm_init(&comm, "hostile", RANKS, rank, &options));
+	shared->port[rank] = comm->link->local.port;
+	RANK_CHECK(!tally_barrier(comm));
+	RANK_CHECK(attack_open(&attack, comm, rank));
+	while (!is_enough(comm, rank)) {
+		int result = sum_verified(comm, (uint32_t)seed * 1000 + sum++, buffer);
+
+		if (result == SUM_WRONG)
+			fprintf(stderr, "rank %u: WRONG SUM\n", rank);
+		RANK_CHECK(!result);
+		if (rank == 0)
+			atomic_fetch_add(&shared->sums, 1);
+	}
+	atomic_store(&attack.is_over, true);
+	RANK_CHECK(!pthread_join(attack.thread, NULL));
+	RANK_CHECK(!tally_barrier(comm)); /* nobody attacks any more: the last are read here */
+	for (uint32_t i = 0; i < 20; i++) {
+		usleep(10000);
+		RANK_CHECK(!tally_barrier(comm));
+	}
+	RANK_CHECK(!tally_comm_get_stats(comm, &stats));
+	shared->bad[rank] = stats.packets_bad;
+	shared->resent[rank] = stats.packets_resent;
+	RANK_CHECK(!tally_comm_finalize(comm));
+	tally_comm_destroy(comm);
+	_exit(0);
+}
+
+/* With a port of our choice for control, shard 0's data port is the same number. */
+static uint16_t port_free(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) ||
+	    getsockname(fd, (struct sockaddr *)&at, &bytes))
+		return 0;
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+/* ---- accounts ---- */
+
+/* What the kernel had no room for, over all sockets of this network namespace. */
+static uint64_t kernel_drops(void)
+{
+	unsigned long long in, none, errors, out, full = 0;
+	char line[512];
+	FILE *file = fopen("/proc/net/snmp", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Udp: %llu %llu %llu %llu %llu", &in, &none, &errors, &out,
+			   &full) == 5)
+			break;
+	if (file)
+		fclose(file);
+	return full;
+}
+
+/* "shard 0: N packets in; dropped: type 3, address 5": all these. */
+static uint64_t tallyd_drops(void)
+{
+	const char *at = strstr(tallyd.log, "dropped:"), *end = at ? strchr(at, '\n') : NULL;
+	uint64_t sum = 0;
+
+	while (end && at < end) {
+		if (*at == ' ' && at[1] >= '0' && at[1] <= '9')
+			sum += strtoull(at + 1, NULL, 10);
+		at++;
+	}
+	if (end)
+		printf("tallyd %.*s\n", (int)(end - strstr(tallyd.log, "shard 0")),
+		       strstr(tallyd.log, "shard 0"));
+	return sum;
+}
+
+static bool accounts_fit(uint64_t lost)
+{
+	uint64_t at_tallyd = tallyd_drops(), at_workers = 0, resent = 0;
+	uint64_t to_tallyd = atomic_load(&shared->sent_tallyd);
+	uint64_t to_workers = atomic_load(&shared->sent_workers);
+	bool fits;
+
+	for (uint32_t i = 0; i < RANKS; i++) {
+		at_workers += shared->bad[i];
+		resent += shared->resent[i];
+	}
+	printf("%llu packets to tallyd, %llu to workers; the kernel had no room for %llu; dropped "
+	       "and "
+	       "counted by tallyd %llu, by workers %llu; %llu of ours sent again\n",
+	       (unsigned long long)to_tallyd, (unsigned long long)to_workers,
+	       (unsigned long long)lost, (unsigned long long)at_tallyd,
+	       (unsigned long long)at_workers, (unsigned long long)resent);
+	/* Honest copies that came too late are drops, too; the lost may have been honest ones. */
+	fits = at_tallyd + at_workers + lost >= to_tallyd + to_workers;
+	fits &= at_workers <= to_workers;
+	if (!fits)
+		printf("FAILED: a hostile packet is in no counter\n");
+	return fits;
+}
+
+int main(int argc, char **argv)
+{
+	double begin_s = now_s();
+	uint64_t lost = kernel_drops();
+	pid_t pid[RANKS];
+	int bad = 0, status;
+
+	if (argc < 2)
+		return 2;
+	packets_wanted = argc > 2 ? strtoull(argv[2], NULL, 0) : packets_wanted;
+	sums_wanted = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : sums_wanted;
+	seed = argc > 4 ? strtoull(argv[4], NULL, 0) : seed;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED || !daemon_start(&tallyd, argv[1], port_free()))
+		return 1;
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		pid[rank] = fork_bound();
+		if (pid[rank] == 0)
+			rank_main(rank);
+	}
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		if (!child_wait(pid[rank], begin_s + HANG_S, &status)) {
+			printf("FAILED: rank %u hangs\n", rank);
+			kill(pid[rank], SIGKILL);
+			waitpid(pid[rank], &status, 0);
+		}
+		bad += status != 0;
+	}
+	status = daemon_end(&tallyd);
+	if (status)
+		printf("FAILED: tallyd ended with %d\n", status);
+	lost = kernel_drops() - lost;
+	bad += !accounts_fit(lost) || status;
+	printf("%u verified sums of %d ranks, seed %llu, %.1f s: %s\n", atomic_load(&shared->sums),
+	       RANKS, (unsigned long long)seed, now_s() - begin_s,
+	       bad ? "FAILED" : "none wrong, nobody crashed");
+	return bad ? 1 : 0;
+}
