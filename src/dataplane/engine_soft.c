@@ -4,92 +4,20 @@
  * judged, and what is to be answered is collected by destination into frames of equal packets, because
  * a frame costs the kernel about as much as a packet. All of it is sent before the next burst.
  */
-#include "dataplane/engine_soft.h"
+#include "dataplane/engine_state.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-enum {
-	JOBS_LIMIT = 65536, /* what 16 bits can name */
-	EVENTS_MAX = 1024,
-	FRAMES_IN_MAX = 32,
-	FRAMES_OUT_MAX = SWITCH_CHILDREN_MAX, /* of one send: an answer to all children fits */
-	OUTS_MAX = 24,                        /* four senders' HELD and RESULT, and some results */
-	OUT_BYTES = 65536, /* more than LINK_FRAME_BYTES_MAX, whole cache lines */
-	LINE_BYTES = 64,
-	LINE_LANES = LINE_BYTES / WIRE_LANE_BYTES,
-};
-_Static_assert(OUT_BYTES >= (int)LINK_FRAME_BYTES_MAX, "an answer's frame");
-_Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK_FRAME_BYTES_MAX,
-	       "any packet fits into a frame");
-
-static const uint64_t memory_max_default = 1ull << 30;
-
-struct child {
-	struct link_address address;
-	uint32_t serial; /* of the HELLO that bound it */
-	bool is_bound;
-	bool has_serial;
-	uint8_t nonce[WIRE_NONCE_BYTES];
-};
-
-struct job {
-	struct switch_job program; /* what the switch program knows of it */
-	struct switch_slot *slots;
-	int32_t *sums; /* copy v of slot s: `stride` lanes at (2 s + v) * stride */
-	uint32_t stride;
-	uint16_t lanes_max;
-	bool has_nonces;
-	bool is_mismatch_told, is_alarm_told; /* the event waits to be fetched */
-	void *memory;                         /* slots, then sums */
-	uint64_t memory_bytes;
-	struct link_address parent;
-	struct child children[];
-};
-
-/* To whom an answer goes, where it is no child's index. */
-enum { TO_ALL = SWITCH_CHILDREN_MAX, TO_PARENT };
-
-/* Answers of one size to one destination. */
-struct out {
-	const struct job *job;
-	uint32_t to;
-	uint32_t packet_bytes;
-	uint32_t count;
-	uint8_t *data;
-};
-
-struct engine_soft {
-	struct link *link;
-	uint64_t memory_max, memory_used;
-	uint32_t jobs_max;
-	struct job **jobs;  /* by index; NULL: no such job */
-	struct job **nodes; /* those with a parent */
-	uint32_t nodes_count, node_last;
-	struct engine_stats stats;
-
-	struct link_frame in[FRAMES_IN_MAX];
-	struct out outs[OUTS_MAX];
-	uint32_t outs_count, out_last;
-	uint8_t *out_bytes;
-	struct link_frame frames[FRAMES_OUT_MAX];
-
-	struct engine_event events[EVENTS_MAX];
-	uint32_t events_first, events_count;
-};
 
 /* ---- events ---- */
 
 static bool event_put(struct engine_soft *engine, const struct engine_event *event)
 {
-	if (engine->events_count == EVENTS_MAX) {
+	if (engine->events_count == ENGINE_EVENTS_MAX) {
 		engine->stats.events_lost++;
 		return false;
 	}
-	engine->events[(engine->events_first + engine->events_count++) % EVENTS_MAX] = *event;
+	engine->events[(engine->events_first + engine->events_count++) % ENGINE_EVENTS_MAX] =
+		*event;
 	return true;
 }
 
@@ -108,14 +36,14 @@ static void event_put_once(struct engine_soft *engine, const struct job *job, bo
 		*is_told = event_put(engine, &event);
 }
 
-/* What nobody has fetched of a job that ends, or begins a new life, is about the old one. */
-static void events_forget(struct engine_soft *engine, struct job *job, bool with_hello)
+void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello)
 {
 	uint32_t count = engine->events_count;
 
 	engine->events_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		struct engine_event event = engine->events[(engine->events_first + i) % EVENTS_MAX];
+		struct engine_event event =
+			engine->events[(engine->events_first + i) % ENGINE_EVENTS_MAX];
 
 		if (event.job != job->program.index || (event.type == ENGINE_HELLO && !with_hello))
 			event_put(engine, &event);
@@ -132,7 +60,7 @@ uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, 
 		struct job *job;
 
 		events[i] = engine->events[engine->events_first];
-		engine->events_first = (engine->events_first + 1) % EVENTS_MAX;
+		engine->events_first = (engine->events_first + 1) % ENGINE_EVENTS_MAX;
 		job = engine->jobs[events[i].job];
 		if (job && events[i].type == ENGINE_MISMATCH)
 			job->is_mismatch_told = false;
@@ -155,7 +83,7 @@ static void frames_send(struct engine_soft *engine, uint32_t *count)
 static void frame_put(struct engine_soft *engine, uint32_t *count, const struct out *out,
 		      const struct link_address *peer)
 {
-	if (*count == FRAMES_OUT_MAX)
+	if (*count == ENGINE_FRAMES_OUT)
 		frames_send(engine, count);
 	engine->frames[(*count)++] = (struct link_frame){ .peer = *peer,
 							  .packet_bytes = out->packet_bytes,
@@ -216,7 +144,7 @@ static struct out *out_find(struct engine_soft *engine, const struct job *job, u
 			return &engine->outs[i];
 		}
 	}
-	if (engine->outs_count == OUTS_MAX)
+	if (engine->outs_count == ENGINE_OUTS)
 		outs_flush(engine);
 	engine->out_last = engine->outs_count++;
 	out = &engine->outs[engine->out_last];
@@ -224,7 +152,7 @@ static struct out *out_find(struct engine_soft *engine, const struct job *job, u
 	out->to = to;
 	out->packet_bytes = packet_bytes;
 	out->count = 0;
-	out->data = engine->out_bytes + (size_t)engine->out_last * OUT_BYTES;
+	out->data = engine->out_bytes + (size_t)engine->out_last * ENGINE_OUT_BYTES;
 	return out;
 }
 
@@ -255,11 +183,6 @@ static void answer(struct engine_soft *engine, const struct job *job, uint32_t t
 }
 
 /* ---- packets ---- */
-
-static struct job *job_find(const struct engine_soft *engine, uint32_t idx)
-{
-	return idx < engine->jobs_max ? engine->jobs[idx] : NULL;
-}
 
 /* Carries out a verdict; `child` is who sent the packet (0 for one from the parent, which gets neither
  * a REPLY nor an event). */
@@ -303,7 +226,7 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		       struct wire *packet)
 {
 	static const struct switch_job no_job; /* generation 0 */
-	struct job *job = job_find(engine, packet->job);
+	struct job *job = engine_job_find(engine, packet->job);
 	enum switch_verdict verdict = switch_admit(job ? &job->program : &no_job, packet);
 	uint16_t child = packet->child;
 	const void *lane = at + WIRE_HEADER_BYTES;
@@ -419,7 +342,7 @@ static void welcome(struct engine_soft *engine, const struct link_address *peer,
 static void hello(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 		  const struct wire *packet)
 {
-	struct job *job = job_find(engine, packet->job);
+	struct job *job = engine_job_find(engine, packet->job);
 
 	if (!job || !job->has_nonces || packet->child >= job->program.children ||
 	    !nonce_equal(job->children[packet->child].nonce, at + WIRE_HEADER_BYTES) ||
@@ -479,215 +402,10 @@ static void frame_serve(struct engine_soft *engine, const struct link_frame *fra
 
 bool engine_poll(struct engine_soft *engine)
 {
-	int count = engine->link->ops->recv(engine->link, engine->in, FRAMES_IN_MAX);
+	int count = engine->link->ops->recv(engine->link, engine->in, ENGINE_FRAMES_IN);
 
 	for (int i = 0; i < count; i++)
 		frame_serve(engine, &engine->in[i]);
 	outs_flush(engine);
 	return count > 0;
-}
-
-/* ---- jobs ---- */
-
-static int job_memory_get(struct engine_soft *engine, struct job *job)
-{
-	uint64_t slots = job->program.slots;
-	uint64_t slots_bytes =
-		(slots * sizeof(struct switch_slot) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-	uint64_t bytes = slots_bytes + slots * 2 * job->stride * WIRE_LANE_BYTES;
-	uint8_t *memory;
-	void *sums;
-
-	if (bytes > engine->memory_max - engine->memory_used)
-		return -ENOSPC;
-	/* Zero until touched, and free until then. */
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return -ENOMEM;
-	(void)madvise(memory, bytes, MADV_HUGEPAGE);
-	sums = memory + slots_bytes;
-	job->memory = memory;
-	job->memory_bytes = bytes;
-	job->slots = job->memory;
-	job->sums = sums;
-	engine->memory_used += bytes;
-	return 0;
-}
-
-static bool config_is_valid(const struct engine_job *config)
-{
-	return config->children && config->children <= SWITCH_CHILDREN_MAX && config->slots &&
-	       config->lanes_max && config->lanes_max <= WIRE_LANES_MAX;
-}
-
-int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine_job *config)
-{
-	struct job *job;
-	int error;
-
-	if (!config_is_valid(config))
-		return -EINVAL;
-	if (idx >= engine->jobs_max)
-		return -ENOSPC;
-	if (engine->jobs[idx])
-		return -EEXIST;
-	job = calloc(1, sizeof(*job) + config->children * sizeof(job->children[0]));
-	if (!job)
-		return -ENOMEM;
-	switch_job_fill(&job->program, config->children);
-	job->program.generation = config->generation;
-	job->program.index = idx;
-	job->program.slots = config->slots;
-	job->program.has_parent = config->has_parent;
-	job->program.parent_job = config->parent_job;
-	job->program.parent_child = config->parent_child;
-	job->parent = config->parent;
-	job->lanes_max = config->lanes_max;
-	job->stride = (config->lanes_max + LINE_LANES - 1u) / LINE_LANES * LINE_LANES;
-	job->has_nonces = config->nonces;
-	for (uint32_t child = 0; config->nonces && child < config->children; child++)
-		memcpy(job->children[child].nonce, config->nonces[child], WIRE_NONCE_BYTES);
-	error = job_memory_get(engine, job);
-	if (error) {
-		free(job);
-		return error;
-	}
-	engine->jobs[idx] = job;
-	if (config->has_parent)
-		engine->nodes[engine->nodes_count++] = job;
-	return 0;
-}
-
-/* Does a slot still hold something of this life? */
-static bool is_held(const struct job *job, uint32_t generation)
-{
-	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
-		if (job->slots[slot].generation == generation)
-			return true;
-	}
-	return false;
-}
-
-int engine_job_set(struct engine_soft *engine, uint16_t idx, uint32_t generation, uint16_t lanes,
-		   bool enabled)
-{
-	struct job *job = job_find(engine, idx);
-
-	if (!job)
-		return -ENOENT;
-	if (!generation || lanes % WIRE_LANES_STEP || lanes > job->lanes_max)
-		return -EINVAL;
-	if (generation != job->program.generation) {
-		if (is_held(job, generation))
-			return -EINVAL;
-		events_forget(engine, job, false);
-	}
-	job->program.generation = generation;
-	job->program.lanes = lanes;
-	job->program.enabled = enabled;
-	return 0;
-}
-
-int engine_job_remove(struct engine_soft *engine, uint16_t idx)
-{
-	struct job *job = job_find(engine, idx);
-
-	if (!job)
-		return -ENOENT;
-	for (uint32_t i = 0; i < engine->nodes_count; i++) {
-		if (engine->nodes[i] == job)
-			engine->nodes[i--] = engine->nodes[--engine->nodes_count];
-	}
-	events_forget(engine, job, true);
-	engine->memory_used -= job->memory_bytes;
-	munmap(job->memory, job->memory_bytes);
-	free(job);
-	engine->jobs[idx] = NULL;
-	return 0;
-}
-
-int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
-		      const struct link_address *address)
-{
-	struct job *job = job_find(engine, idx);
-
-	if (!job)
-		return -ENOENT;
-	if (child >= job->program.children)
-		return -EINVAL;
-	job->children[child].address = *address;
-	job->children[child].is_bound = true;
-	return 0;
-}
-
-int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
-{
-	struct job *job = job_find(engine, idx);
-
-	if (!job)
-		return -ENOENT;
-	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
-		switch_slot_reset(&job->program, &job->slots[slot], job->program.generation);
-		job->slots[slot].phase = seq;
-	}
-	return 0;
-}
-
-int engine_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t slot_index,
-		     struct switch_slot *slot)
-{
-	const struct job *job = job_find(engine, idx);
-
-	if (!job)
-		return -ENOENT;
-	if (slot_index >= job->program.slots)
-		return -EINVAL;
-	*slot = job->slots[slot_index];
-	return 0;
-}
-
-uint64_t engine_memory_used(const struct engine_soft *engine)
-{
-	return engine->memory_used;
-}
-
-const struct engine_stats *engine_stats(const struct engine_soft *engine)
-{
-	return &engine->stats;
-}
-
-/* ---- the engine ---- */
-
-struct engine_soft *engine_open(const struct engine_options *options)
-{
-	struct engine_soft *engine = calloc(1, sizeof(*engine));
-
-	assert(options->link);
-	assert(options->jobs_max <= JOBS_LIMIT);
-	if (!engine)
-		return NULL;
-	engine->link = options->link;
-	engine->memory_max = options->memory_max ? options->memory_max : memory_max_default;
-	engine->jobs_max = options->jobs_max ? options->jobs_max : SWITCH_JOBS_MAX;
-	engine->jobs = calloc(engine->jobs_max, sizeof(*engine->jobs));
-	engine->nodes = calloc(engine->jobs_max, sizeof(*engine->nodes));
-	engine->out_bytes = aligned_alloc(LINE_BYTES, (size_t)OUTS_MAX * OUT_BYTES);
-	if (!engine->jobs || !engine->nodes || !engine->out_bytes) {
-		engine_close(engine);
-		return NULL;
-	}
-	return engine;
-}
-
-void engine_close(struct engine_soft *engine)
-{
-	if (!engine)
-		return;
-	for (uint32_t idx = 0; engine->jobs && idx < engine->jobs_max; idx++)
-		(void)engine_job_remove(engine, (uint16_t)idx);
-	free(engine->out_bytes);
-	free(engine->nodes);
-	free(engine->jobs);
-	free(engine);
 }

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_jobs.c - the jobs of an engine, and its own life. */
+#include "dataplane/engine_state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const uint64_t memory_max_default = 1ull << 30;
+
+static int job_memory_get(struct engine_soft *engine, struct job *job)
+{
+	uint64_t slots = job->program.slots;
+	uint64_t slots_bytes = (slots * sizeof(struct switch_slot) + ENGINE_LINE_BYTES - 1) /
+			       ENGINE_LINE_BYTES * ENGINE_LINE_BYTES;
+	uint64_t bytes = slots_bytes + slots * 2 * job->stride * WIRE_LANE_BYTES;
+	uint8_t *memory;
+	void *sums;
+
+	if (bytes > engine->memory_max - engine->memory_used)
+		return -ENOSPC;
+	/* Zero until touched, and free until then. */
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	(void)madvise(memory, bytes, MADV_HUGEPAGE);
+	sums = memory + slots_bytes;
+	job->memory = memory;
+	job->memory_bytes = bytes;
+	job->slots = job->memory;
+	job->sums = sums;
+	engine->memory_used += bytes;
+	return 0;
+}
+
+static bool config_is_valid(const struct engine_job *config)
+{
+	return config->children && config->children <= SWITCH_CHILDREN_MAX && config->slots &&
+	       config->lanes_max && config->lanes_max <= WIRE_LANES_MAX;
+}
+
+int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine_job *config)
+{
+	struct job *job;
+	int error;
+
+	if (!config_is_valid(config))
+		return -EINVAL;
+	if (idx >= engine->jobs_max)
+		return -ENOSPC;
+	if (engine->jobs[idx])
+		return -EEXIST;
+	job = calloc(1, sizeof(*job) + config->children * sizeof(job->children[0]));
+	if (!job)
+		return -ENOMEM;
+	switch_job_fill(&job->program, config->children);
+	job->program.generation = config->generation;
+	job->program.index = idx;
+	job->program.slots = config->slots;
+	job->program.has_parent = config->has_parent;
+	job->program.parent_job = config->parent_job;
+	job->program.parent_child = config->parent_child;
+	job->parent = config->parent;
+	job->lanes_max = config->lanes_max;
+	job->stride = (config->lanes_max + ENGINE_LINE_LANES - 1u) / ENGINE_LINE_LANES *
+		      ENGINE_LINE_LANES;
+	job->has_nonces = config->nonces;
+	for (uint32_t child = 0; config->nonces && child < config->children; child++)
+		memcpy(job->children[child].nonce, config->nonces[child], WIRE_NONCE_BYTES);
+	error = job_memory_get(engine, job);
+	if (error) {
+		free(job);
+		return error;
+	}
+	engine->jobs[idx] = job;
+	if (config->has_parent)
+		engine->nodes[engine->nodes_count++] = job;
+	return 0;
+}
+
+/* Does a slot still hold something of this life? */
+static bool is_held(const struct job *job, uint32_t generation)
+{
+	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
+		if (job->slots[slot].generation == generation)
+			return true;
+	}
+	return false;
+}
+
+int engine_job_set(struct engine_soft *engine, uint16_t idx, uint32_t generation, uint16_t lanes,
+		   bool enabled)
+{
+	struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	if (!generation || lanes % WIRE_LANES_STEP || lanes > job->lanes_max)
+		return -EINVAL;
+	if (generation != job->program.generation) {
+		if (is_held(job, generation))
+			return -EINVAL;
+		engine_events_forget(engine, job, false);
+	}
+	job->program.generation = generation;
+	job->program.lanes = lanes;
+	job->program.enabled = enabled;
+	return 0;
+}
+
+int engine_job_remove(struct engine_soft *engine, uint16_t idx)
+{
+	struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	for (uint32_t i = 0; i < engine->nodes_count; i++) {
+		if (engine->nodes[i] == job)
+			engine->nodes[i--] = engine->nodes[--engine->nodes_count];
+	}
+	engine_events_forget(engine, job, true);
+	engine->memory_used -= job->memory_bytes;
+	munmap(job->memory, job->memory_bytes);
+	free(job);
+	engine->jobs[idx] = NULL;
+	return 0;
+}
+
+int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
+		      const struct link_address *address)
+{
+	struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	if (child >= job->program.children)
+		return -EINVAL;
+	job->children[child].address = *address;
+	job->children[child].is_bound = true;
+	return 0;
+}
+
+int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
+{
+	struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
+		switch_slot_reset(&job->program, &job->slots[slot], job->program.generation);
+		job->slots[slot].phase = seq;
+	}
+	return 0;
+}
+
+int engine_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t slot_index,
+		     struct switch_slot *slot)
+{
+	const struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	if (slot_index >= job->program.slots)
+		return -EINVAL;
+	*slot = job->slots[slot_index];
+	return 0;
+}
+
+uint64_t engine_memory_used(const struct engine_soft *engine)
+{
+	return engine->memory_used;
+}
+
+const struct engine_stats *engine_stats(const struct engine_soft *engine)
+{
+	return &engine->stats;
+}
+
+/* ---- the engine ---- */
+
+struct engine_soft *engine_open(const struct engine_options *options)
+{
+	struct engine_soft *engine = calloc(1, sizeof(*engine));
+
+	assert(options->link);
+	assert(options->jobs_max <= ENGINE_JOBS_LIMIT);
+	if (!engine)
+		return NULL;
+	engine->link = options->link;
+	engine->memory_max = options->memory_max ? options->memory_max : memory_max_default;
+	engine->jobs_max = options->jobs_max ? options->jobs_max : SWITCH_JOBS_MAX;
+	engine->jobs = calloc(engine->jobs_max, sizeof(*engine->jobs));
+	engine->nodes = calloc(engine->jobs_max, sizeof(*engine->nodes));
+	engine->out_bytes =
+		aligned_alloc(ENGINE_LINE_BYTES, (size_t)ENGINE_OUTS * ENGINE_OUT_BYTES);
+	if (!engine->jobs || !engine->nodes || !engine->out_bytes) {
+		engine_close(engine);
+		return NULL;
+	}
+	return engine;
+}
+
+void engine_close(struct engine_soft *engine)
+{
+	if (!engine)
+		return;
+	for (uint32_t idx = 0; engine->jobs && idx < engine->jobs_max; idx++)
+		(void)engine_job_remove(engine, (uint16_t)idx);
+	free(engine->out_bytes);
+	free(engine->nodes);
+	free(engine->jobs);
+	free(engine);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_state.h - what engine_soft.c (packets in, answers out) and engine_jobs.c (jobs and their memory)
+ * share; nobody else includes it. */
+#ifndef DATAPLANE_ENGINE_STATE_H
+#define DATAPLANE_ENGINE_STATE_H
+
+#include "dataplane/engine_soft.h"
+
+enum {
+	ENGINE_JOBS_LIMIT = 65536, /* what 16 bits can name */
+	ENGINE_EVENTS_MAX = 1024,
+	ENGINE_FRAMES_IN = 32,
+	ENGINE_FRAMES_OUT = SWITCH_CHILDREN_MAX, /* of one send: an answer to all children fits */
+	ENGINE_OUTS = 24,         /* four senders' HELD and RESULT, and some results */
+	ENGINE_OUT_BYTES = 65536, /* more than LINK_FRAME_BYTES_MAX, whole cache lines */
+	ENGINE_LINE_BYTES = 64,
+	ENGINE_LINE_LANES = ENGINE_LINE_BYTES / WIRE_LANE_BYTES,
+};
+_Static_assert(ENGINE_OUT_BYTES >= (int)LINK_FRAME_BYTES_MAX, "an answer's frame");
+_Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK_FRAME_BYTES_MAX,
+	       "any packet fits into a frame");
+
+struct child {
+	struct link_address address;
+	uint32_t serial; /* of the HELLO that bound it */
+	bool is_bound;
+	bool has_serial;
+	uint8_t nonce[WIRE_NONCE_BYTES];
+};
+
+struct job {
+	struct switch_job program; /* what the switch program knows of it */
+	struct switch_slot *slots;
+	int32_t *sums; /* copy v of slot s: `stride` lanes at (2 s + v) * stride */
+	uint32_t stride;
+	uint16_t lanes_max;
+	bool has_nonces;
+	bool is_mismatch_told, is_alarm_told; /* the event waits to be fetched */
+	void *memory;                         /* slots, then sums */
+	uint64_t memory_bytes;
+	struct link_address parent;
+	struct child children[];
+};
+
+/* To whom an answer goes, where it is no child's index. */
+enum { TO_ALL = SWITCH_CHILDREN_MAX, TO_PARENT };
+
+/* Answers of one size to one destination. */
+struct out {
+	const struct job *job;
+	uint32_t to;
+	uint32_t packet_bytes;
+	uint32_t count;
+	uint8_t *data;
+};
+
+struct engine_soft {
+	struct link *link;
+	uint64_t memory_max, memory_used;
+	uint32_t jobs_max;
+	struct job **jobs;  /* by index; NULL: no such job */
+	struct job **nodes; /* those with a parent */
+	uint32_t nodes_count, node_last;
+	struct engine_stats stats;
+
+	struct link_frame in[ENGINE_FRAMES_IN];
+	struct out outs[ENGINE_OUTS];
+	uint32_t outs_count, out_last;
+	uint8_t *out_bytes;
+	struct link_frame frames[ENGINE_FRAMES_OUT];
+
+	struct engine_event events[ENGINE_EVENTS_MAX];
+	uint32_t events_first, events_count;
+};
+
+static inline struct job *engine_job_find(const struct engine_soft *engine, uint32_t idx)
+{
+	return idx < engine->jobs_max ? engine->jobs[idx] : NULL;
+}
+
+/* What nobody has fetched of a job that ends, or begins a new life, is about the old one. */
+void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello);
+
+#endif
