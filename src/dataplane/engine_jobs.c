@@ -10,12 +10,35 @@
 
 static const uint64_t memory_max_default = 1ull << 30;
 
+static uint32_t stride_of(uint32_t lanes_max)
+{
+	return (lanes_max + ENGINE_LINE_LANES - 1u) / ENGINE_LINE_LANES * ENGINE_LINE_LANES;
+}
+
+static uint32_t copies_of(enum switch_mode mode)
+{
+	return mode == SWITCH_DENSE ? 2 : 1;
+}
+
+static uint64_t registers_of(enum switch_mode mode)
+{
+	return mode == SWITCH_DENSE ? sizeof(struct switch_slot)
+				    : sizeof(struct switch_latency_slot);
+}
+
+uint64_t engine_slot_bytes(enum switch_mode mode, uint32_t lanes_max)
+{
+	return registers_of(mode) +
+	       (uint64_t)copies_of(mode) * stride_of(lanes_max) * WIRE_LANE_BYTES;
+}
+
 static int job_memory_get(struct engine_soft *engine, struct job *job)
 {
 	uint64_t slots = job->program.slots;
-	uint64_t slots_bytes = (slots * sizeof(struct switch_slot) + ENGINE_LINE_BYTES - 1) /
+	uint64_t slots_bytes = (slots * registers_of((enum switch_mode)job->program.mode) +
+				ENGINE_LINE_BYTES - 1) /
 			       ENGINE_LINE_BYTES * ENGINE_LINE_BYTES;
-	uint64_t bytes = slots_bytes + slots * 2 * job->stride * WIRE_LANE_BYTES;
+	uint64_t bytes = slots_bytes + slots * job->copies * job->stride * WIRE_LANE_BYTES;
 	uint8_t *memory;
 	void *sums;
 
@@ -30,7 +53,10 @@ static int job_memory_get(struct engine_soft *engine, struct job *job)
 	sums = memory + slots_bytes;
 	job->memory = memory;
 	job->memory_bytes = bytes;
-	job->slots = job->memory;
+	if (engine_job_is_latency(job))
+		job->latency_slots = job->memory;
+	else
+		job->slots = job->memory;
 	job->sums = sums;
 	engine->memory_used += bytes;
 	return 0;
@@ -39,7 +65,9 @@ static int job_memory_get(struct engine_soft *engine, struct job *job)
 static bool config_is_valid(const struct engine_job *config)
 {
 	return config->children && config->children <= SWITCH_CHILDREN_MAX && config->slots &&
-	       config->lanes_max && config->lanes_max <= WIRE_LANES_MAX;
+	       config->slots <= SWITCH_LATENCY_SLOTS_MAX && config->lanes_max &&
+	       config->lanes_max <= WIRE_LANES_MAX && config->mode <= SWITCH_LATENCY_ACKNOWLEDGED &&
+	       (config->mode == SWITCH_DENSE || !config->has_parent);
 }
 
 int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine_job *config)
@@ -60,13 +88,14 @@ int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine
 	job->program.generation = config->generation;
 	job->program.index = idx;
 	job->program.slots = config->slots;
+	job->program.mode = config->mode;
 	job->program.has_parent = config->has_parent;
 	job->program.parent_job = config->parent_job;
 	job->program.parent_child = config->parent_child;
 	job->parent = config->parent;
 	job->lanes_max = config->lanes_max;
-	job->stride = (config->lanes_max + ENGINE_LINE_LANES - 1u) / ENGINE_LINE_LANES *
-		      ENGINE_LINE_LANES;
+	job->stride = stride_of(config->lanes_max);
+	job->copies = copies_of((enum switch_mode)config->mode);
 	job->has_nonces = config->nonces;
 	for (uint32_t child = 0; config->nonces && child < config->children; child++)
 		memcpy(job->children[child].nonce, config->nonces[child], WIRE_NONCE_BYTES);
@@ -85,7 +114,10 @@ int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine
 static bool is_held(const struct job *job, uint32_t generation)
 {
 	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
-		if (job->slots[slot].generation == generation)
+		uint32_t its = engine_job_is_latency(job) ? job->latency_slots[slot].generation
+							  : job->slots[slot].generation;
+
+		if (its == generation)
 			return true;
 	}
 	return false;
@@ -150,6 +182,12 @@ int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
 	if (!job)
 		return -ENOENT;
 	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
+		if (engine_job_is_latency(job)) {
+			switch_latency_slot_reset(&job->program, &job->latency_slots[slot],
+						  job->program.generation);
+			job->latency_slots[slot].round = seq;
+			continue;
+		}
 		switch_slot_reset(&job->program, &job->slots[slot], job->program.generation);
 		job->slots[slot].phase = seq;
 	}
@@ -163,9 +201,22 @@ int engine_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t sl
 
 	if (!job)
 		return -ENOENT;
-	if (slot_index >= job->program.slots)
+	if (slot_index >= job->program.slots || engine_job_is_latency(job))
 		return -EINVAL;
 	*slot = job->slots[slot_index];
+	return 0;
+}
+
+int engine_latency_slot_read(const struct engine_soft *engine, uint16_t idx, uint16_t slot_index,
+			     struct switch_latency_slot *slot)
+{
+	const struct job *job = engine_job_find(engine, idx);
+
+	if (!job)
+		return -ENOENT;
+	if (slot_index >= job->program.slots || !engine_job_is_latency(job))
+		return -EINVAL;
+	*slot = job->latency_slots[slot_index];
 	return 0;
 }
 

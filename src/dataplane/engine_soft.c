@@ -158,7 +158,7 @@ static struct out *out_find(struct engine_soft *engine, const struct job *job, u
 
 static int32_t *sums_of(const struct job *job, uint32_t slot)
 {
-	return job->sums + (size_t)slot * 2 * job->stride;
+	return job->sums + (size_t)slot * job->copies * job->stride;
 }
 
 /* Queues the header *packet, with the lanes of its slot's copy if it has any. */
@@ -173,7 +173,7 @@ static void answer(struct engine_soft *engine, const struct job *job, uint32_t t
 	if (packet->lanes) {
 		const int32_t *sum = sums_of(job, packet->slot);
 
-		if (switch_copy_of(packet->seq))
+		if (job->copies > 1 && switch_copy_of(packet->seq))
 			sum += job->stride;
 		memcpy(at + WIRE_HEADER_BYTES, sum, bytes - WIRE_HEADER_BYTES);
 	}
@@ -222,12 +222,32 @@ static bool is_bound_to(const struct job *job, uint32_t child, const struct link
 	       link_address_equal(&job->children[child].address, peer);
 }
 
+/* Each mode has its machine. */
+static enum switch_verdict job_admit(const struct job *job, const struct wire *packet)
+{
+	static const struct switch_job no_job; /* generation 0 */
+
+	if (job && engine_job_is_latency(job))
+		return switch_latency_admit(&job->program, packet);
+	return switch_admit(job ? &job->program : &no_job, packet);
+}
+
+static enum switch_verdict job_step(struct job *job, struct wire *packet, const int32_t *lane)
+{
+	uint32_t slot = packet->slot;
+
+	if (engine_job_is_latency(job))
+		return switch_latency_step(&job->program, &job->latency_slots[slot],
+					   sums_of(job, slot), packet, lane, NULL);
+	return switch_step(&job->program, &job->slots[slot], sums_of(job, slot), job->stride,
+			   packet, lane, NULL);
+}
+
 static void from_child(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 		       struct wire *packet)
 {
-	static const struct switch_job no_job; /* generation 0 */
 	struct job *job = engine_job_find(engine, packet->job);
-	enum switch_verdict verdict = switch_admit(job ? &job->program : &no_job, packet);
+	enum switch_verdict verdict = job_admit(job, packet);
 	uint16_t child = packet->child;
 	const void *lane = at + WIRE_HEADER_BYTES;
 
@@ -237,9 +257,7 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		engine->stats.verdict[verdict]++;
 		return;
 	}
-	verdict = switch_step(&job->program, &job->slots[packet->slot], sums_of(job, packet->slot),
-			      job->stride, packet, lane, NULL);
-	settle(engine, job, child, verdict, packet);
+	settle(engine, job, child, job_step(job, packet, lane), packet);
 }
 
 /* The job that this packet's sender is the parent of; NULL: the sender is nobody's. */
@@ -374,7 +392,7 @@ static void packet_serve(struct engine_soft *engine, const struct link_address *
 	case WIRE_HELD:
 		from_parent(engine, peer, at, &packet);
 		break;
-	default: /* UPDATE and PROBE; what else there is, the program counts as a type it does not take */
+	default: /* UPDATE, PROBE, ACK; what else there is, the program counts as a type it does not take */
 		from_child(engine, peer, at, &packet);
 		break;
 	}

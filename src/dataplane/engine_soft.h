@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_soft.h - runs the switch program (core/switch.h) for one shard over one link. No threads, no
+ * engine_soft.h - runs the switch programs (core/switch.h, core/switch_latency.h) for one shard over one link. No threads, no
  * clock of its own: whoever owns it polls it. The server has one per shard, the simulator one per
  * switch. It allocates in open and job_add only.
  *
@@ -11,7 +11,7 @@
 #ifndef DATAPLANE_ENGINE_SOFT_H
 #define DATAPLANE_ENGINE_SOFT_H
 
-#include "core/switch.h"
+#include "core/switch_latency.h"
 #include "dataplane/link.h"
 
 struct engine_soft;
@@ -24,8 +24,9 @@ struct engine_options {
 
 struct engine_job {
 	uint32_t generation;
-	uint16_t children; /* 1..SWITCH_CHILDREN_MAX */
-	uint16_t slots;
+	uint16_t children;  /* 1..SWITCH_CHILDREN_MAX */
+	uint8_t mode;       /* enum switch_mode; in latency modes there are no parents */
+	uint32_t slots;     /* 1..65536 */
 	uint16_t lanes_max; /* memory is reserved for so many; job_set may say fewer */
 	bool has_parent;
 	uint16_t parent_job, parent_child;
@@ -79,6 +80,11 @@ bool engine_poll(struct engine_soft *engine);
 /* Who is missing: *slot gets the registers (no sums) of the slot. -ENOENT, -EINVAL. */
 int engine_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
 		     struct switch_slot *slot);
+/* The same for a job in a latency mode. -ENOENT, -EINVAL. */
+int engine_latency_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
+			     struct switch_latency_slot *slot);
+/* Bytes of memory that a slot takes. */
+uint64_t engine_slot_bytes(enum switch_mode mode, uint32_t lanes_max);
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);
 /* Bytes of slots over all jobs. */
 uint64_t engine_memory_used(const struct engine_soft *engine);

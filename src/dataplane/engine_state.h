@@ -29,10 +29,11 @@ struct child {
 };
 
 struct job {
-	struct switch_job program; /* what the switch program knows of it */
-	struct switch_slot *slots;
-	int32_t *sums; /* copy v of slot s: `stride` lanes at (2 s + v) * stride */
-	uint32_t stride;
+	struct switch_job program;                 /* what the switch program knows of it */
+	struct switch_slot *slots;                 /* dense mode */
+	struct switch_latency_slot *latency_slots; /* latency modes */
+	int32_t *sums; /* `copies` of each slot, one after the other, each `stride` lanes */
+	uint32_t stride, copies;
 	uint16_t lanes_max;
 	bool has_nonces;
 	bool is_mismatch_told, is_alarm_told; /* the event waits to be fetched */
@@ -76,6 +77,11 @@ struct engine_soft {
 static inline struct job *engine_job_find(const struct engine_soft *engine, uint32_t idx)
 {
 	return idx < engine->jobs_max ? engine->jobs[idx] : NULL;
+}
+
+static inline bool engine_job_is_latency(const struct job *job)
+{
+	return job->program.mode != SWITCH_DENSE;
 }
 
 /* What nobody has fetched of a job that ends, or begins a new life, is about the old one. */
