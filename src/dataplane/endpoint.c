@@ -20,6 +20,24 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 	return count;
 }
 
+static uint32_t op_keep(struct endpoint *endpoint, const struct endpoint_op *op)
+{
+	uint32_t index = endpoint->ops_free[--endpoint->ops_free_count];
+
+	endpoint->ops[index] = *op;
+	return index;
+}
+
+static int submit_latency(struct endpoint *endpoint, const struct endpoint_op *op)
+{
+	if (op->type != ENDPOINT_INT32 || op->count > endpoint->lanes)
+		return -EINVAL;
+	if (!endpoint_latency_has_room(endpoint) || endpoint->ops_free_count == 0)
+		return -EAGAIN;
+	endpoint_latency_submit(endpoint, op_keep(endpoint, op));
+	return 0;
+}
+
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),
@@ -28,17 +46,16 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 				       .is_scaled = op->type == ENDPOINT_FLOAT32 && op->count };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &worker_op };
 	struct worker_actions actions;
-	uint32_t index;
 
 	if (!endpoint->lanes)
 		return -EINVAL;
+	if (endpoint->latency)
+		return submit_latency(endpoint, op);
 	worker_op.stream = op->stream < 0 ? worker_stream_of(&endpoint->worker, op->count)
 					  : (enum map_stream)op->stream;
 	if (!worker_has_room(&endpoint->worker, worker_op.stream) || endpoint->ops_free_count == 0)
 		return -EAGAIN;
-	index = endpoint->ops_free[--endpoint->ops_free_count];
-	endpoint->ops[index] = *op;
-	worker_op.cookie = index;
+	worker_op.cookie = op_keep(endpoint, op);
 	worker_step(&endpoint->worker, &event, &actions);
 	return 0;
 }
@@ -71,18 +88,25 @@ uint64_t endpoint_progress_ns(const struct endpoint *endpoint)
 void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats)
 {
 	*stats = endpoint->stats;
-	stats->srtt_ns = endpoint->pace.shards[0].srtt_ns;
-	stats->window = endpoint->pace.shards[0].window[MAP_BULK];
+	stats->srtt_ns = endpoint->pace_used->shards[0].srtt_ns;
+	stats->window = endpoint->pace_used->shards[0].window[MAP_BULK];
+	if (endpoint->latency)
+		stats->window = endpoint->window;
 }
 
 void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream stream,
 		     uint32_t window)
 {
-	pace_window(&endpoint->pace, shard, stream, window);
+	if (!endpoint->latency) /* there P is the same on all ranks */
+		pace_window(&endpoint->pace, shard, stream, window);
 }
 
 void endpoint_rounds_begin(struct endpoint *endpoint, uint32_t seq)
 {
+	if (endpoint->latency) {
+		endpoint_latency_rounds_begin(endpoint, seq);
+		return;
+	}
 	for (size_t i = 0; i < (size_t)endpoint->map.shards * endpoint->slots; i++)
 		endpoint->worker.slot[i].seq = seq;
 }
@@ -95,10 +119,10 @@ const struct worker *endpoint_worker(const struct endpoint *endpoint)
 /* --- open, start, close ------------------------------------------------------------------------- */
 
 /* Everything whose size does not depend on the lanes. */
-static bool allocate(struct endpoint *endpoint)
+static bool allocate(struct endpoint *endpoint, bool is_latency)
 {
 	size_t shards = endpoint->map.shards;
-	size_t slots = shards * endpoint->slots;
+	size_t slots = is_latency ? 1 : shards * endpoint->slots;
 
 	endpoint->shards = calloc(shards, sizeof(*endpoint->shards));
 	endpoint->worker.shards = calloc(shards, sizeof(*endpoint->worker.shards));
@@ -122,12 +146,24 @@ static bool allocate(struct endpoint *endpoint)
 	       endpoint->hello_bytes && endpoint->scratch;
 }
 
+/* One shard, no streams: of the map only the number of shards is ever asked for. */
+static bool latency_map(struct map *map, const struct endpoint_options *options)
+{
+	*map = (struct map){ .shards = 1 };
+	return options->shards_count == 1 && options->slots &&
+	       options->slots <= SWITCH_LATENCY_SLOTS_MAX &&
+	       options->latency_window <= options->slots && options->run &&
+	       options->run <= MAP_RUN_MAX;
+}
+
 struct endpoint *endpoint_open(const struct endpoint_options *options)
 {
 	struct endpoint *endpoint;
+	bool is_latency = options->latency_window;
 	struct map map;
 
-	if (!map_init(&map, options->shards_count, options->slots, options->run) ||
+	if (!(is_latency ? latency_map(&map, options)
+			 : map_init(&map, options->shards_count, options->slots, options->run)) ||
 	    !options->window || !options->workers || options->workers > UINT16_MAX)
 		return NULL;
 	endpoint = calloc(1, sizeof(*endpoint));
@@ -139,10 +175,13 @@ struct endpoint *endpoint_open(const struct endpoint_options *options)
 	endpoint->workers = options->workers;
 	endpoint->slots = options->slots;
 	endpoint->run = options->run;
-	endpoint->window = options->window;
+	endpoint->window = is_latency ? options->latency_window : options->window;
 	endpoint->ops_max = options->ops_max ? options->ops_max : OPS_MAX_DEFAULT;
+	while (is_latency && endpoint->ops_max < endpoint->window)
+		endpoint->ops_max *= 2;
 	endpoint->ops_count = MAP_STREAMS * endpoint->ops_max;
-	if (!allocate(endpoint)) {
+	endpoint->pace_used = &endpoint->pace;
+	if (!allocate(endpoint, is_latency) || (is_latency && !endpoint_latency_open(endpoint))) {
 		endpoint_close(endpoint);
 		return NULL;
 	}
@@ -150,8 +189,9 @@ struct endpoint *endpoint_open(const struct endpoint_options *options)
 		endpoint->shards[i].grant = options->shards[i];
 	for (uint32_t i = 0; i < endpoint->ops_count; i++)
 		endpoint->ops_free[endpoint->ops_free_count++] = endpoint->ops_count - 1 - i;
-	pace_init(&endpoint->pace, &map, endpoint->slots, endpoint->window, endpoint->pace.shards,
-		  endpoint->pace.slot);
+	if (!is_latency)
+		pace_init(&endpoint->pace, &map, endpoint->slots, endpoint->window,
+			  endpoint->pace.shards, endpoint->pace.slot);
 	return endpoint;
 }
 
@@ -181,6 +221,13 @@ int endpoint_start(struct endpoint *endpoint, uint32_t lanes)
 	for (uint32_t i = 0; i < endpoint->map.shards; i++)
 		if (!allocate_shard(endpoint, &endpoint->shards[i]))
 			return -ENOMEM;
+	endpoint->lanes = lanes;
+	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+	endpoint->progress_ns = endpoint->now_ns;
+	if (endpoint->latency) {
+		endpoint_latency_start(endpoint);
+		return 0;
+	}
 	worker_init(&endpoint->worker, &endpoint->map, endpoint->slots, lanes, endpoint->ops_max,
 		    &memory);
 	for (uint32_t i = 0; i < endpoint->map.shards; i++) {
@@ -190,9 +237,6 @@ int endpoint_start(struct endpoint *endpoint, uint32_t lanes)
 		endpoint->worker.shards[i].job = grant->job;
 		endpoint->worker.shards[i].child = grant->child;
 	}
-	endpoint->lanes = lanes;
-	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
-	endpoint->progress_ns = endpoint->now_ns;
 	return 0;
 }
 
@@ -209,6 +253,7 @@ void endpoint_close(struct endpoint *endpoint)
 	}
 	for (uint32_t i = 0; i < MAP_STREAMS; i++)
 		free(endpoint->op_states[i]);
+	endpoint_latency_close(endpoint);
 	free(endpoint->shards);
 	free(endpoint->worker.shards);
 	free(endpoint->worker.slot);

@@ -10,6 +10,7 @@
 #include "core/pace.h"
 #include "core/quant.h"
 #include "core/worker.h"
+#include "core/worker_latency.h"
 #include "dataplane/link.h"
 #include "dataplane/segments.h"
 
@@ -33,6 +34,9 @@ struct endpoint_options {
 	uint32_t run;
 	uint32_t window;  /* of each bulk pair, 1..slots */
 	uint32_t ops_max; /* per stream; 0: 1024; a power of two */
+	/* Not 0: latency mode with so many operations on their way at most, P; `slots` is S, 1..65536. One shard;
+	 * window is of no account. Operations are int32, of at most `lanes` elements. */
+	uint32_t latency_window;
 };
 
 enum endpoint_type { ENDPOINT_INT32, ENDPOINT_FLOAT32 };
@@ -49,6 +53,9 @@ struct endpoint_op {
 	bool is_avg;
 	int stream;      /* enum map_stream, or -1: by its size */
 	uint64_t cookie; /* handed back */
+	/* Latency mode: becomes true if some rank's element was too large for the sum. Then nothing is stored, on
+	 * any rank. May be NULL. */
+	bool *is_out_of_range;
 };
 
 enum endpoint_fault { ENDPOINT_OK, ENDPOINT_PROTOCOL_ERROR, ENDPOINT_LINK_ERROR };
@@ -88,7 +95,8 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 /* START has said how many lanes a packet has: allocates the slots' buffers. 0 or -ENOMEM, -EINVAL. */
 int endpoint_start(struct endpoint *endpoint, uint32_t lanes);
 
-/* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start. */
+/* 0; -EAGAIN while the stream's ring of operations is full; -EINVAL before endpoint_start, and for what
+ * latency mode does not do. */
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
 
 /* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to
@@ -110,5 +118,6 @@ void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream 
 void endpoint_rounds_begin(struct endpoint *endpoint, uint32_t seq);
 /* For the simulator's invariants: read-only. */
 const struct worker *endpoint_worker(const struct endpoint *endpoint);
+const struct worker_latency *endpoint_worker_latency(const struct endpoint *endpoint); /* or NULL */
 
 #endif

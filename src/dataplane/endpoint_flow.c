@@ -16,7 +16,7 @@ enum {
 	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
 
-static uint8_t *buffer_of(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
 	return endpoint->shards[shard].buffers + (size_t)slot * endpoint->packet_bytes;
 }
@@ -53,7 +53,7 @@ static bool flush(struct endpoint *endpoint)
 }
 
 /* For one more packet, with or without lanes. */
-static bool has_room(struct endpoint *endpoint)
+bool endpoint_has_room(struct endpoint *endpoint)
 {
 	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
 		endpoint->header_used < ENDPOINT_HEADERS) ||
@@ -61,8 +61,8 @@ static bool has_room(struct endpoint *endpoint)
 }
 
 /* Appends a packet of `bytes` bytes at `data` to the last frame if it continues it, else opens one. A
- * frame's packets are of one size, but for a shorter last one. There is room (has_room). */
-static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes)
+ * frame's packets are of one size, but for a shorter last one. There is room (endpoint_has_room). */
+void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes)
 {
 	struct link_frame *frame;
 
@@ -88,7 +88,7 @@ static void emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint3
 }
 
 /* Where a header lies until it has been sent. */
-static uint8_t *header_room(struct endpoint *endpoint)
+uint8_t *endpoint_header_room(struct endpoint *endpoint)
 {
 	assert(endpoint->header_used < ENDPOINT_HEADERS);
 	return endpoint->header_bytes + (size_t)endpoint->header_used++ * WIRE_HEADER_BYTES;
@@ -97,7 +97,7 @@ static uint8_t *header_room(struct endpoint *endpoint)
 /* The slot's packet goes out: a packet without lanes from a buffer where such packets lie side by side. */
 static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
-	uint8_t *bytes = buffer_of(endpoint, shard, slot);
+	uint8_t *bytes = endpoint_buffer(endpoint, shard, slot);
 	bool is_copy = !endpoint->shards[shard].fresh[slot];
 	struct wire header;
 
@@ -106,12 +106,12 @@ static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 		bytes[1] |= WIRE_RESENT;
 	wire_get(bytes, &header);
 	if (header.lanes) {
-		emit(endpoint, shard, bytes, wire_bytes(header.lanes));
+		endpoint_emit(endpoint, shard, bytes, wire_bytes(header.lanes));
 	} else {
-		uint8_t *room = header_room(endpoint);
+		uint8_t *room = endpoint_header_room(endpoint);
 
 		memcpy(room, bytes, WIRE_HEADER_BYTES);
-		emit(endpoint, shard, room, WIRE_HEADER_BYTES);
+		endpoint_emit(endpoint, shard, room, WIRE_HEADER_BYTES);
 	}
 	pace_sent(&endpoint->pace, shard, slot, endpoint->now_ns, is_copy);
 	if (is_copy)
@@ -194,7 +194,7 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 
 static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)
 {
-	uint8_t *bytes = buffer_of(endpoint, shard, actions->slot);
+	uint8_t *bytes = endpoint_buffer(endpoint, shard, actions->slot);
 	struct wire header = actions->header;
 
 	header.exponent = (uint16_t)look(endpoint, actions);
@@ -238,7 +238,7 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 	segments_written(op, first, elements, endpoint->scratch);
 }
 
-static void op_finish(struct endpoint *endpoint, uint64_t index)
+void endpoint_op_finish(struct endpoint *endpoint, uint64_t index)
 {
 	uint32_t at = (endpoint->done_head + endpoint->done_count++) % endpoint->ops_count;
 
@@ -282,7 +282,7 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 	if (actions.store)
 		store(endpoint, &actions, lane);
 	if (actions.is_op_done)
-		op_finish(endpoint, actions.stored.cookie);
+		endpoint_op_finish(endpoint, actions.stored.cookie);
 	if (actions.is_protocol_error)
 		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
 }
@@ -296,7 +296,7 @@ static void take_welcome(struct endpoint *endpoint, uint32_t shard, const struct
 	if (packet->lanes < WIRE_HELLO_LANES || packet->child != state->grant.child)
 		return;
 	if (packet->seq == state->serial && state->hello_ns) {
-		pace_sample(&endpoint->pace, shard, endpoint->now_ns - state->hello_ns);
+		pace_sample(endpoint->pace_used, shard, endpoint->now_ns - state->hello_ns);
 		state->hello_ns = 0;
 	}
 	if (endpoint->welcomes_count == ENDPOINT_WELCOMES)
@@ -327,6 +327,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 			const uint8_t *bytes, uint32_t length)
 {
 	const uint8_t *body = bytes + WIRE_HEADER_BYTES;
+	const int32_t *lane = (const int32_t *)(const void *)body;
 	struct wire packet;
 	uint32_t shard;
 
@@ -335,13 +336,16 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 		endpoint->stats.bad_in++;
 		return;
 	}
-	pace_heard(&endpoint->pace, shard, endpoint->now_ns);
+	pace_heard(endpoint->pace_used, shard, endpoint->now_ns);
 	switch (packet.type) {
 	case WIRE_RESULT:
 	case WIRE_HELD:
 	case WIRE_NEED:
-		if (endpoint->lanes)
-			take_answer(endpoint, shard, &packet, (const int32_t *)(const void *)body);
+	case WIRE_CONFIRM:
+		if (endpoint->lanes && endpoint->latency)
+			endpoint_latency_take(endpoint, &packet, lane);
+		else if (endpoint->lanes && packet.type != WIRE_CONFIRM)
+			take_answer(endpoint, shard, &packet, lane);
 		break;
 	case WIRE_WELCOME:
 		take_welcome(endpoint, shard, &packet, body);
@@ -386,7 +390,7 @@ static bool send_probes(struct endpoint *endpoint)
 	bool any = false;
 
 	do {
-		if (!has_room(endpoint))
+		if (!endpoint_has_room(endpoint))
 			break;
 		room = ENDPOINT_SEND_FRAMES - endpoint->out_count;
 		if (room > ENDPOINT_HEADERS - endpoint->header_used)
@@ -397,11 +401,11 @@ static bool send_probes(struct endpoint *endpoint)
 						      .shard = probes[i].shard,
 						      .slot = probes[i].slot,
 						      .attempt = probes[i].attempt };
-			uint8_t *at = header_room(endpoint);
+			uint8_t *at = endpoint_header_room(endpoint);
 
 			worker_step(&endpoint->worker, &event, &actions);
 			wire_put(at, &actions.header);
-			emit(endpoint, probes[i].shard, at, WIRE_HEADER_BYTES);
+			endpoint_emit(endpoint, probes[i].shard, at, WIRE_HEADER_BYTES);
 		}
 		endpoint->stats.probes_out += count;
 		any |= count > 0;
@@ -417,14 +421,16 @@ static bool send_queues(struct endpoint *endpoint)
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
 		struct shard_state *state = &endpoint->shards[shard];
 
-		while (has_room(endpoint) && queue_pop(endpoint, shard, &state->needs, &slot)) {
+		while (endpoint_has_room(endpoint) &&
+		       queue_pop(endpoint, shard, &state->needs, &slot)) {
 			/* The result may have come since. */
 			if (endpoint->worker.slot[(size_t)shard * endpoint->slots + slot].state ==
 			    WORKER_OUTSTANDING)
 				send_slot(endpoint, shard, slot);
 			any = true;
 		}
-		while (has_room(endpoint) && queue_pop(endpoint, shard, &state->rounds, &slot)) {
+		while (endpoint_has_room(endpoint) &&
+		       queue_pop(endpoint, shard, &state->rounds, &slot)) {
 			send_slot(endpoint, shard, slot);
 			any = true;
 		}
@@ -440,7 +446,8 @@ static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_s
 	struct worker_actions actions;
 	uint32_t count = 0, slot;
 
-	while (count < max && has_room(endpoint) && pace_has_room(&endpoint->pace, shard, stream) &&
+	while (count < max && endpoint_has_room(endpoint) &&
+	       pace_has_room(&endpoint->pace, shard, stream) &&
 	       worker_may_start(&endpoint->worker, shard, stream, &slot)) {
 		worker_step(&endpoint->worker, &event, &actions);
 		build(endpoint, shard, &actions);
@@ -468,7 +475,7 @@ static bool send_starts(struct endpoint *endpoint)
 static void say_hello(struct endpoint *endpoint)
 {
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
-		if (pace_hello_due(&endpoint->pace, shard, endpoint->now_ns))
+		if (pace_hello_due(endpoint->pace_used, shard, endpoint->now_ns))
 			endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1,
 				       WIRE_HELLO_LANES);
 }
@@ -487,9 +494,13 @@ static bool poll_once(struct endpoint *endpoint)
 		return any;
 	say_hello(
 		endpoint); /* first: at the end of a burst of PROBEs a short queue would drop it */
-	any |= send_probes(endpoint);
-	any |= send_queues(endpoint);
-	any |= send_starts(endpoint);
+	if (endpoint->latency) {
+		any |= endpoint_latency_send(endpoint);
+	} else {
+		any |= send_probes(endpoint);
+		any |= send_queues(endpoint);
+		any |= send_starts(endpoint);
+	}
 	flush(endpoint);
 	return any;
 }
@@ -509,6 +520,8 @@ uint64_t endpoint_next(const struct endpoint *endpoint)
 		return PACE_NEVER;
 	if (endpoint->out_count)
 		return endpoint->now_ns + ROOM_RETRY_NS;
+	if (endpoint->latency)
+		return endpoint_latency_next(endpoint);
 	return pace_next(&endpoint->pace, endpoint->now_ns);
 }
 
@@ -530,6 +543,6 @@ void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, 
 	memcpy(endpoint->hello_bytes + WIRE_HEADER_BYTES, state->grant.nonce, WIRE_NONCE_BYTES);
 	state->serial = serial;
 	state->hello_ns = endpoint->link->ops->now_ns(endpoint->link);
-	emit(endpoint, shard, endpoint->hello_bytes, wire_bytes(lanes));
+	endpoint_emit(endpoint, shard, endpoint->hello_bytes, wire_bytes(lanes));
 	flush(endpoint);
 }

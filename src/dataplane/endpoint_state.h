@@ -35,6 +35,8 @@ struct endpoint {
 	struct map map;
 	struct worker worker;
 	struct pace pace;
+	struct pace *pace_used;           /* pace, or latency's */
+	struct endpoint_latency *latency; /* NULL: dense mode */
 	struct shard_state *shards;
 	struct endpoint_op *ops; /* worker's cookie is the index */
 	uint32_t ops_count, ops_max;
@@ -56,5 +58,26 @@ struct endpoint {
 	int32_t *scratch; /* a chunk that straddles buffers: WIRE_LANES_MAX elements */
 	struct worker_op_state *op_states[MAP_STREAMS];
 };
+
+/* endpoint_flow.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
+ * what is emitted stays as it is until it has been sent. */
+bool endpoint_has_room(struct endpoint *endpoint);
+void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes);
+uint8_t *endpoint_header_room(struct endpoint *endpoint);
+uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot);
+/* endpoint_done will tell of the operation. */
+void endpoint_op_finish(struct endpoint *endpoint, uint64_t index);
+
+/* endpoint_latency.c */
+bool endpoint_latency_open(struct endpoint *endpoint);
+void endpoint_latency_start(struct endpoint *endpoint);
+void endpoint_latency_close(struct endpoint *endpoint);
+bool endpoint_latency_has_room(const struct endpoint *endpoint);
+void endpoint_latency_submit(struct endpoint *endpoint, uint32_t index);
+void endpoint_latency_rounds_begin(struct endpoint *endpoint, uint32_t seq);
+void endpoint_latency_take(struct endpoint *endpoint, const struct wire *packet,
+			   const int32_t *lane);
+bool endpoint_latency_send(struct endpoint *endpoint);
+uint64_t endpoint_latency_next(const struct endpoint *endpoint);
 
 #endif
