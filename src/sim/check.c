@@ -190,6 +190,16 @@ static void worker_update(struct check *check, uint32_t w, uint32_t shard,
 		round_add(check, e, w, packet, lane);
 }
 
+static void worker_ack(struct check *check, uint32_t w, uint32_t shard, const struct wire *packet)
+{
+	const struct progress *progress = progress_at(check, shard, packet->slot);
+
+	if (packet->seq != progress->sent[w] || packet->seq != progress->delivered[w])
+		check_fail(check, shard, packet->slot,
+			   "w%u acknowledges %u, has sent %u and been given %u", w, packet->seq,
+			   progress->sent[w], progress->delivered[w]);
+}
+
 static void worker_sent(struct check *check, const struct net_sight *sight,
 			const struct wire *packet)
 {
@@ -211,6 +221,8 @@ static void worker_sent(struct check *check, const struct net_sight *sight,
 	const struct progress *progress = progress_at(check, shard, packet->slot);
 	if (packet->type == WIRE_UPDATE)
 		worker_update(check, w, shard, packet, sight);
+	else if (packet->type == WIRE_ACK && check->scenario->latency_window)
+		worker_ack(check, w, shard, packet);
 	else if (packet->type != WIRE_PROBE)
 		check_fail(check, shard, packet->slot, "w%u sends type %u", w, packet->type);
 	else if (packet->seq != progress->sent[w] || packet->seq == progress->accepted[w])
@@ -251,6 +263,16 @@ static void combination_check(struct check *check, const char *rule, uint32_t fr
 		   packet->type, packet->seq, wrong);
 }
 
+static void confirm_check(struct check *check, uint32_t shard, const struct wire *packet)
+{
+	const struct progress *progress = progress_at(check, shard, packet->slot);
+
+	for (uint32_t w = 0; w < check->scenario->workers; w++)
+		if ((int32_t)(progress->delivered[w] - packet->seq) < 0)
+			check_fail(check, shard, packet->slot,
+				   "CONFIRM of %u, and w%u has no result of it", packet->seq, w);
+}
+
 static void engine_sent(struct check *check, const struct net_sight *sight,
 			const struct wire *packet)
 {
@@ -273,6 +295,8 @@ static void engine_sent(struct check *check, const struct net_sight *sight,
 			   packet->seq) < 0)
 		check_fail(check, engine->shard, packet->slot, "HELD of %u, which w%u never sent",
 			   packet->seq, sight->to);
+	else if (packet->type == WIRE_CONFIRM)
+		confirm_check(check, engine->shard, packet);
 }
 
 /* --- what has arrived: to be looked at after the poll --- */
@@ -316,17 +340,16 @@ void check_sight(struct check *check, const struct net_sight *sight, const struc
 
 /* --- after a poll --- */
 
-static void worker_slot_check(struct check *check, uint32_t w, const struct worker *worker,
+/* The worker's slot is at round `seq`, and waits for its result or does not. */
+static void worker_slot_check(struct check *check, uint32_t w, uint32_t seq, bool is_waiting,
 			      const struct touched *at)
 {
 	struct progress *progress = progress_at(check, at->shard, at->slot);
-	const struct worker_slot *slot =
-		&worker->slot[(size_t)at->shard * check->scenario->slots + at->slot];
-	uint32_t accepted = slot->state == WORKER_OUTSTANDING ? slot->seq - 1 : slot->seq;
+	uint32_t accepted = seq - is_waiting;
 
-	if (slot->seq != progress->sent[w])
-		check_fail(check, at->shard, at->slot, "w%u is at round %u and has sent %u", w,
-			   slot->seq, progress->sent[w]);
+	if (seq != progress->sent[w])
+		check_fail(check, at->shard, at->slot, "w%u is at round %u and has sent %u", w, seq,
+			   progress->sent[w]);
 	if (accepted != progress->accepted[w] && accepted != progress->accepted[w] + 1)
 		check_fail(check, at->shard, at->slot, "W1: w%u accepts %u after %u", w, accepted,
 			   progress->accepted[w]);
@@ -338,9 +361,28 @@ static void worker_slot_check(struct check *check, uint32_t w, const struct work
 
 void check_worker(struct check *check, uint32_t number, const struct worker *worker)
 {
-	for (uint32_t i = 0; i < check->touched_count; i++)
-		if (check->touched[i].node == number)
-			worker_slot_check(check, number, worker, &check->touched[i]);
+	for (uint32_t i = 0; i < check->touched_count; i++) {
+		const struct touched *at = &check->touched[i];
+		const struct worker_slot *slot =
+			&worker->slot[(size_t)at->shard * check->scenario->slots + at->slot];
+
+		if (at->node == number)
+			worker_slot_check(check, number, slot->seq,
+					  slot->state == WORKER_OUTSTANDING, at);
+	}
+	check->touched_count = 0;
+}
+
+void check_worker_latency(struct check *check, uint32_t number, const struct worker_latency *worker)
+{
+	for (uint32_t i = 0; i < check->touched_count; i++) {
+		const struct touched *at = &check->touched[i];
+		const struct worker_latency_slot *slot = &worker->slot[at->slot];
+
+		if (at->node == number)
+			worker_slot_check(check, number, slot->seq,
+					  slot->state == WORKER_LATENCY_RESULT_DUE, at);
+	}
 	check->touched_count = 0;
 }
 
@@ -405,6 +447,36 @@ static void step_check(struct check *check, uint32_t e, uint32_t slot, const str
 			check_fail(check, shard, slot,
 				   "I3: phase %u opens, and w%u has sent only %u", now->phase, w,
 				   progress->sent[w]);
+	for (uint32_t w = 0; w < wiring->workers && check->scenario->latency_window; w++)
+		if ((int32_t)(progress->delivered[w] - (now->phase - 1)) < 0)
+			check_fail(check, shard, slot,
+				   "I3: round %u opens, and w%u has accepted only %u", now->phase,
+				   w, progress->delivered[w]);
+}
+
+/* In latency mode a round is final when it is complete: there is nobody above. */
+static bool slot_look(const struct check *check, uint32_t e, const struct engine_soft *engine,
+		      uint32_t slot, struct seen *now)
+{
+	struct switch_latency_slot latency;
+	struct switch_slot registers;
+
+	if (check->scenario->latency_window) {
+		if (engine_latency_slot_read(engine, sim_job(e), (uint16_t)slot, &latency))
+			return false;
+		*now = (struct seen){ .generation = latency.generation,
+				      .phase = latency.round,
+				      .bitmap = (uint32_t)latency.sum_bitmap[0] };
+		now->is_final = now->bitmap == (1u << check->wiring->engine[e].children) - 1;
+		return true;
+	}
+	if (engine_slot_read(engine, sim_job(e), (uint16_t)slot, &registers))
+		return false;
+	*now = (struct seen){ .generation = registers.generation,
+			      .phase = registers.phase,
+			      .bitmap = (uint32_t)registers.bitmap[0],
+			      .is_final = registers.final };
+	return true;
 }
 
 static void engine_slot_check(struct check *check, uint32_t e, const struct engine_soft *engine,
@@ -412,17 +484,13 @@ static void engine_slot_check(struct check *check, uint32_t e, const struct engi
 {
 	const struct wiring_engine *wired = &check->wiring->engine[e];
 	struct seen *was = seen_at(check, e, slot);
-	struct switch_slot registers;
+	uint32_t full = (1u << wired->children) - 1;
+	struct seen now;
 
-	if (engine_slot_read(engine, sim_job(e), (uint16_t)slot, &registers)) {
+	if (!slot_look(check, e, engine, slot, &now)) {
 		check_fail(check, wired->shard, slot, "the slot cannot be read");
 		return;
 	}
-	struct seen now = { .generation = registers.generation,
-			    .phase = registers.phase,
-			    .bitmap = (uint32_t)registers.bitmap[0],
-			    .is_final = registers.final };
-	uint32_t full = (1u << wired->children) - 1;
 	if (now.generation != check->generation)
 		return;
 	if (now.bitmap & ~full || (now.is_final && now.bitmap != full))

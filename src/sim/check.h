@@ -20,6 +20,7 @@
 #ifndef SIM_CHECK_H
 #define SIM_CHECK_H
 
+#include "dataplane/endpoint.h"
 #include "dataplane/engine_soft.h"
 #include "sim/wiring.h"
 
@@ -47,8 +48,12 @@ void check_generation(struct check *check, uint32_t engine, uint32_t generation)
 
 /* A packet was sent or taken; `packet` is its header. */
 void check_sight(struct check *check, const struct net_sight *sight, const struct wire *packet);
+/* In latency mode (R-LAT) slots have one copy, so I3 is stricter: when a round opens, every worker has accepted the
+ * last one. A worker sends ACK for the round whose RESULT it has, a switch CONFIRM when all have it. */
 /* The worker, or the engine, has been polled. */
 void check_worker(struct check *check, uint32_t number, const struct worker *worker);
+void check_worker_latency(struct check *check, uint32_t number,
+			  const struct worker_latency *worker);
 void check_engine(struct check *check, uint32_t number, const struct engine_soft *engine);
 
 /* The first failure counts. */

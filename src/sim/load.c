@@ -15,6 +15,7 @@ struct state {
 	uint32_t submitted, done; /* a bit per rank */
 	void *source[SIM_WORKERS_MAX];
 	uint8_t *guarded[SIM_WORKERS_MAX]; /* guard, destination, guard */
+	bool is_out_of_range[SIM_WORKERS_MAX];
 };
 
 struct load {
@@ -110,7 +111,9 @@ void load_submit(struct load *load, uint32_t rank, uint32_t index, struct endpoi
 		.is_avg = op->is_avg,
 		.stream = op->stream,
 		.cookie = index,
+		.is_out_of_range = &state->is_out_of_range[rank],
 	};
+	state->is_out_of_range[rank] = false;
 }
 
 static void guards_check(struct load *load, uint32_t rank, uint32_t index)
@@ -131,16 +134,26 @@ static void op_verify(struct load *load, uint32_t index)
 	const struct scenario_op *op = &scenario->op[index];
 	struct state *state = &load->state[index];
 	const uint8_t *result = state->guarded[0] + GUARD_BYTES;
+	bool is_out_of_range = false;
 	char text[ORACLE_TEXT];
 
+	if (scenario->latency_window)
+		is_out_of_range = oracle_is_out_of_range(op, scenario->workers,
+							 (const void *const *)state->source);
 	for (uint32_t w = 0; w < scenario->workers; w++) {
 		guards_check(load, w, index);
+		if (state->is_out_of_range[w] != is_out_of_range)
+			check_fail(load->check, UINT32_MAX, 0,
+				   "operation %u: w%u says it is %s range", index, w,
+				   is_out_of_range ? "in" : "out of");
+		if (is_out_of_range)
+			continue;
 		if (memcmp(result, state->guarded[w] + GUARD_BYTES, op_bytes(op)) != 0)
 			check_fail(load->check, UINT32_MAX, 0,
 				   "operation %u differs between w0 and w%u", index, w);
 	}
-	if (!oracle_verify(op, scenario->workers, scenario->lanes,
-			   (const void *const *)state->source, result, text))
+	if (!is_out_of_range && !oracle_verify(op, scenario->workers, scenario->lanes,
+					       (const void *const *)state->source, result, text))
 		check_fail(load->check, UINT32_MAX, 0, "operation %u of %u: %s", index,
 			   scenario->ops, text);
 	load->elements += op->count;
@@ -179,6 +192,9 @@ void load_done(struct load *load, uint32_t rank, uint32_t index)
 	struct state *state = &load->state[index];
 	uint32_t all = (1u << scenario->workers) - 1;
 
+	if (scenario->latency_window && index && !(load->state[index - 1].done >> rank & 1))
+		check_fail(load->check, UINT32_MAX, 0, "w%u finishes operation %u before %u", rank,
+			   index, index - 1);
 	if (state->done >> rank & 1 || !(state->submitted >> rank & 1))
 		check_fail(load->check, UINT32_MAX, 0,
 			   "w%u finishes operation %u, which is not on "

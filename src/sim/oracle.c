@@ -116,6 +116,21 @@ int32_t oracle_int32(const struct scenario_op *op, uint32_t workers, const void 
 	return sum < INT32_MIN ? INT32_MIN : (int32_t)sum;
 }
 
+bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
+			    const void *const *sources)
+{
+	int64_t bound = INT32_MAX / (int64_t)workers;
+
+	for (uint32_t w = 0; w < workers; w++)
+		for (uint64_t i = 0; i < op->count; i++) {
+			int64_t x = ((const int32_t *)sources[w])[i];
+
+			if (x > bound || x < -bound)
+				return true;
+		}
+	return false;
+}
+
 static bool int32_verify(const struct scenario_op *op, uint32_t workers, const void *const *sources,
 			 const int32_t *result, char text[ORACLE_TEXT])
 {

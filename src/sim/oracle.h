@@ -17,6 +17,10 @@ void oracle_fill(const struct scenario_op *op, uint32_t rank, void *elements);
 int32_t oracle_int32(const struct scenario_op *op, uint32_t workers, const void *const *sources,
 		     uint64_t i);
 
+/* Has some rank an element of a magnitude above (2^31 - 1) / workers? */
+bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
+			    const void *const *sources);
+
 /* Is `result` right for these sources, chunk by chunk of `lanes` elements? int32: exact, saturated, avg
  * truncated. float32: |error| <= N * 2^-s and half an ulp, Inf and NaN as IEEE 754 adds them. If not,
  * false, and `text` says what is wrong. */

@@ -106,7 +106,8 @@ static bool stuck_slot(const struct run *run, uint32_t *shard, uint32_t *slot)
 {
 	const struct scenario *scenario = run->scenario;
 
-	for (uint32_t i = 0; i < scenario->shards * scenario->slots; i++) {
+	for (uint32_t i = 0; i < scenario->shards * scenario->slots && !scenario->latency_window;
+	     i++) {
 		const struct worker_slot *first = NULL;
 
 		for (uint32_t w = 0; w < scenario->workers; w++) {
@@ -188,6 +189,15 @@ static void state_print(const struct run *run, FILE *file)
 		fprintf(file, "w%u: %u of %u operations submitted", w, worker->next, scenario->ops);
 		if (!worker->is_started) {
 			fprintf(file, ", not started\n");
+			continue;
+		}
+		if (scenario->latency_window) {
+			const struct worker_latency *latency =
+				endpoint_worker_latency(worker->endpoint);
+			fprintf(file, "; complete %llu, sent %llu, submitted %llu\n",
+				(unsigned long long)latency->head,
+				(unsigned long long)latency->next,
+				(unsigned long long)latency->tail);
 			continue;
 		}
 		const struct worker *state = endpoint_worker(worker->endpoint);

@@ -18,11 +18,13 @@ bool engine_setup(struct run *run, uint32_t e)
 	struct engine_options options = { .link = net_link(run->net, node), .jobs_max = 8 };
 	struct engine_job job = { .generation = run->generation,
 				  .children = (uint16_t)wired->children,
-				  .slots = (uint16_t)scenario->slots,
+				  .slots = scenario->slots,
 				  .lanes_max = (uint16_t)scenario->lanes,
 				  .nonces = (const uint8_t(*)[WIRE_NONCE_BYTES])nonces };
 
 	assert(node == wiring_node(&run->wiring, e));
+	if (scenario->latency_window)
+		job.mode = (uint8_t)switch_latency_mode(scenario->slots, scenario->latency_window);
 	for (uint32_t child = 0; child < wired->children; child++)
 		if (wired->child[child].is_worker)
 			memcpy(nonces[child],
@@ -121,6 +123,7 @@ void worker_open(struct run *run, uint32_t w)
 					    .slots = scenario->slots,
 					    .run = scenario->run,
 					    .window = scenario->worker[w].window,
+					    .latency_window = scenario->latency_window,
 					    .ops_max = 8 };
 
 	for (uint32_t s = 0; s < scenario->shards; s++) {
@@ -220,6 +223,16 @@ static void worker_finished(struct run *run, uint32_t w)
 		run->is_over = true;
 }
 
+static void worker_check(struct run *run, uint32_t w)
+{
+	const struct endpoint *endpoint = run->worker[w].endpoint;
+
+	if (run->scenario->latency_window)
+		check_worker_latency(run->check, w, endpoint_worker_latency(endpoint));
+	else
+		check_worker(run->check, w, endpoint_worker(endpoint));
+}
+
 void worker_serve(struct run *run, uint32_t w)
 {
 	struct run_worker *worker = &run->worker[w];
@@ -234,7 +247,7 @@ void worker_serve(struct run *run, uint32_t w)
 	}
 	while (endpoint_poll(worker->endpoint) && polls++ < POLLS_MAX)
 		if (worker->is_started)
-			check_worker(run->check, w, endpoint_worker(worker->endpoint));
+			worker_check(run, w);
 	if (polls >= POLLS_MAX)
 		check_fail(run->check, UINT32_MAX, 0, "w%u has always something to do", w);
 	if (!worker->is_started) {
@@ -262,7 +275,7 @@ static void restart_decide(struct run *run, uint32_t w)
 	if (run->is_struck || w || worker->next <= run->scenario->strike_op)
 		return;
 	run->is_struck = true;
-	if (run->scenario->kind == SCENARIO_restart)
+	if (run->scenario->is_restarted)
 		run_timer_in(run, rng_log(&run->rng, 1, 20 * MS), TIMER_RESTART, 0);
 }
 
@@ -312,24 +325,35 @@ void worker_window(struct run *run, uint32_t w)
 		     TIMER_WINDOW, w);
 }
 
+static uint64_t rounds_done(const struct run *run, const struct endpoint *endpoint)
+{
+	const struct worker_latency *latency = endpoint_worker_latency(endpoint);
+	const struct worker *worker = endpoint_worker(endpoint);
+	const struct scenario *scenario = run->scenario;
+	uint32_t first = run->generation == 1 ? scenario->seq_first : 0;
+	uint64_t rounds = 0;
+
+	for (uint32_t i = 0; i < scenario->shards * scenario->slots; i++)
+		rounds += latency ? latency->slot[i].seq - first -
+					    (latency->slot[i].state == WORKER_LATENCY_RESULT_DUE)
+				  : worker->slot[i].seq - first -
+					    (worker->slot[i].state == WORKER_OUTSTANDING);
+	return rounds;
+}
+
 /* What the worker did in this life, for the report; the slots' rounds are the accepted results (W1). */
 void worker_close(struct run *run, uint32_t w)
 {
-	const struct scenario *scenario = run->scenario;
 	struct run_worker *worker = &run->worker[w];
 	struct run_report *report = run->report;
 	struct endpoint_stats stats;
-	uint64_t rounds = 0;
+	uint64_t rounds;
 
 	if (!worker->endpoint)
 		return;
 	endpoint_stats(worker->endpoint, &stats);
 	if (worker->is_started) {
-		const struct worker *state = endpoint_worker(worker->endpoint);
-		uint32_t first = run->generation == 1 ? scenario->seq_first : 0;
-		for (uint32_t i = 0; i < scenario->shards * scenario->slots; i++)
-			rounds += state->slot[i].seq - first -
-				  (state->slot[i].state == WORKER_OUTSTANDING);
+		rounds = rounds_done(run, worker->endpoint);
 		if (rounds != stats.results_in)
 			check_fail(run->check, UINT32_MAX, 0,
 				   "W1: w%u has accepted %llu results in %llu rounds", w,

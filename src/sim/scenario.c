@@ -200,7 +200,7 @@ static void draw_ops(struct scenario *scenario, struct rng *rng)
 	uint64_t left = packets / (2 * scenario->workers) + 1; /* chunks */
 	uint32_t chunks_max = (uint32_t)CHUNKS_MAX / (scenario->lanes > 64 ? 3u : 1u);
 
-	while (scenario->ops < SIM_OPS_MAX) {
+	while (scenario->ops < SIM_OPS_DENSE) {
 		struct scenario_op *op = &scenario->op[scenario->ops++];
 		draw_op(op, scenario, chunks_max, rng);
 		uint64_t chunks = map_chunks(op->count, scenario->lanes);
@@ -256,7 +256,7 @@ static void plain_ops_draw(struct scenario *scenario, struct rng *rng)
 	if (scenario->kind == SCENARIO_fifo)
 		scenario->ops = 1 + rng_below(rng, 6);
 	if (is_small)
-		scenario->ops = 4 + rng_below(rng, SIM_OPS_MAX - 3);
+		scenario->ops = 4 + rng_below(rng, SIM_OPS_DENSE - 3);
 	for (uint32_t i = 0; i < scenario->ops; i++) {
 		uint64_t chunks = rng_log(rng, 3, 48);
 
@@ -303,6 +303,70 @@ static void plain_draw(struct scenario *scenario, struct rng *rng)
 	plain_ops_draw(scenario, rng);
 }
 
+/* S small or large, P anywhere in it: the acknowledged form where S < 2P. */
+static void latency_slots_draw(struct scenario *scenario, struct rng *rng)
+{
+	scenario->slots = (uint32_t)rng_log(rng, 1, 64);
+	if (rng_chance(rng, 20000)) /* more than operations */
+		scenario->slots = SWITCH_LATENCY_SLOTS_MAX;
+	scenario->latency_window = 1 + rng_below(rng, scenario->slots);
+	if (rng_chance(rng, 400000)) /* the bound itself */
+		scenario->latency_window = (scenario->slots + 1) / 2;
+	if (scenario->latency_window > SIM_OPS_MAX)
+		scenario->latency_window = scenario->slots / 2;
+}
+
+static void latency_ops_draw(struct scenario *scenario, struct rng *rng)
+{
+	scenario->ops = (uint32_t)rng_log(rng, 20, SIM_OPS_MAX);
+	for (uint32_t i = 0; i < scenario->ops; i++) {
+		struct scenario_op *op = &scenario->op[i];
+
+		*op = (struct scenario_op){ .type = ENDPOINT_INT32,
+					    .is_avg = rng_chance(rng, 300000),
+					    .stream = -1,
+					    .is_in_place = rng_u32(rng) & rng_u32(rng),
+					    .count = rng_below(rng, scenario->lanes + 1),
+					    .data = rng_next(rng) };
+		op->data |= rng_chance(rng, 900000); /* the others may be out of range */
+		if (rng_chance(rng, 60000)) {
+			op->is_barrier = true;
+			op->is_avg = false;
+			op->count = 0;
+		}
+	}
+}
+
+/* Flat, one shard, every operation a packet. */
+static void latency_draw(struct scenario *scenario, struct rng *rng)
+{
+	scenario->workers = 1 + rng_below(rng, SIM_WORKERS_MAX);
+	scenario->shards = 1;
+	scenario->lanes = rng_chance(rng, 200000) ? 64 : 8;
+	scenario->run = (uint32_t)rng_between(rng, 1, 40);
+	latency_slots_draw(scenario, rng);
+	if (scenario->slots > 64)
+		scenario->lanes = 8;
+	if (rng_chance(rng, 500000))
+		scenario->seq_first = UINT32_MAX - rng_below(rng, 12);
+	scenario->is_hello = rng_chance(rng, 500000);
+	draw_shard(&scenario->shard[0], scenario->workers, false, rng);
+	draw_host(&scenario->shard[0].host[0], scenario, rng);
+	for (uint32_t w = 0; w < scenario->workers; w++) {
+		draw_worker(&scenario->worker[w], scenario, rng);
+		scenario->worker[w].window_ns = 0;
+	}
+	draw_weather(scenario, rng);
+	if (rng_chance(rng, 250000)) { /* a storm */
+		scenario->weather.loss = rng_below(rng, 250000);
+		scenario->weather.duplicate = rng_below(rng, 200000);
+		scenario->weather.reorder = rng_below(rng, 500000);
+	}
+	latency_ops_draw(scenario, rng);
+	scenario->is_restarted = rng_chance(rng, 200000);
+	scenario->strike_op = rng_below(rng, scenario->ops);
+}
+
 void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind)
 {
 	static const uint32_t lanes[] = { 4, 8, 64, 360 };
@@ -317,6 +381,11 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 		plain_draw(scenario, &rng);
 		return;
 	}
+	if (scenario->kind == SCENARIO_latency) {
+		latency_draw(scenario, &rng);
+		return;
+	}
+	scenario->is_restarted = scenario->kind == SCENARIO_restart;
 	scenario->workers = 1 + rng_below(&rng, SIM_WORKERS_MAX);
 	if (scenario->kind == SCENARIO_disagree && scenario->workers == 1)
 		scenario->workers = 2;
@@ -352,7 +421,14 @@ void scenario_describe(const struct scenario *scenario, char text[256])
 	const char *late = "";
 	uint64_t bulk = 0, all = 0;
 
-	if (scenario->shard[0].engines == 1)
+	if (scenario->latency_window)
+		snprintf(shape, sizeof(shape), "flat, P=%u (%s)%s", scenario->latency_window,
+			 switch_latency_mode(scenario->slots, scenario->latency_window) ==
+					 SWITCH_LATENCY
+				 ? "self-acknowledging"
+				 : "acknowledged",
+			 scenario->is_restarted ? ", restart" : "");
+	else if (scenario->shard[0].engines == 1)
 		snprintf(shape, sizeof(shape), "flat");
 	else
 		snprintf(shape, sizeof(shape), "tree of %u nodes", scenario->shard[0].engines);

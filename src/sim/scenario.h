@@ -13,7 +13,8 @@ enum {
 	SIM_WORKERS_MAX = 8,
 	SIM_SHARDS_MAX = 3,
 	SIM_ENGINES_MAX = 9, /* of one shard: a root, and at most a node per worker */
-	SIM_OPS_MAX = 40,
+	SIM_OPS_DENSE = 40,
+	SIM_OPS_MAX = 400,
 	SIM_PARENT_NONE = 0xff,
 };
 
@@ -27,6 +28,7 @@ enum {
 	X(restart, "the job restarts in its midst, with a fresh generation; old packets live") \
 	X(rebind, "workers move to another port, as behind a NAT")                            \
 	X(disagree, "one rank calls another operation: a verdict or a stall, never a result")  \
+	X(latency, "latency mode, both forms: loss, duplicates, reordering, restarts")          \
 	X(fifo, "1 % loss, and nothing overtakes anything: what SwitchML's paper assumes")     \
 	X(overtaken, "nothing is lost, a few packets are late: others overtake them")          \
 	X(small, "operations of one packet, several at once, 1 % loss, nothing out of order")
@@ -75,9 +77,11 @@ struct scenario {
 	enum scenario_kind kind;
 	uint32_t workers, shards;
 	uint32_t lanes, run, slots;
-	uint32_t seq_first; /* every slot begins as if it had done so many rounds */
-	bool is_hello;      /* workers are bound by HELLO, not by hand */
-	bool is_plain;      /* flat, one shard, plain int32: also for published.h */
+	uint32_t latency_window; /* not 0: latency mode, P; slots is S */
+	bool is_restarted;       /* the job restarts in its midst */
+	uint32_t seq_first;      /* every slot begins as if it had done so many rounds */
+	bool is_hello;           /* workers are bound by HELLO, not by hand */
+	bool is_plain;           /* flat, one shard, plain int32: also for published.h */
 	struct scenario_worker worker[SIM_WORKERS_MAX];
 	struct scenario_shard shard[SIM_SHARDS_MAX];
 	struct net_weather weather;
