@@ -64,7 +64,7 @@ CORE_INLINE enum switch_verdict switch_latency_admit(const struct switch_job *jo
 	return switch_admit_edge(job, packet);
 }
 
-/* HELD and CONFIRM are headers. */
+/* R-LAT-3: HELD and CONFIRM are headers. */
 CORE_INLINE enum switch_verdict switch_latency_say(enum wire_type type, uint32_t tag,
 						   struct wire *packet)
 {
@@ -210,7 +210,7 @@ CORE_INLINE enum switch_verdict switch_latency_step(const struct switch_job *job
 		return switch_latency_open(job, slot, sum, packet, lane, end);
 	if (ahead == 0)
 		return switch_latency_combine(job, slot, sum, packet, lane, end);
-	return ahead > 0 ? SWITCH_DROP_ALARM : SWITCH_DROP_STALE; /* R-LAT-9 */
+	return ahead > 0 ? SWITCH_DROP_ALARM : SWITCH_DROP_STALE;
 }
 
 #endif
