@@ -6,25 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-struct name {
-	const char *text;
-	uint32_t value;
-};
+#include "vectors_value.h"
 
 /* clang-format off */
-static const struct name type_names[] = {
+static const struct value_name type_names[] = {
 	{ "UPDATE", WIRE_UPDATE }, { "PROBE", WIRE_PROBE }, { "RESULT", WIRE_RESULT },
 	{ "HELD", WIRE_HELD }, { "ACK", WIRE_ACK }, { "CONFIRM", WIRE_CONFIRM },
 	{ "NEED", WIRE_NEED }, { "HELLO", WIRE_HELLO }, { "WELCOME", WIRE_WELCOME },
 };
-static const struct name fault_names[] = {
+static const struct value_name fault_names[] = {
 	{ "OK", WIRE_OK }, { "SHORT", WIRE_FAULT_SHORT }, { "VERSION", WIRE_FAULT_VERSION },
 	{ "TYPE", WIRE_FAULT_TYPE }, { "LANES", WIRE_FAULT_LANES },
 	{ "LENGTH", WIRE_FAULT_LENGTH }, { "FLAGS", WIRE_FAULT_FLAGS },
 };
-static const struct name verdict_names[] = {
+static const struct value_name verdict_names[] = {
 	{ "ABSORB", SWITCH_ABSORB }, { "REPLY", SWITCH_REPLY }, { "MULTICAST", SWITCH_MULTICAST },
 	{ "UP", SWITCH_UP }, { "HELD_UP", SWITCH_HELD_UP }, { "MISMATCH", SWITCH_MISMATCH },
 	{ "DROP_TYPE", SWITCH_DROP_TYPE }, { "DROP_JOB", SWITCH_DROP_JOB },
@@ -32,13 +27,6 @@ static const struct name verdict_names[] = {
 	{ "DROP_SLOT", SWITCH_DROP_SLOT }, { "DROP_LANES", SWITCH_DROP_LANES },
 	{ "DROP_ADDRESS", SWITCH_DROP_ADDRESS }, { "DROP_STALE", SWITCH_DROP_STALE },
 	{ "DROP_ALARM", SWITCH_DROP_ALARM },
-};
-static const struct name flag_names[] = {
-	{ "DATA", WIRE_DATA }, { "EXPONENT", WIRE_EXPONENT }, { "DETAIL", WIRE_DETAIL },
-	{ "ADD", WIRE_ADD << WIRE_OP_SHIFT }, { "ADD_NOCARRY", WIRE_ADD_NOCARRY << WIRE_OP_SHIFT },
-	{ "MAX", WIRE_MAX << WIRE_OP_SHIFT }, { "TAKE", WIRE_TAKE << WIRE_OP_SHIFT },
-	{ "NONFINITE", WIRE_NONFINITE }, { "RANGE", WIRE_RANGE },
-	{ "RESENT", WIRE_RESENT }, { "HINT", WIRE_HINT },
 };
 /* clang-format on */
 
@@ -67,25 +55,6 @@ struct parser {
 	char *error;
 };
 
-enum kind {
-	KIND_U8,
-	KIND_U16,
-	KIND_U32,
-	KIND_FLAGS,
-	KIND_EXPONENT,
-	KIND_CHILD,
-	KIND_LANES,
-	KIND_MEMBERS
-};
-
-struct key {
-	const char *name;
-	enum kind kind;
-	void *at;
-	bool is_needed;
-	bool is_seen;
-};
-
 static bool refuse(struct parser *parser, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -100,17 +69,6 @@ static bool refuse(struct parser *parser, const char *format, ...)
 	return false;
 }
 
-static bool name_find(const struct name *names, size_t count, const char *text, uint32_t *value)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (!strcmp(names[i].text, text)) {
-			*value = names[i].value;
-			return true;
-		}
-	}
-	return false;
-}
-
 const char *vectors_verdict_name(enum switch_verdict verdict)
 {
 	for (size_t i = 0; i < COUNT(verdict_names); i++)
@@ -119,158 +77,12 @@ const char *vectors_verdict_name(enum switch_verdict verdict)
 	return "?";
 }
 
-/* A number between min and max that ends at `stop` or at the end of the text. */
-static bool number(const char **text, char stop, int64_t min, int64_t max, int64_t *value)
-{
-	char *end;
-
-	if (**text == ' ' || **text == '+' || !**text)
-		return false;
-	*value = strtoll(*text, &end, **text == '0' ? 16 : 10);
-	if (**text == '0' && end - *text > 1 && (*text)[1] != 'x')
-		return false; /* 010 is what? */
-	if (end == *text || (*end && *end != stop) || *value < min || *value > max)
-		return false;
-	*text = *end ? end + 1 : end;
-	return !*end || **text; /* nothing after the stop: unfinished */
-}
-
-static bool lanes_append(struct vector_lanes *lanes, int64_t times, int64_t value)
-{
-	uint32_t count = lanes->count + (uint32_t)times;
-
-	if (count > 65536)
-		return false;
-	lanes->lane = realloc(lanes->lane, (count ? count : 1) * sizeof(*lanes->lane));
-	if (!lanes->lane)
-		abort();
-	while (lanes->count < count)
-		lanes->lane[lanes->count++] = (int32_t)(uint32_t)value;
-	return true;
-}
-
-/* 1,-2,3*7 or none */
-static bool lanes_parse(const char *text, struct vector_lanes *lanes)
-{
-	free(lanes->lane);
-	*lanes = (struct vector_lanes){ 0 };
-	if (!strcmp(text, "none"))
-		return true;
-	while (*text) {
-		size_t part = strcspn(text, ",");
-		const char *star = memchr(text, '*', part);
-		int64_t times = 1, value;
-
-		if (star && !number(&text, '*', 1, 65536, &times))
-			return false;
-		if (!number(&text, ',', INT32_MIN, UINT32_MAX, &value))
-			return false;
-		if (!lanes_append(lanes, times, value))
-			return false;
-	}
-	return lanes->count > 0;
-}
-
-/* 0,2,5-7 or none or all */
-static bool members_parse(const struct switch_job *job, const char *text, uint64_t *bitmap)
-{
-	memset(bitmap, 0, SWITCH_BITMAP_WORDS * sizeof(*bitmap));
-	if (!strcmp(text, "none"))
-		return true;
-	if (!strcmp(text, "all")) {
-		memcpy(bitmap, job->full, sizeof(job->full));
-		return true;
-	}
-	while (*text) {
-		size_t part = strcspn(text, ",");
-		int64_t from, to;
-
-		if (memchr(text, '-', part)) {
-			if (!number(&text, '-', 0, job->children - 1, &from) ||
-			    !number(&text, ',', from, job->children - 1, &to))
-				return false;
-		} else {
-			if (!number(&text, ',', 0, job->children - 1, &from))
-				return false;
-			to = from;
-		}
-		for (; from <= to; from++)
-			bitmap[from / 64] |= 1ull << (from % 64);
-	}
-	return true;
-}
-
-/* NAME|NAME or a number */
-static bool flags_parse(const char *text, uint8_t *flags)
-{
-	char copy[100];
-	uint32_t value, sum = 0;
-	int64_t plain;
-
-	if (number(&text, '\0', 0, 255, &plain)) {
-		*flags = (uint8_t)plain;
-		return true;
-	}
-	if (strlen(text) >= sizeof(copy))
-		return false;
-	strcpy(copy, text);
-	for (char *rest = copy, *word; (word = strsep(&rest, "|"));) {
-		if (!name_find(flag_names, COUNT(flag_names), word, &value) || (value & sum))
-			return false;
-		sum |= value;
-	}
-	*flags = (uint8_t)sum;
-	return true;
-}
-
-static bool u16_parse(const char *text, uint16_t *at)
-{
-	int64_t value;
-
-	if (!number(&text, '\0', 0, UINT16_MAX, &value))
-		return false;
-	*at = (uint16_t)value;
-	return true;
-}
-
-static bool value_parse(const struct switch_job *job, const struct key *key, const char *text)
-{
-	int64_t value;
-
-	switch (key->kind) {
-	case KIND_FLAGS:
-		return flags_parse(text, key->at);
-	case KIND_LANES:
-		return lanes_parse(text, key->at);
-	case KIND_MEMBERS:
-		return members_parse(job, text, key->at);
-	case KIND_U8:
-		if (!number(&text, '\0', 0, 1, &value))
-			return false;
-		*(uint8_t *)key->at = (uint8_t)value;
-		return true;
-	case KIND_EXPONENT:
-	case KIND_CHILD:
-		if (!strcmp(text, key->kind == KIND_CHILD ? "OTHER" : "UNKNOWN"))
-			text = "65535";
-		return u16_parse(text, key->at);
-	case KIND_U16:
-		return u16_parse(text, key->at);
-	case KIND_U32:
-		if (!number(&text, '\0', 0, UINT32_MAX, &value))
-			return false;
-		*(uint32_t *)key->at = (uint32_t)value;
-		return true;
-	}
-	return false;
-}
-
 /* The rest of a line: key=value for each of `keys` that is needed, and for others of them. */
-static bool keys_parse(struct parser *parser, char *rest, struct key *keys, size_t count)
+static bool keys_parse(struct parser *parser, char *rest, struct value_key *keys, size_t count)
 {
 	for (char *word; (word = strsep(&rest, " "));) {
 		char *value = strchr(word, '=');
-		struct key *key = NULL;
+		struct value_key *key = NULL;
 
 		if (!*word)
 			continue;
@@ -294,10 +106,10 @@ static bool keys_parse(struct parser *parser, char *rest, struct key *keys, size
 	return true;
 }
 
-static bool name_parse(struct parser *parser, const char *rest, const struct name *names,
+static bool name_parse(struct parser *parser, const char *rest, const struct value_name *names,
 		       size_t count, uint32_t *value)
 {
-	if (!name_find(names, count, rest, value))
+	if (!value_name_find(names, count, rest, value))
 		return refuse(parser, "unknown name '%s'", rest);
 	return true;
 }
@@ -307,16 +119,16 @@ static bool packet_parse(struct parser *parser, char *rest, struct vector_packet
 			 const char *needed)
 {
 	struct wire *wire = &packet->wire;
-	struct key keys[] = {
-		{ "job", KIND_U16, &wire->job, false, false },
-		{ "generation", KIND_U32, &wire->generation, false, false },
-		{ "seq", KIND_U32, &wire->seq, false, false },
-		{ "slot", KIND_U16, &wire->slot, false, false },
-		{ "child", KIND_CHILD, &wire->child, false, false },
-		{ "flags", KIND_FLAGS, &wire->flags, false, false },
-		{ "exponent", KIND_EXPONENT, &wire->exponent, false, false },
-		{ "tag", KIND_U32, &wire->tag, false, false },
-		{ "lanes", KIND_LANES, &packet->lanes, false, false },
+	struct value_key keys[] = {
+		{ "job", VALUE_U16, &wire->job, false, false },
+		{ "generation", VALUE_U32, &wire->generation, false, false },
+		{ "seq", VALUE_U32, &wire->seq, false, false },
+		{ "slot", VALUE_U16, &wire->slot, false, false },
+		{ "child", VALUE_CHILD, &wire->child, false, false },
+		{ "flags", VALUE_FLAGS, &wire->flags, false, false },
+		{ "exponent", VALUE_EXPONENT, &wire->exponent, false, false },
+		{ "tag", VALUE_U32, &wire->tag, false, false },
+		{ "lanes", VALUE_LANES, &packet->lanes, false, false },
 	};
 	char *type = strsep(&rest, " ");
 	uint32_t value = 0;
@@ -338,15 +150,15 @@ static bool job_parse(struct parser *parser, char *rest)
 {
 	struct switch_job *job = &parser->now->job;
 	uint16_t children = 0;
-	struct key keys[] = {
-		{ "children", KIND_U16, &children, true, false },
-		{ "generation", KIND_U32, &job->generation, false, false },
-		{ "index", KIND_U16, &job->index, false, false },
-		{ "lanes", KIND_U16, &job->lanes, false, false },
-		{ "slots", KIND_U32, &job->slots, false, false },
-		{ "enabled", KIND_U8, &job->enabled, false, false },
-		{ "parent_job", KIND_U16, &job->parent_job, false, false },
-		{ "parent_child", KIND_U16, &job->parent_child, false, false },
+	struct value_key keys[] = {
+		{ "children", VALUE_U16, &children, true, false },
+		{ "generation", VALUE_U32, &job->generation, false, false },
+		{ "index", VALUE_U16, &job->index, false, false },
+		{ "lanes", VALUE_U16, &job->lanes, false, false },
+		{ "slots", VALUE_U32, &job->slots, false, false },
+		{ "enabled", VALUE_U8, &job->enabled, false, false },
+		{ "parent_job", VALUE_U16, &job->parent_job, false, false },
+		{ "parent_child", VALUE_U16, &job->parent_child, false, false },
 	};
 
 	job->generation = 7;
@@ -372,11 +184,11 @@ static bool slot_parse(struct parser *parser, char *rest, struct vector_state *s
 		       bool is_needed)
 {
 	struct switch_slot *slot = &state->slot;
-	struct key keys[] = {
-		{ "generation", KIND_U32, &slot->generation, false, false },
-		{ "phase", KIND_U32, &slot->phase, is_needed, false },
-		{ "final", KIND_U32, &slot->final, is_needed, false },
-		{ "members", KIND_MEMBERS, slot->bitmap, is_needed, false },
+	struct value_key keys[] = {
+		{ "generation", VALUE_U32, &slot->generation, false, false },
+		{ "phase", VALUE_U32, &slot->phase, is_needed, false },
+		{ "final", VALUE_U32, &slot->final, is_needed, false },
+		{ "members", VALUE_MEMBERS, slot->bitmap, is_needed, false },
 	};
 
 	if (is_needed && rest && !strcmp(rest, "new"))
@@ -392,12 +204,12 @@ static bool copy_parse(struct parser *parser, char *rest, struct vector_state *s
 	uint32_t copy = index[0] == '1';
 	struct switch_copy *fields = &state->slot.copy[copy];
 	struct vector_lanes sum = { 0 };
-	struct key keys[] = {
-		{ "tag", KIND_U32, &fields->tag, false, false },
-		{ "flags", KIND_FLAGS, &fields->flags, false, false },
-		{ "exponent", KIND_EXPONENT, &fields->exponent, false, false },
-		{ "last", KIND_CHILD, &fields->last, false, false },
-		{ "sum", KIND_LANES, &sum, false, false },
+	struct value_key keys[] = {
+		{ "tag", VALUE_U32, &fields->tag, false, false },
+		{ "flags", VALUE_FLAGS, &fields->flags, false, false },
+		{ "exponent", VALUE_EXPONENT, &fields->exponent, false, false },
+		{ "last", VALUE_CHILD, &fields->last, false, false },
+		{ "sum", VALUE_LANES, &sum, false, false },
 	};
 	bool is_good;
 
