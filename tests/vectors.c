@@ -157,6 +157,7 @@ static bool job_parse(struct parser *parser, char *rest)
 		{ "lanes", VALUE_U16, &job->lanes, false, false },
 		{ "slots", VALUE_U32, &job->slots, false, false },
 		{ "enabled", VALUE_U8, &job->enabled, false, false },
+		{ "mode", VALUE_MODE, &job->mode, false, false },
 		{ "parent_job", VALUE_U16, &job->parent_job, false, false },
 		{ "parent_child", VALUE_U16, &job->parent_child, false, false },
 	};
@@ -168,16 +169,54 @@ static bool job_parse(struct parser *parser, char *rest)
 	job->enabled = 1;
 	if (!keys_parse(parser, rest, keys, COUNT(keys)))
 		return false;
-	if (keys[6].is_seen != keys[7].is_seen)
-		return refuse(parser, "parent_job and parent_child go together");
+	if (keys[7].is_seen != keys[8].is_seen || (job->mode && keys[7].is_seen))
+		return refuse(parser, "parent_job and parent_child go together, in dense mode");
 	if (children < 1 || children > SWITCH_CHILDREN_MAX || job->lanes > VECTORS_STRIDE)
 		return refuse(parser, "too few or too many children or lanes");
-	job->has_parent = keys[6].is_seen;
+	job->has_parent = keys[7].is_seen;
 	switch_job_fill(job, children);
 	for (uint32_t copy = 0; copy < 2; copy++)
 		for (uint32_t i = 0; i < VECTORS_STRIDE; i++)
 			parser->now->before.sum[copy][i] = (int32_t)(0x5eed0000 + copy * 256 + i);
 	return true;
+}
+
+/* A line's sum, for one copy of the slot: *count lanes. */
+static bool sum_keep(struct parser *parser, const struct vector_lanes *sum, int32_t *at,
+		     uint16_t *count)
+{
+	if (sum->count > VECTORS_STRIDE)
+		return refuse(parser, "more than %d lanes", VECTORS_STRIDE);
+	*count = (uint16_t)sum->count;
+	if (sum->count)
+		memcpy(at, sum->lane, sum->count * sizeof(*at));
+	return true;
+}
+
+static bool latency_slot_parse(struct parser *parser, char *rest, struct vector_state *state,
+			       bool is_needed)
+{
+	struct switch_latency_slot *slot = &state->latency;
+	struct vector_lanes sum = { 0 };
+	struct value_key keys[] = {
+		{ "generation", VALUE_U32, &slot->generation, false, false },
+		{ "round", VALUE_U32, &slot->round, is_needed, false },
+		{ "in", VALUE_MEMBERS, slot->sum_bitmap, is_needed, false },
+		{ "acked", VALUE_MEMBERS, slot->ack_bitmap, false, false },
+		{ "tag", VALUE_U32, &slot->tag, false, false },
+		{ "flags", VALUE_FLAGS, &slot->flags, false, false },
+		{ "last", VALUE_CHILD, &slot->last, false, false },
+		{ "sum", VALUE_LANES, &sum, false, false },
+	};
+	bool is_good;
+
+	if (is_needed)
+		slot->generation = parser->now->job.generation;
+	is_good = keys_parse(parser, rest, keys, COUNT(keys));
+	if (is_good && keys[7].is_seen)
+		is_good = sum_keep(parser, &sum, state->sum[0], &slot->lanes);
+	free(sum.lane);
+	return is_good;
 }
 
 static bool slot_parse(struct parser *parser, char *rest, struct vector_state *state,
@@ -193,6 +232,8 @@ static bool slot_parse(struct parser *parser, char *rest, struct vector_state *s
 
 	if (is_needed && rest && !strcmp(rest, "new"))
 		return true;
+	if (parser->now->job.mode)
+		return latency_slot_parse(parser, rest, state, is_needed);
 	if (is_needed)
 		slot->generation = parser->now->job.generation;
 	return keys_parse(parser, rest, keys, COUNT(keys));
@@ -213,16 +254,11 @@ static bool copy_parse(struct parser *parser, char *rest, struct vector_state *s
 	};
 	bool is_good;
 
-	if (strcmp(index, "0") && strcmp(index, "1"))
+	if ((strcmp(index, "0") && strcmp(index, "1")) || parser->now->job.mode)
 		return refuse(parser, "there is no copy '%s'", index);
 	is_good = keys_parse(parser, rest, keys, COUNT(keys));
-	if (is_good && sum.count > VECTORS_STRIDE)
-		is_good = refuse(parser, "more than %d lanes", VECTORS_STRIDE);
-	if (is_good && keys[4].is_seen) {
-		fields->lanes = (uint16_t)sum.count;
-		if (sum.count)
-			memcpy(state->sum[copy], sum.lane, sum.count * sizeof(*sum.lane));
-	}
+	if (is_good && keys[4].is_seen)
+		is_good = sum_keep(parser, &sum, state->sum[copy], &fields->lanes);
 	free(sum.lane);
 	return is_good;
 }
@@ -398,7 +434,8 @@ static bool fault_line(struct parser *parser, const char *rest)
 static bool rule_line(struct parser *parser, char *rest)
 {
 	for (char *word; (word = strsep(&rest, " "));)
-		if (strncmp(word, "R-WIRE-", 7) && strncmp(word, "R-SW-", 5))
+		if (strncmp(word, "R-WIRE-", 7) && strncmp(word, "R-SW-", 5) &&
+		    strncmp(word, "R-LAT-", 6))
 			return refuse(parser, "'%s' is no rule", word);
 	return true;
 }

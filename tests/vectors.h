@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "core/switch.h"
+#include "core/switch_latency.h"
 
 enum {
 	VECTORS_STRIDE = 16, /* lanes of one copy in a case about a switch */
@@ -28,7 +28,8 @@ struct vector_packet {
 
 struct vector_state {
 	struct switch_slot slot;
-	int32_t sum[2][VECTORS_STRIDE]; /* lanes that no case names hold a pattern */
+	struct switch_latency_slot latency; /* for jobs of latency mode; their sums are sum[0] */
+	int32_t sum[2][VECTORS_STRIDE];     /* lanes that no case names hold a pattern */
 };
 
 struct vector {

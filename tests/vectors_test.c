@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The golden packets of tests/vectors, run against core/wire.h and core/switch.h: one test per
- * case, named as its claim. Argument: the directory.
+ * The golden packets of tests/vectors, run against core/wire.h, core/switch.h and
+ * core/switch_latency.h: one test per case, named as its claim. Argument: the directory.
  */
 #include <glob.h>
 #include <setjmp.h>
@@ -54,6 +54,18 @@ static void states_are_same(const struct vector_state *got, const struct vector_
 	for (uint32_t i = 0; i < SWITCH_CHILDREN_MAX; i++)
 		SAME(switch_bitmap_has(&got->slot, i), switch_bitmap_has(&want->slot, i),
 		     "slot: member %u", i);
+	SAME(got->latency.generation, want->latency.generation, "slot: generation");
+	SAME(got->latency.round, want->latency.round, "slot: round");
+	SAME(got->latency.tag, want->latency.tag, "slot: tag");
+	SAME(got->latency.lanes, want->latency.lanes, "slot: lanes");
+	SAME(got->latency.flags, want->latency.flags, "slot: flags");
+	SAME(got->latency.last, want->latency.last, "slot: last");
+	for (uint32_t i = 0; i < SWITCH_CHILDREN_MAX; i++) {
+		SAME(switch_set_has(got->latency.sum_bitmap, i),
+		     switch_set_has(want->latency.sum_bitmap, i), "slot: in %u", i);
+		SAME(switch_set_has(got->latency.ack_bitmap, i),
+		     switch_set_has(want->latency.ack_bitmap, i), "slot: acked %u", i);
+	}
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct switch_copy *copy = &got->slot.copy[i], *should = &want->slot.copy[i];
 
@@ -91,6 +103,31 @@ static void shape_holds(void **state)
 	free(bytes);
 }
 
+/* The verdict, as an engine gets it from the machine of the job's mode. */
+static enum switch_verdict step(const struct vector *vector, struct vector_state *now,
+				struct wire *packet, const int32_t *lane, const void *end)
+{
+	const struct switch_job *job = &vector->job;
+	enum switch_verdict verdict;
+
+	if (job->mode != SWITCH_DENSE) {
+		verdict = switch_latency_admit(job, packet);
+		return verdict ? verdict
+			       : switch_latency_step(job, &now->latency, now->sum[0], packet, lane,
+						     end);
+	}
+	if (vector->is_from_parent) {
+		verdict = switch_admit_from_parent(job, packet);
+		return verdict ? verdict
+			       : switch_from_parent(job, &now->slot, now->sum[0], VECTORS_STRIDE,
+						    packet, lane, end);
+	}
+	verdict = switch_admit(job, packet);
+	return verdict ? verdict
+		       : switch_step(job, &now->slot, now->sum[0], VECTORS_STRIDE, packet, lane,
+				     end);
+}
+
 static void step_holds(void **state)
 {
 	const struct vector *vector = *state;
@@ -100,22 +137,19 @@ static void step_holds(void **state)
 	uint8_t *at = malloc(bytes);
 	int32_t *lane = (int32_t *)(void *)(at + WIRE_HEADER_BYTES);
 	enum switch_verdict verdict;
-	struct wire packet;
+	struct wire packet = { 0 };
 
 	wire_put(at, &vector->packet.wire);
 	if (count)
 		memcpy(lane, vector->packet.lanes.lane, count * sizeof(*lane));
 	assert_int_equal(wire_check(at, bytes, &packet), WIRE_OK);
-	verdict = vector->is_from_parent ? switch_admit_from_parent(job, &packet)
-					 : switch_admit(job, &packet);
-	if (!verdict)
-		verdict = (vector->is_from_parent ? switch_from_parent : switch_step)(
-			job, &now.slot, now.sum[0], VECTORS_STRIDE, &packet, lane, at + bytes);
+	verdict = step(vector, &now, &packet, lane, at + bytes);
 	if (verdict != vector->verdict)
 		fail_msg("verdict is %s, should be %s", vectors_verdict_name(verdict),
 			 vectors_verdict_name(vector->verdict));
 	if (vector->answer.wire.type)
-		packets_are_same("answer", &packet, now.sum[switch_copy_of(packet.seq)],
+		packets_are_same("answer", &packet,
+				 now.sum[job->mode ? 0 : switch_copy_of(packet.seq)],
 				 &vector->answer);
 	if (vector->probe_up.wire.type) {
 		switch_probe_up(job, &packet);
@@ -169,6 +203,14 @@ static const char *const refused[][2] = {
 	{ "case a\nrule R-SW-1\njob children=2\nslot new\n"
 	  "packet UPDATE seq=1 child=0 flags=ADD|BLUE\n",
 	  "no value" },
+	{ "case a\nrule R-LAT-6\njob children=2 mode=FAST\n", "no value" },
+	{ "case a\nrule R-LAT-6\njob children=2 mode=LATENCY\nslot phase=1 final=0 members=1\n",
+	  "unknown key" },
+	{ "case a\nrule R-LAT-6\njob children=2 mode=LATENCY\nslot round=1\n", "missing" },
+	{ "case a\nrule R-LAT-6\njob children=2 mode=LATENCY\nslot new\ncopy 0 tag=1\n",
+	  "no copy" },
+	{ "case a\nrule R-LAT-6\njob children=2 mode=LATENCY parent_job=1 parent_child=1\n",
+	  "in dense mode" },
 	{ "case A\n", "no name" },
 	{ "rule R-SW-1\n", "no place" },
 	{ "case a\nrule 4\n", "no rule" },

@@ -12,6 +12,10 @@ static const struct value_name flag_names[] = {
 	{ "NONFINITE", WIRE_NONFINITE }, { "RANGE", WIRE_RANGE },
 	{ "RESENT", WIRE_RESENT }, { "HINT", WIRE_HINT },
 };
+static const struct value_name mode_names[] = {
+	{ "DENSE", SWITCH_DENSE }, { "LATENCY", SWITCH_LATENCY },
+	{ "ACKNOWLEDGED", SWITCH_LATENCY_ACKNOWLEDGED },
+};
 /* clang-format on */
 
 bool value_name_find(const struct value_name *names, size_t count, const char *text,
@@ -142,9 +146,15 @@ static bool u16_parse(const char *text, uint16_t *at)
 
 bool value_parse(const struct switch_job *job, const struct value_key *key, const char *text)
 {
+	uint32_t named = 0;
 	int64_t value;
 
 	switch (key->kind) {
+	case VALUE_MODE:
+		if (!value_name_find(mode_names, COUNT(mode_names), text, &named))
+			return false;
+		*(uint8_t *)key->at = (uint8_t)named;
+		return true;
 	case VALUE_FLAGS:
 		return flags_parse(text, key->at);
 	case VALUE_LANES:

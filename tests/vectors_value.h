@@ -20,7 +20,8 @@ enum value_kind {
 	VALUE_EXPONENT,
 	VALUE_CHILD,
 	VALUE_LANES,
-	VALUE_MEMBERS
+	VALUE_MEMBERS,
+	VALUE_MODE
 };
 
 struct value_key {
