@@ -67,6 +67,7 @@ enum ablation {
 	ABLATE_KEY,
 	ABLATE_REFUSED_MEMORY,
 	ABLATE_LIFE,
+	ABLATE_DEADLINE,
 	ABLATE_EARLY_READY,
 	/* sockets, and who holds what of an aggregator */
 	ABLATE_REACHED_ADDRESS,

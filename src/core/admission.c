@@ -348,9 +348,7 @@ static void drain(struct turn *turn)
 	turn_command(turn, ADMISSION_JOB_REMOVE);
 	query_end(turn);
 	admission->mismatch = 0;
-	admission->stall = 0;
-	admission->is_stalled = 0;
-	admission->is_expired = 0;
+	wait_forget(turn);
 	turn_forget_pulses(turn);
 	check_drained(turn);
 }
@@ -499,16 +497,6 @@ static void leave(struct turn *turn, struct admission_member *member)
 	query_left(turn);
 }
 
-static void stall(struct turn *turn)
-{
-	struct admission *admission = turn->admission;
-
-	admission->is_stalled = 1;
-	admission->is_expired |= turn->event->message->stall.is_expired;
-	admission->stall = turn->event->message->stall.number;
-	query_begin(turn);
-}
-
 static void member_message(struct turn *turn, struct admission_member *member)
 {
 	bool is_started = turn->admission->state == ADMISSION_STARTED;
@@ -526,7 +514,7 @@ static void member_message(struct turn *turn, struct admission_member *member)
 		break;
 	case CONTROL_STALL:
 		if (is_started)
-			stall(turn);
+			wait_stall(turn, member);
 		break;
 	case CONTROL_OPINFO:
 		if (is_started)
@@ -846,6 +834,9 @@ void admission_message(const struct admission *admission, const struct admission
 	case CONTROL_PROGRESS:
 		text_copy(message_out->progress.text, sizeof(message_out->progress.text),
 			  actions->text);
+		break;
+	case CONTROL_WAITING:
+		message_out->waiting = actions->waiting;
 		break;
 	case CONTROL_QUERY:
 		message_out->query.round = action->number;

@@ -61,6 +61,7 @@ struct admission_peer { /* a connection that has said JOIN */
 struct admission_member {
 	struct admission_peer peer;
 	uint64_t submitted;   /* of the last OPINFO, or of LEAVE */
+	uint64_t oldest;      /* of the last OPINFO */
 	uint16_t lanes;       /* of READY */
 	uint8_t presence;     /* enum admission_presence */
 	uint8_t has_answered; /* the QUERY of this round */
@@ -88,33 +89,39 @@ struct admission {
 	uint64_t from;         /* of the round */
 	uint64_t page_end;     /* numbers from here on are not comparable in this round */
 	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
-	uint64_t stall;        /* the number that the round is about */
+	uint64_t asked_ns;     /* the last QUERY */
+	uint64_t stall;        /* since the last QUERY: the smallest number that has stalled, */
+	uint64_t expired;      /* and the first whose deadline is over */
+	uint64_t about;        /* the number that the round is about */
 	uint64_t refused_ns;   /* is_refusing: since when */
 	struct text_ranks refused;
 	uint32_t generation;
 	uint32_t ping; /* serial of the last PING */
 	uint32_t round;
-	uint32_t latency_slots, latency_window; /* of all who are in, as `mode` */
-	uint32_t reserved;
+	uint32_t latency_slots, latency_window;  /* of all who are in, as `mode` */
+	uint32_t stall_ms, expired_ms, about_ms; /* how long these have waited */
 	uint16_t size;
 	uint16_t waiters_count;
 	uint16_t seen_count;
 	uint16_t groups_count;
-	uint16_t lanes;     /* START's */
-	uint16_t last_rank; /* of the last verdict of this name */
-	uint8_t last_cause; /* enum control_cause; OK: none, or it ended well */
-	uint8_t state;      /* enum admission_state */
-	uint8_t query;      /* enum admission_query */
-	uint8_t mismatch;   /* a switch saw one: 1 since the last QUERY, 2 before it */
-	uint8_t is_stalled; /* a STALL since the last QUERY */
-	uint8_t is_expired; /* one of them was a deadline's */
+	uint16_t lanes;           /* START's */
+	uint16_t last_rank;       /* of the last verdict of this name */
+	uint8_t last_cause;       /* enum control_cause; OK: none, or it ended well */
+	uint8_t state;            /* enum admission_state */
+	uint8_t query;            /* enum admission_query */
+	uint8_t mismatch;         /* a switch saw one: 1 since the last QUERY, 2 before it */
+	uint8_t is_stalled;       /* a STALL since the last QUERY */
+	uint8_t is_expired;       /* one of them was a deadline's */
+	uint8_t has_about;        /* the round was started by a STALL */
+	uint8_t is_about_expired; /* ... by a deadline's */
 	uint8_t is_terminating;
 	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
 	uint8_t mode;            /* enum control_mode */
 	uint8_t is_refusing;     /* a gathering was refused lately: whom, and why */
 	uint8_t refused_cause;   /* enum control_cause */
 	uint16_t refused_rank;
-	uint8_t reserved2[3];
+	uint16_t expired_rank, about_rank; /* whose deadlines these were */
+	uint8_t reserved2[5];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] and the
 	 * text of the last refusal[text_max] */
 };
@@ -224,7 +231,8 @@ struct admission_actions {
 	uint64_t wake_ns;               /* a TICK is wanted then; UINT64_MAX: never */
 	uint16_t cause; /* of the DENY or ABORT in this list; at most one cause in a step */
 	uint16_t cause_rank;
-	char text[CONTROL_TEXT_BYTES]; /* of that DENY or ABORT, or of the PROGRESS */
+	char text[CONTROL_TEXT_BYTES];  /* of that DENY or ABORT, or of the PROGRESS */
+	struct control_waiting waiting; /* of the WAITING */
 	enum admission_log log_level;
 	char log[CONTROL_TEXT_BYTES]; /* a line to log; the caller adds the job */
 };

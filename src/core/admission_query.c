@@ -61,6 +61,7 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 
 	admission->query = (uint8_t)query;
 	admission->round++;
+	admission->asked_ns = turn->event->now_ns;
 	admission->from = from;
 	admission->page_end = UINT64_MAX;
 	admission->differs = UINT64_MAX;
@@ -90,7 +91,7 @@ void query_begin(struct turn *turn)
 	/* R-CT-22: what was seen before a QUERY is in its answers; what comes later may not be. */
 	if (admission->mismatch)
 		admission->mismatch = 2;
-	admission->is_stalled = 0;
+	wait_begin(turn);
 	ask(turn, ADMISSION_COMPARE, 0);
 }
 
@@ -99,6 +100,8 @@ void query_end(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	admission->query = ADMISSION_QUIET;
+	admission->asked_ns = 0;
+	wait_end(turn);
 	if (admission->mismatch == 2)
 		admission->mismatch = 0;
 	admission->from = 0;
@@ -300,47 +303,6 @@ static bool blame_leaver(struct turn *turn)
 	return true;
 }
 
-static struct text_ranks not_submitted(const struct turn *turn, uint64_t number)
-{
-	struct text_ranks ranks = { { 0 } };
-
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member(turn->admission, rank)->submitted <= number)
-			text_ranks_put(&ranks, rank);
-	}
-	return ranks;
-}
-
-static void log_waiting(struct turn *turn)
-{
-	struct text_ranks missing = not_submitted(turn, turn->admission->stall);
-	struct text text;
-
-	turn_log(turn, &text, ADMISSION_LOG_DEBUG);
-	text_add(&text, "operation %llu ", (unsigned long long)turn->admission->stall);
-	if (text_ranks_count(&missing)) {
-		text_add(&text, "waits for ");
-		turn_add_ranks(turn, &text, &missing);
-	} else {
-		text_add(&text, "is under way on all ranks");
-	}
-}
-
-/* Place for deadlines: they end in a text that names who is missing. */
-static void blame_deadline(struct turn *turn)
-{
-	struct text_ranks missing = not_submitted(turn, turn->admission->stall);
-	struct text text;
-
-	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	text_add(&text, "operation %llu has not ended in time",
-		 (unsigned long long)turn->admission->stall);
-	if (text_ranks_count(&missing)) {
-		text_add(&text, ": not called by ");
-		turn_add_ranks(turn, &text, &missing);
-	}
-}
-
 /* A switch saw a difference that no member knows of: somebody's code is wrong. */
 static void blame_nobody(struct turn *turn)
 {
@@ -374,11 +336,12 @@ static void judge(struct turn *turn)
 	} else if (admission->mismatch == 2 && !TAKEN_OUT(OPINFO)) {
 		blame_nobody(turn);
 		turn_end_life(turn);
-	} else if (admission->is_expired) {
-		blame_deadline(turn);
+	} else if (admission->is_about_expired && !wait_is_over(turn) && !TAKEN_OUT(DEADLINE)) {
+		wait_blame(turn);
 		turn_end_life(turn);
 	} else {
-		log_waiting(turn);
+		if (admission->has_about)
+			wait_tell(turn);
 		query_end(turn);
 		query_begin(turn);
 	}
@@ -404,6 +367,7 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 		return; /* of an older round: it may miss what the verdict is about */
 	member->has_answered = 1;
 	member->submitted = info->submitted;
+	member->oldest = info->oldest;
 	if (admission->query == ADMISSION_COMPARE)
 		compare(turn, info);
 	else

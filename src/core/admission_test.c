@@ -617,9 +617,9 @@ static void admission__stall_asks_all_and_waits_if_all_agree(void **state)
 	say_opinfo(10, 5, ops, 1);
 	say_opinfo(11, 5, ops, 1);
 	say_opinfo(12, 4, NULL, 0);
-	assert_done("");
+	assert_done("waiting>10 waiting>11 waiting>12");
 	assert_state(ADMISSION_STARTED);
-	assert_string_equal(t.log, "operation 4 waits for rank 2 on host12");
+	assert_string_equal(t.log, "operation 4 waits for rank 2 on host12, for 0.0 s");
 }
 
 static void admission__mismatch_names_the_odd_rank_and_both_calls(void **state)
@@ -859,7 +859,7 @@ static void admission__a_mismatch_after_the_query_needs_a_round_of_its_own(void 
 	event(ADMISSION_MISMATCH); /* 10 submitted what it is about after its answer */
 	t.done[0] = 0;
 	say_opinfo(11, 1, ops, 1);
-	assert_done("query>10 query>11");
+	assert_done("waiting>10 waiting>11 query>10 query>11");
 	assert_state(ADMISSION_STARTED);
 }
 
@@ -926,7 +926,8 @@ static void admission__an_expired_deadline_names_who_is_missing(void **state)
 	say_opinfo(10, 4, ops, 1);
 	say_opinfo(11, 3, NULL, 0);
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
-		    "operation 3 has not ended in time: not called by rank 1 on host11");
+		    "the deadline of operation 3 is over, 0.0 s after rank 0 on host10 called it: "
+		    "not called yet by rank 1 on host11");
 }
 
 static void admission__an_alarm_is_logged_and_ends_nothing(void **state)

@@ -180,6 +180,8 @@ void time_tick(struct turn *turn)
 		beat(turn);
 	if (turn_silent(turn, find_silent(turn)))
 		return;
+	if (wait_tick(turn))
+		return;
 	if (now_ns >= gather_deadline(turn)) {
 		time_late(turn);
 		return;
@@ -198,10 +200,12 @@ void time_set_wake(struct turn *turn)
 	const struct admission *admission = turn->admission;
 	uint64_t wake_ns = admission->beat_ns + beat_interval_ns(turn);
 	uint64_t deadline_ns = gather_deadline(turn);
+	uint64_t verdict_ns = wait_verdict_ns(admission);
 
 	turn->actions->again = join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;
+	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
 	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

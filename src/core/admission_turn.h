@@ -2,7 +2,7 @@
 /*
  * admission_turn.h - what the parts of admission share: one step's machine, event and actions. admission.c:
  * the machine, its members, their ends. admission_join.c: who may be in. admission_refuse.c: who may not,
- * and who hears of it. admission_time.c: what happens by itself. admission_query.c: who disagrees. Included by these alone.
+ * and who hears of it. admission_time.c: what happens by itself. admission_query.c: who disagrees. admission_wait.c: who is late. Included by these alone.
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -93,5 +93,16 @@ void query_end(struct turn *turn);   /* no round, nothing of one */
 void query_begin(struct turn *turn); /* a round, if one is wanted and none is on its way */
 void query_opinfo(struct turn *turn, struct admission_member *member);
 void query_left(struct turn *turn); /* a member has left: perhaps the round waited for it alone */
+
+/* admission_wait.c: while STARTED; wait_forget when a life ends. */
+void wait_stall(struct turn *turn, const struct admission_member *member);
+void wait_begin(struct turn *turn); /* what has stalled is what the round is about */
+void wait_end(struct turn *turn);
+void wait_forget(struct turn *turn);
+bool wait_is_over(const struct turn *turn); /* all have completed what the round is about */
+void wait_tell(struct turn *turn);          /* WAITING */
+void wait_blame(struct turn *turn);         /* a deadline's TIMEOUT: begins the text */
+bool wait_tick(struct turn *turn);          /* not all have answered, and the time is over */
+uint64_t wait_verdict_ns(const struct admission *admission);
 
 #endif

@@ -14,6 +14,7 @@ static const uint64_t beat_max_ns =
 	2000000000; /* before GRANT the aggregator expects the default */
 static const uint64_t hello_ns = 100000000;
 static const uint64_t retry_ns = 250000000;
+static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
 static const uint64_t backstop_ns = 5000000000; /* the aggregator's text is better than ours */
 
 #define TO(state) (1u << (state))
@@ -290,6 +291,17 @@ static void queried(struct turn *turn)
 	action->number = turn->event->message->query.from;
 }
 
+/* The operation whose deadline was over has been called by all: if the aggregator ends nothing, it has ended
+ * well in the meantime. */
+static void waited(struct turn *turn)
+{
+	const struct control_waiting *waiting = &turn->event->message->waiting;
+
+	turn->actions->has_waiting = true;
+	if (waiting->number == turn->member->expired && !waiting->missing_count)
+		turn->member->is_expired = 0;
+}
+
 static void said_progress(struct turn *turn)
 {
 	struct text text;
@@ -321,7 +333,7 @@ static void message(struct turn *turn)
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
 	else if (type == CONTROL_WAITING && is_running)
-		turn->actions->has_waiting = true;
+		waited(turn);
 	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
 		left(turn);
 	else
@@ -417,6 +429,26 @@ static void stalled(struct turn *turn)
 	action = send(turn, CONTROL_STALL);
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
+	action->serial = turn->event->type == MEMBER_EXPIRED;
+	if (turn->event->type != MEMBER_EXPIRED || turn->member->is_expired)
+		return;
+	turn->member->is_expired = 1;
+	turn->member->expired = turn->event->number;
+	turn->member->expired_ns = turn->event->now_ns;
+}
+
+/* R-CT-38: the aggregator's verdict names who is late; without one this is all that can be said. */
+static void no_verdict(struct turn *turn)
+{
+	struct text text;
+
+	blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text,
+		 "the deadline of operation %llu is over, and the aggregator at %s has not said in "
+		 "%llu s who is late",
+		 (unsigned long long)turn->member->expired, turn->config->aggregator,
+		 (unsigned long long)(verdict_ns / (1000 * ms_ns)));
+	fail(turn, false);
 }
 
 static void rebind(struct turn *turn)
@@ -494,6 +526,10 @@ static void tick(struct turn *turn)
 		late(turn);
 		return;
 	}
+	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
+		no_verdict(turn);
+		return;
+	}
 	if (member->state != MEMBER_HELLOING || now_ns - member->hello_ns < hello_ns)
 		return;
 	if (member->hellos >= HELLOS_MAX)
@@ -513,6 +549,8 @@ static uint64_t wake_at(const struct turn *turn)
 		return member->retry_ns < wake_ns ? member->retry_ns : wake_ns;
 	if (member->beat_ns + beat_interval_ns(member) < wake_ns)
 		wake_ns = member->beat_ns + beat_interval_ns(member);
+	if (member->is_expired && member->expired_ns + verdict_ns < wake_ns)
+		wake_ns = member->expired_ns + verdict_ns;
 	if (member->state == MEMBER_HELLOING && member->hello_ns + hello_ns < wake_ns)
 		wake_ns = member->hello_ns + hello_ns;
 	return wake_ns;
@@ -539,6 +577,7 @@ static void dispatch(struct turn *turn)
 		welcome(turn);
 		break;
 	case MEMBER_STALLED:
+	case MEMBER_EXPIRED:
 		stalled(turn);
 		break;
 	case MEMBER_REBIND:
@@ -601,6 +640,7 @@ void member_message(const struct member *member, const struct member_config *con
 	case CONTROL_STALL:
 		message_out->stall.number = action->number;
 		message_out->stall.waited_ms = action->waited_ms;
+		message_out->stall.is_expired = action->serial != 0;
 		break;
 	case CONTROL_ABORT:
 		message_out->end.cause = actions->cause;

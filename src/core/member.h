@@ -33,18 +33,20 @@ struct member {
 	uint64_t hello_ns;     /* HELLOs went out */
 	uint64_t retry_ns;     /* CONNECT: the next attempt is due; UINT64_MAX: one is under way */
 	uint64_t heartbeat_ns; /* as granted; before that as configured */
+	uint64_t expired;      /* is_expired: the operation whose deadline is over */
+	uint64_t expired_ns;   /* ... since when */
 	uint64_t welcomed;     /* bit k: shard k has answered a full HELLO */
 	uint64_t welcomed_short; /* ... a short one */
 	uint32_t serial;         /* of the last HELLO */
 	uint16_t shards;
 	uint16_t lanes; /* READY's, then START's */
 	uint16_t cause_rank;
-	uint8_t cause;     /* enum control_cause; FAILED */
-	uint8_t state;     /* enum member_state */
-	uint8_t is_joined; /* JOIN has been sent on an open connection */
-	uint8_t is_begun;  /* there was a first tick */
-	uint8_t hellos;    /* rounds of HELLOs */
-	uint8_t reserved[1];
+	uint8_t cause;                 /* enum control_cause; FAILED */
+	uint8_t state;                 /* enum member_state */
+	uint8_t is_joined;             /* JOIN has been sent on an open connection */
+	uint8_t is_begun;              /* there was a first tick */
+	uint8_t hellos;                /* rounds of HELLOs */
+	uint8_t is_expired;            /* a deadline is over: a verdict is due */
 	uint16_t port[MAP_SHARDS_MAX]; /* UDP, for texts */
 };
 
@@ -68,6 +70,7 @@ enum member_event_type {
 	MEMBER_WELCOME, /* shard `shard` has answered a HELLO of `lanes` lanes */
 	MEMBER_STALLED, /* operation `number` is the oldest and has had no accepted result for 500 ms;
 	                   said each second while that is so */
+	MEMBER_EXPIRED,    /* the deadline of operation `number` is over */
 	MEMBER_REBIND,     /* pace wants shard `shard` to hear HELLO again */
 	MEMBER_FINALIZE,   /* `number` operations submitted, all complete */
 	MEMBER_USER_ABORT, /* `text`: what the user says, or NULL */
@@ -82,7 +85,7 @@ struct member_event {
 	uint8_t aggregator; /* 0 */
 	uint64_t now_ns;
 	uint64_t number;
-	uint32_t waited_ms;                    /* STALLED: since the operation was submitted */
+	uint32_t waited_ms; /* STALLED, EXPIRED: since the operation was submitted */
 	const struct control_message *message; /* lent */
 	const char *text;                      /* lent */
 	uint16_t shard;
@@ -109,7 +112,7 @@ struct member_action {
 	uint8_t reserved;
 	uint16_t shard;
 	uint16_t lanes;
-	uint32_t serial;
+	uint32_t serial;    /* SEND of STALL: is it a deadline's? */
 	uint32_t waited_ms; /* SEND of STALL */
 	uint64_t number;
 };

@@ -126,6 +126,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	strcpy(comm->who.job, boot->job);
 	report_host(comm->who.host);
 	comm->epoch = background_epoch();
+	atomic_init(&comm->deadline_ns, UINT64_MAX);
 	comm->poll_count = options->poll_count;
 	comm->window_packets = options->window_packets;
 	pthread_mutex_init(&comm->lock, NULL);

@@ -43,6 +43,7 @@ struct tally_work {
 	const uint8_t *source;
 	uint8_t *destination;
 	uint64_t submitted_ns;
+	uint64_t deadline_ns; /* on the link's clock; 0: none. membership_deadline_set */
 	tally_done_fn done_fn;
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
@@ -86,6 +87,7 @@ struct tally_comm {
 	uint64_t completed, elements;
 	uint32_t lanes, shards, slots, run;
 	struct control_member *members; /* of START: all ranks; NULL before it */
+	atomic_ullong deadline_ns;      /* the first of all outstanding works'; UINT64_MAX: none */
 	struct control_waiting late;    /* the last WAITING: whom operation `number` waits for */
 	uint64_t life;                  /* of GRANT; the background thread's before START */
 

@@ -535,6 +535,50 @@ static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 		member_do(comm, codec, &event);
 }
 
+void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, uint32_t ms)
+{
+	work->deadline_ns = work->submitted_ns + ms * ns_per_ms;
+	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
+		return;
+	atomic_store(&comm->deadline_ns, work->deadline_ns);
+	background_kick(); /* it sleeps until a later one */
+}
+
+/* The work whose deadline is over; of the others the first is what comes next. Said once: whatever comes
+ * of it ends the communicator, but for its own end. */
+static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
+{
+	uint64_t first_ns = UINT64_MAX;
+	bool is_expired = false;
+
+	comm_lock(comm);
+	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
+		if (!work->deadline_ns)
+			continue;
+		if (work->deadline_ns > now_ns) {
+			first_ns = work->deadline_ns < first_ns ? work->deadline_ns : first_ns;
+		} else if (!is_expired) {
+			is_expired = true;
+			work->deadline_ns = 0;
+			event->number = work->op.number;
+			event->waited_ms = ms_between(work->submitted_ns, now_ns);
+		} else {
+			first_ns = work->deadline_ns; /* its turn comes at once */
+		}
+	}
+	atomic_store(&comm->deadline_ns, first_ns);
+	comm_unlock(comm);
+	return is_expired;
+}
+
+static void expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_EXPIRED, .now_ns = now_ns };
+
+	if (find_expired(comm, now_ns, &event))
+		member_do(comm, codec, &event);
+}
+
 static void tick(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct membership *membership = comm->membership;
@@ -570,6 +614,8 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 	connection_read(comm, codec, now_ns);
 	if (now_ns >= membership->look_ns && membership->member.state == MEMBER_RUN)
 		look(comm, codec, now_ns);
+	if (now_ns >= atomic_load(&comm->deadline_ns))
+		expire(comm, codec, now_ns);
 	if (now_ns >= membership->tick_ns || now_ns >= membership->actions.wake_ns)
 		tick(comm, codec, now_ns);
 	over_check(comm);
@@ -598,5 +644,7 @@ uint64_t membership_deadline(const struct tally_comm *comm)
 		first = membership->look_ns;
 	if (membership->conn && conn_deadline(membership->conn) < first)
 		first = conn_deadline(membership->conn);
+	if (atomic_load(&comm->deadline_ns) < first)
+		first = atomic_load(&comm->deadline_ns);
 	return first;
 }

@@ -139,6 +139,8 @@ static void forget(struct world *world)
 	bool is_asked = is_on_its_way(world, CONTROL_PING, CONTROL_PONG);
 
 	set_clocks(world, 0);
+	admission->asked_ns = 0;
+	admission->stall_ms = admission->expired_ms = admission->about_ms = 0;
 	admission->last_cause = 0;
 	admission->last_rank = CONTROL_RANK_NONE;
 	for (uint32_t i = 0; i < peers_count(world); i++)
@@ -150,9 +152,9 @@ static void forget(struct world *world)
 	}
 	if (admission->query != ADMISSION_QUIET)
 		return;
-	admission->stall = 0;
 	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
 		admission_member(admission, rank)->has_answered = 0;
+		admission_member(admission, rank)->oldest = 0;
 		admission_member(admission, rank)->group = 0;
 	}
 	if (!is_on_its_way(world, CONTROL_QUERY, CONTROL_OPINFO))
@@ -221,6 +223,8 @@ static void aggregator_send(struct world *world, uint32_t p,
 	if (process->far != OPEN)
 		world_fail(world, "SAFETY: a word after the last one");
 	admission_message(world_admission(world), &world->admission, actions, action, &message);
+	if (message.type == CONTROL_WAITING && !process->member.is_expired)
+		return; /* a line for a log */
 	note = note_of(&message);
 	/* Who is silent is out; a gathering holds nobody. */
 	if (message.type == CONTROL_ABORT && world_admission(world)->state == ADMISSION_DRAIN)
