@@ -31,6 +31,8 @@ static void add_op(struct text *text, const struct control_op *op)
 	if (op->kind == CONTROL_OP_ALLREDUCE || op->kind == CONTROL_OP_REDUCE ||
 	    op->kind == CONTROL_OP_REDUCE_SCATTER)
 		text_add(text, ", %s", op->op < OPS ? op_names[op->op] : "?");
+	if (op->kind == CONTROL_OP_ALLREDUCE && op->root)
+		text_add(text, " in several buffers (list %u)", op->root);
 	if (op->kind == CONTROL_OP_BROADCAST || op->kind == CONTROL_OP_REDUCE)
 		text_add(text, ", root %u", op->root);
 	if (op->name[0])

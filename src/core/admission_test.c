@@ -702,7 +702,8 @@ static void admission__every_kind_of_call_has_its_words(void **state)
 			say_opinfo(10 + kind, 1, &calls[kind], 1);
 	}
 	assert_int_equal(t.cause, CONTROL_MISMATCH);
-	assert_non_null(strstr(t.text, "host10 calls allreduce of 3 int32, sum (express); "));
+	assert_non_null(strstr(t.text, "host10 calls allreduce of 3 int32, sum in several buffers "
+				       "(list 1) (express); "));
 	assert_non_null(strstr(t.text, "host11 calls barrier (express); "));
 	assert_non_null(strstr(t.text, "host12 calls reduce of 3 int32, sum, root 1 (express); "));
 	assert_non_null(strstr(t.text, "host13 calls broadcast of 3 int32, root 1 (express); "));

@@ -61,8 +61,8 @@ struct map_descriptor {
 	uint64_t number; /* 0, 1, 2, ... inside the communicator, in the order of the calls */
 	uint32_t kind;   /* allreduce, barrier, ... */
 	uint32_t type;
-	uint32_t op; /* as the caller said it: avg is not sum */
-	uint32_t root;
+	uint32_t op;   /* as the caller said it: avg is not sum */
+	uint32_t root; /* an allreduce of several buffers: a hash of their counts, never 0 */
 	uint64_t count;
 	const char *name; /* not NULL; "" if it has none */
 };

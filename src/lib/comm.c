@@ -10,6 +10,7 @@
 #include "lib/config.h"
 #include "lib/local.h"
 #include "lib/membership.h"
+#include "lib/operation.h"
 
 enum {
 	LAST_WORDS_MS = 6000, /* R-CT-31: 5 s for the other side to read them */
@@ -137,13 +138,13 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	return comm;
 }
 
-static void works_free(struct work_list *list)
+static void works_free(struct tally_comm *comm, struct work_list *list)
 {
 	while (list->first) {
 		struct tally_work *work = list->first;
 
 		work_remove(list, work);
-		free(work);
+		work_drop(comm, work);
 	}
 }
 
@@ -154,9 +155,9 @@ static void comm_free(struct tally_comm *comm)
 	endpoint_close(comm->endpoint);
 	if (comm->link)
 		comm->link->ops->close(comm->link);
-	works_free(&comm->outstanding);
-	works_free(&comm->calling);
-	works_free(&comm->complete);
+	works_free(comm, &comm->outstanding);
+	works_free(comm, &comm->calling);
+	works_free(comm, &comm->complete);
 	free(comm->members);
 	while (comm->free_works) {
 		struct tally_work *work = comm->free_works;
@@ -268,12 +269,12 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 static int init_check(struct tally_comm **comm, struct tally_options *mine,
 		      const struct tally_options *theirs, const char *call)
 {
+	int result;
+
 	if (!comm)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
-	if (progress_is_calling())
-		return report_error(NULL, TALLY_ERR_USAGE,
-				    "%s inside an on_done function: it must not wait", call);
-	return comm_options(mine, theirs, call);
+	result = operation_may_wait(NULL, call);
+	return result ? result : comm_options(mine, theirs, call);
 }
 
 int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, uint32_t rank,
@@ -350,10 +351,7 @@ static int wait_check(struct tally_comm *comm, const char *call)
 {
 	int result = comm_check(comm, call);
 
-	if (!result && progress_is_calling())
-		result = report_error(&comm->who, TALLY_ERR_USAGE,
-				      "%s inside an on_done function: it must not wait", call);
-	return result;
+	return result ? result : operation_may_wait(comm, call);
 }
 
 /* Lock held. */

@@ -15,6 +15,7 @@
 #include "core/control.h"
 #include "dataplane/endpoint.h"
 #include "lib/bootstrap.h"
+#include "lib/lent.h"
 #include "lib/report.h"
 #include "tally.h"
 
@@ -29,6 +30,7 @@ enum comm_state {
 };
 
 enum work_state {
+	WORK_GATHERED,  /* in a group that has not ended, or fused into another work */
 	WORK_WAITING,   /* numbered; the endpoint's ring has no room yet */
 	WORK_SUBMITTED, /* the endpoint has it */
 	WORK_CALLING,   /* complete; on_done is queued or runs */
@@ -40,8 +42,13 @@ struct tally_work {
 	struct tally_work *next,
 		*prev;        /* outstanding: in order of number; CALLING: the queue; or free */
 	struct control_op op; /* number, kind, type, op, count, stream, name */
-	const uint8_t *source;
-	uint8_t *destination;
+	int stream;           /* enum tally_stream: as asked for */
+	uint32_t segments_count;
+	struct endpoint_segment *segments; /* what is not empty; `segment`, or allocated */
+	struct lent *lents;                /* two of each: source, destination; or `lent` */
+	struct endpoint_segment segment;
+	struct lent lent[2];
+	struct tally_work *members; /* by `next`: the handles of what was fused into this one */
 	uint64_t submitted_ns;
 	uint64_t deadline_ns; /* on the link's clock; 0: none. membership_deadline_set */
 	tally_done_fn done_fn;
@@ -81,6 +88,7 @@ struct tally_comm {
 	struct work_list calling;     /* complete, their on_done is due */
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
+	struct lent *lent_reads, *lent_writes; /* to outstanding operations: trees */
 	uint64_t waiting;       /* outstanding ones that the endpoint has no room for */
 	uint64_t next_number;   /* of the next operation */
 	uint64_t last_complete; /* 1 + the last complete number; 0: none */
@@ -132,6 +140,8 @@ bool progress_drive(struct tally_comm *comm);
 void progress_submitted(struct tally_comm *comm);
 /* Runs the on_done functions that are due, without the lock meanwhile. */
 void progress_callbacks(struct tally_comm *comm);
+/* Runs a user's on_done function; no lock held. */
+void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg);
 bool progress_is_calling(void); /* this thread is inside an on_done function; no lock needed */
 
 /* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. False if the time
@@ -142,6 +152,14 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 /* ---- work.c; lock held ---- */
 
 struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
+/* Room for so many segments; false: out of memory. */
+bool work_segments(struct tally_work *work, size_t count);
+/* One that never entered: nobody has its handle. */
+void work_drop(struct tally_comm *comm, struct tally_work *work);
+/* Its buffers are the caller's again. */
+void work_unlend(struct tally_comm *comm, struct tally_work *work);
+/* One that was fused, or that its group could not start, gets its result. */
+void work_settle(struct tally_comm *comm, struct tally_work *work, int result);
 /* A complete one whose handle is given back. */
 void work_put(struct tally_comm *comm, struct tally_work *work);
 /* Complete, on_done has run: until its holder looks, or for good if there is none. */

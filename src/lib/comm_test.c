@@ -247,6 +247,50 @@ static void work__found_complete_is_freed_and_null(void **state)
 	assert_int_equal(tally_waitall(0, NULL, 0), TALLY_OK);
 }
 
+static void group__refuses_what_would_wait_and_says_what_it_did_not_start(void **state)
+{
+	struct tally_comm *comm = *state, *other;
+	struct tally_work *work, *works[2];
+	int32_t x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct tally_buffer over[] = { { x, x, 3 }, { x + 2, x + 4, 2 } };
+
+	said(tally_group_end(), TALLY_ERR_USAGE, "without tally_group_start");
+	assert_int_equal(tally_group_start(), TALLY_OK);
+	assert_int_equal(tally_iallreduce(x, x, 4, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+			 TALLY_OK);
+	said(tally_wait(&work, -1), TALLY_ERR_USAGE, "tally_group_start");
+	assert_int_equal(tally_wait(&work, 0), TALLY_IN_PROGRESS);
+	said(tally_barrier(comm), TALLY_ERR_USAGE, "tally_group_start");
+	said(tally_allreduce(x, x, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_ERR_USAGE, "group");
+	said(tally_comm_finalize(comm), TALLY_ERR_USAGE, "tally_group_start");
+	said(tally_comm_init(&other, "j", 1, 0, NULL), TALLY_ERR_USAGE, "tally_group_start");
+	said(tally_iallreduce(x, x, 4, TALLY_FLOAT64, TALLY_SUM, comm, NULL, &works[0]),
+	     TALLY_ERR_UNSUPPORTED, "float64");
+	assert_int_equal(tally_group_end(), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+
+	assert_int_equal(tally_group_start(), TALLY_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(tally_iallreduce(x + i, x + i, 4, TALLY_INT32, TALLY_SUM, comm,
+						  NULL, &works[i]),
+				 TALLY_OK);
+	said(tally_group_end(), TALLY_ERR_ARGUMENT, "same operation");
+	said(tally_wait(&works[1], -1), TALLY_ERR_ARGUMENT, "tally_group_end");
+	said(tally_wait(&works[0], -1), TALLY_ERR_ARGUMENT, "tally_group_end");
+	said(tally_iallreduce_multi(over, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "overlaps the recv buffer");
+	over[0].recv = NULL;
+	said(tally_iallreduce_multi(over, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "buffers[0].recv is NULL");
+	over[0] = (struct tally_buffer){ x + 1, x + 2, 2 };
+	said(tally_iallreduce_multi(over, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "buffers[0].send");
+	said(tally_iallreduce_multi(NULL, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "buffers is NULL");
+	assert_int_equal(tally_allreduce(x, x, 8, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(x[7], 8);
+}
+
 static void done_count(struct tally_work *work, int result, void *arg)
 {
 	(void)work;
@@ -434,6 +478,9 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(work__on_done_runs_once_late_or_detached, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			group__refuses_what_would_wait_and_says_what_it_did_not_start, setup,
+			teardown),
 		cmocka_unit_test(finalize__only_destroy_is_left),
 		cmocka_unit_test(abort__breaks_the_communicator_with_its_name),
 		cmocka_unit_test(destroy__takes_works_and_finalize_along),

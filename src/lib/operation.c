@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* operation.c - the calls that start an operation: what they refuse, and how they enter. */
+#include "lib/operation.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "lib/comm.h"
+#include "lib/group.h"
 
 enum {
 	ELEMENT_BYTES = 4, /* of int32 and float32 */
 	ELEMENT_ALIGN = 4,
+	BUFFERS_MAX = 1 << 24, /* of one operation */
 };
 
 /* More than any address space holds; keeps all sums of sizes and chunks far from their wrap. */
 static const uint64_t count_max = (uint64_t)1 << 45;
-
-/* What a call asks for. */
-struct request {
-	const char *call; /* "tally_allreduce" */
-	enum control_op_kind kind;
-	const void *send;
-	void *recv;
-	size_t count;
-	int dtype, op;
-	const struct tally_op_options *options;
-};
 
 static const char *const unsupported_dtypes[] = {
 	[TALLY_INT8] = "int8",       [TALLY_UINT8] = "uint8",       [TALLY_UINT32] = "uint32",
@@ -54,48 +47,89 @@ static int type_check(const struct report_who *who, const struct request *reques
 	return TALLY_OK;
 }
 
-static int buffer_check(const struct report_who *who, const struct request *request,
-			const char *name, const void *buffer)
+/* "send", or "buffers[3].send". */
+static const char *name_of(const struct request *request, size_t idx, const char *side,
+			   char text[48])
 {
-	if (!buffer && !TAKEN_OUT(NULL_BUFFER))
+	if (request->is_multi)
+		snprintf(text, 48, "buffers[%zu].%s", idx, side);
+	else
+		snprintf(text, 48, "%s", side);
+	return text;
+}
+
+static int pointer_check(const struct report_who *who, const struct request *request, size_t idx,
+			 const char *side, const void *pointer)
+{
+	char name[48];
+
+	if (!pointer && !TAKEN_OUT(NULL_BUFFER))
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %zu",
-				    request->call, name, request->count);
-	if ((uintptr_t)buffer % ELEMENT_ALIGN && !TAKEN_OUT(UNALIGNED))
+				    request->call, name_of(request, idx, side, name),
+				    request->buffers[idx].count);
+	if ((uintptr_t)pointer % ELEMENT_ALIGN && !TAKEN_OUT(UNALIGNED))
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %d bytes",
-				    request->call, name, buffer, ELEMENT_ALIGN);
+				    request->call, name_of(request, idx, side, name), pointer,
+				    ELEMENT_ALIGN);
 	return TALLY_OK;
 }
 
-static bool overlaps(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
+static bool overlaps(const void *a, const void *b, uint64_t bytes)
 {
 	uintptr_t a_first = (uintptr_t)a, b_first = (uintptr_t)b;
 
-	return a_bytes && b_bytes && a_first < b_first + b_bytes && b_first < a_first + a_bytes;
+	return a_first < b_first + bytes && b_first < a_first + bytes;
+}
+
+static int buffer_check(const struct report_who *who, const struct request *request, size_t idx)
+{
+	const struct tally_buffer *buffer = &request->buffers[idx];
+	char name[48], other[48];
+	int result;
+
+	if (buffer->count > count_max)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %zu is above 2^45",
+				    request->call, name_of(request, idx, "count", name),
+				    buffer->count);
+	if (!buffer->count)
+		return TALLY_OK;
+	result = pointer_check(who, request, idx, "send", buffer->send);
+	if (!result)
+		result = pointer_check(who, request, idx, "recv", buffer->recv);
+	if (result)
+		return result;
+	if (buffer->send != buffer->recv &&
+	    overlaps(buffer->send, buffer->recv, (uint64_t)buffer->count * ELEMENT_BYTES) &&
+	    !TAKEN_OUT(OVERLAP))
+		return report_error(
+			who, TALLY_ERR_ARGUMENT,
+			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
+			request->call, name_of(request, idx, "send", name), buffer->send,
+			name_of(request, idx, "recv", other), buffer->recv, buffer->count);
+	return TALLY_OK;
 }
 
 static int buffers_check(const struct report_who *who, const struct request *request)
 {
-	uint64_t bytes;
-	int result;
+	uint64_t sum = 0;
 
-	if (request->count > count_max)
-		return report_error(who, TALLY_ERR_ARGUMENT, "%s: count %zu is above 2^45",
-				    request->call, request->count);
-	if (!request->count)
-		return TALLY_OK;
-	result = buffer_check(who, request, "send", request->send);
-	if (!result)
-		result = buffer_check(who, request, "recv", request->recv);
-	if (result)
-		return result;
-	bytes = (uint64_t)request->count * ELEMENT_BYTES;
-	if (request->send != request->recv &&
-	    overlaps(request->send, bytes, request->recv, bytes) && !TAKEN_OUT(OVERLAP))
-		return report_error(
-			who, TALLY_ERR_ARGUMENT,
-			"%s: send %p and recv %p overlap in %zu elements: in place means "
-			"send == recv",
-			request->call, request->send, request->recv, request->count);
+	if (request->n > BUFFERS_MAX)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: n %zu is above %d", request->call,
+				    request->n, BUFFERS_MAX);
+	if (!request->buffers && request->n)
+		return report_error(who, TALLY_ERR_ARGUMENT, "%s: buffers is NULL, n %zu",
+				    request->call, request->n);
+	for (size_t i = 0; i < request->n; i++) {
+		int result = buffer_check(who, request, i);
+
+		if (result)
+			return result;
+		sum += request->buffers[i].count; /* 2^24 times 2^45: no wrap */
+	}
+	if (sum > count_max)
+		return report_error(who, TALLY_ERR_ARGUMENT,
+				    "%s: the counts of all buffers are above 2^45 together",
+				    request->call);
 	return TALLY_OK;
 }
 
@@ -129,93 +163,7 @@ static int options_check(const struct report_who *who, const struct request *req
 	return TALLY_OK;
 }
 
-/* Lock held. Buffers of two operations on their way must not meet, but for two that only read. */
-static int lent_check(struct tally_comm *comm, const struct request *request)
-{
-	uint64_t bytes = (uint64_t)request->count * ELEMENT_BYTES;
-
-	if (TAKEN_OUT(LENT_BUFFER))
-		return TALLY_OK;
-	for (const struct tally_work *work = comm->outstanding.first; work; work = work->next) {
-		uint64_t lent = work->op.count * ELEMENT_BYTES;
-		const char *mine, *its;
-
-		if (overlaps(request->send, bytes, work->destination, lent)) {
-			mine = "send";
-			its = "recv";
-		} else if (overlaps(request->recv, bytes, work->destination, lent)) {
-			mine = its = "recv";
-		} else if (overlaps(request->recv, bytes, work->source, lent)) {
-			mine = "recv";
-			its = "send";
-		} else {
-			continue;
-		}
-		return report_error(
-			&comm->who, TALLY_ERR_ARGUMENT,
-			"%s: %s overlaps the %s buffer of operation #%llu, which is still "
-			"lent to it",
-			request->call, mine, its, (unsigned long long)work->op.number);
-	}
-	return TALLY_OK;
-}
-
-/* Lock held. TALLY_OK, or why no operation may start. */
-static int state_check(struct tally_comm *comm, const struct request *request)
-{
-	int error = atomic_load(&comm->error);
-
-	if (error)
-		return report_again(error, comm->error_text);
-	if (comm->state != COMM_RUNNING)
-		return report_error(&comm->who, TALLY_ERR_USAGE, "%s after tally_comm_finalize",
-				    request->call);
-	return TALLY_OK;
-}
-
-static uint32_t stream_of(const struct tally_comm *comm, const struct request *request)
-{
-	int stream = request->options ? request->options->stream : TALLY_STREAM_AUTO;
-
-	if (stream == TALLY_STREAM_AUTO)
-		return worker_stream_of(endpoint_worker(comm->endpoint), request->count);
-	return stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
-}
-
-/* Lock held: numbers follow the order in which calls get here. */
-static int enter(struct tally_comm *comm, const struct request *request, struct tally_work **out)
-{
-	struct tally_work *work;
-	int result = state_check(comm, request);
-
-	if (!result && request->count)
-		result = lent_check(comm, request);
-	if (result)
-		return result;
-	work = work_get(comm);
-	if (!work)
-		return report_error(&comm->who, TALLY_ERR_NO_MEMORY, "%s: out of memory",
-				    request->call);
-	work->op = (struct control_op){ .number = comm->next_number++,
-					.count = request->count,
-					.kind = request->kind,
-					.type = (uint32_t)request->dtype,
-					.op = (uint32_t)request->op };
-	/* A stream that the caller chose for nothing at all is no choice: R-MAP-5. */
-	work->op.stream = request->count ? stream_of(comm, request) : MAP_EXPRESS;
-	if (request->options && request->options->name)
-		strcpy(work->op.name, request->options->name);
-	work->source = request->send;
-	work->destination = request->recv;
-	work->submitted_ns = clock_ns();
-	comm->waiting++;
-	work_append(&comm->outstanding, work);
-	work_submit_waiting(comm);
-	*out = work;
-	return TALLY_OK;
-}
-
-static int request_check(struct tally_comm *comm, const struct request *request)
+int operation_check(struct tally_comm *comm, const struct request *request)
 {
 	int result = comm_check(comm, request->call);
 
@@ -227,10 +175,168 @@ static int request_check(struct tally_comm *comm, const struct request *request)
 	return result ? result : options_check(&comm->who, request);
 }
 
+/* ---- making a work ---- */
+
+static void buffers_note(struct tally_work *work, const struct request *request)
+{
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < request->n; i++) {
+		const struct tally_buffer *buffer = &request->buffers[i];
+
+		if (!buffer->count)
+			continue;
+		work->segments[work->segments_count++] =
+			(struct endpoint_segment){ first, buffer->count, buffer->send,
+						   buffer->recv };
+		first += buffer->count;
+	}
+	work->op.count = first;
+}
+
+struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)
+{
+	const struct tally_op_options *options = request->options;
+	struct tally_work *work = work_get(comm);
+
+	if (!work || !work_segments(work, request->n)) {
+		if (work)
+			work_drop(comm, work);
+		report_error(&comm->who, TALLY_ERR_NO_MEMORY, "%s: out of memory", request->call);
+		return NULL;
+	}
+	work->op = (struct control_op){ .kind = request->kind,
+					.type = (uint32_t)request->dtype,
+					.op = (uint32_t)request->op,
+					.root = group_list_hash(request->buffers, request->n) };
+	buffers_note(work, request);
+	work->stream = options ? options->stream : TALLY_STREAM_AUTO;
+	if (options && options->name)
+		strcpy(work->op.name, options->name);
+	return work;
+}
+
+/* ---- entering ---- */
+
+/* Buffers of two operations on their way must not meet, but for two that only read: nor may two buffers
+ * of one. */
+static int lent_refuse(struct tally_comm *comm, const struct tally_work *work, const char *call,
+		       const char *mine, const struct lent *other, const char *its)
+{
+	const struct tally_work *owner = other->owner;
+
+	if (owner == work)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "%s: a %s buffer overlaps the %s buffer at %p of the same "
+				    "operation",
+				    call, mine, its, (void *)other->first);
+	return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+			    "%s: %s overlaps the %s buffer of operation #%llu, which is still "
+			    "lent to it",
+			    call, mine, its, (unsigned long long)owner->op.number);
+}
+
+static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, const char *call)
+{
+	const struct endpoint_segment *segment = &work->segments[idx];
+	uintptr_t from = (uintptr_t)segment->source, to = (uintptr_t)segment->destination;
+	uint64_t bytes = segment->count * ELEMENT_BYTES;
+	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
+	const struct lent *other;
+
+	if (TAKEN_OUT(LENT_BUFFER))
+		return TALLY_OK;
+	other = lent_find(comm->lent_writes, from, from + bytes);
+	if (other)
+		return lent_refuse(comm, work, call, "send", other, "recv");
+	other = lent_find(comm->lent_writes, to, to + bytes);
+	if (other)
+		return lent_refuse(comm, work, call, "recv", other, "recv");
+	other = lent_find(comm->lent_reads, to, to + bytes);
+	if (other)
+		return lent_refuse(comm, work, call, "recv", other, "send");
+	*writes = (struct lent){ .first = to, .end = to + bytes, .owner = work };
+	lent_insert(&comm->lent_writes, writes);
+	if (from == to)
+		return TALLY_OK; /* nobody may read it either */
+	*reads = (struct lent){ .first = from, .end = from + bytes, .owner = work };
+	lent_insert(&comm->lent_reads, reads);
+	return TALLY_OK;
+}
+
+static int lend_all(struct tally_comm *comm, struct tally_work *work, const char *call)
+{
+	int result = TALLY_OK;
+
+	memset(work->lents, 0, 2 * work->segments_count * sizeof(*work->lents));
+	for (uint32_t i = 0; i < work->segments_count && !result; i++)
+		result = lend(comm, work, i, call);
+	if (result)
+		work_unlend(comm, work);
+	return result;
+}
+
+/* TALLY_OK, or why no operation may start. */
+static int state_check(struct tally_comm *comm, const char *call)
+{
+	int error = atomic_load(&comm->error);
+
+	if (error)
+		return report_again(error, comm->error_text);
+	if (comm->state != COMM_RUNNING)
+		return report_error(&comm->who, TALLY_ERR_USAGE, "%s after tally_comm_finalize",
+				    call);
+	return TALLY_OK;
+}
+
+static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work)
+{
+	if (!work->op.count) /* a choice for nothing at all is no choice: R-MAP-5 */
+		return MAP_EXPRESS;
+	if (work->stream == TALLY_STREAM_AUTO)
+		return worker_stream_of(endpoint_worker(comm->endpoint), work->op.count);
+	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
+}
+
+int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
+{
+	int result = state_check(comm, call);
+
+	if (!result)
+		result = lend_all(comm, work, call);
+	if (result)
+		return result;
+	work->op.number = comm->next_number++;
+	work->op.stream = stream_of(comm, work);
+	work->submitted_ns = clock_ns();
+	atomic_store(&work->state, WORK_WAITING);
+	comm->waiting++;
+	work_append(&comm->outstanding, work);
+	work_submit_waiting(comm);
+	return TALLY_OK;
+}
+
+int operation_may_wait(const struct tally_comm *comm, const char *call)
+{
+	const struct report_who *who = comm ? &comm->who : NULL;
+
+	if (progress_is_calling())
+		return report_error(who, TALLY_ERR_USAGE,
+				    "%s inside an on_done function: it must not wait", call);
+	if (group_is_open() && !TAKEN_OUT(GROUP_WAIT))
+		return report_error(who, TALLY_ERR_USAGE,
+				    "%s between tally_group_start and tally_group_end: it would "
+				    "wait for what has not started",
+				    call);
+	return TALLY_OK;
+}
+
+/* ---- the calls ---- */
+
 static int start(struct tally_comm *comm, const struct request *request, struct tally_work **out)
 {
 	struct tally_work *work;
-	int result = request_check(comm, request);
+	int result = operation_check(comm, request);
 
 	if (result)
 		return result;
@@ -238,37 +344,56 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT, "%s: work is NULL",
 				    request->call);
 	comm_lock(comm);
-	result = enter(comm, request, &work);
+	work = operation_make(comm, request);
+	if (!work) {
+		result = TALLY_ERR_NO_MEMORY;
+	} else if (group_is_open()) {
+		group_add(work);
+	} else {
+		result = operation_enter(comm, work, request->call);
+		if (result)
+			work_drop(comm, work);
+	}
 	if (!result) {
 		*out = work;
-		progress_submitted(comm);
+		if (!group_is_open())
+			progress_submitted(comm);
 	}
 	comm_unlock(comm);
 	return result;
 }
 
+/* Lock held. */
+static int enter_and_wait(struct tally_comm *comm, const struct request *request)
+{
+	struct tally_work *work = operation_make(comm, request);
+	int result = TALLY_ERR_NO_MEMORY;
+
+	if (!work)
+		return result;
+	result = operation_enter(comm, work, request->call);
+	if (result) {
+		work_drop(comm, work);
+		return result;
+	}
+	if (comm->is_driven) /* else this thread is about to drive */
+		progress_submitted(comm);
+	progress_wait(comm, work_is_over, work, UINT64_MAX);
+	result = work->result;
+	work_put(comm, work);
+	return result ? report_again(result, comm->error_text) : TALLY_OK;
+}
+
 static int start_and_wait(struct tally_comm *comm, const struct request *request)
 {
-	struct tally_work *work;
-	int result = request_check(comm, request);
+	int result = operation_check(comm, request);
 
+	if (!result)
+		result = operation_may_wait(comm, request->call);
 	if (result)
 		return result;
-	if (progress_is_calling())
-		return report_error(&comm->who, TALLY_ERR_USAGE,
-				    "%s inside an on_done function: it must not wait",
-				    request->call);
 	comm_lock(comm);
-	result = enter(comm, request, &work);
-	if (!result) {
-		if (comm->is_driven) /* else this thread is about to drive */
-			progress_submitted(comm);
-		progress_wait(comm, work_is_over, work, UINT64_MAX);
-		result = work->result;
-		work_put(comm, work);
-		if (result)
-			report_again(result, comm->error_text);
-	}
+	result = enter_and_wait(comm, request);
 	comm_unlock(comm);
 	return result;
 }
@@ -276,9 +401,13 @@ static int start_and_wait(struct tally_comm *comm, const struct request *request
 int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int op,
 		    struct tally_comm *comm)
 {
-	const struct request request = {
-		"tally_allreduce", CONTROL_OP_ALLREDUCE, send, recv, count, dtype, op, NULL
-	};
+	const struct tally_buffer buffer = { send, recv, count };
+	const struct request request = { .call = "tally_allreduce",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = &buffer,
+					 .n = 1,
+					 .dtype = dtype,
+					 .op = op };
 
 	return start_and_wait(comm, &request);
 }
@@ -287,9 +416,30 @@ int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int 
 		     struct tally_comm *comm, const struct tally_op_options *options,
 		     struct tally_work **work)
 {
-	const struct request request = {
-		"tally_iallreduce", CONTROL_OP_ALLREDUCE, send, recv, count, dtype, op, options
-	};
+	const struct tally_buffer buffer = { send, recv, count };
+	const struct request request = { .call = "tally_iallreduce",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = &buffer,
+					 .n = 1,
+					 .dtype = dtype,
+					 .op = op,
+					 .options = options };
+
+	return start(comm, &request, work);
+}
+
+int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
+			   struct tally_comm *comm, const struct tally_op_options *options,
+			   struct tally_work **work)
+{
+	const struct request request = { .call = "tally_iallreduce_multi",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = buffers,
+					 .n = n,
+					 .is_multi = true,
+					 .dtype = dtype,
+					 .op = op,
+					 .options = options };
 
 	return start(comm, &request, work);
 }
@@ -313,26 +463,4 @@ int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *optio
 					 .options = options };
 
 	return start(comm, &request, work);
-}
-
-int tally_iallreduce_multi(const struct tally_buffer *buffers, size_t n, int dtype, int op,
-			   struct tally_comm *comm, const struct tally_op_options *options,
-			   struct tally_work **work)
-{
-	int result = comm_check(comm, "tally_iallreduce_multi");
-
-	(void)buffers, (void)n, (void)dtype, (void)op, (void)options, (void)work;
-	return result ? result
-		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				     "tally_iallreduce_multi: not in this version");
-}
-
-int tally_group_start(void)
-{
-	return report_error(NULL, TALLY_ERR_UNSUPPORTED, "tally_group_start: not in this version");
-}
-
-int tally_group_end(void)
-{
-	return report_error(NULL, TALLY_ERR_UNSUPPORTED, "tally_group_end: not in this version");
 }

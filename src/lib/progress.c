@@ -6,6 +6,7 @@
 
 #include "lib/background.h"
 #include "lib/comm.h"
+#include "lib/group.h"
 
 enum { DONE_BATCH = 64 };
 
@@ -97,6 +98,16 @@ void progress_submitted(struct tally_comm *comm)
 		hand_over(comm);
 }
 
+void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg)
+{
+	unsigned group = group_suspend();
+
+	calling_depth++;
+	fn(work, result, arg);
+	calling_depth--;
+	group_resume(group);
+}
+
 void progress_callbacks(struct tally_comm *comm)
 {
 	if (progress_is_calling())
@@ -106,9 +117,7 @@ void progress_callbacks(struct tally_comm *comm)
 
 		work_remove(&comm->calling, work);
 		comm_unlock(comm);
-		calling_depth++;
-		work->done_fn(work, work->result, work->done_arg);
-		calling_depth--;
+		progress_call(work, work->done_fn, work->result, work->done_arg);
 		comm_lock(comm);
 		work_rest(comm, work);
 		progress_notify(comm);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/comm.h"
+#include "lib/operation.h"
 
 enum { SPIN_NS = 20000 }; /* looks that follow so soon are a loop of looks */
 
@@ -59,8 +59,31 @@ struct tally_work *work_get(struct tally_comm *comm)
 	return work;
 }
 
+bool work_segments(struct tally_work *work, size_t count)
+{
+	work->segments = &work->segment;
+	work->lents = work->lent;
+	if (count <= 1)
+		return true;
+	work->segments = malloc(count * sizeof(*work->segments));
+	work->lents = malloc(2 * count * sizeof(*work->lents));
+	return work->segments && work->lents;
+}
+
+static void segments_free(struct tally_work *work)
+{
+	if (work->segments != &work->segment)
+		free(work->segments);
+	if (work->lents != work->lent)
+		free(work->lents);
+	work->segments = NULL;
+	work->lents = NULL;
+	work->segments_count = 0;
+}
+
 static void work_free(struct tally_comm *comm, struct tally_work *work)
 {
+	segments_free(work);
 	work->next = comm->free_works;
 	comm->free_works = work;
 }
@@ -69,6 +92,22 @@ void work_put(struct tally_comm *comm, struct tally_work *work)
 {
 	work_remove(&comm->complete, work);
 	work_free(comm, work);
+}
+
+void work_drop(struct tally_comm *comm, struct tally_work *work)
+{
+	work_free(comm, work);
+}
+
+void work_unlend(struct tally_comm *comm, struct tally_work *work)
+{
+	for (uint32_t i = 0; i < 2 * work->segments_count; i++) {
+		struct lent *lent = &work->lents[i];
+
+		if (lent->end)
+			lent_remove(i % 2 ? &comm->lent_writes : &comm->lent_reads, lent);
+		lent->end = 0;
+	}
 }
 
 /* Nothing more happens to it but that its holder looks. */
@@ -91,8 +130,10 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 				.root = work->op.root,
 				.count = work->op.count,
 				.name = work->op.name },
-		.source = work->source,
-		.destination = work->destination,
+		.source = work->segments_count ? work->segments[0].source : NULL,
+		.destination = work->segments_count ? work->segments[0].destination : NULL,
+		.segments = work->segments,
+		.segments_count = work->segments_count > 1 ? work->segments_count : 0,
 		.count = work->op.count,
 		.type = work->op.type == TALLY_FLOAT32 ? ENDPOINT_FLOAT32 : ENDPOINT_INT32,
 		.is_avg = work->op.op == TALLY_AVG,
@@ -125,24 +166,37 @@ bool work_submit_waiting(struct tally_comm *comm)
 	return comm->waiting < before;
 }
 
-void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
+void work_settle(struct tally_comm *comm, struct tally_work *work, int result)
 {
-	if (atomic_load(&work->state) == WORK_WAITING)
-		comm->waiting--;
-	work_remove(&comm->outstanding, work);
 	work->result = result;
-	if (result == TALLY_OK) {
-		comm->completed++;
-		comm->elements += work->op.count;
-		if (comm->last_complete <= work->op.number)
-			comm->last_complete = work->op.number + 1;
-	}
 	if (work->done_fn) {
 		work_append(&comm->calling, work);
 		atomic_store(&work->state, WORK_CALLING);
 	} else {
 		work_rest(comm, work);
 	}
+}
+
+void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
+{
+	if (atomic_load(&work->state) == WORK_WAITING)
+		comm->waiting--;
+	work_remove(&comm->outstanding, work);
+	work_unlend(comm, work);
+	if (result == TALLY_OK) {
+		comm->completed++;
+		comm->elements += work->op.count;
+		if (comm->last_complete <= work->op.number)
+			comm->last_complete = work->op.number + 1;
+	}
+	while (work->members) {
+		struct tally_work *member = work->members;
+
+		work->members = member->next;
+		member->next = member->prev = NULL;
+		work_settle(comm, member, result);
+	}
+	work_settle(comm, work, result);
 	if (comm->sleepers)
 		progress_notify(comm);
 }
@@ -163,7 +217,11 @@ static int handle_take(struct tally_comm *comm, struct tally_work **handle)
 
 	work_put(comm, work);
 	*handle = NULL;
-	return result == TALLY_OK ? result : report_again(result, comm->error_text);
+	if (result == TALLY_OK)
+		return result;
+	if (result == atomic_load(&comm->error))
+		return report_again(result, comm->error_text);
+	return report_again(result, "tally_group_end has not started this operation, and said why");
 }
 
 static int handle_wait(struct tally_work **handle, uint64_t until_ns)
@@ -235,10 +293,7 @@ static int wait_check(const struct tally_work *work, int timeout_ms, const char 
 {
 	int result = comm_check(work->comm, call);
 
-	if (!result && timeout_ms && progress_is_calling())
-		result = report_error(&work->comm->who, TALLY_ERR_USAGE,
-				      "%s inside an on_done function: it must not wait", call);
-	return result;
+	return !result && timeout_ms ? operation_may_wait(work->comm, call) : result;
 }
 
 int tally_wait(struct tally_work **work, int timeout_ms)
@@ -306,7 +361,7 @@ int tally_work_on_done(struct tally_work *work, tally_done_fn fn, void *arg)
 		return report_error(&comm->who, TALLY_ERR_USAGE,
 				    "tally_work_on_done: this work has one already");
 	if (is_late)
-		fn(work, result, arg);
+		progress_call(work, fn, result, arg);
 	return TALLY_OK;
 }
 

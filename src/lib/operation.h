@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * operation.h - how an operation comes to be: a call's request is checked, made into a work, and enters
+ * the communicator, where it gets its number. Between made and entered a group may hold it (group.c).
+ */
+#ifndef LIB_OPERATION_H
+#define LIB_OPERATION_H
+
+#include "lib/comm.h"
+
+/* What a call asks for. */
+struct request {
+	const char *call; /* "tally_allreduce" */
+	enum control_op_kind kind;
+	const struct tally_buffer *buffers;
+	size_t n;
+	bool is_multi; /* texts say "buffers[i].send" */
+	int dtype, op;
+	const struct tally_op_options *options;
+};
+
+/* TALLY_OK, or what is wrong with it, said. No lock held. */
+int operation_check(struct tally_comm *comm, const struct request *request);
+
+/* A work that has everything but a number; NULL, said: out of memory. Lock held. */
+struct tally_work *operation_make(struct tally_comm *comm, const struct request *request);
+
+/* Lends the buffers, numbers the work and makes it outstanding; on failure (said) the work stays the
+ * caller's. Lock held: numbers follow the order in which calls get here. */
+int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call);
+
+/* Says that the call would wait inside a group or an on_done function; TALLY_OK if it would not. */
+int operation_may_wait(const struct tally_comm *comm, const char *call);
+
+#endif
