@@ -4,6 +4,7 @@
  * src/server. docs/man/tallyd.8 says what it promises.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <strings.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -360,6 +362,18 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Whoever starts us without a stderr must not find our lines in one of our sockets. */
+static void fill_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* A connection is a descriptor: as many as we are allowed to. */
 static void raise_limits(void)
 {
@@ -386,7 +400,10 @@ static void say_ready(const struct server *server)
 
 int main(int argc, char **argv)
 {
-	int result = parse(argc, argv, true);
+	int result;
+
+	fill_standard();
+	result = parse(argc, argv, true);
 
 	if (result < 0)
 		result = parse(argc, argv, false);

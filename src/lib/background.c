@@ -20,10 +20,9 @@ enum {
 	BURSTS = 64,    /* of one communicator before the next one's turn */
 	POLLS_EACH = 2, /* control connection and UDP socket */
 	POLLS_OWN = 2,  /* kicks and reminders */
-	NO_MEMORY_MS = 10,
 };
 
-static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000, ns_per_us = 1000;
+static const uint64_t ns_per_s = 1000000000, ns_per_us = 1000;
 
 static struct {
 	pthread_mutex_t life; /* one at a time starts or ends the thread; taken before `lock` */
@@ -33,6 +32,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct tally_comm *comms; /* all that the thread serves */
+	struct pollfd *polls;     /* room for all of them, for the thread to take; NULL: it has */
 	bool stop;
 
 	int wake_fd, timer_fd;
@@ -160,8 +160,8 @@ static uint64_t drive(struct tally_comm *comm)
 	return until_ns;
 }
 
-/* Takes out what was given back. The list of those that stay. */
-static struct tally_comm *comms_take(bool *stop)
+/* Takes out what was given back, and what is there to wait with. The list of those that stay. */
+static struct tally_comm *comms_take(struct pollfd **polls, bool *stop)
 {
 	struct tally_comm **at = &background.comms, *first;
 
@@ -177,19 +177,15 @@ static struct tally_comm *comms_take(bool *stop)
 		comm->is_removed = false; /* this is what background_remove waits for */
 		pthread_cond_broadcast(&background.changed);
 	}
+	if (background.polls) {
+		free(*polls);
+		*polls = background.polls;
+		background.polls = NULL;
+	}
 	first = background.comms;
 	*stop = background.stop;
 	pthread_mutex_unlock(&background.lock);
 	return first;
-}
-
-static size_t comms_count(const struct tally_comm *comm)
-{
-	size_t count = 0;
-
-	for (; comm; comm = comm->next_comm)
-		count++;
-	return count;
 }
 
 /* Serves everything once, fills in what to wait for; returns until when. */
@@ -242,30 +238,15 @@ static void *background_main(void *arg)
 {
 	struct codec *codec = arg;
 	struct pollfd *polls = NULL;
-	size_t room = 0;
 	bool stop;
 
 	for (;;) {
-		struct tally_comm *first = comms_take(&stop);
-		size_t wanted = POLLS_OWN + POLLS_EACH * comms_count(first);
+		struct tally_comm *first = comms_take(&polls, &stop);
 		uint64_t until_ns;
 		nfds_t count;
 
 		if (stop)
 			break;
-		if (wanted > room) {
-			struct pollfd *more = realloc(polls, wanted * sizeof(*polls));
-
-			if (!more) {
-				struct timespec pause = { .tv_nsec =
-								  NO_MEMORY_MS * (long)ns_per_ms };
-
-				nanosleep(&pause, NULL);
-				continue;
-			}
-			polls = more;
-			room = wanted;
-		}
 		polls[0] = (struct pollfd){ .fd = background.wake_fd, .events = POLLIN };
 		polls[1] = (struct pollfd){ .fd = background.timer_fd, .events = POLLIN };
 		until_ns = serve(first, codec, polls, &count);
@@ -320,12 +301,30 @@ static int thread_start(const struct tally_comm *comm)
 			    "tally_comm_init: no background thread: %s", strerror(error));
 }
 
+/* `life` is held: nobody else adds or removes. */
+static int polls_add(const struct tally_comm *comm)
+{
+	size_t count = POLLS_OWN + POLLS_EACH * (background.users + 1u);
+	struct pollfd *polls = malloc(count * sizeof(*polls)), *unused;
+
+	if (!polls)
+		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
+				    "tally_comm_init: out of memory");
+	pthread_mutex_lock(&background.lock);
+	unused = background.polls;
+	background.polls = polls;
+	pthread_mutex_unlock(&background.lock);
+	free(unused);
+	return TALLY_OK;
+}
+
 int background_add(struct tally_comm *comm)
 {
-	int result = TALLY_OK;
+	int result;
 
 	pthread_mutex_lock(&background.life);
-	if (!background.users)
+	result = polls_add(comm);
+	if (!result && !background.users)
 		result = thread_start(comm);
 	if (!result) {
 		background.users++;

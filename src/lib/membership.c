@@ -184,11 +184,26 @@ static bool connect_begin(struct tally_comm *comm, struct member_event *next)
 	return true;
 }
 
-static void opinfo_send(struct tally_comm *comm, struct codec *codec,
-			const struct member_action *action)
+/* How a connection ended is connection_read's to tell; but a message for which there was no memory would
+ * be waited for by the other side. */
+static bool message_send(struct membership *membership, struct codec *codec,
+			 struct member_event *next)
+{
+	if (conn_send(membership->conn, codec, &membership->message) != -ENOMEM ||
+	    TAKEN_OUT(SEND_MEMORY))
+		return false;
+	next->type = MEMBER_ERROR;
+	next->cause = CONTROL_NO_MEMORY;
+	next->text = "out of memory for a message to the aggregator";
+	return true;
+}
+
+static bool opinfo_send(struct tally_comm *comm, struct codec *codec,
+			const struct member_action *action, struct member_event *next)
 {
 	struct membership *membership = comm->membership;
 	struct control_op *ops = malloc(CONTROL_OPS_MAX * sizeof(*ops));
+	bool has_next;
 	struct control_opinfo info = { .round = action->serial, .ops = ops };
 
 	comm_lock(comm);
@@ -207,8 +222,9 @@ static void opinfo_send(struct tally_comm *comm, struct codec *codec,
 	comm_unlock(comm);
 	membership->message.type = CONTROL_OPINFO;
 	membership->message.opinfo = info;
-	(void)conn_send(membership->conn, codec, &membership->message);
+	has_next = message_send(membership, codec, next);
 	free(ops);
+	return has_next;
 }
 
 /* At INFO a process says once what it has got: rank 0 for all, unless the ranks differ in it. */
@@ -300,8 +316,7 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 			break;
 		member_message(&membership->member, &membership->config, &membership->actions,
 			       action, &membership->message);
-		(void)conn_send(membership->conn, codec, &membership->message);
-		break;
+		return message_send(membership, codec, next);
 	case MEMBER_HELLO:
 		comm_lock(comm);
 		if (comm->endpoint && !comm->is_driven)
@@ -311,7 +326,7 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 		break;
 	case MEMBER_OPINFO:
 		if (membership->conn)
-			opinfo_send(comm, codec, action);
+			return opinfo_send(comm, codec, action, next);
 		break;
 	case MEMBER_START:
 		return start(comm, event, action, next);

@@ -52,6 +52,7 @@ struct peer {
 	bool is_closing;            /* last words */
 	bool is_broken;             /* a send failed: to be ended when nothing is half done */
 	bool has_more;              /* stopped after PEER_MESSAGES */
+	bool has_spare;             /* on the last descriptor: to be told so */
 	char text[PEER_TEXT_BYTES]; /* address, or "a local process" */
 };
 
@@ -83,6 +84,7 @@ struct server {
 	uint32_t generation; /* the next */
 	int listen_fd, epoll_fd;
 	int shards_fd; /* eventfd: a shard has events */
+	int spare_fd;  /* given up for one more peer, which is told that there are no more; -1 */
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
 	atomic_uint drain_calls, stop_calls, report_calls;
 	unsigned reports;
@@ -120,6 +122,8 @@ void server_say_stranger(struct server *server, const char *format, ...)
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
 
 /* peer.c */
+/* -1: not now. */
+int peers_spare(void);
 void peers_accept(struct server *server, uint64_t now_ns);
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
 /* NULL if that connection is no more. */

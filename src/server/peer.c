@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,8 @@ static void peer_free(struct server *server, struct peer *peer)
 		server->closing_count--;
 	server->peers_count--;
 	conn_close(peer->conn); /* leaves epoll by itself */
+	if (peer->has_spare)
+		server->spare_fd = peers_spare();
 	peer->conn = NULL;
 }
 
@@ -105,7 +108,7 @@ static bool peer_is_foreign(const struct server *server, const struct conn *conn
 	return cred.uid && cred.uid != geteuid();
 }
 
-static void peer_add(struct server *server, struct conn *conn, uint64_t now_ns)
+static void peer_add(struct server *server, struct conn *conn, bool is_last, uint64_t now_ns)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct peer *peer = peer_free_entry(server);
@@ -114,12 +117,16 @@ static void peer_add(struct server *server, struct conn *conn, uint64_t now_ns)
 	if (peer_is_foreign(server, conn)) {
 		server_say_stranger(server, "a process of another user was refused");
 		conn_close(conn);
+		if (is_last)
+			server->spare_fd = peers_spare();
 		return;
 	}
 	if (!peer) { /* more than jobs_max members and waiters have: they are somebody's */
 		server_say_stranger(server, "more than %d connections: one more was closed",
 				    PEERS_MAX);
 		conn_close(conn);
+		if (is_last)
+			server->spare_fd = peers_spare();
 		return;
 	}
 	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
@@ -130,6 +137,7 @@ static void peer_add(struct server *server, struct conn *conn, uint64_t now_ns)
 		.handle = (serial + 1) * PEERS_MAX + (uint32_t)(peer - server->peers),
 		.events = EPOLLIN,
 		.job = NO_JOB,
+		.has_spare = is_last,
 	};
 	peer_name(peer);
 	server->peers_count++;
@@ -139,13 +147,42 @@ static void peer_add(struct server *server, struct conn *conn, uint64_t now_ns)
 		peer_free(server, peer);
 }
 
+int peers_spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Out of descriptors: one more can come in if we give up what was kept for this. */
+static int accept_last(struct server *server, struct conn **conn)
+{
+	int result;
+
+	if (server->spare_fd < 0 || TAKEN_OUT(SPARE))
+		return -EMFILE;
+	close(server->spare_fd);
+	server->spare_fd = -1;
+	result = conn_accept(conn, server->listen_fd);
+	if (result)
+		server->spare_fd = peers_spare();
+	return result;
+}
+
 void peers_accept(struct server *server, uint64_t now_ns)
 {
 	struct conn *conn;
 	int result;
 
-	while (!(result = conn_accept(&conn, server->listen_fd))) {
-		peer_add(server, conn, now_ns);
+	for (;;) {
+		bool is_last = false;
+
+		result = conn_accept(&conn, server->listen_fd);
+		if (result == -EMFILE || result == -ENFILE) {
+			result = accept_last(server, &conn);
+			is_last = !result;
+		}
+		if (result)
+			break;
+		peer_add(server, conn, is_last, now_ns);
 		if (server->strangers_count > STRANGERS_MAX)
 			peer_end(server, peer_oldest_stranger(server));
 	}
@@ -195,6 +232,21 @@ static bool peer_is_orphan(struct server *server, struct peer *peer,
 	return true;
 }
 
+/* It came in on the last descriptor. */
+static void peer_is_last(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	char words[CONTROL_TEXT_BYTES];
+	struct text text;
+
+	text_begin(&text, words, sizeof(words));
+	text_add(&text,
+		 "the aggregator has no descriptor left (ulimit -n), %u connections are open: ",
+		 server->peers_count - 1);
+	holders_add(server, NULL, &text);
+	server_say_stranger(server, "%s: denied: %s", peer->text, words);
+	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
@@ -209,6 +261,10 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer_not_stranger(server, peer);
+	if (peer->has_spare) {
+		peer_is_last(server, peer, now_ns);
+		return;
+	}
 	if (message->join.kind == CONTROL_SWITCH || message->join.mode == CONTROL_LATENCY) {
 		peer_deny(server, peer, CONTROL_DENIED,
 			  message->join.kind == CONTROL_SWITCH

@@ -244,8 +244,13 @@ static int open_epoll(struct server *server)
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	server->shards_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	server->calls_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (server->epoll_fd < 0 || server->shards_fd < 0 || server->calls_fd < 0)
-		return -errno;
+	if (server->epoll_fd < 0 || server->shards_fd < 0 || server->calls_fd < 0) {
+		result = -errno;
+		server_say(server, SERVER_ERROR, "no descriptors for the aggregator: %s",
+			   strerror(-result));
+		return result;
+	}
+	server->spare_fd = peers_spare();
 	result = watch(server, server->shards_fd, READY_SHARDS);
 	return result ? result : watch(server, server->calls_fd, READY_CALLS);
 }
@@ -299,10 +304,15 @@ int server_open(struct server **out, const struct server_options *options)
 	struct server *server = calloc(1, sizeof(*server));
 	int result;
 
-	if (!server)
+	if (!server) {
+		if (options->log)
+			options->log(options->log_arg, SERVER_ERROR,
+				     "the aggregator is out of memory");
 		return -ENOMEM;
+	}
 	server->options = *options;
 	server->listen_fd = server->epoll_fd = server->shards_fd = server->calls_fd = -1;
+	server->spare_fd = -1;
 	server->limit_ns = UINT64_MAX;
 	pthread_mutex_init(&server->mutex, NULL);
 	pthread_cond_init(&server->ended, NULL);
@@ -313,6 +323,8 @@ int server_open(struct server **out, const struct server_options *options)
 		memcpy(server->key, options->key, strlen(options->key));
 	result = open_all(server);
 	server->options.key = NULL;
+	if (result == -ENOMEM)
+		server_say(server, SERVER_ERROR, "the aggregator is out of memory");
 	if (result) {
 		server_close(server);
 		return result;
@@ -584,6 +596,7 @@ void server_close(struct server *server)
 	close_fd(server->listen_fd);
 	close_fd(server->shards_fd);
 	close_fd(server->calls_fd);
+	close_fd(server->spare_fd);
 	close_fd(server->epoll_fd);
 	pthread_cond_destroy(&server->ended);
 	pthread_mutex_destroy(&server->mutex);

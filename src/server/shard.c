@@ -59,8 +59,8 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 					command->lanes, true);
 		break;
 	case SHARD_JOB_REMOVE:
-		engine_job_remove(shard->engine,
-				  command->job); /* one that is not there is gone, too */
+		if (!TAKEN_OUT(SLOTS_FREED)) /* one that is not there is gone, too */
+			engine_job_remove(shard->engine, command->job);
 		break;
 	case SHARD_STOP:
 		break;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* failures_resource_test.c - what runs out ends in a named error, or in less of it; never in a crash. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -67,13 +70,107 @@ static void slots__exhausted_names_who_holds_them(void **state)
 	crowded((struct ranks){ .memory_total = 3 << 20 }, "memory for slots");
 }
 
-int main(void)
+/* ---- logs that cannot be written ---- */
+
+enum log { LOG_FULL, LOG_CLOSED, LOG_NO_READER, LOGS };
+
+static void log_spoil(enum log log)
+{
+	int fds[2];
+
+	signal(SIGPIPE, SIG_DFL);
+	switch (log) {
+	case LOG_FULL:
+		dup2(open("/dev/full", O_WRONLY), STDERR_FILENO);
+		break;
+	case LOG_CLOSED:
+		close(STDIN_FILENO);
+		close(STDERR_FILENO); /* the next descriptor gets its number */
+		break;
+	case LOG_NO_READER:
+		(void)!pipe(fds);
+		close(fds[0]);
+		dup2(fds[1], STDERR_FILENO);
+		close(fds[1]);
+		break;
+	case LOGS:
+		break;
+	}
+}
+
+static void log_body(struct ranks *ranks, uint32_t rank)
+{
+	const enum log *log = ranks->arg;
+	struct tally_comm *comm;
+
+	setenv("TALLY_LOG", "debug", 1);
+	if (log)
+		log_spoil(*log);
+	comm = ranks_join(ranks, rank);
+	for (uint32_t i = 0; i < 20; i++)
+		CHECK(ranks_sum(comm, i) == TALLY_OK);
+	CHECK(tally_allreduce(NULL, NULL, 5, TALLY_INT32, TALLY_SUM, comm) == TALLY_ERR_ARGUMENT);
+	CHECK(ranks_sum(comm, 99) == TALLY_OK);
+	ranks_leave(comm);
+}
+
+/* In local mode rank 0's log is the aggregator's, too. */
+static void log__on_a_full_disk_closed_or_without_a_reader_harms_no_rank(void **state)
+{
+	(void)state;
+	for (enum log log = LOG_FULL; log < LOGS; log++) {
+		struct ranks at_daemon = { .size = 3, .body = log_body, .arg = &log };
+		struct ranks local = { .size = 3, .is_local = true, .body = log_body, .arg = &log };
+
+		assert_true(ranks_run(&at_daemon));
+		assert_true(ranks_run(&local));
+	}
+}
+
+static const char *tallyd;
+
+static void tallyd_main(enum log log, const char *address)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	log_spoil(log);
+	execl(tallyd, tallyd, "--listen", address, "--log-level", "debug", (char *)NULL);
+	_exit(127);
+}
+
+static void log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon(void **state)
+{
+	(void)state;
+	if (!tallyd)
+		skip();
+	for (enum log log = LOG_FULL; log < LOGS; log++) {
+		struct ranks ranks = { .size = 3, .body = log_body };
+		int status = 0;
+		pid_t pid;
+
+		snprintf(ranks.aggregator, sizeof(ranks.aggregator), "%s:%d", ranks_loopback(),
+			 30000 + getpid() % 2000 + (int)log);
+		fflush(NULL);
+		pid = fork();
+		if (pid == 0)
+			tallyd_main(log, ranks.aggregator);
+		assert_true(ranks_run(&ranks)); /* they try until it is there */
+		kill(pid, SIGTERM);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs__exhausted_names_who_holds_them),
 		cmocka_unit_test(slots__exhausted_names_who_holds_them),
+		cmocka_unit_test(log__on_a_full_disk_closed_or_without_a_reader_harms_no_rank),
+		cmocka_unit_test(log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon),
 	};
 
+	tallyd = argc > 1 ? argv[1] : NULL;
 	if (ranks_lack_family())
 		return 77;
 	return cmocka_run_group_tests_name("e2e-failures-resource", tests, NULL, NULL);

@@ -197,7 +197,7 @@ bool ranks_start(struct ranks *ranks)
 	fflush(NULL);
 	if (ranks->is_local)
 		strcpy(ranks->aggregator, "local");
-	else if (!aggregators_start(ranks))
+	else if (!ranks->aggregator[0] && !aggregators_start(ranks))
 		return false;
 	for (uint32_t rank = 0; rank < ranks->size; rank++) {
 		ranks->pid[rank] = fork_bound();

@@ -62,7 +62,7 @@ struct ranks {
 	pid_t pid[RANKS_MAX];
 	pid_t aggregator_pid; /* the first one's */
 	pid_t aggregator_pids[RANKS_AGGREGATORS_MAX];
-	char aggregator[RANKS_AGGREGATORS_MAX * 32];
+	char aggregator[RANKS_AGGREGATORS_MAX * 32]; /* given by the test: it has one of its own */
 	char job[64];
 };
 
