@@ -6,7 +6,6 @@
  * Arguments: the object file, the seed. Exit status 77: what is needed is not there.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/bpf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +16,10 @@
 #include <string.h>
 #include <time.h>
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <cmocka.h>
 
 #define SWITCH_LANES_MAX 360 /* as in switch.bpf.c */
+#include "bpf_frame.h"
 #include "core/switch.h"
 #include "dataplane/xdp/switch_maps.h"
 #include "util/rng.h"
@@ -31,28 +29,8 @@ enum {
 	JOBS = 5,
 	SLOTS = 3,                 /* of each job */
 	INSTRUCTIONS_MAX = 500000, /* half of what the verifier allows */
-	/* offsets in a frame */
-	AT_ETHERTYPE = 12,
-	AT_IP = 14,
-	AT_IP_BYTES = AT_IP + 2,
-	AT_IP_FRAGMENT = AT_IP + 6,
-	AT_IP_PROTOCOL = AT_IP + 9,
-	AT_SOURCE = AT_IP + 12,
-	AT_TARGET = AT_IP + 16,
-	AT_UDP = AT_IP + 20,
-	AT_UDP_BYTES = AT_UDP + 4,
-	AT_UDP_CHECKSUM = AT_UDP + 6,
-	AT_HEADER = AT_UDP + 8,
-	AT_LANES = AT_HEADER + WIRE_HEADER_BYTES,
-	FRAME_MAX = AT_LANES + 4 * SWITCH_LANES_MAX + 64,
 };
 
-struct frame {
-	uint32_t bytes;
-	uint8_t at[FRAME_MAX];
-};
-
-static const char *object_path;
 static uint64_t seed;
 static struct rng rng;
 static struct bpf_object *object;
@@ -63,57 +41,6 @@ static struct xdp_job jobs[JOBS];
 static struct xdp_slot slots[JOBS * SLOTS];
 static uint64_t counters[XDP_COUNTERS];
 
-static uint32_t address_of(uint32_t job, uint32_t child)
-{
-	return htonl(0x0a000000 + job * 256 + child);
-}
-
-static uint16_t port_of(uint32_t child)
-{
-	return htons((uint16_t)(40000 + child));
-}
-
-/* The loader's part. 0, or 77 if this machine cannot. */
-static int program_load(void)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options);
-	static char log[1 << 16];
-	struct bpf_program *one;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 4, 1, &options), error;
-
-	if (fd < 0) {
-		printf("SKIP: no BPF here: %s\n", strerror(-fd));
-		return 77;
-	}
-	object = bpf_object__open_file(object_path, NULL);
-	one = object ? bpf_object__find_program_by_name(object, "tally_switch") : NULL;
-	if (!one) {
-		printf("%s: no program tally_switch\n", object_path);
-		return 1;
-	}
-	bpf_program__set_log_buf(one, log, sizeof(log));
-	error = bpf_object__load(object);
-	if (error == -EPERM) {
-		printf("SKIP: no permission to load XDP programs\n");
-		return 77;
-	}
-	if (error) {
-		printf("the verifier refused: %s\n%s\n", strerror(-error), log);
-		return 1;
-	}
-	program = bpf_program__fd(one);
-	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
-	children_fd = bpf_object__find_map_fd_by_name(object, "children");
-	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
-	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
-	return 0;
-}
-
-static void map_set(int map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(map, key, value, BPF_ANY), 0);
-}
-
 /* Job 4 is a tree node; job 0 has one child; seqs start just before their wrap. */
 static int world_open(void **state)
 {
@@ -121,6 +48,10 @@ static int world_open(void **state)
 			      lanes[JOBS] = { 360, 360, 64, 8, 360 };
 
 	(void)state;
+	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
+	children_fd = bpf_object__find_map_fd_by_name(object, "children");
+	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
+	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
 	for (uint32_t i = 0; i < JOBS; i++) {
 		struct switch_job *job = &jobs[i].job;
 
@@ -152,44 +83,6 @@ static int world_open(void **state)
 	return 0;
 }
 
-static void frame_init(struct frame *frame, const struct wire *packet, const int32_t *lane)
-{
-	uint32_t datagram = 8 + wire_bytes(packet->lanes);
-	uint32_t source = address_of(packet->job, packet->child), target = htonl(0x0a0000fe);
-	uint16_t port = port_of(packet->child);
-
-	memset(frame, 0, sizeof(*frame));
-	frame->bytes = AT_UDP + datagram;
-	memcpy(frame->at, "\2AGGRE\2WORKE\x08\x00", 14);
-	frame->at[AT_IP] = 0x45;
-	wire_put16(frame->at + AT_IP_BYTES, (uint16_t)(20 + datagram));
-	wire_put16(frame->at + AT_IP_FRAGMENT, 0x4000);
-	frame->at[AT_IP_PROTOCOL] = 17;
-	memcpy(frame->at + AT_SOURCE, &source, 4);
-	memcpy(frame->at + AT_TARGET, &target, 4);
-	memcpy(frame->at + AT_UDP, &port, 2);
-	wire_put16(frame->at + AT_UDP + 2, XDP_PORT_DEFAULT);
-	wire_put16(frame->at + AT_UDP_BYTES, (uint16_t)datagram);
-	wire_put16(frame->at + AT_UDP_CHECKSUM, 0xabcd);
-	wire_put(frame->at + AT_HEADER, packet);
-	if (packet->lanes)
-		memcpy(frame->at + AT_LANES, lane, packet->lanes * sizeof(*lane));
-}
-
-/* What the kernel made of a frame. */
-static uint32_t kernel_run(struct frame *frame)
-{
-	static uint8_t out[2 * FRAME_MAX];
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame->at, .data_out = out,
-		    .data_size_in = frame->bytes, .data_size_out = sizeof(out));
-
-	assert_int_equal(bpf_prog_test_run_opts(program, &options), 0);
-	assert_in_range(options.data_size_out, 1, FRAME_MAX);
-	frame->bytes = options.data_size_out;
-	memcpy(frame->at, out, frame->bytes);
-	return options.retval;
-}
-
 static bool is_ours(const struct frame *frame)
 {
 	const uint8_t *at = frame->at;
@@ -199,16 +92,6 @@ static bool is_ours(const struct frame *frame)
 	       !(wire_get16(at + AT_IP_FRAGMENT) & 0xbfff) &&
 	       wire_get16(at + AT_UDP + 2) == XDP_PORT_DEFAULT &&
 	       wire_get16(at + AT_IP_BYTES) == 20 + wire_get16(at + AT_UDP_BYTES);
-}
-
-static void swap(uint8_t *a, uint8_t *b, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		uint8_t was = a[i];
-
-		a[i] = b[i];
-		b[i] = was;
-	}
 }
 
 /* A verdict, or XDP_COUNT_FAULT + a fault; *packet and the slot are what they become. */
@@ -266,9 +149,7 @@ static uint32_t here_run(struct frame *frame)
 	wire_put16(frame->at + AT_UDP_CHECKSUM, 0);
 	if (verdict != SWITCH_REPLY)
 		return XDP_PASS;
-	swap(frame->at, frame->at + 6, 6);
-	swap(frame->at + AT_SOURCE, frame->at + AT_TARGET, 4);
-	swap(frame->at + AT_UDP, frame->at + AT_UDP + 2, 2);
+	frame_turn(frame);
 	return XDP_TX;
 }
 
@@ -298,7 +179,7 @@ static void slots_are_same(void)
 static uint32_t frame_agrees(const struct frame *sent, const char *what)
 {
 	struct frame kernel = *sent, here = *sent;
-	uint32_t is = kernel_run(&kernel), should_be = here_run(&here);
+	uint32_t is = frame_run(program, &kernel), should_be = here_run(&here);
 
 	if (is != should_be)
 		fail_msg("%s: the kernel's action is %u, should be %u (seed %#llx)", what, is,
@@ -581,12 +462,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bpf_test OBJECT [SEED]\n");
 		return 2;
 	}
-	object_path = argv[1];
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
 	printf("seed %#llx\n", (unsigned long long)seed);
 	fflush(stdout);
 	rng_init(&rng, seed, 0);
-	status = program_load();
+	status = bpf_program_open(argv[1], "tally_switch", &object, &program);
 	if (!status)
 		status = cmocka_run_group_tests(tests, world_open, NULL);
 	bpf_object__close(object);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bpf_frame.h - for the tests of XDP programs: loads one, makes frames, has the kernel run it on them
+ * (BPF_PROG_TEST_RUN).
+ */
+#ifndef TESTS_BPF_FRAME_H
+#define TESTS_BPF_FRAME_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "core/wire.h"
+
+enum {
+	FRAME_PORT = 7171, /* the daemon's */
+	/* offsets */
+	AT_ETHERTYPE = 12,
+	AT_IP = 14,
+	AT_IP_BYTES = AT_IP + 2,
+	AT_IP_FRAGMENT = AT_IP + 6,
+	AT_IP_PROTOCOL = AT_IP + 9,
+	AT_SOURCE = AT_IP + 12,
+	AT_TARGET = AT_IP + 16,
+	AT_UDP = AT_IP + 20,
+	AT_UDP_BYTES = AT_UDP + 4,
+	AT_UDP_CHECKSUM = AT_UDP + 6,
+	AT_HEADER = AT_UDP + 8,
+	AT_LANES = AT_HEADER + WIRE_HEADER_BYTES,
+	FRAME_MAX = AT_LANES + 4 * 360 + 64, /* 360 lanes, and some more bytes */
+};
+
+struct frame {
+	uint32_t bytes;
+	uint8_t at[FRAME_MAX];
+};
+
+/* The loader's part. 0, 1 with a text, or 77 if this machine cannot. */
+int bpf_program_open(const char *path, const char *name, struct bpf_object **object, int *program);
+void map_set(int map, const void *key, const void *value);
+
+/* Where a child of a job lives. Network byte order. */
+uint32_t address_of(uint32_t job, uint32_t child);
+uint16_t port_of(uint32_t child);
+
+/* The frame of a child's packet. */
+void frame_init(struct frame *frame, const struct wire *packet, const int32_t *lane);
+/* The kernel's action; *frame is what it has made of it. */
+uint32_t frame_run(int program, struct frame *frame);
+/* Back to where it came from. */
+void frame_turn(struct frame *frame);
+
+#endif
