@@ -44,4 +44,18 @@ struct xdp_slot {
 	uint32_t reserved;
 };
 
+/* Needs core/switch_latency.h. */
+#ifdef CORE_SWITCH_LATENCY_H
+struct xdp_latency_slot {
+	struct switch_latency_slot slot;
+	int32_t sum[SWITCH_LANES_MAX];
+#ifdef __bpf__
+	struct bpf_spin_lock lock;
+#else
+	uint32_t lock;
+#endif
+	uint32_t reserved;
+};
+#endif
+
 #endif

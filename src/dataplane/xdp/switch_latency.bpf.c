@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * switch_latency.bpf.c - latency mode's switch program (core/switch_latency.h) inside the kernel, beside
+ * switch.bpf.c and with the same limits. Only a test loads it.
+ */
+#define SWITCH_LANES_MAX 64
+#include "core/switch_latency.h"
+#include "dataplane/xdp/switch_frame.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, XDP_SLOTS_MAX);
+	__type(key, __u32);
+	__type(value, struct xdp_latency_slot);
+} slots SEC(".maps");
+
+SEC("xdp")
+int tally_latency(struct xdp_md *ctx)
+{
+	void *end = (void *)(long)ctx->data_end;
+	struct frame *frame = (void *)(long)ctx->data;
+	__s32 *lane = (void *)(frame + 1);
+	struct xdp_latency_slot *slot;
+	enum switch_verdict verdict;
+	enum wire_fault fault;
+	struct xdp_job *job;
+	struct wire packet;
+	__u32 index;
+	int fits = 0;
+
+	if ((void *)frame->header > end || !is_ours(frame))
+		return XDP_PASS;
+	if ((void *)lane > end)
+		return drop(XDP_COUNT_FAULT + WIRE_FAULT_SHORT);
+	fault = wire_check(frame->header, bpf_ntohs(frame->udp.len) - (__u32)sizeof(frame->udp),
+			   &packet);
+	if (fault)
+		return drop(XDP_COUNT_FAULT + fault);
+	if ((void *)(lane + packet.lanes) > end)
+		return drop(XDP_COUNT_FAULT + WIRE_FAULT_LENGTH);
+	if (packet.type != WIRE_UPDATE && packet.type != WIRE_ACK)
+		return XDP_PASS; /* HELLO: the daemon's */
+
+	index = packet.job;
+	job = bpf_map_lookup_elem(&jobs, &index);
+	if (!job)
+		return drop(SWITCH_DROP_JOB);
+	verdict = switch_latency_admit(&job->job, &packet);
+	if (verdict)
+		return drop(verdict);
+	if (!is_bound(&packet, frame) && !TAKEN_OUT(SWITCH_ADDRESS))
+		return drop(SWITCH_DROP_ADDRESS);
+	index = job->slot_base + packet.slot;
+	slot = bpf_map_lookup_elem(&slots, &index);
+	if (!slot)
+		return drop(SWITCH_DROP_SLOT);
+
+	bpf_spin_lock(&slot->lock);
+	verdict = switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane, end);
+	if (verdict == SWITCH_REPLY || verdict == SWITCH_MULTICAST)
+		fits = put_lanes(ctx, &packet, slot->sum);
+	bpf_spin_unlock(&slot->lock);
+
+	count(verdict);
+	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
+		return XDP_DROP;
+	return answer(ctx, verdict, &packet, fits);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

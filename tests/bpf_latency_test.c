@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Latency mode's switch program in the kernel (src/dataplane/xdp/switch_latency.bpf.c): it passes the
+ * verifier, and does the same as the user-space build of core/switch_latency.h, byte by byte. Arguments:
+ * the object file, the seed. Exit status 77: what is needed is not there.
+ */
+#include <linux/bpf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define SWITCH_LANES_MAX 64 /* as in switch_latency.bpf.c */
+#include "bpf_frame.h"
+#include "core/switch_latency.h"
+#include "dataplane/xdp/switch_maps.h"
+#include "util/rng.h"
+
+enum {
+	PACKETS = 20000,
+	JOBS = 4,
+	SLOTS = 3,                 /* of each job */
+	INSTRUCTIONS_MAX = 100000, /* a tenth of what the verifier allows */
+};
+_Static_assert((int)FRAME_PORT == (int)XDP_PORT_DEFAULT, "one port");
+
+static uint64_t seed;
+static struct rng rng;
+static struct bpf_object *object;
+static int program, jobs_fd, children_fd, slots_fd, counters_fd;
+
+/* What the maps should hold. */
+static struct xdp_job jobs[JOBS];
+static struct xdp_latency_slot slots[JOBS * SLOTS];
+static uint64_t counters[XDP_COUNTERS];
+
+static int world_open(void **state)
+{
+	static const uint16_t children[JOBS] = { 3, 2, 256, 1 }, lanes[JOBS] = { 64, 8, 16, 64 };
+
+	(void)state;
+	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
+	children_fd = bpf_object__find_map_fd_by_name(object, "children");
+	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
+	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
+	for (uint32_t i = 0; i < JOBS; i++) {
+		struct switch_job *job = &jobs[i].job;
+
+		switch_job_fill(job, children[i]);
+		job->generation = 0xfffffffc + i;
+		job->index = (uint16_t)i;
+		job->lanes = lanes[i];
+		job->slots = SLOTS;
+		job->enabled = 1;
+		job->mode = i % 2 ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
+		jobs[i].slot_base = i * SLOTS;
+		map_set(jobs_fd, &i, &jobs[i]);
+		for (uint32_t k = 0; k < children[i]; k++) {
+			struct xdp_child child = { .job = i, .child = k };
+			struct xdp_address address = { .address = address_of(i, k),
+						       .port = port_of(k) };
+
+			map_set(children_fd, &child, &address);
+		}
+		for (uint32_t k = i * SLOTS; k < (i + 1) * SLOTS; k++) {
+			switch_latency_slot_reset(job, &slots[k].slot, job->generation);
+			slots[k].slot.round = 0u - rng_below(&rng, 6);
+			map_set(slots_fd, &k, &slots[k]);
+		}
+	}
+	return 0;
+}
+
+/* What the kernel should make of a sound frame from a bound address: the same in user space. */
+static uint32_t here_run(struct frame *frame, struct wire packet, const int32_t *lane)
+{
+	struct xdp_job *job = &jobs[packet.job];
+	struct xdp_latency_slot *slot = &slots[job->slot_base + packet.slot % SLOTS];
+	uint32_t lanes = packet.lanes, verdict;
+
+	verdict = switch_latency_admit(&job->job, &packet);
+	if (!verdict)
+		verdict = switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane,
+					      lane + lanes);
+	counters[verdict]++;
+	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
+		return XDP_DROP;
+	if (verdict == SWITCH_MISMATCH || packet.lanes != lanes)
+		return XDP_PASS;
+	wire_put(frame->at + AT_HEADER, &packet);
+	memcpy(frame->at + AT_LANES, slot->sum, 4 * lanes);
+	wire_put16(frame->at + AT_UDP_CHECKSUM, 0);
+	if (verdict != SWITCH_REPLY)
+		return XDP_PASS;
+	frame_turn(frame);
+	return XDP_TX;
+}
+
+static void maps_are_same(void)
+{
+	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
+		struct xdp_latency_slot slot;
+
+		assert_int_equal(bpf_map_lookup_elem(slots_fd, &i, &slot), 0);
+		if (memcmp(&slot, &slots[i], sizeof(slot)))
+			fail_msg("slot %u differs (seed %#llx)", i, (unsigned long long)seed);
+	}
+	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
+		uint64_t value;
+
+		assert_int_equal(bpf_map_lookup_elem(counters_fd, &i, &value), 0);
+		assert_int_equal(value, counters[i]);
+	}
+}
+
+static void the_program_passes_the_verifier_at_64_lanes(void **state)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t bytes = sizeof(info);
+
+	(void)state;
+	assert_int_equal(bpf_obj_get_info_by_fd(program, &info, &bytes), 0);
+	assert_int_equal(info.type, BPF_PROG_TYPE_XDP);
+	printf("%u instructions verified, of at most 1,000,000; %u in the program\n",
+	       info.verified_insns, info.xlated_prog_len / 8);
+	assert_true(info.verified_insns < INSTRUCTIONS_MAX); /* 0 before Linux 5.16 */
+}
+
+static uint16_t missing_of(const struct switch_job *job, const uint64_t *set)
+{
+	uint32_t child = rng_below(&rng, job->children);
+
+	for (uint32_t i = 0; i < job->children && switch_set_has(set, child); i++)
+		child = (child + 1) % job->children;
+	return (uint16_t)child;
+}
+
+/* A packet near what its slot waits for. */
+static struct wire packet_draw(void)
+{
+	uint32_t index = rng_below(&rng, JOBS * SLOTS);
+	const struct switch_job *job = &jobs[index / SLOTS].job;
+	const struct switch_latency_slot *slot = &slots[index].slot;
+	struct wire packet = { .type = WIRE_UPDATE,
+			       .job = (uint16_t)(index / SLOTS),
+			       .generation = job->generation,
+			       .seq = slot->round,
+			       .slot = (uint16_t)(index % SLOTS),
+			       .lanes = slot->lanes,
+			       .tag = rng_below(&rng, 50) ? slot->tag : 99 };
+
+	packet.child = missing_of(job, slot->sum_bitmap);
+	if (slot->generation != job->generation) {
+		packet.seq = 1;
+	} else if (switch_set_is_full(job, slot->sum_bitmap)) {
+		if (job->mode == SWITCH_LATENCY_ACKNOWLEDGED &&
+		    !switch_set_is_full(job, slot->ack_bitmap)) {
+			packet.type = WIRE_ACK;
+			packet.lanes = 0;
+			packet.child = missing_of(job, slot->ack_bitmap);
+		} else {
+			packet.seq++;
+			packet.lanes = (uint16_t)(4 * rng_below(&rng, job->lanes / 4 + 2u));
+			packet.tag = rng_below(&rng, 3);
+		}
+	}
+	if (!rng_below(&rng, 8))
+		packet.child = (uint16_t)rng_below(&rng, job->children);
+	if (!rng_below(&rng, 8))
+		packet.seq += rng_below(&rng, 5) - 2;
+	if (!rng_below(&rng, 6))
+		packet.flags = (uint8_t)(rng_below(&rng, 8) << 5);
+	if (!rng_below(&rng, 60))
+		packet.flags |= WIRE_MAX << WIRE_OP_SHIFT;
+	if (!rng_below(&rng, 60))
+		packet.generation--;
+	if (packet.lanes > SWITCH_LANES_MAX)
+		packet.lanes = SWITCH_LANES_MAX;
+	return packet;
+}
+
+static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
+{
+	uint32_t actions[5] = { 0 };
+	struct frame kernel, here;
+
+	(void)state;
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		struct wire packet = packet_draw();
+		int32_t lane[SWITCH_LANES_MAX];
+		uint32_t action, want;
+
+		if (!rng_below(&rng, 500)) { /* a restart */
+			uint32_t job = rng_below(&rng, JOBS);
+
+			jobs[job].job.generation += jobs[job].job.generation == UINT32_MAX ? 2 : 1;
+			map_set(jobs_fd, &job, &jobs[job]);
+		}
+		for (uint32_t k = 0; k < SWITCH_LANES_MAX; k++)
+			lane[k] = (int32_t)rng_u32(&rng);
+		frame_init(&kernel, &packet, lane);
+		here = kernel;
+		action = frame_run(program, &kernel);
+		want = here_run(&here, packet, lane);
+		if (action != want)
+			fail_msg("packet %u: the kernel's action is %u, should be %u (seed %#llx)",
+				 i, action, want, (unsigned long long)seed);
+		if (kernel.bytes != here.bytes || memcmp(kernel.at, here.at, here.bytes))
+			fail_msg("packet %u: the kernel's frame differs (seed %#llx)", i,
+				 (unsigned long long)seed);
+		actions[action]++;
+		if (i % 32 == 0 || i > PACKETS - 100)
+			maps_are_same();
+	}
+	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts:", PACKETS,
+	       actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
+	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++)
+		printf(" %llu", (unsigned long long)counters[i]);
+	printf("\n");
+	assert_true(counters[SWITCH_REPLY] > 100);
+	assert_true(counters[SWITCH_MULTICAST] > 100);
+	assert_true(counters[SWITCH_MISMATCH] > 10);
+	assert_true(counters[SWITCH_DROP_TYPE] > 10);
+	assert_true(counters[SWITCH_DROP_ALARM] > 10);
+}
+
+static void a_child_is_known_by_its_address_and_a_hello_is_the_daemons(void **state)
+{
+	struct wire packet = { .type = WIRE_UPDATE,
+			       .generation = jobs[0].job.generation,
+			       .seq = slots[0].slot.round };
+	struct frame frame;
+
+	(void)state;
+	frame_init(&frame, &packet, NULL);
+	frame.at[AT_SOURCE + 3] ^= 1; /* child 1's */
+	assert_int_equal(frame_run(program, &frame), XDP_DROP);
+	counters[SWITCH_DROP_ADDRESS]++;
+	packet.type = WIRE_HELLO;
+	packet.lanes = WIRE_HELLO_LANES;
+	frame_init(&frame, &packet, (const int32_t[WIRE_HELLO_LANES]){ 0 });
+	assert_int_equal(frame_run(program, &frame), XDP_PASS);
+	maps_are_same();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_program_passes_the_verifier_at_64_lanes),
+		cmocka_unit_test(a_child_is_known_by_its_address_and_a_hello_is_the_daemons),
+		cmocka_unit_test(random_packets_do_the_same_in_the_kernel_as_here),
+	};
+	int status;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: bpf_latency_test OBJECT [SEED]\n");
+		return 2;
+	}
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
+	printf("seed %#llx\n", (unsigned long long)seed);
+	fflush(stdout);
+	rng_init(&rng, seed, 0);
+	status = bpf_program_open(argv[1], "tally_latency", &object, &program);
+	if (!status)
+		status = cmocka_run_group_tests(tests, world_open, NULL);
+	bpf_object__close(object);
+	return status;
+}
