@@ -149,12 +149,15 @@ static uint64_t drive(struct tally_comm *comm)
 			break;
 	}
 	progress_callbacks(comm);
+	if (comm_is_forked(comm)) /* an on_done function has forked, and returned in the child */
+		pthread_exit(NULL);
 	if (wants_driving(comm)) {
 		comm->is_watched = true;
 		comm->watched_events = link_udp_events(comm->link);
 		until_ns = is_busy ? 0 : endpoint_next(comm->endpoint);
 		if (has_come && comm->state == COMM_JOINING)
 			until_ns = 0; /* a WELCOME, which core/member waits for */
+		comm->watched_until_ns = until_ns;
 	}
 	comm_unlock(comm);
 	return until_ns;

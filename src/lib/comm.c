@@ -32,11 +32,16 @@ void comm_unlock(struct tally_comm *comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
+bool comm_is_forked(const struct tally_comm *comm)
+{
+	return comm->epoch != background_epoch();
+}
+
 int comm_check(const struct tally_comm *comm, const char *call)
 {
 	if (!comm)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
-	if (comm->epoch != background_epoch() && !TAKEN_OUT(FORK))
+	if (comm_is_forked(comm) && !TAKEN_OUT(FORK))
 		return report_error(&comm->who, TALLY_ERR_USAGE,
 				    "%s in a forked child: the communicator is its parent's", call);
 	return TALLY_OK;
@@ -361,11 +366,13 @@ static int leave(struct tally_comm *comm)
 
 	comm->state = COMM_LEAVING; /* nothing new may start */
 	progress_wait(comm, is_idle, NULL, UINT64_MAX);
-	if (!atomic_load(&comm->error)) {
+	if (!comm_is_forked(comm) && !atomic_load(&comm->error)) {
 		comm->wants_leave = true;
 		background_kick();
 		progress_wait(comm, has_left, NULL, UINT64_MAX);
 	}
+	if (comm_is_forked(comm))
+		return comm_check(comm, "tally_comm_finalize");
 	error = atomic_load(&comm->error);
 	return error ? report_again(error, comm->error_text) : TALLY_OK;
 }
@@ -417,6 +424,8 @@ void tally_comm_destroy(struct tally_comm *comm)
 	comm_unlock(comm);
 	if (is_sound)
 		(void)tally_comm_finalize(comm);
+	if (comm_is_forked(comm))
+		return;
 	comm_end(comm);
 	comm_free(comm);
 }

@@ -77,11 +77,12 @@ struct tally_comm {
 	enum comm_state state;
 	atomic_int error; /* what broke it; written under the lock, after error_text */
 	char error_text[REPORT_TEXT_MAX];
-	bool is_driven;      /* a calling thread is the driver */
-	bool is_waiting;     /* ... and waits on the link */
-	bool is_watched;     /* the background thread polls the socket */
-	uint64_t touched_ns; /* a thread of the program has last driven it, or looked */
-	uint32_t sleepers;   /* threads that wait for `changed` */
+	bool is_driven;            /* a calling thread is the driver */
+	bool is_waiting;           /* ... and waits on the link */
+	bool is_watched;           /* the background thread polls the socket */
+	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
+	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */
+	uint32_t sleepers;         /* threads that wait for `changed` */
 	struct link *link;
 	struct endpoint *endpoint;
 	struct work_list outstanding; /* oldest number first */
@@ -123,6 +124,8 @@ void comm_lock(struct tally_comm *comm);
 void comm_unlock(struct tally_comm *comm);
 /* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
 int comm_check(const struct tally_comm *comm, const char *call);
+/* This process is a child of the one that opened it: the handle is its parent's. */
+bool comm_is_forked(const struct tally_comm *comm);
 /* A caller's options, of this or an older version, NULL included, into a whole struct. TALLY_OK, or said. */
 int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call);
 /* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
@@ -144,8 +147,11 @@ void progress_callbacks(struct tally_comm *comm);
 void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg);
 bool progress_is_calling(void); /* this thread is inside an on_done function; no lock needed */
 
+/* progress_drive by one who does not stay: nobody is the driver. */
+bool progress_look(struct tally_comm *comm);
+
 /* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. False if the time
- * ran out first. */
+ * ran out first, or if an on_done function has forked and this is the child (comm_is_forked). */
 typedef bool (*progress_over_fn)(struct tally_comm *comm, void *arg);
 bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns);
 

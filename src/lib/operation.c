@@ -378,7 +378,8 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 	}
 	if (comm->is_driven) /* else this thread is about to drive */
 		progress_submitted(comm);
-	progress_wait(comm, work_is_over, work, UINT64_MAX);
+	if (!progress_wait(comm, work_is_over, work, UINT64_MAX))
+		return comm_check(comm, request->call); /* an on_done function has forked */
 	result = work->result;
 	work_put(comm, work);
 	return result ? report_again(result, comm->error_text) : TALLY_OK;

@@ -71,12 +71,20 @@ bool progress_drive(struct tally_comm *comm)
 	return is_busy;
 }
 
+/* Nobody else sees to it, or only at a time that was right before this thread has sent something. */
+static bool is_neglected(const struct tally_comm *comm)
+{
+	return comm->outstanding.first && comm->endpoint &&
+	       (!comm->is_watched || (endpoint_next(comm->endpoint) < comm->watched_until_ns &&
+				      !TAKEN_OUT(WATCHED_UNTIL)));
+}
+
 /* This thread stops driving. */
 static void hand_over(struct tally_comm *comm)
 {
 	if (comm->sleepers) {
 		pthread_cond_broadcast(&comm->changed);
-	} else if (comm->outstanding.first && !comm->is_watched) {
+	} else if (is_neglected(comm)) {
 		comm->touched_ns = clock_ns();
 		background_remind();
 	}
@@ -94,7 +102,7 @@ void progress_submitted(struct tally_comm *comm)
 	if (comm->endpoint && !atomic_load(&comm->error))
 		progress_drive(comm);
 	progress_callbacks(comm);
-	if (!comm->is_driven)
+	if (!comm->is_driven && !comm_is_forked(comm))
 		hand_over(comm);
 }
 
@@ -108,6 +116,23 @@ void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *
 	group_resume(group);
 }
 
+bool progress_look(struct tally_comm *comm)
+{
+	bool is_busy = progress_drive(comm);
+
+	if (!comm->is_driven && !comm->sleepers && is_neglected(comm))
+		background_remind();
+	return is_busy;
+}
+
+/* A user's function has forked, and this is the child: its copy of the lock may be another thread's, and
+ * nothing else of the communicator is worth looking at. */
+static void lock_renew(struct tally_comm *comm)
+{
+	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_lock(&comm->lock);
+}
+
 void progress_callbacks(struct tally_comm *comm)
 {
 	if (progress_is_calling())
@@ -118,6 +143,10 @@ void progress_callbacks(struct tally_comm *comm)
 		work_remove(&comm->calling, work);
 		comm_unlock(comm);
 		progress_call(work, work->done_fn, work->result, work->done_arg);
+		if (comm_is_forked(comm) && !TAKEN_OUT(FORK_IN_DONE)) {
+			lock_renew(comm);
+			return;
+		}
 		comm_lock(comm);
 		work_rest(comm, work);
 		progress_notify(comm);
@@ -156,7 +185,7 @@ static void drive_until(struct tally_comm *comm, progress_over_fn is_over, void 
 			progress_callbacks(comm);
 			is_busy = true; /* they may have started something */
 		}
-		if (is_over(comm, arg) || atomic_load(&comm->error))
+		if (comm_is_forked(comm) || is_over(comm, arg) || atomic_load(&comm->error))
 			break;
 		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
 			break;
@@ -186,7 +215,7 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 	bool has_slept = false, is_in_time = true;
 
 	assert(!progress_is_calling());
-	while (is_in_time && !is_over(comm, arg)) {
+	while (is_in_time && !comm_is_forked(comm) && !is_over(comm, arg)) {
 		if (until_ns != UINT64_MAX && clock_ns() >= until_ns) {
 			is_in_time = false;
 		} else if (comm->calling.first) {
@@ -198,10 +227,13 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 			comm->is_driven = true;
 			drive_until(comm, is_over, arg, until_ns);
 			comm->is_driven = false;
-			hand_over(comm);
+			if (!comm_is_forked(comm))
+				hand_over(comm);
 			has_slept = false;
 		}
 	}
+	if (comm_is_forked(comm))
+		return false;
 	if (has_slept && !comm->is_driven) /* the driver relied on us to follow, and we shall not */
 		hand_over(comm);
 	return is_in_time;

@@ -233,6 +233,8 @@ static int handle_wait(struct tally_work **handle, uint64_t until_ns)
 	comm_lock(comm);
 	if (progress_wait(comm, work_is_over, work, until_ns))
 		result = handle_take(comm, handle);
+	else if (comm_is_forked(comm))
+		result = comm_check(comm, "tally_wait");
 	comm_unlock(comm);
 	return result;
 }
@@ -256,12 +258,14 @@ static int handle_look(struct tally_work **handle)
 	    !atomic_load(&comm->error)) {
 		uint64_t now_ns = clock_ns();
 
-		progress_drive(comm);
+		progress_look(comm);
 		is_spinning = now_ns - comm->touched_ns < SPIN_NS;
 		comm->touched_ns = now_ns;
 	}
 	progress_callbacks(comm);
-	if (work_is_over(comm, work))
+	if (comm_is_forked(comm))
+		result = comm_check(comm, "tally_test");
+	else if (work_is_over(comm, work))
 		result = handle_take(comm, handle);
 	comm_unlock(comm);
 	if (result == TALLY_IN_PROGRESS && is_spinning)

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress_test.c - who drives, and when: two ranks of one job as two threads of this process. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tally.h"
+
+enum { LIMIT_S = 60 };
+
+struct seat {
+	char job[64];
+	uint32_t rank, size;
+	struct tally_comm *comm;
+};
+
+static void *seat_take(void *arg)
+{
+	struct seat *seat = arg;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+
+	options.aggregator = "local";
+	options.init_timeout_s = 20;
+	if (tally_comm_init(&seat->comm, seat->job, seat->size, seat->rank, &options))
+		seat->comm = NULL;
+	return NULL;
+}
+
+static void *seat_leave(void *arg)
+{
+	tally_comm_destroy(((struct seat *)arg)->comm);
+	return NULL;
+}
+
+/* What is collective is done in a thread for each rank. */
+static void seats_do(struct seat *seats, uint32_t size, void *(*what)(void *))
+{
+	pthread_t threads[2];
+
+	for (uint32_t i = 0; i < size; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, what, &seats[i]), 0);
+	for (uint32_t i = 0; i < size; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void seats_open(struct seat *seats, uint32_t size)
+{
+	static unsigned made;
+
+	made++;
+	for (uint32_t i = 0; i < size; i++) {
+		snprintf(seats[i].job, sizeof(seats[i].job), "progress-%ld-%u", (long)getpid(),
+			 made);
+		seats[i].rank = i;
+		seats[i].size = size;
+	}
+	seats_do(seats, size, seat_take);
+	for (uint32_t i = 0; i < size; i++)
+		assert_non_null(seats[i].comm);
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static uint64_t probes_of(struct tally_comm *comm)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	assert_int_equal(tally_comm_get_stats(comm, &stats), TALLY_OK);
+	return stats.probes;
+}
+
+/* Until another PROBE has gone out; how long that took. */
+static double probe_wait(struct tally_comm *comm)
+{
+	uint64_t before = probes_of(comm);
+	double start = now_s();
+
+	while (probes_of(comm) == before && now_s() - start < 5)
+		usleep(500);
+	return now_s() - start;
+}
+
+/* Nobody waits, the other rank is late, and asks are rare by now: a call that sends something new and
+ * returns must not leave its lost packet to the next of those. */
+static void background__looks_after_what_was_sent_since_it_fell_asleep(void **state)
+{
+	struct tally_work *works[10] = { NULL };
+	struct tally_work *others[10] = { NULL };
+	struct seat seats[2];
+	double least = 5;
+	int32_t x[10] = { 0 }, y[10] = { 0 };
+
+	(void)state;
+	seats_open(seats, 2);
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_INT32, TALLY_SUM, seats[0].comm, NULL,
+					  &works[0]),
+			 TALLY_OK);
+	sleep(2);
+	for (int i = 1; i < 8; i++) {
+		double took;
+
+		probe_wait(seats[0].comm); /* it has just asked, and sleeps again */
+		usleep(1000);
+		assert_int_equal(tally_iallreduce(x + i, x + i, 1, TALLY_INT32, TALLY_SUM,
+						  seats[0].comm, NULL, &works[i]),
+				 TALLY_OK);
+		took = probe_wait(seats[0].comm);
+		least = took < least ? took : least;
+	}
+	printf("the first PROBE came after %.1f ms\n", least * 1e3);
+	assert_true(least < 0.1);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(tally_iallreduce(y + i, y + i, 1, TALLY_INT32, TALLY_SUM,
+						  seats[1].comm, NULL, &others[i]),
+				 TALLY_OK);
+	assert_int_equal(tally_waitall(8, works, -1), TALLY_OK);
+	assert_int_equal(tally_waitall(8, others, -1), TALLY_OK);
+	seats_do(seats, 2, seat_leave);
+}
+
+/* ---- fork ---- */
+
+static struct {
+	pthread_t user;
+	bool is_child, was_user;
+	pid_t child;
+} forking;
+
+static void done_forks(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	(void)result;
+	(void)arg;
+	forking.was_user = pthread_equal(pthread_self(), forking.user);
+	forking.child = fork();
+	forking.is_child = forking.child == 0;
+	if (forking.is_child)
+		alarm(20);
+}
+
+/* In the child the call that drove returns, and says whose handle it is; the parent knows nothing of it. */
+static void fork__inside_an_on_done_function(void **state)
+{
+	struct seat seat;
+	int status = 0, result, rounds = 0;
+
+	(void)state;
+	seats_open(&seat, 1);
+	forking.user = pthread_self();
+	forking.was_user = false;
+	fflush(NULL);
+	while (!forking.was_user && rounds++ < 50) {
+		struct tally_work *work;
+		int32_t x = 7;
+
+		assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, seat.comm,
+						  NULL, &work),
+				 TALLY_OK);
+		assert_int_equal(tally_work_on_done(work, done_forks, NULL), TALLY_OK);
+		result = tally_wait(&work, -1);
+		if (forking.is_child)
+			_exit(result == TALLY_ERR_USAGE &&
+					      tally_barrier(seat.comm) == TALLY_ERR_USAGE
+				      ? 42
+				      : 43);
+		assert_int_equal(result, TALLY_OK);
+		assert_int_equal(x, 7);
+		assert_int_equal(waitpid(forking.child, &status, 0), forking.child);
+		assert_true(WIFEXITED(status));
+		/* On the background thread there is nowhere to return to: it ends, and the child with it. */
+		assert_int_equal(WEXITSTATUS(status), forking.was_user ? 42 : 0);
+	}
+	assert_true(forking.was_user);
+	assert_int_equal(tally_barrier(seat.comm), TALLY_OK);
+	tally_comm_destroy(seat.comm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fork__inside_an_on_done_function),
+		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
+	};
+
+	alarm(LIMIT_S);
+	return cmocka_run_group_tests_name("lib-progress", tests, NULL, NULL);
+}
