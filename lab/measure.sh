@@ -8,7 +8,8 @@
 #                                           log-uniform sizes 1 to 1e6; the drops are counted. P 0: none
 #                                           may be sent twice.
 #
-# FAMILY=6: over IPv6. BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
+# FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user, with the receive buffers that
+# net.core.rmem_max leaves to one without privileges. BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
 # not shaped: a switch, not a host with one worker's link.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -16,6 +17,8 @@ BUILD=${BUILD:-$HERE/../build/release}
 export LAB=${LAB:-tally-measure}
 aggregator=10.55.0.1:7171
 [ "${FAMILY:-4}" = 4 ] || aggregator="[fd55::1]:7171"
+as=()
+[ -z "${RUN_AS:-}" ] || as=(setpriv --reuid "$RUN_AS" --regid "$(id -g "$RUN_AS")" --clear-groups)
 ITERS=${ITERS:-3}
 SEED=${SEED:-$RANDOM}
 daemon=
@@ -30,7 +33,7 @@ cleanup() {
 trap cleanup EXIT
 
 start_daemon() {
-	"$HERE/lab.sh" exec hub "$BUILD/tools/tallyd" --listen "$aggregator" 2>"$scratch/tallyd" &
+	"$HERE/lab.sh" exec hub "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" 2>"$scratch/tallyd" &
 	daemon=$!
 	for _ in $(seq 100); do
 		! grep -q ready "$scratch/tallyd" || return 0
@@ -46,7 +49,7 @@ bench() {
 	shift
 	for ((rank = 0; rank < count; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=$aggregator \
-			"$HERE/lab.sh" exec "$rank" "$BUILD/tools/tally" bench allreduce "$@" \
+			"$HERE/lab.sh" exec "$rank" "${as[@]}" "$BUILD/tools/tally" bench allreduce "$@" \
 			${JSON:+--json} >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)
 	done
@@ -82,7 +85,7 @@ loss)
 	fi
 	;;
 *)
-	sed -n '3,14p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,15p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac
