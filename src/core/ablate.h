@@ -55,6 +55,7 @@ enum ablation {
 	ABLATE_WORKER_SEQ,
 	/* pace */
 	ABLATE_RING_ROTATION,
+	ABLATE_QUIET_PART,
 	/* the endpoint */
 	ABLATE_FLOAT_STATE,
 	ABLATE_SEGMENTS_AMEND,

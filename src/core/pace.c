@@ -251,6 +251,7 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	if (slot->list != PACE_FLIGHT)
 		return;
 	list_remove(pace, shard, slot);
+	window_leave(&pace->shards[shard], slot);
 	ring_enter(pace, shard, index, now_ns);
 }
 
@@ -259,8 +260,16 @@ void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	sample_echo(pace, shard, slot_at(pace, shard, index), now_ns, echo);
 }
 
+/* Nothing has come from the shard since the slot's last attempt. */
+static bool is_quiet(const struct pace *pace, const struct pace_shard *shard,
+		     const struct pace_slot *slot)
+{
+	return !pace->is_whole && shard->heard_ns <= slot->attempt_ns;
+}
+
 /* The head of a list is probed: its attempt is the newest, it goes to the tail (R-PACE-7: without
- * rotation a tree may wait for ever) and no longer counts against the window (R-PACE-5). */
+ * rotation a tree may wait for ever) and, unless the shard is silent, no longer counts against the window
+ * (R-PACE-5). */
 static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
 		       struct pace_probe *probe)
 {
@@ -268,13 +277,14 @@ static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, u
 	uint32_t index = ends_of(at, list)->head;
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
+	if (list == PACE_RING || !is_quiet(pace, at, slot))
+		window_leave(at, slot);
 	attempt(at, slot, now_ns);
 	slot->attempt = ++at->attempts ? at->attempts : ++at->attempts; /* 0 says "no attempt" */
 	if (list == PACE_FLIGHT || !TAKEN_OUT(RING_ROTATION)) {
 		list_remove(pace, shard, slot);
 		list_append(pace, shard, index, list);
 	}
-	window_leave(at, slot);
 	*probe = (struct pace_probe){ .shard = shard, .slot = index, .attempt = slot->attempt };
 }
 
@@ -295,6 +305,22 @@ static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
 	at->backoff_ns = now_ns;
 }
 
+/* R-PACE-3: may another slot of a silent shard be probed? Most likely nothing is lost and its thread has
+ * not had the processor: it will find all that was sent, and should not find as many PROBEs. */
+static bool quiet_take(struct pace_shard *at, uint64_t now_ns, uint64_t rto)
+{
+	if (!at->quiet_due) {
+		if (at->quiet_ns && now_ns - at->quiet_ns < rto)
+			return false;
+		at->quiet_ns = now_ns;
+		at->quiet_due = (at->flight.count + PACE_QUIET_PART - 1) / PACE_QUIET_PART;
+		if (at->quiet_due < PACE_QUIET_MIN)
+			at->quiet_due = PACE_QUIET_MIN;
+	}
+	at->quiet_due--;
+	return true;
+}
+
 static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
 			    struct pace_probe *probes, uint32_t max)
 {
@@ -306,7 +332,12 @@ static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
 		const struct pace_slot *slot = slot_at(pace, shard, at->flight.head);
 		bool gap = is_gap(at, slot, now_ns);
 
-		if (!gap && now_ns - slot->attempt_ns < rto)
+		if (!gap && now_ns - slot->attempt_ns < rto) {
+			at->quiet_due = 0;
+			break;
+		}
+		if (!gap && is_quiet(pace, at, slot) && !quiet_take(at, now_ns, rto) &&
+		    !TAKEN_OUT(QUIET_PART))
 			break;
 		if (!gap)
 			back_off(pace, shard, now_ns);
@@ -432,6 +463,19 @@ static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct p
 	return timeout_ns == PACE_NEVER ? PACE_NEVER : slot->attempt_ns + timeout_ns;
 }
 
+/* When the flight's head will be probed: a silent shard's takes its turn. */
+static uint64_t flight_due(const struct pace *pace, uint32_t shard)
+{
+	const struct pace_shard *at = &pace->shards[shard];
+	uint64_t rto = pace_rto(pace, shard);
+	uint64_t due = head_due(pace, shard, &at->flight, rto);
+
+	if (due == PACE_NEVER || !at->quiet_ns || at->quiet_due ||
+	    !is_quiet(pace, at, slot_at(pace, shard, at->flight.head)))
+		return due;
+	return max64(due, at->quiet_ns + rto);
+}
+
 uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 {
 	uint64_t next = pace->ring_ns;
@@ -439,7 +483,7 @@ uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		const struct pace_shard *at = &pace->shards[shard];
 
-		next = min64(next, head_due(pace, shard, &at->flight, pace_rto(pace, shard)));
+		next = min64(next, flight_due(pace, shard));
 		next = min64(next, head_due(pace, shard, &at->ring, PACE_NEVER));
 	}
 	return max64(next, now_ns);

@@ -17,8 +17,10 @@
 #define PACE_END UINT32_MAX /* of a list */
 
 enum {
-	PACE_GAP = 3,        /* results of so many later slots make an earlier one suspect */
-	PACE_RING_PART = 16, /* a firing of the ring's timer probes 1/16 of it, */
+	PACE_GAP = 3,         /* results of so many later slots make an earlier one suspect */
+	PACE_QUIET_PART = 16, /* of a shard that is silent, a time-out probes 1/16 of what waits, */
+	PACE_QUIET_MIN = 8,   /* or so many if that is more */
+	PACE_RING_PART = 16,  /* a firing of the ring's timer probes 1/16 of it, */
 	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
 	PACE_COPIES =
 		4, /* whoever is still asked for the same then is refused: only the slow timer */
@@ -55,6 +57,8 @@ struct pace_shard {
 	uint64_t heard_ns;       /* anything came from the shard; or the first unanswered attempt */
 	uint64_t hello_ns;       /* the last HELLO that was asked for */
 	uint64_t backoff_ns;     /* the last doubling: at most one in an RTO */
+	uint64_t quiet_ns;       /* the last time-out of a silent shard */
+	uint32_t quiet_due;      /* its probes that are still to be sent */
 	uint32_t backoff;        /* doublings since the last sample */
 	uint32_t ring_due;       /* probes of the ring's last firing still to be sent */
 	uint32_t attempts;       /* PROBEs so far: their numbers */
@@ -70,6 +74,7 @@ struct pace {
 	struct pace_slot *slot; /* shard * slots + slot */
 	uint64_t ring_ns;       /* when the ring's timer fires; PACE_NEVER: empty */
 	uint64_t ring_interval_ns;
+	bool is_whole; /* a silent shard's time-out is for all slots: latency mode has a limit of its own */
 	uint32_t turn; /* the shard whose probes go first: another one after each firing */
 	struct pace_stats {
 		uint64_t probes_rto, probes_gap, probes_ring, samples;

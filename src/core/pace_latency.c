@@ -12,6 +12,7 @@ void pace_latency_init(struct pace_latency *pace, uint32_t slots, struct pace_sl
 
 	*pace = (struct pace_latency){ 0 };
 	pace_init(&pace->pace, &map, slots, slots, &pace->shard, slot);
+	pace->pace.is_whole = true;
 }
 
 void pace_latency_sent(struct pace_latency *pace, uint32_t slot, uint64_t now_ns)

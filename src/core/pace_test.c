@@ -148,6 +148,7 @@ static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
 	assert_true(pace_has_room(&f->pace, 0, MAP_EXPRESS)); /* no pair shares a window */
 	assert_true(pace_has_room(&f->pace, 1, MAP_BULK));
+	pace_heard(&f->pace, 0, T0 + 3);
 	assert_int_equal(poll_at(f, T0 + 100 * PACE_MS), 1);
 	assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
 	pace_sent(&f->pace, 0, BASE, T0 + 101 * PACE_MS, true); /* NEED's copy is in it again */
@@ -156,6 +157,32 @@ static void pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it(void
 	assert_true(pace_has_room(&f->pace, 0, MAP_BULK));
 	pace_window(&f->pace, 0, MAP_BULK, 1);
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+}
+
+static void pace__silent_shard_is_probed_in_parts_and_its_window_stays_full(void **state)
+{
+	struct fixture *f = fixture_new(20);
+	uint64_t now = T0 + 100 * PACE_MS;
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0 + i, false);
+	assert_int_equal(poll_at(f, now + 20), PACE_QUIET_MIN);
+	for (uint32_t i = 0; i < PACE_QUIET_MIN; i++)
+		assert_int_equal(f->probes[i].slot, BASE + i);
+	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
+	assert_int_equal(poll_at(f, now + 50 * PACE_MS), 0);
+	assert_int_equal(pace_next(&f->pace, now + 50 * PACE_MS), now + 20 + 100 * PACE_MS);
+	assert_int_equal(poll_at(f, now + 20 + 100 * PACE_MS), PACE_QUIET_MIN); /* the next ones */
+	assert_int_equal(f->probes[0].slot, BASE + PACE_QUIET_MIN);
+
+	/* An answer: it lives, and what has run out is probed at once. */
+	now += 101 * PACE_MS;
+	pace_heard(&f->pace, 0, now);
+	pace_held(&f->pace, 0, BASE + PACE_QUIET_MIN, now, f->probes[0].attempt);
+	assert_true(pace_has_room(&f->pace, 0, MAP_BULK)); /* what the switch holds has left it */
+	assert_int_equal(poll_at(f, now), 20 - PACE_QUIET_MIN);
+	assert_int_equal(f->probes[0].slot, BASE + 2 * PACE_QUIET_MIN);
 }
 
 /* Nobody is probed twice before everybody was probed once, and no slot is always last in its burst: a
@@ -256,6 +283,7 @@ int main(void)
 		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
+		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
 		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
 		cmocka_unit_test(pace__what_is_asked_for_again_and_again_leaves_the_fast_timer),
 		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),
