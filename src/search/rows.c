@@ -79,6 +79,12 @@ static const struct latency_config latency_three = {
 static const struct latency_config latency_three_wide = {
 	.workers = 3, .slots = 4, .window = 2, .ops = 8, .generations = 1,
 };
+static const struct latency_config latency_restart_wide = {
+	.workers = 3, .slots = 4, .window = 2, .ops = 5, .generations = 2,
+};
+static const struct latency_config latency_ack_three_long = {
+	.workers = 3, .slots = 3, .window = 2, .ops = 6, .generations = 1,
+};
 static const struct latency_config latency_wrap = {
 	.workers = 2, .slots = 2, .window = 1, .ops = 8, .generations = 1, .first = 0x1fffffffc,
 };
@@ -381,5 +387,9 @@ const struct search_row search_rows[] = {
 	{ "latency: n=2, P=S=2, ACK, near the wrap", latency_model, &latency_ack_wrap, false },
 	{ "latency: n=2, P=S=2, ACK, 5 operations, a restart", latency_model, &latency_ack_restart,
 	  false },
+	{ "latency: n=3, P=2, S=4, 5 operations, a restart", latency_model, &latency_restart_wide,
+	  true },
+	{ "latency: n=3, P=2, S=3, ACK, 6 operations", latency_model, &latency_ack_three_long,
+	  true },
 };
 const uint32_t search_rows_count = sizeof(search_rows) / sizeof(search_rows[0]);
