@@ -52,6 +52,7 @@ ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
 hostile: all
+	@build/release/tests/hostile/hostile_member build/release/tools/tallyd
 	@build/release/tests/hostile/hostile_sender build/release/tools/tallyd 10000000 100
 
 fuzz:

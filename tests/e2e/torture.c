@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { OPTIONS_MAX = 16 };
+
 double now_s(void)
 {
 	struct timespec now;
@@ -52,13 +54,16 @@ bool child_wait(pid_t pid, double until_s, int *status)
 
 /* ---- the daemon ---- */
 
-static void daemon_main(const char *program, uint16_t port, int log_fd)
+static void daemon_main(const char *program, uint16_t port, int log_fd, const char *const *more)
 {
 	char listen[32];
+	const char *words[OPTIONS_MAX] = { program, "--listen", listen, "--receive-buffer", "4M" };
 
+	for (uint32_t i = 5; more && *more && i < OPTIONS_MAX - 1; i++)
+		words[i] = *more++;
 	snprintf(listen, sizeof(listen), "127.0.0.1:%u", port);
 	dup2(log_fd, STDERR_FILENO);
-	execl(program, program, "--listen", listen, "--receive-buffer", "4M", (char *)NULL);
+	execv(program, (char *const *)words);
 	_exit(127);
 }
 
@@ -99,6 +104,12 @@ static const char *log_find(struct daemon *daemon, const char *words, double pat
 
 bool daemon_start(struct daemon *daemon, const char *program, uint16_t port)
 {
+	return daemon_start_with(daemon, program, port, NULL);
+}
+
+bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port,
+		       const char *const *more)
+{
 	const char *at;
 	int fds[2];
 
@@ -107,7 +118,7 @@ bool daemon_start(struct daemon *daemon, const char *program, uint16_t port)
 	*daemon = (struct daemon){ .program = program, .log_fd = fds[0] };
 	daemon->pid = fork_bound();
 	if (daemon->pid == 0)
-		daemon_main(program, port, fds[1]);
+		daemon_main(program, port, fds[1], more);
 	close(fds[1]);
 	at = log_find(daemon, "ready on 127.0.0.1:", 5);
 	if (!at) {

@@ -33,6 +33,9 @@ struct holds {
 
 /* Starts program on 127.0.0.1:port (0: the kernel chooses) and waits until it is ready. */
 bool daemon_start(struct daemon *daemon, const char *program, uint16_t port);
+/* Likewise, with further options up to a NULL, at most ten words. */
+bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port,
+		       const char *const *more);
 /* False: no answer in 2 s. */
 bool daemon_asks(struct daemon *daemon, struct holds *holds);
 /* Asks until nobody holds anything, at most so long; false: *holds says what was left. */
