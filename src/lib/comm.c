@@ -72,11 +72,13 @@ int result_of_cause(enum control_cause cause)
 static void error_text_make(struct tally_comm *comm, const char *text)
 {
 	const struct tally_work *oldest = comm->outstanding.first;
-	char what[96], at[160] = "", last[48] = "none";
+	char what[96], at[256] = "", last[48] = "none";
 
 	if (oldest)
-		snprintf(at, sizeof(at), "; waiting for operation #%llu, %s",
-			 (unsigned long long)oldest->op.number, work_describe(&oldest->op, what));
+		snprintf(at, sizeof(at), "; waiting for operation #%llu, %s%s%s%s",
+			 (unsigned long long)oldest->op.number, work_describe(&oldest->op, what),
+			 oldest->op.name[0] ? " \"" : "", oldest->op.name,
+			 oldest->op.name[0] ? "\"" : "");
 	if (comm->last_complete)
 		snprintf(last, sizeof(last), "#%llu", (unsigned long long)comm->last_complete - 1);
 	if (comm->state == COMM_JOINING)
@@ -133,6 +135,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	report_host(comm->who.host);
 	comm->epoch = background_epoch();
 	atomic_init(&comm->deadline_ns, UINT64_MAX);
+	strcpy(comm->key, boot->key);
 	comm->poll_count = options->poll_count;
 	comm->window_packets = options->window_packets;
 	pthread_mutex_init(&comm->lock, NULL);
@@ -261,13 +264,6 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->latency_slots: this version has no latency mode",
 				    call);
-	if (mine->deadline_ms)
-		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->deadline_ms: this version has no deadlines",
-				    call);
-	if (mine->key)
-		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->key: this version has no keys", call);
 	return TALLY_OK;
 }
 
@@ -507,14 +503,4 @@ int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *stats)
 	all.size = size;
 	memcpy(stats, &all, size);
 	return TALLY_OK;
-}
-
-int tally_comm_dump(struct tally_comm *comm, int fd)
-{
-	int result = comm_check(comm, "tally_comm_dump");
-
-	(void)fd;
-	return result ? result
-		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				     "tally_comm_dump: not in this version");
 }

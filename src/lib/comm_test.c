@@ -121,9 +121,6 @@ static void allreduce__wrong_options_are_named(void **state)
 	options.name = long_name;
 	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_ARGUMENT, "name");
 	options.name = NULL;
-	options.deadline_ms = 1;
-	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_UNSUPPORTED, "deadline_ms");
-	options.deadline_ms = 0;
 	options.flags = 1;
 	said(tally_ibarrier(comm, &options, &work), TALLY_ERR_UNSUPPORTED, "flags");
 	options.flags = 0;

@@ -138,6 +138,9 @@ static struct tally_work *fuse(struct tally_comm *comm, struct tally_work *membe
 	fused->is_detached = true;
 	for (struct tally_work *work = members; work; work = work->next) {
 		segments_append(fused, work);
+		if (work->deadline_ms &&
+		    (!fused->deadline_ms || work->deadline_ms < fused->deadline_ms))
+			fused->deadline_ms = work->deadline_ms;
 		if (!fused->op.name[0])
 			strcpy(fused->op.name, work->op.name);
 	}

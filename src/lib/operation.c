@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/group.h"
+#include "lib/membership.h"
 
 enum {
 	ELEMENT_BYTES = 4, /* of int32 and float32 */
@@ -156,10 +157,6 @@ static int options_check(const struct report_who *who, const struct request *req
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->flags 0x%x: this version has none", request->call,
 				    options->flags);
-	if (options->deadline_ms)
-		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->deadline_ms: this version has no deadlines",
-				    request->call);
 	return TALLY_OK;
 }
 
@@ -211,6 +208,7 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 					.root = group_list_hash(request->buffers, request->n) };
 	buffers_note(work, request);
 	work->stream = options ? options->stream : TALLY_STREAM_AUTO;
+	work->deadline_ms = options ? options->deadline_ms : 0;
 	if (options && options->name)
 		strcpy(work->op.name, options->name);
 	return work;
@@ -312,6 +310,9 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	atomic_store(&work->state, WORK_WAITING);
 	comm->waiting++;
 	work_append(&comm->outstanding, work);
+	if (work->deadline_ms || comm->boot.deadline_ms)
+		membership_deadline_set(
+			comm, work, work->deadline_ms ? work->deadline_ms : comm->boot.deadline_ms);
 	work_submit_waiting(comm);
 	return TALLY_OK;
 }

@@ -27,6 +27,12 @@ bool progress_is_calling(void)
 	return calling_depth > 0;
 }
 
+/* An on_done function has forked, and this is the child. */
+static bool has_forked(const struct tally_comm *comm)
+{
+	return comm_is_forked(comm) && !TAKEN_OUT(FORK_IN_DONE);
+}
+
 void progress_notify(struct tally_comm *comm)
 {
 	if (comm->sleepers)
@@ -102,7 +108,7 @@ void progress_submitted(struct tally_comm *comm)
 	if (comm->endpoint && !atomic_load(&comm->error))
 		progress_drive(comm);
 	progress_callbacks(comm);
-	if (!comm->is_driven && !comm_is_forked(comm))
+	if (!comm->is_driven && !has_forked(comm))
 		hand_over(comm);
 }
 
@@ -143,7 +149,7 @@ void progress_callbacks(struct tally_comm *comm)
 		work_remove(&comm->calling, work);
 		comm_unlock(comm);
 		progress_call(work, work->done_fn, work->result, work->done_arg);
-		if (comm_is_forked(comm) && !TAKEN_OUT(FORK_IN_DONE)) {
+		if (has_forked(comm)) {
 			lock_renew(comm);
 			return;
 		}
@@ -185,7 +191,7 @@ static void drive_until(struct tally_comm *comm, progress_over_fn is_over, void 
 			progress_callbacks(comm);
 			is_busy = true; /* they may have started something */
 		}
-		if (comm_is_forked(comm) || is_over(comm, arg) || atomic_load(&comm->error))
+		if (has_forked(comm) || is_over(comm, arg) || atomic_load(&comm->error))
 			break;
 		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
 			break;
@@ -215,7 +221,7 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 	bool has_slept = false, is_in_time = true;
 
 	assert(!progress_is_calling());
-	while (is_in_time && !comm_is_forked(comm) && !is_over(comm, arg)) {
+	while (is_in_time && !has_forked(comm) && !is_over(comm, arg)) {
 		if (until_ns != UINT64_MAX && clock_ns() >= until_ns) {
 			is_in_time = false;
 		} else if (comm->calling.first) {
@@ -227,12 +233,12 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 			comm->is_driven = true;
 			drive_until(comm, is_over, arg, until_ns);
 			comm->is_driven = false;
-			if (!comm_is_forked(comm))
+			if (!has_forked(comm))
 				hand_over(comm);
 			has_slept = false;
 		}
 	}
-	if (comm_is_forked(comm))
+	if (has_forked(comm))
 		return false;
 	if (has_slept && !comm->is_driven) /* the driver relied on us to follow, and we shall not */
 		hand_over(comm);

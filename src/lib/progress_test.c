@@ -97,15 +97,23 @@ static double probe_wait(struct tally_comm *comm)
 	return now_s() - start;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 /* Nobody waits, the other rank is late, and asks are rare by now: a call that sends something new and
  * returns must not leave its lost packet to the next of those. */
 static void background__looks_after_what_was_sent_since_it_fell_asleep(void **state)
 {
-	struct tally_work *works[10] = { NULL };
-	struct tally_work *others[10] = { NULL };
+	enum { ROUNDS = 9, OPS = ROUNDS + 1 };
+	struct tally_work *works[OPS] = { NULL };
+	struct tally_work *others[OPS] = { NULL };
 	struct seat seats[2];
-	double least = 5;
-	int32_t x[10] = { 0 }, y[10] = { 0 };
+	double took[ROUNDS];
+	int32_t x[OPS] = { 0 }, y[OPS] = { 0 };
 
 	(void)state;
 	seats_open(seats, 2);
@@ -113,25 +121,23 @@ static void background__looks_after_what_was_sent_since_it_fell_asleep(void **st
 					  &works[0]),
 			 TALLY_OK);
 	sleep(2);
-	for (int i = 1; i < 8; i++) {
-		double took;
-
+	for (int i = 1; i < OPS; i++) {
 		probe_wait(seats[0].comm); /* it has just asked, and sleeps again */
 		usleep(1000);
 		assert_int_equal(tally_iallreduce(x + i, x + i, 1, TALLY_INT32, TALLY_SUM,
 						  seats[0].comm, NULL, &works[i]),
 				 TALLY_OK);
-		took = probe_wait(seats[0].comm);
-		least = took < least ? took : least;
+		took[i - 1] = probe_wait(seats[0].comm);
 	}
-	printf("the first PROBE came after %.1f ms\n", least * 1e3);
-	assert_true(least < 0.1);
-	for (int i = 0; i < 8; i++)
+	qsort(took, ROUNDS, sizeof(*took), by_size);
+	printf("the first PROBE came after %.1f ms, the median\n", took[ROUNDS / 2] * 1e3);
+	assert_true(took[ROUNDS / 2] < 0.03);
+	for (int i = 0; i < OPS; i++)
 		assert_int_equal(tally_iallreduce(y + i, y + i, 1, TALLY_INT32, TALLY_SUM,
 						  seats[1].comm, NULL, &others[i]),
 				 TALLY_OK);
-	assert_int_equal(tally_waitall(8, works, -1), TALLY_OK);
-	assert_int_equal(tally_waitall(8, others, -1), TALLY_OK);
+	assert_int_equal(tally_waitall(OPS, works, -1), TALLY_OK);
+	assert_int_equal(tally_waitall(OPS, others, -1), TALLY_OK);
 	seats_do(seats, 2, seat_leave);
 }
 

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_test.c - what tally.h promises beyond sums: many threads, calls that do not wait, communicators that
+ * leave nothing behind, ends that come from outside. TALLY_TEST_CYCLES: opened and closed so often (1000).
+ */
+#include <dirent.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "ranks.h"
+
+static uint32_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return (uint32_t)(x >> 32);
+}
+
+/* Below 2^27 in magnitude, of both signs. */
+static int32_t value_of(uint32_t rank, uint64_t i)
+{
+	return (int32_t)mix((uint64_t)rank << 48 ^ i) / 16;
+}
+
+/* ---- two communicators, four threads each, sixteen operations each ---- */
+
+enum { COMMS = 2, THREADS = 4, IN_FLIGHT = 16, COUNT = 777 };
+
+/* All ranks must start the same operations in the same order: the threads of a communicator take turns. */
+struct turns {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint32_t next;
+};
+
+struct thread {
+	struct tally_comm *comm;
+	struct turns *turns;
+	uint32_t rank, size, idx, comm_idx;
+	bool is_good;
+};
+
+static uint64_t place_of(const struct thread *thread, uint32_t op, uint32_t i)
+{
+	return (uint64_t)thread->comm_idx << 40 ^ (uint64_t)thread->idx << 32 ^ (uint64_t)op << 20 ^
+	       i;
+}
+
+static void in_turn(struct thread *thread, uint32_t op, int32_t *x, struct tally_work **work)
+{
+	struct turns *turns = thread->turns;
+
+	pthread_mutex_lock(&turns->lock);
+	while (turns->next != op * THREADS + thread->idx)
+		pthread_cond_wait(&turns->changed, &turns->lock);
+	CHECK(tally_iallreduce(x, x, COUNT - op, TALLY_INT32, TALLY_SUM, thread->comm, NULL,
+			       work) == TALLY_OK);
+	turns->next++;
+	pthread_cond_broadcast(&turns->changed);
+	pthread_mutex_unlock(&turns->lock);
+}
+
+static void *thread_main(void *arg)
+{
+	static int32_t all[COMMS * THREADS][IN_FLIGHT][COUNT];
+	struct thread *thread = arg;
+	int32_t(*x)[COUNT] = all[thread->comm_idx * THREADS + thread->idx];
+	struct tally_work *works[IN_FLIGHT];
+
+	for (uint32_t op = 0; op < IN_FLIGHT; op++) {
+		for (uint32_t i = 0; i < COUNT; i++)
+			x[op][i] = value_of(thread->rank, place_of(thread, op, i));
+		in_turn(thread, op, x[op], &works[op]);
+	}
+	for (uint32_t op = IN_FLIGHT; op-- > 0;) {
+		CHECK(tally_wait(&works[op], -1) == TALLY_OK);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			int32_t sum = 0;
+
+			for (uint32_t rank = 0; rank < thread->size && i < COUNT - op; rank++)
+				sum += value_of(rank, place_of(thread, op, i));
+			if (i >= COUNT - op)
+				sum = value_of(thread->rank, place_of(thread, op, i));
+			CHECK(x[op][i] == sum);
+		}
+	}
+	thread->is_good = true;
+	return NULL;
+}
+
+static void threads_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comms[COMMS];
+	struct turns turns[COMMS];
+	struct thread threads[COMMS * THREADS];
+	pthread_t ids[COMMS * THREADS];
+	char job[sizeof(ranks->job)];
+
+	strcpy(job, ranks->job);
+	for (uint32_t c = 0; c < COMMS; c++) {
+		snprintf(ranks->job, sizeof(ranks->job), "%.50s-%u", job, c);
+		comms[c] = ranks_join(ranks, rank);
+		turns[c] = (struct turns){ PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+	}
+	for (uint32_t t = 0; t < COMMS * THREADS; t++) {
+		threads[t] =
+			(struct thread){ comms[t / THREADS], &turns[t / THREADS], rank, ranks->size,
+					 t % THREADS,        t / THREADS,         false };
+		CHECK(!pthread_create(&ids[t], NULL, thread_main, &threads[t]));
+	}
+	for (uint32_t t = 0; t < COMMS * THREADS; t++) {
+		pthread_join(ids[t], NULL);
+		CHECK(threads[t].is_good);
+	}
+	for (uint32_t c = 0; c < COMMS; c++)
+		ranks_leave(comms[c]);
+}
+
+static void threads__two_communicators_four_threads_sixteen_in_flight(void **state)
+{
+	struct ranks ranks = { .size = 3, .body = threads_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+/* ---- nothing stays behind ---- */
+
+static uint32_t entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	uint32_t count = 0;
+
+	CHECK(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void cycle(struct ranks *ranks, uint32_t rank, uint32_t i)
+{
+	struct tally_comm *comm;
+	int32_t x[100];
+
+	snprintf(ranks->job, sizeof(ranks->job), "cycle-%ld-%u", (long)getppid(), i);
+	comm = ranks_join(ranks, rank);
+	for (int32_t at = 0; at < 100; at++)
+		x[at] = at + (int32_t)rank;
+	CHECK(tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	CHECK(x[99] == (ranks->size == 2 ? 2 * 99 + 1 : 99));
+	if (i % 2)
+		CHECK(tally_comm_finalize(comm) == TALLY_OK);
+	tally_comm_destroy(comm);
+}
+
+static void cycles_body(struct ranks *ranks, uint32_t rank)
+{
+	const char *text = getenv("TALLY_TEST_CYCLES");
+	uint32_t cycles = text ? (uint32_t)atoi(text) : 1000;
+	uint32_t descriptors, tasks;
+	struct mallinfo2 before, after;
+	double start;
+
+	alarm(250);
+
+	for (uint32_t i = 0; i < 20; i++) /* what is made once */
+		cycle(ranks, rank, i);
+	descriptors = entries("/proc/self/fd");
+	tasks = entries("/proc/self/task");
+	before = mallinfo2();
+	start = ranks_now_s();
+	for (uint32_t i = 20; i < 20 + cycles; i++)
+		cycle(ranks, rank, i);
+	after = mallinfo2();
+	CHECK(entries("/proc/self/fd") == descriptors);
+	CHECK(entries("/proc/self/task") == tasks);
+	if (rank == 0)
+		printf("%u cycles of %u ranks, %.1f ms each: %u descriptors, %u tasks, as before, "
+		       "%zu "
+		       "bytes before, %zu after\n",
+		       cycles, ranks->size, (ranks_now_s() - start) / cycles * 1e3, descriptors - 2,
+		       tasks - 2, before.uordblks + before.hblkhd, after.uordblks + after.hblkhd);
+#ifndef __SANITIZE_ADDRESS__ /* whose leak check sees to that, and whose malloc counts otherwise */
+	CHECK(after.hblkhd <= before.hblkhd);
+	CHECK(after.uordblks <=
+	      before.uordblks + 4096); /* 4 bytes a cycle would be more at 1,024 */
+#endif
+}
+
+static void cycles__leave_no_thread_descriptor_or_byte(void **state)
+{
+	struct ranks alone = { .size = 1, .is_local = true, .body = cycles_body };
+	struct ranks ranks = { .size = 2, .body = cycles_body };
+
+	(void)state;
+	assert_true(ranks_run(&alone));
+	assert_true(ranks_run(&ranks));
+}
+
+/* ---- a submit does not wait ---- */
+
+enum { SUBMITS = 2000 };
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void submit_body(struct ranks *ranks, uint32_t rank)
+{
+	static double took[SUBMITS];
+	static int32_t small[SUBMITS], large[1 << 20];
+	static struct tally_work *works[SUBMITS + 1];
+	struct tally_comm *comm = ranks_join(ranks, rank);
+
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	if (rank == 1)
+		usleep(1000000);
+	CHECK(tally_iallreduce(large, large, 1 << 20, TALLY_INT32, TALLY_SUM, comm, NULL,
+			       &works[SUBMITS]) == TALLY_OK);
+	for (uint32_t i = 0; i < SUBMITS; i++) {
+		double start = ranks_now_s();
+
+		small[i] = (int32_t)(i + rank);
+		CHECK(tally_iallreduce(&small[i], &small[i], 1, TALLY_INT32, TALLY_SUM, comm, NULL,
+				       &works[i]) == TALLY_OK);
+		took[i] = ranks_now_s() - start;
+		if (i % 16 == 15)
+			usleep(200);
+	}
+	CHECK(tally_waitall(SUBMITS + 1, works, -1) == TALLY_OK);
+	for (uint32_t i = 0; i < SUBMITS; i++)
+		CHECK(small[i] == (int32_t)(2 * i + 1));
+	qsort(took, SUBMITS, sizeof(*took), by_size);
+	if (rank == 0) {
+		printf("%d submits while the peer is late: median %.1f us, 99%% below %.1f us, "
+		       "most "
+		       "%.1f us\n",
+		       SUBMITS, took[SUBMITS / 2] * 1e6, took[SUBMITS * 99 / 100] * 1e6,
+		       took[SUBMITS - 1] * 1e6);
+		CHECK(took[SUBMITS / 2] < 1e-3); /* a tenth of that; the machine may be busy */
+	}
+	ranks_leave(comm);
+}
+
+static void submit__returns_at_once_while_the_peer_is_late(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = submit_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+/* ---- exponents travel ahead ---- */
+
+static void exponents_body(struct ranks *ranks, uint32_t rank)
+{
+	enum { TENSORS = 100, EACH = 20000 };
+	static float x[TENSORS][EACH];
+	static struct tally_work *works[TENSORS];
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	for (uint32_t t = 0; t < TENSORS; t++)
+		for (uint32_t i = 0; i < EACH; i++)
+			x[t][i] = (float)(rank ? 3 * (t + i) : t * i) * (i % 2 ? 1.0f : -1.0f);
+	for (uint32_t t = 0; t < TENSORS; t++)
+		CHECK(tally_iallreduce(x[t], x[t], EACH, TALLY_FLOAT32, TALLY_SUM, comm, NULL,
+				       &works[t]) == TALLY_OK);
+	CHECK(tally_waitall(TENSORS, works, -1) == TALLY_OK);
+	CHECK(x[99][101] == 99 * 101 + 3 * 200);
+	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
+	if (rank == 0) {
+		printf("%u packets of data with %u exponent rounds, %u shards of %u slots, %u "
+		       "lanes\n",
+		       (unsigned)(stats.chunks_bulk + stats.chunks_express),
+		       (unsigned)stats.exponent_rounds, stats.shards, stats.slots, stats.lanes);
+		fflush(NULL);
+	}
+	CHECK(stats.chunks_bulk + stats.chunks_express >= 2 * (uint64_t)stats.slots);
+	CHECK(stats.exponent_rounds <= (uint64_t)stats.slots * stats.shards);
+	ranks_leave(comm);
+}
+
+static void exponents__of_tensors_submitted_ahead_cost_a_round_per_slot(void **state)
+{
+	struct ranks ranks = { .size = 2, .lanes_max = 360, .body = exponents_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+/* ---- ends from outside ---- */
+
+static int wait_result, allreduce_result;
+
+static void *wait_main(void *arg)
+{
+	struct tally_work *work = arg;
+
+	wait_result = tally_wait(&work, -1);
+	return NULL;
+}
+
+static void *allreduce_main(void *arg)
+{
+	static int32_t x[100];
+
+	allreduce_result = tally_allreduce(x, x, 100, TALLY_INT32, TALLY_SUM, arg);
+	return NULL;
+}
+
+static void *finalize_main(void *arg)
+{
+	return (void *)(intptr_t)tally_comm_finalize(arg);
+}
+
+static void abort_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *work;
+	pthread_t threads[3];
+	void *finalized;
+	double start;
+
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	if (rank == 1) {
+		int result = TALLY_OK;
+
+		for (int i = 0; i < 10000 && !result; i++) {
+			usleep(1000);
+			result = tally_comm_get_async_error(comm);
+		}
+		CHECK(result == TALLY_ERR_REMOTE);
+		tally_comm_destroy(comm);
+		return;
+	}
+	CHECK(tally_ibarrier(comm, NULL, &work) == TALLY_OK);
+	CHECK(!pthread_create(&threads[0], NULL, wait_main, work));
+	usleep(50000);
+	CHECK(!pthread_create(&threads[1], NULL, allreduce_main, comm));
+	usleep(50000);
+	CHECK(!pthread_create(&threads[2], NULL, finalize_main, comm));
+	usleep(200000);
+	start = ranks_now_s();
+	CHECK(tally_comm_abort(comm) == TALLY_OK);
+	CHECK(ranks_now_s() - start < 0.5);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], i == 2 ? &finalized : NULL);
+	CHECK(ranks_now_s() - start < 1);
+	CHECK(wait_result == TALLY_ERR_ABORTED);
+	CHECK(allreduce_result == TALLY_ERR_ABORTED);
+	CHECK((int)(intptr_t)finalized == TALLY_ERR_ABORTED);
+	CHECK(strstr(tally_get_last_error(comm), "tally_comm_abort"));
+	tally_comm_destroy(comm);
+}
+
+static void abort__ends_whatever_waits_in_other_threads(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = abort_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+static void destroy_body(struct ranks *ranks, uint32_t rank)
+{
+	static int32_t x[20][5000];
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_work *works[20];
+
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	if (rank == 1)
+		usleep(300000);
+	for (int32_t i = 0; i < 20; i++) {
+		for (int32_t at = 0; at < 5000; at++)
+			x[i][at] = (int32_t)(rank + 1) * (at - i);
+		CHECK(tally_iallreduce(x[i], x[i], 5000, TALLY_INT32, TALLY_SUM, comm, NULL,
+				       &works[i]) == TALLY_OK);
+	}
+	tally_comm_destroy(comm);
+	for (int32_t i = 0; i < 20; i++)
+		for (int32_t at = 0; at < 5000; at++)
+			CHECK(x[i][at] == 3 * (at - i));
+}
+
+static void destroy__completes_what_is_outstanding(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = destroy_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+/* ---- deadlines ---- */
+
+enum deadline_of { OF_THE_OPERATION, OF_THE_COMMUNICATOR, OF_THE_ENVIRONMENT, OF_A_GROUP };
+
+/* Rank 2 does not call. Rank 1 calls without a deadline, and hears all the same. */
+static void deadline_body(struct ranks *ranks, uint32_t rank)
+{
+	enum deadline_of of = *(const enum deadline_of *)ranks->arg;
+	struct tally_op_options own = TALLY_OP_OPTIONS_INIT;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_work *work = NULL;
+	struct tally_comm *comm;
+	int32_t x[3] = { 0 };
+	int result = TALLY_OK;
+
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = 20;
+	if (of == OF_THE_COMMUNICATOR && rank == 0)
+		options.deadline_ms = 700;
+	if (of == OF_THE_ENVIRONMENT && rank == 0)
+		setenv("TALLY_DEADLINE_S", "1", 1);
+	own.name = "layer7";
+	if ((of == OF_THE_OPERATION || of == OF_A_GROUP) && rank == 0)
+		own.deadline_ms = 700;
+	CHECK(tally_comm_init(&comm, ranks->job, ranks->size, rank, &options) == TALLY_OK);
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	if (of == OF_A_GROUP)
+		CHECK(tally_group_start() == TALLY_OK);
+	if (rank != 2)
+		result = tally_iallreduce(x, x, 3, TALLY_INT32, TALLY_SUM, comm, &own, &work);
+	if (of == OF_A_GROUP && !result)
+		result = tally_group_end();
+	if (rank == 2) {
+		for (int i = 0; i < 10000 && !result; i++) {
+			usleep(1000);
+			result = tally_comm_get_async_error(comm);
+		}
+	} else if (!result) {
+		CHECK(tally_wait(&work, 100) ==
+		      TALLY_IN_PROGRESS); /* another thing: it ends nothing */
+		result = tally_wait(&work, 20000);
+	}
+	ranks_report(ranks, rank, comm, result);
+	tally_comm_destroy(comm);
+}
+
+static void deadline__ends_it_on_all_ranks_and_names_the_missing(void **state)
+{
+	(void)state;
+	for (enum deadline_of of = OF_THE_OPERATION; of <= OF_A_GROUP; of++) {
+		struct ranks ranks = { .size = 3, .body = deadline_body, .arg = &of };
+
+		assert_true(ranks_run(&ranks));
+		for (uint32_t rank = 0; rank < 3; rank++) {
+			const struct ranks_report *report = &ranks.shared->report[rank];
+			double took = report->at_s - ranks.shared->event_s;
+
+			if (report->result != TALLY_ERR_TIMEOUT || took < 0.6 || took > 3 ||
+			    !strstr(report->text, "rank 2") ||
+			    !strstr(report->text, ranks_host()) ||
+			    (rank != 2 && !strstr(report->text, "layer7")))
+				fail_msg("deadline %d, rank %u: %s after %.2f s: %s", of, rank,
+					 tally_strerror(report->result), took, report->text);
+			if (rank == 2)
+				printf("%.2f s: %s\n", took, report->text);
+		}
+	}
+}
+
+/* ---- a look from another thread ---- */
+
+static json_t *dump_of(struct tally_comm *comm)
+{
+	FILE *file = tmpfile();
+	json_error_t error;
+	json_t *json;
+
+	CHECK(file);
+	CHECK(tally_comm_dump(comm, fileno(file)) == TALLY_OK);
+	rewind(file);
+	json = json_loadf(file, 0, &error);
+	CHECK(json);
+	fclose(file);
+	return json;
+}
+
+static json_int_t int_of(json_t *json, const char *name)
+{
+	CHECK(json_is_integer(json_object_get(json, name)));
+	return json_integer_value(json_object_get(json, name));
+}
+
+static const char *text_of(json_t *json, const char *name)
+{
+	CHECK(json_is_string(json_object_get(json, name)));
+	return json_string_value(json_object_get(json, name));
+}
+
+/* Rank 0 hangs in an allreduce that rank 1 does not call; rank 2 has called it, too. */
+static void dump_check(struct ranks *ranks, struct tally_comm *comm)
+{
+	json_t *json = dump_of(comm), *list, *entry;
+
+	CHECK(!strcmp(text_of(json, "job"), ranks->job));
+	CHECK(!strcmp(text_of(json, "state"), "running"));
+	CHECK(json_is_null(json_object_get(json, "error")));
+	list = json_object_get(json, "members");
+	CHECK(json_array_size(list) == 3);
+	entry = json_array_get(list, 2);
+	CHECK(int_of(entry, "rank") == 2 &&
+	      int_of(entry, "pid") == (json_int_t)ranks->shared->report[2].value);
+	CHECK(!strcmp(text_of(entry, "host"), ranks_host()));
+	list = json_object_get(json, "outstanding");
+	CHECK(json_array_size(list) == 2 && int_of(json, "outstanding_count") == 2);
+	entry = json_array_get(list, 0);
+	CHECK(int_of(entry, "number") == 1 && int_of(entry, "since_ms") >= 1000);
+	CHECK(!strcmp(text_of(entry, "name"), "layer7"));
+	CHECK(!strcmp(text_of(entry, "what"), "allreduce of 100 int32, sum"));
+	entry = json_object_get(json, "missing");
+	CHECK(int_of(entry, "number") == 1 && int_of(entry, "count") == 1);
+	entry = json_array_get(json_object_get(entry, "ranks"), 0);
+	CHECK(int_of(entry, "rank") == 1 && !strcmp(text_of(entry, "host"), ranks_host()));
+	CHECK(int_of(json_object_get(json, "stats"), "operations") == 1);
+	json_decref(json);
+}
+
+static void dump_body(struct ranks *ranks, uint32_t rank)
+{
+	static int32_t x[100];
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_comm *comm;
+	struct tally_work *work;
+	pthread_t thread;
+	json_t *json;
+
+	ranks->shared->report[rank].value = (uint64_t)getpid();
+	comm = ranks_join(ranks, rank);
+	options.name = "layer7";
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	if (rank == 1)
+		usleep(2500000);
+	CHECK(tally_iallreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm, &options, &work) ==
+	      TALLY_OK);
+	CHECK(!pthread_create(&thread, NULL, allreduce_main, comm));
+	if (rank == 0) {
+		usleep(2000000);
+		dump_check(ranks, comm);
+	}
+	CHECK(tally_wait(&work, -1) == TALLY_OK);
+	pthread_join(thread, NULL);
+	json = dump_of(comm);
+	CHECK(json_is_null(json_object_get(json, "missing")));
+	CHECK(int_of(json, "complete") == 3 && int_of(json, "outstanding_count") == 0);
+	json_decref(json);
+	ranks_leave(comm);
+}
+
+static void dump__says_who_is_missing_while_all_else_hangs(void **state)
+{
+	struct ranks ranks = { .size = 3, .body = dump_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads__two_communicators_four_threads_sixteen_in_flight),
+		cmocka_unit_test(cycles__leave_no_thread_descriptor_or_byte),
+		cmocka_unit_test(submit__returns_at_once_while_the_peer_is_late),
+		cmocka_unit_test(exponents__of_tensors_submitted_ahead_cost_a_round_per_slot),
+		cmocka_unit_test(abort__ends_whatever_waits_in_other_threads),
+		cmocka_unit_test(destroy__completes_what_is_outstanding),
+		cmocka_unit_test(deadline__ends_it_on_all_ranks_and_names_the_missing),
+		cmocka_unit_test(dump__says_who_is_missing_while_all_else_hangs),
+	};
+
+	if (ranks_lack_family())
+		return 77;
+	return cmocka_run_group_tests_name("e2e-api", tests, NULL, NULL);
+}
