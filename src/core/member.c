@@ -15,7 +15,8 @@ static const uint64_t beat_max_ns =
 static const uint64_t hello_ns = 100000000;
 static const uint64_t retry_ns = 250000000;
 static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
-static const uint64_t backstop_ns = 5000000000; /* the aggregator's text is better than ours */
+static const uint64_t backstop_ns = 5000000000; /* who connects knows best why it did not */
+static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
 
 #define TO(state) (1u << (state))
 
@@ -136,13 +137,24 @@ static void refused(struct turn *turn)
 	fail(turn, true);
 }
 
+/* Of the time to gather, what is left. */
+static uint32_t patience_ms(const struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+	uint64_t left_ns = gone_ns < turn->config->gather_ns ? turn->config->gather_ns - gone_ns
+							     : 0;
+	uint64_t left_ms = left_ns / ms_ns;
+
+	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
 static void connected(struct turn *turn)
 {
 	struct member *member = turn->member;
 
 	if (member->state != MEMBER_CONNECT)
 		return;
-	send(turn, CONTROL_JOIN);
+	send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
 	member->is_joined = 1;
 	member->heard_ns = turn->event->now_ns;
 	member->beat_ns = turn->event->now_ns;
@@ -362,10 +374,11 @@ static void silent(struct turn *turn)
 
 	if (!turn->member->is_joined)
 		return;
-	blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
-	text_add(&text, "the aggregator at %s has been silent for %llu ms",
-		 turn->config->aggregator,
-		 (unsigned long long)(turn->member->heartbeat_ns / ms_ns));
+	bool is_answered = turn->member->state > MEMBER_JOINING;
+	blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "the aggregator at %s has been silent for %llu ms%s",
+		 turn->config->aggregator, (unsigned long long)(turn->member->heartbeat_ns / ms_ns),
+		 is_answered ? "" : ", although it takes connections: is it stopped?");
 	fail(turn, false);
 }
 
@@ -393,6 +406,21 @@ static void late(struct turn *turn)
 	default:
 		return;
 	}
+	fail(turn, false);
+}
+
+/* The time to gather is over, and HELLOs may still go out. */
+static void too_late(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->member->state != MEMBER_HELLOING) {
+		late(turn);
+		return;
+	}
+	blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "the job did not start within %llu s: the last rank has only just come",
+		 (unsigned long long)(turn->config->gather_ns / (1000 * ms_ns)));
 	fail(turn, false);
 }
 
@@ -474,12 +502,16 @@ static uint64_t late_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
 
+	uint64_t limit_ns = member->begun_ns + turn->config->gather_ns + grace_ns;
+	uint64_t connect_ns = member->since_ns + turn->config->connect_ns + backstop_ns;
+
 	switch (member->state) {
 	case MEMBER_CONNECT:
-		return member->since_ns + turn->config->connect_ns + backstop_ns;
+		return connect_ns < limit_ns ? connect_ns : limit_ns;
 	case MEMBER_JOINING:
+	case MEMBER_HELLOING:
 	case MEMBER_READY:
-		return member->since_ns + turn->config->gather_ns + backstop_ns;
+		return limit_ns;
 	default:
 		return UINT64_MAX;
 	}
@@ -492,6 +524,7 @@ static void tick_connect(struct turn *turn)
 
 	if (!member->is_begun) {
 		member->is_begun = 1;
+		member->begun_ns = now_ns;
 		member->since_ns = now_ns;
 		member->retry_ns = now_ns;
 	}
@@ -523,7 +556,7 @@ static void tick(struct turn *turn)
 		}
 	}
 	if (now_ns >= late_at(turn)) {
-		late(turn);
+		too_late(turn);
 		return;
 	}
 	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
@@ -630,6 +663,7 @@ void member_message(const struct member *member, const struct member_config *con
 	switch (message_out->type) {
 	case CONTROL_JOIN:
 		message_out->join = *config->join;
+		message_out->join.timeout_ms = action->waited_ms;
 		break;
 	case CONTROL_READY:
 		message_out->lanes.lanes = action->lanes;

@@ -26,6 +26,7 @@ enum member_state {
 };
 
 struct member {
+	uint64_t begun_ns;     /* the first tick */
 	uint64_t since_ns;     /* the state was entered */
 	uint64_t tick_ns;      /* the last tick */
 	uint64_t heard_ns;     /* anything from the aggregator */
@@ -53,8 +54,9 @@ struct member {
 struct member_config {
 	const char *aggregator; /* "host:port", for texts */
 	const struct control_join *join;
-	uint64_t connect_ns;   /* attempts to connect go on for so long */
-	uint64_t gather_ns;    /* JOIN's timeout: the aggregator should say so first */
+	uint64_t connect_ns; /* attempts to connect go on for so long */
+	uint64_t
+		gather_ns; /* from the first tick to START, whoever is late; JOIN says what is left */
 	uint64_t heartbeat_ns; /* until GRANT says another */
 };
 #define MEMBER_CONFIG_DEFAULT                                                                     \

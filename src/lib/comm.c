@@ -13,7 +13,8 @@
 #include "lib/operation.h"
 
 enum {
-	LAST_WORDS_MS = 6000, /* R-CT-31: 5 s for the other side to read them */
+	LAST_WORDS_MS = 1000, /* who lives reads them in this time; nobody waits for the others */
+	LAST_WORDS_INIT_MS = 250, /* ... when nothing had begun */
 };
 
 /* ---- locks and checks ---- */
@@ -179,10 +180,10 @@ static void comm_free(struct tally_comm *comm)
 }
 
 /* Until the last words are said and read; a rank 0 in local mode stays for the others' as well. */
-static void comm_end(struct tally_comm *comm)
+static void comm_end(struct tally_comm *comm, uint32_t ms)
 {
 	comm_lock(comm);
-	progress_wait(comm, is_over, NULL, clock_ns() + LAST_WORDS_MS * 1000000ull);
+	progress_wait(comm, is_over, NULL, clock_ns() + ms * 1000000ull);
 	comm_unlock(comm);
 	background_remove(comm);
 	local_close(comm, LAST_WORDS_MS);
@@ -201,7 +202,7 @@ static int join(struct tally_comm *comm)
 		report_again(result, comm->error_text);
 	comm_unlock(comm);
 	if (result)
-		comm_end(comm);
+		comm_end(comm, LAST_WORDS_INIT_MS);
 	return result;
 }
 
@@ -422,7 +423,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 		(void)tally_comm_finalize(comm);
 	if (comm_is_forked(comm))
 		return;
-	comm_end(comm);
+	comm_end(comm, LAST_WORDS_MS);
 	comm_free(comm);
 }
 

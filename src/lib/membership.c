@@ -80,7 +80,6 @@ static void join_fill(const struct tally_comm *comm, struct membership *membersh
 				       .workers = 1,
 				       .pid = (uint32_t)getpid(),
 				       .mtu = paths_mtu(&membership->address),
-				       .timeout_ms = comm->boot.init_timeout_s * 1000,
 				       .mode = comm->latency_slots ? CONTROL_LATENCY
 								   : CONTROL_DENSE,
 				       .latency_slots = comm->latency_slots,
@@ -131,7 +130,7 @@ int membership_open(struct tally_comm *comm)
 	membership->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	membership->config.aggregator = membership->address.text;
 	membership->config.join = &membership->join;
-	membership->config.gather_ns = (comm->boot.init_timeout_s + 5ull) * ns_per_s;
+	membership->config.gather_ns = comm->boot.init_timeout_s * ns_per_s;
 	if (membership->config.connect_ns > comm->boot.init_timeout_s * ns_per_s)
 		membership->config.connect_ns = comm->boot.init_timeout_s * ns_per_s;
 	atomic_store(&membership->fd, -1);

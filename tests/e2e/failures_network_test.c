@@ -220,6 +220,10 @@ static void duplicate_body(struct ranks *ranks, uint32_t process)
 		usleep(1000); /* until the holder's network is cut */
 	if (process == 2)
 		usleep(12000000); /* the gathering is not complete until its holder is dead */
+	if (process == 1) {       /* the holder: told by the silence, too; then it is killed */
+		CHECK(tally_comm_init(&comm, ranks->job, 3, rank, &options) == TALLY_ERR_TIMEOUT);
+		pause();
+	}
 	CHECK(tally_comm_init(&comm, ranks->job, 3, rank, &options) == TALLY_OK);
 	CHECK(ranks_sum(comm, 5) == TALLY_OK);
 	ranks_report(ranks, process, comm, TALLY_OK);
