@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +125,7 @@ static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **sta
 		{ "--slots -5", "--slots", "-5" },
 		{ "--run 65", "--run", "65" },
 		{ "--memory 5X", "--memory", "5X" },
+		{ "--memory-total 1K", "--memory-total", "1K" },
 		{ "--memory 9999999999G", "--memory", "9999999999G" },
 		{ "--drain-timeout 1.5", "--drain-timeout", "1.5" },
 		{ "--engine xdp", "--engine", "xdp" },
@@ -132,6 +134,11 @@ static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **sta
 		{ "--listen 127.0.0.1:99999", "--listen", "99999" },
 		{ "--listen 127.0.0.1:65535 --shards 2", "--listen", "65535" },
 		{ "--config /does/not/exist", "--config", "/does/not/exist" },
+		{ "--config /tmp", "--config /tmp", "directory" },
+		{ "--shards 2 --shards 2", "--shards 2", "second time" },
+		{ "--log-json --log-json", "--log-json", "second time" },
+		{ "--config /dev/null --config /dev/null", "--config", "/dev/null" },
+		{ "--key-file /does/not/exist", "--key-file", "/does/not/exist" },
 		{ "--frobnicate", "frobnicate", "" },
 		{ "127.0.0.1", "127.0.0.1", "" },
 	};
@@ -208,8 +215,37 @@ static void tallyd__flags_win_over_the_file(void **state)
 	assert_int_equal(run_end(&run), 0);
 	assert_true(dprintf(fd, "lanes=7\n") > 0);
 	assert_int_equal(run_all(&run, words), 2);
-	assert_non_null(strstr(run.err_text, "--lanes 7"));
-	assert_non_null(strstr(run.err_text, ":5"));
+	assert_non_null(strstr(run.err_text, ":5: lanes=7"));
+	close(fd);
+	unlink(path);
+}
+
+static void tallyd__bad_lines_exit_2_and_are_named_with_file_and_line(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "shards=2\nshards=2\n", ":2: shards=2: a second time" },
+		{ "# one\nshard=2\n", ":2: shard=2: no such option" },
+		{ "\nshards 2\n", ":2: not KEY=VALUE: shards 2" },
+		{ "log-json=maybe\n", ":1: log-json=maybe" },
+		{ "slots=9999999\n", ":1: slots=9999999" },
+		{ "config=/etc/other\n", ":1: config=/etc/other: no such option" },
+		{ "key-file=/does/not/exist\n", ":1: key-file=/does/not/exist" },
+	};
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int fd = mkstemp(path);
+	struct run run;
+
+	(void)state;
+	assert_true(fd >= 0);
+	snprintf(words, sizeof(words), "--config %s", path);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_true(pwrite(fd, bad[i][0], strlen(bad[i][0]), 0) > 0);
+		assert_int_equal(run_all(&run, words), 2);
+		assert_non_null(strstr(run.err_text, path));
+		if (!strstr(run.err_text, bad[i][1]))
+			fail_msg("\"%s\" does not say \"%s\"", run.err_text, bad[i][1]);
+	}
 	close(fd);
 	unlink(path);
 }
@@ -229,8 +265,8 @@ static void tallyd__log_json_is_one_object_a_line(void **state)
 	}
 }
 
-/* A job of one rank that never gets ready, in the protocol's own words. */
-static int join_by_hand(struct run *run)
+/* A job of one rank, in the protocol's own words. */
+static int join_say(struct run *run)
 {
 	static const char join[] =
 		"{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"job\":"
@@ -246,8 +282,46 @@ static int join_by_hand(struct run *run)
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(send(fd, &length, sizeof(length), 0), sizeof(length));
 	assert_int_equal(send(fd, join, strlen(join), 0), strlen(join));
+	return fd;
+}
+
+/* One that never gets ready. */
+static int join_by_hand(struct run *run)
+{
+	int fd = join_say(run);
+
 	run_await(run, "all 1 ranks are here");
 	return fd;
+}
+
+static void tallyd__with_a_key_file_nobody_joins_without_the_key(void **state)
+{
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128], answer[1024];
+	int file = mkstemp(path), fd;
+	struct run run;
+	ssize_t got;
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_int_equal(fchmod(file, 0644), 0);
+	assert_true(dprintf(file, "hunter2\n") > 0);
+	snprintf(words, sizeof(words), "--listen 127.0.0.1:0 --key-file %s", path);
+	run_start(&run, words);
+	run_await(&run, " shard\n");
+	assert_non_null(strstr(run.err_text, path)); /* everybody may read it */
+	fd = join_say(&run);
+	got = recv(fd, answer, sizeof(answer) - 1, MSG_WAITALL);
+	assert_true(got > 4);
+	answer[got] = '\0';
+	assert_non_null(strstr(answer + 4, "DENIED"));
+	assert_non_null(strstr(answer + 4, "key"));
+	assert_null(strstr(answer + 4, "hunter"));
+	close(fd);
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_null(strstr(run.err_text, "hunter"));
+	close(file);
+	unlink(path);
 }
 
 static void tallyd__second_signal_aborts_jobs_and_exits_3(void **state)
@@ -290,6 +364,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__listens_on_ipv6),
 		cmocka_unit_test(tallyd__port_in_use_exits_1_and_is_named),
 		cmocka_unit_test(tallyd__flags_win_over_the_file),
+		cmocka_unit_test(tallyd__bad_lines_exit_2_and_are_named_with_file_and_line),
+		cmocka_unit_test(tallyd__with_a_key_file_nobody_joins_without_the_key),
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
 		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
 		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tallyd_options.c - see tallyd_options.h. */
+#include "tools/tallyd_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/ablate.h"
+#include "util/commit.h"
+#include "util/conf.h"
+
+static const char help[] =
+	"tallyd - add vectors up across machines: the aggregator that tally's workers share\n"
+	"\n"
+	"usage: tallyd [OPTION...]\n"
+	"\n"
+	"  tallyd                                      all addresses, TCP and UDP port 7171\n"
+	"  tallyd --listen 10.0.0.1 --shards 2         one address; UDP ports 7171 and 7172\n"
+	"  TALLY_AGGREGATOR=10.0.0.1 torchrun ...      workers need to know no more than that\n"
+	"\n"
+	"Control is TCP, data are UDP: shard k's port is the TCP port + k. Both must pass "
+	"firewalls.\n"
+	"\n"
+	"  --listen ADDR[:PORT]   where to listen (0.0.0.0:7171; [::] for IPv6; port 0: the "
+	"kernel\n"
+	"                         chooses, for tests)\n"
+	"  --shards N             threads that add, each with a UDP port of its own (1; at most "
+	"64)\n"
+	"  --engine soft          what adds: threads in user space, the only engine in this "
+	"version\n"
+	"  --lanes N              at most N numbers in a packet: 4..16368, a multiple of 4 (what "
+	"the\n"
+	"                         members' MTU carries: 360 at 1500 bytes)\n"
+	"  --slots N              sums under way per job and shard (704)\n"
+	"  --window N             packets that a worker has under way at first (a quarter of the "
+	"slots)\n"
+	"  --run N                packets in one message to the kernel, 1..64 (44)\n"
+	"  --jobs-max N           jobs at the same time (64; at most 1024)\n"
+	"  --memory SIZE          memory of one job on one shard (64M)\n"
+	"  --memory-total SIZE    of all jobs on one shard (what --jobs-max of them may take)\n"
+	"  --receive-buffer SIZE  of each shard's socket (16M; more than net.core.rmem_max needs "
+	"root)\n"
+	"  --heartbeat SECONDS    a member that is silent for so long is dead (10)\n"
+	"  --gather-timeout SECONDS  for all members of a job to come (300)\n"
+	"  --drain-timeout SECONDS   after SIGTERM, for running jobs to end (30; 0: no limit)\n"
+	"  --key-file FILE        members must say what its one line says (TALLY_KEY_FILE); chmod "
+	"600\n"
+	"  --config FILE          lines of NAME=VALUE, the names of these options without the "
+	"dashes;\n"
+	"                         the command line wins\n"
+	"  --log-level LEVEL      error, warn, info or debug (info)\n"
+	"  --log-json             one JSON object a line\n"
+	"  --help, --version\n"
+	"\n"
+	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"
+	"SIGUSR1: says who holds jobs and slots.\n"
+	"Exit status: 0 done; 1 failed; 2 wrong command line; 3 running jobs were aborted.\n";
+
+/* --- where a setting was: for messages, and to find it said twice --- */
+
+struct place {
+	const char *file; /* NULL: the command line */
+	uint32_t line;
+};
+
+static int refuse(const struct place *place, const char *name, const char *value, const char *why)
+{
+	if (place->file)
+		fprintf(stderr, "tallyd: %s:%u: %s=%s: %s (tallyd --help)\n", place->file,
+			place->line, name, value, why);
+	else
+		fprintf(stderr, "tallyd: --%s%s%s: %s (tallyd --help)\n", name, *value ? " " : "",
+			value, why);
+	return EXIT_USAGE;
+}
+
+/* --- values --- */
+
+/* A whole number in [min, max], times `unit`; with is_size, K, M and G may follow. */
+struct number {
+	const char *name;
+	uint64_t min, max, unit;
+	size_t at; /* in struct server_options */
+	const char *why;
+	bool is_size, is_wide; /* a uint64_t */
+};
+
+#define AT(field) offsetof(struct server_options, field)
+/* clang-format off */
+static const struct number numbers[] = {
+	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false, false },
+	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false, false },
+	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false, false },
+	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false, false },
+	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false, false },
+	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false, false },
+	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true, true },
+	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true,
+	  true },
+	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true, true },
+	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false, false },
+	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false, false },
+	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false, false },
+};
+/* clang-format on */
+
+static int set_number(struct settings *settings, const struct place *place,
+		      const struct number *number, const char *value)
+{
+	static const char units[] = "KMG";
+	char *at = (char *)&settings->server + number->at, *end;
+	unsigned long long count;
+	uint32_t narrow;
+
+	errno = 0;
+	count = strtoull(value, &end, 10);
+	if (number->is_size && end != value && *end && strchr(units, *end)) {
+		unsigned shift = 10 * (unsigned)(strchr(units, *end) - units + 1);
+
+		if (count > number->max >> shift)
+			return refuse(place, number->name, value, number->why);
+		count <<= shift;
+		end++;
+	}
+	if (*value < '0' || *value > '9' || *end || errno || count < number->min ||
+	    count > number->max)
+		return refuse(place, number->name, value, number->why);
+	if (!strcmp(number->name, "lanes") && count % 4)
+		return refuse(place, number->name, value, number->why);
+	count *= number->unit;
+	narrow = (uint32_t)count;
+	if (number->is_wide)
+		memcpy(at, &(uint64_t){ count }, sizeof(uint64_t));
+	else
+		memcpy(at, &narrow, sizeof(narrow));
+	return 0;
+}
+
+static int set_level(struct settings *settings, const struct place *place, const char *value)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+
+	for (unsigned level = 0; level <= SERVER_DEBUG; level++) {
+		if (!strcmp(value, names[level])) {
+			settings->level = (enum server_level)level;
+			return 0;
+		}
+	}
+	return refuse(place, "log-level", value, "error, warn, info or debug");
+}
+
+/* A flag has no value, a line of a file 1, 0 or none. */
+static int set_json(struct settings *settings, const struct place *place, const char *value)
+{
+	settings->is_json = strcmp(value, "0") != 0;
+	return !*value || !strcmp(value, "1") || !strcmp(value, "0")
+		       ? 0
+		       : refuse(place, "log-json", value, "1, 0 or nothing");
+}
+
+static int set_key(struct settings *settings, const struct place *place, const char *path)
+{
+	uint32_t mode = 0;
+	int error = conf_load_key(path, settings->key, sizeof(settings->key), &mode);
+
+	if (error)
+		return refuse(place, "key-file", path,
+			      error == -EBADMSG ? "not one line of 1 to 127 printable characters"
+						: strerror(-error));
+	settings->server.key = settings->key;
+	if (mode & S_IROTH && !TAKEN_OUT(KEY_FILE_OPEN))
+		snprintf(settings->warning, sizeof(settings->warning),
+			 "key file %.300s may be read by everybody on this host: chmod o-r", path);
+	return 0;
+}
+
+/* One setting of the command line or of the file. */
+static int set(struct settings *settings, const struct place *place, const char *name,
+	       const char *value)
+{
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!strcmp(name, numbers[i].name))
+			return set_number(settings, place, &numbers[i], value);
+	if (!strcmp(name, "log-level"))
+		return set_level(settings, place, value);
+	if (!strcmp(name, "log-json"))
+		return set_json(settings, place, value);
+	if (!strcmp(name, "key-file"))
+		return set_key(settings, place, value);
+	if (!strcmp(name, "engine"))
+		return strcmp(value, "soft")
+			       ? refuse(place, name, value, "this version has only soft")
+			       : 0;
+	if (!strcmp(name, "listen")) {
+		if (strlen(value) >= sizeof(settings->listen))
+			return refuse(place, name, value, "too long");
+		strcpy(settings->listen, value);
+		return 0;
+	}
+	return refuse(place, name, value, "no such option");
+}
+
+/* --- the command line and the file --- */
+
+enum { OPT_HELP = 1, OPT_VERSION, OPT_CONFIG, OPT_SET };
+
+/* clang-format off */
+static const struct option options[] = {
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "log-json", no_argument, NULL, OPT_SET },
+	{ "log-level", required_argument, NULL, OPT_SET },
+	{ "listen", required_argument, NULL, OPT_SET },
+	{ "engine", required_argument, NULL, OPT_SET },
+	{ "key-file", required_argument, NULL, OPT_SET },
+	{ "shards", required_argument, NULL, OPT_SET },
+	{ "lanes", required_argument, NULL, OPT_SET },
+	{ "slots", required_argument, NULL, OPT_SET },
+	{ "window", required_argument, NULL, OPT_SET },
+	{ "run", required_argument, NULL, OPT_SET },
+	{ "jobs-max", required_argument, NULL, OPT_SET },
+	{ "memory", required_argument, NULL, OPT_SET },
+	{ "memory-total", required_argument, NULL, OPT_SET },
+	{ "receive-buffer", required_argument, NULL, OPT_SET },
+	{ "heartbeat", required_argument, NULL, OPT_SET },
+	{ "gather-timeout", required_argument, NULL, OPT_SET },
+	{ "drain-timeout", required_argument, NULL, OPT_SET },
+	{ NULL, 0, NULL, 0 },
+};
+/* clang-format on */
+enum { OPTIONS = sizeof(options) / sizeof(*options) };
+
+/* False: `name` has been here before. A name that there is none of is somebody else's to refuse. */
+static bool is_first(bool seen[OPTIONS], const char *name)
+{
+	for (size_t i = 0; i + 1 < OPTIONS; i++) {
+		if (strcmp(options[i].name, name) != 0)
+			continue;
+		if (seen[i])
+			return TAKEN_OUT(OPTION_TWICE);
+		seen[i] = true;
+	}
+	return true;
+}
+
+static int config_take(struct settings *settings, const char *path, const char *data, size_t bytes)
+{
+	bool seen[OPTIONS] = { false };
+	enum conf_result got;
+	struct conf_pair pair;
+	struct conf conf;
+
+	conf_init(&conf, data, bytes);
+	while ((got = conf_next(&conf, &pair)) != CONF_END) {
+		struct place place = { path, conf.line };
+		int result = 0;
+
+		if (got == CONF_BAD) {
+			fprintf(stderr, "tallyd: %s:%u: %s: %s (tallyd --help)\n", path, conf.line,
+				pair.why, pair.shown);
+			return EXIT_USAGE;
+		}
+		if (!is_first(seen, pair.key))
+			return refuse(&place, pair.key, pair.value, "a second time in this file");
+		result = set(settings, &place, pair.key, pair.value);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int config_read(struct settings *settings, const char *path)
+{
+	static char data[CONF_FILE_BYTES];
+	long got = conf_load(path, data, sizeof(data), NULL);
+
+	if (got < 0)
+		return refuse(&(struct place){ NULL, 0 }, "config", path, strerror((int)-got));
+	return config_take(settings, path, data, (size_t)got);
+}
+
+/* Twice over the command line: files first, so that flags win wherever they stand. -1: go on. */
+static int parse(struct settings *settings, int argc, char **argv, bool is_for_config)
+{
+	static const struct place here = { NULL, 0 };
+	bool seen[OPTIONS] = { false };
+	int index = 0, option, result = 0;
+
+	optind = 1;
+	opterr = is_for_config; /* complain once, getopt names the flag */
+	while (!result && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (option == '?') {
+			fprintf(stderr, "tallyd --help says which there are\n");
+			return EXIT_USAGE;
+		}
+		if (option == OPT_HELP || option == OPT_VERSION) {
+			fputs(option == OPT_HELP ? help
+			      : *TALLY_COMMIT    ? "tallyd " TALLY_VERSION " (commit " TALLY_COMMIT
+						")\n"
+					      : "tallyd " TALLY_VERSION "\n",
+			      stdout);
+			return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+		}
+		if (!is_first(seen, options[index].name))
+			result = refuse(&here, options[index].name, optarg ? optarg : "",
+					"a second time: which one counts?");
+		else if (is_for_config && option == OPT_CONFIG)
+			result = config_read(settings, optarg);
+		else if (!is_for_config && option == OPT_SET)
+			result = set(settings, &here, options[index].name, optarg ? optarg : "");
+	}
+	if (result)
+		return result;
+	if (optind < argc) {
+		fprintf(stderr, "tallyd: %s: not an option (tallyd --help)\n", argv[optind]);
+		return EXIT_USAGE;
+	}
+	return -1;
+}
+
+static int listen_parse(struct settings *settings)
+{
+	static const struct place here = { NULL, 0 };
+	struct server_options *server = &settings->server;
+	int result = server_listen_parse(settings->listen, server);
+
+	if (result == -ENOENT)
+		return refuse(&here, "listen", settings->listen, "no such host");
+	if (result)
+		return refuse(&here, "listen", settings->listen,
+			      "not ADDR, ADDR:PORT or [ADDR]:PORT");
+	if (server->listen.port &&
+	    server->listen.port + (server->shards ? server->shards : 1) > 65536)
+		return refuse(&here, "listen", settings->listen,
+			      "the last shard's port would be above 65535");
+	return -1;
+}
+
+int tallyd_options(struct settings *settings, int argc, char **argv)
+{
+	int result = parse(settings, argc, argv, true);
+
+	if (result < 0)
+		result = parse(settings, argc, argv, false);
+	return result < 0 ? listen_parse(settings) : result;
+}
