@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ablate.h"
 #include "tools/command.h"
 
 /* The digits at the start of text; NULL: none, or above max. */
@@ -64,6 +65,24 @@ int args_refuse(const char *command, const char *name, const char *value, const 
 	else
 		fprintf(stderr, "tally %s: %s: %s (tally %s --help)\n", command, name, why,
 			command);
+	return EXIT_USAGE;
+}
+
+bool args_once(uint64_t *seen, int group)
+{
+	uint64_t bit = 1ull << group;
+	bool is_first = !(*seen & bit) || TAKEN_OUT(OPTION_TWICE);
+
+	*seen |= bit;
+	return is_first;
+}
+
+int args_twice(const char *command, const char *option, const char *value)
+{
+	fprintf(stderr,
+		"tally %s: --%s%s%s: a second time, or against an earlier option: which one "
+		"counts? (tally %s --help)\n",
+		command, option, value ? " " : "", value ? value : "", command);
 	return EXIT_USAGE;
 }
 

@@ -5,6 +5,7 @@
  * making and checking, which take longer than small operations, never lie between two of them.
  */
 #include "tools/bench.h"
+#include "lib/bootstrap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -422,20 +423,10 @@ static int random_run(struct bench *bench)
 
 /* ---- life ---- */
 
-static bool is_launched(void)
+static const char *env_get(const char *name, void *arg)
 {
-	static const char *const names[] = {
-		"TALLY_RANK", "TALLY_SIZE",           "RANK",
-		"WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *value = getenv(names[i]);
-
-		if (value && *value)
-			return true;
-	}
-	return false;
+	(void)arg;
+	return getenv(name);
 }
 
 static int comm_open(struct bench *bench)
@@ -446,8 +437,9 @@ static int comm_open(struct bench *bench)
 
 	options.window_packets = (uint32_t)bench->options.window;
 	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), now_ns());
-	result = is_launched() ? tally_comm_init_env(&bench->comm, &options)
-			       : tally_comm_init(&bench->comm, job, 1, 0, &options);
+	result = bootstrap_is_launched(env_get, NULL)
+			 ? tally_comm_init_env(&bench->comm, &options)
+			 : tally_comm_init(&bench->comm, job, 1, 0, &options);
 	if (result)
 		return failed(bench, "init", result);
 	bench->rank = tally_comm_rank(bench->comm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_options.c - the command line of tally bench. */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,12 @@
 #define ELEMENTS_MAX (1ull << 32)
 #define BYTES_MAX (4 * ELEMENTS_MAX)
 
-enum { ITERS_MAX = 1000000, INFLIGHT_MAX = 256, ELEMENT_BYTES = 4 };
+enum {
+	ITERS_MAX = 1000000,
+	INFLIGHT_MAX = 256,
+	WINDOW_MAX = 32768, /* no aggregator has more slots */
+	ELEMENT_BYTES = 4,
+};
 
 static const char help[] =
 	"tally bench - measure allreduce, every result verified\n"
@@ -177,59 +183,104 @@ static const struct option long_options[] = {
 };
 /* clang-format on */
 
-/* Options that take a value. 0 or EXIT_USAGE. */
-static int value_read(struct bench_options *options, int option, const char *value)
+/* Options that have one number as their value. */
+static const struct {
+	int option;
+	uint64_t min, max;
+	size_t at; /* in struct bench_options: a uint64_t */
+	const char *why;
+} numbers[] = {
+	{ OPT_ITERS, 1, ITERS_MAX, offsetof(struct bench_options, iters),
+	  "a number from 1 to 1000000" },
+	{ OPT_WARMUP, 0, ITERS_MAX, offsetof(struct bench_options, warmup),
+	  "a number up to 1000000" },
+	{ OPT_INFLIGHT, 1, INFLIGHT_MAX, offsetof(struct bench_options, inflight),
+	  "a number from 1 to 256" },
+	{ OPT_WINDOW, 1, WINDOW_MAX, offsetof(struct bench_options, window),
+	  "a number of packets from 1 to 32768" },
+	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct bench_options, seed), "a number" },
+};
+
+/* What is wrong, or NULL. */
+static const char *number_read(struct bench_options *options, int option, const char *value)
+{
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uint64_t number;
+
+		if (numbers[i].option != option)
+			continue;
+		if (!args_number(value, numbers[i].min, numbers[i].max, &number))
+			return numbers[i].why;
+		memcpy((char *)options + numbers[i].at, &number, sizeof(number));
+	}
+	return NULL;
+}
+
+static const char *value_read(struct bench_options *options, int option, const char *value)
 {
 	switch (option) {
 	case OPT_ELEMENTS:
-		return elements_read(options, value)
-			       ? 0
-			       : refuse("--elements", value, "numbers up to 2^32 and commas");
+		return elements_read(options, value) ? NULL : "numbers up to 2^32 and commas";
 	case OPT_BYTES:
-		return bytes_read(options, value)
-			       ? 0
-			       : refuse("--bytes", value, "FROM:TO[:xFACTOR], 4 to 16G");
+		return bytes_read(options, value) ? NULL : "FROM:TO[:xFACTOR], 4 to 16G";
 	case OPT_RANDOM:
-		return random_read(options, value)
-			       ? 0
-			       : refuse("--random-sizes", value, "COUNT:MIN:MAX, MIN at least 1");
+		return random_read(options, value) ? NULL : "COUNT:MIN:MAX, MIN at least 1";
 	case OPT_DTYPE:
-		return dtypes_read(options, value)
-			       ? 0
-			       : refuse("--dtype", value, "this version has int32 and float32");
+		return dtypes_read(options, value) ? NULL : "this version has int32 and float32";
 	case OPT_OP:
 		options->is_avg = !strcmp(value, "avg");
-		return options->is_avg || !strcmp(value, "sum")
-			       ? 0
-			       : refuse("--op", value, "this version has sum and avg");
-	case OPT_ITERS:
-		return args_number(value, 1, ITERS_MAX, &options->iters)
-			       ? 0
-			       : refuse("--iters", value, "a number from 1 to 1000000");
-	case OPT_WARMUP:
-		return args_number(value, 0, ITERS_MAX, &options->warmup)
-			       ? 0
-			       : refuse("--warmup", value, "a number up to 1000000");
-	case OPT_INFLIGHT:
-		return args_number(value, 1, INFLIGHT_MAX, &options->inflight)
-			       ? 0
-			       : refuse("--inflight", value, "a number from 1 to 256");
-	case OPT_WINDOW:
-		return args_number(value, 1, UINT32_MAX, &options->window)
-			       ? 0
-			       : refuse("--window", value, "a number of packets");
+		return options->is_avg || !strcmp(value, "sum") ? NULL
+								: "this version has sum and avg";
+	case OPT_IN_PLACE:
+		options->is_in_place = true;
+		return NULL;
+	case OPT_CHECK:
+	case OPT_NO_CHECK:
+		options->is_checked = option == OPT_CHECK;
+		return NULL;
+	case OPT_JSON:
+		options->is_json = true;
+		return NULL;
 	default:
-		options->has_seed = true;
-		return args_number(value, 0, UINT64_MAX, &options->seed)
-			       ? 0
-			       : refuse("--seed", value, "a number");
+		options->has_seed |= option == OPT_SEED;
+		return number_read(options, option, value);
 	}
+}
+
+/* Options of one group say one thing. */
+static int group_of(int option)
+{
+	switch (option) {
+	case OPT_BYTES:
+	case OPT_RANDOM:
+		return OPT_ELEMENTS;
+	case OPT_NO_CHECK:
+		return OPT_CHECK;
+	default:
+		return option;
+	}
+}
+
+static int option_take(struct bench_options *options, uint64_t *seen, int index, const char *value)
+{
+	int option = long_options[index].val;
+	char name[32];
+	const char *why;
+
+	if (!args_once(seen, group_of(option)))
+		return args_twice("bench", long_options[index].name, value);
+	why = value_read(options, option, value);
+	if (!why)
+		return 0;
+	snprintf(name, sizeof(name), "--%s", long_options[index].name);
+	return refuse(name, value, why);
 }
 
 int bench_parse(struct bench_options *options, int argc, char **argv)
 {
 	static const uint64_t sizes[] = { 1, 64, 1024, 16384, 262144, 4194304 };
-	int option, status;
+	uint64_t seen = 0;
+	int option, status, index = 0;
 
 	*options = (struct bench_options){
 		.sizes = sizeof(sizes) / sizeof(sizes[0]),
@@ -241,25 +292,21 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 		.is_checked = true,
 	};
 	memcpy(options->elements, sizes, sizeof(sizes));
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		status = 0;
+	while ((option = getopt_long(argc, argv, "", long_options, &index)) != -1) {
 		if (option == '?') {
 			fprintf(stderr, "tally bench --help says which there are\n");
 			return EXIT_USAGE;
 		}
 		if (option == OPT_HELP)
 			return args_print(help);
-		if (option == OPT_IN_PLACE)
-			options->is_in_place = true;
-		else if (option == OPT_CHECK || option == OPT_NO_CHECK)
-			options->is_checked = option == OPT_CHECK;
-		else if (option == OPT_JSON)
-			options->is_json = true;
-		else
-			status = value_read(options, option, optarg);
+		status = option_take(options, &seen, index, optarg);
 		if (status)
 			return status;
 	}
+	if (options->random_count &&
+	    (!args_once(&seen, OPT_ITERS) || !args_once(&seen, OPT_WARMUP)))
+		return refuse("--random-sizes", NULL,
+			      "COUNT says how many: neither --iters nor --warmup");
 	if (optind >= argc)
 		return refuse("OPERATION", NULL, "which one? this version has allreduce");
 	if (strcmp(argv[optind], "allreduce") != 0)

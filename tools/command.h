@@ -30,6 +30,13 @@ bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 /* Says on stderr that `value` (NULL: none) is not what `name` takes; EXIT_USAGE. */
 int args_refuse(const char *command, const char *name, const char *value, const char *why);
 
+/* True for the first of `group` (0..63); *seen begins as 0. Whoever says something twice means one of the
+ * two, and nobody knows which. */
+bool args_once(uint64_t *seen, int group);
+
+/* args_refuse for what args_once has found. */
+int args_twice(const char *command, const char *option, const char *value);
+
 /* fflush(stdout) and an error of it as an exit status: a full disk is not success. */
 int args_print(const char *text);
 

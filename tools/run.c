@@ -381,6 +381,13 @@ static int name_check(const char *name)
 				     "a name has 1 to 200 printable characters and no blanks");
 }
 
+static const char *option_name(const struct option *options, int option)
+{
+	while (options->name && options->val != option)
+		options++;
+	return options->name;
+}
+
 /* NEVER: go on; else the exit status. */
 static int parse(struct job *job, int argc, char **argv)
 {
@@ -392,11 +399,13 @@ static int parse(struct job *job, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	uint64_t size = 0;
+	uint64_t size = 0, seen = 0;
 	int option;
 
 	name_choose(job->name);
 	while ((option = getopt_long(argc, argv, "+n:h", options, NULL)) != -1) {
+		if (option != '?' && !args_once(&seen, option % 32))
+			return args_twice("run", option_name(options, option), optarg);
 		switch (option) {
 		case 'n':
 			if (!args_number(optarg, 1, RANKS_MAX, &size))

@@ -5,6 +5,7 @@
 
 #include "sim/sim.h"
 #include "tools/command.h"
+#include "util/commit.h"
 
 static const char help[] =
 	"tally - add vectors up across machines, in the network\n"
@@ -46,7 +47,9 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return args_print(help);
 	if (!strcmp(argv[1], "--version") || (argc > 2 && !strcmp(argv[2], "--version")))
-		return args_print("tally " TALLY_VERSION "\n");
+		return args_print(*TALLY_COMMIT ? "tally " TALLY_VERSION " (commit " TALLY_COMMIT
+						  ")\n"
+						: "tally " TALLY_VERSION "\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;

@@ -399,6 +399,17 @@ static bool list_read(struct sim *sim)
 	return sim->list && is_good;
 }
 
+/* What a list has, seeds and scenarios, no other option says. */
+static bool option_once(uint32_t *seen, int option)
+{
+	static const char groups[] = "scljSvJ";
+	uint32_t bits = option == 'l' ? 7 : 1u << (strchr(groups, option) - groups);
+	bool is_first = !(*seen & bits);
+
+	*seen |= bits;
+	return is_first;
+}
+
 /* 0, or the exit status after a message. */
 static int options_read(int argc, char **argv, struct sim *sim)
 {
@@ -416,10 +427,18 @@ static int options_read(int argc, char **argv, struct sim *sim)
 	uint64_t jobs = 1;
 	const char *rest = "";
 	bool is_good = true;
-	int option;
+	uint32_t seen = 0;
+	int option, index = 0;
 
 	optind = 1;
-	while (is_good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (is_good && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (option != '?' && !option_once(&seen, option)) {
+			fprintf(stderr,
+				"%s: --%s a second time, or against an earlier option: which one "
+				"counts?\n",
+				sim->name, options[index].name);
+			return EXIT_USAGE;
+		}
 		switch (option) {
 		case 's':
 			is_good = seeds_read(optarg, sim);

@@ -163,13 +163,33 @@ usage() {
 	run 2 bench allreduce --dtype float64
 	run 2 bench allreduce --op max
 	run 2 bench allreduce --frobnicate
+	run 2 bench allreduce --window 99999999
+	says err 'window 99999999: .*32768'
+	# who says something twice means one of the two
+	run 2 bench allreduce --iters 5 --iters 6
+	says err 'iters 6: a second time'
+	run 2 bench allreduce --elements 1 --bytes 4:8
+	says err 'bytes 4:8: .*against an earlier'
+	run 2 bench allreduce --random-sizes 5:1:9 --elements 1
+	run 2 bench allreduce --random-sizes 5:1:9 --iters 7
+	says err 'random-sizes: .*iters'
+	run 2 bench allreduce --check --no-check
+	says err 'no-check: a second time, or against'
+	run 2 run -n 2 -n 3 -- true
+	says err 'ranks 3: a second time'
+	run 2 run -n 2 --job a --job b -- true
+	run 2 run -n 2 --aggregator a --aggregator a -- true
+	run 2 sim --seed 1 --seeds 1..2
+	says err 'seeds a second time'
+	run 2 sim --seed 1 --list /dev/null
+	run 2 sim --list /dev/null --scenario ring
 	for command in '' run bench sim; do
 		# shellcheck disable=SC2086
 		run 0 $command --help
 		says out "^tally( $command)? "
 		# shellcheck disable=SC2086
 		run 0 $command --version
-		says out '^tally [0-9]+\.[0-9]+\.[0-9]+$'
+		says out '^tally [0-9]+\.[0-9]+\.[0-9]+( \(commit [0-9a-f]+\))?$'
 	done
 }
 
