@@ -14,6 +14,7 @@ static const char help[] =
 	"\n"
 	"  tally run      start the ranks of a job on this machine\n"
 	"  tally bench    measure allreduce, every result verified\n"
+	"  tally doctor   look at this machine, its settings and the path to the aggregator\n"
 	"  tally sim      run the protocol in a simulated network that loses and reorders\n"
 	"\n"
 	"Try it, nothing else has to be running:\n"
@@ -35,6 +36,7 @@ static struct {
 } commands[] = {
 	{ "run", "tally run", run_main },
 	{ "bench", "tally bench", bench_main },
+	{ "doctor", "tally doctor", doctor_main },
 	{ "sim", "tally sim", sim_main },
 };
 

@@ -118,7 +118,7 @@ int membership_open(struct tally_comm *comm)
 					    : "aggregator %s: there is no such host",
 				    text);
 	}
-	if (!paths_from(comm, &membership->address, why, sizeof(why))) {
+	if (!paths_from(&comm->boot, &membership->address, why, sizeof(why))) {
 		free(membership);
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s (to reach the aggregator %s)", why, text);
@@ -169,7 +169,7 @@ static bool connect_begin(struct tally_comm *comm, struct member_event *next)
 	drop(membership);
 	if (membership->attempts++) {
 		conn_address_next(&membership->address);
-		(void)paths_from(comm, &membership->address, why, sizeof(why));
+		(void)paths_from(&comm->boot, &membership->address, why, sizeof(why));
 		membership->join.mtu = paths_mtu(&membership->address);
 	}
 	error = conn_connect(&membership->conn, &membership->address, next->now_ns,

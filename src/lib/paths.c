@@ -48,12 +48,12 @@ static bool from_pick(struct bootstrap *boot, struct conn_address *address, char
 	return true;
 }
 
-bool paths_from(struct tally_comm *comm, struct conn_address *address, char *why, size_t why_bytes)
+bool paths_from(struct bootstrap *boot, struct conn_address *address, char *why, size_t why_bytes)
 {
-	if (!comm->boot.ifname[0] || address->socket.ss_family == AF_UNIX)
+	if (!boot->ifname[0] || address->socket.ss_family == AF_UNIX)
 		return true;
 	for (uint32_t i = 0; i <= address->others_count; i++) {
-		if (from_pick(&comm->boot, address, why, why_bytes))
+		if (from_pick(boot, address, why, why_bytes))
 			return true;
 		conn_address_next(address);
 	}

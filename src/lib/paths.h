@@ -10,9 +10,9 @@
 uint32_t paths_mtu(const struct conn_address *address);
 
 /* Which of our addresses TALLY_IFNAME wants control and data to leave from: into *address, which
- * conn_connect takes, and comm->boot. Of an aggregator's several addresses the first is taken, from now on,
+ * conn_connect takes, and *boot. Of an aggregator's several addresses the first is taken, from now on,
  * that one of ours may reach. False: none, and `why` says what there is. */
-bool paths_from(struct tally_comm *comm, struct conn_address *address, char *why, size_t why_bytes);
+bool paths_from(struct bootstrap *boot, struct conn_address *address, char *why, size_t why_bytes);
 
 /* Opens comm's link and endpoint. On success *lanes is what the paths carry. TALLY_OK, or a result with
  * `text`. */

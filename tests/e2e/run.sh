@@ -183,7 +183,7 @@ usage() {
 	says err 'seeds a second time'
 	run 2 sim --seed 1 --list /dev/null
 	run 2 sim --list /dev/null --scenario ring
-	for command in '' run bench sim; do
+	for command in '' run bench doctor sim; do
 		# shellcheck disable=SC2086
 		run 0 $command --help
 		says out "^tally( $command)? "

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# doctor.sh - tally doctor on this machine: what it must find, and what it must say of what is wrong.
+set -uo pipefail
+build=${TALLY_BUILD:-build/release}
+tmp=$(mktemp -d)
+tallyd=
+trap '[[ $tallyd ]] && kill "$tallyd"; rm -rf "$tmp"' EXIT
+export HOME=$tmp
+unset "${!TALLY_@}"
+failures=0
+
+fail() {
+	echo "FAILED: $*"
+	sed 's/^/  out: /' "$tmp/out"
+	sed 's/^/  err: /' "$tmp/err"
+	failures=$((failures + 1))
+}
+
+# doctor STATUS [ARGUMENT...] - its exit status must be that.
+doctor() {
+	local expected=$1 status=0
+	shift
+	timeout 60 "$build/tools/tally" doctor "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+	((status == expected)) || fail "doctor $*: exit status $status, not $expected"
+}
+
+# says PATTERN - a line of its output is so.
+says() {
+	grep -Eq -- "$1" "$tmp/out" || fail "no line like $1"
+}
+
+doctor 0
+says "^ok    kernel +Linux $(uname -r)"
+says '^ok    udp-segment'
+says '^ok    udp-gro'
+says '^(ok  |warn)  receive-buffer +[0-9]+ KiB'
+says '^ok    bpf'
+says '^ok    launcher +none'
+says "^ok    config +$tmp/.tally.conf: not there"
+says '^ok    join +local mode: full packets of [0-9]+ numbers'
+says '^ok    sum'
+says ' 0 fail$'
+[[ -s $tmp/err ]] && fail "stderr"
+
+"$build/tools/tallyd" --listen 127.0.0.1:0 2>"$tmp/tallyd" &
+tallyd=$!
+for _ in {1..100}; do
+	grep -q ready "$tmp/tallyd" && break
+	sleep 0.1
+done
+address=$(grep -oE '127\.0\.0\.1:[0-9]+' "$tmp/tallyd" | head -1)
+doctor 0 --aggregator "$address"
+says "^ok    tcp +aggregator $address answers after [0-9.]+ ms; MTU of the route: [0-9]+"
+says "^ok    join +$address: "
+TALLY_IFNAME=lo TALLY_AGGREGATOR=$address doctor 0
+says '^ok    ifname +TALLY_IFNAME=lo takes lo 127\.0\.0\.1'
+TALLY_IFNAME=nosuch doctor 0
+says '^warn  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
+TALLY_IFNAME=nosuch doctor 1 --aggregator "$address"
+says '^fail  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
+echo "TALLY_AGGREGATOR=$address" >"$tmp/.tally.conf"
+doctor 0
+says "^ok    config +$tmp/.tally.conf: read"
+says "^ok    join +$address: "
+TALLY_RANK=1 doctor 1
+says '^fail  launcher +half of .*TALLY_RANK=1 TALLY_SIZE=\(not set\)'
+TALLY_DEADLINE_S=soon doctor 1
+says '^fail  settings +TALLY_DEADLINE_S=soon'
+echo 'TALLY_AGREGATOR=x' >"$tmp/.tally.conf"
+doctor 1
+says "^fail  config +$tmp/.tally.conf:1: TALLY_AGREGATOR: there is no such variable"
+printf 'TALLY_KEY=hunter2\n' >"$tmp/.tally.conf"
+chmod 644 "$tmp/.tally.conf"
+doctor 0
+says "^warn  config +$tmp/.tally.conf holds a key"
+grep -q hunter "$tmp/out" "$tmp/err" && fail "the key is shown"
+rm "$tmp/.tally.conf"
+
+doctor 0 --json --aggregator "$address"
+while IFS= read -r line; do
+	[[ $line == '{"check":"'*'"status":"'*'"text":"'*'}' ]] || fail "JSON: $line"
+done <"$tmp/out"
+
+kill "$tallyd"
+wait "$tallyd"
+tallyd=
+doctor 1 --aggregator "$address"
+says "^fail  tcp +aggregator $address: Connection refused"
+says '-> is tallyd running there'
+grep -q join "$tmp/out" && fail "it joins although TCP failed"
+doctor 1 --aggregator nosuchhost.invalid
+says '^fail  tcp .*nosuchhost.invalid'
+
+doctor 2 --frobnicate
+doctor 2 --aggregator a --aggregator b
+doctor 2 now
+doctor 0 --help
+says '^tally doctor'
+((failures == 0)) && echo "all promises hold"
+((failures == 0))
