@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # ablations.sh [NAME...] - take each check of tests/ablations.txt out in turn: a test named in its
-# row must turn red. First all these tests must pass with nothing taken out.
+# row must turn red, and so must every claim that tests/failures.txt has for it. First all these tests
+# must pass with nothing taken out.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 rows=tests/ablations.txt
+failures=tests/failures.txt
 dir=build/ablate
 log=build/ablations.log
 passed=0 failed=0 skipped=0
@@ -20,18 +22,25 @@ build_without() {
 	scripts/setup.sh ablate && meson configure "$dir" -Dablate="$1" >>"$log" 2>&1
 }
 
-# red TEST...: "RED NAMES" of what failed, "GREEN", or "NOTHING" if none of them ran.
+# red NAME TEST...: "RED NAMES" of what failed, "GREEN", "SURVIVES CLAIMS" of the failure table that
+# passed all the same, or "NOTHING" if none of them ran.
 red() {
-	local json=$dir/meson-logs/testlog.json
+	local json=$dir/meson-logs/testlog.json name=$1
+	shift
 	rm -f "$json"
 	meson test -C "$dir" "$@" >>"$log" 2>&1 </dev/null
 	[[ -s $json ]] || { echo NOTHING && return; }
-	python3 - "$json" <<-'EOF'
+	python3 - "$json" "$failures" "$name" <<-'EOF'
 		import json, sys
+		table = [line.split() for line in open(sys.argv[2], encoding="utf-8") if line[:1] not in "#["]
+		claims = {(line[0], line[1]) for line in table if len(line) == 3 and line[2] == sys.argv[3]}
 		tests = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8") if line.strip()]
 		red = [t["name"].split(" / ")[-1] for t in tests if t["result"] in ("FAIL", "ERROR", "TIMEOUT")]
 		ran = [t for t in tests if t["result"] != "SKIP"]
-		print("RED " + " ".join(red) if red else "GREEN" if ran else "SKIPPED")
+		alive = [claim for test, claim in sorted(claims) for t in ran
+		         if t["name"].split(" / ")[-1] == test and "[       OK ] " + claim in t.get("stdout", "")]
+		print("SURVIVES " + " ".join(alive) if alive else
+		      "RED " + " ".join(red) if red else "GREEN" if ran else "SKIPPED")
 	EOF
 }
 
@@ -41,11 +50,12 @@ judge() { # NAME TEST...
 	if ! build_without "$name"; then
 		verdict=NOTHING
 	else
-		verdict=$(red "$@")
+		verdict=$(red "$name" "$@")
 	fi
 	case $verdict in
 	RED*) row "$name" caught "${verdict#RED }" && passed=$((passed + 1)) ;;
 	SKIPPED) row "$name" "skipped: its tests cannot run here" "$*" && skipped=$((skipped + 1)) ;;
+	SURVIVES*) row "$name" "NOT CAUGHT" "${verdict#SURVIVES }" && failed=$((failed + 1)) ;;
 	GREEN) row "$name" "NOT CAUGHT" "$*" && failed=$((failed + 1)) ;;
 	*) row "$name" "DOES NOT BUILD OR NO SUCH TEST" "$*" && failed=$((failed + 1)) ;;
 	esac
@@ -67,7 +77,7 @@ done <"$rows"
 ((${#names[@]})) || { echo "no such row in $rows" && exit 2; }
 
 read -ra every <<<"$(printf '%s\n' "${tests[@]}" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
-if build_without "" && [[ $(red "${every[@]}") == GREEN ]]; then
+if build_without "" && [[ $(red '' "${every[@]}") == GREEN ]]; then
 	row '(nothing)' 'green, as it must be' ''
 	passed=$((passed + 1))
 else

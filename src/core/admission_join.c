@@ -66,7 +66,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	if (admission->waiters_count == turn->config->waiters_max) {
+	if (admission->waiters_count == turn->config->waiters_max || TAKEN_OUT(WAITERS)) {
 		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": %u processes wait for its name already",
 			 turn->config->job, admission->waiters_count);
@@ -98,7 +98,8 @@ static enum difference difference(const struct admission_peer *a, const struct a
 {
 	if (a->size != b->size)
 		return SIZE;
-	if (a->version_min > b->version_max || a->version_max < b->version_min)
+	if ((a->version_min > b->version_max || a->version_max < b->version_min) &&
+	    !TAKEN_OUT(VERSION))
 		return VERSION;
 	if (a->list_hash != b->list_hash)
 		return LIST;
@@ -146,7 +147,8 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 		const struct admission_peer *other = &turn_member(turn, rank)->peer;
 		enum difference what = difference(peer, other);
 
-		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE)
+		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE ||
+		    TAKEN_OUT(DIFFERS))
 			continue;
 		turn_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
 			   CONTROL_RANK_NONE);
@@ -185,7 +187,8 @@ static bool is_unfit(struct turn *turn, const struct admission_peer *peer, const
 				       : " gave no key, and this aggregator wants one");
 		return true;
 	}
-	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
+	if ((peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) &&
+	    !TAKEN_OUT(VERSION)) {
 		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
 		turn_add_peer(&text, peer);
 		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
@@ -332,7 +335,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
 	struct text text;
 
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
-	    waiter->pulse != ADMISSION_ANSWERED)
+	    waiter->pulse != ADMISSION_ANSWERED || TAKEN_OUT(CLAIM))
 		return false;
 	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": rank %u is held by process %u on %s, ", turn->config->job,

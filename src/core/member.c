@@ -241,7 +241,7 @@ static void blame_path(struct turn *turn)
 	struct text text;
 
 	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-	if (member->welcomed_short >> shard & 1)
+	if (member->welcomed_short >> shard & 1 && !TAKEN_OUT(HELLO_SHORT))
 		text_add(&text,
 			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
 			 "port %u, get no answer, short ones do",
@@ -565,7 +565,7 @@ static void tick(struct turn *turn)
 	}
 	if (member->state != MEMBER_HELLOING || now_ns - member->hello_ns < hello_ns)
 		return;
-	if (member->hellos >= HELLOS_MAX)
+	if (member->hellos >= HELLOS_MAX && !TAKEN_OUT(HELLO_LATE))
 		late(turn);
 	else
 		send_hellos(turn);

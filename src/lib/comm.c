@@ -391,7 +391,7 @@ int tally_comm_finalize(struct tally_comm *comm)
 		result = leave(comm);
 	comm_unlock(comm);
 	if (!result)
-		local_close(comm, UINT32_MAX);
+		local_close(comm, TAKEN_OUT(HOST_STAYS) ? 0 : UINT32_MAX);
 	return result;
 }
 
@@ -403,7 +403,7 @@ int tally_comm_abort(struct tally_comm *comm)
 		return result;
 	comm_lock(comm);
 	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
-		comm->wants_abort = true;
+		comm->wants_abort = !TAKEN_OUT(ABORT_TOLD);
 		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
 		background_kick();
 	}
@@ -420,7 +420,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 	comm_lock(comm);
 	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
 	comm_unlock(comm);
-	if (is_sound)
+	if (is_sound && !TAKEN_OUT(DESTROY_LEAVES))
 		(void)tally_comm_finalize(comm);
 	if (comm_is_forked(comm))
 		return;

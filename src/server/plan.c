@@ -119,7 +119,7 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 	window = max_u32(1, min_u32(bulk / WINDOWS_OF_SLOTS, window_of_bytes(lanes)));
 	if (input->window)
 		window = min_u32(bulk, input->window);
-	if (each < window)
+	if (each < window && !TAKEN_OUT(RECEIVE_WINDOW))
 		window = max_u32(1, (uint32_t)each);
 	plan->lanes = lanes;
 	plan->slots = slots;

@@ -155,6 +155,32 @@ static void network__whose_mtu_is_below_the_interfaces_is_named_at_init(void **s
 	path_fails(&ranks, TALLY_ERR_SYSTEM, words);
 }
 
+/* ---- a program of another version ---- */
+
+static void version_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm;
+
+	wait_proxy(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, rank, NULL, init(ranks, rank, &comm));
+}
+
+static void version__that_differs_ends_it_for_all(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = version_body };
+	const char *words[RANKS_WORDS_MAX] = { "rank 2 on ", ranks_host(),
+					       "speaks protocol versions 9 to 9", "1" };
+
+	(void)state;
+	prepare(&ranks);
+	proxy->orders->rank = FAR;
+	proxy->orders->is_future = true;
+	go(&ranks);
+	assert_true(end(&ranks));
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_VERSION, limit_s, words));
+}
+
 /* ---- what an old life has sent comes once more, from the right address ---- */
 
 static void old_body(struct ranks *ranks, uint32_t rank)
@@ -265,6 +291,7 @@ int main(void)
 			network__cut_after_the_start_names_the_rank_and_to_it_the_aggregator),
 		cmocka_unit_test(network__that_passes_tcp_but_not_udp_is_named_at_init),
 		cmocka_unit_test(network__whose_mtu_is_below_the_interfaces_is_named_at_init),
+		cmocka_unit_test(version__that_differs_ends_it_for_all),
 		cmocka_unit_test(restart__old_packets_never_fit_the_new_life),
 		cmocka_unit_test(duplicate_rank__whose_holder_is_dead_gets_its_place),
 	};

@@ -147,6 +147,15 @@ static void datagrams_down(const struct flow *flow)
 				      (const struct sockaddr *)&flow->client, sizeof(flow->client));
 }
 
+/* As long as it was: frames are counted. */
+static void version_set(char *text, const char *words)
+{
+	char *at = strstr(text, words);
+
+	if (at)
+		at[strlen(words) - 1] = '9';
+}
+
 /* One direction of a connection; its end is passed on. */
 static void stream(struct flow *flow, int from)
 {
@@ -158,6 +167,10 @@ static void stream(struct flow *flow, int from)
 	rank = got > 4 ? strstr(bytes + 4, "\"rank\":") : NULL; /* 4: the length */
 	if (rank && from == 0 && flow->rank == PROXY_ALL)
 		flow->rank = (uint32_t)atoi(rank + 7);
+	if (rank && from == 0 && orders->is_future && is_meant(flow)) {
+		version_set(bytes + 4, "\"version_min\":1");
+		version_set(bytes + 4, "\"version_max\":1");
+	}
 	if (got > 0 && send(flow->fd[!from], bytes, (size_t)got, MSG_NOSIGNAL) == got)
 		return;
 	flow->is_over = true;

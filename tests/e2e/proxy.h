@@ -20,6 +20,7 @@ struct proxy_orders {
 	volatile uint32_t udp_bytes_max; /* longer datagrams are dropped; 0: none */
 	volatile bool
 		is_frozen; /* those of `rank` that are there now are cut for ever, without a word */
+	volatile bool is_future;    /* its JOIN says that it speaks version 9 */
 	volatile bool is_repeating; /* with every datagram up, an old one goes up the same way */
 	volatile uint64_t repeated;
 	volatile uint64_t udp_dropped;

@@ -106,6 +106,7 @@ static void aggregator_main(const struct ranks *ranks, uint16_t port, int port_f
 		.jobs_max = ranks->jobs_max,
 		.memory_total = ranks->memory_total,
 		.heartbeat_ms = ranks->heartbeat_ms,
+		.key = ranks->key,
 		.log = server_says,
 	};
 	int result;

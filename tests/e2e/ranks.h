@@ -51,6 +51,7 @@ struct ranks {
 	/* of the aggregators' processes; 0: their choice */
 	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
 	uint64_t memory_total;
+	const char *key;
 	uint16_t port;        /* of the first one: then shards follow it */
 	uint32_t aggregators; /* 0: one; or as many, each with one address in the list */
 	bool is_v6;           /* also if the whole test is (RANKS_FAMILY) */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * failures_join_test.c - jobs that cannot form: all who came are refused at once, and told both sides of
+ * what differs. Two jobs with one name. Environments that say too little.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ranks.h"
+
+enum { SIZE = 3, ODD = 1 };
+
+static const double limit_s = 2.0;
+static const char right_key[] = "correct horse", wrong_key[] = "battery staple";
+
+/* What the odd process says instead. */
+struct claim {
+	uint32_t size, rank;
+	bool has_key, has_wrong_key; /* the others have the right one */
+	bool has_other_list;
+};
+
+static void claim_body(struct ranks *ranks, uint32_t process)
+{
+	const struct claim *claim = ranks->arg;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	uint32_t size = ranks->size, rank = process;
+	char list[300];
+
+	snprintf(list, sizeof(list), "%s", ranks->aggregator);
+	if (ranks->key)
+		setenv("TALLY_KEY", right_key, 1);
+	if (process == ODD) {
+		size = claim->size;
+		rank = claim->rank;
+		if (claim->has_other_list) /* the same place by another name */
+			snprintf(list, sizeof(list), "%s:0%s", ranks_loopback(),
+				 strrchr(ranks->aggregator, ':') + 1);
+		if (claim->has_wrong_key)
+			setenv("TALLY_KEY", wrong_key, 1);
+		else if (!claim->has_key)
+			unsetenv("TALLY_KEY");
+	}
+	options.aggregator = list;
+	options.init_timeout_s = 10;
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, process, NULL,
+		     tally_comm_init(&(struct tally_comm *){ NULL }, ranks->job, size, rank,
+				     &options));
+}
+
+static void refused(const struct claim *claim, const char *key, int result,
+		    const char *const words[RANKS_WORDS_MAX])
+{
+	struct ranks ranks = { .size = SIZE, .body = claim_body, .arg = claim, .key = key };
+
+	assert_true(ranks_run(&ranks));
+	assert_true(ranks_have_reported(&ranks, result, limit_s, words));
+	for (uint32_t rank = 0; rank < SIZE; rank++) { /* keys are told to nobody */
+		assert_null(strstr(ranks.shared->report[rank].text, "horse"));
+		assert_null(strstr(ranks.shared->report[rank].text, "staple"));
+	}
+}
+
+static void init__two_that_claim_one_rank_end_it_for_all(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = 2 };
+
+	(void)state;
+	refused(&claim, NULL, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ "rank 2 is held by process ", ranks_host(),
+						 "both are alive" });
+}
+
+static void init__another_size_ends_it_for_all(void **state)
+{
+	const struct claim claim = { .size = SIZE + 2, .rank = ODD };
+
+	(void)state;
+	refused(&claim, NULL, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(), "says size 5",
+						 "says size 3" });
+}
+
+static void init__another_list_of_aggregators_ends_it_for_all(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = ODD, .has_other_list = true };
+
+	(void)state;
+	refused(&claim, NULL, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
+						 "list of aggregators with hash" });
+}
+
+/* ---- two jobs with one name ---- */
+
+/* Processes 0 and 1 are the first job, 2 and 3 the second: it is told who runs, and harms nobody. */
+static void twice_body(struct ranks *ranks, uint32_t process)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm;
+
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = 10;
+	if (process < 2) {
+		CHECK(tally_comm_init(&comm, ranks->job, 2, process, &options) == TALLY_OK);
+		CHECK(ranks_sum(comm, 1) == TALLY_OK);
+		ranks_meet(ranks);
+		ranks_meet(ranks);
+		CHECK(ranks_sum(comm, 2) == TALLY_OK);
+		ranks_leave(comm);
+		return;
+	}
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, process, NULL,
+		     tally_comm_init(&comm, ranks->job, 2, process - 2, &options));
+	ranks_meet(ranks);
+}
+
+static void init__a_second_job_of_one_name_is_told_who_runs(void **state)
+{
+	struct ranks ranks = { .size = 4, .body = twice_body };
+	const char *words[RANKS_WORDS_MAX] = { "is held by process ", ranks_host(),
+					       "the job runs" };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	ranks.is_killed[0] = ranks.is_killed[1] = true; /* they have no report */
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_DENIED, limit_s, words));
+}
+
+/* ---- what the environment says ---- */
+
+static void environment_body(struct ranks *ranks, uint32_t rank)
+{
+	static const char *const sets[3][2][2] = {
+		{ { "TALLY_RANK", "0" }, { "TALLY_JOB", "x" } },  /* no TALLY_SIZE */
+		{ { "TALLY_RANK", "5" }, { "TALLY_SIZE", "4" } }, /* no such rank */
+		{ { "RANK", "1x" }, { "WORLD_SIZE", "4" } },
+	};
+	struct tally_comm *comm;
+
+	ranks->shared->event_s = ranks_now_s();
+	for (int i = 0; i < 2; i++)
+		setenv(sets[rank][i][0], sets[rank][i][1], 1);
+	ranks_report(ranks, rank, NULL, tally_comm_init_env(&comm, NULL));
+}
+
+static void environment__half_set_or_contradictory_is_refused_with_what_was_read(void **state)
+{
+	static const char *const words[3][RANKS_WORDS_MAX] = {
+		{ "TALLY_RANK=0", "TALLY_SIZE" },
+		{ "TALLY_RANK=5", "TALLY_SIZE=4" },
+		{ "RANK=1x" },
+	};
+	struct ranks ranks = { .size = 3, .is_local = true, .body = environment_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		for (uint32_t other = 0; other < 3; other++)
+			ranks.is_killed[other] = other != rank;
+		assert_true(ranks_have_reported(&ranks, TALLY_ERR_ARGUMENT, limit_s, words[rank]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(init__two_that_claim_one_rank_end_it_for_all),
+		cmocka_unit_test(init__another_size_ends_it_for_all),
+		cmocka_unit_test(init__another_list_of_aggregators_ends_it_for_all),
+		cmocka_unit_test(init__a_second_job_of_one_name_is_told_who_runs),
+		cmocka_unit_test(
+			environment__half_set_or_contradictory_is_refused_with_what_was_read),
+	};
+
+	if (ranks_lack_family())
+		return 77;
+	return cmocka_run_group_tests_name("e2e-failures-join", tests, NULL, NULL);
+}
