@@ -29,6 +29,8 @@ static void claim_body(struct ranks *ranks, uint32_t process)
 	const struct claim *claim = ranks->arg;
 	struct tally_options options = TALLY_OPTIONS_INIT;
 	uint32_t size = ranks->size, rank = process;
+	struct tally_comm *comm;
+	int result;
 	char list[300];
 
 	snprintf(list, sizeof(list), "%s", ranks->aggregator);
@@ -48,9 +50,12 @@ static void claim_body(struct ranks *ranks, uint32_t process)
 	options.aggregator = list;
 	options.init_timeout_s = 10;
 	ranks->shared->event_s = ranks_now_s();
-	ranks_report(ranks, process, NULL,
-		     tally_comm_init(&(struct tally_comm *){ NULL }, ranks->job, size, rank,
-				     &options));
+	result = tally_comm_init(&comm, ranks->job, size, rank, &options);
+	ranks_report(ranks, process, NULL, result);
+	if (result)
+		return;
+	CHECK(ranks_sum(comm, 1) == TALLY_OK);
+	ranks_leave(comm);
 }
 
 static void refused(const struct claim *claim, const char *key, int result,
@@ -94,6 +99,33 @@ static void init__another_list_of_aggregators_ends_it_for_all(void **state)
 	refused(&claim, NULL, TALLY_ERR_DENIED,
 		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
 						 "list of aggregators with hash" });
+}
+
+static void init__a_wrong_key_ends_it_for_all(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = ODD, .has_wrong_key = true };
+
+	(void)state;
+	refused(&claim, right_key, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
+						 "gave a key that is not this aggregator's" });
+}
+
+static void init__no_key_ends_it_for_all(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = ODD };
+
+	(void)state;
+	refused(&claim, right_key, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(), "gave no key" });
+}
+
+static void init__the_right_key_lets_all_in(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = ODD, .has_key = true };
+
+	(void)state;
+	refused(&claim, right_key, TALLY_OK, (const char *[RANKS_WORDS_MAX]){ NULL });
 }
 
 /* ---- two jobs with one name ---- */
@@ -175,6 +207,9 @@ int main(void)
 		cmocka_unit_test(init__two_that_claim_one_rank_end_it_for_all),
 		cmocka_unit_test(init__another_size_ends_it_for_all),
 		cmocka_unit_test(init__another_list_of_aggregators_ends_it_for_all),
+		cmocka_unit_test(init__a_wrong_key_ends_it_for_all),
+		cmocka_unit_test(init__no_key_ends_it_for_all),
+		cmocka_unit_test(init__the_right_key_lets_all_in),
 		cmocka_unit_test(init__a_second_job_of_one_name_is_told_who_runs),
 		cmocka_unit_test(
 			environment__half_set_or_contradictory_is_refused_with_what_was_read),

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -242,6 +243,50 @@ static void descriptors__that_run_out_are_a_named_error(void **state)
 	assert_true(errors > 5);
 }
 
+/* ---- a vector of more than 2^31 elements ---- */
+
+enum { PERIOD = 1 << 21 }; /* bytes: all of the vector is the same memory, again and again */
+
+static int32_t *map_again_and_again(size_t bytes)
+{
+	int fd = memfd_create("vector", MFD_CLOEXEC);
+	char *at = mmap(NULL, bytes + PERIOD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(fd >= 0 && !ftruncate(fd, PERIOD) && at != MAP_FAILED);
+	for (size_t done = 0; done < bytes; done += PERIOD)
+		CHECK(mmap(at + done, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			   0) != MAP_FAILED);
+	close(fd);
+	return (int32_t *)(void *)at;
+}
+
+static void huge_body(struct ranks *ranks, uint32_t rank)
+{
+	const size_t count = (1ull << 31) + 5, period = PERIOD / sizeof(int32_t);
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	struct tally_stats stats = TALLY_STATS_INIT;
+	int32_t *in = map_again_and_again(count * sizeof(*in));
+	int32_t *out = map_again_and_again(count * sizeof(*out));
+
+	for (size_t i = 0; i < period; i++)
+		in[i] = (int32_t)(i * 2654435761u) / 4;
+	CHECK(tally_allreduce(in, out, count, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
+	for (size_t i = 0; i < period; i++)
+		CHECK(out[i] == in[i]);
+	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
+	CHECK(stats.elements == count);
+	CHECK(stats.packets_in == (count + stats.lanes - 1) / stats.lanes);
+	ranks_leave(comm);
+}
+
+static void count__above_2_to_the_31_is_summed_to_its_end(void **state)
+{
+	struct ranks ranks = { .size = 1, .is_local = true, .body = huge_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +294,7 @@ int main(void)
 		cmocka_unit_test(memory__that_ends_for_good_is_a_named_error_or_harmless),
 		cmocka_unit_test(memory__that_fails_when_the_daemon_starts_is_said),
 		cmocka_unit_test(descriptors__that_run_out_are_a_named_error),
+		cmocka_unit_test(count__above_2_to_the_31_is_summed_to_its_end),
 	};
 
 	return cmocka_run_group_tests_name("e2e-failures-memory", tests, NULL, NULL);
