@@ -14,8 +14,6 @@
 #include "lib/interface.h"
 #include "util/conf.h"
 
-enum { TIMEOUT_S_MAX = 86400 }; /* to come: a day, far from the wrap of 32 bits of milliseconds */
-
 int bootstrap_refuse(const struct reader *reader, int result, const char *format, ...)
 {
 	va_list args;
@@ -60,16 +58,16 @@ static int timeout_read(struct bootstrap *boot, const struct tally_options *opti
 	boot->init_timeout_s = BOOTSTRAP_TIMEOUT_S;
 	if (options && options->init_timeout_s) {
 		boot->init_timeout_s = options->init_timeout_s;
-		if (boot->init_timeout_s > TIMEOUT_S_MAX)
+		if (boot->init_timeout_s > BOOTSTRAP_TIMEOUT_S_MAX)
 			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 						"options->init_timeout_s %u is above %d",
-						boot->init_timeout_s, TIMEOUT_S_MAX);
+						boot->init_timeout_s, BOOTSTRAP_TIMEOUT_S_MAX);
 	} else if (value) {
 		if (!bootstrap_digits(value, &boot->init_timeout_s) || !boot->init_timeout_s ||
-		    boot->init_timeout_s > TIMEOUT_S_MAX)
+		    boot->init_timeout_s > BOOTSTRAP_TIMEOUT_S_MAX)
 			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 						"TALLY_INIT_TIMEOUT_S=%s is not in 1 to %d seconds",
-						value, TIMEOUT_S_MAX);
+						value, BOOTSTRAP_TIMEOUT_S_MAX);
 	}
 	return TALLY_OK;
 }
@@ -83,10 +81,11 @@ static int deadline_read(struct bootstrap *boot, const struct tally_options *opt
 	boot->deadline_ms = options ? options->deadline_ms : 0;
 	if (boot->deadline_ms)
 		return TALLY_OK;
-	if (value && (!bootstrap_digits(value, &seconds) || !seconds || seconds > TIMEOUT_S_MAX))
+	if (value &&
+	    (!bootstrap_digits(value, &seconds) || !seconds || seconds > BOOTSTRAP_TIMEOUT_S_MAX))
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 					"TALLY_DEADLINE_S=%s is not in 1 to %d seconds", value,
-					TIMEOUT_S_MAX);
+					BOOTSTRAP_TIMEOUT_S_MAX);
 	boot->deadline_ms = seconds * 1000;
 	return TALLY_OK;
 }

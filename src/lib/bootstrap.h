@@ -17,6 +17,7 @@ enum {
 	BOOTSTRAP_JOB_MAX = 200,
 	BOOTSTRAP_SIZE_MAX = 256, /* children of one switch */
 	BOOTSTRAP_TIMEOUT_S = 300,
+	BOOTSTRAP_TIMEOUT_S_MAX = 86400, /* a day, far from the wrap of 32 bits of milliseconds */
 	BOOTSTRAP_PORT = 7171,
 	BOOTSTRAP_TEXT_MAX = 512,
 	BOOTSTRAP_TIMELINE_BYTES = 512,

@@ -209,9 +209,8 @@ static int join(struct tally_comm *comm)
 
 static atomic_bool is_warned; /* once in a process */
 
-/* boot is complete. */
-static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
-		     const struct tally_options *options)
+int comm_open(struct tally_comm **out, const struct bootstrap *boot,
+	      const struct tally_options *options, const struct tally_comm *parent)
 {
 	struct tally_comm *comm = comm_new(boot, options);
 	int result = TALLY_OK;
@@ -220,7 +219,11 @@ static int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
 	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
 		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
-	if (boot->is_local && boot->rank == 0)
+	strcpy(comm->local_job, parent ? parent->local_job : boot->job);
+	comm->parent_life = parent ? parent->life : 0;
+	if (parent)
+		local_share(comm, parent);
+	else if (boot->is_local && boot->rank == 0)
 		result = local_open(comm);
 	if (!result)
 		result = membership_open(comm);
@@ -269,8 +272,8 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 	return TALLY_OK;
 }
 
-static int init_check(struct tally_comm **comm, struct tally_options *mine,
-		      const struct tally_options *theirs, const char *call)
+int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
+		    const struct tally_options *theirs, const char *call)
 {
 	int result;
 
@@ -286,7 +289,7 @@ int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, ui
 	struct bootstrap boot = { .size = size, .rank = rank, .source = "arguments" };
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct tally_options mine;
-	int result = init_check(comm, &mine, options, "tally_comm_init");
+	int result = comm_init_check(comm, &mine, options, "tally_comm_init");
 
 	if (result)
 		return result;
@@ -298,7 +301,7 @@ int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, ui
 	result = config_bootstrap(&boot, &mine, false, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init: %s", text);
-	return comm_open(comm, &boot, &mine);
+	return comm_open(comm, &boot, &mine, NULL);
 }
 
 int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *options)
@@ -306,34 +309,14 @@ int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *op
 	struct bootstrap boot;
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct tally_options mine;
-	int result = init_check(comm, &mine, options, "tally_comm_init_env");
+	int result = comm_init_check(comm, &mine, options, "tally_comm_init_env");
 
 	if (result)
 		return result;
 	result = config_bootstrap(&boot, &mine, true, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_env: %s", text);
-	return comm_open(comm, &boot, &mine);
-}
-
-int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
-			tally_allgather_fn allgather, void *ctx,
-			const struct tally_options *options)
-{
-	(void)comm, (void)size, (void)rank, (void)allgather, (void)ctx, (void)options;
-	return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-			    "tally_comm_init_oob: not in this version");
-}
-
-int tally_comm_split(struct tally_comm *comm, int color, int key,
-		     const struct tally_options *options, struct tally_comm **new_comm)
-{
-	int result = comm_check(comm, "tally_comm_split");
-
-	(void)color, (void)key, (void)options, (void)new_comm;
-	return result ? result
-		      : report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
-				     "tally_comm_split: not in this version");
+	return comm_open(comm, &boot, &mine, NULL);
 }
 
 /* ---- the end ---- */

@@ -20,7 +20,7 @@
 #include "tally.h"
 
 struct membership; /* control.c: this rank's end of the control connection */
-struct server;
+struct local;
 
 enum comm_state {
 	COMM_JOINING, /* not all are there yet */
@@ -67,8 +67,9 @@ struct tally_comm {
 	struct report_who who;
 	struct bootstrap boot;
 	uint32_t poll_count, window_packets;
-	unsigned epoch;        /* of the process: a forked child has another */
-	struct server *server; /* local mode, rank 0 */
+	unsigned epoch;                        /* of the process: a forked child has another */
+	struct local *local;                   /* local mode: the aggregator, in rank 0's process */
+	char local_job[BOOTSTRAP_JOB_MAX + 1]; /* local mode: whose rank 0 hosts it */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -133,6 +134,12 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
+/* Joins. boot and options are complete; parent: what it is split off, or NULL. TALLY_OK, or said. */
+int comm_open(struct tally_comm **out, const struct bootstrap *boot,
+	      const struct tally_options *options, const struct tally_comm *parent);
+/* What every init checks first, and a whole copy of the options. */
+int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
+		    const struct tally_options *theirs, const char *call);
 
 /* ---- progress.c; lock held unless said otherwise ---- */
 

@@ -4,12 +4,24 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "server/server.h"
 
-enum { HEAD_BYTES = 60 }; /* of a long job's name */
+enum {
+	HEAD_BYTES = 60, /* of a long job's name */
+	JOBS_MAX = 64,   /* the first communicator, and what is split off */
+};
+
+/* An aggregator in this process. */
+struct local {
+	struct server *server;
+	struct report_who who; /* for its log: the communicator may go before it */
+	atomic_uint users;     /* communicators of this process */
+	bool is_forgotten;     /* in a forked child */
+};
 
 void local_name(const char *job, char name[LOCAL_NAME_BYTES])
 {
@@ -39,50 +51,67 @@ int local_open(struct tally_comm *comm)
 {
 	const struct link_address loopback = { .ip = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 						       127, 0, 0, 1 } };
+	struct local *local = calloc(1, sizeof(*local));
 	char name[LOCAL_NAME_BYTES];
 	struct server_options options = { .listen = loopback,
 					  .local_name = name,
-					  .jobs_max = 1,
+					  .jobs_max = JOBS_MAX,
 					  .gather_ms = comm->boot.init_timeout_s * 1000,
 					  .key = comm->key,
-					  .log = server_says,
-					  .log_arg = &comm->who };
+					  .log = server_says };
 	int error;
 
+	if (!local)
+		return report_error(&comm->who, TALLY_ERR_NO_MEMORY, "local mode: out of memory");
+	local->who = comm->who;
+	options.log_arg = &local->who;
 	local_name(comm->who.job, name);
-	error = server_open(&comm->server, &options);
+	error = server_open(&local->server, &options);
+	if (!error) {
+		error = server_start(local->server);
+		if (error)
+			server_close(local->server);
+	}
+	if (!error) {
+		atomic_init(&local->users, 1);
+		comm->local = local;
+		return TALLY_OK;
+	}
+	free(local);
 	if (error == -EADDRINUSE)
 		return report_error(
 			&comm->who, TALLY_ERR_SYSTEM,
 			"local mode: a rank 0 of job %s runs on this host already (socket "
 			"@%s)",
 			comm->who.job, name);
-	if (!error) {
-		error = server_start(comm->server);
-		if (error) {
-			server_close(comm->server);
-			comm->server = NULL;
-		}
-	}
-	if (error)
-		return report_error(&comm->who, TALLY_ERR_SYSTEM,
-				    "local mode: no aggregator in this process: %s",
-				    strerror(-error));
-	return TALLY_OK;
+	return report_error(&comm->who, TALLY_ERR_SYSTEM,
+			    "local mode: no aggregator in this process: %s", strerror(-error));
+}
+
+void local_share(struct tally_comm *comm, const struct tally_comm *parent)
+{
+	comm->local = parent->local;
+	if (comm->local)
+		atomic_fetch_add(&comm->local->users, 1);
 }
 
 void local_close(struct tally_comm *comm, uint32_t timeout_ms)
 {
-	if (!comm->server)
+	struct local *local = comm->local;
+
+	comm->local = NULL;
+	if (!local || atomic_fetch_sub(&local->users, 1) > 1)
 		return;
-	server_drain(comm->server);
-	(void)server_wait(comm->server, timeout_ms);
-	server_close(comm->server);
-	comm->server = NULL;
+	server_drain(local->server);
+	(void)server_wait(local->server, timeout_ms);
+	server_close(local->server);
+	free(local);
 }
 
 void local_forget(const struct tally_comm *comm)
 {
-	if (comm->server && !TAKEN_OUT(FORK_CLOSE))
-		server_forget(comm->server);
+	if (comm->local && !comm->local->is_forgotten && !TAKEN_OUT(FORK_CLOSE)) {
+		comm->local->is_forgotten = true;
+		server_forget(comm->local->server);
+	}
 }

@@ -13,7 +13,10 @@ void local_name(const char *job, char name[LOCAL_NAME_BYTES]);
 
 /* Starts the aggregator; TALLY_OK, or said. */
 int local_open(struct tally_comm *comm);
-/* Waits until the others have left, at most timeout_ms (UINT32_MAX: no limit), and ends it. */
+/* A communicator that is split off uses the same one. */
+void local_share(struct tally_comm *comm, const struct tally_comm *parent);
+/* The last of this process's communicators there waits until the others have left, at most timeout_ms
+ * (UINT32_MAX: no limit), and ends it. */
 void local_close(struct tally_comm *comm, uint32_t timeout_ms);
 /* After fork, in the child. */
 void local_forget(const struct tally_comm *comm);

@@ -104,7 +104,7 @@ int membership_open(struct tally_comm *comm)
 				    "tally_comm_init: out of memory");
 	if (comm->boot.is_local) {
 		local[0] = '@';
-		local_name(comm->who.job, local + 1);
+		local_name(comm->local_job, local + 1);
 		text = local;
 	}
 	error = conn_resolve(text, CONTROL_PORT, &membership->address);

@@ -365,7 +365,7 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 }
 
 /* Lock held. */
-static int enter_and_wait(struct tally_comm *comm, const struct request *request)
+static int enter_and_wait(struct tally_comm *comm, const struct request *request, uint64_t *number)
 {
 	struct tally_work *work = operation_make(comm, request);
 	int result = TALLY_ERR_NO_MEMORY;
@@ -377,6 +377,8 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 		work_drop(comm, work);
 		return result;
 	}
+	if (number)
+		*number = work->op.number;
 	if (comm->is_driven) /* else this thread is about to drive */
 		progress_submitted(comm);
 	if (!progress_wait(comm, work_is_over, work, UINT64_MAX))
@@ -386,7 +388,7 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 	return result ? report_again(result, comm->error_text) : TALLY_OK;
 }
 
-static int start_and_wait(struct tally_comm *comm, const struct request *request)
+int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number)
 {
 	int result = operation_check(comm, request);
 
@@ -395,7 +397,7 @@ static int start_and_wait(struct tally_comm *comm, const struct request *request
 	if (result)
 		return result;
 	comm_lock(comm);
-	result = enter_and_wait(comm, request);
+	result = enter_and_wait(comm, request, number);
 	comm_unlock(comm);
 	return result;
 }
@@ -411,7 +413,7 @@ int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int o
 					 .dtype = dtype,
 					 .op = op };
 
-	return start_and_wait(comm, &request);
+	return operation_run(comm, &request, NULL);
 }
 
 int tally_iallreduce(const void *send, void *recv, size_t count, int dtype, int op,
@@ -453,7 +455,7 @@ int tally_barrier(struct tally_comm *comm)
 					 .kind = CONTROL_OP_BARRIER,
 					 .dtype = TALLY_INT32 };
 
-	return start_and_wait(comm, &request);
+	return operation_run(comm, &request, NULL);
 }
 
 int tally_ibarrier(struct tally_comm *comm, const struct tally_op_options *options,

@@ -29,6 +29,9 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
  * caller's. Lock held: numbers follow the order in which calls get here. */
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call);
 
+/* Checks, enters and waits; *number (may be NULL) is the operation's. No lock held. */
+int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number);
+
 /* Says that the call would wait inside a group or an on_done function; TALLY_OK if it would not. */
 int operation_may_wait(const struct tally_comm *comm, const char *call);
 

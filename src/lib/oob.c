@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oob.c - tally_comm_init_oob: one allgather of the program's own tells every rank what rank 0 is set to,
+ * whether all are on one host, and what any of them finds wrong.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/comm.h"
+#include "lib/config.h"
+
+enum {
+	RECORD_MAGIC = 0x796c6174, /* "taly" */
+	RECORD_VERSION = 1,
+	HOST_ID_BYTES = 64,
+	WATCH_FIRST_S =
+		5, /* until the first line about an allgather that stays away; then each doubles */
+};
+
+/* What every rank tells the others. Native byte order: one program runs on all of them. */
+struct record {
+	uint32_t magic, version;
+	uint32_t size, rank;
+	int32_t result; /* what this rank has found wrong, and `text` */
+	uint32_t has_aggregator;
+	char host[65];
+	char host_id[HOST_ID_BYTES]; /* the same where abstract unix sockets meet */
+	char job[BOOTSTRAP_JOB_MAX + 1];
+	char aggregator[256]; /* "local" or an address */
+	char text[256];
+};
+
+/* ---- watching the callback ---- */
+
+struct watch {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool is_started, is_over;
+	const struct record *mine;
+};
+
+static void *watch_main(void *arg)
+{
+	struct watch *watch = arg;
+	uint32_t waited_s = WATCH_FIRST_S;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WATCH_FIRST_S;
+	pthread_mutex_lock(&watch->lock);
+	while (!watch->is_over) {
+		if (pthread_cond_timedwait(&watch->changed, &watch->lock, &until) != ETIMEDOUT)
+			continue;
+		report_log(NULL, TALLY_LOG_WARN,
+			   "tally_comm_init_oob: the allgather function of rank %u of %u on %s has "
+			   "not returned for %u s: have all ranks called tally_comm_init_oob?",
+			   watch->mine->rank, watch->mine->size, watch->mine->host, waited_s);
+		until.tv_sec += waited_s;
+		waited_s *= 2;
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return NULL;
+}
+
+static void watch_begin(struct watch *watch, const struct record *mine)
+{
+	sigset_t all, before;
+
+	*watch = (struct watch){ .lock = PTHREAD_MUTEX_INITIALIZER,
+				 .changed = PTHREAD_COND_INITIALIZER,
+				 .mine = mine };
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	watch->is_started = !pthread_create(&watch->thread, NULL, watch_main, watch);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void watch_end(struct watch *watch)
+{
+	if (!watch->is_started)
+		return;
+	pthread_mutex_lock(&watch->lock);
+	watch->is_over = true;
+	pthread_cond_signal(&watch->changed);
+	pthread_mutex_unlock(&watch->lock);
+	pthread_join(watch->thread, NULL);
+}
+
+/* ---- this rank's record ---- */
+
+/* Local mode's socket has an abstract name, which a network namespace has for itself. */
+static void host_id_read(char id[HOST_ID_BYTES])
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	struct stat net = { 0 };
+	char boot[40] = "";
+
+	if (file) {
+		if (!fgets(boot, sizeof(boot), file))
+			boot[0] = '\0';
+		fclose(file);
+	}
+	boot[strcspn(boot, "\n")] = '\0';
+	(void)stat("/proc/self/ns/net", &net);
+	snprintf(id, HOST_ID_BYTES, "%s/%llu", boot, (unsigned long long)net.st_ino);
+}
+
+/* A name that no other run has. */
+static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
+{
+	uint64_t chance = 0;
+
+	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
+		chance = clock_ns();
+	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "oob-%s-%ld-%016llx", host, (long)getpid(),
+		 (unsigned long long)chance);
+}
+
+/* What this process is set to, as far as it counts: rank 0's job and aggregator. */
+static int self_configure(struct record *mine, struct bootstrap *boot,
+			  struct tally_options *options, char text[BOOTSTRAP_TEXT_MAX])
+{
+	struct config *config = malloc(sizeof(*config));
+	const char *job = NULL, *aggregator = NULL;
+	int result;
+
+	if (!config) {
+		snprintf(text, BOOTSTRAP_TEXT_MAX, "out of memory");
+		return TALLY_ERR_NO_MEMORY;
+	}
+	result = config_load_process(config, text);
+	if (!result) {
+		job = config_get("TALLY_JOB", config);
+		aggregator = options->aggregator ? options->aggregator
+						 : config_get("TALLY_AGGREGATOR", config);
+	}
+	if (job && *job && strlen(job) <= BOOTSTRAP_JOB_MAX)
+		strcpy(mine->job, job);
+	else
+		job_make(mine->job, mine->host);
+	mine->has_aggregator = aggregator && *aggregator;
+	explicit_bzero(config, sizeof(*config));
+	free(config);
+	if (result)
+		return result;
+	/* Of the others', and of what is not set, nothing counts: the allgather will tell. */
+	if (boot->rank || !mine->has_aggregator)
+		options->aggregator = "local";
+	strcpy(boot->job, mine->job);
+	result = config_bootstrap(boot, options, false, text);
+	if (!result)
+		strcpy(mine->aggregator, boot->is_local ? "local" : boot->aggregator);
+	return result;
+}
+
+/* ---- what all records say ---- */
+
+__attribute__((format(printf, 3, 4))) static int wrong(char text[BOOTSTRAP_TEXT_MAX], int result,
+						       const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, BOOTSTRAP_TEXT_MAX, format, args);
+	va_end(args);
+	return result;
+}
+
+static int records_check(const struct record *all, const struct record *mine,
+			 char text[BOOTSTRAP_TEXT_MAX])
+{
+	for (uint32_t i = 0; i < mine->size; i++) {
+		const struct record *its = &all[i];
+
+		if (its->magic != RECORD_MAGIC || its->version != RECORD_VERSION)
+			return wrong(text, TALLY_ERR_ARGUMENT,
+				     "what the allgather function gave for rank %u is not a record "
+				     "of this version of tally",
+				     i);
+		if ((its->rank != i || its->size != mine->size) && !TAKEN_OUT(OOB_RECORDS))
+			return wrong(text, TALLY_ERR_ARGUMENT,
+				     "the allgather function gave the record of rank %u of %u on "
+				     "%.64s in the place of rank %u of %u",
+				     its->rank, its->size, its->host, i, mine->size);
+	}
+	for (uint32_t i = 0; i < mine->size; i++)
+		if (all[i].result)
+			return wrong(text, all[i].result, "rank %u on %.64s: %.255s", i,
+				     all[i].host, all[i].text);
+	return TALLY_OK;
+}
+
+/* Rank 0's aggregator; without one, local mode if all are on its host. */
+static int records_take(const struct record *all, struct bootstrap *boot,
+			char text[BOOTSTRAP_TEXT_MAX])
+{
+	const struct record *first = &all[0];
+	const struct record *other = NULL;
+
+	for (uint32_t i = 1; i < boot->size && !other; i++)
+		if (strcmp(all[i].host_id, first->host_id) || strcmp(all[i].host, first->host))
+			other = &all[i];
+	strcpy(boot->job, first->job);
+	boot->is_local = !strcmp(first->aggregator, "local");
+	if (boot->is_local && other && !TAKEN_OUT(OOB_ONE_HOST))
+		return wrong(text, TALLY_ERR_ARGUMENT,
+			     "%s, and not all ranks are on one host (rank 0 on %.64s, rank %u on "
+			     "%.64s): set TALLY_AGGREGATOR=host:port for rank 0",
+			     first->has_aggregator ? "the aggregator is local" : "no aggregator",
+			     first->host, other->rank, other->host);
+	boot->aggregator[0] = '\0';
+	if (!boot->is_local)
+		strcpy(boot->aggregator, first->aggregator);
+	if (!other)
+		boot->local_size = boot->size;
+	return TALLY_OK;
+}
+
+/* The one allgather. A rank that has found something wrong takes part in it all the same. */
+static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
+		    void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+{
+	struct record *all = calloc(mine->size, sizeof(*all));
+	struct watch watch;
+	int result, said;
+
+	if (!all)
+		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
+	watch_begin(&watch, mine);
+	said = allgather(mine, all, sizeof(*mine), ctx);
+	watch_end(&watch);
+	for (uint32_t i = 0; i < mine->size; i++) { /* from elsewhere: they end where they should */
+		all[i].host[sizeof(all[i].host) - 1] = all[i].job[BOOTSTRAP_JOB_MAX] = '\0';
+		all[i].host_id[HOST_ID_BYTES - 1] = all[i].aggregator[255] = '\0';
+		all[i].text[255] = '\0';
+	}
+	if (said)
+		result = wrong(text, TALLY_ERR_SYSTEM,
+			       "the allgather function of rank %u on %s has failed: it returned %d",
+			       mine->rank, mine->host, said);
+	else
+		result = records_check(all, mine, text);
+	if (!result)
+		result = records_take(all, boot, text);
+	free(all);
+	return result;
+}
+
+int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
+			tally_allgather_fn allgather, void *ctx,
+			const struct tally_options *options)
+{
+	struct bootstrap boot = { .size = size, .rank = rank, .source = "arguments" };
+	struct record mine = {
+		.magic = RECORD_MAGIC, .version = RECORD_VERSION, .size = size, .rank = rank
+	};
+	char text[BOOTSTRAP_TEXT_MAX];
+	struct tally_options whole;
+	int result = comm_init_check(comm, &whole, options, "tally_comm_init_oob");
+
+	if (result)
+		return result;
+	if (!allgather || !size || size > BOOTSTRAP_SIZE_MAX || rank >= size)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_comm_init_oob: %s, rank %u of %u (at most %d)",
+				    allgather ? "no such rank" : "allgather is NULL", rank, size,
+				    BOOTSTRAP_SIZE_MAX);
+	report_host(mine.host);
+	host_id_read(mine.host_id);
+	mine.result = self_configure(&mine, &boot, &whole, text);
+	if (mine.result)
+		snprintf(mine.text, sizeof(mine.text), "%.255s", text);
+	result = exchange(&mine, &boot, allgather, ctx, text);
+	if (result)
+		return report_error(NULL, result, "tally_comm_init_oob: %s", text);
+	return comm_open(comm, &boot, &whole, NULL);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oob_test.c - tally_comm_init_oob and tally_comm_split: the ranks are threads of this process, which have
+ * an allgather of their own. */
+#include <assert.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tally.h"
+
+enum { LIMIT_S = 100, SIZE = 4, RECORD_MAX = 4096 };
+
+/* What the threads share. */
+static struct {
+	pthread_barrier_t barrier;
+	uint8_t records[SIZE][RECORD_MAX];
+	void (*tamper)(uint8_t *all, size_t bytes); /* with what everybody gets */
+	int fails;                                  /* what rank 2's callback returns */
+	bool is_slow;
+} meeting;
+
+struct seat {
+	uint32_t rank;
+	struct tally_options options;
+	struct tally_comm *comm;
+	int result;
+	char text[600];
+	bool is_good;
+};
+
+static int allgather(const void *send, void *recv, size_t bytes, void *ctx)
+{
+	struct seat *seat = ctx;
+
+	assert(bytes <= RECORD_MAX);
+	memcpy(meeting.records[seat->rank], send, bytes);
+	if (meeting.is_slow && seat->rank == 3)
+		sleep(6);
+	pthread_barrier_wait(&meeting.barrier);
+	for (uint32_t rank = 0; rank < SIZE; rank++)
+		memcpy((uint8_t *)recv + rank * bytes, meeting.records[rank], bytes);
+	if (meeting.tamper)
+		meeting.tamper(recv, bytes);
+	pthread_barrier_wait(&meeting.barrier);
+	return seat->rank == 2 ? meeting.fails : 0;
+}
+
+static void *seat_take(void *arg)
+{
+	struct seat *seat = arg;
+
+	seat->result =
+		tally_comm_init_oob(&seat->comm, SIZE, seat->rank, allgather, seat, &seat->options);
+	snprintf(seat->text, sizeof(seat->text), "%s", tally_get_last_error(NULL));
+	return NULL;
+}
+
+static void *seat_leave(void *arg)
+{
+	tally_comm_destroy(((struct seat *)arg)->comm);
+	return NULL;
+}
+
+static void all_do(struct seat *seats, void *(*what)(void *))
+{
+	pthread_t threads[SIZE];
+
+	pthread_barrier_init(&meeting.barrier, NULL, SIZE);
+	for (uint32_t i = 0; i < SIZE; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, what, &seats[i]), 0);
+	for (uint32_t i = 0; i < SIZE; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&meeting.barrier);
+}
+
+static void seats_init(struct seat *seats)
+{
+	memset(&meeting, 0, sizeof(meeting));
+	for (uint32_t i = 0; i < SIZE; i++) {
+		seats[i] = (struct seat){ .rank = i, .options = TALLY_OPTIONS_INIT };
+		seats[i].options.init_timeout_s = 20;
+	}
+}
+
+/* All have this result, and a text with this word. */
+static void all_said(const struct seat *seats, int result, const char *word)
+{
+	for (uint32_t i = 0; i < SIZE; i++)
+		if (seats[i].result != result || !strstr(seats[i].text, word))
+			fail_msg("rank %u: %s, not %s: \"%s\" should say %s", i,
+				 tally_strerror(seats[i].result), tally_strerror(result),
+				 seats[i].text, word);
+}
+
+static void *sum_check(void *arg)
+{
+	struct seat *seat = arg;
+	int32_t x[3] = { (int32_t)seat->rank, -7, 1 << seat->rank };
+
+	seat->result = tally_allreduce(x, x, 3, TALLY_INT32, TALLY_SUM, seat->comm);
+	seat->is_good = x[0] == 6 && x[1] == -28 && x[2] == 15;
+	return NULL;
+}
+
+static void oob__ranks_of_one_host_need_no_aggregator_nor_a_name(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	seats[1].options.aggregator = "192.0.2.1:7"; /* rank 0's counts, which has none */
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_OK, "");
+	all_do(seats, sum_check);
+	for (uint32_t i = 0; i < SIZE; i++)
+		assert_true(seats[i].result == TALLY_OK && seats[i].is_good);
+	all_do(seats, seat_leave);
+}
+
+static void oob__what_one_rank_finds_wrong_is_every_ranks_error(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	seats[2].options.init_timeout_s = 100000;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "rank 2 on ");
+	all_said(seats, TALLY_ERR_ARGUMENT, "init_timeout_s 100000");
+}
+
+static void swap_two(uint8_t *all, size_t bytes)
+{
+	uint8_t one[RECORD_MAX];
+
+	memcpy(one, all + bytes, bytes);
+	memcpy(all + bytes, all + 3 * bytes, bytes);
+	memcpy(all + 3 * bytes, one, bytes);
+}
+
+static void forget_one(uint8_t *all, size_t bytes)
+{
+	memset(all + 2 * bytes, 0, bytes);
+}
+
+static void move_one(uint8_t *all, size_t bytes)
+{
+	char host[65] = "";
+	uint8_t *at;
+
+	gethostname(host, sizeof(host) - 1);
+	at = memmem(all + bytes, bytes, host, strlen(host) + 1);
+	assert(at);
+	*at ^= 1;
+}
+
+static void oob__records_that_are_not_what_they_should_be_are_refused(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	meeting.tamper = swap_two;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "record of rank 3 of 4");
+	meeting.tamper = forget_one;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "gave for rank 2");
+	meeting.tamper = move_one;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "not all ranks are on one host");
+	all_said(seats, TALLY_ERR_ARGUMENT, "TALLY_AGGREGATOR");
+}
+
+static void oob__a_callback_that_fails_is_named(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	meeting.fails = 77;
+	pthread_barrier_init(&meeting.barrier, NULL, 1);
+	seat_take(&seats[2]);
+	pthread_barrier_destroy(&meeting.barrier);
+	assert_int_equal(seats[2].result, TALLY_ERR_SYSTEM);
+	assert_non_null(strstr(seats[2].text, "returned 77"));
+	assert_int_equal(tally_comm_init_oob(&seats[0].comm, 4, 4, allgather, NULL, NULL),
+			 TALLY_ERR_ARGUMENT);
+	assert_int_equal(tally_comm_init_oob(&seats[0].comm, 4, 0, NULL, NULL, NULL),
+			 TALLY_ERR_ARGUMENT);
+}
+
+static char warned[512];
+
+static void log_keep(int level, const char *line, void *arg)
+{
+	(void)arg;
+	if (level == TALLY_LOG_WARN && strstr(line, "allgather"))
+		snprintf(warned, sizeof(warned), "%s", line);
+}
+
+static void oob__a_callback_that_stays_away_is_named(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	meeting.is_slow = true;
+	tally_set_log(0, log_keep, NULL);
+	all_do(seats, seat_take);
+	tally_set_log(0, NULL, NULL);
+	all_said(seats, TALLY_OK, "");
+	assert_non_null(strstr(warned, "has not returned for 5 s"));
+	all_do(seats, seat_leave);
+}
+
+/* ---- split ---- */
+
+/* Even ranks in one part, in the opposite order; rank 1 in one of its own; rank 3 in none. */
+static void *split_main(void *arg)
+{
+	struct seat *seat = arg;
+	int color = seat->rank == 3 ? -1 : (int)(seat->rank % 2) * 1000000007;
+	struct tally_comm *part = (struct tally_comm *)seat, *nested = NULL;
+	int32_t x = 10 + (int32_t)seat->rank, sum = seat->rank == 1 ? 11 : 22;
+
+	seat->result = tally_comm_split(seat->comm, color, seat->rank == 0 ? INT32_MAX : INT32_MIN,
+					NULL, &part);
+	if (seat->result || seat->rank == 3) {
+		seat->is_good = !seat->result && !part;
+		tally_comm_destroy(seat->comm);
+		return NULL;
+	}
+	seat->is_good = tally_comm_size(part) == (seat->rank == 1 ? 1 : 2) &&
+			tally_comm_rank(part) == (seat->rank == 0);
+	/* The parent may go first; in local mode its aggregator stays for the parts. */
+	tally_comm_destroy(seat->rank == 0 ? NULL : seat->comm);
+	seat->is_good &= !tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, part) && x == sum;
+	seat->is_good &= !tally_comm_split(part, 0, 0, NULL, &nested);
+	seat->is_good &= tally_comm_size(nested) == tally_comm_size(part) &&
+			 tally_comm_rank(nested) == tally_comm_rank(part);
+	tally_comm_destroy(part);
+	seat->is_good &= !tally_barrier(nested);
+	tally_comm_destroy(nested);
+	if (seat->rank == 0)
+		tally_comm_destroy(seat->comm);
+	return NULL;
+}
+
+static void split__makes_parts_that_outlive_what_they_were_split_off(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_OK, "");
+	all_do(seats, split_main);
+	for (uint32_t i = 0; i < SIZE; i++)
+		assert_true(seats[i].is_good);
+}
+
+static void split__refuses_an_aggregator_of_its_own(void **state)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm, *part = NULL;
+
+	(void)state;
+	options.aggregator = "local";
+	assert_int_equal(tally_comm_init(&comm, "oob-test-refuse", 1, 0, &options), TALLY_OK);
+	assert_int_equal(tally_comm_split(comm, 0, 0, &options, &part), TALLY_ERR_ARGUMENT);
+	assert_non_null(strstr(tally_get_last_error(NULL), "aggregator"));
+	assert_null(part);
+	assert_int_equal(tally_comm_split(comm, 0, 0, NULL, NULL), TALLY_ERR_ARGUMENT);
+	assert_int_equal(tally_barrier(comm), TALLY_OK);
+	tally_comm_destroy(comm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(oob__ranks_of_one_host_need_no_aggregator_nor_a_name),
+		cmocka_unit_test(oob__what_one_rank_finds_wrong_is_every_ranks_error),
+		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
+		cmocka_unit_test(oob__a_callback_that_fails_is_named),
+		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
+		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
+		cmocka_unit_test(split__refuses_an_aggregator_of_its_own),
+	};
+
+	alarm(LIMIT_S);
+	unsetenv("TALLY_AGGREGATOR");
+	unsetenv("TALLY_JOB");
+	return cmocka_run_group_tests_name("lib-oob", tests, NULL, NULL);
+}

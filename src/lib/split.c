@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * split.c - tally_comm_split. Every rank puts its color and key into its own place of a vector, and the
+ * sum is everybody's. A part is a job of its own at the same aggregator, named after its parent, the number
+ * of the operation that made it, and its color; it carries its parent's life, so that it can never be taken
+ * for a part of another run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/operation.h"
+
+enum {
+	HALVES =
+		4, /* of 16 bits each: two of the color, two of the key. No sum of theirs saturates */
+	SUFFIX_BYTES = 40,
+};
+
+static void halves_put(int32_t *at, int value)
+{
+	at[0] = (int32_t)((uint32_t)value >> 16);
+	at[1] = (int32_t)((uint32_t)value & 0xffff);
+}
+
+static int halves_get(const int32_t *at)
+{
+	return (int)((uint32_t)at[0] << 16 | (uint32_t)at[1]);
+}
+
+/* Whose color is ours, in the order of their keys, of their ranks where those are equal. */
+static void place_find(const int32_t *all, struct bootstrap *boot)
+{
+	uint32_t self = boot->rank, size = boot->size;
+	int color = halves_get(all + HALVES * self), key = halves_get(all + HALVES * self + 2);
+
+	boot->rank = boot->size = 0;
+	for (uint32_t rank = 0; rank < size; rank++) {
+		int its_key = halves_get(all + HALVES * rank + 2);
+
+		if (halves_get(all + HALVES * rank) != color)
+			continue;
+		boot->size++;
+		boot->rank += its_key < key || (its_key == key && rank < self);
+	}
+}
+
+/* PARENT/NUMBER.COLOR; of a parent whose name is too long for that, the beginning and a hash. */
+static void job_name(const char *parent, uint64_t number, int color, char *job)
+{
+	char suffix[SUFFIX_BYTES];
+	int bytes = snprintf(suffix, sizeof(suffix), "/%llu.%d", (unsigned long long)number, color);
+	size_t room = BOOTSTRAP_JOB_MAX - (size_t)bytes;
+	uint64_t hash = 0xcbf29ce484222325;
+
+	if (strlen(parent) <= room) {
+		strcpy(stpcpy(job, parent), suffix);
+		return;
+	}
+	for (const char *at = parent; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
+	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "%.*s~%016llx%s", (int)room - 17, parent,
+		 (unsigned long long)hash, suffix);
+}
+
+static void boot_fill(struct bootstrap *boot, const struct tally_comm *parent, const int32_t *all,
+		      const struct tally_options *mine)
+{
+	*boot = parent->boot;
+	boot->source = "tally_comm_split";
+	boot->warning[0] = '\0';
+	place_find(all, boot);
+	boot->local_size = parent->boot.local_size == parent->boot.size ? boot->size : 0;
+	if (mine->local_size)
+		boot->local_size = mine->local_size;
+	if (mine->init_timeout_s)
+		boot->init_timeout_s = mine->init_timeout_s;
+	if (mine->deadline_ms)
+		boot->deadline_ms = mine->deadline_ms;
+}
+
+static int split_check(struct tally_comm *comm, struct tally_options *mine,
+		       const struct tally_options *options, struct tally_comm **new_comm)
+{
+	int result = comm_check(comm, "tally_comm_split");
+
+	if (!result && !new_comm)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "tally_comm_split: new_comm is NULL");
+	if (!result)
+		result = comm_init_check(new_comm, mine, options, "tally_comm_split");
+	if (!result && mine->aggregator)
+		result = report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				      "tally_comm_split: options->aggregator: a part has its "
+				      "parent's");
+	if (!result && (mine->init_timeout_s > BOOTSTRAP_TIMEOUT_S_MAX || mine->key))
+		result = report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				      "tally_comm_split: options->%s",
+				      mine->key ? "key: a part has its parent's"
+						: "init_timeout_s is above a day");
+	return result;
+}
+
+/* All ranks' colors and keys, and the number of the operation that brought them. */
+static int colors_gather(struct tally_comm *comm, int color, int key, int32_t *all,
+			 uint64_t *number)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	const struct tally_buffer buffer = { all, all, (size_t)HALVES * comm->who.size };
+	const struct request request = { .call = "tally_comm_split",
+					 .kind = CONTROL_OP_ALLREDUCE,
+					 .buffers = &buffer,
+					 .n = 1,
+					 .dtype = TALLY_INT32,
+					 .op = TALLY_SUM,
+					 .options = &options };
+
+	options.name = "tally_comm_split";
+	halves_put(all + HALVES * comm->who.rank, color);
+	halves_put(all + HALVES * comm->who.rank + 2, key);
+	return operation_run(comm, &request, number);
+}
+
+int tally_comm_split(struct tally_comm *comm, int color, int key,
+		     const struct tally_options *options, struct tally_comm **new_comm)
+{
+	struct tally_options mine;
+	struct tally_comm *part = NULL;
+	struct bootstrap boot;
+	uint64_t number = 0;
+	int32_t *all;
+	int result = split_check(comm, &mine, options, new_comm), ended;
+
+	if (result)
+		return result;
+	all = calloc(comm->who.size, HALVES * sizeof(*all));
+	if (!all)
+		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
+				    "tally_comm_split: out of memory");
+	result = colors_gather(comm, color, key, all, &number);
+	if (result)
+		goto free_all;
+	if (color >= 0) {
+		boot_fill(&boot, comm, all, &mine);
+		job_name(comm->who.job, number, color, boot.job);
+		result = comm_open(&part, &boot, &mine, comm);
+	}
+	/* When this returns all parts have started: the aggregator in rank 0's process may know it. */
+	ended = tally_barrier(comm);
+	if (!result && ended) {
+		(void)tally_comm_abort(part ? part : comm);
+		tally_comm_destroy(part);
+		result = ended;
+	}
+	if (!result)
+		*new_comm = part;
+free_all:
+	free(all);
+	return result;
+}
