@@ -31,6 +31,23 @@ static const char *const names[] = {
 	"OMPI_COMM_WORLD_LOCAL_SIZE",
 	"PMIX_NAMESPACE",
 	"OMPI_MCA_ess_base_jobid",
+	"TALLY_IFNAME",
+	"TALLY_TIMELINE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"PMI_ID",
+	"MPI_LOCALRANKID",
+	"MPI_LOCALNRANKS",
+	"PMI_JOBID",
+	"SLURM_PROCID",
+	"SLURM_NTASKS",
+	"SLURM_LOCALID",
+	"SLURM_JOB_ID",
+	"SLURM_STEP_ID",
+	"PMIX_RANK",
+	"SLURM_NODEID",
+	"SLURM_STEP_NUM_TASKS",
+	"SLURM_STEP_TASKS_PER_NODE",
 };
 
 enum { NAMES = sizeof(names) / sizeof(names[0]), VALUE_BYTES = 700 };
@@ -48,6 +65,16 @@ static const char *get(const char *name, void *arg)
 			return environment.is_set[i] ? environment.value[i] : NULL;
 	}
 	return NULL;
+}
+
+int __wrap_conf_load_key(const char *path, char *key, size_t key_bytes, uint32_t *mode_out);
+
+int __wrap_conf_load_key(const char *path, char *key, size_t key_bytes, uint32_t *mode_out)
+{
+	snprintf(key, key_bytes, "%s", path[0] == '/' ? "a key" : "");
+	if (mode_out)
+		*mode_out = 0100600;
+	return path[0] == '/' ? 0 : -2;
 }
 
 /* A byte says which variable and how long its value is; 31: as long as can be. */

@@ -16,7 +16,7 @@ enum lie_end {
 	LIE_HARMLESS, /* all sums are right */
 	LIE_VOTE,     /* all sums are right, or what the lie votes for; one of these at least */
 	LIE_NAMED,    /* the honest ranks get an error with `word` in its text */
-	LIE_STALL,    /* the liar's part is missing: nothing comes, or an error with `word` */
+	LIE_STALL,    /* the liar's part is missing: at the deadline all are told, with `word` */
 };
 
 struct lie {

@@ -24,7 +24,8 @@ enum {
 	LIAR = 2,
 	OPS = 12,
 	COUNT_MAX = 600,
-	PATIENCE_MS = 2000, /* of the honest, for one operation */
+	DEADLINE_MS = 1500, /* of the honest, for one operation */
+	PATIENCE_MS = 6000, /* and if even that said nothing */
 	HANG_S = 15,
 	TEXT_MAX = 512,
 };
@@ -105,6 +106,7 @@ static void rank_main(const struct lie *lie, const char *job, uint32_t rank)
 	tally_set_log(TALLY_LOG_ERROR, no_log, NULL);
 	options.aggregator = tallyd.address;
 	options.init_timeout_s = 5;
+	options.deadline_ms = DEADLINE_MS;
 	if (rank == LIAR)
 		liar_begin(lie, NULL);
 	report->result = tally_comm_init(&comm, job, RANKS, rank, &options);
@@ -168,7 +170,7 @@ static bool is_clean(const char *text)
 
 static bool report_fits(const struct lie *lie, const struct report *report)
 {
-	bool is_told = report->result && !report->has_stalled && report->text[0] &&
+	bool is_told = report->result && !report->has_stalled &&
 		       (!lie->word || strstr(report->text, lie->word));
 
 	if (report->is_wrong || !is_clean(report->text))
@@ -181,7 +183,7 @@ static bool report_fits(const struct lie *lie, const struct report *report)
 	case LIE_NAMED:
 		return is_told && !report->votes;
 	case LIE_STALL:
-		return (is_told || report->has_stalled) && !report->votes;
+		return is_told && report->result == TALLY_ERR_TIMEOUT && !report->votes;
 	}
 	return false;
 }
