@@ -133,7 +133,6 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	comm->who.rank = boot->rank;
 	comm->who.size = boot->size;
 	strcpy(comm->who.job, boot->job);
-	strcpy(comm->key, boot->key);
 	report_host(comm->who.host);
 	comm->epoch = background_epoch();
 	atomic_init(&comm->deadline_ns, UINT64_MAX);

@@ -30,6 +30,45 @@ says() {
 	grep -Eq -- "$1" "$tmp/out" || fail "no line like $1"
 }
 
+# start [ARGUMENT...] - a tallyd; $address is then where it listens.
+start() {
+	"$build/tools/tallyd" --log-level debug "$@" 2>"$tmp/tallyd" &
+	tallyd=$!
+	for _ in {1..100}; do
+		grep -q ready "$tmp/tallyd" && break
+		sleep 0.1
+	done
+	address=$(grep -oE 'ready on [0-9.:]+' "$tmp/tallyd" | cut -d' ' -f3)
+}
+
+stop() {
+	kill "$tallyd"
+	wait "$tallyd"
+	tallyd=
+}
+
+# Control and data leave from the address that TALLY_IFNAME names. In a network of our own.
+leaves_from() {
+	ip link set lo up
+	ip address add 10.9.0.1/24 dev lo
+	ip address add 10.8.0.7/24 dev lo
+	start --listen 10.9.0.1:7171
+	TALLY_AGGREGATOR=10.9.0.1 TALLY_IFNAME=10.8.0.0/16 doctor 0
+	says '^ok    ifname +TALLY_IFNAME=10.8.0.0/16 takes lo 10\.8\.0\.7'
+	grep -q 'joins from 10\.8\.0\.7:' "$tmp/tallyd" || fail "control leaves from elsewhere"
+	grep -q 'hears it from 10\.8\.0\.7:' "$tmp/tallyd" || fail "data leave from elsewhere"
+	stop
+}
+if [[ ${1-} == leaves_from ]]; then
+	leaves_from
+	exit "$failures"
+fi
+if unshare --user --map-root-user --net true 2>/dev/null; then
+	TALLY_BUILD=$build unshare --user --map-root-user --net "$0" leaves_from || failures=$((failures + 1))
+else
+	echo "left out: a network of our own (unshare)"
+fi
+
 doctor 0
 says "^ok    kernel +Linux $(uname -r)"
 says '^ok    udp-segment'
@@ -43,13 +82,7 @@ says '^ok    sum'
 says ' 0 fail$'
 [[ -s $tmp/err ]] && fail "stderr"
 
-"$build/tools/tallyd" --listen 127.0.0.1:0 2>"$tmp/tallyd" &
-tallyd=$!
-for _ in {1..100}; do
-	grep -q ready "$tmp/tallyd" && break
-	sleep 0.1
-done
-address=$(grep -oE '127\.0\.0\.1:[0-9]+' "$tmp/tallyd" | head -1)
+start --listen 127.0.0.1:0
 doctor 0 --aggregator "$address"
 says "^ok    tcp +aggregator $address answers after [0-9.]+ ms; MTU of the route: [0-9]+"
 says "^ok    join +$address: "
@@ -82,15 +115,27 @@ while IFS= read -r line; do
 	[[ $line == '{"check":"'*'"status":"'*'"text":"'*'}' ]] || fail "JSON: $line"
 done <"$tmp/out"
 
-kill "$tallyd"
-wait "$tallyd"
-tallyd=
+stop
 doctor 1 --aggregator "$address"
 says "^fail  tcp +aggregator $address: Connection refused"
 says '-> is tallyd running there'
 grep -q join "$tmp/out" && fail "it joins although TCP failed"
 doctor 1 --aggregator nosuchhost.invalid
 says '^fail  tcp .*nosuchhost.invalid'
+
+# the key that a worker knows gets to the aggregator
+printf 'hunter2\n' >"$tmp/key"
+chmod 600 "$tmp/key"
+start --listen 127.0.0.1:0 --key-file "$tmp/key"
+doctor 1 --aggregator "$address"
+says '^fail  join .*key'
+TALLY_KEY=hunter3 doctor 1 --aggregator "$address"
+says '^fail  join .*key'
+TALLY_KEY_FILE=$tmp/key doctor 0 --aggregator "$address"
+says '^ok    settings .* a key'
+says '^ok    sum'
+stop
+grep -q hunter "$tmp/out" "$tmp/err" "$tmp/tallyd" && fail "a key is shown"
 
 doctor 2 --frobnicate
 doctor 2 --aggregator a --aggregator b
