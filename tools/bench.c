@@ -72,6 +72,21 @@ static int failed(const struct bench *bench, const char *what, int result)
 
 /* ---- between the ranks ---- */
 
+/* In latency mode an operation has to fit one packet. */
+static int limbs_add(struct bench *bench, int32_t *limbs, size_t total)
+{
+	size_t most = bench->options.latency_slots ? bench->report.stats.lanes : total;
+	int result = TALLY_OK;
+
+	for (size_t at = 0; !result && at < total; at += most) {
+		size_t count = total - at < most ? total - at : most;
+
+		result = tally_allreduce(limbs + at, limbs + at, count, TALLY_INT32, TALLY_SUM,
+					 bench->comm);
+	}
+	return result;
+}
+
 /* all: ranks * count numbers; every rank brings `count` and gets all. The numbers travel as 16-bit parts
  * of int32 sums to which one rank alone contributes. */
 static int gather(struct bench *bench, const uint64_t *mine, uint32_t count, uint64_t *all)
@@ -85,7 +100,7 @@ static int gather(struct bench *bench, const uint64_t *mine, uint32_t count, uin
 	for (size_t i = 0; i < row; i++)
 		limbs[bench->rank * row + i] =
 			(int32_t)(mine[i / LIMBS] >> (16 * (i % LIMBS)) & 0xffff);
-	result = tally_allreduce(limbs, limbs, total, TALLY_INT32, TALLY_SUM, bench->comm);
+	result = limbs_add(bench, limbs, total);
 	if (result)
 		failed(bench, "gather", result);
 	memset(all, 0, sizeof(*all) * count * bench->ranks);
@@ -280,6 +295,7 @@ static void tats_sort(struct bench *bench)
 		return;
 	qsort(bench->tats, n, sizeof(*bench->tats), compare_u64);
 	count->min_ns = bench->tats[0];
+	count->p1_ns = bench->tats[n / 100];
 	count->median_ns = bench->tats[n / 2];
 	count->p99_ns = bench->tats[(n * 99 + 99) / 100 - 1];
 }
@@ -300,6 +316,7 @@ static void row_sum(struct bench_row *row, const uint64_t *all, uint32_t ranks)
 		memcpy(&count, all + i * BENCH_COUNT_FIELDS, sizeof(count));
 		keep_larger(&row->all.median_ns, count.median_ns);
 		keep_larger(&row->all.p99_ns, count.p99_ns);
+		keep_larger(&row->all.p1_ns, count.p1_ns);
 		keep_larger(&row->all.min_ns, count.min_ns);
 		keep_larger(&row->all.timed_ns, count.timed_ns);
 		row->all.operations += count.operations;
@@ -436,6 +453,8 @@ static int comm_open(struct bench *bench)
 	int result;
 
 	options.window_packets = (uint32_t)bench->options.window;
+	options.latency_slots = (uint32_t)bench->options.latency_slots;
+	options.latency_window = (uint32_t)bench->options.latency_window;
 	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), now_ns());
 	result = bootstrap_is_launched(env_get, NULL)
 			 ? tally_comm_init_env(&bench->comm, &options)
@@ -515,9 +534,9 @@ static int bench_run(struct bench *bench)
 	};
 	result = buffers_open(bench);
 	if (!result)
-		result = seed_agree(bench);
-	if (!result)
 		result = tally_comm_get_stats(bench->comm, &bench->report.stats);
+	if (!result)
+		result = seed_agree(bench);
 	if (!result && bench->rank == 0)
 		report_open(&bench->report);
 	if (!result)

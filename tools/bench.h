@@ -21,6 +21,7 @@ struct bench_options {
 	uint64_t iters, warmup; /* UINT64_MAX: by size */
 	uint64_t inflight;
 	uint64_t window;
+	uint64_t latency_slots, latency_window; /* latency mode, unless latency_slots is 0 */
 	bool is_checked;
 	bool is_json;
 	bool is_in_place;
@@ -33,9 +34,9 @@ int bench_parse(struct bench_options *options, int argc, char **argv);
 
 /* What one rank counts while one row is measured; every field travels to rank 0 as a number. */
 struct bench_count {
-	uint64_t median_ns, p99_ns, min_ns; /* of one operation, from call to result */
-	uint64_t timed_ns;                  /* all that was timed */
-	uint64_t operations, elements;      /* timed */
+	uint64_t median_ns, p99_ns, p1_ns, min_ns; /* of one operation, from call to result */
+	uint64_t timed_ns;                         /* all that was timed */
+	uint64_t operations, elements;             /* timed */
 	uint64_t cpu_us;
 	uint64_t packets_resent, probes, exponent_rounds, detail_rounds, bytes_out;
 	uint64_t operations_checked, elements_wrong;

@@ -51,7 +51,7 @@ static struct block block_of(const struct data_op *op, uint32_t rank, size_t num
 	hash = mix(hash ^ op->number);
 	hash = mix(hash ^ ((uint64_t)rank << 48 | number));
 	block.key = (uint32_t)hash;
-	block.shift = op->is_float ? 8 : (int)log2_ceil(op->ranks);
+	block.shift = op->is_float ? 8 : (int)log2_ceil(op->ranks) + 1;
 	block.scale = ldexp(1.0, -19 - (int)((hash >> 32) % 20));
 	return block;
 }

@@ -17,6 +17,7 @@ enum {
 	INFLIGHT_MAX = 256,
 	WINDOW_MAX = 32768, /* no aggregator has more slots */
 	ELEMENT_BYTES = 4,
+	LATENCY_SLOTS_MAX = 65536,
 };
 
 static const char help[] =
@@ -45,6 +46,8 @@ static const char help[] =
 	"  --in-place                 source and result are one buffer\n"
 	"  --window N                 packets on their way at most, per shard (the aggregator's "
 	"choice)\n"
+	"  --latency-slots S          latency mode with S slots: int32 that fit one packet\n"
+	"  --latency-window P         ... and P operations on their way at most (S / 2, or 1)\n"
 	"  --no-check                 do not verify (--check is the default)\n"
 	"  --seed S                   of the data (a new one each time, printed)\n"
 	"  --json                     one object a line; tally run --no-prefix keeps it so\n"
@@ -155,6 +158,8 @@ enum {
 	OPT_INFLIGHT,
 	OPT_IN_PLACE,
 	OPT_WINDOW,
+	OPT_LATENCY_SLOTS,
+	OPT_LATENCY_WINDOW,
 	OPT_CHECK,
 	OPT_NO_CHECK,
 	OPT_SEED,
@@ -174,6 +179,8 @@ static const struct option long_options[] = {
 	{ "inflight", required_argument, NULL, OPT_INFLIGHT },
 	{ "in-place", no_argument, NULL, OPT_IN_PLACE },
 	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "latency-slots", required_argument, NULL, OPT_LATENCY_SLOTS },
+	{ "latency-window", required_argument, NULL, OPT_LATENCY_WINDOW },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "no-check", no_argument, NULL, OPT_NO_CHECK },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -198,6 +205,10 @@ static const struct {
 	  "a number from 1 to 256" },
 	{ OPT_WINDOW, 1, WINDOW_MAX, offsetof(struct bench_options, window),
 	  "a number of packets from 1 to 32768" },
+	{ OPT_LATENCY_SLOTS, 1, LATENCY_SLOTS_MAX, offsetof(struct bench_options, latency_slots),
+	  "a number from 1 to 65536" },
+	{ OPT_LATENCY_WINDOW, 1, LATENCY_SLOTS_MAX, offsetof(struct bench_options, latency_window),
+	  "a number from 1 to 65536" },
 	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct bench_options, seed), "a number" },
 };
 
@@ -276,6 +287,26 @@ static int option_take(struct bench_options *options, uint64_t *seen, int index,
 	return refuse(name, value, why);
 }
 
+/* What latency mode changes of the defaults. */
+static int latency_settle(struct bench_options *options, bool has_sizes, bool has_dtypes)
+{
+	static const uint64_t sizes[] = { 1, 8, 64 };
+
+	if (options->latency_window > options->latency_slots)
+		return refuse("--latency-window", NULL, "at most as many as --latency-slots");
+	if (!options->latency_slots)
+		return 0;
+	if (!has_sizes) {
+		options->sizes = sizeof(sizes) / sizeof(sizes[0]);
+		memcpy(options->elements, sizes, sizeof(sizes));
+	}
+	if (!has_dtypes) {
+		options->dtypes_count = 1;
+		options->dtypes[0] = TALLY_INT32;
+	}
+	return 0;
+}
+
 int bench_parse(struct bench_options *options, int argc, char **argv)
 {
 	static const uint64_t sizes[] = { 1, 64, 1024, 16384, 262144, 4194304 };
@@ -307,6 +338,10 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 	    (!args_once(&seen, OPT_ITERS) || !args_once(&seen, OPT_WARMUP)))
 		return refuse("--random-sizes", NULL,
 			      "COUNT says how many: neither --iters nor --warmup");
+	status = latency_settle(options, !args_once(&seen, OPT_ELEMENTS),
+				!args_once(&seen, OPT_DTYPE));
+	if (status)
+		return status;
 	if (optind >= argc)
 		return refuse("OPERATION", NULL, "which one? this version has allreduce");
 	if (strcmp(argv[optind], "allreduce") != 0)

@@ -175,9 +175,10 @@ struct endpoint *endpoint_open(const struct endpoint_options *options)
 	endpoint->workers = options->workers;
 	endpoint->slots = options->slots;
 	endpoint->run = options->run;
-	endpoint->window = is_latency ? options->latency_window : options->window;
+	endpoint->window = options->window;
+	endpoint->latency_window = options->latency_window;
 	endpoint->ops_max = options->ops_max ? options->ops_max : OPS_MAX_DEFAULT;
-	while (is_latency && endpoint->ops_max < endpoint->window)
+	while (is_latency && endpoint->ops_max < options->latency_window)
 		endpoint->ops_max *= 2;
 	endpoint->ops_count = MAP_STREAMS * endpoint->ops_max;
 	endpoint->pace_used = &endpoint->pace;

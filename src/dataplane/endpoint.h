@@ -34,8 +34,8 @@ struct endpoint_options {
 	uint32_t run;
 	uint32_t window;  /* of each bulk pair, 1..slots */
 	uint32_t ops_max; /* per stream; 0: 1024; a power of two */
-	/* Not 0: latency mode with so many operations on their way at most, P; `slots` is S, 1..65536. One shard;
-	 * window is of no account. Operations are int32, of at most `lanes` elements. */
+	/* Not 0: latency mode, P; `slots` is S, 1..65536. One shard; of P operations `window` may be on their way
+	 * at once. Operations are int32, of at most `lanes` elements. */
 	uint32_t latency_window;
 };
 

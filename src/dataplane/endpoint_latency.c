@@ -56,7 +56,7 @@ void endpoint_latency_start(struct endpoint *endpoint)
 	const struct endpoint_shard *grant = &endpoint->shards[0].grant;
 	struct worker_latency *worker = &endpoint->latency->worker;
 
-	worker_latency_init(worker, endpoint->slots, endpoint->window, endpoint->lanes,
+	worker_latency_init(worker, endpoint->slots, endpoint->latency_window, endpoint->lanes,
 			    endpoint->ops_max, endpoint->latency->slot, endpoint->latency->ops);
 	worker->generation = grant->generation;
 	worker->job = grant->job;
@@ -251,7 +251,9 @@ static bool send_starts(struct endpoint *endpoint)
 	bool any = false;
 	uint32_t slot;
 
-	while (worker_latency_may_start(&latency->worker, &slot) && endpoint_has_room(endpoint)) {
+	while (worker_latency_may_start(&latency->worker, &slot) &&
+	       latency->worker.next - latency->worker.head < endpoint->window &&
+	       endpoint_has_room(endpoint)) {
 		worker_latency_step(&latency->worker, &event, &actions);
 		build(endpoint, &actions);
 		send_slot(endpoint, slot);

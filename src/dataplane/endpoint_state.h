@@ -37,6 +37,7 @@ struct endpoint {
 	struct pace pace;
 	struct pace *pace_used;           /* pace, or latency's */
 	struct endpoint_latency *latency; /* NULL: dense mode */
+	uint32_t latency_window;          /* P */
 	struct shard_state *shards;
 	struct endpoint_op *ops; /* worker's cookie is the index */
 	uint32_t ops_count, ops_max;

@@ -139,6 +139,10 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	strcpy(comm->key, boot->key);
 	comm->poll_count = options->poll_count;
 	comm->window_packets = options->window_packets;
+	comm->latency_slots = options->latency_slots;
+	comm->latency_window = options->latency_window;
+	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
+		comm->latency_window = comm->latency_slots > 1 ? comm->latency_slots / 2 : 1;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -264,10 +268,15 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
 				    "%s: options->flags 0x%x: this version has none", call,
 				    mine->flags);
-	if (mine->latency_slots || mine->latency_window)
-		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->latency_slots: this version has no latency mode",
-				    call);
+	if (mine->latency_slots > CONTROL_LATENCY_SLOTS_MAX)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "%s: options->latency_slots is %u: 65536 are the most", call,
+				    mine->latency_slots);
+	if (mine->latency_window > mine->latency_slots)
+		return report_error(
+			NULL, TALLY_ERR_ARGUMENT,
+			"%s: options->latency_window is %u, more than latency_slots, %u", call,
+			mine->latency_window, mine->latency_slots);
 	return TALLY_OK;
 }
 

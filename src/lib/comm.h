@@ -56,7 +56,8 @@ struct tally_work {
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
 	int result;
-	bool is_detached; /* nobody holds the handle: freed when complete */
+	bool is_detached;     /* nobody holds the handle: freed when complete */
+	bool is_out_of_range; /* latency mode: TALLY_ERR_RANGE, which breaks nothing */
 };
 
 struct work_list {
@@ -181,6 +182,8 @@ void work_rest(struct tally_comm *comm, struct tally_work *work);
 void work_append(struct work_list *list, struct tally_work *work);
 void work_remove(struct work_list *list, struct tally_work *work);
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
+/* Says why the work ended so, if it failed; returns its result. */
+int work_report(const struct tally_comm *comm, const struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */
 bool work_submit_waiting(struct tally_comm *comm);
 bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */

@@ -289,17 +289,37 @@ static int state_check(struct tally_comm *comm, const char *call)
 
 static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work)
 {
-	if (!work->op.count) /* a choice for nothing at all is no choice: R-MAP-5 */
+	/* A choice for nothing at all is no choice: R-MAP-5. Latency mode has no streams. */
+	if (!work->op.count || comm->latency_slots)
 		return MAP_EXPRESS;
 	if (work->stream == TALLY_STREAM_AUTO)
 		return worker_stream_of(endpoint_worker(comm->endpoint), work->op.count);
 	return work->stream == TALLY_STREAM_EXPRESS ? MAP_EXPRESS : MAP_BULK;
 }
 
+/* What latency mode has not; a group's fused operation comes here, too. */
+static int latency_check(const struct tally_comm *comm, const struct tally_work *work,
+			 const char *call)
+{
+	if (!comm->latency_slots)
+		return TALLY_OK;
+	if (work->op.type != TALLY_INT32)
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: dtype float32: latency mode has int32", call);
+	if (work->op.count > comm->lanes && !TAKEN_OUT(LATENCY_FITS))
+		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
+				    "%s: count %llu: in latency mode an operation has to fit one "
+				    "packet, which here holds %u elements",
+				    call, (unsigned long long)work->op.count, comm->lanes);
+	return TALLY_OK;
+}
+
 int operation_enter(struct tally_comm *comm, struct tally_work *work, const char *call)
 {
 	int result = state_check(comm, call);
 
+	if (!result)
+		result = latency_check(comm, work, call);
 	if (!result)
 		result = lend_all(comm, work, call);
 	if (result)
@@ -383,9 +403,9 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 		progress_submitted(comm);
 	if (!progress_wait(comm, work_is_over, work, UINT64_MAX))
 		return comm_check(comm, request->call); /* an on_done function has forked */
-	result = work->result;
+	result = work_report(comm, work);
 	work_put(comm, work);
-	return result ? report_again(result, comm->error_text) : TALLY_OK;
+	return result;
 }
 
 int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number)

@@ -92,8 +92,11 @@ static uint32_t lanes_of(const struct link_address *address, const struct contro
 }
 
 /* What this version cannot do. NULL: fine. */
-static const char *grant_refuse(const struct control_grant *grant)
+static const char *grant_refuse(const struct tally_comm *comm, const struct control_grant *grant)
 {
+	if (comm->latency_slots &&
+	    (grant->shards_count != 1 || grant->shards[0].slots != comm->latency_slots))
+		return "the aggregator does not do latency mode";
 	for (uint32_t i = 0; i < grant->shards_count; i++) {
 		const struct control_shard *shard = &grant->shards[i];
 
@@ -123,6 +126,7 @@ static int endpoint_make(struct tally_comm *comm, const struct control_grant *gr
 		.window = comm->window_packets ? comm->window_packets
 			  : window             ? window
 					       : 1,
+		.latency_window = comm->latency_slots ? comm->latency_window : 0,
 	};
 	struct endpoint *endpoint = endpoint_open(&options);
 
@@ -148,7 +152,7 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 {
 	struct endpoint_shard shards[MAP_SHARDS_MAX] = { 0 };
 	struct link_udp_options options = { .poll_count = comm->poll_count };
-	const char *refused = grant_refuse(grant);
+	const char *refused = grant_refuse(comm, grant);
 	uint32_t least = WIRE_LANES_MAX;
 	struct link *link;
 	int result;

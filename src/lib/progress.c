@@ -67,8 +67,12 @@ bool progress_drive(struct tally_comm *comm)
 
 	do {
 		count = endpoint_done(comm->endpoint, cookies, DONE_BATCH);
-		for (uint32_t i = 0; i < count; i++)
-			work_complete(comm, (struct tally_work *)(uintptr_t)cookies[i], TALLY_OK);
+		for (uint32_t i = 0; i < count; i++) {
+			struct tally_work *work = (struct tally_work *)(uintptr_t)cookies[i];
+
+			work_complete(comm, work,
+				      work->is_out_of_range ? TALLY_ERR_RANGE : TALLY_OK);
+		}
 	} while (count == DONE_BATCH);
 	if (comm->waiting && work_submit_waiting(comm))
 		is_busy = true;

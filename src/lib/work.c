@@ -139,6 +139,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.is_avg = work->op.op == TALLY_AVG,
 		.stream = (int)work->op.stream,
 		.cookie = (uintptr_t)work,
+		.is_out_of_range = &work->is_out_of_range,
 	};
 
 	if (endpoint_submit(comm->endpoint, &op))
@@ -183,7 +184,7 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 		comm->waiting--;
 	work_remove(&comm->outstanding, work);
 	work_unlend(comm, work);
-	if (result == TALLY_OK) {
+	if (result == TALLY_OK || result == TALLY_ERR_RANGE) {
 		comm->completed++;
 		comm->elements += work->op.count;
 		if (comm->last_complete <= work->op.number)
@@ -201,6 +202,25 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 		progress_notify(comm);
 }
 
+int work_report(const struct tally_comm *comm, const struct tally_work *work)
+{
+	char text[96];
+
+	if (work->result == TALLY_OK)
+		return TALLY_OK;
+	if (work->result == atomic_load(&comm->error))
+		return report_again(work->result, comm->error_text);
+	if (work->result != TALLY_ERR_RANGE)
+		return report_again(work->result,
+				    "tally_group_end has not started this operation, and said why");
+	return report_error(&comm->who, TALLY_ERR_RANGE,
+			    "operation #%llu, %s: some rank's element is above %u, (2^31 - 1) / %u "
+			    "ranks: the sum might not fit. Nothing was stored, on any rank; the "
+			    "communicator goes on",
+			    (unsigned long long)work->op.number, work_describe(&work->op, text),
+			    INT32_MAX / comm->who.size, comm->who.size);
+}
+
 bool work_is_over(struct tally_comm *comm, void *work)
 {
 	(void)comm;
@@ -212,16 +232,11 @@ bool work_is_over(struct tally_comm *comm, void *work)
 /* Lock held. The operation's result; the handle is the library's again. */
 static int handle_take(struct tally_comm *comm, struct tally_work **handle)
 {
-	struct tally_work *work = *handle;
-	int result = work->result;
+	int result = work_report(comm, *handle);
 
-	work_put(comm, work);
+	work_put(comm, *handle);
 	*handle = NULL;
-	if (result == TALLY_OK)
-		return result;
-	if (result == atomic_load(&comm->error))
-		return report_again(result, comm->error_text);
-	return report_again(result, "tally_group_end has not started this operation, and said why");
+	return result;
 }
 
 static int handle_wait(struct tally_work **handle, uint64_t until_ns)

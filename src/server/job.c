@@ -146,6 +146,9 @@ static bool job_plan(struct server *server, struct job *job)
 	for (uint32_t k = 1; k < server->options.shards; k++)
 		if (shard_receive_bytes(server->shards[k]) < input.receive_bytes)
 			input.receive_bytes = shard_receive_bytes(server->shards[k]);
+	if (job->admission->mode == CONTROL_LATENCY)
+		return plan_latency(&input, job->admission->latency_slots,
+				    job->admission->latency_window, &job->plan);
 	return plan_job(&input, &job->plan);
 }
 
@@ -158,9 +161,12 @@ static struct shard_job *job_for_shard(const struct job *job)
 	add->engine = (struct engine_job){
 		.generation = job->generation,
 		.children = job->admission->size,
-		.slots = (uint16_t)job->plan.slots,
+		.slots = job->plan.slots,
 		.lanes_max = (uint16_t)job->plan.lanes,
 	};
+	if (job->admission->mode == CONTROL_LATENCY)
+		add->engine.mode = (uint8_t)switch_latency_mode(job->admission->latency_slots,
+								job->admission->latency_window);
 	for (uint32_t rank = 0; rank < job->admission->size; rank++)
 		memcpy(add->nonces[rank], admission_nonce(job->admission, rank), WIRE_NONCE_BYTES);
 	return add;
@@ -175,6 +181,9 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 	if (!++server->generation)
 		server->generation = 1;
 	job->generation = generation;
+	/* R-LAT: one shard, the first; all shards do what is dense. */
+	job->config.shards =
+		job->admission->mode == CONTROL_LATENCY ? 1 : (uint16_t)server->options.shards;
 	job->is_refused = true;
 	strcpy(job->refusal, "out of memory");
 	if (!job_plan(server, job)) {
@@ -187,7 +196,7 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 	}
 	/* From here on START and the shards agree on what is the most. */
 	job->config.lanes_max = (uint16_t)job->plan.lanes;
-	for (uint32_t k = 0; k < server->options.shards; k++) {
+	for (uint32_t k = 0; k < job->config.shards; k++) {
 		adds[k] = job_for_shard(job);
 		if (!adds[k]) {
 			while (k--)
@@ -196,7 +205,7 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 		}
 	}
 	job->is_refused = false;
-	for (uint32_t k = 0; k < server->options.shards; k++)
+	for (uint32_t k = 0; k < job->config.shards; k++)
 		shard_send(server->shards[k], &(struct shard_command){ .type = SHARD_JOB_ADD,
 								       .job = job->index,
 								       .generation = generation,
@@ -227,7 +236,7 @@ static void job_command(struct server *server, struct job *job,
 		command.type = SHARD_JOB_REMOVE;
 		break;
 	}
-	for (uint32_t k = 0; k < server->options.shards; k++)
+	for (uint32_t k = 0; k < job->config.shards; k++)
 		shard_send(server->shards[k], &command);
 }
 
@@ -236,8 +245,8 @@ static void job_command(struct server *server, struct job *job,
 static void job_fill_grant(struct server *server, struct job *job, uint16_t rank,
 			   struct control_grant *grant)
 {
-	grant->shards_count = (uint16_t)server->options.shards;
-	for (uint32_t k = 0; k < server->options.shards; k++) {
+	grant->shards_count = job->config.shards;
+	for (uint32_t k = 0; k < job->config.shards; k++) {
 		struct control_shard *shard = &grant->shards[k];
 
 		*shard = (struct control_shard){
@@ -348,7 +357,7 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 	for (;;) {
 		if (job->is_refused) {
 			job->is_refused = false;
-			for (uint16_t k = 0; k < server->options.shards; k++) {
+			for (uint16_t k = 0; k < job->config.shards; k++) {
 				struct admission_event failed = {
 					.type = ADMISSION_SHARD,
 					.shard = k,

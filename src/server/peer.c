@@ -265,12 +265,9 @@ static void peer_join(struct server *server, struct peer *peer,
 		peer_is_last(server, peer, now_ns);
 		return;
 	}
-	if (message->join.kind == CONTROL_SWITCH || message->join.mode == CONTROL_LATENCY) {
+	if (message->join.kind == CONTROL_SWITCH) {
 		peer_deny(server, peer, CONTROL_DENIED,
-			  message->join.kind == CONTROL_SWITCH
-				  ? "switches as members (trees) are not in this version"
-				  : "this aggregator does not do latency mode",
-			  now_ns);
+			  "switches as members (trees) are not in this version", now_ns);
 		return;
 	}
 	peer->mtu = message->join.mtu;

@@ -3,6 +3,7 @@
 
 #include "core/map.h"
 #include "core/wire.h"
+#include "dataplane/engine_soft.h"
 #include "dataplane/link.h"
 
 enum { UDP_BYTES = 8, IPV4_BYTES = 20, IPV6_BYTES = 40, COPIES = 2, WINDOWS_OF_SLOTS = 4 };
@@ -120,6 +121,34 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 	if (input->window)
 		window = min_u32(bulk, input->window);
 	if (each < window && !TAKEN_OUT(RECEIVE_WINDOW))
+		window = max_u32(1, (uint32_t)each);
+	plan->lanes = lanes;
+	plan->slots = slots;
+	plan->window = window;
+	plan->run = plan_run(input, lanes, window);
+	return true;
+}
+
+/* The most lanes with which so many slots fit. */
+static uint32_t lanes_of_slots(uint32_t lanes, uint32_t slots, uint64_t memory)
+{
+	while (lanes && engine_slot_bytes(SWITCH_LATENCY, lanes) * slots > memory)
+		lanes -= WIRE_LANES_STEP;
+	return lanes;
+}
+
+bool plan_latency(const struct plan_input *input, uint32_t slots, uint32_t window,
+		  struct plan *plan)
+{
+	uint64_t memory = input->memory_max ? input->memory_max : (uint64_t)PLAN_MEMORY_MAX;
+	uint32_t lanes = input->mtu < PLAN_MTU_MIN || !input->members ? 0 : plan_lanes(input);
+	uint64_t each;
+
+	lanes = lanes_of_slots(lanes, slots, memory);
+	if (!lanes)
+		return false;
+	each = input->receive_bytes / plan_packet_cost(wire_bytes(lanes)) / input->members;
+	if (each < window)
 		window = max_u32(1, (uint32_t)each);
 	plan->lanes = lanes;
 	plan->slots = slots;

@@ -44,6 +44,11 @@ struct plan {
 /* What a packet of so many UDP payload bytes costs in a receive buffer. */
 uint32_t plan_packet_cost(uint32_t bytes);
 
+/* Of a job in latency mode: its members have chosen slots and window (P); the first window is how many of P may be on
+ * their way at once. Lanes are what the path carries and what slots leave of the memory. False as plan_job. */
+bool plan_latency(const struct plan_input *input, uint32_t slots, uint32_t window,
+		  struct plan *plan);
+
 /* False if the MTU or the memory is too small for any job. */
 bool plan_job(const struct plan_input *input, struct plan *plan);
 
