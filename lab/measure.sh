@@ -8,6 +8,11 @@
 #                                           log-uniform sizes 1 to 1e6; the drops are counted. P 0: none
 #                                           may be sent twice.
 #
+#   measure.sh latency [N] [P] [COUNT] [SLOTS] [INFLIGHT]
+#                                           latency mode: COUNT (10000) allreduces of 8 int32 by N workers
+#                                           (4), a share P (0.01) of the packets lost both ways, SLOTS (16),
+#                                           INFLIGHT (8) on their way at once.
+#
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user, with the receive buffers that
 # net.core.rmem_max leaves to one without privileges. BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
 # not shaped: a switch, not a host with one worker's link.
@@ -84,8 +89,18 @@ loss)
 		exit 1
 	fi
 	;;
+latency)
+	count=${2:-4}
+	"$HERE/lab.sh" up "$count"
+	"$HERE/lab.sh" offload off
+	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
+	start_daemon
+	bench "$count" --elements 8 --latency-slots "${5:-16}" --inflight "${6:-8}" \
+		--iters "${4:-10000}" --warmup 0 --seed "$SEED"
+	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
+	;;
 *)
-	sed -n '3,15p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,18p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac
