@@ -11,7 +11,7 @@
 #include "tests/fuzz/input.h"
 
 enum {
-	JOBS = 2, /* 0: a root of 3 children, 1: a tree node of 2 */
+	JOBS = 3, /* 0: a root of 3 children, 1: a tree node of 2, 2: latency mode, 2 children */
 	CHILDREN = 3,
 	SLOTS = 2,
 	LANES = 16,
@@ -41,6 +41,8 @@ static struct {
 	struct bound bound[JOBS][CHILDREN];
 	uint64_t welcomes; /* sent since the run began */
 } test;
+
+static const uint16_t children[JOBS] = { 3, 2, 2 };
 
 static struct link_address address_of(int peer)
 {
@@ -150,8 +152,14 @@ static const struct link_ops fake_ops = { .recv = fake_recv, .send = fake_send }
 static uint16_t near_seq(struct fuzz_input *input, uint16_t job, uint16_t slot, uint32_t *seq)
 {
 	struct switch_slot state = { 0 };
+	struct switch_latency_slot latency = { 0 };
 	uint8_t how = fuzz_u8(input);
 
+	if (job == 2) {
+		(void)engine_latency_slot_read(test.engine, job, slot, &latency);
+		*seq = latency.generation ? latency.round + (how & 3) - (how & 4 ? 2u : 0) : 1;
+		return latency.lanes;
+	}
 	(void)engine_slot_read(test.engine, job, slot, &state);
 	*seq = state.generation ? state.phase + (how & 3) - (how & 4 ? 2u : 0) : 1;
 	return state.copy[*seq & 1].lanes;
@@ -161,21 +169,23 @@ static uint16_t near_seq(struct fuzz_input *input, uint16_t job, uint16_t slot, 
 static uint32_t packet_make(struct fuzz_input *input, uint8_t *at, uint32_t room)
 {
 	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE, WIRE_RESULT,
-					 WIRE_NEED,   WIRE_HELLO,  WIRE_HELD,  WIRE_CONFIRM };
-	uint8_t what = fuzz_u8(input), how = fuzz_u8(input);
+					 WIRE_NEED,   WIRE_HELLO,  WIRE_HELD,  WIRE_ACK };
+	uint8_t what = fuzz_u8(input), where = fuzz_u8(input), how = fuzz_u8(input);
 	struct wire packet = { .type = types[what & 7],
-			       .job = what >> 3 & 1,
+			       .job = where % JOBS,
 			       .slot = what >> 4 & 1,
 			       .child = what >> 5 & 3,
 			       .generation = GENERATION,
 			       .tag = how & 1,
-			       .flags = how >> 1 & 0x1f };
+
+			       .flags = where % JOBS == 2 ? 0 : how >> 1 & 0x1f };
 	uint32_t lanes = how, bytes;
 
 	packet.lanes = near_seq(input, packet.job, packet.slot, &packet.seq);
 	if (how & 0x80)
 		packet.lanes = fuzz_u8(input) % (LANES / 4 + 2) * 4;
-	if (packet.type == WIRE_PROBE || packet.type == WIRE_NEED || packet.type == WIRE_HELD)
+	if (packet.type == WIRE_PROBE || packet.type == WIRE_NEED || packet.type == WIRE_HELD ||
+	    packet.type == WIRE_ACK)
 		packet.lanes = 0;
 	if (packet.type == WIRE_HELLO && packet.lanes < WIRE_HELLO_LANES)
 		packet.lanes = WIRE_HELLO_LANES;
@@ -251,7 +261,7 @@ static void bind_all(const struct link_frame *frame)
 		struct wire packet;
 
 		if (wire_check(frame->data + at, bytes, &packet) || packet.type != WIRE_HELLO ||
-		    packet.job >= JOBS || packet.child >= CHILDREN - packet.job ||
+		    packet.job >= JOBS || packet.child >= children[packet.job] ||
 		    memcmp(frame->data + at + WIRE_HEADER_BYTES, nonces[packet.child],
 			   WIRE_NONCE_BYTES) != 0)
 			continue;
@@ -281,7 +291,7 @@ static void events_check(void)
 
 	for (uint32_t i = 0; i < count; i++) {
 		FUZZ_CHECK(events[i].job < JOBS);
-		FUZZ_CHECK(events[i].child < CHILDREN - events[i].job);
+		FUZZ_CHECK(events[i].child < children[events[i].job]);
 		FUZZ_CHECK(events[i].type == ENGINE_HELLO ||
 			   peer_of(&events[i].address) ==
 				   test.bound[events[i].job][events[i].child].peer);
@@ -292,7 +302,10 @@ static void jobs_open(uint8_t how)
 {
 	for (uint16_t job = 0; job < JOBS; job++) {
 		struct engine_job config = { .generation = GENERATION,
-					     .children = CHILDREN - job,
+					     .children = children[job],
+					     .mode = job < 2      ? SWITCH_DENSE
+						     : how & 0x20 ? SWITCH_LATENCY
+								  : SWITCH_LATENCY_ACKNOWLEDGED,
 					     .slots = SLOTS,
 					     .lanes_max = LANES,
 					     .has_parent = job == 1,
@@ -303,9 +316,9 @@ static void jobs_open(uint8_t how)
 
 		FUZZ_CHECK(!engine_job_add(test.engine, job, &config));
 		FUZZ_CHECK(!engine_job_set(test.engine, job, GENERATION, LANES, true));
-		if (how & 2)
+		if (how & 2 && job < 2)
 			FUZZ_CHECK(!engine_rounds_begin(test.engine, job, 0u - (how >> 2 & 7u)));
-		for (uint16_t child = 0; child < CHILDREN - job; child++) {
+		for (uint16_t child = 0; child < children[job]; child++) {
 			struct link_address address = address_of(child);
 
 			test.bound[job][child] = (struct bound){ .peer = -1 };
@@ -314,7 +327,7 @@ static void jobs_open(uint8_t how)
 			FUZZ_CHECK(!engine_child_bind(test.engine, job, child, &address));
 			test.bound[job][child].peer = child;
 		}
-		for (uint32_t child = CHILDREN - job; child < CHILDREN; child++)
+		for (uint32_t child = children[job]; child < CHILDREN; child++)
 			test.bound[job][child] = (struct bound){ .peer = -1 };
 	}
 }
