@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally.c - the `tally` command: finds the command that is asked for. docs/man/tally.1 has them all. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/ablate.h"
 #include "sim/sim.h"
 #include "tools/command.h"
 #include "util/commit.h"
@@ -40,8 +43,28 @@ static struct {
 	{ "sim", "tally sim", sim_main },
 };
 
+/* A descriptor that is closed would become a socket, and what is printed would go there. Who has no stdout
+ * must still hear that nothing could be written. */
+static void fill_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* Numbers that a full disk has eaten are no success, whenever it was. */
+static int output_check(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (!TAKEN_OUT(OUTPUT_LOST))
+		fprintf(stderr, "tally: not all could be written to stdout\n");
+	return status == EXIT_DONE && !TAKEN_OUT(OUTPUT_LOST) ? EXIT_FAILED : status;
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard();
 	if (argc < 2) {
 		fputs(help, stderr);
 		return EXIT_USAGE;
@@ -56,7 +79,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
 		argv[1] = commands[i].title;
-		return commands[i].main(argc - 1, argv + 1);
+		return output_check(commands[i].main(argc - 1, argv + 1));
 	}
 	fprintf(stderr, "tally: %s: no such command (tally --help)\n", argv[1]);
 	return EXIT_USAGE;

@@ -32,10 +32,11 @@ says() {
 
 # start [ARGUMENT...] - a tallyd; $address is then where it listens.
 start() {
-	"$build/tools/tallyd" --log-level debug "$@" 2>"$tmp/tallyd" &
+	: >"$tmp/tallyd" # what the last one said is over
+	"$build/tools/tallyd" --log-level debug "$@" 2>>"$tmp/tallyd" &
 	tallyd=$!
 	for _ in {1..100}; do
-		grep -q ready "$tmp/tallyd" && break
+		grep -q 'ready on .* shard' "$tmp/tallyd" && break
 		sleep 0.1
 	done
 	address=$(grep -oE 'ready on [0-9.:]+' "$tmp/tallyd" | cut -d' ' -f3)

@@ -183,6 +183,15 @@ usage() {
 	says err 'seeds a second time'
 	run 2 sim --seed 1 --list /dev/null
 	run 2 sim --list /dev/null --scenario ring
+	# who has closed them: nothing is printed into a socket, and lost numbers are no success
+	"$tally" bench allreduce --elements 1000 --iters 50 2>&- >/dev/null ||
+		fail "bench without a stderr"
+	"$tally" bench allreduce --elements 1000 --iters 50 2>/dev/null >&- &&
+		fail "bench without a stdout has succeeded"
+	"$tally" bench allreduce --elements 1000 --iters 50 2>/dev/null >/dev/full &&
+		fail "bench into a full disk has succeeded"
+	"$tally" sim --seed 1 2>/dev/null >/dev/full && fail "sim into a full disk has succeeded"
+	"$tally" run -n 2 -- echo a 2>/dev/null >/dev/full && fail "run into a full disk has succeeded"
 	for command in '' run bench doctor sim; do
 		# shellcheck disable=SC2086
 		run 0 $command --help
