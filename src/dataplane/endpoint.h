@@ -56,6 +56,7 @@ struct endpoint_op {
 	/* Latency mode: becomes true if some rank's element was too large for the sum. Then nothing is stored, on
 	 * any rank. May be NULL. */
 	bool *is_out_of_range;
+	uint64_t *first_ns; /* NULL, or lent: when its first packet was built */
 };
 
 enum endpoint_fault { ENDPOINT_OK, ENDPOINT_PROTOCOL_ERROR, ENDPOINT_LINK_ERROR };

@@ -195,8 +195,11 @@ static uint8_t fill(const struct endpoint *endpoint, const struct worker_actions
 static void build(struct endpoint *endpoint, uint32_t shard, const struct worker_actions *actions)
 {
 	uint8_t *bytes = endpoint_buffer(endpoint, shard, actions->slot);
+	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
 	struct wire header = actions->header;
 
+	if (op->first_ns && !*op->first_ns)
+		*op->first_ns = endpoint->now_ns;
 	header.exponent = (uint16_t)look(endpoint, actions);
 	if (header.lanes)
 		header.flags |=

@@ -84,12 +84,14 @@ static void fork_prepare(void)
 {
 	pthread_mutex_lock(&background.life);
 	pthread_mutex_lock(&background.lock);
+	timeline_fork_prepare();
 	report_fork_prepare();
 }
 
 static void fork_parent(void)
 {
 	report_fork_done();
+	timeline_fork_parent();
 	pthread_mutex_unlock(&background.lock);
 	pthread_mutex_unlock(&background.life);
 }
@@ -99,6 +101,7 @@ static void fork_parent(void)
 static void fork_child(void)
 {
 	report_fork_done();
+	timeline_fork_child();
 	atomic_fetch_add(&background.epoch, 1);
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);
@@ -197,6 +200,7 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 {
 	uint64_t until_ns = UINT64_MAX;
 
+	timeline_service(clock_ns());
 	*polls_count = POLLS_OWN;
 	for (struct tally_comm *comm = first; comm; comm = comm->next_comm) {
 		uint64_t due_ns;

@@ -165,6 +165,7 @@ static void works_free(struct tally_comm *comm, struct work_list *list)
 static void comm_free(struct tally_comm *comm)
 {
 	membership_close(comm);
+	timeline_close(comm->timeline);
 	endpoint_close(comm->endpoint);
 	if (comm->link)
 		comm->link->ops->close(comm->link);
@@ -222,6 +223,7 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
 	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
 		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
+	comm->timeline = timeline_open(&comm->who, boot->timeline, &comm->timeline_comm);
 	strcpy(comm->local_job, parent ? parent->local_job : boot->job);
 	comm->parent_life = parent ? parent->life : 0;
 	if (parent)

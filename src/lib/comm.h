@@ -17,6 +17,7 @@
 #include "lib/bootstrap.h"
 #include "lib/lent.h"
 #include "lib/report.h"
+#include "lib/timeline.h"
 #include "tally.h"
 
 struct membership; /* control.c: this rank's end of the control connection */
@@ -49,6 +50,7 @@ struct tally_work {
 	struct lent *lents;                /* two of each: source, destination; or `lent` */
 	struct endpoint_segment segment;
 	struct lent lent[2];
+	uint64_t first_ns;          /* its first packet was built; 0: not yet, or nobody asks */
 	struct tally_work *members; /* by `next`: the handles of what was fused into this one */
 	uint64_t submitted_ns;
 	uint64_t deadline_ns; /* on the link's clock; 0: none. membership_deadline_set */
@@ -68,7 +70,9 @@ struct tally_comm {
 	struct report_who who;
 	struct bootstrap boot;
 	uint32_t poll_count, window_packets;
-	unsigned epoch;                        /* of the process: a forked child has another */
+	unsigned epoch;            /* of the process: a forked child has another */
+	struct timeline *timeline; /* NULL: none is wanted */
+	uint32_t timeline_comm;
 	struct local *local;                   /* local mode: the aggregator, in rank 0's process */
 	char local_job[BOOTSTRAP_JOB_MAX + 1]; /* local mode: whose rank 0 hosts it */
 

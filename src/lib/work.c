@@ -140,6 +140,7 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 		.stream = (int)work->op.stream,
 		.cookie = (uintptr_t)work,
 		.is_out_of_range = &work->is_out_of_range,
+		.first_ns = comm->timeline ? &work->first_ns : NULL,
 	};
 
 	if (endpoint_submit(comm->endpoint, &op))
@@ -178,12 +179,26 @@ void work_settle(struct tally_comm *comm, struct tally_work *work, int result)
 	}
 }
 
+static void timeline_note(struct tally_comm *comm, const struct tally_work *work, int result)
+{
+	const struct timeline_op op = { .op = work->op,
+					.submitted_ns = work->submitted_ns,
+					.first_ns = work->first_ns,
+					.complete_ns = clock_ns(),
+					.result = result,
+					.comm = comm->timeline_comm };
+
+	timeline_add(comm->timeline, &op);
+}
+
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 {
 	if (atomic_load(&work->state) == WORK_WAITING)
 		comm->waiting--;
 	work_remove(&comm->outstanding, work);
 	work_unlend(comm, work);
+	if (comm->timeline)
+		timeline_note(comm, work, result);
 	if (result == TALLY_OK || result == TALLY_ERR_RANGE) {
 		comm->completed++;
 		comm->elements += work->op.count;

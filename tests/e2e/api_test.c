@@ -569,6 +569,121 @@ static void dump__says_who_is_missing_while_all_else_hangs(void **state)
 	assert_true(ranks_run(&ranks));
 }
 
+/* ---- timelines ---- */
+
+static char timeline_dir[64];
+
+static void timeline_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_comm *comm;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%%r.json", timeline_dir);
+	setenv("TALLY_TIMELINE", path, 1);
+	comm = ranks_join(ranks, rank);
+	for (int32_t i = 0; i < 50; i++) {
+		int32_t x[3] = { i, -i, (int32_t)rank };
+		struct tally_work *work;
+
+		options.name = i % 2 ? "odd \"one\"" : NULL;
+		CHECK(tally_iallreduce(x, x, 3, TALLY_INT32, TALLY_SUM, comm, &options, &work) ==
+		      TALLY_OK);
+		CHECK(tally_wait(&work, -1) == TALLY_OK);
+	}
+	usleep(700000); /* the background thread comes round */
+	if (rank == 1)
+		_exit(0); /* as if it had been killed */
+	while (!tally_comm_get_async_error(comm))
+		usleep(1000);
+	tally_comm_destroy(comm);
+}
+
+/* What happened to every operation: begun, on the wire, complete, in this order. */
+static void timeline_check(uint32_t rank)
+{
+	json_error_t error;
+	json_t *json, *event;
+	char path[128], last[3][64] = { "", "", "" };
+	uint32_t counts[3] = { 0 };
+	json_int_t at[3] = { 0 };
+	size_t i;
+
+	snprintf(path, sizeof(path), "%s/%u.json", timeline_dir, rank);
+	json = json_load_file(path, 0, &error);
+	if (!json)
+		fail_msg("%s: %s", path, error.text);
+	json_array_foreach(json, i, event)
+	{
+		const char *phase = text_of(event, "ph");
+		uint32_t kind = *phase == 'b' ? 0 : *phase == 'n' ? 1 : 2;
+
+		if (*phase == 'M')
+			continue;
+		snprintf(last[kind], sizeof(last[kind]), "%s", text_of(event, "id"));
+		at[kind] = int_of(event, "ts");
+		counts[kind]++;
+		if (kind == 0 && counts[0] % 2 == 0)
+			assert_string_equal(text_of(event, "name"), "odd \"one\"");
+		if (kind != 2)
+			continue;
+		assert_string_equal(last[0], last[2]);
+		assert_string_equal(last[1], last[2]);
+		assert_true(at[0] <= at[1] && at[1] <= at[2]);
+		assert_true(at[2] - at[0] < 10 * 1000000);
+	}
+	json_decref(json);
+	assert_int_equal(counts[0], 50);
+	assert_int_equal(counts[1], 50);
+	assert_int_equal(counts[2], 50);
+	unlink(path);
+}
+
+static void timeline__can_be_loaded_whatever_becomes_of_the_rank(void **state)
+{
+	struct ranks ranks = { .size = 2, .body = timeline_body };
+
+	(void)state;
+	strcpy(timeline_dir, "/tmp/tally-timeline-XXXXXX");
+	assert_non_null(mkdtemp(timeline_dir));
+	assert_true(ranks_run(&ranks));
+	timeline_check(0);
+	timeline_check(1);
+	rmdir(timeline_dir);
+}
+
+static uint32_t warnings;
+
+static void warnings_count(int level, const char *line, void *arg)
+{
+	(void)arg;
+	if (level == TALLY_LOG_WARN && strstr(line, "/dev/full"))
+		warnings++;
+}
+
+static void full_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm;
+
+	setenv("TALLY_TIMELINE", "/dev/full", 1);
+	tally_set_log(0, warnings_count, NULL);
+	comm = ranks_join(ranks, rank);
+	for (int i = 0; i < 5000; i++)
+		CHECK(tally_barrier(comm) == TALLY_OK);
+	usleep(400000);
+	CHECK(tally_barrier(comm) == TALLY_OK);
+	ranks_leave(comm);
+	CHECK(warnings == 1);
+}
+
+static void timeline__a_full_disk_costs_one_warning(void **state)
+{
+	struct ranks ranks = { .size = 1, .is_local = true, .body = full_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +694,8 @@ int main(void)
 		cmocka_unit_test(abort__ends_whatever_waits_in_other_threads),
 		cmocka_unit_test(destroy__completes_what_is_outstanding),
 		cmocka_unit_test(deadline__ends_it_on_all_ranks_and_names_the_missing),
+		cmocka_unit_test(timeline__can_be_loaded_whatever_becomes_of_the_rank),
+		cmocka_unit_test(timeline__a_full_disk_costs_one_warning),
 		cmocka_unit_test(dump__says_who_is_missing_while_all_else_hangs),
 	};
 
