@@ -49,6 +49,9 @@ static const char help[] =
 	"  -n, --ranks N        how many ranks, 1 to 1024\n"
 	"  --job NAME           the job's name (default: a new one each time)\n"
 	"  --aggregator ADDR    sets TALLY_AGGREGATOR: HOST, HOST:PORT, [V6]:PORT or local\n"
+	"  --timeline FILE      sets TALLY_TIMELINE: what happened when to every operation, a file "
+	"per\n"
+	"                       rank for Perfetto; %r in its name is the rank\n"
 	"  --no-prefix          output as it comes, for programs that print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -71,6 +74,7 @@ struct rank {
 struct job {
 	uint32_t size;
 	char name[JOB_BYTES_MAX + 1];
+	const char *timeline; /* NULL: as the environment says */
 	const char *aggregator;
 	char **command;
 	struct rank rank[RANKS_MAX];
@@ -120,6 +124,8 @@ static void child_exec(const struct job *job, uint32_t rank, const int out[2], i
 	setenv("TALLY_JOB", job->name, 1);
 	if (job->aggregator)
 		setenv("TALLY_AGGREGATOR", job->aggregator, 1);
+	if (job->timeline)
+		setenv("TALLY_TIMELINE", job->timeline, 1);
 	if (job->style.is_terminal[1])
 		setenv("TALLY_PROGRESS", "1", 1); /* stderr is a pipe, but ends on a terminal */
 	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out[0], STDOUT_FILENO) >= 0 &&
@@ -395,6 +401,7 @@ static int parse(struct job *job, int argc, char **argv)
 		{ "ranks", required_argument, NULL, 'n' },
 		{ "job", required_argument, NULL, 'j' },
 		{ "aggregator", required_argument, NULL, 'a' },
+		{ "timeline", required_argument, NULL, 't' },
 		{ "no-prefix", no_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -420,6 +427,11 @@ static int parse(struct job *job, int argc, char **argv)
 			if (!*optarg)
 				return args_refuse("run", "--aggregator", "''", "an address");
 			job->aggregator = optarg;
+			break;
+		case 't':
+			if (!*optarg)
+				return args_refuse("run", "--timeline", "''", "a file's name");
+			job->timeline = optarg;
 			break;
 		case 'p':
 			job->style.has_prefix = false;
