@@ -41,7 +41,8 @@ enum work_state {
 struct tally_work {
 	struct tally_comm *comm;
 	struct tally_work *next,
-		*prev;        /* outstanding: in order of number; CALLING: the queue; or free */
+		*prev; /* outstanding: in order of number; CALLING: the queue; or free */
+	struct tally_work *next_waiting;
 	struct control_op op; /* number, kind, type, op, count, stream, name */
 	int stream;           /* enum tally_stream: as asked for */
 	uint32_t deadline_ms; /* as asked for; 0: the communicator's */
@@ -97,7 +98,9 @@ struct tally_comm {
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
 	struct lent *lent_reads, *lent_writes; /* to outstanding operations: trees */
-	uint64_t waiting;       /* outstanding ones that the endpoint has no room for */
+	struct waiting {
+		struct tally_work *first, *last; /* by next_waiting */
+	} waiting[MAP_STREAMS]; /* outstanding ones that the endpoint has no room for */
 	uint64_t next_number;   /* of the next operation */
 	uint64_t last_complete; /* 1 + the last complete number; 0: none */
 	uint64_t completed, elements;
@@ -188,6 +191,8 @@ void work_remove(struct work_list *list, struct tally_work *work);
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
 /* Says why the work ended so, if it failed; returns its result. */
 int work_report(const struct tally_comm *comm, const struct tally_work *work);
+/* The endpoint takes it, or it waits until there is room. */
+void work_submit(struct tally_comm *comm, struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */
 bool work_submit_waiting(struct tally_comm *comm);
 bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */

@@ -200,12 +200,15 @@ static void oob__a_callback_that_fails_is_named(void **state)
 }
 
 static char warned[512];
+static pthread_mutex_t warned_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void log_keep(int level, const char *line, void *arg)
 {
 	(void)arg;
+	pthread_mutex_lock(&warned_lock);
 	if (level == TALLY_LOG_WARN && strstr(line, "allgather"))
 		snprintf(warned, sizeof(warned), "%s", line);
+	pthread_mutex_unlock(&warned_lock);
 }
 
 static void oob__a_callback_that_stays_away_is_named(void **state)

@@ -328,12 +328,11 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	work->op.stream = stream_of(comm, work);
 	work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
-	comm->waiting++;
 	work_append(&comm->outstanding, work);
 	if (work->deadline_ms || comm->boot.deadline_ms)
 		membership_deadline_set(
 			comm, work, work->deadline_ms ? work->deadline_ms : comm->boot.deadline_ms);
-	work_submit_waiting(comm);
+	work_submit(comm, work);
 	return TALLY_OK;
 }
 

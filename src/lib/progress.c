@@ -74,7 +74,7 @@ bool progress_drive(struct tally_comm *comm)
 				      work->is_out_of_range ? TALLY_ERR_RANGE : TALLY_OK);
 		}
 	} while (count == DONE_BATCH);
-	if (comm->waiting && work_submit_waiting(comm))
+	if (work_submit_waiting(comm))
 		is_busy = true;
 	if (endpoint_fault(comm->endpoint) != ENDPOINT_OK)
 		endpoint_failed(comm);

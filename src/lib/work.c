@@ -149,23 +149,34 @@ static bool endpoint_takes(struct tally_comm *comm, struct tally_work *work)
 	return true;
 }
 
+void work_submit(struct tally_comm *comm, struct tally_work *work)
+{
+	struct waiting *waiting = &comm->waiting[work->op.stream];
+
+	if (!waiting->first && endpoint_takes(comm, work))
+		return;
+	work->next_waiting = NULL;
+	if (waiting->first)
+		waiting->last->next_waiting = work;
+	else
+		waiting->first = work;
+	waiting->last = work;
+}
+
 /* In order inside each stream; a full bulk ring does not hold up the express stream. */
 bool work_submit_waiting(struct tally_comm *comm)
 {
-	bool is_full[MAP_STREAMS] = { false };
-	uint64_t before = comm->waiting;
+	bool any = false;
 
-	for (struct tally_work *work = comm->outstanding.first;
-	     work && comm->waiting && !(is_full[MAP_EXPRESS] && is_full[MAP_BULK]);
-	     work = work->next) {
-		if (atomic_load(&work->state) != WORK_WAITING || is_full[work->op.stream])
-			continue;
-		if (endpoint_takes(comm, work))
-			comm->waiting--;
-		else
-			is_full[work->op.stream] = true;
+	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++) {
+		struct waiting *waiting = &comm->waiting[stream];
+
+		while (waiting->first && endpoint_takes(comm, waiting->first)) {
+			waiting->first = waiting->first->next_waiting;
+			any = true;
+		}
 	}
-	return comm->waiting < before;
+	return any;
 }
 
 void work_settle(struct tally_comm *comm, struct tally_work *work, int result)
@@ -193,8 +204,9 @@ static void timeline_note(struct tally_comm *comm, const struct tally_work *work
 
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 {
+	/* Only when all is broken, oldest first: it is the first that waits. */
 	if (atomic_load(&work->state) == WORK_WAITING)
-		comm->waiting--;
+		comm->waiting[work->op.stream].first = work->next_waiting;
 	work_remove(&comm->outstanding, work);
 	work_unlend(comm, work);
 	if (comm->timeline)
