@@ -222,6 +222,7 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 
 		work->members = member->next;
 		member->next = member->prev = NULL;
+		member->op.number = work->op.number; /* for what is said of it */
 		work_settle(comm, member, result);
 	}
 	work_settle(comm, work, result);
