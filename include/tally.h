@@ -114,7 +114,7 @@ struct tally_options {
 	uint32_t flags;          /* none yet: 0 */
 
 	/* A caller built with an older header, whose struct ends here, keeps working. */
-	uint32_t latency_slots; /* latency mode: operations on their way at once; 0: dense mode */
+	uint32_t latency_slots; /* latency mode: slots of the switch, up to 65536; 0: dense mode */
 	uint32_t
 		latency_window; /* latency mode: how far a rank may be ahead; 0: as far as goes without
 	                            acknowledgements, latency_slots / 2 */
@@ -129,7 +129,7 @@ struct tally_options {
 	}
 
 /* Latency mode is for allreduces of a handful of int32 in a training loop: each fits one packet, they
- * complete in order, and latency_slots of them may be on their way. All ranks must ask for the same. It
+ * complete in order, and latency_window of them may be on their way. All ranks must ask for the same. It
  * has sums and averages of int32, and barriers; anything else, and what does not fit, is
  * TALLY_ERR_UNSUPPORTED. If some |element| is above (2^31 - 1) / ranks, the operation completes on all
  * ranks with TALLY_ERR_RANGE, its receive buffer undefined. */

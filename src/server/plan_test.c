@@ -9,6 +9,7 @@
 
 #include "core/map.h"
 #include "core/wire.h"
+#include "dataplane/engine_soft.h"
 #include "dataplane/link.h"
 #include "server/plan.h"
 
@@ -108,6 +109,33 @@ static void plan__mtu_below_any_path_is_refused(void **state)
 	assert_false(plan_job(&input, &plan));
 }
 
+static void plan__latency_slots_leave_the_lanes_that_fit_the_memory(void **state)
+{
+	static const uint32_t slots[] = { 1, 2, 15, 16, 1024, 65536 };
+	struct plan_input input = { .members = 4, .mtu = 65536, .receive_bytes = PLENTY };
+	struct plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		assert_true(plan_latency(&input, slots[i], (slots[i] + 1) / 2, &plan));
+		assert_int_equal(plan.slots, slots[i]);
+		assert_true(plan.lanes >= WIRE_LANES_STEP);
+		assert_int_equal(plan.lanes % WIRE_LANES_STEP, 0);
+		assert_in_range(plan.window, 1, (slots[i] + 1) / 2);
+		assert_in_range(plan.run, 1, MAP_RUN_MAX);
+		assert_true(engine_slot_bytes(SWITCH_LATENCY, plan.lanes) * slots[i] <=
+			    PLAN_MEMORY_MAX);
+	}
+	assert_int_equal(plan.lanes, 224); /* 1 KiB for each of 65,536 */
+	input.receive_bytes = STOCK;
+	input.mtu = 1500;
+	assert_true(plan_latency(&input, 65536, 32768, &plan));
+	assert_int_equal(plan.window, 46); /* 184 packets for 4 members */
+	input.memory_max = 1 << 20;
+	assert_false(plan_latency(&input, 65536, 32768, &plan));
+	assert_true(plan_latency(&input, 1024, 512, &plan));
+}
+
 /* Whatever members and options say, the map takes the slots, a message fits one sendmsg, and memory
  * and receive buffer are not overrun. */
 static void plan__every_plan_is_one_that_workers_can_use(void **state)
@@ -155,6 +183,7 @@ int main(void)
 		cmocka_unit_test(plan__lanes_flag_caps),
 		cmocka_unit_test(plan__mtu_below_any_path_is_refused),
 		cmocka_unit_test(plan__every_plan_is_one_that_workers_can_use),
+		cmocka_unit_test(plan__latency_slots_leave_the_lanes_that_fit_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
