@@ -717,6 +717,19 @@ static void kill_life(struct turn *turn)
 	turn_end_life(turn);
 }
 
+/* Nothing will come of it any more: who waits for a result would wait for ever. */
+static void break_life(struct turn *turn)
+{
+	struct text text;
+
+	if (!admission_is_running(turn->admission))
+		return;
+	turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
+	text_add(&text, "job \"%s\": %s", turn->config->job,
+		 turn->event->text ? turn->event->text : "the data path is broken");
+	turn_end_life(turn);
+}
+
 static void log_alarm(struct turn *turn)
 {
 	struct text text;
@@ -764,6 +777,9 @@ static void dispatch(struct turn *turn)
 		break;
 	case ADMISSION_TERMINATE:
 		terminate(turn);
+		break;
+	case ADMISSION_BROKEN:
+		break_life(turn);
 		break;
 	case ADMISSION_KILL:
 		kill_life(turn);

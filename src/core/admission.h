@@ -160,6 +160,7 @@ enum admission_event_type {
 	ADMISSION_SHARD,  /* a shard has acknowledged a command */
 	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */
 	ADMISSION_ALARM,    /* a switch saw what a sound worker never sends; child `rank` */
+	ADMISSION_BROKEN, /* the data path no longer works, to child `rank` or all; `text` says how */
 	ADMISSION_TICK, /* at least every second, and when `wake_ns` or `again` says so; after everything
 	                   that has arrived was read */
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
@@ -184,7 +185,7 @@ struct admission_event {
 	enum admission_command command; /* SHARD: which one it acknowledges */
 	uint32_t job_generation;        /* SHARD: of the job it was for */
 	const char *
-		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN: how; lent */
+		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };

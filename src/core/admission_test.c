@@ -942,6 +942,22 @@ static void admission__an_alarm_is_logged_and_ends_nothing(void **state)
 	assert_state(ADMISSION_STARTED);
 }
 
+static void admission__a_broken_data_path_ends_the_life_by_name(void **state)
+{
+	(void)state;
+	join(10, 0, 2);
+	t.done[0] = 0;
+	step((struct admission_event){
+		.type = ADMISSION_BROKEN, .rank = CONTROL_RANK_NONE, .text = "no more" });
+	assert_done(""); /* who gathers has no path yet */
+	close_connection(10);
+	bring_to(ADMISSION_STARTED, 20, 2);
+	step((struct admission_event){
+		.type = ADMISSION_BROKEN, .rank = 1, .text = "the path is narrow" });
+	assert_done("abort>20 close>20 abort>21 close>21 remove");
+	assert_text(CONTROL_SYSTEM, 1, "job \"train\": the path is narrow");
+}
+
 /* ---- SIGTERM ---- */
 
 static void admission__sigterm_denies_gatherings_waiters_and_newcomers(void **state)
@@ -1109,12 +1125,17 @@ static void admission__any_sequence_of_events_ends_clean(void **state)
 	assert_true(causes[CONTROL_DENIED]);
 }
 
-int main(int argc, char **argv)
+static void seed_take(const char *given)
 {
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
+	const char *text = given ? given : getenv("TALLY_TEST_SEED");
 
 	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
 	printf("seed %llu\n", (unsigned long long)seed);
+}
+
+int main(int argc, char **argv)
+{
+	seed_take(argc > 1 ? argv[1] : NULL);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(admission__grants_when_all_are_there_and_all_shards_have_added),
@@ -1174,6 +1195,7 @@ int main(int argc, char **argv)
 		TEST(admission__who_leaves_during_a_round_has_answered_it),
 		TEST(admission__an_expired_deadline_names_who_is_missing),
 		TEST(admission__an_alarm_is_logged_and_ends_nothing),
+		TEST(admission__a_broken_data_path_ends_the_life_by_name),
 		TEST(admission__sigterm_denies_gatherings_waiters_and_newcomers),
 		TEST(admission__sigterm_lets_a_running_job_end),
 		TEST(admission__sigterms_limit_aborts_a_running_job),

@@ -80,6 +80,20 @@ enum endpoint_fault endpoint_fault(const struct endpoint *endpoint)
 	return endpoint->fault;
 }
 
+uint32_t endpoint_fault_shard(const struct endpoint *endpoint)
+{
+	for (uint32_t i = 0; i < endpoint->map.shards; i++)
+		if (link_address_equal(&endpoint->shards[i].grant.address,
+				       &endpoint->link->too_large))
+			return i;
+	return 0;
+}
+
+const struct link_address *endpoint_address(const struct endpoint *endpoint, uint32_t shard)
+{
+	return &endpoint->shards[shard].grant.address;
+}
+
 uint64_t endpoint_progress_ns(const struct endpoint *endpoint)
 {
 	return endpoint->progress_ns;

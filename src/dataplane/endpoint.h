@@ -16,6 +16,9 @@
 
 struct endpoint;
 
+#define ENDPOINT_PATH_NS \
+	5000000000ull /* full HELLOs without an answer: the path does not carry us */
+
 struct endpoint_shard {
 	struct link_address address;
 	uint32_t generation;
@@ -59,7 +62,19 @@ struct endpoint_op {
 	uint64_t *first_ns; /* NULL, or lent: when its first packet was built */
 };
 
-enum endpoint_fault { ENDPOINT_OK, ENDPOINT_PROTOCOL_ERROR, ENDPOINT_LINK_ERROR };
+enum endpoint_fault {
+	ENDPOINT_OK,
+	ENDPOINT_PROTOCOL_ERROR,
+	ENDPOINT_LINK_ERROR,
+	ENDPOINT_TOO_LARGE, /* the kernel knows that the path takes no packets of this size any more */
+};
+
+/* A path that stands still is watched: full HELLOs and short ones go out, beside all else. */
+struct endpoint_path {
+	uint32_t shard;
+	uint64_t since_ns;   /* the first full HELLO of those that got no answer */
+	bool is_short_heard; /* short ones did: not the path, but its MTU */
+};
 
 struct endpoint_stats {
 	uint64_t updates_out; /* first copies */
@@ -109,6 +124,12 @@ uint64_t endpoint_next(const struct endpoint *endpoint);
 uint32_t endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint32_t max);
 
 enum endpoint_fault endpoint_fault(const struct endpoint *endpoint);
+/* Which path that is that takes no full packet: after ENDPOINT_TOO_LARGE. */
+uint32_t endpoint_fault_shard(const struct endpoint *endpoint);
+const struct link_address *endpoint_address(const struct endpoint *endpoint, uint32_t shard);
+/* True, with *path, if a shard has not answered full HELLOs for ENDPOINT_PATH_NS. */
+bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
+			struct endpoint_path *path);
 /* When the last RESULT was accepted, on the link's clock. */
 uint64_t endpoint_progress_ns(const struct endpoint *endpoint);
 void endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats);

@@ -13,8 +13,12 @@
 enum {
 	RECV_FRAMES = 32,
 	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
+	WATCHES_LEAST = 12,
 	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
+
+static const uint64_t WATCH_NS = 500000000;       /* nothing for so long: a full HELLO, and again */
+static const uint64_t WATCH_AGAIN_NS = 100000000; /* ... while it has no answer */
 
 uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
@@ -43,7 +47,9 @@ static bool flush(struct endpoint *endpoint)
 		error = ops->offer ? ops->offer(endpoint->link, endpoint->out, endpoint->out_count,
 						&taken)
 				   : ops->send(endpoint->link, endpoint->out, endpoint->out_count);
-		if (error < 0 && error != -EMSGSIZE)
+		if (error == -EMSGSIZE && endpoint->lanes && !TAKEN_OUT(TOO_LARGE))
+			endpoint->fault = ENDPOINT_TOO_LARGE;
+		else if (error < 0 && error != -EMSGSIZE)
 			endpoint->fault = ENDPOINT_LINK_ERROR;
 		out_shift(endpoint, taken);
 	}
@@ -290,6 +296,21 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
 }
 
+/* A HELLO is as long as the longest packet. */
+static uint32_t hello_lanes(const struct endpoint *endpoint)
+{
+	return endpoint->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : endpoint->lanes;
+}
+
+static void path_moved(struct endpoint *endpoint, uint32_t shard)
+{
+	struct shard_state *state = &endpoint->shards[shard];
+
+	state->moved_ns = endpoint->now_ns;
+	state->full_ns = 0;
+	state->watches = 0;
+}
+
 static void take_welcome(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
 			 const uint8_t *body)
 {
@@ -298,6 +319,9 @@ static void take_welcome(struct endpoint *endpoint, uint32_t shard, const struct
 
 	if (packet->lanes < WIRE_HELLO_LANES || packet->child != state->grant.child)
 		return;
+	state->short_ns = endpoint->now_ns;
+	if (packet->lanes >= hello_lanes(endpoint))
+		path_moved(endpoint, shard);
 	if (packet->seq == state->serial && state->hello_ns) {
 		pace_sample(endpoint->pace_used, shard, endpoint->now_ns - state->hello_ns);
 		state->hello_ns = 0;
@@ -340,6 +364,8 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 		return;
 	}
 	pace_heard(endpoint->pace_used, shard, endpoint->now_ns);
+	if (packet.type == WIRE_RESULT && packet.lanes >= endpoint->lanes)
+		path_moved(endpoint, shard);
 	switch (packet.type) {
 	case WIRE_RESULT:
 	case WIRE_HELD:
@@ -475,8 +501,54 @@ static bool send_starts(struct endpoint *endpoint)
 	return any;
 }
 
+/* R-PACE-10: as long as nothing of full size comes from a shard where something waits, is the path still
+ * as wide as at the start? */
+static void watch_path(struct endpoint *endpoint, uint32_t shard)
+{
+	const struct pace_shard *pace = &endpoint->pace_used->shards[shard];
+	struct shard_state *state = &endpoint->shards[shard];
+	uint64_t now_ns = endpoint->now_ns;
+
+	if (!pace->flight.count && !pace->ring.count) {
+		path_moved(endpoint, shard);
+		return;
+	}
+	if (now_ns - state->moved_ns < WATCH_NS ||
+	    now_ns - state->watch_ns < (state->full_ns ? WATCH_AGAIN_NS : WATCH_NS) ||
+	    TAKEN_OUT(PATH_WATCH))
+		return;
+	if (!state->full_ns)
+		state->full_ns = now_ns;
+	state->watch_ns = now_ns;
+	state->watches++;
+	endpoint_hello(endpoint, shard, state->serial + 1, hello_lanes(endpoint));
+	if (hello_lanes(endpoint) > WIRE_HELLO_LANES)
+		endpoint_hello(endpoint, shard, state->serial + 1, WIRE_HELLO_LANES);
+}
+
+bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
+			struct endpoint_path *path)
+{
+	for (uint32_t shard = 0; endpoint->lanes && shard < endpoint->map.shards; shard++) {
+		const struct shard_state *state = &endpoint->shards[shard];
+
+		/* So many, too: who has overslept has said few. */
+		if (!state->full_ns || state->watches < WATCHES_LEAST ||
+		    now_ns < state->full_ns + ENDPOINT_PATH_NS)
+			continue;
+		*path = (struct endpoint_path){ .shard = shard,
+						.since_ns = state->full_ns,
+						.is_short_heard = state->short_ns >
+								  state->full_ns };
+		return true;
+	}
+	return false;
+}
+
 static void say_hello(struct endpoint *endpoint)
 {
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+		watch_path(endpoint, shard);
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
 		if (pace_hello_due(endpoint->pace_used, shard, endpoint->now_ns))
 			endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1,

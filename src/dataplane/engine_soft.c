@@ -6,6 +6,7 @@
  */
 #include "dataplane/engine_state.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- events ---- */
@@ -50,6 +51,7 @@ void engine_events_forget(struct engine_soft *engine, struct job *job, bool with
 	}
 	job->is_mismatch_told = false;
 	job->is_alarm_told = false;
+	job->is_too_large_told = false;
 }
 
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max)
@@ -66,6 +68,8 @@ uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, 
 			job->is_mismatch_told = false;
 		if (job && events[i].type == ENGINE_ALARM)
 			job->is_alarm_told = false;
+		if (job && events[i].type == ENGINE_TOO_LARGE)
+			job->is_too_large_told = false;
 	}
 	engine->events_count -= count;
 	return count;
@@ -73,10 +77,42 @@ uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, 
 
 /* ---- answers ---- */
 
+/* The kernel takes no such packet to link->too_large: whose is it? Before a job is enabled, it is a
+ * WELCOME, and the child finds out by itself. */
+static void too_large(struct engine_soft *engine)
+{
+	const struct link_address *address = &engine->link->too_large;
+
+	for (uint32_t idx = 0; idx < engine->jobs_max; idx++) {
+		struct job *job = engine->jobs[idx];
+
+		if (!job || !job->program.enabled || job->is_too_large_told)
+			continue;
+		for (uint32_t i = 0; i < job->program.children && !job->is_too_large_told; i++) {
+			struct engine_event event = { .type = ENGINE_TOO_LARGE,
+						      .job = (uint16_t)idx,
+						      .child = (uint16_t)i,
+						      .address = *address };
+
+			if (job->children[i].is_bound &&
+			    link_address_equal(&job->children[i].address, address))
+				job->is_too_large_told = event_put(engine, &event);
+		}
+	}
+}
+
+static void link_send(struct engine_soft *engine, const struct link_frame *frames, uint32_t count)
+{
+	/* What the link cannot send is lost: the workers will ask. */
+	if (engine->link->ops->send(engine->link, frames, count) == -EMSGSIZE &&
+	    !TAKEN_OUT(TOO_LARGE))
+		too_large(engine);
+}
+
 static void frames_send(struct engine_soft *engine, uint32_t *count)
 {
-	if (*count) /* what the link cannot send is lost: the workers will ask */
-		(void)engine->link->ops->send(engine->link, engine->frames, *count);
+	if (*count)
+		link_send(engine, engine->frames, *count);
 	*count = 0;
 }
 
@@ -354,7 +390,7 @@ static void welcome(struct engine_soft *engine, const struct link_address *peer,
 	memset(at, 0, bytes - WIRE_HEADER_BYTES);
 	memcpy(at, peer->ip, sizeof(peer->ip));
 	wire_put16(at + sizeof(peer->ip), peer->port);
-	(void)engine->link->ops->send(engine->link, &frame, 1);
+	link_send(engine, &frame, 1);
 }
 
 static void hello(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
@@ -372,6 +408,11 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 }
 
 /* ---- polling ---- */
+
+int engine_fault(const struct engine_soft *engine)
+{
+	return engine->fault;
+}
 
 static void packet_serve(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 			 uint32_t bytes)
@@ -420,8 +461,13 @@ static void frame_serve(struct engine_soft *engine, const struct link_frame *fra
 
 bool engine_poll(struct engine_soft *engine)
 {
-	int count = engine->link->ops->recv(engine->link, engine->in, ENGINE_FRAMES_IN);
+	int count;
 
+	if (engine->fault)
+		return false;
+	count = engine->link->ops->recv(engine->link, engine->in, ENGINE_FRAMES_IN);
+	if (count < 0)
+		engine->fault = count;
 	for (int i = 0; i < count; i++)
 		frame_serve(engine, &engine->in[i]);
 	outs_flush(engine);

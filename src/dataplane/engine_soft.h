@@ -36,9 +36,10 @@ struct engine_job {
 };
 
 enum engine_event_type {
-	ENGINE_MISMATCH, /* a child's round is another one than its siblings' */
-	ENGINE_HELLO,    /* a child is bound, or bound anew, to `address` */
-	ENGINE_ALARM,    /* a child sent what a sound worker never sends */
+	ENGINE_MISMATCH,  /* a child's round is another one than its siblings' */
+	ENGINE_HELLO,     /* a child is bound, or bound anew, to `address` */
+	ENGINE_ALARM,     /* a child sent what a sound worker never sends */
+	ENGINE_TOO_LARGE, /* the packets to a child are larger than the path to `address` takes */
 };
 
 struct engine_event {
@@ -88,6 +89,8 @@ uint64_t engine_slot_bytes(enum switch_mode mode, uint32_t lanes_max);
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);
 /* Bytes of slots over all jobs. */
 uint64_t engine_memory_used(const struct engine_soft *engine);
+/* 0, or the negative errno that broke the link: nothing is received any more. */
+int engine_fault(const struct engine_soft *engine);
 const struct engine_stats *engine_stats(const struct engine_soft *engine);
 
 #endif

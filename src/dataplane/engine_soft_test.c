@@ -41,6 +41,8 @@ struct fake {
 	struct answer answers[ANSWERS_MAX];
 	uint32_t answers_count;
 	uint32_t frames, calls; /* of send */
+	bool is_narrow;         /* the path to child 1: refuses what has lanes */
+	int broken;             /* recv's result, if not 0 */
 };
 
 static struct fake fake;
@@ -54,6 +56,8 @@ static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
 	uint32_t count = fake.in_count;
 
 	(void)link;
+	if (fake.broken)
+		return fake.broken;
 	assert_true(count <= max);
 	memcpy(frames, fake.in, count * sizeof(*frames));
 	fake.in_count = 0;
@@ -62,7 +66,6 @@ static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
 
 static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
 {
-	(void)link;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct link_frame *frame = &frames[i];
 
@@ -85,6 +88,12 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 		fake.frames++;
 	}
 	fake.calls++;
+	for (uint32_t i = 0; i < count && fake.is_narrow; i++) {
+		if (frames[i].packet_bytes <= WIRE_HEADER_BYTES || frames[i].peer.ip[15] != 1)
+			continue;
+		link->too_large = frames[i].peer;
+		return -EMSGSIZE;
+	}
 	return 0;
 }
 
@@ -1006,6 +1015,47 @@ static void engine__alarm_is_told_once_until_fetched_and_never_answered(void **s
 	assert_int_equal(events[0].seq, 2);
 }
 
+static void round_finish(uint16_t slot)
+{
+	for (uint16_t child = 0; child < 2; child++) {
+		struct wire packet = update_of(child, slot, 1);
+
+		give(child, &packet);
+	}
+	poll_once();
+}
+
+static void engine__path_that_has_become_too_narrow_is_told_once_until_fetched(void **state)
+{
+	struct engine_event events[8];
+
+	(void)state;
+	fake.is_narrow = true;
+	for (uint16_t slot = 0; slot < 5; slot++)
+		round_finish(slot);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(events[0].type, ENGINE_TOO_LARGE);
+	assert_int_equal(events[0].job, JOB);
+	assert_int_equal(events[0].child, 1);
+	round_finish(6);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	assert_int_equal(engine_job_set(engine, JOB, GENERATION, LANES, false), 0);
+	round_finish(7);
+	assert_int_equal(engine_events(engine, events, 8), 0);
+}
+
+static void engine__broken_link_is_told_and_not_asked_again(void **state)
+{
+	(void)state;
+	assert_int_equal(engine_fault(engine), 0);
+	fake.broken = -EBADF;
+	assert_false(engine_poll(engine));
+	assert_int_equal(engine_fault(engine), -EBADF);
+	fake.broken = 0;
+	assert_false(engine_poll(engine));
+	assert_int_equal(engine_fault(engine), -EBADF);
+}
+
 static void engine__events_of_an_older_life_are_forgotten(void **state)
 {
 	struct engine_event events[8];
@@ -1507,6 +1557,9 @@ int main(void)
 		ENGINE_TEST(engine__binding_is_told_once, setup),
 		ENGINE_TEST(engine__mismatch_is_told_once_until_fetched_and_never_answered, setup),
 		ENGINE_TEST(engine__alarm_is_told_once_until_fetched_and_never_answered, setup),
+		ENGINE_TEST(engine__path_that_has_become_too_narrow_is_told_once_until_fetched,
+			    setup),
+		ENGINE_TEST(engine__broken_link_is_told_and_not_asked_again, setup),
 		ENGINE_TEST(engine__events_of_an_older_life_are_forgotten, setup),
 		ENGINE_TEST(engine__events_that_nobody_fetches_are_counted, setup),
 		ENGINE_TEST(engine__node_sends_its_partial_up_and_the_result_down, setup_node),

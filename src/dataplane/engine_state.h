@@ -36,8 +36,8 @@ struct job {
 	uint32_t stride, copies;
 	uint16_t lanes_max;
 	bool has_nonces;
-	bool is_mismatch_told, is_alarm_told; /* the event waits to be fetched */
-	void *memory;                         /* slots, then sums */
+	bool is_mismatch_told, is_alarm_told, is_too_large_told; /* the event waits to be fetched */
+	void *memory;                                            /* slots, then sums */
 	uint64_t memory_bytes;
 	struct link_address parent;
 	struct child children[];
@@ -63,6 +63,7 @@ struct engine_soft {
 	struct job **nodes; /* those with a parent */
 	uint32_t nodes_count, node_last;
 	struct engine_stats stats;
+	int fault;
 
 	struct link_frame in[ENGINE_FRAMES_IN];
 	struct out outs[ENGINE_OUTS];

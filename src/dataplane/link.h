@@ -71,6 +71,7 @@ struct link_ops {
 struct link {
 	const struct link_ops *ops;
 	struct link_address local;
+	struct link_address too_large; /* whom the packet was for, after an -EMSGSIZE */
 	struct link_stats stats;
 };
 

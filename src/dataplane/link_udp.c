@@ -149,6 +149,12 @@ static bool is_passing(int error)
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 	case EMSGSIZE:
+	case EHOSTDOWN:
+	case ENETDOWN:
+	case ENOPROTOOPT:
+	case EPROTO:
+	case EACCES:
+	case EPERM:
 		return true;
 	default:
 		return false;
@@ -268,8 +274,10 @@ static bool try_again(struct udp *udp, uint32_t idx, int error, int *result)
 	} else {
 		udp->link.stats.send_errors += udp->out_packets[idx];
 	}
-	if (error == EMSGSIZE)
+	if (error == EMSGSIZE) {
+		link_address_from_socket(&udp->out_peer[idx], &udp->link.too_large);
 		*result = -EMSGSIZE;
+	}
 	return false;
 }
 

@@ -412,6 +412,7 @@ static void link_udp__packet_larger_than_the_path_is_reported_and_counted(void *
 	frames[0] = run_of(&pair, 1, 65500);
 	frames[1] = run_of(&pair, 2, 64);
 	assert_int_equal(pair.from->ops->send(pair.from, frames, 2), -EMSGSIZE);
+	assert_true(link_address_equal(&pair.from->too_large, &pair.to->local));
 	assert_int_equal(pair.from->stats.send_errors, 1);
 	assert_int_equal(packets_received(pair.to), 2); /* the others have gone */
 	assert_int_equal(pair.from->ops->send(pair.from, frames + 1, 1), 0);

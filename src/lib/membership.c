@@ -20,6 +20,8 @@ enum {
 	TRY_MS = 3000, /* one attempt to connect */
 	LOOK_MS = 250, /* how often the oldest operation is looked at */
 	STALL_MS = 500,
+	ALIVE_MS = 2500, /* a heartbeat is never longer in coming */
+	REVIVE_MS = 300, /* who has been stopped, and says so by TCP first, will be heard by UDP */
 	STALL_AGAIN_MS = 1000,
 	MESSAGES = 64, /* in one turn */
 };
@@ -540,11 +542,36 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 	return is_late;
 }
 
+/* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
+ * it answers nothing, the aggregator must have been heard by TCP since: else it is dead, or stopped. */
+static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	const struct member *member = &comm->membership->member;
+	char text[CONTROL_TEXT_BYTES];
+	struct member_event event = {
+		.type = MEMBER_ERROR, .now_ns = now_ns, .cause = CONTROL_SYSTEM, .text = text
+	};
+	struct endpoint_path path;
+	bool is_lost;
+
+	comm_lock(comm);
+	is_lost =
+		endpoint_path_lost(comm->endpoint, now_ns, &path) &&
+		(path.is_short_heard || (member->heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
+					 now_ns > member->heard_ns + REVIVE_MS * ns_per_ms));
+	if (is_lost)
+		paths_say_lost(comm, &path, text);
+	comm_unlock(comm);
+	if (is_lost)
+		member_do(comm, codec, &event);
+}
+
 static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
 
 	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
+	look_at_paths(comm, codec, now_ns);
 	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
 		member_do(comm, codec, &event);
 }

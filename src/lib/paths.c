@@ -187,3 +187,56 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 	*lanes = (uint16_t)least;
 	return TALLY_OK;
 }
+
+static uint32_t packet_bytes(const struct tally_comm *comm)
+{
+	return wire_bytes(comm->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : comm->lanes);
+}
+
+static uint32_t mtu_needed(const struct tally_comm *comm, const struct link_address *address)
+{
+	uint32_t ip = is_v6(address) ? IPV6_BYTES : IPV4_BYTES;
+
+	return ip + UDP_BYTES + packet_bytes(comm);
+}
+
+void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_BYTES])
+{
+	uint32_t shard = endpoint_fault_shard(comm->endpoint);
+	const struct link_address *address = endpoint_address(comm->endpoint, shard);
+	int mtu = link_udp_mtu(address, is_v6(address));
+	char peer[64], now[48] = "";
+
+	if (mtu > 0)
+		snprintf(now, sizeof(now), ", and is %d now", mtu);
+	snprintf(text, CONTROL_TEXT_BYTES,
+		 "UDP datagrams of %u bytes to the aggregator at %s have become too large for the "
+		 "path: its MTU was %u or more when the job began%s: set the same MTU all the way, "
+		 "or cap packets (tallyd --lanes)",
+		 packet_bytes(comm), link_address_format(address, peer), mtu_needed(comm, address),
+		 now);
+}
+
+void paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
+		    char text[CONTROL_TEXT_BYTES])
+{
+	const struct link_address *address = endpoint_address(comm->endpoint, path->shard);
+	unsigned seconds = (unsigned)(ENDPOINT_PATH_NS / 1000000000);
+	char peer[64];
+
+	link_address_format(address, peer);
+	if (path->is_short_heard)
+		snprintf(
+			text, CONTROL_TEXT_BYTES,
+			"UDP datagrams of %u bytes to the aggregator at %s have had no answer for "
+			"%u "
+			"s, short ones have: the MTU of the path has fallen below %u: set the same "
+			"MTU all the way, or cap packets (tallyd --lanes)",
+			packet_bytes(comm), peer, seconds, mtu_needed(comm, address));
+	else
+		snprintf(text, CONTROL_TEXT_BYTES,
+			 "UDP to the aggregator at %s worked when the job began, and has had no "
+			 "answer "
+			 "for %u s, while TCP works (firewall?)",
+			 peer, seconds);
+}

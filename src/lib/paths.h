@@ -19,4 +19,10 @@ bool paths_from(struct bootstrap *boot, struct conn_address *address, char *why,
 int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,
 	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES]);
 
+/* What is to be said of a path that no longer carries the job's packets: the kernel refuses them, or
+ * endpoint_path_lost says so. Under comm's lock. */
+void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_BYTES]);
+void paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
+		    char text[CONTROL_TEXT_BYTES]);
+
 #endif

@@ -2,11 +2,13 @@
 /* progress.c - whoever waits drives: see comm.h. */
 #include <assert.h>
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/background.h"
 #include "lib/comm.h"
 #include "lib/group.h"
+#include "lib/paths.h"
 
 enum { DONE_BATCH = 64 };
 
@@ -44,18 +46,21 @@ void progress_notify(struct tally_comm *comm)
 /* The endpoint has given up: said here at once, and to the others by the background thread. */
 static void endpoint_failed(struct tally_comm *comm)
 {
-	const char *text =
-		endpoint_fault(comm->endpoint) == ENDPOINT_LINK_ERROR
-			? "the kernel refuses to send or receive on the UDP socket"
-			: "the aggregator answered a round that was not asked (a bug in tally)";
-	enum control_cause cause = endpoint_fault(comm->endpoint) == ENDPOINT_LINK_ERROR
-					   ? CONTROL_SYSTEM
-					   : CONTROL_INTERNAL;
+	enum endpoint_fault fault = endpoint_fault(comm->endpoint);
+	enum control_cause cause = fault == ENDPOINT_PROTOCOL_ERROR ? CONTROL_INTERNAL
+								    : CONTROL_SYSTEM;
 
+	if (fault == ENDPOINT_TOO_LARGE)
+		paths_say_too_large(comm, comm->fault_text);
+	else
+		strcpy(comm->fault_text,
+		       fault == ENDPOINT_LINK_ERROR
+			       ? "the kernel refuses to send or receive on the UDP socket"
+			       : "the aggregator answered a round that was not asked (a bug in "
+				 "tally)");
 	comm->wants_error = true;
 	comm->fault_cause = cause;
-	__builtin_strcpy(comm->fault_text, text);
-	comm_break(comm, result_of_cause(cause), text);
+	comm_break(comm, result_of_cause(cause), comm->fault_text);
 	background_kick();
 }
 

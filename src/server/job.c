@@ -419,13 +419,55 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 	job_step(server, job, &event);
 }
 
+/* A shard that does not receive can end no operation. */
+static void shard_dead(struct server *server, uint32_t shard, int error)
+{
+	char text[CONTROL_TEXT_BYTES];
+	struct admission_event step = { .type = ADMISSION_BROKEN,
+					.rank = CONTROL_RANK_NONE,
+					.text = text };
+
+	snprintf(text, sizeof(text),
+		 "the aggregator receives no more on its UDP port %u (shard %u): %s",
+		 shard_port(server->shards[shard]), shard, strerror(-error));
+	server_say(server, SERVER_ERROR, "%s; its jobs end, and new ones are refused: restart it",
+		   text);
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_step(server, server->jobs[i], &step);
+}
+
+static void say_too_large(struct server *server, struct job *job, uint32_t shard,
+			  const struct engine_event *notice, char words[CONTROL_TEXT_BYTES])
+{
+	const struct admission_member *member = admission_member(job->admission, notice->child);
+	bool is_v4 = notice->address.ip[10] == 0xff && notice->address.ip[11] == 0xff;
+	int mtu = link_udp_mtu(&notice->address, !is_v4);
+	char text[64], now[48] = "";
+
+	if (mtu > 0)
+		snprintf(now, sizeof(now), ", which is %d now", mtu);
+	snprintf(
+		words, CONTROL_TEXT_BYTES,
+		"rank %u on %s: packets of %u numbers from the aggregator's UDP port %u to %s have "
+		"become larger than the MTU of the path%s: set the same MTU all the way, or cap "
+		"them (tallyd --lanes)",
+		notice->child, member->peer.host, job->admission->lanes,
+		shard_port(server->shards[shard]), link_address_format(&notice->address, text),
+		now);
+}
+
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event)
 {
 	struct job *job = event->job < server->options.jobs_max ? server->jobs[event->job] : NULL;
 	const struct engine_event *notice = &event->notice;
 	struct admission_event step = { .rank = notice->child };
-	char text[64];
+	char text[64], words[CONTROL_TEXT_BYTES];
 
+	if (event->type == SHARD_DEAD) {
+		shard_dead(server, shard, event->result);
+		return;
+	}
 	if (!job)
 		return;
 	if (event->type == SHARD_ACK) {
@@ -443,6 +485,11 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 		break;
 	case ENGINE_ALARM:
 		step.type = ADMISSION_ALARM;
+		break;
+	case ENGINE_TOO_LARGE:
+		say_too_large(server, job, shard, notice, words);
+		step.type = ADMISSION_BROKEN;
+		step.text = words;
 		break;
 	}
 	job_step(server, job, &step);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 #include "dataplane/link_udp.h"
 #include "server/queue.h"
 
-enum { WAIT_MS_MAX = 1000, NS_PER_MS = 1000000, NOTICES = 64 };
+enum { WAIT_MS_MAX = 1000, DEAD_WAIT_MS = 20, NS_PER_MS = 1000000, NOTICES = 64 };
 
 struct shard {
 	struct link *link;
@@ -47,6 +48,10 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 {
 	int result = 0;
 
+	if (command->type == SHARD_JOB_ADD && engine_fault(shard->engine)) {
+		free(command->add);
+		return engine_fault(shard->engine);
+	}
 	switch (command->type) {
 	case SHARD_JOB_ADD:
 		command->add->engine.nonces =
@@ -117,6 +122,17 @@ static bool shard_commands(struct shard *shard)
 	return true;
 }
 
+/* The socket is of no use any more. Its jobs must end by name, and no wait on it would wait. */
+static void shard_die(struct shard *shard)
+{
+	struct shard_event event = { .type = SHARD_DEAD, .result = engine_fault(shard->engine) };
+
+	shard_tell(shard, &event);
+	shard_wake_control(shard);
+	while (shard_commands(shard))
+		poll(NULL, 0, DEAD_WAIT_MS);
+}
+
 static void *shard_main(void *arg)
 {
 	struct shard *shard = arg;
@@ -124,6 +140,11 @@ static void *shard_main(void *arg)
 
 	while (shard_commands(shard)) {
 		bool is_busy = engine_poll(shard->engine);
+
+		if (engine_fault(shard->engine) && !TAKEN_OUT(SHARD_DEAD)) {
+			shard_die(shard);
+			break;
+		}
 
 		if (shard_notices(shard))
 			shard_wake_control(shard);

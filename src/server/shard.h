@@ -38,6 +38,7 @@ enum shard_event_type {
 	SHARD_ACK,    /* `command` of `job` and `generation` is done; `result` is the engine's */
 	SHARD_NOTICE, /* the engine has seen something; may be lost if control is slow: what matters is
 		       * seen again */
+	SHARD_DEAD, /* the kernel receives no more on its socket: `result`; commands are still obeyed */
 };
 
 struct shard_event {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,6 +20,22 @@
 #include "server/shard.h"
 
 enum { JOB = 1023, GENERATION = UINT32_MAX - 1, LANES = 8, PATIENCE_MS = 5000 };
+
+static atomic_bool is_broken;
+
+int __real_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		    struct timespec *timeout);
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		    struct timespec *timeout);
+
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		    struct timespec *timeout)
+{
+	if (!atomic_load(&is_broken))
+		return __real_recvmmsg(fd, messages, count, flags, timeout);
+	errno = EBADF;
+	return -1;
+}
 
 struct bench {
 	struct shard *shard;
@@ -179,11 +196,34 @@ static void shard__tells_of_hellos_and_answers_updates(void **state)
 	close(fd);
 }
 
+/* The last test: the shard is of no use after it, but it still obeys and ends. */
+static void shard__whose_socket_breaks_says_so_once_and_refuses_jobs(void **state)
+{
+	struct bench *bench = *state;
+	int fd = bench_socket(bench);
+	struct shard_event event;
+
+	bench_add(bench, JOB, 8);
+	bench_expect_ack(bench, SHARD_JOB_ADD, 0);
+	atomic_store(&is_broken, true);
+	packet_send(fd, (struct wire){ .type = WIRE_HELLO }, 0x5a);
+	event = bench_next(bench);
+	assert_int_equal(event.type, SHARD_DEAD);
+	assert_int_equal(event.result, -EBADF);
+	bench_send(bench, SHARD_JOB_REMOVE);
+	bench_expect_ack(bench, SHARD_JOB_REMOVE, 0);
+	bench_add(bench, JOB, 8);
+	bench_expect_ack(bench, SHARD_JOB_ADD, -EBADF);
+	assert_false(shard_receive(bench->shard, &event));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shard__acknowledges_commands_in_order),
 		cmocka_unit_test(shard__tells_of_hellos_and_answers_updates),
+		cmocka_unit_test(shard__whose_socket_breaks_says_so_once_and_refuses_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, bench_open, bench_close);

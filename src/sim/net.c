@@ -448,8 +448,10 @@ static int sim_send(struct link *link, const struct link_frame *frames, uint32_t
 	for (uint32_t i = 0; i < count; i++) {
 		const struct link_frame *frame = &frames[i];
 		uint32_t bytes = frame->count > 1 ? frame->packet_bytes : frame->bytes;
-		if (bytes > node->net->packet_bytes_max)
+		if (bytes > node->net->packet_bytes_max) {
+			link->too_large = frame->peer;
 			return -EMSGSIZE;
+		}
 	}
 	for (uint32_t i = 0; i < count; i++)
 		frame_send(node->net, node, &frames[i]);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint_path_test.c - an endpoint whose path changes after the start: what it says of it, and when. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataplane/endpoint.h"
+
+enum { LANES = 16, SLOTS = 24, SHARDS = 2, WELCOMES = 8, JOB = 3, COUNT = 200 };
+
+static const uint64_t ms = 1000000;
+static const uint64_t step_ns = 20000000;
+
+/* Two shards that answer HELLOs, or not, and nothing else. */
+static struct {
+	struct link link;
+	struct endpoint *endpoint;
+	uint64_t now_ns;
+	bool answers_full, answers_short, refuses;
+	uint32_t hellos;
+	uint8_t welcomes[WELCOMES][WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES];
+	struct link_frame waiting[WELCOMES];
+	uint32_t waiting_count;
+} t;
+
+static struct link_address address_of(uint32_t shard)
+{
+	return (struct link_address){ .ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+				      .port = (uint16_t)(7171 + shard) };
+}
+
+static int path_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	uint32_t count = t.waiting_count;
+
+	(void)link;
+	assert_true(count <= max);
+	memcpy(frames, t.waiting, count * sizeof(*frames));
+	t.waiting_count = 0;
+	return (int)count;
+}
+
+static void answer(const struct link_frame *frame, const struct wire *hello)
+{
+	bool is_full = hello->lanes >= LANES;
+	struct wire welcome = { .type = WIRE_WELCOME,
+				.job = JOB,
+				.generation = 1,
+				.seq = hello->seq,
+				.lanes = hello->lanes };
+	uint8_t *at = t.welcomes[t.waiting_count];
+
+	t.hellos++;
+	if (!(is_full ? t.answers_full : t.answers_short))
+		return;
+	assert_true(t.waiting_count < WELCOMES);
+	wire_put(at, &welcome);
+	t.waiting[t.waiting_count++] = (struct link_frame){ .peer = frame->peer,
+							    .packet_bytes = frame->bytes,
+							    .count = 1,
+							    .bytes = frame->bytes,
+							    .data = at };
+}
+
+static int path_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct wire wire = { 0 };
+
+		if (t.refuses && frames[i].packet_bytes >= WIRE_HEADER_BYTES + 64) {
+			link->too_large = address_of(1);
+			result = -EMSGSIZE;
+			continue;
+		}
+		assert_int_equal(wire_check(frames[i].data, frames[i].packet_bytes, &wire),
+				 WIRE_OK);
+		if (wire.type == WIRE_HELLO)
+			answer(&frames[i], &wire);
+	}
+	return result;
+}
+
+static uint64_t path_now(struct link *link)
+{
+	(void)link;
+	return t.now_ns;
+}
+
+static const struct link_ops path_ops = { .recv = path_recv,
+					  .send = path_send,
+					  .now_ns = path_now };
+
+static int set_up(void **state)
+{
+	struct endpoint_shard shards[SHARDS] = {
+		{ .address = address_of(0), .generation = 1, .job = JOB },
+		{ .address = address_of(1), .generation = 1, .job = JOB },
+	};
+	struct endpoint_options options = { .link = &t.link,
+					    .quant = &quant_scalar,
+					    .shards = shards,
+					    .shards_count = SHARDS,
+					    .workers = 2,
+					    .slots = SLOTS,
+					    .run = 4,
+					    .window = 8 };
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.now_ns = 1000 * ms;
+	t.link.ops = &path_ops;
+	t.endpoint = endpoint_open(&options);
+	return !t.endpoint;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	endpoint_close(t.endpoint);
+	return 0;
+}
+
+static void submit(void)
+{
+	static int32_t data[COUNT];
+	struct endpoint_op op = { .descriptor = { .count = COUNT, .name = "" },
+				  .source = data,
+				  .destination = data,
+				  .count = COUNT,
+				  .stream = -1 };
+
+	assert_int_equal(endpoint_submit(t.endpoint, &op), 0);
+}
+
+static void begin(void)
+{
+	assert_int_equal(endpoint_start(t.endpoint, LANES), 0);
+	endpoint_poll(t.endpoint);
+}
+
+static void pass(uint64_t time_ms)
+{
+	for (uint64_t end_ns = t.now_ns + time_ms * ms; t.now_ns < end_ns; t.now_ns += step_ns)
+		while (endpoint_poll(t.endpoint))
+			;
+	assert_int_equal(endpoint_fault(t.endpoint), ENDPOINT_OK);
+}
+
+static bool is_lost(struct endpoint_path *path)
+{
+	return endpoint_path_lost(t.endpoint, t.now_ns, path);
+}
+
+static void path__that_answers_nothing_is_lost_after_5_s(void **state)
+{
+	struct endpoint_path path = { .shard = 77 };
+
+	(void)state;
+	begin();
+	submit();
+	pass(5000);
+	assert_false(is_lost(&path));
+	pass(800);
+	assert_true(is_lost(&path));
+	assert_false(path.is_short_heard);
+	assert_in_range(path.since_ns, 1500 * ms, 1600 * ms);
+}
+
+static void path__that_answers_short_packets_only_is_lost_after_5_s(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	t.answers_short = true;
+	submit();
+	pass(5000);
+	assert_false(is_lost(&path));
+	pass(800);
+	assert_true(is_lost(&path));
+	assert_true(path.is_short_heard);
+}
+
+static void path__that_answers_full_packets_is_only_waiting(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	t.answers_short = t.answers_full = true;
+	submit();
+	pass(20000);
+	assert_false(is_lost(&path));
+	assert_in_range(t.hellos, 40, 400); /* of all kinds, to both shards: no flood */
+	t.answers_full = false;
+	pass(4000);
+	assert_false(is_lost(&path));
+	t.answers_full = true; /* it was an outage */
+	pass(4000);
+	assert_false(is_lost(&path));
+}
+
+static void path__of_an_idle_endpoint_is_not_watched(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	pass(20000);
+	assert_int_equal(t.hellos, 0);
+	assert_false(is_lost(&path));
+	submit();
+	pass(400);
+	assert_false(is_lost(&path));
+}
+
+static void path__is_not_lost_because_we_have_overslept(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	submit();
+	pass(700);
+	t.now_ns += 60000 * ms;
+	assert_false(is_lost(&path));
+	t.answers_full = t.answers_short = true;
+	pass(300);
+	assert_false(is_lost(&path));
+}
+
+static void path__that_takes_no_such_packet_is_named(void **state)
+{
+	(void)state;
+	begin();
+	t.refuses = true;
+	submit();
+	while (endpoint_poll(t.endpoint))
+		;
+	assert_int_equal(endpoint_fault(t.endpoint), ENDPOINT_TOO_LARGE);
+	assert_int_equal(endpoint_fault_shard(t.endpoint), 1);
+	assert_int_equal(endpoint_address(t.endpoint, 1)->port, 7172);
+}
+
+/* Before the start a HELLO finds out, and member says it. */
+static void path__too_narrow_for_a_hello_is_no_fault(void **state)
+{
+	(void)state;
+	t.refuses = true;
+	endpoint_hello(t.endpoint, 0, 1, LANES * 2);
+	endpoint_poll(t.endpoint);
+	assert_int_equal(endpoint_fault(t.endpoint), ENDPOINT_OK);
+}
+
+#define TEST(claim) cmocka_unit_test_setup_teardown(claim, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(path__that_answers_nothing_is_lost_after_5_s),
+		TEST(path__that_answers_short_packets_only_is_lost_after_5_s),
+		TEST(path__that_answers_full_packets_is_only_waiting),
+		TEST(path__of_an_idle_endpoint_is_not_watched),
+		TEST(path__is_not_lost_because_we_have_overslept),
+		TEST(path__that_takes_no_such_packet_is_named),
+		TEST(path__too_narrow_for_a_hello_is_no_fault),
+	};
+
+	return cmocka_run_group_tests_name("endpoint-path", tests, NULL, NULL);
+}
