@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/key.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -195,6 +196,12 @@ void peers_accept(struct server *server, uint64_t now_ns)
 	server->listen_ns = now_ns + TICK_MS * MS_NS;
 }
 
+/* Who does not know our key hears nothing of the others. */
+static bool peer_has_key(const struct server *server, const struct control_message *join)
+{
+	return !server->key[0] || key_matches(join->join.key, server->key) || TAKEN_OUT(KEY);
+}
+
 /* No room for one more job: who has it? */
 static void peer_refuse(struct server *server, struct peer *peer,
 			const struct control_message *message, int result, uint64_t now_ns)
@@ -204,10 +211,12 @@ static void peer_refuse(struct server *server, struct peer *peer,
 
 	text_begin(&text, words, sizeof(words));
 	if (result == -ENOSPC) {
-		text_add(&text, "the aggregator has as many jobs as it takes (--jobs-max %u): ",
+		text_add(&text, "the aggregator has as many jobs as it takes (--jobs-max %u)",
 			 server->options.jobs_max);
-		if (!TAKEN_OUT(HOLDERS))
+		if (!TAKEN_OUT(HOLDERS) && peer_has_key(server, message)) {
+			text_add(&text, ": ");
 			holders_add(server, NULL, &text);
+		}
 	} else {
 		text_add(&text, "the aggregator is out of memory");
 	}
@@ -218,31 +227,36 @@ static void peer_refuse(struct server *server, struct peer *peer,
 
 /* It belongs to a life that has ended badly here: not all of its ranks will come. */
 static bool peer_is_orphan(struct server *server, struct peer *peer,
-			   const struct control_join *join, uint64_t now_ns)
+			   const struct control_message *message, uint64_t now_ns)
 {
-	const char *end = job_end_of_life(server, join->life);
+	const char *end = job_end_of_life(server, message->join.life);
 	char words[CONTROL_TEXT_BYTES];
 	struct text text;
 
-	if (!end)
+	if (!end || !peer_has_key(server, message))
 		return false;
 	text_begin(&text, words, sizeof(words));
-	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", join->job, end);
+	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", message->join.job,
+		 end);
 	peer_deny(server, peer, CONTROL_REMOTE, words, now_ns);
 	return true;
 }
 
 /* It came in on the last descriptor. */
-static void peer_is_last(struct server *server, struct peer *peer, uint64_t now_ns)
+static void peer_is_last(struct server *server, struct peer *peer,
+			 const struct control_message *message, uint64_t now_ns)
 {
 	char words[CONTROL_TEXT_BYTES];
 	struct text text;
 
 	text_begin(&text, words, sizeof(words));
 	text_add(&text,
-		 "the aggregator has no descriptor left (ulimit -n), %u connections are open: ",
+		 "the aggregator has no descriptor left (ulimit -n), %u connections are open",
 		 server->peers_count - 1);
-	holders_add(server, NULL, &text);
+	if (peer_has_key(server, message)) {
+		text_add(&text, ": ");
+		holders_add(server, NULL, &text);
+	}
 	server_say_stranger(server, "%s: denied: %s", peer->text, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 }
@@ -262,7 +276,7 @@ static void peer_join(struct server *server, struct peer *peer,
 	}
 	peer_not_stranger(server, peer);
 	if (peer->has_spare) {
-		peer_is_last(server, peer, now_ns);
+		peer_is_last(server, peer, message, now_ns);
 		return;
 	}
 	if (message->join.kind == CONTROL_SWITCH) {
@@ -272,7 +286,7 @@ static void peer_join(struct server *server, struct peer *peer,
 	}
 	peer->mtu = message->join.mtu;
 	job = job_find(server, message->join.job, message->join.life);
-	if (peer_is_orphan(server, peer, &message->join, now_ns))
+	if (peer_is_orphan(server, peer, message, now_ns))
 		return;
 	if (!job && server->is_draining) {
 		peer_deny(server, peer, CONTROL_DENIED, "the aggregator is shutting down", now_ns);

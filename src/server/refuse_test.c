@@ -37,6 +37,33 @@ static void server__denies_wrong_keys_and_prints_none(void **state)
 	assert_false(book_has("open-"));
 }
 
+/* Names, hosts and ranks are for those who know the key. */
+static void server__tells_who_holds_it_to_those_with_its_key_alone(void **state)
+{
+	struct server *server =
+		test_server((struct server_options){ .key = "open-sesame", .jobs_max = 1 });
+	struct client clients[3];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	for (int i = 0; i < 3; i++)
+		client_open(&clients[i], address);
+	client_join_as(&clients[0], "vault", 0, 2, with_key("open-sesame"));
+	assert_false(client_next(&clients[0], 100));
+	client_join_as(&clients[1], "other", 1, 2, with_key("open-barley"));
+	client_expect(&clients[1], CONTROL_DENY, NEWS_MS);
+	assert_string_equal(clients[1].message.end.text,
+			    "the aggregator has as many jobs as it takes (--jobs-max 1)");
+	client_join_as(&clients[2], "other", 1, 2, with_key("open-sesame"));
+	client_expect(&clients[2], CONTROL_DENY, NEWS_MS);
+	assert_non_null(strstr(clients[2].message.end.text, "\"vault\" (gathering, 1 of 2 ranks"));
+	client_close(&clients[1]);
+	client_close(&clients[0]);
+	client_close(&clients[2]);
+	server_close(server);
+}
+
 static struct control_join of_life(uint64_t life)
 {
 	return (struct control_join){ .kind = CONTROL_WORKER, .life = life };
@@ -130,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server__denies_wrong_keys_and_prints_none),
+		cmocka_unit_test(server__tells_who_holds_it_to_those_with_its_key_alone),
 		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
 		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),
