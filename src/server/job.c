@@ -297,17 +297,20 @@ static void job_log(struct server *server, const struct job *job)
 
 static void job_step_once(struct server *server, struct job *job, struct admission_event *event)
 {
-	uint64_t now_ns = server_now();
-	uint64_t life = job->admission->life;
+	uint64_t now_ns = server_now(), life;
+	bool was_running = admission_is_running(job->admission);
 
 	event->now_ns = now_ns;
 	if (event->type == ADMISSION_TICK)
 		job->ticked_ns = now_ns;
 	event->generation = server->generation;
 	server_random(&event->random, sizeof(event->random));
+	life = job->admission->life; /* the step may forget it */
 	admission_step(job->admission, &job->config, event, &job->actions);
 	job_log(server, job);
-	if (life && job->actions.cause != CONTROL_OK && !admission_is_running(job->admission)) {
+	/* What is refused while the life drains is not what has ended it. */
+	if (was_running && job->actions.cause != CONTROL_OK &&
+	    !admission_is_running(job->admission)) {
 		job->ended_life = life;
 		job->has_ended = true;
 		memcpy(job->ended_text, job->actions.text, sizeof(job->ended_text));

@@ -126,6 +126,41 @@ static void server__ends_what_gathers_for_a_life_that_has_ended(void **state)
 	server_close(server);
 }
 
+/* Rank 0 has not closed yet, so the life drains, when a process of another version is refused. */
+static void server__tells_the_first_cause_of_a_life_that_drains(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[2], odd, part;
+	struct control_message join = { .type = CONTROL_JOIN };
+	char address[32];
+	uint64_t life;
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "run");
+	life = clients[0].grant.life;
+	client_close(&clients[1]);
+	client_expect(&clients[0], CONTROL_ABORT, NEWS_MS);
+	client_open(&odd, address);
+	join.join = (struct control_join){ .kind = CONTROL_WORKER,
+					   .version_min = CONTROL_VERSION + 1,
+					   .version_max = CONTROL_VERSION + 1,
+					   .size = 2,
+					   .workers = 1,
+					   .job = "run",
+					   .host = "odd" };
+	client_send(&odd, &join);
+	client_expect(&odd, CONTROL_DENY, NEWS_MS);
+	assert_int_equal(odd.message.end.cause, CONTROL_VERSION_BAD);
+	client_open(&part, address);
+	client_join_as(&part, "run/0", 0, 2, of_life(life));
+	client_expect(&part, CONTROL_DENY, NEWS_MS);
+	assert_non_null(strstr(part.message.end.text, "rank 1 on node1 died"));
+	client_close(&clients[0]);
+	client_close(&odd);
+	client_close(&part);
+	server_close(server);
+}
+
 static void server__says_what_this_version_does_not_do(void **state)
 {
 	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
@@ -160,6 +195,7 @@ int main(void)
 		cmocka_unit_test(server__tells_who_holds_it_to_those_with_its_key_alone),
 		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
 		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
+		cmocka_unit_test(server__tells_the_first_cause_of_a_life_that_drains),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),
 		cmocka_unit_test(server__refuses_a_key_that_no_join_can_say),
 	};
