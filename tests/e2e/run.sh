@@ -55,6 +55,17 @@ environment() {
 	[[ $(wc -l <"$tmp/out") == 1 ]] || fail "a job name has more than a line"
 }
 
+timeline() { # a whole JSON array for each rank, with every operation in it
+	local bench=(bench allreduce --elements 10 --dtype int32 --iters 5 --warmup 0)
+	run 0 run -n 2 --timeline "$tmp/t-%r.json" -- "$tally" "${bench[@]}"
+	run 0 "${bench[@]}" --timeline "$tmp/t-alone.json"
+	for file in "$tmp"/t-{0,1,alone}.json; do
+		python3 -c 'import json, sys; assert sum(e["ph"] == "e" for e in json.load(open(sys.argv[1]))) > 5' \
+			"$file" || fail "no timeline $file"
+	done
+	run 2 run -n 2 --timeline '' -- true
+}
+
 output() {
 	run 0 run -n 2 -- sh -c 'echo out; echo err >&2; printf "no newline"'
 	for rank in 0 1; do
@@ -202,7 +213,7 @@ usage() {
 	done
 }
 
-for group in environment output status last_words signals usage; do
+for group in environment timeline output status last_words signals usage; do
 	"$group"
 done
 ((failures == 0)) && echo "all promises hold"
