@@ -13,9 +13,10 @@
 #                                           (4), a share P (0.01) of the packets lost both ways, SLOTS (16),
 #                                           INFLIGHT (8) on their way at once.
 #
-# FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user, with the receive buffers that
-# net.core.rmem_max leaves to one without privileges. BUILD is the build (default build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is
-# not shaped: a switch, not a host with one worker's link.
+# FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
+# (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
+# build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is not shaped: a switch, not a
+# host with one worker's link.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=${BUILD:-$HERE/../build/release}
@@ -38,7 +39,8 @@ cleanup() {
 trap cleanup EXIT
 
 start_daemon() {
-	"$HERE/lab.sh" exec hub "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" 2>"$scratch/tallyd" &
+	"$HERE/lab.sh" exec hub "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" \
+		${BUFFER:+--receive-buffer "$BUFFER"} 2>"$scratch/tallyd" &
 	daemon=$!
 	for _ in $(seq 100); do
 		! grep -q ready "$scratch/tallyd" || return 0
@@ -100,7 +102,7 @@ latency)
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
 	;;
 *)
-	sed -n '3,18p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,19p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac

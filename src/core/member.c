@@ -244,7 +244,9 @@ static void blame_path(struct turn *turn)
 	if (member->welcomed_short >> shard & 1 && !TAKEN_OUT(HELLO_SHORT))
 		text_add(&text,
 			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
-			 "port %u, get no answer, short ones do",
+			 "port %u, get no answer, short ones do: set the same MTU all the way, or "
+			 "cap "
+			 "packets (tallyd --lanes)",
 			 bytes + 28, bytes, turn->config->aggregator, member->port[shard]);
 	else
 		text_add(&text, "TCP to %s works, UDP to its port %u does not (firewall?)",

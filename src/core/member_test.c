@@ -142,7 +142,8 @@ static void member__only_short_hellos_pass_means_that_the_mtu_is_smaller(void **
 	wait_ms(1400, 100);
 	assert_failed(CONTROL_SYSTEM,
 		      "path MTU is below 1492: UDP datagrams of 1464 bytes to the aggregator at "
-		      "10.0.0.1:7171, port 7172, get no answer, short ones do");
+		      "10.0.0.1:7171, port 7172, get no answer, short ones do: set the same "
+		      "MTU all the way, or cap packets (tallyd --lanes)");
 }
 
 static void member__sleeping_while_helloing_costs_no_hello(void **state)

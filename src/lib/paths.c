@@ -8,6 +8,7 @@
 
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
+#include "server/plan.h"
 #include "simd/simd.h"
 
 enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8, MTU_LEAST = 576 };
@@ -111,10 +112,29 @@ static const char *grant_refuse(const struct tally_comm *comm, const struct cont
 	return NULL;
 }
 
-static int endpoint_make(struct tally_comm *comm, const struct control_grant *grant,
-			 const struct endpoint_shard *shards, struct link *link, char *text)
+/* The results of a window from every shard have to fit into our receive buffer. */
+static uint32_t window_of(const struct tally_comm *comm, const struct control_grant *grant,
+			  uint32_t lanes, uint32_t receive_bytes)
 {
-	uint32_t window = grant->shards[0].window;
+	uint32_t wanted = comm->window_packets ? comm->window_packets : grant->shards[0].window;
+	uint32_t window;
+
+	wanted = wanted ? wanted : 1;
+	window = plan_window_fit(wanted, receive_bytes, grant->shards_count, wire_bytes(lanes));
+	if (comm->latency_slots)
+		return wanted; /* its own window counts */
+	if (window < wanted)
+		report_log(&comm->who, TALLY_LOG_INFO,
+			   "receive buffer: %u KiB hold a window of %u packets, not %u: raise "
+			   "net.core.rmem_max",
+			   receive_bytes >> 11, window, wanted);
+	return window;
+}
+
+static int endpoint_make(struct tally_comm *comm, const struct control_grant *grant,
+			 const struct endpoint_shard *shards, struct link *link, uint32_t window,
+			 char *text)
+{
 	const struct endpoint_options options = {
 		.link = link,
 		.quant = simd_best(),
@@ -123,9 +143,7 @@ static int endpoint_make(struct tally_comm *comm, const struct control_grant *gr
 		.workers = grant->workers,
 		.slots = grant->shards[0].slots,
 		.run = grant->shards[0].run,
-		.window = comm->window_packets ? comm->window_packets
-			  : window             ? window
-					       : 1,
+		.window = window,
 		.latency_window = comm->latency_slots ? comm->latency_window : 0,
 	};
 	struct endpoint *endpoint = endpoint_open(&options);
@@ -151,7 +169,9 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES])
 {
 	struct endpoint_shard shards[MAP_SHARDS_MAX] = { 0 };
-	struct link_udp_options options = { .poll_count = comm->poll_count };
+	uint32_t receive_bytes = 0;
+	struct link_udp_options options = { .poll_count = comm->poll_count,
+					    .receive_got = &receive_bytes };
 	const char *refused = grant_refuse(comm, grant);
 	uint32_t least = WIRE_LANES_MAX;
 	struct link *link;
@@ -179,7 +199,8 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 		snprintf(text, CONTROL_TEXT_BYTES, "no UDP socket: %s", strerror(-result));
 		return TALLY_ERR_SYSTEM;
 	}
-	result = endpoint_make(comm, grant, shards, link, text);
+	result = endpoint_make(comm, grant, shards, link,
+			       window_of(comm, grant, least, receive_bytes), text);
 	if (result) {
 		link->ops->close(link);
 		return result;

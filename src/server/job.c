@@ -211,9 +211,11 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 								       .generation = generation,
 								       .add = adds[k] });
 	server_say(server, SERVER_INFO,
-		   "job %s: %u members: %u lanes, %u slots, window %u, run %u, generation %u",
+		   "job %s: %u members: %u lanes, %u slots, window %u%s, run %u, generation %u",
 		   job->name, job->admission->size, job->plan.lanes, job->plan.slots,
-		   job->plan.window, job->plan.run, generation);
+		   job->plan.window,
+		   job->plan.is_cramped ? " (all that the receive buffer holds)" : "",
+		   job->plan.run, generation);
 }
 
 static void job_command(struct server *server, struct job *job,

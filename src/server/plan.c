@@ -34,6 +34,14 @@ uint32_t plan_packet_cost(uint32_t bytes)
 	return max_u32(PLAN_COST_STOCK, bytes + bytes / 4 + 1024);
 }
 
+uint32_t plan_window_fit(uint32_t window, uint64_t receive_bytes, uint32_t senders,
+			 uint32_t packet_bytes)
+{
+	uint64_t each = receive_bytes / plan_packet_cost(packet_bytes) / senders;
+
+	return each < window && !TAKEN_OUT(RECEIVE_WINDOW) ? max_u32(1, (uint32_t)each) : window;
+}
+
 /* The lanes whose packets of all members fit PLAN_DEPTH_MIN times into the receive buffer: the inverse
  * of plan_packet_cost. On loopback the MTU alone would say 16,368, of which a stock socket holds 5. */
 static uint32_t lanes_of_buffer(const struct plan_input *input)
@@ -109,19 +117,17 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 {
 	uint32_t lanes = input->mtu < PLAN_MTU_MIN || !input->members ? 0 : plan_lanes(input);
 	uint32_t slots = lanes ? plan_slots(input, lanes) : 0;
-	uint64_t held, each;
-	uint32_t window, bulk;
+	uint32_t wanted, window, bulk;
 
 	if (slots <= MAP_EXPRESS_SLOTS_MIN)
 		return false;
-	held = input->receive_bytes / plan_packet_cost(wire_bytes(lanes));
-	each = held / input->members;
 	bulk = slots - express_of(slots);
 	window = max_u32(1, min_u32(bulk / WINDOWS_OF_SLOTS, window_of_bytes(lanes)));
 	if (input->window)
 		window = min_u32(bulk, input->window);
-	if (each < window && !TAKEN_OUT(RECEIVE_WINDOW))
-		window = max_u32(1, (uint32_t)each);
+	wanted = window;
+	window = plan_window_fit(wanted, input->receive_bytes, input->members, wire_bytes(lanes));
+	plan->is_cramped = window < wanted;
 	plan->lanes = lanes;
 	plan->slots = slots;
 	plan->window = window;

@@ -39,7 +39,12 @@ struct plan {
 	uint32_t slots; /* of each shard: 4 express and one bulk run at least */
 	uint32_t window;
 	uint32_t run;
+	bool is_cramped; /* the window is what the receive buffer holds, not what was wanted */
 };
+
+/* The window, of several senders to one receive buffer, that it holds: at most `window`, at least 1. */
+uint32_t plan_window_fit(uint32_t window, uint64_t receive_bytes, uint32_t senders,
+			 uint32_t packet_bytes);
 
 /* What a packet of so many UDP payload bytes costs in a receive buffer. */
 uint32_t plan_packet_cost(uint32_t bytes);

@@ -172,6 +172,16 @@ static void plan__every_plan_is_one_that_workers_can_use(void **state)
 	}
 }
 
+static void plan__stock_receive_buffer_holds_184_packets(void **state)
+{
+	(void)state;
+	assert_int_equal(plan_window_fit(154, 425984, 1, wire_bytes(360)), 154);
+	assert_int_equal(plan_window_fit(200, 425984, 1, wire_bytes(360)), 184);
+	assert_int_equal(plan_window_fit(154, 425984, 8, wire_bytes(360)), 23);
+	assert_int_equal(plan_window_fit(116, 425984, 1, wire_bytes(2236)), 34); /* MTU 9000 */
+	assert_int_equal(plan_window_fit(16, 425984, 100, wire_bytes(16368)), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +192,7 @@ int main(void)
 		cmocka_unit_test(plan__stock_socket_on_loopback_gets_packets_it_can_hold),
 		cmocka_unit_test(plan__lanes_flag_caps),
 		cmocka_unit_test(plan__mtu_below_any_path_is_refused),
+		cmocka_unit_test(plan__stock_receive_buffer_holds_184_packets),
 		cmocka_unit_test(plan__every_plan_is_one_that_workers_can_use),
 		cmocka_unit_test(plan__latency_slots_leave_the_lanes_that_fit_the_memory),
 	};
