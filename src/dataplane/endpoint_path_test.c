@@ -259,18 +259,23 @@ static void path__too_narrow_for_a_hello_is_no_fault(void **state)
 	assert_int_equal(endpoint_fault(t.endpoint), ENDPOINT_OK);
 }
 
-#define TEST(claim) cmocka_unit_test_setup_teardown(claim, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(path__that_answers_nothing_is_lost_after_5_s),
-		TEST(path__that_answers_short_packets_only_is_lost_after_5_s),
-		TEST(path__that_answers_full_packets_is_only_waiting),
-		TEST(path__of_an_idle_endpoint_is_not_watched),
-		TEST(path__is_not_lost_because_we_have_overslept),
-		TEST(path__that_takes_no_such_packet_is_named),
-		TEST(path__too_narrow_for_a_hello_is_no_fault),
+		cmocka_unit_test_setup_teardown(path__that_answers_nothing_is_lost_after_5_s,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			path__that_answers_short_packets_only_is_lost_after_5_s, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__that_answers_full_packets_is_only_waiting,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__of_an_idle_endpoint_is_not_watched, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(path__is_not_lost_because_we_have_overslept, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(path__that_takes_no_such_packet_is_named, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(path__too_narrow_for_a_hello_is_no_fault, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("endpoint-path", tests, NULL, NULL);
