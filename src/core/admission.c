@@ -62,12 +62,17 @@ char *admission_refusal(const struct turn *turn)
 	return (char *)(admission_seen(turn) + turn->config->ops_max);
 }
 
+char *admission_unfit(const struct turn *turn)
+{
+	return admission_refusal(turn) + turn->config->text_max;
+}
+
 size_t admission_bytes(const struct admission_config *config)
 {
 	return sizeof(struct admission) + config->members_max * sizeof(struct admission_member) +
 	       config->waiters_max * sizeof(struct admission_peer) +
 	       config->groups_max * sizeof(struct control_op) +
-	       config->ops_max * sizeof(struct admission_seen) + config->text_max;
+	       config->ops_max * sizeof(struct admission_seen) + 2 * config->text_max;
 }
 
 /* HEARTBEAT, and then the last message and CLOSE, for everybody; a command. */
@@ -300,6 +305,7 @@ static void reset(struct turn *turn)
 	admission->latency_slots = 0;
 	admission->latency_window = 0;
 	admission->lanes = 0;
+	unfit_forget(turn);
 	turn_forget_pulses(turn);
 }
 

@@ -95,6 +95,9 @@ struct admission {
 	uint64_t about;        /* the number that the round is about */
 	uint64_t refused_ns;   /* is_refusing: since when */
 	struct text_ranks refused;
+	uint64_t unfit_ns; /* the last was noted */
+	struct text_ranks
+		unfit; /* ranks whose processes were unfit: they have another key or version */
 	uint32_t generation;
 	uint32_t ping; /* serial of the last PING */
 	uint32_t round;
@@ -121,9 +124,10 @@ struct admission {
 	uint8_t refused_cause;   /* enum control_cause */
 	uint16_t refused_rank;
 	uint16_t expired_rank, about_rank; /* whose deadlines these were */
-	uint8_t reserved2[5];
-	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max] and the
-	 * text of the last refusal[text_max] */
+	uint8_t unfit_cause;               /* enum control_cause */
+	uint8_t reserved2[4];
+	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max], the
+	 * text of the last refusal[text_max] and that of the last who was unfit[text_max] */
 };
 
 struct admission_config {

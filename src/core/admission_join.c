@@ -4,7 +4,6 @@
  * R-CT-11.
  */
 #include "core/admission_turn.h"
-#include "core/key.h"
 
 void join_refuse(struct turn *turn, struct admission_peer *peer)
 {
@@ -23,6 +22,7 @@ static void grant(struct turn *turn)
 	CORE_ASSERT(admission->generation);
 	turn_command(turn, ADMISSION_JOB_ADD);
 	turn_forget_pulses(turn);
+	unfit_forget(turn);
 	turn_log(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "all %u ranks are here: generation %u", admission->size,
 		 admission->generation);
@@ -31,6 +31,7 @@ static void grant(struct turn *turn)
 static void place(struct turn *turn, const struct admission_peer *peer)
 {
 	struct admission_member *member = turn_member(turn, peer->rank);
+	bool is_complete = true;
 
 	memset(member, 0, sizeof(*member));
 	member->peer = *peer;
@@ -39,9 +40,12 @@ static void place(struct turn *turn, const struct admission_peer *peer)
 	turn_log_peer(turn, peer, "has joined");
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (turn_member(turn, rank)->presence == ADMISSION_ABSENT)
-			return;
+			is_complete = false;
 	}
-	grant(turn);
+	if (is_complete)
+		grant(turn);
+	else
+		unfit_ends(turn);
 }
 
 /* Two claim one rank: only their own answers tell which of them is a process and which a connection that
@@ -174,30 +178,6 @@ static bool is_ending(struct turn *turn)
 	return true;
 }
 
-/* Who can be in no life of this aggregator, and so keeps its whole job from forming. */
-static bool is_unfit(struct turn *turn, const struct admission_peer *peer, const char *key)
-{
-	struct text text;
-
-	if (turn->config->key && !key_matches(key, turn->config->key) && !TAKEN_OUT(KEY)) {
-		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\": ", turn->config->job);
-		turn_add_peer(&text, peer);
-		text_add(&text, key[0] ? " gave a key that is not this aggregator's"
-				       : " gave no key, and this aggregator wants one");
-		return true;
-	}
-	if ((peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) &&
-	    !TAKEN_OUT(VERSION)) {
-		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
-		turn_add_peer(&text, peer);
-		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
-			 peer->version_min, peer->version_max, CONTROL_VERSION);
-		return true;
-	}
-	return false;
-}
-
 /* What no life of this aggregator can have, whoever else is in it. */
 static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 {
@@ -238,6 +218,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 		return;
 	if (admission->state == ADMISSION_NONE) {
 		turn_enter(turn, ADMISSION_GATHER);
+		unfit_begin(turn);
 		admission->size = peer.size;
 		admission->mode = peer.mode;
 		admission->latency_slots = peer.latency_slots;
@@ -279,12 +260,12 @@ void join_read(struct turn *turn)
 	CORE_ASSERT(event->nonce);
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
-	if (is_ending(turn) || !is_unfit(turn, &peer, said->key))
-		admit(turn, peer);
-	else if (turn->admission->state > ADMISSION_GATHER) /* what runs is not its business */
-		join_refuse(turn, &peer);
-	else
-		refuse_all(turn, &peer);
+	if (unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
+		unfit_refuse(turn, &peer);
+		return;
+	}
+	unfit_drop(turn, peer.rank);
+	admit(turn, peer);
 }
 
 /* Can this waiter do anything but wait? */

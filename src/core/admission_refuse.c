@@ -100,10 +100,7 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	}
 	memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 	admission->waiters_count = 0;
-	if (admission->state == ADMISSION_GATHER)
-		turn_end_gathering(turn, CONTROL_DENY);
-	else
-		turn_log_blame(turn);
+	turn_end_gathering(turn, CONTROL_DENY);
 }
 
 bool refuse_again(struct turn *turn, struct admission_peer *peer)

@@ -216,6 +216,88 @@ static void admission__a_wrong_key_is_denied_and_never_printed(void **state)
 	assert_done("add");
 }
 
+/* ---- who is unfit ends nothing alone ---- */
+
+static void admission__a_stranger_ends_no_gathering_that_others_can_complete(void **state)
+{
+	(void)state;
+	static const char key[CONTROL_KEY_BYTES] = "sesame";
+
+	t.config.key = key;
+	prepare_key(20, 0, "guess"); /* before anybody has come */
+	say(20);
+	assert_done("deny>20 close>20");
+	assert_false(t.admission->is_refusing);
+	for (uint16_t rank = 0; rank < 4; rank++) {
+		prepare_key(30 + rank, 2, rank == 1 ? "" : "guess");
+		t.message.join.size = rank == 2 ? 9 : 4; /* nothing else that it says counts */
+		say(30 + rank);
+		t.done[0] = 0;
+		prepare_key(10 + rank, rank, "sesame");
+		t.message.join.size = 4;
+		say(10 + rank);
+		assert_done(rank == 3 ? "add" : "");
+	}
+	assert_state(ADMISSION_GRANTED);
+}
+
+static void admission__a_gathering_ends_when_only_the_unfit_are_not_in(void **state)
+{
+	(void)state;
+	static const char key[CONTROL_KEY_BYTES] = "sesame";
+
+	t.config.key = key;
+	prepare_key(11, 1, "guess");
+	say(11);
+	assert_done("deny>11 close>11");
+	prepare_key(12, 2, "sesame");
+	t.message.join.size = 3;
+	say(12);
+	assert_done("");
+	prepare_key(10, 0, "sesame");
+	t.message.join.size = 3;
+	say(10);
+	assert_done("deny>10 close>10 deny>12 close>12");
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
+		    "job \"train\": rank 1 on host11 gave a key that is not this aggregator's");
+	for (uint16_t rank = 0; rank < 3; rank++) { /* all had heard of it: they begin anew */
+		prepare_key(21 + rank, (uint16_t)((rank + 1) % 3), "sesame");
+		t.message.join.size = 3;
+		say(21 + rank);
+		assert_done(rank == 2 ? "add" : "");
+	}
+}
+
+static void admission__the_unfit_of_5_s_ago_are_forgotten(void **state)
+{
+	(void)state;
+	static const char key[CONTROL_KEY_BYTES] = "sesame";
+
+	t.config.key = key;
+	prepare_key(11, 1, "guess");
+	say(11);
+	wait_seconds(5);
+	t.done[0] = 0;
+	prepare_key(10, 0, "sesame");
+	say(10);
+	assert_done("");
+	assert_state(ADMISSION_GATHER);
+}
+
+static void admission__a_process_of_another_version_ends_nothing_alone(void **state)
+{
+	(void)state;
+	join(10, 0, 3);
+	prepare_join(11, 1, 3);
+	t.message.join.version_min = t.message.join.version_max = CONTROL_VERSION + 1;
+	say(11);
+	assert_done("deny>11 close>11");
+	assert_state(ADMISSION_GATHER);
+	join(12, 2, 3);
+	assert_done("deny>10 close>10 deny>12 close>12");
+	assert_int_equal(t.cause, CONTROL_VERSION_BAD);
+}
+
 static void admission__without_a_key_of_its_own_any_key_will_do(void **state)
 {
 	(void)state;
@@ -315,6 +397,10 @@ int main(void)
 		TEST(admission__a_refused_rank_begins_anew_and_ends_the_memory),
 		TEST(admission__a_sigterm_is_remembered_by_is_terminating_alone),
 		TEST(admission__a_wrong_key_is_denied_and_never_printed),
+		TEST(admission__a_stranger_ends_no_gathering_that_others_can_complete),
+		TEST(admission__a_gathering_ends_when_only_the_unfit_are_not_in),
+		TEST(admission__the_unfit_of_5_s_ago_are_forgotten),
+		TEST(admission__a_process_of_another_version_ends_nothing_alone),
 		TEST(admission__without_a_key_of_its_own_any_key_will_do),
 		TEST(admission__a_stranger_hears_nothing_of_an_earlier_refusal),
 		TEST(admission__in_a_job_of_a_life_nobody_waits_for_one_that_has_gone),

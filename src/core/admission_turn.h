@@ -2,7 +2,7 @@
 /*
  * admission_turn.h - what the parts of admission share: one step's machine, event and actions. admission.c:
  * the machine, its members, their ends. admission_join.c: who may be in. admission_refuse.c: who may not,
- * and who hears of it. admission_time.c: what happens by itself. admission_query.c: who disagrees. admission_wait.c: who is late. Included by these alone.
+ * and who hears of it. admission_unfit.c: who never may. admission_time.c: what happens by itself. admission_query.c: who disagrees. admission_wait.c: who is late. Included by these alone.
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -22,6 +22,7 @@ struct admission_peer *admission_waiters(const struct turn *turn);
 struct control_op *admission_groups(const struct turn *turn);
 struct admission_seen *admission_seen(const struct turn *turn);
 char *admission_refusal(const struct turn *turn);
+char *admission_unfit(const struct turn *turn);
 
 struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
 /* JOINED or READY: neither lost nor gone in good order. */
@@ -82,6 +83,17 @@ void refuse_late_comers(struct turn *turn);
 void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
 void refuse_orphans(struct turn *turn);
 void refuse_forget(struct turn *turn);
+
+/* admission_unfit.c */
+/* Wrong key, no version in common? Begins the text. */
+bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
+/* With that text: DENY to it, and to all if nobody is left who could come. */
+void unfit_refuse(struct turn *turn, struct admission_peer *peer);
+void unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
+void unfit_begin(struct turn *turn);               /* a gathering begins */
+bool unfit_ends(
+	struct turn *turn); /* with one more in, nobody is left who could come: all are told */
+void unfit_forget(struct turn *turn);
 
 /* admission_time.c */
 void time_tick(struct turn *turn);

@@ -89,7 +89,14 @@ void text_add(struct text *text, const char *format, ...)
 
 void text_ranks_put(struct text_ranks *ranks, uint32_t rank)
 {
-	ranks->word[rank / 64 % 4] |= 1ull << (rank % 64);
+	if (rank < 256)
+		ranks->word[rank / 64 % 4] |= 1ull << (rank % 64);
+}
+
+void text_ranks_drop(struct text_ranks *ranks, uint32_t rank)
+{
+	if (rank < 256)
+		ranks->word[rank / 64 % 4] &= ~(1ull << (rank % 64));
 }
 
 bool text_ranks_has(const struct text_ranks *ranks, uint32_t rank)

@@ -26,7 +26,8 @@ struct text_ranks {
 	uint64_t word[4];
 };
 
-void text_ranks_put(struct text_ranks *ranks, uint32_t rank);
+void text_ranks_put(struct text_ranks *ranks, uint32_t rank); /* a higher one changes nothing */
+void text_ranks_drop(struct text_ranks *ranks, uint32_t rank);
 bool text_ranks_has(const struct text_ranks *ranks, uint32_t rank);
 uint32_t text_ranks_count(const struct text_ranks *ranks);
 

@@ -74,6 +74,10 @@ static void text__ranks_are_listed_as_runs(void **state)
 	text_begin(&text, buffer, sizeof(buffer));
 	text_add_ranks(&text, &ranks);
 	assert_string_equal(buffer, "rank 2");
+	text_ranks_put(&ranks, 256 + 9); /* no rank, and no alias of one */
+	text_ranks_drop(&ranks, 256 + 2);
+	text_ranks_put(&ranks, 8);
+	text_ranks_drop(&ranks, 8);
 	text_ranks_put(&ranks, 3);
 	text_ranks_put(&ranks, 63);
 	text_ranks_put(&ranks, 64);
