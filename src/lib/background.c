@@ -345,22 +345,24 @@ int background_add(struct tally_comm *comm)
 	return result;
 }
 
+/* The thread may be in an on_done function that forks, which needs `life`: it is not waited for with that. */
 void background_remove(struct tally_comm *comm)
 {
-	pthread_mutex_lock(&background.life);
 	pthread_mutex_lock(&background.lock);
 	comm->is_removed = true;
 	background_kick();
 	while (comm->is_removed)
 		pthread_cond_wait(&background.changed, &background.lock);
-	if (--background.users == 0) {
+	pthread_mutex_unlock(&background.lock);
+
+	pthread_mutex_lock(&background.life);
+	if (--background.users == 0) { /* no communicator, no on_done function */
+		pthread_mutex_lock(&background.lock);
 		background.stop = true;
 		pthread_mutex_unlock(&background.lock);
 		background_kick();
 		pthread_join(background.thread, NULL);
 		fds_close();
-	} else {
-		pthread_mutex_unlock(&background.lock);
 	}
 	pthread_mutex_unlock(&background.life);
 }

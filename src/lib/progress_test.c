@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -198,10 +199,58 @@ static void fork__inside_an_on_done_function(void **state)
 	tally_comm_destroy(seat.comm);
 }
 
+static struct {
+	atomic_bool is_called, is_over;
+	pid_t child;
+} late;
+
+static void done_forks_late(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	(void)result;
+	(void)arg;
+	atomic_store(&late.is_called, true);
+	usleep(300000); /* until the other communicator's end waits for this thread */
+	late.child = fork();
+	if (!late.child)
+		_exit(42);
+	atomic_store(&late.is_over, true);
+}
+
+static void fork__inside_an_on_done_function_while_another_communicator_ends(void **state)
+{
+	struct seat seat, other;
+	struct tally_work *work;
+	int32_t x = -7;
+	int status = 0;
+
+	(void)state;
+	seats_open(&seat, 1);
+	seats_open(&other, 1);
+	assert_int_equal(tally_comm_finalize(other.comm), TALLY_OK);
+	fflush(NULL);
+	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, seat.comm, NULL,
+					  &work),
+			 TALLY_OK);
+	assert_int_equal(tally_work_on_done(work, done_forks_late, NULL), TALLY_OK);
+	while (!atomic_load(&late.is_called)) /* nobody but the background thread drives */
+		usleep(1000);
+	tally_comm_destroy(other.comm);
+	while (!atomic_load(&late.is_over))
+		usleep(1000);
+	assert_int_equal(waitpid(late.child, &status, 0), late.child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(x, -7);
+	tally_comm_destroy(seat.comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fork__inside_an_on_done_function),
+		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
 		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
 	};
 
