@@ -333,7 +333,8 @@ TALLY_API int tally_comm_get_stats(struct tally_comm *comm, struct tally_stats *
 /* Writes what comm looks like from here to fd, as one JSON object and a newline: job, rank, aggregator,
  * members with host and process, state and error, outstanding operations, whom the aggregator waits for,
  * stats. Never waits for a peer; made to be called from another thread when the first one hangs.
- * TALLY_ERR_ARGUMENT; TALLY_ERR_SYSTEM: writing failed; TALLY_ERR_NO_MEMORY. */
+ * TALLY_ERR_ARGUMENT; TALLY_ERR_SYSTEM: writing failed, be it that nobody reads (no SIGPIPE is left);
+ * TALLY_ERR_NO_MEMORY. */
 TALLY_API int tally_comm_dump(struct tally_comm *comm, int fd);
 
 enum tally_log_level {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm_test.c - the public calls on a job of one rank, which hosts its own aggregator. */
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -433,6 +435,21 @@ static void log__errors_go_to_the_users_function(void **state)
 	assert_int_equal(tally_set_log(9, NULL, NULL), TALLY_ERR_ARGUMENT);
 }
 
+/* SIGPIPE would end this process: it does what it does from the start. */
+static void dump__without_a_reader_fails_and_leaves_no_signal(void **state)
+{
+	sigset_t pending;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	said(tally_comm_dump(*state, ends[1]), TALLY_ERR_SYSTEM, strerror(EPIPE));
+	close(ends[1]);
+	sigpending(&pending);
+	assert_false(sigismember(&pending, SIGPIPE));
+	assert_int_equal(tally_barrier(*state), TALLY_OK);
+}
+
 static void strerror__every_result_has_a_text(void **state)
 {
 	static const int results[] = { TALLY_OK,
@@ -484,6 +501,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),
 		cmocka_unit_test(log__errors_go_to_the_users_function),
+		cmocka_unit_test_setup_teardown(dump__without_a_reader_fails_and_leaves_no_signal,
+						setup, teardown),
 		cmocka_unit_test(strerror__every_result_has_a_text),
 	};
 

@@ -206,7 +206,7 @@ static json_t *dump_json(struct tally_comm *comm, const struct picture *picture)
 
 /* ---- out ---- */
 
-/* 0 or an errno. A descriptor that does not take it has a second, be it blocking or not. */
+/* 0 or an errno, of which EPIPE comes with no signal. A descriptor that does not take it has a second, be it blocking or not. */
 static int write_all(int fd, const char *text, size_t bytes)
 {
 	while (bytes) {
@@ -225,6 +225,19 @@ static int write_all(int fd, const char *text, size_t bytes)
 		}
 	}
 	return 0;
+}
+
+static int dump_write(int fd, const char *text)
+{
+	struct report_pipe guard;
+	int error;
+
+	report_pipe_begin(&guard);
+	error = write_all(fd, text, strlen(text));
+	if (!error)
+		error = write_all(fd, "\n", 1);
+	report_pipe_end(&guard, error == EPIPE);
+	return error;
 }
 
 int tally_comm_dump(struct tally_comm *comm, int fd)
@@ -247,9 +260,7 @@ int tally_comm_dump(struct tally_comm *comm, int fd)
 	if (!text)
 		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
 				    "tally_comm_dump: out of memory");
-	error = write_all(fd, text, strlen(text));
-	if (!error)
-		error = write_all(fd, "\n", 1);
+	error = dump_write(fd, text);
 	free(text);
 	return error ? report_error(&comm->who, TALLY_ERR_SYSTEM,
 				    "tally_comm_dump: writing to descriptor %d: %s", fd,

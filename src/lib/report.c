@@ -124,22 +124,43 @@ void report_host(char host[65])
 	host[64] = '\0';
 }
 
-/* All of it or, where nothing more can be done, a part: a full disk or a reader that is gone must not
- * harm the program. SIGPIPE would: it is blocked, and taken back if it was ours. */
-static void stderr_write(const char *text, size_t length)
+void report_pipe_begin(struct report_pipe *guard)
 {
-	static const struct timespec at_once;
-	sigset_t pipe_signal, before, pending;
-	bool is_ours;
-	ssize_t wrote = 0;
+	sigset_t pipe_signal, pending;
 
 	sigemptyset(&pipe_signal);
 	sigaddset(&pipe_signal, SIGPIPE);
 	sigemptyset(&pending);
 	sigpending(&pending);
-	is_ours = !sigismember(&pending, SIGPIPE) && !TAKEN_OUT(LOG_PIPE);
-	if (is_ours)
-		pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+	guard->is_ours = !sigismember(&pending, SIGPIPE) && !TAKEN_OUT(LOG_PIPE);
+	if (guard->is_ours)
+		pthread_sigmask(SIG_BLOCK, &pipe_signal, &guard->before);
+}
+
+void report_pipe_end(const struct report_pipe *guard, bool is_broken)
+{
+	static const struct timespec at_once;
+	sigset_t pipe_signal;
+
+	if (!guard->is_ours)
+		return;
+	sigemptyset(&pipe_signal);
+	sigaddset(&pipe_signal, SIGPIPE);
+	if (is_broken)
+		while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
+}
+
+/* All of it or, where nothing more can be done, a part: a full disk or a reader that is gone must not
+ * harm the program. */
+static void stderr_write(const char *text, size_t length)
+{
+	struct report_pipe guard;
+	ssize_t wrote = 0;
+	bool is_broken;
+
+	report_pipe_begin(&guard);
 	for (size_t done = 0; done < length; done += (size_t)wrote) {
 		wrote = write(STDERR_FILENO, text + done, length - done);
 		if (wrote < 0 && errno == EINTR)
@@ -147,12 +168,8 @@ static void stderr_write(const char *text, size_t length)
 		else if (wrote <= 0)
 			break;
 	}
-	if (is_ours) {
-		if (wrote < 0 && errno == EPIPE)
-			while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
-				;
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	is_broken = wrote < 0 && errno == EPIPE;
+	report_pipe_end(&guard, is_broken);
 }
 
 /* One write of one line, so that lines of several ranks do not mix. */

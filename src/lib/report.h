@@ -7,7 +7,9 @@
 #ifndef LIB_REPORT_H
 #define LIB_REPORT_H
 
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tally.h"
@@ -44,6 +46,15 @@ int report_set(int level, tally_log_fn fn, void *arg);
 /* Around a fork: no other thread is inside a log call then. */
 void report_fork_prepare(void);
 void report_fork_done(void);
+
+/* Around writes of the calling thread to a pipe or socket that nobody may read: SIGPIPE would end the
+ * program. It is blocked, and after a write that said EPIPE taken back, if it was ours. */
+struct report_pipe {
+	sigset_t before;
+	bool is_ours;
+};
+void report_pipe_begin(struct report_pipe *guard);
+void report_pipe_end(const struct report_pipe *guard, bool is_broken);
 
 /* This host's name, at most 64 bytes. */
 void report_host(char host[65]);
