@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "core/ablate.h"
@@ -179,6 +180,12 @@ static int set_key(struct settings *settings, const struct place *place, const c
 	return 0;
 }
 
+/* What follows such a name may be a key, and keys are never shown. */
+static bool speaks_of_key(const char *name)
+{
+	return strcasestr(name, "key") && !TAKEN_OUT(KEY_SHOWN);
+}
+
 /* One setting of the command line or of the file. */
 static int set(struct settings *settings, const struct place *place, const char *name,
 	       const char *value)
@@ -202,6 +209,9 @@ static int set(struct settings *settings, const struct place *place, const char 
 		strcpy(settings->listen, value);
 		return 0;
 	}
+	if (speaks_of_key(name))
+		return refuse(place, name, "(not shown)",
+			      "no such option: a key is the one line of key-file's FILE");
 	return refuse(place, name, value, "no such option");
 }
 
@@ -285,6 +295,26 @@ static int config_read(struct settings *settings, const char *path)
 	return config_take(settings, path, data, (size_t)got);
 }
 
+/* getopt would take --key for short for --key-file, and the key for a file that is not there. -1: go on. */
+static int refuse_key(int argc, char **argv)
+{
+	static const char flag[] = "--key-file", start[] = "--k";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		size_t length = strcspn(argv[i], "=");
+
+		if (strncasecmp(argv[i], start, strlen(start)) != 0 || TAKEN_OUT(KEY_SHOWN) ||
+		    (length == strlen(flag) && !strncmp(argv[i], flag, length)))
+			continue;
+		fprintf(stderr,
+			"tallyd: %.*s: no such option: a key is the one line of --key-file FILE "
+			"(tallyd --help)\n",
+			(int)length, argv[i]);
+		return EXIT_USAGE;
+	}
+	return -1;
+}
+
 /* Twice over the command line: files first, so that flags win wherever they stand. -1: go on. */
 static int parse(struct settings *settings, int argc, char **argv, bool is_for_config)
 {
@@ -344,8 +374,10 @@ static int listen_parse(struct settings *settings)
 
 int tallyd_options(struct settings *settings, int argc, char **argv)
 {
-	int result = parse(settings, argc, argv, true);
+	int result = refuse_key(argc, argv);
 
+	if (result < 0)
+		result = parse(settings, argc, argv, true);
 	if (result < 0)
 		result = parse(settings, argc, argv, false);
 	return result < 0 ? listen_parse(settings) : result;

@@ -250,6 +250,36 @@ static void tallyd__bad_lines_exit_2_and_are_named_with_file_and_line(void **sta
 	unlink(path);
 }
 
+static void tallyd__never_shows_what_may_be_a_key(void **state)
+{
+	static const char *const lines[] = { "key=hunter2\n", "TALLY_KEY = hunter2\n",
+					     "Key hunter2\n", "job-key=hunter2\n" };
+	static const char *const flags[] = { "--key hunter2", "--key=hunter2", "--ke hunter2",
+					     "--shards 2 --KEY=hunter2" };
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int fd = mkstemp(path);
+	struct run run;
+
+	(void)state;
+	assert_true(fd >= 0);
+	snprintf(words, sizeof(words), "--config %s", path);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_true(pwrite(fd, lines[i], strlen(lines[i]), 0) > 0);
+		assert_int_equal(run_all(&run, words), 2);
+		assert_non_null(strstr(run.err_text, ":1: "));
+		assert_null(strstr(run.err_text, "hunter2"));
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		assert_int_equal(run_all(&run, flags[i]), 2);
+		assert_non_null(strstr(run.err_text, "no such option"));
+		assert_non_null(strstr(run.err_text, "--key-file"));
+		assert_null(strstr(run.err_text, "hunter2"));
+	}
+	close(fd);
+	unlink(path);
+}
+
 static void tallyd__log_json_is_one_object_a_line(void **state)
 {
 	struct run run;
@@ -366,6 +396,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__flags_win_over_the_file),
 		cmocka_unit_test(tallyd__bad_lines_exit_2_and_are_named_with_file_and_line),
 		cmocka_unit_test(tallyd__with_a_key_file_nobody_joins_without_the_key),
+		cmocka_unit_test(tallyd__never_shows_what_may_be_a_key),
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
 		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
 		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),
