@@ -86,27 +86,27 @@ static int refuse(const struct place *place, const char *name, const char *value
 struct number {
 	const char *name;
 	uint64_t min, max, unit;
-	size_t at; /* in struct server_options */
+	size_t at, bytes; /* in struct server_options: a uint32_t or a uint64_t */
 	const char *why;
-	bool is_size, is_wide; /* a uint64_t */
+	bool is_size;
 };
 
-#define AT(field) offsetof(struct server_options, field)
+#define AT(field) \
+	offsetof(struct server_options, field), sizeof(((struct server_options *)NULL)->field)
 /* clang-format off */
 static const struct number numbers[] = {
-	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false, false },
-	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false, false },
-	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false, false },
-	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false, false },
-	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false, false },
-	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false, false },
-	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true, true },
-	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true,
-	  true },
-	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true, true },
-	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false, false },
-	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false, false },
-	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false, false },
+	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false },
+	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false },
+	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false },
+	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false },
+	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false },
+	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false },
+	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true },
+	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true },
+	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true },
+	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false },
+	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false },
+	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false },
 };
 /* clang-format on */
 
@@ -135,7 +135,7 @@ static int set_number(struct settings *settings, const struct place *place,
 		return refuse(place, number->name, value, number->why);
 	count *= number->unit;
 	narrow = (uint32_t)count;
-	if (number->is_wide)
+	if (number->bytes == sizeof(uint64_t))
 		memcpy(at, &(uint64_t){ count }, sizeof(uint64_t));
 	else
 		memcpy(at, &narrow, sizeof(narrow));
