@@ -742,7 +742,7 @@ static void log_alarm(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_STARTED)
 		return;
-	turn_log(turn, &text, ADMISSION_LOG_WARN);
+	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
 	if (turn->event->rank < turn->admission->size)
 		turn_add_rank(turn, &text, turn->event->rank);
 	else

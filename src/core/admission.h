@@ -218,7 +218,8 @@ enum admission_log {
 	ADMISSION_LOG_NONE,
 	ADMISSION_LOG_WARN,
 	ADMISSION_LOG_INFO,
-	ADMISSION_LOG_DEBUG
+	ADMISSION_LOG_DEBUG,
+	ADMISSION_LOG_LIMITED /* a WARN that one peer can cause as often as it likes: so many a second */
 };
 
 /*

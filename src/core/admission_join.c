@@ -8,6 +8,7 @@
 void join_refuse(struct turn *turn, struct admission_peer *peer)
 {
 	turn_log_blame(turn);
+	turn->actions->log_level = ADMISSION_LOG_LIMITED;
 	turn_send_last(turn, peer, CONTROL_DENY);
 }
 

@@ -286,13 +286,16 @@ static void job_log(struct server *server, const struct job *job)
 {
 	/* clang-format off */
 	static const enum server_level levels[] = {
-		[ADMISSION_LOG_WARN]  = SERVER_WARN,
-		[ADMISSION_LOG_INFO]  = SERVER_INFO,
-		[ADMISSION_LOG_DEBUG] = SERVER_DEBUG,
+		[ADMISSION_LOG_WARN]    = SERVER_WARN,
+		[ADMISSION_LOG_INFO]    = SERVER_INFO,
+		[ADMISSION_LOG_DEBUG]   = SERVER_DEBUG,
+		[ADMISSION_LOG_LIMITED] = SERVER_WARN,
 	};
 	/* clang-format on */
 
-	if (job->actions.log_level != ADMISSION_LOG_NONE)
+	if (job->actions.log_level == ADMISSION_LOG_LIMITED && !TAKEN_OUT(LOG_LIMIT))
+		server_say_stranger(server, "job %s: %s", job->name, job->actions.log);
+	else if (job->actions.log_level != ADMISSION_LOG_NONE)
 		server_say(server, levels[job->actions.log_level], "job %s: %s", job->name,
 			   job->actions.log);
 }

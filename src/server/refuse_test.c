@@ -37,6 +37,40 @@ static void server__denies_wrong_keys_and_prints_none(void **state)
 	assert_false(book_has("open-"));
 }
 
+static uint32_t lines_with(const char *words)
+{
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&book.mutex);
+	for (const char *at = book.text; (at = strstr(at, words)); at++)
+		count++;
+	pthread_mutex_unlock(&book.mutex);
+	return count;
+}
+
+/* 10 lines a second; more than 60 would be 7 s. */
+static void server__limits_the_lines_that_strangers_cause(void **state)
+{
+	struct server *server = test_server((struct server_options){ .key = "open-sesame" });
+	struct client client;
+	uint64_t from_ns = now_ns();
+	char address[32];
+	uint32_t lines;
+
+	(void)state;
+	tcp_address(server, address);
+	for (int i = 0; i < 200; i++) {
+		client_open(&client, address);
+		client_join(&client, "vault", 0, 2);
+		client_expect(&client, CONTROL_DENY, NEWS_MS);
+		client_close(&client);
+	}
+	lines = lines_with("gave no key");
+	assert_true(lines >= 1);
+	assert_true(lines <= 10 * ((now_ns() - from_ns) / 1000000000 + 2));
+	server_close(server);
+}
+
 /* Names, hosts and ranks are for those who know the key. */
 static void server__tells_who_holds_it_to_those_with_its_key_alone(void **state)
 {
@@ -192,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server__denies_wrong_keys_and_prints_none),
+		cmocka_unit_test(server__limits_the_lines_that_strangers_cause),
 		cmocka_unit_test(server__tells_who_holds_it_to_those_with_its_key_alone),
 		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
 		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
