@@ -11,6 +11,7 @@
  */
 #include "core/admission_turn.h"
 
+static const uint64_t second_ns = 1000000000;
 static const uint64_t refusal_ns = 5000000000;
 
 static void remember(struct turn *turn, uint32_t rank)
@@ -118,6 +119,13 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 	}
 	turn_blame(turn, &text, admission->refused_cause, admission->refused_rank);
 	text_add(&text, "%s", admission_refusal(turn));
+	if (!turn->config->life) {
+		uint64_t age_s = (turn->event->now_ns - admission->refused_ns) / second_ns;
+
+		text_add(&text, " (refused %llu s ago; start again in %llu s)",
+			 (unsigned long long)age_s,
+			 (unsigned long long)(refusal_ns / second_ns - age_s));
+	}
 	remember(turn, peer->rank);
 	join_refuse(turn, peer);
 	return true;

@@ -144,7 +144,8 @@ static void admission__who_comes_after_a_refusal_hears_it_at_once(void **state)
 	join(12, 2, 3);
 	assert_done("deny>12 close>12");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
-		    "job \"train\": rank 1 on host11 says size 4, rank 0 on host10 says size 3");
+		    "job \"train\": rank 1 on host11 says size 4, rank 0 on host10 says size 3 "
+		    "(refused 4 s ago; start again in 1 s)");
 	assert_true(admission_is_idle(t.admission));
 }
 
