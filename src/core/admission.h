@@ -89,7 +89,7 @@ struct admission {
 	uint64_t from;         /* of the round */
 	uint64_t page_end;     /* numbers from here on are not comparable in this round */
 	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
-	uint64_t asked_ns;     /* the last QUERY */
+	uint64_t asked_ns;     /* the QUERY of the first page */
 	uint64_t stall;        /* since the last QUERY: the smallest number that has stalled, */
 	uint64_t expired;      /* and the first whose deadline is over */
 	uint64_t about;        /* the number that the round is about */

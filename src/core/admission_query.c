@@ -63,7 +63,8 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 
 	admission->query = (uint8_t)query;
 	admission->round++;
-	admission->asked_ns = turn->event->now_ns;
+	if (TAKEN_OUT(PAGES_TIME))
+		admission->asked_ns = turn->event->now_ns;
 	admission->from = from;
 	admission->page_end = UINT64_MAX;
 	admission->differs = UINT64_MAX;
@@ -94,6 +95,8 @@ void query_begin(struct turn *turn)
 	if (admission->mismatch)
 		admission->mismatch = 2;
 	wait_begin(turn);
+	admission->asked_ns =
+		turn->event->now_ns; /* of the first page: a deadline's verdict waits for no more */
 	ask(turn, ADMISSION_COMPARE, 0);
 }
 
@@ -317,6 +320,25 @@ static void blame_nobody(struct turn *turn)
 		 turn->config->job, turn->admission->generation);
 }
 
+/* From the second largest `submitted` on no two members have an operation to compare: one that says "more"
+ * for ever asks for nothing. */
+static bool has_next_page(const struct turn *turn)
+{
+	uint64_t most = 0, second = 0;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		uint64_t submitted = admission_member(turn->admission, rank)->submitted;
+
+		if (submitted > most) {
+			second = most;
+			most = submitted;
+		} else if (submitted > second) {
+			second = submitted;
+		}
+	}
+	return turn->admission->page_end < (TAKEN_OUT(PAGES_END) ? UINT64_MAX : second);
+}
+
 static void judge(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -333,7 +355,7 @@ static void judge(struct turn *turn)
 		ask(turn, ADMISSION_DESCRIBE, admission->differs);
 	} else if (blame_leaver(turn)) {
 		turn_end_life(turn);
-	} else if (admission->page_end != UINT64_MAX) {
+	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page_end);
 	} else if (admission->mismatch == 2 && !TAKEN_OUT(OPINFO)) {
 		blame_nobody(turn);

@@ -152,6 +152,58 @@ static void admission__a_deadline_waits_1_s_for_answers_and_names_who_gave_none(
 	assert_state(ADMISSION_DRAIN);
 }
 
+/* ---- pages without an end ---- */
+
+static void say_more(uint32_t connection, uint64_t submitted, uint64_t number)
+{
+	struct control_op op = allreduce(number, 6);
+
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.type = CONTROL_OPINFO;
+	t.message.opinfo = (struct control_opinfo){ .round = t.round,
+						    .ops_count = 1,
+						    .has_more = true,
+						    .submitted = submitted,
+						    .oldest = 1,
+						    .ops = &op };
+	say(connection);
+}
+
+static void admission__pages_end_where_nobody_else_has_submitted(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 3);
+	say_stalled(11, 4, 700, false);
+	for (uint64_t page = 3; page < 5; page++) {
+		t.done[0] = 0;
+		say_more(10, UINT64_MAX, page);
+		say_opinfo(11, 5, NULL, 0);
+		say_opinfo(12, 4, NULL, 0);
+		assert_done(page == 3 ? "query>10 query>11 query>12"
+				      : "waiting>10 waiting>11 waiting>12");
+	}
+	assert_state(ADMISSION_STARTED);
+}
+
+static void admission__one_that_says_more_for_ever_delays_no_deadline(void **state)
+{
+	(void)state;
+	uint64_t begun_ns, page = 1;
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	begun_ns = t.now_ns;
+	say_stalled(11, 99, 2000, true);
+	while (t.admission->state == ADMISSION_STARTED && t.now_ns < begun_ns + 5 * second_ns) {
+		say_more(10, 1000, page++);
+		say_opinfo(11, 1000, NULL, 0);
+		t.now_ns += second_ns / 5;
+		event(ADMISSION_TICK);
+	}
+	assert_true(t.now_ns <= begun_ns + second_ns);
+	assert_int_equal(t.cause, CONTROL_TIMEOUT);
+}
+
 static void admission__without_a_deadline_an_unanswered_round_waits(void **state)
 {
 	(void)state;
@@ -231,6 +283,11 @@ static void admission__a_mismatch_is_a_better_cause_than_a_deadline(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			admission__pages_end_where_nobody_else_has_submitted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			admission__one_that_says_more_for_ever_delays_no_deadline, set_up,
+			tear_down),
 		TEST(admission__waiting_tells_all_whom_an_operation_waits_for),
 		TEST(admission__waiting_says_when_all_have_called),
 		TEST(admission__a_round_is_about_the_smallest_number_since_the_last),
