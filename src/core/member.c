@@ -460,7 +460,8 @@ static void stalled(struct turn *turn)
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
 	action->serial = turn->event->type == MEMBER_EXPIRED;
-	if (turn->event->type != MEMBER_EXPIRED || turn->member->is_expired)
+	if (turn->event->type != MEMBER_EXPIRED ||
+	    (turn->member->is_expired && turn->member->expired == turn->event->number))
 		return;
 	turn->member->is_expired = 1;
 	turn->member->expired = turn->event->number;
@@ -561,6 +562,8 @@ static void tick(struct turn *turn)
 		too_late(turn);
 		return;
 	}
+	if (member->expired < turn->event->number && !TAKEN_OUT(EXPIRED_DONE))
+		member->is_expired = 0; /* it has ended well, and needs no verdict */
 	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
 		no_verdict(turn);
 		return;

@@ -72,14 +72,16 @@ enum member_event_type {
 	MEMBER_WELCOME, /* shard `shard` has answered a HELLO of `lanes` lanes */
 	MEMBER_STALLED, /* operation `number` is the oldest and has had no accepted result for 500 ms;
 	                   said each second while that is so */
-	MEMBER_EXPIRED,    /* the deadline of operation `number` is over */
+	MEMBER_EXPIRED, /* the deadline of operation `number` is over; of several the oldest, said each
+	                   second while that is so */
 	MEMBER_REBIND,     /* pace wants shard `shard` to hear HELLO again */
 	MEMBER_FINALIZE,   /* `number` operations submitted, all complete */
 	MEMBER_USER_ABORT, /* `text`: what the user says, or NULL */
 	MEMBER_ERROR,      /* something failed here: `cause`, `text` */
 	MEMBER_SILENT, /* the aggregator has been silent for too long; TICK finds it by itself */
 	MEMBER_LATE, /* the time of CONNECT, JOINING or HELLOING is over; TICK finds it by itself */
-	MEMBER_TICK, /* at least every second, and at `wake_ns`; after everything that has come was read */
+	MEMBER_TICK, /* at least every second, and at `wake_ns`; after everything that has come was read;
+	                `number`: all operations below it are complete */
 };
 
 struct member_event {

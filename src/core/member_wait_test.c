@@ -96,6 +96,37 @@ static void member__an_operation_that_has_ended_well_needs_no_verdict(void **sta
 	assert_state(MEMBER_FAILED);
 }
 
+/* The aggregator has compared something else meanwhile, and says nothing about 7. */
+static void member__an_operation_that_is_complete_needs_no_verdict(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	expire(7);
+	t.now_ns += second_ns;
+	step((struct member_event){ .type = MEMBER_TICK, .number = 8 });
+	wait_ms(3000, 500);
+	assert_state(MEMBER_RUN);
+	expire(9);
+	t.now_ns += second_ns;
+	step((struct member_event){ .type = MEMBER_TICK,
+				    .number = 9 }); /* the oldest: not complete */
+	wait_ms(1000, 500);
+	assert_state(MEMBER_FAILED);
+}
+
+static void member__each_deadline_has_2_s_for_its_verdict(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	expire(7);
+	wait_ms(1500, 500);
+	expire(9); /* the oldest by now, as it says each second */
+	wait_ms(1500, 500);
+	assert_state(MEMBER_RUN);
+	wait_ms(500, 500);
+	assert_state(MEMBER_FAILED);
+}
+
 static void member__the_aggregators_verdict_is_what_is_told(void **state)
 {
 	(void)state;
@@ -113,6 +144,9 @@ int main(void)
 			member__without_a_verdict_for_2_s_a_deadline_fails_the_member, set_up),
 		cmocka_unit_test_setup(member__an_operation_that_has_ended_well_needs_no_verdict,
 				       set_up),
+		cmocka_unit_test_setup(member__an_operation_that_is_complete_needs_no_verdict,
+				       set_up),
+		cmocka_unit_test_setup(member__each_deadline_has_2_s_for_its_verdict, set_up),
 		cmocka_unit_test_setup(member__the_aggregators_verdict_is_what_is_told, set_up),
 		cmocka_unit_test_setup(member__a_stall_says_for_how_long, set_up),
 		cmocka_unit_test_setup(member__waiting_is_handed_up_and_changes_nothing, set_up),
