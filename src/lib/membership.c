@@ -35,6 +35,11 @@ struct patience {
 	uint64_t said_ns;
 };
 
+/* The deadline that was last said to be over. */
+struct expiry {
+	uint64_t number, again_ns;
+};
+
 struct membership {
 	struct conn_address address;
 	struct conn *conn;
@@ -47,6 +52,7 @@ struct membership {
 	struct control_join join;
 	struct control_message message; /* to be sent */
 	struct patience patience;
+	struct expiry expiry;
 	uint64_t look_ns, tick_ns;
 };
 
@@ -585,31 +591,32 @@ void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, u
 	background_kick(); /* it sleeps until a later one */
 }
 
-/* The work whose deadline is over; of the others the first is what comes next. Said once: whatever comes
- * of it ends the communicator, but for its own end. */
+/* R-CT-38: of all whose deadline is over the oldest, each second anew: its round may find that it ended
+ * well, or be about another one. */
 static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {
+	struct expiry *expiry = &comm->membership->expiry;
 	uint64_t first_ns = UINT64_MAX;
-	bool is_expired = false;
+	bool is_any = false, is_said = false;
 
 	comm_lock(comm);
 	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
-		if (!work->deadline_ns)
+		if (work->deadline_ns > now_ns && work->deadline_ns < first_ns)
+			first_ns = work->deadline_ns;
+		if (!work->deadline_ns || work->deadline_ns > now_ns || is_any)
 			continue;
-		if (work->deadline_ns > now_ns) {
-			first_ns = work->deadline_ns < first_ns ? work->deadline_ns : first_ns;
-		} else if (!is_expired) {
-			is_expired = true;
-			work->deadline_ns = 0;
-			event->number = work->op.number;
-			event->waited_ms = ms_between(work->submitted_ns, now_ns);
-		} else {
-			first_ns = work->deadline_ns; /* its turn comes at once */
-		}
+		is_any = true;
+		is_said = expiry->number == work->op.number && now_ns < expiry->again_ns;
+		event->number = work->op.number;
+		event->waited_ms = ms_between(work->submitted_ns, now_ns);
 	}
+	if (is_any && !is_said)
+		*expiry = (struct expiry){ event->number, now_ns + ns_per_s };
+	if (is_any && expiry->again_ns < first_ns)
+		first_ns = expiry->again_ns;
 	atomic_store(&comm->deadline_ns, first_ns);
 	comm_unlock(comm);
-	return is_expired;
+	return is_any && !is_said;
 }
 
 static void expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
@@ -625,6 +632,10 @@ static void tick(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 	struct membership *membership = comm->membership;
 	struct member_event event = { .type = MEMBER_TICK, .now_ns = now_ns };
 
+	comm_lock(comm);
+	event.number = comm->outstanding.first ? comm->outstanding.first->op.number
+					       : comm->next_number;
+	comm_unlock(comm);
 	member_do(comm, codec, &event);
 	membership->tick_ns = now_ns + ns_per_s;
 	if (membership->actions.wake_ns < membership->tick_ns)
