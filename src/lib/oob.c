@@ -249,10 +249,33 @@ static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather
 			       mine->rank, mine->host, said);
 	else
 		result = records_check(all, mine, text);
+	if (!result && mine->result)
+		result = wrong(text, mine->result, "%s", mine->text);
 	if (!result)
 		result = records_take(all, boot, text);
 	free(all);
 	return result;
+}
+
+/* What this rank's arguments and configuration are found to be, said already or not, into the record. */
+static void self_check(struct record *mine, struct bootstrap *boot, struct tally_options *whole,
+		       struct tally_comm **comm, const struct tally_options *options)
+{
+	static const char call[] = "tally_comm_init_oob";
+	char text[BOOTSTRAP_TEXT_MAX] = "";
+	const char *said = text;
+
+	report_host(mine->host);
+	host_id_read(mine->host_id);
+	mine->result = comm_init_check(comm, whole, options, call);
+	if (mine->result)
+		said = report_last();
+	else
+		mine->result = self_configure(mine, boot, whole, text);
+	if (!strncmp(said, call, strlen(call))) /* the others say it, too */
+		said += strlen(call) + strlen(": ");
+	if (mine->result)
+		snprintf(mine->text, sizeof(mine->text), "%.255s", said);
 }
 
 int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
@@ -265,20 +288,15 @@ int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 	};
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct tally_options whole;
-	int result = comm_init_check(comm, &whole, options, "tally_comm_init_oob");
+	int result;
 
-	if (result)
-		return result;
 	if (!allgather || !size || size > BOOTSTRAP_SIZE_MAX || rank >= size)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
 				    "tally_comm_init_oob: %s, rank %u of %u (at most %d)",
 				    allgather ? "no such rank" : "allgather is NULL", rank, size,
 				    BOOTSTRAP_SIZE_MAX);
-	report_host(mine.host);
-	host_id_read(mine.host_id);
-	mine.result = self_configure(&mine, &boot, &whole, text);
-	if (mine.result)
-		snprintf(mine.text, sizeof(mine.text), "%.255s", text);
+	/* From here on the others wait in their allgather: whatever is wrong, this rank takes part. */
+	self_check(&mine, &boot, &whole, comm, options);
 	result = exchange(&mine, &boot, allgather, ctx, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_oob: %s", text);

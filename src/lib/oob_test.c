@@ -34,6 +34,7 @@ struct seat {
 	struct tally_comm *comm;
 	int result;
 	char text[600];
+	bool is_without_comm;
 	bool is_good;
 };
 
@@ -58,8 +59,8 @@ static void *seat_take(void *arg)
 {
 	struct seat *seat = arg;
 
-	seat->result =
-		tally_comm_init_oob(&seat->comm, SIZE, seat->rank, allgather, seat, &seat->options);
+	seat->result = tally_comm_init_oob(seat->is_without_comm ? NULL : &seat->comm, SIZE,
+					   seat->rank, allgather, seat, &seat->options);
 	snprintf(seat->text, sizeof(seat->text), "%s", tally_get_last_error(NULL));
 	return NULL;
 }
@@ -136,6 +137,23 @@ static void oob__what_one_rank_finds_wrong_is_every_ranks_error(void **state)
 	all_do(seats, seat_take);
 	all_said(seats, TALLY_ERR_ARGUMENT, "rank 2 on ");
 	all_said(seats, TALLY_ERR_ARGUMENT, "init_timeout_s 100000");
+}
+
+static void oob__a_wrong_argument_of_one_rank_is_every_ranks_error(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	seats[1].options.size = 7;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "rank 1 on ");
+	all_said(seats, TALLY_ERR_ARGUMENT, ": options->size is 7");
+	seats_init(seats);
+	seats[3].is_without_comm = true;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "rank 3 on ");
+	all_said(seats, TALLY_ERR_ARGUMENT, ": comm is NULL");
 }
 
 static void swap_two(uint8_t *all, size_t bytes)
@@ -293,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(oob__ranks_of_one_host_need_no_aggregator_nor_a_name),
 		cmocka_unit_test(oob__what_one_rank_finds_wrong_is_every_ranks_error),
+		cmocka_unit_test(oob__a_wrong_argument_of_one_rank_is_every_ranks_error),
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
