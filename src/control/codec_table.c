@@ -27,6 +27,7 @@ static const struct codec_field join_fields[] = {
 	{ "mtu", NUMBER, MESSAGE(join.mtu), 0, UINT32_MAX, 1, 0 },
 	{ "timeout_ms", NUMBER, MESSAGE(join.timeout_ms), 0, UINT32_MAX, 1, 0 },
 	{ "list_hash", HEX, MESSAGE(join.list_hash), 0, UINT64_MAX, 0, 0 },
+	{ "list", STRING, MESSAGE(join.list), 1, CONTROL_LIST_BYTES, 1, 0 },
 	{ "life", HEX, MESSAGE(join.life), 0, UINT64_MAX, 1, 0 },
 	{ 0 },
 };

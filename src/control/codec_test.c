@@ -47,6 +47,7 @@ static void example_join(struct control_join *join)
 	strcpy(join->job, "run/\xc3\xa9");
 	strcpy(join->host, "node-1");
 	strcpy(join->key, "secret");
+	strcpy(join->list, "10.0.0.1:7171,[fd00::2]:7272");
 }
 
 static const struct control_member example_members[2] = {

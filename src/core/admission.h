@@ -56,6 +56,7 @@ struct admission_peer { /* a connection that has said JOIN */
 	uint8_t reserved[6];
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	char host[CONTROL_HOST_BYTES];
+	char list[CONTROL_LIST_BYTES]; /* of aggregators, for texts */
 };
 
 struct admission_member {

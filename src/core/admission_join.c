@@ -127,8 +127,11 @@ static void add_value(struct text *text, const struct admission_peer *peer, enum
 			 peer->version_max);
 		break;
 	case LIST:
-		text_add(text, " was given a list of aggregators with hash %llu",
-			 (unsigned long long)peer->list_hash);
+		if (peer->list[0])
+			text_add(text, " was given the aggregators %s", peer->list);
+		else
+			text_add(text, " was given a list of aggregators with hash %llu",
+				 (unsigned long long)peer->list_hash);
 		break;
 	case MODE:
 		if (peer->mode == CONTROL_LATENCY)
@@ -261,6 +264,7 @@ void join_read(struct turn *turn)
 	CORE_ASSERT(event->nonce);
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
+	text_copy(peer.list, sizeof(peer.list), said->list);
 	if (unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
 		unfit_refuse(turn, &peer);
 		return;

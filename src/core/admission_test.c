@@ -194,10 +194,12 @@ static void admission__another_list_of_aggregators_is_denied_to_all(void **state
 	join(10, 0, 2);
 	prepare_join(11, 1, 2);
 	t.message.join.list_hash = 78;
+	strcpy(t.message.join.list, "10.0.0.1:7171,10.0.0.2:7171");
 	say(11);
 	assert_done("deny>11 close>11 deny>10 close>10");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
-		    "job \"train\": rank 1 on host11 was given a list of aggregators with hash 78, "
+		    "job \"train\": rank 1 on host11 was given the aggregators "
+		    "10.0.0.1:7171,10.0.0.2:7171, "
 		    "rank 0 on host10 was given a list of aggregators with hash 77");
 }
 

@@ -32,6 +32,7 @@ enum {
 	CONTROL_JOB_BYTES = 256, /* these count the NUL */
 	CONTROL_HOST_BYTES = 64,
 	CONTROL_KEY_BYTES = 128,
+	CONTROL_LIST_BYTES = 200,
 	CONTROL_TEXT_BYTES = 512,
 	CONTROL_OP_NAME_BYTES = 64,
 	CONTROL_OPS_MAX = 512,    /* operations in one OPINFO */
@@ -93,12 +94,15 @@ struct control_join {
 	uint32_t pid;
 	uint32_t mtu;        /* of the path, as far as known; 0: unknown */
 	uint32_t timeout_ms; /* for all to come; 0: the aggregator's default */
-	uint64_t list_hash;  /* of the list of aggregators that the member was given */
-	uint64_t life;       /* of the primary's grant, or of the parent communicator; 0: none.
+	uint64_t
+		list_hash; /* of the list of aggregators that the member was given, each with its port */
+	uint64_t life; /* of the primary's grant, or of the parent communicator; 0: none.
 	                      * Jobs of one name and different lives have nothing to do with one another */
 	char job[CONTROL_JOB_BYTES]; /* 1.. bytes */
 	char host[CONTROL_HOST_BYTES];
 	char key[CONTROL_KEY_BYTES]; /* "": none */
+	char list
+		[CONTROL_LIST_BYTES]; /* of aggregators, as much as fits, for texts; "": not said */
 };
 
 /* One shard, as one member sees it. */
