@@ -35,14 +35,27 @@ static bool text_put(struct text *text, char c)
 	return true;
 }
 
+size_t text_control(const char *at)
+{
+	uint8_t byte = (uint8_t)at[0];
+
+	if (!byte)
+		return 0;
+	if (byte < 0x20 || byte == 0x7f)
+		return 1;
+	/* C1: U+0080 to U+009F, of which some terminals take U+009B for ESC [ */
+	return byte == 0xc2 && ((uint8_t)at[1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
 static void text_add_string(struct text *text, const char *string)
 {
 	if (!string)
 		string = "(null)";
-	for (; *string; string++) {
-		uint8_t byte = (uint8_t)*string;
-		if (!text_put(text, byte < 0x20 || byte == 0x7f ? '?' : *string))
+	while (*string) {
+		size_t control = text_control(string);
+		if (!text_put(text, control ? '?' : *string))
 			return;
+		string += control ? control : 1;
 	}
 }
 

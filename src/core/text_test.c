@@ -61,6 +61,11 @@ static void text__control_characters_of_a_peer_do_not_end_a_line(void **state)
 	text_begin(&text, buffer, sizeof(buffer));
 	text_add(&text, "%s", "a\nb\x1b[1m\x7f");
 	assert_string_equal(buffer, "a?b?[1m?");
+	/* CSI in one character; its neighbours U+00A0 and U+00C2, and half a one, are none. */
+	text_copy(buffer, sizeof(buffer),
+		  "\xc2\x9b"
+		  "1m\xc2\x80\xc2\xa0\xc3\x82\xc2");
+	assert_string_equal(buffer, "?1m?\xc2\xa0\xc3\x82\xc2");
 }
 
 static void text__ranks_are_listed_as_runs(void **state)

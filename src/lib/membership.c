@@ -10,6 +10,7 @@
 
 #include "control/conn.h"
 #include "core/member.h"
+#include "core/text.h"
 #include "dataplane/link_udp.h"
 #include "lib/background.h"
 #include "lib/local.h"
@@ -358,10 +359,14 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 /* Somebody is late: kept for whoever asks. */
 static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 {
+	char text[CONTROL_TEXT_BYTES];
+
+	text_copy(text, sizeof(text), said->text); /* from elsewhere: one line, and no escapes */
 	comm_lock(comm);
 	comm->late = *said;
+	memcpy(comm->late.text, text, sizeof(text));
 	comm_unlock(comm);
-	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", said->text);
+	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", text);
 }
 
 static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event)

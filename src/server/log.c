@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "server/internal.h"
 
 /* What peers send ends up in lines: no control character may reach a terminal or forge a line. */
 static void line_clean(char *line)
 {
 	for (char *at = line; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
+		memset(at, '?', text_control(at));
 }
 
 __attribute__((format(printf, 3, 0))) static void
