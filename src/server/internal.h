@@ -42,6 +42,7 @@ enum {
 
 struct peer {
 	struct conn *conn; /* NULL: a free entry */
+	atomic_int held;   /* conn's descriptor and 1, for a forked child; 0: none */
 	uint64_t since_ns;
 	uint32_t handle;
 	uint32_t serial; /* of the entry: grows with every connection */

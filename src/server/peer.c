@@ -46,6 +46,7 @@ static void peer_free(struct server *server, struct peer *peer)
 	if (peer->is_closing)
 		server->closing_count--;
 	server->peers_count--;
+	atomic_store(&peer->held, 0);
 	conn_close(peer->conn); /* leaves epoll by itself */
 	if (peer->has_spare)
 		server->spare_fd = peers_spare();
@@ -133,6 +134,7 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
 	*peer = (struct peer){
 		.conn = conn,
+		.held = conn_fd(conn) + 1,
 		.since_ns = now_ns,
 		.serial = serial,
 		.handle = (serial + 1) * PEERS_MAX + (uint32_t)(peer - server->peers),

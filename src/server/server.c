@@ -609,9 +609,8 @@ void server_close(struct server *server)
 void server_forget(const struct server *server)
 {
 	close_fd(server->listen_fd);
-	for (uint32_t i = 0; i < PEERS_MAX; i++)
-		if (server->peers[i].conn)
-			close(conn_fd(server->peers[i].conn));
+	for (uint32_t i = 0; i < PEERS_MAX; i++) /* conn: the parent's thread may be freeing it */
+		close_fd(atomic_load(&server->peers[i].held) - 1);
 }
 
 uint16_t server_port(const struct server *server)
