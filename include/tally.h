@@ -131,8 +131,9 @@ struct tally_options {
 /* Latency mode is for allreduces of a handful of int32 in a training loop: each fits one packet, they
  * complete in order, and latency_window of them may be on their way. All ranks must ask for the same. It
  * has sums and averages of int32, and barriers; anything else, and what does not fit, is
- * TALLY_ERR_UNSUPPORTED. If some |element| is above (2^31 - 1) / ranks, the operation completes on all
- * ranks with TALLY_ERR_RANGE, its receive buffer undefined. */
+ * TALLY_ERR_UNSUPPORTED; a group becomes as many operations as it needs packets, and tally_comm_split takes
+ * 4 elements per rank, over several operations if need be. If some |element| is above (2^31 - 1) / ranks, the
+ * operation completes on all ranks with TALLY_ERR_RANGE, its receive buffer undefined. */
 
 /* tally_comm_init joins `job` as `rank` of `size` and waits until all are there. It is collective. On
  * success *comm is the caller's until tally_comm_destroy. job: 1 to 200 bytes, the same on all ranks; while

@@ -89,16 +89,26 @@ static bool is_alike(const struct tally_work *a, const struct tally_work *b)
 	       a->op.op == b->op.op && a->stream == b->stream && a->op.kind != CONTROL_OP_BARRIER;
 }
 
-/* The first call and all that are alike, in the order of the calls; linked by `next`. */
+/* Elements that one operation has room for: in latency mode those of a packet. */
+static uint64_t room_of(const struct tally_comm *comm)
+{
+	return comm->latency_slots && !TAKEN_OUT(GROUP_FITS) ? comm->lanes : UINT64_MAX;
+}
+
+/* The first call and all that are alike and fit, in the order of the calls; linked by `next`. */
 static struct tally_work *members_take(struct work_list *works)
 {
 	struct tally_work *first = works->first, *last = first, *next;
+	uint64_t count = first->op.count, room = room_of(first->comm);
 
 	work_remove(works, first);
 	for (struct tally_work *work = works->first; work; work = next) {
 		next = work->next;
 		if (!is_alike(first, work))
 			continue;
+		count += work->op.count;
+		if (count > room)
+			break;
 		work_remove(works, work);
 		last->next = work;
 		last = work;

@@ -101,24 +101,33 @@ static int split_check(struct tally_comm *comm, struct tally_options *mine,
 	return result;
 }
 
-/* All ranks' colors and keys, and the number of the operation that brought them. */
+/* All ranks' colors and keys, and the number of the last operation that brought them: in latency mode each
+ * brings a packet's worth. */
 static int colors_gather(struct tally_comm *comm, int color, int key, int32_t *all,
 			 uint64_t *number)
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
-	const struct tally_buffer buffer = { all, all, (size_t)HALVES * comm->who.size };
-	const struct request request = { .call = "tally_comm_split",
-					 .kind = CONTROL_OP_ALLREDUCE,
-					 .buffers = &buffer,
-					 .n = 1,
-					 .dtype = TALLY_INT32,
-					 .op = TALLY_SUM,
-					 .options = &options };
+	size_t total = (size_t)HALVES * comm->who.size;
+	size_t most = comm->latency_slots && !TAKEN_OUT(SPLIT_FITS) ? comm->lanes : total;
+	int result = TALLY_OK;
 
 	options.name = "tally_comm_split";
 	halves_put(all + HALVES * comm->who.rank, color);
 	halves_put(all + HALVES * comm->who.rank + 2, key);
-	return operation_run(comm, &request, number);
+	for (size_t done = 0; done < total && !result; done += most) {
+		const struct tally_buffer buffer = { all + done, all + done,
+						     total - done < most ? total - done : most };
+		const struct request request = { .call = "tally_comm_split",
+						 .kind = CONTROL_OP_ALLREDUCE,
+						 .buffers = &buffer,
+						 .n = 1,
+						 .dtype = TALLY_INT32,
+						 .op = TALLY_SUM,
+						 .options = &options };
+
+		result = operation_run(comm, &request, number);
+	}
+	return result;
 }
 
 int tally_comm_split(struct tally_comm *comm, int color, int key,

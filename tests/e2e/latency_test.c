@@ -208,6 +208,56 @@ static void latency__what_does_not_fit_is_refused_and_ends_nothing(void **state)
 	assert_true(ranks_run(&ranks));
 }
 
+/* Five calls, of which the first two fit one packet of 8. */
+static void group_check(struct tally_comm *comm, uint32_t rank)
+{
+	static const uint32_t counts[] = { 5, 3, 4, 8, 1 };
+	struct tally_stats before = TALLY_STATS_INIT, after = TALLY_STATS_INIT;
+	struct tally_work *works[5];
+	int32_t x[5][COUNT];
+
+	CHECK(tally_comm_get_stats(comm, &before) == TALLY_OK);
+	CHECK(tally_group_start() == TALLY_OK);
+	for (uint32_t k = 0; k < 5; k++) {
+		fill(rank, k, counts[k], x[k]);
+		CHECK(tally_iallreduce(x[k], x[k], counts[k], TALLY_INT32, TALLY_SUM, comm, NULL,
+				       &works[k]) == TALLY_OK);
+	}
+	CHECK(tally_group_end() == TALLY_OK);
+	for (uint32_t k = 0; k < 5; k++) {
+		CHECK(tally_wait(&works[k], -1) == TALLY_OK);
+		CHECK(is_right(k, counts[k], TALLY_SUM, x[k]));
+	}
+	CHECK(tally_comm_get_stats(comm, &after) == TALLY_OK);
+	CHECK(after.operations - before.operations == 4);
+}
+
+/* Colors and keys of 4 ranks are 16 elements: two packets. */
+static void parts_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm, *part;
+	float x = rank == 3 ? -2.5f : (float)rank;
+
+	CHECK(join(ranks, rank, 4, 0, &comm) == TALLY_OK);
+	group_check(comm, rank);
+	CHECK(tally_comm_split(comm, rank % 2 ? 70001 : 3, -(int)rank, NULL, &part) == TALLY_OK);
+	CHECK(tally_comm_size(part) == 2);
+	CHECK(tally_comm_rank(part) == (rank < 2));
+	CHECK(tally_allreduce(&x, &x, 1, TALLY_FLOAT32, TALLY_SUM, part) == TALLY_OK);
+	CHECK(x == (rank % 2 ? -1.5f : 2.0f)); /* 1 - 2.5; 0 + 2: the part is dense */
+	CHECK(tally_comm_finalize(part) == TALLY_OK);
+	tally_comm_destroy(part);
+	ranks_leave(comm);
+}
+
+static void latency__groups_and_splits_take_as_many_packets_as_they_need(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .lanes_max = 8, .body = parts_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 static void differ_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = NULL;
@@ -304,6 +354,7 @@ int main(void)
 		cmocka_unit_test(latency__works_in_local_mode_and_beside_shards),
 		cmocka_unit_test(latency__element_too_large_is_said_on_all_ranks_and_ends_nothing),
 		cmocka_unit_test(latency__what_does_not_fit_is_refused_and_ends_nothing),
+		cmocka_unit_test(latency__groups_and_splits_take_as_many_packets_as_they_need),
 		cmocka_unit_test(latency__ranks_that_ask_for_other_slots_are_denied),
 		cmocka_unit_test(latency__another_count_is_named_on_all_ranks),
 		cmocka_unit_test(latency__killed_rank_is_named_on_all_others),
