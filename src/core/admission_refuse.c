@@ -14,19 +14,22 @@
 static const uint64_t second_ns = 1000000000;
 static const uint64_t refusal_ns = 5000000000;
 
-static void remember(struct turn *turn, uint32_t rank)
+/* Why, with the text that turn_blame began; nobody is among the refused yet. */
+static void begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	if (!admission->is_refusing) {
-		memset(&admission->refused, 0, sizeof(admission->refused));
-		admission->is_refusing = 1;
-		admission->refused_ns = turn->event->now_ns;
-		admission->refused_cause = (uint8_t)turn->actions->cause;
-		admission->refused_rank = turn->actions->cause_rank;
-		text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
-	}
-	text_ranks_put(&admission->refused, rank);
+	memset(&admission->refused, 0, sizeof(admission->refused));
+	admission->is_refusing = 1;
+	admission->refused_ns = turn->event->now_ns;
+	admission->refused_cause = (uint8_t)turn->actions->cause;
+	admission->refused_rank = turn->actions->cause_rank;
+	text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
+}
+
+static void remember(struct turn *turn, uint32_t rank)
+{
+	text_ranks_put(&turn->admission->refused, rank);
 }
 
 void refuse_forget(struct turn *turn)
@@ -45,6 +48,7 @@ void refuse_late_comers(struct turn *turn)
 {
 	if (!turn->config->life || turn->admission->is_refusing)
 		return;
+	begin(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
 			remember(turn, rank);
@@ -86,7 +90,7 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 	struct admission_peer *waiters = admission_waiters(turn);
 
-	refuse_forget(turn);
+	begin(turn);
 	if (peer)
 		remember(turn, peer->rank);
 	for (uint32_t rank = 0; rank < admission->size; rank++) {

@@ -346,6 +346,18 @@ static void admission__in_a_job_of_a_life_nobody_waits_for_one_that_has_gone(voi
 	assert_int_equal(t.cause_rank, 1);
 }
 
+static void admission__in_a_job_of_a_life_the_only_one_that_goes_is_remembered(void **state)
+{
+	(void)state;
+	t.config.life = 99;
+	join(10, 0, 2);
+	close_connection(10);
+	assert_done("");
+	join(11, 1, 2);
+	assert_done("deny>11 close>11");
+	assert_int_equal(t.cause_rank, 0);
+}
+
 static void admission__in_a_job_of_a_life_time_over_is_told_to_late_comers(void **state)
 {
 	(void)state;
@@ -405,6 +417,7 @@ int main(void)
 		TEST(admission__without_a_key_of_its_own_any_key_will_do),
 		TEST(admission__a_stranger_hears_nothing_of_an_earlier_refusal),
 		TEST(admission__in_a_job_of_a_life_nobody_waits_for_one_that_has_gone),
+		TEST(admission__in_a_job_of_a_life_the_only_one_that_goes_is_remembered),
 		TEST(admission__in_a_job_of_a_life_time_over_is_told_to_late_comers),
 		TEST(admission__an_ended_life_ends_what_gathers_for_it),
 		TEST(admission__an_ended_life_harms_no_running_job),
