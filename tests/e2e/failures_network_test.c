@@ -197,7 +197,7 @@ static void old_body(struct ranks *ranks, uint32_t rank)
 		result = ranks_sum(comm, 40);
 	CHECK(result == TALLY_ERR_REMOTE);
 	tally_comm_destroy(comm);
-	while (!ranks->shared->event_s)
+	while (ranks->shared->event_s == 0.0)
 		usleep(1000); /* there is another aggregator */
 	CHECK(init(ranks, rank, &comm) == TALLY_OK);
 	ranks_meet(ranks);
@@ -242,7 +242,7 @@ static void duplicate_body(struct ranks *ranks, uint32_t process)
 	wait_proxy(ranks);
 	options.aggregator = proxy->address;
 	options.init_timeout_s = 30;
-	while (process == NEWCOMER && !ranks->shared->event_s)
+	while (process == NEWCOMER && ranks->shared->event_s == 0.0)
 		usleep(1000); /* until the holder's network is cut */
 	if (process == 2)
 		usleep(12000000); /* the gathering is not complete until its holder is dead */
