@@ -262,7 +262,7 @@ static void message_draw(struct fuzz_input *input, uint32_t place)
 
 static void connection_event(struct fuzz_input *input, uint8_t how)
 {
-	uint32_t place = (how & 7) % CONNECTIONS;
+	uint32_t place = (how & 7u) % CONNECTIONS;
 	struct admission_event event = { .type = ADMISSION_MESSAGE,
 					 .message = &test.message,
 					 .rank = CONTROL_RANK_NONE };

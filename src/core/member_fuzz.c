@@ -109,7 +109,7 @@ static void grant_draw(struct fuzz_input *input, struct control_grant *grant)
 						 .run = 1,
 						 .lane_ops = 1 };
 		if (how & 4) {
-			shard->slots = 1u + fuzz_u16(input) % CONTROL_LATENCY_SLOTS_MAX;
+			shard->slots = 1u + (uint32_t)fuzz_u16(input) % CONTROL_LATENCY_SLOTS_MAX;
 			shard->run = 1 + fuzz_u8(input) % MAP_RUN_MAX;
 			shard->lanes = (uint16_t)(4 + fuzz_u8(input) * 4);
 		}
@@ -185,7 +185,7 @@ static void user_event(struct fuzz_input *input, uint8_t how)
 	event.cause = 1 + value % (CONTROL_CAUSE_END - 1u);
 	event.waited_ms = value;
 	if (test.member.shards)
-		event.shard = value % test.member.shards;
+		event.shard = (uint16_t)(value % test.member.shards);
 	event.lanes = how & 0x20 ? test.member.lanes : WIRE_HELLO_LANES;
 	if (event.type == MEMBER_ERROR && !event.text)
 		event.text = "an error";

@@ -94,8 +94,8 @@ static bool packet_near(struct fuzz_input *input, struct wire *packet)
 	packet->job = scene.job.index;
 	copy = &model->copy[packet->seq % 2];
 	packet->tag = how & 1 ? fuzz_u8(input) % 3u : copy->tag;
-	packet->flags = how & 2 ? fuzz_u8(input) : copy->flags % 32;
-	packet->flags |= (how >> 3 & 3) << 5;
+	packet->flags = how & 2 ? fuzz_u8(input) : (uint8_t)(copy->flags % 32u);
+	packet->flags |= (uint8_t)((how >> 3 & 3u) << 5);
 	packet->lanes = how & 4 ? (uint16_t)(fuzz_u8(input) % (LANES_SENT / 4 + 1) * 4)
 				: (uint16_t)copy->lanes;
 	packet->exponent = how & 0x20 ? fuzz_u16(input) : how & 0x40 ? 130 : 0;

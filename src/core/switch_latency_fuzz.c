@@ -83,7 +83,7 @@ static void packet_near(struct fuzz_input *input, struct wire *packet)
 	packet->job = scene.job.index;
 	packet->tag = how & 1 ? fuzz_u8(input) % 3u : model->tag;
 	packet->flags = how & 2 ? fuzz_u8(input) : 0;
-	packet->flags |= (how >> 3 & 3) << 5;
+	packet->flags |= (uint8_t)((how >> 3 & 3u) << 5);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
 		packet->lanes = how & 4 ? (uint16_t)(fuzz_u8(input) % (LANES_SENT / 4 + 1) * 4)
 					: (uint16_t)model->lanes;

@@ -214,7 +214,7 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at, uint32_t shard)
 		packet.lanes = wrong & 0x40 ? fuzz_u8(input) % 5 * 4 : packet.lanes;
 		packet.flags ^= wrong & 0x80 ? fuzz_u8(input) : 0;
 	}
-	packet.flags |= (how & 7) << 5;
+	packet.flags |= (uint8_t)((how & 7u) << 5);
 	if (packet.type == WIRE_HELD || packet.type == WIRE_NEED)
 		packet.lanes = 0, packet.tag = how & 0x10 ? fuzz_u32(input) : how & 3;
 	if (packet.type == WIRE_WELCOME)

@@ -195,9 +195,9 @@ static uint32_t packet_make(struct fuzz_input *input, uint8_t *at, uint32_t room
 		uint8_t wrong = fuzz_u8(input);
 
 		packet.generation += wrong & 1;
-		packet.job += wrong >> 1 & 3;
-		packet.slot += (wrong >> 3 & 3) << 1;
-		packet.child += wrong >> 5;
+		packet.job = (uint16_t)(packet.job + (wrong >> 1 & 3u));
+		packet.slot = (uint16_t)(packet.slot + ((wrong >> 3 & 3u) << 1));
+		packet.child = (uint16_t)(packet.child + (wrong >> 5));
 	}
 	bytes = wire_bytes(packet.lanes);
 	if (bytes > room)
