@@ -188,7 +188,7 @@ static void buffers_note(struct tally_work *work, const struct request *request)
 						   buffer->recv };
 		first += buffer->count;
 	}
-	work->op.count = first;
+	work->op.count = TAKEN_OUT(COUNT) ? first & 0x7ffffffe : first;
 }
 
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)

@@ -52,7 +52,7 @@ static void mismatch__a_tie_names_both_groups(void **state)
 
 /* ---- a communicator ends with work outstanding ---- */
 
-enum { WORKS = 50 };
+enum { WORKS = 50, LATE_MS = 3000 }; /* later than anybody waits for last words */
 
 /* Rank 1 is late; rank 0 destroys without waiting: destroy finalizes, so the work is done all the same. */
 static void destroy_body(struct ranks *ranks, uint32_t rank)
@@ -62,7 +62,7 @@ static void destroy_body(struct ranks *ranks, uint32_t rank)
 	struct tally_work *work;
 
 	if (rank == 1)
-		usleep(300000);
+		usleep(LATE_MS * 1000);
 	for (int i = 0; i < WORKS; i++) {
 		for (int k = 0; k < 1000; k++)
 			x[i][k] = (i - 20) * (int32_t)(rank + 1);
@@ -92,6 +92,7 @@ static void abort_body(struct ranks *ranks, uint32_t rank)
 	struct tally_work *work;
 	double from_s;
 
+	ranks_meet(ranks); /* or an abort meets somebody in init */
 	ranks->shared->event_s = ranks_now_s();
 	if (rank == 0) {
 		CHECK(tally_iallreduce(x, x, 1000, TALLY_INT32, TALLY_SUM, comm, NULL, &work) ==
@@ -103,7 +104,9 @@ static void abort_body(struct ranks *ranks, uint32_t rank)
 		CHECK(ranks_now_s() - from_s < 2);
 		return;
 	}
-	ranks_report(ranks, rank, comm, ranks_sum(comm, 1));
+	if (rank == 1)
+		usleep(300000); /* so that it cannot be complete before */
+	ranks_report(ranks, rank, comm, tally_allreduce(x, x, 1000, TALLY_INT32, TALLY_SUM, comm));
 	tally_comm_destroy(comm);
 }
 

@@ -155,6 +155,42 @@ static void network__whose_mtu_is_below_the_interfaces_is_named_at_init(void **s
 	path_fails(&ranks, TALLY_ERR_SYSTEM, words);
 }
 
+/* ---- the path fails after the start, while TCP passes ---- */
+
+static void path_lost(uint32_t bytes_max, const char *const words[RANKS_WORDS_MAX])
+{
+	struct ranks ranks = { .size = SIZE, .body = cut_body };
+
+	prepare(&ranks);
+	go(&ranks);
+	assert_true(ranks_have_met(&ranks, 2));
+	usleep(100000);
+	proxy->orders->rank = FAR;
+	ranks.shared->event_s = ranks_now_s();
+	if (bytes_max)
+		proxy->orders->udp_bytes_max = bytes_max;
+	else
+		proxy->orders->is_udp_blocked = true;
+	assert_true(end(&ranks));
+	ranks.is_killed[0] = ranks.is_killed[1] = true;
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_SYSTEM, 5 + limit_s, words));
+	ranks.is_killed[0] = ranks.is_killed[1] = false;
+	ranks.is_killed[FAR] = true;
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_REMOTE, 5 + limit_s, words));
+}
+
+static void network__that_loses_udp_after_the_start_is_named(void **state)
+{
+	(void)state;
+	path_lost(0, (const char *[RANKS_WORDS_MAX]){ proxy->address, "UDP" });
+}
+
+static void network__whose_mtu_falls_after_the_start_is_named(void **state)
+{
+	(void)state;
+	path_lost(1200, (const char *[RANKS_WORDS_MAX]){ proxy->address, "MTU" });
+}
+
 /* ---- a program of another version ---- */
 
 static void version_body(struct ranks *ranks, uint32_t rank)
@@ -291,6 +327,8 @@ int main(void)
 			network__cut_after_the_start_names_the_rank_and_to_it_the_aggregator),
 		cmocka_unit_test(network__that_passes_tcp_but_not_udp_is_named_at_init),
 		cmocka_unit_test(network__whose_mtu_is_below_the_interfaces_is_named_at_init),
+		cmocka_unit_test(network__that_loses_udp_after_the_start_is_named),
+		cmocka_unit_test(network__whose_mtu_falls_after_the_start_is_named),
 		cmocka_unit_test(version__that_differs_ends_it_for_all),
 		cmocka_unit_test(restart__old_packets_never_fit_the_new_life),
 		cmocka_unit_test(duplicate_rank__whose_holder_is_dead_gets_its_place),
