@@ -139,7 +139,7 @@ struct tally_options {
  * success *comm is the caller's until tally_comm_destroy. job: 1 to 200 bytes, the same on all ranks; while
  * a job of that name runs on the aggregator, others are denied (they wait for one that is ending). options
  * may be NULL.
- * TALLY_ERR_ARGUMENT; TALLY_ERR_UNSUPPORTED (a list of aggregators); TALLY_ERR_SYSTEM: the aggregator
+ * TALLY_ERR_ARGUMENT; TALLY_ERR_UNSUPPORTED (what this version cannot do); TALLY_ERR_SYSTEM: the aggregator
  * cannot be reached, the text names address and port; TALLY_ERR_DENIED, _NO_RESOURCE, _VERSION,
  * _TIMEOUT (the text names the missing ranks), _REMOTE (a rank died meanwhile), _NO_MEMORY. */
 TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size,

@@ -118,6 +118,7 @@ enum ablation {
 	ABLATE_DESTROY_LEAVES,
 	ABLATE_HOST_STAYS,
 	ABLATE_STALL,
+	ABLATE_TELL_OTHERS,
 	ABLATE_BOOTSTRAP_HALF,
 	ABLATE_BOOTSTRAP_RANK,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */

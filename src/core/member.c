@@ -386,7 +386,8 @@ static void silent(struct turn *turn)
 
 static void late(struct turn *turn)
 {
-	unsigned long long patience_s = turn->config->gather_ns / (1000 * ms_ns);
+	unsigned long long patience_s =
+		(turn->config->gather_ns + 1000 * ms_ns - 1) / (1000 * ms_ns);
 	struct text text;
 
 	switch (turn->member->state) {

@@ -17,9 +17,9 @@
 #include "lib/membership.h"
 
 enum {
-	BURSTS = 64,    /* of one communicator before the next one's turn */
-	POLLS_EACH = 2, /* control connection and UDP socket */
-	POLLS_OWN = 2,  /* kicks and reminders */
+	BURSTS = 64, /* of one communicator before the next one's turn */
+	POLLS_EACH = MEMBERSHIP_AGGREGATORS_MAX + 1, /* control connections and UDP socket */
+	POLLS_OWN = 2,                               /* kicks and reminders */
 };
 
 static const uint64_t ns_per_s = 1000000000, ns_per_us = 1000;
@@ -212,8 +212,7 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 		due_ns = membership_deadline(comm);
 		if (due_ns < until_ns)
 			until_ns = due_ns;
-		if (membership_poll(comm, &polls[*polls_count]))
-			++*polls_count;
+		*polls_count += membership_poll(comm, &polls[*polls_count]);
 		if (comm->is_watched)
 			polls[(*polls_count)++] = (struct pollfd){ .fd = link_udp_fd(comm->link),
 								   .events = comm->watched_events };

@@ -218,10 +218,6 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 			"no aggregator: set TALLY_AGGREGATOR=host:port to where tallyd runs, or "
 			"TALLY_AGGREGATOR=local if all %u ranks are on this host",
 			boot->size);
-	if (strchr(value, ','))
-		return bootstrap_refuse(reader, TALLY_ERR_UNSUPPORTED,
-					"aggregator %s: this version takes one address, not a list",
-					value);
 	if (!*value || strlen(value) >= sizeof(boot->aggregator))
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 					"aggregator: not host:port, and not local: \"%.80s\"",

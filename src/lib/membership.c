@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* membership.c - see membership.h. */
-#include "lib/membership.h"
+#include "lib/seat.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "control/conn.h"
-#include "core/member.h"
 #include "core/text.h"
 #include "dataplane/link_udp.h"
 #include "lib/background.h"
-#include "lib/local.h"
 #include "lib/paths.h"
 #include "util/commit.h"
 
@@ -29,162 +25,26 @@ enum {
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
-/* The oldest operation, and how far it was when it last got on. */
-struct patience {
-	uint64_t number, done;
-	uint64_t since_ns; /* since when it is so */
-	uint64_t said_ns;
-};
-
-/* The deadline that was last said to be over. */
-struct expiry {
-	uint64_t number, again_ns;
-};
-
-struct membership {
-	struct conn_address address;
-	struct conn *conn;
-	uint32_t attempts; /* to connect */
-	atomic_int fd;     /* conn's, for a forked child; -1 */
-	bool is_ending;    /* the end of the connection is no event any more */
-	struct member member;
-	struct member_config config;
-	struct member_actions actions;
-	struct control_join join;
-	struct control_message message; /* to be sent */
-	struct patience patience;
-	struct expiry expiry;
-	uint64_t look_ns, tick_ns;
-};
-
-static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event);
-
-static void drop(struct membership *membership)
-{
-	atomic_store(&membership->fd, -1);
-	conn_close(membership->conn);
-	membership->conn = NULL;
-}
-
-/* ---- open ---- */
-
-static uint64_t list_hash(const char *list)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *list; list++)
-		hash = (hash ^ (uint8_t)*list) * 0x100000001b3;
-	return hash;
-}
-
-static void join_fill(const struct tally_comm *comm, struct membership *membership)
-{
-	struct control_join *join = &membership->join;
-
-	*join = (struct control_join){ .version_min = CONTROL_VERSION,
-				       .version_max = CONTROL_VERSION,
-				       .size = (uint16_t)comm->who.size,
-				       .rank = (uint16_t)comm->who.rank,
-				       .kind = CONTROL_WORKER,
-				       .workers = 1,
-				       .pid = (uint32_t)getpid(),
-				       .mtu = paths_mtu(&membership->address),
-				       .mode = comm->latency_slots ? CONTROL_LATENCY
-								   : CONTROL_DENSE,
-				       .latency_slots = comm->latency_slots,
-				       .latency_window = comm->latency_window,
-				       .list_hash = list_hash(comm->boot.aggregator),
-				       .life = comm->parent_life };
-	memcpy(join->key, comm->key, sizeof(comm->key));
-	memcpy(join->job, comm->who.job, sizeof(comm->who.job));
-	memcpy(join->host, comm->who.host, CONTROL_HOST_BYTES - 1);
-}
-
-int membership_open(struct tally_comm *comm)
-{
-	struct membership *membership = calloc(1, sizeof(*membership));
-	char local[LOCAL_NAME_BYTES + 1];
-	const char *text = comm->boot.aggregator;
-	char why[REPORT_TEXT_MAX];
-	int error;
-
-	if (!membership)
-		return report_error(&comm->who, TALLY_ERR_NO_MEMORY,
-				    "tally_comm_init: out of memory");
-	if (comm->boot.is_local) {
-		local[0] = '@';
-		local_name(comm->local_job, local + 1);
-		text = local;
-	}
-	error = conn_resolve(text, CONTROL_PORT, &membership->address);
-	if (error) {
-		free(membership);
-		return report_error(&comm->who,
-				    error == -EINVAL ? TALLY_ERR_ARGUMENT : TALLY_ERR_SYSTEM,
-				    error == -EINVAL ? "aggregator %s is not host:port"
-				    : error == -EAGAIN
-					    ? "aggregator %s: the name service does not answer"
-					    : "aggregator %s: there is no such host",
-				    text);
-	}
-	if (!paths_from(&comm->boot, &membership->address, why, sizeof(why))) {
-		free(membership);
-		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
-				    "%s (to reach the aggregator %s)", why, text);
-	}
-	if (comm->boot.is_local)
-		snprintf(membership->address.text, sizeof(membership->address.text),
-			 "rank 0 on %s (local mode)", comm->who.host);
-	join_fill(comm, membership);
-	membership->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
-	membership->config.aggregator = membership->address.text;
-	membership->config.join = &membership->join;
-	membership->config.gather_ns = comm->boot.init_timeout_s * ns_per_s;
-	if (membership->config.connect_ns > comm->boot.init_timeout_s * ns_per_s)
-		membership->config.connect_ns = comm->boot.init_timeout_s * ns_per_s;
-	atomic_store(&membership->fd, -1);
-	membership->patience.number = UINT64_MAX;
-	member_init(&membership->member, &membership->config);
-	comm->membership = membership;
-	return TALLY_OK;
-}
-
-void membership_close(struct tally_comm *comm)
-{
-	if (!comm->membership)
-		return;
-	drop(comm->membership);
-	free(comm->membership);
-	comm->membership = NULL;
-}
-
-void membership_forget(const struct tally_comm *comm)
-{
-	int fd = comm->membership ? atomic_load(&comm->membership->fd) : -1;
-
-	if (fd >= 0 && !TAKEN_OUT(FORK_CLOSE))
-		close(fd);
-}
+static void member_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+		      struct member_event *event);
 
 /* ---- actions ---- */
 
 /* *next is what follows; true if there is one. A name's addresses take turns. */
-static bool connect_begin(struct tally_comm *comm, struct member_event *next)
+static bool connect_begin(struct tally_comm *comm, struct seat *seat, struct member_event *next)
 {
-	struct membership *membership = comm->membership;
 	char why[REPORT_TEXT_MAX];
 	int error;
 
-	drop(membership);
-	if (membership->attempts++) {
-		conn_address_next(&membership->address);
-		(void)paths_from(&comm->boot, &membership->address, why, sizeof(why));
-		membership->join.mtu = paths_mtu(&membership->address);
+	seat_drop(seat);
+	if (seat->attempts++) {
+		conn_address_next(&seat->address);
+		(void)paths_from(&comm->boot, &seat->address, why, sizeof(why));
+		seat->join.mtu = paths_mtu(&seat->address);
 	}
-	error = conn_connect(&membership->conn, &membership->address, next->now_ns,
-			     TRY_MS * ns_per_ms);
+	error = conn_connect(&seat->conn, &seat->address, next->now_ns, TRY_MS * ns_per_ms);
 	if (!error) {
-		atomic_store(&membership->fd, conn_fd(membership->conn));
+		atomic_store(&seat->fd, conn_fd(seat->conn));
 		return false;
 	}
 	next->type = MEMBER_REFUSED;
@@ -194,11 +54,10 @@ static bool connect_begin(struct tally_comm *comm, struct member_event *next)
 
 /* How a connection ended is connection_read's to tell; but a message for which there was no memory would
  * be waited for by the other side. */
-static bool message_send(struct membership *membership, struct codec *codec,
+static bool message_send(struct membership *membership, struct seat *seat, struct codec *codec,
 			 struct member_event *next)
 {
-	if (conn_send(membership->conn, codec, &membership->message) != -ENOMEM ||
-	    TAKEN_OUT(SEND_MEMORY))
+	if (conn_send(seat->conn, codec, &membership->message) != -ENOMEM || TAKEN_OUT(SEND_MEMORY))
 		return false;
 	next->type = MEMBER_ERROR;
 	next->cause = CONTROL_NO_MEMORY;
@@ -206,7 +65,7 @@ static bool message_send(struct membership *membership, struct codec *codec,
 	return true;
 }
 
-static bool opinfo_send(struct tally_comm *comm, struct codec *codec,
+static bool opinfo_send(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 			const struct member_action *action, struct member_event *next)
 {
 	struct membership *membership = comm->membership;
@@ -230,7 +89,7 @@ static bool opinfo_send(struct tally_comm *comm, struct codec *codec,
 	comm_unlock(comm);
 	membership->message.type = CONTROL_OPINFO;
 	membership->message.opinfo = info;
-	has_next = message_send(membership, codec, next);
+	has_next = message_send(membership, seat, codec, next);
 	free(ops);
 	return has_next;
 }
@@ -250,9 +109,11 @@ static void banner(const struct tally_comm *comm)
 		   "%s: %u ranks, aggregator %s%s%s, %u %s, %u lanes, window "
 		   "%u of %u slots, run %u",
 		   *TALLY_COMMIT ? " (commit " TALLY_COMMIT ")" : "", comm->who.size,
-		   comm->membership->address.text, boot->interface[0] ? ", from " : "",
-		   boot->interface, comm->shards, comm->shards == 1 ? "shard" : "shards",
-		   comm->lanes, stats.window, comm->slots, comm->run);
+		   comm->membership->seats_count > 1 ? boot->aggregator
+						     : comm->membership->seats[0].address.text,
+		   boot->interface[0] ? ", from " : "", boot->interface, comm->shards,
+		   comm->shards == 1 ? "shard" : "shards", comm->lanes, stats.window, comm->slots,
+		   comm->run);
 }
 
 /* START's, one for every rank: what it did not say of one stays zero. */
@@ -269,17 +130,31 @@ static struct control_member *members_copy(const struct tally_comm *comm,
 	return members;
 }
 
-static bool start(struct tally_comm *comm, const struct member_event *event,
+/* Operations may go when all have said START, with the least of their lanes: which is the same on all
+ * ranks, for every START is. */
+static bool start(struct tally_comm *comm, struct seat *seat, const struct member_event *event,
 		  const struct member_action *action, struct member_event *next)
 {
-	struct control_member *members = members_copy(comm, &event->message->start);
+	struct membership *membership = comm->membership;
+	uint32_t lanes = WIRE_LANES_MAX;
 	int error;
 
+	if (!comm->members) {
+		struct control_member *members = members_copy(comm, &event->message->start);
+
+		comm_lock(comm);
+		comm->members = members;
+		comm_unlock(comm);
+	}
+	seat->lanes = action->lanes;
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		lanes = membership->seats[i].lanes < lanes ? membership->seats[i].lanes : lanes;
+	if (comm->members && !lanes)
+		return false; /* of one that has not */
 	comm_lock(comm);
-	comm->members = members;
-	error = members ? endpoint_start(comm->endpoint, action->lanes) : -ENOMEM;
+	error = comm->members ? endpoint_start(comm->endpoint, (uint16_t)lanes) : -ENOMEM;
 	if (!error) {
-		comm->lanes = action->lanes;
+		comm->lanes = lanes;
 		comm->state = COMM_RUNNING;
 		banner(comm);
 		progress_notify(comm);
@@ -294,12 +169,17 @@ static bool start(struct tally_comm *comm, const struct member_event *event,
 	return true;
 }
 
-static void failed(struct tally_comm *comm)
+/* The first that fails is the cause, here and, if they have not heard of it yet, at the others. */
+static void failed(struct tally_comm *comm, struct seat *seat, struct codec *codec, uint64_t now_ns)
 {
-	const struct member_actions *actions = &comm->membership->actions;
+	struct membership *membership = comm->membership;
+	const struct member_actions *actions = &seat->actions;
 	char text[CONTROL_TEXT_BYTES + 96];
-	bool is_unreached = comm->boot.is_local && !comm->membership->member.is_joined;
+	bool is_unreached = comm->boot.is_local && !seat->member.is_joined;
 
+	if (membership->has_failed)
+		return;
+	membership->has_failed = true;
 	snprintf(text, sizeof(text), "%s%s", actions->text,
 		 is_unreached
 			 ? "; if the ranks are on several hosts, set TALLY_AGGREGATOR=host:port"
@@ -307,10 +187,28 @@ static void failed(struct tally_comm *comm)
 	comm_lock(comm);
 	comm_break(comm, result_of_cause((enum control_cause)actions->cause), text);
 	comm_unlock(comm);
+	for (uint32_t i = 0; i < membership->seats_count; i++) {
+		struct seat *other = &membership->seats[i];
+		struct member_event event = { .type = MEMBER_ERROR,
+					      .now_ns = now_ns,
+					      .cause = (enum control_cause)actions->cause,
+					      .text = actions->text };
+
+		if (other != seat && !seat_is_over(other) && !TAKEN_OUT(TELL_OTHERS))
+			member_do(comm, other, codec, &event);
+	}
+}
+
+static bool have_all_left(const struct membership *membership)
+{
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		if (membership->seats[i].member.state != MEMBER_LEFT)
+			return false;
+	return true;
 }
 
 /* True if an event follows: *next. */
-static bool action_do(struct tally_comm *comm, struct codec *codec,
+static bool action_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 		      const struct member_event *event, const struct member_action *action,
 		      struct member_event *next)
 {
@@ -318,39 +216,41 @@ static bool action_do(struct tally_comm *comm, struct codec *codec,
 
 	switch ((enum member_action_type)action->type) {
 	case MEMBER_DO_CONNECT:
-		return connect_begin(comm, next);
+		return connect_begin(comm, seat, next);
 	case MEMBER_SEND:
-		if (!membership->conn)
+		if (!seat->conn)
 			break;
-		member_message(&membership->member, &membership->config, &membership->actions,
-			       action, &membership->message);
-		return message_send(membership, codec, next);
+		member_message(&seat->member, &seat->config, &seat->actions, action,
+			       &membership->message);
+		return message_send(membership, seat, codec, next);
 	case MEMBER_HELLO:
 		comm_lock(comm);
 		if (comm->endpoint && !comm->is_driven)
-			endpoint_hello(comm->endpoint, action->shard, action->serial,
-				       action->lanes);
+			endpoint_hello(comm->endpoint, seat->shards_first + action->shard,
+				       action->serial, action->lanes);
 		comm_unlock(comm);
 		break;
 	case MEMBER_OPINFO:
-		if (membership->conn)
-			return opinfo_send(comm, codec, action, next);
+		if (seat->conn)
+			return opinfo_send(comm, seat, codec, action, next);
 		break;
 	case MEMBER_START:
-		return start(comm, event, action, next);
+		return start(comm, seat, event, action, next);
 	case MEMBER_CLOSE:
-		membership->is_ending = true;
-		if (membership->conn)
-			conn_last_words(membership->conn, next->now_ns);
+		seat->is_ending = true;
+		if (seat->conn)
+			conn_last_words(seat->conn, next->now_ns);
 		break;
 	case MEMBER_IS_LEFT:
+		if (!have_all_left(membership))
+			break;
 		comm_lock(comm);
 		comm->state = COMM_LEFT;
 		progress_notify(comm);
 		comm_unlock(comm);
 		break;
 	case MEMBER_FAIL:
-		failed(comm);
+		failed(comm, seat, codec, next->now_ns);
 		break;
 	}
 	return false;
@@ -369,93 +269,186 @@ static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", text);
 }
 
-static void member_do(struct tally_comm *comm, struct codec *codec, struct member_event *event)
+static void member_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+		      struct member_event *event)
 {
-	struct membership *membership = comm->membership;
-	struct member_actions *actions = &membership->actions;
+	struct member_actions *actions = &seat->actions;
 	bool has_next;
 
 	do {
 		struct member_event next = { .now_ns = event->now_ns };
 
 		has_next = false;
-		member_step(&membership->member, &membership->config, event, actions);
+		member_step(&seat->member, &seat->config, event, actions);
 		if (actions->has_progress)
 			report_log(&comm->who, TALLY_LOG_INFO, "%s", actions->text);
 		if (actions->has_waiting)
 			waiting(comm, &event->message->waiting);
 		for (uint32_t i = 0; i < actions->count; i++)
-			has_next |= action_do(comm, codec, event, &actions->list[i], &next);
+			has_next |= action_do(comm, seat, codec, event, &actions->list[i], &next);
 		*event = next;
 	} while (has_next);
 }
 
+static void members_do(struct tally_comm *comm, struct codec *codec,
+		       const struct member_event *event)
+{
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++) {
+		struct seat *seat = &comm->membership->seats[i];
+		struct member_event copy = *event;
+
+		if (!seat_is_over(seat))
+			member_do(comm, seat, codec, &copy);
+	}
+}
+
 /* ---- events ---- */
 
-static void message_came(struct tally_comm *comm, struct codec *codec,
+/* The primary has granted: the others are asked, with its life and what is left of the time. */
+static void others_begin(struct tally_comm *comm, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+	uint64_t gone_ns = now_ns - membership->begun_ns;
+
+	for (uint32_t i = 1; i < membership->seats_count; i++) {
+		struct seat *seat = &membership->seats[i];
+
+		seat->is_begun = true;
+		seat->join.life = comm->life;
+		if (gone_ns < seat->config.gather_ns)
+			seat->config.gather_ns -= gone_ns;
+		seat->tick_ns = now_ns;
+	}
+}
+
+static bool are_all_granted(const struct membership *membership)
+{
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		if (!membership->seats[i].is_granted)
+			return false;
+	return true;
+}
+
+/* Opens the endpoint to all shards; then every machine gets its GRANT. */
+static void all_granted(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct membership *membership = comm->membership;
+	struct paths_grant grants[MEMBERSHIP_AGGREGATORS_MAX];
+	struct member_event event = { .type = MEMBER_MESSAGE, .now_ns = now_ns };
+	char text[CONTROL_TEXT_BYTES];
+	uint32_t shards = 0;
+	uint16_t lanes = 0;
+	int error;
+
+	for (uint32_t i = 0; i < membership->seats_count; i++) {
+		struct seat *seat = &membership->seats[i];
+
+		grants[i] = (struct paths_grant){ seat->conn, &seat->grant };
+		seat->shards_first = shards;
+		seat->shards_count = seat->grant.shards_count;
+		shards += seat->shards_count;
+	}
+	error = paths_open(comm, grants, membership->seats_count, &lanes, text);
+	if (error) {
+		event.type = MEMBER_ERROR;
+		event.cause = error == TALLY_ERR_NO_MEMORY ? CONTROL_NO_MEMORY : CONTROL_SYSTEM;
+		event.text = text;
+		members_do(comm, codec, &event);
+		return;
+	}
+	for (uint32_t i = 0; i < membership->seats_count; i++) {
+		struct seat *seat = &membership->seats[i];
+		struct control_message message = { .type = CONTROL_GRANT, .grant = seat->grant };
+		struct member_event granted = { .type = MEMBER_MESSAGE,
+						.now_ns = now_ns,
+						.message = &message,
+						.lanes = lanes };
+
+		if (!seat_is_over(seat))
+			member_do(comm, seat, codec, &granted);
+	}
+}
+
+static void message_came(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 			 const struct control_message *message, uint64_t now_ns)
 {
+	struct membership *membership = comm->membership;
 	struct member_event event = { .type = MEMBER_MESSAGE,
 				      .now_ns = now_ns,
 				      .message = message };
-	char text[CONTROL_TEXT_BYTES];
 
-	if (message->type == CONTROL_GRANT && comm->membership->member.state == MEMBER_JOINING) {
-		comm->life = message->grant.life;
-		int error = paths_open(comm, comm->membership->conn, &message->grant, &event.lanes,
-				       text);
-
-		if (error) {
-			event.type = MEMBER_ERROR;
-			event.cause = error == TALLY_ERR_NO_MEMORY ? CONTROL_NO_MEMORY
-								   : CONTROL_SYSTEM;
-			event.text = text;
-		}
+	if (message->type != CONTROL_GRANT || seat->member.state != MEMBER_JOINING ||
+	    seat->is_granted) {
+		member_do(comm, seat, codec, &event);
+		return;
 	}
-	member_do(comm, codec, &event);
+	seat->grant = message->grant;
+	seat->is_granted = true;
+	if (seat == &membership->seats[0]) {
+		comm->life = message->grant.life;
+		others_begin(comm, now_ns);
+	}
+	if (are_all_granted(membership))
+		all_granted(comm, codec, now_ns);
 }
 
 /* The connection has come to its end. */
-static void connection_ended(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+static void connection_ended(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+			     uint64_t now_ns)
 {
-	struct membership *membership = comm->membership;
 	struct member_event event = { .type = MEMBER_CLOSED, .now_ns = now_ns };
 	char text[CONTROL_TEXT_BYTES];
 
-	snprintf(text, sizeof(text), "%s", conn_text(membership->conn));
+	snprintf(text, sizeof(text), "%s", conn_text(seat->conn));
 	event.text = text[0] ? text : NULL;
-	if (membership->member.state == MEMBER_CONNECT)
+	if (seat->member.state == MEMBER_CONNECT)
 		event.type = MEMBER_REFUSED;
-	drop(membership);
-	if (membership->is_ending || TAKEN_OUT(AGGREGATOR_LOST))
+	seat_drop(seat);
+	if (seat->is_ending || TAKEN_OUT(AGGREGATOR_LOST))
 		return;
 	if (event.type == MEMBER_REFUSED && TAKEN_OUT(AGGREGATOR_ABSENT))
 		return;
-	member_do(comm, codec, &event);
+	member_do(comm, seat, codec, &event);
 }
 
-static void connection_read(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+static void connection_read(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+			    uint64_t now_ns)
 {
-	struct membership *membership = comm->membership;
 	struct control_message message;
 
-	for (uint32_t i = 0; membership->conn && i < MESSAGES; i++) {
+	for (uint32_t i = 0; seat->conn && i < MESSAGES; i++) {
 		struct member_event event = { .type = MEMBER_CONNECTED, .now_ns = now_ns };
 
-		switch (conn_read(membership->conn, now_ns, codec, &message)) {
+		switch (conn_read(seat->conn, now_ns, codec, &message)) {
 		case CONN_NONE:
 			return;
 		case CONN_CONNECTED:
-			member_do(comm, codec, &event);
+			member_do(comm, seat, codec, &event);
 			break;
 		case CONN_MESSAGE:
-			message_came(comm, codec, &message, now_ns);
+			message_came(comm, seat, codec, &message, now_ns);
 			break;
 		case CONN_EOF:
 		case CONN_ERROR:
-			connection_ended(comm, codec, now_ns);
+			connection_ended(comm, seat, codec, now_ns);
 			return;
 		}
+	}
+}
+
+static void welcome(struct tally_comm *comm, struct codec *codec,
+		    const struct endpoint_welcome *said, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++) {
+		struct seat *seat = &comm->membership->seats[i];
+		struct member_event event = { .type = MEMBER_WELCOME,
+					      .now_ns = now_ns,
+					      .shard = (uint16_t)(said->shard - seat->shards_first),
+					      .lanes = (uint16_t)said->lanes };
+
+		if (said->shard >= seat->shards_first &&
+		    said->shard < seat->shards_first + seat->shards_count)
+			member_do(comm, seat, codec, &event);
 	}
 }
 
@@ -468,14 +461,8 @@ static void welcomes_read(struct tally_comm *comm, struct codec *codec, uint64_t
 	if (comm->endpoint && comm->state == COMM_JOINING)
 		count = endpoint_welcomes(comm->endpoint, welcomes, 16);
 	comm_unlock(comm);
-	for (uint32_t i = 0; i < count; i++) {
-		struct member_event event = { .type = MEMBER_WELCOME,
-					      .now_ns = now_ns,
-					      .shard = (uint16_t)welcomes[i].shard,
-					      .lanes = (uint16_t)welcomes[i].lanes };
-
-		member_do(comm, codec, &event);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		welcome(comm, codec, &welcomes[i], now_ns);
 }
 
 /* What calling threads have asked for. */
@@ -498,11 +485,11 @@ static void requests_do(struct tally_comm *comm, struct codec *codec, uint64_t n
 	error.text = text;
 	comm_unlock(comm);
 	if (wants_error)
-		member_do(comm, codec, &error);
+		members_do(comm, codec, &error);
 	if (wants_abort)
-		member_do(comm, codec, &abort);
+		members_do(comm, codec, &abort);
 	if (wants_leave)
-		member_do(comm, codec, &leave);
+		members_do(comm, codec, &leave);
 }
 
 /* Another thread's clock may be ahead of when this turn began. */
@@ -553,11 +540,21 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 	return is_late;
 }
 
+static struct seat *seat_of_shard(const struct tally_comm *comm, uint32_t shard)
+{
+	struct membership *membership = comm->membership;
+	uint32_t i = 0;
+
+	while (i + 1 < membership->seats_count && shard >= membership->seats[i + 1].shards_first)
+		i++;
+	return &membership->seats[i];
+}
+
 /* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
  * it answers nothing, the aggregator must have been heard by TCP since: else it is dead, or stopped. */
 static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
-	const struct member *member = &comm->membership->member;
+	struct seat *seat = &comm->membership->seats[0];
 	char text[CONTROL_TEXT_BYTES];
 	struct member_event event = {
 		.type = MEMBER_ERROR, .now_ns = now_ns, .cause = CONTROL_SYSTEM, .text = text
@@ -566,15 +563,17 @@ static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t
 	bool is_lost;
 
 	comm_lock(comm);
-	is_lost =
-		endpoint_path_lost(comm->endpoint, now_ns, &path) &&
-		(path.is_short_heard || (member->heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
-					 now_ns > member->heard_ns + REVIVE_MS * ns_per_ms));
+	is_lost = endpoint_path_lost(comm->endpoint, now_ns, &path);
+	if (is_lost)
+		seat = seat_of_shard(comm, path.shard);
+	is_lost = is_lost && (path.is_short_heard ||
+			      (seat->member.heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
+			       now_ns > seat->member.heard_ns + REVIVE_MS * ns_per_ms));
 	if (is_lost)
 		paths_say_lost(comm, &path, text);
 	comm_unlock(comm);
 	if (is_lost)
-		member_do(comm, codec, &event);
+		member_do(comm, seat, codec, &event);
 }
 
 static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
@@ -584,7 +583,7 @@ static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
 	look_at_paths(comm, codec, now_ns);
 	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
-		member_do(comm, codec, &event);
+		member_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
 void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, uint32_t ms)
@@ -629,31 +628,32 @@ static void expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns
 	struct member_event event = { .type = MEMBER_EXPIRED, .now_ns = now_ns };
 
 	if (find_expired(comm, now_ns, &event))
-		member_do(comm, codec, &event);
+		member_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
-static void tick(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+static void tick(struct tally_comm *comm, struct seat *seat, struct codec *codec, uint64_t now_ns)
 {
-	struct membership *membership = comm->membership;
 	struct member_event event = { .type = MEMBER_TICK, .now_ns = now_ns };
 
 	comm_lock(comm);
 	event.number = comm->outstanding.first ? comm->outstanding.first->op.number
 					       : comm->next_number;
 	comm_unlock(comm);
-	member_do(comm, codec, &event);
-	membership->tick_ns = now_ns + ns_per_s;
-	if (membership->actions.wake_ns < membership->tick_ns)
-		membership->tick_ns = membership->actions.wake_ns;
+	member_do(comm, seat, codec, &event);
+	seat->tick_ns = now_ns + ns_per_s;
+	if (seat->actions.wake_ns < seat->tick_ns)
+		seat->tick_ns = seat->actions.wake_ns;
 }
 
 /* Nothing more will come of it: destroy may go on. */
 static void over_check(struct tally_comm *comm)
 {
 	const struct membership *membership = comm->membership;
-	bool is_over = !membership->conn && (membership->member.state == MEMBER_LEFT ||
-					     membership->member.state == MEMBER_FAILED);
+	bool is_over = true;
 
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		is_over &= !membership->seats[i].conn && seat_is_over(&membership->seats[i]) &&
+			   (membership->seats[i].is_begun || membership->has_failed);
 	if (is_over == comm->is_over)
 		return;
 	comm_lock(comm);
@@ -662,46 +662,68 @@ static void over_check(struct tally_comm *comm)
 	comm_unlock(comm);
 }
 
+static bool is_running(const struct membership *membership)
+{
+	return membership->seats[0].member.state == MEMBER_RUN;
+}
+
 void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct membership *membership = comm->membership;
 
+	if (!membership->begun_ns)
+		membership->begun_ns = now_ns;
 	requests_do(comm, codec, now_ns);
 	welcomes_read(comm, codec, now_ns);
-	connection_read(comm, codec, now_ns);
-	if (now_ns >= membership->look_ns && membership->member.state == MEMBER_RUN)
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		connection_read(comm, &membership->seats[i], codec, now_ns);
+	if (now_ns >= membership->look_ns && is_running(membership))
 		look(comm, codec, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
 		expire(comm, codec, now_ns);
-	if (now_ns >= membership->tick_ns || now_ns >= membership->actions.wake_ns)
-		tick(comm, codec, now_ns);
+	/* The last first: who has granted waits for those behind it, and they know what for. */
+	for (uint32_t i = membership->seats_count; i--;) {
+		struct seat *seat = &membership->seats[i];
+
+		if (seat->is_begun && (now_ns >= seat->tick_ns || now_ns >= seat->actions.wake_ns))
+			tick(comm, seat, codec, now_ns);
+	}
 	over_check(comm);
 }
 
-bool membership_poll(const struct tally_comm *comm, struct pollfd *poll)
+uint32_t membership_poll(const struct tally_comm *comm, struct pollfd *polls)
 {
-	const struct conn *conn = comm->membership->conn;
+	uint32_t count = 0;
 
-	if (!conn)
-		return false;
-	*poll = (struct pollfd){ .fd = conn_fd(conn), .events = conn_events(conn) };
-	return true;
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++) {
+		const struct conn *conn = comm->membership->seats[i].conn;
+
+		if (conn)
+			polls[count++] =
+				(struct pollfd){ .fd = conn_fd(conn), .events = conn_events(conn) };
+	}
+	return count;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 uint64_t membership_deadline(const struct tally_comm *comm)
 {
 	const struct membership *membership = comm->membership;
-	uint64_t first = membership->tick_ns;
+	uint64_t first = atomic_load(&comm->deadline_ns);
 
 	if (comm->is_over)
 		return UINT64_MAX;
-	if (membership->actions.wake_ns < first)
-		first = membership->actions.wake_ns;
-	if (membership->member.state == MEMBER_RUN && membership->look_ns < first)
-		first = membership->look_ns;
-	if (membership->conn && conn_deadline(membership->conn) < first)
-		first = conn_deadline(membership->conn);
-	if (atomic_load(&comm->deadline_ns) < first)
-		first = atomic_load(&comm->deadline_ns);
-	return first;
+	for (uint32_t i = 0; i < membership->seats_count; i++) {
+		const struct seat *seat = &membership->seats[i];
+
+		if (seat->is_begun)
+			first = least(first, least(seat->tick_ns, seat->actions.wake_ns));
+		if (seat->conn)
+			first = least(first, conn_deadline(seat->conn));
+	}
+	return is_running(membership) ? least(first, membership->look_ns) : first;
 }

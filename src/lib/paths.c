@@ -106,21 +106,76 @@ static const char *grant_refuse(const struct tally_comm *comm, const struct cont
 			       "send";
 		if (shard->trailer)
 			return "the aggregator wants trailers, which this version cannot send";
-		if (shard->slots != grant->shards[0].slots || shard->run != grant->shards[0].run)
-			return "the aggregator's shards differ in slots or run";
 	}
 	return NULL;
 }
 
-/* The results of a window from every shard have to fit into our receive buffer. */
-static uint32_t window_of(const struct tally_comm *comm, const struct control_grant *grant,
-			  uint32_t lanes, uint32_t receive_bytes)
+/* The shards of all aggregators, in order, and what all of them have. */
+struct shards {
+	struct endpoint_shard shard[MAP_SHARDS_MAX];
+	uint32_t count, lanes, slots, run, window, workers;
+};
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
-	uint32_t wanted = comm->window_packets ? comm->window_packets : grant->shards[0].window;
+	return a < b ? a : b;
+}
+
+static void shards_add(struct shards *shards, const struct conn *conn,
+		       const struct control_grant *grant)
+{
+	shards->workers = grant->workers;
+	for (uint32_t i = 0; i < grant->shards_count; i++) {
+		const struct control_shard *its = &grant->shards[i];
+		struct endpoint_shard *shard = &shards->shard[shards->count++];
+
+		shard_address(conn, its, &shard->address);
+		shard->generation = its->generation;
+		shard->job = its->job;
+		shard->child = its->child;
+		memcpy(shard->nonce, grant->nonce, WIRE_NONCE_BYTES);
+		shards->lanes = min_u32(shards->lanes, lanes_of(&shard->address, its));
+		shards->slots = min_u32(shards->slots, its->slots);
+		shards->run = min_u32(shards->run, its->run);
+		shards->window = min_u32(shards->window, its->window);
+	}
+}
+
+/* NULL, or why not. */
+static const char *shards_fill(const struct tally_comm *comm, struct shards *shards,
+			       const struct paths_grant *grants, uint32_t grants_count)
+{
+	*shards = (struct shards){ .lanes = WIRE_LANES_MAX,
+				   .slots = UINT32_MAX,
+				   .run = MAP_RUN_MAX,
+				   .window = UINT32_MAX };
+	if (comm->latency_slots && grants_count > 1)
+		return "latency mode takes one aggregator, not a list";
+	for (uint32_t i = 0; i < grants_count; i++) {
+		const char *refused = grant_refuse(comm, grants[i].grant);
+
+		if (refused)
+			return refused;
+		if (shards->count + grants[i].grant->shards_count > MAP_SHARDS_MAX)
+			return "the aggregators have more than 64 shards";
+		shards_add(shards, grants[i].conn, grants[i].grant);
+	}
+	for (uint32_t i = 1; i < shards->count; i++)
+		if (is_v6(&shards->shard[i].address) != is_v6(&shards->shard[0].address))
+			return "some aggregators are reached over IPv4, others over IPv6: name "
+			       "all of them by addresses of one family";
+	return NULL;
+}
+
+/* The results of a window from every shard have to fit into our receive buffer. */
+static uint32_t window_of(const struct tally_comm *comm, const struct shards *shards,
+			  uint32_t receive_bytes)
+{
+	uint32_t wanted = comm->window_packets ? comm->window_packets : shards->window;
 	uint32_t window;
 
 	wanted = wanted ? wanted : 1;
-	window = plan_window_fit(wanted, receive_bytes, grant->shards_count, wire_bytes(lanes));
+	window = plan_window_fit(wanted, receive_bytes, shards->count, wire_bytes(shards->lanes));
 	if (comm->latency_slots)
 		return wanted; /* its own window counts */
 	if (window < wanted)
@@ -131,18 +186,17 @@ static uint32_t window_of(const struct tally_comm *comm, const struct control_gr
 	return window;
 }
 
-static int endpoint_make(struct tally_comm *comm, const struct control_grant *grant,
-			 const struct endpoint_shard *shards, struct link *link, uint32_t window,
-			 char *text)
+static int endpoint_make(struct tally_comm *comm, const struct shards *shards, struct link *link,
+			 uint32_t window, char *text)
 {
 	const struct endpoint_options options = {
 		.link = link,
 		.quant = simd_best(),
-		.shards = shards,
-		.shards_count = grant->shards_count,
-		.workers = grant->workers,
-		.slots = grant->shards[0].slots,
-		.run = grant->shards[0].run,
+		.shards = shards->shard,
+		.shards_count = shards->count,
+		.workers = shards->workers,
+		.slots = shards->slots,
+		.run = shards->run,
 		.window = window,
 		.latency_window = comm->latency_slots ? comm->latency_window : 0,
 	};
@@ -165,15 +219,14 @@ static int endpoint_make(struct tally_comm *comm, const struct control_grant *gr
 	return TALLY_OK;
 }
 
-int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,
+int paths_open(struct tally_comm *comm, const struct paths_grant *grants, uint32_t grants_count,
 	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES])
 {
-	struct endpoint_shard shards[MAP_SHARDS_MAX] = { 0 };
 	uint32_t receive_bytes = 0;
 	struct link_udp_options options = { .poll_count = comm->poll_count,
 					    .receive_got = &receive_bytes };
-	const char *refused = grant_refuse(comm, grant);
-	uint32_t least = WIRE_LANES_MAX;
+	struct shards shards;
+	const char *refused = shards_fill(comm, &shards, grants, grants_count);
 	struct link *link;
 	int result;
 
@@ -181,31 +234,19 @@ int paths_open(struct tally_comm *comm, const struct conn *conn, const struct co
 		snprintf(text, CONTROL_TEXT_BYTES, "%s", refused);
 		return TALLY_ERR_UNSUPPORTED;
 	}
-	for (uint32_t i = 0; i < grant->shards_count; i++) {
-		uint32_t carried;
-
-		shard_address(conn, &grant->shards[i], &shards[i].address);
-		shards[i].generation = grant->shards[i].generation;
-		shards[i].job = grant->shards[i].job;
-		shards[i].child = grant->shards[i].child;
-		memcpy(shards[i].nonce, grant->nonce, WIRE_NONCE_BYTES);
-		carried = lanes_of(&shards[i].address, &grant->shards[i]);
-		least = carried < least ? carried : least;
-	}
-	options.is_v6 = is_v6(&shards[0].address);
+	options.is_v6 = is_v6(&shards.shard[0].address);
 	memcpy(options.local.ip, comm->boot.from, sizeof(options.local.ip));
 	result = link_udp_open(&link, &options);
 	if (result) {
 		snprintf(text, CONTROL_TEXT_BYTES, "no UDP socket: %s", strerror(-result));
 		return TALLY_ERR_SYSTEM;
 	}
-	result = endpoint_make(comm, grant, shards, link,
-			       window_of(comm, grant, least, receive_bytes), text);
+	result = endpoint_make(comm, &shards, link, window_of(comm, &shards, receive_bytes), text);
 	if (result) {
 		link->ops->close(link);
 		return result;
 	}
-	*lanes = (uint16_t)least;
+	*lanes = (uint16_t)shards.lanes;
 	return TALLY_OK;
 }
 

@@ -14,9 +14,16 @@ uint32_t paths_mtu(const struct conn_address *address);
  * that one of ours may reach. False: none, and `why` says what there is. */
 bool paths_from(struct bootstrap *boot, struct conn_address *address, char *why, size_t why_bytes);
 
-/* Opens comm's link and endpoint. On success *lanes is what the paths carry. TALLY_OK, or a result with
+/* One aggregator's. */
+struct paths_grant {
+	const struct conn *conn;
+	const struct control_grant *grant;
+};
+
+/* Opens comm's link and endpoint, to the shards of all grants in their order; slots, run and window are the
+ * least of all. On success *lanes is what the paths carry. TALLY_OK, or a result with
  * `text`. */
-int paths_open(struct tally_comm *comm, const struct conn *conn, const struct control_grant *grant,
+int paths_open(struct tally_comm *comm, const struct paths_grant *grants, uint32_t grants_count,
 	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES]);
 
 /* What is to be said of a path that no longer carries the job's packets: the kernel refuses them, or

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seat.h - a communicator's place at each of its aggregators. seat.c: where they are, from open to close.
+ * membership.c: what happens there. Included by these alone.
+ */
+#ifndef LIB_SEAT_H
+#define LIB_SEAT_H
+
+#include "control/conn.h"
+#include "core/member.h"
+#include "lib/membership.h"
+
+/* The oldest operation, and how far it was when it last got on. */
+struct patience {
+	uint64_t number, done;
+	uint64_t since_ns; /* since when it is so */
+	uint64_t said_ns;
+};
+
+/* The deadline that was last said to be over. */
+struct expiry {
+	uint64_t number, again_ns;
+};
+
+/* What an aggregator is to this rank. */
+struct seat {
+	struct conn_address address;
+	struct conn *conn;
+	uint32_t attempts;                   /* to connect */
+	atomic_int fd;                       /* conn's, for a forked child; -1 */
+	bool is_begun;                       /* the first has granted: this one may be asked, too */
+	bool is_granted;                     /* its GRANT is in, and waits for the others' */
+	bool is_ending;                      /* the end of the connection is no event any more */
+	uint16_t lanes;                      /* of its START; 0: not yet */
+	uint32_t shards_first, shards_count; /* in the endpoint */
+	struct control_grant grant;
+	struct member member;
+	struct member_config config;
+	struct member_actions actions;
+	struct control_join join;
+	uint64_t tick_ns;
+};
+
+/*
+ * R-CT-37: one machine per aggregator. The first is the primary; the others begin with its life when it has
+ * granted. No GRANT is handed to a machine before all are in, for it takes all of them to open the endpoint;
+ * operations may go when all have said START. The first machine that fails is the cause: all others are told.
+ */
+struct membership {
+	struct seat seats[MEMBERSHIP_AGGREGATORS_MAX];
+	uint32_t seats_count;
+	bool has_failed;
+	uint64_t begun_ns;              /* the first tick */
+	struct control_message message; /* to be sent */
+	struct patience patience;
+	struct expiry expiry;
+	uint64_t look_ns;
+};
+
+void seat_drop(struct seat *seat);
+/* LEFT, FAILED, or never begun. */
+bool seat_is_over(const struct seat *seat);
+
+#endif
