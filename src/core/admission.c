@@ -491,7 +491,8 @@ static void leave(struct turn *turn, struct admission_member *member)
 	member->submitted = turn->event->message->leave.submitted;
 	member->presence = ADMISSION_LEFT;
 	turn_log_peer(turn, &member->peer, "has left");
-	turn_send_last(turn, &member->peer, CONTROL_LEFT); /* at once: it waits for nobody */
+	if (all_left(turn) || !TAKEN_OUT(LEFT_AT_ONCE)) /* it waits for nobody */
+		turn_send_last(turn, &member->peer, CONTROL_LEFT);
 	if (all_left(turn)) {
 		admission->last_cause = CONTROL_OK;
 		admission->last_rank = CONTROL_RANK_NONE;

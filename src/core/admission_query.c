@@ -386,8 +386,8 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 	struct admission *admission = turn->admission;
 	const struct control_opinfo *info = &turn->event->message->opinfo;
 
-	if (admission->query == ADMISSION_QUIET || info->round != admission->round ||
-	    member->has_answered)
+	if (admission->query == ADMISSION_QUIET || member->has_answered ||
+	    (info->round != admission->round && !TAKEN_OUT(OPINFO_ROUND)))
 		return; /* of an older round: it may miss what the verdict is about */
 	member->has_answered = 1;
 	member->submitted = info->submitted;

@@ -138,6 +138,7 @@ static void restart_clocks(struct turn *turn)
 {
 	uint64_t now_ns = turn->event->now_ns;
 
+	turn->admission->asked_ns = now_ns;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
 		turn_member(turn, rank)->peer.heard_ns = now_ns;
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)

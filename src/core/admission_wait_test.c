@@ -136,6 +136,7 @@ static void admission__a_deadline_waits_1_s_for_answers_and_names_who_gave_none(
 	struct control_op ops[] = { allreduce(3, 6) };
 
 	bring_to(ADMISSION_STARTED, 10, 3);
+	event(ADMISSION_TICK);
 	say_stalled(10, 3, 2000, true);
 	assert_true(t.actions.wake_ns <= t.now_ns + second_ns);
 	say_opinfo(10, 4, ops, 1);
@@ -202,6 +203,21 @@ static void admission__one_that_says_more_for_ever_delays_no_deadline(void **sta
 	}
 	assert_true(t.now_ns <= begun_ns + second_ns);
 	assert_int_equal(t.cause, CONTROL_TIMEOUT);
+}
+
+static void admission__a_daemon_that_overslept_waits_for_answers_once_more(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	say_stalled(10, 3, 2000, true);
+	t.done[0] = 0;
+	t.now_ns += 20 * second_ns;
+	event(ADMISSION_TICK);
+	assert_done("");
+	assert_state(ADMISSION_STARTED);
+	wait_seconds(1);
+	assert_state(ADMISSION_DRAIN);
 }
 
 static void admission__without_a_deadline_an_unanswered_round_waits(void **state)
@@ -295,6 +311,7 @@ int main(void)
 		TEST(admission__a_deadline_names_who_has_not_called_and_since_when),
 		TEST(admission__a_deadline_says_when_all_have_called),
 		TEST(admission__a_deadline_waits_1_s_for_answers_and_names_who_gave_none),
+		TEST(admission__a_daemon_that_overslept_waits_for_answers_once_more),
 		TEST(admission__without_a_deadline_an_unanswered_round_waits),
 		TEST(admission__a_deadline_during_a_round_starts_it_again),
 		TEST(admission__a_deadline_forgets_no_mismatch),

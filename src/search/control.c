@@ -221,6 +221,65 @@ static void expand_stall(struct expansion *expansion, uint32_t p, bool is_free)
 		finish(expansion, MOVE_STALL, p, 0);
 }
 
+/* The oldest's deadline is over; who has called it by now is not missing. */
+static void expand_expire(struct expansion *expansion, uint32_t p)
+{
+	const struct process *process = &expansion->from->process[p];
+	struct world *world = expansion->world;
+	uint32_t oldest = 0;
+
+	while (process->done >> oldest & 1)
+		oldest++;
+	if (oldest >= process->submitted || process->member.is_expired)
+		return;
+	begin(expansion, p);
+	say_who(expansion, p);
+	bfs_say(expansion->bfs, "'s deadline for operation %u is over", oldest);
+	for (uint32_t q = 0; q < world->config->processes; q++)
+		if (expansion->from->process[q].generation == process->generation &&
+		    expansion->from->process[q].submitted > oldest)
+			world->state.called |= (uint8_t)(1u << q);
+	world_member(world, p, (struct member_event){ .type = MEMBER_EXPIRED, .number = oldest });
+	finish_fault(expansion, FAULT_EXPIRE, p, 0);
+}
+
+static void expand_verdict(struct expansion *expansion)
+{
+	begin(expansion, 0);
+	if (!is_up(expansion) || !world_verdict_is_due(expansion->world))
+		return;
+	bfs_say(expansion->bfs, "not all have answered for 1 s");
+	finish(expansion, MOVE_VERDICT | (expansion->moves ? BFS_MAY : 0), 0, 0);
+}
+
+static void expand_no_verdict(struct expansion *expansion, uint32_t p)
+{
+	const struct process *process = &expansion->from->process[p];
+
+	if (process->status != ALIVE || !process->member.is_expired ||
+	    process->member.state != MEMBER_RUN)
+		return;
+	begin(expansion, p);
+	say_who(expansion, p);
+	bfs_say(expansion->bfs, " hears no verdict");
+	if (!expansion->moves && is_up(expansion) && !process->is_vanished)
+		world_fail(expansion->world, "LIVENESS: a deadline without a verdict");
+	world_member_no_verdict(expansion->world, p);
+	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), p, 0);
+}
+
+/* It gathers for a life of which a rank has gone: that one never comes again. */
+static bool is_hopeless(const struct expansion *expansion)
+{
+	const struct control_config *config = expansion->world->config;
+
+	for (uint32_t p = 0; p < config->processes && config->life; p++)
+		if (expansion->from->process[p].has_joined &&
+		    expansion->from->process[p].far == CLOSED)
+			return true;
+	return false;
+}
+
 static void expand_member(struct expansion *expansion, uint32_t p, uint32_t beats)
 {
 	const struct process *process = &expansion->from->process[p];
@@ -234,6 +293,8 @@ static void expand_member(struct expansion *expansion, uint32_t p, uint32_t beat
 	expand_running(expansion, p);
 	if (may(expansion, FAULT_ASK))
 		expand_stall(expansion, p, true);
+	if (may(expansion, FAULT_EXPIRE))
+		expand_expire(expansion, p);
 }
 
 /* ---- what the aggregator and its shards do ---- */
@@ -384,7 +445,7 @@ void expand_late(struct expansion *expansion, bool is_last_resort)
 		return;
 	bfs_say(expansion->bfs, "the time to gather is over");
 	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion) ||
-			       expansion->from->is_terminating))
+			       expansion->from->is_terminating || is_hopeless(expansion)))
 		world_fail(world, "LIVENESS: only the time to gather ends it");
 	uint64_t now_ns = world_gathering_passes(world);
 	world_aggregator(world,
@@ -436,6 +497,9 @@ static void control_expand(const void *config_at, const void *state_at, struct b
 		expand_exit(&expansion);
 	for (uint32_t p = 0; p < config->processes && !expansion.moves; p++)
 		expand_stall(&expansion, p, false);
+	expand_verdict(&expansion);
+	for (uint32_t p = 0; p < config->processes; p++)
+		expand_no_verdict(&expansion, p);
 	if (!expansion.moves)
 		expand_late(&expansion, true);
 	for (uint32_t p = 0; p < config->processes && !expansion.moves; p++)

@@ -31,6 +31,7 @@ enum control_fault {
 	FAULT_AGG_START, /* one that has ended is started again */
 	FAULT_TERM,      /* SIGTERM to it */
 	FAULT_LIMIT,     /* it has to end at once, after SIGTERM or without */
+	FAULT_EXPIRE,    /* an operation's deadline is over */
 	FAULT_END
 };
 
@@ -38,6 +39,7 @@ struct control_process {
 	uint8_t rank, size;
 	uint8_t after; /* 1 + the process that must have ended before: another life; 0: none */
 	uint8_t list;  /* which list of aggregators it was given */
+	uint8_t key;   /* 0: the aggregator's; 1: another */
 	/* What it calls, one letter an operation: small letters are express, capitals bulk. NULL: "a" */
 	const char *program;
 };
@@ -45,6 +47,7 @@ struct control_process {
 struct control_config {
 	uint32_t processes, shards;
 	struct control_process process[CONTROL_PROCESSES];
+	uint8_t life; /* the job belongs to one */
 	uint8_t may[FAULT_END];
 	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
 };

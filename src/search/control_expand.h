@@ -27,6 +27,9 @@ enum move {
 	MOVE_LATE,
 	MOVE_MEMBER_LATE,
 	MOVE_CONTINUE,
+	MOVE_FORGET,
+	MOVE_VERDICT,
+	MOVE_NO_VERDICT,
 	MOVE_LOSE, /* as another, with what was on its way */
 	MOVE_FAULT = 64,
 };

@@ -163,12 +163,23 @@ static void expand_aggregator_wakes(struct expansion *expansion)
 	finish(expansion, BFS_MAY | MOVE_CONTINUE, CONTROL_PROCESSES, 0);
 }
 
+/* What was refused is forgotten. */
+static void expand_forget(struct expansion *expansion)
+{
+	begin(expansion, 0);
+	if (!world_refusal_passes(expansion->world))
+		return;
+	bfs_say(expansion->bfs, "5 s have passed since the refusal");
+	finish(expansion, BFS_MAY | MOVE_FORGET, 0, 0);
+}
+
 static void expand_aggregator_faults(struct expansion *expansion)
 {
 	if (expansion->from->aggregator == HALTED) {
 		expand_aggregator_wakes(expansion);
 	} else if (expansion->from->aggregator == UP) {
 		expand_signals(expansion);
+		expand_forget(expansion);
 		if (may(expansion, FAULT_LATE))
 			expand_late(expansion, false);
 	}

@@ -30,6 +30,7 @@ static void member_clocks(struct member *member, uint64_t now_ns)
 	member->heard_ns = now_ns;
 	member->beat_ns = now_ns;
 	member->hello_ns = now_ns;
+	member->expired_ns = member->is_expired ? now_ns : 0;
 }
 
 /* ---- what a member says of its end ---- */
@@ -244,6 +245,15 @@ void world_member_late(struct world *world, uint32_t p)
 	member_clocks(member, now_ns);
 	member->since_ns = 0;
 	world_member(world, p, (struct member_event){ .type = MEMBER_TICK, .now_ns = now_ns });
+}
+
+void world_member_no_verdict(struct world *world, uint32_t p)
+{
+	struct member *member = &world->state.process[p].member;
+
+	member_clocks(member, 2 * s_ns);
+	member->expired_ns = 0;
+	world_member(world, p, (struct member_event){ .type = MEMBER_TICK, .now_ns = 2 * s_ns });
 }
 
 bool world_member_beats(const struct world *world, uint32_t p)

@@ -61,6 +61,11 @@ struct note note_of(const struct control_message *message)
 		break;
 	case CONTROL_STALL:
 		note.number = (uint32_t)message->stall.number;
+		note.cause = message->stall.is_expired;
+		break;
+	case CONTROL_WAITING:
+		note.number = (uint32_t)message->waiting.number;
+		note.rank = message->waiting.missing_count;
 		break;
 	case CONTROL_QUERY:
 		note.number = message->query.round;
@@ -153,6 +158,11 @@ void message_of(const struct world *world, uint32_t p, const struct note *note,
 		break;
 	case CONTROL_STALL:
 		message->stall.number = note->number;
+		message->stall.is_expired = note->cause;
+		break;
+	case CONTROL_WAITING:
+		message->waiting.number = note->number;
+		message->waiting.missing_count = note->rank;
 		break;
 	case CONTROL_QUERY:
 		message->query.round = note->number;

@@ -9,6 +9,9 @@
 
 static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
 
+static const char key[CONTROL_KEY_BYTES] = "sesame";
+static const uint64_t long_ago_ns = 0 - 5000000000ull; /* 5 s before 0 */
+
 enum { ACTIONS = 64 };
 
 void world_fail(struct world *world, const char *violation)
@@ -33,8 +36,10 @@ void world_begin(struct world *world, const struct control_config *config)
 					       .workers = 1,
 					       .pid = p + 1,
 					       .list_hash = process->list,
+					       .life = config->life,
 					       .job = "j" };
 		snprintf(join->host, sizeof(join->host), "host%u", p);
+		strcpy(join->key, process->key ? "another" : key);
 		world->member[p] = (struct member_config)MEMBER_CONFIG_DEFAULT;
 		world->member[p].aggregator = "agg:7171";
 		world->member[p].join = join;
@@ -43,6 +48,8 @@ void world_begin(struct world *world, const struct control_config *config)
 	world->join[NOBODY].rank = CONTROL_RANK_NONE;
 	world->silent = NOBODY;
 	world->admission.job = "j";
+	world->admission.key = key;
+	world->admission.life = config->life;
 	world->admission.members_max = size_max;
 	world->admission.waiters_max = (uint16_t)config->processes;
 	world->admission.ops_max = SEEN;
@@ -122,6 +129,29 @@ uint64_t world_gathering_passes(struct world *world)
 	return now_ns;
 }
 
+bool world_refusal_passes(struct world *world)
+{
+	struct admission *admission = world_admission(world);
+	bool is_fresh = admission->is_refusing && admission->refused_ns != long_ago_ns;
+
+	if (is_fresh)
+		admission->refused_ns = long_ago_ns;
+	return is_fresh;
+}
+
+bool world_verdict_is_due(struct world *world)
+{
+	const struct admission *admission = world_admission(world);
+	bool is_due = admission->query != ADMISSION_QUIET && admission->is_about_expired;
+
+	if (is_due) {
+		set_clocks(world, s_ns);
+		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TICK,
+								  .now_ns = s_ns });
+	}
+	return is_due;
+}
+
 static bool is_on_its_way(const struct world *world, uint32_t type, uint32_t answer)
 {
 	for (uint32_t p = 0; p < world->config->processes; p++)
@@ -140,6 +170,8 @@ static void forget(struct world *world)
 
 	set_clocks(world, 0);
 	admission->asked_ns = 0;
+	if (admission->refused_ns != long_ago_ns)
+		admission->refused_ns = 0;
 	admission->stall_ms = admission->expired_ms = admission->about_ms = 0;
 	admission->last_cause = 0;
 	admission->last_rank = CONTROL_RANK_NONE;
@@ -287,6 +319,19 @@ static void check_circumstances(struct world *world, const struct admission_even
 	}
 }
 
+/* Who had called it before its deadline was over is not who was missing then. */
+static void check_deadline(struct world *world, const char *text)
+{
+	const char *at = strstr(text, "not called yet by ");
+	const char *end = at ? strchr(at, ';') : NULL;
+	int rank;
+
+	while (at && (rank = text_rank(&at)) >= 0 && (!end || at < end))
+		for (uint32_t p = 0; p < world->config->processes; p++)
+			if (world->join[p].rank == rank && world->state.called >> p & 1)
+				world_fail(world, "PRECISION: missed, and had called in time");
+}
+
 /* Whom a text is about is whom its cause names; who is said to be missing is. */
 static void check_text(struct world *world, const struct admission_event *event,
 		       const struct admission *before, const struct admission_actions *actions)
@@ -309,7 +354,9 @@ static void check_text(struct world *world, const struct admission_event *event,
 		check_circumstances(world, event, actions);
 	if (actions->cause == CONTROL_MISMATCH)
 		check_mismatch(world, actions->text);
+	check_deadline(world, actions->text);
 	for (at = actions->text; event->type == ADMISSION_TICK &&
+				 before->state < ADMISSION_STARTED &&
 				 actions->cause == CONTROL_TIMEOUT && (rank = text_rank(&at)) >= 0;)
 		if (admission_member((struct admission *)(uintptr_t)before, (uint32_t)rank)
 			    ->presence > ADMISSION_JOINED)

@@ -88,7 +88,8 @@ struct state {
 	uint8_t is_guilty;       /* it did something that members may name it for */
 	uint8_t is_terminating;
 	uint8_t generation; /* what the next life gets */
-	uint8_t reserved[6];
+	uint8_t called; /* processes that had called it when the deadline was over, bit by bit */
+	uint8_t reserved[4];
 	uint64_t admission[STATE_WORDS]; /* as many as admission_bytes says */
 };
 _Static_assert(sizeof(struct process) % 8 == 0, "no padding: states are compared as bytes");
@@ -96,7 +97,7 @@ _Static_assert(sizeof(struct shard) % 8 == 0, "no padding: states are compared a
 _Static_assert(offsetof(struct state, admission) % 8 == 0, "no padding: as above");
 _Static_assert(offsetof(struct state, admission) == sizeof(struct process) * CONTROL_PROCESSES +
 							    sizeof(struct shard) * CONTROL_SHARDS +
-							    FAULT_END + 10,
+							    FAULT_END + 9,
 	       "no padding: as above");
 
 /* A row's, and what its steps need. */
@@ -121,6 +122,10 @@ struct admission *world_admission(struct world *world);
 enum { NOBODY = CONTROL_PROCESSES };
 uint64_t world_heartbeat_passes(struct world *world, uint32_t silent);
 uint64_t world_gathering_passes(struct world *world);
+/* 5 s after a refusal: false if there was none. */
+bool world_refusal_passes(struct world *world);
+/* 1 s after a QUERY about a deadline: false if there is none on its way. */
+bool world_verdict_is_due(struct world *world);
 void world_aggregator(struct world *world, struct admission_event event);
 void world_read(struct world *world, uint32_t from);
 void world_closed(struct world *world, uint32_t from);
@@ -139,6 +144,8 @@ void world_member_silence(struct world *world, uint32_t p);
 /* The member has overslept. */
 void world_member_wakes(struct world *world, uint32_t p);
 void world_member_late(struct world *world, uint32_t p);
+/* A deadline was over 2 s ago. */
+void world_member_no_verdict(struct world *world, uint32_t p);
 bool world_member_beats(const struct world *world, uint32_t p);
 bool process_is_over(const struct process *process);
 /* The process is no more; whose end its connection has is the caller's. */

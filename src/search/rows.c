@@ -222,6 +222,38 @@ static const struct control_config lists = {
 		     { .rank = 1, .size = 2, .after = 2 } },
 	.causes = LOST | CAUSE(DENIED),
 };
+static const struct control_config key_wrong = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2, .key = 1 },
+		     { .rank = 1, .size = 2, .after = 2 }, { .rank = 0, .size = 2, .after = 1 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config claimed_three = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 3 }, { .rank = 1, .size = 3 }, { .rank = 2, .size = 3 },
+		     { .rank = 0, .size = 3 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config of_life = {
+	THREE, .life = 1, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config of_life_cut = {
+	TWO, .life = 1, .may = { [FAULT_CUT] = 1, [FAULT_ABORT] = 1 }, .causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config expired = {
+	TWO, .may = { [FAULT_EXPIRE] = 1, [FAULT_STOP] = 1 }, .causes = LOST,
+};
+static const struct control_config expired_three = {
+	THREE, .may = { [FAULT_EXPIRE] = 1, [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config expired_aggregator = {
+	TWO, .may = { [FAULT_EXPIRE] = 1, [FAULT_AGG_STOP] = 1 }, .causes = LOST,
+};
+static const struct control_config expired_differ = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .program = "aA" }, { .rank = 1, .size = 2, .program = "Aa" } },
+	.may = { [FAULT_EXPIRE] = 1 }, .causes = LOST | CAUSE(MISMATCH),
+};
 static const struct control_config differ = {
 	.processes = 2, .shards = 1,
 	.process = { { .rank = 0, .size = 2, .program = "ab" }, { .rank = 1, .size = 2, .program = "aa" } },
@@ -333,6 +365,17 @@ const struct search_row search_rows[] = {
 	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },
 	{ "control: n=2, lists of aggregators differ, one corrects it", control_model, &lists,
 	  false },
+	{ "control: n=2, rank 1 has another key, both come again", control_model, &key_wrong,
+	  false },
+	{ "control: n=3, two claim rank 0", control_model, &claimed_three, false },
+	{ "control: n=3, of a life, one is killed", control_model, &of_life, false },
+	{ "control: n=2, of a life, one loses power, an abort", control_model, &of_life_cut,
+	  false },
+	{ "control: n=2, a deadline, one is stopped", control_model, &expired, false },
+	{ "control: n=3, a deadline, one is killed", control_model, &expired_three, true },
+	{ "control: n=2, a deadline, the aggregator is stopped", control_model, &expired_aggregator,
+	  false },
+	{ "control: n=2, a deadline, streams differ", control_model, &expired_differ, false },
 	{ "control: n=2, operation 1 differs, STALL at any time", control_model, &differ, false },
 	{ "control: n=2, operations 0 and 1 differ in their streams", control_model,
 	  &differ_streams, false },

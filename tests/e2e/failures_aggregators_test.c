@@ -200,7 +200,8 @@ static void order_body(struct ranks *ranks, uint32_t rank)
 static void aggregators__another_list_on_one_rank_is_refused_on_all(void **state)
 {
 	struct ranks ranks = { .size = SIZE, .aggregators = AGGREGATORS, .body = order_body };
-	const char *words[RANKS_WORDS_MAX] = { "rank 1 on ", ranks_host(), "list of aggregators" };
+	const char *words[RANKS_WORDS_MAX] = { "rank 1 on ", ranks_host(),
+					       "was given the aggregators" };
 
 	(void)state;
 	assert_true(ranks_run(&ranks));
