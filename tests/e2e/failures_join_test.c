@@ -21,7 +21,8 @@ static const char right_key[] = "correct horse", wrong_key[] = "battery staple";
 struct claim {
 	uint32_t size, rank;
 	bool has_key, has_wrong_key; /* the others have the right one */
-	bool has_other_list;
+	bool has_other_list;         /* the same place by another name */
+	bool has_other_port;         /* ... with another way to write its port */
 };
 
 static void claim_body(struct ranks *ranks, uint32_t process)
@@ -39,7 +40,11 @@ static void claim_body(struct ranks *ranks, uint32_t process)
 	if (process == ODD) {
 		size = claim->size;
 		rank = claim->rank;
-		if (claim->has_other_list) /* the same place by another name */
+		if (claim->has_other_list)
+			snprintf(list, sizeof(list), "%s%s",
+				 ranks_loopback()[0] == '[' ? "[0::1]" : "127.1",
+				 strrchr(ranks->aggregator, ':'));
+		if (claim->has_other_port)
 			snprintf(list, sizeof(list), "%s:0%s", ranks_loopback(),
 				 strrchr(ranks->aggregator, ':') + 1);
 		if (claim->has_wrong_key)
@@ -98,7 +103,15 @@ static void init__another_list_of_aggregators_ends_it_for_all(void **state)
 	(void)state;
 	refused(&claim, NULL, TALLY_ERR_DENIED,
 		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
-						 "list of aggregators with hash" });
+						 "was given the aggregators " });
+}
+
+static void init__a_port_written_in_another_way_lets_all_in(void **state)
+{
+	const struct claim claim = { .size = SIZE, .rank = ODD, .has_other_port = true };
+
+	(void)state;
+	refused(&claim, NULL, TALLY_OK, (const char *[RANKS_WORDS_MAX]){ NULL });
 }
 
 static void init__a_wrong_key_ends_it_for_all(void **state)
@@ -207,6 +220,7 @@ int main(void)
 		cmocka_unit_test(init__two_that_claim_one_rank_end_it_for_all),
 		cmocka_unit_test(init__another_size_ends_it_for_all),
 		cmocka_unit_test(init__another_list_of_aggregators_ends_it_for_all),
+		cmocka_unit_test(init__a_port_written_in_another_way_lets_all_in),
 		cmocka_unit_test(init__a_wrong_key_ends_it_for_all),
 		cmocka_unit_test(init__no_key_ends_it_for_all),
 		cmocka_unit_test(init__the_right_key_lets_all_in),
