@@ -22,7 +22,7 @@ enum {
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
-		       REFUSAL) /
+		       2 * REFUSAL) /
 		      sizeof(uint64_t),
 };
 
