@@ -49,6 +49,10 @@ static bool connect_begin(struct tally_comm *comm, struct seat *seat, struct mem
 	}
 	next->type = MEMBER_REFUSED;
 	next->text = strerror(-error);
+	if (error == -EMFILE || error == -ENFILE || error == -ENOMEM) {
+		next->type = MEMBER_ERROR; /* what this process lacks, waiting does not bring */
+		next->cause = CONTROL_SYSTEM;
+	}
 	return true;
 }
 
