@@ -83,7 +83,7 @@ loss)
 	"$HERE/lab.sh" offload off
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
 	start_daemon
-	bench "$count" --random-sizes "${4:-200}:1:1000000" --seed "$SEED" --warmup 0
+	bench "$count" --random-sizes "${4:-200}:1:1000000" --seed "$SEED"
 	if [ "${3:-0.01}" != 0 ]; then
 		"$HERE/lab.sh" stat | tail -1
 	elif ! grep -qE '^resent 0,|"packets_resent":0,' "$scratch/out.0"; then

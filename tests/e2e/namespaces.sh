@@ -21,7 +21,7 @@ skip() {
 measure() {
 	if ! timeout 100 lab/measure.sh "$@" >"$tmp/out" 2>"$tmp/err"; then
 		echo "FAILED: lab/measure.sh $*"
-		tail -20 "$tmp/out" "$tmp/err"
+		tail -n 20 "$tmp/out" "$tmp/err"
 		exit 1
 	fi
 	cat "$tmp/out"
