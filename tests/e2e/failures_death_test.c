@@ -134,6 +134,18 @@ static void killed_rank__leaves_name_and_slots_to_a_new_job_at_once(void **state
 
 /* ---- a job of the same name begins while the dead life drains ---- */
 
+static void stop_for(uint32_t ms)
+{
+	pid_t self = getpid();
+
+	if (fork() == 0) {
+		usleep(ms * 1000);
+		kill(self, SIGCONT);
+		_exit(0);
+	}
+	raise(SIGSTOP);
+}
+
 /* Ranks 0 and 1 are the old life, 2 and 3 the new one; rank 0 is slow to see that rank 1 was killed. */
 static void restart_body(struct ranks *ranks, uint32_t rank)
 {
@@ -144,6 +156,10 @@ static void restart_body(struct ranks *ranks, uint32_t rank)
 	options.init_timeout_s = 10;
 	if (rank >= 2)
 		ranks_meet(ranks); /* the old one has run */
+	while (rank >= 2 && ranks->shared->event_s == 0.0)
+		usleep(1000);
+	if (rank >= 2)
+		usleep(50000); /* rank 1 is dead, rank 0 still stopped */
 	CHECK(tally_comm_init(&comm, ranks->job, 2, rank % 2, &options) == TALLY_OK);
 	CHECK(ranks_sum(comm, 7 + rank / 2) == TALLY_OK);
 	if (rank >= 2) {
@@ -153,9 +169,11 @@ static void restart_body(struct ranks *ranks, uint32_t rank)
 	}
 	ranks_meet(ranks);
 	if (rank == 1) {
+		usleep(50000);
 		ranks->shared->event_s = ranks_now_s();
 		raise(SIGKILL);
 	}
+	stop_for(300);
 	ranks_report(ranks, rank, comm, ranks_sum(comm, 10));
 	tally_comm_destroy(comm);
 }
