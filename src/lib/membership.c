@@ -8,25 +8,15 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "dataplane/link_udp.h"
-#include "lib/background.h"
 #include "lib/paths.h"
 #include "util/commit.h"
 
 enum {
 	TRY_MS = 3000, /* one attempt to connect */
-	LOOK_MS = 250, /* how often the oldest operation is looked at */
-	STALL_MS = 500,
-	ALIVE_MS = 2500, /* a heartbeat is never longer in coming */
-	REVIVE_MS = 300, /* who has been stopped, and says so by TCP first, will be heard by UDP */
-	STALL_AGAIN_MS = 1000,
 	MESSAGES = 64, /* in one turn */
 };
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
-
-static void member_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
-		      struct member_event *event);
 
 /* ---- actions ---- */
 
@@ -199,7 +189,7 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 					      .text = actions->text };
 
 		if (other != seat && !seat_is_over(other) && !TAKEN_OUT(TELL_OTHERS))
-			member_do(comm, other, codec, &event);
+			membership_do(comm, other, codec, &event);
 	}
 }
 
@@ -273,8 +263,8 @@ static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", text);
 }
 
-static void member_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
-		      struct member_event *event)
+void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+		   struct member_event *event)
 {
 	struct member_actions *actions = &seat->actions;
 	bool has_next;
@@ -302,7 +292,7 @@ static void members_do(struct tally_comm *comm, struct codec *codec,
 		struct member_event copy = *event;
 
 		if (!seat_is_over(seat))
-			member_do(comm, seat, codec, &copy);
+			membership_do(comm, seat, codec, &copy);
 	}
 }
 
@@ -369,7 +359,7 @@ static void all_granted(struct tally_comm *comm, struct codec *codec, uint64_t n
 						.lanes = lanes };
 
 		if (!seat_is_over(seat))
-			member_do(comm, seat, codec, &granted);
+			membership_do(comm, seat, codec, &granted);
 	}
 }
 
@@ -383,7 +373,7 @@ static void message_came(struct tally_comm *comm, struct seat *seat, struct code
 
 	if (message->type != CONTROL_GRANT || seat->member.state != MEMBER_JOINING ||
 	    seat->is_granted) {
-		member_do(comm, seat, codec, &event);
+		membership_do(comm, seat, codec, &event);
 		return;
 	}
 	seat->grant = message->grant;
@@ -412,7 +402,7 @@ static void connection_ended(struct tally_comm *comm, struct seat *seat, struct 
 		return;
 	if (event.type == MEMBER_REFUSED && TAKEN_OUT(AGGREGATOR_ABSENT))
 		return;
-	member_do(comm, seat, codec, &event);
+	membership_do(comm, seat, codec, &event);
 }
 
 static void connection_read(struct tally_comm *comm, struct seat *seat, struct codec *codec,
@@ -427,7 +417,7 @@ static void connection_read(struct tally_comm *comm, struct seat *seat, struct c
 		case CONN_NONE:
 			return;
 		case CONN_CONNECTED:
-			member_do(comm, seat, codec, &event);
+			membership_do(comm, seat, codec, &event);
 			break;
 		case CONN_MESSAGE:
 			message_came(comm, seat, codec, &message, now_ns);
@@ -452,7 +442,7 @@ static void welcome(struct tally_comm *comm, struct codec *codec,
 
 		if (said->shard >= seat->shards_first &&
 		    said->shard < seat->shards_first + seat->shards_count)
-			member_do(comm, seat, codec, &event);
+			membership_do(comm, seat, codec, &event);
 	}
 }
 
@@ -496,145 +486,6 @@ static void requests_do(struct tally_comm *comm, struct codec *codec, uint64_t n
 		members_do(comm, codec, &leave);
 }
 
-/* Another thread's clock may be ahead of when this turn began. */
-static uint32_t ms_between(uint64_t since_ns, uint64_t now_ns)
-{
-	uint64_t ms = now_ns > since_ns ? (now_ns - since_ns) / ns_per_ms : 0;
-
-	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-}
-
-/* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
-static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
-{
-	struct patience *patience = &comm->membership->patience;
-	const struct tally_work *oldest;
-	uint64_t done = 0;
-	bool is_late = false;
-
-	comm_lock(comm);
-	oldest = comm->outstanding.first;
-	if (oldest && !atomic_load(&comm->error)) {
-		const struct worker *worker = endpoint_worker(comm->endpoint);
-		const struct worker_stream *stream = &worker->stream[oldest->op.stream];
-
-		if (stream->head != stream->tail)
-			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
-		event->number = oldest->op.number;
-		event->waited_ms = ms_between(oldest->submitted_ns, now_ns);
-		if (patience->number != event->number) {
-			uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
-
-			*patience =
-				(struct patience){ event->number, done, oldest->submitted_ns, 0 };
-			if (patience->since_ns < progress_ns)
-				patience->since_ns = progress_ns;
-		} else if (patience->done != done) {
-			patience->done = done;
-			patience->since_ns = now_ns;
-		}
-		/* Another thread's clock may be ahead of when this turn began. */
-		is_late = now_ns > patience->since_ns &&
-			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
-			  now_ns - patience->said_ns >= STALL_AGAIN_MS * ns_per_ms;
-	}
-	comm_unlock(comm);
-	if (is_late)
-		patience->said_ns = now_ns;
-	return is_late;
-}
-
-static struct seat *seat_of_shard(const struct tally_comm *comm, uint32_t shard)
-{
-	struct membership *membership = comm->membership;
-	uint32_t i = 0;
-
-	while (i + 1 < membership->seats_count && shard >= membership->seats[i + 1].shards_first)
-		i++;
-	return &membership->seats[i];
-}
-
-/* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
- * it answers nothing, the aggregator must have been heard by TCP since: else it is dead, or stopped. */
-static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
-{
-	struct seat *seat = &comm->membership->seats[0];
-	char text[CONTROL_TEXT_BYTES];
-	struct member_event event = {
-		.type = MEMBER_ERROR, .now_ns = now_ns, .cause = CONTROL_SYSTEM, .text = text
-	};
-	struct endpoint_path path;
-	bool is_lost;
-
-	comm_lock(comm);
-	is_lost = endpoint_path_lost(comm->endpoint, now_ns, &path);
-	if (is_lost)
-		seat = seat_of_shard(comm, path.shard);
-	is_lost = is_lost && (path.is_short_heard ||
-			      (seat->member.heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
-			       now_ns > seat->member.heard_ns + REVIVE_MS * ns_per_ms));
-	if (is_lost)
-		paths_say_lost(comm, &path, text);
-	comm_unlock(comm);
-	if (is_lost)
-		member_do(comm, seat, codec, &event);
-}
-
-static void look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
-{
-	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
-
-	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
-	look_at_paths(comm, codec, now_ns);
-	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
-		member_do(comm, &comm->membership->seats[0], codec, &event);
-}
-
-void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, uint32_t ms)
-{
-	work->deadline_ns = work->submitted_ns + ms * ns_per_ms;
-	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
-		return;
-	atomic_store(&comm->deadline_ns, work->deadline_ns);
-	background_kick(); /* it sleeps until a later one */
-}
-
-/* R-CT-38: of all whose deadline is over the oldest, each second anew: its round may find that it ended
- * well, or be about another one. */
-static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
-{
-	struct expiry *expiry = &comm->membership->expiry;
-	uint64_t first_ns = UINT64_MAX;
-	bool is_any = false, is_said = false;
-
-	comm_lock(comm);
-	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
-		if (work->deadline_ns > now_ns && work->deadline_ns < first_ns)
-			first_ns = work->deadline_ns;
-		if (!work->deadline_ns || work->deadline_ns > now_ns || is_any)
-			continue;
-		is_any = true;
-		is_said = expiry->number == work->op.number && now_ns < expiry->again_ns;
-		event->number = work->op.number;
-		event->waited_ms = ms_between(work->submitted_ns, now_ns);
-	}
-	if (is_any && !is_said)
-		*expiry = (struct expiry){ event->number, now_ns + ns_per_s };
-	if (is_any && expiry->again_ns < first_ns)
-		first_ns = expiry->again_ns;
-	atomic_store(&comm->deadline_ns, first_ns);
-	comm_unlock(comm);
-	return is_any && !is_said;
-}
-
-static void expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
-{
-	struct member_event event = { .type = MEMBER_EXPIRED, .now_ns = now_ns };
-
-	if (find_expired(comm, now_ns, &event))
-		member_do(comm, &comm->membership->seats[0], codec, &event);
-}
-
 static void tick(struct tally_comm *comm, struct seat *seat, struct codec *codec, uint64_t now_ns)
 {
 	struct member_event event = { .type = MEMBER_TICK, .now_ns = now_ns };
@@ -643,7 +494,7 @@ static void tick(struct tally_comm *comm, struct seat *seat, struct codec *codec
 	event.number = comm->outstanding.first ? comm->outstanding.first->op.number
 					       : comm->next_number;
 	comm_unlock(comm);
-	member_do(comm, seat, codec, &event);
+	membership_do(comm, seat, codec, &event);
 	seat->tick_ns = now_ns + ns_per_s;
 	if (seat->actions.wake_ns < seat->tick_ns)
 		seat->tick_ns = seat->actions.wake_ns;
@@ -682,9 +533,9 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 	for (uint32_t i = 0; i < membership->seats_count; i++)
 		connection_read(comm, &membership->seats[i], codec, now_ns);
 	if (now_ns >= membership->look_ns && is_running(membership))
-		look(comm, codec, now_ns);
+		late_look(comm, codec, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
-		expire(comm, codec, now_ns);
+		late_expire(comm, codec, now_ns);
 	/* The last first: who has granted waits for those behind it, and they know what for. */
 	for (uint32_t i = membership->seats_count; i--;) {
 		struct seat *seat = &membership->seats[i];

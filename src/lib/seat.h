@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seat.h - a communicator's place at each of its aggregators. seat.c: where they are, from open to close.
- * membership.c: what happens there. Included by these alone.
+ * membership.c: what happens there; late.c: what takes too long. Included by these alone.
  */
 #ifndef LIB_SEAT_H
 #define LIB_SEAT_H
@@ -60,5 +60,14 @@ struct membership {
 void seat_drop(struct seat *seat);
 /* LEFT, FAILED, or never begun. */
 bool seat_is_over(const struct seat *seat);
+
+/* Steps a seat's machine and does what it says, with all that follows; *event is used up. */
+void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+		   struct member_event *event);
+
+/* The oldest operation and the paths: due at look_ns, while operations run. */
+void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
+/* Deadlines: due at comm->deadline_ns. */
+void late_expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
 
 #endif

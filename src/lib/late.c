@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* late.c - what takes too long: an operation without a result, a path that is gone, a deadline. See seat.h. */
+#include "lib/background.h"
+#include "lib/paths.h"
+#include "lib/seat.h"
+
+enum {
+	LOOK_MS = 250, /* how often the oldest operation is looked at */
+	STALL_MS = 500,
+	ALIVE_MS = 2500, /* a heartbeat is never longer in coming */
+	REVIVE_MS = 300, /* who has been stopped, and says so by TCP first, will be heard by UDP */
+	STALL_AGAIN_MS = 1000,
+};
+
+static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
+
+/* Another thread's clock may be ahead of when this turn began. */
+static uint32_t ms_between(uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t ms = now_ns > since_ns ? (now_ns - since_ns) / ns_per_ms : 0;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
+static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
+{
+	struct patience *patience = &comm->membership->patience;
+	const struct tally_work *oldest;
+	uint64_t done = 0;
+	bool is_late = false;
+
+	comm_lock(comm);
+	oldest = comm->outstanding.first;
+	if (oldest && !atomic_load(&comm->error)) {
+		const struct worker *worker = endpoint_worker(comm->endpoint);
+		const struct worker_stream *stream = &worker->stream[oldest->op.stream];
+
+		if (stream->head != stream->tail)
+			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
+		event->number = oldest->op.number;
+		event->waited_ms = ms_between(oldest->submitted_ns, now_ns);
+		if (patience->number != event->number) {
+			uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
+
+			*patience =
+				(struct patience){ event->number, done, oldest->submitted_ns, 0 };
+			if (patience->since_ns < progress_ns)
+				patience->since_ns = progress_ns;
+		} else if (patience->done != done) {
+			patience->done = done;
+			patience->since_ns = now_ns;
+		}
+		/* Another thread's clock may be ahead of when this turn began. */
+		is_late = now_ns > patience->since_ns &&
+			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
+			  now_ns - patience->said_ns >= STALL_AGAIN_MS * ns_per_ms;
+	}
+	comm_unlock(comm);
+	if (is_late)
+		patience->said_ns = now_ns;
+	return is_late;
+}
+
+static struct seat *seat_of_shard(const struct tally_comm *comm, uint32_t shard)
+{
+	struct membership *membership = comm->membership;
+	uint32_t i = 0;
+
+	while (i + 1 < membership->seats_count && shard >= membership->seats[i + 1].shards_first)
+		i++;
+	return &membership->seats[i];
+}
+
+/* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
+ * it answers nothing, the aggregator must have been heard by TCP since: else it is dead, or stopped. */
+static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct seat *seat = &comm->membership->seats[0];
+	char text[CONTROL_TEXT_BYTES];
+	struct member_event event = {
+		.type = MEMBER_ERROR, .now_ns = now_ns, .cause = CONTROL_SYSTEM, .text = text
+	};
+	struct endpoint_path path;
+	bool is_lost;
+
+	comm_lock(comm);
+	is_lost = endpoint_path_lost(comm->endpoint, now_ns, &path);
+	if (is_lost)
+		seat = seat_of_shard(comm, path.shard);
+	is_lost = is_lost && (path.is_short_heard ||
+			      (seat->member.heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
+			       now_ns > seat->member.heard_ns + REVIVE_MS * ns_per_ms));
+	if (is_lost)
+		paths_say_lost(comm, &path, text);
+	comm_unlock(comm);
+	if (is_lost)
+		membership_do(comm, seat, codec, &event);
+}
+
+void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
+
+	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
+	look_at_paths(comm, codec, now_ns);
+	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
+		membership_do(comm, &comm->membership->seats[0], codec, &event);
+}
+
+void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, uint32_t ms)
+{
+	work->deadline_ns = work->submitted_ns + ms * ns_per_ms;
+	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
+		return;
+	atomic_store(&comm->deadline_ns, work->deadline_ns);
+	background_kick(); /* it sleeps until a later one */
+}
+
+/* R-CT-38: of all whose deadline is over the oldest, each second anew: its round may find that it ended
+ * well, or be about another one. */
+static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
+{
+	struct expiry *expiry = &comm->membership->expiry;
+	uint64_t first_ns = UINT64_MAX;
+	bool is_any = false, is_said = false;
+
+	comm_lock(comm);
+	for (struct tally_work *work = comm->outstanding.first; work; work = work->next) {
+		if (work->deadline_ns > now_ns && work->deadline_ns < first_ns)
+			first_ns = work->deadline_ns;
+		if (!work->deadline_ns || work->deadline_ns > now_ns || is_any)
+			continue;
+		is_any = true;
+		is_said = expiry->number == work->op.number && now_ns < expiry->again_ns;
+		event->number = work->op.number;
+		event->waited_ms = ms_between(work->submitted_ns, now_ns);
+	}
+	if (is_any && !is_said)
+		*expiry = (struct expiry){ event->number, now_ns + ns_per_s };
+	if (is_any && expiry->again_ns < first_ns)
+		first_ns = expiry->again_ns;
+	atomic_store(&comm->deadline_ns, first_ns);
+	comm_unlock(comm);
+	return is_any && !is_said;
+}
+
+void late_expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_EXPIRED, .now_ns = now_ns };
+
+	if (find_expired(comm, now_ns, &event))
+		membership_do(comm, &comm->membership->seats[0], codec, &event);
+}
