@@ -15,8 +15,9 @@
 #include <jansson.h>
 
 #include "tools/tallyd_options.h"
+#include "util/utf8.h"
 
-enum { LINE_BYTES = 512 };
+enum { LINE_BYTES = 1024 }; /* the server's longest */
 
 static struct settings settings = {
 	.server = { .drain_ms = 30000 },
@@ -31,26 +32,19 @@ static volatile sig_atomic_t signals_seen;
 
 static json_t *json_make(const char *level, const char *line)
 {
+	char text[LINE_BYTES];
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return json_pack("{s:f, s:s, s:s}", "time", (double)now.tv_sec + (double)now.tv_nsec / 1e9,
-			 "level", level, "text", line);
+			 "level", level, "text", utf8_copy(text, sizeof(text), line));
 }
 
 static void log_json(const char *level, const char *line)
 {
 	json_t *object = json_make(level, line);
-	char ascii[LINE_BYTES], *text;
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 
-	if (!object) { /* cut inside of a character, or never UTF-8 */
-		snprintf(ascii, sizeof(ascii), "%s", line);
-		for (char *at = ascii; *at; at++)
-			if (*at & 0x80)
-				*at = '?';
-		object = json_make(level, ascii);
-	}
-	text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	if (text)
 		fprintf(stderr, "%s\n", text);
 	free(text);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/comm.h"
+#include "util/utf8.h"
 
 enum {
 	OUTSTANDING_MAX = 1000, /* listed; all are counted */
@@ -79,19 +80,11 @@ static void picture_free(struct picture *picture)
 
 /* ---- as JSON; jansson answers NULL to NULL, so that a lack of memory shows at the end ---- */
 
-/* Host names and operation names are whatever bytes they are: JSON wants UTF-8. */
 static json_t *text_of(const char *bytes)
 {
-	json_t *text = json_string(bytes);
-	char ascii[REPORT_TEXT_MAX];
-	size_t used = 0;
+	char text[REPORT_TEXT_MAX];
 
-	if (text)
-		return text;
-	for (; bytes[used] && used + 1 < sizeof(ascii); used++)
-		ascii[used] = bytes[used] & 0x80 ? '?' : bytes[used];
-	ascii[used] = '\0';
-	return json_string(ascii);
+	return json_string(utf8_copy(text, sizeof(text), bytes));
 }
 
 static json_t *number_of(uint64_t number)

@@ -18,6 +18,7 @@
 
 #include "core/ablate.h"
 #include "lib/config.h"
+#include "util/utf8.h"
 
 enum { COMPLAINT_BYTES = 128 };
 
@@ -193,33 +194,27 @@ static void line_write(int level, const char *line)
 
 static json_t *json_make(const struct report_who *who, int level, const char *message)
 {
+	char text[REPORT_TEXT_MAX], host[sizeof(who->host)];
 	struct timespec now;
 	double seconds;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	utf8_copy(text, sizeof(text), message);
 	if (who)
 		return json_pack("{s:f, s:s, s:s, s:i, s:s, s:s}", "time", seconds, "level",
 				 level_names[level], "job", who->job, "rank", (int)who->rank,
-				 "host", who->host, "text", message);
+				 "host", utf8_copy(host, sizeof(host), who->host), "text", text);
 	return json_pack("{s:f, s:s, s:i, s:s}", "time", seconds, "level", level_names[level],
-			 "pid", (int)getpid(), "text", message);
+			 "pid", (int)getpid(), "text", text);
 }
 
 static void json_write(const struct report_who *who, int level, const char *message)
 {
 	json_t *object = json_make(who, level, message);
-	char ascii[REPORT_TEXT_MAX], *text;
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	size_t length;
 
-	if (!object) { /* cut inside of a character, or never UTF-8 */
-		snprintf(ascii, sizeof(ascii), "%s", message);
-		for (char *at = ascii; *at; at++)
-			if (*at & 0x80)
-				*at = '?';
-		object = json_make(who, level, ascii);
-	}
-	text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	if (text) {
 		length = strlen(text);
 		text[length] = '\n'; /* in place of its end: one write */

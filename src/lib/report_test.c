@@ -135,6 +135,30 @@ static void report__json_is_one_object_a_line(void **state)
 	assert_int_equal(number, 5);
 }
 
+static int say_of_a_host(void)
+{
+	struct report_who there = who;
+
+	strcpy(there.host, "M\xfcnchen");
+	report_log(&there, TALLY_LOG_ERROR, "\xc3\xa4 and \xe4");
+	return ALL_WELL;
+}
+
+static void report__json_says_all_that_is_utf8(void **state)
+{
+	const char *env[4] = { "TALLY_LOG_JSON=1" };
+	char text[TEXT_BYTES];
+	json_t *object;
+
+	(void)state;
+	assert_int_equal(child_run(env, say_of_a_host, text), ALL_WELL);
+	object = json_loads(text, 0, NULL);
+	assert_non_null(object);
+	assert_string_equal(json_string_value(json_object_get(object, "host")), "M?nchen");
+	assert_string_equal(json_string_value(json_object_get(object, "text")), "\xc3\xa4 and ?");
+	json_decref(object);
+}
+
 static int say_to_nobody(void)
 {
 	int ends[2];
@@ -205,6 +229,7 @@ int main(void)
 		cmocka_unit_test(report__the_level_decides_which_lines_are_shown),
 		cmocka_unit_test(report__an_unknown_level_is_said_once_and_changes_nothing),
 		cmocka_unit_test(report__json_is_one_object_a_line),
+		cmocka_unit_test(report__json_says_all_that_is_utf8),
 		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
 		cmocka_unit_test(report__a_full_disk_harms_nothing),
 		cmocka_unit_test(report__without_a_stderr_no_other_file_gets_the_lines),

@@ -14,6 +14,7 @@
 
 #include "lib/background.h"
 #include "lib/comm.h"
+#include "util/utf8.h"
 
 enum {
 	RING = 4096,        /* operations that wait to be written */
@@ -136,10 +137,7 @@ static void op_write(struct timeline *timeline, const struct timeline_op *done)
 	const char *name;
 
 	work_describe(&done->op, what);
-	for (size_t i = 0; i < sizeof(safe);
-	     i++) /* any bytes will do for a name, but not for JSON */
-		safe[i] = (char)(done->op.name[i] & 0x80 ? '?' : done->op.name[i]);
-	safe[sizeof(safe) - 1] = '\0';
+	utf8_copy(safe, sizeof(safe), done->op.name);
 	name = safe[0] ? safe : what;
 	event_write(timeline, step(timeline, done, "b", name, done->submitted_ns,
 				   json_pack("{s:I, s:s, s:I, s:s, s:s}", "number",
@@ -157,12 +155,13 @@ static void op_write(struct timeline *timeline, const struct timeline_op *done)
 static void name_write(struct timeline *timeline, const char *what, uint32_t thread,
 		       const char *whose, uint32_t rank, const char *stream)
 {
-	char name[BOOTSTRAP_JOB_MAX + 100];
+	char name[BOOTSTRAP_JOB_MAX + 100], safe[sizeof(name)];
 
 	snprintf(name, sizeof(name), "%s, rank %u%s", whose, rank, stream);
+	utf8_copy(safe, sizeof(safe), name);
 	event_write(timeline, json_pack("{s:s, s:s, s:I, s:I, s:{s:s}}", "ph", "M", "name", what,
 					"pid", (json_int_t)timeline->who.rank, "tid",
-					(json_int_t)thread, "args", "name", name));
+					(json_int_t)thread, "args", "name", safe));
 }
 
 /* timelines.lock is held. */

@@ -586,7 +586,7 @@ static void timeline_body(struct ranks *ranks, uint32_t rank)
 		int32_t x[3] = { i, -i, (int32_t)rank };
 		struct tally_work *work;
 
-		options.name = i % 2 ? "odd \"one\"" : NULL;
+		options.name = i % 2 ? "odd \"\xc3\xb6ne\xff\"" : NULL;
 		CHECK(tally_iallreduce(x, x, 3, TALLY_INT32, TALLY_SUM, comm, &options, &work) ==
 		      TALLY_OK);
 		CHECK(tally_wait(&work, -1) == TALLY_OK);
@@ -624,7 +624,7 @@ static void timeline_check(uint32_t rank)
 		at[kind] = int_of(event, "ts");
 		counts[kind]++;
 		if (kind == 0 && counts[0] % 2 == 0)
-			assert_string_equal(text_of(event, "name"), "odd \"one\"");
+			assert_string_equal(text_of(event, "name"), "odd \"\xc3\xb6ne?\"");
 		if (kind != 2)
 			continue;
 		assert_string_equal(last[0], last[2]);
