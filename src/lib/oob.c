@@ -54,7 +54,7 @@ static void *watch_main(void *arg)
 	uint32_t waited_s = WATCH_FIRST_S;
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WATCH_FIRST_S;
 	pthread_mutex_lock(&watch->lock);
 	while (!watch->is_over) {
@@ -73,11 +73,14 @@ static void *watch_main(void *arg)
 
 static void watch_begin(struct watch *watch, const struct record *mine)
 {
+	pthread_condattr_t attr;
 	sigset_t all, before;
 
-	*watch = (struct watch){ .lock = PTHREAD_MUTEX_INITIALIZER,
-				 .changed = PTHREAD_COND_INITIALIZER,
-				 .mine = mine };
+	*watch = (struct watch){ .lock = PTHREAD_MUTEX_INITIALIZER, .mine = mine };
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&watch->changed, &attr);
+	pthread_condattr_destroy(&attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	watch->is_started = !pthread_create(&watch->thread, NULL, watch_main, watch);

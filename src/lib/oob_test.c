@@ -5,12 +5,14 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -217,30 +219,54 @@ static void oob__a_callback_that_fails_is_named(void **state)
 			 TALLY_ERR_ARGUMENT);
 }
 
+/* As if the wall clock had been set forward by an hour after it was read. */
+static atomic_bool is_clock_set;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = __real_clock_gettime(clock, now);
+
+	if (clock == CLOCK_REALTIME && is_clock_set)
+		now->tv_sec -= 3600;
+	return result;
+}
+
 static char warned[512];
+static struct timespec warned_first;
 static pthread_mutex_t warned_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void log_keep(int level, const char *line, void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&warned_lock);
-	if (level == TALLY_LOG_WARN && strstr(line, "allgather"))
+	if (level == TALLY_LOG_WARN && strstr(line, "allgather")) {
+		if (!warned[0])
+			__real_clock_gettime(CLOCK_MONOTONIC, &warned_first);
 		snprintf(warned, sizeof(warned), "%s", line);
+	}
 	pthread_mutex_unlock(&warned_lock);
 }
 
 static void oob__a_callback_that_stays_away_is_named(void **state)
 {
 	struct seat seats[SIZE];
+	struct timespec begin;
 
 	(void)state;
 	seats_init(seats);
 	meeting.is_slow = true;
+	is_clock_set = true;
+	__real_clock_gettime(CLOCK_MONOTONIC, &begin);
 	tally_set_log(0, log_keep, NULL);
 	all_do(seats, seat_take);
 	tally_set_log(0, NULL, NULL);
+	is_clock_set = false;
 	all_said(seats, TALLY_OK, "");
 	assert_non_null(strstr(warned, "has not returned for 5 s"));
+	assert_true(warned_first.tv_sec - begin.tv_sec >= 4);
 	all_do(seats, seat_leave);
 }
 

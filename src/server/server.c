@@ -302,6 +302,7 @@ static int open_all(struct server *server)
 int server_open(struct server **out, const struct server_options *options)
 {
 	struct server *server = calloc(1, sizeof(*server));
+	pthread_condattr_t attr;
 	int result;
 
 	if (!server) {
@@ -315,7 +316,10 @@ int server_open(struct server **out, const struct server_options *options)
 	server->spare_fd = -1;
 	server->limit_ns = UINT64_MAX;
 	pthread_mutex_init(&server->mutex, NULL);
-	pthread_cond_init(&server->ended, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&server->ended, &attr);
+	pthread_condattr_destroy(&attr);
 	do
 		server_random(&server->generation, sizeof(server->generation));
 	while (!server->generation);
@@ -540,7 +544,7 @@ bool server_wait(struct server *server, uint32_t timeout_ms)
 	bool has_ended;
 	int result = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += timeout_ms / 1000;
 	until.tv_nsec += (long)(timeout_ms % 1000) * (long)MS_NS;
 	if (until.tv_nsec >= 1000000000) {

@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/server_fixture.h"
 
+#include <stdatomic.h>
+
+/* --- a wall clock that is set --- */
+
+static atomic_long wall_clock_step_s;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = __real_clock_gettime(clock, now);
+
+	if (clock == CLOCK_REALTIME)
+		now->tv_sec += wall_clock_step_s;
+	return result;
+}
+
+static uint64_t uptime_ms(void)
+{
+	struct timespec now;
+
+	__real_clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 /* --- claims --- */
 
 static void add_once(struct client *clients)
@@ -332,6 +358,25 @@ static void server__stopping_tells_all_and_ends_at_once(void **state)
 		client_close(&clients[rank]);
 }
 
+/* What it read before the clock was set forward is over at once, and set back it would be in an hour. */
+static void server__waits_as_long_as_it_says_whatever_the_wall_clock_does(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+
+	(void)state;
+	alarm(20);
+	for (long step_s = -3600; step_s <= 3600; step_s += 7200) {
+		uint64_t begin_ms = uptime_ms();
+
+		wall_clock_step_s = step_s;
+		assert_false(server_wait(server, 1100));
+		assert_in_range(uptime_ms() - begin_ms, 1100, 1100 + NEWS_MS);
+	}
+	wall_clock_step_s = 0;
+	alarm(0);
+	server_close(server);
+}
+
 static void server__refuses_options_out_of_range(void **state)
 {
 	static const struct server_options wrong[] = {
@@ -384,6 +429,7 @@ int main(void)
 		cmocka_unit_test(server__draining_denies_gatherings_and_lets_jobs_end),
 		cmocka_unit_test(server__draining_aborts_at_its_limit),
 		cmocka_unit_test(server__stopping_tells_all_and_ends_at_once),
+		cmocka_unit_test(server__waits_as_long_as_it_says_whatever_the_wall_clock_does),
 		cmocka_unit_test(server__refuses_options_out_of_range),
 		cmocka_unit_test(server__says_why_a_port_cannot_be_had),
 	};
