@@ -648,6 +648,13 @@ static void shard_failed(struct turn *turn)
 {
 	struct text text;
 
+	if (turn->event->is_path) {
+		turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
+		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
+			 turn->event->text);
+		turn_end_life(turn);
+		return;
+	}
 	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
 		 turn->config->job, turn->admission->size, turn->event->shard);

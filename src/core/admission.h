@@ -191,6 +191,7 @@ struct admission_event {
 	uint32_t job_generation;        /* SHARD: of the job it was for */
 	const char *
 		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
+	bool is_path; /* SHARD that has_failed: not for want of room, but for the path of `rank`; `text` tells */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };

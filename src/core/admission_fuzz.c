@@ -296,6 +296,7 @@ static void shard_ack(uint16_t shard, uint8_t how)
 	event.job_generation = queue[0].generation;
 	event.has_failed = how & 0x20 && event.command != ADMISSION_JOB_REMOVE;
 	event.text = how & 0x10 && event.has_failed ? "no room: held by\x1b somebody" : NULL;
+	event.is_path = how & 0x40 && event.text;
 	test.queued[shard]--;
 	memmove(queue, queue + 1, test.queued[shard] * sizeof(*queue));
 	step(event);

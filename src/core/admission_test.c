@@ -133,6 +133,23 @@ static void admission__every_life_has_its_own_generation_and_never_0(void **stat
 	}
 }
 
+static void admission__a_path_that_takes_no_packet_ends_the_job_with_its_rank(void **state)
+{
+	(void)state;
+	join(10, 0, 2);
+	join(11, 1, 2);
+	t.done[0] = 0;
+	step((struct admission_event){ .type = ADMISSION_SHARD,
+				       .command = ADMISSION_JOB_ADD,
+				       .has_failed = true,
+				       .is_path = true,
+				       .rank = 1,
+				       .text = "rank 1 on node1: narrow",
+				       .job_generation = t.admission->generation });
+	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_text(CONTROL_SYSTEM, 1, "job \"train\" of 2: rank 1 on node1: narrow");
+}
+
 static void admission__a_shard_without_room_ends_the_job_by_name(void **state)
 {
 	(void)state;
@@ -1149,6 +1166,7 @@ int main(int argc, char **argv)
 		TEST(admission__slots_are_given_back_only_when_all_have_left),
 		TEST(admission__every_life_has_its_own_generation_and_never_0),
 		TEST(admission__a_shard_without_room_ends_the_job_by_name),
+		TEST(admission__a_path_that_takes_no_packet_ends_the_job_with_its_rank),
 		TEST(admission__a_rank_that_goes_while_gathering_may_come_again),
 		TEST(admission__another_size_is_denied_to_all_with_both_values),
 		TEST(admission__another_list_of_aggregators_is_denied_to_all),

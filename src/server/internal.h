@@ -65,6 +65,8 @@ struct job {
 	char ended_text[CONTROL_TEXT_BYTES];
 	uint16_t index;  /* in the shards' job tables, too */
 	bool is_refused; /* JOB_ADD was refused here: all shards are to be acknowledged as failed */
+	bool is_path_refused; /* ... for the path of refused_rank */
+	uint16_t refused_rank;
 	uint32_t generation; /* of the last JOB_ADD */
 	uint64_t wake_ns;
 	uint64_t ticked_ns;               /* the last TICK */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -109,7 +110,8 @@ void job_close(struct server *server, struct job *job)
 	job_free(job);
 }
 
-static uint32_t job_mtu(struct server *server, struct job *job)
+/* The smallest, and whose it is. */
+static uint32_t job_mtu(struct server *server, struct job *job, uint16_t *narrowest)
 {
 	uint32_t mtu = UINT32_MAX;
 
@@ -118,8 +120,10 @@ static uint32_t job_mtu(struct server *server, struct job *job)
 		const struct peer *peer = peer_of(server, member->peer.connection);
 		uint32_t its = peer && peer->mtu ? peer->mtu : (uint32_t)MTU_UNKNOWN;
 
-		if (its < mtu)
-			mtu = its;
+		if (its >= mtu)
+			continue;
+		mtu = its;
+		*narrowest = (uint16_t)rank;
 	}
 	return mtu;
 }
@@ -131,9 +135,10 @@ static uint64_t memory_of_job(const struct server *server)
 
 static bool job_plan(struct server *server, struct job *job)
 {
+	uint16_t narrowest;
 	struct plan_input input = {
 		.members = job->admission->size,
-		.mtu = job_mtu(server, job),
+		.mtu = job_mtu(server, job, &narrowest),
 		.is_v6 = server->options.is_v6,
 		.lanes_max = server->options.lanes_max,
 		.slots = server->options.slots,
@@ -172,6 +177,38 @@ static struct shard_job *job_for_shard(const struct job *job)
 	return add;
 }
 
+/* Why job_plan found nothing: a path that is too narrow, or too little memory. */
+static void plan_refusal(struct server *server, struct job *job)
+{
+	unsigned long long memory_kib = memory_of_job(server) >> 10;
+	uint32_t mtu = job_mtu(server, job, &job->refused_rank);
+	struct text text;
+
+	text_begin(&text, job->refusal, sizeof(job->refusal));
+	job->is_path_refused = mtu < PLAN_MTU_MIN;
+	if (job->is_path_refused)
+		text_add(&text,
+			 "rank %u on %s: the MTU of its path to the aggregator is %u bytes, and "
+			 "must "
+			 "be %u or more",
+			 job->refused_rank,
+			 admission_member(job->admission, job->refused_rank)->peer.host, mtu,
+			 (unsigned)PLAN_MTU_MIN);
+	else if (job->admission->mode == CONTROL_LATENCY)
+		text_add(
+			&text,
+			"%u slots (latency_slots) do not fit into %llu KiB (--memory), not even of "
+			"%u lanes",
+			job->admission->latency_slots, memory_kib, (unsigned)WIRE_LANES_STEP);
+	else
+		text_add(
+			&text,
+			"slots for packets as large as the members' MTU of %u bytes allows do not "
+			"fit into %llu KiB (--memory): raise it, or cap packets (--lanes %u to %u)",
+			mtu, memory_kib, (unsigned)WIRE_LANES_STEP, (unsigned)WIRE_LANES_MAX);
+	server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
+}
+
 /* No shard hears of a job that cannot be planned, or whose description no memory was left for. */
 static void job_add(struct server *server, struct job *job, uint32_t generation)
 {
@@ -185,13 +222,10 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 	job->config.shards =
 		job->admission->mode == CONTROL_LATENCY ? 1 : (uint16_t)server->options.shards;
 	job->is_refused = true;
+	job->is_path_refused = false;
 	strcpy(job->refusal, "out of memory");
 	if (!job_plan(server, job)) {
-		snprintf(job->refusal, sizeof(job->refusal),
-			 "no packet fits its members' MTU of %u bytes and %llu KiB of slots "
-			 "(--memory)",
-			 job_mtu(server, job), (unsigned long long)memory_of_job(server) >> 10);
-		server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
+		plan_refusal(server, job);
 		return;
 	}
 	/* From here on START and the shards agree on what is the most. */
@@ -372,6 +406,8 @@ void job_step(struct server *server, struct job *job, struct admission_event *ev
 					.command = ADMISSION_JOB_ADD,
 					.job_generation = job->generation,
 					.has_failed = true,
+					.is_path = job->is_path_refused,
+					.rank = job->refused_rank,
 					.text = job->refusal,
 				};
 

@@ -160,6 +160,54 @@ static void server__ends_what_gathers_for_a_life_that_has_ended(void **state)
 	server_close(server);
 }
 
+/* Both ranks are told so; the path of the second may be narrow. */
+static void refuse_pair(struct server_options options, struct control_join said, uint32_t mtu,
+			const char *name, enum control_cause cause, const char *text)
+{
+	struct server *server = test_server(options);
+	struct client clients[2];
+	char address[32];
+
+	tcp_address(server, address);
+	for (uint16_t i = 0; i < 2; i++) {
+		client_open(&clients[i], address);
+		client_join_as(&clients[i], name, i, 2, said);
+		said.mtu = mtu;
+	}
+	for (int i = 0; i < 2; i++) {
+		client_expect(&clients[i], CONTROL_ABORT, NEWS_MS);
+		assert_int_equal(clients[i].message.end.cause, cause);
+		assert_string_equal(clients[i].message.end.text, text);
+		client_close(&clients[i]);
+	}
+	server_close(server);
+}
+
+static void server__says_what_of_a_path_or_an_option_does_not_fit(void **state)
+{
+	struct control_join dense = { .kind = CONTROL_WORKER };
+	struct control_join latency = { .kind = CONTROL_WORKER,
+					.mode = CONTROL_LATENCY,
+					.latency_slots = 65536,
+					.latency_window = 16 };
+
+	(void)state;
+	refuse_pair(
+		(struct server_options){ .shards = 2 }, dense, 600, "narrow", CONTROL_SYSTEM,
+		"job \"narrow\" of 2: rank 1 on node1: the MTU of its path to the aggregator is "
+		"600 bytes, and must be 1240 or more");
+	refuse_pair(
+		(struct server_options){ .memory_max = 8192 }, dense, 0, "small",
+		CONTROL_NO_RESOURCE,
+		"job \"small\" of 2: the aggregator has no room for it (shard 0): slots for "
+		"packets as large as the members' MTU of 1500 bytes allows do not fit into 8 KiB "
+		"(--memory): raise it, or cap packets (--lanes 4 to 16368)");
+	refuse_pair((struct server_options){ .memory_max = 65536 }, latency, 0, "many",
+		    CONTROL_NO_RESOURCE,
+		    "job \"many\" of 2: the aggregator has no room for it (shard 0): 65536 slots "
+		    "(latency_slots) do not fit into 64 KiB (--memory), not even of 4 lanes");
+}
+
 /* Rank 0 has not closed yet, so the life drains, when a process of another version is refused. */
 static void server__tells_the_first_cause_of_a_life_that_drains(void **state)
 {
@@ -231,6 +279,7 @@ int main(void)
 		cmocka_unit_test(server__keeps_jobs_of_one_name_and_two_lives_apart),
 		cmocka_unit_test(server__ends_what_gathers_for_a_life_that_has_ended),
 		cmocka_unit_test(server__tells_the_first_cause_of_a_life_that_drains),
+		cmocka_unit_test(server__says_what_of_a_path_or_an_option_does_not_fit),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),
 		cmocka_unit_test(server__refuses_a_key_that_no_join_can_say),
 	};

@@ -186,7 +186,7 @@ static void client_join_as(struct client *client, const char *job, uint16_t rank
 	join.join.rank = rank;
 	join.join.workers = 1;
 	join.join.pid = (uint32_t)getpid();
-	join.join.mtu = 1500;
+	join.join.mtu = said.mtu ? said.mtu : 1500;
 	snprintf(join.join.job, sizeof(join.join.job), "%s", job);
 	snprintf(join.join.host, sizeof(join.join.host), "node%u", rank);
 	client_send(client, &join);
