@@ -5,7 +5,7 @@
 #   release  gcc, optimised, debug symbols and asserts kept: what users install
 #   clang    the same with clang          asan   gcc, address and undefined behaviour sanitizers
 #   arm64    a cross build, never run     tsan   clang, thread sanitizer
-#   ablate   as release, for scripts/ablations.sh
+#   ablate   as release, checks can be taken out: scripts/ablations.sh
 #   fuzz     clang, libFuzzer and sanitizers, for scripts/fuzz.sh: the targets alone are of use
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ cc=gcc
 options=()
 case $variant in
 release) cc=${CC:-gcc} ;;
-ablate) options=(-Dwerror=false) ;; # what is left may be unused
+ablate) options=(-Dablate=any) ;;
 clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;

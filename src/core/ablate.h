@@ -2,6 +2,8 @@
 /*
  * ablate.h - checks that a test build can take out, one at a time (meson -Dablate=NAME), to show
  * that some test or search turns red without them. In a normal build TAKEN_OUT is the constant 0.
+ * With -Dablate=any one build can take each of them out: the one that ABLATE names in the
+ * environment when the program starts (scripts/ablations.sh).
  */
 #ifndef CORE_ABLATE_H
 #define CORE_ABLATE_H
@@ -144,6 +146,11 @@ enum ablation {
 #define ABLATE ABLATE_NOTHING
 #endif
 
+#if defined(ABLATE_ANY) && !defined(__bpf__)
+extern const char *ablate_chosen; /* "": nothing */
+#define TAKEN_OUT(name) ((void)ABLATE_##name, __builtin_strcmp(ablate_chosen, #name) == 0)
+#else
 #define TAKEN_OUT(name) (ABLATE == ABLATE_##name)
+#endif
 
 #endif
