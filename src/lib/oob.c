@@ -178,9 +178,14 @@ __attribute__((format(printf, 3, 4))) static int wrong(char text[BOOTSTRAP_TEXT_
 	return result;
 }
 
-static int records_check(const struct record *all, const struct record *mine,
+static int records_check(struct record *all, const struct record *mine,
 			 char text[BOOTSTRAP_TEXT_MAX])
 {
+	for (uint32_t i = 0; i < mine->size; i++) { /* from elsewhere: they end where they should */
+		all[i].host[sizeof(all[i].host) - 1] = all[i].job[BOOTSTRAP_JOB_MAX] = '\0';
+		all[i].host_id[HOST_ID_BYTES - 1] = all[i].aggregator[255] = '\0';
+		all[i].text[255] = '\0';
+	}
 	for (uint32_t i = 0; i < mine->size; i++) {
 		const struct record *its = &all[i];
 
@@ -228,6 +233,10 @@ static int records_take(const struct record *all, struct bootstrap *boot,
 	return TALLY_OK;
 }
 
+/* What a rank without memory receives into, and does not read: it knows already what is wrong. Ranks of one
+ * process may share it. */
+static struct record unread[BOOTSTRAP_SIZE_MAX];
+
 /* The one allgather. A rank that has found something wrong takes part in it all the same. */
 static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
 		    void *ctx, char text[BOOTSTRAP_TEXT_MAX])
@@ -236,24 +245,24 @@ static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather
 	struct watch watch;
 	int result, said;
 
-	if (!all)
+	if (!all && TAKEN_OUT(OOB_MEMORY))
 		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
-	watch_begin(&watch, mine);
-	said = allgather(mine, all, sizeof(*mine), ctx);
-	watch_end(&watch);
-	for (uint32_t i = 0; i < mine->size; i++) { /* from elsewhere: they end where they should */
-		all[i].host[sizeof(all[i].host) - 1] = all[i].job[BOOTSTRAP_JOB_MAX] = '\0';
-		all[i].host_id[HOST_ID_BYTES - 1] = all[i].aggregator[255] = '\0';
-		all[i].text[255] = '\0';
+	if (!all && !mine->result) {
+		mine->result = TALLY_ERR_NO_MEMORY;
+		strcpy(mine->text, "out of memory for what the ranks say");
 	}
+	watch_begin(&watch, mine);
+	said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
+	watch_end(&watch);
 	if (said)
 		result = wrong(text, TALLY_ERR_SYSTEM,
 			       "the allgather function of rank %u on %s has failed: it returned %d",
 			       mine->rank, mine->host, said);
 	else
-		result = records_check(all, mine, text);
+		result = all ? records_check(all, mine, text) : TALLY_OK;
 	if (!result && mine->result)
-		result = wrong(text, mine->result, "%s", mine->text);
+		result = wrong(text, mine->result, "rank %u on %s: %s", mine->rank, mine->host,
+			       mine->text);
 	if (!result)
 		result = records_take(all, boot, text);
 	free(all);

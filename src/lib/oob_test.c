@@ -219,6 +219,38 @@ static void oob__a_callback_that_fails_is_named(void **state)
 			 TALLY_ERR_ARGUMENT);
 }
 
+/* In this thread, for what all ranks say. */
+static _Thread_local bool is_out_of_memory;
+
+void *__real_calloc(size_t items, size_t bytes);
+void *__wrap_calloc(size_t items, size_t bytes);
+
+void *__wrap_calloc(size_t items, size_t bytes)
+{
+	if (is_out_of_memory && items == SIZE && bytes > 256)
+		return NULL;
+	return __real_calloc(items, bytes);
+}
+
+static void *seat_take_without_memory(void *arg)
+{
+	struct seat *seat = arg;
+
+	is_out_of_memory = seat->rank == 1;
+	return seat_take(arg);
+}
+
+static void oob__a_rank_without_memory_is_every_ranks_error(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	all_do(seats, seat_take_without_memory);
+	all_said(seats, TALLY_ERR_NO_MEMORY, "rank 1 on ");
+	all_said(seats, TALLY_ERR_NO_MEMORY, ": out of memory");
+}
+
 /* As if the wall clock had been set forward by an hour after it was read. */
 static atomic_bool is_clock_set;
 
@@ -339,6 +371,7 @@ int main(void)
 		cmocka_unit_test(oob__what_one_rank_finds_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_wrong_argument_of_one_rank_is_every_ranks_error),
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
+		cmocka_unit_test(oob__a_rank_without_memory_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
