@@ -182,15 +182,6 @@ void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port)
 	ip_and_port(&socket, ip, port);
 }
 
-void conn_local(const struct conn *conn, uint8_t ip[16], uint16_t *port)
-{
-	struct sockaddr_storage socket = { .ss_family = AF_UNSPEC };
-	socklen_t bytes = sizeof(socket);
-
-	getsockname(conn->fd, (struct sockaddr *)&socket, &bytes);
-	ip_and_port(&socket, ip, port);
-}
-
 /* ---- open ---- */
 
 int conn_listen(struct conn_address *address)

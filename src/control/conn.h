@@ -93,6 +93,5 @@ const char *conn_text(const struct conn *conn);
 /* Addresses as struct link_address has them (IPv4 mapped, a link-local one with its interface in bytes 2
  * and 3); all zero and port 0 for unix sockets. */
 void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port);
-void conn_local(const struct conn *conn, uint8_t ip[16], uint16_t *port);
 
 #endif

@@ -151,6 +151,8 @@ static void assert_ping(struct conn *conn, uint32_t serial)
 
 static void check_both_ways(const char *text)
 {
+	struct conn_address local = { .bytes = 0 };
+	socklen_t bytes = sizeof(local.socket);
 	uint8_t ip[16], peer_ip[16];
 	uint16_t port, peer_port;
 
@@ -164,7 +166,9 @@ static void check_both_ways(const char *text)
 		assert_ping(t.client, 100 + i);
 	}
 	assert_int_equal(conn_read(t.client, t.now_ns, &codec, &message), CONN_NONE);
-	conn_local(t.client, ip, &port);
+	assert_int_equal(getsockname(conn_fd(t.client), (struct sockaddr *)&local.socket, &bytes),
+			 0);
+	conn_address_ip(&local, ip, &port);
 	conn_peer(t.server, peer_ip, &peer_port);
 	assert_memory_equal(ip, peer_ip, 16);
 	assert_int_equal(port, peer_port);

@@ -138,7 +138,7 @@ struct admission_action *turn_send(struct turn *turn, const struct admission_pee
 }
 
 /* R-CT-5: a close with unread input would eat what was said last. */
-void turn_close(struct turn *turn, struct admission_peer *peer)
+static void turn_close(struct turn *turn, struct admission_peer *peer)
 {
 	if (peer->connection)
 		add_action(turn, ADMISSION_CLOSE)->connection = peer->connection;

@@ -33,24 +33,9 @@ void pace_latency_held(struct pace_latency *pace, uint32_t slot, uint64_t now_ns
 	pace_held(&pace->pace, 0, slot, now_ns, at->copies == 1 ? at->attempt : 0);
 }
 
-void pace_latency_sample(struct pace_latency *pace, uint64_t rtt_ns)
-{
-	pace_sample(&pace->pace, 0, rtt_ns);
-}
-
-void pace_latency_heard(struct pace_latency *pace, uint64_t now_ns)
-{
-	pace_heard(&pace->pace, 0, now_ns);
-}
-
-uint64_t pace_latency_rto(const struct pace_latency *pace)
-{
-	return pace_rto(&pace->pace, 0);
-}
-
 static uint64_t part_ns(const struct pace_latency *pace)
 {
-	return pace_latency_rto(pace) / PACE_LATENCY_PARTS;
+	return pace_rto(&pace->pace, 0) / PACE_LATENCY_PARTS;
 }
 
 uint32_t pace_latency_poll(struct pace_latency *pace, uint64_t now_ns, uint32_t *slots,
@@ -85,9 +70,4 @@ uint64_t pace_latency_next(const struct pace_latency *pace, uint64_t now_ns)
 	if (pace->burst < PACE_LATENCY_BURST || next == PACE_NEVER)
 		return next;
 	return part_end > now_ns ? part_end : now_ns; /* more may have been due */
-}
-
-bool pace_latency_hello_due(struct pace_latency *pace, uint64_t now_ns)
-{
-	return pace_hello_due(&pace->pace, 0, now_ns);
 }

@@ -15,7 +15,8 @@ enum {
 };
 
 struct pace_latency {
-	struct pace pace; /* of shard 0; stats.probes_* count copies by what they were sent for */
+	struct pace
+		pace; /* of shard 0, for samples and HELLO too; stats.probes_* count copies by what they were sent for */
 	struct pace_shard shard;
 	uint64_t burst_ns; /* when the present part of an RTO began */
 	uint32_t burst;    /* copies in it */
@@ -29,18 +30,10 @@ void pace_latency_sent(struct pace_latency *pace, uint32_t slot, uint64_t now_ns
 /* A RESULT or CONFIRM was accepted; is_last: this worker's UPDATE or ACK was the last (packet->child). */
 void pace_latency_answered(struct pace_latency *pace, uint32_t slot, uint64_t now_ns, bool is_last);
 void pace_latency_held(struct pace_latency *pace, uint32_t slot, uint64_t now_ns);
-/* A round-trip sample from elsewhere (WELCOME); something has come from the switch. */
-void pace_latency_sample(struct pace_latency *pace, uint64_t rtt_ns);
-void pace_latency_heard(struct pace_latency *pace, uint64_t now_ns);
-
 /* The slots whose UPDATE or ACK is to be sent again now, at most max, each recorded as sent. Call again
  * while it returns max. */
 uint32_t pace_latency_poll(struct pace_latency *pace, uint64_t now_ns, uint32_t *slots,
 			   uint32_t max);
 /* When pace_latency_poll has something to do again if nothing comes; PACE_NEVER. */
 uint64_t pace_latency_next(const struct pace_latency *pace, uint64_t now_ns);
-/* Is HELLO to be said again (R-PACE-8)? Recorded as said. */
-bool pace_latency_hello_due(struct pace_latency *pace, uint64_t now_ns);
-uint64_t pace_latency_rto(const struct pace_latency *pace);
-
 #endif

@@ -22,7 +22,7 @@ static void setup(uint64_t rtt_ns)
 	memset(slots, 0xff, sizeof(slots));
 	pace_latency_init(&pace, SLOTS, slots);
 	if (rtt_ns)
-		pace_latency_sample(&pace, rtt_ns);
+		pace_sample(&pace.pace, 0, rtt_ns);
 }
 
 /* All that is due at a time. */
@@ -77,7 +77,7 @@ static void pace_latency__held_slows_from_4_rto_to_250_ms_and_never_stops(void *
 	assert_int_equal(poll_all(now), 1);
 	now += 100 * PACE_US; /* the copy's answer: a sample, and the back-off ends */
 	pace_latency_held(&pace, 7, now);
-	assert_int_equal(pace_latency_next(&pace, now), now + 4 * pace_latency_rto(&pace));
+	assert_int_equal(pace_latency_next(&pace, now), now + 4 * pace_rto(&pace.pace, 0));
 	for (uint32_t i = 0; i < 20; i++) {
 		uint64_t next = pace_latency_next(&pace, now);
 
@@ -166,13 +166,13 @@ static void pace_latency__hello_is_said_again_after_three_rto_of_silence(void **
 {
 	(void)state;
 	setup(100 * PACE_MS); /* RTO 300 ms */
-	assert_false(pace_latency_hello_due(&pace, T0));
+	assert_false(pace_hello_due(&pace.pace, 0, T0));
 	pace_latency_sent(&pace, 0, T0);
-	assert_false(pace_latency_hello_due(&pace, T0 + 899 * PACE_MS));
-	assert_true(pace_latency_hello_due(&pace, T0 + 900 * PACE_MS));
-	assert_false(pace_latency_hello_due(&pace, T0 + 901 * PACE_MS));
-	pace_latency_heard(&pace, T0 + 902 * PACE_MS);
-	assert_false(pace_latency_hello_due(&pace, T0 + 1700 * PACE_MS));
+	assert_false(pace_hello_due(&pace.pace, 0, T0 + 899 * PACE_MS));
+	assert_true(pace_hello_due(&pace.pace, 0, T0 + 900 * PACE_MS));
+	assert_false(pace_hello_due(&pace.pace, 0, T0 + 901 * PACE_MS));
+	pace_heard(&pace.pace, 0, T0 + 902 * PACE_MS);
+	assert_false(pace_hello_due(&pace.pace, 0, T0 + 1700 * PACE_MS));
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static bool is_range_anywhere(const struct latency_config *config, uint32_t op)
 
 /* ---- packets ---- */
 
-uint32_t latency_packet_number(const struct latency_packet *packet)
+static uint32_t latency_packet_number(const struct latency_packet *packet)
 {
 	uint32_t number = packet->life;
 

@@ -62,7 +62,6 @@ struct latency_outcome {
 	const char *violation;
 };
 
-uint32_t latency_packet_number(const struct latency_packet *packet);
 struct latency_packet latency_packet_of(uint32_t number);
 struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet);
 
