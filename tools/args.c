@@ -5,6 +5,7 @@
 
 #include "core/ablate.h"
 #include "tools/command.h"
+#include "util/commit.h"
 
 /* The digits at the start of text; NULL: none, or above max. */
 static const char *digits_read(const char *text, uint64_t max, uint64_t *number)
@@ -94,4 +95,10 @@ int args_print(const char *text)
 		return EXIT_FAILED;
 	}
 	return EXIT_DONE;
+}
+
+int args_version(void)
+{
+	return args_print(*TALLY_COMMIT ? "tally " TALLY_VERSION " (commit " TALLY_COMMIT ")\n"
+					: "tally " TALLY_VERSION "\n");
 }

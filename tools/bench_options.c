@@ -301,6 +301,9 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 		return refuse("--latency-window", NULL, "at most as many as --latency-slots");
 	if (!options->latency_slots)
 		return 0;
+	for (uint32_t i = 0; has_dtypes && i < options->dtypes_count; i++)
+		if (options->dtypes[i] != TALLY_INT32)
+			return refuse("--latency-slots", NULL, "latency mode has int32 alone");
 	if (!has_sizes) {
 		options->sizes = sizeof(sizes) / sizeof(sizes[0]);
 		memcpy(options->elements, sizes, sizeof(sizes));

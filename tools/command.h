@@ -41,4 +41,7 @@ int args_twice(const char *command, const char *option, const char *value);
 /* fflush(stdout) and an error of it as an exit status: a full disk is not success. */
 int args_print(const char *text);
 
+/* The version, and the commit if there is one, printed so. */
+int args_version(void);
+
 #endif

@@ -404,6 +404,7 @@ static int parse(struct job *job, int argc, char **argv)
 		{ "timeline", required_argument, NULL, 't' },
 		{ "no-prefix", no_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t size = 0, seen = 0;
@@ -438,6 +439,8 @@ static int parse(struct job *job, int argc, char **argv)
 			break;
 		case 'h':
 			return args_print(help);
+		case 'v':
+			return args_version();
 		default:
 			fprintf(stderr, "tally run --help says which there are\n");
 			return EXIT_USAGE;

@@ -335,7 +335,10 @@ static int parse(struct settings *settings, int argc, char **argv, bool is_for_c
 						")\n"
 					      : "tallyd " TALLY_VERSION "\n",
 			      stdout);
-			return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+			if (!fflush(stdout))
+				return EXIT_DONE;
+			perror("tallyd: stdout");
+			return EXIT_FAILED;
 		}
 		if (!is_first(seen, options[index].name))
 			result = refuse(&here, options[index].name, optarg ? optarg : "",

@@ -26,6 +26,7 @@ enum {
 	FAILURES_SHOWN = 5, /* with their diagrams */
 	BAR = 40,
 	LIST_MAX = 4096,
+	LINE_BYTES = 256, /* of a list */
 };
 
 struct job {
@@ -35,7 +36,7 @@ struct job {
 
 struct sim {
 	const char *name;
-	uint64_t first, last; /* seeds, if there is no list */
+	uint64_t first, last; /* seeds; of a list the least and the largest */
 	enum scenario_kind kind;
 	const char *list_path;
 	struct job *list;
@@ -208,36 +209,53 @@ static void tally_add(struct tally *sum, const struct tally *other)
 	}
 }
 
-/* A process for each part; what they did comes back through pipes. False: one of them died. */
+/* 0, with where its report will come from; or an errno. */
+static int part_start(const struct sim *sim, uint32_t part, int *from)
+{
+	struct tally tally = { .runs = 0 };
+	int ends[2];
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe(ends))
+		return errno;
+	pid = fork();
+	if (pid == 0) {
+		part_run(sim, part, sim->jobs, &tally);
+		fflush(stdout);
+		_exit(write(ends[1], &tally, sizeof(tally)) != sizeof(tally));
+	}
+	int error = pid < 0 ? errno : 0;
+	close(ends[1]);
+	*from = ends[0];
+	if (error)
+		close(ends[0]);
+	return error;
+}
+
+/* A process for each part; what they did comes back through pipes. False: not all of them came to their end. */
 static bool parts_run(const struct sim *sim, struct tally *sum)
 {
-	int pipes[JOBS_MAX][2];
+	int from[JOBS_MAX];
+	uint32_t started = 0;
 	bool is_whole = true;
 
-	for (uint32_t i = 0; i < sim->jobs; i++) {
-		struct tally tally = { .runs = 0 };
-
-		fflush(stdout);
-		if (pipe(pipes[i]))
-			return false;
-		pid_t pid = fork();
-		if (pid < 0)
-			return false;
-		if (pid == 0) {
-			part_run(sim, i, sim->jobs, &tally);
-			fflush(stdout);
-			_exit(write(pipes[i][1], &tally, sizeof(tally)) != sizeof(tally));
-		}
-		close(pipes[i][1]);
+	for (int error; is_whole && started < sim->jobs; started += is_whole) {
+		error = part_start(sim, started, &from[started]);
+		if (!error)
+			continue;
+		fprintf(stderr, "%s: process %u of %u: %s\n", sim->name, started + 1, sim->jobs,
+			strerror(error));
+		is_whole = false;
 	}
-	for (uint32_t i = 0; i < sim->jobs; i++) {
+	for (uint32_t i = 0; i < started; i++) {
 		struct tally tally;
 
-		if (read(pipes[i][0], &tally, sizeof(tally)) == sizeof(tally))
+		if (read(from[i], &tally, sizeof(tally)) == sizeof(tally))
 			tally_add(sum, &tally);
 		else
 			is_whole = false;
-		close(pipes[i][0]);
+		close(from[i]);
 	}
 	for (int status; wait(&status) > 0;)
 		is_whole = is_whole && !status;
@@ -307,7 +325,7 @@ static void help(const char *name)
 {
 	printf("%s - run the shipped protocol code over simulated networks\n\n"
 	       "usage: %s [--seeds A..B | --seed S | --list FILE] [--scenario NAME] [--jobs N]\n"
-	       "       [--verbose] [--json]\n\n"
+	       "       [--shortest] [--verbose] [--json]\n\n"
 	       "A seed chooses everything: 1 to 8 workers, one to three shards, flat or trees of\n"
 	       "switches, packet size, slots, windows, the operations, when each rank calls them, "
 	       "and\n"
@@ -336,7 +354,10 @@ static void help(const char *name)
 	       "  --shortest       the trace of one failure: the one with the fewest packets\n"
 	       "  --verbose        a line for each scenario and what it did\n"
 	       "  --json           the summary as one JSON object, on the last line\n\n"
-	       "exit status: 0 no violation, 1 violations, 2 wrong arguments\n\n"
+	       "  --help, --version\n\n"
+	       "Exit status: 0 no violation; 1 violations, or too few chunks in the bulk stream "
+	       "for a\n"
+	       "test; 2 wrong command line or list.\n\n"
 	       "examples:\n"
 	       "  %s --seeds 1..2000             what `make sim` runs\n"
 	       "  %s --seed 17 --verbose         one run again\n"
@@ -356,47 +377,112 @@ static bool number_read(const char *text, const char **end, uint64_t *number)
 	return !errno;
 }
 
-static bool seeds_read(const char *text, struct sim *sim)
+/* NULL, or what is wrong; so are those below. */
+static const char *seeds_read(const char *text, struct sim *sim)
 {
+	static const char what[] = "A..B, two numbers, A at most B";
 	const char *rest;
 
 	if (!number_read(text, &rest, &sim->first))
-		return false;
+		return what;
 	sim->last = sim->first;
 	if (!*rest)
-		return true;
-	return !strncmp(rest, "..", 2) && number_read(rest + 2, &rest, &sim->last) && !*rest &&
-	       sim->last >= sim->first && sim->last - sim->first < UINT32_MAX;
+		return NULL;
+	if (strncmp(rest, "..", 2) != 0 || !number_read(rest + 2, &rest, &sim->last) || *rest ||
+	    sim->last < sim->first)
+		return what;
+	return sim->last - sim->first < UINT32_MAX ? NULL : "more than 2^32 - 1 seeds";
+}
+
+static const char *seed_read(const char *text, struct sim *sim)
+{
+	const char *rest;
+
+	if (!number_read(text, &rest, &sim->first) || *rest)
+		return "a number";
+	sim->last = sim->first;
+	return NULL;
+}
+
+static const char *jobs_read(const char *text, struct sim *sim)
+{
+	const char *rest;
+	uint64_t jobs;
+
+	if (!number_read(text, &rest, &jobs) || *rest || jobs < 1 || jobs > JOBS_MAX)
+		return "a number from 1 to 256";
+	sim->jobs = (uint32_t)jobs;
+	return NULL;
+}
+
+/* A line of a list. */
+static const char *line_read(struct sim *sim, char *line)
+{
+	struct job job = { .kind = SCENARIO_ANY };
+	char *word, *at = NULL;
+	const char *rest;
+
+	line[strcspn(line, "#\n")] = '\0';
+	word = strtok_r(line, " \t", &at);
+	if (!word)
+		return NULL;
+	if (!number_read(word, &rest, &job.seed) || *rest)
+		return "a line is SEED [SCENARIO], and the seed a number";
+	word = strtok_r(NULL, " \t", &at);
+	if (word) {
+		job.kind = scenario_find(word);
+		if (job.kind == SCENARIO_COUNT)
+			return "there is no such scenario";
+	}
+	if (word && strtok_r(NULL, " \t", &at))
+		return "a line is SEED [SCENARIO], and no more";
+	if (sim->list_count == LIST_MAX)
+		return "more than 4096 seeds";
+	if (!sim->list_count || job.seed < sim->first)
+		sim->first = job.seed;
+	if (!sim->list_count || job.seed > sim->last)
+		sim->last = job.seed;
+	sim->list[sim->list_count++] = job;
+	return NULL;
+}
+
+static const char *lines_read(struct sim *sim, FILE *file, uint32_t *number)
+{
+	const char *why = NULL;
+	char line[LINE_BYTES];
+
+	while (!why && fgets(line, sizeof(line), file)) {
+		++*number;
+		if (!*line)
+			why = "this is no text";
+		else if (strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n')
+			why = "a line of more than 254 bytes";
+		else
+			why = line_read(sim, line);
+	}
+	if (why)
+		return why;
+	*number = 0;
+	return ferror(file) ? strerror(errno) : sim->list_count ? NULL : "there is no seed in it";
 }
 
 static bool list_read(struct sim *sim)
 {
 	FILE *file = fopen(sim->list_path, "r");
-	char line[256];
-	bool is_good = true;
+	uint32_t number = 0;
+	char where[16] = "";
+	const char *why;
 
-	if (!file)
-		return false;
 	sim->list = calloc(LIST_MAX, sizeof(*sim->list));
-	while (sim->list && is_good && fgets(line, sizeof(line), file)) {
-		struct job job = { .kind = SCENARIO_ANY };
-		char *word = strtok(line, " \t\n");
-
-		if (!word || *word == '#')
-			continue;
-		const char *rest;
-		is_good = number_read(word, &rest, &job.seed) && !*rest &&
-			  sim->list_count < LIST_MAX;
-		word = strtok(NULL, " \t\n");
-		if (word && *word != '#') {
-			job.kind = scenario_find(word);
-			is_good = is_good && job.kind != SCENARIO_COUNT;
-		}
-		if (is_good)
-			sim->list[sim->list_count++] = job;
-	}
-	fclose(file);
-	return sim->list && is_good;
+	why = !file || !sim->list ? strerror(errno) : lines_read(sim, file, &number);
+	if (file)
+		fclose(file);
+	if (!why)
+		return true;
+	if (number)
+		snprintf(where, sizeof(where), ":%u", number);
+	fprintf(stderr, "%s: --list %s%s: %s\n", sim->name, sim->list_path, where, why);
+	return false;
 }
 
 /* What a list has, seeds and scenarios, no other option says. */
@@ -408,6 +494,32 @@ static bool option_once(uint32_t *seen, int option)
 
 	*seen |= bits;
 	return is_first;
+}
+
+static const char *value_read(struct sim *sim, const struct option *option)
+{
+	switch (option->val) {
+	case 's':
+		return strcmp(option->name, "seed") ? seeds_read(optarg, sim)
+						    : seed_read(optarg, sim);
+	case 'l':
+		sim->list_path = optarg;
+		return NULL;
+	case 'j':
+		return jobs_read(optarg, sim);
+	case 'c':
+		sim->kind = scenario_find(optarg);
+		return sim->kind == SCENARIO_COUNT ? "there is no such scenario" : NULL;
+	case 'S':
+		sim->is_shortest = true;
+		return NULL;
+	case 'v':
+		sim->is_verbose = true;
+		return NULL;
+	default:
+		sim->is_json = true;
+		return NULL;
+	}
 }
 
 /* 0, or the exit status after a message. */
@@ -424,58 +536,34 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		{ "json", no_argument, NULL, 'J' },
 		{ 0 },
 	};
-	uint64_t jobs = 1;
-	const char *rest = "";
-	bool is_good = true;
-	uint32_t seen = 0;
 	int option, index = 0;
+	uint32_t seen = 0;
+	const char *why;
 
 	optind = 1;
-	while (is_good && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		if (option != '?' && !option_once(&seen, option)) {
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (option == '?') {
+			fprintf(stderr, "%s: see --help\n", sim->name);
+			return EXIT_USAGE;
+		}
+		if (!option_once(&seen, option)) {
 			fprintf(stderr,
 				"%s: --%s a second time, or against an earlier option: which one "
 				"counts?\n",
 				sim->name, options[index].name);
 			return EXIT_USAGE;
 		}
-		switch (option) {
-		case 's':
-			is_good = seeds_read(optarg, sim);
-			break;
-		case 'l':
-			sim->list_path = optarg;
-			break;
-		case 'j':
-			is_good = number_read(optarg, &rest, &jobs) && !*rest && jobs >= 1 &&
-				  jobs <= JOBS_MAX;
-			break;
-		case 'c':
-			sim->kind = scenario_find(optarg);
-			is_good = sim->kind != SCENARIO_COUNT;
-			break;
-		case 'S':
-			sim->is_shortest = true;
-			break;
-		case 'v':
-			sim->is_verbose = true;
-			break;
-		case 'J':
-			sim->is_json = true;
-			break;
-		default:
-			fprintf(stderr, "%s: see --help\n", sim->name);
+		why = value_read(sim, &options[index]);
+		if (why) {
+			fprintf(stderr, "%s: --%s %s: %s (%s --help)\n", sim->name,
+				options[index].name, optarg, why, sim->name);
 			return EXIT_USAGE;
 		}
-		if (!is_good)
-			fprintf(stderr, "%s: what is \"%s\"? See --help\n", sim->name, optarg);
 	}
-	if (is_good && optind < argc) {
-		fprintf(stderr, "%s: what is \"%s\"? See --help\n", sim->name, argv[optind]);
-		is_good = false;
-	}
-	sim->jobs = (uint32_t)jobs;
-	return is_good ? 0 : EXIT_USAGE;
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "%s: %s: options only (%s --help)\n", sim->name, argv[optind], sim->name);
+	return EXIT_USAGE;
 }
 
 static int verdict(const struct sim *sim, const struct tally *tally, bool is_whole)
@@ -484,7 +572,7 @@ static int verdict(const struct sim *sim, const struct tally *tally, bool is_who
 	FILE *file = sim->is_json ? stderr : stdout;
 
 	if (!is_whole)
-		fprintf(file, "FAILED: a process died; its seed is above\n");
+		fprintf(file, "FAILED: not all processes came to their end: see above\n");
 	if (tally->violations)
 		fprintf(file, "FAILED: the first seed is %" PRIu64 "\n", tally->first_seed);
 	if (!is_whole || tally->violations)
@@ -500,7 +588,9 @@ static int verdict(const struct sim *sim, const struct tally *tally, bool is_who
 
 int sim_main(int argc, char **argv)
 {
-	struct sim sim = { .name = argv[0], .first = 1, .last = 100, .kind = SCENARIO_ANY };
+	struct sim sim = {
+		.name = argv[0], .first = 1, .last = 100, .kind = SCENARIO_ANY, .jobs = 1
+	};
 	struct tally tally = { .runs = 0 };
 	bool is_whole = true;
 	int error;
@@ -514,8 +604,6 @@ int sim_main(int argc, char **argv)
 	if (error)
 		return error;
 	if (sim.list_path && !list_read(&sim)) {
-		fprintf(stderr, "%s: %s cannot be read as a list of seeds\n", sim.name,
-			sim.list_path);
 		free(sim.list);
 		return EXIT_USAGE;
 	}

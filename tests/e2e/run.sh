@@ -153,6 +153,25 @@ signals() {
 	ended $(sed 's/^\[.\] //' "$tmp/out")
 }
 
+# A list without seeds, or with something else in it, is no success: "TEXT|what is said of it".
+lists() {
+	local list
+	for list in '|: there is no seed in it' '# 7\n\n|: there is no seed in it' \
+		'7\n8 ring\n|:2: there is no such scenario' 'x|:1: a line is SEED' \
+		'7 clean 8|:1: a line is SEED .* no more' "$(printf '%300s' 7)|:1: a line of more than" \
+		'\0\0|:1: this is no text'; do
+		printf '%b' "${list%|*}" >"$tmp/list"
+		run 2 sim --list "$tmp/list"
+		says err "^tally sim: --list $tmp/list${list#*|}"
+	done
+	run 2 sim --list "$tmp"
+	says err ': Is a directory$'
+	run 2 sim --list "$tmp/none"
+	says err ': No such file'
+	run 0 sim --list <(printf '7 clean # a comment\n3 fifo') --json
+	says out '"first_seed":3,"last_seed":7,"runs":2,'
+}
+
 usage() {
 	run 2
 	run 2 frobnicate
@@ -194,6 +213,27 @@ usage() {
 	says err 'seeds a second time'
 	run 2 sim --seed 1 --list /dev/null
 	run 2 sim --list /dev/null --scenario ring
+	lists
+	for arguments in '--seed 1..3' '--seeds 3..2' '--seeds 1-3' '--seeds 0..4294967295' '--jobs 0' \
+		'--jobs 257' '--scenario ring' '--seed 99999999999999999999'; do
+		# shellcheck disable=SC2086
+		run 2 sim $arguments
+		says err "^tally sim: $arguments: .*--help"
+	done
+	run 2 sim 7
+	says err '^tally sim: 7: options only'
+	(ulimit -n 12 && exec "$tally" sim --jobs 20 --seeds 1..20 --scenario clean) >"$tmp/out" 2>"$tmp/err" &&
+		fail "sim without descriptors has succeeded"
+	says err '^tally sim: process [0-9]+ of 20: '
+	run 2 bench allreduce --latency-slots 4 --dtype float32
+	says err 'latency-slots: .*int32'
+	run 2 frobnicate --version
+	run 0 bench allreduce --version
+	has out "$("$tally" --version)"
+	run 0 run -n 2 --version
+	has out "$("$tally" --version)"
+	run 0 run -n 1 -- printf %s --version
+	has out '[0] --version'
 	# who has closed them: nothing is printed into a socket, and lost numbers are no success
 	"$tally" bench allreduce --elements 1000 --iters 50 2>&- >/dev/null ||
 		fail "bench without a stderr"
