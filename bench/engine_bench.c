@@ -174,7 +174,7 @@ static void report(const struct bench *bench)
 static bool options_are_valid(const struct bench *bench)
 {
 	return bench->children && bench->children <= CHILDREN_MAX && bench->run &&
-	       bench->run <= LINK_FRAME_PACKETS_MAX && bench->lanes &&
+	       bench->run <= LINK_FRAME_PACKETS_MAX && bench->lanes && bench->seconds &&
 	       bench->lanes <= WIRE_LANES_MAX && bench->lanes % WIRE_LANES_STEP == 0 &&
 	       bench->run * wire_bytes(bench->lanes) <= LINK_FRAME_BYTES_MAX;
 }
@@ -184,7 +184,14 @@ static bool options_parse(struct bench *bench, int argc, char **argv)
 	int option;
 
 	while ((option = getopt(argc, argv, "n:l:r:s:o")) != -1) {
-		uint32_t number = optarg ? (uint32_t)strtoul(optarg, NULL, 10) : 0;
+		char *end = NULL;
+		unsigned long given = optarg ? strtoul(optarg, &end, 10) : 0;
+		uint32_t number = given < UINT32_MAX ? (uint32_t)given : UINT32_MAX;
+
+		if (end && (*end || *optarg < '0' || *optarg > '9')) {
+			fprintf(stderr, "engine_bench: -%c %s: not a number\n", option, optarg);
+			return false;
+		}
 
 		switch (option) {
 		case 'n':
@@ -206,7 +213,7 @@ static bool options_parse(struct bench *bench, int argc, char **argv)
 			return false;
 		}
 	}
-	return options_are_valid(bench);
+	return optind == argc && options_are_valid(bench);
 }
 
 int main(int argc, char **argv)
@@ -215,8 +222,13 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	if (!options_parse(&bench, argc, argv)) {
-		fprintf(stderr, "engine_bench [-n children] [-l lanes] [-r packets per message] "
-				"[-s seconds] [-o: no offload]\n");
+		fprintf(stderr,
+			"engine_bench [-n children] [-l lanes] [-r packets per message] "
+			"[-s seconds] [-o: no offload]\n"
+			"1 to %d children, lanes a multiple of 4 up to %d, a message of at "
+			"most %d packets and %d bytes\n",
+			(int)CHILDREN_MAX, (int)WIRE_LANES_MAX, (int)LINK_FRAME_PACKETS_MAX,
+			(int)LINK_FRAME_BYTES_MAX);
 		return 2;
 	}
 	bench.engine_link = link_open(&bench);

@@ -127,10 +127,17 @@ static void fill(void)
 int main(int argc, char **argv)
 {
 	static const size_t counts[] = { 360, COUNT_MAX };
-	uint64_t run_ns = (uint64_t)(RUN_NS * (argc > 1 ? strtod(argv[1], NULL) : 1));
+	char *end = NULL;
+	double factor = argc > 1 ? strtod(argv[1], &end) : 1;
+	uint64_t run_ns;
 	size_t table_count;
 	const struct quant_ops *const *tables = simd_all(&table_count);
 
+	if (argc > 2 || (end && (*end || end == argv[1])) || !(factor > 0 && factor <= 1000)) {
+		fprintf(stderr, "usage: simd_bench [FACTOR], above 0 and up to 1000\n");
+		return 2;
+	}
+	run_ns = (uint64_t)(RUN_NS * factor);
 	printf("GB of elements per second, best of %d\n%-12s %9s", REPEATS, "op", "elements");
 	for (size_t i = 0; i < table_count; i++)
 		printf(" %8s", tables[i]->name);

@@ -558,6 +558,18 @@ static int number_of(const char *name, const char *text, int max)
 	return (int)number;
 }
 
+static float rate_of(const char *text)
+{
+	char *end;
+	float rate = strtof(text, &end);
+
+	if (*end || end == text || !(rate > 0 && rate <= 100)) {
+		fprintf(stderr, "fashion: --lr %s: a number above 0, up to 100\n", text);
+		exit(2);
+	}
+	return rate;
+}
+
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -584,7 +596,7 @@ static void parse(int argc, char **argv)
 		else if (option == 's')
 			settings.seed = (uint64_t)number_of("seed", optarg, INT32_MAX);
 		else if (option == 'r')
-			settings.rate = strtof(optarg, NULL);
+			settings.rate = rate_of(optarg);
 		else if (option == 'd')
 			settings.data = optarg;
 		else if (option == 'j')
@@ -592,8 +604,8 @@ static void parse(int argc, char **argv)
 		else
 			exit(2);
 	}
-	if (optind < argc || !(settings.rate > 0)) {
-		fputs(help, stderr);
+	if (optind < argc) {
+		fprintf(stderr, "fashion: %s: options only (fashion --help)\n", argv[optind]);
 		exit(2);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - tally-search: visits every reachable state of the shipped protocol code, row by row. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,18 @@ static void usage(FILE *out)
 		"  --expect-violation   for a build with a rule taken out: done when it is caught\n"
 		"  --states-max N       gives up after N states (default 40,000,000)\n"
 		"Exit status: 0 as expected, 1 not, 2 wrong command line.\n");
+}
+
+/* Decimal digits and nothing else, at least one state. */
+static bool number_read(const char *text, uint64_t *number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return !*end && !errno && *number;
 }
 
 static bool is_wanted(const struct options *options, const struct search_row *row)
@@ -52,9 +65,19 @@ static struct bfs_result run_row(const struct search_row *row, uint64_t states_m
 	return bfs_run(&model, states_max, stdout, isatty(STDERR_FILENO));
 }
 
+static bool has_rows(const struct options *options)
+{
+	for (uint32_t i = 0; i < search_rows_count; i++)
+		if (is_wanted(options, &search_rows[i]))
+			return true;
+	fprintf(stderr, "tally-search: --row %s: there is no such row%s\n", options->row,
+		options->is_long ? "" : ", or with --long alone");
+	return false;
+}
+
 static bool run_all(const struct options *options)
 {
-	bool is_clean = true, is_any = false;
+	bool is_clean = true;
 
 	for (uint32_t i = 0; i < search_rows_count; i++) {
 		struct bfs_result result;
@@ -64,17 +87,15 @@ static bool run_all(const struct options *options)
 		result = run_row(&search_rows[i], options->states_max);
 		say(&search_rows[i], &result);
 		is_clean &= !result.violation && result.is_complete;
-		is_any = true;
 	}
-	if (!is_any)
-		fprintf(stderr, "tally-search: no such row\n");
-	return is_clean && is_any;
+	return is_clean;
 }
 
 /* A short look into every row first, then longer ones: one trace is enough, and its row is not known. */
 static bool find_violation(const struct options *options)
 {
-	for (uint64_t states = 1000; states <= options->states_max; states *= 20) {
+	for (uint64_t next = 1000, states = 0; states < options->states_max; next *= 20) {
+		states = next < options->states_max ? next : options->states_max;
 		for (uint32_t i = 0; i < search_rows_count; i++) {
 			struct bfs_result result;
 
@@ -96,8 +117,6 @@ int main(int argc, char **argv)
 	struct options options = { .states_max = 40000000 };
 
 	for (int i = 1; i < argc; i++) {
-		char *end = NULL;
-
 		if (!strcmp(argv[i], "--help")) {
 			usage(stdout);
 			return 0;
@@ -108,17 +127,19 @@ int main(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--row") && i + 1 < argc) {
 			options.row = argv[++i];
 		} else if (!strcmp(argv[i], "--states-max") && i + 1 < argc) {
-			options.states_max = strtoull(argv[++i], &end, 10);
+			if (number_read(argv[++i], &options.states_max))
+				continue;
+			fprintf(stderr, "tally-search: --states-max %s: a number, at least 1\n",
+				argv[i]);
+			return 2;
 		} else {
 			fprintf(stderr, "tally-search: what is '%s'?\n", argv[i]);
 			usage(stderr);
 			return 2;
 		}
-		if (end && *end) {
-			fprintf(stderr, "tally-search: '%s' is not a number\n", argv[i]);
-			return 2;
-		}
 	}
+	if (!has_rows(&options))
+		return 2;
 	if (options.is_violation_expected)
 		return find_violation(&options) ? 0 : 1;
 	return run_all(&options) ? 0 : 1;

@@ -308,13 +308,13 @@ static int summary(uint64_t seed, double took_s, uint64_t rss_kib)
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 10;
-	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)getpid() << 20;
+	unsigned rounds = argc > 2 ? (unsigned)argument("ROUNDS", argv[2], 1) : 10;
+	uint64_t seed = argc > 3 ? argument("SEED", argv[3], 0) : (uint64_t)getpid() << 20;
 	double began_s = now_s();
 	uint64_t rss_kib;
 	int result;
 
-	if (argc < 2 || !rounds) {
+	if (argc < 2) {
 		fprintf(stderr, "usage: kill_test TALLYD [ROUNDS] [SEED]\n");
 		return 2;
 	}

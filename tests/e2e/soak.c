@@ -298,15 +298,20 @@ static int soak(double minutes, FILE *csv)
 
 int main(int argc, char **argv)
 {
-	double minutes = argc > 2 ? atof(argv[2]) : 1;
-	uint64_t seed = argc > 3 && *argv[3] ? strtoull(argv[3], NULL, 0)
+	char *end = NULL;
+	double minutes = argc > 2 ? strtod(argv[2], &end) : 1;
+	uint64_t seed = argc > 3 && *argv[3] ? argument("SEED", argv[3], 0)
 					     : (uint64_t)getpid() << 20;
 	FILE *csv = argc > 4 ? fopen(argv[4], "w") : NULL;
 	struct report *reports;
 	int result, status;
 
-	if (argc < 2 || minutes <= 0) {
+	if (argc < 2 || (end && *end) || !(minutes > 0 && minutes < 1e6)) {
 		fprintf(stderr, "usage: soak TALLYD [MINUTES] [SEED] [CSV]\n");
+		return 2;
+	}
+	if (argc > 4 && !csv) {
+		perror(argv[4]);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -260,3 +260,17 @@ int sum_verified(struct tally_comm *comm, uint32_t seed, int32_t *buffer)
 	}
 	return result;
 }
+
+uint64_t argument(const char *name, const char *text, uint64_t min)
+{
+	uint64_t number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 0);
+	if (*text >= '0' && *text <= '9' && !*end && !errno && number >= min)
+		return number;
+	fprintf(stderr, "%s %s: a whole number, at least %llu\n", name, text,
+		(unsigned long long)min);
+	exit(2);
+}

@@ -61,4 +61,7 @@ enum { SUM_COUNT_MAX = 300000, SUM_WRONG = -1 };
  * it succeeded with a wrong element. buffer: SUM_COUNT_MAX elements. */
 int sum_verified(struct tally_comm *comm, uint32_t seed, int32_t *buffer);
 
+/* An argument of the programs: a whole number, at least min. Anything else ends them with status 2. */
+uint64_t argument(const char *name, const char *text, uint64_t min);
+
 #endif

@@ -359,9 +359,9 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
-	packets_wanted = argc > 2 ? strtoull(argv[2], NULL, 0) : packets_wanted;
-	sums_wanted = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : sums_wanted;
-	seed = argc > 4 ? strtoull(argv[4], NULL, 0) : seed;
+	packets_wanted = argc > 2 ? argument("PACKETS", argv[2], 1) : packets_wanted;
+	sums_wanted = argc > 3 ? (uint32_t)argument("SUMS", argv[3], 1) : sums_wanted;
+	seed = argc > 4 ? argument("SEED", argv[4], 0) : seed;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED || !daemon_start(&tallyd, argv[1], port_free()))
