@@ -141,22 +141,39 @@ stat() {
 		END { printf "total seen %d dropped %d\n", seen, dropped }'
 }
 
-case ${1:-} in
-up) up "$2" ;;
+usage() {
+	[ $# = 0 ] || echo "lab.sh: $*" >&2
+	sed -n '3,18p' "$0" | sed 's/^# \{0,1\}//' >&2
+	exit 2
+}
+
+case "${1:-} $#" in # every word that is needed
+'up 2' | 'down 1' | 'shape 4' | 'offload 2' | 'loss 2' | 'stat 1') ;;
+'shape 2') [ "$2" = off ] || usage "shape $2: RATE BURST LIMIT, or off" ;;
+exec\ *) (($# > 2)) || usage "exec: hub or a worker, and a command" ;;
+*) usage "${1:-what?}: not with $(($# ? $# - 1 : 0)) words behind it" ;;
+esac
+case $1 in
+up)
+	[[ $2 =~ ^[1-9][0-9]?$ ]] || usage "up $2: 1 to 99 workers"
+	up "$2"
+	;;
 down) down ;;
 shape)
 	if [ "$2" = off ]; then each_end unshape_end; else each_end shape_end "$2" "$3" "$4"; fi
 	;;
-offload) each_end offload_end "$2" ;;
-loss) loss "$2" ;;
+offload)
+	[[ $2 == on || $2 == off ]] || usage "offload $2: on or off"
+	each_end offload_end "$2"
+	;;
+loss)
+	[[ $2 == off || $2 =~ ^(0?\.[0-9]+|1)$ ]] || usage "loss $2: a share of 1, like 0.01, or off"
+	loss "$2"
+	;;
 stat) stat ;;
 exec)
 	name=$(namespace "$2")
 	shift 2
 	exec ip netns exec "$name" "$@"
-	;;
-*)
-	sed -n '3,18p' "$0" | sed 's/^# \{0,1\}//'
-	exit 2
 	;;
 esac

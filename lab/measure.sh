@@ -15,8 +15,8 @@
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
 # (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
-# build/release). Rank 0's table or JSON (JSON=1) goes to stdout. The hub is not shaped: a switch, not a
-# host with one worker's link.
+# build/release). ITERS (3): operations of rate. SEED: of loss and latency. Rank 0's table or JSON (JSON=1)
+# goes to stdout. The hub is not shaped: a switch, not a host with one worker's link.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=${BUILD:-$HERE/../build/release}

@@ -3,10 +3,12 @@
 # fuzz.sh [TARGET...] - run fuzz targets (all: src/*/*_fuzz.c) with clang, libFuzzer and the address and
 # undefined behaviour sanitizers, FUZZ_RUNS executions each, from the corpus of tests/fuzz and what
 # earlier runs left in build/corpus. One line per target: executions, per second, findings. What is
-# found lies in build/findings/TARGET: put it into tests/fuzz/corpus/TARGET with the fix.
+# found lies in build/findings/TARGET: put it into tests/fuzz/corpus/TARGET with the fix. Exit status: 0
+# nothing found, 1 something, 2 it could not be run, 77 no clang.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 runs=${FUZZ_RUNS:-1000000}
+[[ $runs =~ ^[1-9][0-9]*$ ]] || { echo "FUZZ_RUNS=$runs: not a number of executions" >&2 && exit 2; }
 command -v clang >/dev/null || { echo "skipped: no clang (scripts/deps.sh test)" && exit 77; }
 if ! scripts/setup.sh fuzz || ! ninja -C build/fuzz fuzz >build/fuzz-ninja.log 2>&1; then
 	tail -20 build/fuzz-ninja.log >&2
@@ -19,6 +21,10 @@ if ((${#targets[@]} == 0)); then
 		[[ -f $program && -x $program ]] && targets+=("${program##*/fuzz-}")
 	done
 fi
+
+for target in "${targets[@]}"; do
+	[[ -x build/fuzz/tests/fuzz/fuzz-$target ]] || { echo "fuzz.sh: $target: no such target" >&2 && exit 2; }
+done
 
 # Bytes of input: enough for some dozen steps, few enough to be fast.
 length() {

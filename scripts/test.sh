@@ -61,6 +61,9 @@ variant_release() { compile release && suites release "check unit threads search
 variants=("$@")
 ((${#variants[@]})) || variants=(asan tsan clang fuzz arm64 release)
 for variant in "${variants[@]}"; do
+	declare -F "variant_$variant" >/dev/null || { echo "test.sh: $variant: no such variant" >&2 && exit 2; }
+done
+for variant in "${variants[@]}"; do
 	"variant_$variant"
 done
 echo "$((SECONDS - started)) s in all"
