@@ -11,7 +11,7 @@ build/release/build.ninja:
 help:
 	@echo 'make            build everything into build/release'
 	@echo 'make demo       install what is missing (Debian, root), then train on 4 ranks of this machine'
-	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 10 minutes'
+	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 15 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='

@@ -104,8 +104,9 @@ TALLY_API const char *tally_get_last_error(const struct tally_comm *comm);
 /* Zero means "choose for me" everywhere. */
 struct tally_options {
 	size_t size;             /* sizeof(struct tally_options): TALLY_OPTIONS_INIT sets it */
-	const char *aggregator;  /* "host:port", "host" (port 7171), "[v6]:port" or "local"; NULL:
-	                           TALLY_AGGREGATOR, else local if all ranks share a host */
+	const char *aggregator;  /* "host:port", "host" (port 7171), "[v6]:port", or up to 16 of
+	                           these with commas between, or "local"; NULL: TALLY_AGGREGATOR,
+	                           else local if all ranks share a host */
 	uint32_t local_size;     /* ranks of this job on this host; 0: as the environment says */
 	uint32_t init_timeout_s; /* for all ranks to come; 0: TALLY_INIT_TIMEOUT_S, else 300 */
 	uint32_t window_packets; /* on their way at most, per shard, for large operations; 0: the

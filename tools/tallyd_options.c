@@ -60,7 +60,8 @@ static const char help[] =
 	"\n"
 	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"
 	"SIGUSR1: says who holds jobs and slots.\n"
-	"Exit status: 0 done; 1 failed; 2 wrong command line; 3 running jobs were aborted.\n";
+	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file;\n"
+	"3 running jobs were aborted.\n";
 
 /* --- where a setting was: for messages, and to find it said twice --- */
 
