@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/input.h"
 
-enum { KEPT = 2, KEPT_BYTES_MIN = 16384 };
+enum { KEPT = 3, KEPT_BYTES_MIN = 16384 };
 
 static struct {
 	void *block;
@@ -20,17 +20,19 @@ void __wrap_free(void *block);
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-	for (uint32_t i = 0; count * size >= KEPT_BYTES_MIN && i < KEPT; i++) {
-		if (!kept[i].block) {
-			kept[i].bytes = count * size;
-			kept[i].block = __real_calloc(count, size);
-		}
-		if (kept[i].is_used || kept[i].bytes != count * size)
-			continue;
-		kept[i].is_used = true;
-		return kept[i].block;
+	uint32_t i = 0;
+
+	if (count * size < KEPT_BYTES_MIN)
+		return __real_calloc(count, size);
+	while (i < KEPT && (kept[i].is_used || (kept[i].block && kept[i].bytes != count * size)))
+		i++;
+	FUZZ_CHECK(i < KEPT); /* as many as the endpoint has */
+	if (!kept[i].block) {
+		kept[i].bytes = count * size;
+		kept[i].block = __real_calloc(count, size);
 	}
-	return __real_calloc(count, size);
+	kept[i].is_used = true;
+	return kept[i].block;
 }
 
 void __wrap_free(void *block)

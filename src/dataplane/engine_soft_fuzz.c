@@ -67,20 +67,21 @@ static int peer_of(const struct link_address *address)
 
 /* ---- jobs' memory: of the heap, so that asan sees where it ends ---- */
 
-void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+/* With 64 bits for offsets, as meson builds, mmap's name is mmap64 to the linker. */
+void *__real_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __real_munmap(void *at, size_t bytes);
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *at, size_t bytes);
 int __wrap_madvise(void *at, size_t bytes, int advice);
 
 static void *job_memory[JOBS];
 
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	for (uint32_t i = 0; flags & MAP_NORESERVE && i < JOBS; i++)
 		if (!job_memory[i])
 			return job_memory[i] = calloc(1, bytes);
-	return __real_mmap(at, bytes, protection, flags, fd, offset);
+	return __real_mmap64(at, bytes, protection, flags, fd, offset);
 }
 
 int __wrap_munmap(void *at, size_t bytes)
@@ -315,6 +316,7 @@ static void jobs_open(uint8_t how)
 					     .nonces = nonces };
 
 		FUZZ_CHECK(!engine_job_add(test.engine, job, &config));
+		FUZZ_CHECK(job_memory[job]);
 		FUZZ_CHECK(!engine_job_set(test.engine, job, GENERATION, LANES, true));
 		if (how & 2 && job < 2)
 			FUZZ_CHECK(!engine_rounds_begin(test.engine, job, 0u - (how >> 2 & 7u)));

@@ -4,6 +4,6 @@ const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
 {
-	return "malloc_context_size=2:quarantine_size_mb=2:thread_local_quarantine_size_kb=64:"
-	       "detect_leaks=0"; /* the replay of the corpus finds those */
+	return "malloc_context_size=0:quarantine_size_mb=2:thread_local_quarantine_size_kb=64:"
+	       "detect_leaks=0"; /* the replay of the corpus finds those, and says who allocated */
 }
