@@ -66,6 +66,18 @@ bool endpoint_has_room(struct endpoint *endpoint)
 	       flush(endpoint);
 }
 
+/* For how many packets without lanes there is room, whatever their destinations. */
+uint32_t endpoint_header_rooms(struct endpoint *endpoint)
+{
+	uint32_t frames, headers;
+
+	if (!endpoint_has_room(endpoint))
+		return 0;
+	frames = ENDPOINT_SEND_FRAMES - endpoint->out_count;
+	headers = ENDPOINT_HEADERS - endpoint->header_used;
+	return frames < headers ? frames : headers;
+}
+
 /* Appends a packet of `bytes` bytes at `data` to the last frame if it continues it, else opens one. A
  * frame's packets are of one size, but for a shorter last one. There is room (endpoint_has_room). */
 void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes)
@@ -100,25 +112,27 @@ uint8_t *endpoint_header_room(struct endpoint *endpoint)
 	return endpoint->header_bytes + (size_t)endpoint->header_used++ * WIRE_HEADER_BYTES;
 }
 
-/* The slot's packet goes out: a packet without lanes from a buffer where such packets lie side by side. */
-static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+/* What lies in the slot's buffer goes out: a packet without lanes from where such packets lie side by side
+ * and go as one message. */
+void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
 	uint8_t *bytes = endpoint_buffer(endpoint, shard, slot);
-	bool is_copy = !endpoint->shards[shard].fresh[slot];
 	struct wire header;
+
+	wire_get(bytes, &header);
+	if (!header.lanes)
+		bytes = memcpy(endpoint_header_room(endpoint), bytes, WIRE_HEADER_BYTES);
+	endpoint_emit(endpoint, shard, bytes, wire_bytes(header.lanes));
+}
+
+static void send_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot)
+{
+	bool is_copy = !endpoint->shards[shard].fresh[slot];
 
 	endpoint->shards[shard].fresh[slot] = 0;
 	if (is_copy)
-		bytes[1] |= WIRE_RESENT;
-	wire_get(bytes, &header);
-	if (header.lanes) {
-		endpoint_emit(endpoint, shard, bytes, wire_bytes(header.lanes));
-	} else {
-		uint8_t *room = endpoint_header_room(endpoint);
-
-		memcpy(room, bytes, WIRE_HEADER_BYTES);
-		endpoint_emit(endpoint, shard, room, WIRE_HEADER_BYTES);
-	}
+		endpoint_buffer(endpoint, shard, slot)[1] |= WIRE_RESENT;
+	endpoint_emit_slot(endpoint, shard, slot);
 	pace_sent(&endpoint->pace, shard, slot, endpoint->now_ns, is_copy);
 	if (is_copy)
 		endpoint->stats.updates_resent++;
@@ -204,8 +218,7 @@ static void build(struct endpoint *endpoint, uint32_t shard, const struct worker
 	const struct endpoint_op *op = op_of(endpoint, actions->chunk.cookie);
 	struct wire header = actions->header;
 
-	if (op->first_ns && !*op->first_ns)
-		*op->first_ns = endpoint->now_ns;
+	endpoint_op_begun(endpoint, op);
 	header.exponent = (uint16_t)look(endpoint, actions);
 	if (header.lanes)
 		header.flags |=
@@ -245,6 +258,12 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 		endpoint->quant->unpack_f32(at, lane, elements, &scale, is_avg);
 	}
 	segments_written(op, first, elements, endpoint->scratch);
+}
+
+void endpoint_op_begun(const struct endpoint *endpoint, const struct endpoint_op *op)
+{
+	if (op->first_ns && !*op->first_ns)
+		*op->first_ns = endpoint->now_ns;
 }
 
 void endpoint_op_finish(struct endpoint *endpoint, uint64_t index)
@@ -419,11 +438,9 @@ static bool send_probes(struct endpoint *endpoint)
 	bool any = false;
 
 	do {
-		if (!endpoint_has_room(endpoint))
+		room = endpoint_header_rooms(endpoint);
+		if (!room)
 			break;
-		room = ENDPOINT_SEND_FRAMES - endpoint->out_count;
-		if (room > ENDPOINT_HEADERS - endpoint->header_used)
-			room = ENDPOINT_HEADERS - endpoint->header_used;
 		count = pace_poll(&endpoint->pace, endpoint->now_ns, probes, room);
 		for (uint32_t i = 0; i < count; i++) {
 			struct worker_event event = { .type = WORKER_PROBE,

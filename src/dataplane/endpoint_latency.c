@@ -141,21 +141,6 @@ static void build(struct endpoint *endpoint, const struct worker_latency_actions
 
 /* --- packets ------------------------------------------------------------------------------------ */
 
-/* There is room. */
-static void send_slot(struct endpoint *endpoint, uint32_t slot)
-{
-	uint8_t *bytes = endpoint_buffer(endpoint, 0, slot);
-	struct wire header;
-
-	wire_get(bytes, &header);
-	if (!header.lanes) { /* such packets lie side by side and go as one message */
-		uint8_t *room = endpoint_header_room(endpoint);
-
-		bytes = memcpy(room, bytes, WIRE_HEADER_BYTES);
-	}
-	endpoint_emit(endpoint, 0, bytes, wire_bytes(header.lanes));
-}
-
 static void ack_push(struct endpoint *endpoint, const struct worker_latency_actions *actions)
 {
 	struct endpoint_latency *latency = endpoint->latency;
@@ -206,11 +191,9 @@ static bool send_copies(struct endpoint *endpoint)
 	bool any = false;
 
 	do {
-		if (!endpoint_has_room(endpoint))
+		room = endpoint_header_rooms(endpoint);
+		if (!room)
 			break;
-		room = ENDPOINT_SEND_FRAMES - endpoint->out_count;
-		if (room > ENDPOINT_HEADERS - endpoint->header_used)
-			room = ENDPOINT_HEADERS - endpoint->header_used;
 		count = pace_latency_poll(&latency->pace, endpoint->now_ns, slots, room);
 		for (uint32_t i = 0; i < count; i++) {
 			struct worker_latency_event event = { .type = WORKER_LATENCY_RESEND,
@@ -218,7 +201,7 @@ static bool send_copies(struct endpoint *endpoint)
 
 			worker_latency_step(&latency->worker, &event, &actions);
 			endpoint_buffer(endpoint, 0, slots[i])[1] |= WIRE_RESENT;
-			send_slot(endpoint, slots[i]);
+			endpoint_emit_slot(endpoint, 0, slots[i]);
 			endpoint->stats.updates_resent += actions.resend;
 		}
 		any |= count > 0;
@@ -236,7 +219,7 @@ static bool send_acks(struct endpoint *endpoint)
 
 		latency->acks_head = (latency->acks_head + 1) % endpoint->slots;
 		latency->acks_count--;
-		send_slot(endpoint, slot);
+		endpoint_emit_slot(endpoint, 0, slot);
 		pace_latency_sent(&latency->pace, slot, endpoint->now_ns);
 		any = true;
 	}
@@ -256,7 +239,7 @@ static bool send_starts(struct endpoint *endpoint)
 	       endpoint_has_room(endpoint)) {
 		worker_latency_step(&latency->worker, &event, &actions);
 		build(endpoint, &actions);
-		send_slot(endpoint, slot);
+		endpoint_emit_slot(endpoint, 0, slot);
 		pace_latency_sent(&latency->pace, slot, endpoint->now_ns);
 		endpoint->stats.updates_out++;
 		endpoint->stats.chunks_express++;

@@ -70,8 +70,12 @@ struct endpoint {
  * what is emitted stays as it is until it has been sent. */
 bool endpoint_has_room(struct endpoint *endpoint);
 void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes);
+void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot);
+uint32_t endpoint_header_rooms(struct endpoint *endpoint);
 uint8_t *endpoint_header_room(struct endpoint *endpoint);
 uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot);
+/* A packet of the operation has been built: the first is told of. */
+void endpoint_op_begun(const struct endpoint *endpoint, const struct endpoint_op *op);
 /* endpoint_done will tell of the operation. */
 void endpoint_op_finish(struct endpoint *endpoint, uint64_t index);
 
