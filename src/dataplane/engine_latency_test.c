@@ -464,6 +464,92 @@ static void latency__fresh_generation_starts_from_clean_slots(void **state)
 	assert_int_equal(fake.answers[0].wire.generation, GENERATION + 1);
 }
 
+/* ---- the acknowledged form ---- */
+
+static void acks_done(uint16_t slot, uint32_t seq)
+{
+	for (uint16_t child = 0; child < 2; child++) {
+		struct wire ack = ack_of(child, slot, seq);
+
+		assert_int_equal(answers_to(&ack), child ? 2 : 0);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_answer(i, i, WIRE_CONFIRM, slot, seq);
+		assert_int_equal(fake.answers[i].wire.tag, TAG);
+		assert_int_equal(fake.answers[i].wire.lanes, 0);
+	}
+}
+
+static void acknowledged__last_ack_confirms_to_all(void **state)
+{
+	(void)state;
+	for (uint32_t seq = 1; seq < 6; seq++) {
+		round_done(9, seq);
+		acks_done(9, seq);
+	}
+	assert_int_equal(engine_stats(engine)->verdict[SWITCH_MULTICAST], 10);
+}
+
+static void acknowledged__next_round_waits_for_all_acks(void **state)
+{
+	struct wire packet = latency_update_of(0, 0, 2), ack = ack_of(0, 0, 1);
+
+	(void)state;
+	round_done(0, 1);
+	assert_verdict_alone(0, &packet, SWITCH_DROP_ALARM);
+	assert_int_equal(answers_to(&ack), 0);
+	assert_verdict_alone(0, &packet, SWITCH_DROP_ALARM);
+	ack.child = 1;
+	assert_int_equal(answers_to(&ack), 2);
+	round_done(0, 2);
+}
+
+static void acknowledged__ack_before_the_result_is_an_alarm(void **state)
+{
+	struct wire packet = latency_update_of(0, 0, 1), ack = ack_of(0, 0, 1);
+
+	(void)state;
+	assert_int_equal(answers_to(&packet), 0);
+	assert_verdict_alone(0, &ack, SWITCH_DROP_ALARM);
+	ack.seq = 2;
+	assert_verdict_alone(0, &ack, SWITCH_DROP_ALARM);
+}
+
+static void acknowledged__copy_of_an_ack_is_held_then_confirmed_to_it_alone(void **state)
+{
+	struct wire ack = ack_of(0, 0, 1);
+
+	(void)state;
+	round_done(0, 1);
+	assert_int_equal(answers_to(&ack), 0);
+	assert_int_equal(answers_to(&ack), 1);
+	assert_answer(0, 0, WIRE_HELD, 0, 1);
+	assert_int_equal(fake.answers[0].wire.tag, TAG); /* not 0: it answers an ACK */
+	ack.child = 1;
+	assert_int_equal(answers_to(&ack), 2);
+	ack.child = 0; /* its CONFIRM was lost */
+	assert_int_equal(answers_to(&ack), 1);
+	assert_answer(0, 0, WIRE_CONFIRM, 0, 1);
+}
+
+static void acknowledged__ack_of_an_old_round_is_confirmed(void **state)
+{
+	struct wire ack = ack_of(0, 0, 1), packet = latency_update_of(1, 0, 2);
+	struct switch_latency_slot before, after;
+
+	(void)state;
+	round_done(0, 1);
+	acks_done(0, 1);
+	assert_int_equal(answers_to(&packet), 0); /* child 1 has gone on */
+	before = slot_at(0);
+	ack.tag = 99;
+	assert_int_equal(answers_to(&ack), 1);
+	assert_answer(0, 0, WIRE_CONFIRM, 0, 1);
+	assert_int_equal(fake.answers[0].wire.tag, 99);
+	after = slot_at(0);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +576,12 @@ int main(void)
 			    setup_latency),
 		ENGINE_TEST(latency__another_operation_is_a_mismatch_told_once, setup_latency),
 		ENGINE_TEST(latency__fresh_generation_starts_from_clean_slots, setup_latency),
+		ENGINE_TEST(acknowledged__last_ack_confirms_to_all, setup_acknowledged),
+		ENGINE_TEST(acknowledged__next_round_waits_for_all_acks, setup_acknowledged),
+		ENGINE_TEST(acknowledged__ack_before_the_result_is_an_alarm, setup_acknowledged),
+		ENGINE_TEST(acknowledged__copy_of_an_ack_is_held_then_confirmed_to_it_alone,
+			    setup_acknowledged),
+		ENGINE_TEST(acknowledged__ack_of_an_old_round_is_confirmed, setup_acknowledged),
 	};
 
 	return cmocka_run_group_tests_name("engine_latency", tests, NULL, NULL);
