@@ -128,6 +128,7 @@ static void build(struct endpoint *endpoint, const struct worker_latency_actions
 	uint32_t count = (uint32_t)op->count;
 	struct wire header = actions->header;
 
+	endpoint_op_begun(endpoint, op);
 	if (header.lanes) {
 		const void *source =
 			segments_read(op, SEGMENTS_SOURCE, 0, count, endpoint->scratch);

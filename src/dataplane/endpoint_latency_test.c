@@ -311,6 +311,26 @@ static void latency__range_on_one_rank_refuses_the_sum_on_all(void **state)
 	}
 }
 
+/* ---- timelines ---- */
+
+static void latency__first_packet_of_an_operation_is_told(void **state)
+{
+	struct loss loss = { .type = WIRE_UPDATE, .from = 0, .to = TO_SWITCH, .left = 2 };
+	struct net *net = net_open_as(2, 2, 1, 0, 1);
+	uint64_t start_ns = net->now_ns;
+
+	(void)state;
+	net_lose(net, &loss);
+	submit_all(net, 7, 2);
+	assert_true(net_run(net, 2, 10));
+	for (uint32_t w = 0; w < 2; w++) {
+		assert_true(calls[w].first_ns[7] == start_ns); /* not when it came again */
+		assert_true(calls[w].first_ns[8] > start_ns);  /* P is 1 */
+		assert_true(calls[w].first_ns[8] < net->now_ns);
+	}
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +347,7 @@ int main(void)
 		cmocka_unit_test(
 			latency__results_complete_in_their_order_whatever_order_they_come_in),
 		cmocka_unit_test(latency__range_on_one_rank_refuses_the_sum_on_all),
+		cmocka_unit_test(latency__first_packet_of_an_operation_is_told),
 	};
 
 	return cmocka_run_group_tests_name("endpoint_latency", tests, NULL, NULL);
