@@ -51,6 +51,7 @@ enum { TO_SWITCH = WORKERS_MAX };
 struct test_link {
 	struct link link;
 	struct net *net;
+	uint32_t frames; /* sent */
 	struct queue inbox;
 	struct packet lent[64];
 };
@@ -131,6 +132,7 @@ static int test_send(struct link *link, const struct link_frame *frames, uint32_
 {
 	struct test_link *at = (struct test_link *)(void *)link;
 
+	at->frames += count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct link_frame *frame = &frames[i];
 

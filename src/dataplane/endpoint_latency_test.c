@@ -140,6 +140,57 @@ static void latency__sums_a_vector_in_several_buffers(void **state)
 	net_close(net);
 }
 
+/* ---- packets ---- */
+
+/* Operations of one worker; the first of the packets that its endpoint then sends. */
+static void ops_send(struct net *net, const uint32_t *ops, uint32_t count, struct packet *first)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct endpoint_op call = call_of(0, ops[i]);
+
+		assert_int_equal(endpoint_submit(net->endpoints[0], &call), 0);
+	}
+	assert_true(endpoint_poll(net->endpoints[0]));
+	assert_int_equal(net->to_switch.count, count);
+	*first = net->to_switch.packets[net->to_switch.head];
+}
+
+static void latency__lanes_behind_the_last_element_are_zero(void **state)
+{
+	static const uint32_t full = 8, short_one = 10;
+	struct net *net = net_open_as(1, 1, 1, 0, 1);
+	struct packet packet;
+	int32_t lane[4];
+
+	(void)state;
+	ops_send(net, &full, 1, &packet); /* in the same slot before */
+	assert_int_equal(packet.bytes, wire_bytes(8));
+	while (!stats_of(net, 0).results_in || net->to_switch.count)
+		net_step(net);
+	while (endpoint_next(net->endpoints[0]) != PACE_NEVER) /* CONFIRM */
+		net_step(net);
+	ops_send(net, &short_one, 1, &packet);
+	assert_int_equal(packet.bytes, wire_bytes(4));
+	memcpy(lane, packet.data + WIRE_HEADER_BYTES, sizeof(lane));
+	assert_int_equal(lane[0], value_of(0, short_one, 0));
+	for (uint32_t i = 1; i < 4; i++)
+		assert_int_equal(lane[i], 0);
+	net_close(net);
+}
+
+static void latency__barriers_go_as_one_message(void **state)
+{
+	static const uint32_t barriers[] = { 0, 9, 18, 27 };
+	struct net *net = net_open_as(1, 8, 4, 0, 1);
+	struct packet packet;
+
+	(void)state;
+	ops_send(net, barriers, 4, &packet);
+	assert_int_equal(packet.bytes, WIRE_HEADER_BYTES);
+	assert_int_equal(net->links[0].frames, 1);
+	net_close(net);
+}
+
 /* ---- what is lost ---- */
 
 static void latency__lost_update_is_sent_again(void **state)
@@ -339,6 +390,8 @@ int main(void)
 		cmocka_unit_test(latency__keeps_what_the_link_has_no_room_for),
 		cmocka_unit_test(latency__rounds_go_on_over_their_wrap),
 		cmocka_unit_test(latency__sums_a_vector_in_several_buffers),
+		cmocka_unit_test(latency__lanes_behind_the_last_element_are_zero),
+		cmocka_unit_test(latency__barriers_go_as_one_message),
 		cmocka_unit_test(latency__lost_update_is_sent_again),
 		cmocka_unit_test(latency__lost_result_is_asked_for_again_by_who_lacks_it),
 		cmocka_unit_test(latency__self_acknowledging_form_sends_no_acks),
