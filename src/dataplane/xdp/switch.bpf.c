@@ -25,23 +25,15 @@ int tally_switch(struct xdp_md *ctx)
 	struct frame *frame = (void *)(long)ctx->data;
 	__s32 *lane = (void *)(frame + 1);
 	enum switch_verdict verdict;
-	enum wire_fault fault;
 	struct xdp_slot *slot;
 	struct xdp_job *job;
 	struct wire packet;
 	__u32 index;
-	int fits = 0;
+	int action, fits = 0;
 
-	if ((void *)frame->header > end || !is_ours(frame))
-		return XDP_PASS;
-	if ((void *)lane > end)
-		return drop(XDP_COUNT_FAULT + WIRE_FAULT_SHORT);
-	fault = wire_check(frame->header, bpf_ntohs(frame->udp.len) - (__u32)sizeof(frame->udp),
-			   &packet);
-	if (fault)
-		return drop(XDP_COUNT_FAULT + fault);
-	if ((void *)(lane + packet.lanes) > end)
-		return drop(XDP_COUNT_FAULT + WIRE_FAULT_LENGTH);
+	action = frame_read(ctx, &packet);
+	if (action != FRAME_IS_READ)
+		return action;
 	if (packet.type != WIRE_UPDATE && packet.type != WIRE_PROBE)
 		return XDP_PASS; /* HELLO, and what a parent says: the daemon's */
 
@@ -67,9 +59,6 @@ int tally_switch(struct xdp_md *ctx)
 				 slot->sum + (switch_copy_of(packet.seq) ? SWITCH_LANES_MAX : 0));
 	bpf_spin_unlock(&slot->lock);
 
-	count(verdict);
-	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
-		return XDP_DROP;
 	return answer(ctx, verdict, &packet, fits);
 }
 

@@ -82,6 +82,29 @@ static __always_inline int is_bound(const struct wire *packet, const struct fram
 	return bound && bound->address == frame->ip.saddr && bound->port == frame->udp.source;
 }
 
+enum { FRAME_IS_READ = -1 };
+
+/* FRAME_IS_READ, with *packet: a packet with all its lanes; else the action for what is none, or not for us. */
+static __always_inline int frame_read(struct xdp_md *ctx, struct wire *packet)
+{
+	void *end = (void *)(long)ctx->data_end;
+	struct frame *frame = (void *)(long)ctx->data;
+	__s32 *lane = (void *)(frame + 1);
+	enum wire_fault fault;
+
+	if ((void *)frame->header > end || !is_ours(frame))
+		return XDP_PASS;
+	if ((void *)lane > end)
+		return drop(XDP_COUNT_FAULT + WIRE_FAULT_SHORT);
+	fault = wire_check(frame->header, bpf_ntohs(frame->udp.len) - (__u32)sizeof(frame->udp),
+			   packet);
+	if (fault)
+		return drop(XDP_COUNT_FAULT + fault);
+	if ((void *)(lane + packet->lanes) > end)
+		return drop(XDP_COUNT_FAULT + WIRE_FAULT_LENGTH);
+	return FRAME_IS_READ;
+}
+
 /* The frame goes back to where it came from. Swapped addresses leave IP's checksum as it is. */
 static __always_inline void turn_around(struct frame *frame)
 {
@@ -124,7 +147,7 @@ static __always_inline int put_lanes(struct xdp_md *ctx, const struct wire *pack
 }
 
 /*
- * What the answering verdicts come to. In place: REPLY goes back (XDP_TX); the RESULT for all
+ * What a verdict comes to. In place: REPLY goes back (XDP_TX); the RESULT for all
  * children and the UPDATE for the parent go to the daemon, which has the other addresses
  * (XDP_PASS). A frame that the answer does not fit into, because a PROBE has no lanes and a RESULT
  * has, or the reverse, or because there are two answers, is passed to the daemon as it came.
@@ -135,6 +158,9 @@ static __always_inline int answer(struct xdp_md *ctx, enum switch_verdict verdic
 	void *end = (void *)(long)*(volatile __u32 *)&ctx->data_end;
 	struct frame *frame = (void *)(long)*(volatile __u32 *)&ctx->data;
 
+	count(verdict);
+	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
+		return XDP_DROP;
 	if (!fits || (void *)(frame + 1) > end)
 		return XDP_PASS;
 	wire_put(frame->header, packet);

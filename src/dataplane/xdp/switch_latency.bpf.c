@@ -22,22 +22,14 @@ int tally_latency(struct xdp_md *ctx)
 	__s32 *lane = (void *)(frame + 1);
 	struct xdp_latency_slot *slot;
 	enum switch_verdict verdict;
-	enum wire_fault fault;
 	struct xdp_job *job;
 	struct wire packet;
 	__u32 index;
-	int fits = 0;
+	int action, fits = 0;
 
-	if ((void *)frame->header > end || !is_ours(frame))
-		return XDP_PASS;
-	if ((void *)lane > end)
-		return drop(XDP_COUNT_FAULT + WIRE_FAULT_SHORT);
-	fault = wire_check(frame->header, bpf_ntohs(frame->udp.len) - (__u32)sizeof(frame->udp),
-			   &packet);
-	if (fault)
-		return drop(XDP_COUNT_FAULT + fault);
-	if ((void *)(lane + packet.lanes) > end)
-		return drop(XDP_COUNT_FAULT + WIRE_FAULT_LENGTH);
+	action = frame_read(ctx, &packet);
+	if (action != FRAME_IS_READ)
+		return action;
 	if (packet.type != WIRE_UPDATE && packet.type != WIRE_ACK)
 		return XDP_PASS; /* HELLO: the daemon's */
 
@@ -61,9 +53,6 @@ int tally_latency(struct xdp_md *ctx)
 		fits = put_lanes(ctx, &packet, slot->sum);
 	bpf_spin_unlock(&slot->lock);
 
-	count(verdict);
-	if (verdict == SWITCH_ABSORB || verdict >= SWITCH_DROP)
-		return XDP_DROP;
 	return answer(ctx, verdict, &packet, fits);
 }
 
