@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bpf_frame.h - for the tests of XDP programs: loads one, makes frames, has the kernel run it on them
- * (BPF_PROG_TEST_RUN).
+ * (BPF_PROG_TEST_RUN), and compares with what the same switch program does here.
  */
 #ifndef TESTS_BPF_FRAME_H
 #define TESTS_BPF_FRAME_H
@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "core/wire.h"
+#include "util/rng.h"
 
 enum {
 	FRAME_PORT = 7171, /* the daemon's */
@@ -34,9 +35,24 @@ struct frame {
 	uint8_t at[FRAME_MAX];
 };
 
-/* The loader's part. 0, 1 with a text, or 77 if this machine cannot. */
-int bpf_program_open(const char *path, const char *name, struct bpf_object **object, int *program);
+/* The program under test, and its maps. */
+struct bpf_test {
+	uint64_t seed;
+	struct rng rng;
+	struct bpf_object *object;
+	int program, jobs, children, slots, counters;
+};
+extern struct bpf_test bpf;
+
+/* main of such a test: arguments OBJECT [SEED]; loads the program `name` and runs `group`. Its result, or 77 if
+ * this machine cannot. */
+int bpf_main(int argc, char **argv, const char *name, int (*group)(void));
 void map_set(int map, const void *key, const void *value);
+/* So many children of a job live where address_of and port_of say. */
+void children_set(uint32_t job, uint32_t count);
+void counters_are(const uint64_t *counters, uint32_t count);
+/* The verifier has looked at fewer instructions than this. */
+void program_is_verified(uint32_t instructions_max);
 
 /* Where a child of a job lives. Network byte order. */
 uint32_t address_of(uint32_t job, uint32_t child);
@@ -45,7 +61,10 @@ uint16_t port_of(uint32_t child);
 /* The frame of a child's packet. */
 void frame_init(struct frame *frame, const struct wire *packet, const int32_t *lane);
 /* The kernel's action; *frame is what it has made of it. */
-uint32_t frame_run(int program, struct frame *frame);
+uint32_t frame_run(struct frame *frame);
+/* The same, once here_run gives the same action and the same frame for the one that was sent. */
+uint32_t frame_agrees(const struct frame *sent, uint32_t (*here_run)(struct frame *frame),
+		      const char *what);
 /* Back to where it came from. */
 void frame_turn(struct frame *frame);
 

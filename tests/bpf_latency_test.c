@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -20,7 +19,6 @@
 #include "bpf_frame.h"
 #include "core/switch_latency.h"
 #include "dataplane/xdp/switch_maps.h"
-#include "util/rng.h"
 
 enum {
 	PACKETS = 20000,
@@ -28,12 +26,6 @@ enum {
 	SLOTS = 3,                 /* of each job */
 	INSTRUCTIONS_MAX = 100000, /* a tenth of what the verifier allows */
 };
-_Static_assert((int)FRAME_PORT == (int)XDP_PORT_DEFAULT, "one port");
-
-static uint64_t seed;
-static struct rng rng;
-static struct bpf_object *object;
-static int program, jobs_fd, children_fd, slots_fd, counters_fd;
 
 /* What the maps should hold. */
 static struct xdp_job jobs[JOBS];
@@ -45,10 +37,6 @@ static int world_open(void **state)
 	static const uint16_t children[JOBS] = { 3, 2, 256, 1 }, lanes[JOBS] = { 64, 8, 16, 64 };
 
 	(void)state;
-	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
-	children_fd = bpf_object__find_map_fd_by_name(object, "children");
-	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
-	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
 	for (uint32_t i = 0; i < JOBS; i++) {
 		struct switch_job *job = &jobs[i].job;
 
@@ -60,30 +48,31 @@ static int world_open(void **state)
 		job->enabled = 1;
 		job->mode = i % 2 ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
 		jobs[i].slot_base = i * SLOTS;
-		map_set(jobs_fd, &i, &jobs[i]);
-		for (uint32_t k = 0; k < children[i]; k++) {
-			struct xdp_child child = { .job = i, .child = k };
-			struct xdp_address address = { .address = address_of(i, k),
-						       .port = port_of(k) };
-
-			map_set(children_fd, &child, &address);
-		}
+		map_set(bpf.jobs, &i, &jobs[i]);
+		children_set(i, children[i]);
 		for (uint32_t k = i * SLOTS; k < (i + 1) * SLOTS; k++) {
 			switch_latency_slot_reset(job, &slots[k].slot, job->generation);
-			slots[k].slot.round = 0u - rng_below(&rng, 6);
-			map_set(slots_fd, &k, &slots[k]);
+			slots[k].slot.round = 0u - rng_below(&bpf.rng, 6);
+			map_set(bpf.slots, &k, &slots[k]);
 		}
 	}
 	return 0;
 }
 
 /* What the kernel should make of a sound frame from a bound address: the same in user space. */
-static uint32_t here_run(struct frame *frame, struct wire packet, const int32_t *lane)
+static uint32_t here_run(struct frame *frame)
 {
-	struct xdp_job *job = &jobs[packet.job];
-	struct xdp_latency_slot *slot = &slots[job->slot_base + packet.slot % SLOTS];
-	uint32_t lanes = packet.lanes, verdict;
+	int32_t lane[SWITCH_LANES_MAX] = { 0 };
+	struct xdp_latency_slot *slot;
+	uint32_t lanes, verdict;
+	struct wire packet;
+	struct xdp_job *job;
 
+	wire_get(frame->at + AT_HEADER, &packet);
+	lanes = packet.lanes;
+	memcpy(lane, frame->at + AT_LANES, lanes * sizeof(*lane));
+	job = &jobs[packet.job];
+	slot = &slots[job->slot_base + packet.slot % SLOTS];
 	verdict = switch_latency_admit(&job->job, &packet);
 	if (!verdict)
 		verdict = switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane,
@@ -107,34 +96,22 @@ static void maps_are_same(void)
 	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
 		struct xdp_latency_slot slot;
 
-		assert_int_equal(bpf_map_lookup_elem(slots_fd, &i, &slot), 0);
+		assert_int_equal(bpf_map_lookup_elem(bpf.slots, &i, &slot), 0);
 		if (memcmp(&slot, &slots[i], sizeof(slot)))
-			fail_msg("slot %u differs (seed %#llx)", i, (unsigned long long)seed);
+			fail_msg("slot %u differs (seed %#llx)", i, (unsigned long long)bpf.seed);
 	}
-	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
-		uint64_t value;
-
-		assert_int_equal(bpf_map_lookup_elem(counters_fd, &i, &value), 0);
-		assert_int_equal(value, counters[i]);
-	}
+	counters_are(counters, XDP_COUNTERS);
 }
 
 static void the_program_passes_the_verifier_at_64_lanes(void **state)
 {
-	struct bpf_prog_info info = { 0 };
-	uint32_t bytes = sizeof(info);
-
 	(void)state;
-	assert_int_equal(bpf_obj_get_info_by_fd(program, &info, &bytes), 0);
-	assert_int_equal(info.type, BPF_PROG_TYPE_XDP);
-	printf("%u instructions verified, of at most 1,000,000; %u in the program\n",
-	       info.verified_insns, info.xlated_prog_len / 8);
-	assert_true(info.verified_insns < INSTRUCTIONS_MAX); /* 0 before Linux 5.16 */
+	program_is_verified(INSTRUCTIONS_MAX);
 }
 
 static uint16_t missing_of(const struct switch_job *job, const uint64_t *set)
 {
-	uint32_t child = rng_below(&rng, job->children);
+	uint32_t child = rng_below(&bpf.rng, job->children);
 
 	for (uint32_t i = 0; i < job->children && switch_set_has(set, child); i++)
 		child = (child + 1) % job->children;
@@ -144,7 +121,7 @@ static uint16_t missing_of(const struct switch_job *job, const uint64_t *set)
 /* A packet near what its slot waits for. */
 static struct wire packet_draw(void)
 {
-	uint32_t index = rng_below(&rng, JOBS * SLOTS);
+	uint32_t index = rng_below(&bpf.rng, JOBS * SLOTS);
 	const struct switch_job *job = &jobs[index / SLOTS].job;
 	const struct switch_latency_slot *slot = &slots[index].slot;
 	struct wire packet = { .type = WIRE_UPDATE,
@@ -153,7 +130,7 @@ static struct wire packet_draw(void)
 			       .seq = slot->round,
 			       .slot = (uint16_t)(index % SLOTS),
 			       .lanes = slot->lanes,
-			       .tag = rng_below(&rng, 50) ? slot->tag : 99 };
+			       .tag = rng_below(&bpf.rng, 50) ? slot->tag : 99 };
 
 	packet.child = missing_of(job, slot->sum_bitmap);
 	if (slot->generation != job->generation) {
@@ -166,19 +143,19 @@ static struct wire packet_draw(void)
 			packet.child = missing_of(job, slot->ack_bitmap);
 		} else {
 			packet.seq++;
-			packet.lanes = (uint16_t)(4 * rng_below(&rng, job->lanes / 4 + 2u));
-			packet.tag = rng_below(&rng, 3);
+			packet.lanes = (uint16_t)(4 * rng_below(&bpf.rng, job->lanes / 4 + 2u));
+			packet.tag = rng_below(&bpf.rng, 3);
 		}
 	}
-	if (!rng_below(&rng, 8))
-		packet.child = (uint16_t)rng_below(&rng, job->children);
-	if (!rng_below(&rng, 8))
-		packet.seq += rng_below(&rng, 5) - 2;
-	if (!rng_below(&rng, 6))
-		packet.flags = (uint8_t)(rng_below(&rng, 8) << 5);
-	if (!rng_below(&rng, 60))
+	if (!rng_below(&bpf.rng, 8))
+		packet.child = (uint16_t)rng_below(&bpf.rng, job->children);
+	if (!rng_below(&bpf.rng, 8))
+		packet.seq += rng_below(&bpf.rng, 5) - 2;
+	if (!rng_below(&bpf.rng, 6))
+		packet.flags = (uint8_t)(rng_below(&bpf.rng, 8) << 5);
+	if (!rng_below(&bpf.rng, 60))
 		packet.flags |= WIRE_MAX << WIRE_OP_SHIFT;
-	if (!rng_below(&rng, 60))
+	if (!rng_below(&bpf.rng, 60))
 		packet.generation--;
 	if (packet.lanes > SWITCH_LANES_MAX)
 		packet.lanes = SWITCH_LANES_MAX;
@@ -188,33 +165,25 @@ static struct wire packet_draw(void)
 static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 {
 	uint32_t actions[5] = { 0 };
-	struct frame kernel, here;
+	struct frame frame;
+	char what[32];
 
 	(void)state;
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		struct wire packet = packet_draw();
 		int32_t lane[SWITCH_LANES_MAX];
-		uint32_t action, want;
 
-		if (!rng_below(&rng, 500)) { /* a restart */
-			uint32_t job = rng_below(&rng, JOBS);
+		if (!rng_below(&bpf.rng, 500)) { /* a restart */
+			uint32_t job = rng_below(&bpf.rng, JOBS);
 
 			jobs[job].job.generation += jobs[job].job.generation == UINT32_MAX ? 2 : 1;
-			map_set(jobs_fd, &job, &jobs[job]);
+			map_set(bpf.jobs, &job, &jobs[job]);
 		}
 		for (uint32_t k = 0; k < SWITCH_LANES_MAX; k++)
-			lane[k] = (int32_t)rng_u32(&rng);
-		frame_init(&kernel, &packet, lane);
-		here = kernel;
-		action = frame_run(program, &kernel);
-		want = here_run(&here, packet, lane);
-		if (action != want)
-			fail_msg("packet %u: the kernel's action is %u, should be %u (seed %#llx)",
-				 i, action, want, (unsigned long long)seed);
-		if (kernel.bytes != here.bytes || memcmp(kernel.at, here.at, here.bytes))
-			fail_msg("packet %u: the kernel's frame differs (seed %#llx)", i,
-				 (unsigned long long)seed);
-		actions[action]++;
+			lane[k] = (int32_t)rng_u32(&bpf.rng);
+		frame_init(&frame, &packet, lane);
+		snprintf(what, sizeof(what), "packet %u", i);
+		actions[frame_agrees(&frame, here_run, what)]++;
 		if (i % 32 == 0 || i > PACKETS - 100)
 			maps_are_same();
 	}
@@ -240,35 +209,27 @@ static void a_child_is_known_by_its_address_and_a_hello_is_the_daemons(void **st
 	(void)state;
 	frame_init(&frame, &packet, NULL);
 	frame.at[AT_SOURCE + 3] ^= 1; /* child 1's */
-	assert_int_equal(frame_run(program, &frame), XDP_DROP);
+	assert_int_equal(frame_run(&frame), XDP_DROP);
 	counters[SWITCH_DROP_ADDRESS]++;
 	packet.type = WIRE_HELLO;
 	packet.lanes = WIRE_HELLO_LANES;
 	frame_init(&frame, &packet, (const int32_t[WIRE_HELLO_LANES]){ 0 });
-	assert_int_equal(frame_run(program, &frame), XDP_PASS);
+	assert_int_equal(frame_run(&frame), XDP_PASS);
 	maps_are_same();
 }
 
-int main(int argc, char **argv)
+static int group(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_program_passes_the_verifier_at_64_lanes),
 		cmocka_unit_test(a_child_is_known_by_its_address_and_a_hello_is_the_daemons),
 		cmocka_unit_test(random_packets_do_the_same_in_the_kernel_as_here),
 	};
-	int status;
 
-	if (argc < 2) {
-		fprintf(stderr, "usage: bpf_latency_test OBJECT [SEED]\n");
-		return 2;
-	}
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
-	rng_init(&rng, seed, 0);
-	status = bpf_program_open(argv[1], "tally_latency", &object, &program);
-	if (!status)
-		status = cmocka_run_group_tests(tests, world_open, NULL);
-	bpf_object__close(object);
-	return status;
+	return cmocka_run_group_tests(tests, world_open, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return bpf_main(argc, argv, "tally_latency", group);
 }

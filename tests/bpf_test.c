@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -22,7 +21,6 @@
 #include "bpf_frame.h"
 #include "core/switch.h"
 #include "dataplane/xdp/switch_maps.h"
-#include "util/rng.h"
 
 enum {
 	PACKETS = 30000,
@@ -30,11 +28,6 @@ enum {
 	SLOTS = 3,                 /* of each job */
 	INSTRUCTIONS_MAX = 500000, /* half of what the verifier allows */
 };
-
-static uint64_t seed;
-static struct rng rng;
-static struct bpf_object *object;
-static int program, jobs_fd, children_fd, slots_fd, counters_fd;
 
 /* What the maps should hold. */
 static struct xdp_job jobs[JOBS];
@@ -48,10 +41,6 @@ static int world_open(void **state)
 			      lanes[JOBS] = { 360, 360, 64, 8, 360 };
 
 	(void)state;
-	jobs_fd = bpf_object__find_map_fd_by_name(object, "jobs");
-	children_fd = bpf_object__find_map_fd_by_name(object, "children");
-	slots_fd = bpf_object__find_map_fd_by_name(object, "slots");
-	counters_fd = bpf_object__find_map_fd_by_name(object, "counters");
 	for (uint32_t i = 0; i < JOBS; i++) {
 		struct switch_job *job = &jobs[i].job;
 
@@ -66,18 +55,12 @@ static int world_open(void **state)
 		job->parent_job = 17;
 		job->parent_child = 6;
 		jobs[i].slot_base = i * SLOTS;
-		map_set(jobs_fd, &i, &jobs[i]);
-		for (uint32_t k = 0; k < children[i]; k++) {
-			struct xdp_child child = { .job = i, .child = k };
-			struct xdp_address address = { .address = address_of(i, k),
-						       .port = port_of(k) };
-
-			map_set(children_fd, &child, &address);
-		}
+		map_set(bpf.jobs, &i, &jobs[i]);
+		children_set(i, children[i]);
 		for (uint32_t k = i * SLOTS; k < (i + 1) * SLOTS; k++) {
 			switch_slot_reset(job, &slots[k].slot, job->generation);
-			slots[k].slot.phase = 0u - rng_below(&rng, 6);
-			map_set(slots_fd, &k, &slots[k]);
+			slots[k].slot.phase = 0u - rng_below(&bpf.rng, 6);
+			map_set(bpf.slots, &k, &slots[k]);
 		}
 	}
 	return 0;
@@ -153,57 +136,24 @@ static uint32_t here_run(struct frame *frame)
 	return XDP_TX;
 }
 
-static void counters_are_same(void)
-{
-	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
-		uint64_t value;
-
-		assert_int_equal(bpf_map_lookup_elem(counters_fd, &i, &value), 0);
-		if (value != counters[i])
-			fail_msg("counter %u is %llu, should be %llu", i, (unsigned long long)value,
-				 (unsigned long long)counters[i]);
-	}
-}
-
 static void slots_are_same(void)
 {
 	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
 		struct xdp_slot slot;
 
-		assert_int_equal(bpf_map_lookup_elem(slots_fd, &i, &slot), 0);
+		assert_int_equal(bpf_map_lookup_elem(bpf.slots, &i, &slot), 0);
 		if (memcmp(&slot, &slots[i], sizeof(slot)))
 			fail_msg("slot %u differs", i);
 	}
 }
 
-static uint32_t frame_agrees(const struct frame *sent, const char *what)
-{
-	struct frame kernel = *sent, here = *sent;
-	uint32_t is = frame_run(program, &kernel), should_be = here_run(&here);
-
-	if (is != should_be)
-		fail_msg("%s: the kernel's action is %u, should be %u (seed %#llx)", what, is,
-			 should_be, (unsigned long long)seed);
-	if (kernel.bytes != here.bytes || memcmp(kernel.at, here.at, here.bytes))
-		fail_msg("%s: the kernel's frame differs (seed %#llx)", what,
-			 (unsigned long long)seed);
-	return is;
-}
-
 static void the_program_passes_the_verifier_at_360_lanes(void **state)
 {
-	struct bpf_prog_info info = { 0 };
-	uint32_t bytes = sizeof(info);
-
 	(void)state;
-	assert_int_equal(bpf_obj_get_info_by_fd(program, &info, &bytes), 0);
-	assert_int_equal(info.type, BPF_PROG_TYPE_XDP);
-	printf("%u instructions verified, of at most 1,000,000; %u in the program\n",
-	       info.verified_insns, info.xlated_prog_len / 8);
-	assert_true(info.verified_insns < INSTRUCTIONS_MAX); /* 0 before Linux 5.16 */
-	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(object, "slots")),
+	program_is_verified(INSTRUCTIONS_MAX);
+	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(bpf.object, "slots")),
 			 sizeof(struct xdp_slot));
-	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(object, "jobs")),
+	assert_int_equal(bpf_map__value_size(bpf_object__find_map_by_name(bpf.object, "jobs")),
 			 sizeof(struct xdp_job));
 }
 
@@ -212,7 +162,7 @@ static void update_draw(struct frame *frame, struct wire *packet)
 	int32_t lane[SWITCH_LANES_MAX];
 
 	for (uint32_t i = 0; i < SWITCH_LANES_MAX; i++)
-		lane[i] = (int32_t)rng_u32(&rng);
+		lane[i] = (int32_t)rng_u32(&bpf.rng);
 	frame_init(frame, packet, lane);
 }
 
@@ -239,15 +189,15 @@ static void what_is_not_for_us_is_passed_on_as_it_came(void **state)
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		update_draw(&frame, &packet);
 		wire_put16(frame.at + changes[i].at, changes[i].value);
-		assert_int_equal(frame_agrees(&frame, "not ours"), XDP_PASS);
+		assert_int_equal(frame_agrees(&frame, here_run, "not ours"), XDP_PASS);
 	}
 	packet.type = WIRE_HELLO; /* the daemon answers it */
 	packet.lanes = WIRE_HELLO_LANES;
 	update_draw(&frame, &packet);
-	assert_int_equal(frame_agrees(&frame, "a HELLO"), XDP_PASS);
+	assert_int_equal(frame_agrees(&frame, here_run, "a HELLO"), XDP_PASS);
 	frame.bytes = AT_HEADER - 1;
-	assert_int_equal(frame_agrees(&frame, "not even UDP"), XDP_PASS);
-	counters_are_same();
+	assert_int_equal(frame_agrees(&frame, here_run, "not even UDP"), XDP_PASS);
+	counters_are(counters, XDP_COUNTERS);
 }
 
 static void a_child_is_known_by_its_address_and_port(void **state)
@@ -263,53 +213,54 @@ static void a_child_is_known_by_its_address_and_port(void **state)
 	(void)state;
 	update_draw(&frame, &packet);
 	frame.at[AT_SOURCE + 3] ^= 1; /* child 0's address */
-	assert_int_equal(frame_agrees(&frame, "address"), XDP_DROP);
+	assert_int_equal(frame_agrees(&frame, here_run, "address"), XDP_DROP);
 	update_draw(&frame, &packet);
 	frame.at[AT_UDP + 1] ^= 1;
-	assert_int_equal(frame_agrees(&frame, "port"), XDP_DROP);
+	assert_int_equal(frame_agrees(&frame, here_run, "port"), XDP_DROP);
 	assert_int_equal(counters[SWITCH_DROP_ADDRESS], before + 2);
-	counters_are_same();
+	counters_are(counters, XDP_COUNTERS);
 }
 
 /* A packet near what its slot waits for. */
 static struct wire packet_draw(void)
 {
-	uint32_t job = rng_below(&rng, JOBS), index = rng_below(&rng, SLOTS);
+	uint32_t job = rng_below(&bpf.rng, JOBS), index = rng_below(&bpf.rng, SLOTS);
 	const struct switch_slot *slot = &slots[job * SLOTS + index].slot;
-	struct wire packet = { .type = rng_below(&rng, 4) ? WIRE_UPDATE : WIRE_PROBE,
+	struct wire packet = { .type = rng_below(&bpf.rng, 4) ? WIRE_UPDATE : WIRE_PROBE,
 			       .job = (uint16_t)job,
 			       .generation = jobs[job].job.generation,
 			       .slot = (uint16_t)index,
-			       .exponent = (uint16_t)rng_below(&rng, 255),
+			       .exponent = (uint16_t)rng_below(&bpf.rng, 255),
 			       .seq = slot->phase };
 	uint32_t children = jobs[job].job.children;
 	const struct switch_copy *copy;
 
-	packet.child = (uint16_t)rng_below(&rng, children);
+	packet.child = (uint16_t)rng_below(&bpf.rng, children);
 	if (slot->generation != packet.generation)
 		packet.seq = 1;
-	else if (switch_bitmap_full(&jobs[job].job, slot) && !slot->final && rng_below(&rng, 3))
+	else if (switch_bitmap_full(&jobs[job].job, slot) && !slot->final && rng_below(&bpf.rng, 3))
 		packet.child = slot->copy[packet.seq & 1].last;
 	else if (switch_bitmap_full(&jobs[job].job, slot))
-		packet.seq += rng_below(&rng, 4) ? 1 : rng_below(&rng, 4) - 2;
-	else if (rng_below(&rng, 10))
+		packet.seq += rng_below(&bpf.rng, 4) ? 1 : rng_below(&bpf.rng, 4) - 2;
+	else if (rng_below(&bpf.rng, 10))
 		while (switch_bitmap_has(slot, packet.child))
 			packet.child = (uint16_t)((packet.child + 1) % children);
 	copy = &slot->copy[packet.seq & 1];
 	packet.flags = copy->flags;
-	packet.tag = rng_below(&rng, 50) ? copy->tag : 99;
+	packet.tag = rng_below(&bpf.rng, 50) ? copy->tag : 99;
 	packet.lanes = copy->lanes;
 	if (packet.seq == slot->phase + 1 || slot->generation != packet.generation ||
-	    !rng_below(&rng, 30)) {
-		packet.flags = (uint8_t)(rng_below(&rng, 3) | rng_below(&rng, 4) << WIRE_OP_SHIFT);
+	    !rng_below(&bpf.rng, 30)) {
+		packet.flags =
+			(uint8_t)(rng_below(&bpf.rng, 3) | rng_below(&bpf.rng, 4) << WIRE_OP_SHIFT);
 		packet.lanes =
-			rng_below(&rng, 2)
+			rng_below(&bpf.rng, 2)
 				? jobs[job].job.lanes
-				: (uint16_t)(4 * rng_below(&rng, jobs[job].job.lanes / 4 + 2));
-	} else if (wire_op_of(packet.flags) == WIRE_TAKE && rng_below(&rng, 5)) {
+				: (uint16_t)(4 * rng_below(&bpf.rng, jobs[job].job.lanes / 4 + 2));
+	} else if (wire_op_of(packet.flags) == WIRE_TAKE && rng_below(&bpf.rng, 5)) {
 		packet.lanes = 0;
 	}
-	packet.flags |= (uint8_t)(rng_below(&rng, 6) ? 0 : rng_below(&rng, 8) << 5);
+	packet.flags |= (uint8_t)(rng_below(&bpf.rng, 6) ? 0 : rng_below(&bpf.rng, 8) << 5);
 	if (packet.lanes > SWITCH_LANES_MAX)
 		packet.lanes = SWITCH_LANES_MAX;
 	if (packet.type == WIRE_PROBE || wire_round_of(packet.flags) == WIRE_EXPONENT)
@@ -320,57 +271,57 @@ static struct wire packet_draw(void)
 /* One of many ways to be wrong. */
 static void packet_spoil(struct wire *packet)
 {
-	switch (rng_below(&rng, 8)) {
+	switch (rng_below(&bpf.rng, 8)) {
 	case 0:
-		packet->type = (uint8_t)rng_below(&rng, 16);
+		packet->type = (uint8_t)rng_below(&bpf.rng, 16);
 		break;
 	case 1:
-		packet->job = (uint16_t)rng_below(&rng, 1100);
+		packet->job = (uint16_t)rng_below(&bpf.rng, 1100);
 		break;
 	case 2:
 		packet->generation++;
 		break;
 	case 3:
-		packet->seq = rng_below(&rng, 3) ? 1 : rng_u32(&rng);
+		packet->seq = rng_below(&bpf.rng, 3) ? 1 : rng_u32(&bpf.rng);
 		break;
 	case 4:
-		packet->slot = (uint16_t)rng_below(&rng, 6);
+		packet->slot = (uint16_t)rng_below(&bpf.rng, 6);
 		break;
 	case 5:
-		packet->child = (uint16_t)rng_below(&rng, 300);
+		packet->child = (uint16_t)rng_below(&bpf.rng, 300);
 		break;
 	case 6:
-		packet->lanes = (uint16_t)rng_below(&rng, SWITCH_LANES_MAX);
+		packet->lanes = (uint16_t)rng_below(&bpf.rng, SWITCH_LANES_MAX);
 		break;
 	case 7:
-		packet->flags = (uint8_t)rng_u32(&rng);
+		packet->flags = (uint8_t)rng_u32(&bpf.rng);
 		break;
 	}
 }
 
 static void frame_spoil(struct frame *frame)
 {
-	switch (rng_below(&rng, 6)) {
+	switch (rng_below(&bpf.rng, 6)) {
 	case 0:
-		frame->at[AT_HEADER + rng_below(&rng, 24) * rng_below(&rng, 2)] ^=
-			(uint8_t)(1 << rng_below(&rng, 8));
+		frame->at[AT_HEADER + rng_below(&bpf.rng, 24) * rng_below(&bpf.rng, 2)] ^=
+			(uint8_t)(1 << rng_below(&bpf.rng, 8));
 		break;
 	case 1: /* bytes after the datagram, as of a card that pads */
-		frame->bytes += 1 + rng_below(&rng, 60);
+		frame->bytes += 1 + rng_below(&bpf.rng, 60);
 		break;
 	case 2: /* cut off */
-		frame->bytes -= rng_below(&rng, frame->bytes - AT_UDP);
+		frame->bytes -= rng_below(&bpf.rng, frame->bytes - AT_UDP);
 		break;
 	case 3: /* the lengths of UDP and IP say less or more than there is */
-		wire_put16(frame->at + AT_UDP_BYTES, (uint16_t)rng_below(&rng, 1500));
+		wire_put16(frame->at + AT_UDP_BYTES, (uint16_t)rng_below(&bpf.rng, 1500));
 		wire_put16(frame->at + AT_IP_BYTES,
 			   (uint16_t)(20 + wire_get16(frame->at + AT_UDP_BYTES)));
 		break;
 	case 4: /* cut off inside the header */
-		frame->bytes = AT_HEADER + rng_below(&rng, WIRE_HEADER_BYTES);
+		frame->bytes = AT_HEADER + rng_below(&bpf.rng, WIRE_HEADER_BYTES);
 		break;
 	case 5:
-		frame->at[rng_below(&rng, AT_HEADER)] ^= (uint8_t)(1 << rng_below(&rng, 8));
+		frame->at[rng_below(&bpf.rng, AT_HEADER)] ^= (uint8_t)(1 << rng_below(&bpf.rng, 8));
 		break;
 	}
 }
@@ -383,7 +334,7 @@ static void parent_answers(uint32_t job)
 		struct wire result = { .type = WIRE_RESULT,
 				       .generation = slot->generation,
 				       .seq = slot->phase,
-				       .child = (uint16_t)rng_below(&rng, 8),
+				       .child = (uint16_t)rng_below(&bpf.rng, 8),
 				       .tag = slot->copy[slot->phase & 1].tag,
 				       .flags = slot->copy[slot->phase & 1].flags,
 				       .lanes = slot->copy[slot->phase & 1].lanes };
@@ -391,24 +342,25 @@ static void parent_answers(uint32_t job)
 
 		if (slot->generation != jobs[job].job.generation)
 			continue; /* it waits in vain: a restart */
-		if (slot->final || !switch_bitmap_full(&jobs[job].job, slot) || rng_below(&rng, 3))
+		if (slot->final || !switch_bitmap_full(&jobs[job].job, slot) ||
+		    rng_below(&bpf.rng, 3))
 			continue;
 		for (uint32_t k = 0; k < SWITCH_LANES_MAX; k++)
-			lane[k] = (int32_t)rng_u32(&rng);
+			lane[k] = (int32_t)rng_u32(&bpf.rng);
 		assert_int_equal(switch_from_parent(&jobs[job].job, slot, slots[i].sum,
 						    SWITCH_LANES_MAX, &result, lane,
 						    lane + SWITCH_LANES_MAX),
 				 SWITCH_MULTICAST);
-		map_set(slots_fd, &i, &slots[i]);
+		map_set(bpf.slots, &i, &slots[i]);
 	}
 }
 
 static void restart_draw(void)
 {
-	uint32_t job = rng_below(&rng, JOBS);
+	uint32_t job = rng_below(&bpf.rng, JOBS);
 
 	jobs[job].job.generation += jobs[job].job.generation == 0xffffffff ? 2 : 1;
-	map_set(jobs_fd, &job, &jobs[job]);
+	map_set(bpf.jobs, &job, &jobs[job]);
 }
 
 static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
@@ -421,21 +373,21 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		struct wire packet = packet_draw();
 
-		if (!rng_below(&rng, 500))
+		if (!rng_below(&bpf.rng, 500))
 			restart_draw();
-		if (!rng_below(&rng, 12))
+		if (!rng_below(&bpf.rng, 12))
 			packet_spoil(&packet);
 		update_draw(&frame, &packet);
-		if (!rng_below(&rng, 12))
+		if (!rng_below(&bpf.rng, 12))
 			frame_spoil(&frame);
 		snprintf(what, sizeof(what), "packet %u", i);
-		actions[frame_agrees(&frame, what)]++;
+		actions[frame_agrees(&frame, here_run, what)]++;
 		if (i % 8 == 0)
 			parent_answers(4);
 		if (i % 16 == 0 || i > PACKETS - 100)
 			slots_are_same();
 		if (i % 64 == 0 || i > PACKETS - 100)
-			counters_are_same();
+			counters_are(counters, XDP_COUNTERS);
 	}
 	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts and "
 	       "faults:",
@@ -448,7 +400,7 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 	printf("\n");
 }
 
-int main(int argc, char **argv)
+static int group(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_program_passes_the_verifier_at_360_lanes),
@@ -456,19 +408,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_is_known_by_its_address_and_port),
 		cmocka_unit_test(random_packets_do_the_same_in_the_kernel_as_here),
 	};
-	int status;
 
-	if (argc < 2) {
-		fprintf(stderr, "usage: bpf_test OBJECT [SEED]\n");
-		return 2;
-	}
-	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
-	rng_init(&rng, seed, 0);
-	status = bpf_program_open(argv[1], "tally_switch", &object, &program);
-	if (!status)
-		status = cmocka_run_group_tests(tests, world_open, NULL);
-	bpf_object__close(object);
-	return status;
+	return cmocka_run_group_tests(tests, world_open, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return bpf_main(argc, argv, "tally_switch", group);
 }
