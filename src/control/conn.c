@@ -22,6 +22,7 @@ enum {
 	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
 	BACKLOG = 1024,
 	UNIX_NAME_MAX = 100,
+	SHOWN_BYTES = 24, /* of what is no message */
 };
 static const uint64_t second_ns = 1000000000;
 
@@ -38,6 +39,7 @@ struct conn {
 	enum state state;
 	enum conn_result end; /* ENDED: what conn_read returns once */
 	bool is_told;         /* ... and has returned */
+	bool has_spoken;      /* the peer: a message that could be read */
 	uint64_t deadline_ns;
 	uint8_t *in, *out;
 	size_t in_bytes, in_max, in_used; /* in_used bytes have been decoded */
@@ -491,6 +493,39 @@ static bool reserve_in(struct conn *conn)
 	return true;
 }
 
+/* What has come first is no message, nor the beginning of one (all are JSON objects). */
+static bool is_stranger(const struct conn *conn)
+{
+	const uint8_t *at = conn->in + conn->in_used;
+	size_t left = conn->in_bytes - conn->in_used;
+
+	if (conn->has_spoken || !left)
+		return false;
+	if (left < CODEC_LENGTH_BYTES)
+		return true; /* asked at the end of file only */
+	return wire_get32(at) > CODEC_JSON_BYTES_MAX ||
+	       (left > CODEC_LENGTH_BYTES && at[CODEC_LENGTH_BYTES] != '{');
+}
+
+/* Of what came instead of the first message: whoever gave the wrong port can tell what answers there. */
+static enum conn_result end_stranger(struct conn *conn)
+{
+	const uint8_t *at = conn->in + conn->in_used;
+	size_t left = conn->in_bytes - conn->in_used;
+	char shown[4 * SHOWN_BYTES + 1] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < left && i < SHOWN_BYTES; i++) {
+		bool is_plain = at[i] >= ' ' && at[i] < 0x7f && at[i] != '"' && at[i] != '\\';
+
+		used += (size_t)snprintf(shown + used, sizeof(shown) - used,
+					 is_plain ? "%c" : "\\x%02x", at[i]);
+	}
+	snprintf(conn->text, sizeof(conn->text),
+		 "the peer does not speak tally: it began with \"%s\"", shown);
+	return end(conn, CONN_ERROR, "");
+}
+
 /* CONN_MESSAGE, CONN_NONE: more bytes are needed, or CONN_ERROR. */
 static enum conn_result next_message(struct conn *conn, struct codec *codec,
 				     struct control_message *message)
@@ -501,14 +536,18 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 		return CONN_NONE;
 	const uint8_t *at = conn->in + conn->in_used;
 	uint32_t length = wire_get32(at);
+	if (is_stranger(conn))
+		return end_stranger(conn);
 	if (length > CODEC_JSON_BYTES_MAX)
 		return end(conn, CONN_ERROR, "the peer said nonsense: a message is too long");
 	if (left < CODEC_LENGTH_BYTES + length)
 		return CONN_NONE;
 	conn->in_used += CODEC_LENGTH_BYTES + length;
 	int error = codec_decode(codec, at + CODEC_LENGTH_BYTES, length, message);
-	if (!error)
+	if (!error) {
+		conn->has_spoken = true;
 		return CONN_MESSAGE;
+	}
 	if (error == -ENOMEM)
 		return end_errno(conn, ENOMEM);
 	snprintf(conn->text, sizeof(conn->text), "the peer said nonsense: %s", codec->error);
@@ -530,6 +569,8 @@ static enum conn_result receive(struct conn *conn, struct codec *codec,
 			conn->in_bytes += (size_t)got;
 		else if (got == 0 && conn->in_bytes == conn->in_used)
 			return end(conn, CONN_EOF, "the peer closed the connection");
+		else if (got == 0 && is_stranger(conn))
+			return end_stranger(conn);
 		else if (got == 0)
 			return end(conn, CONN_ERROR, "the peer closed the connection in a message");
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)

@@ -430,10 +430,44 @@ static void conn__nonsense_ends_the_connection_with_a_text(void **state)
 	assert_string_equal(conn_text(t.server), "the peer said nonsense: PING: no key \"serial\"");
 }
 
-static void conn__http_is_too_long_a_message(void **state)
+/* Whoever has given the wrong port sees what answers there. */
+static void conn__what_speaks_no_tally_is_shown(void **state)
+{
+	static const struct {
+		const char *said, *shown;
+		size_t bytes;
+	} strangers[] = {
+		{ "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+		  "HTTP/1.1 400 Bad Request", 47 },
+		{ "SSH", "SSH", 3 },
+		{ "\x15\x03\x01\x00\x02\x02\x16", "\\x15\\x03\\x01\\x00\\x02\\x02\\x16", 7 },
+		{ "\0\0\0\x04null", "\\x00\\x00\\x00\\x04null", 8 },
+		{ "\"\\\xff?", "\\x22\\x5c\\xff?", 4 },
+	};
+	char text[160];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
+		connect_both("127.0.0.1:0");
+		assert_int_equal(send(conn_fd(t.client), strangers[i].said, strangers[i].bytes, 0),
+				 strangers[i].bytes);
+		shutdown(conn_fd(t.client), SHUT_WR);
+		assert_int_equal(await(t.server), CONN_ERROR);
+		snprintf(text, sizeof(text), "the peer does not speak tally: it began with \"%s\"",
+			 strangers[i].shown);
+		assert_string_equal(conn_text(t.server), text);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void conn__what_is_too_long_after_a_message_is_nonsense(void **state)
 {
 	(void)state;
 	connect_both("127.0.0.1:0");
+	message = (struct control_message){ .type = CONTROL_HEARTBEAT };
+	assert_int_equal(conn_send(t.client, &codec, &message), 0);
+	assert_int_equal(await(t.server), CONN_MESSAGE);
 	assert_int_equal(send(conn_fd(t.client), "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	assert_int_equal(await(t.server), CONN_ERROR);
 	assert_string_equal(conn_text(t.server), "the peer said nonsense: a message is too long");
@@ -595,7 +629,8 @@ int main(void)
 		TEST(conn__end_of_file_comes_after_all_that_was_said),
 		TEST(conn__end_of_file_in_a_message_is_an_error),
 		TEST(conn__nonsense_ends_the_connection_with_a_text),
-		TEST(conn__http_is_too_long_a_message),
+		TEST(conn__what_speaks_no_tally_is_shown),
+		TEST(conn__what_is_too_long_after_a_message_is_nonsense),
 		TEST(conn__last_words_arrive_although_much_was_unread),
 		TEST(conn__last_words_wait_5_s_for_a_peer_that_does_not_close),
 		TEST(conn__last_words_of_both_sides_end_at_once),
