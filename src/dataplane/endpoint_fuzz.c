@@ -5,8 +5,8 @@
  * destination; and what was sent once is what is sent again.
  */
 #include "dataplane/endpoint.h"
+#include "dataplane/link_fuzz.h"
 #include "simd/simd.h"
-#include "tests/fuzz/input.h"
 
 enum {
 	SHARDS_MAX = 2,
@@ -28,13 +28,9 @@ struct sent {
 };
 
 static struct {
-	struct link link;
+	struct fuzz_link link;
 	struct endpoint *endpoint;
-	uint64_t now_ns;
 	uint32_t shards, workers;
-	uint8_t *block; /* of the heap: a datagram ends where it ends */
-	struct link_frame frame;
-	bool has_frame;
 	struct sent sent[SHARDS_MAX][SLOTS];
 	int32_t *source[OPS], *destination[OPS]; /* of just their size */
 	uint64_t count[OPS], hash[OPS];
@@ -49,17 +45,6 @@ static struct link_address address_of(uint32_t shard)
 }
 
 /* ---- the link ---- */
-
-static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
-{
-	(void)link;
-	FUZZ_CHECK(max >= 1);
-	if (!test.has_frame)
-		return 0;
-	frames[0] = test.frame;
-	test.has_frame = false;
-	return 1;
-}
 
 /* M3: an UPDATE (slot, seq) never changes, but for RESENT; the next seq follows the last. */
 static void update_check(uint32_t shard, const uint8_t *at, uint32_t bytes,
@@ -114,25 +99,11 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 	return 0;
 }
 
-static uint64_t fake_now(struct link *link)
-{
-	(void)link;
-	return test.now_ns;
-}
-
-static const struct link_ops fake_ops = { .recv = fake_recv,
+static const struct link_ops fake_ops = { .recv = fuzz_link_recv,
 					  .send = fake_send,
-					  .now_ns = fake_now };
+					  .now_ns = fuzz_link_now };
 
 /* ---- operations ---- */
-
-static int32_t *just(uint64_t count)
-{
-	int32_t *block = malloc(count ? count * sizeof(*block) : 1);
-
-	FUZZ_CHECK(block);
-	return block;
-}
 
 static void op_submit(struct fuzz_input *input)
 {
@@ -151,8 +122,8 @@ static void op_submit(struct fuzz_input *input)
 	test.count[i] = op.count;
 	test.type[i] = op.type;
 	test.is_avg[i] = op.is_avg;
-	test.destination[i] = just(op.count);
-	test.source[i] = how & 8 ? test.destination[i] : just(op.count);
+	test.destination[i] = fuzz_just(op.count);
+	test.source[i] = how & 8 ? test.destination[i] : fuzz_just(op.count);
 	for (uint64_t k = 0; k < op.count; k++) {
 		test.destination[i][k] = -1;
 		test.source[i][k] = (int32_t)fuzz_next(&state);
@@ -189,7 +160,7 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at, uint32_t shard)
 	static const uint8_t types[] = { WIRE_RESULT, WIRE_RESULT, WIRE_RESULT,  WIRE_HELD,
 					 WIRE_NEED,   WIRE_NEED,   WIRE_WELCOME, WIRE_UPDATE };
 	uint8_t what = fuzz_u8(input), how = fuzz_u8(input);
-	uint32_t slot = (what >> 3) % SLOTS, lanes = how, bytes;
+	uint32_t slot = (what >> 3) % SLOTS;
 	const struct worker_slot *state = slot_of(shard, slot);
 	struct wire packet = { .type = types[what & 7],
 			       .flags = state->flags,
@@ -219,25 +190,8 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at, uint32_t shard)
 		packet.lanes = 0, packet.tag = how & 0x10 ? fuzz_u32(input) : how & 3;
 	if (packet.type == WIRE_WELCOME)
 		packet.lanes = WIRE_HELLO_LANES;
-	bytes = wire_bytes(packet.lanes);
-	*at = test.block + DATAGRAM_BYTES - bytes;
-	wire_put(*at, &packet);
-	for (uint32_t i = 0; i < packet.lanes; i++) {
-		uint32_t lane = fuzz_next(&lanes);
-
-		memcpy(*at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
-	return bytes;
-}
-
-static uint32_t datagram_raw(struct fuzz_input *input, uint8_t **at)
-{
-	uint32_t bytes = fuzz_u8(input) % (DATAGRAM_BYTES + 1);
-
-	*at = test.block + (DATAGRAM_BYTES - bytes) / 4 * 4;
-	memset(*at, 0, bytes);
-	(void)fuzz_bytes(input, *at, bytes);
-	return bytes;
+	*at = fuzz_link_room(&test.link, wire_bytes(packet.lanes));
+	return fuzz_packet_put(*at, &packet, how);
 }
 
 /* R-WK-3, once more: is this the answer to what was sent last in its slot? */
@@ -326,19 +280,14 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 	uint8_t *at;
 
 	shard %= test.shards;
-	bytes = how & 8 ? datagram_raw(input, &at) : datagram(input, &at, shard);
+	bytes = how & 8 ? fuzz_datagram_raw(&test.link, input, &at) : datagram(input, &at, shard);
 	if (how & 0x10)
 		shard = SHARDS_MAX - 1 - shard; /* a stranger, or the other shard */
 	is_mine = is_answer(at, bytes, shard, &packet);
 	if (is_mine)
 		place = place_of(shard, packet.slot);
 	is_mine = is_mine && packet.flags % 4 <= WIRE_DETAIL;
-	test.frame = (struct link_frame){ .peer = address_of(shard),
-					  .packet_bytes = bytes ? bytes : 1,
-					  .count = 1,
-					  .bytes = bytes,
-					  .data = at };
-	test.has_frame = true;
+	fuzz_link_give(&test.link, address_of(shard), at, bytes);
 	destinations_copy(before);
 	endpoint_stats(test.endpoint, &stats);
 	endpoint_poll(test.endpoint);
@@ -352,7 +301,7 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 static void test_open(uint8_t how)
 {
 	struct endpoint_shard shards[SHARDS_MAX];
-	struct endpoint_options options = { .link = &test.link,
+	struct endpoint_options options = { .link = &test.link.link,
 					    .quant = simd_best(),
 					    .shards = shards,
 					    .slots = SLOTS,
@@ -360,10 +309,10 @@ static void test_open(uint8_t how)
 					    .window = how & 2 ? 2 : SLOTS,
 					    .ops_max = OPS_MAX };
 
-	test.link.ops = &fake_ops;
+	fuzz_link_open(&test.link, &fake_ops, DATAGRAM_BYTES);
 	test.shards = options.shards_count = how & 4 ? 2 : 1;
 	test.workers = options.workers = how & 8 ? 3 : 2;
-	test.now_ns = 1000000000;
+	test.link.now_ns = 1000000000;
 	test.ops = 0;
 	test.done = 0;
 	for (uint32_t i = 0; i < SHARDS_MAX; i++) {
@@ -395,9 +344,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct fuzz_input input = { data, bytes };
 
-	if (!test.block)
-		test.block = malloc(DATAGRAM_BYTES);
-	FUZZ_CHECK(test.block);
 	test_open(fuzz_u8(&input));
 	op_submit(&input);
 	endpoint_poll(test.endpoint);
@@ -409,9 +355,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		else if (how & 1)
 			op_submit(&input);
 		else
-			test.now_ns += (uint64_t)fuzz_u8(&input) << (how >> 1 & 31);
+			test.link.now_ns += (uint64_t)fuzz_u8(&input) << (how >> 1 & 31);
 		endpoint_poll(test.endpoint);
-		FUZZ_CHECK(endpoint_next(test.endpoint) > test.now_ns ||
+		FUZZ_CHECK(endpoint_next(test.endpoint) > test.link.now_ns ||
 			   endpoint_fault(test.endpoint) != ENDPOINT_OK);
 		done_check();
 		if (endpoint_fault(test.endpoint) != ENDPOINT_OK)

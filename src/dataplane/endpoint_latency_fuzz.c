@@ -5,8 +5,8 @@
  * changes a byte of a destination; operations complete once, in their order.
  */
 #include "dataplane/endpoint.h"
+#include "dataplane/link_fuzz.h"
 #include "simd/simd.h"
-#include "tests/fuzz/input.h"
 
 enum {
 	SLOTS_MAX = 6,
@@ -21,13 +21,10 @@ enum {
 };
 
 static struct {
-	struct link link;
+	struct fuzz_link link;
 	struct endpoint *endpoint;
-	uint64_t now_ns;
 	uint32_t slots, workers;
-	uint8_t *block; /* of the heap: a datagram ends where it ends */
-	struct link_frame frame;
-	bool has_frame, is_full, was_full;
+	bool is_full, was_full;
 	int32_t *source[OPS], *destination[OPS]; /* of just their size */
 	uint32_t count[OPS];
 	bool is_avg[OPS], is_range[OPS];
@@ -38,17 +35,6 @@ static struct {
 static const struct link_address tallyd = { .ip = { [15] = 9 }, .port = 7171 };
 
 /* ---- the link ---- */
-
-static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
-{
-	(void)link;
-	FUZZ_CHECK(max >= 1);
-	if (!test.has_frame)
-		return 0;
-	frames[0] = test.frame;
-	test.has_frame = false;
-	return 1;
-}
 
 static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
 {
@@ -88,26 +74,12 @@ static int fake_offer(struct link *link, const struct link_frame *frames, uint32
 	return fake_send(link, frames, *taken);
 }
 
-static uint64_t fake_now(struct link *link)
-{
-	(void)link;
-	return test.now_ns;
-}
-
-static const struct link_ops fake_ops = { .recv = fake_recv,
+static const struct link_ops fake_ops = { .recv = fuzz_link_recv,
 					  .send = fake_send,
 					  .offer = fake_offer,
-					  .now_ns = fake_now };
+					  .now_ns = fuzz_link_now };
 
 /* ---- operations ---- */
-
-static int32_t *just(uint32_t count)
-{
-	int32_t *block = malloc(count ? count * sizeof(*block) : 1);
-
-	FUZZ_CHECK(block);
-	return block;
-}
 
 static void op_submit(struct fuzz_input *input)
 {
@@ -129,8 +101,8 @@ static void op_submit(struct fuzz_input *input)
 	test.count[i] = (uint32_t)op.count;
 	test.is_avg[i] = op.is_avg;
 	test.is_range[i] = false;
-	test.destination[i] = just(test.count[i]);
-	test.source[i] = how & 0x20 ? test.destination[i] : just(test.count[i]);
+	test.destination[i] = fuzz_just(test.count[i]);
+	test.source[i] = how & 0x20 ? test.destination[i] : fuzz_just(test.count[i]);
 	for (uint32_t k = 0; k < test.count[i]; k++) {
 		test.destination[i][k] = -1;
 		test.source[i][k] = (int32_t)fuzz_next(&state);
@@ -164,7 +136,7 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at)
 	static const uint8_t types[] = { WIRE_RESULT,  WIRE_RESULT, WIRE_CONFIRM, WIRE_HELD,
 					 WIRE_CONFIRM, WIRE_RESULT, WIRE_WELCOME, WIRE_NEED };
 	uint8_t what = fuzz_u8(input), wrong = fuzz_u8(input);
-	uint32_t slot = (what >> 3) % test.slots, lanes = wrong, bytes;
+	uint32_t slot = (what >> 3) % test.slots;
 	const struct worker_latency_slot *state =
 		&endpoint_worker_latency(test.endpoint)->slot[slot];
 	struct wire packet = { .type = types[what & 7],
@@ -191,25 +163,8 @@ static uint32_t datagram(struct fuzz_input *input, uint8_t **at)
 			packet.lanes = fuzz_u8(input) % 4 * 4;
 		}
 	}
-	bytes = wire_bytes(packet.lanes);
-	*at = test.block + DATAGRAM_BYTES - bytes;
-	wire_put(*at, &packet);
-	for (uint32_t i = 0; i < packet.lanes; i++) {
-		uint32_t lane = fuzz_next(&lanes);
-
-		memcpy(*at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
-	return bytes;
-}
-
-static uint32_t datagram_raw(struct fuzz_input *input, uint8_t **at)
-{
-	uint32_t bytes = fuzz_u8(input) % (DATAGRAM_BYTES + 1);
-
-	*at = test.block + (DATAGRAM_BYTES - bytes) / 4 * 4;
-	memset(*at, 0, bytes);
-	(void)fuzz_bytes(input, *at, bytes);
-	return bytes;
+	*at = fuzz_link_room(&test.link, wire_bytes(packet.lanes));
+	return fuzz_packet_put(*at, &packet, wrong);
 }
 
 /* The operation that this datagram answers; OPS: none. */
@@ -237,25 +192,21 @@ static void packet_give(struct fuzz_input *input, uint8_t how)
 	struct wire packet;
 	uint64_t op;
 	uint8_t *at;
-	uint32_t bytes = how & 1 ? datagram_raw(input, &at) : datagram(input, &at);
+	uint32_t bytes = how & 1 ? fuzz_datagram_raw(&test.link, input, &at) : datagram(input, &at);
 
 	op = answered(at, bytes, &packet);
-	test.frame = (struct link_frame){ .peer = tallyd,
-					  .packet_bytes = bytes ? bytes : 1,
-					  .count = 1,
-					  .bytes = bytes,
-					  .data = at };
+	fuzz_link_give(&test.link, tallyd, at, bytes);
 	if ((how & 0x0e) == 0x0e) {
-		test.frame.peer.port++; /* a stranger */
+		test.link.frame.peer.port++; /* a stranger */
 		op = OPS;
 	}
-	test.has_frame = true;
 	for (uint32_t i = 0; i < test.ops; i++)
 		memcpy(before[i], test.destination[i], test.count[i] * sizeof(int32_t));
 	endpoint_stats(test.endpoint, &stats);
 	endpoint_poll(test.endpoint);
-	if (test.has_frame) { /* it takes nothing while the link has no room for what it has to say */
-		test.has_frame = false;
+	/* It takes nothing while the link has no room for what it has to say. */
+	if (test.link.has_frame) {
+		test.link.has_frame = false;
 		op = OPS;
 	}
 	endpoint_stats(test.endpoint, &after);
@@ -280,7 +231,7 @@ static void test_open(uint8_t how)
 	struct endpoint_shard shard = {
 		.address = tallyd, .generation = GENERATION, .job = JOB, .child = CHILD
 	};
-	struct endpoint_options options = { .link = &test.link,
+	struct endpoint_options options = { .link = &test.link.link,
 					    .quant = simd_best(),
 					    .shards = &shard,
 					    .shards_count = 1,
@@ -288,17 +239,14 @@ static void test_open(uint8_t how)
 					    .window = 1,
 					    .ops_max = OPS_MAX };
 
-	if (!test.block)
-		test.block = malloc(DATAGRAM_BYTES);
-	FUZZ_CHECK(test.block);
-	test.link.ops = &fake_ops;
+	fuzz_link_open(&test.link, &fake_ops, DATAGRAM_BYTES);
 	test.slots = options.slots = 1 + (how >> 1) % SLOTS_MAX;
 	options.latency_window = 1 + (how >> 4) % options.slots;
 	test.workers = options.workers = how & 8 ? 3 : 2;
-	test.now_ns = 1000000000;
+	test.link.now_ns = 1000000000;
 	test.ops = 0;
 	test.done = 0;
-	test.is_full = test.was_full = test.has_frame = false;
+	test.is_full = test.was_full = false;
 	test.endpoint = endpoint_open(&options);
 	FUZZ_CHECK(test.endpoint);
 	FUZZ_CHECK(!endpoint_start(test.endpoint, LANES));
@@ -331,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		else if (how & 2)
 			test.is_full = how >> 2 & 1;
 		else
-			test.now_ns += (uint64_t)fuzz_u8(&input) << (how >> 2 & 15) << 8;
+			test.link.now_ns += (uint64_t)fuzz_u8(&input) << (how >> 2 & 15) << 8;
 		endpoint_poll(test.endpoint);
 		done_check();
 		if (endpoint_fault(test.endpoint) != ENDPOINT_OK)

@@ -8,7 +8,7 @@
 
 #include "core/switch_model.h"
 #include "dataplane/engine_soft.h"
-#include "tests/fuzz/input.h"
+#include "dataplane/link_fuzz.h"
 
 enum {
 	JOBS = 3, /* 0: a root of 3 children, 1: a tree node of 2, 2: latency mode, 2 children */
@@ -33,11 +33,8 @@ struct bound {
 };
 
 static struct {
-	struct link link;
+	struct fuzz_link link;
 	struct engine_soft *engine;
-	struct link_frame frame;
-	bool has_frame;
-	uint8_t *block; /* of the heap: a frame ends where it ends */
 	struct bound bound[JOBS][CHILDREN];
 	uint64_t welcomes; /* sent since the run began */
 } test;
@@ -104,17 +101,6 @@ int __wrap_madvise(void *at, size_t bytes, int advice)
 
 /* ---- the link ---- */
 
-static int fake_recv(struct link *link, struct link_frame *frames, uint32_t max)
-{
-	(void)link;
-	FUZZ_CHECK(max >= 1);
-	if (!test.has_frame)
-		return 0;
-	frames[0] = test.frame;
-	test.has_frame = false;
-	return 1;
-}
-
 static bool is_bound_at(const struct wire *packet, int peer)
 {
 	return packet->job < JOBS && packet->type != WIRE_UPDATE && packet->type != WIRE_PROBE &&
@@ -146,7 +132,7 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 	return 0;
 }
 
-static const struct link_ops fake_ops = { .recv = fake_recv, .send = fake_send };
+static const struct link_ops fake_ops = { .recv = fuzz_link_recv, .send = fake_send };
 
 /* ---- what comes in ---- */
 
@@ -180,7 +166,7 @@ static uint32_t packet_make(struct fuzz_input *input, uint8_t *at, uint32_t room
 			       .tag = how & 1,
 
 			       .flags = where % JOBS == 2 ? 0 : how >> 1 & 0x1f };
-	uint32_t lanes = how, bytes;
+	uint32_t bytes;
 
 	packet.lanes = near_seq(input, packet.job, packet.slot, &packet.seq);
 	if (how & 0x80)
@@ -203,12 +189,7 @@ static uint32_t packet_make(struct fuzz_input *input, uint8_t *at, uint32_t room
 	bytes = wire_bytes(packet.lanes);
 	if (bytes > room)
 		return 0;
-	wire_put(at, &packet);
-	for (uint32_t i = 0; i < packet.lanes; i++) {
-		uint32_t lane = fuzz_next(&lanes);
-
-		memcpy(at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
+	fuzz_packet_put(at, &packet, how);
 	if (packet.type == WIRE_HELLO && how & 0x40)
 		memcpy(at + WIRE_HEADER_BYTES, nonces[packet.child % CHILDREN], WIRE_NONCE_BYTES);
 	return bytes;
@@ -238,15 +219,15 @@ static void frame_make(struct fuzz_input *input)
 		packet_bytes += how >> 6 & 1; /* as if the sizes were odd ones */
 	}
 	count = bytes ? (bytes + packet_bytes - 1) / packet_bytes : 1;
-	test.frame = (struct link_frame){
+	test.link.frame = (struct link_frame){
 		.peer = address_of(how >> 3 & 7),
 		.packet_bytes = packet_bytes ? packet_bytes : 1,
 		.count = count,
 		.bytes = bytes,
-		.data = test.block + (FRAME_BYTES_MAX - bytes) / 4 * 4,
+		.data = fuzz_link_room(&test.link, bytes),
 	};
-	memcpy(test.frame.data, data, bytes);
-	test.has_frame = true;
+	memcpy(test.link.frame.data, data, bytes);
+	test.link.has_frame = true;
 }
 
 /* ---- what must be so ---- */
@@ -339,13 +320,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct fuzz_input input = { data, bytes };
 
 	if (!test.engine) {
-		struct engine_options options = { .link = &test.link, .jobs_max = 4 };
+		struct engine_options options = { .link = &test.link.link, .jobs_max = 4 };
 
-		test.link.ops = &fake_ops;
+		fuzz_link_open(&test.link, &fake_ops, FRAME_BYTES_MAX);
 		test.engine = engine_open(&options);
-		test.block = malloc(FRAME_BYTES_MAX);
 		FUZZ_CHECK(test.engine);
-		FUZZ_CHECK(test.block);
 	}
 	jobs_open(fuzz_u8(&input));
 	for (uint32_t i = 0; i < FRAMES_MAX && input.left; i++) {
@@ -353,10 +332,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 		test.welcomes = 0;
 		frame_make(&input);
-		bind_all(&test.frame);
+		bind_all(&test.link.frame);
 		engine_poll(test.engine);
-		FUZZ_CHECK(engine_stats(test.engine)->packets_in - packets == test.frame.count);
-		FUZZ_CHECK(counted() - before + test.welcomes == test.frame.count);
+		FUZZ_CHECK(engine_stats(test.engine)->packets_in - packets ==
+			   test.link.frame.count);
+		FUZZ_CHECK(counted() - before + test.welcomes == test.link.frame.count);
 		events_check();
 	}
 	for (uint16_t job = 0; job < JOBS; job++)
