@@ -213,23 +213,3 @@ const char *link_address_format(const struct link_address *address, char text[TE
 	snprintf(text, TEXT_BYTES, is_v6 ? "[%s]:%u" : "%s:%u", host, (unsigned)address->port);
 	return text;
 }
-
-int link_udp_mtu(const struct link_address *peer, bool is_v6)
-{
-	union link_sockaddr to;
-	socklen_t bytes = link_address_to_socket(peer, is_v6, &to), size = sizeof(int);
-	int fd, mtu, result;
-
-	if (!bytes)
-		return -EINVAL;
-	fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, &to.any, bytes) || getsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
-						      is_v6 ? IPV6_MTU : IP_MTU, &mtu, &size))
-		result = -errno;
-	else
-		result = mtu;
-	close(fd);
-	return result;
-}

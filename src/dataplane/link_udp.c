@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/ablate.h"
 #include "dataplane/link_address.h"
 
 #ifndef UDP_SEGMENT
@@ -549,7 +550,11 @@ static void buffer_ask(int fd, int forced, int modest, int bytes)
 
 static int socket_configure(struct udp *udp, const struct link_udp_options *options)
 {
-	int on = 1, fd = udp->socket, v4_never = IP_PMTUDISC_DO, v6_never = IPV6_PMTUDISC_DO;
+	/* Never in fragments, and as long as the interface takes: ICMP that says of a path that it takes
+	 * less can be anybody's. Whether it does is for the HELLOs to find out (R-PACE-10, R-CT-30). */
+	int v4_never = TAKEN_OUT(ICMP_SEND) ? IP_PMTUDISC_DO : IP_PMTUDISC_PROBE;
+	int v6_never = TAKEN_OUT(ICMP_SEND) ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_PROBE;
+	int on = 1, fd = udp->socket;
 	int v6_alone = !udp->is_dual, segment;
 	socklen_t bytes = sizeof(segment);
 

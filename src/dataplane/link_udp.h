@@ -35,7 +35,8 @@ int link_address_parse(const char *text, uint16_t default_port, struct link_addr
 		       bool *is_v6);
 /* "10.0.0.1:7171" or "[fe80::1]:7171"; returns text. */
 const char *link_address_format(const struct link_address *address, char text[64]);
-/* The MTU of the route to `peer` (IP_MTU of a connected socket), or a negative errno. */
+/* The MTU of the route to `peer` as this host is configured, without what ICMP has told; or a negative
+ * errno. */
 int link_udp_mtu(const struct link_address *peer, bool is_v6);
 
 #endif

@@ -6,7 +6,7 @@
 #   firewall  UDP is blocked, at the start and while a job runs; TCP works
 #   narrow    the path's MTU is smaller than the interfaces', told by ICMP or not
 #   falls     the MTU falls while a job runs: on the worker's interface, on the aggregator's, on the router,
-#             told by ICMP or not
+#             told by ICMP or not: that is no more than anybody can say, and changes nothing
 # Every error must come from both ranks, in time, and say what it is. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -247,7 +247,7 @@ case_falls() {
 	mid_job "the aggregator's MTU falls" 2 "larger than the MTU of the path|$least now" mtu hub v "$least"
 	mtu hub v 1500
 	[[ $family == 4 ]] || ip -n "$net-hub" -6 route add default via fd56:2::1 2>/dev/null
-	mid_job "the router's MTU falls, told" 2 "too large for the path|$first:7171" mtu router ph "$least"
+	mid_job "the router's MTU falls, told" 7 "short ones have|MTU|$first:7171" mtu router ph "$least"
 	mtu router ph 1500
 	forget
 	drop ipproto "$icmp"
