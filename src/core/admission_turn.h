@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * admission_turn.h - what the parts of admission share: one step's machine, event and actions. admission.c:
- * the machine, its members, their ends. admission_join.c: who may be in. admission_refuse.c: who may not,
- * and who hears of it. admission_unfit.c: who never may. admission_time.c: what happens by itself. admission_query.c: who disagrees. admission_wait.c: who is late. Included by these alone.
+ * admission_turn.h - what the parts of admission share: one step's machine, event and actions. Included by
+ * these alone:
+ *   admission.c         the machine: states, what members and shards say
+ *   admission_turn.c    memory, actions and texts, for all of them
+ *   admission_join.c    who may be in
+ *   admission_refuse.c  who may not, and who hears of it
+ *   admission_unfit.c   who never may
+ *   admission_end.c     how a gathering or a life ends
+ *   admission_time.c    what happens by itself
+ *   admission_query.c   who disagrees
+ *   admission_wait.c    who is late
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -25,15 +33,22 @@ char *admission_refusal(const struct turn *turn);
 char *admission_unfit(const struct turn *turn);
 
 struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
+/* Whose connection it is; NULL: no member's, no waiter's. */
+struct admission_member *turn_find_member(const struct turn *turn, uint32_t connection);
+struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connection);
 /* JOINED or READY: neither lost nor gone in good order. */
 bool admission_is_in(const struct admission_member *member);
 struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence);
 /* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
 struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer);
+/* All shards have acknowledged the last command. */
+bool turn_has_all_shards(const struct turn *turn);
 
 void turn_enter(struct turn *turn, enum admission_state next);
 struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
 				   enum control_type type);
+/* R-CT-5: a close with unread input would eat what was said last. */
+void turn_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */
 void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
 void turn_command(struct turn *turn, enum admission_command what);
@@ -52,14 +67,24 @@ void turn_add_ranks(const struct turn *turn, struct text *text, const struct tex
 
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
 void turn_forget_pulses(struct turn *turn);
+
+/* admission_end.c */
 /* While gathering; NONE if it was the last. */
 void turn_free_rank(struct turn *turn, struct admission_member *member);
 /* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
  * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
 void turn_end_gathering(struct turn *turn, enum control_type last);
 void turn_end_life(struct turn *turn);
+/* A member of a granted life is lost, with the text that turn_blame began. */
+void end_lose(struct turn *turn, struct admission_member *member);
+void end_drain(struct turn *turn);         /* the shards forget it; NONE when all is clean, */
+void end_check_drained(struct turn *turn); /* as it may be now */
+void end_closed(struct turn *turn);        /* the event's connection is no more */
 /* A connection has been silent for too long. False if nobody has it. */
 bool turn_silent(struct turn *turn, uint32_t connection);
+void end_terminate(struct turn *turn); /* SIGTERM */
+void end_kill(struct turn *turn);      /* its limit is over */
+void end_broken(struct turn *turn);    /* the data path is */
 
 /* admission_join.c */
 void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
