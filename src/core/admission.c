@@ -244,7 +244,7 @@ static void shard_failed(struct turn *turn)
 		turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
 		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
 			 turn->event->text);
-		turn_end_life(turn);
+		end_life(turn);
 		return;
 	}
 	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
@@ -252,7 +252,7 @@ static void shard_failed(struct turn *turn)
 		 turn->config->job, turn->admission->size, turn->event->shard);
 	if (turn->event->text && !TAKEN_OUT(HOLDERS))
 		text_add(&text, ": %s", turn->event->text);
-	turn_end_life(turn);
+	end_life(turn);
 }
 
 static void shard(struct turn *turn)
@@ -315,7 +315,7 @@ static void dispatch(struct turn *turn)
 		end_closed(turn);
 		break;
 	case ADMISSION_SILENT:
-		turn_silent(turn, turn->event->connection);
+		end_silent(turn, turn->event->connection);
 		break;
 	case ADMISSION_LATE:
 		time_late(turn);

@@ -29,7 +29,7 @@ static void reset(struct turn *turn)
 	turn_forget_pulses(turn);
 }
 
-void turn_free_rank(struct turn *turn, struct admission_member *member)
+void end_free_rank(struct turn *turn, struct admission_member *member)
 {
 	memset(member, 0, sizeof(*member));
 	turn_forget_pulses(turn);
@@ -72,7 +72,7 @@ void end_drain(struct turn *turn)
 
 /* Those who have not left stay in their places until their connections are closed, so that nobody of the
  * next life meets them. */
-void turn_end_life(struct turn *turn)
+void end_life(struct turn *turn)
 {
 	remember(turn);
 	turn_log_blame(turn);
@@ -87,7 +87,7 @@ void turn_end_life(struct turn *turn)
 }
 
 /* A gathering ends before any shard knows of it: everybody hears why and is forgotten. */
-void turn_end_gathering(struct turn *turn, enum control_type last)
+void end_gathering(struct turn *turn, enum control_type last)
 {
 	remember(turn);
 	refuse_late_comers(turn);
@@ -107,7 +107,7 @@ void end_lose(struct turn *turn, struct admission_member *member)
 	member->peer.connection = 0;
 	if (TAKEN_OUT(KILLED_RANK))
 		return;
-	turn_end_life(turn);
+	end_life(turn);
 }
 
 /* ---- closed and silent ---- */
@@ -171,7 +171,7 @@ static void member_silent(struct turn *turn, struct admission_member *member)
 	}
 }
 
-bool turn_silent(struct turn *turn, uint32_t connection)
+bool end_silent(struct turn *turn, uint32_t connection)
 {
 	struct admission_member *member = turn_find_member(turn, connection);
 	struct admission_peer *waiter = turn_find_waiter(turn, connection);
@@ -203,7 +203,7 @@ void end_terminate(struct turn *turn)
 	       admission->waiters_count * sizeof(struct admission_peer));
 	admission->waiters_count = 0;
 	if (admission->state == ADMISSION_GATHER)
-		turn_end_gathering(turn, CONTROL_DENY);
+		end_gathering(turn, CONTROL_DENY);
 }
 
 void end_kill(struct turn *turn)
@@ -218,7 +218,7 @@ void end_kill(struct turn *turn)
 	turn_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the aggregator is shutting down, the time to end is over",
 		 turn->config->job);
-	turn_end_life(turn);
+	end_life(turn);
 }
 
 /* Nothing will come of it any more: who waits for a result would wait for ever. */
@@ -231,5 +231,5 @@ void end_broken(struct turn *turn)
 	turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
 	text_add(&text, "job \"%s\": %s", turn->config->job,
 		 turn->event->text ? turn->event->text : "the data path is broken");
-	turn_end_life(turn);
+	end_life(turn);
 }

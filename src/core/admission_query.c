@@ -348,21 +348,21 @@ static void judge(struct turn *turn)
 			blame_mismatch(turn);
 		else
 			blame_nobody(turn);
-		turn_end_life(turn);
+		end_life(turn);
 		return;
 	}
 	if (admission->differs < admission->page_end && !TAKEN_OUT(OPINFO)) {
 		ask(turn, ADMISSION_DESCRIBE, admission->differs);
 	} else if (blame_leaver(turn)) {
-		turn_end_life(turn);
+		end_life(turn);
 	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page_end);
 	} else if (admission->mismatch == 2 && !TAKEN_OUT(OPINFO)) {
 		blame_nobody(turn);
-		turn_end_life(turn);
+		end_life(turn);
 	} else if (admission->is_about_expired && !wait_is_over(turn) && !TAKEN_OUT(DEADLINE)) {
 		wait_blame(turn);
-		turn_end_life(turn);
+		end_life(turn);
 	} else {
 		if (admission->has_about)
 			wait_tell(turn);
@@ -402,7 +402,7 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 void query_left(struct turn *turn)
 {
 	if (blame_leaver(turn))
-		turn_end_life(turn);
+		end_life(turn);
 	else if (turn->admission->query != ADMISSION_QUIET)
 		judge_when_all_answered(turn);
 }

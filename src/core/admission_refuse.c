@@ -60,7 +60,7 @@ void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 	struct text text;
 
 	if (!turn->config->life || TAKEN_OUT(LIFE)) {
-		turn_free_rank(turn, member);
+		end_free_rank(turn, member);
 		return;
 	}
 	if (turn->actions->cause == CONTROL_OK) {
@@ -105,7 +105,7 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	}
 	memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 	admission->waiters_count = 0;
-	turn_end_gathering(turn, CONTROL_DENY);
+	end_gathering(turn, CONTROL_DENY);
 }
 
 bool refuse_again(struct turn *turn, struct admission_peer *peer)

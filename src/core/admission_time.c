@@ -26,16 +26,16 @@ void time_late(struct turn *turn)
 	case ADMISSION_GATHER:
 		turn_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
-		turn_end_gathering(turn, CONTROL_ABORT);
+		end_gathering(turn, CONTROL_ABORT);
 		break;
 	case ADMISSION_GRANTED:
 		turn_add_ranks(turn, &text, &unready);
 		text_add(&text, " did not get ready in time");
-		turn_end_life(turn);
+		end_life(turn);
 		break;
 	case ADMISSION_ENABLING:
 		text_add(&text, "the aggregator's shards did not get ready in time");
-		turn_end_life(turn);
+		end_life(turn);
 		break;
 	default:
 		break;
@@ -179,7 +179,7 @@ void time_tick(struct turn *turn)
 	admission->tick_ns = now_ns;
 	if (now_ns - admission->beat_ns >= beat_interval_ns(turn))
 		beat(turn);
-	if (turn_silent(turn, find_silent(turn)))
+	if (end_silent(turn, find_silent(turn)))
 		return;
 	if (wait_tick(turn))
 		return;

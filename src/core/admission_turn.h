@@ -70,18 +70,18 @@ void turn_forget_pulses(struct turn *turn);
 
 /* admission_end.c */
 /* While gathering; NONE if it was the last. */
-void turn_free_rank(struct turn *turn, struct admission_member *member);
+void end_free_rank(struct turn *turn, struct admission_member *member);
 /* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
  * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
-void turn_end_gathering(struct turn *turn, enum control_type last);
-void turn_end_life(struct turn *turn);
+void end_gathering(struct turn *turn, enum control_type last);
+void end_life(struct turn *turn);
 /* A member of a granted life is lost, with the text that turn_blame began. */
 void end_lose(struct turn *turn, struct admission_member *member);
 void end_drain(struct turn *turn);         /* the shards forget it; NONE when all is clean, */
 void end_check_drained(struct turn *turn); /* as it may be now */
 void end_closed(struct turn *turn);        /* the event's connection is no more */
 /* A connection has been silent for too long. False if nobody has it. */
-bool turn_silent(struct turn *turn, uint32_t connection);
+bool end_silent(struct turn *turn, uint32_t connection);
 void end_terminate(struct turn *turn); /* SIGTERM */
 void end_kill(struct turn *turn);      /* its limit is over */
 void end_broken(struct turn *turn);    /* the data path is */

@@ -185,6 +185,6 @@ bool wait_tick(struct turn *turn)
 	if (turn->event->now_ns < wait_verdict_ns(turn->admission))
 		return false;
 	wait_blame(turn);
-	turn_end_life(turn);
+	end_life(turn);
 	return true;
 }
