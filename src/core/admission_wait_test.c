@@ -99,6 +99,24 @@ static void admission__waiting_counts_more_ranks_than_it_lists(void **state)
 
 /* ---- deadlines ---- */
 
+static void admission__an_expired_deadline_names_who_is_missing(void **state)
+{
+	(void)state;
+	struct control_op ops[] = { allreduce(3, 6) };
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.type = CONTROL_STALL;
+	t.message.stall.number = 3;
+	t.message.stall.is_expired = 1;
+	say(10);
+	say_opinfo(10, 4, ops, 1);
+	say_opinfo(11, 3, NULL, 0);
+	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		    "the deadline of operation 3 is over, 0.0 s after rank 0 on host10 called it: "
+		    "not called yet by rank 1 on host11");
+}
+
 static void admission__a_deadline_names_who_has_not_called_and_since_when(void **state)
 {
 	(void)state;
@@ -308,6 +326,7 @@ int main(void)
 		TEST(admission__waiting_says_when_all_have_called),
 		TEST(admission__a_round_is_about_the_smallest_number_since_the_last),
 		TEST(admission__waiting_counts_more_ranks_than_it_lists),
+		TEST(admission__an_expired_deadline_names_who_is_missing),
 		TEST(admission__a_deadline_names_who_has_not_called_and_since_when),
 		TEST(admission__a_deadline_says_when_all_have_called),
 		TEST(admission__a_deadline_waits_1_s_for_answers_and_names_who_gave_none),
