@@ -4,62 +4,13 @@
  * doubles, never with the code that is tested.
  */
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include <cmocka.h>
-
-#include "core/quant.h"
 #include "core/wire.h"
 #include "util/rng.h"
 
-enum { SAMPLES = 200, BLOCK = 64, WORKERS_MAX = 65535, EXPONENT_MAX = 254 };
+#include "core/quant_fixture.h"
 
-static const float infinity = __builtin_inff();
-static const uint32_t workers_of_interest[] = { 1, 2, 3, 5, 7, 8, 1000, 32768, 65535 };
-enum { WORKERS_OF_INTEREST = sizeof(workers_of_interest) / sizeof(workers_of_interest[0]) };
-
-static uint64_t seed;
-static struct rng rng;
-
-static uint32_t random_below(uint32_t end)
-{
-	return rng_below(&rng, end);
-}
-
-static int restart_random(void **state)
-{
-	(void)state;
-	rng_init(&rng, seed, 0);
-	return 0;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static float random_sign(float x)
-{
-	return random_below(2) ? -x : x;
-}
+enum { SAMPLES = 200, BLOCK = 64 };
 
 /* Of all classes: any bits, denormals, infinities, NaNs, zeros of both signs; and what random bits
  * would hardly hit: numbers just below 2^(exponent - 126), whose lanes are near their bound. */
@@ -95,23 +46,6 @@ static float random_finite(uint32_t exponent)
 		x = random_float(exponent);
 	while (x - x != 0);
 	return x;
-}
-
-static int32_t random_lane(void)
-{
-	int32_t lane = (int32_t)(uint32_t)rng_next(&rng);
-
-	switch (random_below(4)) {
-	case 0:
-		return lane;
-	case 1:
-		return lane >> random_below(31);
-	case 2:
-		return random_below(2) ? INT32_MAX - (int32_t)random_below(4)
-				       : INT32_MIN + (int32_t)random_below(4);
-	default: /* 25 significant bits, the last one set: halfway between two floats, for some N */
-		return (int32_t)((uint32_t)(lane >> 7 | 1) << random_below(7));
-	}
 }
 
 static long double power_of_two(int exponent)
@@ -579,150 +513,9 @@ static void quant__int32_sum_is_copied(void **state)
 	assert_int_equal(dst[4], 42);
 }
 
-static void quant__detail_of_floats_counts_infinities(void **state)
-{
-	const float src[6] = { infinity, -infinity, __builtin_nanf(""), -__builtin_nanf("7"),
-			       -FLT_MAX, 0.0f };
-	const int32_t expected[6] = { 1, 1 << 16, 0x10001, 0x10001, 0, 0 };
-	int32_t lane[6];
-	(void)state;
-
-	quant_detail_pack_f32(lane, src, 6);
-	assert_memory_equal(lane, expected, sizeof(lane));
-}
-
-static void quant__detail_of_floats_amends_as_ieee_adds(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 50 * SAMPLES; i++) {
-		uint32_t workers = 1 + random_below(8);
-		uint32_t sum = 0;
-		float expected = 0;
-		bool is_finite = true;
-		for (uint32_t j = 0; j < workers; j++) {
-			float src = random_below(3)   ? random_sign(1.0f)
-				    : random_below(4) ? random_sign(infinity)
-						      : __builtin_nanf("");
-			int32_t lane;
-			quant_detail_pack_f32(&lane, &src, 1);
-			sum += (uint32_t)lane;
-			expected += src;
-			is_finite = is_finite && src - src == 0;
-		}
-		float dst = -123.0f;
-		quant_detail_amend_f32(&dst, &(int32_t){ (int32_t)sum }, 1);
-		if (is_finite)
-			assert_true(dst == -123.0f);
-		else if (expected != expected)
-			assert_int_equal(bits_of(dst), 0x7fc00000);
-		else
-			assert_true(dst == expected);
-	}
-}
-
-static void quant__detail_of_65535_workers_does_not_carry(void **state)
-{
-	static const uint32_t sums[6] = {
-		65535u, 65535u << 16, 65535u * 0x10001u, 65534u | 1u << 16, 1u << 15, 1u << 31
-	};
-	int32_t lane[6];
-	float dst[6] = { 1, 1, 1, 1, 1, 1 };
-	(void)state;
-
-	memcpy(lane, sums, sizeof(lane));
-	quant_detail_amend_f32(dst, lane, 6);
-	assert_true(dst[0] == infinity);
-	assert_true(dst[1] == -infinity);
-	assert_int_equal(bits_of(dst[2]), 0x7fc00000);
-	assert_int_equal(bits_of(dst[3]), 0x7fc00000);
-	assert_true(dst[4] == infinity);
-	assert_true(dst[5] == -infinity);
-}
-
-/* Adds `workers` elements as the switch does: lanes wrap. Returns how many should be saturated. */
-static uint64_t sum_wrapped(int32_t *sum, int32_t *detail_sum, int32_t *expected, uint32_t workers,
-			    bool is_avg)
-{
-	__int128 exact = 0;
-	uint32_t wrapped = 0, wrapped_detail = 0;
-	bool is_extreme = random_below(4) == 0;
-	int32_t extreme = random_below(2) ? INT32_MIN : INT32_MAX;
-
-	for (uint32_t i = 0; i < workers; i++) {
-		int32_t src = is_extreme ? extreme : random_lane(), lane;
-		quant_detail_pack_i32(&lane, &src, 1);
-		wrapped += (uint32_t)src;
-		wrapped_detail += (uint32_t)lane;
-		exact += src;
-	}
-	*sum = (int32_t)wrapped;
-	*detail_sum = (int32_t)wrapped_detail;
-	if (is_avg)
-		exact = exact < 0 ? -(-exact / workers) : exact / workers;
-	*expected = exact > INT32_MAX ? INT32_MAX : exact < INT32_MIN ? INT32_MIN : (int32_t)exact;
-	return exact != *expected;
-}
-
-static void check_detail_i32(uint32_t workers, bool is_avg)
-{
-	int32_t dst[BLOCK + 1], lane[BLOCK], expected[BLOCK];
-	uint64_t saturated = 0;
-	size_t count = workers > 100 ? 2 : random_below(BLOCK + 1);
-
-	for (size_t i = 0; i < count; i++)
-		saturated += sum_wrapped(&dst[i], &lane[i], &expected[i], workers, is_avg);
-	dst[count] = -7;
-	assert_int_equal(quant_detail_amend_i32(dst, lane, count, workers, is_avg), saturated);
-	assert_int_equal(dst[count], -7);
-	assert_memory_equal(dst, expected, count * sizeof(dst[0]));
-	if (is_avg)
-		assert_int_equal(saturated, 0);
-}
-
-static void quant__detail_of_int32_gives_the_exact_sum_saturated(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 2 * SAMPLES; i++)
-		check_detail_i32(1 + random_below(16), false);
-	for (int i = 0; i < 4; i++)
-		check_detail_i32(WORKERS_MAX, false);
-}
-
-static void quant__detail_of_int32_gives_the_exact_average(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 2 * SAMPLES; i++)
-		check_detail_i32(1 + random_below(16), true);
-	for (int i = 0; i < 4; i++)
-		check_detail_i32(WORKERS_MAX, true);
-}
-
-static void quant__detail_of_int32_at_the_edges(void **state)
-{
-	enum { MAX = INT32_MAX, MIN = INT32_MIN };
-	/* clang-format off */
-	static const int32_t a[7] =        { MAX, MIN, MAX, MIN, MAX, MIN, MIN };
-	static const int32_t b[7] =        { MAX, MIN,   1,  -1,   0,   0, MAX };
-	static const int32_t expected[7] = { MAX, MIN, MAX, MIN, MAX, MIN,  -1 };
-	/* clang-format on */
-	int32_t lane_a[7], lane_b[7], dst[7];
-	(void)state;
-
-	quant_detail_pack_i32(lane_a, a, 7);
-	quant_detail_pack_i32(lane_b, b, 7);
-	for (int i = 0; i < 7; i++) {
-		lane_a[i] += lane_b[i];
-		dst[i] = (int32_t)((uint32_t)a[i] + (uint32_t)b[i]);
-	}
-	assert_int_equal(quant_detail_amend_i32(dst, lane_a, 7, 2, false), 4);
-	assert_memory_equal(dst, expected, sizeof(dst));
-}
-
 int main(int argc, char **argv)
 {
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
+	seed_take(argc, argv);
 
 #define RANDOM(test) cmocka_unit_test_setup(test, restart_random)
 	const struct CMUnitTest tests[] = {
@@ -744,12 +537,6 @@ int main(int argc, char **argv)
 		RANDOM(quant__int32_is_copied_and_flagged_iff_beyond_the_bound),
 		RANDOM(quant__int32_average_truncates_toward_zero),
 		cmocka_unit_test(quant__int32_sum_is_copied),
-		cmocka_unit_test(quant__detail_of_floats_counts_infinities),
-		RANDOM(quant__detail_of_floats_amends_as_ieee_adds),
-		cmocka_unit_test(quant__detail_of_65535_workers_does_not_carry),
-		RANDOM(quant__detail_of_int32_gives_the_exact_sum_saturated),
-		RANDOM(quant__detail_of_int32_gives_the_exact_average),
-		cmocka_unit_test(quant__detail_of_int32_at_the_edges),
 	};
 	return cmocka_run_group_tests_name("core-quant", tests, NULL, NULL);
 }
