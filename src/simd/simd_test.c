@@ -2,59 +2,27 @@
 /*
  * Every table gives the bits of quant_scalar, which core/quant_test.c holds against the rules.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
 #include "core/wire.h"
 #include "simd/simd.h"
 #include "util/rng.h"
+
+#include "core/quant_fixture.h"
 
 enum {
 	COUNT_MAX = 200,
 	OFFSET_MAX = 16, /* elements: two vectors of AVX2 */
 	ROOM = COUNT_MAX + 2 * OFFSET_MAX,
-	EXPONENT_MAX = 254,
-	WORKERS_MAX = 65535,
 	GUARD = 0x5a5a5a5a,
 };
 
-static const uint32_t workers_of_interest[] = { 1, 2, 3, 5, 7, 8, 1000, 32768, 65535 };
-enum { WORKERS_OF_INTEREST = sizeof(workers_of_interest) / sizeof(workers_of_interest[0]) };
-
-static uint64_t seed;
-static struct rng rng;
-
-static uint32_t random_below(uint32_t end)
-{
-	return rng_below(&rng, end);
-}
-
-static int restart_random(void **state)
+static int need_vectors(void **state)
 {
 	size_t count;
-	(void)state;
 
 	simd_all(&count);
 	if (count == 1)
 		skip(); /* the scalar table alone */
-	rng_init(&rng, seed, 0);
-	return 0;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
+	return restart_random(state);
 }
 
 /* Bits of a finite float of either sign. */
@@ -88,7 +56,7 @@ static uint32_t random_nonfinite(void)
 	return sign | (random_below(2) ? 0x7f800000 : 0x7f800001 + random_below(0x7fffff));
 }
 
-static uint32_t random_lane(void)
+static uint32_t random_lane_bits(void)
 {
 	uint32_t lane = (uint32_t)rng_next(&rng);
 
@@ -133,7 +101,7 @@ static struct shape random_shape(void)
 static void area_fill(struct area *area, const struct shape *shape, bool is_float)
 {
 	for (size_t i = 0; i < ROOM; i++) {
-		area->src[i] = is_float ? random_finite(shape->exponent) : random_lane();
+		area->src[i] = is_float ? random_finite(shape->exponent) : random_lane_bits();
 		area->scalar[i] = GUARD;
 		area->other[i] = GUARD;
 	}
@@ -421,11 +389,9 @@ static void simd__avx2_is_used_where_the_kernel_lists_it(void **state)
 
 int main(int argc, char **argv)
 {
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
+	seed_take(argc, argv);
 
-#define RANDOM(test) cmocka_unit_test_setup(test, restart_random)
+#define RANDOM(test) cmocka_unit_test_setup(test, need_vectors)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(simd__all_begins_with_scalar_and_ends_with_best),
 #ifdef __x86_64__
