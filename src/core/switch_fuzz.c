@@ -4,40 +4,22 @@
  * model of switch_model.h as the oracle. An input is a job and then packets: mostly ones that are nearly
  * right, seen from the slot they are for, some of any bytes at all.
  */
-#include "core/switch.h"
-#include "core/switch_model.h"
-#include "tests/fuzz/input.h"
+#include "core/switch_fuzz.h"
 
 enum {
-	SLOTS = 2,
 	LANES = MODEL_LANES,
 	LANES_SENT = LANES + 8, /* a packet may carry more than START's lanes */
 	DATAGRAM_BYTES = WIRE_HEADER_BYTES + LANES_SENT * WIRE_LANE_BYTES,
-	PACKETS_MAX = 48,
 };
 
-struct scene {
+static struct {
 	struct switch_job job;
 	struct switch_slot slot[SLOTS];
 	struct model_slot model[SLOTS];
 	int32_t *sum;             /* two copies of each slot: one of */
-	int32_t *sums[LANES / 4]; /* these, of just its size: asan sees a lane too far */
-	uint8_t *block, *end;     /* of the heap: a datagram ends where it ends */
-};
-
-static struct scene scene;
-
-static void sums_open(void)
-{
-	int32_t **sum = &scene.sums[scene.job.lanes / 4 - 1];
-	size_t bytes = (size_t)SLOTS * 2 * scene.job.lanes * sizeof(**sum);
-
-	if (!*sum)
-		*sum = malloc(bytes);
-	FUZZ_CHECK(*sum);
-	scene.sum = *sum;
-	memset(scene.sum, 0, bytes);
-}
+	int32_t *sums[LANES / 4]; /* these */
+	uint8_t *end;
+} scene;
 
 static void scene_open(struct fuzz_input *input)
 {
@@ -45,22 +27,13 @@ static void scene_open(struct fuzz_input *input)
 	struct switch_job *job = &scene.job;
 	uint8_t how = fuzz_u8(input), lanes = fuzz_u8(input), phases = fuzz_u8(input);
 
-	if (!scene.end) {
-		scene.block = malloc(DATAGRAM_BYTES);
-		FUZZ_CHECK(scene.block);
-		scene.end = scene.block + DATAGRAM_BYTES;
-	}
-	memset(job, 0, sizeof(*job));
-	switch_job_fill(job, children[how & 7]);
+	fuzz_job(job, children[how & 7], how);
 	job->has_parent = how >> 3 & 1;
-	job->enabled = (how >> 4 & 7) != 7;
-	job->generation = how & 0x80 ? UINT32_MAX : 7;
-	job->index = 3;
 	job->lanes = (uint16_t)(4 + lanes % (LANES / 4) * 4);
-	job->slots = SLOTS;
 	job->parent_job = 9;
 	job->parent_child = 1;
-	sums_open();
+	scene.end = fuzz_block_end(DATAGRAM_BYTES);
+	scene.sum = fuzz_sums(&scene.sums[job->lanes / 4 - 1], (size_t)SLOTS * 2 * job->lanes);
 	memset(scene.slot, 0, sizeof(scene.slot));
 	memset(scene.model, 0, sizeof(scene.model));
 	for (uint32_t i = 0; i < SLOTS; i++, phases >>= 4) {
@@ -77,21 +50,13 @@ static bool packet_near(struct fuzz_input *input, struct wire *packet)
 {
 	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE,
 					 WIRE_RESULT, WIRE_NEED,   WIRE_HELD,   WIRE_ACK };
-	uint8_t what = fuzz_u8(input), which = fuzz_u8(input), how = fuzz_u8(input);
-	const struct model_slot *model;
+	struct fuzz_aim aim = fuzz_aim(input);
+	const struct model_slot *model = &scene.model[fuzz_aim_slot(&aim) % SLOTS];
 	const struct model_copy *copy;
+	uint8_t how = aim.how;
 
-	packet->type = types[what & 7];
-	packet->slot = which == 0xfd ? SLOTS : what >> 3 & 1;
-	model = &scene.model[packet->slot % SLOTS];
-	packet->seq = (what & 0xc0) == 0xc0 ? fuzz_u32(input)
-		      : model->generation   ? model->phase + (what >> 6)
-					    : 1;
-	if (what & 0x20)
-		packet->seq -= 2;
-	packet->generation = scene.job.generation + (which == 0xff) - (which == 0xfe);
-	packet->child = (uint16_t)(which % (scene.job.children + 1u));
-	packet->job = scene.job.index;
+	packet->type = types[aim.what & 7];
+	fuzz_aim_at(input, &aim, &scene.job, model->generation, model->phase, packet);
 	copy = &model->copy[packet->seq % 2];
 	packet->tag = how & 1 ? fuzz_u8(input) % 3u : copy->tag;
 	packet->flags = how & 2 ? fuzz_u8(input) : (uint8_t)(copy->flags % 32u);
@@ -107,28 +72,13 @@ static uint8_t *datagram(struct fuzz_input *input, uint32_t *bytes, bool *is_par
 {
 	uint8_t how = fuzz_u8(input);
 	struct wire packet = { 0 };
-	uint32_t lanes_from;
-	uint8_t *at;
 
 	if (how % 16 == 15) {
-		*bytes = fuzz_u8(input) % (DATAGRAM_BYTES + 1);
-		at = scene.end - *bytes;
-		memset(at, how, *bytes);
-		(void)fuzz_bytes(input, at, *bytes);
 		*is_parents = how & 0x10;
-		return at;
+		return fuzz_datagram_any(input, scene.end, DATAGRAM_BYTES, how, bytes);
 	}
 	*is_parents = packet_near(input, &packet);
-	lanes_from = how;
-	*bytes = wire_bytes(packet.lanes);
-	at = scene.end - *bytes;
-	wire_put(at, &packet);
-	for (uint32_t i = 0; i < packet.lanes; i++) {
-		uint32_t lane = fuzz_next(&lanes_from);
-
-		memcpy(at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
-	return at;
+	return fuzz_datagram(scene.end, &packet, how, bytes);
 }
 
 static void states_agree(uint32_t index)
@@ -156,19 +106,6 @@ static void states_agree(uint32_t index)
 		FUZZ_CHECK(!memcmp(scene.sum + (index * 2 + v) * scene.job.lanes, want->sum,
 				   scene.job.lanes * sizeof(int32_t)));
 	}
-}
-
-static void sent_agrees(const struct wire *packet, const int32_t *sum, const struct model_out *out,
-			uint32_t index)
-{
-	uint8_t got[WIRE_HEADER_BYTES], want[WIRE_HEADER_BYTES];
-	struct wire again;
-
-	wire_put(got, packet);
-	wire_put(want, &out->sent[index].wire);
-	FUZZ_CHECK(!memcmp(got, want, sizeof(want)));
-	FUZZ_CHECK(wire_check(got, wire_bytes(packet->lanes), &again) == WIRE_OK);
-	FUZZ_CHECK(!memcmp(sum, out->sent[index].lane, packet->lanes * sizeof(*sum)));
 }
 
 static void packet_agrees(struct wire *packet, uint8_t *body, bool is_parents)
@@ -201,10 +138,10 @@ static void packet_agrees(struct wire *packet, uint8_t *body, bool is_parents)
 	states_agree(index);
 	sum += packet->seq % 2 * lanes;
 	if (out.count)
-		sent_agrees(packet, sum, &out, 0);
+		fuzz_sent_agrees(packet, sum, &out, 0);
 	if (out.count == 2) {
 		switch_probe_up(&scene.job, packet);
-		sent_agrees(packet, sum, &out, 1);
+		fuzz_sent_agrees(packet, sum, &out, 1);
 	}
 }
 

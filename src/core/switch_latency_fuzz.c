@@ -3,39 +3,23 @@
  * switch_latency_fuzz.c - datagrams of several children into latency mode's switch, both forms, with the
  * slow model of switch_latency_model.h as the oracle.
  */
+#include "core/switch_fuzz.h"
 #include "core/switch_latency_model.h"
-#include "tests/fuzz/input.h"
 
 enum {
-	SLOTS = 2,
 	LANES = 8,
 	LANES_SENT = LANES + 4, /* a packet may carry more than START's lanes */
 	DATAGRAM_BYTES = WIRE_HEADER_BYTES + LANES_SENT * WIRE_LANE_BYTES,
-	PACKETS_MAX = 48,
 };
 
 static struct {
 	struct switch_job job;
 	struct switch_latency_slot slot[SLOTS];
 	struct latency_model model[SLOTS];
-	int32_t *sums[LANES / 4]; /* of just their size: asan sees a lane too far */
-	int32_t *sum;
-	uint8_t *block, *end; /* of the heap: a datagram ends where it ends */
+	int32_t *sum;             /* one copy of each slot: one of */
+	int32_t *sums[LANES / 4]; /* these */
+	uint8_t *end;
 } scene;
-
-static void memory_open(void)
-{
-	for (uint32_t i = 0; !scene.block && i < LANES / 4; i++) {
-		scene.sums[i] = malloc(SLOTS * (i + 1) * 4 * sizeof(int32_t));
-		FUZZ_CHECK(scene.sums[i]);
-	}
-	if (!scene.block)
-		scene.block = malloc(DATAGRAM_BYTES);
-	FUZZ_CHECK(scene.block);
-	scene.end = scene.block + DATAGRAM_BYTES;
-	scene.sum = scene.sums[scene.job.lanes / 4 - 1];
-	memset(scene.sum, 0, SLOTS * scene.job.lanes * sizeof(*scene.sum));
-}
 
 static void scene_open(struct fuzz_input *input)
 {
@@ -43,15 +27,11 @@ static void scene_open(struct fuzz_input *input)
 	struct switch_job *job = &scene.job;
 	uint8_t how = fuzz_u8(input), rounds = fuzz_u8(input);
 
-	memset(job, 0, sizeof(*job));
-	switch_job_fill(job, children[how & 7]);
+	fuzz_job(job, children[how & 7], how);
 	job->mode = how & 8 ? SWITCH_LATENCY : SWITCH_LATENCY_ACKNOWLEDGED;
-	job->enabled = (how >> 4 & 7) != 7;
-	job->generation = how & 0x80 ? UINT32_MAX : 7;
-	job->index = 3;
 	job->lanes = how & 0x10 ? 4 : LANES;
-	job->slots = SLOTS;
-	memory_open();
+	scene.end = fuzz_block_end(DATAGRAM_BYTES);
+	scene.sum = fuzz_sums(&scene.sums[job->lanes / 4 - 1], (size_t)SLOTS * job->lanes);
 	memset(scene.slot, 0, sizeof(scene.slot));
 	memset(scene.model, 0, sizeof(scene.model));
 	for (uint32_t i = 0; i < SLOTS; i++, rounds >>= 4) {
@@ -67,20 +47,12 @@ static void packet_near(struct fuzz_input *input, struct wire *packet)
 {
 	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_ACK,
 					 WIRE_ACK,    WIRE_ACK,    WIRE_PROBE,  WIRE_RESULT };
-	uint8_t what = fuzz_u8(input), which = fuzz_u8(input), how = fuzz_u8(input);
-	const struct latency_model *model;
+	struct fuzz_aim aim = fuzz_aim(input);
+	const struct latency_model *model = &scene.model[fuzz_aim_slot(&aim) % SLOTS];
+	uint8_t how = aim.how;
 
-	packet->type = types[what & 7];
-	packet->slot = which == 0xfd ? SLOTS : what >> 3 & 1;
-	model = &scene.model[packet->slot % SLOTS];
-	packet->seq = (what & 0xc0) == 0xc0 ? fuzz_u32(input)
-		      : model->generation   ? model->round + (what >> 6)
-					    : 1;
-	if (what & 0x20)
-		packet->seq -= 2;
-	packet->generation = scene.job.generation + (which == 0xff) - (which == 0xfe);
-	packet->child = (uint16_t)(which % (scene.job.children + 1u));
-	packet->job = scene.job.index;
+	packet->type = types[aim.what & 7];
+	fuzz_aim_at(input, &aim, &scene.job, model->generation, model->round, packet);
 	packet->tag = how & 1 ? fuzz_u8(input) % 3u : model->tag;
 	packet->flags = how & 2 ? fuzz_u8(input) : 0;
 	packet->flags |= (uint8_t)((how >> 3 & 3u) << 5);
@@ -92,27 +64,13 @@ static void packet_near(struct fuzz_input *input, struct wire *packet)
 
 static uint8_t *datagram(struct fuzz_input *input, uint32_t *bytes)
 {
-	uint8_t how = fuzz_u8(input), *at;
+	uint8_t how = fuzz_u8(input);
 	struct wire packet = { 0 };
-	uint32_t lanes_from = how;
 
-	if (how % 16 == 15) {
-		*bytes = fuzz_u8(input) % (DATAGRAM_BYTES + 1);
-		at = scene.end - *bytes;
-		memset(at, how, *bytes);
-		(void)fuzz_bytes(input, at, *bytes);
-		return at;
-	}
+	if (how % 16 == 15)
+		return fuzz_datagram_any(input, scene.end, DATAGRAM_BYTES, how, bytes);
 	packet_near(input, &packet);
-	*bytes = wire_bytes(packet.lanes);
-	at = scene.end - *bytes;
-	wire_put(at, &packet);
-	for (uint32_t i = 0; i < packet.lanes; i++) {
-		uint32_t lane = fuzz_next(&lanes_from);
-
-		memcpy(at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
-	return at;
+	return fuzz_datagram(scene.end, &packet, how, bytes);
 }
 
 static void states_agree(uint32_t index)
@@ -139,10 +97,8 @@ static void packet_agrees(struct wire *packet, const uint8_t *body)
 {
 	uint32_t index = packet->slot % SLOTS;
 	int32_t *sum = scene.sum + index * scene.job.lanes;
-	uint8_t got[WIRE_HEADER_BYTES], want[WIRE_HEADER_BYTES];
 	static struct model_out out;
 	enum switch_verdict verdict;
-	struct wire again;
 
 	out.count = 0;
 	out.is_mismatch = false;
@@ -156,13 +112,8 @@ static void packet_agrees(struct wire *packet, const uint8_t *body)
 	FUZZ_CHECK(verdict == model_verdict(&out));
 	states_agree(index);
 	FUZZ_CHECK(out.count <= 1);
-	if (!out.count)
-		return;
-	wire_put(got, packet);
-	wire_put(want, &out.sent[0].wire);
-	FUZZ_CHECK(!memcmp(got, want, sizeof(want)));
-	FUZZ_CHECK(wire_check(got, wire_bytes(packet->lanes), &again) == WIRE_OK);
-	FUZZ_CHECK(!memcmp(sum, out.sent[0].lane, packet->lanes * sizeof(*sum)));
+	if (out.count)
+		fuzz_sent_agrees(packet, sum, &out, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

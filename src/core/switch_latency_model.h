@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * switch_latency_model.h - for tests only: latency mode's switch once more, slowly, as docs/protocol.md
- * says it. It shares with switch_latency.h the names of verdicts, and with the other slow model the list of
- * what is sent.
+ * says it. It shares with switch_latency.h the names of verdicts, and with the other slow model what is sent,
+ * how rounds are counted and whom a packet is for.
  */
 #ifndef CORE_SWITCH_LATENCY_MODEL_H
 #define CORE_SWITCH_LATENCY_MODEL_H
@@ -104,21 +104,11 @@ static inline void latency_model_ack(const struct switch_job *job, struct latenc
 		packet->tag;
 }
 
-static inline enum switch_verdict latency_model_refusal(const struct switch_job *job,
-							const struct wire *packet)
+static inline bool latency_model_is_mine(const struct switch_job *job, const struct wire *packet)
 {
-	bool is_mine = packet->type == WIRE_UPDATE
-			       ? packet->flags % 32 == 0
-			       : packet->type == WIRE_ACK &&
-					 job->mode == SWITCH_LATENCY_ACKNOWLEDGED;
-
-	return !is_mine                                ? SWITCH_DROP_TYPE
-	       : !job->enabled || !job->generation     ? SWITCH_DROP_JOB
-	       : packet->generation != job->generation ? SWITCH_DROP_GENERATION
-	       : packet->child >= job->children        ? SWITCH_DROP_CHILD
-	       : packet->slot >= job->slots            ? SWITCH_DROP_SLOT
-	       : packet->lanes > job->lanes            ? SWITCH_DROP_LANES
-						       : 0;
+	return packet->type == WIRE_UPDATE
+		       ? packet->flags % 32 == 0
+		       : packet->type == WIRE_ACK && job->mode == SWITCH_LATENCY_ACKNOWLEDGED;
 }
 
 static inline void latency_model_take(const struct switch_job *job, struct latency_model *slot,
@@ -127,7 +117,7 @@ static inline void latency_model_take(const struct switch_job *job, struct laten
 {
 	int64_t d;
 
-	model_drop(out, latency_model_refusal(job, packet));
+	model_drop(out, model_refusal(job, packet, latency_model_is_mine(job, packet)));
 	if (out->dropped)
 		return;
 	if (slot->generation != packet->generation) {
@@ -135,11 +125,7 @@ static inline void latency_model_take(const struct switch_job *job, struct laten
 			return model_drop(out, SWITCH_DROP_STALE);
 		latency_model_new(job, slot, packet->generation);
 	}
-	d = (int64_t)packet->seq - (int64_t)slot->round;
-	if (d >= 0x80000000)
-		d -= 0x100000000;
-	if (d < -(int64_t)0x80000000)
-		d += 0x100000000;
+	d = model_ahead(packet, slot->round);
 	if (packet->type == WIRE_ACK)
 		latency_model_ack(job, slot, packet, d, out);
 	else

@@ -150,6 +150,18 @@ static inline void model_first(struct model_slot *slot, const struct wire *packe
 	memcpy(copy->sum, lane, packet->lanes * sizeof(*lane));
 }
 
+/* How many rounds the packet is before the slot; negative: behind. */
+static inline int64_t model_ahead(const struct wire *packet, uint32_t round)
+{
+	int64_t d = (int64_t)packet->seq - (int64_t)round;
+
+	if (d >= 0x80000000)
+		d -= 0x100000000;
+	if (d < -(int64_t)0x80000000)
+		d += 0x100000000;
+	return d;
+}
+
 static inline void model_drop(struct model_out *out, enum switch_verdict reason)
 {
 	out->dropped = reason;
@@ -190,11 +202,7 @@ static inline bool model_take(const struct switch_job *job, struct model_slot *s
 			return model_need(out, packet), false;
 		model_slot_new(job, slot, packet->generation);
 	}
-	d = (int64_t)packet->seq - (int64_t)slot->phase;
-	if (d >= 0x80000000)
-		d -= 0x100000000;
-	if (d < -(int64_t)0x80000000)
-		d += 0x100000000;
+	d = model_ahead(packet, slot->phase);
 	if (d == -1)
 		return model_tell(out, TO_SENDER, job, slot, packet), false;
 	if (d != 0 && d != 1)
@@ -218,11 +226,10 @@ static inline bool model_take(const struct switch_job *job, struct model_slot *s
 	return true;
 }
 
+/* is_mine: it is of a type that this switch takes from its children. */
 static inline enum switch_verdict model_refusal(const struct switch_job *job,
-						const struct wire *packet)
+						const struct wire *packet, bool is_mine)
 {
-	bool is_mine = packet->type == WIRE_UPDATE || packet->type == WIRE_PROBE;
-
 	return !is_mine                                ? SWITCH_DROP_TYPE
 	       : !job->enabled || !job->generation     ? SWITCH_DROP_JOB
 	       : packet->generation != job->generation ? SWITCH_DROP_GENERATION
@@ -236,7 +243,9 @@ static inline void model_from_child(const struct switch_job *job, struct model_s
 				    const struct wire *packet, const uint32_t *lane,
 				    struct model_out *out)
 {
-	model_drop(out, model_refusal(job, packet));
+	bool is_mine = packet->type == WIRE_UPDATE || packet->type == WIRE_PROBE;
+
+	model_drop(out, model_refusal(job, packet, is_mine));
 	if (out->dropped || !model_take(job, slot, packet, lane, out))
 		return;
 	if (!model_everybody(job, slot))
@@ -293,6 +302,19 @@ static inline void model_from_parent(const struct switch_job *job, struct model_
 	memcpy(copy->sum, lane, packet->lanes * sizeof(*lane));
 	slot->final = true;
 	model_tell(out, TO_CHILDREN, job, slot, packet);
+}
+
+/* Is sent[index] this header, and are its lanes the sum? */
+static inline bool model_sent_is(const struct model_out *out, uint32_t index,
+				 const struct wire *packet, const int32_t *sum)
+{
+	const struct wire *want = &out->sent[index].wire;
+	uint8_t got_bytes[WIRE_HEADER_BYTES], want_bytes[WIRE_HEADER_BYTES];
+
+	wire_put(got_bytes, packet);
+	wire_put(want_bytes, want);
+	return !memcmp(got_bytes, want_bytes, sizeof(want_bytes)) &&
+	       !memcmp(sum, out->sent[index].lane, want->lanes * sizeof(*sum));
 }
 
 static inline enum switch_verdict model_verdict(const struct model_out *out)

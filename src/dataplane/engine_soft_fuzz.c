@@ -6,7 +6,6 @@
  */
 #include <sys/mman.h>
 
-#include "core/switch_model.h"
 #include "dataplane/engine_soft.h"
 #include "dataplane/link_fuzz.h"
 

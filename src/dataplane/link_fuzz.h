@@ -6,9 +6,8 @@
 #ifndef DATAPLANE_LINK_FUZZ_H
 #define DATAPLANE_LINK_FUZZ_H
 
-#include "core/wire.h"
+#include "core/wire_fuzz.h"
 #include "dataplane/link.h"
-#include "tests/fuzz/input.h"
 
 struct fuzz_link {
 	struct link link;
@@ -63,20 +62,6 @@ static inline void fuzz_link_give(struct fuzz_link *at, struct link_address from
 					 .bytes = bytes,
 					 .data = data };
 	at->has_frame = true;
-}
-
-/* A packet with lanes made of one byte; its bytes. */
-static inline uint32_t fuzz_packet_put(uint8_t *at, const struct wire *packet, uint8_t lanes)
-{
-	uint32_t state = lanes;
-
-	wire_put(at, packet);
-	for (uint32_t i = 0; i < packet->lanes; i++) {
-		uint32_t lane = fuzz_next(&state);
-
-		memcpy(at + WIRE_HEADER_BYTES + i * sizeof(lane), &lane, sizeof(lane));
-	}
-	return wire_bytes(packet->lanes);
 }
 
 /* Any bytes. */
