@@ -3,33 +3,14 @@
  * Latency mode's switch: random packets against a slow model, the largest job, what a dense switch does
  * with ACK. Argument: the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
 #include "core/switch_latency_model.h"
 #include "util/rng.h"
 
-enum {
-	LANES = MODEL_LANES, /* most lanes of a job here; packets may have 8 more */
-	SLOTS = 3,
-	SCENES = 80,
-	PACKETS = 3000, /* per scene */
-};
-
-static uint64_t seed;
+#include "core/switch_fixture.h"
 
 /* One job, some slots, each in both forms. The sums lie in memory of just their size, and so does each
  * packet: asan sees what goes astray. */
 struct scene {
-	struct rng rng;
 	struct switch_job job;
 	struct {
 		struct switch_latency_slot *slot;
@@ -39,33 +20,23 @@ struct scene {
 	uint32_t seen[SWITCH_VERDICT_COUNT], answers[WIRE_TYPE_END];
 };
 
-static uint32_t draw(struct scene *scene, uint32_t below)
-{
-	return rng_below(&scene->rng, below);
-}
-
 static void scene_open(struct scene *scene, uint64_t number)
 {
-	static const uint16_t children[] = { 1, 2, 3, 5, 8, 64, 65, 256 };
 	struct switch_job *job = &scene->job;
 
 	memset(scene, 0, sizeof(*scene));
-	rng_init(&scene->rng, seed, number);
-	switch_job_fill(job, children[draw(scene, 8)]);
-	job->generation = draw(scene, 2) ? 0xfffffffd : 1 + draw(scene, 100);
-	job->lanes = (uint16_t)(4 + 4 * draw(scene, LANES / 4));
-	job->slots = SLOTS;
-	job->enabled = 1;
-	job->mode = draw(scene, 3) ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
+	rng_init(&rng, seed, number);
+	draw_job(job);
+	job->mode = draw(3) ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		struct latency_model *model = &scene->slots[i].model;
 
 		scene->slots[i].slot = calloc(1, sizeof(struct switch_latency_slot));
 		scene->slots[i].sum = calloc(job->lanes, sizeof(int32_t));
-		if (draw(scene, 2))
+		if (draw(2))
 			continue; /* as new: no packet has touched it */
 		latency_model_new(job, model, job->generation);
-		model->round = 0u - draw(scene, 6);
+		model->round = 0u - draw(6);
 		switch_latency_slot_reset(job, scene->slots[i].slot, job->generation);
 		scene->slots[i].slot->round = model->round;
 	}
@@ -82,7 +53,7 @@ static void scene_close(struct scene *scene)
 /* A child that is not in the set; any if all are. */
 static uint16_t draw_missing(struct scene *scene, const bool *set)
 {
-	uint32_t children = scene->job.children, child = draw(scene, children);
+	uint32_t children = scene->job.children, child = draw(children);
 
 	for (uint32_t i = 0; i < children && set[child]; i++)
 		child = (child + 1) % children;
@@ -108,12 +79,12 @@ static void draw_helpful(struct scene *scene, const struct latency_model *model,
 		packet->child = draw_missing(scene, model->has_acked);
 	} else {
 		packet->seq = is_new ? 1 : model->round + 1;
-		packet->child = (uint16_t)draw(scene, job->children);
-		packet->lanes = (uint16_t)(4 * draw(scene, job->lanes / 4 + 1u));
-		packet->tag = draw(scene, 3);
+		packet->child = (uint16_t)draw(job->children);
+		packet->lanes = (uint16_t)(4 * draw(job->lanes / 4 + 1u));
+		packet->tag = draw(3);
 	}
-	if (!draw(scene, 8))
-		packet->flags = (uint8_t)(draw(scene, 8) << 5);
+	if (!draw(8))
+		packet->flags = (uint8_t)(draw(8) << 5);
 }
 
 /* Any packet, more or less like one that might come. */
@@ -121,25 +92,24 @@ static void draw_wild(struct scene *scene, const struct latency_model *model, st
 {
 	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_ACK, WIRE_ACK };
 
-	packet->type = types[draw(scene, 4)];
-	if (!draw(scene, 30))
-		packet->type = (uint8_t)(1 + draw(scene, 7));
-	packet->seq = model->round + draw(scene, 7) - 3;
-	if (!draw(scene, 20))
-		packet->seq = draw(scene, 2) ? 1 : rng_u32(&scene->rng);
-	if (!draw(scene, 10))
-		packet->generation += draw(scene, 4) - 2;
-	packet->child = (uint16_t)draw(scene, scene->job.children + (draw(scene, 20) ? 0u : 3u));
-	if (!draw(scene, 30))
-		packet->slot = (uint16_t)(SLOTS + draw(scene, 3));
-	packet->tag = draw(scene, 5) ? model->tag : draw(scene, 3);
-	packet->flags = (uint8_t)(draw(scene, 8) << 5);
-	if (!draw(scene, 10))
-		packet->flags |= (uint8_t)draw(scene, 32);
+	packet->type = types[draw(4)];
+	if (!draw(30))
+		packet->type = (uint8_t)(1 + draw(7));
+	packet->seq = model->round + draw(7) - 3;
+	if (!draw(20))
+		packet->seq = draw(2) ? 1 : draw_u32();
+	if (!draw(10))
+		packet->generation += draw(4) - 2;
+	packet->child = (uint16_t)draw(scene->job.children + (draw(20) ? 0u : 3u));
+	if (!draw(30))
+		packet->slot = (uint16_t)(SLOTS + draw(3));
+	packet->tag = draw(5) ? model->tag : draw(3);
+	packet->flags = (uint8_t)(draw(8) << 5);
+	if (!draw(10))
+		packet->flags |= (uint8_t)draw(32);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
-		packet->lanes = draw(scene, 4)
-					? (uint16_t)model->lanes
-					: (uint16_t)(4 * draw(scene, scene->job.lanes / 4 + 3u));
+		packet->lanes = draw(4) ? (uint16_t)model->lanes
+					: (uint16_t)(4 * draw(scene->job.lanes / 4 + 3u));
 }
 
 static void states_are_same(const struct scene *scene, uint32_t index, const char *when)
@@ -154,44 +124,31 @@ static void states_are_same(const struct scene *scene, uint32_t index, const cha
 		is_same &= switch_set_has(slot->sum_bitmap, i) == model->in[i] &&
 			   switch_set_has(slot->ack_bitmap, i) == model->has_acked[i];
 	is_same &= !memcmp(scene->slots[index].sum, model->sum, scene->job.lanes * sizeof(int32_t));
-	if (!is_same)
-		fail_msg("%s: the slot is not as in the model (seed %#llx)", when,
-			 (unsigned long long)seed);
+	slot_is_same(is_same, when);
 }
 
 /* One packet through both; they must agree in all that can be seen. */
 static void packet_agrees(struct scene *scene, struct wire packet, const char *when)
 {
 	uint32_t index = packet.slot % SLOTS, lanes = packet.lanes;
-	uint32_t *lane = malloc(lanes * sizeof(*lane));
-	uint8_t got[WIRE_HEADER_BYTES], should_be[WIRE_HEADER_BYTES];
+	uint32_t *lane = draw_body(lanes);
 	struct model_out out = { 0 };
-	enum switch_verdict verdict, want;
+	enum switch_verdict verdict;
 
-	for (uint32_t i = 0; i < lanes; i++)
-		lane[i] = draw(scene, 4) ? rng_u32(&scene->rng) : draw(scene, 3) - 1;
 	latency_model_take(&scene->job, &scene->slots[index].model, &packet, lane, &out);
-	want = model_verdict(&out);
 	verdict = switch_latency_admit(&scene->job, &packet);
 	if (!verdict)
 		verdict = switch_latency_step(&scene->job, scene->slots[index].slot,
 					      scene->slots[index].sum, &packet, (int32_t *)lane,
 					      lane + lanes);
 	free(lane);
-	if (verdict != want)
-		fail_msg("%s: verdict %d, the model's is %d (seed %#llx)", when, verdict, want,
-			 (unsigned long long)seed);
+	verdict_is_same(verdict, &out, when);
 	states_are_same(scene, index, when);
 	scene->seen[verdict]++;
 	if (!out.count)
 		return;
 	scene->answers[packet.type]++;
-	wire_put(got, &packet);
-	wire_put(should_be, &out.sent[0].wire);
-	if (memcmp(got, should_be, sizeof(got)) || memcmp(scene->slots[index].sum, out.sent[0].lane,
-							  out.sent[0].wire.lanes * sizeof(int32_t)))
-		fail_msg("%s: the answer is not the model's (seed %#llx)", when,
-			 (unsigned long long)seed);
+	sent_is_same(&packet, scene->slots[index].sum, &out, 0, when);
 }
 
 static void scene_play(struct scene *scene, uint64_t number)
@@ -199,18 +156,13 @@ static void scene_play(struct scene *scene, uint64_t number)
 	char when[64];
 
 	for (uint32_t i = 0; i < PACKETS; i++) {
-		struct wire packet = { .slot = (uint16_t)draw(scene, SLOTS) };
+		struct wire packet = { .slot = (uint16_t)draw(SLOTS) };
 		const struct latency_model *model = &scene->slots[packet.slot].model;
 
 		snprintf(when, sizeof(when), "scene %u packet %u", (uint32_t)number, i);
-		if (!draw(scene, 600)) { /* a restart; sometimes disabled for a while */
-			scene->job.generation += scene->job.generation == 0xffffffff ? 2 : 1;
-			scene->job.enabled = draw(scene, 4) != 0;
-		} else if (!scene->job.enabled && !draw(scene, 20)) {
-			scene->job.enabled = 1;
-		}
+		draw_restart(&scene->job);
 		packet.generation = scene->job.generation;
-		(draw(scene, 10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
+		(draw(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
 		packet_agrees(scene, packet, when);
 	}
 }
@@ -308,8 +260,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_dense_switch_drops_ack_and_confirm),
 	};
 
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
+	seed_take(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,36 +3,15 @@
  * What golden packets cannot say of the switch program: random packets against a slow model, any
  * order of arrival, all sizes of jobs, memory. Argument: the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-#include "core/switch.h"
-#include "core/switch_model.h"
 #include "util/rng.h"
 
-enum {
-	LANES = MODEL_LANES, /* most lanes of a job here; packets may have 8 more */
-	SLOTS = 3,
-	SCENES = 80,
-	PACKETS = 3000, /* per scene */
-};
-
-static uint64_t seed;
+#include "core/switch_fixture.h"
 
 /*
  * The scene: one job, some slots, each in both forms. The sums of a slot lie in memory of just
  * their size, and so does each packet: asan sees what goes astray.
  */
 struct scene {
-	struct rng rng;
 	struct switch_job job;
 	struct {
 		struct switch_slot *slot;
@@ -42,41 +21,26 @@ struct scene {
 	uint32_t seen[SWITCH_VERDICT_COUNT];
 };
 
-static uint32_t draw(struct scene *scene, uint32_t below)
-{
-	return rng_below(&scene->rng, below);
-}
-
-static uint32_t draw_u32(struct scene *scene)
-{
-	return rng_u32(&scene->rng);
-}
-
 static void scene_open(struct scene *scene, uint64_t number)
 {
-	static const uint16_t children[] = { 1, 2, 3, 5, 8, 64, 65, 256 };
 	struct switch_job *job = &scene->job;
 
 	memset(scene, 0, sizeof(*scene));
-	rng_init(&scene->rng, seed, number);
-	switch_job_fill(job, children[draw(scene, 8)]);
-	job->generation = draw(scene, 2) ? 0xfffffffd : 1 + draw(scene, 100);
-	job->index = (uint16_t)draw(scene, 1024);
-	job->lanes = (uint16_t)(4 + 4 * draw(scene, LANES / 4));
-	job->slots = SLOTS;
-	job->enabled = 1;
-	job->has_parent = draw(scene, 2) != 0;
-	job->parent_job = (uint16_t)draw(scene, 1024);
-	job->parent_child = (uint16_t)draw(scene, 256);
+	rng_init(&rng, seed, number);
+	draw_job(job);
+	job->index = (uint16_t)draw(1024);
+	job->has_parent = draw(2) != 0;
+	job->parent_job = (uint16_t)draw(1024);
+	job->parent_child = (uint16_t)draw(256);
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		struct model_slot *model = &scene->slots[i].model;
 
 		scene->slots[i].slot = calloc(1, sizeof(struct switch_slot));
 		scene->slots[i].sum = calloc(2u * job->lanes, sizeof(int32_t));
-		if (draw(scene, 2))
+		if (draw(2))
 			continue; /* as new: no packet has touched it */
 		model_slot_new(job, model, job->generation);
-		model->phase = 0u - draw(scene, 6);
+		model->phase = 0u - draw(6);
 		switch_slot_reset(job, scene->slots[i].slot, job->generation);
 		scene->slots[i].slot->phase = model->phase;
 	}
@@ -90,28 +54,28 @@ static void scene_close(struct scene *scene)
 	}
 }
 
-static uint16_t draw_exponent(struct scene *scene)
+static uint16_t draw_exponent(void)
 {
-	uint32_t x = draw(scene, 20);
+	uint32_t x = draw(20);
 
-	return (uint16_t)(x == 0 ? WIRE_EXPONENT_UNKNOWN : x == 1 ? 0 : draw(scene, 255));
+	return (uint16_t)(x == 0 ? WIRE_EXPONENT_UNKNOWN : x == 1 ? 0 : draw(255));
 }
 
-static uint8_t draw_kind(struct scene *scene)
+static uint8_t draw_kind(void)
 {
-	return (uint8_t)(draw(scene, 3) | draw(scene, 4) << 2);
+	return (uint8_t)(draw(3) | draw(4) << 2);
 }
 
-static uint16_t draw_lanes(struct scene *scene, uint32_t lanes_max, uint8_t flags)
+static uint16_t draw_lanes(uint32_t lanes_max, uint8_t flags)
 {
 	if (flags % 4 == WIRE_EXPONENT)
 		return 0;
-	return (uint16_t)(4 * draw(scene, lanes_max / 4 + 1));
+	return (uint16_t)(4 * draw(lanes_max / 4 + 1));
 }
 
 static uint16_t draw_missing(struct scene *scene, const struct model_slot *model)
 {
-	uint32_t children = scene->job.children, child = draw(scene, children);
+	uint32_t children = scene->job.children, child = draw(children);
 
 	while (model->in[child])
 		child = (child + 1) % children;
@@ -127,31 +91,29 @@ static bool draw_helpful(struct scene *scene, const struct model_slot *model, st
 	packet->type = WIRE_UPDATE;
 	packet->seq = model->phase;
 	if (!is_new && model_everybody(&scene->job, model) && !model->final) {
-		packet->type = draw(scene, 4) ? WIRE_RESULT : WIRE_NEED;
+		packet->type = draw(4) ? WIRE_RESULT : WIRE_NEED;
 		packet->tag = copy->tag;
 		packet->flags = (uint8_t)copy->flags;
 		packet->lanes = packet->type == WIRE_NEED ? 0 : (uint16_t)copy->lanes;
-		packet->child = draw(scene, 2) ? scene->job.parent_child
-					       : (uint16_t)draw(scene, 300);
+		packet->child = draw(2) ? scene->job.parent_child : (uint16_t)draw(300);
 		return true;
 	}
 	if (is_new || model_everybody(&scene->job, model)) {
 		packet->seq = is_new ? 1 : model->phase + 1;
-		packet->child = (uint16_t)draw(scene, scene->job.children);
-		packet->flags = draw_kind(scene);
-		packet->lanes = draw_lanes(scene, scene->job.lanes, packet->flags);
-		packet->tag = draw(scene, 3);
+		packet->child = (uint16_t)draw(scene->job.children);
+		packet->flags = draw_kind();
+		packet->lanes = draw_lanes(scene->job.lanes, packet->flags);
+		packet->tag = draw(3);
 	} else {
 		packet->child = draw_missing(scene, model);
 		packet->flags = copy->flags % 32;
 		packet->tag = copy->tag;
 		packet->lanes = (uint16_t)copy->lanes;
 		if (packet->flags >> 2 == WIRE_TAKE)
-			packet->lanes =
-				copy->lanes ? 0
-					    : draw_lanes(scene, scene->job.lanes, packet->flags);
+			packet->lanes = copy->lanes ? 0
+						    : draw_lanes(scene->job.lanes, packet->flags);
 	}
-	packet->flags |= (uint8_t)(draw(scene, 8) ? 0 : draw(scene, 8) << 5);
+	packet->flags |= (uint8_t)(draw(8) ? 0 : draw(8) << 5);
 	return false;
 }
 
@@ -160,28 +122,28 @@ static bool draw_wild(struct scene *scene, const struct model_slot *model, struc
 {
 	static const uint8_t from_child[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE };
 	static const uint8_t from_parent[] = { WIRE_RESULT, WIRE_RESULT, WIRE_NEED, WIRE_HELD };
-	bool is_parents = !draw(scene, 5);
+	bool is_parents = !draw(5);
 	const struct model_copy *copy;
 
-	packet->type = (is_parents ? from_parent : from_child)[draw(scene, 4)];
-	if (!draw(scene, 30))
-		packet->type = (uint8_t)(1 + draw(scene, 7));
-	packet->seq = draw(scene, 20) ? model->phase + draw(scene, 7) - 3 : draw_u32(scene);
-	if (!draw(scene, 20))
+	packet->type = (is_parents ? from_parent : from_child)[draw(4)];
+	if (!draw(30))
+		packet->type = (uint8_t)(1 + draw(7));
+	packet->seq = draw(20) ? model->phase + draw(7) - 3 : draw_u32();
+	if (!draw(20))
 		packet->seq = 1;
 	copy = &model->copy[packet->seq % 2];
-	if (!draw(scene, 10))
-		packet->generation += draw(scene, 4) - 2;
-	packet->child = (uint16_t)draw(scene, scene->job.children + (draw(scene, 20) ? 0u : 3u));
-	if (!draw(scene, 30))
-		packet->slot = (uint16_t)(SLOTS + draw(scene, 3));
-	packet->tag = draw(scene, 5) ? copy->tag : draw(scene, 3);
-	packet->flags = draw(scene, 4) ? (uint8_t)copy->flags : draw_kind(scene);
-	packet->flags |= (uint8_t)(draw(scene, 4) << 5);
+	if (!draw(10))
+		packet->generation += draw(4) - 2;
+	packet->child = (uint16_t)draw(scene->job.children + (draw(20) ? 0u : 3u));
+	if (!draw(30))
+		packet->slot = (uint16_t)(SLOTS + draw(3));
+	packet->tag = draw(5) ? copy->tag : draw(3);
+	packet->flags = draw(4) ? (uint8_t)copy->flags : draw_kind();
+	packet->flags |= (uint8_t)(draw(4) << 5);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
-		packet->lanes = draw(scene, 4) && packet->flags % 4 != WIRE_EXPONENT
+		packet->lanes = draw(4) && packet->flags % 4 != WIRE_EXPONENT
 					? (uint16_t)copy->lanes
-					: draw_lanes(scene, scene->job.lanes + 8u, packet->flags);
+					: draw_lanes(scene->job.lanes + 8u, packet->flags);
 	return is_parents;
 }
 
@@ -204,23 +166,7 @@ static void states_are_same(const struct scene *scene, uint32_t index, const cha
 		is_same &= !memcmp(scene->slots[index].sum + v * scene->job.lanes, want->sum,
 				   scene->job.lanes * sizeof(int32_t));
 	}
-	if (!is_same)
-		fail_msg("%s: the slot is not as in the model (seed %#llx)", when,
-			 (unsigned long long)seed);
-}
-
-static void sent_is_same(const struct wire *packet, const int32_t *sum, const struct model_out *out,
-			 uint32_t index, const char *when)
-{
-	const struct wire *want = &out->sent[index].wire;
-	uint8_t got_bytes[WIRE_HEADER_BYTES], want_bytes[WIRE_HEADER_BYTES];
-
-	wire_put(got_bytes, packet);
-	wire_put(want_bytes, want);
-	if (memcmp(got_bytes, want_bytes, sizeof(want_bytes)) ||
-	    memcmp(sum, out->sent[index].lane, want->lanes * sizeof(int32_t)))
-		fail_msg("%s: the answer is not the model's (seed %#llx)", when,
-			 (unsigned long long)seed);
+	slot_is_same(is_same, when);
 }
 
 /* One packet through both; they must agree in all that can be seen. */
@@ -230,24 +176,19 @@ static void packet_agrees(struct scene *scene, struct wire packet, bool is_paren
 	uint32_t index = packet.slot % SLOTS, lanes = packet.lanes;
 	struct switch_slot *slot = scene->slots[index].slot;
 	int32_t *sum = scene->slots[index].sum;
-	uint32_t *lane = malloc(lanes * sizeof(*lane));
+	uint32_t *lane = draw_body(lanes);
 	struct model_out out = { 0 };
-	enum switch_verdict verdict, want;
+	enum switch_verdict verdict;
 
-	for (uint32_t i = 0; i < lanes; i++)
-		lane[i] = draw(scene, 4) ? draw_u32(scene) : draw(scene, 3) - 1;
 	(is_parents ? model_from_parent : model_from_child)(&scene->job, &scene->slots[index].model,
 							    &packet, lane, &out);
-	want = model_verdict(&out);
 	verdict = (is_parents ? switch_admit_from_parent : switch_admit)(&scene->job, &packet);
 	if (!verdict)
 		verdict = (is_parents ? switch_from_parent
 				      : switch_step)(&scene->job, slot, sum, scene->job.lanes,
 						     &packet, (int32_t *)lane, lane + lanes);
 	free(lane);
-	if (verdict != want)
-		fail_msg("%s: verdict %d, the model's is %d (seed %#llx)", when, verdict, want,
-			 (unsigned long long)seed);
+	verdict_is_same(verdict, &out, when);
 	states_are_same(scene, index, when);
 	if (out.count)
 		sent_is_same(&packet, sum + packet.seq % 2 * scene->job.lanes, &out, 0, when);
@@ -268,18 +209,12 @@ static void scene_play(struct scene *scene, uint64_t number)
 		bool is_parents;
 
 		snprintf(when, sizeof(when), "scene %u packet %u", (uint32_t)number, i);
-		if (!draw(scene, 600)) { /* a restart; sometimes disabled for a while */
-			scene->job.generation += scene->job.generation == 0xffffffff ? 2 : 1;
-			scene->job.enabled = draw(scene, 4) != 0;
-		} else if (!scene->job.enabled && !draw(scene, 20)) {
-			scene->job.enabled = 1;
-		}
+		draw_restart(&scene->job);
 		packet.generation = scene->job.generation;
-		packet.slot = (uint16_t)draw(scene, SLOTS);
-		packet.exponent = draw_exponent(scene);
+		packet.slot = (uint16_t)draw(SLOTS);
+		packet.exponent = draw_exponent();
 		model = &scene->slots[packet.slot].model;
-		is_parents =
-			(draw(scene, 10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
+		is_parents = (draw(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
 		packet.job = is_parents ? scene->job.parent_job : scene->job.index;
 		packet_agrees(scene, packet, is_parents, when);
 	}
@@ -306,10 +241,10 @@ static void random_packets_do_what_the_model_says(void **state)
 	printf("\n");
 }
 
-static void order_shuffle(struct rng *rng, uint16_t *order, uint32_t count)
+static void order_shuffle(uint16_t *order, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t other = (uint32_t)(rng_next(rng) % (i + 1));
+		uint32_t other = draw(i + 1);
 
 		order[i] = order[other];
 		order[other] = (uint16_t)i;
@@ -317,13 +252,13 @@ static void order_shuffle(struct rng *rng, uint16_t *order, uint32_t count)
 }
 
 /* The sum over the children of an ADD or MAX round, sent in a random order. */
-static void round_play(struct rng *rng, const struct switch_job *job, uint8_t flags, int32_t *sum,
+static void round_play(const struct switch_job *job, uint8_t flags, int32_t *sum,
 		       struct wire *result)
 {
 	struct switch_slot slot = { 0 };
 	uint16_t order[SWITCH_CHILDREN_MAX];
 
-	order_shuffle(rng, order, job->children);
+	order_shuffle(order, job->children);
 	for (uint32_t i = 0; i < job->children; i++) {
 		struct rng of_child = { .state = order[i] };
 		int32_t lane[LANES];
@@ -349,7 +284,6 @@ static void a_result_does_not_depend_on_the_order_of_arrival(void **state)
 {
 	static const uint8_t operations[] = { WIRE_ADD, WIRE_ADD_NOCARRY, WIRE_MAX };
 	struct switch_job job = { .generation = 1, .lanes = LANES, .slots = 1, .enabled = 1 };
-	struct rng rng;
 
 	(void)state;
 	rng_init(&rng, seed, 1000);
@@ -358,9 +292,9 @@ static void a_result_does_not_depend_on_the_order_of_arrival(void **state)
 		int32_t sum[2][2 * LANES];
 		struct wire result[2];
 
-		switch_job_fill(&job, 1 + (uint32_t)(rng_next(&rng) % SWITCH_CHILDREN_MAX));
+		switch_job_fill(&job, 1 + draw(SWITCH_CHILDREN_MAX));
 		for (uint32_t k = 0; k < 2; k++) {
-			round_play(&rng, &job, flags, sum[k], &result[k]);
+			round_play(&job, flags, sum[k], &result[k]);
 			result[k].child = 0;
 		}
 		assert_memory_equal(&result[0], &result[1], sizeof(result[0]));
@@ -430,8 +364,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_largest_packet_fits_its_copy),
 	};
 
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
+	seed_take(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
