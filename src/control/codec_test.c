@@ -12,20 +12,11 @@
 #include <cmocka.h>
 
 #include "control/codec.h"
+#include "tests/random.h"
 
 enum { MUTATIONS_MS = 1500, BYTES_MAX = 1 << 16 };
 
 static struct codec codec;
-static uint64_t seed, random_state;
-
-static uint32_t random_below(uint32_t end)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return (uint32_t)((random_state * 0x2545f4914f6cdd1d) >> 33) % end;
-}
-
 static void example_join(struct control_join *join)
 {
 	*join = (struct control_join){
@@ -646,9 +637,7 @@ static void codec__random_mutations_are_refused_or_understood(void **state)
 
 int main(int argc, char **argv)
 {
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu\n", (unsigned long long)seed);
-	random_state = seed | 1;
+	seed_take(argc, argv);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(codec__every_message_survives_the_wire),
 		cmocka_unit_test(codec__missing_keys_are_named),

@@ -3,6 +3,7 @@
  * From JOIN to LEFT, and whatever comes in between.
  */
 #include "core/admission_fixture.h"
+#include "tests/random.h"
 
 /* ---- from JOIN to LEFT ---- */
 
@@ -170,16 +171,6 @@ static void admission__strangers_and_strange_messages_change_nothing(void **stat
 	free(before);
 }
 
-static uint64_t seed, random_state;
-
-static uint32_t random_below(uint32_t end)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return (uint32_t)((random_state * 0x2545f4914f6cdd1d) >> 33) % end;
-}
-
 static bool has_odd_rank;
 
 static void random_message(uint32_t connection)
@@ -233,7 +224,6 @@ static void admission__any_sequence_of_events_ends_clean(void **state)
 	(void)state;
 	uint32_t visits[ADMISSION_STATE_COUNT] = { 0 }, causes[CONTROL_CAUSE_END] = { 0 };
 
-	random_state = seed | 1;
 	for (uint32_t run = 0; run < 500; run++) {
 		has_odd_rank = run % 2;
 		for (uint32_t i = 0; i < 200; i++) {
@@ -274,17 +264,9 @@ static void admission__any_sequence_of_events_ends_clean(void **state)
 	assert_true(causes[CONTROL_DENIED]);
 }
 
-static void seed_take(const char *given)
-{
-	const char *text = given ? given : getenv("TALLY_TEST_SEED");
-
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu\n", (unsigned long long)seed);
-}
-
 int main(int argc, char **argv)
 {
-	seed_take(argc > 1 ? argv[1] : NULL);
+	seed_take(argc, argv);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(admission__grants_when_all_are_there_and_all_shards_have_added),

@@ -11,41 +11,31 @@
 #include <cmocka.h>
 
 #include "core/map.h"
-#include "util/rng.h"
+#include "tests/random.h"
 
 enum { MAPS = 400, SAMPLES_PER_MAP = 500 };
 static const uint64_t chunk_end = (uint64_t)1 << 40;
 
-static uint64_t seed;
-static struct rng rng;
-
-static uint64_t random_below(uint64_t end)
+static uint64_t random_below64(uint64_t end)
 {
 	return rng_between(&rng, 0, end - 1);
-}
-
-static int restart_random(void **state)
-{
-	(void)state;
-	rng_init(&rng, seed, 0);
-	return 0;
 }
 
 /* Small and large numbers alike: uniform ones would hardly ever be below 2^32. */
 static uint64_t random_chunk(void)
 {
-	return random_below(chunk_end) >> random_below(40);
+	return random_below64(chunk_end) >> random_below64(40);
 }
 
 static void random_map(struct map *map)
 {
-	uint32_t run = 1 + (uint32_t)random_below(MAP_RUN_MAX);
+	uint32_t run = 1 + (uint32_t)random_below64(MAP_RUN_MAX);
 	uint32_t slots_min = MAP_EXPRESS_SLOTS_MIN + run;
-	uint32_t slots = slots_min + (uint32_t)random_below(MAP_SLOTS_MAX - slots_min + 1);
+	uint32_t slots = slots_min + (uint32_t)random_below64(MAP_SLOTS_MAX - slots_min + 1);
 
-	if (random_below(2))
+	if (random_below64(2))
 		slots = slots_min + (slots - slots_min) % 64;
-	assert_true(map_init(map, 1 + (uint32_t)random_below(MAP_SHARDS_MAX), slots, run));
+	assert_true(map_init(map, 1 + (uint32_t)random_below64(MAP_SHARDS_MAX), slots, run));
 }
 
 typedef void check_fn(const struct map *map, enum map_stream stream, uint64_t chunk);
@@ -189,8 +179,8 @@ static void map__place_undoes_chunk(void **state)
 		struct map map;
 		random_map(&map);
 		for (int j = 0; j < SAMPLES_PER_MAP; j++) {
-			enum map_stream stream = random_below(2) ? MAP_BULK : MAP_EXPRESS;
-			uint32_t shard = (uint32_t)random_below(map.shards);
+			enum map_stream stream = random_below64(2) ? MAP_BULK : MAP_EXPRESS;
+			uint32_t shard = (uint32_t)random_below64(map.shards);
 			uint64_t k = random_chunk();
 			struct map_place place;
 			map_place(&map, stream, map_chunk(&map, stream, shard, k), &place);
@@ -208,7 +198,7 @@ static void map__pairs_number_their_chunks_without_a_gap(void **state)
 		struct map map;
 		uint64_t next[MAP_SHARDS_MAX] = { 0 };
 		random_map(&map);
-		enum map_stream stream = random_below(2) ? MAP_BULK : MAP_EXPRESS;
+		enum map_stream stream = random_below64(2) ? MAP_BULK : MAP_EXPRESS;
 		for (uint64_t c = 0; c < 10000; c++) {
 			struct map_place place;
 			map_place(&map, stream, c, &place);
@@ -265,8 +255,8 @@ static void map__slot_comes_round_after_exactly_one_pool(void **state)
 	for (int i = 0; i < MAPS; i++) {
 		struct map map;
 		random_map(&map);
-		enum map_stream stream = random_below(2) ? MAP_BULK : MAP_EXPRESS;
-		uint32_t shard = (uint32_t)random_below(map.shards);
+		enum map_stream stream = random_below64(2) ? MAP_BULK : MAP_EXPRESS;
+		uint32_t shard = (uint32_t)random_below64(map.shards);
 		uint64_t k = random_chunk();
 		uint32_t pool = map.pool[stream];
 		struct map_place first, place;
@@ -291,7 +281,7 @@ static void map__chunks_cover_the_operation(void **state)
 	assert_true(map_chunks(UINT64_MAX, 4) == (uint64_t)1 << 62);
 
 	for (int i = 0; i < 2000; i++) {
-		uint32_t lanes = 4 * (1 + (uint32_t)random_below(4092));
+		uint32_t lanes = 4 * (1 + (uint32_t)random_below64(4092));
 		uint64_t count = 1 + random_chunk();
 		uint64_t chunks = map_chunks(count, lanes);
 		uint32_t last = map_chunk_elements(count, lanes, chunks - 1);
@@ -299,7 +289,8 @@ static void map__chunks_cover_the_operation(void **state)
 		assert_true(last <= lanes);
 		assert_true((chunks - 1) * lanes + last == count);
 		if (chunks > 1)
-			assert_int_equal(map_chunk_elements(count, lanes, random_below(chunks - 1)),
+			assert_int_equal(map_chunk_elements(count, lanes,
+							    random_below64(chunks - 1)),
 					 lanes);
 	}
 }
@@ -411,9 +402,7 @@ static void map__tag_adds_the_index_to_the_hash(void **state)
 
 int main(int argc, char **argv)
 {
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
+	seed_take(argc, argv);
 
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(map__known_places),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/member_fixture.h"
+#include "tests/random.h"
 
 /* ---- from CONNECT to LEFT ---- */
 
@@ -400,16 +401,6 @@ static void member__whatever_comes_out_of_turn_is_an_internal_error(void **state
 	assert_state(MEMBER_FAILED);
 }
 
-static uint64_t seed, random_state;
-
-static uint32_t random_below(uint32_t end)
-{
-	random_state ^= random_state >> 12;
-	random_state ^= random_state << 25;
-	random_state ^= random_state >> 27;
-	return (uint32_t)((random_state * 0x2545f4914f6cdd1d) >> 33) % end;
-}
-
 static void random_event(void)
 {
 	uint32_t type = 1 + random_below(CONTROL_TYPE_END - 1);
@@ -429,7 +420,6 @@ static void member__any_sequence_of_events_ends_in_one_cause(void **state)
 {
 	uint32_t visits[MEMBER_STATE_COUNT] = { 0 };
 
-	random_state = seed | 1;
 	for (uint32_t run = 0; run < 3000; run++) {
 		set_up(state);
 		bring_to(random_below(MEMBER_LEFT));
@@ -460,10 +450,7 @@ static void member__any_sequence_of_events_ends_in_one_cause(void **state)
 
 int main(int argc, char **argv)
 {
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
-
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu\n", (unsigned long long)seed);
+	seed_take(argc, argv);
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 	const struct CMUnitTest tests[] = {
 		TEST(member__goes_from_connect_to_left),

@@ -4,7 +4,7 @@
  */
 #include <float.h>
 
-#include "util/rng.h"
+#include "tests/random.h"
 
 #include "core/quant_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quant_fixture.h - for tests of quant and simd: random numbers from one seed, floats as bits, sizes of jobs
- * that are worth a test. Included once in a program, after util/rng.h.
+ * quant_fixture.h - for tests of quant and simd: random lanes, floats as bits, sizes of jobs
+ * that are worth a test. Included once in a program, after tests/random.h.
  */
 #ifndef CORE_QUANT_FIXTURE_H
 #define CORE_QUANT_FIXTURE_H
@@ -10,10 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -27,29 +24,6 @@ enum { WORKERS_MAX = 65535, EXPONENT_MAX = 254 };
 static const float infinity = __builtin_inff();
 static const uint32_t workers_of_interest[] = { 1, 2, 3, 5, 7, 8, 1000, 32768, 65535 };
 enum { WORKERS_OF_INTEREST = sizeof(workers_of_interest) / sizeof(workers_of_interest[0]) };
-
-static uint64_t seed;
-static struct rng rng;
-
-/* Argument: the seed. */
-static void seed_take(int argc, char **argv)
-{
-	const char *text = argc > 1 ? argv[1] : getenv("TALLY_TEST_SEED");
-	seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
-}
-
-static uint32_t random_below(uint32_t end)
-{
-	return rng_below(&rng, end);
-}
-
-static int restart_random(void **state)
-{
-	(void)state;
-	rng_init(&rng, seed, 0);
-	return 0;
-}
 
 static uint32_t bits_of(float x)
 {

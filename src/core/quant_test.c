@@ -6,7 +6,7 @@
 #include <float.h>
 
 #include "core/wire.h"
-#include "util/rng.h"
+#include "tests/random.h"
 
 #include "core/quant_fixture.h"
 

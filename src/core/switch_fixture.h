@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * switch_fixture.h - for the tests of both switch programs: random jobs and packets, held against a slow
- * model. Included once in a program, after util/rng.h.
+ * model. Included once in a program, after tests/random.h.
  */
 #ifndef CORE_SWITCH_FIXTURE_H
 #define CORE_SWITCH_FIXTURE_H
@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -24,34 +23,13 @@ enum {
 	PACKETS = 3000, /* per scene */
 };
 
-static uint64_t seed;
-static struct rng rng;
-
-/* Argument: the seed. */
-static void seed_take(int argc, char **argv)
-{
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
-}
-
-static uint32_t draw(uint32_t below)
-{
-	return rng_below(&rng, below);
-}
-
-static uint32_t draw_u32(void)
-{
-	return rng_u32(&rng);
-}
-
 static void draw_job(struct switch_job *job)
 {
 	static const uint16_t children[] = { 1, 2, 3, 5, 8, 64, 65, 256 };
 
-	switch_job_fill(job, children[draw(8)]);
-	job->generation = draw(2) ? 0xfffffffd : 1 + draw(100);
-	job->lanes = (uint16_t)(4 + 4 * draw(LANES / 4));
+	switch_job_fill(job, children[random_below(8)]);
+	job->generation = random_below(2) ? 0xfffffffd : 1 + random_below(100);
+	job->lanes = (uint16_t)(4 + 4 * random_below(LANES / 4));
 	job->slots = SLOTS;
 	job->enabled = 1;
 }
@@ -59,10 +37,10 @@ static void draw_job(struct switch_job *job)
 /* Now and then a restart; sometimes disabled for a while. */
 static void draw_restart(struct switch_job *job)
 {
-	if (!draw(600)) {
+	if (!random_below(600)) {
 		job->generation += job->generation == 0xffffffff ? 2 : 1;
-		job->enabled = draw(4) != 0;
-	} else if (!job->enabled && !draw(20)) {
+		job->enabled = random_below(4) != 0;
+	} else if (!job->enabled && !random_below(20)) {
 		job->enabled = 1;
 	}
 }
@@ -73,7 +51,7 @@ static uint32_t *draw_body(uint32_t lanes)
 	uint32_t *lane = malloc(lanes * sizeof(*lane));
 
 	for (uint32_t i = 0; i < lanes; i++)
-		lane[i] = draw(4) ? draw_u32() : draw(3) - 1;
+		lane[i] = random_below(4) ? rng_u32(&rng) : random_below(3) - 1;
 	return lane;
 }
 

@@ -4,7 +4,7 @@
  * with ACK. Argument: the seed.
  */
 #include "core/switch_latency_model.h"
-#include "util/rng.h"
+#include "tests/random.h"
 
 #include "core/switch_fixture.h"
 
@@ -27,16 +27,16 @@ static void scene_open(struct scene *scene, uint64_t number)
 	memset(scene, 0, sizeof(*scene));
 	rng_init(&rng, seed, number);
 	draw_job(job);
-	job->mode = draw(3) ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
+	job->mode = random_below(3) ? SWITCH_LATENCY_ACKNOWLEDGED : SWITCH_LATENCY;
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		struct latency_model *model = &scene->slots[i].model;
 
 		scene->slots[i].slot = calloc(1, sizeof(struct switch_latency_slot));
 		scene->slots[i].sum = calloc(job->lanes, sizeof(int32_t));
-		if (draw(2))
+		if (random_below(2))
 			continue; /* as new: no packet has touched it */
 		latency_model_new(job, model, job->generation);
-		model->round = 0u - draw(6);
+		model->round = 0u - random_below(6);
 		switch_latency_slot_reset(job, scene->slots[i].slot, job->generation);
 		scene->slots[i].slot->round = model->round;
 	}
@@ -53,7 +53,7 @@ static void scene_close(struct scene *scene)
 /* A child that is not in the set; any if all are. */
 static uint16_t draw_missing(struct scene *scene, const bool *set)
 {
-	uint32_t children = scene->job.children, child = draw(children);
+	uint32_t children = scene->job.children, child = random_below(children);
 
 	for (uint32_t i = 0; i < children && set[child]; i++)
 		child = (child + 1) % children;
@@ -79,12 +79,12 @@ static void draw_helpful(struct scene *scene, const struct latency_model *model,
 		packet->child = draw_missing(scene, model->has_acked);
 	} else {
 		packet->seq = is_new ? 1 : model->round + 1;
-		packet->child = (uint16_t)draw(job->children);
-		packet->lanes = (uint16_t)(4 * draw(job->lanes / 4 + 1u));
-		packet->tag = draw(3);
+		packet->child = (uint16_t)random_below(job->children);
+		packet->lanes = (uint16_t)(4 * random_below(job->lanes / 4 + 1u));
+		packet->tag = random_below(3);
 	}
-	if (!draw(8))
-		packet->flags = (uint8_t)(draw(8) << 5);
+	if (!random_below(8))
+		packet->flags = (uint8_t)(random_below(8) << 5);
 }
 
 /* Any packet, more or less like one that might come. */
@@ -92,24 +92,25 @@ static void draw_wild(struct scene *scene, const struct latency_model *model, st
 {
 	static const uint8_t types[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_ACK, WIRE_ACK };
 
-	packet->type = types[draw(4)];
-	if (!draw(30))
-		packet->type = (uint8_t)(1 + draw(7));
-	packet->seq = model->round + draw(7) - 3;
-	if (!draw(20))
-		packet->seq = draw(2) ? 1 : draw_u32();
-	if (!draw(10))
-		packet->generation += draw(4) - 2;
-	packet->child = (uint16_t)draw(scene->job.children + (draw(20) ? 0u : 3u));
-	if (!draw(30))
-		packet->slot = (uint16_t)(SLOTS + draw(3));
-	packet->tag = draw(5) ? model->tag : draw(3);
-	packet->flags = (uint8_t)(draw(8) << 5);
-	if (!draw(10))
-		packet->flags |= (uint8_t)draw(32);
+	packet->type = types[random_below(4)];
+	if (!random_below(30))
+		packet->type = (uint8_t)(1 + random_below(7));
+	packet->seq = model->round + random_below(7) - 3;
+	if (!random_below(20))
+		packet->seq = random_below(2) ? 1 : rng_u32(&rng);
+	if (!random_below(10))
+		packet->generation += random_below(4) - 2;
+	packet->child = (uint16_t)random_below(scene->job.children + (random_below(20) ? 0u : 3u));
+	if (!random_below(30))
+		packet->slot = (uint16_t)(SLOTS + random_below(3));
+	packet->tag = random_below(5) ? model->tag : random_below(3);
+	packet->flags = (uint8_t)(random_below(8) << 5);
+	if (!random_below(10))
+		packet->flags |= (uint8_t)random_below(32);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
-		packet->lanes = draw(4) ? (uint16_t)model->lanes
-					: (uint16_t)(4 * draw(scene->job.lanes / 4 + 3u));
+		packet->lanes = random_below(4)
+					? (uint16_t)model->lanes
+					: (uint16_t)(4 * random_below(scene->job.lanes / 4 + 3u));
 }
 
 static void states_are_same(const struct scene *scene, uint32_t index, const char *when)
@@ -156,13 +157,13 @@ static void scene_play(struct scene *scene, uint64_t number)
 	char when[64];
 
 	for (uint32_t i = 0; i < PACKETS; i++) {
-		struct wire packet = { .slot = (uint16_t)draw(SLOTS) };
+		struct wire packet = { .slot = (uint16_t)random_below(SLOTS) };
 		const struct latency_model *model = &scene->slots[packet.slot].model;
 
 		snprintf(when, sizeof(when), "scene %u packet %u", (uint32_t)number, i);
 		draw_restart(&scene->job);
 		packet.generation = scene->job.generation;
-		(draw(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
+		(random_below(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
 		packet_agrees(scene, packet, when);
 	}
 }

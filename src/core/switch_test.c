@@ -3,7 +3,7 @@
  * What golden packets cannot say of the switch program: random packets against a slow model, any
  * order of arrival, all sizes of jobs, memory. Argument: the seed.
  */
-#include "util/rng.h"
+#include "tests/random.h"
 
 #include "core/switch_fixture.h"
 
@@ -28,19 +28,19 @@ static void scene_open(struct scene *scene, uint64_t number)
 	memset(scene, 0, sizeof(*scene));
 	rng_init(&rng, seed, number);
 	draw_job(job);
-	job->index = (uint16_t)draw(1024);
-	job->has_parent = draw(2) != 0;
-	job->parent_job = (uint16_t)draw(1024);
-	job->parent_child = (uint16_t)draw(256);
+	job->index = (uint16_t)random_below(1024);
+	job->has_parent = random_below(2) != 0;
+	job->parent_job = (uint16_t)random_below(1024);
+	job->parent_child = (uint16_t)random_below(256);
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		struct model_slot *model = &scene->slots[i].model;
 
 		scene->slots[i].slot = calloc(1, sizeof(struct switch_slot));
 		scene->slots[i].sum = calloc(2u * job->lanes, sizeof(int32_t));
-		if (draw(2))
+		if (random_below(2))
 			continue; /* as new: no packet has touched it */
 		model_slot_new(job, model, job->generation);
-		model->phase = 0u - draw(6);
+		model->phase = 0u - random_below(6);
 		switch_slot_reset(job, scene->slots[i].slot, job->generation);
 		scene->slots[i].slot->phase = model->phase;
 	}
@@ -56,26 +56,26 @@ static void scene_close(struct scene *scene)
 
 static uint16_t draw_exponent(void)
 {
-	uint32_t x = draw(20);
+	uint32_t x = random_below(20);
 
-	return (uint16_t)(x == 0 ? WIRE_EXPONENT_UNKNOWN : x == 1 ? 0 : draw(255));
+	return (uint16_t)(x == 0 ? WIRE_EXPONENT_UNKNOWN : x == 1 ? 0 : random_below(255));
 }
 
 static uint8_t draw_kind(void)
 {
-	return (uint8_t)(draw(3) | draw(4) << 2);
+	return (uint8_t)(random_below(3) | random_below(4) << 2);
 }
 
 static uint16_t draw_lanes(uint32_t lanes_max, uint8_t flags)
 {
 	if (flags % 4 == WIRE_EXPONENT)
 		return 0;
-	return (uint16_t)(4 * draw(lanes_max / 4 + 1));
+	return (uint16_t)(4 * random_below(lanes_max / 4 + 1));
 }
 
 static uint16_t draw_missing(struct scene *scene, const struct model_slot *model)
 {
-	uint32_t children = scene->job.children, child = draw(children);
+	uint32_t children = scene->job.children, child = random_below(children);
 
 	while (model->in[child])
 		child = (child + 1) % children;
@@ -91,19 +91,20 @@ static bool draw_helpful(struct scene *scene, const struct model_slot *model, st
 	packet->type = WIRE_UPDATE;
 	packet->seq = model->phase;
 	if (!is_new && model_everybody(&scene->job, model) && !model->final) {
-		packet->type = draw(4) ? WIRE_RESULT : WIRE_NEED;
+		packet->type = random_below(4) ? WIRE_RESULT : WIRE_NEED;
 		packet->tag = copy->tag;
 		packet->flags = (uint8_t)copy->flags;
 		packet->lanes = packet->type == WIRE_NEED ? 0 : (uint16_t)copy->lanes;
-		packet->child = draw(2) ? scene->job.parent_child : (uint16_t)draw(300);
+		packet->child = random_below(2) ? scene->job.parent_child
+						: (uint16_t)random_below(300);
 		return true;
 	}
 	if (is_new || model_everybody(&scene->job, model)) {
 		packet->seq = is_new ? 1 : model->phase + 1;
-		packet->child = (uint16_t)draw(scene->job.children);
+		packet->child = (uint16_t)random_below(scene->job.children);
 		packet->flags = draw_kind();
 		packet->lanes = draw_lanes(scene->job.lanes, packet->flags);
-		packet->tag = draw(3);
+		packet->tag = random_below(3);
 	} else {
 		packet->child = draw_missing(scene, model);
 		packet->flags = copy->flags % 32;
@@ -113,7 +114,7 @@ static bool draw_helpful(struct scene *scene, const struct model_slot *model, st
 			packet->lanes = copy->lanes ? 0
 						    : draw_lanes(scene->job.lanes, packet->flags);
 	}
-	packet->flags |= (uint8_t)(draw(8) ? 0 : draw(8) << 5);
+	packet->flags |= (uint8_t)(random_below(8) ? 0 : random_below(8) << 5);
 	return false;
 }
 
@@ -122,26 +123,26 @@ static bool draw_wild(struct scene *scene, const struct model_slot *model, struc
 {
 	static const uint8_t from_child[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE };
 	static const uint8_t from_parent[] = { WIRE_RESULT, WIRE_RESULT, WIRE_NEED, WIRE_HELD };
-	bool is_parents = !draw(5);
+	bool is_parents = !random_below(5);
 	const struct model_copy *copy;
 
-	packet->type = (is_parents ? from_parent : from_child)[draw(4)];
-	if (!draw(30))
-		packet->type = (uint8_t)(1 + draw(7));
-	packet->seq = draw(20) ? model->phase + draw(7) - 3 : draw_u32();
-	if (!draw(20))
+	packet->type = (is_parents ? from_parent : from_child)[random_below(4)];
+	if (!random_below(30))
+		packet->type = (uint8_t)(1 + random_below(7));
+	packet->seq = random_below(20) ? model->phase + random_below(7) - 3 : rng_u32(&rng);
+	if (!random_below(20))
 		packet->seq = 1;
 	copy = &model->copy[packet->seq % 2];
-	if (!draw(10))
-		packet->generation += draw(4) - 2;
-	packet->child = (uint16_t)draw(scene->job.children + (draw(20) ? 0u : 3u));
-	if (!draw(30))
-		packet->slot = (uint16_t)(SLOTS + draw(3));
-	packet->tag = draw(5) ? copy->tag : draw(3);
-	packet->flags = draw(4) ? (uint8_t)copy->flags : draw_kind();
-	packet->flags |= (uint8_t)(draw(4) << 5);
+	if (!random_below(10))
+		packet->generation += random_below(4) - 2;
+	packet->child = (uint16_t)random_below(scene->job.children + (random_below(20) ? 0u : 3u));
+	if (!random_below(30))
+		packet->slot = (uint16_t)(SLOTS + random_below(3));
+	packet->tag = random_below(5) ? copy->tag : random_below(3);
+	packet->flags = random_below(4) ? (uint8_t)copy->flags : draw_kind();
+	packet->flags |= (uint8_t)(random_below(4) << 5);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
-		packet->lanes = draw(4) && packet->flags % 4 != WIRE_EXPONENT
+		packet->lanes = random_below(4) && packet->flags % 4 != WIRE_EXPONENT
 					? (uint16_t)copy->lanes
 					: draw_lanes(scene->job.lanes + 8u, packet->flags);
 	return is_parents;
@@ -211,10 +212,11 @@ static void scene_play(struct scene *scene, uint64_t number)
 		snprintf(when, sizeof(when), "scene %u packet %u", (uint32_t)number, i);
 		draw_restart(&scene->job);
 		packet.generation = scene->job.generation;
-		packet.slot = (uint16_t)draw(SLOTS);
+		packet.slot = (uint16_t)random_below(SLOTS);
 		packet.exponent = draw_exponent();
 		model = &scene->slots[packet.slot].model;
-		is_parents = (draw(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
+		is_parents =
+			(random_below(10) < 7 ? draw_helpful : draw_wild)(scene, model, &packet);
 		packet.job = is_parents ? scene->job.parent_job : scene->job.index;
 		packet_agrees(scene, packet, is_parents, when);
 	}
@@ -244,7 +246,7 @@ static void random_packets_do_what_the_model_says(void **state)
 static void order_shuffle(uint16_t *order, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t other = draw(i + 1);
+		uint32_t other = random_below(i + 1);
 
 		order[i] = order[other];
 		order[other] = (uint16_t)i;
@@ -292,7 +294,7 @@ static void a_result_does_not_depend_on_the_order_of_arrival(void **state)
 		int32_t sum[2][2 * LANES];
 		struct wire result[2];
 
-		switch_job_fill(&job, 1 + draw(SWITCH_CHILDREN_MAX));
+		switch_job_fill(&job, 1 + random_below(SWITCH_CHILDREN_MAX));
 		for (uint32_t k = 0; k < 2; k++) {
 			round_play(&job, flags, sum[k], &result[k]);
 			result[k].child = 0;

@@ -11,27 +11,23 @@
 #include <cmocka.h>
 
 #include "core/wire.h"
-#include "util/rng.h"
+#include "tests/random.h"
 
-static uint64_t seed;
-
-static void fill(struct rng *rng, void *at, size_t bytes)
+static void fill(void *at, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		((uint8_t *)at)[i] = (uint8_t)rng_u32(rng);
+		((uint8_t *)at)[i] = (uint8_t)rng_u32(&rng);
 }
 
 static void any_header_is_read_as_it_was_written(void **state)
 {
-	struct rng rng;
-
 	(void)state;
 	rng_init(&rng, seed, 1);
 	for (uint32_t i = 0; i < 100000; i++) {
 		uint8_t bytes[WIRE_HEADER_BYTES], again[WIRE_HEADER_BYTES];
 		struct wire packet;
 
-		fill(&rng, bytes, sizeof(bytes));
+		fill(bytes, sizeof(bytes));
 		bytes[0] = (uint8_t)(WIRE_VERSION << 4 | (bytes[0] & 15));
 		wire_get(bytes, &packet);
 		wire_put(again, &packet);
@@ -44,7 +40,6 @@ static void any_header_is_read_as_it_was_written(void **state)
 static void whatever_passes_is_as_long_as_it_says(void **state)
 {
 	uint32_t seen[WIRE_FAULT_COUNT] = { 0 };
-	struct rng rng;
 
 	(void)state;
 	rng_init(&rng, seed, 2);
@@ -55,7 +50,7 @@ static void whatever_passes_is_as_long_as_it_says(void **state)
 		struct wire packet = { 0 };
 		enum wire_fault fault;
 
-		fill(&rng, bytes, count);
+		fill(bytes, count);
 		if (count >= WIRE_HEADER_BYTES && rng_below(&rng, 10)) {
 			bytes[0] = (uint8_t)(0x10 | rng_below(&rng, 12));
 			wire_put16(bytes + WIRE_LANES_AT,
@@ -83,8 +78,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(whatever_passes_is_as_long_as_it_says),
 	};
 
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-	printf("seed %#llx\n", (unsigned long long)seed);
-	fflush(stdout);
+	seed_take(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

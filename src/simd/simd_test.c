@@ -4,7 +4,7 @@
  */
 #include "core/wire.h"
 #include "simd/simd.h"
-#include "util/rng.h"
+#include "tests/random.h"
 
 #include "core/quant_fixture.h"
 
