@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "control/conn.h"
+#include "core/hash.h"
 #include "tests/fuzz/input.h"
 
 enum { FD = 1 << 20 };
@@ -96,8 +97,7 @@ static void message_hash(struct heard *heard, struct codec *codec,
 	uint8_t *frame;
 
 	FUZZ_CHECK(!codec_encode(codec, message, &frame, &bytes));
-	for (size_t i = 0; i < bytes; i++)
-		heard->hash = (heard->hash ^ frame[i]) * 1099511628211ull;
+	heard->hash = hash_bytes(heard->hash, frame, bytes);
 	free(frame);
 	heard->messages++;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/map.h"
 
+#include "core/hash.h"
+
 bool map_init(struct map *map, uint32_t shards, uint32_t slots, uint32_t run)
 {
 	if (shards < 1 || shards > MAP_SHARDS_MAX)
@@ -61,34 +63,17 @@ uint32_t map_chunk_elements(uint64_t count, uint32_t lanes, uint64_t index)
 	return left < lanes ? (uint32_t)left : lanes;
 }
 
-static const uint64_t fnv_offset = 0xcbf29ce484222325;
-static const uint64_t fnv_prime = 0x100000001b3;
-
-static uint64_t fnv_byte(uint64_t hash, uint8_t byte)
-{
-	return (hash ^ byte) * fnv_prime;
-}
-
-static uint64_t fnv_little_endian(uint64_t hash, uint64_t value, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		hash = fnv_byte(hash, (uint8_t)(value >> 8 * i));
-	return hash;
-}
-
 uint64_t map_descriptor_hash(const struct map_descriptor *descriptor)
 {
-	uint64_t hash = fnv_offset;
+	uint64_t hash = HASH_BEGIN;
 
-	hash = fnv_little_endian(hash, descriptor->number, 8);
-	hash = fnv_little_endian(hash, descriptor->kind, 4);
-	hash = fnv_little_endian(hash, descriptor->type, 4);
-	hash = fnv_little_endian(hash, descriptor->op, 4);
-	hash = fnv_little_endian(hash, descriptor->count, 8);
-	hash = fnv_little_endian(hash, descriptor->root, 4);
-	for (const char *at = descriptor->name; *at; at++)
-		hash = fnv_byte(hash, (uint8_t)*at);
-	return hash;
+	hash = hash_number(hash, descriptor->number, 8);
+	hash = hash_number(hash, descriptor->kind, 4);
+	hash = hash_number(hash, descriptor->type, 4);
+	hash = hash_number(hash, descriptor->op, 4);
+	hash = hash_number(hash, descriptor->count, 8);
+	hash = hash_number(hash, descriptor->root, 4);
+	return hash_text(hash, descriptor->name);
 }
 
 /* The first output of the generator of that name when x is its state (Steele, Lea, Flood 2014). */

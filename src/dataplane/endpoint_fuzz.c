@@ -4,6 +4,7 @@
  * if and only if it is the answer to what was sent last in its slot; nothing else changes a byte of a
  * destination; and what was sent once is what is sent again.
  */
+#include "core/hash.h"
 #include "dataplane/endpoint.h"
 #include "dataplane/link_fuzz.h"
 #include "simd/simd.h"
@@ -51,12 +52,12 @@ static void update_check(uint32_t shard, const uint8_t *at, uint32_t bytes,
 			 const struct wire *packet)
 {
 	struct sent *sent = &test.sent[shard][packet->slot];
-	uint64_t hash = 14695981039346656037ull;
+	uint64_t hash = HASH_BEGIN;
 
 	for (uint32_t i = 0; i < bytes; i++) {
 		uint8_t byte = i == 1 ? at[i] & (uint8_t)~WIRE_RESENT : at[i];
 
-		hash = (hash ^ byte) * 1099511628211ull;
+		hash = hash_byte(hash, byte);
 	}
 	if (packet->seq == sent->seq) {
 		FUZZ_CHECK(packet->flags & WIRE_RESENT);

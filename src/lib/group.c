@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/hash.h"
 #include "lib/operation.h"
 
 static _Thread_local struct {
@@ -40,17 +41,8 @@ void group_resume(unsigned depth)
 
 /* ---- fingerprints ---- */
 
-static const uint64_t hash_begin = 0xcbf29ce484222325, hash_prime = 0x100000001b3;
-
-static uint64_t hash_u64(uint64_t hash, uint64_t value)
-{
-	for (uint32_t i = 0; i < 8; i++)
-		hash = (hash ^ (value >> (8 * i) & 0xff)) * hash_prime;
-	return hash;
-}
-
 /* Never 0, which stands for a plain operation. */
-static uint32_t hash_end(uint64_t hash)
+static uint32_t fingerprint(uint64_t hash)
 {
 	uint32_t half = (uint32_t)(hash ^ hash >> 32);
 
@@ -59,26 +51,25 @@ static uint32_t hash_end(uint64_t hash)
 
 uint32_t group_list_hash(const struct tally_buffer *buffers, size_t n)
 {
-	uint64_t hash = hash_begin;
+	uint64_t hash = HASH_BEGIN;
 
 	if (n < 2)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		hash = hash_u64(hash, buffers[i].count);
-	return hash_end(hash);
+		hash = hash_number(hash, buffers[i].count, 8);
+	return fingerprint(hash);
 }
 
 static uint32_t members_hash(const struct tally_work *first)
 {
-	uint64_t hash = hash_begin;
+	uint64_t hash = HASH_BEGIN;
 
 	for (const struct tally_work *work = first; work; work = work->next) {
-		hash = hash_u64(hash_u64(hash, work->op.count), work->op.root);
-		for (const char *at = work->op.name; *at; at++)
-			hash = (hash ^ (uint8_t)*at) * hash_prime;
-		hash *= hash_prime; /* the name's NUL */
+		hash = hash_number(hash, work->op.count, 8);
+		hash = hash_number(hash, work->op.root, 8);
+		hash = hash_byte(hash_text(hash, work->op.name), 0);
 	}
-	return hash_end(hash);
+	return fingerprint(hash);
 }
 
 /* ---- fusing ---- */

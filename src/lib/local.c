@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "server/server.h"
 
 enum {
@@ -25,15 +26,12 @@ struct local {
 
 void local_name(const char *job, char name[LOCAL_NAME_BYTES])
 {
-	uint64_t hash = 0xcbf29ce484222325;
 	int length = snprintf(name, LOCAL_NAME_BYTES, "tally/%u/%s", (unsigned)getuid(), job);
 
 	if (length < LOCAL_NAME_BYTES)
 		return;
-	for (const char *at = job; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
 	snprintf(name, LOCAL_NAME_BYTES, "tally/%u/%.*s~%016llx", (unsigned)getuid(), HEAD_BYTES,
-		 job, (unsigned long long)hash);
+		 job, (unsigned long long)hash_text(HASH_BEGIN, job));
 }
 
 static void server_says(void *arg, enum server_level level, const char *line)

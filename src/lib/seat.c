@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "lib/local.h"
 #include "lib/paths.h"
 
@@ -106,16 +107,14 @@ static int seats_open(struct tally_comm *comm, struct membership *membership)
 static uint64_t list_add(uint64_t hash, char list[CONTROL_LIST_BYTES], const char *text)
 {
 	strncat(list, text, CONTROL_LIST_BYTES - 1 - strlen(list));
-	for (; *text; text++) /* FNV-1a */
-		hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
-	return hash;
+	return hash_text(hash, text);
 }
 
 /* R-CT-9: all ranks must have been given one list, in one order; a port may be said or not. */
 static void list_fill(struct membership *membership)
 {
 	char list[CONTROL_LIST_BYTES] = "";
-	uint64_t hash = 0xcbf29ce484222325;
+	uint64_t hash = HASH_BEGIN;
 
 	for (uint32_t i = 0; i < membership->seats_count; i++) {
 		hash = list_add(hash, list, i ? "," : "");

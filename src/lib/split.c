@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "lib/operation.h"
 
 enum {
@@ -51,16 +52,13 @@ static void job_name(const char *parent, uint64_t number, int color, char *job)
 	char suffix[SUFFIX_BYTES];
 	int bytes = snprintf(suffix, sizeof(suffix), "/%llu.%d", (unsigned long long)number, color);
 	size_t room = BOOTSTRAP_JOB_MAX - (size_t)bytes;
-	uint64_t hash = 0xcbf29ce484222325;
 
 	if (strlen(parent) <= room) {
 		strcpy(stpcpy(job, parent), suffix);
 		return;
 	}
-	for (const char *at = parent; *at; at++)
-		hash = (hash ^ (uint8_t)*at) * 0x100000001b3;
 	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "%.*s~%016llx%s", (int)room - 17, parent,
-		 (unsigned long long)hash, suffix);
+		 (unsigned long long)hash_text(HASH_BEGIN, parent), suffix);
 }
 
 static void boot_fill(struct bootstrap *boot, const struct tally_comm *parent, const int32_t *all,

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/hash.h"
+
 struct packet packets[PACKETS];
 uint32_t packets_count;
 static uint16_t packets_table[TABLE];
@@ -103,11 +105,8 @@ void say_packet(struct bfs *bfs, const struct data_config *config, uint32_t numb
 
 static uint32_t packet_number(const struct packet *packet)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
-	const uint8_t *bytes = (const uint8_t *)packet;
+	uint64_t hash = hash_bytes(HASH_BEGIN, packet, sizeof(*packet));
 
-	for (size_t i = 0; i < sizeof(*packet); i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3ull;
 	for (uint32_t at = (uint32_t)(hash % TABLE);; at = (at + 1) % TABLE) {
 		if (!packets_table[at]) {
 			assert(packets_count < PACKETS);
