@@ -60,6 +60,11 @@ wanted() { # NAME [WANTED...]
 	return 1
 }
 
+for name; do
+	awk -v name="$name" '$1 == name { found = 1 } END { exit !found }' "$rows" && continue
+	echo "no row $name in $rows"
+	exit 2
+done
 if ! scripts/setup.sh ablate || ! ninja -C "$dir" >>"$log" 2>&1; then
 	echo "build/ablate does not build: see $log"
 	exit 2
@@ -69,7 +74,6 @@ while read -r name its_tests; do
 	[[ -z $name || $name == \#* ]] && continue
 	wanted "$name" "$@" && names+=("$name") && tests+=("$its_tests")
 done <"$rows"
-((${#names[@]})) || { echo "no such row in $rows" && exit 2; }
 
 read -ra every <<<"$(printf '%s\n' "${tests[@]}" | tr ' ' '\n' | sort -u | tr '\n' ' ')"
 if [[ $(red '' "${every[@]}") == GREEN ]]; then
