@@ -85,7 +85,7 @@ static void run__disagreement_is_seen(void **state)
 }
 
 /* What a seed draws is part of what it reproduces: seeds.txt is worth nothing if that changes unseen. */
-static void scenario__draws_what_the_issue_asks_for(void **state)
+static void scenario__draws_trees_wraps_and_every_size_in_their_shares(void **state)
 {
 	uint32_t trees = 0, wraps = 0, shards[SIM_SHARDS_MAX + 1] = { 0 }, lanes[361] = { 0 };
 	uint32_t workers[SIM_WORKERS_MAX + 1] = { 0 };
@@ -117,7 +117,7 @@ int main(void)
 		cmocka_unit_test(run__every_kind_of_scenario_ends_without_violation),
 		cmocka_unit_test(run__without_loss_nothing_is_sent_twice),
 		cmocka_unit_test(run__disagreement_is_seen),
-		cmocka_unit_test(scenario__draws_what_the_issue_asks_for),
+		cmocka_unit_test(scenario__draws_trees_wraps_and_every_size_in_their_shares),
 	};
 
 	return cmocka_run_group_tests_name("run", tests, NULL, NULL);
