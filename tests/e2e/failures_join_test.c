@@ -25,6 +25,11 @@ struct claim {
 	bool has_other_port;         /* ... with another way to write its port */
 };
 
+static const char *other_loopback(void)
+{
+	return ranks_family() == 6 ? "[0::1]" : "127.1";
+}
+
 static void claim_body(struct ranks *ranks, uint32_t process)
 {
 	const struct claim *claim = ranks->arg;
@@ -41,8 +46,7 @@ static void claim_body(struct ranks *ranks, uint32_t process)
 		size = claim->size;
 		rank = claim->rank;
 		if (claim->has_other_list)
-			snprintf(list, sizeof(list), "%s%s",
-				 ranks_loopback()[0] == '[' ? "[0::1]" : "127.1",
+			snprintf(list, sizeof(list), "%s%s", other_loopback(),
 				 strrchr(ranks->aggregator, ':'));
 		if (claim->has_other_port)
 			snprintf(list, sizeof(list), "%s:0%s", ranks_loopback(),
@@ -76,14 +80,32 @@ static void refused(const struct claim *claim, const char *key, int result,
 	}
 }
 
+/* What all are told: of each side, on its host, the value. The host is the same, each has to be named. */
+static const char *of_host(char line[256], const char *form)
+{
+	const char *at = strstr(form, "HOST");
+
+	snprintf(line, 256, "%.*s%s%s", (int)(at - form), form, ranks_host(), at + 4);
+	return line;
+}
+
+static void refused_naming(const struct claim *claim, const char *key, const char *here,
+			   const char *there)
+{
+	char lines[2][256];
+
+	refused(claim, key, TALLY_ERR_DENIED,
+		(const char *[RANKS_WORDS_MAX]){ of_host(lines[0], here),
+						 of_host(lines[1], there) });
+}
+
 static void init__two_that_claim_one_rank_end_it_for_all(void **state)
 {
 	const struct claim claim = { .size = SIZE, .rank = 2 };
 
 	(void)state;
-	refused(&claim, NULL, TALLY_ERR_DENIED,
-		(const char *[RANKS_WORDS_MAX]){ "rank 2 is held by process ", ranks_host(),
-						 "both are alive" });
+	refused_naming(&claim, NULL, " on HOST claims it too; both are alive",
+		       " on HOST, and process ");
 }
 
 static void init__another_size_ends_it_for_all(void **state)
@@ -91,19 +113,20 @@ static void init__another_size_ends_it_for_all(void **state)
 	const struct claim claim = { .size = SIZE + 2, .rank = ODD };
 
 	(void)state;
-	refused(&claim, NULL, TALLY_ERR_DENIED,
-		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(), "says size 5",
-						 "says size 3" });
+	refused_naming(&claim, NULL, "rank 1 on HOST says size 5", " on HOST says size 3");
 }
 
 static void init__another_list_of_aggregators_ends_it_for_all(void **state)
 {
 	const struct claim claim = { .size = SIZE, .rank = ODD, .has_other_list = true };
+	char odd[64], common[64];
 
 	(void)state;
-	refused(&claim, NULL, TALLY_ERR_DENIED,
-		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
-						 "was given the aggregators " });
+	snprintf(odd, sizeof(odd),
+		 "rank 1 on HOST was given the aggregators %s:", other_loopback());
+	snprintf(common, sizeof(common),
+		 " on HOST was given the aggregators %s:", ranks_loopback());
+	refused_naming(&claim, NULL, odd, common);
 }
 
 static void init__a_port_written_in_another_way_lets_all_in(void **state)
@@ -119,9 +142,8 @@ static void init__a_wrong_key_ends_it_for_all(void **state)
 	const struct claim claim = { .size = SIZE, .rank = ODD, .has_wrong_key = true };
 
 	(void)state;
-	refused(&claim, right_key, TALLY_ERR_DENIED,
-		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(),
-						 "gave a key that is not this aggregator's" });
+	refused_naming(&claim, right_key, "rank 1 on HOST gave a key that is not this aggregator's",
+		       " of 3 on HOST");
 }
 
 static void init__no_key_ends_it_for_all(void **state)
@@ -129,8 +151,7 @@ static void init__no_key_ends_it_for_all(void **state)
 	const struct claim claim = { .size = SIZE, .rank = ODD };
 
 	(void)state;
-	refused(&claim, right_key, TALLY_ERR_DENIED,
-		(const char *[RANKS_WORDS_MAX]){ "rank 1 on ", ranks_host(), "gave no key" });
+	refused_naming(&claim, right_key, "rank 1 on HOST gave no key", " of 3 on HOST");
 }
 
 static void init__the_right_key_lets_all_in(void **state)
