@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -208,47 +209,76 @@ static void cycles__leave_no_thread_descriptor_or_byte(void **state)
 
 enum { SUBMITS = 2000 };
 
+/* Of one submit; its processor time leaves out what the scheduler gave to others. */
+struct submit {
+	double took_s, ran_s;
+};
+
 static int by_size(const void *a, const void *b)
 {
-	const double *x = a, *y = b;
+	const struct submit *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return (x->took_s > y->took_s) - (x->took_s < y->took_s);
+}
+
+static double ran_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* The first one's packets go out at once, a burst of them: it counts like the others. */
+static struct tally_work *submit_timed(struct tally_comm *comm, int32_t *x, size_t count,
+				       struct submit *submit)
+{
+	double start_s = ranks_now_s(), start_ran_s = ran_s();
+	struct tally_work *work;
+
+	CHECK(tally_iallreduce(x, x, count, TALLY_INT32, TALLY_SUM, comm, NULL, &work) == TALLY_OK);
+	submit->ran_s = ran_s() - start_ran_s;
+	submit->took_s = ranks_now_s() - start_s;
+	return work;
+}
+
+static void submits_judge(struct submit submits[SUBMITS])
+{
+	double most_ran_s = 0;
+
+	for (uint32_t i = 0; i < SUBMITS; i++)
+		most_ran_s = submits[i].ran_s > most_ran_s ? submits[i].ran_s : most_ran_s;
+	qsort(submits, SUBMITS, sizeof(*submits), by_size);
+	printf("%d submits while the peer is late: median %.1f us, 99 %% below %.1f us, most %.1f "
+	       "us, of processor time most %.1f us\n",
+	       SUBMITS, submits[SUBMITS / 2].took_s * 1e6, submits[SUBMITS * 99 / 100].took_s * 1e6,
+	       submits[SUBMITS - 1].took_s * 1e6, most_ran_s * 1e6);
+	/* The tail is the scheduler's where others run on this machine. */
+	CHECK(submits[SUBMITS / 2].took_s < 100e-6);
 }
 
 static void submit_body(struct ranks *ranks, uint32_t rank)
 {
-	static double took[SUBMITS];
+	static struct submit submits[SUBMITS];
 	static int32_t small[SUBMITS], large[1 << 20];
-	static struct tally_work *works[SUBMITS + 1];
+	static struct tally_work *works[SUBMITS];
 	struct tally_comm *comm = ranks_join(ranks, rank);
 
 	CHECK(tally_barrier(comm) == TALLY_OK);
 	if (rank == 1)
 		usleep(1000000);
-	CHECK(tally_iallreduce(large, large, 1 << 20, TALLY_INT32, TALLY_SUM, comm, NULL,
-			       &works[SUBMITS]) == TALLY_OK);
-	for (uint32_t i = 0; i < SUBMITS; i++) {
-		double start = ranks_now_s();
-
+	works[0] = submit_timed(comm, large, 1 << 20, &submits[0]);
+	for (uint32_t i = 1; i < SUBMITS; i++) {
 		small[i] = (int32_t)(i + rank);
-		CHECK(tally_iallreduce(&small[i], &small[i], 1, TALLY_INT32, TALLY_SUM, comm, NULL,
-				       &works[i]) == TALLY_OK);
-		took[i] = ranks_now_s() - start;
+		works[i] = submit_timed(comm, &small[i], 1, &submits[i]);
 		if (i % 16 == 15)
 			usleep(200);
 	}
-	CHECK(tally_waitall(SUBMITS + 1, works, -1) == TALLY_OK);
-	for (uint32_t i = 0; i < SUBMITS; i++)
+	CHECK(tally_waitall(SUBMITS, works, -1) == TALLY_OK);
+	for (uint32_t i = 1; i < SUBMITS; i++)
 		CHECK(small[i] == (int32_t)(2 * i + 1));
-	qsort(took, SUBMITS, sizeof(*took), by_size);
-	if (rank == 0) {
-		printf("%d submits while the peer is late: median %.1f us, 99%% below %.1f us, "
-		       "most "
-		       "%.1f us\n",
-		       SUBMITS, took[SUBMITS / 2] * 1e6, took[SUBMITS * 99 / 100] * 1e6,
-		       took[SUBMITS - 1] * 1e6);
-		CHECK(took[SUBMITS / 2] < 1e-3); /* a tenth of that; the machine may be busy */
-	}
+	if (rank == 0)
+		submits_judge(submits);
 	ranks_leave(comm);
 }
 
