@@ -21,6 +21,7 @@ enum {
 	IN_BYTES_FIRST = 4096,
 	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
 	BACKLOG = 1024,
+	WASTE_CALLS = 16, /* recvs of one conn_read that throws away */
 	UNIX_NAME_MAX = 100,
 	SHOWN_BYTES = 24, /* of what is no message */
 };
@@ -40,6 +41,8 @@ struct conn {
 	enum conn_result end; /* ENDED: what conn_read returns once */
 	bool is_told;         /* ... and has returned */
 	bool has_spoken;      /* the peer: a message that could be read */
+	bool is_too_long;     /* ... because of in_limit */
+	uint32_t in_limit;    /* bytes of JSON in one message */
 	uint64_t deadline_ns;
 	uint8_t *in, *out;
 	size_t in_bytes, in_max, in_used; /* in_used bytes have been decoded */
@@ -228,6 +231,7 @@ static int conn_new(struct conn **conn, int fd, enum state state)
 	made->fd = fd;
 	made->state = state;
 	made->deadline_ns = UINT64_MAX;
+	made->in_limit = CODEC_JSON_BYTES_MAX;
 	*conn = made;
 	return 0;
 }
@@ -415,6 +419,23 @@ void conn_last_words(struct conn *conn, uint64_t now_ns)
 	flush(conn);
 }
 
+void conn_limit(struct conn *conn, uint32_t json_bytes_max)
+{
+	conn->in_limit = json_bytes_max;
+}
+
+int conn_answer_too_long(struct conn *conn, struct codec *codec,
+			 const struct control_message *message, uint64_t now_ns)
+{
+	if (conn->state != ENDED || !conn->is_too_long)
+		return -EPIPE;
+	conn->state = OPEN; /* what is left of the message is thrown away, as all that comes now */
+	conn->is_told = conn->is_too_long = false;
+	int error = conn_send(conn, codec, message);
+	conn_last_words(conn, now_ns);
+	return error;
+}
+
 /* ---- in ---- */
 
 /* Nobody else's process may pose as the aggregator of this user. True also for what is no unix socket. */
@@ -453,11 +474,12 @@ static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
 	return CONN_CONNECTED;
 }
 
+/* Whoever goes on sending gets no more of our time than others. */
 static enum conn_result discard(struct conn *conn)
 {
 	uint8_t waste[4096];
 
-	for (;;) {
+	for (uint32_t i = 0; i < WASTE_CALLS; i++) {
 		ssize_t got = recv(conn->fd, waste, sizeof(waste), 0);
 		if (got > 0 || (got < 0 && errno == EINTR))
 			continue;
@@ -465,6 +487,7 @@ static enum conn_result discard(struct conn *conn)
 			return CONN_NONE;
 		return end(conn, CONN_EOF, "closed");
 	}
+	return CONN_NONE;
 }
 
 /* Room for what is missing of the next message, but no more than has come so far: four bytes of a
@@ -540,6 +563,12 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 		return end_stranger(conn);
 	if (length > CODEC_JSON_BYTES_MAX)
 		return end(conn, CONN_ERROR, "the peer said nonsense: a message is too long");
+	if (length > conn->in_limit && !TAKEN_OUT(JOIN_LIMIT)) {
+		conn->is_too_long = true;
+		snprintf(conn->text, sizeof(conn->text),
+			 "a first message of %u bytes, not up to %u", length, conn->in_limit);
+		return end(conn, CONN_ERROR, "");
+	}
 	if (left < CODEC_LENGTH_BYTES + length)
 		return CONN_NONE;
 	conn->in_used += CODEC_LENGTH_BYTES + length;

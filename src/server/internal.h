@@ -5,6 +5,7 @@
  *
  *   server.c  open, run, close: the loop, signals, shards
  *   peer.c    connections: accepted, read, written, given up
+ *   stranger.c  those of them that nobody has let in
  *   job.c     jobs: one core/admission each; its actions carried out
  *   holders.c who holds jobs and slots, in words
  *   log.c     lines
@@ -14,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 
 #include "control/conn.h"
 #include "core/admission.h"
@@ -24,11 +26,14 @@
 
 enum {
 	PEERS_MAX = 8192,     /* connections; a handle is serial * PEERS_MAX + index */
-	STRANGERS_MAX = 1024, /* of these, so many that have not said JOIN: the oldest has to go */
+	STRANGERS_MAX = 1024, /* of these, so many that no job has taken: the oldest has to go */
 	STRANGER_MS = 10000,  /* for a JOIN to come */
-	SWEEP_MS = 250,       /* how often strangers and last words are looked at */
-	PEER_MESSAGES = 64,   /* of one peer before the next has its turn */
-	IDLE_JOB_MS = 600000, /* a name's last verdict is remembered for so long */
+	STRANGER_LEAST_MS = 1000, /* ... even if others want its descriptor */
+	JOIN_BYTES_MAX = 8192, /* of JSON; a JOIN of this version has 2 KiB at most, 5 if escaped */
+	ACCEPTS = 64,          /* before others have their turn: far fewer than STRANGERS_MAX */
+	SWEEP_MS = 250,        /* how often strangers and last words are looked at */
+	PEER_MESSAGES = 64,    /* of one peer before the next has its turn */
+	IDLE_JOB_MS = 600000,  /* a name's last verdict is remembered for so long */
 	TICK_MS = 1000,
 	STOP_MS = 500,       /* server_stop: for the ABORTs to leave */
 	STRANGER_LINES = 10, /* per second, in the log */
@@ -45,14 +50,16 @@ struct peer {
 	atomic_int held;   /* conn's descriptor and 1, for a forked child; 0: none */
 	uint64_t since_ns;
 	uint32_t handle;
-	uint32_t serial; /* of the entry: grows with every connection */
-	uint32_t mtu;    /* JOIN's */
-	uint32_t events; /* that epoll was told */
-	int job;         /* index, or NO_JOB: it has not joined, or its job is forgotten */
+	uint32_t serial;  /* of the entry: grows with every connection */
+	uint32_t mtu;     /* JOIN's */
+	uint32_t events;  /* that epoll was told */
+	int job;          /* index, or NO_JOB: it has not joined, or its job is forgotten */
+	bool is_stranger; /* no job has taken it: it has said no JOIN, or was denied */
 	bool has_joined;
 	bool is_closing;            /* last words */
 	bool is_broken;             /* a send failed: to be ended when nothing is half done */
 	bool has_more;              /* stopped after PEER_MESSAGES */
+	struct peer *older, *newer; /* stranger; of a free entry: newer is the next one */
 	bool has_spare;             /* on the last descriptor: to be told so */
 	char text[PEER_TEXT_BYTES]; /* address, or "a local process" */
 };
@@ -83,8 +90,10 @@ struct server {
 	struct shard *shards[SERVER_SHARDS_MAX];
 	struct job **jobs;  /* options.jobs_max of them; NULL: free */
 	struct peer *peers; /* PEERS_MAX */
-	uint32_t peers_count, strangers_count, closing_count;
-	uint32_t generation; /* the next */
+	struct peer *peers_free, *stranger_oldest, *stranger_newest;
+	uint32_t peers_count, closing_count;
+	uint32_t strangers_count, silent_count; /* these have not said JOIN */
+	uint32_t generation;                    /* the next */
 	int listen_fd, epoll_fd;
 	int shards_fd; /* eventfd: a shard has events */
 	int spare_fd;  /* given up for one more peer, which is told that there are no more; -1 */
@@ -95,8 +104,8 @@ struct server {
 	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
 	bool is_some_broken, has_some_more;
-	uint64_t limit_ns;  /* of drain or stop; UINT64_MAX */
-	uint64_t listen_ns; /* when to accept again after an error */
+	uint64_t limit_ns;                  /* of drain or stop; UINT64_MAX */
+	uint64_t listen_ns;                 /* when to accept again after an error */
 	uint64_t sweep_ns;
 	uint64_t stranger_second;
 	uint32_t stranger_lines; /* in that second */
@@ -136,12 +145,23 @@ void peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
 /* DENY and last words, for those that reach no admission. */
 void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
 	       uint64_t now_ns);
+/* Its job hears of it. */
+void peer_end(struct server *server, struct peer *peer);
 void peers_end_broken(struct server *server);
 void peers_read_more(struct server *server, uint64_t now_ns);
 void peers_sweep(struct server *server, uint64_t now_ns);
 /* To all that have joined. */
 void peers_last_words(struct server *server, uint64_t now_ns);
 void peers_close_all(struct server *server);
+
+/* stranger.c */
+void stranger_put(struct server *server, struct peer *peer);
+/* It is one no more. */
+void stranger_take(struct server *server, struct peer *peer);
+/* For one more: the oldest is told that there is no room, if it has come to nothing by now. */
+void strangers_make_room(struct server *server, uint64_t now_ns);
+/* For want of descriptors. False: there is none that has had its time. */
+bool strangers_give_up_one(struct server *server, uint64_t now_ns);
 
 /* holders.c */
 /* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots. "nobody" */

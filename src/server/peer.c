@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "core/key.h"
@@ -33,16 +32,17 @@ static void peer_arm(struct server *server, struct peer *peer)
 	epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, conn_fd(peer->conn), &event);
 }
 
-static void peer_not_stranger(struct server *server, struct peer *peer)
+static void peer_not_silent(struct server *server, struct peer *peer)
 {
 	if (!peer->has_joined)
-		server->strangers_count--;
+		server->silent_count--;
 	peer->has_joined = true;
 }
 
 static void peer_free(struct server *server, struct peer *peer)
 {
-	peer_not_stranger(server, peer);
+	peer_not_silent(server, peer);
+	stranger_take(server, peer);
 	if (peer->is_closing)
 		server->closing_count--;
 	server->peers_count--;
@@ -51,10 +51,12 @@ static void peer_free(struct server *server, struct peer *peer)
 	if (peer->has_spare)
 		server->spare_fd = peers_spare();
 	peer->conn = NULL;
+	peer->newer = server->peers_free;
+	server->peers_free = peer;
 }
 
 /* The connection has ended: its job hears of it after the entry is free. */
-static void peer_end(struct server *server, struct peer *peer)
+void peer_end(struct server *server, struct peer *peer)
 {
 	struct admission_event event = { .type = ADMISSION_CLOSED, .connection = peer->handle };
 	struct job *job = peer->job == NO_JOB ? NULL : server->jobs[peer->job];
@@ -62,28 +64,6 @@ static void peer_end(struct server *server, struct peer *peer)
 	peer_free(server, peer);
 	if (job)
 		job_step(server, job, &event);
-}
-
-static struct peer *peer_oldest_stranger(struct server *server)
-{
-	struct peer *oldest = NULL;
-
-	for (uint32_t i = 0; i < PEERS_MAX; i++) {
-		struct peer *peer = &server->peers[i];
-
-		if (peer->conn && !peer->has_joined &&
-		    (!oldest || peer->since_ns < oldest->since_ns))
-			oldest = peer;
-	}
-	return oldest;
-}
-
-static struct peer *peer_free_entry(struct server *server)
-{
-	for (uint32_t i = 0; i < PEERS_MAX; i++)
-		if (!server->peers[i].conn)
-			return &server->peers[i];
-	return NULL;
 }
 
 static void peer_name(struct peer *peer)
@@ -113,7 +93,7 @@ static bool peer_is_foreign(const struct server *server, const struct conn *conn
 static void peer_add(struct server *server, struct conn *conn, bool is_last, uint64_t now_ns)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	struct peer *peer = peer_free_entry(server);
+	struct peer *peer;
 	uint32_t serial;
 
 	if (peer_is_foreign(server, conn)) {
@@ -123,14 +103,10 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 			server->spare_fd = peers_spare();
 		return;
 	}
-	if (!peer) { /* more than jobs_max members and waiters have: they are somebody's */
-		server_say_stranger(server, "more than %d connections: one more was closed",
-				    PEERS_MAX);
-		conn_close(conn);
-		if (is_last)
-			server->spare_fd = peers_spare();
-		return;
-	}
+	strangers_make_room(server, now_ns);
+	peer = server->peers_free;
+	assert(peer); /* strangers are few, and peer_is_too_many keeps the others few enough */
+	server->peers_free = peer->newer;
 	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
 	*peer = (struct peer){
 		.conn = conn,
@@ -143,8 +119,11 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 		.has_spare = is_last,
 	};
 	peer_name(peer);
+	if (!TAKEN_OUT(JOIN_LIMIT))
+		conn_limit(conn, JOIN_BYTES_MAX);
 	server->peers_count++;
-	server->strangers_count++;
+	server->silent_count++;
+	stranger_put(server, peer);
 	event.data.u32 = peer->handle;
 	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, conn_fd(conn), &event))
 		peer_free(server, peer);
@@ -173,12 +152,15 @@ static int accept_last(struct server *server, struct conn **conn)
 void peers_accept(struct server *server, uint64_t now_ns)
 {
 	struct conn *conn;
-	int result;
+	int result = -EAGAIN;
 
-	for (;;) {
+	for (uint32_t i = 0; i < ACCEPTS; i++) {
 		bool is_last = false;
 
 		result = conn_accept(&conn, server->listen_fd);
+		if ((result == -EMFILE || result == -ENFILE) &&
+		    strangers_give_up_one(server, now_ns))
+			result = conn_accept(&conn, server->listen_fd);
 		if (result == -EMFILE || result == -ENFILE) {
 			result = accept_last(server, &conn);
 			is_last = !result;
@@ -186,10 +168,8 @@ void peers_accept(struct server *server, uint64_t now_ns)
 		if (result)
 			break;
 		peer_add(server, conn, is_last, now_ns);
-		if (server->strangers_count > STRANGERS_MAX)
-			peer_end(server, peer_oldest_stranger(server));
 	}
-	if (result == -EAGAIN)
+	if (!result || result == -EAGAIN)
 		return;
 	/* Out of descriptors, most likely: those who wait in the backlog can wait a little longer. */
 	server_say_stranger(server, "cannot accept a connection: %s", strerror(-result));
@@ -263,6 +243,23 @@ static void peer_is_last(struct server *server, struct peer *peer,
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 }
 
+/* What the jobs may have leaves room for strangers, and so for this answer. */
+static bool peer_is_too_many(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	uint32_t taken = server->peers_count - server->strangers_count;
+	char words[CONTROL_TEXT_BYTES];
+
+	if (taken < PEERS_MAX - STRANGERS_MAX)
+		return false;
+	snprintf(words, sizeof(words),
+		 "the aggregator has no room for another connection: %u members and waiters are "
+		 "connected",
+		 taken);
+	server_say_stranger(server, "%s: denied: %s", peer->text, words);
+	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+	return true;
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
@@ -276,11 +273,13 @@ static void peer_join(struct server *server, struct peer *peer,
 		peer->is_broken = server->is_some_broken = true;
 		return;
 	}
-	peer_not_stranger(server, peer);
+	peer_not_silent(server, peer);
 	if (peer->has_spare) {
 		peer_is_last(server, peer, message, now_ns);
 		return;
 	}
+	if (peer_is_too_many(server, peer, now_ns))
+		return;
 	if (message->join.kind == CONTROL_SWITCH) {
 		peer_deny(server, peer, CONTROL_DENIED,
 			  "switches as members (trees) are not in this version", now_ns);
@@ -319,10 +318,48 @@ static void peer_message(struct server *server, struct peer *peer,
 
 	if (!peer->has_joined)
 		peer_join(server, peer, message, now_ns);
-	if (peer->job == NO_JOB)
-		return;
-	server_random(nonce, sizeof(nonce));
-	job_step(server, server->jobs[peer->job], &event);
+	if (peer->job != NO_JOB) {
+		server_random(nonce, sizeof(nonce));
+		job_step(server, server->jobs[peer->job], &event);
+	}
+	if (peer->is_stranger &&
+	    ((!peer->is_closing && !peer->is_broken) || TAKEN_OUT(DENIED_STRANGER))) {
+		stranger_take(server, peer);
+		conn_limit(peer->conn, CODEC_JSON_BYTES_MAX);
+	}
+}
+
+/* A first message that may be as long as any would cost us more than a stranger is worth. */
+static bool peer_said_too_much(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	struct control_message deny = { .type = CONTROL_DENY };
+
+	deny.end.cause = CONTROL_DENIED;
+	deny.end.rank = CONTROL_RANK_NONE;
+	snprintf(deny.end.text, sizeof(deny.end.text), "the aggregator does not take %s",
+		 conn_text(peer->conn));
+	if (conn_answer_too_long(peer->conn, &server->codec, &deny, now_ns))
+		return false;
+	peer_not_silent(server, peer);
+	peer->is_closing = true;
+	server->closing_count++;
+	peer_arm(server, peer);
+	return true;
+}
+
+/* No more is to be read there, or nothing is left of it. */
+static void peer_stop(struct server *server, struct peer *peer, enum conn_result result,
+		      uint64_t now_ns)
+{
+	if (result == CONN_ERROR && !peer->is_closing) {
+		server_say_stranger(server, "%s: dropped: %s", peer->text, conn_text(peer->conn));
+		if (peer_said_too_much(server, peer, now_ns))
+			return;
+	}
+	if (result != CONN_NONE)
+		peer_end(server, peer);
+	else
+		peer_arm(server, peer);
 }
 
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
@@ -330,18 +367,13 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 	struct control_message message;
 
 	for (uint32_t i = 0; i < PEER_MESSAGES; i++) {
-		enum conn_result result = conn_read(peer->conn, now_ns, &server->codec, &message);
+		enum conn_result result;
 
+		result = conn_read(peer->conn, now_ns, &server->codec, &message);
 		if (result == CONN_MESSAGE && !peer->is_closing && !peer->is_broken)
 			peer_message(server, peer, &message, now_ns);
 		if (result == CONN_NONE || result == CONN_EOF || result == CONN_ERROR) {
-			if (result == CONN_ERROR && !peer->is_closing)
-				server_say_stranger(server, "%s: dropped: %s", peer->text,
-						    conn_text(peer->conn));
-			if (result != CONN_NONE)
-				peer_end(server, peer);
-			else
-				peer_arm(server, peer);
+			peer_stop(server, peer, result, now_ns);
 			return;
 		}
 	}

@@ -286,6 +286,8 @@ static int open_all(struct server *server)
 	server->peers = calloc(PEERS_MAX, sizeof(*server->peers));
 	if (!server->jobs || !server->peers)
 		return -ENOMEM;
+	for (uint32_t i = PEERS_MAX; i-- > 0; server->peers_free = &server->peers[i])
+		server->peers[i].newer = server->peers_free;
 	result = open_epoll(server);
 	if (result)
 		return result;
@@ -471,7 +473,7 @@ static bool run_is_over(const struct server *server, uint64_t now_ns)
 		return false;
 	if (server->is_killed && now_ns >= server->limit_ns)
 		return true;
-	return jobs_are_idle(server) && server->peers_count == server->strangers_count;
+	return jobs_are_idle(server) && server->peers_count == server->silent_count;
 }
 
 /* Members that have LEFT may keep their connections for as long as they like, but not us. */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What strangers, and members, can take from others by talking much: nothing that others need. */
+#include "server/server_fixture.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include "server/internal.h"
+
+enum {
+	FLOODERS = 160,
+	HEARTBEAT_MS = 5000,
+	FLOOD_MS = 4000,
+	SILENCE_MS = 2500,
+	MESSAGE_BYTES = 4096
+};
+
+static struct control_join with_key(const char *key)
+{
+	struct control_join join = { .kind = CONTROL_WORKER };
+
+	snprintf(join.key, sizeof(join.key), "%s", key);
+	return join;
+}
+
+static void say(const struct client *client, const char *json, size_t bytes)
+{
+	uint8_t head[4];
+
+	wire_put32(head, (uint32_t)bytes);
+	assert_int_equal(send(conn_fd(client->conn), head, sizeof(head), MSG_NOSIGNAL), 4);
+	assert_int_equal(send(conn_fd(client->conn), json, bytes, MSG_NOSIGNAL), bytes);
+}
+
+static void server__takes_no_long_first_message(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	static char json[JOIN_BYTES_MAX + 1];
+	struct client client, members[2];
+	char address[32];
+
+	(void)state;
+	memset(json, ' ', sizeof(json));
+	json[0] = '{';
+	client_open(&client, tcp_address(server, address));
+	say(&client, json, sizeof(json));
+	client_expect(&client, CONTROL_DENY, NEWS_MS);
+	assert_string_equal(client.message.end.text, "the aggregator does not take a first message "
+						     "of 8193 bytes, not up to 8192");
+	client_close(&client);
+	clients_start(members, 2, address, "words"); /* who was let in may say more */
+	memcpy(json, "{\"type\":\"HEARTBEAT\"}", 20);
+	say(&members[0], json, sizeof(json));
+	client_leave(&members[0], 0);
+	client_leave(&members[1], 0);
+	client_close(&members[0]);
+	client_close(&members[1]);
+	server_close(server);
+}
+
+/* Every text as long as it may be, and of characters that JSON may write as six. */
+static void server__takes_the_longest_join(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	char address[32], json[JOIN_BYTES_MAX], *at = json;
+	struct client client;
+
+	(void)state;
+	at += sprintf(at, "{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"size\":1,"
+			  "\"rank\":0,\"pid\":4294967295,\"mtu\":1500,\"list_hash\":"
+			  "\"0123456789abcdef\"");
+	for (uint32_t i = 0; i < 4; i++) {
+		static const char *const keys[] = { "job", "host", "key", "list" };
+		static const size_t bytes[] = { CONTROL_JOB_BYTES - 1, CONTROL_HOST_BYTES - 1,
+						CONTROL_KEY_BYTES - 1, CONTROL_LIST_BYTES - 1 };
+
+		at += sprintf(at, ",\"%s\":\"", keys[i]);
+		for (size_t k = 0; k < bytes[i]; k++)
+			at += sprintf(at, "\\u0061");
+		at += sprintf(at, "\"");
+	}
+	at += sprintf(at, "}");
+	client_open(&client, tcp_address(server, address));
+	say(&client, json, (size_t)(at - json));
+	client_expect(&client, CONTROL_GRANT, NEWS_MS);
+	client_close(&client);
+	server_close(server);
+}
+
+/* --- more than there is room for --- */
+
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static bool has_descriptors(rlim_t count)
+{
+	struct rlimit files;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur >= count;
+}
+
+/* They stay when they have been denied, and in the place of the oldest come others. */
+static void server__has_few_places_for_those_it_denies(void **state)
+{
+	enum { DENIED = STRANGERS_MAX + 200 };
+	struct server *server = test_server((struct server_options){ .key = "open-sesame" });
+	struct client *clients = calloc(DENIED, sizeof(*clients)), honest[2];
+	unsigned before = descriptors(), after;
+	char address[32];
+
+	(void)state;
+	if (!has_descriptors(2 * DENIED + 100))
+		skip();
+	tcp_address(server, address);
+	for (uint32_t i = 0; i < DENIED; i++) {
+		client_open(&clients[i], address);
+		client_join_as(&clients[i], "vault", 1, 3, with_key("open-barley"));
+		client_expect(&clients[i], CONTROL_DENY, NEWS_MS);
+	}
+	after = descriptors();
+	assert_true(after - before <= DENIED + STRANGERS_MAX);
+	for (uint16_t rank = 0; rank < 2; rank++) {
+		client_open(&honest[rank], address);
+		client_join_as(&honest[rank], "work", rank, 2, with_key("open-sesame"));
+	}
+	for (uint16_t rank = 0; rank < 2; rank++)
+		client_expect(&honest[rank], CONTROL_GRANT, NEWS_MS);
+	for (uint32_t i = 0; i < DENIED; i++)
+		client_close(&clients[i]);
+	client_close(&honest[0]);
+	client_close(&honest[1]);
+	server_close(server);
+	free(clients);
+}
+
+static void server__tells_whom_it_turns_away(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client *clients = calloc(STRANGERS_MAX + 2, sizeof(*clients));
+	char address[32];
+
+	(void)state;
+	if (!has_descriptors(2 * STRANGERS_MAX + 100))
+		skip();
+	tcp_address(server, address);
+	client_open(&clients[0], address); /* has a word to say */
+	for (uint32_t i = 1; i < STRANGERS_MAX + 2; i++) {
+		client_open(&clients[i], address);
+		if (i == STRANGERS_MAX - 1)
+			client_join(&clients[0], "work", 0, 1);
+	}
+	client_expect(&clients[0], CONTROL_GRANT, NEWS_MS);
+	client_expect(&clients[1], CONTROL_DENY, NEWS_MS);
+	assert_int_equal(clients[1].message.end.cause, CONTROL_NO_RESOURCE);
+	assert_string_equal(clients[1].message.end.text,
+			    "the aggregator has no room for another connection: 1025 are open, "
+			    "1024 of them without a JOIN that it takes");
+	for (uint32_t i = 0; i < STRANGERS_MAX + 2; i++)
+		client_close(&clients[i]);
+	server_close(server);
+	free(clients);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server__takes_no_long_first_message),
+		cmocka_unit_test(server__takes_the_longest_join),
+		cmocka_unit_test(server__has_few_places_for_those_it_denies),
+		cmocka_unit_test(server__tells_whom_it_turns_away),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
