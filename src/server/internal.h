@@ -31,8 +31,10 @@ enum {
 	STRANGER_LEAST_MS = 1000, /* ... even if others want its descriptor */
 	JOIN_BYTES_MAX = 8192, /* of JSON; a JOIN of this version has 2 KiB at most, 5 if escaped */
 	ACCEPTS = 64,          /* before others have their turn: far fewer than STRANGERS_MAX */
+	SERVER_EVENTS = 128,   /* of one epoll_wait */
 	SWEEP_MS = 250,        /* how often strangers and last words are looked at */
 	PEER_MESSAGES = 64,    /* of one peer before the next has its turn */
+	PEER_US = 200,         /* ... or so long */
 	IDLE_JOB_MS = 600000,  /* a name's last verdict is remembered for so long */
 	TICK_MS = 1000,
 	STOP_MS = 500,       /* server_stop: for the ABORTs to leave */
@@ -58,7 +60,7 @@ struct peer {
 	bool has_joined;
 	bool is_closing;            /* last words */
 	bool is_broken;             /* a send failed: to be ended when nothing is half done */
-	bool has_more;              /* stopped after PEER_MESSAGES */
+	bool has_more;              /* stopped after PEER_MESSAGES, or PEER_US */
 	struct peer *older, *newer; /* stranger; of a free entry: newer is the next one */
 	bool has_spare;             /* on the last descriptor: to be told so */
 	char text[PEER_TEXT_BYTES]; /* address, or "a local process" */
@@ -104,6 +106,10 @@ struct server {
 	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
 	bool is_some_broken, has_some_more;
+	uint32_t more_next; /* peer to begin with */
+	struct epoll_event events[SERVER_EVENTS];
+	uint32_t events_next, events_count; /* these are still to be looked at */
+	uint64_t turn_end_ns;               /* of reading, before all else has its turn */
 	uint64_t limit_ns;                  /* of drain or stop; UINT64_MAX */
 	uint64_t listen_ns;                 /* when to accept again after an error */
 	uint64_t sweep_ns;
@@ -123,6 +129,7 @@ struct server {
 
 /* server.c */
 uint64_t server_now(void);
+bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 
 /* log.c */

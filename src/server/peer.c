@@ -365,10 +365,13 @@ static void peer_stop(struct server *server, struct peer *peer, enum conn_result
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 {
 	struct control_message message;
+	uint64_t until_ns = server_now() + PEER_US * 1000;
 
 	for (uint32_t i = 0; i < PEER_MESSAGES; i++) {
 		enum conn_result result;
 
+		if (peer->is_broken && !TAKEN_OUT(BROKEN_READ))
+			return; /* to be ended: what it still says is not worth our time */
 		result = conn_read(peer->conn, now_ns, &server->codec, &message);
 		if (result == CONN_MESSAGE && !peer->is_closing && !peer->is_broken)
 			peer_message(server, peer, &message, now_ns);
@@ -376,6 +379,8 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 			peer_stop(server, peer, result, now_ns);
 			return;
 		}
+		if (server_now() >= until_ns && !TAKEN_OUT(READ_TIME))
+			break;
 	}
 	peer->has_more = server->has_some_more = true;
 	peer_arm(server, peer);
@@ -441,12 +446,17 @@ void peers_read_more(struct server *server, uint64_t now_ns)
 		return;
 	server->has_some_more = false;
 	for (uint32_t i = 0; i < PEERS_MAX; i++) {
-		struct peer *peer = &server->peers[i];
+		struct peer *peer = &server->peers[server->more_next];
 
 		if (peer->conn && peer->has_more) {
+			if (server_turn_is_over(server)) {
+				server->has_some_more = true; /* these are first in the next turn */
+				return;
+			}
 			peer->has_more = false;
 			peer_read(server, peer, now_ns);
 		}
+		server->more_next = (server->more_next + 1) % PEERS_MAX;
 	}
 }
 

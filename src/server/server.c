@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <time.h>
@@ -22,8 +21,8 @@ enum {
 	RECEIVE_BYTES = 16 << 20, /* 7,000 packets: 8 members' windows of 140, 6 times */
 	HEARTBEAT_MS = 10000,
 	GATHER_MS = 300000,
-	EVENTS = 128, /* of one epoll_wait */
-	ROUNDS = 64,  /* of these before anything else has its turn */
+	ROUNDS = 64,  /* of these before anything else has its turn, */
+	READ_MS = 50, /* or so long, twice */
 };
 
 /* What epoll hands back besides the handles of peers, which are larger. */
@@ -35,6 +34,11 @@ uint64_t server_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool server_turn_is_over(const struct server *server)
+{
+	return server_now() >= server->turn_end_ns && !TAKEN_OUT(READ_TIME);
 }
 
 /* Nonces admit to the data plane: nothing weaker will do. */
@@ -413,7 +417,7 @@ static uint64_t run_next(const struct server *server)
 {
 	uint64_t next = jobs_wake_ns(server);
 
-	if (server->has_some_more)
+	if (server->has_some_more || server->events_next < server->events_count)
 		return 0;
 	if ((server->strangers_count || server->closing_count) && server->sweep_ns < next)
 		next = server->sweep_ns;
@@ -434,24 +438,45 @@ static int run_timeout_ms(const struct server *server)
 	return next > TICK_MS * 60 ? TICK_MS * 60 : (int)next;
 }
 
-/* Everything that has arrived is read before anybody's silence is judged. */
-static int run_read(struct server *server)
+/* One batch; what is left when the time is over comes first in the next turn. */
+static int run_batch(struct server *server, int timeout_ms)
 {
-	struct epoll_event events[EVENTS];
-	int timeout_ms = run_timeout_ms(server);
+	uint64_t now_ns;
+	int count;
 
-	for (uint32_t round = 0; round < ROUNDS; round++) {
-		int count = epoll_wait(server->epoll_fd, events, EVENTS, timeout_ms);
-		uint64_t now_ns = server_now();
-
+	if (server->events_next == server->events_count) {
+		count = epoll_wait(server->epoll_fd, server->events, SERVER_EVENTS, timeout_ms);
 		if (count < 0 && errno != EINTR)
 			return -errno;
-		for (int i = 0; i < count; i++)
-			run_ready(server, events[i].data.u32, now_ns);
-		if (count < EVENTS)
+		server->events_next = 0;
+		server->events_count = count > 0 ? (uint32_t)count : 0;
+	}
+	now_ns = server_now();
+	if (!server->turn_end_ns)
+		server->turn_end_ns = now_ns + READ_MS * MS_NS;
+	while (server->events_next < server->events_count && !server_turn_is_over(server))
+		run_ready(server, server->events[server->events_next++].data.u32, now_ns);
+	peers_end_broken(server);
+	return 0;
+}
+
+/* Everything that has arrived is read before anybody's silence is judged; but there may be no end of it,
+ * and who listens to us must not wait for that. Then all have their turn in a few of ours. */
+static int run_read(struct server *server)
+{
+	int timeout_ms = run_timeout_ms(server);
+
+	server->turn_end_ns = 0;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		int result = run_batch(server, timeout_ms);
+
+		if (result)
+			return result;
+		if (server->events_count < SERVER_EVENTS || server_turn_is_over(server))
 			break;
 		timeout_ms = 0;
 	}
+	server->turn_end_ns = server_now() + READ_MS * MS_NS;
 	peers_read_more(server, server_now());
 	return 0;
 }

@@ -87,6 +87,108 @@ static void server__takes_the_longest_join(void **state)
 	server_close(server);
 }
 
+static void server__reads_no_more_of_who_is_given_up(void **state)
+{
+	static const char both[] = "\0\0\0\x14{\"type\":\"HEARTBEAT\"}\0\0\0\x04junk";
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client client;
+	char address[32];
+
+	(void)state;
+	client_open(&client, tcp_address(server, address));
+	assert_int_equal(send(conn_fd(client.conn), both, sizeof(both) - 1, 0), sizeof(both) - 1);
+	assert_false(client_next(&client, NEWS_MS));
+	client_close(&client);
+	server_close(server);
+	assert_true(book_has("its first message is not JOIN"));
+	assert_false(book_has("nonsense"));
+}
+
+/* --- a flood --- */
+
+struct flood {
+	int fd[FLOODERS];
+	atomic_bool is_over;
+};
+
+static void *flood_main(void *arg)
+{
+	static const char word[] = "{\"type\":\"HEARTBEAT\",\"x\":[";
+	static char frame[4 + MESSAGE_BYTES];
+	size_t sent[FLOODERS] = { 0 };
+	struct flood *flood = arg;
+
+	wire_put32((uint8_t *)frame, MESSAGE_BYTES);
+	memset(frame + 4, ' ', MESSAGE_BYTES);
+	memcpy(frame + 4, word, sizeof(word) - 1);
+	for (size_t at = sizeof(word) - 1; at < MESSAGE_BYTES - 16; at += 3)
+		memcpy(frame + 4 + at, at < sizeof(word) ? "{} " : ",{}", 3);
+	memcpy(frame + 4 + MESSAGE_BYTES - 2, "]}", 2);
+	while (!atomic_load(&flood->is_over)) {
+		for (int i = 0; i < FLOODERS; i++) {
+			ssize_t got = send(flood->fd[i], frame + sent[i], sizeof(frame) - sent[i],
+					   MSG_DONTWAIT | MSG_NOSIGNAL);
+
+			if (got > 0)
+				sent[i] = (sent[i] + (size_t)got) % sizeof(frame);
+		}
+	}
+	return NULL;
+}
+
+/* The longest time between two of the server's HEARTBEATs, a second apart. */
+static uint64_t longest_silence_ms(struct client *client, uint64_t until_ns)
+{
+	uint64_t heard_ns = now_ns(), longest_ns = 0;
+
+	while (now_ns() < until_ns) {
+		enum conn_result result =
+			conn_read(client->conn, now_ns(), &client->codec, &client->message);
+		struct pollfd wait = { .fd = conn_fd(client->conn), .events = POLLIN };
+		uint64_t silence_ns = now_ns() - heard_ns;
+
+		assert_true(result == CONN_NONE || result == CONN_MESSAGE);
+		longest_ns = silence_ns > longest_ns ? silence_ns : longest_ns;
+		if (result == CONN_MESSAGE)
+			heard_ns = now_ns();
+		else
+			poll(&wait, 1, 50);
+	}
+	return longest_ns / 1000000;
+}
+
+/* Members are let in and may say a lot: more than can be read in the time. */
+static void server__beats_while_it_is_flooded(void **state)
+{
+	struct server *server =
+		test_server((struct server_options){ .heartbeat_ms = HEARTBEAT_MS });
+	static struct client members[2], flooders[FLOODERS];
+	struct flood flood = { .is_over = false };
+	uint64_t silence_ms;
+	pthread_t thread;
+	char address[32];
+
+	(void)state;
+	clients_start(members, 2, tcp_address(server, address), "quiet");
+	for (uint16_t i = 0; i < FLOODERS; i++) {
+		client_open(&flooders[i], address);
+		client_join(&flooders[i], "loud", i, CONTROL_MEMBERS_MAX);
+		flood.fd[i] = conn_fd(flooders[i].conn);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, flood_main, &flood), 0);
+	silence_ms = longest_silence_ms(&members[0], now_ns() + FLOOD_MS * 1000000ull);
+	atomic_store(&flood.is_over, true);
+	pthread_join(thread, NULL);
+	assert_false(book_has("dropped")); /* or this shows nothing */
+	if (silence_ms > SILENCE_MS)
+		fail_msg("no HEARTBEAT for %u ms", (unsigned)silence_ms);
+	for (int i = 0; i < FLOODERS; i++)
+		client_close(&flooders[i]);
+	client_close(&members[0]);
+	client_close(&members[1]);
+	server_close(server);
+}
+
 /* --- more than there is room for --- */
 
 static unsigned descriptors(void)
@@ -178,6 +280,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server__takes_no_long_first_message),
 		cmocka_unit_test(server__takes_the_longest_join),
+		cmocka_unit_test(server__reads_no_more_of_who_is_given_up),
+		cmocka_unit_test(server__beats_while_it_is_flooded),
 		cmocka_unit_test(server__has_few_places_for_those_it_denies),
 		cmocka_unit_test(server__tells_whom_it_turns_away),
 	};
