@@ -190,12 +190,14 @@ static bool aggregator_look(struct doctor *doctor, const char *text)
 	char why[TEXT_BYTES];
 	int error = conn_resolve(text, CONTROL_PORT, &address);
 
-	if (error) {
+	const char *wrong = error == -EINVAL   ? "not HOST, HOST:PORT or [V6]:PORT"
+			    : error == -EAGAIN ? "the name service does not answer"
+			    : error            ? "there is no such host"
+					       : conn_address_unfit(&address);
+
+	if (wrong) {
 		doctor_say(doctor, DOCTOR_FAIL, "tcp", "name a host that this one can find",
-			   "aggregator %s: %s", text,
-			   error == -EINVAL   ? "not host:port"
-			   : error == -EAGAIN ? "the name service does not answer"
-					      : "there is no such host");
+			   "aggregator \"%s\": %s", text, wrong);
 		return false;
 	}
 	if (!paths_from(&doctor->boot, &address, why, sizeof(why))) {
@@ -208,11 +210,11 @@ static bool aggregator_look(struct doctor *doctor, const char *text)
 
 static bool aggregators_look(struct doctor *doctor)
 {
-	char list[sizeof(doctor->boot.aggregator)], *rest = NULL;
+	char list[sizeof(doctor->boot.aggregator)], *rest = list;
 	bool is_good = true;
 
 	strcpy(list, doctor->boot.aggregator);
-	for (char *at = strtok_r(list, ",", &rest); at; at = strtok_r(NULL, ",", &rest))
+	for (char *at; (at = strsep(&rest, ","));)
 		is_good &= aggregator_look(doctor, at);
 	return is_good;
 }

@@ -86,8 +86,8 @@ static int split(const char *text, char *host, size_t host_max, const char **por
 	} else {
 		bytes = strlen(text);
 	}
-	if (bytes >= host_max)
-		return -EINVAL;
+	if (bytes >= host_max || (!bytes && !TAKEN_OUT(ADDRESS_HOST)))
+		return -EINVAL; /* no host would be every address, or our own */
 	memcpy(host, text, bytes);
 	host[bytes] = 0;
 	return 0;
@@ -104,6 +104,8 @@ static int parse_port(const char *text, uint16_t default_port, char digits[8])
 	unsigned long port = strtoul(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || *end || port > UINT16_MAX)
 		return -EINVAL;
+	if (!port && default_port && !TAKEN_OUT(ADDRESS_PORT))
+		return -EINVAL; /* nobody can be reached there */
 	snprintf(digits, 8, "%lu", port);
 	return 0;
 }
@@ -123,8 +125,6 @@ int conn_resolve(const char *text, uint16_t default_port, struct conn_address *a
 		return -EINVAL;
 	snprintf(address->text, sizeof(address->text),
 		 strchr(host, ':') ? "[%.100s]:%s" : "%.100s:%s", host, digits);
-	if (!host[0])
-		hints.ai_flags |= AI_PASSIVE;
 	int error = getaddrinfo(host[0] ? host : NULL, digits, &hints, &found);
 	if (error == EAI_AGAIN)
 		return -EAGAIN;
@@ -137,6 +137,41 @@ int conn_resolve(const char *text, uint16_t default_port, struct conn_address *a
 		memcpy(&address->others[address->others_count++], next->ai_addr, next->ai_addrlen);
 	freeaddrinfo(found);
 	return 0;
+}
+
+/* NULL: connecting to it may work, some day. */
+static const char *unfit(const struct sockaddr_storage *socket)
+{
+	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)socket)->sin6_addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)socket;
+
+	if (socket->ss_family == AF_INET6) {
+		if (IN6_IS_ADDR_MULTICAST(v6))
+			return "a multicast address";
+		if (IN6_IS_ADDR_UNSPECIFIED(v6))
+			return "every address and no host's";
+		if (IN6_IS_ADDR_LINKLOCAL(v6) &&
+		    !((const struct sockaddr_in6 *)socket)->sin6_scope_id)
+			return "a link-local address without its interface: add %INTERFACE, as in "
+			       "fe80::1%eth0";
+	} else if (socket->ss_family == AF_INET) {
+		if (IN_MULTICAST(ntohl(in->sin_addr.s_addr)))
+			return "a multicast address";
+		if (in->sin_addr.s_addr == htonl(INADDR_BROADCAST))
+			return "the broadcast address";
+		if (in->sin_addr.s_addr == htonl(INADDR_ANY))
+			return "every address and no host's";
+	}
+	return NULL;
+}
+
+const char *conn_address_unfit(const struct conn_address *address)
+{
+	const char *why = unfit(&address->socket);
+
+	for (uint32_t i = 0; i < address->others_count && why; i++)
+		why = unfit(&address->others[i]);
+	return TAKEN_OUT(ADDRESS_UNFIT) ? NULL : why;
 }
 
 void conn_address_next(struct conn_address *address)

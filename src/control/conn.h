@@ -47,8 +47,12 @@ enum conn_result {
 
 /* conn_resolve understands "host", "host:port", "1.2.3.4:port", "[v6]:port" and "@name" (an abstract unix
  * socket; "@" and up to 100 bytes). 0, or -EINVAL (syntax), -ENOENT (no such host), -EAGAIN (DNS does not
- * answer). address->text is set in any case. An empty host is any address, for conn_listen. */
+ * answer). address->text is set in any case. default_port 0: an address to listen on, whose port may be 0;
+ * else port 0 is -EINVAL, as no host always is. */
 int conn_resolve(const char *text, uint16_t default_port, struct conn_address *address);
+
+/* Why no connection can ever come of it, be it tried for ever: "a multicast address"; NULL: one may. */
+const char *conn_address_unfit(const struct conn_address *address);
 
 /* The name's next address takes the place of `socket`, which becomes the last one. */
 void conn_address_next(struct conn_address *address);

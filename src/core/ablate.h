@@ -10,6 +10,11 @@
 
 enum ablation {
 	ABLATE_NOTHING,
+	/* where an aggregator may be */
+	ABLATE_ADDRESS_HOST,
+	ABLATE_ADDRESS_PORT,
+	ABLATE_ADDRESS_UNFIT,
+	ABLATE_LOCAL_ALONE,
 	/* the shape of a packet */
 	ABLATE_WIRE_SHORT,
 	ABLATE_WIRE_VERSION,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "core/ablate.h"
@@ -194,6 +195,20 @@ static bool is_one_host(const struct bootstrap *boot)
 	if (boot->local_size)
 		return boot->local_size == boot->size;
 	return !strcmp(boot->source, "arguments");
+/* Somebody means local mode, with another aggregator or a port, or in capitals: no host has that name. */
+static bool has_local(const char *list)
+{
+	static const char local[] = "local";
+	const size_t length = sizeof(local) - 1;
+
+	for (const char *one = list; one; one = strchr(one, ',')) {
+		one += *one == ',';
+		if (!strncasecmp(one, local, length) && (!one[length] || strchr(",:", one[length])))
+			return !TAKEN_OUT(LOCAL_ALONE);
+	}
+	return false;
+}
+
 }
 
 static int aggregator_read(struct bootstrap *boot, const struct tally_options *options,
@@ -220,6 +235,12 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 			boot->size);
 	if (!*value || strlen(value) >= sizeof(boot->aggregator))
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+	if (has_local(value))
+		return bootstrap_refuse(
+			reader, TALLY_ERR_ARGUMENT,
+			"aggregator: \"local\" stands alone, in small letters, without a port or "
+			"others, not \"%.80s\"",
+			value);
 					"aggregator: not host:port, and not local: \"%.80s\"",
 					value);
 	strcpy(boot->aggregator, value);

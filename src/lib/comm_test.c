@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -226,6 +227,35 @@ static void work__found_complete_is_freed_and_null(void **state)
 	struct tally_work *work;
 	int32_t x = 3;
 	int done = 0;
+
+/* What nobody ever answers at is refused at once, by name. */
+static void init__an_aggregator_that_is_no_host_is_refused_at_once(void **state)
+{
+	static const char *const wrongs[][2] = {
+		{ ":7171", "\":7171\" of :7171" },
+		{ ",", "\"\" of ," },
+		{ "127.0.0.1,", "\"\" of 127.0.0.1," },
+		{ ",127.0.0.1", "\"\" of ,127.0.0.1" },
+		{ "127.0.0.1:0", "\"127.0.0.1:0\"" },
+		{ "fe80::1", "%INTERFACE" },
+		{ "127.0.0.1,224.0.0.1", "224.0.0.1:7171 is a multicast address" },
+		{ "255.255.255.255:7", "broadcast" },
+		{ "0.0.0.0", "every address" },
+	};
+	struct tally_options options = TALLY_OPTIONS_INIT;
+
+	(void)state;
+	options.init_timeout_s = 5;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		struct tally_comm *comm = NULL;
+		time_t begin = time(NULL);
+
+		options.aggregator = wrongs[i][0];
+		said(tally_comm_init(&comm, "comm-test-nowhere", 1, 0, &options),
+		     TALLY_ERR_ARGUMENT, wrongs[i][1]);
+		assert_true(time(NULL) - begin < 3);
+	}
+}
 
 	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
 			 TALLY_OK);
@@ -509,3 +539,4 @@ int main(void)
 	alarm(LIMIT_S);
 	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
 }
+		cmocka_unit_test(init__an_aggregator_that_is_no_host_is_refused_at_once),

@@ -56,14 +56,20 @@ static int seat_open(struct tally_comm *comm, struct seat *seat, const char *tex
 	int error = conn_resolve(text, CONTROL_PORT, &seat->address);
 
 	atomic_store(&seat->fd, -1);
+	if (error == -EINVAL)
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
+				    "aggregator \"%s\" of %s is not HOST, HOST:PORT or [V6]:PORT, "
+				    "port 1 to 65535",
+				    text, comm->boot.aggregator);
 	if (error)
-		return report_error(&comm->who,
-				    error == -EINVAL ? TALLY_ERR_ARGUMENT : TALLY_ERR_SYSTEM,
-				    error == -EINVAL ? "aggregator %s is not host:port"
-				    : error == -EAGAIN
+		return report_error(&comm->who, TALLY_ERR_SYSTEM,
+				    error == -EAGAIN
 					    ? "aggregator %s: the name service does not answer"
 					    : "aggregator %s: there is no such host",
 				    text);
+	if (conn_address_unfit(&seat->address))
+		return report_error(&comm->who, TALLY_ERR_ARGUMENT, "aggregator %s is %s",
+				    seat->address.text, conn_address_unfit(&seat->address));
 	if (!paths_from(&comm->boot, &seat->address, why, sizeof(why)))
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s (to reach the aggregator %s)", why, text);
