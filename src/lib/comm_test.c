@@ -107,6 +107,28 @@ static void allreduce__wrong_arguments_are_named_and_nothing_starts(void **state
 	assert_int_equal(stats.operations, 0);
 }
 
+static void allreduce__a_buffer_beyond_the_last_address_is_named(void **state)
+{
+	struct tally_comm *comm = *state;
+	int32_t x[16] = { 0 }, y[16] = { 0 };
+	void *high = (void *)(UINTPTR_MAX - 7);
+	const struct tally_buffer sends[] = { { x, y, 2 }, { high, y + 8, 3 } };
+	const struct tally_buffer recvs[] = { { x, y, 2 }, { x + 8, high, 3 } };
+	struct tally_work *work;
+
+	said(tally_allreduce(x, high, 10, TALLY_INT32, TALLY_SUM, comm), TALLY_ERR_ARGUMENT,
+	     "recv 0xfffffffffffffff8 with count 10 ends above");
+	said(tally_allreduce(high, x, 2, TALLY_INT32, TALLY_SUM, comm), TALLY_ERR_ARGUMENT,
+	     "send 0xfffffffffffffff8 with count 2 ends above");
+	said(tally_allreduce(high, high, 10, TALLY_INT32, TALLY_SUM, comm), TALLY_ERR_ARGUMENT,
+	     "ends above");
+	said(tally_iallreduce_multi(sends, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "buffers[1].send");
+	said(tally_iallreduce_multi(recvs, 2, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
+	     TALLY_ERR_ARGUMENT, "buffers[1].recv");
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_OK);
+}
+
 static void allreduce__wrong_options_are_named(void **state)
 {
 	struct tally_comm *comm = *state;
@@ -527,6 +549,8 @@ int main(void)
 			teardown),
 		cmocka_unit_test(finalize__only_destroy_is_left),
 		cmocka_unit_test(abort__breaks_the_communicator_with_its_name),
+		cmocka_unit_test_setup_teardown(
+			allreduce__a_buffer_beyond_the_last_address_is_named, setup, teardown),
 		cmocka_unit_test(destroy__takes_works_and_finalize_along),
 		cmocka_unit_test_setup_teardown(
 			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),

@@ -75,6 +75,21 @@ static int pointer_check(const struct report_who *who, const struct request *req
 	return TALLY_OK;
 }
 
+/* An end that wraps round is below its beginning, and would meet nothing. */
+static int end_check(const struct report_who *who, const struct request *request, size_t idx,
+		     const char *side, const void *pointer)
+{
+	uint64_t bytes = (uint64_t)request->buffers[idx].count * ELEMENT_BYTES;
+	char name[48];
+
+	if ((uintptr_t)pointer <= UINTPTR_MAX - bytes || TAKEN_OUT(WRAPPED_BUFFER))
+		return TALLY_OK;
+	return report_error(who, TALLY_ERR_ARGUMENT,
+			    "%s: %s %p with count %zu ends above the highest address",
+			    request->call, name_of(request, idx, side, name), pointer,
+			    request->buffers[idx].count);
+}
+
 static bool overlaps(const void *a, const void *b, uint64_t bytes)
 {
 	uintptr_t a_first = (uintptr_t)a, b_first = (uintptr_t)b;
@@ -97,6 +112,10 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 	result = pointer_check(who, request, idx, "send", buffer->send);
 	if (!result)
 		result = pointer_check(who, request, idx, "recv", buffer->recv);
+	if (!result)
+		result = end_check(who, request, idx, "send", buffer->send);
+	if (!result)
+		result = end_check(who, request, idx, "recv", buffer->recv);
 	if (result)
 		return result;
 	if (buffer->send != buffer->recv &&
