@@ -216,7 +216,8 @@ static int launcher_read(struct bootstrap *boot, const struct reader *reader,
 	return result ? result : slurm_local_read(boot, reader);
 }
 
-/* PMIx says a rank and no size: it must be the rank of the set whose size was read. */
+/* PMIx says a rank and no size: it must be the rank of the set whose size was read; but torchrun numbers
+ * what it starts itself, and whoever sets TALLY_RANK knows better. */
 static int pmix_check(const struct bootstrap *boot, const struct reader *reader,
 		      const struct launcher *launcher)
 {
@@ -224,7 +225,7 @@ static int pmix_check(const struct bootstrap *boot, const struct reader *reader,
 	uint32_t rank;
 	int result;
 
-	if (!text || launcher < &launchers[LAUNCHER_PMI])
+	if (!text || launcher < &launchers[LAUNCHER_OPEN_MPI])
 		return TALLY_OK;
 	result = bootstrap_number(reader, "PMIX_RANK", text, &rank);
 	if (!result && rank != boot->rank && !TAKEN_OUT(PMIX_RANK))
