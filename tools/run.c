@@ -21,6 +21,7 @@
 
 #include "tools/command.h"
 #include "tools/run_output.h"
+#include "util/utf8.h"
 
 enum {
 	RANKS_MAX = 1024,
@@ -373,7 +374,8 @@ static void name_choose(char name[JOB_BYTES_MAX + 1])
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		salt = (uint32_t)now_ms();
-	snprintf(name, JOB_BYTES_MAX + 1, "run-%s-%d-%08x", host, (int)getpid(), salt);
+	snprintf(name, JOB_BYTES_MAX + 1, "run-%s-%d-%08x", utf8_to_word(host), (int)getpid(),
+		 salt);
 }
 
 static int name_check(const char *name)

@@ -16,6 +16,7 @@
 
 #include "lib/comm.h"
 #include "lib/config.h"
+#include "util/utf8.h"
 
 enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
@@ -117,7 +118,7 @@ static void host_id_read(char id[HOST_ID_BYTES])
 	snprintf(id, HOST_ID_BYTES, "%s/%llu", boot, (unsigned long long)net.st_ino);
 }
 
-/* A name that no other run has. */
+/* A name that no other run has, of what names of jobs are made of: hosts have any. */
 static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
 {
 	uint64_t chance = 0;
@@ -126,6 +127,7 @@ static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
 		chance = clock_ns();
 	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "oob-%s-%ld-%016llx", host, (long)getpid(),
 		 (unsigned long long)chance);
+	utf8_to_word(job);
 }
 
 /* What this process is set to, as far as it counts: rank 0's job and aggregator. */

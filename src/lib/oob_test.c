@@ -240,6 +240,32 @@ static void *seat_take_without_memory(void *arg)
 	return seat_take(arg);
 }
 
+static atomic_bool has_odd_name;
+
+int __real_gethostname(char *name, size_t bytes);
+int __wrap_gethostname(char *name, size_t bytes);
+
+int __wrap_gethostname(char *name, size_t bytes)
+{
+	if (!has_odd_name)
+		return __real_gethostname(name, bytes);
+	snprintf(name, bytes, "h\xc3\xb6st 1");
+	return 0;
+}
+
+static void oob__any_name_of_a_host_does_for_a_job(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	has_odd_name = true;
+	all_do(seats, seat_take);
+	has_odd_name = false;
+	all_said(seats, TALLY_OK, "");
+	all_do(seats, seat_leave);
+}
+
 static void oob__a_rank_without_memory_is_every_ranks_error(void **state)
 {
 	struct seat seats[SIZE];
@@ -372,6 +398,7 @@ int main(void)
 		cmocka_unit_test(oob__a_wrong_argument_of_one_rank_is_every_ranks_error),
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
 		cmocka_unit_test(oob__a_rank_without_memory_is_every_ranks_error),
+		cmocka_unit_test(oob__any_name_of_a_host_does_for_a_job),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),

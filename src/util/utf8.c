@@ -64,3 +64,11 @@ char *utf8_copy(char *to, size_t max, const char *from)
 	to[used] = '\0';
 	return to;
 }
+
+char *utf8_to_word(char *text)
+{
+	for (char *at = text; *at; at++)
+		if (*at <= ' ' || *at > '~')
+			*at = '_';
+	return text;
+}

@@ -12,4 +12,8 @@
  * for byte. `max` is at least 1. Returns `to`. */
 char *utf8_copy(char *to, size_t max, const char *from);
 
+/* What is a blank or no printable ASCII becomes '_', byte for byte: a name for what takes no other. Returns
+ * `text`. */
+char *utf8_to_word(char *text);
+
 #endif

@@ -76,12 +76,22 @@ static void utf8__agrees_with_json(void **state)
 	}
 }
 
+static void utf8__any_text_becomes_a_word(void **state)
+{
+	char host[] = "h\xc3\xb6st\t1 \x7f!~", word[] = "node-1.lan";
+
+	(void)state;
+	assert_string_equal(utf8_to_word(host), "h__st_1__!~");
+	assert_string_equal(utf8_to_word(word), "node-1.lan");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(utf8__what_is_none_becomes_question_marks_and_all_else_stays),
 		cmocka_unit_test(utf8__is_cut_between_two_characters),
 		cmocka_unit_test(utf8__agrees_with_json),
+		cmocka_unit_test(utf8__any_text_becomes_a_word),
 	};
 
 	return cmocka_run_group_tests_name("util-utf8", tests, NULL, NULL);

@@ -55,6 +55,14 @@ environment() {
 	[[ $(wc -l <"$tmp/out") == 1 ]] || fail "a job name has more than a line"
 }
 
+odd_host() { # names of hosts are any bytes, those of jobs are not
+	local bench=(bench allreduce --elements 10 --dtype int32 --iters 1 --warmup 0)
+	unshare -u true 2>/dev/null || return 0
+	unshare -u bash -c 'printf "h\303\266st" >/proc/sys/kernel/hostname && exec "$@"' bash \
+		"$tally" run -n 2 -- "$tally" "${bench[@]}" >"$tmp/out" 2>"$tmp/err" ||
+		fail "a job does not run on a host whose name is not ASCII"
+}
+
 timeline() { # a whole JSON array for each rank, with every operation in it
 	local bench=(bench allreduce --elements 10 --dtype int32 --iters 5 --warmup 0)
 	run 0 run -n 2 --timeline "$tmp/t-%r.json" -- "$tally" "${bench[@]}"
@@ -253,7 +261,7 @@ usage() {
 	done
 }
 
-for group in environment timeline output status last_words signals usage; do
+for group in environment odd_host timeline output status last_words signals usage; do
 	"$group"
 done
 ((failures == 0)) && echo "all promises hold"
