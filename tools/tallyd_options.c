@@ -171,9 +171,7 @@ static int set_key(struct settings *settings, const struct place *place, const c
 	int error = conf_load_key(path, settings->key, sizeof(settings->key), &mode);
 
 	if (error)
-		return refuse(place, "key-file", path,
-			      error == -EBADMSG ? "not one line of 1 to 127 printable characters"
-						: strerror(-error));
+		return refuse(place, "key-file", path, conf_error_text(error));
 	settings->server.key = settings->key;
 	if (mode & S_IROTH && !TAKEN_OUT(KEY_FILE_OPEN))
 		snprintf(settings->warning, sizeof(settings->warning),
@@ -292,7 +290,7 @@ static int config_read(struct settings *settings, const char *path)
 	long got = conf_load(path, data, sizeof(data), NULL);
 
 	if (got < 0)
-		return refuse(&(struct place){ NULL, 0 }, "config", path, strerror((int)-got));
+		return refuse(&(struct place){ NULL, 0 }, "config", path, conf_error_text(got));
 	return config_take(settings, path, data, (size_t)got);
 }
 

@@ -99,9 +99,7 @@ static int key_file_read(struct bootstrap *boot, const struct reader *reader, co
 
 	if (error)
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "TALLY_KEY_FILE=%s: %s", path,
-					error == -EBADMSG
-						? "not one line of 1 to 127 printable characters"
-						: strerror(-error));
+					conf_error_text(error));
 	if (mode & S_IROTH)
 		snprintf(boot->warning, sizeof(boot->warning),
 			 "TALLY_KEY_FILE=%.150s may be read by everybody on this host: chmod o-r",
@@ -195,6 +193,8 @@ static bool is_one_host(const struct bootstrap *boot)
 	if (boot->local_size)
 		return boot->local_size == boot->size;
 	return !strcmp(boot->source, "arguments");
+}
+
 /* Somebody means local mode, with another aggregator or a port, or in capitals: no host has that name. */
 static bool has_local(const char *list)
 {
@@ -207,8 +207,6 @@ static bool has_local(const char *list)
 			return !TAKEN_OUT(LOCAL_ALONE);
 	}
 	return false;
-}
-
 }
 
 static int aggregator_read(struct bootstrap *boot, const struct tally_options *options,
@@ -235,14 +233,14 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 			boot->size);
 	if (!*value || strlen(value) >= sizeof(boot->aggregator))
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+					"aggregator: not host:port, and not local: \"%.80s\"",
+					value);
 	if (has_local(value))
 		return bootstrap_refuse(
 			reader, TALLY_ERR_ARGUMENT,
 			"aggregator: \"local\" stands alone, in small letters, without a port or "
 			"others, not \"%.80s\"",
 			value);
-					"aggregator: not host:port, and not local: \"%.80s\"",
-					value);
 	strcpy(boot->aggregator, value);
 	return TALLY_OK;
 }

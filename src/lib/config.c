@@ -154,7 +154,7 @@ static int file_take(struct config *config, uint32_t idx, const char *path,
 	if (got >= 0)
 		result = lines_take(config, idx, data, (size_t)got, text);
 	else if (!is_absent(path, got))
-		result = refuse(text, path, 0, "cannot be read: %s", strerror((int)-got));
+		result = refuse(text, path, 0, "cannot be read: %s", conf_error_text(got));
 	free(data);
 	return result;
 }

@@ -57,4 +57,7 @@ long conf_load(const char *path, char *data, size_t bytes_max, uint32_t *mode_ou
  * longer than key_bytes - 1. On failure key is "". What was read is never part of a message. */
 int conf_load_key(const char *path, char *key, size_t key_bytes, uint32_t *mode_out);
 
+/* What a negative result of these two means: "not a regular file"; else what strerror says. */
+const char *conf_error_text(long error);
+
 #endif

@@ -64,6 +64,15 @@ static bool is_good_key(const char *key, size_t bytes)
 	return bytes;
 }
 
+const char *conf_error_text(long error)
+{
+	if (error == -EBADMSG)
+		return "not one line of 1 to 127 printable characters";
+	if (error == -EINVAL)
+		return "not a regular file";
+	return strerror((int)-error);
+}
+
 int conf_load_key(const char *path, char *key, size_t key_bytes, uint32_t *mode_out)
 {
 	char data[KEY_FILE_BYTES];

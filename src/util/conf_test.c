@@ -147,6 +147,9 @@ static void conf__load_takes_files_that_fit_and_nothing_else(void **state)
 	assert_int_equal(conf_load(path, data, 3, NULL), -EFBIG);
 	assert_int_equal(conf_load("/tmp", data, sizeof(data), NULL), -EISDIR);
 	assert_int_equal(conf_load("/dev/null", data, sizeof(data), NULL), -EINVAL);
+	assert_string_equal(conf_error_text(-EINVAL), "not a regular file");
+	assert_string_equal(conf_error_text(-EISDIR), strerror(EISDIR));
+	assert_string_equal(conf_error_text(-ENOENT), strerror(ENOENT));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(conf_load(path, data, sizeof(data), NULL), -ENOENT);
 }
