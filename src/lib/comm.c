@@ -274,6 +274,12 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
 				    "%s: options->latency_slots is %u: 65536 are the most", call,
 				    mine->latency_slots);
+	if (mine->latency_window && !mine->latency_slots)
+		return report_error(
+			NULL, TALLY_ERR_ARGUMENT,
+			"%s: options->latency_window is %u without latency_slots, which "
+			"choose latency mode",
+			call, mine->latency_window);
 	if (mine->latency_window > mine->latency_slots)
 		return report_error(
 			NULL, TALLY_ERR_ARGUMENT,

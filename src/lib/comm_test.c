@@ -182,6 +182,17 @@ static void allreduce__any_count_and_place_works(void **state)
 	assert_memory_equal(x, y, sizeof(x));
 }
 
+static void init__a_window_without_slots_is_named(void **state)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+
+	(void)state;
+	options.latency_window = 4;
+	said(tally_comm_init(&comm, "comm-test-window", 1, 0, &options), TALLY_ERR_ARGUMENT,
+	     "latency_window is 4 without latency_slots");
+}
+
 /* As a program built with the header of 0.1.0 hands it over: the padding is whatever was there. */
 struct options_0_1_0 {
 	size_t size;
@@ -217,6 +228,35 @@ static void init__options_of_an_older_caller_work(void **state)
 	said(tally_comm_init(&comm, job, 1, 0, &too_large), TALLY_ERR_ARGUMENT, "size");
 }
 
+/* What nobody ever answers at is refused at once, by name. */
+static void init__an_aggregator_that_is_no_host_is_refused_at_once(void **state)
+{
+	static const char *const wrongs[][2] = {
+		{ ":7171", "\":7171\" of :7171" },
+		{ ",", "\"\" of ," },
+		{ "127.0.0.1,", "\"\" of 127.0.0.1," },
+		{ ",127.0.0.1", "\"\" of ,127.0.0.1" },
+		{ "127.0.0.1:0", "\"127.0.0.1:0\"" },
+		{ "fe80::1", "%INTERFACE" },
+		{ "127.0.0.1,224.0.0.1", "224.0.0.1:7171 is a multicast address" },
+		{ "255.255.255.255:7", "broadcast" },
+		{ "0.0.0.0", "every address" },
+	};
+	struct tally_options options = TALLY_OPTIONS_INIT;
+
+	(void)state;
+	options.init_timeout_s = 5;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		struct tally_comm *comm = NULL;
+		time_t begin = time(NULL);
+
+		options.aggregator = wrongs[i][0];
+		said(tally_comm_init(&comm, "comm-test-nowhere", 1, 0, &options),
+		     TALLY_ERR_ARGUMENT, wrongs[i][1]);
+		assert_true(time(NULL) - begin < 3);
+	}
+}
+
 /* ---- handles ---- */
 
 static void work__lent_buffers_are_refused(void **state)
@@ -249,35 +289,6 @@ static void work__found_complete_is_freed_and_null(void **state)
 	struct tally_work *work;
 	int32_t x = 3;
 	int done = 0;
-
-/* What nobody ever answers at is refused at once, by name. */
-static void init__an_aggregator_that_is_no_host_is_refused_at_once(void **state)
-{
-	static const char *const wrongs[][2] = {
-		{ ":7171", "\":7171\" of :7171" },
-		{ ",", "\"\" of ," },
-		{ "127.0.0.1,", "\"\" of 127.0.0.1," },
-		{ ",127.0.0.1", "\"\" of ,127.0.0.1" },
-		{ "127.0.0.1:0", "\"127.0.0.1:0\"" },
-		{ "fe80::1", "%INTERFACE" },
-		{ "127.0.0.1,224.0.0.1", "224.0.0.1:7171 is a multicast address" },
-		{ "255.255.255.255:7", "broadcast" },
-		{ "0.0.0.0", "every address" },
-	};
-	struct tally_options options = TALLY_OPTIONS_INIT;
-
-	(void)state;
-	options.init_timeout_s = 5;
-	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
-		struct tally_comm *comm = NULL;
-		time_t begin = time(NULL);
-
-		options.aggregator = wrongs[i][0];
-		said(tally_comm_init(&comm, "comm-test-nowhere", 1, 0, &options),
-		     TALLY_ERR_ARGUMENT, wrongs[i][1]);
-		assert_true(time(NULL) - begin < 3);
-	}
-}
 
 	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &work),
 			 TALLY_OK);
@@ -538,7 +549,10 @@ int main(void)
 		cmocka_unit_test(allreduce__no_communicator_is_named),
 		cmocka_unit_test_setup_teardown(allreduce__any_count_and_place_works, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			allreduce__a_buffer_beyond_the_last_address_is_named, setup, teardown),
 		cmocka_unit_test(init__options_of_an_older_caller_work),
+		cmocka_unit_test(init__an_aggregator_that_is_no_host_is_refused_at_once),
 		cmocka_unit_test_setup_teardown(work__lent_buffers_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(work__found_complete_is_freed_and_null, setup,
 						teardown),
@@ -549,8 +563,6 @@ int main(void)
 			teardown),
 		cmocka_unit_test(finalize__only_destroy_is_left),
 		cmocka_unit_test(abort__breaks_the_communicator_with_its_name),
-		cmocka_unit_test_setup_teardown(
-			allreduce__a_buffer_beyond_the_last_address_is_named, setup, teardown),
 		cmocka_unit_test(destroy__takes_works_and_finalize_along),
 		cmocka_unit_test_setup_teardown(
 			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),
@@ -558,9 +570,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dump__without_a_reader_fails_and_leaves_no_signal,
 						setup, teardown),
 		cmocka_unit_test(strerror__every_result_has_a_text),
+		cmocka_unit_test(init__a_window_without_slots_is_named),
 	};
 
 	alarm(LIMIT_S);
 	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
 }
-		cmocka_unit_test(init__an_aggregator_that_is_no_host_is_refused_at_once),
