@@ -316,6 +316,22 @@ static void job_send(struct server *server, struct job *job, const struct admiss
 	peer_send(server, peer, &message);
 }
 
+/* A line begins with the job's name: of a text that does, too ("job "NAME" of 2: ..."), what is behind it.
+ * *colon comes between. */
+static const char *behind_name(const struct job *job, const char *text, const char **colon)
+{
+	static const char begin[] = "job \"";
+	size_t begin_bytes = sizeof(begin) - 1, name_bytes = strlen(job->name);
+
+	*colon = ": ";
+	if (strncmp(text, begin, begin_bytes) ||
+	    strncmp(text + begin_bytes, job->name, name_bytes) ||
+	    text[begin_bytes + name_bytes] != '"')
+		return text;
+	*colon = "";
+	return text + begin_bytes + name_bytes + 1;
+}
+
 static void job_log(struct server *server, const struct job *job)
 {
 	/* clang-format off */
@@ -327,11 +343,13 @@ static void job_log(struct server *server, const struct job *job)
 	};
 	/* clang-format on */
 
+	const char *colon, *text = behind_name(job, job->actions.log, &colon);
+
 	if (job->actions.log_level == ADMISSION_LOG_LIMITED && !TAKEN_OUT(LOG_LIMIT))
-		server_say_stranger(server, "job %s: %s", job->name, job->actions.log);
+		server_say_stranger(server, "job %s%s%s", job->name, colon, text);
 	else if (job->actions.log_level != ADMISSION_LOG_NONE)
-		server_say(server, levels[job->actions.log_level], "job %s: %s", job->name,
-			   job->actions.log);
+		server_say(server, levels[job->actions.log_level], "job %s%s%s", job->name, colon,
+			   text);
 }
 
 static void job_step_once(struct server *server, struct job *job, struct admission_event *event)

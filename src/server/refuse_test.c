@@ -35,6 +35,7 @@ static void server__denies_wrong_keys_and_prints_none(void **state)
 		client_close(&clients[i]);
 	server_close(server);
 	assert_false(book_has("open-"));
+	assert_true(book_has("job vault: rank 1 on node1 gave a key"));
 }
 
 static uint32_t lines_with(const char *words)
@@ -196,6 +197,7 @@ static void server__says_what_of_a_path_or_an_option_does_not_fit(void **state)
 		(struct server_options){ .shards = 2 }, dense, 600, "narrow", CONTROL_SYSTEM,
 		"job \"narrow\" of 2: rank 1 on node1: the MTU of its path to the aggregator is "
 		"600 bytes, and must be 1240 or more");
+	assert_true(book_has("job narrow of 2: rank 1 on node1: the MTU"));
 	refuse_pair(
 		(struct server_options){ .memory_max = 8192 }, dense, 0, "small",
 		CONTROL_NO_RESOURCE,
