@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PROMPT_MS = 500, TEXT_BYTES = 1 << 21 };
+
+static const char *line = "a line of a log that somebody should read, but does not\n";
+static char text[TEXT_BYTES];
+
+static uint64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Lines until one is dropped; how many have found room. */
+static unsigned fill(struct lines *lines, int fd)
+{
+	unsigned count = 0;
+
+	while (!lines_put(lines, fd, line, strlen(line), 1))
+		assert_true(++count < 1000000);
+	return count;
+}
+
+static size_t drain(int fd)
+{
+	size_t bytes = 0;
+	ssize_t got;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while ((got = read(fd, text + bytes, sizeof(text) - 1 - bytes)) > 0)
+		bytes += (size_t)got;
+	text[bytes] = '\0';
+	return bytes;
+}
+
+/* Nobody waits, nothing is lost but what was counted, and no line is broken in two. */
+static void reader_stops(const int end[2])
+{
+	struct lines lines = { 0 };
+	int flags = fcntl(end[1], F_GETFL);
+	unsigned count = fill(&lines, end[1]);
+	uint64_t from_ms = clock_ms();
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), -EAGAIN);
+	assert_true(clock_ms() - from_ms < PROMPT_MS);
+	assert_int_equal(fcntl(end[1], F_GETFL), flags);
+	drain(end[0]);
+	for (unsigned i = 0; i < count; i++)
+		assert_memory_equal(text + i * strlen(line), line, strlen(line));
+	assert_int_equal(lines_dropped(&lines), 101);
+	assert_int_equal(lines_dropped(&lines), 0);
+	assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), 0);
+	drain(end[0]);
+	assert_non_null(strstr(text, line));
+	close(end[0]);
+	close(end[1]);
+}
+
+static void lines__of_a_full_pipe_are_dropped_and_counted(void **state)
+{
+	int end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	reader_stops(end);
+}
+
+static void lines__of_a_full_socket_are_dropped_and_counted(void **state)
+{
+	int end[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+	reader_stops(end);
+}
+
+static void lines__longer_than_a_pipe_are_cut_and_end_before_the_next(void **state)
+{
+	enum { LONG_BYTES = 1 << 20 };
+	static char longest[LONG_BYTES];
+	struct lines lines = { 0 };
+	size_t bytes;
+	int end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\n';
+	assert_int_equal(lines_put(&lines, end[1], longest, sizeof(longest), 1), -EAGAIN);
+	bytes = drain(end[0]);
+	assert_true(bytes > 0);
+	assert_true(bytes < sizeof(longest));
+	assert_int_equal(text[bytes - 1], 'x');
+	assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), 0);
+	bytes = drain(end[0]);
+	assert_int_equal(text[0], '\n');
+	assert_string_equal(text + 1, line);
+	close(end[0]);
+	close(end[1]);
+}
+
+static void lines__of_a_file_are_all_there(void **state)
+{
+	char path[] = "/tmp/lines-XXXXXX";
+	struct lines lines = { 0 };
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(lines_put(&lines, fd, line, strlen(line), 1), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * strlen(line));
+	assert_int_equal(lines_dropped(&lines), 0);
+	close(fd);
+	assert_int_equal(lines_put(&lines, fd, line, strlen(line), 1), -EBADF);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines__of_a_full_pipe_are_dropped_and_counted),
+		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
+		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
+		cmocka_unit_test(lines__of_a_file_are_all_there),
+	};
+
+	alarm(30); /* who waits after all */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
