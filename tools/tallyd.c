@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "tools/tallyd_options.h"
+#include "util/lines.h"
 #include "util/utf8.h"
 
 enum { LINE_BYTES = 1024 }; /* the server's longest */
@@ -27,6 +28,7 @@ static struct settings settings = {
 
 static struct server *running; /* for the signal handler */
 static volatile sig_atomic_t signals_seen;
+static struct lines lines;
 
 /* --- log: to stderr and nowhere else --- */
 
@@ -40,15 +42,56 @@ static json_t *json_make(const char *level, const char *line)
 			 "level", level, "text", utf8_copy(text, sizeof(text), line));
 }
 
-static void log_json(const char *level, const char *line)
+/* Who reads our lines may have stopped. That is no reason for jobs to end. */
+static int log_json(const char *level, const char *line, unsigned count)
 {
 	json_t *object = json_make(level, line);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	size_t bytes = text ? strlen(text) : 0;
+	int result = 0;
 
-	if (text)
-		fprintf(stderr, "%s\n", text);
+	if (text) {
+		text[bytes] = '\n'; /* in place of its end */
+		result = lines_put(&lines, STDERR_FILENO, text, bytes + 1, count);
+	}
 	free(text);
 	json_decref(object);
+	return result;
+}
+
+static int log_text(const char *level, const char *line, unsigned count)
+{
+	char text[LINE_BYTES + 32];
+	int bytes =
+		snprintf(text, sizeof(text), "tallyd: %s%s%s\n", level, *level ? ": " : "", line);
+
+	return lines_put(&lines, STDERR_FILENO, text, (size_t)bytes, count);
+}
+
+static int log_put(const char *level, const char *line, unsigned count)
+{
+	return settings.is_json ? log_json(level, line, count) : log_text(level, line, count);
+}
+
+/* False: there still is no room. */
+static bool log_dropped(void)
+{
+	unsigned dropped = lines_dropped(&lines);
+	char line[LINE_BYTES];
+
+	if (!dropped)
+		return true;
+	snprintf(line, sizeof(line), "%u lines before this one were dropped: nobody read them",
+		 dropped);
+	return !log_put("warn", line, dropped);
+}
+
+static void log_all(const char *level, const char *line)
+{
+	if (log_dropped())
+		(void)log_put(level, line, 1);
+	else
+		lines_drop(&lines);
 }
 
 static void log_line(void *arg, enum server_level level, const char *line)
@@ -58,10 +101,7 @@ static void log_line(void *arg, enum server_level level, const char *line)
 	(void)arg;
 	if (level > settings.level)
 		return;
-	if (settings.is_json)
-		log_json(names[level], line);
-	else
-		fprintf(stderr, "tallyd: %s: %s\n", names[level], line);
+	log_all(names[level], line);
 }
 
 /* --- life --- */
@@ -125,10 +165,7 @@ static void say_ready(const struct server *server)
 
 	snprintf(line, sizeof(line), "ready on %s, %u shard%s", server_address(server, address),
 		 shards, shards == 1 ? "" : "s");
-	if (settings.is_json) /* whatever the level: scripts wait for it */
-		log_json("info", line);
-	else
-		fprintf(stderr, "tallyd: %s\n", line);
+	log_all(settings.is_json ? "info" : "", line); /* whatever the level: scripts wait for it */
 }
 
 int main(int argc, char **argv)
@@ -140,7 +177,6 @@ int main(int argc, char **argv)
 	result = tallyd_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
-	setvbuf(stderr, NULL, _IOLBF, 0); /* a line is one write */
 	raise_limits();
 	settings.server.log = log_line;
 	if (settings.warning[0])
@@ -155,6 +191,7 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGUSR1, SIG_IGN);
 	server_close(running);
+	(void)log_dropped();
 	if (result < 0)
 		return EXIT_FAILED;
 	return result ? EXIT_KILLED : EXIT_DONE;

@@ -18,6 +18,7 @@
 
 #include "core/ablate.h"
 #include "lib/config.h"
+#include "util/lines.h"
 #include "util/utf8.h"
 
 enum { COMPLAINT_BYTES = 128 };
@@ -33,6 +34,8 @@ static struct {
 	tally_log_fn fn;
 	void *arg;
 } sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = TALLY_LOG_WARN };
+
+static struct lines sink_lines;
 
 static const char *const level_names[] = {
 	[TALLY_LOG_ERROR] = "error",
@@ -153,28 +156,21 @@ void report_pipe_end(const struct report_pipe *guard, bool is_broken)
 	pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
 }
 
-/* All of it or, where nothing more can be done, a part: a full disk or a reader that is gone must not
- * harm the program. */
-static void stderr_write(const char *text, size_t length)
+/* A line that stands for `count`. A full disk, or a reader that has stopped or is gone, must not harm the
+ * program: its lines are lost. */
+static bool stderr_write(const char *text, size_t length, unsigned count)
 {
 	struct report_pipe guard;
-	ssize_t wrote = 0;
-	bool is_broken;
+	int result;
 
 	report_pipe_begin(&guard);
-	for (size_t done = 0; done < length; done += (size_t)wrote) {
-		wrote = write(STDERR_FILENO, text + done, length - done);
-		if (wrote < 0 && errno == EINTR)
-			wrote = 0;
-		else if (wrote <= 0)
-			break;
-	}
-	is_broken = wrote < 0 && errno == EPIPE;
-	report_pipe_end(&guard, is_broken);
+	result = lines_put(&sink_lines, STDERR_FILENO, text, length, count);
+	report_pipe_end(&guard, result == -EPIPE);
+	return !result;
 }
 
 /* One write of one line, so that lines of several ranks do not mix. */
-static void line_write(int level, const char *line)
+static bool line_write(int level, const char *line, unsigned count)
 {
 	char text[REPORT_TEXT_MAX + 512];
 	struct timespec now;
@@ -189,7 +185,7 @@ static void line_write(int level, const char *line)
 		length = (int)sizeof(text) - 1;
 		text[length - 1] = '\n';
 	}
-	stderr_write(text, (size_t)length);
+	return stderr_write(text, (size_t)length, count);
 }
 
 static json_t *json_make(const struct report_who *who, int level, const char *message)
@@ -209,19 +205,36 @@ static json_t *json_make(const struct report_who *who, int level, const char *me
 			 "pid", (int)getpid(), "text", text);
 }
 
-static void json_write(const struct report_who *who, int level, const char *message)
+static bool json_write(const struct report_who *who, int level, const char *message, unsigned count)
 {
 	json_t *object = json_make(who, level, message);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	bool is_out = false;
 	size_t length;
 
 	if (text) {
 		length = strlen(text);
 		text[length] = '\n'; /* in place of its end: one write */
-		stderr_write(text, length + 1);
+		is_out = stderr_write(text, length + 1, count);
 		free(text);
 	}
 	json_decref(object);
+	return is_out;
+}
+
+/* False: there still is no room. */
+static bool dropped_write(bool is_json)
+{
+	unsigned dropped = lines_dropped(&sink_lines);
+	char text[COMPLAINT_BYTES], line[COMPLAINT_BYTES + 32];
+
+	if (!dropped)
+		return true;
+	snprintf(text, sizeof(text), "%u lines before this one were dropped: nobody read them",
+		 dropped);
+	snprintf(line, sizeof(line), "[pid %ld] %s", (long)getpid(), text);
+	return is_json ? json_write(NULL, TALLY_LOG_WARN, text, dropped)
+		       : line_write(TALLY_LOG_WARN, line, dropped);
 }
 
 static void line_out(const struct report_who *who, int level, const char *message)
@@ -244,10 +257,14 @@ static void line_out(const struct report_who *who, int level, const char *messag
 	pthread_mutex_unlock(&sink.lock);
 	if (fn)
 		fn(level, line, arg);
-	else if (is_json && !is_closed)
-		json_write(who, level, message);
-	else if (!is_closed)
-		line_write(level, line);
+	else if (is_closed)
+		return;
+	else if (!dropped_write(is_json))
+		lines_drop(&sink_lines);
+	else if (is_json)
+		(void)json_write(who, level, message, 1);
+	else
+		(void)line_write(level, line, 1);
 }
 
 void report_log(const struct report_who *who, int level, const char *format, ...)

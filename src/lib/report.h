@@ -2,7 +2,7 @@
 /*
  * report.h - what libtally says: the text of a thread's last error, and log lines with job, rank and
  * host, or one JSON object a line. Never stdout. Where stderr is closed, broken or full, lines are lost
- * and nothing else: no signal, no error.
+ * and nothing else: no signal, no error, no wait. How many is said when there is room again.
  */
 #ifndef LIB_REPORT_H
 #define LIB_REPORT_H

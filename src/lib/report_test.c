@@ -182,6 +182,40 @@ static void report__a_reader_that_is_gone_harms_nothing(void **state)
 	assert_int_equal(child_run(json, say_to_nobody, text), ALL_WELL);
 }
 
+/* First nobody reads, and then somebody. */
+static int say_to_a_stopped_reader(void)
+{
+	static char text[TEXT_BYTES];
+	int ends[2];
+
+	alarm(20); /* who waits after all */
+	if (pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0)
+		return 1;
+	for (int i = 0; i < 2000; i++)
+		say_all();
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	while (read(ends[0], text, sizeof(text)) > 0)
+		;
+	say_all();
+	text[0] = '\0';
+	if (read(ends[0], text, sizeof(text) - 1) <= 0)
+		return 2;
+	return strstr(text, " lines before this one were dropped") && strstr(text, "line 4")
+		       ? ALL_WELL
+		       : 3;
+}
+
+static void report__a_reader_that_has_stopped_harms_nothing(void **state)
+{
+	const char *const plain[4] = { "TALLY_LOG=debug" };
+	const char *const json[4] = { "TALLY_LOG=debug", "TALLY_LOG_JSON=1" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(plain, say_to_a_stopped_reader, text), ALL_WELL);
+	assert_int_equal(child_run(json, say_to_a_stopped_reader, text), ALL_WELL);
+}
+
 static int say_to_a_full_disk(void)
 {
 	int fd = open("/dev/full", O_WRONLY);
@@ -231,6 +265,7 @@ int main(void)
 		cmocka_unit_test(report__json_is_one_object_a_line),
 		cmocka_unit_test(report__json_says_all_that_is_utf8),
 		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
+		cmocka_unit_test(report__a_reader_that_has_stopped_harms_nothing),
 		cmocka_unit_test(report__a_full_disk_harms_nothing),
 		cmocka_unit_test(report__without_a_stderr_no_other_file_gets_the_lines),
 	};
