@@ -249,34 +249,73 @@ static void descriptors__that_run_out_are_a_named_error(void **state)
 
 /* ---- a vector of more than 2^31 elements ---- */
 
-enum { PERIOD = 1 << 21 }; /* bytes: all of the vector is the same memory, again and again */
+/* Bytes: most of the vector is the same memory, again and again; but around the edges, where an offset of
+ * too few bits would wrap or turn negative, it is memory of its own. */
+enum { PERIOD = 1 << 21, OWN = 1 << 16, EDGES = 3 };
+enum { HUGE_S = 150 }; /* 10 s on an idle machine */
+static const uint64_t edges[EDGES] = { 1ull << 31, 1ull << 32, 1ull << 33 };
 
 static int32_t *map_again_and_again(size_t bytes)
 {
-	int fd = memfd_create("vector", MFD_CLOEXEC);
+	int fd = memfd_create("vector", MFD_CLOEXEC), prot = PROT_READ | PROT_WRITE;
 	char *at = mmap(NULL, bytes + PERIOD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(fd >= 0 && !ftruncate(fd, PERIOD) && at != MAP_FAILED);
 	for (size_t done = 0; done < bytes; done += PERIOD)
-		CHECK(mmap(at + done, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			   0) != MAP_FAILED);
+		CHECK(mmap(at + done, PERIOD, prot, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) !=
+		      MAP_FAILED);
+	for (uint32_t i = 0; i < EDGES; i++)
+		CHECK(mmap(at + edges[i] - OWN / 2, OWN, prot,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
 	close(fd);
 	return (int32_t *)(void *)at;
 }
 
+/* Never 0, which is what memory that nobody has written holds; no two edges are alike. */
+static int32_t huge_value(size_t i)
+{
+	uint64_t x = (i + 1) * 0x9e3779b97f4a7c15;
+
+	return (int32_t)(x >> 34) | 1;
+}
+
+/* Calls for every element that is not another one's memory: of the first period, and of each edge. */
+static void huge_each(const int32_t *in, int32_t *out, size_t count,
+		      void (*visit)(const int32_t *in, int32_t *out, size_t i))
+{
+	for (size_t i = 0; i < PERIOD / sizeof(*in); i++)
+		visit(in, out, i);
+	for (uint32_t edge = 0; edge < EDGES; edge++) {
+		size_t first = (edges[edge] - OWN / 2) / sizeof(*in);
+
+		for (size_t i = first; i < first + OWN / sizeof(*in) && i < count; i++)
+			visit(in, out, i);
+	}
+}
+
+static void huge_fill(const int32_t *in, int32_t *out, size_t i)
+{
+	(void)in;
+	out[i] = huge_value(i);
+}
+
+static void huge_check(const int32_t *in, int32_t *out, size_t i)
+{
+	CHECK(in[i] == huge_value(i));
+	CHECK(out[i] == huge_value(i));
+}
+
 static void huge_body(struct ranks *ranks, uint32_t rank)
 {
-	const size_t count = (1ull << 31) + 5, period = PERIOD / sizeof(int32_t);
+	const size_t count = (1ull << 31) + 5;
 	struct tally_comm *comm = ranks_join(ranks, rank);
 	struct tally_stats stats = TALLY_STATS_INIT;
 	int32_t *in = map_again_and_again(count * sizeof(*in));
 	int32_t *out = map_again_and_again(count * sizeof(*out));
 
-	for (size_t i = 0; i < period; i++)
-		in[i] = (int32_t)(i * 2654435761u) / 4;
+	huge_each(NULL, in, count, huge_fill);
 	CHECK(tally_allreduce(in, out, count, TALLY_INT32, TALLY_SUM, comm) == TALLY_OK);
-	for (size_t i = 0; i < period; i++)
-		CHECK(out[i] == in[i]);
+	huge_each(in, out, count, huge_check);
 	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
 	CHECK(stats.elements == count);
 	CHECK(stats.packets_in == (count + stats.lanes - 1) / stats.lanes);
@@ -285,7 +324,7 @@ static void huge_body(struct ranks *ranks, uint32_t rank)
 
 static void count__above_2_to_the_31_is_summed_to_its_end(void **state)
 {
-	struct ranks ranks = { .size = 1, .is_local = true, .body = huge_body };
+	struct ranks ranks = { .size = 1, .is_local = true, .limit_s = HUGE_S, .body = huge_body };
 
 	(void)state;
 	assert_true(ranks_run(&ranks));

@@ -48,6 +48,7 @@ struct ranks_shared {
 struct ranks {
 	uint32_t size;
 	bool is_local;
+	uint32_t limit_s; /* a rank that takes longer is ended; 0: 40 s */
 	/* of the aggregators' processes; 0: their choice */
 	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
 	uint64_t memory_total;
