@@ -167,6 +167,22 @@ static const char *shards_fill(const struct tally_comm *comm, struct shards *sha
 	return NULL;
 }
 
+/* Once for each communicator. All shards share this host's link, which the window of one of them can fill:
+ * as long as that many packets are on their way to all of them together, nothing is slower. */
+static void say_shrunk(const struct tally_comm *comm, uint32_t receive_bytes, uint32_t shards,
+		       uint32_t window, uint32_t wanted)
+{
+	bool is_slower = window * shards < wanted;
+
+	report_log(&comm->who, is_slower ? TALLY_LOG_WARN : TALLY_LOG_INFO,
+		   "receive buffer: %u KiB hold a window of %u packets from each of %u shards, not "
+		   "%u%s",
+		   receive_bytes >> 11, window, shards, wanted,
+		   is_slower ? ": for full speed raise net.core.rmem_max (sysctl -w "
+			       "net.core.rmem_max=16777216, as root)"
+			     : "");
+}
+
 /* The results of a window from every shard have to fit into our receive buffer. */
 static uint32_t window_of(const struct tally_comm *comm, const struct shards *shards,
 			  uint32_t receive_bytes)
@@ -174,15 +190,12 @@ static uint32_t window_of(const struct tally_comm *comm, const struct shards *sh
 	uint32_t wanted = comm->window_packets ? comm->window_packets : shards->window;
 	uint32_t window;
 
-	wanted = wanted ? wanted : 1;
-	window = plan_window_fit(wanted, receive_bytes, shards->count, wire_bytes(shards->lanes));
+	wanted = min_u32(wanted ? wanted : 1, shards->slots); /* no more are ever on their way */
 	if (comm->latency_slots)
 		return wanted; /* its own window counts */
+	window = plan_window_fit(wanted, receive_bytes, shards->count, wire_bytes(shards->lanes));
 	if (window < wanted)
-		report_log(&comm->who, TALLY_LOG_INFO,
-			   "receive buffer: %u KiB hold a window of %u packets, not %u: raise "
-			   "net.core.rmem_max",
-			   receive_bytes >> 11, window, wanted);
+		say_shrunk(comm, receive_bytes, shards->count, window, wanted);
 	return window;
 }
 

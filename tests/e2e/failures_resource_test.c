@@ -161,6 +161,81 @@ static void log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon(void 
 	}
 }
 
+/* ---- a receive buffer that holds less than the window ---- */
+
+enum {
+	SLOTS = 24576,
+	SHARDS = 2
+}; /* more than any receive buffer holds packets: 16 MiB, as root */
+
+static struct {
+	uint32_t warned, said, window; /* the last one told */
+	char line[RANKS_TEXT_MAX];
+} shrunk;
+
+static void shrunk_hear(int level, const char *line, void *arg)
+{
+	const char *at = strstr(line, "hold a window of ");
+
+	(void)arg;
+	if (!at)
+		return;
+	shrunk.said++;
+	shrunk.warned += level == TALLY_LOG_WARN;
+	shrunk.window = (uint32_t)atoi(at + strlen("hold a window of "));
+	snprintf(shrunk.line, sizeof(shrunk.line), "%s", line);
+}
+
+/* A life of a communicator that wants this window; what has been said in it is left in `shrunk`. */
+static void shrunk_life(const struct ranks *ranks, uint32_t rank, uint32_t window)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct tally_comm *comm;
+
+	memset(&shrunk, 0, sizeof(shrunk));
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = 10;
+	options.window_packets = window;
+	CHECK(tally_comm_init(&comm, ranks->job, ranks->size, rank, &options) == TALLY_OK);
+	for (uint32_t i = 0; i < 20; i++)
+		CHECK(ranks_sum(comm, i) == TALLY_OK);
+	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
+	CHECK(stats.window == (shrunk.said ? shrunk.window : window));
+	ranks_leave(comm);
+}
+
+static void shrunk_body(struct ranks *ranks, uint32_t rank)
+{
+	uint32_t most;
+
+	CHECK(tally_set_log(TALLY_LOG_INFO, shrunk_hear, NULL) == TALLY_OK);
+	for (int i = 0; i < 2; i++) {
+		shrunk_life(ranks, rank, SLOTS / 2);
+		CHECK(shrunk.said == 1);
+		CHECK(shrunk.warned == 1);
+		CHECK(strstr(shrunk.line, "raise net.core.rmem_max"));
+	}
+	most = shrunk.window;
+	CHECK(most < SLOTS / 2);
+	shrunk_life(ranks, rank, most);
+	CHECK(shrunk.said == 0);
+	shrunk_life(ranks, rank, most + 1); /* both shards together still have as many */
+	CHECK(shrunk.said == 1);
+	CHECK(shrunk.warned == 0);
+	CHECK(shrunk.window == most);
+}
+
+static void window__that_the_receive_buffer_does_not_hold_is_shrunk_and_said_once(void **state)
+{
+	struct ranks ranks = {
+		.size = 2, .lanes_max = 64, .slots = SLOTS, .shards = SHARDS, .body = shrunk_body
+	};
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +243,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(slots__exhausted_names_who_holds_them),
 		cmocka_unit_test(log__on_a_full_disk_closed_or_without_a_reader_harms_no_rank),
 		cmocka_unit_test(log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon),
+		cmocka_unit_test(
+			window__that_the_receive_buffer_does_not_hold_is_shrunk_and_said_once),
 	};
 
 	tallyd = argc > 1 ? argv[1] : NULL;

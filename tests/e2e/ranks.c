@@ -104,6 +104,7 @@ static void aggregator_main(const struct ranks *ranks, uint16_t port, int port_f
 		.lanes_max = ranks->lanes_max,
 		.run = ranks->run,
 		.jobs_max = ranks->jobs_max,
+		.slots = ranks->slots,
 		.memory_total = ranks->memory_total,
 		.heartbeat_ms = ranks->heartbeat_ms,
 		.key = ranks->key,

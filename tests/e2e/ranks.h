@@ -50,7 +50,7 @@ struct ranks {
 	bool is_local;
 	uint32_t limit_s; /* a rank that takes longer is ended; 0: 40 s */
 	/* of the aggregators' processes; 0: their choice */
-	uint32_t shards, lanes_max, run, jobs_max, heartbeat_ms;
+	uint32_t shards, lanes_max, slots, run, jobs_max, heartbeat_ms;
 	uint64_t memory_total;
 	const char *key;
 	uint16_t port;        /* of the first one: then shards follow it */
