@@ -414,6 +414,28 @@ static void server__says_why_a_port_cannot_be_had(void **state)
 	server_close(first);
 }
 
+/* 1 GiB: a byte more than any kernel gives. */
+static void server__says_once_that_windows_shrink_to_the_receive_buffer(void **state)
+{
+	struct server_options options = {
+		.log = book_log, .local_name = "shrink", .shards = 3, .receive_bytes = 1u << 30
+	};
+	struct server *server;
+	char line[64];
+	const char *at;
+
+	(void)state;
+	book.text[0] = 0;
+	assert_int_equal(server_open(&server, &options), 0);
+	snprintf(line, sizeof(line), "%d receive buffer: ", SERVER_INFO); /* which tallyd shows */
+	at = strstr(book.text, line);
+	assert_non_null(at);
+	assert_null(strstr(at + strlen(line), "receive buffer: "));
+	at = strstr(at, "windows shrink to fit: raise net.core.rmem_max");
+	assert_non_null(at);
+	server_close(server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +454,7 @@ int main(void)
 		cmocka_unit_test(server__waits_as_long_as_it_says_whatever_the_wall_clock_does),
 		cmocka_unit_test(server__refuses_options_out_of_range),
 		cmocka_unit_test(server__says_why_a_port_cannot_be_had),
+		cmocka_unit_test(server__says_once_that_windows_shrink_to_the_receive_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
