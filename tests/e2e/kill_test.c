@@ -318,6 +318,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: kill_test TALLYD [ROUNDS] [SEED]\n");
 		return 2;
 	}
+	if (torture_lacks_family())
+		return 77;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu, %u rounds of each kind\n", (unsigned long long)seed, rounds);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

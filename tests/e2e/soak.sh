@@ -18,6 +18,7 @@ if [[ ${SOAK_INSIDE:-} != yes ]]; then
 	for program in ip tc ethtool clang bpftool; do
 		command -v "$program" >/dev/null || skip "soak: no $program (scripts/deps.sh test)"
 	done
+	[[ ${TORTURE_FAMILY:-4} == 4 || -e /proc/net/if_inet6 ]] || skip "soak: no IPv6 in this kernel"
 	unshare -n true 2>/dev/null || skip "soak: the kernel refuses a network namespace"
 	SOAK_INSIDE=yes exec unshare -n "$0" "$@"
 fi

@@ -54,6 +54,22 @@ bool child_wait(pid_t pid, double until_s, int *status)
 
 /* ---- the daemon ---- */
 
+/* As it stands before ":port". */
+static const char *loopback(void)
+{
+	const char *family = getenv("TORTURE_FAMILY");
+
+	return family && !strcmp(family, "6") ? "[::1]" : "127.0.0.1";
+}
+
+bool torture_lacks_family(void)
+{
+	if (loopback()[0] != '[' || !access("/proc/net/if_inet6", F_OK))
+		return false;
+	printf("SKIP: this host has no IPv6\n");
+	return true;
+}
+
 static void daemon_main(const char *program, uint16_t port, int log_fd, const char *const *more)
 {
 	char listen[32];
@@ -61,7 +77,7 @@ static void daemon_main(const char *program, uint16_t port, int log_fd, const ch
 
 	for (uint32_t i = 5; more && *more && i < OPTIONS_MAX - 1; i++)
 		words[i] = *more++;
-	snprintf(listen, sizeof(listen), "127.0.0.1:%u", port);
+	snprintf(listen, sizeof(listen), "%s:%u", loopback(), port);
 	dup2(log_fd, STDERR_FILENO);
 	execv(program, (char *const *)words);
 	_exit(127);
@@ -110,6 +126,7 @@ bool daemon_start(struct daemon *daemon, const char *program, uint16_t port)
 bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port,
 		       const char *const *more)
 {
+	char ready[32];
 	const char *at;
 	int fds[2];
 
@@ -120,13 +137,14 @@ bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port
 	if (daemon->pid == 0)
 		daemon_main(program, port, fds[1], more);
 	close(fds[1]);
-	at = log_find(daemon, "ready on 127.0.0.1:", 5);
+	snprintf(ready, sizeof(ready), "ready on %s:", loopback());
+	at = log_find(daemon, ready, 5);
 	if (!at) {
 		fprintf(stderr, "%s is not ready: %s\n", program, daemon->log);
 		return false;
 	}
 	daemon->port = (uint16_t)atoi(at);
-	snprintf(daemon->address, sizeof(daemon->address), "127.0.0.1:%u", daemon->port);
+	snprintf(daemon->address, sizeof(daemon->address), "%s:%u", loopback(), daemon->port);
 	return true;
 }
 

@@ -20,10 +20,13 @@ struct daemon {
 	pid_t pid;
 	int log_fd;
 	uint16_t port;
-	char address[32];  /* 127.0.0.1:PORT */
+	char address[32];  /* 127.0.0.1:PORT, or [::1]:PORT */
 	char log[1 << 16]; /* what of its log has not been looked at */
 	size_t log_used;
 };
+
+/* For main: true, having said so, if TORTURE_FAMILY=6 and this host has no IPv6: exit status 77. */
+bool torture_lacks_family(void);
 
 /* What tallyd answers to SIGUSR1. */
 struct holds {
@@ -31,7 +34,8 @@ struct holds {
 	unsigned long long bytes;
 };
 
-/* Starts program on 127.0.0.1:port (0: the kernel chooses) and waits until it is ready. */
+/* Starts program on 127.0.0.1:port, with TORTURE_FAMILY=6 in the environment on [::1]:port (0: the kernel
+ * chooses), and waits until it is ready. */
 bool daemon_start(struct daemon *daemon, const char *program, uint16_t port);
 /* Likewise, with further options up to a NULL, at most ten words. */
 bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port,
