@@ -109,11 +109,25 @@ static int smaller(int mtu, int other)
 	return !mtu || (other && other < mtu) ? other : mtu;
 }
 
+/* For rtnetlink's own macros, which cast away what the compiler knows of alignment. */
+static const void *after(const void *at, size_t bytes)
+{
+	return (const uint8_t *)at + bytes;
+}
+
+static const struct rtattr *next_of(const struct rtattr *attribute, int *left)
+{
+	size_t bytes = RTA_ALIGN((size_t)attribute->rta_len);
+
+	*left -= (int)bytes;
+	return after(attribute, bytes);
+}
+
 static int mtu_of_metrics(const struct rtattr *metrics)
 {
-	uint32_t left = (uint32_t)RTA_PAYLOAD(metrics);
+	int left = (int)RTA_PAYLOAD(metrics);
 
-	for (const struct rtattr *a = RTA_DATA(metrics); RTA_OK(a, left); a = RTA_NEXT(a, left))
+	for (const struct rtattr *a = RTA_DATA(metrics); RTA_OK(a, left); a = next_of(a, &left))
 		if (a->rta_type == RTAX_MTU)
 			return (int)get_u32(a);
 	return 0;
@@ -126,7 +140,8 @@ static int mtu_of_several(const struct rtattr *several, bool is_v6)
 	const struct rtnexthop *next = RTA_DATA(several);
 	int mtu = 0;
 
-	for (; left >= (int)sizeof(*next) && RTNH_OK(next, left); next = RTNH_NEXT(next)) {
+	for (; left >= (int)sizeof(*next) && RTNH_OK(next, left);
+	     next = after(next, (size_t)RTNH_ALIGN(next->rtnh_len))) {
 		mtu = smaller(mtu, mtu_of_interface((unsigned)next->rtnh_ifindex, is_v6));
 		left -= RTNH_ALIGN(next->rtnh_len);
 	}
@@ -138,13 +153,15 @@ static int mtu_of_reply(const struct nlmsghdr *reply, size_t bytes, bool is_v6)
 {
 	const struct rtmsg *route = NLMSG_DATA(reply);
 	int mtu = 0, told = 0;
-	uint32_t left;
+	const struct rtattr *a;
+	int left;
 
 	if (!NLMSG_OK(reply, bytes) || reply->nlmsg_type != RTM_NEWROUTE ||
 	    reply->nlmsg_len < NLMSG_LENGTH(sizeof(*route)))
 		return 0;
-	left = (uint32_t)RTM_PAYLOAD(reply);
-	for (const struct rtattr *a = RTM_RTA(route); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+	left = (int)RTM_PAYLOAD(reply);
+	a = after(route, NLMSG_ALIGN(sizeof(*route)));
+	for (; RTA_OK(a, left); a = next_of(a, &left)) {
 		if (a->rta_type == RTA_OIF)
 			mtu = smaller(mtu, mtu_of_interface(get_u32(a), is_v6));
 		else if (a->rta_type == RTA_MULTIPATH)
