@@ -67,13 +67,20 @@ struct admission_member {
 	uint8_t presence;     /* enum admission_presence */
 	uint8_t has_answered; /* the QUERY of this round */
 	uint8_t group;        /* DESCRIBE: 1 + index of its description; 0: not submitted */
-	uint8_t reserved[3];
+	uint8_t about;        /* COMPARE: enum admission_about, of what the round is about */
+	uint8_t reserved[2];
 };
 
 enum admission_query {
 	ADMISSION_QUIET,
 	ADMISSION_COMPARE,  /* do all describe every number alike? */
 	ADMISSION_DESCRIBE, /* number `from` differs: who calls it what? */
+};
+
+enum admission_about {
+	ADMISSION_ABOUT_UNKNOWN,     /* its list was cut before that number */
+	ADMISSION_ABOUT_OUTSTANDING, /* or not submitted */
+	ADMISSION_ABOUT_COMPLETE,
 };
 
 struct admission_seen { /* one number of this round, as somebody described it */

@@ -360,6 +360,8 @@ static void judge(struct turn *turn)
 	} else if (admission->mismatch == 2 && !TAKEN_OUT(OPINFO)) {
 		blame_nobody(turn);
 		end_life(turn);
+	} else if (wait_is_unknown(turn)) {
+		ask(turn, ADMISSION_COMPARE, admission->about);
 	} else if (admission->is_about_expired && !wait_is_over(turn) && !TAKEN_OUT(DEADLINE)) {
 		wait_blame(turn);
 		end_life(turn);
@@ -392,9 +394,10 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 	member->has_answered = 1;
 	member->submitted = info->submitted;
 	member->oldest = info->oldest;
-	if (admission->query == ADMISSION_COMPARE)
+	if (admission->query == ADMISSION_COMPARE) {
 		compare(turn, info);
-	else
+		wait_read(turn, member);
+	} else
 		describe(turn, member, info);
 	judge_when_all_answered(turn);
 }

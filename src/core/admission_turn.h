@@ -134,6 +134,10 @@ void wait_stall(struct turn *turn, const struct admission_member *member);
 void wait_begin(struct turn *turn); /* what has stalled is what the round is about */
 void wait_end(struct turn *turn);
 void wait_forget(struct turn *turn);
+/* An OPINFO of a COMPARE round: what it says of the number that the round is about. */
+void wait_read(struct turn *turn, struct admission_member *member);
+bool wait_is_unknown(
+	const struct turn *turn); /* a list was cut before it: a page from there on tells */
 bool wait_is_over(const struct turn *turn); /* all have completed what the round is about */
 void wait_tell(struct turn *turn);          /* WAITING */
 void wait_blame(struct turn *turn);         /* a deadline's TIMEOUT: begins the text */

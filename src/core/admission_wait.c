@@ -64,6 +64,8 @@ void wait_end(struct turn *turn)
 	admission->about = 0;
 	admission->about_ms = 0;
 	admission->about_rank = 0;
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		turn_member(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
 }
 
 void wait_forget(struct turn *turn)
@@ -98,12 +100,43 @@ static struct text_ranks not_answered(const struct turn *turn)
 	return ranks;
 }
 
+/* Operations complete in any order: an older one may be outstanding, and this one not. */
+void wait_read(struct turn *turn, struct admission_member *member)
+{
+	const struct control_opinfo *info = &turn->event->message->opinfo;
+	uint64_t about = turn->admission->about, listed_end = UINT64_MAX;
+	bool is_listed = false;
+
+	for (uint32_t i = 0; i < info->ops_count; i++)
+		is_listed |= info->ops[i].number == about;
+	if (info->has_more)
+		listed_end = info->ops_count ? info->ops[info->ops_count - 1].number + 1
+					     : turn->admission->from;
+	if (TAKEN_OUT(ABOUT_LISTED))
+		is_listed = info->oldest <= about;
+	if (is_listed || about >= info->submitted)
+		member->about = ADMISSION_ABOUT_OUTSTANDING;
+	else if (about < info->oldest || (about >= turn->admission->from && about < listed_end))
+		member->about = ADMISSION_ABOUT_COMPLETE;
+}
+
+bool wait_is_unknown(const struct turn *turn)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->presence == ADMISSION_READY && member->about == ADMISSION_ABOUT_UNKNOWN)
+			return turn->admission->is_about_expired &&
+			       turn->admission->from != turn->admission->about;
+	}
+	return false;
+}
+
 bool wait_is_over(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);
 		if (member->presence == ADMISSION_READY &&
-		    (!member->has_answered || member->oldest <= turn->admission->about))
+		    member->about != ADMISSION_ABOUT_COMPLETE)
 			return false;
 	}
 	return true;
@@ -184,6 +217,12 @@ bool wait_tick(struct turn *turn)
 {
 	if (turn->event->now_ns < wait_verdict_ns(turn->admission))
 		return false;
+	if (wait_is_over(turn)) { /* as the pages so far say: the rest of them is about others */
+		wait_tell(turn);
+		query_end(turn);
+		query_begin(turn);
+		return true;
+	}
 	wait_blame(turn);
 	end_life(turn);
 	return true;

@@ -298,6 +298,62 @@ static void admission__an_operation_that_ends_after_its_deadline_has_ended_well(
 	assert_state(ADMISSION_STARTED);
 }
 
+/* A large one is under way for long; a small one, called later, is complete before anybody asks. */
+static void admission__an_older_operation_under_way_ends_no_deadline_that_is_met(void **state)
+{
+	(void)state;
+	struct control_op ops[] = { allreduce(5, 1u << 30), allreduce(7, 6) };
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stalled(10, 7, 1000, true);
+	say_opinfo(10, 8, ops, 1);
+	t.done[0] = 0;
+	say_opinfo(11, 8, ops, 1);
+	assert_done("waiting>10 waiting>11");
+	assert_string_equal(t.actions.waiting.text,
+			    "operation 7 is complete on all ranks, for 1.0 s");
+	assert_state(ADMISSION_STARTED);
+	say_stalled(10, 7, 1000, true); /* on one it is not */
+	say_opinfo(10, 8, ops, 2);
+	say_opinfo(11, 8, ops, 1);
+	assert_int_equal(t.cause, CONTROL_TIMEOUT);
+}
+
+/* Alone in its job nobody's list is compared with its own; a page from that number on tells. */
+static void admission__a_cut_list_is_asked_on_for_the_deadlines_number(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 1);
+	for (uint64_t outstanding = 8; outstanding >= 7; outstanding--) {
+		say_stalled(10, 7, 1000, true);
+		t.done[0] = 0;
+		say_more(10, 1000, 3);
+		assert_done("query>10");
+		assert_int_equal(t.from, 7);
+		say_more(10, 1000, outstanding);
+		assert_int_equal(t.cause, outstanding == 7 ? CONTROL_TIMEOUT : CONTROL_OK);
+	}
+}
+
+static void admission__pages_without_end_end_no_deadline_that_is_met(void **state)
+{
+	(void)state;
+	uint64_t page = 50;
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	say_stalled(11, 7, 2000, true);
+	for (uint32_t i = 0; i < 20; i++) {
+		say_more(10, 1000, page++);
+		say_opinfo(11, 1000, NULL, 0);
+		t.now_ns += second_ns / 5;
+		event(ADMISSION_TICK);
+	}
+	assert_state(ADMISSION_STARTED);
+	assert_string_equal(t.actions.waiting.text,
+			    "operation 7 is complete on all ranks, for 2.0 s");
+}
+
 static void admission__a_mismatch_is_a_better_cause_than_a_deadline(void **state)
 {
 	(void)state;
@@ -335,6 +391,9 @@ int main(void)
 		TEST(admission__a_deadline_during_a_round_starts_it_again),
 		TEST(admission__a_deadline_forgets_no_mismatch),
 		TEST(admission__an_operation_that_ends_after_its_deadline_has_ended_well),
+		TEST(admission__an_older_operation_under_way_ends_no_deadline_that_is_met),
+		TEST(admission__a_cut_list_is_asked_on_for_the_deadlines_number),
+		TEST(admission__pages_without_end_end_no_deadline_that_is_met),
 		TEST(admission__a_mismatch_is_a_better_cause_than_a_deadline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

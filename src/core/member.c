@@ -563,7 +563,7 @@ static void tick(struct turn *turn)
 		too_late(turn);
 		return;
 	}
-	if (member->expired < turn->event->number && !TAKEN_OUT(EXPIRED_DONE))
+	if (turn->event->is_done && !TAKEN_OUT(EXPIRED_DONE))
 		member->is_expired = 0; /* it has ended well, and needs no verdict */
 	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
 		no_verdict(turn);

@@ -81,7 +81,7 @@ enum member_event_type {
 	MEMBER_SILENT, /* the aggregator has been silent for too long; TICK finds it by itself */
 	MEMBER_LATE, /* the time of CONNECT, JOINING or HELLOING is over; TICK finds it by itself */
 	MEMBER_TICK, /* at least every second, and at `wake_ns`; after everything that has come was read;
-	                `number`: all operations below it are complete */
+	                `is_done`: the operation that EXPIRED named last is complete here */
 };
 
 struct member_event {
@@ -95,6 +95,7 @@ struct member_event {
 	uint16_t shard;
 	uint16_t lanes;
 	enum control_cause cause;
+	bool is_done;
 };
 
 enum member_action_type {

@@ -103,13 +103,12 @@ static void member__an_operation_that_is_complete_needs_no_verdict(void **state)
 	bring_to(MEMBER_RUN);
 	expire(7);
 	t.now_ns += second_ns;
-	step((struct member_event){ .type = MEMBER_TICK, .number = 8 });
+	step((struct member_event){ .type = MEMBER_TICK, .is_done = true });
 	wait_ms(3000, 500);
 	assert_state(MEMBER_RUN);
 	expire(9);
 	t.now_ns += second_ns;
-	step((struct member_event){ .type = MEMBER_TICK,
-				    .number = 9 }); /* the oldest: not complete */
+	step((struct member_event){ .type = MEMBER_TICK }); /* not complete */
 	wait_ms(1000, 500);
 	assert_state(MEMBER_FAILED);
 }

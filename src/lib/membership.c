@@ -490,9 +490,10 @@ static void tick(struct tally_comm *comm, struct seat *seat, struct codec *codec
 {
 	struct member_event event = { .type = MEMBER_TICK, .now_ns = now_ns };
 
+	event.is_done = true;
 	comm_lock(comm);
-	event.number = comm->outstanding.first ? comm->outstanding.first->op.number
-					       : comm->next_number;
+	for (const struct tally_work *work = comm->outstanding.first; work; work = work->next)
+		event.is_done &= work->op.number != seat->member.expired;
 	comm_unlock(comm);
 	membership_do(comm, seat, codec, &event);
 	seat->tick_ns = now_ns + ns_per_s;

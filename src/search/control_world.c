@@ -187,6 +187,7 @@ static void forget(struct world *world)
 	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
 		admission_member(admission, rank)->has_answered = 0;
 		admission_member(admission, rank)->oldest = 0;
+		admission_member(admission, rank)->about = 0;
 		admission_member(admission, rank)->group = 0;
 	}
 	if (!is_on_its_way(world, CONTROL_QUERY, CONTROL_OPINFO))
