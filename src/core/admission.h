@@ -135,7 +135,8 @@ struct admission {
 	uint8_t unfit_cause;               /* enum control_cause */
 	uint8_t reserved2[4];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max], the
-	 * text of the last refusal[text_max] and that of the last who was unfit[text_max] */
+	 * text of the last refusal[text_max], that of the last who was unfit[text_max] and unfit_sources
+	 * [members_max] */
 };
 
 struct admission_config {
@@ -203,6 +204,7 @@ struct admission_event {
 	                    the shard does not have it is acknowledged too */
 };
 
+	uint64_t source;      /* MESSAGE JOIN: names the address that it comes from; 0: not known */
 enum admission_action_type {
 	ADMISSION_SEND, /* `message` to `connection`: admission_message makes it */
 	ADMISSION_CLOSE, /* last words: shutdown(SHUT_WR), read to end of file, at most 5 s, close; then

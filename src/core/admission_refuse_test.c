@@ -269,6 +269,69 @@ static void admission__a_gathering_ends_when_only_the_unfit_are_not_in(void **st
 	}
 }
 
+static void say_from(uint64_t source, uint32_t connection)
+{
+	step((struct admission_event){ .type = ADMISSION_MESSAGE,
+				       .connection = connection,
+				       .message = &t.message,
+				       .source = source });
+}
+
+/* One address stands for one rank, whatever it says; from as many as are missing it can be true. */
+static void admission__a_stranger_at_one_address_makes_one_rank_hopeless(void **state)
+{
+	(void)state;
+	static const char key[CONTROL_KEY_BYTES] = "sesame";
+	enum { MINE = 77, ITS = 99 };
+
+	t.config.key = key;
+	prepare_key(10, 0, "sesame");
+	t.message.join.size = 4;
+	say_from(MINE, 10);
+	for (uint32_t i = 0; i < 40; i++) {
+		prepare_key(100 + i, (uint16_t)(i % 4), "guess");
+		say_from(ITS, 100 + i);
+		assert_state(ADMISSION_GATHER);
+	}
+	prepare_key(200, 1, "guess");
+	say_from(ITS + 1, 200);
+	assert_state(ADMISSION_GATHER);
+	prepare_key(201, 2, "");
+	say_from(ITS + 2, 201);
+	assert_state(ADMISSION_NONE);
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
+		    "job \"train\": rank 2 on host201 gave no key, and this aggregator wants one");
+}
+
+static void admission__who_was_denied_is_told_while_others_wait(void **state)
+{
+	(void)state;
+	static const char key[CONTROL_KEY_BYTES] = "sesame";
+
+	t.config.key = key;
+	t.config.gather_ns = 15 * second_ns;
+	prepare_key(10, 0, "sesame");
+	t.message.join.size = 3;
+	say_from(77, 10);
+	for (uint16_t rank = 1; rank < 3; rank++) {
+		prepare_key(20 + rank, rank, "guess");
+		say_from(78, 20 + rank);
+	}
+	for (uint32_t i = 0; i < 15 && t.admission->state == ADMISSION_GATHER; i++) {
+		say_type(10, CONTROL_HEARTBEAT);
+		wait_seconds(1);
+		if (i == 10)
+			assert_string_equal(
+				t.text,
+				"job \"train\": waiting for rank 1, rank 2 of 3; denied "
+				"meanwhile: job \"train\": rank 2 on host22 gave a key that "
+				"is not this aggregator's");
+	}
+	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		    "job \"train\" of 3: rank 1, rank 2 did not come in time; denied meanwhile: "
+		    "job \"train\": rank 2 on host22 gave a key that is not this aggregator's");
+}
+
 static void admission__the_unfit_of_5_s_ago_are_forgotten(void **state)
 {
 	(void)state;
@@ -412,6 +475,8 @@ int main(void)
 		TEST(admission__a_wrong_key_is_denied_and_never_printed),
 		TEST(admission__a_stranger_ends_no_gathering_that_others_can_complete),
 		TEST(admission__a_gathering_ends_when_only_the_unfit_are_not_in),
+		TEST(admission__a_stranger_at_one_address_makes_one_rank_hopeless),
+		TEST(admission__who_was_denied_is_told_while_others_wait),
 		TEST(admission__the_unfit_of_5_s_ago_are_forgotten),
 		TEST(admission__a_process_of_another_version_ends_nothing_alone),
 		TEST(admission__without_a_key_of_its_own_any_key_will_do),

@@ -26,6 +26,7 @@ void time_late(struct turn *turn)
 	case ADMISSION_GATHER:
 		turn_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
+		unfit_add(turn, &text);
 		end_gathering(turn, CONTROL_ABORT);
 		break;
 	case ADMISSION_GRANTED:
@@ -92,6 +93,7 @@ static void progress(struct turn *turn)
 		text_add(&text, "waiting for ");
 		turn_add_ranks(turn, &text, &missing);
 		text_add(&text, " of %u", admission->size);
+		unfit_add(turn, &text);
 	} else {
 		text_add(&text, "waiting until a job of this name and %u ranks has ended",
 			 admission->size);

@@ -48,12 +48,18 @@ char *admission_unfit(const struct turn *turn)
 	return admission_refusal(turn) + turn->config->text_max;
 }
 
+uint64_t *admission_unfit_sources(const struct turn *turn)
+{
+	return (uint64_t *)(void *)(admission_unfit(turn) + turn->config->text_max);
+}
+
 size_t admission_bytes(const struct admission_config *config)
 {
 	return sizeof(struct admission) + config->members_max * sizeof(struct admission_member) +
 	       config->waiters_max * sizeof(struct admission_peer) +
 	       config->groups_max * sizeof(struct control_op) +
-	       config->ops_max * sizeof(struct admission_seen) + 2 * config->text_max;
+	       config->ops_max * sizeof(struct admission_seen) + 2 * config->text_max +
+	       config->members_max * sizeof(uint64_t);
 }
 
 /* ---- who is here ---- */

@@ -31,6 +31,7 @@ struct control_op *admission_groups(const struct turn *turn);
 struct admission_seen *admission_seen(const struct turn *turn);
 char *admission_refusal(const struct turn *turn);
 char *admission_unfit(const struct turn *turn);
+uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
 
 struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
@@ -117,6 +118,7 @@ void unfit_begin(struct turn *turn);               /* a gathering begins */
 bool unfit_ends(
 	struct turn *turn); /* with one more in, nobody is left who could come: all are told */
 void unfit_forget(struct turn *turn);
+void unfit_add(const struct turn *turn, struct text *text); /* "; denied meanwhile: ..." */
 
 /* admission_time.c */
 void time_tick(struct turn *turn);

@@ -5,7 +5,8 @@
  *
  * Anybody can say the name of a job. So whoever is unfit is denied alone, and its rank is noted; the
  * gathering ends only when every rank is either in or noted, for then nobody is left who could complete it.
- * Notes from before the gathering count for 5 s.
+ * Notes from before the gathering count for 5 s. One address stands for one rank, the one that it named
+ * last: whoever knows nothing but the job's name can name all ranks, but not from as many places.
  */
 #include "core/admission_turn.h"
 #include "core/key.h"
@@ -40,6 +41,8 @@ void unfit_forget(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	memset(&admission->unfit, 0, sizeof(admission->unfit));
+	memset(admission_unfit_sources(turn), 0,
+	       turn->config->members_max * sizeof(*admission_unfit_sources(turn)));
 	admission->unfit_ns = 0;
 	admission->unfit_cause = 0;
 	memset(admission_unfit(turn), 0, turn->config->text_max);
@@ -53,7 +56,32 @@ void unfit_begin(struct turn *turn)
 
 void unfit_drop(struct turn *turn, uint32_t rank)
 {
+	if (!text_ranks_has(&turn->admission->unfit, rank))
+		return;
 	text_ranks_drop(&turn->admission->unfit, rank);
+	if (!text_ranks_count(&turn->admission->unfit))
+		unfit_forget(turn);
+}
+
+void unfit_add(const struct turn *turn, struct text *text)
+{
+	if (turn->admission->unfit_cause)
+		text_add(text, "; denied meanwhile: %s", admission_unfit(turn));
+}
+
+static void note(struct turn *turn, uint32_t rank)
+{
+	uint64_t *sources = admission_unfit_sources(turn), source = turn->event->source;
+	struct text_ranks *unfit = &turn->admission->unfit;
+
+	for (uint32_t other = 0; source && other < turn->config->members_max; other++)
+		if (text_ranks_has(unfit, other) && sources[other] == source &&
+		    !TAKEN_OUT(UNFIT_ADDRESS))
+			text_ranks_drop(unfit, other);
+	if (rank >= turn->config->members_max)
+		return; /* of no job that there can be */
+	text_ranks_put(unfit, rank);
+	sources[rank] = source;
 }
 
 /* Is every rank either in or noted, and not all of them in? */
@@ -89,7 +117,7 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 		join_refuse(turn, peer);
 		return;
 	}
-	text_ranks_put(&admission->unfit, peer->rank);
+	note(turn, peer->rank);
 	admission->unfit_ns = turn->event->now_ns;
 	admission->unfit_cause = (uint8_t)turn->actions->cause;
 	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);

@@ -77,6 +77,20 @@ static void peer_name(struct peer *peer)
 		snprintf(peer->text, sizeof(peer->text), "a local process");
 }
 
+/* Its host, or the network of 64 bits that one host may have all addresses of; 0: a process of this host. */
+static uint64_t peer_source(const struct peer *peer)
+{
+	struct link_address address = { .port = 0 };
+	uint64_t high, low;
+
+	conn_peer(peer->conn, address.ip, &address.port);
+	memcpy(&high, address.ip, sizeof(high));
+	memcpy(&low, address.ip + sizeof(high), sizeof(low));
+	if (!address.port)
+		return 0;
+	return high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
+}
+
 /* Abstract unix sockets have no file permissions: anybody on this host can connect. */
 static bool peer_is_foreign(const struct server *server, const struct conn *conn)
 {
@@ -319,6 +333,8 @@ static void peer_message(struct server *server, struct peer *peer,
 	if (!peer->has_joined)
 		peer_join(server, peer, message, now_ns);
 	if (peer->job != NO_JOB) {
+		if (message->type == CONTROL_JOIN)
+			event.source = peer_source(peer);
 		server_random(nonce, sizeof(nonce));
 		job_step(server, server->jobs[peer->job], &event);
 	}
