@@ -86,6 +86,7 @@ static const struct codec_field progress_fields[] = {
 static const struct codec_field stall_fields[] = {
 	{ "number", NUMBER, MESSAGE(stall.number), 0, INT64_MAX, 0, 0 },
 	{ "waited_ms", NUMBER, MESSAGE(stall.waited_ms), 0, UINT32_MAX, 1, 0 },
+	{ "still_ms", NUMBER, MESSAGE(stall.still_ms), 0, UINT32_MAX, 1, 0 },
 	{ "expired", BOOLEAN, MESSAGE(stall.is_expired), 0, 1, 1, 0 },
 	{ 0 },
 };

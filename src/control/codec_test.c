@@ -125,6 +125,7 @@ static void example(enum control_type type, struct control_message *message,
 	} else if (type == CONTROL_STALL) {
 		message->stall.number = INT64_MAX;
 		message->stall.waited_ms = UINT32_MAX;
+		message->stall.still_ms = UINT32_MAX;
 		message->stall.is_expired = 1;
 	} else if (type == CONTROL_WAITING) {
 		message->waiting.number = 17;

@@ -324,9 +324,10 @@ static void dispatch(struct turn *turn)
 		shard(turn);
 		break;
 	case ADMISSION_MISMATCH:
-		if (turn->admission->state == ADMISSION_STARTED && !turn->admission->mismatch)
-			turn->admission->mismatch = 1;
-		query_begin(turn);
+		query_mismatch(turn);
+		break;
+	case ADMISSION_MISFIT:
+		still_misfit(turn);
 		break;
 	case ADMISSION_ALARM:
 		log_alarm(turn);

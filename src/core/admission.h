@@ -61,14 +61,20 @@ struct admission_peer { /* a connection that has said JOIN */
 
 struct admission_member {
 	struct admission_peer peer;
-	uint64_t submitted;   /* of the last OPINFO, or of LEAVE */
-	uint64_t oldest;      /* of the last OPINFO */
-	uint16_t lanes;       /* of READY */
-	uint8_t presence;     /* enum admission_presence */
-	uint8_t has_answered; /* the QUERY of this round */
-	uint8_t group;        /* DESCRIBE: 1 + index of its description; 0: not submitted */
-	uint8_t about;        /* COMPARE: enum admission_about, of what the round is about */
-	uint8_t reserved[2];
+	uint64_t submitted;     /* of the last OPINFO, or of LEAVE */
+	uint64_t oldest;        /* of the last OPINFO */
+	uint64_t still_number;  /* is_still: the operation that its STALLs are about */
+	uint64_t still_ns;      /* since when nothing explains that */
+	uint64_t still_said_ns; /* the last of these STALLs */
+	uint32_t misfits;       /* packets that no sound member sends, as far as a shard has told */
+	uint16_t lanes;         /* of READY */
+	uint8_t presence;       /* enum admission_presence */
+	uint8_t has_answered;   /* the QUERY of this round */
+	uint8_t group;          /* DESCRIBE: 1 + index of its description; 0: not submitted */
+	uint8_t about;          /* COMPARE: enum admission_about, of what the round is about */
+	uint8_t is_still;
+	uint8_t misfit; /* enum misfit: the last of them */
+	uint8_t reserved[4];
 };
 
 enum admission_query {
@@ -97,11 +103,13 @@ struct admission {
 	uint64_t from;         /* of the round */
 	uint64_t page_end;     /* numbers from here on are not comparable in this round */
 	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
-	uint64_t asked_ns;     /* the QUERY of the first page */
+	uint64_t asked_ns;     /* the QUERY of the first page, */
+	uint64_t page_ns;      /* and of this one */
 	uint64_t stall;        /* since the last QUERY: the smallest number that has stalled, */
 	uint64_t expired;      /* and the first whose deadline is over */
 	uint64_t about;        /* the number that the round is about */
-	uint64_t refused_ns;   /* is_refusing: since when */
+	uint64_t complete; /* the most operations that a member of an earlier round has completed */
+	uint64_t refused_ns; /* is_refusing: since when */
 	struct text_ranks refused;
 	uint64_t unfit_ns; /* the last was noted */
 	struct text_ranks
@@ -131,9 +139,11 @@ struct admission {
 	uint8_t is_refusing;     /* a gathering was refused lately: whom, and why */
 	uint8_t refused_cause;   /* enum control_cause */
 	uint16_t refused_rank;
-	uint16_t expired_rank, about_rank; /* whose deadlines these were */
-	uint8_t unfit_cause;               /* enum control_cause */
-	uint8_t reserved2[4];
+	uint16_t expired_rank, about_rank;      /* whose deadlines these were */
+	uint16_t mismatch_rank, mismatch_other; /* between whom a switch saw it */
+	uint16_t complete_rank;                 /* whose word that was */
+	uint8_t unfit_cause;                    /* enum control_cause */
+	uint8_t reserved2[6];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max], the
 	 * text of the last refusal[text_max], that of the last who was unfit[text_max] and unfit_sources
 	 * [members_max] */
@@ -173,6 +183,7 @@ enum admission_event_type {
 	ADMISSION_SHARD,  /* a shard has acknowledged a command */
 	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */
 	ADMISSION_ALARM,    /* a switch saw what a sound worker never sends; child `rank` */
+	ADMISSION_MISFIT, /* so many (`count`) packets of child `rank`, the last of them a `misfit` */
 	ADMISSION_BROKEN, /* the data path no longer works, to child `rank` or all; `text` says how */
 	ADMISSION_TICK, /* at least every second, and when `wake_ns` or `again` says so; after everything
 	                   that has arrived was read */
@@ -193,7 +204,11 @@ struct admission_event {
 	uint32_t connection;                   /* never 0 */
 	const struct control_message *message; /* MESSAGE; lent */
 	const uint8_t *nonce; /* MESSAGE JOIN: WIRE_NONCE_BYTES fresh random bytes */
+	uint64_t source;      /* MESSAGE JOIN: names the address that it comes from; 0: not known */
 	uint16_t rank;        /* MISMATCH, ALARM: the child; CONTROL_RANK_NONE if not known */
+	uint16_t other;       /* MISMATCH: of those whom it differs from the last; likewise */
+	uint8_t misfit;       /* MISFIT: enum misfit */
+	uint32_t count;       /* MISFIT */
 	uint16_t shard;       /* SHARD */
 	enum admission_command command; /* SHARD: which one it acknowledges */
 	uint32_t job_generation;        /* SHARD: of the job it was for */
@@ -204,7 +219,6 @@ struct admission_event {
 	                    the shard does not have it is acknowledged too */
 };
 
-	uint64_t source;      /* MESSAGE JOIN: names the address that it comes from; 0: not known */
 enum admission_action_type {
 	ADMISSION_SEND, /* `message` to `connection`: admission_message makes it */
 	ADMISSION_CLOSE, /* last words: shutdown(SHUT_WR), read to end of file, at most 5 s, close; then

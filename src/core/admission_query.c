@@ -65,6 +65,7 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 	admission->round++;
 	if (TAKEN_OUT(PAGES_TIME))
 		admission->asked_ns = turn->event->now_ns;
+	admission->page_ns = turn->event->now_ns;
 	admission->from = from;
 	admission->page_end = UINT64_MAX;
 	admission->differs = UINT64_MAX;
@@ -83,6 +84,20 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 		action->number = admission->round;
 		action->from = from;
 	}
+}
+
+void query_mismatch(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	if (admission->state != ADMISSION_STARTED)
+		return;
+	if (!admission->mismatch) {
+		admission->mismatch = 1;
+		admission->mismatch_rank = turn->event->rank;
+		admission->mismatch_other = turn->event->other;
+	}
+	query_begin(turn);
 }
 
 void query_begin(struct turn *turn)
@@ -106,6 +121,7 @@ void query_end(struct turn *turn)
 
 	admission->query = ADMISSION_QUIET;
 	admission->asked_ns = 0;
+	admission->page_ns = 0;
 	wait_end(turn);
 	if (admission->mismatch == 2)
 		admission->mismatch = 0;
@@ -308,14 +324,60 @@ static bool blame_leaver(struct turn *turn)
 	return true;
 }
 
+/* What is complete anywhere has been called everywhere, and was so before this round's QUERY. */
+static bool blame_forgetful(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_member *member = admission_member(admission, rank);
+		if (member->presence != ADMISSION_READY ||
+		    member->submitted >= admission->complete || TAKEN_OUT(FORGETFUL))
+			continue;
+		turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+		turn_add_rank(turn, &text, rank);
+		text_add(&text, " says that it has called %llu operations, ",
+			 (unsigned long long)member->submitted);
+		turn_add_rank(turn, &text, admission->complete_rank);
+		text_add(&text, " that %llu are complete: one of them is wrong",
+			 (unsigned long long)admission->complete);
+		return true;
+	}
+	return false;
+}
+
+static void remember_complete(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_member *member = admission_member(admission, rank);
+		if (member->presence == ADMISSION_READY && member->oldest > admission->complete) {
+			admission->complete = member->oldest;
+			admission->complete_rank = (uint16_t)rank;
+		}
+	}
+}
+
 /* A switch saw a difference that no member knows of: somebody's code is wrong. */
 static void blame_nobody(struct turn *turn)
 {
 	struct text text;
 
+	uint32_t rank = turn->admission->mismatch_rank, other = turn->admission->mismatch_other;
+
 	turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	text_add(&text, "packets of ");
+	if (rank < turn->admission->size && other < turn->admission->size) {
+		turn_add_rank(turn, &text, rank);
+		text_add(&text, " and of ");
+		turn_add_rank(turn, &text, other);
+	} else {
+		text_add(&text, "two ranks");
+	}
 	text_add(&text,
-		 "packets of two ranks differ although their calls agree: "
+		 " differ although their calls agree: "
 		 "an internal error (job \"%s\", generation %u)",
 		 turn->config->job, turn->admission->generation);
 }
@@ -353,7 +415,7 @@ static void judge(struct turn *turn)
 	}
 	if (admission->differs < admission->page_end && !TAKEN_OUT(OPINFO)) {
 		ask(turn, ADMISSION_DESCRIBE, admission->differs);
-	} else if (blame_leaver(turn)) {
+	} else if (blame_leaver(turn) || blame_forgetful(turn)) {
 		end_life(turn);
 	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page_end);
@@ -365,9 +427,10 @@ static void judge(struct turn *turn)
 	} else if (admission->is_about_expired && !wait_is_over(turn) && !TAKEN_OUT(DEADLINE)) {
 		wait_blame(turn);
 		end_life(turn);
-	} else {
+	} else if (!still_judge(turn)) {
 		if (admission->has_about)
 			wait_tell(turn);
+		remember_complete(turn);
 		query_end(turn);
 		query_begin(turn);
 	}

@@ -141,6 +141,8 @@ static void restart_clocks(struct turn *turn)
 	uint64_t now_ns = turn->event->now_ns;
 
 	turn->admission->asked_ns = now_ns;
+	turn->admission->page_ns = now_ns;
+	still_restart(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
 		turn_member(turn, rank)->peer.heard_ns = now_ns;
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
@@ -183,7 +185,7 @@ void time_tick(struct turn *turn)
 		beat(turn);
 	if (end_silent(turn, find_silent(turn)))
 		return;
-	if (wait_tick(turn))
+	if (wait_tick(turn) || still_tick(turn))
 		return;
 	if (now_ns >= gather_deadline(turn)) {
 		time_late(turn);
@@ -210,5 +212,6 @@ void time_set_wake(struct turn *turn)
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;
 	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
+	wake_ns = still_answer_ns(turn) < wake_ns ? still_answer_ns(turn) : wake_ns;
 	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

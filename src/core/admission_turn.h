@@ -126,13 +126,14 @@ void time_late(struct turn *turn);
 void time_set_wake(struct turn *turn);
 
 /* admission_query.c: all of them while STARTED, query_end also when a life ends. */
-void query_end(struct turn *turn);   /* no round, nothing of one */
-void query_begin(struct turn *turn); /* a round, if one is wanted and none is on its way */
+void query_end(struct turn *turn);      /* no round, nothing of one */
+void query_mismatch(struct turn *turn); /* a switch saw one: a round is wanted */
+void query_begin(struct turn *turn);    /* a round, if one is wanted and none is on its way */
 void query_opinfo(struct turn *turn, struct admission_member *member);
 void query_left(struct turn *turn); /* a member has left: perhaps the round waited for it alone */
 
 /* admission_wait.c: while STARTED; wait_forget when a life ends. */
-void wait_stall(struct turn *turn, const struct admission_member *member);
+void wait_stall(struct turn *turn, struct admission_member *member);
 void wait_begin(struct turn *turn); /* what has stalled is what the round is about */
 void wait_end(struct turn *turn);
 void wait_forget(struct turn *turn);
@@ -145,5 +146,13 @@ void wait_tell(struct turn *turn);          /* WAITING */
 void wait_blame(struct turn *turn);         /* a deadline's TIMEOUT: begins the text */
 bool wait_tick(struct turn *turn);          /* not all have answered, and the time is over */
 uint64_t wait_verdict_ns(const struct admission *admission);
+
+/* admission_still.c: while STARTED */
+void still_stall(struct turn *turn, struct admission_member *member); /* it has said STALL */
+void still_restart(struct turn *turn); /* what may explain all waits */
+bool still_judge(struct turn *turn);   /* a round has found nobody wrong: is that the end? */
+void still_misfit(struct turn *turn);
+bool still_tick(struct turn *turn); /* somebody does not answer, and the time is over */
+uint64_t still_answer_ns(const struct turn *turn);
 
 #endif

@@ -8,12 +8,13 @@
 
 static const uint64_t answer_ns = 1000000000;
 
-void wait_stall(struct turn *turn, const struct admission_member *member)
+void wait_stall(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
 	uint64_t number = turn->event->message->stall.number;
 	uint32_t waited_ms = turn->event->message->stall.waited_ms;
 
+	still_stall(turn, member);
 	if (turn->event->message->stall.is_expired && !admission->is_expired) {
 		admission->is_expired = 1;
 		admission->expired = number;
@@ -72,6 +73,10 @@ void wait_forget(struct turn *turn)
 {
 	wait_begin(turn);
 	wait_end(turn);
+	turn->admission->complete = 0;
+	turn->admission->complete_rank = 0;
+	turn->admission->mismatch_rank = 0;
+	turn->admission->mismatch_other = 0;
 }
 
 /* Of those who have answered: who has not called it? */

@@ -220,6 +220,7 @@ struct control_message {
 		struct {
 			uint64_t number; /* of the oldest operation, or of the one that is over */
 			uint32_t waited_ms; /* since it was submitted; saturates */
+			uint32_t still_ms;  /* ... and without a result of anything; likewise */
 			uint8_t is_expired; /* its deadline is over, not only its patience */
 		} stall;
 		struct control_waiting waiting;

@@ -460,6 +460,7 @@ static void stalled(struct turn *turn)
 	action = send(turn, CONTROL_STALL);
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
+	action->still_ms = turn->event->still_ms;
 	action->serial = turn->event->type == MEMBER_EXPIRED;
 	if (turn->event->type != MEMBER_EXPIRED ||
 	    (turn->member->is_expired && turn->member->expired == turn->event->number))
@@ -680,6 +681,7 @@ void member_message(const struct member *member, const struct member_config *con
 	case CONTROL_STALL:
 		message_out->stall.number = action->number;
 		message_out->stall.waited_ms = action->waited_ms;
+		message_out->stall.still_ms = action->still_ms;
 		message_out->stall.is_expired = action->serial != 0;
 		break;
 	case CONTROL_ABORT:

@@ -90,6 +90,7 @@ struct member_event {
 	uint64_t now_ns;
 	uint64_t number;
 	uint32_t waited_ms; /* STALLED, EXPIRED: since the operation was submitted */
+	uint32_t still_ms;  /* STALLED: since then, and since the last result of any */
 	const struct control_message *message; /* lent */
 	const char *text;                      /* lent */
 	uint16_t shard;
@@ -117,8 +118,8 @@ struct member_action {
 	uint8_t reserved;
 	uint16_t shard;
 	uint16_t lanes;
-	uint32_t serial;    /* SEND of STALL: is it a deadline's? */
-	uint32_t waited_ms; /* SEND of STALL */
+	uint32_t serial;              /* SEND of STALL: is it a deadline's? */
+	uint32_t waited_ms, still_ms; /* SEND of STALL */
 	uint64_t number;
 };
 

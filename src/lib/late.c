@@ -35,14 +35,13 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 	if (oldest && !atomic_load(&comm->error)) {
 		const struct worker *worker = endpoint_worker(comm->endpoint);
 		const struct worker_stream *stream = &worker->stream[oldest->op.stream];
+		uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
 
 		if (stream->head != stream->tail)
 			done = stream->ops[stream->head & (worker->ops_max - 1)].done;
 		event->number = oldest->op.number;
 		event->waited_ms = ms_between(oldest->submitted_ns, now_ns);
 		if (patience->number != event->number) {
-			uint64_t progress_ns = endpoint_progress_ns(comm->endpoint);
-
 			*patience =
 				(struct patience){ event->number, done, oldest->submitted_ns, 0 };
 			if (patience->since_ns < progress_ns)
@@ -51,6 +50,9 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 			patience->done = done;
 			patience->since_ns = now_ns;
 		}
+		event->still_ms = ms_between(patience->since_ns > progress_ns ? patience->since_ns
+									      : progress_ns,
+					     now_ns);
 		/* Another thread's clock may be ahead of when this turn began. */
 		is_late = now_ns > patience->since_ns &&
 			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&

@@ -98,6 +98,8 @@ static void set_clocks(struct world *world, uint64_t now_ns)
 	admission->since_ns = now_ns;
 	admission->beat_ns = now_ns;
 	admission->progress_ns = now_ns;
+	if (admission->query != ADMISSION_QUIET)
+		admission->page_ns = now_ns;
 	for (uint32_t i = 0; i < peers_count(world); i++) {
 		struct admission_peer *peer = peers_of(world, i);
 
@@ -170,6 +172,7 @@ static void forget(struct world *world)
 
 	set_clocks(world, 0);
 	admission->asked_ns = 0;
+	admission->page_ns = 0;
 	if (admission->refused_ns != long_ago_ns)
 		admission->refused_ns = 0;
 	admission->stall_ms = admission->expired_ms = admission->about_ms = 0;
@@ -181,6 +184,10 @@ static void forget(struct world *world)
 		admission->ping = 0;
 		for (uint32_t i = 0; i < peers_count(world); i++)
 			peers_of(world, i)->ping = 0;
+	}
+	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
+		admission_member(admission, rank)->is_still = 0;
+		admission_member(admission, rank)->still_number = 0;
 	}
 	if (admission->query != ADMISSION_QUIET)
 		return;
