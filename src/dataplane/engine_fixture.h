@@ -223,6 +223,26 @@ static void give(uint32_t host, const struct wire *wire)
 	give_bytes(&peer, bytes, 1, length, length);
 }
 
+/* A packet that does not say how long it is. */
+static void give_cut(uint32_t host, const struct wire *wire, uint32_t length)
+{
+	struct link_address peer = address_of(host);
+	uint8_t bytes[WIRE_HEADER_BYTES + 4 * 1024];
+
+	packet_write(bytes, wire, wire->child);
+	give_bytes(&peer, bytes, 1, length, length);
+}
+
+/* What the engine has seen, but for packets that do not fit, of which it counts every one. */
+static uint32_t events_but_misfits(struct engine_event *events, uint32_t max)
+{
+	uint32_t count = 0;
+
+	while (count < max && engine_events(engine, &events[count], 1))
+		count += events[count].type != ENGINE_MISFIT;
+	return count;
+}
+
 /* A run of `count` packets for consecutive slots, as one frame. */
 static void give_run(uint32_t host, struct wire wire, uint32_t count)
 {

@@ -22,6 +22,14 @@ static bool event_put(struct engine_soft *engine, const struct engine_event *eve
 	return true;
 }
 
+/* The child whose UPDATE came last to the round that *packet is for. */
+static uint16_t round_last(const struct job *job, const struct wire *packet)
+{
+	if (engine_job_is_latency(job))
+		return job->latency_slots[packet->slot].last;
+	return job->slots[packet->slot].copy[switch_copy_of(packet->seq)].last;
+}
+
 /* One such event per job until somebody has fetched it: a broken worker repeats itself. */
 static void event_put_once(struct engine_soft *engine, const struct job *job, bool *is_told,
 			   enum engine_event_type type, uint16_t child, const struct wire *packet)
@@ -31,10 +39,28 @@ static void event_put_once(struct engine_soft *engine, const struct job *job, bo
 				      .child = child,
 				      .slot = packet->slot,
 				      .seq = packet->seq,
+				      .other = round_last(job, packet),
 				      .address = job->children[child].address };
 
 	if (!*is_told)
 		*is_told = event_put(engine, &event);
+}
+
+/* At powers of two: who sends many says it rarely. */
+static void misfit_count(struct engine_soft *engine, struct job *job, uint32_t child,
+			 enum misfit misfit, const struct wire *packet)
+{
+	struct engine_event event = { .type = ENGINE_MISFIT,
+				      .job = job->program.index,
+				      .child = (uint16_t)child,
+				      .slot = packet->slot,
+				      .seq = packet->seq,
+				      .count = ++job->children[child].misfits,
+				      .misfit = misfit,
+				      .address = job->children[child].address };
+
+	if (!(event.count & (event.count - 1)) && !TAKEN_OUT(MISFIT))
+		event_put(engine, &event);
 }
 
 void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello)
@@ -258,6 +284,43 @@ static bool is_bound_to(const struct job *job, uint32_t child, const struct link
 	       link_address_equal(&job->children[child].address, peer);
 }
 
+/* A datagram that was refused before its slot was looked at: does a child's own address send it? */
+static void misfit_look(struct engine_soft *engine, const struct link_address *peer,
+			enum misfit misfit, const struct wire *packet)
+{
+	struct job *job = engine_job_find(engine, packet->job);
+
+	if (misfit && job && packet->generation == job->program.generation &&
+	    packet->child < job->program.children && is_bound_to(job, packet->child, peer))
+		misfit_count(engine, job, packet->child, misfit, packet);
+}
+
+/* Latency mode: who asks for a round that its slot has left behind has not got its result, or its question
+ * is an old copy. A sound child opens a round when all have the result of the slot's last one (protocol,
+ * "Why one copy is enough"). */
+static void misfit_overrun(struct engine_soft *engine, struct job *job, uint16_t child,
+			   const struct wire *packet)
+{
+	const uint64_t *in = job->latency_slots[packet->slot].sum_bitmap;
+
+	if (packet->type != WIRE_UPDATE || switch_set_has(in, child))
+		return;
+	for (uint32_t other = 0; other < job->program.children; other++)
+		if (switch_set_has(in, other))
+			misfit_count(engine, job, other, MISFIT_OVERRUN, packet);
+}
+
+static void misfit_judge(struct engine_soft *engine, struct job *job, uint16_t child,
+			 enum switch_verdict verdict, const struct wire *packet)
+{
+	enum misfit misfit = misfit_of_verdict(verdict);
+
+	if (misfit)
+		misfit_count(engine, job, child, misfit, packet);
+	else if (verdict == SWITCH_DROP_STALE && engine_job_is_latency(job))
+		misfit_overrun(engine, job, child, packet);
+}
+
 /* Each mode has its machine. */
 static enum switch_verdict job_admit(const struct job *job, const struct wire *packet)
 {
@@ -291,9 +354,13 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		verdict = SWITCH_DROP_ADDRESS;
 	if (verdict) {
 		engine->stats.verdict[verdict]++;
+		misfit_look(engine, peer, misfit_of_verdict(verdict), packet);
 		return;
 	}
-	settle(engine, job, child, job_step(job, packet, lane), packet);
+	verdict = job_step(job, packet, lane);
+	settle(engine, job, child, verdict, packet);
+	if (verdict >= SWITCH_MISMATCH)
+		misfit_judge(engine, job, child, verdict, packet);
 }
 
 /* The job that this packet's sender is the parent of; NULL: the sender is nobody's. */
@@ -422,6 +489,10 @@ static void packet_serve(struct engine_soft *engine, const struct link_address *
 
 	if (fault) {
 		engine->stats.fault[fault]++;
+		if (fault != WIRE_FAULT_SHORT) {
+			wire_get(at, &packet);
+			misfit_look(engine, peer, misfit_of_fault(fault), &packet);
+		}
 		return;
 	}
 	switch (packet.type) {

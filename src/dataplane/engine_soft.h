@@ -11,6 +11,7 @@
 #ifndef DATAPLANE_ENGINE_SOFT_H
 #define DATAPLANE_ENGINE_SOFT_H
 
+#include "core/misfit.h"
 #include "core/switch_latency.h"
 #include "dataplane/link.h"
 
@@ -36,16 +37,21 @@ struct engine_job {
 };
 
 enum engine_event_type {
-	ENGINE_MISMATCH,  /* a child's round is another one than its siblings' */
-	ENGINE_HELLO,     /* a child is bound, or bound anew, to `address` */
-	ENGINE_ALARM,     /* a child sent what a sound worker never sends */
+	ENGINE_MISMATCH, /* a child's round is another one than its siblings' */
+	ENGINE_HELLO,    /* a child is bound, or bound anew, to `address` */
+	ENGINE_ALARM,    /* a child sent what a sound worker never sends */
+	ENGINE_MISFIT, /* a child's address has sent `count` packets that no sound child sends: said
+	                   * of the first, the second, the fourth, the eighth, ... */
 	ENGINE_TOO_LARGE, /* the packets to a child are larger than the path to `address` takes */
 };
 
 struct engine_event {
 	enum engine_event_type type;
 	uint16_t job, child, slot;
+	uint16_t other; /* MISMATCH: the last of those whose round it differs from */
 	uint32_t seq;
+	uint32_t count;     /* MISFIT */
+	enum misfit misfit; /* MISFIT: what the last of them was */
 	struct link_address address;
 };
 

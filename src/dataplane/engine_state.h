@@ -22,7 +22,8 @@ _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK
 
 struct child {
 	struct link_address address;
-	uint32_t serial; /* of the HELLO that bound it */
+	uint32_t serial;  /* of the HELLO that bound it */
+	uint32_t misfits; /* packets from its address that no sound child sends */
 	bool is_bound;
 	bool has_serial;
 	uint8_t nonce[WIRE_NONCE_BYTES];

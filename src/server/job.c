@@ -544,9 +544,15 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 		return;
 	case ENGINE_MISMATCH:
 		step.type = ADMISSION_MISMATCH;
+		step.other = notice->other;
 		break;
 	case ENGINE_ALARM:
 		step.type = ADMISSION_ALARM;
+		break;
+	case ENGINE_MISFIT:
+		step.type = ADMISSION_MISFIT;
+		step.count = notice->count;
+		step.misfit = (uint8_t)notice->misfit;
 		break;
 	case ENGINE_TOO_LARGE:
 		say_too_large(server, job, shard, notice, words);
