@@ -13,6 +13,8 @@
 int __real_conn_send(struct conn *conn, struct codec *codec, const struct control_message *message);
 int __wrap_conn_send(struct conn *conn, struct codec *codec, const struct control_message *message);
 
+enum { DEAF_NS = 500000000 };
+
 static const struct lie *lie;
 static const struct link_ops *true_ops;
 static struct link_ops lying_ops;
@@ -150,6 +152,43 @@ void liar_begin(const struct lie *of_this_kind, struct tally_comm *comm)
 	lying_ops = *true_ops;
 	lying_ops.send = lying_send;
 	lying_ops.offer = NULL;
+	comm->link->ops = &lying_ops;
+	comm_unlock(comm);
+}
+
+/* ---- an honest rank that misses a result ---- */
+
+static int deaf_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	static uint64_t since_ns;
+	int count = true_ops->recv(link, frames, max);
+	struct wire packet;
+
+	for (int i = 0; i < count; i++) {
+		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes) {
+			uint32_t left = frames[i].bytes - at;
+			uint32_t bytes = left < frames[i].packet_bytes ? left
+								       : frames[i].packet_bytes;
+
+			if (wire_check(frames[i].data + at, bytes, &packet) ||
+			    packet.type != WIRE_RESULT || packet.slot != DEAF_SLOT ||
+			    packet.seq != 1)
+				continue;
+			if (!since_ns)
+				since_ns = link->ops->now_ns(link);
+			if (link->ops->now_ns(link) - since_ns < DEAF_NS)
+				frames[i].data[at] = 0; /* no version of ours: dropped */
+		}
+	}
+	return count;
+}
+
+void liar_deafen(struct tally_comm *comm)
+{
+	comm_lock(comm);
+	true_ops = comm->link->ops;
+	lying_ops = *true_ops;
+	lying_ops.recv = deaf_recv;
 	comm->link->ops = &lying_ops;
 	comm_unlock(comm);
 }

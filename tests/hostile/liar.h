@@ -16,13 +16,16 @@ enum lie_end {
 	LIE_HARMLESS, /* all sums are right */
 	LIE_VOTE,     /* all sums are right, or what the lie votes for; one of these at least */
 	LIE_NAMED,    /* the honest ranks get an error with `word` in its text */
-	LIE_STALL,    /* the liar's part is missing: at the deadline all are told, with `word` */
+	LIE_STALL, /* the liar's part is missing: no deadline is set, and all are told, with `word` */
 };
 
 struct lie {
 	const char *name;
 	enum lie_end end;
 	const char *word;
+	bool is_latency; /* the job is in latency mode */
+	bool is_deaf; /* an honest rank misses one result for a while, as on a network that loses it */
+	bool is_named;       /* the text has "rank 2 on" this host, too */
 	int32_t vote;        /* what the lie adds to int32 sums */
 	bool votes_zero;     /* float32 sums become 0 */
 	const char *counter; /* of tallyd, in which its packets end */
@@ -39,6 +42,10 @@ extern const size_t lies_count;
 
 /* From now on this process lies with what `comm` sends; before tally_comm_init: comm NULL, for control. */
 void liar_begin(const struct lie *lie, struct tally_comm *comm);
+
+/* This process, an honest one, hears the result of slot DEAF_SLOT's first round only after half a second. */
+enum { DEAF_SLOT = 3 };
+void liar_deafen(struct tally_comm *comm);
 
 /* ---- for lies ---- */
 

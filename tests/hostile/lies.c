@@ -231,7 +231,7 @@ static void detail_out_of_turn(struct wire *packet, int32_t *lane, uint32_t nth)
 		liar_send(&copy, lane);
 }
 
-/* HELLOs for the others, with a nonce that is not theirs, and one's own from another socket. */
+/* HELLOs for the others, with a nonce that is not theirs, and one's own packets from another socket. */
 static void hello_for_others(struct wire *packet, int32_t *lane, uint32_t nth)
 {
 	struct wire hello = *packet;
@@ -246,7 +246,8 @@ static void hello_for_others(struct wire *packet, int32_t *lane, uint32_t nth)
 		liar_send(&hello, body);
 		liar_send_elsewhere(&hello, body);
 	}
-	liar_send_elsewhere(packet, lane);
+	if (packet->type != WIRE_HELLO) /* which would bind the liar to where it does not listen */
+		liar_send_elsewhere(packet, lane);
 	liar_send(packet, lane);
 }
 
@@ -264,6 +265,34 @@ static void results_of_its_own(struct wire *packet, int32_t *lane, uint32_t nth)
 							: 0;
 		liar_send(&copy, lane);
 	}
+	liar_send(packet, lane);
+}
+
+/* ---- about data in latency mode: the third UPDATE is operation 2's ---- */
+
+/* The next round of the slot before, of whose last round it alone can know that it is complete. */
+static void round_too_early(struct wire *packet, int32_t *lane, uint32_t nth)
+{
+	struct wire early = *packet;
+
+	(void)nth;
+	liar_send(packet, lane);
+	if (!is_update(packet) || packet->slot != DEAF_SLOT + 1)
+		return;
+	early.slot = DEAF_SLOT;
+	early.seq = packet->seq + 1;
+	liar_send(&early, lane);
+}
+
+static void acks_unasked(struct wire *packet, int32_t *lane, uint32_t nth)
+{
+	struct wire ack = *packet;
+
+	(void)nth;
+	ack.type = WIRE_ACK;
+	ack.lanes = 0;
+	for (ack.seq = packet->seq - 2; ack.seq != packet->seq + 3; ack.seq++)
+		liar_send(&ack, lane);
 	liar_send(packet, lane);
 }
 
@@ -467,30 +496,36 @@ static void a_frame_of_a_gigabyte(const struct control_message *message)
 
 /* clang-format off */
 const struct lie lies[] = {
-	{ .name = "more_lanes", .end = LIE_NAMED, .word = "differ", .packet = more_lanes },
-	{ .name = "fewer_lanes", .end = LIE_NAMED, .word = "differ", .packet = fewer_lanes },
-	{ .name = "odd_lanes", .end = LIE_STALL, .counter = " lanes", .packet = odd_lanes },
-	{ .name = "too_many_lanes", .end = LIE_STALL, .counter = "more lanes than agreed", .packet = too_many_lanes },
-	{ .name = "lanes_of_another_length", .end = LIE_STALL, .counter = " length",
+	{ .name = "more_lanes", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = more_lanes },
+	{ .name = "fewer_lanes", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = fewer_lanes },
+	{ .name = "odd_lanes", .end = LIE_STALL, .is_named = true,
+	  .word = "(a number of lanes that there is not)", .counter = " lanes", .packet = odd_lanes },
+	{ .name = "too_many_lanes", .end = LIE_STALL, .is_named = true,
+	  .word = "(more lanes than agreed)", .counter = "more lanes than agreed", .packet = too_many_lanes },
+	{ .name = "lanes_of_another_length", .end = LIE_STALL, .is_named = true,
+	  .word = "(another length than they say)", .counter = " length",
 	  .packet = lanes_of_another_length },
-	{ .name = "another_tag", .end = LIE_NAMED, .word = "differ", .packet = another_tag },
-	{ .name = "seq_jumps", .end = LIE_STALL, .counter = " alarm", .packet = seq_jumps },
+	{ .name = "another_tag", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = another_tag },
+	{ .name = "seq_jumps", .end = LIE_STALL, .is_named = true,
+	  .word = "(rounds ahead of the others)", .counter = " alarm", .packet = seq_jumps },
 	{ .name = "seqs_of_all_kinds", .end = LIE_HARMLESS, .counter = " stale",
 	  .packet = seqs_of_all_kinds },
 	{ .name = "again_with_other_data", .end = LIE_HARMLESS, .packet = again_with_other_data },
 	{ .name = "other_values", .end = LIE_VOTE, .vote = 1000, .packet = other_values },
-	{ .name = "another_round", .end = LIE_NAMED, .word = "differ", .packet = another_round },
-	{ .name = "another_lane_op", .end = LIE_NAMED, .word = "differ", .packet = another_lane_op },
-	{ .name = "no_such_round", .end = LIE_STALL, .counter = " flags", .packet = no_such_round },
+	{ .name = "another_round", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = another_round },
+	{ .name = "another_lane_op", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = another_lane_op },
+	{ .name = "no_such_round", .end = LIE_STALL, .is_named = true,
+	  .word = "(flags that there are not)", .counter = " flags", .packet = no_such_round },
 	{ .name = "sticky_without_cause", .end = LIE_HARMLESS, .packet = sticky_without_cause },
 	{ .name = "exponent_zero", .end = LIE_HARMLESS, .packet = exponent_zero },
 	{ .name = "exponent_largest", .end = LIE_VOTE, .votes_zero = true, .packet = exponent_largest },
 	{ .name = "exponent_above_254", .end = LIE_VOTE, .votes_zero = true,
 	  .packet = exponent_above_254 },
-	{ .name = "exponent_unknown", .end = LIE_NAMED, .word = "", .packet = exponent_unknown },
+	{ .name = "exponent_unknown", .end = LIE_NAMED,
+	  .word = "answered a round that was not asked", .packet = exponent_unknown },
 	{ .name = "ahead_unknown", .end = LIE_HARMLESS, .packet = ahead_unknown },
 	{ .name = "slots_beyond", .end = LIE_HARMLESS, .counter = " slot", .packet = slots_beyond },
-	{ .name = "slot_not_its_turn", .end = LIE_NAMED, .word = "differ", .packet = slot_not_its_turn },
+	{ .name = "slot_not_its_turn", .end = LIE_NAMED, .is_named = true, .word = "differ", .packet = slot_not_its_turn },
 	{ .name = "childs_of_others", .end = LIE_HARMLESS, .counter = " address",
 	  .packet = childs_of_others },
 	{ .name = "detail_out_of_turn", .end = LIE_HARMLESS, .packet = detail_out_of_turn },
@@ -498,15 +533,39 @@ const struct lie lies[] = {
 	  .packet = hello_for_others },
 	{ .name = "results_of_its_own", .end = LIE_HARMLESS, .counter = "not for a switch",
 	  .packet = results_of_its_own },
+	{ .name = "latency_round_too_early", .end = LIE_STALL, .is_latency = true, .is_deaf = true,
+	  .is_named = true, .word = "(rounds for which others had no result yet)",
+	  .packet = round_too_early },
+	{ .name = "latency_acks_unasked", .end = LIE_HARMLESS, .is_latency = true,
+	  .counter = "not for a switch", .packet = acks_unasked },
+	{ .name = "latency_another_tag", .end = LIE_NAMED, .is_latency = true, .is_named = true,
+	  .word = "differ", .packet = another_tag },
+	{ .name = "latency_fewer_lanes", .end = LIE_NAMED, .is_latency = true, .is_named = true,
+	  .word = "differ", .packet = fewer_lanes },
+	{ .name = "latency_too_many_lanes", .end = LIE_STALL, .is_latency = true, .is_named = true,
+	  .word = "(more lanes than agreed)", .packet = too_many_lanes },
+	{ .name = "latency_seq_jumps", .end = LIE_STALL, .is_latency = true, .is_named = true,
+	  .word = "(rounds ahead of the others)", .packet = seq_jumps },
+	{ .name = "latency_seqs_of_all_kinds", .end = LIE_HARMLESS, .is_latency = true,
+	  .packet = seqs_of_all_kinds },
+	{ .name = "latency_another_round", .end = LIE_STALL, .is_latency = true, .is_named = true,
+	  .word = "(no packet for an aggregator)", .packet = another_round },
+	{ .name = "latency_again_with_other_data", .end = LIE_HARMLESS, .is_latency = true,
+	  .packet = again_with_other_data },
+	{ .name = "latency_silent_data", .end = LIE_STALL, .is_latency = true,
+	  .word = "the aggregator refused no packet of any rank", .packet = nothing_more },
 	{ .name = "stall_storm", .end = LIE_HARMLESS, .started = stall_storm },
 	{ .name = "ping_storm", .end = LIE_HARMLESS, .started = ping_storm },
 	{ .name = "answers_unasked", .end = LIE_HARMLESS, .started = answers_unasked },
-	{ .name = "silent_data", .end = LIE_STALL, .packet = nothing_more },
+	{ .name = "silent_data", .end = LIE_STALL,
+	  .word = "the aggregator refused no packet of any rank", .packet = nothing_more },
 	{ .name = "false_lists", .end = LIE_NAMED, .word = "rank 2", .packet = nothing_more,
 	  .control = false_lists },
-	{ .name = "lists_of_nothing", .end = LIE_STALL, .word = "rank 2", .packet = nothing_more,
+	{ .name = "lists_of_nothing", .end = LIE_NAMED, .is_named = true,
+	  .word = "says that it has called 0 operations", .packet = nothing_more,
 	  .control = lists_of_nothing },
-	{ .name = "lists_without_end", .end = LIE_STALL, .packet = nothing_more,
+	{ .name = "lists_without_end", .end = LIE_STALL,
+	  .word = "the aggregator refused no packet of any rank", .packet = nothing_more,
 	  .control = lists_without_end },
 	{ .name = "leave_when_asked", .end = LIE_NAMED, .word = "rank 2", .packet = nothing_more,
 	  .control = leave_when_asked },

@@ -5,8 +5,8 @@
  *     hostile_member TALLYD [LIE...]
  *
  * What it votes is its vote. Every other lie is ignored, or ends the job with an error that the honest
- * ranks can read; none gives a wrong sum, holds anybody for longer than patience, or harms tallyd: after
- * each, an honest job runs on it.
+ * ranks can read; none gives a wrong sum, holds anybody for longer than patience (no deadline is set), or
+ * harms tallyd: after each, an honest job runs on it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -24,9 +24,9 @@ enum {
 	LIAR = 2,
 	OPS = 12,
 	COUNT_MAX = 600,
-	DEADLINE_MS = 1500, /* of the honest, for one operation */
-	PATIENCE_MS = 6000, /* and if even that said nothing */
-	HANG_S = 15,
+	LATENCY_SLOTS = 8,
+	PATIENCE_MS = 12000, /* three times tallyd's heartbeat time: nobody hangs for longer */
+	HANG_S = 25,
 	TEXT_MAX = 512,
 };
 
@@ -52,17 +52,22 @@ static int32_t value(uint32_t rank, uint32_t op, uint32_t i)
 	return (int32_t)(x >> 20) - 2048 + (int32_t)(rank == LIAR);
 }
 
-static uint32_t count_of(uint32_t op)
+static uint32_t count_of(const struct lie *lie, uint32_t op)
 {
-	return 1 + (op * 211 + 61) % COUNT_MAX;
+	return 1 + (op * 211 + 61) % (lie->is_latency ? LIAR_LANES : COUNT_MAX);
+}
+
+static bool is_float32(const struct lie *lie, uint32_t op)
+{
+	return op % 2 && !lie->is_latency; /* which has int32 alone */
 }
 
 static enum sum judge(const struct lie *lie, uint32_t op, const int32_t *ints)
 {
 	const float *floats = (const float *)(const void *)ints;
-	bool is_float = op % 2, is_right = true, is_vote = true;
+	bool is_float = is_float32(lie, op), is_right = true, is_vote = true;
 
-	for (uint32_t i = 0; i < count_of(op); i++) {
+	for (uint32_t i = 0; i < count_of(lie, op); i++) {
 		int32_t sum = value(0, op, i) + value(1, op, i) + value(2, op, i);
 		/* The numbers are whole: as integers both compare exactly. */
 		int32_t got = is_float ? (int32_t)floats[i] : ints[i];
@@ -74,20 +79,22 @@ static enum sum judge(const struct lie *lie, uint32_t op, const int32_t *ints)
 	return is_right ? SUM_RIGHT : is_vote ? SUM_VOTE : SUM_NEITHER;
 }
 
-static int add(struct tally_comm *comm, uint32_t rank, uint32_t op, int32_t *ints)
+static int add(const struct lie *lie, struct tally_comm *comm, uint32_t rank, uint32_t op,
+	       int32_t *ints)
 {
 	float *floats = (float *)(void *)ints;
 	struct tally_work *work;
 	int result;
 
-	for (uint32_t i = 0; i < count_of(op); i++) {
-		if (op % 2)
+	for (uint32_t i = 0; i < count_of(lie, op); i++) {
+		if (is_float32(lie, op))
 			floats[i] = (float)value(rank, op, i);
 		else
 			ints[i] = value(rank, op, i);
 	}
-	result = tally_iallreduce(ints, ints, count_of(op), op % 2 ? TALLY_FLOAT32 : TALLY_INT32,
-				  TALLY_SUM, comm, NULL, &work);
+	result = tally_iallreduce(ints, ints, count_of(lie, op),
+				  is_float32(lie, op) ? TALLY_FLOAT32 : TALLY_INT32, TALLY_SUM,
+				  comm, NULL, &work);
 	return result ? result : tally_wait(&work, PATIENCE_MS);
 }
 
@@ -106,16 +113,18 @@ static void rank_main(const struct lie *lie, const char *job, uint32_t rank)
 	tally_set_log(TALLY_LOG_ERROR, no_log, NULL);
 	options.aggregator = tallyd.address;
 	options.init_timeout_s = 5;
-	options.deadline_ms = DEADLINE_MS;
+	options.latency_slots = lie->is_latency ? LATENCY_SLOTS : 0;
 	if (rank == LIAR)
 		liar_begin(lie, NULL);
 	report->result = tally_comm_init(&comm, job, RANKS, rank, &options);
 	if (!report->result && rank == LIAR)
 		liar_begin(lie, comm);
+	if (!report->result && rank == 0 && lie->is_deaf)
+		liar_deafen(comm);
 	for (uint32_t op = 0; op < OPS && !report->result; op++) {
 		enum sum sum;
 
-		report->result = add(comm, rank, op, ints);
+		report->result = add(lie, comm, rank, op, ints);
 		if (report->result)
 			break;
 		sum = judge(lie, op, ints);
@@ -127,7 +136,9 @@ static void rank_main(const struct lie *lie, const char *job, uint32_t rank)
 	snprintf(report->text, TEXT_MAX, "%s", tally_get_last_error(comm));
 	if (!report->result)
 		report->result = tally_comm_finalize(comm);
-	_exit(0); /* whoever stalls dies, which is what people do to it */
+	else if (comm && !report->has_stalled && !lie->control)
+		tally_comm_destroy(comm); /* why it has failed goes to the others */
+	_exit(0);                         /* whoever stalls dies, which is what people do to it */
 }
 
 static bool ranks_run(const struct lie *lie, const char *job)
@@ -168,10 +179,22 @@ static bool is_clean(const char *text)
 	return true;
 }
 
+/* With its host, as the aggregator says it. */
+static bool names_liar(const struct lie *lie, const char *text)
+{
+	char host[64] = "", name[96];
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "rank %d on %s%s", LIAR, host,
+		 lie->end == LIE_STALL ? " sent " : "");
+	return strstr(text, name);
+}
+
 static bool report_fits(const struct lie *lie, const struct report *report)
 {
 	bool is_told = report->result && !report->has_stalled &&
-		       (!lie->word || strstr(report->text, lie->word));
+		       (!lie->word || strstr(report->text, lie->word)) &&
+		       (!lie->is_named || names_liar(lie, report->text));
 
 	if (report->is_wrong || !is_clean(report->text))
 		return false;
@@ -253,7 +276,7 @@ static bool is_wanted(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static const char *const options[] = { "--lanes", "64", NULL };
+	static const char *const options[] = { "--lanes", "64", "--heartbeat", "4", NULL };
 	uint32_t played = 0, bad = 0;
 	int status;
 
