@@ -475,7 +475,9 @@ int main(void)
 		TEST(admission__a_wrong_key_is_denied_and_never_printed),
 		TEST(admission__a_stranger_ends_no_gathering_that_others_can_complete),
 		TEST(admission__a_gathering_ends_when_only_the_unfit_are_not_in),
-		TEST(admission__a_stranger_at_one_address_makes_one_rank_hopeless),
+		cmocka_unit_test_setup_teardown(
+			admission__a_stranger_at_one_address_makes_one_rank_hopeless, set_up,
+			tear_down),
 		TEST(admission__who_was_denied_is_told_while_others_wait),
 		TEST(admission__the_unfit_of_5_s_ago_are_forgotten),
 		TEST(admission__a_process_of_another_version_ends_nothing_alone),

@@ -281,8 +281,10 @@ static void admission__between_whom_packets_differ_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(admission__what_stands_still_for_the_heartbeat_time_ends),
-		TEST(admission__who_sent_what_does_not_fit_is_named),
+		cmocka_unit_test_setup_teardown(
+			admission__what_stands_still_for_the_heartbeat_time_ends, begin, tear_down),
+		cmocka_unit_test_setup_teardown(admission__who_sent_what_does_not_fit_is_named,
+						begin, tear_down),
 		TEST(admission__the_one_that_waits_for_longest_is_told_of),
 		TEST(admission__results_that_come_seldom_are_results),
 		TEST(admission__one_that_says_nothing_of_results_ends_nothing),
