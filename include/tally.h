@@ -192,7 +192,8 @@ TALLY_API int tally_comm_finalize(struct tally_comm *comm);
 TALLY_API int tally_comm_abort(struct tally_comm *comm);
 
 /* Frees the communicator, after finalize if that was not called. No other call may use it or its work
- * handles then; works that are left are freed with it. NULL is fine. */
+ * handles then; works that are left are freed with it. NULL is fine. While a group that is not ended yet has
+ * gathered an operation of it, it stays as it is, and the log says so. */
 TALLY_API void tally_comm_destroy(struct tally_comm *comm);
 
 /* ---- operations ---- */

@@ -412,13 +412,23 @@ int tally_comm_abort(struct tally_comm *comm)
 
 void tally_comm_destroy(struct tally_comm *comm)
 {
+	uint32_t gathered;
 	bool is_sound;
 
 	if (!comm || wait_check(comm, "tally_comm_destroy"))
 		return;
 	comm_lock(comm);
+	gathered = TAKEN_OUT(GATHERED) ? 0 : comm->gathered;
 	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
 	comm_unlock(comm);
+	if (gathered) {
+		report_error(
+			&comm->who, TALLY_ERR_USAGE,
+			"tally_comm_destroy: another thread's group has gathered %u operations "
+			"and is not at its tally_group_end: nothing is freed",
+			gathered);
+		return;
+	}
 	if (is_sound && !TAKEN_OUT(DESTROY_LEAVES))
 		(void)tally_comm_finalize(comm);
 	if (comm_is_forked(comm))

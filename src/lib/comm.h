@@ -97,6 +97,7 @@ struct tally_comm {
 	struct work_list calling;     /* complete, their on_done is due */
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
+	uint32_t gathered; /* works in groups that no thread has ended yet: they point here */
 	struct lent *lent_reads, *lent_writes; /* to outstanding operations: trees */
 	struct waiting {
 		struct tally_work *first, *last; /* by next_waiting */

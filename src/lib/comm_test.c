@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm_test.c - the public calls on a job of one rank, which hosts its own aggregator. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -480,6 +481,35 @@ static void fork__the_childs_handles_are_refused_and_the_parents_work(void **sta
 
 /* ---- without a communicator ---- */
 
+static void *destroy_main(void *comm)
+{
+	tally_comm_destroy(comm);
+	said(TALLY_OK, TALLY_OK, "group has gathered 2 operations");
+	return NULL;
+}
+
+/* The gathered works point to it. */
+static void destroy__leaves_what_another_threads_group_has_gathered(void **state)
+{
+	struct tally_comm *comm = comm_make();
+	struct tally_work *works[2];
+	int32_t x = 4, y = 5;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(tally_group_start(), TALLY_OK);
+	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &works[0]),
+			 TALLY_OK);
+	assert_int_equal(tally_ibarrier(comm, NULL, &works[1]), TALLY_OK);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_main, comm), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(tally_group_end(), TALLY_OK);
+	assert_int_equal(tally_waitall(2, works, -1), TALLY_OK);
+	assert_int_equal(tally_allreduce(&y, &y, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(x + y, 9);
+	tally_comm_destroy(comm); /* now it goes: a leak would be the sanitizer's to tell */
+}
+
 static void log_keep(int level, const char *line, void *arg)
 {
 	(void)level;
@@ -576,3 +606,4 @@ int main(void)
 	alarm(LIMIT_S);
 	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
 }
+		cmocka_unit_test(destroy__leaves_what_another_threads_group_has_gathered),

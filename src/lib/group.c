@@ -23,6 +23,7 @@ bool group_is_open(void)
 void group_add(struct tally_work *work)
 {
 	atomic_store(&work->state, WORK_GATHERED);
+	work->comm->gathered++;
 	work_append(&group.works, work);
 }
 
@@ -166,6 +167,8 @@ static int members_enter(struct tally_comm *comm, struct tally_work *members)
 	struct tally_work *fused = members->next ? fuse(comm, members) : members;
 	int result;
 
+	for (const struct tally_work *work = members; work; work = work->next)
+		comm->gathered--;
 	if (!fused)
 		result = report_error(&comm->who, TALLY_ERR_NO_MEMORY,
 				      "tally_group_end: out of memory");
