@@ -12,8 +12,10 @@
 #include "util/commit.h"
 
 enum {
-	TRY_MS = 3000, /* one attempt to connect */
-	MESSAGES = 64, /* in one turn */
+	TRY_MS = 3000,     /* one attempt to connect */
+	ABSENT_S = 5,      /* of attempts, until the first and only line about them */
+	MESSAGES = 64,     /* in one turn */
+	WHERE_BYTES = 512, /* of a text, about aggregators */
 };
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
@@ -163,12 +165,30 @@ static bool start(struct tally_comm *comm, struct seat *seat, const struct membe
 	return true;
 }
 
+/* Who waits for others may wait elsewhere than they do. */
+static void where_add(const struct tally_comm *comm, const struct seat *seat,
+		      char text[CONTROL_TEXT_BYTES + WHERE_BYTES])
+{
+	size_t used = strlen(text), room = CONTROL_TEXT_BYTES + WHERE_BYTES - used;
+
+	if (comm->boot.is_local)
+		return;
+	if (comm->membership->seats_count == 1)
+		snprintf(text + used, room, "; this rank waited at the aggregator %s",
+			 seat->address.text);
+	else
+		snprintf(text + used, room,
+			 "; this rank waited at the aggregator %s of the list %s: all must be "
+			 "given the same list, in the same order",
+			 seat->address.text, comm->boot.aggregator);
+}
+
 /* The first that fails is the cause, here and, if they have not heard of it yet, at the others. */
 static void failed(struct tally_comm *comm, struct seat *seat, struct codec *codec, uint64_t now_ns)
 {
 	struct membership *membership = comm->membership;
 	const struct member_actions *actions = &seat->actions;
-	char text[CONTROL_TEXT_BYTES + 96];
+	char text[CONTROL_TEXT_BYTES + WHERE_BYTES];
 	bool is_unreached = comm->boot.is_local && !seat->member.is_joined;
 
 	if (membership->has_failed)
@@ -178,6 +198,9 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 		 is_unreached
 			 ? "; if the ranks are on several hosts, set TALLY_AGGREGATOR=host:port"
 			 : "");
+	if (actions->cause == CONTROL_TIMEOUT && seat->member.is_joined && !seat->is_granted &&
+	    seat == membership->seats)
+		where_add(comm, seat, text);
 	comm_lock(comm);
 	comm_break(comm, result_of_cause((enum control_cause)actions->cause), text);
 	comm_unlock(comm);

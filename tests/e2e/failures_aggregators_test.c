@@ -208,6 +208,39 @@ static void aggregators__another_list_on_one_rank_is_refused_on_all(void **state
 	assert_true(ranks_have_reported(&ranks, TALLY_ERR_DENIED, limit_s, words));
 }
 
+static void turned_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	char list[2 * sizeof(ranks->aggregator)];
+	const char *comma = strchr(ranks->aggregator, ',');
+
+	strcpy(list, ranks->aggregator);
+	if (rank == 1) /* the first comes last */
+		snprintf(list, sizeof(list), "%s,%.*s", comma + 1, (int)(comma - ranks->aggregator),
+			 ranks->aggregator);
+	options.aggregator = list;
+	options.init_timeout_s = INIT_S;
+	ranks_meet(ranks);
+	ranks->shared->event_s = ranks_now_s();
+	ranks_report(ranks, rank, NULL, tally_comm_init(&comm, ranks->job, SIZE, rank, &options));
+	CHECK(!comm);
+	CHECK(strstr(ranks->shared->report[rank].text, list));
+}
+
+/* Each gathers at the first of its list, and nobody sees both: every rank tells where it waited. */
+static void aggregators__in_another_order_are_named_by_every_rank(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .aggregators = AGGREGATORS, .body = turned_body };
+	const char *words[RANKS_WORDS_MAX] = { "did not come in time",
+					       "this rank waited at the aggregator ",
+					       "in the same order" };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_TIMEOUT, INIT_S + limit_s, words));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +249,7 @@ int main(void)
 		cmocka_unit_test(aggregators__a_killed_rank_is_the_cause_that_all_tell),
 		cmocka_unit_test(aggregators__a_stopped_one_is_named_when_the_time_is_over),
 		cmocka_unit_test(aggregators__another_list_on_one_rank_is_refused_on_all),
+		cmocka_unit_test(aggregators__in_another_order_are_named_by_every_rank),
 	};
 
 	if (ranks_lack_family())
