@@ -516,6 +516,32 @@ static void log_keep(int level, const char *line, void *arg)
 	snprintf(arg, 256, "%s", line);
 }
 
+static void absent_keep(int level, const char *line, void *arg)
+{
+	char *lines = arg;
+
+	if (level == TALLY_LOG_WARN && strlen(lines) + strlen(line) < 1000)
+		strcat(strcat(lines, line), "\n");
+}
+
+/* Once: the error comes when the time is over. */
+static void init__an_absent_aggregator_is_told_of_after_5_s(void **state)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	char lines[1024] = "";
+
+	(void)state;
+	options.aggregator = "127.0.0.1:1";
+	options.init_timeout_s = 7;
+	assert_int_equal(tally_set_log(TALLY_LOG_WARN, absent_keep, lines), TALLY_OK);
+	said(tally_comm_init(&comm, "comm-test-absent", 1, 0, &options), TALLY_ERR_SYSTEM,
+	     "127.0.0.1:1: Connection refused");
+	assert_int_equal(tally_set_log(0, NULL, NULL), TALLY_OK);
+	assert_non_null(strstr(lines, "no aggregator at 127.0.0.1:1 for 5 s: Connection refused"));
+	assert_ptr_equal(strchr(lines, '\n'), lines + strlen(lines) - 1);
+}
+
 static void log__errors_go_to_the_users_function(void **state)
 {
 	char line[256] = "";
@@ -594,6 +620,7 @@ int main(void)
 		cmocka_unit_test(finalize__only_destroy_is_left),
 		cmocka_unit_test(abort__breaks_the_communicator_with_its_name),
 		cmocka_unit_test(destroy__takes_works_and_finalize_along),
+		cmocka_unit_test(destroy__leaves_what_another_threads_group_has_gathered),
 		cmocka_unit_test_setup_teardown(
 			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),
 		cmocka_unit_test(log__errors_go_to_the_users_function),
@@ -601,9 +628,9 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test(strerror__every_result_has_a_text),
 		cmocka_unit_test(init__a_window_without_slots_is_named),
+		cmocka_unit_test(init__an_absent_aggregator_is_told_of_after_5_s),
 	};
 
 	alarm(LIMIT_S);
 	return cmocka_run_group_tests_name("lib-comm", tests, NULL, NULL);
 }
-		cmocka_unit_test(destroy__leaves_what_another_threads_group_has_gathered),

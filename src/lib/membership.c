@@ -286,6 +286,22 @@ static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", text);
 }
 
+/* Trying goes on: an aggregator may start after its job. */
+static void absent(const struct tally_comm *comm, struct seat *seat,
+		   const struct member_event *event)
+{
+	uint64_t gone_s = (event->now_ns - seat->member.since_ns) / ns_per_s;
+
+	if (seat->member.state != MEMBER_CONNECT || gone_s < ABSENT_S || seat->is_absent_said)
+		return;
+	seat->is_absent_said = true;
+	report_log(&comm->who, TALLY_LOG_WARN,
+		   "no aggregator at %s for %llu s: %s; trying for %llu s in all",
+		   seat->address.text, (unsigned long long)gone_s,
+		   event->text ? event->text : "no answer",
+		   (unsigned long long)(seat->config.connect_ns / ns_per_s));
+}
+
 void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 		   struct member_event *event)
 {
@@ -296,6 +312,8 @@ void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *cod
 		struct member_event next = { .now_ns = event->now_ns };
 
 		has_next = false;
+		if (event->type == MEMBER_REFUSED)
+			absent(comm, seat, event);
 		member_step(&seat->member, &seat->config, event, actions);
 		if (actions->has_progress)
 			report_log(&comm->who, TALLY_LOG_INFO, "%s", actions->text);

@@ -30,6 +30,7 @@ struct seat {
 	atomic_int fd;                       /* conn's, for a forked child; -1 */
 	bool is_begun;                       /* the first has granted: this one may be asked, too */
 	bool is_granted;                     /* its GRANT is in, and waits for the others' */
+	bool is_absent_said;                 /* that nobody answers there */
 	bool is_ending;                      /* the end of the connection is no event any more */
 	uint16_t lanes;                      /* of its START; 0: not yet */
 	uint32_t shards_first, shards_count; /* in the endpoint */
