@@ -160,10 +160,10 @@ typedef int (*tally_allgather_fn)(const void *send, void *recv, size_t bytes, vo
 /* The same, with the words of a program that has a way to talk already (MPI, a store): rank 0's job name
  * (TALLY_JOB, else one that it makes up) and aggregator (options, TALLY_AGGREGATOR) count for all; if
  * rank 0 has no aggregator: local mode when all ranks are on one host, else TALLY_ERR_ARGUMENT. allgather is
- * called from inside this call, on all ranks equally often; if it stays away for long, a line at WARN says
- * so. TALLY_ERR_SYSTEM: it has failed, the text has its result; an error that one rank finds before,
- * be it in its arguments, is every rank's, and the text names the rank: but for a rank, size or allgather
- * with which it cannot be called at all. Then as tally_comm_init. */
+ * called from inside this call, on all ranks twice, whatever it returns; if it stays away for long, a line at
+ * WARN says so. TALLY_ERR_SYSTEM: it has failed, the text has its result; an error that one rank finds before,
+ * be it in its arguments or in what allgather gave it first, is every rank's, and the text names the rank: but
+ * for a rank, size or allgather with which it cannot be called at all. Then as tally_comm_init. */
 TALLY_API int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 				  tally_allgather_fn allgather, void *ctx,
 				  const struct tally_options *options);

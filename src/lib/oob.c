@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oob.c - tally_comm_init_oob: one allgather of the program's own tells every rank what rank 0 is set to,
- * whether all are on one host, and what any of them finds wrong.
+ * whether all are on one host, and what any of them finds wrong; a second one, what any of them finds wrong
+ * in what the first has given it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 
 enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
-	RECORD_VERSION = 1,
+	RECORD_VERSION = 2,
 	HOST_ID_BYTES = 64,
 	WATCH_FIRST_S =
 		5, /* until the first line about an allgather that stays away; then each doubles */
@@ -30,6 +31,7 @@ enum {
 struct record {
 	uint32_t magic, version;
 	uint32_t size, rank;
+	uint32_t turn;  /* of the allgathers: 0, 1 */
 	int32_t result; /* what this rank has found wrong, and `text` */
 	uint32_t has_aggregator;
 	char host[65];
@@ -191,7 +193,8 @@ static int records_check(struct record *all, const struct record *mine,
 	for (uint32_t i = 0; i < mine->size; i++) {
 		const struct record *its = &all[i];
 
-		if (its->magic != RECORD_MAGIC || its->version != RECORD_VERSION)
+		if (its->magic != RECORD_MAGIC || its->version != RECORD_VERSION ||
+		    its->turn != mine->turn)
 			return wrong(text, TALLY_ERR_ARGUMENT,
 				     "what the allgather function gave for rank %u is not a record "
 				     "of this version of tally",
@@ -239,20 +242,13 @@ static int records_take(const struct record *all, struct bootstrap *boot,
  * process may share it. */
 static struct record unread[BOOTSTRAP_SIZE_MAX];
 
-/* The one allgather. A rank that has found something wrong takes part in it all the same. */
-static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
+/* One allgather. A rank that has found something wrong takes part in it all the same. `all` may be NULL. */
+static int exchange(const struct record *mine, struct record *all, tally_allgather_fn allgather,
 		    void *ctx, char text[BOOTSTRAP_TEXT_MAX])
 {
-	struct record *all = calloc(mine->size, sizeof(*all));
 	struct watch watch;
 	int result, said;
 
-	if (!all && TAKEN_OUT(OOB_MEMORY))
-		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
-	if (!all && !mine->result) {
-		mine->result = TALLY_ERR_NO_MEMORY;
-		strcpy(mine->text, "out of memory for what the ranks say");
-	}
 	watch_begin(&watch, mine);
 	said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
 	watch_end(&watch);
@@ -265,8 +261,48 @@ static int exchange(struct record *mine, struct bootstrap *boot, tally_allgather
 	if (!result && mine->result)
 		result = wrong(text, mine->result, "rank %u on %s: %s", mine->rank, mine->host,
 			       mine->text);
+	return result;
+}
+
+/* What this rank was given was wrong: the others, who were given what is right, would wait for it. */
+static int verdicts_exchange(struct record *mine, struct record *all, int result,
+			     tally_allgather_fn allgather, void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+{
+	char first[BOOTSTRAP_TEXT_MAX];
+	int second;
+
+	strcpy(first, text);
+	mine->turn = 1;
+	if (result && !mine->result && !TAKEN_OUT(OOB_VERDICT)) {
+		mine->result = result;
+		snprintf(mine->text, sizeof(mine->text), "%.255s", text);
+	}
+	if (all)
+		memset(all, 0, mine->size * sizeof(*all));
+	second = exchange(mine, all, allgather, ctx, text);
+	if (!result)
+		return second;
+	strcpy(text, first); /* it knows best what it has found */
+	return result;
+}
+
+static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
+		 void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+{
+	struct record *all = calloc(mine->size, sizeof(*all));
+	int result;
+
+	if (!all && TAKEN_OUT(OOB_MEMORY))
+		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
+	if (!all && !mine->result) {
+		mine->result = TALLY_ERR_NO_MEMORY;
+		strcpy(mine->text, "out of memory for what the ranks say");
+	}
+	*text = '\0';
+	result = exchange(mine, all, allgather, ctx, text);
 	if (!result)
 		result = records_take(all, boot, text);
+	result = verdicts_exchange(mine, all, result, allgather, ctx, text);
 	free(all);
 	return result;
 }
@@ -311,7 +347,7 @@ int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 				    BOOTSTRAP_SIZE_MAX);
 	/* From here on the others wait in their allgather: whatever is wrong, this rank takes part. */
 	self_check(&mine, &boot, &whole, comm, options);
-	result = exchange(&mine, &boot, allgather, ctx, text);
+	result = agree(&mine, &boot, allgather, ctx, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_oob: %s", text);
 	return comm_open(comm, &boot, &whole, NULL);

@@ -26,7 +26,9 @@ static struct {
 	pthread_barrier_t barrier;
 	uint8_t records[SIZE][RECORD_MAX];
 	void (*tamper)(uint8_t *all, size_t bytes); /* with what everybody gets */
-	int fails;                                  /* what rank 2's callback returns */
+	bool is_of_one;                             /* with what rank 2 alone gets */
+	uint32_t calls[SIZE];
+	int fails; /* what rank 2's callback returns, the first time */
 	bool is_slow;
 } meeting;
 
@@ -46,15 +48,15 @@ static int allgather(const void *send, void *recv, size_t bytes, void *ctx)
 
 	assert(bytes <= RECORD_MAX);
 	memcpy(meeting.records[seat->rank], send, bytes);
-	if (meeting.is_slow && seat->rank == 3)
+	if (meeting.is_slow && seat->rank == 3 && !meeting.calls[3])
 		sleep(6);
 	pthread_barrier_wait(&meeting.barrier);
 	for (uint32_t rank = 0; rank < SIZE; rank++)
 		memcpy((uint8_t *)recv + rank * bytes, meeting.records[rank], bytes);
-	if (meeting.tamper)
+	if (meeting.tamper && (!meeting.is_of_one || (seat->rank == 2 && !meeting.calls[2])))
 		meeting.tamper(recv, bytes);
 	pthread_barrier_wait(&meeting.barrier);
-	return seat->rank == 2 ? meeting.fails : 0;
+	return !meeting.calls[seat->rank]++ && seat->rank == 2 ? meeting.fails : 0;
 }
 
 static void *seat_take(void *arg)
@@ -199,6 +201,40 @@ static void oob__records_that_are_not_what_they_should_be_are_refused(void **sta
 	all_do(seats, seat_take);
 	all_said(seats, TALLY_ERR_ARGUMENT, "not all ranks are on one host");
 	all_said(seats, TALLY_ERR_ARGUMENT, "TALLY_AGGREGATOR");
+}
+
+static void give_garbage(uint8_t *all, size_t bytes)
+{
+	memset(all, 0x5a, SIZE * bytes);
+}
+
+static void give_nothing(uint8_t *all, size_t bytes)
+{
+	memset(all, 0, SIZE * bytes);
+}
+
+/* The others were given what is right, and would wait for rank 2 until their time is over. */
+static void oob__what_one_rank_is_given_wrong_is_every_ranks_error(void **state)
+{
+	static void (*const tampers[])(uint8_t *, size_t) = { swap_two, forget_one, give_garbage,
+							      give_nothing };
+	struct seat seats[SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tampers) / sizeof(tampers[0]); i++) {
+		seats_init(seats);
+		meeting.tamper = tampers[i];
+		meeting.is_of_one = true;
+		all_do(seats, seat_take);
+		all_said(seats, TALLY_ERR_ARGUMENT, "the allgather function gave");
+		for (uint32_t rank = 0; rank < SIZE; rank++)
+			assert_true(rank == 2 || strstr(seats[rank].text, "rank 2 on "));
+	}
+	seats_init(seats);
+	meeting.fails = 77;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_SYSTEM, "of rank 2 on ");
+	all_said(seats, TALLY_ERR_SYSTEM, "has failed: it returned 77");
 }
 
 static void oob__a_callback_that_fails_is_named(void **state)
@@ -399,6 +435,7 @@ int main(void)
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
 		cmocka_unit_test(oob__a_rank_without_memory_is_every_ranks_error),
 		cmocka_unit_test(oob__any_name_of_a_host_does_for_a_job),
+		cmocka_unit_test(oob__what_one_rank_is_given_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
