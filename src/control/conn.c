@@ -449,6 +449,11 @@ void conn_last_words(struct conn *conn, uint64_t now_ns)
 		end(conn, CONN_EOF, "closed before it was open");
 	if (conn->state != OPEN)
 		return;
+	if (TAKEN_OUT(LAST_WORDS)) {
+		flush(conn);
+		end(conn, CONN_EOF, "closed");
+		return;
+	}
 	conn->state = SHUTTING;
 	conn->deadline_ns = now_ns + CONN_LAST_WORDS_S * second_ns;
 	flush(conn);
