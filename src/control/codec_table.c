@@ -58,6 +58,7 @@ const struct codec_field codec_shard_fields[] = {
 static const struct codec_field end_fields[] = {
 	{ "cause", CAUSE, MESSAGE(end.cause), 0, 0, 0, 0 },
 	{ "rank", NUMBER, MESSAGE(end.rank), 0, CONTROL_RANK_NONE, 1, CONTROL_RANK_NONE },
+	{ "ending", BOOLEAN, MESSAGE(end.is_ending), 0, 1, 1, 0 },
 	{ "text", STRING, MESSAGE(end.text), 1, CONTROL_TEXT_BYTES, 0, 0 },
 	{ 0 },
 };

@@ -111,6 +111,7 @@ static void example(enum control_type type, struct control_message *message,
 	} else if (type == CONTROL_DENY || type == CONTROL_ABORT) {
 		message->end.cause = CONTROL_MISMATCH;
 		message->end.rank = 3;
+		message->end.is_ending = 1;
 		strcpy(message->end.text, "rank 3 said \"5\"");
 	} else if (type == CONTROL_READY) {
 		message->lanes.lanes = 360;

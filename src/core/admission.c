@@ -358,6 +358,7 @@ void admission_step(struct admission *admission, const struct admission_config *
 	CORE_ASSERT(actions->list_max >= admission_actions_max(config));
 	actions->count = 0;
 	actions->cause = CONTROL_OK;
+	actions->is_ending = false;
 	actions->cause_rank = CONTROL_RANK_NONE;
 	actions->text[0] = 0;
 	actions->log_level = ADMISSION_LOG_NONE;
@@ -396,6 +397,7 @@ void admission_message(const struct admission *admission, const struct admission
 	case CONTROL_ABORT:
 		message_out->end.cause = actions->cause;
 		message_out->end.rank = actions->cause_rank;
+		message_out->end.is_ending = actions->is_ending;
 		text_copy(message_out->end.text, sizeof(message_out->end.text), actions->text);
 		break;
 	case CONTROL_START:

@@ -262,6 +262,7 @@ struct admission_actions {
 	uint64_t wake_ns;               /* a TICK is wanted then; UINT64_MAX: never */
 	uint16_t cause; /* of the DENY or ABORT in this list; at most one cause in a step */
 	uint16_t cause_rank;
+	bool is_ending;                 /* of that DENY: this aggregator is, whoever comes */
 	char text[CONTROL_TEXT_BYTES];  /* of that DENY or ABORT, or of the PROGRESS */
 	struct control_waiting waiting; /* of the WAITING */
 	enum admission_log log_level;

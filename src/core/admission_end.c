@@ -189,14 +189,21 @@ bool end_silent(struct turn *turn, uint32_t connection)
 
 /* ---- the aggregator's own end ---- */
 
+void end_blame(struct turn *turn)
+{
+	struct text text;
+
+	turn->actions->is_ending = true;
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+}
+
 void end_terminate(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	admission->is_terminating = 1;
-	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+	end_blame(turn);
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
 		turn_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
 	memset(admission_waiters(turn), 0,

@@ -173,12 +173,9 @@ enum { WORKERS_MAX = 65535 }; /* of a life: what the number formats take, and GR
 
 static bool is_ending(struct turn *turn)
 {
-	struct text text;
-
 	if (!turn->admission->is_terminating)
 		return false;
-	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+	end_blame(turn);
 	return true;
 }
 

@@ -84,8 +84,10 @@ void end_closed(struct turn *turn);        /* the event's connection is no more 
 /* A connection has been silent for too long. False if nobody has it. */
 bool end_silent(struct turn *turn, uint32_t connection);
 void end_terminate(struct turn *turn); /* SIGTERM */
-void end_kill(struct turn *turn);      /* its limit is over */
-void end_broken(struct turn *turn);    /* the data path is */
+/* Begins the text of a DENY to whoever comes while we end. */
+void end_blame(struct turn *turn);
+void end_kill(struct turn *turn);   /* its limit is over */
+void end_broken(struct turn *turn); /* the data path is */
 
 /* admission_join.c */
 void join_read(struct turn *turn); /* the event is a JOIN of a new connection */

@@ -137,6 +137,7 @@ struct control_grant {
 struct control_end {
 	uint16_t cause; /* enum control_cause, as the receiver should report it */
 	uint16_t rank;  /* whose doing it was; CONTROL_RANK_NONE */
+	uint8_t is_ending; /* DENY: the aggregator is, whoever comes; in local mode another one follows */
 	char text[CONTROL_TEXT_BYTES];
 };
 

@@ -274,6 +274,18 @@ static bool peer_is_too_many(struct server *server, struct peer *peer, uint64_t 
 	return true;
 }
 
+static void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	struct control_message message = { .type = CONTROL_DENY,
+					   .end = { .cause = CONTROL_DENIED,
+						    .rank = CONTROL_RANK_NONE,
+						    .is_ending = 1,
+						    .text = "the aggregator is shutting down" } };
+
+	peer_send(server, peer, &message);
+	peer_last_words(server, peer, now_ns);
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
@@ -304,7 +316,7 @@ static void peer_join(struct server *server, struct peer *peer,
 	if (peer_is_orphan(server, peer, message, now_ns))
 		return;
 	if (!job && server->is_draining) {
-		peer_deny(server, peer, CONTROL_DENIED, "the aggregator is shutting down", now_ns);
+		peer_deny_ending(server, peer, now_ns);
 		return;
 	}
 	if (!job)

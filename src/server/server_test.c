@@ -312,10 +312,12 @@ static void server__draining_denies_gatherings_and_lets_jobs_end(void **state)
 	usleep(50000);
 	server_drain(server);
 	client_expect(&gathering, CONTROL_DENY, NEWS_MS);
+	assert_true(gathering.message.end.is_ending);
 	client_close(&gathering);
 	client_open(&late, address);
 	client_join(&late, "late", 0, 1);
 	client_expect(&late, CONTROL_DENY, NEWS_MS);
+	assert_true(late.message.end.is_ending);
 	client_close(&late);
 	add_once(clients);
 	assert_false(server_wait(server, 100));
