@@ -105,6 +105,7 @@ struct server {
 	bool is_draining, is_killed, is_stopping, has_aborted;
 	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
+	bool is_shut;      /* ... and never will be again */
 	bool is_some_broken, has_some_more;
 	uint32_t more_next; /* peer to begin with */
 	struct epoll_event events[SERVER_EVENTS];
@@ -144,6 +145,8 @@ void server_say_stats(struct server *server, uint32_t shard, const struct engine
 /* -1: not now. */
 int peers_spare(void);
 void peers_accept(struct server *server, uint64_t now_ns);
+/* With local_name: nobody can connect any more, and all who have said no JOIN are denied. */
+void peers_local_last(struct server *server, uint64_t now_ns);
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
 /* NULL if that connection is no more. */
 struct peer *peer_of(struct server *server, uint32_t handle);

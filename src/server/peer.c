@@ -163,26 +163,29 @@ static int accept_last(struct server *server, struct conn **conn)
 	return result;
 }
 
-void peers_accept(struct server *server, uint64_t now_ns)
+static int accept_one(struct server *server, uint64_t now_ns)
 {
 	struct conn *conn;
-	int result = -EAGAIN;
+	bool is_last = false;
+	int result = conn_accept(&conn, server->listen_fd);
 
-	for (uint32_t i = 0; i < ACCEPTS; i++) {
-		bool is_last = false;
-
+	if ((result == -EMFILE || result == -ENFILE) && strangers_give_up_one(server, now_ns))
 		result = conn_accept(&conn, server->listen_fd);
-		if ((result == -EMFILE || result == -ENFILE) &&
-		    strangers_give_up_one(server, now_ns))
-			result = conn_accept(&conn, server->listen_fd);
-		if (result == -EMFILE || result == -ENFILE) {
-			result = accept_last(server, &conn);
-			is_last = !result;
-		}
-		if (result)
-			break;
-		peer_add(server, conn, is_last, now_ns);
+	if (result == -EMFILE || result == -ENFILE) {
+		result = accept_last(server, &conn);
+		is_last = !result;
 	}
+	if (!result)
+		peer_add(server, conn, is_last, now_ns);
+	return result;
+}
+
+void peers_accept(struct server *server, uint64_t now_ns)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < ACCEPTS && !result; i++)
+		result = accept_one(server, now_ns);
 	if (!result || result == -EAGAIN)
 		return;
 	/* Out of descriptors, most likely: those who wait in the backlog can wait a little longer. */
@@ -521,4 +524,27 @@ void peers_close_all(struct server *server)
 	for (uint32_t i = 0; i < PEERS_MAX; i++)
 		if (server->peers[i].conn)
 			peer_free(server, &server->peers[i]);
+}
+
+/* On a unix socket, unlike TCP, those in the backlog can still be accepted after the shutdown. Whoever got
+ * in at all hears why it was to no avail; all others are refused, and know as much. */
+void peers_local_last(struct server *server, uint64_t now_ns)
+{
+	if (!server->is_local || server->is_shut || TAKEN_OUT(LOCAL_LAST))
+		return;
+	server->is_shut = true;
+	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);
+	server->is_listening = false;
+	server->listen_ns = UINT64_MAX;
+	shutdown(server->listen_fd, SHUT_RDWR);
+	while (!accept_one(server, now_ns)) {
+	}
+	for (uint32_t i = 0; i < PEERS_MAX; i++) {
+		struct peer *peer = &server->peers[i];
+
+		if (!peer->conn || peer->has_joined || peer->is_closing || peer->is_broken)
+			continue;
+		peer_not_silent(server, peer);
+		peer_deny_ending(server, peer, now_ns);
+	}
 }

@@ -363,6 +363,7 @@ static void run_stop(struct server *server, uint64_t now_ns)
 	server->is_stopping = server->is_draining = server->is_killed = true;
 	server->limit_ns = now_ns + STOP_MS * MS_NS;
 	server->has_aborted = !jobs_are_idle(server);
+	peers_local_last(server, now_ns);
 	jobs_tell(server, ADMISSION_KILL);
 }
 
@@ -375,6 +376,7 @@ static void run_drain(struct server *server, uint64_t now_ns)
 		server->limit_ns = now_ns + server->options.drain_ms * MS_NS;
 	server_say(server, SERVER_INFO, "draining: no new jobs%s",
 		   jobs_are_idle(server) ? "" : ", running ones may end");
+	peers_local_last(server, now_ns);
 	jobs_tell(server, ADMISSION_TERMINATE);
 }
 

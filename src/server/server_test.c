@@ -326,6 +326,44 @@ static void server__draining_denies_gatherings_and_lets_jobs_end(void **state)
 	server_close(server);
 }
 
+/* The members of the next life may be quicker than the end of this one: each that got in hears of it,
+ * whether it was accepted or had said its JOIN, and who comes later is refused. */
+static void server__a_local_one_that_drains_cuts_nobody_short(void **state)
+{
+	enum { EARLY = 100 }; /* more than are accepted in one turn */
+	struct server_options options = { .log = book_log, .receive_bytes = 128 << 10 };
+	struct client clients[EARLY];
+	char name[64], address[65];
+	struct conn_address to;
+	struct server *server;
+	struct conn *late;
+
+	(void)state;
+	book.text[0] = 0;
+	snprintf(name, sizeof(name), "tally-test-%ld", (long)getpid());
+	snprintf(address, sizeof(address), "@%s", name);
+	options.local_name = name;
+	assert_int_equal(server_open(&server, &options), 0);
+	for (uint16_t i = 0; i < EARLY; i++) {
+		client_open(&clients[i], address);
+		if (i % 2)
+			client_join(&clients[i], "next", i, EARLY);
+	}
+	server_drain(server);
+	assert_int_equal(server_start(server), 0);
+	for (uint32_t i = 0; i < EARLY; i++) {
+		client_expect(&clients[i], CONTROL_DENY, NEWS_MS);
+		assert_true(clients[i].message.end.is_ending);
+	}
+	assert_int_equal(conn_resolve(address, 0, &to), 0);
+	assert_int_equal(conn_connect(&late, &to, now_ns(), 1), -ECONNREFUSED);
+	for (uint32_t i = 0; i < EARLY; i++)
+		client_close(&clients[i]);
+	assert_true(server_wait(server, NEWS_MS));
+	server_close(server);
+	assert_false(book_has("cannot accept"));
+}
+
 static void server__draining_aborts_at_its_limit(void **state)
 {
 	struct server *server = test_server((struct server_options){ .drain_ms = 200 });
@@ -451,6 +489,7 @@ int main(void)
 		cmocka_unit_test(server__drops_strangers_packets_and_counts_them),
 		cmocka_unit_test(server__drops_connections_that_talk_nonsense),
 		cmocka_unit_test(server__draining_denies_gatherings_and_lets_jobs_end),
+		cmocka_unit_test(server__a_local_one_that_drains_cuts_nobody_short),
 		cmocka_unit_test(server__draining_aborts_at_its_limit),
 		cmocka_unit_test(server__stopping_tells_all_and_ends_at_once),
 		cmocka_unit_test(server__waits_as_long_as_it_says_whatever_the_wall_clock_does),
