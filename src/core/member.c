@@ -13,7 +13,9 @@ static const uint64_t ms_ns = 1000000;
 static const uint64_t beat_max_ns =
 	2000000000; /* before GRANT the aggregator expects the default */
 static const uint64_t hello_ns = 100000000;
-static const uint64_t retry_ns = 250000000;
+static const uint64_t retry_min_ns =
+	1000000; /* who is at the same program's next line is soon there */
+static const uint64_t retry_max_ns = 250000000;
 static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
 static const uint64_t backstop_ns = 5000000000; /* who connects knows best why it did not */
 static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
@@ -23,7 +25,7 @@ static const uint64_t grace_ns = 500000000;     /* the aggregator's text is bett
 /* clang-format off */
 static const uint32_t may_enter[MEMBER_STATE_COUNT] = {
 	[MEMBER_CONNECT]  = TO(MEMBER_JOINING)  | TO(MEMBER_FAILED),
-	[MEMBER_JOINING]  = TO(MEMBER_HELLOING) | TO(MEMBER_FAILED),
+	[MEMBER_JOINING]  = TO(MEMBER_HELLOING) | TO(MEMBER_CONNECT) | TO(MEMBER_FAILED),
 	[MEMBER_HELLOING] = TO(MEMBER_READY)    | TO(MEMBER_FAILED),
 	[MEMBER_READY]    = TO(MEMBER_RUN)      | TO(MEMBER_FAILED),
 	[MEMBER_RUN]      = TO(MEMBER_LEAVING)  | TO(MEMBER_FAILED),
@@ -118,6 +120,17 @@ static void fail(struct turn *turn, bool is_told)
 
 /* ---- CONNECT ---- */
 
+/* After as long again as attempts have gone on. */
+static void retry(struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+
+	if (gone_ns < retry_min_ns)
+		gone_ns = retry_min_ns;
+	turn->member->retry_ns =
+		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
+}
+
 static void refused(struct turn *turn)
 {
 	struct member *member = turn->member;
@@ -127,13 +140,14 @@ static void refused(struct turn *turn)
 	if (member->state != MEMBER_CONNECT)
 		return;
 	if (now_ns - member->since_ns < turn->config->connect_ns) {
-		member->retry_ns = now_ns + retry_ns;
+		retry(turn);
 		return;
 	}
 	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-	text_add(&text, "no aggregator at %s: %s (tried for %llu s)", turn->config->aggregator,
+	text_add(&text, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
 		 turn->event->text ? turn->event->text : "no answer",
-		 (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)));
+		 (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
+		 member->is_again ? ", after an earlier one had ended" : "");
 	fail(turn, true);
 }
 
@@ -276,6 +290,30 @@ static void ended(struct turn *turn)
 	fail(turn, true);
 }
 
+/* R-CT-20: rank 0 ends its last life, and this process was quicker to begin the next. */
+static bool is_earlier(const struct turn *turn)
+{
+	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
+	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending &&
+	       !TAKEN_OUT(LOCAL_AGAIN);
+}
+
+static void again(struct turn *turn)
+{
+	struct member *member = turn->member;
+	struct text text;
+
+	turn->actions->has_progress = true;
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	text_add(&text, "%s: it is of an earlier life, the next one's is awaited",
+		 turn->event->message->end.text);
+	add_action(turn, MEMBER_CLOSE);
+	member->is_joined = 0;
+	member->is_again = 1;
+	enter(turn, MEMBER_CONNECT);
+	retry(turn);
+}
+
 static void started(struct turn *turn)
 {
 	uint32_t lanes = turn->event->message->start.lanes;
@@ -334,7 +372,9 @@ static void message(struct turn *turn)
 	turn->member->heard_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
-	if (type == CONTROL_DENY || type == CONTROL_ABORT)
+	if (is_earlier(turn))
+		again(turn);
+	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
 		ended(turn);
 	else if (type == CONTROL_PING)
 		send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;

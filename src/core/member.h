@@ -4,6 +4,7 @@
  * failure. member_step(event) -> actions; no I/O, no clock, no allocation. docs/protocol.md, R-CT-28 on.
  *
  *   CONNECT  -> JOINING -> HELLOING -> READY -> RUN -> LEAVING -> LEFT;   FAILED from any but LEFT
+ *   CONNECT <-  JOINING   in local mode, denied by an aggregator that is ending
  *
  * The state is flat memory without pointers; padding is zero. `aggregator` is 0 until a member may have
  * several.
@@ -45,6 +46,7 @@ struct member {
 	uint8_t cause;                 /* enum control_cause; FAILED */
 	uint8_t state;                 /* enum member_state */
 	uint8_t is_joined;             /* JOIN has been sent on an open connection */
+	uint8_t is_again;              /* is_local: one that was ending has denied us */
 	uint8_t is_begun;              /* there was a first tick */
 	uint8_t hellos;                /* rounds of HELLOs */
 	uint8_t is_expired;            /* a deadline is over: a verdict is due */
@@ -58,6 +60,7 @@ struct member_config {
 	uint64_t
 		gather_ns; /* from the first tick to START, whoever is late; JOIN says what is left */
 	uint64_t heartbeat_ns; /* until GRANT says another */
+	bool is_local; /* rank 0 hosts it: after one that is ending comes that of its next life */
 };
 #define MEMBER_CONFIG_DEFAULT                                                                     \
 	{                                                                                         \

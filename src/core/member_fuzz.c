@@ -161,6 +161,7 @@ static void message_draw(struct fuzz_input *input)
 		memset(&message->end, 0, sizeof(message->end));
 		message->end.cause = 1 + (how >> 4) % (CONTROL_CAUSE_END - 1u);
 		message->end.rank = fuzz_u16(input);
+		message->end.is_ending = how >> 6 & 1;
 		memset(message->end.text, how & 0x80 ? '\x1b' : 'x', how);
 		break;
 	default:
@@ -222,6 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	test.config = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	test.config.aggregator = "10.0.0.1:7171";
 	test.config.join = &test.join;
+	test.config.is_local = bytes & 1;
 	test.now_ns = 1000 * second_ns;
 	test.is_connecting = test.is_open = test.is_over = false;
 	test.fails = 0;

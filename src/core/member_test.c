@@ -37,14 +37,16 @@ static void member__goes_from_connect_to_left(void **state)
 static void member__tries_again_until_the_aggregator_is_there(void **state)
 {
 	(void)state;
+	static const uint32_t pauses_ms[] = { 1, 1, 2, 4, 8, 16, 32, 64, 128, 250, 250, 250 };
+
 	event(MEMBER_TICK);
-	for (uint32_t i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < sizeof(pauses_ms) / sizeof(*pauses_ms); i++) {
 		step((struct member_event){ .type = MEMBER_REFUSED, .text = "Connection refused" });
 		t.done[0] = 0;
 		event(MEMBER_TICK);
 		assert_done("");
-		assert_true(t.actions.wake_ns == t.now_ns + 250 * ms_ns);
-		wait_ms(250, 250);
+		assert_true(t.actions.wake_ns == t.now_ns + pauses_ms[i] * ms_ns);
+		wait_ms(pauses_ms[i], pauses_ms[i]);
 		assert_done("connect");
 	}
 	event(MEMBER_CONNECTED);
@@ -278,6 +280,80 @@ static void member__abort_and_deny_carry_cause_and_text(void **state)
 	assert_failed(CONTROL_DENIED, "rank 2 is held");
 }
 
+static void hear_ending(void)
+{
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.end.cause = CONTROL_DENIED;
+	t.message.end.rank = CONTROL_RANK_NONE;
+	t.message.end.is_ending = 1;
+	strcpy(t.message.end.text, "job \"a\": the aggregator is shutting down");
+	hear(CONTROL_DENY);
+}
+
+static void member__an_aggregator_that_is_ending_is_final(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_JOINING);
+	hear_ending();
+	assert_done("close fail");
+	assert_failed(CONTROL_DENIED, "job \"a\": the aggregator is shutting down");
+}
+
+static void member__in_local_mode_the_next_life_s_aggregator_is_awaited(void **state)
+{
+	(void)state;
+	t.config.is_local = true;
+	bring_to(MEMBER_JOINING);
+	wait_ms(5000, 100); /* whom rank 0's last life still runs with */
+	hear_type(CONTROL_HEARTBEAT);
+	t.done[0] = 0;
+	hear_ending();
+	assert_done("close");
+	assert_state(MEMBER_CONNECT);
+	assert_true(t.actions.has_progress);
+	assert_string_equal(t.text,
+			    "job \"a\": the aggregator is shutting down: it is of an earlier "
+			    "life, the next one's is awaited");
+	assert_true(t.actions.wake_ns == t.now_ns + 250 * ms_ns);
+	wait_ms(250, 250);
+	assert_done("connect");
+	event(MEMBER_CONNECTED);
+	assert_done("JOIN");
+	hear_grant(2);
+	assert_state(MEMBER_HELLOING);
+	hear_ending(); /* who has granted does not say so */
+	assert_failed(CONTROL_DENIED, "job \"a\": the aggregator is shutting down");
+}
+
+static void member__in_local_mode_the_wait_for_the_next_life_has_an_end(void **state)
+{
+	uint64_t start_ns;
+
+	(void)state;
+	t.config.is_local = true;
+	bring_to(MEMBER_JOINING);
+	hear_ending();
+	for (start_ns = t.now_ns;
+	     t.member.state == MEMBER_CONNECT && t.now_ns < start_ns + 60 * second_ns;) {
+		wait_ms(250, 250);
+		step((struct member_event){ .type = MEMBER_REFUSED, .text = "Connection refused" });
+	}
+	assert_in_range(t.now_ns, start_ns + 30 * second_ns, start_ns + 31 * second_ns);
+	assert_failed(CONTROL_SYSTEM, "no aggregator at 10.0.0.1:7171: Connection refused (tried "
+				      "for 30 s, after an earlier one had ended)");
+
+	set_up(state); /* nor does one that is always ending keep us */
+	t.config.is_local = true;
+	bring_to(MEMBER_JOINING);
+	for (start_ns = t.now_ns; t.member.state != MEMBER_FAILED;) {
+		hear_ending();
+		wait_ms(250, 250);
+		if (t.member.state == MEMBER_CONNECT)
+			event(MEMBER_CONNECTED);
+		assert_true(t.now_ns < start_ns + 302 * second_ns);
+	}
+}
+
 static void member__lost_aggregator_is_named(void **state)
 {
 	(void)state;
@@ -471,6 +547,9 @@ int main(int argc, char **argv)
 		TEST(member__progress_is_a_line_of_log),
 		TEST(member__heartbeats_go_five_times_in_a_heartbeat_time),
 		TEST(member__abort_and_deny_carry_cause_and_text),
+		TEST(member__an_aggregator_that_is_ending_is_final),
+		TEST(member__in_local_mode_the_next_life_s_aggregator_is_awaited),
+		TEST(member__in_local_mode_the_wait_for_the_next_life_has_an_end),
 		TEST(member__lost_aggregator_is_named),
 		TEST(member__silent_aggregator_is_named_after_the_heartbeat_time),
 		TEST(member__that_overslept_blames_nobody),

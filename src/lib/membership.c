@@ -29,6 +29,7 @@ static bool connect_begin(struct tally_comm *comm, struct seat *seat, struct mem
 	int error;
 
 	seat_drop(seat);
+	seat->is_ending = false;
 	if (seat->attempts++) {
 		conn_address_next(&seat->address);
 		(void)paths_from(&comm->boot, &seat->address, why, sizeof(why));
@@ -189,7 +190,8 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 	struct membership *membership = comm->membership;
 	const struct member_actions *actions = &seat->actions;
 	char text[CONTROL_TEXT_BYTES + WHERE_BYTES];
-	bool is_unreached = comm->boot.is_local && !seat->member.is_joined;
+	bool is_unreached = comm->boot.is_local && !seat->member.is_joined &&
+			    !seat->member.is_again;
 
 	if (membership->has_failed)
 		return;

@@ -80,6 +80,7 @@ static int seat_open(struct tally_comm *comm, struct seat *seat, const char *tex
 	seat->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	seat->config.aggregator = seat->address.text;
 	seat->config.join = &seat->join;
+	seat->config.is_local = comm->boot.is_local;
 	seat->config.gather_ns = comm->boot.init_timeout_s * ns_per_s;
 	if (seat->config.connect_ns > seat->config.gather_ns)
 		seat->config.connect_ns = seat->config.gather_ns;

@@ -195,6 +195,39 @@ static void cycles_body(struct ranks *ranks, uint32_t rank)
 #endif
 }
 
+/* Each life has the name of the one before it, whose end some ranks see sooner than others. */
+static void one_name_body(struct ranks *ranks, uint32_t rank)
+{
+	const char *text = getenv("TALLY_TEST_CYCLES");
+	uint32_t cycles = text ? (uint32_t)atoi(text) : 300;
+	double start = ranks_now_s();
+
+	alarm(60);
+	for (uint32_t i = 0; i < cycles; i++) {
+		struct tally_comm *comm = ranks_join(ranks, rank);
+		int32_t sum = (int32_t)rank;
+
+		if (i % 3 == 0)
+			CHECK(tally_allreduce(&sum, &sum, 1, TALLY_INT32, TALLY_SUM, comm) ==
+				      TALLY_OK &&
+			      sum == 1);
+		if (i % 2 == rank)
+			CHECK(tally_comm_finalize(comm) == TALLY_OK);
+		tally_comm_destroy(comm);
+	}
+	if (rank == 0)
+		printf("%u lives of one name, %.2f ms each\n", cycles,
+		       (ranks_now_s() - start) / cycles * 1e3);
+}
+
+static void cycles__of_one_name_in_local_mode_meet_no_earlier_life(void **state)
+{
+	struct ranks ranks = { .size = 2, .is_local = true, .body = one_name_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 static void cycles__leave_no_thread_descriptor_or_byte(void **state)
 {
 	struct ranks alone = { .size = 1, .is_local = true, .body = cycles_body };
@@ -507,6 +540,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads__two_communicators_four_threads_sixteen_in_flight),
 		cmocka_unit_test(cycles__leave_no_thread_descriptor_or_byte),
+		cmocka_unit_test(cycles__of_one_name_in_local_mode_meet_no_earlier_life),
 		cmocka_unit_test(submit__returns_at_once_while_the_peer_is_late),
 		cmocka_unit_test(exponents__of_tensors_submitted_ahead_cost_a_round_per_slot),
 		cmocka_unit_test(abort__ends_whatever_waits_in_other_threads),
