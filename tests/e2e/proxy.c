@@ -15,20 +15,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ranks.h"
+
 enum { FLOWS_MAX = 64, OWN = 2, DATAGRAM_MAX = 65536, OLD_MAX = 512, BUFFER = 4 << 20 };
+
+/* Ranks reach us over either family, we the aggregator over IPv4. */
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
 /* fd[0] leads to the rank (UDP: the common socket), fd[1] to the aggregator. */
 struct flow {
 	bool is_udp, is_over, is_frozen;
 	uint32_t rank; /* as JOIN or HELLO says; PROXY_ALL: not known yet */
 	int fd[2];
-	struct sockaddr_in client;
+	union address client;
 };
 
 static struct flow flows[FLOWS_MAX];
 static int flows_count;
 static struct proxy_orders *orders;
-static struct sockaddr_in here, there;
+static union address here, there;
 static int listener, datagrams;
 
 /* What went up, for ever: of lives that have ended, too. */
@@ -38,14 +47,21 @@ static struct {
 } old[OLD_MAX];
 static uint32_t old_next, old_repeated;
 
-static int socket_of(int type, const struct sockaddr_in *bound)
+static socklen_t length_of(const union address *address)
 {
-	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1, bytes = BUFFER;
+	return address->any.sa_family == AF_INET6 ? sizeof(address->v6) : sizeof(address->v4);
+}
 
+static int socket_of(int family, int type, const union address *bound)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC, 0), one = 1, bytes = BUFFER;
+
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (type == SOCK_DGRAM && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	if (bound && bind(fd, (const struct sockaddr *)bound, sizeof(*bound)))
+	if (bound && bind(fd, &bound->any, length_of(bound)))
 		exit(4);
 	return fd;
 }
@@ -57,20 +73,28 @@ static struct flow *flow_new(bool is_udp, int front)
 	if (flows_count == FLOWS_MAX)
 		exit(5);
 	*flow = (struct flow){ .is_udp = is_udp, .fd = { front, -1 }, .rank = PROXY_ALL };
-	flow->fd[1] = socket_of(is_udp ? SOCK_DGRAM : SOCK_STREAM, NULL);
-	if (connect(flow->fd[1], (struct sockaddr *)&there, sizeof(there)))
+	flow->fd[1] = socket_of(AF_INET, is_udp ? SOCK_DGRAM : SOCK_STREAM, NULL);
+	if (connect(flow->fd[1], &there.any, length_of(&there)))
 		flow->is_over = true;
 	flows_count++;
 	return flow;
 }
 
-static struct flow *flow_of(const struct sockaddr_in *client)
+/* All ranks are on this host: the port tells them apart. */
+static bool is_same(const union address *a, const union address *b)
+{
+	return a->any.sa_family == AF_INET6
+		       ? a->v6.sin6_port == b->v6.sin6_port
+		       : a->v4.sin_port == b->v4.sin_port &&
+				 a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
+static struct flow *flow_of(const union address *client)
 {
 	struct flow *flow;
 
 	for (int i = 0; i < flows_count; i++)
-		if (flows[i].is_udp && flows[i].client.sin_port == client->sin_port &&
-		    flows[i].client.sin_addr.s_addr == client->sin_addr.s_addr)
+		if (flows[i].is_udp && is_same(&flows[i].client, client))
 			return &flows[i];
 	flow = flow_new(true, datagrams);
 	flow->client = *client;
@@ -116,12 +140,12 @@ static void keep(const uint8_t *bytes, size_t count)
 static void datagrams_up(void)
 {
 	static uint8_t bytes[DATAGRAM_MAX];
-	struct sockaddr_in client;
+	union address client;
 	socklen_t length = sizeof(client);
 	ssize_t got;
 
-	while ((got = recvfrom(datagrams, bytes, sizeof(bytes), MSG_DONTWAIT,
-			       (struct sockaddr *)&client, &length)) >= 0) {
+	while ((got = recvfrom(datagrams, bytes, sizeof(bytes), MSG_DONTWAIT, &client.any,
+			       &length)) >= 0) {
 		struct flow *flow = flow_of(&client);
 
 		if (flow->rank == PROXY_ALL && got >= 16)
@@ -143,8 +167,8 @@ static void datagrams_down(const struct flow *flow)
 
 	while ((got = recv(flow->fd[1], bytes, sizeof(bytes), MSG_DONTWAIT)) >= 0)
 		if (passes(flow, (size_t)got))
-			(void)!sendto(datagrams, bytes, (size_t)got, 0,
-				      (const struct sockaddr *)&flow->client, sizeof(flow->client));
+			(void)!sendto(datagrams, bytes, (size_t)got, 0, &flow->client.any,
+				      length_of(&flow->client));
 }
 
 /* As long as it was: frames are counted. */
@@ -251,18 +275,24 @@ bool proxy_start(struct proxy *proxy, const char *aggregator)
 		return false;
 	*proxy = (struct proxy){ .orders = orders };
 	orders->rank = PROXY_ALL;
-	snprintf(proxy->address, sizeof(proxy->address), "127.0.0.2:%u", port);
-	here = there = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
-	here.sin_addr.s_addr = htonl(0x7f000002);
-	there.sin_addr.s_addr = htonl(0x7f000001);
+	there.v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+	here.v4 = there.v4;
+	there.v4.sin_addr.s_addr = htonl(0x7f000001);
+	here.v4.sin_addr.s_addr = htonl(0x7f000002);
+	if (ranks_family() == 6)
+		here.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+						 .sin6_port = htons(port),
+						 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	snprintf(proxy->address, sizeof(proxy->address), "%s:%u",
+		 ranks_family() == 6 ? "[::1]" : "127.0.0.2", port);
 	fflush(NULL);
 	pid = fork(); /* not into shared memory: the child would write there, too */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
-		listener = socket_of(SOCK_STREAM, &here);
-		datagrams = socket_of(SOCK_DGRAM, &here);
+		listener = socket_of(here.any.sa_family, SOCK_STREAM, &here);
+		datagrams = socket_of(here.any.sa_family, SOCK_DGRAM, &here);
 		if (listen(listener, 64) || write(fds[1], "r", 1) != 1)
 			_exit(4);
 		proxy_main();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy.h - a bad network between ranks and their aggregator, without any privilege: a process that
- * forwards 127.0.0.2 to 127.0.0.1, TCP and UDP on the same ports, and stops, drops or repeats when told.
+ * forwards 127.0.0.2, or with RANKS_FAMILY=6 ::1, to 127.0.0.1, TCP and UDP on the same ports, and
+ * stops, drops or repeats when told.
  */
 #ifndef TESTS_E2E_PROXY_H
 #define TESTS_E2E_PROXY_H
@@ -29,7 +30,7 @@ struct proxy_orders {
 struct proxy {
 	struct proxy_orders *orders;
 	pid_t pid;
-	char address[32]; /* 127.0.0.2:PORT */
+	char address[32]; /* 127.0.0.2:PORT or [::1]:PORT */
 };
 
 /* Memory for one that processes forked later see, too. NULL: none. */

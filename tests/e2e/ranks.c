@@ -192,7 +192,7 @@ bool ranks_start(struct ranks *ranks)
 {
 	static unsigned runs;
 
-	ranks->is_v6 |= ranks_family() == 6;
+	ranks->is_v6 |= ranks_family() == 6 && !ranks->is_behind_proxy;
 	ranks->shared = mmap(NULL, sizeof(*ranks->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	snprintf(ranks->job, sizeof(ranks->job), "test-%ld-%u", (long)getpid(), ++runs);

@@ -56,6 +56,7 @@ struct ranks {
 	uint16_t port;        /* of the first one: then shards follow it */
 	uint32_t aggregators; /* 0: one; or as many, each with one address in the list */
 	bool is_v6;           /* also if the whole test is (RANKS_FAMILY) */
+	bool is_behind_proxy; /* the aggregator, over IPv4 whatever the test's family */
 	void (*body)(struct ranks *ranks, uint32_t rank);
 	const void *arg;
 	bool is_killed[RANKS_MAX]; /* expected to end by a signal */
