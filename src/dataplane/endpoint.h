@@ -118,6 +118,8 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
 /* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to
  * do: call again before waiting. */
 bool endpoint_poll(struct endpoint *endpoint);
+/* The same for a thread that has something else to do: begins at most one message of a shard. */
+bool endpoint_poll_short(struct endpoint *endpoint);
 /* Until when to wait if nothing arrives, or room appears: PACE_NEVER if nothing is on its way. */
 uint64_t endpoint_next(const struct endpoint *endpoint);
 /* Cookies of operations that have become complete, oldest first. */

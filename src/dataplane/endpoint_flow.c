@@ -507,13 +507,13 @@ static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_s
 	return count;
 }
 
-static bool send_starts(struct endpoint *endpoint)
+static bool send_starts(struct endpoint *endpoint, uint32_t frames)
 {
 	bool any = false;
 
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
 		any |= start_pair(endpoint, shard, MAP_EXPRESS, UINT32_MAX) > 0;
-		any |= start_pair(endpoint, shard, MAP_BULK, START_FRAMES * endpoint->run) > 0;
+		any |= start_pair(endpoint, shard, MAP_BULK, frames * endpoint->run) > 0;
 	}
 	return any;
 }
@@ -572,7 +572,7 @@ static void say_hello(struct endpoint *endpoint)
 				       WIRE_HELLO_LANES);
 }
 
-static bool poll_once(struct endpoint *endpoint)
+static bool poll_once(struct endpoint *endpoint, uint32_t frames)
 {
 	bool any;
 
@@ -591,19 +591,29 @@ static bool poll_once(struct endpoint *endpoint)
 	} else {
 		any |= send_probes(endpoint);
 		any |= send_queues(endpoint);
-		any |= send_starts(endpoint);
+		any |= send_starts(endpoint, frames);
 	}
 	flush(endpoint);
 	return any;
 }
 
-bool endpoint_poll(struct endpoint *endpoint)
+static bool poll(struct endpoint *endpoint, uint32_t frames)
 {
 	uint64_t float_state = float_state_begin();
-	bool any = poll_once(endpoint);
+	bool any = poll_once(endpoint, frames);
 
 	float_state_end(float_state);
 	return any;
+}
+
+bool endpoint_poll(struct endpoint *endpoint)
+{
+	return poll(endpoint, START_FRAMES);
+}
+
+bool endpoint_poll_short(struct endpoint *endpoint)
+{
+	return poll(endpoint, 1);
 }
 
 uint64_t endpoint_next(const struct endpoint *endpoint)

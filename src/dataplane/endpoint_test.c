@@ -55,6 +55,29 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
 }
 
+/* A submit takes no longer than one message, however large the window is. */
+static void endpoint__begins_one_message_in_a_short_poll(void **state)
+{
+	static int32_t data[1000 * LANES];
+	struct net *net = net_open(2, 0, 1);
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, 1000 * LANES);
+	struct endpoint_stats stats;
+
+	(void)state;
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	for (uint32_t polls = 1; polls <= 2; polls++) {
+		assert_true(endpoint_poll_short(net->endpoints[0]));
+		endpoint_stats(net->endpoints[0], &stats);
+		assert_int_equal(stats.chunks_bulk,
+				 4 * polls); /* a run of four chunks is one message */
+	}
+	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
+	assert_true(endpoint_poll(net->endpoints[1]));
+	endpoint_stats(net->endpoints[1], &stats);
+	assert_int_equal(stats.chunks_bulk, 8); /* the window */
+	net_close(net);
+}
+
 /* What finds no room is neither lost nor sent twice, and the endpoint never waits for it. */
 static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
 {
@@ -365,6 +388,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__begins_one_message_in_a_short_poll),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),

@@ -64,11 +64,11 @@ static void endpoint_failed(struct tally_comm *comm)
 	background_kick();
 }
 
-bool progress_drive(struct tally_comm *comm)
+/* What follows a poll of the endpoint. Whether there was anything to do. */
+static bool settle(struct tally_comm *comm, bool is_busy)
 {
 	uint64_t cookies[DONE_BATCH];
 	uint32_t count;
-	bool is_busy = endpoint_poll(comm->endpoint);
 
 	do {
 		count = endpoint_done(comm->endpoint, cookies, DONE_BATCH);
@@ -84,6 +84,11 @@ bool progress_drive(struct tally_comm *comm)
 	if (endpoint_fault(comm->endpoint) != ENDPOINT_OK)
 		endpoint_failed(comm);
 	return is_busy;
+}
+
+bool progress_drive(struct tally_comm *comm)
+{
+	return settle(comm, endpoint_poll(comm->endpoint));
 }
 
 /* Nobody else sees to it, or only at a time that was right before this thread has sent something. */
@@ -114,8 +119,8 @@ void progress_submitted(struct tally_comm *comm)
 			comm->link->ops->wake(comm->link);
 		return;
 	}
-	if (comm->endpoint && !atomic_load(&comm->error))
-		progress_drive(comm);
+	if (comm->endpoint && !atomic_load(&comm->error)) /* not for long: a submit does not wait */
+		settle(comm, endpoint_poll_short(comm->endpoint));
 	progress_callbacks(comm);
 	if (!comm->is_driven && !has_forked(comm))
 		hand_over(comm);
