@@ -6,6 +6,8 @@
 #ifndef CORE_ENV_H
 #define CORE_ENV_H
 
+#include <stdbool.h> /* the compiler's own, in both worlds */
+
 #ifdef __bpf__
 #include <linux/types.h>
 typedef __u8 uint8_t;
@@ -17,7 +19,6 @@ typedef __s16 int16_t;
 typedef __s32 int32_t;
 typedef __s64 int64_t;
 #else
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #endif

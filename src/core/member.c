@@ -261,7 +261,8 @@ static void blame_path(struct turn *turn)
 			 "port %u, get no answer, short ones do: set the same MTU all the way, or "
 			 "cap "
 			 "packets (tallyd --lanes)",
-			 bytes + 28, bytes, turn->config->aggregator, member->port[shard]);
+			 bytes + wire_overhead(turn->config->is_v6), bytes,
+			 turn->config->aggregator, member->port[shard]);
 	else
 		text_add(&text, "TCP to %s works, UDP to its port %u does not (firewall?)",
 			 turn->config->aggregator, member->port[shard]);

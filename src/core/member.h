@@ -55,6 +55,7 @@ struct member {
 
 struct member_config {
 	const char *aggregator; /* "host:port", for texts */
+	bool is_v6;             /* its shards are reached over IPv6, for texts; from GRANT on */
 	const struct control_join *join;
 	uint64_t connect_ns; /* attempts to connect go on for so long */
 	uint64_t

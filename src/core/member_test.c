@@ -133,9 +133,9 @@ static void member__no_welcome_in_2_s_means_that_udp_does_not_work(void **state)
 				      "(firewall?)");
 }
 
-static void member__only_short_hellos_pass_means_that_the_mtu_is_smaller(void **state)
+static void only_short_hellos_pass(bool is_v6)
 {
-	(void)state;
+	t.config.is_v6 = is_v6;
 	bring_to(MEMBER_HELLOING);
 	welcome(0, 360);
 	wait_ms(600, 100);
@@ -143,8 +143,24 @@ static void member__only_short_hellos_pass_means_that_the_mtu_is_smaller(void **
 	welcome(1, 8);
 	assert_state(MEMBER_HELLOING);
 	wait_ms(1400, 100);
+}
+
+static void member__only_short_hellos_pass_means_that_the_mtu_is_smaller(void **state)
+{
+	(void)state;
+	only_short_hellos_pass(false);
 	assert_failed(CONTROL_SYSTEM,
 		      "path MTU is below 1492: UDP datagrams of 1464 bytes to the aggregator at "
+		      "10.0.0.1:7171, port 7172, get no answer, short ones do: set the same "
+		      "MTU all the way, or cap packets (tallyd --lanes)");
+}
+
+static void member__over_ipv6_the_mtu_that_is_named_has_its_longer_header(void **state)
+{
+	(void)state;
+	only_short_hellos_pass(true);
+	assert_failed(CONTROL_SYSTEM,
+		      "path MTU is below 1512: UDP datagrams of 1464 bytes to the aggregator at "
 		      "10.0.0.1:7171, port 7172, get no answer, short ones do: set the same "
 		      "MTU all the way, or cap packets (tallyd --lanes)");
 }
@@ -538,6 +554,7 @@ int main(int argc, char **argv)
 		TEST(member__hello_goes_every_100_ms_to_who_has_not_answered),
 		TEST(member__no_welcome_in_2_s_means_that_udp_does_not_work),
 		TEST(member__only_short_hellos_pass_means_that_the_mtu_is_smaller),
+		TEST(member__over_ipv6_the_mtu_that_is_named_has_its_longer_header),
 		TEST(member__sleeping_while_helloing_costs_no_hello),
 		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
 		TEST(member__rebinds_a_shard_with_a_higher_serial),

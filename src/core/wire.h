@@ -19,6 +19,9 @@ enum {
 	WIRE_LANES_MAX = 16368, /* the largest UDP datagram holds 65,507 bytes */
 	WIRE_HELLO_LANES = 8,   /* the shortest HELLO: nonce[16], and room for WELCOME's answer */
 	WIRE_NONCE_BYTES = 16,
+	WIRE_IPV4_BYTES = 20, /* without options */
+	WIRE_IPV6_BYTES = 40, /* without extensions */
+	WIRE_UDP_BYTES = 8,
 };
 _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= 65507, "one datagram");
 _Static_assert(WIRE_LANES_MAX % WIRE_LANES_STEP == 0, "a multiple of the step");
@@ -83,6 +86,12 @@ CORE_INLINE uint8_t wire_op_of(uint8_t flags)
 CORE_INLINE uint32_t wire_bytes(uint32_t lanes)
 {
 	return WIRE_HEADER_BYTES + lanes * WIRE_LANE_BYTES;
+}
+
+/* What IP and UDP put before a packet: with these bytes, its header and its lanes fill the MTU. */
+CORE_INLINE uint32_t wire_overhead(bool is_v6)
+{
+	return (is_v6 ? WIRE_IPV6_BYTES : WIRE_IPV4_BYTES) + WIRE_UDP_BYTES;
 }
 
 CORE_INLINE uint16_t wire_get16(const uint8_t *at)

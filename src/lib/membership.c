@@ -401,6 +401,7 @@ static void all_granted(struct tally_comm *comm, struct codec *codec, uint64_t n
 						.message = &message,
 						.lanes = lanes };
 
+		seat->config.is_v6 = paths_is_v6(comm);
 		if (!seat_is_over(seat))
 			membership_do(comm, seat, codec, &granted);
 	}

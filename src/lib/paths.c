@@ -11,7 +11,7 @@
 #include "server/plan.h"
 #include "simd/simd.h"
 
-enum { IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTES = 8, MTU_LEAST = 576 };
+enum { MTU_LEAST = 576 };
 
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 static const uint8_t loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
@@ -80,8 +80,7 @@ static void shard_address(const struct conn *conn, const struct control_shard *s
 static uint32_t lanes_of(const struct link_address *address, const struct control_shard *shard)
 {
 	int mtu = link_udp_mtu(address, is_v6(address));
-	uint32_t headers = (uint32_t)(is_v6(address) ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES +
-			   WIRE_HEADER_BYTES + shard->trailer;
+	uint32_t headers = wire_overhead(is_v6(address)) + WIRE_HEADER_BYTES + shard->trailer;
 	uint32_t lanes;
 
 	if (mtu < MTU_LEAST)
@@ -263,6 +262,11 @@ int paths_open(struct tally_comm *comm, const struct paths_grant *grants, uint32
 	return TALLY_OK;
 }
 
+bool paths_is_v6(const struct tally_comm *comm)
+{
+	return is_v6(endpoint_address(comm->endpoint, 0));
+}
+
 static uint32_t packet_bytes(const struct tally_comm *comm)
 {
 	return wire_bytes(comm->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : comm->lanes);
@@ -270,9 +274,7 @@ static uint32_t packet_bytes(const struct tally_comm *comm)
 
 static uint32_t mtu_needed(const struct tally_comm *comm, const struct link_address *address)
 {
-	uint32_t ip = is_v6(address) ? IPV6_BYTES : IPV4_BYTES;
-
-	return ip + UDP_BYTES + packet_bytes(comm);
+	return wire_overhead(is_v6(address)) + packet_bytes(comm);
 }
 
 void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_BYTES])

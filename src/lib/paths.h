@@ -26,6 +26,9 @@ struct paths_grant {
 int paths_open(struct tally_comm *comm, const struct paths_grant *grants, uint32_t grants_count,
 	       uint16_t *lanes, char text[CONTROL_TEXT_BYTES]);
 
+/* The family of the opened paths: all shards are reached over one. */
+bool paths_is_v6(const struct tally_comm *comm);
+
 /* What is to be said of a path that no longer carries the job's packets: the kernel refuses them, or
  * endpoint_path_lost says so. Under comm's lock. */
 void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_BYTES]);

@@ -6,7 +6,7 @@
 #include "dataplane/engine_soft.h"
 #include "dataplane/link.h"
 
-enum { UDP_BYTES = 8, IPV4_BYTES = 20, IPV6_BYTES = 40, COPIES = 2, WINDOWS_OF_SLOTS = 4 };
+enum { COPIES = 2, WINDOWS_OF_SLOTS = 4 };
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -57,8 +57,7 @@ static uint32_t lanes_of_buffer(const struct plan_input *input)
 
 static uint32_t plan_lanes(const struct plan_input *input)
 {
-	uint32_t overhead =
-		UDP_BYTES + (input->is_v6 ? (uint32_t)IPV6_BYTES : (uint32_t)IPV4_BYTES);
+	uint32_t overhead = wire_overhead(input->is_v6);
 	uint32_t lanes = lanes_of_bytes(input->mtu > overhead ? input->mtu - overhead : 0);
 
 	if (input->lanes_max)

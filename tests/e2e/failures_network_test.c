@@ -146,8 +146,10 @@ static void network__that_passes_tcp_but_not_udp_is_named_at_init(void **state)
 static void network__whose_mtu_is_below_the_interfaces_is_named_at_init(void **state)
 {
 	struct ranks ranks = { .size = SIZE, .body = path_body };
-	const char *words[RANKS_WORDS_MAX] = { "path MTU is below ", "UDP datagrams of 1464 bytes",
-					       proxy->address, "short ones do" };
+	const char *words[RANKS_WORDS_MAX] = { "UDP datagrams of 1464 bytes", proxy->address,
+					       "short ones do",
+					       ranks_family() == 6 ? "path MTU is below 1512"
+								   : "path MTU is below 1492" };
 
 	(void)state;
 	prepare(&ranks);
@@ -190,7 +192,10 @@ static void network__that_loses_udp_after_the_start_is_named(void **state)
 static void network__whose_mtu_falls_after_the_start_is_named(void **state)
 {
 	(void)state;
-	path_lost(1200, (const char *[RANKS_WORDS_MAX]){ proxy->address, "MTU" });
+	path_lost(1200, (const char *[RANKS_WORDS_MAX]){
+				proxy->address, "datagrams of 1464 bytes",
+				ranks_family() == 6 ? "MTU of the path has fallen below 1512"
+						    : "MTU of the path has fallen below 1492" });
 }
 
 /* ---- a program of another version ---- */

@@ -95,9 +95,9 @@ undrop() {
 
 addresses() {
 	if [[ $family == 6 ]]; then
-		first='[fd56:2::2]' second='[fd56:2::3]' any='[::]' least=1280
+		first='[fd56:2::2]' second='[fd56:2::3]' any='[::]' least=1280 needs=1496
 	else
-		first=10.56.2.2 second=10.56.2.3 any=0.0.0.0 least=1000
+		first=10.56.2.2 second=10.56.2.3 any=0.0.0.0 least=1000 needs=1492
 	fi
 }
 
@@ -227,13 +227,13 @@ case_narrow() {
 	daemon_start "$first" || return
 	narrow_router
 	ranks_start "$first" --elements 10000
-	ranks_fail "a narrow path, told" 6 "path MTU is below" "$first:7171"
+	ranks_fail "a narrow path, told" 6 "path MTU is below $needs" "$first:7171"
 	mtu router ph 1500
 	forget
 	narrow_router
 	drop ipproto "$icmp"
 	ranks_start "$first" --elements 10000
-	ranks_fail "a narrow path, silent" 6 "path MTU is below" "$first:7171"
+	ranks_fail "a narrow path, silent" 6 "path MTU is below $needs" "$first:7171"
 	undrop
 	mtu router ph 1500
 	daemon_stop
@@ -241,19 +241,19 @@ case_narrow() {
 
 case_falls() {
 	daemon_start "$first" || return
-	mid_job "own MTU falls" 2 "too large for the path|$first:7171|$least now" mtu worker v "$least"
+	mid_job "own MTU falls" 2 "too large for the path|$first:7171|was $needs or more|$least now" mtu worker v "$least"
 	mtu worker v 1500
 	[[ $family == 4 ]] || ip -n "$net-worker" -6 route add default via fd56:1::1 2>/dev/null
 	mid_job "the aggregator's MTU falls" 2 "larger than the MTU of the path|$least now" mtu hub v "$least"
 	mtu hub v 1500
 	[[ $family == 4 ]] || ip -n "$net-hub" -6 route add default via fd56:2::1 2>/dev/null
-	mid_job "the router's MTU falls, told" 7 "short ones have|MTU|$first:7171" mtu router ph "$least"
+	mid_job "the router's MTU falls, told" 7 "short ones have|MTU of the path has fallen below $needs|$first:7171" mtu router ph "$least"
 	mtu router ph 1500
 	forget
 	drop ipproto "$icmp"
-	mid_job "the router's MTU falls, silent" 7 "short ones have|MTU" mtu router ph "$least"
+	mid_job "the router's MTU falls, silent" 7 "short ones have|MTU of the path has fallen below $needs" mtu router ph "$least"
 	mtu router ph 1500
-	mid_job "the router's MTU back falls, silent" 7 "short ones have|MTU" mtu router pw "$least"
+	mid_job "the router's MTU back falls, silent" 7 "short ones have|MTU of the path has fallen below $needs" mtu router pw "$least"
 	mtu router pw 1500
 	undrop
 	daemon_stop
