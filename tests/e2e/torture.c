@@ -54,17 +54,22 @@ bool child_wait(pid_t pid, double until_s, int *status)
 
 /* ---- the daemon ---- */
 
-/* As it stands before ":port". */
-static const char *loopback(void)
+bool torture_is_v6(void)
 {
 	const char *family = getenv("TORTURE_FAMILY");
 
-	return family && !strcmp(family, "6") ? "[::1]" : "127.0.0.1";
+	return family && !strcmp(family, "6");
+}
+
+/* As it stands before ":port". */
+static const char *loopback(void)
+{
+	return torture_is_v6() ? "[::1]" : "127.0.0.1";
 }
 
 bool torture_lacks_family(void)
 {
-	if (loopback()[0] != '[' || !access("/proc/net/if_inet6", F_OK))
+	if (!torture_is_v6() || !access("/proc/net/if_inet6", F_OK))
 		return false;
 	printf("SKIP: this host has no IPv6\n");
 	return true;

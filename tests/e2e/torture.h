@@ -28,6 +28,9 @@ struct daemon {
 /* For main: true, having said so, if TORTURE_FAMILY=6 and this host has no IPv6: exit status 77. */
 bool torture_lacks_family(void);
 
+/* TORTURE_FAMILY=6. */
+bool torture_is_v6(void);
+
 /* What tallyd answers to SIGUSR1. */
 struct holds {
 	unsigned jobs, members, connections;

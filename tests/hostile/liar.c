@@ -2,12 +2,12 @@
 /* liar.c - see liar.h. */
 #include "liar.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "dataplane/link_address.h"
 #include "lib/comm.h"
 
 int __real_conn_send(struct conn *conn, struct codec *codec, const struct control_message *message);
@@ -57,13 +57,13 @@ void liar_send_elsewhere(const struct wire *packet, const int32_t *lane)
 {
 	static uint8_t bytes[WIRE_HEADER_BYTES + LIAR_LANES_SENT * WIRE_LANE_BYTES];
 	static int fd = -1;
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(peer.port) };
 	uint32_t count = compose(packet, lane, bytes);
+	union link_sockaddr to;
+	socklen_t to_bytes = link_address_to_socket(&peer, !link_address_is_v4(&peer), &to);
 
 	if (fd < 0)
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	memcpy(&to.sin_addr, peer.ip + 12, sizeof(to.sin_addr));
-	assert(sendto(fd, bytes, count, 0, (const struct sockaddr *)&to, sizeof(to)) == (int)count);
+		fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert(sendto(fd, bytes, count, 0, &to.any, to_bytes) == (int)count);
 }
 
 const uint8_t *liar_nonce(void)

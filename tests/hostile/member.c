@@ -282,6 +282,8 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	if (torture_lacks_family())
+		return 77;
 	reports = mmap(NULL, RANKS * sizeof(*reports), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (reports == MAP_FAILED || !daemon_start_with(&tallyd, argv[1], 0, options))

@@ -9,7 +9,6 @@
  * from addresses of its own to tallyd's port and to all workers' ports. Every sum is verified in every
  * element. All that arrived must be in a counter of drops, at tallyd and at the workers.
  */
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -21,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dataplane/link_address.h"
 #include "lib/comm.h"
 #include "tests/e2e/torture.h"
 
@@ -47,7 +47,7 @@ struct attack {
 	pthread_t thread;
 	atomic_bool is_over;
 	uint8_t bytes[BATCH][PACKET_BYTES_MAX];
-	struct sockaddr_in to[BATCH];
+	union link_sockaddr to[BATCH];
 	struct iovec iov[BATCH];
 	struct mmsghdr messages[BATCH];
 };
@@ -57,6 +57,18 @@ static struct daemon tallyd;
 static uint64_t packets_wanted = 200000;
 static uint32_t sums_wanted = 20;
 static uint64_t seed = 1;
+
+/* Loopback, of the family that tallyd is reached over; `host`: of IPv4's loopback addresses, IPv6 has but
+ * one. The bytes of *to that are used. */
+static socklen_t loopback(uint32_t host, uint16_t port, union link_sockaddr *to)
+{
+	struct link_address address = { .ip = { [15] = 1 }, .port = port };
+
+	if (!torture_is_v6())
+		memcpy(address.ip + 10, (uint8_t[]){ 0xff, 0xff, 127, 0, 0, (uint8_t)(1 + host) },
+		       6);
+	return link_address_to_socket(&address, torture_is_v6(), to);
+}
 
 /* ---- one packet ---- */
 
@@ -161,14 +173,12 @@ static void batch_send(struct attack *attack)
 
 	for (uint32_t i = 0; i < BATCH; i++) {
 		uint16_t port = is_to_worker ? shared->port[target] : tallyd.port;
+		socklen_t to_bytes = loopback(0, port, &attack->to[i]);
 
-		attack->to[i] = (struct sockaddr_in){ .sin_family = AF_INET,
-						      .sin_port = htons(port),
-						      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		attack->iov[i] = (struct iovec){ attack->bytes[i], packet_make(attack, is_to_worker,
 									       attack->bytes[i]) };
 		attack->messages[i].msg_hdr = (struct msghdr){ .msg_name = &attack->to[i],
-							       .msg_namelen = sizeof(attack->to[i]),
+							       .msg_namelen = to_bytes,
 							       .msg_iov = &attack->iov[i],
 							       .msg_iovlen = 1 };
 	}
@@ -208,12 +218,11 @@ static bool attack_open(struct attack *attack, struct tally_comm *comm, uint32_t
 	attack->comm = comm;
 	rng_init(&attack->rng, seed, rank);
 	for (uint32_t i = 0; i < SOCKETS; i++) {
-		struct sockaddr_in from = { .sin_family = AF_INET,
-					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK + i) };
+		union link_sockaddr from;
+		socklen_t bytes = loopback(i, 0, &from);
 
-		attack->fds[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (attack->fds[i] < 0 ||
-		    bind(attack->fds[i], (const struct sockaddr *)&from, sizeof(from)))
+		attack->fds[i] = socket(from.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (attack->fds[i] < 0 || bind(attack->fds[i], &from.any, bytes))
 			return false;
 	}
 	return !pthread_create(&attack->thread, NULL, attack_main, attack);
@@ -223,13 +232,14 @@ static bool attack_open(struct attack *attack, struct tally_comm *comm, uint32_t
  * which comes alone, as well: it is never less than the hostile ones that were lost there. */
 static uint64_t kernel_drops(uint16_t port)
 {
-	FILE *file = fopen("/proc/net/udp", "r");
+	FILE *file = fopen(torture_is_v6() ? "/proc/net/udp6" : "/proc/net/udp", "r");
 	unsigned long long drops, sum = 0;
 	unsigned local;
 	char line[512];
 
 	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, " %*d: %*8x:%4x %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+		if (sscanf(line,
+			   " %*d: %*[0-9A-F]:%4x %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
 			   &local, &drops) == 2 &&
 		    local == port)
 			sum += drops;
@@ -304,16 +314,16 @@ static void rank_main(uint32_t rank)
 /* With a port of our choice for control, shard 0's data port is the same number. */
 static uint16_t port_free(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof(at);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct link_address chosen;
+	union link_sockaddr at;
+	socklen_t bytes = loopback(0, 0, &at);
+	int fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) ||
-	    getsockname(fd, (struct sockaddr *)&at, &bytes))
+	if (fd < 0 || bind(fd, &at.any, bytes) || getsockname(fd, &at.any, &bytes))
 		return 0;
 	close(fd);
-	return ntohs(at.sin_port);
+	link_address_from_socket(&at, &chosen);
+	return chosen.port;
 }
 
 /* ---- accounts ---- */
@@ -380,6 +390,8 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	if (torture_lacks_family())
+		return 77;
 	packets_wanted = argc > 2 ? argument("PACKETS", argv[2], 1) : packets_wanted;
 	sums_wanted = argc > 3 ? (uint32_t)argument("SUMS", argv[3], 1) : sums_wanted;
 	seed = argc > 4 ? argument("SEED", argv[4], 0) : seed;
