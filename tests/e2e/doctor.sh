@@ -1,8 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# doctor.sh - tally doctor on this machine: what it must find, and what it must say of what is wrong.
+# doctor.sh [4|6] - tally doctor on this machine, with an aggregator over IPv4 or IPv6: what it must find, and
+# what it must say of what is wrong.
 set -uo pipefail
-build=${TALLY_BUILD:-build/release}
+build=${TALLY_BUILD:-build/release} family=${1:-4}
+loopback=127.0.0.1 near=10.9.0.1/24 far=10.8.0.7/24 network=10.8.0.0/16
+[[ $family == 4 ]] || loopback=::1 near=fd56:9::1/64 far=fd56:8::7/64 network=fd56:8::/32
+if [[ $family == 6 && ! -e /proc/net/if_inet6 ]]; then
+	echo "SKIP: no IPv6 in this kernel"
+	exit 77
+fi
 tmp=$(mktemp -d)
 tallyd=
 trap '[[ $tallyd ]] && kill "$tallyd"; rm -rf "$tmp"' EXIT
@@ -39,7 +46,13 @@ start() {
 		grep -q 'ready on .* shard' "$tmp/tallyd" && break
 		sleep 0.1
 	done
-	address=$(grep -oE 'ready on [0-9.:]+' "$tmp/tallyd" | cut -d' ' -f3)
+	address=$(sed -nE 's/.*ready on ([][0-9a-f.:]+).*/\1/p' "$tmp/tallyd" | head -1)
+	address_re=${address/\[/\\[} # as a pattern has it
+}
+
+# host IP - as it stands before a port.
+host() {
+	[[ $1 == *:* ]] && echo "[$1]" || echo "$1"
 }
 
 stop() {
@@ -51,21 +64,21 @@ stop() {
 # Control and data leave from the address that TALLY_IFNAME names. In a network of our own.
 leaves_from() {
 	ip link set lo up
-	ip address add 10.9.0.1/24 dev lo
-	ip address add 10.8.0.7/24 dev lo
-	start --listen 10.9.0.1:7171
-	TALLY_AGGREGATOR=10.9.0.1 TALLY_IFNAME=10.8.0.0/16 doctor 0
-	says '^ok    ifname +TALLY_IFNAME=10.8.0.0/16 takes lo 10\.8\.0\.7'
-	grep -q 'joins from 10\.8\.0\.7:' "$tmp/tallyd" || fail "control leaves from elsewhere"
-	grep -q 'hears it from 10\.8\.0\.7:' "$tmp/tallyd" || fail "data leave from elsewhere"
+	ip address add "$near" dev lo
+	ip address add "$far" dev lo
+	start --listen "$(host "${near%/*}"):7171"
+	TALLY_AGGREGATOR=$(host "${near%/*}") TALLY_IFNAME=$network doctor 0
+	says "^ok    ifname +TALLY_IFNAME=$network takes lo ${far%/*}"
+	grep -qF "joins from $(host "${far%/*}"):" "$tmp/tallyd" || fail "control leaves from elsewhere"
+	grep -qF "hears it from $(host "${far%/*}"):" "$tmp/tallyd" || fail "data leave from elsewhere"
 	stop
 }
-if [[ ${1-} == leaves_from ]]; then
+if [[ ${2-} == leaves_from ]]; then
 	leaves_from
 	exit "$failures"
 fi
 if unshare --user --map-root-user --net true 2>/dev/null; then
-	TALLY_BUILD=$build unshare --user --map-root-user --net "$0" leaves_from || failures=$((failures + 1))
+	TALLY_BUILD=$build unshare --user --map-root-user --net "$0" "$family" leaves_from || failures=$((failures + 1))
 else
 	echo "left out: a network of our own (unshare)"
 fi
@@ -83,20 +96,20 @@ says '^ok    sum'
 says ' 0 fail$'
 [[ -s $tmp/err ]] && fail "stderr"
 
-start --listen 127.0.0.1:0
+start --listen "$(host "$loopback"):0"
 doctor 0 --aggregator "$address"
-says "^ok    tcp +aggregator $address answers after [0-9.]+ ms; MTU of the route: [0-9]+"
-says "^ok    join +$address: "
+says "^ok    tcp +aggregator $address_re answers after [0-9.]+ ms; MTU of the route: [0-9]+"
+says "^ok    join +$address_re: "
 TALLY_IFNAME=lo TALLY_AGGREGATOR=$address doctor 0
-says '^ok    ifname +TALLY_IFNAME=lo takes lo 127\.0\.0\.1'
+says "^ok    ifname +TALLY_IFNAME=lo takes lo $loopback"
 TALLY_IFNAME=nosuch doctor 0
 says '^warn  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
 TALLY_IFNAME=nosuch doctor 1 --aggregator "$address"
-says '^fail  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
+says "^fail  ifname +TALLY_IFNAME=nosuch matches no IPv$family address here: .*lo $loopback"
 echo "TALLY_AGGREGATOR=$address" >"$tmp/.tally.conf"
 doctor 0
 says "^ok    config +$tmp/.tally.conf: read"
-says "^ok    join +$address: "
+says "^ok    join +$address_re: "
 TALLY_RANK=1 doctor 1
 says '^fail  launcher +half of .*TALLY_RANK=1 TALLY_SIZE=\(not set\)'
 TALLY_DEADLINE_S=soon doctor 1
@@ -118,7 +131,7 @@ done <"$tmp/out"
 
 stop
 doctor 1 --aggregator "$address"
-says "^fail  tcp +aggregator $address: Connection refused"
+says "^fail  tcp +aggregator $address_re: Connection refused"
 says '-> is tallyd running there'
 grep -q join "$tmp/out" && fail "it joins although TCP failed"
 doctor 1 --aggregator nosuchhost.invalid
@@ -127,7 +140,7 @@ says '^fail  tcp .*nosuchhost.invalid'
 # the key that a worker knows gets to the aggregator
 printf 'hunter2\n' >"$tmp/key"
 chmod 600 "$tmp/key"
-start --listen 127.0.0.1:0 --key-file "$tmp/key"
+start --listen "$(host "$loopback"):0" --key-file "$tmp/key"
 doctor 1 --aggregator "$address"
 says '^fail  join .*key'
 TALLY_KEY=hunter3 doctor 1 --aggregator "$address"
