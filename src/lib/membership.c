@@ -180,7 +180,7 @@ static void where_add(const struct tally_comm *comm, const struct seat *seat,
 	else
 		snprintf(text + used, room,
 			 "; this rank waited at the aggregator %s of the list %s: all must be "
-			 "given the same list, in the same order",
+			 "given the same list",
 			 seat->address.text, comm->boot.aggregator);
 }
 

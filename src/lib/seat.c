@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ablate.h"
 #include "core/hash.h"
 #include "lib/local.h"
 #include "lib/paths.h"
@@ -50,12 +51,11 @@ static void join_fill(const struct tally_comm *comm, struct seat *seat)
 }
 
 /* `text` is where one aggregator is. */
-static int seat_open(struct tally_comm *comm, struct seat *seat, const char *text)
+static int address_find(struct tally_comm *comm, const char *text, struct conn_address *address)
 {
 	char why[REPORT_TEXT_MAX];
-	int error = conn_resolve(text, CONTROL_PORT, &seat->address);
+	int error = conn_resolve(text, CONTROL_PORT, address);
 
-	atomic_store(&seat->fd, -1);
 	if (error == -EINVAL)
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "aggregator \"%s\" of %s is not HOST, HOST:PORT or [V6]:PORT, "
@@ -67,15 +67,20 @@ static int seat_open(struct tally_comm *comm, struct seat *seat, const char *tex
 					    ? "aggregator %s: the name service does not answer"
 					    : "aggregator %s: there is no such host",
 				    text);
-	if (conn_address_unfit(&seat->address))
+	if (conn_address_unfit(address))
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT, "aggregator %s is %s",
-				    seat->address.text, conn_address_unfit(&seat->address));
-	if (!paths_from(&comm->boot, &seat->address, why, sizeof(why)))
+				    address->text, conn_address_unfit(address));
+	if (!paths_from(&comm->boot, address, why, sizeof(why)))
 		return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 				    "%s (to reach the aggregator %s)", why, text);
 	if (comm->boot.is_local)
-		snprintf(seat->address.text, sizeof(seat->address.text),
-			 "rank 0 on %s (local mode)", comm->who.host);
+		snprintf(address->text, sizeof(address->text), "rank 0 on %s (local mode)",
+			 comm->who.host);
+	return TALLY_OK;
+}
+
+static void seat_open(struct tally_comm *comm, struct seat *seat)
+{
 	join_fill(comm, seat);
 	seat->config = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	seat->config.aggregator = seat->address.text;
@@ -85,10 +90,10 @@ static int seat_open(struct tally_comm *comm, struct seat *seat, const char *tex
 	if (seat->config.connect_ns > seat->config.gather_ns)
 		seat->config.connect_ns = seat->config.gather_ns;
 	member_init(&seat->member, &seat->config);
-	return TALLY_OK;
 }
 
-static int seats_open(struct tally_comm *comm, struct membership *membership)
+/* Where the aggregators are: the seats' addresses. */
+static int addresses_find(struct tally_comm *comm, struct membership *membership)
 {
 	char local[LOCAL_NAME_BYTES + 1], list[sizeof(comm->boot.aggregator)];
 	char *rest = list;
@@ -97,8 +102,8 @@ static int seats_open(struct tally_comm *comm, struct membership *membership)
 	if (comm->boot.is_local) {
 		local[0] = '@';
 		local_name(comm->local_job, local + 1);
-		membership->seats_count = 1;
-		return seat_open(comm, &membership->seats[0], local);
+		return address_find(comm, local,
+				    &membership->seats[membership->seats_count++].address);
 	}
 	strcpy(list, comm->boot.aggregator);
 	for (char *one; !result && (one = strsep(&rest, ","));) {
@@ -106,9 +111,34 @@ static int seats_open(struct tally_comm *comm, struct membership *membership)
 			return report_error(&comm->who, TALLY_ERR_ARGUMENT,
 					    "aggregator %s: more than %d", comm->boot.aggregator,
 					    MEMBERSHIP_AGGREGATORS_MAX);
-		result = seat_open(comm, &membership->seats[membership->seats_count++], one);
+		result = address_find(comm, one,
+				      &membership->seats[membership->seats_count++].address);
 	}
 	return result;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	return strcmp(x->address.text, y->address.text);
+}
+
+/* R-CT-37: in one order on all ranks, whatever order they were given in; else each would gather elsewhere. */
+static int seats_open(struct tally_comm *comm, struct membership *membership)
+{
+	int result = addresses_find(comm, membership);
+
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		atomic_store(&membership->seats[i].fd, -1);
+	if (result)
+		return result;
+	if (!TAKEN_OUT(LIST_ORDER))
+		qsort(membership->seats, membership->seats_count, sizeof(membership->seats[0]),
+		      by_address);
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		seat_open(comm, &membership->seats[i]);
+	return TALLY_OK;
 }
 
 static uint64_t list_add(uint64_t hash, char list[CONTROL_LIST_BYTES], const char *text)
@@ -117,7 +147,7 @@ static uint64_t list_add(uint64_t hash, char list[CONTROL_LIST_BYTES], const cha
 	return hash_text(hash, text);
 }
 
-/* R-CT-9: all ranks must have been given one list, in one order; a port may be said or not. */
+/* R-CT-9: all ranks must have been given one list; a port may be said or not. */
 static void list_fill(struct membership *membership)
 {
 	char list[CONTROL_LIST_BYTES] = "";
