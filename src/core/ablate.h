@@ -62,6 +62,7 @@ enum ablation {
 	ABLATE_WORKER_SEQ,
 	/* pace */
 	ABLATE_RING_ROTATION,
+	ABLATE_RING_BURST,
 	ABLATE_QUIET_PART,
 	/* the endpoint */
 	ABLATE_FLOAT_STATE,

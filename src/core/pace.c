@@ -393,6 +393,15 @@ static uint32_t ring_part(uint32_t count, uint64_t interval_ns)
 	}
 }
 
+/* R-PACE-7: so many PROBEs a second as after 250 ms, but no more at once than a shallow queue takes. */
+static uint64_t ring_interval_max(const struct pace *pace)
+{
+	for (uint32_t shard = 0; shard < pace->map.shards && !TAKEN_OUT(RING_BURST); shard++)
+		if (pace->shards[shard].ring.count > PACE_RING_BURST)
+			return PACE_RING_BURST * (uint64_t)PACE_RING_PROBE_NS;
+	return PACE_RING_MAX_NS;
+}
+
 /* Up to a quarter of the interval, by the noise in the clock: workers that began to wait at the same
  * result would else meet in the same queue for ever. */
 static uint64_t ring_jitter(const struct pace *pace, uint64_t now_ns)
@@ -417,7 +426,7 @@ static void ring_fire(struct pace *pace, uint64_t now_ns)
 		at->ring_due = ring_part(at->ring.count, pace->ring_interval_ns);
 	}
 	pace->turn++;
-	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, PACE_RING_MAX_NS);
+	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, ring_interval_max(pace));
 	pace->ring_ns = now_ns + pace->ring_interval_ns - ring_jitter(pace, now_ns);
 }
 

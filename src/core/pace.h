@@ -22,6 +22,8 @@ enum {
 	PACE_QUIET_MIN = 8,   /* or so many if that is more */
 	PACE_RING_PART = 16,  /* a firing of the ring's timer probes 1/16 of it, */
 	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
+	PACE_RING_BURST =
+		16, /* of a ring with more, a firing probes about so many when the interval has grown */
 	PACE_COPIES =
 		4, /* whoever is still asked for the same then is refused: only the slow timer */
 	PACE_US = 1000,

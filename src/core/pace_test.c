@@ -212,7 +212,30 @@ static void pace__ring_gives_every_held_slot_its_turn_at_every_place(void **stat
 		assert_in_range(first[i], FIRINGS / HELD - 2, FIRINGS / HELD + 2);
 		assert_in_range(last[i], FIRINGS / HELD - 2, FIRINGS / HELD + 2);
 	}
-	assert_int_equal(f->pace.ring_interval_ns, 250 * PACE_MS);
+	assert_int_equal(f->pace.ring_interval_ns, 64 * PACE_MS);
+}
+
+/* 250 PROBEs a second, never many at once: 62 every 250 ms, of each of two shards, met queues of 32 packets
+ * that dropped the same ones for 29 s. */
+static void pace__large_ring_is_probed_in_short_bursts(void **state)
+{
+	struct fixture *f = fixture_new(35);
+	uint64_t now = T0;
+	uint32_t probes = 0;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS);
+	for (uint32_t i = 0; i < 35; i++) {
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+		pace_held(&f->pace, 0, BASE + i, T0 + 1, 0);
+	}
+	while (now < T0 + 10 * 1000ull * PACE_MS) {
+		now = pace_next(&f->pace, now);
+		uint32_t count = poll_at(f, now);
+		assert_in_range(count, 3, PACE_RING_BURST + 2);
+		probes += count;
+	}
+	assert_in_range(probes, 10 * 250, 10 * 250 * 4 / 3);
 }
 
 static void pace__what_is_asked_for_again_and_again_leaves_the_fast_timer(void **state)
@@ -285,6 +308,7 @@ int main(void)
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
 		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
+		cmocka_unit_test(pace__large_ring_is_probed_in_short_bursts),
 		cmocka_unit_test(pace__what_is_asked_for_again_and_again_leaves_the_fast_timer),
 		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),
 		cmocka_unit_test(pace__silence_asks_for_a_hello_at_most_every_250_ms),
