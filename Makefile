@@ -14,6 +14,7 @@ help:
 	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 15 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
+	@echo 'make sim-long   100,000 seeds of every kind of scenario, a process per core; 10 minutes on two  SEEDS=1..100000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
@@ -39,6 +40,10 @@ search: all
 SEEDS ?= 1..2000
 sim: all
 	@build/release/tools/tally sim --seeds $(SEEDS)
+
+sim-long: SEEDS = 1..100000
+sim-long: all
+	@build/release/tools/tally sim --scenario every --packets 2500 --jobs $$(nproc) --seeds $(SEEDS)
 
 ROUNDS ?= 300
 kill: all
@@ -69,4 +74,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim kill soak ablate ablations format install clean fuzz hostile
+.PHONY: all help test demo search sim sim-long kill soak ablate ablations format install clean fuzz hostile

@@ -462,7 +462,8 @@ static bool slot_look(const struct check *check, uint32_t e, const struct engine
 	struct switch_slot registers;
 
 	if (check->scenario->latency_window) {
-		if (engine_latency_slot_read(engine, sim_job(e), (uint16_t)slot, &latency))
+		if (engine_latency_slot_read(engine, sim_job(check->scenario, e), (uint16_t)slot,
+					     &latency))
 			return false;
 		*now = (struct seen){ .generation = latency.generation,
 				      .phase = latency.round,
@@ -470,7 +471,7 @@ static bool slot_look(const struct check *check, uint32_t e, const struct engine
 		now->is_final = now->bitmap == (1u << check->wiring->engine[e].children) - 1;
 		return true;
 	}
-	if (engine_slot_read(engine, sim_job(e), (uint16_t)slot, &registers))
+	if (engine_slot_read(engine, sim_job(check->scenario, e), (uint16_t)slot, &registers))
 		return false;
 	*now = (struct seen){ .generation = registers.generation,
 			      .phase = registers.phase,

@@ -26,7 +26,8 @@
 
 enum {
 	CHECK_NO_SLOT = UINT32_MAX,
-	SIM_JOB = 3 /* the job's index at engine e is SIM_JOB + e % 4 */
+	SIM_JOB = 3, /* job k's index at engine e is SIM_JOB + 4 * k + e % 4 */
+	SIM_JOB_STEP = 4,
 };
 
 struct check;
@@ -61,9 +62,9 @@ __attribute__((format(printf, 4, 5))) void check_fail(struct check *check, uint3
 						      uint32_t slot, const char *format, ...);
 const struct check_failure *check_failure(const struct check *check);
 
-static inline uint16_t sim_job(uint32_t engine)
+static inline uint16_t sim_job(const struct scenario *scenario, uint32_t engine)
 {
-	return (uint16_t)(SIM_JOB + engine % 4);
+	return (uint16_t)(SIM_JOB + SIM_JOB_STEP * scenario->job + engine % SIM_JOB_STEP);
 }
 
 #endif

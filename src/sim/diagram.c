@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { COLUMN = 7, COLUMNS_MAX = NET_NODES_MAX + 1, ROW = COLUMN * COLUMNS_MAX + 8 };
+enum { COLUMN = 7, COLUMNS_MAX = WIRING_NODES_MAX + 1, ROW = COLUMN * COLUMNS_MAX + 8 };
 
 static const char *type_name(uint32_t type)
 {
@@ -42,13 +42,13 @@ static const char *fate_text(uint32_t fate)
 struct columns {
 	uint32_t count;
 	uint32_t node[COLUMNS_MAX];
-	int at[NET_NODES_MAX + 1]; /* character of a node's column; -1: none */
+	int at[COLUMNS_MAX]; /* character of a node's column; -1: none */
 };
 
 static void columns_init(struct columns *columns, const struct wiring *wiring, uint32_t shard)
 {
 	columns->count = 0;
-	for (uint32_t node = 0; node <= NET_NODES_MAX; node++) {
+	for (uint32_t node = 0; node < COLUMNS_MAX; node++) {
 		columns->at[node] = -1;
 		if (node >= wiring->workers + wiring->engines)
 			continue;
@@ -126,7 +126,7 @@ static bool is_wanted(const struct diagram_event *event, const struct columns *c
 	if (shard == UINT32_MAX)
 		return true;
 	if (columns->at[event->from] < 0 ||
-	    (event->to < NET_NODES_MAX && columns->at[event->to] < 0))
+	    (event->to < WIRING_NODES_MAX && columns->at[event->to] < 0))
 		return false;
 	return event->packet.slot == slot;
 }

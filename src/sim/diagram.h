@@ -30,7 +30,7 @@ static inline void diagram_add(struct diagram *diagram, const struct net_sight *
 	event->packet = *packet;
 	event->fate = (uint8_t)sight->fate;
 	event->from = (uint8_t)sight->from;
-	event->to = (uint8_t)sight->to;
+	event->to = (uint8_t)(sight->to < WIRING_NODES_MAX ? sight->to : WIRING_NODES_MAX);
 }
 
 /* The last DIAGRAM_LINES events of this shard's slot; of all, if shard is UINT32_MAX. */

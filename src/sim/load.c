@@ -231,10 +231,36 @@ bool load_is_finished(const struct load *load)
 	return true;
 }
 
+/* Ranks may differ in which operation was their last; those that have it have it right. */
+void load_lost(struct load *load)
+{
+	const struct scenario *scenario = load->scenario;
+	uint32_t all = (1u << scenario->workers) - 1;
+	char text[ORACLE_TEXT];
+
+	for (uint32_t i = load->first; i < scenario->ops; i++) {
+		const struct state *state = &load->state[i];
+
+		if (!state->done || state->done == all)
+			continue;
+		for (uint32_t w = 0; w < scenario->workers; w++) {
+			if (!(state->done >> w & 1) || state->is_out_of_range[w])
+				continue;
+			guards_check(load, w, i);
+			if (!oracle_verify(&scenario->op[i], scenario->workers, scenario->lanes,
+					   (const void *const *)state->source,
+					   state->guarded[w] + GUARD_BYTES, text))
+				check_fail(load->check, UINT32_MAX, 0,
+					   "operation %u of w%u, before the end: %s", i, w, text);
+		}
+	}
+}
+
 uint32_t load_restart(struct load *load)
 {
 	uint32_t all = (1u << load->scenario->workers) - 1;
 
+	load_lost(load);
 	while (load->first < load->scenario->ops && load->state[load->first].done == all)
 		load->first++;
 	for (uint32_t i = load->first; i < load->scenario->ops; i++) {

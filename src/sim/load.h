@@ -30,6 +30,8 @@ bool load_is_finished(const struct load *load);
 /* All operations before the answer are complete at all ranks; what comes after it is to be submitted
  * again, in the job's next life. */
 uint32_t load_restart(struct load *load);
+/* The job has ended with an error: what some ranks have completed must be right. load_restart looks, too. */
+void load_lost(struct load *load);
 /* Elements that were verified. */
 uint64_t load_elements(const struct load *load);
 

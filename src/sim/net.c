@@ -4,139 +4,13 @@
  * which the line is free again), propagation, jitter and reordering, then an event: it arrives at its
  * receiver's line in. Is that line free, it is there at once, else another event tells when.
  */
-#include "sim/net.h"
+#include "core/wire.h"
+#include "sim/net_state.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-	SLAB_PACKETS = 1024,
-	NOTHING = UINT32_MAX,
-	INBOX_FRAMES_BYTES = 256 * 1024, /* what one recv lends; more waits for the next */
-	FATE_BITS = 20,
-	/* What an event is: its two top bits; the others are a packet, a node or a cookie. */
-	WHAT_PACKET = 0,
-	WHAT_POLL = 1,
-	WHAT_TIMER = 2,
-	WHAT_SHIFT = 30,
-};
-
-struct packet {
-	uint32_t next; /* in a list of free packets, or in an inbox */
-	uint16_t bytes;
-	uint16_t from_port;
-	uint8_t from, to;
-	bool has_waited; /* in the line in */
-	uint8_t reserved;
-	uint8_t data[];
-};
-_Static_assert(sizeof(struct packet) % 4 == 0, "data are 4-byte aligned");
-_Static_assert(NET_NODES_MAX <= UINT8_MAX, "a node is a byte");
-
-struct line {
-	struct net_line line;
-	uint64_t free_ns;  /* when the last packet that entered has left */
-	uint64_t queue_ns; /* how long that may be from now */
-	uint64_t pause_ns; /* nothing leaves before */
-	bool is_down;      /* and nothing enters before */
-	uint32_t loss;     /* in 2^-FATE_BITS, the weather's included */
-};
-
-struct node {
-	struct link link;
-	struct net *net;
-	struct line out, in;
-	uint32_t poll_ns, gro;
-	uint32_t inbox_bytes, inbox_used;
-	uint32_t inbox_head, inbox_tail;
-	uint64_t due_ns;   /* the poll that is in the heap and counts; NET_NEVER */
-	uint64_t pause_ns; /* it is not polled before */
-	bool is_woken;
-	uint8_t *frames;
-};
-
-struct entry {
-	uint64_t at;
-	uint32_t order; /* of entering, among equals */
-	uint32_t what;
-};
-
-struct net {
-	uint64_t now_ns;
-	struct rng fate, host;
-	uint32_t packet_bytes_max;
-	struct net_weather weather;
-	uint32_t loss, duplicate, reorder; /* in 2^-FATE_BITS */
-	struct net_stats stats;
-	void (*watch)(void *context, const struct net_sight *sight);
-	void *context;
-
-	struct entry *heap;
-	uint32_t heap_count, heap_max, order;
-
-	uint8_t **slabs;
-	uint32_t slabs_count;
-	size_t stride;
-	uint32_t unused; /* list of free packets */
-
-	uint32_t nodes_count;
-	struct node *node[NET_NODES_MAX];
-};
-
-/* Out of memory ends a simulation: nothing in it could go on as the seed says. */
-static void *need(void *memory)
-{
-	if (!memory)
-		abort();
-	return memory;
-}
-
-/* --- the heap of events: four children a node, half the depth of two --- */
-
-static bool is_before(const struct entry *a, const struct entry *b)
-{
-	return a->at < b->at || (a->at == b->at && (int32_t)(a->order - b->order) < 0);
-}
-
-static void heap_push(struct net *net, uint64_t at, uint32_t what)
-{
-	if (net->heap_count == net->heap_max) {
-		net->heap_max = net->heap_max ? 2 * net->heap_max : 1024;
-		net->heap = need(realloc(net->heap, net->heap_max * sizeof(*net->heap)));
-	}
-	struct entry entry = { .at = at, .order = net->order++, .what = what };
-	uint32_t i = net->heap_count++;
-
-	while (i && is_before(&entry, &net->heap[(i - 1) / 4])) {
-		net->heap[i] = net->heap[(i - 1) / 4];
-		i = (i - 1) / 4;
-	}
-	net->heap[i] = entry;
-}
-
-static struct entry heap_pop(struct net *net)
-{
-	struct entry *heap = net->heap;
-	struct entry top = heap[0];
-	struct entry last = heap[--net->heap_count];
-	uint32_t count = net->heap_count;
-	uint32_t i = 0;
-
-	for (uint32_t child = 1; child < count; child = 4 * i + 1) {
-		uint32_t least = child;
-		for (uint32_t other = child + 1; other < child + 4 && other < count; other++)
-			if (is_before(&heap[other], &heap[least]))
-				least = other;
-		if (!is_before(&heap[least], &last))
-			break;
-		heap[i] = heap[least];
-		i = least;
-	}
-	heap[i] = last;
-	return top;
-}
 
 /* --- packets --- */
 
@@ -198,8 +72,16 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* On the wire, where one lane may stand for several. */
+static uint32_t wire_length(const struct net *net, uint32_t bytes)
+{
+	uint32_t lanes = bytes > WIRE_HEADER_BYTES ? bytes - WIRE_HEADER_BYTES : 0;
+
+	return bytes + lanes * (net->lane_weight - 1) + NET_OVERHEAD_BYTES;
+}
+
 /* A packet enters the line now: when it has its turn. NET_NEVER: the queue is full. */
-static uint64_t line_enter(struct line *line, uint64_t now, uint32_t bytes)
+static uint64_t line_enter(struct line *line, uint64_t now, uint32_t length)
 {
 	if (line->is_down && now < line->pause_ns)
 		return NET_NEVER;
@@ -208,16 +90,18 @@ static uint64_t line_enter(struct line *line, uint64_t now, uint32_t bytes)
 
 	if (begin - enter > line->queue_ns)
 		return NET_NEVER;
-	line->free_ns =
-		begin + (uint64_t)(bytes + NET_OVERHEAD_BYTES) * line->line.ps_per_byte / 1000;
+	line->free_ns = begin + (uint64_t)length * line->line.ps_per_byte / 1000;
 	return begin;
 }
 
 static struct node *node_find(const struct net *net, const struct link_address *address)
 {
-	if (address->ip[15] >= net->nodes_count)
+	uint32_t number = (uint32_t)address->ip[13] << 16 | (uint32_t)address->ip[14] << 8 |
+			  address->ip[15];
+
+	if (number >= net->nodes_count)
 		return NULL;
-	struct node *node = net->node[address->ip[15]];
+	struct node *node = net->node[number];
 
 	return link_address_equal(&node->link.local, address) ? node : NULL;
 }
@@ -229,12 +113,13 @@ static void packet_launch(struct net *net, const struct node *from, const struct
 	struct packet *packet = packet_at(net, index);
 
 	packet->bytes = (uint16_t)bytes;
-	packet->from = from->link.local.ip[15];
-	packet->to = to->link.local.ip[15];
+	packet->from = from->number;
+	packet->to = to->number;
 	packet->from_port = from->link.local.port;
 	packet->has_waited = false;
+	packet->life = to->life;
 	memcpy(packet->data, data, bytes);
-	heap_push(net, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
+	agenda_push(&net->agenda, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
 }
 
 static bool is_hit(uint64_t draw, uint32_t which, uint32_t threshold)
@@ -242,25 +127,49 @@ static bool is_hit(uint64_t draw, uint32_t which, uint32_t threshold)
 	return (draw >> which * FATE_BITS & ((1u << FATE_BITS) - 1)) < threshold;
 }
 
+/* Between a switch and what hangs on it there is one cable, the child's; so a switch can have many. */
+static struct line *line_out(struct node *from, const struct node *to)
+{
+	return to->up == from->number ? &from->hub_out : &from->out;
+}
+
+static struct line *line_in(const struct node *from, struct node *to)
+{
+	return from->up == to->number ? &to->hub_in : &to->in;
+}
+
+static bool is_cut(const struct net *net, const struct node *from, const struct node *to)
+{
+	return net->cut == NET_CUT ? from->side != to->side
+				   : net->cut == NET_CUT_ONE_WAY && from->side > to->side;
+}
+
 static enum net_fate packet_send(struct net *net, struct node *from, struct node *to,
 				 const uint8_t *data, uint32_t bytes)
 {
 	const struct net_weather *weather = &net->weather;
+	struct line *out = line_out(from, to);
+	const struct line *in = line_in(from, to);
 	uint64_t draw = rng_next(&net->fate);
+	bool is_fair = net->sent < net->fault_first || net->sent > net->fault_last;
 
-	if (line_enter(&from->out, net->now_ns, bytes) == NET_NEVER)
+	net->sent++;
+	if (line_enter(out, net->now_ns, wire_length(net, bytes)) == NET_NEVER)
 		return NET_FULL;
-	if (is_hit(draw, 0, net->loss + from->out.loss + to->in.loss))
+	if (is_cut(net, from, to))
 		return NET_LOST;
-	uint64_t at = from->out.free_ns + from->out.line.delay_ns + to->in.line.delay_ns;
+	if (!is_fair && is_hit(draw, 0, net->loss + out->loss + in->loss))
+		return NET_LOST;
+	uint64_t at = out->free_ns + out->line.delay_ns + in->line.delay_ns;
 	if (weather->jitter_ns)
 		at += rng_below(&net->fate, weather->jitter_ns + 1);
 
 	uint64_t first = at;
-	if (is_hit(draw, 1, net->reorder) && !(weather->in_order >> from->link.local.ip[15] & 1))
+	bool is_in_order = from->number < 64 && weather->in_order >> from->number & 1;
+	if (!is_fair && is_hit(draw, 1, net->reorder) && !is_in_order)
 		at += rng_below(&net->fate, weather->reorder_ns + 1);
 	packet_launch(net, from, to, data, bytes, at);
-	if (!is_hit(draw, 2, net->duplicate))
+	if (is_fair || !is_hit(draw, 2, net->duplicate))
 		return NET_SENT;
 	packet_launch(net, from, to, data, bytes,
 		      first + rng_below(&net->fate, weather->reorder_ns + 1));
@@ -274,7 +183,7 @@ static void node_due(struct net *net, struct node *node, uint64_t at)
 	if (at >= node->due_ns)
 		return;
 	node->due_ns = at;
-	heap_push(net, at, (uint32_t)WHAT_POLL << WHAT_SHIFT | node->link.local.ip[15]);
+	agenda_push(&net->agenda, at, (uint32_t)WHAT_POLL << WHAT_SHIFT | node->number);
 }
 
 static void packet_drop(struct net *net, uint32_t index, enum net_fate fate)
@@ -290,15 +199,20 @@ static void node_arrival(struct net *net, uint32_t index)
 	struct packet *packet = packet_at(net, index);
 	struct node *node = net->node[packet->to];
 
+	if (packet->life != node->life) {
+		packet_drop(net, index, NET_DROPPED);
+		return;
+	}
 	if (!packet->has_waited) {
-		uint64_t at = line_enter(&node->in, net->now_ns, packet->bytes);
+		uint64_t at = line_enter(line_in(net->node[packet->from], node), net->now_ns,
+					 wire_length(net, packet->bytes));
 		if (at == NET_NEVER) {
 			packet_drop(net, index, NET_DROPPED);
 			return;
 		}
 		if (at > net->now_ns) {
 			packet->has_waited = true;
-			heap_push(net, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
+			agenda_push(&net->agenda, at, (uint32_t)WHAT_PACKET << WHAT_SHIFT | index);
 			return;
 		}
 	}
@@ -332,8 +246,8 @@ static bool node_poll(struct net *net, struct node *node, uint64_t at)
 
 struct net_event net_step(struct net *net)
 {
-	while (net->heap_count) {
-		struct entry entry = heap_pop(net);
+	while (net->agenda.count) {
+		struct agenda_entry entry = agenda_pop(&net->agenda);
 		uint32_t number = entry.what & ((1u << WHAT_SHIFT) - 1);
 
 		net->now_ns = entry.at;
@@ -405,11 +319,11 @@ static int sim_recv(struct link *link, struct link_frame *frames, uint32_t max)
 			*frame = (struct link_frame){
 				.peer = net_address(net, packet->from),
 				.packet_bytes = packet->bytes,
-				.data = node->frames + used,
+				.data = net->frames + used,
 			};
 			frame->peer.port = packet->from_port;
 		}
-		previous = inbox_take(net, node, node->frames + used);
+		previous = inbox_take(net, node, net->frames + used);
 		frame->count++;
 		frame->bytes += previous->bytes;
 		used += previous->bytes;
@@ -432,8 +346,7 @@ static void frame_send(struct net *net, struct node *node, const struct link_fra
 		uint32_t bytes = left < frame->packet_bytes ? left : frame->packet_bytes;
 		enum net_fate fate = to ? packet_send(net, node, to, data, bytes) : NET_NOBODY;
 
-		watch(net, fate, node->link.local.ip[15],
-		      to ? to->link.local.ip[15] : NET_NODES_MAX, data, bytes);
+		watch(net, fate, node->number, to ? to->number : NET_NODES_MAX, data, bytes);
 		node->link.stats.packets_out++;
 		node->link.stats.bytes_out += bytes;
 		data += bytes;
@@ -459,6 +372,15 @@ static int sim_send(struct link *link, const struct link_frame *frames, uint32_t
 	return 0;
 }
 
+/* What a clock shows after `since` true nanoseconds, if it runs `ppm` faster. */
+static uint64_t clock_turn(uint64_t since, int32_t ppm)
+{
+	int64_t millions = (int64_t)(since / 1000000);
+	int64_t rest = (int64_t)(since % 1000000);
+
+	return since + (uint64_t)(millions * ppm + rest * ppm / 1000000);
+}
+
 /* For whoever drives one link alone: the clock runs on until something has come for it. What is due
  * elsewhere is lost. */
 static enum link_wait sim_wait(struct link *link, uint64_t until_ns)
@@ -471,7 +393,7 @@ static enum link_wait sim_wait(struct link *link, uint64_t until_ns)
 			return LINK_WOKEN;
 		if (node->inbox_head != NOTHING)
 			return LINK_READABLE;
-		if (!net->heap_count || net->heap[0].at > until_ns) {
+		if (!net->agenda.count || agenda_next(&net->agenda) > until_ns) {
 			if (until_ns != NET_NEVER)
 				net->now_ns = later(net->now_ns, until_ns);
 			return LINK_TIME;
@@ -487,7 +409,10 @@ static void sim_wake(struct link *link)
 
 static uint64_t sim_now(struct link *link)
 {
-	return ((struct node *)link)->net->now_ns;
+	const struct node *node = (struct node *)link;
+	uint64_t since = node->net->now_ns - node->clock_from_ns;
+
+	return node->clock_ns + clock_turn(since, node->clock_ppm);
 }
 
 static void sim_close(struct link *link)
@@ -495,7 +420,7 @@ static void sim_close(struct link *link)
 	(void)link; /* net_close gives it back */
 }
 
-static const struct link_ops sim_ops = {
+const struct link_ops net_link_ops = {
 	.recv = sim_recv,
 	.send = sim_send,
 	.wait = sim_wait,
@@ -504,112 +429,7 @@ static const struct link_ops sim_ops = {
 	.close = sim_close,
 };
 
-/* --- what a simulation sets up --- */
-
-static uint32_t threshold(uint32_t parts)
-{
-	return (uint32_t)(((uint64_t)parts << FATE_BITS) / 1000000);
-}
-
-static void line_init(struct line *line, const struct net_line *config)
-{
-	*line = (struct line){
-		.line = *config,
-		.queue_ns = (uint64_t)config->queue_bytes * config->ps_per_byte / 1000,
-		.loss = threshold(config->loss),
-	};
-}
-
-void net_weather(struct net *net, const struct net_weather *weather)
-{
-	net->weather = *weather;
-	net->loss = threshold(weather->loss);
-	net->duplicate = threshold(weather->duplicate);
-	net->reorder = threshold(weather->reorder);
-}
-
-struct net *net_open(const struct net_options *options)
-{
-	struct net *net = calloc(1, sizeof(*net));
-
-	if (!net)
-		return NULL;
-	rng_init(&net->fate, options->seed, 1);
-	rng_init(&net->host, options->seed, 2);
-	net->packet_bytes_max = options->packet_bytes_max;
-	assert(net->packet_bytes_max <= UINT16_MAX);
-	net->stride = (sizeof(struct packet) + net->packet_bytes_max + 15) & ~(size_t)15;
-	net->unused = NOTHING;
-	net->now_ns = 1000000; /* never 0, which means "not yet" to some */
-	net_weather(net, &options->weather);
-	return net;
-}
-
-void net_close(struct net *net)
-{
-	if (!net)
-		return;
-	for (uint32_t i = 0; i < net->nodes_count; i++) {
-		free(net->node[i]->frames);
-		free(net->node[i]);
-	}
-	for (uint32_t i = 0; i < net->slabs_count; i++)
-		free(net->slabs[i]);
-	free(net->slabs);
-	free(net->heap);
-	free(net);
-}
-
-uint32_t net_node_add(struct net *net, const struct net_host *host)
-{
-	uint32_t number = net->nodes_count++;
-	struct node *node = need(calloc(1, sizeof(*node)));
-
-	assert(number < NET_NODES_MAX);
-	node->link.ops = &sim_ops;
-	node->link.local = (struct link_address){
-		.ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)number },
-		.port = NET_PORT,
-	};
-	node->net = net;
-	line_init(&node->out, &host->out);
-	line_init(&node->in, &host->in);
-	node->poll_ns = host->poll_ns;
-	node->gro = host->gro;
-	node->inbox_bytes = host->inbox_bytes;
-	node->inbox_head = node->inbox_tail = NOTHING;
-	node->due_ns = NET_NEVER;
-	node->frames = need(malloc(INBOX_FRAMES_BYTES));
-	net->node[number] = node;
-	return number;
-}
-
-struct link *net_link(struct net *net, uint32_t node)
-{
-	return &net->node[node]->link;
-}
-
-struct link_address net_address(const struct net *net, uint32_t node)
-{
-	return net->node[node]->link.local;
-}
-
-void net_readdress(struct net *net, uint32_t node, uint16_t port)
-{
-	net->node[node]->link.local.port = port;
-}
-
-void net_watch(struct net *net, void (*watcher)(void *context, const struct net_sight *sight),
-	       void *context)
-{
-	net->watch = watcher;
-	net->context = context;
-}
-
-uint64_t net_now(const struct net *net)
-{
-	return net->now_ns;
-}
+/* --- time, and who comes later --- */
 
 void net_poll_at(struct net *net, uint32_t node, uint64_t when_ns)
 {
@@ -617,27 +437,46 @@ void net_poll_at(struct net *net, uint32_t node, uint64_t when_ns)
 		node_due(net, net->node[node], later(when_ns, net->now_ns));
 }
 
+void net_clock(struct net *net, uint32_t number, int32_t ppm, uint64_t ahead_ns)
+{
+	struct node *node = net->node[number];
+
+	node->clock_ns = sim_now(&node->link) + ahead_ns;
+	node->clock_from_ns = net->now_ns;
+	node->clock_ppm = ppm;
+}
+
+/* The turn of a clock, backwards: never too early. */
+void net_poll_at_clock(struct net *net, uint32_t number, uint64_t clock_ns)
+{
+	const struct node *node = net->node[number];
+	uint64_t left = clock_ns > node->clock_ns ? clock_ns - node->clock_ns : 0;
+
+	if (clock_ns == NET_NEVER)
+		return;
+	uint64_t rate = (uint64_t)(1000000 + node->clock_ppm);
+	uint64_t when = node->clock_from_ns + left / rate * 1000000 +
+			(left % rate * 1000000 + rate - 1) / rate;
+	net_poll_at(net, number, when > net->now_ns ? when : net->now_ns + 1);
+}
+
 void net_timer(struct net *net, uint64_t when_ns, uint32_t cookie)
 {
-	heap_push(net, later(when_ns, net->now_ns), (uint32_t)WHAT_TIMER << WHAT_SHIFT | cookie);
+	agenda_push(&net->agenda, later(when_ns, net->now_ns),
+		    (uint32_t)WHAT_TIMER << WHAT_SHIFT | cookie);
 }
 
-void net_pause_node(struct net *net, uint32_t node, uint64_t until_ns)
+void net_reborn(struct net *net, uint32_t number)
 {
-	net->node[node]->pause_ns = until_ns;
-}
+	struct node *node = net->node[number];
 
-void net_pause_lines(struct net *net, uint32_t node, uint64_t until_ns, bool is_down)
-{
-	struct line *lines[] = { &net->node[node]->out, &net->node[node]->in };
+	while (node->inbox_head != NOTHING) {
+		uint32_t index = node->inbox_head;
 
-	for (uint32_t i = 0; i < 2; i++) {
-		lines[i]->pause_ns = until_ns;
-		lines[i]->is_down = is_down;
+		node->inbox_head = packet_at(net, index)->next;
+		packet_free(net, index);
 	}
-}
-
-const struct net_stats *net_stats(const struct net *net)
-{
-	return &net->stats;
+	node->inbox_used = 0;
+	node->life++;
+	node->link.local.port++;
 }

@@ -16,7 +16,7 @@
 #define NET_NEVER UINT64_MAX
 
 enum {
-	NET_NODES_MAX = 64,
+	NET_NODES_MAX = 1 << 16,
 	NET_PORT = 7171,
 	NET_OVERHEAD_BYTES = 46, /* Ethernet, IPv4 and UDP headers around a packet */
 };
@@ -40,12 +40,18 @@ struct net_weather {
 struct net_options {
 	uint64_t seed;
 	uint32_t packet_bytes_max; /* what the paths carry */
+	uint32_t lane_weight;      /* on the wire a byte behind the header is so many; 0: one */
+	/* Only packets of these numbers (0, 1, ... in order of sending) are lost by chance, doubled or
+	 * reordered. 0: to the last. */
+	uint64_t fault_first, fault_last;
 	struct net_weather weather;
 };
 
 /* How a node takes what has arrived. */
 struct net_host {
 	struct net_line out, in;
+	/* Of a switch that others hang on (net_node_up): what all its cables carry together. Zeros: no limit. */
+	struct net_line hub_out, hub_in;
 	uint32_t poll_ns;     /* from the first arrival to the poll, at random up to this */
 	uint32_t inbox_bytes; /* its receive buffer */
 	uint32_t gro;         /* parts per million: a packet joins the frame of the one before it */
@@ -90,11 +96,16 @@ void net_close(struct net *net);
 
 /* Adds a node; its number, 0, 1, 2, ... NET_NODES_MAX at most. */
 uint32_t net_node_add(struct net *net, const struct net_host *host);
+/* The node hangs on switch `up`: what goes between them passes the node's lines, and of the switch's only the
+ * hub's. */
+void net_node_up(struct net *net, uint32_t node, uint32_t up);
 /* The node's link. It belongs to the net; its close does nothing. */
 struct link *net_link(struct net *net, uint32_t node);
 struct link_address net_address(const struct net *net, uint32_t node);
 /* Moves the node behind another port, as a NAT does that forgot it. */
 void net_readdress(struct net *net, uint32_t node, uint16_t port);
+/* Another process runs there, with another port: what was on its way to the last one is lost. */
+void net_reborn(struct net *net, uint32_t node);
 /* Every packet is shown to `watch` as it is sent (with its fate) and as it is taken. */
 void net_watch(struct net *net, void (*watch)(void *context, const struct net_sight *sight),
 	       void *context);
@@ -103,12 +114,22 @@ uint64_t net_now(const struct net *net);
 void net_weather(struct net *net, const struct net_weather *weather);
 /* The node is to be polled at `when_ns`, unless something arrives earlier. NET_NEVER: only then. */
 void net_poll_at(struct net *net, uint32_t node, uint64_t when_ns);
+/* The node's clock goes `ahead_ns` forward, and from now on `ppm` parts per million faster than time does. */
+void net_clock(struct net *net, uint32_t node, int32_t ppm, uint64_t ahead_ns);
+/* As net_poll_at, when the node's clock shows `clock_ns`; if it does already, in a nanosecond. */
+void net_poll_at_clock(struct net *net, uint32_t node, uint64_t clock_ns);
 /* net_step returns NET_TIMER with `cookie` at `when_ns`. */
 void net_timer(struct net *net, uint64_t when_ns, uint32_t cookie);
 /* The node does nothing until then: its polls are late, its inbox may run over. */
 void net_pause_node(struct net *net, uint32_t node, uint64_t until_ns);
 /* The node's lines carry nothing until then: what enters them is late, or lost if is_down. */
 void net_pause_lines(struct net *net, uint32_t node, uint64_t until_ns, bool is_down);
+
+/* The network falls apart: what is sent from one side to another is lost, or only from a higher side to a
+ * lower. All nodes are on side 0 at first. */
+enum net_cut { NET_WHOLE, NET_CUT, NET_CUT_ONE_WAY };
+void net_side(struct net *net, uint32_t node, uint32_t side);
+void net_cut(struct net *net, enum net_cut cut);
 
 enum net_event_type { NET_IDLE, NET_POLL, NET_TIMER };
 struct net_event {

@@ -223,6 +223,137 @@ static void net__timers_fire_in_order_and_equal_ones_as_they_were_set(void **sta
 	net_close(net);
 }
 
+static void net__what_is_cut_off_hears_nothing_until_it_heals(void **state)
+{
+	static uint32_t got[10], frames;
+	struct net *net = net_new(1, (struct net_weather){ 0 }, &good_host);
+
+	(void)state;
+	net_side(net, 0, 1);
+	for (enum net_cut cut = NET_WHOLE; cut <= NET_CUT_ONE_WAY; cut++) {
+		net_cut(net, cut);
+		packets_send(net, 1);
+		assert_int_equal(packets_take(net, got, 10, &frames), cut == NET_WHOLE);
+	}
+	net_side(net, 0, 0);
+	net_side(net, 1, 1); /* from the lower side to the higher one */
+	packets_send(net, 1);
+	assert_int_equal(packets_take(net, got, 10, &frames), 1);
+	net_close(net);
+}
+
+static void net__clock_that_drifts_is_met_on_its_own_time(void **state)
+{
+	static const int32_t rates[] = { 0, 1, -1, 100000, -100000, 333333 };
+	struct net *net = net_new(1, (struct net_weather){ 0 }, &good_host);
+	struct link *link = net_link(net, 0);
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 1, 0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint64_t before = link->ops->now_ns(link);
+		uint64_t begin = net_now(net);
+		uint64_t wait = rng_log(&rng, 1, 10000000000);
+		int32_t ppm = rates[i % 6];
+
+		net_clock(net, 0, ppm, i % 7);
+		assert_int_equal(link->ops->now_ns(link), before + i % 7);
+		before += i % 7;
+		net_poll_at_clock(net, 0, before + wait);
+		assert_int_equal(net_step(net).type, NET_POLL);
+		assert_in_range(link->ops->now_ns(link), before + wait, before + wait + 2);
+		double true_ns = (double)wait / (1 + ppm / 1e6);
+		assert_in_range(net_now(net) - begin, (uint64_t)(true_ns * 0.999999),
+				(uint64_t)(true_ns * 1.000001) + 2);
+	}
+	net_close(net);
+}
+
+static void net__switch_has_a_cable_for_each_child(void **state)
+{
+	struct net_host hub = good_host;
+	static uint32_t got[1000], frames;
+	struct net *net = net_new(1, (struct net_weather){ 0 }, &good_host);
+	uint64_t wire_ns = 100ull * (PACKET + NET_OVERHEAD_BYTES) * GBIT_PS / 1000;
+	uint64_t begin = net_now(net);
+
+	(void)state;
+	net_node_up(net, 1, 0); /* node 0 is the switch: its own line is not used */
+	net_pause_lines(net, 0, begin, false);
+	packets_send(net, 100);
+	assert_int_equal(packets_take(net, got, 1000, &frames), 100);
+	assert_in_range(net_now(net) - begin, wire_ns - wire_ns / 50, wire_ns + DELAY);
+	net_close(net);
+	hub.hub_out = (struct net_line){ .ps_per_byte = 10 * GBIT_PS, .queue_bytes = 1 << 20 };
+	net = net_new(1, (struct net_weather){ 0 }, &hub);
+	net_node_up(net, 1, 0);
+	begin = net_now(net);
+	packets_send(net, 100);
+	assert_int_equal(packets_take(net, got, 1000, &frames), 100);
+	assert_in_range(net_now(net) - begin, 10 * wire_ns, 10 * wire_ns + 10 * DELAY);
+	net_close(net);
+}
+
+static void net__lane_may_weigh_as_much_as_several(void **state)
+{
+	struct net_options options = { .seed = 1, .packet_bytes_max = PACKET, .lane_weight = 10 };
+	static uint32_t got[10], frames;
+	struct net *net = net_open(&options);
+	uint32_t wire = 24 + 10 * (PACKET - 24) + NET_OVERHEAD_BYTES;
+
+	(void)state;
+	net_node_add(net, &good_host);
+	net_node_add(net, &good_host);
+	uint64_t begin = net_now(net);
+	packets_send(net, 1);
+	assert_int_equal(packets_take(net, got, 10, &frames), 1);
+	assert_int_equal(net_now(net) - begin, wire * (GBIT_PS / 1000) + DELAY);
+	net_close(net);
+}
+
+static void net__chance_strikes_only_the_packets_it_is_let_to(void **state)
+{
+	struct net_options options = { .seed = 1,
+				       .packet_bytes_max = PACKET,
+				       .fault_first = 10,
+				       .fault_last = 19,
+				       .weather = { .loss = 1000000 } };
+	static uint32_t got[100], frames;
+	struct net *net = net_open(&options);
+
+	(void)state;
+	net_node_add(net, &good_host);
+	net_node_add(net, &good_host);
+	packets_send(net, 100);
+	assert_int_equal(packets_take(net, got, 100, &frames), 90);
+	assert_int_equal(got[9], 9);
+	assert_int_equal(got[10], 20);
+	net_close(net);
+}
+
+static void net__newcomer_gets_nothing_of_whoever_was_there_before(void **state)
+{
+	static uint32_t got[100], frames;
+	struct net_host host = good_host;
+
+	(void)state;
+	host.poll_ns = 1000 * 1000;
+	struct net *net = net_new(1, (struct net_weather){ 0 }, &host);
+	uint16_t port = net_address(net, 1).port;
+	packets_send(net, 10);
+	net_timer(net, net_now(net) + 4 * (PACKET + NET_OVERHEAD_BYTES) * GBIT_PS / 1000 + DELAY,
+		  7);
+	while (net_step(net).type != NET_TIMER)
+		; /* four are there, six on their way */
+	net_reborn(net, 1);
+	assert_true(net_address(net, 1).port != port);
+	assert_int_equal(packets_take(net, got, 100, &frames), 0);
+	packets_send(net, 3);
+	assert_int_equal(packets_take(net, got, 100, &frames), 3);
+	net_close(net);
+}
+
 /* --- the suite that every link passes --- */
 
 static struct net *suite_net;
@@ -254,6 +385,12 @@ int main(void)
 		cmocka_unit_test(net__what_stands_still_is_late),
 		cmocka_unit_test(net__moved_node_is_not_reached_where_it_was),
 		cmocka_unit_test(net__timers_fire_in_order_and_equal_ones_as_they_were_set),
+		cmocka_unit_test(net__what_is_cut_off_hears_nothing_until_it_heals),
+		cmocka_unit_test(net__clock_that_drifts_is_met_on_its_own_time),
+		cmocka_unit_test(net__switch_has_a_cable_for_each_child),
+		cmocka_unit_test(net__lane_may_weigh_as_much_as_several),
+		cmocka_unit_test(net__chance_strikes_only_the_packets_it_is_let_to),
+		cmocka_unit_test(net__newcomer_gets_nothing_of_whoever_was_there_before),
 	};
 	const struct link_factory factory = {
 		.name = "sim", .packet_bytes_max = 9000, .open = suite_open, .close = suite_close

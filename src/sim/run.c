@@ -2,31 +2,60 @@
 #include "sim/published.h"
 #include "sim/run_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 void run_timer_in(struct run *run, uint64_t delay_ns, uint32_t what, uint32_t whom)
 {
-	net_timer(run->net, net_now(run->net) + delay_ns, what << TIMER_SHIFT | whom);
+	net_timer(run->net, net_now(run->net) + delay_ns,
+		  run->number << TIMER_JOB_SHIFT | what << TIMER_SHIFT | whom);
 }
 
-static void watch(void *context, const struct net_sight *sight)
+/* A node as its job counts it; NET_NODES_MAX: it is nobody's there. */
+static uint32_t local_node(const struct run *run, uint32_t node)
 {
+	uint32_t first = run->leader->wiring.workers;
+
+	if (node - run->node_first < run->wiring.workers)
+		return node - run->node_first;
+	return node - first < run->wiring.engines ? run->wiring.workers + node - first
+						  : NET_NODES_MAX;
+}
+
+/* Whose packet it is, and how that job sees it. */
+static struct run *job_find(struct run *leader, const struct wire *packet, struct net_sight *sight)
+{
+	uint32_t number = (uint32_t)(packet->job - SIM_JOB) / SIM_JOB_STEP;
+	struct run *run = leader->job[packet->job >= SIM_JOB && number < leader->jobs ? number : 0];
+
+	sight->from = local_node(run, sight->from);
+	sight->to = local_node(run, sight->to);
+	return run;
+}
+
+static void watch(void *context, const struct net_sight *seen)
+{
+	struct net_sight sight = *seen;
 	struct run *run = context;
+	struct run_report *report = run->report;
 	struct wire packet;
 
-	wire_get(sight->data, &packet);
-	diagram_add(run->diagram, sight, &packet);
+	wire_get(seen->data, &packet);
+	if (run->jobs > 1)
+		run = job_find(run, &packet, &sight);
+	if (run->diagram)
+		diagram_add(run->diagram, &sight, &packet);
 	if (!published_is_run(run->scenario)) /* its rules are not theirs: only the oracle judges */
-		check_sight(run->check, sight, &packet);
-	if (net_is_sending(sight->fate) && packet.type == WIRE_UPDATE &&
+		check_sight(run->check, &sight, &packet);
+	if (net_is_sending(sight.fate) && packet.type == WIRE_UPDATE &&
 	    packet.flags & WIRE_RESENT && run->scenario->kind == SCENARIO_clean)
 		check_fail(run->check, UINT32_MAX, 0, "an UPDATE is sent twice without any loss");
-	uint64_t word = sight->now_ns ^ (uint64_t)packet.seq << 32 ^ (uint64_t)packet.slot << 16 ^
-			(uint64_t)sight->fate << 12 ^ sight->from << 6 ^ sight->to ^
+	uint64_t word = seen->now_ns ^ (uint64_t)packet.seq << 32 ^ (uint64_t)packet.slot << 16 ^
+			(uint64_t)seen->fate << 12 ^ seen->from << 6 ^ seen->to ^
 			(uint64_t)packet.type << 60 ^ (uint64_t)packet.flags << 52;
-	run->report->digest = (run->report->digest ^ word) * 0x9e3779b97f4a7c15;
-	run->report->digest ^= run->report->digest >> 31;
+	report->digest = (report->digest ^ word) * 0x9e3779b97f4a7c15;
+	report->digest ^= report->digest >> 31;
 }
 
 void run_progress(struct run *run)
@@ -36,68 +65,6 @@ void run_progress(struct run *run)
 	if (now - run->progress_ns > run->report->stall_ns)
 		run->report->stall_ns = now - run->progress_ns;
 	run->progress_ns = now;
-}
-
-/* --- what strikes --- */
-
-static void pause_something(struct run *run)
-{
-	const struct scenario *scenario = run->scenario;
-	uint32_t node = rng_below(&run->rng, run->wiring.workers + run->wiring.engines);
-	uint64_t until = net_now(run->net) + rng_log(&run->rng, 50 * US, scenario->pause_ns);
-
-	if (run->is_over)
-		return;
-	switch (rng_below(&run->rng, 3)) {
-	case 0:
-		net_pause_node(run->net, node, until);
-		break;
-	case 1:
-		net_pause_lines(run->net, node, until, false);
-		break;
-	default:
-		net_pause_lines(run->net, node, until, true);
-		break;
-	}
-	run_timer_in(run, rng_between(&run->rng, 1, 2ull * scenario->pause_every_ns), TIMER_PAUSE,
-		     0);
-}
-
-/* Everybody leaves; the engines learn of the next generation one by one, in any order; then all start
- * again from a step that all agree on. */
-static void restart(struct run *run)
-{
-	if (run->is_over)
-		return;
-	for (uint32_t w = 0; w < run->scenario->workers; w++)
-		worker_close(run, w);
-	run->worker[0].next = load_restart(run->load);
-	for (uint32_t w = 1; w < run->scenario->workers; w++)
-		run->worker[w].next = run->worker[0].next;
-	run->generation++;
-	run->sets_left = run->wiring.engines;
-	for (uint32_t e = 0; e < run->wiring.engines; e++)
-		run_timer_in(run, rng_log(&run->rng, 1, 2 * MS), TIMER_SET, e);
-}
-
-static void restart_set(struct run *run, uint32_t e)
-{
-	engine_set(run, e);
-	if (--run->sets_left)
-		return;
-	check_life(run->check, run->generation, 0);
-	for (uint32_t w = 0; w < run->scenario->workers; w++)
-		worker_open(run, w);
-}
-
-static void rebind(struct run *run)
-{
-	uint32_t w = rng_below(&run->rng, run->scenario->workers);
-
-	if (run->is_over)
-		return;
-	net_readdress(run->net, w, (uint16_t)(net_address(run->net, w).port + 1));
-	run_timer_in(run, rng_log(&run->rng, 10 * MS, 500 * MS), TIMER_REBIND, 0);
 }
 
 /* A slot whose workers are not at the same round, or wait for one that not all have begun: the place to
@@ -128,7 +95,9 @@ static bool stuck_slot(const struct run *run, uint32_t *shard, uint32_t *slot)
 
 static void look_for_progress(struct run *run)
 {
-	uint64_t idle = net_now(run->net) - run->progress_ns;
+	uint64_t since = run->progress_ns > run->leader->heal_ns ? run->progress_ns
+								 : run->leader->heal_ns;
+	uint64_t idle = net_now(run->net) > since ? net_now(run->net) - since : 0;
 
 	if (run->is_over)
 		return;
@@ -136,7 +105,7 @@ static void look_for_progress(struct run *run)
 		if (idle > STUCK_DISAGREE_NS ||
 		    (run->mismatch_ns && net_now(run->net) - run->mismatch_ns > 200 * MS))
 			run->is_over = true;
-	} else if (idle > (run->scenario->kind == SCENARIO_storm ? STUCK_STORM_NS : STUCK_NS)) {
+	} else if (idle > run->scenario->bound_ns) {
 		uint32_t shard, slot = 0;
 		if (!stuck_slot(run, &shard, &slot))
 			shard = UINT32_MAX;
@@ -161,20 +130,11 @@ static void timer_fires(struct run *run, uint32_t what, uint32_t whom)
 	case TIMER_WINDOW:
 		worker_window(run, whom);
 		break;
-	case TIMER_PAUSE:
-		pause_something(run);
-		break;
-	case TIMER_RESTART:
-		restart(run);
-		break;
-	case TIMER_SET:
-		restart_set(run, whom);
-		break;
-	case TIMER_REBIND:
-		rebind(run);
+	case TIMER_WATCH:
+		look_for_progress(run);
 		break;
 	default:
-		look_for_progress(run);
+		strike_timer(run, what, whom);
 		break;
 	}
 }
@@ -218,30 +178,82 @@ static void state_print(const struct run *run, FILE *file)
 
 /* --- the whole --- */
 
-static bool setup(struct run *run)
+static bool job_open(struct run *run)
+{
+	wiring_init(&run->wiring, run->scenario);
+	run->net = run->leader->net;
+	run->report = run->leader->report;
+	run->generation = 1;
+	rng_init(&run->rng, run->scenario->seed, 3);
+	run->check = check_open(run->scenario, &run->wiring);
+	run->load = load_open(run->scenario, run->check);
+	if (!run->check || !run->load)
+		return false;
+	for (uint32_t w = 0; w < run->scenario->workers; w++)
+		worker_setup(run, w);
+	return true;
+}
+
+/* The other jobs of the scenario: their workers come behind all that there is. */
+static bool jobs_open(struct run *leader)
+{
+	const struct scenario *scenario = leader->scenario;
+	uint32_t nodes = leader->wiring.workers + leader->wiring.engines;
+
+	for (leader->jobs = 1; leader->jobs < scenario->jobs; leader->jobs++) {
+		struct run *run = calloc(1, sizeof(*run));
+
+		if (!run || !(run->own_scenario = malloc(sizeof(*scenario))))
+			return false;
+		leader->job[leader->jobs] = run;
+		scenario_draw_job(run->own_scenario, scenario, leader->jobs);
+		run->scenario = run->own_scenario;
+		run->number = leader->jobs;
+		run->leader = leader;
+		run->node_first = nodes;
+		nodes += run->scenario->workers;
+		if (!job_open(run))
+			return false;
+	}
+	return true;
+}
+
+static bool setup(struct run *run, bool is_drawn)
 {
 	const struct scenario *scenario = run->scenario;
-	uint32_t lanes = scenario->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : scenario->lanes;
+	uint32_t lanes = WIRE_HELLO_LANES;
 	struct net_options options = { .seed = scenario->seed,
-				       .packet_bytes_max = wire_bytes(lanes),
+				       .fault_first = scenario->fault_first,
+				       .fault_last = scenario->fault_last,
 				       .weather = scenario->weather };
 
-	wiring_init(&run->wiring, scenario);
-	run->generation = 1;
-	rng_init(&run->rng, scenario->seed, 3);
+	if (lanes < scenario->lanes || scenario->jobs > 1)
+		lanes = scenario->jobs > 1 ? SIM_LANES_MAX : scenario->lanes;
+	options.packet_bytes_max = wire_bytes(lanes);
+	run->leader = run->job[0] = run;
 	run->net = net_open(&options);
-	run->check = check_open(scenario, &run->wiring);
-	run->load = load_open(scenario, run->check);
-	run->diagram = malloc(sizeof(*run->diagram));
-	if (!run->net || !run->check || !run->load || !run->diagram)
+	if (!run->net || !job_open(run))
 		return false;
-	run->diagram->count = 0;
-	run->diagram->is_published = published_is_run(scenario);
-	for (uint32_t w = 0; w < scenario->workers; w++)
-		worker_setup(run, w);
-	for (uint32_t e = 0; e < run->wiring.engines; e++)
+	if (is_drawn && !(run->diagram = malloc(sizeof(*run->diagram))))
+		return false;
+	if (run->diagram) {
+		run->diagram->count = 0;
+		run->diagram->is_published = published_is_run(scenario);
+	}
+	for (uint32_t e = 0; e < run->wiring.engines; e++) {
+		uint32_t root = run->wiring.engine[e].root;
+		uint32_t node = net_node_add(
+			run->net, &scenario->shard[run->wiring.engine[e].shard].host[e - root]);
+		assert(node == wiring_node(&run->wiring, e));
 		if (!engine_setup(run, e))
 			return false;
+	}
+	if (!jobs_open(run))
+		return false;
+	for (uint32_t k = 0; k < run->jobs; k++)
+		for (uint32_t e = 0; e < run->wiring.engines; e++)
+			if (!engine_job_setup(run->job[k], e))
+				return false;
 	return true;
 }
 
@@ -249,22 +261,55 @@ static void begin(struct run *run)
 {
 	const struct scenario *scenario = run->scenario;
 
-	net_watch(run->net, watch, run);
 	check_life(run->check, run->generation, scenario->seq_first);
 	for (uint32_t e = 0; e < run->wiring.engines; e++) {
 		engine_bind(run, e);
 		engine_set(run, e);
 		if (scenario->seq_first)
-			engine_rounds_begin(run->engine[e], sim_job(e), scenario->seq_first);
+			engine_rounds_begin(run->leader->engine[e], sim_job(scenario, e),
+					    scenario->seq_first);
 	}
 	for (uint32_t w = 0; w < scenario->workers; w++)
 		worker_open(run, w);
 	run->progress_ns = net_now(run->net);
 	run_timer_in(run, SECOND, TIMER_WATCH, 0);
-	if (scenario->pause_every_ns)
-		run_timer_in(run, rng_below(&run->rng, 10 * MS), TIMER_PAUSE, 0);
-	if (scenario->kind == SCENARIO_rebind)
-		run_timer_in(run, 5 * MS, TIMER_REBIND, 0);
+	strike_begin(run);
+}
+
+static const struct check_failure *run_failure(const struct run *leader)
+{
+	const struct check_failure *failure = check_failure(leader->check);
+
+	for (uint32_t k = 1; k < leader->jobs && !failure->is_set; k++)
+		failure = check_failure(leader->job[k]->check);
+	return failure;
+}
+
+static bool are_over(const struct run *leader)
+{
+	for (uint32_t k = 0; k < leader->jobs; k++)
+		if (!leader->job[k]->is_over)
+			return false;
+	return true;
+}
+
+static void event_serve(struct run *leader, const struct net_event *event)
+{
+	uint32_t mask = (1u << TIMER_SHIFT) - 1;
+
+	if (event->type == NET_TIMER) {
+		timer_fires(leader->job[event->cookie >> TIMER_JOB_SHIFT],
+			    event->cookie >> TIMER_SHIFT & mask, event->cookie & mask);
+		return;
+	}
+	for (uint32_t k = 0; k < leader->jobs; k++) {
+		struct run *run = leader->job[k];
+		if (event->node - run->node_first < run->wiring.workers) {
+			worker_serve(run, event->node - run->node_first);
+			return;
+		}
+	}
+	engine_serve(leader, wiring_engine(&leader->wiring, event->node));
 }
 
 /* Until everything is done and, after that, has come to rest: whoever still sends then would do so for
@@ -273,26 +318,21 @@ static void events_run(struct run *run)
 {
 	uint64_t rest_ns = NET_NEVER;
 
-	while (!check_failure(run->check)->is_set) {
+	while (!run_failure(run)->is_set) {
 		struct net_event event = net_step(run->net);
+		bool is_over = are_over(run);
 
-		if (run->is_over && run->scenario->kind == SCENARIO_disagree)
+		if (is_over && run->scenario->kind == SCENARIO_disagree)
 			return;
-		if (run->is_over && rest_ns == NET_NEVER)
+		if (is_over && rest_ns == NET_NEVER)
 			rest_ns = net_now(run->net) + 2 * SECOND;
 		if (event.type == NET_IDLE) {
-			if (!run->is_over)
+			if (!is_over)
 				check_fail(run->check, UINT32_MAX, 0, "nothing is left to happen");
 			return;
 		}
-		if (event.type == NET_TIMER)
-			timer_fires(run, event.cookie >> TIMER_SHIFT,
-				    event.cookie & ((1u << TIMER_SHIFT) - 1));
-		else if (wiring_is_worker(&run->wiring, event.node))
-			worker_serve(run, event.node);
-		else
-			engine_serve(run, wiring_engine(&run->wiring, event.node));
-		if (net_now(run->net) > rest_ns)
+		event_serve(run, &event);
+		if (net_now(run->net) > rest_ns && event.type == NET_POLL)
 			check_fail(run->check, UINT32_MAX, 0,
 				   "there is traffic 2 s after everything is done");
 	}
@@ -306,8 +346,10 @@ static void fini(struct run *run)
 		engine_close(run->engine[e]);
 	load_close(run->load);
 	check_close(run->check);
-	net_close(run->net);
+	if (run->leader == run)
+		net_close(run->net);
 	free(run->diagram);
+	free(run->own_scenario);
 	free(run);
 }
 
@@ -315,16 +357,29 @@ static void report_fill(struct run *run)
 {
 	struct run_report *report = run->report;
 	const struct net_stats *stats = net_stats(run->net);
-	const struct check_failure *failure = check_failure(run->check);
+	const struct check_failure *failure = run_failure(run);
 
 	report->lost = stats->fate[NET_LOST] + stats->fate[NET_FULL] + stats->fate[NET_NOBODY];
 	report->packets = stats->fate[NET_SENT] + stats->fate[NET_DOUBLED] + report->lost;
 	report->lost += stats->fate[NET_REFUSED] + stats->fate[NET_DROPPED];
-	report->operations = run->scenario->ops;
-	report->elements = load_elements(run->load);
+	for (uint32_t k = 0; k < run->jobs; k++) {
+		report->operations += run->job[k]->scenario->ops;
+		report->elements += load_elements(run->job[k]->load);
+		report->errors += run->job[k]->is_lost;
+	}
+	report->lives = run->life + 1;
 	report->virtual_ns = net_now(run->net);
 	report->is_failed = failure->is_set;
 	memcpy(report->failure, failure->text, sizeof(report->failure));
+}
+
+static void failure_draw(const struct run *leader, FILE *diagram)
+{
+	const struct check_failure *failure = run_failure(leader);
+
+	for (uint32_t k = 0; k < leader->jobs; k++)
+		state_print(leader->job[k], diagram);
+	diagram_draw(leader->diagram, &leader->wiring, failure->shard, failure->slot, diagram);
 }
 
 void run_scenario(const struct scenario *scenario, struct run_report *report, FILE *diagram)
@@ -336,24 +391,24 @@ void run_scenario(const struct scenario *scenario, struct run_report *report, FI
 		abort();
 	run->scenario = scenario;
 	run->report = report;
-	if (!setup(run))
+	if (!setup(run, diagram))
 		abort(); /* out of memory: nothing that could be reported about the protocol */
+	net_watch(run->net, watch, run);
 	if (published_is_run(scenario)) {
-		net_watch(run->net, watch, run);
 		published_run(run);
 	} else {
-		begin(run);
+		for (uint32_t k = 0; k < run->jobs; k++)
+			begin(run->job[k]);
 		events_run(run);
 	}
-	if (check_failure(run->check)->is_set && diagram)
-		state_print(run, diagram);
-	for (uint32_t w = 0; w < scenario->workers; w++)
-		worker_close(run, w);
+	if (run_failure(run)->is_set && diagram)
+		failure_draw(run, diagram);
+	for (uint32_t k = 0; k < run->jobs; k++)
+		for (uint32_t w = 0; w < run->job[k]->scenario->workers; w++)
+			worker_close(run->job[k], w);
 	report_fill(run);
-	if (report->is_failed && diagram)
-		diagram_draw(run->diagram, &run->wiring, check_failure(run->check)->shard,
-			     check_failure(run->check)->slot, diagram);
-	fini(run);
+	for (uint32_t k = run->jobs; k-- > 0;)
+		fini(run->job[k]);
 }
 
 void run_report_add(struct run_report *sum, const struct run_report *other)
@@ -371,6 +426,8 @@ void run_report_add(struct run_report *sum, const struct run_report *other)
 	sum->saturated += other->saturated;
 	sum->operations += other->operations;
 	sum->mismatches += other->mismatches;
+	sum->errors += other->errors;
+	sum->lives += other->lives;
 	sum->virtual_ns += other->virtual_ns;
 	if (other->stall_ns > sum->stall_ns)
 		sum->stall_ns = other->stall_ns;

@@ -23,6 +23,8 @@ struct run_report {
 	uint64_t saturated;
 	uint64_t operations;
 	uint64_t mismatches; /* verdicts, in runs that want one */
+	uint64_t lives;      /* of the job: one, and one after each restart */
+	uint64_t errors;     /* jobs that ended with a named error, as they were meant to */
 	uint64_t virtual_ns;
 	uint64_t stall_ns; /* the longest time without a result or a submission */
 	uint64_t digest;   /* of every packet: equal runs have equal digests */

@@ -10,19 +10,26 @@
 
 bool engine_setup(struct run *run, uint32_t e)
 {
+	struct engine_options options = {
+		.link = net_link(run->net, run_node(run, wiring_node(&run->wiring, e))),
+		.jobs_max = SIM_JOB + SIM_JOB_STEP * SIM_JOBS_MAX
+	};
+
+	run->leader->engine[e] = engine_open(&options);
+	return run->leader->engine[e];
+}
+
+bool engine_job_setup(struct run *run, uint32_t e)
+{
 	const struct scenario *scenario = run->scenario;
 	const struct wiring_engine *wired = &run->wiring.engine[e];
 	uint8_t nonces[SIM_WORKERS_MAX + SIM_ENGINES_MAX][WIRE_NONCE_BYTES] = { { 0 } };
-	uint32_t node =
-		net_node_add(run->net, &scenario->shard[wired->shard].host[e - wired->root]);
-	struct engine_options options = { .link = net_link(run->net, node), .jobs_max = 8 };
 	struct engine_job job = { .generation = run->generation,
 				  .children = (uint16_t)wired->children,
 				  .slots = scenario->slots,
 				  .lanes_max = (uint16_t)scenario->lanes,
 				  .nonces = (const uint8_t(*)[WIRE_NONCE_BYTES])nonces };
 
-	assert(node == wiring_node(&run->wiring, e));
 	if (scenario->latency_window)
 		job.mode = (uint8_t)switch_latency_mode(scenario->slots, scenario->latency_window);
 	for (uint32_t child = 0; child < wired->children; child++)
@@ -34,12 +41,12 @@ bool engine_setup(struct run *run, uint32_t e)
 			memset(nonces[child], 0xff, WIRE_NONCE_BYTES);
 	if (wired->parent != WIRING_ENGINES_MAX) {
 		job.has_parent = true;
-		job.parent = net_address(run->net, wiring_node(&run->wiring, wired->parent));
-		job.parent_job = sim_job(wired->parent);
+		job.parent = net_address(run->net,
+					 run_node(run, wiring_node(&run->wiring, wired->parent)));
+		job.parent_job = sim_job(scenario, wired->parent);
 		job.parent_child = (uint16_t)wired->parent_child;
 	}
-	run->engine[e] = engine_open(&options);
-	return run->engine[e] && !engine_job_add(run->engine[e], sim_job(e), &job);
+	return !engine_job_add(run->leader->engine[e], sim_job(scenario, e), &job);
 }
 
 void engine_bind(struct run *run, uint32_t e)
@@ -50,16 +57,18 @@ void engine_bind(struct run *run, uint32_t e)
 		bool is_worker = wired->child[child].is_worker;
 		uint32_t number = wired->child[child].number;
 		struct link_address address = net_address(
-			run->net, is_worker ? number : wiring_node(&run->wiring, number));
+			run->net,
+			run_node(run, is_worker ? number : wiring_node(&run->wiring, number)));
 
 		if (!is_worker || !run->scenario->is_hello)
-			engine_child_bind(run->engine[e], sim_job(e), (uint16_t)child, &address);
+			engine_child_bind(run->leader->engine[e], sim_job(run->scenario, e),
+					  (uint16_t)child, &address);
 	}
 }
 
 void engine_set(struct run *run, uint32_t e)
 {
-	if (engine_job_set(run->engine[e], sim_job(e), run->generation,
+	if (engine_job_set(run->leader->engine[e], sim_job(run->scenario, e), run->generation,
 			   (uint16_t)run->scenario->lanes, true))
 		check_fail(run->check, UINT32_MAX, 0, "an engine refuses generation %u",
 			   run->generation);
@@ -94,25 +103,46 @@ static void engine_events_check(struct run *run, uint32_t e)
 	}
 }
 
+/* What comes for nobody is thrown away. */
+static void node_drain(struct run *run, uint32_t node)
+{
+	struct link *link = net_link(run->net, run_node(run, node));
+	struct link_frame frame;
+
+	while (link->ops->recv(link, &frame, 1) > 0)
+		;
+}
+
 void engine_serve(struct run *run, uint32_t e)
 {
+	if (!run->engine[e]) {
+		node_drain(run, wiring_node(&run->wiring, e));
+		return;
+	}
 	while (engine_poll(run->engine[e]))
-		check_engine(run->check, e, run->engine[e]);
+		for (uint32_t k = 0; k < run->jobs; k++)
+			check_engine(run->job[k]->check, e, run->engine[e]);
 	engine_events_check(run, e);
 }
 
 /* --- workers --- */
 
-void worker_setup(struct run *run, uint32_t w)
+void worker_nonces_draw(struct run *run, uint32_t w)
 {
 	struct run_worker *worker = &run->worker[w];
-	uint32_t node = net_node_add(run->net, &run->scenario->worker[w].host);
 
-	assert(node == w);
-	rng_init(&worker->rng, run->scenario->seed, 1000 + w);
 	for (uint32_t shard = 0; shard < SIM_SHARDS_MAX; shard++)
 		for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
 			worker->nonce[shard][i] = (uint8_t)rng_next(&worker->rng);
+}
+
+void worker_setup(struct run *run, uint32_t w)
+{
+	uint32_t node = net_node_add(run->net, &run->scenario->worker[w].host);
+
+	assert(node == run_node(run, w));
+	rng_init(&run->worker[w].rng, run->scenario->seed, 1000 + w);
+	worker_nonces_draw(run, w);
 }
 
 /* The worker has its grants. */
@@ -121,7 +151,7 @@ void worker_open(struct run *run, uint32_t w)
 	const struct scenario *scenario = run->scenario;
 	struct run_worker *worker = &run->worker[w];
 	struct endpoint_shard shards[SIM_SHARDS_MAX];
-	struct endpoint_options options = { .link = net_link(run->net, w),
+	struct endpoint_options options = { .link = net_link(run->net, run_node(run, w)),
 					    .quant = simd_best(),
 					    .shards = shards,
 					    .shards_count = scenario->shards,
@@ -136,9 +166,10 @@ void worker_open(struct run *run, uint32_t w)
 		uint32_t e = run->wiring.engine_of[s][w];
 
 		shards[s] = (struct endpoint_shard){
-			.address = net_address(run->net, wiring_node(&run->wiring, e)),
+			.address =
+				net_address(run->net, run_node(run, wiring_node(&run->wiring, e))),
 			.generation = run->generation,
-			.job = sim_job(e),
+			.job = sim_job(scenario, e),
 			.child = (uint16_t)run->wiring.child_of[s][w],
 		};
 		memcpy(shards[s].nonce, worker->nonce[s], WIRE_NONCE_BYTES);
@@ -186,7 +217,7 @@ void worker_hello(struct run *run, uint32_t w)
 static void worker_welcomed(struct run *run, uint32_t w)
 {
 	struct run_worker *worker = &run->worker[w];
-	struct link_address local = net_address(run->net, w);
+	struct link_address local = net_address(run->net, run_node(run, w));
 	struct endpoint_welcome welcome;
 
 	while (endpoint_welcomes(worker->endpoint, &welcome, 1)) {
@@ -208,9 +239,10 @@ void worker_start(struct run *run, uint32_t w)
 		return; /* of a life that has ended meanwhile */
 	if (endpoint_start(worker->endpoint, run->scenario->lanes))
 		check_fail(run->check, UINT32_MAX, 0, "w%u cannot start", w);
-	if (run->scenario->seq_first && run->generation == 1)
+	if (run->scenario->seq_first && !run->life)
 		endpoint_rounds_begin(worker->endpoint, run->scenario->seq_first);
 	worker->is_started = true;
+	worker->accepted_ns = endpoint_progress_ns(worker->endpoint);
 	run_timer_in(run, rng_below(&worker->rng, config->gap_ns + 1), TIMER_SUBMIT, w);
 	if (config->window_ns)
 		run_timer_in(run, config->window_ns, TIMER_WINDOW, w);
@@ -242,13 +274,11 @@ static void worker_check(struct run *run, uint32_t w)
 void worker_serve(struct run *run, uint32_t w)
 {
 	struct run_worker *worker = &run->worker[w];
-	struct link *link = net_link(run->net, w);
-	struct link_frame frame;
+	struct link *link = net_link(run->net, run_node(run, w));
 	uint32_t polls = 0;
 
-	if (!worker->endpoint) { /* between two lives: what comes is for nobody */
-		while (link->ops->recv(link, &frame, 1) > 0)
-			;
+	if (!worker->endpoint) { /* between two lives */
+		node_drain(run, w);
 		return;
 	}
 	while (endpoint_poll(worker->endpoint) && polls++ < POLLS_MAX)
@@ -260,29 +290,19 @@ void worker_serve(struct run *run, uint32_t w)
 		worker_welcomed(run, w);
 		return;
 	}
-	if (endpoint_progress_ns(worker->endpoint) > run->progress_ns)
+	if (endpoint_progress_ns(worker->endpoint) != worker->accepted_ns) {
+		worker->accepted_ns = endpoint_progress_ns(worker->endpoint);
 		run_progress(run);
+	}
 	if (endpoint_fault(worker->endpoint) != ENDPOINT_OK)
 		check_fail(run->check, UINT32_MAX, 0, "w%u: the endpoint reports fault %d", w,
 			   (int)endpoint_fault(worker->endpoint));
 	worker_finished(run, w);
 	uint64_t next = endpoint_next(worker->endpoint);
-	run->spins = next <= net_now(run->net) ? run->spins + 1 : 0;
+	run->spins = next <= link->ops->now_ns(link) ? run->spins + 1 : 0;
 	if (run->spins > POLLS_MAX)
 		check_fail(run->check, UINT32_MAX, 0, "w%u never waits", w);
-	if (next != PACE_NEVER)
-		net_poll_at(run->net, w, next > net_now(run->net) ? next : net_now(run->net) + 1);
-}
-
-static void restart_decide(struct run *run, uint32_t w)
-{
-	struct run_worker *worker = &run->worker[w];
-
-	if (run->is_struck || w || worker->next <= run->scenario->strike_op)
-		return;
-	run->is_struck = true;
-	if (run->scenario->is_restarted)
-		run_timer_in(run, rng_log(&run->rng, 1, 20 * MS), TIMER_RESTART, 0);
+	net_poll_at_clock(run->net, run_node(run, w), next);
 }
 
 void worker_submit(struct run *run, uint32_t w)
@@ -310,10 +330,10 @@ void worker_submit(struct run *run, uint32_t w)
 	if (rng_chance(&worker->rng, 300000))
 		gap = 0; /* several at once */
 	if (rng_chance(&worker->rng, config->straggle))
-		gap += rng_log(&worker->rng, MS, STRAGGLE_NS);
+		gap += rng_log(&worker->rng, MS, config->straggle_ns);
 	run_timer_in(run, gap, TIMER_SUBMIT, w);
-	net_poll_at(run->net, w, net_now(run->net));
-	restart_decide(run, w);
+	net_poll_at(run->net, run_node(run, w), net_now(run->net));
+	strike_submitted(run, w);
 }
 
 void worker_window(struct run *run, uint32_t w)
@@ -326,7 +346,7 @@ void worker_window(struct run *run, uint32_t w)
 	endpoint_window(worker->endpoint, rng_below(&worker->rng, scenario->shards),
 			(enum map_stream)rng_below(&worker->rng, MAP_STREAMS),
 			1 + rng_below(&worker->rng, scenario->slots));
-	net_poll_at(run->net, w, net_now(run->net));
+	net_poll_at(run->net, run_node(run, w), net_now(run->net));
 	run_timer_in(run, rng_between(&worker->rng, 1, 2 * scenario->worker[w].window_ns),
 		     TIMER_WINDOW, w);
 }
@@ -336,7 +356,7 @@ static uint64_t rounds_done(const struct run *run, const struct endpoint *endpoi
 	const struct worker_latency *latency = endpoint_worker_latency(endpoint);
 	const struct worker *worker = endpoint_worker(endpoint);
 	const struct scenario *scenario = run->scenario;
-	uint32_t first = run->generation == 1 ? scenario->seq_first : 0;
+	uint32_t first = run->life ? 0 : scenario->seq_first;
 	uint64_t rounds = 0;
 
 	for (uint32_t i = 0; i < scenario->shards * scenario->slots; i++)

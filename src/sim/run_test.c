@@ -84,6 +84,77 @@ static void run__disagreement_is_seen(void **state)
 		    3); /* the others stalled: such ranks may be in different streams */
 }
 
+static void sum_up(struct run_report *sum, enum scenario_kind kind, uint32_t seeds)
+{
+	struct scenario scenario;
+	struct run_report report;
+
+	*sum = (struct run_report){ 0 };
+	for (uint64_t seed = 1; seed <= seeds; seed++) {
+		scenario_draw_short(&scenario, seed, kind, 1500);
+		run_scenario(&scenario, &report, stdout);
+		assert_false(report.is_failed);
+		run_report_add(sum, &report);
+	}
+}
+
+static void run__crashes_end_in_another_life_or_in_an_error(void **state)
+{
+	struct run_report sum;
+
+	(void)state;
+	sum_up(&sum, SCENARIO_crash, 40);
+	assert_true(sum.lives >= 50);
+	assert_in_range(sum.errors, 3, 30);
+	sum_up(&sum, SCENARIO_stopped, 5);
+	assert_int_equal(sum.lives, 5); /* who only stands still is not dead */
+	assert_int_equal(sum.errors, 0);
+}
+
+static void run__short_queues_lose_packets_and_nothing_else(void **state)
+{
+	struct run_report sum;
+
+	(void)state;
+	sum_up(&sum, SCENARIO_incast, 8);
+	assert_true(sum.lost * 50 > sum.packets); /* 2 % */
+}
+
+static void run__jobs_share_switches_and_all_finish(void **state)
+{
+	struct scenario scenario, other;
+	struct run_report report;
+
+	(void)state;
+	small_draw(&scenario, 1, SCENARIO_jobs);
+	run_scenario(&scenario, &report, stdout);
+	assert_false(report.is_failed);
+	assert_in_range(scenario.jobs, 2, SIM_JOBS_MAX);
+	uint64_t ops = scenario.ops;
+	for (uint32_t job = 1; job < scenario.jobs; job++) {
+		scenario_draw_job(&other, &scenario, job);
+		ops += other.ops;
+	}
+	assert_int_equal(report.operations, ops);
+}
+
+static void scenario__deep_trees_have_three_levels(void **state)
+{
+	struct scenario scenario;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		scenario_draw(&scenario, seed, SCENARIO_deep);
+		for (uint32_t w = 0; w < scenario.workers; w++) {
+			const struct scenario_shard *shard = &scenario.shard[0];
+			uint32_t levels = 1;
+			for (uint32_t e = shard->engine_of[w]; e; e = shard->parent[e])
+				levels++;
+			assert_int_equal(levels, 3);
+		}
+	}
+}
+
 /* What a seed draws is part of what it reproduces: seeds.txt is worth nothing if that changes unseen. */
 static void scenario__draws_trees_wraps_and_every_size_in_their_shares(void **state)
 {
@@ -117,6 +188,10 @@ int main(void)
 		cmocka_unit_test(run__every_kind_of_scenario_ends_without_violation),
 		cmocka_unit_test(run__without_loss_nothing_is_sent_twice),
 		cmocka_unit_test(run__disagreement_is_seen),
+		cmocka_unit_test(run__crashes_end_in_another_life_or_in_an_error),
+		cmocka_unit_test(run__short_queues_lose_packets_and_nothing_else),
+		cmocka_unit_test(run__jobs_share_switches_and_all_finish),
+		cmocka_unit_test(scenario__deep_trees_have_three_levels),
 		cmocka_unit_test(scenario__draws_trees_wraps_and_every_size_in_their_shares),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/scenario.h"
+#include "sim/edit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +7,17 @@
 enum {
 	US = 1000,
 	MS = 1000 * US,
-	PACKETS_MIN = 1500, /* that a run is meant to take, both ways together */
-	PACKETS_MAX = 24000,
-	CHUNKS_MAX = 1200, /* of one operation */
+	PACKETS_MIN = 1500,  /* that a run is meant to take, both ways together */
+	PACKETS_MAX = 24000, /* unless it is told */
+	CHUNKS_MAX = 1200,   /* of one operation */
+	CHUNKS_SHORT = 96,   /* where runs are to be short; more than an express operation has */
 	SLOTS_MAX = 320,
+	STRAGGLE_NS = 200 * MS,
 };
+/* A whole turn of the held ring takes 4 s, and what is to be recovered in a tree by one PROBE takes four
+ * packets in a row: in a storm, many turns. */
+#define BOUND_NS 60000000000ull
+#define BOUND_STORM_NS 300000000000ull
 
 static const char *const names[] = {
 #define X(name, text) #name,
@@ -144,6 +150,7 @@ static void draw_worker(struct scenario_worker *worker, const struct scenario *s
 	worker->is_waiting = rng_chance(rng, 250000);
 	worker->gap_ns = (uint32_t)rng_log(rng, 1 * US, 2 * MS);
 	worker->straggle = rng_chance(rng, 100000) ? 100000 : 5000;
+	worker->straggle_ns = STRAGGLE_NS;
 	worker->window = 1 + rng_below(rng, scenario->slots);
 	worker->window_ns = rng_chance(rng, 400000) ? (uint32_t)rng_log(rng, 50 * US, 20 * MS) : 0;
 	draw_host(&worker->host, scenario, rng);
@@ -196,9 +203,13 @@ static void draw_op(struct scenario_op *op, const struct scenario *scenario, uin
 
 static void draw_ops(struct scenario *scenario, struct rng *rng)
 {
-	uint64_t packets = rng_log(rng, PACKETS_MIN, PACKETS_MAX);
+	uint32_t most = scenario->packets_max ? scenario->packets_max : PACKETS_MAX;
+	uint64_t packets = rng_log(rng, most < PACKETS_MIN ? most : PACKETS_MIN, most);
 	uint64_t left = packets / (2 * scenario->workers) + 1; /* chunks */
 	uint32_t chunks_max = (uint32_t)CHUNKS_MAX / (scenario->lanes > 64 ? 3u : 1u);
+
+	if (scenario->packets_max && left < chunks_max)
+		chunks_max = (uint32_t)(left < CHUNKS_SHORT ? CHUNKS_SHORT : left);
 
 	while (scenario->ops < SIM_OPS_DENSE) {
 		struct scenario_op *op = &scenario->op[scenario->ops++];
@@ -288,6 +299,7 @@ static void plain_draw(struct scenario *scenario, struct rng *rng)
 			.is_waiting = scenario->kind != SCENARIO_small,
 			.gap_ns = (uint32_t)rng_log(rng, 1 * US, 100 * US),
 			.straggle = 5000,
+			.straggle_ns = STRAGGLE_NS,
 			.window = scenario->slots,
 			.host = plain_host(rng),
 		};
@@ -369,15 +381,24 @@ static void latency_draw(struct scenario *scenario, struct rng *rng)
 
 void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind)
 {
+	scenario_draw_short(scenario, seed, kind, 0);
+}
+
+void scenario_draw_short(struct scenario *scenario, uint64_t seed, enum scenario_kind kind,
+			 uint32_t packets_max)
+{
 	static const uint32_t lanes[] = { 4, 8, 64, 360 };
 	struct rng rng;
 
 	rng_init(&rng, seed, 0);
-	*scenario = (struct scenario){ .seed = seed };
+	*scenario = (struct scenario){ .seed = seed, .jobs = 1, .bound_ns = BOUND_NS };
+	scenario->packets_max = packets_max;
 	enum scenario_kind drawn =
 		draw_kind(&rng); /* drawn always: a named kind changes nothing else */
 	scenario->kind = kind == SCENARIO_ANY ? drawn : kind;
-	if (scenario->kind >= SCENARIO_fifo) {
+	if (scenario->kind == SCENARIO_storm)
+		scenario->bound_ns = BOUND_STORM_NS;
+	if (scenario->kind >= SCENARIO_fifo && scenario->kind <= SCENARIO_small) {
 		plain_draw(scenario, &rng);
 		return;
 	}
@@ -399,9 +420,11 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 	if (rng_chance(&rng, 500000))
 		scenario->seq_first = UINT32_MAX - rng_below(&rng, 12);
 	scenario->is_hello = rng_chance(&rng, 500000) || scenario->kind == SCENARIO_rebind;
-	bool is_tree = rng_chance(&rng, 500000);
+	bool is_tree = rng_chance(&rng, 500000) && scenario->kind != SCENARIO_jobs;
 	for (uint32_t s = 0; s < scenario->shards; s++) {
 		draw_shard(&scenario->shard[s], scenario->workers, is_tree, &rng);
+		if (scenario->kind == SCENARIO_deep)
+			scenario_deepen(&scenario->shard[s], scenario->workers, &rng);
 		for (uint32_t e = 0; e < scenario->shard[s].engines; e++)
 			draw_host(&scenario->shard[s].host[e], scenario, &rng);
 	}
@@ -413,6 +436,19 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind 
 		draw_odd(scenario, &rng);
 	else
 		scenario->strike_op = rng_below(&rng, scenario->ops);
+	if (scenario->kind >= SCENARIO_partition)
+		scenario_widen(scenario, &rng);
+}
+
+void scenario_draw_job(struct scenario *scenario, const struct scenario *first, uint32_t job)
+{
+	scenario_draw_short(scenario, first->seed + (uint64_t)job * 0x9e3779b97f4a7c15, first->kind,
+			    first->packets_max);
+	if (first->edits)
+		edits_apply(first->edits, scenario);
+	scenario->job = job;
+	scenario->shards = first->shards;
+	memcpy(scenario->shard, first->shard, sizeof(scenario->shard)); /* flat */
 }
 
 void scenario_describe(const struct scenario *scenario, char text[256])
@@ -432,6 +468,8 @@ void scenario_describe(const struct scenario *scenario, char text[256])
 		snprintf(shape, sizeof(shape), "flat");
 	else
 		snprintf(shape, sizeof(shape), "tree of %u nodes", scenario->shard[0].engines);
+	if (scenario->jobs > 1)
+		snprintf(shape, sizeof(shape), "%u jobs, flat", scenario->jobs);
 	if (scenario->weather.in_order)
 		late = scenario->weather.in_order & 1 ? " (late down only)" : " (late up only)";
 	for (uint32_t i = 0; i < scenario->ops; i++) {

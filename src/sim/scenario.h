@@ -15,6 +15,8 @@ enum {
 	SIM_ENGINES_MAX = 9, /* of one shard: a root, and at most a node per worker */
 	SIM_OPS_DENSE = 40,
 	SIM_OPS_MAX = 400,
+	SIM_JOBS_MAX = 3,
+	SIM_LANES_MAX = 360,
 	SIM_PARENT_NONE = 0xff,
 };
 
@@ -31,7 +33,15 @@ enum {
 	X(latency, "latency mode, both forms: loss, duplicates, reordering, restarts")          \
 	X(fifo, "1 % loss, and nothing overtakes anything: what SwitchML's paper assumes")     \
 	X(overtaken, "nothing is lost, a few packets are late: others overtake them")          \
-	X(small, "operations of one packet, several at once, 1 % loss, nothing out of order")
+	X(small, "operations of one packet, several at once, 1 % loss, nothing out of order")    \
+	X(partition, "the network falls apart, one way or both, for up to 3 s, and heals")      \
+	X(stopped, "processes stand still, up to three at once, for up to 5 s: SIGSTOP, GC")    \
+	X(straggle, "one rank or more is late with every call, for up to 1 s, and slow to poll") \
+	X(crash, "workers and switches die; the next life has the right sums, or a named error") \
+	X(drift, "every node's clock runs up to 10 % wrong, changes its rate and jumps ahead")   \
+	X(incast, "nothing is lost by chance: queues of 8 to 32 packets in front of a switch")   \
+	X(jobs, "two or three jobs on the same switches, 2 % loss")                              \
+	X(deep, "trees of three levels, 2 % loss, a level may be a single node")
 /* clang-format on */
 
 enum scenario_kind {
@@ -56,11 +66,12 @@ struct scenario_op {
 
 /* How a worker behaves. */
 struct scenario_worker {
-	bool is_waiting;    /* submits only when all before is done */
-	uint32_t gap_ns;    /* between its submissions, at random up to this */
-	uint32_t straggle;  /* parts per million of its submissions that are up to 200 ms late */
-	uint32_t window;    /* at first */
-	uint32_t window_ns; /* changes it so often; 0: never */
+	bool is_waiting;      /* submits only when all before is done */
+	uint32_t gap_ns;      /* between its submissions, at random up to this */
+	uint32_t straggle;    /* parts per million of its submissions that are late, */
+	uint32_t straggle_ns; /* up to so much */
+	uint32_t window;      /* at first */
+	uint32_t window_ns;   /* changes it so often; 0: never */
 	struct net_host host;
 };
 
@@ -75,6 +86,8 @@ struct scenario_shard {
 struct scenario {
 	uint64_t seed;
 	enum scenario_kind kind;
+	uint32_t packets_max; /* as asked for; 0 */
+	uint32_t jobs, job;   /* how many share the switches; which one this is */
 	uint32_t workers, shards;
 	uint32_t lanes, run, slots;
 	uint32_t latency_window; /* not 0: latency mode, P; slots is S */
@@ -87,6 +100,14 @@ struct scenario {
 	struct net_weather weather;
 	uint32_t pause_every_ns; /* on average; 0: never */
 	uint32_t pause_ns;       /* at most */
+	/* partition, stopped, crash, drift: so often, after up to `strike_gap_ns` of peace, for up to
+	 * `strike_ns` */
+	uint32_t strikes;
+	uint64_t strike_gap_ns, strike_ns;
+	bool is_given_up;  /* crash: the last one ends in an error, not in another life */
+	uint64_t bound_ns; /* no longer without progress, once all is healed */
+	uint64_t fault_first, fault_last; /* net.h */
+	const struct edits *edits;        /* edit.h: what has been made smaller; NULL */
 	uint32_t ops;
 	struct scenario_op op[SIM_OPS_MAX];
 	/* restart, rebind, disagree */
@@ -96,6 +117,15 @@ struct scenario {
 };
 
 void scenario_draw(struct scenario *scenario, uint64_t seed, enum scenario_kind kind);
+/* The run is to take `packets_max` packets at most, or not many more: many short runs find more in an hour
+ * than a few long ones. 0: 24,000. */
+void scenario_draw_short(struct scenario *scenario, uint64_t seed, enum scenario_kind kind,
+			 uint32_t packets_max);
+/* Job number `job` of those that share the scenario's switches, 1..jobs - 1. */
+void scenario_draw_job(struct scenario *scenario, const struct scenario *first, uint32_t job);
+/* scenario_wide.c: what the kinds from `partition` on change in what a seed has drawn. */
+void scenario_widen(struct scenario *scenario, struct rng *rng);
+void scenario_deepen(struct scenario_shard *shard, uint32_t workers, struct rng *rng);
 const char *scenario_name(enum scenario_kind kind);
 const char *scenario_about(enum scenario_kind kind);
 /* SCENARIO_COUNT: no such name. */

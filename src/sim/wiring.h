@@ -8,7 +8,10 @@
 
 #include "sim/scenario.h"
 
-enum { WIRING_ENGINES_MAX = SIM_SHARDS_MAX * SIM_ENGINES_MAX };
+enum {
+	WIRING_ENGINES_MAX = SIM_SHARDS_MAX * SIM_ENGINES_MAX,
+	WIRING_NODES_MAX = SIM_WORKERS_MAX + WIRING_ENGINES_MAX,
+};
 
 struct wiring_engine {
 	uint32_t shard;
