@@ -42,7 +42,7 @@ static uint32_t mix(uint32_t rank, uint32_t operation, uint32_t i)
 /* The same number as value() in rank.py; every one is exact in its type. */
 static double value(const struct operation *operation, uint32_t rank, uint32_t i)
 {
-	static const double odd[4] = { INFINITY, -INFINITY, NAN, 1.0 };
+	const double odd[4] = { HUGE_VAL, -HUGE_VAL, (double)NAN, 1.0 };
 	const char *values = operation->values;
 	uint32_t x = mix(rank, operation->number, i);
 	int32_t whole = (int32_t)x;
@@ -114,7 +114,7 @@ static double error_of(const struct operation *operation, uint32_t i)
 /* A sum of infinities and NaNs is what their sum in double is; others lie within the error. */
 static bool is_sum_float32(const struct operation *operation, uint32_t i, double error)
 {
-	double got = ((float *)operation->result)[i], sum = 0, odd = 0;
+	double got = (double)((float *)operation->result)[i], sum = 0, odd = 0;
 
 	for (uint32_t rank = 0; rank < size; rank++) {
 		double x = value(operation, rank, i);
@@ -128,7 +128,7 @@ static bool is_sum_float32(const struct operation *operation, uint32_t i, double
 	if (isinf(odd))
 		return got == odd;
 	if (fabs(sum) > 3.4028235e38)
-		return got == copysign(INFINITY, sum);
+		return got == copysign(HUGE_VAL, sum);
 	return fabs(got - sum) <= error + ldexp(fabs(sum), -24) + ldexp(1, -150);
 }
 
