@@ -153,9 +153,6 @@ enum ablation {
 	ABLATE_TELL_OTHERS,
 	ABLATE_BOOTSTRAP_HALF,
 	ABLATE_BOOTSTRAP_RANK,
-	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
-	ABLATE_PUBLISHED_SWITCHML,
-	ABLATE_PUBLISHED_P4SGD,
 	ABLATE_SLURM_STEP,
 	ABLATE_PMIX_RANK,
 	ABLATE_KEY_TWICE,
@@ -168,6 +165,9 @@ enum ablation {
 	ABLATE_KEY_SHOWN,
 	ABLATE_OPTION_TWICE,
 	ABLATE_OUTPUT_LOST,
+	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
+	ABLATE_PUBLISHED_SWITCHML,
+	ABLATE_PUBLISHED_P4SGD,
 };
 
 #ifndef ABLATE
