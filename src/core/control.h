@@ -5,7 +5,7 @@
  *
  *     member                      aggregator
  *     JOIN                   ->
- *                           <-   GRANT when all of `size` are there | DENIED | PROGRESS
+ *                           <-   GRANT when all of `size` are there | DENY | PROGRESS
  *     (HELLO, WELCOME: UDP, until every shard has answered)
  *     READY                  ->
  *                           <-   START when all are ready and all shards enabled
