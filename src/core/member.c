@@ -701,11 +701,9 @@ void member_step(struct member *member, const struct member_config *config,
 	actions->wake_ns = wake_at(&turn);
 }
 
-void member_message(const struct member *member, const struct member_config *config,
-		    const struct member_actions *actions, const struct member_action *action,
-		    struct control_message *message_out)
+void member_message(const struct member_config *config, const struct member_actions *actions,
+		    const struct member_action *action, struct control_message *message_out)
 {
-	(void)member;
 	memset(message_out, 0, sizeof(*message_out));
 	message_out->type = action->message;
 	switch (message_out->type) {

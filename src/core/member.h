@@ -6,8 +6,8 @@
  *   CONNECT  -> JOINING -> HELLOING -> READY -> RUN -> LEAVING -> LEFT;   FAILED from any but LEFT
  *   CONNECT <-  JOINING   in local mode, denied by an aggregator that is ending
  *
- * The state is flat memory without pointers; padding is zero. `aggregator` is 0 until a member may have
- * several.
+ * The state is flat memory without pointers; padding is zero. A member has one aggregator: who has several
+ * is a member for each.
  */
 #ifndef CORE_MEMBER_H
 #define CORE_MEMBER_H
@@ -90,7 +90,6 @@ enum member_event_type {
 
 struct member_event {
 	enum member_event_type type;
-	uint8_t aggregator; /* 0 */
 	uint64_t now_ns;
 	uint64_t number;
 	uint32_t waited_ms; /* STALLED, EXPIRED: since the operation was submitted */
@@ -118,8 +117,7 @@ enum member_action_type {
 struct member_action {
 	uint8_t type;    /* enum member_action_type */
 	uint8_t message; /* SEND: enum control_type */
-	uint8_t aggregator;
-	uint8_t reserved;
+	uint8_t reserved[2];
 	uint16_t shard;
 	uint16_t lanes;
 	uint32_t serial;              /* SEND of STALL: is it a deadline's? */
@@ -150,9 +148,8 @@ void member_step(struct member *member, const struct member_config *config,
 		 const struct member_event *event, struct member_actions *actions);
 
 /* Makes the message of a SEND of the last step. */
-void member_message(const struct member *member, const struct member_config *config,
-		    const struct member_actions *actions, const struct member_action *action,
-		    struct control_message *message);
+void member_message(const struct member_config *config, const struct member_actions *actions,
+		    const struct member_action *action, struct control_message *message);
 
 const char *member_state_name(uint32_t state);
 

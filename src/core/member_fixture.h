@@ -70,7 +70,7 @@ static void note_action(const struct member_action *action)
 	if (action->type == MEMBER_SEND) {
 		assert_non_null(messages[action->message]);
 		snprintf(at, room, "%s ", messages[action->message]);
-		member_message(&t.member, &t.config, &t.actions, action, &t.message);
+		member_message(&t.config, &t.actions, action, &t.message);
 		assert_int_equal(t.message.type, action->message);
 	} else if (action->type == MEMBER_HELLO) {
 		snprintf(at, room, "hello>%u:%u ", action->shard, action->lanes);

@@ -30,7 +30,6 @@ static void text_check(const char *text, size_t max)
 static void action_check(const struct member_action *action)
 {
 	FUZZ_CHECK(!test.is_over);
-	FUZZ_CHECK(!action->aggregator);
 	switch ((enum member_action_type)action->type) {
 	case MEMBER_DO_CONNECT:
 		FUZZ_CHECK(!test.is_connecting && !test.is_open);
@@ -38,7 +37,7 @@ static void action_check(const struct member_action *action)
 		break;
 	case MEMBER_SEND:
 		FUZZ_CHECK(test.is_open);
-		member_message(&test.member, &test.config, &test.actions, action, &test.sent);
+		member_message(&test.config, &test.actions, action, &test.sent);
 		FUZZ_CHECK(test.sent.type == action->message);
 		if (test.sent.type == CONTROL_ABORT)
 			FUZZ_CHECK(test.sent.end.cause && test.sent.end.cause < CONTROL_CAUSE_END);

@@ -239,8 +239,7 @@ static bool action_do(struct tally_comm *comm, struct seat *seat, struct codec *
 	case MEMBER_SEND:
 		if (!seat->conn)
 			break;
-		member_message(&seat->member, &seat->config, &seat->actions, action,
-			       &membership->message);
+		member_message(&seat->config, &seat->actions, action, &membership->message);
 		return message_send(membership, seat, codec, next);
 	case MEMBER_HELLO:
 		comm_lock(comm);

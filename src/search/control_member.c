@@ -123,8 +123,7 @@ static void member_says(struct world *world, uint32_t p, const struct member_act
 	struct control_message message;
 	struct note note;
 
-	member_message(&world->state.process[p].member, &world->member[p], actions, action,
-		       &message);
+	member_message(&world->member[p], actions, action, &message);
 	note = note_of(&message);
 	member_send(world, p, &note);
 }
