@@ -22,7 +22,7 @@ enum {
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
-		       2 * REFUSAL) /
+		       2 * REFUSAL + CONTROL_RANKS * sizeof(uint64_t)) /
 		      sizeof(uint64_t),
 };
 
