@@ -544,6 +544,17 @@ static void tick(struct tally_comm *comm, struct seat *seat, struct codec *codec
 		seat->tick_ns = seat->actions.wake_ns;
 }
 
+static void tick_all(struct tally_comm *comm, struct codec *codec, uint64_t now_ns, bool is_granted)
+{
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++) {
+		struct seat *seat = &comm->membership->seats[i];
+
+		if (seat->is_begun && seat->is_granted == is_granted &&
+		    (now_ns >= seat->tick_ns || now_ns >= seat->actions.wake_ns))
+			tick(comm, seat, codec, now_ns);
+	}
+}
+
 /* Nothing more will come of it: destroy may go on. */
 static void over_check(struct tally_comm *comm)
 {
@@ -580,13 +591,9 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 		late_look(comm, codec, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
 		late_expire(comm, codec, now_ns);
-	/* The last first: who has granted waits for those behind it, and they know what for. */
-	for (uint32_t i = membership->seats_count; i--;) {
-		struct seat *seat = &membership->seats[i];
-
-		if (seat->is_begun && (now_ns >= seat->tick_ns || now_ns >= seat->actions.wake_ns))
-			tick(comm, seat, codec, now_ns);
-	}
+	/* A GRANT that is held waits for those that have not granted: if the time is over, it is theirs. */
+	tick_all(comm, codec, now_ns, false);
+	tick_all(comm, codec, now_ns, true);
 	over_check(comm);
 }
 
