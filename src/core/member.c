@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/member.h"
-
-#include "core/text.h"
+/* member.c - see member.h and member_turn.h. */
+#include "core/member_turn.h"
 
 enum {
-	BEATS = 5,       /* HEARTBEATs in a heartbeat time: four may be late */
-	OVERSLEPT = 4,   /* no tick for 1/4 of it: it is our clock that cannot be trusted */
-	HELLOS_MAX = 20, /* rounds of HELLOs, 100 ms apart: 2 s, however long we slept between */
-	HELLOS_BEFORE_SHORT = 5, /* then short ones too: is it the path's MTU? */
+	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
+	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
 };
-static const uint64_t ms_ns = 1000000;
 static const uint64_t beat_max_ns =
-	2000000000; /* before GRANT the aggregator expects the default */
-static const uint64_t hello_ns = 100000000;
-static const uint64_t retry_min_ns =
-	1000000; /* who is at the same program's next line is soon there */
-static const uint64_t retry_max_ns = 250000000;
-static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
-static const uint64_t backstop_ns = 5000000000; /* who connects knows best why it did not */
-static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
+	2000000000;                            /* before GRANT the aggregator expects the default */
+static const uint64_t verdict_ns = 2000000000; /* for the aggregator to ask all and to judge */
 
 #define TO(state) (1u << (state))
 
@@ -38,13 +28,6 @@ static const char *const state_names[MEMBER_STATE_COUNT] = {
 };
 /* clang-format on */
 
-struct turn {
-	struct member *member;
-	const struct member_config *config;
-	const struct member_event *event;
-	struct member_actions *actions;
-};
-
 const char *member_state_name(uint32_t state)
 {
 	return state < MEMBER_STATE_COUNT ? state_names[state] : "?";
@@ -59,14 +42,14 @@ void member_init(struct member *member, const struct member_config *config)
 
 /* ---- actions ---- */
 
-static void enter(struct turn *turn, enum member_state next)
+void member_enter(struct turn *turn, enum member_state next)
 {
 	CORE_ASSERT(may_enter[turn->member->state] & TO(next));
 	turn->member->state = (uint8_t)next;
 	turn->member->since_ns = turn->event->now_ns;
 }
 
-static struct member_action *add_action(struct turn *turn, enum member_action_type type)
+struct member_action *member_act(struct turn *turn, enum member_action_type type)
 {
 	struct member_actions *actions = turn->actions;
 
@@ -76,209 +59,43 @@ static struct member_action *add_action(struct turn *turn, enum member_action_ty
 	return action;
 }
 
-static struct member_action *send(struct turn *turn, enum control_type message)
+struct member_action *member_send(struct turn *turn, enum control_type message)
 {
-	struct member_action *action = add_action(turn, MEMBER_SEND);
+	struct member_action *action = member_act(turn, MEMBER_SEND);
 
 	action->message = (uint8_t)message;
 	return action;
 }
 
-static void hello(struct turn *turn, uint32_t shard, uint32_t lanes)
-{
-	struct member_action *action = add_action(turn, MEMBER_HELLO);
-
-	action->shard = (uint16_t)shard;
-	action->serial = ++turn->member->serial;
-	action->lanes = (uint16_t)lanes;
-}
-
-/* A HELLO is as long as the longest packet: it proves the path's MTU both ways. */
-static uint32_t hello_lanes(const struct member *member)
-{
-	return member->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : member->lanes;
-}
-
-static void blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+void member_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
 {
 	turn->actions->cause = (uint16_t)cause;
 	turn->actions->cause_rank = (uint16_t)rank;
 	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
 }
 
-/* The end, with the cause and the text that blame began. Who failed by itself tells the others first. */
-static void fail(struct turn *turn, bool is_told)
+void member_fail(struct turn *turn, bool is_told)
 {
 	if (turn->member->is_joined && !is_told)
-		send(turn, CONTROL_ABORT);
-	add_action(turn, MEMBER_CLOSE);
-	add_action(turn, MEMBER_FAIL);
+		member_send(turn, CONTROL_ABORT);
+	member_act(turn, MEMBER_CLOSE);
+	member_act(turn, MEMBER_FAIL);
 	turn->member->cause = (uint8_t)turn->actions->cause;
 	turn->member->cause_rank = turn->actions->cause_rank;
-	enter(turn, MEMBER_FAILED);
-}
-
-/* ---- CONNECT ---- */
-
-/* After as long again as attempts have gone on. */
-static void retry(struct turn *turn)
-{
-	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
-
-	if (gone_ns < retry_min_ns)
-		gone_ns = retry_min_ns;
-	turn->member->retry_ns =
-		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
-}
-
-static void refused(struct turn *turn)
-{
-	struct member *member = turn->member;
-	uint64_t now_ns = turn->event->now_ns;
-	struct text text;
-
-	if (member->state != MEMBER_CONNECT)
-		return;
-	if (now_ns - member->since_ns < turn->config->connect_ns) {
-		retry(turn);
-		return;
-	}
-	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-	text_add(&text, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
-		 turn->event->text ? turn->event->text : "no answer",
-		 (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
-		 member->is_again ? ", after an earlier one had ended" : "");
-	fail(turn, true);
-}
-
-/* Of the time to gather, what is left. */
-static uint32_t patience_ms(const struct turn *turn)
-{
-	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
-	uint64_t left_ns = gone_ns < turn->config->gather_ns ? turn->config->gather_ns - gone_ns
-							     : 0;
-	uint64_t left_ms = left_ns / ms_ns;
-
-	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
-}
-
-static void connected(struct turn *turn)
-{
-	struct member *member = turn->member;
-
-	if (member->state != MEMBER_CONNECT)
-		return;
-	send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
-	member->is_joined = 1;
-	member->heard_ns = turn->event->now_ns;
-	member->beat_ns = turn->event->now_ns;
-	enter(turn, MEMBER_JOINING);
-}
-
-/* ---- HELLOING ---- */
-
-static void send_hellos(struct turn *turn)
-{
-	struct member *member = turn->member;
-
-	member->hello_ns = turn->event->now_ns;
-	for (uint32_t shard = 0; shard < member->shards; shard++) {
-		if (member->welcomed >> shard & 1)
-			continue;
-		hello(turn, shard, hello_lanes(member));
-		if (member->hellos >= HELLOS_BEFORE_SHORT && hello_lanes(member) > WIRE_HELLO_LANES)
-			hello(turn, shard, WIRE_HELLO_LANES);
-	}
-	member->hellos++;
-}
-
-static void granted(struct turn *turn)
-{
-	const struct control_grant *grant = &turn->event->message->grant;
-	struct member *member = turn->member;
-	struct text text;
-
-	member->shards = grant->shards_count;
-	member->heartbeat_ns = grant->heartbeat_ms * ms_ns;
-	member->lanes = turn->event->lanes;
-	CORE_ASSERT(member->shards >= 1);
-	CORE_ASSERT(member->shards <= MAP_SHARDS_MAX);
-	for (uint32_t shard = 0; shard < member->shards; shard++) {
-		member->port[shard] = grant->shards[shard].port;
-		if (grant->shards[shard].lanes < member->lanes)
-			member->lanes = grant->shards[shard].lanes;
-	}
-	member->lanes = (uint16_t)(member->lanes - member->lanes % WIRE_LANES_STEP);
-	if (!member->lanes) {
-		blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-		text_add(&text, "the path to the aggregator at %s is too narrow for one packet",
-			 turn->config->aggregator);
-		fail(turn, false);
-		return;
-	}
-	enter(turn, MEMBER_HELLOING);
-	send_hellos(turn);
-}
-
-static uint32_t first_unwelcome(const struct member *member)
-{
-	uint32_t shard = 0;
-
-	while (shard + 1 < member->shards && member->welcomed >> shard & 1)
-		shard++;
-	return shard;
-}
-
-static void welcome(struct turn *turn)
-{
-	const struct member_event *event = turn->event;
-	struct member *member = turn->member;
-	uint32_t shards = member->shards;
-
-	if (member->state != MEMBER_HELLOING || event->shard >= shards)
-		return; /* a late copy, or the answer to a rebinding */
-	if (event->lanes < hello_lanes(member))
-		member->welcomed_short |= 1ull << event->shard;
-	else
-		member->welcomed |= 1ull << event->shard;
-	if (member->welcomed != (shards == 64 ? ~0ull : (1ull << shards) - 1))
-		return;
-	send(turn, CONTROL_READY)->lanes = member->lanes;
-	enter(turn, MEMBER_READY);
-}
-
-static void blame_path(struct turn *turn)
-{
-	const struct member *member = turn->member;
-	uint32_t shard = first_unwelcome(member);
-	uint32_t bytes = wire_bytes(hello_lanes(member));
-	struct text text;
-
-	blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-	if (member->welcomed_short >> shard & 1 && !TAKEN_OUT(HELLO_SHORT))
-		text_add(&text,
-			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
-			 "port %u, get no answer, short ones do: set the same MTU all the way, or "
-			 "cap "
-			 "packets (tallyd --lanes)",
-			 bytes + wire_overhead(turn->config->is_v6), bytes,
-			 turn->config->aggregator, member->port[shard]);
-	else
-		text_add(&text, "TCP to %s works, UDP to its port %u does not (firewall?)",
-			 turn->config->aggregator, member->port[shard]);
+	member_enter(turn, MEMBER_FAILED);
 }
 
 /* ---- what the aggregator says ---- */
 
-static void unexpected(struct turn *turn)
+void member_unexpected(struct turn *turn)
 {
 	struct text text;
 
-	blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	member_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 	text_add(&text, "the aggregator at %s sent message %u in state %s",
 		 turn->config->aggregator, (unsigned)turn->event->message->type,
 		 member_state_name(turn->member->state));
-	fail(turn, false);
+	member_fail(turn, false);
 }
 
 static void ended(struct turn *turn)
@@ -286,59 +103,22 @@ static void ended(struct turn *turn)
 	const struct control_end *said = &turn->event->message->end;
 	struct text text;
 
-	blame(turn, &text, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause, said->rank);
+	member_blame(turn, &text, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause,
+		     said->rank);
 	text_add(&text, "%s", said->text);
-	fail(turn, true);
-}
-
-/* R-CT-20: rank 0 ends its last life, and this process was quicker to begin the next. */
-static bool is_earlier(const struct turn *turn)
-{
-	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
-	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending &&
-	       !TAKEN_OUT(LOCAL_AGAIN);
-}
-
-static void again(struct turn *turn)
-{
-	struct member *member = turn->member;
-	struct text text;
-
-	turn->actions->has_progress = true;
-	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
-	text_add(&text, "%s: it is of an earlier life, the next one's is awaited",
-		 turn->event->message->end.text);
-	add_action(turn, MEMBER_CLOSE);
-	member->is_joined = 0;
-	member->is_again = 1;
-	enter(turn, MEMBER_CONNECT);
-	retry(turn);
-}
-
-static void started(struct turn *turn)
-{
-	uint32_t lanes = turn->event->message->start.lanes;
-	struct member *member = turn->member;
-
-	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
-		unexpected(turn);
-		return;
-	}
-	member->lanes = (uint16_t)lanes;
-	add_action(turn, MEMBER_START)->lanes = member->lanes;
-	enter(turn, MEMBER_RUN);
+	member_fail(turn, true);
 }
 
 static void left(struct turn *turn)
 {
-	add_action(turn, MEMBER_CLOSE);
-	add_action(turn, MEMBER_IS_LEFT);
-	enter(turn, MEMBER_LEFT);
+	member_act(turn, MEMBER_CLOSE);
+	member_act(turn, MEMBER_IS_LEFT);
+	member_enter(turn, MEMBER_LEFT);
 }
 
 static void queried(struct turn *turn)
 {
-	struct member_action *action = add_action(turn, MEMBER_OPINFO);
+	struct member_action *action = member_act(turn, MEMBER_OPINFO);
 
 	action->serial = turn->event->message->query.round;
 	action->number = turn->event->message->query.from;
@@ -373,18 +153,18 @@ static void message(struct turn *turn)
 	turn->member->heard_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
-	if (is_earlier(turn))
-		again(turn);
+	if (begin_is_earlier(turn))
+		begin_again(turn);
 	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
 		ended(turn);
 	else if (type == CONTROL_PING)
-		send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
+		member_send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
 	else if (type == CONTROL_PROGRESS)
 		said_progress(turn);
 	else if (type == CONTROL_GRANT && state == MEMBER_JOINING)
-		granted(turn);
+		begin_granted(turn);
 	else if (type == CONTROL_START && state == MEMBER_READY)
-		started(turn);
+		begin_started(turn);
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
 	else if (type == CONTROL_WAITING && is_running)
@@ -392,7 +172,7 @@ static void message(struct turn *turn)
 	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
 		left(turn);
 	else
-		unexpected(turn);
+		member_unexpected(turn);
 }
 
 /* ---- failures ---- */
@@ -402,13 +182,13 @@ static void closed(struct turn *turn)
 	struct text text;
 
 	if (turn->member->state == MEMBER_CONNECT) {
-		refused(turn);
+		begin_refused(turn);
 		return;
 	}
-	blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	member_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "the aggregator at %s is lost: %s", turn->config->aggregator,
 		 turn->event->text ? turn->event->text : "it closed the connection");
-	fail(turn, true);
+	member_fail(turn, true);
 }
 
 static void silent(struct turn *turn)
@@ -418,63 +198,21 @@ static void silent(struct turn *turn)
 	if (!turn->member->is_joined)
 		return;
 	bool is_answered = turn->member->state > MEMBER_JOINING;
-	blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	member_blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT,
+		     CONTROL_RANK_NONE);
 	text_add(&text, "the aggregator at %s has been silent for %llu ms%s",
 		 turn->config->aggregator, (unsigned long long)(turn->member->heartbeat_ns / ms_ns),
 		 is_answered ? "" : ", although it takes connections: is it stopped?");
-	fail(turn, false);
-}
-
-static void late(struct turn *turn)
-{
-	unsigned long long patience_s =
-		(turn->config->gather_ns + 1000 * ms_ns - 1) / (1000 * ms_ns);
-	struct text text;
-
-	switch (turn->member->state) {
-	case MEMBER_CONNECT:
-		blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-		text_add(&text, "no answer from an aggregator at %s", turn->config->aggregator);
-		break;
-	case MEMBER_JOINING:
-	case MEMBER_READY:
-		blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-		text_add(&text, "the aggregator at %s did not %s within %llu s",
-			 turn->config->aggregator,
-			 turn->member->state == MEMBER_READY ? "start the job" : "grant the job",
-			 patience_s);
-		break;
-	case MEMBER_HELLOING:
-		blame_path(turn);
-		break;
-	default:
-		return;
-	}
-	fail(turn, false);
-}
-
-/* The time to gather is over, and HELLOs may still go out. */
-static void too_late(struct turn *turn)
-{
-	struct text text;
-
-	if (turn->member->state != MEMBER_HELLOING) {
-		late(turn);
-		return;
-	}
-	blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	text_add(&text, "the job did not start within %llu s: the last rank has only just come",
-		 (unsigned long long)(turn->config->gather_ns / (1000 * ms_ns)));
-	fail(turn, false);
+	member_fail(turn, false);
 }
 
 static void own_failure(struct turn *turn, enum control_cause cause, const char *otherwise)
 {
 	struct text text;
 
-	blame(turn, &text, cause, turn->config->join->rank);
+	member_blame(turn, &text, cause, turn->config->join->rank);
 	text_add(&text, "%s", turn->event->text ? turn->event->text : otherwise);
-	fail(turn, false);
+	member_fail(turn, false);
 }
 
 /* ---- the library's side ---- */
@@ -487,8 +225,8 @@ static void finalize(struct turn *turn)
 		own_failure(turn, CONTROL_ABORTED, "finalized before the job had started");
 		return;
 	}
-	send(turn, CONTROL_LEAVE)->number = turn->event->number;
-	enter(turn, MEMBER_LEAVING);
+	member_send(turn, CONTROL_LEAVE)->number = turn->event->number;
+	member_enter(turn, MEMBER_LEAVING);
 }
 
 static void stalled(struct turn *turn)
@@ -498,7 +236,7 @@ static void stalled(struct turn *turn)
 
 	if (state != MEMBER_RUN && state != MEMBER_LEAVING)
 		return;
-	action = send(turn, CONTROL_STALL);
+	action = member_send(turn, CONTROL_STALL);
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
 	action->still_ms = turn->event->still_ms;
@@ -516,23 +254,13 @@ static void no_verdict(struct turn *turn)
 {
 	struct text text;
 
-	blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	member_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
 	text_add(&text,
 		 "the deadline of operation %llu is over, and the aggregator at %s has not said in "
 		 "%llu s who is late",
 		 (unsigned long long)turn->member->expired, turn->config->aggregator,
 		 (unsigned long long)(verdict_ns / (1000 * ms_ns)));
-	fail(turn, false);
-}
-
-static void rebind(struct turn *turn)
-{
-	uint32_t state = turn->member->state;
-
-	if (state != MEMBER_READY && state != MEMBER_RUN && state != MEMBER_LEAVING)
-		return;
-	if (turn->event->shard < turn->member->shards)
-		hello(turn, turn->event->shard, hello_lanes(turn->member));
+	member_fail(turn, false);
 }
 
 /* ---- time ---- */
@@ -544,42 +272,6 @@ static uint64_t beat_interval_ns(const struct member *member)
 	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
 }
 
-static uint64_t late_at(const struct turn *turn)
-{
-	const struct member *member = turn->member;
-
-	uint64_t limit_ns = member->begun_ns + turn->config->gather_ns + grace_ns;
-	uint64_t connect_ns = member->since_ns + turn->config->connect_ns + backstop_ns;
-
-	switch (member->state) {
-	case MEMBER_CONNECT:
-		return connect_ns < limit_ns ? connect_ns : limit_ns;
-	case MEMBER_JOINING:
-	case MEMBER_HELLOING:
-	case MEMBER_READY:
-		return limit_ns;
-	default:
-		return UINT64_MAX;
-	}
-}
-
-static void tick_connect(struct turn *turn)
-{
-	struct member *member = turn->member;
-	uint64_t now_ns = turn->event->now_ns;
-
-	if (!member->is_begun) {
-		member->is_begun = 1;
-		member->begun_ns = now_ns;
-		member->since_ns = now_ns;
-		member->retry_ns = now_ns;
-	}
-	if (member->retry_ns == UINT64_MAX || now_ns < member->retry_ns)
-		return;
-	member->retry_ns = UINT64_MAX; /* until REFUSED */
-	add_action(turn, MEMBER_DO_CONNECT);
-}
-
 static void tick(struct turn *turn)
 {
 	struct member *member = turn->member;
@@ -588,7 +280,7 @@ static void tick(struct turn *turn)
 
 	member->tick_ns = now_ns;
 	if (member->state == MEMBER_CONNECT) {
-		tick_connect(turn);
+		begin_tick(turn);
 	} else {
 		if (has_overslept)
 			member->heard_ns = now_ns;
@@ -598,11 +290,11 @@ static void tick(struct turn *turn)
 		}
 		if (now_ns - member->beat_ns >= beat_interval_ns(member)) {
 			member->beat_ns = now_ns;
-			send(turn, CONTROL_HEARTBEAT);
+			member_send(turn, CONTROL_HEARTBEAT);
 		}
 	}
-	if (now_ns >= late_at(turn)) {
-		too_late(turn);
+	if (now_ns >= begin_late_at(turn)) {
+		begin_too_late(turn);
 		return;
 	}
 	if (turn->event->is_done && !TAKEN_OUT(EXPIRED_DONE))
@@ -611,18 +303,14 @@ static void tick(struct turn *turn)
 		no_verdict(turn);
 		return;
 	}
-	if (member->state != MEMBER_HELLOING || now_ns - member->hello_ns < hello_ns)
-		return;
-	if (member->hellos >= HELLOS_MAX && !TAKEN_OUT(HELLO_LATE))
-		late(turn);
-	else
-		send_hellos(turn);
+	if (member->state == MEMBER_HELLOING)
+		begin_tick_hello(turn);
 }
 
 static uint64_t wake_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
-	uint64_t wake_ns = late_at(turn);
+	uint64_t wake_ns = begin_late_at(turn);
 
 	if (member->state == MEMBER_FAILED || member->state == MEMBER_LEFT)
 		return UINT64_MAX;
@@ -643,10 +331,10 @@ static void dispatch(struct turn *turn)
 {
 	switch (turn->event->type) {
 	case MEMBER_CONNECTED:
-		connected(turn);
+		begin_connected(turn);
 		break;
 	case MEMBER_REFUSED:
-		refused(turn);
+		begin_refused(turn);
 		break;
 	case MEMBER_MESSAGE:
 		message(turn);
@@ -655,14 +343,14 @@ static void dispatch(struct turn *turn)
 		closed(turn);
 		break;
 	case MEMBER_WELCOME:
-		welcome(turn);
+		begin_welcome(turn);
 		break;
 	case MEMBER_STALLED:
 	case MEMBER_EXPIRED:
 		stalled(turn);
 		break;
 	case MEMBER_REBIND:
-		rebind(turn);
+		begin_rebind(turn);
 		break;
 	case MEMBER_FINALIZE:
 		finalize(turn);
@@ -677,7 +365,7 @@ static void dispatch(struct turn *turn)
 		silent(turn);
 		break;
 	case MEMBER_LATE:
-		late(turn);
+		begin_late(turn);
 		break;
 	case MEMBER_TICK:
 		tick(turn);
