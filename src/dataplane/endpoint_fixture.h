@@ -325,6 +325,21 @@ static void net_step(struct net *net)
 	net->now_ns += STEP_NS;
 }
 
+/* 2,000 packets of random bytes to worker 0, every other one with a good version. */
+static void net_garbage(struct net *net)
+{
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct packet packet = { .bytes = 1 + rng_below(&net->rng, PACKET_BYTES) };
+
+		for (uint32_t b = 0; b < packet.bytes; b++)
+			packet.data[b] = (uint8_t)rng_next(&net->rng);
+		if (i & 1)
+			packet.data[0] = (uint8_t)(WIRE_VERSION << 4 | (i / 2) % 16);
+		queue_put(net, 0, packet.data, packet.bytes);
+		endpoint_poll(net->endpoints[0]);
+	}
+}
+
 /* Runs until every endpoint has `count` more operations done, at most `seconds` of virtual time. */
 static bool net_run(struct net *net, uint32_t count, uint32_t seconds)
 {

@@ -312,6 +312,19 @@ static void assert_sum_of_children(uint32_t idx, uint32_t children)
 	}
 }
 
+/* Each of two children has sent a run of 40 packets: each gets one frame of 40 sums, in one call. */
+static void assert_two_runs_answered(void)
+{
+	poll_once();
+	assert_int_equal(fake.answers_count, 80);
+	assert_int_equal(fake.frames, 2);
+	assert_int_equal(fake.calls, 1);
+	for (uint32_t i = 0; i < 80; i++) {
+		assert_answer(i, i / 40, WIRE_RESULT, i % 40, 1);
+		assert_sum_of_children(i, 2);
+	}
+}
+
 /* Gives the packet from child 0's host, and nothing comes of it but `counter`. */
 static void assert_dropped(uint32_t host, const struct wire *wire, const uint64_t *counter)
 {

@@ -320,14 +320,7 @@ static void latency__run_of_packets_is_answered_by_one_frame_per_child(void **st
 	(void)state;
 	give_run(0, latency_update_of(0, 0, 1), 40);
 	give_run(1, latency_update_of(1, 0, 1), 40);
-	poll_once();
-	assert_int_equal(fake.answers_count, 80);
-	assert_int_equal(fake.frames, 2);
-	assert_int_equal(fake.calls, 1);
-	for (uint32_t i = 0; i < 80; i++) {
-		assert_answer(i, i / 40, WIRE_RESULT, i % 40, 1);
-		assert_sum_of_children(i, 2);
-	}
+	assert_two_runs_answered();
 }
 
 static void latency__256_children_get_one_sum(void **state)
