@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * member_turn.h - one step of a member: member.c is the machine, its clocks and its end, member_begin.c the
- * way from CONNECT to RUN. docs/protocol.md, R-CT-28 to R-CT-34.
+ * way from CONNECT to RUN. docs/protocol.md, R-CT-28 to R-CT-34, R-CT-38 and R-CT-39.
  */
 #ifndef CORE_MEMBER_TURN_H
 #define CORE_MEMBER_TURN_H
