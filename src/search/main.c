@@ -67,8 +67,10 @@ static struct bfs_result run_row(const struct search_row *row, uint64_t states_m
 
 static bool has_rows(const struct options *options)
 {
-	for (uint32_t i = 0; i < search_rows_count; i++)
-		if (is_wanted(options, &search_rows[i]))
+	const struct search_row *row;
+
+	for (uint32_t i = 0; (row = search_row(i)); i++)
+		if (is_wanted(options, row))
 			return true;
 	fprintf(stderr, "tally-search: --row %s: there is no such row%s\n", options->row,
 		options->is_long ? "" : ", or with --long alone");
@@ -77,15 +79,16 @@ static bool has_rows(const struct options *options)
 
 static bool run_all(const struct options *options)
 {
+	const struct search_row *row;
 	bool is_clean = true;
 
-	for (uint32_t i = 0; i < search_rows_count; i++) {
+	for (uint32_t i = 0; (row = search_row(i)); i++) {
 		struct bfs_result result;
 
-		if (!is_wanted(options, &search_rows[i]))
+		if (!is_wanted(options, row))
 			continue;
-		result = run_row(&search_rows[i], options->states_max);
-		say(&search_rows[i], &result);
+		result = run_row(row, options->states_max);
+		say(row, &result);
 		is_clean &= !result.violation && result.is_complete;
 	}
 	return is_clean;
@@ -94,17 +97,19 @@ static bool run_all(const struct options *options)
 /* A short look into every row first, then longer ones: one trace is enough, and its row is not known. */
 static bool find_violation(const struct options *options)
 {
+	const struct search_row *row;
+
 	for (uint64_t next = 1000, states = 0; states < options->states_max; next *= 20) {
 		states = next < options->states_max ? next : options->states_max;
-		for (uint32_t i = 0; i < search_rows_count; i++) {
+		for (uint32_t i = 0; (row = search_row(i)); i++) {
 			struct bfs_result result;
 
-			if (!is_wanted(options, &search_rows[i]))
+			if (!is_wanted(options, row))
 				continue;
-			result = run_row(&search_rows[i], states);
+			result = run_row(row, states);
 			if (!result.violation)
 				continue;
-			say(&search_rows[i], &result);
+			say(row, &result);
 			return true;
 		}
 	}

@@ -12,7 +12,14 @@ struct search_row {
 	bool is_long; /* only with --long */
 };
 
-extern const struct search_row search_rows[];
-extern const uint32_t search_rows_count;
+struct search_rows {
+	const struct search_row *row;
+	uint32_t count;
+};
+
+extern const struct search_rows search_rows_control, search_rows_data, search_rows_latency;
+
+/* Row i of them all, NULL after the last. */
+const struct search_row *search_row(uint32_t i);
 
 #endif
