@@ -11,16 +11,20 @@
 struct options {
 	const char *row; /* NULL: all */
 	uint64_t states_max;
-	bool is_violation_expected, is_long;
+	bool is_row_name; /* of just one, not a part of names */
+	bool is_violation_expected, is_long, is_list;
 };
 
 static void usage(FILE *out)
 {
 	fprintf(out,
-		"usage: tally-search [--row NAME] [--long] [--expect-violation] [--states-max N]\n"
+		"usage: tally-search [--row NAME] [--long] [--list] [--expect-violation] "
+		"[--states-max N]\n"
 		"Visits every state that the shipped protocol code can reach, breadth first.\n"
-		"  --row NAME           only rows whose name contains NAME\n"
+		"  --row NAME           only the row NAME; if there is none, rows whose name "
+		"contains NAME\n"
 		"  --long               rows that take minutes, too\n"
+		"  --list               only the names of these rows, one a line\n"
 		"  --expect-violation   for a build with a rule taken out: done when it is caught\n"
 		"  --states-max N       gives up after N states (default 40,000,000)\n"
 		"Exit status: 0 as expected, 1 not, 2 wrong command line.\n");
@@ -40,7 +44,8 @@ static bool number_read(const char *text, uint64_t *number)
 
 static bool is_wanted(const struct options *options, const struct search_row *row)
 {
-	if (options->row && !strstr(row->name, options->row))
+	if (options->row && !(options->is_row_name ? !strcmp(row->name, options->row)
+						   : !!strstr(row->name, options->row)))
 		return false;
 	return !row->is_long || options->is_long;
 }
@@ -63,6 +68,16 @@ static struct bfs_result run_row(const struct search_row *row, uint64_t states_m
 
 	row->model(&model, row->config);
 	return bfs_run(&model, states_max, stdout, isatty(STDERR_FILENO));
+}
+
+static bool is_row_name(const char *name)
+{
+	const struct search_row *row;
+
+	for (uint32_t i = 0; (row = search_row(i)); i++)
+		if (!strcmp(row->name, name))
+			return true;
+	return false;
 }
 
 static bool has_rows(const struct options *options)
@@ -92,6 +107,15 @@ static bool run_all(const struct options *options)
 		is_clean &= !result.violation && result.is_complete;
 	}
 	return is_clean;
+}
+
+static void list(const struct options *options)
+{
+	const struct search_row *row;
+
+	for (uint32_t i = 0; (row = search_row(i)); i++)
+		if (is_wanted(options, row))
+			puts(row->name);
 }
 
 /* A short look into every row first, then longer ones: one trace is enough, and its row is not known. */
@@ -129,6 +153,8 @@ int main(int argc, char **argv)
 			options.is_violation_expected = true;
 		} else if (!strcmp(argv[i], "--long")) {
 			options.is_long = true;
+		} else if (!strcmp(argv[i], "--list")) {
+			options.is_list = true;
 		} else if (!strcmp(argv[i], "--row") && i + 1 < argc) {
 			options.row = argv[++i];
 		} else if (!strcmp(argv[i], "--states-max") && i + 1 < argc) {
@@ -143,8 +169,13 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	options.is_row_name = options.row && is_row_name(options.row);
 	if (!has_rows(&options))
 		return 2;
+	if (options.is_list) {
+		list(&options);
+		return 0;
+	}
 	if (options.is_violation_expected)
 		return find_violation(&options) ? 0 : 1;
 	return run_all(&options) ? 0 : 1;
