@@ -43,9 +43,10 @@ static void head_print(const struct size_request *request)
 	const struct size_options *options = &request->option[0];
 
 	printf("%" PRIu64 " workers, %" PRIu64
-	       " switches in %u level%s, cables of %.3g Gbit/s; every "
+	       " switch%s in %u level%s, cables of %.3g Gbit/s; every "
 	       "result was checked\n\n",
-	       size_workers(options), size_switches(options), options->levels,
+	       size_workers(options), size_switches(options),
+	       size_switches(options) > 1 ? "es" : "", options->levels,
 	       options->levels > 1 ? "s" : "", (double)options->link_bps / 1e9);
 	printf("%10s %7s %7s %9s %12s %9s %10s %9s %9s %11s\n", "bytes", "slots", "window", "loss",
 	       "TAT", "of line", "goodput", "resent", "probes", "a switch");

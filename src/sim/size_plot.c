@@ -2,6 +2,7 @@
 /* size_plot.c - a drawing of TAT by gnuplot, which is given everything on its standard input. */
 #include "sim/size.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,19 @@ static const char *terminal_of(const char *path)
 	if (end && !strcmp(end, ".svg"))
 		return "svg size 800,500";
 	return end && !strcmp(end, ".png") ? "png size 800,500" : NULL;
+}
+
+/* gnuplot draws onto our standard output if it cannot open the file. */
+static bool can_write(const char *name, const char *path)
+{
+	FILE *file = fopen(path, "a");
+
+	if (!file) {
+		fprintf(stderr, "%s: --plot %s: %s\n", name, path, strerror(errno));
+		return false;
+	}
+	fclose(file);
+	return true;
 }
 
 bool size_plot_check(const char *name, const struct size_request *request)
@@ -31,7 +45,7 @@ bool size_plot_check(const char *name, const struct size_request *request)
 	else if (system("command -v gnuplot >/dev/null 2>&1") != 0)
 		fprintf(stderr, "%s: --plot: gnuplot is not installed\n", name);
 	else
-		return true;
+		return can_write(name, path);
 	return false;
 }
 
@@ -46,13 +60,14 @@ bool size_plot(const char *name, const struct size_request *request,
 	}
 	fprintf(gnuplot,
 		"set terminal %s\nset output '%s'\nset xlabel '%s'\nset ylabel 'TAT (ms)'\n"
-		"set yrange [0:*]\nset grid\nset key bottom right\n"
-		"set title '%llu workers, %llu switches'\n",
+		"set yrange [0:*]\nset grid\nset key below\n"
+		"set title '%llu workers, %llu switch%s'\n",
 		terminal_of(request->plot_path), request->plot_path, request->swept,
-		(unsigned long long)reports[0].workers, (unsigned long long)reports[0].switches);
+		(unsigned long long)reports[0].workers, (unsigned long long)reports[0].switches,
+		reports[0].switches == 1 ? "" : "es");
 	if (request->x[0] > 0 && request->x[request->points - 1] > 16 * request->x[0])
 		fprintf(gnuplot, "set logscale x 2\n");
-	fprintf(gnuplot, "plot '-' using 1:2 with linespoints title 'simulated', "
+	fprintf(gnuplot, "plot '-' using 1:2 with linespoints linewidth 2 title 'simulated', "
 			 "'-' using 1:2 with lines dashtype 2 title 'rate of the cable'\n");
 	for (uint32_t i = 0; i < request->points; i++)
 		fprintf(gnuplot, "%.9g %.6f\n", request->x[i], (double)reports[i].tat_ns / 1e6);

@@ -181,6 +181,24 @@ lists() {
 	says out '"first_seed":3,"last_seed":7,"runs":2,'
 }
 
+# A curve with a point for each of the values, and the line that the cable sets, or a word why not.
+drawn() {
+	local sizes=(sim --topology 2 --message 64K --slots "32,64,128")
+	if ! command -v gnuplot >/dev/null; then
+		run 2 "${sizes[@]}" --plot "$tmp/a.svg"
+		says err 'gnuplot is not installed'
+		return
+	fi
+	run 0 "${sizes[@]}" --plot "$tmp/a.svg"
+	cp "$tmp/a.svg" "$tmp/out"
+	says out '2 workers, 1 switch<'
+	(($(grep -c "xlink:href='#gpPt0'" "$tmp/out") >= 3)) || fail "a curve of fewer than 3 points"
+	run 0 "${sizes[@]}" --plot "$tmp/a.png"
+	[[ $(head -c 4 "$tmp/a.png" | tail -c 3) == PNG ]] || fail "a.png is no PNG"
+	run 2 "${sizes[@]}" --plot "$tmp/none/a.svg"
+	says err "plot $tmp/none/a.svg: No such file"
+}
+
 # Root may always start one more: who is root asks as nobody, if nobody may run the program.
 without_processes() {
 	local as=()
@@ -241,6 +259,7 @@ usage() {
 	done
 	run 2 sim 7
 	says err '^tally sim: 7: options only'
+	drawn
 	without_processes
 	run 2 bench allreduce --latency-slots 4 --dtype float32
 	says err 'latency-slots: .*int32'
