@@ -9,6 +9,7 @@
 #include "search/control_expand.h"
 
 static struct world the_world;
+static uint8_t packed[sizeof(struct state)];
 
 /* ---- the moves of a state ---- */
 
@@ -35,7 +36,8 @@ void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b)
 	}
 	move |= a << 16 | b << 8;
 	expansion->moves += !(move & BFS_MAY);
-	bfs_emit(expansion->bfs, &world->state, move, world->violation);
+	pack(world, &world->state, packed);
+	bfs_emit(expansion->bfs, packed, move, world->violation);
 }
 
 bool may(const struct expansion *expansion, enum control_fault fault)
@@ -480,9 +482,11 @@ void expand_member_late(struct expansion *expansion, uint32_t p, bool is_last_re
 static void control_expand(const void *config_at, const void *state_at, struct bfs *bfs)
 {
 	const struct control_config *config = config_at;
-	struct expansion expansion = { .world = &the_world, .from = state_at, .bfs = bfs };
+	static struct state from;
+	struct expansion expansion = { .world = &the_world, .from = &from, .bfs = bfs };
 	uint32_t beats;
 
+	unpack(&the_world, state_at, &from);
 	begin(&expansion, 0);
 	beats = world_beats(&the_world);
 	for (uint32_t p = 0; p < config->processes; p++) {
@@ -510,8 +514,10 @@ static void control_expand(const void *config_at, const void *state_at, struct b
 static bool control_is_end(const void *config_at, const void *state_at)
 {
 	const struct control_config *config = config_at;
-	const struct state *state = state_at;
+	static struct state at;
+	const struct state *state = &at;
 
+	unpack(&the_world, state_at, &at);
 	for (uint32_t p = 0; p < config->processes; p++) {
 		const struct process *process = &state->process[p];
 
@@ -545,13 +551,13 @@ static void control_init(const void *config_at, void *state_at)
 	world->state.generation = 1;
 	memcpy(world->state.left, config->may, sizeof(world->state.left));
 	admission_init(world_admission(world), &world->admission);
-	memcpy(state_at, &world->state, world_bytes(world));
+	pack(world, &world->state, state_at);
 }
 
 void control_model(struct bfs_model *model, const void *config)
 {
 	world_begin(&the_world, config);
-	*model = (struct bfs_model){ .state_bytes = world_bytes(&the_world),
+	*model = (struct bfs_model){ .state_bytes = the_world.packed_bytes,
 				     .config = config,
 				     .init = control_init,
 				     .expand = control_expand,

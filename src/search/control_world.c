@@ -38,7 +38,7 @@ void world_begin(struct world *world, const struct control_config *config)
 					       .list_hash = process->list,
 					       .life = config->life,
 					       .job = "j" };
-		snprintf(join->host, sizeof(join->host), "host%u", p);
+		snprintf(join->host, HOST, "host%u", p);
 		strcpy(join->key, process->key ? "another" : key);
 		world->member[p] = (struct member_config)MEMBER_CONFIG_DEFAULT;
 		world->member[p].aggregator = "agg:7171";
@@ -58,6 +58,7 @@ void world_begin(struct world *world, const struct control_config *config)
 	world->admission.shards = (uint16_t)config->shards;
 	world->admission.lanes_max = LANES;
 	assert(size_max <= CONTROL_RANKS);
+	pack_begin(world);
 }
 
 size_t world_bytes(const struct world *world)
@@ -72,7 +73,7 @@ struct admission *world_admission(struct world *world)
 	return (struct admission *)(void *)world->state.admission;
 }
 
-static struct admission_peer *peers_of(struct world *world, uint32_t i)
+struct admission_peer *world_peer(struct world *world, uint32_t i)
 {
 	struct admission *admission = world_admission(world);
 
@@ -84,9 +85,14 @@ static struct admission_peer *peers_of(struct world *world, uint32_t i)
 	       (i - world->admission.members_max);
 }
 
-static uint32_t peers_count(const struct world *world)
+uint32_t world_peers_count(const struct world *world)
 {
 	return (uint32_t)world->admission.members_max + world->admission.waiters_max;
+}
+
+struct control_op *world_group(struct world *world, uint32_t i)
+{
+	return (struct control_op *)(void *)world_peer(world, world_peers_count(world)) + i;
 }
 
 /* As if it had just done all that it does from time to time, at `now_ns`. */
@@ -100,8 +106,8 @@ static void set_clocks(struct world *world, uint64_t now_ns)
 	admission->progress_ns = now_ns;
 	if (admission->query != ADMISSION_QUIET)
 		admission->page_ns = now_ns;
-	for (uint32_t i = 0; i < peers_count(world); i++) {
-		struct admission_peer *peer = peers_of(world, i);
+	for (uint32_t i = 0; i < world_peers_count(world); i++) {
+		struct admission_peer *peer = world_peer(world, i);
 
 		peer->heard_ns = peer->connection ? now_ns : 0;
 		peer->joined_ns = peer->connection ? now_ns : 0;
@@ -114,9 +120,9 @@ uint64_t world_heartbeat_passes(struct world *world, uint32_t silent)
 
 	set_clocks(world, now_ns);
 	world->silent = silent;
-	for (uint32_t i = 0; i < peers_count(world); i++)
-		if (peers_of(world, i)->connection == silent + 1)
-			peers_of(world, i)->heard_ns = 0;
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		if (world_peer(world, i)->connection == silent + 1)
+			world_peer(world, i)->heard_ns = 0;
 	return now_ns;
 }
 
@@ -126,8 +132,8 @@ uint64_t world_gathering_passes(struct world *world)
 
 	set_clocks(world, now_ns);
 	world_admission(world)->since_ns = 0;
-	for (uint32_t i = 0; i < peers_count(world); i++)
-		peers_of(world, i)->joined_ns = 0;
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		world_peer(world, i)->joined_ns = 0;
 	return now_ns;
 }
 
@@ -178,12 +184,12 @@ static void forget(struct world *world)
 	admission->stall_ms = admission->expired_ms = admission->about_ms = 0;
 	admission->last_cause = 0;
 	admission->last_rank = CONTROL_RANK_NONE;
-	for (uint32_t i = 0; i < peers_count(world); i++)
-		is_asked |= peers_of(world, i)->pulse == ADMISSION_ASKED;
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		is_asked |= world_peer(world, i)->pulse == ADMISSION_ASKED;
 	if (!is_asked) {
 		admission->ping = 0;
-		for (uint32_t i = 0; i < peers_count(world); i++)
-			peers_of(world, i)->ping = 0;
+		for (uint32_t i = 0; i < world_peers_count(world); i++)
+			world_peer(world, i)->ping = 0;
 	}
 	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
 		admission_member(admission, rank)->is_still = 0;
@@ -203,8 +209,8 @@ static void forget(struct world *world)
 
 static bool is_known(struct world *world, uint32_t p)
 {
-	for (uint32_t i = 0; i < peers_count(world); i++)
-		if (peers_of(world, i)->connection == p + 1)
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		if (world_peer(world, i)->connection == p + 1)
 			return true;
 	return false;
 }

@@ -19,6 +19,8 @@ enum {
 	SEEN = 4,
 	GROUPS = 2,
 	REFUSAL = 8, /* bytes of a text that is nobody's business here */
+	HOST = 8,    /* bytes of a host's name */
+	SPANS_MAX = 64,
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
@@ -100,6 +102,12 @@ _Static_assert(offsetof(struct state, admission) == sizeof(struct process) * CON
 							    FAULT_END + 9,
 	       "no padding: as above");
 
+/* Of a state's bytes: what is packed, and what always is zero. */
+struct span {
+	uint32_t bytes;
+	bool is_in;
+};
+
 /* A row's, and what its steps need. */
 struct world {
 	const struct control_config *config;
@@ -110,14 +118,25 @@ struct world {
 	uint32_t silent; /* whom the aggregator has not heard for so long */
 	const char *violation;
 	char blamed[CONTROL_TEXT_BYTES]; /* by admission, for a trace */
+	struct span spans[SPANS_MAX];
+	uint32_t spans_count;
+	size_t packed_bytes;
 };
 
 void world_begin(struct world *world, const struct control_config *config);
 size_t world_bytes(const struct world *world);
 
+/* control_pack.c: as bfs.h keeps it, without what always is zero; world_begin has called pack_begin. */
+void pack_begin(struct world *world);
+void pack(const struct world *world, const struct state *state, uint8_t *packed);
+void unpack(const struct world *world, const uint8_t *packed, struct state *state);
+
 /* ---- the aggregator ---- */
 
 struct admission *world_admission(struct world *world);
+struct admission_peer *world_peer(struct world *world, uint32_t i); /* members', waiters' */
+uint32_t world_peers_count(const struct world *world);
+struct control_op *world_group(struct world *world, uint32_t i);
 /* As long after everything as it wants: it has just heard everybody, but `silent` (PROCESSES: nobody). */
 enum { NOBODY = CONTROL_PROCESSES };
 uint64_t world_heartbeat_passes(struct world *world, uint32_t silent);

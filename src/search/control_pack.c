@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_pack.c - states of control.h's model as bfs.h keeps them; see control_world.h. */
+#include "search/control_world.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { WORD = sizeof(uint64_t) };
+
+/* Nothing but zeros is ever there: whole words of `bytes` at `at`. */
+static void leave_out(struct world *world, bool is_in[], const void *at, size_t bytes)
+{
+	size_t offset = (size_t)((const uint8_t *)at - (const uint8_t *)&world->state);
+
+	for (size_t i = (offset + WORD - 1) / WORD; i < (offset + bytes) / WORD; i++)
+		is_in[i] = false;
+}
+
+static void leave_out_process(struct world *world, bool is_in[], struct process *process)
+{
+	uint32_t shards = world->config->shards;
+
+	leave_out(world, is_in, process->member.port + shards,
+		  (MAP_SHARDS_MAX - shards) * sizeof(process->member.port[0]));
+}
+
+/* Hosts are "host0", nonces one byte, lists of aggregators told apart by their hashes. */
+static void leave_out_peer(struct world *world, bool is_in[], struct admission_peer *peer)
+{
+	leave_out(world, is_in, peer->nonce + 1, sizeof(peer->nonce) - 1);
+	leave_out(world, is_in, peer->host + HOST, sizeof(peer->host) - HOST);
+	leave_out(world, is_in, peer->list, sizeof(peer->list));
+}
+
+void pack_begin(struct world *world)
+{
+	bool is_in[sizeof(world->state) / WORD];
+	size_t words = world_bytes(world) / WORD;
+	struct state *state = &world->state;
+	struct span *spans = world->spans;
+
+	memset(is_in, true, sizeof(is_in));
+	for (uint32_t p = 0; p < CONTROL_PROCESSES; p++) {
+		if (p >= world->config->processes)
+			leave_out(world, is_in, &state->process[p], sizeof(state->process[p]));
+		else
+			leave_out_process(world, is_in, &state->process[p]);
+	}
+	for (uint32_t k = world->config->shards; k < CONTROL_SHARDS; k++)
+		leave_out(world, is_in, &state->shard[k], sizeof(state->shard[k]));
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		leave_out_peer(world, is_in, world_peer(world, i));
+	for (uint32_t i = 0; i < GROUPS; i++)
+		leave_out(world, is_in, world_group(world, i)->name, CONTROL_OP_NAME_BYTES);
+	world->spans_count = 0;
+	world->packed_bytes = 0;
+	for (size_t i = 0; i < words; i++) {
+		world->packed_bytes += is_in[i] * WORD;
+		if (i && is_in[i] == is_in[i - 1]) {
+			spans[world->spans_count - 1].bytes += WORD;
+			continue;
+		}
+		assert(world->spans_count < SPANS_MAX);
+		spans[world->spans_count++] = (struct span){ WORD, is_in[i] };
+	}
+}
+
+void pack(const struct world *world, const struct state *state, uint8_t *packed)
+{
+	static const uint8_t zeros[sizeof(struct process)];
+	const uint8_t *at = (const uint8_t *)state;
+
+	for (uint32_t i = 0; i < world->spans_count; i++) {
+		const struct span *span = &world->spans[i];
+
+		if (span->is_in) {
+			memcpy(packed, at, span->bytes);
+			packed += span->bytes;
+		} else {
+			for (size_t done = 0; done < span->bytes; done += sizeof(zeros)) {
+				size_t left = span->bytes - done;
+
+				assert(!memcmp(at + done, zeros,
+					       left < sizeof(zeros) ? left : sizeof(zeros)));
+			}
+		}
+		at += span->bytes;
+	}
+}
+
+void unpack(const struct world *world, const uint8_t *packed, struct state *state)
+{
+	uint8_t *at = (uint8_t *)state;
+
+	for (uint32_t i = 0; i < world->spans_count; i++) {
+		const struct span *span = &world->spans[i];
+
+		if (span->is_in) {
+			memcpy(at, packed, span->bytes);
+			packed += span->bytes;
+		} else {
+			memset(at, 0, span->bytes);
+		}
+		at += span->bytes;
+	}
+}
