@@ -91,7 +91,11 @@ void pace_window(struct pace *pace, uint32_t shard, enum map_stream stream, uint
 
 bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stream)
 {
-	return pace->shards[shard].in_flight[stream] < pace->shards[shard].window[stream];
+	const struct pace_shard *at = &pace->shards[shard];
+
+	if (TAKEN_OUT(SHARED_WINDOW))
+		return at->in_flight[MAP_EXPRESS] + at->in_flight[MAP_BULK] < at->window[stream];
+	return at->in_flight[stream] < at->window[stream];
 }
 
 static void window_enter(struct pace_shard *shard, struct pace_slot *slot)
@@ -252,7 +256,8 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 		return;
 	list_remove(pace, shard, slot);
 	window_leave(&pace->shards[shard], slot);
-	ring_enter(pace, shard, index, now_ns);
+	if (!TAKEN_OUT(HELD_TIMER)) /* R-WK-4: the result may be lost, too */
+		ring_enter(pace, shard, index, now_ns);
 }
 
 void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)

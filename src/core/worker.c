@@ -67,10 +67,38 @@ enum map_stream worker_stream_of(const struct worker *worker, uint64_t count)
 	return map_chunks(count, worker->lanes) <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
 }
 
+/* R-WK-7: the pair's next chunk and no other. Without that rule: the first of those behind it whose slot is
+ * free; a slot's chunks stay in order. */
+static uint64_t chunk_next(const struct worker *worker, uint32_t shard, enum map_stream stream)
+{
+	uint64_t next = worker->shards[shard].next[stream];
+	uint32_t base = worker->map.base[stream], pool = worker->map.pool[stream];
+
+	for (uint64_t k = next; TAKEN_OUT(STRICT_ORDER) && k < next + pool; k++) {
+		const struct worker_slot *slot =
+			slot_at(worker, shard, base + (uint32_t)(k % pool));
+
+		if (slot->state == WORKER_IDLE && (k == next || slot->k < k))
+			return k;
+	}
+	return next;
+}
+
+static void chunk_begun(struct worker *worker, uint32_t shard, enum map_stream stream, uint64_t k)
+{
+	uint64_t *next = &worker->shards[shard].next[stream];
+	uint32_t base = worker->map.base[stream], pool = worker->map.pool[stream];
+
+	*next += k == *next;
+	while (TAKEN_OUT(STRICT_ORDER) &&
+	       slot_at(worker, shard, base + (uint32_t)(*next % pool))->k >= *next)
+		++*next;
+}
+
 bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
 		      uint32_t *slot)
 {
-	uint64_t k = worker->shards[shard].next[stream];
+	uint64_t k = chunk_next(worker, shard, stream);
 
 	if (map_chunk(&worker->map, stream, shard, k) >= worker->stream[stream].chunks)
 		return false;
@@ -170,13 +198,14 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 static void start(struct worker *worker, uint32_t shard, enum map_stream stream,
 		  struct worker_actions *actions)
 {
-	uint64_t *next = &worker->shards[shard].next[stream];
+	uint64_t k = chunk_next(worker, shard, stream);
 	struct worker_slot *slot;
 	uint32_t index;
 
 	CORE_ASSERT(worker_may_start(worker, shard, stream, &index));
 	slot = slot_at(worker, shard, index);
-	slot->k = (*next)++;
+	slot->k = k;
+	chunk_begun(worker, shard, stream, k);
 	slot->op = op_find(worker, stream, map_chunk(&worker->map, stream, shard, slot->k));
 	if (op_at(worker, stream, slot->op)->op.is_scaled &&
 	    slot->governing == WIRE_EXPONENT_UNKNOWN)
@@ -229,6 +258,12 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 	}
 	actions->is_accepted = true;
 	slot->governing = packet->exponent;
+	if (TAKEN_OUT(EXPONENT_LOCAL) && slot->governing == WIRE_EXPONENT_UNKNOWN) {
+		/* R-WK-8 forbids it: what all were told decides, never what is known here by now. */
+		look_ahead(worker, shard, stream, slot->k + worker->map.pool[stream], actions);
+		if (actions->look != WORKER_AHEAD_UNKNOWN)
+			slot->governing = EXPONENT_MAX;
+	}
 	if (round == WIRE_EXPONENT) {
 		build(worker, shard, packet->slot, WIRE_DATA, actions);
 		return;

@@ -459,6 +459,17 @@ static bool send_probes(struct endpoint *endpoint)
 	return any;
 }
 
+/* R-WK-5: a copy that was asked for never waits for the window. */
+static bool copy_waits(const struct endpoint *endpoint, uint32_t shard, uint32_t index)
+{
+	const struct pace_slot *slot =
+		&endpoint->pace.slot[(size_t)shard * endpoint->slots + index];
+
+	return TAKEN_OUT(NEED_WINDOW) && !endpoint->shards[shard].fresh[index] &&
+	       !slot->in_window &&
+	       !pace_has_room(&endpoint->pace, shard, (enum map_stream)slot->stream);
+}
+
 static bool send_queues(struct endpoint *endpoint)
 {
 	bool any = false;
@@ -466,9 +477,15 @@ static bool send_queues(struct endpoint *endpoint)
 
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
 		struct shard_state *state = &endpoint->shards[shard];
+		uint32_t waiting = 0;
 
-		while (endpoint_has_room(endpoint) &&
+		while (endpoint_has_room(endpoint) && state->needs.count > waiting &&
 		       queue_pop(endpoint, shard, &state->needs, &slot)) {
+			if (copy_waits(endpoint, shard, slot)) {
+				queue_push(endpoint, shard, &state->needs, slot);
+				waiting++;
+				continue;
+			}
 			/* The result may have come since. */
 			if (endpoint->worker.slot[(size_t)shard * endpoint->slots + slot].state ==
 			    WORKER_OUTSTANDING)

@@ -107,6 +107,42 @@ static void endpoint__keeps_what_the_link_has_no_room_for(void **state)
 }
 
 /* Several float and integer operations at once, in both streams, in place, under loss. */
+/* Worker 1's first chunk is lost once; then worker 0 stands still but for three that come later. */
+static bool first_is_lost(struct net *net, const struct wire *wire, uint32_t worker)
+{
+	uint32_t first = MAP_EXPRESS_SLOTS_MIN;
+
+	(void)net;
+	if (worker != TO_SWITCH || wire->type != WIRE_UPDATE)
+		return false;
+	return wire->child ? wire->slot == first && !(wire->flags & WIRE_RESENT)
+			   : wire->slot > first + 3;
+}
+
+/* R-WK-5: all others wait for that one, so it must not wait for them. */
+static void endpoint__copy_that_is_asked_for_does_not_wait_for_the_window(void **state)
+{
+	static int32_t data[2][1000 * LANES];
+	struct net *net = net_open(2, 0, 1);
+	struct endpoint_stats stats = { 0 };
+
+	(void)state;
+	net->is_lost = first_is_lost;
+	for (uint32_t w = 0; w < 2; w++) {
+		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data[w], 1000 * LANES);
+
+		assert_int_equal(endpoint_submit(net->endpoints[w], &op), 0);
+	}
+	for (uint32_t steps = 0; steps < 20 && !stats.need_in; steps++) {
+		net_step(net);
+		endpoint_stats(net->endpoints[1], &stats);
+	}
+	assert_int_equal(stats.need_in, 1);
+	assert_int_equal(stats.updates_out, 8 + 3 + 1); /* the window is full without it */
+	assert_int_equal(stats.updates_resent, 1);
+	net_close(net);
+}
+
 static void endpoint__sums_floats_of_mixed_operations_within_the_bound(void **state)
 {
 	enum { OPS = 12, COUNT_MAX = 1500 };
@@ -381,6 +417,7 @@ int main(void)
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
 		cmocka_unit_test(endpoint__begins_one_message_in_a_short_poll),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
+		cmocka_unit_test(endpoint__copy_that_is_asked_for_does_not_wait_for_the_window),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),
 		cmocka_unit_test(endpoint__gives_back_inf_nan_and_saturates),
 		cmocka_unit_test(endpoint__another_count_on_one_rank_is_a_mismatch),
