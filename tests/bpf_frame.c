@@ -28,8 +28,7 @@ uint16_t port_of(uint32_t child)
 	return htons((uint16_t)(40000 + child));
 }
 
-/* 0, 1 with a text, or 77 if this machine cannot. */
-static int program_open(const char *path, const char *name)
+int bpf_open(const char *path, const char *name)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options);
 	static char log[1 << 16];
@@ -64,22 +63,29 @@ static int program_open(const char *path, const char *name)
 	return 0;
 }
 
-int bpf_main(int argc, char **argv, const char *name, int (*group)(void))
+void bpf_close(void)
+{
+	bpf_object__close(bpf.object);
+	bpf.object = NULL;
+}
+
+int bpf_main(int argc, char **argv, const char *name, uint32_t packets, int (*group)(void))
 {
 	int status;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: %s OBJECT [SEED]\n", argv[0]);
+		fprintf(stderr, "usage: %s OBJECT [PACKETS [SEED]]\n", argv[0]);
 		return 2;
 	}
-	bpf.seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
+	bpf.packets = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : packets;
+	bpf.seed = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL);
 	printf("seed %#llx\n", (unsigned long long)bpf.seed);
 	fflush(stdout);
 	rng_init(&bpf.rng, bpf.seed, 0);
-	status = program_open(argv[1], name);
+	status = bpf_open(argv[1], name);
 	if (!status)
 		status = group();
-	bpf_object__close(bpf.object);
+	bpf_close();
 	return status;
 }
 
@@ -98,15 +104,26 @@ void children_set(uint32_t job, uint32_t count)
 	}
 }
 
-void counters_are(const uint64_t *counters, uint32_t count)
+void map_get_first(int map, void *values, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t value;
+	uint32_t keys[MAP_GET_MAX], next, got = count;
+	int error;
 
-		assert_int_equal(bpf_map_lookup_elem(bpf.counters, &i, &value), 0);
-		if (value != counters[i])
-			fail_msg("counter %u is %llu, should be %llu (seed %#llx)", i,
-				 (unsigned long long)value, (unsigned long long)counters[i],
+	assert_in_range(count, 1, MAP_GET_MAX);
+	error = bpf_map_lookup_batch(map, NULL, &next, keys, values, &got, NULL);
+	assert_true(error == 0 || error == -ENOENT); /* that was all */
+	assert_int_equal(got, count);
+}
+
+void counters_are(const uint64_t *counters, uint32_t count, const char *what)
+{
+	uint64_t values[MAP_GET_MAX];
+
+	map_get_first(bpf.counters, values, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (values[i] != counters[i])
+			fail_msg("%s: counter %u is %llu, should be %llu (seed %#llx)", what, i,
+				 (unsigned long long)values[i], (unsigned long long)counters[i],
 				 (unsigned long long)bpf.seed);
 	}
 }

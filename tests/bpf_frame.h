@@ -27,6 +27,7 @@ enum {
 	AT_UDP_CHECKSUM = AT_UDP + 6,
 	AT_HEADER = AT_UDP + 8,
 	AT_LANES = AT_HEADER + WIRE_HEADER_BYTES,
+	MAP_GET_MAX = 32,
 	FRAME_MAX = AT_LANES + 4 * 360 + 64, /* 360 lanes, and some more bytes */
 };
 
@@ -38,19 +39,25 @@ struct frame {
 /* The program under test, and its maps. */
 struct bpf_test {
 	uint64_t seed;
+	uint32_t packets; /* random ones */
 	struct rng rng;
 	struct bpf_object *object;
 	int program, jobs, children, slots, counters;
 };
 extern struct bpf_test bpf;
 
-/* main of such a test: arguments OBJECT [SEED]; loads the program `name` and runs `group`. Its result, or 77 if
- * this machine cannot. */
-int bpf_main(int argc, char **argv, const char *name, int (*group)(void));
+/* main of such a test: arguments OBJECT [PACKETS [SEED]]; loads the program `name` and runs `group`. Its result,
+ * or 77 if this machine cannot. */
+int bpf_main(int argc, char **argv, const char *name, uint32_t packets, int (*group)(void));
+/* Loads the program `name`. 0, or 1 or 77 with a text: 77 if this machine cannot. */
+int bpf_open(const char *path, const char *name);
+void bpf_close(void);
 void map_set(int map, const void *key, const void *value);
+/* Entries 0 to count - 1 of an array, in one system call: it is asked after every packet. */
+void map_get_first(int map, void *values, uint32_t count);
 /* So many children of a job live where address_of and port_of say. */
 void children_set(uint32_t job, uint32_t count);
-void counters_are(const uint64_t *counters, uint32_t count);
+void counters_are(const uint64_t *counters, uint32_t count, const char *what);
 /* The verifier has looked at fewer instructions than this. */
 void program_is_verified(uint32_t instructions_max);
 

@@ -2,7 +2,7 @@
 /*
  * Latency mode's switch program in the kernel (src/dataplane/xdp/switch_latency.bpf.c): it passes the
  * verifier, and does the same as the user-space build of core/switch_latency.h, byte by byte. Arguments:
- * the object file, the seed. Exit status 77: what is needed is not there.
+ * the object file, how many random packets, the seed. Exit status 77: what is needed is not there.
  */
 #include <linux/bpf.h>
 #include <setjmp.h>
@@ -62,16 +62,17 @@ static int world_open(void **state)
 /* What the kernel should make of a sound frame from a bound address: the same in user space. */
 static uint32_t here_run(struct frame *frame)
 {
+	static const struct xdp_job none;
 	int32_t lane[SWITCH_LANES_MAX] = { 0 };
 	struct xdp_latency_slot *slot;
+	const struct xdp_job *job;
 	uint32_t lanes, verdict;
 	struct wire packet;
-	struct xdp_job *job;
 
 	wire_get(frame->at + AT_HEADER, &packet);
 	lanes = packet.lanes;
 	memcpy(lane, frame->at + AT_LANES, lanes * sizeof(*lane));
-	job = &jobs[packet.job];
+	job = packet.job < JOBS ? &jobs[packet.job] : &none;
 	slot = &slots[job->slot_base + packet.slot % SLOTS];
 	verdict = switch_latency_admit(&job->job, &packet);
 	if (!verdict)
@@ -91,16 +92,17 @@ static uint32_t here_run(struct frame *frame)
 	return XDP_TX;
 }
 
-static void maps_are_same(void)
+static void maps_are_same(const char *what)
 {
-	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
-		struct xdp_latency_slot slot;
+	static struct xdp_latency_slot is[JOBS * SLOTS];
 
-		assert_int_equal(bpf_map_lookup_elem(bpf.slots, &i, &slot), 0);
-		if (memcmp(&slot, &slots[i], sizeof(slot)))
-			fail_msg("slot %u differs (seed %#llx)", i, (unsigned long long)bpf.seed);
+	map_get_first(bpf.slots, is, JOBS * SLOTS);
+	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
+		if (memcmp(&is[i], &slots[i], sizeof(is[i])))
+			fail_msg("%s: slot %u differs (seed %#llx)", what, i,
+				 (unsigned long long)bpf.seed);
 	}
-	counters_are(counters, XDP_COUNTERS);
+	counters_are(counters, XDP_COUNTERS, what);
 }
 
 static void the_program_passes_the_verifier_at_64_lanes(void **state)
@@ -157,6 +159,12 @@ static struct wire packet_draw(void)
 		packet.flags |= WIRE_MAX << WIRE_OP_SHIFT;
 	if (!rng_below(&bpf.rng, 60))
 		packet.generation--;
+	if (!rng_below(&bpf.rng, 60))
+		packet.child = (uint16_t)(job->children + rng_below(&bpf.rng, 9));
+	if (!rng_below(&bpf.rng, 60))
+		packet.slot += SLOTS;
+	if (!rng_below(&bpf.rng, 60))
+		packet.job += JOBS;
 	if (packet.lanes > SWITCH_LANES_MAX)
 		packet.lanes = SWITCH_LANES_MAX;
 	return packet;
@@ -169,7 +177,7 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 	char what[32];
 
 	(void)state;
-	for (uint32_t i = 0; i < PACKETS; i++) {
+	for (uint32_t i = 0; i < bpf.packets; i++) {
 		struct wire packet = packet_draw();
 		int32_t lane[SWITCH_LANES_MAX];
 
@@ -184,19 +192,16 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 		frame_init(&frame, &packet, lane);
 		snprintf(what, sizeof(what), "packet %u", i);
 		actions[frame_agrees(&frame, here_run, what)]++;
-		if (i % 32 == 0 || i > PACKETS - 100)
-			maps_are_same();
+		maps_are_same(what);
 	}
-	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts:", PACKETS,
-	       actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
-	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++)
+	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts:",
+	       bpf.packets, actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
+	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++) {
 		printf(" %llu", (unsigned long long)counters[i]);
+		assert_true(counters[i] > 10 || i == SWITCH_UP || i == SWITCH_HELD_UP ||
+			    i == SWITCH_DROP_ADDRESS);
+	}
 	printf("\n");
-	assert_true(counters[SWITCH_REPLY] > 100);
-	assert_true(counters[SWITCH_MULTICAST] > 100);
-	assert_true(counters[SWITCH_MISMATCH] > 10);
-	assert_true(counters[SWITCH_DROP_TYPE] > 10);
-	assert_true(counters[SWITCH_DROP_ALARM] > 10);
 }
 
 static void a_child_is_known_by_its_address_and_a_hello_is_the_daemons(void **state)
@@ -215,7 +220,7 @@ static void a_child_is_known_by_its_address_and_a_hello_is_the_daemons(void **st
 	packet.lanes = WIRE_HELLO_LANES;
 	frame_init(&frame, &packet, (const int32_t[WIRE_HELLO_LANES]){ 0 });
 	assert_int_equal(frame_run(&frame), XDP_PASS);
-	maps_are_same();
+	maps_are_same("after these");
 }
 
 static int group(void)
@@ -231,5 +236,5 @@ static int group(void)
 
 int main(int argc, char **argv)
 {
-	return bpf_main(argc, argv, "tally_latency", group);
+	return bpf_main(argc, argv, "tally_latency", PACKETS, group);
 }

@@ -3,7 +3,7 @@
  * The switch program in the kernel (src/dataplane/xdp/switch.bpf.c): it passes the verifier, and
  * does the same as the user-space build of core/switch.h, byte by byte. Nothing is attached to a
  * network card: the kernel runs the program on frames that are handed to it (BPF_PROG_TEST_RUN).
- * Arguments: the object file, the seed. Exit status 77: what is needed is not there.
+ * Arguments: the object file, how many random packets, the seed. Exit status 77: what is needed is not there.
  */
 #include <arpa/inet.h>
 #include <linux/bpf.h>
@@ -136,14 +136,15 @@ static uint32_t here_run(struct frame *frame)
 	return XDP_TX;
 }
 
-static void slots_are_same(void)
+static void slots_are_same(const char *what)
 {
-	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
-		struct xdp_slot slot;
+	static struct xdp_slot is[JOBS * SLOTS];
 
-		assert_int_equal(bpf_map_lookup_elem(bpf.slots, &i, &slot), 0);
-		if (memcmp(&slot, &slots[i], sizeof(slot)))
-			fail_msg("slot %u differs", i);
+	map_get_first(bpf.slots, is, JOBS * SLOTS);
+	for (uint32_t i = 0; i < JOBS * SLOTS; i++) {
+		if (memcmp(&is[i], &slots[i], sizeof(is[i])))
+			fail_msg("%s: slot %u differs (seed %#llx)", what, i,
+				 (unsigned long long)bpf.seed);
 	}
 }
 
@@ -197,7 +198,7 @@ static void what_is_not_for_us_is_passed_on_as_it_came(void **state)
 	assert_int_equal(frame_agrees(&frame, here_run, "a HELLO"), XDP_PASS);
 	frame.bytes = AT_HEADER - 1;
 	assert_int_equal(frame_agrees(&frame, here_run, "not even UDP"), XDP_PASS);
-	counters_are(counters, XDP_COUNTERS);
+	counters_are(counters, XDP_COUNTERS, "after these");
 }
 
 static void a_child_is_known_by_its_address_and_port(void **state)
@@ -218,7 +219,7 @@ static void a_child_is_known_by_its_address_and_port(void **state)
 	frame.at[AT_UDP + 1] ^= 1;
 	assert_int_equal(frame_agrees(&frame, here_run, "port"), XDP_DROP);
 	assert_int_equal(counters[SWITCH_DROP_ADDRESS], before + 2);
-	counters_are(counters, XDP_COUNTERS);
+	counters_are(counters, XDP_COUNTERS, "after these");
 }
 
 /* A packet near what its slot waits for. */
@@ -370,7 +371,7 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 	char what[32];
 
 	(void)state;
-	for (uint32_t i = 0; i < PACKETS; i++) {
+	for (uint32_t i = 0; i < bpf.packets; i++) {
 		struct wire packet = packet_draw();
 
 		if (!rng_below(&bpf.rng, 500))
@@ -384,14 +385,12 @@ static void random_packets_do_the_same_in_the_kernel_as_here(void **state)
 		actions[frame_agrees(&frame, here_run, what)]++;
 		if (i % 8 == 0)
 			parent_answers(4);
-		if (i % 16 == 0 || i > PACKETS - 100)
-			slots_are_same();
-		if (i % 64 == 0 || i > PACKETS - 100)
-			counters_are(counters, XDP_COUNTERS);
+		slots_are_same(what);
+		counters_are(counters, XDP_COUNTERS, what);
 	}
 	printf("%u packets: %u dropped or absorbed, %u passed on, %u sent back\nverdicts and "
 	       "faults:",
-	       PACKETS, actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
+	       bpf.packets, actions[XDP_DROP], actions[XDP_PASS], actions[XDP_TX]);
 	for (uint32_t i = 0; i < XDP_COUNTERS; i++) {
 		printf(" %llu", (unsigned long long)counters[i]);
 		assert_true(counters[i] > 0 || i == SWITCH_DROP_TYPE ||
@@ -414,5 +413,5 @@ static int group(void)
 
 int main(int argc, char **argv)
 {
-	return bpf_main(argc, argv, "tally_switch", group);
+	return bpf_main(argc, argv, "tally_switch", PACKETS, group);
 }
