@@ -17,6 +17,7 @@ help:
 	@echo 'make sim-long   100,000 seeds of every kind of scenario, a process per core; 10 minutes on two  SEEDS=1..100000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
+	@echo 'make differential  gcc, clang and the kernel do the same with random packets  PACKETS=1000000 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
 	@echo 'make hostile    strangers send 10 million packets at a running job, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
@@ -53,6 +54,11 @@ MINUTES ?= 30
 soak: all
 	@tests/e2e/soak.sh $(MINUTES) $(SEED)
 
+PACKETS ?= 1000000
+differential: all
+	@meson test -C build/release --no-rebuild -v -t 20 --num-processes 1 --test-args '$(PACKETS) $(SEED)' \
+		differential differential-bpf bpf bpf_latency
+
 ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
@@ -74,4 +80,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim sim-long kill soak ablate ablations format install clean fuzz hostile
+.PHONY: all help test demo search sim sim-long kill soak differential ablate ablations format install clean fuzz hostile
