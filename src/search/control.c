@@ -13,14 +13,14 @@ static uint8_t packed[sizeof(struct state)];
 
 /* ---- the moves of a state ---- */
 
-struct process *begin(struct expansion *expansion, uint32_t p)
+struct seat *begin(struct expansion *expansion, uint32_t s)
 {
 	struct world *world = expansion->world;
 
 	memcpy(&world->state, expansion->from, world_bytes(world));
 	world->violation = NULL;
 	world->blamed[0] = '\0';
-	return &world->state.process[p];
+	return &world->state.seat[s];
 }
 
 void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b)
@@ -56,9 +56,9 @@ bool is_up(const struct expansion *expansion)
 	return expansion->from->aggregator == UP;
 }
 
-void say_who(const struct expansion *expansion, uint32_t p)
+void say_who(const struct expansion *expansion, uint32_t s)
 {
-	const struct control_process *process = &expansion->world->config->process[p];
+	const struct control_process *process = &expansion->world->config->process[s];
 
 	if (bfs_is_telling(expansion->bfs))
 		bfs_say(expansion->bfs, "rank %u%s", process->rank, process->after ? "'" : "");
@@ -78,171 +78,171 @@ static const char *note_name(const struct note *note)
 /* ---- what members do ---- */
 
 /* It is silent when it has read all and would still send no HEARTBEAT. */
-static void expand_connection(struct expansion *expansion, uint32_t p, uint32_t beats)
+static void expand_connection(struct expansion *expansion, uint32_t s, uint32_t beats)
 {
-	const struct process *process = &expansion->from->process[p];
-	bool is_open = process->near == OPEN && !process->down[0].type;
+	const struct seat *seat = &expansion->from->seat[s];
+	bool is_open = seat->near == OPEN && !seat->down[0].type;
 	struct world *world = expansion->world;
 
-	if (process->near == OPEN && process->down[0].type) {
-		begin(expansion, p);
-		say_who(expansion, p);
-		bfs_say(expansion->bfs, " reads %s", note_name(&process->down[0]));
-		world_take(world, p);
-		finish(expansion, MOVE_TAKE, p, 0);
+	if (seat->near == OPEN && seat->down[0].type) {
+		begin(expansion, s);
+		say_who(expansion, s);
+		bfs_say(expansion->bfs, " reads %s", note_name(&seat->down[0]));
+		world_take(world, s);
+		finish(expansion, MOVE_TAKE, s, 0);
 	}
-	if (is_open && process->far >= SHUT && !process->is_vanished) {
-		begin(expansion, p);
-		say_who(expansion, p);
+	if (is_open && seat->far >= SHUT && !seat->is_vanished) {
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " reads the end of its connection");
-		world_member(world, p, (struct member_event){ .type = MEMBER_CLOSED });
-		finish(expansion, MOVE_END_OF_FILE, p, 0);
+		world_member(world, s, (struct member_event){ .type = MEMBER_CLOSED });
+		finish(expansion, MOVE_END_OF_FILE, s, 0);
 	}
-	if (is_open && (process->is_vanished || expansion->from->aggregator == HALTED ||
-			(process->far == OPEN && !process->up[0].type && !(beats >> p & 1)))) {
-		begin(expansion, p);
-		say_who(expansion, p);
+	if (is_open && (seat->is_vanished || expansion->from->aggregator == HALTED ||
+			(seat->far == OPEN && !seat->up[0].type && !(beats >> s & 1)))) {
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " has heard nothing for the heartbeat time");
-		world_member_silence(world, p);
-		finish(expansion, MOVE_SILENCE, p, 0);
+		world_member_silence(world, s);
+		finish(expansion, MOVE_SILENCE, s, 0);
 	}
 }
 
-static void expand_joining(struct expansion *expansion, uint32_t p)
+static void expand_joining(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
-	struct process *next;
+	struct seat *next;
 
-	if (process->member.state == MEMBER_CONNECT && expansion->from->aggregator != DOWN) {
-		next = begin(expansion, p);
-		say_who(expansion, p);
+	if (seat->member.state == MEMBER_CONNECT && expansion->from->aggregator != DOWN) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " connects: JOIN");
 		next->near = next->far = OPEN;
-		world_member(world, p, (struct member_event){ .type = MEMBER_CONNECTED });
-		finish(expansion, MOVE_CONNECT, p, 0);
-	} else if (process->member.state == MEMBER_CONNECT) {
-		begin(expansion, p);
-		say_who(expansion, p);
+		world_member(world, s, (struct member_event){ .type = MEMBER_CONNECTED });
+		finish(expansion, MOVE_CONNECT, s, 0);
+	} else if (seat->member.state == MEMBER_CONNECT) {
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " was refused for so long that it gives up");
-		world_member(world, p,
+		world_member(world, s,
 			     (struct member_event){ .type = MEMBER_REFUSED,
-						    .now_ns = world->member[p].connect_ns });
-		finish(expansion, MOVE_GIVE_UP, p, 0);
+						    .now_ns = world->member[s].connect_ns });
+		finish(expansion, MOVE_GIVE_UP, s, 0);
 	}
-	for (uint32_t k = 0; k < world->config->shards && process->member.state == MEMBER_HELLOING;
+	for (uint32_t k = 0; k < world->config->shards && seat->member.state == MEMBER_HELLOING;
 	     k++) {
 		const struct shard *shard = &expansion->from->shard[k];
 
-		if (process->member.welcomed >> k & 1 || shard->generation != process->generation ||
-		    shard->who[world->config->process[p].rank] != p + 1)
+		if (seat->member.welcomed >> k & 1 || shard->generation != seat->generation ||
+		    shard->who[world->config->process[s].rank] != s + 1)
 			continue;
-		begin(expansion, p);
-		say_who(expansion, p);
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " is welcomed by shard %u", k);
-		world_member(world, p,
+		world_member(world, s,
 			     (struct member_event){ .type = MEMBER_WELCOME,
 						    .shard = (uint16_t)k,
 						    .lanes = WIRE_LANES_MAX });
-		finish(expansion, MOVE_WELCOME, p, k);
+		finish(expansion, MOVE_WELCOME, s, k);
 	}
 }
 
 /* Has somebody of its life more to call than it? Then it leaves early. */
-static bool is_early(const struct world *world, uint32_t p)
+static bool is_early(const struct world *world, uint32_t s)
 {
 	for (uint32_t q = 0; q < world->config->processes; q++)
-		if (world->state.process[q].generation == world->state.process[p].generation &&
-		    strlen(process_program(world, q)) > strlen(process_program(world, p)))
+		if (world->state.seat[q].generation == world->state.seat[s].generation &&
+		    strlen(seat_program(world, q)) > strlen(seat_program(world, s)))
 			return true;
 	return false;
 }
 
-static void expand_running(struct expansion *expansion, uint32_t p)
+static void expand_running(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
-	uint32_t count = (uint32_t)strlen(process_program(world, p));
-	struct process *next;
+	uint32_t count = (uint32_t)strlen(seat_program(world, s));
+	struct seat *next;
 
-	if (process->submitted < count) {
-		next = begin(expansion, p);
-		say_who(expansion, p);
-		bfs_say(expansion->bfs, " calls operation %u, %c", process->submitted,
-			process_program(world, p)[process->submitted]);
+	if (seat->submitted < count) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
+		bfs_say(expansion->bfs, " calls operation %u, %c", seat->submitted,
+			seat_program(world, s)[seat->submitted]);
 		next->submitted++;
 		world_changed(world);
-		finish(expansion, MOVE_SUBMIT, p, 0);
+		finish(expansion, MOVE_SUBMIT, s, 0);
 	}
-	for (uint32_t op = 0; op < process->submitted; op++) {
-		if (process->done >> op & 1 || !(process->results >> op_chunk(world, p, op) & 1))
+	for (uint32_t op = 0; op < seat->submitted; op++) {
+		if (seat->done >> op & 1 || !(seat->results >> op_chunk(world, s, op) & 1))
 			continue;
-		next = begin(expansion, p);
-		say_who(expansion, p);
+		next = begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " has the result of operation %u", op);
 		next->done |= (uint8_t)(1u << op);
 		world_changed(world);
-		finish(expansion, MOVE_RESULT, p, op);
+		finish(expansion, MOVE_RESULT, s, op);
 	}
-	if (process->done == (1u << count) - 1) {
-		next = begin(expansion, p);
-		say_who(expansion, p);
+	if (seat->done == (1u << count) - 1) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " finalizes: LEAVE");
-		next->is_bad |= is_early(world, p);
+		next->is_bad |= is_early(world, s);
 		world_changed(world);
-		world_member(world, p,
+		world_member(world, s,
 			     (struct member_event){ .type = MEMBER_FINALIZE, .number = count });
-		finish(expansion, MOVE_FINALIZE, p, 0);
+		finish(expansion, MOVE_FINALIZE, s, 0);
 	}
 }
 
-static void expand_stall(struct expansion *expansion, uint32_t p, bool is_free)
+static void expand_stall(struct expansion *expansion, uint32_t s, bool is_free)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
 	uint32_t oldest = 0;
-	struct process *next;
+	struct seat *next;
 
-	if (process->status != ALIVE || process->member.state != MEMBER_RUN || process->has_stalled)
+	if (seat->status != ALIVE || seat->member.state != MEMBER_RUN || seat->has_stalled)
 		return;
 	for (uint32_t i = 0; i < QUEUE; i++)
-		if (process->up[i].type == CONTROL_STALL)
+		if (seat->up[i].type == CONTROL_STALL)
 			return; /* it is read long before the next one is due */
-	while (process->done >> oldest & 1)
+	while (seat->done >> oldest & 1)
 		oldest++;
-	if (oldest >= process->submitted)
+	if (oldest >= seat->submitted)
 		return;
-	next = begin(expansion, p);
-	say_who(expansion, p);
+	next = begin(expansion, s);
+	say_who(expansion, s);
 	bfs_say(expansion->bfs, " has waited for operation %u: STALL", oldest);
 	next->has_stalled = 1;
-	world_member(world, p, (struct member_event){ .type = MEMBER_STALLED, .number = oldest });
+	world_member(world, s, (struct member_event){ .type = MEMBER_STALLED, .number = oldest });
 	if (is_free)
-		finish_fault(expansion, FAULT_ASK, p, 0);
+		finish_fault(expansion, FAULT_ASK, s, 0);
 	else
-		finish(expansion, MOVE_STALL, p, 0);
+		finish(expansion, MOVE_STALL, s, 0);
 }
 
 /* The oldest's deadline is over; who has called it by now is not missing. */
-static void expand_expire(struct expansion *expansion, uint32_t p)
+static void expand_expire(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
 	uint32_t oldest = 0;
 
-	while (process->done >> oldest & 1)
+	while (seat->done >> oldest & 1)
 		oldest++;
-	if (oldest >= process->submitted || process->member.is_expired)
+	if (oldest >= seat->submitted || seat->member.is_expired)
 		return;
-	begin(expansion, p);
-	say_who(expansion, p);
+	begin(expansion, s);
+	say_who(expansion, s);
 	bfs_say(expansion->bfs, "'s deadline for operation %u is over", oldest);
 	for (uint32_t q = 0; q < world->config->processes; q++)
-		if (expansion->from->process[q].generation == process->generation &&
-		    expansion->from->process[q].submitted > oldest)
+		if (expansion->from->seat[q].generation == seat->generation &&
+		    expansion->from->seat[q].submitted > oldest)
 			world->state.called |= (uint8_t)(1u << q);
-	world_member(world, p, (struct member_event){ .type = MEMBER_EXPIRED, .number = oldest });
-	finish_fault(expansion, FAULT_EXPIRE, p, 0);
+	world_member(world, s, (struct member_event){ .type = MEMBER_EXPIRED, .number = oldest });
+	finish_fault(expansion, FAULT_EXPIRE, s, 0);
 }
 
 static void expand_verdict(struct expansion *expansion)
@@ -254,20 +254,19 @@ static void expand_verdict(struct expansion *expansion)
 	finish(expansion, MOVE_VERDICT | (expansion->moves ? BFS_MAY : 0), 0, 0);
 }
 
-static void expand_no_verdict(struct expansion *expansion, uint32_t p)
+static void expand_no_verdict(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 
-	if (process->status != ALIVE || !process->member.is_expired ||
-	    process->member.state != MEMBER_RUN)
+	if (seat->status != ALIVE || !seat->member.is_expired || seat->member.state != MEMBER_RUN)
 		return;
-	begin(expansion, p);
-	say_who(expansion, p);
+	begin(expansion, s);
+	say_who(expansion, s);
 	bfs_say(expansion->bfs, " hears no verdict");
-	if (!expansion->moves && is_up(expansion) && !process->is_vanished)
+	if (!expansion->moves && is_up(expansion) && !seat->is_vanished)
 		world_fail(expansion->world, "LIVENESS: a deadline without a verdict");
-	world_member_no_verdict(expansion->world, p);
-	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), p, 0);
+	world_member_no_verdict(expansion->world, s);
+	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), s, 0);
 }
 
 /* It gathers for a life of which a rank has gone: that one never comes again. */
@@ -275,78 +274,76 @@ static bool is_hopeless(const struct expansion *expansion)
 {
 	const struct control_config *config = expansion->world->config;
 
-	for (uint32_t p = 0; p < config->processes && config->life; p++)
-		if (expansion->from->process[p].has_joined &&
-		    expansion->from->process[p].far == CLOSED)
+	for (uint32_t s = 0; s < config->processes && config->life; s++)
+		if (expansion->from->seat[s].has_joined && expansion->from->seat[s].far == CLOSED)
 			return true;
 	return false;
 }
 
-static void expand_member(struct expansion *expansion, uint32_t p, uint32_t beats)
+static void expand_member(struct expansion *expansion, uint32_t s, uint32_t beats)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 
-	if (process->status != ALIVE || process_is_over(process))
+	if (seat->status != ALIVE || seat_is_over(seat))
 		return;
-	expand_connection(expansion, p, beats);
-	expand_joining(expansion, p);
-	if (process->member.state != MEMBER_RUN)
+	expand_connection(expansion, s, beats);
+	expand_joining(expansion, s);
+	if (seat->member.state != MEMBER_RUN)
 		return;
-	expand_running(expansion, p);
+	expand_running(expansion, s);
 	if (may(expansion, FAULT_ASK))
-		expand_stall(expansion, p, true);
+		expand_stall(expansion, s, true);
 	if (may(expansion, FAULT_EXPIRE))
-		expand_expire(expansion, p);
+		expand_expire(expansion, s);
 }
 
 /* ---- what the aggregator and its shards do ---- */
 
 /* It would not send a HEARTBEAT: judged when all that has come was read. */
-static bool is_mute(const struct expansion *expansion, uint32_t p)
+static bool is_mute(const struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 
-	if (process->far != OPEN || process->up[0].type || !process->has_joined)
+	if (seat->far != OPEN || seat->up[0].type || !seat->has_joined)
 		return false;
-	if (process->is_vanished || process->status == STOPPED)
+	if (seat->is_vanished || seat->status == STOPPED)
 		return true;
-	return process->near == OPEN && !world_member_beats(expansion->world, p);
+	return seat->near == OPEN && !world_member_beats(expansion->world, s);
 }
 
-static void expand_peer(struct expansion *expansion, uint32_t p)
+static void expand_peer(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
-	bool is_end = process->near == CLOSED && !process->is_vanished && !process->up[0].type;
+	bool is_end = seat->near == CLOSED && !seat->is_vanished && !seat->up[0].type;
 	/* Last words, or JOIN, are waited for for some seconds. */
-	bool is_endless =
-		(process->far == SHUT || (!process->has_joined && !process->up[0].type)) &&
-		(process->is_vanished || process->status == STOPPED);
+	bool is_endless = (seat->far == SHUT || (!seat->has_joined && !seat->up[0].type)) &&
+			  (seat->is_vanished || seat->status == STOPPED);
 
-	if (process->far == OPEN && process->up[0].type) {
-		begin(expansion, p);
-		bfs_say(expansion->bfs, "the aggregator reads %s of ", note_name(&process->up[0]));
-		say_who(expansion, p);
-		world_read(world, p);
-		finish(expansion, MOVE_READ, p, 0);
+	if (seat->far == OPEN && seat->up[0].type) {
+		begin(expansion, s);
+		bfs_say(expansion->bfs, "the aggregator reads %s of ", note_name(&seat->up[0]));
+		say_who(expansion, s);
+		world_read(world, s);
+		finish(expansion, MOVE_READ, s, 0);
 	}
-	if ((process->far == OPEN || process->far == SHUT) && (is_end || is_endless)) {
-		begin(expansion, p);
+	if ((seat->far == OPEN || seat->far == SHUT) && (is_end || is_endless)) {
+		begin(expansion, s);
 		bfs_say(expansion->bfs, "the aggregator %s ",
 			is_endless ? "has waited long enough for the end of" : "reads the end of");
-		say_who(expansion, p);
-		world_closed(world, p);
-		finish(expansion, MOVE_CLOSED, p, 0);
+		say_who(expansion, s);
+		world_closed(world, s);
+		finish(expansion, MOVE_CLOSED, s, 0);
 	}
-	begin(expansion, p);
-	if (is_mute(expansion, p)) {
+	begin(expansion, s);
+	if (is_mute(expansion, s)) {
 		bfs_say(expansion->bfs,
 			"the aggregator has heard nothing for the heartbeat time of ");
-		say_who(expansion, p);
-		uint64_t now_ns = world_heartbeat_passes(world, p);
+		say_who(expansion, s);
+		uint64_t now_ns = world_heartbeat_passes(world, s);
 		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TICK,
 								  .now_ns = now_ns });
-		finish(expansion, MOVE_SILENT, p, 0);
+		finish(expansion, MOVE_SILENT, s, 0);
 	}
 }
 
@@ -357,11 +354,10 @@ static void expand_exit(struct expansion *expansion)
 	if (!expansion->from->is_terminating ||
 	    !admission_is_idle(world_admission(expansion->world)))
 		return;
-	for (uint32_t p = 0; p < expansion->world->config->processes; p++) {
-		const struct process *process = &expansion->from->process[p];
+	for (uint32_t s = 0; s < expansion->world->config->processes; s++) {
+		const struct seat *seat = &expansion->from->seat[s];
 
-		if (process->far == SHUT ||
-		    (process->far == OPEN && process->up[0].type != CONTROL_JOIN))
+		if (seat->far == SHUT || (seat->far == OPEN && seat->up[0].type != CONTROL_JOIN))
 			return;
 	}
 	bfs_say(expansion->bfs, "the aggregator is drained and exits");
@@ -401,19 +397,19 @@ static void expand_shard(struct expansion *expansion, uint32_t k)
 	}
 }
 
-static void expand_updates(struct expansion *expansion, uint32_t p)
+static void expand_updates(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
 
-	for (uint32_t op = 0; op < process->submitted; op++) {
-		begin(expansion, p);
-		if (!is_up(expansion) || !world_may_add(world, p, op))
+	for (uint32_t op = 0; op < seat->submitted; op++) {
+		begin(expansion, s);
+		if (!is_up(expansion) || !world_may_add(world, s, op))
 			continue;
 		bfs_say(expansion->bfs, "a shard takes operation %u of ", op);
-		say_who(expansion, p);
-		world_add(world, p, op);
-		finish(expansion, MOVE_ADD | (process->status == ALIVE ? 0 : BFS_MAY), p, op);
+		say_who(expansion, s);
+		world_add(world, s, op);
+		finish(expansion, MOVE_ADD | (seat->status == ALIVE ? 0 : BFS_MAY), s, op);
 	}
 }
 
@@ -425,13 +421,13 @@ static bool is_complete(const struct expansion *expansion)
 	const struct control_config *config = expansion->world->config;
 	uint32_t size = world_admission(expansion->world)->size, ranks = 0;
 
-	for (uint32_t p = 0; p < config->processes; p++) {
-		const struct process *process = &expansion->from->process[p];
+	for (uint32_t s = 0; s < config->processes; s++) {
+		const struct seat *seat = &expansion->from->seat[s];
 
-		if (process->status == ALIVE && process->member.state == MEMBER_JOINING &&
-		    process->near == OPEN && process->far == OPEN && !process->is_vanished &&
-		    config->process[p].size == size)
-			ranks |= 1u << config->process[p].rank;
+		if (seat->status == ALIVE && seat->member.state == MEMBER_JOINING &&
+		    seat->near == OPEN && seat->far == OPEN && !seat->is_vanished &&
+		    config->process[s].size == size)
+			ranks |= 1u << config->process[s].rank;
 	}
 	return ranks == (1u << size) - 1;
 }
@@ -458,23 +454,23 @@ void expand_late(struct expansion *expansion, bool is_last_resort)
 		finish_fault(expansion, FAULT_LATE, CONTROL_PROCESSES, 0);
 }
 
-void expand_member_late(struct expansion *expansion, uint32_t p, bool is_last_resort)
+void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort)
 {
-	const struct process *process = &expansion->from->process[p];
-	uint32_t state = process->member.state;
+	const struct seat *seat = &expansion->from->seat[s];
+	uint32_t state = seat->member.state;
 
-	if (process->status != ALIVE || (state != MEMBER_JOINING && state != MEMBER_READY))
+	if (seat->status != ALIVE || (state != MEMBER_JOINING && state != MEMBER_READY))
 		return;
-	begin(expansion, p);
-	say_who(expansion, p);
+	begin(expansion, s);
+	say_who(expansion, s);
 	bfs_say(expansion->bfs, " will not wait any longer");
 	if (is_last_resort && is_up(expansion))
 		world_fail(expansion->world, "LIVENESS: only a member's patience ends it");
-	world_member_late(expansion->world, p);
+	world_member_late(expansion->world, s);
 	if (is_last_resort)
-		finish(expansion, MOVE_MEMBER_LATE, p, 0);
+		finish(expansion, MOVE_MEMBER_LATE, s, 0);
 	else
-		finish_fault(expansion, FAULT_LATE, p, 0);
+		finish_fault(expansion, FAULT_LATE, s, 0);
 }
 
 /* ---- the model ---- */
@@ -489,25 +485,25 @@ static void control_expand(const void *config_at, const void *state_at, struct b
 	unpack(&the_world, state_at, &from);
 	begin(&expansion, 0);
 	beats = world_beats(&the_world);
-	for (uint32_t p = 0; p < config->processes; p++) {
-		expand_member(&expansion, p, beats);
-		expand_updates(&expansion, p);
+	for (uint32_t s = 0; s < config->processes; s++) {
+		expand_member(&expansion, s, beats);
+		expand_updates(&expansion, s);
 		if (is_up(&expansion))
-			expand_peer(&expansion, p);
+			expand_peer(&expansion, s);
 	}
 	for (uint32_t k = 0; k < config->shards; k++)
 		expand_shard(&expansion, k);
 	if (is_up(&expansion))
 		expand_exit(&expansion);
-	for (uint32_t p = 0; p < config->processes && !expansion.moves; p++)
-		expand_stall(&expansion, p, false);
+	for (uint32_t s = 0; s < config->processes && !expansion.moves; s++)
+		expand_stall(&expansion, s, false);
 	expand_verdict(&expansion);
-	for (uint32_t p = 0; p < config->processes; p++)
-		expand_no_verdict(&expansion, p);
+	for (uint32_t s = 0; s < config->processes; s++)
+		expand_no_verdict(&expansion, s);
 	if (!expansion.moves)
 		expand_late(&expansion, true);
-	for (uint32_t p = 0; p < config->processes && !expansion.moves; p++)
-		expand_member_late(&expansion, p, true);
+	for (uint32_t s = 0; s < config->processes && !expansion.moves; s++)
+		expand_member_late(&expansion, s, true);
 	expand_faults(&expansion);
 }
 
@@ -518,12 +514,12 @@ static bool control_is_end(const void *config_at, const void *state_at)
 	const struct state *state = &at;
 
 	unpack(&the_world, state_at, &at);
-	for (uint32_t p = 0; p < config->processes; p++) {
-		const struct process *process = &state->process[p];
+	for (uint32_t s = 0; s < config->processes; s++) {
+		const struct seat *seat = &state->seat[s];
 
-		if (process->status == ALIVE && !process_is_over(process))
+		if (seat->status == ALIVE && !seat_is_over(seat))
 			return false;
-		if (state->aggregator == UP && (process->far == OPEN || process->far == SHUT))
+		if (state->aggregator == UP && (seat->far == OPEN || seat->far == SHUT))
 			return false;
 	}
 	if (state->aggregator != UP)

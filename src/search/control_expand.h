@@ -43,7 +43,7 @@ struct expansion {
 };
 
 /* The world is in the state that is being expanded; the step follows. */
-struct process *begin(struct expansion *expansion, uint32_t p);
+struct seat *begin(struct expansion *expansion, uint32_t s);
 
 /* The state that the world is in is emitted; if nothing has changed, it was no move. */
 void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b);
@@ -51,11 +51,11 @@ void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b);
 bool may(const struct expansion *expansion, enum control_fault fault);
 void finish_fault(struct expansion *expansion, enum control_fault fault, uint32_t a, uint32_t b);
 bool is_up(const struct expansion *expansion);
-void say_who(const struct expansion *expansion, uint32_t p);
+void say_who(const struct expansion *expansion, uint32_t s);
 
 /* Somebody's time is over; is_last_resort: because nothing else can happen, and that may be wrong. */
 void expand_late(struct expansion *expansion, bool is_last_resort);
-void expand_member_late(struct expansion *expansion, uint32_t p, bool is_last_resort);
+void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort);
 
 /* control_fault.c: what the world does. */
 void expand_faults(struct expansion *expansion);

@@ -4,94 +4,94 @@
 
 #include <string.h>
 
-static void expand_start(struct expansion *expansion, uint32_t p)
+static void expand_start(struct expansion *expansion, uint32_t s)
 {
-	uint32_t after = expansion->world->config->process[p].after;
+	uint32_t after = expansion->world->config->process[s].after;
 
-	if (expansion->from->process[p].status != NEW)
+	if (expansion->from->seat[s].status != NEW)
 		return;
 	if (after) {
-		const struct process *before = &expansion->from->process[after - 1];
+		const struct seat *before = &expansion->from->seat[after - 1];
 
-		if (before->status != DEAD && !process_is_over(before))
+		if (before->status != DEAD && !seat_is_over(before))
 			return;
 	}
-	begin(expansion, p);
-	say_who(expansion, p);
+	begin(expansion, s);
+	say_who(expansion, s);
 	bfs_say(expansion->bfs, " is started");
-	world_start(expansion->world, p);
-	finish(expansion, BFS_MAY | MOVE_START, p, 0);
+	world_start(expansion->world, s);
+	finish(expansion, BFS_MAY | MOVE_START, s, 0);
 }
 
 /* Is killed, or its host is; what it has sent last may be lost. */
-static void expand_kill(struct expansion *expansion, uint32_t p, enum control_fault fault)
+static void expand_kill(struct expansion *expansion, uint32_t s, enum control_fault fault)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 
-	for (uint32_t loses = 0; loses <= (process->up[0].type != 0); loses++) {
-		struct process *next = begin(expansion, p);
+	for (uint32_t loses = 0; loses <= (seat->up[0].type != 0); loses++) {
+		struct seat *next = begin(expansion, s);
 
-		say_who(expansion, p);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, fault == FAULT_KILL ? " is killed" : "'s host loses power");
 		if (loses) {
 			bfs_say(expansion->bfs, ", what it sent last is lost");
 			memset(next->up, 0, sizeof(next->up));
 		}
-		process_wipe(next);
+		seat_wipe(next);
 		next->status = DEAD;
 		next->is_bad = 1;
 		next->near = CLOSED;
 		next->is_vanished |= fault == FAULT_CUT;
-		finish_fault(expansion, fault, p, loses);
+		finish_fault(expansion, fault, s, loses);
 	}
 }
 
-static void expand_process_faults(struct expansion *expansion, uint32_t p)
+static void expand_process_faults(struct expansion *expansion, uint32_t s)
 {
-	const struct process *process = &expansion->from->process[p];
+	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
-	struct process *next;
+	struct seat *next;
 
-	if (process->status == STOPPED) {
-		next = begin(expansion, p);
-		say_who(expansion, p);
+	if (seat->status == STOPPED) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " continues");
 		next->status = ALIVE;
-		world_member_wakes(world, p);
-		finish(expansion, BFS_MAY | MOVE_CONTINUE, p, 0);
+		world_member_wakes(world, s);
+		finish(expansion, BFS_MAY | MOVE_CONTINUE, s, 0);
 	}
-	if (process->near != OPEN || process_is_over(process))
+	if (seat->near != OPEN || seat_is_over(seat))
 		return;
 	if (may(expansion, FAULT_KILL))
-		expand_kill(expansion, p, FAULT_KILL);
+		expand_kill(expansion, s, FAULT_KILL);
 	if (may(expansion, FAULT_CUT))
-		expand_kill(expansion, p, FAULT_CUT);
-	if (process->status != ALIVE)
+		expand_kill(expansion, s, FAULT_CUT);
+	if (seat->status != ALIVE)
 		return;
 	if (may(expansion, FAULT_STOP)) {
-		next = begin(expansion, p);
-		say_who(expansion, p);
+		next = begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " is stopped");
 		next->status = STOPPED;
 		next->is_bad = 1;
-		finish_fault(expansion, FAULT_STOP, p, 0);
+		finish_fault(expansion, FAULT_STOP, s, 0);
 	}
 	if (may(expansion, FAULT_ABORT)) {
-		begin(expansion, p);
-		say_who(expansion, p);
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, "'s user aborts");
-		world_member(world, p, (struct member_event){ .type = MEMBER_USER_ABORT });
-		finish_fault(expansion, FAULT_ABORT, p, 0);
+		world_member(world, s, (struct member_event){ .type = MEMBER_USER_ABORT });
+		finish_fault(expansion, FAULT_ABORT, s, 0);
 	}
-	if (may(expansion, FAULT_BLOCK) && process->member.state == MEMBER_HELLOING) {
-		begin(expansion, p);
-		say_who(expansion, p);
+	if (may(expansion, FAULT_BLOCK) && seat->member.state == MEMBER_HELLOING) {
+		begin(expansion, s);
+		say_who(expansion, s);
 		bfs_say(expansion->bfs, " gets no WELCOME");
-		world_member(world, p, (struct member_event){ .type = MEMBER_LATE });
-		finish_fault(expansion, FAULT_BLOCK, p, 0);
+		world_member(world, s, (struct member_event){ .type = MEMBER_LATE });
+		finish_fault(expansion, FAULT_BLOCK, s, 0);
 	}
 	if (may(expansion, FAULT_LATE))
-		expand_member_late(expansion, p, false);
+		expand_member_late(expansion, s, false);
 }
 
 /* The daemon is killed, or its host; what it has said last may be lost. */
@@ -106,13 +106,13 @@ static void expand_aggregator_ends(struct expansion *expansion, enum control_fau
 			loses ? ", what it said last is lost" : "");
 		world->state.is_guilty = 1;
 		world_aggregator_ends(world);
-		for (uint32_t p = 0; p < world->config->processes; p++) {
-			struct process *process = &world->state.process[p];
+		for (uint32_t s = 0; s < world->config->processes; s++) {
+			struct seat *seat = &world->state.seat[s];
 
-			if (expansion->from->process[p].far == OPEN && fault == FAULT_AGG_CUT)
-				process->is_vanished = 1;
+			if (expansion->from->seat[s].far == OPEN && fault == FAULT_AGG_CUT)
+				seat->is_vanished = 1;
 			if (loses)
-				memset(process->down, 0, sizeof(process->down));
+				memset(seat->down, 0, sizeof(seat->down));
 		}
 		finish_fault(expansion, fault, 0, loses);
 	}
@@ -197,9 +197,9 @@ static void expand_aggregator_faults(struct expansion *expansion)
 
 void expand_faults(struct expansion *expansion)
 {
-	for (uint32_t p = 0; p < expansion->world->config->processes; p++) {
-		expand_start(expansion, p);
-		expand_process_faults(expansion, p);
+	for (uint32_t s = 0; s < expansion->world->config->processes; s++) {
+		expand_start(expansion, s);
+		expand_process_faults(expansion, s);
 	}
 	expand_aggregator_faults(expansion);
 }

@@ -82,9 +82,9 @@ struct note note_of(const struct control_message *message)
 
 /* ---- operations ---- */
 
-const char *process_program(const struct world *world, uint32_t p)
+const char *seat_program(const struct world *world, uint32_t s)
 {
-	const char *program = world->config->process[p].program;
+	const char *program = world->config->process[s].program;
 
 	return program ? program : "a";
 }
@@ -94,9 +94,9 @@ static enum map_stream stream_of(char letter)
 	return letter >= 'a' ? MAP_EXPRESS : MAP_BULK;
 }
 
-uint32_t op_chunk(const struct world *world, uint32_t p, uint32_t op)
+uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op)
 {
-	const char *program = process_program(world, p);
+	const char *program = seat_program(world, s);
 	enum map_stream stream = stream_of(program[op]);
 	uint32_t chunk = stream * CONTROL_OPS;
 
@@ -106,13 +106,13 @@ uint32_t op_chunk(const struct world *world, uint32_t p, uint32_t op)
 }
 
 /* What a member lists: submitted, not done, `from` or later. */
-static uint16_t ops_list(const struct world *world, uint32_t p, const struct note *note,
+static uint16_t ops_list(const struct world *world, uint32_t s, const struct note *note,
 			 struct control_op *ops)
 {
 	uint16_t count = 0;
 
 	for (uint32_t i = note->from; i < note->rank; i++) {
-		char letter = process_program(world, p)[i];
+		char letter = seat_program(world, s)[i];
 
 		if (note->cause >> i & 1)
 			continue;
@@ -125,14 +125,14 @@ static uint16_t ops_list(const struct world *world, uint32_t p, const struct not
 	return count;
 }
 
-void message_of(const struct world *world, uint32_t p, const struct note *note,
+void message_of(const struct world *world, uint32_t s, const struct note *note,
 		struct control_op *ops, struct control_message *message)
 {
 	memset(message, 0, sizeof(*message));
 	message->type = note->type;
 	switch (message->type) {
 	case CONTROL_JOIN:
-		message->join = world->join[p];
+		message->join = world->join[s];
 		break;
 	case CONTROL_DENY:
 	case CONTROL_ABORT:
@@ -176,7 +176,7 @@ void message_of(const struct world *world, uint32_t p, const struct note *note,
 			if (!(note->cause >> i & 1))
 				message->opinfo.oldest = i;
 		message->opinfo.ops = ops;
-		message->opinfo.ops_count = ops_list(world, p, note, ops);
+		message->opinfo.ops_count = ops_list(world, s, note, ops);
 		break;
 	case CONTROL_LEAVE:
 		message->leave.submitted = note->rank;

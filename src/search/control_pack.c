@@ -16,12 +16,12 @@ static void leave_out(struct world *world, bool is_in[], const void *at, size_t 
 		is_in[i] = false;
 }
 
-static void leave_out_process(struct world *world, bool is_in[], struct process *process)
+static void leave_out_process(struct world *world, bool is_in[], struct seat *seat)
 {
 	uint32_t shards = world->config->shards;
 
-	leave_out(world, is_in, process->member.port + shards,
-		  (MAP_SHARDS_MAX - shards) * sizeof(process->member.port[0]));
+	leave_out(world, is_in, seat->member.port + shards,
+		  (MAP_SHARDS_MAX - shards) * sizeof(seat->member.port[0]));
 }
 
 /* Hosts are "host0", nonces one byte, lists of aggregators told apart by their hashes. */
@@ -40,11 +40,11 @@ void pack_begin(struct world *world)
 	struct span *spans = world->spans;
 
 	memset(is_in, true, sizeof(is_in));
-	for (uint32_t p = 0; p < CONTROL_PROCESSES; p++) {
-		if (p >= world->config->processes)
-			leave_out(world, is_in, &state->process[p], sizeof(state->process[p]));
+	for (uint32_t s = 0; s < CONTROL_PROCESSES; s++) {
+		if (s >= world->config->processes)
+			leave_out(world, is_in, &state->seat[s], sizeof(state->seat[s]));
 		else
-			leave_out_process(world, is_in, &state->process[p]);
+			leave_out_process(world, is_in, &state->seat[s]);
 	}
 	for (uint32_t k = world->config->shards; k < CONTROL_SHARDS; k++)
 		leave_out(world, is_in, &state->shard[k], sizeof(state->shard[k]));
@@ -67,7 +67,7 @@ void pack_begin(struct world *world)
 
 void pack(const struct world *world, const struct state *state, uint8_t *packed)
 {
-	static const uint8_t zeros[sizeof(struct process)];
+	static const uint8_t zeros[sizeof(struct seat)];
 	const uint8_t *at = (const uint8_t *)state;
 
 	for (uint32_t i = 0; i < world->spans_count; i++) {

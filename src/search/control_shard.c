@@ -6,8 +6,8 @@
 
 void world_changed(struct world *world)
 {
-	for (uint32_t p = 0; p < world->config->processes; p++)
-		world->state.process[p].has_stalled = 0;
+	for (uint32_t s = 0; s < world->config->processes; s++)
+		world->state.seat[s].has_stalled = 0;
 }
 
 static void ack_push(struct world *world, uint32_t shard, struct job_ack ack)
@@ -69,42 +69,41 @@ static uint32_t shard_of(const struct world *world, uint32_t chunk)
 }
 
 /* A chunk's first operation decides: the same number, described alike, or MISMATCH. */
-static bool is_alike(const struct world *world, uint32_t p, uint32_t first, uint32_t op)
+static bool is_alike(const struct world *world, uint32_t s, uint32_t first, uint32_t op)
 {
-	return strlen(process_program(world, first)) > op &&
-	       op_chunk(world, first, op) == op_chunk(world, p, op) &&
-	       process_program(world, first)[op] == process_program(world, p)[op];
+	return strlen(seat_program(world, first)) > op &&
+	       op_chunk(world, first, op) == op_chunk(world, s, op) &&
+	       seat_program(world, first)[op] == seat_program(world, s)[op];
 }
 
 /* Its UPDATE, or a PROBE that asks for it again, arrives and changes something. */
-bool world_may_add(const struct world *world, uint32_t p, uint32_t op)
+bool world_may_add(const struct world *world, uint32_t s, uint32_t op)
 {
-	uint32_t chunk = op_chunk(world, p, op), rank = world->config->process[p].rank;
+	uint32_t chunk = op_chunk(world, s, op), rank = world->config->process[s].rank;
 	const struct shard *shard = &world->state.shard[shard_of(world, chunk)];
-	const struct process *process = &world->state.process[p];
+	const struct seat *seat = &world->state.seat[s];
 
-	if (op >= process->submitted || !shard->is_enabled ||
-	    shard->generation != process->generation || shard->who[rank] != p + 1 ||
-	    shard->contributors[chunk] >> rank & 1)
+	if (op >= seat->submitted || !shard->is_enabled || shard->generation != seat->generation ||
+	    shard->who[rank] != s + 1 || shard->contributors[chunk] >> rank & 1)
 		return false;
 	return !shard->first[chunk] || !shard->has_told ||
-	       is_alike(world, p, shard->first[chunk] - 1u, op);
+	       is_alike(world, s, shard->first[chunk] - 1u, op);
 }
 
-void world_add(struct world *world, uint32_t p, uint32_t op)
+void world_add(struct world *world, uint32_t s, uint32_t op)
 {
-	uint32_t chunk = op_chunk(world, p, op), index = shard_of(world, chunk);
+	uint32_t chunk = op_chunk(world, s, op), index = shard_of(world, chunk);
 	struct shard *shard = &world->state.shard[index];
-	uint32_t rank = world->config->process[p].rank;
+	uint32_t rank = world->config->process[s].rank;
 
-	if (shard->first[chunk] && !is_alike(world, p, shard->first[chunk] - 1u, op)) {
+	if (shard->first[chunk] && !is_alike(world, s, shard->first[chunk] - 1u, op)) {
 		shard->has_told = 1;
 		ack_push(world, index,
 			 (struct job_ack){ .type = ACK_MISMATCH, .rank = (uint8_t)rank });
 		return;
 	}
 	if (!shard->first[chunk])
-		shard->first[chunk] = (uint8_t)(p + 1);
+		shard->first[chunk] = (uint8_t)(s + 1);
 	shard->contributors[chunk] |= (uint8_t)(1u << rank);
 	world_changed(world);
 	for (uint32_t i = 0; i < CONTROL_RANKS; i++)
@@ -112,5 +111,5 @@ void world_add(struct world *world, uint32_t p, uint32_t op)
 			return;
 	for (uint32_t i = 0; i < CONTROL_RANKS; i++)
 		if (shard->who[i])
-			world->state.process[shard->who[i] - 1].results |= (uint8_t)(1u << chunk);
+			world->state.seat[shard->who[i] - 1].results |= (uint8_t)(1u << chunk);
 }

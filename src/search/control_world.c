@@ -25,25 +25,25 @@ void world_begin(struct world *world, const struct control_config *config)
 	uint16_t size_max = 1;
 
 	*world = (struct world){ .config = config, .admission = ADMISSION_CONFIG_DEFAULT };
-	for (uint32_t p = 0; p < config->processes; p++) {
-		const struct control_process *process = &config->process[p];
-		struct control_join *join = &world->join[p];
+	for (uint32_t s = 0; s < config->processes; s++) {
+		const struct control_process *process = &config->process[s];
+		struct control_join *join = &world->join[s];
 
 		*join = (struct control_join){ .version_min = CONTROL_VERSION,
 					       .version_max = CONTROL_VERSION,
-					       .size = process->size,
-					       .rank = process->rank,
+					       .size = seat->size,
+					       .rank = seat->rank,
 					       .workers = 1,
-					       .pid = p + 1,
-					       .list_hash = process->list,
+					       .pid = s + 1,
+					       .list_hash = seat->list,
 					       .life = config->life,
 					       .job = "j" };
-		snprintf(join->host, HOST, "host%u", p);
-		strcpy(join->key, process->key ? "another" : key);
-		world->member[p] = (struct member_config)MEMBER_CONFIG_DEFAULT;
-		world->member[p].aggregator = "agg:7171";
-		world->member[p].join = join;
-		size_max = process->size > size_max ? process->size : size_max;
+		snprintf(join->host, HOST, "host%u", s);
+		strcpy(join->key, seat->key ? "another" : key);
+		world->member[s] = (struct member_config)MEMBER_CONFIG_DEFAULT;
+		world->member[s].aggregator = "agg:7171";
+		world->member[s].join = join;
+		size_max = seat->size > size_max ? seat->size : size_max;
 	}
 	world->join[NOBODY].rank = CONTROL_RANK_NONE;
 	world->silent = NOBODY;
@@ -162,10 +162,10 @@ bool world_verdict_is_due(struct world *world)
 
 static bool is_on_its_way(const struct world *world, uint32_t type, uint32_t answer)
 {
-	for (uint32_t p = 0; p < world->config->processes; p++)
+	for (uint32_t s = 0; s < world->config->processes; s++)
 		for (uint32_t i = 0; i < QUEUE; i++)
-			if (world->state.process[p].down[i].type == type ||
-			    world->state.process[p].up[i].type == answer)
+			if (world->state.seat[s].down[i].type == type ||
+			    world->state.seat[s].up[i].type == answer)
 				return true;
 	return false;
 }
@@ -207,10 +207,10 @@ static void forget(struct world *world)
 		admission->round = 0;
 }
 
-static bool is_known(struct world *world, uint32_t p)
+static bool is_known(struct world *world, uint32_t s)
 {
 	for (uint32_t i = 0; i < world_peers_count(world); i++)
-		if (world_peer(world, i)->connection == p + 1)
+		if (world_peer(world, i)->connection == s + 1)
 			return true;
 	return false;
 }
@@ -219,12 +219,12 @@ static void check_command(struct world *world, enum admission_command command)
 {
 	struct admission *admission = world_admission(world);
 
-	for (uint32_t p = 0; p < world->config->processes && command == ADMISSION_JOB_ADD; p++) {
-		const struct process *process = &world->state.process[p];
+	for (uint32_t s = 0; s < world->config->processes && command == ADMISSION_JOB_ADD; s++) {
+		const struct seat *seat = &world->state.seat[s];
 
-		if (process->is_held)
+		if (seat->is_held)
 			world_fail(world, "SAFETY: a life begins, one of the last is still there");
-		if (process->far == OPEN && process->has_joined && !is_known(world, p))
+		if (seat->far == OPEN && seat->has_joined && !is_known(world, s))
 			world_fail(world, "SAFETY: a life begins and somebody is forgotten");
 	}
 	if (command == ADMISSION_JOB_REMOVE && admission->state == ADMISSION_STARTED)
@@ -241,7 +241,7 @@ static void command_push(struct world *world, const struct admission_action *act
 	for (uint32_t rank = 0; rank < admission->size && action->command == ADMISSION_JOB_ADD;
 	     rank++) {
 		command.who[rank] = admission_nonce(admission, rank)[0];
-		world->state.process[command.who[rank] - 1].generation = action->generation;
+		world->state.seat[command.who[rank] - 1].generation = action->generation;
 	}
 	if (action->command == ADMISSION_JOB_ADD)
 		world->state.generation++;
@@ -258,29 +258,29 @@ static void command_push(struct world *world, const struct admission_action *act
 	}
 }
 
-static void aggregator_send(struct world *world, uint32_t p,
+static void aggregator_send(struct world *world, uint32_t s,
 			    const struct admission_actions *actions,
 			    const struct admission_action *action)
 {
-	struct process *process = &world->state.process[p];
+	struct seat *seat = &world->state.seat[s];
 	struct control_message message;
 	struct note note;
 
-	if (process->far != OPEN)
+	if (seat->far != OPEN)
 		world_fail(world, "SAFETY: a word after the last one");
 	admission_message(world_admission(world), &world->admission, actions, action, &message);
-	if (message.type == CONTROL_WAITING && !process->member.is_expired)
+	if (message.type == CONTROL_WAITING && !seat->member.is_expired)
 		return; /* a line for a log */
 	note = note_of(&message);
 	/* Who is silent is out; a gathering holds nobody. */
 	if (message.type == CONTROL_ABORT && world_admission(world)->state == ADMISSION_DRAIN)
-		process->is_held = is_known(world, p);
+		seat->is_held = is_known(world, s);
 	for (uint32_t k = 0; k < world->config->shards && message.type == CONTROL_START; k++)
 		if (world->state.shard[k].generation != world_admission(world)->generation ||
 		    !world->state.shard[k].is_enabled)
 			world_fail(world, "SAFETY: START before every shard is enabled");
-	if (process->near == OPEN && !process->is_vanished)
-		notes_push(world, process->down, &note);
+	if (seat->near == OPEN && !seat->is_vanished)
+		notes_push(world, seat->down, &note);
 }
 
 /* "rank 3" in a text, from *at on; -1: no more. */
@@ -300,10 +300,10 @@ static void check_mismatch(struct world *world, const char *text)
 	uint32_t number = (uint32_t)atoi(text + strlen("operation "));
 	char first = 0;
 
-	for (uint32_t p = 0; p < world->config->processes; p++) {
-		const char *program = process_program(world, p);
+	for (uint32_t s = 0; s < world->config->processes; s++) {
+		const char *program = seat_program(world, s);
 
-		if (world->state.process[p].generation != admission->generation ||
+		if (world->state.seat[s].generation != admission->generation ||
 		    number >= strlen(program))
 			continue;
 		if (first && first != program[number])
@@ -318,7 +318,7 @@ static void check_circumstances(struct world *world, const struct admission_even
 				const struct admission_actions *actions)
 {
 	const char *holder = strstr(actions->text, "is held by process ");
-	const struct process *closed = &world->state.process[event->connection - 1];
+	const struct seat *closed = &world->state.seat[event->connection - 1];
 
 	if (event->type == ADMISSION_CLOSED && closed->status == ALIVE &&
 	    closed->member.state == MEMBER_FAILED)
@@ -341,8 +341,8 @@ static void check_deadline(struct world *world, const char *text)
 	int rank;
 
 	while (at && (rank = text_rank(&at)) >= 0 && (!end || at < end))
-		for (uint32_t p = 0; p < world->config->processes; p++)
-			if (world->join[p].rank == rank && world->state.called >> p & 1)
+		for (uint32_t s = 0; s < world->config->processes; s++)
+			if (world->join[s].rank == rank && world->state.called >> s & 1)
 				world_fail(world, "PRECISION: missed, and had called in time");
 }
 
@@ -377,14 +377,14 @@ static void check_text(struct world *world, const struct admission_event *event,
 			world_fail(world, "PRECISION: somebody is missed who is there");
 }
 
-static void aggregator_close(struct world *world, uint32_t p)
+static void aggregator_close(struct world *world, uint32_t s)
 {
-	struct process *process = &world->state.process[p];
+	struct seat *seat = &world->state.seat[s];
 
-	if (process->far != OPEN)
+	if (seat->far != OPEN)
 		world_fail(world, "SAFETY: a connection is closed twice");
-	process->far = SHUT;
-	memset(process->up, 0, sizeof(process->up)); /* read and thrown away */
+	seat->far = SHUT;
+	memset(seat->up, 0, sizeof(seat->up)); /* read and thrown away */
 }
 
 static void aggregator_act(struct world *world, const struct admission_actions *actions)
@@ -437,10 +437,10 @@ void world_aggregator(struct world *world, struct admission_event event)
 
 static void check_leave(struct world *world, uint32_t from)
 {
-	const struct note *down = world->state.process[from].down;
+	const struct note *down = world->state.seat[from].down;
 	uint32_t count = notes_count(down);
 
-	if (world->state.process[from].near == OPEN && !world->state.process[from].is_vanished &&
+	if (world->state.seat[from].near == OPEN && !world->state.seat[from].is_vanished &&
 	    (!count || down[count - 1].type != CONTROL_LEFT))
 		world_fail(world, "LEAVE is not answered by LEFT at once");
 }
@@ -450,10 +450,10 @@ void world_read(struct world *world, uint32_t from)
 	struct control_op ops[CONTROL_OPS];
 	struct control_message message;
 	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)(from + 1) };
-	struct note note = notes_pop(world->state.process[from].up);
+	struct note note = notes_pop(world->state.seat[from].up);
 	bool was_started = world_admission(world)->state == ADMISSION_STARTED;
 
-	world->state.process[from].has_joined = 1;
+	world->state.seat[from].has_joined = 1;
 	message_of(world, from, &note, ops, &message);
 	world_aggregator(world, (struct admission_event){ .type = ADMISSION_MESSAGE,
 							  .connection = from + 1,
@@ -465,9 +465,9 @@ void world_read(struct world *world, uint32_t from)
 
 void world_closed(struct world *world, uint32_t from)
 {
-	world->state.process[from].far = CLOSED;
-	world->state.process[from].is_held = 0;
-	memset(world->state.process[from].up, 0, sizeof(world->state.process[from].up));
+	world->state.seat[from].far = CLOSED;
+	world->state.seat[from].is_held = 0;
+	memset(world->state.seat[from].up, 0, sizeof(world->state.seat[from].up));
 	world_aggregator(world, (struct admission_event){ .type = ADMISSION_CLOSED,
 							  .connection = from + 1 });
 }
@@ -526,13 +526,13 @@ void world_aggregator_ends(struct world *world)
 	memset(state->shard, 0, sizeof(state->shard));
 	admission_init(world_admission(world), &world->admission);
 	forget(world);
-	for (uint32_t p = 0; p < world->config->processes; p++) {
-		struct process *process = &state->process[p];
+	for (uint32_t s = 0; s < world->config->processes; s++) {
+		struct seat *seat = &state->seat[s];
 
-		memset(process->up, 0, sizeof(process->up));
-		process->is_held = 0;
-		process->has_stalled = 0;
-		if (process->far != ABSENT)
-			process->far = CLOSED;
+		memset(seat->up, 0, sizeof(seat->up));
+		seat->is_held = 0;
+		seat->has_stalled = 0;
+		if (seat->far != ABSENT)
+			seat->far = CLOSED;
 	}
 }

@@ -42,7 +42,7 @@ struct note {
 	uint32_t from;   /* QUERY, OPINFO */
 };
 
-struct process {
+struct seat {
 	struct member member;
 	struct note up[QUEUE], down[QUEUE];
 	uint32_t generation; /* that it was granted */
@@ -83,7 +83,7 @@ struct shard {
 };
 
 struct state {
-	struct process process[CONTROL_PROCESSES];
+	struct seat seat[CONTROL_PROCESSES];
 	struct shard shard[CONTROL_SHARDS];
 	uint8_t left[FAULT_END]; /* of what may happen */
 	uint8_t aggregator;      /* enum aggregator */
@@ -94,10 +94,10 @@ struct state {
 	uint8_t reserved[4];
 	uint64_t admission[STATE_WORDS]; /* as many as admission_bytes says */
 };
-_Static_assert(sizeof(struct process) % 8 == 0, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct seat) % 8 == 0, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct shard) % 8 == 0, "no padding: states are compared as bytes");
 _Static_assert(offsetof(struct state, admission) % 8 == 0, "no padding: as above");
-_Static_assert(offsetof(struct state, admission) == sizeof(struct process) * CONTROL_PROCESSES +
+_Static_assert(offsetof(struct state, admission) == sizeof(struct seat) * CONTROL_PROCESSES +
 							    sizeof(struct shard) * CONTROL_SHARDS +
 							    FAULT_END + 9,
 	       "no padding: as above");
@@ -155,28 +155,28 @@ void world_aggregator_ends(struct world *world);
 
 /* ---- members ---- */
 
-void world_start(struct world *world, uint32_t p);
-void world_member(struct world *world, uint32_t p, struct member_event event);
-void world_take(struct world *world, uint32_t p);
+void world_start(struct world *world, uint32_t s);
+void world_member(struct world *world, uint32_t s, struct member_event event);
+void world_take(struct world *world, uint32_t s);
 /* An aggregator's silence, as long as a member endures. */
-void world_member_silence(struct world *world, uint32_t p);
+void world_member_silence(struct world *world, uint32_t s);
 /* The member has overslept. */
-void world_member_wakes(struct world *world, uint32_t p);
-void world_member_late(struct world *world, uint32_t p);
+void world_member_wakes(struct world *world, uint32_t s);
+void world_member_late(struct world *world, uint32_t s);
 /* A deadline was over 2 s ago. */
-void world_member_no_verdict(struct world *world, uint32_t p);
-bool world_member_beats(const struct world *world, uint32_t p);
-bool process_is_over(const struct process *process);
+void world_member_no_verdict(struct world *world, uint32_t s);
+bool world_member_beats(const struct world *world, uint32_t s);
+bool seat_is_over(const struct seat *seat);
 /* The process is no more; whose end its connection has is the caller's. */
-void process_wipe(struct process *process);
+void seat_wipe(struct seat *seat);
 
 /* ---- shards and operations ---- */
 
-const char *process_program(const struct world *world, uint32_t p);
-uint32_t op_chunk(const struct world *world, uint32_t p, uint32_t op);
+const char *seat_program(const struct world *world, uint32_t s);
+uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op);
 void world_command(struct world *world, uint32_t shard, bool has_failed);
-bool world_may_add(const struct world *world, uint32_t p, uint32_t op);
-void world_add(struct world *world, uint32_t p, uint32_t op);
+bool world_may_add(const struct world *world, uint32_t s, uint32_t op);
+void world_add(struct world *world, uint32_t s, uint32_t op);
 /* Something has changed: who has stalled may stall again. */
 void world_changed(struct world *world);
 
@@ -186,7 +186,7 @@ uint32_t notes_count(const struct note *notes);
 void notes_push(struct world *world, struct note *notes, const struct note *note);
 struct note notes_pop(struct note *notes);
 struct note note_of(const struct control_message *message);
-void message_of(const struct world *world, uint32_t p, const struct note *note,
+void message_of(const struct world *world, uint32_t s, const struct note *note,
 		struct control_op *ops, struct control_message *message);
 void world_fail(struct world *world, const char *violation);
 
