@@ -9,6 +9,7 @@
 #include "search/control_expand.h"
 
 static struct world the_world;
+static struct state the_from; /* what is expanded, or asked about */
 static uint8_t packed[sizeof(struct state)];
 
 /* ---- the moves of a state ---- */
@@ -17,7 +18,7 @@ struct seat *begin(struct expansion *expansion, uint32_t s)
 {
 	struct world *world = expansion->world;
 
-	memcpy(&world->state, expansion->from, world_bytes(world));
+	unpack(world, expansion->packed, &world->state);
 	world->violation = NULL;
 	world->blamed[0] = '\0';
 	return &world->state.seat[s];
@@ -26,8 +27,10 @@ struct seat *begin(struct expansion *expansion, uint32_t s)
 void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b)
 {
 	struct world *world = expansion->world;
-	bool is_same = !memcmp(&world->state, expansion->from, world_bytes(world));
+	bool is_same;
 
+	pack(world, &world->state, packed);
+	is_same = !memcmp(packed, expansion->packed, world->packed_bytes);
 	if (bfs_is_telling(expansion->bfs) && world->blamed[0])
 		bfs_say(expansion->bfs, ": \"%s\"", world->blamed);
 	if (is_same && !world->violation) {
@@ -36,7 +39,6 @@ void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b)
 	}
 	move |= a << 16 | b << 8;
 	expansion->moves += !(move & BFS_MAY);
-	pack(world, &world->state, packed);
 	bfs_emit(expansion->bfs, packed, move, world->violation);
 }
 
@@ -51,17 +53,38 @@ void finish_fault(struct expansion *expansion, enum control_fault fault, uint32_
 	finish(expansion, BFS_MAY | (MOVE_FAULT + fault), a, b);
 }
 
-bool is_up(const struct expansion *expansion)
+bool is_up(const struct expansion *expansion, uint32_t aggregator)
 {
-	return expansion->from->aggregator == UP;
+	return expansion->from->aggregator[aggregator] == UP;
+}
+
+static bool is_host_up(const struct expansion *expansion, uint32_t s)
+{
+	return is_up(expansion, seat_aggregator(expansion->world, s));
+}
+
+static bool is_job_up(const struct expansion *expansion, uint32_t job)
+{
+	return is_up(expansion, job_aggregator(expansion->world, job));
 }
 
 void say_who(const struct expansion *expansion, uint32_t s)
 {
-	const struct control_process *process = &expansion->world->config->process[s];
+	const struct world *world = expansion->world;
 
-	if (bfs_is_telling(expansion->bfs))
-		bfs_say(expansion->bfs, "rank %u%s", process->rank, process->after ? "'" : "");
+	if (!bfs_is_telling(expansion->bfs))
+		return;
+	bfs_say(expansion->bfs, "rank %u%s", world->process[s]->rank,
+		world->process[s]->after ? "'" : "");
+	if (seat_is_second(world, s))
+		bfs_say(expansion->bfs, world->config->second == SECOND_AGGREGATOR
+						? " at the second aggregator"
+						: " in its second communicator");
+}
+
+void say_aggregator(const struct expansion *expansion, uint32_t aggregator)
+{
+	bfs_say(expansion->bfs, "the %saggregator", aggregator ? "second " : "");
 }
 
 static const char *note_name(const struct note *note)
@@ -98,7 +121,8 @@ static void expand_connection(struct expansion *expansion, uint32_t s, uint32_t 
 		world_member(world, s, (struct member_event){ .type = MEMBER_CLOSED });
 		finish(expansion, MOVE_END_OF_FILE, s, 0);
 	}
-	if (is_open && (seat->is_vanished || expansion->from->aggregator == HALTED ||
+	if (is_open && (seat->is_vanished ||
+			expansion->from->aggregator[seat_aggregator(world, s)] == HALTED ||
 			(seat->far == OPEN && !seat->up[0].type && !(beats >> s & 1)))) {
 		begin(expansion, s);
 		say_who(expansion, s);
@@ -114,7 +138,9 @@ static void expand_joining(struct expansion *expansion, uint32_t s)
 	struct world *world = expansion->world;
 	struct seat *next;
 
-	if (seat->member.state == MEMBER_CONNECT && expansion->from->aggregator != DOWN) {
+	begin(expansion, s); /* seat_job asks the world */
+	if (seat->member.state == MEMBER_CONNECT &&
+	    expansion->from->aggregator[seat_aggregator(world, s)] != DOWN) {
 		next = begin(expansion, s);
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " connects: JOIN");
@@ -132,10 +158,10 @@ static void expand_joining(struct expansion *expansion, uint32_t s)
 	}
 	for (uint32_t k = 0; k < world->config->shards && seat->member.state == MEMBER_HELLOING;
 	     k++) {
-		const struct shard *shard = &expansion->from->shard[k];
+		const struct shard *shard = &expansion->from->job[seat_job(world, s)].shard[k];
 
 		if (seat->member.welcomed >> k & 1 || shard->generation != seat->generation ||
-		    shard->who[world->config->process[s].rank] != s + 1)
+		    shard->who[world->process[s]->rank] != s + 1)
 			continue;
 		begin(expansion, s);
 		say_who(expansion, s);
@@ -151,13 +177,45 @@ static void expand_joining(struct expansion *expansion, uint32_t s)
 /* Has somebody of its life more to call than it? Then it leaves early. */
 static bool is_early(const struct world *world, uint32_t s)
 {
-	for (uint32_t q = 0; q < world->config->processes; q++)
-		if (world->state.seat[q].generation == world->state.seat[s].generation &&
+	for (uint32_t q = 0; q < world->seats; q++)
+		if (seats_meet(world, q, s) &&
 		    strlen(seat_program(world, q)) > strlen(seat_program(world, s)))
 			return true;
 	return false;
 }
 
+/* At every aggregator. */
+static bool has_result(const struct expansion *expansion, uint32_t s, uint32_t op)
+{
+	const struct world *world = expansion->world;
+
+	for (uint32_t other = 0; other < world->seats; other++)
+		if (seat_home(world, other) == s &&
+		    !(expansion->from->seat[other].results >> op_chunk(world, s, op) & 1))
+			return false;
+	return true;
+}
+
+static void expand_finalize(struct expansion *expansion, uint32_t s, uint32_t count)
+{
+	struct world *world = expansion->world;
+
+	begin(expansion, s);
+	say_who(expansion, s);
+	bfs_say(expansion->bfs, " finalizes: LEAVE");
+	bool is_bad = is_early(world, s);
+	world_changed(world, s);
+	for (uint32_t other = 0; other < world->seats; other++) {
+		if (seat_home(world, other) != s)
+			continue;
+		world->state.seat[other].is_bad |= is_bad;
+		world_member(world, other,
+			     (struct member_event){ .type = MEMBER_FINALIZE, .number = count });
+	}
+	finish(expansion, MOVE_FINALIZE, s, 0);
+}
+
+/* Of the communicator whose home it is. */
 static void expand_running(struct expansion *expansion, uint32_t s)
 {
 	const struct seat *seat = &expansion->from->seat[s];
@@ -171,29 +229,40 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 		bfs_say(expansion->bfs, " calls operation %u, %c", seat->submitted,
 			seat_program(world, s)[seat->submitted]);
 		next->submitted++;
-		world_changed(world);
+		world_changed(world, s);
 		finish(expansion, MOVE_SUBMIT, s, 0);
 	}
 	for (uint32_t op = 0; op < seat->submitted; op++) {
-		if (seat->done >> op & 1 || !(seat->results >> op_chunk(world, s, op) & 1))
+		if (seat->done >> op & 1 || !has_result(expansion, s, op))
 			continue;
 		next = begin(expansion, s);
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " has the result of operation %u", op);
 		next->done |= (uint8_t)(1u << op);
-		world_changed(world);
+		world_changed(world, s);
 		finish(expansion, MOVE_RESULT, s, op);
 	}
-	if (seat->done == (1u << count) - 1) {
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " finalizes: LEAVE");
-		next->is_bad |= is_early(world, s);
-		world_changed(world);
-		world_member(world, s,
-			     (struct member_event){ .type = MEMBER_FINALIZE, .number = count });
-		finish(expansion, MOVE_FINALIZE, s, 0);
-	}
+	if (seat->done == (1u << count) - 1)
+		expand_finalize(expansion, s, count);
+}
+
+/* Its process makes a second communicator of the first, before anything else, and waits for that. */
+static void expand_split(struct expansion *expansion, uint32_t s)
+{
+	if (expansion->from->seat[s].status != NEW)
+		return;
+	begin(expansion, s);
+	say_who(expansion, s);
+	bfs_say(expansion->bfs, " is wanted");
+	world_start(expansion->world, s);
+	finish(expansion, MOVE_SPLIT, s, 0);
+}
+
+static bool is_splitting(const struct expansion *expansion, uint32_t s)
+{
+	const struct seat *seat = &expansion->from->seat[s];
+
+	return seat->status == NEW || (seat->member.state < MEMBER_RUN && !seat_is_over(seat));
 }
 
 static void expand_stall(struct expansion *expansion, uint32_t s, bool is_free)
@@ -203,7 +272,8 @@ static void expand_stall(struct expansion *expansion, uint32_t s, bool is_free)
 	uint32_t oldest = 0;
 	struct seat *next;
 
-	if (seat->status != ALIVE || seat->member.state != MEMBER_RUN || seat->has_stalled)
+	if (seat->status != ALIVE || seat->member.state != MEMBER_RUN || seat->has_stalled ||
+	    seat_home(world, s) != s)
 		return;
 	for (uint32_t i = 0; i < QUEUE; i++)
 		if (seat->up[i].type == CONTROL_STALL)
@@ -237,21 +307,21 @@ static void expand_expire(struct expansion *expansion, uint32_t s)
 	begin(expansion, s);
 	say_who(expansion, s);
 	bfs_say(expansion->bfs, "'s deadline for operation %u is over", oldest);
-	for (uint32_t q = 0; q < world->config->processes; q++)
-		if (expansion->from->seat[q].generation == seat->generation &&
-		    expansion->from->seat[q].submitted > oldest)
+	for (uint32_t q = 0; q < world->seats; q++)
+		if (seats_meet(world, q, s) && expansion->from->seat[q].submitted > oldest)
 			world->state.called |= (uint8_t)(1u << q);
 	world_member(world, s, (struct member_event){ .type = MEMBER_EXPIRED, .number = oldest });
 	finish_fault(expansion, FAULT_EXPIRE, s, 0);
 }
 
-static void expand_verdict(struct expansion *expansion)
+static void expand_verdict(struct expansion *expansion, uint32_t job)
 {
 	begin(expansion, 0);
-	if (!is_up(expansion) || !world_verdict_is_due(expansion->world))
+	world_select(expansion->world, job);
+	if (!is_job_up(expansion, job) || !world_verdict_is_due(expansion->world))
 		return;
 	bfs_say(expansion->bfs, "not all have answered for 1 s");
-	finish(expansion, MOVE_VERDICT | (expansion->moves ? BFS_MAY : 0), 0, 0);
+	finish(expansion, MOVE_VERDICT | (expansion->moves ? BFS_MAY : 0), job, 0);
 }
 
 static void expand_no_verdict(struct expansion *expansion, uint32_t s)
@@ -263,33 +333,42 @@ static void expand_no_verdict(struct expansion *expansion, uint32_t s)
 	begin(expansion, s);
 	say_who(expansion, s);
 	bfs_say(expansion->bfs, " hears no verdict");
-	if (!expansion->moves && is_up(expansion) && !seat->is_vanished)
+	if (!expansion->moves && is_host_up(expansion, s) && !seat->is_vanished)
 		world_fail(expansion->world, "LIVENESS: a deadline without a verdict");
 	world_member_no_verdict(expansion->world, s);
 	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), s, 0);
 }
 
 /* It gathers for a life of which a rank has gone: that one never comes again. */
-static bool is_hopeless(const struct expansion *expansion)
+/* It gathers for a life: who goes never comes again, and nobody may wait for it. */
+static bool is_hopeless(const struct expansion *expansion, uint32_t job)
 {
-	const struct control_config *config = expansion->world->config;
+	const struct world *world = expansion->world;
 
-	for (uint32_t s = 0; s < config->processes && config->life; s++)
+	for (uint32_t s = 0; s < world->seats && world->config->life; s++)
 		if (expansion->from->seat[s].has_joined && expansion->from->seat[s].far == CLOSED)
 			return true;
-	return false;
+	return job;
 }
 
 static void expand_member(struct expansion *expansion, uint32_t s, uint32_t beats)
 {
 	const struct seat *seat = &expansion->from->seat[s];
+	struct world *world = expansion->world;
+	uint32_t second = s + world->config->processes;
 
 	if (seat->status != ALIVE || seat_is_over(seat))
 		return;
 	expand_connection(expansion, s, beats);
 	expand_joining(expansion, s);
-	if (seat->member.state != MEMBER_RUN)
+	begin(expansion, s);
+	if (!home_runs(world, s))
 		return;
+	if (world->config->second == SECOND_COMMUNICATOR && !seat_is_second(world, s)) {
+		expand_split(expansion, second);
+		if (is_splitting(expansion, second))
+			return;
+	}
 	expand_running(expansion, s);
 	if (may(expansion, FAULT_ASK))
 		expand_stall(expansion, s, true);
@@ -322,14 +401,16 @@ static void expand_peer(struct expansion *expansion, uint32_t s)
 
 	if (seat->far == OPEN && seat->up[0].type) {
 		begin(expansion, s);
-		bfs_say(expansion->bfs, "the aggregator reads %s of ", note_name(&seat->up[0]));
+		say_aggregator(expansion, seat_aggregator(world, s));
+		bfs_say(expansion->bfs, " reads %s of ", note_name(&seat->up[0]));
 		say_who(expansion, s);
 		world_read(world, s);
 		finish(expansion, MOVE_READ, s, 0);
 	}
 	if ((seat->far == OPEN || seat->far == SHUT) && (is_end || is_endless)) {
 		begin(expansion, s);
-		bfs_say(expansion->bfs, "the aggregator %s ",
+		say_aggregator(expansion, seat_aggregator(world, s));
+		bfs_say(expansion->bfs, " %s ",
 			is_endless ? "has waited long enough for the end of" : "reads the end of");
 		say_who(expansion, s);
 		world_closed(world, s);
@@ -337,9 +418,10 @@ static void expand_peer(struct expansion *expansion, uint32_t s)
 	}
 	begin(expansion, s);
 	if (is_mute(expansion, s)) {
-		bfs_say(expansion->bfs,
-			"the aggregator has heard nothing for the heartbeat time of ");
+		say_aggregator(expansion, seat_aggregator(world, s));
+		bfs_say(expansion->bfs, " has heard nothing for the heartbeat time of ");
 		say_who(expansion, s);
+		world_select(world, seat_job(world, s));
 		uint64_t now_ns = world_heartbeat_passes(world, s);
 		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TICK,
 								  .now_ns = now_ns });
@@ -348,52 +430,72 @@ static void expand_peer(struct expansion *expansion, uint32_t s)
 }
 
 /* Drained, and nobody is owed a word: those that nobody has read of are cut off. */
-static void expand_exit(struct expansion *expansion)
+static bool are_idle(struct world *world, uint32_t aggregator)
 {
-	begin(expansion, 0);
-	if (!expansion->from->is_terminating ||
-	    !admission_is_idle(world_admission(expansion->world)))
-		return;
-	for (uint32_t s = 0; s < expansion->world->config->processes; s++) {
-		const struct seat *seat = &expansion->from->seat[s];
-
-		if (seat->far == SHUT || (seat->far == OPEN && seat->up[0].type != CONTROL_JOIN))
-			return;
+	for (uint32_t job = 0; job < world->jobs; job++) {
+		world_select(world, job);
+		if (job_aggregator(world, job) == aggregator &&
+		    !admission_is_idle(world_admission(world)))
+			return false;
 	}
-	bfs_say(expansion->bfs, "the aggregator is drained and exits");
-	expansion->world->state.is_guilty = 1;
-	world_aggregator_ends(expansion->world);
-	finish(expansion, MOVE_EXIT, 0, 0);
+	return true;
 }
 
-static void expand_shard(struct expansion *expansion, uint32_t k)
+/* Drained, and nobody is owed a word: those that nobody has read of are cut off. */
+static void expand_exit(struct expansion *expansion, uint32_t aggregator)
 {
-	static const char *const commands[] = { "", "job_add", "job_set", "job_remove" };
-	const struct shard *shard = &expansion->from->shard[k];
 	struct world *world = expansion->world;
 
-	if (shard->acks[0].type && is_up(expansion)) {
+	begin(expansion, 0);
+	if (!is_up(expansion, aggregator) || !expansion->from->is_terminating[aggregator] ||
+	    !are_idle(world, aggregator))
+		return;
+	for (uint32_t s = 0; s < world->seats; s++) {
+		const struct seat *seat = &expansion->from->seat[s];
+
+		if (seat_aggregator(world, s) == aggregator &&
+		    (seat->far == SHUT || (seat->far == OPEN && seat->up[0].type != CONTROL_JOIN)))
+			return;
+	}
+	say_aggregator(expansion, aggregator);
+	bfs_say(expansion->bfs, " is drained and exits");
+	world->state.is_guilty[aggregator] = 1;
+	world_aggregator_ends(world, aggregator);
+	finish(expansion, MOVE_EXIT, aggregator, 0);
+}
+
+static void expand_shard(struct expansion *expansion, uint32_t job, uint32_t k)
+{
+	static const char *const commands[] = { "", "job_add", "job_set", "job_remove" };
+	const struct shard *shard = &expansion->from->job[job].shard[k];
+	struct world *world = expansion->world;
+
+	if (shard->acks[0].type && is_job_up(expansion, job)) {
 		begin(expansion, 0);
-		bfs_say(expansion->bfs, "the aggregator hears %s of shard %u",
+		world_select(world, job);
+		say_aggregator(expansion, job_aggregator(world, job));
+		bfs_say(expansion->bfs, " hears %s of shard %u",
 			shard->acks[0].type == ACK_MISMATCH
 				? "of a MISMATCH"
 				: commands[shard->acks[0].type - ACK_OF + 1],
 			k);
 		world_ack(world, k);
-		finish(expansion, MOVE_ACK, 0, k);
+		finish(expansion, MOVE_ACK, job, k);
 	}
-	if (shard->commands[0].type && is_up(expansion)) {
+	if (shard->commands[0].type && is_job_up(expansion, job)) {
 		begin(expansion, 0);
+		world_select(world, job);
 		bfs_say(expansion->bfs, "shard %u does %s", k, commands[shard->commands[0].type]);
 		world_command(world, k, false);
-		finish(expansion, MOVE_COMMAND, 0, k);
+		finish(expansion, MOVE_COMMAND, job, k);
 	}
-	if (may(expansion, FAULT_REFUSE) && is_up(expansion) &&
+	if (may(expansion, FAULT_REFUSE) && is_job_up(expansion, job) &&
 	    shard->commands[0].type == 1 + ADMISSION_JOB_ADD) {
 		begin(expansion, 0);
+		world_select(world, job);
 		bfs_say(expansion->bfs, "shard %u has no room", k);
 		world_command(world, k, true);
-		finish_fault(expansion, FAULT_REFUSE, 0, k);
+		finish_fault(expansion, FAULT_REFUSE, job, k);
 	}
 }
 
@@ -402,9 +504,11 @@ static void expand_updates(struct expansion *expansion, uint32_t s)
 	const struct seat *seat = &expansion->from->seat[s];
 	struct world *world = expansion->world;
 
-	for (uint32_t op = 0; op < seat->submitted; op++) {
+	uint32_t submitted = expansion->from->seat[seat_home(world, s)].submitted;
+
+	for (uint32_t op = 0; op < submitted; op++) {
 		begin(expansion, s);
-		if (!is_up(expansion) || !world_may_add(world, s, op))
+		if (!is_host_up(expansion, s) || !world_may_add(world, s, op))
 			continue;
 		bfs_say(expansion->bfs, "a shard takes operation %u of ", op);
 		say_who(expansion, s);
@@ -416,42 +520,44 @@ static void expand_updates(struct expansion *expansion, uint32_t s)
 /* ---- where nothing else can happen, somebody's time is over ---- */
 
 /* Everybody who is wanted is there, and willing: why did they not begin? */
-static bool is_complete(const struct expansion *expansion)
+static bool is_complete(const struct expansion *expansion, uint32_t job)
 {
-	const struct control_config *config = expansion->world->config;
-	uint32_t size = world_admission(expansion->world)->size, ranks = 0;
+	struct world *world = expansion->world;
+	uint32_t size = world_admission(world)->size, ranks = 0;
 
-	for (uint32_t s = 0; s < config->processes; s++) {
+	for (uint32_t s = 0; s < world->seats; s++) {
 		const struct seat *seat = &expansion->from->seat[s];
 
-		if (seat->status == ALIVE && seat->member.state == MEMBER_JOINING &&
-		    seat->near == OPEN && seat->far == OPEN && !seat->is_vanished &&
-		    config->process[s].size == size)
-			ranks |= 1u << config->process[s].rank;
+		if (seat_job(world, s) == job && seat->status == ALIVE &&
+		    seat->member.state == MEMBER_JOINING && seat->near == OPEN &&
+		    seat->far == OPEN && !seat->is_vanished && world->process[s]->size == size)
+			ranks |= 1u << world->process[s]->rank;
 	}
 	return ranks == (1u << size) - 1;
 }
 
-void expand_late(struct expansion *expansion, bool is_last_resort)
+void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort)
 {
 	struct world *world = expansion->world;
 	uint32_t state;
 
 	begin(expansion, 0);
+	world_select(world, job);
 	state = world_admission(world)->state;
-	if (!is_up(expansion) || state < ADMISSION_GATHER || state > ADMISSION_ENABLING)
+	if (!is_job_up(expansion, job) || state < ADMISSION_GATHER || state > ADMISSION_ENABLING)
 		return;
 	bfs_say(expansion->bfs, "the time to gather is over");
-	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion) ||
-			       expansion->from->is_terminating || is_hopeless(expansion)))
+	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion, job) ||
+			       expansion->from->is_terminating[job_aggregator(world, job)] ||
+			       is_hopeless(expansion, job)))
 		world_fail(world, "LIVENESS: only the time to gather ends it");
 	uint64_t now_ns = world_gathering_passes(world);
 	world_aggregator(world,
 			 (struct admission_event){ .type = ADMISSION_TICK, .now_ns = now_ns });
 	if (is_last_resort)
-		finish(expansion, MOVE_LATE, 0, 0);
+		finish(expansion, MOVE_LATE, job, 0);
 	else
-		finish_fault(expansion, FAULT_LATE, CONTROL_PROCESSES, 0);
+		finish_fault(expansion, FAULT_LATE, SEATS + job, 0);
 }
 
 void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort)
@@ -464,7 +570,7 @@ void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_re
 	begin(expansion, s);
 	say_who(expansion, s);
 	bfs_say(expansion->bfs, " will not wait any longer");
-	if (is_last_resort && is_up(expansion))
+	if (is_last_resort && is_host_up(expansion, s))
 		world_fail(expansion->world, "LIVENESS: only a member's patience ends it");
 	world_member_late(expansion->world, s);
 	if (is_last_resort)
@@ -475,60 +581,78 @@ void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_re
 
 /* ---- the model ---- */
 
-static void control_expand(const void *config_at, const void *state_at, struct bfs *bfs)
+/* Nothing else can happen: somebody's time is over. */
+static void expand_last_resorts(struct expansion *expansion)
 {
-	const struct control_config *config = config_at;
-	static struct state from;
-	struct expansion expansion = { .world = &the_world, .from = &from, .bfs = bfs };
+	const struct world *world = expansion->world;
+
+	for (uint32_t s = 0; s < world->seats && !expansion->moves; s++)
+		expand_stall(expansion, s, false);
+	for (uint32_t job = 0; job < world->jobs; job++)
+		expand_verdict(expansion, job);
+	for (uint32_t s = 0; s < world->seats; s++)
+		expand_no_verdict(expansion, s);
+	for (uint32_t job = 0; job < world->jobs && !expansion->moves; job++)
+		expand_late(expansion, job, true);
+	for (uint32_t s = 0; s < world->seats && !expansion->moves; s++)
+		expand_member_late(expansion, s, true);
+}
+
+static void control_expand(const void *config, const void *state_at, struct bfs *bfs)
+{
+	struct expansion expansion = {
+		.world = &the_world, .from = &the_from, .packed = state_at, .bfs = bfs
+	};
 	uint32_t beats;
 
-	unpack(&the_world, state_at, &from);
+	(void)config;
+	unpack(&the_world, state_at, &the_from);
 	begin(&expansion, 0);
 	beats = world_beats(&the_world);
-	for (uint32_t s = 0; s < config->processes; s++) {
+	for (uint32_t s = 0; s < the_world.seats; s++) {
 		expand_member(&expansion, s, beats);
 		expand_updates(&expansion, s);
-		if (is_up(&expansion))
+		if (is_host_up(&expansion, s))
 			expand_peer(&expansion, s);
 	}
-	for (uint32_t k = 0; k < config->shards; k++)
-		expand_shard(&expansion, k);
-	if (is_up(&expansion))
-		expand_exit(&expansion);
-	for (uint32_t s = 0; s < config->processes && !expansion.moves; s++)
-		expand_stall(&expansion, s, false);
-	expand_verdict(&expansion);
-	for (uint32_t s = 0; s < config->processes; s++)
-		expand_no_verdict(&expansion, s);
-	if (!expansion.moves)
-		expand_late(&expansion, true);
-	for (uint32_t s = 0; s < config->processes && !expansion.moves; s++)
-		expand_member_late(&expansion, s, true);
+	for (uint32_t job = 0; job < the_world.jobs; job++)
+		for (uint32_t k = 0; k < the_world.config->shards; k++)
+			expand_shard(&expansion, job, k);
+	for (uint32_t a = 0; a < the_world.aggregators; a++)
+		expand_exit(&expansion, a);
+	expand_last_resorts(&expansion);
 	expand_faults(&expansion);
 }
 
-static bool control_is_end(const void *config_at, const void *state_at)
+static bool job_is_end(const struct job *job)
 {
-	const struct control_config *config = config_at;
-	static struct state at;
-	const struct state *state = &at;
+	for (uint32_t k = 0; k < CONTROL_SHARDS; k++)
+		if (job->shard[k].generation || job->shard[k].commands[0].type ||
+		    job->shard[k].acks[0].type)
+			return false;
+	return admission_is_idle((const struct admission *)(const void *)job->admission);
+}
 
-	unpack(&the_world, state_at, &at);
-	for (uint32_t s = 0; s < config->processes; s++) {
+static bool control_is_end(const void *config, const void *state_at)
+{
+	const struct state *state = &the_from;
+
+	(void)config;
+	unpack(&the_world, state_at, &the_from);
+	for (uint32_t s = 0; s < the_world.seats; s++) {
 		const struct seat *seat = &state->seat[s];
+		bool is_host_up = state->aggregator[seat_aggregator(&the_world, s)] == UP;
 
 		if (seat->status == ALIVE && !seat_is_over(seat))
 			return false;
-		if (state->aggregator == UP && (seat->far == OPEN || seat->far == SHUT))
+		if (is_host_up && (seat->far == OPEN || seat->far == SHUT))
 			return false;
 	}
-	if (state->aggregator != UP)
-		return true;
-	for (uint32_t k = 0; k < config->shards; k++)
-		if (state->shard[k].generation || state->shard[k].commands[0].type ||
-		    state->shard[k].acks[0].type)
+	for (uint32_t job = 0; job < the_world.jobs; job++)
+		if (state->aggregator[job_aggregator(&the_world, job)] == UP &&
+		    !job_is_end(&state->job[job]))
 			return false;
-	return admission_is_idle((const struct admission *)(const void *)state->admission);
+	return true;
 }
 
 static const char *control_check(const void *config, const void *state)
@@ -538,20 +662,24 @@ static const char *control_check(const void *config, const void *state)
 	return NULL; /* what a step breaks, it says */
 }
 
-static void control_init(const void *config_at, void *state_at)
+static void control_init(const void *config, void *state_at)
 {
-	const struct control_config *config = config_at;
 	struct world *world = &the_world;
 
+	(void)config;
 	memset(&world->state, 0, sizeof(world->state));
-	world->state.generation = 1;
-	memcpy(world->state.left, config->may, sizeof(world->state.left));
-	admission_init(world_admission(world), &world->admission);
+	memset(world->state.generation, 1, sizeof(world->state.generation));
+	memcpy(world->state.left, world->config->may, sizeof(world->config->may));
+	for (uint32_t job = 0; job < world->jobs; job++) {
+		world_select(world, job);
+		admission_init(world_admission(world), &world->admission[job]);
+	}
 	pack(world, &world->state, state_at);
 }
 
 void control_model(struct bfs_model *model, const void *config)
 {
+	memset(&the_from, 0, sizeof(the_from));
 	world_begin(&the_world, config);
 	*model = (struct bfs_model){ .state_bytes = the_world.packed_bytes,
 				     .config = config,

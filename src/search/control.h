@@ -35,6 +35,13 @@ enum control_fault {
 	FAULT_END
 };
 
+/* What its processes have besides their one connection. */
+enum control_second {
+	SECOND_NONE,
+	SECOND_AGGREGATOR, /* that has shards, too: one more connection, of the same communicator */
+	SECOND_COMMUNICATOR, /* of the same processes, at the same aggregator */
+};
+
 struct control_process {
 	uint8_t rank, size;
 	uint8_t after; /* 1 + the process that must have ended before: another life; 0: none */
@@ -47,7 +54,8 @@ struct control_process {
 struct control_config {
 	uint32_t processes, shards;
 	struct control_process process[CONTROL_PROCESSES];
-	uint8_t life; /* the job belongs to one */
+	uint8_t life;   /* the job belongs to one */
+	uint8_t second; /* enum control_second */
 	uint8_t may[FAULT_END];
 	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
 };

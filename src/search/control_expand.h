@@ -30,6 +30,7 @@ enum move {
 	MOVE_FORGET,
 	MOVE_VERDICT,
 	MOVE_NO_VERDICT,
+	MOVE_SPLIT,
 	MOVE_LOSE, /* as another, with what was on its way */
 	MOVE_FAULT = 64,
 };
@@ -38,6 +39,7 @@ enum move {
 struct expansion {
 	struct world *world;
 	const struct state *from;
+	const uint8_t *packed; /* the same */
 	struct bfs *bfs;
 	uint32_t moves; /* that are not BFS_MAY */
 };
@@ -50,11 +52,12 @@ void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b);
 
 bool may(const struct expansion *expansion, enum control_fault fault);
 void finish_fault(struct expansion *expansion, enum control_fault fault, uint32_t a, uint32_t b);
-bool is_up(const struct expansion *expansion);
+bool is_up(const struct expansion *expansion, uint32_t aggregator);
 void say_who(const struct expansion *expansion, uint32_t s);
+void say_aggregator(const struct expansion *expansion, uint32_t aggregator);
 
 /* Somebody's time is over; is_last_resort: because nothing else can happen, and that may be wrong. */
-void expand_late(struct expansion *expansion, bool is_last_resort);
+void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort);
 void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort);
 
 /* control_fault.c: what the world does. */

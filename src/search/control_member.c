@@ -18,7 +18,6 @@ void seat_wipe(struct seat *seat)
 {
 	memset(&seat->member, 0, sizeof(seat->member));
 	memset(seat->down, 0, sizeof(seat->down));
-	seat->done = 0;
 	seat->results = 0;
 	seat->has_stalled = 0;
 }
@@ -39,10 +38,11 @@ static void check_blamed_rank(struct world *world, uint32_t s, uint32_t rank)
 {
 	const struct seat *seat = &world->state.seat[s];
 
-	for (uint32_t q = 0; q < world->config->processes; q++) {
+	for (uint32_t q = 0; q < world->seats; q++) {
 		const struct seat *other = &world->state.seat[q];
 
-		if (other->is_bad && world->config->process[q].rank == rank &&
+		if (other->is_bad && world->process[q]->rank == rank &&
+		    seat_is_second(world, q) == seat_is_second(world, s) &&
 		    (!seat->generation || seat->generation == other->generation))
 			return;
 	}
@@ -54,13 +54,10 @@ static void check_odd_rank(struct world *world, uint32_t s, uint32_t rank)
 {
 	uint32_t count = 0;
 
-	for (uint32_t q = 0; q < world->config->processes; q++)
-		for (uint32_t other = 0; other < world->config->processes; other++)
-			count += world->config->process[q].rank == rank && other != q &&
-				 world->state.seat[q].generation ==
-					 world->state.seat[s].generation &&
-				 world->state.seat[other].generation ==
-					 world->state.seat[s].generation &&
+	for (uint32_t q = 0; q < world->seats; q++)
+		for (uint32_t other = 0; other < world->seats; other++)
+			count += world->process[q]->rank == rank && other != q &&
+				 seats_meet(world, q, s) && seats_meet(world, other, s) &&
 				 !strcmp(seat_program(world, q), seat_program(world, other));
 	if (count)
 		world_fail(world, "PRECISION: a rank is called odd that is not alone");
@@ -79,24 +76,28 @@ static void check_failure(struct world *world, uint32_t s, const struct member_e
 	else if (actions->cause_rank != CONTROL_RANK_NONE && is_told)
 		check_blamed_rank(world, s, actions->cause_rank);
 	if (actions->cause == CONTROL_REMOTE && actions->cause_rank == CONTROL_RANK_NONE &&
-	    !world->state.is_guilty)
+	    !world->state.is_guilty[seat_aggregator(world, s)] &&
+	    !(is_told && seat_is_orphan(world, s)))
 		world_fail(world, "PRECISION: the aggregator is blamed, it did nothing");
-	if (!is_told)
-		world->state.seat[s].is_bad = 1;
+	for (uint32_t other = 0; other < world->seats && !is_told; other++)
+		if (other == s || seat_is_beside(world, s, other))
+			world->state.seat[other].is_bad = 1;
 }
 
 /* Two that run in one life agree in what they were asked to agree in. */
 static void check_start(struct world *world, uint32_t s)
 {
-	const struct control_process *one = &world->config->process[s];
+	const struct control_process *one = world->process[s];
 
-	for (uint32_t q = 0; q < world->config->processes; q++) {
-		const struct control_process *other = &world->config->process[q];
+	for (uint32_t q = 0; q < world->seats; q++) {
+		const struct control_process *other = world->process[q];
 		const struct seat *seat = &world->state.seat[q];
 
-		if (q == s || seat->member.state != MEMBER_RUN ||
-		    seat->generation != world->state.seat[s].generation)
+		if (q == s || seat->member.state != MEMBER_RUN || !seats_meet(world, q, s))
 			continue;
+		if (world->state.seat[seat_owner(world, q)].life !=
+		    world->state.seat[seat_owner(world, s)].life)
+			world_fail(world, "SAFETY: two run together that are of two lives");
 		if (one->size != other->size || one->list != other->list)
 			world_fail(world,
 				   "SAFETY: two run together that were told different things");
@@ -131,6 +132,7 @@ static void member_says(struct world *world, uint32_t s, const struct member_act
 static void member_act(struct world *world, uint32_t s, const struct member_event *event,
 		       const struct member_actions *actions)
 {
+	const struct seat *home = &world->state.seat[seat_home(world, s)];
 	struct seat *seat = &world->state.seat[s];
 
 	for (uint32_t i = 0; i < actions->count; i++) {
@@ -146,8 +148,8 @@ static void member_act(struct world *world, uint32_t s, const struct member_even
 		case MEMBER_OPINFO:
 			member_send(world, s,
 				    &(struct note){ .type = CONTROL_OPINFO,
-						    .cause = seat->done,
-						    .rank = seat->submitted,
+						    .cause = home->done,
+						    .rank = home->submitted,
 						    .number = action->serial,
 						    .from = (uint32_t)action->number });
 			break;
@@ -167,34 +169,54 @@ static void member_act(struct world *world, uint32_t s, const struct member_even
 	}
 }
 
+/* Late packets of a communicator that is over can do nothing new. */
+static void home_wipe(struct world *world, uint32_t home)
+{
+	struct seat *seat = &world->state.seat[home];
+
+	for (uint32_t s = 0; s < world->seats; s++)
+		if (seat_home(world, s) == home && world->state.seat[s].status == ALIVE &&
+		    !seat_is_over(&world->state.seat[s]))
+			return;
+	seat->submitted = 0;
+	seat->done = 0;
+}
+
 void world_member(struct world *world, uint32_t s, struct member_event event)
 {
 	static struct member_actions actions;
 	struct seat *seat = &world->state.seat[s];
+	char text[CONTROL_TEXT_BYTES];
 
 	if (event.type == MEMBER_MESSAGE && event.message->type == CONTROL_GRANT)
-		event.lanes = (uint16_t)(LANES - 4 * world->config->process[s].rank);
+		event.lanes = (uint16_t)(LANES - 4 * world->process[s]->rank);
 	member_step(&seat->member, &world->member[s], &event, &actions);
 	member_act(world, s, &event, &actions);
 	member_clocks(&seat->member, 0);
-	if (actions.count && seat_is_over(seat)) {
-		uint8_t state = seat->member.state;
-
-		seat_wipe(seat);
-		seat->submitted = 0; /* late packets of a member that is over can do nothing new */
-		seat->member.state = state;
-		snprintf(world->blamed, sizeof(world->blamed), "%s", actions.text);
-	}
+	if (!actions.count || !seat_is_over(seat))
+		return;
+	uint8_t state = seat->member.state, cause = seat->member.cause;
+	snprintf(text, sizeof(text), "%s", actions.text);
+	snprintf(world->blamed, sizeof(world->blamed), "%s", text);
+	seat_wipe(seat);
+	seat->member.state = state;
+	home_wipe(world, seat_home(world, s));
+	if (state == MEMBER_FAILED)
+		seat_failed(world, s, (enum control_cause)cause, text);
 }
 
 void world_take(struct world *world, uint32_t s)
 {
-	struct note note = notes_pop(world->state.seat[s].down);
+	struct seat *seat = &world->state.seat[s];
+	struct note note = notes_pop(seat->down);
 	struct control_message message;
 
 	message_of(world, s, &note, NULL, &message);
-	world_member(world, s,
-		     (struct member_event){ .type = MEMBER_MESSAGE, .message = &message });
+	if (note.type == CONTROL_GRANT && seat->member.state == MEMBER_JOINING && !seat->is_granted)
+		seat_granted(world, s, &message);
+	else
+		world_member(world, s,
+			     (struct member_event){ .type = MEMBER_MESSAGE, .message = &message });
 }
 
 void world_start(struct world *world, uint32_t s)

@@ -84,7 +84,7 @@ struct note note_of(const struct control_message *message)
 
 const char *seat_program(const struct world *world, uint32_t s)
 {
-	const char *program = world->config->process[s].program;
+	const char *program = world->process[s]->program;
 
 	return program ? program : "a";
 }
@@ -133,6 +133,8 @@ void message_of(const struct world *world, uint32_t s, const struct note *note,
 	switch (message->type) {
 	case CONTROL_JOIN:
 		message->join = world->join[s];
+		if (seat_is_second(world, s))
+			message->join.life = world->state.seat[seat_owner(world, s)].life;
 		break;
 	case CONTROL_DENY:
 	case CONTROL_ABORT:
@@ -141,7 +143,7 @@ void message_of(const struct world *world, uint32_t s, const struct note *note,
 		break;
 	case CONTROL_GRANT:
 		message->grant.life = note->number;
-		message->grant.heartbeat_ms = (uint32_t)(world->admission.heartbeat_ns / ms_ns);
+		message->grant.heartbeat_ms = (uint32_t)(world->admission[0].heartbeat_ns / ms_ns);
 		message->grant.shards_count = (uint16_t)world->config->shards;
 		for (uint32_t k = 0; k < world->config->shards; k++)
 			message->grant.shards[k].lanes = LANES;

@@ -16,7 +16,7 @@ static void leave_out(struct world *world, bool is_in[], const void *at, size_t 
 		is_in[i] = false;
 }
 
-static void leave_out_process(struct world *world, bool is_in[], struct seat *seat)
+static void leave_out_seat(struct world *world, bool is_in[], struct seat *seat)
 {
 	uint32_t shards = world->config->shards;
 
@@ -24,34 +24,45 @@ static void leave_out_process(struct world *world, bool is_in[], struct seat *se
 		  (MAP_SHARDS_MAX - shards) * sizeof(seat->member.port[0]));
 }
 
-/* Hosts are "host0", nonces one byte, lists of aggregators told apart by their hashes. */
+/* Hosts are "host0", lists of aggregators are told apart by their hashes. */
 static void leave_out_peer(struct world *world, bool is_in[], struct admission_peer *peer)
 {
-	leave_out(world, is_in, peer->nonce + 1, sizeof(peer->nonce) - 1);
 	leave_out(world, is_in, peer->host + HOST, sizeof(peer->host) - HOST);
 	leave_out(world, is_in, peer->list, sizeof(peer->list));
+}
+
+static void leave_out_job(struct world *world, bool is_in[], uint32_t index)
+{
+	struct job *job = &world->state.job[index];
+	size_t bytes = admission_bytes(&world->admission[index]);
+
+	for (uint32_t k = world->config->shards; k < CONTROL_SHARDS; k++)
+		leave_out(world, is_in, &job->shard[k], sizeof(job->shard[k]));
+	world_select(world, index);
+	for (uint32_t i = 0; i < world_peers_count(world); i++)
+		leave_out_peer(world, is_in, world_peer(world, i));
+	for (uint32_t i = 0; i < GROUPS; i++)
+		leave_out(world, is_in, world_group(world, i)->name, CONTROL_OP_NAME_BYTES);
+	leave_out(world, is_in, (const uint8_t *)job->admission + bytes,
+		  sizeof(job->admission) - bytes);
 }
 
 void pack_begin(struct world *world)
 {
 	bool is_in[sizeof(world->state) / WORD];
-	size_t words = world_bytes(world) / WORD;
+	size_t words = (offsetof(struct state, job) + world->jobs * sizeof(struct job)) / WORD;
 	struct state *state = &world->state;
 	struct span *spans = world->spans;
 
 	memset(is_in, true, sizeof(is_in));
-	for (uint32_t s = 0; s < CONTROL_PROCESSES; s++) {
-		if (s >= world->config->processes)
+	for (uint32_t s = 0; s < SEATS; s++) {
+		if (s >= world->seats)
 			leave_out(world, is_in, &state->seat[s], sizeof(state->seat[s]));
 		else
-			leave_out_process(world, is_in, &state->seat[s]);
+			leave_out_seat(world, is_in, &state->seat[s]);
 	}
-	for (uint32_t k = world->config->shards; k < CONTROL_SHARDS; k++)
-		leave_out(world, is_in, &state->shard[k], sizeof(state->shard[k]));
-	for (uint32_t i = 0; i < world_peers_count(world); i++)
-		leave_out_peer(world, is_in, world_peer(world, i));
-	for (uint32_t i = 0; i < GROUPS; i++)
-		leave_out(world, is_in, world_group(world, i)->name, CONTROL_OP_NAME_BYTES);
+	for (uint32_t job = 0; job < world->jobs; job++)
+		leave_out_job(world, is_in, job);
 	world->spans_count = 0;
 	world->packed_bytes = 0;
 	for (size_t i = 0; i < words; i++) {
@@ -98,8 +109,6 @@ void unpack(const struct world *world, const uint8_t *packed, struct state *stat
 		if (span->is_in) {
 			memcpy(at, packed, span->bytes);
 			packed += span->bytes;
-		} else {
-			memset(at, 0, span->bytes);
 		}
 		at += span->bytes;
 	}

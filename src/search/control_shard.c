@@ -4,15 +4,17 @@
 
 #include <string.h>
 
-void world_changed(struct world *world)
+void world_changed(struct world *world, uint32_t s)
 {
-	for (uint32_t s = 0; s < world->config->processes; s++)
-		world->state.seat[s].has_stalled = 0;
+	for (uint32_t other = 0; other < world->seats; other++)
+		if (seat_is_second(world, seat_home(world, other)) ==
+		    seat_is_second(world, seat_home(world, s)))
+			world->state.seat[other].has_stalled = 0;
 }
 
 static void ack_push(struct world *world, uint32_t shard, struct job_ack ack)
 {
-	struct job_ack *acks = world->state.shard[shard].acks;
+	struct job_ack *acks = world->state.job[world->at].shard[shard].acks;
 	uint32_t count = 0;
 
 	while (count < ACKS && acks[count].type)
@@ -50,7 +52,7 @@ static void shard_execute(struct world *world, struct shard *shard,
 
 void world_command(struct world *world, uint32_t index, bool has_failed)
 {
-	struct shard *shard = &world->state.shard[index];
+	struct shard *shard = &world->state.job[world->at].shard[index];
 	struct job_command command = shard->commands[0];
 
 	memmove(shard->commands, shard->commands + 1, (COMMANDS - 1) * sizeof(command));
@@ -79,12 +81,14 @@ static bool is_alike(const struct world *world, uint32_t s, uint32_t first, uint
 /* Its UPDATE, or a PROBE that asks for it again, arrives and changes something. */
 bool world_may_add(const struct world *world, uint32_t s, uint32_t op)
 {
-	uint32_t chunk = op_chunk(world, s, op), rank = world->config->process[s].rank;
-	const struct shard *shard = &world->state.shard[shard_of(world, chunk)];
+	uint32_t chunk = op_chunk(world, s, op), rank = world->process[s]->rank;
+	const struct shard *shard =
+		&world->state.job[seat_job(world, s)].shard[shard_of(world, chunk)];
 	const struct seat *seat = &world->state.seat[s];
 
-	if (op >= seat->submitted || !shard->is_enabled || shard->generation != seat->generation ||
-	    shard->who[rank] != s + 1 || shard->contributors[chunk] >> rank & 1)
+	if (op >= world->state.seat[seat_home(world, s)].submitted || !shard->is_enabled ||
+	    shard->generation != seat->generation || shard->who[rank] != s + 1 ||
+	    shard->contributors[chunk] >> rank & 1)
 		return false;
 	return !shard->first[chunk] || !shard->has_told ||
 	       is_alike(world, s, shard->first[chunk] - 1u, op);
@@ -93,8 +97,9 @@ bool world_may_add(const struct world *world, uint32_t s, uint32_t op)
 void world_add(struct world *world, uint32_t s, uint32_t op)
 {
 	uint32_t chunk = op_chunk(world, s, op), index = shard_of(world, chunk);
-	struct shard *shard = &world->state.shard[index];
-	uint32_t rank = world->config->process[s].rank;
+	world_select(world, seat_job(world, s));
+	struct shard *shard = &world->state.job[world->at].shard[index];
+	uint32_t rank = world->process[s]->rank;
 
 	if (shard->first[chunk] && !is_alike(world, s, shard->first[chunk] - 1u, op)) {
 		shard->has_told = 1;
@@ -105,7 +110,7 @@ void world_add(struct world *world, uint32_t s, uint32_t op)
 	if (!shard->first[chunk])
 		shard->first[chunk] = (uint8_t)(s + 1);
 	shard->contributors[chunk] |= (uint8_t)(1u << rank);
-	world_changed(world);
+	world_changed(world, s);
 	for (uint32_t i = 0; i < CONTROL_RANKS; i++)
 		if (shard->who[i] && !(shard->contributors[chunk] >> i & 1))
 			return;

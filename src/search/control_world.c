@@ -20,74 +20,97 @@ void world_fail(struct world *world, const char *violation)
 		world->violation = violation;
 }
 
-void world_begin(struct world *world, const struct control_config *config)
+static void seat_begin(struct world *world, uint32_t s)
 {
-	uint16_t size_max = 1;
+	uint32_t owner = seat_owner(world, s);
+	const struct control_process *process = &world->config->process[owner];
+	struct control_join *join = &world->join[s];
 
-	*world = (struct world){ .config = config, .admission = ADMISSION_CONFIG_DEFAULT };
-	for (uint32_t s = 0; s < config->processes; s++) {
-		const struct control_process *process = &config->process[s];
-		struct control_join *join = &world->join[s];
-
-		*join = (struct control_join){ .version_min = CONTROL_VERSION,
-					       .version_max = CONTROL_VERSION,
-					       .size = seat->size,
-					       .rank = seat->rank,
-					       .workers = 1,
-					       .pid = s + 1,
-					       .list_hash = seat->list,
-					       .life = config->life,
-					       .job = "j" };
-		snprintf(join->host, HOST, "host%u", s);
-		strcpy(join->key, seat->key ? "another" : key);
-		world->member[s] = (struct member_config)MEMBER_CONFIG_DEFAULT;
-		world->member[s].aggregator = "agg:7171";
-		world->member[s].join = join;
-		size_max = seat->size > size_max ? seat->size : size_max;
-	}
-	world->join[NOBODY].rank = CONTROL_RANK_NONE;
-	world->silent = NOBODY;
-	world->admission.job = "j";
-	world->admission.key = key;
-	world->admission.life = config->life;
-	world->admission.members_max = size_max;
-	world->admission.waiters_max = (uint16_t)config->processes;
-	world->admission.ops_max = SEEN;
-	world->admission.groups_max = GROUPS;
-	world->admission.text_max = REFUSAL;
-	world->admission.shards = (uint16_t)config->shards;
-	world->admission.lanes_max = LANES;
-	assert(size_max <= CONTROL_RANKS);
-	pack_begin(world);
+	*join = (struct control_join){ .version_min = CONTROL_VERSION,
+				       .version_max = CONTROL_VERSION,
+				       .size = process->size,
+				       .rank = process->rank,
+				       .workers = 1,
+				       .pid = owner + 1,
+				       .list_hash = process->list,
+				       .life = world->config->life,
+				       .job = "j" };
+	snprintf(join->host, HOST, "host%u", owner);
+	strcpy(join->key, process->key ? "another" : key);
+	world->process[s] = process;
+	world->member[s] = (struct member_config)MEMBER_CONFIG_DEFAULT;
+	world->member[s].aggregator = "agg:7171";
+	world->member[s].join = join;
 }
 
-size_t world_bytes(const struct world *world)
+static void job_begin(struct world *world, uint32_t job)
 {
-	return offsetof(struct state, admission) + admission_bytes(&world->admission);
+	const struct control_config *config = world->config;
+	struct admission_config *admission = &world->admission[job];
+	uint16_t size_max = 1;
+
+	for (uint32_t p = 0; p < config->processes; p++)
+		size_max = config->process[p].size > size_max ? config->process[p].size : size_max;
+	assert(size_max <= CONTROL_RANKS);
+	*admission = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
+	admission->job = job && config->second == SECOND_COMMUNICATOR ? "j/0" : "j";
+	admission->key = key;
+	admission->life = job ? job : config->life;
+	admission->members_max = size_max;
+	admission->waiters_max = (uint16_t)config->processes;
+	admission->ops_max = SEEN;
+	admission->groups_max = GROUPS;
+	admission->text_max = REFUSAL;
+	admission->shards = (uint16_t)config->shards;
+	admission->lanes_max = LANES;
+}
+
+void world_begin(struct world *world, const struct control_config *config)
+{
+	*world = (struct world){ .config = config, .jobs = 1, .aggregators = 1 };
+	world->seats = config->processes;
+	if (config->second != SECOND_NONE) {
+		world->seats *= 2;
+		world->jobs = JOBS;
+		world->aggregators += config->second == SECOND_AGGREGATOR;
+	}
+	for (uint32_t s = 0; s < world->seats; s++)
+		seat_begin(world, s);
+	for (uint32_t job = 0; job < world->jobs; job++)
+		job_begin(world, job);
+	world->join[NOBODY].rank = CONTROL_RANK_NONE;
+	world->silent = NOBODY;
+	pack_begin(world);
 }
 
 /* ---- the aggregator ---- */
 
+void world_select(struct world *world, uint32_t job)
+{
+	world->at = job;
+}
+
 struct admission *world_admission(struct world *world)
 {
-	return (struct admission *)(void *)world->state.admission;
+	return (struct admission *)(void *)world->state.job[world->at].admission;
 }
 
 struct admission_peer *world_peer(struct world *world, uint32_t i)
 {
 	struct admission *admission = world_admission(world);
 
-	if (i < world->admission.members_max)
+	if (i < world->admission[world->at].members_max)
 		return &admission_member(admission, i)->peer;
 	/* The waiters follow the members. */
-	return (struct admission_peer *)(void *)admission_member(admission,
-								 world->admission.members_max) +
-	       (i - world->admission.members_max);
+	return (struct admission_peer *)(void *)admission_member(
+		       admission, world->admission[world->at].members_max) +
+	       (i - world->admission[world->at].members_max);
 }
 
 uint32_t world_peers_count(const struct world *world)
 {
-	return (uint32_t)world->admission.members_max + world->admission.waiters_max;
+	return (uint32_t)world->admission[world->at].members_max +
+	       world->admission[world->at].waiters_max;
 }
 
 struct control_op *world_group(struct world *world, uint32_t i)
@@ -116,7 +139,7 @@ static void set_clocks(struct world *world, uint64_t now_ns)
 
 uint64_t world_heartbeat_passes(struct world *world, uint32_t silent)
 {
-	uint64_t now_ns = world->admission.heartbeat_ns;
+	uint64_t now_ns = world->admission[world->at].heartbeat_ns;
 
 	set_clocks(world, now_ns);
 	world->silent = silent;
@@ -128,7 +151,7 @@ uint64_t world_heartbeat_passes(struct world *world, uint32_t silent)
 
 uint64_t world_gathering_passes(struct world *world)
 {
-	uint64_t now_ns = world->admission.gather_ns;
+	uint64_t now_ns = world->admission[world->at].gather_ns;
 
 	set_clocks(world, now_ns);
 	world_admission(world)->since_ns = 0;
@@ -162,8 +185,8 @@ bool world_verdict_is_due(struct world *world)
 
 static bool is_on_its_way(const struct world *world, uint32_t type, uint32_t answer)
 {
-	for (uint32_t s = 0; s < world->config->processes; s++)
-		for (uint32_t i = 0; i < QUEUE; i++)
+	for (uint32_t s = 0; s < world->seats; s++)
+		for (uint32_t i = 0; i < QUEUE && seat_job(world, s) == world->at; i++)
 			if (world->state.seat[s].down[i].type == type ||
 			    world->state.seat[s].up[i].type == answer)
 				return true;
@@ -191,13 +214,13 @@ static void forget(struct world *world)
 		for (uint32_t i = 0; i < world_peers_count(world); i++)
 			world_peer(world, i)->ping = 0;
 	}
-	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
+	for (uint32_t rank = 0; rank < world->admission[world->at].members_max; rank++) {
 		admission_member(admission, rank)->is_still = 0;
 		admission_member(admission, rank)->still_number = 0;
 	}
 	if (admission->query != ADMISSION_QUIET)
 		return;
-	for (uint32_t rank = 0; rank < world->admission.members_max; rank++) {
+	for (uint32_t rank = 0; rank < world->admission[world->at].members_max; rank++) {
 		admission_member(admission, rank)->has_answered = 0;
 		admission_member(admission, rank)->oldest = 0;
 		admission_member(admission, rank)->about = 0;
@@ -219,9 +242,11 @@ static void check_command(struct world *world, enum admission_command command)
 {
 	struct admission *admission = world_admission(world);
 
-	for (uint32_t s = 0; s < world->config->processes && command == ADMISSION_JOB_ADD; s++) {
+	for (uint32_t s = 0; s < world->seats && command == ADMISSION_JOB_ADD; s++) {
 		const struct seat *seat = &world->state.seat[s];
 
+		if (seat_job(world, s) != world->at)
+			continue;
 		if (seat->is_held)
 			world_fail(world, "SAFETY: a life begins, one of the last is still there");
 		if (seat->far == OPEN && seat->has_joined && !is_known(world, s))
@@ -243,10 +268,13 @@ static void command_push(struct world *world, const struct admission_action *act
 		command.who[rank] = admission_nonce(admission, rank)[0];
 		world->state.seat[command.who[rank] - 1].generation = action->generation;
 	}
-	if (action->command == ADMISSION_JOB_ADD)
-		world->state.generation++;
+	if (action->command == ADMISSION_JOB_ADD) {
+		world->state.generation[job_aggregator(world, world->at)]++;
+		if (!world->at)
+			world->state.lives++;
+	}
 	for (uint32_t k = 0; k < world->config->shards; k++) {
-		struct job_command *commands = world->state.shard[k].commands;
+		struct job_command *commands = world->state.job[world->at].shard[k].commands;
 		uint32_t count = 0;
 
 		while (count < COMMANDS && commands[count].type)
@@ -268,7 +296,8 @@ static void aggregator_send(struct world *world, uint32_t s,
 
 	if (seat->far != OPEN)
 		world_fail(world, "SAFETY: a word after the last one");
-	admission_message(world_admission(world), &world->admission, actions, action, &message);
+	admission_message(world_admission(world), &world->admission[world->at], actions, action,
+			  &message);
 	if (message.type == CONTROL_WAITING && !seat->member.is_expired)
 		return; /* a line for a log */
 	note = note_of(&message);
@@ -276,8 +305,9 @@ static void aggregator_send(struct world *world, uint32_t s,
 	if (message.type == CONTROL_ABORT && world_admission(world)->state == ADMISSION_DRAIN)
 		seat->is_held = is_known(world, s);
 	for (uint32_t k = 0; k < world->config->shards && message.type == CONTROL_START; k++)
-		if (world->state.shard[k].generation != world_admission(world)->generation ||
-		    !world->state.shard[k].is_enabled)
+		if (world->state.job[world->at].shard[k].generation !=
+			    world_admission(world)->generation ||
+		    !world->state.job[world->at].shard[k].is_enabled)
 			world_fail(world, "SAFETY: START before every shard is enabled");
 	if (seat->near == OPEN && !seat->is_vanished)
 		notes_push(world, seat->down, &note);
@@ -300,10 +330,11 @@ static void check_mismatch(struct world *world, const char *text)
 	uint32_t number = (uint32_t)atoi(text + strlen("operation "));
 	char first = 0;
 
-	for (uint32_t s = 0; s < world->config->processes; s++) {
+	for (uint32_t s = 0; s < world->seats; s++) {
 		const char *program = seat_program(world, s);
 
-		if (world->state.seat[s].generation != admission->generation ||
+		if (seat_job(world, s) != world->at ||
+		    world->state.seat[s].generation != admission->generation ||
 		    number >= strlen(program))
 			continue;
 		if (first && first != program[number])
@@ -341,8 +372,9 @@ static void check_deadline(struct world *world, const char *text)
 	int rank;
 
 	while (at && (rank = text_rank(&at)) >= 0 && (!end || at < end))
-		for (uint32_t s = 0; s < world->config->processes; s++)
-			if (world->join[s].rank == rank && world->state.called >> s & 1)
+		for (uint32_t s = 0; s < world->seats; s++)
+			if (world->join[s].rank == rank && world->state.called >> s & 1 &&
+			    seat_job(world, s) == world->at)
 				world_fail(world, "PRECISION: missed, and had called in time");
 }
 
@@ -418,21 +450,32 @@ void world_aggregator(struct world *world, struct admission_event event)
 						    .list_max = ACTIONS,
 						    .members = members };
 	static uint64_t before[STATE_WORDS];
+	const struct admission *was = (const struct admission *)(void *)before;
+	char text[CONTROL_TEXT_BYTES] = "";
+	uint64_t life = 0;
 
 	do {
-		size_t bytes = admission_bytes(&world->admission);
+		size_t bytes = admission_bytes(&world->admission[world->at]);
 
 		assert(bytes <= sizeof(before));
-		memcpy(before, world->state.admission, bytes);
-		event.generation = world->state.generation;
-		event.random = world->state.generation;
-		admission_step(world_admission(world), &world->admission, &event, &actions);
+		memcpy(before, world_admission(world), bytes);
+		event.generation = world->state.generation[job_aggregator(world, world->at)];
+		event.random = world->at ? 1 : world->state.lives + 1u;
+		admission_step(world_admission(world), &world->admission[world->at], &event,
+			       &actions);
 		if (actions.cause != CONTROL_OK)
-			check_text(world, &event, (struct admission *)(void *)before, &actions);
+			check_text(world, &event, was, &actions);
 		aggregator_act(world, &actions);
+		if (admission_is_running(was) && actions.cause != CONTROL_OK &&
+		    !admission_is_running(world_admission(world))) {
+			life = was->life;
+			snprintf(text, sizeof(text), "%s", actions.text);
+		}
 		event = (struct admission_event){ .type = ADMISSION_TICK, .now_ns = event.now_ns };
 	} while (actions.again);
 	forget(world);
+	if (life)
+		life_ended(world, (uint8_t)life, text);
 }
 
 static void check_leave(struct world *world, uint32_t from)
@@ -451,9 +494,15 @@ void world_read(struct world *world, uint32_t from)
 	struct control_message message;
 	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)(from + 1) };
 	struct note note = notes_pop(world->state.seat[from].up);
-	bool was_started = world_admission(world)->state == ADMISSION_STARTED;
+	bool was_started;
 
+	world_select(world, seat_job(world, from));
+	was_started = world_admission(world)->state == ADMISSION_STARTED;
 	world->state.seat[from].has_joined = 1;
+	if (note.type == CONTROL_JOIN && seat_is_orphan(world, from)) {
+		seat_refuse_orphan(world, from);
+		return;
+	}
 	message_of(world, from, &note, ops, &message);
 	world_aggregator(world, (struct admission_event){ .type = ADMISSION_MESSAGE,
 							  .connection = from + 1,
@@ -468,13 +517,14 @@ void world_closed(struct world *world, uint32_t from)
 	world->state.seat[from].far = CLOSED;
 	world->state.seat[from].is_held = 0;
 	memset(world->state.seat[from].up, 0, sizeof(world->state.seat[from].up));
+	world_select(world, seat_job(world, from));
 	world_aggregator(world, (struct admission_event){ .type = ADMISSION_CLOSED,
 							  .connection = from + 1 });
 }
 
 void world_ack(struct world *world, uint32_t shard)
 {
-	struct job_ack *acks = world->state.shard[shard].acks;
+	struct job_ack *acks = world->state.job[world->at].shard[shard].acks;
 	struct job_ack head = acks[0];
 	struct admission_event event = { .type = ADMISSION_MISMATCH, .rank = head.rank };
 
@@ -491,44 +541,66 @@ void world_ack(struct world *world, uint32_t shard)
 	world_aggregator(world, event);
 }
 
-uint32_t world_beats(const struct world *world)
+static uint32_t job_beats(struct world *world)
 {
 	static struct admission_action list[ACTIONS];
 	static struct control_member members[CONTROL_RANKS];
 	static struct admission_actions actions = { .list = list,
 						    .list_max = ACTIONS,
 						    .members = members };
-	static struct world copy;
+	static uint64_t kept[STATE_WORDS];
+	struct admission *admission = world_admission(world);
+	size_t bytes = admission_bytes(&world->admission[world->at]);
 	uint32_t beats = 0;
 
-	copy.config = world->config;
-	copy.admission = world->admission;
-	memcpy(&copy.state, &world->state, world_bytes(world));
-	set_clocks(&copy, 2 * s_ns);
-	world_admission(&copy)->beat_ns = 0;
-	admission_step(world_admission(&copy), &copy.admission,
+	memcpy(kept, admission, bytes);
+	set_clocks(world, 2 * s_ns);
+	admission->beat_ns = 0;
+	admission_step(admission, &world->admission[world->at],
 		       &(struct admission_event){
 			       .type = ADMISSION_TICK, .now_ns = 2 * s_ns, .generation = 200 },
 		       &actions);
 	for (uint32_t i = 0; i < actions.count; i++)
 		if (list[i].type == ADMISSION_SEND && list[i].message == CONTROL_HEARTBEAT)
 			beats |= 1u << (list[i].connection - 1);
+	memcpy(admission, kept, bytes);
+	return beats;
+}
+
+uint32_t world_beats(struct world *world)
+{
+	uint32_t beats = 0;
+
+	for (uint32_t job = 0; job < world->jobs; job++) {
+		world_select(world, job);
+		if (!admission_is_idle(world_admission(world)))
+			beats |= job_beats(world);
+	}
 	return beats;
 }
 
 /* The process is gone, with all that it knew. */
-void world_aggregator_ends(struct world *world)
+void world_aggregator_ends(struct world *world, uint32_t aggregator)
 {
 	struct state *state = &world->state;
 
-	state->aggregator = DOWN;
-	state->is_terminating = 0;
-	memset(state->shard, 0, sizeof(state->shard));
-	admission_init(world_admission(world), &world->admission);
-	forget(world);
-	for (uint32_t s = 0; s < world->config->processes; s++) {
+	state->aggregator[aggregator] = DOWN;
+	state->is_terminating[aggregator] = 0;
+	if (!aggregator)
+		state->ended_life = 0;
+	for (uint32_t job = 0; job < world->jobs; job++) {
+		if (job_aggregator(world, job) != aggregator)
+			continue;
+		world_select(world, job);
+		memset(state->job[job].shard, 0, sizeof(state->job[job].shard));
+		admission_init(world_admission(world), &world->admission[job]);
+		forget(world);
+	}
+	for (uint32_t s = 0; s < world->seats; s++) {
 		struct seat *seat = &state->seat[s];
 
+		if (seat_aggregator(world, s) != aggregator)
+			continue;
 		memset(seat->up, 0, sizeof(seat->up));
 		seat->is_held = 0;
 		seat->has_stalled = 0;

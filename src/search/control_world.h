@@ -11,6 +11,10 @@
 #include "search/control.h"
 
 enum {
+	SEATS = 2 * CONTROL_PROCESSES,
+	/* The name's; then one of each life of it that has a second aggregator or communicator. */
+	JOBS = 3,
+	AGGREGATORS = 2,
 	QUEUE = 6, /* messages in a direction */
 	COMMANDS = 3,
 	ACKS = 4,
@@ -20,7 +24,7 @@ enum {
 	GROUPS = 2,
 	REFUSAL = 8, /* bytes of a text that is nobody's business here */
 	HOST = 8,    /* bytes of a host's name */
-	SPANS_MAX = 64,
+	SPANS_MAX = 128,
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
@@ -42,21 +46,25 @@ struct note {
 	uint32_t from;   /* QUERY, OPINFO */
 };
 
+/* What a process has at one aggregator, or of one communicator. Seat s is process s's first, seat processes + s
+ * its second. */
 struct seat {
 	struct member member;
 	struct note up[QUEUE], down[QUEUE];
 	uint32_t generation; /* that it was granted */
-	uint8_t status;      /* enum status */
+	uint8_t status;      /* enum status: its process's, NEW until this seat is wanted */
 	uint8_t near, far;   /* enum end: of its connection, here and at the aggregator */
 	uint8_t is_vanished; /* no word gets through any more, neither does the end */
-	uint8_t submitted;   /* operations */
-	uint8_t done;        /* bit by bit */
+	uint8_t submitted;   /* operations; of a communicator's first seat */
+	uint8_t done;        /* bit by bit; likewise */
 	uint8_t results;     /* chunks whose result has been sent to it, bit by bit */
 	uint8_t has_stalled; /* it has said STALL, and nothing has changed since */
 	uint8_t is_bad;      /* it did something that a text may name it for */
 	uint8_t has_joined;  /* the aggregator has read its JOIN */
 	uint8_t is_held;     /* aborted: its place must not be given away before it is closed */
-	uint8_t reserved[1];
+	uint8_t life;        /* that the first was granted: the second's JOIN says it */
+	uint8_t is_granted;  /* its GRANT is in, and waits for the others' */
+	uint8_t reserved[7];
 };
 
 struct job_command {
@@ -82,25 +90,31 @@ struct shard {
 	uint8_t reserved[3];
 };
 
-struct state {
-	struct seat seat[CONTROL_PROCESSES];
+/* A job at an aggregator, and its part of the shards. */
+struct job {
 	struct shard shard[CONTROL_SHARDS];
-	uint8_t left[FAULT_END]; /* of what may happen */
-	uint8_t aggregator;      /* enum aggregator */
-	uint8_t is_guilty;       /* it did something that members may name it for */
-	uint8_t is_terminating;
-	uint8_t generation; /* what the next life gets */
-	uint8_t called; /* processes that had called it when the deadline was over, bit by bit */
-	uint8_t reserved[4];
 	uint64_t admission[STATE_WORDS]; /* as many as admission_bytes says */
 };
+
+struct state {
+	struct seat seat[SEATS];
+	uint8_t left[FAULT_END + 1];     /* of what may happen */
+	uint8_t aggregator[AGGREGATORS]; /* enum aggregator */
+	uint8_t is_guilty[AGGREGATORS];  /* it did something that members may name it for */
+	uint8_t is_terminating[AGGREGATORS];
+	uint8_t generation[AGGREGATORS]; /* what the next life gets */
+	uint8_t lives;                   /* of the first job */
+	uint8_t ended_life;              /* of these the last that ended badly */
+	uint8_t called; /* seats that had called it when the deadline was over, bit by bit */
+	uint8_t reserved[5];
+	struct job job[JOBS];
+};
 _Static_assert(sizeof(struct seat) % 8 == 0, "no padding: states are compared as bytes");
-_Static_assert(sizeof(struct shard) % 8 == 0, "no padding: states are compared as bytes");
-_Static_assert(offsetof(struct state, admission) % 8 == 0, "no padding: as above");
-_Static_assert(offsetof(struct state, admission) == sizeof(struct seat) * CONTROL_PROCESSES +
-							    sizeof(struct shard) * CONTROL_SHARDS +
-							    FAULT_END + 9,
+_Static_assert(sizeof(struct job) % 8 == 0, "no padding: states are compared as bytes");
+_Static_assert(offsetof(struct state, job) == sizeof(struct seat) * SEATS + FAULT_END + 1 + 16,
 	       "no padding: as above");
+_Static_assert(offsetof(struct state, job) % 8 == 0, "no padding: as above");
+_Static_assert(SEATS <= 8, "seats are bits of a byte");
 
 /* Of a state's bytes: what is packed, and what always is zero. */
 struct span {
@@ -111,11 +125,14 @@ struct span {
 /* A row's, and what its steps need. */
 struct world {
 	const struct control_config *config;
-	struct admission_config admission;
-	struct member_config member[CONTROL_PROCESSES];
-	struct control_join join[CONTROL_PROCESSES + 1]; /* one for NOBODY */
-	struct state state;                              /* the one that is being made */
-	uint32_t silent; /* whom the aggregator has not heard for so long */
+	const struct control_process *process[SEATS]; /* whose seat it is */
+	uint32_t seats, jobs, aggregators;
+	struct admission_config admission[JOBS];
+	struct member_config member[SEATS];
+	struct control_join join[SEATS + 1]; /* one for NOBODY */
+	uint32_t at;                         /* the job that steps */
+	struct state state;                  /* the one that is being made */
+	uint32_t silent;                     /* whom the aggregator has not heard for so long */
 	const char *violation;
 	char blamed[CONTROL_TEXT_BYTES]; /* by admission, for a trace */
 	struct span spans[SPANS_MAX];
@@ -124,21 +141,45 @@ struct world {
 };
 
 void world_begin(struct world *world, const struct control_config *config);
-size_t world_bytes(const struct world *world);
+/* ---- seats and jobs ---- */
+
+/* Its process's index. */
+uint32_t seat_owner(const struct world *world, uint32_t s);
+bool seat_is_second(const struct world *world, uint32_t s);
+/* Where its operations are counted. */
+uint32_t seat_home(const struct world *world, uint32_t s);
+/* Of one process, and of one communicator. */
+bool seat_is_beside(const struct world *world, uint32_t s, uint32_t other);
+uint32_t seat_job(const struct world *world, uint32_t s);
+uint32_t seat_aggregator(const struct world *world, uint32_t s);
+uint32_t job_aggregator(const struct world *world, uint32_t job);
+/* Of one job, in whatever life; JOIN says which. */
+bool seats_meet(const struct world *world, uint32_t s, uint32_t other);
+/* It is the home of a communicator, and that runs. */
+bool home_runs(const struct world *world, uint32_t s);
+/* What follows GRANT, a failure, the bad end of the first job's life. */
+void seat_granted(struct world *world, uint32_t s, const struct control_message *message);
+void seat_failed(struct world *world, uint32_t s, enum control_cause cause, const char *text);
+void life_ended(struct world *world, uint8_t life, const char *text);
+bool seat_is_orphan(const struct world *world, uint32_t s);
+void seat_refuse_orphan(struct world *world, uint32_t s);
+/* The steps of an aggregator that follow are this job's. */
+void world_select(struct world *world, uint32_t job);
 
 /* control_pack.c: as bfs.h keeps it, without what always is zero; world_begin has called pack_begin. */
 void pack_begin(struct world *world);
 void pack(const struct world *world, const struct state *state, uint8_t *packed);
+/* What is left out must be zero in *state. */
 void unpack(const struct world *world, const uint8_t *packed, struct state *state);
 
-/* ---- the aggregator ---- */
+/* ---- the aggregator: the job that world_select has named, unless a seat or a job is given ---- */
 
 struct admission *world_admission(struct world *world);
 struct admission_peer *world_peer(struct world *world, uint32_t i); /* members', waiters' */
 uint32_t world_peers_count(const struct world *world);
 struct control_op *world_group(struct world *world, uint32_t i);
-/* As long after everything as it wants: it has just heard everybody, but `silent` (PROCESSES: nobody). */
-enum { NOBODY = CONTROL_PROCESSES };
+/* As long after everything as it wants: it has just heard everybody, but `silent` (NOBODY: nobody). */
+enum { NOBODY = SEATS };
 uint64_t world_heartbeat_passes(struct world *world, uint32_t silent);
 uint64_t world_gathering_passes(struct world *world);
 /* 5 s after a refusal: false if there was none. */
@@ -149,9 +190,9 @@ void world_aggregator(struct world *world, struct admission_event event);
 void world_read(struct world *world, uint32_t from);
 void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
-/* Processes that a HEARTBEAT would go to now. */
-uint32_t world_beats(const struct world *world);
-void world_aggregator_ends(struct world *world);
+/* Seats that a HEARTBEAT would go to now. */
+uint32_t world_beats(struct world *world);
+void world_aggregator_ends(struct world *world, uint32_t aggregator);
 
 /* ---- members ---- */
 
@@ -177,8 +218,8 @@ uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op);
 void world_command(struct world *world, uint32_t shard, bool has_failed);
 bool world_may_add(const struct world *world, uint32_t s, uint32_t op);
 void world_add(struct world *world, uint32_t s, uint32_t op);
-/* Something has changed: who has stalled may stall again. */
-void world_changed(struct world *world);
+/* Something has changed in its communicator: who has stalled may stall again. */
+void world_changed(struct world *world, uint32_t s);
 
 /* ---- what they share ---- */
 

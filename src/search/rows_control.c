@@ -226,6 +226,49 @@ static const struct control_config sizes_again = {
 		     { .rank = 2, .size = 3 }, { .rank = 0, .size = 2, .after = 1 } },
 	.may = { [FAULT_KILL] = 1 }, .causes = LOST | CAUSE(DENIED),
 };
+static const struct control_config aggregators = {
+	TWO, .second = SECOND_AGGREGATOR, .causes = CAUSE(TIMEOUT),
+};
+static const struct control_config aggregators_rank_killed = {
+	TWO, .second = SECOND_AGGREGATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config aggregators_rank_killed_three = {
+	THREE, .second = SECOND_AGGREGATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config aggregators_killed = {
+	TWO, .second = SECOND_AGGREGATOR, .may = { [FAULT_AGG_KILL] = 1 },
+	.causes = LOST | CAUSE(SYSTEM),
+};
+static const struct control_config aggregators_cut = {
+	TWO, .second = SECOND_AGGREGATOR, .may = { [FAULT_AGG_CUT] = 1 },
+	.causes = LOST | CAUSE(SYSTEM),
+};
+static const struct control_config aggregators_again = {
+	TWO_LIVES, .second = SECOND_AGGREGATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config aggregators_aborted = {
+	TWO, .second = SECOND_AGGREGATOR, .may = { [FAULT_ABORT] = 1, [FAULT_STOP] = 1 },
+	.causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config communicators = {
+	TWO, .second = SECOND_COMMUNICATOR, .causes = CAUSE(TIMEOUT),
+};
+static const struct control_config communicators_killed = {
+	TWO, .second = SECOND_COMMUNICATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config communicators_aborted = {
+	TWO, .second = SECOND_COMMUNICATOR, .may = { [FAULT_ABORT] = 1 },
+	.causes = LOST | CAUSE(ABORTED),
+};
+static const struct control_config communicators_again = {
+	.processes = 4, .shards = 1, .second = SECOND_COMMUNICATOR,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
+		     { .rank = 0, .size = 2, .after = 1 }, { .rank = 1, .size = 2, .after = 2 } },
+	.may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config communicators_killed_three = {
+	THREE, .second = SECOND_COMMUNICATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
 /* clang-format on */
 
 static const struct search_row rows[] = {
@@ -292,5 +335,27 @@ static const struct search_row rows[] = {
 	{ "control: n=3, rank 2 leaves early", control_model, &leaver_three, false },
 	{ "control: n=2, sizes differ, rank 0 comes again, one killed", control_model, &sizes_again,
 	  false },
+	{ "control: n=2, two aggregators", control_model, &aggregators, false },
+	{ "control: n=2, two aggregators, one rank is killed", control_model,
+	  &aggregators_rank_killed, false },
+	{ "control: n=3, two aggregators, one rank is killed", control_model,
+	  &aggregators_rank_killed_three, true },
+	{ "control: n=2, two aggregators, one of them is killed", control_model,
+	  &aggregators_killed, false },
+	{ "control: n=2, two aggregators, one of them loses power", control_model, &aggregators_cut,
+	  false },
+	{ "control: n=2, two aggregators, rank 0 comes again, one is killed", control_model,
+	  &aggregators_again, true },
+	{ "control: n=2, two aggregators, an abort, one is stopped", control_model,
+	  &aggregators_aborted, true },
+	{ "control: n=2, two communicators", control_model, &communicators, false },
+	{ "control: n=2, two communicators, one rank is killed", control_model,
+	  &communicators_killed, false },
+	{ "control: n=2, two communicators, one of them is aborted", control_model,
+	  &communicators_aborted, false },
+	{ "control: n=2, two communicators, both come again, one is killed", control_model,
+	  &communicators_again, true },
+	{ "control: n=3, two communicators, one rank is killed", control_model,
+	  &communicators_killed_three, true },
 };
 const struct search_rows search_rows_control = { rows, sizeof(rows) / sizeof(rows[0]) };
