@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* data.c - see data.h. */
+/* data.c - what may happen in data.h's model; see data_world.h. */
 #include "search/data.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "search/data_world.h"
+
+enum { NET = 256, ALL_CELLS = UINT32_MAX };
 
 enum move {
 	MOVE_SUBMIT = 1,
@@ -16,203 +17,399 @@ enum move {
 	MOVE_DOUBLE,
 	MOVE_LIFE,
 	MOVE_SWITCH,
+	MOVE_REBOOT,
 	MOVE_RESTART
 };
 
-/* ---- moves ---- */
-
-static void take(const struct data_config *config, struct state *state, uint32_t number,
-		 struct outcome *outcome)
+static uint32_t move_of(enum move move, uint32_t about)
 {
-	const struct packet packet = packets[number];
-	struct worker_event event = { .type = WORKER_PACKET, .packet = &packet.wire };
-
-	if (packet.to == TO_SWITCH)
-		switch_take(config, state, &packet, outcome);
-	else
-		worker_event(config, state, packet.to, &event, &packet, outcome);
+	return (uint32_t)move << 24 | about;
 }
 
-/* Deletes what can never act again. */
-static void canon(const struct data_config *config, struct state *state)
+/* ---- what is on its way ---- */
+
+/* `set`: the packets of a cell, in the order of their numbers; FIFO: a queue. */
+struct net {
+	uint32_t packet[NET];
+	uint32_t count;
+};
+
+static void net_get(const struct state *state, uint32_t i, struct net *net)
 {
-	for (uint32_t i = 0; i < packets_count; i++) {
-		const struct wire *wire = &packets[i].wire;
-		uint32_t index = wire->slot - MAP_EXPRESS_SLOTS_MIN;
-		const struct switch_slot *slot = &state->slot[index];
-		bool is_dead;
+	size_t bytes;
+	const void *from = intern_get(&world.nets, state->part[world.nets_at + i], &bytes);
 
-		if (!set_has(state, i))
-			continue;
-		if (packets[i].to == TO_SWITCH) {
-			is_dead = wire->generation < GENERATION + state->switch_life ||
-				  (wire->generation == slot->generation &&
-				   (int32_t)(wire->seq - slot->phase) < -1);
-		} else {
-			const struct worker_state *to = &state->worker[packets[i].to];
+	memcpy(net->packet, from, bytes);
+	net->count = (uint32_t)(bytes / sizeof(*net->packet));
+}
 
-			is_dead = (!TAKEN_OUT(WORKER_GENERATION) &&
-				   wire->generation < to->generation) ||
-				  (!TAKEN_OUT(WORKER_SEQ) && wire->generation == to->generation &&
-				   (int32_t)(wire->seq - to->slot[index].seq) < 0);
-		}
-		if (is_dead)
-			set_take(state, i);
+static void net_put(struct state *state, uint32_t i, const struct net *net)
+{
+	*part_net(state, i) =
+		intern_put(&world.nets, net->packet, net->count * sizeof(*net->packet));
+}
+
+/* False if it was there. */
+static bool set_add(struct net *net, uint32_t packet)
+{
+	uint32_t at = net->count;
+
+	while (at && net->packet[at - 1] > packet)
+		at--;
+	if (at && net->packet[at - 1] == packet)
+		return false;
+	assert(net->count < NET);
+	memmove(&net->packet[at + 1], &net->packet[at], (net->count - at) * sizeof(*net->packet));
+	net->packet[at] = packet;
+	net->count++;
+	return true;
+}
+
+/* The round that an edge's lower end is in, and whether it wants no more of it. */
+static bool edge_round(const struct state *state, uint32_t edge, uint32_t cell, uint32_t generation,
+		       uint32_t *seq)
+{
+	if (is_node(edge)) {
+		const struct node_state *node = slot_at(state, edge - DATA_WORKERS, cell);
+
+		*seq = node->slot.phase;
+		return node->slot.generation == generation;
 	}
-	(void)config;
+	*seq = worker_at(state, edge)->slot[cell].seq;
+	return worker_at(state, edge)->life + (uint32_t)GENERATION == generation;
 }
 
-/* A queue that is full loses what is sent into it. */
-static void queue_put(struct state *state, uint32_t queue, uint32_t number)
+static bool edge_is_done(const struct state *state, uint32_t edge, uint32_t cell)
 {
-	for (uint32_t i = 0; i < QUEUE; i++) {
-		if (!state->queue[queue][i]) {
-			state->queue[queue][i] = (uint16_t)(number + 1);
-			return;
-		}
+	if (is_node(edge))
+		return slot_at(state, edge - DATA_WORKERS, cell)->slot.final;
+	return worker_at(state, edge)->slot[cell].state != WORKER_OUTSTANDING;
+}
+
+/* Is the packet too old to arrive, where seq has few bits? */
+static bool is_too_old(const struct state *state, const struct packet *packet)
+{
+	uint32_t seq;
+
+	return edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq) &&
+	       (int32_t)(seq - packet->wire.seq) > (int32_t)world.config->packet_life;
+}
+
+/* Below this a switch takes nothing any more. */
+static uint32_t generation_min(uint32_t node_life)
+{
+	return (uint32_t)GENERATION + (node_life < LOST ? node_life : node_life - LOST + 1);
+}
+
+static bool is_dead_up(const struct state *state, const struct packet *packet)
+{
+	uint32_t node = world.parent[packet->edge], seq;
+	const struct node_state *at = slot_at(state, node, packet->cell);
+	int32_t ahead = (int32_t)(packet->wire.seq - at->slot.phase);
+
+	if (!TAKEN_OUT(SWITCH_GENERATION) &&
+	    packet->wire.generation < generation_min(state->node_life[node]))
+		return true;
+	if (packet->wire.generation != at->slot.generation)
+		return false;
+	if (world.config->seq_bits)
+		return is_too_old(state, packet);
+	if (ahead < -1)
+		return true;
+	/* It would be answered with a result that the child has. */
+	return world.config->is_lean && ahead <= 0 &&
+	       (ahead < 0 || at->slot.bitmap[0] >> world.child[packet->edge] & 1) &&
+	       edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq) &&
+	       (seq != packet->wire.seq || edge_is_done(state, packet->edge, packet->cell));
+}
+
+static bool is_dead_down(const struct state *state, const struct packet *packet)
+{
+	uint32_t seq, generation;
+
+	if (is_node(packet->edge)) {
+		if (TAKEN_OUT(PARENT_CHECKS))
+			return false;
+		generation = generation_min(state->node_life[packet->edge - DATA_WORKERS]);
+	} else {
+		if (TAKEN_OUT(WORKER_GENERATION))
+			return false;
+		generation = (uint32_t)GENERATION + worker_at(state, packet->edge)->life;
 	}
+	if (packet->wire.generation < generation)
+		return true;
+	if (TAKEN_OUT(WORKER_SEQ) ||
+	    !edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq))
+		return false;
+	if (world.config->seq_bits)
+		return is_too_old(state, packet);
+	if ((int32_t)(packet->wire.seq - seq) < 0)
+		return true;
+	return world.config->is_lean && packet->wire.seq == seq &&
+	       edge_is_done(state, packet->edge, packet->cell);
 }
 
-static void queue_drop_head(struct state *state, uint32_t queue)
+/* Deletes from the set what can never act again. */
+static void canon(struct state *state, uint32_t cell)
 {
-	for (uint32_t i = 0; i + 1 < QUEUE; i++)
-		state->queue[queue][i] = state->queue[queue][i + 1];
-	state->queue[queue][QUEUE - 1] = 0;
+	struct net net;
+	uint32_t kept = 0;
+
+	net_get(state, cell, &net);
+	for (uint32_t i = 0; i < net.count; i++) {
+		const struct packet *packet = packet_at(net.packet[i]);
+
+		if (packet->is_up ? !is_dead_up(state, packet) : !is_dead_down(state, packet))
+			net.packet[kept++] = net.packet[i];
+	}
+	if (kept == net.count)
+		return;
+	net.count = kept;
+	net_put(state, cell, &net);
 }
 
-static void finish(const struct data_config *config, struct bfs *bfs, struct state *next,
-		   uint32_t move, const struct outcome *outcome)
+/* M1, M2: what a switch sends is the exact combination over all workers, or over those below it. */
+static const char *made_check(const struct state *state, const struct packet *packet)
+{
+	struct switch_copy copy = { .tag = packet->wire.tag,
+				    .lanes = packet->wire.lanes,
+				    .exponent = packet->wire.exponent,
+				    .flags = packet->wire.flags };
+	struct made_round round = { world.below[0], packet->wire.generation, packet->wire.seq,
+				    packet->cell };
+	enum made made;
+
+	if (packet->is_up && !is_node(packet->edge))
+		return NULL; /* a worker's own */
+	if (packet->is_up)
+		round.workers = world.below[packet->edge - DATA_WORKERS];
+	made = made_of(state, &round, &copy, packet->lane);
+	if (made == MADE_EXACTLY || made == MADE_PAST)
+		return NULL;
+	if (packet->is_up)
+		return made == MADE_EARLY ? "M2: a partial of a round that some worker has not sent"
+					  : "M2: a partial is not the sum over its subtree";
+	return made == MADE_EARLY ? "M1: RESULT of a round that some worker has not sent"
+				  : "M1: RESULT is not the sum over all workers";
+}
+
+static void check_made(const struct state *state, const struct packet *packet,
+		       struct outcome *outcome)
+{
+	if (!outcome->violation &&
+	    (packet->wire.type == WIRE_RESULT || packet->wire.type == WIRE_UPDATE))
+		outcome->violation = made_check(state, packet);
+}
+
+/* Up of edge e is queue e, down is EDGES + e. A queue that is full loses what is sent into it. */
+static void queue_send(struct state *state, struct outcome *outcome)
 {
 	for (uint32_t i = 0; i < outcome->count; i++) {
-		const struct packet *packet = &packets[outcome->packets[i]];
-		bool is_up = packet->to == TO_SWITCH;
+		const struct packet packet = *packet_at(outcome->packets[i]);
+		uint32_t queue = packet.edge + (packet.is_up ? 0u : EDGES);
+		struct net net;
 
-		if (config->is_fifo)
-			queue_put(next, is_up ? packet->wire.child : DATA_WORKERS + packet->to,
-				  outcome->packets[i]);
-		else if (packet->wire.type == WIRE_UPDATE || packet->wire.type == WIRE_RESULT)
-			set_put(next, outcome->packets[i]);
-		if (bfs_is_telling(bfs)) {
-			if (is_up)
-				bfs_say(bfs, "; rank %u sends ", packet->wire.child);
-			else
-				bfs_say(bfs, "; to rank %u: ", packet->to);
-			say_packet(bfs, config, outcome->packets[i]);
-		}
+		check_made(state, &packet, outcome);
+		net_get(state, queue, &net);
+		if (net.count == QUEUE)
+			continue;
+		net.packet[net.count++] = outcome->packets[i];
+		net_put(state, queue, &net);
 	}
-	canon(config, next);
+}
+
+/* UPDATE and RESULT go into the set. A PROBE, and what answers it, would do nothing later that a copy of the
+ * UPDATE cannot do as well: it arrives at once, if at all. */
+static void set_send(struct state *state, struct outcome *outcome)
+{
+	for (uint32_t i = 0; i < outcome->count; i++) {
+		const struct packet packet = *packet_at(outcome->packets[i]);
+		struct net net;
+
+		if (packet.wire.type != WIRE_RESULT && packet.wire.type != WIRE_UPDATE) {
+			if (packet.is_up || is_node(packet.edge))
+				take(state, outcome->packets[i], outcome);
+			continue;
+		}
+		net_get(state, packet.cell, &net);
+		if (!set_add(&net, outcome->packets[i]))
+			continue;
+		check_made(state, &packet, outcome);
+		net_put(state, packet.cell, &net);
+	}
+}
+
+static void finish(struct bfs *bfs, struct state *next, uint32_t move, uint32_t cell,
+		   struct outcome *outcome)
+{
+	if (world.config->is_fifo)
+		queue_send(next, outcome);
+	else
+		set_send(next, outcome);
+	for (uint32_t i = 0; i < outcome->count && bfs_is_telling(bfs); i++) {
+		const struct packet *packet = packet_at(outcome->packets[i]);
+
+		if (packet->is_up)
+			bfs_say(bfs, "; %s sends ", edge_name(packet->edge));
+		else
+			bfs_say(bfs, "; to %s: ", edge_name(packet->edge));
+		say_packet(bfs, outcome->packets[i]);
+	}
+	for (uint32_t i = 0; i < world.cells && !world.config->is_fifo; i++)
+		if (cell == ALL_CELLS || cell == i)
+			canon(next, i);
 	bfs_emit(bfs, next, move, outcome->violation);
 }
 
-static uint32_t move_of(enum move move, uint32_t a, uint32_t b)
+/* ---- moves ---- */
+
+static void expand_starts(const struct state *state, uint32_t w, struct bfs *bfs)
 {
-	return (uint32_t)move << 24 | a << 12 | b;
+	for (uint32_t pair = 0; pair < world.map.shards * MAP_STREAMS; pair++) {
+		struct outcome outcome = { 0 };
+		struct state next;
+
+		if (!worker_may_begin(w, state->part[w], pair))
+			continue;
+		state_copy(&next, state);
+		bfs_say(bfs, "%s starts its next chunk", edge_name(w));
+		worker_event(&next, w, DO_START, pair, &outcome);
+		finish(bfs, &next, move_of(MOVE_START, w << 12 | pair),
+		       packet_at(outcome.packets[0])->cell, &outcome);
+	}
 }
 
-static bool may_start(const struct data_config *config, const struct worker_state *worker)
+static void expand_probes(const struct state *state, uint32_t w, struct bfs *bfs)
 {
-	struct scratch scratch;
-	uint32_t slot;
+	const bool is_fifo = world.config->is_fifo;
 
-	worker_load(config, worker, &scratch);
-	return worker_may_start(&scratch.worker, 0, MAP_BULK, &slot);
+	for (uint32_t i = 0; i < world.cells; i++) {
+		struct outcome outcome = { 0 };
+		struct state next;
+		struct net net;
+
+		if (worker_at(state, w)->slot[i].state != WORKER_OUTSTANDING)
+			continue;
+		/* In a FIFO a worker asks when nothing of its own is on its way up. */
+		if (is_fifo) {
+			net_get(state, w, &net);
+			if (net.count)
+				continue;
+		}
+		state_copy(&next, state);
+		bfs_say(bfs, "%s asks about slot %u", edge_name(w), world.cell[i].slot);
+		worker_event(&next, w, DO_PROBE, i, &outcome);
+		if (!is_fifo) /* that it has asked decides only what is sent again */
+			next.part[w] = state->part[w];
+		finish(bfs, &next, move_of(MOVE_PROBE, w << 12 | i), i, &outcome);
+	}
 }
 
-static void expand_worker(const struct data_config *config, const struct state *state, uint32_t w,
-			  struct bfs *bfs)
+static void expand_worker(const struct state *state, uint32_t w, struct bfs *bfs)
 {
-	const struct worker_state *worker = &state->worker[w];
-	struct worker_op op;
-	struct worker_event event;
-	struct outcome outcome;
+	uint32_t submitted = worker_at(state, w)->submitted;
+	struct outcome outcome = { 0 };
 	struct state next;
 
-	if (worker->submitted < config->ops_count) {
-		next = *state;
-		outcome = (struct outcome){ 0 };
-		op = op_make(config, worker->submitted);
-		event = (struct worker_event){ .type = WORKER_SUBMIT, .op = &op };
-		bfs_say(bfs, "rank %u submits operation %u", w, worker->submitted);
-		worker_event(config, &next, w, &event, NULL, &outcome);
-		finish(config, bfs, &next, move_of(MOVE_SUBMIT, w, 0), &outcome);
+	if (submitted < world.config->ops_count) {
+		state_copy(&next, state);
+		bfs_say(bfs, "%s submits operation %u", edge_name(w), submitted);
+		worker_event(&next, w, DO_SUBMIT, 0, &outcome);
+		finish(bfs, &next, move_of(MOVE_SUBMIT, w), ALL_CELLS, &outcome);
 	}
-	if (may_start(config, worker)) {
-		next = *state;
+	expand_starts(state, w, bfs);
+	expand_probes(state, w, bfs);
+	if (worker_at(state, w)->life < state->life) {
 		outcome = (struct outcome){ 0 };
-		event = (struct worker_event){ .type = WORKER_START, .stream = MAP_BULK };
-		bfs_say(bfs, "rank %u starts its next chunk", w);
-		worker_event(config, &next, w, &event, NULL, &outcome);
-		finish(config, bfs, &next, move_of(MOVE_START, w, 0), &outcome);
-	}
-	for (uint32_t i = 0; i < config->pool; i++) {
-		/* In a FIFO a worker asks when nothing of its own is on its way up. */
-		if (worker->slot[i].state != WORKER_OUTSTANDING || state->queue[w][0])
-			continue;
-		next = *state;
-		outcome = (struct outcome){ 0 };
-		event = (struct worker_event){ .type = WORKER_PROBE,
-					       .slot = MAP_EXPRESS_SLOTS_MIN + i,
-					       .attempt = ATTEMPT };
-		bfs_say(bfs, "rank %u asks about slot %u", w, event.slot);
-		worker_event(config, &next, w, &event, NULL, &outcome);
-		if (!config->is_fifo) /* in a set the question can arrive at once, or never */
-			take(config, &next, outcome.packets[0], &outcome);
-		finish(config, bfs, &next, move_of(MOVE_PROBE, w, i), &outcome);
-	}
-	if (worker->generation < GENERATION + state->life) {
-		struct scratch scratch;
-
-		next = *state;
-		outcome = (struct outcome){ 0 };
-		scratch_init(config, &scratch);
-		scratch.shard.generation = GENERATION + state->life;
-		memset(&next.worker[w], 0, sizeof(next.worker[w]));
-		worker_save(config, &scratch, &next.worker[w]);
-		bfs_say(bfs, "rank %u starts life %u", w, state->life);
-		finish(config, bfs, &next, move_of(MOVE_RESTART, w, 0), &outcome);
+		state_copy(&next, state);
+		next.part[w] = worker_new(w, state->life);
+		bfs_say(bfs, "%s starts life %u", edge_name(w), state->life);
+		finish(bfs, &next, move_of(MOVE_RESTART, w), ALL_CELLS, &outcome);
 	}
 }
 
-static void expand_arrival(const struct data_config *config, const struct state *state,
-			   uint32_t number, struct bfs *bfs)
+static void say_arrival(struct bfs *bfs, uint32_t number)
 {
-	struct outcome outcome = { 0 };
-	struct state next = *state;
+	const struct packet *packet = packet_at(number);
 
-	if (packets[number].to == TO_SWITCH)
-		bfs_say(bfs, "the switch takes rank %u's ", packets[number].wire.child);
-	else
-		bfs_say(bfs, "rank %u takes ", packets[number].to);
-	say_packet(bfs, config, number);
-	take(config, &next, number, &outcome);
-	finish(config, bfs, &next, move_of(MOVE_TAKE, number, 0), &outcome);
-}
-
-static void expand_queue(const struct data_config *config, const struct state *state,
-			 uint32_t queue, struct bfs *bfs)
-{
-	uint32_t head = state->queue[queue][0];
-	struct outcome outcome = { 0 };
-	struct state next = *state;
-
-	if (!head)
+	if (!bfs_is_telling(bfs))
 		return;
+	if (packet->is_up)
+		bfs_say(bfs, "%s takes %s's ", node_name(world.parent[packet->edge]),
+			edge_name(packet->edge));
+	else
+		bfs_say(bfs, "%s takes ", edge_name(packet->edge));
+	say_packet(bfs, number);
+}
+
+static void expand_set(const struct state *state, uint32_t cell, struct bfs *bfs)
+{
+	struct net net;
+
+	net_get(state, cell, &net);
+	for (uint32_t i = 0; i < net.count; i++) {
+		struct outcome outcome = { 0 };
+		struct state next;
+
+		state_copy(&next, state);
+		say_arrival(bfs, net.packet[i]);
+		take(&next, net.packet[i], &outcome);
+		finish(bfs, &next, move_of(MOVE_TAKE, net.packet[i]), cell, &outcome);
+	}
+}
+
+static void expand_queue(const struct state *state, uint32_t queue, struct bfs *bfs)
+{
+	struct net net, rest = { 0 };
+	struct outcome outcome = { 0 };
+	struct state next;
+
+	net_get(state, queue, &net);
+	if (!net.count)
+		return;
+	rest.count = net.count - 1;
+	memcpy(rest.packet, net.packet + 1, rest.count * sizeof(*rest.packet));
+	state_copy(&next, state);
+	net_put(&next, queue, &rest);
 	bfs_say(bfs, "lost: ");
-	say_packet(bfs, config, head - 1);
-	queue_drop_head(&next, queue);
-	finish(config, bfs, &next, move_of(MOVE_LOSE, queue, 0), &outcome);
+	say_packet(bfs, net.packet[0]);
+	finish(bfs, &next, move_of(MOVE_LOSE, queue), ALL_CELLS, &outcome);
 	for (uint32_t keep = 0; keep < 2; keep++) {
-		next = *state;
 		outcome = (struct outcome){ 0 };
+		state_copy(&next, state);
 		if (!keep)
-			queue_drop_head(&next, queue);
-		bfs_say(bfs, "%s%s takes ", keep ? "(a copy) " : "",
-			queue < DATA_WORKERS ? "the switch" : "a rank");
-		say_packet(bfs, config, head - 1);
-		take(config, &next, head - 1, &outcome);
-		finish(config, bfs, &next, move_of(keep ? MOVE_DOUBLE : MOVE_TAKE, queue, 0),
+			net_put(&next, queue, &rest);
+		if (keep)
+			bfs_say(bfs, "(a copy) ");
+		say_arrival(bfs, net.packet[0]);
+		take(&next, net.packet[0], &outcome);
+		finish(bfs, &next, move_of(keep ? MOVE_DOUBLE : MOVE_TAKE, queue), ALL_CELLS,
 		       &outcome);
 	}
+}
+
+/* A switch is set to the newest life, or loses its memory and knows no job until a newer one. */
+static void expand_node(const struct state *state, uint32_t node, struct bfs *bfs)
+{
+	bool is_lost = state->node_life[node] >= LOST;
+	uint32_t life = state->node_life[node] % LOST;
+	struct outcome none = { 0 };
+	struct state next;
+
+	if (life < state->life) {
+		state_copy(&next, state);
+		next.node_life[node] = state->life;
+		bfs_say(bfs, "%s is set to life %u", node_name(node), state->life);
+		finish(bfs, &next, move_of(MOVE_SWITCH, node), ALL_CELLS, &none);
+	}
+	if (!world.config->has_reboots || is_lost || life + 1 >= world.config->generations)
+		return;
+	state_copy(&next, state);
+	next.node_life[node] = (uint8_t)(LOST + life);
+	for (uint32_t cell = 0; cell < world.cells; cell++)
+		*part_slot(&next, node, cell) = slot_new(node, true);
+	bfs_say(bfs, "%s loses its memory", node_name(node));
+	finish(bfs, &next, move_of(MOVE_REBOOT, node), ALL_CELLS, &none);
 }
 
 static void data_expand(const void *config_at, const void *state_at, struct bfs *bfs)
@@ -223,145 +420,43 @@ static void data_expand(const void *config_at, const void *state_at, struct bfs 
 	struct state next;
 
 	for (uint32_t w = 0; w < config->workers; w++)
-		expand_worker(config, state, w, bfs);
-	for (uint32_t queue = 0; config->is_fifo && queue < 2 * DATA_WORKERS; queue++)
-		expand_queue(config, state, queue, bfs);
-	for (uint32_t i = 0, count = packets_count; !config->is_fifo && i < count; i++)
-		if (set_has(state, i))
-			expand_arrival(config, state, i, bfs);
-	if (state->life + 1 < config->generations) {
-		next = *state;
+		expand_worker(state, w, bfs);
+	for (uint32_t i = 0; i < world.nets_count; i++) {
+		if (config->is_fifo)
+			expand_queue(state, i, bfs);
+		else
+			expand_set(state, i, bfs);
+	}
+	if (state->life + 1u < config->generations) {
+		state_copy(&next, state);
 		next.life++;
 		bfs_say(bfs, "the controller starts life %u", next.life);
-		finish(config, bfs, &next, move_of(MOVE_LIFE, 0, 0), &none);
+		finish(bfs, &next, move_of(MOVE_LIFE, 0), ALL_CELLS, &none);
 	}
-	if (state->switch_life < state->life) {
-		next = *state;
-		next.switch_life = state->life;
-		bfs_say(bfs, "the switch is set to life %u", next.life);
-		finish(config, bfs, &next, move_of(MOVE_SWITCH, 0, 0), &none);
-	}
+	for (uint32_t i = 0; i < world.nodes && config->generations > 1; i++)
+		expand_node(state, i, bfs);
 }
 
 static void data_init(const void *config_at, void *state_at)
 {
 	const struct data_config *config = config_at;
 	struct state *state = state_at;
-	struct scratch scratch;
+	struct net none = { 0 };
 
-	scratch_init(config, &scratch);
-	scratch.shard.generation = GENERATION;
 	for (uint32_t w = 0; w < config->workers; w++)
-		worker_save(config, &scratch, &state->worker[w]);
-	if (!config->first_seq)
-		return; /* slots of another generation: the first UPDATE re-initialises them */
-	for (uint32_t i = 0; i < config->pool; i++) {
-		struct switch_job job = { 0 };
-
-		switch_job_fill(&job, config->workers);
-		switch_slot_reset(&job, &state->slot[i], GENERATION);
-		state->slot[i].phase = config->first_seq;
-	}
-}
-
-/* ---- liveness: from every state, lose all that is in flight; PROBE and NEED alone must finish ---- */
-
-static void drain_packets(const struct data_config *config, struct state *state,
-			  struct outcome *outcome)
-{
-	for (uint32_t steps = 0; outcome->count && !outcome->violation && steps < 1000; steps++) {
-		uint32_t number = outcome->packets[--outcome->count];
-
-		take(config, state, number, outcome);
-	}
-}
-
-static void drain_worker(const struct data_config *config, struct state *state, uint32_t w,
-			 struct outcome *outcome)
-{
-	struct worker_state *worker = &state->worker[w];
-
-	for (uint32_t i = 0; i < config->pool; i++) {
-		struct worker_event event = { .type = WORKER_PROBE,
-					      .slot = MAP_EXPRESS_SLOTS_MIN + i,
-					      .attempt = ATTEMPT };
-
-		if (worker->slot[i].state != WORKER_OUTSTANDING)
-			continue;
-		worker_event(config, state, w, &event, NULL, outcome);
-		worker->slot[i].is_probed = 1; /* a set's states do not keep it */
-		drain_packets(config, state, outcome);
-	}
-	while (may_start(config, worker) && !outcome->violation) {
-		struct worker_event event = { .type = WORKER_START, .stream = MAP_BULK };
-
-		worker_event(config, state, w, &event, NULL, outcome);
-		outcome->count = 0; /* lost as well */
-	}
-}
-
-static bool is_all_stored(const struct data_config *config, const struct state *state)
-{
-	for (uint32_t w = 0; w < config->workers; w++)
-		for (uint32_t c = 0; c < op_first_chunk(config, config->ops_count); c++)
-			if (state->worker[w].stored[c] != 2)
-				return false;
-	return true;
-}
-
-static void drain_setup(const struct data_config *config, struct state *state,
-			struct outcome *outcome)
-{
-	memset(state->queue, 0, sizeof(state->queue));
-	state->switch_life = state->life;
-	for (uint32_t w = 0; w < config->workers; w++) {
-		struct worker_state *worker = &state->worker[w];
-
-		if (worker->generation < GENERATION + state->life) {
-			struct scratch scratch;
-
-			scratch_init(config, &scratch);
-			scratch.shard.generation = GENERATION + state->life;
-			memset(worker, 0, sizeof(*worker));
-			worker_save(config, &scratch, worker);
-		}
-		while (worker->submitted < config->ops_count) {
-			struct worker_op op = op_make(config, worker->submitted);
-			struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
-
-			worker_event(config, state, w, &event, NULL, outcome);
-		}
-	}
-}
-
-static const char *data_check(const void *config_at, const void *state_at)
-{
-	struct data_config config = *(const struct data_config *)config_at;
-	struct state state = *(const struct state *)state_at;
-	struct outcome outcome = { 0 };
-
-	for (uint32_t i = 0; i < config.pool; i++) {
-		uint64_t full = (1ull << config.workers) - 1;
-
-		if (state.slot[i].final && (state.slot[i].bitmap[0] & full) != full)
-			return "S1: final without a full bitmap";
-	}
-	config.is_fifo = true; /* keeps is_probed: NEED must be answered here */
-	drain_setup(&config, &state, &outcome);
-	for (uint32_t turn = 0; turn < 100 && !outcome.violation; turn++) {
-		if (is_all_stored(&config, &state))
-			return NULL;
-		for (uint32_t w = 0; w < config.workers; w++)
-			drain_worker(&config, &state, w, &outcome);
-	}
-	return outcome.violation ? outcome.violation
-				 : "LIVENESS: asking and sending again does not finish";
+		state->part[w] = worker_new(w, 0);
+	for (uint32_t i = 0; i < world.nets_count; i++)
+		net_put(state, i, &none);
+	for (uint32_t cell = 0; cell < world.cells; cell++)
+		for (uint32_t i = 0; i < world.nodes; i++)
+			*part_slot(state, i, cell) = slot_new(i, false);
 }
 
 void data_model(struct bfs_model *model, const void *config)
 {
-	packets_forget();
-	*model = (struct bfs_model){ .state_bytes = sizeof(struct state),
+	world_open(config);
+	data_check_forget();
+	*model = (struct bfs_model){ .state_bytes = world.state_bytes,
 				     .config = config,
 				     .init = data_init,
 				     .expand = data_expand,

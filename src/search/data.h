@@ -1,33 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - the data plane as a model for bfs.h: the shipped switch and worker around one switch, pace
- * replaced by free choice. What may happen at any time: a worker submits its next operation, starts its
- * next chunk, asks by PROBE; a packet arrives; a restart begins or reaches somebody.
+ * data.h - the data plane as a model for bfs.h: the shipped worker, and the shipped switch at every node of
+ * a tree; pace replaced by free choice. What may happen at any time: a worker submits its next operation,
+ * starts the next chunk of a (shard, stream) pair, asks by PROBE; a packet arrives; a restart begins or
+ * reaches somebody; a switch loses its memory. A worker may stop to start chunks whenever it likes, so every
+ * window, and every change of one, is among what happens.
  *
  * Networks: `set`: every packet ever sent may arrive any number of times, in any order, or never. FIFO:
- * one queue from and to each worker, which may lose and double its head.
+ * one queue each way on each edge of the tree, which may lose and double its head.
  */
 #ifndef SEARCH_DATA_H
 #define SEARCH_DATA_H
 
 #include "search/bfs.h"
 
-enum { DATA_WORKERS = 3, DATA_POOL = 2, DATA_OPS = 4, DATA_CHUNKS = 8 };
+enum {
+	DATA_WORKERS = 4,
+	DATA_NODES = 4,
+	DATA_SHARDS = 2,
+	DATA_POOL = 4,
+	DATA_OPS = 4,
+	DATA_CHUNKS = 24,
+};
 
 struct data_op {
 	uint32_t elements;
-	bool is_scaled;
+	bool is_scaled, is_express;
+};
+
+/* Switches: node 0 is the root, and `parent` of each other one is a node before it. All zeros: a root
+ * alone. A node's children are its nodes, then its workers. */
+struct data_tree {
+	uint32_t nodes; /* 0 is 1 */
+	uint8_t parent[DATA_NODES];
+	uint8_t worker[DATA_WORKERS]; /* the node that worker w is a child of */
 };
 
 struct data_config {
-	uint32_t workers;     /* 1..DATA_WORKERS */
-	uint32_t pool;        /* slots, 1..DATA_POOL */
+	uint32_t workers; /* 1..DATA_WORKERS */
+	struct data_tree tree;
+	uint32_t shards;      /* 0 is 1 */
+	uint32_t pool;        /* bulk slots of a shard, 1..DATA_POOL */
 	uint32_t generations; /* lives: 1 is no restart */
+	bool has_reboots; /* a switch may lose its memory, and is then of no life until the next */
 	uint32_t ops_count;
 	struct data_op ops[DATA_OPS];
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */
+	/* Packets that can do nothing more as the rules are leave the set at once; else they stay as long as
+	 * they could do something if one rule failed. For rows of many states. */
+	bool is_lean;
+	/* seq counts in so many bits, and a packet arrives until its sender (RESULT: its receiver) is more
+	 * than packet_life rounds further in that slot. 0: all 32 bits, and for ever. */
+	uint32_t seq_bits, packet_life;
+	/* The drain must finish as well when any of the workers has, from then on, at most one chunk of a
+	 * pair on its way. */
+	bool has_windows;
 };
 
 /* The elements that a packet of the model carries. */

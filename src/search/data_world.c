@@ -1,408 +1,326 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* data_world.c - the machines of data.h's model; see data_world.h. */
+/* data_world.c - what is where in data.h's model, and the steps of its switches; see data_world.h. */
 #include "search/data_world.h"
 
 #include <assert.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "core/hash.h"
+#include "search/data_values.h"
 
-struct packet packets[PACKETS];
-uint32_t packets_count;
-static uint16_t packets_table[TABLE];
+struct world world;
 
-void packets_forget(void)
+/* ---- what is where ---- */
+
+/* The (shard, slot) pairs that the operations' chunks take. */
+static void cells_find(const struct data_config *config)
 {
-	packets_count = 0;
-	memset(packets_table, 0, sizeof(packets_table));
+	uint64_t chunks[MAP_STREAMS] = { 0 };
+
+	for (uint32_t op = 0; op < config->ops_count; op++)
+		chunks[op_make(config, op).stream] += op_chunks(config, op);
+	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++) {
+		for (uint64_t chunk = 0; chunk < chunks[stream]; chunk++) {
+			struct map_place place;
+			uint32_t i = 0;
+
+			map_place(&world.map, (enum map_stream)stream, chunk, &place);
+			while (i < world.cells && (world.cell[i].shard != place.shard ||
+						   world.cell[i].slot != place.slot))
+				i++;
+			assert(i < CELLS);
+			if (i < world.cells)
+				continue;
+			world.cell[i].shard = place.shard;
+			world.cell[i].slot = place.slot;
+			world.cells++;
+		}
+	}
 }
 
-/* ---- what is to be summed, known without any protocol ---- */
-
-static int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_t lane)
+static void tree_find(const struct data_config *config)
 {
-	static const int32_t scale[DATA_WORKERS] = { 1, -1000, 1000000 };
-
-	return (int32_t)(chunk * 8 + lane + 1 + (round == WIRE_DETAIL ? 400 : 0)) * scale[worker];
+	for (uint32_t node = 0; node < world.nodes; node++) {
+		for (uint32_t i = node + 1; i < world.nodes; i++) {
+			if (config->tree.parent[i] != node)
+				continue;
+			world.parent[DATA_WORKERS + i] = node;
+			world.child[DATA_WORKERS + i] = world.children[node]++;
+		}
+		for (uint32_t w = 0; w < config->workers; w++) {
+			if (config->tree.worker[w] != node)
+				continue;
+			world.parent[w] = node;
+			world.child[w] = world.children[node]++;
+			world.below[node] |= 1u << w;
+		}
+		assert(world.children[node]);
+	}
+	for (uint32_t node = world.nodes - 1; node; node--)
+		world.below[config->tree.parent[node]] |= world.below[node];
+	assert(world.below[0] == (1u << config->workers) - 1);
 }
 
-static uint32_t exponent_of(uint32_t worker, uint32_t chunk)
+void world_open(const struct data_config *config)
 {
-	return 100 + (worker * 5 + chunk * 3) % 7;
+	uint32_t shards = config->shards ? config->shards : 1;
+
+	intern_forget(&world.packets);
+	intern_forget(&world.workers);
+	intern_forget(&world.slots);
+	intern_forget(&world.nets);
+	intern_forget(&world.done);
+	free(world.steps);
+	world = (struct world){ .config = config,
+				.nodes = config->tree.nodes ? config->tree.nodes : 1,
+				.slots_all = MAP_EXPRESS_SLOTS_MIN + config->pool };
+	assert(shards <= DATA_SHARDS);
+	assert(config->pool <= DATA_POOL);
+	assert(config->workers <= DATA_WORKERS);
+	assert(world.nodes <= DATA_NODES);
+	if (!map_init(&world.map, shards, world.slots_all, 1))
+		assert(0);
+	cells_find(config);
+	tree_find(config);
+	world.nets_count = config->is_fifo ? 2 * EDGES : world.cells;
+	world.nets_at = config->workers;
+	world.slots_at = world.nets_at + world.nets_count;
+	world.parts = world.slots_at + world.cells * world.nodes;
+	assert(world.parts <= PARTS);
+	world.state_bytes = offsetof(struct state, part) +
+			    (world.parts + 1u) / 2 * 2 * sizeof(((struct state *)0)->part[0]);
 }
 
-static uint32_t exponent_max(const struct data_config *config, uint32_t chunk)
+const char *node_name(uint32_t node)
 {
-	uint32_t max = 0;
+	static const char *const names[DATA_NODES] = { "the root", "node 1", "node 2", "node 3" };
 
-	for (uint32_t w = 0; w < config->workers; w++)
-		max = exponent_of(w, chunk) > max ? exponent_of(w, chunk) : max;
-	return max;
+	return world.nodes == 1 ? "the switch" : names[node];
 }
 
-uint32_t op_first_chunk(const struct data_config *config, uint32_t op)
+const char *edge_name(uint32_t edge)
 {
-	uint32_t first = 0;
+	static const char *const ranks[DATA_WORKERS] = { "rank 0", "rank 1", "rank 2", "rank 3" };
 
-	for (uint32_t i = 0; i < op; i++)
-		first += (uint32_t)map_chunks(config->ops[i].elements, DATA_LANES);
-	return first;
+	return is_node(edge) ? node_name(edge - DATA_WORKERS) : ranks[edge];
 }
 
-static uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk)
-{
-	return op_first_chunk(config, (uint32_t)chunk->cookie) +
-	       (uint32_t)(chunk->first / DATA_LANES);
-}
-
-static uint64_t op_hash(uint32_t op)
-{
-	return 0x1234567ull * (op + 1);
-}
-
-struct worker_op op_make(const struct data_config *config, uint32_t op)
-{
-	return (struct worker_op){ .hash = op_hash(op),
-				   .count = config->ops[op].elements,
-				   .cookie = op,
-				   .stream = MAP_BULK,
-				   .is_scaled = config->ops[op].is_scaled };
-}
-
-static const char *round_name(uint8_t flags)
-{
-	static const char *const names[] = { "DATA", "EXPONENT", "DETAIL", "?" };
-
-	return names[wire_round_of(flags)];
-}
-
-/* The chunk that a tag stands for, for people. */
-static int tag_chunk(const struct data_config *config, uint32_t tag)
-{
-	for (uint32_t op = 0, chunk = 0; op < config->ops_count; op++)
-		for (uint32_t i = 0; i < map_chunks(config->ops[op].elements, DATA_LANES);
-		     i++, chunk++)
-			if (map_tag(op_hash(op), i) == tag)
-				return (int)chunk;
-	return -1;
-}
-
-void say_packet(struct bfs *bfs, const struct data_config *config, uint32_t number)
+void say_packet(struct bfs *bfs, uint32_t number)
 {
 	static const char *const names[] = { "?",    "UPDATE", "PROBE",   "RESULT",
 					     "HELD", "ACK",    "CONFIRM", "NEED" };
-	const struct packet *packet = &packets[number];
+	static const char *const rounds[] = { "DATA", "EXPONENT", "DETAIL", "?" };
+	const struct packet *packet = packet_at(number);
 
-	bfs_say(bfs, "%s[life %u slot %u seq %u", names[packet->wire.type],
-		packet->wire.generation - GENERATION, packet->wire.slot, packet->wire.seq);
+	bfs_say(bfs, "%s[life %u", names[packet->wire.type], packet->wire.generation - GENERATION);
+	if (world.map.shards > 1)
+		bfs_say(bfs, " shard %u", world.cell[packet->cell].shard);
+	bfs_say(bfs, " slot %u seq %u", packet->wire.slot, packet->wire.seq);
 	if (packet->wire.type == WIRE_UPDATE || packet->wire.type == WIRE_RESULT)
-		bfs_say(bfs, " %s chunk %d, %u lanes", round_name(packet->wire.flags),
-			tag_chunk(config, packet->wire.tag), packet->wire.lanes);
+		bfs_say(bfs, " %s chunk %d, %u lanes", rounds[wire_round_of(packet->wire.flags)],
+			tag_chunk(world.config, packet->wire.tag), packet->wire.lanes);
 	bfs_say(bfs, "]");
 }
 
-/* ---- packets and sets of them ---- */
+/* ---- steps that were worked out before ---- */
 
-static uint32_t packet_number(const struct packet *packet)
+bool step_find(const struct step_key *key, uint32_t *number)
 {
-	uint64_t hash = hash_bytes(HASH_BEGIN, packet, sizeof(*packet));
+	uint32_t count = world.done.count;
 
-	for (uint32_t at = (uint32_t)(hash % TABLE);; at = (at + 1) % TABLE) {
-		if (!packets_table[at]) {
-			assert(packets_count < PACKETS);
-			packets[packets_count] = *packet;
-			packets_table[at] = (uint16_t)++packets_count;
-		}
-		if (!memcmp(&packets[packets_table[at] - 1], packet, sizeof(*packet)))
-			return packets_table[at] - 1u;
+	*number = intern_put(&world.done, key, sizeof(*key));
+	if (*number < count)
+		return true;
+	if (*number == world.steps_room) {
+		world.steps_room = world.steps_room ? 2 * world.steps_room : 1024;
+		world.steps = realloc(world.steps, world.steps_room * sizeof(*world.steps));
+		assert(world.steps);
 	}
+	world.steps[*number] = (struct step){ 0 };
+	return false;
 }
 
-bool set_has(const struct state *state, uint32_t number)
+void step_make(struct step *step, const struct packet *packet)
 {
-	return state->sent[number / 64] >> number % 64 & 1;
+	assert(step->made_count < MADE);
+	step->made[step->made_count++] = intern_put(&world.packets, packet, sizeof(*packet));
 }
 
-void set_put(struct state *state, uint32_t number)
+void step_broken(struct step *step, const char *violation)
 {
-	state->sent[number / 64] |= 1ull << number % 64;
+	if (!step->violation)
+		step->violation = violation;
 }
 
-void set_take(struct state *state, uint32_t number)
+uint32_t seq_seen(uint32_t seq, uint32_t mine)
 {
-	state->sent[number / 64] &= ~(1ull << number % 64);
-}
+	uint32_t shift = world.config->seq_bits ? 32 - world.config->seq_bits : 0;
 
-static void make(struct outcome *outcome, const struct packet *packet)
-{
-	assert(outcome->count < ANSWERS);
-	outcome->packets[outcome->count++] = packet_number(packet);
-}
-
-static void broken(struct outcome *outcome, const char *violation)
-{
-	if (!outcome->violation)
-		outcome->violation = violation;
-}
-
-/* The UPDATE that a worker has built for a round, if any. */
-static const struct packet *update_of(const struct state *state, uint32_t worker,
-				      const struct wire *round)
-{
-	for (uint32_t i = 0; i < packets_count; i++)
-		if (set_has(state, i) && packets[i].to == TO_SWITCH &&
-		    packets[i].wire.type == WIRE_UPDATE && packets[i].wire.child == worker &&
-		    packets[i].wire.generation == round->generation &&
-		    packets[i].wire.slot == round->slot && packets[i].wire.seq == round->seq)
-			return &packets[i];
-	return NULL;
-}
-
-/* ---- the worker ---- */
-
-static uint32_t slots_all(const struct data_config *config)
-{
-	return MAP_EXPRESS_SLOTS_MIN + config->pool;
-}
-
-void scratch_init(const struct data_config *config, struct scratch *scratch)
-{
-	struct worker_memory memory = { &scratch->shard,
-					scratch->slots,
-					{ scratch->ops[0], scratch->ops[1] } };
-	struct map map;
-
-	if (!map_init(&map, 1, slots_all(config), 1))
-		assert(0);
-	worker_init(&scratch->worker, &map, slots_all(config), DATA_LANES, DATA_OPS, &memory);
-	for (uint32_t i = 0; i < slots_all(config); i++)
-		scratch->slots[i].seq = config->first_seq;
-}
-
-void worker_load(const struct data_config *config, const struct worker_state *from,
-		 struct scratch *scratch)
-{
-	struct worker_stream *stream;
-
-	scratch_init(config, scratch);
-	stream = &scratch->worker.stream[MAP_BULK];
-	scratch->shard.generation = from->generation;
-	scratch->shard.next[MAP_BULK] = from->next;
-	for (uint32_t op = 0; op < from->submitted; op++) {
-		stream->ops[op] = (struct worker_op_state){
-			.op = op_make(config, op),
-			.first = op_first_chunk(config, op),
-			.chunks = map_chunks(config->ops[op].elements, DATA_LANES),
-			.done = from->done[op],
-		};
-	}
-	stream->head = from->head;
-	stream->tail = from->submitted;
-	stream->chunks = op_first_chunk(config, from->submitted);
-	for (uint32_t i = 0; i < config->pool; i++) {
-		const struct slot_state *slot = &from->slot[i];
-
-		scratch->slots[MAP_EXPRESS_SLOTS_MIN + i] =
-			(struct worker_slot){ .k = slot->k,
-					      .op = slot->op,
-					      .seq = slot->seq,
-					      .tag = slot->tag,
-					      .lanes = slot->lanes,
-					      .governing = slot->governing,
-					      .scale = slot->scale,
-					      .state = slot->state,
-					      .flags = slot->flags,
-					      .is_probed = slot->is_probed,
-					      .is_resent = slot->is_resent };
-	}
-}
-
-void worker_save(const struct data_config *config, const struct scratch *scratch,
-		 struct worker_state *to)
-{
-	const struct worker_stream *stream = &scratch->worker.stream[MAP_BULK];
-
-	to->generation = scratch->shard.generation;
-	to->next = (uint8_t)scratch->shard.next[MAP_BULK];
-	to->head = (uint8_t)stream->head;
-	to->submitted = (uint8_t)stream->tail;
-	for (uint32_t op = 0; op < to->submitted; op++)
-		to->done[op] = (uint8_t)stream->ops[op].done;
-	for (uint32_t i = 0; i < config->pool; i++) {
-		const struct worker_slot *slot = &scratch->slots[MAP_EXPRESS_SLOTS_MIN + i];
-		struct slot_state *at = &to->slot[i];
-
-		at->seq = slot->seq;
-		at->tag = slot->tag;
-		at->lanes = slot->lanes;
-		at->governing = slot->governing;
-		at->scale = slot->scale;
-		at->k = (uint8_t)slot->k;
-		at->op = (uint8_t)slot->op;
-		at->state = slot->state;
-		at->flags = slot->flags;
-		at->is_probed = config->is_fifo ? slot->is_probed : 0; /* decides only what is sent
-									  again: the set has it */
-		at->is_resent = 0;                                     /* matters to hints only */
-	}
-}
-
-/* build: the packet is composed as endpoint.c would, of values that are known beforehand. */
-static void worker_build(const struct data_config *config, struct state *state, uint32_t worker,
-			 const struct worker_actions *actions, struct outcome *outcome)
-{
-	struct packet packet = { .wire = actions->header, .to = TO_SWITCH };
-	enum wire_round round = (enum wire_round)wire_round_of(actions->header.flags);
-	uint32_t chunk = chunk_number(config, &actions->chunk);
-	const struct packet *other;
-
-	packet.wire.exponent = WIRE_EXPONENT_UNKNOWN;
-	if (actions->look == WORKER_AHEAD_ZERO)
-		packet.wire.exponent = 0;
-	if (actions->look == WORKER_AHEAD_SCAN)
-		packet.wire.exponent =
-			(uint16_t)exponent_of(worker, chunk_number(config, &actions->ahead));
-	if (round != WIRE_EXPONENT)
-		for (uint32_t i = 0; i < actions->chunk.elements; i++)
-			packet.lane[i] = value_of(worker, chunk, round, i);
-	if (round == WIRE_DATA && config->sticky[worker] >> chunk & 1)
-		packet.wire.flags |= WIRE_NONFINITE;
-	if (round == WIRE_DATA && config->ops[actions->chunk.cookie].is_scaled &&
-	    actions->build_scale != exponent_max(config, chunk))
-		broken(outcome,
-		       "EXP: a chunk is scaled by an exponent that is not the largest of all");
-	other = update_of(state, worker, &packet.wire);
-	if (other && memcmp(other, &packet, sizeof(packet)) != 0)
-		broken(outcome, "M3: one round of one worker has two contents");
-	set_put(state, packet_number(&packet));
-	make(outcome, &packet);
-}
-
-static void worker_store(const struct data_config *config, struct worker_state *to,
-			 const struct worker_actions *actions, const struct packet *packet,
-			 struct outcome *outcome)
-{
-	uint32_t chunk = chunk_number(config, &actions->stored);
-	uint8_t before = actions->stored_round == WIRE_DETAIL ? 1 : 0;
-
-	for (uint32_t i = 0; i < actions->stored.elements; i++) {
-		int32_t sum = 0;
-
-		for (uint32_t w = 0; w < config->workers; w++)
-			sum += value_of(w, chunk, actions->stored_round, i);
-		if (packet->lane[i] != sum)
-			broken(outcome, "SUM: what is stored is not the sum over all workers");
-	}
-	if (to->stored[chunk] != before)
-		broken(outcome, "W1: a chunk is stored twice, or out of turn");
-	to->stored[chunk] = actions->is_amended_later ? 1 : 2;
-	if (!actions->is_op_done)
-		return;
-	for (uint32_t op = (uint32_t)actions->stored.cookie, i = op_first_chunk(config, op);
-	     i < op_first_chunk(config, op + 1); i++)
-		if (to->stored[i] != 2)
-			broken(outcome, "an operation ends before all its chunks are stored");
-}
-
-void worker_event(const struct data_config *config, struct state *state, uint32_t worker,
-		  const struct worker_event *event, const struct packet *packet,
-		  struct outcome *outcome)
-{
-	struct worker_state *to = &state->worker[worker];
-	struct worker_actions actions;
-	struct scratch scratch;
-
-	worker_load(config, to, &scratch);
-	scratch.shard.child = (uint16_t)worker;
-	worker_step(&scratch.worker, event, &actions);
-	worker_save(config, &scratch, to);
-	if (actions.is_protocol_error)
-		broken(outcome, "R-WK-6: an accepted RESULT is of another round");
-	if (actions.build)
-		worker_build(config, state, worker, &actions, outcome);
-	if (actions.store)
-		worker_store(config, to, &actions, packet, outcome);
-	if (actions.probe) {
-		struct packet probe = { .wire = actions.header, .to = TO_SWITCH };
-
-		make(outcome, &probe);
-	}
-	if (actions.resend) {
-		struct wire round = { .generation = to->generation,
-				      .slot = (uint16_t)actions.slot,
-				      .seq = to->slot[actions.slot - MAP_EXPRESS_SLOTS_MIN].seq };
-		const struct packet *again = update_of(state, worker, &round);
-
-		assert(again);
-		make(outcome, again);
-	}
+	return mine + (uint32_t)((int32_t)((seq - mine) << shift) >> shift);
 }
 
 /* ---- the switch ---- */
 
-/* M1: a RESULT is the exact combination over all workers of one round. */
-static void result_check(const struct data_config *config, const struct state *state,
-			 const struct packet *result, struct outcome *outcome)
+static struct switch_job job_of(uint32_t node, uint32_t life)
 {
-	int32_t sum[DATA_LANES] = { 0 };
-	uint32_t exponent = 0, sticky = 0;
+	struct switch_job job = { .slots = (uint16_t)world.slots_all,
+				  .index = (uint16_t)node,
+				  .lanes = DATA_LANES,
+				  .has_parent = node != 0 };
 
-	for (uint32_t w = 0; w < config->workers; w++) {
-		const struct packet *update = update_of(state, w, &result->wire);
-
-		if (!update) {
-			broken(outcome, "M1: RESULT of a round that some worker has not sent");
-			return;
-		}
-		if (update->wire.tag != result->wire.tag ||
-		    update->wire.lanes != result->wire.lanes ||
-		    (update->wire.flags ^ result->wire.flags) & WIRE_KIND_MASK) {
-			broken(outcome, "M1: RESULT with the tag, lanes or kind of another round");
-			return;
-		}
-		for (uint32_t i = 0; i < update->wire.lanes; i++)
-			sum[i] += update->lane[i];
-		exponent = update->wire.exponent > exponent ? update->wire.exponent : exponent;
-		sticky |= update->wire.flags & WIRE_STICKY_MASK;
+	switch_job_fill(&job, world.children[node]);
+	if (node) {
+		job.parent_job = (uint16_t)world.parent[DATA_WORKERS + node];
+		job.parent_child = (uint16_t)world.child[DATA_WORKERS + node];
 	}
-	if (memcmp(sum, result->lane, result->wire.lanes * sizeof(*sum)) != 0)
-		broken(outcome, "M1: RESULT is not the exact sum");
-	if (exponent != result->wire.exponent || sticky != (result->wire.flags & WIRE_STICKY_MASK))
-		broken(outcome, "M1: RESULT has another exponent or other flags");
+	if (life >= LOST)
+		return job;
+	job.generation = GENERATION + life;
+	job.enabled = 1;
+	return job;
 }
 
-enum switch_verdict switch_take(const struct data_config *config, struct state *state,
-				const struct packet *packet, struct outcome *outcome)
+uint32_t slot_new(uint32_t node, bool is_rebooted)
 {
-	struct switch_job job = { .generation = GENERATION + state->switch_life,
-				  .lanes = DATA_LANES,
-				  .slots = (uint16_t)slots_all(config),
-				  .enabled = 1 };
-	struct packet answer = { .wire = packet->wire };
-	uint32_t index = packet->wire.slot - MAP_EXPRESS_SLOTS_MIN;
+	struct node_state state = { 0 };
+	struct switch_job job = job_of(node, 0);
+
+	if (world.config->first_seq && !is_rebooted) {
+		switch_slot_reset(&job, &state.slot, GENERATION);
+		state.slot.phase = world.config->first_seq;
+	} /* else of another generation: the first UPDATE re-initialises it */
+	return intern_put(&world.slots, &state, sizeof(state));
+}
+
+/* One packet of what the verdict sends: `wire` up or down the edge. */
+static void slot_send(struct step *step, const struct node_state *state, const struct wire *wire,
+		      const struct packet *about, uint32_t edge, bool is_up)
+{
+	struct packet packet = {
+		.wire = *wire, .edge = (uint8_t)edge, .is_up = is_up, .cell = about->cell
+	};
+
+	memcpy(packet.lane, state->sum[switch_copy_of(wire->seq)],
+	       wire->lanes * sizeof(*packet.lane));
+	if (!world.config->is_fifo) /* a set has every copy of a packet already */
+		packet.wire.flags &= (uint8_t)~WIRE_RESENT;
+	step_make(step, &packet);
+}
+
+static void slot_send_all(struct step *step, const struct node_state *state,
+			  const struct switch_job *job, enum switch_verdict verdict,
+			  const struct packet *packet, struct wire *answer)
+{
+	uint32_t up = DATA_WORKERS + job->index;
+
+	if (verdict == SWITCH_UP) {
+		slot_send(step, state, answer, packet, up, true);
+	} else if (verdict == SWITCH_REPLY || verdict == SWITCH_HELD_UP) {
+		slot_send(step, state, answer, packet, packet->edge, false);
+		if (verdict == SWITCH_REPLY)
+			return;
+		switch_probe_up(job, answer);
+		slot_send(step, state, answer, packet, up, true);
+	} else if (verdict == SWITCH_MULTICAST) {
+		for (uint32_t edge = 0; edge < DATA_WORKERS + world.nodes; edge++)
+			if (edge != DATA_WORKERS && world.parent[edge] == job->index &&
+			    (is_node(edge) || edge < world.config->workers))
+				slot_send(step, state, answer, packet, edge, false);
+	}
+}
+
+static void slot_step(uint32_t node, uint32_t node_life, const struct packet *packet,
+		      struct node_state *state, struct step *step)
+{
+	struct switch_job job = job_of(node, node_life);
+	const struct switch_slot before = state->slot;
+	struct wire answer = packet->wire;
 	enum switch_verdict verdict;
 
-	switch_job_fill(&job, config->workers);
-	verdict = switch_admit(&job, &packet->wire);
-	if (verdict != SWITCH_ABSORB)
-		return verdict;
-	verdict = switch_step(&job, &state->slot[index], state->sum[index][0], DATA_LANES,
-			      &answer.wire, packet->lane, NULL);
+	if (packet->wire.job != world.parent[packet->edge])
+		step_broken(step, "a packet names another job than its switch's");
+	if (packet->wire.generation == state->slot.generation)
+		answer.seq = seq_seen(answer.seq, state->slot.phase);
+	else if (world.config->seq_bits)
+		answer.seq &= (1u << world.config->seq_bits) - 1;
+	if (packet->is_up) {
+		verdict = switch_admit(&job, &answer);
+		if (verdict == SWITCH_ABSORB)
+			verdict = switch_step(&job, &state->slot, state->sum[0], DATA_LANES,
+					      &answer, packet->lane, NULL);
+	} else {
+		verdict = switch_from_parent(&job, &state->slot, state->sum[0], DATA_LANES, &answer,
+					     packet->lane, NULL);
+	}
 	if (verdict == SWITCH_MISMATCH)
-		broken(outcome, "MISMATCH without any disagreement");
-	if (verdict == SWITCH_DROP_ALARM)
-		broken(outcome, "I2: a phase opens before the last one is complete");
-	if (verdict != SWITCH_REPLY && verdict != SWITCH_MULTICAST)
-		return verdict;
-	if (answer.wire.type == WIRE_RESULT) {
-		memcpy(answer.lane, state->sum[index][switch_copy_of(answer.wire.seq)],
-		       answer.wire.lanes * sizeof(*answer.lane));
-		result_check(config, state, &answer, outcome);
+		step_broken(step, "MISMATCH without any disagreement");
+	if (verdict == SWITCH_DROP_ALARM &&
+	    (!world.config->seq_bits || answer.seq == state->slot.phase + 1))
+		step_broken(step, "I2: a phase opens before the last one is complete");
+	if (memcmp(&before, &state->slot, sizeof(before)) != 0 &&
+	    packet->wire.generation != job.generation)
+		step_broken(step, "G1: a packet of another life changes a slot");
+	for (uint32_t copy = 0; copy < 2; copy++)
+		for (uint32_t i = state->slot.copy[copy].lanes; i < DATA_LANES; i++)
+			state->sum[copy][i] = 0;
+	slot_send_all(step, state, &job, verdict, packet, &answer);
+}
+
+struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t packet)
+{
+	struct step_key key = { .kind = STEP_SLOT,
+				.who = (uint8_t)node,
+				.life = (uint8_t)node_life,
+				.part = part,
+				.about = packet };
+	uint32_t number;
+
+	if (!step_find(&key, &number)) {
+		struct step step = { 0 };
+		struct packet taken = *packet_at(packet);
+		struct node_state state;
+
+		memcpy(&state, intern_get(&world.slots, part, NULL), sizeof(state));
+		slot_step(node, node_life, &taken, &state, &step);
+		step.next = intern_put(&world.slots, &state, sizeof(state));
+		world.steps[number] = step;
 	}
-	for (uint32_t w = 0; w < config->workers; w++) {
-		answer.to = w;
-		if (verdict == SWITCH_MULTICAST || w == packet->wire.child)
-			make(outcome, &answer);
+	return world.steps[number];
+}
+
+/* ---- moves ---- */
+
+static void outcome_add(struct outcome *outcome, const struct step *step)
+{
+	assert(outcome->count + step->made_count <= OUTCOME);
+	for (uint32_t i = 0; i < step->made_count; i++)
+		outcome->packets[outcome->count++] = step->made[i];
+	if (!outcome->violation)
+		outcome->violation = step->violation;
+}
+
+void worker_event(struct state *state, uint32_t worker, enum worker_move move, uint32_t about,
+		  struct outcome *outcome)
+{
+	struct step step = worker_do(worker, state->part[worker], move, about);
+
+	state->part[worker] = step.next;
+	outcome_add(outcome, &step);
+}
+
+void take(struct state *state, uint32_t number, struct outcome *outcome)
+{
+	const struct packet *packet = packet_at(number);
+	uint32_t cell = packet->cell, node;
+	struct step step;
+	uint32_t *part;
+
+	if (!packet->is_up && !is_node(packet->edge)) {
+		worker_event(state, packet->edge, DO_PACKET, number, outcome);
+		return;
 	}
-	return verdict;
+	node = packet->is_up ? world.parent[packet->edge] : packet->edge - (uint32_t)DATA_WORKERS;
+	part = part_slot(state, node, cell);
+	step = slot_do(node, state->node_life[node], *part, number);
+	*part = step.next;
+	outcome_add(outcome, &step);
 }

@@ -1,97 +1,206 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data_world.h - the state of data.h's model, and the steps of the shipped worker and switch; data.c says
- * which of them may happen when.
+ * data_world.h - the parts of data.h's model and the steps of the shipped worker and switch; data.c says
+ * which of them may happen when, data_check.c what must hold.
+ *
+ * A state is a row of numbers (intern.h): of each worker, of what is on its way, of each node's slot. What
+ * a worker or a slot does at an event depends on nothing else, so it is worked out by the shipped code once
+ * and looked up from then on.
  */
 #ifndef SEARCH_DATA_WORLD_H
 #define SEARCH_DATA_WORLD_H
 
+#include <string.h>
+
 #include "core/switch.h"
 #include "core/worker.h"
 #include "search/data.h"
+#include "search/intern.h"
 
 enum {
-	PACKETS = 1024, /* different ones that can exist */
-	TABLE = 4096,
+	CELLS = 8, /* (shard, slot) pairs in use */
+	EDGES = DATA_WORKERS +
+		DATA_NODES, /* worker w to its node; node i (at DATA_WORKERS + i) to its parent */
+	PARTS = DATA_WORKERS + 2 * EDGES + CELLS * DATA_NODES,
 	QUEUE = 2,
-	SLOTS_ALL = MAP_EXPRESS_SLOTS_MIN + DATA_POOL,
 	GENERATION = 40, /* of the first life */
-	ANSWERS = 2 * DATA_WORKERS + 2,
+	LOST = 128,      /* added to the life that a switch was set to before it lost its memory */
+	MADE = 8,        /* packets that one step can make */
+	OUTCOME = 256,   /* and a move, with all that happens at once */
 	ATTEMPT = 1,
 };
 
-/* Who takes it: 0..DATA_WORKERS-1 is a worker. */
-enum { TO_SWITCH = 255 };
-
+/* Up: from the edge's lower end to its upper. */
 struct packet {
 	struct wire wire;
 	int32_t lane[DATA_LANES];
-	uint32_t to;
+	uint8_t edge, is_up, cell, reserved;
 };
 
 /* A worker's slot, field by field: no padding, no counters that only grow. */
 struct slot_state {
 	uint32_t seq, tag;
+	uint32_t built[2]; /* packet + 1: the UPDATEs of seq and seq - 1, at the seq's lowest bit */
 	uint16_t lanes, governing, scale;
-	uint8_t k, op, state, flags, is_probed, is_resent;
+	uint8_t k, op, state, flags, is_probed, reserved;
 };
 
 struct worker_state {
-	uint32_t generation;
-	uint8_t submitted, head, next, reserved;
+	uint8_t life, submitted, head[MAP_STREAMS];
+	uint8_t next[DATA_SHARDS][MAP_STREAMS];
 	uint8_t done[DATA_OPS];
 	uint8_t stored[DATA_CHUNKS]; /* 0 no, 1 DATA with a DETAIL to come, 2 final */
-	struct slot_state slot[DATA_POOL];
+	struct slot_state slot[CELLS];
+};
+
+/* A node's slot. Sums beyond a copy's lanes are 0: nobody reads them. */
+struct node_state {
+	struct switch_slot slot;
+	int32_t sum[2][DATA_LANES];
 };
 
 struct state {
-	struct worker_state worker[DATA_WORKERS];
-	uint32_t life, switch_life; /* the controller's newest, the switch's */
-	struct switch_slot slot[DATA_POOL];
-	int32_t sum[DATA_POOL][2][DATA_LANES];
-	uint64_t sent[PACKETS / 64]; /* `set`: may arrive. FIFO: UPDATEs that were built */
-	uint16_t queue[2 * DATA_WORKERS][QUEUE]; /* FIFO: packet + 1; first up, then down */
+	uint8_t life, node_life[DATA_NODES]; /* the controller's newest, the switches' */
+	uint8_t narrow;                      /* in a drain: bit w: worker w has a window of 1 */
+	uint8_t reserved[2];
+	uint32_t part[PARTS];
 };
 _Static_assert(sizeof(struct packet) == 60, "no padding: packets are compared as bytes");
-_Static_assert(sizeof(struct slot_state) == 20, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct slot_state) == 28, "no padding: states are compared as bytes");
+_Static_assert(sizeof(struct worker_state) == 36 + 28 * CELLS, "no padding");
 _Static_assert(sizeof(struct switch_slot) == 72, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct state) % 8 == 0, "no padding: states are compared as bytes");
 
-/* What one step makes. */
+/* What one step of a worker or a slot leads to. */
+struct step {
+	uint32_t next; /* the part's number */
+	uint32_t made[MADE];
+	uint32_t made_count;
+	const char *violation;
+};
+
+/* What follows from the configuration, and all parts that were ever met. */
+struct world {
+	const struct data_config *config;
+	struct map map;
+	uint32_t nodes, slots_all; /* slots_all: of a shard */
+	uint32_t cells;
+	struct {
+		uint32_t shard, slot;
+	} cell[CELLS];
+	uint32_t parent[EDGES]; /* the node above an edge */
+	uint32_t child[EDGES];  /* its index there */
+	uint32_t children[DATA_NODES];
+	uint32_t below[DATA_NODES]; /* bit w: worker w is in this node's subtree */
+	uint32_t nets_at, nets_count, slots_at, parts;
+	size_t state_bytes;
+	struct intern packets, workers, slots, nets, done;
+	struct step *steps; /* of each number in `done` */
+	uint32_t steps_room;
+};
+extern struct world world;
+
+void world_open(const struct data_config *config);
+
+CORE_INLINE void state_copy(struct state *to, const struct state *from)
+{
+	memcpy(to, from, world.state_bytes);
+}
+
+CORE_INLINE uint32_t *part_net(struct state *state, uint32_t net)
+{
+	return &state->part[world.nets_at + net];
+}
+
+CORE_INLINE uint32_t *part_slot(struct state *state, uint32_t node, uint32_t cell)
+{
+	return &state->part[world.slots_at + cell * world.nodes + node];
+}
+
+CORE_INLINE const struct packet *packet_at(uint32_t number)
+{
+	return intern_get(&world.packets, number, NULL);
+}
+
+CORE_INLINE const struct worker_state *worker_at(const struct state *state, uint32_t worker)
+{
+	return intern_get(&world.workers, state->part[worker], NULL);
+}
+
+CORE_INLINE const struct node_state *slot_at(const struct state *state, uint32_t node,
+					     uint32_t cell)
+{
+	return intern_get(&world.slots, state->part[world.slots_at + cell * world.nodes + node],
+			  NULL);
+}
+
+CORE_INLINE bool is_node(uint32_t edge)
+{
+	return edge >= DATA_WORKERS;
+}
+
+/* What was worked out is found by this. */
+struct step_key {
+	uint8_t kind, who, life, reserved; /* kind: enum worker_move, or one of those below */
+	uint32_t part, about;
+};
+enum { STEP_MAY_BEGIN = 8, STEP_SLOT };
+
+/* Has it been worked out? If not, world.steps[*number] is for the caller to fill in. */
+bool step_find(const struct step_key *key, uint32_t *number);
+void step_make(struct step *step, const struct packet *packet);
+void step_broken(struct step *step, const char *violation);
+
+/* A seq of which only seq_bits are on the wire, as somebody at `mine` takes it. */
+uint32_t seq_seen(uint32_t seq, uint32_t mine);
+
+/* What a worker does. `about` is the pair (shard * MAP_STREAMS + stream) of START, the packet, the cell that
+ * PROBE asks about. */
+enum worker_move { DO_SUBMIT, DO_START, DO_PACKET, DO_PROBE };
+
+struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uint32_t about);
+/* May it start the pair's next chunk? */
+bool worker_may_begin(uint32_t worker, uint32_t part, uint32_t pair);
+/* A worker at the start of a life. */
+uint32_t worker_new(uint32_t worker, uint32_t life);
+
+/* node_life: the life that the node's job is set to. */
+struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t packet);
+/* A slot as it is at first, or without memory. */
+uint32_t slot_new(uint32_t node, bool is_rebooted);
+
+void say_packet(struct bfs *bfs, uint32_t number);
+/* The name of who is at the edge's lower end, or the node's. */
+const char *edge_name(uint32_t edge);
+const char *node_name(uint32_t node);
+
+/* What a move makes. */
 struct outcome {
-	uint32_t packets[ANSWERS];
+	uint32_t packets[OUTCOME];
 	uint32_t count;
 	const char *violation;
 };
 
-/* Every packet that ever existed has a number. */
-extern struct packet packets[PACKETS];
-extern uint32_t packets_count;
-
-/* A worker in full, for a step. */
-struct scratch {
-	struct worker worker;
-	struct worker_shard shard;
-	struct worker_slot slots[SLOTS_ALL];
-	struct worker_op_state ops[MAP_STREAMS][DATA_OPS];
-};
-
-uint32_t op_first_chunk(const struct data_config *config, uint32_t op);
-struct worker_op op_make(const struct data_config *config, uint32_t op);
-void say_packet(struct bfs *bfs, const struct data_config *config, uint32_t number);
-bool set_has(const struct state *state, uint32_t number);
-void set_put(struct state *state, uint32_t number);
-void set_take(struct state *state, uint32_t number);
-void scratch_init(const struct data_config *config, struct scratch *scratch);
-void worker_load(const struct data_config *config, const struct worker_state *from,
-		 struct scratch *scratch);
-void worker_save(const struct data_config *config, const struct scratch *scratch,
-		 struct worker_state *to);
-void worker_event(const struct data_config *config, struct state *state, uint32_t worker,
-		  const struct worker_event *event, const struct packet *packet,
+/* The packet arrives at whom it is for. */
+void take(struct state *state, uint32_t packet, struct outcome *outcome);
+/* The worker does it; its part of the state is the next one. */
+void worker_event(struct state *state, uint32_t worker, enum worker_move move, uint32_t about,
 		  struct outcome *outcome);
-enum switch_verdict switch_take(const struct data_config *config, struct state *state,
-				const struct packet *packet, struct outcome *outcome);
-void packets_forget(void);
+/* Is this what these workers' UPDATEs of the cell's (generation, seq) combine to? data_check.c */
+enum made {
+	MADE_EXACTLY,
+	MADE_WRONG,
+	MADE_EARLY, /* one of them has not sent it */
+	MADE_PAST,  /* one of them is further and does not know its UPDATE any more */
+};
+struct made_round {
+	uint32_t workers, generation, seq, cell;
+};
+enum made made_of(const struct state *state, const struct made_round *round,
+		  const struct switch_copy *copy, const int32_t *sum);
+
+/* NULL, or what is wrong with a state. data_check.c */
+const char *data_check(const void *config, const void *state);
+void data_check_forget(void);
 
 #endif

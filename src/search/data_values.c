@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* data_values.c - see data_values.h. */
+#include "search/data_values.h"
+
+/* Factors of the workers' values: whatever is missing, doubled or of another chunk shows in a sum. */
+static const int32_t scale[DATA_WORKERS] = { 1, -1000, 1000000, 0x10000001 };
+
+int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_t lane)
+{
+	uint32_t value = chunk * 8 + lane + 1 + (round == WIRE_DETAIL ? 400 : 0);
+
+	return (int32_t)(value * (uint32_t)scale[worker]);
+}
+
+int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_round round,
+		  uint32_t lane)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t w = 0; w < config->workers; w++)
+		sum += (uint32_t)value_of(w, chunk, round, lane);
+	return (int32_t)sum;
+}
+
+uint32_t exponent_of(uint32_t worker, uint32_t chunk)
+{
+	return 100 + (worker * 5 + chunk * 3) % 7;
+}
+
+uint32_t exponent_max(const struct data_config *config, uint32_t chunk)
+{
+	uint32_t max = 0;
+
+	for (uint32_t w = 0; w < config->workers; w++)
+		max = exponent_of(w, chunk) > max ? exponent_of(w, chunk) : max;
+	return max;
+}
+
+uint32_t op_chunks(const struct data_config *config, uint32_t op)
+{
+	return (uint32_t)map_chunks(config->ops[op].elements, DATA_LANES);
+}
+
+uint32_t op_first_chunk(const struct data_config *config, uint32_t op)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < op; i++)
+		first += op_chunks(config, i);
+	return first;
+}
+
+uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk)
+{
+	return op_first_chunk(config, (uint32_t)chunk->cookie) +
+	       (uint32_t)(chunk->first / DATA_LANES);
+}
+
+static uint64_t op_hash(uint32_t op)
+{
+	return 0x1234567ull * (op + 1);
+}
+
+struct worker_op op_make(const struct data_config *config, uint32_t op)
+{
+	return (struct worker_op){ .hash = op_hash(op),
+				   .count = config->ops[op].elements,
+				   .cookie = op,
+				   .stream = config->ops[op].is_express ? MAP_EXPRESS : MAP_BULK,
+				   .is_scaled = config->ops[op].is_scaled };
+}
+
+int tag_chunk(const struct data_config *config, uint32_t tag)
+{
+	for (uint32_t op = 0, chunk = 0; op < config->ops_count; op++)
+		for (uint32_t i = 0; i < op_chunks(config, op); i++, chunk++)
+			if (map_tag(op_hash(op), i) == tag)
+				return (int)chunk;
+	return -1;
+}

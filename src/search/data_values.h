@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* data_values.h - what data.h's model sums up, known without any protocol. */
+#ifndef SEARCH_DATA_VALUES_H
+#define SEARCH_DATA_VALUES_H
+
+#include "core/wire.h"
+#include "core/worker.h"
+#include "search/data.h"
+
+/* A worker's lane of a chunk. Chunks are numbered 0, 1, 2, ... over all operations. */
+int32_t value_of(uint32_t worker, uint32_t chunk, enum wire_round round, uint32_t lane);
+int32_t value_sum(const struct data_config *config, uint32_t chunk, enum wire_round round,
+		  uint32_t lane);
+uint32_t exponent_of(uint32_t worker, uint32_t chunk);
+uint32_t exponent_max(const struct data_config *config, uint32_t chunk);
+
+struct worker_op op_make(const struct data_config *config, uint32_t op);
+uint32_t op_chunks(const struct data_config *config, uint32_t op);
+uint32_t op_first_chunk(const struct data_config *config, uint32_t op);
+uint32_t chunk_number(const struct data_config *config, const struct worker_chunk *chunk);
+/* The chunk that a tag stands for, for people; -1: none. */
+int tag_chunk(const struct data_config *config, uint32_t tag);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* data_worker.c - the steps of data.h's workers; see data_world.h. */
+#include <assert.h>
+
+#include "search/data_values.h"
+#include "search/data_world.h"
+
+/* A worker in full, for a step. */
+struct scratch {
+	struct worker worker;
+	struct worker_shard shards[DATA_SHARDS];
+	struct worker_slot slots[DATA_SHARDS * (MAP_EXPRESS_SLOTS_MIN + DATA_POOL)];
+	struct worker_op_state ops[MAP_STREAMS][DATA_OPS];
+};
+
+static struct worker_slot *scratch_slot(struct scratch *scratch, uint32_t cell)
+{
+	return &scratch->slots[world.cell[cell].shard * world.slots_all + world.cell[cell].slot];
+}
+
+static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life)
+{
+	struct worker_memory memory = { scratch->shards,
+					scratch->slots,
+					{ scratch->ops[0], scratch->ops[1] } };
+
+	memset(scratch->ops, 0, sizeof(scratch->ops));
+	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, DATA_OPS, &memory);
+	for (uint32_t i = 0; i < world.map.shards; i++) {
+		scratch->shards[i].generation = GENERATION + life;
+		scratch->shards[i].job = (uint16_t)world.parent[worker];
+		scratch->shards[i].child = (uint16_t)world.child[worker];
+	}
+	for (uint32_t i = 0; i < world.map.shards * world.slots_all; i++)
+		scratch->slots[i].seq = world.config->first_seq;
+}
+
+static void ops_load(const struct worker_state *from, struct scratch *scratch)
+{
+	for (uint32_t i = 0; i < from->submitted; i++) {
+		struct worker_op op = op_make(world.config, i);
+		struct worker_stream *stream = &scratch->worker.stream[op.stream];
+
+		stream->ops[stream->tail++] =
+			(struct worker_op_state){ .op = op,
+						  .first = stream->chunks,
+						  .chunks = op_chunks(world.config, i),
+						  .done = from->done[i] };
+		stream->chunks += op_chunks(world.config, i);
+	}
+	for (uint32_t i = 0; i < MAP_STREAMS; i++)
+		scratch->worker.stream[i].head = from->head[i];
+}
+
+static void worker_load(const struct worker_state *from, uint32_t worker, struct scratch *scratch)
+{
+	scratch_init(scratch, worker, from->life);
+	ops_load(from, scratch);
+	for (uint32_t i = 0; i < world.map.shards; i++)
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+			scratch->shards[i].next[stream] = from->next[i][stream];
+	for (uint32_t i = 0; i < world.cells; i++) {
+		const struct slot_state *slot = &from->slot[i];
+
+		*scratch_slot(scratch, i) = (struct worker_slot){ .k = slot->k,
+								  .op = slot->op,
+								  .seq = slot->seq,
+								  .tag = slot->tag,
+								  .lanes = slot->lanes,
+								  .governing = slot->governing,
+								  .scale = slot->scale,
+								  .state = slot->state,
+								  .flags = slot->flags,
+								  .is_probed = slot->is_probed };
+	}
+}
+
+static void worker_save(struct scratch *scratch, struct worker_state *to)
+{
+	uint32_t at[MAP_STREAMS] = { 0 };
+
+	to->submitted = 0;
+	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
+		to->head[i] = (uint8_t)scratch->worker.stream[i].head;
+		to->submitted += (uint8_t)scratch->worker.stream[i].tail;
+	}
+	for (uint32_t i = 0; i < to->submitted; i++) {
+		uint32_t stream = op_make(world.config, i).stream;
+
+		to->done[i] = (uint8_t)scratch->ops[stream][at[stream]++].done;
+	}
+	for (uint32_t i = 0; i < world.map.shards; i++)
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+			to->next[i][stream] = (uint8_t)scratch->shards[i].next[stream];
+	for (uint32_t i = 0; i < world.cells; i++) {
+		const struct worker_slot *slot = scratch_slot(scratch, i);
+		struct slot_state *save = &to->slot[i];
+
+		save->seq = slot->seq;
+		save->tag = slot->tag;
+		save->lanes = slot->lanes;
+		save->governing = slot->governing;
+		save->scale = slot->scale;
+		save->k = (uint8_t)slot->k;
+		save->op = (uint8_t)slot->op;
+		save->state = slot->state;
+		save->flags = slot->flags;
+		save->is_probed = slot->is_probed; /* is_resent matters to hints only */
+	}
+}
+
+static uint32_t cell_find(uint32_t shard, uint32_t slot)
+{
+	uint32_t i = 0;
+
+	while (world.cell[i].shard != shard || world.cell[i].slot != slot)
+		i++;
+	return i;
+}
+
+/* build: the packet is composed as endpoint.c would, of values that are known beforehand. */
+static void worker_build(uint32_t worker, uint32_t cell, const struct worker_actions *actions,
+			 struct worker_state *to, struct step *step)
+{
+	struct packet packet = { .wire = actions->header,
+				 .edge = (uint8_t)worker,
+				 .is_up = true,
+				 .cell = (uint8_t)cell };
+	enum wire_round round = (enum wire_round)wire_round_of(actions->header.flags);
+	uint32_t chunk = chunk_number(world.config, &actions->chunk);
+	struct slot_state *slot = &to->slot[cell];
+
+	packet.wire.exponent = WIRE_EXPONENT_UNKNOWN;
+	if (actions->look == WORKER_AHEAD_ZERO)
+		packet.wire.exponent = 0;
+	if (actions->look == WORKER_AHEAD_SCAN)
+		packet.wire.exponent =
+			(uint16_t)exponent_of(worker, chunk_number(world.config, &actions->ahead));
+	if (round != WIRE_EXPONENT)
+		for (uint32_t i = 0; i < actions->chunk.elements; i++)
+			packet.lane[i] = value_of(worker, chunk, round, i);
+	if (round == WIRE_DATA && world.config->sticky[worker] >> chunk & 1)
+		packet.wire.flags |= WIRE_NONFINITE;
+	if (round == WIRE_DATA && world.config->ops[actions->chunk.cookie].is_scaled &&
+	    actions->build_scale != exponent_max(world.config, chunk))
+		step_broken(step,
+			    "EXP: a chunk is scaled by an exponent that is not the largest of all");
+	step_make(step, &packet);
+	slot->built[slot->seq & 1] = step->made[step->made_count - 1] + 1;
+}
+
+static void worker_store(const struct worker_actions *actions, const struct packet *packet,
+			 struct worker_state *to, struct step *step)
+{
+	uint32_t chunk = chunk_number(world.config, &actions->stored);
+	uint8_t before = actions->stored_round == WIRE_DETAIL ? 1 : 0;
+	uint32_t op = (uint32_t)actions->stored.cookie;
+
+	for (uint32_t i = 0; i < actions->stored.elements; i++)
+		if (packet->lane[i] != value_sum(world.config, chunk, actions->stored_round, i))
+			step_broken(step, "SUM: what is stored is not the sum over all workers");
+	if (to->stored[chunk] != before)
+		step_broken(step, "W1: a chunk is stored twice, or out of turn");
+	to->stored[chunk] = actions->is_amended_later ? 1 : 2;
+	if (!actions->is_op_done)
+		return;
+	for (uint32_t i = 0; i < op_chunks(world.config, op); i++)
+		if (to->stored[op_first_chunk(world.config, op) + i] != 2)
+			step_broken(step, "an operation ends before all its chunks are stored");
+}
+
+/* M3, W1 and G1, by true numbers, however many bits of them are on the wire. */
+static void worker_judge(const struct worker_state *before, const struct worker_state *to,
+			 uint32_t cell, const struct worker_actions *actions,
+			 const struct packet *packet, struct step *step)
+{
+	const struct slot_state *was = &before->slot[cell];
+	uint32_t rounds = to->slot[cell].seq - was->seq;
+
+	if (actions->is_protocol_error)
+		step_broken(step, "R-WK-6: an accepted RESULT is of another round");
+	if (actions->is_accepted && packet->wire.generation != (uint32_t)GENERATION + before->life)
+		step_broken(step, "G1: a RESULT of another life is accepted");
+	if (actions->is_accepted &&
+	    (was->state != WORKER_OUTSTANDING || packet->wire.seq != was->seq))
+		step_broken(step, "W1: a RESULT is accepted that nobody waits for");
+	if (rounds != actions->build ||
+	    (rounds && was->state == WORKER_OUTSTANDING && !actions->is_accepted))
+		step_broken(step, "M3: a round is built before the last one was accepted");
+}
+
+static void worker_act(uint32_t worker, const struct worker_event *event,
+		       const struct packet *packet, struct worker_state *state, struct step *step)
+{
+	const struct worker_state before = *state;
+	struct worker_actions actions;
+	struct scratch scratch;
+	uint32_t cell = packet ? packet->cell : 0;
+
+	worker_load(state, worker, &scratch);
+	worker_step(&scratch.worker, event, &actions);
+	worker_save(&scratch, state);
+	if (actions.build || actions.probe || actions.resend)
+		cell = cell_find(event->shard, actions.slot);
+	worker_judge(&before, state, cell, &actions, packet, step);
+	if (actions.build)
+		worker_build(worker, cell, &actions, state, step);
+	if (actions.store)
+		worker_store(&actions, packet, state, step);
+	if (actions.probe) {
+		struct packet probe = { .wire = actions.header,
+					.edge = (uint8_t)worker,
+					.is_up = true,
+					.cell = (uint8_t)cell };
+
+		step_make(step, &probe);
+	}
+	if (actions.resend) {
+		const struct slot_state *slot = &state->slot[cell];
+		struct packet again = *packet_at(slot->built[slot->seq & 1] - 1);
+
+		if (world.config->is_fifo)
+			again.wire.flags |= WIRE_RESENT;
+		step_make(step, &again);
+	}
+}
+
+struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uint32_t about)
+{
+	struct step_key key = {
+		.kind = (uint8_t)move, .who = (uint8_t)worker, .part = part, .about = about
+	};
+	struct worker_state state;
+	struct worker_event event = { .attempt = ATTEMPT };
+	struct worker_op op;
+	struct packet taken, seen; /* as it is, and with as much of its seq as is on the wire */
+	struct step step = { 0 };
+	uint32_t number;
+
+	if (step_find(&key, &number))
+		return world.steps[number];
+	memcpy(&state, intern_get(&world.workers, part, NULL), sizeof(state));
+	switch (move) {
+	case DO_SUBMIT:
+		op = op_make(world.config, state.submitted);
+		event.type = WORKER_SUBMIT;
+		event.op = &op;
+		break;
+	case DO_START:
+		event.type = WORKER_START;
+		event.shard = about / MAP_STREAMS;
+		event.stream = (enum map_stream)(about % MAP_STREAMS);
+		break;
+	case DO_PACKET:
+		taken = *packet_at(about);
+		seen = taken;
+		seen.wire.seq = seq_seen(taken.wire.seq, state.slot[taken.cell].seq);
+		event.type = WORKER_PACKET;
+		event.shard = world.cell[taken.cell].shard;
+		event.packet = &seen.wire;
+		break;
+	case DO_PROBE:
+		event.type = WORKER_PROBE;
+		event.shard = world.cell[about].shard;
+		event.slot = world.cell[about].slot;
+		break;
+	}
+	worker_act(worker, &event, move == DO_PACKET ? &taken : NULL, &state, &step);
+	step.next = intern_put(&world.workers, &state, sizeof(state));
+	world.steps[number] = step;
+	return step;
+}
+
+bool worker_may_begin(uint32_t worker, uint32_t part, uint32_t pair)
+{
+	struct step_key key = {
+		.kind = STEP_MAY_BEGIN, .who = (uint8_t)worker, .part = part, .about = pair
+	};
+	struct worker_state state;
+	struct scratch scratch;
+	uint32_t number, slot;
+
+	if (!step_find(&key, &number)) {
+		memcpy(&state, intern_get(&world.workers, part, NULL), sizeof(state));
+		worker_load(&state, worker, &scratch);
+		world.steps[number].next = worker_may_start(&scratch.worker, pair / MAP_STREAMS,
+							    (enum map_stream)(pair % MAP_STREAMS),
+							    &slot);
+	}
+	return world.steps[number].next;
+}
+
+uint32_t worker_new(uint32_t worker, uint32_t life)
+{
+	struct worker_state state = { .life = (uint8_t)life };
+	struct scratch scratch;
+
+	scratch_init(&scratch, worker, life);
+	worker_save(&scratch, &state);
+	return intern_put(&world.workers, &state, sizeof(state));
+}
