@@ -352,8 +352,11 @@ static void expand_set(const struct state *state, uint32_t cell, struct bfs *bfs
 		struct state next;
 
 		state_copy(&next, state);
-		say_arrival(bfs, net.packet[i]);
 		take(&next, net.packet[i], &outcome);
+		if (!outcome.count && !outcome.violation &&
+		    !memcmp(&next, state, world.state_bytes))
+			continue;
+		say_arrival(bfs, net.packet[i]);
 		finish(bfs, &next, move_of(MOVE_TAKE, net.packet[i]), cell, &outcome);
 	}
 }

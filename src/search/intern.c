@@ -31,7 +31,7 @@ static uint64_t hash_of(const uint8_t *bytes, size_t count)
 		hash = (hash ^ word) * 0xbf58476d1ce4e5b9ull;
 		hash ^= hash >> 32;
 	}
-	return hash;
+	return hash * 0x94d049bb133111ebull ^ hash >> 32;
 }
 
 const void *intern_get(const struct intern *intern, uint32_t number, size_t *count)
@@ -45,6 +45,11 @@ const void *intern_get(const struct intern *intern, uint32_t number, size_t *cou
 	return entry + sizeof(length);
 }
 
+static uint64_t entry_of(uint64_t hash, uint32_t number)
+{
+	return hash >> 32 << 32 | (number + 1u);
+}
+
 static void table_grow(struct intern *intern)
 {
 	uint32_t size = intern->table_size ? 2 * intern->table_size : ROOM_FIRST;
@@ -56,11 +61,11 @@ static void table_grow(struct intern *intern)
 	for (uint32_t i = 0; i < intern->count; i++) {
 		size_t count;
 		const void *bytes = intern_get(intern, i, &count);
-		uint64_t at = hash_of(bytes, count) & (size - 1);
+		uint64_t hash = hash_of(bytes, count), at = hash & (size - 1);
 
 		while (intern->table[at])
 			at = (at + 1) & (size - 1);
-		intern->table[at] = i + 1;
+		intern->table[at] = entry_of(hash, i);
 	}
 }
 
@@ -86,20 +91,24 @@ static void append(struct intern *intern, const void *bytes, size_t count)
 
 uint32_t intern_put(struct intern *intern, const void *bytes, size_t count)
 {
-	uint64_t at;
+	uint64_t hash = hash_of(bytes, count), at;
 
 	if (intern->count * 2ull >= intern->table_size)
 		table_grow(intern);
-	for (at = hash_of(bytes, count) & (intern->table_size - 1); intern->table[at];
+	for (at = hash & (intern->table_size - 1); intern->table[at];
 	     at = (at + 1) & (intern->table_size - 1)) {
+		uint32_t number = (uint32_t)intern->table[at] - 1;
 		size_t other_count;
-		const void *other = intern_get(intern, intern->table[at] - 1, &other_count);
+		const void *other;
 
+		if (intern->table[at] >> 32 != hash >> 32)
+			continue;
+		other = intern_get(intern, number, &other_count);
 		if (other_count == count && (!count || !memcmp(other, bytes, count)))
-			return intern->table[at] - 1;
+			return number;
 	}
+	intern->table[at] = entry_of(hash, intern->count);
 	append(intern, bytes, count);
-	intern->table[at] = intern->count;
 	return intern->count - 1;
 }
 

@@ -15,7 +15,7 @@ struct intern {
 	uint64_t bytes_count, bytes_room;
 	uint64_t *at; /* where number i begins */
 	uint32_t count, room;
-	uint32_t *table; /* number + 1, 0: free */
+	uint64_t *table; /* half of the hash, and number + 1; 0: free */
 	uint32_t table_size;
 };
 
