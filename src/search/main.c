@@ -47,14 +47,14 @@ static bool is_wanted(const struct options *options, const struct search_row *ro
 	if (options->row && !(options->is_row_name ? !strcmp(row->name, options->row)
 						   : !!strstr(row->name, options->row)))
 		return false;
-	return !row->is_long || options->is_long;
+	return !(row->how & SEARCH_LONG) || options->is_long;
 }
 
 static void say(const struct search_row *row, const struct bfs_result *result)
 {
 	if (result->violation)
-		printf("%-72s caught in %u steps: %s\n", row->name, result->steps,
-		       result->violation);
+		printf("%-72s caught in %u steps%s: %s\n", row->name, result->steps,
+		       row->how & SEARCH_CAUGHT ? ", as it must be" : "", result->violation);
 	else
 		printf("%-72s %9llu states, depth %3u, %5.1f s: %s\n", row->name,
 		       (unsigned long long)result->states, result->depth, result->seconds,
@@ -67,7 +67,8 @@ static struct bfs_result run_row(const struct search_row *row, uint64_t states_m
 	struct bfs_model model;
 
 	row->model(&model, row->config);
-	return bfs_run(&model, states_max, stdout, isatty(STDERR_FILENO));
+	return bfs_run(&model, states_max, row->how & SEARCH_CAUGHT ? NULL : stdout,
+		       isatty(STDERR_FILENO));
 }
 
 static bool is_row_name(const char *name)
@@ -104,7 +105,7 @@ static bool run_all(const struct options *options)
 			continue;
 		result = run_row(row, options->states_max);
 		say(row, &result);
-		is_clean &= !result.violation && result.is_complete;
+		is_clean &= row->how & SEARCH_CAUGHT ? !!result.violation : result.is_complete;
 	}
 	return is_clean;
 }
@@ -128,7 +129,7 @@ static bool find_violation(const struct options *options)
 		for (uint32_t i = 0; (row = search_row(i)); i++) {
 			struct bfs_result result;
 
-			if (!is_wanted(options, row))
+			if (!is_wanted(options, row) || row->how & SEARCH_CAUGHT)
 				continue;
 			result = run_row(row, states);
 			if (!result.violation)

@@ -5,11 +5,16 @@
 
 #include "search/bfs.h"
 
+enum {
+	SEARCH_LONG = 1,   /* only with --long */
+	SEARCH_CAUGHT = 2, /* lets happen what must not: shows that the search catches it */
+};
+
 struct search_row {
 	const char *name;
 	void (*model)(struct bfs_model *model, const void *config); /* fills it in */
 	const void *config;
-	bool is_long; /* only with --long */
+	unsigned how; /* SEARCH_* */
 };
 
 struct search_rows {
@@ -17,7 +22,8 @@ struct search_rows {
 	uint32_t count;
 };
 
-extern const struct search_rows search_rows_control, search_rows_data, search_rows_latency;
+extern const struct search_rows search_rows_control, search_rows_data, search_rows_data_tree,
+	search_rows_latency;
 
 /* Row i of them all, NULL after the last. */
 const struct search_row *search_row(uint32_t i);
