@@ -279,6 +279,21 @@ static void pace__result_shortens_the_ring_interval_and_never_postpones_it(void 
 	assert_true(f->pace.ring_ns <= due - 100 * PACE_MS + 12 * PACE_MS);
 }
 
+static void pace__ring_that_is_empty_has_no_timer(void **state)
+{
+	struct fixture *f = fixture_new(30);
+	uint64_t due;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_held(&f->pace, 0, BASE, T0, 0);
+	pace_result(&f->pace, 0, BASE, T0 + 2 * PACE_MS, false);
+	due = f->pace.ring_ns;
+	assert_int_equal(poll_at(f, due), 0);
+	assert_true(pace_next(&f->pace, due) == PACE_NEVER);
+}
+
 static void pace__silence_asks_for_a_hello_at_most_every_250_ms(void **state)
 {
 	struct fixture *f = fixture_new(8);
@@ -311,6 +326,7 @@ int main(void)
 		cmocka_unit_test(pace__large_ring_is_probed_in_short_bursts),
 		cmocka_unit_test(pace__what_is_asked_for_again_and_again_leaves_the_fast_timer),
 		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),
+		cmocka_unit_test(pace__ring_that_is_empty_has_no_timer),
 		cmocka_unit_test(pace__silence_asks_for_a_hello_at_most_every_250_ms),
 	};
 

@@ -269,6 +269,47 @@ static void worker__sticky_result_is_stored_raw_and_amended_by_a_detail_round(vo
 	assert_true(f->actions.is_op_done);
 }
 
+static void worker__tag_says_which_chunk_of_its_operation_it_is(void **state)
+{
+	struct fixture *f = fixture_new(0);
+
+	(void)state;
+	for (uint32_t op = 0; op < 3; op++) {
+		submit(f, 2 * LANES, false, op);
+		for (uint32_t chunk = 0; chunk < 2; chunk++) {
+			struct wire update = start(f);
+
+			assert_int_equal(update.tag, map_tag(1000 + op, chunk));
+			assert_int_equal(f->actions.chunk.first, chunk * LANES);
+			assert_int_equal(f->actions.chunk.elements, LANES);
+			deliver(f, result_of(update, 0));
+		}
+	}
+}
+
+static void worker__sums_are_amended_and_nothing_else_is(void **state)
+{
+	static const enum wire_op ops[] = { WIRE_ADD, WIRE_ADD_NOCARRY, WIRE_MAX, WIRE_TAKE };
+
+	(void)state;
+	for (uint32_t i = 0; i < WIRE_OP_END; i++) {
+		struct worker_op op = { .count = 5, .stream = MAP_EXPRESS, .lane_op = ops[i] };
+		struct worker_event event = { .type = WORKER_SUBMIT, .op = &op };
+		bool is_sum = ops[i] == WIRE_ADD || ops[i] == WIRE_ADD_NOCARRY;
+		struct fixture *f = fixture_new(0);
+		struct wire update;
+
+		worker_step(&f->worker, &event, &f->actions);
+		update = result_of(start(f), 0);
+		assert_int_equal(wire_op_of(update.flags), ops[i]);
+		update.flags |= WIRE_NONFINITE;
+		deliver(f, update);
+		assert_true(f->actions.store);
+		assert_int_equal(f->actions.is_amended_later, is_sum);
+		assert_int_equal(f->actions.is_op_done, !is_sum);
+	}
+}
+
 static void worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint(void **state)
 {
 	struct fixture *f = fixture_new(0xfffffffe);
@@ -360,6 +401,8 @@ int main(void)
 		cmocka_unit_test(worker__looks_ahead_so_that_later_chunks_need_no_exponent_round),
 		cmocka_unit_test(worker__last_accepted_result_decides_not_what_this_worker_knew),
 		cmocka_unit_test(worker__sticky_result_is_stored_raw_and_amended_by_a_detail_round),
+		cmocka_unit_test(worker__tag_says_which_chunk_of_its_operation_it_is),
+		cmocka_unit_test(worker__sums_are_amended_and_nothing_else_is),
 		cmocka_unit_test(worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint),
 		cmocka_unit_test(worker__starts_strictly_in_order_and_never_skips_a_busy_slot),
 		cmocka_unit_test(worker__empty_operation_is_one_chunk_without_lanes),
