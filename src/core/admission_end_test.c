@@ -59,6 +59,19 @@ static void admission__a_silent_rank_is_dead_after_the_heartbeat_time(void **sta
 		    "rank 1 on host11 has been silent for more than 10000 ms (process 111)");
 }
 
+static void admission__who_is_found_silent_goes_alone_from_a_gathering(void **state)
+{
+	(void)state;
+	join(10, 0, 3);
+	join(11, 1, 3);
+	step((struct admission_event){ .type = ADMISSION_SILENT, .connection = 11 });
+	assert_done("deny>11 close>11");
+	assert_text(CONTROL_REMOTE, 1,
+		    "rank 1 on host11 has been silent for more than 10000 ms (process 111)");
+	assert_state(ADMISSION_GATHER);
+	assert_int_equal(admission_member(t.admission, 0)->presence, ADMISSION_JOINED);
+}
+
 static void admission__a_silent_rank_is_thrown_out_of_the_gathering(void **state)
 {
 	(void)state;
@@ -73,6 +86,46 @@ static void admission__a_silent_rank_is_thrown_out_of_the_gathering(void **state
 	}
 	assert_true(strstr(t.done, "deny>10 close>10"));
 	assert_int_equal(admission_member(t.admission, 0)->peer.connection, 20);
+}
+
+static void admission__all_who_are_silent_go_at_once(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	join(20, 0, 2);
+	join(21, 1, 2);
+	event(ADMISSION_TICK);
+	t.done[0] = 0;
+	for (uint32_t i = 0; i < 10; i++) {
+		t.now_ns += second_ns;
+		say_type(10, CONTROL_HEARTBEAT);
+		say_type(11, CONTROL_HEARTBEAT);
+		event(ADMISSION_TICK);
+	}
+	assert_true(strstr(t.done, "deny>20 close>20 deny>21 close>21"));
+	assert_int_equal(t.admission->waiters_count, 0);
+	assert_state(ADMISSION_STARTED);
+}
+
+static void admission__heartbeats_go_five_times_in_a_heartbeat_time(void **state)
+{
+	uint32_t beats = 0;
+
+	(void)state;
+	t.config.heartbeat_ns = 5 * second_ns;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	for (uint32_t i = 0; i < 40; i++) {
+		struct admission_event tick = { .type = ADMISSION_TICK };
+
+		t.now_ns += second_ns / 10;
+		tick.now_ns = t.now_ns;
+		admission_step(t.admission, &t.config, &tick, &t.actions);
+		assert_true(t.actions.wake_ns <= t.now_ns + second_ns);
+		for (uint32_t k = 0; k < t.actions.count; k++)
+			beats += t.list[k].message == CONTROL_HEARTBEAT;
+	}
+	assert_int_equal(beats, 8); /* two connections, every second */
 }
 
 static void admission__heartbeats_go_to_members_and_waiters(void **state)
@@ -258,7 +311,10 @@ int main(void)
 		TEST(admission__a_killed_rank_ends_a_granted_and_an_enabling_job_too),
 		TEST(admission__drain_ends_when_all_are_closed_and_all_shards_are_clean),
 		TEST(admission__a_silent_rank_is_dead_after_the_heartbeat_time),
+		TEST(admission__who_is_found_silent_goes_alone_from_a_gathering),
 		TEST(admission__a_silent_rank_is_thrown_out_of_the_gathering),
+		TEST(admission__all_who_are_silent_go_at_once),
+		TEST(admission__heartbeats_go_five_times_in_a_heartbeat_time),
 		TEST(admission__heartbeats_go_to_members_and_waiters),
 		TEST(admission__a_daemon_that_overslept_blames_nobody),
 		TEST(admission__a_users_abort_is_told_to_all_with_its_text),

@@ -38,6 +38,7 @@ static struct {
 	char done[DONE_MAX]; /* since the last assert_done */
 	char text[CONTROL_TEXT_BYTES], log[CONTROL_TEXT_BYTES];
 	uint32_t cause, cause_rank;
+	enum admission_log log_level;
 	uint32_t round, serial; /* of the last QUERY, PING */
 	uint64_t from;
 	struct control_message message;
@@ -126,6 +127,7 @@ static void note_action(const struct admission_action *action)
 /* One event, and the ticks that it asks for. */
 static void step(struct admission_event event)
 {
+	struct control_waiting waiting = t.actions.waiting; /* the last that was said */
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint32_t again = 0;
 
@@ -135,10 +137,13 @@ static void step(struct admission_event event)
 		event.random = 0x1234567890abcdef;
 		event.generation = t.generation ? t.generation : ++t.generation;
 		event.nonce = nonce;
+		memset(&t.actions, 1, sizeof(t.actions)); /* a step says all of it */
+		t.actions.waiting = waiting;
 		t.actions.list = t.list;
 		t.actions.list_max = admission_actions_max(&t.config);
 		t.actions.members = t.members;
 		admission_step(t.admission, &t.config, &event, &t.actions);
+		waiting = t.actions.waiting;
 		for (uint32_t i = 0; i < t.actions.count; i++)
 			note_action(&t.list[i]);
 		if (t.actions.text[0]) {
@@ -146,11 +151,19 @@ static void step(struct admission_event event)
 			t.cause = t.actions.cause;
 			t.cause_rank = t.actions.cause_rank;
 		}
-		if (t.actions.log_level)
+		if (t.actions.cause == CONTROL_OK)
+			assert_int_equal(t.actions.cause_rank, CONTROL_RANK_NONE);
+		assert_int_equal(t.actions.log_level == ADMISSION_LOG_NONE, !t.actions.log[0]);
+		if (t.actions.log_level) {
 			strcpy(t.log, t.actions.log);
+			t.log_level = t.actions.log_level;
+		}
 		event = (struct admission_event){ .type = ADMISSION_TICK };
 		assert_true(again++ < 100);
 	} while (t.actions.again);
+	if (again > 1)
+		assert_true(t.actions.wake_ns >
+			    t.now_ns); /* after a TICK nothing is due any more */
 }
 
 static void say(uint32_t connection)

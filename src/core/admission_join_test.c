@@ -71,6 +71,8 @@ static void admission__a_job_too_large_for_the_daemon_is_denied(void **state)
 	assert_done("deny>10 close>10");
 	assert_text(CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
 		    "job \"train\" of 9 ranks: this aggregator takes 1 to 8");
+	assert_string_equal(t.log, t.text);
+	assert_int_equal(t.log_level, ADMISSION_LOG_LIMITED); /* anybody can cause it */
 	join(11, 2, 2);
 	assert_done("deny>11 close>11");
 	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
@@ -101,6 +103,8 @@ static void admission__gathering_timeout_names_the_missing(void **state)
 	assert_done("abort>10 close>10 abort>12 close>12");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 8: ranks 1, 3-7 did not come in time");
+	assert_string_equal(t.log, t.text);
+	assert_int_equal(t.log_level, ADMISSION_LOG_WARN);
 	assert_state(ADMISSION_NONE);
 }
 
@@ -142,11 +146,32 @@ static void admission__granted_but_never_ready_is_named(void **state)
 	t.config.gather_ns = 5 * second_ns;
 	bring_to(ADMISSION_GRANTED, 10, 3);
 	say_ready(11, 360);
-	wait_seconds(5);
+	wait_seconds(4);
+	assert_done("");
+	assert_true(t.actions.wake_ns == t.now_ns + second_ns);
+	wait_seconds(1);
 	assert_done("abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
 	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		    "job \"train\" of 3: rank 0 on host10, rank 2 on host12 did not get ready in "
 		    "time");
+}
+
+static void admission__shards_that_never_get_ready_end_the_life(void **state)
+{
+	(void)state;
+	t.config.gather_ns = 5 * second_ns;
+	bring_to(ADMISSION_GRANTED, 10, 2);
+	wait_seconds(3);
+	say_ready(10, 360);
+	say_ready(11, 360);
+	assert_done("set");
+	wait_seconds(4); /* the shards have as long as the ranks had */
+	assert_done("");
+	assert_state(ADMISSION_ENABLING);
+	wait_seconds(1);
+	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		    "job \"train\" of 2: the aggregator's shards did not get ready in time");
 }
 
 /* ---- a rank that is held ---- */
@@ -174,6 +199,20 @@ static void admission__a_freed_rank_goes_to_its_first_waiter(void **state)
 	close_connection(30);
 	join(21, 1, 2);
 	assert_done("add");
+}
+
+static void admission__what_was_answered_about_the_last_holder_is_forgotten(void **state)
+{
+	(void)state;
+	join(10, 0, 2);
+	join(20, 0, 2);
+	join(30, 0, 2);
+	say_pong(30, t.serial);
+	t.done[0] = 0;
+	close_connection(10);
+	assert_done("ping>20 ping>30"); /* 30 lives, that is known; whether 20 does is not */
+	assert_int_equal(admission_member(t.admission, 0)->peer.connection, 20);
+	assert_state(ADMISSION_GATHER);
 }
 
 static void admission__two_living_claims_are_both_denied_while_gathering(void **state)
@@ -317,8 +356,10 @@ int main(void)
 		TEST(admission__a_join_may_ask_for_less_patience),
 		TEST(admission__progress_tells_how_the_last_life_ended),
 		TEST(admission__granted_but_never_ready_is_named),
+		TEST(admission__shards_that_never_get_ready_end_the_life),
 		TEST(admission__who_claims_a_held_rank_waits_while_both_are_pinged),
 		TEST(admission__a_freed_rank_goes_to_its_first_waiter),
+		TEST(admission__what_was_answered_about_the_last_holder_is_forgotten),
 		TEST(admission__two_living_claims_are_both_denied_while_gathering),
 		TEST(admission__a_living_holder_of_a_running_job_keeps_its_rank),
 		TEST(admission__an_older_pong_or_a_heartbeat_proves_nothing),

@@ -296,6 +296,40 @@ static void admission__who_left_too_early_is_named_when_it_is_missed(void **stat
 		    "rank 0 on host10 left after 3 operations; rank 1 on host11 has called 4");
 }
 
+static void admission__who_left_after_all_that_the_others_called_is_not(void **state)
+{
+	(void)state;
+	struct control_op ops[] = { allreduce(3, 6) };
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_leave(10, 4);
+	t.done[0] = 0;
+	say_stall(11, 3);
+	say_opinfo(11, 4, ops, 1);
+	assert_done("query>11 waiting>11");
+	assert_state(ADMISSION_STARTED);
+}
+
+static void admission__more_operations_than_there_is_room_for_make_another_page(void **state)
+{
+	struct control_op ops[9];
+
+	(void)state;
+	for (uint32_t i = 0; i < 9; i++)
+		ops[i] = allreduce(10 + i, 5);
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stall(10, 10);
+	say_opinfo(10, 19, ops, 9); /* there is room for 8 */
+	assert_int_equal(t.admission->seen_count, 8);
+	assert_int_equal(t.admission->page_end, 18);
+	say_opinfo(11, 19, ops, 9);
+	assert_done("query>10 query>11 query>10 query>11");
+	assert_int_equal(t.from, 18);
+	say_opinfo(10, 19, ops + 8, 1);
+	say_opinfo(11, 19, ops + 8, 1);
+	assert_done("waiting>10 waiting>11");
+}
+
 static void admission__who_leaves_during_a_round_has_answered_it(void **state)
 {
 	(void)state;
@@ -330,6 +364,8 @@ int main(void)
 		TEST(admission__a_mismatch_after_the_query_needs_a_round_of_its_own),
 		TEST(admission__answers_of_an_older_round_are_ignored),
 		TEST(admission__who_left_too_early_is_named_when_it_is_missed),
+		TEST(admission__who_left_after_all_that_the_others_called_is_not),
+		TEST(admission__more_operations_than_there_is_room_for_make_another_page),
 		TEST(admission__who_leaves_during_a_round_has_answered_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,9 +86,16 @@ static void note_action(const struct member_action *action)
 static void step(struct member_event event)
 {
 	event.now_ns = t.now_ns;
+	memset(&t.actions, 1, sizeof(t.actions)); /* a step says all of it */
 	member_step(&t.member, &t.config, &event, &t.actions);
 	for (uint32_t i = 0; i < t.actions.count; i++)
 		note_action(&t.actions.list[i]);
+	if (event.type != MEMBER_MESSAGE) {
+		assert_false(t.actions.has_progress);
+		assert_false(t.actions.has_waiting);
+	}
+	if (event.type == MEMBER_TICK)
+		assert_true(t.actions.wake_ns > t.now_ns); /* nothing is due any more */
 	if (t.actions.text[0]) {
 		strcpy(t.text, t.actions.text);
 		t.cause = t.actions.cause;

@@ -221,6 +221,21 @@ static void member__query_asks_for_opinfo(void **state)
 	assert_done("opinfo(5,1099511627776)");
 }
 
+static void member__start_may_say_as_few_lanes_as_there_can_be(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_READY);
+	hear_start(WIRE_LANES_STEP);
+	assert_done("start");
+	assert_int_equal(t.member.lanes, WIRE_LANES_STEP);
+	for (uint16_t lanes = 0; lanes < 2 * WIRE_LANES_STEP; lanes++) {
+		set_up(state);
+		bring_to(MEMBER_READY);
+		hear_start(lanes);
+		assert_state(lanes == WIRE_LANES_STEP ? MEMBER_RUN : MEMBER_FAILED);
+	}
+}
+
 static void member__stall_is_passed_on_while_it_runs(void **state)
 {
 	(void)state;
@@ -270,6 +285,29 @@ static void member__heartbeats_go_five_times_in_a_heartbeat_time(void **state)
 		t.now_ns += 100 * ms_ns;
 		hear_type(CONTROL_HEARTBEAT);
 		event(MEMBER_TICK);
+		for (uint32_t k = 0; k < t.actions.count; k++)
+			beats += t.actions.list[k].message == CONTROL_HEARTBEAT;
+	}
+	assert_int_equal(beats, 5);
+}
+
+static void member__a_shorter_heartbeat_time_has_as_many_heartbeats(void **state)
+{
+	uint32_t beats = 0;
+
+	(void)state;
+	bring_to(MEMBER_JOINING);
+	t.message.grant.heartbeat_ms = 1000;
+	t.message.grant.shards_count = 1;
+	t.message.grant.shards[0].lanes = 16368;
+	hear(CONTROL_GRANT);
+	welcome(0, 360);
+	hear_start(360);
+	for (uint32_t i = 0; i < 100; i++) {
+		t.now_ns += 10 * ms_ns;
+		hear_type(CONTROL_HEARTBEAT);
+		event(MEMBER_TICK);
+		assert_true(t.actions.wake_ns <= t.now_ns + 200 * ms_ns);
 		for (uint32_t k = 0; k < t.actions.count; k++)
 			beats += t.actions.list[k].message == CONTROL_HEARTBEAT;
 	}
@@ -559,10 +597,12 @@ int main(int argc, char **argv)
 		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
 		TEST(member__rebinds_a_shard_with_a_higher_serial),
 		TEST(member__query_asks_for_opinfo),
+		TEST(member__start_may_say_as_few_lanes_as_there_can_be),
 		TEST(member__stall_is_passed_on_while_it_runs),
 		TEST(member__ping_is_answered_with_its_serial_in_every_state),
 		TEST(member__progress_is_a_line_of_log),
 		TEST(member__heartbeats_go_five_times_in_a_heartbeat_time),
+		TEST(member__a_shorter_heartbeat_time_has_as_many_heartbeats),
 		TEST(member__abort_and_deny_carry_cause_and_text),
 		TEST(member__an_aggregator_that_is_ending_is_final),
 		TEST(member__in_local_mode_the_next_life_s_aggregator_is_awaited),

@@ -71,6 +71,7 @@ static void member__without_a_verdict_for_2_s_a_deadline_fails_the_member(void *
 		"the deadline of operation 7 is over, and the aggregator at 10.0.0.1:7171 has "
 		"not said in 2 s who is late");
 	assert_int_equal(t.message.end.cause, CONTROL_TIMEOUT);
+	assert_int_equal(t.message.end.rank, CONTROL_RANK_NONE);
 }
 
 static void hear_waiting(uint64_t number, uint16_t missing_count)
