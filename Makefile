@@ -19,6 +19,7 @@ help:
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
 	@echo 'make differential  gcc, clang and the kernel do the same with random packets  PACKETS=1000000 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
+	@echo 'make mutants    change the protocol code in 240 ways: a test must notice  COUNT= SEED= ONLY=FILE JOBS= PROOF=1 NUMBERS='
 	@echo 'make hostile    strangers send 10 million packets at a running job, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
 	@echo 'make format     lay out all C with .clang-format'
@@ -62,6 +63,10 @@ differential: all
 ablate ablations:
 	@scripts/ablations.sh $(ONLY)
 
+mutants:
+	@scripts/mutants.py $(COUNT:%=--count %) $(SEED:%=--seed %) $(ONLY:%=--only %) $(JOBS:%=--jobs %) \
+		$(PROOF:%=--proof) $(NUMBERS:%=--numbers %)
+
 hostile: all
 	@build/release/tests/hostile/hostile_member build/release/tools/tallyd
 	@build/release/tests/hostile/hostile_sender build/release/tools/tallyd 10000000 100
@@ -80,4 +85,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim sim-long kill soak differential ablate ablations format install clean fuzz hostile
+.PHONY: all help test demo search sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile
