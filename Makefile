@@ -13,6 +13,7 @@ help:
 	@echo 'make demo       install what is missing (Debian, root), then train on 4 ranks of this machine'
 	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 15 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
+	@echo 'make search-long  the same with all its long rows, a process per core, and a table  MARKDOWN=1 ROW= JOBS='
 	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
 	@echo 'make sim-long   100,000 seeds of every kind of scenario, a process per core; 10 minutes on two  SEEDS=1..100000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
@@ -38,6 +39,9 @@ demo:
 
 search: all
 	@scripts/search.sh
+
+search-long: all
+	@scripts/search-long.sh $(if $(MARKDOWN),--markdown) $(if $(ROW),--row '$(ROW)')
 
 SEEDS ?= 1..2000
 sim: all
@@ -85,4 +89,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile
+.PHONY: all help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile
