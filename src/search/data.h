@@ -25,7 +25,7 @@ enum {
 
 struct data_op {
 	uint32_t elements;
-	bool is_scaled, is_express;
+	bool is_scaled;
 };
 
 /* Switches: node 0 is the root, and `parent` of each other one is a node before it. All zeros: a root
@@ -45,6 +45,7 @@ struct data_config {
 	bool has_reboots; /* a switch may lose its memory, and is then of no life until the next */
 	uint32_t ops_count;
 	struct data_op ops[DATA_OPS];
+	uint32_t express;              /* bit o: operation o takes the express stream */
 	uint32_t sticky[DATA_WORKERS]; /* bit c: this worker's DATA of chunk c sets NONFINITE */
 	bool is_fifo;
 	uint32_t first_seq; /* seqs start after this one (and slots' phases at it): near the wrap */

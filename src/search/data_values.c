@@ -66,7 +66,7 @@ struct worker_op op_make(const struct data_config *config, uint32_t op)
 	return (struct worker_op){ .hash = op_hash(op),
 				   .count = config->ops[op].elements,
 				   .cookie = op,
-				   .stream = config->ops[op].is_express ? MAP_EXPRESS : MAP_BULK,
+				   .stream = config->express >> op & 1 ? MAP_EXPRESS : MAP_BULK,
 				   .is_scaled = config->ops[op].is_scaled };
 }
 

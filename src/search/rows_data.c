@@ -93,7 +93,8 @@ static const struct data_config data_streams = {
 	.pool = 1,
 	.generations = 1,
 	.ops_count = 3,
-	.ops = { { 8, true, true }, { 16, false }, { 8, false, true } },
+	.ops = { { 8, true }, { 16, false }, { 8, false } },
+	.express = 0x5,
 	.has_windows = true,
 };
 
@@ -200,7 +201,7 @@ static const struct data_config data_four_slots = {
 	.pool = 2,
 	.generations = 1,
 	.ops_count = 2,
-	.ops = { { 16, false }, { 3, false } },
+	.ops = { { 8, false }, { 3, false } },
 	.is_lean = true,
 };
 
@@ -228,7 +229,8 @@ static const struct data_config data_streams_shards = {
 	.shards = 2,
 	.generations = 1,
 	.ops_count = 3,
-	.ops = { { 16, false, true }, { 24, false }, { 11, false, true } },
+	.ops = { { 8, false }, { 24, false }, { 8, false } },
+	.express = 0x5,
 	.has_windows = true,
 };
 
@@ -267,12 +269,12 @@ static const struct search_row rows[] = {
 	  &data_three_exponents, SEARCH_LONG },
 	{ "data: n=4, 3 chunks, EXPONENT and DETAIL rounds, set", data_model, &data_four_rounds,
 	  SEARCH_LONG },
-	{ "data: n=4, 3 chunks in 2 slots, lean set", data_model, &data_four_slots, SEARCH_LONG },
+	{ "data: n=4, 2 chunks in 2 slots, lean set", data_model, &data_four_slots, SEARCH_LONG },
 	{ "data: n=2, 2 chunks, EXPONENT rounds, two restarts, switches that forget, set",
 	  data_model, &data_lives_rounds, SEARCH_LONG },
 	{ "data: n=3, 2 chunks, two restarts, switches that forget, set", data_model,
 	  &data_three_lives, SEARCH_LONG },
-	{ "data: n=2, express and bulk on 2 shards, 4 and 3 chunks, set", data_model,
+	{ "data: n=2, express and bulk on 2 shards, 2 and 3 chunks, set", data_model,
 	  &data_streams_shards, SEARCH_LONG },
 };
 const struct search_rows search_rows_data = { rows, sizeof(rows) / sizeof(rows[0]) };
