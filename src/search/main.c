@@ -6,26 +6,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "search/diagram.h"
 #include "search/rows.h"
 
 struct options {
 	const char *row; /* NULL: all */
 	uint64_t states_max;
 	bool is_row_name; /* of just one, not a part of names */
-	bool is_violation_expected, is_long, is_list;
+	bool is_violation_expected, is_long, is_list, is_diagram;
 };
 
 static void usage(FILE *out)
 {
 	fprintf(out,
 		"usage: tally-search [--row NAME] [--long] [--list] [--expect-violation] "
-		"[--states-max N]\n"
+		"[--diagram]\n"
+		"       [--states-max N]\n"
 		"Visits every state that the shipped protocol code can reach, breadth first.\n"
 		"  --row NAME           only the row NAME; if there is none, rows whose name "
 		"contains NAME\n"
 		"  --long               rows that take minutes, too\n"
 		"  --list               only the names of these rows, one a line\n"
 		"  --expect-violation   for a build with a rule taken out: done when it is caught\n"
+		"  --diagram            a trace is drawn, with a column for each who acts in it\n"
 		"  --states-max N       gives up after N states (default 40,000,000)\n"
 		"Exit status: 0 as expected, 1 not, 2 wrong command line.\n");
 }
@@ -62,13 +65,31 @@ static void say(const struct search_row *row, const struct bfs_result *result)
 	fflush(stdout);
 }
 
-static struct bfs_result run_row(const struct search_row *row, uint64_t states_max)
+static struct bfs_result run_row(const struct search_row *row, const struct options *options,
+				 uint64_t states_max)
 {
+	bool is_drawn = options->is_diagram && !(row->how & SEARCH_CAUGHT);
+	struct bfs_result result;
 	struct bfs_model model;
+	size_t bytes = 0;
+	char *trace = NULL;
+	FILE *out = row->how & SEARCH_CAUGHT ? NULL : stdout;
 
+	if (is_drawn)
+		out = open_memstream(&trace, &bytes);
+	if (is_drawn && !out) {
+		perror("tally-search: a trace");
+		exit(1);
+	}
 	row->model(&model, row->config);
-	return bfs_run(&model, states_max, row->how & SEARCH_CAUGHT ? NULL : stdout,
-		       isatty(STDERR_FILENO));
+	result = bfs_run(&model, states_max, out, isatty(STDERR_FILENO));
+	if (!is_drawn)
+		return result;
+	fclose(out);
+	if (result.violation)
+		diagram_draw(trace, stdout);
+	free(trace);
+	return result;
 }
 
 static bool is_row_name(const char *name)
@@ -103,7 +124,7 @@ static bool run_all(const struct options *options)
 
 		if (!is_wanted(options, row))
 			continue;
-		result = run_row(row, options->states_max);
+		result = run_row(row, options, options->states_max);
 		say(row, &result);
 		is_clean &= row->how & SEARCH_CAUGHT ? !!result.violation : result.is_complete;
 	}
@@ -131,7 +152,7 @@ static bool find_violation(const struct options *options)
 
 			if (!is_wanted(options, row) || row->how & SEARCH_CAUGHT)
 				continue;
-			result = run_row(row, states);
+			result = run_row(row, options, states);
 			if (!result.violation)
 				continue;
 			say(row, &result);
@@ -152,6 +173,8 @@ int main(int argc, char **argv)
 			return 0;
 		} else if (!strcmp(argv[i], "--expect-violation")) {
 			options.is_violation_expected = true;
+		} else if (!strcmp(argv[i], "--diagram")) {
+			options.is_diagram = true;
 		} else if (!strcmp(argv[i], "--long")) {
 			options.is_long = true;
 		} else if (!strcmp(argv[i], "--list")) {
