@@ -131,22 +131,42 @@ static bool is_wanted(const struct diagram_event *event, const struct columns *c
 	return event->packet.slot == slot;
 }
 
+/* The end of what is drawn: if nothing gets on any more since `stuck_ns`, so many events after that. */
+static uint64_t events_end(const struct diagram *diagram, const struct columns *columns,
+			   uint32_t shard, uint32_t slot, uint64_t oldest)
+{
+	uint32_t after = 0;
+
+	for (uint64_t i = oldest; i < diagram->count && diagram->stuck_ns; i++) {
+		const struct diagram_event *event = &diagram->event[i % DIAGRAM_EVENTS];
+
+		after += event->now_ns > diagram->stuck_ns &&
+			 is_wanted(event, columns, shard, slot);
+		if (after > DIAGRAM_AFTER)
+			return i;
+	}
+	return diagram->count;
+}
+
 void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, uint32_t shard,
 		  uint32_t slot, FILE *file)
 {
 	uint64_t kept = diagram->count < DIAGRAM_EVENTS ? diagram->count : DIAGRAM_EVENTS;
-	uint64_t first = diagram->count;
+	uint64_t oldest = diagram->count - kept, first, end;
 	uint32_t lines = 0;
 	struct columns columns;
 
 	columns_init(&columns, wiring, shard);
-	while (first > diagram->count - kept && lines < DIAGRAM_LINES)
+	first = end = events_end(diagram, &columns, shard, slot, oldest);
+	while (first > oldest && lines < DIAGRAM_LINES)
 		lines +=
 			is_wanted(&diagram->event[--first % DIAGRAM_EVENTS], &columns, shard, slot);
-	if (shard == UINT32_MAX)
-		fprintf(file, "the last %u events:\n", lines);
-	else
-		fprintf(file, "the last %u events of shard %u, slot %u:\n", lines, shard, slot);
+	fprintf(file,
+		end < diagram->count ? "%u events around the last progress" : "the last %u events",
+		lines);
+	if (shard != UINT32_MAX)
+		fprintf(file, " of shard %u, slot %u", shard, slot);
+	fprintf(file, ":\n");
 	fprintf(file, "          us ");
 	for (uint32_t i = 0; i < columns.count; i++) {
 		char name[16];
@@ -155,9 +175,11 @@ void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, ui
 			COLUMN - COLUMN / 2 + (int)strlen(name) / 2, name);
 	}
 	fprintf(file, "\n");
-	for (; first < diagram->count; first++) {
+	for (; first < end; first++) {
 		const struct diagram_event *event = &diagram->event[first % DIAGRAM_EVENTS];
 		if (is_wanted(event, &columns, shard, slot))
 			event_print(&columns, event, diagram->is_published, file);
 	}
+	if (end < diagram->count)
+		fprintf(file, "         ... (and so on: nothing gets on)\n");
 }

@@ -7,7 +7,7 @@
 #include "sim/wiring.h"
 #include <stdio.h>
 
-enum { DIAGRAM_EVENTS = 1 << 15, DIAGRAM_LINES = 70 };
+enum { DIAGRAM_EVENTS = 1 << 15, DIAGRAM_LINES = 70, DIAGRAM_AFTER = 12 };
 
 struct diagram_event {
 	uint64_t now_ns;
@@ -17,6 +17,7 @@ struct diagram_event {
 
 struct diagram {
 	bool is_published; /* packets of published.h: other names */
+	uint64_t stuck_ns; /* not 0: since then nothing gets on */
 	uint64_t count;
 	struct diagram_event event[DIAGRAM_EVENTS];
 };
@@ -33,7 +34,8 @@ static inline void diagram_add(struct diagram *diagram, const struct net_sight *
 	event->to = (uint8_t)(sight->to < WIRING_NODES_MAX ? sight->to : WIRING_NODES_MAX);
 }
 
-/* The last DIAGRAM_LINES events of this shard's slot; of all, if shard is UINT32_MAX. */
+/* The last DIAGRAM_LINES events of this shard's slot; of all, if shard is UINT32_MAX. Of a run that gets on no more
+ * DIAGRAM_AFTER events after its last progress, and what came before. */
 void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, uint32_t shard,
 		  uint32_t slot, FILE *file);
 

@@ -67,14 +67,14 @@ void run_progress(struct run *run)
 	run->progress_ns = now;
 }
 
-/* A slot whose workers are not at the same round, or wait for one that not all have begun: the place to
- * look at when nothing moves. */
+/* A slot whose workers are not at the same round, or wait for one that not all have begun: the place to look at
+ * when nothing moves. Else the first that anybody waits for. */
 static bool stuck_slot(const struct run *run, uint32_t *shard, uint32_t *slot)
 {
 	const struct scenario *scenario = run->scenario;
+	uint32_t all = scenario->shards * scenario->slots, found = all;
 
-	for (uint32_t i = 0; i < scenario->shards * scenario->slots && !scenario->latency_window;
-	     i++) {
+	for (uint32_t i = 0; i < all && !scenario->latency_window; i++) {
 		const struct worker_slot *first = NULL;
 
 		for (uint32_t w = 0; w < scenario->workers; w++) {
@@ -82,15 +82,26 @@ static bool stuck_slot(const struct run *run, uint32_t *shard, uint32_t *slot)
 				return false;
 			const struct worker *worker = endpoint_worker(run->worker[w].endpoint);
 			const struct worker_slot *at = &worker->slot[i];
+			bool is_waiting = at->state == WORKER_OUTSTANDING;
 			first = first ? first : at;
 			*shard = i / scenario->slots;
 			*slot = i % scenario->slots;
-			if (at->seq != first->seq && at->state == WORKER_OUTSTANDING &&
+			if (at->seq != first->seq && is_waiting &&
 			    first->state == WORKER_OUTSTANDING)
 				return true;
+			if (is_waiting && found == all)
+				found = i;
 		}
 	}
-	return false;
+	*shard = found / scenario->slots;
+	*slot = found % scenario->slots;
+	return found < all;
+}
+
+/* How often: often enough for the run's patience. */
+static uint64_t watch_ns(const struct scenario *scenario)
+{
+	return scenario->bound_ns < SECOND ? scenario->bound_ns / 4 : 200 * MS;
 }
 
 static void look_for_progress(struct run *run)
@@ -109,10 +120,12 @@ static void look_for_progress(struct run *run)
 		uint32_t shard, slot = 0;
 		if (!stuck_slot(run, &shard, &slot))
 			shard = UINT32_MAX;
-		check_fail(run->check, shard, slot, "no progress for %llu s",
-			   (unsigned long long)(idle / SECOND));
+		if (run->leader->diagram)
+			run->leader->diagram->stuck_ns = since;
+		check_fail(run->check, shard, slot, "no progress for %.3g s",
+			   (double)idle / SECOND);
 	}
-	run_timer_in(run, 200 * MS, TIMER_WATCH, 0);
+	run_timer_in(run, watch_ns(run->scenario), TIMER_WATCH, 0);
 }
 
 static void timer_fires(struct run *run, uint32_t what, uint32_t whom)
@@ -237,7 +250,7 @@ static bool setup(struct run *run, bool is_drawn)
 	if (is_drawn && !(run->diagram = malloc(sizeof(*run->diagram))))
 		return false;
 	if (run->diagram) {
-		run->diagram->count = 0;
+		run->diagram->count = run->diagram->stuck_ns = 0;
 		run->diagram->is_published = published_is_run(scenario);
 	}
 	for (uint32_t e = 0; e < run->wiring.engines; e++) {
@@ -265,14 +278,15 @@ static void begin(struct run *run)
 	for (uint32_t e = 0; e < run->wiring.engines; e++) {
 		engine_bind(run, e);
 		engine_set(run, e);
-		if (scenario->seq_first)
+		if (scenario->seq_first || TAKEN_OUT(CLEAR_THEN_SET))
 			engine_rounds_begin(run->leader->engine[e], sim_job(scenario, e),
 					    scenario->seq_first);
 	}
 	for (uint32_t w = 0; w < scenario->workers; w++)
 		worker_open(run, w);
 	run->progress_ns = net_now(run->net);
-	run_timer_in(run, SECOND, TIMER_WATCH, 0);
+	run_timer_in(run, scenario->bound_ns < SECOND ? scenario->bound_ns : SECOND, TIMER_WATCH,
+		     0);
 	strike_begin(run);
 }
 

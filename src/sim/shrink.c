@@ -31,10 +31,7 @@ struct shrink {
 static void scenario_make(const struct shrink *shrink, const struct edits *edits,
 			  struct scenario *scenario)
 {
-	const struct sim_job *job = shrink->job;
-
-	scenario_draw_short(scenario, job->seed, job->kind, job->packets_max);
-	edits_apply(edits, scenario);
+	sim_job_draw(shrink->job, edits, scenario);
 }
 
 /* Where a crash is a failure without a text. */

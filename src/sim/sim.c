@@ -30,6 +30,7 @@ enum {
 	LINE_BYTES = 256, /* of a list */
 	HEAP_KEPT_BYTES = 32 << 20,
 };
+#define MS_NS 1000000ull
 
 /* --- what is running, for the message of a crash --- */
 
@@ -44,6 +45,15 @@ static void on_crash(int number)
 	raise(number);
 }
 
+void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario)
+{
+	scenario_draw_short(scenario, job->seed, job->kind, job->packets_max);
+	if (edits)
+		edits_apply(edits, scenario);
+	if (job->patience_ms)
+		scenario->bound_ns = job->patience_ms * MS_NS;
+}
+
 void sim_job_text(const struct sim_job *job, char text[96])
 {
 	int at = snprintf(text, 96, " --seed %" PRIu64, job->seed);
@@ -52,7 +62,9 @@ void sim_job_text(const struct sim_job *job, char text[96])
 		at += snprintf(text + at, 96 - (size_t)at, " --scenario %s",
 			       scenario_name(job->kind));
 	if (job->packets_max)
-		snprintf(text + at, 96 - (size_t)at, " --packets %u", job->packets_max);
+		at += snprintf(text + at, 96 - (size_t)at, " --packets %u", job->packets_max);
+	if (job->patience_ms)
+		snprintf(text + at, 96 - (size_t)at, " --patience %u", job->patience_ms);
 }
 
 static void crash_watch(const struct sim *sim, const struct sim_job *job)
@@ -74,7 +86,9 @@ static uint64_t jobs_count(const struct sim *sim)
 
 static struct sim_job job_at(const struct sim *sim, uint64_t i)
 {
-	struct sim_job job = { .seed = sim->first + i, .packets_max = sim->packets_max };
+	struct sim_job job = { .seed = sim->first + i,
+			       .packets_max = sim->packets_max,
+			       .patience_ms = sim->patience_ms };
 
 	if (sim->list)
 		return sim->list[i];
@@ -113,9 +127,7 @@ static void seed_run(const struct sim *sim, const struct sim_job *job, struct si
 	struct run_report report;
 	char text[256];
 
-	scenario_draw_short(&scenario, job->seed, job->kind, job->packets_max);
-	if (sim->has_edits)
-		edits_apply(&sim->edits, &scenario);
+	sim_job_draw(job, sim->has_edits ? &sim->edits : NULL, &scenario);
 	crash_watch(sim, job);
 	if (sim->is_verbose) {
 		scenario_describe(&scenario, text);
@@ -330,6 +342,17 @@ static const char *packets_read(const char *text, uint32_t *packets)
 	return NULL;
 }
 
+static const char *patience_read(const char *text, uint32_t *patience_ms)
+{
+	uint64_t number;
+	const char *rest;
+
+	if (!number_read(text, &rest, &number) || *rest || number < 1 || number > 1000000)
+		return "milliseconds from 1 to 1000000";
+	*patience_ms = (uint32_t)number;
+	return NULL;
+}
+
 /* A line of a list. */
 static const char *line_read(struct sim *sim, char *line)
 {
@@ -406,7 +429,7 @@ static bool list_read(struct sim *sim)
 /* What a list has, seeds and scenarios, no other option says. */
 static bool option_once(uint32_t *seen, int option)
 {
-	static const char groups[] = "scpljSvJwk";
+	static const char groups[] = "scpljSvJwkP";
 	uint32_t bits = option == 'l' ? 15 : 1u << (strchr(groups, option) - groups);
 	bool is_first = !(*seen & bits);
 
@@ -430,6 +453,8 @@ static const char *value_read(struct sim *sim, const struct option *option)
 		return sim->kind == SCENARIO_COUNT ? "there is no such scenario" : NULL;
 	case 'p':
 		return packets_read(optarg, &sim->packets_max);
+	case 'P':
+		return patience_read(optarg, &sim->patience_ms);
 	case 'w':
 		sim->has_edits = edits_read(&sim->edits, optarg);
 		return sim->has_edits ? NULL : "NAME=NUMBER, with commas between them";
@@ -458,6 +483,7 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "scenario", required_argument, NULL, 'c' },
 		{ "packets", required_argument, NULL, 'p' },
+		{ "patience", required_argument, NULL, 'P' },
 		{ "with", required_argument, NULL, 'w' },
 		{ "shrink", no_argument, NULL, 'k' },
 		{ "shortest", no_argument, NULL, 'S' },

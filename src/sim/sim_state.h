@@ -17,6 +17,7 @@ struct sim_job {
 	uint64_t seed;
 	enum scenario_kind kind;
 	uint32_t packets_max; /* 0: none */
+	uint32_t patience_ms; /* no longer without progress; 0: as the scenario says */
 };
 
 struct sim {
@@ -27,6 +28,7 @@ struct sim {
 	struct sim_job *list;
 	uint32_t list_count;
 	uint32_t packets_max;
+	uint32_t patience_ms;
 	uint32_t jobs;      /* processes */
 	struct edits edits; /* of every scenario */
 	bool has_edits;
@@ -49,6 +51,8 @@ struct sim_tally {
 	bool is_whole; /* it has done all that it had to */
 };
 
+/* The job's scenario, made smaller if `edits` is not NULL. */
+void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario);
 /* The options that draw this job's scenario: " --seed 7 --scenario storm". */
 void sim_job_text(const struct sim_job *job, char text[96]);
 
