@@ -380,6 +380,8 @@ CORE_INLINE enum switch_verdict switch_step(const struct switch_job *job, struct
 	int32_t *copy_sum = sum + (switch_copy_of(packet->seq) ? stride : 0);
 	int32_t ahead;
 
+	if (TAKEN_OUT(CLEAR_THEN_SET)) /* R-SW-14: a slot that does not say whose it is */
+		slot->generation = packet->generation;
 	if (slot->generation != packet->generation && !TAKEN_OUT(SLOT_GENERATION)) {
 		if (packet->seq != 1)
 			return SWITCH_DROP_STALE;
