@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-docs.sh [FLAG...] - the C in STYLE.md compiles as one file, with the flags of the build,
-# with gcc and clang, and is laid out as it says.
+# with gcc and clang, and is laid out as it says. Each rule of docs/ablations.md can be taken out, has a
+# test that turns red, and a section; and each trace that its script makes is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -25,3 +26,19 @@ done
 if command -v clang-format >/dev/null; then
 	clang-format --dry-run -Werror --style=file:.clang-format <(grep -v '^#line' "$tmp/style.c")
 fi
+
+complain() { echo "docs/ablations.md: $*" && exit 1; }
+
+# shellcheck disable=SC2016 # backticks that are looked for
+names=$(sed -n 's/^| R-[^|]*|[^|]*| `\([A-Z_]*\)` |.*/\1/p' docs/ablations.md)
+[[ -n $names ]] || complain "there is no table"
+for name in $names; do
+	grep -q "^	ABLATE_$name,$" src/core/ablate.h || complain "$name: not in src/core/ablate.h"
+	grep -q "^$name " tests/ablations.txt || complain "$name: no row in tests/ablations.txt"
+	grep -q "^## $name$" docs/ablations.md || complain "$name: no section"
+done
+while read -r name; do
+	grep -q "^## $name$" docs/ablations.md || complain "$name: its trace is not there"
+done < <(awk '/^simulate / { print $2 }
+	/^for name in [A-Z]/ { sub(/;.*/, ""); for (i = 4; i <= NF; i++) print $i }' scripts/ablations-traces.sh)
+echo "docs/ablations.md: $(wc -w <<<"$names") rules"
