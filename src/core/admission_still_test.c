@@ -238,6 +238,24 @@ static void admission__who_heartbeats_and_never_answers_is_named(void **state)
 		    "rank 1 on host11 is heard, but has not said for 10000 ms what it has called");
 }
 
+/* Who waits hears of the progress in the same second: that must not take the verdict's place. */
+static void admission__a_verdict_is_not_lost_to_a_line_of_progress(void **state)
+{
+	(void)state;
+	join(20, 0, 4);
+	event(ADMISSION_TICK);
+	stall(10, 3, 500);
+	say_opinfo(10, 4, &stuck, 1);
+	say_opinfo(12, 4, &stuck, 1);
+	for (uint32_t i = 0; i < 10; i++) {
+		say_type(20, CONTROL_HEARTBEAT);
+		pass(1000);
+	}
+	assert_text(CONTROL_REMOTE, 1,
+		    "rank 1 on host11 is heard, but has not said for 10000 ms what it has called");
+	assert_state(ADMISSION_DRAIN);
+}
+
 static void admission__who_forgets_what_is_complete_is_named(void **state)
 {
 	(void)state;
@@ -295,6 +313,7 @@ int main(void)
 		TEST(admission__a_deadline_that_is_earlier_is_the_cause),
 		TEST(admission__a_short_heartbeat_time_gives_3_s),
 		TEST(admission__who_heartbeats_and_never_answers_is_named),
+		TEST(admission__a_verdict_is_not_lost_to_a_line_of_progress),
 		TEST(admission__who_forgets_what_is_complete_is_named),
 		TEST(admission__who_answered_before_the_others_went_on_is_not),
 		TEST(admission__between_whom_packets_differ_is_told),
