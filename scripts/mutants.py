@@ -31,7 +31,7 @@ SEARCH = os.path.join(BUILD, "src/search/tally-search")
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
         "--seeds 3..20", "--scenario latency --seeds 9..100", "--list tests/sim/seeds.txt")
 NOT_PROTOCOL = re.compile(r".*_(test|fuzz|fixture|model)\.|(text|ablate|env)\.")
-JUDGE_S = 8  # of processor: what takes longer does not judge
+JUDGE_S = 4  # of processor: what takes longer does not judge
 JUDGES_S = 12  # nor do the slowest of those that run a place, beyond this
 MUTANT_S = 60  # of processor: the longest that one mutant may take
 SLOW = 30  # of the clock for a second of the processor, on a machine that others use: what takes longer sleeps
@@ -192,11 +192,13 @@ def mutate(file, number):
         for kind, start, end in sorted(set(places(masked, first, last)), key=lambda place: place[1]):
             if start < at or "\n#" in text[start:end]:
                 continue  # inside a statement that has its mutants
-            found = []
+            found, shown = [], text[start:end]
+            if kind == "leaves":  # which of them
+                shown = text[:start].rstrip().rpartition("\n")[2] + " " + shown
             for what, after in changes(masked, text, kind, start, end):
                 number += 1
                 found.append((Mutant(number, file, text.count("\n", 0, start) + 1, function, what,
-                                     " ".join(text[start:end].split()), " ".join(after.split())), after))
+                                     " ".join(shown.split()), " ".join(after.split())), after))
             if found:
                 out += [text[at:start], woven(kind, text[start:end], found)]
                 at = end
