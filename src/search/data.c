@@ -125,24 +125,22 @@ static bool is_dead_up(const struct state *state, const struct packet *packet)
 
 static bool is_dead_down(const struct state *state, const struct packet *packet)
 {
+	bool is_generation_out = TAKEN_OUT(WORKER_GENERATION), is_seq_out = TAKEN_OUT(WORKER_SEQ);
 	uint32_t seq, generation;
 
 	if (is_node(packet->edge)) {
-		if (TAKEN_OUT(PARENT_CHECKS))
-			return false;
+		is_generation_out = is_seq_out = TAKEN_OUT(PARENT_CHECKS);
 		generation = generation_min(state->node_life[packet->edge - DATA_WORKERS]);
 	} else {
-		if (TAKEN_OUT(WORKER_GENERATION))
-			return false;
 		generation = (uint32_t)GENERATION + worker_at(state, packet->edge)->life;
 	}
 	if (packet->wire.generation < generation)
-		return true;
-	if (TAKEN_OUT(WORKER_SEQ) ||
-	    !edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq))
-		return false;
+		return !is_generation_out;
 	if (world.config->seq_bits)
 		return is_too_old(state, packet);
+	if (is_seq_out ||
+	    !edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq))
+		return false;
 	if ((int32_t)(packet->wire.seq - seq) < 0)
 		return true;
 	return world.config->is_lean && packet->wire.seq == seq &&
