@@ -132,6 +132,9 @@ static const struct control_config of_life_cut = {
 static const struct control_config expired = {
 	TWO, .may = { [FAULT_EXPIRE] = 1, [FAULT_STOP] = 1 }, .causes = LOST,
 };
+static const struct control_config expired_asked = {
+	TWO, .may = { [FAULT_EXPIRE] = 1, [FAULT_ASK] = 1 }, .causes = LOST,
+};
 static const struct control_config expired_three = {
 	THREE, .may = { [FAULT_EXPIRE] = 1, [FAULT_KILL] = 1 }, .causes = LOST,
 };
@@ -304,6 +307,7 @@ static const struct search_row rows[] = {
 	{ "control: n=2, of a life, one loses power, an abort", control_model, &of_life_cut,
 	  false },
 	{ "control: n=2, a deadline, one is stopped", control_model, &expired, false },
+	{ "control: n=2, a deadline, STALL at any time", control_model, &expired_asked, false },
 	{ "control: n=3, a deadline, one is killed", control_model, &expired_three, true },
 	{ "control: n=2, a deadline, the aggregator is stopped", control_model, &expired_aggregator,
 	  false },
