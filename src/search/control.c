@@ -228,6 +228,7 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " calls operation %u, %c", seat->submitted,
 			seat_program(world, s)[seat->submitted]);
+		next->still = seat->done == (1u << seat->submitted) - 1 ? 0 : seat->still;
 		next->submitted++;
 		world_changed(world, s);
 		finish(expansion, MOVE_SUBMIT, s, 0);
@@ -239,6 +240,7 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " has the result of operation %u", op);
 		next->done |= (uint8_t)(1u << op);
+		next->still = 0;
 		world_changed(world, s);
 		finish(expansion, MOVE_RESULT, s, op);
 	}
@@ -273,7 +275,7 @@ static void expand_stall(struct expansion *expansion, uint32_t s, bool is_free)
 	struct seat *next;
 
 	if (seat->status != ALIVE || seat->member.state != MEMBER_RUN || seat->has_stalled ||
-	    seat_home(world, s) != s)
+	    seat_home(world, s) != s || world->config->has_clock)
 		return;
 	for (uint32_t i = 0; i < QUEUE; i++)
 		if (seat->up[i].type == CONTROL_STALL)
@@ -467,6 +469,10 @@ static void expand_exit(struct expansion *expansion, uint32_t aggregator)
 static void expand_shard(struct expansion *expansion, uint32_t job, uint32_t k)
 {
 	static const char *const commands[] = { "", "job_add", "job_set", "job_remove" };
+	static const char *const acks[] = {
+		"",        "of a MISMATCH", "of packets that do not fit",
+		"job_add", "job_set",       "job_remove",
+	};
 	const struct shard *shard = &expansion->from->job[job].shard[k];
 	struct world *world = expansion->world;
 
@@ -474,11 +480,7 @@ static void expand_shard(struct expansion *expansion, uint32_t job, uint32_t k)
 		begin(expansion, 0);
 		world_select(world, job);
 		say_aggregator(expansion, job_aggregator(world, job));
-		bfs_say(expansion->bfs, " hears %s of shard %u",
-			shard->acks[0].type == ACK_MISMATCH
-				? "of a MISMATCH"
-				: commands[shard->acks[0].type - ACK_OF + 1],
-			k);
+		bfs_say(expansion->bfs, " hears %s of shard %u", acks[shard->acks[0].type], k);
 		world_ack(world, k);
 		finish(expansion, MOVE_ACK, job, k);
 	}
@@ -620,6 +622,7 @@ static void control_expand(const void *config, const void *state_at, struct bfs 
 			expand_shard(&expansion, job, k);
 	for (uint32_t a = 0; a < the_world.aggregators; a++)
 		expand_exit(&expansion, a);
+	expand_seconds(&expansion);
 	expand_last_resorts(&expansion);
 	expand_faults(&expansion);
 }

@@ -32,6 +32,10 @@ enum control_fault {
 	FAULT_TERM,      /* SIGTERM to it */
 	FAULT_LIMIT,     /* it has to end at once, after SIGTERM or without */
 	FAULT_EXPIRE,    /* an operation's deadline is over */
+	FAULT_SECOND,    /* 2 s pass although a user could call, or go on */
+	FAULT_MUTE,      /* its packets get lost from now on */
+	FAULT_MISFIT,    /* it sends nothing but what no sound member sends */
+	FAULT_DUMB,      /* it answers no QUERY any more */
 	FAULT_END
 };
 
@@ -56,6 +60,7 @@ struct control_config {
 	struct control_process process[CONTROL_PROCESSES];
 	uint8_t life;   /* the job belongs to one */
 	uint8_t second; /* enum control_second */
+	bool has_clock; /* seconds pass: R-CT-40 and R-CT-41 */
 	uint8_t may[FAULT_END];
 	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
 };

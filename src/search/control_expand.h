@@ -31,6 +31,7 @@ enum move {
 	MOVE_VERDICT,
 	MOVE_NO_VERDICT,
 	MOVE_SPLIT,
+	MOVE_SECOND,
 	MOVE_LOSE, /* as another, with what was on its way */
 	MOVE_FAULT = 64,
 };
@@ -59,6 +60,9 @@ void say_aggregator(const struct expansion *expansion, uint32_t aggregator);
 /* Somebody's time is over; is_last_resort: because nothing else can happen, and that may be wrong. */
 void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort);
 void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort);
+
+/* control_clock.c: time passes, for who only waits, and at last for all. */
+void expand_seconds(struct expansion *expansion);
 
 /* control_fault.c: what the world does. */
 void expand_faults(struct expansion *expansion);

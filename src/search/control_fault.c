@@ -64,6 +64,39 @@ static void expand_kill(struct expansion *expansion, uint32_t p, enum control_fa
 	}
 }
 
+/* Nothing of what it sends does any more what it should. */
+static void expand_misfits(struct expansion *expansion, uint32_t s)
+{
+	struct world *world = expansion->world;
+	struct seat *next;
+
+	if (may(expansion, FAULT_MUTE)) {
+		next = begin(expansion, s);
+		bfs_say(expansion->bfs, "the network loses all packets of ");
+		say_who(expansion, s);
+		next->is_mute = 1;
+		finish_fault(expansion, FAULT_MUTE, s, 0);
+	}
+	if (may(expansion, FAULT_MISFIT)) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
+		bfs_say(expansion->bfs, " sends what no sound member sends");
+		next->is_mute = next->is_bad = 1;
+		world_select(world, seat_job(world, s));
+		world_ack_push(world, 0,
+			       (struct job_ack){ .type = ACK_MISFIT,
+						 .rank = world->process[s]->rank });
+		finish_fault(expansion, FAULT_MISFIT, s, 0);
+	}
+	if (may(expansion, FAULT_DUMB)) {
+		next = begin(expansion, s);
+		say_who(expansion, s);
+		bfs_say(expansion->bfs, " answers no QUERY any more");
+		next->is_dumb = next->is_bad = 1;
+		finish_fault(expansion, FAULT_DUMB, s, 0);
+	}
+}
+
 /* What happens to a communicator. */
 static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 {
@@ -93,6 +126,8 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 	}
 	if (may(expansion, FAULT_LATE))
 		expand_member_late(expansion, s, false);
+	if (seat->member.state == MEMBER_RUN && seat_home(world, s) == s && !seat->is_mute)
+		expand_misfits(expansion, s);
 }
 
 static bool is_taking_part(const struct expansion *expansion, uint32_t p)

@@ -19,6 +19,7 @@ void seat_wipe(struct seat *seat)
 {
 	memset(&seat->member, 0, sizeof(seat->member));
 	memset(seat->down, 0, sizeof(seat->down));
+	seat->still = 0;
 	seat->results = 0;
 	seat->has_stalled = 0;
 }
@@ -147,6 +148,8 @@ static void member_act(struct world *world, uint32_t s, const struct member_even
 			member_says(world, s, actions, action);
 			break;
 		case MEMBER_OPINFO:
+			if (seat->is_dumb)
+				break;
 			member_send(world, s,
 				    &(struct note){ .type = CONTROL_OPINFO,
 						    .cause = home->done,

@@ -62,6 +62,7 @@ struct note note_of(const struct control_message *message)
 	case CONTROL_STALL:
 		note.number = (uint32_t)message->stall.number;
 		note.cause = message->stall.is_expired;
+		note.from = message->stall.still_ms;
 		break;
 	case CONTROL_WAITING:
 		note.number = (uint32_t)message->waiting.number;
@@ -161,6 +162,7 @@ void message_of(const struct world *world, uint32_t s, const struct note *note,
 	case CONTROL_STALL:
 		message->stall.number = note->number;
 		message->stall.is_expired = note->cause;
+		message->stall.still_ms = note->from;
 		break;
 	case CONTROL_WAITING:
 		message->waiting.number = note->number;

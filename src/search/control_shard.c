@@ -12,7 +12,7 @@ void world_changed(struct world *world, uint32_t s)
 			world->state.seat[other].has_stalled = 0;
 }
 
-static void ack_push(struct world *world, uint32_t shard, struct job_ack ack)
+void world_ack_push(struct world *world, uint32_t shard, struct job_ack ack)
 {
 	struct job_ack *acks = world->state.job[world->at].shard[shard].acks;
 	uint32_t count = 0;
@@ -59,10 +59,10 @@ void world_command(struct world *world, uint32_t index, bool has_failed)
 	memset(shard->commands + COMMANDS - 1, 0, sizeof(command));
 	if (!has_failed)
 		shard_execute(world, shard, &command);
-	ack_push(world, index,
-		 (struct job_ack){ .type = (uint8_t)(ACK_OF + command.type - 1),
-				   .generation = command.generation,
-				   .has_failed = has_failed });
+	world_ack_push(world, index,
+		       (struct job_ack){ .type = (uint8_t)(ACK_OF + command.type - 1),
+					 .generation = command.generation,
+					 .has_failed = has_failed });
 }
 
 static uint32_t shard_of(const struct world *world, uint32_t chunk)
@@ -88,7 +88,7 @@ bool world_may_add(const struct world *world, uint32_t s, uint32_t op)
 
 	if (op >= world->state.seat[seat_home(world, s)].submitted || !shard->is_enabled ||
 	    shard->generation != seat->generation || shard->who[rank] != s + 1 ||
-	    shard->contributors[chunk] >> rank & 1)
+	    shard->contributors[chunk] >> rank & 1 || seat->is_mute)
 		return false;
 	return !shard->first[chunk] || !shard->has_told ||
 	       is_alike(world, s, shard->first[chunk] - 1u, op);
@@ -103,8 +103,8 @@ void world_add(struct world *world, uint32_t s, uint32_t op)
 
 	if (shard->first[chunk] && !is_alike(world, s, shard->first[chunk] - 1u, op)) {
 		shard->has_told = 1;
-		ack_push(world, index,
-			 (struct job_ack){ .type = ACK_MISMATCH, .rank = (uint8_t)rank });
+		world_ack_push(world, index,
+			       (struct job_ack){ .type = ACK_MISMATCH, .rank = (uint8_t)rank });
 		return;
 	}
 	if (!shard->first[chunk])

@@ -216,7 +216,8 @@ static void forget(struct world *world)
 		for (uint32_t i = 0; i < world_peers_count(world); i++)
 			world_peer(world, i)->ping = 0;
 	}
-	for (uint32_t rank = 0; rank < world->admission[world->at].members_max; rank++) {
+	for (uint32_t rank = 0;
+	     rank < world->admission[world->at].members_max && !world->config->has_clock; rank++) {
 		admission_member(admission, rank)->is_still = 0;
 		admission_member(admission, rank)->still_number = 0;
 	}
@@ -380,11 +381,24 @@ static void check_deadline(struct world *world, const char *text)
 				world_fail(world, "PRECISION: missed, and had called in time");
 }
 
+/* Packets get lost, and who is stopped may go on: only the first is one. */
+static void check_standstill(struct world *world, const char *text)
+{
+	bool is_one = !strstr(text, " stands still: ");
+
+	for (uint32_t s = 0; s < world->seats; s++)
+		is_one |= seat_job(world, s) == world->at && world->state.seat[s].is_mute;
+	if (!is_one)
+		world_fail(world, "PRECISION: a standstill, and everything may go on");
+}
+
 /* Whom a text is about is whom its cause names; who is said to be missing is. */
 static void check_text(struct world *world, const struct admission_event *event,
 		       const struct admission *before, const struct admission_actions *actions)
 {
-	const char *at = actions->text;
+	/* Of a standstill the end says who is suspected. */
+	const char *still = strstr(actions->text, " stands still: ");
+	const char *at = still ? strchr(still, ';') : actions->text;
 	bool is_about_one =
 		event->type == ADMISSION_CLOSED || event->type == ADMISSION_SILENT ||
 		(event->type == ADMISSION_MESSAGE && event->message->type == CONTROL_ABORT);
@@ -396,10 +410,12 @@ static void check_text(struct world *world, const struct admission_event *event,
 	if (is_about_one && actions->cause_rank != world->join[event->connection - 1].rank)
 		world_fail(world, "PRECISION: one fails, another is named");
 	if (event->type == ADMISSION_TICK && actions->cause == CONTROL_REMOTE &&
+	    !strstr(actions->text, " is heard, but") &&
 	    actions->cause_rank != world->join[world->silent].rank)
 		world_fail(world, "PRECISION: one is silent, another is named");
 	if (event->connection)
 		check_circumstances(world, event, actions);
+	check_standstill(world, actions->text);
 	if (actions->cause == CONTROL_MISMATCH)
 		check_mismatch(world, actions->text);
 	check_deadline(world, actions->text);
@@ -465,10 +481,18 @@ void world_aggregator(struct world *world, struct admission_event event)
 		memcpy(before, world_admission(world), bytes);
 		event.generation = world->state.generation[job_aggregator(world, world->at)];
 		event.random = world->at ? 1 : world->state.lives + 1u;
+		if (world->config->has_clock && !event.now_ns) {
+			event.now_ns = world->admission[world->at].heartbeat_ns;
+			set_clocks(world, event.now_ns);
+		}
+		if (world->config->has_clock)
+			clock_set(world, event.now_ns);
 		admission_step(world_admission(world), &world->admission[world->at], &event,
 			       &actions);
 		if (actions.cause != CONTROL_OK)
 			check_text(world, &event, was, &actions);
+		if (world->config->has_clock)
+			clock_keep(world, event.now_ns);
 		aggregator_act(world, &actions);
 		if (admission_is_running(was) && actions.cause != CONTROL_OK &&
 		    !admission_is_running(world_admission(world))) {
@@ -534,7 +558,11 @@ void world_ack(struct world *world, uint32_t shard)
 
 	memmove(acks, acks + 1, (ACKS - 1) * sizeof(*acks));
 	memset(acks + ACKS - 1, 0, sizeof(*acks));
-	if (head.type != ACK_MISMATCH)
+	if (head.type == ACK_MISFIT)
+		event = (struct admission_event){
+			.type = ADMISSION_MISFIT, .rank = head.rank, .misfit = 1, .count = 1
+		};
+	else if (head.type != ACK_MISMATCH)
 		event = (struct admission_event){
 			.type = ADMISSION_SHARD,
 			.shard = (uint16_t)shard,

@@ -25,6 +25,9 @@ enum {
 	REFUSAL = 8, /* bytes of a text that is nobody's business here */
 	HOST = 8,    /* bytes of a host's name */
 	SPANS_MAX = 128,
+	STILL_SPAN_MS =
+		2000, /* what passes at a time: STALLs may be so far apart, a round may not be so slow */
+	STILL = 5, /* of these: the heartbeat time */
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
@@ -32,10 +35,10 @@ enum {
 		      sizeof(uint64_t),
 };
 
-enum status { NEW, ALIVE, STOPPED, DEAD };  /* of a process */
-enum end { ABSENT, OPEN, SHUT, CLOSED };    /* of a connection; SHUT: last words are said */
-enum aggregator { UP, HALTED, DOWN };       /* HALTED: SIGSTOP */
-enum { ACK_NOTHING, ACK_MISMATCH, ACK_OF }; /* ACK_OF + enum admission_command */
+enum status { NEW, ALIVE, STOPPED, DEAD }; /* of a process */
+enum end { ABSENT, OPEN, SHUT, CLOSED };   /* of a connection; SHUT: last words are said */
+enum aggregator { UP, HALTED, DOWN };      /* HALTED: SIGSTOP */
+enum { ACK_NOTHING, ACK_MISMATCH, ACK_MISFIT, ACK_OF }; /* ACK_OF + enum admission_command */
 
 /* A message on its way, what matters of it. Zeros where there is none. */
 struct note {
@@ -64,7 +67,10 @@ struct seat {
 	uint8_t is_held;     /* aborted: its place must not be given away before it is closed */
 	uint8_t life;        /* that the first was granted: the second's JOIN says it */
 	uint8_t is_granted;  /* its GRANT is in, and waits for the others' */
-	uint8_t reserved[7];
+	uint8_t still;   /* has_clock: how long without a result of any operation, up to STILL */
+	uint8_t is_mute; /* no packet of it counts any more */
+	uint8_t is_dumb; /* it answers no QUERY */
+	uint8_t reserved[4];
 };
 
 struct job_command {
@@ -93,6 +99,9 @@ struct shard {
 /* A job at an aggregator, and its part of the shards. */
 struct job {
 	struct shard shard[CONTROL_SHARDS];
+	/* has_clock: how long ago, in STILL_SPAN_MS; what admission says of them is zero meanwhile. */
+	uint8_t still_age[CONTROL_RANKS], said_age[CONTROL_RANKS];
+	uint8_t asked_age, page_age;
 	uint64_t admission[STATE_WORDS]; /* as many as admission_bytes says */
 };
 
@@ -106,12 +115,12 @@ struct state {
 	uint8_t lives;                   /* of the first job */
 	uint8_t ended_life;              /* of these the last that ended badly */
 	uint8_t called; /* seats that had called it when the deadline was over, bit by bit */
-	uint8_t reserved[5];
+	uint8_t reserved[1];
 	struct job job[JOBS];
 };
 _Static_assert(sizeof(struct seat) % 8 == 0, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct job) % 8 == 0, "no padding: states are compared as bytes");
-_Static_assert(offsetof(struct state, job) == sizeof(struct seat) * SEATS + FAULT_END + 1 + 16,
+_Static_assert(offsetof(struct state, job) == sizeof(struct seat) * SEATS + FAULT_END + 1 + 12,
 	       "no padding: as above");
 _Static_assert(offsetof(struct state, job) % 8 == 0, "no padding: as above");
 _Static_assert(SEATS <= 8, "seats are bits of a byte");
@@ -192,6 +201,9 @@ void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
 /* Seats that a HEARTBEAT would go to now. */
 uint32_t world_beats(struct world *world);
+/* control_clock.c. Before and after a step of admission: its clocks of R-CT-40 and R-CT-41. */
+void clock_set(struct world *world, uint64_t now_ns);
+void clock_keep(struct world *world, uint64_t now_ns);
 void world_aggregator_ends(struct world *world, uint32_t aggregator);
 
 /* ---- members ---- */
@@ -215,6 +227,7 @@ void seat_wipe(struct seat *seat);
 
 const char *seat_program(const struct world *world, uint32_t s);
 uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op);
+void world_ack_push(struct world *world, uint32_t shard, struct job_ack ack);
 void world_command(struct world *world, uint32_t shard, bool has_failed);
 bool world_may_add(const struct world *world, uint32_t s, uint32_t op);
 void world_add(struct world *world, uint32_t s, uint32_t op);

@@ -264,13 +264,19 @@ static const struct control_config communicators_aborted = {
 	.causes = LOST | CAUSE(ABORTED),
 };
 static const struct control_config communicators_again = {
-	.processes = 4, .shards = 1, .second = SECOND_COMMUNICATOR,
-	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
-		     { .rank = 0, .size = 2, .after = 1 }, { .rank = 1, .size = 2, .after = 2 } },
-	.may = { [FAULT_KILL] = 1 }, .causes = LOST,
+	TWO_LIVES, .second = SECOND_COMMUNICATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
 };
 static const struct control_config communicators_killed_three = {
 	THREE, .second = SECOND_COMMUNICATOR, .may = { [FAULT_KILL] = 1 }, .causes = LOST,
+};
+static const struct control_config mute = {
+	TWO, .has_clock = true, .may = { [FAULT_MUTE] = 1, [FAULT_SECOND] = 2 }, .causes = LOST,
+};
+static const struct control_config misfit = {
+	TWO, .has_clock = true, .may = { [FAULT_MISFIT] = 1, [FAULT_DUMB] = 1 }, .causes = LOST,
+};
+static const struct control_config patient = {
+	TWO, .has_clock = true, .may = { [FAULT_STOP] = 1, [FAULT_SECOND] = 6 }, .causes = LOST,
 };
 /* clang-format on */
 
@@ -357,9 +363,13 @@ static const struct search_row rows[] = {
 	  &communicators_killed, false },
 	{ "control: n=2, two communicators, one of them is aborted", control_model,
 	  &communicators_aborted, false },
-	{ "control: n=2, two communicators, both come again, one is killed", control_model,
+	{ "control: n=2, two communicators, rank 0 comes again, one is killed", control_model,
 	  &communicators_again, true },
 	{ "control: n=3, two communicators, one rank is killed", control_model,
 	  &communicators_killed_three, true },
+	{ "control: n=2, a rank's packets get lost, nothing moves", control_model, &mute, false },
+	{ "control: n=2, packets that do not fit, no answers, nothing moves", control_model,
+	  &misfit, false },
+	{ "control: n=2, seconds pass, one is stopped", control_model, &patient, true },
 };
 const struct search_rows search_rows_control = { rows, sizeof(rows) / sizeof(rows[0]) };
