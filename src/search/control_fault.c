@@ -4,23 +4,31 @@
 
 #include <string.h>
 
-static void expand_start(struct expansion *expansion, uint32_t s)
+/* Killed, or with all of its seats at their ends. */
+static bool has_ended(const struct expansion *expansion, uint32_t p)
 {
-	uint32_t after = expansion->world->process[s]->after;
+	const struct world *world = expansion->world;
 
-	if (expansion->from->seat[s].status != NEW)
-		return;
-	if (after) {
-		const struct seat *before = &expansion->from->seat[after - 1];
+	for (uint32_t s = p; s < world->seats; s += world->config->processes) {
+		const struct seat *seat = &expansion->from->seat[s];
 
-		if (before->status != DEAD && !seat_is_over(before))
-			return;
+		if (seat->status != DEAD && !seat_is_over(seat) && (s == p || seat->status != NEW))
+			return false;
 	}
-	begin(expansion, s);
-	say_who(expansion, s);
+	return true;
+}
+
+static void expand_start(struct expansion *expansion, uint32_t p)
+{
+	uint32_t after = expansion->world->config->process[p].after;
+
+	if (expansion->from->seat[p].status != NEW || (after && !has_ended(expansion, after - 1)))
+		return;
+	begin(expansion, p);
+	say_who(expansion, p);
 	bfs_say(expansion->bfs, " is started");
-	world_start(expansion->world, s);
-	finish(expansion, BFS_MAY | MOVE_START, s, 0);
+	world_start(expansion->world, p);
+	finish(expansion, BFS_MAY | MOVE_START, p, 0);
 }
 
 static bool is_of(const struct expansion *expansion, uint32_t s, uint32_t p)
