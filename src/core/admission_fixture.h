@@ -161,6 +161,8 @@ static void step(struct admission_event event)
 		event = (struct admission_event){ .type = ADMISSION_TICK };
 		assert_true(again++ < 100);
 	} while (t.actions.again);
+	if (admission_is_idle(t.admission))
+		assert_true(t.actions.wake_ns == UINT64_MAX);
 	if (again > 1)
 		assert_true(t.actions.wake_ns >
 			    t.now_ns); /* after a TICK nothing is due any more */

@@ -189,6 +189,18 @@ static void member__start_with_more_lanes_than_it_has_is_an_error(void **state)
 		      "the aggregator at 10.0.0.1:7171 sent message 5 in state ready");
 }
 
+static void member__rebinds_only_between_its_welcome_and_its_end(void **state)
+{
+	for (uint32_t i = MEMBER_CONNECT; i <= MEMBER_LEAVING; i++) {
+		bool is_bound = i == MEMBER_READY || i == MEMBER_RUN || i == MEMBER_LEAVING;
+
+		set_up(state);
+		bring_to(i);
+		step((struct member_event){ .type = MEMBER_REBIND, .shard = 1 });
+		assert_done(is_bound ? "hello>1:360" : "");
+	}
+}
+
 static void member__rebinds_a_shard_with_a_higher_serial(void **state)
 {
 	(void)state;
@@ -595,6 +607,7 @@ int main(int argc, char **argv)
 		TEST(member__over_ipv6_the_mtu_that_is_named_has_its_longer_header),
 		TEST(member__sleeping_while_helloing_costs_no_hello),
 		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
+		TEST(member__rebinds_only_between_its_welcome_and_its_end),
 		TEST(member__rebinds_a_shard_with_a_higher_serial),
 		TEST(member__query_asks_for_opinfo),
 		TEST(member__start_may_say_as_few_lanes_as_there_can_be),

@@ -52,6 +52,9 @@ static void member__a_deadline_asks_for_a_verdict_at_once(void **state)
 	assert_int_equal(t.message.stall.waited_ms, 3000);
 	assert_int_equal(t.message.stall.is_expired, 1);
 	assert_true(t.actions.wake_ns <= t.now_ns + 2 * second_ns);
+	t.now_ns += 3 * second_ns / 2; /* a HEARTBEAT goes; the next would be too late */
+	event(MEMBER_TICK);
+	assert_true(t.actions.wake_ns == t.now_ns + second_ns / 2);
 }
 
 static void member__without_a_verdict_for_2_s_a_deadline_fails_the_member(void **state)
