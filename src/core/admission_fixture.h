@@ -151,6 +151,8 @@ static void step(struct admission_event event)
 			t.cause = t.actions.cause;
 			t.cause_rank = t.actions.cause_rank;
 		}
+		if (!t.actions.text[0])
+			assert_int_equal(t.actions.cause, CONTROL_OK);
 		if (t.actions.cause == CONTROL_OK)
 			assert_int_equal(t.actions.cause_rank, CONTROL_RANK_NONE);
 		assert_int_equal(t.actions.log_level == ADMISSION_LOG_NONE, !t.actions.log[0]);

@@ -94,6 +94,8 @@ static void step(struct member_event event)
 		assert_false(t.actions.has_progress);
 		assert_false(t.actions.has_waiting);
 	}
+	if (!t.actions.text[0])
+		assert_int_equal(t.actions.cause, CONTROL_OK);
 	if (event.type == MEMBER_TICK)
 		assert_true(t.actions.wake_ns > t.now_ns); /* nothing is due any more */
 	if (t.actions.text[0]) {
