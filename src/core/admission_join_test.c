@@ -204,9 +204,10 @@ static void admission__a_freed_rank_goes_to_its_first_waiter(void **state)
 static void admission__what_was_answered_about_the_last_holder_is_forgotten(void **state)
 {
 	(void)state;
-	join(10, 0, 2);
-	join(20, 0, 2);
-	join(30, 0, 2);
+	join(10, 0, 3);
+	join(11, 1, 3);
+	join(20, 0, 3);
+	join(30, 0, 3);
 	say_pong(30, t.serial);
 	t.done[0] = 0;
 	close_connection(10);
