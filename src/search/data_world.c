@@ -228,6 +228,21 @@ static void slot_send_all(struct step *step, const struct node_state *state,
 	}
 }
 
+/* R-SW-8, R-SW-11: who of this switch's own children came last. The pace of a worker measures by it, and its
+ * parent numbers its children in its own way. */
+static bool is_last_right(const struct switch_job *job, const struct switch_slot *before,
+			  const struct packet *packet, const struct switch_slot *after)
+{
+	const struct wire *wire = &packet->wire;
+	uint32_t copy = switch_copy_of(after->phase), last = before->copy[copy].last;
+
+	if (packet->is_up)
+		last = wire->child;
+	else if (wire->child != job->parent_child)
+		last = WIRE_CHILD_OTHER;
+	return after->copy[copy].last == last;
+}
+
 static void slot_step(uint32_t node, uint32_t node_life, const struct packet *packet,
 		      struct node_state *state, struct step *step)
 {
@@ -259,6 +274,12 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 	if (memcmp(&before, &state->slot, sizeof(before)) != 0 &&
 	    packet->wire.generation != job.generation)
 		step_broken(step, "G1: a packet of another life changes a slot");
+	if (before.generation == state->slot.generation && before.phase == state->slot.phase &&
+	    answer.seq == before.phase && !before.final &&
+	    (verdict == SWITCH_MULTICAST ||
+	     (packet->is_up && (verdict == SWITCH_ABSORB || verdict == SWITCH_UP))) &&
+	    !is_last_right(&job, &before, packet, &state->slot))
+		step_broken(step, "R-SW-11: the last contributor is not the child that came last");
 	for (uint32_t copy = 0; copy < 2; copy++)
 		for (uint32_t i = state->slot.copy[copy].lanes; i < DATA_LANES; i++)
 			state->sum[copy][i] = 0;
