@@ -23,6 +23,7 @@ struct latency_config {
 	uint32_t window;      /* P, 1..S; the form follows */
 	uint32_t ops;         /* 1..LATENCY_OPS */
 	uint32_t generations; /* lives, 1..LATENCY_LIVES: 1 is no restart */
+	uint32_t ring;        /* operations that a worker keeps, P..LATENCY_OPS; 0: all */
 	uint64_t first; /* the number of the first operation, a multiple of S; with one life only */
 };
 

@@ -119,22 +119,46 @@ struct scratch {
 	struct worker_latency_op_state ops[LATENCY_OPS];
 };
 
+static uint32_t ring_of(const struct latency_config *config)
+{
+	return config->ring ? config->ring : LATENCY_OPS;
+}
+
+static struct worker_latency_op op_of(uint32_t op)
+{
+	return (struct worker_latency_op){ .hash = hash_of(op),
+					   .cookie = op,
+					   .count = count_of(op) };
+}
+
+/* As soon as there is room: when else is a matter of who calls, and START comes at any time. */
+static void submit(const struct latency_config *config, struct worker_latency *worker)
+{
+	while (worker->tail < config->first + config->ops && worker_latency_has_room(worker)) {
+		struct worker_latency_op op = op_of((uint32_t)(worker->tail - config->first));
+		struct worker_latency_event event = { .type = WORKER_LATENCY_SUBMIT, .op = &op };
+		struct worker_latency_actions actions;
+
+		worker_latency_step(worker, &event, &actions);
+	}
+}
+
 static void worker_load(const struct latency_config *config, const struct latency_worker *from,
 			struct scratch *scratch)
 {
 	struct worker_latency *worker = &scratch->worker;
+	uint32_t ring = ring_of(config);
 
-	worker_latency_init(worker, config->slots, config->window, LATENCY_LANES, LATENCY_OPS,
+	worker_latency_init(worker, config->slots, config->window, LATENCY_LANES, ring,
 			    scratch->slots, scratch->ops);
 	worker->generation = LATENCY_GENERATION + from->life;
 	worker->head = config->first + from->head;
 	worker->next = config->first + from->next;
-	worker->tail = config->first + config->ops;
-	for (uint32_t op = 0; op < config->ops; op++)
-		scratch->ops[(config->first + op) % LATENCY_OPS] = (struct worker_latency_op_state){
-			.op = { .hash = hash_of(op), .cookie = op, .count = count_of(op) },
-			.is_stored = from->stored >> op & 1,
-		};
+	worker->tail = config->first + from->tail;
+	for (uint32_t op = from->tail > ring ? from->tail - ring : 0; op < from->tail; op++)
+		scratch->ops[(config->first + op) % ring].op = op_of(op);
+	for (uint32_t i = 0; i < ring; i++)
+		scratch->ops[i].is_stored = from->is_stored >> i & 1;
 	for (uint32_t i = 0; i < config->slots; i++)
 		scratch->slots[i] =
 			(struct worker_latency_slot){ .k = config->first + from->slot[i].k,
@@ -142,11 +166,17 @@ static void worker_load(const struct latency_config *config, const struct latenc
 						      .tag = from->slot[i].tag,
 						      .lanes = from->slot[i].lanes,
 						      .state = from->slot[i].state };
+	submit(config, worker);
 }
 
-static void worker_save(const struct latency_config *config, const struct scratch *scratch,
+static void worker_save(const struct latency_config *config, struct scratch *scratch,
 			struct latency_worker *to)
 {
+	submit(config, &scratch->worker);
+	to->tail = (uint8_t)(scratch->worker.tail - config->first);
+	to->is_stored = 0;
+	for (uint32_t i = 0; i < ring_of(config); i++)
+		to->is_stored |= (uint8_t)(scratch->ops[i].is_stored << i);
 	to->head = (uint8_t)(scratch->worker.head - config->first);
 	to->next = (uint8_t)(scratch->worker.next - config->first);
 	for (uint32_t i = 0; i < config->slots; i++) {

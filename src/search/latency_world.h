@@ -32,6 +32,8 @@ struct latency_packet {
 /* No padding, no counters that only grow: states are compared as bytes. */
 struct latency_worker {
 	uint8_t life, head, next, stored; /* stored: a bit per operation */
+	uint8_t tail, is_stored; /* is_stored: the worker's own, a bit per place in its ring */
+	uint8_t reserved[2];
 	struct {
 		uint8_t k, state;
 		uint16_t lanes;
@@ -42,14 +44,14 @@ struct latency_worker {
 struct latency_state {
 	struct latency_worker worker[LATENCY_WORKERS];
 	uint32_t life, switch_life; /* the controller's newest, the switch's */
-	uint32_t reserved;
+	uint32_t reserved[2];
 	struct switch_latency_slot slot[LATENCY_SLOTS];
 	int32_t sum[LATENCY_SLOTS][LATENCY_LANES];
 	uint64_t sent[LATENCY_PACKETS / 64]; /* may arrive */
 };
-_Static_assert(sizeof(struct latency_worker) == 4 + 12 * LATENCY_SLOTS, "no padding");
+_Static_assert(sizeof(struct latency_worker) == 8 + 12 * LATENCY_SLOTS, "no padding");
 _Static_assert(sizeof(struct switch_latency_slot) == 88, "no padding");
-_Static_assert(sizeof(struct latency_state) == 3 * (4 + 12 * LATENCY_SLOTS) + 12 +
+_Static_assert(sizeof(struct latency_state) == 3 * (8 + 12 * LATENCY_SLOTS) + 16 +
 						       LATENCY_SLOTS * (88 + 4 * LATENCY_LANES) +
 						       LATENCY_PACKETS / 8,
 	       "no padding");

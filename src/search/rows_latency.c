@@ -8,6 +8,9 @@
 static const struct latency_config latency_pair = {
 	.workers = 2, .slots = 2, .window = 1, .ops = 8, .generations = 1,
 };
+static const struct latency_config latency_ring = {
+	.workers = 2, .slots = 4, .window = 2, .ops = 8, .generations = 1, .ring = 2,
+};
 static const struct latency_config latency_pair_wide = {
 	.workers = 2, .slots = 4, .window = 2, .ops = 8, .generations = 1,
 };
@@ -55,6 +58,7 @@ static const struct latency_config latency_ack_restart = {
 static const struct search_row rows[] = {
 	{ "latency: n=2, P=1, S=2, 8 operations", latency_model, &latency_pair, false },
 	{ "latency: n=2, P=2, S=4, 8 operations", latency_model, &latency_pair_wide, false },
+	{ "latency: n=2, P=2, S=4, 8 operations, 2 kept", latency_model, &latency_ring, false },
 	{ "latency: n=3, P=1, S=2, 8 operations", latency_model, &latency_three, false },
 	{ "latency: n=3, P=2, S=4, 8 operations", latency_model, &latency_three_wide, false },
 	{ "latency: n=2, P=1, S=2, near the wrap", latency_model, &latency_wrap, false },
