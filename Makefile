@@ -14,7 +14,7 @@ help:
 	@echo 'make test       all tests: sanitizers, both compilers, end to end; about 15 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make search-long  the same with all its long rows, a process per core, and a table  MARKDOWN=1 ROW= JOBS='
-	@echo 'make sim        simulate 2,000 seeds of lossy networks       SEEDS=1..2000'
+	@echo 'make sim        simulate 2,000 seeds of bad networks, each mode SEEDS=1..2000'
 	@echo 'make sim-long   100,000 seeds of every kind of scenario, a process per core; 10 minutes on two  SEEDS=1..100000'
 	@echo 'make kill       kill -9 at random moments, workers and tallyd  ROUNDS=300 SEED='
 	@echo 'make soak       jobs come and go on a lossy link, root  MINUTES=30 SEED='
@@ -46,6 +46,7 @@ search-long: all
 SEEDS ?= 1..2000
 sim: all
 	@build/release/tools/tally sim --seeds $(SEEDS)
+	@build/release/tools/tally sim --scenario latency --seeds $(SEEDS)
 
 sim-long: SEEDS = 1..100000
 sim-long: all

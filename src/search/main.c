@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - tally-search: visits every reachable state of the shipped protocol code, row by row. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,21 @@ static void say(const struct search_row *row, const struct bfs_result *result)
 	fflush(stdout);
 }
 
+/* What is searched now, for a step that core itself calls impossible (CORE_ASSERT). */
+static const char *row_name = "";
+
+static void assertion_failed(int signal_number)
+{
+	static const char text[] =
+		": a step of core ended in an assertion; a debugger shows which\n";
+
+	if (write(STDERR_FILENO, row_name, strlen(row_name)) < 0 ||
+	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
 static struct bfs_result run_row(const struct search_row *row, const struct options *options,
 				 uint64_t states_max)
 {
@@ -81,6 +97,7 @@ static struct bfs_result run_row(const struct search_row *row, const struct opti
 		perror("tally-search: a trace");
 		exit(1);
 	}
+	row_name = row->name;
 	row->model(&model, row->config);
 	result = bfs_run(&model, states_max, out, isatty(STDERR_FILENO));
 	if (!is_drawn)
@@ -167,6 +184,8 @@ int main(int argc, char **argv)
 {
 	struct options options = { .states_max = 40000000 };
 
+	signal(SIGILL, assertion_failed);
+	signal(SIGABRT, assertion_failed);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
 			usage(stdout);
