@@ -160,6 +160,22 @@ static void admission__a_daemon_that_overslept_blames_nobody(void **state)
 	assert_true(strstr(t.done, "abort>10"));
 }
 
+static void admission__a_quarter_of_the_heartbeat_time_without_a_tick_is_sleep(void **state)
+{
+	uint64_t heard_ns;
+
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	heard_ns = t.now_ns;
+	t.now_ns += t.config.heartbeat_ns / 4 - 1;
+	event(ADMISSION_TICK);
+	assert_true(admission_member(t.admission, 1)->peer.heard_ns == heard_ns);
+	t.now_ns += t.config.heartbeat_ns / 4;
+	event(ADMISSION_TICK);
+	assert_true(admission_member(t.admission, 1)->peer.heard_ns == t.now_ns);
+}
+
 static void admission__a_users_abort_is_told_to_all_with_its_text(void **state)
 {
 	(void)state;
@@ -317,6 +333,7 @@ int main(void)
 		TEST(admission__heartbeats_go_five_times_in_a_heartbeat_time),
 		TEST(admission__heartbeats_go_to_members_and_waiters),
 		TEST(admission__a_daemon_that_overslept_blames_nobody),
+		TEST(admission__a_quarter_of_the_heartbeat_time_without_a_tick_is_sleep),
 		TEST(admission__a_users_abort_is_told_to_all_with_its_text),
 		TEST(admission__a_members_own_failure_is_told_to_all),
 		TEST(admission__who_aborts_while_gathering_only_frees_its_rank),

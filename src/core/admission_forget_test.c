@@ -106,7 +106,7 @@ static void admission__a_round_that_is_over_leaves_what_was_answered(void **stat
 	bring_to(ADMISSION_STARTED, 10, 2);
 	before = kept();
 	say_stall(10, 5);
-	say_expired(10, 4, 700);                       /* it is complete meanwhile */
+	say_expired(11, 4, 700);                       /* it is complete meanwhile */
 	for (uint32_t round = 0; round < 2; round++) { /* of the STALL, and of the deadline */
 		say_opinfo(10, 8, ops, 2);
 		say_opinfo(11, 8, ops, 2);

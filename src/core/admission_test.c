@@ -144,6 +144,7 @@ static void admission__an_alarm_is_logged_and_ends_nothing(void **state)
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 2);
 	step((struct admission_event){ .type = ADMISSION_ALARM, .rank = 1 });
+	assert_int_equal(t.actions.count, 0);
 	assert_done("");
 	assert_string_equal(t.log, "rank 1 on host11 sent a packet that a sound worker never "
 				   "sends: dropped");
