@@ -160,7 +160,7 @@ static void log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon(void 
 		pid_t pid;
 
 		snprintf(ranks.aggregator, sizeof(ranks.aggregator), "%s:%d", ranks_loopback(),
-			 30000 + getpid() % 2000 + (int)log);
+			 30000 + getpid() % 500 * LOGS + (int)log);
 		fflush(NULL);
 		pid = fork();
 		if (pid == 0)
