@@ -191,6 +191,7 @@ struct endpoint *endpoint_open(const struct endpoint_options *options)
 	endpoint->run = options->run;
 	endpoint->window = options->window;
 	endpoint->latency_window = options->latency_window;
+	endpoint->contenders = options->contenders;
 	endpoint->ops_max = options->ops_max ? options->ops_max : OPS_MAX_DEFAULT;
 	while (is_latency && endpoint->ops_max < options->latency_window)
 		endpoint->ops_max *= 2;

@@ -7,6 +7,8 @@
 #ifndef DATAPLANE_ENDPOINT_H
 #define DATAPLANE_ENDPOINT_H
 
+#include <stdatomic.h>
+
 #include "core/pace.h"
 #include "core/quant.h"
 #include "core/worker.h"
@@ -40,6 +42,9 @@ struct endpoint_options {
 	/* Not 0: latency mode, P; `slots` is S, 1..65536. One shard; of P operations `window` may be on their way
 	 * at once. Operations are int32, of at most `lanes` elements. */
 	uint32_t latency_window;
+	/* NULL, or lent: how many threads wait for their turn with the endpoint. A poll goes on to begin bulk
+	 * messages only while there are none. */
+	const atomic_uint *contenders;
 };
 
 enum endpoint_type { ENDPOINT_INT32, ENDPOINT_FLOAT32 };
@@ -118,8 +123,9 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op);
 /* Takes what has arrived, at most one burst, and sends what may be sent. True if there was anything to
  * do: call again before waiting. */
 bool endpoint_poll(struct endpoint *endpoint);
-/* The same for a thread that has something else to do: begins at most one message of a shard. */
-bool endpoint_poll_short(struct endpoint *endpoint);
+/* For a thread that has something else to do: begins express chunks, a message of them at most (in latency
+ * mode, what the window lets), and leaves the rest to the next poll: endpoint_next is now, while there is some. */
+void endpoint_begin(struct endpoint *endpoint);
 /* Until when to wait if nothing arrives, or room appears: PACE_NEVER if nothing is on its way. */
 uint64_t endpoint_next(const struct endpoint *endpoint);
 /* Cookies of operations that have become complete, oldest first. */

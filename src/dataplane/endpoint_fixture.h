@@ -64,6 +64,7 @@ struct net {
 	struct switch_latency_slot latency_slots[SLOTS];
 	int32_t sums[SLOTS][2][LANES]; /* in latency mode the first alone */
 	struct endpoint *endpoints[WORKERS_MAX];
+	atomic_uint contenders; /* for each of them */
 	uint32_t workers, mismatches;
 	uint32_t done[WORKERS_MAX];   /* operations */
 	uint64_t cookie[WORKERS_MAX]; /* of the last of them */
@@ -273,7 +274,8 @@ static struct net *net_open_as(uint32_t workers, uint32_t slots, uint32_t window
 						    .slots = slots,
 						    .run = 4,
 						    .window = 8,
-						    .latency_window = window };
+						    .latency_window = window,
+						    .contenders = &net->contenders };
 
 		net->links[i].link.ops = &test_ops;
 		net->links[i].net = net;

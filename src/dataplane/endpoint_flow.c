@@ -524,15 +524,46 @@ static uint32_t start_pair(struct endpoint *endpoint, uint32_t shard, enum map_s
 	return count;
 }
 
-static bool send_starts(struct endpoint *endpoint, uint32_t frames)
+static bool is_wanted(const struct endpoint *endpoint)
 {
-	bool any = false;
+	return endpoint->contenders &&
+	       atomic_load_explicit(endpoint->contenders, memory_order_relaxed);
+}
 
-	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
-		any |= start_pair(endpoint, shard, MAP_EXPRESS, UINT32_MAX) > 0;
-		any |= start_pair(endpoint, shard, MAP_BULK, frames * endpoint->run) > 0;
+static bool send_starts(struct endpoint *endpoint)
+{
+	uint32_t count = 0;
+	bool any;
+
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+		count += start_pair(endpoint, shard, MAP_EXPRESS, UINT32_MAX);
+	any = count > 0;
+	/* A message each time: the aggregator adds it up while the next one is made. */
+	for (uint32_t i = 0; i < START_FRAMES; i++) {
+		count = 0;
+		for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+			count += start_pair(endpoint, shard, MAP_BULK, endpoint->run);
+		if (!count)
+			break;
+		any = true;
+		flush(endpoint);
+		if (is_wanted(endpoint))
+			break;
 	}
 	return any;
+}
+
+/* endpoint_begin has left some. */
+static bool may_start(const struct endpoint *endpoint)
+{
+	uint32_t slot;
+
+	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+			if (pace_has_room(&endpoint->pace, shard, stream) &&
+			    worker_may_start(&endpoint->worker, shard, stream, &slot))
+				return true;
+	return false;
 }
 
 /* R-PACE-10: as long as nothing of full size comes from a shard where something waits, is the path still
@@ -589,15 +620,21 @@ static void say_hello(struct endpoint *endpoint)
 				       WIRE_HELLO_LANES);
 }
 
-static bool poll_once(struct endpoint *endpoint, uint32_t frames)
+/* False: there is none, for what waits to be sent must stay as it is. */
+static bool has_turn(struct endpoint *endpoint)
+{
+	if (!endpoint->out_count || flush(endpoint))
+		return true;
+	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+	return false;
+}
+
+static bool poll_once(struct endpoint *endpoint)
 {
 	bool any;
 
-	if (endpoint->out_count && !flush(endpoint)) {
-		/* Nor is anything received: what waits to be sent must stay as it is. */
-		endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+	if (!has_turn(endpoint))
 		return false;
-	}
 	any = receive(endpoint);
 	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
 		return any;
@@ -608,29 +645,36 @@ static bool poll_once(struct endpoint *endpoint, uint32_t frames)
 	} else {
 		any |= send_probes(endpoint);
 		any |= send_queues(endpoint);
-		any |= send_starts(endpoint, frames);
+		any |= send_starts(endpoint);
 	}
 	flush(endpoint);
 	return any;
 }
 
-static bool poll(struct endpoint *endpoint, uint32_t frames)
+bool endpoint_poll(struct endpoint *endpoint)
 {
 	uint64_t float_state = float_state_begin();
-	bool any = poll_once(endpoint, frames);
+	bool any = poll_once(endpoint);
 
 	float_state_end(float_state);
 	return any;
 }
 
-bool endpoint_poll(struct endpoint *endpoint)
+void endpoint_begin(struct endpoint *endpoint)
 {
-	return poll(endpoint, START_FRAMES);
-}
+	uint64_t float_state;
 
-bool endpoint_poll_short(struct endpoint *endpoint)
-{
-	return poll(endpoint, 1);
+	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK || !has_turn(endpoint))
+		return;
+	float_state = float_state_begin();
+	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
+	if (endpoint->latency)
+		endpoint_latency_begin(endpoint);
+	else
+		for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
+			start_pair(endpoint, shard, MAP_EXPRESS, endpoint->run);
+	flush(endpoint);
+	float_state_end(float_state);
 }
 
 uint64_t endpoint_next(const struct endpoint *endpoint)
@@ -641,6 +685,8 @@ uint64_t endpoint_next(const struct endpoint *endpoint)
 		return endpoint->now_ns + ROOM_RETRY_NS;
 	if (endpoint->latency)
 		return endpoint_latency_next(endpoint);
+	if (may_start(endpoint))
+		return endpoint->now_ns;
 	return pace_next(&endpoint->pace, endpoint->now_ns);
 }
 

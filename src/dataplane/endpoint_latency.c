@@ -227,7 +227,7 @@ static bool send_acks(struct endpoint *endpoint)
 	return any;
 }
 
-static bool send_starts(struct endpoint *endpoint)
+bool endpoint_latency_begin(struct endpoint *endpoint)
 {
 	struct worker_latency_event event = { .type = WORKER_LATENCY_START };
 	struct endpoint_latency *latency = endpoint->latency;
@@ -254,7 +254,7 @@ bool endpoint_latency_send(struct endpoint *endpoint)
 	bool any = send_copies(endpoint);
 
 	any |= send_acks(endpoint);
-	any |= send_starts(endpoint);
+	any |= endpoint_latency_begin(endpoint);
 	return any;
 }
 

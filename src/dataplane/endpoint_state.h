@@ -44,6 +44,7 @@ struct endpoint {
 	struct pace *pace_used;           /* pace, or latency's */
 	struct endpoint_latency *latency; /* NULL: dense mode */
 	uint32_t latency_window;          /* P */
+	const atomic_uint *contenders;
 	struct shard_state *shards;
 	struct endpoint_op *ops; /* worker's cookie is the index */
 	uint32_t ops_count, ops_max;
@@ -89,6 +90,7 @@ void endpoint_latency_rounds_begin(struct endpoint *endpoint, uint32_t seq);
 void endpoint_latency_take(struct endpoint *endpoint, const struct wire *packet,
 			   const int32_t *lane);
 bool endpoint_latency_send(struct endpoint *endpoint);
+bool endpoint_latency_begin(struct endpoint *endpoint); /* what may begin, and no more */
 uint64_t endpoint_latency_next(const struct endpoint *endpoint);
 
 #endif

@@ -55,8 +55,34 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
 }
 
-/* A submit takes no longer than one message, however large the window is. */
-static void endpoint__begins_one_message_in_a_short_poll(void **state)
+/* A submit that does not wait sends what is urgent and leaves the rest. */
+static void endpoint__begins_what_is_urgent_and_leaves_the_rest(void **state)
+{
+	static int32_t large[1000 * LANES], small[LANES];
+	struct net *net = net_open(2, 0, 1);
+	struct endpoint_op bulk = op_of_type(ENDPOINT_INT32, 0, large, 1000 * LANES);
+	struct endpoint_op express = op_of_type(ENDPOINT_INT32, 0, small, LANES);
+	struct endpoint *endpoint = net->endpoints[0];
+	struct endpoint_stats stats;
+
+	(void)state;
+	assert_int_equal(endpoint_submit(endpoint, &bulk), 0);
+	assert_int_equal(endpoint_submit(endpoint, &express), 0);
+	endpoint_begin(endpoint);
+	endpoint_stats(endpoint, &stats);
+	assert_int_equal(stats.chunks_express, 1);
+	assert_int_equal(stats.chunks_bulk, 0);
+	assert_true(endpoint_next(endpoint) <= net->now_ns); /* whoever has the time: at once */
+	assert_true(endpoint_poll(endpoint));
+	assert_false(endpoint_poll(endpoint));
+	endpoint_stats(endpoint, &stats);
+	assert_int_equal(stats.chunks_bulk, 8); /* the window */
+	assert_true(endpoint_next(endpoint) > net->now_ns);
+	net_close(net);
+}
+
+/* Who has it, has it for a message, however large the window is. */
+static void endpoint__begins_one_message_while_others_want_it(void **state)
 {
 	static int32_t data[1000 * LANES];
 	struct net *net = net_open(2, 0, 1);
@@ -64,13 +90,14 @@ static void endpoint__begins_one_message_in_a_short_poll(void **state)
 	struct endpoint_stats stats;
 
 	(void)state;
+	atomic_store(&net->contenders, 1);
 	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
 	for (uint32_t polls = 1; polls <= 2; polls++) {
-		assert_true(endpoint_poll_short(net->endpoints[0]));
+		assert_true(endpoint_poll(net->endpoints[0]));
 		endpoint_stats(net->endpoints[0], &stats);
-		assert_int_equal(stats.chunks_bulk,
-				 4 * polls); /* a run of four chunks is one message */
+		assert_int_equal(stats.chunks_bulk, 4 * polls); /* a run is one message */
 	}
+	atomic_store(&net->contenders, 0);
 	assert_int_equal(endpoint_submit(net->endpoints[1], &op), 0);
 	assert_true(endpoint_poll(net->endpoints[1]));
 	endpoint_stats(net->endpoints[1], &stats);
@@ -415,7 +442,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
-		cmocka_unit_test(endpoint__begins_one_message_in_a_short_poll),
+		cmocka_unit_test(endpoint__begins_what_is_urgent_and_leaves_the_rest),
+		cmocka_unit_test(endpoint__begins_one_message_while_others_want_it),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),
 		cmocka_unit_test(endpoint__copy_that_is_asked_for_does_not_wait_for_the_window),
 		cmocka_unit_test(endpoint__sums_floats_of_mixed_operations_within_the_bound),

@@ -89,6 +89,7 @@ struct tally_comm {
 	bool is_waiting;           /* ... and waits on the link */
 	bool is_watched;           /* the background thread polls the socket */
 	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
+	bool is_left;              /* to the background thread, by one that came and did not stay */
 	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */
 	uint32_t sleepers;         /* threads that wait for `changed` */
 	struct link *link;

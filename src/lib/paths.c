@@ -211,6 +211,7 @@ static int endpoint_make(struct tally_comm *comm, const struct shards *shards, s
 		.run = shards->run,
 		.window = window,
 		.latency_window = comm->latency_slots ? comm->latency_window : 0,
+		.contenders = &comm->contenders,
 	};
 	struct endpoint *endpoint = endpoint_open(&options);
 

@@ -88,6 +88,7 @@ static bool settle(struct tally_comm *comm, bool is_busy)
 
 bool progress_drive(struct tally_comm *comm)
 {
+	comm->is_left = false;
 	return settle(comm, endpoint_poll(comm->endpoint));
 }
 
@@ -105,7 +106,10 @@ static void hand_over(struct tally_comm *comm)
 	if (comm->sleepers) {
 		pthread_cond_broadcast(&comm->changed);
 	} else if (is_neglected(comm)) {
-		comm->touched_ns = clock_ns();
+		/* Of many submits in a row the first counts: the background thread's turn comes. */
+		if (!comm->is_left)
+			comm->touched_ns = clock_ns();
+		comm->is_left = true;
 		background_remind();
 	}
 	if (comm->calling.first)
@@ -119,8 +123,10 @@ void progress_submitted(struct tally_comm *comm)
 			comm->link->ops->wake(comm->link);
 		return;
 	}
-	if (comm->endpoint && !atomic_load(&comm->error)) /* not for long: a submit does not wait */
-		settle(comm, endpoint_poll_short(comm->endpoint));
+	if (comm->endpoint && !atomic_load(&comm->error)) {
+		endpoint_begin(comm->endpoint); /* no more than that: a submit does not wait */
+		settle(comm, false);
+	}
 	progress_callbacks(comm);
 	if (!comm->is_driven && !has_forked(comm))
 		hand_over(comm);

@@ -142,6 +142,53 @@ static void background__looks_after_what_was_sent_since_it_fell_asleep(void **st
 	seats_do(seats, 2, seat_leave);
 }
 
+/* Nobody waits, but the program is back with something small before the background thread's turn, and
+ * again: the tensor behind which it comes goes out all the same. */
+static void background__begins_bulk_while_a_program_goes_on_submitting(void **state)
+{
+	enum { OPS = 20000, LARGE = 2000000 };
+	static int32_t large[2][LARGE], small[2][OPS];
+	static struct tally_work *works[2][OPS + 1];
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct seat seats[2];
+	int last = 0;
+
+	(void)state;
+	seats_open(seats, 2);
+	assert_int_equal(tally_iallreduce(large[0], large[0], LARGE, TALLY_INT32, TALLY_SUM,
+					  seats[0].comm, NULL, &works[0][0]),
+			 TALLY_OK);
+	while (!stats.chunks_bulk && last < OPS) {
+		double start = now_s();
+
+		small[0][last] = last;
+		last++;
+		assert_int_equal(tally_iallreduce(&small[0][last - 1], &small[0][last - 1], 1,
+						  TALLY_INT32, TALLY_SUM, seats[0].comm, NULL,
+						  &works[0][last]),
+				 TALLY_OK);
+		assert_int_equal(tally_comm_get_stats(seats[0].comm, &stats), TALLY_OK);
+		while (now_s() - start < 30e-6)
+			;
+	}
+	printf("begun after %d further submits\n", last);
+	assert_true(stats.chunks_bulk > 0);
+	assert_int_equal(tally_iallreduce(large[1], large[1], LARGE, TALLY_INT32, TALLY_SUM,
+					  seats[1].comm, NULL, &works[1][0]),
+			 TALLY_OK);
+	for (int i = 0; i < last; i++) {
+		small[1][i] = -3;
+		assert_int_equal(tally_iallreduce(&small[1][i], &small[1][i], 1, TALLY_INT32,
+						  TALLY_SUM, seats[1].comm, NULL, &works[1][i + 1]),
+				 TALLY_OK);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(tally_waitall((size_t)last + 1, works[i], -1), TALLY_OK);
+	for (int i = 0; i < last; i++)
+		assert_int_equal(small[0][i], i - 3);
+	seats_do(seats, 2, seat_leave);
+}
+
 /* ---- fork ---- */
 
 static struct {
@@ -252,6 +299,7 @@ int main(void)
 		cmocka_unit_test(fork__inside_an_on_done_function),
 		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
 		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
+		cmocka_unit_test(background__begins_bulk_while_a_program_goes_on_submitting),
 	};
 
 	alarm(LIMIT_S);
