@@ -111,6 +111,8 @@ static void note_action(const struct admission_action *action)
 	struct control_message message;
 	admission_message(t.admission, &t.config, &t.actions, action, &message);
 	assert_int_equal(message.type, action->message);
+	if (message.type == CONTROL_GRANT) /* its own nonce: the fixture's are of the connection */
+		assert_int_equal(message.grant.nonce[0], (uint8_t)action->connection);
 	if (message.type == CONTROL_QUERY) {
 		t.round = message.query.round;
 		t.from = message.query.from;

@@ -171,6 +171,26 @@ static void admission__a_deadline_waits_1_s_for_answers_and_names_who_gave_none(
 	assert_state(ADMISSION_DRAIN);
 }
 
+static void admission__the_oldest_that_stalls_says_for_how_long(void **state)
+{
+	(void)state;
+	struct control_op ops[] = { allreduce(4, 5) };
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stalled(10, 4, 700, false); /* asks at once; what comes now is of the next round */
+	say_stalled(10, 5, 900, false);
+	say_stalled(11, 4, 800, false);
+	say_stalled(10, 4, 600, false); /* less */
+	say_stalled(11, 6, 5000, false);
+	for (uint32_t round = 0; round < 2; round++) {
+		say_opinfo(10, 5, ops, 1);
+		say_opinfo(11, 5, ops, 1);
+		assert_int_equal(t.actions.waiting.number, 4);
+		assert_int_equal(t.actions.waiting.waited_ms, round ? 800 : 700);
+	}
+	assert_int_equal(t.admission->query, ADMISSION_QUIET);
+}
+
 /* ---- pages without an end ---- */
 
 static void say_more(uint32_t connection, uint64_t submitted, uint64_t number)
@@ -379,6 +399,7 @@ int main(void)
 			admission__one_that_says_more_for_ever_delays_no_deadline, set_up,
 			tear_down),
 		TEST(admission__waiting_tells_all_whom_an_operation_waits_for),
+		TEST(admission__the_oldest_that_stalls_says_for_how_long),
 		TEST(admission__waiting_says_when_all_have_called),
 		TEST(admission__a_round_is_about_the_smallest_number_since_the_last),
 		TEST(admission__waiting_counts_more_ranks_than_it_lists),

@@ -44,6 +44,7 @@ static int set_up(void **state)
 	t.config.aggregator = "10.0.0.1:7171";
 	t.config.join = &t.join;
 	t.now_ns = 1000 * second_ns;
+	memset(&t.member, 0xff, sizeof(t.member)); /* whatever the memory held */
 	member_init(&t.member, &t.config);
 	return 0;
 }

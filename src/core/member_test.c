@@ -189,6 +189,39 @@ static void member__start_with_more_lanes_than_it_has_is_an_error(void **state)
 		      "the aggregator at 10.0.0.1:7171 sent message 5 in state ready");
 }
 
+static void member__what_comes_too_late_changes_nothing(void **state)
+{
+	for (uint32_t i = MEMBER_JOINING; i <= MEMBER_LEAVING; i++) {
+		struct member before;
+
+		set_up(state);
+		bring_to(i);
+		before = t.member;
+		step((struct member_event){ .type = MEMBER_REFUSED, .text = "Connection refused" });
+		event(MEMBER_CONNECTED);
+		welcome(2, 360); /* of two */
+		assert_done("");
+		assert_memory_equal(&t.member, &before, sizeof(before));
+	}
+}
+
+static void member__sleep_of_a_quarter_of_the_heartbeat_time_is_no_silence(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	event(MEMBER_TICK);
+	for (uint32_t i = 0; i < 8; i++) {
+		t.now_ns += 5 * second_ns / 2;
+		event(MEMBER_TICK);
+	}
+	assert_state(MEMBER_RUN);
+	for (uint32_t i = 0; i < 5; i++) {
+		t.now_ns += 5 * second_ns / 2 - 1;
+		event(MEMBER_TICK);
+	}
+	assert_state(MEMBER_FAILED);
+}
+
 static void member__rebinds_only_between_its_welcome_and_its_end(void **state)
 {
 	for (uint32_t i = MEMBER_CONNECT; i <= MEMBER_LEAVING; i++) {
@@ -607,6 +640,8 @@ int main(int argc, char **argv)
 		TEST(member__over_ipv6_the_mtu_that_is_named_has_its_longer_header),
 		TEST(member__sleeping_while_helloing_costs_no_hello),
 		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
+		TEST(member__what_comes_too_late_changes_nothing),
+		TEST(member__sleep_of_a_quarter_of_the_heartbeat_time_is_no_silence),
 		TEST(member__rebinds_only_between_its_welcome_and_its_end),
 		TEST(member__rebinds_a_shard_with_a_higher_serial),
 		TEST(member__query_asks_for_opinfo),

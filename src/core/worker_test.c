@@ -310,6 +310,24 @@ static void worker__sums_are_amended_and_nothing_else_is(void **state)
 	}
 }
 
+static void worker__a_hint_asks_once_in_every_round(void **state)
+{
+	struct fixture *f = fixture_new(0);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * BULK; i++) {
+		struct wire update;
+
+		submit(f, 5, false, i);
+		update = start(f);
+		for (uint32_t times = 0; times < 2; times++) {
+			deliver(f, say(update, WIRE_NEED, WIRE_HINT));
+			assert_int_equal(f->actions.resend, !times);
+		}
+		deliver(f, result_of(update, 0));
+	}
+}
+
 static void worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint(void **state)
 {
 	struct fixture *f = fixture_new(0xfffffffe);
@@ -403,6 +421,7 @@ int main(void)
 		cmocka_unit_test(worker__sticky_result_is_stored_raw_and_amended_by_a_detail_round),
 		cmocka_unit_test(worker__tag_says_which_chunk_of_its_operation_it_is),
 		cmocka_unit_test(worker__sums_are_amended_and_nothing_else_is),
+		cmocka_unit_test(worker__a_hint_asks_once_in_every_round),
 		cmocka_unit_test(worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint),
 		cmocka_unit_test(worker__starts_strictly_in_order_and_never_skips_a_busy_slot),
 		cmocka_unit_test(worker__empty_operation_is_one_chunk_without_lanes),
