@@ -65,7 +65,11 @@ def mask(text):
     """The text with all that is not protocol code blanked, every position kept: comments, strings, preprocessor
     lines, and what only a build without one of the rules would run (ablate.h)."""
     text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|^[ \t]*#(?:\\\n|[^\n])*', blank, text, flags=re.S | re.M)
-    text = re.sub(r"\b(?:if|while) \(TAKEN_OUT\(\w+\)(?: &&[^;{]*)?\)\s[^;{]*;", blank, text)
+    for match in re.finditer(r"\b(?:if|while|for) \((?:[^()]*; )?TAKEN_OUT\(\w+\)(?! \|\|)", text):
+        at = closing(text, text.index("(", match.start())) + 1
+        at += len(text[at:]) - len(text[at:].lstrip())
+        end = closing(text, at) if text[at] == "{" else end_of(text, at)
+        text = text[:match.start()] + re.sub(r"[^\n]", " ", text[match.start():end + 1]) + text[end + 1:]
     text = re.sub(r"!TAKEN_OUT\(\w+\) \|\|[^;{]*?(?=\)\n)", blank, text)
     text = re.sub(r"\bTAKEN_OUT\(\w+\) (?:\?[^:]*:|\|\|)", blank, text)
     return re.sub(r"(?:&&|\|\|)\s*!?TAKEN_OUT\(\w+\)|!?\bTAKEN_OUT\(\w+\)", blank, text)
