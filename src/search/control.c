@@ -341,7 +341,6 @@ static void expand_no_verdict(struct expansion *expansion, uint32_t s)
 	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), s, 0);
 }
 
-/* It gathers for a life of which a rank has gone: that one never comes again. */
 /* It gathers for a life: who goes never comes again, and nobody may wait for it. */
 static bool is_hopeless(const struct expansion *expansion, uint32_t job)
 {
@@ -521,7 +520,8 @@ static void expand_updates(struct expansion *expansion, uint32_t s)
 
 /* ---- where nothing else can happen, somebody's time is over ---- */
 
-/* Everybody who is wanted is there, and willing: why did they not begin? */
+/* Everybody who is wanted is there, and willing: why did they not begin? (Who waits for a rank of a gathering
+ * hears at once, or takes it.) */
 static bool is_complete(const struct expansion *expansion, uint32_t job)
 {
 	struct world *world = expansion->world;
@@ -550,6 +550,7 @@ void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort)
 		return;
 	bfs_say(expansion->bfs, "the time to gather is over");
 	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion, job) ||
+			       world_admission(world)->waiters_count ||
 			       expansion->from->is_terminating[job_aggregator(world, job)] ||
 			       is_hopeless(expansion, job)))
 		world_fail(world, "LIVENESS: only the time to gather ends it");

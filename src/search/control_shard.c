@@ -25,6 +25,20 @@ void world_ack_push(struct world *world, uint32_t shard, struct job_ack ack)
 		acks[count] = ack;
 }
 
+bool world_is_owed(const struct world *world)
+{
+	for (uint32_t k = 0; k < world->config->shards; k++) {
+		const struct shard *shard = &world->state.job[world->at].shard[k];
+
+		if (shard->commands[0].type)
+			return true;
+		for (uint32_t i = 0; i < ACKS; i++)
+			if (shard->acks[i].type >= ACK_OF)
+				return true;
+	}
+	return false;
+}
+
 static void shard_execute(struct world *world, struct shard *shard,
 			  const struct job_command *command)
 {

@@ -245,6 +245,8 @@ static void check_command(struct world *world, enum admission_command command)
 {
 	struct admission *admission = world_admission(world);
 
+	if (command != ADMISSION_JOB_REMOVE && world_is_owed(world))
+		world_fail(world, "SAFETY: a command before every shard has done the last");
 	for (uint32_t s = 0; s < world->seats && command == ADMISSION_JOB_ADD; s++) {
 		const struct seat *seat = &world->state.seat[s];
 
@@ -493,6 +495,9 @@ void world_aggregator(struct world *world, struct admission_event event)
 			check_text(world, &event, was, &actions);
 		if (world->config->has_clock)
 			clock_keep(world, event.now_ns);
+		if (was->state == ADMISSION_DRAIN &&
+		    world_admission(world)->state == ADMISSION_NONE && world_is_owed(world))
+			world_fail(world, "SAFETY: a life ends before every shard has removed it");
 		aggregator_act(world, &actions);
 		if (admission_is_running(was) && actions.cause != CONTROL_OK &&
 		    !admission_is_running(world_admission(world))) {

@@ -229,6 +229,8 @@ const char *seat_program(const struct world *world, uint32_t s);
 uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op);
 void world_ack_push(struct world *world, uint32_t shard, struct job_ack ack);
 void world_command(struct world *world, uint32_t shard, bool has_failed);
+/* A shard has not done, or not acknowledged, what it was told. */
+bool world_is_owed(const struct world *world);
 bool world_may_add(const struct world *world, uint32_t s, uint32_t op);
 void world_add(struct world *world, uint32_t s, uint32_t op);
 /* Something has changed in its communicator: who has stalled may stall again. */

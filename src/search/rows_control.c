@@ -99,6 +99,19 @@ static const struct control_config claimed = {
 	.may = { [FAULT_KILL] = 1 },
 	.causes = LOST | CAUSE(DENIED),
 };
+static const struct control_config claimed_thrice = {
+	.processes = 4, .shards = 1,
+	.process = { { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 },
+		     { .rank = 1, .size = 3 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config shards_killed = {
+	.processes = 3, .shards = 2,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2, .after = 1 } },
+	.may = { [FAULT_KILL] = 1, [FAULT_REFUSE] = 1 },
+	.causes = LOST | CAUSE(NO_RESOURCE),
+};
 static const struct control_config sizes = {
 	.processes = 2, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 3 } },
@@ -300,6 +313,10 @@ static const struct search_row rows[] = {
 	{ "control: n=2, rank 0 comes again, one loses power", control_model, &again_cut, false },
 	{ "control: n=2, both come again, one is killed", control_model, &both_again, false },
 	{ "control: n=2, two claim rank 0, one is killed", control_model, &claimed, false },
+	{ "control: n=3, three claim rank 0, one is killed", control_model, &claimed_thrice,
+	  false },
+	{ "control: n=2, 2 shards, one without room, one is killed", control_model, &shards_killed,
+	  false },
 	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },
 	{ "control: n=2, lists of aggregators differ, one corrects it", control_model, &lists,
 	  false },
