@@ -105,6 +105,8 @@ enum ablation {
 	ABLATE_PAGES_END,
 	ABLATE_PAGES_TIME,
 	ABLATE_EARLY_READY,
+	ABLATE_COMMAND_ACK,
+	ABLATE_FREED_PULSES,
 	/* sockets, and who holds what of an aggregator */
 	ABLATE_REACHED_ADDRESS,
 	ABLATE_NEXT_ADDRESS,

@@ -269,8 +269,10 @@ static void shard(struct turn *turn)
 
 	if (event->shard >= turn->config->shards ||
 	    event->job_generation != admission->generation || !admission->generation ||
-	    admission->state == ADMISSION_STARTED || event->command != expected[admission->state])
+	    admission->state == ADMISSION_STARTED)
 		return;
+	if (event->command != expected[admission->state] && !TAKEN_OUT(COMMAND_ACK))
+		return; /* of a command that JOB_REMOVE has overtaken */
 	if (event->has_failed && admission->state != ADMISSION_DRAIN) {
 		shard_failed(turn);
 		return;

@@ -32,7 +32,8 @@ static void reset(struct turn *turn)
 void end_free_rank(struct turn *turn, struct admission_member *member)
 {
 	memset(member, 0, sizeof(*member));
-	turn_forget_pulses(turn);
+	if (!TAKEN_OUT(FREED_PULSES))
+		turn_forget_pulses(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
 			return;
