@@ -70,6 +70,63 @@ static void member__a_grant_in_the_last_moment_does_not_stretch_the_time(void **
 				       "just come");
 }
 
+static void member__finalizes_once(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_LEAVING);
+	step((struct member_event){ .type = MEMBER_FINALIZE, .number = 10 });
+	assert_done("");
+	assert_state(MEMBER_LEAVING);
+}
+
+static void member__an_end_without_a_cause_is_an_internal_error(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	hear_end(CONTROL_ABORT, CONTROL_OK, "all is well");
+	assert_failed(CONTROL_INTERNAL, "all is well");
+}
+
+static void member__an_error_without_words_is_one_too(void **state)
+{
+	(void)state;
+	bring_to(MEMBER_RUN);
+	step((struct member_event){ .type = MEMBER_ERROR, .cause = CONTROL_SYSTEM });
+	assert_done("ABORT close fail");
+	assert_failed(CONTROL_SYSTEM, "an error");
+}
+
+static void member__any_word_of_the_aggregator_ends_its_silence(void **state)
+{
+	static const enum control_type types[] = { CONTROL_HEARTBEAT, CONTROL_PONG, CONTROL_PING,
+						   CONTROL_WAITING };
+
+	for (uint32_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		set_up(state);
+		bring_to(MEMBER_RUN);
+		wait_ms(6000, 1000);
+		hear_type(types[i]);
+		assert_int_equal(fails_after_ms(20000), 10000);
+		assert_string_equal(t.text, "the aggregator at 10.0.0.1:7171 has been silent for "
+					    "10000 ms");
+	}
+}
+
+/* In local mode: the one that it had joined has said its last. */
+static void member__who_awaits_the_next_life_has_nobody_to_tell(void **state)
+{
+	(void)state;
+	t.config.is_local = true;
+	bring_to(MEMBER_JOINING);
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.end.is_ending = 1;
+	hear(CONTROL_DENY);
+	assert_state(MEMBER_CONNECT);
+	t.done[0] = 0;
+	event(MEMBER_USER_ABORT);
+	assert_done("close fail");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -82,6 +139,11 @@ int main(void)
 				       set_up),
 		cmocka_unit_test_setup(member__a_grant_in_the_last_moment_does_not_stretch_the_time,
 				       set_up),
+		cmocka_unit_test_setup(member__finalizes_once, set_up),
+		cmocka_unit_test_setup(member__an_end_without_a_cause_is_an_internal_error, set_up),
+		cmocka_unit_test_setup(member__an_error_without_words_is_one_too, set_up),
+		cmocka_unit_test_setup(member__any_word_of_the_aggregator_ends_its_silence, set_up),
+		cmocka_unit_test_setup(member__who_awaits_the_next_life_has_nobody_to_tell, set_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

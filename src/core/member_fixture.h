@@ -84,8 +84,49 @@ static void note_action(const struct member_action *action)
 	}
 }
 
+/* What a TICK at that time would do; nothing of it is done. */
+static void foresee(uint64_t now_ns, struct member_actions *actions)
+{
+	struct member_event tick = { .type = MEMBER_TICK, .now_ns = now_ns };
+	struct member member = t.member;
+
+	member_step(&member, &t.config, &tick, actions);
+}
+
+/* A TICK is wanted just when something is due: before it nothing is, but for a silence that each second's
+ * TICK finds. */
+static void assert_wakes_in_time(void)
+{
+	static struct member_actions actions;
+	uint64_t wake_ns = t.actions.wake_ns;
+
+	if (wake_ns == UINT64_MAX || !t.member.is_begun)
+		return;
+	foresee(wake_ns, &actions);
+	assert_int_not_equal(actions.count, 0);
+	if (wake_ns <= t.now_ns)
+		return;
+	foresee(wake_ns - 1, &actions);
+	if (!strstr(actions.text, "silent for"))
+		assert_int_equal(actions.count, 0);
+}
+
+/* Whom a failure that the event brings is blamed on. */
+static uint32_t blamed_by(const struct member_event *event)
+{
+	if (event->type == MEMBER_USER_ABORT || event->type == MEMBER_ERROR ||
+	    event->type == MEMBER_FINALIZE)
+		return t.join.rank;
+	if (event->type == MEMBER_MESSAGE &&
+	    (event->message->type == CONTROL_ABORT || event->message->type == CONTROL_DENY))
+		return event->message->end.rank;
+	return CONTROL_RANK_NONE;
+}
+
 static void step(struct member_event event)
 {
+	uint32_t fails = t.fails, blamed = blamed_by(&event);
+
 	event.now_ns = t.now_ns;
 	memset(&t.actions, 1, sizeof(t.actions)); /* a step says all of it */
 	member_step(&t.member, &t.config, &event, &t.actions);
@@ -99,6 +140,10 @@ static void step(struct member_event event)
 		assert_int_equal(t.actions.cause, CONTROL_OK);
 	if (event.type == MEMBER_TICK)
 		assert_true(t.actions.wake_ns > t.now_ns); /* nothing is due any more */
+	assert_wakes_in_time();
+	assert_int_equal(t.actions.cause_rank, t.fails > fails ? blamed : CONTROL_RANK_NONE);
+	if (t.fails > fails)
+		assert_int_equal(t.member.cause_rank, blamed);
 	if (t.actions.text[0]) {
 		strcpy(t.text, t.actions.text);
 		t.cause = t.actions.cause;
