@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "core/admission.h"
+#include "core/admission_shadow.h"
 
 /* Not every test needs all of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -40,6 +41,7 @@ static struct {
 	uint32_t cause, cause_rank;
 	enum admission_log log_level;
 	uint32_t round, serial; /* of the last QUERY, PING */
+	uint32_t steps;
 	uint64_t from;
 	struct control_message message;
 } t;
@@ -144,7 +146,18 @@ static void step(struct admission_event event)
 		t.actions.list = t.list;
 		t.actions.list_max = admission_actions_max(&t.config);
 		t.actions.members = t.members;
+		struct admission_actions lent = t.actions;
+		struct shadow shadow;
+		bool is_shadowed = shadow_is_worth_it(t.steps++);
+		if (is_shadowed)
+			shadow_open(&shadow, &t.config, t.admission);
 		admission_step(t.admission, &t.config, &event, &t.actions);
+		if (is_shadowed) {
+			shadow_assert(&shadow, &event, &lent, t.admission, &t.actions);
+			if (!t.actions.again && event.type == ADMISSION_TICK)
+				shadow_assert_wake(&shadow, t.admission, &t.actions, t.now_ns);
+			shadow_close(&shadow);
+		}
 		waiting = t.actions.waiting;
 		for (uint32_t i = 0; i < t.actions.count; i++)
 			note_action(&t.list[i]);
