@@ -14,6 +14,11 @@ bool seat_is_over(const struct seat *seat)
 	return seat->member.state == MEMBER_LEFT || seat->member.state == MEMBER_FAILED;
 }
 
+uint16_t seat_lanes(const struct world *world, uint32_t s)
+{
+	return (uint16_t)(LANES - 4 * world->process[s]->rank);
+}
+
 /* Only the data plane may still see what it has sent. */
 void seat_wipe(struct seat *seat)
 {
@@ -195,7 +200,7 @@ void world_member(struct world *world, uint32_t s, struct member_event event)
 	char text[CONTROL_TEXT_BYTES];
 
 	if (event.type == MEMBER_MESSAGE && event.message->type == CONTROL_GRANT)
-		event.lanes = (uint16_t)(LANES - 4 * world->process[s]->rank);
+		event.lanes = seat_lanes(world, s);
 	member_step(&seat->member, &world->member[s], &event, &actions);
 	member_act(world, s, &event, &actions);
 	member_clocks(&seat->member, 0);

@@ -32,7 +32,7 @@ static void seat_begin(struct world *world, uint32_t s)
 				       .version_max = CONTROL_VERSION,
 				       .size = process->size,
 				       .rank = process->rank,
-				       .workers = 1,
+				       .workers = 1u + process->rank,
 				       .pid = owner + 1,
 				       .list_hash = process->list,
 				       .life = world->config->life,
@@ -303,6 +303,7 @@ static void aggregator_send(struct world *world, uint32_t s,
 		world_fail(world, "SAFETY: a word after the last one");
 	admission_message(world_admission(world), &world->admission[world->at], actions, action,
 			  &message);
+	world_check_message(world, s, &message);
 	if (message.type == CONTROL_WAITING && !seat->member.is_expired)
 		return; /* a line for a log */
 	note = note_of(&message);

@@ -196,6 +196,8 @@ bool world_refusal_passes(struct world *world);
 /* 1 s after a QUERY about a deadline: false if there is none on its way. */
 bool world_verdict_is_due(struct world *world);
 void world_aggregator(struct world *world, struct admission_event event);
+/* control_check.c: of what it says to a seat. */
+void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
 void world_read(struct world *world, uint32_t from);
 void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
@@ -220,6 +222,8 @@ void world_member_late(struct world *world, uint32_t s);
 void world_member_no_verdict(struct world *world, uint32_t s);
 bool world_member_beats(const struct world *world, uint32_t s);
 bool seat_is_over(const struct seat *seat);
+/* What its path carries. */
+uint16_t seat_lanes(const struct world *world, uint32_t s);
 /* The process is no more; whose end its connection has is the caller's. */
 void seat_wipe(struct seat *seat);
 

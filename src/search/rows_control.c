@@ -106,6 +106,24 @@ static const struct control_config claimed_thrice = {
 	.may = { [FAULT_KILL] = 1 },
 	.causes = LOST | CAUSE(DENIED),
 };
+static const struct control_config claimed_came_again = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 0, .size = 2 }, { .rank = 0, .size = 2, .after = 1 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config sizes_claimed = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 1 }, { .rank = 0, .size = 2 }, { .rank = 0, .size = 3 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config sizes_wait = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 1 }, { .rank = 0, .size = 2 }, { .rank = 2, .size = 3 } },
+	.may = { [FAULT_KILL] = 1 },
+	.causes = LOST | CAUSE(DENIED),
+};
 static const struct control_config shards_killed = {
 	.processes = 3, .shards = 2,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2, .after = 1 } },
@@ -315,6 +333,12 @@ static const struct search_row rows[] = {
 	{ "control: n=2, two claim rank 0, one is killed", control_model, &claimed, false },
 	{ "control: n=3, three claim rank 0, one is killed", control_model, &claimed_thrice,
 	  false },
+	{ "control: n=2, two claim rank 0, it comes again, one is killed", control_model,
+	  &claimed_came_again, false },
+	{ "control: sizes 1 to 3 claim rank 0, one is killed", control_model, &sizes_claimed,
+	  false },
+	{ "control: sizes 1 to 3, a rank only the largest has, one is killed", control_model,
+	  &sizes_wait, false },
 	{ "control: n=2, 2 shards, one without room, one is killed", control_model, &shards_killed,
 	  false },
 	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_check.c - what an aggregator's messages say, in control.h's model; see control_world.h. */
+#include "search/control_world.h"
+
+static uint32_t seat_of_rank(struct world *world, uint32_t rank)
+{
+	return admission_nonce(world_admission(world), rank)[0] - 1u;
+}
+
+static void check_grant(struct world *world, uint32_t s, const struct control_grant *grant)
+{
+	struct admission *admission = world_admission(world);
+	uint32_t workers = 0;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		workers += world->join[seat_of_rank(world, rank)].workers;
+	if (grant->nonce[0] != s + 1)
+		world_fail(world, "SAFETY: a GRANT has another rank's nonce");
+	if (grant->size != world->join[s].size || grant->workers != workers)
+		world_fail(world, "SAFETY: a GRANT says another size, or number of workers");
+}
+
+static void check_start(struct world *world, const struct control_start *start)
+{
+	struct admission *admission = world_admission(world);
+	uint32_t lanes = LANES;
+
+	if (start->members_count != admission->size)
+		world_fail(world, "SAFETY: a START lists more or fewer than take part");
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		uint32_t s = seat_of_rank(world, rank);
+		uint32_t most = seat_lanes(world, s);
+
+		lanes = most < lanes ? most : lanes;
+		if (start->members[rank].rank != rank ||
+		    start->members[rank].pid != world->join[s].pid)
+			world_fail(world, "SAFETY: a START lists another process");
+	}
+	if (start->lanes != lanes)
+		world_fail(world, "SAFETY: not the most lanes that all paths carry");
+}
+
+/* Who is missing has not called it; whom nobody misses has. */
+static void check_waiting(struct world *world, uint32_t s, const struct control_waiting *waiting)
+{
+	struct admission *admission = world_admission(world);
+	const struct member *member = &world->state.seat[s].member;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		uint32_t q = seat_of_rank(world, rank);
+		const struct seat *seat = &world->state.seat[seat_home(world, q)];
+		bool is_missing = false;
+
+		for (uint32_t i = 0; i < waiting->listed_count; i++)
+			is_missing |= waiting->missing[i] == rank;
+		if (is_missing && member->is_expired && member->expired == waiting->number &&
+		    world->state.called >> q & 1)
+			world_fail(world, "PRECISION: WAITING for one that had called in time");
+		if (!is_missing && seat->status == ALIVE && !seat_is_over(seat) &&
+		    seat->submitted <= waiting->number)
+			world_fail(world, "PRECISION: not WAITING for one that has not called");
+	}
+}
+
+void world_check_message(struct world *world, uint32_t s, const struct control_message *message)
+{
+	if (message->type == CONTROL_GRANT)
+		check_grant(world, s, &message->grant);
+	else if (message->type == CONTROL_START)
+		check_start(world, &message->start);
+	else if (message->type == CONTROL_WAITING)
+		check_waiting(world, s, &message->waiting);
+}
