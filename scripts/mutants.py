@@ -30,7 +30,7 @@ SIM = os.path.join(BUILD, "src/sim/sim_main")
 SEARCH = os.path.join(BUILD, "src/search/tally-search")
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
         "--seeds 3..20", "--scenario latency --seeds 9..100", "--list tests/sim/seeds.txt")
-NOT_PROTOCOL = re.compile(r".*_(test|fuzz|fixture|model)\.|(text|ablate|env)\.")
+NOT_PROTOCOL = re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|ablate|env)\.")
 JUDGE_S = 4  # of processor: what takes longer does not judge
 JUDGES_S = 12  # nor do the slowest of those that run a place, beyond this
 MUTANT_S = 60  # of processor: the longest that one mutant may take
@@ -114,10 +114,11 @@ def functions(text):
 
 
 def is_last(text, start, stop):
-    """Whether a switch ends after this `break`, with or without it."""
+    """Whether a switch ends after this `break`, with or without it: only labels follow, and a `break`."""
     indent = re.match(r"\t+", text[start:]).group()[1:]
     label = re.findall(r"^%s\S.*$" % indent, text[:start], re.M)[-1].strip()
-    return label.startswith(("case", "default")) and bool(re.match(r";\s*(default:\s*break;\s*)?\}", text[stop:]))
+    ends = re.match(r";\s*(((case \w+|default):\s*)+break;\s*)?\}", text[stop:])
+    return label.startswith(("case", "default")) and bool(ends)
 
 
 def places(text, first, last):
@@ -156,15 +157,43 @@ def another(constant):
     return "(%s %s)" % (name, "* 2" if name.endswith(("_NS", "_US", "_MS", "_S")) else "+ 1")
 
 
+def operands(code, match):
+    """The two sides of a comparison in a condition or a choice, without casts."""
+    left = re.split(r"&&|\|\||\?|(?<![=!<>])=(?!=)|\(\((?=\w)", code[:match.start()])[-1]
+    right = re.split(r"&&|\|\||\?", code[match.end():])[0]
+    return [squeeze(side) for side in (left, right)]
+
+
+def squeeze(code):
+    return " ".join(re.sub(r"\(u?int\d+_t\)", "", code).split())
+
+
+def is_clamp(code, match, behind):
+    """Whether the comparison chooses between its own two sides, the smaller or the larger: where they are equal either
+    will do, and nobody can see whether it was < or <=. `behind`: the text after the condition."""
+    sides = sorted(operands(code, match))
+    chosen = re.match(r"[^?]*? \? ([^?:]*) : ([^?:]*)$", code[match.end():])
+    if chosen:
+        return sorted(squeeze(side) for side in chosen.groups()) == sides
+    chosen = re.match(r"\)\s*([^;={]*[^;={ +|&-]) = ([^;=]*);", re.sub(r"^\) \{([^;{}]*;)\s*\}", r")\1", behind))
+    last = not re.search(r"&&|\|\|", code[match.end():]) and "||" not in code
+    return bool(chosen) and last and sorted(squeeze(side) for side in chosen.groups()) == sides
+
+
 def changes(masked, text, kind, start, end):
     """(kind, new text) of all that may be done to one place."""
-    code, was = masked[start:end], text[start:end]
+    code, was, bounds = masked[start:end], text[start:end], []
+    behind = masked[end:end + 300] if kind == "condition" else ""
     if kind == "condition" and code.strip(" !"):
         yield "branch", "!(%s)" % was
     if kind in ("statement", "leaves"):
         yield "dropped", ""
     code = re.sub(r"(\)\(\w+) - (\w+\))", r"\1 ~ \2", code)  # pointers have a difference, no sum
     for match in OPERATORS.finditer(code):
+        if match.group() in ("<", "<=", ">", ">=") and is_clamp(code, match, behind):
+            left, right = operands(code, match)
+            bounds.append({"<": right, ">": left}.get(match.group()))
+            continue
         kind, other = ("comparison", OTHER) if match.group() in OTHER else ("operator", OPERATOR)
         yield kind, was[:match.start()] + other[match.group()] + was[match.end():]
     for match in re.finditer(r" \?(?= )", code):
@@ -172,7 +201,11 @@ def changes(masked, text, kind, start, end):
     for match in re.finditer(r"(\+\+|--)", code):
         yield "operator", was[:match.start()] + {"++": "--", "--": "++"}[match.group()] + was[match.end():]
     for match in CONSTANT.finditer(code):
-        yield "constant", was[:match.start()] + another(match) + was[match.end():]
+        if match.group() in bounds:
+            bounds.remove(match.group())
+            continue  # one more than C in x < C is x <= C
+        flag = match.group() == "1" and re.search(r"\b(is|has)_\w+ = $", code[:match.start()])
+        yield "constant", was[:match.start()] + ("0" if flag else another(match)) + was[match.end():]
 
 
 def woven(kind, was, found):
