@@ -1,6 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_check.c - what an aggregator's messages say, in control.h's model; see control_world.h. */
+/* control_check.c - what an aggregator's messages and verdicts say, in control.h's model; see control_world.h. */
 #include "search/control_world.h"
+
+void world_check_drained(struct world *world)
+{
+	if (world_is_owed(world))
+		world_fail(world, "SAFETY: a life ends before every shard has removed it");
+	for (uint32_t s = 0; s < world->seats; s++)
+		if (seat_job(world, s) == world->at && world->state.seat[s].is_held)
+			world_fail(world, "SAFETY: a life ends, one of it is still there");
+}
+
+/* A member that ends it by itself knows best why. */
+void world_check_cause(struct world *world, const struct admission_event *event,
+		       const struct admission_actions *actions)
+{
+	uint32_t cause;
+
+	if (event->type != ADMISSION_MESSAGE || event->message->type != CONTROL_ABORT)
+		return;
+	cause = event->message->end.cause;
+	if (cause != CONTROL_TIMEOUT && cause != CONTROL_MISMATCH)
+		cause = CONTROL_REMOTE;
+	if (actions->cause != cause)
+		world_fail(world, "PRECISION: another cause than its member's");
+}
 
 static uint32_t seat_of_rank(struct world *world, uint32_t rank)
 {

@@ -14,7 +14,7 @@ static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
 static const char key[CONTROL_KEY_BYTES] = "sesame";
 static const uint64_t long_ago_ns = 0 - 5000000000ull; /* 5 s before 0 */
 
-enum { ACTIONS = 64 };
+enum { ACTIONS = 64, STEPS = 16 };
 
 void world_fail(struct world *world, const char *violation)
 {
@@ -418,6 +418,7 @@ static void check_text(struct world *world, const struct admission_event *event,
 		world_fail(world, "PRECISION: one is silent, another is named");
 	if (event->connection)
 		check_circumstances(world, event, actions);
+	world_check_cause(world, event, actions);
 	check_standstill(world, actions->text);
 	if (actions->cause == CONTROL_MISMATCH)
 		check_mismatch(world, actions->text);
@@ -475,6 +476,7 @@ void world_aggregator(struct world *world, struct admission_event event)
 	static uint64_t before[STATE_WORDS];
 	const struct admission *was = (const struct admission *)(void *)before;
 	char text[CONTROL_TEXT_BYTES] = "";
+	uint32_t steps = 0;
 	uint64_t life = 0;
 
 	do {
@@ -497,8 +499,8 @@ void world_aggregator(struct world *world, struct admission_event event)
 		if (world->config->has_clock)
 			clock_keep(world, event.now_ns);
 		if (was->state == ADMISSION_DRAIN &&
-		    world_admission(world)->state == ADMISSION_NONE && world_is_owed(world))
-			world_fail(world, "SAFETY: a life ends before every shard has removed it");
+		    world_admission(world)->state == ADMISSION_NONE)
+			world_check_drained(world);
 		aggregator_act(world, &actions);
 		if (admission_is_running(was) && actions.cause != CONTROL_OK &&
 		    !admission_is_running(world_admission(world))) {
@@ -506,7 +508,9 @@ void world_aggregator(struct world *world, struct admission_event event)
 			snprintf(text, sizeof(text), "%s", actions.text);
 		}
 		event = (struct admission_event){ .type = ADMISSION_TICK, .now_ns = event.now_ns };
-	} while (actions.again);
+		if (actions.again && ++steps == STEPS)
+			world_fail(world, "LIVENESS: there is always more to do");
+	} while (actions.again && steps < STEPS);
 	forget(world);
 	if (life)
 		life_ended(world, (uint8_t)life, text);

@@ -196,7 +196,10 @@ bool world_refusal_passes(struct world *world);
 /* 1 s after a QUERY about a deadline: false if there is none on its way. */
 bool world_verdict_is_due(struct world *world);
 void world_aggregator(struct world *world, struct admission_event event);
-/* control_check.c: of what it says to a seat. */
+/* control_check.c: of a life's end, of a verdict, and of what it says to a seat. */
+void world_check_drained(struct world *world);
+void world_check_cause(struct world *world, const struct admission_event *event,
+		       const struct admission_actions *actions);
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
 void world_read(struct world *world, uint32_t from);
 void world_closed(struct world *world, uint32_t from);
