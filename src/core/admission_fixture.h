@@ -42,6 +42,7 @@ static struct {
 	enum admission_log log_level;
 	uint32_t round, serial; /* of the last QUERY, PING */
 	uint32_t steps;
+	bool is_closing[256]; /* CLOSE was said: nothing else may be */
 	uint64_t from;
 	struct control_message message;
 } t;
@@ -101,6 +102,10 @@ static void note_action(const struct admission_action *action)
 			t.generation++;
 		return;
 	}
+	if (action->connection < sizeof(t.is_closing)) {
+		assert_false(t.is_closing[action->connection]);
+		t.is_closing[action->connection] = action->type == ADMISSION_CLOSE;
+	}
 	if (action->type == ADMISSION_CLOSE) {
 		snprintf(what, sizeof(what), "close>%u", action->connection);
 		note(what);
@@ -128,53 +133,64 @@ static void note_action(const struct admission_action *action)
 	}
 }
 
+/* One event, and nothing that it asks for. */
+static void step_once(struct admission_event event)
+{
+	struct admission_actions lent = { .waiting =
+						  t.actions.waiting }; /* the last that was said */
+	uint8_t nonce[WIRE_NONCE_BYTES];
+	struct shadow shadow;
+	bool is_shadowed = shadow_is_worth_it(t.steps++);
+
+	memset(nonce, (int)event.connection, sizeof(nonce));
+	event.now_ns = t.now_ns;
+	event.random = 0x1234567890abcdef;
+	event.generation = t.generation ? t.generation : ++t.generation;
+	event.nonce = nonce;
+	if (event.connection < sizeof(t.is_closing) &&
+	    (event.type == ADMISSION_CLOSED ||
+	     (event.type == ADMISSION_MESSAGE && event.message->type == CONTROL_JOIN)))
+		t.is_closing[event.connection] = false; /* the number is of another one */
+	memset(&t.actions, 1, sizeof(t.actions));       /* a step says all of it */
+	t.actions.waiting = lent.waiting;
+	t.actions.list = t.list;
+	t.actions.list_max = admission_actions_max(&t.config);
+	t.actions.members = t.members;
+	lent = t.actions;
+	if (is_shadowed)
+		shadow_open(&shadow, &t.config, t.admission);
+	admission_step(t.admission, &t.config, &event, &t.actions);
+	if (is_shadowed) {
+		shadow_assert(&shadow, &event, &lent, t.admission, &t.actions);
+		if (!t.actions.again && event.type == ADMISSION_TICK)
+			shadow_assert_wake(&shadow, t.admission, &t.actions, t.now_ns);
+		shadow_close(&shadow);
+	}
+	for (uint32_t i = 0; i < t.actions.count; i++)
+		note_action(&t.list[i]);
+	if (t.actions.text[0]) {
+		strcpy(t.text, t.actions.text);
+		t.cause = t.actions.cause;
+		t.cause_rank = t.actions.cause_rank;
+	} else {
+		assert_int_equal(t.actions.cause, CONTROL_OK);
+	}
+	if (t.actions.cause == CONTROL_OK)
+		assert_int_equal(t.actions.cause_rank, CONTROL_RANK_NONE);
+	assert_int_equal(t.actions.log_level == ADMISSION_LOG_NONE, !t.actions.log[0]);
+	if (t.actions.log_level) {
+		strcpy(t.log, t.actions.log);
+		t.log_level = t.actions.log_level;
+	}
+}
+
 /* One event, and the ticks that it asks for. */
 static void step(struct admission_event event)
 {
-	struct control_waiting waiting = t.actions.waiting; /* the last that was said */
-	uint8_t nonce[WIRE_NONCE_BYTES];
 	uint32_t again = 0;
 
 	do {
-		memset(nonce, (int)event.connection, sizeof(nonce));
-		event.now_ns = t.now_ns;
-		event.random = 0x1234567890abcdef;
-		event.generation = t.generation ? t.generation : ++t.generation;
-		event.nonce = nonce;
-		memset(&t.actions, 1, sizeof(t.actions)); /* a step says all of it */
-		t.actions.waiting = waiting;
-		t.actions.list = t.list;
-		t.actions.list_max = admission_actions_max(&t.config);
-		t.actions.members = t.members;
-		struct admission_actions lent = t.actions;
-		struct shadow shadow;
-		bool is_shadowed = shadow_is_worth_it(t.steps++);
-		if (is_shadowed)
-			shadow_open(&shadow, &t.config, t.admission);
-		admission_step(t.admission, &t.config, &event, &t.actions);
-		if (is_shadowed) {
-			shadow_assert(&shadow, &event, &lent, t.admission, &t.actions);
-			if (!t.actions.again && event.type == ADMISSION_TICK)
-				shadow_assert_wake(&shadow, t.admission, &t.actions, t.now_ns);
-			shadow_close(&shadow);
-		}
-		waiting = t.actions.waiting;
-		for (uint32_t i = 0; i < t.actions.count; i++)
-			note_action(&t.list[i]);
-		if (t.actions.text[0]) {
-			strcpy(t.text, t.actions.text);
-			t.cause = t.actions.cause;
-			t.cause_rank = t.actions.cause_rank;
-		}
-		if (!t.actions.text[0])
-			assert_int_equal(t.actions.cause, CONTROL_OK);
-		if (t.actions.cause == CONTROL_OK)
-			assert_int_equal(t.actions.cause_rank, CONTROL_RANK_NONE);
-		assert_int_equal(t.actions.log_level == ADMISSION_LOG_NONE, !t.actions.log[0]);
-		if (t.actions.log_level) {
-			strcpy(t.log, t.actions.log);
-			t.log_level = t.actions.log_level;
-		}
+		step_once(event);
 		event = (struct admission_event){ .type = ADMISSION_TICK };
 		assert_true(again++ < 100);
 	} while (t.actions.again);

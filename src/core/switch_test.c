@@ -357,6 +357,30 @@ static void the_largest_packet_fits_its_copy(void **state)
 	free(lane);
 }
 
+/* Its own child and job, and nothing of what the child had said. */
+static void a_probe_up_says_which_round_and_nothing_else(void **state)
+{
+	struct switch_job job = { .parent_job = 0x1234, .parent_child = 0x5678 };
+	struct wire packet;
+
+	(void)state;
+	memset(&packet, 0xff, sizeof(packet));
+	packet.generation = 11;
+	packet.seq = 12;
+	packet.slot = 13;
+	switch_probe_up(&job, &packet);
+	assert_int_equal(packet.type, WIRE_PROBE);
+	assert_int_equal(packet.flags, 0);
+	assert_int_equal(packet.job, 0x1234);
+	assert_int_equal(packet.child, 0x5678);
+	assert_int_equal(packet.generation, 11);
+	assert_int_equal(packet.seq, 12);
+	assert_int_equal(packet.slot, 13);
+	assert_int_equal(packet.exponent, 0);
+	assert_int_equal(packet.lanes, 0);
+	assert_int_equal(packet.tag, 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -364,6 +388,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_result_does_not_depend_on_the_order_of_arrival),
 		cmocka_unit_test(a_job_of_any_size_is_full_when_its_last_child_is_in),
 		cmocka_unit_test(the_largest_packet_fits_its_copy),
+		cmocka_unit_test(a_probe_up_says_which_round_and_nothing_else),
 	};
 
 	seed_take(argc, argv);
