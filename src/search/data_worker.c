@@ -4,6 +4,7 @@
 
 #include "search/data_values.h"
 #include "search/data_world.h"
+#include "search/slow.h"
 
 /* A worker in full, for a step. */
 struct scratch {
@@ -189,8 +190,44 @@ static void worker_judge(const struct worker_state *before, const struct worker_
 		step_broken(step, "M3: a round is built before the last one was accepted");
 }
 
+/* What the step says, and what it would say to what nearly is this packet, or to a HINT. */
+static void worker_slow(uint32_t worker, const struct worker_state *before,
+			const struct worker_event *event, const struct slow_event *asked,
+			const struct worker_actions *actions, struct step *step)
+{
+	struct switch_job job = { .slots = world.slots_all, .children = 9, .lanes = DATA_LANES };
+	const char *wrong = slow_worker(before, asked, actions);
+
+	for (uint32_t i = 0; event->type == WORKER_PACKET && !wrong; i++) {
+		struct slow_event near = *asked;
+		struct worker_event changed = *event;
+		struct worker_actions other;
+		struct scratch scratch;
+		struct wire wire = *event->packet;
+
+		if (!slow_nearly(i / 4, &job, &wire))
+			break;
+		if (i / 2 % 2)
+			wire.flags |= WIRE_HINT;
+		if (wire.slot != event->packet->slot)
+			continue; /* another's, or nobody's */
+		near.wire = changed.packet = &wire;
+		near.is_resent = i % 2;
+		worker_load(before, worker, &scratch);
+		scratch_slot(&scratch, asked->cell)->is_resent = near.is_resent;
+		worker_step(&scratch.worker, &changed, &other);
+		wrong = slow_worker(before, &near, &other);
+		if (other.resend && (scratch_slot(&scratch, asked->cell)->is_probed ||
+				     !scratch_slot(&scratch, asked->cell)->is_resent))
+			wrong = "R-WK-5: a NEED is answered more than once";
+	}
+	if (wrong)
+		step_broken(step, wrong);
+}
+
 static void worker_act(uint32_t worker, const struct worker_event *event,
-		       const struct packet *packet, struct worker_state *state, struct step *step)
+		       const struct packet *packet, struct slow_event *asked,
+		       struct worker_state *state, struct step *step)
 {
 	const struct worker_state before = *state;
 	struct worker_actions actions;
@@ -203,6 +240,14 @@ static void worker_act(uint32_t worker, const struct worker_event *event,
 	if (actions.build || actions.probe || actions.resend)
 		cell = cell_find(event->shard, actions.slot);
 	worker_judge(&before, state, cell, &actions, packet, step);
+	if (slow_is_asked()) {
+		asked->worker = worker;
+		asked->cell = cell;
+		asked->shard = world.cell[cell].shard;
+		asked->slot = world.cell[cell].slot;
+		asked->stream = asked->slot < world.map.base[MAP_BULK] ? MAP_EXPRESS : MAP_BULK;
+		worker_slow(worker, &before, event, asked, &actions, step);
+	}
 	if (actions.build)
 		worker_build(worker, cell, &actions, state, step);
 	if (actions.store)
@@ -234,6 +279,7 @@ struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uin
 	struct worker_event event = { .attempt = ATTEMPT };
 	struct worker_op op;
 	struct packet taken, seen; /* as it is, and with as much of its seq as is on the wire */
+	struct slow_event asked = { 0 };
 	struct step step = { 0 };
 	uint32_t number;
 
@@ -265,7 +311,9 @@ struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uin
 		event.slot = world.cell[about].slot;
 		break;
 	}
-	worker_act(worker, &event, move == DO_PACKET ? &taken : NULL, &state, &step);
+	asked.move = move;
+	asked.wire = event.packet;
+	worker_act(worker, &event, move == DO_PACKET ? &taken : NULL, &asked, &state, &step);
 	step.next = intern_put(&world.workers, &state, sizeof(state));
 	world.steps[number] = step;
 	return step;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "search/data_values.h"
+#include "search/slow.h"
 
 struct world world;
 
@@ -250,6 +251,8 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 	const struct switch_slot before = state->slot;
 	struct wire answer = packet->wire;
 	enum switch_verdict verdict;
+	struct packet seen;
+	const char *wrong;
 
 	if (packet->wire.job != world.parent[packet->edge])
 		step_broken(step, "a packet names another job than its switch's");
@@ -257,6 +260,11 @@ static void slot_step(uint32_t node, uint32_t node_life, const struct packet *pa
 		answer.seq = seq_seen(answer.seq, state->slot.phase);
 	else if (world.config->seq_bits)
 		answer.seq &= (1u << world.config->seq_bits) - 1;
+	seen = *packet;
+	seen.wire = answer;
+	wrong = slow_switch(&job, state, &seen);
+	if (wrong)
+		step_broken(step, wrong);
 	if (packet->is_up) {
 		verdict = switch_admit(&job, &answer);
 		if (verdict == SWITCH_ABSORB)

@@ -268,6 +268,7 @@ static const char *latency_check(const void *config_at, const void *state_at)
 
 void latency_model(struct bfs_model *model, const void *config)
 {
+	latency_world_forget();
 	*model = (struct bfs_model){ .state_bytes = sizeof(struct latency_state),
 				     .config = config,
 				     .init = latency_init,

@@ -67,6 +67,8 @@ struct latency_outcome {
 struct latency_packet latency_packet_of(uint32_t number);
 struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet);
 
+/* Before the first step of a search. */
+void latency_world_forget(void);
 void latency_worker_new(struct latency_worker *worker, uint32_t life);
 bool latency_may_start(const struct latency_config *config, const struct latency_worker *worker);
 /* START, PACKET (`number` is what arrives) or RESEND at a worker. */

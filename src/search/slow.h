@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slow.h - the rules once more, as docs/protocol.md says them, beside each step of the shipped code in the
+ * search: data.h's switches and workers, latency.h's switch. Where the two differ is a violation, whether or
+ * not anything comes of it later. What a step says is not only looked at for the packet that came, but for
+ * what nearly is that packet too: another tag, kind, number of lanes, round, life, child.
+ *
+ * Only for the whole rules: with one of them taken out the search shows what comes of that.
+ */
+#ifndef SEARCH_SLOW_H
+#define SEARCH_SLOW_H
+
+#include "core/switch_latency.h"
+#include "search/data_world.h"
+
+/* Are all rules in the build? */
+bool slow_is_asked(void);
+/* Each NULL, or what is wrong. `packet` came to the slot, as seen from there. */
+const char *slow_switch(const struct switch_job *job, const struct node_state *slot,
+			const struct packet *packet);
+const char *slow_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
+			 const int32_t *sum, uint32_t lanes, const struct wire *packet,
+			 const int32_t *lane);
+
+/* What a worker should do; `wire`: the packet of DO_PACKET, as seen from the slot. */
+struct slow_event {
+	uint32_t worker, cell, shard, slot;
+	enum worker_move move;
+	enum map_stream stream;
+	const struct wire *wire;
+	bool is_resent; /* more than one copy of the slot's UPDATE went out */
+};
+const char *slow_worker(const struct worker_state *state, const struct slow_event *event,
+			const struct worker_actions *actions);
+
+/* Makes of a packet another one: change number `i`. False: there are no more. */
+bool slow_nearly(uint32_t i, const struct switch_job *job, struct wire *packet);
+
+#endif

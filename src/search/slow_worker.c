@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slow_worker.c - see slow.h: R-WK-1 to R-WK-11 and R-MAP-3, R-MAP-5, R-MAP-6. */
+#include "search/data_values.h"
+#include "search/slow.h"
+
+/* A chunk of a pair; op == ops_count: there is none, or it has not been submitted. */
+struct chunk {
+	uint32_t op, index;
+};
+
+static uint32_t lanes_of(const struct chunk *chunk)
+{
+	uint32_t left = world.config->ops[chunk->op].elements - chunk->index * DATA_LANES;
+
+	return left < DATA_LANES ? left : DATA_LANES;
+}
+
+static bool is_scaled(const struct chunk *chunk)
+{
+	return world.config->ops[chunk->op].is_scaled;
+}
+
+/* Chunk c of a stream goes to shard c mod S (a model's runs are of one): so the pair's k-th is k * S + shard. */
+static struct chunk chunk_at(const struct worker_state *state, const struct slow_event *event,
+			     uint32_t k)
+{
+	uint32_t c = k * world.map.shards + event->shard;
+	struct chunk chunk = { .op = 0 };
+
+	for (; chunk.op < state->submitted; chunk.op++) {
+		uint32_t elements = world.config->ops[chunk.op].elements;
+		uint32_t chunks = elements ? (elements + DATA_LANES - 1) / DATA_LANES : 1;
+		bool is_express = world.config->express >> chunk.op & 1;
+
+		if (is_express != (event->stream == MAP_EXPRESS))
+			continue;
+		chunk.index = c;
+		if (c < chunks)
+			return chunk;
+		c -= chunks;
+	}
+	chunk.op = world.config->ops_count;
+	return chunk;
+}
+
+static uint32_t tag_of(const struct chunk *chunk)
+{
+	uint64_t x = op_make(world.config, chunk->op).hash + chunk->index;
+
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)((x ^ x >> 31) >> 32);
+}
+
+static struct worker_chunk told(const struct chunk *chunk)
+{
+	return (struct worker_chunk){ .cookie = chunk->op,
+				      .first = (uint64_t)chunk->index * DATA_LANES,
+				      .elements = lanes_of(chunk) };
+}
+
+static void build(const struct worker_state *state, const struct slow_event *event,
+		  const struct slot_state *was, uint32_t k, enum wire_round round,
+		  uint16_t governing, struct worker_actions *want)
+{
+	uint32_t pool = event->stream == MAP_BULK ? world.config->pool : MAP_EXPRESS_SLOTS_MIN;
+	struct chunk chunk = chunk_at(state, event, k), ahead = chunk;
+
+	if (round != WIRE_EXPONENT)
+		ahead = chunk_at(state, event, k + pool);
+	want->build = true;
+	want->chunk = told(&chunk);
+	want->build_scale = was->scale;
+	if (round == WIRE_DATA && is_scaled(&chunk)) /* R-NUM-2 */
+		want->build_scale = governing < 254 ? governing : 254;
+	if (ahead.op < world.config->ops_count && is_scaled(&ahead)) {
+		want->look = WORKER_AHEAD_SCAN;
+		want->ahead = told(&ahead);
+	} else {
+		want->look = ahead.op < world.config->ops_count ? WORKER_AHEAD_ZERO
+								: WORKER_AHEAD_UNKNOWN;
+	}
+	want->header = (struct wire){
+		.type = WIRE_UPDATE,
+		.flags = (uint8_t)round,
+		.job = (uint16_t)world.parent[event->worker],
+		.generation = (uint32_t)GENERATION + state->life,
+		.seq = was->seq + 1,
+		.slot = (uint16_t)event->slot,
+		.child = (uint16_t)world.child[event->worker],
+		.lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : (lanes_of(&chunk) + 3) / 4 * 4),
+		.tag = tag_of(&chunk)
+	};
+}
+
+static bool fits(const struct worker_state *state, const struct slow_event *event,
+		 const struct slot_state *was)
+{
+	return event->wire->generation == (uint32_t)GENERATION + state->life &&
+	       event->wire->job == world.parent[event->worker] && event->wire->seq == was->seq &&
+	       was->state == WORKER_OUTSTANDING;
+}
+
+static void result(const struct worker_state *state, const struct slow_event *event,
+		   const struct slot_state *was, struct worker_actions *want)
+{
+	struct chunk chunk = chunk_at(state, event, was->k);
+	enum wire_round round = (enum wire_round)(was->flags & 3);
+	const struct wire *wire = event->wire;
+
+	if (wire->lanes != was->lanes || wire->tag != was->tag ||
+	    (wire->flags & 0x1f) != was->flags ||
+	    (round == WIRE_EXPONENT && wire->exponent == 0xffff)) {
+		want->is_protocol_error = true;
+		return;
+	}
+	want->is_accepted = true;
+	if (round == WIRE_EXPONENT) {
+		build(state, event, was, was->k, WIRE_DATA, wire->exponent, want);
+		return;
+	}
+	want->store = true;
+	want->stored_round = round;
+	want->stored_scale = was->scale;
+	want->stored = told(&chunk);
+	if (round == WIRE_DATA && wire->flags & 0x60) {
+		want->is_amended_later = true;
+		build(state, event, was, was->k, WIRE_DETAIL, wire->exponent, want);
+		return;
+	}
+	want->is_op_done = state->done[chunk.op] + 1u == op_chunks(world.config, chunk.op);
+}
+
+static bool is_same_chunk(const struct worker_chunk *a, const struct worker_chunk *b)
+{
+	return a->cookie == b->cookie && a->first == b->first && a->elements == b->elements;
+}
+
+static bool is_same_header(const struct wire *a, const struct wire *b)
+{
+	uint8_t bytes[2][WIRE_HEADER_BYTES];
+
+	wire_put(bytes[0], a);
+	wire_put(bytes[1], b);
+	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
+}
+
+static const char *differs(const struct worker_actions *got, const struct worker_actions *want)
+{
+	if (got->is_accepted != want->is_accepted ||
+	    got->is_protocol_error != want->is_protocol_error)
+		return "R-WK-3, R-WK-6: what should be accepted is not, or what should not";
+	if (got->is_held != want->is_held || got->is_asked != want->is_asked ||
+	    got->resend != want->resend)
+		return "R-WK-4, R-WK-5: a HELD or NEED is taken for what it is not";
+	if (got->build != want->build || got->probe != want->probe ||
+	    !is_same_header(&got->header, &want->header))
+		return "R-WK-1: a round or a PROBE is not the one that is due";
+	if (got->build && (!is_same_chunk(&got->chunk, &want->chunk) || got->look != want->look ||
+			   !is_same_chunk(&got->ahead, &want->ahead)))
+		return "R-WK-9: a round looks at other elements than its chunk's and the next "
+		       "one's";
+	if (got->build && got->header.flags != WIRE_EXPONENT &&
+	    got->build_scale != want->build_scale)
+		return "R-WK-8: a chunk is scaled by another exponent than the agreed one";
+	if (got->store != want->store || got->is_amended_later != want->is_amended_later ||
+	    got->is_op_done != want->is_op_done || got->stored_round != want->stored_round ||
+	    !is_same_chunk(&got->stored, &want->stored) || got->stored_scale != want->stored_scale)
+		return "R-WK-10: what is stored is not what the round was of";
+	return NULL;
+}
+
+const char *slow_worker(const struct worker_state *state, const struct slow_event *event,
+			const struct worker_actions *actions)
+{
+	struct worker_actions want = { .slot = event->slot };
+	const struct slot_state *was = &state->slot[event->cell];
+	uint16_t governing = was->governing;
+
+	if (event->move == DO_START) {
+		uint32_t k = state->next[event->shard][event->stream];
+		struct chunk chunk = chunk_at(state, event, k);
+		bool is_agreed = !is_scaled(&chunk) || governing != 0xffff;
+
+		build(state, event, was, k, is_agreed ? WIRE_DATA : WIRE_EXPONENT, governing,
+		      &want);
+	} else if (event->move == DO_PROBE) {
+		want.probe = true;
+		want.header = (struct wire){ .type = WIRE_PROBE,
+					     .job = (uint16_t)world.parent[event->worker],
+					     .generation = (uint32_t)GENERATION + state->life,
+					     .seq = was->seq,
+					     .slot = (uint16_t)event->slot,
+					     .child = (uint16_t)world.child[event->worker],
+					     .tag = ATTEMPT };
+	} else if (event->move == DO_PACKET && fits(state, event, was)) {
+		want.is_held = event->wire->type == WIRE_HELD;
+		want.is_asked = event->wire->type == WIRE_NEED;
+		want.resend = want.is_asked &&
+			      (was->is_probed || (event->wire->flags & 0x80 && !event->is_resent));
+		if (event->wire->type == WIRE_RESULT)
+			result(state, event, was, &want);
+	}
+	if ((actions->build || actions->resend || actions->probe || actions->is_accepted) &&
+	    actions->slot != want.slot)
+		return "R-WK-7: another slot than the pair's next one";
+	return differs(actions, &want);
+}
