@@ -22,8 +22,8 @@ bool oracle_is_out_of_range(const struct scenario_op *op, uint32_t workers,
 			    const void *const *sources);
 
 /* Is `result` right for these sources, chunk by chunk of `lanes` elements? int32: exact, saturated, avg
- * truncated. float32: |error| <= N * 2^-s and half an ulp, Inf and NaN as IEEE 754 adds them. If not,
- * false, and `text` says what is wrong. */
+ * truncated. float32: to the bit what R-NUM-2 to R-NUM-4 say; any NaN is one. If not, false, and `text` says
+ * what is wrong. */
 bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 		   const void *const *sources, const void *result, char text[ORACLE_TEXT]);
 

@@ -78,25 +78,30 @@ static void oracle__infinities_and_nan_are_exact(void **state)
 	}
 }
 
-/* 3 workers, largest magnitude 1.0: E = 127, s = 31 - 2 - 1 = 28: the bound is 3 * 2^-28. */
-static void oracle__float32_bound_is_that_of_the_chunk(void **state)
+/* 3 workers, largest magnitude 1.0: E = 127, s = 31 - 2 - 1 = 28; in a chunk without it 2^-20 is the largest:
+ * E = 107, s = 48. */
+static void oracle__float32_is_that_of_the_chunk_to_the_bit(void **state)
 {
 	struct scenario_op op = op_make(ENDPOINT_FLOAT32, false, 2 * LANES);
+	struct scenario_op avg = op_make(ENDPOINT_FLOAT32, true, 2 * LANES);
 	static float result[2 * LANES];
 
 	(void)state;
 	for (uint32_t i = 0; i < 2 * LANES; i++) {
-		floats_set(i, 0, 0, i == 0 ? 1 : 0x1p-20f);
-		result[i] = i == 0 ? 1 : 0x1p-20f;
+		floats_set(i, 0, 0, i == 0 ? 1 : 0x1.008p-20f); /* 256.5 * 2^-28: to even */
+		result[i] = i == 0 ? 1 : i < LANES ? 0x1p-20f : 0x1.008p-20f;
 	}
 	assert_true(verify(&op, result));
-	result[1] = 0x1p-20f + 0x1.7p-27f;
-	assert_true(verify(&op, result));
-	result[1] = 0x1p-20f + 0x1.9p-27f;
+	assert_false(verify(&avg, result));
+	result[1] = 0x1.01p-20f; /* rounded up */
 	assert_false(verify(&op, result));
 	result[1] = 0x1p-20f;
-	result[LANES] = 0x1p-20f + 0x1p-28f; /* the second chunk has no 1.0 in it */
+	result[LANES] = 0x1p-20f; /* the second chunk has no 1.0 in it */
 	assert_false(verify(&op, result));
+	for (uint32_t i = 0; i < 2 * LANES; i++)
+		result[i] = i == 0 ? (float)(1.0 / 3)
+				   : (float)((i < LANES ? 0x1p-20 : 0x1.008p-20) / 3);
+	assert_true(verify(&avg, result));
 }
 
 static void oracle__sum_beyond_range_is_infinite(void **state)
@@ -148,7 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(oracle__int32_saturates_and_avg_truncates_toward_zero),
 		cmocka_unit_test(oracle__infinities_and_nan_are_exact),
-		cmocka_unit_test(oracle__float32_bound_is_that_of_the_chunk),
+		cmocka_unit_test(oracle__float32_is_that_of_the_chunk_to_the_bit),
 		cmocka_unit_test(oracle__sum_beyond_range_is_infinite),
 		cmocka_unit_test(oracle__contents_have_all_kinds_of_numbers),
 	};
