@@ -175,6 +175,38 @@ static void pace_latency__hello_is_said_again_after_three_rto_of_silence(void **
 	assert_false(pace_hello_due(&pace.pace, 0, T0 + 1700 * PACE_MS));
 }
 
+/* Whatever room the caller has: 64 in an eighth of an RTO. */
+static void pace_latency__no_room_makes_a_burst_longer(void **state)
+{
+	(void)state;
+	for (uint32_t room = PACE_LATENCY_BURST - 3; room < PACE_LATENCY_BURST + 4; room++) {
+		uint32_t first = room < PACE_LATENCY_BURST ? room : PACE_LATENCY_BURST;
+
+		setup(1 * PACE_MS);
+		for (uint32_t i = 0; i < SLOTS; i++)
+			pace_latency_sent(&pace, i, T0);
+		assert_int_equal(pace_latency_poll(&pace, T0 + 3 * PACE_MS, due, room), first);
+		assert_int_equal(pace_latency_poll(&pace, T0 + 3 * PACE_MS, due, room), 0);
+	}
+}
+
+static void pace_latency__no_number_of_copies_is_a_first_one_again(void **state)
+{
+	uint64_t now = T0;
+
+	(void)state;
+	setup(1 * PACE_MS);
+	pace_latency_sent(&pace, 7, now);
+	for (uint32_t copies = 1; copies < 600; copies++) {
+		now = pace_latency_next(&pace, now);
+		assert_int_equal(poll_all(now), 1);
+		assert_int_equal(slots[7].copies, copies < UINT8_MAX ? copies : UINT8_MAX);
+	}
+	pace_latency_held(&pace, 7, now);
+	pace_latency_answered(&pace, 7, now, true);
+	assert_int_equal(pace.pace.stats.samples, 1); /* setup's */
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -186,6 +218,8 @@ int main(void)
 		cmocka_unit_test(
 			pace_latency__results_of_three_later_slots_call_for_a_copy_after_one_round_trip),
 		cmocka_unit_test(pace_latency__a_window_that_runs_out_is_sent_in_bursts),
+		cmocka_unit_test(pace_latency__no_room_makes_a_burst_longer),
+		cmocka_unit_test(pace_latency__no_number_of_copies_is_a_first_one_again),
 		cmocka_unit_test(pace_latency__hello_is_said_again_after_three_rto_of_silence),
 	};
 
