@@ -130,6 +130,11 @@ const struct worker *endpoint_worker(const struct endpoint *endpoint)
 	return &endpoint->worker;
 }
 
+const struct pace *endpoint_pace(const struct endpoint *endpoint)
+{
+	return endpoint->pace_used;
+}
+
 /* --- open, start, close ------------------------------------------------------------------------- */
 
 /* Everything whose size does not depend on the lanes. */

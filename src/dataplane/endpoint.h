@@ -148,6 +148,7 @@ void endpoint_window(struct endpoint *endpoint, uint32_t shard, enum map_stream 
 void endpoint_rounds_begin(struct endpoint *endpoint, uint32_t seq);
 /* For the simulator's invariants: read-only. */
 const struct worker *endpoint_worker(const struct endpoint *endpoint);
+const struct pace *endpoint_pace(const struct endpoint *endpoint);
 const struct worker_latency *endpoint_worker_latency(const struct endpoint *endpoint); /* or NULL */
 
 #endif

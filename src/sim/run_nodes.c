@@ -178,6 +178,7 @@ void worker_open(struct run *run, uint32_t w)
 	worker->endpoint = endpoint_open(&options);
 	assert(worker->endpoint);
 	worker->welcome = 0;
+	worker->pace = (struct check_pace){ 0 };
 	worker->is_ready = worker->is_started = false;
 	run_timer_in(run, rng_below(&worker->rng, MS), TIMER_HELLO, w);
 }
@@ -265,11 +266,18 @@ static void worker_finished(struct run *run, uint32_t w)
 static void worker_check(struct run *run, uint32_t w)
 {
 	const struct endpoint *endpoint = run->worker[w].endpoint;
+	const char *wrong;
+	uint32_t shard, slot;
 
-	if (run->scenario->latency_window)
+	if (run->scenario->latency_window) {
 		check_worker_latency(run->check, w, endpoint_worker_latency(endpoint));
-	else
-		check_worker(run->check, w, endpoint_worker(endpoint));
+		return;
+	}
+	check_worker(run->check, w, endpoint_worker(endpoint));
+	wrong = check_pace(&run->worker[w].pace, endpoint_worker(endpoint), endpoint_pace(endpoint),
+			   &shard, &slot);
+	if (wrong)
+		check_fail(run->check, shard, slot, "w%u: %s", w, wrong);
 }
 
 void worker_serve(struct run *run, uint32_t w)

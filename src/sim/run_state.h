@@ -3,6 +3,7 @@
 #ifndef SIM_RUN_STATE_H
 #define SIM_RUN_STATE_H
 
+#include "sim/check_pace.h"
 #include "sim/diagram.h"
 #include "sim/load.h"
 #include "sim/run.h"
@@ -38,6 +39,7 @@ struct run_worker {
 	uint32_t serial;  /* of its last HELLO */
 	uint32_t welcome; /* shards that have answered: a bit each */
 	bool is_ready, is_started;
+	struct check_pace pace;
 	uint64_t accepted_ns; /* on its clock: when its last result came */
 	uint8_t nonce[SIM_SHARDS_MAX][WIRE_NONCE_BYTES];
 };
