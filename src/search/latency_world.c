@@ -255,6 +255,27 @@ static void worker_done(const struct latency_config *config, const struct latenc
 			broken(outcome, "an operation completes before it is stored");
 }
 
+/* Workers that slow.h has been asked about. What was stored is the model's, not theirs. */
+static struct intern asked;
+
+static void worker_slow(const struct latency_config *config, const struct latency_worker *worker,
+			const struct scratch *scratch, struct latency_outcome *outcome)
+{
+	struct worker_latency own = scratch->worker;
+	struct latency_worker look = *worker;
+	uint32_t known = asked.count;
+	const char *wrong;
+
+	look.stored = 0;
+	if (intern_put(&asked, &look, sizeof(look)) != known)
+		return;
+	own.job = 5; /* what the search has no use for must be repeated as well */
+	own.child = 2;
+	wrong = slow_worker_latency(config, &own);
+	if (wrong)
+		broken(outcome, wrong);
+}
+
 void latency_worker_step(const struct latency_config *config, struct latency_state *state,
 			 uint32_t w, const struct worker_latency_event *event, uint32_t number,
 			 struct latency_outcome *outcome)
@@ -267,6 +288,7 @@ void latency_worker_step(const struct latency_config *config, struct latency_sta
 	struct wire wire;
 
 	worker_load(config, worker, &scratch);
+	worker_slow(config, worker, &scratch, outcome);
 	if (event->type == WORKER_LATENCY_RESEND)
 		own.op = worker->slot[event->slot].k;
 	worker_latency_step(&scratch.worker, event, &actions);
@@ -353,6 +375,7 @@ static struct intern looked;
 void latency_world_forget(void)
 {
 	intern_forget(&looked);
+	intern_forget(&asked);
 }
 
 void latency_switch_step(const struct latency_config *config, struct latency_state *state,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow.h - the rules once more, as docs/protocol.md says them, beside each step of the shipped code in the
- * search: data.h's switches and workers, latency.h's switch. Where the two differ is a violation, whether or
+ * search: data.h's and latency.h's switches and workers. Where the two differ is a violation, whether or
  * not anything comes of it later. What a step says is not only looked at for the packet that came, but for
  * what nearly is that packet too: another tag, kind, number of lanes, round, life, child.
  *
@@ -10,7 +10,7 @@
 #ifndef SEARCH_SLOW_H
 #define SEARCH_SLOW_H
 
-#include "core/switch_latency.h"
+#include "core/worker_latency.h"
 #include "search/data_world.h"
 
 /* Are all rules in the build? */
@@ -21,6 +21,12 @@ const char *slow_switch(const struct switch_job *job, const struct node_state *s
 const char *slow_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
 			 const int32_t *sum, uint32_t lanes, const struct wire *packet,
 			 const int32_t *lane);
+
+/* In latency mode a worker is asked about all that may happen next in a state that it got to, and about all
+ * packets that nearly fit it: HELDs, which the search does not keep, are among them. */
+struct latency_config;
+const char *slow_worker_latency(const struct latency_config *config,
+				const struct worker_latency *worker);
 
 /* What a worker should do; `wire`: the packet of DO_PACKET, as seen from the slot. */
 struct slow_event {
