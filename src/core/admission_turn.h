@@ -117,8 +117,8 @@ bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *
 void unfit_refuse(struct turn *turn, struct admission_peer *peer);
 void unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
 void unfit_begin(struct turn *turn);               /* a gathering begins */
-bool unfit_ends(
-	struct turn *turn); /* with one more in, nobody is left who could come: all are told */
+/* One more is in: if nobody is left who could come, all are told. */
+void unfit_ends(struct turn *turn);
 void unfit_forget(struct turn *turn);
 void unfit_add(const struct turn *turn, struct text *text); /* "; denied meanwhile: ..." */
 

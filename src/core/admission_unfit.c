@@ -127,14 +127,13 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 		join_refuse(turn, peer);
 }
 
-bool unfit_ends(struct turn *turn)
+void unfit_ends(struct turn *turn)
 {
 	struct text text;
 
 	if (!is_hopeless(turn) || TAKEN_OUT(UNFIT_NOTED))
-		return false;
+		return;
 	turn_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
 	text_add(&text, "%s", admission_unfit(turn));
 	end_for_all(turn, NULL);
-	return true;
 }
