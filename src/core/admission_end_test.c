@@ -36,6 +36,8 @@ static void admission__drain_ends_when_all_are_closed_and_all_shards_are_clean(v
 	bring_to(ADMISSION_STARTED, 10, 3);
 	close_connection(11);
 	close_connection(10);
+	assert_int_equal(admission_member(t.admission, 0)->presence, ADMISSION_GONE);
+	assert_int_equal(admission_member(t.admission, 1)->presence, ADMISSION_GONE);
 	assert_state(ADMISSION_DRAIN);
 	acknowledge(ADMISSION_JOB_REMOVE);
 	assert_state(ADMISSION_DRAIN);

@@ -78,6 +78,20 @@ static void admission__a_life_that_is_over_leaves_nothing(void **state)
 	assert_same_but_clocks(fresh);
 }
 
+static void admission__a_life_that_ends_forgets_whom_it_asked(void **state)
+{
+	const struct turn turn = { .admission = t.admission, .config = &t.config };
+	const struct admission_peer *waiter = admission_waiters(&turn);
+
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	join(20, 0, 2);
+	assert_int_equal(waiter->pulse, ADMISSION_ASKED);
+	close_connection(10);
+	assert_state(ADMISSION_DRAIN);
+	assert_int_equal(waiter->pulse, ADMISSION_UNASKED);
+}
+
 static void admission__a_gathering_that_is_over_leaves_nothing(void **state)
 {
 	struct admission *fresh;
@@ -208,6 +222,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(admission__a_life_that_is_over_leaves_nothing),
+		TEST(admission__a_life_that_ends_forgets_whom_it_asked),
 		TEST(admission__a_gathering_that_is_over_leaves_nothing),
 		TEST(admission__a_round_that_is_over_leaves_what_was_answered),
 		TEST(admission__clocks_that_begin_again_forget_who_stood_still),

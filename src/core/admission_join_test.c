@@ -247,6 +247,21 @@ static void admission__a_living_holder_of_a_running_job_keeps_its_rank(void **st
 	assert_state(ADMISSION_STARTED);
 }
 
+static void admission__all_who_claim_the_rank_of_one_that_lives_are_denied(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	join(20, 0, 2);
+	say_pong(20, t.serial);
+	join(30, 0, 2);
+	say_pong(30, t.serial);
+	t.done[0] = 0;
+	say_pong(10, t.serial);
+	assert_done("deny>20 close>20 deny>30 close>30");
+	assert_int_equal(t.admission->waiters_count, 0);
+	assert_state(ADMISSION_STARTED);
+}
+
 static void admission__an_older_pong_or_a_heartbeat_proves_nothing(void **state)
 {
 	(void)state;
@@ -363,6 +378,7 @@ int main(void)
 		TEST(admission__what_was_answered_about_the_last_holder_is_forgotten),
 		TEST(admission__two_living_claims_are_both_denied_while_gathering),
 		TEST(admission__a_living_holder_of_a_running_job_keeps_its_rank),
+		TEST(admission__all_who_claim_the_rank_of_one_that_lives_are_denied),
 		TEST(admission__an_older_pong_or_a_heartbeat_proves_nothing),
 		TEST(admission__who_restarts_after_a_crash_waits_for_the_end_and_is_admitted),
 		TEST(admission__a_join_waits_for_a_rank_that_has_left),

@@ -330,6 +330,34 @@ static void admission__more_operations_than_there_is_room_for_make_another_page(
 	assert_done("waiting>10 waiting>11");
 }
 
+static void admission__more_behind_what_was_compared_is_no_other_page(void **state)
+{
+	struct control_op ops[9];
+
+	(void)state;
+	for (uint32_t i = 0; i < 9; i++)
+		ops[i] = allreduce(10 + i, 5);
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stall(10, 10);
+	say_opinfo(10, 19, ops, 9); /* there is room for 8 */
+	say_opinfo(11, 19, ops, 9);
+	assert_int_equal(t.from, 18);
+	t.done[0] = 0;
+	memset(&t.message, 0, sizeof(t.message));
+	t.message.type = CONTROL_OPINFO;
+	t.message.opinfo = (struct control_opinfo){
+		.round = t.round,
+		.ops_count = 1,
+		.has_more = 1,
+		.submitted = 19,
+		.oldest = 10,
+		.ops = ops + 7, /* the last of the page before: this one would begin at 18 again */
+	};
+	say(10);
+	say_opinfo(11, 19, ops + 8, 1);
+	assert_done("waiting>10 waiting>11");
+}
+
 static void admission__who_leaves_during_a_round_has_answered_it(void **state)
 {
 	(void)state;
@@ -366,6 +394,7 @@ int main(void)
 		TEST(admission__who_left_too_early_is_named_when_it_is_missed),
 		TEST(admission__who_left_after_all_that_the_others_called_is_not),
 		TEST(admission__more_operations_than_there_is_room_for_make_another_page),
+		TEST(admission__more_behind_what_was_compared_is_no_other_page),
 		TEST(admission__who_leaves_during_a_round_has_answered_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

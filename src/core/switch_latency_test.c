@@ -37,6 +37,8 @@ static void scene_open(struct scene *scene, uint64_t number)
 			continue; /* as new: no packet has touched it */
 		latency_model_new(job, model, job->generation);
 		model->round = 0u - random_below(6);
+		memset(scene->slots[i].slot, 0xa5,
+		       sizeof(*scene->slots[i].slot)); /* an old life's */
 		switch_latency_slot_reset(job, scene->slots[i].slot, job->generation);
 		scene->slots[i].slot->round = model->round;
 	}

@@ -191,6 +191,8 @@ static void worker_latency__what_is_not_for_this_round_is_ignored(void **state)
 
 	(void)state;
 	assert_int_equal(update.seq, 0xffffffff);
+	f->slots[2] =
+		f->slots[0]; /* what lies behind the last is no slot, whatever it looks like */
 	for (int i = 0; i < 6; i++) {
 		wrong = result_of(update);
 		wrong.seq += i == 0 ? 1u : i == 1 ? (uint32_t)-1 : 0u;
@@ -347,6 +349,19 @@ static void worker_latency__has_room_for_so_many_operations(void **state)
 	assert_true(worker_latency_has_room(&f->worker));
 }
 
+static void worker_latency__a_life_begins_with_nothing_of_the_one_before(void **state)
+{
+	struct fixture *f = fixture_new(1, 1, 0);
+
+	(void)state;
+	deliver(f, result_of(submit_and_start(f, 4, 7)));
+	worker_latency_init(&f->worker, 1, 1, LANES, OPS, f->slots, f->ops);
+	assert_int_equal(f->slots[0].state, WORKER_LATENCY_IDLE);
+	assert_int_equal(f->slots[0].seq, 0);
+	assert_int_equal(f->ops[0].is_stored, 0);
+	assert_int_equal(f->ops[0].op.cookie, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -363,6 +378,7 @@ int main(void)
 		cmocka_unit_test(worker_latency__resends_the_update_then_the_ack),
 		cmocka_unit_test(worker_latency__held_is_taken_only_for_what_was_sent_last),
 		cmocka_unit_test(worker_latency__has_room_for_so_many_operations),
+		cmocka_unit_test(worker_latency__a_life_begins_with_nothing_of_the_one_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
