@@ -76,7 +76,7 @@ static bool edge_round(const struct state *state, uint32_t edge, uint32_t cell, 
 		return node->slot.generation == generation;
 	}
 	*seq = worker_at(state, edge)->slot[cell].seq;
-	return worker_at(state, edge)->life + (uint32_t)GENERATION == generation;
+	return worker_at(state, edge)->life + GENERATION == generation;
 }
 
 static bool edge_is_done(const struct state *state, uint32_t edge, uint32_t cell)
@@ -98,7 +98,7 @@ static bool is_too_old(const struct state *state, const struct packet *packet)
 /* Below this a switch takes nothing any more. */
 static uint32_t generation_min(uint32_t node_life)
 {
-	return (uint32_t)GENERATION + (node_life < LOST ? node_life : node_life - LOST + 1);
+	return GENERATION + (node_life < LOST ? node_life : node_life - LOST + 1);
 }
 
 static bool is_dead_up(const struct state *state, const struct packet *packet)
@@ -132,7 +132,7 @@ static bool is_dead_down(const struct state *state, const struct packet *packet)
 		is_generation_out = is_seq_out = TAKEN_OUT(PARENT_CHECKS);
 		generation = generation_min(state->node_life[packet->edge - DATA_WORKERS]);
 	} else {
-		generation = (uint32_t)GENERATION + worker_at(state, packet->edge)->life;
+		generation = GENERATION + worker_at(state, packet->edge)->life;
 	}
 	if (packet->wire.generation < generation)
 		return !is_generation_out;

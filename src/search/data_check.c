@@ -133,7 +133,7 @@ static const char *check_worker(const struct state *state, uint32_t worker, uint
 	const struct slot_state *slot = &of->slot[cell];
 	int32_t ahead = (int32_t)(slot->seq - at->slot.phase);
 
-	if (at->slot.generation != (uint32_t)GENERATION + of->life)
+	if (at->slot.generation != GENERATION + of->life)
 		return NULL;
 	if (ahead < -1 || ahead > 1)
 		return "L1: a worker is more than one phase away from its switch";

@@ -180,7 +180,7 @@ static void worker_judge(const struct worker_state *before, const struct worker_
 
 	if (actions->is_protocol_error)
 		step_broken(step, "R-WK-6: an accepted RESULT is of another round");
-	if (actions->is_accepted && packet->wire.generation != (uint32_t)GENERATION + before->life)
+	if (actions->is_accepted && packet->wire.generation != GENERATION + before->life)
 		step_broken(step, "G1: a RESULT of another life is accepted");
 	if (actions->is_accepted &&
 	    (was->state != WORKER_OUTSTANDING || packet->wire.seq != was->seq))

@@ -23,12 +23,14 @@ enum {
 		DATA_NODES, /* worker w to its node; node i (at DATA_WORKERS + i) to its parent */
 	PARTS = DATA_WORKERS + 2 * EDGES + CELLS * DATA_NODES,
 	QUEUE = 2,
-	GENERATION = 40, /* of the first life */
-	LOST = 128,      /* added to the life that a switch was set to before it lost its memory */
-	MADE = 8,        /* packets that one step can make */
-	OUTCOME = 256,   /* and a move, with all that happens at once */
+	LOST = 128,    /* added to the life that a switch was set to before it lost its memory */
+	MADE = 8,      /* packets that one step can make */
+	OUTCOME = 256, /* and a move, with all that happens at once */
 	ATTEMPT = 1,
 };
+
+/* Of the first life. A counter starts anywhere: as signed numbers these are behind a new slot's 0. */
+#define GENERATION 0xfffffff0u
 
 /* Up: from the edge's lower end to its upper. */
 struct packet {

@@ -14,12 +14,13 @@
 
 enum {
 	LATENCY_LANES = 8,
-	LATENCY_GENERATION = 40, /* of the first life */
 	LATENCY_TYPES = 4,
 	LATENCY_PACKETS = LATENCY_LIVES * LATENCY_OPS * LATENCY_WORKERS * LATENCY_TYPES,
 	LATENCY_MADE = LATENCY_WORKERS + 2, /* by one step, at most */
 };
 _Static_assert(LATENCY_PACKETS % 64 == 0, "whole words");
+/* Of the first life. A counter starts anywhere: as signed numbers these are behind a new slot's 0. */
+#define LATENCY_GENERATION 0xfffffff0u
 
 /* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. */
 enum latency_type { LATENCY_UPDATE, LATENCY_ACK, LATENCY_RESULT, LATENCY_CONFIRM };

@@ -85,7 +85,7 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 		.type = WIRE_UPDATE,
 		.flags = (uint8_t)round,
 		.job = (uint16_t)world.parent[event->worker],
-		.generation = (uint32_t)GENERATION + state->life,
+		.generation = GENERATION + state->life,
 		.seq = was->seq + 1,
 		.slot = (uint16_t)event->slot,
 		.child = (uint16_t)world.child[event->worker],
@@ -97,7 +97,7 @@ static void build(const struct worker_state *state, const struct slow_event *eve
 static bool fits(const struct worker_state *state, const struct slow_event *event,
 		 const struct slot_state *was)
 {
-	return event->wire->generation == (uint32_t)GENERATION + state->life &&
+	return event->wire->generation == GENERATION + state->life &&
 	       event->wire->job == world.parent[event->worker] && event->wire->seq == was->seq &&
 	       was->state == WORKER_OUTSTANDING;
 }
@@ -189,7 +189,7 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 		want.probe = true;
 		want.header = (struct wire){ .type = WIRE_PROBE,
 					     .job = (uint16_t)world.parent[event->worker],
-					     .generation = (uint32_t)GENERATION + state->life,
+					     .generation = GENERATION + state->life,
 					     .seq = was->seq,
 					     .slot = (uint16_t)event->slot,
 					     .child = (uint16_t)world.child[event->worker],
