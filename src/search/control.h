@@ -51,6 +51,7 @@ struct control_process {
 	uint8_t after; /* 1 + the process that must have ended before: another life; 0: none */
 	uint8_t list;  /* which list of aggregators it was given */
 	uint8_t key;   /* 0: the aggregator's; 1: another */
+	uint8_t slots, window; /* of latency mode; 0: dense mode */
 	/* What it calls, one letter an operation: small letters are express, capitals bulk. NULL: "a" */
 	const char *program;
 };
@@ -61,6 +62,7 @@ struct control_config {
 	uint8_t life;   /* the job belongs to one */
 	uint8_t second; /* enum control_second */
 	bool has_clock; /* seconds pass: R-CT-40 and R-CT-41 */
+	bool is_local;  /* rank 0 is said to host the aggregator: R-CT-20 */
 	uint8_t may[FAULT_END];
 	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
 };

@@ -105,7 +105,8 @@ static void check_start(struct world *world, uint32_t s)
 		if (world->state.seat[seat_owner(world, q)].life !=
 		    world->state.seat[seat_owner(world, s)].life)
 			world_fail(world, "SAFETY: two run together that are of two lives");
-		if (one->size != other->size || one->list != other->list)
+		if (one->size != other->size || one->list != other->list ||
+		    one->slots != other->slots || one->window != other->window)
 			world_fail(world,
 				   "SAFETY: two run together that were told different things");
 		if (one->rank == other->rank)

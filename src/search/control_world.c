@@ -35,6 +35,9 @@ static void seat_begin(struct world *world, uint32_t s)
 				       .workers = 1u + process->rank,
 				       .pid = owner + 1,
 				       .list_hash = process->list,
+				       .mode = process->slots ? CONTROL_LATENCY : CONTROL_DENSE,
+				       .latency_slots = process->slots,
+				       .latency_window = process->window,
 				       .life = world->config->life,
 				       .job = "j" };
 	snprintf(join->host, HOST, "host%u", owner);
@@ -43,6 +46,7 @@ static void seat_begin(struct world *world, uint32_t s)
 	world->member[s] = (struct member_config)MEMBER_CONFIG_DEFAULT;
 	world->member[s].aggregator = "agg:7171";
 	world->member[s].join = join;
+	world->member[s].is_local = world->config->is_local;
 }
 
 static void job_begin(struct world *world, uint32_t job)

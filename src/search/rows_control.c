@@ -142,6 +142,29 @@ static const struct control_config lists = {
 		     { .rank = 1, .size = 2, .after = 2 } },
 	.causes = LOST | CAUSE(DENIED),
 };
+static const struct control_config windows = {
+	.processes = 3, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .slots = 4, .window = 2 },
+		     { .rank = 1, .size = 2, .slots = 4, .window = 3 },
+		     { .rank = 1, .size = 2, .slots = 4, .window = 2, .after = 2 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config latency_slots = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2, .slots = 4, .window = 2 },
+		     { .rank = 1, .size = 2, .slots = 5, .window = 2 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config modes = {
+	.processes = 2, .shards = 1,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2, .slots = 4, .window = 2 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config local_sizes = {
+	.processes = 2, .shards = 1, .is_local = true,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 3 } },
+	.causes = LOST | CAUSE(DENIED),
+};
 static const struct control_config key_wrong = {
 	.processes = 4, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2, .key = 1 },
@@ -343,6 +366,13 @@ static const struct search_row rows[] = {
 	  false },
 	{ "control: n=2, sizes differ, one is killed", control_model, &sizes, false },
 	{ "control: n=2, lists of aggregators differ, one corrects it", control_model, &lists,
+	  false },
+	{ "control: n=2, windows of latency mode differ, one corrects it", control_model, &windows,
+	  false },
+	{ "control: n=2, numbers of latency mode's slots differ", control_model, &latency_slots,
+	  false },
+	{ "control: n=2, one wants latency mode", control_model, &modes, false },
+	{ "control: n=2, sizes differ, rank 0 is said to be the host", control_model, &local_sizes,
 	  false },
 	{ "control: n=2, rank 1 has another key, both come again", control_model, &key_wrong,
 	  false },
