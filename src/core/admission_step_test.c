@@ -148,6 +148,24 @@ static void admission__numbers_are_kept_in_their_order(void **state)
 	}
 }
 
+static void admission__who_was_heard_while_gathering_is_no_silent_member(void **state)
+{
+	(void)state;
+	t.config.heartbeat_ns = second_ns;
+	join(10, 0, 2);
+	for (uint32_t i = 0; i < 16; i++) { /* its next HEARTBEAT comes after 2 s */
+		t.now_ns += second_ns / 10;
+		event(ADMISSION_TICK);
+	}
+	t.done[0] = 0;
+	join(11, 1, 2);
+	acknowledge(ADMISSION_JOB_ADD);
+	t.now_ns += second_ns / 100;
+	event(ADMISSION_TICK);
+	assert_done("add grant>10 grant>11");
+	assert_state(ADMISSION_GRANTED);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -159,6 +177,7 @@ int main(void)
 		TEST(admission__a_gathering_that_is_late_ends_before_others_move),
 		TEST(admission__progress_is_told_before_others_move),
 		TEST(admission__numbers_are_kept_in_their_order),
+		TEST(admission__who_was_heard_while_gathering_is_no_silent_member),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

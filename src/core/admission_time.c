@@ -155,13 +155,15 @@ static uint32_t find_silent(const struct turn *turn)
 	const struct admission *admission = turn->admission;
 	uint64_t running_ns = turn->config->heartbeat_ns;
 	uint64_t waiting_ns = running_ns > silence_min_ns ? running_ns : silence_min_ns;
-	uint64_t patience_ns = admission->state == ADMISSION_GATHER ? waiting_ns : running_ns;
 	uint64_t now_ns = turn->event->now_ns;
 
 	if (TAKEN_OUT(HEARTBEAT) || admission->state == ADMISSION_DRAIN)
 		return 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);
+		/* Before its READY it may not know how long a heartbeat time is. */
+		uint64_t patience_ns = member->presence == ADMISSION_JOINED ? waiting_ns
+									    : running_ns;
 		if (admission_is_in(member) && now_ns - member->peer.heard_ns >= patience_ns)
 			return member->peer.connection;
 	}
