@@ -142,7 +142,8 @@ struct tally_options {
  * may be NULL.
  * TALLY_ERR_ARGUMENT; TALLY_ERR_UNSUPPORTED (what this version cannot do); TALLY_ERR_SYSTEM: the aggregator
  * cannot be reached, the text names address and port; TALLY_ERR_DENIED, _NO_RESOURCE, _VERSION,
- * _TIMEOUT (the text names the missing ranks), _REMOTE (a rank died meanwhile), _NO_MEMORY. */
+ * _TIMEOUT (the text names the missing ranks), _REMOTE (a rank died meanwhile), _NO_MEMORY. What breaks the
+ * job once it has begun, be it another rank's first call, is the result of this rank's first call. */
 TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size,
 			      uint32_t rank, const struct tally_options *options);
 

@@ -202,7 +202,9 @@ static int join(struct tally_comm *comm)
 		return result;
 	comm_lock(comm);
 	progress_wait(comm, is_joined, NULL, UINT64_MAX);
-	result = atomic_load(&comm->error);
+	/* what breaks a job that has begun, be it another's first call, is told by this rank's own */
+	if (comm->state == COMM_JOINING)
+		result = atomic_load(&comm->error);
 	if (result)
 		report_again(result, comm->error_text);
 	comm_unlock(comm);

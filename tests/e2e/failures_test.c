@@ -234,6 +234,41 @@ static void mismatch__a_barrier_is_no_allreduce(void **state)
 		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "allreduce" });
 }
 
+/* The last rank's thread is inside its init still, while the others' first calls, which do not agree, break the
+ * job: what it waits for has come, but it does not get the processor. */
+static void sleep_on(int signal_number)
+{
+	(void)signal_number;
+	usleep(500000);
+}
+
+static void begun(int level, const char *line, void *main_thread)
+{
+	if (level == TALLY_LOG_DEBUG && strstr(line, " window "))
+		pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
+}
+
+static void late_body(struct ranks *ranks, uint32_t rank)
+{
+	pthread_t main_thread = pthread_self();
+
+	if (rank == SIZE - 1) {
+		CHECK(signal(SIGUSR1, sleep_on) != SIG_ERR);
+		CHECK(tally_set_log(TALLY_LOG_DEBUG, begun, &main_thread) == TALLY_OK);
+	}
+	barrier_body(ranks, rank);
+}
+
+static void init__what_breaks_a_job_that_has_begun_is_the_first_calls(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = late_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+	reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s,
+		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "not called yet by rank 3" });
+}
+
 /* ---- the aggregator ---- */
 
 static void absent_body(struct ranks *ranks, uint32_t rank)
@@ -457,6 +492,7 @@ int main(void)
 		cmocka_unit_test(killed_rank__is_named_if_it_hosts_the_aggregator),
 		cmocka_unit_test(mismatch__is_named_on_all_ranks),
 		cmocka_unit_test(mismatch__a_barrier_is_no_allreduce),
+		cmocka_unit_test(init__what_breaks_a_job_that_has_begun_is_the_first_calls),
 		cmocka_unit_test(aggregator__absent_is_named_with_address_and_port),
 		cmocka_unit_test(aggregator__killed_is_named_with_address_and_port),
 		cmocka_unit_test(init__names_the_missing_rank),
