@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endpoint.c - an endpoint's life and its operations; see endpoint.h. Its packets: endpoint_flow.c. */
+/* endpoint.c - an endpoint's life and its operations; see endpoint.h. Its packets: endpoint_flow.c,
+ * endpoint_path.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * endpoint_flow.c - the packets of an endpoint. What a poll does, in this order: take one burst; PROBEs
- * that are due; copies that were asked for; continuations; first rounds while the windows have room.
+ * endpoint_flow.c - the packets of an endpoint, but for HELLOs (endpoint_path.c). What a poll does, in this
+ * order: take one burst; PROBEs that are due; copies that were asked for; continuations; first rounds while
+ * the windows have room.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,12 +14,8 @@
 enum {
 	RECV_FRAMES = 32,
 	START_FRAMES = 8, /* messages of first rounds before the next look at what has arrived */
-	WATCHES_LEAST = 12,
 	ROOM_RETRY_NS = 1000000, /* the link has no room, and may not be able to say when it has */
 };
-
-static const uint64_t WATCH_NS = 500000000;       /* nothing for so long: a full HELLO, and again */
-static const uint64_t WATCH_AGAIN_NS = 100000000; /* ... while it has no answer */
 
 uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot)
 {
@@ -36,8 +33,7 @@ static void out_shift(struct endpoint *endpoint, uint32_t taken)
 	memmove(endpoint->out, endpoint->out + taken, endpoint->out_count * sizeof(*endpoint->out));
 }
 
-/* False: the link has no room for all of it. Then nothing more is made until it has. */
-static bool flush(struct endpoint *endpoint)
+bool endpoint_flush(struct endpoint *endpoint)
 {
 	const struct link_ops *ops = endpoint->link->ops;
 	uint32_t taken = endpoint->out_count;
@@ -63,7 +59,7 @@ bool endpoint_has_room(struct endpoint *endpoint)
 {
 	return (endpoint->out_count < ENDPOINT_SEND_FRAMES &&
 		endpoint->header_used < ENDPOINT_HEADERS) ||
-	       flush(endpoint);
+	       endpoint_flush(endpoint);
 }
 
 /* For how many packets without lanes there is room, whatever their destinations. */
@@ -315,46 +311,6 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
 }
 
-/* A HELLO is as long as the longest packet. */
-static uint32_t hello_lanes(const struct endpoint *endpoint)
-{
-	return endpoint->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : endpoint->lanes;
-}
-
-static void path_moved(struct endpoint *endpoint, uint32_t shard)
-{
-	struct shard_state *state = &endpoint->shards[shard];
-
-	state->moved_ns = endpoint->now_ns;
-	state->full_ns = 0;
-	state->watches = 0;
-}
-
-static void take_welcome(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
-			 const uint8_t *body)
-{
-	struct shard_state *state = &endpoint->shards[shard];
-	struct endpoint_welcome *welcome;
-
-	if (packet->lanes < WIRE_HELLO_LANES || packet->child != state->grant.child)
-		return;
-	state->short_ns = endpoint->now_ns;
-	if (packet->lanes >= hello_lanes(endpoint))
-		path_moved(endpoint, shard);
-	if (packet->seq == state->serial && state->hello_ns) {
-		pace_sample(endpoint->pace_used, shard, endpoint->now_ns - state->hello_ns);
-		state->hello_ns = 0;
-	}
-	if (endpoint->welcomes_count == ENDPOINT_WELCOMES)
-		return;
-	welcome = &endpoint->welcomes[endpoint->welcomes_count++];
-	*welcome = (struct endpoint_welcome){ .shard = shard,
-					      .serial = packet->seq,
-					      .lanes = packet->lanes };
-	memcpy(welcome->seen.ip, body, sizeof(welcome->seen.ip));
-	welcome->seen.port = wire_get16(body + sizeof(welcome->seen.ip));
-}
-
 static bool shard_find(const struct endpoint *endpoint, const struct link_address *from,
 		       uint16_t job, uint32_t *shard)
 {
@@ -384,7 +340,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 	}
 	pace_heard(endpoint->pace_used, shard, endpoint->now_ns);
 	if (packet.type == WIRE_RESULT && packet.lanes >= endpoint->lanes)
-		path_moved(endpoint, shard);
+		endpoint_path_moved(endpoint, shard);
 	switch (packet.type) {
 	case WIRE_RESULT:
 	case WIRE_HELD:
@@ -396,7 +352,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 			take_answer(endpoint, shard, &packet, lane);
 		break;
 	case WIRE_WELCOME:
-		take_welcome(endpoint, shard, &packet, body);
+		endpoint_path_welcome(endpoint, shard, &packet, body);
 		break;
 	default:
 		endpoint->stats.bad_in++;
@@ -546,7 +502,7 @@ static bool send_starts(struct endpoint *endpoint)
 		if (!count)
 			break;
 		any = true;
-		flush(endpoint);
+		endpoint_flush(endpoint);
 		if (is_wanted(endpoint))
 			break;
 	}
@@ -566,64 +522,10 @@ static bool may_start(const struct endpoint *endpoint)
 	return false;
 }
 
-/* R-PACE-10: as long as nothing of full size comes from a shard where something waits, is the path still
- * as wide as at the start? */
-static void watch_path(struct endpoint *endpoint, uint32_t shard)
-{
-	const struct pace_shard *pace = &endpoint->pace_used->shards[shard];
-	struct shard_state *state = &endpoint->shards[shard];
-	uint64_t now_ns = endpoint->now_ns;
-
-	if (!pace->flight.count && !pace->ring.count) {
-		path_moved(endpoint, shard);
-		return;
-	}
-	if (now_ns - state->moved_ns < WATCH_NS ||
-	    now_ns - state->watch_ns < (state->full_ns ? WATCH_AGAIN_NS : WATCH_NS) ||
-	    TAKEN_OUT(PATH_WATCH))
-		return;
-	if (!state->full_ns)
-		state->full_ns = now_ns;
-	state->watch_ns = now_ns;
-	state->watches++;
-	endpoint_hello(endpoint, shard, state->serial + 1, hello_lanes(endpoint));
-	if (hello_lanes(endpoint) > WIRE_HELLO_LANES)
-		endpoint_hello(endpoint, shard, state->serial + 1, WIRE_HELLO_LANES);
-}
-
-bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
-			struct endpoint_path *path)
-{
-	for (uint32_t shard = 0; endpoint->lanes && shard < endpoint->map.shards; shard++) {
-		const struct shard_state *state = &endpoint->shards[shard];
-
-		/* So many, too: who has overslept has said few. */
-		if (!state->full_ns || state->watches < WATCHES_LEAST ||
-		    now_ns < state->full_ns + ENDPOINT_PATH_NS)
-			continue;
-		*path = (struct endpoint_path){ .shard = shard,
-						.since_ns = state->full_ns,
-						.is_short_heard = state->short_ns >
-								  state->full_ns };
-		return true;
-	}
-	return false;
-}
-
-static void say_hello(struct endpoint *endpoint)
-{
-	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
-		watch_path(endpoint, shard);
-	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
-		if (pace_hello_due(endpoint->pace_used, shard, endpoint->now_ns))
-			endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1,
-				       WIRE_HELLO_LANES);
-}
-
 /* False: there is none, for what waits to be sent must stay as it is. */
 static bool has_turn(struct endpoint *endpoint)
 {
-	if (!endpoint->out_count || flush(endpoint))
+	if (!endpoint->out_count || endpoint_flush(endpoint))
 		return true;
 	endpoint->now_ns = endpoint->link->ops->now_ns(endpoint->link);
 	return false;
@@ -638,8 +540,8 @@ static bool poll_once(struct endpoint *endpoint)
 	any = receive(endpoint);
 	if (!endpoint->lanes || endpoint->fault != ENDPOINT_OK)
 		return any;
-	say_hello(
-		endpoint); /* first: at the end of a burst of PROBEs a short queue would drop it */
+	/* First: at the end of a burst of PROBEs a short queue would drop it. */
+	endpoint_path_hellos(endpoint);
 	if (endpoint->latency) {
 		any |= endpoint_latency_send(endpoint);
 	} else {
@@ -647,7 +549,7 @@ static bool poll_once(struct endpoint *endpoint)
 		any |= send_queues(endpoint);
 		any |= send_starts(endpoint);
 	}
-	flush(endpoint);
+	endpoint_flush(endpoint);
 	return any;
 }
 
@@ -673,7 +575,7 @@ void endpoint_begin(struct endpoint *endpoint)
 	else
 		for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
 			start_pair(endpoint, shard, MAP_EXPRESS, endpoint->run);
-	flush(endpoint);
+	endpoint_flush(endpoint);
 	float_state_end(float_state);
 }
 
@@ -688,26 +590,4 @@ uint64_t endpoint_next(const struct endpoint *endpoint)
 	if (may_start(endpoint))
 		return endpoint->now_ns;
 	return pace_next(&endpoint->pace, endpoint->now_ns);
-}
-
-void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, uint32_t lanes)
-{
-	struct shard_state *state = &endpoint->shards[shard];
-	struct wire header = { .type = WIRE_HELLO,
-			       .job = state->grant.job,
-			       .generation = state->grant.generation,
-			       .seq = serial,
-			       .child = state->grant.child,
-			       .lanes = (uint16_t)lanes };
-
-	assert(lanes >= WIRE_HELLO_LANES && lanes <= WIRE_LANES_MAX);
-	if (!flush(endpoint))
-		return; /* it will be said again */
-	memset(endpoint->hello_bytes, 0, wire_bytes(lanes));
-	wire_put(endpoint->hello_bytes, &header);
-	memcpy(endpoint->hello_bytes + WIRE_HEADER_BYTES, state->grant.nonce, WIRE_NONCE_BYTES);
-	state->serial = serial;
-	state->hello_ns = endpoint->link->ops->now_ns(endpoint->link);
-	endpoint_emit(endpoint, shard, endpoint->hello_bytes, wire_bytes(lanes));
-	flush(endpoint);
 }

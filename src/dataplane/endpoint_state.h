@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endpoint_state.h - what endpoint.c (its life, its operations) and endpoint_flow.c (its packets) share;
- * nobody else includes it. */
+/* endpoint_state.h - what endpoint.c (its life, its operations), endpoint_flow.c (its packets),
+ * endpoint_path.c (its HELLOs) and endpoint_latency.c share; nobody else includes it. */
 #ifndef DATAPLANE_ENDPOINT_STATE_H
 #define DATAPLANE_ENDPOINT_STATE_H
 
@@ -70,6 +70,8 @@ struct endpoint {
 /* endpoint_flow.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
  * what is emitted stays as it is until it has been sent. */
 bool endpoint_has_room(struct endpoint *endpoint);
+/* False: the link has no room for all of it. Then nothing more is made until it has. */
+bool endpoint_flush(struct endpoint *endpoint);
 void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uint32_t bytes);
 void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot);
 uint32_t endpoint_header_rooms(struct endpoint *endpoint);
@@ -79,6 +81,13 @@ uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32
 void endpoint_op_begun(const struct endpoint *endpoint, const struct endpoint_op *op);
 /* endpoint_done will tell of the operation. */
 void endpoint_op_finish(struct endpoint *endpoint, uint64_t index);
+
+/* endpoint_path.c, beside what endpoint.h names. A packet of full size has come, or nothing waits for one: */
+void endpoint_path_moved(struct endpoint *endpoint, uint32_t shard);
+void endpoint_path_welcome(struct endpoint *endpoint, uint32_t shard, const struct wire *packet,
+			   const uint8_t *body);
+/* Those that are due. */
+void endpoint_path_hellos(struct endpoint *endpoint);
 
 /* endpoint_latency.c */
 bool endpoint_latency_open(struct endpoint *endpoint);
