@@ -31,6 +31,8 @@ enum {
 		{ .rank = 1, .size = 2 },             \
 		{ .rank = 0, .size = 2, .after = 1 }, \
 	}
+/* Who claims a seat that another one has, or had, may be denied it. */
+#define CLAIMS .may = { [FAULT_KILL] = 1 }, .causes = LOST | CAUSE(DENIED)
 
 /* clang-format off */
 static const struct control_config clean = {
@@ -96,33 +98,28 @@ static const struct control_config both_again = {
 static const struct control_config claimed = {
 	.processes = 3, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config claimed_thrice = {
 	.processes = 4, .shards = 1,
 	.process = { { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 },
 		     { .rank = 1, .size = 3 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config claimed_came_again = {
 	.processes = 3, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 0, .size = 2 }, { .rank = 0, .size = 2, .after = 1 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config sizes_claimed = {
 	.processes = 3, .shards = 1,
 	.process = { { .rank = 0, .size = 1 }, { .rank = 0, .size = 2 }, { .rank = 0, .size = 3 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config sizes_wait = {
 	.processes = 3, .shards = 1,
 	.process = { { .rank = 0, .size = 1 }, { .rank = 0, .size = 2 }, { .rank = 2, .size = 3 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config shards_killed = {
 	.processes = 3, .shards = 2,
@@ -133,8 +130,7 @@ static const struct control_config shards_killed = {
 static const struct control_config sizes = {
 	.processes = 2, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 3 } },
-	.may = { [FAULT_KILL] = 1 },
-	.causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config lists = {
 	.processes = 3, .shards = 1,
@@ -281,7 +277,7 @@ static const struct control_config sizes_again = {
 	.processes = 4, .shards = 1,
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
 		     { .rank = 2, .size = 3 }, { .rank = 0, .size = 2, .after = 1 } },
-	.may = { [FAULT_KILL] = 1 }, .causes = LOST | CAUSE(DENIED),
+	CLAIMS,
 };
 static const struct control_config aggregators = {
 	TWO, .second = SECOND_AGGREGATOR, .causes = CAUSE(TIMEOUT),
