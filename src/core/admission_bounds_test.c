@@ -3,6 +3,7 @@
 #include "core/admission_fixture.h"
 
 static struct control_op op;
+static const uint32_t both[] = { 10, 11, 0 };
 
 static int begin(void **state)
 {
@@ -15,6 +16,14 @@ static void restart(void **state)
 {
 	tear_down(state);
 	begin(state);
+}
+
+/* A job of two that runs, whatever was before. */
+static void start_anew(void **state)
+{
+	restart(state);
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
 }
 
 /* A TICK each second, at least, up to the last nanosecond before `ns` have passed, and `late` later; those who are
@@ -150,7 +159,6 @@ static void say_answers(void)
 /* STALLs with the pauses given, until `limit_ns` have passed since the first, and the answers to each. */
 static void stand_still(uint64_t pause_ns, uint64_t limit_ns)
 {
-	static const uint32_t heard[] = { 10, 11, 0 };
 	uint64_t start_ns = t.now_ns;
 
 	say_still(60000);
@@ -158,7 +166,7 @@ static void stand_still(uint64_t pause_ns, uint64_t limit_ns)
 	while (t.now_ns - start_ns < limit_ns && t.admission->state == ADMISSION_STARTED) {
 		uint64_t left_ns = start_ns + limit_ns - t.now_ns;
 
-		pass(left_ns < pause_ns ? left_ns : pause_ns, true, heard);
+		pass(left_ns < pause_ns ? left_ns : pause_ns, true, both);
 		say_still(60000);
 		say_answers();
 	}
@@ -184,10 +192,7 @@ static void admission__a_standstill_ends_after_the_heartbeat_time(void **state)
 static void admission__a_stall_that_is_not_said_for_2_5_s_begins_anew(void **state)
 {
 	for (uint32_t late = 0; late < 2; late++) {
-		if (late)
-			restart(state);
-		bring_to(ADMISSION_STARTED, 10, 2);
-		event(ADMISSION_TICK);
+		start_anew(state);
 		stand_still(5 * second_ns / 2 + late, 11 * second_ns);
 		assert_state(late ? ADMISSION_STARTED : ADMISSION_DRAIN);
 	}
@@ -196,16 +201,11 @@ static void admission__a_stall_that_is_not_said_for_2_5_s_begins_anew(void **sta
 /* What came meanwhile explains the wait, and its clock begins anew. */
 static void admission__an_answer_after_1_s_is_slow(void **state)
 {
-	static const uint32_t heard[] = { 10, 11, 0 };
-
 	for (uint32_t late = 0; late < 2; late++) {
-		if (late)
-			restart(state);
-		bring_to(ADMISSION_STARTED, 10, 2);
-		event(ADMISSION_TICK);
+		start_anew(state);
 		stand_still(second_ns, 5 * second_ns);
 		say_still(60000);
-		pass(second_ns + late, true, heard);
+		pass(second_ns + late, true, both);
 		say_answers();
 		assert_int_equal(admission_member(t.admission, 0)->is_still, !late);
 	}
@@ -213,16 +213,11 @@ static void admission__an_answer_after_1_s_is_slow(void **state)
 
 static void admission__who_does_not_answer_has_the_heartbeat_time(void **state)
 {
-	static const uint32_t heard[] = { 10, 11, 0 };
-
 	for (uint32_t late = 0; late < 2; late++) {
-		if (late)
-			restart(state);
-		bring_to(ADMISSION_STARTED, 10, 2);
-		event(ADMISSION_TICK);
+		start_anew(state);
 		say_stall(10, 3);
 		say_opinfo(10, 4, &op, 1);
-		pass(10 * second_ns, late, heard);
+		pass(10 * second_ns, late, both);
 		assert_state(late ? ADMISSION_DRAIN : ADMISSION_STARTED);
 		if (late)
 			assert_text(CONTROL_REMOTE, 1,
@@ -234,10 +229,7 @@ static void admission__who_does_not_answer_has_the_heartbeat_time(void **state)
 static void admission__a_verdict_comes_1_s_after_its_deadline(void **state)
 {
 	for (uint32_t late = 0; late < 2; late++) {
-		if (late)
-			restart(state);
-		bring_to(ADMISSION_STARTED, 10, 2);
-		event(ADMISSION_TICK);
+		start_anew(state);
 		memset(&t.message, 0, sizeof(t.message));
 		t.message.type = CONTROL_STALL;
 		t.message.stall.number = 3;
@@ -250,15 +242,13 @@ static void admission__a_verdict_comes_1_s_after_its_deadline(void **state)
 
 static void admission__granted_and_enabling_have_the_time_to_gather_each(void **state)
 {
-	static const uint32_t heard[] = { 10, 11, 0 };
-
 	for (uint32_t late = 0; late < 2; late++) {
 		for (uint32_t i = ADMISSION_GRANTED; i <= ADMISSION_ENABLING; i++) {
 			if (late || i > ADMISSION_GRANTED)
 				restart(state);
 			t.config.gather_ns = 15 * second_ns;
 			bring_to(i, 10, 2);
-			pass(15 * second_ns, late, heard);
+			pass(15 * second_ns, late, both);
 			assert_state(late ? ADMISSION_DRAIN : i);
 		}
 	}

@@ -229,19 +229,12 @@ static void admission__a_shard_without_room_ends_the_job_by_name(void **state)
 	join(10, 0, 2);
 	join(11, 1, 2);
 	t.done[0] = 0;
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 1,
-				       .command = ADMISSION_JOB_ADD,
-				       .has_failed = true,
-				       .job_generation = t.admission->generation });
+	step(refusal_of(1, ADMISSION_JOB_ADD));
 	assert_done("abort>10 close>10 abort>11 close>11 remove");
 	assert_text(CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
 		    "job \"train\" of 2: the aggregator has no room for it (shard 1)");
 	/* the other shard's answer to JOB_ADD comes late */
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 0,
-				       .command = ADMISSION_JOB_ADD,
-				       .job_generation = t.admission->generation });
+	step(answer_of(0, ADMISSION_JOB_ADD));
 	assert_done("");
 	close_connection(10);
 	close_connection(11);

@@ -303,13 +303,27 @@ static void close_connection(uint32_t connection)
 	step((struct admission_event){ .type = ADMISSION_CLOSED, .connection = connection });
 }
 
+/* A shard's answer to a command. */
+static struct admission_event answer_of(uint16_t shard, enum admission_command command)
+{
+	return (struct admission_event){ .type = ADMISSION_SHARD,
+					 .shard = shard,
+					 .command = command,
+					 .job_generation = t.admission->generation };
+}
+
+static struct admission_event refusal_of(uint16_t shard, enum admission_command command)
+{
+	struct admission_event answer = answer_of(shard, command);
+
+	answer.has_failed = true;
+	return answer;
+}
+
 static void acknowledge(enum admission_command command)
 {
 	for (uint16_t shard = 0; shard < t.config.shards; shard++)
-		step((struct admission_event){ .type = ADMISSION_SHARD,
-					       .shard = shard,
-					       .command = command,
-					       .job_generation = t.admission->generation });
+		step(answer_of(shard, command));
 }
 
 static void event(enum admission_event_type type)

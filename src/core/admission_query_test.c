@@ -310,16 +310,22 @@ static void admission__who_left_after_all_that_the_others_called_is_not(void **s
 	assert_state(ADMISSION_STARTED);
 }
 
+/* Of two ranks that call the same 9 operations, from #10 on, the first has said so: there is room for 8. */
+static void stall_with_a_page_and_one(struct control_op ops[9])
+{
+	for (uint32_t i = 0; i < 9; i++)
+		ops[i] = allreduce(10 + i, 5);
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stall(10, 10);
+	say_opinfo(10, 19, ops, 9);
+}
+
 static void admission__more_operations_than_there_is_room_for_make_another_page(void **state)
 {
 	struct control_op ops[9];
 
 	(void)state;
-	for (uint32_t i = 0; i < 9; i++)
-		ops[i] = allreduce(10 + i, 5);
-	bring_to(ADMISSION_STARTED, 10, 2);
-	say_stall(10, 10);
-	say_opinfo(10, 19, ops, 9); /* there is room for 8 */
+	stall_with_a_page_and_one(ops);
 	assert_int_equal(t.admission->seen_count, 8);
 	assert_int_equal(t.admission->page_end, 18);
 	say_opinfo(11, 19, ops, 9);
@@ -335,11 +341,7 @@ static void admission__more_behind_what_was_compared_is_no_other_page(void **sta
 	struct control_op ops[9];
 
 	(void)state;
-	for (uint32_t i = 0; i < 9; i++)
-		ops[i] = allreduce(10 + i, 5);
-	bring_to(ADMISSION_STARTED, 10, 2);
-	say_stall(10, 10);
-	say_opinfo(10, 19, ops, 9); /* there is room for 8 */
+	stall_with_a_page_and_one(ops);
 	say_opinfo(11, 19, ops, 9);
 	assert_int_equal(t.from, 18);
 	t.done[0] = 0;

@@ -45,11 +45,7 @@ static void admission__a_shard_that_cannot_remove_has_removed(void **state)
 	assert_state(ADMISSION_DRAIN);
 	t.done[0] = 0;
 	for (uint16_t shard = 0; shard < t.config.shards; shard++)
-		step((struct admission_event){ .type = ADMISSION_SHARD,
-					       .shard = shard,
-					       .has_failed = true,
-					       .command = ADMISSION_JOB_REMOVE,
-					       .job_generation = t.admission->generation });
+		step(refusal_of(shard, ADMISSION_JOB_REMOVE));
 	assert_done("");
 	assert_state(ADMISSION_NONE);
 }

@@ -17,15 +17,9 @@ static void admission__grants_when_all_are_there_and_all_shards_have_added(void 
 	join(12, 2, 3);
 	assert_done("add");
 	assert_state(ADMISSION_GRANTED);
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 1,
-				       .command = ADMISSION_JOB_ADD,
-				       .job_generation = t.admission->generation });
+	step(answer_of(1, ADMISSION_JOB_ADD));
 	assert_done("");
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 0,
-				       .command = ADMISSION_JOB_ADD,
-				       .job_generation = t.admission->generation });
+	step(answer_of(0, ADMISSION_JOB_ADD));
 	assert_done("grant>10 grant>11 grant>12");
 }
 
@@ -59,15 +53,9 @@ static void admission__starts_only_when_every_shard_has_enabled_the_job(void **s
 	assert_done("set");
 	assert_state(ADMISSION_ENABLING);
 	assert_int_equal(t.admission->lanes, 356);
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 0,
-				       .command = ADMISSION_JOB_SET,
-				       .job_generation = t.admission->generation });
+	step(answer_of(0, ADMISSION_JOB_SET));
 	assert_done("");
-	step((struct admission_event){ .type = ADMISSION_SHARD,
-				       .shard = 1,
-				       .command = ADMISSION_JOB_SET,
-				       .job_generation = t.admission->generation });
+	step(answer_of(1, ADMISSION_JOB_SET));
 	assert_done("start>10 start>11");
 	assert_state(ADMISSION_STARTED);
 }
@@ -76,11 +64,12 @@ static void admission__acknowledgements_of_an_older_generation_count_for_nothing
 {
 	(void)state;
 	bring_to(ADMISSION_ENABLING, 10, 2);
-	for (uint16_t shard = 0; shard < 2; shard++)
-		step((struct admission_event){ .type = ADMISSION_SHARD,
-					       .shard = shard,
-					       .command = ADMISSION_JOB_SET,
-					       .job_generation = t.admission->generation - 1 });
+	for (uint16_t shard = 0; shard < 2; shard++) {
+		struct admission_event answer = answer_of(shard, ADMISSION_JOB_SET);
+
+		answer.job_generation--;
+		step(answer);
+	}
 	assert_done("");
 	assert_state(ADMISSION_ENABLING);
 }

@@ -58,6 +58,13 @@ static struct wire start(struct fixture *f)
 	return f->actions.header;
 }
 
+/* Submits an operation; says what begins then. */
+static struct wire begin(struct fixture *f, uint64_t count, bool is_scaled, uint64_t cookie)
+{
+	submit(f, count, is_scaled, cookie);
+	return start(f);
+}
+
 static void probe(struct fixture *f, uint32_t slot)
 {
 	struct worker_event event = { .type = WORKER_PROBE, .slot = slot, .attempt = 5 };
@@ -104,10 +111,7 @@ static void worker__numbers_rounds_of_a_slot_over_operations(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 4 * BULK; i++) {
-		struct wire update;
-
-		submit(f, 1, false, i);
-		update = start(f);
+		struct wire update = begin(f, 1, false, i);
 		assert_int_equal(update.slot, i % BULK);
 		assert_int_equal(update.seq, 0xffffffffu + i / BULK);
 		assert_int_equal(update.generation, GENERATION);
@@ -127,8 +131,7 @@ static void worker__a_result_of_another_round_is_ignored(void **state)
 	struct wire update, wrong;
 
 	(void)state;
-	submit(f, 40, false, 0);
-	update = start(f);
+	update = begin(f, 40, false, 0);
 	wrong = result_of(update, 0);
 	wrong.seq -= 2;
 	deliver(f, wrong);
@@ -148,8 +151,7 @@ static void worker__nothing_crosses_generations_jobs_or_slots(void **state)
 	struct wire update, wrong;
 
 	(void)state;
-	submit(f, 40, false, 0);
-	update = start(f);
+	update = begin(f, 40, false, 0);
 	wrong = result_of(update, 0);
 	wrong.generation++;
 	deliver(f, wrong);
@@ -170,8 +172,7 @@ static void worker__result_with_another_tag_lanes_or_kind_stores_nothing(void **
 	struct wire update, wrong;
 
 	(void)state;
-	submit(f, 40, false, 0);
-	update = start(f);
+	update = begin(f, 40, false, 0);
 	for (int i = 0; i < 3; i++) {
 		wrong = result_of(update, 0);
 		wrong.tag ^= i == 0;
@@ -189,8 +190,7 @@ static void worker__first_float_chunk_of_a_slot_agrees_on_an_exponent_first(void
 	struct wire update;
 
 	(void)state;
-	submit(f, 5, true, 0);
-	update = start(f);
+	update = begin(f, 5, true, 0);
 	assert_int_equal(wire_round_of(update.flags), WIRE_EXPONENT);
 	assert_int_equal(update.lanes, 0);
 	assert_int_equal(f->actions.look, WORKER_AHEAD_SCAN);
@@ -238,8 +238,7 @@ static void worker__last_accepted_result_decides_not_what_this_worker_knew(void 
 
 	(void)state;
 	submit(f, BULK * LANES, false, 0);
-	submit(f, LANES, true, 1);
-	update = start(f);
+	update = begin(f, LANES, true, 1);
 	assert_int_equal(f->actions.look, WORKER_AHEAD_SCAN); /* known here */
 	for (int i = 1; i < BULK; i++)
 		start(f);
@@ -316,10 +315,7 @@ static void worker__a_hint_asks_once_in_every_round(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 3 * BULK; i++) {
-		struct wire update;
-
-		submit(f, 5, false, i);
-		update = start(f);
+		struct wire update = begin(f, 5, false, i);
 		for (uint32_t times = 0; times < 2; times++) {
 			deliver(f, say(update, WIRE_NEED, WIRE_HINT));
 			assert_int_equal(f->actions.resend, !times);
@@ -334,8 +330,7 @@ static void worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint(void 
 	struct wire update;
 
 	(void)state;
-	submit(f, 5, false, 0);
-	update = start(f);
+	update = begin(f, 5, false, 0);
 	deliver(f, say(update, WIRE_NEED, 0));
 	assert_false(f->actions.resend); /* nobody asked */
 	probe(f, update.slot);
@@ -349,8 +344,7 @@ static void worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint(void 
 	deliver(f, say(update, WIRE_NEED, WIRE_HINT));
 	assert_false(f->actions.resend); /* it was sent twice already */
 	deliver(f, result_of(update, 0));
-	submit(f, 5, false, 1);
-	update = start(f);
+	update = begin(f, 5, false, 1);
 	deliver(f, say(update, WIRE_NEED, WIRE_HINT));
 	assert_true(f->actions.resend);
 	deliver(f, say(update, WIRE_HELD, 0));
@@ -381,8 +375,7 @@ static void worker__empty_operation_is_one_chunk_without_lanes(void **state)
 	struct wire update;
 
 	(void)state;
-	submit(f, 0, false, 0);
-	update = start(f);
+	update = begin(f, 0, false, 0);
 	assert_int_equal(update.lanes, 0);
 	assert_int_equal(wire_round_of(update.flags), WIRE_DATA);
 	deliver(f, result_of(update, 0));
