@@ -374,6 +374,22 @@ static void admission__pages_without_end_end_no_deadline_that_is_met(void **stat
 			    "operation 7 is complete on all ranks, for 2.0 s");
 }
 
+/* A page says nothing of the numbers before it: the first has listed what is waited for. */
+static void admission__what_one_page_lists_the_next_does_not_make_complete(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stalled(10, 1, 5000, true);
+	say_more(10, 3, 1);
+	say_more(11, 3, 1);
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		assert_state(ADMISSION_STARTED);
+		assert_int_equal(t.from, 2);
+		say_more(10 + rank, 3, 2);
+	}
+	assert_int_equal(t.cause, CONTROL_TIMEOUT);
+}
+
 static void admission__a_mismatch_is_a_better_cause_than_a_deadline(void **state)
 {
 	(void)state;
@@ -415,6 +431,7 @@ int main(void)
 		TEST(admission__an_older_operation_under_way_ends_no_deadline_that_is_met),
 		TEST(admission__a_cut_list_is_asked_on_for_the_deadlines_number),
 		TEST(admission__pages_without_end_end_no_deadline_that_is_met),
+		TEST(admission__what_one_page_lists_the_next_does_not_make_complete),
 		TEST(admission__a_mismatch_is_a_better_cause_than_a_deadline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
