@@ -100,8 +100,10 @@ static void broken(struct latency_outcome *outcome, const char *violation)
 
 static void make(struct latency_outcome *outcome, struct latency_packet packet)
 {
-	assert(outcome->count < LATENCY_MADE);
-	outcome->packets[outcome->count++] = latency_packet_number(&packet);
+	if (outcome->count < LATENCY_MADE)
+		outcome->packets[outcome->count++] = latency_packet_number(&packet);
+	else
+		broken(outcome, "MODEL: one step makes more packets than there is room for");
 }
 
 static bool is_same(const struct wire *a, const struct wire *b)
@@ -404,7 +406,7 @@ void latency_switch_step(const struct latency_config *config, struct latency_sta
 	known = looked.count;
 	wrong = NULL;
 	if (intern_put(&looked, &look, sizeof(look)) == known)
-		wrong = slow_latency(&job, slot, look.sum, LATENCY_LANES, &wire, lane);
+		wrong = slow_latency(&job, slot, look.sum, &wire, lane);
 	if (wrong)
 		broken(outcome, wrong);
 	verdict = switch_latency_admit(&job, &wire);

@@ -15,12 +15,12 @@
 
 /* Are all rules in the build? */
 bool slow_is_asked(void);
-/* Each NULL, or what is wrong. `packet` came to the slot, as seen from there. */
+/* Each NULL, or what is wrong. `packet` came to the slot, as seen from there. The same is asked about jobs of
+ * up to 256 children, of whom the model's are a few and all others are in. */
 const char *slow_switch(const struct switch_job *job, const struct node_state *slot,
 			const struct packet *packet);
 const char *slow_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
-			 const int32_t *sum, uint32_t lanes, const struct wire *packet,
-			 const int32_t *lane);
+			 const int32_t *sum, const struct wire *packet, const int32_t *lane);
 
 /* In latency mode a worker is asked about all that may happen next in a state that it got to, and about all
  * packets that nearly fit it: HELDs, which the search does not keep, are among them. */

@@ -13,6 +13,57 @@ bool slow_is_asked(void)
 #endif
 }
 
+static bool is_same_set(const struct switch_job *job, const uint64_t *set, const bool *want)
+{
+	uint64_t words[SWITCH_BITMAP_WORDS] = { 0 };
+
+	for (uint32_t i = 0; i < job->children; i++)
+		words[i / 64] |= (uint64_t)want[i] << i % 64;
+	return !memcmp(words, set, sizeof(words));
+}
+
+/* ---- a few children among many ---- */
+
+/* Where the words of a set of children begin and end, and the halves of a word. */
+enum { SPREADS = 4, SPREAD = 4 };
+static const uint16_t places[SPREADS][SPREAD] = {
+	{ 31, 32, 63, 64 },
+	{ 0, 65, 127, 128 },
+	{ 33, 95, 96, 255 },
+	{ 62, 160, 191, 192 },
+};
+
+/* The same job with the others' places filled: they are always in. */
+static struct switch_job spread_job(const struct switch_job *job, const uint16_t *place)
+{
+	struct switch_job wide = *job;
+
+	switch_job_fill(&wide, place[job->children - 1] + 1u);
+	return wide;
+}
+
+static void spread_set(const struct switch_job *job, const uint16_t *place, uint64_t *set)
+{
+	struct switch_job wide = spread_job(job, place);
+	uint64_t words[SWITCH_BITMAP_WORDS] = { 0 };
+
+	for (uint32_t i = 0, child = 0; i < wide.children; i++) {
+		bool is_one = place[child] == i, is_in = !is_one || set[0] >> child & 1;
+
+		words[i / 64] |= (uint64_t)is_in << i % 64;
+		child += is_one;
+	}
+	memcpy(set, words, sizeof(words));
+}
+
+/* Who is none of them is none of the many either. */
+static uint16_t spread_child(const struct switch_job *job, const uint16_t *place, uint16_t child)
+{
+	if (child < job->children)
+		return place[child];
+	return child == job->children ? (uint16_t)(place[job->children - 1] + 1) : child;
+}
+
 /* ---- dense mode ---- */
 
 static void model_load(const struct switch_job *job, const struct node_state *from,
@@ -23,7 +74,7 @@ static void model_load(const struct switch_job *job, const struct node_state *fr
 	model->phase = from->slot.phase;
 	model->final = from->slot.final;
 	for (uint32_t i = 0; i < job->children; i++)
-		model->in[i] = from->slot.bitmap[0] >> i & 1;
+		model->in[i] = from->slot.bitmap[i / 64] >> i % 64 & 1;
 	for (uint32_t v = 0; v < 2; v++) {
 		const struct switch_copy *copy = &from->slot.copy[v];
 
@@ -39,12 +90,8 @@ static void model_load(const struct switch_job *job, const struct node_state *fr
 static bool is_same_slot(const struct switch_job *job, const struct node_state *slot,
 			 const struct model_slot *model)
 {
-	uint64_t in = 0;
-
-	for (uint32_t i = 0; i < job->children; i++)
-		in |= (uint64_t)model->in[i] << i;
 	if (slot->slot.generation != model->generation || slot->slot.phase != model->phase ||
-	    slot->slot.final != model->final || slot->slot.bitmap[0] != in)
+	    slot->slot.final != model->final || !is_same_set(job, slot->slot.bitmap, model->in))
 		return false;
 	for (uint32_t v = 0; v < 2; v++) {
 		const struct switch_copy *copy = &slot->slot.copy[v];
@@ -155,6 +202,43 @@ bool slow_nearly(uint32_t i, const struct switch_job *job, struct wire *packet)
 	}
 }
 
+/* place: where the job's children are, NULL: from 0 on. */
+static const char *switch_nearly(const struct switch_job *job, const struct node_state *slot,
+				 const struct packet *packet, const uint16_t *place)
+{
+	struct switch_job wide = place ? spread_job(job, place) : *job;
+	struct node_state from = *slot;
+	const char *wrong = NULL;
+
+	if (place) {
+		spread_set(job, place, from.slot.bitmap);
+		for (uint32_t v = 0; v < 2; v++)
+			from.slot.copy[v].last = spread_child(job, place, from.slot.copy[v].last);
+	}
+	for (uint32_t i = 0; !wrong; i++) {
+		struct node_state next = from;
+		struct wire wire = packet->wire;
+		int32_t lane[MODEL_LANES] = { 0 };
+
+		memcpy(lane, packet->lane, sizeof(packet->lane));
+		if (!slow_nearly(i, job, &wire))
+			break;
+		uint16_t sibling = (uint16_t)((wire.child + 1) % job->children);
+		if (place && packet->is_up) {
+			wire.child = spread_child(job, place, wire.child);
+			sibling = spread_child(job, place, sibling);
+		}
+		wrong = switch_differs(&wide, &next, &wire, packet->is_up, lane);
+		/* What that leaves meets the like of it from the next child. */
+		if (!packet->is_up || wrong)
+			continue;
+		wire.child = sibling;
+		lane[0] = -lane[0];
+		wrong = switch_differs(&wide, &next, &wire, true, lane);
+	}
+	return wrong;
+}
+
 const char *slow_switch(const struct switch_job *job, const struct node_state *slot,
 			const struct packet *packet)
 {
@@ -162,22 +246,9 @@ const char *slow_switch(const struct switch_job *job, const struct node_state *s
 
 	if (!slow_is_asked())
 		return NULL;
-	for (uint32_t i = 0; !wrong; i++) {
-		struct node_state next = *slot;
-		struct wire wire = packet->wire;
-		int32_t lane[MODEL_LANES] = { 0 };
-
-		memcpy(lane, packet->lane, sizeof(packet->lane));
-		if (!slow_nearly(i, job, &wire))
-			break;
-		wrong = switch_differs(job, &next, &wire, packet->is_up, lane);
-		/* What that leaves meets the like of it from the next child. */
-		if (!packet->is_up || wrong)
-			continue;
-		wire.child = (uint16_t)((wire.child + 1) % job->children);
-		lane[0] = -lane[0];
-		wrong = switch_differs(job, &next, &wire, true, lane);
-	}
+	wrong = switch_nearly(job, slot, packet, NULL);
+	for (uint32_t i = 0; i < SPREADS && !wrong; i++)
+		wrong = switch_nearly(job, slot, packet, places[i]);
 	return wrong;
 }
 
@@ -194,8 +265,8 @@ static void latency_load(const struct switch_job *job, const struct switch_laten
 	model->flags = from->flags;
 	model->last = from->last;
 	for (uint32_t i = 0; i < job->children; i++) {
-		model->in[i] = from->sum_bitmap[0] >> i & 1;
-		model->has_acked[i] = from->ack_bitmap[0] >> i & 1;
+		model->in[i] = from->sum_bitmap[i / 64] >> i % 64 & 1;
+		model->has_acked[i] = from->ack_bitmap[i / 64] >> i % 64 & 1;
 	}
 	memcpy(model->sum, sum, lanes * sizeof(*sum));
 }
@@ -203,16 +274,11 @@ static void latency_load(const struct switch_job *job, const struct switch_laten
 static bool is_same_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
 			    const int32_t *sum, const struct latency_model *model)
 {
-	uint64_t in = 0, acked = 0;
-
-	for (uint32_t i = 0; i < job->children; i++) {
-		in |= (uint64_t)model->in[i] << i;
-		acked |= (uint64_t)model->has_acked[i] << i;
-	}
 	return slot->generation == model->generation && slot->round == model->round &&
 	       slot->tag == model->tag && slot->lanes == model->lanes &&
 	       slot->flags == model->flags && slot->last == model->last &&
-	       slot->sum_bitmap[0] == in && slot->ack_bitmap[0] == acked &&
+	       is_same_set(job, slot->sum_bitmap, model->in) &&
+	       is_same_set(job, slot->ack_bitmap, model->has_acked) &&
 	       memcmp(sum, model->sum, slot->lanes * sizeof(*sum)) == 0;
 }
 
@@ -238,30 +304,53 @@ static const char *latency_differs(const struct switch_job *job, struct switch_l
 	return NULL;
 }
 
-const char *slow_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
-			 const int32_t *sum, uint32_t lanes, const struct wire *packet,
-			 const int32_t *lane)
+static const char *latency_nearly(const struct switch_job *job,
+				  const struct switch_latency_slot *slot, const int32_t *sum,
+				  const struct wire *packet, const int32_t *lane,
+				  const uint16_t *place)
 {
+	struct switch_job wide = place ? spread_job(job, place) : *job;
+	struct switch_latency_slot from = *slot;
 	const char *wrong = NULL;
 
-	if (!slow_is_asked())
-		return NULL;
+	/* The model's state does not have it: whoever it was, the answer must say so. */
+	from.last = 1000;
+	if (place) {
+		spread_set(job, place, from.sum_bitmap);
+		spread_set(job, place, from.ack_bitmap);
+	}
 	for (uint32_t i = 0; !wrong; i++) {
-		struct switch_latency_slot next = *slot;
+		struct switch_latency_slot next = from;
 		int32_t next_sum[MODEL_LANES] = { 0 }, next_lane[MODEL_LANES] = { 0 };
 		struct wire wire = *packet;
 
-		/* The model's state does not have it: whoever it was, the answer must say so. */
-		next.last = 1000;
-		memcpy(next_sum, sum, lanes * sizeof(*sum));
-		memcpy(next_lane, lane, lanes * sizeof(*lane));
+		memcpy(next_sum, sum, job->lanes * sizeof(*sum));
+		memcpy(next_lane, lane, job->lanes * sizeof(*lane));
 		if (!slow_nearly(i, job, &wire))
 			break;
-		wrong = latency_differs(job, &next, next_sum, &wire, next_lane);
+		uint16_t sibling = (uint16_t)((wire.child + 1) % job->children);
+		if (place) {
+			wire.child = spread_child(job, place, wire.child);
+			sibling = spread_child(job, place, sibling);
+		}
+		wrong = latency_differs(&wide, &next, next_sum, &wire, next_lane);
 		if (wrong)
 			break;
-		wire.child = (uint16_t)((wire.child + 1) % job->children);
-		wrong = latency_differs(job, &next, next_sum, &wire, next_lane);
+		wire.child = sibling;
+		wrong = latency_differs(&wide, &next, next_sum, &wire, next_lane);
 	}
+	return wrong;
+}
+
+const char *slow_latency(const struct switch_job *job, const struct switch_latency_slot *slot,
+			 const int32_t *sum, const struct wire *packet, const int32_t *lane)
+{
+	const char *wrong;
+
+	if (!slow_is_asked())
+		return NULL;
+	wrong = latency_nearly(job, slot, sum, packet, lane, NULL);
+	for (uint32_t i = 0; i < SPREADS && !wrong; i++)
+		wrong = latency_nearly(job, slot, sum, packet, lane, places[i]);
 	return wrong;
 }
