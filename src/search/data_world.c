@@ -142,8 +142,11 @@ bool step_find(const struct step_key *key, uint32_t *number)
 
 void step_make(struct step *step, const struct packet *packet)
 {
-	assert(step->made_count < MADE);
-	step->made[step->made_count++] = intern_put(&world.packets, packet, sizeof(*packet));
+	if (step->made_count < MADE)
+		step->made[step->made_count++] =
+			intern_put(&world.packets, packet, sizeof(*packet));
+	else
+		step_broken(step, "MODEL: one step makes more packets than there is room for");
 }
 
 void step_broken(struct step *step, const char *violation)
@@ -320,11 +323,12 @@ struct step slot_do(uint32_t node, uint32_t node_life, uint32_t part, uint32_t p
 
 static void outcome_add(struct outcome *outcome, const struct step *step)
 {
-	assert(outcome->count + step->made_count <= OUTCOME);
-	for (uint32_t i = 0; i < step->made_count; i++)
+	for (uint32_t i = 0; i < step->made_count && outcome->count < OUTCOME; i++)
 		outcome->packets[outcome->count++] = step->made[i];
 	if (!outcome->violation)
 		outcome->violation = step->violation;
+	if (!outcome->violation && outcome->count == OUTCOME)
+		outcome->violation = "LIVENESS: answers upon answers without end";
 }
 
 void worker_event(struct state *state, uint32_t worker, enum worker_move move, uint32_t about,

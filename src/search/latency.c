@@ -204,7 +204,10 @@ static void drain_packets(const struct latency_config *config, struct latency_st
 
 	for (uint32_t steps = 0; steps < 1000 && !outcome->violation; steps++) {
 		for (uint32_t i = 0; i < outcome->count; i++) {
-			assert(count < QUEUE);
+			if (count == QUEUE) {
+				outcome->violation = "LIVENESS: answers upon answers without end";
+				return;
+			}
 			queue[count++] = outcome->packets[i];
 		}
 		outcome->count = 0;

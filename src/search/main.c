@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - tally-search: visits every reachable state of the shipped protocol code, row by row. */
 #include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,23 +67,16 @@ static void say(const struct search_row *row, const struct bfs_result *result)
 	fflush(stdout);
 }
 
-/* What is searched now, for a step that core itself calls impossible (CORE_ASSERT). */
-static const char *row_name = "";
+/* Back to the row, from a step that core itself calls impossible (CORE_ASSERT), or the model. */
+static sigjmp_buf row_broken;
 
 static void assertion_failed(int signal_number)
 {
-	static const char text[] =
-		": a step of core ended in an assertion; a debugger shows which\n";
-
-	if (write(STDERR_FILENO, row_name, strlen(row_name)) < 0 ||
-	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(1);
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
+	siglongjmp(row_broken, signal_number);
 }
 
-static struct bfs_result run_row(const struct search_row *row, const struct options *options,
-				 uint64_t states_max)
+static struct bfs_result run_sound_row(const struct search_row *row, const struct options *options,
+				       uint64_t states_max)
 {
 	bool is_drawn = options->is_diagram && !(row->how & SEARCH_CAUGHT);
 	struct bfs_result result;
@@ -97,7 +91,6 @@ static struct bfs_result run_row(const struct search_row *row, const struct opti
 		perror("tally-search: a trace");
 		exit(1);
 	}
-	row_name = row->name;
 	row->model(&model, row->config);
 	result = bfs_run(&model, states_max, out, isatty(STDERR_FILENO));
 	if (!is_drawn)
@@ -107,6 +100,16 @@ static struct bfs_result run_row(const struct search_row *row, const struct opti
 		diagram_draw(trace, stdout);
 	free(trace);
 	return result;
+}
+
+static struct bfs_result run_row(const struct search_row *row, const struct options *options,
+				 uint64_t states_max)
+{
+	if (sigsetjmp(row_broken, 1)) /* what it had in memory is lost, and the row is over */
+		return (struct bfs_result){
+			.violation = "an assertion of core's or the model's; a debugger shows which"
+		};
+	return run_sound_row(row, options, states_max);
 }
 
 static bool is_row_name(const char *name)
