@@ -36,6 +36,7 @@ enum control_fault {
 	FAULT_MUTE,      /* its packets get lost from now on */
 	FAULT_MISFIT,    /* it sends nothing but what no sound member sends */
 	FAULT_DUMB,      /* it answers no QUERY any more */
+	FAULT_UNHEARD,   /* its HELLO, or the answer, is lost; or its address has changed */
 	FAULT_END
 };
 
@@ -63,6 +64,8 @@ struct control_config {
 	uint8_t second; /* enum control_second */
 	bool has_clock; /* seconds pass: R-CT-40 and R-CT-41 */
 	bool is_local;  /* rank 0 is said to host the aggregator: R-CT-20 */
+	bool is_paged;  /* an OPINFO lists one operation, and says that there are more */
+	bool is_cut;    /* the aggregator compares one operation at a time */
 	uint8_t may[FAULT_END];
 	uint32_t causes; /* bit 1 << enum control_cause: how members may fail */
 };

@@ -82,6 +82,24 @@ static void check_waiting(struct world *world, const struct control_waiting *wai
 	}
 }
 
+/* WAITING answers a deadline only if the operation has ended on all: no other verdict will come. */
+void world_check_waiting(struct world *world, const struct admission *was,
+			 const struct admission_actions *actions)
+{
+	bool is_said = false;
+
+	for (uint32_t i = 0; i < actions->count; i++)
+		is_said |= actions->list[i].type == ADMISSION_SEND &&
+			   actions->list[i].message == CONTROL_WAITING;
+	for (uint32_t rank = 0; is_said && was->is_about_expired && rank < was->size; rank++) {
+		const struct seat *seat = &world->state.seat[seat_home(
+			world, admission_nonce(world_admission(world), rank)[0] - 1u)];
+
+		if (seat->status != DEAD && !seat_is_over(seat) && !(seat->done >> was->about & 1))
+			world_fail(world, "PRECISION: a deadline is called met, and is not");
+	}
+}
+
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message)
 {
 	if (message->type == CONTROL_GRANT)

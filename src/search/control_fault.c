@@ -134,6 +134,13 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 	}
 	if (may(expansion, FAULT_LATE))
 		expand_member_late(expansion, s, false);
+	if (may(expansion, FAULT_UNHEARD) && seat->member.state >= MEMBER_HELLOING) {
+		begin(expansion, s);
+		say_who(expansion, s);
+		bfs_say(expansion->bfs, " is not heard: HELLO again");
+		world_member_unheard(world, s);
+		finish_fault(expansion, FAULT_UNHEARD, s, 0);
+	}
 	if (seat->member.state == MEMBER_RUN && seat_home(world, s) == s && !seat->is_mute)
 		expand_misfits(expansion, s);
 }

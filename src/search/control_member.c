@@ -27,6 +27,7 @@ void seat_wipe(struct seat *seat)
 	seat->still = 0;
 	seat->results = 0;
 	seat->has_stalled = 0;
+	seat->hello = 0;
 }
 
 static void member_clocks(struct member *member, uint64_t now_ns)
@@ -116,6 +117,18 @@ static void check_start(struct world *world, uint32_t s)
 	}
 }
 
+/* R-WIRE-8: a HELLO with the last serial is a copy, wherever it comes from: it binds nobody. */
+static void check_hello(struct world *world, uint32_t s, const struct member_action *action)
+{
+	struct seat *seat = &world->state.seat[s];
+
+	if (action->serial <= seat->hello)
+		world_fail(world, "R-WIRE-8: a HELLO that its shard must take for a copy");
+	if (action->shard >= world->config->shards || action->lanes < WIRE_HELLO_LANES)
+		world_fail(world, "R-CT-30: a HELLO for nobody, or one that proves no path");
+	seat->hello = (uint8_t)action->serial;
+}
+
 /* ---- steps ---- */
 
 static void member_send(struct world *world, uint32_t s, const struct note *note)
@@ -148,8 +161,10 @@ static void member_act(struct world *world, uint32_t s, const struct member_even
 
 		switch ((enum member_action_type)action->type) {
 		case MEMBER_DO_CONNECT:
+			break; /* how it ends is free choice, as with HELLO */
 		case MEMBER_HELLO:
-			break; /* how these end is free choice */
+			check_hello(world, s, action);
+			break;
 		case MEMBER_SEND:
 			member_says(world, s, actions, action);
 			break;
@@ -277,6 +292,40 @@ void world_member_late(struct world *world, uint32_t s)
 	member_clocks(member, now_ns);
 	member->since_ns = 0;
 	world_member(world, s, (struct member_event){ .type = MEMBER_TICK, .now_ns = now_ns });
+}
+
+/* Of each shard that has not answered; later, of one that is silent. */
+static bool is_hello_due(const struct seat *seat, uint32_t shard)
+{
+	return seat->member.state == MEMBER_HELLOING ? !(seat->member.welcomed >> shard & 1)
+						     : !shard;
+}
+
+void world_member_unheard(struct world *world, uint32_t s)
+{
+	static struct member_actions actions;
+	const struct seat *seat = &world->state.seat[s];
+	struct member_event event = { .type = MEMBER_REBIND, .now_ns = s_ns };
+	struct member copy = seat->member;
+
+	member_clocks(&copy, s_ns);
+	copy.hello_ns = s_ns - 100 * ms_ns;
+	if (copy.state == MEMBER_HELLOING)
+		event.type = MEMBER_TICK;
+	member_step(&copy, &world->member[s], &event, &actions);
+	for (uint32_t shard = 0; shard < world->config->shards; shard++) {
+		bool is_said = false;
+
+		for (uint32_t i = 0; i < actions.count; i++)
+			is_said |= actions.list[i].type == MEMBER_HELLO &&
+				   actions.list[i].shard == shard;
+		if (is_said != is_hello_due(seat, shard))
+			world_fail(world, "R-CT-30: HELLO is not said where it is due, or is "
+					  "where it is not");
+	}
+	member_clocks(&world->state.seat[s].member, s_ns);
+	world->state.seat[s].member.hello_ns = s_ns - 100 * ms_ns;
+	world_member(world, s, event);
 }
 
 void world_member_no_verdict(struct world *world, uint32_t s)

@@ -106,9 +106,9 @@ uint32_t op_chunk(const struct world *world, uint32_t s, uint32_t op)
 	return chunk;
 }
 
-/* What a member lists: submitted, not done, `from` or later. */
+/* What a member lists: submitted, not done, `from` or later; of that the first, if it is cut. */
 static uint16_t ops_list(const struct world *world, uint32_t s, const struct note *note,
-			 struct control_op *ops)
+			 struct control_op *ops, uint8_t *has_more)
 {
 	uint16_t count = 0;
 
@@ -117,6 +117,10 @@ static uint16_t ops_list(const struct world *world, uint32_t s, const struct not
 
 		if (note->cause >> i & 1)
 			continue;
+		if (count && world->config->is_paged) {
+			*has_more = 1;
+			break;
+		}
 		memset(&ops[count], 0, sizeof(*ops));
 		ops[count].number = i;
 		ops[count].count = (uint64_t)letter;
@@ -180,7 +184,8 @@ void message_of(const struct world *world, uint32_t s, const struct note *note,
 			if (!(note->cause >> i & 1))
 				message->opinfo.oldest = i;
 		message->opinfo.ops = ops;
-		message->opinfo.ops_count = ops_list(world, s, note, ops);
+		message->opinfo.ops_count =
+			ops_list(world, s, note, ops, &message->opinfo.has_more);
 		break;
 	case CONTROL_LEAVE:
 		message->leave.submitted = note->rank;

@@ -64,7 +64,7 @@ static void job_begin(struct world *world, uint32_t job)
 	admission->life = job ? job : config->life;
 	admission->members_max = size_max;
 	admission->waiters_max = (uint16_t)config->processes;
-	admission->ops_max = SEEN;
+	admission->ops_max = config->is_cut ? 1 : SEEN;
 	admission->groups_max = GROUPS;
 	admission->text_max = REFUSAL;
 	admission->shards = (uint16_t)config->shards;
@@ -502,6 +502,7 @@ void world_aggregator(struct world *world, struct admission_event event)
 			check_text(world, &event, was, &actions);
 		if (world->config->has_clock)
 			clock_keep(world, event.now_ns);
+		world_check_waiting(world, was, &actions);
 		if (was->state == ADMISSION_DRAIN &&
 		    world_admission(world)->state == ADMISSION_NONE)
 			world_check_drained(world);

@@ -70,7 +70,8 @@ struct seat {
 	uint8_t still;   /* has_clock: how long without a result of any operation, up to STILL */
 	uint8_t is_mute; /* no packet of it counts any more */
 	uint8_t is_dumb; /* it answers no QUERY */
-	uint8_t reserved[4];
+	uint8_t hello;   /* the serial of its last HELLO */
+	uint8_t reserved[3];
 };
 
 struct job_command {
@@ -115,12 +116,12 @@ struct state {
 	uint8_t lives;                   /* of the first job */
 	uint8_t ended_life;              /* of these the last that ended badly */
 	uint8_t called; /* seats that had called it when the deadline was over, bit by bit */
-	uint8_t reserved[1];
+	uint8_t reserved[8];
 	struct job job[JOBS];
 };
 _Static_assert(sizeof(struct seat) % 8 == 0, "no padding: states are compared as bytes");
 _Static_assert(sizeof(struct job) % 8 == 0, "no padding: states are compared as bytes");
-_Static_assert(offsetof(struct state, job) == sizeof(struct seat) * SEATS + FAULT_END + 1 + 12,
+_Static_assert(offsetof(struct state, job) == sizeof(struct seat) * SEATS + FAULT_END + 1 + 19,
 	       "no padding: as above");
 _Static_assert(offsetof(struct state, job) % 8 == 0, "no padding: as above");
 _Static_assert(SEATS <= 8, "seats are bits of a byte");
@@ -201,6 +202,9 @@ void world_check_drained(struct world *world);
 void world_check_cause(struct world *world, const struct admission_event *event,
 		       const struct admission_actions *actions);
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
+/* `was` is the admission before the step that says so. */
+void world_check_waiting(struct world *world, const struct admission *was,
+			 const struct admission_actions *actions);
 void world_read(struct world *world, uint32_t from);
 void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
@@ -221,6 +225,8 @@ void world_member_silence(struct world *world, uint32_t s);
 /* The member has overslept. */
 void world_member_wakes(struct world *world, uint32_t s);
 void world_member_late(struct world *world, uint32_t s);
+/* 100 ms without WELCOME; later: a shard is silent, HELLO again. */
+void world_member_unheard(struct world *world, uint32_t s);
 /* A deadline was over 2 s ago. */
 void world_member_no_verdict(struct world *world, uint32_t s);
 bool world_member_beats(const struct world *world, uint32_t s);

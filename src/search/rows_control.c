@@ -196,6 +196,25 @@ static const struct control_config expired_differ = {
 	.process = { { .rank = 0, .size = 2, .program = "aA" }, { .rank = 1, .size = 2, .program = "Aa" } },
 	.may = { [FAULT_EXPIRE] = 1 }, .causes = LOST | CAUSE(MISMATCH),
 };
+static const struct control_config expired_paged = {
+	.processes = 2, .shards = 1, .is_paged = true,
+	.process = { { .rank = 0, .size = 2, .program = "aA" }, { .rank = 1, .size = 2, .program = "aA" } },
+	.may = { [FAULT_EXPIRE] = 1 }, .causes = LOST,
+};
+static const struct control_config expired_cut = {
+	.processes = 2, .shards = 1, .is_cut = true,
+	.process = { { .rank = 0, .size = 2, .program = "aA" }, { .rank = 1, .size = 2, .program = "aA" } },
+	.may = { [FAULT_EXPIRE] = 1 }, .causes = LOST,
+};
+static const struct control_config differ_paged = {
+	.processes = 2, .shards = 1, .is_paged = true, .is_cut = true,
+	.process = { { .rank = 0, .size = 2, .program = "aa" }, { .rank = 1, .size = 2, .program = "aA" } },
+	.may = { [FAULT_EXPIRE] = 1 }, .causes = LOST | CAUSE(MISMATCH),
+};
+static const struct control_config unheard = {
+	.processes = 2, .shards = 2, .process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 } },
+	.may = { [FAULT_UNHEARD] = 2 }, .causes = CAUSE(TIMEOUT),
+};
 static const struct control_config differ = {
 	.processes = 2, .shards = 1,
 	.process = { { .rank = 0, .size = 2, .program = "ab" }, { .rank = 1, .size = 2, .program = "aa" } },
@@ -382,6 +401,12 @@ static const struct search_row rows[] = {
 	{ "control: n=2, a deadline, the aggregator is stopped", control_model, &expired_aggregator,
 	  false },
 	{ "control: n=2, a deadline, streams differ", control_model, &expired_differ, false },
+	{ "control: n=2, a deadline, lists of several pages", control_model, &expired_paged,
+	  false },
+	{ "control: n=2, a deadline, compared one at a time", control_model, &expired_cut, true },
+	{ "control: n=2, a deadline, operation 1 differs, lists of several pages", control_model,
+	  &differ_paged, false },
+	{ "control: n=2, 2 shards, HELLO again at any time", control_model, &unheard, false },
 	{ "control: n=2, operation 1 differs, STALL at any time", control_model, &differ, false },
 	{ "control: n=2, operations 0 and 1 differ in their streams", control_model,
 	  &differ_streams, false },
@@ -398,7 +423,7 @@ static const struct search_row rows[] = {
 	{ "control: n=2, two claim rank 0, it comes again, two killed", control_model,
 	  &claimed_again, true },
 	{ "control: n=2, two claim rank 0, one stopped, one without power", control_model,
-	  &claimed_stopped, false },
+	  &claimed_stopped, true },
 	{ "control: n=2, both come again, the aggregator is killed, started", control_model,
 	  &both_again_aggregator, false },
 	{ "control: n=3, one stopped, one without power", control_model, &three_stopped_cut,

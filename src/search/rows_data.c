@@ -223,6 +223,24 @@ static const struct data_config data_three_lives = {
 	.ops = { { 11, false } },
 };
 
+/* Operations without elements: their packets say of the next chunk what all others do. */
+static const struct data_config data_empty = {
+	.workers = 2,
+	.pool = 1,
+	.generations = 1,
+	.ops_count = 4,
+	.ops = { { 0, false }, { 8, true }, { 0, true }, { 3, true } },
+};
+
+static const struct data_config data_empty_slots = {
+	.workers = 2,
+	.pool = 2,
+	.generations = 1,
+	.ops_count = 3,
+	.ops = { { 0, true }, { 0, false }, { 8, true } },
+	.express = 0x1,
+};
+
 static const struct data_config data_streams_shards = {
 	.workers = 2,
 	.pool = 1,
@@ -250,6 +268,9 @@ static const struct search_row rows[] = {
 	{ "data: n=4, 2 chunks, EXPONENT rounds, set", data_model, &data_four, 0 },
 	{ "data: n=2, 2 chunks, two restarts, switches that forget, set", data_model, &data_lives,
 	  0 },
+	{ "data: n=2, operations without elements among others, set", data_model, &data_empty, 0 },
+	{ "data: n=2, operations without elements in 2 slots and express, set", data_model,
+	  &data_empty_slots, 0 },
 	{ "data: n=2, express and bulk, 2 chunks each, set", data_model, &data_streams, 0 },
 	{ "data: n=2, 4 chunks on 2 shards, set", data_model, &data_shards, 0 },
 	{ "data: n=2, 2-bit seq, packets live 1 round, 6 chunks, set", data_model, &data_bits_2,
