@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build=(make gcc libc6-dev binutils meson ninja-build pkg-config python3 git ca-certificates
-	libjansson-dev libcmocka-dev zlib1g-dev)
+	libjansson-dev libcmocka-dev zlib1g-dev liblzma-dev)
 demo=("${build[@]}" dataset-fashion-mnist)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format shellcheck linux-libc-dev libbpf-dev bpftool
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox)
