@@ -173,6 +173,9 @@ enum ablation {
 	ABLATE_KEY_SHOWN,
 	ABLATE_OPTION_TWICE,
 	ABLATE_OUTPUT_LOST,
+	/* models */
+	ABLATE_PARTIAL_FILE,
+	ABLATE_CHECKPOINT_CRC,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

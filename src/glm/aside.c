@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* aside.c - see aside.h. */
+#include "glm/aside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+
+static int failed(char error[GLM_ERROR_MAX], const char *path, const char *what)
+{
+	snprintf(error, GLM_ERROR_MAX, "%.400s: %s", path, what);
+	return -1;
+}
+
+/* What a rename would replace: the target of a link, not the link. */
+static int path_resolve(struct aside *aside, const char *path, char error[GLM_ERROR_MAX])
+{
+	struct stat is;
+	char *target;
+
+	if (stat(path, &is)) {
+		if (errno != ENOENT)
+			return failed(error, path, strerror(errno));
+		target = strdup(path);
+	} else if (!S_ISREG(is.st_mode)) {
+		return failed(error, path, "not a regular file: it cannot be replaced");
+	} else {
+		target = realpath(path, NULL);
+	}
+	if (!target)
+		return failed(error, path, strerror(errno));
+	if (snprintf(aside->path, sizeof(aside->path), "%s", target) >= (int)sizeof(aside->path) ||
+	    snprintf(aside->partial, sizeof(aside->partial), "%s.partial", target) >=
+		    (int)sizeof(aside->partial)) {
+		free(target);
+		return failed(error, path, strerror(ENAMETOOLONG));
+	}
+	free(target);
+	return 0;
+}
+
+int aside_open(struct aside *aside, const char *path, char error[GLM_ERROR_MAX])
+{
+	int fd;
+
+	aside->file = NULL;
+	aside->why = 0;
+	if (path_resolve(aside, path, error))
+		return -1;
+	fd = open(aside->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return failed(error, aside->partial, strerror(errno));
+	aside->file = fdopen(fd, "w");
+	if (aside->file)
+		return 0;
+	close(fd);
+	unlink(aside->partial);
+	return failed(error, aside->partial, strerror(errno));
+}
+
+/* The name of a file lives in its folder: without this a power cut may bring the old one back. */
+static bool folder_sync(const char *path)
+{
+	char folder[PATH_MAX], *slash;
+	bool is_synced;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	is_synced = !fsync(fd) || errno == EINVAL; /* some file systems have nothing to sync */
+	close(fd);
+	return is_synced;
+}
+
+bool aside_write(struct aside *aside, const void *bytes, size_t count)
+{
+	if (!aside->why && fwrite(bytes, 1, count, aside->file) != count)
+		aside->why = errno;
+	return !aside->why;
+}
+
+int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
+{
+	int why = aside->why;
+
+	if (!why && (fflush(aside->file) || fsync(fileno(aside->file))))
+		why = errno;
+	if (fclose(aside->file) && !why)
+		why = errno;
+	aside->file = NULL;
+	if (why && !TAKEN_OUT(PARTIAL_FILE)) {
+		unlink(aside->partial);
+		return failed(error, aside->path, strerror(why));
+	}
+	if (rename(aside->partial, aside->path)) {
+		why = errno;
+		unlink(aside->partial);
+		return failed(error, aside->path, strerror(why));
+	}
+	if (!folder_sync(aside->path))
+		return failed(error, aside->path, "written, but its folder cannot be synced");
+	return 0;
+}
+
+void aside_drop(struct aside *aside)
+{
+	if (!aside->file)
+		return;
+	fclose(aside->file);
+	aside->file = NULL;
+	unlink(aside->partial);
+}
