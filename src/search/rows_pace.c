@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_pace.c - pace_walk.h's rows. */
+#include "search/pace_walk.h"
+#include "search/rows.h"
+
+/* clang-format off */
+static const struct pace_walk_config pace_one = {
+	.shards = 1, .slots = 6, .walks = 400, .steps = 600,
+};
+static const struct pace_walk_config pace_shards = {
+	.shards = 2, .slots = 44, .walks = 200, .steps = 1200,
+};
+static const struct pace_walk_config pace_many = {
+	.shards = 1, .slots = 208, .walks = 40, .steps = 1500,
+};
+static const struct pace_walk_config pace_latency_mode = {
+	.shards = 1, .slots = 80, .walks = 100, .steps = 800, .is_latency = true,
+};
+static const struct pace_walk_config pace_more = {
+	.shards = 2, .slots = 44, .walks = 4000, .steps = 1200,
+};
+/* clang-format on */
+
+static const struct search_row rows[] = {
+	{ "pace: 1 shard, 6 slots, 400 walks", pace_walk_model, &pace_one, 0 },
+	{ "pace: 2 shards, 44 slots, 200 walks", pace_walk_model, &pace_shards, 0 },
+	{ "pace: 1 shard, 208 slots, 40 walks", pace_walk_model, &pace_many, 0 },
+	{ "pace: latency mode, 80 slots, 100 walks", pace_walk_model, &pace_latency_mode, 0 },
+	{ "pace: 2 shards, 44 slots, 4000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
+};
+const struct search_rows search_rows_pace = { rows, sizeof(rows) / sizeof(rows[0]) };
