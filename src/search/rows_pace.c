@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_pace.c - pace_walk.h's rows. */
+/* rows_pace.c - the rows of pace_walk.h and numbers.h. */
+#include "search/numbers.h"
 #include "search/pace_walk.h"
 #include "search/rows.h"
 
@@ -19,6 +20,7 @@ static const struct pace_walk_config pace_latency_mode = {
 static const struct pace_walk_config pace_more = {
 	.shards = 2, .slots = 44, .walks = 4000, .steps = 1200,
 };
+static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 
 static const struct search_row rows[] = {
@@ -27,5 +29,7 @@ static const struct search_row rows[] = {
 	{ "pace: 1 shard, 208 slots, 40 walks", pace_walk_model, &pace_many, 0 },
 	{ "pace: latency mode, 80 slots, 100 walks", pace_walk_model, &pace_latency_mode, 0 },
 	{ "pace: 2 shards, 44 slots, 4000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
+	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
+	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };
 const struct search_rows search_rows_pace = { rows, sizeof(rows) / sizeof(rows[0]) };
