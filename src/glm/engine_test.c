@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_test.c - kernels against their reference and against 128-bit sums; what is beyond; steps, sparse and not. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "glm/engine.h"
+#include "tests/random.h"
+
+enum { COLUMNS = 300, ROWS = 64, ROUNDS = 400, CLASSES_MOST = 13 };
+
+struct row {
+	uint32_t count;
+	uint32_t column[COLUMNS];
+	float value[COLUMNS];
+};
+
+/* Of all sizes between 2^-20 and 2^top, both signs. */
+static float draw(int top)
+{
+	float x = ldexpf(1 + (float)random_below(1 << 23) / (1 << 23),
+			 -20 + (int)random_below((uint32_t)top + 20));
+
+	return random_below(2) ? -x : x;
+}
+
+static void row_draw(struct row *row, int top)
+{
+	row->count = 0;
+	for (uint32_t column = 0; column < COLUMNS; column++)
+		if (random_below(COLUMNS) < 1 + random_below(COLUMNS)) {
+			row->column[row->count] = column;
+			row->value[row->count++] = draw(top);
+		}
+	row->count = random_below(row->count + 1);
+}
+
+/* What the header promises; *is_beyond: a product is. */
+static int64_t exact(const struct row *row, const float *weight, uint32_t classes, uint32_t c,
+		     bool *is_beyond)
+{
+	__int128 sum = 0;
+
+	for (uint32_t i = 0; i < row->count; i++) {
+		double product = rint((double)row->value[i] *
+				      (double)weight[row->column[i] * classes + c] * 4294967296.0);
+
+		*is_beyond |= !(product >= -0x1p51 && product < 0x1p51);
+		sum += *is_beyond ? 0 : (__int128)product;
+	}
+	return (int64_t)sum;
+}
+
+static void kernel_check(const struct engine_kernels *kernels)
+{
+	static float weight[COLUMNS * CLASSES_MOST];
+	static struct row row;
+	uint32_t beyonds = 0;
+
+	restart_random(NULL);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t classes = 1 + round % CLASSES_MOST;
+		int top = round % 7 == 0 ? 12 : 8; /* products up to 2^26, or 2^18 */
+		int64_t parts[CLASSES_MOST] = { 0 };
+		uint64_t beyond = 0;
+		bool is_beyond = false;
+
+		for (uint32_t i = 0; i < COLUMNS * CLASSES_MOST; i++)
+			weight[i] = draw(top);
+		if (round % 50 == 49)
+			weight[random_below(COLUMNS * classes)] = random_below(2) ? INFINITY : NAN;
+		row_draw(&row, top);
+		kernels->dots(row.column, row.value, row.count, weight, classes, parts, &beyond);
+		if (classes == 1)
+			assert_int_equal(parts[0], kernels->dot(row.column, row.value, row.count,
+								weight, &beyond));
+		for (uint32_t c = 0; c < classes; c++) {
+			int64_t expected = exact(&row, weight, classes, c, &is_beyond);
+
+			assert_true(is_beyond || parts[c] == expected);
+		}
+		assert_int_equal(beyond >> 52 != 0, is_beyond);
+		beyonds += is_beyond;
+	}
+	assert_true(beyonds > 10 && beyonds < ROUNDS / 3);
+}
+
+static void engine__scalar_kernels_are_exact(void **state)
+{
+	(void)state;
+	kernel_check(&engine_kernels_scalar);
+}
+
+static void engine__best_kernels_are_exact(void **state)
+{
+	(void)state;
+	printf("%s\n", engine_kernels_best()->name);
+	kernel_check(engine_kernels_best());
+}
+
+/* Halves to even, at the edge of what is beyond, and past many. */
+static void engine__edges_of_products(void **state)
+{
+	const struct engine_kernels *all[] = { &engine_kernels_scalar, engine_kernels_best() };
+	static const struct {
+		float value, weight;
+		int64_t part;
+		bool is_beyond;
+	} edges[] = {
+		{ 0x1p-33f, 1, 0, false },
+		{ 0x1p-33f, 3, 2, false },
+		{ 0x1p-33f, -3, -2, false },
+		{ 0x1p-34f, 3, 1, false },
+		{ 0x1p19f, -1, -(1ll << 51), false },
+		{ 0x1p19f, 1, 0, true },
+		{ 0x1.fffffep18f, 1, 0x7fffff8000000, false },
+		{ 0, 0x1p100f, 0, false },
+		{ 1, -0x1.000002p19f, 0, true },
+		{ 0x1p100f, 0x1p100f, 0, true },
+	};
+	const uint32_t column[8] = { 0 };
+
+	(void)state;
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
+			for (uint32_t count = 1; count <= 8; count++) {
+				float value[8];
+				uint64_t beyond = 0;
+				int64_t part;
+
+				for (int j = 0; j < 8; j++)
+					value[j] = edges[i].value;
+				part = all[k]->dot(column, value, count, &edges[i].weight, &beyond);
+				assert_int_equal(beyond >> 52 != 0, edges[i].is_beyond);
+				assert_true(edges[i].is_beyond || part == count * edges[i].part);
+			}
+}
+
+/* ---- engines ---- */
+
+static uint64_t start[ROWS + 1];
+static uint32_t column[ROWS * COLUMNS];
+static float value[ROWS * COLUMNS];
+static uint32_t rows[ROWS];
+
+static struct glm_share share_draw(uint32_t columns, uint32_t most)
+{
+	uint64_t at = 0;
+
+	for (uint32_t row = 0; row < ROWS; row++) {
+		rows[row] = row;
+		for (uint32_t c = 0, used = 0; c < columns && used < most; c++)
+			if (random_below(columns) < most) {
+				column[at] = c;
+				value[at++] = draw(2);
+				used++;
+			}
+		start[row + 1] = at;
+	}
+	return (struct glm_share){ start, column, value, columns };
+}
+
+/* More products than one sum may have, each of the largest size: named when they are too many. */
+static void engine__parts_of_2_31_are_beyond(void **state)
+{
+	enum { MANY = 3 * ENGINE_PRODUCTS_MAX };
+	static uint32_t columns[MANY];
+	static float values[MANY];
+	const struct engine_options options = { .classes = 1 };
+	uint64_t starts[3] = { 0, 4097, 4097 + 4095 };
+	struct glm_share share = { starts, columns, values, MANY };
+	const uint32_t both[2] = { 0, 1 };
+	struct engine engine;
+	int64_t parts[2];
+
+	(void)state;
+	assert_int_equal(engine_open(&engine, &share, &options), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		columns[i] = i;
+		values[i] = 0x1p9f;
+		engine.weight[i] = -0x1p10f;
+	}
+	starts[2] = 4097;
+	assert_false(engine_forward(&engine, &share, both, 1, parts)); /* 4097 * 2^19 > 2^31 */
+	starts[1] = 4096;
+	starts[2] = MANY;
+	assert_true(engine_forward(&engine, &share, both, 2, parts));
+	assert_true(parts[0] == INT64_MIN);
+	assert_true(parts[1] == -((int64_t)(MANY - 4096) << 51));
+	engine_close(&engine);
+}
+
+/* Few columns in a mini-batch or nearly all: the bits are those of the formula. */
+static void engine__steps_are_the_same_sparse_and_dense(void **state)
+{
+	static float gradient[COLUMNS * 3], weight[COLUMNS * 3];
+
+	(void)state;
+	for (uint32_t round = 0; round < 60; round++) {
+		uint32_t classes = round % 2 ? 3 : 1, count = 1 + random_below(8);
+		const struct engine_options options = { .classes = classes };
+		struct glm_share share = share_draw(COLUMNS, round % 3 ? 2 : COLUMNS / 2);
+		float scales[8 * 3], factor = (float)(0.1 / count);
+		struct engine engine;
+
+		assert_int_equal(engine_open(&engine, &share, &options), 0);
+		for (uint32_t i = 0; i < COLUMNS * classes; i++)
+			engine.weight[i] = weight[i] = random_below(3) ? draw(3) : -0.0f;
+		for (uint32_t i = 0; i < 8 * 3; i++)
+			scales[i] = random_below(4) ? draw(1) : 0;
+		memset(gradient, 0, sizeof(gradient));
+		for (uint32_t i = 0; i < count; i++)
+			for (uint64_t at = start[i]; at < start[i + 1]; at++)
+				for (uint32_t c = 0; c < classes; c++)
+					gradient[column[at] * classes + c] +=
+						scales[i * classes + c] * value[at];
+		for (uint32_t i = 0; i < COLUMNS * classes; i++)
+			weight[i] -= factor * gradient[i];
+		engine_backward(&engine, rows, count, scales);
+		engine_step(&engine, 0.1, rows, count);
+		assert_memory_equal(engine.weight, weight, COLUMNS * classes * sizeof(float));
+		for (uint32_t i = 0; i < COLUMNS * classes; i++)
+			assert_true(engine.gradient[i] == 0);
+		engine_close(&engine);
+	}
+}
+
+static void engine__weights_that_are_no_numbers_are_told(void **state)
+{
+	static const struct engine_options kinds[] = { { .classes = 1 },
+						       { .classes = 1, .l1 = 0.1 } };
+	static const float bad[] = { INFINITY, -INFINITY, NAN };
+	struct glm_share share = share_draw(COLUMNS, 3);
+
+	(void)state;
+	for (int k = 0; k < 2; k++)
+		for (int i = 0; i < 3; i++) {
+			struct engine engine;
+
+			assert_int_equal(engine_open(&engine, &share, &kinds[k]), 0);
+			engine.owed = 1;
+			assert_true(engine_settle(&engine));
+			engine.weight[COLUMNS - 1] = bad[i];
+			engine.owed = 1;
+			assert_false(engine_settle(&engine));
+			engine_close(&engine);
+		}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engine__scalar_kernels_are_exact),
+		cmocka_unit_test(engine__best_kernels_are_exact),
+		cmocka_unit_test(engine__edges_of_products),
+		cmocka_unit_test(engine__parts_of_2_31_are_beyond),
+		cmocka_unit_test(engine__steps_are_the_same_sparse_and_dense),
+		cmocka_unit_test(engine__weights_that_are_no_numbers_are_told),
+	};
+
+	seed_take(argc, argv);
+	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
