@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train.h - mini-batch SGD over columns that ranks and threads share: each has its part of the model only, and
+ * activations are all that travels. The model, bit for bit, depends on data and options, and not on ranks,
+ * threads or micro-batches (but for narrow wires, where each rank rounds).
+ *
+ * The functions that return int are collective: every rank calls them in the same order. They return 0, or -1 on
+ * all ranks, and the sentence is glm_train_error (or `error`); after that the model is the one before the
+ * mini-batch that failed, and only the functions that ask something and close may be called.
+ */
+#ifndef GLM_TRAIN_H
+#define GLM_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "glm/data.h"
+#include "glm/exchange.h"
+#include "glm/loss.h"
+#include "glm/wire.h"
+
+/* The rate after e epochs and parts of one. */
+enum glm_schedule {
+	GLM_CONSTANT,    /* rate */
+	GLM_INVERSE,     /* rate / (1 + decay * e) */
+	GLM_SQUARE_ROOT, /* rate / sqrt(1 + decay * e) */
+	GLM_EXPONENTIAL, /* rate * decay^(whole epochs of e), 0 < decay <= 1 */
+};
+
+struct glm_options {
+	enum glm_loss loss;
+	double l1, l2;
+	double bias; /* the value of one more feature, in every row; < 0: none */
+	double rate; /* 0: auto, from the rows' mean square and the loss */
+	double decay;
+	enum glm_schedule schedule;
+	uint32_t batch; /* at least 1 */
+	uint32_t micro; /* 0: auto, measured in the first epoch */
+	uint64_t seed;
+	bool is_shuffled;
+	struct glm_wire wire;
+};
+
+struct glm_train;
+
+/* After each mini-batch or several, on one thread, on every rank. */
+typedef void (*glm_progress_fn)(void *arg, uint64_t rows_done, uint64_t rows);
+
+/* As many threads as data has shares. data and exchange stay the caller's, and must stay. error also says when
+ * ranks have different files or options, and which. */
+int glm_train_open(struct glm_train **train, const struct glm_data *data,
+		   const struct glm_options *options, struct exchange *exchange,
+		   char error[GLM_ERROR_MAX]);
+void glm_train_close(struct glm_train *train); /* NULL is fine; not collective */
+
+int glm_train_epoch(struct glm_train *train, glm_progress_fn fn, void *arg);
+/* a[row * classes + class] of every row of data, which may be another file with the same columns; on all ranks. */
+int glm_train_activations(struct glm_train *train, const struct glm_data *data, double *a);
+/* w[feature * classes + class], the bias last; w is wanted on rank 0, and ignored elsewhere. */
+int glm_train_weights(struct glm_train *train, float *w);
+
+/* Between epochs: all that a run needs to go on with the same bits, whatever ranks, threads and micro-batch then
+ * are. Rank 0 has *bytes, to be freed; elsewhere it becomes NULL. */
+int glm_train_save(struct glm_train *train, void **bytes, size_t *count);
+/* On a train that is as it was opened. Rank 0's bytes count: -1 if they are not of the same file and options. */
+int glm_train_load(struct glm_train *train, const void *bytes, size_t count);
+
+const char *glm_train_error(const struct glm_train *train);
+uint32_t
+glm_train_classes(const struct glm_train *train); /* activations of a row: 1 for two labels */
+uint32_t glm_train_epochs(const struct glm_train *train); /* done */
+double glm_train_rate(const struct glm_train *train);     /* of the next mini-batch */
+uint32_t glm_train_micro(const struct glm_train *train);  /* in use; 0: not measured yet */
+
+#endif

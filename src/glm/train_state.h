@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_state.h - what the files of the trainer share. */
+#ifndef GLM_TRAIN_STATE_H
+#define GLM_TRAIN_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "glm/engine.h"
+#include "glm/train.h"
+
+struct glm_train {
+	const struct glm_data *data;
+	struct glm_options options;
+	struct exchange *exchange;
+	uint32_t classes, threads;
+	struct engine *engines; /* one per thread */
+	uint8_t *class_of;      /* of every row; NULL: labels are numbers */
+	uint32_t *order;        /* of the rows, in this epoch */
+	double rate;            /* before the schedule */
+	uint32_t epochs;
+	uint32_t micro; /* 0: not measured yet */
+	uint64_t options_hash;
+	char error[GLM_ERROR_MAX];
+};
+
+/* Notes the sentence, unless there is one already; -1. */
+__attribute__((format(printf, 2, 3))) int train_fail(struct glm_train *train, const char *format,
+						     ...);
+/* What the exchange says, as the trainer's error; -1. */
+int train_fail_exchange(struct glm_train *train);
+/* This rank cannot go on: the others are told, and hear of it in whatever they wait for; -1. */
+int train_give_up(struct glm_train *train, const char *why);
+
+uint64_t train_batches(const struct glm_train *train);
+/* Of mini-batch `batch` of this epoch. */
+double train_rate(const struct glm_train *train, uint64_t batch);
+double train_label(const struct glm_train *train, uint32_t row, uint32_t class_idx);
+uint64_t train_clock_ns(void);
+
+/* Mini-batches [first, end) of this epoch with micro-batches of `micro` rows; 0 or -1. */
+struct flow_plan {
+	uint64_t first, end;
+	uint32_t micro;
+	glm_progress_fn progress;
+	void *progress_arg;
+};
+int flow_run(struct glm_train *train, const struct flow_plan *plan);
+
+#endif
