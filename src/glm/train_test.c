@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * train_test.c - the trainer with ranks that are threads, against synchronous SGD on the whole matrix, bit by bit:
+ * whatever the ranks, the threads and the micro-batches.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "glm/exchange_shared.h"
+#include "glm/train_fixture.h"
+
+enum { EPOCHS = 2 };
+
+/* One way to compute what must always be the same. */
+struct way {
+	uint32_t ranks, threads, micro;
+};
+
+struct job {
+	const struct matrix *matrix;
+	struct glm_options options;
+	struct way way;
+	uint32_t epochs;
+	const void *state; /* to go on from */
+	size_t state_bytes;
+	uint32_t odd_rank; /* this one, if above 0, has another file */
+	uint64_t fail_from;
+
+	/* what rank 0 has at the end, and what every rank has said */
+	float *weight;
+	double *activation, rate;
+	void *saved;
+	size_t saved_bytes;
+	uint32_t micro;
+	int result[SHARED_RANKS];
+	char error[SHARED_RANKS][GLM_ERROR_MAX];
+	double *activations[SHARED_RANKS];
+};
+
+struct rank_arg {
+	struct job *job;
+	struct shared *shared;
+	uint32_t rank;
+	pthread_t id;
+};
+
+static uint32_t weights_count(const struct matrix *matrix, const struct glm_options *options)
+{
+	uint32_t classes = matrix->classes_count > 2 ? matrix->classes_count : 1;
+
+	return (matrix->features + (options->bias >= 0)) * classes;
+}
+
+static int rank_train(struct job *job, struct glm_train *train, const struct glm_data *data,
+		      uint32_t rank)
+{
+	uint32_t classes = glm_train_classes(train);
+	int result = 0;
+
+	if (!rank)
+		job->rate = glm_train_rate(train);
+	if (job->state)
+		result = glm_train_load(train, job->state, job->state_bytes);
+	for (uint32_t e = 0; e < job->epochs && !result; e++)
+		result = glm_train_epoch(train, NULL, NULL);
+	job->activations[rank] = calloc((size_t)data->rows * classes, sizeof(double));
+	if (!result)
+		result = glm_train_activations(train, data, job->activations[rank]);
+	if (!result)
+		result = glm_train_weights(train, rank ? NULL : job->weight);
+	if (!result) {
+		void *bytes;
+		size_t count;
+
+		result = glm_train_save(train, &bytes, &count);
+		assert(result || !bytes == !!rank);
+		if (!rank) {
+			job->saved = bytes;
+			job->saved_bytes = count;
+			job->micro = glm_train_micro(train);
+		}
+	}
+	return result;
+}
+
+static void *rank_main(void *arg)
+{
+	struct rank_arg *me = arg;
+	struct job *job = me->job;
+	struct exchange *exchange = shared_open(me->shared, me->rank);
+	struct glm_train *train;
+	struct glm_data data;
+	char *error = job->error[me->rank];
+
+	data_make(job->matrix, me->rank, job->way.ranks, job->way.threads, &data);
+	if (job->odd_rank && me->rank == job->odd_rank)
+		data.hash++;
+	job->result[me->rank] = glm_train_open(&train, &data, &job->options, exchange, error);
+	if (!job->result[me->rank]) {
+		job->result[me->rank] = rank_train(job, train, &data, me->rank);
+		snprintf(error, GLM_ERROR_MAX, "%s", glm_train_error(train));
+		glm_train_close(train);
+	}
+	exchange->ops->close(exchange);
+	data_free(&data);
+	return NULL;
+}
+
+static void job_run(struct job *job)
+{
+	struct rank_arg args[SHARED_RANKS];
+	struct shared shared;
+
+	shared_init(&shared, job->way.ranks);
+	shared.fail_from = job->fail_from;
+	job->options.micro = job->way.micro;
+	job->weight = calloc(weights_count(job->matrix, &job->options), sizeof(float));
+	for (uint32_t rank = 0; rank < job->way.ranks; rank++) {
+		args[rank] = (struct rank_arg){ .job = job, .shared = &shared, .rank = rank };
+		assert_int_equal(pthread_create(&args[rank].id, NULL, rank_main, &args[rank]), 0);
+	}
+	for (uint32_t rank = 0; rank < job->way.ranks; rank++)
+		pthread_join(args[rank].id, NULL);
+	free(shared.large);
+}
+
+static void job_free(struct job *job)
+{
+	free(job->weight);
+	free(job->saved);
+	for (uint32_t rank = 0; rank < SHARED_RANKS; rank++)
+		free(job->activations[rank]);
+	job->weight = NULL;
+	job->saved = NULL;
+	memset(job->activations, 0, sizeof(job->activations));
+}
+
+/* ---- what is compared ---- */
+
+static void compare(const struct job *job, const struct reference *ref)
+{
+	uint32_t count = weights_count(job->matrix, &job->options);
+
+	for (uint32_t rank = 0; rank < job->way.ranks; rank++)
+		if (job->result[rank])
+			fail_msg("rank %u: %s", rank, job->error[rank]);
+	for (uint32_t i = 0; i < count; i++)
+		if (memcmp(&job->weight[i], &ref->weight[i], sizeof(float)) != 0)
+			fail_msg("%u ranks, %u threads, micro-batch %u: weight %u is %a, not %a",
+				 job->way.ranks, job->way.threads, job->way.micro, i,
+				 (double)job->weight[i], (double)ref->weight[i]);
+	for (uint32_t rank = 0; rank < job->way.ranks; rank++)
+		for (uint32_t row = 0; row < job->matrix->rows; row++)
+			for (uint32_t c = 0; c < ref->classes; c++)
+				assert_true(job->activations[rank][row * ref->classes + c] ==
+					    reference_activation(ref, row, c));
+}
+
+static const uint32_t many_ranks[] = { 1, 2, 3, 4, 8 }, micros[] = { 1, 8, 64 };
+
+static void all_ways(const struct matrix *matrix, const struct glm_options *options)
+{
+	struct reference ref = { .weight = NULL };
+	uint32_t used = 0;
+
+	for (uint32_t r = 0; r < 5; r++)
+		for (uint32_t m = 0; m < 3; m++)
+			for (uint32_t threads = 1; threads <= 3; threads++) {
+				struct job job = { .matrix = matrix,
+						   .options = *options,
+						   .way = { many_ranks[r], threads, micros[m] },
+						   .epochs = EPOCHS };
+
+				job_run(&job);
+				if (!ref.weight) {
+					reference_open(&ref, matrix, options, job.rate);
+					assert_true(options->rate > 0 ||
+						    reference_is_rate(&ref, job.rate));
+					for (uint32_t e = 0; e < EPOCHS; e++)
+						reference_epoch(&ref, e);
+				}
+				compare(&job, &ref);
+				job_free(&job);
+			}
+	for (uint32_t i = 0; i < weights_count(matrix, options); i++)
+		used += ref.weight[i] != 0;
+	assert_true(used > matrix->features / 8);
+	reference_close(&ref);
+}
+
+static const struct glm_options plain = { .loss = GLM_LOGISTIC,
+					  .bias = 1,
+					  .rate = 0.2,
+					  .batch = 23 };
+
+static void train__every_loss_has_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 70, 61, 2, 200, 1 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	for (int loss_kind = GLM_LEAST_SQUARES; loss_kind <= GLM_SQUARED_HINGE; loss_kind++) {
+		struct glm_options options = plain;
+
+		options.loss = (enum glm_loss)loss_kind;
+		options.rate = 0; /* auto */
+		all_ways(&matrix, &options);
+	}
+	matrix_free(&matrix);
+}
+
+static void train__l1_and_l2_have_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 83, 301, 2, 30, 2 };
+	struct glm_options options = plain;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.l1 = 0.002;
+	all_ways(&matrix, &options);
+	options.l2 = 0.7; /* the multiplier is below 1/2 after 5 of 8 steps */
+	all_ways(&matrix, &options);
+	options.l1 = 0;
+	options.bias = -1;
+	all_ways(&matrix, &options);
+	matrix_free(&matrix);
+}
+
+static void train__several_classes_have_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 75, 44, 5, 300, 3 };
+	struct glm_options options = plain;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.batch = 75;
+	options.wire = (struct glm_wire){ .is_narrow = false };
+	options.l1 = 0.001;
+	options.is_shuffled = true;
+	options.seed = 42;
+	for (int i = 0; i < 2; i++) {
+		struct reference ref;
+		struct way ways[] = { { 1, 1, 1 }, { 3, 2, 8 }, { 8, 3, 23 }, { 2, 3, 7 } };
+
+		options.schedule = i ? GLM_SQUARE_ROOT : GLM_INVERSE;
+		options.decay = 0.8;
+		options.batch = i ? 10 : 75;
+		reference_open(&ref, &matrix, &options, options.rate);
+		for (uint32_t e = 0; e < EPOCHS; e++)
+			reference_epoch(&ref, e);
+		for (uint32_t w = 0; w < 4; w++) {
+			struct job job = { .matrix = &matrix,
+					   .options = options,
+					   .way = ways[w],
+					   .epochs = EPOCHS };
+
+			job_run(&job);
+			compare(&job, &ref);
+			job_free(&job);
+		}
+		reference_close(&ref);
+	}
+	matrix_free(&matrix);
+}
+
+static void train__numbers_as_labels_and_falling_rates_have_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 64, 40, 0, 300, 4 };
+	struct glm_options options = plain;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.loss = GLM_LEAST_SQUARES;
+	options.rate = 0;
+	options.schedule = GLM_EXPONENTIAL;
+	options.decay = 0.75;
+	options.batch = 1;
+	options.is_shuffled = true;
+	all_ways(&matrix, &options);
+	matrix_free(&matrix);
+}
+
+/* ---- going on, and what is measured ---- */
+
+static void train__state_goes_on_with_the_same_bits_anywhere(void **state)
+{
+	static const struct matrix_shape shape = { 90, 120, 3, 100, 5 };
+	static const struct way ways[] = { { 1, 1, 8 }, { 4, 2, 3 }, { 3, 1, 20 }, { 1, 3, 1 } };
+	struct glm_options options = plain;
+	struct reference ref;
+	struct matrix matrix;
+	void *bytes = NULL;
+	size_t count = 0;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.l1 = 0.001;
+	options.l2 = 0.01;
+	options.is_shuffled = true;
+	options.schedule = GLM_INVERSE;
+	options.decay = 1;
+	reference_open(&ref, &matrix, &options, options.rate);
+	for (uint32_t w = 0; w < 4; w++) {
+		struct job job = { .matrix = &matrix,
+				   .options = options,
+				   .way = ways[w],
+				   .epochs = 1,
+				   .state = bytes,
+				   .state_bytes = count };
+
+		reference_epoch(&ref, w);
+		job_run(&job);
+		compare(&job, &ref);
+		free(bytes);
+		bytes = job.saved;
+		count = job.saved_bytes;
+		job.saved = NULL;
+		job_free(&job);
+	}
+	free(bytes);
+	reference_close(&ref);
+	matrix_free(&matrix);
+}
+
+static void refused(struct job *job, const char *words)
+{
+	job_run(job);
+	for (uint32_t rank = 0; rank < job->way.ranks; rank++) {
+		assert_int_equal(job->result[rank], -1);
+		if (!strstr(job->error[rank], words))
+			fail_msg("rank %u says \"%s\", not \"%s\"", rank, job->error[rank], words);
+		assert_string_equal(job->error[rank], job->error[0]);
+	}
+	job_free(job);
+}
+
+static void train__states_of_other_trainings_are_refused_on_all_ranks(void **state)
+{
+	static const struct matrix_shape shape = { 30, 20, 2, 300, 6 };
+	struct job made = { .options = plain, .way = { 2, 1, 8 }, .epochs = 1 };
+	struct matrix matrix;
+	uint8_t *bytes;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	made.matrix = &matrix;
+	job_run(&made);
+	bytes = made.saved;
+	for (int i = 0; i < 4; i++) {
+		static const char *const words[] = { "no state", "other options", "not whole",
+						     "another file" };
+		struct job job = { .matrix = &matrix,
+				   .options = plain,
+				   .way = { 3, 1, 8 },
+				   .state = bytes,
+				   .state_bytes = made.saved_bytes - (i == 2) };
+
+		bytes[0] ^= i == 0;
+		bytes[8] ^= i == 3;
+		job.options.rate += i == 1;
+		refused(&job, words[i]);
+		bytes[0] ^= i == 0;
+		bytes[8] ^= i == 3;
+	}
+	job_free(&made);
+	matrix_free(&matrix);
+}
+
+/* Whichever it becomes, the bits are the same. */
+static void train__auto_finds_a_micro_batch_and_the_same_model(void **state)
+{
+	static const struct matrix_shape shape = { 400, 30, 2, 200, 7 };
+	struct glm_options options = plain;
+	struct reference ref;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.batch = 16;
+	reference_open(&ref, &matrix, &options, options.rate);
+	for (uint32_t e = 0; e < EPOCHS; e++)
+		reference_epoch(&ref, e);
+	for (uint32_t ranks = 1; ranks <= 3; ranks++) {
+		struct job job = { .matrix = &matrix,
+				   .options = options,
+				   .way = { ranks, 2, 0 },
+				   .epochs = EPOCHS };
+
+		job_run(&job);
+		compare(&job, &ref);
+		assert_true(job.micro == 16 || job.micro == 8);
+		job_free(&job);
+	}
+	reference_close(&ref);
+	matrix_free(&matrix);
+}
+
+/* Each rank rounds, so the bits differ; the model hardly does. */
+static void train__narrow_wire_gives_nearly_the_same_model(void **state)
+{
+	static const struct matrix_shape shape = { 90, 50, 2, 200, 8 };
+	struct glm_options options = plain;
+	struct reference ref;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	reference_open(&ref, &matrix, &options, options.rate);
+	for (uint32_t e = 0; e < EPOCHS; e++)
+		reference_epoch(&ref, e);
+	options.wire = (struct glm_wire){ .is_narrow = true, .fraction = 19 };
+	for (uint32_t ranks = 1; ranks <= 4; ranks++) {
+		struct job job = { .matrix = &matrix,
+				   .options = options,
+				   .way = { ranks, 2, 23 },
+				   .epochs = EPOCHS };
+
+		job_run(&job);
+		assert_int_equal(job.result[0], 0);
+		for (uint32_t i = 0; i < weights_count(&matrix, &options); i++)
+			assert_true(fabsf(job.weight[i] - ref.weight[i]) < 1e-4f);
+		job_free(&job);
+	}
+	reference_close(&ref);
+	matrix_free(&matrix);
+}
+
+/* ---- what goes wrong ---- */
+
+static void train__saturation_is_named_alike_on_all_ranks(void **state)
+{
+	static const struct matrix_shape shape = { 90, 50, 2, 200, 9 };
+	static const struct glm_wire narrow = { .is_narrow = true, .fraction = 30 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	for (uint32_t threads = 1; threads <= 2; threads++)
+		for (uint32_t ranks = 1; ranks <= 4; ranks += 3) {
+			struct job job = { .matrix = &matrix,
+					   .options = plain,
+					   .way = { ranks, threads, 5 },
+					   .epochs = 50 };
+
+			job.options.loss = GLM_LEAST_SQUARES;
+			job.options.rate = 30;
+			refused(&job, "saturated");
+			job.options.rate = 3e38;
+			refused(&job, "epoch 1, mini-batch 2 of 4: saturated");
+			job.options.rate = 1;
+			job.options.wire = narrow;
+			refused(&job, "--wire fixed64");
+		}
+	matrix_free(&matrix);
+}
+
+/* The last step of an epoch may be the one that is too much. */
+static void train__weight_beyond_float_is_named_alike_on_all_ranks(void **state)
+{
+	static const struct matrix_shape shape = { 20, 10, 2, 500, 10 };
+	struct job job = { .options = plain, .way = { 3, 2, 5 }, .epochs = 1 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	matrix.value[0] = 3e38f;
+	job.matrix = &matrix;
+	job.options.rate = 1e30;
+	refused(&job, "epoch 1: saturated: a weight");
+	matrix_free(&matrix);
+}
+
+static void train__bad_options_and_other_files_are_refused_on_all_ranks(void **state)
+{
+	static const struct matrix_shape shape = { 30, 20, 2, 300, 11 };
+	struct job job = { .way = { 3, 2, 8 }, .epochs = 1 }, bad;
+	struct matrix matrix, numbers;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	numbers = matrix;
+	numbers.classes_count = 0;
+	job.matrix = &matrix;
+	job.options = plain;
+	bad = job;
+	bad.odd_rank = 2;
+	refused(&bad, "rank 2 has read another file");
+	bad = job;
+	bad.options.l2 = 5;
+	refused(&bad, "1 or more");
+	bad = job;
+	bad.options.batch = 500;
+	bad.way.micro = 200;
+	refused(&bad, "119 fit");
+	bad = job;
+	bad.options.batch = 0;
+	refused(&bad, "mini-batch");
+	bad = job;
+	bad.options.l1 = -1;
+	refused(&bad, "l1");
+	bad = job;
+	bad.options.rate = (double)NAN;
+	refused(&bad, "rate");
+	bad = job;
+	bad.options.schedule = GLM_EXPONENTIAL;
+	refused(&bad, "decay");
+	bad = job;
+	bad.matrix = &numbers;
+	refused(&bad, "least-squares");
+	matrix_free(&matrix);
+}
+
+static void train__one_label_is_refused(void **state)
+{
+	static const struct matrix_shape shape = { 30, 20, 2, 300, 12 };
+	struct job job = { .options = plain, .way = { 2, 1, 8 }, .epochs = 1 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	for (uint32_t row = 0; row < matrix.rows; row++)
+		matrix.label[row] = 3;
+	job.matrix = &matrix;
+	refused(&job, "all rows have the label 3");
+	matrix_free(&matrix);
+}
+
+/* In the middle of everything, with micro-batches on their way. */
+static void train__failed_exchange_ends_all_threads(void **state)
+{
+	static const struct matrix_shape shape = { 90, 50, 2, 200, 13 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	for (uint32_t from = 1; from < 40; from++) {
+		struct job job = { .matrix = &matrix,
+				   .options = plain,
+				   .way = { 1 + from % 3, 1 + (from / 3) % 3, 3 },
+				   .epochs = 2,
+				   .fail_from = from };
+
+		refused(&job, "the shared exchange has failed");
+	}
+	matrix_free(&matrix);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(train__every_loss_has_the_bits_of_one_matrix),
+		cmocka_unit_test(train__l1_and_l2_have_the_bits_of_one_matrix),
+		cmocka_unit_test(train__several_classes_have_the_bits_of_one_matrix),
+		cmocka_unit_test(
+			train__numbers_as_labels_and_falling_rates_have_the_bits_of_one_matrix),
+		cmocka_unit_test(train__state_goes_on_with_the_same_bits_anywhere),
+		cmocka_unit_test(train__states_of_other_trainings_are_refused_on_all_ranks),
+		cmocka_unit_test(train__auto_finds_a_micro_batch_and_the_same_model),
+		cmocka_unit_test(train__narrow_wire_gives_nearly_the_same_model),
+		cmocka_unit_test(train__saturation_is_named_alike_on_all_ranks),
+		cmocka_unit_test(train__weight_beyond_float_is_named_alike_on_all_ranks),
+		cmocka_unit_test(train__bad_options_and_other_files_are_refused_on_all_ranks),
+		cmocka_unit_test(train__one_label_is_refused),
+		cmocka_unit_test(train__failed_exchange_ends_all_threads),
+	};
+
+	return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+}
