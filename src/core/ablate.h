@@ -176,6 +176,7 @@ enum ablation {
 	/* models */
 	ABLATE_PARTIAL_FILE,
 	ABLATE_CHECKPOINT_CRC,
+	ABLATE_AUC_TIES,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,
