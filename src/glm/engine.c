@@ -11,17 +11,17 @@
  * products have, and is due once in ln(2) / (rate * l2) steps. */
 static const double multiplier_min = 0.5;
 
-int engine_open(struct engine *engine, const struct glm_share *share,
-		const struct engine_options *options)
+int glm_engine_open(struct glm_engine *engine, const struct glm_share *share,
+		    const struct glm_engine_options *options)
 {
 	uint64_t columns = (uint64_t)share->columns + options->has_bias;
 	size_t weights = (size_t)columns * options->classes;
 
-	*engine = (struct engine){ .options = *options,
-				   .kernels = engine_kernels_best(),
-				   .share = share,
-				   .columns = (uint32_t)columns,
-				   .multiplier = 1 };
+	*engine = (struct glm_engine){ .options = *options,
+				       .kernels = glm_engine_kernels_best(),
+				       .share = share,
+				       .columns = (uint32_t)columns,
+				       .multiplier = 1 };
 	if (columns > UINT32_MAX)
 		return -1;
 	engine->weight = calloc(weights + 1, sizeof(float));
@@ -30,16 +30,16 @@ int engine_open(struct engine *engine, const struct glm_share *share,
 		engine->paid = calloc(columns + 1, sizeof(double));
 	if (engine->weight && engine->gradient && (engine->paid || !(options->l1 > 0)))
 		return 0;
-	engine_close(engine);
+	glm_engine_close(engine);
 	return -1;
 }
 
-void engine_close(struct engine *engine)
+void glm_engine_close(struct glm_engine *engine)
 {
 	free(engine->weight);
 	free(engine->gradient);
 	free(engine->paid);
-	*engine = (struct engine){ 0 };
+	*engine = (struct glm_engine){ 0 };
 }
 
 /* ---- L1 ---- */
@@ -51,7 +51,7 @@ static float towards_zero(float weight, float by)
 	return weight > 0 ? weight - by : weight + by; /* NaN stays NaN */
 }
 
-static void column_pay(struct engine *engine, uint32_t column)
+static void column_pay(struct glm_engine *engine, uint32_t column)
 {
 	float *weight = engine->weight + (size_t)column * engine->options.classes;
 	float due = (float)(engine->owed - engine->paid[column]);
@@ -61,7 +61,7 @@ static void column_pay(struct engine *engine, uint32_t column)
 		weight[c] = towards_zero(weight[c], due);
 }
 
-void engine_pay(struct engine *engine, const uint32_t *rows, uint32_t count)
+void glm_engine_pay(struct glm_engine *engine, const uint32_t *rows, uint32_t count)
 {
 	const struct glm_share *share = engine->share;
 
@@ -75,7 +75,7 @@ void engine_pay(struct engine *engine, const uint32_t *rows, uint32_t count)
 		column_pay(engine, engine->columns - 1);
 }
 
-bool engine_settle(struct engine *engine)
+bool glm_engine_settle(struct glm_engine *engine)
 {
 	size_t weights = (size_t)engine->columns * engine->options.classes;
 	bool is_finite = true;
@@ -100,7 +100,7 @@ static bool part_add(int64_t *part, int64_t more)
 	return !__builtin_add_overflow(*part, more, part);
 }
 
-static bool row_one(const struct engine *engine, const struct glm_share *share, uint32_t row,
+static bool row_one(const struct glm_engine *engine, const struct glm_share *share, uint32_t row,
 		    int64_t *part)
 {
 	uint64_t at = share->start[row], end = share->start[row + 1], beyond = 0;
@@ -133,11 +133,11 @@ static bool classes_add(int64_t *parts, const int64_t *more, uint32_t classes)
 	return fits;
 }
 
-static bool row_classes(const struct engine *engine, const struct glm_share *share, uint32_t row,
-			int64_t *parts)
+static bool row_classes(const struct glm_engine *engine, const struct glm_share *share,
+			uint32_t row, int64_t *parts)
 {
 	uint64_t at = share->start[row], end = share->start[row + 1], beyond = 0;
-	const struct engine_kernels *kernels = engine->kernels;
+	const struct glm_engine_kernels *kernels = engine->kernels;
 	uint32_t classes = engine->options.classes, last = engine->columns - 1;
 	int64_t more[GLM_CLASSES_MAX];
 	bool fits = true;
@@ -162,8 +162,8 @@ static bool row_classes(const struct engine *engine, const struct glm_share *sha
 	return fits && !(beyond >> 52);
 }
 
-bool engine_forward(const struct engine *engine, const struct glm_share *share,
-		    const uint32_t *rows, uint32_t count, int64_t *parts)
+bool glm_engine_forward(const struct glm_engine *engine, const struct glm_share *share,
+			const uint32_t *rows, uint32_t count, int64_t *parts)
 {
 	uint32_t classes = engine->options.classes;
 	bool fits = true;
@@ -177,7 +177,7 @@ bool engine_forward(const struct engine *engine, const struct glm_share *share,
 
 /* ---- backward ---- */
 
-static void row_back(struct engine *engine, uint32_t row, const float *scale)
+static void row_back(struct glm_engine *engine, uint32_t row, const float *scale)
 {
 	const struct glm_share *share = engine->share;
 	uint64_t end = share->start[row + 1];
@@ -191,7 +191,7 @@ static void row_back(struct engine *engine, uint32_t row, const float *scale)
 	}
 }
 
-static void row_back_one(struct engine *engine, uint32_t row, float scale)
+static void row_back_one(struct glm_engine *engine, uint32_t row, float scale)
 {
 	const struct glm_share *share = engine->share;
 	uint64_t end = share->start[row + 1];
@@ -210,8 +210,8 @@ static bool is_zero(const float *scale, uint32_t classes)
 	return true;
 }
 
-void engine_backward(struct engine *engine, const uint32_t *rows, uint32_t count,
-		     const float *scales)
+void glm_engine_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
+			 const float *scales)
 {
 	uint32_t classes = engine->options.classes;
 	float *of_bias = engine->gradient + ((size_t)engine->columns - 1) * classes;
@@ -232,7 +232,7 @@ void engine_backward(struct engine *engine, const uint32_t *rows, uint32_t count
 
 /* ---- the step ---- */
 
-static void weights_step(struct engine *engine, size_t first, size_t count, float factor)
+static void weights_step(struct glm_engine *engine, size_t first, size_t count, float factor)
 {
 	float *weight = engine->weight + first, *gradient = engine->gradient + first;
 
@@ -243,7 +243,7 @@ static void weights_step(struct engine *engine, size_t first, size_t count, floa
 }
 
 /* Where the gradient is 0 a step changes no bit: each column of these rows once, or all of them at once. */
-static void step_rows(struct engine *engine, const uint32_t *rows, uint32_t count, float factor)
+static void step_rows(struct glm_engine *engine, const uint32_t *rows, uint32_t count, float factor)
 {
 	const struct glm_share *share = engine->share;
 	uint32_t classes = engine->options.classes;
@@ -255,7 +255,7 @@ static void step_rows(struct engine *engine, const uint32_t *rows, uint32_t coun
 		weights_step(engine, ((size_t)engine->columns - 1) * classes, classes, factor);
 }
 
-void engine_step(struct engine *engine, double rate, const uint32_t *rows, uint32_t count)
+void glm_engine_step(struct glm_engine *engine, double rate, const uint32_t *rows, uint32_t count)
 {
 	const struct glm_share *share = engine->share;
 	uint32_t classes = engine->options.classes;
@@ -273,5 +273,5 @@ void engine_step(struct engine *engine, double rate, const uint32_t *rows, uint3
 	if (engine->paid)
 		engine->owed += rate * engine->options.l1 / engine->multiplier;
 	if (engine->multiplier < multiplier_min)
-		engine_settle(engine);
+		glm_engine_settle(engine);
 }

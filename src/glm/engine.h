@@ -9,7 +9,7 @@
  * never wrapped. A column's gradient is float32, summed over the samples in the order of the calls.
  *
  * The model is the weights times one multiplier, which L2 makes smaller at every step; L1 is owed by every column
- * and paid when the column is used next. engine_settle makes the weights the model.
+ * and paid when the column is used next. glm_engine_settle makes the weights the model.
  */
 #ifndef GLM_ENGINE_H
 #define GLM_ENGINE_H
@@ -19,16 +19,16 @@
 
 #include "glm/data.h"
 
-struct engine_options {
+struct glm_engine_options {
 	uint32_t classes; /* models side by side, 1 to GLM_CLASSES_MAX */
 	bool has_bias;    /* one more column, the last, which is `bias` in every row */
 	float bias;
 	double l1, l2;
 };
 
-struct engine {
-	struct engine_options options;
-	const struct engine_kernels *kernels;
+struct glm_engine {
+	struct glm_engine_options options;
+	const struct glm_engine_kernels *kernels;
 	const struct glm_share *share;
 	uint32_t columns; /* the bias's included */
 	float *weight;    /* [columns * classes], a column's classes side by side */
@@ -38,26 +38,26 @@ struct engine {
 };
 
 /* The model is 0. share stays the caller's. 0, or -1: no memory, or more columns than 2^32. */
-int engine_open(struct engine *engine, const struct glm_share *share,
-		const struct engine_options *options);
-void engine_close(struct engine *engine); /* also of one that is all 0 */
+int glm_engine_open(struct glm_engine *engine, const struct glm_share *share,
+		    const struct glm_engine_options *options);
+void glm_engine_close(struct glm_engine *engine); /* also of one that is all 0 */
 
 /* What is owed by the columns of these rows is paid: before the mini-batch's first forward of them. */
-void engine_pay(struct engine *engine, const uint32_t *rows, uint32_t count);
+void glm_engine_pay(struct glm_engine *engine, const uint32_t *rows, uint32_t count);
 /* parts[i * classes + c]: of row rows[i] of `share`, which has the engine's columns; in units of 2^-32 of the
  * activation over the multiplier. False: something is beyond, and the parts are not to be used. */
-bool engine_forward(const struct engine *engine, const struct glm_share *share,
-		    const uint32_t *rows, uint32_t count, int64_t *parts);
+bool glm_engine_forward(const struct glm_engine *engine, const struct glm_share *share,
+			const uint32_t *rows, uint32_t count, int64_t *parts);
 /* The gradient grows by scales[i * classes + c] times row rows[i]. */
-void engine_backward(struct engine *engine, const uint32_t *rows, uint32_t count,
-		     const float *scales);
+void glm_engine_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
+			 const float *scales);
 /* The end of a mini-batch of these rows: the model goes by `rate` against the mean gradient. */
-void engine_step(struct engine *engine, double rate, const uint32_t *rows, uint32_t count);
+void glm_engine_step(struct glm_engine *engine, double rate, const uint32_t *rows, uint32_t count);
 /* False: a weight is not finite. */
-bool engine_settle(struct engine *engine);
+bool glm_engine_settle(struct glm_engine *engine);
 
-/* The loops over a row's columns; bit-equal to engine_kernels_scalar, the reference. */
-struct engine_kernels {
+/* The loops over a row's columns; bit-equal to glm_engine_kernels_scalar, the reference. */
+struct glm_engine_kernels {
 	const char *name;
 	/* Sum of the rounded products, count <= ENGINE_PRODUCTS_MAX. *beyond grows by bits, of which the
 	 * highest 12 are 0 unless a product was beyond. */
@@ -69,12 +69,12 @@ struct engine_kernels {
 };
 enum { ENGINE_PRODUCTS_MAX = 2048 }; /* of 2^19 each: their sum is below 2^31 */
 
-extern const struct engine_kernels engine_kernels_scalar;
+extern const struct glm_engine_kernels glm_engine_kernels_scalar;
 #ifdef __x86_64__
-extern const struct engine_kernels engine_kernels_avx2;
+extern const struct glm_engine_kernels glm_engine_kernels_avx2;
 #endif
 /* What is best on this processor. */
-const struct engine_kernels *engine_kernels_best(void);
+const struct glm_engine_kernels *glm_engine_kernels_best(void);
 
 /* 1.5 * 2^20: what is added to it in double is rounded to a multiple of 2^-32, and as integers the bits of
  * the sum have grown by that multiple. Above 2^19 in size it would leave the binade, which the exponent shows. */

@@ -56,8 +56,8 @@ static int64_t avx2_dot(const uint32_t *column, const float *value, uint32_t cou
 	for (uint32_t i = 0; i < whole; i += 4)
 		four_add(&sums, _mm256_cvtps_pd(_mm_loadu_ps(value + i)),
 			 four_weights(weight, column + i));
-	rest = engine_kernels_scalar.dot(column + whole, value + whole, count - whole, weight,
-					 beyond);
+	rest = glm_engine_kernels_scalar.dot(column + whole, value + whole, count - whole, weight,
+					     beyond);
 	*beyond |= across_or(sums.changed);
 	return (int64_t)(across_add(sums.sum) - whole * ENGINE_MAGIC_BITS + (uint64_t)rest);
 }
@@ -97,5 +97,5 @@ static void avx2_dots(const uint32_t *column, const float *value, uint32_t count
 	}
 }
 
-const struct engine_kernels engine_kernels_avx2 = { "avx2", avx2_dot, avx2_dots };
+const struct glm_engine_kernels glm_engine_kernels_avx2 = { "avx2", avx2_dot, avx2_dots };
 #endif

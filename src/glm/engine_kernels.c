@@ -46,14 +46,14 @@ static void scalar_dots(const uint32_t *column, const float *value, uint32_t cou
 	*beyond |= changed;
 }
 
-const struct engine_kernels engine_kernels_scalar = { "scalar", scalar_dot, scalar_dots };
+const struct glm_engine_kernels glm_engine_kernels_scalar = { "scalar", scalar_dot, scalar_dots };
 
-const struct engine_kernels *engine_kernels_best(void)
+const struct glm_engine_kernels *glm_engine_kernels_best(void)
 {
 #ifdef __x86_64__
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx2"))
-		return &engine_kernels_avx2;
+		return &glm_engine_kernels_avx2;
 #endif
-	return &engine_kernels_scalar;
+	return &glm_engine_kernels_scalar;
 }

@@ -55,7 +55,7 @@ static int64_t exact(const struct row *row, const float *weight, uint32_t classe
 	return (int64_t)sum;
 }
 
-static void kernel_check(const struct engine_kernels *kernels)
+static void kernel_check(const struct glm_engine_kernels *kernels)
 {
 	static float weight[COLUMNS * CLASSES_MOST];
 	static struct row row;
@@ -92,20 +92,21 @@ static void kernel_check(const struct engine_kernels *kernels)
 static void engine__scalar_kernels_are_exact(void **state)
 {
 	(void)state;
-	kernel_check(&engine_kernels_scalar);
+	kernel_check(&glm_engine_kernels_scalar);
 }
 
 static void engine__best_kernels_are_exact(void **state)
 {
 	(void)state;
-	printf("%s\n", engine_kernels_best()->name);
-	kernel_check(engine_kernels_best());
+	printf("%s\n", glm_engine_kernels_best()->name);
+	kernel_check(glm_engine_kernels_best());
 }
 
 /* Halves to even, at the edge of what is beyond, and past many. */
 static void engine__edges_of_products(void **state)
 {
-	const struct engine_kernels *all[] = { &engine_kernels_scalar, engine_kernels_best() };
+	const struct glm_engine_kernels *all[] = { &glm_engine_kernels_scalar,
+						   glm_engine_kernels_best() };
 	static const struct {
 		float value, weight;
 		int64_t part;
@@ -170,28 +171,28 @@ static void engine__parts_of_2_31_are_beyond(void **state)
 	enum { MANY = 3 * ENGINE_PRODUCTS_MAX };
 	static uint32_t columns[MANY];
 	static float values[MANY];
-	const struct engine_options options = { .classes = 1 };
+	const struct glm_engine_options options = { .classes = 1 };
 	uint64_t starts[3] = { 0, 4097, 4097 + 4095 };
 	struct glm_share share = { starts, columns, values, MANY };
 	const uint32_t both[2] = { 0, 1 };
-	struct engine engine;
+	struct glm_engine engine;
 	int64_t parts[2];
 
 	(void)state;
-	assert_int_equal(engine_open(&engine, &share, &options), 0);
+	assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
 	for (uint32_t i = 0; i < MANY; i++) {
 		columns[i] = i;
 		values[i] = 0x1p9f;
 		engine.weight[i] = -0x1p10f;
 	}
 	starts[2] = 4097;
-	assert_false(engine_forward(&engine, &share, both, 1, parts)); /* 4097 * 2^19 > 2^31 */
+	assert_false(glm_engine_forward(&engine, &share, both, 1, parts)); /* 4097 * 2^19 > 2^31 */
 	starts[1] = 4096;
 	starts[2] = MANY;
-	assert_true(engine_forward(&engine, &share, both, 2, parts));
+	assert_true(glm_engine_forward(&engine, &share, both, 2, parts));
 	assert_true(parts[0] == INT64_MIN);
 	assert_true(parts[1] == -((int64_t)(MANY - 4096) << 51));
-	engine_close(&engine);
+	glm_engine_close(&engine);
 }
 
 /* Few columns in a mini-batch or nearly all: the bits are those of the formula. */
@@ -202,12 +203,12 @@ static void engine__steps_are_the_same_sparse_and_dense(void **state)
 	(void)state;
 	for (uint32_t round = 0; round < 60; round++) {
 		uint32_t classes = round % 2 ? 3 : 1, count = 1 + random_below(8);
-		const struct engine_options options = { .classes = classes };
+		const struct glm_engine_options options = { .classes = classes };
 		struct glm_share share = share_draw(COLUMNS, round % 3 ? 2 : COLUMNS / 2);
 		float scales[8 * 3], factor = (float)(0.1 / count);
-		struct engine engine;
+		struct glm_engine engine;
 
-		assert_int_equal(engine_open(&engine, &share, &options), 0);
+		assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
 		for (uint32_t i = 0; i < COLUMNS * classes; i++)
 			engine.weight[i] = weight[i] = random_below(3) ? draw(3) : -0.0f;
 		for (uint32_t i = 0; i < 8 * 3; i++)
@@ -220,34 +221,34 @@ static void engine__steps_are_the_same_sparse_and_dense(void **state)
 						scales[i * classes + c] * value[at];
 		for (uint32_t i = 0; i < COLUMNS * classes; i++)
 			weight[i] -= factor * gradient[i];
-		engine_backward(&engine, rows, count, scales);
-		engine_step(&engine, 0.1, rows, count);
+		glm_engine_backward(&engine, rows, count, scales);
+		glm_engine_step(&engine, 0.1, rows, count);
 		assert_memory_equal(engine.weight, weight, COLUMNS * classes * sizeof(float));
 		for (uint32_t i = 0; i < COLUMNS * classes; i++)
 			assert_true(engine.gradient[i] == 0);
-		engine_close(&engine);
+		glm_engine_close(&engine);
 	}
 }
 
 static void engine__weights_that_are_no_numbers_are_told(void **state)
 {
-	static const struct engine_options kinds[] = { { .classes = 1 },
-						       { .classes = 1, .l1 = 0.1 } };
+	static const struct glm_engine_options kinds[] = { { .classes = 1 },
+							   { .classes = 1, .l1 = 0.1 } };
 	static const float bad[] = { INFINITY, -INFINITY, NAN };
 	struct glm_share share = share_draw(COLUMNS, 3);
 
 	(void)state;
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; i < 3; i++) {
-			struct engine engine;
+			struct glm_engine engine;
 
-			assert_int_equal(engine_open(&engine, &share, &kinds[k]), 0);
+			assert_int_equal(glm_engine_open(&engine, &share, &kinds[k]), 0);
 			engine.owed = 1;
-			assert_true(engine_settle(&engine));
+			assert_true(glm_engine_settle(&engine));
 			engine.weight[COLUMNS - 1] = bad[i];
 			engine.owed = 1;
-			assert_false(engine_settle(&engine));
-			engine_close(&engine);
+			assert_false(glm_engine_settle(&engine));
+			glm_engine_close(&engine);
 		}
 }
 

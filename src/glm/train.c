@@ -262,7 +262,7 @@ static enum status engines_open(struct glm_train *train)
 	if (!train->order || !train->engines || (data->classes_count && !train->class_of))
 		return STATUS_MEMORY;
 	for (uint32_t i = 0; i < data->shares_count; i++) {
-		const struct engine_options options = {
+		const struct glm_engine_options options = {
 			.classes = train->classes,
 			.has_bias = train->options.bias >= 0 && data->share_first + i == 0,
 			.bias = (float)train->options.bias,
@@ -272,7 +272,7 @@ static enum status engines_open(struct glm_train *train)
 
 		if ((uint64_t)data->shares[i].columns + 1 > INT32_MAX)
 			return STATUS_COLUMNS;
-		if (engine_open(&train->engines[i], &data->shares[i], &options))
+		if (glm_engine_open(&train->engines[i], &data->shares[i], &options))
 			return STATUS_MEMORY;
 	}
 	return STATUS_GOOD;
@@ -395,7 +395,7 @@ void glm_train_close(struct glm_train *train)
 	if (!train)
 		return;
 	for (uint32_t i = 0; train->engines && i < train->threads; i++)
-		engine_close(&train->engines[i]);
+		glm_engine_close(&train->engines[i]);
 	free(train->engines);
 	free(train->class_of);
 	free(train->order);
@@ -485,7 +485,7 @@ static int settle(struct glm_train *train)
 	int32_t unfit = 0;
 
 	for (uint32_t i = 0; i < train->threads; i++)
-		unfit |= !engine_settle(&train->engines[i]);
+		unfit |= !glm_engine_settle(&train->engines[i]);
 	if (exchange->ops->sum(exchange, &unfit, 1))
 		return train_fail_exchange(train);
 	if (unfit)

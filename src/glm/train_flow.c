@@ -237,7 +237,7 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 }
 
 /* Waits for the oldest exchange, unless another thread does; false: it does, or there is none. */
-static bool end_oldest(struct flow *flow, const struct engine *engine)
+static bool end_oldest(struct flow *flow, const struct glm_engine *engine)
 {
 	struct exchange *exchange = flow->train->exchange;
 	bool has_one;
@@ -269,15 +269,16 @@ static void forward(struct flow_thread *thread, uint64_t k)
 {
 	struct flow *flow = thread->flow;
 	uint32_t slot = (uint32_t)(k % flow->depth), used;
-	struct engine *engine = &flow->train->engines[thread->index];
+	struct glm_engine *engine = &flow->train->engines[thread->index];
 	int64_t *parts = thread->parts + (size_t)slot * flow->activations;
 	uint64_t begin_ns = train_clock_ns();
 	struct span span;
 
 	micro_span(flow, k, &span);
 	used = span.count * flow->train->classes;
-	engine_pay(engine, span.rows, span.count);
-	thread->beyond[slot] = !engine_forward(engine, engine->share, span.rows, span.count, parts);
+	glm_engine_pay(engine, span.rows, span.count);
+	thread->beyond[slot] =
+		!glm_engine_forward(engine, engine->share, span.rows, span.count, parts);
 	memset(parts + used, 0, (flow->activations - used) * sizeof(*parts));
 	atomic_store(&thread->forward, k + 1);
 	if (is_whole(flow, atomic_load(&flow->begun)))
@@ -309,8 +310,8 @@ static bool step(struct flow_thread *thread, uint64_t k)
 	batch_span(flow, flow->plan->first + k / flow->per_batch, &span);
 	if (atomic_load(&flow->saturated) <= span.batch)
 		return false;
-	engine_step(&flow->train->engines[thread->index], train_rate(flow->train, span.batch),
-		    span.rows, span.count);
+	glm_engine_step(&flow->train->engines[thread->index], train_rate(flow->train, span.batch),
+			span.rows, span.count);
 	if (!thread->index)
 		progress(flow, &span);
 	return true;
@@ -324,8 +325,8 @@ static bool backward(struct flow_thread *thread, uint64_t k)
 	struct span span;
 
 	micro_span(flow, k, &span);
-	engine_backward(&flow->train->engines[thread->index], span.rows, span.count,
-			flow->scales + (size_t)slot * flow->activations);
+	glm_engine_backward(&flow->train->engines[thread->index], span.rows, span.count,
+			    flow->scales + (size_t)slot * flow->activations);
 	thread->backward = k + 1;
 	return thread->backward < batch_end(flow, k) || step(thread, k);
 }

@@ -14,10 +14,10 @@ struct glm_train {
 	struct glm_options options;
 	struct exchange *exchange;
 	uint32_t classes, threads;
-	struct engine *engines; /* one per thread */
-	uint8_t *class_of;      /* of every row; NULL: labels are numbers */
-	uint32_t *order;        /* of the rows, in this epoch */
-	double rate;            /* before the schedule */
+	struct glm_engine *engines; /* one per thread */
+	uint8_t *class_of;          /* of every row; NULL: labels are numbers */
+	uint32_t *order;            /* of the rows, in this epoch */
+	double rate;                /* before the schedule */
 	uint32_t epochs;
 	uint32_t micro; /* 0: not measured yet */
 	uint64_t options_hash;

@@ -35,9 +35,10 @@ static void *pass_forward(void *arg)
 	struct pass_thread *thread = arg;
 	struct pass *pass = thread->pass;
 
-	thread->fits = engine_forward(&pass->train->engines[thread->index],
-				      &pass->data->shares[thread->index], pass->rows, pass->count,
-				      pass->parts + thread->index * pass->part_max);
+	thread->fits = glm_engine_forward(&pass->train->engines[thread->index],
+					  &pass->data->shares[thread->index], pass->rows,
+					  pass->count,
+					  pass->parts + thread->index * pass->part_max);
 	return NULL;
 }
 
@@ -163,7 +164,7 @@ static void block_move(struct glm_train *train, const struct block *block, uint3
 	const struct glm_data *data = train->data;
 
 	for (uint32_t i = 0; i < train->threads; i++) {
-		struct engine *engine = &train->engines[i];
+		struct glm_engine *engine = &train->engines[i];
 		float *weight = engine->weight;
 
 		for (; local[i] < data->shares[i].columns; local[i]++) {
