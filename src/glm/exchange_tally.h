@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exchange_tally.h - the exchange over libtally: small sums in latency mode or in dense mode, large ones always over
+ * a dense communicator. Who the ranks are and where the aggregator is comes from the environment (tally(7)).
+ */
+#ifndef GLM_EXCHANGE_TALLY_H
+#define GLM_EXCHANGE_TALLY_H
+
+#include "glm/exchange.h"
+
+enum exchange_mode {
+	EXCHANGE_AUTO, /* whichever is faster here: both are measured for a moment, and all ranks choose alike */
+	EXCHANGE_LATENCY,
+	EXCHANGE_DENSE,
+};
+
+struct exchange_tally_options {
+	enum exchange_mode mode;
+	uint32_t
+		lanes; /* of the sums that EXCHANGE_AUTO measures with; 0: some 200. More than fit: what fits */
+};
+
+/* Collective. 0 and *exchange, the caller's until close; -1 and libtally's sentence. */
+int exchange_tally(struct exchange **exchange, const struct exchange_tally_options *options,
+		   char error[GLM_ERROR_MAX]);
+
+#endif
