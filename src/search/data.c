@@ -308,8 +308,16 @@ static void expand_worker(const struct state *state, uint32_t w, struct bfs *bfs
 	uint32_t submitted = worker_at(state, w)->submitted;
 	struct outcome outcome = { 0 };
 	struct state next;
+	bool may_submit;
 
-	if (submitted < world.config->ops_count) {
+	outcome.violation = worker_may_submit(w, state->part[w], &may_submit);
+	if (outcome.violation) {
+		state_copy(&next, state);
+		bfs_say(bfs, "%s looks for room", edge_name(w));
+		finish(bfs, &next, move_of(MOVE_SUBMIT, w), ALL_CELLS, &outcome);
+		return;
+	}
+	if (may_submit) {
 		state_copy(&next, state);
 		bfs_say(bfs, "%s submits operation %u", edge_name(w), submitted);
 		worker_event(&next, w, DO_SUBMIT, 0, &outcome);

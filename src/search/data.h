@@ -41,6 +41,8 @@ struct data_config {
 	struct data_tree tree;
 	uint32_t shards;      /* 0 is 1 */
 	uint32_t pool;        /* bulk slots of a shard, 1..DATA_POOL */
+	uint32_t run;         /* bulk chunks that stay together; 0 is 1 */
+	uint32_t ring;        /* operations of a stream that a worker keeps, 1, 2, 4; 0: all */
 	uint32_t generations; /* lives: 1 is no restart */
 	bool has_reboots; /* a switch may lose its memory, and is then of no life until the next */
 	uint32_t ops_count;

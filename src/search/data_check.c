@@ -192,6 +192,15 @@ static bool is_all_stored(const struct state *state)
 	return true;
 }
 
+static void submit(struct state *state, uint32_t w, struct outcome *outcome)
+{
+	bool may;
+
+	while (!worker_may_submit(w, state->part[w], &may) && may && !outcome->violation)
+		worker_event(state, w, DO_SUBMIT, 0, outcome);
+	outcome->count = 0;
+}
+
 static void drain_setup(struct state *state, struct outcome *outcome)
 {
 	for (uint32_t i = 0; i < world.nodes; i++)
@@ -202,10 +211,8 @@ static void drain_setup(struct state *state, struct outcome *outcome)
 	for (uint32_t w = 0; w < world.config->workers; w++) {
 		if (worker_at(state, w)->life < state->life)
 			state->part[w] = worker_new(w, state->life);
-		while (worker_at(state, w)->submitted < world.config->ops_count)
-			worker_event(state, w, DO_SUBMIT, 0, outcome);
+		submit(state, w, outcome);
 	}
-	outcome->count = 0;
 }
 
 static void drain_packets(struct state *state, struct outcome *outcome)
@@ -229,6 +236,7 @@ static uint32_t pair_outstanding(const struct worker_state *worker, uint32_t pai
 
 static void drain_worker(struct state *state, uint32_t w, uint32_t window, struct outcome *outcome)
 {
+	submit(state, w, outcome);
 	for (uint32_t i = 0; i < world.cells; i++) {
 		if (worker_at(state, w)->slot[i].state != WORKER_OUTSTANDING)
 			continue;

@@ -19,6 +19,11 @@ static struct worker_slot *scratch_slot(struct scratch *scratch, uint32_t cell)
 	return &scratch->slots[world.cell[cell].shard * world.slots_all + world.cell[cell].slot];
 }
 
+static uint32_t ring_of(void)
+{
+	return world.config->ring ? world.config->ring : DATA_OPS;
+}
+
 static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life)
 {
 	struct worker_memory memory = { scratch->shards,
@@ -26,7 +31,7 @@ static void scratch_init(struct scratch *scratch, uint32_t worker, uint32_t life
 					{ scratch->ops[0], scratch->ops[1] } };
 
 	memset(scratch->ops, 0, sizeof(scratch->ops));
-	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, DATA_OPS, &memory);
+	worker_init(&scratch->worker, &world.map, world.slots_all, DATA_LANES, ring_of(), &memory);
 	for (uint32_t i = 0; i < world.map.shards; i++) {
 		scratch->shards[i].generation = GENERATION + life;
 		scratch->shards[i].job = (uint16_t)world.parent[worker];
@@ -42,7 +47,7 @@ static void ops_load(const struct worker_state *from, struct scratch *scratch)
 		struct worker_op op = op_make(world.config, i);
 		struct worker_stream *stream = &scratch->worker.stream[op.stream];
 
-		stream->ops[stream->tail++] =
+		stream->ops[stream->tail++ % ring_of()] =
 			(struct worker_op_state){ .op = op,
 						  .first = stream->chunks,
 						  .chunks = op_chunks(world.config, i),
@@ -86,9 +91,11 @@ static void worker_save(struct scratch *scratch, struct worker_state *to)
 		to->submitted += (uint8_t)scratch->worker.stream[i].tail;
 	}
 	for (uint32_t i = 0; i < to->submitted; i++) {
-		uint32_t stream = op_make(world.config, i).stream;
+		uint32_t stream = op_make(world.config, i).stream, number = at[stream]++;
 
-		to->done[i] = (uint8_t)scratch->ops[stream][at[stream]++].done;
+		if (number + ring_of() >=
+		    scratch->worker.stream[stream].tail) /* it is still there */
+			to->done[i] = (uint8_t)scratch->ops[stream][number % ring_of()].done;
 	}
 	for (uint32_t i = 0; i < world.map.shards; i++)
 		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
@@ -317,6 +324,41 @@ struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uin
 	step.next = intern_put(&world.workers, &state, sizeof(state));
 	world.steps[number] = step;
 	return step;
+}
+
+/* Of its stream, from the first that is not complete on. */
+static uint32_t ops_kept(const struct worker_state *state, enum map_stream stream)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < state->submitted; i++)
+		if (op_make(world.config, i).stream == stream &&
+		    (count || state->done[i] < op_chunks(world.config, i)))
+			count++;
+	return count;
+}
+
+const char *worker_may_submit(uint32_t worker, uint32_t part, bool *may)
+{
+	struct step_key key = { .kind = STEP_MAY_SUBMIT, .who = (uint8_t)worker, .part = part };
+	struct worker_state state;
+	struct scratch scratch;
+	uint32_t number;
+
+	if (!step_find(&key, &number)) {
+		memcpy(&state, intern_get(&world.workers, part, NULL), sizeof(state));
+		if (state.submitted < world.config->ops_count) {
+			enum map_stream stream = op_make(world.config, state.submitted).stream;
+
+			worker_load(&state, worker, &scratch);
+			world.steps[number].next = worker_has_room(&scratch.worker, stream);
+			if (world.steps[number].next != (ops_kept(&state, stream) < ring_of()))
+				step_broken(&world.steps[number],
+					    "an operation is refused and there is room, or is not");
+		}
+	}
+	*may = world.steps[number].next;
+	return world.steps[number].violation;
 }
 
 bool worker_may_begin(uint32_t worker, uint32_t part, uint32_t pair)

@@ -78,7 +78,7 @@ void world_open(const struct data_config *config)
 	assert(config->pool <= DATA_POOL);
 	assert(config->workers <= DATA_WORKERS);
 	assert(world.nodes <= DATA_NODES);
-	if (!map_init(&world.map, shards, world.slots_all, 1))
+	if (!map_init(&world.map, shards, world.slots_all, config->run ? config->run : 1))
 		assert(0);
 	cells_find(config);
 	tree_find(config);

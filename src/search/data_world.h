@@ -146,7 +146,7 @@ struct step_key {
 	uint8_t kind, who, life, reserved; /* kind: enum worker_move, or one of those below */
 	uint32_t part, about;
 };
-enum { STEP_MAY_BEGIN = 8, STEP_SLOT };
+enum { STEP_MAY_BEGIN = 8, STEP_MAY_SUBMIT, STEP_SLOT };
 
 /* Has it been worked out? If not, world.steps[*number] is for the caller to fill in. */
 bool step_find(const struct step_key *key, uint32_t *number);
@@ -161,6 +161,8 @@ uint32_t seq_seen(uint32_t seq, uint32_t mine);
 enum worker_move { DO_SUBMIT, DO_START, DO_PACKET, DO_PROBE };
 
 struct step worker_do(uint32_t worker, uint32_t part, enum worker_move move, uint32_t about);
+/* May it submit its next operation? Else there is none, or no room. NULL, or what is wrong with that. */
+const char *worker_may_submit(uint32_t worker, uint32_t part, bool *may);
 /* May it start the pair's next chunk? */
 bool worker_may_begin(uint32_t worker, uint32_t part, uint32_t pair);
 /* A worker at the start of a life. */

@@ -241,6 +241,38 @@ static const struct data_config data_empty_slots = {
 	.express = 0x1,
 };
 
+/* More operations than a worker keeps, in both streams. */
+static const struct data_config data_ring = {
+	.workers = 2,
+	.pool = 1,
+	.ring = 1,
+	.generations = 1,
+	.ops_count = 4,
+	.ops = { { 8, false }, { 3, false }, { 8, true }, { 11, false } },
+	.express = 0x2,
+};
+
+static const struct data_config data_ring_slots = {
+	.workers = 1,
+	.pool = 2,
+	.ring = 2,
+	.generations = 1,
+	.ops_count = 4,
+	.ops = { { 16, true }, { 3, false }, { 0, false }, { 27, true } },
+	.sticky = { 0x2 },
+};
+
+/* Chunks that stay together. */
+static const struct data_config data_runs = {
+	.workers = 1,
+	.pool = 2,
+	.shards = 2,
+	.run = 2,
+	.generations = 1,
+	.ops_count = 3,
+	.ops = { { 40, false }, { 8, false }, { 11, false } },
+};
+
 static const struct data_config data_streams_shards = {
 	.workers = 2,
 	.pool = 1,
@@ -271,6 +303,11 @@ static const struct search_row rows[] = {
 	{ "data: n=2, operations without elements among others, set", data_model, &data_empty, 0 },
 	{ "data: n=2, operations without elements in 2 slots and express, set", data_model,
 	  &data_empty_slots, 0 },
+	{ "data: n=2, more operations than are kept, express and bulk, set", data_model, &data_ring,
+	  0 },
+	{ "data: n=1, more operations than are kept, in 2 slots, set", data_model, &data_ring_slots,
+	  0 },
+	{ "data: n=1, runs of 2 chunks on 2 shards, set", data_model, &data_runs, 0 },
 	{ "data: n=2, express and bulk, 2 chunks each, set", data_model, &data_streams, 0 },
 	{ "data: n=2, 4 chunks on 2 shards, set", data_model, &data_shards, 0 },
 	{ "data: n=2, 2-bit seq, packets live 1 round, 6 chunks, set", data_model, &data_bits_2,

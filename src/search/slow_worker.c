@@ -20,11 +20,21 @@ static bool is_scaled(const struct chunk *chunk)
 	return world.config->ops[chunk->op].is_scaled;
 }
 
-/* Chunk c of a stream goes to shard c mod S (a model's runs are of one): so the pair's k-th is k * S + shard. */
+/* The stream's chunks go to the shards in turn, a run to each; the pair's k-th: */
+static uint32_t counter_of(const struct slow_event *event, uint32_t k)
+{
+	uint32_t run = event->stream == MAP_BULK && world.config->run ? world.config->run : 1;
+	uint32_t shards = world.config->shards ? world.config->shards : 1;
+
+	for (uint32_t c = 0;; c++)
+		if (c / run % shards == event->shard && k-- == 0)
+			return c;
+}
+
 static struct chunk chunk_at(const struct worker_state *state, const struct slow_event *event,
 			     uint32_t k)
 {
-	uint32_t c = k * world.map.shards + event->shard;
+	uint32_t c = counter_of(event, k);
 	struct chunk chunk = { .op = 0 };
 
 	for (; chunk.op < state->submitted; chunk.op++) {
