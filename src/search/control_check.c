@@ -82,6 +82,23 @@ static void check_waiting(struct world *world, const struct control_waiting *wai
 	}
 }
 
+/* Before a step (is_over: after it) that takes a message. */
+void world_check_heard(struct world *world, const struct admission_event *event, bool is_over)
+{
+	if (event->type != ADMISSION_MESSAGE || world->config->has_clock)
+		return;
+	for (uint32_t i = 0; i < world_peers_count(world); i++) {
+		struct admission_peer *peer = world_peer(world, i);
+
+		if (peer->connection != event->connection)
+			continue;
+		if (!is_over)
+			peer->heard_ns = event->now_ns + 1;
+		else if (peer->heard_ns != event->now_ns)
+			world_fail(world, "R-CT-8: a member's word is no sign of life");
+	}
+}
+
 /* WAITING answers a deadline only if the operation has ended on all: no other verdict will come. */
 void world_check_waiting(struct world *world, const struct admission *was,
 			 const struct admission_actions *actions)

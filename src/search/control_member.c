@@ -28,6 +28,7 @@ void seat_wipe(struct seat *seat)
 	seat->results = 0;
 	seat->has_stalled = 0;
 	seat->hello = 0;
+	seat->welcomes = 0;
 }
 
 static void member_clocks(struct member *member, uint64_t now_ns)
@@ -145,6 +146,9 @@ static void member_says(struct world *world, uint32_t s, const struct member_act
 	struct control_message message;
 	struct note note;
 
+	if (action->message == CONTROL_READY &&
+	    world->state.seat[s].welcomes != (1u << world->config->shards) - 1)
+		world_fail(world, "SAFETY: READY, and not all shards have said WELCOME");
 	member_message(&world->member[s], actions, action, &message);
 	note = note_of(&message);
 	member_send(world, s, &note);
@@ -217,7 +221,13 @@ void world_member(struct world *world, uint32_t s, struct member_event event)
 
 	if (event.type == MEMBER_MESSAGE && event.message->type == CONTROL_GRANT)
 		event.lanes = seat_lanes(world, s);
+	if (event.type == MEMBER_WELCOME && event.lanes == WIRE_LANES_MAX)
+		seat->welcomes |= (uint8_t)(1u << event.shard);
+	if (event.type == MEMBER_MESSAGE)
+		seat->member.heard_ns = event.now_ns + 1;
 	member_step(&seat->member, &world->member[s], &event, &actions);
+	if (event.type == MEMBER_MESSAGE && seat->member.heard_ns != event.now_ns)
+		world_fail(world, "R-CT-8: a word of the aggregator is no sign of life");
 	member_act(world, s, &event, &actions);
 	member_clocks(&seat->member, 0);
 	if (!actions.count || !seat_is_over(seat))

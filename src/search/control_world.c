@@ -496,8 +496,10 @@ void world_aggregator(struct world *world, struct admission_event event)
 		}
 		if (world->config->has_clock)
 			clock_set(world, event.now_ns);
+		world_check_heard(world, &event, false);
 		admission_step(world_admission(world), &world->admission[world->at], &event,
 			       &actions);
+		world_check_heard(world, &event, true);
 		if (actions.cause != CONTROL_OK)
 			check_text(world, &event, was, &actions);
 		if (world->config->has_clock)

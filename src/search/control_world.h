@@ -67,11 +67,12 @@ struct seat {
 	uint8_t is_held;     /* aborted: its place must not be given away before it is closed */
 	uint8_t life;        /* that the first was granted: the second's JOIN says it */
 	uint8_t is_granted;  /* its GRANT is in, and waits for the others' */
-	uint8_t still;   /* has_clock: how long without a result of any operation, up to STILL */
-	uint8_t is_mute; /* no packet of it counts any more */
-	uint8_t is_dumb; /* it answers no QUERY */
-	uint8_t hello;   /* the serial of its last HELLO */
-	uint8_t reserved[3];
+	uint8_t still;    /* has_clock: how long without a result of any operation, up to STILL */
+	uint8_t is_mute;  /* no packet of it counts any more */
+	uint8_t is_dumb;  /* it answers no QUERY */
+	uint8_t hello;    /* the serial of its last HELLO */
+	uint8_t welcomes; /* shards whose WELCOME it has, bit by bit */
+	uint8_t reserved[2];
 };
 
 struct job_command {
@@ -202,6 +203,7 @@ void world_check_drained(struct world *world);
 void world_check_cause(struct world *world, const struct admission_event *event,
 		       const struct admission_actions *actions);
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
+void world_check_heard(struct world *world, const struct admission_event *event, bool is_over);
 /* `was` is the admission before the step that says so. */
 void world_check_waiting(struct world *world, const struct admission *was,
 			 const struct admission_actions *actions);
