@@ -11,9 +11,8 @@
 
 /* One engine's columns of all rows, row after row (CSR): row i has the places start[i] .. start[i + 1] - 1. */
 struct glm_share {
-	uint64_t *start; /* [rows + 1] */
-	uint32_t *
-		column; /* columns_local(); rising within a row's range of the share, not over its dealt blocks */
+	uint64_t *start;  /* [rows + 1] */
+	uint32_t *column; /* columns_local(); rising within a row */
 	float *value;     /* finite, never 0 */
 	uint32_t columns; /* how many the share owns; may be 0 */
 };

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "glm/load.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "core/hash.h"
+#include "glm/file_fixture.h"
+#include "util/rng.h"
+
+static char error[GLM_ERROR_MAX];
+
+static struct glm_load_options of_rank(uint32_t rank, uint32_t ranks, uint32_t threads)
+{
+	return (struct glm_load_options){ .rank = rank, .ranks = ranks, .threads = threads };
+}
+
+static void loads(struct glm_data *data, const char *path, const struct glm_load_options *options)
+{
+	if (glm_load(data, path, options, error))
+		fail_msg("%s", error);
+}
+
+static void fails(const char *path, const struct glm_load_options *options, const char *what)
+{
+	static const struct glm_data none;
+	struct glm_data data;
+
+	memset(&data, 0xff, sizeof(data));
+	assert_int_equal(glm_load(&data, path, options, error), -1);
+	assert_memory_equal(&data, &none, sizeof(data));
+	assert_int_equal(strncmp(error, path, strlen(path)), 0);
+	assert_string_equal(error + strlen(path), what);
+}
+
+/* Rows as they were written, non-zeros one after the other. */
+struct truth {
+	uint64_t rows, count, features;
+	uint64_t *start;
+	uint32_t *feature;
+	float *value;
+	char *text;
+	size_t bytes;
+};
+
+static void truth_begin(struct truth *truth, uint64_t rows, uint64_t nonzeros)
+{
+	*truth = (struct truth){ .start = calloc(rows + 1, sizeof(*truth->start)),
+				 .feature = malloc((nonzeros + 1) * sizeof(*truth->feature)),
+				 .value = malloc((nonzeros + 1) * sizeof(*truth->value)),
+				 .text = malloc(rows * 16 + nonzeros * 24) };
+	assert_non_null(truth->start);
+	assert_non_null(truth->feature);
+	assert_non_null(truth->value);
+	assert_non_null(truth->text);
+}
+
+static void truth_free(struct truth *truth)
+{
+	free(truth->start);
+	free(truth->feature);
+	free(truth->value);
+	free(truth->text);
+}
+
+static void truth_label(struct truth *truth, int label)
+{
+	truth->bytes +=
+		(size_t)sprintf(truth->text + truth->bytes, "%s%d", truth->rows ? "\n" : "", label);
+	truth->start[++truth->rows] = truth->count;
+}
+
+static void truth_put(struct truth *truth, uint32_t feature, int value)
+{
+	truth->bytes += (size_t)sprintf(truth->text + truth->bytes, " %u:%d", feature + 1, value);
+	truth->feature[truth->count] = feature;
+	truth->value[truth->count++] = (float)value;
+	truth->start[truth->rows] = truth->count;
+	if (truth->features <= feature)
+		truth->features = (uint64_t)feature + 1;
+}
+
+/* Sparse rows without any order that a split could profit from. */
+static void truth_draw(struct truth *truth, uint64_t rows, uint32_t features, uint32_t density)
+{
+	struct rng rng;
+
+	rng_init(&rng, 5, rows);
+	truth_begin(truth, rows, rows * (features / density + 2) * 2);
+	for (uint64_t row = 0; row < rows; row++) {
+		truth_label(truth, rng_below(&rng, 2) ? 1 : -1);
+		for (uint32_t f = rng_below(&rng, 2 * density); f < features;
+		     f += 1 + rng_below(&rng, 2 * density))
+			truth_put(truth, f, 1 + (int)rng_below(&rng, 1000));
+	}
+}
+
+/* What this rank has of a row, in its place in found[]. */
+static void row_collect(const struct glm_data *data, const struct truth *truth, uint64_t row,
+			uint8_t *found)
+{
+	for (uint32_t i = 0; i < data->shares_count; i++) {
+		const struct glm_share *share = &data->shares[i];
+		uint64_t k = truth->start[row];
+
+		assert_true(share->start[row] <= share->start[row + 1]);
+		for (uint64_t at = share->start[row]; at < share->start[row + 1]; at++) {
+			uint32_t f;
+
+			assert_true(at == share->start[row] ||
+				    share->column[at] > share->column[at - 1]);
+			assert_true(share->column[at] < share->columns);
+			f = columns_global(&data->columns, data->share_first + i,
+					   share->column[at]);
+			while (k < truth->start[row + 1] && truth->feature[k] < f)
+				k++;
+			assert_true(k < truth->start[row + 1]);
+			assert_int_equal(truth->feature[k], f);
+			assert_true(truth->value[k] == share->value[at]);
+			found[k]++;
+		}
+	}
+}
+
+/* All ranks together have every non-zero once; the most that one share has. */
+static uint64_t ranks_check(const struct truth *truth, const char *path, uint32_t ranks,
+			    uint32_t threads)
+{
+	uint8_t *found = calloc(truth->count + 1, 1);
+	uint64_t most = 0, columns = 0;
+
+	assert_non_null(found);
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		struct glm_load_options options = of_rank(rank, ranks, threads);
+		struct glm_data data;
+
+		loads(&data, path, &options);
+		assert_int_equal(data.rows, truth->rows);
+		assert_int_equal(data.features, truth->features);
+		assert_int_equal(data.nonzeros, truth->count);
+		assert_int_equal(data.shares_count, threads);
+		assert_int_equal(data.share_first, rank * threads);
+		for (uint64_t row = 0; row < data.rows; row++)
+			row_collect(&data, truth, row, found);
+		for (uint32_t i = 0; i < threads; i++) {
+			columns += data.shares[i].columns;
+			if (most < data.shares[i].start[data.rows])
+				most = data.shares[i].start[data.rows];
+		}
+		glm_data_free(&data);
+	}
+	for (uint64_t k = 0; k < truth->count; k++)
+		assert_int_equal(found[k], 1);
+	assert_int_equal(columns, truth->features);
+	free(found);
+	return most;
+}
+
+static void load__every_nonzero_has_one_owner(void **state)
+{
+	struct truth truth;
+	const char *path;
+
+	(void)state;
+	truth_draw(&truth, 500, 3000, 20);
+	path = file_write(truth.text, truth.bytes);
+	assert_int_equal(ranks_check(&truth, path, 1, 1), truth.count);
+	ranks_check(&truth, path, 2, 1);
+	ranks_check(&truth, path, 1, 3);
+	assert_true(ranks_check(&truth, path, 4, 2) < truth.count / 8 * 105 / 100);
+	truth_free(&truth);
+}
+
+/* The first rows are the sample; half of what follows has features that the sample had not. */
+static void load__rows_after_the_sample_are_split_as_it_says(void **state)
+{
+	enum { FEATURES = 700, ROWS = 3100, MORE = 40000 };
+	struct truth truth;
+	uint64_t most;
+
+	(void)state;
+	truth_begin(&truth, ROWS + 1000, ROWS * FEATURES + 1000 * 20);
+	for (int row = 0; row < ROWS; row++) {
+		truth_label(&truth, row & 1);
+		for (uint32_t f = 0; f < FEATURES; f++)
+			truth_put(&truth, f, 1);
+	}
+	assert_true(truth.count > 1 << 21);
+	for (int row = 0; row < 1000; row++) {
+		truth_label(&truth, row & 1);
+		for (uint32_t f = 0; f < 20; f++)
+			truth_put(&truth, f * 35 + (f < 10 ? 0 : MORE * (f - 9)), 2);
+	}
+	most = ranks_check(&truth, file_write(truth.text, truth.bytes), 3, 1);
+	assert_true(most < truth.count / 3 * 101 / 100);
+	truth_free(&truth);
+}
+
+static void load__zeros_are_left_out(void **state)
+{
+	struct glm_load_options options = { 0 };
+	struct glm_data data;
+
+	(void)state;
+	loads(&data, file_text("1 1:0 2:3 9:0\n2 1:-0\n"), &options);
+	assert_int_equal(data.rows, 2);
+	assert_int_equal(data.features, 9);
+	assert_int_equal(data.nonzeros, 1);
+	assert_int_equal(data.shares[0].start[1], 1);
+	assert_int_equal(data.shares[0].start[2], 1);
+	assert_int_equal(data.shares[0].column[0], 1);
+	assert_int_equal(data.shares[0].columns, 9);
+	glm_data_free(&data);
+}
+
+static void load__labels_are_those_of_the_file_in_order_of_appearance(void **state)
+{
+	struct glm_load_options options = { .classes_min = 2 };
+	struct glm_data data;
+
+	(void)state;
+	loads(&data, file_text("3 1:1\n-1 1:1\n3 2:1\n0.5\n-1\n"), &options);
+	assert_int_equal(data.rows, 5);
+	assert_true(data.label[0] == 3);
+	assert_true(data.label[3] == 0.5);
+	assert_int_equal(data.classes_count, 3);
+	assert_true(data.classes[0] == 3);
+	assert_true(data.classes[1] == -1);
+	assert_true(data.classes[2] == 0.5);
+	glm_data_free(&data);
+}
+
+static void load__too_many_classes_are_named_but_numbers_are_none(void **state)
+{
+	struct glm_load_options options = { 0 };
+	struct glm_data data;
+	char text[1000];
+	size_t used = 0;
+
+	(void)state;
+	for (int i = 0; i <= GLM_CLASSES_MAX; i++)
+		used += (size_t)sprintf(text + used, "%d 1:1\n", i);
+	fails(file_text(text), &options,
+	      ":65:1: a label of one more class: there may be 64; labels that are numbers are for "
+	      "least squares");
+	options.is_regression = true;
+	loads(&data, file_text(text), &options);
+	assert_int_equal(data.rows, GLM_CLASSES_MAX + 1);
+	assert_int_equal(data.classes_count, 0);
+	glm_data_free(&data);
+}
+
+static void load__one_class_is_refused_where_two_are_needed(void **state)
+{
+	struct glm_load_options options = { .classes_min = 2 };
+	struct glm_data data;
+
+	(void)state;
+	fails(file_text("1 1:1\n1 2:1\n"), &options,
+	      ": all labels are the same: there is nothing to tell apart");
+	options.is_regression = true;
+	loads(&data, file_text("1 1:1\n1 2:1\n"), &options);
+	glm_data_free(&data);
+	options = (struct glm_load_options){ 0 };
+	loads(&data, file_text("1 1:1\n1 2:1\n"), &options);
+	glm_data_free(&data);
+}
+
+static void load__files_without_rows_are_refused(void **state)
+{
+	struct glm_load_options options = { 0 };
+
+	(void)state;
+	fails(file_text(""), &options, ": no rows");
+	fails(file_text("# nothing\n\n"), &options, ": no rows");
+	fails("/nonexistent/file", &options, ": No such file or directory");
+}
+
+static void load__bad_rows_are_named_and_nothing_is_kept(void **state)
+{
+	struct glm_load_options options = of_rank(1, 2, 2);
+
+	(void)state;
+	fails(file_text("1 1:1\n2 2:1 1:1\n"), &options,
+	      ":2:7: the index 1 after 2: they must rise");
+}
+
+static void load__a_later_file_has_the_first_ones_split(void **state)
+{
+	struct glm_load_options options = of_rank(0, 2, 1);
+	struct glm_data first, later;
+
+	(void)state;
+	loads(&first, file_text("1 1:1 2:1 3:1 4:1\n2 1:1 2:1 3:1 4:1\n"), &options);
+	assert_int_equal(first.features, 4);
+	options.columns = &first.columns;
+	options.features = first.features;
+	loads(&later, file_text("1 2:5 3:6 7:1 8:0\n"), &options);
+	assert_memory_equal(&later.columns, &first.columns, sizeof(first.columns));
+	assert_int_equal(later.features, 4);
+	assert_int_equal(later.nonzeros, 2);
+	assert_int_equal(later.ignored, 1);
+	assert_int_equal(later.shares[0].columns, 2);
+	assert_int_equal(later.shares[0].start[1], 1);
+	assert_int_equal(later.shares[0].column[0], 1);
+	glm_data_free(&later);
+	loads(&later, file_text("1 1:1\n"), &options);
+	assert_int_equal(later.shares[0].columns, 2); /* as many weights as were trained */
+	glm_data_free(&later);
+	glm_data_free(&first);
+}
+
+static void load__the_hash_is_of_the_unpacked_bytes(void **state)
+{
+	static const char text[] = "1 1:1\n2 2:1\n";
+	static uint8_t packed[FILE_PACKED_MAX];
+	struct glm_load_options options = { 0 };
+	struct glm_data data;
+
+	(void)state;
+	loads(&data, file_text(text), &options);
+	assert_int_equal(data.hash, hash_text(HASH_BEGIN, text));
+	glm_data_free(&data);
+	loads(&data, file_write(packed, file_gz(text, strlen(text), packed)), &options);
+	assert_int_equal(data.hash, hash_text(HASH_BEGIN, text));
+	glm_data_free(&data);
+	loads(&data, file_text("1 1:1\n2 2:1 \n"), &options);
+	assert_true(data.hash != hash_text(HASH_BEGIN, text));
+	glm_data_free(&data);
+}
+
+struct told {
+	uint64_t calls, position, size;
+};
+
+static void told(void *arg, uint64_t position, uint64_t size)
+{
+	struct told *told = arg;
+
+	assert_true(position >= told->position);
+	*told = (struct told){ told->calls + 1, position, size };
+}
+
+static void load__progress_is_told_up_to_the_end(void **state)
+{
+	struct told progress = { 0 };
+	struct glm_load_options options = { .progress = told, .arg = &progress };
+	struct glm_data data;
+	char *text = malloc(200000);
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < 20000; i++)
+		memcpy(text + 8 * i, "1 1:123\n", 8);
+	loads(&data, file_write(text, 160000), &options);
+	assert_true(progress.calls >= 4);
+	assert_int_equal(progress.position, 160000);
+	assert_int_equal(progress.size, 160000);
+	glm_data_free(&data);
+	free(text);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+static const bool is_sanitized = true;
+#elif defined(__has_feature)
+static const bool is_sanitized = __has_feature(thread_sanitizer) ||
+				 __has_feature(address_sanitizer);
+#else
+static const bool is_sanitized = false;
+#endif
+
+enum { LONG_BYTES = 100000000, MEMORY_KB_MAX = 72 << 10 };
+
+/* Writes until the reader has enough. */
+static void long_line_write(int fd, bool is_row)
+{
+	static char block[1 << 16];
+	size_t used = (size_t)sprintf(block, "1 1:1");
+	uint32_t index = 1;
+
+	for (uint64_t done = 0; done < LONG_BYTES; done += used, used = 0) {
+		while (used < sizeof(block) - 32) {
+			if (is_row)
+				used += (size_t)sprintf(block + used, " %u:1", ++index);
+			else
+				block[used++] = ' ';
+		}
+		if (write(fd, block, used) != (ssize_t)used)
+			break;
+	}
+	close(fd);
+}
+
+/* A reader in a process of its own, so that its memory can be told; its exit status, 0 if all is well. */
+static int long_line_read(const char *path, const char *what)
+{
+	struct glm_load_options options = { 0 };
+	struct rusage before, after;
+	struct glm_data data;
+
+	getrusage(RUSAGE_SELF, &before);
+	if (glm_load(&data, path, &options, error)) {
+		if (!what || !strstr(error, what))
+			return 1;
+	} else if (what || data.rows != 1) {
+		return 2;
+	}
+	getrusage(RUSAGE_SELF, &after);
+	glm_data_free(&data);
+	if (is_sanitized) /* whose memory is not the reader's */
+		return 0;
+	return after.ru_maxrss - before.ru_maxrss > MEMORY_KB_MAX ? 3 : 0;
+}
+
+static void long_line(bool is_row, const char *what)
+{
+	const char *path = file_text("");
+	int status, fd;
+	pid_t pid;
+
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fflush(stdout);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(long_line_read(path, what));
+	fd = open(path, O_WRONLY);
+	assert_true(fd >= 0);
+	long_line_write(fd, is_row);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	unlink(path); /* before anybody else opens it as a file */
+	assert_int_equal(status, 0);
+}
+
+static void load__a_line_of_100_mb_does_not_take_100_mb_of_memory(void **state)
+{
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	long_line(true, ": a row of more than 4194304 features");
+	long_line(false, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(load__a_line_of_100_mb_does_not_take_100_mb_of_memory),
+		cmocka_unit_test(load__every_nonzero_has_one_owner),
+		cmocka_unit_test(load__rows_after_the_sample_are_split_as_it_says),
+		cmocka_unit_test(load__zeros_are_left_out),
+		cmocka_unit_test(load__labels_are_those_of_the_file_in_order_of_appearance),
+		cmocka_unit_test(load__too_many_classes_are_named_but_numbers_are_none),
+		cmocka_unit_test(load__one_class_is_refused_where_two_are_needed),
+		cmocka_unit_test(load__files_without_rows_are_refused),
+		cmocka_unit_test(load__bad_rows_are_named_and_nothing_is_kept),
+		cmocka_unit_test(load__a_later_file_has_the_first_ones_split),
+		cmocka_unit_test(load__the_hash_is_of_the_unpacked_bytes),
+		cmocka_unit_test(load__progress_is_told_up_to_the_end),
+	};
+
+	alarm(100); /* a pipe whose other end is gone */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
