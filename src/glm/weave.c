@@ -83,6 +83,8 @@ void weave_init(struct weave *weave, void *memory, uint64_t rows_max, uint32_t f
 		uint32_t planes, const struct weave_range *ranges)
 {
 	uint32_t words = words_of(features);
+	size_t count;
+	const struct weave_ops *const *ops = weave_ops_all(&count);
 
 	assert(weave_bytes(rows_max, features, planes) > 0);
 	assert((uintptr_t)memory % WEAVE_ALIGN == 0);
@@ -93,7 +95,8 @@ void weave_init(struct weave *weave, void *memory, uint64_t rows_max, uint32_t f
 				 .features = features,
 				 .words_count = words,
 				 .stride = stride_of(words),
-				 .planes = planes };
+				 .planes = planes,
+				 .ops = ops[count - 1] };
 	weave->zero = (uint8_t *)(weave->words + weave->plane_words * planes);
 	weave->row = weave->zero + (size_t)words * WEAVE_WORD;
 	memset(weave->zero, 0, 2 * (size_t)words * WEAVE_WORD);

@@ -32,7 +32,8 @@ struct data {
 	float *value, *weight; /* [ROWS][features], [features] */
 	struct weave_range *range;
 	struct weave weave;
-	void *planes_memory;
+	struct weave_model model;
+	void *planes_memory, *model_memory;
 };
 
 static void *get(size_t bytes)
@@ -70,6 +71,8 @@ static void planes_make(struct data *data)
 		   data->range);
 	for (size_t r = 0; r < ROWS; r++)
 		weave_append_dense(&data->weave, data->value + r * data->features);
+	data->model_memory = get(weave_model_bytes(data->features));
+	weave_model_init(&data->model, data->model_memory, data->features);
 }
 
 static void data_open(struct data *data, uint32_t features, uint32_t planes)
@@ -92,6 +95,7 @@ static void data_open(struct data *data, uint32_t features, uint32_t planes)
 
 static void data_close(struct data *data)
 {
+	free(data->model_memory);
 	free(data->planes_memory);
 	free(data->range);
 	free(data->weight);

@@ -15,7 +15,20 @@ enum {
 	WEAVE_WORD = 64,   /* features of a word */
 	WEAVE_BLOCK = 512, /* features of a cache line */
 	WEAVE_BLOCK_WORDS = WEAVE_BLOCK / WEAVE_WORD,
+	WEAVE_BLOCK_PARTS = 2 * WEAVE_BLOCK,
+
+	/* A chunk is what a kernel does in one call. It adds up pairs of 255 * 2^15 in 32 bits, 16 lanes
+	 * of them per instruction at least: 128 of these for 2048 features. */
+	WEAVE_CHUNK = 2048,
+	WEAVE_CHUNK_WORDS = WEAVE_CHUNK / WEAVE_WORD,
+	WEAVE_CHUNK_PARTS = 2 * WEAVE_CHUNK,
+
+	WEAVE_PART_BITS = 15,
+	WEAVE_PART_MASK = (1 << WEAVE_PART_BITS) - 1,
+	WEAVE_LOW_PART = 32, /* from the signed part of a weight to the unsigned one */
 };
+_Static_assert(WEAVE_CHUNK / 16 * 2 * 255LL * (1 << WEAVE_PART_BITS) <= INT32_MAX,
+	       "sums of a chunk");
 
 static inline size_t weave_round_up(size_t x, size_t to)
 {
@@ -33,5 +46,32 @@ static inline uint32_t weave_bit(uint32_t feature)
 {
 	return feature % 8 * 8 + feature / 8 % 8;
 }
+
+/* Where a feature's signed part is. In a block: by f; then even words, odd words (what punpcklbw and
+ * punpckhbw take from their 128-bit lanes); signed parts, unsigned ones; by word; by p. */
+static inline size_t weave_part(uint32_t feature)
+{
+	size_t block = feature / WEAVE_BLOCK, word = feature / WEAVE_WORD % WEAVE_BLOCK_WORDS;
+
+	return block * WEAVE_BLOCK_PARTS + feature / 8 % 8 * 128 + word % 2 * 64 + word / 2 * 8 +
+	       feature % 8;
+}
+
+/* Planes are plane_words apart; `words` of each are read, WEAVE_CHUNK_WORDS at most; bits is 1..8. */
+struct weave_ops {
+	const char *name;
+	/* The sum of W times q, the value of the first `bits` planes. parts: whole blocks. */
+	int64_t (*dot)(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
+		       const int16_t *parts);
+	/* sums += scale * q. Of whole blocks, some past `words` may be added 0 to. */
+	void (*add)(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
+		    float scale, float *sums);
+};
+
+extern const struct weave_ops weave_scalar; /* the reference */
+
+/* All tables that this processor can run, slowest first, [0] the scalar one; weave_init takes the last. From
+ * any thread. */
+const struct weave_ops *const *weave_ops_all(size_t *count);
 
 #endif
