@@ -13,6 +13,27 @@
 
 enum { SHARES_MAX = 5 };
 
+static void weave__all_begins_with_scalar_and_what_the_kernel_lists_follows(void **state)
+{
+	static char line[16384];
+	size_t count, listed = 1;
+	const struct weave_ops *const *tables = weave_ops_all(&count);
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	(void)state;
+
+	assert_string_equal(tables[0]->name, "scalar");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strstr(line, " avx2 "))
+			listed = strstr(line, " avx512f ") && strstr(line, " avx512bw ") ? 3 : 2;
+	}
+	if (!file)
+		skip();
+	fclose(file);
+	assert_int_equal(count, listed);
+	for (size_t i = 1; i < count; i++)
+		assert_string_equal(tables[i]->name, i == 1 ? "avx2" : "avx512");
+}
+
 /* All features at once, by the scalar, and the same of every table. */
 static void dots_check(struct data *data, uint32_t bits, uint32_t fraction)
 {
@@ -348,6 +369,7 @@ int main(int argc, char **argv)
 
 #define RANDOM(test) cmocka_unit_test_setup(test, restart_random)
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weave__all_begins_with_scalar_and_what_the_kernel_lists_follows),
 		RANDOM(weave__dot_is_within_the_bound_and_the_same_by_every_table),
 		RANDOM(weave__dot_of_the_largest_weights_does_not_overflow),
 		RANDOM(weave__partials_of_shares_add_up_to_the_whole),

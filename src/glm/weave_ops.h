@@ -69,6 +69,8 @@ struct weave_ops {
 };
 
 extern const struct weave_ops weave_scalar; /* the reference */
+extern const struct weave_ops weave_avx2;   /* x86_64 with AVX2 */
+extern const struct weave_ops weave_avx512; /* x86_64 with AVX-512 F and BW */
 
 /* All tables that this processor can run, slowest first, [0] the scalar one; weave_init takes the last. From
  * any thread. */
