@@ -82,12 +82,12 @@ static volatile int64_t sink;
 
 static void batch_run(enum op op, uint64_t first, uint32_t bits)
 {
-	uint64_t row[BATCH];
+	uint32_t row[BATCH];
 	float scale[BATCH];
 	int64_t partial[BATCH];
 
 	for (uint32_t i = 0; i < BATCH; i++) {
-		row[i] = first + i;
+		row[i] = (uint32_t)first + i;
 		scale[i] = (float)i * 0x1p-10f;
 	}
 	if (op == OP_DOT) {

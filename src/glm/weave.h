@@ -110,7 +110,7 @@ uint64_t weave_model_set(struct weave_model *model, const struct weave_range *ra
 /* partial[i] = the dot product of row row[i] with the model, at the model's bits, in units of 2^-32. One
  * pass over the weights serves all rows of a call. Exactly 2^WEAVE_PARTIAL_BITS, or minus that, stands for
  * it and everything beyond: saturated. */
-void weave_dot(const struct weave *weave, const struct weave_model *model, const uint64_t *row,
+void weave_dot(const struct weave *weave, const struct weave_model *model, const uint32_t *row,
 	       size_t count, int64_t *partial);
 
 /* Floats in sums, of which weave_add may write all; those past the features mean nothing. */
@@ -118,7 +118,7 @@ size_t weave_sums_count(uint32_t features);
 
 /* sums[j] += scale[i] * (q >> (8 - bits)) of feature j in row row[i], for i = 0, 1, ... in this order. Any
  * cut of a list of rows into calls gives the same bits. */
-void weave_add(const struct weave *weave, uint32_t bits, const uint64_t *row, const float *scale,
+void weave_add(const struct weave *weave, uint32_t bits, const uint32_t *row, const float *scale,
 	       size_t count, float *sums);
 
 /* The gradient in features, from the sums at `bits` and the sum of the same scales:

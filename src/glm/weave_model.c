@@ -83,7 +83,7 @@ static int64_t partial_of(const struct weave_model *model, int64_t sum)
 	return partial > max ? max : partial < -max ? -max : partial;
 }
 
-void weave_dot(const struct weave *weave, const struct weave_model *model, const uint64_t *row,
+void weave_dot(const struct weave *weave, const struct weave_model *model, const uint32_t *row,
 	       size_t count, int64_t *partial)
 {
 	const int16_t *parts = model->parts;
@@ -113,7 +113,7 @@ size_t weave_sums_count(uint32_t features)
 	return weave_round_up(features, WEAVE_BLOCK);
 }
 
-void weave_add(const struct weave *weave, uint32_t bits, const uint64_t *row, const float *scale,
+void weave_add(const struct weave *weave, uint32_t bits, const uint32_t *row, const float *scale,
 	       size_t count, float *sums)
 {
 	assert(bits >= 1);

@@ -37,7 +37,7 @@ static void weave__all_begins_with_scalar_and_what_the_kernel_lists_follows(void
 /* All features at once, by the scalar, and the same of every table. */
 static void dots_check(struct data *data, uint32_t bits, uint32_t fraction)
 {
-	static const uint64_t rows[ROWS] = { 3, 0, 4, 4, 1 };
+	static const uint32_t rows[ROWS] = { 3, 0, 4, 4, 1 };
 	int64_t partial[ROWS], other[ROWS];
 	size_t count;
 	const struct weave_ops *const *tables = weave_ops_all(&count);
@@ -101,7 +101,7 @@ static void weave__dot_of_the_largest_weights_does_not_overflow(void **state)
 
 /* The features from first on, as planes of their own: what another share would have. */
 static void share_dot(const struct data *whole, uint32_t first, uint32_t features, uint32_t bits,
-		      const uint64_t *rows, int64_t *partial)
+		      const uint32_t *rows, int64_t *partial)
 {
 	struct data share = { .features = features, .planes = bits };
 
@@ -122,7 +122,7 @@ static void share_dot(const struct data *whole, uint32_t first, uint32_t feature
 
 static void weave__partials_of_shares_add_up_to_the_whole(void **state)
 {
-	static const uint64_t rows[ROWS] = { 0, 1, 2, 3, 4 };
+	static const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4 };
 	(void)state;
 
 	for (uint32_t i = 0; i < 40; i++) {
@@ -149,7 +149,7 @@ static void weave__partials_of_shares_add_up_to_the_whole(void **state)
 
 static void weave__indicators_are_exact_with_one_bit(void **state)
 {
-	static const uint64_t rows[2] = { 0, 1 };
+	static const uint32_t rows[2] = { 0, 1 };
 	const struct weave_range range[3] = { { 0, 1 }, { 0, 1 }, { -2, -2 } };
 	const float weight[3] = { 0.5f, -3.25f, 0.125f };
 	_Alignas(WEAVE_ALIGN) uint8_t memory[1024], parts[2048];
@@ -174,7 +174,7 @@ static void weave__indicators_are_exact_with_one_bit(void **state)
 static void sums_make(struct data *data, uint32_t bits, const float *scale, bool is_cut,
 		      float *sums)
 {
-	static const uint64_t rows[ROWS] = { 2, 0, 1, 4, 2 };
+	static const uint32_t rows[ROWS] = { 2, 0, 1, 4, 2 };
 
 	memset(sums, 0, weave_sums_count(data->features) * sizeof(*sums));
 	if (!is_cut) {
@@ -226,7 +226,7 @@ static void weave__sums_are_those_of_floats_in_order_by_every_table(void **state
 
 static void weave__gradient_is_the_sum_of_scaled_values(void **state)
 {
-	static const uint64_t rows[ROWS] = { 0, 1, 2, 3, 4 };
+	static const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4 };
 	(void)state;
 
 	for (uint32_t bits = 1; bits <= WEAVE_BITS_MAX; bits++) {
@@ -291,7 +291,7 @@ static void weave__weights_that_do_not_fit_are_counted(void **state)
 static void weave__a_partial_beyond_2_to_the_20_is_saturated(void **state)
 {
 	enum { FEATURES = 20000 }; /* of 63 each: 1.2 times 2^20 */
-	static const uint64_t rows[ROWS] = { 0, 1, 2, 3, 4 };
+	static const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4 };
 	int64_t partial[ROWS];
 	struct data data;
 	(void)state;
@@ -322,7 +322,7 @@ static void weave__a_partial_beyond_2_to_the_20_is_saturated(void **state)
 static void weave__reads_the_words_of_the_chosen_planes_alone(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const uint64_t rows = page / sizeof(uint64_t), last = rows - 1;
+	const uint32_t rows = (uint32_t)(page / sizeof(uint64_t)), last = rows - 1;
 	struct weave_range range[64];
 	_Alignas(WEAVE_ALIGN) uint8_t parts[2048];
 	float weight[64], value[64], scale = 1, sums[512];
@@ -342,7 +342,7 @@ static void weave__reads_the_words_of_the_chosen_planes_alone(void **state)
 	assert_true(memory != MAP_FAILED);
 	weave_init(&weave, memory, rows, 64, 8, range);
 	assert_int_equal(weave.plane_words * sizeof(uint64_t), page);
-	for (uint64_t r = 0; r < rows; r++) {
+	for (uint32_t r = 0; r < rows; r++) {
 		for (uint32_t j = 0; j < 64; j++)
 			value[j] = random_float(1);
 		weave_append_dense(&weave, value);
