@@ -83,8 +83,6 @@ void weave_init(struct weave *weave, void *memory, uint64_t rows_max, uint32_t f
 		uint32_t planes, const struct weave_range *ranges)
 {
 	uint32_t words = words_of(features);
-	size_t count;
-	const struct weave_ops *const *ops = weave_ops_all(&count);
 
 	assert(weave_bytes(rows_max, features, planes) > 0);
 	assert((uintptr_t)memory % WEAVE_ALIGN == 0);
@@ -96,7 +94,7 @@ void weave_init(struct weave *weave, void *memory, uint64_t rows_max, uint32_t f
 				 .words_count = words,
 				 .stride = stride_of(words),
 				 .planes = planes,
-				 .ops = ops[count - 1] };
+				 .ops = weave_ops_best() };
 	weave->zero = (uint8_t *)(weave->words + weave->plane_words * planes);
 	weave->row = weave->zero + (size_t)words * WEAVE_WORD;
 	memset(weave->zero, 0, 2 * (size_t)words * WEAVE_WORD);

@@ -93,6 +93,7 @@ static inline uint64_t weave_row_bytes(const struct weave *weave, uint32_t bits)
 
 /* The weights of one vector, rounded for one number of bits. */
 struct weave_model {
+	const struct weave_ops *ops;
 	int16_t *parts; /* W = 2^15 * a signed part + an unsigned one, in the kernels' order */
 	int64_t constant;
 	uint32_t features, bits, fraction;

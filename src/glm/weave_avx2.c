@@ -114,4 +114,78 @@ static void avx2_add(const uint64_t *plane, size_t plane_words, uint32_t bits, u
 #undef ADD
 }
 
-const struct weave_ops weave_avx2 = { .name = "avx2", .dot = avx2_dot, .add = avx2_add };
+/* Four features: w times width in units of the weights, and w times low in units of a constant. */
+struct four {
+	__m256d scaled, constant;
+};
+
+WEAVE_INLINE __m256d products_are_below(const struct four *four, double scaled, double constant)
+{
+	const __m256d size = _mm256_castsi256_pd(_mm256_set1_epi64x(INT64_MAX));
+	__m256d a = _mm256_cmp_pd(_mm256_and_pd(four->scaled, size), _mm256_set1_pd(scaled),
+				  _CMP_LT_OQ);
+	__m256d b = _mm256_cmp_pd(_mm256_and_pd(four->constant, size), _mm256_set1_pd(constant),
+				  _CMP_LT_OQ);
+
+	return _mm256_and_pd(a, b);
+}
+
+WEAVE_INLINE struct four four_load(const struct weave_range *ranges, const float *weight,
+				   double unit)
+{
+	__m128 first = _mm_loadu_ps(&ranges[0].low), second = _mm_loadu_ps(&ranges[2].low);
+	__m256d low = _mm256_cvtps_pd(_mm_shuffle_ps(first, second, 0x88));
+	__m256d high = _mm256_cvtps_pd(_mm_shuffle_ps(first, second, 0xdd));
+	__m256d w = _mm256_cvtps_pd(_mm_loadu_ps(weight));
+	__m256d scaled = _mm256_mul_pd(w, _mm256_sub_pd(high, low));
+
+	return (struct four){ .scaled = _mm256_mul_pd(scaled, _mm256_set1_pd(unit)),
+			      .constant = _mm256_mul_pd(w, low) };
+}
+
+WEAVE_INLINE __m128i four_round(const struct four *four, __m256i *constant)
+{
+	const __m256d magic = _mm256_set1_pd(WEAVE_ROUND);
+	const __m256d unit = _mm256_set1_pd((double)(1LL << WEAVE_FRACTION_BITS));
+	__m256d sum = _mm256_add_pd(_mm256_mul_pd(four->constant, unit), magic);
+
+	/* Bits of doubles of one exponent differ as the integers that they were rounded to. */
+	*constant = _mm256_add_epi64(*constant, _mm256_sub_epi64(_mm256_castpd_si256(sum),
+								 _mm256_castpd_si256(magic)));
+	return _mm256_cvttpd_epi32(_mm256_sub_pd(_mm256_add_pd(four->scaled, magic), magic));
+}
+
+uint32_t weave_avx2_round(const struct weave_range *ranges, const float *weight, uint32_t eights,
+			  double unit, int16_t *parts, uint32_t feature, int64_t *constant)
+{
+	__m256i sum = _mm256_setzero_si256();
+	int64_t sums[4];
+	uint32_t done = 0;
+
+	for (; done < eights; done++, ranges += 8, weight += 8, feature += 8) {
+		struct four first = four_load(ranges, weight, unit);
+		struct four second = four_load(ranges + 4, weight + 4, unit);
+		__m256d are_below = _mm256_and_pd(
+			products_are_below(&first, WEAVE_WEIGHT_MAX - 1, WEAVE_CONSTANT_MAX),
+			products_are_below(&second, WEAVE_WEIGHT_MAX - 1, WEAVE_CONSTANT_MAX));
+		__m128i low = _mm_set1_epi32(WEAVE_PART_MASK), a, b;
+		int16_t *part = parts + weave_part(feature);
+
+		if (_mm256_movemask_pd(are_below) != 0xf)
+			break;
+		a = four_round(&first, &sum);
+		b = four_round(&second, &sum);
+		_mm_storeu_si128((void *)part, _mm_packs_epi32(_mm_srai_epi32(a, WEAVE_PART_BITS),
+							       _mm_srai_epi32(b, WEAVE_PART_BITS)));
+		_mm_storeu_si128((void *)(part + WEAVE_LOW_PART),
+				 _mm_packs_epi32(_mm_and_si128(a, low), _mm_and_si128(b, low)));
+	}
+	_mm256_storeu_si256((void *)sums, sum);
+	*constant += sums[0] + sums[1] + sums[2] + sums[3];
+	return done;
+}
+
+const struct weave_ops weave_avx2 = { .name = "avx2",
+				      .dot = avx2_dot,
+				      .add = avx2_add,
+				      .round = weave_avx2_round };

@@ -115,4 +115,7 @@ static void avx512_add(const uint64_t *plane, size_t plane_words, uint32_t bits,
 #undef ADD
 }
 
-const struct weave_ops weave_avx512 = { .name = "avx512", .dot = avx512_dot, .add = avx512_add };
+const struct weave_ops weave_avx512 = { .name = "avx512",
+					.dot = avx512_dot,
+					.add = avx512_add,
+					.round = weave_avx2_round };

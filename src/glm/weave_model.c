@@ -8,8 +8,7 @@
 
 #include "glm/weave_ops.h"
 
-/* Added and taken away, this leaves a double below 2^51 rounded to an integer, half to even. */
-static const double round_to_integer = 0x1.8p52;
+static const double round_to_integer = WEAVE_ROUND;
 
 size_t weave_model_bytes(uint32_t features)
 {
@@ -20,7 +19,9 @@ void weave_model_init(struct weave_model *model, void *memory, uint32_t features
 {
 	assert((uintptr_t)memory % WEAVE_ALIGN == 0);
 	memset(memory, 0, weave_model_bytes(features));
-	*model = (struct weave_model){ .parts = memory, .features = features };
+	*model = (struct weave_model){ .ops = weave_ops_best(),
+				       .parts = memory,
+				       .features = features };
 }
 
 /* x if |x| < max, else the nearest to it that is not beyond max - 1; NaN: 0. */
@@ -52,6 +53,31 @@ static bool weight_set(struct weave_model *model, const struct weave_range *rang
 	return is_saturated;
 }
 
+/* A block at most. Eight at a time, as long as they fit. */
+static uint64_t weights_set(struct weave_model *model, const struct weave_range *ranges,
+			    uint32_t first, uint32_t count, const float *weight, size_t step,
+			    double unit)
+{
+	float side_by_side[WEAVE_BLOCK];
+	uint64_t saturated = 0;
+
+	for (uint32_t j = 0; j < count && step > 1; j++)
+		side_by_side[j] = weight[j * step];
+	weight = step > 1 ? side_by_side : weight;
+	for (uint32_t j = 0; j < count;) {
+		uint32_t end = count;
+
+		if (model->ops->round) {
+			j += 8 * model->ops->round(ranges + first + j, weight + j, (count - j) / 8,
+						   unit, model->parts, first + j, &model->constant);
+			end = count - j < 8 ? count : j + 8;
+		}
+		for (; j < end; j++)
+			saturated += weight_set(model, ranges, first + j, (double)weight[j], unit);
+	}
+	return saturated;
+}
+
 uint64_t weave_model_set(struct weave_model *model, const struct weave_range *ranges,
 			 const float *weight, size_t step, uint32_t bits, uint32_t fraction)
 {
@@ -64,8 +90,13 @@ uint64_t weave_model_set(struct weave_model *model, const struct weave_range *ra
 	model->bits = bits;
 	model->fraction = fraction;
 	model->constant = 0;
-	for (uint32_t j = 0; j < model->features; j++)
-		saturated += weight_set(model, ranges, j, (double)weight[j * step], unit);
+	for (uint32_t first = 0; first < model->features; first += WEAVE_BLOCK) {
+		uint32_t left = model->features - first;
+		uint32_t count = left < WEAVE_BLOCK ? left : WEAVE_BLOCK;
+
+		saturated +=
+			weights_set(model, ranges, first, count, weight + first * step, step, unit);
+	}
 	return saturated;
 }
 

@@ -170,6 +170,45 @@ static void weave__indicators_are_exact_with_one_bit(void **state)
 	assert_true((double)partial[1] == (0.5 - 3.25 - 0.25) * 0x1p32);
 }
 
+static void weave__every_table_rounds_weights_the_same(void **state)
+{
+	size_t count;
+	const struct weave_ops *const *tables = weave_ops_all(&count);
+	(void)state;
+
+	for (uint32_t i = 0; i < 8 * SIZES; i++) {
+		uint32_t features = sizes[i / 8], bits = 1 + i % 8, step = 1 + i % 3;
+		size_t bytes = weave_model_bytes(features);
+		struct data data;
+		struct weave_model model;
+		void *memory = get(bytes);
+		float *weight = get(features * step * sizeof(float));
+		uint64_t saturated;
+
+		data_open(&data, features, 1);
+		for (uint32_t j = 0; j < features * step; j++) {
+			weight[j] = random_float(random_below(50) ? 10 : 1e4f);
+			if (!random_below(100))
+				weight[j] = random_below(2) ? NAN : -INFINITY;
+		}
+		data.model.ops = tables[0];
+		saturated =
+			weave_model_set(&data.model, data.range, weight, step, bits, 24 - i % 5);
+		for (size_t t = 1; t < count; t++) {
+			weave_model_init(&model, memory, features);
+			model.ops = tables[t];
+			assert_int_equal(weave_model_set(&model, data.range, weight, step, bits,
+							 24 - i % 5),
+					 saturated);
+			assert_true(model.constant == data.model.constant);
+			assert_memory_equal(model.parts, data.model.parts, bytes);
+		}
+		free(weight);
+		free(memory);
+		data_close(&data);
+	}
+}
+
 /* sums of `bits` of rows 0..ROWS-1, called as the cuts say. */
 static void sums_make(struct data *data, uint32_t bits, const float *scale, bool is_cut,
 		      float *sums)
@@ -374,6 +413,7 @@ int main(int argc, char **argv)
 		RANDOM(weave__dot_of_the_largest_weights_does_not_overflow),
 		RANDOM(weave__partials_of_shares_add_up_to_the_whole),
 		cmocka_unit_test(weave__indicators_are_exact_with_one_bit),
+		RANDOM(weave__every_table_rounds_weights_the_same),
 		RANDOM(weave__sums_are_those_of_floats_in_order_by_every_table),
 		RANDOM(weave__gradient_is_the_sum_of_scaled_values),
 		cmocka_unit_test(weave__weights_that_do_not_fit_are_counted),

@@ -21,3 +21,11 @@ const struct weave_ops *const *weave_ops_all(size_t *count)
 #endif
 	return tables;
 }
+
+const struct weave_ops *weave_ops_best(void)
+{
+	size_t count;
+	const struct weave_ops *const *all = weave_ops_all(&count);
+
+	return all[count - 1];
+}

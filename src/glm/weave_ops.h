@@ -57,6 +57,9 @@ static inline size_t weave_part(uint32_t feature)
 	       feature % 8;
 }
 
+/* Added and taken away, this leaves a double below 2^51 rounded to an integer, half to even. */
+#define WEAVE_ROUND 0x1.8p52
+
 /* Planes are plane_words apart; `words` of each are read, WEAVE_CHUNK_WORDS at most; bits is 1..8. */
 struct weave_ops {
 	const char *name;
@@ -66,14 +69,24 @@ struct weave_ops {
 	/* sums += scale * q. Of whole blocks, some past `words` may be added 0 to. */
 	void (*add)(const uint64_t *plane, size_t plane_words, uint32_t bits, uint32_t words,
 		    float scale, float *sums);
+	/* NULL, or rounds `eights` times eight weights, of features feature, feature + 1, ... (a multiple of
+	 * 8), as weave_model_set does, up to the first eight of which one does not fit. Returns how many it
+	 * did. */
+	uint32_t (*round)(const struct weave_range *ranges, const float *weight, uint32_t eights,
+			  double unit, int16_t *parts, uint32_t feature, int64_t *constant);
 };
 
 extern const struct weave_ops weave_scalar; /* the reference */
 extern const struct weave_ops weave_avx2;   /* x86_64 with AVX2 */
-extern const struct weave_ops weave_avx512; /* x86_64 with AVX-512 F and BW */
+extern const struct weave_ops weave_avx512; /* x86_64 with these and AVX-512 F and BW */
 
-/* All tables that this processor can run, slowest first, [0] the scalar one; weave_init takes the last. From
- * any thread. */
+/* weave_avx2's, which is weave_avx512's too. */
+uint32_t weave_avx2_round(const struct weave_range *ranges, const float *weight, uint32_t eights,
+			  double unit, int16_t *parts, uint32_t feature, int64_t *constant);
+
+/* All tables that this processor can run, slowest first, [0] the scalar one; and the last of them, which
+ * weave_init and weave_model_init take. From any thread. */
 const struct weave_ops *const *weave_ops_all(size_t *count);
+const struct weave_ops *weave_ops_best(void);
 
 #endif
