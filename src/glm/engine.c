@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROWS_AHEAD = 6 };
+
 /* Below this the multiplier becomes part of the weights: it costs them at most one bit of the range that
  * products have, and is due once in ln(2) / (rate * l2) steps. */
 static const double multiplier_min = 0.5;
@@ -162,16 +164,35 @@ static bool row_classes(const struct glm_engine *engine, const struct glm_share 
 	return fits && !(beyond >> 52);
 }
 
+/* Rows lie anywhere: where one begins is fetched early, and then the row, by the time that its turn comes. */
+static void fetch(const struct glm_share *share, const uint32_t *rows, uint32_t known, uint32_t i)
+{
+	uint64_t first, end;
+
+	if (i + 2 * ROWS_AHEAD < known)
+		__builtin_prefetch(&share->start[rows[i + 2 * ROWS_AHEAD]]);
+	if (i + ROWS_AHEAD >= known)
+		return;
+	first = share->start[rows[i + ROWS_AHEAD]];
+	end = share->start[rows[i + ROWS_AHEAD] + 1];
+	__builtin_prefetch(share->column + first);
+	__builtin_prefetch(share->value + first);
+	__builtin_prefetch(share->column + end);
+	__builtin_prefetch(share->value + end);
+}
+
 bool glm_engine_forward(const struct glm_engine *engine, const struct glm_share *share,
-			const uint32_t *rows, uint32_t count, int64_t *parts)
+			const uint32_t *rows, uint32_t count, uint32_t known, int64_t *parts)
 {
 	uint32_t classes = engine->options.classes;
 	bool fits = true;
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		fetch(share, rows, known, i);
 		fits &= classes == 1
 				? row_one(engine, share, rows[i], parts + i)
 				: row_classes(engine, share, rows[i], parts + (size_t)i * classes);
+	}
 	return fits;
 }
 

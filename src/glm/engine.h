@@ -45,9 +45,10 @@ void glm_engine_close(struct glm_engine *engine); /* also of one that is all 0 *
 /* What is owed by the columns of these rows is paid: before the mini-batch's first forward of them. */
 void glm_engine_pay(struct glm_engine *engine, const uint32_t *rows, uint32_t count);
 /* parts[i * classes + c]: of row rows[i] of `share`, which has the engine's columns; in units of 2^-32 of the
- * activation over the multiplier. False: something is beyond, and the parts are not to be used. */
+ * activation over the multiplier. False: something is beyond, and the parts are not to be used. rows[count] to
+ * rows[known - 1] are likely to be next. */
 bool glm_engine_forward(const struct glm_engine *engine, const struct glm_share *share,
-			const uint32_t *rows, uint32_t count, int64_t *parts);
+			const uint32_t *rows, uint32_t count, uint32_t known, int64_t *parts);
 /* The gradient grows by scales[i * classes + c] times row rows[i]. */
 void glm_engine_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
 			 const float *scales);

@@ -12,12 +12,11 @@ struct sums {
 	__m256i sum, changed;
 };
 
-static inline __m256d four_weights(const float *weight, const uint32_t *column)
+static inline __m256d four_weights(const float *weight, uint32_t a, uint32_t b, uint32_t c,
+				   uint32_t d)
 {
-	__m128 low =
-		_mm_unpacklo_ps(_mm_load_ss(weight + column[0]), _mm_load_ss(weight + column[1]));
-	__m128 high =
-		_mm_unpacklo_ps(_mm_load_ss(weight + column[2]), _mm_load_ss(weight + column[3]));
+	__m128 low = _mm_unpacklo_ps(_mm_load_ss(weight + a), _mm_load_ss(weight + b));
+	__m128 high = _mm_unpacklo_ps(_mm_load_ss(weight + c), _mm_load_ss(weight + d));
 
 	return _mm256_cvtps_pd(_mm_movelh_ps(low, high));
 }
@@ -30,6 +29,20 @@ static inline void four_add(struct sums *sums, __m256d value, __m256d weight)
 	sums->sum = _mm256_add_epi64(sums->sum, bits);
 	sums->changed =
 		_mm256_or_si256(sums->changed, _mm256_xor_si256(bits, _mm256_castpd_si256(magic)));
+}
+
+/* 1 to 3 products, and for those that lack to four the first column's weight times 0: it is finite, or beyond as
+ * the first product is. */
+static inline void rest_add(struct sums *sums, const uint32_t *column, const float *value,
+			    uint32_t count, const float *weight)
+{
+	const __m128i mask =
+		_mm_cmpgt_epi32(_mm_set1_epi32((int)count), _mm_setr_epi32(0, 1, 2, 3));
+	uint32_t second = count > 1 ? column[1] : column[0];
+	uint32_t third = count > 2 ? column[2] : column[0];
+
+	four_add(sums, _mm256_cvtps_pd(_mm_maskload_ps(value, mask)),
+		 four_weights(weight, column[0], second, third, column[0]));
 }
 
 static inline uint64_t across_add(__m256i x)
@@ -50,16 +63,16 @@ static int64_t avx2_dot(const uint32_t *column, const float *value, uint32_t cou
 			const float *weight, uint64_t *beyond)
 {
 	struct sums sums = { _mm256_setzero_si256(), _mm256_setzero_si256() };
-	uint32_t whole = count & ~3u;
-	int64_t rest;
+	uint32_t whole = count & ~3u, padded = (count + 3) & ~3u;
 
 	for (uint32_t i = 0; i < whole; i += 4)
 		four_add(&sums, _mm256_cvtps_pd(_mm_loadu_ps(value + i)),
-			 four_weights(weight, column + i));
-	rest = glm_engine_kernels_scalar.dot(column + whole, value + whole, count - whole, weight,
-					     beyond);
+			 four_weights(weight, column[i], column[i + 1], column[i + 2],
+				      column[i + 3]));
+	if (whole < padded)
+		rest_add(&sums, column + whole, value + whole, count - whole, weight);
 	*beyond |= across_or(sums.changed);
-	return (int64_t)(across_add(sums.sum) - whole * ENGINE_MAGIC_BITS + (uint64_t)rest);
+	return (int64_t)(across_add(sums.sum) - padded * ENGINE_MAGIC_BITS);
 }
 
 /* Four classes of one column at a time; what is left of them goes to the reference. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { EXP_TERMS = 13, LOSSES = GLM_SQUARED_HINGE + 1 };
+enum { LOSSES = GLM_SQUARED_HINGE + 1 };
 
 static const char *const names[LOSSES] = {
 	[GLM_LEAST_SQUARES] = "least-squares",
@@ -23,15 +23,30 @@ static double exp_minus(double x)
 	static const double log2_e = 1.4426950408889634, x_max = 708;
 	/* ln(2) in two parts, the first short enough for an exact product with k. */
 	static const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+	/* 1 / i!, from the 13th down. */
+	static const double terms[] = { 1.0 / 6227020800,
+					1.0 / 479001600,
+					1.0 / 39916800,
+					1.0 / 3628800,
+					1.0 / 362880,
+					1.0 / 40320,
+					1.0 / 5040,
+					1.0 / 720,
+					1.0 / 120,
+					1.0 / 24,
+					1.0 / 6,
+					1.0 / 2,
+					1,
+					1 };
 	uint64_t bits;
-	double k, r, sum = 1, power;
+	double k, r, sum = 0, power;
 
 	if (!(x < x_max))
 		return 0;
 	k = (double)(int)(x * log2_e + 0.5);
 	r = (k * ln2_high - x) + k * ln2_low;
-	for (int i = EXP_TERMS; i > 0; i--)
-		sum = 1 + sum * r / i;
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+		sum = terms[i] + sum * r;
 	bits = (uint64_t)(1023 - (int)k) << 52;
 	memcpy(&power, &bits, sizeof(power));
 	return sum * power;

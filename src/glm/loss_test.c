@@ -24,7 +24,7 @@ static double defined(enum glm_loss kind, double a, double y)
 	case GLM_SQUARED_HINGE:
 		return pow(fmax(0, 1 - y * a), 2);
 	}
-	return NAN;
+	return (double)NAN;
 }
 
 static void loss__is_what_its_definition_says(void **state)

@@ -62,6 +62,7 @@ struct span {
 	uint64_t batch;
 	const uint32_t *rows;
 	uint32_t count;
+	uint32_t known; /* rows from here to the end of the epoch */
 };
 
 static void batch_span(const struct flow *flow, uint64_t batch, struct span *span)
@@ -71,6 +72,7 @@ static void batch_span(const struct flow *flow, uint64_t batch, struct span *spa
 
 	span->batch = batch;
 	span->rows = train->order + first;
+	span->known = (uint32_t)left;
 	span->count = left < train->options.batch ? (uint32_t)left : train->options.batch;
 }
 
@@ -81,6 +83,7 @@ static void micro_span(const struct flow *flow, uint64_t k, struct span *span)
 	batch_span(flow, flow->plan->first + k / flow->per_batch, span);
 	span->rows += offset;
 	span->count -= offset;
+	span->known -= offset;
 	if (span->count > flow->plan->micro)
 		span->count = flow->plan->micro;
 }
@@ -277,8 +280,8 @@ static void forward(struct flow_thread *thread, uint64_t k)
 	micro_span(flow, k, &span);
 	used = span.count * flow->train->classes;
 	glm_engine_pay(engine, span.rows, span.count);
-	thread->beyond[slot] =
-		!glm_engine_forward(engine, engine->share, span.rows, span.count, parts);
+	thread->beyond[slot] = !glm_engine_forward(engine, engine->share, span.rows, span.count,
+						   span.known, parts);
 	memset(parts + used, 0, (flow->activations - used) * sizeof(*parts));
 	atomic_store(&thread->forward, k + 1);
 	if (is_whole(flow, atomic_load(&flow->begun)))

@@ -37,7 +37,7 @@ static void *pass_forward(void *arg)
 
 	thread->fits = glm_engine_forward(&pass->train->engines[thread->index],
 					  &pass->data->shares[thread->index], pass->rows,
-					  pass->count,
+					  pass->count, pass->count,
 					  pass->parts + thread->index * pass->part_max);
 	return NULL;
 }
