@@ -11,6 +11,8 @@
 
 #include "glm/data.h"
 
+struct exchange;
+
 struct glm_load_options {              /* zeros: one rank, one thread, a file for training */
 	uint32_t rank, ranks, threads; /* ranks, threads 0: one */
 	/* For a file that a model meets after training: the split and the number of features of the training's
@@ -29,5 +31,10 @@ struct glm_load_options {              /* zeros: one rank, one thread, a file fo
 int glm_load(struct glm_data *data, const char *path, const struct glm_load_options *options,
 	     char error[GLM_ERROR_MAX]);
 void glm_data_free(struct glm_data *data); /* also of zeros */
+
+/* Whether all ranks have read the same file and split it alike: 0, or -1 and the same sentence on all of them,
+ * which names the ranks that most others do not agree with. All ranks call it. */
+int glm_load_agree(const struct glm_data *data, struct exchange *exchange,
+		   char error[GLM_ERROR_MAX]);
 
 #endif
