@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast do the kernels of weaved bit planes go, and what do they read? Per instruction set and number of
- * bits: ns per feature and bit of the dot product and of the addition to the gradient, once with few rows (all
- * in L2) and once with rows from memory, in turns, median of 5; then the bytes of planes read per epoch
- * against dense float32. Give a factor (default 1) to measure longer.
+ * bits: ns per feature and bit of the dot product and of the addition to the gradient, with few rows (all in
+ * L2), with rows from memory in order, and with these shuffled, in turns, median of 5; then what is done once
+ * per mini-batch, and the bytes of planes read per row against dense float32. Give a factor (default 1) to
+ * measure longer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,14 @@ enum {
 	TABLES_MAX = 3,
 	RUN_NS = 4000000,
 };
+
+/* Which rows: the first `rows`, each `step` after the one before. */
+static const struct place {
+	const char *name;
+	uint32_t rows, step;
+} places[] = { { "near", ROWS_NEAR, 1 },
+	       { "memory", ROWS_FAR, 1 },
+	       { "shuffled", ROWS_FAR, 7919 } };
 
 enum op { OP_DOT, OP_ADD, OP_COUNT };
 static const char *const op_names[OP_COUNT] = { "dot", "add" };
@@ -80,14 +89,14 @@ static void fill(void)
 
 static volatile int64_t sink;
 
-static void batch_run(enum op op, uint64_t first, uint32_t bits)
+static void batch_run(enum op op, const struct place *place, uint64_t first, uint32_t bits)
 {
 	uint32_t row[BATCH];
 	float scale[BATCH];
 	int64_t partial[BATCH];
 
 	for (uint32_t i = 0; i < BATCH; i++) {
-		row[i] = (uint32_t)first + i;
+		row[i] = (uint32_t)((first + i) * place->step % place->rows);
 		scale[i] = (float)i * 0x1p-10f;
 	}
 	if (op == OP_DOT) {
@@ -98,14 +107,15 @@ static void batch_run(enum op op, uint64_t first, uint32_t bits)
 	}
 }
 
-/* ns per row; goes on at row *at, in order. */
-static double op_measure(enum op op, uint32_t bits, uint32_t rows, uint64_t *at, uint64_t run_ns)
+/* ns per row; goes on at row *at of the order. */
+static double op_measure(enum op op, const struct place *place, uint32_t bits, uint64_t *at,
+			 uint64_t run_ns)
 {
 	uint64_t start = now_ns(), end = start, done = 0;
 
 	while (end - start < run_ns) {
 		for (int i = 0; i < 4; i++, done += BATCH, *at += BATCH)
-			batch_run(op, *at % rows, bits);
+			batch_run(op, place, *at, bits);
 		end = now_ns();
 	}
 	return (double)(end - start) / (double)done;
@@ -118,7 +128,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void line_print(enum op op, uint32_t rows, uint32_t bits, uint64_t run_ns)
+static void line_print(enum op op, const struct place *place, uint32_t bits, uint64_t run_ns)
 {
 	double ns[TABLES_MAX][TURNS];
 	uint64_t at[TABLES_MAX] = { 0 };
@@ -129,10 +139,10 @@ static void line_print(enum op op, uint32_t rows, uint32_t bits, uint64_t run_ns
 	for (int turn = 0; turn < TURNS; turn++) {
 		for (size_t i = 0; i < count; i++) {
 			weave.ops = tables[i];
-			ns[i][turn] = op_measure(op, bits, rows, &at[i], run_ns);
+			ns[i][turn] = op_measure(op, place, bits, &at[i], run_ns);
 		}
 	}
-	printf("%-4s %6u %5u", op_names[op], rows, bits);
+	printf("%-4s %-8s %5u", op_names[op], place->name, bits);
 	for (size_t i = 0; i < count; i++) {
 		qsort(ns[i], TURNS, sizeof(ns[i][0]), by_value);
 		printf(" %9.4f", ns[i][TURNS / 2] / FEATURES / bits);
@@ -204,16 +214,17 @@ int main(int argc, char **argv)
 	}
 	run_ns = (uint64_t)(RUN_NS * factor);
 	fill();
-	printf("ns per feature and bit, %u features, median of %d; and scalar / this\n%-4s %6s %5s",
+	printf("ns per feature and bit, %u features, median of %d; and scalar / this\n%-4s %-8s "
+	       "%5s",
 	       FEATURES, TURNS, "op", "rows", "bits");
 	for (size_t i = 0; i < count; i++)
 		printf(i ? " %9s       " : " %9s", tables[i]->name);
 	printf("\n");
 	for (enum op op = 0; op < OP_COUNT; op++) {
-		for (uint32_t bits = 1; bits <= WEAVE_BITS_MAX; bits++)
-			line_print(op, ROWS_NEAR, bits, run_ns);
-		for (uint32_t bits = 1; bits <= WEAVE_BITS_MAX; bits++)
-			line_print(op, ROWS_FAR, bits, run_ns);
+		for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+			for (uint32_t bits = 1; bits <= WEAVE_BITS_MAX; bits++)
+				line_print(op, &places[i], bits, run_ns);
+		}
 	}
 	for (enum once once = 0; once < ONCE_COUNT; once++)
 		once_print(once, run_ns);

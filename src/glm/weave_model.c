@@ -114,6 +114,19 @@ static int64_t partial_of(const struct weave_model *model, int64_t sum)
 	return partial > max ? max : partial < -max ? -max : partial;
 }
 
+/* The row after this one, while this one is computed: there are `bits` places that it comes from, and in
+ * a shuffled order the processor cannot guess them. */
+static void row_fetch(const struct weave *weave, uint32_t row, uint32_t word, uint32_t words,
+		      uint32_t bits)
+{
+	const uint64_t *plane = weave->words + (uint64_t)row * weave->stride + word;
+
+	for (uint32_t p = 0; p < bits; p++, plane += weave->plane_words) {
+		for (uint32_t i = 0; i < words; i += WEAVE_BLOCK_WORDS)
+			__builtin_prefetch(plane + i);
+	}
+}
+
 void weave_dot(const struct weave *weave, const struct weave_model *model, const uint32_t *row,
 	       size_t count, int64_t *partial)
 {
@@ -130,6 +143,8 @@ void weave_dot(const struct weave *weave, const struct weave_model *model, const
 			const uint64_t *plane = weave->words + row[i] * weave->stride + word;
 
 			assert(row[i] < weave->rows);
+			if (i + 1 < count)
+				row_fetch(weave, row[i + 1], word, words, model->bits);
 			partial[i] += weave->ops->dot(plane, weave->plane_words, model->bits, words,
 						      parts);
 		}
@@ -157,6 +172,8 @@ void weave_add(const struct weave *weave, uint32_t bits, const uint32_t *row, co
 			const uint64_t *plane = weave->words + row[i] * weave->stride + word;
 
 			assert(row[i] < weave->rows);
+			if (i + 1 < count)
+				row_fetch(weave, row[i + 1], word, words, bits);
 			weave->ops->add(plane, weave->plane_words, bits, words, scale[i], sums);
 		}
 		sums += WEAVE_CHUNK;
