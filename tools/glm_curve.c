@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* glm_curve.c - what each epoch has brought: kept, asked, packed into a checkpoint, drawn. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/glm.h"
+
+enum { ROOM_FIRST = 16, WORD_BYTES = 8, EPOCH_WORDS = 12, HEADER_BYTES = 8, EPOCHS_MAX = 1 << 24 };
+
+#define LOSS_STEP 1e-4 /* a loss that became smaller by less has not */
+
+int glm_curve_add(struct glm_curve *curve, const struct glm_epoch *epoch)
+{
+	if (curve->count == curve->room) {
+		uint32_t room = curve->room ? 2 * curve->room : ROOM_FIRST;
+		struct glm_epoch *more = realloc(curve->epoch, room * sizeof(*more));
+
+		if (!more)
+			return -1;
+		curve->epoch = more;
+		curve->room = room;
+	}
+	curve->epoch[curve->count++] = *epoch;
+	return 0;
+}
+
+void glm_curve_free(struct glm_curve *curve)
+{
+	free(curve->epoch);
+	*curve = (struct glm_curve){ 0 };
+}
+
+static double watched_loss(const struct glm_epoch *epoch)
+{
+	return epoch->test.rows ? epoch->test.loss : epoch->score.loss;
+}
+
+bool glm_curve_is_flat(const struct glm_curve *curve, uint64_t epochs)
+{
+	double best = HUGE_VAL;
+	uint64_t since = 0;
+
+	for (uint32_t i = 0; i < curve->count; i++) {
+		double loss = watched_loss(&curve->epoch[i]);
+
+		if (loss < best * (1 - LOSS_STEP) || i == 0) {
+			best = loss;
+			since = 0;
+		} else {
+			since++;
+		}
+	}
+	return epochs && since >= epochs;
+}
+
+/* ---- as bytes ---- */
+
+size_t glm_curve_bytes(uint32_t count)
+{
+	return HEADER_BYTES + (size_t)count * EPOCH_WORDS * WORD_BYTES;
+}
+
+static uint8_t *word_put(uint8_t *at, uint64_t word)
+{
+	for (int i = 0; i < WORD_BYTES; i++)
+		*at++ = (uint8_t)(word >> 8 * i);
+	return at;
+}
+
+static const uint8_t *word_get(const uint8_t *at, uint64_t *word)
+{
+	*word = 0;
+	for (int i = 0; i < WORD_BYTES; i++)
+		*word |= (uint64_t)*at++ << 8 * i;
+	return at;
+}
+
+/* All of an epoch in one order. */
+static void words_of(struct glm_epoch *epoch, void *words[EPOCH_WORDS])
+{
+	void *all[EPOCH_WORDS] = {
+		&epoch->score.rows, &epoch->score.loss,    &epoch->score.accuracy,
+		&epoch->score.auc,  &epoch->score.mse,     &epoch->test.rows,
+		&epoch->test.loss,  &epoch->test.accuracy, &epoch->test.auc,
+		&epoch->test.mse,   &epoch->rate,          &epoch->train_s,
+	};
+
+	memcpy(words, all, sizeof(all));
+}
+
+void glm_curve_pack(const struct glm_curve *curve, uint8_t *to)
+{
+	void *words[EPOCH_WORDS];
+
+	to = word_put(to, curve->count);
+	for (uint32_t i = 0; i < curve->count; i++) {
+		words_of(&curve->epoch[i], words);
+		for (int k = 0; k < EPOCH_WORDS; k++) {
+			uint64_t word;
+
+			memcpy(&word, words[k], sizeof(word));
+			to = word_put(to, word);
+		}
+	}
+}
+
+int glm_curve_unpack(struct glm_curve *curve, const uint8_t *from, size_t bytes, size_t *used)
+{
+	uint64_t count;
+
+	if (bytes < HEADER_BYTES)
+		return -1;
+	from = word_get(from, &count);
+	if (count > EPOCHS_MAX || bytes < glm_curve_bytes((uint32_t)count))
+		return -1;
+	for (uint64_t i = 0; i < count; i++) {
+		struct glm_epoch epoch;
+		void *words[EPOCH_WORDS];
+
+		words_of(&epoch, words);
+		for (int k = 0; k < EPOCH_WORDS; k++) {
+			uint64_t word;
+
+			from = word_get(from, &word);
+			memcpy(words[k], &word, sizeof(word));
+		}
+		if (glm_curve_add(curve, &epoch))
+			return -1;
+	}
+	*used = glm_curve_bytes((uint32_t)count);
+	return 0;
+}
+
+/* ---- as a drawing ---- */
+
+/* gnuplot draws onto our standard output if it cannot open the file. */
+static bool can_write(const char *path)
+{
+	FILE *file = fopen(path, "ae");
+
+	if (!file) {
+		fprintf(stderr, "tally glm train: --plot %s: %s\n", path, strerror(errno));
+		return false;
+	}
+	fclose(file);
+	return true;
+}
+
+bool glm_plot_check(const char *path)
+{
+	const char *end = strrchr(path, '.');
+
+	if (!end || strcmp(end, ".svg") != 0 || strpbrk(path, "'\\\n"))
+		fprintf(stderr, "tally glm train: --plot %s: FILE.svg, without quotes\n", path);
+	else if (system("command -v gnuplot >/dev/null 2>&1") != 0)
+		fprintf(stderr, "tally glm train: --plot: gnuplot is not installed\n");
+	else
+		return can_write(path);
+	return false;
+}
+
+static void data_write(FILE *gnuplot, const struct glm_curve *curve)
+{
+	fprintf(gnuplot, "$curve << EOD\n");
+	for (uint32_t i = 0; i < curve->count; i++) {
+		const struct glm_epoch *epoch = &curve->epoch[i];
+
+		fprintf(gnuplot, "%u %.9g %.9g %.9g\n", i + 1, epoch->train_s, epoch->score.loss,
+			epoch->test.rows ? epoch->test.loss : 0);
+	}
+	fprintf(gnuplot, "EOD\n");
+}
+
+static void lines_write(FILE *gnuplot, int x, bool has_test)
+{
+	fprintf(gnuplot, "plot $curve using %d:3 with linespoints linewidth 2 title 'training'", x);
+	if (has_test)
+		fprintf(gnuplot, ", $curve using %d:4 with linespoints linewidth 2 title 'test'",
+			x);
+	putc('\n', gnuplot);
+}
+
+bool glm_plot(const char *path, const char *title, const struct glm_curve *curve)
+{
+	bool has_test = curve->count && curve->epoch[0].test.rows;
+	FILE *gnuplot = popen("gnuplot", "w");
+
+	if (!gnuplot) {
+		fprintf(stderr, "tally glm train: --plot: gnuplot cannot be started\n");
+		return false;
+	}
+	data_write(gnuplot, curve);
+	fprintf(gnuplot,
+		"set terminal svg size 1000,450\nset output '%s'\nset grid\nset ylabel 'loss'\n"
+		"set key top right\nset multiplot layout 1,2 title '%s' noenhanced\nset xlabel "
+		"'epoch'\n",
+		path, title);
+	lines_write(gnuplot, 1, has_test);
+	fprintf(gnuplot, "set xlabel 'training (s)'\n");
+	lines_write(gnuplot, 2, has_test);
+	fprintf(gnuplot, "unset multiplot\n");
+	if (pclose(gnuplot) == 0)
+		return true;
+	fprintf(stderr, "tally glm train: --plot: gnuplot could not write %s\n", path);
+	return false;
+}
