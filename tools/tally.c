@@ -17,6 +17,7 @@ static const char help[] =
 	"  tally run      start the ranks of a job on this machine\n"
 	"  tally bench    measure allreduce, every result verified\n"
 	"  tally doctor   look at this machine, its settings and the path to the aggregator\n"
+	"  tally glm      train linear models with many ranks, and use them\n"
 	"  tally sim      run the protocol in a simulated network that loses and reorders\n"
 	"\n"
 	"Try it, nothing else has to be running:\n"
@@ -36,9 +37,8 @@ static struct {
 	char title[16]; /* becomes its argv[0]: what it calls itself in messages */
 	int (*main)(int argc, char **argv);
 } commands[] = {
-	{ "run", "tally run", run_main },
-	{ "bench", "tally bench", bench_main },
-	{ "doctor", "tally doctor", doctor_main },
+	{ "run", "tally run", run_main },          { "bench", "tally bench", bench_main },
+	{ "doctor", "tally doctor", doctor_main }, { "glm", "tally glm", glm_main },
 	{ "sim", "tally sim", sim_main },
 };
 

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * glm_predict.c - tally glm predict and evaluate: a file's rows go through a model one by one, as
+ * liblinear-predict has it: products and sums in double, features that the model does not have count for
+ * nothing. Under a launcher rank 0 does it; there is nothing to share but the reading.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "glm/aside.h"
+#include "glm/libsvm.h"
+#include "glm/model.h"
+#include "lib/bootstrap.h"
+#include "tools/command.h"
+#include "tools/glm.h"
+
+static const char predict_help[] =
+	"tally glm predict - a label for each row of a file\n"
+	"\n"
+	"usage: tally glm predict FILE -m MODEL [-o OUT]\n"
+	"\n"
+	"  tally glm predict a9a.t -m a9a.model -o a9a.labels\n"
+	"\n"
+	"FILE as for tally glm train; its labels are read and do not matter. MODEL may be of\n"
+	"liblinear-train as well. Of a regression the prediction is a number.\n"
+	"\n"
+	"  -m, --model FILE    the model\n"
+	"  -o, --output FILE   a line per row, replaced whole or not at all (stdout)\n"
+	"  --help, --version\n"
+	"\n"
+	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+
+static const char evaluate_help[] =
+	"tally glm evaluate - how good a model is\n"
+	"\n"
+	"usage: tally glm evaluate FILE -m MODEL [--json]\n"
+	"\n"
+	"  tally glm evaluate a9a.t -m a9a.model\n"
+	"\n"
+	"FILE as for tally glm train. MODEL may be of liblinear-train as well.\n"
+	"\n"
+	"  -m, --model FILE    the model\n"
+	"  --json              one object\n"
+	"  --help, --version\n"
+	"\n"
+	"loss is the mean over the rows, without l1 and l2. AUC: ties count half; for more than "
+	"two\n"
+	"classes the mean of each against the rest.\n"
+	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+
+struct request {
+	const char *command; /* "glm predict" */
+	const char *file, *model, *output;
+	bool is_json;
+};
+
+/* Activations and labels of all rows, as far as they are wanted. */
+struct rows {
+	double *label, *activation;
+	uint64_t count, room;
+};
+
+/* ---- the command line ---- */
+
+enum { OPT_JSON = 256, OPT_HELP };
+
+static const struct option predict_options[] = {
+	{ "model", required_argument, NULL, 'm' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+static const struct option evaluate_options[] = {
+	{ "model", required_argument, NULL, 'm' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* -1: go on; else the exit status. */
+static int request_parse(struct request *request, const struct option *options, const char *help,
+			 int argc, char **argv)
+{
+	const char *shorts = options == predict_options ? "m:o:" : "m:";
+	int option;
+
+	while ((option = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
+		const char **name = option == 'm' ? &request->model : &request->output;
+
+		if (option == '?') {
+			fprintf(stderr, "tally %s --help says which there are\n", request->command);
+			return EXIT_USAGE;
+		}
+		if (option == OPT_HELP)
+			return args_print(help);
+		if (option == OPT_JSON ? request->is_json : *name != NULL)
+			return args_twice(request->command,
+					  option == OPT_JSON ? "json"
+					  : option == 'm'    ? "model"
+							     : "output",
+					  optarg);
+		if (option == OPT_JSON)
+			request->is_json = true;
+		else
+			*name = optarg;
+	}
+	if (!request->model)
+		return args_refuse(request->command, "-m", NULL, "which model?");
+	if (optind >= argc)
+		return args_refuse(request->command, "FILE", NULL, "which one?");
+	if (optind + 1 < argc)
+		return args_refuse(request->command, argv[optind + 1], NULL,
+				   "one file, then options");
+	request->file = argv[optind];
+	return -1;
+}
+
+static const char *environment(const char *name, void *arg)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* Of several ranks, the first one works. */
+static bool is_idle(void)
+{
+	char text[BOOTSTRAP_TEXT_MAX];
+	struct bootstrap boot = { .rank = 0 };
+
+	return bootstrap_is_launched(environment, NULL) &&
+	       bootstrap_env(&boot, environment, NULL, text) == TALLY_OK && boot.rank > 0;
+}
+
+/* ---- rows through a model ---- */
+
+static int failed(const struct request *request, const char *text)
+{
+	fprintf(stderr, "tally %s: %s\n", request->command, text);
+	return EXIT_FAILED;
+}
+
+static void row_activate(const struct model *model, const struct libsvm_row *row,
+			 double *activation)
+{
+	uint32_t vectors = model_vectors(model);
+	const float *weight = model->weight + model->features * vectors;
+
+	for (uint32_t c = 0; c < vectors; c++)
+		activation[c] = model->bias >= 0 ? (double)weight[c] * model->bias : 0;
+	for (uint32_t i = 0; i < row->count && row->feature[i] < model->features; i++) {
+		weight = model->weight + (uint64_t)row->feature[i] * vectors;
+		for (uint32_t c = 0; c < vectors; c++)
+			activation[c] += (double)weight[c] * (double)row->value[i];
+	}
+}
+
+/* Calls fn for each row. 0, or the exit status. */
+static int rows_each(const struct request *request, const struct model *model,
+		     bool (*fn)(void *arg, const struct model *model, double label,
+				const double *activation),
+		     void *arg)
+{
+	double activation[GLM_CLASSES_MAX];
+	char error[GLM_ERROR_MAX];
+	struct libsvm_row row;
+	struct source *source;
+	struct libsvm *libsvm;
+	bool is_going = true;
+	int result;
+
+	if (source_open(&source, request->file, error) || libsvm_open(&libsvm, source, error))
+		return failed(request, error);
+	while ((result = libsvm_next(libsvm, &row)) > 0 && is_going) {
+		row_activate(model, &row, activation);
+		is_going = fn(arg, model, row.label, activation);
+	}
+	if (result < 0)
+		failed(request, libsvm_error(libsvm));
+	libsvm_close(libsvm);
+	return result < 0 || !is_going ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int model_open(const struct request *request, struct model *model)
+{
+	char error[GLM_ERROR_MAX];
+
+	return model_read(request->model, model, error) ? failed(request, error) : EXIT_DONE;
+}
+
+/* ---- predict ---- */
+
+struct printing {
+	struct aside *aside; /* NULL: stdout */
+};
+
+static bool label_print(void *arg, const struct model *model, double label,
+			const double *activation)
+{
+	struct printing *printing = arg;
+	char line[40];
+	int length;
+
+	(void)label;
+	if (model->classes)
+		length = snprintf(line, sizeof(line), "%" PRId32 "\n",
+				  model->label[score_class(activation, model->classes)]);
+	else
+		length = snprintf(line, sizeof(line), "%.17g\n", activation[0]);
+	if (printing->aside)
+		return aside_write(printing->aside, line, (size_t)length);
+	return fputs(line, stdout) >= 0;
+}
+
+int glm_predict_main(int argc, char **argv)
+{
+	struct request request = { .command = "glm predict" };
+	int status = request_parse(&request, predict_options, predict_help, argc, argv);
+	struct printing printing = { NULL };
+	struct model model = { .weight = NULL };
+	char error[GLM_ERROR_MAX];
+	struct aside aside;
+
+	if (status >= 0)
+		return status;
+	if (is_idle())
+		return EXIT_DONE;
+	if (model_open(&request, &model))
+		return EXIT_FAILED;
+	if (request.output) {
+		printing.aside = &aside;
+		if (aside_open(&aside, request.output, error)) {
+			model_free(&model);
+			return failed(&request, error);
+		}
+	}
+	status = rows_each(&request, &model, label_print, &printing);
+	model_free(&model);
+	if (!request.output)
+		return status;
+	if (status && !aside.why) {
+		aside_drop(&aside);
+		return status;
+	}
+	return aside_commit(&aside, error) ? failed(&request, error) : EXIT_DONE;
+}
+
+/* ---- evaluate ---- */
+
+static bool row_keep(void *arg, const struct model *model, double label, const double *activation)
+{
+	struct rows *rows = arg;
+	uint32_t vectors = model_vectors(model);
+
+	if (rows->count == rows->room) {
+		uint64_t room = rows->room ? 2 * rows->room : 4096;
+		double *labels = realloc(rows->label, room * sizeof(double));
+		double *activations;
+
+		if (labels)
+			rows->label = labels;
+		activations = labels ? realloc(rows->activation, room * vectors * sizeof(double))
+				     : NULL;
+		if (!activations) {
+			fprintf(stderr, "tally glm evaluate: out of memory\n");
+			return false;
+		}
+		rows->activation = activations;
+		rows->room = room;
+	}
+	rows->label[rows->count] = label;
+	memcpy(rows->activation + rows->count * vectors, activation, vectors * sizeof(double));
+	rows->count++;
+	return true;
+}
+
+static void score_print(const struct request *request, const struct model *model,
+			const struct score *score)
+{
+	if (request->is_json) {
+		printf("{\"command\":\"glm evaluate\",");
+		glm_json_text("file", request->file);
+		putchar(',');
+		glm_json_text("model", request->model);
+		printf(",\"rows\":%" PRIu64 ",\"loss_name\":\"%s\",", score->rows,
+		       loss_name(model->loss));
+		glm_json_score("", score);
+		puts("}");
+		return;
+	}
+	printf("rows      %" PRIu64 "\nloss      %.6f (%s)\n", score->rows, score->loss,
+	       loss_name(model->loss));
+	if (!model->classes)
+		printf("mse       %.6g\n", score->mse);
+	else
+		printf("accuracy  %.6f\n", score->accuracy);
+	if (!isnan(score->auc))
+		printf("AUC       %.6f\n", score->auc);
+}
+
+static int file_score(const struct request *request, const struct model *model, struct rows *rows,
+		      struct score *score)
+{
+	double classes[GLM_CLASSES_MAX];
+	const struct score_labels labels = { model->loss, classes, model->classes };
+
+	for (uint32_t c = 0; c < model->classes; c++)
+		classes[c] = model->label[c];
+	if (rows_each(request, model, row_keep, rows))
+		return EXIT_FAILED;
+	if (!rows->count) {
+		fprintf(stderr, "tally glm evaluate: %s: no rows\n", request->file);
+		return EXIT_FAILED;
+	}
+	if (score_make(score, &labels, rows->label, rows->activation, rows->count))
+		return failed(request, "out of memory");
+	return EXIT_DONE;
+}
+
+int glm_evaluate_main(int argc, char **argv)
+{
+	struct request request = { .command = "glm evaluate" };
+	int status = request_parse(&request, evaluate_options, evaluate_help, argc, argv);
+	struct model model = { .weight = NULL };
+	struct rows rows = { .count = 0 };
+	struct score score;
+
+	if (status >= 0)
+		return status;
+	if (is_idle())
+		return EXIT_DONE;
+	if (model_open(&request, &model))
+		return EXIT_FAILED;
+	status = file_score(&request, &model, &rows, &score);
+	if (!status)
+		score_print(&request, &model, &score);
+	free(rows.label);
+	free(rows.activation);
+	model_free(&model);
+	return status;
+}
