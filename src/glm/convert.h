@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert.h - other files as LIBSVM files. What is read may be packed (glm/source.h); what is written is whole
+ * or not there (glm/aside.h), and glm/libsvm.h reads it without an error. Zeros are left out.
+ */
+#ifndef GLM_CONVERT_H
+#define GLM_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "glm/limits.h"
+
+struct convert_done {
+	uint64_t rows, features; /* features: of a row, with its zeros */
+};
+
+/* Images and labels as idx files of bytes (MNIST, Fashion-MNIST): one feature per pixel, in their order. Scaled:
+ * pixels are 0 .. 1, else 0 .. 255. 0, or -1 and a sentence that names the file. */
+int convert_idx(const char *images, const char *labels, const char *to, bool is_scaled,
+		struct convert_done *done, char error[GLM_ERROR_MAX]);
+
+#endif
