@@ -32,7 +32,7 @@ struct glm_options {
 	enum glm_loss loss;
 	double l1, l2;
 	double bias; /* the value of one more feature, in every row; < 0: none */
-	double rate; /* 0: auto, from the rows' mean square and the loss */
+	double rate; /* 0: auto, from the rows, the loss and the mini-batch */
 	double decay;
 	enum glm_schedule schedule;
 	uint32_t batch; /* at least 1 */

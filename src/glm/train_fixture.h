@@ -256,16 +256,45 @@ static void reference_settle(struct reference *ref)
 	ref->multiplier = 1;
 }
 
-/* What auto gives: 1 / (smoothness * mean square of a row), nearly. */
+/* u <- X X'u; |X X'u| / |u| / rows, where u was. */
+static double reference_turn(const struct reference *ref, double *u)
+{
+	uint32_t rows = ref->matrix->rows;
+	double *v = calloc(ref->columns, sizeof(*v)), before = 0, after = 0;
+
+	for (uint32_t row = 0; row < rows; row++) {
+		before += u[row] * u[row];
+		for (uint32_t f = 0; f < ref->columns; f++)
+			v[f] += u[row] * (double)reference_value(ref, row, f);
+	}
+	for (uint32_t row = 0; row < rows; row++) {
+		u[row] = 0;
+		for (uint32_t f = 0; f < ref->columns; f++)
+			u[row] += v[f] * (double)reference_value(ref, row, f);
+		after += u[row] * u[row];
+	}
+	free(v);
+	return sqrt(after / before) / rows;
+}
+
+/* Is this what auto should give, nearly? */
 static bool reference_is_rate(const struct reference *ref, double rate)
 {
-	double sum = 0;
+	double mean = 0, largest = 0, smoothness = loss_smoothness(ref->options->loss), alike,
+	       sparse;
+	double *u = calloc(ref->matrix->rows, sizeof(*u));
 
-	for (uint32_t row = 0; row < ref->matrix->rows; row++)
+	for (uint32_t row = 0; row < ref->matrix->rows; row++) {
+		u[row] = 1;
 		for (uint32_t f = 0; f < ref->columns; f++)
-			sum += pow((double)reference_value(ref, row, f), 2);
-	return fabs(rate * loss_smoothness(ref->options->loss) * sum / ref->matrix->rows - 1) <
-	       1e-9;
+			mean += pow((double)reference_value(ref, row, f), 2) / ref->matrix->rows;
+	}
+	for (int round = 0; round < 8; round++)
+		largest = reference_turn(ref, u);
+	free(u);
+	alike = 1 / (smoothness * mean);
+	sparse = 0.5 / (smoothness * (largest + mean / ref->options->batch));
+	return fabs(rate / fmax(alike, sparse) - 1) < 1e-4;
 }
 
 static double reference_rate(const struct reference *ref, uint32_t epoch, double part)

@@ -38,6 +38,9 @@ double train_rate(const struct glm_train *train, uint64_t batch);
 double train_label(const struct glm_train *train, uint32_t row, uint32_t class_idx);
 uint64_t train_clock_ns(void);
 
+/* The largest eigenvalue of X'X / rows, nearly; the rows' mean square is above 0. 0 or -1. The model is 0. */
+int train_curve(struct glm_train *train, double mean_square, double *largest);
+
 /* Mini-batches [first, end) of this epoch with micro-batches of `micro` rows; 0 or -1. */
 struct flow_plan {
 	uint64_t first, end;

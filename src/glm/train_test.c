@@ -213,6 +213,29 @@ static void train__every_loss_has_the_bits_of_one_matrix(void **state)
 	matrix_free(&matrix);
 }
 
+/* Rows that have little in common bear steps far above 1 / (smoothness * mean square). */
+static void train__rate_of_sparse_rows_has_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 90, 500, 2, 12, 14 };
+	struct glm_options options = plain;
+	struct job job = { .way = { 2, 2, 8 }, .epochs = 1 };
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.rate = 0;
+	options.bias = -1;
+	options.batch = 45;
+	all_ways(&matrix, &options);
+	job.matrix = &matrix;
+	job.options = options;
+	job_run(&job);
+	assert_true(job.rate >
+		    3 * 4 / (500 * 0.012 * 1.17)); /* smoothness 1/4; the mean of a square is 7/6 */
+	job_free(&job);
+	matrix_free(&matrix);
+}
+
 static void train__l1_and_l2_have_the_bits_of_one_matrix(void **state)
 {
 	static const struct matrix_shape shape = { 83, 301, 2, 30, 2 };
@@ -556,6 +579,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(train__every_loss_has_the_bits_of_one_matrix),
+		cmocka_unit_test(train__rate_of_sparse_rows_has_the_bits_of_one_matrix),
 		cmocka_unit_test(train__l1_and_l2_have_the_bits_of_one_matrix),
 		cmocka_unit_test(train__several_classes_have_the_bits_of_one_matrix),
 		cmocka_unit_test(
