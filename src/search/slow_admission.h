@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-7 to R-CT-27, R-CT-35, R-CT-36,
+ * R-CT-38, R-CT-40, R-CT-41), beside each step of core/admission.c: a list of people in the order in which
+ * they came, and whole answers, for what core keeps by rank and as hashes.
+ *
+ * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
+ * whom a text names; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, and whether there is
+ * more to do at once. Not judged: the order between connections, other words of texts, lines of log, wake_ns,
+ * whom a MISMATCH's text lists. Which of several things one TICK does first is core's choice, repeated here.
+ */
+#ifndef SEARCH_SLOW_ADMISSION_H
+#define SEARCH_SLOW_ADMISSION_H
+
+#include "core/admission.h"
+
+enum {
+	SLOW_PEOPLE = 16,
+	SLOW_OPS = 6,
+	SLOW_SAYS = 96,
+	SLOW_RANKS = 8,   /* members_max at most */
+	SLOW_SHARDS = 4,  /* likewise */
+	SLOW_CLOSE = 200, /* beside enum control_type */
+};
+
+/* TOLD: that it is over, and its connection is not closed yet. */
+enum slow_place { SLOW_WAITS, SLOW_JOINED, SLOW_READY, SLOW_LEFT, SLOW_TOLD };
+
+struct slow_names { /* of a text */
+	uint64_t hosts, ranks;
+	bool is_any; /* they are not judged */
+};
+
+struct slow_person {
+	uint64_t heard_ns, joined_ns;
+	uint64_t submitted, oldest;
+	uint64_t still_number, still_ns, still_said_ns;
+	enum slow_place place;
+	uint32_t connection; /* 0: it has none any more */
+	uint32_t host, rank, size, pid, workers, timeout_ms;
+	uint32_t mode, latency_slots, latency_window;
+	uint64_t list_hash;
+	uint32_t asked; /* the serial of the last PING, 0: none */
+	uint32_t lanes, misfits;
+	bool is_alive; /* it has answered that one */
+	bool is_still, has_answered;
+	enum {
+		SLOW_UNKNOWN,
+		SLOW_OUTSTANDING,
+		SLOW_COMPLETE
+	} about; /* of what the round is about */
+	uint32_t ops_count;
+	bool has_more;
+	struct control_op ops[SLOW_OPS]; /* of its answer */
+	uint8_t nonce[WIRE_NONCE_BYTES];
+};
+
+struct slow_said {
+	uint32_t connection, what; /* enum control_type, SLOW_CLOSE */
+	uint32_t number;
+	uint64_t from;
+};
+
+struct slow_wish { /* what the next round is to be about */
+	bool is_stalled, is_expired;
+	uint64_t stall, expired;
+	uint32_t stall_ms, expired_ms, expired_rank;
+};
+
+struct slow_admission {
+	struct slow_person people[SLOW_PEOPLE];
+	uint32_t count;
+	enum admission_state state;
+	uint32_t size, generation, lanes, pings;
+	uint64_t life, since_ns, tick_ns, beat_ns, progress_ns;
+	bool acked[SLOW_SHARDS];
+	bool is_terminating;
+	uint32_t last_cause, last_rank;
+	/* R-CT-9: a gathering that was refused */
+	bool is_refusing;
+	uint64_t refused_ns, refused;
+	uint32_t refused_cause, refused_rank;
+	struct slow_names refused_names;
+	/* R-CT-36 */
+	uint64_t unfit, unfit_ns, unfit_source[SLOW_RANKS];
+	uint32_t unfit_cause;
+	struct slow_names unfit_names;
+	/* R-CT-21 */
+	enum admission_query query;
+	uint32_t round;
+	uint64_t from, asked_ns, page_ns;
+	struct slow_wish wish, about;
+	enum { SLOW_AGREED, SLOW_WANTED, SLOW_COVERED } mismatch;
+	uint32_t mismatch_rank, mismatch_other;
+	uint64_t complete;
+	uint32_t complete_rank;
+	/* What this step must have done. */
+	struct slow_said said[SLOW_SAYS];
+	uint32_t says;
+	bool has_command, is_ending, again;
+	enum admission_command command;
+	uint32_t command_generation;
+	uint32_t cause, cause_rank;
+	struct slow_names names;
+	struct control_waiting waiting;
+};
+
+/* Are all rules in the build? */
+bool slow_admission_is_asked(void);
+void slow_admission_init(struct slow_admission *slow);
+/* After admission_step: NULL, or what it did that the rules do not say. Hosts are named "<number>". */
+const char *slow_admission(struct slow_admission *slow, const struct admission_config *config,
+			   const struct admission_event *event, const struct admission *admission,
+			   const struct admission_actions *actions);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slow_join.c - see slow_admission.h: who comes, what is said, what shards have done. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/slow_step.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* ---- JOIN ---- */
+
+/* R-CT-10: who may be dead, and has what this one claims. */
+struct slow_person *slow_holder_of(struct slow_admission *slow, const struct slow_person *claimant)
+{
+	uint32_t rank = claimant->rank;
+	struct slow_person *holder;
+
+	if (slow_is_running(slow))
+		rank %= slow->size;
+	else if (slow->state != ADMISSION_GATHER)
+		return NULL;
+	holder = slow_member(slow, rank);
+	return holder && slow_is_in(holder) ? holder : NULL;
+}
+
+void slow_ping_both(struct slow_admission *slow, struct slow_person *claimant)
+{
+	struct slow_person *both[] = { slow_holder_of(slow, claimant), claimant };
+
+	if (!both[0])
+		return;
+	slow->pings++;
+	for (uint32_t i = 0; i < 2; i++) {
+		both[i]->asked = slow->pings;
+		both[i]->is_alive = false;
+		slow_say(slow, both[i], CONTROL_PING)->number = slow->pings;
+	}
+}
+
+static void deny(struct slow_admission *slow, struct slow_person *person)
+{
+	slow_say_last(slow, person, CONTROL_DENY);
+}
+
+/* What the aggregator can never take. */
+static bool is_impossible(struct slow_step *step, const struct slow_person *comer)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (slow->is_terminating) {
+		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
+		slow->is_ending = true;
+		return true;
+	}
+	if (!comer->size || comer->size > step->config->members_max) {
+		slow_blame(slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		return true;
+	}
+	if (comer->rank < comer->size && (uint64_t)comer->workers * comer->size <= 65535)
+		return false;
+	slow_blame_person(slow, comer->rank >= comer->size ? CONTROL_DENIED : CONTROL_NO_RESOURCE,
+			  comer);
+	slow->cause_rank = CONTROL_RANK_NONE;
+	return true;
+}
+
+/* R-CT-9: as before, for 5 s, or for ever in a life. */
+static bool is_refused_again(struct slow_step *step, const struct slow_person *comer)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (!slow->is_refusing)
+		return false;
+	if ((!step->config->life && step->event->now_ns >= slow->refused_ns + 5 * SECOND_NS) ||
+	    slow->refused >> comer->rank & 1) {
+		slow->is_refusing = false;
+		return false;
+	}
+	slow_blame(slow, slow->refused_cause, slow->refused_rank);
+	slow->names = slow->refused_names;
+	slow_note_refused(slow, comer->rank);
+	return true;
+}
+
+static bool is_alike(const struct slow_person *a, const struct slow_person *b)
+{
+	return a->size == b->size && a->list_hash == b->list_hash && a->mode == b->mode &&
+	       a->latency_slots == b->latency_slots && a->latency_window == b->latency_window;
+}
+
+/* The first of those who gather whom it is not alike; NULL: it is. */
+static struct slow_person *other_than(struct slow_admission *slow, const struct slow_person *comer)
+{
+	for (uint32_t rank = 0; rank < slow->size; rank++) {
+		struct slow_person *member = slow_member(slow, rank);
+
+		if (member && !is_alike(member, comer))
+			return member;
+	}
+	return NULL;
+}
+
+static struct slow_person *keep(struct slow_admission *slow, const struct slow_person *comer,
+				enum slow_place place)
+{
+	assert(slow->count < SLOW_PEOPLE);
+	slow->people[slow->count] = *comer;
+	slow->people[slow->count].place = place;
+	slow->people[slow->count].asked = 0;
+	slow->people[slow->count].is_alive = false;
+	return &slow->people[slow->count++];
+}
+
+static void take_in(struct slow_step *step, const struct slow_person *comer)
+{
+	struct slow_admission *slow = step->slow;
+	uint32_t in = 0;
+
+	keep(slow, comer, SLOW_JOINED);
+	for (uint32_t rank = 0; rank < slow->size; rank++)
+		in += !!slow_member(slow, rank);
+	if (in == slow->size) {
+		slow_enter(step, ADMISSION_GRANTED);
+		slow->life = step->event->random ? step->event->random : 1;
+		slow->generation = step->event->generation;
+		slow_command(slow, ADMISSION_JOB_ADD);
+		slow_forget_claims(slow);
+		slow_forget_unfit(slow);
+	} else if (slow_is_hopeless(slow)) {
+		slow_blame(slow, slow->unfit_cause, CONTROL_RANK_NONE);
+		slow->names = slow->unfit_names;
+		slow_refuse_hopeless(step, NULL);
+	}
+}
+
+static void wait_in_line(struct slow_step *step, struct slow_person *comer)
+{
+	if (slow_waiters(step->slow) == step->config->waiters_max) {
+		slow_blame(step->slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		deny(step->slow, comer);
+		return;
+	}
+	slow_ping_both(step->slow, keep(step->slow, comer, SLOW_WAITS));
+}
+
+void slow_admit(struct slow_step *step, struct slow_person comer)
+{
+	struct slow_admission *slow = step->slow;
+	const struct slow_person *other;
+
+	if (is_impossible(step, &comer) ||
+	    (slow->state == ADMISSION_NONE && is_refused_again(step, &comer))) {
+		deny(slow, &comer);
+		return;
+	}
+	if (slow->state == ADMISSION_NONE) {
+		slow_enter(step, ADMISSION_GATHER);
+		if (step->event->now_ns - slow->unfit_ns >= 5 * SECOND_NS)
+			slow_forget_unfit(slow);
+		slow->size = comer.size;
+		slow->progress_ns = step->event->now_ns;
+	}
+	if (slow->state != ADMISSION_GATHER) {
+		wait_in_line(step, &comer);
+		return;
+	}
+	other = other_than(slow, &comer);
+	if (other) {
+		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
+		slow_name(slow, &comer);
+		slow_name(slow, other);
+		slow_refuse_all(step, &comer);
+	} else if (slow_member(slow, comer.rank)) {
+		wait_in_line(step, &comer);
+	} else {
+		take_in(step, &comer);
+	}
+}
+
+/* Another key, another version: it hears nothing of the others. */
+static void unfit_comes(struct slow_step *step, struct slow_person *comer, enum control_cause cause)
+{
+	struct slow_admission *slow = step->slow;
+
+	slow_blame_person(slow, cause, comer);
+	slow->cause_rank = CONTROL_RANK_NONE;
+	if (slow->state != ADMISSION_NONE && slow->state != ADMISSION_GATHER) {
+		deny(slow, comer);
+		return;
+	}
+	for (uint32_t rank = 0; rank < SLOW_RANKS; rank++)
+		if (step->event->source && slow->unfit_source[rank] == step->event->source)
+			slow->unfit &= ~(1ull << rank);
+	if (comer->rank < step->config->members_max) {
+		slow->unfit |= 1ull << comer->rank;
+		slow->unfit_source[comer->rank] = step->event->source;
+	}
+	slow->unfit_ns = step->event->now_ns;
+	slow->unfit_cause = cause;
+	slow->unfit_names = slow->names;
+	if (slow->state == ADMISSION_GATHER && slow_is_hopeless(slow))
+		slow_refuse_hopeless(step, comer);
+	else
+		deny(slow, comer);
+}
+
+static void join(struct slow_step *step)
+{
+	const struct control_join *said = &step->event->message->join;
+	struct slow_admission *slow = step->slow;
+	struct slow_person comer = {
+		.heard_ns = step->event->now_ns,
+		.joined_ns = step->event->now_ns,
+		.connection = step->event->connection,
+		.host = (uint32_t)atoi(said->host + 1),
+		.rank = said->rank,
+		.size = said->size,
+		.pid = said->pid,
+		.workers = said->workers,
+		.timeout_ms = said->timeout_ms,
+		.mode = said->mode,
+		.latency_slots = said->latency_slots,
+		.latency_window = said->latency_window,
+		.list_hash = said->list_hash,
+	};
+
+	memcpy(comer.nonce, step->event->nonce, sizeof(comer.nonce));
+	if (step->config->key && strcmp(step->config->key, said->key) != 0) {
+		unfit_comes(step, &comer, CONTROL_DENIED);
+	} else if (said->version_min > CONTROL_VERSION || said->version_max < CONTROL_VERSION) {
+		unfit_comes(step, &comer, CONTROL_VERSION_BAD);
+	} else {
+		if (slow->unfit && comer.rank < 64) {
+			slow->unfit &= ~(1ull << comer.rank);
+			if (!slow->unfit)
+				slow_forget_unfit(slow);
+		}
+		slow_admit(step, comer);
+	}
+}
+
+/* ---- messages ---- */
+
+/* R-CT-10: who waits, in turn, has it answered the last PING, as its rank's holder has? */
+static void judge_claims(struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+
+	for (uint32_t i = 0; i < slow->count;) {
+		struct slow_person *claimant = &slow->people[i];
+		struct slow_person *holder =
+			claimant->place == SLOW_WAITS ? slow_holder_of(slow, claimant) : NULL;
+
+		if (!holder || !holder->is_alive || !claimant->is_alive) {
+			i++;
+			continue;
+		}
+		slow_blame_person(slow, CONTROL_DENIED, holder);
+		slow->cause_rank = CONTROL_RANK_NONE;
+		if (slow->state == ADMISSION_GATHER) {
+			slow->names.hosts |= 1ull << claimant->host % 64;
+			slow_refuse_all(step, NULL);
+			return;
+		}
+		deny(slow, claimant);
+		slow_drop(slow, claimant);
+	}
+}
+
+static void pong(struct slow_step *step, struct slow_person *person)
+{
+	if (!person->asked || person->is_alive ||
+	    person->asked != step->event->message->ping.serial)
+		return;
+	person->is_alive = true;
+	judge_claims(step);
+}
+
+static void ready(struct slow_step *step, struct slow_person *person)
+{
+	struct slow_admission *slow = step->slow;
+	uint32_t lanes = step->config->lanes_max;
+
+	if (slow->state != ADMISSION_GRANTED || person->place != SLOW_JOINED ||
+	    !slow_have_all_acked(step))
+		return;
+	person->place = SLOW_READY;
+	person->lanes = step->event->message->lanes.lanes;
+	for (uint32_t i = 0; i < slow->count; i++) {
+		if (slow->people[i].place == SLOW_JOINED)
+			return;
+		if (slow->people[i].place == SLOW_READY && slow->people[i].lanes < lanes)
+			lanes = slow->people[i].lanes;
+	}
+	slow->lanes = lanes / 4 * 4;
+	slow_enter(step, ADMISSION_ENABLING);
+	slow_command(slow, ADMISSION_JOB_SET);
+}
+
+static void leave(struct slow_step *step, struct slow_person *person)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (slow->state != ADMISSION_STARTED) {
+		slow_blame_person(slow, CONTROL_REMOTE, person);
+		slow_say(slow, person, SLOW_CLOSE);
+		slow_lose(step, person);
+		return;
+	}
+	person->place = SLOW_LEFT;
+	person->submitted = step->event->message->leave.submitted;
+	slow_say_last(slow, person, CONTROL_LEFT);
+	person->connection = 0;
+	for (uint32_t i = 0; i < slow->count; i++) {
+		if (!slow_is_in(&slow->people[i]))
+			continue;
+		slow_round_left(step);
+		return;
+	}
+	slow->last_cause = CONTROL_OK;
+	slow->last_rank = CONTROL_RANK_NONE;
+	slow_drain(step);
+}
+
+static void member_says(struct slow_step *step, struct slow_person *person)
+{
+	const struct control_message *message = step->event->message;
+	struct slow_admission *slow = step->slow;
+	enum control_cause cause;
+
+	if (message->type == CONTROL_READY) {
+		ready(step, person);
+	} else if (message->type == CONTROL_LEAVE) {
+		leave(step, person);
+	} else if (message->type == CONTROL_ABORT) {
+		cause = message->end.cause;
+		if (cause != CONTROL_MISMATCH && cause != CONTROL_TIMEOUT)
+			cause = CONTROL_REMOTE;
+		slow_blame_person(slow, cause, person);
+		slow_say(slow, person, SLOW_CLOSE);
+		slow_lose(step, person);
+	} else if (message->type == CONTROL_STALL && slow->state == ADMISSION_STARTED) {
+		slow_round_stall(step, person);
+	} else if (message->type == CONTROL_OPINFO && slow->state == ADMISSION_STARTED) {
+		slow_round_opinfo(step, person);
+	}
+}
+
+void slow_message(struct slow_step *step)
+{
+	struct slow_person *person = slow_whose(step->slow, step->event->connection);
+	enum control_type type = step->event->message->type;
+
+	if (!person) {
+		if (type == CONTROL_JOIN)
+			join(step);
+		return;
+	}
+	person->heard_ns = step->event->now_ns;
+	if (person->place == SLOW_TOLD)
+		return;
+	if (type == CONTROL_PING) {
+		slow_say(step->slow, person, CONTROL_PONG)->number =
+			step->event->message->ping.serial;
+	} else if (type == CONTROL_PONG) {
+		pong(step, person);
+	} else if (slow_is_in(person)) {
+		member_says(step, person);
+	} else if (type == CONTROL_ABORT || type == CONTROL_LEAVE) {
+		slow_say(step->slow, person, SLOW_CLOSE);
+		slow_drop(step->slow, person);
+	}
+}
+
+/* ---- shards ---- */
+
+void slow_shard(struct slow_step *step)
+{
+	const struct admission_event *event = step->event;
+	struct slow_admission *slow = step->slow;
+	bool is_awaited =
+		(slow->state == ADMISSION_GRANTED && event->command == ADMISSION_JOB_ADD) ||
+		(slow->state == ADMISSION_ENABLING && event->command == ADMISSION_JOB_SET) ||
+		(slow->state == ADMISSION_DRAIN && event->command == ADMISSION_JOB_REMOVE);
+
+	if (!is_awaited || event->job_generation != slow->generation ||
+	    event->shard >= step->config->shards)
+		return;
+	if (event->has_failed && slow->state != ADMISSION_DRAIN) {
+		if (event->is_path)
+			slow_blame(slow, CONTROL_SYSTEM, event->rank);
+		else
+			slow_blame(slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		slow_end_life(step);
+		return;
+	}
+	if (slow->acked[event->shard])
+		return;
+	slow->acked[event->shard] = true;
+	if (!slow_have_all_acked(step))
+		return;
+	if (slow->state == ADMISSION_DRAIN) {
+		slow_clear_if_drained(step);
+		return;
+	}
+	for (uint32_t i = 0; i < slow->count; i++)
+		if (slow_is_in(&slow->people[i]))
+			slow_say(slow, &slow->people[i],
+				 slow->state == ADMISSION_GRANTED ? CONTROL_GRANT : CONTROL_START);
+	if (slow->state == ADMISSION_ENABLING)
+		slow_enter(step, ADMISSION_STARTED);
+}
