@@ -214,6 +214,9 @@ static int files_load(struct run *run)
 		return -1;
 	if (request->test && file_load(run, request->test, &run->test, &run->data))
 		return -1;
+	if (glm_load_agree(&run->data, run->exchange, error) ||
+	    (request->test && glm_load_agree(&run->test, run->exchange, error)))
+		return say(error);
 	if (glm_train_open(&run->train, &run->data, &request->options, run->exchange, error))
 		return say(error);
 	rows = run->data.rows > run->test.rows ? run->data.rows : run->test.rows;

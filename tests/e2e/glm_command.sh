@@ -208,6 +208,11 @@ refused() { # what is wrong is named, and nothing is left of it
 		exec "$@" mine.$TALLY_RANK' sh "$tally" glm train >out 2>err </dev/null
 	[[ $? == 1 ]] || fail "two files in one job"
 	says err '^\[1\] tally glm train: .*file'
+	# shellcheck disable=SC2016
+	timeout 60 "$tally" run -n 3 -- sh -c 'exec "$@" --test mine.$((TALLY_RANK == 2))' sh \
+		"$tally" glm train two >out 2>err </dev/null
+	[[ $? == 1 ]] || fail "two files for tests in one job"
+	says err '^\[2\] tally glm train: .*rank 2 has another'
 	# the activations of this one leave what their packets hold
 	glm 1 train two --rate 1e20
 	says err '(epoch|step).*--rate'
