@@ -15,6 +15,8 @@ static const char help[] =
 	"torchrun\n"
 	"  tally glm evaluate FILE -m MODEL   loss, accuracy and AUC of a model\n"
 	"  tally glm predict FILE -m MODEL    a label for each row\n"
+	"  tally glm convert FILE... -o OUT   images (idx) or a table (CSV) as rows for the "
+	"others\n"
 	"\n"
 	"Try it, with four rows, or with any file of LIBSVM's page:\n"
 	"\n"
@@ -33,6 +35,7 @@ static struct {
 	{ "train", "tally glm train", glm_train_main },
 	{ "evaluate", "tally glm evaluate", glm_evaluate_main },
 	{ "predict", "tally glm predict", glm_predict_main },
+	{ "convert", "tally glm convert", glm_convert_main },
 };
 
 int glm_main(int argc, char **argv)

@@ -13,6 +13,7 @@
 int glm_train_main(int argc, char **argv);
 int glm_predict_main(int argc, char **argv);
 int glm_evaluate_main(int argc, char **argv);
+int glm_convert_main(int argc, char **argv);
 
 /* ---- what train is asked to do ---- */
 
