@@ -43,7 +43,7 @@ static const struct outcome {
 	{ "anything else",      UINT8_MAX,              0,            0 },
 };
 /* clang-format on */
-enum { OUTCOMES = sizeof(outcomes) / sizeof(outcomes[0]) };
+enum { OUTCOMES = sizeof(outcomes) / sizeof(outcomes[0]), RUNS_MAX = 3 };
 _Static_assert(OUTCOMES <= (int)DIFFER_OUTCOMES, "one row each");
 
 static const char *const role_names[DIFFER_ROLES] = { "root", "node", "parent", "latency", "ack" };
@@ -305,13 +305,16 @@ uint32_t differ_find(struct differ *differ, uint32_t packets)
 
 bool differ_agree(struct differ *differ, uint32_t packets)
 {
-	bool is_whole;
+	bool is_whole = false;
 
-	if (differ_find(differ, packets) != UINT32_MAX) {
-		differ_print(differ);
-		return false;
+	/* What comes in spells, as a job that is switched off, stays away from one run in hundreds. */
+	for (uint32_t run = 1; run <= RUNS_MAX && !is_whole; run++) {
+		if (differ_find(differ, packets * run) != UINT32_MAX) {
+			differ_print(differ);
+			return false;
+		}
+		is_whole = differ_table(differ);
 	}
-	is_whole = differ_table(differ);
 	printf("%u packets, the same in", differ->packets);
 	for (uint32_t i = 0; i < differ->builds_count; i++)
 		printf("%s %s", i ? "," : "", differ->builds[i].name);

@@ -55,8 +55,8 @@ void differ_print(const struct differ *differ);
 /* How often what happened. False, and why, if something has never happened that a packet can do, or
  * something that none can do. */
 bool differ_table(const struct differ *differ);
-/* Runs to that number of packets. True if all builds agree on all of them and nothing is missing from the
- * table; else says why not. */
+/* Runs to that number of packets, and up to three times as far while something is missing from the table. True if
+ * all builds agree on all of them and nothing is missing; else says why not. */
 bool differ_agree(struct differ *differ, uint32_t packets);
 /* The number of the first packet, of at most so many, that the builds disagree on; UINT32_MAX: none. */
 uint32_t differ_find(struct differ *differ, uint32_t packets);

@@ -9,7 +9,7 @@
 
 #include "tests/random.h"
 
-enum { PACKETS = 100000, PACKETS_FOUND = 100000, BUILDS = 6 };
+enum { PACKETS = 100000, PACKETS_FOUND = 300000, BUILDS = 6 };
 
 static const char *const checks[] = {
 #define CHECK(name) #name,
