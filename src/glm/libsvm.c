@@ -131,6 +131,16 @@ static inline bool blanks_pass(struct libsvm *l)
 	return true;
 }
 
+/* So many bytes of a token are always there. What more of it there is depends on how the bytes came in. */
+static bool is_long(const char *at)
+{
+	for (int i = 0; i <= NUMBER_BYTES_MAX; i++) {
+		if (ends_token(at[i]))
+			return false;
+	}
+	return true;
+}
+
 static bool is_infinite(const char *at)
 {
 	at += *at == '-' || *at == '+';
@@ -177,13 +187,13 @@ static int label_read(struct libsvm *l, double *label)
 	const char *end = number_scan(l->at, &number);
 
 	l->label_column = column(l, l->at);
-	if (end && *end == ':')
+	if (end && end - l->at <= NUMBER_BYTES_MAX && *end == ':')
 		return fail_shown(l, l->at, "no label before ", "");
+	if (is_long(l->at))
+		return fail_shown(l, l->at, "the label ", " is longer than any number has to be");
 	if (!end || !ends_token(*end))
 		return fail_shown(l, l->at, "the label ",
 				  is_infinite(l->at) ? " is not finite" : " is no number");
-	if (end - l->at > NUMBER_BYTES_MAX)
-		return fail_shown(l, l->at, "the label ", " is longer than any number has to be");
 	*label = number_double(&number, l->at, end);
 	if (!isfinite(*label))
 		return fail_shown(l, l->at, "the label ", " is too large for a double");
@@ -213,10 +223,10 @@ static int index_fail(struct libsvm *l, const char *end)
 	if (!strncmp(l->at, "qid:", 4))
 		return fail_at(l, column(l, l->at),
 			       "qid: groups of queries are for ranking, which is not done here");
-	if (end == l->at || !(ends_token(*end) || *end == ':'))
-		return fail_shown(l, l->at, "", " is no index:value");
 	if (end - l->at > INDEX_BYTES_MAX)
 		return fail_shown(l, l->at, "the index ", " is too long");
+	if (end == l->at || !(ends_token(*end) || *end == ':'))
+		return fail_shown(l, l->at, "", " is no index:value");
 	return fail_shown(l, l->at, "no ':' after the index ", "");
 }
 
@@ -240,6 +250,8 @@ static int value_fail(struct libsvm *l, const char *at)
 {
 	if (ends_token(*at) && (*at || at == l->end))
 		return fail_shown(l, l->at, "no value after ", "");
+	if (is_long(at))
+		return fail_shown(l, at, "the value ", " is longer than any number has to be");
 	return fail_shown(l, at, "the value ",
 			  is_infinite(at) ? " is not finite" : " is no number");
 }
@@ -262,10 +274,8 @@ static int pair_read(struct libsvm *l, uint64_t *before, float *value)
 		return order_fail(l, index, *before);
 	from = ++at;
 	at = number_scan(from, &number);
-	if (!at || !ends_token(*at))
+	if (!at || !ends_token(*at) || at - from > NUMBER_BYTES_MAX)
 		return value_fail(l, from);
-	if (at - from > NUMBER_BYTES_MAX)
-		return fail_shown(l, from, "the value ", " is longer than any number has to be");
 	*value = number_float(&number, from, at);
 	if (!isfinite(*value))
 		return fail_shown(l, from, "the value ", " is too large for a float");
