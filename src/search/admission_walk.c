@@ -257,7 +257,7 @@ static struct control_opinfo drawn_opinfo(struct process *process)
 		process->submitted += draw(4);
 	if (!draw(is_calls ? 20 : 4) && process->oldest < process->submitted)
 		process->oldest += 1 + draw((uint32_t)(process->submitted - process->oldest));
-	if (!draw(25))
+	if (!draw(is_calls ? 100 : 25))
 		process->submitted = draw((uint32_t)process->submitted + 1);
 	if (process->oldest > process->submitted)
 		process->oldest = process->submitted;
@@ -287,7 +287,7 @@ static enum control_type drawn_type(const struct slow_person *person)
 	};
 	bool is_slow = now->mood == MOOD_SLOW || now->mood == MOOD_CALLS;
 
-	if (!draw(now->mood == MOOD_ODD ? 4 : 25))
+	if (!draw(now->mood == MOOD_ODD ? 4 : now->mood == MOOD_CALLS ? 100 : 25))
 		return types[draw(sizeof(types) / sizeof(types[0]))];
 	if (person->asked && !person->is_alive && draw(2))
 		return CONTROL_PONG;
@@ -297,7 +297,7 @@ static enum control_type drawn_type(const struct slow_person *person)
 		return draw(8) ? CONTROL_HEARTBEAT : CONTROL_PING;
 	if (now->slow.query != ADMISSION_QUIET && !person->has_answered && draw(5))
 		return CONTROL_OPINFO;
-	return draw(is_slow ? 20 : 4) ? CONTROL_STALL : CONTROL_LEAVE;
+	return draw(is_slow ? 40 : 4) ? CONTROL_STALL : CONTROL_LEAVE;
 }
 
 static struct control_message drawn_message(const struct slow_person *person)
@@ -322,6 +322,8 @@ static struct control_message drawn_message(const struct slow_person *person)
 		message.stall.waited_ms = 500 + draw(20000);
 		message.stall.still_ms = draw(4) ? UINT32_MAX : draw(10000);
 		message.stall.is_expired = !draw(now->mood == MOOD_SLOW ? 4 : 8);
+		if (message.stall.is_expired && draw(2)) /* of one that is complete there by now */
+			message.stall.number = draw((uint32_t)process->oldest + 1);
 		break;
 	case CONTROL_OPINFO:
 		message.opinfo = drawn_opinfo(process);
@@ -437,11 +439,19 @@ static const char *something_rare(struct bfs *bfs)
 
 static const char *step(struct bfs *bfs)
 {
+	bool is_orderly = now->mood == MOOD_ORDERLY || now->mood == MOOD_CALLS;
 	bool is_ending = now->step + 60 > config->steps;
 	uint32_t what = draw(100);
 
 	if (!draw(2))
 		now->now_ns += draw(300) * MS_NS;
+	if (now->slow.state == ADMISSION_DRAIN && draw(2))
+		return draw(3) ? somebody_goes(bfs, false) : shard_has_done(bfs);
+	if ((now->slow.state == ADMISSION_GRANTED || now->slow.state == ADMISSION_ENABLING) &&
+	    !draw(3))
+		return draw(2) ? shard_has_done(bfs) : somebody_speaks(bfs);
+	if (what < 14 && is_orderly && now->slow.state > ADMISSION_GATHER && draw(6))
+		return somebody_speaks(bfs);
 	if (what < (now->mood == MOOD_CROWD ? 25 : 14))
 		return somebody_comes(bfs);
 	if (what < 30)

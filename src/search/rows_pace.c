@@ -21,7 +21,7 @@ static const struct pace_walk_config pace_latency_mode = {
 static const struct pace_walk_config pace_more = {
 	.shards = 2, .slots = 44, .walks = 4000, .steps = 1200,
 };
-static const struct admission_walk_config admission = { .walks = 400, .steps = 1000 };
+static const struct admission_walk_config admission = { .walks = 1000, .steps = 1000 };
 static const struct admission_walk_config admission_more = { .walks = 8000, .steps = 1500 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
@@ -32,7 +32,7 @@ static const struct search_row rows[] = {
 	{ "pace: 1 shard, 208 slots, 40 walks", pace_walk_model, &pace_many, 0 },
 	{ "pace: latency mode, 80 slots, 100 walks", pace_walk_model, &pace_latency_mode, 0 },
 	{ "pace: 2 shards, 44 slots, 4000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
-	{ "admission: 400 walks of 1000 steps", admission_walk_model, &admission, 0 },
+	{ "admission: 1000 walks of 1000 steps", admission_walk_model, &admission, 0 },
 	{ "admission: 8000 walks of 1500 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },
 	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },

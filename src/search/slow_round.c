@@ -208,8 +208,9 @@ static void judge_description(struct slow_step *step)
 				is_first = false;
 		kinds += calls[rank] && is_first;
 	}
-	if (kinds < 2) {
+	if (kinds < 2) { /* somebody describes it otherwise now */
 		blame_nobody(slow);
+		slow->names.is_any |= slow->mismatch != SLOW_COVERED;
 		return;
 	}
 	for (uint32_t rank = 0; rank < slow->size && have_all; rank++)
