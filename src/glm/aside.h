@@ -7,12 +7,12 @@
 #ifndef GLM_ASIDE_H
 #define GLM_ASIDE_H
 
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 struct aside {
 	FILE *file; /* NULL: not open */

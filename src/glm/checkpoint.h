@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 enum { CHECKPOINT_VERSION = 1, CHECKPOINT_HEADER_BYTES = 24 };
 

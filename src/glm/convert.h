@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 struct convert_done {
 	uint64_t rows, features; /* features: of a row, with its zeros */

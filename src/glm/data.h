@@ -7,7 +7,7 @@
 #define GLM_DATA_H
 
 #include "glm/columns.h"
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 /* One engine's columns of all rows, row after row (CSR): row i has the places start[i] .. start[i + 1] - 1. */
 struct glm_share {

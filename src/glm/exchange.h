@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 struct exchange;
 

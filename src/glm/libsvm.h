@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 #include "glm/source.h"
 
 enum {

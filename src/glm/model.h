@@ -20,8 +20,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "glm/limits.h"
 #include "glm/loss.h"
+#include "glm/sizes.h"
 
 struct model {
 	enum glm_loss loss;

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "glm/limits.h"
 #include "glm/loss.h"
+#include "glm/sizes.h"
 
 /* What the labels mean. */
 struct score_labels {

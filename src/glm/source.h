@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "glm/limits.h"
+#include "glm/sizes.h"
 
 struct source;
 

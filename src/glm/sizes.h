@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.h - sizes that all of glm shares. */
-#ifndef GLM_LIMITS_H
-#define GLM_LIMITS_H
+/* sizes.h - sizes that all of glm shares. */
+#ifndef GLM_SIZES_H
+#define GLM_SIZES_H
 
 enum {
 	GLM_ERROR_MAX = 512,  /* bytes of an error's sentence, its NUL included */
