@@ -116,7 +116,7 @@ static void wire__narrow_lanes_are_rounded_and_their_bound_is_told(void **state)
 		for (uint32_t rank = 0; rank < ranks; rank++) {
 			int64_t part = draw(62 - fraction + random_below(3));
 			__int128 twice =
-				2 * ((__int128)part << fraction); /* of the lane, times 2^32 */
+				part * ((__int128)2 << fraction); /* of the lane, times 2^32 */
 			__int128 bound = 2 * ((__int128)(INT32_MAX / ranks) << 32);
 
 			should_fit &= twice < bound + ((__int128)1 << 32) &&
