@@ -382,6 +382,19 @@ static void blame_nobody(struct turn *turn)
 		 turn->config->job, turn->admission->generation);
 }
 
+/* Of sound members those who differ list the operation still. */
+static void blame_change(struct turn *turn)
+{
+	struct text text;
+
+	turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	text_add(&text,
+		 "the ranks' calls of operation %llu differed when they were asked, and do not any "
+		 "more: an internal error (job \"%s\", generation %u)",
+		 (unsigned long long)turn->admission->from, turn->config->job,
+		 turn->admission->generation);
+}
+
 /* From the second largest `submitted` on no two members have an operation to compare: one that says "more"
  * for ever asks for nothing. */
 static bool has_next_page(const struct turn *turn)
@@ -408,8 +421,10 @@ static void judge(struct turn *turn)
 	if (admission->query == ADMISSION_DESCRIBE) {
 		if (admission->groups_count > 1)
 			blame_mismatch(turn);
-		else
+		else if (admission->mismatch == 2)
 			blame_nobody(turn);
+		else
+			blame_change(turn);
 		end_life(turn);
 		return;
 	}

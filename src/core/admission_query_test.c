@@ -247,6 +247,25 @@ static void admission__a_mismatch_without_a_difference_is_an_internal_error(void
 	assert_state(ADMISSION_DRAIN);
 }
 
+/* 11 has called it otherwise, and lists nothing in the second round. */
+static void admission__a_difference_that_goes_away_is_laid_to_nobody(void **state)
+{
+	(void)state;
+	struct control_op one[] = { allreduce(3, 6) }, two[] = { allreduce(3, 5) };
+
+	bring_to(ADMISSION_STARTED, 10, 2);
+	say_stall(10, 3);
+	say_opinfo(10, 4, one, 1);
+	say_opinfo(11, 4, two, 1);
+	say_opinfo(10, 4, one, 1);
+	say_opinfo(11, 4, NULL, 0);
+	assert_int_equal(t.cause, CONTROL_INTERNAL);
+	assert_int_equal(t.cause_rank, CONTROL_RANK_NONE);
+	assert_non_null(strstr(t.text, "the ranks' calls of operation 3 differed when they were "
+				       "asked, and do not any more: an internal error (job"));
+	assert_state(ADMISSION_DRAIN);
+}
+
 static void admission__a_mismatch_after_the_query_needs_a_round_of_its_own(void **state)
 {
 	(void)state;
@@ -391,6 +410,7 @@ int main(void)
 		TEST(admission__lists_that_hardly_overlap_are_compared_from_the_smallest),
 		TEST(admission__a_switchs_mismatch_starts_a_round),
 		TEST(admission__a_mismatch_without_a_difference_is_an_internal_error),
+		TEST(admission__a_difference_that_goes_away_is_laid_to_nobody),
 		TEST(admission__a_mismatch_after_the_query_needs_a_round_of_its_own),
 		TEST(admission__answers_of_an_older_round_are_ignored),
 		TEST(admission__who_left_too_early_is_named_when_it_is_missed),

@@ -7,8 +7,7 @@
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
  * whom a text names; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, and whether there is
  * more to do at once. Not judged: the order between connections, other words of texts, lines of log, wake_ns,
- * whom a MISMATCH's text lists, or that of a difference which is gone when asked again. Which of several
- * things one TICK does first is core's choice, repeated here.
+ * whom a MISMATCH's text lists. Which of several things one TICK does first is core's choice, repeated here.
  */
 #ifndef SEARCH_SLOW_ADMISSION_H
 #define SEARCH_SLOW_ADMISSION_H

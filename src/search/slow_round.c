@@ -209,8 +209,10 @@ static void judge_description(struct slow_step *step)
 		kinds += calls[rank] && is_first;
 	}
 	if (kinds < 2) { /* somebody describes it otherwise now */
-		blame_nobody(slow);
-		slow->names.is_any |= slow->mismatch != SLOW_COVERED;
+		if (slow->mismatch == SLOW_COVERED)
+			blame_nobody(slow);
+		else
+			slow_blame(slow, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 		return;
 	}
 	for (uint32_t rank = 0; rank < slow->size && have_all; rank++)
