@@ -58,18 +58,31 @@ static void check_blamed_rank(struct world *world, uint32_t s, uint32_t rank)
 	world_fail(world, "PRECISION: a rank is named that did nothing");
 }
 
-/* Odd is whose calls nobody else of its life shares. */
+/* Both are in the life of `s`, and call the same. */
+static bool seats_agree(const struct world *world, uint32_t s, uint32_t one, uint32_t other)
+{
+	return one != other && seats_meet(world, one, s) && seats_meet(world, other, s) &&
+	       !strcmp(seat_program(world, one), seat_program(world, other));
+}
+
+/* Odd is whose calls nobody else of its life shares, when others share theirs. */
 static void check_odd_rank(struct world *world, uint32_t s, uint32_t rank)
 {
-	uint32_t count = 0;
+	uint32_t with = 0, without = 0;
 
-	for (uint32_t q = 0; q < world->seats; q++)
-		for (uint32_t other = 0; other < world->seats; other++)
-			count += world->process[q]->rank == rank && other != q &&
-				 seats_meet(world, q, s) && seats_meet(world, other, s) &&
-				 !strcmp(seat_program(world, q), seat_program(world, other));
-	if (count)
+	for (uint32_t q = 0; q < world->seats; q++) {
+		for (uint32_t other = 0; other < world->seats; other++) {
+			if (!seats_agree(world, s, q, other))
+				continue;
+			with += world->process[q]->rank == rank;
+			without += world->process[q]->rank != rank &&
+				   world->process[other]->rank != rank;
+		}
+	}
+	if (with)
 		world_fail(world, "PRECISION: a rank is called odd that is not alone");
+	if (!without)
+		world_fail(world, "PRECISION: a rank is called odd, and no two others are alike");
 }
 
 static void check_failure(struct world *world, uint32_t s, const struct member_event *event,
@@ -351,11 +364,12 @@ bool world_member_beats(const struct world *world, uint32_t s)
 {
 	static struct member_actions actions;
 	struct member copy = world->state.seat[s].member;
+	uint64_t beat_ns = copy.heartbeat_ns / 5 < 2 * s_ns ? copy.heartbeat_ns / 5 : 2 * s_ns;
 
-	member_clocks(&copy, 2 * s_ns);
+	member_clocks(&copy, beat_ns); /* R-CT-8 */
 	copy.beat_ns = 0;
 	member_step(&copy, &world->member[s],
-		    &(struct member_event){ .type = MEMBER_TICK, .now_ns = 2 * s_ns }, &actions);
+		    &(struct member_event){ .type = MEMBER_TICK, .now_ns = beat_ns }, &actions);
 	for (uint32_t i = 0; i < actions.count; i++)
 		if (actions.list[i].type == MEMBER_SEND &&
 		    actions.list[i].message == CONTROL_HEARTBEAT)

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-static const uint64_t ms_ns = 1000000;
-
 /* ---- queues ---- */
 
 uint32_t notes_count(const struct note *notes)
@@ -148,7 +146,8 @@ void message_of(const struct world *world, uint32_t s, const struct note *note,
 		break;
 	case CONTROL_GRANT:
 		message->grant.life = note->number;
-		message->grant.heartbeat_ms = (uint32_t)(world->admission[0].heartbeat_ns / ms_ns);
+		message->grant.heartbeat_ms =
+			5000; /* another than the member was configured with */
 		message->grant.shards_count = (uint16_t)world->config->shards;
 		for (uint32_t k = 0; k < world->config->shards; k++)
 			message->grant.shards[k].lanes = LANES;
