@@ -52,7 +52,7 @@ without() { # VARIANT PROGRAM: skip the variant if the program is not there
 }
 
 variant_asan() { compile asan && suites asan "unit threads" -t 4; }
-variant_tsan() { without tsan clang || { compile tsan && suites tsan "threads unit" -t 4; }; }
+variant_tsan() { without tsan clang || { compile tsan && suites tsan threads -t 4; }; }
 variant_clang() { without clang clang || { compile clang && suites clang unit; }; }
 variant_fuzz() { without fuzz clang || { compile fuzz fuzz && suites fuzz fuzz; }; }
 variant_arm64() { without arm64 aarch64-linux-gnu-gcc || compile arm64; }
