@@ -9,28 +9,11 @@
 #include <math.h>
 
 #include "core/hash.h"
+#include "glm/bytes_fixture.h"
 #include "glm/number.h"
 #include "tests/fuzz/input.h"
 
 enum { TOKEN_MAX = 1 << 20 };
-
-struct bytes {
-	const uint8_t *at;
-	size_t left, step;
-};
-
-static ssize_t bytes_read(void *arg, void *to, size_t max)
-{
-	struct bytes *bytes = arg;
-	size_t got = bytes->left < bytes->step ? bytes->left : bytes->step;
-
-	got = got < max ? got : max;
-	if (got)
-		memcpy(to, bytes->at, got);
-	bytes->at += got;
-	bytes->left -= got;
-	return (ssize_t)got;
-}
 
 /* What a file says: a hash of its rows, and the line of its error, 0 for none. */
 struct said {

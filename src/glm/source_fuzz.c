@@ -7,27 +7,10 @@
 #include "glm/source.h"
 
 #include "core/hash.h"
+#include "glm/bytes_fixture.h"
 #include "tests/fuzz/input.h"
 
 enum { OUT_MAX = 1 << 20 };
-
-struct bytes {
-	const uint8_t *at;
-	size_t left, step;
-};
-
-static ssize_t bytes_read(void *arg, void *to, size_t max)
-{
-	struct bytes *bytes = arg;
-	size_t got = bytes->left < bytes->step ? bytes->left : bytes->step;
-
-	got = got < max ? got : max;
-	if (got)
-		memcpy(to, bytes->at, got);
-	bytes->at += got;
-	bytes->left -= got;
-	return (ssize_t)got;
-}
 
 struct outcome {
 	uint64_t bytes, hash, is_bad;
