@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "search/slow_admission.h"
+#include "search/walk.h"
 #include "util/rng.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -469,11 +470,6 @@ static const char *step(struct bfs *bfs)
 
 /* ---- the model ---- */
 
-/* What bfs.h knows of a state: a walk's begin is its step 1, and 0 is before them all. */
-struct place {
-	uint32_t walk, step;
-};
-
 static const char *go_on(struct bfs *bfs)
 {
 	const char *wrong = step(bfs);
@@ -482,57 +478,27 @@ static const char *go_on(struct bfs *bfs)
 	return wrong;
 }
 
-static void walk_expand(const void *unused, const void *state, struct bfs *bfs)
+static uint32_t resume(uint32_t number)
 {
-	struct place at = *(const struct place *)state;
-
-	(void)unused;
-	if (!slow_admission_is_asked())
-		return;
-	for (uint32_t walk = 0; walk < config->walks && !at.step; walk++) {
-		struct place next = { walk, 1 };
-
-		begin(walk);
-		if (bfs_is_telling(bfs))
-			bfs_say(bfs, "walk %u", walk);
-		bfs_emit(bfs, &next, walk, NULL);
-	}
-	if (!at.step)
-		return;
-	now = &walks[at.walk];
-	if (now->step != at.step) /* a trace is told */
-		begin(at.walk);
-	while (now->step < at.step)
-		go_on(NULL);
-	if (now->step > config->steps)
-		return;
-	const char *wrong = go_on(bfs);
-	at.step++;
-	bfs_emit(bfs, &at, 0, wrong);
+	now = &walks[number];
+	return now->step;
 }
 
-static void walk_begin(const void *unused, void *state)
+static bool is_over(void)
 {
-	(void)unused;
-	memset(state, 0, sizeof(struct place));
-}
-
-static const char *walk_check(const void *unused, const void *state)
-{
-	(void)unused;
-	(void)state;
-	return NULL; /* what a step breaks, it says */
+	return now->step > config->steps;
 }
 
 void admission_walk_model(struct bfs_model *model, const void *config_at)
 {
+	static struct walk walk = {
+		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
+	};
+
 	config = config_at;
 	free(walks);
 	walks = calloc(config->walks, sizeof(*walks));
 	assert(walks);
-	*model = (struct bfs_model){ .state_bytes = sizeof(struct place),
-				     .config = config_at,
-				     .init = walk_begin,
-				     .expand = walk_expand,
-				     .check = walk_check };
+	walk.walks = slow_admission_is_asked() ? config->walks : 0;
+	walk_model(model, config_at, &walk);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "search/slow_pace.h"
+#include "search/walk.h"
 #include "util/rng.h"
 
 #define US_NS UINT64_C(1000)
@@ -352,11 +353,6 @@ static const char *step(struct bfs *bfs)
 
 /* ---- the model ---- */
 
-/* What bfs.h knows of a state: a walk's begin is its step 1, and 0 is before them all. */
-struct place {
-	uint32_t walk, step;
-};
-
 static bool is_over(void)
 {
 	for (uint32_t shard = 0; shard < config->shards; shard++)
@@ -377,56 +373,24 @@ static const char *go_on(struct bfs *bfs)
 	return wrong;
 }
 
-static void pace_expand(const void *unused, const void *state, struct bfs *bfs)
+static uint32_t resume(uint32_t number)
 {
-	struct place at = *(const struct place *)state;
-
-	(void)unused;
-	for (uint32_t walk = 0; walk < config->walks && !at.step; walk++) {
-		struct place next = { walk, 1 };
-
-		begin(walk);
-		say(bfs, "walk %u", walk);
-		bfs_emit(bfs, &next, walk, NULL);
-	}
-	if (!at.step)
-		return;
-	now = &walks[at.walk];
-	if (now->step != at.step) /* a trace is told */
-		begin(at.walk);
-	while (now->step < at.step)
-		go_on(NULL);
-	if (is_over())
-		return;
-	const char *wrong = go_on(bfs);
-	at.step++;
-	bfs_emit(bfs, &at, 0, wrong);
-}
-
-static void pace_begin(const void *unused, void *state)
-{
-	(void)unused;
-	memset(state, 0, sizeof(struct place));
-}
-
-static const char *pace_check(const void *unused, const void *state)
-{
-	(void)unused;
-	(void)state;
-	return NULL; /* what a step breaks, it says */
+	now = &walks[number];
+	return now->step;
 }
 
 void pace_walk_model(struct bfs_model *model, const void *config_at)
 {
+	static struct walk walk = {
+		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
+	};
+
 	config = config_at;
 	assert(config->shards <= SLOW_PACE_SHARDS);
 	assert(config->slots <= SLOW_PACE_SLOTS);
 	free(walks);
 	walks = calloc(config->walks, sizeof(*walks));
 	assert(walks);
-	*model = (struct bfs_model){ .state_bytes = sizeof(struct place),
-				     .config = config_at,
-				     .init = pace_begin,
-				     .expand = pace_expand,
-				     .check = pace_check };
+	walk.walks = config->walks;
+	walk_model(model, config_at, &walk);
 }
