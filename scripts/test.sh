@@ -25,6 +25,19 @@ compile() {
 	return 1
 }
 
+# programs VARIANT SUITE...: what the tests of these suites run. The rest need not be built to run them.
+programs() {
+	scripts/setup.sh "$1" && meson introspect --tests --targets "build/$1" | python3 -c '
+import json, os, sys
+told = json.load(sys.stdin)
+suites = {"tally:" + suite for suite in sys.argv[2:]}
+needed = {program for test in told["tests"] if suites & set(test["suite"]) for program in test["depends"]}
+for target in told["targets"]:
+    if target["id"] in needed:
+        print(*(os.path.relpath(name, sys.argv[1]) for name in target["filename"]))
+' "$PWD/build/$1" "${@:2}"
+}
+
 # suites VARIANT "SUITE..." [MESON ARGUMENT...]: run the tests of these suites and count them.
 suites() {
 	local variant=$1 arguments=() suite
@@ -51,8 +64,10 @@ without() { # VARIANT PROGRAM: skip the variant if the program is not there
 	count 0 0 1
 }
 
-variant_asan() { compile asan && suites asan "unit threads" -t 4; }
-variant_tsan() { without tsan clang || { compile tsan && suites tsan threads -t 4; }; }
+# shellcheck disable=SC2046 # file names of ours
+variant_asan() { compile asan $(programs asan unit threads) && suites asan "unit threads" -t 4; }
+# shellcheck disable=SC2046
+variant_tsan() { without tsan clang || { compile tsan $(programs tsan threads) && suites tsan threads -t 4; }; }
 variant_clang() { without clang clang || { compile clang && suites clang unit; }; }
 variant_fuzz() { without fuzz clang || { compile fuzz fuzz && suites fuzz fuzz; }; }
 variant_arm64() { without arm64 aarch64-linux-gnu-gcc || compile arm64; }

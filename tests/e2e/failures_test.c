@@ -266,7 +266,8 @@ static void init__what_breaks_a_job_that_has_begun_is_the_first_calls(void **sta
 	(void)state;
 	assert_true(ranks_run(&ranks));
 	reports_check(&ranks, TALLY_ERR_MISMATCH, limit_s,
-		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "not called yet by rank 3" });
+		      (const char *[WORDS_MAX]){ "rank 2", "barrier", "not called yet by ",
+						 "rank 3 on " });
 }
 
 /* ---- the aggregator ---- */
