@@ -273,8 +273,9 @@ static const char *map_differs(void)
 
 static const char *chunks_differ(void)
 {
-	uint32_t lanes = 4 * (uint32_t)rng_log(&rng, 1, 512);
-	uint64_t chunks = rng_log(&rng, 1, 1000), last, index;
+	uint32_t lanes = 4 * (uint32_t)rng_log(&rng, 1, WIRE_LANES_MAX / 4);
+	uint64_t most = rng_chance(&rng, 500000) ? 1000 : (uint64_t)1 << 48;
+	uint64_t chunks = rng_log(&rng, 1, most), last, index;
 	uint64_t count = chunks * lanes + rng_below(&rng, 3) - 1;
 
 	if (rng_chance(&rng, 100000))
@@ -283,7 +284,7 @@ static const char *chunks_differ(void)
 	last = count - (chunks - 1) * lanes;
 	if (map_chunks(count, lanes) != chunks)
 		return "R-MAP-5: an operation has another number of chunks";
-	index = rng_below(&rng, (uint32_t)chunks);
+	index = rng_between(&rng, 0, chunks - 1);
 	if (map_chunk_elements(count, lanes, chunks - 1) != last ||
 	    map_chunk_elements(count, lanes, index) != (index + 1 < chunks ? lanes : last))
 		return "R-MAP-5: a chunk has another number of elements";

@@ -82,6 +82,8 @@ static void pace_save(void)
 
 static void begin(uint32_t walk)
 {
+	/* UPDATEs and PROBEs have been before: a narrower or a signed number would end soon. */
+	static const uint32_t bits[] = { 0, 8, 16, 31, 32, 48 };
 	struct pace_shard *shards = config->is_latency ? &shipped.shard : walks[walk].shards;
 	struct map map;
 
@@ -111,6 +113,7 @@ static void begin(uint32_t walk)
 		now->slow.shard[shard].numbers = walk % 2 ? UINT32_MAX - rng_below(&now->rng, 30)
 							  : 0;
 		shards[shard].attempts = now->slow.shard[shard].numbers;
+		shards[shard].order = (1ull << bits[walk / 2 % 6]) - 1;
 		for (uint32_t i = 0; i < config->slots; i++)
 			now->slow.slot[shard][i].is_bulk = config->is_latency ||
 							   i >= map.base[MAP_BULK];
@@ -197,7 +200,8 @@ static void others(struct bfs *bfs, uint32_t shard)
 	enum map_stream stream = (enum map_stream)rng_below(&now->rng, MAP_STREAMS);
 	uint32_t window = 1 + rng_below(&now->rng, config->slots);
 	uint32_t pool = now->pace.map.pool[stream];
-	uint64_t rtt_ns = rng_log(&now->rng, 1, 50 * MS_NS) - 1;
+	bool is_slow = now->walk % 16 == 5; /* more than 2^32 ns */
+	uint64_t rtt_ns = rng_log(&now->rng, 1, is_slow ? 20 * SECOND_NS : 50 * MS_NS) - 1;
 
 	switch (rng_below(&now->rng, 3)) {
 	case 0:

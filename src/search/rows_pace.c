@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_pace.c - the rows of pace_walk.h, admission_walk.h and numbers.h. */
+/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, worker_walk.h and numbers.h. */
 #include "search/admission_walk.h"
 #include "search/numbers.h"
 #include "search/pace_walk.h"
 #include "search/rows.h"
+#include "search/worker_walk.h"
 
 /* clang-format off */
 static const struct pace_walk_config pace_one = {
@@ -23,6 +24,7 @@ static const struct pace_walk_config pace_more = {
 };
 static const struct admission_walk_config admission = { .walks = 1000, .steps = 1000 };
 static const struct admission_walk_config admission_more = { .walks = 8000, .steps = 1500 };
+static const struct worker_walk_config late = { .walks = 600, .steps = 500 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 
@@ -35,6 +37,7 @@ static const struct search_row rows[] = {
 	{ "admission: 1000 walks of 1000 steps", admission_walk_model, &admission, 0 },
 	{ "admission: 8000 walks of 1500 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },
+	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },
 	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
 	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };

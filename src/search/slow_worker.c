@@ -156,7 +156,7 @@ static bool is_same_header(const struct wire *a, const struct wire *b)
 	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
 }
 
-static const char *differs(const struct worker_actions *got, const struct worker_actions *want)
+const char *slow_worker_differs(const struct worker_actions *got, const struct worker_actions *want)
 {
 	if (got->is_accepted != want->is_accepted ||
 	    got->is_protocol_error != want->is_protocol_error)
@@ -215,5 +215,5 @@ const char *slow_worker(const struct worker_state *state, const struct slow_even
 	if ((actions->build || actions->resend || actions->probe || actions->is_accepted) &&
 	    actions->slot != want.slot)
 		return "R-WK-7: another slot than the pair's next one";
-	return differs(actions, &want);
+	return slow_worker_differs(actions, &want);
 }
