@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|test - install the Debian packages that are missing for it. Needs root; for
+# deps.sh build|demo|test|bench - install the Debian packages that are missing for it. Needs root; for
 # anybody else it says the command. Does nothing, and needs no network, when nothing is missing.
 set -euo pipefail
 
@@ -10,12 +10,16 @@ demo=("${build[@]}" dataset-fashion-mnist)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format shellcheck linux-libc-dev libbpf-dev bpftool
 	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox)
 
+# What tally is compared with; its tests are skipped without it.
+bench=("${build[@]}" libopenmpi-dev openmpi-bin iproute2)
+
 case ${1-} in
 build) wanted=("${build[@]}") ;;
 demo) wanted=("${demo[@]}") ;;
 test) wanted=("${test[@]}") ;;
+bench) wanted=("${bench[@]}") ;;
 *)
-	echo "usage: scripts/deps.sh build|demo|test" >&2
+	echo "usage: scripts/deps.sh build|demo|test|bench" >&2
 	exit 2
 	;;
 esac

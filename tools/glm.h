@@ -32,6 +32,12 @@ struct glm_request {
 /* -1: go on; else the exit status, and all has been said. */
 int glm_request_parse(struct glm_request *request, int argc, char **argv);
 
+/* Joins the ranks of a job. 0 and *exchange, or -1 and why. */
+typedef int (*glm_join_fn)(struct exchange **exchange, const struct glm_request *request,
+			   char error[GLM_ERROR_MAX]);
+/* All of tally glm train, over an exchange of the caller's choice; the exit status. */
+int glm_train_run(int argc, char **argv, glm_join_fn join);
+
 /* ---- what happened ---- */
 
 /* After an epoch. */

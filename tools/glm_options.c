@@ -59,7 +59,7 @@ static const char help[] =
 	"  --seed S, --no-shuffle   rows come in an order that S says (1), or as in the file\n"
 	"where\n"
 	"  --threads N              per rank (1)\n"
-	"  --comm NAME              latency, dense, auto: measured (auto)\n"
+	"  --comm NAME              latency, dense, auto: measured (auto); mpi: tally-glm-mpi\n"
 	"  --wire NAME              fixed64, exact (default); qM.N, M + N = 31: a third of the "
 	"bytes, rounded\n"
 	"what comes of it\n"
@@ -226,8 +226,10 @@ static const char *comm_read(struct glm_request *request, const char *value)
 		request->comm = EXCHANGE_LATENCY;
 	else if (!strcmp(value, "dense"))
 		request->comm = EXCHANGE_DENSE;
+	else if (!strcmp(value, "mpi"))
+		request->comm = EXCHANGE_MPI;
 	else
-		return "auto, latency or dense";
+		return "auto, latency or dense; mpi in tally-glm-mpi";
 	return NULL;
 }
 

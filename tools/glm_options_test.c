@@ -129,6 +129,8 @@ static void options__each_says_what_it_says(void **state)
 	assert_int_equal(request.comm, EXCHANGE_LATENCY);
 	assert_int_equal(request.options.schedule, GLM_EXPONENTIAL);
 	assert_true(request.options.decay == 0.9);
+	assert_int_equal(parse(&request, "rows --comm mpi"), -1);
+	assert_int_equal(request.comm, EXCHANGE_MPI);
 	assert_int_equal(parse(&request, "rows --schedule constant"), -1);
 	assert_int_equal(request.options.schedule, GLM_CONSTANT);
 }
@@ -162,7 +164,7 @@ static const struct {
 	{ "a --early-stop 0", "--early-stop 0: a number of epochs" },
 	{ "a --seed -1", "--seed -1: a number" },
 	{ "a --threads 65", "--threads 65: a number from 1 to 64" },
-	{ "a --comm mpi", "--comm mpi: auto, latency or dense" },
+	{ "a --comm gloo", "--comm gloo: auto, latency or dense; mpi in tally-glm-mpi" },
 	{ "a --wire q1.2", "--wire q1.2: fixed64, or qM.N" },
 	{ "a --checkpoint-every 2", "--checkpoint-every: of what?" },
 	{ "a --resume", "--resume: from where?" },

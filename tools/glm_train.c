@@ -86,15 +86,25 @@ static const char *environment(const char *name, void *arg)
 	return getenv(name);
 }
 
-static int job_join(struct run *run)
+static int join_tally(struct exchange **exchange, const struct glm_request *request,
+		      char error[GLM_ERROR_MAX])
 {
-	const struct exchange_tally_options options = { .mode = run->request.comm };
-	char error[GLM_ERROR_MAX] = "out of memory";
-	int result = bootstrap_is_launched(environment, NULL)
-			     ? exchange_tally(&run->exchange, &options, error)
-			     : exchange_none(&run->exchange);
+	const struct exchange_tally_options options = { .mode = request->comm };
 
-	if (result)
+	if (request->comm == EXCHANGE_MPI) {
+		snprintf(error, GLM_ERROR_MAX, "--comm mpi: that is tally-glm-mpi, under mpirun");
+		return -1;
+	}
+	snprintf(error, GLM_ERROR_MAX, "out of memory");
+	return bootstrap_is_launched(environment, NULL) ? exchange_tally(exchange, &options, error)
+							: exchange_none(exchange);
+}
+
+static int job_join(struct run *run, glm_join_fn join)
+{
+	char error[GLM_ERROR_MAX];
+
+	if (join(&run->exchange, &run->request, error))
 		return say(error);
 	run->report = (struct glm_report){
 		.request = &run->request,
@@ -462,14 +472,14 @@ static int run_all(struct run *run)
 	return results_write(run);
 }
 
-int glm_train_main(int argc, char **argv)
+int glm_train_run(int argc, char **argv, glm_join_fn join)
 {
 	static struct run run;
 	int status = glm_request_parse(&run.request, argc, argv);
 
 	if (status >= 0)
 		return status;
-	if (job_join(&run))
+	if (job_join(&run, join))
 		return EXIT_FAILED;
 	status = run_all(&run);
 	run.exchange->ops->close(run.exchange);
@@ -479,4 +489,9 @@ int glm_train_main(int argc, char **argv)
 	glm_curve_free(&run.curve);
 	free(run.activation);
 	return status ? EXIT_FAILED : EXIT_DONE;
+}
+
+int glm_train_main(int argc, char **argv)
+{
+	return glm_train_run(argc, argv, join_tally);
 }

@@ -41,7 +41,7 @@ struct exchange {
 	uint32_t rank, ranks;
 	uint32_t depth;            /* sums on their way at most */
 	uint32_t lanes_max;        /* of one of them */
-	const char *name;          /* "latency", "dense", "none", "mpi" */
+	const char *name;          /* "latency", "dense", "none", "mpi", "mpi-blocking" */
 	char error[GLM_ERROR_MAX]; /* the sentence of whatever has failed here first */
 };
 

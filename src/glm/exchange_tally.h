@@ -12,6 +12,7 @@ enum exchange_mode {
 	EXCHANGE_AUTO, /* whichever is faster here: both are measured for a moment, and all ranks choose alike */
 	EXCHANGE_LATENCY,
 	EXCHANGE_DENSE,
+	EXCHANGE_MPI, /* another exchange's, exchange_mpi.h: not for this one */
 };
 
 struct exchange_tally_options {
