@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, worker_walk.h and numbers.h. */
+/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, member_walk.h, worker_walk.h and numbers.h. */
 #include "search/admission_walk.h"
+#include "search/member_walk.h"
 #include "search/numbers.h"
 #include "search/pace_walk.h"
 #include "search/rows.h"
@@ -25,6 +26,8 @@ static const struct pace_walk_config pace_more = {
 static const struct admission_walk_config admission = { .walks = 1000, .steps = 1000 };
 static const struct admission_walk_config admission_more = { .walks = 8000, .steps = 1500 };
 static const struct worker_walk_config late = { .walks = 600, .steps = 500 };
+static const struct member_walk_config member = { .walks = 1000, .steps = 1000 };
+static const struct member_walk_config member_more = { .walks = 8000, .steps = 5000 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 
@@ -38,6 +41,8 @@ static const struct search_row rows[] = {
 	{ "admission: 8000 walks of 1500 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },
 	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },
+	{ "member: 1000 walks of 1000 steps", member_walk_model, &member, 0 },
+	{ "member: 8000 walks of 5000 steps", member_walk_model, &member_more, SEARCH_LONG },
 	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
 	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };

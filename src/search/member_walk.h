@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * member_walk.h - core/member.c as a model for bfs.h, on walks: members one after another, each with times, texts
+ * and an aggregator of its own. What is said, answered, called and asked is drawn at random, whether it fits or
+ * not, and the clock often goes right up to a bound; after each step everything that was done must be what
+ * slow_member.h says.
+ */
+#ifndef SEARCH_MEMBER_WALK_H
+#define SEARCH_MEMBER_WALK_H
+
+#include "search/bfs.h"
+
+struct member_walk_config {
+	uint32_t walks, steps;
+};
+
+void member_walk_model(struct bfs_model *model, const void *config);
+
+#endif
