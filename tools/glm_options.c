@@ -60,6 +60,7 @@ static const char help[] =
 	"where\n"
 	"  --threads N              per rank (1)\n"
 	"  --comm NAME              latency, dense, auto: measured (auto); mpi: tally-glm-mpi\n"
+	"  --parallel NAME          model (default): ranks share columns; data: rows, to compare\n"
 	"  --wire NAME              fixed64, exact (default); qM.N, M + N = 31: a third of the "
 	"bytes, rounded\n"
 	"what comes of it\n"
@@ -94,6 +95,7 @@ enum {
 	OPT_NO_SHUFFLE,
 	OPT_THREADS,
 	OPT_COMM,
+	OPT_PARALLEL,
 	OPT_WIRE,
 	OPT_TEST,
 	OPT_CHECKPOINT,
@@ -125,6 +127,7 @@ static const struct option long_options[] = {
 	{ "no-shuffle", no_argument, NULL, OPT_NO_SHUFFLE },
 	{ "threads", required_argument, NULL, OPT_THREADS },
 	{ "comm", required_argument, NULL, OPT_COMM },
+	{ "parallel", required_argument, NULL, OPT_PARALLEL },
 	{ "wire", required_argument, NULL, OPT_WIRE },
 	{ "model", required_argument, NULL, OPT_MODEL },
 	{ "test", required_argument, NULL, OPT_TEST },
@@ -233,6 +236,15 @@ static const char *comm_read(struct glm_request *request, const char *value)
 	return NULL;
 }
 
+static const char *parallel_read(struct glm_request *request, const char *value)
+{
+	if (strcmp(value, "model") != 0 && strcmp(value, "data") != 0)
+		return "model or data";
+	if (!strcmp(value, "data"))
+		request->options.parallel = GLM_DATA_PARALLEL;
+	return NULL;
+}
+
 /* What one of the tables has; "": none has it. */
 static const char *tables_read(struct glm_request *request, int option, const char *value)
 {
@@ -276,6 +288,8 @@ static const char *value_read(struct glm_request *request, int option, const cha
 		return schedule_read(&request->options, value);
 	case OPT_COMM:
 		return comm_read(request, value);
+	case OPT_PARALLEL:
+		return parallel_read(request, value);
 	case OPT_WIRE:
 		return wire_parse(value, &request->options.wire)
 			       ? NULL
@@ -341,6 +355,8 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 				   "of a step schedule is above 0, and at most 1");
 	if (options->micro > options->batch)
 		return args_refuse(COMMAND, "--micro-batch", NULL, "at most as large as --batch");
+	if (options->parallel == GLM_DATA_PARALLEL && request->threads > 1)
+		return args_refuse(COMMAND, "--threads", NULL, "one, with --parallel data");
 	if (request->is_resumed && !request->checkpoint)
 		return args_refuse(COMMAND, "--resume", NULL, "from where? --checkpoint FILE");
 	if (has_every && !request->checkpoint)

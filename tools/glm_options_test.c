@@ -129,7 +129,8 @@ static void options__each_says_what_it_says(void **state)
 	assert_int_equal(request.comm, EXCHANGE_LATENCY);
 	assert_int_equal(request.options.schedule, GLM_EXPONENTIAL);
 	assert_true(request.options.decay == 0.9);
-	assert_int_equal(parse(&request, "rows --comm mpi"), -1);
+	assert_int_equal(parse(&request, "rows --comm mpi --parallel data"), -1);
+	assert_int_equal(request.options.parallel, GLM_DATA_PARALLEL);
 	assert_int_equal(request.comm, EXCHANGE_MPI);
 	assert_int_equal(parse(&request, "rows --schedule constant"), -1);
 	assert_int_equal(request.options.schedule, GLM_CONSTANT);
@@ -166,6 +167,8 @@ static const struct {
 	{ "a --threads 65", "--threads 65: a number from 1 to 64" },
 	{ "a --comm gloo", "--comm gloo: auto, latency or dense; mpi in tally-glm-mpi" },
 	{ "a --wire q1.2", "--wire q1.2: fixed64, or qM.N" },
+	{ "a --parallel rows", "--parallel rows: model or data" },
+	{ "a --parallel data --threads 2", "--threads: one, with --parallel data" },
 	{ "a --checkpoint-every 2", "--checkpoint-every: of what?" },
 	{ "a --resume", "--resume: from where?" },
 	{ "a --epochs 3 --epochs 3", "--epochs 3: a second time" },

@@ -91,6 +91,8 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 	       data->rows, data->features, data->nonzeros, data->classes_count,
 	       report->exchange->ranks, request->threads);
 	glm_json_text("comm", report->exchange->name);
+	printf(",\"parallel\":\"%s\"",
+	       request->options.parallel == GLM_DATA_PARALLEL ? "data" : "model");
 	printf(",\"wire\":\"%s\",\"loss_name\":\"%s\",", wire_text(&request->options.wire, wire),
 	       loss_name(request->options.loss));
 	glm_json_number("l1", request->options.l1);

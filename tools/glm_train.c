@@ -175,9 +175,10 @@ static int values_scale(struct run *run, struct glm_data *data)
 static int file_load(struct run *run, const char *path, struct glm_data *data,
 		     const struct glm_data *like)
 {
+	bool is_shared = run->request.options.parallel == GLM_MODEL_PARALLEL;
 	struct glm_load_options options = {
-		.rank = run->exchange->rank,
-		.ranks = run->exchange->ranks,
+		.rank = is_shared ? run->exchange->rank : 0,
+		.ranks = is_shared ? run->exchange->ranks : 1,
 		.threads = (uint32_t)run->request.threads,
 		.columns = like ? &like->columns : NULL,
 		.features = like ? like->features : 0,

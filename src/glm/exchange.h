@@ -30,6 +30,8 @@ struct exchange_ops {
 	enum exchange_state (*end)(struct exchange *exchange, uint32_t slot, bool is_wait);
 	/* Any count; waits. 0 or -1. A sum beyond int32 is not defined. */
 	int (*sum)(struct exchange *exchange, int32_t *values, size_t count);
+	/* The same of numbers, rounded; all ranks get the same bits. 0 or -1. */
+	int (*sum_float)(struct exchange *exchange, float *values, size_t count);
 	/* This rank gives up: whatever another one waits for fails, and names this one. */
 	void (*abort)(struct exchange *exchange);
 	/* Leaves in good order, and frees the exchange. */

@@ -99,21 +99,30 @@ static enum exchange_state mpi_end(struct exchange *exchange, uint32_t slot, boo
 	return EXCHANGE_FAILED;
 }
 
-static int mpi_sum(struct exchange *exchange, int32_t *values, size_t count)
+/* Of four bytes each. */
+static int sum_large(struct mpi_exchange *mpi, void *values, size_t count, MPI_Datatype type)
 {
-	struct mpi_exchange *mpi = mpi_of(exchange);
-
 	for (size_t at = 0; at < count; at += AT_ONCE) {
 		int part = count - at < AT_ONCE ? (int)(count - at) : AT_ONCE;
 		int code = MPI_SUCCESS;
 
 		if (!atomic_load(&mpi->is_aborted))
-			code = MPI_Allreduce(MPI_IN_PLACE, values + at, part, MPI_INT32_T, MPI_SUM,
-					     mpi->large);
+			code = MPI_Allreduce(MPI_IN_PLACE, (char *)values + at * 4, part, type,
+					     MPI_SUM, mpi->large);
 		if (code != MPI_SUCCESS || atomic_load(&mpi->is_aborted))
 			return fail(mpi, code);
 	}
 	return 0;
+}
+
+static int mpi_sum(struct exchange *exchange, int32_t *values, size_t count)
+{
+	return sum_large(mpi_of(exchange), values, count, MPI_INT32_T);
+}
+
+static int mpi_sum_float(struct exchange *exchange, float *values, size_t count)
+{
+	return sum_large(mpi_of(exchange), values, count, MPI_FLOAT);
 }
 
 static void mpi_abort(struct exchange *exchange)
@@ -204,8 +213,8 @@ static int comms_open(struct mpi_exchange *mpi, const struct exchange_mpi_option
 int exchange_mpi(struct exchange **exchange, const struct exchange_mpi_options *options,
 		 char error[GLM_ERROR_MAX])
 {
-	static const struct exchange_ops ops = { mpi_begin, mpi_flush, mpi_end,
-						 mpi_sum,   mpi_abort, mpi_close };
+	static const struct exchange_ops ops = { mpi_begin,     mpi_flush, mpi_end,  mpi_sum,
+						 mpi_sum_float, mpi_abort, mpi_close };
 	struct mpi_exchange *mpi = calloc(1, sizeof(*mpi));
 
 	if (!mpi) {

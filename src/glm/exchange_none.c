@@ -31,6 +31,12 @@ static int none_sum(struct exchange *exchange, int32_t *values, size_t count)
 	return 0;
 }
 
+static int none_sum_float(struct exchange *exchange, float *values, size_t count)
+{
+	(void)exchange, (void)values, (void)count;
+	return 0;
+}
+
 static void none_abort(struct exchange *exchange)
 {
 	(void)exchange;
@@ -43,8 +49,8 @@ static void none_close(struct exchange *exchange)
 
 int exchange_none(struct exchange **exchange)
 {
-	static const struct exchange_ops ops = { none_begin, none_flush, none_end,
-						 none_sum,   none_abort, none_close };
+	static const struct exchange_ops ops = { none_begin,     none_flush, none_end,  none_sum,
+						 none_sum_float, none_abort, none_close };
 	struct exchange *made = calloc(1, sizeof(*made));
 
 	if (!made)

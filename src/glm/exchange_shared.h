@@ -29,7 +29,7 @@ struct shared {
 	struct shared_sum ring[SHARED_RING];
 	bool is_aborted;
 	/* of the large sums */
-	int32_t *large;
+	void *large; /* int32_t, or float: in the order of the ranks */
 	size_t large_count;
 	uint32_t large_arrived, large_left;
 };
@@ -128,7 +128,15 @@ static enum exchange_state shared_end(struct exchange *exchange, uint32_t slot, 
 	return state;
 }
 
-static int shared_sum_all(struct exchange *exchange, int32_t *values, size_t count)
+static void shared_add(void *to, const void *from, size_t count, bool is_float)
+{
+	for (size_t i = 0; i < count && is_float; i++)
+		((float *)to)[i] += ((const float *)from)[i];
+	for (size_t i = 0; i < count && !is_float; i++)
+		((int32_t *)to)[i] += ((const int32_t *)from)[i];
+}
+
+static int shared_sum_of(struct exchange *exchange, void *values, size_t count, bool is_float)
 {
 	struct shared_rank *rank = (struct shared_rank *)exchange;
 	struct shared *shared = rank->shared;
@@ -136,15 +144,15 @@ static int shared_sum_all(struct exchange *exchange, int32_t *values, size_t cou
 
 	pthread_mutex_lock(&shared->lock);
 	assert(rank->ended == rank->begun);
-	while (shared->large_left && !shared->is_aborted)
+	while ((shared->large_left || (is_float && shared->large_arrived < exchange->rank)) &&
+	       !shared->is_aborted)
 		pthread_cond_wait(&shared->changed, &shared->lock);
 	if (!shared->large_arrived++) {
-		shared->large = calloc(count + 1, sizeof(*values));
+		shared->large = calloc(count + 1, 4);
 		shared->large_count = count;
 	}
 	assert(shared->large_count == count);
-	for (size_t i = 0; i < count; i++)
-		shared->large[i] += values[i];
+	shared_add(shared->large, values, count, is_float);
 	if (shared->large_arrived == shared->ranks)
 		shared->large_left = shared->ranks;
 	pthread_cond_broadcast(&shared->changed);
@@ -152,7 +160,7 @@ static int shared_sum_all(struct exchange *exchange, int32_t *values, size_t cou
 		pthread_cond_wait(&shared->changed, &shared->lock);
 	has_failed = shared_has_failed(rank, 0);
 	if (!has_failed)
-		memcpy(values, shared->large, count * sizeof(*values));
+		memcpy(values, shared->large, count * 4);
 	if (!has_failed && !--shared->large_left) {
 		free(shared->large);
 		shared->large = NULL;
@@ -161,6 +169,16 @@ static int shared_sum_all(struct exchange *exchange, int32_t *values, size_t cou
 	}
 	pthread_mutex_unlock(&shared->lock);
 	return has_failed ? -1 : 0;
+}
+
+static int shared_sum_all(struct exchange *exchange, int32_t *values, size_t count)
+{
+	return shared_sum_of(exchange, values, count, false);
+}
+
+static int shared_sum_float(struct exchange *exchange, float *values, size_t count)
+{
+	return shared_sum_of(exchange, values, count, true);
 }
 
 static void shared_abort(struct exchange *exchange)
@@ -183,8 +201,9 @@ static void shared_close(struct exchange *exchange)
 
 static struct exchange *shared_open(struct shared *shared, uint32_t rank)
 {
-	static const struct exchange_ops ops = { shared_begin,   shared_flush, shared_end,
-						 shared_sum_all, shared_abort, shared_close };
+	static const struct exchange_ops ops = { shared_begin,   shared_flush,     shared_end,
+						 shared_sum_all, shared_sum_float, shared_abort,
+						 shared_close };
 	struct shared_rank *made = calloc(1, sizeof(*made));
 
 	made->exchange = (struct exchange){ .ops = &ops,

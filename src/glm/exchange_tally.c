@@ -80,6 +80,16 @@ static int tally_sum(struct exchange *exchange, int32_t *values, size_t count)
 	return 0;
 }
 
+static int tally_sum_float(struct exchange *exchange, float *values, size_t count)
+{
+	struct tally_exchange *tally = tally_of(exchange);
+
+	if (tally_allreduce(values, values, count, TALLY_FLOAT32, TALLY_SUM, tally->dense) !=
+	    TALLY_OK)
+		return fail(tally, tally->dense);
+	return 0;
+}
+
 static void tally_abort(struct exchange *exchange)
 {
 	struct tally_exchange *tally = tally_of(exchange);
@@ -199,8 +209,9 @@ static int comms_open(struct tally_exchange *tally, const struct exchange_tally_
 int exchange_tally(struct exchange **exchange, const struct exchange_tally_options *options,
 		   char error[GLM_ERROR_MAX])
 {
-	static const struct exchange_ops ops = { tally_begin, tally_flush, tally_end,
-						 tally_sum,   tally_abort, tally_close };
+	static const struct exchange_ops ops = { tally_begin, tally_flush,     tally_end,
+						 tally_sum,   tally_sum_float, tally_abort,
+						 tally_close };
 	struct tally_exchange *tally = calloc(1, sizeof(*tally));
 
 	if (!tally) {

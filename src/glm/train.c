@@ -46,6 +46,23 @@ int train_give_up(struct glm_train *train, const char *why)
 	return train_fail(train, "rank %u: %s", train->exchange->rank, why);
 }
 
+int train_fail_saturated(struct glm_train *train, uint64_t batch)
+{
+	const struct glm_options *options = &train->options;
+	char text[WIRE_TEXT_MAX];
+
+	return train_fail(train,
+			  "epoch %u, mini-batch %llu of %llu: saturated: a row's activation, or a "
+			  "rank's part of it, is above %g in size, the limit of --wire %s with %u "
+			  "ranks. Try a --rate below %g, or --scale%s",
+			  train->epochs + 1, (unsigned long long)batch + 1,
+			  (unsigned long long)train_batches(train),
+			  wire_limit(&options->wire, train->exchange->ranks),
+			  wire_text(&options->wire, text), train->exchange->ranks,
+			  train_rate(train, batch),
+			  options->wire.is_narrow ? ", or --wire fixed64" : "");
+}
+
 const char *glm_train_error(const struct glm_train *train)
 {
 	return train->error;
@@ -59,6 +76,11 @@ uint64_t train_clock_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool train_is_counted(const struct glm_train *train)
+{
+	return train->options.parallel == GLM_MODEL_PARALLEL || train->exchange->rank == 0;
 }
 
 uint64_t train_batches(const struct glm_train *train)
@@ -154,6 +176,7 @@ static uint64_t options_hash(const struct glm_options *options, const struct glm
 	hash = hash_number(hash, options->batch, 4);
 	hash = hash_number(hash, options->is_shuffled ? options->seed : 0, 8);
 	hash = hash_number(hash, options->is_shuffled, 1);
+	hash = hash_number(hash, options->parallel, 1);
 	hash = hash_number(hash, options->wire.is_narrow, 1);
 	hash = hash_number(hash, options->wire.fraction, 1);
 	return hash_number(hash, data->classes_count, 4);
@@ -224,7 +247,8 @@ static int agree(struct glm_train *train, enum status status, squares_t *squares
 	struct exchange *exchange = train->exchange;
 	const struct glm_data *data = train->data;
 	int32_t *all = calloc((size_t)exchange->ranks * WORDS * PIECES, sizeof(*all));
-	squares_t mine = squares_of(data, exchange->rank, train->options.bias);
+	squares_t mine =
+		train_is_counted(train) ? squares_of(data, exchange->rank, train->options.bias) : 0;
 	uint64_t words[WORDS] = { status,
 				  data->hash,
 				  data->rows,
@@ -312,6 +336,8 @@ static int options_check(struct glm_train *train)
 	if (!data->classes_count && options->loss != GLM_LEAST_SQUARES)
 		return train_fail(train, "labels are numbers: only least-squares fits them, not %s",
 				  loss_name(options->loss));
+	if (options->parallel == GLM_DATA_PARALLEL && data->columns.shares != 1)
+		return train_fail(train, "data-parallel ranks have one thread, and all columns");
 	if (!options->batch)
 		return train_fail(train, "a mini-batch has to have rows");
 	if (!(options->l1 >= 0) || !(options->l2 >= 0) || !(options->rate >= 0) ||
@@ -531,20 +557,21 @@ static int settle(struct glm_train *train)
 
 int glm_train_epoch(struct glm_train *train, glm_progress_fn fn, void *arg)
 {
+	bool is_rows = train->options.parallel == GLM_DATA_PARALLEL;
 	struct flow_plan plan = { .progress = fn, .progress_arg = arg };
 	int result = 0;
 
 	if (train->error[0])
 		return -1;
 	shuffle(train);
-	if (!train->micro && train->exchange->ranks == 1)
+	if (!train->micro && (train->exchange->ranks == 1 || is_rows))
 		train->micro = micro_largest(train);
 	if (!train->micro)
 		result = micro_measure(train, &plan);
 	plan.micro = train->micro;
 	plan.end = train_batches(train);
 	if (!result && plan.first < plan.end)
-		result = flow_run(train, &plan);
+		result = is_rows ? rows_run(train, &plan) : flow_run(train, &plan);
 	if (!result)
 		result = settle(train);
 	if (!result)

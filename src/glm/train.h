@@ -2,7 +2,9 @@
 /*
  * train.h - mini-batch SGD over columns that ranks and threads share: each has its part of the model only, and
  * activations are all that travels. The model, bit for bit, depends on data and options, and not on ranks,
- * threads or micro-batches (but for narrow wires, where each rank rounds).
+ * threads or micro-batches (but for narrow wires, where each rank rounds). That is GLM_MODEL_PARALLEL;
+ * GLM_DATA_PARALLEL is there to compare with: data is then loaded as if there were one rank, with one thread, and
+ * the bits depend on the ranks and on how the exchange rounds.
  *
  * The functions that return int are collective: every rank calls them in the same order. They return 0, or -1 on
  * all ranks, and the sentence is glm_train_error (or `error`); after that the model is the one before the
@@ -28,8 +30,14 @@ enum glm_schedule {
 	GLM_EXPONENTIAL, /* rate * decay^(whole epochs of e), 0 < decay <= 1 */
 };
 
+enum glm_parallel {
+	GLM_MODEL_PARALLEL, /* ranks share the columns; activations travel */
+	GLM_DATA_PARALLEL, /* ranks share a mini-batch's rows; gradients travel. No micro-batches, no wire */
+};
+
 struct glm_options {
 	enum glm_loss loss;
+	enum glm_parallel parallel;
 	double l1, l2;
 	double bias; /* the value of one more feature, in every row; < 0: none */
 	double rate; /* 0: auto, from the rows, the loss and the mini-batch */

@@ -64,6 +64,8 @@ static int turn(struct curve *curve)
 			beyond |= __builtin_add_overflow(
 				curve->sums[i], curve->parts[(size_t)i * classes], &curve->sums[i]);
 	}
+	if (!train_is_counted(train))
+		memset(curve->sums, 0, curve->count * sizeof(*curve->sums));
 	wire_pack(&wide, exchange->ranks, curve->sums, curve->count, beyond, curve->lanes);
 	if (exchange->ops->sum(exchange, curve->lanes, wire_lanes(&wide, curve->count)))
 		return train_fail_exchange(train);

@@ -426,24 +426,6 @@ static bool threads_run(struct flow *flow)
 	return started == flow->train->threads;
 }
 
-static int saturated(struct flow *flow)
-{
-	const struct glm_options *options = &flow->train->options;
-	uint64_t batch = atomic_load(&flow->saturated);
-	char text[WIRE_TEXT_MAX];
-
-	return train_fail(flow->train,
-			  "epoch %u, mini-batch %llu of %llu: saturated: a row's activation, or a "
-			  "rank's part of it, is above %g in size, the limit of --wire %s with %u "
-			  "ranks. Try a --rate below %g, or --scale%s",
-			  flow->train->epochs + 1, (unsigned long long)batch + 1,
-			  (unsigned long long)train_batches(flow->train),
-			  wire_limit(&options->wire, flow->train->exchange->ranks),
-			  wire_text(&options->wire, text), flow->train->exchange->ranks,
-			  train_rate(flow->train, batch),
-			  options->wire.is_narrow ? ", or --wire fixed64" : "");
-}
-
 static void counts_make(struct flow *flow)
 {
 	const struct glm_train *train = flow->train;
@@ -479,7 +461,7 @@ int flow_run(struct glm_train *train, const struct flow_plan *plan)
 	else if (atomic_load(&flow.has_failed))
 		result = train_fail_exchange(train);
 	else if (atomic_load(&flow.saturated) != UINT64_MAX)
-		result = saturated(&flow);
+		result = train_fail_saturated(train, atomic_load(&flow.saturated));
 	memory_free(&flow);
 	return result;
 }

@@ -27,6 +27,8 @@ struct glm_train {
 /* Notes the sentence, unless there is one already; -1. */
 __attribute__((format(printf, 2, 3))) int train_fail(struct glm_train *train, const char *format,
 						     ...);
+/* An activation of this mini-batch was beyond; -1. */
+int train_fail_saturated(struct glm_train *train, uint64_t batch);
 /* What the exchange says, as the trainer's error; -1. */
 int train_fail_exchange(struct glm_train *train);
 /* This rank cannot go on: the others are told, and hear of it in whatever they wait for; -1. */
@@ -37,6 +39,8 @@ uint64_t train_batches(const struct glm_train *train);
 double train_rate(const struct glm_train *train, uint64_t batch);
 double train_label(const struct glm_train *train, uint32_t row, uint32_t class_idx);
 uint64_t train_clock_ns(void);
+/* What all data-parallel ranks have counts once. */
+bool train_is_counted(const struct glm_train *train);
 
 /* The largest eigenvalue of X'X / rows, nearly; the rows' mean square is above 0. 0 or -1. The model is 0. */
 int train_curve(struct glm_train *train, double mean_square, double *largest);
@@ -49,5 +53,7 @@ struct flow_plan {
 	void *progress_arg;
 };
 int flow_run(struct glm_train *train, const struct flow_plan *plan);
+/* The same, data-parallel: without micro-batches. */
+int rows_run(struct glm_train *train, const struct flow_plan *plan);
 
 #endif

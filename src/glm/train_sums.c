@@ -69,6 +69,8 @@ static int pass_part(struct pass *pass)
 			beyond |= __builtin_add_overflow(pass->parts[i], parts[i], &pass->parts[i]);
 	}
 	free(threads);
+	if (!train_is_counted(train))
+		memset(pass->parts, 0, count * sizeof(*pass->parts));
 	wire_pack(&wide, train->exchange->ranks, pass->parts, count, beyond, pass->lanes);
 	return started == train->threads ? 0 : -1;
 }
@@ -202,7 +204,7 @@ static int weights_move(struct glm_train *train, float *w, bool is_load)
 		memset(block.bits, 0, count * sizeof(*block.bits));
 		if (is_load && exchange->rank == 0)
 			memcpy(block.bits, w + block.first * train->classes, count * sizeof(*w));
-		if (!is_load)
+		if (!is_load && train_is_counted(train))
 			block_move(train, &block, local, false);
 		if (exchange->ops->sum(exchange, block.bits, count))
 			result = train_fail_exchange(train);

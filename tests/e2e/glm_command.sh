@@ -95,6 +95,26 @@ same_bits() { # ranks, threads, micro-batches and ways of travelling make no dif
 	same one two.model
 }
 
+data_parallel() { # gradients travel: the same curve, not the same bits; two runs are alike
+	local file
+	for file in two three; do
+		glm 0 train "$file" --epochs 3 --bias 1 --json
+		cp out model.json
+		ranks 4 0 train "$file" --epochs 3 --bias 1 --json --parallel data -m data
+		cp out data.json
+		ranks 4 0 train "$file" --epochs 3 --bias 1 --json --parallel data -m again
+		same data again
+		python3 - <<-'EOF' || fail "another curve with --parallel data"
+			import json
+			a, b = ([json.loads(line) for line in open(name)] for name in ("model.json", "data.json"))
+			assert b[-1]["parallel"] == "data" and a[-1]["parallel"] == "model"
+			assert len(a) == len(b) == 4
+			assert all(abs(x["loss"] / y["loss"] - 1) < 1e-3 for x, y in zip(a, b))
+		EOF
+	done
+	glm 2 train two --parallel data --threads 2
+}
+
 scores() { # evaluate says what train has said, and learning has taken place
 	local file least
 	for file in two,0.8 three,0.7; do
@@ -236,6 +256,7 @@ outputs() {
 
 data_make
 same_bits
+data_parallel
 scores
 resume
 refused

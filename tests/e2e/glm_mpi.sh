@@ -58,6 +58,16 @@ done <<-END
 	2 auto two -B 1 --rate 0.5 --no-shuffle --loss hinge --threads 1
 END
 
+# Gradients over MPI: the same loss, nearly.
+"$tools/tally" glm train three --epochs 3 --json >one.json
+ranks 4 0 "$tools/tally-glm-mpi" three --epochs 3 --json --parallel data
+python3 - <<-END || fail "another curve with --parallel data"
+	import json
+	a, b = ([json.loads(line) for line in open(name)] for name in ("one.json", "out"))
+	assert len(a) == len(b) == 4 and b[-1]["parallel"] == "data"
+	assert all(abs(x["loss"] / y["loss"] - 1) < 1e-3 for x, y in zip(a, b))
+END
+
 # shellcheck disable=SC2016
 ranks 4 1 sh -c 'cp two mine.$OMPI_COMM_WORLD_RANK
 	[ $OMPI_COMM_WORLD_RANK != 2 ] || echo "1 1:x" >>mine.2
