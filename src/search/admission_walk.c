@@ -7,107 +7,70 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/slow_admission.h"
+#include "core/misfit.h"
+#include "search/admission_said.h"
 #include "search/walk.h"
-#include "util/rng.h"
 
-#define MS_NS UINT64_C(1000000)
-#define SECOND_NS (1000 * MS_NS)
-
-enum { PLACES = 12, SHARDS = 2, QUEUE = 8, RANKS = 5, WAITERS = 4, OPS_MAX = 12 };
-enum { ADMISSION_WORDS = 4096, ACTIONS = 3 * (RANKS + WAITERS + 1) + 4 };
-
-/* What the processes of a walk are like. */
-enum mood {
-	MOOD_ORDERLY, /* they come, run and leave */
-	MOOD_CROWD,   /* too many come, for ranks that are held */
-	MOOD_ODD,     /* they differ, are unfit, say what does not fit */
-	MOOD_CALLS,   /* their programs differ */
-	MOOD_SLOW,    /* they wait, and are silent */
-	MOODS
-};
-
-struct process {
-	uint32_t connection; /* 0: none */
-	bool is_told;        /* CLOSE: it may only close */
-	uint64_t submitted, oldest;
-	uint32_t program;
-};
-
-struct command {
-	enum admission_command what;
-	uint32_t generation;
-};
-
-struct state {
-	struct rng rng;
-	uint64_t now_ns;
-	uint32_t walk, step, connections, generation, hosts;
-	enum mood mood;
-	struct admission_config config;
-	struct process process[PLACES];
-	struct command queue[SHARDS][QUEUE];
-	uint32_t queued[SHARDS];
-	struct slow_admission slow;
-	uint64_t admission[ADMISSION_WORDS];
-};
-
-static struct state *walks, *now; /* where each walk is, and the one that steps */
+struct admission_walk *admission_now;
+static struct admission_walk *walks; /* where each walk is */
 static const struct admission_walk_config *config;
-
-static uint32_t draw(uint32_t below)
-{
-	return rng_below(&now->rng, below);
-}
 
 static struct admission *shipped(void)
 {
-	return (struct admission *)(void *)now->admission;
+	return (struct admission *)(void *)admission_now->admission;
+}
+
+/* A little below where a narrower or a signed number would end. */
+static uint64_t near_bound(void)
+{
+	static const uint32_t bits[] = { 8, 16, 31, 32, 32, 63 };
+
+	return ((uint64_t)1 << bits[admission_draw(6)]) - 1 - admission_draw(6);
 }
 
 static void begin(uint32_t walk)
 {
 	static char key[CONTROL_KEY_BYTES] = "a key";
 
-	now = &walks[walk];
-	memset(now, 0, sizeof(*now));
-	rng_init(&now->rng, 1, walk);
-	now->walk = walk;
-	now->step = 1;
-	now->mood = walk % MOODS;
-	now->now_ns = 1000 * SECOND_NS;
-	now->generation = UINT32_MAX - 100;
-	now->config = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
-	now->config.job = "j";
-	now->config.key = walk / MOODS % 3 ? NULL : key;
-	now->config.life = walk / MOODS % 4 == 1;
-	now->config.members_max = RANKS;
-	now->config.waiters_max = WAITERS;
-	now->config.ops_max = walk % 2 ? 3 : OPS_MAX;
-	now->config.groups_max = walk % 7 ? 4 : 2;
-	now->config.shards = SHARDS;
-	now->config.lanes_max = 360;
-	if (walk / MOODS % 5 == 2)
-		now->config.heartbeat_ns = 2 * SECOND_NS;
-	assert(admission_bytes(&now->config) <= sizeof(now->admission));
-	assert(admission_actions_max(&now->config) <= ACTIONS);
-	admission_init(shipped(), &now->config);
-	slow_admission_init(&now->slow);
+	admission_now = &walks[walk];
+	memset(admission_now, 0, sizeof(*admission_now));
+	rng_init(&admission_now->rng, 1, walk);
+	admission_now->walk = walk;
+	admission_now->step = 1;
+	admission_now->mood = walk % MOODS < MOOD_PLOT ? walk % MOODS : MOOD_PLOT;
+	admission_now->now_ns = 1000 * SECOND_NS;
+	admission_now->generation = UINT32_MAX - 100;
+	admission_now->config = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
+	admission_now->config.job = "j";
+	admission_now->config.key = walk / MOODS % 3 ? NULL : key;
+	admission_now->config.life = walk / MOODS % 4 == 1;
+	admission_now->config.members_max = RANKS;
+	admission_now->config.waiters_max = WAITERS;
+	admission_now->config.ops_max = walk % 2 ? 3 : OPS_MAX;
+	admission_now->config.groups_max = walk / MOODS % 3 ? 4 : 2;
+	admission_now->shards = walk % 50 == 7 ? 35 : walk % 50 == 8 ? SHARDS : 2;
+	admission_now->config.shards = (uint16_t)admission_now->shards;
+	admission_now->config.lanes_max = walk % 3 ? 360 : WIRE_LANES_MAX;
+	admission_now->first = walk % 4 ? near_bound() : 0;
+	admission_now->connections = (uint32_t)near_bound() % (UINT32_MAX - 5000);
+	if (walk / MOODS % 5 == 2 || (admission_now->mood == MOOD_PLOT && walk / MOODS % 4))
+		admission_now->config.heartbeat_ns = 2 * SECOND_NS;
+	assert(admission_bytes(&admission_now->config) <= sizeof(admission_now->admission));
+	assert(admission_actions_max(&admission_now->config) <= ACTIONS);
+	memset(admission_now->admission, 0x5a, sizeof(admission_now->admission));
+	admission_init(shipped(), &admission_now->config);
+	slow_admission_init(&admission_now->slow);
+	if (walk % 2) { /* much has been before */
+		admission_now->slow.round = shipped()->round = (uint32_t)near_bound();
+		admission_now->slow.pings = shipped()->ping = (uint32_t)near_bound() & INT32_MAX;
+	}
 }
 
 /* ---- a step ---- */
 
-static struct process *whose(uint32_t connection)
-{
-	for (uint32_t i = 0; i < PLACES; i++)
-		if (connection && now->process[i].connection == connection)
-			return &now->process[i];
-	return NULL;
-}
-
 static const char *take(const struct admission_action *action)
 {
-	struct process *process = whose(action->connection);
+	struct process *process = admission_whose(action->connection);
 
 	if (action->type != ADMISSION_COMMAND) {
 		if (!process || process->is_told)
@@ -115,12 +78,12 @@ static const char *take(const struct admission_action *action)
 		process->is_told = action->type == ADMISSION_CLOSE;
 		return NULL;
 	}
-	for (uint32_t shard = 0; shard < SHARDS; shard++) {
-		assert(now->queued[shard] < QUEUE);
-		now->queue[shard][now->queued[shard]++] =
+	for (uint32_t shard = 0; shard < admission_now->shards; shard++) {
+		assert(admission_now->queued[shard] < QUEUE);
+		admission_now->queue[shard][admission_now->queued[shard]++] =
 			(struct command){ action->command, action->generation };
 	}
-	now->generation += action->command == ADMISSION_JOB_ADD;
+	admission_now->generation += action->command == ADMISSION_JOB_ADD;
 	return NULL;
 }
 
@@ -128,20 +91,25 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 {
 	static struct control_member members[RANKS];
 	static struct admission_action list[ACTIONS];
-	struct admission_actions actions = { .list = list,
-					     .list_max = ACTIONS,
-					     .members = members };
-	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)now->step, (uint8_t)(now->step >> 8) };
+	static struct admission_actions actions;
+	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)admission_now->step,
+					    (uint8_t)(admission_now->step >> 8) };
 	const char *wrong;
 
-	event.now_ns = now->now_ns;
-	event.random = rng_next(&now->rng);
-	event.generation = now->generation;
+	memset(&actions, 0x5a, sizeof(actions)); /* as of any step before */
+	memset(list, 0x5a, sizeof(list));
+	memset(members, 0x5a, sizeof(members));
+	actions.list = list;
+	actions.list_max = ACTIONS;
+	actions.members = members;
+	event.now_ns = admission_now->now_ns;
+	event.random = rng_next(&admission_now->rng);
+	event.generation = admission_now->generation;
 	event.nonce = nonce;
-	admission_step(shipped(), &now->config, &event, &actions);
+	admission_step(shipped(), &admission_now->config, &event, &actions);
 	if (bfs && bfs_is_telling(bfs)) {
-		bfs_say(bfs, "%llu ms: event %u", (unsigned long long)(now->now_ns / MS_NS),
-			event.type);
+		bfs_say(bfs, "%llu ms: event %u",
+			(unsigned long long)(admission_now->now_ns / MS_NS), event.type);
 		if (event.connection)
 			bfs_say(bfs, " %u", event.connection);
 		if (event.message)
@@ -153,190 +121,11 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 				list[i].connection);
 		bfs_say(bfs, " %s %s", admission_state_name(shipped()->state), actions.text);
 	}
-	wrong = slow_admission(&now->slow, &now->config, &event, shipped(), &actions);
+	wrong = slow_admission(&admission_now->slow, &admission_now->config, &event, shipped(),
+			       &actions);
 	for (uint32_t i = 0; i < actions.count && !wrong; i++)
 		wrong = take(&list[i]);
 	return wrong;
-}
-
-/* ---- what is said ---- */
-
-static const struct slow_person *random_person(void)
-{
-	return now->slow.count ? &now->slow.people[draw(now->slow.count)] : NULL;
-}
-
-static bool is_absent(uint32_t rank)
-{
-	for (uint32_t i = 0; i < now->slow.count; i++)
-		if (now->slow.people[i].rank == rank && now->slow.people[i].place != SLOW_WAITS)
-			return false;
-	return true;
-}
-
-static struct control_join drawn_join(void)
-{
-	bool is_crowd = now->mood == MOOD_CROWD;
-	struct control_join join = { .version_min = 1, .version_max = 1, .workers = 1, .job = "j" };
-	uint32_t odd = now->mood == MOOD_ODD ? draw(12) : draw(200);
-
-	join.size =
-		(uint16_t)(now->slow.size ? now->slow.size : 1 + (now->walk / 3 + draw(2)) % RANKS);
-	join.rank = (uint16_t)draw(join.size);
-	for (uint32_t i = 0; i < join.size && !is_crowd && !is_absent(join.rank); i++)
-		join.rank = (uint16_t)((join.rank + 1u) % join.size);
-	join.pid = 100 + now->connections;
-	snprintf(join.host, sizeof(join.host), "<%u>", ++now->hosts % 64);
-	if (now->config.key && odd != 10)
-		strcpy(join.key, "a key");
-	if (now->mood == MOOD_SLOW && !draw(3))
-		join.timeout_ms = 1000 + draw(20000);
-	if (odd == 0)
-		join.size = (uint16_t)draw(RANKS + 3);
-	else if (odd == 1)
-		join.rank = (uint16_t)draw(70);
-	else if (odd == 2)
-		join.list_hash = 1;
-	else if (odd == 3)
-		join.mode = CONTROL_LATENCY;
-	else if (odd == 4)
-		join.version_min = join.version_max = 2;
-	else if (odd == 5)
-		join.workers = 1 + draw(40000);
-	else if (odd == 6)
-		join.latency_slots = 1;
-	else if (odd == 7)
-		join.latency_window = 1;
-	return join;
-}
-
-/* What number `number` is in this program: in MOOD_CALLS some numbers are called otherwise, and who has
- * one program calls the same. */
-static struct control_op op_of(uint32_t program, uint64_t number)
-{
-	struct control_op op = { .number = number, .count = 1 + number };
-	struct rng rng;
-
-	rng_init(&rng, program + 4 * now->walk, number);
-	if (now->mood != MOOD_CALLS || !program || rng_below(&rng, 5))
-		return op;
-	switch (rng_below(&rng, 7)) {
-	case 0:
-		op.kind = 1;
-		break;
-	case 1:
-		op.type = 1;
-		break;
-	case 2:
-		op.op = 1;
-		break;
-	case 3:
-		op.root = 1;
-		break;
-	case 4:
-		op.stream = 1;
-		break;
-	case 5:
-		op.name[0] = 'x';
-		break;
-	default:
-		op.count++;
-		break;
-	}
-	return op;
-}
-
-/* What a process has called, and completed, goes on a little each time it is asked. */
-static struct control_opinfo drawn_opinfo(struct process *process)
-{
-	static struct control_op ops[SLOW_OPS];
-	struct control_opinfo info = { .round = now->slow.round, .ops = ops };
-	uint64_t number = now->slow.from;
-	bool is_calls = now->mood == MOOD_CALLS;
-
-	if (!draw(3))
-		process->submitted += draw(4);
-	if (!draw(is_calls ? 20 : 4) && process->oldest < process->submitted)
-		process->oldest += 1 + draw((uint32_t)(process->submitted - process->oldest));
-	if (!draw(is_calls ? 100 : 25))
-		process->submitted = draw((uint32_t)process->submitted + 1);
-	if (process->oldest > process->submitted)
-		process->oldest = process->submitted;
-	info.submitted = process->submitted;
-	info.oldest = process->oldest;
-	if (number < process->oldest)
-		number = process->oldest;
-	for (; number < process->submitted; number++) {
-		if (number > process->oldest && !draw(is_calls ? 40 : 6))
-			continue;
-		if (info.ops_count == SLOW_OPS || (info.ops_count && !draw(is_calls ? 40 : 6))) {
-			info.has_more = 1;
-			break;
-		}
-		ops[info.ops_count++] = op_of(process->program, number);
-	}
-	if (!draw(10))
-		info.round--;
-	return info;
-}
-
-static enum control_type drawn_type(const struct slow_person *person)
-{
-	static const enum control_type types[] = {
-		CONTROL_READY, CONTROL_LEAVE, CONTROL_ABORT,     CONTROL_STALL, CONTROL_OPINFO,
-		CONTROL_PONG,  CONTROL_PING,  CONTROL_HEARTBEAT, CONTROL_GRANT
-	};
-	bool is_slow = now->mood == MOOD_SLOW || now->mood == MOOD_CALLS;
-
-	if (!draw(now->mood == MOOD_ODD ? 4 : now->mood == MOOD_CALLS ? 100 : 25))
-		return types[draw(sizeof(types) / sizeof(types[0]))];
-	if (person->asked && !person->is_alive && draw(2))
-		return CONTROL_PONG;
-	if (person->place == SLOW_JOINED && now->slow.state == ADMISSION_GRANTED)
-		return CONTROL_READY;
-	if (now->slow.state != ADMISSION_STARTED || person->place != SLOW_READY)
-		return draw(8) ? CONTROL_HEARTBEAT : CONTROL_PING;
-	if (now->slow.query != ADMISSION_QUIET && !person->has_answered && draw(5))
-		return CONTROL_OPINFO;
-	return draw(is_slow ? 40 : 4) ? CONTROL_STALL : CONTROL_LEAVE;
-}
-
-static struct control_message drawn_message(const struct slow_person *person)
-{
-	struct process *process = whose(person->connection);
-	struct control_message message = { .type = drawn_type(person) };
-
-	switch (message.type) {
-	case CONTROL_READY:
-		message.lanes.lanes = (uint16_t)(4 + draw(100) * 4);
-		break;
-	case CONTROL_ABORT:
-		message.end.cause = (uint16_t)(1 + draw(CONTROL_CAUSE_END - 1));
-		message.end.rank = (uint16_t)draw(4);
-		strcpy(message.end.text, "why");
-		break;
-	case CONTROL_LEAVE:
-		message.leave.submitted = process->submitted;
-		break;
-	case CONTROL_STALL:
-		message.stall.number = draw(3) ? process->oldest : draw(6);
-		message.stall.waited_ms = 500 + draw(20000);
-		message.stall.still_ms = draw(4) ? UINT32_MAX : draw(10000);
-		message.stall.is_expired = !draw(now->mood == MOOD_SLOW ? 4 : 8);
-		if (message.stall.is_expired && draw(2)) /* of one that is complete there by now */
-			message.stall.number = draw((uint32_t)process->oldest + 1);
-		break;
-	case CONTROL_OPINFO:
-		message.opinfo = drawn_opinfo(process);
-		break;
-	case CONTROL_PING:
-	case CONTROL_PONG:
-		message.ping.serial = person->asked - !draw(8);
-		break;
-	default:
-		break;
-	}
-	return message;
 }
 
 /* ---- what happens ---- */
@@ -345,45 +134,49 @@ static const char *somebody_comes(struct bfs *bfs)
 {
 	struct control_message message = { .type = CONTROL_JOIN };
 	struct admission_event event = { .type = ADMISSION_MESSAGE, .message = &message };
-	uint32_t place = draw(PLACES);
+	uint32_t place = admission_draw(PLACES);
 
-	if (now->process[place].connection)
+	for (uint32_t i = 0; i < PLACES && admission_now->mood == MOOD_PLOT; i++)
+		place = admission_now->process[place].connection ? (place + 1) % PLACES : place;
+	if (admission_now->process[place].connection)
 		return NULL;
-	message.join = drawn_join();
-	if (!draw(50))
+	message.join = admission_join();
+	if (!admission_draw(50))
 		message.type = CONTROL_READY;
-	now->process[place] =
-		(struct process){ .connection = ++now->connections, .program = draw(3) };
-	event.connection = now->connections;
-	event.source = draw(3);
+	admission_now->process[place] =
+		(struct process){ .connection = ++admission_now->connections,
+				  .program = admission_draw(3) };
+	event.connection = admission_now->connections;
+	event.source = admission_draw(3) *
+		       (((uint64_t)1 << 32) + admission_draw(2)); /* some differ in few bits */
 	return event_happens(bfs, event);
 }
 
 static const char *somebody_speaks(struct bfs *bfs)
 {
-	const struct slow_person *person = random_person();
+	const struct slow_person *person = admission_somebody();
 	struct control_message message;
 	struct admission_event event = { .type = ADMISSION_MESSAGE, .message = &message };
 
-	if (!person || !person->connection || whose(person->connection)->is_told)
+	if (!person || !person->connection || admission_whose(person->connection)->is_told)
 		return NULL;
 	event.connection = person->connection;
-	message = drawn_message(person);
+	message = admission_said(person);
 	return event_happens(bfs, event);
 }
 
 static const char *somebody_goes(struct bfs *bfs, bool is_any)
 {
 	struct admission_event event = { .type = ADMISSION_CLOSED };
-	struct process *process = &now->process[draw(PLACES)];
+	struct process *process = &admission_now->process[admission_draw(PLACES)];
 
 	for (uint32_t i = 0; i < PLACES && !is_any; i++)
-		if (now->process[i].is_told && draw(3))
-			process = &now->process[i];
+		if (admission_now->process[i].is_told && admission_draw(3))
+			process = &admission_now->process[i];
 	if (!process->connection || (!process->is_told && !is_any))
 		return NULL;
 	event.connection = process->connection;
-	if (!process->is_told && draw(2))
+	if (!process->is_told && admission_draw(2))
 		event.type = ADMISSION_SILENT;
 	else
 		*process = (struct process){ 0 };
@@ -392,18 +185,25 @@ static const char *somebody_goes(struct bfs *bfs, bool is_any)
 
 static const char *shard_has_done(struct bfs *bfs)
 {
-	uint16_t shard = (uint16_t)draw(SHARDS);
-	struct command *queue = now->queue[shard];
-	struct admission_event event = { .type = ADMISSION_SHARD, .shard = shard, .text = "how" };
+	uint16_t shard = (uint16_t)admission_draw(admission_now->shards);
+	struct command *queue;
+	struct admission_event event = { .type = ADMISSION_SHARD };
 
-	if (!now->queued[shard])
+	for (uint32_t i = 0; i < admission_now->shards && !admission_now->queued[shard]; i++)
+		shard = (uint16_t)((shard + 1u) % admission_now->shards);
+	queue = admission_now->queue[shard];
+	event.shard = shard;
+
+	if (!admission_now->queued[shard])
 		return NULL;
 	event.command = queue[0].what;
 	event.job_generation = queue[0].generation;
-	event.has_failed = event.command != ADMISSION_JOB_REMOVE && !draw(25);
-	event.is_path = event.has_failed && draw(2);
-	event.rank = (uint16_t)draw(3);
-	memmove(queue, queue + 1, --now->queued[shard] * sizeof(*queue));
+	event.has_failed = event.command != ADMISSION_JOB_REMOVE &&
+			   !admission_draw(admission_now->shards > 2 ? 1000 : 25);
+	event.is_path = event.has_failed && admission_draw(2);
+	event.text = event.is_path || admission_draw(2) ? "how" : NULL;
+	event.rank = (uint16_t)admission_draw(3);
+	memmove(queue, queue + 1, --admission_now->queued[shard] * sizeof(*queue));
 	return event_happens(bfs, event);
 }
 
@@ -413,10 +213,12 @@ static const char *time_passes(struct bfs *bfs)
 					    1000, 1000, 1000, 2000, 2499, 2500 };
 	static const uint64_t long_ms[] = { 5000, 7500, 9999, 10000, 300000 };
 
-	if (draw(20))
-		now->now_ns += span_ms[draw(sizeof(span_ms) / sizeof(span_ms[0]))] * MS_NS;
+	if (admission_draw(20))
+		admission_now->now_ns +=
+			span_ms[admission_draw(sizeof(span_ms) / sizeof(span_ms[0]))] * MS_NS;
 	else
-		now->now_ns += long_ms[draw(sizeof(long_ms) / sizeof(long_ms[0]))] * MS_NS;
+		admission_now->now_ns +=
+			long_ms[admission_draw(sizeof(long_ms) / sizeof(long_ms[0]))] * MS_NS;
 	return event_happens(bfs, (struct admission_event){ .type = ADMISSION_TICK });
 }
 
@@ -427,45 +229,191 @@ static const char *something_rare(struct bfs *bfs)
 		ADMISSION_MISMATCH, ADMISSION_MISFIT,   ADMISSION_MISFIT,   ADMISSION_ALARM,
 		ADMISSION_LATE,     ADMISSION_BROKEN,   ADMISSION_ORPHAN,
 	};
-	struct admission_event event = { .type = types[draw(11)], .text = "why" };
+	struct admission_event event = { .type = types[admission_draw(11)], .text = "why" };
 
-	event.rank = (uint16_t)(draw(4) ? draw(RANKS) : CONTROL_RANK_NONE);
-	event.other = (uint16_t)(draw(4) ? draw(RANKS) : CONTROL_RANK_NONE);
-	event.count = 1 + draw(4);
-	event.misfit = (uint8_t)(1 + draw(3));
-	if (now->step + 60 > config->steps && !draw(10))
-		event.type = draw(2) ? ADMISSION_TERMINATE : ADMISSION_KILL;
+	event.rank = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
+	event.other = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
+	event.count = (1 + admission_draw(4)) << admission_draw(18);
+	event.misfit = (uint8_t)admission_draw(MISFIT_COUNT + 2);
+	if (event.type == ADMISSION_BROKEN && admission_draw(2))
+		event.text = NULL;
+	if (admission_now->step + 60 > config->steps && !admission_draw(10))
+		event.type = admission_draw(2) ? ADMISSION_TERMINATE : ADMISSION_KILL;
 	return event_happens(bfs, event);
 }
 
+/* ---- a plot ---- */
+
+/* All outstanding numbers are about plot_number. */
+static void plot_of_process(struct process *process, uint32_t kind)
+{
+	uint64_t number = admission_now->plot_number;
+
+	process->oldest = number - (admission_draw(4) ? 0 : admission_draw((uint32_t)number + 1));
+	process->submitted = number + admission_draw(4) + !!admission_draw(8);
+	if (admission_now->plot == PLOT_STILL)
+		process->submitted = number + 1;
+	if (admission_now->plot != PLOT_DEADLINE)
+		return;
+	if (kind == 0) { /* complete, and much has been called since */
+		process->oldest = number + 1;
+		process->submitted = number + 2 + admission_draw(4);
+	} else if (kind <= 2) { /* one is ahead of all others */
+		process->oldest = number - 2;
+		process->submitted = admission_draw(3) ? number - 2 : number + 2;
+	} else if (admission_draw(2)) {
+		process->oldest = number + admission_draw(2);
+	}
+	if (process->submitted < process->oldest)
+		process->submitted = process->oldest;
+}
+
+static void plot_begins(void)
+{
+	uint32_t kind = admission_draw(6);
+
+	admission_now->plot_generation = admission_now->slow.generation;
+	admission_now->plot = admission_draw(PLOTS);
+	admission_now->plot_number = 2 + admission_draw(4);
+	admission_now->plot_kinds = 1 + admission_draw(admission_draw(2) ? 2 : 8);
+	admission_now->plot_mute = admission_draw(6) ? CONTROL_RANK_NONE : 0;
+	for (uint32_t i = 0; i < PLACES; i++) {
+		struct process *process = &admission_now->process[i];
+
+		process->program = admission_draw(admission_now->plot_kinds + 1);
+		plot_of_process(process, kind);
+	}
+}
+
+static const struct slow_person *somebody_asked(void)
+{
+	uint32_t at = admission_draw(SLOW_PEOPLE);
+
+	for (uint32_t i = 0; i < SLOW_PEOPLE; i++) {
+		const struct slow_person *person =
+			&admission_now->slow.people[(at + i) % SLOW_PEOPLE];
+
+		if ((at + i) % SLOW_PEOPLE < admission_now->slow.count &&
+		    person->place == SLOW_READY && !person->has_answered &&
+		    person->rank != admission_now->plot_mute)
+			return person;
+	}
+	return NULL;
+}
+
+static const char *plot_says(struct bfs *bfs, const struct slow_person *person,
+			     enum control_type type)
+{
+	struct control_message message = { .type = type };
+	struct admission_event event = { .type = ADMISSION_MESSAGE, .message = &message };
+	struct process *process = admission_whose(person->connection);
+
+	event.connection = person->connection;
+	if (type == CONTROL_OPINFO) {
+		if (admission_now->plot == PLOT_CHANGE &&
+		    admission_now->slow.query == ADMISSION_DESCRIBE && admission_draw(8))
+			process->program = 0;
+		message.opinfo = admission_opinfo(process);
+	} else if (type == CONTROL_LEAVE) {
+		message.leave.submitted = admission_now->first + process->submitted;
+	} else {
+		message.stall.number =
+			admission_now->first + (admission_now->plot == PLOT_STILL
+							? process->oldest
+							: admission_now->plot_number);
+		message.stall.waited_ms = rng_u32(&admission_now->rng) >> admission_draw(20);
+		message.stall.still_ms = admission_draw(20) ? UINT32_MAX : admission_draw(3000);
+		message.stall.is_expired = admission_now->plot == PLOT_DEADLINE &&
+					   !admission_draw(3);
+	}
+	return event_happens(bfs, event);
+}
+
+static const char *plot_misfit(struct bfs *bfs)
+{
+	struct admission_event event = { .type = ADMISSION_MISFIT };
+	uint32_t kind = admission_now->plot_generation %
+			3; /* how many send what does not fit: 0, 1, more */
+
+	event.rank = (uint16_t)(kind == 2 ? admission_draw(admission_now->slow.size) : 0);
+	event.count = (1 + admission_draw(4)) << admission_draw(18);
+	event.misfit = (uint8_t)admission_draw(MISFIT_COUNT + 2);
+	return kind ? event_happens(bfs, event) : NULL;
+}
+
+static const char *plot_step(struct bfs *bfs)
+{
+	const struct slow_person *person = somebody_asked();
+	bool is_asking = admission_now->slow.query != ADMISSION_QUIET,
+	     is_slow = admission_now->plot == PLOT_DEADLINE;
+	uint32_t what = admission_draw(20);
+
+	admission_now->now_ns += admission_draw(is_asking && !is_slow ? 40 : 250) * MS_NS;
+	if (is_asking && person && what < (is_slow ? 8 : 15))
+		return plot_says(bfs, person, CONTROL_OPINFO);
+	if (what > 16)
+		return event_happens(bfs, (struct admission_event){ .type = ADMISSION_TICK });
+	person = admission_somebody();
+	if (person->place != SLOW_READY)
+		return NULL;
+	if (admission_now->plot <= PLOT_CHANGE && what < 6)
+		return event_happens(
+			bfs, (struct admission_event){
+				     .type = ADMISSION_MISMATCH,
+				     .rank = (uint16_t)admission_draw(admission_now->slow.size),
+				     .other = (uint16_t)admission_draw(admission_now->slow.size) });
+	if (admission_now->plot == PLOT_STILL && what < 2)
+		return plot_misfit(bfs);
+	if (admission_now->plot == PLOT_LEAVE && what < 3)
+		return plot_says(bfs, person, CONTROL_LEAVE);
+	return plot_says(bfs, person, CONTROL_STALL);
+}
+
+/* ---- a step ---- */
+
 static const char *step(struct bfs *bfs)
 {
-	bool is_orderly = now->mood == MOOD_ORDERLY || now->mood == MOOD_CALLS;
-	bool is_ending = now->step + 60 > config->steps;
-	uint32_t what = draw(100);
+	bool is_orderly = admission_now->mood == MOOD_ORDERLY || admission_now->mood == MOOD_CALLS;
+	bool is_ending = admission_now->step + 60 > config->steps;
+	uint32_t what = admission_draw(100);
 
-	if (!draw(2))
-		now->now_ns += draw(300) * MS_NS;
-	if (now->slow.state == ADMISSION_DRAIN && draw(2))
-		return draw(3) ? somebody_goes(bfs, false) : shard_has_done(bfs);
-	if ((now->slow.state == ADMISSION_GRANTED || now->slow.state == ADMISSION_ENABLING) &&
-	    !draw(3))
-		return draw(2) ? shard_has_done(bfs) : somebody_speaks(bfs);
-	if (what < 14 && is_orderly && now->slow.state > ADMISSION_GATHER && draw(6))
+	if (admission_now->mood == MOOD_PLOT && admission_now->slow.state == ADMISSION_STARTED &&
+	    admission_draw(100)) {
+		if (admission_now->plot_generation != admission_now->slow.generation)
+			plot_begins();
+		return plot_step(bfs);
+	}
+	if (!admission_draw(2))
+		admission_now->now_ns += admission_draw(300) * MS_NS;
+	if (admission_now->mood == MOOD_PLOT && admission_now->slow.state < ADMISSION_GRANTED &&
+	    admission_draw(4))
+		return somebody_comes(bfs);
+	if (admission_now->slow.state == ADMISSION_DRAIN &&
+	    admission_draw(admission_now->mood == MOOD_PLOT ? 10 : 2))
+		return admission_draw(3) ? somebody_goes(bfs, false) : shard_has_done(bfs);
+	if ((admission_now->slow.state == ADMISSION_GRANTED ||
+	     admission_now->slow.state == ADMISSION_ENABLING) &&
+	    (admission_now->mood == MOOD_PLOT || admission_now->shards > 2 ? admission_draw(10)
+									   : !admission_draw(3)))
+		return admission_draw(2) ? shard_has_done(bfs) : somebody_speaks(bfs);
+	if (what < 14 && is_orderly && admission_now->slow.state > ADMISSION_GATHER &&
+	    admission_draw(6))
 		return somebody_speaks(bfs);
-	if (what < (now->mood == MOOD_CROWD ? 25 : 14))
+	if (what < (admission_now->mood == MOOD_CROWD ? 25 : 14))
 		return somebody_comes(bfs);
 	if (what < 30)
 		return shard_has_done(bfs);
-	if (what < (now->mood == MOOD_SLOW ? 50 : now->mood == MOOD_CALLS ? 77 : 70))
+	if (what < (admission_now->mood == MOOD_SLOW    ? 50
+		    : admission_now->mood == MOOD_CALLS ? 77
+							: 70))
 		return somebody_speaks(bfs);
-	if (what < 80 || (now->mood == MOOD_SLOW && what < 95))
+	if (what < 80 || (admission_now->mood == MOOD_SLOW && what < 95))
 		return time_passes(bfs);
 	if (what < 95)
 		return somebody_goes(bfs, false);
 	if (what < 98)
-		return draw(2) ? somebody_goes(bfs, true) : NULL;
-	return is_ending || draw(2) ? something_rare(bfs) : NULL;
+		return admission_draw(2) ? somebody_goes(bfs, true) : NULL;
+	return is_ending || admission_draw(2) ? something_rare(bfs) : NULL;
 }
 
 /* ---- the model ---- */
@@ -474,19 +422,22 @@ static const char *go_on(struct bfs *bfs)
 {
 	const char *wrong = step(bfs);
 
-	now->step++;
+	if (admission_now->step++ == config->steps && admission_now->walk + 1 == config->walks)
+		for (uint32_t i = 0; i < SLOW_REACHED && !wrong; i++)
+			if (slow_reached[i] < config->walks / 100)
+				wrong = "the walks hardly ever reach one of the ends of a round";
 	return wrong;
 }
 
 static uint32_t resume(uint32_t number)
 {
-	now = &walks[number];
-	return now->step;
+	admission_now = &walks[number];
+	return admission_now->step;
 }
 
 static bool is_over(void)
 {
-	return now->step > config->steps;
+	return admission_now->step > config->steps;
 }
 
 void admission_walk_model(struct bfs_model *model, const void *config_at)
@@ -496,6 +447,7 @@ void admission_walk_model(struct bfs_model *model, const void *config_at)
 	};
 
 	config = config_at;
+	memset(slow_reached, 0, sizeof(slow_reached));
 	free(walks);
 	walks = calloc(config->walks, sizeof(*walks));
 	assert(walks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admission_walk.h - core/admission.c as a model for bfs.h, on walks: jobs of one name
- * after one another, of 1 to 5 ranks. Whoever comes, speaks, goes or sleeps is drawn at random, at any time;
+ * after one another, of 1 to 7 ranks. Whoever comes, speaks, goes or sleeps is drawn at random, at any time;
  * after each step everything that was done must be what slow_admission.h says.
  */
 #ifndef SEARCH_ADMISSION_WALK_H

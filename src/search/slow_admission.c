@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_admission.c - see slow_admission.h. How it ends, and what time does. */
+/* slow_admission.c - see slow_admission.h. How it ends. */
 #include "search/slow_admission.h"
 
 #include <assert.h>
@@ -74,17 +74,11 @@ void slow_say_last(struct slow_admission *slow, struct slow_person *person, uint
 	slow_say(slow, person, SLOW_CLOSE);
 }
 
-void slow_name(struct slow_admission *slow, const struct slow_person *person)
-{
-	slow->names.hosts |= 1ull << person->host % 64;
-	slow->names.ranks |= 1ull << person->rank % 64;
-}
-
 void slow_blame(struct slow_admission *slow, enum control_cause cause, uint32_t rank)
 {
 	slow->cause = cause;
 	slow->cause_rank = rank;
-	slow->names = (struct slow_names){ 0 };
+	slow->text[0] = 0;
 }
 
 void slow_blame_person(struct slow_admission *slow, enum control_cause cause,
@@ -200,6 +194,7 @@ void slow_drain(struct slow_step *step)
 void slow_end_life(struct slow_step *step)
 {
 	remember_last(step->slow);
+	slow_log_text(step->slow, ADMISSION_LOG_WARN);
 	for (uint32_t i = 0; i < step->slow->count; i++) {
 		struct slow_person *person = &step->slow->people[i];
 
@@ -220,7 +215,7 @@ static void begin_refusal(struct slow_step *step)
 	slow->refused = 0;
 	slow->refused_cause = slow->cause;
 	slow->refused_rank = slow->cause_rank;
-	slow->refused_names = slow->names;
+	strcpy(slow->refused_text, slow->text);
 }
 
 void slow_note_refused(struct slow_admission *slow, uint32_t rank)
@@ -229,7 +224,7 @@ void slow_note_refused(struct slow_admission *slow, uint32_t rank)
 		slow->refused |= 1ull << rank;
 }
 
-static void end_gathering(struct slow_step *step, enum control_type last)
+void slow_end_gathering(struct slow_step *step, enum control_type last)
 {
 	struct slow_admission *slow = step->slow;
 	bool is_new = step->config->life && !slow->is_refusing;
@@ -237,6 +232,7 @@ static void end_gathering(struct slow_step *step, enum control_type last)
 	remember_last(slow);
 	if (is_new)
 		begin_refusal(step);
+	slow_log_text(slow, ADMISSION_LOG_WARN);
 	for (uint32_t i = 0; i < slow->count; i++) {
 		if (!slow_is_in(&slow->people[i]))
 			continue;
@@ -264,7 +260,7 @@ void slow_refuse_all(struct slow_step *step, struct slow_person *comer)
 		slow_say_last(slow, &slow->people[i], CONTROL_DENY);
 		slow_drop(slow, &slow->people[i]);
 	}
-	end_gathering(step, CONTROL_DENY);
+	slow_end_gathering(step, CONTROL_DENY);
 }
 
 /* R-CT-36: whoever was noted has heard it. */
@@ -305,6 +301,16 @@ static void closed(struct slow_step *step, struct slow_person *person)
 {
 	if (slow_is_in(person)) {
 		slow_blame_person(step->slow, CONTROL_REMOTE, person);
+		if (step->slow->state == ADMISSION_GATHER) {
+			slow_log_person(step->slow, person, "has gone");
+			slow_text(step->slow,
+				  " has gone (process %u) before job \"%s\" was complete",
+				  person->pid, step->config->job);
+		} else {
+			slow_text(step->slow,
+				  " died: process %u has closed its connection without leaving",
+				  person->pid);
+		}
 		slow_lose(step, person);
 		return;
 	}
@@ -312,7 +318,7 @@ static void closed(struct slow_step *step, struct slow_person *person)
 	slow_clear_if_drained(step);
 }
 
-static void silent(struct slow_step *step, struct slow_person *person)
+void slow_silent(struct slow_step *step, struct slow_person *person)
 {
 	bool is_gathering = step->slow->state == ADMISSION_GATHER;
 
@@ -321,6 +327,10 @@ static void silent(struct slow_step *step, struct slow_person *person)
 		return;
 	}
 	slow_blame_person(step->slow, CONTROL_REMOTE, person);
+	slow_text(step->slow, " has been silent for more than %llu ms (process %u)",
+		  (unsigned long long)(step->config->heartbeat_ns / MS_NS), person->pid);
+	slow_log_text(step->slow,
+		      person->place == SLOW_WAITS ? ADMISSION_LOG_LIMITED : ADMISSION_LOG_WARN);
 	slow_say_last(step->slow, person,
 		      person->place == SLOW_WAITS || is_gathering ? CONTROL_DENY : CONTROL_ABORT);
 	if (person->place == SLOW_WAITS)
@@ -336,6 +346,7 @@ static void terminate(struct slow_step *step)
 
 	slow->is_terminating = true;
 	slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
+	slow_text(slow, "job \"%s\": the aggregator is shutting down", step->config->job);
 	slow->is_ending = true;
 	for (uint32_t i = slow->count; i--;) {
 		if (slow->people[i].place != SLOW_WAITS)
@@ -344,178 +355,7 @@ static void terminate(struct slow_step *step)
 		slow_drop(slow, &slow->people[i]);
 	}
 	if (slow->state == ADMISSION_GATHER)
-		end_gathering(step, CONTROL_DENY);
-}
-
-/* R-CT-12 */
-static void late(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-
-	slow_blame(slow, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	for (uint32_t rank = 0; rank < slow->size; rank++) {
-		const struct slow_person *person = slow_member(slow, rank);
-
-		if (!person && slow->state == ADMISSION_GATHER)
-			slow->names.ranks |= 1ull << rank;
-		else if (person && person->place == SLOW_JOINED && slow->state == ADMISSION_GRANTED)
-			slow_name(slow, person);
-	}
-	if (slow->state == ADMISSION_GATHER) {
-		if (slow->unfit_cause) {
-			slow->names.hosts |= slow->unfit_names.hosts;
-			slow->names.ranks |= slow->unfit_names.ranks;
-		}
-		end_gathering(step, CONTROL_ABORT);
-	} else if (slow->state == ADMISSION_GRANTED || slow->state == ADMISSION_ENABLING) {
-		slow_end_life(step);
-	}
-}
-
-/* ---- time ---- */
-
-static uint64_t beat_ns(const struct slow_step *step)
-{
-	uint64_t fifth_ns = step->config->heartbeat_ns / 5;
-
-	return fifth_ns < 2 * SECOND_NS ? fifth_ns : 2 * SECOND_NS;
-}
-
-/* R-CT-8: who waits or has not said READY does not know a shorter time. */
-static bool is_silent(const struct slow_step *step, const struct slow_person *person)
-{
-	uint64_t limit_ns = step->config->heartbeat_ns;
-
-	if (person->place != SLOW_READY && limit_ns < 10 * SECOND_NS)
-		limit_ns = 10 * SECOND_NS;
-	return person->place != SLOW_LEFT && step->event->now_ns - person->heard_ns >= limit_ns;
-}
-
-/* Members by rank, then who waits, by age. */
-struct slow_person *slow_first_silent(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-
-	if (slow->state == ADMISSION_DRAIN)
-		return NULL;
-	for (uint32_t rank = 0; rank < slow->size; rank++) {
-		struct slow_person *person = slow_member(slow, rank);
-
-		if (person && is_silent(step, person))
-			return person;
-	}
-	for (uint32_t i = 0; i < slow->count; i++)
-		if (slow->people[i].place == SLOW_WAITS && is_silent(step, &slow->people[i]))
-			return &slow->people[i];
-	return NULL;
-}
-
-static bool is_late(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-	uint64_t now_ns = step->event->now_ns;
-
-	if (slow->state == ADMISSION_GRANTED || slow->state == ADMISSION_ENABLING)
-		return now_ns - slow->since_ns >= step->config->gather_ns;
-	for (uint32_t i = 0; i < slow->count && slow->state == ADMISSION_GATHER; i++) {
-		const struct slow_person *person = &slow->people[i];
-		uint64_t patience_ns = person->timeout_ms ? person->timeout_ms * MS_NS
-							  : step->config->gather_ns;
-
-		if (slow_is_in(person) && now_ns - person->joined_ns >= patience_ns)
-			return true;
-	}
-	return false;
-}
-
-static void say_to_waiting(struct slow_admission *slow, uint32_t what, bool is_to_members)
-{
-	for (uint32_t i = 0; i < slow->count; i++)
-		if (slow->people[i].place == SLOW_WAITS ||
-		    (is_to_members && slow_is_in(&slow->people[i])))
-			slow_say(slow, &slow->people[i], what);
-}
-
-static void progress(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-
-	slow->progress_ns = step->event->now_ns;
-	slow->names = (struct slow_names){ 0 };
-	if (slow->state == ADMISSION_GATHER && slow->unfit_cause)
-		slow->names = slow->unfit_names;
-	for (uint32_t rank = 0; rank < slow->size && slow->state == ADMISSION_GATHER; rank++)
-		if (!slow_member(slow, rank))
-			slow->names.ranks |= 1ull << rank;
-	if (slow->last_cause != CONTROL_OK && slow->last_rank != CONTROL_RANK_NONE)
-		slow->names.ranks |= 1ull << slow->last_rank % 64;
-	say_to_waiting(slow, CONTROL_PROGRESS, slow->state == ADMISSION_GATHER);
-}
-
-/* R-CT-11: the first who can do anything but wait. */
-struct slow_person *slow_next_to_move(struct slow_admission *slow)
-{
-	for (uint32_t i = 0; i < slow->count; i++) {
-		struct slow_person *waiter = &slow->people[i];
-
-		if (waiter->place != SLOW_WAITS)
-			continue;
-		if (slow->state == ADMISSION_NONE ||
-		    (slow->state == ADMISSION_GATHER &&
-		     (waiter->size != slow->size || !slow_member(slow, waiter->rank))) ||
-		    (!waiter->asked && slow_holder_of(slow, waiter)))
-			return waiter;
-	}
-	return NULL;
-}
-
-static void next_moves(struct slow_step *step)
-{
-	struct slow_person *waiter = slow_next_to_move(step->slow), comer;
-	bool is_apart;
-
-	if (!waiter)
-		return;
-	is_apart = step->slow->state == ADMISSION_GATHER && waiter->size != step->slow->size;
-	if (slow_holder_of(step->slow, waiter) && !is_apart) {
-		slow_ping_both(step->slow, waiter);
-		return;
-	}
-	comer = *waiter;
-	slow_drop(step->slow, waiter);
-	slow_admit(step, comer);
-}
-
-/* One thing at a time: each has its own text. */
-static void tick(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-	uint64_t now_ns = step->event->now_ns;
-	struct slow_person *person;
-
-	if (now_ns - slow->tick_ns >= step->config->heartbeat_ns / 4) {
-		for (uint32_t i = 0; i < slow->count; i++)
-			slow->people[i].heard_ns = now_ns;
-		slow_round_slept(step);
-	}
-	slow->tick_ns = now_ns;
-	if (now_ns - slow->beat_ns >= beat_ns(step)) {
-		slow->beat_ns = now_ns;
-		say_to_waiting(slow, CONTROL_HEARTBEAT, slow->state != ADMISSION_DRAIN);
-	}
-	person = slow_first_silent(step);
-	if (person) {
-		silent(step, person);
-	} else if (slow_round_tick(step)) {
-		return;
-	} else if (is_late(step)) {
-		late(step);
-	} else if ((slow->state == ADMISSION_GATHER || slow_waiters(slow)) &&
-		   now_ns - slow->progress_ns >= 10 * SECOND_NS) {
-		progress(step);
-	} else {
-		next_moves(step);
-	}
+		slow_end_gathering(step, CONTROL_DENY);
 }
 
 /* ---- a step ---- */
@@ -539,8 +379,8 @@ static void misfit(struct slow_step *step)
 	struct slow_person *person = slow_member(step->slow, step->event->rank);
 
 	if (step->slow->state == ADMISSION_STARTED && person &&
-	    step->event->count > person->misfits)
-		person->misfits = step->event->count;
+	    step->event->count >= person->misfits)
+		slow_round_misfit(step, person);
 }
 
 static void kill_all(struct slow_step *step)
@@ -551,7 +391,48 @@ static void kill_all(struct slow_step *step)
 	}
 	step->slow->is_terminating = true;
 	slow_blame(step->slow, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	slow_text(step->slow,
+		  "job \"%s\": the aggregator is shutting down, the time to end is over",
+		  step->config->job);
 	slow_end_life(step);
+}
+
+static void alarm(struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+	const struct slow_person *person = slow_member(slow, step->event->rank);
+
+	if (slow->state != ADMISSION_STARTED)
+		return;
+	slow->text[0] = 0;
+	if (person)
+		slow_name(slow, person);
+	else
+		slow_text(slow, "somebody");
+	slow_text(slow, " sent a packet that a sound worker never sends: dropped");
+	slow_log_text(slow, ADMISSION_LOG_LIMITED);
+}
+
+static void broken(struct slow_step *step)
+{
+	const char *how = step->event->text;
+
+	if (!slow_is_running(step->slow))
+		return;
+	slow_blame(step->slow, CONTROL_SYSTEM, step->event->rank);
+	slow_text(step->slow, "job \"%s\": %s", step->config->job,
+		  how ? how : "the data path is broken");
+	slow_end_life(step);
+}
+
+static void orphan(struct slow_step *step)
+{
+	if (step->slow->state != ADMISSION_GATHER)
+		return;
+	slow_blame(step->slow, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	slow_text(step->slow, "job \"%s\": the job that it is a part of has ended: %s",
+		  step->config->job, step->event->text);
+	slow_refuse_all(step, NULL);
 }
 
 static void connection_event(struct slow_step *step)
@@ -561,7 +442,7 @@ static void connection_event(struct slow_step *step)
 	if (!person)
 		return;
 	if (step->event->type == ADMISSION_SILENT)
-		silent(step, person);
+		slow_silent(step, person);
 	else if (person->place == SLOW_WAITS)
 		slow_drop(step->slow, person);
 	else
@@ -570,8 +451,6 @@ static void connection_event(struct slow_step *step)
 
 void slow_dispatch(struct slow_step *step)
 {
-	struct slow_admission *slow = step->slow;
-
 	switch (step->event->type) {
 	case ADMISSION_MESSAGE:
 		slow_message(step);
@@ -581,7 +460,7 @@ void slow_dispatch(struct slow_step *step)
 		connection_event(step);
 		break;
 	case ADMISSION_LATE:
-		late(step);
+		slow_late(step);
 		break;
 	case ADMISSION_SHARD:
 		slow_shard(step);
@@ -593,7 +472,7 @@ void slow_dispatch(struct slow_step *step)
 		misfit(step);
 		break;
 	case ADMISSION_TICK:
-		tick(step);
+		slow_tick(step);
 		break;
 	case ADMISSION_TERMINATE:
 		terminate(step);
@@ -602,18 +481,13 @@ void slow_dispatch(struct slow_step *step)
 		kill_all(step);
 		break;
 	case ADMISSION_BROKEN:
-		if (!slow_is_running(slow))
-			break;
-		slow_blame(slow, CONTROL_SYSTEM, step->event->rank);
-		slow_end_life(step);
+		broken(step);
 		break;
 	case ADMISSION_ORPHAN:
-		if (slow->state != ADMISSION_GATHER)
-			break;
-		slow_blame(slow, CONTROL_REMOTE, CONTROL_RANK_NONE);
-		slow_refuse_all(step, NULL);
+		orphan(step);
 		break;
 	case ADMISSION_ALARM:
+		alarm(step);
 		break;
 	}
 }

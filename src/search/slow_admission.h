@@ -5,9 +5,9 @@
  * they came, and whole answers, for what core keeps by rank and as hashes.
  *
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
- * whom a text names; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, and whether there is
- * more to do at once. Not judged: the order between connections, other words of texts, lines of log, wake_ns,
- * whom a MISMATCH's text lists. Which of several things one TICK does first is core's choice, repeated here.
+ * texts; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, lines of log, when to wake up, whether
+ * there is more to do at once, and that nothing is kept of what is over. Not judged: the order between
+ * connections. Which of several things one TICK does first is core's choice, repeated here.
  */
 #ifndef SEARCH_SLOW_ADMISSION_H
 #define SEARCH_SLOW_ADMISSION_H
@@ -19,17 +19,12 @@ enum {
 	SLOW_OPS = 6,
 	SLOW_SAYS = 96,
 	SLOW_RANKS = 8,   /* members_max at most */
-	SLOW_SHARDS = 4,  /* likewise */
+	SLOW_SHARDS = 64, /* likewise */
 	SLOW_CLOSE = 200, /* beside enum control_type */
 };
 
 /* TOLD: that it is over, and its connection is not closed yet. */
 enum slow_place { SLOW_WAITS, SLOW_JOINED, SLOW_READY, SLOW_LEFT, SLOW_TOLD };
-
-struct slow_names { /* of a text */
-	uint64_t hosts, ranks;
-	bool is_any; /* they are not judged */
-};
 
 struct slow_person {
 	uint64_t heard_ns, joined_ns;
@@ -40,7 +35,10 @@ struct slow_person {
 	uint32_t host, rank, size, pid, workers, timeout_ms;
 	uint32_t mode, latency_slots, latency_window;
 	uint64_t list_hash;
-	uint32_t asked; /* the serial of the last PING, 0: none */
+	bool has_list;
+	uint32_t misfit; /* enum misfit */
+	uint32_t answer; /* the how manieth of the round */
+	uint32_t asked;  /* the serial of the last PING, 0: none */
 	uint32_t lanes, misfits;
 	bool is_alive; /* it has answered that one */
 	bool is_still, has_answered;
@@ -80,14 +78,14 @@ struct slow_admission {
 	bool is_refusing;
 	uint64_t refused_ns, refused;
 	uint32_t refused_cause, refused_rank;
-	struct slow_names refused_names;
+	char refused_text[CONTROL_TEXT_BYTES];
 	/* R-CT-36 */
 	uint64_t unfit, unfit_ns, unfit_source[SLOW_RANKS];
 	uint32_t unfit_cause;
-	struct slow_names unfit_names;
+	char unfit_text[CONTROL_TEXT_BYTES];
 	/* R-CT-21 */
 	enum admission_query query;
-	uint32_t round;
+	uint32_t round, answers;
 	uint64_t from, asked_ns, page_ns;
 	struct slow_wish wish, about;
 	enum { SLOW_AGREED, SLOW_WANTED, SLOW_COVERED } mismatch;
@@ -101,9 +99,39 @@ struct slow_admission {
 	enum admission_command command;
 	uint32_t command_generation;
 	uint32_t cause, cause_rank;
-	struct slow_names names;
+	char text[CONTROL_TEXT_BYTES];
+	enum admission_log log_level;
+	char log[CONTROL_TEXT_BYTES];
 	struct control_waiting waiting;
 };
+
+/* How often the end of a round was which. */
+enum slow_reached {
+	SLOW_REACHED_ODD,
+	SLOW_REACHED_OTHERS,
+	SLOW_REACHED_TIE,
+	SLOW_REACHED_NOT_CALLED,
+	SLOW_REACHED_MORE_KINDS,
+	SLOW_REACHED_CHANGE,
+	SLOW_REACHED_NOBODY,
+	SLOW_REACHED_LEAVER,
+	SLOW_REACHED_FORGETFUL,
+	SLOW_REACHED_PAGE,
+	SLOW_REACHED_PAGE_ABOUT,
+	SLOW_REACHED_DEADLINE,
+	SLOW_REACHED_DEADLINE_MISSING,
+	SLOW_REACHED_DEADLINE_SILENT,
+	SLOW_REACHED_DEADLINE_BOTH,
+	SLOW_REACHED_COMPLETE_MEANWHILE,
+	SLOW_REACHED_STILL,
+	SLOW_REACHED_STILL_ONE,
+	SLOW_REACHED_STILL_MORE,
+	SLOW_REACHED_UNANSWERED,
+	SLOW_REACHED_WAITS,
+	SLOW_REACHED_WAITS_FOR,
+	SLOW_REACHED
+};
+extern uint32_t slow_reached[SLOW_REACHED];
 
 /* Are all rules in the build? */
 bool slow_admission_is_asked(void);

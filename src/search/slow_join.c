@@ -40,6 +40,7 @@ void slow_ping_both(struct slow_admission *slow, struct slow_person *claimant)
 
 static void deny(struct slow_admission *slow, struct slow_person *person)
 {
+	slow_log_text(slow, ADMISSION_LOG_LIMITED);
 	slow_say_last(slow, person, CONTROL_DENY);
 }
 
@@ -50,11 +51,14 @@ static bool is_impossible(struct slow_step *step, const struct slow_person *come
 
 	if (slow->is_terminating) {
 		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
+		slow_text(slow, "job \"%s\": the aggregator is shutting down", step->config->job);
 		slow->is_ending = true;
 		return true;
 	}
 	if (!comer->size || comer->size > step->config->members_max) {
 		slow_blame(slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		slow_text(slow, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
+			  step->config->job, comer->size, step->config->members_max);
 		return true;
 	}
 	if (comer->rank < comer->size && (uint64_t)comer->workers * comer->size <= 65535)
@@ -62,6 +66,11 @@ static bool is_impossible(struct slow_step *step, const struct slow_person *come
 	slow_blame_person(slow, comer->rank >= comer->size ? CONTROL_DENIED : CONTROL_NO_RESOURCE,
 			  comer);
 	slow->cause_rank = CONTROL_RANK_NONE;
+	if (comer->rank >= comer->size)
+		slow_text(slow, ": there is no such rank in a job of %u", comer->size);
+	else
+		slow_text(slow, " stands for %u workers, in a job of %u: at most %u",
+			  comer->workers, comer->size, 65535 / comer->size);
 	return true;
 }
 
@@ -78,7 +87,12 @@ static bool is_refused_again(struct slow_step *step, const struct slow_person *c
 		return false;
 	}
 	slow_blame(slow, slow->refused_cause, slow->refused_rank);
-	slow->names = slow->refused_names;
+	slow_text(slow, "%s", slow->refused_text);
+	if (!step->config->life) {
+		uint32_t age_s = (uint32_t)((step->event->now_ns - slow->refused_ns) / SECOND_NS);
+
+		slow_text(slow, " (refused %u s ago; start again in %u s)", age_s, 5 - age_s);
+	}
 	slow_note_refused(slow, comer->rank);
 	return true;
 }
@@ -101,6 +115,26 @@ static struct slow_person *other_than(struct slow_admission *slow, const struct 
 	return NULL;
 }
 
+/* What it says of the first thing in which the other one says something else. */
+static void says_what(struct slow_admission *slow, const struct slow_person *person,
+		      const struct slow_person *other)
+{
+	slow_name(slow, person);
+	if (person->size != other->size)
+		slow_text(slow, " says size %u", person->size);
+	else if (person->list_hash != other->list_hash && person->has_list)
+		slow_text(slow, " was given the aggregators l%llu",
+			  (unsigned long long)person->list_hash);
+	else if (person->list_hash != other->list_hash)
+		slow_text(slow, " was given a list of aggregators with hash %llu",
+			  (unsigned long long)person->list_hash);
+	else if (person->mode == CONTROL_LATENCY)
+		slow_text(slow, " wants latency mode with %u slots and a window of %u",
+			  person->latency_slots, person->latency_window);
+	else
+		slow_text(slow, " wants dense mode");
+}
+
 static struct slow_person *keep(struct slow_admission *slow, const struct slow_person *comer,
 				enum slow_place place)
 {
@@ -118,6 +152,7 @@ static void take_in(struct slow_step *step, const struct slow_person *comer)
 	uint32_t in = 0;
 
 	keep(slow, comer, SLOW_JOINED);
+	slow_log_person(slow, comer, "has joined");
 	for (uint32_t rank = 0; rank < slow->size; rank++)
 		in += !!slow_member(slow, rank);
 	if (in == slow->size) {
@@ -127,9 +162,11 @@ static void take_in(struct slow_step *step, const struct slow_person *comer)
 		slow_command(slow, ADMISSION_JOB_ADD);
 		slow_forget_claims(slow);
 		slow_forget_unfit(slow);
+		slow_log(slow, ADMISSION_LOG_INFO, "all %u ranks are here: generation %u",
+			 slow->size, slow->generation);
 	} else if (slow_is_hopeless(slow)) {
 		slow_blame(slow, slow->unfit_cause, CONTROL_RANK_NONE);
-		slow->names = slow->unfit_names;
+		slow_text(slow, "%s", slow->unfit_text);
 		slow_refuse_hopeless(step, NULL);
 	}
 }
@@ -138,9 +175,12 @@ static void wait_in_line(struct slow_step *step, struct slow_person *comer)
 {
 	if (slow_waiters(step->slow) == step->config->waiters_max) {
 		slow_blame(step->slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		slow_text(step->slow, "job \"%s\": %u processes wait for its name already",
+			  step->config->job, step->config->waiters_max);
 		deny(step->slow, comer);
 		return;
 	}
+	slow_log_person(step->slow, comer, "waits: its rank or the job's name is in use");
 	slow_ping_both(step->slow, keep(step->slow, comer, SLOW_WAITS));
 }
 
@@ -168,8 +208,10 @@ void slow_admit(struct slow_step *step, struct slow_person comer)
 	other = other_than(slow, &comer);
 	if (other) {
 		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
-		slow_name(slow, &comer);
-		slow_name(slow, other);
+		slow_text(slow, "job \"%s\": ", step->config->job);
+		says_what(slow, &comer, other);
+		slow_text(slow, ", ");
+		says_what(slow, other, &comer);
 		slow_refuse_all(step, &comer);
 	} else if (slow_member(slow, comer.rank)) {
 		wait_in_line(step, &comer);
@@ -181,10 +223,19 @@ void slow_admit(struct slow_step *step, struct slow_person comer)
 /* Another key, another version: it hears nothing of the others. */
 static void unfit_comes(struct slow_step *step, struct slow_person *comer, enum control_cause cause)
 {
+	const struct control_join *said = &step->event->message->join;
 	struct slow_admission *slow = step->slow;
 
-	slow_blame_person(slow, cause, comer);
-	slow->cause_rank = CONTROL_RANK_NONE;
+	slow_blame(slow, cause, CONTROL_RANK_NONE);
+	if (cause == CONTROL_DENIED)
+		slow_text(slow, "job \"%s\": ", step->config->job);
+	slow_name(slow, comer);
+	if (cause == CONTROL_DENIED)
+		slow_text(slow, said->key[0] ? " gave a key that is not this aggregator's"
+					     : " gave no key, and this aggregator wants one");
+	else
+		slow_text(slow, " speaks protocol versions %u to %u, this aggregator %u",
+			  said->version_min, said->version_max, CONTROL_VERSION);
 	if (slow->state != ADMISSION_NONE && slow->state != ADMISSION_GATHER) {
 		deny(slow, comer);
 		return;
@@ -198,7 +249,7 @@ static void unfit_comes(struct slow_step *step, struct slow_person *comer, enum 
 	}
 	slow->unfit_ns = step->event->now_ns;
 	slow->unfit_cause = cause;
-	slow->unfit_names = slow->names;
+	strcpy(slow->unfit_text, slow->text);
 	if (slow->state == ADMISSION_GATHER && slow_is_hopeless(slow))
 		slow_refuse_hopeless(step, comer);
 	else
@@ -223,6 +274,7 @@ static void join(struct slow_step *step)
 		.latency_slots = said->latency_slots,
 		.latency_window = said->latency_window,
 		.list_hash = said->list_hash,
+		.has_list = said->list[0],
 	};
 
 	memcpy(comer.nonce, step->event->nonce, sizeof(comer.nonce));
@@ -256,13 +308,16 @@ static void judge_claims(struct slow_step *step)
 			i++;
 			continue;
 		}
-		slow_blame_person(slow, CONTROL_DENIED, holder);
-		slow->cause_rank = CONTROL_RANK_NONE;
+		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
+		slow_text(slow, "job \"%s\": rank %u is held by process %u on <%u>, ",
+			  step->config->job, holder->rank, holder->pid, holder->host);
 		if (slow->state == ADMISSION_GATHER) {
-			slow->names.hosts |= 1ull << claimant->host % 64;
+			slow_text(slow, "and process %u on <%u> claims it too; both are alive",
+				  claimant->pid, claimant->host);
 			slow_refuse_all(step, NULL);
 			return;
 		}
+		slow_text(slow, "which is alive: the job runs, another of its name must wait");
 		deny(slow, claimant);
 		slow_drop(slow, claimant);
 	}
@@ -304,10 +359,12 @@ static void leave(struct slow_step *step, struct slow_person *person)
 
 	if (slow->state != ADMISSION_STARTED) {
 		slow_blame_person(slow, CONTROL_REMOTE, person);
+		slow_text(slow, " left before the job had started");
 		slow_say(slow, person, SLOW_CLOSE);
 		slow_lose(step, person);
 		return;
 	}
+	slow_log_person(slow, person, "has left");
 	person->place = SLOW_LEFT;
 	person->submitted = step->event->message->leave.submitted;
 	slow_say_last(slow, person, CONTROL_LEFT);
@@ -338,6 +395,9 @@ static void member_says(struct slow_step *step, struct slow_person *person)
 		if (cause != CONTROL_MISMATCH && cause != CONTROL_TIMEOUT)
 			cause = CONTROL_REMOTE;
 		slow_blame_person(slow, cause, person);
+		slow_text(slow, message->end.cause == CONTROL_ABORTED ? " aborted" : " failed");
+		slow_text(slow, message->end.text[0] ? ": %s" : "%s", message->end.text);
+		slow_log_text(slow, ADMISSION_LOG_WARN);
 		slow_say(slow, person, SLOW_CLOSE);
 		slow_lose(step, person);
 	} else if (message->type == CONTROL_STALL && slow->state == ADMISSION_STARTED) {
@@ -392,6 +452,11 @@ void slow_shard(struct slow_step *step)
 			slow_blame(slow, CONTROL_SYSTEM, event->rank);
 		else
 			slow_blame(slow, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		slow_text(slow, "job \"%s\" of %u: ", step->config->job, slow->size);
+		if (!event->is_path)
+			slow_text(slow, "the aggregator has no room for it (shard %u)%s",
+				  event->shard, event->text ? ": " : "");
+		slow_text(slow, "%s", event->text ? event->text : "");
 		slow_end_life(step);
 		return;
 	}
@@ -408,6 +473,9 @@ void slow_shard(struct slow_step *step)
 		if (slow_is_in(&slow->people[i]))
 			slow_say(slow, &slow->people[i],
 				 slow->state == ADMISSION_GRANTED ? CONTROL_GRANT : CONTROL_START);
-	if (slow->state == ADMISSION_ENABLING)
+	if (slow->state == ADMISSION_ENABLING) {
 		slow_enter(step, ADMISSION_STARTED);
+		slow_log(slow, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", slow->size,
+			 slow->lanes);
+	}
 }

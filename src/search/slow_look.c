@@ -17,30 +17,6 @@ void slow_admission_init(struct slow_admission *slow)
 	slow->last_rank = CONTROL_RANK_NONE;
 }
 
-/* "rank 2 on <17> ..., rank 3" */
-static struct slow_names names_of(const char *text)
-{
-	struct slow_names names = { 0 };
-	const char *at;
-
-	for (at = strchr(text, '<'); at; at = strchr(at + 1, '<'))
-		names.hosts |= 1ull << strtoul(at + 1, NULL, 10) % 64;
-	for (at = strstr(text, "rank "); at; at = strstr(at + 1, "rank "))
-		if (at[5] >= '0' && at[5] <= '9')
-			names.ranks |= 1ull << strtoul(at + 5, NULL, 10) % 64;
-	return names;
-}
-
-/* Of more than four core tells runs of numbers, without hosts. */
-static bool is_named(const struct slow_names *want, const char *text)
-{
-	struct slow_names names = names_of(text);
-
-	if (want->is_any || __builtin_popcountll(want->ranks) > 4)
-		return true;
-	return names.hosts == want->hosts && names.ranks == want->ranks;
-}
-
 static const char *look_at_grant(const struct slow_step *step, const struct slow_person *person,
 				 const struct control_grant *grant)
 {
@@ -79,30 +55,17 @@ static const char *look_at_end(const struct slow_admission *slow, const struct c
 		return "SLOW: another rank is named";
 	if (end->is_ending != slow->is_ending)
 		return "SLOW: `ending` is wrong";
-	return is_named(&slow->names, end->text) ? NULL : "SLOW: the text names others";
+	return strcmp(slow->text, end->text) ? "SLOW: other words of an end" : NULL;
 }
 
 static const char *look_at_waiting(const struct control_waiting *want,
 				   const struct control_waiting *is)
 {
-	struct slow_names names = names_of(is->text);
-	uint64_t missing = 0;
-
-	for (uint32_t i = 0; i < want->missing_count; i++)
-		missing |= 1ull << want->missing[i];
 	if (want->number != is->number || want->waited_ms != is->waited_ms ||
 	    want->missing_count != is->missing_count || want->listed_count != is->listed_count ||
 	    memcmp(want->missing, is->missing, sizeof(is->missing)) != 0)
 		return "SLOW: another WAITING";
-	return want->missing_count > 4 || names.ranks == missing ? NULL
-								 : "SLOW: WAITING names others";
-}
-
-static const char *look_at_progress(const struct slow_admission *slow, const char *text)
-{
-	if (!strstr(text, "the last one ended") != (slow->last_cause == CONTROL_OK))
-		return "SLOW: PROGRESS tells of another last life";
-	return is_named(&slow->names, text) ? NULL : "SLOW: PROGRESS names others";
+	return strcmp(want->text, is->text) ? "SLOW: other words of WAITING" : NULL;
 }
 
 static const char *look_at_message(const struct slow_step *step, const struct slow_said *said,
@@ -120,7 +83,9 @@ static const char *look_at_message(const struct slow_step *step, const struct sl
 	case CONTROL_WAITING:
 		return look_at_waiting(&step->slow->waiting, &message->waiting);
 	case CONTROL_PROGRESS:
-		return look_at_progress(step->slow, message->progress.text);
+		return strcmp(step->slow->text, message->progress.text)
+			       ? "SLOW: other words of PROGRESS"
+			       : NULL;
 	case CONTROL_PING:
 	case CONTROL_PONG:
 		return message->ping.serial == said->number ? NULL : "SLOW: another serial";
@@ -167,10 +132,116 @@ static const char *look_at_action(struct slow_step *step, const struct admission
 			return said.what == SLOW_CLOSE ? NULL : "SLOW: closed, not told";
 		if (said.what != action->message)
 			return "SLOW: something else is to be said";
+		memset(&message, 0x5a, sizeof(message));
 		admission_message(admission, step->config, actions, action, &message);
 		return look_at_message(step, &said, slow_whose(slow, said.connection), &message);
 	}
 	return "SLOW: there is nothing to say there";
+}
+
+static bool is_zero(const void *at, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (((const uint8_t *)at)[i])
+			return false;
+	return true;
+}
+
+/* What follows the struct, see admission.h. */
+struct memory {
+	const struct admission_member *members;
+	const struct admission_peer *waiters;
+	const struct control_op *groups;
+	const struct admission_seen *seen;
+	const char *refusal, *unfit;
+	const uint64_t *sources;
+};
+
+static struct memory memory_of(const struct admission_config *config,
+			       const struct admission *admission)
+{
+	struct memory memory = { .members = (const void *)(admission + 1) };
+
+	memory.waiters = (const void *)(memory.members + config->members_max);
+	memory.groups = (const void *)(memory.waiters + config->waiters_max);
+	memory.seen = (const void *)(memory.groups + config->groups_max);
+	memory.refusal = (const void *)(memory.seen + config->ops_max);
+	memory.unfit = memory.refusal + config->text_max;
+	memory.sources = (const void *)(memory.unfit + config->text_max);
+	return memory;
+}
+
+/* States can be compared: nothing is kept of what is over. */
+static bool is_round_over(const struct admission_config *config, const struct admission *admission)
+{
+	struct memory memory = memory_of(config, admission);
+
+	return !admission->from && !admission->page_end && !admission->differs &&
+	       !admission->about && !admission->about_ms && !admission->about_rank &&
+	       !admission->has_about && !admission->is_about_expired && !admission->seen_count &&
+	       !admission->groups_count && !admission->has_more_groups &&
+	       is_zero(memory.groups, config->groups_max * sizeof(*memory.groups)) &&
+	       is_zero(memory.seen, config->ops_max * sizeof(*memory.seen));
+}
+
+static bool is_life_over(const struct admission *admission)
+{
+	return !admission->mismatch && !admission->is_stalled && !admission->is_expired &&
+	       !admission->stall && !admission->stall_ms && !admission->expired &&
+	       !admission->expired_ms && !admission->expired_rank && !admission->complete &&
+	       !admission->complete_rank && !admission->mismatch_rank && !admission->mismatch_other;
+}
+
+static bool is_nobody(const struct admission_config *config, const struct admission *admission)
+{
+	struct memory memory = memory_of(config, admission);
+
+	return !admission->life && !admission->generation && !admission->shards_acked &&
+	       !admission->size && !admission->mode && !admission->latency_slots &&
+	       !admission->latency_window && !admission->lanes &&
+	       is_zero(memory.members, config->members_max * sizeof(*memory.members));
+}
+
+static const char *look_at_memory(const struct slow_step *step, const struct admission *admission)
+{
+	const struct admission_config *config = step->config;
+	struct memory memory = memory_of(config, admission);
+	uint32_t count = admission->waiters_count;
+
+	if (admission->query != step->slow->query)
+		return "SLOW: another round is on its way";
+	if (admission->query == ADMISSION_QUIET && !is_round_over(config, admission))
+		return "SLOW: something of a round is kept";
+	if (admission->state != ADMISSION_STARTED && !is_life_over(admission))
+		return "SLOW: something of a life is kept";
+	if (admission->state == ADMISSION_NONE && !is_nobody(config, admission))
+		return "SLOW: somebody is kept";
+	if (!is_zero(memory.waiters + count,
+		     (config->waiters_max - count) * sizeof(*memory.waiters)))
+		return "SLOW: somebody who waited is kept";
+	if (!admission->is_refusing &&
+	    (admission->refused_ns || admission->refused_cause || admission->refused_rank ||
+	     !is_zero(&admission->refused, sizeof(admission->refused)) ||
+	     !is_zero(memory.refusal, config->text_max)))
+		return "SLOW: something of a refusal is kept";
+	if (!step->slow->unfit_cause &&
+	    (admission->unfit_ns || admission->unfit_cause ||
+	     !is_zero(&admission->unfit, sizeof(admission->unfit)) ||
+	     !is_zero(memory.unfit, config->text_max) ||
+	     !is_zero(memory.sources, config->members_max * sizeof(*memory.sources))))
+		return "SLOW: something of who was unfit is kept";
+	return admission->last_cause == step->slow->last_cause &&
+			       admission->last_rank == step->slow->last_rank
+		       ? NULL
+		       : "SLOW: another end of the last life";
+}
+
+static const char *look_at_log(const struct slow_admission *slow,
+			       const struct admission_actions *actions)
+{
+	if (actions->log_level != slow->log_level)
+		return "SLOW: another level of the log";
+	return strcmp(actions->log, slow->log) ? "SLOW: another line of the log" : NULL;
 }
 
 static const char *look(struct slow_step *step, const struct admission *admission,
@@ -194,7 +265,10 @@ static const char *look(struct slow_step *step, const struct admission *admissio
 	if (actions->again !=
 	    (slow_next_to_move(step->slow) || (is_tick && slow_first_silent(step))))
 		return "SLOW: there is more to do at once, or not";
-	return NULL;
+	if (actions->wake_ns != slow_wake_ns(step))
+		return "SLOW: it would wake up too early, or too late";
+	wrong = look_at_log(step->slow, actions);
+	return wrong ? wrong : look_at_memory(step, admission);
 }
 
 const char *slow_admission(struct slow_admission *slow, const struct admission_config *config,
@@ -206,6 +280,8 @@ const char *slow_admission(struct slow_admission *slow, const struct admission_c
 	slow->says = 0;
 	slow->has_command = false;
 	slow->is_ending = false;
+	slow->log_level = ADMISSION_LOG_NONE;
+	slow->log[0] = 0;
 	slow_dispatch(&step);
 	return look(&step, admission, actions);
 }

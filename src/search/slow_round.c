@@ -2,10 +2,13 @@
 /* slow_round.c - see slow_admission.h: R-CT-21 to R-CT-26, R-CT-38, R-CT-40, R-CT-41. */
 #include <string.h>
 
+#include "core/misfit.h"
 #include "search/slow_step.h"
 
 #define MS_NS UINT64_C(1000000)
 #define SECOND_NS (1000 * MS_NS)
+
+uint32_t slow_reached[SLOW_REACHED];
 
 static uint64_t patience_ns(const struct slow_step *step)
 {
@@ -20,6 +23,7 @@ static void ask(struct slow_step *step, enum admission_query query, uint64_t fro
 	slow->query = query;
 	slow->from = from;
 	slow->round++;
+	slow->answers = 0;
 	slow->page_ns = step->event->now_ns;
 	for (uint32_t i = 0; i < slow->count; i++) {
 		struct slow_said *said;
@@ -68,21 +72,6 @@ void slow_round_forget(struct slow_admission *slow)
 
 /* ---- R-CT-23: of all answers ---- */
 
-static bool is_same_call(const struct control_op *a, const struct control_op *b)
-{
-	return a->kind == b->kind && a->type == b->type && a->op == b->op && a->count == b->count &&
-	       a->root == b->root && a->stream == b->stream && !strcmp(a->name, b->name);
-}
-
-/* What `person` calls this number; NULL: it has not said. */
-static const struct control_op *call_of(const struct slow_person *person, uint64_t number)
-{
-	for (uint32_t i = 0; i < person->ops_count && person->has_answered; i++)
-		if (person->ops[i].number == number)
-			return &person->ops[i];
-	return NULL;
-}
-
 /* The smallest number from `from` on that somebody lists; UINT64_MAX: none. */
 static uint64_t next_listed(const struct slow_admission *slow, uint64_t from)
 {
@@ -125,10 +114,12 @@ static uint64_t first_difference(const struct slow_admission *slow, uint64_t pag
 	for (; number < page_end; number = next_listed(slow, number + 1))
 		for (uint32_t a = 0; a < slow->count; a++)
 			for (uint32_t b = 0; b < a; b++) {
-				const struct control_op *one = call_of(&slow->people[a], number);
-				const struct control_op *other = call_of(&slow->people[b], number);
+				const struct control_op *one =
+					slow_call_of(&slow->people[a], number);
+				const struct control_op *other =
+					slow_call_of(&slow->people[b], number);
 
-				if (one && other && !is_same_call(one, other))
+				if (one && other && !slow_is_same_call(one, other))
 					return number;
 			}
 	return UINT64_MAX;
@@ -157,7 +148,10 @@ static bool has_left_early(struct slow_admission *slow)
 		return false;
 	slow_blame(slow, CONTROL_REMOTE, leaver->rank);
 	slow_name(slow, leaver);
+	slow_text(slow, " left after %llu operations; ", (unsigned long long)leaver->submitted);
 	slow_name(slow, caller);
+	slow_text(slow, " has called %llu", (unsigned long long)caller->submitted);
+	slow_reached[SLOW_REACHED_LEAVER]++;
 	return true;
 }
 
@@ -171,60 +165,16 @@ static bool has_forgotten(struct slow_admission *slow)
 			continue;
 		slow_blame(slow, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 		slow_name(slow, person);
+		slow_text(slow, " says that it has called %llu operations, ",
+			  (unsigned long long)person->submitted);
 		other = slow_member(slow, slow->complete_rank);
 		slow_name(slow, other);
+		slow_text(slow, " that %llu are complete: one of them is wrong",
+			  (unsigned long long)slow->complete);
+		slow_reached[SLOW_REACHED_FORGETFUL]++;
 		return true;
 	}
 	return false;
-}
-
-/* R-CT-26: a switch saw what no member knows of. */
-static void blame_nobody(struct slow_admission *slow)
-{
-	uint32_t a = slow->mismatch_rank, b = slow->mismatch_other;
-
-	slow_blame(slow, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-	if (a >= slow->size || b >= slow->size)
-		return;
-	slow_name(slow, slow_member(slow, a));
-	slow_name(slow, slow_member(slow, b));
-}
-
-/* R-CT-24: one is odd if all have called it, and all others alike. */
-static void judge_description(struct slow_step *step)
-{
-	struct slow_admission *slow = step->slow;
-	const struct control_op *calls[SLOW_PEOPLE] = { 0 };
-	uint32_t kinds = 0, odd = CONTROL_RANK_NONE, alike[SLOW_PEOPLE] = { 0 };
-	bool have_all = true;
-
-	for (uint32_t rank = 0; rank < slow->size; rank++) {
-		bool is_first = true;
-
-		calls[rank] = call_of(slow_member(slow, rank), slow->from);
-		have_all &= !!calls[rank];
-		for (uint32_t other = 0; other < rank && calls[rank]; other++)
-			if (calls[other] && is_same_call(calls[rank], calls[other]))
-				is_first = false;
-		kinds += calls[rank] && is_first;
-	}
-	if (kinds < 2) { /* somebody describes it otherwise now */
-		if (slow->mismatch == SLOW_COVERED)
-			blame_nobody(slow);
-		else
-			slow_blame(slow, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-		return;
-	}
-	for (uint32_t rank = 0; rank < slow->size && have_all; rank++)
-		for (uint32_t other = 0; other < slow->size; other++)
-			alike[rank] += is_same_call(calls[rank], calls[other]);
-	for (uint32_t rank = 0; rank < slow->size && have_all; rank++)
-		if (slow->size > 2 && alike[(rank + 1) % slow->size] == slow->size - 1 &&
-		    alike[rank] == 1)
-			odd = rank;
-	slow_blame(slow, CONTROL_MISMATCH,
-		   kinds > step->config->groups_max ? CONTROL_RANK_NONE : odd);
-	slow->names.is_any = true;
 }
 
 static uint64_t second_largest_submitted(struct slow_admission *slow)
@@ -270,6 +220,16 @@ static bool has_not_called(const struct slow_admission *slow, const struct slow_
 	       person->submitted <= about_number(slow);
 }
 
+static uint64_t not_called(struct slow_admission *slow)
+{
+	uint64_t ranks = 0;
+
+	for (uint32_t rank = 0; rank < slow->size; rank++)
+		if (has_not_called(slow, slow_member(slow, rank)))
+			ranks |= 1ull << rank;
+	return ranks;
+}
+
 static void say_waiting(struct slow_admission *slow)
 {
 	slow->waiting = (struct control_waiting){
@@ -285,20 +245,51 @@ static void say_waiting(struct slow_admission *slow)
 			slow_say(slow, person, CONTROL_WAITING);
 	}
 	slow->waiting.listed_count = slow->waiting.missing_count;
+	slow->text[0] = 0;
+	slow_text(slow, "operation %llu ", (unsigned long long)about_number(slow));
+	if (not_called(slow)) {
+		slow_text(slow, "waits for ");
+		slow_ranks(slow, not_called(slow));
+	} else {
+		slow_text(slow, is_complete_everywhere(slow) ? "is complete on all ranks"
+							     : "is under way on all ranks");
+	}
+	slow_text(slow, ", for ");
+	slow_seconds(slow, slow->waiting.waited_ms);
+	strcpy(slow->waiting.text, slow->text);
+	slow->text[0] = 0;
+	slow_log(slow, ADMISSION_LOG_DEBUG, "%s", slow->waiting.text);
+	slow_reached[not_called(slow) ? SLOW_REACHED_WAITS_FOR : SLOW_REACHED_WAITS]++;
 }
 
 /* R-CT-38 */
 static void blame_deadline(struct slow_admission *slow)
 {
-	slow_blame(slow, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	slow_name(slow, slow_member(slow, slow->about.expired_rank));
-	for (uint32_t rank = 0; rank < slow->size; rank++) {
-		const struct slow_person *person = slow_member(slow, rank);
+	uint64_t missing = not_called(slow), silent = 0;
 
-		if (has_not_called(slow, person) ||
-		    (person->place == SLOW_READY && !person->has_answered))
-			slow_name(slow, person);
+	for (uint32_t i = 0; i < slow->count; i++)
+		if (slow->people[i].place == SLOW_READY && !slow->people[i].has_answered)
+			silent |= 1ull << slow->people[i].rank;
+	slow_blame(slow, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	slow_text(slow, "the deadline of operation %llu is over, ",
+		  (unsigned long long)about_number(slow));
+	slow_seconds(slow, slow->about.expired_ms);
+	slow_text(slow, " after ");
+	slow_name(slow, slow_member(slow, slow->about.expired_rank));
+	slow_text(slow, " called it: ");
+	if (missing)
+		slow_text(slow, "not called yet by ");
+	slow_ranks(slow, missing);
+	if (silent) {
+		slow_text(slow, "%sno answer from ", missing ? "; " : "");
+		slow_ranks(slow, silent);
 	}
+	if (!missing && !silent)
+		slow_text(slow, "all ranks have called it, the network or one of them is slow");
+	slow_reached[missing && silent ? SLOW_REACHED_DEADLINE_BOTH
+		     : missing         ? SLOW_REACHED_DEADLINE_MISSING
+		     : silent          ? SLOW_REACHED_DEADLINE_SILENT
+				       : SLOW_REACHED_DEADLINE]++;
 }
 
 /* ---- R-CT-40 ---- */
@@ -325,11 +316,80 @@ static bool is_unexplained(struct slow_step *step, const struct slow_person *per
 	       step->event->now_ns - person->still_said_ns <= 2500 * MS_NS;
 }
 
+static void say_misfits(struct slow_admission *slow, const struct slow_person *person)
+{
+	static const char *const words[MISFIT_COUNT] = {
+		"?",
+		"another version",
+		"no packet for an aggregator",
+		"a number of lanes that there is not",
+		"another length than they say",
+		"flags that there are not",
+		"a slot that there is not",
+		"more lanes than agreed",
+		"another tag, round or number of lanes than the others'",
+		"rounds ahead of the others",
+		"rounds for which others had no result yet",
+	};
+
+	slow_name(slow, person);
+	slow_text(slow, " sent %u or more packets that do not fit (%s)", person->misfits,
+		  words[person->misfit < MISFIT_COUNT ? person->misfit : 0]);
+}
+
+void slow_round_misfit(struct slow_step *step, struct slow_person *person)
+{
+	struct slow_admission *slow = step->slow;
+
+	person->misfits = step->event->count;
+	person->misfit = step->event->misfit;
+	slow->text[0] = 0;
+	say_misfits(slow, person);
+	slow_log_text(slow, ADMISSION_LOG_LIMITED);
+}
+
+static void blame_standstill(struct slow_step *step, uint64_t number, uint64_t since_ns)
+{
+	struct slow_admission *slow = step->slow;
+	uint64_t without = 0, suspects = 0;
+	const char *before = "";
+
+	for (uint32_t rank = 0; rank < slow->size; rank++) {
+		const struct slow_person *person = slow_member(slow, rank);
+
+		if (person->is_still && person->still_number == number)
+			without |= 1ull << rank;
+		if (person->misfits)
+			suspects |= 1ull << rank;
+	}
+	slow_blame(slow, CONTROL_TIMEOUT,
+		   __builtin_popcountll(suspects) == 1 ? (uint32_t)__builtin_ctzll(suspects)
+						       : CONTROL_RANK_NONE);
+	slow_text(slow, "operation %llu stands still: all ranks have called it, and ",
+		  (unsigned long long)number);
+	slow_ranks(slow, without);
+	slow_text(slow, " had no result for ");
+	slow_seconds(slow, (step->event->now_ns - since_ns) / MS_NS);
+	slow_text(slow, "; ");
+	for (uint32_t rank = 0; rank < slow->size; rank++) {
+		if (!(suspects >> rank & 1))
+			continue;
+		slow_text(slow, "%s", before);
+		say_misfits(slow, slow_member(slow, rank));
+		before = ", ";
+	}
+	if (!suspects)
+		slow_text(slow, "the aggregator refused no packet of any rank: the network loses "
+				"them, or a rank sends none");
+	slow_reached[!suspects                             ? SLOW_REACHED_STILL
+		     : __builtin_popcountll(suspects) == 1 ? SLOW_REACHED_STILL_ONE
+							   : SLOW_REACHED_STILL_MORE]++;
+}
+
 static bool is_standstill(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
 	struct slow_person *longest = NULL;
-	uint32_t suspects = 0, suspect = CONTROL_RANK_NONE;
 
 	if (step->event->now_ns - slow->asked_ns > SECOND_NS) {
 		for (uint32_t i = 0; i < slow->count; i++)
@@ -348,19 +408,7 @@ static bool is_standstill(struct slow_step *step)
 	}
 	if (!longest || step->event->now_ns - longest->still_ns < patience_ns(step))
 		return false;
-	slow_blame(slow, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	for (uint32_t rank = 0; rank < slow->size; rank++) {
-		const struct slow_person *person = slow_member(slow, rank);
-
-		if (person->is_still && person->still_number == longest->still_number)
-			slow_name(slow, person);
-		if (!person->misfits)
-			continue;
-		slow_name(slow, person);
-		suspects++;
-		suspect = rank;
-	}
-	slow->cause_rank = suspects == 1 ? suspect : CONTROL_RANK_NONE;
+	blame_standstill(step, longest->still_number, longest->still_ns);
 	return true;
 }
 
@@ -395,7 +443,7 @@ static void judge(struct slow_step *step)
 	uint64_t page_end, differs;
 
 	if (slow->query == ADMISSION_DESCRIBE) {
-		judge_description(step);
+		slow_judge_description(step);
 		slow_end_life(step);
 		return;
 	}
@@ -407,12 +455,14 @@ static void judge(struct slow_step *step)
 		slow_end_life(step);
 	} else if (page_end < second_largest_submitted(slow)) {
 		ask(step, ADMISSION_COMPARE, page_end);
+		slow_reached[SLOW_REACHED_PAGE]++;
 	} else if (slow->mismatch == SLOW_COVERED) {
-		blame_nobody(slow);
+		slow_blame_nobody(step);
 		slow_end_life(step);
 	} else if (slow->about.is_expired && is_somewhere_unknown(slow) &&
 		   slow->from != about_number(slow)) {
 		ask(step, ADMISSION_COMPARE, about_number(slow));
+		slow_reached[SLOW_REACHED_PAGE_ABOUT]++;
 	} else if (slow->about.is_expired && !is_complete_everywhere(slow)) {
 		blame_deadline(slow);
 		slow_end_life(step);
@@ -445,7 +495,7 @@ static void read_about(const struct slow_admission *slow, struct slow_person *pe
 {
 	uint64_t about = about_number(slow), known_end = UINT64_MAX;
 
-	if (call_of(person, about) || person->submitted <= about) {
+	if (slow_call_of(person, about) || person->submitted <= about) {
 		person->about = SLOW_OUTSTANDING;
 		return;
 	}
@@ -464,6 +514,7 @@ void slow_round_opinfo(struct slow_step *step, struct slow_person *person)
 	    person->has_answered)
 		return;
 	person->has_answered = true;
+	person->answer = ++step->slow->answers;
 	person->submitted = info->submitted;
 	person->oldest = info->oldest;
 	person->has_more = info->has_more;
@@ -533,6 +584,7 @@ bool slow_round_tick(struct slow_step *step)
 		if (is_complete_everywhere(slow)) {
 			say_waiting(slow);
 			go_on(step);
+			slow_reached[SLOW_REACHED_COMPLETE_MEANWHILE]++;
 		} else {
 			blame_deadline(slow);
 			slow_end_life(step);
@@ -548,8 +600,23 @@ bool slow_round_tick(struct slow_step *step)
 			continue;
 		slow_blame(slow, CONTROL_REMOTE, rank);
 		slow_name(slow, person);
+		slow_text(slow, " is heard, but has not said for %llu ms what it has called",
+			  (unsigned long long)(patience_ns(step) / MS_NS));
 		slow_end_life(step);
+		slow_reached[SLOW_REACHED_UNANSWERED]++;
 		return true;
 	}
 	return false;
+}
+
+uint64_t slow_round_wake_ns(const struct slow_step *step)
+{
+	const struct slow_admission *slow = step->slow;
+	uint64_t wake_ns = slow->page_ns + patience_ns(step);
+
+	if (slow->query == ADMISSION_QUIET)
+		return UINT64_MAX;
+	if (slow->about.is_expired && slow->asked_ns + SECOND_NS < wake_ns)
+		wake_ns = slow->asked_ns + SECOND_NS;
+	return wake_ns;
 }

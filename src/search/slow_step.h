@@ -18,10 +18,32 @@ struct slow_person *slow_member(struct slow_admission *slow, uint32_t rank);
 struct slow_said *slow_say(struct slow_admission *slow, const struct slow_person *person,
 			   uint32_t what);
 void slow_blame(struct slow_admission *slow, enum control_cause cause, uint32_t rank);
-void slow_name(struct slow_admission *slow, const struct slow_person *person);
 void slow_end_life(struct slow_step *step); /* as slow_blame said */
 
+/* slow_text.c: to the text of slow_blame, a line of log instead of another. */
+__attribute__((format(printf, 2, 3))) void slow_text(struct slow_admission *slow,
+						     const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+slow_log(struct slow_admission *slow, enum admission_log level, const char *format, ...);
+void slow_log_text(struct slow_admission *slow, enum admission_log level);
+void slow_log_person(struct slow_admission *slow, const struct slow_person *person,
+		     const char *what);
+void slow_name(struct slow_admission *slow, const struct slow_person *person);
+void slow_ranks(struct slow_admission *slow, uint64_t ranks); /* with hosts, if they are few */
+void slow_runs(struct slow_admission *slow, uint64_t ranks);
+void slow_call(struct slow_admission *slow, const struct control_op *op);
+void slow_seconds(struct slow_admission *slow, uint64_t ms);
+
+/* slow_differ.c */
+bool slow_is_same_call(const struct control_op *a, const struct control_op *b);
+/* What `person` calls this number; NULL: it has not said. */
+const struct control_op *slow_call_of(const struct slow_person *person, uint64_t number);
+void slow_blame_nobody(struct slow_step *step);
+void slow_judge_description(struct slow_step *step);
+
 /* slow_round.c */
+void slow_round_misfit(struct slow_step *step, struct slow_person *person);
+uint64_t slow_round_wake_ns(const struct slow_step *step); /* UINT64_MAX: never */
 void slow_round_begin(struct slow_step *step); /* if one is wanted and none is on its way */
 void slow_round_forget(struct slow_admission *slow);
 void slow_round_stall(struct slow_step *step, struct slow_person *person);
@@ -51,6 +73,14 @@ void slow_refuse_hopeless(struct slow_step *step, struct slow_person *comer);
 void slow_lose(struct slow_step *step, struct slow_person *person);
 void slow_note_refused(struct slow_admission *slow, uint32_t rank);
 void slow_dispatch(struct slow_step *step);
+
+void slow_end_gathering(struct slow_step *step, enum control_type last);
+void slow_silent(struct slow_step *step, struct slow_person *person);
+
+/* slow_time.c */
+void slow_late(struct slow_step *step);
+void slow_tick(struct slow_step *step);
+uint64_t slow_wake_ns(const struct slow_step *step);
 struct slow_person *slow_next_to_move(struct slow_admission *slow); /* of those who wait */
 struct slow_person *slow_first_silent(struct slow_step *step);
 
