@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "search/slow_member.h"
+#include "search/texts.h"
 #include "search/walk.h"
 #include "util/rng.h"
 
@@ -54,39 +55,12 @@ static bool is_over_for(const struct slow_member *slow)
 	return slow->state == MEMBER_FAILED || slow->state == MEMBER_LEFT;
 }
 
-/* Of whole letters, of one to four bytes, some of which move a terminal's cursor; often as many as just fit. */
+/* Often about as long as can be. */
 static void draw_text(char *text, size_t max)
 {
-	static const char *const letters[] = { "a",
-					       "Z",
-					       "%",
-					       " ",
-					       "\n",
-					       "\x1b",
-					       "\x7f",
-					       "\xc2\x9b",
-					       "\xc2\x80",
-					       "\xc2\x9f",
-					       "\xc2\xa0",
-					       "\xc3\xa9",
-					       "\xdf\xbf",
-					       "\xe2\x82\xac",
-					       "\xf0\x9f\x98\x80" };
-	size_t used = 0, bytes, wanted = draw(30);
+	size_t wanted = draw(6) ? draw(30) : CONTROL_TEXT_BYTES - 90 + draw(100);
 
-	if (!draw(6))
-		wanted = CONTROL_TEXT_BYTES - 90 + draw(100);
-	text[0] = 0;
-	while (used < wanted) {
-		const char *letter =
-			letters[draw(3) ? draw(3) : draw(sizeof(letters) / sizeof(letters[0]))];
-
-		bytes = strlen(letter);
-		if (used + bytes >= max)
-			return;
-		memcpy(text + used, letter, bytes + 1);
-		used += bytes;
-	}
+	texts_draw(&now->rng, text, wanted, max);
 }
 
 /* ---- a life ---- */

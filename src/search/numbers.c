@@ -8,6 +8,7 @@
 #include "core/misfit.h"
 #include "core/quant.h"
 #include "search/slow_numbers.h"
+#include "search/texts.h"
 #include "util/rng.h"
 
 enum { ELEMENTS = 64, ROWS = 64 };
@@ -371,14 +372,19 @@ static const char *misfit_differs(void)
 	return NULL;
 }
 
+static const char *text_differs(void)
+{
+	return texts_differ(&rng);
+}
+
 /* ---- the model ---- */
 
 static const char *number_differs(uint32_t seed)
 {
 	static const char *(*const all[])(void) = {
-		floats_differ,      float_details_differ, ints_differ,
-		int_details_differ, map_differs,          chunks_differ,
-		tag_differs,        packet_differs,       misfit_differs,
+		floats_differ,  float_details_differ, ints_differ, int_details_differ,
+		map_differs,    chunks_differ,        tag_differs, packet_differs,
+		misfit_differs, text_differs,
 	};
 	const char *wrong = NULL;
 

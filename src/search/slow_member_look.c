@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "search/slow_member_want.h"
+#include "search/texts.h"
 
 enum { LONG = 4096 };
 
@@ -20,48 +21,6 @@ void slow_want_nothing(void)
 	slow_want.text[0] = 0;
 }
 
-/* ---- texts ---- */
-
-static size_t letter_bytes(const char *at)
-{
-	size_t bytes = 1;
-
-	while (((unsigned char)at[bytes] >> 6) == 2)
-		bytes++;
-	return bytes;
-}
-
-/* U+0000 to U+001F, U+007F to U+009F */
-static bool is_control(const char *at, size_t bytes)
-{
-	unsigned char first = (unsigned char)at[0], second = (unsigned char)at[1];
-
-	return bytes == 1 ? first < ' ' || first == 127 : first == 0xc2 && second < 0xa0;
-}
-
-/* As many whole letters as fit, none that moves a terminal's cursor. */
-static void tidy(char *to, const char *from)
-{
-	size_t used = 0, bytes;
-
-	memset(to, 0, CONTROL_TEXT_BYTES);
-	for (; *from; from += bytes) {
-		char mark = '?';
-		const char *letter = from;
-		size_t length;
-
-		bytes = length = letter_bytes(from);
-		if (is_control(from, bytes)) {
-			letter = &mark;
-			length = 1;
-		}
-		if (used + length > CONTROL_TEXT_BYTES - 1)
-			return;
-		memcpy(to + used, letter, length);
-		used += length;
-	}
-}
-
 void slow_word(const char *format, ...)
 {
 	char whole[LONG];
@@ -70,7 +29,7 @@ void slow_word(const char *format, ...)
 	va_start(arguments, format);
 	assert(vsnprintf(whole, sizeof(whole), format, arguments) < LONG);
 	va_end(arguments);
-	tidy(slow_want.text, whole);
+	texts_tidy(slow_want.text, sizeof(slow_want.text), whole);
 }
 
 /* ---- what is to be done ---- */
