@@ -133,7 +133,7 @@ static void draw_join(void)
 	snprintf(join->list, sizeof(join->list), "list %u", draw(1000));
 }
 
-/* Clocks and numbers start anywhere, often where 32 bits or the sign end. */
+/* Clocks, numbers and the serials of HELLOs start anywhere, often where 32 bits or the sign end. */
 static void life_begins(void)
 {
 	static const uint64_t clocks[] = { 0,
@@ -143,6 +143,7 @@ static void life_begins(void)
 					   (UINT64_C(1) << 62) - SECOND_NS,
 					   (UINT64_C(1) << 63) - SECOND_NS };
 	static const uint64_t numbers[] = { 0, 7, UINT32_MAX - 1, INT64_MAX - 2 };
+	static const uint32_t serials[] = { 0, UINT16_MAX - 20, INT32_MAX - 20, UINT32_MAX - 20 };
 
 	now->mood = draw(MOODS);
 	now->now_ns = clocks[draw(6)] + draw(1000);
@@ -154,6 +155,7 @@ static void life_begins(void)
 	memset(&now->member, 0xff, sizeof(now->member));
 	member_init(&now->member, &now->config);
 	slow_member_init(&now->slow, &now->config);
+	now->member.serial = now->slow.serial = serials[draw(4)];
 }
 
 static void begin(uint32_t walk)

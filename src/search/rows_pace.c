@@ -27,7 +27,7 @@ static const struct admission_walk_config admission = { .walks = 1000, .steps = 
 static const struct admission_walk_config admission_more = { .walks = 8000, .steps = 1500 };
 static const struct worker_walk_config late = { .walks = 600, .steps = 500 };
 static const struct member_walk_config member = { .walks = 1000, .steps = 1000 };
-static const struct member_walk_config member_more = { .walks = 8000, .steps = 5000 };
+static const struct member_walk_config member_more = { .walks = 8000, .steps = 2000 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 
@@ -42,7 +42,7 @@ static const struct search_row rows[] = {
 	  SEARCH_LONG },
 	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },
 	{ "member: 1000 walks of 1000 steps", member_walk_model, &member, 0 },
-	{ "member: 8000 walks of 5000 steps", member_walk_model, &member_more, SEARCH_LONG },
+	{ "member: 8000 walks of 2000 steps", member_walk_model, &member_more, SEARCH_LONG },
 	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
 	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };
