@@ -198,8 +198,7 @@ static const char *shard_has_done(struct bfs *bfs)
 		return NULL;
 	event.command = queue[0].what;
 	event.job_generation = queue[0].generation;
-	event.has_failed = event.command != ADMISSION_JOB_REMOVE &&
-			   !admission_draw(admission_now->shards > 2 ? 1000 : 25);
+	event.has_failed = !admission_draw(admission_now->shards > 2 ? 1000 : 25);
 	event.is_path = event.has_failed && admission_draw(2);
 	event.text = event.is_path || admission_draw(2) ? "how" : NULL;
 	event.rank = (uint16_t)admission_draw(3);
@@ -255,10 +254,10 @@ static void plot_of_process(struct process *process, uint32_t kind)
 		process->submitted = number + 1;
 	if (admission_now->plot != PLOT_DEADLINE)
 		return;
-	if (kind == 0) { /* complete, and much has been called since */
+	if (kind < 3) { /* complete, and much has been called since */
 		process->oldest = number + 1;
 		process->submitted = number + 2 + admission_draw(4);
-	} else if (kind <= 2) { /* one is ahead of all others */
+	} else if (kind < 6) { /* one is ahead of all others */
 		process->oldest = number - 2;
 		process->submitted = admission_draw(3) ? number - 2 : number + 2;
 	} else if (admission_draw(2)) {
@@ -270,7 +269,7 @@ static void plot_of_process(struct process *process, uint32_t kind)
 
 static void plot_begins(void)
 {
-	uint32_t kind = admission_draw(6);
+	uint32_t kind = admission_draw(8);
 
 	admission_now->plot_generation = admission_now->slow.generation;
 	admission_now->plot = admission_draw(PLOTS);
@@ -311,8 +310,11 @@ static const char *plot_says(struct bfs *bfs, const struct slow_person *person,
 	event.connection = person->connection;
 	if (type == CONTROL_OPINFO) {
 		if (admission_now->plot == PLOT_CHANGE &&
-		    admission_now->slow.query == ADMISSION_DESCRIBE && admission_draw(8))
+		    admission_now->slow.query == ADMISSION_DESCRIBE && admission_draw(8)) {
 			process->program = 0;
+			if (!admission_draw(4)) /* or it has not called it at all */
+				process->submitted = process->oldest;
+		}
 		message.opinfo = admission_opinfo(process);
 	} else if (type == CONTROL_LEAVE) {
 		message.leave.submitted = admission_now->first + process->submitted;
@@ -323,8 +325,9 @@ static const char *plot_says(struct bfs *bfs, const struct slow_person *person,
 							: admission_now->plot_number);
 		message.stall.waited_ms = rng_u32(&admission_now->rng) >> admission_draw(20);
 		message.stall.still_ms = admission_draw(20) ? UINT32_MAX : admission_draw(3000);
-		message.stall.is_expired = admission_now->plot == PLOT_DEADLINE &&
-					   !admission_draw(3);
+		message.stall.is_expired =
+			(admission_now->plot == PLOT_DEADLINE && !admission_draw(3)) ||
+			(admission_now->plot <= PLOT_CHANGE && !admission_draw(15));
 	}
 	return event_happens(bfs, event);
 }
@@ -356,7 +359,7 @@ static const char *plot_step(struct bfs *bfs)
 	person = admission_somebody();
 	if (person->place != SLOW_READY)
 		return NULL;
-	if (admission_now->plot <= PLOT_CHANGE && what < 6)
+	if (admission_now->plot <= PLOT_CHANGE ? what < 6 : is_slow && !admission_draw(12))
 		return event_happens(
 			bfs, (struct admission_event){
 				     .type = ADMISSION_MISMATCH,
@@ -424,7 +427,7 @@ static const char *go_on(struct bfs *bfs)
 
 	if (admission_now->step++ == config->steps && admission_now->walk + 1 == config->walks)
 		for (uint32_t i = 0; i < SLOW_REACHED && !wrong; i++)
-			if (slow_reached[i] < config->walks / 100)
+			if (slow_reached[i] < config->walks / 200)
 				wrong = "the walks hardly ever reach one of the ends of a round";
 	return wrong;
 }

@@ -214,6 +214,10 @@ static const char *look_at_memory(const struct slow_step *step, const struct adm
 		return "SLOW: something of a round is kept";
 	if (admission->state != ADMISSION_STARTED && !is_life_over(admission))
 		return "SLOW: something of a life is kept";
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		if (memory.members[rank].presence >= ADMISSION_LEFT &&
+		    memory.members[rank].peer.connection)
+			return "SLOW: who is gone has a connection";
 	if (admission->state == ADMISSION_NONE && !is_nobody(config, admission))
 		return "SLOW: somebody is kept";
 	if (!is_zero(memory.waiters + count,
