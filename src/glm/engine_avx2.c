@@ -110,5 +110,39 @@ static void avx2_dots(const uint32_t *column, const float *value, uint32_t count
 	}
 }
 
-const struct glm_engine_kernels glm_engine_kernels_avx2 = { "avx2", avx2_dot, avx2_dots };
+static int64_t avx2_dense(const float *value, uint32_t count, const float *weight, uint64_t *beyond)
+{
+	struct sums sums = { _mm256_setzero_si256(), _mm256_setzero_si256() };
+	uint32_t whole = count & ~3u, padded = (count + 3) & ~3u;
+
+	for (uint32_t i = 0; i < whole; i += 4)
+		four_add(&sums, _mm256_cvtps_pd(_mm_loadu_ps(value + i)),
+			 _mm256_cvtps_pd(_mm_loadu_ps(weight + i)));
+	if (whole < padded) {
+		const __m128i mask = _mm_cmpgt_epi32(_mm_set1_epi32((int)(count - whole)),
+						     _mm_setr_epi32(0, 1, 2, 3));
+
+		four_add(&sums, _mm256_cvtps_pd(_mm_maskload_ps(value + whole, mask)),
+			 _mm256_cvtps_pd(_mm_maskload_ps(weight + whole, mask)));
+	}
+	*beyond |= across_or(sums.changed);
+	return (int64_t)(across_add(sums.sum) - padded * ENGINE_MAGIC_BITS);
+}
+
+static void avx2_dense_add(const float *value, uint32_t count, float scale, float *gradient)
+{
+	const __m256 scales = _mm256_set1_ps(scale);
+	uint32_t whole = count & ~7u;
+
+	for (uint32_t i = 0; i < whole; i += 8)
+		_mm256_storeu_ps(gradient + i,
+				 _mm256_add_ps(_mm256_loadu_ps(gradient + i),
+					       _mm256_mul_ps(scales, _mm256_loadu_ps(value + i))));
+	for (uint32_t i = whole; i < count; i++)
+		gradient[i] += scale * value[i];
+}
+
+const struct glm_engine_kernels glm_engine_kernels_avx2 = {
+	"avx2", avx2_dot, avx2_dots, avx2_dense, avx2_dense_add,
+};
 #endif

@@ -46,7 +46,30 @@ static void scalar_dots(const uint32_t *column, const float *value, uint32_t cou
 	*beyond |= changed;
 }
 
-const struct glm_engine_kernels glm_engine_kernels_scalar = { "scalar", scalar_dot, scalar_dots };
+static int64_t scalar_dense(const float *value, uint32_t count, const float *weight,
+			    uint64_t *beyond)
+{
+	uint64_t sum = 0, changed = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bits = product_bits((double)value[i], weight[i]);
+
+		sum += bits;
+		changed |= bits ^ ENGINE_MAGIC_BITS;
+	}
+	*beyond |= changed;
+	return (int64_t)(sum - count * ENGINE_MAGIC_BITS);
+}
+
+static void scalar_dense_add(const float *value, uint32_t count, float scale, float *gradient)
+{
+	for (uint32_t i = 0; i < count; i++)
+		gradient[i] += scale * value[i];
+}
+
+const struct glm_engine_kernels glm_engine_kernels_scalar = {
+	"scalar", scalar_dot, scalar_dots, scalar_dense, scalar_dense_add,
+};
 
 const struct glm_engine_kernels *glm_engine_kernels_best(void)
 {

@@ -58,8 +58,8 @@ static int turn(struct curve *curve)
 		struct glm_engine *engine = &train->engines[t];
 
 		columns_make_weights(curve, engine);
-		beyond |= !glm_engine_forward(engine, engine->share, curve->rows, curve->count,
-					      curve->count, curve->parts);
+		beyond |= !glm_engine_forward(engine, curve->rows, curve->count, curve->count,
+					      curve->parts);
 		for (uint32_t i = 0; i < curve->count; i++)
 			beyond |= __builtin_add_overflow(
 				curve->sums[i], curve->parts[(size_t)i * classes], &curve->sums[i]);
@@ -119,11 +119,8 @@ int train_curve(struct glm_train *train, double mean_square, double *largest)
 		result = train_give_up(train, "out of memory");
 	else
 		result = rounds(&curve, mean_square, largest);
-	for (uint32_t t = 0; t < train->threads; t++) {
-		struct glm_engine *engine = &train->engines[t];
-
-		memset(engine->weight, 0, (size_t)engine->columns * train->classes * sizeof(float));
-	}
+	for (uint32_t t = 0; t < train->threads; t++)
+		glm_engine_zero(&train->engines[t]);
 	free(curve.rows);
 	free(curve.u);
 	free(curve.scales);

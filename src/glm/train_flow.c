@@ -280,8 +280,8 @@ static void forward(struct flow_thread *thread, uint64_t k)
 	micro_span(flow, k, &span);
 	used = span.count * flow->train->classes;
 	glm_engine_pay(engine, span.rows, span.count);
-	thread->beyond[slot] = !glm_engine_forward(engine, engine->share, span.rows, span.count,
-						   span.known, parts);
+	thread->beyond[slot] =
+		!glm_engine_forward(engine, span.rows, span.count, span.known, parts);
 	memset(parts + used, 0, (flow->activations - used) * sizeof(*parts));
 	atomic_store(&thread->forward, k + 1);
 	if (is_whole(flow, atomic_load(&flow->begun)))

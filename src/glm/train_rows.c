@@ -25,10 +25,9 @@ static bool scales_make(struct rows *rows, uint32_t count)
 {
 	const struct glm_wire wide = { .is_narrow = false };
 	const struct glm_train *train = rows->train;
-	const struct glm_engine *engine = &train->engines[0];
+	struct glm_engine *engine = &train->engines[0];
 	uint32_t classes = train->classes;
-	bool fits =
-		glm_engine_forward(engine, engine->share, rows->mine, count, count, rows->parts);
+	bool fits = glm_engine_forward(engine, rows->mine, count, count, rows->parts);
 
 	wire_pack(&wide, 1, rows->parts, count * classes, !fits, rows->lanes);
 	if (!wire_unpack(&wide, rows->lanes, count * classes, rows->sums))

@@ -35,10 +35,9 @@ static void *pass_forward(void *arg)
 	struct pass_thread *thread = arg;
 	struct pass *pass = thread->pass;
 
-	thread->fits = glm_engine_forward(&pass->train->engines[thread->index],
-					  &pass->data->shares[thread->index], pass->rows,
-					  pass->count, pass->count,
-					  pass->parts + thread->index * pass->part_max);
+	thread->fits = glm_engine_score(&pass->train->engines[thread->index],
+					&pass->data->shares[thread->index], pass->rows, pass->count,
+					pass->parts + thread->index * pass->part_max);
 	return NULL;
 }
 
@@ -213,6 +212,8 @@ static int weights_move(struct glm_train *train, float *w, bool is_load)
 		else if (exchange->rank == 0)
 			memcpy(w + block.first * train->classes, block.bits, count * sizeof(*w));
 	}
+	for (uint32_t i = 0; is_load && i < train->threads; i++)
+		glm_engine_changed(&train->engines[i]);
 	free(local);
 	free(block.bits);
 	return result;
