@@ -14,6 +14,7 @@ static const double multiplier_min = 0.5;
 static const struct glm_layout_ops *const layouts[] = {
 	[GLM_LAYOUT_CSR] = &glm_layout_csr,
 	[GLM_LAYOUT_DENSE] = &glm_layout_dense,
+	[GLM_LAYOUT_WEAVE] = &glm_layout_weave,
 };
 
 int glm_engine_open(struct glm_engine *engine, const struct glm_share *share,
