@@ -60,7 +60,10 @@ int train_fail_saturated(struct glm_train *train, uint64_t batch)
 			  wire_limit(&options->wire, train->exchange->ranks),
 			  wire_text(&options->wire, text), train->exchange->ranks,
 			  train_rate(train, batch),
-			  options->wire.is_narrow ? ", or --wire fixed64" : "");
+			  options->wire.is_narrow ? ", or --wire fixed64"
+			  : options->bits         ? ", or no --bits, with which a weight times its "
+						    "column's range is below 512"
+						  : "");
 }
 
 const char *glm_train_error(const struct glm_train *train)
@@ -150,7 +153,7 @@ enum word {
 	WORD_SQUARES_HIGH,
 	WORDS,
 };
-enum status { STATUS_GOOD, STATUS_MEMORY, STATUS_COLUMNS };
+enum status { STATUS_GOOD, STATUS_MEMORY, STATUS_COLUMNS, STATUS_LAYOUT };
 enum { PIECES = 4 }; /* of a word: int32 lanes of 16 bits */
 
 static uint64_t double_hash(uint64_t hash, double value)
@@ -179,6 +182,8 @@ static uint64_t options_hash(const struct glm_options *options, const struct glm
 	hash = hash_number(hash, options->parallel, 1);
 	hash = hash_number(hash, options->wire.is_narrow, 1);
 	hash = hash_number(hash, options->wire.fraction, 1);
+	if (options->bits)
+		hash = hash_number(hash, options->bits, 1);
 	return hash_number(hash, data->classes_count, 4);
 }
 
@@ -223,6 +228,8 @@ static int compare(struct glm_train *train, uint32_t rank, const uint64_t *words
 {
 	if (words[WORD_STATUS] == STATUS_MEMORY)
 		return train_fail(train, "rank %u: out of memory", rank);
+	if (words[WORD_STATUS] == STATUS_LAYOUT)
+		return train_layout_refuse(train, rank);
 	if (words[WORD_STATUS] != STATUS_GOOD)
 		return train_fail(train, "rank %u: more columns than a rank can have", rank);
 	if (words[WORD_FILE] != first[WORD_FILE] || words[WORD_ROWS] != first[WORD_ROWS] ||
@@ -293,6 +300,7 @@ static enum status engines_open(struct glm_train *train)
 			.bias = (float)train->options.bias,
 			.l1 = train->options.l1,
 			.l2 = train->options.l2,
+			.bits = train->options.bits,
 		};
 
 		if ((uint64_t)data->shares[i].columns + 1 > INT32_MAX)
@@ -300,7 +308,7 @@ static enum status engines_open(struct glm_train *train)
 		if (glm_engine_open(&train->engines[i], &data->shares[i], &options))
 			return STATUS_MEMORY;
 	}
-	return STATUS_GOOD;
+	return train_layout_fits(train) ? STATUS_GOOD : STATUS_LAYOUT;
 }
 
 static void classes_find(struct glm_train *train)
@@ -352,7 +360,7 @@ static int options_check(struct glm_train *train)
 				  "a packet of %u lanes: %u fit",
 				  train->micro ? train->micro : 1, train->classes,
 				  exchange->lanes_max, fit);
-	return 0;
+	return train_layout_check(train);
 }
 
 /*
@@ -402,7 +410,9 @@ static int open_all(struct glm_train *train)
 	result = agree(train, status, &squares);
 	if (!result)
 		result = options_check(train);
-	return result ? result : rate_find(train, squares);
+	if (!result)
+		result = rate_find(train, squares);
+	return result ? result : train_layout_open(train);
 }
 
 int glm_train_open(struct glm_train **made, const struct glm_data *data,

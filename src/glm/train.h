@@ -6,6 +6,9 @@
  * GLM_DATA_PARALLEL is there to compare with: data is then loaded as if there were one rank, with one thread, and
  * the bits depend on the ranks and on how the exchange rounds.
  *
+ * With `bits` it learns from values of as many bits, each column's between the least and the greatest that it has;
+ * its weights are for the values as they are, and rows are scored by these.
+ *
  * The functions that return int are collective: every rank calls them in the same order. They return 0, or -1 on
  * all ranks, and the sentence is glm_train_error (or `error`); after that the model is the one before the
  * mini-batch that failed, and only the functions that ask something and close may be called.
@@ -19,6 +22,7 @@
 
 #include "glm/data.h"
 #include "glm/exchange.h"
+#include "glm/layout.h"
 #include "glm/loss.h"
 #include "glm/wire.h"
 
@@ -48,6 +52,8 @@ struct glm_options {
 	uint64_t seed;
 	bool is_shuffled;
 	struct glm_wire wire;
+	enum glm_layout layout;
+	uint32_t bits; /* of a value, 1 to 8, in weaved planes; 0: float32 */
 };
 
 struct glm_train;
@@ -65,6 +71,9 @@ void glm_train_close(struct glm_train *train); /* NULL is fine; not collective *
 int glm_train_epoch(struct glm_train *train, glm_progress_fn fn, void *arg);
 /* a[row * classes + class] of every row of data, which may be another file with the same columns; on all ranks. */
 int glm_train_activations(struct glm_train *train, const struct glm_data *data, double *a);
+/* Bytes of values that all threads of all ranks have read to train, since it was opened, and what these would have
+ * been as dense float32; rows that were gone over twice, forward and backward, count twice. */
+int glm_train_bytes(struct glm_train *train, uint64_t *read, uint64_t *dense);
 /* w[feature * classes + class], the bias last; w is wanted on rank 0, and ignored elsewhere. */
 int glm_train_weights(struct glm_train *train, float *w);
 
@@ -77,8 +86,9 @@ int glm_train_load(struct glm_train *train, const void *bytes, size_t count);
 const char *glm_train_error(const struct glm_train *train);
 uint32_t
 glm_train_classes(const struct glm_train *train); /* activations of a row: 1 for two labels */
-uint32_t glm_train_epochs(const struct glm_train *train); /* done */
-double glm_train_rate(const struct glm_train *train);     /* of the next mini-batch */
-uint32_t glm_train_micro(const struct glm_train *train);  /* in use; 0: not measured yet */
+uint32_t glm_train_epochs(const struct glm_train *train);        /* done */
+double glm_train_rate(const struct glm_train *train);            /* of the next mini-batch */
+uint32_t glm_train_micro(const struct glm_train *train);         /* in use; 0: not measured yet */
+enum glm_layout glm_train_layout(const struct glm_train *train); /* in use: never AUTO */
 
 #endif

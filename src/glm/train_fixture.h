@@ -94,6 +94,26 @@ static uint32_t matrix_classes(const struct matrix *matrix, double classes[GLM_C
 	return count;
 }
 
+/* What stands for the values at so many bits (weave.h); of the same labels. */
+static void matrix_keep(const struct matrix *matrix, uint32_t bits, struct matrix *kept)
+{
+	size_t count = (size_t)matrix->rows * matrix->features;
+
+	*kept = *matrix;
+	kept->value = calloc(count, sizeof(float));
+	for (size_t i = 0; i < count; i++) {
+		double low = (double)matrix->value[i % matrix->features], high = low, q;
+
+		for (size_t at = i % matrix->features; at < count; at += matrix->features) {
+			low = fmin(low, (double)matrix->value[at]);
+			high = fmax(high, (double)matrix->value[at]);
+		}
+		q = fmin(floor(((double)matrix->value[i] - low) * 256 / (high - low)), 255);
+		kept->value[i] =
+			(float)(low + (high - low) / ((1 << bits) - 1) * ((int)q >> (8 - bits)));
+	}
+}
+
 /* ---- a rank's part ---- */
 
 static void share_make(const struct matrix *matrix, const struct columns *columns, uint32_t idx,

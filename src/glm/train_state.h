@@ -45,6 +45,13 @@ bool train_is_counted(const struct glm_train *train);
 /* The largest eigenvalue of X'X / rows, nearly; the rows' mean square is above 0. 0 or -1. The model is 0. */
 int train_curve(struct glm_train *train, double mean_square, double *largest);
 
+/* Whether there is memory here for how the rows shall lie, and the sentence if not; what else is wrong
+ * with it; and that it is so, after which engines read nothing else. */
+bool train_layout_fits(const struct glm_train *train);
+int train_layout_refuse(struct glm_train *train, uint32_t rank);
+int train_layout_check(struct glm_train *train);
+int train_layout_open(struct glm_train *train);
+
 /* Mini-batches [first, end) of this epoch with micro-batches of `micro` rows; 0 or -1. */
 struct flow_plan {
 	uint64_t first, end;
