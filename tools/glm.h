@@ -22,8 +22,8 @@ struct glm_request {
 	const char *model, *test, *checkpoint, *plot; /* NULL: none */
 	struct glm_options options;
 	enum exchange_mode comm;
-	double scale;                /* of all values */
-	uint64_t batch, micro, seed; /* what options have, as wide as they are read */
+	double scale;                      /* of all values */
+	uint64_t batch, micro, seed, bits; /* what options have, as wide as they are read */
 	uint64_t epochs, threads, checkpoint_every;
 	uint64_t early_stop; /* epochs without a smaller loss; 0: never */
 	bool is_resumed, is_json;
@@ -79,6 +79,9 @@ struct glm_report {
 	const struct glm_data *data;
 	const struct exchange *exchange;
 	uint32_t epochs_before; /* of the run that this one goes on with */
+	enum glm_layout layout;
+	/* Of one of this run's epochs, and of it with dense float32. */
+	uint64_t bytes_read, bytes_dense;
 	bool has_progress;
 	int64_t progress_ms, begin_ms; /* last shown, of this epoch's begin */
 	double loss;                   /* after the last epoch; NaN: there was none */

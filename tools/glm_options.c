@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "glm/weave.h"
 #include "tools/command.h"
 #include "tools/glm.h"
 
@@ -57,6 +58,14 @@ static const char help[] =
 	"  --early-stop N           or until N epochs have not made the loss smaller, on --test if "
 	"there is one\n"
 	"  --seed S, --no-shuffle   rows come in an order that S says (1), or as in the file\n"
+	"  --bits N                 train on values of N bits, 1 to 8: as bit planes, of which N "
+	"are "
+	"read\n"
+	"                           (float32)\n"
+	"  --layout NAME            csr, dense (float32 both, same model), weave (--bits), auto: "
+	"by "
+	"density\n"
+	"                           (auto)\n"
 	"where\n"
 	"  --threads N              per rank (1)\n"
 	"  --comm NAME              latency, dense, auto: measured (auto); mpi: tally-glm-mpi\n"
@@ -97,6 +106,8 @@ enum {
 	OPT_COMM,
 	OPT_PARALLEL,
 	OPT_WIRE,
+	OPT_BITS,
+	OPT_LAYOUT,
 	OPT_TEST,
 	OPT_CHECKPOINT,
 	OPT_CHECKPOINT_EVERY,
@@ -129,6 +140,8 @@ static const struct option long_options[] = {
 	{ "comm", required_argument, NULL, OPT_COMM },
 	{ "parallel", required_argument, NULL, OPT_PARALLEL },
 	{ "wire", required_argument, NULL, OPT_WIRE },
+	{ "bits", required_argument, NULL, OPT_BITS },
+	{ "layout", required_argument, NULL, OPT_LAYOUT },
 	{ "model", required_argument, NULL, OPT_MODEL },
 	{ "test", required_argument, NULL, OPT_TEST },
 	{ "checkpoint", required_argument, NULL, OPT_CHECKPOINT },
@@ -153,6 +166,7 @@ static const struct {
 	{ OPT_EARLY_STOP, 1, EPOCHS_MAX, offsetof(struct glm_request, early_stop), "a number of epochs, at least 1" },
 	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct glm_request, seed), "a number" },
 	{ OPT_THREADS, 1, THREADS_MAX, offsetof(struct glm_request, threads), "a number from 1 to 64" },
+	{ OPT_BITS, 1, WEAVE_BITS_MAX, offsetof(struct glm_request, bits), "a number from 1 to 8" },
 	{ OPT_CHECKPOINT_EVERY, 1, EPOCHS_MAX, offsetof(struct glm_request, checkpoint_every),
 	  "a number of epochs, at least 1" },
 };
@@ -294,6 +308,10 @@ static const char *value_read(struct glm_request *request, int option, const cha
 		return wire_parse(value, &request->options.wire)
 			       ? NULL
 			       : "fixed64, or qM.N with M + N = 31, as in q12.19";
+	case OPT_LAYOUT:
+		return glm_layout_find(value, &request->options.layout)
+			       ? NULL
+			       : "auto, csr, dense or weave";
 	case OPT_MICRO:
 	case OPT_RATE:
 		if (!strcmp(value, "auto"))
@@ -337,14 +355,29 @@ static int option_take(struct glm_request *request, uint64_t *seen, int option, 
 	return args_refuse(COMMAND, name, value, why);
 }
 
+static int layout_settle(const struct glm_options *options)
+{
+	if (options->bits && options->layout != GLM_LAYOUT_AUTO &&
+	    options->layout != GLM_LAYOUT_WEAVE)
+		return args_refuse(COMMAND, "--layout", glm_layout_name(options->layout),
+				   "has float32 values; with --bits there is but weave");
+	if (!options->bits && options->layout == GLM_LAYOUT_WEAVE)
+		return args_refuse(COMMAND, "--layout", "weave", "how many bits? --bits N");
+	if (options->bits && options->parallel != GLM_MODEL_PARALLEL)
+		return args_refuse(COMMAND, "--bits", NULL, "trains model-parallel");
+	return 0;
+}
+
 /* What options mean together. */
 static int request_settle(struct glm_request *request, bool has_decay, bool has_every)
 {
 	struct glm_options *options = &request->options;
+	int status;
 
 	options->batch = (uint32_t)request->batch;
 	options->micro = (uint32_t)request->micro;
 	options->seed = request->seed;
+	options->bits = (uint32_t)request->bits;
 	if (!has_decay)
 		options->decay = options->schedule == GLM_EXPONENTIAL ? 0.9 : 0.1;
 	if (has_decay && options->schedule == GLM_CONSTANT)
@@ -357,6 +390,9 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 		return args_refuse(COMMAND, "--micro-batch", NULL, "at most as large as --batch");
 	if (options->parallel == GLM_DATA_PARALLEL && request->threads > 1)
 		return args_refuse(COMMAND, "--threads", NULL, "one, with --parallel data");
+	status = layout_settle(options);
+	if (status)
+		return status;
 	if (request->is_resumed && !request->checkpoint)
 		return args_refuse(COMMAND, "--resume", NULL, "from where? --checkpoint FILE");
 	if (has_every && !request->checkpoint)

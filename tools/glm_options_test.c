@@ -134,6 +134,13 @@ static void options__each_says_what_it_says(void **state)
 	assert_int_equal(request.comm, EXCHANGE_MPI);
 	assert_int_equal(parse(&request, "rows --schedule constant"), -1);
 	assert_int_equal(request.options.schedule, GLM_CONSTANT);
+	assert_int_equal(request.options.bits, 0);
+	assert_int_equal(request.options.layout, GLM_LAYOUT_AUTO);
+	assert_int_equal(parse(&request, "rows --bits 3 --layout weave"), -1);
+	assert_int_equal(request.options.bits, 3);
+	assert_int_equal(request.options.layout, GLM_LAYOUT_WEAVE);
+	assert_int_equal(parse(&request, "rows --layout dense"), -1);
+	assert_int_equal(request.options.layout, GLM_LAYOUT_DENSE);
 }
 
 /* clang-format off */
@@ -169,6 +176,13 @@ static const struct {
 	{ "a --wire q1.2", "--wire q1.2: fixed64, or qM.N" },
 	{ "a --parallel rows", "--parallel rows: model or data" },
 	{ "a --parallel data --threads 2", "--threads: one, with --parallel data" },
+	{ "a --bits 0", "--bits 0: a number from 1 to 8" },
+	{ "a --bits 9", "--bits 9: a number from 1 to 8" },
+	{ "a --bits 4 --layout csr", "--layout csr: has float32 values" },
+	{ "a --layout dense --bits 8", "--layout dense: has float32 values" },
+	{ "a --layout weave", "--layout weave: how many bits? --bits N" },
+	{ "a --bits 4 --parallel data", "--bits: trains model-parallel" },
+	{ "a --layout planes", "--layout planes: auto, csr, dense or weave" },
 	{ "a --checkpoint-every 2", "--checkpoint-every: of what?" },
 	{ "a --resume", "--resume: from where?" },
 	{ "a --epochs 3 --epochs 3", "--epochs 3: a second time" },

@@ -95,6 +95,14 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 	       request->options.parallel == GLM_DATA_PARALLEL ? "data" : "model");
 	printf(",\"wire\":\"%s\",\"loss_name\":\"%s\",", wire_text(&request->options.wire, wire),
 	       loss_name(request->options.loss));
+	printf("\"layout\":\"%s\",\"bits\":", glm_layout_name(report->layout));
+	if (request->options.bits)
+		printf("%u,", request->options.bits);
+	else
+		printf("null,");
+	printf("\"bytes_read_per_epoch\":%" PRIu64 ",\"dense_float32_bytes_per_epoch\":%" PRIu64
+	       ",",
+	       report->bytes_read, report->bytes_dense);
 	glm_json_number("l1", request->options.l1);
 	putchar(',');
 	glm_json_number("l2", request->options.l2);
@@ -128,10 +136,13 @@ static void table_open(const struct glm_report *report)
 	const struct glm_options *options = &report->request->options;
 	const struct glm_data *data = report->data;
 	bool is_regression = !data->classes_count;
-	char wire[WIRE_TEXT_MAX], rate[32] = "auto";
+	char wire[WIRE_TEXT_MAX], rate[32] = "auto", bits[32] = "float32";
 
 	if (options->rate > 0)
 		snprintf(rate, sizeof(rate), "%g", options->rate);
+	if (options->bits)
+		snprintf(bits, sizeof(bits), "%u bit%s", options->bits,
+			 options->bits == 1 ? "" : "s");
 	printf("# tally %s glm train %s: %" PRIu64 " rows, %" PRIu64 " features, %" PRIu64
 	       " non-zeros, ",
 	       tally_get_version_text(), report->request->file, data->rows, data->features,
@@ -140,12 +151,13 @@ static void table_open(const struct glm_report *report)
 		printf("labels are numbers\n");
 	else
 		printf("%u classes\n", data->classes_count);
-	printf("# %s, l1 %g, l2 %g, batch %u, rate %s, seed %" PRIu64 "; %u rank%s, %" PRIu64
-	       " thread%s each, comm %s, wire %s\n",
+	printf("# %s, l1 %g, l2 %g, batch %u, rate %s, seed %" PRIu64
+	       "; values %s (%s); %u rank%s, %" PRIu64 " thread%s each, comm %s, wire %s\n",
 	       loss_name(options->loss), options->l1, options->l2, options->batch, rate,
-	       options->seed, report->exchange->ranks, report->exchange->ranks == 1 ? "" : "s",
-	       report->request->threads, report->request->threads == 1 ? "" : "s",
-	       report->exchange->name, wire_text(&options->wire, wire));
+	       options->seed, bits, glm_layout_name(report->layout), report->exchange->ranks,
+	       report->exchange->ranks == 1 ? "" : "s", report->request->threads,
+	       report->request->threads == 1 ? "" : "s", report->exchange->name,
+	       wire_text(&options->wire, wire));
 	printf("# %5s %10s %9s", "epoch", "loss", is_regression ? "mse" : "accuracy");
 	if (!is_regression)
 		printf(" %8s", "AUC");

@@ -230,6 +230,7 @@ static int files_load(struct run *run)
 		return say(error);
 	if (glm_train_open(&run->train, &run->data, &request->options, run->exchange, error))
 		return say(error);
+	run->report.layout = glm_train_layout(run->train);
 	rows = run->data.rows > run->test.rows ? run->data.rows : run->test.rows;
 	run->activation = malloc(rows * glm_train_classes(run->train) * sizeof(double));
 	return run->activation ? 0 : give_up(run, "out of memory");
@@ -441,12 +442,25 @@ static int model_save(struct run *run)
 	return result;
 }
 
+/* What an epoch reads. */
+static int bytes_find(struct run *run)
+{
+	struct glm_report *report = &run->report;
+	uint32_t epochs = glm_train_epochs(run->train) - report->epochs_before;
+
+	if (glm_train_bytes(run->train, &report->bytes_read, &report->bytes_dense))
+		return train_failed(run);
+	report->bytes_read /= epochs ? epochs : 1;
+	report->bytes_dense /= epochs ? epochs : 1;
+	return 0;
+}
+
 static int results_write(struct run *run)
 {
 	const struct glm_request *request = &run->request;
 	char title[512];
 
-	if (request->model && model_save(run))
+	if ((request->model && model_save(run)) || bytes_find(run))
 		return -1;
 	if (!is_first(run))
 		return 0;

@@ -115,6 +115,44 @@ data_parallel() { # gradients travel: the same curve, not the same bits; two run
 	glm 2 train two --parallel data --threads 2
 }
 
+layouts() { # dense rows give the model of CSR; bits one of their own, the same everywhere, and read as many
+	local bits
+	glm 0 train two --epochs 2 --l1 1e-3 -m one --layout csr
+	ranks 3 0 train two --epochs 2 --l1 1e-3 -m dense --layout dense --json
+	same one dense
+	json out 'end["layout"] == "dense" and end["bits"] is None and
+		end["bytes_read_per_epoch"] >= end["dense_float32_bytes_per_epoch"] > 0'
+	for bits in 1 4; do
+		glm 0 train three --epochs 2 -m one --bits $bits --threads 3
+		ranks 4 0 train three --epochs 2 -m four --bits $bits -b 9 --json
+		same one four
+		cmp -s one dense && fail "$bits bits made no difference"
+		json out "end['layout'] == 'weave' and end['bits'] == $bits"
+	done
+	glm 0 train two --epochs 5 --bits 4 --test two.t --json -m model
+	json out 'end["test_accuracy"] >= 0.8 and
+		1 <= end["bytes_read_per_epoch"] / (end["dense_float32_bytes_per_epoch"] * 4 / 32) < 1.3'
+	cp out trained
+	glm 0 evaluate two.t -m model --json
+	python3 - <<-'EOF' || fail "the model of 4 bits is not for the values as they are"
+		import json
+		a, b = json.loads(open("trained").readlines()[-1]), json.load(open("out"))
+		assert a["test_accuracy"] == b["accuracy"] and abs(a["test_loss"] - b["loss"]) < 1e-8
+	EOF
+	glm 0 train two --epochs 2 --bits 3 --checkpoint planes -m model
+	glm 0 train two --epochs 4 --bits 3 --checkpoint planes --resume -m resumed
+	glm 0 train two --epochs 4 --bits 3 -m model
+	same model resumed
+	glm 1 train two --epochs 6 --bits 2 --checkpoint planes --resume
+	says err 'other options'
+	for _ in {1..2000}; do printf '1 1:1\n-1 2:1\n'; done >wide
+	echo '1 20000000:1' >>wide
+	ranks 2 1 train wide --layout dense
+	says err 'rank [01]: --layout dense takes [0-9.]+ GB for 4001 rows .*--layout csr'
+	glm 1 train wide --bits 4
+	says err '20000000 columns, and can have 1048576: take more --threads or ranks'
+}
+
 scores() { # evaluate says what train has said, and learning has taken place
 	local file least
 	for file in two,0.8 three,0.7; do
@@ -257,6 +295,7 @@ outputs() {
 data_make
 same_bits
 data_parallel
+layouts
 scores
 resume
 refused
