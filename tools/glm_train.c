@@ -89,7 +89,9 @@ static const char *environment(const char *name, void *arg)
 static int join_tally(struct exchange **exchange, const struct glm_request *request,
 		      char error[GLM_ERROR_MAX])
 {
-	const struct exchange_tally_options options = { .mode = request->comm };
+	bool is_model = request->options.parallel == GLM_MODEL_PARALLEL; /* gradients are large */
+	const struct exchange_tally_options options = { .mode = is_model ? request->comm
+									 : EXCHANGE_DENSE };
 
 	if (request->comm == EXCHANGE_MPI) {
 		snprintf(error, GLM_ERROR_MAX, "--comm mpi: that is tally-glm-mpi, under mpirun");

@@ -21,6 +21,10 @@ struct exchange;
 enum exchange_state { EXCHANGE_DONE, EXCHANGE_BUSY, EXCHANGE_FAILED };
 
 struct exchange_ops {
+	/* A mini-batch will be sums of `total` lanes together, of `each` in one; each 0: as many as lanes_max. An
+	 * exchange that has several ways may measure them, and lanes_max and name become what they then are: once,
+	 * before the first begin(). Waits. 0 or -1. */
+	int (*tune)(struct exchange *exchange, uint32_t total, uint32_t each);
 	/* Starts the sum of lanes[0..count) in place, count <= lanes_max; slot < depth is free. The lanes are
 	 * lent until end() says that it is over. It may stay here until flush(). 0 or -1. */
 	int (*begin)(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count);
@@ -49,6 +53,12 @@ struct exchange {
 
 /* One rank: every sum is what is there. 0 and *exchange, the caller's until close; -1: no memory. */
 int exchange_none(struct exchange **exchange);
+
+/* For tune(): both ways (0, 1) are measured in turn with such sums, and the one in use at the end is the faster one,
+ * on all ranks alike. 0 or -1. */
+typedef void (*exchange_use_fn)(struct exchange *exchange, int way);
+int exchange_choose(struct exchange *exchange, exchange_use_fn use, uint32_t total,
+		    const uint32_t each[2]);
 
 /* Every rank's `count` values, in the order of the ranks: all[rank * count] are this rank's when it is called,
  * the others are written. 0 or -1. */

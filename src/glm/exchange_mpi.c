@@ -10,16 +10,12 @@
 enum {
 	DEPTH = 32,
 	AT_ONCE = 1 << 24, /* values of a large sum: MPI counts in int */
-
-	LANES_MEASURED = 193, /* of 64 activations */
-	MEASURE_ROUNDS = 6,   /* of both ways in turn: the best of each counts */
-	MEASURE_SUMS = 40,
 };
 
 struct mpi_exchange {
 	struct exchange exchange; /* first */
 	MPI_Comm small, large;    /* orders of their own */
-	bool is_blocking;
+	bool may_block, is_blocking;
 	struct {
 		int32_t *lanes;
 		uint32_t count;
@@ -144,50 +140,29 @@ static void mpi_close(struct exchange *exchange)
 
 /* ---- which call ---- */
 
-static int sums_time(struct mpi_exchange *mpi, int32_t *lanes, uint32_t count, double *best_s)
+static void use(struct exchange *exchange, int way)
 {
-	double begin_s = MPI_Wtime(), time_s;
+	struct mpi_exchange *mpi = mpi_of(exchange);
 
-	for (int i = 0; i < MEASURE_SUMS; i++) {
-		mpi_begin(&mpi->exchange, 0, lanes, count);
-		if (mpi_flush(&mpi->exchange) || mpi_end(&mpi->exchange, 0, true) != EXCHANGE_DONE)
-			return -1;
-	}
-	time_s = MPI_Wtime() - begin_s;
-	if (time_s < *best_s)
-		*best_s = time_s;
-	return 0;
+	mpi->is_blocking = way;
+	exchange->name = way ? "mpi-blocking" : "mpi";
 }
 
-/* The times of all ranks count. */
-static int choose(struct mpi_exchange *mpi, uint32_t count)
+static int mpi_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 {
-	const double s_most = 1; /* so that no sum of them in us leaves int32 */
-	double best_s[2] = { s_most, s_most };
-	int32_t time_us[2], *lanes = calloc(count, sizeof(*lanes));
-	int result = 0;
+	const uint32_t parts[2] = { each ? each : total, each ? each : total };
 
-	if (!lanes) {
-		mpi_abort(&mpi->exchange);
-		return fail(mpi, MPI_ERR_NO_MEM);
-	}
-	for (int i = 0; i < MEASURE_ROUNDS * 2 && !result; i++) {
-		mpi->is_blocking = i % 2;
-		result = sums_time(mpi, lanes, count, &best_s[i % 2]);
-	}
-	free(lanes);
-	for (int i = 0; i < 2; i++)
-		time_us[i] = (int32_t)(best_s[i] * 1e6);
-	if (!result)
-		result = mpi_sum(&mpi->exchange, time_us, 2);
-	mpi->is_blocking = time_us[1] < time_us[0];
-	return result;
+	if (!mpi_of(exchange)->may_block)
+		return 0;
+	if (!exchange_choose(exchange, use, total, parts))
+		return 0;
+	return fail(mpi_of(exchange), MPI_SUCCESS);
 }
 
 static int comms_open(struct mpi_exchange *mpi, const struct exchange_mpi_options *options)
 {
 	int needed = options->threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, given;
-	int rank, ranks, result = 0;
+	int rank, ranks;
 
 	MPI_Init_thread(NULL, NULL, needed, &given); /* what fails in it ends the process */
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -204,24 +179,24 @@ static int comms_open(struct mpi_exchange *mpi, const struct exchange_mpi_option
 			 "this MPI has no MPI_THREAD_MULTIPLE: --threads 1");
 		return -1;
 	}
-	if (options->threads == 1 && !options->is_nonblocking)
-		result = choose(mpi, options->lanes ? options->lanes : LANES_MEASURED);
-	mpi->exchange.name = mpi->is_blocking ? "mpi-blocking" : "mpi";
-	return result;
+	mpi->may_block = options->threads == 1 && !options->is_nonblocking;
+	return 0;
 }
 
 int exchange_mpi(struct exchange **exchange, const struct exchange_mpi_options *options,
 		 char error[GLM_ERROR_MAX])
 {
-	static const struct exchange_ops ops = { mpi_begin,     mpi_flush, mpi_end,  mpi_sum,
-						 mpi_sum_float, mpi_abort, mpi_close };
+	static const struct exchange_ops ops = { mpi_tune, mpi_begin,     mpi_flush, mpi_end,
+						 mpi_sum,  mpi_sum_float, mpi_abort, mpi_close };
 	struct mpi_exchange *mpi = calloc(1, sizeof(*mpi));
 
 	if (!mpi) {
 		snprintf(error, GLM_ERROR_MAX, "out of memory");
 		return -1;
 	}
-	mpi->exchange = (struct exchange){ .ops = &ops, .depth = DEPTH, .lanes_max = UINT32_MAX };
+	mpi->exchange = (struct exchange){
+		.ops = &ops, .depth = DEPTH, .lanes_max = UINT32_MAX, .name = "mpi"
+	};
 	if (comms_open(mpi, options)) {
 		fprintf(stderr, "%s\n", mpi->exchange.error); /* close does not return */
 		mpi_close(&mpi->exchange);

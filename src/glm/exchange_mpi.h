@@ -11,7 +11,6 @@
 struct exchange_mpi_options {
 	uint32_t threads;    /* of this rank: with one, sums may block */
 	bool is_nonblocking; /* MPI_Iallreduce, whatever the other one takes */
-	uint32_t lanes;      /* of the sums that are measured; 0: some 200 */
 };
 
 /* Collective, and once in a process. With one thread MPI_Allreduce and MPI_Iallreduce are measured for a moment, and

@@ -51,6 +51,15 @@ static void shared_init(struct shared *shared, uint32_t ranks)
 	pthread_cond_init(&shared->changed, NULL);
 }
 
+static int shared_tune(struct exchange *exchange, uint32_t total, uint32_t each)
+{
+	struct shared_rank *rank = (struct shared_rank *)exchange;
+
+	assert(!rank->begun);
+	assert(total >= each);
+	return 0;
+}
+
 static int shared_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count)
 {
 	struct shared_rank *rank = (struct shared_rank *)exchange;
@@ -201,9 +210,9 @@ static void shared_close(struct exchange *exchange)
 
 static struct exchange *shared_open(struct shared *shared, uint32_t rank)
 {
-	static const struct exchange_ops ops = { shared_begin,   shared_flush,     shared_end,
-						 shared_sum_all, shared_sum_float, shared_abort,
-						 shared_close };
+	static const struct exchange_ops ops = { shared_tune,  shared_begin,   shared_flush,
+						 shared_end,   shared_sum_all, shared_sum_float,
+						 shared_abort, shared_close };
 	struct shared_rank *made = calloc(1, sizeof(*made));
 
 	made->exchange = (struct exchange){ .ops = &ops,

@@ -5,18 +5,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "tally.h"
 
 enum {
 	DEPTH = 32,
 	SLOTS = 2 * DEPTH, /* a rank may be half of the slots ahead without acknowledgements */
-
-	LANES_MEASURED = 193, /* of 64 activations */
-	MEASURE_ROUNDS =
-		6, /* of both modes in turn: the best of each counts, whatever else runs here */
-	MEASURE_SUMS = 40,
 };
 
 struct tally_exchange {
@@ -24,6 +18,7 @@ struct tally_exchange {
 	struct tally_comm *dense, *latency; /* NULL: not in use */
 	struct tally_comm *small;           /* one of them */
 	struct tally_work *work[DEPTH];
+	bool is_tuned; /* one of them was asked for, or has been chosen */
 	atomic_bool has_failed;
 };
 
@@ -118,74 +113,50 @@ static void tally_close(struct exchange *exchange)
 
 /* ---- which mode ---- */
 
-static double now_s(void)
-{
-	struct timespec now;
+enum { WAY_LATENCY, WAY_DENSE };
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+static void use(struct exchange *exchange, int way)
+{
+	struct tally_exchange *tally = tally_of(exchange);
+
+	tally->small = way == WAY_DENSE ? tally->dense : tally->latency;
 }
 
-/* *best_s becomes less if a round was faster. */
-static int sums_time(struct tally_exchange *tally, struct tally_comm *comm, int32_t *lanes,
-		     uint32_t count, double *best_s)
+/* The other one goes. An operation of dense mode has no bounds. */
+static void settle(struct tally_exchange *tally)
 {
-	double begin_s = now_s(), time_s;
-
-	for (int i = 0; i < MEASURE_SUMS; i++)
-		if (tally_allreduce(lanes, lanes, count, TALLY_INT32, TALLY_SUM, comm) != TALLY_OK)
-			return fail(tally, comm);
-	time_s = now_s() - begin_s;
-	if (time_s < *best_s)
-		*best_s = time_s;
-	return 0;
+	if (tally->small == tally->dense) {
+		tally->exchange.lanes_max = UINT32_MAX;
+		comm_close(&tally->latency);
+	}
+	tally->exchange.name = tally->latency ? "latency" : "dense";
+	tally->is_tuned = true;
 }
 
-/* The times of all ranks count. */
-static int choose(struct tally_exchange *tally, uint32_t count)
+static int tally_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 {
-	const double s_most = 1; /* so that no sum of them in us leaves int32 */
-	struct tally_comm *comms[2] = { tally->latency, tally->dense };
-	double best_s[2] = { s_most, s_most };
-	int32_t time_us[2], *lanes;
+	struct tally_exchange *tally = tally_of(exchange);
+	uint32_t most = exchange->lanes_max;
+	const uint32_t parts[2] = { each ? each : most, each ? each : total };
 	int result = 0;
 
-	if (!count)
-		count = LANES_MEASURED;
-	if (count > tally->exchange.lanes_max)
-		count = tally->exchange.lanes_max;
-	lanes = calloc(count, sizeof(*lanes));
-	if (!lanes) {
-		tally_abort(&tally->exchange);
-		return fail(tally, tally->dense);
-	}
-	for (int i = 0; i < MEASURE_ROUNDS * 2 && !result; i++)
-		result = sums_time(tally, comms[i % 2], lanes, count, &best_s[i % 2]);
-	free(lanes);
-	for (int i = 0; i < 2; i++)
-		time_us[i] = (int32_t)(best_s[i] * 1e6);
+	if (tally->is_tuned)
+		return 0;
+	if (parts[WAY_LATENCY] > most)
+		use(exchange, WAY_DENSE);
+	else
+		result = exchange_choose(exchange, use, total, parts);
 	if (!result)
-		result = tally_sum(&tally->exchange, time_us, 2);
-	if (!result && time_us[1] < time_us[0])
-		comm_close(&tally->latency);
+		settle(tally);
+	else if (!atomic_load(&tally->has_failed))
+		snprintf(exchange->error, sizeof(exchange->error), "out of memory");
 	return result;
-}
-
-static int lanes_take(struct tally_exchange *tally, struct tally_comm *comm)
-{
-	struct tally_stats stats = TALLY_STATS_INIT;
-
-	if (tally_comm_get_stats(comm, &stats) != TALLY_OK)
-		return fail(tally, comm);
-	if (stats.lanes < tally->exchange.lanes_max)
-		tally->exchange.lanes_max = stats.lanes;
-	return 0;
 }
 
 static int comms_open(struct tally_exchange *tally, const struct exchange_tally_options *options)
 {
 	struct tally_options slots = TALLY_OPTIONS_INIT;
-	int result;
+	struct tally_stats stats = TALLY_STATS_INIT;
 
 	if (tally_comm_init_env(&tally->dense, NULL) != TALLY_OK)
 		return fail(tally, NULL);
@@ -196,29 +167,28 @@ static int comms_open(struct tally_exchange *tally, const struct exchange_tally_
 	    tally_comm_split(tally->dense, 0, (int)tally->exchange.rank, &slots, &tally->latency) !=
 		    TALLY_OK)
 		return fail(tally, NULL);
-	result = lanes_take(tally, tally->dense);
-	if (!result && tally->latency)
-		result = lanes_take(tally, tally->latency);
-	if (!result && options->mode == EXCHANGE_AUTO)
-		result = choose(tally, options->lanes);
-	tally->small = tally->latency ? tally->latency : tally->dense;
-	tally->exchange.name = tally->latency ? "latency" : "dense";
-	return result;
+	if (tally->latency && tally_comm_get_stats(tally->latency, &stats) != TALLY_OK)
+		return fail(tally, tally->latency);
+	tally->exchange.lanes_max = stats.lanes;
+	use(&tally->exchange, tally->latency ? WAY_LATENCY : WAY_DENSE);
+	if (options->mode != EXCHANGE_AUTO)
+		settle(tally);
+	return 0;
 }
 
 int exchange_tally(struct exchange **exchange, const struct exchange_tally_options *options,
 		   char error[GLM_ERROR_MAX])
 {
-	static const struct exchange_ops ops = { tally_begin, tally_flush,     tally_end,
-						 tally_sum,   tally_sum_float, tally_abort,
-						 tally_close };
+	static const struct exchange_ops ops = { tally_tune,  tally_begin, tally_flush,
+						 tally_end,   tally_sum,   tally_sum_float,
+						 tally_abort, tally_close };
 	struct tally_exchange *tally = calloc(1, sizeof(*tally));
 
 	if (!tally) {
 		snprintf(error, GLM_ERROR_MAX, "out of memory");
 		return -1;
 	}
-	tally->exchange = (struct exchange){ .ops = &ops, .depth = DEPTH, .lanes_max = UINT32_MAX };
+	tally->exchange = (struct exchange){ .ops = &ops, .depth = DEPTH, .name = "auto" };
 	if (comms_open(tally, options)) {
 		snprintf(error, GLM_ERROR_MAX, "%s", tally->exchange.error);
 		tally_close(&tally->exchange);

@@ -9,7 +9,7 @@
 #include "glm/exchange.h"
 
 enum exchange_mode {
-	EXCHANGE_AUTO, /* whichever is faster here: both are measured for a moment, and all ranks choose alike */
+	EXCHANGE_AUTO, /* whichever tune() finds faster here, on all ranks alike */
 	EXCHANGE_LATENCY,
 	EXCHANGE_DENSE,
 	EXCHANGE_MPI, /* another exchange's, exchange_mpi.h: not for this one */
@@ -17,8 +17,6 @@ enum exchange_mode {
 
 struct exchange_tally_options {
 	enum exchange_mode mode;
-	uint32_t
-		lanes; /* of the sums that EXCHANGE_AUTO measures with; 0: some 200. More than fit: what fits */
 };
 
 /* Collective. 0 and *exchange, the caller's until close; -1 and libtally's sentence. */

@@ -399,6 +399,25 @@ static int rate_find(struct glm_train *train, squares_t squares)
 	return 0;
 }
 
+static uint32_t lanes_of(const struct glm_train *train, uint32_t rows)
+{
+	return wire_lanes(&train->options.wire,
+			  (rows < MICRO_MAX ? rows : MICRO_MAX) * train->classes);
+}
+
+/* The exchange hears what comes: before anything depends on how much it takes at once. */
+static int tune(struct glm_train *train)
+{
+	const struct glm_options *options = &train->options;
+	uint32_t each = train->micro ? lanes_of(train, train->micro) : 0;
+
+	if (options->parallel == GLM_DATA_PARALLEL)
+		return 0;
+	if (train->exchange->ops->tune(train->exchange, lanes_of(train, options->batch), each))
+		return train_fail_exchange(train);
+	return 0;
+}
+
 static int open_all(struct glm_train *train)
 {
 	enum status status = engines_open(train);
@@ -408,6 +427,8 @@ static int open_all(struct glm_train *train)
 	if (status == STATUS_GOOD)
 		classes_find(train);
 	result = agree(train, status, &squares);
+	if (!result)
+		result = tune(train);
 	if (!result)
 		result = options_check(train);
 	if (!result)

@@ -86,12 +86,15 @@ static void train_body(struct ranks *ranks, uint32_t rank)
 	struct matrix matrix;
 
 	matrix_make(&matrix, &the->shape);
-	CHECK(the->mode == EXCHANGE_AUTO || !strcmp(exchange->name, mode_names[the->mode]));
+	all = model_of(the, &matrix, exchange, the->threads, a);
+	if (the->mode == EXCHANGE_AUTO)
+		CHECK(!strcmp(exchange->name, "latency") || !strcmp(exchange->name, "dense"));
+	else
+		CHECK(!strcmp(exchange->name, mode_names[the->mode]));
 	names[rank] = exchange->name[0];
 	CHECK(!exchange_gather(exchange, names, 1));
 	for (uint32_t i = 0; i < SIZE; i++)
 		CHECK(names[i] == exchange->name[0]);
-	all = model_of(the, &matrix, exchange, the->threads, a);
 	exchange->ops->close(exchange);
 
 	CHECK(!exchange_none(&alone));
