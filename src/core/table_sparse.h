@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table_sparse.h - what switch, worker and server know alike of a table of sparse mode, and how a flush or a
+ * SETUP is cut into parts: that follows from it alone, so that a part can be made again, and judged, by
+ * itself. docs/protocol.md, R-SP-7 and R-SP-11.
+ */
+#ifndef CORE_TABLE_SPARSE_H
+#define CORE_TABLE_SPARSE_H
+
+#include "core/switch.h"
+#include "core/wire_sparse.h"
+
+/* 1 <= workers <= SWITCH_CHILDREN_MAX, 1 <= window <= SPARSE_WINDOW_MAX, 1 <= dim <= SPARSE_DIM_MAX, ranks
+ * >= 1; bytes, of a datagram, lets a row and a sum fit and is at most SPARSE_BYTES_MAX. */
+struct sparse_table {
+	uint32_t ranks; /* K */
+	uint16_t index; /* at the aggregator */
+	uint16_t workers;
+	uint16_t window; /* W */
+	uint16_t dim;    /* values of a rank */
+	uint16_t bytes;
+	uint8_t is_stepped; /* R-SP-12 */
+};
+
+CORE_INLINE bool sparse_table_is_sound(const struct sparse_table *table)
+{
+	return table->ranks && table->workers && table->workers <= SWITCH_CHILDREN_MAX &&
+	       table->window && table->window <= SPARSE_WINDOW_MAX && table->dim &&
+	       table->dim <= SPARSE_DIM_MAX && table->bytes <= SPARSE_BYTES_MAX &&
+	       table->bytes >= sparse_items_at(SPARSE_SETUP) + sparse_row_bytes(table->window) &&
+	       table->bytes >= SPARSE_HEADER_BYTES + sparse_sum_bytes(table->dim);
+}
+
+/* Places of a cut, of which worker w has [w * window, (w + 1) * window). */
+CORE_INLINE uint32_t sparse_places(const struct sparse_table *table)
+{
+	return (uint32_t)table->workers * table->window;
+}
+
+CORE_INLINE uint32_t sparse_place(const struct sparse_table *table, uint32_t worker, uint64_t seq)
+{
+	return worker * table->window + (uint32_t)(seq % table->window);
+}
+
+/* R-SP-7: does the row of `window` numbers cover this seq? */
+CORE_INLINE bool sparse_covers(const uint64_t *row, uint32_t window, uint64_t seq)
+{
+	return row[seq % window] >= seq;
+}
+
+/* How many rows a part has, of a CUT as of a SETUP, and how many parts hold all. */
+CORE_INLINE uint32_t sparse_rows_per_part(const struct sparse_table *table)
+{
+	return sparse_items_of(SPARSE_SETUP, table->bytes, sparse_row_bytes(table->window));
+}
+
+CORE_INLINE uint32_t sparse_cut_parts(const struct sparse_table *table)
+{
+	uint32_t rows = sparse_rows_per_part(table);
+
+	return (table->workers + rows - 1) / rows;
+}
+
+CORE_INLINE uint32_t sparse_rows_of_part(const struct sparse_table *table, uint32_t part)
+{
+	uint32_t rows = sparse_rows_per_part(table), left = table->workers - part * rows;
+
+	return left < rows ? left : rows;
+}
+
+/* Of how many ranks a FLUSH has those that were touched, and the parts of a flush, CUTs first. */
+CORE_INLINE uint32_t sparse_ranks_per_part(const struct sparse_table *table)
+{
+	return sparse_items_of(SPARSE_FLUSH, table->bytes, sparse_sum_bytes(table->dim));
+}
+
+CORE_INLINE uint32_t sparse_flush_parts(const struct sparse_table *table)
+{
+	uint32_t ranks = sparse_ranks_per_part(table);
+
+	return sparse_cut_parts(table) + (table->ranks - 1) / ranks + 1;
+}
+
+/* R-SP-11: is this a part of a flush, or of a SETUP, of this table, by its header? */
+CORE_INLINE bool sparse_is_cut_part(const struct sparse_table *table, const struct sparse *packet)
+{
+	return packet->width == table->window && packet->part < sparse_cut_parts(table) &&
+	       packet->worker == packet->part * sparse_rows_per_part(table) &&
+	       packet->count == sparse_rows_of_part(table, packet->part);
+}
+
+CORE_INLINE bool sparse_is_flush_part(const struct sparse_table *table, const struct sparse *packet)
+{
+	if (packet->parts != sparse_flush_parts(table))
+		return false;
+	if (packet->kind == SPARSE_CUT)
+		return sparse_is_cut_part(table, packet);
+	return packet->kind == SPARSE_FLUSH && packet->part >= sparse_cut_parts(table) &&
+	       packet->width == table->dim && packet->count <= sparse_ranks_per_part(table);
+}
+
+/* The first rank that a FLUSH part may have. */
+CORE_INLINE uint32_t sparse_first_rank(const struct sparse_table *table, uint32_t part)
+{
+	return (part - sparse_cut_parts(table)) * sparse_ranks_per_part(table);
+}
+
+#endif
