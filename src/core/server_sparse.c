@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_sparse.c - see server_sparse.h. */
+#include "core/server_sparse.h"
+
+/* ---- the assembly of one flush ---- */
+
+static void assembly_drop(struct server_sparse *server)
+{
+	uint32_t parts = sparse_flush_parts(server->table);
+
+	for (uint32_t part = 0; part < parts; part++)
+		server->memory.has_part[part] = 0;
+	server->parts_count = 0;
+	server->flags = 0;
+}
+
+/* Half a flush of an older generation has its epoch's tag in some ranks. */
+static void tags_clear(struct server_sparse *server)
+{
+	for (uint32_t rank = 0; rank < server->table->ranks; rank++)
+		server->memory.tag[rank] = 0;
+}
+
+static void stage_rows(struct server_sparse *server, const struct sparse *packet, const uint8_t *at)
+{
+	uint32_t window = server->table->window, first = packet->worker * window;
+	const uint8_t *number = sparse_item(packet, at, 0);
+
+	for (uint32_t i = 0; i < packet->count * window; i++)
+		server->memory.staged[first + i] =
+			sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
+}
+
+/* R-SP-23: ranks are those of the part, in order. */
+static bool has_its_ranks(const struct sparse_table *table, const struct sparse *packet,
+			  const uint8_t *at)
+{
+	uint32_t first = sparse_first_rank(table, packet->part);
+	uint64_t next = first, end = (uint64_t)first + sparse_ranks_per_part(table);
+
+	if (end > table->ranks)
+		end = table->ranks;
+	for (uint32_t i = 0; i < packet->count; i++) {
+		uint32_t rank = sparse_body_get32(sparse_item(packet, at, i));
+
+		if (rank < next || rank >= end)
+			return false;
+		next = (uint64_t)rank + 1;
+	}
+	return true;
+}
+
+static void stage_sums(struct server_sparse *server, const struct sparse *packet, const uint8_t *at)
+{
+	uint32_t dim = server->table->dim;
+
+	for (uint32_t i = 0; i < packet->count; i++) {
+		const uint8_t *item = sparse_item(packet, at, i);
+		uint32_t rank = sparse_body_get32(item);
+		int64_t *sum = server->memory.sum + (size_t)rank * dim;
+
+		server->memory.tag[rank] = packet->number;
+		for (uint32_t k = 0; k < dim; k++)
+			sum[k] = (int64_t)sparse_body_get64(item + SPARSE_RANK_BYTES +
+							    k * SPARSE_SUM_BYTES);
+	}
+}
+
+/* ---- records ---- */
+
+static struct server_sparse_record *record_new(struct server_sparse *server,
+					       enum server_sparse_record_kind kind,
+					       struct server_sparse_actions *actions)
+{
+	actions->record = true;
+	actions->what = (struct server_sparse_record){ .kind = kind,
+						       .map = server->map,
+						       .number = ++server->recorded,
+						       .generation = server->generation };
+	return &actions->what;
+}
+
+/* R-SP-24: all at once, or an epoch would be applied and not remembered, or the other way round. */
+static void apply(struct server_sparse *server, struct server_sparse_actions *actions)
+{
+	uint32_t places = sparse_places(server->table);
+
+	for (uint32_t i = 0; i < places; i++)
+		server->memory.cut[i] = server->memory.staged[i];
+	assembly_drop(server);
+	server->is_unsaid = true;
+	actions->apply = true;
+	record_new(server, SERVER_SPARSE_EPOCH, actions)->epoch = server->expected++;
+}
+
+/* R-SP-26: what the old switch still sends is of an older generation from now on. */
+static void generation_begin(struct server_sparse *server)
+{
+	server->generation++;
+	server->instance = 0;
+	server->is_fenced = true;
+	server->is_ready = false;
+	assembly_drop(server);
+	tags_clear(server);
+}
+
+static void fence(struct server_sparse *server, uint32_t map, struct server_sparse_actions *actions)
+{
+	generation_begin(server);
+	server->map = map;
+	record_new(server, SERVER_SPARSE_FENCE, actions);
+}
+
+static void worker_begin(struct server_sparse *server, uint16_t index, uint64_t incarnation)
+{
+	struct server_sparse_worker *worker = &server->memory.worker[index];
+	uint64_t *row = server->memory.cut + (size_t)index * server->table->window;
+
+	*worker = (struct server_sparse_worker){ .incarnation = incarnation, .next = 1 };
+	for (uint32_t i = 0; i < server->table->window; i++)
+		row[i] = 0;
+}
+
+/* R-SP-29. The first of all needs no fence: nobody was this worker. */
+static void join(struct server_sparse *server, const struct server_sparse_event *event,
+		 struct server_sparse_actions *actions)
+{
+	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
+	struct server_sparse_record *record;
+
+	if (event->incarnation <= worker->incarnation) {
+		actions->refuse = true;
+		return;
+	}
+	if (worker->incarnation)
+		generation_begin(server);
+	worker_begin(server, event->worker, event->incarnation);
+	record = record_new(server, SERVER_SPARSE_JOIN, actions);
+	record->worker = event->worker;
+	record->incarnation = event->incarnation;
+}
+
+/* R-SP-28 */
+static void cold(struct server_sparse *server, const struct server_sparse_event *event,
+		 struct server_sparse_actions *actions)
+{
+	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
+	struct server_sparse_record *record;
+
+	if (event->incarnation != worker->incarnation || event->number > worker->next ||
+	    !event->number) {
+		actions->refuse = true;
+		return;
+	}
+	actions->answer = true;
+	if (event->number < worker->next)
+		return;
+	actions->apply = true;
+	record = record_new(server, SERVER_SPARSE_BATCH, actions);
+	record->worker = event->worker;
+	record->incarnation = event->incarnation;
+	record->batch = worker->next++;
+}
+
+/* ---- packets ---- */
+
+static void take_part(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
+		      struct server_sparse_actions *actions)
+{
+	actions->is_dropped = true;
+	if (packet->generation != server->generation || !packet->number)
+		return;
+	if (packet->number < server->expected) { /* R-SP-25 */
+		actions->is_dropped = false;
+		actions->say = server_sparse_is_settled(server);
+		return;
+	}
+	if (packet->number > server->expected || !sparse_is_flush_part(server->table, packet))
+		return;
+	if (packet->kind == SPARSE_FLUSH && !has_its_ranks(server->table, packet, at))
+		return;
+	actions->is_dropped = false;
+	if (server->memory.has_part[packet->part])
+		return;
+	if (packet->kind == SPARSE_CUT)
+		stage_rows(server, packet, at);
+	else
+		stage_sums(server, packet, at);
+	server->memory.has_part[packet->part] = 1;
+	server->flags |= packet->flags;
+	if (++server->parts_count == packet->parts)
+		apply(server, actions);
+}
+
+/* After a restart a switch that says the generation is the one. */
+static void take_ready(struct server_sparse *server, const struct sparse *packet,
+		       struct server_sparse_actions *actions)
+{
+	if (packet->generation != server->generation || server->is_fenced ||
+	    (server->instance && packet->number != server->instance)) {
+		actions->is_dropped = true;
+		return;
+	}
+	server->instance = packet->number;
+	server->is_ready = true;
+}
+
+static void take(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
+		 struct server_sparse_actions *actions)
+{
+	if (packet->table != server->table->index) {
+		actions->is_dropped = true;
+	} else if (packet->kind == SPARSE_CUT || packet->kind == SPARSE_FLUSH) {
+		take_part(server, packet, at, actions);
+	} else if (packet->kind == SPARSE_READY) {
+		take_ready(server, packet, actions);
+	} else if (packet->kind == SPARSE_RESUMED && packet->worker < server->table->workers &&
+		   packet->generation == server->generation) {
+		server->memory.worker[packet->worker].resumed = packet->generation;
+	} else {
+		actions->is_dropped = true;
+	}
+}
+
+static void durable(struct server_sparse *server, uint64_t number,
+		    struct server_sparse_actions *actions)
+{
+	CORE_ASSERT(number >= server->durable);
+	CORE_ASSERT(number <= server->recorded);
+	server->durable = number;
+	if (!server->is_unsaid || !server_sparse_is_settled(server))
+		return;
+	server->is_unsaid = false;
+	actions->say = true;
+}
+
+/* ---- what others see ---- */
+
+void server_sparse_init(struct server_sparse *server, const struct sparse_table *table,
+			uint32_t map, const struct server_sparse_memory *memory)
+{
+	CORE_ASSERT(sparse_table_is_sound(table));
+	*server = (struct server_sparse){
+		.table = table, .expected = 1, .map = map, .memory = *memory
+	};
+	for (uint16_t worker = 0; worker < table->workers; worker++)
+		worker_begin(server, worker, 0);
+	assembly_drop(server);
+	tags_clear(server);
+}
+
+void server_sparse_replay(struct server_sparse *server, const struct server_sparse_record *record,
+			  const uint64_t *cut)
+{
+	CORE_ASSERT(record->number == server->recorded + 1);
+	server->recorded = record->number;
+	server->durable = record->number;
+	server->generation = record->generation;
+	server->map = record->map;
+	switch (record->kind) {
+	case SERVER_SPARSE_EPOCH:
+		server->expected = record->epoch + 1;
+		for (uint32_t i = 0; i < sparse_places(server->table); i++)
+			server->memory.cut[i] = cut[i];
+		break;
+	case SERVER_SPARSE_FENCE:
+		break;
+	case SERVER_SPARSE_JOIN:
+		worker_begin(server, record->worker, record->incarnation);
+		break;
+	case SERVER_SPARSE_BATCH:
+		server->memory.worker[record->worker].next = record->batch + 1;
+		break;
+	}
+}
+
+bool server_sparse_is_settled(const struct server_sparse *server)
+{
+	return server->durable == server->recorded;
+}
+
+bool server_sparse_may_setup(const struct server_sparse *server)
+{
+	return server->instance && !server->is_ready && server_sparse_is_settled(server);
+}
+
+bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker)
+{
+	return server->memory.worker[worker].resumed < server->generation &&
+	       server_sparse_is_settled(server);
+}
+
+static struct sparse header_of(const struct server_sparse *server, enum sparse_kind kind)
+{
+	return (struct sparse){ .kind = (uint8_t)kind,
+				.table = server->table->index,
+				.worker = SPARSE_SERVER,
+				.generation = server->generation };
+}
+
+/* The rows of workers first, first + 1, ... of the cut; the datagram's bytes. */
+static uint32_t rows_put(const struct server_sparse *server, struct sparse *packet, uint16_t first,
+			 uint32_t rows, uint8_t *at)
+{
+	uint32_t window = server->table->window;
+
+	packet->worker = first;
+	packet->count = (uint16_t)rows;
+	packet->width = (uint16_t)window;
+	sparse_put(at, packet);
+	at += sparse_items_at(packet->kind);
+	for (uint32_t i = 0; i < rows * window; i++)
+		sparse_body_put64(at + i * SPARSE_NUMBER_BYTES,
+				  server->memory.cut[(uint32_t)first * window + i]);
+	return sparse_bytes(packet);
+}
+
+uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at)
+{
+	struct sparse packet = header_of(server, SPARSE_SETUP);
+
+	CORE_ASSERT(server_sparse_may_setup(server));
+	packet.number = server->expected;
+	packet.map = server->map;
+	packet.part = part;
+	packet.parts = sparse_cut_parts(server->table);
+	sparse_body_put64(at + SPARSE_HEADER_BYTES, server->instance);
+	return rows_put(server, &packet, (uint16_t)(part * sparse_rows_per_part(server->table)),
+			sparse_rows_of_part(server->table, part), at);
+}
+
+uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at)
+{
+	struct sparse packet = header_of(server, SPARSE_RESUME);
+
+	CORE_ASSERT(server_sparse_is_settled(server));
+	packet.number = server->expected;
+	packet.map = server->map;
+	return rows_put(server, &packet, worker, 1, at);
+}
+
+uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at)
+{
+	struct sparse packet = header_of(server, SPARSE_COMMITTED);
+
+	CORE_ASSERT(server_sparse_is_settled(server));
+	packet.number = server->expected - 1;
+	if (worker != SPARSE_SERVER)
+		return rows_put(server, &packet, worker, 1, at);
+	sparse_put(at, &packet);
+	return SPARSE_HEADER_BYTES;
+}
+
+bool server_sparse_is_touched(const struct server_sparse *server, uint32_t rank)
+{
+	return server->memory.tag[rank] == server->expected - 1;
+}
+
+void server_sparse_step(struct server_sparse *server, const struct server_sparse_event *event,
+			struct server_sparse_actions *actions)
+{
+	*actions = (struct server_sparse_actions){ 0 };
+	switch (event->type) {
+	case SERVER_SPARSE_PACKET:
+		take(server, event->packet, event->at, actions);
+		break;
+	case SERVER_SPARSE_DURABLE:
+		durable(server, event->number, actions);
+		break;
+	case SERVER_SPARSE_FENCE_IT:
+		fence(server, event->map, actions);
+		break;
+	case SERVER_SPARSE_INSTANCE:
+		CORE_ASSERT(server->is_fenced);
+		CORE_ASSERT(event->number);
+		server->is_fenced = false;
+		server->instance = event->number;
+		break;
+	case SERVER_SPARSE_JOINED:
+		CORE_ASSERT(event->worker < server->table->workers);
+		join(server, event, actions);
+		break;
+	case SERVER_SPARSE_COLD:
+		CORE_ASSERT(event->worker < server->table->workers);
+		cold(server, event, actions);
+		break;
+	}
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server_sparse.h - a parameter server's state machine for one table of sparse mode: which flush counts, what
+ * is committed, and who may sum. server_sparse_step(event) fills in actions; no I/O, no clock, no allocation.
+ * docs/protocol.md, R-SP-23 to R-SP-29.
+ *
+ * Everything that must survive is a record, numbered from 1: the caller appends it to its log, says DURABLE
+ * when all up to a number are on disk, and nothing that rests on a record leaves before. After a restart the
+ * records are given to server_sparse_replay, in order.
+ */
+#ifndef CORE_SERVER_SPARSE_H
+#define CORE_SERVER_SPARSE_H
+
+#include "core/table_sparse.h"
+
+/* What the server knows of a worker; memory lent by the caller. */
+struct server_sparse_worker {
+	uint64_t incarnation; /* 0: none has joined */
+	uint64_t next;        /* number of the next cold batch */
+	uint64_t resumed;     /* the last generation that it has answered RESUME of */
+};
+
+/* Memory lent by the caller; the cuts have sparse_places(table) numbers. */
+struct server_sparse_memory {
+	uint64_t *cut;     /* of the last epoch that was applied */
+	uint64_t *staged;  /* of the one that is being assembled, */
+	int64_t *sum;      /* its sums, ranks * dim, */
+	uint64_t *tag;     /* which ranks it touches: those with its epoch; zeroed by init, */
+	uint8_t *has_part; /* and its parts, sparse_flush_parts(table) */
+	struct server_sparse_worker *worker; /* table->workers */
+};
+
+struct server_sparse {
+	/* Read by anyone. */
+	const struct sparse_table *table;
+	uint64_t generation;
+	uint64_t expected; /* the epoch that is to be applied next */
+	uint64_t recorded; /* the number of the last record */
+	uint64_t durable;  /* up to which they are on disk */
+	uint64_t instance; /* the switch's; 0: not known (yet) */
+	uint32_t map;
+	uint32_t parts_count; /* of has_part */
+	uint16_t flags;       /* of the parts */
+	bool is_fenced;       /* INSTANCE may come: no SETUP of this generation has left */
+	bool is_ready;        /* the instance has answered SETUP */
+	bool is_unsaid;       /* an epoch was applied, COMMITTED has not left */
+	struct server_sparse_memory memory;
+};
+
+enum server_sparse_record_kind {
+	SERVER_SPARSE_EPOCH = 1, /* with the cut, and what the optimiser has made of the sums */
+	SERVER_SPARSE_FENCE,
+	SERVER_SPARSE_JOIN,
+	SERVER_SPARSE_BATCH, /* with what the optimiser has made of the batch */
+};
+
+/* What a record must say, besides parameters. A FENCE has a new generation and maybe a new map, a JOIN as well
+ * unless it is the worker's first; an EPOCH has the cut, which is memory.cut when the action is given. */
+struct server_sparse_record {
+	enum server_sparse_record_kind kind;
+	uint32_t map;
+	uint64_t number; /* of the record */
+	uint64_t generation;
+	uint64_t epoch;       /* EPOCH: the one that was applied */
+	uint64_t incarnation; /* JOIN, BATCH */
+	uint64_t batch;       /* BATCH: its number */
+	uint16_t worker;      /* JOIN, BATCH */
+};
+
+enum server_sparse_event_type {
+	SERVER_SPARSE_PACKET,   /* CUT, FLUSH, READY, RESUMED; others change nothing */
+	SERVER_SPARSE_DURABLE,  /* records up to `number` are on disk */
+	SERVER_SPARSE_FENCE_IT, /* the switch has to go; map: the same, or a new one */
+	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
+	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
+				 * the predecessor's row of the cut for the newcomer */
+	SERVER_SPARSE_COLD, /* worker, incarnation; `number` is the batch's */
+};
+
+struct server_sparse_event {
+	enum server_sparse_event_type type;
+	uint16_t worker;
+	uint32_t map;
+	uint64_t incarnation;
+	uint64_t number;
+	const struct sparse *packet; /* PACKET: has passed sparse_check, */
+	const uint8_t *at;           /* and its datagram */
+};
+
+/*
+ * What the caller does:
+ *   apply     one step of the optimiser for each rank that server_sparse_is_touched, with the sums in
+ *             memory.sum, before the next event; likewise the batch, if the record is a BATCH.
+ *   record    appends `record` to the log.
+ *   say       COMMITTED goes to the switch (server_sparse_committed, worker SPARSE_SERVER) and to every worker.
+ *   answer    the batch is in: tells its worker, once record server->recorded, as of now, is durable.
+ *   refuse    the batch, or the worker, is not taken, and is told so.
+ */
+struct server_sparse_actions {
+	bool apply, record, say, answer, refuse;
+	bool is_dropped; /* a packet that does not count: of another generation or epoch, or misshapen */
+	struct server_sparse_record what;
+};
+
+/* A table of which nothing is known: no generation. The first FENCE_IT begins generation 1. A restart begins like
+ * this too, and goes on with server_sparse_replay. */
+void server_sparse_init(struct server_sparse *server, const struct sparse_table *table,
+			uint32_t map, const struct server_sparse_memory *memory);
+
+/* After init, for each record that the log has, in order. cut: of an EPOCH. */
+void server_sparse_replay(struct server_sparse *server, const struct server_sparse_record *record,
+			  const uint64_t *cut);
+
+/* R-SP-27: may COMMITTED, SETUP, RESUME, BCAST and answers leave? */
+bool server_sparse_is_settled(const struct server_sparse *server);
+
+/* May SETUP be sent, or RESUME to this worker? While it may, both are sent again and again. */
+bool server_sparse_may_setup(const struct server_sparse *server);
+bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker);
+
+/* These write a datagram at `at`, table->bytes at most, and say how many bytes it has. */
+uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);
+uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at);
+uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);
+
+/* Does the epoch that was just applied touch this rank? */
+bool server_sparse_is_touched(const struct server_sparse *server, uint32_t rank);
+
+void server_sparse_step(struct server_sparse *server, const struct server_sparse_event *event,
+			struct server_sparse_actions *actions);
+
+#endif

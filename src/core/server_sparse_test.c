@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server of sparse mode applies, records and says: claims about single packets and batches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/server_sparse.h"
+
+enum { RANKS = 3, WORKERS = 2, MAP = 9, INSTANCE = 77, PARTS_MAX = 8 };
+
+/* Two CUTs of a row each, three FLUSHes of a rank each. */
+static const struct sparse_table table = { .ranks = RANKS,
+					   .index = 4,
+					   .workers = WORKERS,
+					   .window = 1,
+					   .dim = 2,
+					   .bytes = 60 };
+static struct server_sparse server;
+static struct server_sparse_actions actions;
+static uint64_t cut[WORKERS], staged[WORKERS], tag[RANKS];
+static int64_t sum[RANKS * 2];
+static uint8_t has_part[PARTS_MAX];
+static struct server_sparse_worker workers[WORKERS];
+static const struct server_sparse_memory memory = { cut, staged, sum, tag, has_part, workers };
+
+static void step(enum server_sparse_event_type type, uint16_t worker, uint64_t incarnation,
+		 uint64_t number)
+{
+	struct server_sparse_event event = { .type = type,
+					     .worker = worker,
+					     .map = MAP,
+					     .incarnation = incarnation,
+					     .number = number };
+
+	server_sparse_step(&server, &event, &actions);
+}
+
+static void settle(void)
+{
+	step(SERVER_SPARSE_DURABLE, 0, 0, server.recorded);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	assert_int_equal(sparse_flush_parts(&table), 5);
+	server_sparse_init(&server, &table, MAP, &memory);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE);
+	settle();
+	return 0;
+}
+
+/* Part 0 or 1: the row; else rank part - 2, if it is touched. */
+static void give_part(uint64_t generation, uint64_t epoch, uint32_t part, int64_t number)
+{
+	uint8_t at[60];
+	struct sparse packet = { .kind = SPARSE_FLUSH,
+				 .table = table.index,
+				 .generation = generation,
+				 .number = epoch,
+				 .part = part,
+				 .parts = 5,
+				 .width = 2 };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+
+	if (part < 2) {
+		packet.kind = SPARSE_CUT;
+		packet.worker = (uint16_t)part;
+		packet.count = packet.width = 1;
+		sparse_body_put64(at + SPARSE_HEADER_BYTES, (uint64_t)number);
+	} else if (number) {
+		packet.count = 1;
+		sparse_body_put32(at + SPARSE_HEADER_BYTES, part - 2);
+		sparse_body_put64(at + SPARSE_HEADER_BYTES + 4, (uint64_t)number);
+		sparse_body_put64(at + SPARSE_HEADER_BYTES + 12, (uint64_t)-number);
+	}
+	sparse_put(at, &packet);
+	assert_int_equal(sparse_check(at, sparse_bytes(&packet), &packet), WIRE_OK);
+	server_sparse_step(&server, &event, &actions);
+}
+
+/* All parts of an epoch: rows `row`, sums `number` of ranks 0 and 2. */
+static void give_all(uint64_t generation, uint64_t epoch, uint64_t row, int64_t number)
+{
+	for (uint32_t part = 0; part < 5; part++)
+		give_part(generation, epoch, part,
+			  part < 2    ? (int64_t)row
+			  : part == 3 ? 0
+				      : number);
+}
+
+static void a_whole_flush_is_one_step_and_one_record(void **state)
+{
+	static const uint32_t order[] = { 4, 0, 0, 3, 1, 4 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 6; i++) {
+		give_part(1, 1, order[i], order[i] < 2 ? 7 : order[i] == 3 ? 0 : 5);
+		assert_false(actions.apply || actions.record || actions.say || actions.is_dropped);
+	}
+	give_part(1, 1, 2, 6);
+	assert_true(actions.apply && actions.record);
+	assert_int_equal(actions.what.kind, SERVER_SPARSE_EPOCH);
+	assert_int_equal(actions.what.epoch, 1);
+	assert_int_equal(actions.what.number, server.recorded);
+	assert_true(server_sparse_is_touched(&server, 0) && server_sparse_is_touched(&server, 2));
+	assert_false(server_sparse_is_touched(&server, 1));
+	assert_int_equal(sum[0], 6);
+	assert_int_equal(sum[1], -6);
+	assert_int_equal(sum[4], 5);
+	assert_int_equal(cut[0] + cut[1], 14);
+	assert_int_equal(server.expected, 2);
+}
+
+static void nothing_is_said_before_the_disk_has_it(void **state)
+{
+	uint8_t at[60];
+	struct sparse packet = { 0 };
+
+	(void)state;
+	give_all(1, 1, 7, 5);
+	assert_false(actions.say || server_sparse_is_settled(&server));
+	give_part(1, 1, 0, 7); /* the switch sends it again */
+	assert_false(actions.say || actions.is_dropped);
+	settle();
+	assert_true(actions.say);
+	give_part(1, 1, 0, 7);
+	assert_true(actions.say);
+	sparse_check(at, server_sparse_committed(&server, 1, at), &packet);
+	assert_int_equal(packet.number, 1);
+	assert_int_equal(packet.generation, 1);
+	assert_int_equal(sparse_body_get64(sparse_item(&packet, at, 0)), 7);
+	assert_int_equal(sparse_check(at, server_sparse_committed(&server, SPARSE_SERVER, at),
+				      &packet),
+			 WIRE_OK);
+	assert_int_equal(packet.count, 0);
+}
+
+static void a_flush_counts_once_and_only_the_expected_one(void **state)
+{
+	(void)state;
+	give_all(1, 2, 7, 5);
+	assert_true(actions.is_dropped);
+	give_all(1, 1, 7, 5);
+	settle();
+	give_all(1, 1, 8, 5);
+	assert_false(actions.apply);
+	assert_int_equal(cut[0], 7);
+	give_all(2, 2, 8, 5);
+	assert_true(actions.is_dropped);
+	assert_int_equal(server.expected, 2);
+}
+
+static void half_a_flush_does_not_outlive_a_fence(void **state)
+{
+	(void)state;
+	for (uint32_t part = 0; part < 4; part++)
+		give_part(1, 1, part, 5);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	settle();
+	give_part(1, 1, 4, 5);
+	assert_true(actions.is_dropped);
+	give_part(2, 1, 4, 5);
+	assert_false(actions.apply);
+	for (uint32_t part = 0; part < 4; part++)
+		give_part(2, 1, part, part < 2 ? 9 : 0);
+	assert_true(actions.apply);
+	assert_int_equal(cut[1], 9);
+	assert_false(server_sparse_is_touched(&server, 0)); /* was touched in the old half */
+	assert_true(server_sparse_is_touched(&server, 2));
+}
+
+static void misshapen_parts_are_dropped(void **state)
+{
+	uint8_t at[60];
+	struct sparse packet = { .kind = SPARSE_FLUSH,
+				 .table = table.index,
+				 .generation = 1,
+				 .number = 1,
+				 .part = 2,
+				 .parts = 5,
+				 .count = 1,
+				 .width = 2 };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+	struct sparse sound = packet;
+
+	(void)state;
+	sparse_body_put32(at + SPARSE_HEADER_BYTES, 1); /* a rank of part 3 */
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.is_dropped);
+	sparse_body_put32(at + SPARSE_HEADER_BYTES, 0);
+	packet.parts = 6;
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.is_dropped);
+	packet = sound;
+	packet.width = 1;
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.is_dropped);
+	packet = sound;
+	packet.table++;
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.is_dropped);
+	packet = sound;
+	packet.kind = SPARSE_CUT;
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.is_dropped);
+	packet = sound;
+	server_sparse_step(&server, &event, &actions);
+	assert_false(actions.is_dropped);
+	assert_int_equal(server.parts_count, 1);
+}
+
+static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
+{
+	uint8_t at[60];
+	struct sparse packet = {
+		.kind = SPARSE_READY, .table = table.index, .generation = 2, .number = INSTANCE + 1
+	};
+	struct server_sparse_event ready = { .type = SERVER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+
+	(void)state;
+	give_all(1, 1, 7, 5);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_true(actions.record);
+	assert_int_equal(actions.what.generation, 2);
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
+	assert_false(server_sparse_may_setup(&server) || server_sparse_may_resume(&server, 0));
+	settle();
+	assert_true(server_sparse_may_setup(&server) && server_sparse_may_resume(&server, 0));
+	sparse_check(at, server_sparse_setup(&server, 1, at), &packet);
+	assert_int_equal(packet.number, 2);
+	assert_int_equal(packet.worker, 1);
+	assert_int_equal(packet.generation, 2);
+	assert_int_equal(sparse_body_get64(at + SPARSE_HEADER_BYTES), INSTANCE + 1);
+	assert_int_equal(sparse_body_get64(sparse_item(&packet, at, 0)), 7);
+	packet = (struct sparse){
+		.kind = SPARSE_READY, .table = table.index, .generation = 2, .number = INSTANCE
+	};
+	server_sparse_step(&server, &ready, &actions);
+	assert_true(actions.is_dropped); /* another instance's */
+	packet.number++;
+	server_sparse_step(&server, &ready, &actions);
+	assert_false(server_sparse_may_setup(&server));
+	packet = (struct sparse){
+		.kind = SPARSE_RESUMED, .table = table.index, .worker = 1, .generation = 2
+	};
+	server_sparse_step(&server, &ready, &actions);
+	assert_true(server_sparse_may_resume(&server, 0));
+	assert_false(server_sparse_may_resume(&server, 1));
+}
+
+static void cold_batches_count_once_in_order(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 1, 3, 0);
+	assert_int_equal(server.generation, 1); /* the first needs no fence */
+	step(SERVER_SPARSE_COLD, 1, 3, 2);
+	assert_true(actions.refuse && !actions.answer);
+	step(SERVER_SPARSE_COLD, 1, 3, 1);
+	assert_true(actions.apply && actions.record && actions.answer);
+	assert_int_equal(actions.what.batch, 1);
+	step(SERVER_SPARSE_COLD, 1, 3, 1);
+	assert_true(actions.answer && !actions.apply && !actions.record);
+	step(SERVER_SPARSE_COLD, 1, 2, 2);
+	assert_true(actions.refuse);
+	step(SERVER_SPARSE_COLD, 1, 3, 0);
+	assert_true(actions.refuse);
+	step(SERVER_SPARSE_COLD, 1, 3, 2);
+	assert_true(actions.apply);
+}
+
+static void a_new_incarnation_begins_with_an_empty_row(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 1, 3, 0);
+	step(SERVER_SPARSE_COLD, 1, 3, 1);
+	give_all(1, 1, 7, 5);
+	step(SERVER_SPARSE_JOINED, 1, 3, 0);
+	assert_true(actions.refuse);
+	step(SERVER_SPARSE_JOINED, 1, 4, 0);
+	assert_int_equal(server.generation, 2);
+	assert_int_equal(actions.what.kind, SERVER_SPARSE_JOIN);
+	assert_int_equal(cut[0], 7);
+	assert_int_equal(cut[1], 0);
+	assert_int_equal(workers[1].next, 1);
+	step(SERVER_SPARSE_COLD, 1, 3, 2);
+	assert_true(actions.refuse);
+}
+
+/* Whatever has happened, a restart finds it again. */
+static void a_restart_finds_what_was_recorded(void **state)
+{
+	struct server_sparse_record log[16];
+	uint64_t cuts[16][WORKERS];
+	uint32_t count = 0;
+	struct server_sparse before;
+	struct server_sparse_worker known[WORKERS];
+
+	(void)state;
+	server_sparse_init(&server, &table, MAP, &memory);
+	for (uint32_t i = 0; i < 10; i++) {
+		if (i == 0 || i == 5)
+			step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+		else if (i == 1 || i == 7)
+			step(SERVER_SPARSE_JOINED, 1, i, 0);
+		else if (i == 2 || i == 3)
+			step(SERVER_SPARSE_COLD, 1, 1, i - 1);
+		else
+			give_all(server.generation, server.expected, 10 + i, 5);
+		assert_true(actions.record);
+		log[count] = actions.what;
+		memcpy(cuts[count++], cut, sizeof(cut));
+		settle();
+	}
+	before = server;
+	memcpy(known, workers, sizeof(known));
+	server_sparse_init(&server, &table, 0, &memory);
+	for (uint32_t i = 0; i < count; i++)
+		server_sparse_replay(&server, &log[i], cuts[i]);
+	assert_int_equal(server.generation, before.generation);
+	assert_int_equal(server.expected, before.expected);
+	assert_int_equal(server.map, before.map);
+	assert_int_equal(server.recorded, before.recorded);
+	assert_true(server_sparse_is_settled(&server));
+	assert_memory_equal(cut, cuts[count - 1], sizeof(cut));
+	assert_memory_equal(workers, known, sizeof(known));
+	assert_false(
+		server_sparse_may_setup(&server)); /* the switch may live: READY says who it is */
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_whole_flush_is_one_step_and_one_record, begin),
+		cmocka_unit_test_setup(nothing_is_said_before_the_disk_has_it, begin),
+		cmocka_unit_test_setup(a_flush_counts_once_and_only_the_expected_one, begin),
+		cmocka_unit_test_setup(half_a_flush_does_not_outlive_a_fence, begin),
+		cmocka_unit_test_setup(misshapen_parts_are_dropped, begin),
+		cmocka_unit_test_setup(a_fence_is_on_disk_before_setup_and_resume_leave, begin),
+		cmocka_unit_test_setup(cold_batches_count_once_in_order, begin),
+		cmocka_unit_test_setup(a_new_incarnation_begins_with_an_empty_row, begin),
+		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
