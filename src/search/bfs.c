@@ -349,6 +349,7 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 	double start = seconds_now(), last = start;
 	uint8_t *state = grow(NULL, 1, model->state_bytes);
 	uint64_t hash[2];
+	const char *first; /* what is wrong with the first state */
 
 	table_grow(&bfs);
 	memset(state, 0, model->state_bytes);
@@ -356,7 +357,8 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 	hash_state(state, model->state_bytes, hash);
 	table_put(&bfs, hash, 0);
 	remember(&bfs, state, 0, 0);
-	while (bfs.next.count && !bfs.violation && result.is_complete) {
+	first = model->check(model->config, state);
+	while (bfs.next.count && !first && !bfs.violation && result.is_complete) {
 		level_swap(&bfs);
 		result.depth++;
 		for (size_t i = 0; i < bfs.front.count && !bfs.violation; i++) {
@@ -370,14 +372,19 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 			}
 		}
 	}
-	if (model->is_end && !bfs.violation && result.is_complete)
+	if (model->is_end && !first && !bfs.violation && result.is_complete)
 		find_circle(&bfs);
 	if (progress && last > start)
 		fprintf(stderr, "\r%60s\r", "");
 	result.states = bfs.count;
 	result.moves = bfs.moves;
-	result.violation = bfs.violation;
+	result.violation = first ? first : bfs.violation;
 	result.seconds = seconds_now() - start;
+	if (first) {
+		result.is_complete = false;
+		if (trace)
+			fprintf(trace, "      ^^^ %s\n", first);
+	}
 	if (bfs.violation) {
 		result.is_complete = false;
 		result.steps = tell(&bfs, trace);
