@@ -20,7 +20,7 @@ static uint32_t count_of(uint32_t op)
 
 static uint64_t hash_of(uint32_t op)
 {
-	return 0x1234567ull * (op + 1);
+	return 0x123456789abcdefull * (op + 1);
 }
 
 static int32_t value_of(uint32_t life, uint32_t worker, uint32_t op, uint32_t lane)
@@ -271,8 +271,8 @@ static void worker_slow(const struct latency_config *config, const struct latenc
 	look.stored = 0;
 	if (intern_put(&asked, &look, sizeof(look)) != known)
 		return;
-	own.job = 5; /* what the search has no use for must be repeated as well */
-	own.child = 2;
+	own.job = LATENCY_OWN_JOB; /* what the search has no use for must be repeated as well */
+	own.child = LATENCY_OWN_CHILD;
 	wrong = slow_worker_latency(config, &own);
 	if (wrong)
 		broken(outcome, wrong);

@@ -21,6 +21,8 @@ enum {
 _Static_assert(LATENCY_PACKETS % 64 == 0, "whole words");
 /* Of the first life. A counter starts anywhere: as signed numbers these are behind a new slot's 0. */
 #define LATENCY_GENERATION 0xfffffff0u
+#define LATENCY_OWN_JOB 0x505 /* of the worker that slow.h is asked about: in both bytes */
+#define LATENCY_OWN_CHILD 0x202
 
 /* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. */
 enum latency_type { LATENCY_UPDATE, LATENCY_ACK, LATENCY_RESULT, LATENCY_CONFIRM };

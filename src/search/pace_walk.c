@@ -114,6 +114,8 @@ static void begin(uint32_t walk)
 							  : 0;
 		shards[shard].attempts = now->slow.shard[shard].numbers;
 		shards[shard].order = (1ull << bits[walk / 2 % 6]) - 1;
+		if (shards[shard].order) /* some before the end, and some behind it */
+			shards[shard].order -= rng_below(&now->rng, 200);
 		for (uint32_t i = 0; i < config->slots; i++)
 			now->slow.slot[shard][i].is_bulk = config->is_latency ||
 							   i >= map.base[MAP_BULK];

@@ -47,8 +47,8 @@ static struct wire wire_of(const struct reading *reading, uint32_t op, enum late
 					 .type = type };
 	struct wire wire = latency_wire(reading->config, &packet);
 
-	wire.job = reading->worker->job;
-	wire.child = reading->worker->child;
+	wire.job = LATENCY_OWN_JOB;
+	wire.child = LATENCY_OWN_CHILD;
 	if (type == LATENCY_UPDATE)
 		wire.flags = 0; /* RANGE is said by who has the elements */
 	return wire;

@@ -17,8 +17,15 @@ enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, OPS = 64, UNKNOWN = 0xffff };
 /* Chunks count from the first of the walk on: what began before it has `before` of them behind it. */
 struct op {
 	struct worker_op op;
+	uint64_t hash, count, cookie; /* its own, in widths of their own */
 	int64_t first;
 	uint64_t chunks, before, done;
+};
+
+/* As START and GRANT said, in widths of its own: core's could be too narrow. */
+struct grant {
+	uint32_t generation;
+	uint16_t job, child;
 };
 
 struct slot {
@@ -38,6 +45,9 @@ struct stream {
 struct late {
 	struct rng rng;
 	uint32_t step, run, lanes;
+	uint64_t hash, elements, cookie; /* of the operation that was drawn last */
+	bool is_narrow;                  /* a struct of core's does not hold what it must */
+	struct grant grant[SHARDS];
 	struct worker worker; /* its pointers lead into this state */
 	struct worker_shard shards[SHARDS];
 	struct worker_slot slots[SHARDS * SLOTS];
@@ -116,14 +126,13 @@ static uint64_t index_of(const struct op *op, uint32_t chunk)
 
 static struct worker_chunk told(const struct op *op, uint32_t chunk)
 {
-	uint64_t first = index_of(op, chunk) * now->lanes;
+	uint64_t first = index_of(op, chunk) * now->lanes, left = op->count - first;
+	uint32_t elements = left < now->lanes ? (uint32_t)left : now->lanes;
+	struct worker_chunk told = { .cookie = op->cookie, .first = first, .elements = elements };
 
-	return (struct worker_chunk){
-		.cookie = op->op.cookie,
-		.first = first,
-		.elements = op->op.count - first < now->lanes ? (uint32_t)(op->op.count - first)
-							      : now->lanes,
-	};
+	now->is_narrow |= told.cookie != op->cookie || told.first != first ||
+			  told.elements != elements;
+	return told;
 }
 
 /* ---- what should happen ---- */
@@ -153,19 +162,20 @@ static void build(uint32_t shard, enum map_stream stream, uint32_t index, enum w
 	if (round == WIRE_DATA && op->op.is_scaled)
 		slot->scale = slot->governing > 254 ? 254 : slot->governing;
 	want->build_scale = slot->scale;
+	now->is_narrow |= want->build_scale != slot->scale;
 	slot->seq++;
 	slot->is_waiting = true;
 	slot->is_probed = slot->is_resent = false;
 	slot->flags = (uint8_t)(round | (round == WIRE_DATA ? op->op.lane_op * 4u : 0));
 	slot->lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : (want->chunk.elements + 3) / 4 * 4);
-	slot->tag = slow_tag(op->op.hash, index_of(op, slot->chunk));
+	slot->tag = slow_tag(op->hash, index_of(op, slot->chunk));
 	want->header = (struct wire){ .type = WIRE_UPDATE,
 				      .flags = slot->flags,
-				      .job = now->shards[shard].job,
-				      .generation = now->shards[shard].generation,
+				      .job = now->grant[shard].job,
+				      .generation = now->grant[shard].generation,
 				      .seq = slot->seq,
 				      .slot = (uint16_t)index,
-				      .child = now->shards[shard].child,
+				      .child = now->grant[shard].child,
 				      .lanes = slot->lanes,
 				      .tag = slot->tag };
 }
@@ -188,6 +198,7 @@ static void accepted(uint32_t shard, const struct wire *packet, struct worker_ac
 	want->stored = told(op, slot->chunk);
 	want->stored_round = (enum wire_round)round;
 	want->stored_scale = slot->scale;
+	now->is_narrow |= want->stored_scale != slot->scale;
 	if (round == WIRE_DATA && lane_op < WIRE_MAX && packet->flags & WIRE_STICKY_MASK) {
 		want->is_amended_later = true;
 		build(shard, stream, packet->slot, WIRE_DETAIL, want);
@@ -204,8 +215,8 @@ static void packet_comes(uint32_t shard, const struct wire *packet, struct worke
 {
 	struct slot *slot;
 
-	if (packet->slot >= SLOTS || packet->job != now->shards[shard].job ||
-	    packet->generation != now->shards[shard].generation)
+	if (packet->slot >= SLOTS || packet->job != now->grant[shard].job ||
+	    packet->generation != now->grant[shard].generation)
 		return;
 	slot = &now->slot[shard][packet->slot];
 	if (!slot->is_waiting || packet->seq != slot->seq)
@@ -237,6 +248,8 @@ static const char *step_is(const struct worker_event *event, const struct worker
 	worker_step(&now->worker, event, &got);
 	if ((got.build || got.resend || got.probe || got.is_accepted) && got.slot != want->slot)
 		return "R-WK-7: another slot than the pair's next one";
+	if (now->is_narrow)
+		return "R-MAP-3: a number is wider than its place";
 	return slow_worker_differs(&got, want);
 }
 
@@ -245,6 +258,9 @@ static void op_submitted(struct stream *of, const struct worker_op *op, uint64_t
 {
 	assert(of->count < OPS);
 	of->ops[of->count++] = (struct op){ .op = *op,
+					    .hash = now->hash,
+					    .count = now->elements,
+					    .cookie = now->cookie,
 					    .first = (int64_t)of->submitted - (int64_t)before,
 					    .chunks = before + more,
 					    .before = before,
@@ -254,11 +270,12 @@ static void op_submitted(struct stream *of, const struct worker_op *op, uint64_t
 
 static struct worker_op drawn_op(enum map_stream stream, uint64_t chunks)
 {
-	uint64_t hash = rng_next(&now->rng), cookie = rng_next(&now->rng);
-
-	return (struct worker_op){ .hash = hash,
-				   .count = chunks ? chunks * now->lanes - draw(now->lanes) : 0,
-				   .cookie = cookie,
+	now->hash = rng_next(&now->rng);
+	now->cookie = rng_next(&now->rng);
+	now->elements = chunks ? chunks * now->lanes - draw(now->lanes) : 0;
+	return (struct worker_op){ .hash = now->hash,
+				   .count = now->elements,
+				   .cookie = now->cookie,
 				   .stream = stream,
 				   .lane_op = (enum wire_op)(draw(2) ? 0 : draw(WIRE_OP_END)),
 				   .is_scaled = draw(2) };
@@ -363,8 +380,8 @@ static const char *packet(uint32_t shard)
 					       : kind == 7 ? WIRE_HELD
 					       : kind == 8 ? WIRE_NEED
 							   : 1 + draw(9)),
-			     .job = now->shards[shard].job,
-			     .generation = now->shards[shard].generation,
+			     .job = now->grant[shard].job,
+			     .generation = now->grant[shard].generation,
 			     .seq = slot->seq,
 			     .slot = (uint16_t)index,
 			     .child = (uint16_t)draw(65536) };
@@ -395,11 +412,11 @@ static const char *probe(uint32_t shard)
 		return NULL;
 	slot->is_probed = true;
 	want.header = (struct wire){ .type = WIRE_PROBE,
-				     .job = now->shards[shard].job,
-				     .generation = now->shards[shard].generation,
+				     .job = now->grant[shard].job,
+				     .generation = now->grant[shard].generation,
 				     .seq = slot->seq,
 				     .slot = (uint16_t)index,
-				     .child = now->shards[shard].child,
+				     .child = now->grant[shard].child,
 				     .tag = attempt };
 	return step_is(
 		&(struct worker_event){
@@ -494,9 +511,12 @@ static void begin(uint32_t walk)
 		assert(0);
 	worker_init(&now->worker, &map, SLOTS, now->lanes, OPS_MAX, &memory);
 	for (uint32_t shard = 0; shard < map.shards; shard++) {
-		now->shards[shard].generation = rng_u32(&now->rng);
-		now->shards[shard].job = (uint16_t)draw(65536);
-		now->shards[shard].child = (uint16_t)draw(65536);
+		now->grant[shard] = (struct grant){ .generation = rng_u32(&now->rng),
+						    .job = (uint16_t)draw(65536),
+						    .child = (uint16_t)draw(65536) };
+		now->shards[shard].generation = now->grant[shard].generation;
+		now->shards[shard].job = now->grant[shard].job;
+		now->shards[shard].child = now->grant[shard].child;
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			uint32_t seq = (uint32_t)near_bound(3);
 
