@@ -85,6 +85,7 @@ struct glm_report {
 	bool has_progress;
 	int64_t progress_ms, begin_ms; /* last shown, of this epoch's begin */
 	double loss;                   /* after the last epoch; NaN: there was none */
+	struct glm_parts parts;        /* NaN: not measured */
 };
 
 void glm_report_open(struct glm_report *report);

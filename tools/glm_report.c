@@ -122,6 +122,12 @@ static void json_end(const struct glm_report *report, const struct glm_curve *cu
 		glm_json_number("train_s", last->train_s);
 		putchar(',');
 	}
+	glm_json_number("minibatch_us", report->parts.whole_us);
+	putchar(',');
+	glm_json_number("compute_us", report->parts.compute_us);
+	putchar(',');
+	glm_json_number("exchange_us", report->parts.exchange_us);
+	putchar(',');
 	if (request->model)
 		glm_json_text("model", request->model);
 	else

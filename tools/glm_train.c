@@ -115,6 +115,7 @@ static int job_join(struct run *run, glm_join_fn join)
 		.has_progress = is_first(run) &&
 				(isatty(STDERR_FILENO) || getenv("TALLY_PROGRESS")),
 		.loss = (double)NAN,
+		.parts = { (double)NAN, (double)NAN, (double)NAN },
 	};
 	return 0;
 }
@@ -457,12 +458,23 @@ static int bytes_find(struct run *run)
 	return 0;
 }
 
+/* What a pipeline hides is for those who look at numbers. */
+static int parts_measure(struct run *run)
+{
+	const struct glm_request *request = &run->request;
+
+	if (!request->is_json || run->exchange->ranks == 1 || !glm_train_micro(run->train) ||
+	    request->options.parallel == GLM_DATA_PARALLEL)
+		return 0;
+	return glm_train_parts(run->train, &run->report.parts) ? train_failed(run) : 0;
+}
+
 static int results_write(struct run *run)
 {
 	const struct glm_request *request = &run->request;
 	char title[512];
 
-	if ((request->model && model_save(run)) || bytes_find(run))
+	if ((request->model && model_save(run)) || bytes_find(run) || parts_measure(run))
 		return -1;
 	if (!is_first(run))
 		return 0;

@@ -54,6 +54,9 @@ struct exchange {
 /* One rank: every sum is what is there. 0 and *exchange, the caller's until close; -1: no memory. */
 int exchange_none(struct exchange **exchange);
 
+/* Sums of `total` lanes, `each` in one, begun one after another as many as the exchange takes, then ended. 0 or -1. */
+int exchange_sums(struct exchange *exchange, int32_t *lanes, uint32_t total, uint32_t each);
+
 /* For tune(): both ways (0, 1) are measured in turn with such sums, and the one in use at the end is the faster one,
  * on all ranks alike. 0 or -1. */
 typedef void (*exchange_use_fn)(struct exchange *exchange, int way);

@@ -18,8 +18,7 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* As a mini-batch's: begun one after another, as many as the exchange takes, and waited for at the end. */
-static int sums(struct exchange *exchange, int32_t *lanes, uint32_t total, uint32_t each)
+int exchange_sums(struct exchange *exchange, int32_t *lanes, uint32_t total, uint32_t each)
 {
 	for (uint32_t at = 0; at < total;) {
 		uint32_t count = 0, part;
@@ -45,7 +44,7 @@ static int sums_time(struct exchange *exchange, int32_t *lanes, uint32_t total, 
 	double begin_s = now_s(), time_s;
 
 	for (int i = 0; i < REPEATS; i++)
-		if (sums(exchange, lanes, total, each))
+		if (exchange_sums(exchange, lanes, total, each))
 			return -1;
 	time_s = now_s() - begin_s;
 	if (time_s < *best_s)

@@ -83,6 +83,15 @@ int glm_train_save(struct glm_train *train, void **bytes, size_t *count);
 /* On a train that is as it was opened. Rank 0's bytes count: -1 if they are not of the same file and options. */
 int glm_train_load(struct glm_train *train, const void *bytes, size_t count);
 
+/* Of a mini-batch, in us, the mean of all ranks: as it is; its computation, and its sums, each alone. */
+struct glm_parts {
+	double whole_us, compute_us, exchange_us;
+};
+
+/* Measured for a moment with the last epoch's micro-batch; model-parallel. After that nothing but close: the model
+ * is done with. */
+int glm_train_parts(struct glm_train *train, struct glm_parts *parts);
+
 const char *glm_train_error(const struct glm_train *train);
 uint32_t
 glm_train_classes(const struct glm_train *train); /* activations of a row: 1 for two labels */

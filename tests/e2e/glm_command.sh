@@ -83,7 +83,8 @@ same_bits() { # ranks, threads, micro-batches and ways of travelling make no dif
 		ranks 4 0 train "${how[@]}" -m four --json --test "$file.t"
 		same one four
 		json out 'len(epochs) == 2 and end["ranks"] == 4 and end["rows"] == 1500 and
-			end["epochs"] == 2 and end["test_loss"] == epochs[1]["test_loss"]'
+			end["epochs"] == 2 and end["test_loss"] == epochs[1]["test_loss"] and
+			all(end[part + "_us"] > 0 for part in ("minibatch", "compute", "exchange"))'
 	done
 	ranks 3 0 train "${how[@]}" --threads 2 -b 5 --comm dense -m three.model
 	same one three.model

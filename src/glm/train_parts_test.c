@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_parts_test.c - a mini-batch's parts, over sums that take as long as the test says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "glm/train_fixture.h"
+
+enum { SUM_US = 3000, DEPTH = 8 };
+
+/* Two ranks of which the other one has nothing; a sum takes SUM_US after its flush. */
+static struct {
+	struct exchange exchange;
+	uint64_t due_ns[DEPTH], begun;
+	bool fails;
+} slow;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int slow_tune(struct exchange *exchange, uint32_t total, uint32_t each)
+{
+	(void)exchange, (void)total, (void)each;
+	return 0;
+}
+
+static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count)
+{
+	(void)exchange, (void)lanes, (void)count;
+	slow.due_ns[slot] = now_ns() + SUM_US * 1000ull;
+	slow.begun++;
+	return 0;
+}
+
+static int slow_flush(struct exchange *exchange)
+{
+	(void)exchange;
+	return 0;
+}
+
+static enum exchange_state slow_end(struct exchange *exchange, uint32_t slot, bool is_wait)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+
+	snprintf(exchange->error, sizeof(exchange->error), "%s", slow.fails ? "it broke" : "");
+	while (is_wait && now_ns() < slow.due_ns[slot])
+		nanosleep(&nap, NULL);
+	return slow.fails ? EXCHANGE_FAILED : EXCHANGE_DONE;
+}
+
+/* The other rank says at every question what this one says. */
+static int slow_sum(struct exchange *exchange, int32_t *values, size_t count)
+{
+	(void)exchange;
+	for (size_t i = 0; i < count; i++)
+		values[i] *= 2;
+	return 0;
+}
+
+static void slow_abort(struct exchange *exchange)
+{
+	(void)exchange;
+}
+
+static const struct exchange_ops ops = { .tune = slow_tune,
+					 .begin = slow_begin,
+					 .flush = slow_flush,
+					 .end = slow_end,
+					 .sum = slow_sum,
+					 .abort = slow_abort };
+
+static void parts__are_what_each_takes_alone(void **state)
+{
+	static const struct matrix_shape shape = { 320, 30, 2, 200, 7 };
+	const struct glm_options options = {
+		.loss = GLM_LOGISTIC, .bias = -1, .rate = 0.1, .batch = 32, .micro = 8
+	};
+	char error[GLM_ERROR_MAX] = "";
+	struct exchange *alone;
+	struct glm_train *train;
+	struct glm_parts parts;
+	struct matrix matrix;
+	struct glm_data data;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	data_make(&matrix, 0, 1, 1, &data);
+	assert_int_equal(exchange_none(&alone), 0);
+	slow.exchange = *alone; /* to begin with */
+	slow.exchange.depth = DEPTH;
+	assert_int_equal(glm_train_open(&train, &data, &options, &slow.exchange, error), 0);
+	assert_int_equal(glm_train_epoch(train, NULL, NULL), 0);
+	slow.exchange.ops = &ops;
+	slow.exchange.ranks = 2;
+	assert_int_equal(glm_train_parts(train, &parts), 0);
+	/* Four sums of a mini-batch are on their way together; computing takes microseconds. */
+	assert_true(parts.exchange_us >= SUM_US);
+	assert_true(parts.whole_us >= SUM_US);
+	assert_true(parts.compute_us > 0);
+	assert_true(parts.compute_us < SUM_US);
+	assert_int_equal(slow.begun,
+			 2 * 5 * 10 * 4); /* whole and sums: rounds, mini-batches, micro-batches */
+
+	slow.fails = true;
+	assert_int_equal(glm_train_parts(train, &parts), -1);
+	assert_string_equal(glm_train_error(train), "it broke");
+	glm_train_close(train);
+	alone->ops->close(alone);
+	data_free(&data);
+	matrix_free(&matrix);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts__are_what_each_takes_alone),
+	};
+
+	return cmocka_run_group_tests_name("glm-train-parts", tests, NULL, NULL);
+}
