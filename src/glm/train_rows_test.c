@@ -47,7 +47,8 @@ static void *rank_main(void *arg)
 	data_make(job->matrix, 0, 1, job->threads, &data);
 	*result = glm_train_open(&train, &data, &job->options, exchange, job->error[me->rank]);
 	if (!*result) {
-		job->rate = glm_train_rate(train);
+		if (!me->rank)
+			job->rate = glm_train_rate(train);
 		for (int e = 0; e < EPOCHS && !*result; e++)
 			*result = glm_train_epoch(train, NULL, NULL);
 		if (!*result)
