@@ -66,7 +66,7 @@ static int parts_run(struct probe *probe, double us[PARTS])
 	int result = 0;
 
 	for (int i = 0; i < ROUNDS * PARTS && !result; i++)
-		result = part_run(probe, i % PARTS, &best_ns[i % PARTS]);
+		result = part_run(probe, (enum part)(i % PARTS), &best_ns[i % PARTS]);
 	for (int i = 0; i < PARTS; i++)
 		time_us[i] = (int32_t)fmin((double)best_ns[i] / 1000, us_most);
 	if (!result && exchange->ops->sum(exchange, time_us, PARTS))
