@@ -363,33 +363,13 @@ static int options_check(struct glm_train *train)
 	return train_layout_check(train);
 }
 
-/*
- * A step of 1 / curvature goes to the bottom of a parabola. The mean gradient of B rows sees a curvature of at most
- * smoothness * (largest + mean square / B), the second part being chance; half of that step is safe for all of
- * them (Gower et al. 2019). So is 1 / (smoothness * mean square), which is more where rows are alike.
- */
-static int rate_auto(struct glm_train *train, double mean_square)
-{
-	double smoothness = loss_smoothness(train->options.loss), largest = 0, alike, sparse;
-
-	train->rate = 1;
-	if (!(mean_square > 0))
-		return 0;
-	if (train_curve(train, mean_square, &largest))
-		return -1;
-	alike = 1 / (smoothness * mean_square);
-	sparse = 1 / (2 * smoothness * (largest + mean_square / train->options.batch));
-	train->rate = alike > sparse ? alike : sparse;
-	return 0;
-}
-
 static int rate_find(struct glm_train *train, squares_t squares)
 {
 	const struct glm_options *options = &train->options;
 	double mean = (double)squares / (double)train->data->rows / (double)(1ull << 40);
 
 	train->rate = options->rate;
-	if (!(train->rate > 0) && rate_auto(train, mean))
+	if (!(train->rate > 0) && train_rate_auto(train, mean))
 		return -1;
 	if (!(train->rate * options->l2 < 1))
 		return train_fail(

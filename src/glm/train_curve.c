@@ -16,11 +16,9 @@ struct curve {
 	struct glm_train *train;
 	uint32_t count; /* rows */
 	uint32_t *rows;
-	double *u;      /* [count] */
-	float *scales;  /* [count * classes]: of the first class alone */
-	int64_t *parts; /* [count * classes] of one engine */
-	int64_t *sums;  /* [count] of all of them */
-	int32_t *lanes;
+	double *u;     /* [count] */
+	float *scales; /* [count * classes]: of the first class alone */
+	struct train_sum sum;
 };
 
 static double norm(const struct curve *curve)
@@ -46,30 +44,12 @@ static void columns_make_weights(const struct curve *curve, struct glm_engine *e
 static int turn(struct curve *curve)
 {
 	struct glm_train *train = curve->train;
-	struct exchange *exchange = train->exchange;
-	const struct glm_wire wide = { .is_narrow = false };
-	uint32_t classes = train->classes;
-	bool beyond = false;
 
 	for (uint32_t i = 0; i < curve->count; i++)
-		curve->scales[(size_t)i * classes] = (float)curve->u[i];
-	memset(curve->sums, 0, curve->count * sizeof(*curve->sums));
-	for (uint32_t t = 0; t < train->threads; t++) {
-		struct glm_engine *engine = &train->engines[t];
-
-		columns_make_weights(curve, engine);
-		beyond |= !glm_engine_forward(engine, curve->rows, curve->count, curve->count,
-					      curve->parts);
-		for (uint32_t i = 0; i < curve->count; i++)
-			beyond |= __builtin_add_overflow(
-				curve->sums[i], curve->parts[(size_t)i * classes], &curve->sums[i]);
-	}
-	if (!train_is_counted(train))
-		memset(curve->sums, 0, curve->count * sizeof(*curve->sums));
-	wire_pack(&wide, exchange->ranks, curve->sums, curve->count, beyond, curve->lanes);
-	if (exchange->ops->sum(exchange, curve->lanes, wire_lanes(&wide, curve->count)))
-		return train_fail_exchange(train);
-	return wire_unpack(&wide, curve->lanes, curve->count, curve->u) ? 0 : 1;
+		curve->scales[(size_t)i * train->classes] = (float)curve->u[i];
+	for (uint32_t t = 0; t < train->threads; t++)
+		columns_make_weights(curve, &train->engines[t]);
+	return train_sum_rows(train, &curve->sum, curve->rows, curve->count, 1, curve->u);
 }
 
 /* mean_square bounds it from above, and is the answer where nothing better is found. */
@@ -99,7 +79,6 @@ static int rounds(struct curve *curve, double mean_square, double *largest)
 
 int train_curve(struct glm_train *train, double mean_square, double *largest)
 {
-	const struct glm_wire wide = { .is_narrow = false };
 	uint64_t rows = train->data->rows;
 	uint32_t count = rows < ROWS_MOST ? (uint32_t)rows : ROWS_MOST;
 	size_t all = (size_t)count * train->classes;
@@ -107,15 +86,12 @@ int train_curve(struct glm_train *train, double mean_square, double *largest)
 			       .count = count,
 			       .rows = malloc(count * sizeof(*curve.rows)),
 			       .u = malloc(count * sizeof(*curve.u)),
-			       .scales = calloc(all, sizeof(*curve.scales)),
-			       .parts = malloc(all * sizeof(*curve.parts)),
-			       .sums = malloc(count * sizeof(*curve.sums)),
-			       .lanes = malloc(wire_lanes(&wide, count) * sizeof(*curve.lanes)) };
+			       .scales = calloc(all, sizeof(*curve.scales)) };
 	int result;
 
 	for (uint32_t i = 0; curve.rows && i < count; i++)
 		curve.rows[i] = (uint32_t)(i * rows / count); /* from all over the file */
-	if (!curve.rows || !curve.u || !curve.scales || !curve.parts || !curve.sums || !curve.lanes)
+	if (train_sum_open(&curve.sum, train, count) || !curve.rows || !curve.u || !curve.scales)
 		result = train_give_up(train, "out of memory");
 	else
 		result = rounds(&curve, mean_square, largest);
@@ -124,8 +100,6 @@ int train_curve(struct glm_train *train, double mean_square, double *largest)
 	free(curve.rows);
 	free(curve.u);
 	free(curve.scales);
-	free(curve.parts);
-	free(curve.sums);
-	free(curve.lanes);
+	train_sum_close(&curve.sum);
 	return result;
 }

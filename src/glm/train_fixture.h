@@ -229,7 +229,7 @@ static double reference_y(const struct reference *ref, uint32_t row, uint32_t c)
 	return label == ref->label_of[c] ? 1 : -1;
 }
 
-/* Every product rounded to a multiple of 2^-32, the sum exact. */
+/* Every product rounded to a multiple of 2^-32, the sum exact. Products that the trainer calls beyond are large. */
 static double reference_activation(const struct reference *ref, uint32_t row, uint32_t c)
 {
 	int64_t sum = 0;
@@ -239,6 +239,7 @@ static double reference_activation(const struct reference *ref, uint32_t row, ui
 			double product = (double)reference_value(ref, row, f) *
 					 (double)ref->weight[f * ref->classes + c];
 
+			product = fmax(fmin(product, 0x1p20), -0x1p20);
 			sum += (int64_t)rint(product * 4294967296.0);
 		}
 	return (double)sum / 4294967296.0;
@@ -297,8 +298,8 @@ static double reference_turn(const struct reference *ref, double *u)
 	return sqrt(after / before) / rows;
 }
 
-/* Is this what auto should give, nearly? */
-static bool reference_is_rate(const struct reference *ref, double rate)
+/* What theory allows: train_rate.c begins with it. */
+static double reference_rate_safe(const struct reference *ref)
 {
 	double mean = 0, largest = 0, smoothness = loss_smoothness(ref->options->loss), alike,
 	       sparse;
@@ -314,7 +315,7 @@ static bool reference_is_rate(const struct reference *ref, double rate)
 	free(u);
 	alike = 1 / (smoothness * mean);
 	sparse = 0.5 / (smoothness * (largest + mean / ref->options->batch));
-	return fabs(rate / fmax(alike, sparse) - 1) < 1e-4;
+	return fmax(alike, sparse);
 }
 
 static double reference_rate(const struct reference *ref, uint32_t epoch, double part)
@@ -365,6 +366,57 @@ static void reference_batch(struct reference *ref, const uint32_t *rows, uint32_
 	if (ref->multiplier < 0.5)
 		reference_settle(ref);
 	free(gradient);
+}
+
+/* The mean loss after 16 steps at least of a constant rate, over all rows again and again. */
+static double reference_trial(const struct reference *like, double rate, const uint32_t *rows)
+{
+	uint32_t count = like->matrix->rows, batch = like->options->batch, steps = 0;
+	struct reference ref;
+	double sum = 0;
+
+	reference_open(&ref, like->matrix, like->options, rate);
+	while (steps < 16)
+		for (uint32_t first = 0; first < count; first += batch, steps++)
+			reference_batch(&ref, rows + first,
+					count - first < batch ? count - first : batch, rate);
+	reference_settle(&ref);
+	for (uint32_t row = 0; row < count; row++)
+		for (uint32_t c = 0; c < ref.classes; c++)
+			sum += loss(ref.options->loss, reference_activation(&ref, row, c),
+				    reference_y(&ref, row, c));
+	reference_close(&ref);
+	return isfinite(sum) ? sum / count : (double)INFINITY;
+}
+
+/* Is this what auto should give, nearly? Of few rows, all are tried. */
+static bool reference_is_rate(const struct reference *ref, double rate)
+{
+	uint32_t count = ref->matrix->rows, *rows = calloc(count, sizeof(*rows)), k = 0, tried = 0;
+	double after[11], best = (double)INFINITY, safe = reference_rate_safe(ref);
+	struct rng rng;
+
+	rng_init(&rng, 0, 0);
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = i;
+	for (uint32_t i = count - 1; i > 0; i--) {
+		uint32_t other = rng_below(&rng, i + 1), row = rows[i];
+
+		rows[i] = rows[other];
+		rows[other] = row;
+	}
+	while (tried < 11) {
+		after[tried] = reference_trial(ref, safe * (1 << tried), rows);
+		best = fmin(best, after[tried]);
+		if (!(after[tried++] <= 2 * best))
+			break;
+	}
+	free(rows);
+	while (k < tried && !(after[k] <= 1.05 * best))
+		k++;
+	if (k && k < tried)
+		safe *= (1 << k) / 2.0;
+	return fabs(rate / safe - 1) < 1e-4;
 }
 
 static void reference_epoch(struct reference *ref, uint32_t epoch)

@@ -42,6 +42,20 @@ uint64_t train_clock_ns(void);
 /* What all data-parallel ranks have counts once. */
 bool train_is_counted(const struct glm_train *train);
 
+/* Activations of some of the training's rows as the engines' weights now are, summed over all of them, outside of the
+ * flow. a[i * classes + class] of the first `classes` classes. 0; 1: one is beyond, on all ranks; -1. */
+struct train_sum {
+	int64_t *parts, *sums; /* [rows * classes] */
+	int32_t *lanes;
+};
+int train_sum_open(struct train_sum *sum, const struct glm_train *train, uint32_t rows);
+void train_sum_close(struct train_sum *sum); /* also if it was not opened whole */
+int train_sum_rows(struct glm_train *train, struct train_sum *sum, const uint32_t *rows,
+		   uint32_t count, uint32_t classes, double *a);
+
+/* The rate that the data ask for; the engines' model is 0 before and after. 0 or -1. */
+int train_rate_auto(struct glm_train *train, double mean_square);
+
 /* The largest eigenvalue of X'X / rows, nearly; the rows' mean square is above 0. 0 or -1. The model is 0. */
 int train_curve(struct glm_train *train, double mean_square, double *largest);
 
