@@ -131,7 +131,7 @@ static uint32_t ring_of(const struct latency_config *config)
 static struct worker_latency_op op_of(uint32_t op)
 {
 	return (struct worker_latency_op){ .hash = hash_of(op),
-					   .cookie = op,
+					   .cookie = LATENCY_COOKIE + op,
 					   .count = count_of(op) };
 }
 
@@ -299,6 +299,8 @@ void latency_worker_step(const struct latency_config *config, struct latency_sta
 		broken(outcome, "R-LAT-12: the RESULT waited for is another operation's");
 	if (actions.store || actions.build)
 		own.op = (uint32_t)(actions.op - config->first);
+	if ((actions.store || actions.build) && actions.op - config->first >= config->ops)
+		broken(outcome, "R-LAT-11: an operation has a number that none was given");
 	if (actions.store)
 		worker_store(config, worker, own.op, actions.is_range, number, outcome);
 	worker_done(config, worker, &actions, head, outcome);

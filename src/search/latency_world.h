@@ -23,6 +23,7 @@ _Static_assert(LATENCY_PACKETS % 64 == 0, "whole words");
 #define LATENCY_GENERATION 0xfffffff0u
 #define LATENCY_OWN_JOB 0x505 /* of the worker that slow.h is asked about: in both bytes */
 #define LATENCY_OWN_CHILD 0x202
+#define LATENCY_COOKIE 0x500000000u /* of operation 0 */
 
 /* UPDATE and ACK are the worker's, RESULT and CONFIRM for it. HELD changes nothing and is not kept. */
 enum latency_type { LATENCY_UPDATE, LATENCY_ACK, LATENCY_RESULT, LATENCY_CONFIRM };

@@ -296,7 +296,7 @@ static const char *packets_differ(const struct reading *was, uint32_t slot)
 const char *slow_worker_latency(const struct latency_config *config,
 				const struct worker_latency *worker)
 {
-	struct worker_latency_op more = { .hash = 5, .cookie = 77, .count = 3 };
+	struct worker_latency_op more = { .hash = 5, .cookie = UINT64_MAX, .count = 3 };
 	struct worker_latency_event event = { .type = WORKER_LATENCY_START, .op = &more };
 	const char *wrong = NULL;
 	struct reading was;
@@ -306,7 +306,7 @@ const char *slow_worker_latency(const struct latency_config *config,
 		return NULL;
 	reading_load(config, worker, &was);
 	for (uint32_t op = was.head; op < was.tail; op++)
-		if (place_of(&was, op)->op.cookie != op)
+		if (place_of(&was, op)->op.cookie != LATENCY_COOKIE + op)
 			return "R-LAT-11: an operation is not in its place";
 	if (worker_latency_may_start(worker, &slot) != may_start(&was) ||
 	    worker_latency_has_room(worker) != (was.tail - was.head < worker->ops_max))
