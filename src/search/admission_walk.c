@@ -176,7 +176,7 @@ static const char *somebody_goes(struct bfs *bfs, bool is_any)
 	if (!process->connection || (!process->is_told && !is_any))
 		return NULL;
 	event.connection = process->connection;
-	if (!process->is_told && admission_draw(2))
+	if (!admission_draw(process->is_told ? 6 : 2))
 		event.type = ADMISSION_SILENT;
 	else
 		*process = (struct process){ 0 };
@@ -248,7 +248,7 @@ static void plot_of_process(struct process *process, uint32_t kind)
 {
 	uint64_t number = admission_now->plot_number;
 
-	process->oldest = number - (admission_draw(4) ? 0 : admission_draw((uint32_t)number + 1));
+	process->oldest = number - (admission_draw(4) ? 0 : admission_draw((uint32_t)number));
 	process->submitted = number + admission_draw(4) + !!admission_draw(8);
 	if (admission_now->plot == PLOT_STILL)
 		process->submitted = number + 1;
@@ -328,6 +328,10 @@ static const char *plot_says(struct bfs *bfs, const struct slow_person *person,
 		message.stall.is_expired =
 			(admission_now->plot == PLOT_DEADLINE && !admission_draw(3)) ||
 			(admission_now->plot <= PLOT_CHANGE && !admission_draw(15));
+		if (admission_now->plot == PLOT_STILL && !admission_draw(12)) {
+			message.stall.number = admission_now->first; /* complete everywhere */
+			message.stall.is_expired = true;
+		}
 	}
 	return event_happens(bfs, event);
 }
