@@ -89,7 +89,8 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_refuse(const struct sparse_
 							    const struct sparse *packet,
 							    const uint8_t *at)
 {
-	if (!state->generation || packet->generation != state->generation)
+	if (!state->generation ||
+	    (packet->generation != state->generation && !TAKEN_OUT(SPARSE_PUSH_GENERATION)))
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (packet->map != state->map)
 		return SWITCH_SPARSE_DROP_MAP;
@@ -117,7 +118,7 @@ CORE_INLINE void switch_sparse_add(const struct sparse_table *table, struct swit
 		int64_t value = (int32_t)sparse_body_get32(pair + SPARSE_RANK_BYTES +
 							   i * SPARSE_VALUE_BYTES);
 
-		if (is_first)
+		if (is_first && !TAKEN_OUT(SPARSE_TAG))
 			sum[i] = 0;
 		if (__builtin_add_overflow(sum[i], value, &sum[i])) {
 			sum[i] = value < 0 ? -most - 1 : most;
@@ -137,7 +138,9 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_push(const struct sparse_ta
 	if (verdict)
 		return verdict;
 	place = memory->place + sparse_place(table, packet->worker, packet->number);
-	if (packet->number <= place->last) {
+	if (packet->number <= place->last && !TAKEN_OUT(SPARSE_LAST)) {
+		if (TAKEN_OUT(SPARSE_REPEAT_ACK))
+			return SWITCH_SPARSE_DROP_STALE;
 		switch_sparse_answer(SPARSE_ACK, packet);
 		return SWITCH_SPARSE_REPEAT;
 	}
@@ -159,7 +162,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_push(const struct sparse_ta
 /* R-SP-9. pairs_max: as many make an epoch; is_old: it has lasted long enough. */
 CORE_INLINE bool switch_sparse_may_flip(const struct switch_sparse *state)
 {
-	return state->generation && !state->is_busy;
+	return state->generation && (!state->is_busy || TAKEN_OUT(SPARSE_BUSY));
 }
 
 CORE_INLINE bool switch_sparse_is_due(const struct sparse_table *table,
@@ -188,7 +191,9 @@ CORE_INLINE void switch_sparse_flip(struct switch_sparse *state)
 CORE_INLINE uint64_t switch_sparse_cut(const struct switch_sparse *state,
 				       const struct switch_sparse_place *place)
 {
-	return place->since == state->epoch ? place->before : place->last;
+	if (place->since == state->epoch && !TAKEN_OUT(SPARSE_CUT_BEFORE))
+		return place->before;
+	return place->last;
 }
 
 /* R-SP-11: the items of one part, behind its header; how many. */
@@ -269,7 +274,8 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_committed(struct switch_spa
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (packet->worker != SPARSE_SERVER)
 		return SWITCH_SPARSE_DROP_WORKER; /* a worker's copy */
-	if (!state->is_busy || packet->number != state->epoch - 1)
+	if (!state->is_busy ||
+	    (packet->number != state->epoch - 1 && !TAKEN_OUT(SPARSE_COMMITTED_EPOCH)))
 		return SWITCH_SPARSE_DROP_STALE;
 	state->is_busy = 0;
 	return SWITCH_SPARSE_TAKEN;
@@ -300,7 +306,9 @@ CORE_INLINE void switch_sparse_take_rows(const struct sparse_table *table,
 		memory->place + (uint32_t)packet->worker * table->window;
 
 	for (uint32_t i = 0; i < (uint32_t)packet->count * table->window; i++) {
-		place[i].last = sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
+		place[i].last = TAKEN_OUT(SPARSE_SETUP_CUT)
+					? 0
+					: sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
 		place[i].before = place[i].last;
 		place[i].since = 0;
 	}
@@ -320,7 +328,7 @@ switch_sparse_setup(const struct sparse_table *table, struct switch_sparse *stat
 	if (state->generation ? packet->generation != state->generation
 			      : packet->generation < state->setup_generation)
 		return SWITCH_SPARSE_DROP_GENERATION;
-	if (!state->generation) {
+	if (!state->generation || TAKEN_OUT(SPARSE_SETUP_ONCE)) {
 		if (packet->generation > state->setup_generation)
 			for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
 				state->setup_parts[word] = 0;

@@ -41,7 +41,9 @@ bool worker_sparse_is_freed(const struct worker_sparse *worker, uint64_t seq)
 /* Does the switch of this generation have it, or the server? */
 static bool is_in(const struct worker_sparse *worker, uint64_t seq)
 {
-	return worker_sparse_is_freed(worker, seq) || push_at(worker, seq)->is_acked;
+	if (push_at(worker, seq)->is_acked)
+		return true;
+	return worker_sparse_is_freed(worker, seq) && !TAKEN_OUT(SPARSE_COMMITTED_ACK);
 }
 
 /* R-SP-18: seq - W, so by the same rule all before it, must be in: then the row of the switch says of every
@@ -52,7 +54,7 @@ bool worker_sparse_may_send(const struct worker_sparse *worker)
 
 	if (seq == worker->next || !worker->generation)
 		return false;
-	return seq <= window || is_in(worker, seq - window);
+	return seq <= window || is_in(worker, seq - window) || TAKEN_OUT(SPARSE_WINDOW);
 }
 
 bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq)
@@ -64,7 +66,7 @@ bool worker_sparse_wants(const struct worker_sparse *worker)
 {
 	if (worker->sent > worker->low && (worker->next - worker->low) * 2 >= worker->kept_max)
 		return true;
-	for (uint64_t seq = worker->low; seq < worker->sent; seq++)
+	for (uint64_t seq = worker->low; seq < worker->sent && !TAKEN_OUT(SPARSE_ASK); seq++)
 		if (push_at(worker, seq)->is_acked && !push_at(worker, seq)->is_freed)
 			return true;
 	return false;
@@ -133,6 +135,10 @@ static void take_ack(struct worker_sparse *worker, uint64_t seq,
 	if (seq < worker->low || !worker_sparse_is_due(worker, seq))
 		return;
 	push_at(worker, seq)->is_acked = 1;
+	if (TAKEN_OUT(SPARSE_FREE_ON_ACK)) {
+		push_at(worker, seq)->is_freed = 1;
+		skip_freed(worker);
+	}
 	actions->is_acked = true;
 	actions->acked = seq;
 	hurry(worker, seq, actions);
@@ -177,7 +183,10 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 		worker->map = packet->map;
 		for (uint64_t seq = worker->low; seq < worker->next; seq++)
 			*push_at(worker, seq) = (struct worker_sparse_push){
-				.is_freed = push_at(worker, seq)->is_freed
+				.is_freed = push_at(worker, seq)->is_freed,
+				.is_acked = TAKEN_OUT(SPARSE_ACK_KEPT)
+						    ? push_at(worker, seq)->is_acked
+						    : 0,
 			};
 		worker->sent = worker->low;
 		skip_freed(worker);
@@ -189,7 +198,8 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 static void take(struct worker_sparse *worker, const struct sparse *packet, const uint8_t *at,
 		 struct worker_sparse_actions *actions)
 {
-	bool is_own = packet->generation == worker->generation;
+	bool is_own = packet->generation == worker->generation ||
+		      TAKEN_OUT(SPARSE_WORKER_GENERATION);
 	const uint8_t *row = at + SPARSE_HEADER_BYTES;
 
 	if (packet->table != worker->table->index || packet->worker != worker->worker)

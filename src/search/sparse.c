@@ -110,13 +110,24 @@ static void forget_fences(const struct sparse_config *config, struct sparse_stat
 	}
 }
 
+/* A rule that is taken out may bring to life what with it is dead. */
+static bool is_lean(void)
+{
+	return !TAKEN_OUT(SPARSE_PUSH_GENERATION) && !TAKEN_OUT(SPARSE_COMMITTED_EPOCH) &&
+	       !TAKEN_OUT(SPARSE_SETUP_ONCE) && !TAKEN_OUT(SPARSE_WORKER_GENERATION) &&
+	       !TAKEN_OUT(SPARSE_OLD_FLUSH) && !TAKEN_OUT(SPARSE_EXPECTED) &&
+	       !TAKEN_OUT(SPARSE_LAST);
+}
+
 static void emit(const struct sparse_config *config, struct bfs *bfs, struct sparse_state *next,
 		 uint32_t move, const char *violation)
 {
-	forget_pushes(config, next);
-	forget_fenced(next);
-	forget_commits(config, next);
-	forget_fences(config, next);
+	if (is_lean()) {
+		forget_pushes(config, next);
+		forget_fenced(next);
+		forget_commits(config, next);
+		forget_fences(config, next);
+	}
 	bfs_emit(bfs, next, move, violation);
 }
 
@@ -168,7 +179,7 @@ static void expand_worker(const struct sparse_config *config, const struct spars
 /* Does a packet of generation `of` matter to the switch of generation g? */
 static bool is_for(uint32_t g, uint32_t of)
 {
-	return g == of;
+	return g == of || (of < g && TAKEN_OUT(SPARSE_PUSH_GENERATION));
 }
 
 static void expand_push(const struct sparse_config *config, const struct sparse_state *state,
@@ -219,7 +230,7 @@ static void expand_switch(const struct sparse_config *config, const struct spars
 		emit(config, bfs, &next, move_of(MOVE_FLIP, g, 0, 0),
 		     sparse_switch_flip(config, &next, g));
 	}
-	if (!state->is_fenced[g] || state->at[g].generation)
+	if (!state->is_fenced[g] || (state->at[g].generation && !TAKEN_OUT(SPARSE_SETUP_ONCE)))
 		return;
 	for (uint32_t part = 0; part < sparse_cut_parts(&table); part++) {
 		next = *state;
