@@ -204,7 +204,9 @@ static void shared_close(struct exchange *exchange)
 {
 	struct shared_rank *rank = (struct shared_rank *)exchange;
 
+	pthread_mutex_lock(&rank->shared->lock);
 	assert(rank->shared->is_aborted || rank->shared->fail_from || rank->ended == rank->begun);
+	pthread_mutex_unlock(&rank->shared->lock);
 	free(rank);
 }
 
