@@ -6,11 +6,19 @@
 #   bench/glm.sh [NAME=FILE...]     LIBSVM files, as NAME in the table; without any, made ones of the shapes of
 #                                   a9a, w8a, news20 and gisette
 #
-# RANKS (4), BATCH (64), LINK (1gbit), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of all but the
-# first, in which the micro-batch is measured. WAYS (latency dense auto mpi). DATA (news20): the names for which
-# data-parallel is measured as well, one epoch, DATA_RUNS (RUNS) times: data over tally, data-mpi over MPI. OPTIONS:
-# more of tally glm train's. MADE (all four), ROWS (1): which files are made, and the part of their rows. BUILD
-# (build/release). RAW: a file for a line per run.
+# RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
+# all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
+#
+# WAYS (latency dense auto mpi). Also lossy: latency mode while a share LOSS (0.01) of the packets is lost on all links,
+# both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). Or, alone, sum, sum-dense, sum-mpi: not training but
+# ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
+# one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI (both).
+#
+# MADE (a9a w8a news20 gisette; there are real_sim rcv1 amazon_fashion avazu), ROWS (1): which files are made, and the
+# part of their rows. MAKE: a folder; they are made there, and nothing else is done.
+#
+# RAW: a file for a line per run. KEEP: a folder for what each run has printed (--json), NAME.WAY.RUN.json, and a last
+# line about the run: the model's digest, the load, packets seen and lost, joules.
 #
 # Ranks that share processors wait in the kernel, and those over MPI yield. Nothing else should run: the load is
 # printed with the table. Needs root, iproute2 and python3; for mpi Open MPI (scripts/deps.sh bench).
@@ -18,11 +26,13 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=$(realpath "${BUILD:-$HERE/../build/release}")
 export LAB=${LAB:-tally-glm}
+data_ways=${DATA_WAYS:-data data-mpi}
 ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-3}
 ways=${WAYS:-latency dense auto mpi} data=${DATA-news20}
 aggregator=10.55.0.1:7171
 lab=$HERE/../lab/lab.sh
 scratch=$(mktemp -d)
+made=$scratch
 daemon=
 
 cleanup() {
@@ -31,22 +41,45 @@ cleanup() {
 	"$lab" down
 	rm -rf "$scratch"
 }
-# make_file NAME ROWS FEATURES NONZEROS: rows of a shape. Few features are in many rows, as words are; or all are.
+# make_file NAME ROWS FEATURES NONZEROS CLASSES: rows of a shape. Few features are in many rows, as words are; or all
+# are.
 make_file() {
-	python3 - "$@" "${ROWS:-1}" >"$scratch/$1" <<-'END'
+	python3 - "$@" "${ROWS:-1}" >"$made/$1" <<-'END'
 		import random, sys
-		name, rows, features, per_row = sys.argv[1], *(int(x) for x in sys.argv[2:5])
+		name, rows, features, per_row, classes = sys.argv[1], *(int(x) for x in sys.argv[2:6])
 		draw = random.Random(name)
 		weights = [draw.gauss(0, 1) for _ in range(features)]
+		more = [[draw.gauss(0, 1) for _ in range(features)] for _ in range(classes if classes > 2 else 0)]
 		value = per_row ** -0.5
-		for _ in range(max(int(rows * float(sys.argv[5])), 10)):
+		for _ in range(max(int(rows * float(sys.argv[6])), 10)):
 		    used = range(features) if per_row == features else sorted(
 		        {int(features * draw.random() ** 3) for _ in range(per_row)})
 		    values = [value * draw.choice((1, -1)) if per_row == features else value for _ in used]
 		    a = sum(weights[j] * x for j, x in zip(used, values))
 		    label = 1 if a + draw.gauss(0, 0.3) > 0 else -1
+		    if more:
+		        label = 1 + max(range(classes), key=lambda c: sum(more[c][j] * x for j, x in zip(used, values)))
 		    print(label, " ".join("%d:%.3g" % (j + 1, x) for j, x in zip(used, values)))
 	END
+}
+
+# Those of MADE, in $made; NAME=FILE of each.
+make_files() {
+	local name
+	for name in ${MADE:-a9a w8a news20 gisette}; do
+		case $name in
+		a9a) make_file a9a 32561 123 14 2 ;;
+		w8a) make_file w8a 49749 300 12 2 ;;
+		news20) make_file news20 4000 1355191 455 2 ;;
+		gisette) make_file gisette 1000 5000 5000 2 ;;
+		real_sim) make_file real_sim 7231 20958 51 2 ;;
+		rcv1) make_file rcv1 2024 47236 74 2 ;;
+		amazon_fashion) make_file amazon_fashion 1000 332710 30 5 ;;
+		avazu) make_file avazu 4043 1000000 15 2 ;;
+		*) echo "MADE: no such shape: $name" >&2 && exit 2 ;;
+		esac
+		echo "$name=$made/$name"
+	done
 }
 
 # What mpirun starts its daemons with: the address says which namespace.
@@ -72,12 +105,12 @@ start_daemon() {
 	return 1
 }
 
-# over_tally ARGUMENT...: one rank in each worker's namespace.
+# over_tally COMMAND ARGUMENT...: one rank in each worker's namespace.
 over_tally() {
 	local rank pids=() failed=0
 	for ((rank = 0; rank < ranks; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$ranks TALLY_JOB=glm TALLY_AGGREGATOR=$aggregator \
-			"$lab" exec "$rank" "$BUILD/tools/tally" glm train "$@" \
+			"$lab" exec "$rank" "$BUILD/tools/tally" "$@" \
 			>"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)
 	done
@@ -89,8 +122,10 @@ over_tally() {
 	return "$failed"
 }
 
+# over_mpi PROGRAM ARGUMENT...: the same.
 over_mpi() {
-	local hosts='' rank
+	local hosts='' rank program=$1
+	shift
 	for ((rank = 0; rank < ranks; rank++)); do
 		hosts+=${hosts:+,}10.55.0.$((10 + rank)):1
 	done
@@ -99,21 +134,70 @@ over_mpi() {
 		mpirun.openmpi --allow-run-as-root --bind-to none -H "$hosts" -np "$ranks" \
 		--mca plm_rsh_agent "$scratch/agent" --mca oob_tcp_if_include 10.55.0.0/24 \
 		--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.55.0.0/24 \
-		--mca mpi_yield_when_idle 1 "$BUILD/tools/tally-glm-mpi" "$@" \
+		--mca mpi_yield_when_idle 1 "$BUILD/$program" "$@" \
 		>"$scratch/out" 2>"$scratch/err" || { cat "$scratch/err" >&2 && return 1; }
+}
+
+# What the processors have used so far, in microjoules; nothing where it cannot be read.
+energy() {
+	cat /sys/class/powercap/intel-rapl:?/energy_uj 2>/dev/null | awk '{ sum += $1 } END { if (NR) printf "%.0f", sum }' || true
+}
+
+# lossy_run ARGUMENT...: over tally, and the packets that were lost meanwhile.
+lossy_run() {
+	local result=0
+	"$lab" loss "${LOSS:-0.01}"
+	over_tally "$@" || result=$?
+	lost=$("$lab" stat | awk 'END { printf "[%d,%d]", $3, $5 }')
+	"$lab" loss off
+	return "$result"
+}
+
+# keep NAME WAY ENERGY: what this run has printed, and what is known of it besides.
+keep() {
+	local file=$KEEP/$1.$2.$((run + 1)).json sum=null joules=null now
+	now=$(energy)
+	[[ ! -e $scratch/model ]] || sum="\"$(sha256sum <"$scratch/model" | cut -d ' ' -f 1)\""
+	[[ -z $3 ]] || joules=$(awk -v a="$3" -v b="$now" 'BEGIN { if (b >= a) print (b - a) / 1e6; else print "null" }')
+	cp "$scratch/out" "$file"
+	echo "{\"run\":$((run + 1)),\"model_sha256\":$sum,\"load\":$(cut -d ' ' -f 1 /proc/loadavg),\"seen_lost\":${lost:-null},\"joules\":$joules}" >>"$file"
+}
+
+# measure_sums NAME WAY: allreduces of 8 x int32, a line in $scratch/sums.
+measure_sums() {
+	local arguments=(bench allreduce --elements 8 --dtype int32 --iters "${ITERS:-5000}" --json)
+	case $2 in
+	sum-mpi) over_mpi bench/mpi_latency "${ITERS:-5000}" ;;
+	sum-dense) over_tally "${arguments[@]}" ;;
+	sum) over_tally "${arguments[@]}" --latency-slots 16 ;;
+	esac
+	python3 - "$1" "$2" "$scratch/out" >>"$scratch/sums" <<-'END'
+		import json, sys
+		row = json.loads(open(sys.argv[3]).readline())
+		assert row["verified"], "wrong sums"
+		print(*sys.argv[1:3], *("%s %.1f" % (name, row["tat_us_" + name]) for name in ("median", "p1", "p99")))
+	END
+	tail -n 1 "$scratch/sums" | tee -a "${RAW:-/dev/null}" >&2
 }
 
 # measure NAME FILE WAY: a line in $scratch/times.
 measure() {
-	local way=$3 arguments
+	local way=$3 arguments before
+	lost=
+	before=$(energy)
+	rm -f "$scratch/model"
 	# shellcheck disable=SC2206 # words
-	arguments=("$2" --json -B "$batch" ${OPTIONS-})
+	arguments=("$2" --json -B "$batch" -m "$scratch/model" ${OPTIONS-})
 	case $way in
-	mpi) over_mpi "${arguments[@]}" --epochs "$epochs" ;;
-	data) over_tally "${arguments[@]}" --epochs 1 --parallel data --comm dense ;;
-	data-mpi) over_mpi "${arguments[@]}" --epochs 1 --parallel data ;;
-	*) over_tally "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
+	sum*) measure_sums "$1" "$way" ;;
+	mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs "$epochs" ;;
+	data) over_tally glm train "${arguments[@]}" --epochs 1 --parallel data --comm dense ;;
+	data-mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs 1 --parallel data ;;
+	lossy) lossy_run glm train "${arguments[@]}" --epochs "$epochs" --comm latency ;;
+	*) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
 	esac
+	[[ -z ${KEEP-} ]] || keep "$1" "$way" "$before"
+	[[ $way != sum* ]] || return 0
 	python3 - "$1" "$way" "$scratch/out" >>"$scratch/times" <<-'END'
 		import json, sys
 		lines = [json.loads(line) for line in open(sys.argv[3])]
@@ -154,9 +238,19 @@ skip() {
 	exit 77
 }
 
+trap 'rm -rf "$scratch"' EXIT
+if [[ ${MAKE-} ]]; then
+	made=$(realpath "$MAKE")
+	make_files >/dev/null
+	exit 0
+fi
 ((EUID == 0)) || skip "not root"
 for program in ip tc python3; do
 	command -v "$program" >/dev/null || skip "no $program (scripts/deps.sh bench)"
+done
+[[ " $ways " != *" lossy "* ]] || needed='clang bpftool'
+for program in ${needed-} ${OFFLOAD:+ethtool}; do
+	command -v "$program" >/dev/null || skip "no $program (scripts/deps.sh test)"
 done
 ip netns add "$LAB-probe" 2>/dev/null || skip "the kernel refuses a namespace"
 has_shaper=
@@ -168,26 +262,19 @@ ip netns del "$LAB-probe"
 [[ $has_shaper ]] || skip "no veth or no tbf in this kernel"
 if ! [[ -x $BUILD/tools/tally-glm-mpi ]] || ! command -v mpirun.openmpi >/dev/null; then
 	echo "# without Open MPI (scripts/deps.sh bench)"
-	ways=${ways/ mpi/}
+	ways=$(tr ' ' '\n' <<<"$ways" | grep -v mpi | tr '\n' ' ')
 	data_ways=data
 fi
 
 trap cleanup EXIT
 "$lab" up "$ranks"
-"$lab" shape "${LINK:-1gbit}" 128kb 2mb
+"$lab" shape "${LINK:-1gbit}" "${BURST:-128kb}" 2mb
+[[ -z ${OFFLOAD-} ]] || "$lab" offload "$OFFLOAD"
 make_agent
 start_daemon
 if (($# == 0)); then
-	for name in ${MADE:-a9a w8a news20 gisette}; do
-		case $name in
-		a9a) make_file a9a 32561 123 14 ;;
-		w8a) make_file w8a 49749 300 12 ;;
-		news20) make_file news20 4000 1355191 455 ;;
-		gisette) make_file gisette 1000 5000 5000 ;;
-		*) echo "MADE: no such shape: $name" >&2 && exit 2 ;;
-		esac
-		set -- "$@" "$name=$scratch/$name"
-	done
+	mapfile -t files < <(if [[ $ways == sum* ]]; then echo int32x8=/dev/null; else make_files; fi)
+	set -- "${files[@]}"
 fi
 for ((run = 0; run < runs; run++)); do
 	for file in "$@"; do
@@ -196,11 +283,12 @@ for ((run = 0; run < runs; run++)); do
 		done
 		((run < ${DATA_RUNS:-$runs})) || continue
 		[[ " $data " == *" ${file%%=*} "* ]] || continue
-		for way in ${data_ways:-data data-mpi}; do
+		for way in $data_ways; do
 			measure "${file%%=*}" "${file#*=}" "$way"
 		done
 	done
 done
 echo "# $ranks ranks, batch $batch, links of ${LINK:-1gbit}, hub unshaped, $(nproc) processors:$(
 	sed -n 's/^model name[^:]*://p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1-3 /proc/loadavg)"
-table
+[[ ! -e $scratch/times ]] || table
+[[ ! -e $scratch/sums ]] || cat "$scratch/sums"
