@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""glm_page.py OUT_DIR - the page of bench/glm_page.sh: OUT_DIR/glm.html with all pictures in it, of what OUT_DIR has.
+OUT_DIR/glm.md has its tables as text. A section that was not measured, or failed, is named as such."""
+import base64
+import glob
+import html
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+OUT = sys.argv[1]
+CORES = os.cpu_count()
+LANES = 3  # int32 of an activation, --wire fixed64
+LINK_BYTES_US = 125  # 1 Gbit/s
+page, text = [], []
+
+
+class Run:
+    """What one run of bench/glm.sh has printed."""
+
+    def __init__(self, path):
+        self.name, self.way, _ = os.path.basename(path)[:-5].rsplit(".", 2)
+        lines = [json.loads(line) for line in open(path)]
+        self.meta, self.end = lines[-1], lines[-2]
+        self.epochs = lines[:-2]
+        self.loss = [epoch["loss"] for epoch in self.epochs]
+        self.times = [epoch["train_s"] for epoch in self.epochs]
+
+    def epoch_ms(self):
+        """Of all epochs but the first, in which the micro-batch is measured; of one, if there is no other."""
+        times = [0] + self.times
+        first = min(1, len(times) - 2)
+        return (times[-1] - times[first]) / (len(times) - 1 - first) * 1e3
+
+    def batch_us(self):
+        return self.epoch_ms() * 1e3 / -(-self.end["rows"] // self.end["batch"])
+
+
+class Section:
+    def __init__(self, name):
+        self.at = os.path.join(OUT, name)
+        self.status = self.read("status")
+        self.is_good = self.status == "0"
+        self.runs = [Run(path) for path in sorted(glob.glob(self.at + "/*.json"))] if self.is_good else []
+
+    def read(self, name):
+        try:
+            return open(os.path.join(self.at, name)).read().strip()
+        except OSError:
+            return ""
+
+    def of(self, name, way):
+        return [run for run in self.runs if (run.name, run.way) == (name, way)]
+
+    def names(self):
+        return sorted({run.name for run in self.runs})
+
+    def ways(self, name):
+        order = ["latency", "lossy", "dense", "auto", "mpi", "data", "data-mpi"]
+        return sorted({run.way for run in self.runs if run.name == name}, key=order.index)
+
+
+def median(numbers):
+    numbers = [number for number in numbers if number is not None]
+    return statistics.median(numbers) if numbers else None
+
+
+def show(number, digits=1):
+    if number is None:
+        return "-"
+    return number if isinstance(number, str) else "%.*f" % (digits, number)
+
+
+def say(words):
+    page.append("<p>%s</p>" % words)
+    text.append(re.sub("<[^>]*>", "", words) + "\n")
+
+
+def title(words):
+    page.append("<h2>%s</h2>" % html.escape(words))
+    text.append("## %s\n" % words)
+
+
+def table(head, rows):
+    cells = [[show(cell) for cell in row] for row in rows]
+    page.append("<table><tr>%s</tr>" % "".join("<th>%s</th>" % html.escape(cell) for cell in head))
+    for row in cells:
+        page.append("<tr>%s</tr>" % "".join("<td>%s</td>" % html.escape(cell) for cell in row))
+    page.append("</table>")
+    text.append("| %s |\n|%s" % (" | ".join(head), "---|" * len(head)))
+    text.extend("| %s |" % " | ".join(row) for row in cells)
+    text.append("")
+
+
+def origin(*names):
+    """The commands of these sections and the machine while they ran; False if there is nothing to show."""
+    sections = {name: Section(name) for name in names}
+    for name, section in sections.items():
+        state = ""
+        if not section.status:
+            state = "not measured"
+        elif not section.is_good:
+            why = (section.read("output") if section.status == "77" else section.read("log")).splitlines()
+            state = "not shown, exit status %s: %s" % (section.status, why[-1] if why else "")
+        begin, end = section.read("begin").split("\n"), section.read("end").split("\n")
+        page.append("<pre>%s%s</pre>" % (
+            html.escape(section.read("command") or name),
+            "\n# " + html.escape(state or "%s to %s, load %s to %s" % (begin[0], end[0], begin[-1], end[-1]))))
+        if state:
+            text.append("%s: %s\n" % (name, state))
+    return all(section.is_good for section in sections.values())
+
+
+def picture(name, script, size="900,420"):
+    """script: gnuplot; {} where the file goes. Embedded, so that the page is one file."""
+    file = os.path.join(OUT, name + ".svg")
+    subprocess.run(["gnuplot"], input="set terminal svg size %s; set output '%s'; set grid\n%s\n" % (size, file, script),
+                   text=True, check=True)
+    embed(file)
+
+
+def embed(file):
+    data = base64.b64encode(open(file, "rb").read()).decode()
+    page.append('<img alt="%s" src="data:image/svg+xml;base64,%s">' % (os.path.basename(file), data))
+
+
+def block(name, rows):
+    """Data for gnuplot, what is missing as NaN."""
+    lines = [" ".join("NaN" if cell is None else '"%s"' % cell if isinstance(cell, str) else "%.9g" % cell for cell in row)
+             for row in rows]
+    return "$%s << END\n%s\nEND\n" % (name, "\n".join(lines))
+
+
+def curves(name, xs, series, words, log=""):
+    """series: {title: [y of each x]}."""
+    script = block("d", [[x] + [ys[i] for ys in series.values()] for i, x in enumerate(xs)])
+    script += words + "\nset key outside; set xtics (%s)\n" % ", ".join('"%s" %g' % (x, x) for x in xs)
+    script += "".join("set logscale %s\n" % axis for axis in log) + "plot " + ", ".join(
+        "$d using 1:%d with linespoints linewidth 2 title '%s' noenhanced" % (i + 2, name) for i, name in enumerate(series))
+    picture(name, script)
+
+
+WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "mpi": "Open MPI",
+        "data": "data-parallel, tally", "data-mpi": "data-parallel, MPI", "lossy": "latency mode, 1 % lost",
+        "sum": "latency mode", "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
+
+
+def latency_us():
+    """T_l: the median of 8 x int32, or None."""
+    return median(run.end["tat_us_median"] for run in Section("latency").runs if run.way == "sum")
+
+
+def figure_8():
+    title("Figure 8: latency of an allreduce of 8 x int32, 4 ranks")
+    if not origin("latency"):
+        return
+    section, rows = Section("latency"), []
+    for way in ("sum", "sum-dense", "sum-mpi"):
+        ends = [run.end for run in section.runs if run.way == way]
+        if not ends:
+            continue
+        p1, p50, p99 = (median(end["tat_us_" + name] for end in ends) for name in ("p1", "median", "p99"))
+        all_p50, all_p99 = ([end["tat_us_" + name] for end in ends] for name in ("median", "p99"))
+        spread = median(end["tat_us_p99"] / end["tat_us_median"] for end in ends)
+        rows.append([WAYS[way], str(len(ends)), str(ends[0]["operations"]), p1, p50, p99, spread,
+                     "%.0f..%.0f" % (min(all_p50), max(all_p50)), "%.0f..%.0f" % (min(all_p99), max(all_p99))])
+    say("One operation at a time, without loss; every sum verified. Of each rank's times the percentile, of the ranks "
+        "the slowest, of the runs the median. Ranks share %d processors: tally waits in the kernel, MPI polls and "
+        "yields." % CORES)
+    table(["over", "runs", "operations each", "p1 us", "median us", "p99 us", "p99/p50", "medians", "p99s"], rows)
+    script = block("d", [[i + 1, row[3], row[4], row[5], row[0]] for i, row in enumerate(rows)])
+    picture("figure-8", script + "set ylabel 'us'; set logscale y; unset key; set xrange [0.5:%d.5]\n"
+            "plot $d using 1:3:2:4:xtic(5) with yerrorbars pointtype 7 linewidth 2" % len(rows), "600,420")
+
+
+def epoch_table(section):
+    rows = []
+    for name in section.names():
+        auto = median(run.epoch_ms() for run in section.of(name, "auto"))
+        mpi = median(run.epoch_ms() for run in section.of(name, "mpi"))
+        end = section.of(name, section.ways(name)[0])[0].end
+        row = [name, "%d x %d" % (end["rows"], end["features"]), str(end["classes"])]
+        for way in ("latency", "dense", "auto", "mpi"):
+            all_ms = [run.epoch_ms() for run in section.of(name, way)]
+            row.append("%.1f (%.1f..%.1f)" % (median(all_ms), min(all_ms), max(all_ms)) if all_ms else "-")
+        digests = {run.meta["model_sha256"] for run in section.runs if run.name == name}
+        rows.append(row + ["%.2f" % (mpi / auto) if mpi and auto else "-", "yes" if len(digests) == 1 else "NO"])
+    table(["data", "rows x features", "classes", "latency", "dense", "auto", "Open MPI", "MPI/auto", "same model"], rows)
+
+
+def epochs():
+    title("Time per epoch, 4 ranks, mini-batches of 64")
+    if not origin("epoch"):
+        return
+    section = Section("epoch")
+    say("ms per epoch, the median of %d runs of each way in turn (least..most). Same model: the files that all runs have "
+        "written are equal, byte for byte." % len(section.of(section.names()[0], "auto")))
+    epoch_table(section)
+
+
+def loss():
+    title("1 % of the packets lost, on every link, both ways")
+    if not origin("loss"):
+        return
+    section, rows = Section("loss"), []
+    name = section.names()[0]
+    for way in ("latency", "lossy"):
+        runs = section.of(name, way)
+        seen, lost = (sum((run.meta["seen_lost"] or [0, 0])[i] for run in runs) for i in (0, 1))
+        rows.append([WAYS[way], str(len(runs)), median(run.epoch_ms() for run in runs),
+                     "%.1f..%.1f" % (min(run.epoch_ms() for run in runs), max(run.epoch_ms() for run in runs)),
+                     "%d of %d" % (lost, seen) if seen else "-", str(len({run.meta["model_sha256"] for run in runs}))])
+    lines = {tuple(run.loss) for run in section.runs}
+    digests = {run.meta["model_sha256"] for run in section.runs}
+    say("%s, segmentation offload off for both. All %d loss curves are %s, and so are the models, by digest: %s." % (
+        name, len(section.runs), "equal to the last digit" if len(lines) == 1 else "NOT EQUAL",
+        "one" if len(digests) == 1 else "%d DIFFERENT ONES" % len(digests)))
+    table(["", "runs", "ms per epoch", "least..most", "packets lost", "different models"], rows)
+    one, other = section.of(name, "latency")[0].loss, section.of(name, "lossy")[0].loss
+    curves("loss", range(1, len(one) + 1), {"without loss": one, "1 % lost": other}, "set xlabel 'epoch'; set ylabel 'loss'")
+
+
+def numbered(prefix):
+    """Sections prefix-N, by N."""
+    found = {}
+    for path in glob.glob(os.path.join(OUT, prefix + "-*", "status")):
+        found[int(os.path.basename(os.path.dirname(path))[len(prefix) + 1:])] = Section(
+            os.path.basename(os.path.dirname(path)))
+    return dict(sorted(found.items()))
+
+
+def figures_9_10():
+    title("Figures 9 and 10: mini-batch size, data- against model-parallel, 4 ranks")
+    sections = numbered("batch")
+    if not origin(*("batch-%d" % b for b in sections)) or not sections:
+        return
+    for name in next(iter(sections.values())).names():
+        ways = next(iter(sections.values())).ways(name)
+        series = {WAYS[way]: [median(run.epoch_ms() for run in section.of(name, way)) for section in sections.values()]
+                  for way in ways}
+        first = next(iter(sections.values())).runs[0].end
+        say("%s: %d rows, %d features; ms per epoch, medians of %d." % (
+            name, first["rows"], first["features"], len(next(iter(sections.values())).of(name, "auto"))))
+        rows = []
+        for i, b in enumerate(sections):
+            row = [ys[i] for ys in series.values()]
+            data = series.get(WAYS["data"], [None] * len(sections))[i]
+            rows.append([str(b)] + row + ["%.1f" % (data / series[WAYS["auto"]][i]) if data else "-"])
+        table(["B"] + list(series) + ["data/model over tally"], rows)
+        curves("figure-9-" + name, list(sections), series, "set xlabel 'B'; set ylabel 'ms per epoch'", "xy")
+
+
+def figure_11():
+    title("Figure 11: threads, one rank")
+    sections = numbered("threads")
+    if not origin(*("threads-%d" % t for t in sections)) or not sections:
+        return
+    rows, one = [], next(iter(sections.values()))
+    for name in one.names():
+        times = [median(run.epoch_ms() for run in section.of(name, "auto")) for section in sections.values()]
+        rows.append([name] + times + ["%.2f" % (times[0] / times[-1])])
+    say("ms per epoch, mini-batches of 64, medians of %d; %d processors." % (len(one.of(rows[0][0], "auto")), CORES))
+    table(["data"] + ["%d thread%s" % (t, "s" * (t > 1)) for t in sections] + ["as fast"], rows)
+
+
+def equations(batch, micro, compute_us, ranks, features, cores_each):
+    """Equations 1 to 3 in us of a mini-batch. compute_us: one rank's, half of it taken for each direction. Bytes: an
+    activation's lanes, a gradient's float32, over a link that each rank has for itself."""
+    forward = backward = compute_us / 2 / ranks / cores_each
+    fixed = latency_us()
+    return (forward + backward / batch + features * 4 / LINK_BYTES_US + fixed,
+            forward + backward + batch * LANES * 4 / LINK_BYTES_US + fixed,
+            micro / batch * forward + backward + micro * LANES * 4 / LINK_BYTES_US + fixed)
+
+
+def figures_12_13():
+    title("Figures 12 and 13: ranks, mini-batches of 16")
+    sections = numbered("ranks")
+    if not origin(*("ranks-%d" % n for n in sections)) or not sections or 1 not in sections:
+        return
+    if latency_us() is None:
+        say("No latency was measured (section latency), so nothing can be computed.")
+        return
+    say("us per mini-batch, micro-batches of 8. Measured: %d processors for all ranks and the aggregator, so from %d ranks "
+        "on they share them. Computed, Eq. 3: as if each rank had a processor of its own; from one rank's measured "
+        "computation (half for each direction) and the measured latency of 8 x int32." % (CORES, CORES))
+    for name in sections[1].names():
+        compute = median(run.batch_us() for run in sections[1].of(name, "auto"))
+        end = sections[1].of(name, "auto")[0].end
+        ranks = sorted(set(sections) | {8, 16})
+        measured = [median(run.batch_us() for run in sections[n].of(name, "auto")) if n in sections else None for n in ranks]
+        eq_3 = [equations(16, 8, compute, n, end["features"], 1)[2] if n > 1 else compute for n in ranks]
+        shares = ["own" if n < CORES else "%d ranks and the aggregator on %d" % (n, CORES) for n in ranks]
+        say(name + ": %d rows, %d features" % (end["rows"], end["features"]))
+        table(["ranks", "measured us", "computed us, Eq. 3", "processors, measured"],
+              [[str(n), measured[i], eq_3[i], shares[i] if measured[i] else "-"] for i, n in enumerate(ranks)])
+        curves("figure-12-" + name, ranks, {"measured, %d processors for all" % CORES: measured,
+               "computed (Eq. 3), a processor each": eq_3}, "set xlabel 'ranks'; set ylabel 'us per mini-batch'", "xy")
+
+
+def table_1():
+    title("Table I: Equations 1 to 3 against what was measured, 4 ranks, mini-batches of 16")
+    sections = numbered("ranks")
+    if 4 not in sections or 1 not in sections or latency_us() is None:
+        say("Needs the sections latency, ranks-1 and ranks-4.")
+        return
+    rows = []
+    for name in sections[1].names():
+        compute = median(run.batch_us() for run in sections[1].of(name, "auto"))
+        end = sections[1].of(name, "auto")[0].end
+        own = equations(16, 8, compute, 4, end["features"], 1)
+        shared = equations(16, 8, compute, 4, end["features"], min(1, CORES / 4))
+        for i, words in enumerate(("1: data-parallel", "2: model-parallel, no overlap", "3: model-parallel, overlapped")):
+            way = "data" if i == 0 else "auto"
+            runs = sections[4].of(name, way)
+            rows.append([name, words, own[i], shared[i], median(run.batch_us() for run in runs) if i != 1 else "-"])
+    say("us per mini-batch. T_f + T_b: one rank's, alone, half each; D / BW: float32 of a gradient, B / BW: 12 bytes per "
+        "activation, over 1 Gbit/s; T_l: the median of Figure 8, %.0f us. The equations are of hardware, where forward "
+        "and backward have units of their own; here they share a processor, and the processor also sends and receives." % latency_us())
+    table(["data", "equation", "a processor each", "%d for all" % CORES, "measured, %d for all" % CORES], rows)
+
+
+def table_2():
+    title("Table II: the paper's data sets, as stand-ins, 4 ranks, mini-batches of 64")
+    if not origin("shapes"):
+        return
+    full = {"made-real_sim": 72309, "made-rcv1": 20242, "made-amazon_fashion": 200000, "made-avazu": 40428967}
+    section = Section("shapes")
+    say("Made rows with the features and classes of the paper's, fewer rows; non-zeros per row of the real ones where "
+        "they are known (51, 74, 15), 30 for amazon_fashion. ms per epoch, medians of %d; the last columns are the "
+        "measured ones times the rows that are missing: computed, not measured." % len(
+            section.of(section.names()[0], "auto")))
+    rows = []
+    for name in section.names():
+        end = section.of(name, "auto")[0].end
+        times = [median(run.epoch_ms() for run in section.of(name, way)) for way in ("auto", "mpi")]
+        more = full.get(name, end["rows"]) / end["rows"]
+        rows.append([name, str(end["features"]), str(end["classes"]), "%d of %d" % (end["rows"], full.get(name, end["rows"]))]
+                    + times + ["%.1f" % (time * more / 1e3) if time else "-" for time in times])
+    table(["data", "features", "classes", "rows", "tally (auto) ms", "Open MPI ms", "all rows, tally s", "all rows, MPI s"],
+          rows)
+
+
+def overlap():
+    title("Overlap: a mini-batch against the sum of its parts, 4 ranks")
+    names = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(OUT, "overlap-*", "status")))
+    if not origin(*names) or not names:
+        return
+    say("us per mini-batch: as it is; its computation and its sums alone; their sum less the first is what was hidden, "
+        "negative where ranks that share processors wait for one another. This kernel's tc has %s. The slow link takes "
+        "time and no processor, as a delay would. Measured as --json's minibatch_us, compute_us and exchange_us are; "
+        "medians." % delays())
+    rows = []
+    for name in names:
+        _, micro, link = name.split("-")
+        assert all(run.end["rows"] >= run.end["batch"] for run in Section(name).runs), "no whole mini-batch"
+        section = Section(name)
+        for data in section.names():
+            for way in section.ways(data):
+                parts = [median(run.end[part] for run in section.of(data, way))
+                         for part in ("minibatch_us", "compute_us", "exchange_us")]
+                if None in parts:
+                    continue
+                hidden = parts[1] + parts[2] - parts[0]
+                rows.append([data, WAYS[way], link, str(section.of(data, way)[0].end["batch"]), micro] + parts + [hidden])
+    table(["data", "over", "link", "B", "MB", "mini-batch", "computation", "sums", "hidden"], rows)
+
+
+def delays():
+    """Does the kernel know netem?"""
+    name = "tally-page-probe"
+    if subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode:
+        return "not been asked for delays"
+    try:
+        subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], capture_output=True)
+        done = subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"],
+                              capture_output=True)
+        return "netem, which was not used" if done.returncode == 0 else "no netem, so there are no links with a delay"
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def figures_14_15():
+    title("Figures 14 and 15: loss over epochs, and over time")
+    if not origin("curves"):
+        return
+    section = Section("curves")
+    say("4 ranks, mini-batches of 64, one run of each. Over epochs the curves are %s." % (
+        "one and the same" if all(len({tuple(run.loss) for run in section.runs if run.name == name}) == 1
+                                  for name in section.names()) else "NOT the same"))
+    for name in section.names():
+        runs = [run for run in section.runs if run.name == name]
+        script = "".join(block("d%d" % i, [[e + 1, run.loss[e], run.times[e]] for e in range(len(run.loss))])
+                         for i, run in enumerate(runs))
+        plots = [", ".join("$d%d using %s with linespoints title '%s %s' noenhanced" % (i, columns, name, WAYS[run.way])
+                           for i, run in enumerate(runs)) for columns in ("1:2", "3:2")]
+        picture("figure-14-" + name, script + "set multiplot layout 1,2; set ylabel 'loss'\n"
+                "set xlabel 'epoch'\nplot %s\nset xlabel 's'\nplot %s\nunset multiplot" % tuple(plots), "1100,420")
+
+
+def bits():
+    title("Few bits")
+    if not origin("bits"):
+        return
+    say("One rank, all defaults. The bytes are counted.")
+    page.append("<pre>%s</pre>" % html.escape(Section("bits").read("output").rsplit("\n", 1)[0]))
+    text.append("```\n%s\n```\n" % Section("bits").read("output").rsplit("\n", 1)[0])
+    embed(os.path.join(OUT, "bits.svg"))
+
+
+def accuracy():
+    title("Accuracy on rows that were not trained with")
+    if not origin("accuracy"):
+        return
+    rows = []
+    for line in Section("accuracy").read("output").splitlines():
+        name, count, classes, got, ranks, epochs_count, liblinear = line.split()
+        other = "-" if liblinear == "-" else "%.4f" % (float(liblinear) / 100)
+        rows.append([name, count, classes, "%.4f" % float(got), other,
+                     "-" if other == "-" else "%+.2f" % (100 * float(got) - float(liblinear))])
+    say("tally run -n 4 -- tally glm train, model-parallel, all defaults; liblinear-train -s 0 on the same rows.")
+    table(["data", "rows trained with", "classes", "tally", "liblinear", "points more"], rows)
+
+
+def table_4():
+    title("Table IV: energy")
+    section = Section("epoch")
+    rows = [[name, WAYS[way], median(run.meta["joules"] for run in section.of(name, way))]
+            for name in section.names() for way in section.ways(name)]
+    if not any(row[2] for row in rows):
+        say("The processors' counters (RAPL, /sys/class/powercap) cannot be read on this machine: no joules.")
+        return
+    say("Joules of a whole run of the section on time per epoch, reading the file included, by RAPL, all processors.")
+    table(["data", "over", "joules"], rows)
+
+
+def main():
+    machine = Section(".").read("machine").split("\n")
+    title("tally glm: measured")
+    say("%s, %s processors, %s; commit %s, begun %s. %s. 4 hosts are network namespaces, each behind a link of 1 Gbit/s, "
+        "the aggregator on the unshaped hub; all of them share the processors." % tuple(
+            html.escape(line) for line in machine[:6]))
+    say("Made by bench/glm_page.sh. made-NAME and files that end in .made are made rows, not data. Files: %s" % html.escape(
+        Section(".").read("files").replace("\n", "; ")))
+    for part in (figure_8, epochs, loss, figures_9_10, figure_11, figures_12_13, table_1, table_2, overlap, figures_14_15,
+                 bits, accuracy, table_4):
+        part()
+    with open(os.path.join(OUT, "glm.html"), "w") as file:
+        file.write("<!doctype html><meta charset=utf-8><title>tally glm: measured</title><style>"
+                   "body{font:15px sans-serif;max-width:1150px;margin:2em auto}table{border-collapse:collapse}"
+                   "td,th{border:1px solid #bbb;padding:2px 8px;text-align:right}td:first-child{text-align:left}"
+                   "pre{background:#f3f3f3;padding:4px;white-space:pre-wrap;font-size:12px}</style>\n" + "\n".join(page))
+    with open(os.path.join(OUT, "glm.md"), "w") as file:
+        file.write("\n".join(text))
+    print(os.path.join(OUT, "glm.html"))
+
+
+main()

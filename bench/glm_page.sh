@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# glm_page.sh - the figures and tables of P4SGD (Huang et al., TPDS 2023) for tally glm, as they come out here: measures
+# with bench/glm.sh (4 hosts that are network namespaces, links of 1 Gbit/s), writes OUT_DIR/glm.html.
+#
+#   bench/glm_page.sh [OUT_DIR] [NAME=FILE[,TEST[,CLASS]]...]
+#
+# OUT_DIR (build/glm-page) also keeps what every run printed. FILE and TEST are LIBSVM files; without TEST, every fifth row
+# is kept from training where accuracy is measured; CLASS: that label against the rest. Names with a meaning: `gisette*`
+# is also trained with few bits and with threads, `rcv1*` is taken for the figures over B. Without files, and for what is
+# not among them, there are made ones with the shapes of the paper's.
+#
+# RUNS (5) of each way, in turn. QUICK=1: small made files and one run, in a minute; to see that it works. SECTIONS: those
+# to measure (all; their names: bench/glm_page.sh sections); the others stay as they are in OUT_DIR. PAGE=only: measures
+# nothing, and makes the page of what is there. BUILD (build/release), LAB: as bench/glm.sh has them.
+#
+# Nothing else should run: the load at the beginning and the end of every section is on the page. Needs root, iproute2,
+# python3 and gnuplot; Open MPI, clang and bpftool, liblinear-tools for what is compared with them.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+sections=${SECTIONS:-latency epoch loss batch threads ranks shapes overlap curves bits accuracy}
+export BUILD LAB RUNS
+BUILD=$(realpath "${BUILD:-$here/../build/release}")
+LAB=${LAB:-tally-page} RUNS=${RUNS:-5} quick=${QUICK:-} failures=0
+[[ -z $quick ]] || RUNS=1
+
+skip() {
+	echo "SKIP: bench/glm_page.sh: $*"
+	exit 77
+}
+
+note() {
+	echo "$(date -u +%T) $*" >&2
+}
+
+# section NAME COMMAND...: its output, and the machine before and after, in OUT_DIR/NAME. Variables come with env.
+section() {
+	local name=$1 at=$out/$1 status=0 begin=$SECONDS
+	shift
+	[[ " $sections " == *" ${name%%-*} "* ]] || return 0
+	note "$name ..."
+	rm -rf "$at"
+	mkdir -p "$at"
+	machine >"$at/begin"
+	printf '%q ' "$@" | sed "s|$scratch/||g; s|$here/|bench/|g; s|$at|$name|g; s|$BUILD|build/release|g" >"$at/command"
+	"$@" >"$at/output" 2>"$at/log" || status=$?
+	machine >"$at/end"
+	echo "$status" >"$at/status"
+	case $status in
+	0) note "$name: $((SECONDS - begin)) s" ;;
+	77) note "$name: $(tail -n 1 "$at/output")" ;;
+	*)
+		note "$name: FAILED: $(tail -n 3 "$at/log")"
+		failures=$((failures + 1))
+		;;
+	esac
+}
+
+machine() {
+	date -u '+%F %T UTC'
+	cut -d ' ' -f 1-3 /proc/loadavg
+}
+
+# measure NAME VARIABLE=VALUE... -- FILE...: bench/glm.sh, each run kept.
+measure() {
+	local name=$1 variables=()
+	shift
+	while [[ $1 != -- ]]; do
+		variables+=("$1")
+		shift
+	done
+	shift
+	section "$name" env KEEP="$out/$name" DATA= "${variables[@]}" "$here/glm.sh" "$@"
+}
+
+# Files as the sections want them, in $scratch: NAME plain, NAME.train and NAME.test for accuracy.
+prepare() {
+	local name=${1%%=*} file test class
+	IFS=, read -r file test class <<<"${1#*=}"
+	[[ $name =~ ^[A-Za-z0-9_-]+$ && -r $file && (-z $test || -r $test) ]] || {
+		echo "glm_page.sh: not NAME=FILE[,TEST[,CLASS]] with files that can be read: $1" >&2
+		exit 2
+	}
+	python3 - "$scratch/$name" "$file" "$test" "$class" <<-'END'
+		import gzip, lzma, sys
+		to, file, test, chosen = sys.argv[1:5]
+		def rows(path):
+		    how = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}.get(open(path, "rb").read(2), open)
+		    for line in how(path, "rt"):
+		        if not line.strip():
+		            continue
+		        if chosen:
+		            label, rest = line.split(None, 1)
+		            line = "%s %s" % ("+1" if float(label) == float(chosen) else "-1", rest)
+		        yield line if line.endswith("\n") else line + "\n"
+		with open(to, "w") as whole, open(to + ".train", "w") as train, open(to + ".test", "w") as held:
+		    for i, line in enumerate(rows(file)):
+		        whole.write(line)
+		        (held if not test and i % 5 == 4 else train).write(line)
+		    for line in rows(test) if test else ():
+		        held.write(line)
+	END
+	echo "$name $(basename "$file")${test:+ $(basename "$test")}${test:+ as its test}${class:+, class $class against the rest}" >>"$out/files"
+}
+
+# first PATTERN...: the first file whose name is like one of them.
+first() {
+	local pattern file
+	for pattern in "$@"; do
+		for file in "${files[@]}"; do
+			# shellcheck disable=SC2053 # a pattern
+			[[ ${file%%=*} != $pattern ]] || { echo "$file" && return; }
+		done
+	done
+}
+
+# accuracy NAME...: 4 ranks, model-parallel, beside liblinear with its defaults, on the same rows.
+accuracy() {
+	local name file
+	for name in "$@"; do
+		file=$scratch/$name
+		"$BUILD/tools/tally" run -n 4 --no-prefix -- "$BUILD/tools/tally" glm train "$file.train" \
+			--test "$file.test" --json >"$scratch/accuracy" || return 1
+		python3 - "$name" "$scratch/accuracy" <<-'END'
+			import json, sys
+			end = json.loads(open(sys.argv[2]).read().splitlines()[-1])
+			print(sys.argv[1], end["rows"], end["classes"], end["test_accuracy"], end["ranks"], end["epochs"], end="")
+		END
+		if command -v liblinear-train >/dev/null; then
+			liblinear-train -s 0 -q "$file.train" "$scratch/liblinear" >&2 || return 1
+			liblinear-predict "$file.test" "$scratch/liblinear" "$scratch/labels" |
+				sed -n 's/^Accuracy = \([0-9.]*\)%.*/ \1/p'
+		else
+			echo " -"
+		fi
+	done
+}
+
+if [[ ${1-} == sections ]]; then
+	echo "$sections"
+	exit 0
+fi
+((EUID == 0)) || skip "not root"
+for program in ip tc python3 gnuplot; do
+	command -v "$program" >/dev/null || skip "no $program (scripts/deps.sh test)"
+done
+out=$here/../build/glm-page
+if (($#)) && [[ $1 != *=* ]]; then
+	out=$1
+	shift
+fi
+mkdir -p "$out"
+out=$(realpath "$out")
+if [[ ${PAGE-} == only ]]; then
+	exec python3 "$here/glm_page.py" "$out"
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+: >"$out/files"
+files=()
+shapes='real_sim rcv1 amazon_fashion avazu'
+note "making files with the paper's shapes"
+if [[ $quick ]]; then
+	shapes=rcv1
+	MAKE=$scratch MADE="a9a rcv1 gisette" ROWS=0.1 "$here/glm.sh"
+else
+	MAKE=$scratch MADE="gisette $shapes" "$here/glm.sh"
+	MAKE=$scratch MADE="a9a w8a" "$here/glm.sh"
+fi
+if (($# == 0)); then
+	set -- a9a="$scratch/a9a" gisette="$scratch/gisette"
+	[[ $quick ]] || set -- "$@" w8a="$scratch/w8a"
+	for name in "$@"; do mv "${name#*=}" "${name#*=}.made"; done
+	set -- "${@/%/.made}"
+fi
+for file in "$@"; do
+	prepare "$file"
+	files+=("${file%%=*}=$scratch/${file%%=*}")
+done
+stand_ins=()
+for name in $shapes; do
+	mv "$scratch/$name" "$scratch/made-$name"
+	stand_ins+=("made-$name=$scratch/made-$name")
+done
+sparse=made-rcv1=$scratch/made-rcv1
+dense=$(first 'gisette*')
+small=$(first a9a '*')
+batches='16 64 256 1024' ranks='1 2 4 8' iterations=5000 epoch_ways='latency dense auto mpi'
+overlap_batch=512 overlap_micros='8 64' more=$sparse mpi=' mpi'
+overlap_links='1gbit 50mbit' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
+if [[ $quick ]]; then
+	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto mpi'
+	overlap_batch=64 overlap_micros=8 more='' mpi=''
+	overlap_links=50mbit data_ways=data scaled=("$sparse")
+	export EPOCHS=2
+fi
+{
+	sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
+	nproc
+	uname -sr
+	git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown
+	date -u '+%F %T UTC'
+	mpirun.openmpi --version 2>/dev/null | head -n 1 || echo 'no Open MPI'
+} >"$out/machine"
+
+measure latency WAYS="sum sum-dense sum-mpi" ITERS="$iterations" --
+measure epoch WAYS="$epoch_ways" -- "${files[@]}"
+measure loss WAYS="latency lossy" LOSS=0.01 OFFLOAD=off -- "$small"
+for b in $batches; do
+	measure "batch-$b" BATCH="$b" WAYS="auto$mpi" DATA=made-rcv1 DATA_WAYS="$data_ways" -- "$sparse"
+done
+for threads in 1 2; do
+	measure "threads-$threads" RANKS=1 WAYS=auto OPTIONS="--threads $threads" -- ${dense:+"$dense"} "${stand_ins[0]}"
+done
+for n in $ranks; do
+	measure "ranks-$n" RANKS="$n" BATCH=16 WAYS=auto OPTIONS="-b 8" DATA=made-rcv1 DATA_RUNS=1 DATA_WAYS=data -- \
+		"${scaled[@]}"
+done
+measure shapes WAYS="auto$mpi" -- "${stand_ins[@]}"
+# A slow link takes time and no processor, as a long one would.
+for micro in $overlap_micros; do
+	for link in $overlap_links; do
+		variables=(BATCH="$overlap_batch" LINK="$link" WAYS="latency dense" OPTIONS="-b $micro")
+		[[ $link == 1gbit ]] || variables+=(BURST=4kb OFFLOAD=off)
+		measure "overlap-$micro-$link" "${variables[@]}" -- "${scaled[0]}" ${more:+"$more"}
+	done
+done
+measure curves RUNS=1 EPOCHS="$((quick ? 2 : 10))" WAYS="auto$mpi" -- "$small" ${more:+"$more"}
+[[ -z $dense ]] || TALLY_BUILD=$BUILD section bits "$here/glm_bits.sh" "$scratch/${dense%%=*}.train" \
+	"$scratch/${dense%%=*}.test" "$out/bits.svg"
+section accuracy accuracy "${files[@]%%=*}"
+[[ -d $out/bits && -e $out/bits.svg ]] || rm -f "$out/bits.svg"
+python3 "$here/glm_page.py" "$out"
+((failures == 0))
