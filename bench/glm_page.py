@@ -346,17 +346,18 @@ def table_2():
 
 
 def overlap():
-    title("Overlap: a mini-batch against the sum of its parts, 4 ranks")
-    names = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(OUT, "overlap-*", "status")))
+    title("Overlap: a mini-batch against the sum of its parts")
+    names = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(
+        os.path.join(OUT, "overlap-*-*-*bit", "status")))
     if not origin(*names) or not names:
         return
     say("us per mini-batch: as it is; its computation and its sums alone; their sum less the first is what was hidden, "
-        "negative where ranks that share processors wait for one another. This kernel's tc has %s. The slow link takes "
+        "negative where ranks that share processors (%d here, for the aggregator as well) wait for one another. This kernel's tc has %s. The slow link takes "
         "time and no processor, as a delay would. Measured as --json's minibatch_us, compute_us and exchange_us are; "
-        "medians." % delays())
+        "medians." % (CORES, delays()))
     rows = []
     for name in names:
-        _, micro, link = name.split("-")
+        _, ranks, micro, link = name.split("-")
         assert all(run.end["rows"] >= run.end["batch"] for run in Section(name).runs), "no whole mini-batch"
         section = Section(name)
         for data in section.names():
@@ -366,8 +367,8 @@ def overlap():
                 if None in parts:
                     continue
                 hidden = parts[1] + parts[2] - parts[0]
-                rows.append([data, WAYS[way], link, str(section.of(data, way)[0].end["batch"]), micro] + parts + [hidden])
-    table(["data", "over", "link", "B", "MB", "mini-batch", "computation", "sums", "hidden"], rows)
+                rows.append([data, ranks, WAYS[way], link, str(section.of(data, way)[0].end["batch"]), micro] + parts + [hidden])
+    table(["data", "ranks", "over", "link", "B", "MB", "mini-batch", "computation", "sums", "hidden"], rows)
 
 
 def delays():
@@ -444,7 +445,7 @@ def main():
     say("%s, %s processors, %s; commit %s, begun %s. %s. 4 hosts are network namespaces, each behind a link of 1 Gbit/s, "
         "the aggregator on the unshaped hub; all of them share the processors." % tuple(
             html.escape(line) for line in machine[:6]))
-    say("Made by bench/glm_page.sh. made-NAME and files that end in .made are made rows, not data. Files: %s" % html.escape(
+    say("Made by bench/glm_page.sh. made-NAME and files in made/ are made rows, not data. Files: %s" % html.escape(
         Section(".").read("files").replace("\n", "; ")))
     for part in (figure_8, epochs, loss, figures_9_10, figure_11, figures_12_13, table_1, table_2, overlap, figures_14_15,
                  bits, accuracy, table_4):

@@ -100,7 +100,7 @@ prepare() {
 		    for line in rows(test) if test else ():
 		        held.write(line)
 	END
-	echo "$name $(basename "$file")${test:+ $(basename "$test")}${test:+ as its test}${class:+, class $class against the rest}" >>"$out/files"
+	echo "$name: ${file/#$scratch\//}${test:+ $(basename "$test")}${test:+ as its test}${class:+, class $class against the rest}" >>"$out/files"
 }
 
 # first PATTERN...: the first file whose name is like one of them.
@@ -160,18 +160,17 @@ trap 'rm -rf "$scratch"' EXIT
 files=()
 shapes='real_sim rcv1 amazon_fashion avazu'
 note "making files with the paper's shapes"
+mkdir "$scratch/made"
 if [[ $quick ]]; then
 	shapes=rcv1
-	MAKE=$scratch MADE="a9a rcv1 gisette" ROWS=0.1 "$here/glm.sh"
+	MAKE=$scratch/made MADE="a9a rcv1 gisette" ROWS=0.1 "$here/glm.sh"
 else
-	MAKE=$scratch MADE="gisette $shapes" "$here/glm.sh"
-	MAKE=$scratch MADE="a9a w8a" "$here/glm.sh"
+	MAKE=$scratch/made MADE="a9a w8a gisette $shapes" "$here/glm.sh"
 fi
 if (($# == 0)); then
-	set -- a9a="$scratch/a9a" gisette="$scratch/gisette"
-	[[ $quick ]] || set -- "$@" w8a="$scratch/w8a"
-	for name in "$@"; do mv "${name#*=}" "${name#*=}.made"; done
-	set -- "${@/%/.made}"
+	for name in a9a gisette $([[ $quick ]] || echo w8a); do
+		set -- "$@" "$name=$scratch/made/$name"
+	done
 fi
 for file in "$@"; do
 	prepare "$file"
@@ -179,19 +178,19 @@ for file in "$@"; do
 done
 stand_ins=()
 for name in $shapes; do
-	mv "$scratch/$name" "$scratch/made-$name"
-	stand_ins+=("made-$name=$scratch/made-$name")
+	stand_ins+=("made-$name=$scratch/made/$name")
 done
-sparse=made-rcv1=$scratch/made-rcv1
+sparse=$(first 'rcv1*')
+sparse=${sparse:-made-rcv1=$scratch/made/rcv1}
 dense=$(first 'gisette*')
 small=$(first a9a '*')
 batches='16 64 256 1024' ranks='1 2 4 8' iterations=5000 epoch_ways='latency dense auto mpi'
-overlap_batch=512 overlap_micros='8 64' more=$sparse mpi=' mpi'
+overlap_batch=512 overlap_micros='8 32' overlap_ranks='2 4' more=$sparse mpi=' mpi'
 overlap_links='1gbit 50mbit' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
 if [[ $quick ]]; then
 	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto mpi'
-	overlap_batch=64 overlap_micros=8 more='' mpi=''
-	overlap_links=50mbit data_ways=data scaled=("$sparse")
+	overlap_batch=64 overlap_micros=8 overlap_ranks=2 more='' mpi=''
+	overlap_links=1gbit data_ways=data scaled=("$sparse")
 	export EPOCHS=2
 fi
 {
@@ -207,22 +206,24 @@ measure latency WAYS="sum sum-dense sum-mpi" ITERS="$iterations" --
 measure epoch WAYS="$epoch_ways" -- "${files[@]}"
 measure loss WAYS="latency lossy" LOSS=0.01 OFFLOAD=off -- "$small"
 for b in $batches; do
-	measure "batch-$b" BATCH="$b" WAYS="auto$mpi" DATA=made-rcv1 DATA_WAYS="$data_ways" -- "$sparse"
+	measure "batch-$b" BATCH="$b" WAYS="auto$mpi" DATA="${sparse%%=*}" DATA_WAYS="$data_ways" -- "$sparse"
 done
 for threads in 1 2; do
 	measure "threads-$threads" RANKS=1 WAYS=auto OPTIONS="--threads $threads" -- ${dense:+"$dense"} "${stand_ins[0]}"
 done
 for n in $ranks; do
-	measure "ranks-$n" RANKS="$n" BATCH=16 WAYS=auto OPTIONS="-b 8" DATA=made-rcv1 DATA_RUNS=1 DATA_WAYS=data -- \
+	measure "ranks-$n" RANKS="$n" BATCH=16 WAYS=auto OPTIONS="-b 8" DATA="${sparse%%=*}" DATA_RUNS=1 DATA_WAYS=data -- \
 		"${scaled[@]}"
 done
 measure shapes WAYS="auto$mpi" -- "${stand_ins[@]}"
 # A slow link takes time and no processor, as a long one would.
-for micro in $overlap_micros; do
-	for link in $overlap_links; do
-		variables=(BATCH="$overlap_batch" LINK="$link" WAYS="latency dense" OPTIONS="-b $micro")
-		[[ $link == 1gbit ]] || variables+=(BURST=4kb OFFLOAD=off)
-		measure "overlap-$micro-$link" "${variables[@]}" -- "${scaled[0]}" ${more:+"$more"}
+for n in $overlap_ranks; do
+	for micro in $overlap_micros; do
+		for link in $overlap_links; do
+			variables=(RANKS="$n" BATCH="$overlap_batch" LINK="$link" WAYS="latency dense" OPTIONS="-b $micro")
+			[[ $link == 1gbit ]] || variables+=(BURST=4kb OFFLOAD=off)
+			measure "overlap-$n-$micro-$link" "${variables[@]}" -- "${scaled[0]}"
+		done
 	done
 done
 measure curves RUNS=1 EPOCHS="$((quick ? 2 : 10))" WAYS="auto$mpi" -- "$small" ${more:+"$more"}
