@@ -21,8 +21,9 @@ struct glm_data {
 	uint64_t rows, features,
 		nonzeros; /* of all ranks; features: the highest of the file, counted from 1 */
 	double *label;    /* [rows], as in the file */
-	double classes
-		[GLM_CLASSES_MAX]; /* the labels, in the order in which they appear first, as liblinear's */
+	/* The labels, in the order in which they appear first, but never -1 before 1 where there are no others:
+	 * as liblinear's. */
+	double classes[GLM_CLASSES_MAX];
 	uint32_t classes_count;             /* 0: labels are numbers, not classes */
 	struct glm_share *shares;           /* this rank's, one per thread */
 	uint32_t shares_count, share_first; /* share_first: which of all shares shares[0] is */

@@ -218,6 +218,16 @@ static int class_put(struct load *load, double label)
 	return libsvm_fail_label(load->libsvm, sentence);
 }
 
+/* liblinear's one exception to the order of appearance: of -1 and +1, and nothing else, +1 is first. Who has an
+ * activation of 0, as rows without features have, is then -1, whichever the file begins with. */
+static void classes_turn(struct glm_data *data)
+{
+	if (data->classes_count == 2 && data->classes[0] == -1 && data->classes[1] == 1) {
+		data->classes[0] = 1;
+		data->classes[1] = -1;
+	}
+}
+
 static int load_fail(const struct load *load, const char *what, char error[GLM_ERROR_MAX])
 {
 	struct text text;
@@ -307,6 +317,7 @@ static int load_end(struct load *load, char error[GLM_ERROR_MAX])
 		return no_memory(load, error);
 	if (load->options->columns)
 		data->features = load->options->features;
+	classes_turn(data);
 	shares_fit(load);
 	data->hash = libsvm_hash(load->libsvm);
 	progress_tell(load);

@@ -9,6 +9,7 @@
 
 #include "core/hash.h"
 #include "glm/file_fixture.h"
+#include "glm/score.h"
 #include "util/rng.h"
 
 static char error[GLM_ERROR_MAX];
@@ -236,6 +237,54 @@ static void load__labels_are_those_of_the_file_in_order_of_appearance(void **sta
 	glm_data_free(&data);
 }
 
+/* Every rank, alone and among others, and whichever of both ways it trains in (one rank's share is all columns). */
+static void classes_are(const char *text, uint32_t count, double first, double second)
+{
+	const char *path = file_text(text);
+
+	for (uint32_t ranks = 1; ranks <= 3; ranks++)
+		for (uint32_t rank = 0; rank < ranks; rank++) {
+			struct glm_load_options options = of_rank(rank, ranks, ranks);
+			struct glm_data data;
+
+			loads(&data, path, &options);
+			assert_int_equal(data.classes_count, count);
+			assert_true(data.classes[0] == first);
+			assert_true(data.classes[1] == second);
+			glm_data_free(&data);
+		}
+}
+
+static void load__plus_one_is_before_minus_one_and_nothing_else_is_turned(void **state)
+{
+	(void)state;
+	classes_are("-1 1:1\n+1 2:1\n-1\n", 2, 1, -1);
+	classes_are("-1.0 1:1\n-1\n1e0 2:1\n", 2, 1, -1);
+	classes_are("1 1:1\n-1 2:1\n", 2, 1, -1);
+	classes_are("-1 1:1\n1 2:1\n2 1:1\n", 3, -1, 1);
+	classes_are("-2 1:1\n1 2:1\n", 2, -2, 1);
+	classes_are("-1 1:1\n2 2:1\n", 2, -1, 2);
+	classes_are("0 1:1\n1 2:1\n", 2, 0, 1);
+	classes_are("-1 1:1\n-1 2:1\n", 1, -1, 0);
+}
+
+/* As liblinear says of them: w8a has 8 % of these rows, and begins with -1. */
+static void load__rows_without_features_are_minus_one(void **state)
+{
+	struct glm_load_options options = { .classes_min = 2 };
+	double activation[] = { -2, 3, 0, 0 };
+	struct score_labels labels;
+	struct glm_data data;
+	struct score score;
+
+	(void)state;
+	loads(&data, file_text("-1 1:1\n+1 2:1\n-1\n-1\n"), &options);
+	labels = (struct score_labels){ GLM_LOGISTIC, data.classes, data.classes_count };
+	assert_int_equal(score_make(&score, &labels, data.label, activation, data.rows), 0);
+	assert_true(score.accuracy == 1);
+	glm_data_free(&data);
+}
+
 static void load__too_many_classes_are_named_but_numbers_are_none(void **state)
 {
 	struct glm_load_options options = { 0 };
@@ -455,6 +504,8 @@ int main(void)
 		cmocka_unit_test(load__rows_after_the_sample_are_split_as_it_says),
 		cmocka_unit_test(load__zeros_are_left_out),
 		cmocka_unit_test(load__labels_are_those_of_the_file_in_order_of_appearance),
+		cmocka_unit_test(load__plus_one_is_before_minus_one_and_nothing_else_is_turned),
+		cmocka_unit_test(load__rows_without_features_are_minus_one),
 		cmocka_unit_test(load__too_many_classes_are_named_but_numbers_are_none),
 		cmocka_unit_test(load__one_class_is_refused_where_two_are_needed),
 		cmocka_unit_test(load__files_without_rows_are_refused),

@@ -184,7 +184,11 @@ static uint64_t options_hash(const struct glm_options *options, const struct glm
 	hash = hash_number(hash, options->wire.fraction, 1);
 	if (options->bits)
 		hash = hash_number(hash, options->bits, 1);
-	return hash_number(hash, data->classes_count, 4);
+	hash = hash_number(hash, data->classes_count, 4);
+	if (data->classes_count && data->classes[0] != data->label[0])
+		hash = hash_number(hash, 1,
+				   1); /* states with the signs of the file's order are others */
+	return hash;
 }
 
 __extension__ typedef unsigned __int128 squares_t;

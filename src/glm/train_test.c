@@ -27,6 +27,7 @@ struct job {
 	const void *state; /* to go on from */
 	size_t state_bytes;
 	uint32_t odd_rank; /* this one, if above 0, has another file */
+	bool is_turned;    /* its two classes are not in the order in which they appear */
 	uint64_t fail_from;
 
 	/* what rank 0 has at the end, and what every rank has said */
@@ -98,6 +99,12 @@ static void *rank_main(void *arg)
 	data_make(job->matrix, me->rank, job->way.ranks, job->way.threads, &data);
 	if (job->odd_rank && me->rank == job->odd_rank)
 		data.hash++;
+	if (job->is_turned) {
+		double first = data.classes[0];
+
+		data.classes[0] = data.classes[1];
+		data.classes[1] = first;
+	}
 	job->result[me->rank] = glm_train_open(&train, &data, &job->options, exchange, error);
 	if (!job->result[me->rank]) {
 		job->result[me->rank] = rank_train(job, train, &data, me->rank);
@@ -453,9 +460,9 @@ static void train__states_of_other_trainings_are_refused_on_all_ranks(void **sta
 	made.matrix = &matrix;
 	job_run(&made);
 	bytes = made.saved;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		static const char *const words[] = { "no state", "other options", "not whole",
-						     "another file" };
+						     "another file", "other options" };
 		struct job job = { .matrix = &matrix,
 				   .options = plain,
 				   .way = { 3, 1, 8 },
@@ -465,6 +472,7 @@ static void train__states_of_other_trainings_are_refused_on_all_ranks(void **sta
 		bytes[0] ^= i == 0;
 		bytes[8] ^= i == 3;
 		job.options.rate += i == 1;
+		job.is_turned = i == 4;
 		refused(&job, words[i]);
 		bytes[0] ^= i == 0;
 		bytes[8] ^= i == 3;

@@ -188,6 +188,24 @@ scores() { # evaluate says what train has said, and learning has taken place
 	says model '^solver_type L2R_L2LOSS_SVR$'
 }
 
+signs() { # +1 is the first class even if -1 is the file's, as liblinear has it; a stored model says itself which is
+	for _ in {1..50}; do printf -- '-1 1:1\n+1 2:1\n-1\n-1\n'; done >signs
+	glm 0 train signs -m one --json
+	json out 'end["accuracy"] == 1'
+	says one '^label 1 -1$'
+	ranks 3 0 train signs -m three.model
+	same one three.model
+	ranks 2 0 train signs --parallel data -m two.model --json
+	json out 'end["accuracy"] == 1'
+	says two.model '^label 1 -1$'
+	head -4 signs >few
+	glm 0 predict few -m one -o predicted
+	[[ $(paste -sd ' ' predicted) == '-1 1 -1 -1' ]] || fail "predicted: $(paste -sd ' ' predicted)"
+	sed 's/^label .*/label -1 1/' one >turned
+	glm 0 predict few -m turned -o predicted
+	[[ $(paste -sd ' ' predicted) == '1 -1 1 1' ]] || fail "predicted, turned round: $(paste -sd ' ' predicted)"
+}
+
 resume() { # a rank dies after a checkpoint: the others say which; going on gives the bytes of an unbroken run
 	local how=(two --epochs 300 --test two.t) run status killed_ms ended_ms
 	glm 0 train "${how[@]}" -m unbroken --json
@@ -298,6 +316,7 @@ same_bits
 data_parallel
 layouts
 scores
+signs
 resume
 refused
 outputs
