@@ -61,6 +61,10 @@ void layout_weights_step(struct glm_engine *engine, uint64_t first, uint64_t cou
 void layout_column_pay(struct glm_engine *engine, uint32_t column);
 /* No gradient is ever -0: a row whose scales are 0 changes nothing, and may be left out. */
 bool layout_is_zero(const float *scale, uint32_t classes);
+/* A batch backward: back() for each of its rows that changes something, with the row's own scales. */
+typedef void (*layout_row_back_fn)(struct glm_engine *engine, uint32_t row, const float *scale);
+void layout_rows_back(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
+		      const float *scales, layout_row_back_fn back);
 
 static inline bool layout_part_add(int64_t *part, int64_t more)
 {

@@ -146,6 +146,7 @@ static void row_back(struct glm_engine *engine, uint32_t row, const float *scale
 	uint64_t end = share->start[row + 1];
 	uint32_t classes = engine->options.classes;
 
+	engine->bytes_read += row_bytes(share, row);
 	for (uint64_t at = share->start[row]; at < end; at++) {
 		float *gradient = engine->gradient + (size_t)share->column[at] * classes;
 
@@ -154,14 +155,15 @@ static void row_back(struct glm_engine *engine, uint32_t row, const float *scale
 	}
 }
 
-static void row_back_one(struct glm_engine *engine, uint32_t row, float scale)
+static void row_back_one(struct glm_engine *engine, uint32_t row, const float *scale)
 {
 	const struct glm_share *share = engine->share;
 	uint64_t end = share->start[row + 1];
-	float *gradient = engine->gradient;
+	float *gradient = engine->gradient, s = *scale;
 
+	engine->bytes_read += row_bytes(share, row);
 	for (uint64_t at = share->start[row]; at < end; at++)
-		gradient[share->column[at]] += scale * share->value[at];
+		gradient[share->column[at]] += s * share->value[at];
 }
 
 bool layout_is_zero(const float *scale, uint32_t classes)
@@ -172,22 +174,24 @@ bool layout_is_zero(const float *scale, uint32_t classes)
 	return true;
 }
 
-static void csr_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
-			 const float *scales)
+void layout_rows_back(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
+		      const float *scales, layout_row_back_fn back)
 {
 	uint32_t classes = engine->options.classes;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const float *scale = scales + (size_t)i * classes;
 
-		if (layout_is_zero(scale, classes))
-			continue;
-		engine->bytes_read += row_bytes(engine->share, rows[i]);
-		if (classes == 1)
-			row_back_one(engine, rows[i], scale[0]);
-		else
-			row_back(engine, rows[i], scale);
+		if (!layout_is_zero(scale, classes))
+			back(engine, rows[i], scale);
 	}
+}
+
+static void csr_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
+			 const float *scales)
+{
+	layout_rows_back(engine, rows, count, scales,
+			 engine->options.classes == 1 ? row_back_one : row_back);
 }
 
 /* ---- the step ---- */

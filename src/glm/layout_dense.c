@@ -90,8 +90,9 @@ static bool dense_forward(struct glm_engine *engine, const uint32_t *rows, uint3
 	return fits;
 }
 
-static void row_back(struct glm_engine *engine, const float *value, const float *scale)
+static void row_back(struct glm_engine *engine, uint32_t row, const float *scale)
 {
+	const float *value = row_values(engine, row);
 	uint32_t classes = engine->options.classes;
 	float *gradient = engine->gradient;
 
@@ -100,23 +101,17 @@ static void row_back(struct glm_engine *engine, const float *value, const float 
 			gradient[c] += scale[c] * value[j];
 }
 
+static void row_back_one(struct glm_engine *engine, uint32_t row, const float *scale)
+{
+	engine->kernels->dense_add(row_values(engine, row), engine->share->columns, *scale,
+				   engine->gradient);
+}
+
 static void dense_backward(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
 			   const float *scales)
 {
-	uint32_t classes = engine->options.classes;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const float *scale = scales + (size_t)i * classes;
-
-		if (layout_is_zero(scale, classes))
-			continue;
-		if (classes == 1)
-			engine->kernels->dense_add(row_values(engine, rows[i]),
-						   engine->share->columns, scale[0],
-						   engine->gradient);
-		else
-			row_back(engine, row_values(engine, rows[i]), scale);
-	}
+	layout_rows_back(engine, rows, count, scales,
+			 engine->options.classes == 1 ? row_back_one : row_back);
 }
 
 static void dense_step(struct glm_engine *engine, const uint32_t *rows, uint32_t count,
