@@ -33,11 +33,11 @@ aggregator=10.55.0.1:7171
 lab=$HERE/../lab/lab.sh
 scratch=$(mktemp -d)
 made=$scratch
-daemon=
+# shellcheck source=lab/daemon.sh
+. "$HERE/../lab/daemon.sh"
 
 cleanup() {
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-	[ -z "$daemon" ] || wait "$daemon" 2>/dev/null || true
+	daemon_stop
 	"$lab" down
 	rm -rf "$scratch"
 }
@@ -92,17 +92,6 @@ make_agent() {
 		exec ip netns exec $LAB-w\$rank unshare --uts bash -c "hostname $LAB-w\$rank; \$*"
 	END
 	chmod +x "$scratch/agent"
-}
-
-start_daemon() {
-	"$lab" exec hub "$BUILD/tools/tallyd" --listen "$aggregator" 2>"$scratch/tallyd" &
-	daemon=$!
-	for _ in $(seq 100); do
-		! grep -q ready "$scratch/tallyd" || return 0
-		sleep 0.05
-	done
-	cat "$scratch/tallyd" >&2
-	return 1
 }
 
 # over_tally COMMAND ARGUMENT...: one rank in each worker's namespace.
@@ -271,7 +260,7 @@ trap cleanup EXIT
 "$lab" shape "${LINK:-1gbit}" "${BURST:-128kb}" 2mb
 [[ -z ${OFFLOAD-} ]] || "$lab" offload "$OFFLOAD"
 make_agent
-start_daemon
+daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
 if (($# == 0)); then
 	mapfile -t files < <(if [[ $ways == sum* ]]; then echo int32x8=/dev/null; else make_files; fi)
 	set -- "${files[@]}"

@@ -27,27 +27,20 @@ as=()
 [ -z "${RUN_AS:-}" ] || as=(setpriv --reuid "$RUN_AS" --regid "$(id -g "$RUN_AS")" --clear-groups)
 ITERS=${ITERS:-3}
 SEED=${SEED:-$RANDOM}
-daemon=
 scratch=$(mktemp -d)
+# shellcheck source=lab/daemon.sh
+. "$HERE/daemon.sh"
 
 cleanup() {
-	[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-	[ -z "$daemon" ] || wait "$daemon" 2>/dev/null || true
+	daemon_stop
 	"$HERE/lab.sh" down
 	rm -rf "$scratch"
 }
 trap cleanup EXIT
 
-start_daemon() {
-	"$HERE/lab.sh" exec hub "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" \
-		${BUFFER:+--receive-buffer "$BUFFER"} 2>"$scratch/tallyd" &
-	daemon=$!
-	for _ in $(seq 100); do
-		! grep -q ready "$scratch/tallyd" || return 0
-		sleep 0.05
-	done
-	cat "$scratch/tallyd" >&2
-	return 1
+start() {
+	daemon_start "$scratch/tallyd" "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" \
+		${BUFFER:+--receive-buffer "$BUFFER"}
 }
 
 # bench N ARGS...: one rank in each worker's namespace; rank 0 is heard.
@@ -73,7 +66,7 @@ rate)
 	count=${2:-8}
 	"$HERE/lab.sh" up "$count"
 	"$HERE/lab.sh" shape "${4:-1gbit}" 128kb 2mb
-	start_daemon
+	start
 	bench "$count" --elements "${3:-25000000}" --dtype float32 --iters "$ITERS" --warmup 1
 	;;
 loss)
@@ -82,7 +75,7 @@ loss)
 	"$HERE/lab.sh" shape 250mbit 30kb 2mb
 	"$HERE/lab.sh" offload off
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
-	start_daemon
+	start
 	bench "$count" --random-sizes "${4:-200}:1:1000000" --seed "$SEED"
 	if [ "${3:-0.01}" != 0 ]; then
 		"$HERE/lab.sh" stat | tail -1
@@ -96,7 +89,7 @@ latency)
 	"$HERE/lab.sh" up "$count"
 	"$HERE/lab.sh" offload off
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
-	start_daemon
+	start
 	bench "$count" --elements 8 --latency-slots "${5:-16}" --inflight "${6:-8}" \
 		--iters "${4:-10000}" --warmup 0 --seed "$SEED"
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
