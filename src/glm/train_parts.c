@@ -17,15 +17,27 @@ enum part { PART_WHOLE, PART_COMPUTE, PART_EXCHANGE, PARTS };
 struct probe {
 	struct glm_train *train;
 	struct exchange *alone; /* of one rank, as deep as the real one */
-	int32_t *lanes;
-	uint32_t total, each; /* lanes of a mini-batch, of a micro-batch */
+	int32_t *lanes;         /* of the first mini-batch: none has more */
+	uint32_t each;          /* lanes of a micro-batch */
 	uint64_t batches;
 };
+
+/* As many sums as the flow has: what is left of the rows may be less than a mini-batch. */
+static uint32_t batch_lanes(const struct probe *probe, uint64_t batch)
+{
+	const struct glm_train *train = probe->train;
+	uint64_t rows = train->data->rows - batch * train->options.batch;
+
+	if (rows > train->options.batch)
+		rows = train->options.batch;
+	return (uint32_t)((rows + train->micro - 1) / train->micro) * probe->each;
+}
 
 static int sums(struct probe *probe)
 {
 	for (uint64_t i = 0; i < probe->batches; i++)
-		if (exchange_sums(probe->train->exchange, probe->lanes, probe->total, probe->each))
+		if (exchange_sums(probe->train->exchange, probe->lanes, batch_lanes(probe, i),
+				  probe->each))
 			return train_fail_exchange(probe->train);
 	return 0;
 }
@@ -78,7 +90,6 @@ static int parts_run(struct probe *probe, double us[PARTS])
 
 int glm_train_parts(struct glm_train *train, struct glm_parts *parts)
 {
-	uint32_t per_batch = (train->options.batch + train->micro - 1) / train->micro;
 	uint64_t batches = train_batches(train);
 	double us[PARTS] = { 0 }, rate = train->rate;
 	struct probe probe = { .train = train,
@@ -89,8 +100,7 @@ int glm_train_parts(struct glm_train *train, struct glm_parts *parts)
 
 	if (train->error[0])
 		return -1;
-	probe.total = probe.each * per_batch;
-	probe.lanes = calloc(probe.total, sizeof(*probe.lanes));
+	probe.lanes = calloc(batch_lanes(&probe, 0), sizeof(*probe.lanes));
 	if (!probe.lanes || exchange_none(&probe.alone)) {
 		result = train_give_up(train, "out of memory");
 	} else {

@@ -77,30 +77,52 @@ static const struct exchange_ops ops = { .tune = slow_tune,
 					 .sum = slow_sum,
 					 .abort = slow_abort };
 
-static void parts__are_what_each_takes_alone(void **state)
-{
-	static const struct matrix_shape shape = { 320, 30, 2, 200, 7 };
-	const struct glm_options options = {
-		.loss = GLM_LOGISTIC, .bias = -1, .rate = 0.1, .batch = 32, .micro = 8
-	};
-	char error[GLM_ERROR_MAX] = "";
+/* A training whose exchange is slow from the second epoch on. */
+struct slow_training {
 	struct exchange *alone;
 	struct glm_train *train;
-	struct glm_parts parts;
 	struct matrix matrix;
 	struct glm_data data;
+};
 
-	(void)state;
-	matrix_make(&matrix, &shape);
-	data_make(&matrix, 0, 1, 1, &data);
-	assert_int_equal(exchange_none(&alone), 0);
-	slow.exchange = *alone; /* to begin with */
+static void training_open(struct slow_training *training, uint32_t rows, uint32_t batch)
+{
+	const struct matrix_shape shape = { rows, 30, 2, 200, 7 };
+	const struct glm_options options = {
+		.loss = GLM_LOGISTIC, .bias = -1, .rate = 0.1, .batch = batch, .micro = 8
+	};
+	char error[GLM_ERROR_MAX] = "";
+
+	matrix_make(&training->matrix, &shape);
+	data_make(&training->matrix, 0, 1, 1, &training->data);
+	assert_int_equal(exchange_none(&training->alone), 0);
+	memset(&slow, 0, sizeof(slow));
+	slow.exchange = *training->alone; /* to begin with */
 	slow.exchange.depth = DEPTH;
-	assert_int_equal(glm_train_open(&train, &data, &options, &slow.exchange, error), 0);
-	assert_int_equal(glm_train_epoch(train, NULL, NULL), 0);
+	assert_int_equal(glm_train_open(&training->train, &training->data, &options, &slow.exchange,
+					error),
+			 0);
+	assert_int_equal(glm_train_epoch(training->train, NULL, NULL), 0);
 	slow.exchange.ops = &ops;
 	slow.exchange.ranks = 2;
-	assert_int_equal(glm_train_parts(train, &parts), 0);
+}
+
+static void training_close(struct slow_training *training)
+{
+	glm_train_close(training->train);
+	training->alone->ops->close(training->alone);
+	data_free(&training->data);
+	matrix_free(&training->matrix);
+}
+
+static void parts__are_what_each_takes_alone(void **state)
+{
+	struct slow_training training;
+	struct glm_parts parts;
+
+	(void)state;
+	training_open(&training, 320, 32);
+	assert_int_equal(glm_train_parts(training.train, &parts), 0);
 	/* Four sums of a mini-batch are on their way together; computing takes microseconds. */
 	assert_true(parts.exchange_us >= SUM_US);
 	assert_true(parts.whole_us >= SUM_US);
@@ -110,18 +132,36 @@ static void parts__are_what_each_takes_alone(void **state)
 			 2 * 5 * 10 * 4); /* whole and sums: rounds, mini-batches, micro-batches */
 
 	slow.fails = true;
-	assert_int_equal(glm_train_parts(train, &parts), -1);
-	assert_string_equal(glm_train_error(train), "it broke");
-	glm_train_close(train);
-	alone->ops->close(alone);
-	data_free(&data);
-	matrix_free(&matrix);
+	assert_int_equal(glm_train_parts(training.train, &parts), -1);
+	assert_string_equal(glm_train_error(training.train), "it broke");
+	training_close(&training);
+}
+
+/* What was begun while the sums were taken alone is what the training itself begins. */
+static void sums_are(uint32_t rows, uint32_t batch, uint64_t micros)
+{
+	struct slow_training training;
+	struct glm_parts parts;
+
+	training_open(&training, rows, batch);
+	assert_int_equal(glm_train_parts(training.train, &parts), 0);
+	assert_int_equal(slow.begun, 2 * 5 * micros);
+	training_close(&training);
+}
+
+static void parts__have_the_sums_of_the_rows_that_there_are(void **state)
+{
+	(void)state;
+	sums_are(20, 1000, 3); /* fewer rows than a mini-batch has */
+	sums_are(40, 40, 5);
+	sums_are(73, 32, 4 + 4 + 2); /* the last mini-batch is short */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts__are_what_each_takes_alone),
+		cmocka_unit_test(parts__have_the_sums_of_the_rows_that_there_are),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-parts", tests, NULL, NULL);
