@@ -48,7 +48,7 @@ struct command {
 struct admission_walk {
 	struct rng rng;
 	uint64_t now_ns;
-	uint32_t walk, step, connections, generation, hosts;
+	uint32_t walk, connections, generation, hosts;
 	uint32_t shards;
 	enum mood mood;
 	enum plot plot;

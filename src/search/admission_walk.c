@@ -3,8 +3,6 @@
 #include "search/admission_walk.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/misfit.h"
@@ -12,8 +10,7 @@
 #include "search/walk.h"
 
 struct admission_walk *admission_now;
-static struct admission_walk *walks; /* where each walk is */
-static const struct admission_walk_config *config;
+static const struct walk_config *config;
 
 static struct admission *shipped(void)
 {
@@ -28,15 +25,13 @@ static uint64_t near_bound(void)
 	return ((uint64_t)1 << bits[admission_draw(6)]) - 1 - admission_draw(6);
 }
 
-static void begin(uint32_t walk)
+static void begin(void *own, uint32_t walk)
 {
 	static char key[CONTROL_KEY_BYTES] = "a key";
 
-	admission_now = &walks[walk];
-	memset(admission_now, 0, sizeof(*admission_now));
+	admission_now = own;
 	rng_init(&admission_now->rng, 1, walk);
 	admission_now->walk = walk;
-	admission_now->step = 1;
 	admission_now->mood = walk % MOODS < MOOD_PLOT ? walk % MOODS : MOOD_PLOT;
 	admission_now->now_ns = 1000 * SECOND_NS;
 	admission_now->generation = UINT32_MAX - 100;
@@ -92,8 +87,7 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 	static struct control_member members[RANKS];
 	static struct admission_action list[ACTIONS];
 	static struct admission_actions actions;
-	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)admission_now->step,
-					    (uint8_t)(admission_now->step >> 8) };
+	uint8_t nonce[WIRE_NONCE_BYTES] = { (uint8_t)walk_step(), (uint8_t)(walk_step() >> 8) };
 	const char *wrong;
 
 	memset(&actions, 0x5a, sizeof(actions)); /* as of any step before */
@@ -107,7 +101,7 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 	event.generation = admission_now->generation;
 	event.nonce = nonce;
 	admission_step(shipped(), &admission_now->config, &event, &actions);
-	if (bfs && bfs_is_telling(bfs)) {
+	if (bfs_is_telling(bfs)) {
 		bfs_say(bfs, "%llu ms: event %u",
 			(unsigned long long)(admission_now->now_ns / MS_NS), event.type);
 		if (event.connection)
@@ -236,7 +230,7 @@ static const char *something_rare(struct bfs *bfs)
 	event.misfit = (uint8_t)admission_draw(MISFIT_COUNT + 2);
 	if (event.type == ADMISSION_BROKEN && admission_draw(2))
 		event.text = NULL;
-	if (admission_now->step + 60 > config->steps && !admission_draw(10))
+	if (walk_steps_left() < 60 && !admission_draw(10))
 		event.type = admission_draw(2) ? ADMISSION_TERMINATE : ADMISSION_KILL;
 	return event_happens(bfs, event);
 }
@@ -381,7 +375,7 @@ static const char *plot_step(struct bfs *bfs)
 static const char *step(struct bfs *bfs)
 {
 	bool is_orderly = admission_now->mood == MOOD_ORDERLY || admission_now->mood == MOOD_CALLS;
-	bool is_ending = admission_now->step + 60 > config->steps;
+	bool is_ending = walk_steps_left() < 60;
 	uint32_t what = admission_draw(100);
 
 	if (admission_now->mood == MOOD_PLOT && admission_now->slow.state == ADMISSION_STARTED &&
@@ -425,39 +419,26 @@ static const char *step(struct bfs *bfs)
 
 /* ---- the model ---- */
 
-static const char *go_on(struct bfs *bfs)
+static const char *go_on(void *own, struct bfs *bfs)
 {
-	const char *wrong = step(bfs);
+	const char *wrong;
 
-	if (admission_now->step++ == config->steps && admission_now->walk + 1 == config->walks)
+	admission_now = own;
+	wrong = step(bfs);
+	if (!walk_steps_left() && admission_now->walk + 1 == config->walks)
 		for (uint32_t i = 0; i < SLOW_REACHED && !wrong; i++)
 			if (slow_reached[i] < config->walks / 200)
 				wrong = "the walks hardly ever reach one of the ends of a round";
 	return wrong;
 }
 
-static uint32_t resume(uint32_t number)
-{
-	admission_now = &walks[number];
-	return admission_now->step;
-}
-
-static bool is_over(void)
-{
-	return admission_now->step > config->steps;
-}
-
 void admission_walk_model(struct bfs_model *model, const void *config_at)
 {
-	static struct walk walk = {
-		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
-	};
-
 	config = config_at;
 	memset(slow_reached, 0, sizeof(slow_reached));
-	free(walks);
-	walks = calloc(config->walks, sizeof(*walks));
-	assert(walks);
-	walk.walks = slow_admission_is_asked() ? config->walks : 0;
-	walk_model(model, config_at, &walk);
+	walk_model(model, &(struct walk){ .walks = slow_admission_is_asked() ? config->walks : 0,
+					  .steps = config->steps,
+					  .own_bytes = sizeof(struct admission_walk),
+					  .begin = begin,
+					  .step = go_on });
 }

@@ -2,9 +2,7 @@
 /* member_walk.c - see member_walk.h. */
 #include "search/member_walk.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "search/slow_member.h"
@@ -30,7 +28,6 @@ enum mood {
 struct state {
 	struct rng rng;
 	uint64_t now_ns, numbers;
-	uint32_t walk, step;
 	uint32_t quiet;  /* so many steps only the clock goes on */
 	bool is_beating; /* ... and the aggregator's HEARTBEATs */
 	bool is_connecting;
@@ -42,8 +39,7 @@ struct state {
 	struct slow_member slow;
 };
 
-static struct state *walks, *now; /* where each walk is, and the one that steps */
-static const struct member_walk_config *config;
+static struct state *now; /* the walk that steps */
 
 static uint32_t draw(uint32_t below)
 {
@@ -158,13 +154,10 @@ static void life_begins(void)
 	now->member.serial = now->slow.serial = serials[draw(4)];
 }
 
-static void begin(uint32_t walk)
+static void begin(void *own, uint32_t number)
 {
-	now = &walks[walk];
-	memset(now, 0, sizeof(*now));
-	rng_init(&now->rng, 1, walk);
-	now->walk = walk;
-	now->step = 1;
+	now = own;
+	rng_init(&now->rng, 1, number);
 	life_begins();
 }
 
@@ -178,7 +171,7 @@ static void tell(struct bfs *bfs, const struct member_event *event,
 					     "finalize",  "abort",   "error",   "silent",
 					     "late",      "tick" };
 
-	if (!bfs || !bfs_is_telling(bfs))
+	if (!bfs_is_telling(bfs))
 		return;
 	bfs_say(bfs, "%llu ns: %s", (unsigned long long)now->now_ns, names[event->type]);
 	if (event->message)
@@ -199,7 +192,8 @@ static const char *event_happens(struct bfs *bfs, struct member_event event)
 	static struct member_actions actions;
 
 	event.now_ns = now->now_ns;
-	memset(&actions, now->step % 2 ? 0xff : 1, sizeof(actions)); /* whatever the memory held */
+	/* Whatever the memory held. */
+	memset(&actions, walk_step() % 2 ? 0xff : 1, sizeof(actions));
 	member_step(&now->member, &now->config, &event, &actions);
 	tell(bfs, &event, &actions);
 	for (uint32_t i = 0; i < actions.count; i++) {
@@ -542,10 +536,12 @@ static const char *quiet(struct bfs *bfs)
 	return tick(bfs);
 }
 
-static const char *step(struct bfs *bfs)
+static const char *step(void *own, struct bfs *bfs)
 {
-	uint32_t what = draw(100);
+	uint32_t what;
 
+	now = own;
+	what = draw(100);
 	if (is_over_for(&now->slow) && !draw(3))
 		life_begins();
 	if (!now->slow.has_begun)
@@ -567,37 +563,13 @@ static const char *step(struct bfs *bfs)
 	return draw(2) ? something_rare(bfs) : rebinds(bfs);
 }
 
-/* ---- the model ---- */
-
-static const char *go_on(struct bfs *bfs)
-{
-	const char *wrong = step(bfs);
-
-	now->step++;
-	return wrong;
-}
-
-static uint32_t resume(uint32_t number)
-{
-	now = &walks[number];
-	return now->step;
-}
-
-static bool is_over(void)
-{
-	return now->step > config->steps;
-}
-
 void member_walk_model(struct bfs_model *model, const void *config_at)
 {
-	static struct walk walk = {
-		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
-	};
+	const struct walk_config *config = config_at;
 
-	config = config_at;
-	free(walks);
-	walks = calloc(config->walks, sizeof(*walks));
-	assert(walks);
-	walk.walks = slow_member_is_asked() ? config->walks : 0;
-	walk_model(model, config_at, &walk);
+	walk_model(model, &(struct walk){ .walks = slow_member_is_asked() ? config->walks : 0,
+					  .steps = config->steps,
+					  .own_bytes = sizeof(struct state),
+					  .begin = begin,
+					  .step = step });
 }

@@ -10,10 +10,7 @@
 
 #include "search/bfs.h"
 
-struct member_walk_config {
-	uint32_t walks, steps;
-};
-
+/* config: a struct walk_config. */
 void member_walk_model(struct bfs_model *model, const void *config);
 
 #endif

@@ -3,9 +3,6 @@
 #include "search/pace_walk.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "search/slow_pace.h"
@@ -30,7 +27,7 @@ enum mood {
 struct state {
 	struct rng rng;
 	uint64_t now_ns;
-	uint32_t walk, step;
+	uint32_t walk;
 	struct pace pace; /* without its pointers */
 	struct pace_shard shards[SLOW_PACE_SHARDS];
 	struct pace_slot slot[SLOTS];
@@ -39,23 +36,9 @@ struct state {
 	struct slow_pace slow;
 };
 
-/* bfs: NULL where a step is only repeated. */
-__attribute__((format(printf, 2, 3))) static void say(struct bfs *bfs, const char *format, ...)
-{
-	char text[128];
-	va_list arguments;
-
-	if (!bfs || !bfs_is_telling(bfs))
-		return;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	bfs_say(bfs, "%s", text);
-}
-
 /* The shipped one with its pointers, while it steps. */
 static struct pace_latency shipped;
-static struct state *walks, *now; /* where each walk is, and the one that steps */
+static struct state *now; /* the walk that steps */
 static const struct pace_walk_config *config;
 
 static struct pace *pace_load(void)
@@ -80,19 +63,18 @@ static void pace_save(void)
 	now->burst = shipped.burst;
 }
 
-static void begin(uint32_t walk)
+static void begin(void *own, uint32_t walk)
 {
 	/* UPDATEs and PROBEs have been before: a narrower or a signed number would end soon. */
 	static const uint32_t bits[] = { 0, 8, 16, 31, 32, 48 };
-	struct pace_shard *shards = config->is_latency ? &shipped.shard : walks[walk].shards;
+	struct pace_shard *shards;
 	struct map map;
 
-	now = &walks[walk];
-	memset(now, 0, sizeof(*now));
+	now = own;
+	shards = config->is_latency ? &shipped.shard : now->shards;
 	memset(&shipped, 0, sizeof(shipped));
 	rng_init(&now->rng, 1, walk);
 	now->walk = walk;
-	now->step = 1;
 	now->now_ns = rng_log(&now->rng, SECOND_NS, 1000 * SECOND_NS);
 	if (!map_init(&map, config->shards, config->slots, 1))
 		assert(0);
@@ -147,7 +129,7 @@ static void send(struct bfs *bfs, uint32_t shard)
 
 	if (slot == config->slots)
 		return;
-	say(bfs, "slot %u of shard %u is sent", slot, shard);
+	bfs_say(bfs, "slot %u of shard %u is sent", slot, shard);
 	if (config->is_latency)
 		pace_latency_sent(&shipped, slot, now->now_ns);
 	else
@@ -162,8 +144,8 @@ static void result(struct bfs *bfs, uint32_t shard)
 
 	if (slot == config->slots)
 		return;
-	say(bfs, "slot %u of shard %u has its result%s", slot, shard,
-	    is_last ? ", and was the last" : "");
+	bfs_say(bfs, "slot %u of shard %u has its result%s", slot, shard,
+		is_last ? ", and was the last" : "");
 	heard(shard);
 	if (config->is_latency)
 		pace_latency_answered(&shipped, slot, now->now_ns, is_last);
@@ -183,7 +165,8 @@ static void ask(struct bfs *bfs, uint32_t shard, bool is_held)
 	echo = now->slow.slot[shard][slot].number;
 	if (rng_chance(&now->rng, 200000)) /* of an older PROBE, or none */
 		echo = echo && rng_chance(&now->rng, 500000) ? echo - 1 : 0;
-	say(bfs, "slot %u of shard %u hears %s[%u]", slot, shard, is_held ? "HELD" : "NEED", echo);
+	bfs_say(bfs, "slot %u of shard %u hears %s[%u]", slot, shard, is_held ? "HELD" : "NEED",
+		echo);
 	heard(shard);
 	slow_pace_asked(&now->slow, shard, slot, now->now_ns, echo, is_held);
 	if (config->is_latency) {
@@ -207,7 +190,8 @@ static void others(struct bfs *bfs, uint32_t shard)
 
 	switch (rng_below(&now->rng, 3)) {
 	case 0:
-		say(bfs, "WELCOME of shard %u after %llu ns", shard, (unsigned long long)rtt_ns);
+		bfs_say(bfs, "WELCOME of shard %u after %llu ns", shard,
+			(unsigned long long)rtt_ns);
 		heard(shard);
 		pace_sample(&shipped.pace, shard, rtt_ns);
 		slow_pace_sample(&now->slow, shard, rtt_ns);
@@ -215,12 +199,12 @@ static void others(struct bfs *bfs, uint32_t shard)
 	case 1:
 		if (config->is_latency)
 			break;
-		say(bfs, "shard %u has a window of %u", shard, window);
+		bfs_say(bfs, "shard %u has a window of %u", shard, window);
 		pace_window(&shipped.pace, shard, stream, window);
 		now->slow.shard[shard].window[stream] = window < pool ? window : pool;
 		break;
 	default:
-		say(bfs, "something comes of shard %u", shard);
+		bfs_say(bfs, "something comes of shard %u", shard);
 		heard(shard);
 		break;
 	}
@@ -242,7 +226,7 @@ static const char *poll(struct bfs *bfs)
 	}
 	wrong = slow_pace_poll(&now->slow, now->now_ns, shipped.pace.ring_ns, want, &want_count,
 			       max);
-	say(bfs, "%u PROBEs of %u that are due", got_count, want_count);
+	bfs_say(bfs, "%u PROBEs of %u that are due", got_count, want_count);
 	if (got_count != want_count)
 		return "R-PACE-3, R-PACE-7: another number of PROBEs than the rules say";
 	for (uint32_t i = 0; i < got_count && !wrong; i++) {
@@ -289,7 +273,7 @@ static const char *hello(struct bfs *bfs, uint32_t shard)
 {
 	bool is_due = pace_hello_due(&shipped.pace, shard, now->now_ns);
 
-	say(bfs, "shard %u: %s", shard, is_due ? "HELLO again" : "no HELLO");
+	bfs_say(bfs, "shard %u: %s", shard, is_due ? "HELLO again" : "no HELLO");
 	return is_due == slow_pace_hello_due(&now->slow, shard, now->now_ns)
 		       ? NULL
 		       : "R-PACE-8: HELLO again where it is not due, or not where it is";
@@ -359,44 +343,37 @@ static const char *step(struct bfs *bfs)
 
 /* ---- the model ---- */
 
-static bool is_over(void)
+static bool is_over(const void *own)
 {
+	const struct state *state = own;
+
 	for (uint32_t shard = 0; shard < config->shards; shard++)
-		if (now->slow.shard[shard].orders > ORDERS)
+		if (state->slow.shard[shard].orders > ORDERS)
 			return true;
-	return now->step > config->steps;
+	return false;
 }
 
-static const char *go_on(struct bfs *bfs)
+static const char *go_on(void *own, struct bfs *bfs)
 {
 	const char *wrong;
 
+	now = own;
 	pace_load();
 	wrong = step(bfs);
 	pace_save();
-	say(bfs, " at %llu ns", (unsigned long long)now->now_ns);
-	now->step++;
+	bfs_say(bfs, " at %llu ns", (unsigned long long)now->now_ns);
 	return wrong;
-}
-
-static uint32_t resume(uint32_t number)
-{
-	now = &walks[number];
-	return now->step;
 }
 
 void pace_walk_model(struct bfs_model *model, const void *config_at)
 {
-	static struct walk walk = {
-		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
-	};
-
 	config = config_at;
 	assert(config->shards <= SLOW_PACE_SHARDS);
 	assert(config->slots <= SLOW_PACE_SLOTS);
-	free(walks);
-	walks = calloc(config->walks, sizeof(*walks));
-	assert(walks);
-	walk.walks = config->walks;
-	walk_model(model, config_at, &walk);
+	walk_model(model, &(struct walk){ .walks = config->walks,
+					  .steps = config->steps,
+					  .own_bytes = sizeof(struct state),
+					  .begin = begin,
+					  .step = go_on,
+					  .is_over = is_over });
 }

@@ -5,6 +5,7 @@
 #include "search/numbers.h"
 #include "search/pace_walk.h"
 #include "search/rows.h"
+#include "search/walk.h"
 #include "search/worker_walk.h"
 
 /* clang-format off */
@@ -23,11 +24,11 @@ static const struct pace_walk_config pace_latency_mode = {
 static const struct pace_walk_config pace_more = {
 	.shards = 2, .slots = 44, .walks = 4000, .steps = 1200,
 };
-static const struct admission_walk_config admission = { .walks = 1000, .steps = 1000 };
-static const struct admission_walk_config admission_more = { .walks = 8000, .steps = 1500 };
-static const struct worker_walk_config late = { .walks = 600, .steps = 500 };
-static const struct member_walk_config member = { .walks = 1000, .steps = 1000 };
-static const struct member_walk_config member_more = { .walks = 8000, .steps = 2000 };
+static const struct walk_config admission = { .walks = 1000, .steps = 1000 };
+static const struct walk_config admission_more = { .walks = 8000, .steps = 1500 };
+static const struct walk_config late = { .walks = 600, .steps = 500 };
+static const struct walk_config member = { .walks = 1000, .steps = 1000 };
+static const struct walk_config member_more = { .walks = 8000, .steps = 2000 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 

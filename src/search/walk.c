@@ -2,23 +2,33 @@
 /* walk.c - see walk.h. */
 #include "search/walk.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const struct walk *walk;
+static struct walk walk;
+static uint8_t *memory; /* of walk 0, walk 1, ... */
+static uint32_t step;
 
-/* What bfs.h knows of a state: a walk's begin is its step 1, and 0 is before them all. */
+/* What bfs.h knows of a state: a walk's begin is its step 1, and 0 is before them all. It expands each state of
+ * a walk once, in order, and tells a trace from 0 on: so the walk's memory is always where its state is. */
 struct place {
 	uint32_t number, step;
 };
 
+static void *own_of(uint32_t number)
+{
+	return memory + number * walk.own_bytes;
+}
+
 static void all_begin(struct bfs *bfs)
 {
-	for (uint32_t number = 0; number < walk->walks; number++) {
+	memset(memory, 0, walk.walks * walk.own_bytes);
+	for (uint32_t number = 0; number < walk.walks; number++) {
 		struct place first = { number, 1 };
 
-		walk->begin(number);
-		if (bfs_is_telling(bfs))
-			bfs_say(bfs, "walk %u", number);
+		walk.begin(own_of(number), number);
+		bfs_say(bfs, "walk %u", number);
 		bfs_emit(bfs, &first, number, NULL);
 	}
 }
@@ -26,7 +36,7 @@ static void all_begin(struct bfs *bfs)
 static void walk_expand(const void *config, const void *state, struct bfs *bfs)
 {
 	struct place at = *(const struct place *)state;
-	uint32_t step;
+	void *own = own_of(at.number);
 	const char *wrong;
 
 	(void)config;
@@ -34,21 +44,14 @@ static void walk_expand(const void *config, const void *state, struct bfs *bfs)
 		all_begin(bfs);
 		return;
 	}
-	step = walk->resume(at.number);
-	if (step != at.step) { /* a trace is told */
-		walk->begin(at.number);
-		step = 1;
-	}
-	for (; step < at.step; step++)
-		walk->go_on(NULL);
-	if (walk->is_over())
+	if (at.step > walk.steps || (walk.is_over && walk.is_over(own)))
 		return;
-	wrong = walk->go_on(bfs);
-	at.step++;
+	step = at.step++;
+	wrong = walk.step(own, bfs);
 	bfs_emit(bfs, &at, 0, wrong);
 }
 
-static void walk_begin(const void *config, void *state)
+static void walk_init(const void *config, void *state)
 {
 	(void)config;
 	memset(state, 0, sizeof(struct place));
@@ -61,12 +64,24 @@ static const char *walk_check(const void *config, const void *state)
 	return NULL;
 }
 
-void walk_model(struct bfs_model *model, const void *config, const struct walk *the)
+void walk_model(struct bfs_model *model, const struct walk *the)
 {
-	walk = the;
+	walk = *the;
+	free(memory);
+	memory = calloc(walk.walks + 1u, walk.own_bytes); /* + 1: there may be none */
+	assert(memory);
 	*model = (struct bfs_model){ .state_bytes = sizeof(struct place),
-				     .config = config,
-				     .init = walk_begin,
+				     .init = walk_init,
 				     .expand = walk_expand,
 				     .check = walk_check };
+}
+
+uint32_t walk_step(void)
+{
+	return step;
+}
+
+uint32_t walk_steps_left(void)
+{
+	return walk.steps - step;
 }

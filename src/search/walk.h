@@ -7,22 +7,30 @@
 #define SEARCH_WALK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "search/bfs.h"
 
-struct walk {
-	uint32_t walks;
-	/* Makes this walk the one that steps, at its beginning: the next step is 1. */
-	void (*begin)(uint32_t number);
-	/* Makes it the one that steps, where it is. The number of its next step. */
-	uint32_t (*resume)(uint32_t number);
-	/* Of the one that steps. */
-	bool (*is_over)(void);
-	const char *(*go_on)(struct bfs *bfs); /* bfs is NULL: nothing is told */
+/* What most rows of walks say. */
+struct walk_config {
+	uint32_t walks, steps;
 };
 
-/* walk stays the caller's, until the next call. */
-void walk_model(struct bfs_model *model, const void *config, const struct walk *walk);
+/* own: all that one walk knows. It never moves, so it may point into itself; before begin it is all zeros. */
+struct walk {
+	uint32_t walks, steps;
+	size_t own_bytes;
+	void (*begin)(void *own, uint32_t number);
+	const char *(*step)(void *own, struct bfs *bfs);
+	bool (*is_over)(const void *own); /* before `steps` steps; NULL: never */
+};
+
+/* walk is copied. One model at a time: the next call ends its walks. */
+void walk_model(struct bfs_model *model, const struct walk *walk);
+
+/* From step: which of its walk's steps this is (the first is 1), and how many may come after it. */
+uint32_t walk_step(void);
+uint32_t walk_steps_left(void);
 
 #endif

@@ -3,8 +3,6 @@
 #include "search/worker_walk.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/worker.h"
 #include "search/slow.h"
@@ -44,7 +42,7 @@ struct stream {
 
 struct late {
 	struct rng rng;
-	uint32_t step, run, lanes;
+	uint32_t run, lanes;
 	uint64_t hash, elements, cookie; /* of the operation that was drawn last */
 	bool is_narrow;                  /* a struct of core's does not hold what it must */
 	struct grant grant[SHARDS];
@@ -57,8 +55,7 @@ struct late {
 	struct slot slot[SHARDS][SLOTS];
 };
 
-static struct late *walks, *now; /* where each walk is, and the one that steps */
-static const struct worker_walk_config *config;
+static struct late *now; /* the walk that steps */
 
 static uint32_t draw(uint32_t below)
 {
@@ -289,7 +286,7 @@ static bool has_room(enum map_stream stream)
 static const char *submit(void)
 {
 	enum map_stream stream = (enum map_stream)draw(MAP_STREAMS);
-	bool is_huge = now->step + 40 > config->steps && !draw(8); /* nothing completes behind it */
+	bool is_huge = walk_steps_left() < 40 && !draw(8); /* nothing completes behind it */
 	uint64_t chunks = is_huge ? near_bound(4) + 1 : draw(4 * now->run + 2);
 	struct worker_op op = drawn_op(stream, chunks);
 	struct worker_actions want = { 0 };
@@ -449,11 +446,15 @@ static const char *look(void)
 	return NULL;
 }
 
-static const char *step(void)
+static const char *step(void *own, struct bfs *bfs)
 {
-	uint32_t shard = draw(now->worker.map.shards), what = draw(20);
+	uint32_t shard, what;
 	const char *wrong = NULL;
 
+	now = own;
+	bfs_say(bfs, "step %u", walk_step());
+	shard = draw(now->worker.map.shards);
+	what = draw(20);
 	if (what < 2)
 		wrong = submit();
 	else if (what < 9)
@@ -494,20 +495,18 @@ static void begin_late(enum map_stream which)
 		worker->shards[shard].next[which] = of->begun;
 }
 
-static void begin(uint32_t walk)
+static void begin(void *own, uint32_t number)
 {
 	static const uint32_t lanes[] = { 4, 8, 360, WIRE_LANES_MAX };
 	struct worker_memory memory;
 	struct map map;
 
-	now = &walks[walk];
-	memset(now, 0, sizeof(*now));
-	rng_init(&now->rng, 1, walk);
-	now->step = 1;
+	now = own;
+	rng_init(&now->rng, 1, number);
 	now->run = 1 + draw(4);
 	now->lanes = lanes[draw(4)];
 	memory = (struct worker_memory){ now->shards, now->slots, { now->ops[0], now->ops[1] } };
-	if (!map_init(&map, 1 + walk % SHARDS, SLOTS, now->run))
+	if (!map_init(&map, 1 + number % SHARDS, SLOTS, now->run))
 		assert(0);
 	worker_init(&now->worker, &map, SLOTS, now->lanes, OPS_MAX, &memory);
 	for (uint32_t shard = 0; shard < map.shards; shard++) {
@@ -528,37 +527,13 @@ static void begin(uint32_t walk)
 	begin_late(MAP_BULK);
 }
 
-static const char *go_on(struct bfs *bfs)
-{
-	const char *wrong = step();
-
-	if (bfs && bfs_is_telling(bfs))
-		bfs_say(bfs, "step %u", now->step);
-	now->step++;
-	return wrong;
-}
-
-static uint32_t resume(uint32_t number)
-{
-	now = &walks[number];
-	return now->step;
-}
-
-static bool is_over(void)
-{
-	return now->step > config->steps;
-}
-
 void worker_walk_model(struct bfs_model *model, const void *config_at)
 {
-	static struct walk walk = {
-		.begin = begin, .resume = resume, .is_over = is_over, .go_on = go_on
-	};
+	const struct walk_config *config = config_at;
 
-	config = config_at;
-	free(walks);
-	walks = calloc(config->walks, sizeof(*walks));
-	assert(walks);
-	walk.walks = slow_is_asked() ? config->walks : 0;
-	walk_model(model, config_at, &walk);
+	walk_model(model, &(struct walk){ .walks = slow_is_asked() ? config->walks : 0,
+					  .steps = config->steps,
+					  .own_bytes = sizeof(struct late),
+					  .begin = begin,
+					  .step = step });
 }

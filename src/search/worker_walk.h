@@ -9,10 +9,7 @@
 
 #include "search/bfs.h"
 
-struct worker_walk_config {
-	uint32_t walks, steps;
-};
-
+/* config: a struct walk_config. */
 void worker_walk_model(struct bfs_model *model, const void *config);
 
 #endif
