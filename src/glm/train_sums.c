@@ -109,7 +109,8 @@ static int pass_run(struct pass *pass, double *a)
 int glm_train_activations(struct glm_train *train, const struct glm_data *data, double *a)
 {
 	const struct glm_wire wide = { .is_narrow = false };
-	size_t at_once = ACTIVATIONS_AT_ONCE / train->classes * train->classes;
+	uint64_t rows_most = ACTIVATIONS_AT_ONCE / train->classes;
+	size_t at_once = (data->rows < rows_most ? data->rows : rows_most) * train->classes;
 	struct pass pass = { .train = train, .data = data, .part_max = at_once };
 	bool is_alike = data->shares_count == train->threads;
 	int result;
@@ -190,9 +191,12 @@ static int weights_move(struct glm_train *train, float *w, bool is_load)
 	struct exchange *exchange = train->exchange;
 	uint64_t features = features_all(train), at_once = WEIGHTS_AT_ONCE / train->classes;
 	uint32_t *local = calloc(train->threads, sizeof(*local));
-	struct block block = { .bits = malloc(WEIGHTS_AT_ONCE * sizeof(int32_t)) };
+	struct block block = { .first = 0 };
 	int result = 0;
 
+	if (at_once > features)
+		at_once = features;
+	block.bits = malloc(at_once * train->classes * sizeof(*block.bits) + 1); /* never none */
 	if (!local || !block.bits)
 		result = train_give_up(train, "out of memory");
 	for (; block.first < features && !result; block.first = block.end) {
