@@ -166,32 +166,32 @@ static void compare(const struct job *job, const struct reference *ref)
 					    reference_activation(ref, row, c));
 }
 
-static const uint32_t many_ranks[] = { 1, 2, 3, 4, 8 }, micros[] = { 1, 8, 64 };
-
-static void all_ways(const struct matrix *matrix, const struct glm_options *options)
+/* A third of all ways, in which any two of ranks, threads and micro-batch meet; thirds 0, 1 and 2 are all. */
+static void ways_check(const struct matrix *matrix, const struct glm_options *options,
+		       uint32_t third)
 {
+	static const uint32_t many_ranks[] = { 1, 2, 3, 4, 8 }, micros[] = { 1, 8, 64 };
 	struct reference ref = { .weight = NULL };
 	uint32_t used = 0;
 
 	for (uint32_t r = 0; r < 5; r++)
-		for (uint32_t m = 0; m < 3; m++)
-			for (uint32_t threads = 1; threads <= 3; threads++) {
-				struct job job = { .matrix = matrix,
-						   .options = *options,
-						   .way = { many_ranks[r], threads, micros[m] },
-						   .epochs = EPOCHS };
+		for (uint32_t m = 0; m < 3; m++) {
+			struct job job = { .matrix = matrix,
+					   .options = *options,
+					   .way = { many_ranks[r], 1 + (r + m + third) % 3,
+						    micros[m] },
+					   .epochs = EPOCHS };
 
-				job_run(&job);
-				if (!ref.weight) {
-					reference_open(&ref, matrix, options, job.rate);
-					assert_true(options->rate > 0 ||
-						    reference_is_rate(&ref, job.rate));
-					for (uint32_t e = 0; e < EPOCHS; e++)
-						reference_epoch(&ref, e);
-				}
-				compare(&job, &ref);
-				job_free(&job);
+			job_run(&job);
+			if (!ref.weight) {
+				reference_open(&ref, matrix, options, job.rate);
+				assert_true(options->rate > 0 || reference_is_rate(&ref, job.rate));
+				for (uint32_t e = 0; e < EPOCHS; e++)
+					reference_epoch(&ref, e);
 			}
+			compare(&job, &ref);
+			job_free(&job);
+		}
 	for (uint32_t i = 0; i < weights_count(matrix, options); i++)
 		used += ref.weight[i] != 0;
 	assert_true(used > matrix->features / 8);
@@ -215,7 +215,7 @@ static void train__every_loss_has_the_bits_of_one_matrix(void **state)
 
 		options.loss = (enum glm_loss)loss_kind;
 		options.rate = 0; /* auto */
-		all_ways(&matrix, &options);
+		ways_check(&matrix, &options, (uint32_t)loss_kind % 3);
 	}
 	matrix_free(&matrix);
 }
@@ -233,7 +233,7 @@ static void train__rate_of_sparse_rows_has_the_bits_of_one_matrix(void **state)
 	options.rate = 0;
 	options.bias = -1;
 	options.batch = 45;
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 1);
 	job.matrix = &matrix;
 	job.options = options;
 	job_run(&job);
@@ -252,12 +252,12 @@ static void train__l1_and_l2_have_the_bits_of_one_matrix(void **state)
 	(void)state;
 	matrix_make(&matrix, &shape);
 	options.l1 = 0.002;
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 0);
 	options.l2 = 0.7; /* the multiplier is below 1/2 after 5 of 8 steps */
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 1);
 	options.l1 = 0;
 	options.bias = -1;
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 2);
 	matrix_free(&matrix);
 }
 
@@ -313,7 +313,7 @@ static void train__numbers_as_labels_and_falling_rates_have_the_bits_of_one_matr
 	options.decay = 0.75;
 	options.batch = 1;
 	options.is_shuffled = true;
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 2);
 	matrix_free(&matrix);
 }
 
@@ -330,7 +330,7 @@ static void train__dense_rows_have_the_bits_of_one_matrix(void **state)
 	options.l1 = 0.002;
 	options.l2 = 0.7;
 	options.layout = GLM_LAYOUT_DENSE;
-	all_ways(&matrix, &options);
+	ways_check(&matrix, &options, 0);
 	matrix_free(&matrix);
 }
 
