@@ -132,17 +132,17 @@ static uint64_t rto_base(const struct pace_shard *shard)
 {
 	if (!shard->srtt_ns)
 		return PACE_RTO_FIRST_NS;
-	return max64(max64(shard->srtt_ns + 4 * shard->rttvar_ns, 2 * shard->srtt_ns),
-		     PACE_RTO_MIN_NS);
+	return min64(max64(max64(shard->srtt_ns + 4 * shard->rttvar_ns, 2 * shard->srtt_ns),
+			   PACE_RTO_MIN_NS),
+		     PACE_RTO_MAX_NS);
 }
 
 uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t base = rto_base(at);
-	uint64_t cap = max64(base, max64(PACE_BACKOFF_MIN_NS, 8 * at->srtt_ns));
+	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : PACE_RTO_MAX_NS;
 
-	return min64(base << at->backoff, cap);
+	return min64(rto_base(at) << at->backoff, max64(rto_base(at), most));
 }
 
 /* The ring's timer is one for the worker: the slowest shard sets its pace. */
@@ -227,6 +227,8 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 		/* Waiting for others is no round trip: only the last contributor measures one. */
 		if (is_last)
 			pace_sample(pace, shard, now_ns - slot->attempt_ns);
+		else if (now_ns - slot->attempt_ns < rto_base(at))
+			at->backoff = 0; /* it is no longer than this */
 		late_insert(at, slot->order);
 	}
 	list_remove(pace, shard, slot);
@@ -360,8 +362,12 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 	uint32_t count = 0;
 
 	while (count < max && at->ring.count) {
-		bool gap = is_gap(at, slot_at(pace, shard, at->ring.head), now_ns);
+		const struct pace_slot *slot = slot_at(pace, shard, at->ring.head);
+		bool gap = is_gap(at, slot, now_ns);
 
+		/* R-PACE-7: nobody is asked for twice in an RTO. */
+		if (now_ns - slot->attempt_ns < pace_rto(pace, shard) && !TAKEN_OUT(RING_RTO))
+			at->ring_due = 0;
 		if (!gap && !at->ring_due)
 			break;
 		if (!gap)
@@ -455,7 +461,7 @@ bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
 
 	if (!at->flight.count && !at->ring.count)
 		return false;
-	if (now_ns - at->heard_ns < HELLO_RTOS * pace_rto(pace, shard) ||
+	if (now_ns - at->heard_ns < HELLO_RTOS * rto_base(at) ||
 	    now_ns - at->hello_ns < PACE_HELLO_MIN_NS)
 		return false;
 	at->hello_ns = now_ns;

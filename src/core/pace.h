@@ -30,7 +30,7 @@ enum {
 	PACE_MS = 1000 * 1000,
 	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
 	PACE_RTO_MIN_NS = 1 * PACE_MS,
-	PACE_BACKOFF_MIN_NS = 10 * PACE_MS, /* back-off doubles up to max(this, 8 SRTT) */
+	PACE_RTO_MAX_NS = 2000 * PACE_MS, /* a life without a result for 10 s is ended (R-CT-40) */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
 };

@@ -47,12 +47,12 @@ static void pace_latency__first_timeout_is_100_ms_then_it_backs_off(void **state
 	assert_int_equal(poll_all(T0 + 100 * PACE_MS - 1), 0);
 	assert_int_equal(poll_all(T0 + 100 * PACE_MS), 1);
 	assert_int_equal(due[0], 7);
-	setup(1 * PACE_MS); /* SRTT 1, RTTVAR 0.5: 3 ms, then 6, then at most 10 */
+	setup(1 * PACE_MS); /* SRTT 1, RTTVAR 0.5: 3 ms, then 6, then 12 */
 	pace_latency_sent(&pace, 7, T0);
 	assert_int_equal(poll_all(T0 + 3 * PACE_MS), 1);
 	assert_int_equal(pace_latency_next(&pace, T0 + 3 * PACE_MS), T0 + 9 * PACE_MS);
 	assert_int_equal(poll_all(T0 + 9 * PACE_MS), 1);
-	assert_int_equal(pace_latency_next(&pace, T0 + 9 * PACE_MS), T0 + 19 * PACE_MS);
+	assert_int_equal(pace_latency_next(&pace, T0 + 9 * PACE_MS), T0 + 21 * PACE_MS);
 }
 
 static void pace_latency__an_answer_ends_the_timer(void **state)

@@ -107,13 +107,33 @@ static void pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample(void
 	now += 1 * PACE_MS;
 	assert_int_equal(poll_at(f, now), 4);
 	assert_int_equal(pace_rto(&f->pace, 0), 2 * PACE_MS);
-	for (int i = 0; i < 9; i++) {
+	for (int i = 0; i < 12; i++) {
 		now += pace_rto(&f->pace, 0);
 		assert_int_equal(poll_at(f, now), 4);
 	}
-	assert_int_equal(pace_rto(&f->pace, 0), 10 * PACE_MS); /* max(10 ms, 8 SRTT) */
+	assert_int_equal(pace_rto(&f->pace, 0), 2000 * PACE_MS);
 	pace_held(&f->pace, 0, f->probes[3].slot, now + 100 * PACE_US, f->probes[3].attempt);
 	assert_int_equal(pace_rto(&f->pace, 0), 1 * PACE_MS);
+}
+
+static void pace__a_result_within_the_timeout_ends_the_back_off_of_who_was_not_last(void **state)
+{
+	struct fixture *f = fixture_new(8);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 8 * PACE_MS); /* RTO 24 ms */
+	f->shards[0].backoff = 3;
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + 24 * PACE_MS, false);
+	assert_int_equal(pace_rto(&f->pace, 0), 192 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_sent(&f->pace, 0, BASE, T0 + 1 * PACE_MS, true);
+	pace_result(&f->pace, 0, BASE, T0 + 2 * PACE_MS, false); /* Karn */
+	assert_int_equal(pace_rto(&f->pace, 0), 192 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + 24 * PACE_MS - 1, false);
+	assert_int_equal(pace_rto(&f->pace, 0), 24 * PACE_MS);
+	assert_int_equal(f->pace.stats.samples, 1);
 }
 
 static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state)
@@ -172,12 +192,12 @@ static void pace__silent_shard_is_probed_in_parts_and_its_window_stays_full(void
 		assert_int_equal(f->probes[i].slot, BASE + i);
 	assert_false(pace_has_room(&f->pace, 0, MAP_BULK));
 	assert_int_equal(poll_at(f, now + 50 * PACE_MS), 0);
-	assert_int_equal(pace_next(&f->pace, now + 50 * PACE_MS), now + 20 + 100 * PACE_MS);
-	assert_int_equal(poll_at(f, now + 20 + 100 * PACE_MS), PACE_QUIET_MIN); /* the next ones */
+	assert_int_equal(pace_next(&f->pace, now + 50 * PACE_MS), now + 20 + 200 * PACE_MS);
+	assert_int_equal(poll_at(f, now + 20 + 200 * PACE_MS), PACE_QUIET_MIN); /* the next ones */
 	assert_int_equal(f->probes[0].slot, BASE + PACE_QUIET_MIN);
 
 	/* An answer: it lives, and what has run out is probed at once. */
-	now += 101 * PACE_MS;
+	now += 201 * PACE_MS;
 	pace_heard(&f->pace, 0, now);
 	pace_held(&f->pace, 0, BASE + PACE_QUIET_MIN, now, f->probes[0].attempt);
 	assert_true(pace_has_room(&f->pace, 0, MAP_BULK)); /* what the switch holds has left it */
@@ -213,6 +233,36 @@ static void pace__ring_gives_every_held_slot_its_turn_at_every_place(void **stat
 		assert_in_range(last[i], FIRINGS / HELD - 2, FIRINGS / HELD + 2);
 	}
 	assert_int_equal(f->pace.ring_interval_ns, 64 * PACE_MS);
+}
+
+/* Each PROBE of a sum that has become complete draws a RESULT into the queue that makes the round trip long. */
+static void pace__nobody_in_the_ring_is_probed_twice_in_a_timeout(void **state)
+{
+	enum { HELD = 20 };
+	struct fixture *f = fixture_new(30);
+	uint64_t now = T0, last[HELD] = { 0 };
+	uint32_t probes = 0;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 100 * PACE_MS);
+	assert_int_equal(pace_rto(&f->pace, 0), 300 * PACE_MS);
+	for (uint32_t i = 0; i < HELD; i++) {
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+		pace_held(&f->pace, 0, BASE + i, T0 + 1, 0);
+		last[i] = T0;
+	}
+	while (now < T0 + 10 * 1000ull * PACE_MS) {
+		uint32_t count;
+
+		now = pace_next(&f->pace, now);
+		count = poll_at(f, now);
+		probes += count;
+		for (uint32_t i = 0; i < count; i++) {
+			assert_true(now - last[f->probes[i].slot - BASE] >= 300 * PACE_MS);
+			last[f->probes[i].slot - BASE] = now;
+		}
+	}
+	assert_in_range(probes, HELD * 20, HELD * 34); /* 10 s are 33 time-outs */
 }
 
 /* 250 PROBEs a second, never many at once: 62 every 250 ms, of each of two shards, met queues of 32 packets
@@ -323,10 +373,13 @@ int main(void)
 		cmocka_unit_test(pace__timeout_is_at_least_1_ms_and_twice_the_round_trip),
 		cmocka_unit_test(pace__only_the_last_contributor_measures_a_round_trip),
 		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
+		cmocka_unit_test(
+			pace__a_result_within_the_timeout_ends_the_back_off_of_who_was_not_last),
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),
 		cmocka_unit_test(pace__ring_gives_every_held_slot_its_turn_at_every_place),
+		cmocka_unit_test(pace__nobody_in_the_ring_is_probed_twice_in_a_timeout),
 		cmocka_unit_test(pace__large_ring_is_probed_in_short_bursts),
 		cmocka_unit_test(pace__what_is_asked_for_again_and_again_leaves_the_fast_timer),
 		cmocka_unit_test(pace__result_shortens_the_ring_interval_and_never_postpones_it),

@@ -92,13 +92,13 @@ static uint64_t rto_alone(const struct slow_pace_shard *at)
 
 	if (!at->srtt_ns)
 		return 100 * MS_NS;
-	return larger(larger(rto, at->srtt_ns * 2), MS_NS);
+	return smaller(larger(larger(rto, at->srtt_ns * 2), MS_NS), 2000 * MS_NS);
 }
 
 uint64_t slow_pace_rto(const struct slow_pace *pace, uint32_t shard)
 {
 	const struct slow_pace_shard *at = &pace->shard[shard];
-	uint64_t rto = rto_alone(at), most = larger(10 * MS_NS, at->srtt_ns * 8);
+	uint64_t rto = rto_alone(at), most = 2000 * MS_NS;
 
 	for (uint32_t i = 0; i < at->doublings && rto < most; i++)
 		rto = smaller(rto * 2, most);
@@ -157,6 +157,8 @@ void slow_pace_result(struct slow_pace *pace, uint32_t shard, uint32_t index, ui
 	if (slot->copies == 0 && slot->number == 0) {
 		if (is_last)
 			slow_pace_sample(pace, shard, now_ns - slot->attempt_ns);
+		if (now_ns < slot->attempt_ns + rto_alone(&pace->shard[shard]) && !is_last)
+			pace->shard[shard].doublings = 0;
 		pace->shard[shard].plain[slot->order / 8] |= (uint8_t)(1 << slot->order % 8);
 	}
 	slot->is_waiting = slot->is_held = slot->is_in_window = false;
@@ -282,6 +284,8 @@ static uint32_t poll_ring(struct slow_pace *pace, uint32_t shard, uint64_t now_n
 
 		if (index == NOBODY)
 			return count;
+		if (now_ns < pace->slot[shard][index].attempt_ns + slow_pace_rto(pace, shard))
+			at->ring_left = 0; /* too early to ask again */
 		if (!is_gap(at, &pace->slot[shard][index], now_ns)) {
 			if (!at->ring_left)
 				return count;
@@ -382,7 +386,7 @@ bool slow_pace_hello_due(struct slow_pace *pace, uint32_t shard, uint64_t now_ns
 {
 	struct slow_pace_shard *at = &pace->shard[shard];
 	bool is_due = waiting(pace, shard, false) + waiting(pace, shard, true) &&
-		      now_ns >= at->heard_ns + 3 * slow_pace_rto(pace, shard) &&
+		      now_ns >= at->heard_ns + 3 * rto_alone(at) &&
 		      now_ns >= at->hello_ns + 250 * MS_NS;
 
 	if (is_due)
