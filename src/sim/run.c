@@ -340,7 +340,7 @@ static void events_run(struct run *run)
 		if (is_over && run->scenario->kind == SCENARIO_disagree)
 			return;
 		if (is_over && rest_ns == NET_NEVER)
-			rest_ns = net_now(run->net) + 2 * SECOND;
+			rest_ns = net_now(run->net) + run->scenario->rest_ns;
 		if (event.type == NET_IDLE) {
 			if (!is_over)
 				check_fail(run->check, UINT32_MAX, 0, "nothing is left to happen");
@@ -349,7 +349,8 @@ static void events_run(struct run *run)
 		event_serve(run, &event);
 		if (net_now(run->net) > rest_ns && event.type == NET_POLL)
 			check_fail(run->check, UINT32_MAX, 0,
-				   "there is traffic 2 s after everything is done");
+				   "there is traffic %.3g s after everything is done",
+				   (double)run->scenario->rest_ns / SECOND);
 	}
 }
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { NARROW_ANSWERS = 4, NARROW_ROUNDS = 50 };
+
 /* --- engines --- */
 
 bool engine_setup(struct run *run, uint32_t e)
@@ -376,6 +378,17 @@ static uint64_t rounds_done(const struct run *run, const struct endpoint *endpoi
 	return rounds;
 }
 
+/* Nothing is lost by chance, so nearly every answer should be one that was waited for: a worker that asks
+ * faster than its line carries the answers fills the line's queue for ever. */
+static void answers_check(struct run *run, uint32_t w, const struct endpoint_stats *stats)
+{
+	if (stats->results_ignored > NARROW_ANSWERS * (stats->updates_out + NARROW_ROUNDS))
+		check_fail(run->check, UINT32_MAX, 0,
+			   "w%u: %llu answers that it did not wait for any more, %llu UPDATEs", w,
+			   (unsigned long long)stats->results_ignored,
+			   (unsigned long long)stats->updates_out);
+}
+
 /* What the worker did in this life, for the report; the slots' rounds are the accepted results (W1). */
 void worker_close(struct run *run, uint32_t w)
 {
@@ -395,6 +408,8 @@ void worker_close(struct run *run, uint32_t w)
 				   (unsigned long long)stats.results_in,
 				   (unsigned long long)rounds);
 	}
+	if (run->scenario->kind == SCENARIO_narrow)
+		answers_check(run, w, &stats);
 	report->chunks_express += stats.chunks_express;
 	report->chunks_bulk += stats.chunks_bulk;
 	report->updates += stats.updates_out;

@@ -17,6 +17,7 @@ enum {
 /* A whole turn of the held ring takes 4 s, and what is to be recovered in a tree by one PROBE takes four
  * packets in a row: in a storm, many turns. */
 #define BOUND_NS 60000000000ull
+#define REST_NS 2000000000ull
 #define BOUND_STORM_NS 300000000000ull
 
 static const char *const names[] = {
@@ -391,7 +392,9 @@ void scenario_draw_short(struct scenario *scenario, uint64_t seed, enum scenario
 	struct rng rng;
 
 	rng_init(&rng, seed, 0);
-	*scenario = (struct scenario){ .seed = seed, .jobs = 1, .bound_ns = BOUND_NS };
+	*scenario = (struct scenario){
+		.seed = seed, .jobs = 1, .bound_ns = BOUND_NS, .rest_ns = REST_NS
+	};
 	scenario->packets_max = packets_max;
 	enum scenario_kind drawn =
 		draw_kind(&rng); /* drawn always: a named kind changes nothing else */
@@ -402,8 +405,11 @@ void scenario_draw_short(struct scenario *scenario, uint64_t seed, enum scenario
 		plain_draw(scenario, &rng);
 		return;
 	}
-	if (scenario->kind == SCENARIO_latency) {
+	if (scenario->kind == SCENARIO_latency ||
+	    (scenario->kind == SCENARIO_narrow && rng_chance(&rng, 250000))) {
 		latency_draw(scenario, &rng);
+		if (scenario->kind == SCENARIO_narrow)
+			scenario_widen(scenario, &rng);
 		return;
 	}
 	scenario->is_restarted = scenario->kind == SCENARIO_restart;

@@ -41,7 +41,8 @@ enum {
 	X(drift, "every node's clock runs up to 10 % wrong, changes its rate and jumps ahead")   \
 	X(incast, "nothing is lost by chance: queues of 8 to 32 packets in front of a switch")   \
 	X(jobs, "two or three jobs on the same switches, 2 % loss")                              \
-	X(deep, "trees of three levels, 2 % loss, a level may be a single node")
+	X(deep, "trees of three levels, 2 % loss, a level may be a single node")                 \
+	X(narrow, "nothing is lost by chance: cables of 1 to 100 Mbit/s behind very long queues")
 /* clang-format on */
 
 enum scenario_kind {
@@ -106,6 +107,7 @@ struct scenario {
 	uint64_t strike_gap_ns, strike_ns;
 	bool is_given_up;  /* crash: the last one ends in an error, not in another life */
 	uint64_t bound_ns; /* no longer without progress, once all is healed */
+	uint64_t rest_ns;  /* after everything is done, until nothing may be on its way any more */
 	uint64_t fault_first, fault_last; /* net.h */
 	const struct edits *edits;        /* edit.h: what has been made smaller; NULL */
 	uint32_t ops;

@@ -11,6 +11,9 @@
 /* Counted from the end of a strike. 100,000 seeds of all kinds waited 17.4 s at most, in a crash that was
  * noticed only after 10 s; 6.6 s where a strike lasts 3 s. */
 #define BOUND_WIDE_NS (20 * SECOND)
+/* The longest queue of a narrow line; and when a standstill ends a life (R-CT-40). */
+#define NARROW_QUEUE_NS (8 * SECOND)
+#define BOUND_NARROW_NS (10 * SECOND)
 
 static void weather_mild(struct scenario *scenario, uint32_t loss, struct rng *rng)
 {
@@ -92,6 +95,38 @@ static void incast_draw(struct scenario *scenario, struct rng *rng)
 		}
 }
 
+/* So long a packet may wait in a line's queue. */
+static void line_narrow(struct net_line *line, struct rng *rng)
+{
+	uint64_t wait_ns = rng_log(rng, 100 * MS, NARROW_QUEUE_NS);
+	uint64_t bytes;
+
+	line->ps_per_byte = (uint32_t)rng_log(rng, 80000, 8000000);
+	bytes = wait_ns * 1000 / line->ps_per_byte;
+	line->queue_bytes = bytes < 1u << 30 ? (uint32_t)bytes : 1u << 30;
+}
+
+/* What has a worker's answers wait, wherever it comes from, makes it ask again; and each question that finds its
+ * sum complete is answered by all of it. */
+static void narrow_draw(struct scenario *scenario, struct rng *rng)
+{
+	uint32_t which = rng_chance(rng, 300000) ? UINT32_MAX : rng_u32(rng);
+
+	scenario->bound_ns = BOUND_NARROW_NS;
+	scenario->rest_ns += NARROW_QUEUE_NS;
+	scenario->weather.loss = 0;
+	for (uint32_t w = 0; w < scenario->workers; w++) {
+		struct net_host *host = &scenario->worker[w].host;
+
+		host->inbox_bytes = 1u << 30;
+		host->in.loss = host->out.loss = 0;
+		if (which >> 2 * w & 1 || !w)
+			line_narrow(&host->in, rng);
+		if (which >> 2 * w & 2)
+			line_narrow(&host->out, rng);
+	}
+}
+
 void scenario_widen(struct scenario *scenario, struct rng *rng)
 {
 	scenario->bound_ns = BOUND_WIDE_NS;
@@ -118,6 +153,9 @@ void scenario_widen(struct scenario *scenario, struct rng *rng)
 		break;
 	case SCENARIO_jobs:
 		scenario->jobs = 2 + rng_below(rng, SIM_JOBS_MAX - 1);
+		break;
+	case SCENARIO_narrow:
+		narrow_draw(scenario, rng);
 		break;
 	default: /* deep: its shape is what is special */
 		break;
