@@ -140,7 +140,7 @@ static uint64_t rto_base(const struct pace_shard *shard)
 uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : PACE_RTO_MAX_NS;
+	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : PACE_BACKOFF_MAX_NS;
 
 	return min64(rto_base(at) << at->backoff, max64(rto_base(at), most));
 }
@@ -218,6 +218,13 @@ static void late_insert(struct pace_shard *shard, uint64_t order)
 	}
 }
 
+/* R-PACE-2: the round trip is no longer than `took_ns`, so the back-off need not be either. */
+static void bound(struct pace_shard *shard, uint64_t took_ns)
+{
+	while (shard->backoff && took_ns < rto_base(shard) << (shard->backoff - 1))
+		shard->backoff--;
+}
+
 void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, bool is_last)
 {
 	struct pace_shard *at = &pace->shards[shard];
@@ -227,8 +234,8 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 		/* Waiting for others is no round trip: only the last contributor measures one. */
 		if (is_last)
 			pace_sample(pace, shard, now_ns - slot->attempt_ns);
-		else if (now_ns - slot->attempt_ns < rto_base(at))
-			at->backoff = 0; /* it is no longer than this */
+		else
+			bound(at, now_ns - slot->attempt_ns);
 		late_insert(at, slot->order);
 	}
 	list_remove(pace, shard, slot);
@@ -267,15 +274,18 @@ void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 	sample_echo(pace, shard, slot_at(pace, shard, index), now_ns, echo);
 }
 
-/* Nothing has come from the shard since the slot's last attempt. */
-static bool is_quiet(const struct pace *pace, const struct pace_shard *shard,
-		     const struct pace_slot *slot)
+/* R-PACE-3: nothing has come from the shard since the slot's last attempt, or what came was no answer in time. */
+static bool is_in_doubt(const struct pace *pace, const struct pace_shard *shard,
+			const struct pace_slot *slot)
 {
-	return !pace->is_whole && shard->heard_ns <= slot->attempt_ns;
+	if (pace->is_whole)
+		return false;
+	return shard->heard_ns <= slot->attempt_ns ||
+	       (shard->backoff >= PACE_DOUBT && !TAKEN_OUT(DOUBT));
 }
 
 /* The head of a list is probed: its attempt is the newest, it goes to the tail (R-PACE-7: without
- * rotation a tree may wait for ever) and, unless the shard is silent, no longer counts against the window
+ * rotation a tree may wait for ever) and, unless the shard is in doubt, no longer counts against the window
  * (R-PACE-5). */
 static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, uint64_t now_ns,
 		       struct pace_probe *probe)
@@ -284,7 +294,7 @@ static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, u
 	uint32_t index = ends_of(at, list)->head;
 	struct pace_slot *slot = slot_at(pace, shard, index);
 
-	if (list == PACE_RING || !is_quiet(pace, at, slot))
+	if (list == PACE_RING || !is_in_doubt(pace, at, slot))
 		window_leave(at, slot);
 	attempt(at, slot, now_ns);
 	slot->attempt = ++at->attempts ? at->attempts : ++at->attempts; /* 0 says "no attempt" */
@@ -312,8 +322,9 @@ static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
 	at->backoff_ns = now_ns;
 }
 
-/* R-PACE-3: may another slot of a silent shard be probed? Most likely nothing is lost and its thread has
- * not had the processor: it will find all that was sent, and should not find as many PROBEs. */
+/* R-PACE-3: may another slot of a shard in doubt be probed? Most likely nothing is lost. Its thread has not had the
+ * processor: it will find all that was sent, and should not find as many PROBEs. Or its answers wait in a queue, and
+ * every PROBE of a complete sum draws another one into it. */
 static bool quiet_take(struct pace_shard *at, uint64_t now_ns, uint64_t rto)
 {
 	if (!at->quiet_due) {
@@ -343,7 +354,7 @@ static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
 			at->quiet_due = 0;
 			break;
 		}
-		if (!gap && is_quiet(pace, at, slot) && !quiet_take(at, now_ns, rto) &&
+		if (!gap && is_in_doubt(pace, at, slot) && !quiet_take(at, now_ns, rto) &&
 		    !TAKEN_OUT(QUIET_PART))
 			break;
 		if (!gap)
@@ -366,7 +377,7 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 		bool gap = is_gap(at, slot, now_ns);
 
 		/* R-PACE-7: nobody is asked for twice in an RTO. */
-		if (now_ns - slot->attempt_ns < pace_rto(pace, shard) && !TAKEN_OUT(RING_RTO))
+		if (now_ns - slot->attempt_ns < rto_base(at) && !TAKEN_OUT(RING_RTO))
 			at->ring_due = 0;
 		if (!gap && !at->ring_due)
 			break;
@@ -483,7 +494,7 @@ static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct p
 	return timeout_ns == PACE_NEVER ? PACE_NEVER : slot->attempt_ns + timeout_ns;
 }
 
-/* When the flight's head will be probed: a silent shard's takes its turn. */
+/* When the flight's head will be probed: that of a shard in doubt takes its turn. */
 static uint64_t flight_due(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
@@ -491,7 +502,7 @@ static uint64_t flight_due(const struct pace *pace, uint32_t shard)
 	uint64_t due = head_due(pace, shard, &at->flight, rto);
 
 	if (due == PACE_NEVER || !at->quiet_ns || at->quiet_due ||
-	    !is_quiet(pace, at, slot_at(pace, shard, at->flight.head)))
+	    !is_in_doubt(pace, at, slot_at(pace, shard, at->flight.head)))
 		return due;
 	return max64(due, at->quiet_ns + rto);
 }

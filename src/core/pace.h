@@ -18,7 +18,7 @@
 
 enum {
 	PACE_GAP = 3,         /* results of so many later slots make an earlier one suspect */
-	PACE_QUIET_PART = 16, /* of a shard that is silent, a time-out probes 1/16 of what waits, */
+	PACE_QUIET_PART = 16, /* of a shard in doubt, a time-out probes 1/16 of what waits, */
 	PACE_QUIET_MIN = 8,   /* or so many if that is more */
 	PACE_RING_PART = 16,  /* a firing of the ring's timer probes 1/16 of it, */
 	PACE_RING_PROBE_NS = 4000 * 1000, /* or one in so long, if that is more */
@@ -30,7 +30,10 @@ enum {
 	PACE_MS = 1000 * 1000,
 	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
 	PACE_RTO_MIN_NS = 1 * PACE_MS,
-	PACE_RTO_MAX_NS = 2000 * PACE_MS, /* a life without a result for 10 s is ended (R-CT-40) */
+	PACE_RTO_MAX_NS = 2000 * PACE_MS,    /* without back-off */
+	PACE_BACKOFF_MAX_NS = 250 * PACE_MS, /* back-off doubles up to this */
+	PACE_DOUBT =
+		2, /* after so many doublings a shard that answers is in doubt, as a silent one is */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
 };
@@ -59,9 +62,9 @@ struct pace_shard {
 	uint64_t heard_ns;       /* anything came from the shard; or the first unanswered attempt */
 	uint64_t hello_ns;       /* the last HELLO that was asked for */
 	uint64_t backoff_ns;     /* the last doubling: at most one in an RTO */
-	uint64_t quiet_ns;       /* the last time-out of a silent shard */
+	uint64_t quiet_ns;       /* the last time-out of a shard in doubt */
 	uint32_t quiet_due;      /* its probes that are still to be sent */
-	uint32_t backoff;        /* doublings since the last sample */
+	uint32_t backoff;        /* doublings since a sample, or a RESULT in time */
 	uint32_t ring_due;       /* probes of the ring's last firing still to be sent */
 	uint32_t attempts;       /* PROBEs so far: their numbers */
 	uint32_t in_flight[MAP_STREAMS]; /* of each pair, inside its window */

@@ -111,12 +111,13 @@ static void pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample(void
 		now += pace_rto(&f->pace, 0);
 		assert_int_equal(poll_at(f, now), 4);
 	}
-	assert_int_equal(pace_rto(&f->pace, 0), 2000 * PACE_MS);
+	assert_int_equal(pace_rto(&f->pace, 0), 250 * PACE_MS);
 	pace_held(&f->pace, 0, f->probes[3].slot, now + 100 * PACE_US, f->probes[3].attempt);
 	assert_int_equal(pace_rto(&f->pace, 0), 1 * PACE_MS);
 }
 
-static void pace__a_result_within_the_timeout_ends_the_back_off_of_who_was_not_last(void **state)
+/* A worker that is never last has no other way back where nothing runs out. */
+static void pace__a_result_in_time_reduces_the_back_off_of_who_was_not_last(void **state)
 {
 	struct fixture *f = fixture_new(8);
 
@@ -124,16 +125,43 @@ static void pace__a_result_within_the_timeout_ends_the_back_off_of_who_was_not_l
 	pace_sample(&f->pace, 0, 8 * PACE_MS); /* RTO 24 ms */
 	f->shards[0].backoff = 3;
 	pace_sent(&f->pace, 0, BASE, T0, false);
-	pace_result(&f->pace, 0, BASE, T0 + 24 * PACE_MS, false);
+	pace_result(&f->pace, 0, BASE, T0 + 96 * PACE_MS, false);
 	assert_int_equal(pace_rto(&f->pace, 0), 192 * PACE_MS);
 	pace_sent(&f->pace, 0, BASE, T0, false);
 	pace_sent(&f->pace, 0, BASE, T0 + 1 * PACE_MS, true);
 	pace_result(&f->pace, 0, BASE, T0 + 2 * PACE_MS, false); /* Karn */
 	assert_int_equal(pace_rto(&f->pace, 0), 192 * PACE_MS);
 	pace_sent(&f->pace, 0, BASE, T0, false);
+	pace_result(&f->pace, 0, BASE, T0 + 96 * PACE_MS - 1, false);
+	assert_int_equal(pace_rto(&f->pace, 0), 96 * PACE_MS);
+	pace_sent(&f->pace, 0, BASE, T0, false);
 	pace_result(&f->pace, 0, BASE, T0 + 24 * PACE_MS - 1, false);
 	assert_int_equal(pace_rto(&f->pace, 0), 24 * PACE_MS);
 	assert_int_equal(f->pace.stats.samples, 1);
+}
+
+/* Its answers wait in a queue: every PROBE of a complete sum draws another one into it. */
+static void pace__shard_that_answers_too_late_is_probed_in_parts(void **state)
+{
+	struct fixture *f = fixture_new(20);
+	uint64_t now = T0 + 3 * PACE_MS;
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS); /* RTO 3 ms */
+	for (uint32_t i = 0; i < 20; i++)
+		pace_sent(&f->pace, 0, BASE + i, T0, false);
+	pace_heard(&f->pace, 0, T0 + 1);
+	assert_int_equal(poll_at(f, now), 20);
+	now += 6 * PACE_MS;
+	pace_heard(&f->pace, 0, now - 1);
+	/* The first of them makes the second doubling. */
+	assert_int_equal(poll_at(f, now), 1 + PACE_QUIET_MIN);
+	assert_int_equal(f->shards[0].backoff, PACE_DOUBT);
+	pace_heard(&f->pace, 0, now + 1);
+	assert_int_equal(poll_at(f, now + 12 * PACE_MS - 1), 0);
+	assert_int_equal(pace_next(&f->pace, now + 1), now + 12 * PACE_MS);
+	assert_int_equal(poll_at(f, now + 12 * PACE_MS), PACE_QUIET_MIN);
+	assert_int_equal(f->probes[0].slot, BASE + 1 + PACE_QUIET_MIN);
 }
 
 static void pace__three_later_results_and_one_round_trip_make_a_gap(void **state)
@@ -373,8 +401,8 @@ int main(void)
 		cmocka_unit_test(pace__timeout_is_at_least_1_ms_and_twice_the_round_trip),
 		cmocka_unit_test(pace__only_the_last_contributor_measures_a_round_trip),
 		cmocka_unit_test(pace__back_off_doubles_once_in_a_timeout_and_ends_with_a_sample),
-		cmocka_unit_test(
-			pace__a_result_within_the_timeout_ends_the_back_off_of_who_was_not_last),
+		cmocka_unit_test(pace__a_result_in_time_reduces_the_back_off_of_who_was_not_last),
+		cmocka_unit_test(pace__shard_that_answers_too_late_is_probed_in_parts),
 		cmocka_unit_test(pace__three_later_results_and_one_round_trip_make_a_gap),
 		cmocka_unit_test(pace__window_bounds_what_is_in_flight_and_probed_slots_leave_it),
 		cmocka_unit_test(pace__silent_shard_is_probed_in_parts_and_its_window_stays_full),

@@ -98,7 +98,7 @@ static uint64_t rto_alone(const struct slow_pace_shard *at)
 uint64_t slow_pace_rto(const struct slow_pace *pace, uint32_t shard)
 {
 	const struct slow_pace_shard *at = &pace->shard[shard];
-	uint64_t rto = rto_alone(at), most = 2000 * MS_NS;
+	uint64_t rto = rto_alone(at), most = larger(rto, 250 * MS_NS);
 
 	for (uint32_t i = 0; i < at->doublings && rto < most; i++)
 		rto = smaller(rto * 2, most);
@@ -149,6 +149,16 @@ void slow_pace_sent(struct slow_pace *pace, uint32_t shard, uint32_t index, uint
 		hold(pace, slot, now_ns);
 }
 
+/* Whoever was last, the round trip is shorter than that: the fewest doublings that are longer. */
+static void shorten(struct slow_pace_shard *at, uint64_t took_ns)
+{
+	uint32_t enough = 0;
+
+	while (enough < at->doublings && rto_alone(at) * ((uint64_t)1 << enough) <= took_ns)
+		enough++;
+	at->doublings = enough;
+}
+
 void slow_pace_result(struct slow_pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns,
 		      bool is_last)
 {
@@ -157,8 +167,8 @@ void slow_pace_result(struct slow_pace *pace, uint32_t shard, uint32_t index, ui
 	if (slot->copies == 0 && slot->number == 0) {
 		if (is_last)
 			slow_pace_sample(pace, shard, now_ns - slot->attempt_ns);
-		if (now_ns < slot->attempt_ns + rto_alone(&pace->shard[shard]) && !is_last)
-			pace->shard[shard].doublings = 0;
+		else
+			shorten(&pace->shard[shard], now_ns - slot->attempt_ns);
 		pace->shard[shard].plain[slot->order / 8] |= (uint8_t)(1 << slot->order % 8);
 	}
 	slot->is_waiting = slot->is_held = slot->is_in_window = false;
@@ -206,7 +216,9 @@ static bool is_gap(const struct slow_pace_shard *at, const struct slow_pace_slot
 static bool is_silent(const struct slow_pace *pace, uint32_t shard,
 		      const struct slow_pace_slot *slot)
 {
-	return !pace->is_latency && pace->shard[shard].heard_ns <= slot->attempt_ns;
+	/* Or it answers, and twice in a row not in time. */
+	return !pace->is_latency && (pace->shard[shard].heard_ns <= slot->attempt_ns ||
+				     pace->shard[shard].doublings >= 2);
 }
 
 static struct pace_probe probe(struct slow_pace *pace, uint32_t shard, uint32_t index,
@@ -284,7 +296,7 @@ static uint32_t poll_ring(struct slow_pace *pace, uint32_t shard, uint64_t now_n
 
 		if (index == NOBODY)
 			return count;
-		if (now_ns < pace->slot[shard][index].attempt_ns + slow_pace_rto(pace, shard))
+		if (now_ns < pace->slot[shard][index].attempt_ns + rto_alone(at))
 			at->ring_left = 0; /* too early to ask again */
 		if (!is_gap(at, &pace->slot[shard][index], now_ns)) {
 			if (!at->ring_left)

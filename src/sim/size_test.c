@@ -53,6 +53,22 @@ static void size__flat_network_is_as_fast_as_its_cables(void **state)
 	assert_in_range(slow.tat_ns, 97 * report.tat_ns / 10, 106 * report.tat_ns / 10);
 }
 
+/* Whoever asks again too early fills the queue with answers: 35 times the line's time, when the back-off ended at
+ * 10 ms. */
+static void size__slow_cables_behind_long_queues_carry_most_of_what_they_can(void **state)
+{
+	struct size_options options = small();
+
+	(void)state;
+	options.children[0] = 4;
+	options.link_bps = options.uplink_bps = 4000000;
+	options.queue_bytes = 8 << 20;
+	options.message_bytes = 4 << 20;
+	struct size_report report = run(&options);
+	assert_int_equal(report.lost, 0);
+	assert_in_range(report.tat_ns, report.ideal_ns, report.ideal_ns * 5 / 4);
+}
+
 static void size__tree_costs_round_trips_and_no_bandwidth(void **state)
 {
 	struct size_options options = small();
@@ -184,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(size__flat_network_is_as_fast_as_its_cables),
+		cmocka_unit_test(size__slow_cables_behind_long_queues_carry_most_of_what_they_can),
 		cmocka_unit_test(size__tree_costs_round_trips_and_no_bandwidth),
 		cmocka_unit_test(size__aggregator_with_one_cable_is_a_parameter_server),
 		cmocka_unit_test(size__loss_and_short_queues_cost_time_and_copies),

@@ -134,12 +134,19 @@ class Shard:
             self.srtt += (rtt - self.srtt) / 8
         self.backoff = 1
 
-    def rto(self):
-        """R-PACE-2."""
+    def bound(self, took):
+        """R-PACE-2: the back-off need not be longer than a round trip can be."""
+        while self.backoff > 1 and took < self.base() * self.backoff / 2:
+            self.backoff //= 2
+
+    def base(self):
+        """R-PACE-2, without back-off."""
         if self.srtt is None:
             return 0.1
-        base = max(self.srtt + 4 * self.rttvar, 2 * self.srtt, 0.001)
-        return min(base * self.backoff, max(base, 0.01, 8 * self.srtt))
+        return min(max(self.srtt + 4 * self.rttvar, 2 * self.srtt, 0.001), 2)
+
+    def rto(self):
+        return min(self.base() * self.backoff, max(self.base(), 0.25))
 
     def attempted(self, slot):
         """Something about the slot goes out: it goes to its list's tail."""
@@ -377,6 +384,8 @@ class Worker:
         if slot.copies == 1 and not slot.attempt:
             if packet.child == shard.child:  # R-PACE-1
                 shard.sample(now() - slot.attempt_at)
+            else:
+                shard.bound(now() - slot.attempt_at)
             bisect.insort(shard.latest, slot.order)  # R-PACE-4: the three latest that have come
             del shard.latest[:-3]
         self.counts[("data", "exponent", "detail")[slot.kind]] += 1
@@ -440,16 +449,16 @@ class Worker:
             if slot.order < gap and at - slot.attempt_at >= (shard.srtt or rto):
                 self.probe(slot)  # R-PACE-4
         late = [slot for slot in shard.flight.values() if at - slot.attempt_at > rto]
-        if late and shard.heard_at <= late[0].attempt_at:  # R-PACE-3: a silent shard
+        if late and (shard.heard_at <= late[0].attempt_at or shard.backoff >= 4):  # R-PACE-3: in doubt
             late = late[:max(8, len(shard.flight) // 16)] if at - shard.quiet_at > rto else []
             shard.quiet_at = at if late else shard.quiet_at
         for slot in late:
-            self.probe(slot, shard.heard_at <= slot.attempt_at)
+            self.probe(slot, shard.heard_at <= slot.attempt_at or shard.backoff >= 4)
         if late and at - shard.backoff_at > rto:  # R-PACE-2
             shard.backoff, shard.backoff_at = min(2 * shard.backoff, 1 << 16), at
         if at - shard.hello_at > 0.5 and at - shard.full_at > 0.5:  # R-PACE-10
             self.hello(shard)
-        elif at - shard.hello_at > 0.25 and at - shard.heard_at > 3 * rto:  # R-PACE-8
+        elif at - shard.hello_at > 0.25 and at - shard.heard_at > 3 * shard.base():  # R-PACE-8
             self.hello(shard, is_full=False)
 
     def fire_ring(self, at):
@@ -457,6 +466,8 @@ class Worker:
         for shard in self.shards:
             count = max(len(shard.ring) // 16, int(self.ring_interval / 0.004), 1)
             for slot in list(shard.ring.values())[:count]:
+                if at - slot.attempt_at < shard.base():
+                    break
                 self.probe(slot)
         self.ring_interval = min(2 * self.ring_interval, 0.25)
         self.ring_at = at + self.ring_interval * (1 - random.random() / 4)
