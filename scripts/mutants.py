@@ -26,6 +26,7 @@ BUILD = os.path.join(TREE, "build/release")
 JUDGED = os.path.join(TREE, "judged.txt")  # a line for each mutant of the last run
 EXCUSES = os.path.join(TOP, "tests/mutants.txt")
 VECTORS = os.path.join(BUILD, "tests/vectors_test")
+VECTORS_SPARSE = os.path.join(BUILD, "tests/vectors_sparse_test")
 SIM = os.path.join(BUILD, "src/sim/sim_main")
 SEARCH = os.path.join(BUILD, "src/search/tally-search")
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
@@ -331,7 +332,7 @@ def build():
     ran(["ninja", "-C", BUILD, "build.ninja"])
     tests = [test["cmd"] for test in json.loads(ran(["meson", "introspect", BUILD, "--tests"]))
              if test["name"].startswith("core-")]
-    programs = [VECTORS, SIM, SEARCH] + [command[0] for command in tests]
+    programs = [VECTORS, VECTORS_SPARSE, SIM, SEARCH] + [command[0] for command in tests]
     ran(["ninja", "-C", BUILD] + [os.path.relpath(program, BUILD) for program in programs])
     return tests
 
@@ -356,6 +357,7 @@ def run(command, environment, limit):
 def commands(tests):
     """(who, command) of all that may judge."""
     yield "vectors", [VECTORS, os.path.join(TREE, "tests/vectors")]
+    yield "vectors", [VECTORS_SPARSE, os.path.join(TREE, "tests/vectors/sparse")]
     for words in SIMS:
         yield "sim", [SIM] + words.split()
     rows = subprocess.run([SEARCH, "--list"], check=True, capture_output=True, text=True).stdout
@@ -373,8 +375,8 @@ def without(who, command):
         with open(path, "rb") as program:
             name.update(program.read())
     if who == "vectors":
-        for file in sorted(os.listdir(command[1])):
-            with open(os.path.join(command[1], file), "rb") as vectors:
+        for file in sorted(entry.path for entry in os.scandir(command[1]) if entry.is_file()):
+            with open(file, "rb") as vectors:
                 name.update(vectors.read())
     name.update("\0".join(command).encode())
     seen = os.path.join(TREE, "seen", name.hexdigest()[:24])
