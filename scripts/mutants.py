@@ -32,8 +32,8 @@ SEARCH = os.path.join(BUILD, "src/search/tally-search")
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
         "--seeds 3..20", "--scenario latency --seeds 9..100", "--list tests/sim/seeds.txt")
 NOT_PROTOCOL = re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|ablate|env)\.")
-JUDGE_S = 4  # of processor: what takes longer does not judge
-JUDGES_S = 12  # nor do the slowest of those that run a place, beyond this
+JUDGE_S = 8  # of processor: what takes longer does not judge
+JUDGES_S = 24  # nor do the slowest of those that run a place, beyond this
 MUTANT_S = 60  # of processor: the longest that one mutant may take
 SLOW = 30  # of the clock for a second of the processor, on a machine that others use: what takes longer sleeps
 MEMORY = 2 << 30  # of a judge

@@ -178,6 +178,21 @@ static void admission__who_waited_for_a_refused_gathering_is_forgotten(void **st
 	free(fresh);
 }
 
+/* A rank is no more than a number in a JOIN that fits nothing. */
+static void admission__a_misfit_beyond_all_ranks_is_not_noted(void **state)
+{
+	struct admission *before;
+
+	(void)state;
+	join(10, 0, 2);
+	before = kept();
+	prepare_join(11, t.config.members_max, t.config.members_max + 1);
+	say(11);
+	assert_state(ADMISSION_GATHER);
+	assert_memory_equal(&t.admission->unfit, &before->unfit, sizeof(before->unfit));
+	free(before);
+}
+
 static void admission__who_waited_when_it_shuts_down_is_forgotten(void **state)
 {
 	struct admission *before;
@@ -227,6 +242,7 @@ int main(void)
 		TEST(admission__a_round_that_is_over_leaves_what_was_answered),
 		TEST(admission__clocks_that_begin_again_forget_who_stood_still),
 		TEST(admission__who_waited_for_a_refused_gathering_is_forgotten),
+		TEST(admission__a_misfit_beyond_all_ranks_is_not_noted),
 		TEST(admission__who_waited_when_it_shuts_down_is_forgotten),
 		TEST(admission__a_life_that_ended_well_is_no_ones_verdict),
 	};

@@ -90,6 +90,11 @@ static void scene_open(struct scene *scene, uint64_t number)
 	if (table->bytes < 40 + 4 + 8 * table->dim)
 		table->bytes = (uint16_t)(44 + 8 * table->dim);
 	assert_true(sparse_table_is_sound(table));
+	struct sparse_table large = *table;
+	large.workers = SWITCH_CHILDREN_MAX;
+	assert_true(sparse_table_is_sound(&large));
+	large.workers++;
+	assert_false(sparse_table_is_sound(&large));
 	scene->state.instance = INSTANCE;
 	scene->memory.place = calloc(sparse_places(table), sizeof(*scene->memory.place));
 	scene->memory.tag = calloc(2u * table->ranks, sizeof(uint64_t));
@@ -426,10 +431,13 @@ static void a_sum_saturates_both_ways_and_says_so_in_its_epoch(void **state)
 	scene->memory.sum[bank * 3 + 2] = INT64_MIN + 1;
 	push_one(scene, 4, -2);
 	assert_int_equal(scene->memory.sum[bank * 3 + 2], INT64_MIN);
+	push_one(scene, 5, 1);
+	assert_int_equal(scene->state.flags[bank],
+			 SPARSE_SATURATED); /* what fits does not mend it */
 	switch_sparse_flip(&scene->state);
 	assert_int_equal(scene->state.flags[bank], SPARSE_SATURATED);
 	assert_int_equal(scene->state.flags[!bank], 0);
-	push_one(scene, 5, 9);
+	push_one(scene, 6, 9);
 	assert_int_equal(scene->memory.sum[(!bank) * 3 + 2], 9);
 	scene_close(scene);
 	free(scene);

@@ -18,6 +18,12 @@ static const struct sparse_table table = { .ranks = 10,
 					   .window = WINDOW,
 					   .dim = 1,
 					   .bytes = 200 };
+static const struct sparse_table other_table = { .ranks = 10,
+						 .index = 5,
+						 .workers = 2,
+						 .window = WINDOW,
+						 .dim = 1,
+						 .bytes = 200 };
 static struct worker_sparse worker;
 static struct worker_sparse_push pushes[KEPT];
 static struct worker_sparse_actions actions;
@@ -94,6 +100,23 @@ static void give(enum sparse_kind kind, uint64_t generation, uint64_t number, ui
 static void ack(uint64_t seq)
 {
 	give(SPARSE_ACK, worker.generation, seq, 0, 0, 0);
+}
+
+static void what_is_for_another_worker_or_table_does_nothing(void **state)
+{
+	(void)state;
+	submit(2);
+	assert_int_equal(send_all(), 2);
+	worker.worker = WORKER + 1;
+	ack(1);
+	assert_false(actions.is_acked);
+	worker.worker = WORKER;
+	worker.table = &other_table;
+	ack(1);
+	assert_false(actions.is_acked);
+	worker.table = &table;
+	ack(1);
+	assert_true(actions.is_acked);
 }
 
 static void the_window_moves_with_the_oldest(void **state)
@@ -289,6 +312,7 @@ static void numbers_near_the_end_of_32_bits_are_just_numbers(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(what_is_for_another_worker_or_table_does_nothing, begin),
 		cmocka_unit_test_setup(the_window_moves_with_the_oldest, begin),
 		cmocka_unit_test_setup(what_is_acknowledged_is_kept_until_it_is_committed, begin),
 		cmocka_unit_test_setup(pushes_may_be_freed_out_of_order, begin),
