@@ -186,7 +186,8 @@ static void admission__a_misfit_beyond_all_ranks_is_not_noted(void **state)
 	(void)state;
 	join(10, 0, 2);
 	before = kept();
-	prepare_join(11, t.config.members_max, t.config.members_max + 1);
+	prepare_join(11, t.config.members_max, 2);
+	t.message.join.version_min = t.message.join.version_max = CONTROL_VERSION + 1;
 	say(11);
 	assert_state(ADMISSION_GATHER);
 	assert_memory_equal(&t.admission->unfit, &before->unfit, sizeof(before->unfit));
