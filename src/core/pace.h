@@ -32,8 +32,7 @@ enum {
 	PACE_RTO_MIN_NS = 1 * PACE_MS,
 	PACE_RTO_MAX_NS = 2000 * PACE_MS,    /* without back-off */
 	PACE_BACKOFF_MAX_NS = 250 * PACE_MS, /* back-off doubles up to this */
-	PACE_DOUBT =
-		2, /* after so many doublings a shard that answers is in doubt, as a silent one is */
+	PACE_DOUBT = 2, /* doublings after which a shard that answers is in doubt, too */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
 };

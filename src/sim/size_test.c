@@ -53,7 +53,7 @@ static void size__flat_network_is_as_fast_as_its_cables(void **state)
 	assert_in_range(slow.tat_ns, 97 * report.tat_ns / 10, 106 * report.tat_ns / 10);
 }
 
-/* Whoever asks again too early fills the queue with answers: 35 times the line's time, when the back-off ended at
+/* Whoever asks again too early fills the queue with answers: 38 times the line's time, when the back-off ended at
  * 10 ms. */
 static void size__slow_cables_behind_long_queues_carry_most_of_what_they_can(void **state)
 {
