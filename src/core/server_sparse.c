@@ -73,6 +73,8 @@ static struct server_sparse_record *record_new(struct server_sparse *server,
 					       struct server_sparse_actions *actions)
 {
 	actions->record = true;
+	if (kind != SERVER_SPARSE_BATCH)
+		server->binding = server->recorded + 1;
 	actions->what = (struct server_sparse_record){ .kind = kind,
 						       .map = server->map,
 						       .number = ++server->recorded,
@@ -84,13 +86,16 @@ static struct server_sparse_record *record_new(struct server_sparse *server,
 static void apply(struct server_sparse *server, struct server_sparse_actions *actions)
 {
 	uint32_t places = sparse_places(server->table);
+	struct server_sparse_record *record = record_new(server, SERVER_SPARSE_EPOCH, actions);
 
 	for (uint32_t i = 0; i < places; i++)
 		server->memory.cut[i] = server->memory.staged[i];
+	record->epoch = server->expected++;
+	record->flags = server->flags;
+	server->sticky |= server->flags;
 	assembly_drop(server);
 	server->is_unsaid = true;
 	actions->apply = true;
-	record_new(server, SERVER_SPARSE_EPOCH, actions)->epoch = server->expected++;
 }
 
 /* R-SP-26: what the old switch still sends is of an older generation from now on. */
@@ -119,7 +124,7 @@ static void worker_begin(struct server_sparse *server, uint16_t index, uint64_t 
 	uint64_t *row = server->memory.cut + (size_t)index * server->table->window;
 
 	*worker = (struct server_sparse_worker){ .incarnation = incarnation, .next = 1 };
-	for (uint32_t i = 0; i < server->table->window; i++)
+	for (uint32_t i = 0; i < server->table->window && !TAKEN_OUT(SPARSE_JOIN_ROW); i++)
 		row[i] = 0;
 }
 
@@ -130,12 +135,14 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
 	struct server_sparse_record *record;
 
-	if (event->incarnation <= worker->incarnation) {
+	if (!server->generation ||
+	    (event->incarnation <= worker->incarnation && !TAKEN_OUT(SPARSE_INCARNATION))) {
 		actions->refuse = true;
 		return;
 	}
-	if (worker->incarnation)
+	if (worker->incarnation && !TAKEN_OUT(SPARSE_JOIN_FENCE))
 		generation_begin(server);
+	actions->answer = true;
 	worker_begin(server, event->worker, event->incarnation);
 	record = record_new(server, SERVER_SPARSE_JOIN, actions);
 	record->worker = event->worker;
@@ -149,13 +156,14 @@ static void cold(struct server_sparse *server, const struct server_sparse_event 
 	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
 	struct server_sparse_record *record;
 
-	if (event->incarnation != worker->incarnation || event->number > worker->next ||
-	    !event->number) {
+	if (!worker->incarnation || !event->number ||
+	    (event->incarnation != worker->incarnation && !TAKEN_OUT(SPARSE_COLD_WORKER)) ||
+	    (event->number > worker->next && !TAKEN_OUT(SPARSE_COLD_GAP))) {
 		actions->refuse = true;
 		return;
 	}
 	actions->answer = true;
-	if (event->number < worker->next)
+	if (event->number < worker->next && !TAKEN_OUT(SPARSE_COLD_NUMBER))
 		return;
 	actions->apply = true;
 	record = record_new(server, SERVER_SPARSE_BATCH, actions);
@@ -199,7 +207,7 @@ static void take_part(struct server_sparse *server, const struct sparse *packet,
 static void take_ready(struct server_sparse *server, const struct sparse *packet,
 		       struct server_sparse_actions *actions)
 {
-	if (packet->generation != server->generation || server->is_fenced ||
+	if (packet->generation != server->generation || server->is_fenced || !packet->number ||
 	    (server->instance && packet->number != server->instance)) {
 		actions->is_dropped = true;
 		return;
@@ -211,7 +219,7 @@ static void take_ready(struct server_sparse *server, const struct sparse *packet
 static void take(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
 		 struct server_sparse_actions *actions)
 {
-	if (packet->table != server->table->index) {
+	if (packet->table != server->table->index || !server->generation) {
 		actions->is_dropped = true;
 	} else if (packet->kind == SPARSE_CUT || packet->kind == SPARSE_FLUSH) {
 		take_part(server, packet, at, actions);
@@ -258,11 +266,14 @@ void server_sparse_replay(struct server_sparse *server, const struct server_spar
 	CORE_ASSERT(record->number == server->recorded + 1);
 	server->recorded = record->number;
 	server->durable = record->number;
+	if (record->kind != SERVER_SPARSE_BATCH)
+		server->binding = record->number;
 	server->generation = record->generation;
 	server->map = record->map;
 	switch (record->kind) {
 	case SERVER_SPARSE_EPOCH:
 		server->expected = record->epoch + 1;
+		server->sticky |= record->flags;
 		for (uint32_t i = 0; i < sparse_places(server->table); i++)
 			server->memory.cut[i] = cut[i];
 		break;
@@ -279,7 +290,7 @@ void server_sparse_replay(struct server_sparse *server, const struct server_spar
 
 bool server_sparse_is_settled(const struct server_sparse *server)
 {
-	return server->durable == server->recorded || TAKEN_OUT(SPARSE_DURABLE);
+	return server->durable >= server->binding || TAKEN_OUT(SPARSE_DURABLE);
 }
 
 bool server_sparse_may_setup(const struct server_sparse *server)

@@ -35,12 +35,14 @@ struct server_sparse {
 	const struct sparse_table *table;
 	uint64_t generation;
 	uint64_t expected; /* the epoch that is to be applied next */
-	uint64_t recorded; /* the number of the last record */
+	uint64_t recorded; /* the number of the last record, */
+	uint64_t binding;  /* of the last that is no BATCH, */
 	uint64_t durable;  /* up to which they are on disk */
 	uint64_t instance; /* the switch's; 0: not known (yet) */
 	uint32_t map;
 	uint32_t parts_count; /* of has_part */
-	uint16_t flags;       /* of the parts */
+	uint16_t flags;       /* of the parts, */
+	uint16_t sticky;      /* and of all epochs that were applied */
 	bool is_fenced;       /* INSTANCE may come: no SETUP of this generation has left */
 	bool is_ready;        /* the instance has answered SETUP */
 	bool is_unsaid;       /* an epoch was applied, COMMITTED has not left */
@@ -65,6 +67,7 @@ struct server_sparse_record {
 	uint64_t incarnation; /* JOIN, BATCH */
 	uint64_t batch;       /* BATCH: its number */
 	uint16_t worker;      /* JOIN, BATCH */
+	uint16_t flags;       /* EPOCH: of its pushes */
 };
 
 enum server_sparse_event_type {
@@ -93,7 +96,8 @@ struct server_sparse_event {
  *             memory.sum, before the next event; likewise the batch, if the record is a BATCH.
  *   record    appends `record` to the log.
  *   say       COMMITTED goes to the switch (server_sparse_committed, worker SPARSE_SERVER) and to every worker.
- *   answer    the batch is in: tells its worker, once record server->recorded, as of now, is durable.
+ *   answer    the batch or the newcomer is in: tells it, once record server->recorded, as of now, is durable. A
+ *             newcomer is told server->generation and server->map.
  *   refuse    the batch, or the worker, is not taken, and is told so.
  */
 struct server_sparse_actions {
@@ -111,7 +115,8 @@ void server_sparse_init(struct server_sparse *server, const struct sparse_table 
 void server_sparse_replay(struct server_sparse *server, const struct server_sparse_record *record,
 			  const uint64_t *cut);
 
-/* R-SP-27: may COMMITTED, SETUP, RESUME, BCAST and answers leave? */
+/* R-SP-27: may COMMITTED, SETUP and RESUME leave? Answers, and what has values of parameters in it, leave when
+ * the record that was the last when they were made is durable. */
 bool server_sparse_is_settled(const struct server_sparse *server);
 
 /* May SETUP be sent, or RESUME to this worker? While it may, both are sent again and again. */

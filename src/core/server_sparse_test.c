@@ -44,10 +44,13 @@ static void settle(void)
 	step(SERVER_SPARSE_DURABLE, 0, 0, server.recorded);
 }
 
+static uint16_t part_flags; /* of what give_part gives */
+
 static int begin(void **state)
 {
 	(void)state;
 	assert_int_equal(sparse_flush_parts(&table), 5);
+	part_flags = 0;
 	server_sparse_init(&server, &table, MAP, &memory);
 	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
 	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE);
@@ -65,7 +68,8 @@ static void give_part(uint64_t generation, uint64_t epoch, uint32_t part, int64_
 				 .number = epoch,
 				 .part = part,
 				 .parts = 5,
-				 .width = 2 };
+				 .width = 2,
+				 .flags = part_flags };
 	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET,
 					     .packet = &packet,
 					     .at = at };
@@ -298,6 +302,92 @@ static void a_new_incarnation_begins_with_an_empty_row(void **state)
 	assert_true(actions.refuse);
 }
 
+/* Cold traffic that is never all on the disk: what was committed is said, and a new switch is set up. */
+static void batches_that_are_not_durable_hold_up_no_commit(void **state)
+{
+	uint64_t epoch;
+
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 1, 3, 0);
+	settle();
+	give_all(1, 1, 7, 5);
+	epoch = server.recorded;
+	for (uint64_t number = 1; number <= 3; number++) {
+		step(SERVER_SPARSE_COLD, 1, 3, number);
+		assert_true(actions.record);
+	}
+	assert_false(server_sparse_is_settled(&server));
+	step(SERVER_SPARSE_DURABLE, 0, 0, epoch);
+	assert_true(actions.say);
+	give_part(1, 1, 0, 7);
+	assert_true(actions.say);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
+	epoch = server.recorded;
+	step(SERVER_SPARSE_COLD, 1, 3, 4);
+	step(SERVER_SPARSE_DURABLE, 0, 0, epoch - 1);
+	assert_false(server_sparse_may_setup(&server) || server_sparse_may_resume(&server, 1));
+	step(SERVER_SPARSE_DURABLE, 0, 0, epoch);
+	assert_true(server_sparse_may_setup(&server) && server_sparse_may_resume(&server, 1));
+}
+
+/* Before the first fence there is no switch, and what has generation 0 is nobody's. */
+static void before_the_first_fence_nothing_counts(void **state)
+{
+	struct sparse packet = { .kind = SPARSE_READY, .table = table.index, .number = INSTANCE };
+	struct server_sparse_event ready = { .type = SERVER_SPARSE_PACKET, .packet = &packet };
+
+	(void)state;
+	server_sparse_init(&server, &table, MAP, &memory);
+	give_all(0, 1, 7, 5);
+	assert_true(actions.is_dropped);
+	assert_int_equal(server.expected, 1);
+	server_sparse_step(&server, &ready, &actions);
+	assert_true(actions.is_dropped);
+	step(SERVER_SPARSE_JOINED, 1, 3, 0);
+	assert_true(actions.refuse && !actions.record);
+	step(SERVER_SPARSE_COLD, 1, 0, 1);
+	assert_true(actions.refuse && !actions.apply);
+}
+
+static void a_batch_of_nobody_who_has_joined_is_refused(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_COLD, 1, 0, 1);
+	assert_true(actions.refuse);
+	assert_false(actions.apply || actions.record || actions.answer);
+	step(SERVER_SPARSE_JOINED, 0, 3, 0);
+	assert_true(actions.answer);
+	step(SERVER_SPARSE_COLD, 1, 0, 1);
+	assert_true(actions.refuse);
+}
+
+/* A flag that one part had is that of its epoch, is in its record, and sticks to the table. */
+static void flags_of_an_epoch_are_recorded_and_stick(void **state)
+{
+	struct server_sparse_record log[2];
+	uint64_t cuts[2][WORKERS];
+
+	(void)state;
+	for (uint32_t epoch = 1; epoch <= 2; epoch++) {
+		for (uint32_t part = 0; part < 5; part++) {
+			part_flags = part == 3 && epoch == 1 ? SPARSE_SATURATED : 0;
+			give_part(1, epoch, part, part < 2 ? 7 : 1);
+		}
+		assert_true(actions.apply);
+		assert_int_equal(actions.what.flags, epoch == 1 ? SPARSE_SATURATED : 0);
+		log[epoch - 1] = actions.what;
+		memcpy(cuts[epoch - 1], cut, sizeof(cut));
+	}
+	assert_int_equal(server.sticky, SPARSE_SATURATED);
+	server_sparse_init(&server, &table, 0, &memory);
+	assert_int_equal(server.sticky, 0);
+	server.recorded = 1; /* the fence */
+	for (uint32_t i = 0; i < 2; i++)
+		server_sparse_replay(&server, &log[i], cuts[i]);
+	assert_int_equal(server.sticky, SPARSE_SATURATED);
+}
+
 /* Whatever has happened, a restart finds it again. */
 static void a_restart_finds_what_was_recorded(void **state)
 {
@@ -350,6 +440,10 @@ int main(void)
 		cmocka_unit_test_setup(a_fence_is_on_disk_before_setup_and_resume_leave, begin),
 		cmocka_unit_test_setup(cold_batches_count_once_in_order, begin),
 		cmocka_unit_test_setup(a_new_incarnation_begins_with_an_empty_row, begin),
+		cmocka_unit_test_setup(batches_that_are_not_durable_hold_up_no_commit, begin),
+		cmocka_unit_test_setup(before_the_first_fence_nothing_counts, begin),
+		cmocka_unit_test_setup(a_batch_of_nobody_who_has_joined_is_refused, begin),
+		cmocka_unit_test_setup(flags_of_an_epoch_are_recorded_and_stick, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
 	};
 

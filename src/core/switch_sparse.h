@@ -92,7 +92,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_refuse(const struct sparse_
 	if (!state->generation ||
 	    (packet->generation != state->generation && !TAKEN_OUT(SPARSE_PUSH_GENERATION)))
 		return SWITCH_SPARSE_DROP_GENERATION;
-	if (packet->map != state->map)
+	if (packet->map != state->map && !TAKEN_OUT(SPARSE_MAP))
 		return SWITCH_SPARSE_DROP_MAP;
 	if (packet->worker >= table->workers)
 		return SWITCH_SPARSE_DROP_WORKER;
@@ -320,7 +320,8 @@ switch_sparse_setup(const struct sparse_table *table, struct switch_sparse *stat
 		    const struct switch_sparse_memory *memory, struct sparse *packet,
 		    const uint8_t *at)
 {
-	if (sparse_body_get64(at + SPARSE_HEADER_BYTES) != state->instance)
+	if (sparse_body_get64(at + SPARSE_HEADER_BYTES) != state->instance &&
+	    !TAKEN_OUT(SPARSE_SETUP_INSTANCE))
 		return SWITCH_SPARSE_DROP_STALE;
 	if (!sparse_is_cut_part(table, packet) || packet->parts != sparse_cut_parts(table) ||
 	    !packet->number || !packet->generation)

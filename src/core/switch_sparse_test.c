@@ -474,6 +474,25 @@ static void setup_is_for_one_instance_once(void **state)
 	free(scene);
 }
 
+static void a_push_of_another_map_is_dropped(void **state)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	struct sparse packet;
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	packet = header_of(scene, SPARSE_PUSH, 1);
+	packet.worker = 1;
+	packet.width = 1;
+	packet.map = MAP + 1;
+	assert_int_equal(give(scene, &packet), SWITCH_SPARSE_DROP_MAP);
+	packet.map = MAP;
+	assert_int_equal(give(scene, &packet), SWITCH_SPARSE_ADDED);
+	scene_close(scene);
+	free(scene);
+}
+
 static void a_stepped_table_flips_for_flip_alone(void **state)
 {
 	struct scene *scene = malloc(sizeof(*scene));
@@ -533,6 +552,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_sum_of_zero_is_flushed_and_an_untouched_rank_is_not),
 		cmocka_unit_test(a_sum_saturates_both_ways_and_says_so_in_its_epoch),
 		cmocka_unit_test(setup_is_for_one_instance_once),
+		cmocka_unit_test(a_push_of_another_map_is_dropped),
 		cmocka_unit_test(a_stepped_table_flips_for_flip_alone),
 		cmocka_unit_test(a_flip_is_due_by_pairs_age_or_ask_and_never_while_busy),
 	};

@@ -236,7 +236,9 @@ static void own_step(uint8_t what)
 		server_does((struct server_sparse_event){ .type = SERVER_SPARSE_INSTANCE,
 							  .number = INSTANCE });
 	if (what & 64)
-		server_does((struct server_sparse_event){ .type = SERVER_SPARSE_COLD,
+		server_does((struct server_sparse_event){ .type = what & 32 && !server->is_fenced
+									  ? SERVER_SPARSE_JOINED
+									  : SERVER_SPARSE_COLD,
 							  .worker = what & 1,
 							  .incarnation = what >> 1 & 1,
 							  .number = what >> 2 & 3 });

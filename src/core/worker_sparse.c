@@ -19,6 +19,7 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 					  .low = 1,
 					  .sent = 1,
 					  .next = 1,
+					  .reached = 1,
 					  .map = map,
 					  .kept_max = kept_max,
 					  .worker = index,
@@ -149,13 +150,24 @@ static bool row_covers(const struct worker_sparse *worker, const uint8_t *row, u
 	return sparse_body_get64(row + seq % worker->table->window * SPARSE_NUMBER_BYTES) >= seq;
 }
 
-/* Frees what the row covers. False: it cannot be so. */
-static bool take_row(struct worker_sparse *worker, const uint8_t *row,
-		     struct worker_sparse_actions *actions)
+/* R-SP-21. end: what this generation, or any, has sent is below, or freed. */
+static bool is_possible(const struct worker_sparse *worker, const uint8_t *row, uint64_t end)
 {
 	for (uint32_t i = 0; i < worker->table->window; i++)
-		if (sparse_body_get64(row + i * SPARSE_NUMBER_BYTES) >= worker->next)
+		if (sparse_body_get64(row + i * SPARSE_NUMBER_BYTES) >= worker->reached)
 			return false;
+	for (uint64_t seq = end; seq < worker->reached; seq++)
+		if (row_covers(worker, row, seq) && !worker_sparse_is_freed(worker, seq))
+			return false;
+	return true;
+}
+
+/* Frees what the row covers. False: it cannot be so. */
+static bool take_row(struct worker_sparse *worker, const uint8_t *row, uint64_t end,
+		     struct worker_sparse_actions *actions)
+{
+	if (!is_possible(worker, row, end) && !TAKEN_OUT(SPARSE_UNSENT))
+		return false;
 	for (uint64_t seq = worker->low; seq < worker->next; seq++) {
 		struct worker_sparse_push *push = push_at(worker, seq);
 
@@ -173,7 +185,7 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 		   struct worker_sparse_actions *actions)
 {
 	if (packet->generation > worker->generation) {
-		if (!take_row(worker, row, actions)) {
+		if (!take_row(worker, row, worker->reached, actions)) {
 			actions->is_protocol_error = true;
 			return;
 		}
@@ -212,7 +224,7 @@ static void take(struct worker_sparse *worker, const struct sparse *packet, cons
 	if (packet->width != worker->table->window)
 		return;
 	if (packet->kind == SPARSE_COMMITTED && is_own) {
-		if (!take_row(worker, row, actions))
+		if (!take_row(worker, row, worker->sent, actions))
 			actions->is_protocol_error = true;
 	} else if (packet->kind == SPARSE_RESUME && packet->generation >= worker->generation) {
 		resume(worker, packet, row, actions);
@@ -230,6 +242,8 @@ void worker_sparse_step(struct worker_sparse *worker, const struct worker_sparse
 	case WORKER_SPARSE_SEND:
 		CORE_ASSERT(worker_sparse_may_send(worker));
 		send(worker, worker->sent++, actions);
+		if (worker->reached < worker->sent)
+			worker->reached = worker->sent;
 		skip_freed(worker);
 		break;
 	case WORKER_SPARSE_RESEND:

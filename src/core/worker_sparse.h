@@ -31,9 +31,10 @@ struct worker_sparse {
 	/* Read by anyone. */
 	const struct sparse_table *table;
 	uint64_t generation;
-	uint64_t low;  /* seqs below are freed */
-	uint64_t sent; /* the next to be sent in this generation */
-	uint64_t next; /* the next to be submitted; low + kept_max at most */
+	uint64_t low;     /* seqs below are freed */
+	uint64_t sent;    /* the next to be sent in this generation */
+	uint64_t next;    /* the next to be submitted; low + kept_max at most */
+	uint64_t reached; /* the next that no generation has sent */
 	uint32_t map;
 	uint32_t kept_max; /* B */
 	uint16_t worker;   /* this one's index */

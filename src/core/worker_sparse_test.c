@@ -291,6 +291,43 @@ static void a_row_that_covers_what_was_never_sent_is_refused(void **state)
 	assert_int_equal(worker.generation, GENERATION);
 }
 
+/* Submitted is not sent: what only its own worker has cannot be committed. */
+static void a_row_that_covers_what_was_only_submitted_is_refused(void **state)
+{
+	(void)state;
+	submit(5);
+	assert_int_equal(send_all(), 3);
+	give(SPARSE_COMMITTED, GENERATION, 1, 3, 4, 2);
+	assert_true(actions.is_protocol_error);
+	assert_false(actions.freed);
+	assert_int_equal(worker.low, 1);
+	give(SPARSE_RESUME, GENERATION + 1, 1, 3, 4, 2);
+	assert_true(actions.is_protocol_error);
+	assert_int_equal(worker.generation, GENERATION);
+	give(SPARSE_COMMITTED, GENERATION, 1, 3, 1, 2);
+	assert_true(actions.freed && !actions.is_protocol_error);
+	assert_int_equal(send_all(), 2);
+}
+
+/* What an older generation has sent may be in the server, but not by a commit of a younger one that has not sent it. */
+static void a_commit_covers_what_its_generation_has_sent(void **state)
+{
+	(void)state;
+	submit(3);
+	assert_int_equal(send_all(), 3);
+	give(SPARSE_RESUME, GENERATION + 1, 1, 3, 0, 0); /* 3 alone is in */
+	assert_true(actions.resumed && actions.freed);
+	give(SPARSE_COMMITTED, GENERATION + 1, 2, 3, 1, 0);
+	assert_true(actions.is_protocol_error);
+	assert_false(worker_sparse_is_freed(&worker, 1));
+	give(SPARSE_COMMITTED, GENERATION + 1, 2, 3, 0, 0); /* 3 is known to be */
+	assert_false(actions.is_protocol_error);
+	step(WORKER_SPARSE_SEND, 0);
+	assert_int_equal(actions.seq, 1);
+	give(SPARSE_COMMITTED, GENERATION + 1, 2, 3, 1, 0);
+	assert_true(actions.freed && !actions.is_protocol_error);
+}
+
 static void numbers_near_the_end_of_32_bits_are_just_numbers(void **state)
 {
 	uint64_t first = UINT32_MAX - 1ull;
@@ -322,6 +359,8 @@ int main(void)
 		cmocka_unit_test_setup(a_second_resume_is_answered_and_changes_nothing, begin),
 		cmocka_unit_test_setup(nothing_of_an_older_generation_counts, begin),
 		cmocka_unit_test_setup(a_row_that_covers_what_was_never_sent_is_refused, begin),
+		cmocka_unit_test_setup(a_row_that_covers_what_was_only_submitted_is_refused, begin),
+		cmocka_unit_test_setup(a_commit_covers_what_its_generation_has_sent, begin),
 		cmocka_unit_test_setup(numbers_near_the_end_of_32_bits_are_just_numbers, begin),
 	};
 

@@ -482,7 +482,9 @@ static void sparse_init(const void *config_at, void *state_at)
 	       sparse_flush_parts(&table) <= SPARSE_PARTS);
 	state->server.now.expected = state->server.disk.expected = 1;
 	for (uint32_t w = 0; w < config->workers; w++)
-		state->worker[w].low = state->worker[w].sent = state->worker[w].next = 1;
+		state->worker[w] = (struct sparse_world_worker){
+			.low = 1, .sent = 1, .next = 1, .reached = 1
+		};
 	/* The table is set up. */
 	wrong = sparse_server_fence(config, state);
 	if (!wrong)

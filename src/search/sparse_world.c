@@ -30,6 +30,7 @@ static void worker_load(const struct sparse_config *config, const struct sparse_
 	worker->low = from->low;
 	worker->sent = from->sent;
 	worker->next = from->next;
+	worker->reached = from->reached;
 	for (uint64_t seq = worker->low; seq < worker->next; seq++)
 		scratch->push[seq % config->kept] = (struct worker_sparse_push){
 			.is_acked = from->acked >> (seq - 1) & 1,
@@ -48,7 +49,8 @@ static const char *worker_save(const struct sparse_config *config, struct sparse
 	*to = (struct sparse_world_worker){ .generation = (uint8_t)worker->generation,
 					    .low = (uint8_t)worker->low,
 					    .sent = (uint8_t)worker->sent,
-					    .next = (uint8_t)worker->next };
+					    .next = (uint8_t)worker->next,
+					    .reached = (uint8_t)worker->reached };
 	for (uint64_t seq = 1; seq < worker->next; seq++) {
 		if (worker_sparse_is_freed(worker, seq))
 			to->freed |= (uint8_t)(1 << (seq - 1));
@@ -357,7 +359,7 @@ static void server_load(const struct sparse_config *config, const struct sparse_
 
 	server_begin(config, &from->now, scratch);
 	cut_parts = sparse_cut_parts(&scratch->table);
-	server->recorded = from->pending_count;
+	server->recorded = server->binding = from->pending_count;
 	server->instance = from->has_instance ? 100u + from->now.generation : 0;
 	server->is_unsaid = from->is_unsaid;
 	for (uint32_t part = 0; part < parts_of(scratch); part++) {

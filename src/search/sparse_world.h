@@ -29,7 +29,7 @@ enum {
 struct sparse_world_worker {
 	uint8_t generation, low, sent, next;
 	uint8_t acked, freed; /* bit seq - 1 */
-	uint8_t reserved[2];
+	uint8_t reached, reserved;
 };
 
 struct sparse_world_switch {
