@@ -68,6 +68,8 @@ static const char help[] =
 	"                           (auto)\n"
 	"where\n"
 	"  --threads N              per rank (1)\n"
+	"  --no-overlap             compute nothing while a packet travels, to compare; same "
+	"model\n"
 	"  --comm NAME              latency, dense, auto: measured (auto); mpi: tally-glm-mpi\n"
 	"  --parallel NAME          model (default): ranks share columns; data: rows, to compare\n"
 	"  --wire NAME              fixed64, exact (default); qM.N, M + N = 31: a third of the "
@@ -103,6 +105,7 @@ enum {
 	OPT_SEED,
 	OPT_NO_SHUFFLE,
 	OPT_THREADS,
+	OPT_NO_OVERLAP,
 	OPT_COMM,
 	OPT_PARALLEL,
 	OPT_WIRE,
@@ -137,6 +140,7 @@ static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "no-shuffle", no_argument, NULL, OPT_NO_SHUFFLE },
 	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "no-overlap", no_argument, NULL, OPT_NO_OVERLAP },
 	{ "comm", required_argument, NULL, OPT_COMM },
 	{ "parallel", required_argument, NULL, OPT_PARALLEL },
 	{ "wire", required_argument, NULL, OPT_WIRE },
@@ -320,6 +324,9 @@ static const char *value_read(struct glm_request *request, int option, const cha
 	case OPT_NO_SHUFFLE:
 		request->options.is_shuffled = false;
 		return NULL;
+	case OPT_NO_OVERLAP:
+		request->options.depth = 1;
+		return NULL;
 	case OPT_RESUME:
 		request->is_resumed = true;
 		return NULL;
@@ -390,6 +397,9 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 		return args_refuse(COMMAND, "--micro-batch", NULL, "at most as large as --batch");
 	if (options->parallel == GLM_DATA_PARALLEL && request->threads > 1)
 		return args_refuse(COMMAND, "--threads", NULL, "one, with --parallel data");
+	if (options->parallel == GLM_DATA_PARALLEL && options->depth)
+		return args_refuse(COMMAND, "--no-overlap", NULL,
+				   "with --parallel data there is nothing to overlap");
 	status = layout_settle(options);
 	if (status)
 		return status;

@@ -141,6 +141,9 @@ static void options__each_says_what_it_says(void **state)
 	assert_int_equal(request.options.layout, GLM_LAYOUT_WEAVE);
 	assert_int_equal(parse(&request, "rows --layout dense"), -1);
 	assert_int_equal(request.options.layout, GLM_LAYOUT_DENSE);
+	assert_int_equal(request.options.depth, 0);
+	assert_int_equal(parse(&request, "rows --no-overlap"), -1);
+	assert_int_equal(request.options.depth, 1);
 }
 
 /* clang-format off */
@@ -176,6 +179,7 @@ static const struct {
 	{ "a --wire q1.2", "--wire q1.2: fixed64, or qM.N" },
 	{ "a --parallel rows", "--parallel rows: model or data" },
 	{ "a --parallel data --threads 2", "--threads: one, with --parallel data" },
+	{ "a --no-overlap --parallel data", "--no-overlap: with --parallel data" },
 	{ "a --bits 0", "--bits 0: a number from 1 to 8" },
 	{ "a --bits 9", "--bits 9: a number from 1 to 8" },
 	{ "a --bits 4 --layout csr", "--layout csr: has float32 values" },

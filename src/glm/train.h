@@ -49,6 +49,9 @@ struct glm_options {
 	enum glm_schedule schedule;
 	uint32_t batch; /* at least 1 */
 	uint32_t micro; /* 0: auto, measured in the first epoch */
+	uint32_t
+		depth; /* micro-batches on their way at once, at most; 1: none is computed while one travels.
+	                   0: as many as the exchange takes. The model does not depend on it */
 	uint64_t seed;
 	bool is_shuffled;
 	struct glm_wire wire;

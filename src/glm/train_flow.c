@@ -438,6 +438,8 @@ static void counts_make(struct flow *flow)
 		      (last.count + plan->micro - 1) / plan->micro;
 	flow->depth = train->exchange->depth < flow->per_batch ? train->exchange->depth
 							       : flow->per_batch;
+	if (train->options.depth && train->options.depth < flow->depth)
+		flow->depth = train->options.depth;
 	flow->activations = plan->micro * train->classes;
 	flow->lanes_count = wire_lanes(&train->options.wire, flow->activations);
 }

@@ -14,7 +14,8 @@ enum { SUM_US = 3000, DEPTH = 8 };
 /* Two ranks of which the other one has nothing; a sum takes SUM_US after its flush. */
 static struct {
 	struct exchange exchange;
-	uint64_t due_ns[DEPTH], begun;
+	uint64_t due_ns[DEPTH], begun, ended;
+	uint64_t most; /* on their way at once */
 	bool fails;
 } slow;
 
@@ -37,6 +38,8 @@ static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, 
 	(void)exchange, (void)lanes, (void)count;
 	slow.due_ns[slot] = now_ns() + SUM_US * 1000ull;
 	slow.begun++;
+	if (slow.begun - slow.ended > slow.most)
+		slow.most = slow.begun - slow.ended;
 	return 0;
 }
 
@@ -53,6 +56,7 @@ static enum exchange_state slow_end(struct exchange *exchange, uint32_t slot, bo
 	snprintf(exchange->error, sizeof(exchange->error), "%s", slow.fails ? "it broke" : "");
 	while (is_wait && now_ns() < slow.due_ns[slot])
 		nanosleep(&nap, NULL);
+	slow.ended++;
 	return slow.fails ? EXCHANGE_FAILED : EXCHANGE_DONE;
 }
 
@@ -85,12 +89,16 @@ struct slow_training {
 	struct glm_data data;
 };
 
-static void training_open(struct slow_training *training, uint32_t rows, uint32_t batch)
+static void training_open(struct slow_training *training, uint32_t rows, uint32_t batch,
+			  uint32_t depth)
 {
 	const struct matrix_shape shape = { rows, 30, 2, 200, 7 };
-	const struct glm_options options = {
-		.loss = GLM_LOGISTIC, .bias = -1, .rate = 0.1, .batch = batch, .micro = 8
-	};
+	const struct glm_options options = { .loss = GLM_LOGISTIC,
+					     .bias = -1,
+					     .rate = 0.1,
+					     .batch = batch,
+					     .micro = 8,
+					     .depth = depth };
 	char error[GLM_ERROR_MAX] = "";
 
 	matrix_make(&training->matrix, &shape);
@@ -121,7 +129,7 @@ static void parts__are_what_each_takes_alone(void **state)
 	struct glm_parts parts;
 
 	(void)state;
-	training_open(&training, 320, 32);
+	training_open(&training, 320, 32, 0);
 	assert_int_equal(glm_train_parts(training.train, &parts), 0);
 	/* Four sums of a mini-batch are on their way together; computing takes microseconds. */
 	assert_true(parts.exchange_us >= SUM_US);
@@ -143,7 +151,7 @@ static void sums_are(uint32_t rows, uint32_t batch, uint64_t micros)
 	struct slow_training training;
 	struct glm_parts parts;
 
-	training_open(&training, rows, batch);
+	training_open(&training, rows, batch, 0);
 	assert_int_equal(glm_train_parts(training.train, &parts), 0);
 	assert_int_equal(slow.begun, 2 * 5 * micros);
 	training_close(&training);
@@ -157,11 +165,30 @@ static void parts__have_the_sums_of_the_rows_that_there_are(void **state)
 	sums_are(73, 32, 4 + 4 + 2); /* the last mini-batch is short */
 }
 
+/* Of four micro-batches in a mini-batch, in the training itself. */
+static void parts__overlap_as_deep_as_was_asked_for(void **state)
+{
+	static const uint32_t asked[] = { 0, 1, 2, 99 }, given[] = { 4, 1, 2, 4 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct slow_training training;
+
+		training_open(&training, 64, 32, asked[i]);
+		assert_int_equal(glm_train_epoch(training.train, NULL, NULL), 0);
+		assert_int_equal(slow.begun, 8);
+		assert_int_equal(slow.ended, 8);
+		assert_int_equal(slow.most, given[i]);
+		training_close(&training);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts__are_what_each_takes_alone),
 		cmocka_unit_test(parts__have_the_sums_of_the_rows_that_there_are),
+		cmocka_unit_test(parts__overlap_as_deep_as_was_asked_for),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-parts", tests, NULL, NULL);

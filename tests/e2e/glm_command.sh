@@ -88,6 +88,8 @@ same_bits() { # ranks, threads, micro-batches and ways of travelling make no dif
 	done
 	ranks 3 0 train "${how[@]}" --threads 2 -b 5 --comm dense -m three.model
 	same one three.model
+	ranks 2 0 train "${how[@]}" --threads 2 -b 7 --no-overlap -m two.model
+	same one two.model
 	ranks 2 0 train two --l1 1e-3 --no-shuffle -B 50 -b 50 --comm latency --epochs 2 -m two.model
 	glm 0 train two --l1 1e-3 --no-shuffle -B 50 --threads 3 --epochs 2 -m one
 	same one two.model
