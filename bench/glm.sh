@@ -9,12 +9,12 @@
 # RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
 # all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
 #
-# WAYS (latency dense auto mpi). Also lossy: latency mode while a share LOSS (0.01) of the packets is lost on all links,
-# both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). Or, alone, sum, sum-dense, sum-mpi: not training but
-# ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
+# WAYS (latency dense auto mpi). Also serial: latency mode, with nothing computed while a packet travels. lossy: latency
+# mode while a share LOSS (0.01) of the packets is lost on all links, both ways (clang, bpftool, and OFFLOAD=off, which is
+# for all ways). Or, alone, sum, sum-dense, sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
 # one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI (both).
 #
-# MADE (a9a w8a news20 gisette; there are real_sim rcv1 amazon_fashion avazu), ROWS (1): which files are made, and the
+# MADE (a9a w8a news20 gisette; there are real_sim rcv1 amazon_fashion avazu wide), ROWS (1): which files are made, and the
 # part of their rows. MAKE: a folder; they are made there, and nothing else is done.
 #
 # RAW: a file for a line per run. KEEP: a folder for what each run has printed (--json), NAME.WAY.RUN.json, and a last
@@ -52,8 +52,10 @@ make_file() {
 		more = [[draw.gauss(0, 1) for _ in range(features)] for _ in range(classes if classes > 2 else 0)]
 		value = per_row ** -0.5
 		for _ in range(max(int(rows * float(sys.argv[6])), 10)):
-		    used = range(features) if per_row == features else sorted(
-		        {int(features * draw.random() ** 3) for _ in range(per_row)})
+		    used = set(range(features) if per_row == features else ())
+		    while len(used) < per_row:
+		        used.add(int(features * draw.random() ** 3))
+		    used = sorted(used)
 		    values = [value * draw.choice((1, -1)) if per_row == features else value for _ in used]
 		    a = sum(weights[j] * x for j, x in zip(used, values))
 		    label = 1 if a + draw.gauss(0, 0.3) > 0 else -1
@@ -76,6 +78,7 @@ make_files() {
 		rcv1) make_file rcv1 2024 47236 74 2 ;;
 		amazon_fashion) make_file amazon_fashion 1000 332710 30 5 ;;
 		avazu) make_file avazu 4043 1000000 15 2 ;;
+		wide) make_file wide 100000 1000000 40 2 ;;
 		*) echo "MADE: no such shape: $name" >&2 && exit 2 ;;
 		esac
 		echo "$name=$made/$name"
@@ -183,6 +186,7 @@ measure() {
 	data) over_tally glm train "${arguments[@]}" --epochs 1 --parallel data --comm dense ;;
 	data-mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs 1 --parallel data ;;
 	lossy) lossy_run glm train "${arguments[@]}" --epochs "$epochs" --comm latency ;;
+	serial) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm latency --no-overlap ;;
 	*) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
 	esac
 	[[ -z ${KEEP-} ]] || keep "$1" "$way" "$before"

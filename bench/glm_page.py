@@ -60,7 +60,7 @@ class Section:
         return sorted({run.name for run in self.runs})
 
     def ways(self, name):
-        order = ["latency", "lossy", "dense", "auto", "mpi", "data", "data-mpi"]
+        order = ["latency", "serial", "lossy", "dense", "auto", "mpi", "data", "data-mpi"]
         return sorted({run.way for run in self.runs if run.name == name}, key=order.index)
 
 
@@ -146,12 +146,32 @@ def curves(name, xs, series, words, log=""):
 
 WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "mpi": "Open MPI",
         "data": "data-parallel, tally", "data-mpi": "data-parallel, MPI", "lossy": "latency mode, 1 % lost",
-        "sum": "latency mode", "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
+        "serial": "not overlapped", "sum": "latency mode", "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
 
 
 def latency_us():
     """T_l: the median of 8 x int32, or None."""
     return median(run.end["tat_us_median"] for run in Section("latency").runs if run.way == "sum")
+
+
+def simulated_us():
+    """By ranks: the simulator's median of 8 x int32, with an aggregator without bounds and with a port of 1 Gbit/s."""
+    section, times = Section("sim"), {}
+    for line in section.read("output").splitlines() if section.is_good else ():
+        run = json.loads(line)
+        times.setdefault(run["workers"], {}).setdefault(run["hub_bps"], []).append(run["tat_ns"] / 1e3)
+    return {n: [median(hubs[hub]) for hub in sorted(hubs)] for n, hubs in sorted(times.items())}
+
+
+def simulated():
+    title("8 x int32 by the simulator")
+    if not origin("sim"):
+        return
+    say("Simulated, not measured: `tally sim`, the shipped workers and switch program over cables of 1 Gbit/s and 1 us, a "
+        "worker looking every 5 us at what has come. Medians of 25 seeds. A processor's time for a packet is not in it: what "
+        "Figure 8 has above this is the processors'.")
+    table(["ranks", "us, aggregator without a bound", "us, aggregator with a port of 1 Gbit/s"],
+          [[str(n)] + times for n, times in simulated_us().items()])
 
 
 def figure_8():
@@ -267,11 +287,10 @@ def figure_11():
     table(["data"] + ["%d thread%s" % (t, "s" * (t > 1)) for t in sections] + ["as fast"], rows)
 
 
-def equations(batch, micro, compute_us, ranks, features, cores_each):
+def equations(batch, micro, compute_us, ranks, features, cores_each, fixed):
     """Equations 1 to 3 in us of a mini-batch. compute_us: one rank's, half of it taken for each direction. Bytes: an
-    activation's lanes, a gradient's float32, over a link that each rank has for itself."""
+    activation's lanes, a gradient's float32, over a link that each rank has for itself. fixed: T_l."""
     forward = backward = compute_us / 2 / ranks / cores_each
-    fixed = latency_us()
     return (forward + backward / batch + features * 4 / LINK_BYTES_US + fixed,
             forward + backward + batch * LANES * 4 / LINK_BYTES_US + fixed,
             micro / batch * forward + backward + micro * LANES * 4 / LINK_BYTES_US + fixed)
@@ -287,19 +306,25 @@ def figures_12_13():
         return
     say("us per mini-batch, micro-batches of 8. Measured: %d processors for all ranks and the aggregator, so from %d ranks "
         "on they share them. Computed, Eq. 3: as if each rank had a processor of its own; from one rank's measured "
-        "computation (half for each direction) and the measured latency of 8 x int32." % (CORES, CORES))
+        "computation (half for each direction) and a latency of 8 x int32: the measured one of 4 ranks, and the simulated one "
+        "of as many ranks, which is the network's alone (an aggregator with a port of 1 Gbit/s)." % (CORES, CORES))
     for name in sections[1].names():
         compute = median(run.batch_us() for run in sections[1].of(name, "auto"))
         end = sections[1].of(name, "auto")[0].end
-        ranks = sorted(set(sections) | {8, 16})
+        by_ranks = simulated_us()
+        ranks = sorted(set(sections) | {8, 16, 32})
         measured = [median(run.batch_us() for run in sections[n].of(name, "auto")) if n in sections else None for n in ranks]
-        eq_3 = [equations(16, 8, compute, n, end["features"], 1)[2] if n > 1 else compute for n in ranks]
+        eq_3 = [equations(16, 8, compute, n, end["features"], 1, latency_us())[2] if n > 1 else compute for n in ranks]
+        eq_3_sim = [None if n not in by_ranks else equations(16, 8, compute, n, end["features"], 1, by_ranks[n][-1])[2]
+                    for n in ranks]
         shares = ["own" if n < CORES else "%d ranks and the aggregator on %d" % (n, CORES) for n in ranks]
         say(name + ": %d rows, %d features" % (end["rows"], end["features"]))
-        table(["ranks", "measured us", "computed us, Eq. 3", "processors, measured"],
-              [[str(n), measured[i], eq_3[i], shares[i] if measured[i] else "-"] for i, n in enumerate(ranks)])
+        table(["ranks", "measured us", "Eq. 3, T_l measured", "Eq. 3, T_l simulated", "processors, measured"],
+              [[str(n), measured[i], eq_3[i], eq_3_sim[i], shares[i] if measured[i] else "-"] for i, n in enumerate(ranks)])
         curves("figure-12-" + name, ranks, {"measured, %d processors for all" % CORES: measured,
-               "computed (Eq. 3), a processor each": eq_3}, "set xlabel 'ranks'; set ylabel 'us per mini-batch'", "xy")
+               "computed (Eq. 3, measured latency), a processor each": eq_3,
+               "computed (Eq. 3, simulated latency), a processor each": eq_3_sim},
+               "set xlabel 'ranks'; set ylabel 'us per mini-batch'", "xy")
 
 
 def table_1():
@@ -312,8 +337,8 @@ def table_1():
     for name in sections[1].names():
         compute = median(run.batch_us() for run in sections[1].of(name, "auto"))
         end = sections[1].of(name, "auto")[0].end
-        own = equations(16, 8, compute, 4, end["features"], 1)
-        shared = equations(16, 8, compute, 4, end["features"], min(1, CORES / 4))
+        own = equations(16, 8, compute, 4, end["features"], 1, latency_us())
+        shared = equations(16, 8, compute, 4, end["features"], min(1, CORES / 4), latency_us())
         for i, words in enumerate(("1: data-parallel", "2: model-parallel, no overlap", "3: model-parallel, overlapped")):
             way = "data" if i == 0 else "auto"
             runs = sections[4].of(name, way)
@@ -351,24 +376,33 @@ def overlap():
         os.path.join(OUT, "overlap-*-*-*bit", "status")))
     if not origin(*names) or not names:
         return
-    say("us per mini-batch: as it is; its computation and its sums alone; their sum less the first is what was hidden, "
-        "negative where ranks that share processors (%d here, for the aggregator as well) wait for one another. This kernel's tc has %s. The slow link takes "
-        "time and no processor, as a delay would. Measured as --json's minibatch_us, compute_us and exchange_us are; "
-        "medians." % (CORES, delays()))
-    rows = []
+    say("us per mini-batch, latency mode. Alone: its computation, and its sums. Then as it is, and with --no-overlap, where "
+        "nothing is computed while a packet travels (ways in turn; medians of %d runs). Hidden: computation and sums less the "
+        "mini-batch; in brackets, of the smaller of the two, which is all that can be. Below 0 where ranks that share "
+        "processors (%d here, for the aggregator as well) wait for one another. Measured as --json's minibatch_us, compute_us "
+        "and exchange_us are. A slow link takes time and no processor, as a long one would: this kernel's tc has %s." % (
+            len(Section(names[0]).of(Section(names[0]).names()[0], "latency")), CORES, delays()))
+    rows, digests = [], {}
     for name in names:
         _, ranks, micro, link = name.split("-")
-        assert all(run.end["rows"] >= run.end["batch"] for run in Section(name).runs), "no whole mini-batch"
         section = Section(name)
+        assert all(run.end["rows"] >= run.end["batch"] for run in section.runs), "no whole mini-batch"
         for data in section.names():
-            for way in section.ways(data):
-                parts = [median(run.end[part] for run in section.of(data, way))
-                         for part in ("minibatch_us", "compute_us", "exchange_us")]
-                if None in parts:
-                    continue
-                hidden = parts[1] + parts[2] - parts[0]
-                rows.append([data, ranks, WAYS[way], link, str(section.of(data, way)[0].end["batch"]), micro] + parts + [hidden])
-    table(["data", "ranks", "over", "link", "B", "MB", "mini-batch", "computation", "sums", "hidden"], rows)
+            piped, serial = section.of(data, "latency"), section.of(data, "serial")
+            compute, sums, whole = (median(run.end[part] for run in piped)
+                                    for part in ("compute_us", "exchange_us", "minibatch_us"))
+            alone = median(run.end["minibatch_us"] for run in serial)
+            digests.setdefault(data, set()).update(run.meta["model_sha256"] for run in section.runs)
+            if None in (compute, sums, whole, alone):
+                continue
+            hidden = compute + sums - whole
+            rows.append([data, ranks, link, str(piped[0].end["batch"]), micro, compute, sums, whole, alone,
+                         "%.0f (%.0f %%)" % (hidden, 100 * hidden / min(compute, sums)),
+                         median(run.epoch_ms() for run in piped), median(run.epoch_ms() for run in serial)])
+    table(["data", "ranks", "link", "B", "MB", "computation", "sums", "mini-batch", "not overlapped", "hidden", "ms per epoch",
+           "not overlapped"], rows)
+    say("All runs on the same data have written %s." % (
+        "the same model, byte for byte" if all(len(found) == 1 for found in digests.values()) else "DIFFERENT MODELS"))
 
 
 def delays():
@@ -413,18 +447,46 @@ def bits():
     embed(os.path.join(OUT, "bits.svg"))
 
 
+def memory():
+    title("Memory: 1 M features, 100,000 rows, 40 non-zeros each")
+    if not origin("memory"):
+        return
+    runs = [json.loads(line) for line in Section("memory").read("output").splitlines()]
+    alone = next(run["kib_most"] for run in runs if run["ranks"] == 1) / 1024
+    say("Made rows: %d, %d features used, %d non-zeros. The most that a rank ever had resident, reading the file included, of "
+        "the largest rank (and the smallest); the bound is a quarter of one rank's, and 50 MB. On this machine, the aggregator "
+        "in rank 0's process, mini-batches of 64. The models are %s." % (
+            runs[0]["rows"], runs[0]["features"], runs[0]["nonzeros"],
+            "equal, byte for byte" if len({run["model"] for run in runs}) == 1 else "NOT EQUAL"))
+    table(["ranks", "resident MiB, at most", "bound MiB", "s per epoch"],
+          [[str(run["ranks"]), "%.1f (%.1f)" % (run["kib_most"] / 1024, run["kib_least"] / 1024),
+            alone / 4 + 50 if run["ranks"] == 4 else "-", show(run["epoch_s"], 2)] for run in runs])
+
+
+def same():
+    title("The same model for any ranks and micro-batches")
+    if not origin("same"):
+        return
+    runs = [json.loads(line) for line in Section("same").read("output").splitlines()]
+    most = max(abs(run["loss"][i] / one - 1) for run in runs for i, one in enumerate(runs[0]["loss"]))
+    say("%s ranks with micro-batches of %s: %d runs of %d epochs. Their losses differ by %g at most, relatively; their models "
+        "are %s." % (", ".join(sorted({str(run["ranks"]) for run in runs})), ", ".join(
+            str(micro) for micro in sorted({run["micro"] for run in runs})), len(runs), len(runs[0]["loss"]), most,
+            "one, byte for byte" if len({run["model"] for run in runs}) == 1 else "NOT EQUAL"))
+
+
 def accuracy():
     title("Accuracy on rows that were not trained with")
     if not origin("accuracy"):
         return
     rows = []
     for line in Section("accuracy").read("output").splitlines():
-        name, count, classes, got, ranks, epochs_count, liblinear = line.split()
+        name, count, classes, trained, got, liblinear = line.split()
         other = "-" if liblinear == "-" else "%.4f" % (float(liblinear) / 100)
-        rows.append([name, count, classes, "%.4f" % float(got), other,
+        rows.append([name, count, classes, "%.4f" % float(trained), "%.4f" % float(got), other,
                      "-" if other == "-" else "%+.2f" % (100 * float(got) - float(liblinear))])
     say("tally run -n 4 -- tally glm train, model-parallel, all defaults; liblinear-train -s 0 on the same rows.")
-    table(["data", "rows trained with", "classes", "tally", "liblinear", "points more"], rows)
+    table(["data", "rows trained with", "classes", "on these", "tally", "liblinear", "points more"], rows)
 
 
 def table_4():
@@ -447,8 +509,8 @@ def main():
             html.escape(line) for line in machine[:6]))
     say("Made by bench/glm_page.sh. made-NAME and files in made/ are made rows, not data. Files: %s" % html.escape(
         Section(".").read("files").replace("\n", "; ")))
-    for part in (figure_8, epochs, loss, figures_9_10, figure_11, figures_12_13, table_1, table_2, overlap, figures_14_15,
-                 bits, accuracy, table_4):
+    for part in (figure_8, simulated, epochs, loss, figures_9_10, figure_11, figures_12_13, table_1, table_2, overlap, figures_14_15,
+                 bits, memory, same, accuracy, table_4):
         part()
     with open(os.path.join(OUT, "glm.html"), "w") as file:
         file.write("<!doctype html><meta charset=utf-8><title>tally glm: measured</title><style>"

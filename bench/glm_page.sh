@@ -6,8 +6,8 @@
 #   bench/glm_page.sh [OUT_DIR] [NAME=FILE[,TEST[,CLASS]]...]
 #
 # OUT_DIR (build/glm-page) also keeps what every run printed. FILE and TEST are LIBSVM files; without TEST, every fifth row
-# is kept from training where accuracy is measured; CLASS: that label against the rest. Names with a meaning: `gisette*`
-# is also trained with few bits and with threads, `rcv1*` is taken for the figures over B. Without files, and for what is
+# is kept from training where accuracy is measured; CLASS: that label, or A..B, against the rest. Names with a meaning:
+# `gisette*` is also trained with few bits and with threads, `rcv1*` is taken for the figures over B. Without files, and for what is
 # not among them, there are made ones with the shapes of the paper's.
 #
 # RUNS (5) of each way, in turn. QUICK=1: small made files and one run, in a minute; to see that it works. SECTIONS: those
@@ -18,7 +18,7 @@
 # python3 and gnuplot; Open MPI, clang and bpftool, liblinear-tools for what is compared with them.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
-sections=${SECTIONS:-latency epoch loss batch threads ranks shapes overlap curves bits accuracy}
+sections=${SECTIONS:-latency sim epoch loss batch threads ranks shapes overlap curves bits memory same accuracy}
 export BUILD LAB RUNS
 BUILD=$(realpath "${BUILD:-$here/../build/release}")
 LAB=${LAB:-tally-page} RUNS=${RUNS:-5} quick=${QUICK:-} failures=0
@@ -84,6 +84,7 @@ prepare() {
 	python3 - "$scratch/$name" "$file" "$test" "$class" <<-'END'
 		import gzip, lzma, sys
 		to, file, test, chosen = sys.argv[1:5]
+		first, last = (float(chosen.split("..")[i]) for i in (0, -1)) if chosen else (0, 0)
 		def rows(path):
 		    how = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open}.get(open(path, "rb").read(2), open)
 		    for line in how(path, "rt"):
@@ -91,7 +92,7 @@ prepare() {
 		            continue
 		        if chosen:
 		            label, rest = line.split(None, 1)
-		            line = "%s %s" % ("+1" if float(label) == float(chosen) else "-1", rest)
+		            line = "%s %s" % ("+1" if first <= float(label) <= last else "-1", rest)
 		        yield line if line.endswith("\n") else line + "\n"
 		with open(to, "w") as whole, open(to + ".train", "w") as train, open(to + ".test", "w") as held:
 		    for i, line in enumerate(rows(file)):
@@ -119,12 +120,12 @@ accuracy() {
 	local name file
 	for name in "$@"; do
 		file=$scratch/$name
-		"$BUILD/tools/tally" run -n 4 --no-prefix -- "$BUILD/tools/tally" glm train "$file.train" \
-			--test "$file.test" --json >"$scratch/accuracy" || return 1
+		ranks_of 4 "$BUILD/tools/tally" glm train "$file.train" --test "$file.test" --json \
+			>"$scratch/accuracy" || return 1
 		python3 - "$name" "$scratch/accuracy" <<-'END'
 			import json, sys
 			end = json.loads(open(sys.argv[2]).read().splitlines()[-1])
-			print(sys.argv[1], end["rows"], end["classes"], end["test_accuracy"], end["ranks"], end["epochs"], end="")
+			print(sys.argv[1], end["rows"], end["classes"], end["accuracy"], end["test_accuracy"], end="")
 		END
 		if command -v liblinear-train >/dev/null; then
 			liblinear-train -s 0 -q "$file.train" "$scratch/liblinear" >&2 || return 1
@@ -133,6 +134,70 @@ accuracy() {
 		else
 			echo " -"
 		fi
+	done
+}
+
+# ranks_of N COMMAND...: on this machine, N ranks, no namespaces.
+ranks_of() {
+	local n=$1
+	shift
+	"$BUILD/tools/tally" run -n "$n" --no-prefix -- "$@"
+}
+
+# memory FILE RANKS...: the most that any of so many ranks has ever had resident, and how long they took.
+memory() {
+	local file=$1 n
+	shift
+	cat >"$scratch/resident" <<-'END'
+		import os, resource, subprocess, sys
+		status = subprocess.call(sys.argv[2:])
+		kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+		open("%s.%s" % (sys.argv[1], os.environ["TALLY_RANK"]), "w").write("%d\n" % kib)
+		sys.exit(status)
+	END
+	for n in "$@"; do
+		rm -f "$scratch"/kib.*
+		ranks_of "$n" python3 "$scratch/resident" "$scratch/kib" "$BUILD/tools/tally" glm train "$file" --epochs 3 \
+			--json -m "$scratch/model.$n" >"$scratch/memory" || return 1
+		python3 - "$n" "$scratch/memory" "$(sha256sum <"$scratch/model.$n" | cut -d ' ' -f 1)" "$scratch"/kib.* <<-'END'
+			import json, sys
+			lines = [json.loads(line) for line in open(sys.argv[2])]
+			kib = [int(open(path).read()) for path in sys.argv[4:]]
+			assert len(kib) == int(sys.argv[1])
+			print(json.dumps({"ranks": len(kib), "kib_most": max(kib), "kib_least": min(kib), "model": sys.argv[3],
+			                  "epoch_s": (lines[2]["train_s"] - lines[0]["train_s"]) / 2, "rows": lines[-1]["rows"],
+			                  "features": lines[-1]["features"], "nonzeros": lines[-1]["nonzeros"]}))
+		END
+	done
+}
+
+# alike FILE: the model and the losses of every number of ranks and every micro-batch.
+alike() {
+	local n micro
+	for n in 1 2 3 4 8; do
+		for micro in 1 8 64; do
+			ranks_of "$n" "$BUILD/tools/tally" glm train "$1" --epochs 3 -b "$micro" --json -m "$scratch/model" \
+				>"$scratch/alike" || return 1
+			python3 - "$scratch/alike" "$(sha256sum <"$scratch/model" | cut -d ' ' -f 1)" <<-'END'
+				import json, sys
+				lines = [json.loads(line) for line in open(sys.argv[1])]
+				print(json.dumps({"ranks": lines[-1]["ranks"], "micro": lines[-1]["micro_batch"], "comm": lines[-1]["comm"],
+				                  "loss": [line["loss"] for line in lines[:-1]], "model": sys.argv[2]}))
+			END
+		done
+	done
+}
+
+# simulate RANKS...: 8 x int32 once, by the simulator: cables of 1 Gbit/s, an aggregator with a port of as much and one
+# without a bound. A line for each of several seeds; a packet then comes at another time of its receiver's round.
+simulate() {
+	local n seed hub
+	for n in "$@"; do
+		for seed in {1..25}; do
+			for hub in '' 1gbit; do
+				"$BUILD/tools/tally" sim --topology "$n" --link 1gbit ${hub:+--hub "$hub"} --message 32 --lanes 8 --seed "$seed" --json
+			done
+		done
 	done
 }
 
@@ -184,13 +249,14 @@ sparse=$(first 'rcv1*')
 sparse=${sparse:-made-rcv1=$scratch/made/rcv1}
 dense=$(first 'gisette*')
 small=$(first a9a '*')
-batches='16 64 256 1024' ranks='1 2 4 8' iterations=5000 epoch_ways='latency dense auto mpi'
-overlap_batch=512 overlap_micros='8 32' overlap_ranks='2 4' more=$sparse mpi=' mpi'
-overlap_links='1gbit 50mbit' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
+batches='16 64 256 1024' ranks='1 2 4 8' simulated='2 4 8 16 32' memory_ranks='1 2 4' iterations=5000
+epoch_ways='latency dense auto mpi' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
+overlap_batch=512 more=$sparse mpi=' mpi'
+overlaps='2-64-25mbit 2-64-50mbit 2-64-100mbit 2-32-50mbit 2-8-50mbit 2-64-1gbit 4-64-50mbit 4-64-1gbit'
 if [[ $quick ]]; then
 	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto mpi'
-	overlap_batch=64 overlap_micros=8 overlap_ranks=2 more='' mpi=''
-	overlap_links=1gbit data_ways=data scaled=("$sparse")
+	overlap_batch=64 overlaps=2-8-50mbit more='' mpi=''
+	data_ways=data scaled=("$sparse")
 	export EPOCHS=2
 fi
 {
@@ -203,6 +269,8 @@ fi
 } >"$out/machine"
 
 measure latency WAYS="sum sum-dense sum-mpi" ITERS="$iterations" --
+# shellcheck disable=SC2086 # words
+section sim simulate $simulated
 measure epoch WAYS="$epoch_ways" -- "${files[@]}"
 measure loss WAYS="latency lossy" LOSS=0.01 OFFLOAD=off -- "$small"
 for b in $batches; do
@@ -216,19 +284,22 @@ for n in $ranks; do
 		"${scaled[@]}"
 done
 measure shapes WAYS="auto$mpi" -- "${stand_ins[@]}"
-# A slow link takes time and no processor, as a long one would.
-for n in $overlap_ranks; do
-	for micro in $overlap_micros; do
-		for link in $overlap_links; do
-			variables=(RANKS="$n" BATCH="$overlap_batch" LINK="$link" WAYS="latency dense" OPTIONS="-b $micro")
-			[[ $link == 1gbit ]] || variables+=(BURST=4kb OFFLOAD=off)
-			measure "overlap-$n-$micro-$link" "${variables[@]}" -- "${scaled[0]}"
-		done
-	done
+# A slow link takes time and no processor, as a long one would: RANKS-MB-LINK. A bucket of hardly more than a packet, or
+# what waited in it would leave at once.
+for overlap in $overlaps; do
+	IFS=- read -r n micro link <<<"$overlap"
+	burst=2kb
+	[[ $link != 1gbit ]] || burst=128kb
+	measure "overlap-$overlap" RANKS="$n" BATCH="$overlap_batch" LINK="$link" BURST="$burst" OFFLOAD=off \
+		WAYS="latency serial" OPTIONS="-b $micro" -- "${scaled[0]}"
 done
 measure curves RUNS=1 EPOCHS="$((quick ? 2 : 10))" WAYS="auto$mpi" -- "$small" ${more:+"$more"}
 [[ -z $dense ]] || TALLY_BUILD=$BUILD section bits "$here/glm_bits.sh" "$scratch/${dense%%=*}.train" \
 	"$scratch/${dense%%=*}.test" "$out/bits.svg"
+[[ " $sections " != *" memory "* ]] || MAKE=$scratch/made MADE=wide ROWS=${quick:+0.01} "$here/glm.sh"
+# shellcheck disable=SC2086 # words
+section memory memory "$scratch/made/wide" $memory_ranks
+section same alike "${sparse#*=}"
 section accuracy accuracy "${files[@]%%=*}"
 [[ -d $out/bits && -e $out/bits.svg ]] || rm -f "$out/bits.svg"
 python3 "$here/glm_page.py" "$out"
