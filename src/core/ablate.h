@@ -217,6 +217,10 @@ enum ablation {
 	ABLATE_PARTIAL_FILE,
 	ABLATE_CHECKPOINT_CRC,
 	ABLATE_AUC_TIES,
+	/* hot keys */
+	ABLATE_HOT_MAP_CRC,
+	ABLATE_HOT_MAP_TWICE,
+	ABLATE_HOT_MAP_OTHER,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,
