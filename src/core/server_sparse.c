@@ -105,6 +105,8 @@ static void generation_begin(struct server_sparse *server)
 	server->instance = 0;
 	server->is_fenced = true;
 	server->is_ready = false;
+	for (uint32_t i = 0; i < server->table->workers && !TAKEN_OUT(SPARSE_END_VOID); i++)
+		server->memory.worker[i].ended = 0;
 	if (TAKEN_OUT(SPARSE_ASSEMBLY))
 		return;
 	assembly_drop(server);
@@ -216,6 +218,20 @@ static void take_ready(struct server_sparse *server, const struct sparse *packet
 	server->is_ready = true;
 }
 
+/* R-SP-30. Whoever says that it is still in an older step has not heard COMMITTED. */
+static void take_end(struct server_sparse *server, const struct sparse *packet,
+		     struct server_sparse_actions *actions)
+{
+	if (!server->table->is_stepped || packet->worker >= server->table->workers ||
+	    (packet->generation != server->generation && !TAKEN_OUT(SPARSE_END_VOID)) ||
+	    !packet->number || packet->number > server->expected)
+		actions->is_dropped = true;
+	else if (packet->number < server->expected)
+		actions->say = server_sparse_is_settled(server);
+	else
+		server->memory.worker[packet->worker].ended = packet->number;
+}
+
 static void take(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
 		 struct server_sparse_actions *actions)
 {
@@ -225,6 +241,8 @@ static void take(struct server_sparse *server, const struct sparse *packet, cons
 		take_part(server, packet, at, actions);
 	} else if (packet->kind == SPARSE_READY) {
 		take_ready(server, packet, actions);
+	} else if (packet->kind == SPARSE_END) {
+		take_end(server, packet, actions);
 	} else if (packet->kind == SPARSE_RESUMED && packet->worker < server->table->workers &&
 		   packet->generation == server->generation) {
 		server->memory.worker[packet->worker].resumed = packet->generation;
@@ -304,6 +322,16 @@ bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worke
 	       server_sparse_is_settled(server);
 }
 
+bool server_sparse_may_flip(const struct server_sparse *server)
+{
+	if (!server->table->is_stepped || !server->generation)
+		return false;
+	for (uint32_t i = 0; i < server->table->workers; i++)
+		if (server->memory.worker[i].ended != server->expected)
+			return false;
+	return true;
+}
+
 static struct sparse header_of(const struct server_sparse *server, enum sparse_kind kind)
 {
 	return (struct sparse){ .kind = (uint8_t)kind,
@@ -351,6 +379,16 @@ uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worke
 	packet.number = server->expected;
 	packet.map = server->map;
 	return rows_put(server, &packet, worker, 1, at);
+}
+
+uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at)
+{
+	struct sparse packet = header_of(server, SPARSE_FLIP);
+
+	CORE_ASSERT(server_sparse_may_flip(server));
+	packet.number = server->expected;
+	sparse_put(at, &packet);
+	return SPARSE_HEADER_BYTES;
 }
 
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at)

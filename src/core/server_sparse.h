@@ -18,6 +18,7 @@ struct server_sparse_worker {
 	uint64_t incarnation; /* 0: none has joined */
 	uint64_t next;        /* number of the next cold batch */
 	uint64_t resumed;     /* the last generation that it has answered RESUME of */
+	uint64_t ended;       /* the last step whose END has come in this generation */
 };
 
 /* Memory lent by the caller; the cuts have sparse_places(table) numbers. */
@@ -71,7 +72,7 @@ struct server_sparse_record {
 };
 
 enum server_sparse_event_type {
-	SERVER_SPARSE_PACKET,   /* CUT, FLUSH, READY, RESUMED; others change nothing */
+	SERVER_SPARSE_PACKET,   /* CUT, FLUSH, READY, RESUMED, END; others change nothing */
 	SERVER_SPARSE_DURABLE,  /* records up to `number` are on disk */
 	SERVER_SPARSE_FENCE_IT, /* the switch has to go; map: the same, or a new one */
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
@@ -123,9 +124,13 @@ bool server_sparse_is_settled(const struct server_sparse *server);
 bool server_sparse_may_setup(const struct server_sparse *server);
 bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker);
 
+/* R-SP-30: has the END of every worker come? While it has, FLIP is sent again and again. */
+bool server_sparse_may_flip(const struct server_sparse *server);
+
 /* These write a datagram at `at`, table->bytes at most, and say how many bytes it has. */
 uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at);
+uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at);
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 
 /* Does the epoch that was just applied touch this rank? */

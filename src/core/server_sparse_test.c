@@ -388,6 +388,82 @@ static void flags_of_an_epoch_are_recorded_and_stick(void **state)
 	assert_int_equal(server.sticky, SPARSE_SATURATED);
 }
 
+static int begin_stepped(void **state)
+{
+	static struct sparse_table stepped;
+
+	stepped = table;
+	stepped.is_stepped = 1;
+	begin(state);
+	server.table = &stepped;
+	return 0;
+}
+
+static void give_end(uint16_t worker, uint64_t generation, uint64_t number)
+{
+	struct sparse packet = { .kind = SPARSE_END,
+				 .table = table.index,
+				 .worker = worker,
+				 .generation = generation,
+				 .number = number };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET, .packet = &packet };
+
+	server_sparse_step(&server, &event, &actions);
+}
+
+static void a_step_flips_when_all_workers_have_ended_it(void **state)
+{
+	uint8_t at[60];
+	struct sparse packet = { 0 };
+
+	(void)state;
+	assert_false(server_sparse_may_flip(&server));
+	give_end(0, 1, 1);
+	give_end(0, 1, 1);
+	give_end(1, 1, 2); /* a step that is not begun */
+	assert_true(actions.is_dropped);
+	give_end(2, 1, 1); /* nobody */
+	assert_true(actions.is_dropped);
+	assert_false(server_sparse_may_flip(&server));
+	give_end(1, 1, 1);
+	assert_true(server_sparse_may_flip(&server));
+	assert_int_equal(sparse_check(at, server_sparse_flip(&server, at), &packet), WIRE_OK);
+	assert_int_equal(packet.kind, SPARSE_FLIP);
+	assert_int_equal(packet.number, 1);
+	assert_int_equal(packet.worker, SPARSE_SERVER);
+	give_all(1, 1, 7, 5);
+	assert_false(server_sparse_may_flip(&server));
+	settle();
+	give_end(1, 1, 1); /* has not heard COMMITTED */
+	assert_true(actions.say);
+	assert_false(server_sparse_may_flip(&server));
+}
+
+static void a_fence_voids_the_ends_of_a_step(void **state)
+{
+	(void)state;
+	give_end(0, 1, 1);
+	give_end(1, 1, 1);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	settle();
+	assert_false(server_sparse_may_flip(&server));
+	give_end(0, 1, 1);
+	assert_true(actions.is_dropped);
+	give_end(1, 2, 1);
+	assert_false(server_sparse_may_flip(&server));
+	give_end(0, 2, 1);
+	assert_true(server_sparse_may_flip(&server));
+}
+
+static void only_a_stepped_table_has_steps(void **state)
+{
+	(void)state;
+	give_end(0, 1, 1);
+	assert_true(actions.is_dropped);
+	give_end(1, 1, 1);
+	assert_false(server_sparse_may_flip(&server));
+}
+
 /* Whatever has happened, a restart finds it again. */
 static void a_restart_finds_what_was_recorded(void **state)
 {
@@ -444,6 +520,9 @@ int main(void)
 		cmocka_unit_test_setup(before_the_first_fence_nothing_counts, begin),
 		cmocka_unit_test_setup(a_batch_of_nobody_who_has_joined_is_refused, begin),
 		cmocka_unit_test_setup(flags_of_an_epoch_are_recorded_and_stick, begin),
+		cmocka_unit_test_setup(a_step_flips_when_all_workers_have_ended_it, begin_stepped),
+		cmocka_unit_test_setup(a_fence_voids_the_ends_of_a_step, begin_stepped),
+		cmocka_unit_test_setup(only_a_stepped_table_has_steps, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
 	};
 

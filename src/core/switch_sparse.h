@@ -290,7 +290,9 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_want(const struct sparse_ta
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (packet->worker >= table->workers && packet->worker != SPARSE_SERVER)
 		return SWITCH_SPARSE_DROP_WORKER;
-	if (packet->kind == SPARSE_FLIP ? packet->number != state->epoch : table->is_stepped)
+	if (packet->kind == SPARSE_FLIP
+		    ? packet->number != state->epoch && !TAKEN_OUT(SPARSE_FLIP_EPOCH)
+		    : table->is_stepped && !TAKEN_OUT(SPARSE_STEPPED_ASK))
 		return SWITCH_SPARSE_DROP_STALE;
 	state->is_wanted = 1;
 	return SWITCH_SPARSE_TAKEN;

@@ -19,6 +19,7 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 					  .low = 1,
 					  .sent = 1,
 					  .next = 1,
+					  .step = 1,
 					  .reached = 1,
 					  .map = map,
 					  .kept_max = kept_max,
@@ -28,9 +29,16 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 		push[i] = (struct worker_sparse_push){ 0 };
 }
 
+void worker_sparse_begin_at(struct worker_sparse *worker, uint64_t step)
+{
+	CORE_ASSERT(worker->next == 1);
+	CORE_ASSERT(step);
+	worker->step = step;
+}
+
 bool worker_sparse_has_room(const struct worker_sparse *worker)
 {
-	return worker->next - worker->low < worker->kept_max;
+	return worker->next - worker->low < worker->kept_max && !worker->is_closed;
 }
 
 bool worker_sparse_is_freed(const struct worker_sparse *worker, uint64_t seq)
@@ -63,8 +71,20 @@ bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq)
 	return seq < worker->sent && !is_in(worker, seq);
 }
 
+bool worker_sparse_may_end(const struct worker_sparse *worker)
+{
+	if (!worker->is_closed || !worker->generation)
+		return false;
+	for (uint64_t seq = worker->low; seq < worker->next && !TAKEN_OUT(SPARSE_END_IN); seq++)
+		if (!is_in(worker, seq))
+			return false;
+	return true;
+}
+
 bool worker_sparse_wants(const struct worker_sparse *worker)
 {
+	if (worker->table->is_stepped)
+		return false;
 	if (worker->sent > worker->low && (worker->next - worker->low) * 2 >= worker->kept_max)
 		return true;
 	for (uint64_t seq = worker->low; seq < worker->sent && !TAKEN_OUT(SPARSE_ASK); seq++)
@@ -180,6 +200,17 @@ static bool take_row(struct worker_sparse *worker, const uint8_t *row, uint64_t 
 	return true;
 }
 
+/* R-SP-30: epochs below `expected` are in the server. */
+static void leave(struct worker_sparse *worker, uint64_t expected,
+		  struct worker_sparse_actions *actions)
+{
+	if (!worker->is_closed || expected <= worker->step)
+		return;
+	worker->is_closed = false;
+	worker->step++;
+	actions->left = true;
+}
+
 /* R-SP-22 */
 static void resume(struct worker_sparse *worker, const struct sparse *packet, const uint8_t *row,
 		   struct worker_sparse_actions *actions)
@@ -202,6 +233,7 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 			};
 		worker->sent = worker->low;
 		skip_freed(worker);
+		leave(worker, packet->number, actions);
 	}
 	actions->answer = true;
 	actions->header = header_of(worker, SPARSE_RESUMED);
@@ -224,7 +256,9 @@ static void take(struct worker_sparse *worker, const struct sparse *packet, cons
 	if (packet->width != worker->table->window)
 		return;
 	if (packet->kind == SPARSE_COMMITTED && is_own) {
-		if (!take_row(worker, row, worker->sent, actions))
+		if (take_row(worker, row, worker->sent, actions))
+			leave(worker, packet->number + 1, actions);
+		else
 			actions->is_protocol_error = true;
 	} else if (packet->kind == SPARSE_RESUME && packet->generation >= worker->generation) {
 		resume(worker, packet, row, actions);
@@ -254,6 +288,19 @@ void worker_sparse_step(struct worker_sparse *worker, const struct worker_sparse
 		CORE_ASSERT(worker_sparse_wants(worker));
 		actions->ask = true;
 		actions->header = header_of(worker, SPARSE_ASK);
+		break;
+	case WORKER_SPARSE_CLOSE:
+		CORE_ASSERT(worker->table->is_stepped);
+		worker->is_closed = true;
+		break;
+	case WORKER_SPARSE_END:
+		CORE_ASSERT(worker_sparse_may_end(worker));
+		actions->end = true;
+		actions->seq = worker->next - 1;
+		actions->header = header_of(worker, SPARSE_END);
+		actions->header.number = worker->step;
+		actions->header.count = 1;
+		actions->header.width = 1;
 		break;
 	case WORKER_SPARSE_PACKET:
 		take(worker, event->packet, event->at, actions);

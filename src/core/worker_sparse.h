@@ -35,9 +35,11 @@ struct worker_sparse {
 	uint64_t sent;    /* the next to be sent in this generation */
 	uint64_t next;    /* the next to be submitted; low + kept_max at most */
 	uint64_t reached; /* the next that no generation has sent */
+	uint64_t step;    /* of a stepped table: from 1, or as worker_sparse_begin_at says */
 	uint32_t map;
 	uint32_t kept_max; /* B */
 	uint16_t worker;   /* this one's index */
+	bool is_closed;    /* all of the step is submitted */
 	struct worker_sparse_push *push;
 };
 
@@ -46,6 +48,8 @@ enum worker_sparse_event_type {
 	WORKER_SPARSE_SEND,   /* the next in order; worker_sparse_may_send was checked */
 	WORKER_SPARSE_RESEND, /* a timer ran out; worker_sparse_is_due was checked */
 	WORKER_SPARSE_ASK,    /* a timer ran out; worker_sparse_wants was checked */
+	WORKER_SPARSE_CLOSE,  /* of a stepped table: the last push of the step is submitted */
+	WORKER_SPARSE_END,    /* a timer ran out; worker_sparse_may_end was checked */
 	WORKER_SPARSE_PACKET, /* ACK, COMMITTED or RESUME; others change nothing */
 };
 
@@ -63,16 +67,18 @@ struct worker_sparse_event {
  *   send       `header`, then the pairs of push `seq`: count, width and flags are the caller's to fill in.
  *   ask        `header`, an ASK.
  *   answer     `header`, a RESUMED, to the server.
+ *   end        `header`, an END, to the server; its one number is seq.
+ *   left       the step has been applied; once its cold batches are answered the next one may begin.
  *   freed      some pushes have been committed: worker_sparse_is_freed says which.
  *   resumed    a new generation. If is_map_new, pairs of what is kept are packed again before they are sent.
  * is_acked: push `seq` was acknowledged; its timer ends. is_protocol_error: the server says that it has
  * committed what was never sent; nothing was changed, the table is broken.
  */
 struct worker_sparse_actions {
-	bool submitted, send, ask, answer, freed, resumed;
+	bool submitted, send, ask, answer, end, left, freed, resumed;
 	bool is_acked, is_map_new, is_protocol_error;
 	uint64_t acked; /* is_acked */
-	uint64_t seq;   /* submitted, send */
+	uint64_t seq;   /* submitted, send, end */
 	struct sparse header;
 };
 
@@ -82,7 +88,10 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 			uint16_t index, uint64_t generation, uint32_t map, uint32_t kept_max,
 			struct worker_sparse_push *push);
 
-/* Can a push be submitted? False while kept_max are kept. */
+/* Right after init: which step of a stepped table is the first. */
+void worker_sparse_begin_at(struct worker_sparse *worker, uint64_t step);
+
+/* Can a push be submitted? False while kept_max are kept, or the step is closed. */
 bool worker_sparse_has_room(const struct worker_sparse *worker);
 
 /* May the next push in order be sent (R-SP-18)? */
@@ -91,7 +100,10 @@ bool worker_sparse_may_send(const struct worker_sparse *worker);
 /* Was it sent in this generation, and is it neither acknowledged nor freed? Then its timer runs. */
 bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq);
 
-/* R-SP-17, R-SP-20: is something acknowledged and not committed, or half of what can be kept in use? */
+/* R-SP-30: is the step closed, and all of it acknowledged in this generation or freed? */
+bool worker_sparse_may_end(const struct worker_sparse *worker);
+
+/* R-SP-17, R-SP-20; never in a stepped table: is something acknowledged and not committed, or half of what can be kept in use? */
 bool worker_sparse_wants(const struct worker_sparse *worker);
 
 /* Is the push committed? Any seq that was submitted, however long ago. */

@@ -328,6 +328,82 @@ static void a_commit_covers_what_its_generation_has_sent(void **state)
 	assert_true(actions.freed && !actions.is_protocol_error);
 }
 
+static int begin_stepped(void **state)
+{
+	static struct sparse_table stepped;
+
+	stepped = table;
+	stepped.is_stepped = 1;
+	(void)state;
+	worker_sparse_init(&worker, &stepped, WORKER, GENERATION, MAP, KEPT, pushes);
+	worker_sparse_begin_at(&worker, 4);
+	return 0;
+}
+
+static void a_step_ends_when_all_of_it_is_acknowledged(void **state)
+{
+	(void)state;
+	submit(2);
+	send_all();
+	ack(1);
+	ack(2);
+	assert_false(worker_sparse_may_end(&worker)); /* there may be more */
+	assert_false(worker_sparse_wants(&worker));
+	submit(1);
+	step(WORKER_SPARSE_CLOSE, 0);
+	assert_false(worker_sparse_has_room(&worker));
+	assert_false(worker_sparse_may_end(&worker));
+	send_all();
+	assert_false(worker_sparse_may_end(&worker));
+	ack(3);
+	assert_true(worker_sparse_may_end(&worker));
+	step(WORKER_SPARSE_END, 0);
+	assert_true(actions.end);
+	assert_int_equal(actions.seq, 3);
+	assert_int_equal(actions.header.kind, SPARSE_END);
+	assert_int_equal(actions.header.number, 4);
+	assert_int_equal(actions.header.generation, GENERATION);
+	assert_true(sparse_is_shaped(&actions.header));
+}
+
+static void a_step_is_left_when_its_epoch_is_committed(void **state)
+{
+	(void)state;
+	submit(1);
+	send_all();
+	step(WORKER_SPARSE_CLOSE, 0);
+	ack(1);
+	give(SPARSE_COMMITTED, GENERATION, 3, 0, 0, 0); /* of the step before */
+	assert_false(actions.left);
+	give(SPARSE_COMMITTED, GENERATION, 4, 0, 1, 0);
+	assert_true(actions.left && actions.freed);
+	assert_int_equal(worker.step, 5);
+	assert_true(worker_sparse_has_room(&worker));
+	give(SPARSE_COMMITTED, GENERATION, 4, 0, 1, 0);
+	assert_false(actions.left);
+	step(WORKER_SPARSE_CLOSE, 0); /* a step without a push ends as well */
+	assert_true(worker_sparse_may_end(&worker));
+}
+
+static void a_fence_voids_the_end_of_a_step_that_is_not_applied(void **state)
+{
+	(void)state;
+	submit(1);
+	send_all();
+	step(WORKER_SPARSE_CLOSE, 0);
+	ack(1);
+	assert_true(worker_sparse_may_end(&worker));
+	give(SPARSE_RESUME, GENERATION + 1, 4, 0, 0, 0);
+	assert_false(actions.left);
+	assert_false(worker_sparse_may_end(&worker));
+	send_all();
+	ack(1);
+	assert_true(worker_sparse_may_end(&worker));
+	give(SPARSE_RESUME, GENERATION + 2, 5, 0, 1, 0);
+	assert_true(actions.left);
+	assert_int_equal(worker.step, 5);
+}
+
 static void numbers_near_the_end_of_32_bits_are_just_numbers(void **state)
 {
 	uint64_t first = UINT32_MAX - 1ull;
@@ -361,6 +437,10 @@ int main(void)
 		cmocka_unit_test_setup(a_row_that_covers_what_was_never_sent_is_refused, begin),
 		cmocka_unit_test_setup(a_row_that_covers_what_was_only_submitted_is_refused, begin),
 		cmocka_unit_test_setup(a_commit_covers_what_its_generation_has_sent, begin),
+		cmocka_unit_test_setup(a_step_ends_when_all_of_it_is_acknowledged, begin_stepped),
+		cmocka_unit_test_setup(a_step_is_left_when_its_epoch_is_committed, begin_stepped),
+		cmocka_unit_test_setup(a_fence_voids_the_end_of_a_step_that_is_not_applied,
+				       begin_stepped),
 		cmocka_unit_test_setup(numbers_near_the_end_of_32_bits_are_just_numbers, begin),
 	};
 
