@@ -13,25 +13,48 @@ struct sparse_table sparse_table_of(const struct sparse_config *config)
 				      .workers = (uint16_t)config->workers,
 				      .window = (uint16_t)config->window,
 				      .dim = SPARSE_DIM,
-				      .bytes = (uint16_t)(bytes < least ? least : bytes) };
+				      .bytes = (uint16_t)(bytes < least ? least : bytes),
+				      .is_stepped = config->step != 0 };
 }
 
 /* ---- what is to be summed, known without any protocol ---- */
 
-static uint32_t value_of(const struct sparse_config *config, uint32_t w, uint32_t seq)
+static uint32_t digit_of(const struct sparse_config *config, uint32_t w, uint32_t life,
+			 uint32_t seq)
 {
-	return 1u << 4 * (w * config->pushes + seq - 1);
+	return (w * (config->lives ? config->lives : 1) + life) * config->pushes + seq - 1;
 }
 
-uint32_t sparse_times(const struct sparse_config *config, uint32_t sum, uint32_t w, uint32_t seq)
+uint32_t sparse_value(const struct sparse_config *config, uint32_t w, uint32_t life, uint32_t seq)
 {
-	return sum >> 4 * (w * config->pushes + seq - 1) & 15;
+	return 1u << 2 * digit_of(config, w, life, seq);
+}
+
+uint32_t sparse_times(const struct sparse_config *config, uint32_t sum, uint32_t w, uint32_t life,
+		      uint32_t seq)
+{
+	return sum >> 2 * digit_of(config, w, life, seq) & 3;
+}
+
+bool sparse_is_any_twice(uint32_t sum)
+{
+	return sum & 0xaaaaaaaa;
 }
 
 bool sparse_cut_covers(const struct sparse_config *config, const uint8_t *cut, uint32_t w,
 		       uint32_t seq)
 {
 	return cut[w * config->window + seq % config->window] >= seq;
+}
+
+uint32_t sparse_map_of(const struct sparse_config *config, uint32_t g)
+{
+	return config->is_remapped && g > 1 ? SPARSE_MAP + 1 : SPARSE_MAP;
+}
+
+uint32_t sparse_life_of(const struct sparse_world_durable *durable, uint32_t w)
+{
+	return durable->incarnation[w] ? durable->incarnation[w] - 1 : 0;
 }
 
 /* ---- packets ---- */
@@ -62,20 +85,22 @@ static void rows_put(const struct sparse_config *config, struct sparse *packet, 
 		sparse_body_put64(at + i * SPARSE_NUMBER_BYTES, cut[first + i]);
 }
 
-uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_t w, uint32_t seq,
+/* Under the second map rank 1 is no push's business. */
+uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_t w, uint32_t id,
 			 uint8_t *at)
 {
+	uint32_t life = id / config->pushes, seq = id % config->pushes + 1;
 	struct sparse packet = header_of(SPARSE_PUSH, g, w, seq);
 	uint8_t *pair = at + SPARSE_HEADER_BYTES;
 
-	packet.map = SPARSE_MAP;
-	packet.count = SPARSE_RANKS;
+	packet.map = sparse_map_of(config, g);
+	packet.count = packet.map == SPARSE_MAP ? SPARSE_RANKS : 1;
 	packet.width = SPARSE_DIM;
-	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++) {
+	for (uint32_t rank = 0; rank < packet.count; rank++) {
 		sparse_body_put32(pair, rank);
 		pair += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < SPARSE_DIM; i++, pair += SPARSE_VALUE_BYTES)
-			sparse_body_put32(pair, value_of(config, w, seq));
+			sparse_body_put32(pair, sparse_value(config, w, life, seq));
 	}
 	return packet_put(&packet, at);
 }
@@ -83,6 +108,23 @@ uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_
 uint32_t sparse_ack_put(uint32_t g, uint32_t w, uint32_t seq, uint8_t *at)
 {
 	struct sparse packet = header_of(SPARSE_ACK, g, w, seq);
+
+	return packet_put(&packet, at);
+}
+
+uint32_t sparse_end_put(const struct sparse_config *config, uint32_t g, uint32_t w, uint32_t step,
+			uint8_t *at)
+{
+	struct sparse packet = header_of(SPARSE_END, g, w, step);
+
+	packet.count = packet.width = 1;
+	sparse_body_put64(at + SPARSE_HEADER_BYTES, step * config->step);
+	return packet_put(&packet, at);
+}
+
+uint32_t sparse_flip_put(uint32_t g, uint32_t epoch, uint8_t *at)
+{
+	struct sparse packet = header_of(SPARSE_FLIP, g, SPARSE_SERVER, epoch);
 
 	return packet_put(&packet, at);
 }
@@ -108,12 +150,14 @@ uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse
 	packet.width = SPARSE_DIM;
 	first = sparse_first_rank(&table, part);
 	for (uint32_t rank = first;
-	     flush->sum && rank < SPARSE_RANKS && rank - first < sparse_ranks_per_part(&table);
-	     rank++, packet.count++) {
+	     rank < SPARSE_RANKS && rank - first < sparse_ranks_per_part(&table); rank++) {
+		if (!flush->sum[rank])
+			continue;
+		packet.count++;
 		sparse_body_put32(item, rank);
 		item += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < SPARSE_DIM; i++, item += SPARSE_SUM_BYTES)
-			sparse_body_put64(item, flush->sum);
+			sparse_body_put64(item, flush->sum[rank]);
 	}
 	return packet_put(&packet, at);
 }
@@ -135,7 +179,7 @@ uint32_t sparse_resume_put(const struct sparse_config *config, const struct spar
 {
 	struct sparse packet = header_of(SPARSE_RESUME, g, worker, state->fence_epoch[g]);
 
-	packet.map = SPARSE_MAP;
+	packet.map = sparse_map_of(config, g);
 	packet.count = 1;
 	rows_put(config, &packet, state->fence_cut[g], at);
 	return packet_put(&packet, at);
@@ -149,7 +193,7 @@ uint32_t sparse_setup_put(const struct sparse_config *config, const struct spars
 	struct sparse packet =
 		header_of(SPARSE_SETUP, g, part * config->rows, state->fence_epoch[g]);
 
-	packet.map = SPARSE_MAP;
+	packet.map = sparse_map_of(config, g);
 	packet.part = part;
 	packet.parts = sparse_cut_parts(&table);
 	packet.count = (uint16_t)sparse_rows_of_part(&table, part);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_switch.c - the switches of sparse.h's model; see sparse_world.h. */
+#include "search/sparse_world.h"
+
+#include <assert.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct sparse_world_switch) == 8 + 3 * SPARSE_PLACES + 20, "no padding");
+_Static_assert(sizeof(struct sparse_world_flush) == 4 + SPARSE_PLACES + 8, "no padding");
+
+struct scratch {
+	struct sparse_table table;
+	struct switch_sparse state;
+	struct switch_sparse_memory memory;
+	struct switch_sparse_place place[SPARSE_PLACES];
+	uint64_t tag[2 * SPARSE_RANKS];
+	int64_t sum[2 * SPARSE_RANKS * SPARSE_DIM];
+};
+
+static void load(const struct sparse_config *config, const struct sparse_state *state, uint32_t g,
+		 struct scratch *scratch)
+{
+	const struct sparse_world_switch *from = &state->at[g];
+
+	memset(scratch, 0, sizeof(*scratch));
+	scratch->table = sparse_table_of(config);
+	scratch->memory =
+		(struct switch_sparse_memory){ scratch->place, scratch->tag, scratch->sum };
+	scratch->state = (struct switch_sparse){
+		.instance = (from->is_reset ? 200 : 100) + g,
+		.generation = from->generation,
+		.epoch = from->epoch,
+		.setup_generation = from->setup_parts ? g : 0,
+		.setup_parts = { from->setup_parts },
+		.map = from->generation ? sparse_map_of(config, from->generation) : 0,
+		.is_busy = from->is_busy,
+		.is_wanted = from->is_wanted
+	};
+	for (uint32_t i = 0; i < sparse_places(&scratch->table); i++)
+		scratch->place[i] = (struct switch_sparse_place){ from->last[i], from->before[i],
+								  from->since[i] };
+	for (uint32_t i = 0; i < 2 * SPARSE_RANKS; i++) {
+		scratch->tag[i] = from->tag[i / SPARSE_RANKS][i % SPARSE_RANKS];
+		for (uint32_t k = 0; k < SPARSE_DIM; k++)
+			scratch->sum[i * SPARSE_DIM + k] =
+				from->sum[i / SPARSE_RANKS][i % SPARSE_RANKS];
+	}
+}
+
+static const char *save(struct sparse_state *state, uint32_t g, const struct scratch *scratch)
+{
+	const struct switch_sparse *from = &scratch->state;
+	struct sparse_world_switch *to = &state->at[g];
+
+	*to = (struct sparse_world_switch){ .generation = (uint8_t)from->generation,
+					    .epoch = (uint8_t)from->epoch,
+					    .is_busy = from->is_busy,
+					    .is_wanted = from->is_wanted,
+					    .is_reset = to->is_reset };
+	if (!from->generation)
+		to->setup_parts = (uint8_t)from->setup_parts[0];
+	for (uint32_t i = 0; i < sparse_places(&scratch->table); i++) {
+		to->last[i] = (uint8_t)scratch->place[i].last;
+		to->before[i] = (uint8_t)scratch->place[i].before;
+		to->since[i] = (uint8_t)scratch->place[i].since;
+	}
+	for (uint32_t i = 0; i < 2 * SPARSE_RANKS; i++) {
+		const int64_t *sum = scratch->sum + i * SPARSE_DIM;
+
+		to->tag[i / SPARSE_RANKS][i % SPARSE_RANKS] = (uint8_t)scratch->tag[i];
+		to->sum[i / SPARSE_RANKS][i % SPARSE_RANKS] = (uint32_t)sum[0];
+		if (sum[0] != sum[1])
+			return "X1: a push is in one value of a rank and not in another";
+		if (sparse_is_any_twice((uint32_t)sum[0]))
+			return "X1: a push is in a bank twice";
+	}
+	return NULL;
+}
+
+uint32_t sparse_switch_part(const struct sparse_config *config, const struct sparse_state *state,
+			    uint32_t g, uint32_t part, uint8_t *at)
+{
+	struct scratch scratch;
+
+	load(config, state, g, &scratch);
+	return switch_sparse_part(&scratch.table, &scratch.state, &scratch.memory, part, at);
+}
+
+/* What is sent of an epoch is the same each time: else one part could be of one time and one of another. */
+static const char *parts_are_same(const struct sparse_config *config,
+				  const struct sparse_state *state, uint32_t g)
+{
+	struct scratch scratch;
+	uint8_t is[SPARSE_DATAGRAM], was[SPARSE_DATAGRAM];
+
+	if (!state->at[g].is_busy || !state->flush[g][state->at[g].epoch - 1].is_sent)
+		return NULL;
+	load(config, state, g, &scratch);
+	for (uint32_t part = 0; part < sparse_flush_parts(&scratch.table); part++) {
+		uint32_t bytes = switch_sparse_part(&scratch.table, &scratch.state, &scratch.memory,
+						    part, is);
+
+		if (bytes !=
+			    sparse_part_put(config, state, g, state->at[g].epoch - 1u, part, was) ||
+		    memcmp(is, was, bytes))
+			return "R-SP-11: a part of a flush is another one than at the flip";
+	}
+	return NULL;
+}
+
+const char *sparse_switch_take(const struct sparse_config *config, struct sparse_state *state,
+			       uint32_t g, const uint8_t *at, uint32_t bytes)
+{
+	struct scratch scratch;
+	struct sparse packet = { 0 };
+	enum wire_fault fault = sparse_check(at, bytes, &packet);
+	enum switch_sparse_verdict verdict;
+	const char *wrong;
+
+	assert(fault == WIRE_OK);
+	load(config, state, g, &scratch);
+	verdict = switch_sparse_step(&scratch.table, &scratch.state, &scratch.memory, &packet, at);
+	if (verdict == SWITCH_SPARSE_ADDED || verdict == SWITCH_SPARSE_REPEAT) {
+		if (packet.kind == SPARSE_ACK)
+			state->ack[packet.generation][packet.worker] |=
+				(uint8_t)(1 << (packet.number - 1));
+	} else if (verdict == SWITCH_SPARSE_READY) {
+		if ((packet.number != 100 + g || packet.generation != g) &&
+		    !TAKEN_OUT(SPARSE_SETUP_INSTANCE))
+			return "R-SP-15: READY is not this instance's";
+	} else if (verdict == SWITCH_SPARSE_DROP_SHAPE || verdict == SWITCH_SPARSE_DROP_MAP ||
+		   verdict == SWITCH_SPARSE_DROP_WORKER || verdict == SWITCH_SPARSE_DROP_KIND) {
+		return "a switch calls a sound packet misshapen";
+	}
+	wrong = save(state, g, &scratch);
+	return wrong ? wrong : parts_are_same(config, state, g);
+}
+
+bool sparse_switch_may_flip(const struct sparse_config *config, const struct sparse_state *state,
+			    uint32_t g, bool is_asked)
+{
+	struct scratch scratch;
+
+	load(config, state, g, &scratch);
+	if (is_asked || config->step)
+		return switch_sparse_is_due(&scratch.table, &scratch.state, UINT64_MAX, false);
+	return switch_sparse_may_flip(&scratch.state);
+}
+
+const char *sparse_switch_flip(const struct sparse_config *config, struct sparse_state *state,
+			       uint32_t g)
+{
+	const struct sparse_world_switch *from = &state->at[g];
+	uint32_t epoch = from->epoch;
+	struct sparse_world_flush *flush = &state->flush[g][epoch];
+	struct scratch scratch;
+	const char *wrong;
+
+	assert(epoch <= SPARSE_EPOCHS);
+	/* The new epoch's bank is that of the last one but this. */
+	if (state->flush[g][epoch - 1].is_sent && epoch > state->server.disk.expected)
+		return "X3: an epoch opens on a bank whose flush is not committed";
+	*flush = (struct sparse_world_flush){ .is_sent = 1 };
+	memcpy(flush->cut, from->last, sizeof(flush->cut));
+	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
+		if (from->tag[epoch & 1][rank] == epoch)
+			flush->sum[rank] = from->sum[epoch & 1][rank];
+	load(config, state, g, &scratch);
+	switch_sparse_flip(&scratch.state);
+	wrong = save(state, g, &scratch);
+	return wrong ? wrong : parts_are_same(config, state, g);
+}
