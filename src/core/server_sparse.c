@@ -2,6 +2,8 @@
 /* server_sparse.c - see server_sparse.h. */
 #include "core/server_sparse.h"
 
+#include "core/copy_sparse.h"
+
 /* ---- the assembly of one flush ---- */
 
 static void assembly_drop(struct server_sparse *server)
@@ -401,6 +403,33 @@ uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t wo
 		return rows_put(server, &packet, worker, 1, at);
 	sparse_put(at, &packet);
 	return SPARSE_HEADER_BYTES;
+}
+
+uint32_t server_sparse_bcast(const struct server_sparse *server, uint32_t part,
+			     const uint32_t *value, uint8_t *at)
+{
+	const struct sparse_table *table = server->table;
+	struct sparse packet = header_of(server, SPARSE_BCAST);
+	uint32_t per_part = copy_sparse_ranks_per_part(table), first = part * per_part;
+	uint8_t *item = at + SPARSE_HEADER_BYTES;
+
+	packet.worker = 0;
+	packet.number = server->expected - 1;
+	packet.part = part;
+	packet.parts = copy_sparse_parts(table);
+	packet.width = table->dim;
+	CORE_ASSERT(part < packet.parts);
+	for (uint32_t rank = first; rank < table->ranks && rank - first < per_part; rank++) {
+		if (!server_sparse_is_touched(server, rank))
+			continue;
+		sparse_body_put32(item, rank);
+		item += SPARSE_RANK_BYTES;
+		for (uint32_t k = 0; k < table->dim; k++, item += SPARSE_VALUE_BYTES)
+			sparse_body_put32(item, value[(size_t)rank * table->dim + k]);
+		packet.count++;
+	}
+	sparse_put(at, &packet);
+	return sparse_bytes(&packet);
 }
 
 bool server_sparse_is_touched(const struct server_sparse *server, uint32_t rank)
