@@ -127,6 +127,7 @@ static void worker_begin(struct server_sparse *server, uint16_t index, uint64_t 
 	struct server_sparse_worker *worker = &server->memory.worker[index];
 	uint64_t *row = server->memory.cut + (size_t)index * server->table->window;
 
+	server->unreported -= worker->is_unreported;
 	*worker = (struct server_sparse_worker){ .incarnation = incarnation, .next = 1 };
 	for (uint32_t i = 0; i < server->table->window && !TAKEN_OUT(SPARSE_JOIN_ROW); i++)
 		row[i] = 0;
@@ -144,13 +145,59 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 		actions->refuse = true;
 		return;
 	}
-	if (worker->incarnation && !TAKEN_OUT(SPARSE_JOIN_FENCE))
+	if (worker->incarnation && !server->unreported && !TAKEN_OUT(SPARSE_JOIN_FENCE))
 		generation_begin(server);
 	actions->answer = true;
 	worker_begin(server, event->worker, event->incarnation);
 	record = record_new(server, SERVER_SPARSE_JOIN, actions);
 	record->worker = event->worker;
 	record->incarnation = event->incarnation;
+}
+
+/* R-SP-34: seqs of the place that are covered by `high` and not by `low`. */
+static uint64_t lost_at(const struct sparse_table *table, uint32_t place, uint64_t low,
+			uint64_t high)
+{
+	uint64_t first = place ? place : table->window;
+
+	if (high <= low)
+		return 0;
+	return (high - (low ? low : first)) / table->window + !low;
+}
+
+static bool is_row(const struct sparse_table *table, const uint64_t *row)
+{
+	for (uint32_t place = 0; place < table->window; place++)
+		if (row[place] && row[place] % table->window != place)
+			return false;
+	return true;
+}
+
+static void report(struct server_sparse *server, const struct server_sparse_event *event,
+		   struct server_sparse_actions *actions)
+{
+	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
+	uint64_t *row = server->memory.cut + (size_t)event->worker * server->table->window;
+
+	if (!worker->is_unreported || !event->incarnation ||
+	    event->incarnation < worker->incarnation || !is_row(server->table, event->row)) {
+		actions->refuse = true;
+		return;
+	}
+	actions->answer = true;
+	if (event->incarnation > worker->incarnation)
+		worker_begin(server, event->worker, event->incarnation);
+	server->unreported -= worker->is_unreported;
+	worker->is_unreported = false;
+	for (uint32_t place = 0; place < server->table->window; place++) {
+		server->lost += lost_at(server->table, place, row[place], event->row[place]);
+		if (row[place] < event->row[place] || TAKEN_OUT(SPARSE_REPORT_MAX))
+			row[place] = event->row[place];
+	}
+	if (worker->next <= event->number) {
+		server->lost += event->number + 1 - worker->next;
+		worker->next = event->number + 1;
+	}
 }
 
 /* R-SP-28 */
@@ -160,7 +207,7 @@ static void cold(struct server_sparse *server, const struct server_sparse_event 
 	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
 	struct server_sparse_record *record;
 
-	if (!worker->incarnation || !event->number ||
+	if (!worker->incarnation || !event->number || worker->is_unreported ||
 	    (event->incarnation != worker->incarnation && !TAKEN_OUT(SPARSE_COLD_WORKER)) ||
 	    (event->number > worker->next && !TAKEN_OUT(SPARSE_COLD_GAP))) {
 		actions->refuse = true;
@@ -237,7 +284,7 @@ static void take_end(struct server_sparse *server, const struct sparse *packet,
 static void take(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
 		 struct server_sparse_actions *actions)
 {
-	if (packet->table != server->table->index || !server->generation) {
+	if (packet->table != server->table->index || !server->generation || server->unreported) {
 		actions->is_dropped = true;
 	} else if (packet->kind == SPARSE_CUT || packet->kind == SPARSE_FLUSH) {
 		take_part(server, packet, at, actions);
@@ -274,8 +321,10 @@ void server_sparse_init(struct server_sparse *server, const struct sparse_table 
 	*server = (struct server_sparse){
 		.table = table, .expected = 1, .map = map, .memory = *memory
 	};
-	for (uint16_t worker = 0; worker < table->workers; worker++)
+	for (uint16_t worker = 0; worker < table->workers; worker++) {
+		server->memory.worker[worker].is_unreported = false;
 		worker_begin(server, worker, 0);
+	}
 	assembly_drop(server);
 	tags_clear(server);
 }
@@ -308,6 +357,16 @@ void server_sparse_replay(struct server_sparse *server, const struct server_spar
 	}
 }
 
+void server_sparse_gather(struct server_sparse *server, uint64_t generation)
+{
+	CORE_ASSERT(generation > server->generation);
+	server->generation = generation - 1;
+	generation_begin(server);
+	for (uint16_t worker = 0; worker < server->table->workers; worker++)
+		server->memory.worker[worker].is_unreported = true;
+	server->unreported = server->table->workers;
+}
+
 bool server_sparse_is_settled(const struct server_sparse *server)
 {
 	return server->durable >= server->binding || TAKEN_OUT(SPARSE_DURABLE);
@@ -315,13 +374,14 @@ bool server_sparse_is_settled(const struct server_sparse *server)
 
 bool server_sparse_may_setup(const struct server_sparse *server)
 {
-	return server->instance && !server->is_ready && server_sparse_is_settled(server);
+	return server->instance && !server->is_ready && server_sparse_is_settled(server) &&
+	       !server->unreported;
 }
 
 bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker)
 {
 	return server->memory.worker[worker].resumed < server->generation &&
-	       server_sparse_is_settled(server);
+	       server_sparse_is_settled(server) && !server->unreported;
 }
 
 bool server_sparse_may_flip(const struct server_sparse *server)
@@ -453,6 +513,7 @@ void server_sparse_step(struct server_sparse *server, const struct server_sparse
 		break;
 	case SERVER_SPARSE_INSTANCE:
 		CORE_ASSERT(server->is_fenced);
+		CORE_ASSERT(!server->unreported);
 		CORE_ASSERT(event->number);
 		server->is_fenced = false;
 		server->instance = event->number;
@@ -460,6 +521,10 @@ void server_sparse_step(struct server_sparse *server, const struct server_sparse
 	case SERVER_SPARSE_JOINED:
 		CORE_ASSERT(event->worker < server->table->workers);
 		join(server, event, actions);
+		break;
+	case SERVER_SPARSE_REPORTED:
+		CORE_ASSERT(event->worker < server->table->workers);
+		report(server, event, actions);
 		break;
 	case SERVER_SPARSE_COLD:
 		CORE_ASSERT(event->worker < server->table->workers);

@@ -18,6 +18,7 @@ struct server_sparse_worker {
 	uint64_t incarnation; /* 0: none has joined */
 	uint64_t next;        /* number of the next cold batch */
 	uint64_t resumed;     /* the last generation that it has answered RESUME of */
+	bool is_unreported;   /* R-SP-34 */
 	uint64_t ended;       /* the last step whose END has come in this generation */
 };
 
@@ -44,6 +45,8 @@ struct server_sparse {
 	uint32_t parts_count; /* of has_part */
 	uint16_t flags;       /* of the parts, */
 	uint16_t sticky;      /* and of all epochs that were applied */
+	uint64_t lost;        /* R-SP-34: pushes and batches that a restart has lost */
+	uint32_t unreported;  /* workers that have not reported; 0: it does not gather */
 	bool is_fenced;       /* INSTANCE may come: no SETUP of this generation has left */
 	bool is_ready;        /* the instance has answered SETUP */
 	bool is_unsaid;       /* an epoch was applied, COMMITTED has not left */
@@ -78,7 +81,8 @@ enum server_sparse_event_type {
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
 	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
 				 * the predecessor's row of the cut for the newcomer */
-	SERVER_SPARSE_COLD, /* worker, incarnation; `number` is the batch's */
+	SERVER_SPARSE_REPORTED, /* worker, incarnation, number: the last batch that was answered, row */
+	SERVER_SPARSE_COLD,     /* worker, incarnation; `number` is the batch's */
 };
 
 struct server_sparse_event {
@@ -87,6 +91,7 @@ struct server_sparse_event {
 	uint32_t map;
 	uint64_t incarnation;
 	uint64_t number;
+	const uint64_t *row;         /* REPORTED */
 	const struct sparse *packet; /* PACKET: has passed sparse_check, */
 	const uint8_t *at;           /* and its datagram */
 };
@@ -99,7 +104,7 @@ struct server_sparse_event {
  *   say       COMMITTED goes to the switch (server_sparse_committed, worker SPARSE_SERVER) and to every worker.
  *   answer    the batch or the newcomer is in: tells it, once record server->recorded, as of now, is durable. A
  *             newcomer is told server->generation and server->map.
- *   refuse    the batch, or the worker, is not taken, and is told so.
+ *   refuse    the batch, the report, or the worker, is not taken, and is told so.
  */
 struct server_sparse_actions {
 	bool apply, record, say, answer, refuse;
@@ -115,6 +120,10 @@ void server_sparse_init(struct server_sparse *server, const struct sparse_table 
 /* After init, for each record that the log has, in order. cut: of an EPOCH. */
 void server_sparse_replay(struct server_sparse *server, const struct server_sparse_record *record,
 			  const uint64_t *cut);
+
+/* R-SP-34: a restart without a log, after init and the records of a checkpoint, if there is one. The generation is
+ * above all that ever were; INSTANCE comes when server->unreported is 0. */
+void server_sparse_gather(struct server_sparse *server, uint64_t generation);
 
 /* R-SP-27: may COMMITTED, SETUP and RESUME leave? Answers, and what has values of parameters in it, leave when
  * the record that was the last when they were made is durable. */

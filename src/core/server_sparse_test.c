@@ -464,6 +464,91 @@ static void only_a_stepped_table_has_steps(void **state)
 	assert_false(server_sparse_may_flip(&server));
 }
 
+static void give_report(uint16_t worker, uint64_t incarnation, uint64_t batch, uint64_t number)
+{
+	uint64_t row[1] = { number };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_REPORTED,
+					     .worker = worker,
+					     .incarnation = incarnation,
+					     .number = batch,
+					     .row = row };
+
+	server_sparse_step(&server, &event, &actions);
+}
+
+/* Window 1: what is covered up to 7 and up to 4 differs by three pushes. */
+static void without_a_log_nothing_goes_on_before_all_have_reported(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 0, 5, 0);
+	step(SERVER_SPARSE_COLD, 0, 5, 1);
+	give_all(1, 1, 4, 5);
+	settle();
+	server_sparse_gather(&server, 9);
+	assert_int_equal(server.generation, 9);
+	assert_int_equal(server.expected, 2);
+	give_all(9, 2, 8, 5);
+	assert_true(actions.is_dropped);
+	step(SERVER_SPARSE_COLD, 0, 5, 2);
+	assert_true(actions.refuse);
+	give_report(0, 4, 3, 7); /* superseded */
+	assert_true(actions.refuse);
+	give_report(0, 5, 3, 7);
+	assert_true(actions.answer);
+	assert_int_equal(cut[0], 7);
+	assert_int_equal(server.lost, 3 + 2); /* and batches 2 and 3 */
+	assert_false(server_sparse_may_resume(&server, 0));
+	give_report(0, 5, 3, 9); /* once */
+	assert_true(actions.refuse);
+	step(SERVER_SPARSE_COLD, 0, 5, 4);
+	assert_true(actions.apply);
+	step(SERVER_SPARSE_JOINED, 1, 6, 0); /* stands for a report */
+	assert_int_equal(server.generation, 9);
+	assert_int_equal(server.unreported, 0);
+	settle();
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
+	assert_true(server_sparse_may_setup(&server) && server_sparse_may_resume(&server, 0));
+	assert_int_equal(cut[1], 0);
+	give_all(9, 2, 8, 5);
+	assert_true(actions.apply);
+}
+
+/* The smaller number loses, whoever has it. */
+static void a_report_takes_nothing_from_a_checkpoint(void **state)
+{
+	static struct sparse_table wide;
+	uint64_t odd[2] = { 2, 4 }, row[2] = { 4, 1 };
+	struct server_sparse_event event = {
+		.type = SERVER_SPARSE_REPORTED, .worker = 0, .incarnation = 1, .row = odd
+	};
+
+	(void)state;
+	wide = table;
+	wide.workers = 1;
+	wide.window = 2;
+	wide.bytes = 100;
+	server.table = &wide;
+	cut[0] = 2;
+	cut[1] = 5;
+	server_sparse_gather(&server, 3);
+	server_sparse_step(&server, &event, &actions); /* 4 is not at place 1 */
+	assert_true(actions.refuse);
+	event.row = row;
+	server_sparse_step(&server, &event, &actions);
+	assert_true(actions.answer);
+	assert_int_equal(cut[0], 4); /* of a new incarnation: the checkpoint's row was another's */
+	assert_int_equal(cut[1], 1);
+	assert_int_equal(server.lost, 3);
+	server_sparse_gather(&server, 4);
+	cut[1] = 5;
+	event.row = odd;
+	odd[1] = 3;
+	server_sparse_step(&server, &event, &actions);
+	assert_int_equal(cut[0], 4);
+	assert_int_equal(cut[1], 5);
+	assert_int_equal(server.lost, 3);
+}
+
 /* Whatever has happened, a restart finds it again. */
 static void a_restart_finds_what_was_recorded(void **state)
 {
@@ -523,6 +608,9 @@ int main(void)
 		cmocka_unit_test_setup(a_step_flips_when_all_workers_have_ended_it, begin_stepped),
 		cmocka_unit_test_setup(a_fence_voids_the_ends_of_a_step, begin_stepped),
 		cmocka_unit_test_setup(only_a_stepped_table_has_steps, begin),
+		cmocka_unit_test_setup(without_a_log_nothing_goes_on_before_all_have_reported,
+				       begin),
+		cmocka_unit_test_setup(a_report_takes_nothing_from_a_checkpoint, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
 	};
 

@@ -61,7 +61,7 @@ bool worker_sparse_may_send(const struct worker_sparse *worker)
 {
 	uint64_t seq = worker->sent, window = worker->table->window;
 
-	if (seq == worker->next || !worker->generation)
+	if (seq == worker->next || !worker->generation || worker->generation < worker->barred)
 		return false;
 	return seq <= window || is_in(worker, seq - window) || TAKEN_OUT(SPARSE_WINDOW);
 }
@@ -91,6 +91,19 @@ bool worker_sparse_wants(const struct worker_sparse *worker)
 		if (push_at(worker, seq)->is_acked && !push_at(worker, seq)->is_freed)
 			return true;
 	return false;
+}
+
+/* Of a place all that is below what is freed is freed: rows said so. */
+void worker_sparse_report(const struct worker_sparse *worker, uint64_t *row)
+{
+	uint32_t window = worker->table->window;
+
+	for (uint32_t place = 0; place < window; place++)
+		row[place] = 0;
+	for (uint64_t seq = worker->low > window ? worker->low - window : 1; seq < worker->next;
+	     seq++)
+		if (worker_sparse_is_freed(worker, seq))
+			row[seq % window] = seq;
 }
 
 static struct sparse header_of(const struct worker_sparse *worker, enum sparse_kind kind)
@@ -211,6 +224,26 @@ static void leave(struct worker_sparse *worker, uint64_t expected,
 	actions->left = true;
 }
 
+/* What is not freed goes out again. */
+static void enter(struct worker_sparse *worker, uint64_t generation, uint32_t map,
+		  uint64_t expected, struct worker_sparse_actions *actions)
+{
+	actions->resumed = true;
+	actions->is_map_new = map != worker->map;
+	worker->generation = generation;
+	worker->map = map;
+	for (uint64_t seq = worker->low; seq < worker->next; seq++)
+		*push_at(worker, seq) = (struct worker_sparse_push){
+			.is_freed = push_at(worker, seq)->is_freed,
+			.is_acked = TAKEN_OUT(SPARSE_ACK_KEPT) ? push_at(worker, seq)->is_acked : 0,
+		};
+	worker->sent = worker->low;
+	skip_freed(worker);
+	leave(worker, expected, actions);
+	if (worker->step > expected) /* R-SP-34: the server has gone back */
+		worker->step = expected;
+}
+
 /* R-SP-22 */
 static void resume(struct worker_sparse *worker, const struct sparse *packet, const uint8_t *row,
 		   struct worker_sparse_actions *actions)
@@ -220,20 +253,7 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 			actions->is_protocol_error = true;
 			return;
 		}
-		actions->resumed = true;
-		actions->is_map_new = packet->map != worker->map;
-		worker->generation = packet->generation;
-		worker->map = packet->map;
-		for (uint64_t seq = worker->low; seq < worker->next; seq++)
-			*push_at(worker, seq) = (struct worker_sparse_push){
-				.is_freed = push_at(worker, seq)->is_freed,
-				.is_acked = TAKEN_OUT(SPARSE_ACK_KEPT)
-						    ? push_at(worker, seq)->is_acked
-						    : 0,
-			};
-		worker->sent = worker->low;
-		skip_freed(worker);
-		leave(worker, packet->number, actions);
+		enter(worker, packet->generation, packet->map, packet->number, actions);
 	}
 	actions->answer = true;
 	actions->header = header_of(worker, SPARSE_RESUMED);
@@ -246,7 +266,8 @@ static void take(struct worker_sparse *worker, const struct sparse *packet, cons
 		      TAKEN_OUT(SPARSE_WORKER_GENERATION);
 	const uint8_t *row = at + SPARSE_HEADER_BYTES;
 
-	if (packet->table != worker->table->index || packet->worker != worker->worker)
+	if (packet->table != worker->table->index || packet->worker != worker->worker ||
+	    (packet->generation < worker->barred && !TAKEN_OUT(SPARSE_BARRED)))
 		return;
 	if (packet->kind == SPARSE_ACK) {
 		if (is_own)
@@ -301,6 +322,10 @@ void worker_sparse_step(struct worker_sparse *worker, const struct worker_sparse
 		actions->header.number = worker->step;
 		actions->header.count = 1;
 		actions->header.width = 1;
+		break;
+	case WORKER_SPARSE_REPORT:
+		if (worker->barred < event->generation)
+			worker->barred = event->generation;
 		break;
 	case WORKER_SPARSE_PACKET:
 		take(worker, event->packet, event->at, actions);

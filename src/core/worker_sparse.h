@@ -35,7 +35,9 @@ struct worker_sparse {
 	uint64_t sent;    /* the next to be sent in this generation */
 	uint64_t next;    /* the next to be submitted; low + kept_max at most */
 	uint64_t reached; /* the next that no generation has sent */
-	uint64_t step;    /* of a stepped table: from 1, or as worker_sparse_begin_at says */
+	uint64_t
+		barred; /* R-SP-34: lower generations are over, and this one's RESUME has not come */
+	uint64_t step;  /* of a stepped table: from 1, or as worker_sparse_begin_at says */
 	uint32_t map;
 	uint32_t kept_max; /* B */
 	uint16_t worker;   /* this one's index */
@@ -50,12 +52,14 @@ enum worker_sparse_event_type {
 	WORKER_SPARSE_ASK,    /* a timer ran out; worker_sparse_wants was checked */
 	WORKER_SPARSE_CLOSE,  /* of a stepped table: the last push of the step is submitted */
 	WORKER_SPARSE_END,    /* a timer ran out; worker_sparse_may_end was checked */
+	WORKER_SPARSE_REPORT, /* R-SP-34: a server without a log begins this generation */
 	WORKER_SPARSE_PACKET, /* ACK, COMMITTED or RESUME; others change nothing */
 };
 
 struct worker_sparse_event {
 	enum worker_sparse_event_type type;
 	uint64_t seq;                /* RESEND */
+	uint64_t generation;         /* REPORT */
 	const struct sparse *packet; /* PACKET: has passed sparse_check, */
 	const uint8_t *at;           /* and its datagram */
 };
@@ -99,6 +103,9 @@ bool worker_sparse_may_send(const struct worker_sparse *worker);
 
 /* Was it sent in this generation, and is it neither acknowledged nor freed? Then its timer runs. */
 bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq);
+
+/* R-SP-34: the row, of table->window numbers, of what it has freed; after WORKER_SPARSE_REPORT. */
+void worker_sparse_report(const struct worker_sparse *worker, uint64_t *row);
 
 /* R-SP-30: is the step closed, and all of it acknowledged in this generation or freed? */
 bool worker_sparse_may_end(const struct worker_sparse *worker);
