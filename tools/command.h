@@ -22,6 +22,7 @@ int run_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int glm_main(int argc, char **argv);
+int hot_main(int argc, char **argv);
 
 /* Decimal digits and nothing else, min..max. false: *number is untouched. */
 bool args_number(const char *text, uint64_t min, uint64_t max, uint64_t *number);

@@ -18,6 +18,7 @@ static const char help[] =
 	"  tally bench    measure allreduce, every result verified\n"
 	"  tally doctor   look at this machine, its settings and the path to the aggregator\n"
 	"  tally glm      train linear models with many ranks, and use them\n"
+	"  tally hot      find the keys of a sparse model that get most of the updates\n"
 	"  tally sim      run the protocol in a simulated network that loses and reorders\n"
 	"\n"
 	"Try it, nothing else has to be running:\n"
@@ -39,7 +40,7 @@ static struct {
 } commands[] = {
 	{ "run", "tally run", run_main },          { "bench", "tally bench", bench_main },
 	{ "doctor", "tally doctor", doctor_main }, { "glm", "tally glm", glm_main },
-	{ "sim", "tally sim", sim_main },
+	{ "hot", "tally hot", hot_main },          { "sim", "tally sim", sim_main },
 };
 
 /* A descriptor that is closed would become a socket, and what is printed would go there. Who has no stdout

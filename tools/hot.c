@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hot.c - tally hot: a sample of what training would update, the hot keys of it, their map. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hot/map.h"
+#include "hot/zipf.h"
+#include "tools/command.h"
+#include "tools/hot.h"
+
+enum { PIECE = 1 << 12, ROWS_PER_LOOK = 1 << 8 };
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "tally hot: %s\n", what);
+	return -1;
+}
+
+static int fail_memory(const struct hot_found *found)
+{
+	char sentence[160];
+
+	if (!found->request->is_exact)
+		return fail("out of memory");
+	snprintf(sentence, sizeof(sentence),
+		 "no memory to count more than %zu keys; without --exact memory is bounded",
+		 found->survey.count.keys);
+	return fail(sentence);
+}
+
+/* ---- the pass ---- */
+
+static int zipf_pass(struct hot_found *found, struct hot_progress *progress)
+{
+	const struct hot_request *request = found->request;
+	uint64_t left = request->zipf_updates;
+	uint64_t key[PIECE];
+	struct zipf zipf;
+	int result = 0;
+
+	found->format = "zipf";
+	if (zipf_init(&zipf, request->zipf, (uint32_t)request->zipf_keys, request->seed))
+		return fail("no memory for so many --keys");
+	while (left && !result) {
+		size_t some = left < PIECE ? (size_t)left : PIECE;
+
+		zipf_next(&zipf, key, some);
+		left -= some;
+		if (survey_each(&found->survey, key, some))
+			result = fail_memory(found);
+		hot_progress_show(progress, request->zipf_updates - left, request->zipf_updates,
+				  found->survey.updates);
+	}
+	zipf_fini(&zipf);
+	return result;
+}
+
+static int rows_take(struct hot_found *found, struct keys *keys, struct hot_progress *progress)
+{
+	struct survey *survey = &found->survey;
+	struct keys_row row;
+	int result;
+
+	while ((result = keys_next(keys, &row)) > 0) {
+		if (row.is_each_row ? survey_each(survey, row.key, row.count)
+				    : survey_row(survey, row.key, row.count))
+			return fail_memory(found);
+		if (survey->rows % ROWS_PER_LOOK == 0 || row.is_each_row)
+			hot_progress_show(progress, source_position(keys_source(keys)),
+					  source_size(keys_source(keys)), survey->updates);
+	}
+	return result ? fail(keys_error(keys)) : 0;
+}
+
+static int file_take(struct hot_found *found, const char *path, struct hot_progress *progress)
+{
+	const struct keys_options *options = &found->request->keys;
+	char error[GLM_ERROR_MAX], sentence[GLM_ERROR_MAX];
+	enum keys_format format;
+	struct keys *keys;
+	int result;
+
+	if (keys_open(&keys, path, options, error))
+		return fail(error);
+	format = keys_format(keys);
+	if (!found->format)
+		found->format = keys_format_name(format);
+	if ((options->column_first && format != KEYS_LIST && format != KEYS_WORDS) ||
+	    (options->bits &&
+	     (format == KEYS_LIST || format == KEYS_LIBSVM || format == KEYS_U64))) {
+		snprintf(sentence, sizeof(sentence), "%.300s: is %s, which has no %s", path,
+			 keys_format_name(format), options->bits ? "--bits" : "--columns");
+		result = fail(sentence);
+	} else {
+		result = rows_take(found, keys, progress);
+	}
+	keys_close(keys);
+	return result;
+}
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int pass(struct hot_found *found)
+{
+	const struct hot_request *request = found->request;
+	struct hot_progress progress = { 0 };
+	double begin = now_s();
+	int result = 0;
+
+	hot_progress_open(&progress);
+	if (request->zipf >= 0)
+		result = zipf_pass(found, &progress);
+	for (int i = 0; i < request->files && !result; i++)
+		result = file_take(found, request->file[i], &progress);
+	hot_progress_close(&progress);
+	found->pass_s = now_s() - begin;
+	if (!result && !found->survey.updates)
+		return fail("there are no keys in it");
+	return result;
+}
+
+/* ---- what follows from it ---- */
+
+static int compare_all(struct hot_found *found)
+{
+	const struct survey *survey = &found->survey;
+	struct evaluation evaluation = {
+		.updates = survey->updates,
+		.sampled = found->sampled,
+		.sampled_count = found->sampled_count,
+		.chosen = found->choice.keys,
+		.rate = (double)survey->sampled_updates / (double)survey->updates,
+		.options = found->options,
+		.seed = found->request->seed,
+	};
+
+	if (survey_all(survey, &found->all, &found->all_count))
+		return -1;
+	evaluation.all = found->all;
+	evaluation.all_count = found->all_count;
+	return evaluate(&evaluation, &found->precision);
+}
+
+static int conclude(struct hot_found *found)
+{
+	const struct hot_request *request = found->request;
+
+	if (!found->survey.sampled_updates)
+		return fail("the sample is empty: a larger --sample, or another --seed");
+	if (survey_sampled(&found->survey, &found->sampled, &found->sampled_count))
+		return fail("out of memory");
+	found->options = (struct choose_options){
+		.p = request->p,
+		.keys_max = choose_keys_max(request->memory, request->c, request->key_bytes),
+		.is_knee = request->is_knee,
+	};
+	choose(found->sampled, found->sampled_count, (double)found->survey.sampled_updates,
+	       &found->options, &found->choice);
+	return request->is_exact && compare_all(found) ? fail_memory(found) : 0;
+}
+
+/* The version of the map that is to be written: 0, and it is said why, if there is something else. */
+static uint32_t version_choose(const struct hot_request *request)
+{
+	char error[GLM_ERROR_MAX];
+	struct hot_map map;
+	uint32_t version;
+	FILE *file = fopen(request->output, "re");
+
+	if (!file)
+		return request->version ? (uint32_t)request->version : 1;
+	fclose(file);
+	if (hot_map_read(request->output, &map, error) ||
+	    hot_map_expect(&map, request->output, (uint32_t)request->table, 0, error)) {
+		fprintf(stderr, "tally hot: -o %s; it is left as it is\n", error);
+		return 0;
+	}
+	version = map.version;
+	hot_map_fini(&map);
+	if (request->version)
+		return (uint32_t)request->version;
+	if (version == UINT32_MAX)
+		fprintf(stderr, "tally hot: -o %s: the last version there is\n", request->output);
+	return version + 1;
+}
+
+static int map_write(struct hot_found *found, uint32_t version)
+{
+	const struct hot_request *request = found->request;
+	char error[GLM_ERROR_MAX];
+	struct hot_map map = {
+		.table = (uint32_t)request->table,
+		.version = version,
+		.keys = (uint32_t)found->choice.keys,
+		.updates = found->survey.sampled_updates,
+	};
+	int result;
+
+	if (!found->choice.keys)
+		return fail("no key is hot: no map is written");
+	if (found->choice.keys > HOT_MAP_KEYS_MAX)
+		return fail("more than 67108864 keys: no map has so many");
+	map.key = malloc(map.keys * sizeof(*map.key));
+	if (!map.key)
+		return fail("out of memory");
+	for (uint32_t rank = 0; rank < map.keys; rank++) {
+		map.key[rank] = found->sampled[rank].key;
+		map.hot_updates += found->sampled[rank].count;
+	}
+	/* A sketch that is too small counts more than there is. */
+	if (map.hot_updates > map.updates)
+		map.hot_updates = map.updates;
+	result = hot_map_write(request->output, &map, error);
+	free(map.key);
+	if (result)
+		return fail(error);
+	found->version = version;
+	return 0;
+}
+
+static int work(struct hot_found *found)
+{
+	const struct hot_request *request = found->request;
+	uint32_t version = 0;
+
+	if (request->output) {
+		version = version_choose(request);
+		if (!version)
+			return -1;
+	}
+	if (request->plot && !hot_plot_check(request->plot))
+		return -1;
+	if (survey_open(&found->survey, request->rate, request->seed, (uint32_t)request->counters,
+			request->is_exact))
+		return fail("no memory for so many --counters");
+	if (pass(found) || conclude(found) || (version && map_write(found, version)))
+		return -1;
+	hot_report(found);
+	return request->plot && !hot_plot(found) ? -1 : 0;
+}
+
+/* ---- the other things ---- */
+
+static int show(const struct hot_request *request)
+{
+	char error[GLM_ERROR_MAX];
+	struct hot_map map;
+
+	if (hot_map_read(request->show, &map, error)) {
+		fail(error);
+		return EXIT_FAILED;
+	}
+	hot_report_map(request->show, &map, request->is_json);
+	hot_map_fini(&map);
+	return EXIT_DONE;
+}
+
+static int emit(const struct hot_request *request)
+{
+	uint64_t left = request->zipf_updates;
+	uint64_t key[PIECE];
+	struct zipf zipf;
+
+	if (zipf_init(&zipf, request->zipf, (uint32_t)request->zipf_keys, request->seed)) {
+		fail("no memory for so many --keys");
+		return EXIT_FAILED;
+	}
+	while (left && !ferror(stdout)) {
+		size_t some = left < PIECE ? (size_t)left : PIECE;
+
+		zipf_next(&zipf, key, some);
+		left -= some;
+		for (size_t i = 0; i < some; i++)
+			printf("%" PRIu64 "\n", key[i]);
+	}
+	zipf_fini(&zipf);
+	return EXIT_DONE; /* tally.c looks at stdout */
+}
+
+int hot_main(int argc, char **argv)
+{
+	struct hot_request request;
+	struct hot_found found = { .request = &request };
+	int status = hot_request_parse(&request, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (request.show)
+		return show(&request);
+	if (request.is_emitted)
+		return emit(&request);
+	status = work(&found) ? EXIT_FAILED : EXIT_DONE;
+	survey_close(&found.survey);
+	free(found.sampled);
+	free(found.all);
+	return status;
+}
