@@ -227,10 +227,20 @@ int keys_put_hash(struct keys *k, uint64_t hash)
 	return keys_put(k, hash);
 }
 
+static int u64_fail(struct keys *k)
+{
+	snprintf(k->error, sizeof(k->error),
+		 "%.400s: ends inside of a key of 8 bytes, behind %llu whole ones",
+		 source_name(k->source), (unsigned long long)k->whole);
+	return -1;
+}
+
 static int u64_read(struct keys *k)
 {
 	size_t bytes = 0;
 
+	if (k->is_cut)
+		return u64_fail(k);
 	if (room_make(k, ROOM_FIRST))
 		return -1;
 	while (bytes < ROOM_FIRST * sizeof(*k->key)) {
@@ -246,16 +256,12 @@ static int u64_read(struct keys *k)
 		if (!got || bytes % sizeof(*k->key) == 0)
 			break;
 	}
-	if (bytes % sizeof(*k->key)) {
-		snprintf(k->error, sizeof(k->error),
-			 "%.400s: ends inside of a key of 8 bytes, behind %llu whole ones",
-			 source_name(k->source),
-			 (unsigned long long)(k->whole + bytes / sizeof(*k->key)));
-		return -1;
-	}
 	k->count = bytes / sizeof(*k->key);
 	k->whole += k->count;
-	return k->count ? 1 : 0;
+	k->is_cut = bytes % sizeof(*k->key) != 0;
+	if (!k->count)
+		return k->is_cut ? u64_fail(k) : 0;
+	return 1;
 }
 
 static int libsvm_read(struct keys *k)

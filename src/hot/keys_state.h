@@ -22,6 +22,7 @@ struct keys {
 	uint64_t *key;         /* [room] */
 	size_t count, room;
 	uint64_t whole; /* keys of u64 so far */
+	bool is_cut;    /* behind them is a part of one, and the end */
 	/* Of criteo and avazu. */
 	uint32_t fields;                 /* of each line; 0: not known yet */
 	uint64_t begun[CTR_COLUMNS_MAX]; /* the hash of "name="; 0: the column is none */
