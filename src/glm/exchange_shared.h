@@ -23,7 +23,8 @@ struct shared_sum {
 
 struct shared {
 	uint32_t ranks;
-	uint64_t fail_from; /* the small sum that fails on all ranks; 0: none */
+	uint32_t tuned_total, tuned_each; /* as tune() has heard it */
+	uint64_t fail_from;               /* the small sum that fails on all ranks; 0: none */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct shared_sum ring[SHARED_RING];
@@ -57,6 +58,10 @@ static int shared_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 
 	assert(!rank->begun);
 	assert(total >= each);
+	pthread_mutex_lock(&rank->shared->lock);
+	rank->shared->tuned_total = total;
+	rank->shared->tuned_each = each;
+	pthread_mutex_unlock(&rank->shared->lock);
 	return 0;
 }
 

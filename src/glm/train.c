@@ -383,6 +383,14 @@ static int rate_find(struct glm_train *train, squares_t squares)
 	return 0;
 }
 
+/* Of the largest mini-batch: there may be fewer rows than it could have. */
+static uint32_t batch_rows(const struct glm_train *train)
+{
+	uint64_t rows = train->data->rows, batch = train->options.batch;
+
+	return (uint32_t)(rows < batch ? rows : batch);
+}
+
 static uint32_t lanes_of(const struct glm_train *train, uint32_t rows)
 {
 	return wire_lanes(&train->options.wire,
@@ -397,7 +405,7 @@ static int tune(struct glm_train *train)
 
 	if (options->parallel == GLM_DATA_PARALLEL)
 		return 0;
-	if (train->exchange->ops->tune(train->exchange, lanes_of(train, options->batch), each))
+	if (train->exchange->ops->tune(train->exchange, lanes_of(train, batch_rows(train)), each))
 		return train_fail_exchange(train);
 	return 0;
 }
@@ -438,8 +446,8 @@ int glm_train_open(struct glm_train **made, const struct glm_data *data,
 				     .threads = data->shares_count,
 				     .micro = options->micro,
 				     .options_hash = options_hash(options, data) };
-	if (train->micro > options->batch)
-		train->micro = options->batch;
+	if (train->micro > batch_rows(train))
+		train->micro = batch_rows(train);
 	if (train->micro > MICRO_MAX)
 		train->micro = MICRO_MAX;
 	if (open_all(train)) {
@@ -489,8 +497,8 @@ static uint32_t micro_largest(const struct glm_train *train)
 	uint32_t largest =
 		wire_fit(&train->options.wire, train->exchange->lanes_max) / train->classes;
 
-	if (largest > train->options.batch)
-		largest = train->options.batch;
+	if (largest > batch_rows(train))
+		largest = batch_rows(train);
 	return largest < MICRO_MAX ? largest : MICRO_MAX;
 }
 

@@ -438,6 +438,8 @@ static void counts_make(struct flow *flow)
 		      (last.count + plan->micro - 1) / plan->micro;
 	flow->depth = train->exchange->depth < flow->per_batch ? train->exchange->depth
 							       : flow->per_batch;
+	if (flow->depth > flow->total)
+		flow->depth = (uint32_t)flow->total;
 	if (train->options.depth && train->options.depth < flow->depth)
 		flow->depth = train->options.depth;
 	flow->activations = plan->micro * train->classes;

@@ -587,7 +587,7 @@ static void train__weight_beyond_float_is_named_alike_on_all_ranks(void **state)
 
 static void train__bad_options_and_other_files_are_refused_on_all_ranks(void **state)
 {
-	static const struct matrix_shape shape = { 30, 20, 2, 300, 11 };
+	static const struct matrix_shape shape = { 130, 20, 2, 300, 11 };
 	struct job job = { .way = { 3, 2, 8 }, .epochs = 1 }, bad;
 	struct matrix matrix, numbers;
 
