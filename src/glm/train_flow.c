@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ablate.h"
 #include "glm/train_state.h"
 
 enum {
@@ -225,8 +226,12 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 	const int32_t *lanes = flow->lanes + (size_t)slot * flow->lanes_count;
 	float *scales = flow->scales + (size_t)slot * flow->activations;
 	struct span span;
+	const uint32_t *labelled;
 
 	micro_span(flow, k, &span);
+	/* Without it, what the paper's b[i + k] says: the labels of the first micro-batch, for all. */
+	labelled = TAKEN_OUT(OWN_LABEL) ? span.rows - k % flow->per_batch * flow->plan->micro
+					: span.rows;
 	if (!wire_unpack(&train->options.wire, lanes, flow->activations, flow->sums)) {
 		if (span.batch < atomic_load(&flow->saturated))
 			atomic_store(&flow->saturated, span.batch);
@@ -236,7 +241,7 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 		for (uint32_t c = 0; c < classes; c++)
 			scales[i * classes + c] = (float)dloss(
 				train->options.loss, multiplier * flow->sums[i * classes + c],
-				train_label(train, span.rows[i], c));
+				train_label(train, labelled[i], c));
 }
 
 /* Waits for the oldest exchange, unless another thread does; false: it does, or there is none. */
@@ -309,12 +314,15 @@ static bool step(struct flow_thread *thread, uint64_t k)
 {
 	struct flow *flow = thread->flow;
 	struct span span;
+	double rate;
 
 	batch_span(flow, flow->plan->first + k / flow->per_batch, &span);
 	if (atomic_load(&flow->saturated) <= span.batch)
 		return false;
-	glm_engine_step(&flow->train->engines[thread->index], train_rate(flow->train, span.batch),
-			span.rows, span.count);
+	rate = train_rate(flow->train, span.batch);
+	if (TAKEN_OUT(TRUE_SIZE)) /* the paper's division by B, which the last one need not have */
+		rate *= (double)span.count / flow->train->options.batch;
+	glm_engine_step(&flow->train->engines[thread->index], rate, span.rows, span.count);
 	if (!thread->index)
 		progress(flow, &span);
 	return true;
@@ -347,6 +355,12 @@ static void idle(struct flow_thread *thread)
 		wait_changed(flow, version);
 }
 
+/* Forward of the next mini-batch needs the model that this one makes. */
+static uint64_t forward_end(const struct flow *flow, uint64_t backward)
+{
+	return TAKEN_OUT(STEP_FIRST) ? flow->total : batch_end(flow, backward);
+}
+
 static void *thread_main(void *arg)
 {
 	struct flow_thread *thread = arg;
@@ -356,7 +370,7 @@ static void *thread_main(void *arg)
 	while (goes_on && thread->backward < flow->total && !atomic_load(&flow->has_failed)) {
 		uint64_t next = atomic_load(&thread->forward);
 
-		if (next < batch_end(flow, thread->backward) &&
+		if (next < forward_end(flow, thread->backward) &&
 		    next < thread->backward + flow->depth)
 			forward(thread, next);
 		else if (thread->backward < atomic_load(&flow->ended))
