@@ -17,6 +17,11 @@ struct said {
 	uint64_t rows, keys, hash, is_bad;
 };
 
+static bool is_hashed(enum keys_format format)
+{
+	return format == KEYS_WORDS || format == KEYS_CRITEO || format == KEYS_AVAZU;
+}
+
 static struct said shipped(const struct keys_options *options, const uint8_t *data, size_t bytes,
 			   size_t step, char error[GLM_ERROR_MAX])
 {
@@ -34,7 +39,7 @@ static struct said shipped(const struct keys_options *options, const uint8_t *da
 		said.rows += row.is_each_row ? row.count : 1;
 		said.keys += row.count;
 		said.hash = hash_bytes(said.hash, row.key, row.count * sizeof(*row.key));
-		if (options->bits && options->format != KEYS_LIST)
+		if (options->bits && is_hashed(options->format))
 			for (size_t i = 0; i < row.count; i++)
 				FUZZ_CHECK(row.key[i] >= 1 &&
 					   row.key[i] <= UINT64_C(1) << options->bits);
