@@ -50,6 +50,7 @@ static const char *const kinds[SPARSE_KIND_END] = {
 	[SPARSE_RESUME] = "RESUME",
 	[SPARSE_RESUMED] = "RESUMED",
 	[SPARSE_END] = "END",
+	[SPARSE_HAVE] = "HAVE",
 };
 static const char *const faults[WIRE_FAULT_COUNT] = { "OK",    "SHORT",  "VERSION", "TYPE",
 						      "LANES", "LENGTH", "FLAGS" };

@@ -453,6 +453,33 @@ uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at)
 	return SPARSE_HEADER_BYTES;
 }
 
+uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, uint8_t *at)
+{
+	struct sparse packet = header_of(server, SPARSE_HAVE);
+	uint32_t most = sparse_have_parts(server->table), left;
+
+	packet.number = server->expected;
+	packet.part = part - part % most;
+	packet.parts = sparse_flush_parts(server->table);
+	CORE_ASSERT(part < packet.parts);
+	left = packet.parts - packet.part;
+	if (left > most)
+		left = most;
+	packet.count = 1;
+	packet.width = (uint16_t)((left + SPARSE_HAVE_BITS - 1) / SPARSE_HAVE_BITS);
+	sparse_put(at, &packet);
+	for (uint32_t i = 0; i < packet.width; i++) {
+		uint64_t bits = 0;
+
+		for (uint32_t k = 0; k < SPARSE_HAVE_BITS && i * SPARSE_HAVE_BITS + k < left; k++)
+			bits |= (uint64_t)server->memory
+					.has_part[packet.part + i * SPARSE_HAVE_BITS + k]
+				<< k;
+		sparse_body_put64(at + SPARSE_HEADER_BYTES + i * SPARSE_NUMBER_BYTES, bits);
+	}
+	return sparse_bytes(&packet);
+}
+
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at)
 {
 	struct sparse packet = header_of(server, SPARSE_COMMITTED);

@@ -140,6 +140,9 @@ bool server_sparse_may_flip(const struct server_sparse *server);
 uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at);
+/* R-SP-33: which parts of the expected epoch have come, of sparse_have_parts from a multiple of it on: those among
+ * which `part` is. */
+uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 
 /* R-SP-31: part `part` of copy_sparse_parts(table) of the BCAST of the epoch that was just applied, with `value`, dim of

@@ -590,6 +590,84 @@ static void a_restart_finds_what_was_recorded(void **state)
 		server_sparse_may_setup(&server)); /* the switch may live: READY says who it is */
 }
 
+static uint64_t have_of(uint64_t generation, uint64_t epoch)
+{
+	uint8_t at[60];
+	struct sparse packet = { 0 };
+
+	assert_int_equal(sparse_check(at, server_sparse_have(&server, 3, at), &packet), WIRE_OK);
+	assert_int_equal(packet.kind, SPARSE_HAVE);
+	assert_int_equal(packet.worker, SPARSE_SERVER);
+	assert_int_equal(packet.generation, generation);
+	assert_int_equal(packet.number, epoch);
+	assert_int_equal(packet.part, 0);
+	assert_int_equal(packet.parts, 5);
+	assert_int_equal(packet.width, 1);
+	return sparse_body_get64(sparse_item(&packet, at, 0));
+}
+
+static void have_tells_what_has_come_of_the_expected_epoch(void **state)
+{
+	(void)state;
+	assert_int_equal(have_of(1, 1), 0);
+	give_part(1, 1, 4, 5);
+	give_part(1, 1, 1, 7);
+	give_part(1, 1, 4, 5);
+	assert_int_equal(have_of(1, 1), 0x12);
+	give_part(1, 2, 3, 5); /* of another epoch */
+	assert_int_equal(have_of(1, 1), 0x12);
+	give_all(1, 1, 7, 5);
+	assert_int_equal(have_of(1, 2), 0);
+	give_part(1, 2, 0, 7);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_int_equal(have_of(2, 2), 0);
+}
+
+enum { LARGE_RANKS = 21000, LARGE_PARTS = 2101 };
+
+/* Of a large table it tells of the `most` parts around one, of the last ones just as many as there are. */
+static void pieces_are_equal(uint16_t bytes, uint32_t ranks, uint32_t most)
+{
+	static uint8_t parts[LARGE_PARTS], at[SPARSE_BYTES_MAX];
+	static uint64_t large_tag[LARGE_RANKS];
+	static int64_t large_sum[LARGE_RANKS];
+	const struct sparse_table large = {
+		.ranks = ranks, .workers = 1, .window = 1, .dim = 1, .bytes = bytes
+	};
+	const struct server_sparse_memory lent = {
+		cut, staged, large_sum, large_tag, parts, workers
+	};
+
+	assert_int_equal(sparse_flush_parts(&large), LARGE_PARTS);
+	server_sparse_init(&server, &large, MAP, &lent);
+	for (uint32_t part = 0; part < LARGE_PARTS; part++)
+		parts[part] = part % 3 == 0;
+	for (uint32_t part = 0; part < LARGE_PARTS; part += 1 + part % 7) {
+		uint32_t first = part - part % most, left = LARGE_PARTS - first;
+		struct sparse packet = { 0 };
+		uint32_t length = server_sparse_have(&server, part, at);
+
+		assert_true(length <= bytes);
+		assert_int_equal(sparse_check(at, length, &packet), WIRE_OK);
+		assert_int_equal(packet.part, first);
+		assert_int_equal(packet.width, ((left < most ? left : most) + 63) / 64);
+		for (uint32_t i = 0; i < packet.width * 64u; i++) {
+			uint64_t number =
+				sparse_body_get64(sparse_item(&packet, at, 0) + i / 64 * 8);
+
+			assert_int_equal(number >> (i % 64) & 1,
+					 i < most && i < left && (first + i) % 3 == 0);
+		}
+	}
+}
+
+static void have_is_cut_into_pieces_that_fit_into_a_datagram(void **state)
+{
+	(void)state;
+	pieces_are_equal(60, 2100, 128);
+	pieces_are_equal(168, 21000, 1024);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -612,6 +690,8 @@ int main(void)
 				       begin),
 		cmocka_unit_test_setup(a_report_takes_nothing_from_a_checkpoint, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
+		cmocka_unit_test_setup(have_tells_what_has_come_of_the_expected_epoch, begin),
+		cmocka_unit_test_setup(have_is_cut_into_pieces_that_fit_into_a_datagram, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@
 enum switch_sparse_verdict {
 	SWITCH_SPARSE_ADDED,   /* PUSH: ACK to its sender */
 	SWITCH_SPARSE_REPEAT,  /* PUSH that is in: ACK to its sender */
-	SWITCH_SPARSE_TAKEN,   /* ASK, FLIP, COMMITTED, a part of SETUP: nothing is sent */
+	SWITCH_SPARSE_TAKEN,   /* ASK, FLIP, COMMITTED, a part of SETUP: nothing is sent; HAVE */
 	SWITCH_SPARSE_READY,   /* SETUP is complete, or was: READY to the server */
 	SWITCH_SPARSE_FORWARD, /* BCAST: as it is to all workers */
 	/* dropped, counted, nothing has changed */
@@ -281,6 +281,20 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_committed(struct switch_spa
 	return SWITCH_SPARSE_TAKEN;
 }
 
+/* R-SP-33: it is about the flush under way. What that is good for is the engine's business. */
+CORE_INLINE enum switch_sparse_verdict switch_sparse_have(const struct sparse_table *table,
+							  const struct switch_sparse *state,
+							  const struct sparse *packet)
+{
+	if (!state->generation || packet->generation != state->generation)
+		return SWITCH_SPARSE_DROP_GENERATION;
+	if (!state->is_busy || packet->number != state->epoch - 1)
+		return SWITCH_SPARSE_DROP_STALE;
+	if (packet->parts != sparse_flush_parts(table))
+		return SWITCH_SPARSE_DROP_SHAPE;
+	return SWITCH_SPARSE_TAKEN;
+}
+
 /* R-SP-12 */
 CORE_INLINE enum switch_sparse_verdict switch_sparse_want(const struct sparse_table *table,
 							  struct switch_sparse *state,
@@ -373,6 +387,8 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_step(const struct sparse_ta
 		if (!state->generation || packet->generation != state->generation)
 			return SWITCH_SPARSE_DROP_GENERATION;
 		return SWITCH_SPARSE_FORWARD;
+	case SPARSE_HAVE:
+		return switch_sparse_have(table, state, packet);
 	case SPARSE_SETUP:
 		return switch_sparse_setup(table, state, memory, packet, at);
 	default:

@@ -544,6 +544,36 @@ static void a_flip_is_due_by_pairs_age_or_ask_and_never_while_busy(void **state)
 	free(scene);
 }
 
+static void have_is_of_the_flush_under_way_and_changes_nothing(void **state)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	struct switch_sparse before;
+	struct sparse have;
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	push_one(scene, 1, 1);
+	have = header_of(scene, SPARSE_HAVE, FIRST_EPOCH);
+	have.count = have.width = 1;
+	have.parts = sparse_flush_parts(&scene->table);
+	assert_int_equal(give(scene, &have), SWITCH_SPARSE_DROP_STALE); /* nothing is flushed */
+	switch_sparse_flip(&scene->state);
+	before = scene->state;
+	assert_int_equal(give(scene, &have), SWITCH_SPARSE_TAKEN);
+	have.parts++;
+	assert_int_equal(give(scene, &have), SWITCH_SPARSE_DROP_SHAPE);
+	have.parts--;
+	have.number++;
+	assert_int_equal(give(scene, &have), SWITCH_SPARSE_DROP_STALE);
+	have.number--;
+	have.generation++;
+	assert_int_equal(give(scene, &have), SWITCH_SPARSE_DROP_GENERATION);
+	assert_memory_equal(&before, &scene->state, sizeof(before));
+	scene_close(scene);
+	free(scene);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -555,6 +585,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_push_of_another_map_is_dropped),
 		cmocka_unit_test(a_stepped_table_flips_for_flip_alone),
 		cmocka_unit_test(a_flip_is_due_by_pairs_age_or_ask_and_never_while_busy),
+		cmocka_unit_test(have_is_of_the_flush_under_way_and_changes_nothing),
 	};
 
 	seed_take(argc, argv);

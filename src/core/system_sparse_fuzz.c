@@ -149,7 +149,7 @@ static uint64_t number_near(struct fuzz_input *input, uint64_t around)
 static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 {
 	uint8_t how = fuzz_u8(input), wrong = fuzz_u8(input);
-	struct sparse packet = { .kind = (uint8_t)(1 + how % 13),
+	struct sparse packet = { .kind = (uint8_t)(1 + how % (SPARSE_KIND_END - 1)),
 				 .worker = how >> 4 & 1,
 				 .map = MAP };
 	uint32_t bytes, fill;
@@ -165,9 +165,11 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 		packet.count = how >> 5 & 1;
 	} else if (packet.kind == SPARSE_END || packet.kind == SPARSE_CUT ||
 		   packet.kind == SPARSE_SETUP || packet.kind == SPARSE_RESUME ||
-		   (packet.kind == SPARSE_COMMITTED && how & 0x80)) {
+		   packet.kind == SPARSE_HAVE || (packet.kind == SPARSE_COMMITTED && how & 0x80)) {
 		packet.count = 1;
-		packet.width = packet.kind == SPARSE_END ? 1 : test.table.window;
+		packet.width = packet.kind == SPARSE_END || packet.kind == SPARSE_HAVE
+				       ? 1
+				       : test.table.window;
 	} else if (packet.kind == SPARSE_COMMITTED) {
 		packet.worker = SPARSE_SERVER;
 	}
@@ -176,7 +178,7 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 							   : sparse_flush_parts(&test.table);
 		packet.part = fuzz_u8(input) % packet.parts;
 		if (packet.kind != SPARSE_FLUSH && packet.kind != SPARSE_BCAST &&
-		    sparse_rows_per_part(&test.table) > 1)
+		    packet.kind != SPARSE_HAVE && sparse_rows_per_part(&test.table) > 1)
 			packet.count = WORKERS;
 		packet.worker = (uint16_t)(packet.part * sparse_rows_per_part(&test.table));
 	}

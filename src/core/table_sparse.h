@@ -99,6 +99,16 @@ CORE_INLINE bool sparse_is_flush_part(const struct sparse_table *table, const st
 	       packet->width == table->dim && packet->count <= sparse_ranks_per_part(table);
 }
 
+enum { SPARSE_HAVE_NUMBERS = 16, SPARSE_HAVE_BITS = 64 };
+
+/* R-SP-33: the parts that a HAVE tells of are so many, from a multiple of it on: what fits into a datagram. */
+CORE_INLINE uint32_t sparse_have_parts(const struct sparse_table *table)
+{
+	uint32_t numbers = ((uint32_t)table->bytes - SPARSE_HEADER_BYTES) / SPARSE_NUMBER_BYTES;
+
+	return SPARSE_HAVE_BITS * (numbers < SPARSE_HAVE_NUMBERS ? numbers : SPARSE_HAVE_NUMBERS);
+}
+
 /* The first rank that a FLUSH part may have. */
 CORE_INLINE uint32_t sparse_first_rank(const struct sparse_table *table, uint32_t part)
 {

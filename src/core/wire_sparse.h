@@ -46,7 +46,8 @@ enum sparse_kind {
 	SPARSE_READY = 10,
 	SPARSE_RESUME = 11,
 	SPARSE_RESUMED = 12,
-	SPARSE_END = 13, /* of a step */
+	SPARSE_END = 13,  /* of a step */
+	SPARSE_HAVE = 14, /* these parts of a flush have come */
 	SPARSE_KIND_END
 };
 
@@ -187,7 +188,7 @@ CORE_INLINE uint32_t sparse_items_of(uint8_t kind, uint32_t bytes, uint32_t item
 CORE_INLINE bool sparse_has_parts(uint8_t kind)
 {
 	return kind == SPARSE_CUT || kind == SPARSE_FLUSH || kind == SPARSE_BCAST ||
-	       kind == SPARSE_SETUP;
+	       kind == SPARSE_SETUP || kind == SPARSE_HAVE;
 }
 
 /* R-SP-3: as many items of this width as the kind may have. */
@@ -209,6 +210,7 @@ CORE_INLINE bool sparse_is_shaped(const struct sparse *packet)
 	case SPARSE_COMMITTED:
 		return packet->worker == SPARSE_SERVER ? is_bare : has_width && packet->count == 1;
 	case SPARSE_RESUME:
+	case SPARSE_HAVE:
 		return has_width && packet->count == 1;
 	case SPARSE_END:
 		return packet->width == 1 && packet->count == 1;
