@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint_sparse.c - see endpoint_sparse.h. */
+#include "dataplane/endpoint_sparse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rto.h"
+
+enum { ASKS_QUICK = 4 };
+
+/* What the core does not keep of a push. */
+struct kept {
+	uint64_t first_ns; /* it was submitted */
+	uint64_t sent_ns;
+	uint16_t count, flags;
+	bool is_again; /* sent more than once: its ACK is no sample */
+};
+
+struct endpoint_sparse {
+	struct outbox *outbox;
+	struct sparse_table table;
+	struct worker_sparse worker;
+	struct link_address at_switch, at_server;
+	struct rto rto;
+	struct endpoint_sparse_stats stats;
+	uint64_t patience_ns;
+	uint64_t asked_ns;
+	uint64_t hurry_seq; /* somebody waits for all below */
+	uint32_t asks_many; /* since something was committed */
+	bool is_broken;
+	struct worker_sparse_push *push;
+	struct kept *kept;
+	uint8_t *bytes; /* of pairs, table.bytes each */
+};
+
+int endpoint_sparse_open(struct endpoint_sparse **out,
+			 const struct endpoint_sparse_options *options)
+{
+	struct endpoint_sparse *endpoint;
+
+	if (!sparse_table_is_sound(&options->table) || options->worker >= options->table.workers ||
+	    options->kept_max < options->table.window)
+		return -EINVAL;
+	endpoint = calloc(1, sizeof(*endpoint));
+	if (!endpoint)
+		return -ENOMEM;
+	endpoint->outbox = options->outbox;
+	endpoint->table = options->table;
+	endpoint->at_switch = options->at_switch;
+	endpoint->at_server = options->at_server;
+	endpoint->patience_ns = options->patience_ns;
+	endpoint->push = calloc(options->kept_max, sizeof(*endpoint->push));
+	endpoint->kept = calloc(options->kept_max, sizeof(*endpoint->kept));
+	endpoint->bytes = calloc(options->kept_max, options->table.bytes);
+	if (!endpoint->push || !endpoint->kept || !endpoint->bytes) {
+		endpoint_sparse_close(endpoint);
+		return -ENOMEM;
+	}
+	worker_sparse_init(&endpoint->worker, &endpoint->table, options->worker,
+			   options->generation, options->map, options->kept_max, endpoint->push);
+	*out = endpoint;
+	return 0;
+}
+
+void endpoint_sparse_close(struct endpoint_sparse *endpoint)
+{
+	if (!endpoint)
+		return;
+	free(endpoint->push);
+	free(endpoint->kept);
+	free(endpoint->bytes);
+	free(endpoint);
+}
+
+static uint64_t now(const struct endpoint_sparse *endpoint)
+{
+	return endpoint->outbox->link->ops->now_ns(endpoint->outbox->link);
+}
+
+static uint32_t index_of(const struct endpoint_sparse *endpoint, uint64_t seq)
+{
+	return (uint32_t)(seq % endpoint->worker.kept_max);
+}
+
+static uint8_t *bytes_of(const struct endpoint_sparse *endpoint, uint64_t seq)
+{
+	return endpoint->bytes + (size_t)index_of(endpoint, seq) * endpoint->table.bytes;
+}
+
+/* ---- what goes out ---- */
+
+static void bare_send(struct endpoint_sparse *endpoint, const struct link_address *to,
+		      const struct sparse *packet)
+{
+	sparse_put(outbox_put(endpoint->outbox, to, SPARSE_HEADER_BYTES), packet);
+}
+
+static void push_send(struct endpoint_sparse *endpoint, const struct worker_sparse_actions *actions,
+		      uint64_t now_ns, bool is_again)
+{
+	struct kept *kept = &endpoint->kept[index_of(endpoint, actions->seq)];
+	struct sparse packet = actions->header;
+	uint8_t *at;
+	uint32_t bytes;
+
+	packet.count = kept->count;
+	packet.width = endpoint->table.dim;
+	packet.flags = kept->flags;
+	bytes = sparse_bytes(&packet);
+	at = outbox_put(endpoint->outbox, &endpoint->at_switch, bytes);
+	sparse_put(at, &packet);
+	memcpy(at + SPARSE_HEADER_BYTES, bytes_of(endpoint, actions->seq),
+	       bytes - SPARSE_HEADER_BYTES);
+	kept->sent_ns = now_ns;
+	kept->is_again = is_again;
+	endpoint->stats.pushes++;
+	endpoint->stats.pushes_again += is_again;
+}
+
+static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_event *event,
+		 uint64_t now_ns)
+{
+	struct worker_sparse_actions actions;
+
+	worker_sparse_step(&endpoint->worker, event, &actions);
+	if (actions.is_protocol_error)
+		endpoint->is_broken = true;
+	if (actions.is_acked) {
+		const struct kept *kept = &endpoint->kept[index_of(endpoint, actions.acked)];
+
+		if (!kept->is_again)
+			rto_sample(&endpoint->rto, now_ns - kept->sent_ns);
+	}
+	if (actions.freed)
+		endpoint->asks_many = 0;
+	if (actions.resumed) {
+		endpoint->stats.resumes++;
+		endpoint->rto = (struct rto){ 0 }; /* another switch, another way */
+	}
+	if (actions.send)
+		push_send(endpoint, &actions, now_ns, event->type != WORKER_SPARSE_SEND);
+	if (actions.ask) {
+		bare_send(endpoint, &endpoint->at_switch, &actions.header);
+		endpoint->stats.asks++;
+	}
+	if (actions.answer)
+		bare_send(endpoint, &endpoint->at_server, &actions.header);
+}
+
+/* ---- the user's side ---- */
+
+uint32_t endpoint_sparse_pairs_max(const struct endpoint_sparse *endpoint)
+{
+	return sparse_items_of(SPARSE_PUSH, endpoint->table.bytes,
+			       sparse_pair_bytes(endpoint->table.dim));
+}
+
+uint64_t endpoint_sparse_push(struct endpoint_sparse *endpoint, uint16_t flags, uint16_t count,
+			      const uint8_t *pairs)
+{
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_SUBMIT };
+	struct worker_sparse_actions actions;
+	struct kept *kept;
+
+	CORE_ASSERT(count <= endpoint_sparse_pairs_max(endpoint));
+	if (!worker_sparse_has_room(&endpoint->worker) || endpoint->is_broken)
+		return 0;
+	worker_sparse_step(&endpoint->worker, &event, &actions);
+	kept = &endpoint->kept[index_of(endpoint, actions.seq)];
+	*kept = (struct kept){ .first_ns = now(endpoint), .count = count, .flags = flags };
+	memcpy(bytes_of(endpoint, actions.seq), pairs,
+	       (size_t)count * sparse_pair_bytes(endpoint->table.dim));
+	return actions.seq;
+}
+
+bool endpoint_sparse_is_committed(const struct endpoint_sparse *endpoint, uint64_t seq)
+{
+	return worker_sparse_is_freed(&endpoint->worker, seq);
+}
+
+void endpoint_sparse_hurry(struct endpoint_sparse *endpoint)
+{
+	endpoint->hurry_seq = endpoint->worker.next;
+}
+
+void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
+			    const struct link_address *at_switch)
+{
+	endpoint->table.index = index;
+	endpoint->at_switch = *at_switch;
+}
+
+/* ---- packets and time ---- */
+
+void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes)
+{
+	struct sparse packet;
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+
+	if (endpoint->is_broken || sparse_check(at, bytes, &packet) != WIRE_OK)
+		return;
+	step(endpoint, &event, now(endpoint));
+}
+
+/* Only the last W that were sent can be unanswered (R-SP-18). */
+static uint64_t first_due(const struct endpoint_sparse *endpoint)
+{
+	const struct worker_sparse *worker = &endpoint->worker;
+	uint64_t window = endpoint->table.window;
+	uint64_t first = worker->sent > window ? worker->sent - window : 1;
+
+	return first > worker->low ? first : worker->low;
+}
+
+/* What has run out goes again; when the next one will have. */
+static uint64_t pushes_again(struct endpoint_sparse *endpoint, uint64_t now_ns)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint64_t seq = first_due(endpoint); seq < endpoint->worker.sent; seq++) {
+		struct worker_sparse_event event = { .type = WORKER_SPARSE_RESEND, .seq = seq };
+		const struct kept *kept = &endpoint->kept[index_of(endpoint, seq)];
+
+		if (!worker_sparse_is_due(&endpoint->worker, seq))
+			continue;
+		if (now_ns - kept->sent_ns >= rto_ns(&endpoint->rto)) {
+			rto_ran_out(&endpoint->rto, now_ns);
+			step(endpoint, &event, now_ns);
+		}
+		due_ns = rto_least(due_ns, kept->sent_ns + rto_ns(&endpoint->rto));
+	}
+	return due_ns;
+}
+
+/* R-SP-17, R-SP-20: at once if somebody waits or half of the memory is in use, else when the oldest push has been
+ * waiting for as long as the patience lasts; then every RTO, later every 250 ms. */
+static uint64_t ask_due(const struct endpoint_sparse *endpoint, uint64_t now_ns)
+{
+	const struct worker_sparse *worker = &endpoint->worker;
+	bool is_urgent = worker->low < endpoint->hurry_seq ||
+			 (worker->next - worker->low) * 2 >= worker->kept_max;
+	uint64_t oldest_ns = endpoint->kept[index_of(endpoint, worker->low)].first_ns;
+	uint64_t due_ns = is_urgent ? now_ns : oldest_ns + endpoint->patience_ns;
+	uint64_t rto = rto_ns(&endpoint->rto);
+
+	if (!endpoint->asks_many)
+		return due_ns;
+	if (endpoint->asks_many > ASKS_QUICK)
+		rto = rto_most(rto, RTO_BACKOFF_NS);
+	return rto_most(due_ns, endpoint->asked_ns + rto);
+}
+
+static uint64_t ask(struct endpoint_sparse *endpoint, uint64_t now_ns)
+{
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_ASK };
+
+	if (!worker_sparse_wants(&endpoint->worker))
+		return UINT64_MAX;
+	if (ask_due(endpoint, now_ns) <= now_ns) {
+		step(endpoint, &event, now_ns);
+		endpoint->asked_ns = now_ns;
+		endpoint->asks_many++;
+	}
+	return ask_due(endpoint, now_ns);
+}
+
+uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint)
+{
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_SEND };
+	uint64_t now_ns = now(endpoint), due_ns;
+
+	if (endpoint->is_broken)
+		return UINT64_MAX;
+	while (worker_sparse_may_send(&endpoint->worker))
+		step(endpoint, &event, now_ns);
+	due_ns = pushes_again(endpoint, now_ns);
+	return rto_least(due_ns, ask(endpoint, now_ns));
+}
+
+/* ---- what others see ---- */
+
+bool endpoint_sparse_is_broken(const struct endpoint_sparse *endpoint)
+{
+	return endpoint->is_broken;
+}
+
+const struct worker_sparse *endpoint_sparse_worker(const struct endpoint_sparse *endpoint)
+{
+	return &endpoint->worker;
+}
+
+const struct endpoint_sparse_stats *endpoint_sparse_stats(const struct endpoint_sparse *endpoint)
+{
+	return &endpoint->stats;
+}

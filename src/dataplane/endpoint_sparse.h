@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * endpoint_sparse.h - a worker's side of one stream of sparse mode: core/worker_sparse.h with a memory for the
+ * pushes and a clock, over a link. Whoever owns it gives it the datagrams that come and calls
+ * endpoint_sparse_turn. docs/protocol.md, R-SP-17 to R-SP-22.
+ *
+ *   endpoint_sparse_push -> seq ... endpoint_sparse_is_committed(seq): the server has it, for ever.
+ */
+#ifndef DATAPLANE_ENDPOINT_SPARSE_H
+#define DATAPLANE_ENDPOINT_SPARSE_H
+
+#include "core/worker_sparse.h"
+#include "dataplane/link.h"
+#include "dataplane/outbox.h"
+
+struct endpoint_sparse;
+
+struct endpoint_sparse_options {
+	struct outbox *outbox; /* borrowed; its link has the clock */
+	struct sparse_table table;
+	struct link_address at_switch, at_server;
+	uint64_t generation,
+		patience_ns; /* how long it does not ask for a commit unless somebody waits (R-SP-20) */
+	uint32_t map;
+	uint32_t kept_max; /* pushes that are kept: table.window at least */
+	uint16_t worker;
+};
+
+struct endpoint_sparse_stats {
+	uint64_t pushes;       /* that were sent, */
+	uint64_t pushes_again; /* and sent again */
+	uint64_t asks, resumes;
+};
+
+/* 0, -EINVAL, -ENOMEM. */
+int endpoint_sparse_open(struct endpoint_sparse **endpoint,
+			 const struct endpoint_sparse_options *options);
+void endpoint_sparse_close(struct endpoint_sparse *endpoint);
+
+/* `count` pairs of table.dim values, as R-SP-3 has them, at `pairs`, which are copied; they fit into a datagram.
+ * flags: SPARSE_SATURATED, SPARSE_NONFINITE. The push's seq; 0: no room, wait for a commit. */
+uint64_t endpoint_sparse_push(struct endpoint_sparse *endpoint, uint16_t flags, uint16_t count,
+			      const uint8_t *pairs);
+/* How many pairs a push has room for. */
+uint32_t endpoint_sparse_pairs_max(const struct endpoint_sparse *endpoint);
+/* Any seq that was returned, however long ago. */
+bool endpoint_sparse_is_committed(const struct endpoint_sparse *endpoint, uint64_t seq);
+/* Somebody waits for all that was pushed: it asks for a commit from now on until that is committed. */
+void endpoint_sparse_hurry(struct endpoint_sparse *endpoint);
+
+/* One datagram of its table. */
+void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes);
+/* Sends what is due into the outbox, which the caller flushes. When it is to be called again, if nothing comes
+ * before; UINT64_MAX: nothing is under way. */
+uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint);
+
+/* The server has another switch now, or the same elsewhere; what comes under its old index is ignored. */
+void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
+			    const struct link_address *at_switch);
+/* The server has said what cannot be, and the stream does nothing any more (R-SP-21). */
+bool endpoint_sparse_is_broken(const struct endpoint_sparse *endpoint);
+
+const struct worker_sparse *endpoint_sparse_worker(const struct endpoint_sparse *endpoint);
+const struct endpoint_sparse_stats *endpoint_sparse_stats(const struct endpoint_sparse *endpoint);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_sparse.c - see engine_sparse.h. The tables and what comes in; flush.c says when parts go. */
+#include "dataplane/engine_sparse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dataplane/flush.h"
+#include "dataplane/outbox.h"
+
+enum { TABLES_MAX = 1024 };
+
+static const uint64_t memory_max_default = 1ull << 30;
+
+/* A worker, or the server, which is the one behind the last worker. */
+struct peer {
+	struct link_address address;
+	uint32_t serial;
+	bool is_bound, has_serial;
+	uint8_t nonce[WIRE_NONCE_BYTES];
+};
+
+struct table {
+	struct sparse_table shape;
+	struct switch_sparse state;
+	struct switch_sparse_memory memory;
+	struct flush flush;
+	uint64_t pairs_max, age_ns;
+	uint64_t first_ns; /* the epoch's first push came */
+	uint64_t bytes;
+	bool has_nonces, has_first;
+	struct peer peer[];
+};
+
+struct engine_sparse {
+	struct link *link;
+	struct outbox outbox;
+	uint64_t memory_max, memory_used;
+	uint32_t tables_max;
+	struct table **table; /* by index; NULL: none */
+	uint32_t live_count;
+	uint16_t *live; /* the indices of those that there are */
+	struct engine_sparse_stats stats;
+};
+
+/* ---- tables ---- */
+
+struct engine_sparse *engine_sparse_open(const struct engine_sparse_options *options)
+{
+	struct engine_sparse *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return NULL;
+	engine->link = options->link;
+	engine->memory_max = options->memory_max ? options->memory_max : memory_max_default;
+	engine->tables_max = options->tables_max ? options->tables_max : TABLES_MAX;
+	engine->table = calloc(engine->tables_max, sizeof(struct table *));
+	engine->live = calloc(engine->tables_max, sizeof(uint16_t));
+	if (!engine->table || !engine->live || outbox_open(&engine->outbox, engine->link)) {
+		engine_sparse_close(engine);
+		return NULL;
+	}
+	return engine;
+}
+
+void engine_sparse_close(struct engine_sparse *engine)
+{
+	if (!engine)
+		return;
+	while (engine->live_count)
+		engine_sparse_remove(engine, engine->live[0]);
+	outbox_close(&engine->outbox);
+	free(engine->table);
+	free(engine->live);
+	free(engine);
+}
+
+static struct table *table_find(const struct engine_sparse *engine, uint32_t index)
+{
+	return index < engine->tables_max ? engine->table[index] : NULL;
+}
+
+static uint64_t places_bytes(const struct sparse_table *shape)
+{
+	return sparse_places(shape) * sizeof(struct switch_sparse_place);
+}
+
+static uint64_t tags_bytes(const struct sparse_table *shape)
+{
+	return 2ull * shape->ranks * sizeof(uint64_t);
+}
+
+uint64_t engine_sparse_table_bytes(const struct sparse_table *shape)
+{
+	return places_bytes(shape) + tags_bytes(shape) * (1 + shape->dim) +
+	       flush_bytes(sparse_flush_parts(shape));
+}
+
+/* Zero until touched, and free until then: places, tags, sums, what the flush remembers of its parts. */
+static int table_memory_get(struct table *table)
+{
+	const struct sparse_table *shape = &table->shape;
+	uint8_t *at = mmap(NULL, table->bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	table->memory.place = (void *)at;
+	at += places_bytes(shape);
+	table->memory.tag = (void *)at;
+	at += tags_bytes(shape);
+	table->memory.sum = (void *)at;
+	at += tags_bytes(shape) * shape->dim;
+	flush_init(&table->flush, shape, (void *)at);
+	return 0;
+}
+
+int engine_sparse_add(struct engine_sparse *engine, const struct engine_sparse_table *config)
+{
+	const struct sparse_table *shape = &config->shape;
+	struct table *table;
+	int error;
+
+	if (!sparse_table_is_sound(shape) || !config->instance)
+		return -EINVAL;
+	if (shape->index >= engine->tables_max)
+		return -ENOSPC;
+	if (engine->table[shape->index])
+		return -EEXIST;
+	if (engine_sparse_table_bytes(shape) > engine->memory_max - engine->memory_used)
+		return -ENOSPC;
+	table = calloc(1, sizeof(*table) + (shape->workers + 1u) * sizeof(struct peer));
+	if (!table)
+		return -ENOMEM;
+	table->shape = *shape;
+	table->state.instance = config->instance;
+	table->pairs_max = config->pairs_max ? config->pairs_max : UINT64_MAX;
+	table->age_ns = config->age_ns;
+	table->bytes = engine_sparse_table_bytes(shape);
+	table->has_nonces = config->nonces;
+	for (uint32_t i = 0; config->nonces && i <= shape->workers; i++)
+		memcpy(table->peer[i].nonce, config->nonces[i], WIRE_NONCE_BYTES);
+	error = table_memory_get(table);
+	if (error) {
+		free(table);
+		return error;
+	}
+	engine->memory_used += table->bytes;
+	engine->table[shape->index] = table;
+	engine->live[engine->live_count++] = shape->index;
+	return 0;
+}
+
+int engine_sparse_remove(struct engine_sparse *engine, uint16_t index)
+{
+	struct table *table = table_find(engine, index);
+
+	if (!table)
+		return -ENOENT;
+	for (uint32_t i = 0; i < engine->live_count; i++)
+		if (engine->live[i] == index)
+			engine->live[i] = engine->live[--engine->live_count];
+	engine->table[index] = NULL;
+	engine->memory_used -= table->bytes;
+	munmap(table->memory.place, table->bytes);
+	free(table);
+	return 0;
+}
+
+/* NULL: no such worker. */
+static struct peer *peer_find(struct table *table, uint16_t worker)
+{
+	if (worker == SPARSE_SERVER)
+		return &table->peer[table->shape.workers];
+	return worker < table->shape.workers ? &table->peer[worker] : NULL;
+}
+
+static bool peer_is_at(const struct peer *peer, const struct link_address *address)
+{
+	return peer->is_bound && link_address_equal(&peer->address, address);
+}
+
+int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t worker,
+		       const struct link_address *address)
+{
+	struct table *table = table_find(engine, index);
+	struct peer *peer = table ? peer_find(table, worker) : NULL;
+
+	if (!table)
+		return -ENOENT;
+	if (!peer)
+		return -EINVAL;
+	peer->address = *address;
+	peer->is_bound = true;
+	return 0;
+}
+
+/* ---- HELLO ---- */
+
+/* In a time that says nothing of where they differ. */
+static bool nonce_equal(const uint8_t *a, const uint8_t *b)
+{
+	volatile uint8_t differ = 0;
+
+	for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
+		differ |= a[i] ^ b[i];
+	return !differ;
+}
+
+bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address *address,
+			 const struct wire *hello, const uint8_t *nonce)
+{
+	struct table *table = table_find(engine, hello->job);
+	struct peer *peer = table ? peer_find(table, hello->child) : NULL;
+	int32_t ahead;
+
+	if (!peer || !table->has_nonces || !nonce_equal(peer->nonce, nonce))
+		return false;
+	ahead = (int32_t)(hello->seq - peer->serial);
+	if (peer->has_serial && (ahead < 0 || (!ahead && !peer_is_at(peer, address))))
+		return false;
+	peer->serial = hello->seq;
+	peer->has_serial = true;
+	peer->address = *address;
+	peer->is_bound = true;
+	return true;
+}
+
+/* ---- packets ---- */
+
+/* R-SP-5. ASK may come from its worker or the server. */
+static bool is_from(struct table *table, const struct sparse *packet,
+		    const struct link_address *address)
+{
+	bool is_workers = packet->kind == SPARSE_PUSH || packet->kind == SPARSE_ASK;
+	const struct peer *peer = peer_find(table, is_workers ? packet->worker : SPARSE_SERVER);
+
+	return (peer && peer_is_at(peer, address)) || TAKEN_OUT(SPARSE_ADDRESS);
+}
+
+static void answer(struct engine_sparse *engine, const struct link_address *peer,
+		   const struct sparse *packet)
+{
+	sparse_put(outbox_put(&engine->outbox, peer, SPARSE_HEADER_BYTES), packet);
+}
+
+/* R-SP-14 */
+static void forward(struct engine_sparse *engine, const struct table *table, const uint8_t *at,
+		    uint32_t bytes)
+{
+	for (uint32_t i = 0; i < table->shape.workers; i++)
+		if (table->peer[i].is_bound)
+			memcpy(outbox_put(&engine->outbox, &table->peer[i].address, bytes), at,
+			       bytes);
+}
+
+static uint64_t now(const struct engine_sparse *engine)
+{
+	return engine->link->ops->now_ns(engine->link);
+}
+
+/* What the verdict asks of an engine. `packet` is the answer's header, if it has one. */
+static void settle(struct engine_sparse *engine, struct table *table,
+		   const struct link_address *peer, enum switch_sparse_verdict verdict,
+		   struct sparse *packet, const uint8_t *at, uint32_t bytes)
+{
+	switch (verdict) {
+	case SWITCH_SPARSE_ADDED:
+		if (!table->has_first)
+			table->first_ns = now(engine);
+		table->has_first = true;
+		answer(engine, peer, packet);
+		break;
+	case SWITCH_SPARSE_REPEAT:
+	case SWITCH_SPARSE_READY:
+		answer(engine, peer, packet);
+		break;
+	case SWITCH_SPARSE_FORWARD:
+		forward(engine, table, at, bytes);
+		break;
+	case SWITCH_SPARSE_TAKEN:
+		if (packet->kind == SPARSE_HAVE)
+			flush_have(&table->flush, packet, at, now(engine));
+		break;
+	default: /* dropped and counted */
+		break;
+	}
+}
+
+void engine_sparse_serve(struct engine_sparse *engine, const struct link_address *peer,
+			 const uint8_t *at, uint32_t bytes)
+{
+	struct sparse packet;
+	enum wire_fault fault = sparse_check(at, bytes, &packet);
+	enum switch_sparse_verdict verdict;
+	struct table *table;
+	uint32_t pairs;
+
+	engine->stats.packets_in++;
+	if (fault) {
+		engine->stats.fault[fault]++;
+		return;
+	}
+	table = table_find(engine, packet.table);
+	if (!table) {
+		engine->stats.unknown_table++;
+		return;
+	}
+	if (!is_from(table, &packet, peer)) {
+		engine->stats.wrong_address++;
+		return;
+	}
+	pairs = packet.count;
+	verdict = switch_sparse_step(&table->shape, &table->state, &table->memory, &packet, at);
+	engine->stats.verdict[verdict]++;
+	if (verdict == SWITCH_SPARSE_ADDED)
+		engine->stats.pairs += pairs;
+	settle(engine, table, peer, verdict, &packet, at, bytes);
+}
+
+/* ---- time ---- */
+
+static void flip(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
+{
+	switch_sparse_flip(&table->state);
+	table->has_first = false;
+	flush_begin(&table->flush, now_ns);
+	engine->stats.flips++;
+}
+
+/* R-SP-11, R-SP-33 */
+static void flush_send(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
+{
+	const struct peer *server = &table->peer[table->shape.workers];
+	uint8_t part_bytes[SPARSE_BYTES_MAX];
+	uint32_t part;
+	bool is_again;
+
+	while (server->is_bound && flush_next(&table->flush, now_ns, &part, &is_again)) {
+		uint32_t bytes = switch_sparse_part(&table->shape, &table->state, &table->memory,
+						    part, part_bytes);
+
+		memcpy(outbox_put(&engine->outbox, &server->address, bytes), part_bytes, bytes);
+		engine->stats.parts_again += is_again;
+		engine->stats.parts_first += !is_again;
+	}
+}
+
+static uint64_t table_turn(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
+{
+	uint64_t old_ns = UINT64_MAX;
+
+	if (table->has_first && table->age_ns)
+		old_ns = table->first_ns + table->age_ns;
+	if (switch_sparse_is_due(&table->shape, &table->state, table->pairs_max,
+				 old_ns <= now_ns)) {
+		flip(engine, table, now_ns);
+		old_ns = UINT64_MAX;
+	}
+	if (!table->state.is_busy)
+		return table->shape.is_stepped ? UINT64_MAX : old_ns;
+	flush_send(engine, table, now_ns);
+	return flush_due(
+		&table->flush); /* an epoch that is due waits until this one is committed */
+}
+
+uint64_t engine_sparse_turn(struct engine_sparse *engine)
+{
+	uint64_t now_ns = engine->live_count ? now(engine) : 0;
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < engine->live_count; i++) {
+		uint64_t due = table_turn(engine, engine->table[engine->live[i]], now_ns);
+
+		if (due < due_ns)
+			due_ns = due;
+	}
+	outbox_flush(&engine->outbox);
+	return due_ns;
+}
+
+/* ---- what others see ---- */
+
+const struct switch_sparse *engine_sparse_state(const struct engine_sparse *engine, uint16_t index)
+{
+	const struct table *table = table_find(engine, index);
+
+	return table ? &table->state : NULL;
+}
+
+uint64_t engine_sparse_memory_used(const struct engine_sparse *engine)
+{
+	return engine->memory_used;
+}
+
+const struct engine_sparse_stats *engine_sparse_stats(const struct engine_sparse *engine)
+{
+	return &engine->stats;
+}

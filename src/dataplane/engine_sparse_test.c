@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an aggregator does with the packets of sparse mode, and when it sends a flush: claims. What becomes of whole
+ * networks of them is the simulator's (tally sim --sparse). */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataplane/engine_sparse.h"
+
+enum { WORKERS = 2, RANKS = 700, INDEX = 3, MAP = 4, INSTANCE = 9, OUT_MAX = 400, STRANGER = 99 };
+
+/* One CUT, and a hundred FLUSHes of seven ranks each. */
+static const struct sparse_table shape = { .ranks = RANKS,
+					   .index = INDEX,
+					   .workers = WORKERS,
+					   .window = 2,
+					   .dim = 1,
+					   .bytes = 128 };
+
+static struct {
+	struct link link;
+	uint64_t now_ns;
+	struct link_address peer[OUT_MAX];
+	struct sparse packet[OUT_MAX];
+	uint32_t count;
+} fake;
+static struct engine_sparse *engine;
+
+static uint64_t fake_now(struct link *link)
+{
+	(void)link;
+	return fake.now_ns;
+}
+
+static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	(void)link;
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < frames[i].count; k++) {
+			assert_true(fake.count < OUT_MAX);
+			fake.peer[fake.count] = frames[i].peer;
+			assert_int_equal(sparse_check(frames[i].data + k * frames[i].packet_bytes,
+						      frames[i].packet_bytes,
+						      &fake.packet[fake.count]),
+					 WIRE_OK);
+			fake.count++;
+		}
+	}
+	return 0;
+}
+
+static const struct link_ops fake_ops = { .send = fake_send, .now_ns = fake_now };
+
+static struct link_address address_of(uint16_t worker)
+{
+	return (struct link_address){ .ip = { [15] = (uint8_t)(worker + 1) }, .port = 7000 };
+}
+
+/* The packet, with pairs {i, i + 1} or a body of zeros; what comes of it is in fake. */
+static uint64_t give(uint16_t from, struct sparse packet)
+{
+	struct link_address peer = address_of(from);
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+	uint32_t bytes = sparse_bytes(&packet);
+
+	sparse_put(at, &packet);
+	if (packet.kind == SPARSE_SETUP)
+		sparse_body_put64(at + SPARSE_HEADER_BYTES, INSTANCE);
+	for (uint32_t i = 0; i < packet.count && packet.kind == SPARSE_PUSH; i++) {
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i, i);
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i + 4, i + 1);
+	}
+	fake.count = 0;
+	engine_sparse_serve(engine, &peer, at, bytes);
+	return engine_sparse_turn(engine);
+}
+
+static struct sparse header_of(enum sparse_kind kind, uint64_t number)
+{
+	return (struct sparse){ .kind = (uint8_t)kind,
+				.table = INDEX,
+				.worker = SPARSE_SERVER,
+				.generation = 1,
+				.number = number,
+				.map = MAP };
+}
+
+static struct sparse push_of(uint16_t worker, uint64_t seq)
+{
+	struct sparse packet = header_of(SPARSE_PUSH, seq);
+
+	packet.worker = worker;
+	packet.width = 1;
+	packet.count = 3;
+	return packet;
+}
+
+/* What the server would say of a flush of which these parts have come: the first 64. */
+static uint64_t have(uint64_t epoch, uint64_t bits)
+{
+	struct sparse packet = header_of(SPARSE_HAVE, epoch);
+	struct link_address peer = address_of(SPARSE_SERVER);
+	uint8_t at[SPARSE_HEADER_BYTES + 8];
+
+	packet.parts = sparse_flush_parts(&shape);
+	packet.count = packet.width = 1;
+	sparse_put(at, &packet);
+	sparse_body_put64(at + SPARSE_HEADER_BYTES, bits);
+	fake.count = 0;
+	engine_sparse_serve(engine, &peer, at, sizeof(at));
+	return engine_sparse_turn(engine);
+}
+
+static int begin(void **state)
+{
+	struct engine_sparse_options options = { .link = &fake.link, .tables_max = 8 };
+	struct engine_sparse_table table = { .shape = shape, .instance = INSTANCE, .pairs_max = 6 };
+	struct sparse setup = header_of(SPARSE_SETUP, 1);
+
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	fake.link.ops = &fake_ops;
+	fake.now_ns = 1000 * 1000 * 1000;
+	engine = engine_sparse_open(&options);
+	if (!engine || engine_sparse_add(engine, &table))
+		return 1;
+	for (uint16_t i = 0; i < WORKERS; i++) {
+		struct link_address address = address_of(i);
+
+		engine_sparse_bind(engine, INDEX, i, &address);
+	}
+	struct link_address address = address_of(SPARSE_SERVER);
+
+	engine_sparse_bind(engine, INDEX, SPARSE_SERVER, &address);
+	setup.worker = 0;
+	setup.parts = 1;
+	setup.count = WORKERS;
+	setup.width = shape.window;
+	give(SPARSE_SERVER, setup);
+	assert_int_equal(fake.count, 1);
+	assert_int_equal(fake.packet[0].kind, SPARSE_READY);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	engine_sparse_close(engine);
+	return 0;
+}
+
+static void whoever_sends_for_another_is_not_heard(void **state)
+{
+	const struct engine_sparse_stats *stats = engine_sparse_stats(engine);
+	struct sparse push = push_of(0, 1), ask = header_of(SPARSE_ASK, 0);
+
+	(void)state;
+	give(STRANGER, push);
+	give(1, push);
+	assert_int_equal(fake.count, 0);
+	assert_int_equal(stats->wrong_address, 2);
+	ask.worker = 1;
+	give(0, ask);
+	give(0, header_of(SPARSE_COMMITTED, 1));
+	assert_int_equal(stats->wrong_address, 4);
+	assert_int_equal(engine_sparse_state(engine, INDEX)->pairs, 0);
+	give(0, push);
+	assert_int_equal(fake.count, 1);
+	assert_int_equal(fake.packet[0].kind, SPARSE_ACK);
+	assert_int_equal(engine_sparse_state(engine, INDEX)->pairs, 3);
+	push.table++;
+	give(0, push);
+	assert_int_equal(stats->unknown_table, 1);
+}
+
+static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
+{
+	static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "worker 0", "worker 1",
+								       "the server" };
+	struct engine_sparse_table table = { .shape = shape, .instance = 5, .nonces = nonces };
+	struct wire hello = { .type = WIRE_HELLO, .job = 6, .child = 1, .seq = 7 };
+	struct link_address first = address_of(1), second = address_of(STRANGER);
+
+	(void)state;
+	table.shape.index = 6;
+	assert_int_equal(engine_sparse_add(engine, &table), 0);
+	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[0]));
+	assert_true(engine_sparse_hello(engine, &first, &hello, nonces[1]));
+	assert_true(engine_sparse_hello(engine, &first, &hello, nonces[1])); /* a copy */
+	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	hello.seq--;
+	assert_false(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	hello.seq += 2;
+	assert_true(engine_sparse_hello(engine, &second, &hello, nonces[1]));
+	hello.child = SPARSE_SERVER;
+	assert_true(engine_sparse_hello(engine, &first, &hello, nonces[WORKERS]));
+	hello.child = WORKERS;
+	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[WORKERS]));
+	hello.job = INDEX; /* bound by hand: it has no nonces */
+	hello.child = 0;
+	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[0]));
+}
+
+static void new_values_go_to_all_workers(void **state)
+{
+	struct sparse bcast = header_of(SPARSE_BCAST, 1);
+
+	(void)state;
+	bcast.width = 1;
+	bcast.parts = 1;
+	give(SPARSE_SERVER, bcast);
+	assert_int_equal(fake.count, WORKERS);
+	for (uint16_t i = 0; i < WORKERS; i++) {
+		struct link_address address = address_of(i);
+
+		assert_true(link_address_equal(&fake.peer[i], &address));
+		assert_int_equal(fake.packet[i].kind, SPARSE_BCAST);
+	}
+}
+
+/* Six pairs close an epoch: a window of parts, and no more until the server has some. */
+static void a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost(void **state)
+{
+	uint64_t due_ns;
+
+	(void)state;
+	give(0, push_of(0, 1));
+	due_ns = give(0, push_of(0, 2));
+	assert_int_equal(fake.count, 1 + 64);
+	assert_int_equal(fake.packet[1].kind, SPARSE_CUT);
+	assert_int_equal(fake.packet[2].kind, SPARSE_FLUSH);
+	assert_int_equal(fake.packet[2].count, 3);
+	assert_int_equal(fake.packet[64].part, 63);
+	assert_true(due_ns > fake.now_ns);
+	fake.now_ns += 100000;
+	have(1, 0xffffffff); /* the first 32: the last 37 follow, as far as there is room */
+	assert_int_equal(fake.count, 32);
+	assert_int_equal(fake.packet[0].part, 64);
+	fake.now_ns += 100000;
+	due_ns = have(1, 0xfffffffffffffffe | 1);
+	assert_int_equal(fake.count, sparse_flush_parts(&shape) - 96);
+	/* A time-out asks with one part; the others go when it has been twice as long. */
+	fake.count = 0;
+	fake.now_ns = due_ns;
+	due_ns = engine_sparse_turn(engine);
+	assert_int_equal(fake.count, 1);
+	fake.count = 0;
+	fake.now_ns = due_ns + 100000;
+	engine_sparse_turn(engine);
+	assert_int_equal(fake.count, sparse_flush_parts(&shape) - 64 - 1);
+	assert_int_equal(engine_sparse_stats(engine)->parts_first, sparse_flush_parts(&shape));
+	assert_int_equal(engine_sparse_stats(engine)->parts_again, sparse_flush_parts(&shape) - 64);
+	give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, 1));
+	assert_int_equal(fake.count, 0);
+	assert_int_equal(engine_sparse_turn(engine), UINT64_MAX);
+	assert_int_equal(engine_sparse_stats(engine)->flips, 1);
+}
+
+static void an_epoch_closes_when_it_is_old_enough(void **state)
+{
+	struct engine_sparse_table table = { .shape = shape, .instance = 5, .age_ns = 1000 };
+	struct link_address server = address_of(SPARSE_SERVER), worker = address_of(0);
+	struct sparse setup = header_of(SPARSE_SETUP, 1), push = push_of(0, 1);
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+
+	(void)state;
+	table.shape.index = setup.table = push.table = 6;
+	assert_int_equal(engine_sparse_add(engine, &table), 0);
+	engine_sparse_bind(engine, 6, 0, &worker);
+	engine_sparse_bind(engine, 6, SPARSE_SERVER, &server);
+	setup.worker = 0;
+	setup.parts = 1;
+	setup.count = WORKERS;
+	setup.width = shape.window;
+	sparse_put(at, &setup);
+	sparse_body_put64(at + SPARSE_HEADER_BYTES, 5);
+	engine_sparse_serve(engine, &server, at, sparse_bytes(&setup));
+	assert_int_equal(engine_sparse_turn(engine), UINT64_MAX); /* an empty one never is */
+	assert_int_equal(give(0, push), fake.now_ns + 1000);
+	fake.now_ns += 999;
+	engine_sparse_turn(engine);
+	assert_int_equal(engine_sparse_stats(engine)->flips, 0);
+	fake.now_ns += 1;
+	engine_sparse_turn(engine);
+	assert_int_equal(engine_sparse_stats(engine)->flips, 1);
+}
+
+static void what_cannot_be_added_is_refused(void **state)
+{
+	struct engine_sparse_table table = { .shape = shape, .instance = 1 };
+	uint64_t used = engine_sparse_memory_used(engine);
+
+	(void)state;
+	assert_int_equal(used, engine_sparse_table_bytes(&shape));
+	assert_int_equal(engine_sparse_add(engine, &table), -EEXIST);
+	table.shape.index = 8;
+	assert_int_equal(engine_sparse_add(engine, &table), -ENOSPC);
+	table.shape.index = 1;
+	table.shape.ranks = 1u << 28;
+	assert_int_equal(engine_sparse_add(engine, &table), -ENOSPC);
+	table.shape.ranks = 0;
+	assert_int_equal(engine_sparse_add(engine, &table), -EINVAL);
+	table.shape.ranks = 1;
+	table.instance = 0;
+	assert_int_equal(engine_sparse_add(engine, &table), -EINVAL);
+	assert_int_equal(engine_sparse_memory_used(engine), used);
+	assert_int_equal(engine_sparse_remove(engine, 1), -ENOENT);
+	assert_int_equal(engine_sparse_remove(engine, INDEX), 0);
+	assert_int_equal(engine_sparse_memory_used(engine), 0);
+	assert_null(engine_sparse_state(engine, INDEX));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(whoever_sends_for_another_is_not_heard, begin, end),
+		cmocka_unit_test_setup_teardown(a_nonce_binds_an_address_and_a_later_hello_moves_it,
+						begin, end),
+		cmocka_unit_test_setup_teardown(new_values_go_to_all_workers, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost, begin, end),
+		cmocka_unit_test_setup_teardown(an_epoch_closes_when_it_is_old_enough, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
