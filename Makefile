@@ -47,6 +47,7 @@ SEEDS ?= 1..2000
 sim: all
 	@build/release/tools/tally sim --seeds $(SEEDS)
 	@build/release/tools/tally sim --scenario latency --seeds $(SEEDS)
+	@build/release/tools/tally sim --sparse --seeds $(SEEDS)
 
 sim-long: SEEDS = 1..100000
 sim-long: all

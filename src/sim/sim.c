@@ -6,6 +6,7 @@
 
 #include "sim/sim_state.h"
 #include "sim/size.h"
+#include "sim/sparse.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -559,6 +560,8 @@ int sim_main(int argc, char **argv)
 	int error;
 
 	edits_init(&sim.edits);
+	if (has_word(argc, argv, "--sparse"))
+		return sparse_main(argc, argv);
 	if (has_word(argc, argv, "--help") || has_word(argc, argv, "-h")) {
 		(is_size ? size_help : sim_help)(sim.name);
 		return 0;

@@ -72,7 +72,8 @@ void sim_help(const char *name)
 	       "usage: %s [--seeds A..B | --seed S | --list FILE] [--scenario NAME] [--jobs N]\n"
 	       "       [--packets N] [--patience MS] [--with LIST] [--shrink] [--shortest]\n"
 	       "       [--verbose] [--json]\n"
-	       "       %s --topology SHAPE ...  (see %s --topology 8 --help)\n\n"
+	       "       %s --topology SHAPE ...  (see %s --topology 8 --help)\n"
+	       "       %s --sparse [--seeds A..B] ...  (see %s --sparse --help)\n\n"
 	       "A seed chooses everything: 1 to 8 workers, one to three shards, flat or trees of\n"
 	       "switches, packet size, slots, windows, the operations, when each rank calls them, "
 	       "and\n"
@@ -94,7 +95,7 @@ void sim_help(const char *name)
 	       "a "
 	       "comment\n"
 	       "  --scenario NAME  of this kind only; otherwise the seed chooses:\n",
-	       name, name, name, name);
+	       name, name, name, name, name, name);
 	for (uint32_t kind = 0; kind < SCENARIO_COUNT; kind++)
 		printf("                     %-9s %s\n", scenario_name((enum scenario_kind)kind),
 		       scenario_about((enum scenario_kind)kind));

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_main.c - what a seed of sparse mode chooses, and the command `tally sim --sparse`. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/sim_state.h"
+#include "sim/sparse.h"
+
+#define MS 1000000ull
+
+static void weather_draw(struct rng *rng, struct net_weather *weather)
+{
+	*weather = (struct net_weather){ .reorder_ns = (uint32_t)rng_log(rng, 1000, 5 * MS),
+					 .jitter_ns = (uint32_t)rng_log(rng, 100, MS) };
+	if (rng_below(rng, 4))
+		weather->loss = (uint32_t)rng_log(rng, 100, 150000);
+	if (rng_below(rng, 2))
+		weather->reorder = (uint32_t)rng_log(rng, 100, 200000);
+	if (rng_below(rng, 2))
+		weather->duplicate = (uint32_t)rng_log(rng, 100, 100000);
+}
+
+static void host_draw(struct rng *rng, struct net_host *host)
+{
+	struct net_line line = {
+		.ps_per_byte = (uint32_t)rng_log(rng, 80, 800000), /* 10 Mbit/s to 100 Gbit/s */
+		.queue_bytes = (uint32_t)rng_log(rng, 20000, 1 << 20),
+		.delay_ns = (uint32_t)rng_log(rng, 500, MS),
+	};
+
+	*host = (struct net_host){ .out = line,
+				   .in = line,
+				   .poll_ns = (uint32_t)rng_log(rng, 100, 200000),
+				   .inbox_bytes = (uint32_t)rng_log(rng, 50000, 1 << 20),
+				   .gro = 500000 };
+}
+
+void sparse_scenario_draw(struct sparse_scenario *scenario, uint64_t seed)
+{
+	struct sparse_table *table = &scenario->table;
+	uint32_t least;
+	struct rng rng;
+
+	*scenario = (struct sparse_scenario){ .seed = seed };
+	rng_init(&rng, seed, 4711);
+	table->workers = (uint16_t)(1 + rng_below(&rng, SPARSE_WORKERS_MAX));
+	table->window = (uint16_t)rng_log(&rng, 1, 32);
+	table->dim = (uint16_t)rng_log(&rng, 1, 8);
+	table->ranks = (uint32_t)rng_log(&rng, 1, 400);
+	least = SPARSE_HEADER_BYTES + SPARSE_NUMBER_BYTES + sparse_row_bytes(table->window);
+	if (least < SPARSE_HEADER_BYTES + sparse_sum_bytes(table->dim))
+		least = SPARSE_HEADER_BYTES + sparse_sum_bytes(table->dim);
+	table->bytes = (uint16_t)rng_between(&rng, least, 600);
+	scenario->pushes = (uint32_t)rng_log(&rng, 1, 300);
+	scenario->batches = rng_below(&rng, 3) ? rng_below(&rng, 40) : 0;
+	scenario->kept_max = (uint32_t)(table->window * (1 + rng_below(&rng, 6)));
+	scenario->pairs_max = rng_below(&rng, 3) ? rng_log(&rng, 1, 5000) : 0;
+	scenario->age_ns = rng_below(&rng, 2) ? rng_log(&rng, 10000, 50 * MS) : 0;
+	scenario->patience_ns = rng_log(&rng, 1, 100 * MS);
+	scenario->disk_ns = rng_log(&rng, 1, 20 * MS);
+	scenario->strikes = rng_below(&rng, 4) ? rng_below(&rng, 7) : 0;
+	scenario->bound_ns = 30000 * MS;
+	weather_draw(&rng, &scenario->weather);
+	host_draw(&rng, &scenario->host);
+}
+
+void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[256])
+{
+	const struct sparse_table *table = &scenario->table;
+
+	snprintf(text, 256,
+		 "%u workers, window %u, %u ranks of %u values in %u bytes, %u pushes and %u "
+		 "batches each, %u kept, %u strikes, disk %.1f ms, loss %.2f %%",
+		 table->workers, table->window, table->ranks, table->dim, table->bytes,
+		 scenario->pushes, scenario->batches, scenario->kept_max, scenario->strikes,
+		 (double)scenario->disk_ns / 1e6, scenario->weather.loss / 1e4);
+}
+
+/* ---- the command ---- */
+
+struct asked {
+	uint64_t first, last;
+	bool is_verbose, is_trace;
+};
+
+static void report_add(struct sparse_report *sum, const struct sparse_report *other)
+{
+	sum->packets += other->packets;
+	sum->lost += other->lost;
+	sum->pushes += other->pushes;
+	sum->pushes_again += other->pushes_again;
+	sum->parts += other->parts;
+	sum->parts_again += other->parts_again;
+	sum->epochs += other->epochs;
+	sum->generations += other->generations;
+	sum->switch_deaths += other->switch_deaths;
+	sum->zombies += other->zombies;
+	sum->server_deaths += other->server_deaths;
+	sum->joins += other->joins;
+	sum->batches += other->batches;
+	sum->virtual_ns += other->virtual_ns;
+	if (other->stall_ns > sum->stall_ns)
+		sum->stall_ns = other->stall_ns;
+}
+
+static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t violations,
+		      double seconds)
+{
+	printf("\nruns          %" PRIu64 ", %" PRIu64 " generations\n", runs, sum->generations);
+	printf("strikes       %" PRIu64 " switches died, %" PRIu64
+	       " were fenced and lived on, %" PRIu64 " servers died, %" PRIu64
+	       " workers began anew\n",
+	       sum->switch_deaths, sum->zombies, sum->server_deaths, sum->joins);
+	printf("epochs        %" PRIu64 " recorded; %" PRIu64 " cold batches\n", sum->epochs,
+	       sum->batches);
+	printf("packets       %" PRIu64 ", %.2f %% of them lost on the way\n", sum->packets,
+	       sim_percent(sum->lost, sum->packets));
+	printf("PUSHes        %" PRIu64 ", %.2f %% of them sent again\n", sum->pushes,
+	       sim_percent(sum->pushes_again, sum->pushes));
+	printf("flush parts   %" PRIu64 ", %.2f %% more sent again\n", sum->parts,
+	       sim_percent(sum->parts_again, sum->parts));
+	printf("simulated     %.1f s in %.1f s of processor: %.2f M packets/s\n",
+	       (double)sum->virtual_ns / 1e9, seconds,
+	       (double)sum->packets / 1e6 / (seconds + 1e-9));
+	printf("longest stall %.1f s\n", (double)sum->stall_ns / 1e9);
+	printf("violations    %" PRIu64 "\n", violations);
+}
+
+static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
+		     struct sparse_report *sum)
+{
+	struct sparse_scenario scenario;
+	struct sparse_report report;
+	char text[256];
+
+	sparse_scenario_draw(&scenario, seed);
+	sparse_scenario_describe(&scenario, text);
+	if (asked->is_verbose)
+		printf("seed %" PRIu64 ": %s\n", seed, text);
+	sparse_scenario_run(&scenario, &report, asked->is_trace ? stdout : NULL);
+	report_add(sum, &report);
+	if (asked->is_verbose)
+		printf("  %" PRIu64 " packets in %.3f s (stall %.3f s), digest %016" PRIx64 "\n",
+		       report.packets, (double)report.virtual_ns / 1e9,
+		       (double)report.stall_ns / 1e9, report.digest);
+	if (report.is_failed)
+		printf("FAILED seed %" PRIu64 ": %s\n  %s\n  repeat: %s --sparse --seed %" PRIu64
+		       " --trace\n",
+		       seed, report.failure, text, name, seed);
+	return !report.is_failed;
+}
+
+static void help(const char *name)
+{
+	printf("%s --sparse - sparse mode's shipped code over simulated networks\n\n"
+	       "usage: %s --sparse [--seeds A..B | --seed S] [--verbose] [--trace]\n\n"
+	       "A seed chooses everything: up to 8 workers, the table, how bad the network is, a "
+	       "disk "
+	       "that\n"
+	       "is slow, and what strikes: switches that die, or are fenced and live on, servers "
+	       "that "
+	       "die\n"
+	       "and read their log, workers that begin anew. At the end the server's sums must be "
+	       "those of\n"
+	       "what was pushed, each push once; and what a worker held for committed must have "
+	       "been "
+	       "on the\n"
+	       "disk (docs/protocol.md, X1 to X6).\n\n"
+	       "  --seeds A..B   all these seeds (default 1..100)\n"
+	       "  --seed S       one seed\n"
+	       "  --verbose      two lines for each seed\n"
+	       "  --trace        a line for each packet\n\n"
+	       "Exit status: 0 no violation; 1 violations; 2 wrong command line.\n",
+	       name, name);
+}
+
+static bool seeds_read(const char *text, struct asked *asked)
+{
+	char *end;
+
+	errno = 0;
+	asked->first = asked->last = strtoull(text, &end, 10);
+	if (end != text && !strncmp(end, "..", 2)) {
+		text = end + 2;
+		asked->last = strtoull(text, &end, 10);
+	}
+	return !errno && end != text && !*end && asked->first <= asked->last;
+}
+
+static int options_read(int argc, char **argv, struct asked *asked)
+{
+	static const struct option options[] = {
+		{ "sparse", no_argument, NULL, 's' },
+		{ "seeds", required_argument, NULL, 'S' },
+		{ "seed", required_argument, NULL, 'S' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "trace", no_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'v')
+			asked->is_verbose = true;
+		else if (option == 't')
+			asked->is_trace = true;
+		else if (option == 'h')
+			return help(argv[0]), 0;
+		else if (option == '?')
+			return SIM_EXIT_USAGE;
+		if (option == 'S' && !seeds_read(optarg, asked)) {
+			fprintf(stderr, "%s: %s: not a seed, or A..B\n", argv[0], optarg);
+			return SIM_EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "%s: what is '%s'?\n", argv[0], argv[optind]);
+		return SIM_EXIT_USAGE;
+	}
+	return -1;
+}
+
+int sparse_main(int argc, char **argv)
+{
+	struct asked asked = { .first = 1, .last = 100 };
+	struct sparse_report sum = { .is_failed = false };
+	uint64_t violations = 0;
+	clock_t begin = clock();
+	int status = options_read(argc, argv, &asked);
+
+	if (status >= 0)
+		return status;
+	for (uint64_t seed = asked.first; seed <= asked.last; seed++) {
+		if (isatty(STDERR_FILENO) && !asked.is_verbose)
+			fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " runs ", seed - asked.first,
+				asked.last - asked.first + 1);
+		violations += !seed_run(argv[0], &asked, seed, &sum);
+	}
+	sum_print(&sum, asked.last - asked.first + 1, violations,
+		  (double)(clock() - begin) / CLOCKS_PER_SEC);
+	return violations ? SIM_EXIT_VIOLATED : 0;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sparse_run.c - one simulated run of sparse mode: workers, aggregators, and what happens when. See sparse.h. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/sparse_world.h"
+
+#define MS 1000000ull
+
+void *sparse_need(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+void sparse_fail(struct sparse_world *world, const char *format, ...)
+{
+	va_list args;
+
+	if (world->report->is_failed)
+		return;
+	world->report->is_failed = true;
+	va_start(args, format);
+	vsnprintf(world->report->failure, sizeof(world->report->failure), format, args);
+	va_end(args);
+}
+
+void sparse_progress(struct sparse_world *world)
+{
+	uint64_t now_ns = net_now(world->net);
+
+	if (now_ns - world->progress_ns > world->report->stall_ns)
+		world->report->stall_ns = now_ns - world->progress_ns;
+	world->progress_ns = now_ns;
+}
+
+void sparse_event_in(struct sparse_world *world, uint64_t delay_ns, enum sparse_what what,
+		     uint32_t whom, uint64_t number)
+{
+	if (world->events_count == world->events_max) {
+		world->events_max = world->events_max ? 2 * world->events_max : 1024;
+		world->event = sparse_need(
+			realloc(world->event, world->events_max * sizeof(world->event[0])));
+	}
+	world->event[world->events_count] = (struct sparse_event){
+		.what = what, .whom = whom, .life = world->life, .number = number
+	};
+	net_timer(world->net, net_now(world->net) + delay_ns, world->events_count++);
+}
+
+/* ---- what is pushed ---- */
+
+uint16_t sparse_pairs(const struct sparse_scenario *scenario, uint32_t worker, uint64_t incarnation,
+		      uint64_t seq, uint8_t *at)
+{
+	const struct sparse_table *table = &scenario->table;
+	uint32_t most = sparse_items_of(SPARSE_PUSH, table->bytes, sparse_pair_bytes(table->dim));
+	struct rng rng;
+	uint32_t count;
+
+	rng_init(&rng, scenario->seed, 1000 + incarnation * SPARSE_WORKERS_MAX + worker);
+	rng_init(&rng, rng_next(&rng), seq);
+	count = rng_below(&rng, most + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		/* Some ranks much more often than others. */
+		uint32_t rank = rng_below(&rng, 1 + rng_below(&rng, table->ranks));
+
+		sparse_body_put32(at, rank);
+		at += SPARSE_RANK_BYTES;
+		for (uint32_t k = 0; k < table->dim; k++, at += SPARSE_VALUE_BYTES)
+			sparse_body_put32(at, rng_u32(&rng));
+	}
+	return (uint16_t)count;
+}
+
+/* ---- workers ---- */
+
+/* X5, when the worker says so: the disk has it. */
+static void freed_judge(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_worker *worker = &world->worker[number];
+	struct sparse_life *life = &worker->life[worker->incarnation];
+	const struct sparse_table *table = &world->scenario->table;
+	const uint64_t *row = world->durable_cut + (size_t)number * table->window;
+
+	for (uint64_t seq = 1; seq <= life->pushed; seq++) {
+		if (life->is_freed[seq] || !endpoint_sparse_is_committed(worker->endpoint, seq))
+			continue;
+		life->is_freed[seq] = 1;
+		sparse_progress(world);
+		if (!sparse_covers(row, table->window, seq))
+			sparse_fail(world,
+				    "X5: worker %u holds push %" PRIu64
+				    " for committed, the disk does not have it",
+				    number, seq);
+	}
+}
+
+static void worker_polls(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_worker *worker = &world->worker[number];
+	struct link *link = net_link(world->net, number);
+	struct link_frame frames[16];
+	int count;
+
+	while ((count = link->ops->recv(link, frames, 16)) > 0) {
+		for (int i = 0; i < count && worker->endpoint; i++)
+			for (uint32_t k = 0, at = 0; k < frames[i].count;
+			     k++, at += frames[i].packet_bytes)
+				endpoint_sparse_serve(worker->endpoint, frames[i].data + at,
+						      k + 1 < frames[i].count
+							      ? frames[i].packet_bytes
+							      : frames[i].bytes - at);
+	}
+	if (!worker->endpoint)
+		return;
+	freed_judge(world, number);
+	if (endpoint_sparse_is_broken(worker->endpoint))
+		sparse_fail(world, "worker %u: the server says what cannot be", number);
+	net_poll_at(world->net, number, endpoint_sparse_turn(worker->endpoint));
+	outbox_flush(&worker->outbox);
+}
+
+static void worker_starts(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_worker *worker = &world->worker[number];
+	const struct sparse_scenario *scenario = world->scenario;
+	struct endpoint_sparse_options options = {
+		.outbox = &worker->outbox,
+		.table = scenario->table,
+		.at_switch = net_address(world->net, sparse_engine_node(world, world->engine_now)),
+		.at_server = net_address(world->net, sparse_server_node(world)),
+		.generation = home_sparse_server(world->home)->generation,
+		.patience_ns = scenario->patience_ns,
+		.map = SPARSE_MAP,
+		.kept_max = scenario->kept_max,
+		.worker = (uint16_t)number,
+	};
+
+	options.table.index = world->index_now;
+	if (endpoint_sparse_open(&worker->endpoint, &options))
+		abort();
+	sparse_event_in(world, 1 + rng_below(&world->rng, MS), SPARSE_CALLS, number, 0);
+}
+
+/* Its user: pushes some, sends a cold batch, waits for all that it has pushed now and then. */
+static void worker_calls(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_worker *worker = &world->worker[number];
+	struct sparse_life *life = &worker->life[worker->incarnation];
+	const struct sparse_scenario *scenario = world->scenario;
+	uint8_t pairs[SPARSE_BYTES];
+	uint32_t many = 1 + rng_below(&world->rng, 8);
+
+	if (!worker->endpoint)
+		return;
+	while (life->pushed < scenario->pushes && many--) {
+		uint16_t count = sparse_pairs(scenario, number, worker->incarnation,
+					      life->pushed + 1, pairs);
+
+		if (!endpoint_sparse_push(worker->endpoint, 0, count, pairs))
+			break;
+		life->pushed++;
+	}
+	if (life->pushed == scenario->pushes || !rng_below(&world->rng, 20))
+		endpoint_sparse_hurry(worker->endpoint);
+	if (world->home && !worker->is_cold_out && life->batched < scenario->batches) {
+		worker->is_cold_out = true;
+		sparse_event_in(world, 1 + rng_below(&world->rng, 2 * MS), SPARSE_COLD, number,
+				life->batched + 1);
+	}
+	if (life->pushed < scenario->pushes || life->batched < scenario->batches)
+		sparse_event_in(world, 1 + rng_log(&world->rng, 1000, 4 * MS), SPARSE_CALLS, number,
+				0);
+	worker_polls(world, number);
+}
+
+static void worker_answered(struct sparse_world *world, uint32_t number, uint64_t which)
+{
+	struct sparse_worker *worker = &world->worker[number];
+	struct sparse_life *life = &worker->life[worker->incarnation];
+
+	if (which != (worker->incarnation << 32 | (life->batched + 1)))
+		return;
+	life->batched++;
+	worker->is_cold_out = false;
+	world->report->batches++;
+	sparse_progress(world);
+}
+
+static void worker_begins(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_worker *worker = &world->worker[number];
+
+	worker->incarnation++;
+	assert(worker->incarnation <= SPARSE_LIVES_MAX);
+	worker->life[worker->incarnation].is_freed =
+		sparse_need(calloc(world->scenario->pushes + 1u, 1));
+	worker->is_joined = worker->is_cold_out = false;
+	endpoint_sparse_close(worker->endpoint);
+	worker->endpoint = NULL;
+	sparse_event_in(world, 1 + rng_below(&world->rng, 20 * MS), SPARSE_JOINS, number, 0);
+}
+
+/* ---- aggregators ---- */
+
+static void engine_polls(struct sparse_world *world, uint32_t number)
+{
+	uint32_t node = sparse_engine_node(world, number);
+	struct engine_sparse *engine = world->engine[number].engine;
+	struct link *link = net_link(world->net, node);
+	struct link_frame frames[16];
+	int count;
+
+	while ((count = link->ops->recv(link, frames, 16)) > 0) {
+		for (int i = 0; i < count && engine; i++)
+			for (uint32_t k = 0, at = 0; k < frames[i].count;
+			     k++, at += frames[i].packet_bytes)
+				engine_sparse_serve(engine, &frames[i].peer, frames[i].data + at,
+						    k + 1 < frames[i].count ? frames[i].packet_bytes
+									    : frames[i].bytes - at);
+	}
+	if (engine)
+		net_poll_at(world->net, node, engine_sparse_turn(engine));
+}
+
+static void engine_count(struct sparse_world *world, uint32_t number)
+{
+	const struct engine_sparse_stats *stats = engine_sparse_stats(world->engine[number].engine);
+
+	world->report->parts += stats->parts_first;
+	world->report->parts_again += stats->parts_again;
+}
+
+static void engine_dies(struct sparse_world *world, uint32_t number)
+{
+	struct sparse_engine *its = &world->engine[number];
+
+	if (!its->engine)
+		return;
+	engine_count(world, number);
+	engine_sparse_close(its->engine);
+	*its = (struct sparse_engine){ .engine = NULL };
+	net_reborn(world->net, sparse_engine_node(world, number));
+}
+
+static void engine_begins(struct sparse_world *world, uint32_t number)
+{
+	struct engine_sparse_options options = {
+		.link = net_link(world->net, sparse_engine_node(world, number)),
+		.tables_max = SPARSE_TABLES,
+	};
+
+	world->engine[number].engine = sparse_need(engine_sparse_open(&options));
+}
+
+/* An index that is free there; if none is, that of a table which nobody uses any more. */
+static uint16_t index_free(struct sparse_world *world, struct sparse_engine *its)
+{
+	for (uint16_t i = 0; i < SPARSE_TABLES; i++)
+		if (!its->has_table[i])
+			return i;
+	uint16_t index = (uint16_t)rng_below(&world->rng, SPARSE_TABLES);
+
+	engine_sparse_remove(its->engine, index);
+	return index;
+}
+
+/* Maybe at the aggregator that has the old one. */
+void sparse_switch_new(struct sparse_world *world)
+{
+	uint32_t number = rng_below(&world->rng, SPARSE_ENGINES);
+	struct sparse_engine *its = &world->engine[number];
+	struct link_address at_server = net_address(world->net, sparse_server_node(world));
+	struct link_address at_switch;
+	struct engine_sparse_table table = { .shape = world->scenario->table,
+					     .instance = ++world->instances,
+					     .pairs_max = world->scenario->pairs_max,
+					     .age_ns = world->scenario->age_ns };
+
+	if (!its->engine)
+		engine_begins(world, number);
+	at_switch = net_address(world->net, sparse_engine_node(world, number));
+	table.shape.index = index_free(world, its);
+	its->has_table[table.shape.index] = true;
+	if (engine_sparse_add(its->engine, &table))
+		abort();
+	engine_sparse_bind(its->engine, table.shape.index, SPARSE_SERVER, &at_server);
+	for (uint16_t i = 0; i < table.shape.workers; i++) {
+		struct link_address address = net_address(world->net, i);
+
+		engine_sparse_bind(its->engine, table.shape.index, i, &address);
+		sparse_event_in(world, 1 + rng_below(&world->rng, 20 * MS), SPARSE_TOLD, i, 0);
+	}
+	world->engine_now = number;
+	world->index_now = table.shape.index;
+	home_sparse_instance(world->home, table.instance, table.shape.index, &at_switch);
+	world->report->generations++;
+}
+
+static void worker_told(struct sparse_world *world, uint32_t number)
+{
+	struct link_address address =
+		net_address(world->net, sparse_engine_node(world, world->engine_now));
+
+	if (world->worker[number].endpoint)
+		endpoint_sparse_switch(world->worker[number].endpoint, world->index_now, &address);
+}
+
+/* ---- what strikes ---- */
+
+static void strike(struct sparse_world *world)
+{
+	uint32_t whom = rng_below(&world->rng, world->scenario->table.workers);
+
+	switch (rng_below(&world->rng, 4)) {
+	case 0:
+		world->report->switch_deaths++;
+		engine_dies(world, world->engine_now);
+		sparse_event_in(world, 1 + rng_below(&world->rng, 300 * MS), SPARSE_NOTICES, 0, 0);
+		break;
+	case 1: /* it lives on, and does not know */
+		world->report->zombies++;
+		sparse_server_fences(world);
+		break;
+	case 2:
+		sparse_server_dies(world);
+		break;
+	default:
+		if (world->worker[whom].incarnation == SPARSE_LIVES_MAX)
+			break;
+		world->report->joins++;
+		worker_begins(world, whom);
+		break;
+	}
+	if (--world->strikes_left)
+		sparse_event_in(world, rng_log(&world->rng, MS, 200 * MS), SPARSE_STRIKE, 0, 0);
+	sparse_progress(world);
+}
+
+/* What the dead cannot do is dropped; what they must do later comes again when they live. */
+static void event_take(struct sparse_world *world, struct sparse_event event)
+{
+	bool is_servers = event.what == SPARSE_JOINS || event.what == SPARSE_COLD ||
+			  event.what == SPARSE_ANSWERED || event.what == SPARSE_SYNCED ||
+			  event.what == SPARSE_NOTICES;
+
+	if (is_servers && (event.life != world->life || !world->home))
+		return;
+	switch (event.what) {
+	case SPARSE_CALLS:
+		worker_calls(world, event.whom);
+		break;
+	case SPARSE_TOLD:
+		worker_told(world, event.whom);
+		break;
+	case SPARSE_JOINS:
+		sparse_server_joins(world, event.whom);
+		if (world->worker[event.whom].is_joined && !world->worker[event.whom].endpoint)
+			worker_starts(world, event.whom);
+		break;
+	case SPARSE_COLD:
+		if (world->worker[event.whom].is_joined && world->worker[event.whom].is_cold_out)
+			sparse_server_cold(world, event.whom, event.number);
+		break;
+	case SPARSE_ANSWERED:
+		worker_answered(world, event.whom, event.number);
+		break;
+	case SPARSE_SYNCED:
+		sparse_server_synced(world, event.number);
+		break;
+	case SPARSE_STRIKE:
+		strike(world);
+		break;
+	case SPARSE_NOTICES:
+		sparse_server_notices(world);
+		break;
+	case SPARSE_RESTARTS:
+		sparse_server_restarts(world);
+		break;
+	}
+}
+
+/* ---- a run ---- */
+
+static void watch(void *context, const struct net_sight *sight)
+{
+	static const char *const fates[NET_FATES] = { "sent",   "doubled", "LOST",    "FULL",
+						      "NOBODY", "DROPPED", "REFUSED", "taken" };
+	static const char *const kinds[SPARSE_KIND_END] = {
+		"?",     "PUSH",  "ACK",   "ASK",    "FLIP",    "CUT", "FLUSH", "COMMITTED",
+		"BCAST", "SETUP", "READY", "RESUME", "RESUMED", "END", "HAVE",
+	};
+	struct sparse_world *world = context;
+	struct sparse_report *report = world->report;
+	struct sparse packet;
+
+	sparse_get(sight->data, &packet);
+	report->packets += net_is_sending(sight->fate);
+	report->lost += sight->fate != NET_SENT && sight->fate != NET_DOUBLED &&
+			sight->fate != NET_TAKEN;
+	report->digest = (report->digest ^ sight->now_ns ^ packet.number << 32 ^
+			  (uint64_t)packet.part << 16 ^ (uint64_t)packet.kind << 8 ^
+			  (uint64_t)sight->fate << 56 ^ sight->from << 4 ^ sight->to) *
+			 0x9e3779b97f4a7c15;
+	report->digest ^= report->digest >> 31;
+	if (world->trace)
+		fprintf(world->trace,
+			"%10.3f ms  %2u -> %2u  %-7s %-9s table %u worker %d generation %" PRIu64
+			" number %" PRIu64 " part %u of %u, %u items\n",
+			(double)sight->now_ns / 1e6, sight->from,
+			sight->to == NET_NODES_MAX ? 99 : sight->to, fates[sight->fate],
+			kinds[packet.kind < SPARSE_KIND_END ? packet.kind : 0], packet.table,
+			(int)(int16_t)packet.worker, packet.generation, packet.number, packet.part,
+			packet.parts, packet.count);
+}
+
+static bool is_worker_done(const struct sparse_world *world, uint32_t number)
+{
+	const struct sparse_worker *worker = &world->worker[number];
+	const struct sparse_life *life = &worker->life[worker->incarnation];
+
+	return worker->endpoint && life->pushed == world->scenario->pushes &&
+	       life->batched == world->scenario->batches &&
+	       endpoint_sparse_worker(worker->endpoint)->low == life->pushed + 1;
+}
+
+static bool is_done(const struct sparse_world *world)
+{
+	if (world->strikes_left || !world->home || world->durable != world->log_count)
+		return false;
+	for (uint32_t i = 0; i < world->scenario->table.workers; i++)
+		if (!is_worker_done(world, i))
+			return false;
+	return true;
+}
+
+static void world_begin(struct sparse_world *world)
+{
+	const struct sparse_scenario *scenario = world->scenario;
+	struct net_options options = { .seed = scenario->seed,
+				       .packet_bytes_max = scenario->table.bytes,
+				       .weather = scenario->weather };
+
+	rng_init(&world->rng, scenario->seed, 77);
+	world->net = sparse_need(net_open(&options));
+	if (world->trace || world->report)
+		net_watch(world->net, watch, world);
+	for (uint32_t i = 0; i < scenario->table.workers + 1u + SPARSE_ENGINES; i++)
+		net_node_add(world->net, &scenario->host);
+	world->strikes_left = scenario->strikes;
+	sparse_server_begin(world);
+	sparse_server_fences(world);
+	for (uint32_t i = 0; i < scenario->table.workers; i++) {
+		if (outbox_open(&world->worker[i].outbox, net_link(world->net, i)))
+			abort();
+		worker_begins(world, i);
+	}
+	if (scenario->strikes)
+		sparse_event_in(world, rng_log(&world->rng, MS, 200 * MS), SPARSE_STRIKE, 0, 0);
+}
+
+static void world_end(struct sparse_world *world)
+{
+	for (uint32_t i = 0; i < world->scenario->table.workers; i++) {
+		struct sparse_worker *worker = &world->worker[i];
+
+		if (worker->endpoint) {
+			const struct endpoint_sparse_stats *stats =
+				endpoint_sparse_stats(worker->endpoint);
+
+			world->report->pushes += stats->pushes;
+			world->report->pushes_again += stats->pushes_again;
+		}
+		endpoint_sparse_close(worker->endpoint);
+		outbox_close(&worker->outbox);
+		for (uint64_t k = 1; k <= worker->incarnation; k++)
+			free(worker->life[k].is_freed);
+	}
+	for (uint32_t i = 0; i < SPARSE_ENGINES; i++)
+		engine_dies(world, i);
+	sparse_server_end(world);
+	world->report->virtual_ns = net_now(world->net);
+	net_close(world->net);
+	free(world->event);
+}
+
+static void world_step(struct sparse_world *world)
+{
+	struct net_event event = net_step(world->net);
+	uint32_t workers = world->scenario->table.workers;
+
+	if (event.type == NET_IDLE)
+		sparse_fail(world, "nothing happens any more");
+	else if (event.type == NET_TIMER)
+		event_take(world, world->event[event.cookie]);
+	else if (event.node < workers)
+		worker_polls(world, event.node);
+	else if (event.node == workers)
+		sparse_server_polls(world);
+	else
+		engine_polls(world, event.node - workers - 1);
+}
+
+void sparse_scenario_run(const struct sparse_scenario *scenario, struct sparse_report *report,
+			 FILE *trace)
+{
+	struct sparse_world *world = sparse_need(calloc(1, sizeof(*world)));
+
+	*report = (struct sparse_report){ 0 };
+	world->scenario = scenario;
+	world->report = report;
+	world->trace = trace;
+	world_begin(world);
+	while (!report->is_failed && !is_done(world)) {
+		world_step(world);
+		if (net_now(world->net) - world->progress_ns > scenario->bound_ns)
+			sparse_fail(world, "nothing gets on for %.1f s",
+				    (double)scenario->bound_ns / 1e9);
+	}
+	if (!report->is_failed)
+		sparse_server_judge(world);
+	world_end(world);
+	free(world);
+}
