@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimiser.c - see optimiser.h. */
+#include "ps/optimiser.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "util/rng.h"
+
+enum { UNIFORMS_OF_NORMAL = 12 }; /* their sum has variance 1 */
+
+static const char *const names[OPTIMISER_COUNT] = { "sum",     "sgd",  "momentum",
+						    "adagrad", "adam", "ftrl" };
+static const char *const initial_names[INITIAL_COUNT] = { "zero", "uniform", "normal" };
+
+struct optimiser optimiser_default(enum optimiser_kind kind)
+{
+	struct optimiser usual = {
+		.kind = kind,
+		.rate = 0.01f,
+		.momentum = 0.9f,
+		.beta1 = 0.9f,
+		.beta2 = 0.999f,
+		.epsilon = kind == OPTIMISER_ADAM ? 1e-8f : 1e-10f,
+		.beta = 1,
+		.l1 = 0,
+		.l2 = 0,
+	};
+
+	if (kind == OPTIMISER_ADAM)
+		usual.rate = 0.001f;
+	if (kind == OPTIMISER_FTRL)
+		usual.rate = 0.1f;
+	return usual;
+}
+
+const char *optimiser_name(enum optimiser_kind kind)
+{
+	return names[kind];
+}
+
+bool optimiser_find(const char *name, enum optimiser_kind *kind)
+{
+	for (unsigned i = 0; i < OPTIMISER_COUNT; i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		*kind = (enum optimiser_kind)i;
+		return true;
+	}
+	return false;
+}
+
+uint32_t optimiser_state(const struct optimiser *optimiser, uint32_t dim)
+{
+	switch (optimiser->kind) {
+	case OPTIMISER_MOMENTUM:
+	case OPTIMISER_ADAGRAD:
+		return dim;
+	case OPTIMISER_ADAM:
+		return 2 * dim + 2;
+	case OPTIMISER_FTRL:
+		return 2 * dim;
+	default:
+		return 0;
+	}
+}
+
+/* ---- one step each; g is a sum of gradients ---- */
+
+/* m, v: of dim each, then 1 - beta1^steps and 1 - beta2^steps. */
+static void adam(const struct optimiser *o, uint32_t dim, float *value, float *state,
+		 const float *gradient)
+{
+	float *m = state, *v = state + dim, *done = state + 2 * (size_t)dim;
+
+	done[0] = o->beta1 * done[0] + (1 - o->beta1);
+	done[1] = o->beta2 * done[1] + (1 - o->beta2);
+	for (uint32_t i = 0; i < dim; i++) {
+		float g = gradient[i];
+
+		m[i] = o->beta1 * m[i] + (1 - o->beta1) * g;
+		v[i] = o->beta2 * v[i] + (1 - o->beta2) * g * g;
+		value[i] -= o->rate * (m[i] / done[0]) / (sqrtf(v[i] / done[1]) + o->epsilon);
+	}
+}
+
+static float sign_of(float x)
+{
+	return x < 0 ? -1.0f : 1.0f;
+}
+
+/* z, n: of dim each. A key that begins with another value than 0 begins with the z that the rule gives that for. */
+static void ftrl(const struct optimiser *o, uint32_t dim, float *value, float *state,
+		 const float *gradient)
+{
+	float *z = state, *n = state + dim;
+
+	for (uint32_t i = 0; i < dim; i++) {
+		float g = gradient[i], w = value[i], sum = n[i] + g * g;
+		float sigma = (sqrtf(sum) - sqrtf(n[i])) / o->rate;
+
+		if (n[i] == 0 && z[i] == 0 && w != 0)
+			z[i] = -w * (o->beta / o->rate + o->l2) - sign_of(w) * o->l1;
+		z[i] += g - sigma * w;
+		n[i] = sum;
+		value[i] = 0;
+		if (fabsf(z[i]) > o->l1)
+			value[i] = -(z[i] - sign_of(z[i]) * o->l1) /
+				   ((o->beta + sqrtf(sum)) / o->rate + o->l2);
+	}
+}
+
+void optimiser_step(const struct optimiser *o, uint32_t dim, float *value, float *state,
+		    const float *gradient)
+{
+	if (o->kind == OPTIMISER_ADAM) {
+		adam(o, dim, value, state, gradient);
+		return;
+	}
+	if (o->kind == OPTIMISER_FTRL) {
+		ftrl(o, dim, value, state, gradient);
+		return;
+	}
+	for (uint32_t i = 0; i < dim; i++) {
+		float g = gradient[i];
+
+		if (o->kind == OPTIMISER_SUM) {
+			value[i] += g;
+		} else if (o->kind == OPTIMISER_SGD) {
+			value[i] -= o->rate * g;
+		} else if (o->kind == OPTIMISER_MOMENTUM) {
+			state[i] = o->momentum * state[i] + g;
+			value[i] -= o->rate * state[i];
+		} else { /* ADAGRAD */
+			state[i] += g * g;
+			value[i] -= o->rate * g / (sqrtf(state[i]) + o->epsilon);
+		}
+	}
+}
+
+/* ---- how a key begins ---- */
+
+const char *initial_name(enum initial_kind kind)
+{
+	return initial_names[kind];
+}
+
+bool initial_find(const char *name, enum initial_kind *kind)
+{
+	for (unsigned i = 0; i < INITIAL_COUNT; i++) {
+		if (strcmp(name, initial_names[i]) != 0)
+			continue;
+		*kind = (enum initial_kind)i;
+		return true;
+	}
+	return false;
+}
+
+/* In [0, 1): 24 bits, all that a float has. */
+static float uniform(struct rng *rng)
+{
+	return (float)(rng_u32(rng) >> 8) * 0x1p-24f;
+}
+
+void initial_values(const struct initial *initial, uint64_t key, uint32_t dim, float *value)
+{
+	struct rng rng;
+
+	rng_init(&rng, initial->seed, key);
+	for (uint32_t i = 0; i < dim; i++) {
+		float drawn = 0;
+
+		if (initial->kind == INITIAL_UNIFORM)
+			drawn = 2 * uniform(&rng) - 1;
+		for (uint32_t k = 0; initial->kind == INITIAL_NORMAL && k < UNIFORMS_OF_NORMAL; k++)
+			drawn += uniform(&rng) - 0.5f;
+		value[i] = initial->scale * drawn;
+	}
+}

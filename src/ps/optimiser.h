@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * optimiser.h - what a sum of gradients does to a key's values, and with which values a key begins. Pure, and the
+ * same bits on every machine: a log is replayed by doing the same steps again.
+ *
+ *   value   dim floats, the parameters
+ *   state   optimiser_state floats behind them, zeros at first, nobody else's business
+ */
+#ifndef PS_OPTIMISER_H
+#define PS_OPTIMISER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum optimiser_kind {
+	OPTIMISER_SUM, /* value += g: a table of counts; exact for whole numbers up to 2^24 */
+	OPTIMISER_SGD,
+	OPTIMISER_MOMENTUM,
+	OPTIMISER_ADAGRAD,
+	OPTIMISER_ADAM, /* its step count is the key's own: how often that was touched */
+	OPTIMISER_FTRL, /* FTRL-Proximal, per coordinate */
+	OPTIMISER_COUNT
+};
+
+struct optimiser {
+	enum optimiser_kind kind;
+	float rate;         /* all but SUM; FTRL's alpha */
+	float momentum;     /* MOMENTUM */
+	float beta1, beta2; /* ADAM */
+	float epsilon;      /* ADAGRAD, ADAM */
+	float beta, l1, l2; /* FTRL */
+};
+
+/* Of this kind, with the values that are usual for it. */
+struct optimiser optimiser_default(enum optimiser_kind kind);
+const char *optimiser_name(enum optimiser_kind kind); /* "sum", "sgd", ... */
+bool optimiser_find(const char *name, enum optimiser_kind *kind);
+
+/* Floats of state for a key of dim values. */
+uint32_t optimiser_state(const struct optimiser *optimiser, uint32_t dim);
+
+/* One step, with the sum of the gradients that the epoch or the batch has brought for the key. */
+void optimiser_step(const struct optimiser *optimiser, uint32_t dim, float *value, float *state,
+		    const float *gradient);
+
+enum initial_kind { INITIAL_ZERO, INITIAL_UNIFORM, INITIAL_NORMAL, INITIAL_COUNT };
+
+/* uniform: in [-scale, scale); normal: of standard deviation scale (twelve uniform ones, added up: no tail beyond
+ * six of them). Both are made of seed and key alone, so who comes when is no matter. */
+struct initial {
+	enum initial_kind kind;
+	float scale;
+	uint64_t seed;
+};
+
+const char *initial_name(enum initial_kind kind); /* "zero", "uniform", "normal" */
+bool initial_find(const char *name, enum initial_kind *kind);
+void initial_values(const struct initial *initial, uint64_t key, uint32_t dim, float *value);
+
+#endif
