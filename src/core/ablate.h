@@ -238,6 +238,9 @@ enum ablation {
 	ABLATE_HOT_MAP_CRC,
 	ABLATE_HOT_MAP_TWICE,
 	ABLATE_HOT_MAP_OTHER,
+	/* a parameter server's disk */
+	ABLATE_PS_RECORD_CRC,
+	ABLATE_PS_DISK_ERROR,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

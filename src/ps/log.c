@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c - see log.h. */
+#include "ps/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+
+enum { WAITING_MAX = 1 << 28 /* bytes */, AGAIN_SECONDS = 1 };
+
+struct log {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t more, moved; /* to the thread; from it */
+	struct log_options options;
+	int fd;
+	uint64_t at; /* bytes of this file that are durable: where the next write goes */
+	struct bytes filling, writing;
+	uint64_t appended, mark; /* of filling too */
+	struct log_state state;
+	bool is_busy; /* the thread has `writing` */
+	bool is_closing;
+};
+
+int folder_sync(const char *path)
+{
+	char folder[PATH_MAX], *slash;
+	int fd, why = 0;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (fsync(fd) && errno != EINVAL) /* some file systems have nothing to sync */
+		why = errno;
+	close(fd);
+	return why;
+}
+
+/* ---- the thread ---- */
+
+/* All of it, or errno: again from the same place, so that half a try does no harm. */
+static int write_at(int fd, uint64_t at, const struct bytes *bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes->count) {
+		ssize_t got = pwrite(fd, bytes->at + done, bytes->count - done, (off_t)(at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? errno : EIO;
+		done += (size_t)got;
+	}
+	return fdatasync(fd) ? errno : 0;
+}
+
+/* With the lock; false: it is closing and the disk takes nothing. */
+static bool again_later(struct log *log)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += AGAIN_SECONDS;
+	while (!log->is_closing)
+		if (pthread_cond_timedwait(&log->more, &log->lock, &until) == ETIMEDOUT)
+			return true;
+	return false;
+}
+
+static void changed(struct log *log)
+{
+	pthread_cond_broadcast(&log->moved);
+	pthread_mutex_unlock(&log->lock);
+	log->options.changed(log->options.arg);
+	pthread_mutex_lock(&log->lock);
+}
+
+/* With the lock, which it gives back while the disk works. */
+static void batch_write(struct log *log)
+{
+	struct bytes batch = log->filling;
+	uint64_t position = log->appended, mark = log->mark;
+
+	log->filling = log->writing;
+	log->writing = batch;
+	log->is_busy = true;
+	for (;;) {
+		int why;
+
+		pthread_mutex_unlock(&log->lock);
+		why = write_at(log->fd, log->at, &batch);
+		pthread_mutex_lock(&log->lock);
+		if (!why || TAKEN_OUT(PS_DISK_ERROR)) {
+			log->at += batch.count;
+			log->state = (struct log_state){ .position = position, .mark = mark };
+			break;
+		}
+		log->state.trouble = why;
+		changed(log);
+		if (!again_later(log))
+			break;
+	}
+	log->writing.count = 0;
+	log->is_busy = false;
+	changed(log);
+}
+
+static void *run(void *arg)
+{
+	struct log *log = arg;
+
+	pthread_mutex_lock(&log->lock);
+	for (;;) {
+		while (!log->filling.count && !log->is_closing)
+			pthread_cond_wait(&log->more, &log->lock);
+		if (!log->filling.count)
+			break;
+		batch_write(log);
+		if (log->is_closing && log->state.trouble)
+			break;
+	}
+	pthread_mutex_unlock(&log->lock);
+	return NULL;
+}
+
+/* ---- its life ---- */
+
+static int failed(char error[PS_ERROR_MAX], const char *path, int why)
+{
+	snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
+	return -1;
+}
+
+/* What is behind the last whole record goes, and what is before it is on the disk from now on. */
+static int file_open(const char *path, uint64_t whole, char error[PS_ERROR_MAX])
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666), why;
+
+	if (fd < 0)
+		return failed(error, path, errno);
+	if (!ftruncate(fd, (off_t)whole) && !fsync(fd)) {
+		why = folder_sync(path);
+		if (!why)
+			return fd;
+	} else {
+		why = errno;
+	}
+	close(fd);
+	return failed(error, path, why);
+}
+
+int log_open(struct log **out, const struct log_options *options, char error[PS_ERROR_MAX])
+{
+	struct log *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return failed(error, options->path, ENOMEM);
+	log->options = *options;
+	log->options.path = NULL;
+	log->at = options->whole;
+	log->fd = file_open(options->path, options->whole, error);
+	if (log->fd < 0) {
+		free(log);
+		return -1;
+	}
+	pthread_mutex_init(&log->lock, NULL);
+	pthread_cond_init(&log->more, NULL);
+	pthread_cond_init(&log->moved, NULL);
+	if (pthread_create(&log->thread, NULL, run, log)) {
+		close(log->fd);
+		free(log);
+		return failed(error, options->path, EAGAIN);
+	}
+	*out = log;
+	return 0;
+}
+
+void log_close(struct log *log)
+{
+	if (!log)
+		return;
+	pthread_mutex_lock(&log->lock);
+	log->is_closing = true;
+	pthread_cond_broadcast(&log->more);
+	pthread_mutex_unlock(&log->lock);
+	pthread_join(log->thread, NULL);
+	close(log->fd);
+	bytes_fini(&log->filling);
+	bytes_fini(&log->writing);
+	pthread_cond_destroy(&log->more);
+	pthread_cond_destroy(&log->moved);
+	pthread_mutex_destroy(&log->lock);
+	free(log);
+}
+
+uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t *body,
+		    uint32_t bytes)
+{
+	uint64_t position;
+
+	assert(bytes <= RECORD_BODY_MAX);
+	pthread_mutex_lock(&log->lock);
+	while (log->filling.count > WAITING_MAX)
+		pthread_cond_wait(&log->moved, &log->lock);
+	record_frame(&log->filling, type, body, bytes);
+	if (log->filling.is_short) {
+		/* Half a record cannot stay, and what the server is now could not be told any more. */
+		fputs("tally-ps: out of memory for the log: it ends here, before anything is said "
+		      "that is not on the disk\n",
+		      stderr);
+		_exit(1);
+	}
+	log->appended += RECORD_HEADER_BYTES + bytes;
+	assert(mark >= log->mark);
+	log->mark = mark;
+	position = log->appended;
+	pthread_cond_signal(&log->more);
+	pthread_mutex_unlock(&log->lock);
+	return position;
+}
+
+struct log_state log_state(struct log *log)
+{
+	struct log_state state;
+
+	pthread_mutex_lock(&log->lock);
+	state = log->state;
+	pthread_mutex_unlock(&log->lock);
+	return state;
+}
+
+uint64_t log_appended(struct log *log)
+{
+	uint64_t appended;
+
+	pthread_mutex_lock(&log->lock);
+	appended = log->appended;
+	pthread_mutex_unlock(&log->lock);
+	return appended;
+}
+
+int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
+{
+	int fd = file_open(path, 0, error), why;
+
+	if (fd < 0)
+		return -1;
+	pthread_mutex_lock(&log->lock);
+	while ((log->filling.count || log->is_busy) && !log->state.trouble)
+		pthread_cond_wait(&log->moved, &log->lock);
+	why = log->state.trouble;
+	if (!why) {
+		int old = log->fd;
+
+		log->fd = fd;
+		log->at = 0;
+		fd = old;
+	}
+	pthread_mutex_unlock(&log->lock);
+	close(fd);
+	if (!why)
+		return 0;
+	unlink(path);
+	return failed(error, path, why);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log.h - a file that grows by records (record.h), and a thread that brings them to the disk: all that has come
+ * while it waits for one fdatasync leaves with the next. Nothing here waits for the disk but log_close, log_turn,
+ * and log_append while too much is waiting.
+ *
+ * When the disk is full, or fails, the thread says so and goes on trying, once a second, from the last byte that is
+ * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that.
+ */
+#ifndef PS_LOG_H
+#define PS_LOG_H
+
+#include <stdint.h>
+
+#include "ps/record.h"
+
+struct log;
+
+struct log_options {
+	const char *path; /* borrowed until log_open returns */
+	uint64_t whole;   /* bytes of the file that are whole records: it is cut there */
+	/* From the log's thread: more is durable, or it is in trouble, or out of it. */
+	void (*changed)(void *arg);
+	void *arg;
+};
+
+struct log_state {
+	uint64_t position; /* bytes that were ever appended and are durable, */
+	uint64_t mark;     /* and the last mark among them */
+	int trouble;       /* errno of the last try; 0: all is well */
+};
+
+/* 0, or -1 with a sentence that names the file. */
+int log_open(struct log **log, const struct log_options *options, char error[PS_ERROR_MAX]);
+/* Brings all to the disk, if that takes it, but does not wait for a disk that is in trouble. */
+void log_close(struct log *log);
+
+/* One record. `mark` is a number of the caller's that never falls; the position behind it, from log_open on.
+ * Copies. */
+uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t *body,
+		    uint32_t bytes);
+struct log_state log_state(struct log *log);
+uint64_t log_appended(struct log *log);
+
+/* What is appended from now on goes into a new file, whose first record is the caller's next; positions go on. All
+ * that came before is durable when this returns. 0, or -1 with a sentence: it goes on with the old file. */
+int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX]);
+
+/* The name of a file lives in its folder: 0, or errno. */
+int folder_sync(const char *path);
+
+#endif

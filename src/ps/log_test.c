@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ps/log.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RECORDS = 40, FILE_MAX = 1 << 16, LOG_FILE = 4096 };
+
+static char folder[] = "/tmp/tally-log-XXXXXX";
+static char path[64], error[PS_ERROR_MAX];
+static atomic_uint changes;
+
+static void on_change(void *arg)
+{
+	(void)arg;
+	changes++;
+}
+
+static int folder_make(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/log", folder);
+	return 0;
+}
+
+static int folder_remove(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
+static int file_remove(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static struct log *open_at(uint64_t whole)
+{
+	struct log_options options = { .path = path, .whole = whole, .changed = on_change };
+	struct log *log;
+
+	if (log_open(&log, &options, error))
+		fail_msg("%s", error);
+	return log;
+}
+
+/* Bounded: the disk of a busy machine may take seconds. */
+static struct log_state wait_for(struct log *log, uint64_t position, bool is_trouble)
+{
+	struct log_state state;
+
+	for (int i = 0; i < 6000; i++) {
+		state = log_state(log);
+		if (state.position >= position || (is_trouble && state.trouble))
+			return state;
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	fail_msg("nothing came of it in a minute");
+	return state;
+}
+
+/* Record i: its type is 100 + i, its body i bytes of i. */
+static void record_make(uint32_t i, uint8_t *body)
+{
+	memset(body, (int)i, i);
+}
+
+static uint64_t append_all(struct log *log, uint32_t first, uint32_t end, uint64_t *ends)
+{
+	uint64_t position = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		uint8_t body[RECORDS];
+
+		record_make(i, body);
+		position = log_append(log, i, 100 + i, body, i);
+		if (ends)
+			ends[i] = position;
+	}
+	return position;
+}
+
+struct seen {
+	uint32_t count;
+	bool is_wrong;
+};
+
+static int take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes, char said[])
+{
+	struct seen *seen = arg;
+	uint8_t want[RECORDS];
+
+	(void)said;
+	record_make(seen->count, want);
+	if (type != 100 + seen->count || bytes != seen->count || memcmp(body, want, bytes) != 0)
+		seen->is_wrong = true;
+	seen->count++;
+	return 0;
+}
+
+static size_t file_get(uint8_t *file)
+{
+	FILE *from = fopen(path, "rb");
+	size_t bytes;
+
+	assert_non_null(from);
+	bytes = fread(file, 1, FILE_MAX, from);
+	fclose(from);
+	return bytes;
+}
+
+static void log__records_come_back_from_the_disk(void **unused)
+{
+	uint8_t file[FILE_MAX];
+	struct seen seen = { 0 };
+	const char *why;
+	size_t whole;
+	struct log *log = open_at(0);
+	uint64_t position = append_all(log, 0, RECORDS, NULL);
+
+	(void)unused;
+	assert_int_equal(wait_for(log, position, false).mark, RECORDS - 1);
+	assert_true(changes);
+	log_close(log);
+	assert_int_equal(record_scan("F", file, file_get(file), take, &seen, &whole, &why, error),
+			 0);
+	assert_null(why);
+	assert_int_equal(whole, position);
+	assert_int_equal(seen.count, RECORDS);
+	assert_false(seen.is_wrong);
+}
+
+/* However it was cut: the whole ones count, and what is appended then stands behind them. */
+static void log__cut_anywhere_gives_the_whole_records(void **unused)
+{
+	uint64_t ends[RECORDS];
+	uint8_t file[FILE_MAX], then[FILE_MAX];
+	struct log *log = open_at(0);
+	size_t bytes, whole;
+
+	(void)unused;
+	append_all(log, 0, RECORDS, ends);
+	log_close(log);
+	bytes = file_get(file);
+	for (size_t cut = 0; cut <= bytes; cut++) {
+		struct seen seen = { 0 };
+		const char *why;
+		uint32_t want = 0;
+
+		while (want < RECORDS && ends[want] <= cut)
+			want++;
+		assert_int_equal(record_scan("F", file, cut, take, &seen, &whole, &why, error), 0);
+		assert_int_equal(seen.count, want);
+		assert_false(seen.is_wrong);
+		assert_int_equal(whole, want ? ends[want - 1] : 0);
+		assert_int_equal(why != NULL, whole != cut);
+		if (cut % 97)
+			continue;
+		log = open_at(whole);
+		append_all(log, want, RECORDS, NULL);
+		log_close(log);
+		assert_int_equal(file_get(then), bytes);
+		assert_memory_equal(then, file, bytes);
+	}
+}
+
+static void log__no_flipped_bit_is_believed(void **unused)
+{
+	uint8_t file[FILE_MAX];
+	struct log *log = open_at(0);
+	size_t bytes, whole;
+
+	(void)unused;
+	append_all(log, 0, RECORDS, NULL);
+	log_close(log);
+	bytes = file_get(file);
+	for (size_t bit = 0; bit < 8 * bytes; bit += 5) {
+		struct seen seen = { 0 };
+		const char *why;
+
+		file[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_equal(record_scan("F", file, bytes, take, &seen, &whole, &why, error),
+				 0);
+		assert_non_null(why);
+		assert_false(seen.is_wrong);
+		assert_true(seen.count < RECORDS);
+		assert_true(whole <= bit / 8);
+		file[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+static int refuse_third(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes, char said[])
+{
+	uint32_t *count = arg;
+
+	(void)type;
+	(void)body;
+	(void)bytes;
+	snprintf(said, PS_ERROR_MAX, "not this one");
+	return ++*count == 3 ? -1 : 0;
+}
+
+static void log__what_does_not_fit_is_named_with_its_place(void **unused)
+{
+	uint8_t file[FILE_MAX];
+	uint64_t ends[RECORDS];
+	struct log *log = open_at(0);
+	uint32_t count = 0;
+	char want[64];
+	const char *why;
+	size_t whole;
+
+	(void)unused;
+	append_all(log, 0, RECORDS, ends);
+	log_close(log);
+	assert_int_equal(record_scan("F", file, file_get(file), refuse_third, &count, &whole, &why,
+				     error),
+			 -1);
+	snprintf(want, sizeof(want), "F: at byte %u: not this one", (unsigned)ends[1]);
+	assert_string_equal(error, want);
+}
+
+static void limit(rlim_t bytes)
+{
+	struct rlimit size;
+
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &size), 0);
+}
+
+/* A limit of the file's size is refused as a full disk is, and can be lifted. */
+static void log__full_disk_is_told_and_nothing_lost_by_it(void **unused)
+{
+	static uint8_t body[LOG_FILE], file[FILE_MAX];
+	struct log *log = open_at(0);
+	uint64_t first, last;
+	struct seen seen = { 0 };
+	const char *why;
+	struct log_state state;
+	size_t whole;
+
+	(void)unused;
+	signal(SIGXFSZ, SIG_IGN);
+	first = append_all(log, 0, RECORDS, NULL);
+	wait_for(log, first, false);
+	limit(first + LOG_FILE / 2);
+	last = log_append(log, RECORDS, 7, body, sizeof(body));
+	state = wait_for(log, last, true);
+	assert_int_equal(state.trouble, EFBIG);
+	assert_int_equal(state.position, first);
+	assert_int_equal(state.mark, RECORDS - 1);
+	/* A crash now: what was acknowledged is whole. */
+	assert_int_equal(record_scan("F", file, file_get(file), refuse_third, &(uint32_t){ 3 },
+				     &whole, &why, error),
+			 0);
+	assert_int_equal(whole, first);
+	limit(RLIM_INFINITY);
+	state = wait_for(log, last, false);
+	assert_int_equal(state.trouble, 0);
+	assert_int_equal(state.mark, RECORDS);
+	log_close(log);
+	assert_int_equal(file_get(file), last);
+	assert_int_equal(record_scan("F", file, first, take, &seen, &whole, &why, error), 0);
+	assert_int_equal(seen.count, RECORDS);
+}
+
+static void log__turn_goes_on_in_a_new_file(void **unused)
+{
+	uint8_t file[FILE_MAX];
+	char second[64], first[64];
+	struct log *log = open_at(0);
+	uint64_t before = append_all(log, 0, RECORDS / 2, NULL), after;
+
+	(void)unused;
+	snprintf(first, sizeof(first), "%s", path);
+	snprintf(second, sizeof(second), "%s/second", folder);
+	assert_int_equal(log_turn(log, second, error), 0);
+	assert_int_equal(log_state(log).position, before);
+	after = append_all(log, RECORDS / 2, RECORDS, NULL);
+	wait_for(log, after, false);
+	log_close(log);
+	assert_int_equal(file_get(file), before);
+	snprintf(path, sizeof(path), "%s", second);
+	assert_int_equal(file_get(file), after - before);
+	unlink(second);
+	snprintf(path, sizeof(path), "%s", first);
+}
+
+static void log__folder_that_is_not_there_is_named(void **unused)
+{
+	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
+	struct log *log;
+
+	(void)unused;
+	assert_int_equal(log_open(&log, &options, error), -1);
+	assert_string_equal(error, "/nowhere/log: No such file or directory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(log__records_come_back_from_the_disk, file_remove),
+		cmocka_unit_test_teardown(log__cut_anywhere_gives_the_whole_records, file_remove),
+		cmocka_unit_test_teardown(log__no_flipped_bit_is_believed, file_remove),
+		cmocka_unit_test_teardown(log__what_does_not_fit_is_named_with_its_place,
+					  file_remove),
+		cmocka_unit_test_teardown(log__full_disk_is_told_and_nothing_lost_by_it,
+					  file_remove),
+		cmocka_unit_test_teardown(log__turn_goes_on_in_a_new_file, file_remove),
+		cmocka_unit_test(log__folder_that_is_not_there_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.c - see record.h. */
+#include "ps/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "core/ablate.h"
+
+enum { ROOM_FIRST = 4096 };
+
+/* ---- bytes ---- */
+
+void bytes_put(struct bytes *bytes, const void *what, size_t count)
+{
+	if (bytes->count + count > bytes->room) {
+		size_t room = bytes->room ? bytes->room : ROOM_FIRST;
+		uint8_t *more;
+
+		while (room < bytes->count + count)
+			room *= 2;
+		more = realloc(bytes->at, room);
+		if (!more) {
+			bytes->is_short = true;
+			return;
+		}
+		bytes->at = more;
+		bytes->room = room;
+	}
+	if (count)
+		memcpy(bytes->at + bytes->count, what, count);
+	bytes->count += count;
+}
+
+void bytes_put32(struct bytes *bytes, uint32_t number)
+{
+	uint8_t at[4];
+
+	sparse_body_put32(at, number);
+	bytes_put(bytes, at, sizeof(at));
+}
+
+void bytes_put64(struct bytes *bytes, uint64_t number)
+{
+	uint8_t at[8];
+
+	sparse_body_put64(at, number);
+	bytes_put(bytes, at, sizeof(at));
+}
+
+void bytes_fini(struct bytes *bytes)
+{
+	free(bytes->at);
+	*bytes = (struct bytes){ 0 };
+}
+
+/* ---- files of records ---- */
+
+static uint32_t sum_of(const uint8_t *length, const uint8_t *type, const uint8_t *body,
+		       uint32_t bytes)
+{
+	uLong sum = crc32(crc32(0, length, 4), type, 4);
+
+	return (uint32_t)(bytes ? crc32(sum, body, bytes) : sum);
+}
+
+void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_t bytes)
+{
+	uint8_t header[RECORD_HEADER_BYTES];
+
+	sparse_body_put32(header, bytes);
+	sparse_body_put32(header + 8, type);
+	sparse_body_put32(header + 4, sum_of(header, header + 8, body, bytes));
+	bytes_put(out, header, sizeof(header));
+	bytes_put(out, body, bytes);
+}
+
+/* NULL: a whole record begins at `at`, which has `left` bytes, at least one. */
+static const char *why_not(const uint8_t *at, size_t left)
+{
+	uint32_t bytes;
+
+	if (left < RECORD_HEADER_BYTES)
+		return "it ends inside of a record's header";
+	bytes = sparse_body_get32(at);
+	if (bytes > RECORD_BODY_MAX)
+		return "a record has a length that none has";
+	if (left - RECORD_HEADER_BYTES < bytes)
+		return "it ends inside of a record";
+	if (sparse_body_get32(at + 4) != sum_of(at, at + 8, at + RECORD_HEADER_BYTES, bytes) &&
+	    !TAKEN_OUT(PS_RECORD_CRC))
+		return "the checksum of a record does not fit";
+	return NULL;
+}
+
+int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take *take, void *arg,
+		size_t *whole, const char **why, char error[PS_ERROR_MAX])
+{
+	size_t at = 0;
+
+	*why = NULL;
+	while (at < bytes) {
+		uint32_t body_bytes;
+		char said[PS_ERROR_MAX] = "";
+
+		*why = why_not(file + at, bytes - at);
+		if (*why)
+			break;
+		body_bytes = sparse_body_get32(file + at);
+		if (take(arg, sparse_body_get32(file + at + 8), file + at + RECORD_HEADER_BYTES,
+			 body_bytes, said)) {
+			snprintf(error, PS_ERROR_MAX, "%.200s: at byte %zu: %.500s", name, at,
+				 said);
+			return -1;
+		}
+		at += RECORD_HEADER_BYTES + body_bytes;
+	}
+	*whole = at;
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static uint64_t value_bytes(uint32_t type)
+{
+	return type == SERVER_SPARSE_EPOCH ? SPARSE_SUM_BYTES : sizeof(float);
+}
+
+const char *record_step_get(uint32_t type, const uint8_t *body, uint32_t bytes,
+			    const struct sparse_table *table, struct record_step *step)
+{
+	uint64_t number, body_bytes;
+
+	if (type < SERVER_SPARSE_EPOCH || type > SERVER_SPARSE_BATCH)
+		return "a record of a type that there is not";
+	if (bytes < RECORD_STEP_BYTES)
+		return "a step that is too short";
+	*step = (struct record_step){
+		.what = { .kind = (enum server_sparse_record_kind)type,
+			  .map = sparse_body_get32(body),
+			  .generation = sparse_body_get64(body + 4),
+			  .worker = (uint16_t)(body[12] | body[13] << 8),
+			  .flags = (uint16_t)(body[14] | body[15] << 8),
+			  .batch = sparse_body_get64(body + 28) },
+		.dim = sparse_body_get32(body + 16),
+		.places = sparse_body_get32(body + 36),
+		.count = sparse_body_get32(body + 40),
+	};
+	number = sparse_body_get64(body + 20);
+	if (type == SERVER_SPARSE_EPOCH)
+		step->what.epoch = number;
+	else
+		step->what.incarnation = number;
+	if (step->dim != table->dim)
+		return "a step of another dim";
+	if (step->places != (type == SERVER_SPARSE_EPOCH ? sparse_places(table) : 0))
+		return "a step of another number of workers, or another window";
+	if (type != SERVER_SPARSE_EPOCH && step->what.worker >= table->workers)
+		return "a step of a worker that there is not";
+	if (step->count && type != SERVER_SPARSE_EPOCH && type != SERVER_SPARSE_BATCH)
+		return "a fence, or a worker's coming, that has keys";
+	if (!step->what.generation || (type != SERVER_SPARSE_FENCE && !number))
+		return "a step with a number of 0";
+	if (step->what.generation == UINT64_MAX || step->what.batch == UINT64_MAX ||
+	    step->what.epoch == UINT64_MAX)
+		return "a step with a number that none has";
+	body_bytes = RECORD_STEP_BYTES + 8ull * step->places +
+		     step->count * (8 + value_bytes(type) * step->dim);
+	if (body_bytes != bytes)
+		return "a step whose length and counts disagree";
+	step->cut = body + RECORD_STEP_BYTES;
+	step->key = step->cut + 8ull * step->places;
+	step->value = step->key + 8ull * step->count;
+	return NULL;
+}
+
+void record_step_put(struct bytes *out, const struct server_sparse_record *what,
+		     const struct sparse_table *table, const uint64_t *cut, uint32_t count)
+{
+	bool is_epoch = what->kind == SERVER_SPARSE_EPOCH;
+	uint32_t places = is_epoch ? sparse_places(table) : 0;
+	uint8_t small[4] = { (uint8_t)what->worker, (uint8_t)(what->worker >> 8),
+			     (uint8_t)what->flags, (uint8_t)(what->flags >> 8) };
+
+	bytes_put32(out, what->map);
+	bytes_put64(out, what->generation);
+	bytes_put(out, small, sizeof(small));
+	bytes_put32(out, table->dim);
+	bytes_put64(out, is_epoch ? what->epoch : what->incarnation);
+	bytes_put64(out, what->batch);
+	bytes_put32(out, places);
+	bytes_put32(out, count);
+	for (uint32_t i = 0; i < places; i++)
+		bytes_put64(out, cut[i]);
+}
