@@ -241,6 +241,10 @@ enum ablation {
 	/* a parameter server's disk */
 	ABLATE_PS_RECORD_CRC,
 	ABLATE_PS_DISK_ERROR,
+	ABLATE_PS_ANSWER_EARLY,
+	ABLATE_PS_CHECKPOINT_PARTIAL,
+	ABLATE_PS_CHECKPOINT_END,
+	ABLATE_PS_LOG_MIDST,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

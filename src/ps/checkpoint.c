@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint.c - see table.h. A checkpoint has the records that make the server what it is, then all rows. It is
+ * written aside by a child, which has the memory as it was, synced and renamed; then what is older goes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+#include "ps/table.h"
+
+enum { PIECE_BYTES = 1 << 20 };
+
+/* ---- writing ---- */
+
+static int bytes_write(int fd, struct bytes *bytes)
+{
+	size_t done = 0;
+
+	if (bytes->is_short)
+		return ENOMEM;
+	while (done < bytes->count) {
+		ssize_t got = write(fd, bytes->at + done, bytes->count - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? errno : EIO;
+		done += (size_t)got;
+	}
+	bytes->count = 0;
+	return 0;
+}
+
+static void step_put(const struct ps_table *table, const struct server_sparse_record *what,
+		     struct bytes *out)
+{
+	struct bytes body = { 0 };
+
+	record_step_put(&body, what, &table->shape, home_sparse_cut(table->home), 0);
+	record_frame(out, what->kind, body.at, (uint32_t)body.count);
+	out->is_short |= body.is_short;
+	bytes_fini(&body);
+}
+
+static void number_put(uint32_t type, uint64_t number, struct bytes *out)
+{
+	uint8_t body[8];
+
+	sparse_body_put64(body, number);
+	record_frame(out, type, body, sizeof(body));
+}
+
+/* R-SP-34: a FENCE, the workers' JOINs and batches, an EPOCH with the cut. */
+static void server_put(const struct ps_table *table, struct bytes *out)
+{
+	const struct server_sparse *server = home_sparse_server(table->home);
+	struct server_sparse_record what = { .map = server->map, .generation = server->generation };
+
+	what.kind = SERVER_SPARSE_FENCE;
+	if (server->generation)
+		step_put(table, &what, out);
+	for (uint16_t i = 0; i < table->shape.workers; i++) {
+		const struct server_sparse_worker *worker = &server->memory.worker[i];
+
+		what.worker = i;
+		what.incarnation = worker->incarnation;
+		what.kind = SERVER_SPARSE_JOIN;
+		if (worker->incarnation)
+			step_put(table, &what, out);
+		what.kind = SERVER_SPARSE_BATCH;
+		what.batch = worker->next - 1;
+		if (worker->incarnation && what.batch)
+			step_put(table, &what, out);
+	}
+	what = (struct server_sparse_record){ .kind = SERVER_SPARSE_EPOCH,
+					      .map = server->map,
+					      .generation = server->generation,
+					      .epoch = server->expected - 1,
+					      .flags = server->sticky };
+	if (what.epoch)
+		step_put(table, &what, out);
+	number_put(RECORD_BARRIER, table->barrier, out);
+}
+
+/* count and floats of a row, then the rows: as many as a piece has room for. */
+static uint64_t rows_put(const struct ps_table *table, uint64_t first, struct bytes *out)
+{
+	uint32_t floats =
+		table->shape.dim + optimiser_state(&table->options.optimiser, table->shape.dim);
+	uint64_t left = store_rows(table->store) - first,
+		 most = PIECE_BYTES / (8 + 4ull * floats) + 1;
+	uint32_t count = (uint32_t)(left < most ? left : most);
+	struct bytes body = { 0 };
+
+	bytes_put32(&body, count);
+	bytes_put32(&body, floats);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t key;
+		const float *row = store_row(table->store, first + i, &key);
+
+		bytes_put64(&body, key);
+		bytes_put(&body, row, floats * sizeof(float));
+	}
+	record_frame(out, RECORD_ROWS, body.at, (uint32_t)body.count);
+	out->is_short |= body.is_short;
+	bytes_fini(&body);
+	return count;
+}
+
+static int all_write(const struct ps_table *table, int fd)
+{
+	struct bytes out = { 0 };
+	uint64_t rows = store_rows(table->store);
+	int why;
+
+	ps_table_words(table, &out);
+	server_put(table, &out);
+	why = bytes_write(fd, &out);
+	for (uint64_t row = 0; row < rows && !why;) {
+		row += rows_put(table, row, &out);
+		why = bytes_write(fd, &out);
+	}
+	number_put(RECORD_END, rows, &out);
+	if (!why)
+		why = bytes_write(fd, &out);
+	bytes_fini(&out);
+	if (!why && fsync(fd))
+		why = errno;
+	return why;
+}
+
+int ps_table_write(const struct ps_table *table, const char *path)
+{
+	char aside[PATH_MAX];
+	int fd, why;
+
+	if (snprintf(aside, sizeof(aside), "%s.partial", path) >= (int)sizeof(aside))
+		return ENAMETOOLONG;
+	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return errno;
+	why = all_write(table, fd);
+	if (close(fd) && !why)
+		why = errno;
+	if ((!why || TAKEN_OUT(PS_CHECKPOINT_PARTIAL)) && rename(aside, path))
+		why = errno;
+	else if (!why)
+		why = folder_sync(path);
+	if (why)
+		unlink(aside);
+	return why;
+}
+
+/* ---- beside the work ---- */
+
+static int failed(const struct ps_table *table, const char *what, char error[PS_ERROR_MAX])
+{
+	snprintf(error, PS_ERROR_MAX, "table %s: no checkpoint was written: %.500s",
+		 table->options.name, what);
+	return -1;
+}
+
+int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	char path[PATH_MAX], said[PS_ERROR_MAX];
+
+	if (!table->log || table->checkpoint)
+		return 0;
+	ps_table_path(table, table->number + 1, "log", path, sizeof(path));
+	if (log_turn(table->log, path, said))
+		return failed(table, said, error);
+	table->number++;
+	ps_table_log_begin(table);
+	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
+	table->checkpoint = fork();
+	if (!table->checkpoint)
+		_exit(ps_table_write(table, path));
+	if (table->checkpoint > 0)
+		return 0;
+	table->checkpoint = 0;
+	return failed(table, strerror(errno), error);
+}
+
+/* Oldest first: what is left is always a checkpoint and all logs behind it. */
+static void older_remove(struct ps_table *table)
+{
+	char path[PATH_MAX];
+
+	for (; table->oldest < table->number; table->oldest++) {
+		ps_table_path(table, table->oldest, "checkpoint", path, sizeof(path));
+		unlink(path);
+		ps_table_path(table, table->oldest, "log", path, sizeof(path));
+		unlink(path);
+	}
+}
+
+int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	int status;
+	pid_t gone;
+
+	if (!table->checkpoint)
+		return 0;
+	gone = waitpid(table->checkpoint, &status, WNOHANG);
+	if (!gone || (gone < 0 && errno == EINTR))
+		return 0;
+	table->checkpoint = 0;
+	if (gone < 0)
+		return failed(table, strerror(errno), error);
+	if (!WIFEXITED(status))
+		return failed(table, "its writer was killed", error);
+	if (WEXITSTATUS(status))
+		return failed(table, strerror(WEXITSTATUS(status)), error);
+	older_remove(table);
+	return 1;
+}

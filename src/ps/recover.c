@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.c - see table.h. Reads a table's checkpoint and logs: what a whole record says must follow on what is
+ * before it. Behind the last whole record of the last log there may be half a one, which nothing rested on; anywhere
+ * else it is damage.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+#include "ps/table.h"
+
+void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
+		   size_t bytes)
+{
+	snprintf(path, bytes, "%s/%s.%" PRIu64 ".%s", table->options.folder, table->options.name,
+		 number, what);
+}
+
+static int failed(char error[PS_ERROR_MAX], const char *what)
+{
+	snprintf(error, PS_ERROR_MAX, "%s", what);
+	return -1;
+}
+
+/* ---- one record ---- */
+
+static int text_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		     char error[PS_ERROR_MAX])
+{
+	table->has_table = true;
+	if (bytes == strlen(table->text) && !memcmp(body, table->text, bytes))
+		return 0;
+	snprintf(error, PS_ERROR_MAX, "made as \"%.*s\", and now asked for as \"%.250s\"",
+		 (int)(bytes < 250 ? bytes : 250), (const char *)body, table->text);
+	return -1;
+}
+
+static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		    char error[PS_ERROR_MAX])
+{
+	if (bytes != 16)
+		return failed(error, "a map's record of another length than 16");
+	if (sparse_body_get32(body) < table->map_version)
+		return failed(error, "a map's record of an older version");
+	table->map_version = sparse_body_get32(body);
+	table->map_keys = sparse_body_get32(body + 4);
+	table->map_digest = sparse_body_get64(body + 8);
+	return 0;
+}
+
+static int rows_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		     char error[PS_ERROR_MAX])
+{
+	uint32_t floats =
+		table->shape.dim + optimiser_state(&table->options.optimiser, table->shape.dim);
+	uint32_t count = bytes < 8 ? 0 : sparse_body_get32(body);
+
+	if (bytes < 8 || !table->is_in_checkpoint || sparse_body_get32(body + 4) != floats ||
+	    8 + count * (8 + 4ull * floats) != bytes)
+		return failed(error, "rows that do not fit the table");
+	if (store_reserve(table->store, count))
+		return failed(error, "the rows do not fit into the table's bound of memory");
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *row = body + 8 + i * (8 + 4ull * floats);
+		uint64_t key = sparse_body_get64(row);
+
+		if (store_find(table->store, key))
+			return failed(error, "a key has two rows");
+		memcpy(store_get(table->store, key), row + 8, 4ull * floats);
+	}
+	table->rows_said += count;
+	return 0;
+}
+
+/* NULL, or why this step cannot come now. In a checkpoint steps stand for all that were before. */
+static const char *step_misfit(const struct ps_table *table, const struct record_step *step)
+{
+	const struct server_sparse *server = home_sparse_server(table->home);
+	const struct server_sparse_record *what = &step->what;
+	const struct server_sparse_worker *worker =
+		&server->memory.worker[what->kind == SERVER_SPARSE_EPOCH ? 0 : what->worker];
+	bool is_whole = table->is_in_checkpoint;
+
+	switch (what->kind) {
+	case SERVER_SPARSE_FENCE:
+		if (what->generation <= server->generation)
+			return "a fence to a generation that is not above the one before";
+		break;
+	case SERVER_SPARSE_EPOCH:
+		if (is_whole ? what->epoch < server->expected : what->epoch != server->expected)
+			return "an epoch that does not follow on the one before";
+		break;
+	case SERVER_SPARSE_JOIN:
+		if (what->incarnation <= worker->incarnation)
+			return "a worker's incarnation that is not above the one before";
+		break;
+	case SERVER_SPARSE_BATCH:
+		if (what->incarnation != worker->incarnation)
+			return "a batch of a worker's other incarnation";
+		if (is_whole ? what->batch < worker->next : what->batch != worker->next)
+			return "a batch that does not follow on the one before";
+		break;
+	}
+	/* A JOIN may begin a generation (R-SP-29). */
+	if (what->generation != server->generation && what->kind != SERVER_SPARSE_FENCE &&
+	    (what->kind != SERVER_SPARSE_JOIN || what->generation != server->generation + 1))
+		return "a step of another generation than that of the last fence";
+	return NULL;
+}
+
+static int step_apply(struct ps_table *table, const struct record_step *step,
+		      char error[PS_ERROR_MAX])
+{
+	uint32_t dim = table->shape.dim;
+	bool is_epoch = step->what.kind == SERVER_SPARSE_EPOCH;
+	union {
+		int64_t sum[SPARSE_DIM_MAX];
+		float value[SPARSE_DIM_MAX];
+	} its;
+
+	if (store_reserve(table->store, step->count))
+		return failed(error, "its keys do not fit into the table's bound of memory");
+	for (uint32_t i = 0; i < step->count; i++) {
+		uint64_t key = sparse_body_get64(step->key + 8ull * i);
+
+		if (!is_epoch) {
+			memcpy(its.value, step->value + 4ull * i * dim, 4ull * dim);
+			ps_table_apply_floats(table, key, its.value);
+			continue;
+		}
+		memcpy(its.sum, step->value + 8ull * i * dim, 8ull * dim);
+		ps_table_apply_sums(table, store_get(table->store, key), its.sum);
+	}
+	return 0;
+}
+
+static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body, uint32_t bytes,
+		     char error[PS_ERROR_MAX])
+{
+	struct record_step step;
+	const char *why = record_step_get(type, body, bytes, &table->shape, &step);
+	uint32_t places = step.places;
+	uint64_t *cut = NULL;
+
+	if (!why)
+		why = step_misfit(table, &step);
+	if (why)
+		return failed(error, why);
+	if (step_apply(table, &step, error))
+		return -1;
+	if (type == SERVER_SPARSE_EPOCH) {
+		cut = malloc(places * sizeof(*cut));
+		if (!cut)
+			return failed(error, "out of memory");
+		memcpy(cut, step.cut, places * sizeof(*cut));
+	}
+	step.what.number = home_sparse_server(table->home)->recorded + 1;
+	home_sparse_replay(table->home, &step.what, cut);
+	free(cut);
+	return 0;
+}
+
+int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
+		  char error[PS_ERROR_MAX])
+{
+	struct ps_table *table = arg;
+
+	table->replayed++;
+	if (type == RECORD_TABLE)
+		return text_take(table, body, bytes, error);
+	if (!table->has_table)
+		return failed(error, "it does not begin as a file of tally-ps");
+	if (table->has_end)
+		return failed(error, "something is behind the end of a checkpoint");
+	switch (type) {
+	case RECORD_MAP:
+		return map_take(table, body, bytes, error);
+	case RECORD_ROWS:
+		return rows_take(table, body, bytes, error);
+	case RECORD_BARRIER:
+	case RECORD_END:
+		if (bytes != 8)
+			return failed(error, "a number of another length than 8");
+		if (type == RECORD_BARRIER)
+			table->barrier = sparse_body_get64(body);
+		else if (!table->is_in_checkpoint || sparse_body_get64(body) != table->rows_said)
+			return failed(error, "an end with another number of rows");
+		else
+			table->has_end = true;
+		return 0;
+	default:
+		return step_take(table, type, body, bytes, error);
+	}
+}
+
+/* ---- one file ---- */
+
+/* -1 with a sentence; 0: there is none; 1: it was read. */
+static int file_read(struct ps_table *table, const char *path, uint64_t *whole, const char **why,
+		     char error[PS_ERROR_MAX])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
+	struct stat is;
+	size_t bytes, end = 0;
+	uint8_t *file = NULL;
+
+	*why = NULL;
+	*whole = 0;
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &is)) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	bytes = (size_t)is.st_size;
+	if (bytes)
+		file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (file == MAP_FAILED) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(errno));
+		return -1;
+	}
+	table->has_table = false;
+	if (bytes)
+		result = record_scan(path, file, bytes, ps_table_take, table, &end, why, error);
+	if (bytes)
+		munmap(file, bytes);
+	*whole = end;
+	return result ? result : 1;
+}
+
+static int checkpoint_read(struct ps_table *table, const char *path, char error[PS_ERROR_MAX])
+{
+	uint64_t whole;
+	const char *why;
+	int result;
+
+	table->is_in_checkpoint = true;
+	result = file_read(table, path, &whole, &why, error);
+	if (result > 0 && (why || !table->has_end) && !TAKEN_OUT(PS_CHECKPOINT_END)) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: damaged: %s", path,
+			 why ? why : "it has no end");
+		result = -1;
+	}
+	table->is_in_checkpoint = false;
+	table->has_end = false;
+	return result;
+}
+
+/* ---- all files ---- */
+
+struct found {
+	uint64_t checkpoint, log, log_first; /* the highest, the highest, the lowest */
+	bool has_checkpoint, has_log;
+};
+
+static void name_take(const struct ps_table *table, const char *name, struct found *found)
+{
+	size_t prefix = strlen(table->options.name);
+	unsigned long long number;
+	char *end;
+
+	if (strncmp(name, table->options.name, prefix) != 0 || name[prefix] != '.' ||
+	    name[prefix + 1] < '0' || name[prefix + 1] > '9')
+		return;
+	number = strtoull(name + prefix + 1, &end, 10);
+	if (!strcmp(end, ".checkpoint")) {
+		if (!found->has_checkpoint || number > found->checkpoint)
+			found->checkpoint = number;
+		found->has_checkpoint = true;
+	} else if (!strcmp(end, ".log")) {
+		if (!found->has_log || number > found->log)
+			found->log = number;
+		if (!found->has_log || number < found->log_first)
+			found->log_first = number;
+		found->has_log = true;
+	}
+}
+
+static int folder_read(const struct ps_table *table, struct found *found, char error[PS_ERROR_MAX])
+{
+	DIR *folder = opendir(table->options.folder);
+	const struct dirent *entry;
+
+	if (!folder) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: %s", table->options.folder, strerror(errno));
+		return -1;
+	}
+	while ((entry = readdir(folder)))
+		name_take(table, entry->d_name, found);
+	closedir(folder);
+	return 0;
+}
+
+/* Logs from the checkpoint's on; only the last may have half a record at its end. */
+static int logs_read(struct ps_table *table, const struct found *found, uint64_t *whole,
+		     char error[PS_ERROR_MAX])
+{
+	for (uint64_t number = table->number;; number++) {
+		char path[PATH_MAX];
+		const char *why;
+		int result;
+
+		ps_table_path(table, number, "log", path, sizeof(path));
+		result = file_read(table, path, whole, &why, error);
+		if (result < 0)
+			return -1;
+		if (!result || (why && number < found->log && !TAKEN_OUT(PS_LOG_MIDST))) {
+			snprintf(error, PS_ERROR_MAX, "%.400s: %s", path,
+				 result ? why : "it is not there, and others of its table are");
+			return -1;
+		}
+		if (why)
+			snprintf(table->notice, sizeof(table->notice),
+				 "%.400s: recovered to the last whole record, at byte %" PRIu64
+				 ": %s",
+				 path, *whole, why);
+		table->number = number;
+		if (number >= found->log)
+			return 0;
+	}
+}
+
+int ps_table_recover(struct ps_table *table, uint64_t *whole, char error[PS_ERROR_MAX])
+{
+	struct found found = { 0 };
+	char path[PATH_MAX];
+
+	*whole = 0;
+	if (folder_read(table, &found, error))
+		return -1;
+	if (!found.has_checkpoint && !found.has_log)
+		return 0;
+	table->is_old = true;
+	table->number = found.has_checkpoint ? found.checkpoint : 0;
+	table->oldest = found.has_log && found.log_first < table->number ? found.log_first
+									 : table->number;
+	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
+	if (found.has_checkpoint && checkpoint_read(table, path, error) < 0)
+		return -1;
+	return logs_read(table, &found, whole, error);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - see table.h. What is live; recover.c reads files, checkpoint.c writes them. */
+#include "ps/table.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+#include "hot/mix.h"
+
+/* ---- steps ---- */
+
+void ps_table_apply_sums(struct ps_table *table, float *row, const int64_t *sums)
+{
+	uint32_t dim = table->shape.dim;
+
+	for (uint32_t i = 0; i < dim; i++)
+		table->gradient[i] = (float)((double)sums[i] * (double)table->options.unit);
+	optimiser_step(&table->options.optimiser, dim, row, row + dim, table->gradient);
+}
+
+void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values)
+{
+	float *row = store_get(table->store, key);
+	uint32_t dim = table->shape.dim;
+
+	optimiser_step(&table->options.optimiser, dim, row, row + dim, values);
+}
+
+static void epoch_record(struct ps_table *table, const struct server_sparse_record *what)
+{
+	uint32_t count = 0, ranks = table->map.keys;
+
+	for (uint32_t rank = 0; rank < ranks; rank++)
+		count += home_sparse_is_touched(table->home, rank);
+	record_step_put(&table->body, what, &table->shape, home_sparse_cut(table->home), count);
+	for (uint32_t rank = 0; rank < ranks; rank++)
+		if (home_sparse_is_touched(table->home, rank))
+			bytes_put64(&table->body, table->map.key[rank]);
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		const int64_t *sums = home_sparse_sum(table->home, rank);
+
+		if (!home_sparse_is_touched(table->home, rank))
+			continue;
+		for (uint32_t i = 0; i < table->shape.dim; i++)
+			bytes_put64(&table->body, (uint64_t)sums[i]);
+		ps_table_apply_sums(table, table->hot[rank], sums);
+	}
+}
+
+static void batch_record(struct ps_table *table, const struct server_sparse_record *what)
+{
+	uint32_t dim = table->shape.dim;
+
+	record_step_put(&table->body, what, &table->shape, NULL, table->batch_count);
+	for (uint32_t i = 0; i < table->batch_count; i++)
+		bytes_put64(&table->body, table->batch_keys[i]);
+	for (uint32_t i = 0; i < table->batch_count * dim; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, &table->batch_values[i], sizeof(bits));
+		bytes_put32(&table->body, bits);
+	}
+	for (uint32_t i = 0; i < table->batch_count; i++)
+		ps_table_apply_floats(table, table->batch_keys[i],
+				      table->batch_values + (size_t)i * dim);
+}
+
+static void on_record(void *arg, const struct server_sparse_record *what)
+{
+	struct ps_table *table = arg;
+
+	table->body.count = 0;
+	if (what->kind == SERVER_SPARSE_EPOCH)
+		epoch_record(table, what);
+	else if (what->kind == SERVER_SPARSE_BATCH)
+		batch_record(table, what);
+	else
+		record_step_put(&table->body, what, &table->shape, NULL, 0);
+	if (table->body.is_short) {
+		fputs("tally-ps: out of memory for a record: what was applied cannot be kept\n",
+		      stderr);
+		_exit(1);
+	}
+	if (table->log)
+		log_append(table->log, what->number, what->kind, table->body.at,
+			   (uint32_t)table->body.count);
+}
+
+enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t incarnation,
+			     uint64_t number, const uint64_t *keys, const float *values,
+			     uint32_t count)
+{
+	uint64_t fresh = 0, record;
+	int error;
+
+	for (uint32_t i = 0; i < count; i++)
+		fresh += !store_find(table->store, keys[i]);
+	error = store_reserve(table->store, fresh);
+	if (error)
+		return error == -ENOSPC ? PS_BATCH_FULL : PS_BATCH_NO_MEMORY;
+	table->batch_keys = keys;
+	table->batch_values = values;
+	table->batch_count = count;
+	record = home_sparse_cold(table->home, worker, incarnation, number);
+	table->batch_keys = NULL;
+	table->batch_values = NULL;
+	table->batch_count = 0;
+	return record ? PS_BATCH_TAKEN : PS_BATCH_REFUSED;
+}
+
+void ps_table_barrier(struct ps_table *table, uint64_t barrier)
+{
+	uint8_t body[8];
+
+	table->barrier = barrier;
+	sparse_body_put64(body, barrier);
+	if (table->log)
+		log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_BARRIER,
+			   body, sizeof(body));
+}
+
+/* ---- what is durable ---- */
+
+void ps_table_settle(struct ps_table *table)
+{
+	const struct server_sparse *server = home_sparse_server(table->home);
+	uint64_t mark = table->log ? log_state(table->log).mark : server->recorded;
+
+	if (mark > server->durable)
+		home_sparse_durable(table->home, mark);
+}
+
+uint64_t ps_table_position(const struct ps_table *table)
+{
+	return table->log ? log_appended(table->log) : 0;
+}
+
+bool ps_table_is_durable(const struct ps_table *table, uint64_t position)
+{
+	return !table->log || log_state(table->log).position >= position ||
+	       TAKEN_OUT(PS_ANSWER_EARLY);
+}
+
+int ps_table_trouble(const struct ps_table *table)
+{
+	return table->log ? log_state(table->log).trouble : 0;
+}
+
+/* ---- its life ---- */
+
+static int failed(const struct ps_table_options *options, const char *what,
+		  char error[PS_ERROR_MAX])
+{
+	snprintf(error, PS_ERROR_MAX, "table %s: %.600s", options->name, what);
+	return -1;
+}
+
+void ps_table_words(const struct ps_table *table, struct bytes *out)
+{
+	record_frame(out, RECORD_TABLE, (const uint8_t *)table->text,
+		     (uint32_t)strlen(table->text));
+}
+
+/* Hexadecimal floats: two that differ in a bit are written differently. */
+static void text_make(struct ps_table *table)
+{
+	const struct ps_table_options *options = &table->options;
+	const struct optimiser *o = &options->optimiser;
+
+	snprintf(table->text, sizeof(table->text),
+		 "tally-ps 1 table %s dim %u workers %u window %u unit %a optimizer %s rate %a "
+		 "momentum %a beta1 %a beta2 %a epsilon %a beta %a l1 %a l2 %a initial %s scale %a "
+		 "seed %llu",
+		 options->name, options->dim, options->workers, options->window,
+		 (double)options->unit, optimiser_name(o->kind), (double)o->rate,
+		 (double)o->momentum, (double)o->beta1, (double)o->beta2, (double)o->epsilon,
+		 (double)o->beta, (double)o->l1, (double)o->l2, initial_name(options->initial.kind),
+		 (double)options->initial.scale, (unsigned long long)options->initial.seed);
+}
+
+static int map_open(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	char said[GLM_ERROR_MAX];
+
+	if (!table->options.map)
+		return 0;
+	if (hot_map_read(table->options.map, &table->map, said))
+		return failed(&table->options, said, error);
+	return 0;
+}
+
+/* The map of this version has these keys, now and in all logs: workers keep pushes by its ranks. */
+static int map_agree(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	uint64_t digest = 0;
+
+	for (uint32_t i = 0; i < table->map.keys; i++)
+		digest = mix(digest ^ table->map.key[i]);
+	if (!table->map_version || table->map.version > table->map_version) {
+		table->map_version = table->map.version;
+		table->map_keys = table->map.keys;
+		table->map_digest = digest;
+		return 0;
+	}
+	if (table->map.version == table->map_version && table->map.keys == table->map_keys &&
+	    digest == table->map_digest)
+		return 0;
+	snprintf(error, PS_ERROR_MAX,
+		 table->map.version < table->map_version
+			 ? "table %s: its map has version %u; its log has had version %u"
+			 : "table %s: its map of version %u has other keys than that of its log, "
+			   "version %u: a changed map needs a higher version",
+		 table->options.name, table->map.version, table->map_version);
+	return -1;
+}
+
+/* Every hot key has its row from the start on, so an epoch always has room. */
+static int hot_open(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	uint32_t keys = table->map.keys;
+
+	for (uint32_t i = 0; i < keys; i++) {
+		if (!store_find(table->store, table->map.key[i]) &&
+		    store_reserve(table->store, 1)) {
+			snprintf(error, PS_ERROR_MAX,
+				 "table %s: its %u hot keys and %llu rows do not fit into %llu "
+				 "bytes of memory",
+				 table->options.name, keys,
+				 (unsigned long long)store_rows(table->store),
+				 (unsigned long long)table->options.memory_max);
+			return -1;
+		}
+		store_get(table->store, table->map.key[i]);
+	}
+	table->hot = calloc(keys + 1ul, sizeof(*table->hot));
+	if (!table->hot)
+		return failed(&table->options, "out of memory", error);
+	for (uint32_t i = 0; i < keys; i++)
+		table->hot[i] = store_get(table->store, table->map.key[i]);
+	return 0;
+}
+
+void ps_table_log_begin(struct ps_table *table)
+{
+	struct bytes map = { 0 };
+	uint64_t mark = home_sparse_server(table->home)->recorded;
+
+	log_append(table->log, mark, RECORD_TABLE, (const uint8_t *)table->text,
+		   (uint32_t)strlen(table->text));
+	bytes_put32(&map, table->map_version);
+	bytes_put32(&map, table->map_keys);
+	bytes_put64(&map, table->map_digest);
+	log_append(table->log, mark, RECORD_MAP, map.at, (uint32_t)map.count);
+	bytes_fini(&map);
+}
+
+static int log_begin_first(struct ps_table *table, uint64_t whole, char error[PS_ERROR_MAX])
+{
+	char path[PATH_MAX];
+	struct log_options options = { .path = path,
+				       .whole = whole,
+				       .changed = table->options.changed,
+				       .arg = table->options.arg };
+
+	ps_table_path(table, table->number, "log", path, sizeof(path));
+	if (log_open(&table->log, &options, error))
+		return -1;
+	/* Again in a log that goes on: the map may be a new one. */
+	ps_table_log_begin(table);
+	return 0;
+}
+
+static int parts_open(struct ps_table *table, struct outbox *outbox, char error[PS_ERROR_MAX])
+{
+	struct store_options rows = {
+		.dim = table->options.dim,
+		.state = optimiser_state(&table->options.optimiser, table->options.dim),
+		.initial = table->options.initial,
+		.bytes_max = table->options.memory_max,
+	};
+	struct home_sparse_options home = { .outbox = outbox, .record = on_record, .arg = table };
+	uint64_t whole = 0;
+	int result;
+
+	if (map_open(table, error))
+		return -1;
+	if (RECORD_STEP_BYTES + 8ull * sparse_places(&table->shape) +
+		    table->map.keys * 8ull * (1 + table->shape.dim) >
+	    RECORD_BODY_MAX)
+		return failed(&table->options, "an epoch of all its hot keys fits into no record",
+			      error);
+	table->shape.ranks = table->map.keys ? table->map.keys : 1;
+	home.table = table->shape;
+	home.map = table->map.version;
+	table->gradient = calloc(table->shape.dim, sizeof(float));
+	result = home_sparse_open(&table->home, &home);
+	if (!table->gradient || result == -ENOMEM || store_open(&table->store, &rows))
+		return failed(&table->options, "out of memory", error);
+	if (result)
+		return failed(&table->options,
+			      "its dim, window or bytes of a datagram do not fit each other",
+			      error);
+	if (table->options.durability == PS_LOG && ps_table_recover(table, &whole, error))
+		return -1;
+	if (map_agree(table, error) || hot_open(table, error))
+		return -1;
+	return table->options.durability == PS_LOG ? log_begin_first(table, whole, error) : 0;
+}
+
+int ps_table_open(struct ps_table **out, const struct ps_table_options *options,
+		  struct outbox *outbox, char error[PS_ERROR_MAX])
+{
+	struct ps_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return failed(options, "out of memory", error);
+	table->options = *options;
+	table->shape = (struct sparse_table){ .workers = options->workers,
+					      .window = options->window,
+					      .dim = options->dim,
+					      .bytes = options->bytes };
+	text_make(table);
+	if (parts_open(table, outbox, error)) {
+		ps_table_close(table);
+		return -1;
+	}
+	*out = table;
+	return 0;
+}
+
+void ps_table_close(struct ps_table *table)
+{
+	if (!table)
+		return;
+	log_close(table->log);
+	home_sparse_close(table->home);
+	store_close(table->store);
+	hot_map_fini(&table->map);
+	bytes_fini(&table->body);
+	free(table->gradient);
+	free(table->hot);
+	free(table);
+}

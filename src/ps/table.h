@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.h - one table of a parameter server: its rows, its optimiser, its hot keys, what it has told whom
+ * (dataplane/home_sparse.h), and the log and checkpoints that all of that survives in. No sockets but the outbox
+ * that it is lent. One thread, but for the log's own.
+ *
+ * In the folder, for a table NAME: NAME.k.log, NAME.k.checkpoint. Checkpoint k is the state in which log k began, so
+ * a table is its highest checkpoint and all logs from that number on; checkpoint 0 is none.
+ */
+#ifndef PS_TABLE_H
+#define PS_TABLE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "dataplane/home_sparse.h"
+#include "hot/map.h"
+#include "ps/log.h"
+#include "ps/optimiser.h"
+#include "ps/store.h"
+
+enum ps_durability {
+	PS_LOG,  /* nothing is acknowledged that is not on the disk */
+	PS_NONE, /* a restart begins with nothing */
+};
+
+struct ps_table_options {
+	char name[PS_NAME_MAX]; /* letters, digits, - and _ */
+	uint16_t dim, workers, window, bytes;
+	struct optimiser optimiser;
+	struct initial initial;
+	float unit;          /* what 1 of a hot value's integers stands for; above 0 */
+	uint64_t memory_max; /* of the rows; 0: 1 GiB */
+	const char *map;     /* path; NULL: no key is hot */
+	enum ps_durability durability;
+	const char *folder; /* PS_LOG: where its files are */
+	/* As log_options has them. */
+	void (*changed)(void *arg);
+	void *arg;
+};
+
+struct ps_table {
+	/* Read by anyone. */
+	struct ps_table_options options;
+	struct sparse_table shape; /* index: of no meaning here */
+	struct hot_map map;        /* keys: 0 if there is none */
+	struct home_sparse *home;
+	struct store *store;
+	struct log *log;           /* NULL: PS_NONE */
+	uint64_t barrier;          /* the last that was passed */
+	uint64_t replayed;         /* records that the start has found */
+	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
+	bool is_old;               /* there was a log or a checkpoint */
+	/* Its own. */
+	char text[RECORD_TEXT_MAX];
+	float **hot; /* by rank */
+	uint32_t map_version, map_keys;
+	uint64_t map_digest; /* as the log has them, of the highest version; 0: none yet */
+	uint64_t number;     /* of the log that is written */
+	uint64_t oldest;     /* of the files that there are */
+	pid_t checkpoint;    /* the child that writes one; 0: none */
+	struct bytes body;
+	float *gradient;
+	const uint64_t *batch_keys; /* while home_sparse_cold runs */
+	const float *batch_values;
+	uint32_t batch_count;
+	/* While files are read. */
+	bool is_in_checkpoint, has_table, has_end;
+	uint64_t rows_said;
+};
+
+/* Reads what there is, and begins nothing: no fence yet. 0, or -1 with a sentence: a file that is damaged in its
+ * midst, another table's, or one that was made otherwise; no memory; no such map, or one that the log knows
+ * otherwise. */
+int ps_table_open(struct ps_table **table, const struct ps_table_options *options,
+		  struct outbox *outbox, char error[PS_ERROR_MAX]);
+void ps_table_close(struct ps_table *table);
+
+/* A cold batch of a worker: count keys, dim floats each. What came of it: */
+enum ps_batch { PS_BATCH_TAKEN, PS_BATCH_REFUSED, PS_BATCH_FULL, PS_BATCH_NO_MEMORY };
+enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t incarnation,
+			     uint64_t number, const uint64_t *keys, const float *values,
+			     uint32_t count);
+/* A barrier was passed: it stays passed. */
+void ps_table_barrier(struct ps_table *table, uint64_t barrier);
+
+/* Tells home of what has become durable. Until this position is, what was made now may not leave. */
+void ps_table_settle(struct ps_table *table);
+uint64_t ps_table_position(const struct ps_table *table);
+bool ps_table_is_durable(const struct ps_table *table, uint64_t position);
+int ps_table_trouble(const struct ps_table *table); /* errno of the disk; 0: all is well */
+
+/* Begins a checkpoint beside the work: a child writes it. 0, or -1 with a sentence; nothing is to be done, without a
+ * log or while one is written. */
+int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX]);
+/* Has it come to an end? 1: it has, what is older is gone; -1: it has failed, and the sentence says why; what there was
+ * stays. 0: no, or there is none. */
+int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
+
+/* ---- between the files of this room ---- */
+
+/* One step each, of a live table or a replayed one. */
+void ps_table_apply_sums(struct ps_table *table, float *row, const int64_t *sums);
+void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values);
+/* NAME.number.what in the folder. */
+void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
+		   size_t bytes);
+/* What a file of this table begins with. */
+void ps_table_words(const struct ps_table *table, struct bytes *out);
+/* TABLE and MAP, at the beginning of a log. */
+void ps_table_log_begin(struct ps_table *table);
+/* Reads all files; home and store are as they were made. */
+int ps_table_recover(struct ps_table *table, uint64_t *whole, char error[PS_ERROR_MAX]);
+/* record_take of a table's files; arg: the table. */
+record_take ps_table_take;
+/* All of a checkpoint to this path: errno, or 0. */
+int ps_table_write(const struct ps_table *table, const char *path);
+
+#endif
