@@ -192,6 +192,11 @@ void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
 	endpoint->at_switch = *at_switch;
 }
 
+void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server)
+{
+	endpoint->at_server = *at_server;
+}
+
 /* ---- packets and time ---- */
 
 void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes)

@@ -57,6 +57,8 @@ uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint);
 /* The server has another switch now, or the same elsewhere; what comes under its old index is ignored. */
 void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
 			    const struct link_address *at_switch);
+/* The server is elsewhere now: it has been restarted. */
+void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server);
 /* The server has said what cannot be, and the stream does nothing any more (R-SP-21). */
 bool endpoint_sparse_is_broken(const struct endpoint_sparse *endpoint);
 
