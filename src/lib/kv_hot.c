@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_hot.c - the hot keys of a table at one server: see kv.h. docs/protocol.md, R-SP, R-KV-7, R-KV-8. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rto.h"
+#include "lib/kv.h"
+
+static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
+
+/* ---- the map ---- */
+
+struct ranked {
+	uint64_t key;
+	uint32_t rank;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct ranked *one = a, *other = b;
+
+	return one->key < other->key ? -1 : one->key > other->key;
+}
+
+/* All parts are there, and map_key is by rank. */
+static bool map_sort(struct kv_server *server)
+{
+	struct ranked *all = malloc((size_t)server->ranks * sizeof(*all));
+	bool is_sound = true;
+
+	if (!all) {
+		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for a map of %u keys",
+			 server->ranks);
+		return false;
+	}
+	for (uint32_t i = 0; i < server->ranks; i++)
+		all[i] = (struct ranked){ server->map_key[i], i };
+	qsort(all, server->ranks, sizeof(*all), by_key);
+	for (uint32_t i = 0; i < server->ranks; i++) {
+		is_sound &= !i || all[i].key != all[i - 1].key;
+		server->map_key[i] = all[i].key;
+		server->map_rank[i] = all[i].rank;
+	}
+	free(all);
+	server->map = (struct sparse_map){ server->map_key, server->map_rank, server->ranks };
+	return is_sound;
+}
+
+/* After a reconnection the same keys come again, and are only counted. */
+bool kv_hot_map(struct kv_server *server, const struct kv_message *message)
+{
+	bool is_again = server->map.count != 0;
+
+	if (message->map != server->map_version || message->ranks != server->ranks ||
+	    message->first != server->map_got)
+		return false;
+	if (!server->map_key) {
+		server->map_key = malloc((size_t)server->ranks * sizeof(*server->map_key));
+		server->map_rank = malloc((size_t)server->ranks * sizeof(*server->map_rank));
+		if (!server->map_key || !server->map_rank) {
+			kv_break(server->kv, TALLY_ERR_NO_MEMORY,
+				 "out of memory for a map of %u keys", server->ranks);
+			return false;
+		}
+	}
+	if (!is_again)
+		memcpy(server->map_key + message->first, message->key,
+		       message->count * sizeof(*message->key));
+	server->map_got += message->count;
+	return is_again || server->map_got < server->ranks || map_sort(server);
+}
+
+/* ---- who is where ---- */
+
+static void greeting_begin(struct kv_greeting *greeting, const struct link_address *address,
+			   uint16_t index, const uint8_t nonce[KV_NONCE_BYTES], uint64_t now_ns)
+{
+	greeting->address = *address;
+	greeting->index = index;
+	memcpy(greeting->nonce, nonce, KV_NONCE_BYTES);
+	greeting->is_begun = true;
+	greeting->is_welcome = false;
+	greeting->due_ns = now_ns;
+	greeting->wait_ns = HELLO_NS;
+}
+
+static uint64_t greeting_turn(struct kv_server *server, struct kv_greeting *greeting)
+{
+	struct tally_kv *kv = server->kv;
+	struct wire header = { .type = WIRE_HELLO,
+			       .job = greeting->index,
+			       .child = kv->worker,
+			       .lanes = WIRE_HELLO_LANES };
+	uint8_t *at;
+
+	if (!greeting->is_begun || greeting->is_welcome)
+		return UINT64_MAX;
+	if (kv->now_ns >= greeting->due_ns) {
+		header.seq = ++greeting->serial;
+		at = outbox_put(&kv->outbox, &greeting->address, wire_bytes(WIRE_HELLO_LANES));
+		memset(at, 0, wire_bytes(WIRE_HELLO_LANES));
+		wire_put(at, &header);
+		memcpy(at + WIRE_HEADER_BYTES, greeting->nonce, KV_NONCE_BYTES);
+		greeting->due_ns = kv->now_ns + greeting->wait_ns;
+		greeting->wait_ns = rto_least(2 * greeting->wait_ns, HELLO_NS_MAX);
+	}
+	return greeting->due_ns;
+}
+
+static void greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
+			  const struct link_address *peer, const struct wire *packet)
+{
+	if (greeting->is_begun && packet->type == WIRE_WELCOME && packet->job == greeting->index &&
+	    packet->child == kv->worker && packet->seq == greeting->serial &&
+	    link_address_equal(peer, &greeting->address))
+		greeting->is_welcome = true;
+}
+
+void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES])
+{
+	if (!server->ranks)
+		return;
+	greeting_begin(&server->to_server, &server->at_server, server->number, nonce,
+		       server->kv->now_ns);
+	if (server->endpoint)
+		endpoint_sparse_server(server->endpoint, &server->at_server);
+}
+
+static bool stream_open(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	const struct endpoint_sparse_options options = { .outbox = &kv->outbox,
+							 .table = server->shape,
+							 .at_switch = server->to_switch.address,
+							 .at_server = server->at_server,
+							 .generation = server->generation,
+							 .patience_ns = server->patience_ns,
+							 .map = server->map_version,
+							 .kept_max = kv->kept_packets,
+							 .worker = kv->worker };
+	int error = endpoint_sparse_open(&server->endpoint, &options);
+
+	if (!error)
+		return true;
+	server->endpoint = NULL;
+	kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for %u packets that are kept",
+		 kv->kept_packets);
+	return false;
+}
+
+bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
+{
+	static const uint8_t none[16];
+	struct link_address address = { .port = message->port };
+	const struct kv_greeting *old = &server->to_switch;
+
+	if (!server->ranks)
+		return false;
+	if (message->generation < server->switch_generation)
+		return true;
+	if (message->map != server->map_version) {
+		kv_break(server->kv, TALLY_ERR_UNSUPPORTED,
+			 "table %s of server %s has another map of hot keys now: this version "
+			 "cannot go on with it",
+			 server->kv->name, server->at.text);
+		return false;
+	}
+	memcpy(address.ip, memcmp(message->ip, none, 16) ? message->ip : server->at_server.ip, 16);
+	if (old->is_begun && message->generation == server->switch_generation &&
+	    old->index == message->index && link_address_equal(&old->address, &address) &&
+	    !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES))
+		return true; /* the same again, after a reconnection */
+	server->switch_generation = message->generation;
+	greeting_begin(&server->to_switch, &address, message->index, message->nonce,
+		       server->kv->now_ns);
+	server->shape.index = message->index;
+	if (!server->endpoint)
+		return stream_open(server);
+	endpoint_sparse_switch(server->endpoint, message->index, &address);
+	return true;
+}
+
+void kv_hot_fini(struct kv_server *server)
+{
+	endpoint_sparse_close(server->endpoint);
+	free(server->map_key);
+	free(server->map_rank);
+}
+
+/* ---- pairs ---- */
+
+/* R-KV-4: the nearest integer to value * scale, and what is said of one that is too large. */
+static int32_t lane_of(float value, float scale, uint16_t *flags)
+{
+	double scaled = rint((double)value * (double)scale);
+
+	if (scaled > INT32_MAX || scaled < INT32_MIN) {
+		*flags |= SPARSE_SATURATED;
+		return scaled > 0 ? INT32_MAX : INT32_MIN;
+	}
+	return (int32_t)scaled;
+}
+
+bool kv_hot_push(struct kv_server *server, uint64_t *seq)
+{
+	uint64_t got = endpoint_sparse_push(server->endpoint, server->hot_flags, server->hot_count,
+					    server->hot);
+
+	if (!got)
+		return false;
+	*seq = got;
+	server->hot_count = 0;
+	server->hot_flags = 0;
+	return true;
+}
+
+bool kv_hot_add(struct kv_server *server, uint32_t rank, const float *value, uint64_t *seq)
+{
+	uint16_t dim = server->shape.dim;
+	uint8_t *at;
+
+	if (server->hot_count == endpoint_sparse_pairs_max(server->endpoint) &&
+	    !kv_hot_push(server, seq))
+		return false;
+	at = server->hot + (size_t)server->hot_count++ * sparse_pair_bytes(dim);
+	sparse_body_put32(at, rank);
+	at += SPARSE_RANK_BYTES;
+	for (uint32_t k = 0; k < dim; k++, at += SPARSE_VALUE_BYTES)
+		sparse_body_put32(at,
+				  (uint32_t)lane_of(value[k], server->scale, &server->hot_flags));
+	return true;
+}
+
+/* ---- packets and time ---- */
+
+/* Indices are one server's or one switch's: only with the address do they say which table. */
+static bool is_of(const struct kv_server *server, const struct link_address *peer,
+		  const struct sparse *packet)
+{
+	return server->endpoint && packet->table == server->shape.index &&
+	       (link_address_equal(peer, &server->at_server) ||
+		link_address_equal(peer, &server->to_switch.address));
+}
+
+void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const uint8_t *at,
+		   uint32_t bytes)
+{
+	struct sparse sparse;
+	struct wire wire;
+
+	if (bytes && at[0] == SPARSE_FIRST_BYTE) {
+		if (sparse_check(at, bytes, &sparse) != WIRE_OK)
+			return;
+		for (uint32_t i = 0; i < kv->servers; i++)
+			if (is_of(&kv->server[i], peer, &sparse))
+				endpoint_sparse_serve(kv->server[i].endpoint, at, bytes);
+		return;
+	}
+	if (wire_check(at, bytes, &wire) != WIRE_OK)
+		return;
+	for (uint32_t i = 0; i < kv->servers; i++) {
+		greeting_take(kv, &kv->server[i].to_server, peer, &wire);
+		greeting_take(kv, &kv->server[i].to_switch, peer, &wire);
+	}
+}
+
+uint64_t kv_hot_turn(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	uint64_t due_ns = greeting_turn(server, &server->to_server);
+
+	due_ns = rto_least(due_ns, greeting_turn(server, &server->to_switch));
+	if (!server->endpoint)
+		return due_ns;
+	if (endpoint_sparse_is_broken(server->endpoint)) {
+		kv_break(kv, TALLY_ERR_INTERNAL,
+			 "server %s has committed what was never sent to table %s", server->at.text,
+			 kv->name);
+		return UINT64_MAX;
+	}
+	if (endpoint_sparse_worker(server->endpoint)->low > server->hot_low) {
+		server->hot_low = endpoint_sparse_worker(server->endpoint)->low;
+		kv->progress_ns = kv->now_ns;
+	}
+	/* Before that the switch takes nothing. */
+	if (server->to_switch.is_welcome)
+		due_ns = rto_least(due_ns, endpoint_sparse_turn(server->endpoint));
+	return due_ns;
+}
+
+bool kv_hot_is_committed(const struct kv_server *server, uint64_t seq)
+{
+	return !seq || endpoint_sparse_worker(server->endpoint)->low > seq;
+}

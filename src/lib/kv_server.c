@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_server.c - the connection to one server of a table of keys: see kv.h. docs/protocol.md, R-KV. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+#include "core/rto.h"
+#include "lib/kv.h"
+
+static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;
+static const uint64_t ANSWER_NS = 5000000000; /* until WELCOME says how often it speaks */
+static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
+
+void kv_server_init(struct kv_server *server, struct tally_kv *kv, uint32_t idx)
+{
+	server->kv = kv;
+	server->idx = idx;
+	server->stream.fd = -1;
+	server->batch_next = 1;
+	server->pull_next = 1;
+	server->batches_end = &server->batches;
+	server->down_ns = kv->now_ns;
+	server->heartbeat_ns = ANSWER_NS / KV_HEARTBEATS_SILENT;
+	snprintf(server->lost, sizeof(server->lost), "not reached yet");
+}
+
+void kv_server_fini(struct kv_server *server)
+{
+	kv_stream_close(&server->stream);
+	while (server->batches) {
+		struct kv_batch *batch = server->batches;
+
+		server->batches = batch->next;
+		free(batch);
+	}
+	while (server->pulls) {
+		struct kv_pull *pull = server->pulls;
+
+		server->pulls = pull->next;
+		free(pull);
+	}
+	kv_hot_fini(server);
+}
+
+short kv_server_events(const struct kv_server *server)
+{
+	return kv_stream_events(&server->stream);
+}
+
+bool kv_server_is_ready(const struct kv_server *server)
+{
+	return server->was_open && (!server->ranks || server->endpoint);
+}
+
+/* ---- the connection's life ---- */
+
+void kv_server_lose(struct kv_server *server, const char *why)
+{
+	struct tally_kv *kv = server->kv;
+
+	if (server->state == KV_UP)
+		report_log(&kv->who, TALLY_LOG_WARN, "table %s: server %s is lost: %s", kv->name,
+			   server->at.text, why);
+	snprintf(server->lost, sizeof(server->lost), "%s", why);
+	if (server->state == KV_UP)
+		server->down_ns = kv->now_ns;
+	if (!server->retry_wait_ns)
+		server->retry_wait_ns = RETRY_NS;
+	kv_stream_close(&server->stream);
+	server->state = KV_DOWN;
+	server->retry_ns = kv->now_ns + server->retry_wait_ns;
+	server->retry_wait_ns *= 2;
+	if (server->retry_wait_ns > RETRY_NS_MAX)
+		server->retry_wait_ns = RETRY_NS_MAX;
+}
+
+static void say(struct kv_server *server, const struct kv_message *message)
+{
+	int error = kv_stream_say(&server->stream, message);
+
+	server->said_ns = server->kv->now_ns;
+	if (error)
+		kv_server_lose(server, strerror(-error));
+}
+
+static void connect_begin(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	struct kv_message *message = &kv->message;
+	int fd = socket(server->at.socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		kv_server_lose(server, strerror(errno));
+		return;
+	}
+	if (connect(fd, (const struct sockaddr *)&server->at.socket, server->at.bytes) &&
+	    errno != EINPROGRESS) {
+		kv_server_lose(server, strerror(errno));
+		close(fd);
+		conn_address_next(&server->at);
+		return;
+	}
+	kv_stream_open(&server->stream, fd);
+	server->state = KV_CONNECTING;
+	server->heard_ns = kv->now_ns;
+	server->heartbeat_ns = ANSWER_NS / KV_HEARTBEATS_SILENT;
+	*message = (struct kv_message){ .type = KV_HELLO,
+					.version = KV_VERSION,
+					.worker = kv->worker,
+					.workers = kv->workers,
+					.pid = (uint32_t)kv->pid,
+					.incarnation = kv->incarnation };
+	strcpy(message->job, kv->who.job);
+	strcpy(message->secret, kv->key);
+	snprintf(message->host, KV_NAME_BYTES, "%.*s", KV_NAME_BYTES - 1, kv->who.host);
+	say(server, message);
+}
+
+void kv_server_leave(struct kv_server *server)
+{
+	const struct kv_message leave = { .type = KV_LEAVE };
+
+	if (server->state == KV_DOWN)
+		return;
+	if (!kv_stream_say(&server->stream, &leave))
+		(void)kv_stream_flush(&server->stream);
+}
+
+/* ---- what is said ---- */
+
+bool kv_server_has_room(const struct kv_server *server)
+{
+	return server->batch_bytes < KV_BATCH_BYTES_MAX;
+}
+
+void kv_server_batch(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	const struct kv_message message = { .type = KV_BATCH,
+					    .table = server->number,
+					    .number = server->batch_next,
+					    .dim = kv->dim,
+					    .count = server->cold_count,
+					    .key = server->cold_key,
+					    .value = server->cold_value };
+	struct kv_batch *batch = malloc(sizeof(*batch) + kv_bytes(&message));
+	int error = 0;
+
+	if (!batch) {
+		kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for a batch of %u keys",
+			 server->cold_count);
+		return;
+	}
+	*batch = (struct kv_batch){ .number = server->batch_next };
+	batch->bytes = kv_put(&message, batch->frame);
+	*server->batches_end = batch;
+	server->batches_end = &batch->next;
+	server->batch_bytes += batch->bytes;
+	server->batch_next++;
+	server->cold_count = 0;
+	if (server->state == KV_UP)
+		error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
+	server->said_ns = kv->now_ns;
+	if (error)
+		kv_server_lose(server, strerror(-error));
+}
+
+static void pull_say(struct kv_server *server, const struct kv_pull *pull)
+{
+	struct kv_work *work = pull->work;
+	struct kv_message message = { .type = KV_PULL,
+				      .table = server->number,
+				      .number = pull->number,
+				      .count = pull->count,
+				      .key = server->kv->codec.key };
+
+	for (uint32_t i = 0; i < pull->count; i++)
+		server->kv->codec.key[i] = work->key[work->order[pull->first + i]];
+	say(server, &message);
+}
+
+void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t first, uint32_t count)
+{
+	struct kv_pull *pull = calloc(1, sizeof(*pull)), **end = &server->pulls;
+
+	if (!pull) {
+		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for a pull");
+		return;
+	}
+	*pull = (struct kv_pull){
+		.number = server->pull_next++, .work = work, .first = first, .count = count
+	};
+	while (*end)
+		end = &(*end)->next;
+	*end = pull;
+	if (server->state == KV_UP)
+		pull_say(server, pull);
+}
+
+void kv_server_forget(struct kv_server *server, const struct kv_work *work)
+{
+	struct kv_pull **at = &server->pulls;
+
+	while (*at) {
+		struct kv_pull *pull = *at;
+
+		if (pull->work != work) {
+			at = &pull->next;
+			continue;
+		}
+		*at = pull->next;
+		free(pull);
+	}
+}
+
+static void barrier_say(struct kv_server *server)
+{
+	const struct kv_message message = { .type = KV_BARRIER,
+					    .table = server->number,
+					    .number = server->barrier->number };
+
+	say(server, &message);
+}
+
+void kv_server_barrier(struct kv_server *server, struct kv_work *work)
+{
+	server->barrier = work;
+	if (server->state == KV_UP)
+		barrier_say(server);
+}
+
+/* ---- what is heard ---- */
+
+static void batches_free(struct kv_server *server, uint64_t number)
+{
+	while (server->batches && server->batches->number <= number) {
+		struct kv_batch *batch = server->batches;
+
+		server->batches = batch->next;
+		if (!server->batches)
+			server->batches_end = &server->batches;
+		server->batch_bytes -= batch->bytes;
+		server->batch_done = batch->number;
+		server->kv->progress_ns = server->kv->now_ns;
+		free(batch);
+	}
+}
+
+/* What has no answer is said again (R-KV-12). */
+static void all_again(struct kv_server *server)
+{
+	server->state = KV_UP;
+	server->retry_wait_ns = RETRY_NS;
+	for (struct kv_batch *batch = server->batches; batch && server->state == KV_UP;
+	     batch = batch->next)
+		if (kv_stream_put(&server->stream, batch->frame, batch->bytes))
+			kv_server_lose(server, "out of memory");
+	for (struct kv_pull *pull = server->pulls; pull && server->state == KV_UP;
+	     pull = pull->next)
+		pull_say(server, pull);
+	if (server->barrier && server->state == KV_UP)
+		barrier_say(server);
+	if (server->state == KV_UP)
+		pthread_cond_broadcast(&server->kv->changed);
+}
+
+static const char *shape_fault(const struct kv_server *server, const struct kv_message *message)
+{
+	if (strcmp(message->name, server->kv->name) || message->dim != server->kv->dim)
+		return "is not the one that was asked for";
+	if (message->is_stepped)
+		return "is a stepped one, and this version has none";
+	if (message->ranks &&
+	    (!sparse_table_is_sound(&(struct sparse_table){ .ranks = message->ranks,
+							    .workers = server->kv->workers,
+							    .window = message->window,
+							    .dim = message->dim,
+							    .bytes = message->bytes }) ||
+	     !message->map || !message->generation || server->kv->kept_packets < message->window))
+		return "cannot be: of its ranks, window, bytes, map and generation";
+	if (!server->was_open)
+		return NULL;
+	if (message->ranks != server->ranks || message->window != server->shape.window ||
+	    message->bytes != server->shape.bytes || message->scale != server->scale)
+		return "has become another one since it was opened";
+	if (message->map != server->map_version)
+		return "has another map of hot keys now: this version cannot go on with it";
+	return NULL;
+}
+
+/* Where this worker stands: what the server has of its batches. */
+static const char *standing_fault(const struct kv_server *server, const struct kv_message *message)
+{
+	if (server->was_open && !message->is_known)
+		return "does not know this worker any more: it has lost what it had, or a later "
+		       "incarnation has come";
+	if (!server->was_open && message->is_known)
+		return "knows this incarnation already";
+	if (message->number > server->batch_next)
+		return "has batches that were never sent";
+	if (message->number <= server->batch_done)
+		return "has lost batches that it had answered";
+	return NULL;
+}
+
+static void opened_take(struct kv_server *server, const struct kv_message *message)
+{
+	struct tally_kv *kv = server->kv;
+	const char *fault = shape_fault(server, message);
+
+	if (!fault)
+		fault = standing_fault(server, message);
+	if (fault) {
+		kv_break(kv, message->is_stepped ? TALLY_ERR_UNSUPPORTED : TALLY_ERR_REMOTE,
+			 "table %s of server %s %s", kv->name, server->at.text, fault);
+		return;
+	}
+	server->was_open = true;
+	server->number = message->table;
+	server->ranks = message->ranks;
+	server->map_version = message->map;
+	server->scale = message->scale;
+	server->patience_ns = (uint64_t)message->patience_us * 1000;
+	if (!server->endpoint)
+		server->generation = message->generation;
+	server->shape = (struct sparse_table){ .ranks = message->ranks,
+					       .workers = kv->workers,
+					       .window = message->window,
+					       .dim = message->dim,
+					       .bytes = message->bytes };
+	batches_free(server, message->number - 1);
+	server->map_got = 0;
+	kv_hot_opened(server, message->nonce);
+	if (server->ranks)
+		server->state = KV_MAPPING;
+	else
+		all_again(server);
+}
+
+static void pulled_take(struct kv_server *server, const struct kv_message *message)
+{
+	struct kv_pull **at = &server->pulls, *pull;
+	uint16_t dim = server->kv->dim;
+
+	while (*at && (*at)->number != message->number)
+		at = &(*at)->next;
+	pull = *at;
+	if (!pull)
+		return; /* asked again after a reconnection, and answered twice */
+	if (message->count != pull->count || message->dim != dim) {
+		kv_break(server->kv, TALLY_ERR_INTERNAL,
+			 "server %s answered a pull of %u keys with %u of dim %u", server->at.text,
+			 pull->count, message->count, message->dim);
+		return;
+	}
+	for (uint32_t i = 0; i < pull->count; i++)
+		memcpy(pull->work->out + (size_t)pull->work->order[pull->first + i] * dim,
+		       message->value + (size_t)i * dim, dim * sizeof(float));
+	pull->work->pulls_left--;
+	server->kv->progress_ns = server->kv->now_ns;
+	*at = pull->next;
+	free(pull);
+}
+
+static void barrier_take(struct kv_server *server, const struct kv_message *message)
+{
+	if (!server->barrier || server->barrier->number != message->number)
+		return;
+	server->barrier->barriers_left--;
+	server->barrier = NULL;
+}
+
+static int result_of(enum kv_refusal refusal)
+{
+	switch (refusal) {
+	case KV_REFUSED_VERSION:
+		return TALLY_ERR_VERSION;
+	case KV_REFUSED_DENIED:
+	case KV_REFUSED_SUPERSEDED:
+		return TALLY_ERR_DENIED;
+	case KV_REFUSED_MISMATCH:
+		return TALLY_ERR_MISMATCH;
+	case KV_REFUSED_UNKNOWN:
+		return TALLY_ERR_ARGUMENT;
+	case KV_REFUSED_MEMORY:
+		return TALLY_ERR_NO_RESOURCE;
+	case KV_REFUSED_DISK:
+		return TALLY_ERR_REMOTE;
+	case KV_REFUSED_UNSUPPORTED:
+		return TALLY_ERR_UNSUPPORTED;
+	case KV_REFUSED_MESSAGE:
+	case KV_REFUSED_INTERNAL:
+		break;
+	}
+	return TALLY_ERR_INTERNAL;
+}
+
+/* Only a pull can fail alone: all else is missed by what comes after it. */
+static void error_take(struct kv_server *server, const struct kv_message *message)
+{
+	struct kv_pull **at = &server->pulls, *pull;
+
+	while (*at && (message->about != KV_PULL || (*at)->number != message->number))
+		at = &(*at)->next;
+	pull = *at;
+	if (!pull) {
+		kv_break(server->kv, result_of(message->refusal), "server %s refuses%s%s: %s: %s",
+			 server->at.text, message->about ? " " : "",
+			 message->about ? kv_type_name(message->about) : "",
+			 kv_refusal_text(message->refusal), message->text);
+		return;
+	}
+	if (!pull->work->result) {
+		pull->work->result = result_of(message->refusal);
+		snprintf(pull->work->text, sizeof(pull->work->text), "%s", message->text);
+		pthread_cond_broadcast(&server->kv->changed);
+	}
+	*at = pull->next;
+	free(pull);
+}
+
+static void welcome_take(struct kv_server *server, const struct kv_message *message)
+{
+	struct kv_message open = { .type = KV_OPEN, .dim = server->kv->dim };
+
+	server->heartbeat_ns = (uint64_t)message->heartbeat_ms * ns_per_ms;
+	conn_address_ip(&server->at, server->at_server.ip, &server->at_server.port);
+	server->at_server.port = message->port;
+	server->state = KV_OPENING;
+	strcpy(open.name, server->kv->name);
+	say(server, &open);
+}
+
+/* False: it does not belong here. */
+static bool take(struct kv_server *server, const struct kv_message *message)
+{
+	bool is_up = server->state == KV_UP || server->state == KV_MAPPING;
+
+	if (message->type == KV_ALIVE)
+		return true;
+	if (message->type == KV_ERROR)
+		return error_take(server, message), true;
+	if (message->type == KV_WELCOME)
+		return server->state == KV_CONNECTING && (welcome_take(server, message), true);
+	if (message->type == KV_OPENED)
+		return server->state == KV_OPENING && (opened_take(server, message), true);
+	if (!is_up || message->table != server->number)
+		return false;
+	switch (message->type) {
+	case KV_MAP:
+		if (server->state != KV_MAPPING || !kv_hot_map(server, message))
+			return false;
+		if (server->map_got == server->ranks)
+			all_again(server);
+		return true;
+	case KV_SWITCH:
+		return kv_hot_switch(server, message);
+	case KV_DONE:
+		batches_free(server, message->number);
+		return true;
+	case KV_PULLED:
+		pulled_take(server, message);
+		return true;
+	case KV_BARRIER:
+		barrier_take(server, message);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- time ---- */
+
+static void read_all(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	char why[KV_TEXT_BYTES];
+	int error = kv_stream_read(&server->stream), got = 0;
+
+	while (!kv->error && server->state != KV_DOWN &&
+	       (got = kv_stream_next(&server->stream, &kv->codec, &kv->message)) > 0) {
+		server->heard_ns = kv->now_ns;
+		if (!take(server, &kv->message) && server->state != KV_DOWN && !kv->error) {
+			snprintf(why, sizeof(why), "it said %s, which it may not now",
+				 kv_type_name(kv->message.type));
+			kv_server_lose(server, why);
+		}
+	}
+	if (server->state == KV_DOWN || kv->error)
+		return;
+	if (got < 0) {
+		snprintf(why, sizeof(why), "it said nonsense: %s", kv->codec.fault);
+		kv_server_lose(server, why);
+	} else if (error) {
+		bool was_connecting = server->state == KV_CONNECTING;
+
+		kv_server_lose(server, error == -ECONNRESET ? "it has closed the connection"
+							    : strerror(-error));
+		if (was_connecting)
+			conn_address_next(&server->at);
+	}
+}
+
+/* It is not up, and has been so for as long as the caller bears. */
+static bool is_given_up(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	uint64_t since_ns = kv->now_ns - server->down_ns;
+
+	if (server->state == KV_UP || since_ns < kv->deadline_ns)
+		return false;
+	kv_break(kv, server->was_open ? TALLY_ERR_REMOTE : TALLY_ERR_SYSTEM,
+		 "server %s of table %s cannot be reached for %.1f s: %s", server->at.text,
+		 kv->name, (double)since_ns / (double)ns_per_s, server->lost);
+	return true;
+}
+
+uint64_t kv_server_turn(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+	const struct kv_message alive = { .type = KV_ALIVE };
+	uint64_t due_ns;
+	int error;
+
+	if (server->state != KV_DOWN)
+		read_all(server);
+	if (kv->error || is_given_up(server))
+		return UINT64_MAX;
+	due_ns = server->state == KV_UP ? UINT64_MAX : server->down_ns + kv->deadline_ns;
+	if (server->state == KV_DOWN && kv->now_ns >= server->retry_ns)
+		connect_begin(server);
+	if (server->state == KV_DOWN)
+		return rto_least(due_ns, server->retry_ns);
+	if (kv->now_ns - server->heard_ns >= KV_HEARTBEATS_SILENT * server->heartbeat_ns) {
+		kv_server_lose(server, "it says nothing any more");
+		return server->retry_ns;
+	}
+	if (kv->now_ns - server->said_ns >= server->heartbeat_ns / 2)
+		say(server, &alive);
+	error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
+	if (error)
+		kv_server_lose(server, strerror(-error));
+	if (server->state == KV_DOWN)
+		return server->retry_ns;
+	due_ns = rto_least(due_ns, server->said_ns + server->heartbeat_ns / 2);
+	return rto_least(due_ns, server->heard_ns + KV_HEARTBEATS_SILENT * server->heartbeat_ns);
+}

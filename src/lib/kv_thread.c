@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_thread.c - the thread of a table of keys: see kv.h. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/rto.h"
+#include "dataplane/link_udp.h"
+#include "lib/kv.h"
+
+enum { BURST_FRAMES = 32, BURSTS = 64 }; /* of one turn */
+
+static const uint64_t ns_per_s = 1000000000;
+
+uint64_t kv_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+}
+
+void kv_break(struct tally_kv *kv, int result, const char *format, ...)
+{
+	char text[REPORT_TEXT_MAX - 512];
+	va_list args;
+
+	if (kv->error)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(kv->error_text, sizeof(kv->error_text), "%s (worker %u of %u on %s, job %s)", text,
+		 kv->who.rank, kv->who.size, kv->who.host, kv->who.job);
+	kv->error = result;
+	report_log(&kv->who, TALLY_LOG_ERROR, "%s", kv->error_text);
+}
+
+void kv_thread_wake(struct tally_kv *kv)
+{
+	const uint64_t one = 1;
+
+	(void)!write(kv->wake_fd, &one, sizeof(one));
+}
+
+/* ---- a turn ---- */
+
+static void packets_read(struct tally_kv *kv)
+{
+	struct link_frame frames[BURST_FRAMES];
+
+	for (unsigned burst = 0; burst < BURSTS && !kv->error; burst++) {
+		int count = kv->link->ops->recv(kv->link, frames, BURST_FRAMES);
+
+		if (count < 0)
+			kv_break(kv, TALLY_ERR_SYSTEM,
+				 "the kernel refuses to receive on the UDP socket: %s",
+				 strerror(-count));
+		if (count <= 0)
+			return;
+		for (int i = 0; i < count; i++) {
+			const struct link_frame *frame = &frames[i];
+
+			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+				uint32_t left = frame->bytes - at;
+
+				kv_hot_packet(kv, &frame->peer, frame->data + at,
+					      left < frame->packet_bytes ? left
+									 : frame->packet_bytes);
+			}
+		}
+	}
+}
+
+/* Somebody waits: the switch is asked for what is not committed. */
+static void hurry(struct tally_kv *kv)
+{
+	if (!kv->works || kv->works->timestamp > kv->hurry_to)
+		return;
+	for (uint32_t s = 0; s < kv->servers; s++)
+		if (kv->server[s].endpoint)
+			endpoint_sparse_hurry(kv->server[s].endpoint);
+}
+
+/* A push or a pull that nothing comes of, though the servers are there. When to look again. */
+static uint64_t stall_look(struct tally_kv *kv)
+{
+	const struct kv_work *work = kv->works;
+	uint64_t since_ns;
+
+	while (work && (work->result || work->kind == KV_WORK_BARRIER))
+		work = work->next;
+	if (!work)
+		return UINT64_MAX;
+	since_ns = rto_most(work->begin_ns, kv->progress_ns);
+	if (kv->now_ns < since_ns + kv->deadline_ns)
+		return since_ns + kv->deadline_ns;
+	for (uint32_t s = 0; s < kv->servers; s++)
+		if (kv->server[s].state != KV_UP)
+			return UINT64_MAX; /* which has a deadline of its own */
+	kv_break(kv, TALLY_ERR_TIMEOUT,
+		 "nothing has come of operation %llu on table %s for %llu s, nor of any after it; "
+		 "its servers are there",
+		 (unsigned long long)work->timestamp, kv->name,
+		 (unsigned long long)(kv->deadline_ns / ns_per_s));
+	return UINT64_MAX;
+}
+
+static uint64_t turn(struct tally_kv *kv)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	kv->now_ns = kv_clock_ns();
+	packets_read(kv);
+	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
+		due_ns = rto_least(due_ns, kv_server_turn(&kv->server[s]));
+	kv_works_settle(kv);
+	kv_works_feed(kv);
+	if (kv_works_settle(kv))
+		due_ns = 0; /* whoever waited for it has its turn */
+	hurry(kv);
+	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
+		due_ns = rto_least(due_ns, kv_hot_turn(&kv->server[s]));
+	outbox_flush(&kv->outbox);
+	for (uint32_t s = 0; s < kv->servers && !kv->error; s++) {
+		struct kv_server *server = &kv->server[s];
+		int error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
+
+		if (error)
+			kv_server_lose(server, strerror(-error));
+		if (server->state == KV_DOWN)
+			due_ns = rto_least(due_ns, server->retry_ns);
+	}
+	return rto_least(due_ns, stall_look(kv));
+}
+
+/* ---- the thread ---- */
+
+static void sleep_until(struct tally_kv *kv, uint64_t due_ns)
+{
+	struct pollfd polls[2 + KV_SERVERS_MAX] = {
+		{ .fd = kv->wake_fd, .events = POLLIN },
+		{ .fd = kv->error ? -1 : link_udp_fd(kv->link),
+		  .events = link_udp_events(kv->link) },
+	};
+	uint64_t now_ns = kv_clock_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0, kicks;
+	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
+				 .tv_nsec = (long)(left_ns % ns_per_s) };
+
+	for (uint32_t s = 0; s < kv->servers; s++)
+		polls[2 + s] = (struct pollfd){ .fd = kv->error ? -1 : kv->server[s].stream.fd,
+						.events = kv_server_events(&kv->server[s]) };
+	pthread_mutex_unlock(&kv->lock);
+	ppoll(polls, 2 + kv->servers, due_ns == UINT64_MAX ? NULL : &left, NULL);
+	(void)!read(kv->wake_fd, &kicks, sizeof(kicks));
+	pthread_mutex_lock(&kv->lock);
+}
+
+static void *thread_main(void *arg)
+{
+	struct tally_kv *kv = arg;
+
+	pthread_mutex_lock(&kv->lock);
+	while (!kv->is_ending) {
+		uint64_t due_ns = kv->error ? UINT64_MAX : turn(kv);
+
+		if (kv->error)
+			kv_works_end(kv);
+		sleep_until(kv, kv->error ? UINT64_MAX : due_ns);
+	}
+	pthread_mutex_unlock(&kv->lock);
+	return NULL;
+}
+
+/* No signal of the program's is this thread's. */
+int kv_thread_begin(struct tally_kv *kv)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&kv->thread, NULL, thread_main, kv);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+void kv_thread_end(struct tally_kv *kv)
+{
+	pthread_mutex_lock(&kv->lock);
+	kv->is_ending = true;
+	pthread_mutex_unlock(&kv->lock);
+	kv_thread_wake(kv);
+	pthread_join(kv->thread, NULL);
+}
