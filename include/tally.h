@@ -299,6 +299,81 @@ TALLY_API int tally_work_on_done(struct tally_work *work, tally_done_fn fn, void
  * is complete (on_done still runs). *work becomes NULL. */
 TALLY_API void tally_work_free(struct tally_work **work);
 
+/* ---- tables of keys ---- */
+
+/* A table of keys is for training in which each step touches few of many parameters: a row of dim float32 for
+ * each key, on parameter servers (tally-ps), which own optimiser and log. What workers push is summed, of hot
+ * keys on its way through an aggregator, and counts exactly once, whoever dies meanwhile and comes back. Several
+ * threads may use a table. Keys are any 64 bits; in each call ascending, each once. */
+struct tally_kv;
+
+struct tally_kv_options {
+	size_t size;         /* sizeof(struct tally_kv_options): TALLY_KV_OPTIONS_INIT sets it */
+	const char *servers; /* "host:port", "host" (port 7172), "[v6]:port", or up to 64 of these
+	                          with commas between; the same list, in the same order, on all
+	                          workers: a key's hash says which is its; NULL: TALLY_SERVERS */
+	const char *job;     /* NULL: TALLY_JOB or what the launcher says, else "default" */
+	const char *key;  /* what the servers' key file says; NULL: TALLY_KEY_FILE or TALLY_KEY */
+	uint32_t workers; /* all that use the table; 0: workers and worker as for
+	                          tally_comm_init_env */
+	uint32_t worker;  /* which of them this is: 0 to workers - 1 */
+	uint32_t deadline_ms;  /* a server that cannot be reached for so long, or an operation that
+	                          nothing comes of, breaks the table; 0: 60 s */
+	uint32_t kept_packets; /* per server, until they are committed; 0: 1024 */
+	size_t queue_bytes; /* keys and values that wait for room; beyond it pushes block; 0: 64 MiB */
+	uint32_t flags;     /* none yet: 0 */
+};
+#define TALLY_KV_OPTIONS_INIT                                                       \
+	{                                                                           \
+		sizeof(struct tally_kv_options), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 \
+	}
+
+/* Opens `table` (1 to 63 letters, digits, '_', '-' and '.'), whose rows have dim values, 1 to 64, as the servers
+ * know it. Waits until all servers have opened it, at most deadline_ms; not for other workers. On success *kv is the
+ * caller's until tally_kv_close. options may be NULL.
+ * TALLY_ERR_ARGUMENT: also no such table; TALLY_ERR_MISMATCH: of another dim or number of workers;
+ * TALLY_ERR_DENIED: a wrong key, or a later incarnation of this worker is there; TALLY_ERR_SYSTEM: a server cannot be
+ * reached; TALLY_ERR_NO_RESOURCE, _NO_MEMORY, _TIMEOUT, _UNSUPPORTED, _VERSION, _REMOTE. The text names the server.
+ *
+ * What breaks a table stays: all that is outstanding, and all calls but tally_kv_close, return the same error.
+ * A server that is restarted breaks nothing, if it still has what it had, and is back in deadline_ms. */
+TALLY_API int tally_kv_open(struct tally_kv **kv, const char *table, uint32_t dim,
+			    const struct tally_kv_options *options);
+
+/* Waits for all operations, then leaves and frees, also if the table is broken. NULL is fine. No other call may use it
+ * then. TALLY_OK: all that was pushed is committed; else the error that keeps one from saying so. */
+TALLY_API int tally_kv_close(struct tally_kv *kv);
+
+/* Adds values[i * dim] to values[i * dim + dim - 1] to the gradient of keys[i]: the optimiser's steps are the server's.
+ * Both are copied. Does not wait for an answer, but for room (queue_bytes). *timestamp, which may be NULL, names the
+ * operation. Values of hot keys are rounded to the table's scale, and saturate. TALLY_ERR_ARGUMENT: the text names
+ * the index of a key out of order or of a value that is not finite; nothing was pushed. */
+TALLY_API int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values,
+			    size_t count, uint64_t *timestamp);
+
+/* Writes the rows of keys to values, dim each. values is lent until the operation is complete. What was complete when
+ * it was called is in what it brings, be it other workers' or this one's; what is not may be. */
+TALLY_API int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size_t count,
+			    uint64_t *timestamp);
+
+/* A push, and when it is committed a pull of the same keys: one operation. push is copied, pull is lent; both may be
+ * the same. */
+TALLY_API int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *push,
+				float *pull, size_t count, uint64_t *timestamp);
+
+/* Waits at most timeout_ms milliseconds; 0 looks, negative waits for ever, but not beyond what breaks a table.
+ * timestamp 0: all operations so far. TALLY_OK: a push is committed, on the server's disk if the table has a log, for
+ * ever; what was pulled is there. TALLY_IN_PROGRESS: the time ran out, nothing has changed. An operation's own error
+ * is returned once. */
+TALLY_API int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms);
+
+/* Looks without waiting: *done becomes 1 if the operation is complete, and its result is returned; else 0. */
+TALLY_API int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done);
+
+/* Returns when all workers of the table have called it as often, and all operations of each before its call are
+ * complete: a pull after it brings them. */
+TALLY_API int tally_kv_barrier(struct tally_kv *kv);
+
 /* ---- what is going on ---- */
 
 struct tally_stats {

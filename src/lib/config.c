@@ -22,8 +22,8 @@ static const char *const keys[] = {
 _Static_assert(sizeof(keys) / sizeof(keys[0]) == CONFIG_KEYS, "a value for each");
 
 /* What is one rank's or one job's. */
-static const char *const own_keys[] = { "TALLY_JOB", "TALLY_RANK", "TALLY_SIZE", "TALLY_LOCAL_RANK",
-					"TALLY_LOCAL_SIZE" };
+static const char *const own_keys[] = { "TALLY_JOB",        "TALLY_RANK",       "TALLY_SIZE",
+					"TALLY_LOCAL_RANK", "TALLY_LOCAL_SIZE", "TALLY_SERVERS" };
 
 static int key_find(const char *name)
 {

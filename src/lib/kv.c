@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv.c - tables of keys on parameter servers: the calls of tally.h. What they leave behind, kv_thread.c does. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/ablate.h"
+#include "dataplane/link_udp.h"
+#include "lib/config.h"
+#include "lib/kv.h"
+
+static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
+
+/* ---- checks ---- */
+
+static int handle_check(const struct tally_kv *kv, const char *call)
+{
+	if (!kv)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: kv is NULL", call);
+	if (kv->pid != getpid())
+		return report_error(&kv->who, TALLY_ERR_USAGE,
+				    "%s in a forked child: the table is its parent's", call);
+	return TALLY_OK;
+}
+
+static int keys_check(const struct tally_kv *kv, const char *call, const uint64_t *keys,
+		      size_t count)
+{
+	if (count > UINT32_MAX / kv->dim)
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+				    "%s: %zu keys of dim %u are more than one call takes", call,
+				    count, kv->dim);
+	if (count && !keys)
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: keys is NULL", call);
+	for (size_t i = 1; i < count; i++)
+		if (keys[i] <= keys[i - 1])
+			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+					    "%s: keys[%zu] is %llu after %llu: keys are ascending, "
+					    "each once",
+					    call, i, (unsigned long long)keys[i],
+					    (unsigned long long)keys[i - 1]);
+	return TALLY_OK;
+}
+
+static int values_check(const struct tally_kv *kv, const char *call, const uint64_t *keys,
+			size_t count, const float *values)
+{
+	if (count && !values)
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", call);
+	for (size_t i = 0; i < count * kv->dim; i++)
+		if (!isfinite(values[i]))
+			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+					    "%s: values[%zu], of key %llu, is %s", call, i,
+					    (unsigned long long)keys[i / kv->dim],
+					    isnan(values[i]) ? "NaN" : "infinite");
+	return TALLY_OK;
+}
+
+/* ---- open ---- */
+
+static int servers_count(const char *text)
+{
+	int count = 1;
+
+	for (; *text; text++)
+		count += *text == ',';
+	return count;
+}
+
+/* What is asked for, in the order of the list: it says which keys are whose. */
+static int servers_resolve(struct tally_kv *kv, const char *text)
+{
+	for (uint32_t s = 0; s < kv->servers; s++) {
+		size_t bytes = strcspn(text, ",");
+		char one[CONN_ADDRESS_BYTES];
+		int error = -EINVAL;
+
+		if (bytes < sizeof(one)) {
+			snprintf(one, sizeof(one), "%.*s", (int)bytes, text);
+			error = conn_resolve(one, KV_PORT, &kv->server[s].at);
+		}
+		if (error)
+			return report_error(
+				&kv->who, error == -EINVAL ? TALLY_ERR_ARGUMENT : TALLY_ERR_SYSTEM,
+				"tally_kv_open: server %u of \"%s\": %s", s, text,
+				error == -EINVAL   ? "not host:port"
+				: error == -ENOENT ? "no such host"
+						   : "the name server does not answer");
+		kv_server_init(&kv->server[s], kv, s);
+		text += bytes + (text[bytes] == ',');
+	}
+	return TALLY_OK;
+}
+
+static void locks_init(struct tally_kv *kv)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&kv->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&kv->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static int link_begin(struct tally_kv *kv)
+{
+	struct link_udp_options options = { .is_v6 = false };
+	int error;
+
+	for (uint32_t s = 0; s < kv->servers; s++)
+		options.is_v6 |= kv->server[s].at.socket.ss_family == AF_INET6;
+	error = link_udp_open(&kv->link, &options);
+	if (error)
+		return report_error(&kv->who, TALLY_ERR_SYSTEM,
+				    "tally_kv_open: cannot open a UDP socket: %s",
+				    strerror(-error));
+	if (outbox_open(&kv->outbox, kv->link))
+		return report_error(&kv->who, TALLY_ERR_NO_MEMORY, "tally_kv_open: out of memory");
+	return TALLY_OK;
+}
+
+static void kv_free(struct tally_kv *kv)
+{
+	for (uint32_t s = 0; s < kv->servers; s++)
+		kv_server_fini(&kv->server[s]);
+	kv_works_end(kv);
+	if (kv->link) {
+		outbox_close(&kv->outbox);
+		kv->link->ops->close(kv->link);
+	}
+	if (kv->wake_fd >= 0)
+		close(kv->wake_fd);
+	pthread_cond_destroy(&kv->changed);
+	pthread_mutex_destroy(&kv->lock);
+	explicit_bzero(kv->key, sizeof(kv->key));
+	free(kv);
+}
+
+/* Who we are: what a communicator would be told (lib/bootstrap.h). */
+static int who_read(struct tally_kv *kv, const struct tally_kv_options *options,
+		    const char *servers)
+{
+	const struct tally_options as_comm = { .size = sizeof(as_comm),
+					       .aggregator = "127.0.0.1",
+					       .key = options->key };
+	struct bootstrap *boot = calloc(1, sizeof(*boot));
+	char text[BOOTSTRAP_TEXT_MAX];
+	int result = TALLY_OK;
+
+	if (!boot)
+		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_kv_open: out of memory");
+	boot->size = options->workers;
+	boot->rank = options->worker;
+	boot->source = "arguments";
+	if (options->workers && options->job)
+		snprintf(boot->job, sizeof(boot->job), "%s", options->job);
+	else if (options->workers)
+		strcpy(boot->job, "default");
+	result = config_bootstrap(boot, &as_comm, !options->workers, text);
+	if (result)
+		result = report_error(NULL, result, "tally_kv_open: %s", text);
+	kv->who.size = boot->size;
+	kv->who.rank = boot->rank;
+	snprintf(kv->who.job, sizeof(kv->who.job), "%s", options->job ? options->job : boot->job);
+	snprintf(kv->key, sizeof(kv->key), "%s", boot->key);
+	report_host(kv->who.host);
+	kv->workers = (uint16_t)boot->size;
+	kv->worker = (uint16_t)boot->rank;
+	explicit_bzero(boot, sizeof(*boot));
+	free(boot);
+	return result ? result : servers_resolve(kv, servers);
+}
+
+static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers,
+			       const struct tally_kv_options *options)
+{
+	struct tally_kv *kv = calloc(1, sizeof(*kv) + servers * sizeof(kv->server[0]));
+	uint32_t deadline_ms = options->deadline_ms ? options->deadline_ms : KV_DEADLINE_MS;
+	struct timespec wall;
+
+	if (!kv)
+		return NULL;
+	for (uint32_t s = 0; s < servers; s++)
+		kv->server[s].stream.fd = -1;
+	kv->servers = servers;
+	kv->pid = getpid();
+	strcpy(kv->name, table);
+	kv->dim = (uint16_t)dim;
+	kv->now_ns = kv_clock_ns();
+	kv->deadline_ns = deadline_ms * ns_per_ms;
+	kv->kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS;
+	kv->queue_bytes_max = options->queue_bytes ? options->queue_bytes : KV_QUEUE_BYTES;
+	kv->works_end = &kv->works;
+	kv->timestamp_next = kv->barrier_next = 1;
+	kv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	kv->incarnation = (uint64_t)wall.tv_sec * ns_per_s + (uint64_t)wall.tv_nsec;
+	locks_init(kv);
+	return kv;
+}
+
+static bool is_open(const struct tally_kv *kv)
+{
+	for (uint32_t s = 0; s < kv->servers; s++)
+		if (!kv_server_is_ready(&kv->server[s]) || kv->server[s].state != KV_UP)
+			return false;
+	return true;
+}
+
+/* A server that is there and never opens the table: R-KV-6. */
+static int open_wait(struct tally_kv *kv)
+{
+	uint64_t until_ns = kv_clock_ns() + kv->deadline_ns + ns_per_s;
+	const struct timespec until = { .tv_sec = (time_t)(until_ns / ns_per_s),
+					.tv_nsec = (long)(until_ns % ns_per_s) };
+	int error = 0;
+
+	pthread_mutex_lock(&kv->lock);
+	while (!kv->error && !is_open(kv) && !error)
+		error = pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
+	for (uint32_t s = 0; s < kv->servers && !kv->error && error; s++)
+		if (!kv_server_is_ready(&kv->server[s]))
+			kv_break(kv, TALLY_ERR_TIMEOUT,
+				 "server %s has not opened table %s in %llu s, nor said why",
+				 kv->server[s].at.text, kv->name,
+				 (unsigned long long)(kv->deadline_ns / ns_per_s));
+	error = kv->error;
+	pthread_mutex_unlock(&kv->lock);
+	return error ? report_again(error, kv->error_text) : TALLY_OK;
+}
+
+static int open_check(const char *table, uint32_t dim, const struct tally_kv_options *given,
+		      struct tally_kv_options *options, const char **servers)
+{
+	*options = (struct tally_kv_options)TALLY_KV_OPTIONS_INIT;
+	if (given && (given->size < sizeof(given->size) || given->size > sizeof(*given)))
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_kv_open: options->size is %zu: TALLY_KV_OPTIONS_INIT "
+				    "sets it",
+				    given->size);
+	if (given)
+		memcpy(options, given, given->size);
+	if (!table || !*table || strlen(table) >= KV_NAME_BYTES)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_kv_open: a table's name has 1 to %d bytes",
+				    KV_NAME_BYTES - 1);
+	if (!dim || dim > SPARSE_DIM_MAX)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_kv_open: table %s: dim %u is not in 1 to %d", table, dim,
+				    SPARSE_DIM_MAX);
+	if (options->flags)
+		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
+				    "tally_kv_open: options->flags %#x: there are none",
+				    options->flags);
+	*servers = options->servers ? options->servers : getenv("TALLY_SERVERS");
+	if (!*servers || !**servers)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_kv_open: table %s: neither options->servers nor "
+				    "TALLY_SERVERS says where its servers are",
+				    table);
+	if (servers_count(*servers) > KV_SERVERS_MAX)
+		return report_error(NULL, TALLY_ERR_ARGUMENT,
+				    "tally_kv_open: %d servers, at most %d",
+				    servers_count(*servers), KV_SERVERS_MAX);
+	return TALLY_OK;
+}
+
+int tally_kv_open(struct tally_kv **out, const char *table, uint32_t dim,
+		  const struct tally_kv_options *given)
+{
+	struct tally_kv_options options;
+	const char *servers = NULL;
+	struct tally_kv *kv;
+	int result;
+
+	if (!out)
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_kv_open: kv is NULL");
+	result = open_check(table, dim, given, &options, &servers);
+	if (result)
+		return result;
+	kv = kv_new(table, dim, (uint32_t)servers_count(servers), &options);
+	if (!kv)
+		return report_error(NULL, TALLY_ERR_NO_MEMORY, "tally_kv_open: out of memory");
+	result = kv->wake_fd < 0 ? report_error(NULL, TALLY_ERR_SYSTEM,
+						"tally_kv_open: no eventfd: %s", strerror(errno))
+				 : who_read(kv, &options, servers);
+	if (!result)
+		result = link_begin(kv);
+	if (!result && (errno = kv_thread_begin(kv)))
+		result = report_error(&kv->who, TALLY_ERR_SYSTEM,
+				      "tally_kv_open: cannot start a thread: %s", strerror(errno));
+	if (result) {
+		kv_free(kv);
+		return result;
+	}
+	result = open_wait(kv);
+	if (result) {
+		kv_thread_end(kv);
+		kv_free(kv);
+		return result;
+	}
+	*out = kv;
+	return TALLY_OK;
+}
+
+/* ---- operations ---- */
+
+/* Waits for room; the lock is held on success. */
+static int room_wait(struct tally_kv *kv, size_t bytes)
+{
+	pthread_mutex_lock(&kv->lock);
+	while (!kv->error && kv->queue_bytes && kv->queue_bytes + bytes > kv->queue_bytes_max)
+		pthread_cond_wait(&kv->changed, &kv->lock);
+	if (!kv->error)
+		return TALLY_OK;
+	pthread_mutex_unlock(&kv->lock);
+	return report_again(kv->error, kv->error_text);
+}
+
+static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp)
+{
+	int result;
+
+	if (!work)
+		return report_error(&kv->who, TALLY_ERR_NO_MEMORY, "%s: out of memory", call);
+	result = room_wait(kv, kv_work_bytes(kv, work));
+	if (result) {
+		kv_work_free(work);
+		return result;
+	}
+	work->timestamp = kv->timestamp_next++;
+	work->begin_ns = kv_clock_ns();
+	if (work->kind == KV_WORK_BARRIER)
+		work->number = kv->barrier_next++;
+	kv->queue_bytes += kv_work_bytes(kv, work);
+	*kv->works_end = work;
+	kv->works_end = &work->next;
+	if (timestamp)
+		*timestamp = work->timestamp;
+	pthread_mutex_unlock(&kv->lock);
+	kv_thread_wake(kv);
+	return TALLY_OK;
+}
+
+int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values, size_t count,
+		  uint64_t *timestamp)
+{
+	int result = handle_check(kv, __func__);
+
+	if (!result)
+		result = keys_check(kv, __func__, keys, count);
+	if (!result)
+		result = values_check(kv, __func__, keys, count, values);
+	if (result)
+		return result;
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
+		      timestamp);
+}
+
+int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size_t count,
+		  uint64_t *timestamp)
+{
+	int result = handle_check(kv, __func__);
+
+	if (!result)
+		result = keys_check(kv, __func__, keys, count);
+	if (result)
+		return result;
+	if (count && !values)
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", __func__);
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
+		      timestamp);
+}
+
+int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *push, float *pull,
+		      size_t count, uint64_t *timestamp)
+{
+	int result = handle_check(kv, __func__);
+
+	if (!result)
+		result = keys_check(kv, __func__, keys, count);
+	if (!result)
+		result = values_check(kv, __func__, keys, count, push);
+	if (result)
+		return result;
+	if (count && !pull)
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: pull is NULL", __func__);
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count), timestamp);
+}
+
+/* ---- waiting ---- */
+
+/* 0: all that were begun. The lock is held. */
+static bool is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
+{
+	const struct kv_work *work;
+
+	if (timestamp) {
+		work = kv_work_find(kv, timestamp);
+		return work && !work->result;
+	}
+	for (work = kv->works; work; work = work->next)
+		if (!work->result)
+			return true;
+	return false;
+}
+
+static int outcome(struct tally_kv *kv, uint64_t timestamp)
+{
+	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : kv->works;
+	int result;
+
+	if (kv->error)
+		return report_again(kv->error, kv->error_text);
+	if (!work)
+		return TALLY_OK;
+	result = report_again(work->result, work->text);
+	kv_work_drop(kv, work);
+	return result;
+}
+
+int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
+{
+	int result = handle_check(kv, __func__), error = 0;
+	uint64_t until_ns;
+	struct timespec until;
+
+	if (result)
+		return result;
+	until_ns = kv_clock_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * ns_per_ms : 0);
+	until = (struct timespec){ .tv_sec = (time_t)(until_ns / ns_per_s),
+				   .tv_nsec = (long)(until_ns % ns_per_s) };
+	pthread_mutex_lock(&kv->lock);
+	if (timestamp >= kv->timestamp_next) {
+		pthread_mutex_unlock(&kv->lock);
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: there was no operation %llu",
+				    __func__, (unsigned long long)timestamp);
+	}
+	if (!kv->error && is_outstanding(kv, timestamp) && timeout_ms) {
+		uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
+
+		if (last > kv->hurry_to)
+			kv->hurry_to = last;
+		kv_thread_wake(kv);
+	}
+	while (!kv->error && is_outstanding(kv, timestamp) && timeout_ms && !error)
+		error = timeout_ms < 0 ? pthread_cond_wait(&kv->changed, &kv->lock)
+				       : pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
+	result = !kv->error && is_outstanding(kv, timestamp) ? TALLY_IN_PROGRESS
+							     : outcome(kv, timestamp);
+	pthread_mutex_unlock(&kv->lock);
+	return result;
+}
+
+int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done)
+{
+	int result;
+
+	if (!done)
+		return report_error(kv ? &kv->who : NULL, TALLY_ERR_ARGUMENT, "%s: done is NULL",
+				    __func__);
+	result = tally_kv_wait(kv, timestamp, 0);
+	if (result == TALLY_ERR_ARGUMENT || result == TALLY_ERR_USAGE)
+		return result;
+	*done = result != TALLY_IN_PROGRESS;
+	return *done ? result : TALLY_OK;
+}
+
+int tally_kv_barrier(struct tally_kv *kv)
+{
+	uint64_t timestamp;
+	int result = handle_check(kv, __func__);
+
+	if (!result)
+		result = submit(kv, __func__,
+				kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0), &timestamp);
+	return result ? result : tally_kv_wait(kv, timestamp, -1);
+}
+
+int tally_kv_close(struct tally_kv *kv)
+{
+	int result;
+
+	if (!kv)
+		return TALLY_OK;
+	if (kv->pid != getpid())
+		return handle_check(kv, __func__);
+	result = tally_kv_wait(kv, 0, -1);
+	kv_thread_end(kv);
+	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
+		kv_server_leave(&kv->server[s]);
+	kv_free(kv);
+	return result;
+}
