@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_test.c - tally_kv_* against a server of this process (kv_fixture.h): what counts, how often, and what is said when
+ * something cannot be. */
+#include "lib/kv_fixture.h"
+
+enum { ROUNDS = 60, KEYS_MAX = 400, DEADLINE_MS = 20000 };
+
+static struct tally_kv_options options_of(const char *servers, uint32_t worker)
+{
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
+
+	options.servers = servers;
+	options.job = "test";
+	options.workers = FAKE_WORKERS;
+	options.worker = worker;
+	options.deadline_ms = DEADLINE_MS;
+	options.kept_packets = 16; /* so that pushes have to wait */
+	options.queue_bytes = 20000;
+	return options;
+}
+
+static struct tally_kv *open_of(const char *servers, uint32_t worker)
+{
+	struct tally_kv_options options = options_of(servers, worker);
+	struct tally_kv *kv = NULL;
+
+	if (tally_kv_open(&kv, "words", FAKE_DIM, &options))
+		fail_msg("%s", tally_get_last_error(NULL));
+	return kv;
+}
+
+static void ok(int result)
+{
+	if (result)
+		fail_msg("%d: %s", result, tally_get_last_error(NULL));
+}
+
+static void failed(int result, int expected, const char *because)
+{
+	if (result != expected || !strstr(tally_get_last_error(NULL), because))
+		fail_msg("%d: '%s' and not '%s'", result, tally_get_last_error(NULL), because);
+}
+
+/* ---- what counts ---- */
+
+struct worker {
+	pthread_t thread;
+	const char *servers;
+	uint32_t idx;
+	uint64_t seed;
+	double *sum; /* what this worker has pushed */
+	atomic_bool is_through;
+};
+
+/* Some keys of all, ascending, the hot ones more often; integers of both signs. */
+static uint32_t draw(struct rng *rng, uint64_t *key, float *value)
+{
+	uint32_t count = 0, step = 1 + rng_below(rng, 12);
+
+	for (uint64_t k = rng_below(rng, step); k < FAKE_KEYS && count < KEYS_MAX;
+	     k += 1 + rng_below(rng, step)) {
+		key[count] = k;
+		for (uint32_t i = 0; i < FAKE_DIM; i++)
+			value[count * FAKE_DIM + i] = (float)rng_below(rng, 2001) - 1000;
+		count++;
+	}
+	return count;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *worker = arg;
+	struct tally_kv *kv = open_of(worker->servers, worker->idx);
+	static _Thread_local uint64_t key[KEYS_MAX];
+	static _Thread_local float value[KEYS_MAX * FAKE_DIM], pulled[KEYS_MAX * FAKE_DIM];
+	struct rng rng;
+	uint64_t timestamp;
+
+	rng_init(&rng, worker->seed, worker->idx);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t count = draw(&rng, key, value);
+
+		if (round % 3)
+			ok(tally_kv_push(kv, key, value, count, &timestamp));
+		else
+			ok(tally_kv_pushpull(kv, key, value, pulled, count, &timestamp));
+		if (round % 3 == 0 || round % 7 == 0)
+			ok(tally_kv_wait(kv, timestamp, -1));
+		for (uint32_t i = 0; i < count * FAKE_DIM; i++)
+			worker->sum[key[i / FAKE_DIM] * FAKE_DIM + i % FAKE_DIM] +=
+				(double)value[i];
+	}
+	ok(tally_kv_barrier(kv));
+	ok(tally_kv_close(kv));
+	atomic_store(&worker->is_through, true);
+	return NULL;
+}
+
+/* Two workers; meanwhile `restarts` times a server is killed and comes back. */
+static void sums_are_exact(struct fake **fakes, uint32_t count, uint32_t restarts, uint64_t seed)
+{
+	static double sum[FAKE_WORKERS][FAKE_KEYS * FAKE_DIM];
+	struct worker worker[FAKE_WORKERS] = { 0 };
+	char servers[160] = "";
+	struct rng rng;
+	uint64_t expected_of_none = 0, restarted = 0;
+
+	rng_init(&rng, seed, 99);
+	memset(sum, 0, sizeof(sum));
+	for (uint32_t i = 0; i < count; i++)
+		snprintf(servers + strlen(servers), sizeof(servers) - strlen(servers), "%s%s",
+			 i ? "," : "", fakes[i]->address);
+	for (uint32_t w = 0; w < FAKE_WORKERS; w++) {
+		worker[w].servers = servers;
+		worker[w].idx = w;
+		worker[w].seed = seed;
+		worker[w].sum = sum[w];
+		assert_int_equal(pthread_create(&worker[w].thread, NULL, worker_main, &worker[w]),
+				 0);
+	}
+	for (uint32_t i = 0; i < restarts && !atomic_load(&worker[0].is_through); i++) {
+		usleep(10000 + rng_below(&rng, 60000));
+		fake_restart(fakes[rng_below(&rng, count)]);
+		restarted++;
+	}
+	for (uint32_t w = 0; w < FAKE_WORKERS; w++)
+		pthread_join(worker[w].thread, NULL);
+	for (uint32_t i = 0; i < FAKE_KEYS * FAKE_DIM; i++) {
+		double got = 0, expected = sum[0][i] + sum[1][i];
+
+		for (uint32_t f = 0; f < count; f++)
+			got += (double)fake_row(fakes[f], i);
+		if (got != expected)
+			fail_msg("seed %llu: key %u: %.0f and not %.0f", (unsigned long long)seed,
+				 i / FAKE_DIM, got, expected);
+		expected_of_none += expected == 0;
+	}
+	assert_true(expected_of_none < FAKE_KEYS * FAKE_DIM / 2); /* the test tests something */
+	assert_true(!restarts || restarted);
+	for (uint32_t f = 0; f < count; f++) {
+		pthread_mutex_lock(&fakes[f]->lock);
+		assert_true(fakes[f]->batches > 0);
+		assert_true(!fakes[f]->ranks || fakes[f]->epochs > 0);
+		pthread_mutex_unlock(&fakes[f]->lock);
+	}
+}
+
+static void kv__hot_and_cold_sums_are_exact(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 1);
+
+	(void)state;
+	sums_are_exact(&fake, 1, 0, 1);
+	fake_end(fake);
+}
+
+static void kv__cold_alone_is_exact_over_restarts(void **state)
+{
+	struct fake *fake = fake_begin(0, 2);
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->dones_lost = 5;
+	pthread_mutex_unlock(&fake->lock);
+	sums_are_exact(&fake, 1, 12, 2);
+	fake_end(fake);
+}
+
+static void kv__nothing_is_lost_or_doubled_over_restarts_and_loss(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 3; seed < 6; seed++) {
+		struct fake *fake = fake_begin(FAKE_HOT, seed);
+
+		fake_loses(fake, 50000);
+		sums_are_exact(&fake, 1, 15, seed);
+		fake_end(fake);
+	}
+}
+
+static void kv__several_servers_share_the_keys(void **state)
+{
+	struct fake *fakes[3];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		fakes[i] = fake_begin(i < 2 ? FAKE_HOT : 0, 10 + i);
+	fake_loses(fakes[0], 20000);
+	sums_are_exact(fakes, 3, 6, 6);
+	for (uint32_t i = 0; i < 3; i++)
+		fake_end(fakes[i]);
+}
+
+static void kv__pull_brings_what_was_pushed(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 7);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key[] = { 0, 1, 6, 2999 }; /* hot, cold, hot, cold */
+	float value[4 * FAKE_DIM], got[4 * FAKE_DIM] = { 0 };
+	uint64_t timestamp;
+	int done = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4 * FAKE_DIM; i++)
+		value[i] = i % 2 ? (float)i : -100.0f * (float)(i + 1);
+	ok(tally_kv_push(kv, key, value, 4, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_test(kv, timestamp, &done));
+	assert_int_equal(done, 1);
+	ok(tally_kv_pull(kv, key, got, 4, &timestamp));
+	ok(tally_kv_wait(kv, 0, 10000));
+	assert_memory_equal(got, value, sizeof(value));
+	ok(tally_kv_pushpull(kv, key, value, got, 4, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	for (uint32_t i = 0; i < 4 * FAKE_DIM; i++)
+		assert_true(got[i] == 2 * value[i]);
+	ok(tally_kv_push(kv, NULL, NULL, 0, &timestamp)); /* of nothing */
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
+/* ---- barrier ---- */
+
+static void *late_worker(void *arg)
+{
+	struct fake *fake = arg;
+	struct tally_kv *kv = open_of(fake->address, 1);
+	uint64_t key = 12, timestamp;
+	float value[FAKE_DIM] = { 7, -7, 70 };
+
+	usleep(50000);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp)); /* nobody waits for it but the barrier */
+	ok(tally_kv_barrier(kv));
+	ok(tally_kv_close(kv));
+	return NULL;
+}
+
+static void kv__after_a_barrier_a_pull_brings_all_pushes(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 8);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 12, timestamp;
+	float value[FAKE_DIM];
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(pthread_create(&other, NULL, late_worker, fake), 0);
+	ok(tally_kv_barrier(kv));
+	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	assert_true(value[0] == 7 && value[1] == -7 && value[2] == 70);
+	pthread_join(other, NULL);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
+/* ---- what cannot be ---- */
+
+static void kv__bad_arguments_are_named(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 9);
+	struct tally_kv *kv = open_of(fake->address, 0), *none = NULL;
+	struct tally_kv_options options = options_of(fake->address, 0);
+	uint64_t key[] = { 4, 9, 9 }, unsorted[] = { 4, 9, 8 }, timestamp;
+	float value[3 * FAKE_DIM] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	int done;
+
+	(void)state;
+	failed(tally_kv_push(kv, key, value, 3, NULL), TALLY_ERR_ARGUMENT, "keys[2] is 9 after 9");
+	failed(tally_kv_pull(kv, unsorted, value, 3, NULL), TALLY_ERR_ARGUMENT,
+	       "keys[2] is 8 after 9");
+	value[4] = NAN;
+	failed(tally_kv_push(kv, key, value, 2, NULL), TALLY_ERR_ARGUMENT,
+	       "values[4], of key 9, is NaN");
+	value[4] = -INFINITY;
+	failed(tally_kv_pushpull(kv, key, value, value, 2, NULL), TALLY_ERR_ARGUMENT,
+	       "values[4], of key 9, is infinite");
+	value[4] = 0;
+	failed(tally_kv_push(kv, NULL, value, 2, NULL), TALLY_ERR_ARGUMENT, "keys is NULL");
+	failed(tally_kv_push(kv, key, NULL, 2, NULL), TALLY_ERR_ARGUMENT, "values is NULL");
+	failed(tally_kv_pull(kv, key, NULL, 2, NULL), TALLY_ERR_ARGUMENT, "values is NULL");
+	failed(tally_kv_push(NULL, key, value, 2, NULL), TALLY_ERR_ARGUMENT, "kv is NULL");
+	failed(tally_kv_wait(kv, 99, -1), TALLY_ERR_ARGUMENT, "no operation 99");
+	failed(tally_kv_test(kv, 99, &done), TALLY_ERR_ARGUMENT, "no operation 99");
+	ok(tally_kv_push(kv, key, value, 2, &timestamp)); /* it goes on */
+	assert_true(timestamp == 1);
+	ok(tally_kv_close(kv));
+
+	failed(tally_kv_open(&none, "words", 0, &options), TALLY_ERR_ARGUMENT, "dim 0");
+	failed(tally_kv_open(&none, "words", 65, &options), TALLY_ERR_ARGUMENT, "dim 65");
+	failed(tally_kv_open(&none, "", 1, &options), TALLY_ERR_ARGUMENT, "a table's name");
+	options.worker = 2;
+	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "rank 2");
+	options = options_of("127.0.0.1:99999", 0);
+	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "not host:port");
+	options = options_of(NULL, 0);
+	unsetenv("TALLY_SERVERS");
+	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "TALLY_SERVERS");
+	assert_null(none);
+	fake_end(fake);
+}
+
+static void kv__refusals_of_a_server_are_named(void **state)
+{
+	static const struct {
+		enum kv_type about;
+		enum kv_refusal refusal;
+		int result;
+	} cases[] = {
+		{ KV_HELLO, KV_REFUSED_DENIED, TALLY_ERR_DENIED },
+		{ KV_HELLO, KV_REFUSED_VERSION, TALLY_ERR_VERSION },
+		{ KV_OPEN, KV_REFUSED_UNKNOWN, TALLY_ERR_ARGUMENT },
+		{ KV_OPEN, KV_REFUSED_MISMATCH, TALLY_ERR_MISMATCH },
+		{ KV_OPEN, KV_REFUSED_MEMORY, TALLY_ERR_NO_RESOURCE },
+	};
+	struct fake *fake = fake_begin(FAKE_HOT, 10);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+	uint64_t key[] = { 1, 2 }, timestamp;
+	float value[2 * FAKE_DIM] = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake_refuses(fake, cases[i].about, cases[i].refusal);
+		failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), cases[i].result,
+		       "because the test says so");
+		assert_non_null(strstr(tally_get_last_error(NULL), fake->address));
+		assert_null(kv);
+	}
+	/* A pull fails alone, and says so once. */
+	fake_refuses(fake, KV_NOTHING, KV_REFUSED_INTERNAL);
+	kv = open_of(fake->address, 0);
+	fake_refuses(fake, KV_PULL, KV_REFUSED_MEMORY);
+	ok(tally_kv_pull(kv, key, value, 2, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_push(kv, key, value, 2, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	/* A batch that is refused is missed by all after it. */
+	fake_refuses(fake, KV_BATCH, KV_REFUSED_DISK);
+	ok(tally_kv_push(kv, key, value, 2, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, "refuses BATCH");
+	failed(tally_kv_push(kv, key, value, 2, &timestamp), TALLY_ERR_REMOTE, "refuses BATCH");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "refuses BATCH");
+	fake_end(fake);
+}
+
+static void kv__server_that_is_not_there_is_named_in_time(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 11);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+	char address[64];
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM] = { 1, 1, 1 };
+
+	(void)state;
+	options.deadline_ms = 2000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	strcpy(address, fake->address);
+	fake_end(fake);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	assert_int_equal(tally_kv_wait(kv, timestamp, 0), TALLY_IN_PROGRESS);
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, address);
+	failed(tally_kv_barrier(kv), TALLY_ERR_REMOTE, "cannot be reached");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
+	kv = NULL;
+	options.servers = address;
+	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_SYSTEM,
+	       "Connection refused");
+	assert_null(kv);
+}
+
+static void kv__server_that_says_nothing_is_named_in_time(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 12);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM] = { 1, 1, 1 };
+
+	(void)state;
+	options.deadline_ms = 2000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	pthread_mutex_lock(&fake->lock);
+	fake->is_silent = true;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, "cannot be reached");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
+	fake_end(fake);
+}
+
+static void kv__server_that_has_forgotten_is_no_server(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 13);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM] = { 1, 1, 1 };
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->forgets = true;
+	pthread_mutex_unlock(&fake->lock);
+	fake_restart(fake);
+	if (!tally_kv_push(kv, &key, value, 1, &timestamp))
+		failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
+		       "does not know this worker any more");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "does not know this worker any more");
+	fake_end(fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kv__pull_brings_what_was_pushed),
+		cmocka_unit_test(kv__hot_and_cold_sums_are_exact),
+		cmocka_unit_test(kv__cold_alone_is_exact_over_restarts),
+		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
+		cmocka_unit_test(kv__several_servers_share_the_keys),
+		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
+		cmocka_unit_test(kv__bad_arguments_are_named),
+		cmocka_unit_test(kv__refusals_of_a_server_are_named),
+		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
+		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
+		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
