@@ -206,12 +206,18 @@ enum tally_stream {
 	TALLY_STREAM_BULK = 2
 };
 
+enum tally_op_flags {
+	/* Another operation of this communicator follows at once: their packets leave together. A hint: ranks need
+	 * not agree, and what nothing follows leaves with the next call that looks or waits, or by itself soon. */
+	TALLY_OP_MORE = 1,
+};
+
 struct tally_op_options {
 	size_t size;          /* sizeof(struct tally_op_options): TALLY_OP_OPTIONS_INIT sets it */
 	const char *name;     /* must agree on all ranks, shown in errors; up to 63 bytes; copied */
 	int stream;           /* enum tally_stream */
 	uint32_t deadline_ms; /* from this call on; 0: the communicator's (tally_options) */
-	uint32_t flags;       /* none yet: 0 */
+	uint32_t flags;       /* enum tally_op_flags; 0: none */
 };
 #define TALLY_OP_OPTIONS_INIT                                                  \
 	{                                                                      \

@@ -159,6 +159,8 @@ void progress_notify(struct tally_comm *comm);
 bool progress_drive(struct tally_comm *comm);
 /* Sends what was just submitted, or makes the driver do so. */
 void progress_submitted(struct tally_comm *comm);
+/* What was just submitted may wait for what follows: only sees to it that it will be sent. */
+void progress_gathered(struct tally_comm *comm);
 /* Runs the on_done functions that are due, without the lock meanwhile. */
 void progress_callbacks(struct tally_comm *comm);
 /* Runs a user's on_done function; no lock held. */

@@ -161,8 +161,8 @@ static void members_settle(struct tally_comm *comm, struct tally_work *members, 
 	}
 }
 
-/* Lock held. */
-static int members_enter(struct tally_comm *comm, struct tally_work *members)
+/* is_more: others of this communicator follow. Lock held. */
+static int members_enter(struct tally_comm *comm, struct tally_work *members, bool is_more)
 {
 	struct tally_work *fused = members->next ? fuse(comm, members) : members;
 	int result;
@@ -179,7 +179,10 @@ static int members_enter(struct tally_comm *comm, struct tally_work *members)
 			work_drop(comm, fused);
 		members_settle(comm, members, result);
 	}
-	progress_submitted(comm);
+	if (is_more && !result)
+		progress_gathered(comm);
+	else
+		progress_submitted(comm);
 	return result;
 }
 
@@ -203,11 +206,12 @@ int tally_group_end(void)
 	while (works.first) {
 		struct tally_work *members = members_take(&works);
 		struct tally_comm *comm = members->comm;
+		bool is_more = works.first && works.first->comm == comm;
 		int result = comm_check(comm, "tally_group_end");
 
 		if (!result) {
 			comm_lock(comm);
-			result = members_enter(comm, members);
+			result = members_enter(comm, members, is_more);
 			comm_unlock(comm);
 		}
 		first = first ? first : result;

@@ -172,10 +172,10 @@ static int options_check(const struct report_who *who, const struct request *req
 		return report_error(who, TALLY_ERR_ARGUMENT,
 				    "%s: options->name has more than %d bytes", request->call,
 				    CONTROL_OP_NAME_BYTES - 1);
-	if (options->flags)
+	if (options->flags & ~(uint32_t)TALLY_OP_MORE)
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
-				    "%s: options->flags 0x%x: this version has none", request->call,
-				    options->flags);
+				    "%s: options->flags 0x%x: this version has TALLY_OP_MORE",
+				    request->call, options->flags);
 	return TALLY_OK;
 }
 
@@ -395,7 +395,9 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 	}
 	if (!result) {
 		*out = work;
-		if (!group_is_open())
+		if (!group_is_open() && request->options && request->options->flags & TALLY_OP_MORE)
+			progress_gathered(comm);
+		else if (!group_is_open())
 			progress_submitted(comm);
 	}
 	comm_unlock(comm);

@@ -132,6 +132,16 @@ void progress_submitted(struct tally_comm *comm)
 		hand_over(comm);
 }
 
+void progress_gathered(struct tally_comm *comm)
+{
+	if (comm->is_driven || !comm->endpoint)
+		progress_submitted(comm);
+	else if (comm->sleepers)
+		pthread_cond_broadcast(&comm->changed);
+	else
+		background_remind(); /* it does not know that there is something to send */
+}
+
 void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg)
 {
 	unsigned group = group_suspend();

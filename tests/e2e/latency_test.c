@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -264,6 +266,85 @@ static void latency__groups_and_splits_take_as_many_packets_as_they_need(void **
 	assert_true(ranks_run(&ranks));
 }
 
+/* ---- what leaves together ---- */
+
+static uint64_t packets_out(struct tally_comm *comm)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
+	return stats.packets_out;
+}
+
+static void more_start(struct tally_comm *comm, uint32_t rank, uint32_t k, bool is_more, int32_t *x,
+		       struct tally_work **work)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+
+	options.flags = is_more ? TALLY_OP_MORE : 0;
+	fill(rank, k, COUNT, x);
+	CHECK(tally_iallreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, comm, &options, work) ==
+	      TALLY_OK);
+}
+
+/* Eight that say that more follows, and one that does not. True if the eight waited for the ninth, which they need
+ * not: the background thread may have had its turn. */
+static bool more_round(struct tally_comm *comm, uint32_t rank)
+{
+	enum { MORE = 8 };
+	int32_t x[MORE + 1][COUNT];
+	struct tally_work *works[MORE + 1];
+	uint64_t before = packets_out(comm), gathered;
+
+	for (uint32_t k = 0; k < MORE; k++)
+		more_start(comm, rank, k, true, x[k], &works[k]);
+	gathered = packets_out(comm) - before;
+	more_start(comm, rank, MORE, false, x[MORE], &works[MORE]);
+	CHECK(packets_out(comm) - before == MORE + 1);
+	CHECK(tally_waitall(MORE + 1, works, -1) == TALLY_OK);
+	for (uint32_t k = 0; k <= MORE; k++)
+		CHECK(is_right(k, COUNT, TALLY_SUM, x[k]));
+	return !gathered;
+}
+
+static void on_more_done(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	atomic_store((atomic_int *)arg, result == TALLY_OK ? 1 : -1);
+}
+
+static void more_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_work *work;
+	struct tally_comm *comm;
+	uint32_t together = 0;
+	atomic_int done = 0;
+	int32_t x[COUNT];
+
+	CHECK(join(ranks, rank, 32, 0, &comm) == TALLY_OK);
+	for (int round = 0; round < 200; round++)
+		together += more_round(comm, rank);
+	CHECK(together);
+	/* Nothing follows, and nobody waits or looks. */
+	more_start(comm, rank, 9, true, x, &work);
+	CHECK(tally_work_on_done(work, on_more_done, &done) == TALLY_OK);
+	while (!atomic_load(&done))
+		usleep(1000);
+	CHECK(atomic_load(&done) == 1);
+	CHECK(is_right(9, COUNT, TALLY_SUM, x));
+	CHECK(tally_wait(&work, -1) == TALLY_OK);
+	CHECK(tally_comm_finalize(comm) == TALLY_OK);
+	tally_comm_destroy(comm);
+}
+
+static void latency__more_leaves_with_what_follows_or_by_itself(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = more_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 static void differ_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *comm = NULL;
@@ -360,6 +441,7 @@ int main(void)
 		cmocka_unit_test(latency__works_in_local_mode_and_beside_shards),
 		cmocka_unit_test(latency__element_too_large_is_said_on_all_ranks_and_ends_nothing),
 		cmocka_unit_test(latency__what_does_not_fit_is_refused_and_ends_nothing),
+		cmocka_unit_test(latency__more_leaves_with_what_follows_or_by_itself),
 		cmocka_unit_test(latency__groups_and_splits_take_as_many_packets_as_they_need),
 		cmocka_unit_test(latency__ranks_that_ask_for_other_slots_are_denied),
 		cmocka_unit_test(latency__another_count_is_named_on_all_ranks),
