@@ -18,6 +18,11 @@ struct tally_exchange {
 	struct tally_comm *dense, *latency; /* NULL: not in use */
 	struct tally_comm *small;           /* one of them */
 	struct tally_work *work[DEPTH];
+	struct begun {
+		uint32_t slot, count;
+		int32_t *lanes;
+	} begun[DEPTH]; /* not flushed yet */
+	uint32_t begun_count;
 	bool is_tuned; /* one of them was asked for, or has been chosen */
 	atomic_bool has_failed;
 };
@@ -40,16 +45,28 @@ static int tally_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes,
 {
 	struct tally_exchange *tally = tally_of(exchange);
 
-	if (tally_iallreduce(lanes, lanes, count, TALLY_INT32, TALLY_SUM, tally->small, NULL,
-			     &tally->work[slot]) != TALLY_OK)
-		return fail(tally, tally->small);
+	tally->begun[tally->begun_count++] =
+		(struct begun){ .slot = slot, .count = count, .lanes = lanes };
 	return 0;
 }
 
+/* All but the last wait for it, so that their packets leave as one message. */
 static int tally_flush(struct exchange *exchange)
 {
-	(void)exchange; /* each leaves at once */
-	return 0;
+	struct tally_exchange *tally = tally_of(exchange);
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	int result = TALLY_OK;
+
+	for (uint32_t i = 0; i < tally->begun_count && result == TALLY_OK; i++) {
+		const struct begun *begun = &tally->begun[i];
+
+		options.flags = i + 1 < tally->begun_count ? TALLY_OP_MORE : 0;
+		result = tally_iallreduce(begun->lanes, begun->lanes, begun->count, TALLY_INT32,
+					  TALLY_SUM, tally->small, &options,
+					  &tally->work[begun->slot]);
+	}
+	tally->begun_count = 0;
+	return result == TALLY_OK ? 0 : fail(tally, tally->small);
 }
 
 static enum exchange_state tally_end(struct exchange *exchange, uint32_t slot, bool is_wait)

@@ -244,10 +244,30 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 				train_label(train, labelled[i], c));
 }
 
-/* Waits for the oldest exchange, unless another thread does; false: it does, or there is none. */
-static bool end_oldest(struct flow *flow, const struct glm_engine *engine)
+/* Ends exchange k, the oldest; false: it is busy, or has failed. */
+static bool end_one(struct flow *flow, uint64_t k, bool is_wait, double multiplier)
 {
 	struct exchange *exchange = flow->train->exchange;
+
+	switch (exchange->ops->end(exchange, (uint32_t)(k % flow->depth), is_wait)) {
+	case EXCHANGE_BUSY:
+		return false;
+	case EXCHANGE_FAILED:
+		atomic_store(&flow->has_failed, true);
+		return false;
+	case EXCHANGE_DONE:
+		break;
+	}
+	/* No thread has left this mini-batch: all multipliers are the one of k. */
+	scale(flow, k, multiplier);
+	atomic_store(&flow->ended, k + 1);
+	return true;
+}
+
+/* Waits for the oldest exchange, unless another thread does, and takes those that have come with it: what then
+ * becomes ready leaves together, too. False: another thread does, or there is none. */
+static bool end_oldest(struct flow *flow, const struct glm_engine *engine)
+{
 	bool has_one;
 	uint64_t k;
 
@@ -255,16 +275,9 @@ static bool end_oldest(struct flow *flow, const struct glm_engine *engine)
 		return false;
 	k = atomic_load(&flow->ended);
 	has_one = k < atomic_load(&flow->flushed);
-	if (has_one) {
-		if (exchange->ops->end(exchange, (uint32_t)(k % flow->depth), true) ==
-		    EXCHANGE_DONE) {
-			/* No thread has left this mini-batch: all multipliers are the one of k. */
-			scale(flow, k, engine->multiplier);
-			atomic_store(&flow->ended, k + 1);
-		} else {
-			atomic_store(&flow->has_failed, true);
-		}
-	}
+	for (bool is_wait = true; k < atomic_load(&flow->flushed); is_wait = false)
+		if (!end_one(flow, k++, is_wait, engine->multiplier))
+			break;
 	pthread_mutex_unlock(&flow->ends);
 	if (has_one)
 		changed(flow);
