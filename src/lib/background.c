@@ -22,7 +22,7 @@ enum {
 	POLLS_OWN = 2,                               /* kicks and reminders */
 };
 
-static const uint64_t ns_per_s = 1000000000, ns_per_us = 1000;
+static const uint64_t ns_per_s = 1000000000;
 
 static struct {
 	pthread_mutex_t life; /* one at a time starts or ends the thread; taken before `lock` */
@@ -36,7 +36,8 @@ static struct {
 	bool stop;
 
 	int wake_fd, timer_fd;
-	atomic_bool is_kicked, is_reminded;
+	atomic_bool is_kicked;
+	_Atomic uint64_t remind_ns; /* what timer_fd is set to; UINT64_MAX: it is not */
 	atomic_uint epoch;
 	bool has_fork_handler;
 } background = {
@@ -60,12 +61,28 @@ void background_kick(void)
 		(void)!write(background.wake_fd, &one, sizeof(one));
 }
 
-void background_remind(void)
+static void timer_set(uint64_t at_ns)
 {
-	const struct itimerspec later = { .it_value.tv_nsec = BACKGROUND_LATER_US * 1000 };
+	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(at_ns / ns_per_s),
+						     .tv_nsec = (long)(at_ns % ns_per_s) } };
 
-	if (!atomic_exchange(&background.is_reminded, true))
-		timerfd_settime(background.timer_fd, 0, &later, NULL);
+	timerfd_settime(background.timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+void background_remind(uint64_t at_ns)
+{
+	uint64_t set_ns = atomic_load(&background.remind_ns);
+
+	while (at_ns < set_ns)
+		if (atomic_compare_exchange_weak(&background.remind_ns, &set_ns, at_ns))
+			break;
+	if (at_ns >= set_ns)
+		return;
+	/* Again, if another has come in between with less: the timer must not stay at ours. */
+	for (; at_ns != UINT64_MAX && at_ns != set_ns; at_ns = atomic_load(&background.remind_ns)) {
+		timer_set(at_ns);
+		set_ns = at_ns;
+	}
 }
 
 static void fds_close(void)
@@ -126,22 +143,16 @@ static bool wants_driving(const struct tally_comm *comm)
 	       (comm->outstanding.first || comm->state == COMM_JOINING);
 }
 
-/* A thread of the program was here a moment ago: until when it may come back. */
-static uint64_t may_return_until(const struct tally_comm *comm)
-{
-	return comm->touched_ns + BACKGROUND_LATER_US * ns_per_us;
-}
-
 /* Drives it, if nobody else does. When to do so again if nothing comes. */
 static uint64_t drive(struct tally_comm *comm)
 {
 	uint64_t until_ns = UINT64_MAX;
-	bool is_busy = true, has_come = false;
+	bool is_busy = true, has_come = false, is_idle;
 
 	comm_lock(comm);
 	comm->is_watched = false;
-	if (wants_driving(comm) && clock_ns() < may_return_until(comm)) {
-		until_ns = may_return_until(comm);
+	is_idle = wants_driving(comm);
+	if (!progress_is_left(comm, is_idle, &until_ns) && is_idle) {
 		comm_unlock(comm);
 		return until_ns;
 	}
@@ -236,7 +247,7 @@ static void block(struct pollfd *polls, nfds_t count, uint64_t until_ns)
 	}
 	if (polls[1].revents) {
 		(void)!read(background.timer_fd, &times, sizeof(times));
-		atomic_store(&background.is_reminded, false);
+		atomic_store(&background.remind_ns, UINT64_MAX);
 	}
 }
 
@@ -296,7 +307,7 @@ static int thread_start(const struct tally_comm *comm)
 	if (!error) {
 		background.stop = false;
 		atomic_store(&background.is_kicked, false);
-		atomic_store(&background.is_reminded, false);
+		atomic_store(&background.remind_ns, UINT64_MAX);
 		error = thread_create(codec);
 	}
 	if (!error)

@@ -15,10 +15,10 @@ void background_remove(struct tally_comm *comm);
 /* Makes the thread look at all its communicators. From any thread, with or without a lock. */
 void background_kick(void);
 
-/* The same a little later: a thread that has just left an operation on its way most likely comes back to
- * drive it by itself, and is then better left alone. Costs nothing if somebody has asked already. */
-enum { BACKGROUND_LATER_US = 100 };
-void background_remind(void);
+/* The same at a time of clock_ns, for a thread that has just left an operation on its way: most likely it comes
+ * back to drive it by itself, and the communicator is then better left alone (progress_return_ns). Costs nothing
+ * if the thread will look as soon anyway. */
+void background_remind(uint64_t at_ns);
 
 /* Changes in a forked child: handles of another epoch are its parent's. */
 unsigned background_epoch(void);

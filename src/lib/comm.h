@@ -91,7 +91,10 @@ struct tally_comm {
 	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
 	bool is_left;              /* to the background thread, by one that came and did not stay */
 	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */
-	uint32_t sleepers;         /* threads that wait for `changed` */
+	uint64_t
+		look_ns; /* when the background thread is to see whether it is wanted; 0: no need */
+	uint32_t patience_us; /* ... so long after touched_ns; 0: the least (progress.c) */
+	uint32_t sleepers;    /* threads that wait for `changed` */
 	struct link *link;
 	struct endpoint *endpoint;
 	struct work_list outstanding; /* oldest number first */
@@ -161,6 +164,9 @@ bool progress_drive(struct tally_comm *comm);
 void progress_submitted(struct tally_comm *comm);
 /* What was just submitted may wait for what follows: only sees to it that it will be sent. */
 void progress_gathered(struct tally_comm *comm);
+/* For the background thread, which could drive it (is_idle: nobody else does) or has been asked to look: has its
+ * program left it alone for long enough? False: come back at *until_ns, UINT64_MAX if there is no need. */
+bool progress_is_left(struct tally_comm *comm, bool is_idle, uint64_t *until_ns);
 /* Runs the on_done functions that are due, without the lock meanwhile. */
 void progress_callbacks(struct tally_comm *comm);
 /* Runs a user's on_done function; no lock held. */

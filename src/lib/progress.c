@@ -10,7 +10,13 @@
 #include "lib/group.h"
 #include "lib/paths.h"
 
-enum { DONE_BATCH = 64 };
+enum {
+	DONE_BATCH = 64,
+	/* A thread that leaves an operation on its way most likely comes back to drive it by itself. The background
+	 * thread gives it so long if there is something left to send, else longer each time that it did come back. */
+	PATIENCE_LEAST_US = 100,
+	PATIENCE_MOST_US = 1600,
+};
 
 static const uint64_t ns_per_s = 1000000000;
 
@@ -100,6 +106,51 @@ static bool is_neglected(const struct tally_comm *comm)
 				      !TAKEN_OUT(WATCHED_UNTIL)));
 }
 
+/* Is there more to do than to wait for what has been sent? */
+static bool has_unsent(const struct tally_comm *comm)
+{
+	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+		if (comm->waiting[stream].first)
+			return true;
+	return endpoint_next(comm->endpoint) <= clock_ns();
+}
+
+static uint64_t return_ns(const struct tally_comm *comm)
+{
+	bool is_least = comm->patience_us < PATIENCE_LEAST_US || has_unsent(comm);
+
+	return comm->touched_ns + 1000ull * (is_least ? PATIENCE_LEAST_US : comm->patience_us);
+}
+
+static void remind(struct tally_comm *comm)
+{
+	uint64_t at_ns = return_ns(comm);
+
+	if (!comm->look_ns || at_ns < comm->look_ns)
+		comm->look_ns = at_ns;
+	background_remind(comm->look_ns);
+}
+
+bool progress_is_left(struct tally_comm *comm, bool is_idle, uint64_t *until_ns)
+{
+	uint64_t now_ns = clock_ns();
+	bool is_asked = comm->look_ns && now_ns >= comm->look_ns;
+	bool is_left = is_idle && now_ns >= return_ns(comm);
+
+	if (is_asked) {
+		comm->look_ns = 0;
+		comm->patience_us = is_left ? PATIENCE_LEAST_US : 2 * comm->patience_us;
+		if (comm->patience_us < PATIENCE_LEAST_US)
+			comm->patience_us = 2 * PATIENCE_LEAST_US;
+		if (comm->patience_us > PATIENCE_MOST_US)
+			comm->patience_us = PATIENCE_MOST_US;
+	}
+	*until_ns = UINT64_MAX;
+	if (is_idle && !is_left)
+		*until_ns = comm->look_ns = return_ns(comm);
+	return is_left;
+}
+
 /* This thread stops driving. */
 static void hand_over(struct tally_comm *comm)
 {
@@ -110,7 +161,7 @@ static void hand_over(struct tally_comm *comm)
 		if (!comm->is_left)
 			comm->touched_ns = clock_ns();
 		comm->is_left = true;
-		background_remind();
+		remind(comm);
 	}
 	if (comm->calling.first)
 		background_kick();
@@ -139,7 +190,7 @@ void progress_gathered(struct tally_comm *comm)
 	else if (comm->sleepers)
 		pthread_cond_broadcast(&comm->changed);
 	else
-		background_remind(); /* it does not know that there is something to send */
+		remind(comm); /* it does not know that there is something to send */
 }
 
 void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg)
@@ -157,7 +208,7 @@ bool progress_look(struct tally_comm *comm)
 	bool is_busy = progress_drive(comm);
 
 	if (!comm->is_driven && !comm->sleepers && is_neglected(comm))
-		background_remind();
+		remind(comm);
 	return is_busy;
 }
 

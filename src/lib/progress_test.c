@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "lib/comm.h"
 #include "tally.h"
 
 enum { LIMIT_S = 60 };
@@ -293,12 +294,57 @@ static void fork__inside_an_on_done_function_while_another_communicator_ends(voi
 	tally_comm_destroy(seat.comm);
 }
 
+/* Asks in the background thread's place, as if the program had been away for so long; nobody else may use it. */
+static bool is_left(struct tally_comm *comm, bool is_idle, uint64_t away_us, uint64_t *until_ns)
+{
+	uint64_t now_ns = clock_ns();
+	bool result;
+
+	comm_lock(comm);
+	comm->touched_ns = now_ns - 1000 * away_us;
+	comm->look_ns = now_ns; /* it is due */
+	result = progress_is_left(comm, is_idle, until_ns);
+	comm_unlock(comm);
+	return result;
+}
+
+static void background__is_patient_with_a_program_that_comes_back(void **state)
+{
+	const uint64_t hour_us = 3600000000;
+	uint64_t until_ns;
+	struct seat seat;
+
+	(void)state;
+	seats_open(&seat, 1);
+	assert_int_equal(tally_barrier(seat.comm), TALLY_OK); /* nothing is on its way any more */
+	assert_true(is_left(seat.comm, true, hour_us, &until_ns));
+	assert_int_equal(seat.comm->patience_us, 100);
+	for (uint32_t patience_us = 200; patience_us <= 1600; patience_us *= 2) {
+		assert_false(is_left(seat.comm, false, 0,
+				     &until_ns)); /* it drives, or waits for nothing */
+		assert_int_equal(seat.comm->patience_us, patience_us);
+		assert_int_equal(until_ns, UINT64_MAX);
+	}
+	assert_false(is_left(seat.comm, false, hour_us, &until_ns));
+	assert_int_equal(seat.comm->patience_us, 1600);
+	assert_int_equal(seat.comm->look_ns, 0);
+	/* As if it were to come back in an hour: later is soon enough to look again. */
+	assert_false(is_left(seat.comm, true, (uint64_t) - (int64_t)hour_us, &until_ns));
+	assert_int_equal(until_ns, seat.comm->touched_ns + 1600 * 1000);
+	assert_int_equal(seat.comm->look_ns, until_ns);
+	/* It has not come back: the next one is looked after at once. */
+	assert_true(is_left(seat.comm, true, hour_us, &until_ns));
+	assert_int_equal(seat.comm->patience_us, 100);
+	tally_comm_destroy(seat.comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fork__inside_an_on_done_function),
 		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
 		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
+		cmocka_unit_test(background__is_patient_with_a_program_that_comes_back),
 		cmocka_unit_test(background__begins_bulk_while_a_program_goes_on_submitting),
 	};
 
