@@ -42,13 +42,15 @@ static int job_memory_get(struct engine_soft *engine, struct job *job)
 	uint8_t *memory;
 	void *sums;
 
-	if (bytes > engine->memory_max - engine->memory_used)
+	if (!account_take(&engine->account, bytes))
 		return -ENOSPC;
 	/* Zero until touched, and free until then. */
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
+	if (memory == MAP_FAILED) {
+		account_give(&engine->account, bytes);
 		return -ENOMEM;
+	}
 	(void)madvise(memory, bytes, MADV_HUGEPAGE);
 	sums = memory + slots_bytes;
 	job->memory = memory;
@@ -58,7 +60,6 @@ static int job_memory_get(struct engine_soft *engine, struct job *job)
 	else
 		job->slots = job->memory;
 	job->sums = sums;
-	engine->memory_used += bytes;
 	return 0;
 }
 
@@ -98,7 +99,7 @@ int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine
 	job->copies = copies_of((enum switch_mode)config->mode);
 	job->has_nonces = config->nonces;
 	for (uint32_t child = 0; config->nonces && child < config->children; child++)
-		memcpy(job->children[child].nonce, config->nonces[child], WIRE_NONCE_BYTES);
+		memcpy(job->children[child].at.nonce, config->nonces[child], WIRE_NONCE_BYTES);
 	error = job_memory_get(engine, job);
 	if (error) {
 		free(job);
@@ -154,7 +155,7 @@ int engine_job_remove(struct engine_soft *engine, uint16_t idx)
 			engine->nodes[i--] = engine->nodes[--engine->nodes_count];
 	}
 	engine_events_forget(engine, job, true);
-	engine->memory_used -= job->memory_bytes;
+	account_give(&engine->account, job->memory_bytes);
 	munmap(job->memory, job->memory_bytes);
 	free(job);
 	engine->jobs[idx] = NULL;
@@ -170,8 +171,7 @@ int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
 		return -ENOENT;
 	if (child >= job->program.children)
 		return -EINVAL;
-	job->children[child].address = *address;
-	job->children[child].is_bound = true;
+	binding_set(&job->children[child].at, address);
 	return 0;
 }
 
@@ -222,7 +222,12 @@ int engine_latency_slot_read(const struct engine_soft *engine, uint16_t idx, uin
 
 uint64_t engine_memory_used(const struct engine_soft *engine)
 {
-	return engine->memory_used;
+	return engine->account.used;
+}
+
+uint64_t engine_memory_max(const struct engine_soft *engine)
+{
+	return engine->account.max;
 }
 
 const struct engine_stats *engine_stats(const struct engine_soft *engine)
@@ -241,13 +246,20 @@ struct engine_soft *engine_open(const struct engine_options *options)
 	if (!engine)
 		return NULL;
 	engine->link = options->link;
-	engine->memory_max = options->memory_max ? options->memory_max : memory_max_default;
+	engine->account.max = options->memory_max ? options->memory_max : memory_max_default;
 	engine->jobs_max = options->jobs_max ? options->jobs_max : SWITCH_JOBS_MAX;
 	engine->jobs = calloc(engine->jobs_max, sizeof(*engine->jobs));
 	engine->nodes = calloc(engine->jobs_max, sizeof(*engine->nodes));
 	engine->out_bytes =
 		aligned_alloc(ENGINE_LINE_BYTES, (size_t)ENGINE_OUTS * ENGINE_OUT_BYTES);
-	if (!engine->jobs || !engine->nodes || !engine->out_bytes) {
+	engine->due_ns = UINT64_MAX;
+	if (options->tables_max)
+		engine->sparse = engine_sparse_open(
+			&(struct engine_sparse_options){ .link = options->link,
+							 .tables_max = options->tables_max,
+							 .account = &engine->account });
+	if (!engine->jobs || !engine->nodes || !engine->out_bytes ||
+	    (options->tables_max && !engine->sparse)) {
 		engine_close(engine);
 		return NULL;
 	}
@@ -260,6 +272,7 @@ void engine_close(struct engine_soft *engine)
 		return;
 	for (uint32_t idx = 0; engine->jobs && idx < engine->jobs_max; idx++)
 		(void)engine_job_remove(engine, (uint16_t)idx);
+	engine_sparse_close(engine->sparse);
 	free(engine->out_bytes);
 	free(engine->nodes);
 	free(engine->jobs);

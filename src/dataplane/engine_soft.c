@@ -40,7 +40,7 @@ static void event_put_once(struct engine_soft *engine, const struct job *job, bo
 				      .slot = packet->slot,
 				      .seq = packet->seq,
 				      .other = round_last(job, packet),
-				      .address = job->children[child].address };
+				      .address = job->children[child].at.address };
 
 	if (!*is_told)
 		*is_told = event_put(engine, &event);
@@ -57,7 +57,7 @@ static void misfit_count(struct engine_soft *engine, struct job *job, uint32_t c
 				      .seq = packet->seq,
 				      .count = ++job->children[child].misfits,
 				      .misfit = misfit,
-				      .address = job->children[child].address };
+				      .address = job->children[child].at.address };
 
 	if (!(event.count & (event.count - 1)) && !TAKEN_OUT(MISFIT))
 		event_put(engine, &event);
@@ -120,8 +120,7 @@ static void too_large(struct engine_soft *engine)
 						      .child = (uint16_t)i,
 						      .address = *address };
 
-			if (job->children[i].is_bound &&
-			    link_address_equal(&job->children[i].address, address))
+			if (binding_is_at(&job->children[i].at, address))
 				job->is_too_large_told = event_put(engine, &event);
 		}
 	}
@@ -161,11 +160,11 @@ static void out_send(struct engine_soft *engine, uint32_t *count, const struct o
 	if (out->to == TO_PARENT) {
 		frame_put(engine, count, out, &job->parent);
 	} else if (out->to != TO_ALL) {
-		frame_put(engine, count, out, &job->children[out->to].address);
+		frame_put(engine, count, out, &job->children[out->to].at.address);
 	} else {
 		for (uint32_t child = 0; child < job->program.children; child++)
-			if (job->children[child].is_bound)
-				frame_put(engine, count, out, &job->children[child].address);
+			if (job->children[child].at.is_bound)
+				frame_put(engine, count, out, &job->children[child].at.address);
 	}
 }
 
@@ -280,8 +279,7 @@ static void settle(struct engine_soft *engine, struct job *job, uint16_t child,
 
 static bool is_bound_to(const struct job *job, uint32_t child, const struct link_address *peer)
 {
-	return job->children[child].is_bound &&
-	       link_address_equal(&job->children[child].address, peer);
+	return binding_is_at(&job->children[child].at, peer);
 }
 
 /* A datagram that was refused before its slot was looked at: does a child's own address send it? */
@@ -401,39 +399,21 @@ static void from_parent(struct engine_soft *engine, const struct link_address *p
 
 /* ---- HELLO ---- */
 
-/* In a time that says nothing of where they differ. */
-static bool nonce_equal(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t differ = 0;
-
-	for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
-		differ |= a[i] ^ b[i];
-	return !differ;
-}
-
-/* Only a higher serial binds anew; an old copy, or a copy from elsewhere, does nothing. */
+/* False: a copy that is old or from elsewhere, or another nonce. */
 static bool child_hello(struct engine_soft *engine, struct job *job, const struct wire *packet,
-			const struct link_address *peer)
+			const struct link_address *peer, const uint8_t *nonce)
 {
-	struct child *child = &job->children[packet->child];
-	bool is_same = child->is_bound && link_address_equal(&child->address, peer);
+	struct binding *binding = &job->children[packet->child].at;
+	bool was_there = binding_is_at(binding, peer);
 	struct engine_event event = { .type = ENGINE_HELLO,
 				      .job = job->program.index,
 				      .child = packet->child,
 				      .seq = packet->seq,
 				      .address = *peer };
 
-	if (child->has_serial) {
-		int32_t ahead = (int32_t)(packet->seq - child->serial);
-
-		if (ahead < 0 || (ahead == 0 && !is_same))
-			return false;
-	}
-	child->serial = packet->seq;
-	child->has_serial = true;
-	child->address = *peer;
-	child->is_bound = true;
-	if (!is_same)
+	if (!binding_hello(binding, peer, packet->seq, nonce))
+		return false;
+	if (!was_there)
 		event_put(engine, &event);
 	return true;
 }
@@ -441,22 +421,12 @@ static bool child_hello(struct engine_soft *engine, struct job *job, const struc
 static void welcome(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 		    const struct wire *hello)
 {
-	struct wire packet = { .type = WIRE_WELCOME,
-			       .job = hello->job,
-			       .generation = hello->generation,
-			       .seq = hello->seq,
-			       .child = hello->child,
-			       .lanes = hello->lanes };
 	uint32_t bytes = wire_bytes(hello->lanes);
 	struct link_frame frame = {
 		.peer = *peer, .packet_bytes = bytes, .count = 1, .bytes = bytes, .data = at
 	};
 
-	wire_put(at, &packet);
-	at += WIRE_HEADER_BYTES;
-	memset(at, 0, bytes - WIRE_HEADER_BYTES);
-	memcpy(at, peer->ip, sizeof(peer->ip));
-	wire_put16(at + sizeof(peer->ip), peer->port);
+	binding_welcome(hello, peer, at);
 	link_send(engine, &frame, 1);
 }
 
@@ -465,13 +435,12 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 {
 	struct job *job = engine_job_find(engine, packet->job);
 
-	if (!job || !job->has_nonces || packet->child >= job->program.children ||
-	    !nonce_equal(job->children[packet->child].nonce, at + WIRE_HEADER_BYTES) ||
-	    !child_hello(engine, job, packet, peer)) {
+	if (job && job->has_nonces && packet->child < job->program.children &&
+	    child_hello(engine, job, packet, peer, at + WIRE_HEADER_BYTES))
+		welcome(engine, peer, at, packet);
+	else if (!engine->sparse ||
+		 !engine_sparse_hello(engine->sparse, peer, packet, at + WIRE_HEADER_BYTES))
 		engine->stats.hello_unknown++;
-		return;
-	}
-	welcome(engine, peer, at, packet);
 }
 
 /* ---- polling ---- */
@@ -485,8 +454,13 @@ static void packet_serve(struct engine_soft *engine, const struct link_address *
 			 uint32_t bytes)
 {
 	struct wire packet;
-	enum wire_fault fault = wire_check(at, bytes, &packet);
+	enum wire_fault fault;
 
+	if (engine->sparse && bytes && at[0] == SPARSE_FIRST_BYTE) {
+		engine_sparse_serve(engine->sparse, peer, at, bytes);
+		return;
+	}
+	fault = wire_check(at, bytes, &packet);
 	if (fault) {
 		engine->stats.fault[fault]++;
 		if (fault != WIRE_FAULT_SHORT) {
@@ -542,5 +516,17 @@ bool engine_poll(struct engine_soft *engine)
 	for (int i = 0; i < count; i++)
 		frame_serve(engine, &engine->in[i]);
 	outs_flush(engine);
+	if (engine->sparse)
+		engine->due_ns = engine_sparse_turn(engine->sparse);
 	return count > 0;
+}
+
+uint64_t engine_due(const struct engine_soft *engine)
+{
+	return engine->due_ns;
+}
+
+struct engine_sparse *engine_tables(const struct engine_soft *engine)
+{
+	return engine->sparse;
 }

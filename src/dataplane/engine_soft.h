@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_soft.h - runs the switch programs (core/switch.h, core/switch_latency.h) for one shard over one link. No threads, no
+ * engine_soft.h - runs the switch programs (core/switch.h, core/switch_latency.h; those of sparse mode's tables
+ * through engine_sparse.h) for one shard over one link. No threads, no
  * clock of its own: whoever owns it polls it. The server has one per shard, the simulator one per
  * switch. It allocates in open and job_add only.
  *
@@ -13,14 +14,16 @@
 
 #include "core/misfit.h"
 #include "core/switch_latency.h"
+#include "dataplane/engine_sparse.h"
 #include "dataplane/link.h"
 
 struct engine_soft;
 
 struct engine_options {
 	struct link *link;   /* borrowed; must outlive the engine */
-	uint64_t memory_max; /* bytes of slots over all jobs; 0: 1 GiB */
+	uint64_t memory_max; /* bytes of slots and tables over all jobs; 0: 1 GiB */
 	uint32_t jobs_max;   /* 0: SWITCH_JOBS_MAX */
+	uint32_t tables_max; /* of sparse mode; 0: none, and their packets are none */
 };
 
 struct engine_job {
@@ -56,7 +59,7 @@ struct engine_event {
 };
 
 struct engine_stats {
-	uint64_t packets_in;
+	uint64_t packets_in;                    /* those of tables included */
 	uint64_t fault[WIRE_FAULT_COUNT];       /* not a packet, by reason */
 	uint64_t verdict[SWITCH_VERDICT_COUNT]; /* what became of sound ones, drops by reason */
 	uint64_t hello_unknown; /* HELLO with a wrong nonce, job or child, or an old serial */
@@ -81,8 +84,13 @@ int engine_child_bind(struct engine_soft *engine, uint16_t job, uint16_t child,
  * had summed rounds up to `seq` in the job's generation. -ENOENT. */
 int engine_rounds_begin(struct engine_soft *engine, uint16_t job, uint32_t seq);
 
-/* Serves what has arrived, at most one burst; true if there was anything. Never waits. */
+/* Serves what has arrived, at most one burst, and what is due; true if anything had arrived. Never waits. */
 bool engine_poll(struct engine_soft *engine);
+/* When it is to be called again, as the link's clock goes, though nothing comes; UINT64_MAX: never. */
+uint64_t engine_due(const struct engine_soft *engine);
+
+/* The tables: added, removed and asked about there, but served by engine_poll. NULL: tables_max was 0. */
+struct engine_sparse *engine_tables(const struct engine_soft *engine);
 
 /* Who is missing: *slot gets the registers (no sums) of the slot. -ENOENT, -EINVAL. */
 int engine_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
@@ -93,8 +101,9 @@ int engine_latency_slot_read(const struct engine_soft *engine, uint16_t job, uin
 /* Bytes of memory that a slot takes. */
 uint64_t engine_slot_bytes(enum switch_mode mode, uint32_t lanes_max);
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);
-/* Bytes of slots over all jobs. */
+/* Bytes of slots and tables over all jobs, and the most that there may be. */
 uint64_t engine_memory_used(const struct engine_soft *engine);
+uint64_t engine_memory_max(const struct engine_soft *engine);
 /* 0, or the negative errno that broke the link: nothing is received any more. */
 int engine_fault(const struct engine_soft *engine);
 const struct engine_stats *engine_stats(const struct engine_soft *engine);

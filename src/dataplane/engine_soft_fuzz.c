@@ -20,6 +20,9 @@ enum {
 	PARENT_JOB = 9,
 	FRAME_BYTES_MAX = 4096,
 	FRAMES_MAX = 24,
+	TABLE = 3, /* of sparse mode, with 2 workers; no job has this index */
+	TABLE_WORKERS = 2,
+	MEMORIES = JOBS + 1,
 };
 
 static const uint8_t nonces[CHILDREN][WIRE_NONCE_BYTES] = { "nonce of child 0", "nonce of child 1",
@@ -70,11 +73,11 @@ void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, o
 int __wrap_munmap(void *at, size_t bytes);
 int __wrap_madvise(void *at, size_t bytes, int advice);
 
-static void *job_memory[JOBS];
+static void *job_memory[MEMORIES];
 
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	for (uint32_t i = 0; flags & MAP_NORESERVE && i < JOBS; i++)
+	for (uint32_t i = 0; flags & MAP_NORESERVE && i < MEMORIES; i++)
 		if (!job_memory[i])
 			return job_memory[i] = calloc(1, bytes);
 	return __real_mmap64(at, bytes, protection, flags, fd, offset);
@@ -82,7 +85,7 @@ void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, o
 
 int __wrap_munmap(void *at, size_t bytes)
 {
-	for (uint32_t i = 0; i < JOBS; i++) {
+	for (uint32_t i = 0; i < MEMORIES; i++) {
 		if (at != job_memory[i])
 			continue;
 		free(at);
@@ -120,8 +123,15 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 		FUZZ_CHECK(frame->bytes == frame->count * frame->packet_bytes);
 		FUZZ_CHECK(frame->bytes <= LINK_FRAME_BYTES_MAX);
 		for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+			struct sparse sparse;
 			struct wire packet;
 
+			if (frame->data[at] == SPARSE_FIRST_BYTE) {
+				FUZZ_CHECK(!sparse_check(frame->data + at, frame->packet_bytes,
+							 &sparse));
+				FUZZ_CHECK(sparse.table == TABLE);
+				continue;
+			}
 			FUZZ_CHECK(!wire_check(frame->data + at, frame->packet_bytes, &packet));
 			test.welcomes += packet.type == WIRE_WELCOME;
 			FUZZ_CHECK(packet.type == WIRE_WELCOME || is_bound_at(&packet, peer) ||
@@ -131,7 +141,9 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 	return 0;
 }
 
-static const struct link_ops fake_ops = { .recv = fuzz_link_recv, .send = fake_send };
+static const struct link_ops fake_ops = { .recv = fuzz_link_recv,
+					  .send = fake_send,
+					  .now_ns = fuzz_link_now };
 
 /* ---- what comes in ---- */
 
@@ -204,6 +216,10 @@ static void frame_make(struct fuzz_input *input)
 	if (how & 0x80) {
 		packet_bytes = 1 + fuzz_u8(input) % 200u;
 		bytes = (uint32_t)fuzz_bytes(input, data, fuzz_u8(input));
+		for (uint32_t at = 0; how & 0x40 && at + 4 <= bytes; at += packet_bytes) {
+			data[at] = SPARSE_FIRST_BYTE;
+			wire_put16(data + at + 2, TABLE);
+		}
 	} else {
 		for (uint32_t i = 0; i <= (how & 7u); i++) {
 			uint32_t size = packet_make(input, data + bytes, FRAME_BYTES_MAX - bytes);
@@ -256,12 +272,15 @@ static void bind_all(const struct link_frame *frame)
 static uint64_t counted(void)
 {
 	const struct engine_stats *stats = engine_stats(test.engine);
-	uint64_t sum = stats->hello_unknown;
+	const struct engine_sparse_stats *tables = engine_sparse_stats(engine_tables(test.engine));
+	uint64_t sum = stats->hello_unknown + tables->unknown_table + tables->wrong_address;
 
 	for (uint32_t i = 0; i < WIRE_FAULT_COUNT; i++)
-		sum += stats->fault[i];
+		sum += stats->fault[i] + tables->fault[i];
 	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++)
 		sum += stats->verdict[i];
+	for (uint32_t i = 0; i < SWITCH_SPARSE_VERDICT_COUNT; i++)
+		sum += tables->verdict[i];
 	return sum;
 }
 
@@ -276,6 +295,30 @@ static void events_check(void)
 		FUZZ_CHECK(events[i].type == ENGINE_HELLO ||
 			   peer_of(&events[i].address) ==
 				   test.bound[events[i].job][events[i].child].peer);
+	}
+}
+
+/* Its workers are where the children of jobs are, and its server is the next. */
+static void table_open(uint8_t how)
+{
+	struct engine_sparse *tables = engine_tables(test.engine);
+	struct engine_sparse_table table = { .shape = { .ranks = 5,
+							.index = TABLE,
+							.workers = TABLE_WORKERS,
+							.window = 1,
+							.dim = 1,
+							.bytes = 64 },
+					     .instance = 1,
+					     .pairs_max = 3,
+					     .age_ns = how & 0x40 ? 5000000 : 0,
+					     .nonces = nonces };
+
+	FUZZ_CHECK(!engine_sparse_add(tables, &table));
+	for (uint16_t i = 0; how & 1 && i <= TABLE_WORKERS; i++) {
+		struct link_address address = address_of(i);
+
+		FUZZ_CHECK(!engine_sparse_bind(tables, TABLE, i < TABLE_WORKERS ? i : SPARSE_SERVER,
+					       &address));
 	}
 }
 
@@ -317,19 +360,25 @@ static void jobs_open(uint8_t how)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct fuzz_input input = { data, bytes };
+	uint8_t how;
 
 	if (!test.engine) {
-		struct engine_options options = { .link = &test.link.link, .jobs_max = 4 };
+		struct engine_options options = { .link = &test.link.link,
+						  .jobs_max = 4,
+						  .tables_max = 4 };
 
 		fuzz_link_open(&test.link, &fake_ops, FRAME_BYTES_MAX);
 		test.engine = engine_open(&options);
 		FUZZ_CHECK(test.engine);
 	}
-	jobs_open(fuzz_u8(&input));
+	how = fuzz_u8(&input);
+	jobs_open(how);
+	table_open(how);
 	for (uint32_t i = 0; i < FRAMES_MAX && input.left; i++) {
 		uint64_t before = counted(), packets = engine_stats(test.engine)->packets_in;
 
 		test.welcomes = 0;
+		test.link.now_ns += 1000000;
 		frame_make(&input);
 		bind_all(&test.link.frame);
 		engine_poll(test.engine);
@@ -340,5 +389,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	}
 	for (uint16_t job = 0; job < JOBS; job++)
 		FUZZ_CHECK(!engine_job_remove(test.engine, job));
+	FUZZ_CHECK(!engine_sparse_remove(engine_tables(test.engine), TABLE));
+	FUZZ_CHECK(!engine_memory_used(test.engine));
 	return 0;
 }

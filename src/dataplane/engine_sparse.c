@@ -7,20 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "dataplane/binding.h"
 #include "dataplane/flush.h"
 #include "dataplane/outbox.h"
 
 enum { TABLES_MAX = 1024 };
 
 static const uint64_t memory_max_default = 1ull << 30;
-
-/* A worker, or the server, which is the one behind the last worker. */
-struct peer {
-	struct link_address address;
-	uint32_t serial;
-	bool is_bound, has_serial;
-	uint8_t nonce[WIRE_NONCE_BYTES];
-};
 
 struct table {
 	struct sparse_table shape;
@@ -31,13 +24,14 @@ struct table {
 	uint64_t first_ns; /* the epoch's first push came */
 	uint64_t bytes;
 	bool has_nonces, has_first;
-	struct peer peer[];
+	struct binding peer[]; /* the workers, then the server */
 };
 
 struct engine_sparse {
 	struct link *link;
 	struct outbox outbox;
-	uint64_t memory_max, memory_used;
+	struct account *account, own; /* own: if it was lent none */
+	uint64_t memory_used;
 	uint32_t tables_max;
 	struct table **table; /* by index; NULL: none */
 	uint32_t live_count;
@@ -54,7 +48,8 @@ struct engine_sparse *engine_sparse_open(const struct engine_sparse_options *opt
 	if (!engine)
 		return NULL;
 	engine->link = options->link;
-	engine->memory_max = options->memory_max ? options->memory_max : memory_max_default;
+	engine->own.max = options->memory_max ? options->memory_max : memory_max_default;
+	engine->account = options->account ? options->account : &engine->own;
 	engine->tables_max = options->tables_max ? options->tables_max : TABLES_MAX;
 	engine->table = calloc(engine->tables_max, sizeof(struct table *));
 	engine->live = calloc(engine->tables_max, sizeof(uint16_t));
@@ -129,9 +124,7 @@ int engine_sparse_add(struct engine_sparse *engine, const struct engine_sparse_t
 		return -ENOSPC;
 	if (engine->table[shape->index])
 		return -EEXIST;
-	if (engine_sparse_table_bytes(shape) > engine->memory_max - engine->memory_used)
-		return -ENOSPC;
-	table = calloc(1, sizeof(*table) + (shape->workers + 1u) * sizeof(struct peer));
+	table = calloc(1, sizeof(*table) + (shape->workers + 1u) * sizeof(struct binding));
 	if (!table)
 		return -ENOMEM;
 	table->shape = *shape;
@@ -142,7 +135,9 @@ int engine_sparse_add(struct engine_sparse *engine, const struct engine_sparse_t
 	table->has_nonces = config->nonces;
 	for (uint32_t i = 0; config->nonces && i <= shape->workers; i++)
 		memcpy(table->peer[i].nonce, config->nonces[i], WIRE_NONCE_BYTES);
-	error = table_memory_get(table);
+	error = account_take(engine->account, table->bytes) ? table_memory_get(table) : -ENOSPC;
+	if (error == -ENOMEM)
+		account_give(engine->account, table->bytes);
 	if (error) {
 		free(table);
 		return error;
@@ -164,67 +159,46 @@ int engine_sparse_remove(struct engine_sparse *engine, uint16_t index)
 			engine->live[i] = engine->live[--engine->live_count];
 	engine->table[index] = NULL;
 	engine->memory_used -= table->bytes;
+	account_give(engine->account, table->bytes);
 	munmap(table->memory.place, table->bytes);
 	free(table);
 	return 0;
 }
 
 /* NULL: no such worker. */
-static struct peer *peer_find(struct table *table, uint16_t worker)
+static struct binding *peer_find(struct table *table, uint16_t worker)
 {
 	if (worker == SPARSE_SERVER)
 		return &table->peer[table->shape.workers];
 	return worker < table->shape.workers ? &table->peer[worker] : NULL;
 }
 
-static bool peer_is_at(const struct peer *peer, const struct link_address *address)
-{
-	return peer->is_bound && link_address_equal(&peer->address, address);
-}
-
 int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t worker,
 		       const struct link_address *address)
 {
 	struct table *table = table_find(engine, index);
-	struct peer *peer = table ? peer_find(table, worker) : NULL;
+	struct binding *peer = table ? peer_find(table, worker) : NULL;
 
 	if (!table)
 		return -ENOENT;
 	if (!peer)
 		return -EINVAL;
-	peer->address = *address;
-	peer->is_bound = true;
+	binding_set(peer, address);
 	return 0;
 }
 
 /* ---- HELLO ---- */
 
-/* In a time that says nothing of where they differ. */
-static bool nonce_equal(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t differ = 0;
-
-	for (uint32_t i = 0; i < WIRE_NONCE_BYTES; i++)
-		differ |= a[i] ^ b[i];
-	return !differ;
-}
-
 bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address *address,
 			 const struct wire *hello, const uint8_t *nonce)
 {
 	struct table *table = table_find(engine, hello->job);
-	struct peer *peer = table ? peer_find(table, hello->child) : NULL;
-	int32_t ahead;
+	struct binding *peer = table ? peer_find(table, hello->child) : NULL;
 
-	if (!peer || !table->has_nonces || !nonce_equal(peer->nonce, nonce))
+	if (!peer || !table->has_nonces || !binding_hello(peer, address, hello->seq, nonce))
 		return false;
-	ahead = (int32_t)(hello->seq - peer->serial);
-	if (peer->has_serial && (ahead < 0 || (!ahead && !peer_is_at(peer, address))))
-		return false;
-	peer->serial = hello->seq;
-	peer->has_serial = true;
-	peer->address = *address;
-	peer->is_bound = true;
+	binding_welcome(hello, address,
+			outbox_put(&engine->outbox, address, wire_bytes(hello->lanes)));
 	return true;
 }
 
@@ -235,9 +209,9 @@ static bool is_from(struct table *table, const struct sparse *packet,
 		    const struct link_address *address)
 {
 	bool is_workers = packet->kind == SPARSE_PUSH || packet->kind == SPARSE_ASK;
-	const struct peer *peer = peer_find(table, is_workers ? packet->worker : SPARSE_SERVER);
+	const struct binding *peer = peer_find(table, is_workers ? packet->worker : SPARSE_SERVER);
 
-	return (peer && peer_is_at(peer, address)) || TAKEN_OUT(SPARSE_ADDRESS);
+	return (peer && binding_is_at(peer, address)) || TAKEN_OUT(SPARSE_ADDRESS);
 }
 
 static void answer(struct engine_sparse *engine, const struct link_address *peer,
@@ -333,7 +307,7 @@ static void flip(struct engine_sparse *engine, struct table *table, uint64_t now
 /* R-SP-11, R-SP-33 */
 static void flush_send(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
 {
-	const struct peer *server = &table->peer[table->shape.workers];
+	const struct binding *server = &table->peer[table->shape.workers];
 	uint8_t part_bytes[SPARSE_BYTES_MAX];
 	uint32_t part;
 	bool is_again;

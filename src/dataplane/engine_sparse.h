@@ -12,6 +12,7 @@
 #define DATAPLANE_ENGINE_SPARSE_H
 
 #include "core/switch_sparse.h"
+#include "dataplane/account.h"
 #include "dataplane/link.h"
 
 struct engine_sparse;
@@ -20,6 +21,8 @@ struct engine_sparse_options {
 	struct link *link;   /* borrowed; must outlive the engine */
 	uint64_t memory_max; /* bytes of tables; 0: 1 GiB */
 	uint32_t tables_max; /* 0: 1,024 */
+	struct account *
+		account; /* borrowed: bytes that others take from, too, instead of memory_max; NULL: none */
 };
 
 struct engine_sparse_table {
@@ -46,15 +49,16 @@ struct engine_sparse *
 engine_sparse_open(const struct engine_sparse_options *options); /* NULL: out of memory */
 void engine_sparse_close(struct engine_sparse *engine);
 
-/* 0, -EEXIST, -ENOSPC (memory_max or tables_max), -ENOMEM, -EINVAL. */
+/* 0, -EEXIST, -ENOSPC (memory or tables_max), -ENOMEM, -EINVAL. */
 int engine_sparse_add(struct engine_sparse *engine, const struct engine_sparse_table *table);
 int engine_sparse_remove(struct engine_sparse *engine, uint16_t index); /* 0, -ENOENT */
 /* Binds without a HELLO; worker: an index or SPARSE_SERVER. 0, -ENOENT, -EINVAL. */
 int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t worker,
 		       const struct link_address *address);
 
-/* R-WIRE-8 of a table: job is its index, child the worker's; `nonce` has WIRE_NONCE_BYTES. True: it is bound,
- * and gets a WELCOME; false: of no table here, or an old one. */
+/* R-WIRE-8 of a table: job is its index, child the worker's; `nonce` has WIRE_NONCE_BYTES; the HELLO has passed
+ * wire_check. True: it is bound, and its WELCOME leaves with engine_sparse_turn; false: of no table here, or an old
+ * one. */
 bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address *peer,
 			 const struct wire *hello, const uint8_t *nonce);
 

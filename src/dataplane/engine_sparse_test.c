@@ -183,7 +183,9 @@ static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 	static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "worker 0", "worker 1",
 								       "the server" };
 	struct engine_sparse_table table = { .shape = shape, .instance = 5, .nonces = nonces };
-	struct wire hello = { .type = WIRE_HELLO, .job = 6, .child = 1, .seq = 7 };
+	struct wire hello = {
+		.type = WIRE_HELLO, .job = 6, .child = 1, .seq = 7, .lanes = WIRE_HELLO_LANES
+	};
 	struct link_address first = address_of(1), second = address_of(STRANGER);
 
 	(void)state;

@@ -4,6 +4,7 @@
 #ifndef DATAPLANE_ENGINE_STATE_H
 #define DATAPLANE_ENGINE_STATE_H
 
+#include "dataplane/binding.h"
 #include "dataplane/engine_soft.h"
 
 enum {
@@ -21,12 +22,8 @@ _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK
 	       "any packet fits into a frame");
 
 struct child {
-	struct link_address address;
-	uint32_t serial;  /* of the HELLO that bound it */
+	struct binding at;
 	uint32_t misfits; /* packets from its address that no sound child sends */
-	bool is_bound;
-	bool has_serial;
-	uint8_t nonce[WIRE_NONCE_BYTES];
 };
 
 struct job {
@@ -58,7 +55,9 @@ struct out {
 
 struct engine_soft {
 	struct link *link;
-	uint64_t memory_max, memory_used;
+	struct account account;       /* of jobs and tables */
+	struct engine_sparse *sparse; /* NULL: none */
+	uint64_t due_ns;              /* of the tables */
 	uint32_t jobs_max;
 	struct job **jobs;  /* by index; NULL: no such job */
 	struct job **nodes; /* those with a parent */
