@@ -289,6 +289,35 @@ static int get_missing(const struct job *job, const json_t *object, struct contr
 	return check_missing(job, waiting);
 }
 
+static int check_instance(const struct job *job, const struct control_table_grant *grant)
+{
+	return grant->instance ? 0 : refuse(job, "key \"instance\" is 0");
+}
+
+static int get_nonces(const struct job *job, const json_t *object,
+		      struct control_table_grant *grant)
+{
+	const char *key = codec_nonce_field.key;
+	const json_t *json = json_object_get(object, key);
+	size_t count = json_array_size(json);
+
+	if (!json_is_array(json))
+		return refuse(job, json ? "key \"%s\" is not an array" : "no key \"%s\"", key);
+	if (count < 2 || count > CONTROL_NONCES_MAX)
+		return refuse(job, "key \"%s\" has %zu elements, not 2 to %d", key, count,
+			      CONTROL_NONCES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *nonce = json_array_get(json, i);
+		int error = get_text(job, &codec_nonce_field, nonce, job->codec->nonces[i]);
+
+		if (error)
+			return error;
+	}
+	grant->nonces = (const uint8_t(*)[WIRE_NONCE_BYTES])job->codec->nonces;
+	grant->nonces_count = (uint16_t)count;
+	return check_instance(job, grant);
+}
+
 static int check_mode(const struct job *job, const struct control_join *join)
 {
 	if (join->mode == CONTROL_DENSE && (join->latency_slots || join->latency_window))
@@ -343,6 +372,8 @@ static int get_message(struct job *job, const json_t *object, struct control_mes
 		return get_missing(job, object, &message->waiting);
 	case CONTROL_OPINFO:
 		return get_ops(job, object, &message->opinfo);
+	case CONTROL_TABLE_GRANT:
+		return get_nonces(job, object, &message->table_grant);
 	default:
 		return 0;
 	}
@@ -556,6 +587,22 @@ static int put_ops(const struct job *job, const struct control_opinfo *info, jso
 			 count);
 }
 
+static int put_nonces(const struct job *job, const struct control_table_grant *grant,
+		      json_t *object)
+{
+	json_t *json = json_array();
+
+	if (json_object_set_new(object, codec_nonce_field.key, json))
+		return -ENOMEM;
+	if (grant->nonces_count < 2 || grant->nonces_count > CONTROL_NONCES_MAX)
+		return refuse(job, "key \"%s\" has %u elements", codec_nonce_field.key,
+			      grant->nonces_count);
+	for (uint32_t i = 0; i < grant->nonces_count; i++)
+		if (json_array_append_new(json, put_field(&codec_nonce_field, grant->nonces[i])))
+			return -ENOMEM;
+	return check_instance(job, grant);
+}
+
 static int put_message(const struct job *job, const struct control_message *message, json_t *object)
 {
 	int error = put_fields(job, codec_types[message->type].fields, message, object);
@@ -575,6 +622,8 @@ static int put_message(const struct job *job, const struct control_message *mess
 		return put_missing(job, &message->waiting, object);
 	case CONTROL_OPINFO:
 		return put_ops(job, &message->opinfo, object);
+	case CONTROL_TABLE_GRANT:
+		return put_nonces(job, &message->table_grant, object);
 	default:
 		return 0;
 	}

@@ -17,9 +17,10 @@ enum {
 
 /* What a message is decoded into; one per thread is enough. */
 struct codec {
-	struct control_op ops[CONTROL_OPS_MAX];             /* of the last OPINFO */
-	struct control_member members[CONTROL_MEMBERS_MAX]; /* of the last START */
-	char error[CODEC_ERROR_BYTES];                      /* of the last failure */
+	struct control_op ops[CONTROL_OPS_MAX];               /* of the last OPINFO */
+	struct control_member members[CONTROL_MEMBERS_MAX];   /* of the last START */
+	uint8_t nonces[CONTROL_NONCES_MAX][WIRE_NONCE_BYTES]; /* of the last TABLE_GRANT */
+	char error[CODEC_ERROR_BYTES];                        /* of the last failure */
 };
 
 /* codec_encode makes a frame, length included. *frame is malloc'd and the caller's. 0, -ENOMEM, or -EINVAL:
@@ -27,8 +28,8 @@ struct codec {
 int codec_encode(struct codec *codec, const struct control_message *message, uint8_t **frame,
 		 size_t *bytes);
 
-/* codec_decode reads `bytes` bytes of JSON (without the length). *message may point into codec->ops or ->members
- * until the next decode. 0, -ENOMEM, or -EINVAL with codec->error. */
+/* codec_decode reads `bytes` bytes of JSON (without the length). *message may point into codec->ops, ->members
+ * or ->nonces until the next decode. 0, -ENOMEM, or -EINVAL with codec->error. */
 int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
 		 struct control_message *message);
 

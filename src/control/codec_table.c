@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/codec_table.h"
 
+#include "core/wire_sparse.h"
+
 #define PLACE(struct_name, member) \
 	offsetof(struct struct_name, member), sizeof(((struct struct_name *)NULL)->member)
 
@@ -34,7 +36,7 @@ static const struct codec_field join_fields[] = {
 static const struct codec_field grant_fields[] = {
 	{ "life", HEX, MESSAGE(grant.life), 0, UINT64_MAX, 0, 0 },
 	{ "workers", NUMBER, MESSAGE(grant.workers), 1, UINT16_MAX, 0, 0 },
-	{ "heartbeat_ms", NUMBER, MESSAGE(grant.heartbeat_ms), 100, 3600000, 0, 0 },
+	{ "heartbeat_ms", NUMBER, MESSAGE(grant.heartbeat_ms), CONTROL_HEARTBEAT_MS_MIN, CONTROL_HEARTBEAT_MS_MAX, 0, 0 },
 	{ "version", NUMBER, MESSAGE(grant.version), 1, UINT16_MAX, 0, 0 },
 	{ "size", NUMBER, MESSAGE(grant.size), 1, UINT16_MAX, 0, 0 },
 	{ "nonce", NONCE, MESSAGE(grant.nonce), 0, 0, 0, 0 },
@@ -125,6 +127,45 @@ static const struct codec_field leave_fields[] = {
 	{ "submitted", NUMBER, MESSAGE(leave.submitted), 0, INT64_MAX, 0, 0 },
 	{ 0 },
 };
+static const struct codec_field table_open_fields[] = {
+	{ "version_min", NUMBER, MESSAGE(table_open.version_min), 1, UINT16_MAX, 0, 0 },
+	{ "version_max", NUMBER, MESSAGE(table_open.version_max), 1, UINT16_MAX, 0, 0 },
+	{ "job", STRING, MESSAGE(table_open.job), 2, CONTROL_JOB_BYTES, 0, 0 },
+	{ "table", STRING, MESSAGE(table_open.table), 2, CONTROL_JOB_BYTES, 0, 0 },
+	{ "key", STRING, MESSAGE(table_open.key), 1, CONTROL_KEY_BYTES, 1, 0 },
+	{ "host", STRING, MESSAGE(table_open.host), 1, CONTROL_HOST_BYTES, 0, 0 },
+	{ "pid", NUMBER, MESSAGE(table_open.pid), 0, UINT32_MAX, 1, 0 },
+	{ "ranks", NUMBER, MESSAGE(table_open.ranks), 1, CONTROL_RANKS_MAX, 0, 0 },
+	{ "workers", NUMBER, MESSAGE(table_open.workers), 1, CONTROL_MEMBERS_MAX, 0, 0 },
+	{ "window", NUMBER, MESSAGE(table_open.window), 1, SPARSE_WINDOW_MAX, 0, 0 },
+	{ "dim", NUMBER, MESSAGE(table_open.dim), 1, SPARSE_DIM_MAX, 0, 0 },
+	{ "bytes", NUMBER, MESSAGE(table_open.bytes), 1, SPARSE_BYTES_MAX, 0, 0 },
+	{ "stepped", BOOLEAN, MESSAGE(table_open.is_stepped), 0, 1, 1, 0 },
+	{ "pairs_max", NUMBER, MESSAGE(table_open.pairs_max), 0, INT64_MAX, 1, 0 },
+	{ "age_us", NUMBER, MESSAGE(table_open.age_us), 0, UINT32_MAX, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field table_grant_fields[] = {
+	{ "version", NUMBER, MESSAGE(table_grant.version), 1, UINT16_MAX, 0, 0 },
+	{ "address", IP, MESSAGE(table_grant.ip), 0, 0, 1, 0 },
+	{ "port", NUMBER, MESSAGE(table_grant.port), 1, UINT16_MAX, 0, 0 },
+	{ "index", NUMBER, MESSAGE(table_grant.index), 0, UINT16_MAX, 0, 0 },
+	{ "instance", HEX, MESSAGE(table_grant.instance), 0, UINT64_MAX, 0, 0 },
+	{ "heartbeat_ms", NUMBER, MESSAGE(table_grant.heartbeat_ms), CONTROL_HEARTBEAT_MS_MIN, CONTROL_HEARTBEAT_MS_MAX, 0, 0 },
+	{ "memory", NUMBER, MESSAGE(table_grant.memory), 0, INT64_MAX, 1, 0 },
+	{ 0 },
+};
+static const struct codec_field table_beat_fields[] = {
+	{ "serial", NUMBER, MESSAGE(table_beat.serial), 0, UINT32_MAX, 0, 0 },
+	{ "index", NUMBER, MESSAGE(table_beat.index), 0, UINT16_MAX, 1, 0 },
+	{ "instance", HEX, MESSAGE(table_beat.instance), 0, UINT64_MAX, 1, 0 },
+	{ "generation", NUMBER, MESSAGE(table_beat.generation), 0, INT64_MAX, 1, 0 },
+	{ "memory_used", NUMBER, MESSAGE(table_beat.memory_used), 0, INT64_MAX, 1, 0 },
+	{ "memory_max", NUMBER, MESSAGE(table_beat.memory_max), 0, INT64_MAX, 1, 0 },
+	{ 0 },
+};
+/* Of an element, which is a string, of "nonces". */
+const struct codec_field codec_nonce_field = { "nonces", NONCE, 0, WIRE_NONCE_BYTES, 0, 0, 0, 0 };
 static const struct codec_field no_fields[] = { { 0 } };
 
 const struct codec_type codec_types[CONTROL_TYPE_END] = {
@@ -145,6 +186,10 @@ const struct codec_type codec_types[CONTROL_TYPE_END] = {
 	[CONTROL_ABORT]     = { "ABORT", end_fields },
 	[CONTROL_LEAVE]     = { "LEAVE", leave_fields },
 	[CONTROL_LEFT]      = { "LEFT", no_fields },
+	[CONTROL_TABLE_OPEN]  = { "TABLE_OPEN", table_open_fields },
+	[CONTROL_TABLE_GRANT] = { "TABLE_GRANT", table_grant_fields },
+	[CONTROL_TABLE_BEAT]  = { "TABLE_BEAT", table_beat_fields },
+	[CONTROL_TABLE_CLOSE] = { "TABLE_CLOSE", no_fields },
 };
 const char *const codec_causes[CONTROL_CAUSE_END] = {
 	[CONTROL_OK]          = "ok",

@@ -43,5 +43,6 @@ extern const char *const codec_causes[CONTROL_CAUSE_END];
 extern const char *const codec_words[CODEC_KIND_END][2]; /* MEMBER_KIND, MEMBER_MODE */
 /* Elements of arrays: of GRANT, START, OPINFO. */
 extern const struct codec_field codec_shard_fields[], codec_member_fields[], codec_op_fields[];
+extern const struct codec_field codec_nonce_field;
 
 #endif

@@ -18,6 +18,12 @@
  *     ABORT                 <->  ABORT        the end, with its cause; then last words
  *     LEAVE                  ->
  *                           <-   LEFT         at once
+ *
+ *     parameter server       aggregator         a table of sparse mode: R-CT-43 to R-CT-46
+ *     TABLE_OPEN             ->
+ *                           <-   TABLE_GRANT | DENY
+ *     TABLE_BEAT            <->  TABLE_BEAT     is the shard alive, and what does it know of the table?
+ *     TABLE_CLOSE           <->  TABLE_CLOSE    or ABORT
  */
 #ifndef CORE_CONTROL_H
 #define CORE_CONTROL_H
@@ -38,6 +44,11 @@ enum {
 	CONTROL_OPS_MAX = 512,    /* operations in one OPINFO */
 	CONTROL_MISSING_MAX = 32, /* ranks that one WAITING lists */
 	CONTROL_LATENCY_SLOTS_MAX = 65536,
+	CONTROL_NONCES_MAX =
+		CONTROL_MEMBERS_MAX + 1, /* of a table: its workers' and its server's */
+	CONTROL_RANKS_MAX = 1 << 30,     /* of a table */
+	CONTROL_HEARTBEAT_MS_MIN = 100,
+	CONTROL_HEARTBEAT_MS_MAX = 3600000,
 	CONTROL_RANK_NONE = 65535, /* in ABORT: no rank in particular */
 };
 
@@ -75,6 +86,10 @@ enum control_type {
 	CONTROL_ABORT,
 	CONTROL_LEAVE,
 	CONTROL_LEFT,
+	CONTROL_TABLE_OPEN,
+	CONTROL_TABLE_GRANT,
+	CONTROL_TABLE_BEAT,
+	CONTROL_TABLE_CLOSE,
 	CONTROL_TYPE_END
 };
 
@@ -202,6 +217,45 @@ struct control_waiting {
 	char text[CONTROL_TEXT_BYTES];         /* the same in words, with hosts */
 };
 
+/* A table of sparse mode, as its parameter server wants it summed: struct sparse_table, and when epochs end. */
+struct control_table_open {
+	uint16_t version_min, version_max;
+	uint16_t workers; /* 1..CONTROL_MEMBERS_MAX */
+	uint16_t window;  /* 1..SPARSE_WINDOW_MAX */
+	uint16_t dim;     /* 1..SPARSE_DIM_MAX */
+	uint16_t bytes;   /* of a datagram, SPARSE_BYTES_MAX at most; a row and a sum have to fit */
+	uint8_t is_stepped;
+	uint32_t ranks; /* 1..CONTROL_RANKS_MAX */
+	uint32_t pid;
+	uint64_t pairs_max;            /* an epoch ends when it has so many; 0: no limit */
+	uint64_t age_us;               /* or so long after its first push; 0: no limit */
+	char job[CONTROL_JOB_BYTES];   /* 1.. bytes */
+	char table[CONTROL_JOB_BYTES]; /* 1.. bytes */
+	char host[CONTROL_HOST_BYTES];
+	char key[CONTROL_KEY_BYTES]; /* "": none */
+};
+
+struct control_table_grant {
+	uint8_t ip[16]; /* as struct control_shard has it */
+	uint16_t port;  /* UDP */
+	uint16_t version;
+	uint16_t index;                            /* under which packets name the table */
+	uint16_t nonces_count;                     /* workers + 1 */
+	uint32_t heartbeat_ms;                     /* silence of so long is the server's death */
+	uint64_t instance;                         /* R-SP-6; not 0 */
+	uint64_t memory;                           /* bytes that the table takes */
+	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* lent: the workers', then the server's */
+};
+
+/* The server's has a serial and zeros. */
+struct control_table_beat {
+	uint32_t serial; /* the answer's is its question's */
+	uint16_t index;
+	uint64_t instance;
+	uint64_t generation;              /* 0: no SETUP was taken */
+	uint64_t memory_used, memory_max; /* of the shard, bytes */
+};
+
 struct control_message {
 	enum control_type type;
 	union {
@@ -233,6 +287,9 @@ struct control_message {
 		struct {
 			uint64_t submitted; /* operations in all; every one of them is complete */
 		} leave;
+		struct control_table_open table_open;
+		struct control_table_grant table_grant;
+		struct control_table_beat table_beat;
 	};
 };
 
