@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a parameter server keeps a table at an aggregator, and what it hears of the end: claims. The aggregator is
+ * played here; the clock is. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "control/table_client.h"
+
+enum { WORKERS = 2, ROUNDS_MAX = 500 };
+
+static const uint64_t ms_ns = 1000000;
+static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "worker 0", "worker 1",
+							       "the server" };
+
+static struct {
+	int listen_fd;
+	struct conn *conn; /* the aggregator's end */
+	struct codec codec;
+	struct control_message message;
+	struct table_client *client;
+	uint64_t now_ns;
+} t;
+
+static void set_up_address(struct conn_address *address)
+{
+	assert_int_equal(conn_resolve("127.0.0.1:0", 0, address), 0);
+	t.listen_fd = conn_listen(address);
+	assert_true(t.listen_fd >= 0);
+}
+
+/* Both ends, until the aggregator has a message, or the client's state is `state`; false: neither. */
+static bool run_until(enum control_type type, enum table_client_state state)
+{
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		if (table_client_turn(t.client, t.now_ns) == state && type == CONTROL_NOTHING)
+			return true;
+		if (!t.conn)
+			conn_accept(&t.conn, t.listen_fd);
+		if (t.conn && conn_read(t.conn, t.now_ns, &t.codec, &t.message) == CONN_MESSAGE &&
+		    t.message.type == type)
+			return true;
+		poll(NULL, 0, 5);
+	}
+	return false;
+}
+
+static void say(const struct control_message *message)
+{
+	assert_int_equal(conn_send(t.conn, &t.codec, message), 0);
+}
+
+static void grant(void)
+{
+	struct control_message message = { .type = CONTROL_TABLE_GRANT };
+
+	message.table_grant = (struct control_table_grant){ .version = 1,
+							    .port = 7171,
+							    .index = 9,
+							    .nonces_count = WORKERS + 1,
+							    .heartbeat_ms = 1000,
+							    .instance = 77,
+							    .nonces = nonces };
+	say(&message);
+}
+
+static int begin(void **state)
+{
+	struct table_client_options options = {
+		.open = { .workers = WORKERS,
+			  .window = 2,
+			  .dim = 1,
+			  .bytes = 128,
+			  .ranks = 100,
+			  .job = "ctr",
+			  .table = "emb",
+			  .host = "ps" },
+		.beat_ns = 10 * ms_ns,
+		.silence_ns = 1000 * ms_ns,
+	};
+
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.now_ns = 1000000 * ms_ns;
+	set_up_address(&options.address);
+	assert_int_equal(table_client_open(&t.client, &options, t.now_ns), 0);
+	assert_true(run_until(CONTROL_TABLE_OPEN, TABLE_CLIENT_OPENING));
+	return 0;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	table_client_close(t.client);
+	conn_close(t.conn);
+	if (t.listen_fd >= 0)
+		close(t.listen_fd);
+	return 0;
+}
+
+static void client__says_its_table_and_keeps_the_grant(void **state)
+{
+	static const uint8_t here[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+
+	(void)state;
+	assert_string_equal(t.message.table_open.table, "emb");
+	assert_int_equal(t.message.table_open.version_max, CONTROL_VERSION);
+	grant();
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_LIVE));
+	assert_int_equal(table_client_grant(t.client)->index, 9);
+	assert_memory_equal(table_client_grant(t.client)->nonces, nonces, sizeof(nonces));
+	assert_memory_equal(table_client_grant(t.client)->ip, here, sizeof(here));
+	assert_string_equal(table_client_text(t.client), "");
+}
+
+static void client__asks_one_beat_at_a_time_and_says_how_long_it_takes(void **state)
+{
+	struct control_message beat = { .type = CONTROL_TABLE_BEAT };
+
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	assert_null(table_client_beat(t.client));
+	t.now_ns += 30 * ms_ns;
+	assert_int_equal(table_client_delay_ns(t.client, t.now_ns), 30 * ms_ns);
+	beat.table_beat = (struct control_table_beat){ .serial = t.message.table_beat.serial + 1,
+						       .index = 9,
+						       .instance = 77 };
+	say(&beat); /* nobody has asked for it */
+	beat.table_beat.serial--;
+	beat.table_beat.generation = 5;
+	say(&beat);
+	for (int i = 0; i < ROUNDS_MAX && !table_client_beat(t.client); i++) {
+		table_client_turn(t.client, t.now_ns);
+		poll(NULL, 0, 5);
+	}
+	assert_non_null(table_client_beat(t.client));
+	assert_int_equal(table_client_beat(t.client)->generation, 5);
+	assert_true(table_client_due(t.client) <= t.now_ns + 1000 * ms_ns);
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE)); /* the next */
+	assert_int_equal(t.message.table_beat.serial, beat.table_beat.serial + 1);
+	assert_int_equal(table_client_delay_ns(t.client, t.now_ns), 30 * ms_ns);
+}
+
+static void client__ends_when_its_beat_has_no_answer(void **state)
+{
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	t.now_ns += 999 * ms_ns;
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_LIVE);
+	t.now_ns += ms_ns;
+	assert_int_equal(table_client_due(t.client), t.now_ns);
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_ENDED);
+	assert_int_equal(table_client_cause(t.client), CONTROL_TIMEOUT);
+	assert_non_null(strstr(table_client_text(t.client), "silent for 1000 ms"));
+	assert_int_equal(table_client_fd(t.client), -1);
+	assert_int_equal(table_client_due(t.client), UINT64_MAX);
+}
+
+static void client__hears_why_it_was_denied_or_ended(void **state)
+{
+	struct control_message deny = { .type = CONTROL_DENY };
+
+	(void)state;
+	deny.end.cause = CONTROL_NO_RESOURCE;
+	deny.end.rank = CONTROL_RANK_NONE;
+	strcpy(deny.end.text, "all memory is held by \"job\"");
+	say(&deny);
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_int_equal(table_client_cause(t.client), CONTROL_NO_RESOURCE);
+	assert_non_null(strstr(table_client_text(t.client), "all memory is held by \"job\""));
+	assert_non_null(strstr(table_client_text(t.client), "127.0.0.1:"));
+}
+
+static void client__notices_that_the_aggregator_is_gone(void **state)
+{
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_LIVE));
+	conn_close(t.conn);
+	t.conn = NULL;
+	close(t.listen_fd);
+	t.listen_fd = -1;
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		if (table_client_turn(t.client, t.now_ns) == TABLE_CLIENT_ENDED)
+			break;
+		poll(NULL, 0, 5);
+	}
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_ENDED);
+	assert_int_not_equal(table_client_cause(t.client), CONTROL_OK);
+}
+
+static void client__whose_instance_is_another_ends(void **state)
+{
+	struct control_message beat = { .type = CONTROL_TABLE_BEAT };
+
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	beat.table_beat = (struct control_table_beat){ .serial = t.message.table_beat.serial,
+						       .index = 9,
+						       .instance = 78 };
+	say(&beat);
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_int_equal(table_client_cause(t.client), CONTROL_INTERNAL);
+}
+
+static void client__refuses_a_grant_for_another_number_of_workers(void **state)
+{
+	struct control_message message = { .type = CONTROL_TABLE_GRANT };
+
+	(void)state;
+	message.table_grant = (struct control_table_grant){ .version = 1,
+							    .port = 7171,
+							    .nonces_count = WORKERS,
+							    .heartbeat_ms = 1000,
+							    .instance = 77,
+							    .nonces = nonces };
+	say(&message);
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_non_null(strstr(table_client_text(t.client), "workers"));
+}
+
+static void client__that_leaves_waits_for_the_end(void **state)
+{
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_LIVE));
+	table_client_leave(t.client, t.now_ns);
+	assert_true(run_until(CONTROL_TABLE_CLOSE, TABLE_CLIENT_LIVE));
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_LIVE);
+	say(&(struct control_message){ .type = CONTROL_TABLE_CLOSE });
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_int_equal(table_client_cause(t.client), CONTROL_OK);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(client__says_its_table_and_keeps_the_grant, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(
+			client__asks_one_beat_at_a_time_and_says_how_long_it_takes, begin, finish),
+		cmocka_unit_test_setup_teardown(client__ends_when_its_beat_has_no_answer, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__hears_why_it_was_denied_or_ended, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__notices_that_the_aggregator_is_gone, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__whose_instance_is_another_ends, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(
+			client__refuses_a_grant_for_another_number_of_workers, begin, finish),
+		cmocka_unit_test_setup_teardown(client__that_leaves_waits_for_the_end, begin,
+						finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
