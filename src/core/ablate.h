@@ -234,6 +234,10 @@ enum ablation {
 	ABLATE_STEP_FIRST,
 	ABLATE_TRUE_SIZE,
 	ABLATE_SATURATION,
+	/* tables of sparse mode at an aggregator */
+	ABLATE_TABLE_KEY,
+	ABLATE_TABLE_REMOVED,
+	ABLATE_TABLE_SILENCE,
 	/* hot keys */
 	ABLATE_HOT_MAP_CRC,
 	ABLATE_HOT_MAP_TWICE,

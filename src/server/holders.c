@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "server/internal.h"
 
-enum { HOSTS_NAMED = 3, JOBS_NAMED = 8 };
+enum { HOSTS_NAMED = 3, HOLDERS_NAMED = 8 };
 
 static const char *state_text(const struct job *job)
 {
@@ -92,7 +92,29 @@ static void add_job(struct text *text, const struct job *job)
 	text_add(text, ")");
 }
 
-void holders_add(const struct server *server, const struct job *but, struct text *text)
+static void add_tables(const struct server *server, const struct table *but, uint32_t named,
+		       struct text *text)
+{
+	uint32_t tables = 0;
+
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
+		const struct table *table = server->tables[i];
+
+		if (!table || table == but)
+			continue;
+		if (++tables > HOLDERS_NAMED)
+			continue;
+		text_add(text, named || tables > 1 ? ", " : "");
+		table_add(text, table);
+	}
+	if (tables > HOLDERS_NAMED)
+		text_add(text, " and %u more tables", tables - HOLDERS_NAMED);
+	if (!named && !tables)
+		text_add(text, "nobody");
+}
+
+void holders_add(const struct server *server, const struct job *but, const struct table *but_table,
+		 struct text *text)
 {
 	uint32_t jobs = 0;
 
@@ -101,21 +123,20 @@ void holders_add(const struct server *server, const struct job *but, struct text
 
 		if (!job || job == but || job->idle_ns)
 			continue;
-		if (++jobs > JOBS_NAMED)
+		if (++jobs > HOLDERS_NAMED)
 			continue;
 		text_add(text, jobs == 1 ? "" : ", ");
 		add_job(text, job);
 	}
-	if (jobs > JOBS_NAMED)
-		text_add(text, " and %u more", jobs - JOBS_NAMED);
-	if (!jobs)
-		text_add(text, "nobody");
+	if (jobs > HOLDERS_NAMED)
+		text_add(text, " and %u more", jobs - HOLDERS_NAMED);
+	add_tables(server, but_table, jobs, text);
 }
 
 void holders_say(struct server *server)
 {
 	uint32_t jobs = 0, members = 0;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, table_bytes = 0;
 
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		const struct job *job = server->jobs[i];
@@ -130,10 +151,25 @@ void holders_say(struct server *server)
 		add_job(&text, job);
 		server_say(server, SERVER_INFO, "job %s", line);
 	}
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
+		char line[CONTROL_TEXT_BYTES];
+		struct text text;
+
+		if (!server->tables[i])
+			continue;
+		table_bytes += server->tables[i]->bytes;
+		text_begin(&text, line, sizeof(line));
+		table_add(&text, server->tables[i]);
+		server_say(server, SERVER_INFO, "%s", line);
+	}
 	for (uint32_t k = 0; k < server->options.shards; k++)
 		bytes += shard_memory_used(server->shards[k]);
 	server_say(server, SERVER_INFO,
 		   "holds %u of %u jobs, %u members, %u connections, %llu bytes of slots", jobs,
 		   server->options.jobs_max, members, server->peers_count,
-		   (unsigned long long)bytes);
+		   (unsigned long long)(bytes > table_bytes ? bytes - table_bytes : 0));
+	if (server->tables_count)
+		server_say(server, SERVER_INFO, "holds %u of %u tables, %llu bytes of them",
+			   server->tables_count, (unsigned)SHARD_TABLES_MAX,
+			   (unsigned long long)table_bytes);
 }

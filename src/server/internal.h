@@ -7,6 +7,7 @@
  *   peer.c    connections: accepted, read, written, given up
  *   stranger.c  those of them that nobody has let in
  *   job.c     jobs: one core/admission each; its actions carried out
+ *   table.c   tables of sparse mode: one connection of a parameter server each
  *   holders.c who holds jobs and slots, in words
  *   log.c     lines
  */
@@ -43,6 +44,7 @@ enum {
 	PEER_TEXT_BYTES = 64,
 	NAME_BYTES = 108, /* of a unix socket */
 	NO_JOB = -1,
+	NO_TABLE = -1,
 };
 
 #define MS_NS (1000000ull)
@@ -52,10 +54,11 @@ struct peer {
 	atomic_int held;   /* conn's descriptor and 1, for a forked child; 0: none */
 	uint64_t since_ns;
 	uint32_t handle;
-	uint32_t serial;  /* of the entry: grows with every connection */
-	uint32_t mtu;     /* JOIN's */
-	uint32_t events;  /* that epoll was told */
-	int job;          /* index, or NO_JOB: it has not joined, or its job is forgotten */
+	uint32_t serial; /* of the entry: grows with every connection */
+	uint32_t mtu;    /* JOIN's */
+	uint32_t events; /* that epoll was told */
+	int job;         /* index, or NO_JOB: it has not joined, or its job is forgotten */
+	int table; /* index, or NO_TABLE: this is no parameter server's, or its table is over */
 	bool is_stranger; /* no job has taken it: it has said no JOIN, or was denied */
 	bool has_joined;
 	bool is_closing;            /* last words */
@@ -87,10 +90,28 @@ struct job {
 	struct admission *admission;
 };
 
+/* A table of sparse mode, from TABLE_OPEN until the shard has removed it. */
+struct table {
+	uint16_t index; /* in its shard's, too */
+	uint16_t shard;
+	uint32_t connection; /* the peer's handle; 0: it has no use for the table any more */
+	bool is_granted, is_leaving;
+	bool is_beating, has_beat;   /* a beat is with the shard; another one has come meanwhile */
+	uint32_t beat, beat_next;    /* their serials */
+	uint64_t instance, heard_ns; /* when something of its server was read */
+	uint64_t bytes;              /* of memory */
+	struct control_table_open open;                       /* without the key */
+	uint8_t nonces[CONTROL_NONCES_MAX][WIRE_NONCE_BYTES]; /* until they are granted */
+};
+
 struct server {
 	struct server_options options; /* with all defaults filled in */
 	struct shard *shards[SERVER_SHARDS_MAX];
-	struct job **jobs;  /* options.jobs_max of them; NULL: free */
+	struct job **jobs;                      /* options.jobs_max of them; NULL: free */
+	struct table *tables[SHARD_TABLES_MAX]; /* by index; NULL: free */
+	uint32_t tables_count;
+	uint64_t instance;  /* of the last table: begins anywhere, never 0 */
+	uint64_t tables_ns; /* when their servers' silence was looked at */
 	struct peer *peers; /* PEERS_MAX */
 	struct peer *peers_free, *stranger_oldest, *stranger_newest;
 	uint32_t peers_count, closing_count;
@@ -140,6 +161,9 @@ void server_say(struct server *server, enum server_level level, const char *form
 void server_say_stranger(struct server *server, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
+/* Of tables; nothing if no packet was theirs. */
+void server_say_table_stats(struct server *server, uint32_t shard,
+			    const struct engine_sparse_stats *stats);
 
 /* peer.c */
 /* -1: not now. */
@@ -152,6 +176,8 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
 struct peer *peer_of(struct server *server, uint32_t handle);
 void peer_send(struct server *server, struct peer *peer, const struct control_message *message);
 void peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
+/* DENY, ending: the aggregator is. */
+void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns);
 /* DENY and last words, for those that reach no admission. */
 void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
 	       uint64_t now_ns);
@@ -174,8 +200,10 @@ void strangers_make_room(struct server *server, uint64_t now_ns);
 bool strangers_give_up_one(struct server *server, uint64_t now_ns);
 
 /* holders.c */
-/* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots. "nobody" */
-void holders_add(const struct server *server, const struct job *but, struct text *text);
+/* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots; and tables, but for but_table.
+ * "nobody" */
+void holders_add(const struct server *server, const struct job *but, const struct table *but_table,
+		 struct text *text);
 /* The same as lines of log, and the sums. */
 void holders_say(struct server *server);
 
@@ -194,5 +222,23 @@ void jobs_tick(struct server *server, uint64_t now_ns);
 void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
+
+/* table.c: R-CT-43 to R-CT-46 */
+/* The peer's first message is TABLE_OPEN. */
+void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
+		uint64_t now_ns);
+/* What it says later, and its end. */
+void table_message(struct server *server, struct peer *peer, const struct control_message *message,
+		   uint64_t now_ns);
+void table_end(struct server *server, struct table *table);
+/* A shard has obeyed. */
+void table_shard_ack(struct server *server, const struct shard_event *ack);
+/* ABORT to all, or to those of one shard (-1: all); they are removed. is_ending: so does the aggregator. */
+void tables_abort(struct server *server, int shard, bool is_ending, const char *text);
+/* Whose server has been silent for the heartbeat time is removed. */
+void tables_tick(struct server *server, uint64_t now_ns);
+uint64_t tables_wake_ns(const struct server *server);
+/* "table \"emb\" of job \"ctr\" (server on ps-0, 4 workers, 4096 KiB)" */
+void table_add(struct text *text, const struct table *table);
 
 #endif

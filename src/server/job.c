@@ -449,9 +449,10 @@ static void shard_refusal(struct server *server, struct job *job, int result)
 
 	text_begin(&text, job->refusal, sizeof(job->refusal));
 	text_add(&text, "%s",
-		 result == -ENOSPC ? "all memory for slots is held by " : strerror(-result));
+		 result == -ENOSPC ? "all memory for slots and tables is held by "
+				   : strerror(-result));
 	if (result == -ENOSPC)
-		holders_add(server, job, &text);
+		holders_add(server, job, NULL, &text);
 }
 
 static void job_shard_ack(struct server *server, struct job *job, uint32_t shard,
@@ -492,8 +493,9 @@ static void shard_dead(struct server *server, uint32_t shard, int error)
 	snprintf(text, sizeof(text),
 		 "the aggregator receives no more on its UDP port %u (shard %u): %s",
 		 shard_port(server->shards[shard]), shard, strerror(-error));
-	server_say(server, SERVER_ERROR, "%s; its jobs end, and new ones are refused: restart it",
-		   text);
+	server_say(server, SERVER_ERROR,
+		   "%s; its jobs and tables end, and new ones are refused: restart it", text);
+	tables_abort(server, (int)shard, false, text);
 	for (uint32_t i = 0; i < server->options.jobs_max; i++)
 		if (server->jobs[i])
 			job_step(server, server->jobs[i], &step);

@@ -85,6 +85,41 @@ static void line_add(char line[LINE_BYTES], const char *name, uint64_t count)
 			 (unsigned long long)count);
 }
 
+/* clang-format off */
+static const char *const table_drop_names[SWITCH_SPARSE_VERDICT_COUNT] = {
+	[SWITCH_SPARSE_DROP_KIND]       = "not for a switch",
+	[SWITCH_SPARSE_DROP_GENERATION] = "generation",
+	[SWITCH_SPARSE_DROP_MAP]        = "map",
+	[SWITCH_SPARSE_DROP_WORKER]     = "worker",
+	[SWITCH_SPARSE_DROP_SHAPE]      = "shape",
+	[SWITCH_SPARSE_DROP_STALE]      = "stale",
+};
+/* clang-format on */
+
+void server_say_table_stats(struct server *server, uint32_t shard,
+			    const struct engine_sparse_stats *stats)
+{
+	char line[LINE_BYTES] = "";
+
+	if (!stats->packets_in)
+		return;
+	for (uint32_t fault = WIRE_OK + 1; fault < WIRE_FAULT_COUNT; fault++)
+		line_add(line, fault_names[fault], stats->fault[fault]);
+	for (uint32_t verdict = 0; verdict < SWITCH_SPARSE_VERDICT_COUNT; verdict++)
+		if (table_drop_names[verdict])
+			line_add(line, table_drop_names[verdict], stats->verdict[verdict]);
+	line_add(line, "no such table", stats->unknown_table);
+	line_add(line, "address", stats->wrong_address);
+	server_say(
+		server, SERVER_INFO,
+		"shard %u, tables: %llu packets in, %llu pairs added, %llu epochs, %llu parts of "
+		"flushes, %llu of them again; dropped:%s",
+		shard, (unsigned long long)stats->packets_in, (unsigned long long)stats->pairs,
+		(unsigned long long)stats->flips,
+		(unsigned long long)(stats->parts_first + stats->parts_again),
+		(unsigned long long)stats->parts_again, *line ? line : " none");
+}
+
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats)
 {
 	char line[LINE_BYTES] = "";

@@ -60,10 +60,13 @@ void peer_end(struct server *server, struct peer *peer)
 {
 	struct admission_event event = { .type = ADMISSION_CLOSED, .connection = peer->handle };
 	struct job *job = peer->job == NO_JOB ? NULL : server->jobs[peer->job];
+	struct table *table = peer->table == NO_TABLE ? NULL : server->tables[peer->table];
 
 	peer_free(server, peer);
 	if (job)
 		job_step(server, job, &event);
+	if (table)
+		table_end(server, table);
 }
 
 static void peer_name(struct peer *peer)
@@ -130,6 +133,7 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 		.handle = (serial + 1) * PEERS_MAX + (uint32_t)(peer - server->peers),
 		.events = EPOLLIN,
 		.job = NO_JOB,
+		.table = NO_TABLE,
 		.has_spare = is_last,
 	};
 	peer_name(peer);
@@ -196,9 +200,11 @@ void peers_accept(struct server *server, uint64_t now_ns)
 }
 
 /* Who does not know our key hears nothing of the others. */
-static bool peer_has_key(const struct server *server, const struct control_message *join)
+static bool peer_has_key(const struct server *server, const struct control_message *first)
 {
-	return !server->key[0] || key_matches(join->join.key, server->key) || TAKEN_OUT(KEY);
+	const char *key = first->type == CONTROL_JOIN ? first->join.key : first->table_open.key;
+
+	return !server->key[0] || key_matches(key, server->key) || TAKEN_OUT(KEY);
 }
 
 /* No room for one more job: who has it? */
@@ -214,7 +220,7 @@ static void peer_refuse(struct server *server, struct peer *peer,
 			 server->options.jobs_max);
 		if (!TAKEN_OUT(HOLDERS) && peer_has_key(server, message)) {
 			text_add(&text, ": ");
-			holders_add(server, NULL, &text);
+			holders_add(server, NULL, NULL, &text);
 		}
 	} else {
 		text_add(&text, "the aggregator is out of memory");
@@ -254,7 +260,7 @@ static void peer_is_last(struct server *server, struct peer *peer,
 		 server->peers_count - 1);
 	if (peer_has_key(server, message)) {
 		text_add(&text, ": ");
-		holders_add(server, NULL, &text);
+		holders_add(server, NULL, NULL, &text);
 	}
 	server_say_stranger(server, "%s: denied: %s", peer->text, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
@@ -277,7 +283,7 @@ static bool peer_is_too_many(struct server *server, struct peer *peer, uint64_t 
 	return true;
 }
 
-static void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
+void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
 {
 	struct control_message message = { .type = CONTROL_DENY,
 					   .end = { .cause = CONTROL_DENIED,
@@ -296,8 +302,9 @@ static void peer_join(struct server *server, struct peer *peer,
 	struct job *job;
 	int result = 0;
 
-	if (message->type != CONTROL_JOIN) {
-		server_say_stranger(server, "%s: dropped: its first message is not JOIN",
+	if (message->type != CONTROL_JOIN && message->type != CONTROL_TABLE_OPEN) {
+		server_say_stranger(server,
+				    "%s: dropped: its first message is neither JOIN nor TABLE_OPEN",
 				    peer->text);
 		peer->is_broken = server->is_some_broken = true;
 		return;
@@ -309,6 +316,10 @@ static void peer_join(struct server *server, struct peer *peer,
 	}
 	if (peer_is_too_many(server, peer, now_ns))
 		return;
+	if (message->type == CONTROL_TABLE_OPEN) {
+		table_open(server, peer, &message->table_open, now_ns);
+		return;
+	}
 	if (message->join.kind == CONTROL_SWITCH) {
 		peer_deny(server, peer, CONTROL_DENIED,
 			  "switches as members (trees) are not in this version", now_ns);
@@ -347,6 +358,8 @@ static void peer_message(struct server *server, struct peer *peer,
 
 	if (!peer->has_joined)
 		peer_join(server, peer, message, now_ns);
+	else if (peer->table != NO_TABLE)
+		table_message(server, peer, message, now_ns);
 	if (peer->job != NO_JOB) {
 		if (message->type == CONTROL_JOIN)
 			event.source = peer_source(peer);

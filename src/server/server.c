@@ -329,6 +329,8 @@ int server_open(struct server **out, const struct server_options *options)
 	do
 		server_random(&server->generation, sizeof(server->generation));
 	while (!server->generation);
+	/* So far from those of any other start that none is used twice. */
+	server_random(&server->instance, sizeof(server->instance));
 	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
 		memcpy(server->key, options->key, strlen(options->key));
 	result = open_all(server);
@@ -346,6 +348,16 @@ int server_open(struct server **out, const struct server_options *options)
 
 /* --- run --- */
 
+static void shard_event(struct server *server, uint32_t shard, const struct shard_event *event)
+{
+	bool is_tables = event->command >= SHARD_TABLE_ADD && event->command <= SHARD_TABLE_REMOVE;
+
+	if (event->type == SHARD_ACK && is_tables)
+		table_shard_ack(server, event);
+	else
+		job_shard_event(server, shard, event);
+}
+
 static void run_shards(struct server *server)
 {
 	struct shard_event event;
@@ -353,7 +365,7 @@ static void run_shards(struct server *server)
 	fd_clear(server->shards_fd); /* first: what comes meanwhile sets it again */
 	for (uint32_t k = 0; k < server->options.shards; k++)
 		while (shard_receive(server->shards[k], &event))
-			job_shard_event(server, k, &event);
+			shard_event(server, k, &event);
 }
 
 static void run_stop(struct server *server, uint64_t now_ns)
@@ -365,6 +377,7 @@ static void run_stop(struct server *server, uint64_t now_ns)
 	server->has_aborted = !jobs_are_idle(server);
 	peers_local_last(server, now_ns);
 	jobs_tell(server, ADMISSION_KILL);
+	tables_abort(server, -1, true, "the aggregator is shutting down");
 }
 
 static void run_drain(struct server *server, uint64_t now_ns)
@@ -378,6 +391,8 @@ static void run_drain(struct server *server, uint64_t now_ns)
 		   jobs_are_idle(server) ? "" : ", running ones may end");
 	peers_local_last(server, now_ns);
 	jobs_tell(server, ADMISSION_TERMINATE);
+	/* Its workers send again, to the next instance, what its server has not got. */
+	tables_abort(server, -1, true, "the aggregator is shutting down");
 }
 
 static void run_calls(struct server *server, uint64_t now_ns)
@@ -417,7 +432,7 @@ static void run_ready(struct server *server, uint32_t what, uint64_t now_ns)
 /* When something has to be done though nothing comes. */
 static uint64_t run_next(const struct server *server)
 {
-	uint64_t next = jobs_wake_ns(server);
+	uint64_t next = jobs_wake_ns(server), tables_ns = tables_wake_ns(server);
 
 	if (server->has_some_more || server->events_next < server->events_count)
 		return 0;
@@ -425,6 +440,7 @@ static uint64_t run_next(const struct server *server)
 		next = server->sweep_ns;
 	if (!server->is_listening && server->listen_ns < next)
 		next = server->listen_ns;
+	next = tables_ns < next ? tables_ns : next;
 	return server->limit_ns < next ? server->limit_ns : next;
 }
 
@@ -525,6 +541,7 @@ static int run(struct server *server)
 			server->is_listening = !watch(server, server->listen_fd, READY_LISTEN);
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
+		tables_tick(server, now_ns);
 		run_limit(server, now_ns);
 		run_end(server, now_ns);
 		peers_end_broken(server);
@@ -595,13 +612,16 @@ bool server_wait(struct server *server, uint32_t timeout_ms)
 static void close_shards(struct server *server)
 {
 	for (uint32_t k = 0; k < SERVER_SHARDS_MAX; k++) {
+		struct engine_sparse_stats tables;
 		struct engine_stats stats;
 
 		if (!server->shards[k])
 			continue;
-		shard_close(server->shards[k], &stats);
-		if (server->is_open)
+		shard_close(server->shards[k], &stats, &tables);
+		if (server->is_open) {
 			server_say_stats(server, k, &stats);
+			server_say_table_stats(server, k, &tables);
+		}
 		server->shards[k] = NULL;
 	}
 }
@@ -626,6 +646,8 @@ void server_close(struct server *server)
 	for (uint32_t i = 0; server->jobs && i < server->options.jobs_max; i++)
 		if (server->jobs[i])
 			job_close(server, server->jobs[i]);
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++)
+		free(server->tables[i]);
 	close_fd(server->listen_fd);
 	close_fd(server->shards_fd);
 	close_fd(server->calls_fd);

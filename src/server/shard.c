@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
@@ -46,13 +47,28 @@ static void shard_wake_control(struct shard *shard)
 
 static int shard_execute(struct shard *shard, const struct shard_command *command)
 {
+	struct engine_sparse *tables = engine_tables(shard->engine);
 	int result = 0;
 
-	if (command->type == SHARD_JOB_ADD && engine_fault(shard->engine)) {
+	if ((command->type == SHARD_JOB_ADD || command->type == SHARD_TABLE_ADD) &&
+	    engine_fault(shard->engine)) {
 		free(command->add);
+		free(command->table);
 		return engine_fault(shard->engine);
 	}
 	switch (command->type) {
+	case SHARD_TABLE_ADD:
+		command->table->engine.nonces =
+			(const uint8_t(*)[WIRE_NONCE_BYTES])command->table->nonces;
+		result = engine_sparse_add(tables, &command->table->engine);
+		explicit_bzero(command->table->nonces, sizeof(command->table->nonces));
+		free(command->table);
+		break;
+	case SHARD_TABLE_REMOVE:
+		engine_sparse_remove(tables, command->job);
+		break;
+	case SHARD_TABLE_BEAT: /* only shard_beat's answer */
+		break;
 	case SHARD_JOB_ADD:
 		command->add->engine.nonces =
 			(const uint8_t(*)[WIRE_NONCE_BYTES])command->add->nonces;
@@ -71,6 +87,20 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 		break;
 	}
 	return result;
+}
+
+/* What the table's server asks for: it comes through this thread, and so tells of it. */
+static void shard_beat(const struct shard *shard, uint16_t index, struct shard_event *event)
+{
+	const struct switch_sparse *table =
+		engine_sparse_state(engine_tables(shard->engine), index);
+
+	event->memory_used = engine_memory_used(shard->engine);
+	event->memory_max = engine_memory_max(shard->engine);
+	if (!table)
+		return;
+	event->instance = table->instance;
+	event->table_generation = table->generation;
 }
 
 /* Half of the events' queue belongs to acknowledgements, which must not be lost. Two notices alike in
@@ -115,6 +145,8 @@ static bool shard_commands(struct shard *shard)
 		while (shard_notices(shard))
 			;
 		event.result = shard_execute(shard, &command);
+		if (command.type == SHARD_TABLE_BEAT)
+			shard_beat(shard, command.job, &event);
 		atomic_store(&shard->memory_used, engine_memory_used(shard->engine));
 		shard_tell(shard, &event);
 		shard_wake_control(shard);
@@ -133,10 +165,19 @@ static void shard_die(struct shard *shard)
 		poll(NULL, 0, DEAD_WAIT_MS);
 }
 
+/* Until something comes, or a flush is to be sent again, or an epoch is old enough. */
+static void shard_wait(struct shard *shard)
+{
+	struct link *link = shard->link;
+	uint64_t until_ns = link->ops->now_ns(link) + (uint64_t)WAIT_MS_MAX * NS_PER_MS;
+	uint64_t due_ns = engine_due(shard->engine);
+
+	link->ops->wait(link, due_ns < until_ns ? due_ns : until_ns);
+}
+
 static void *shard_main(void *arg)
 {
 	struct shard *shard = arg;
-	struct link *link = shard->link;
 
 	while (shard_commands(shard)) {
 		bool is_busy = engine_poll(shard->engine);
@@ -149,8 +190,7 @@ static void *shard_main(void *arg)
 		if (shard_notices(shard))
 			shard_wake_control(shard);
 		if (!is_busy)
-			link->ops->wait(link, link->ops->now_ns(link) +
-						      (uint64_t)WAIT_MS_MAX * NS_PER_MS);
+			shard_wait(shard);
 	}
 	return NULL;
 }
@@ -206,6 +246,7 @@ int shard_open(struct shard **out, const struct shard_options *options)
 		.link = shard->link,
 		.memory_max = options->memory_max,
 		.jobs_max = options->jobs_max,
+		.tables_max = SHARD_TABLES_MAX,
 	});
 	if (!shard->engine)
 		goto close_link;
@@ -227,7 +268,8 @@ free_shard:
 	return result;
 }
 
-void shard_close(struct shard *shard, struct engine_stats *stats)
+void shard_close(struct shard *shard, struct engine_stats *stats,
+		 struct engine_sparse_stats *tables)
 {
 	struct shard_command command = { .type = SHARD_STOP };
 
@@ -237,6 +279,8 @@ void shard_close(struct shard *shard, struct engine_stats *stats)
 	pthread_join(shard->thread, NULL);
 	if (stats)
 		*stats = *engine_stats(shard->engine);
+	if (tables)
+		*tables = *engine_sparse_stats(engine_tables(shard->engine));
 	engine_close(shard->engine);
 	shard->link->ops->close(shard->link);
 	queue_fini(&shard->events);

@@ -12,13 +12,23 @@
 struct shard;
 
 enum {
-	SHARD_COMMANDS = 4096, /* > 3 commands under way for each of 1,024 jobs */
+	SHARD_TABLES_MAX = 256,
+	SHARD_COMMANDS = 4096, /* > 3 commands under way for each of 1,024 jobs and 256 tables */
 	SHARD_EVENTS = 8192,   /* acknowledgements of all of these always fit */
 };
-_Static_assert(SHARD_COMMANDS > 3 * SWITCH_JOBS_MAX, "control never waits for a shard");
+_Static_assert(SHARD_COMMANDS > 3 * (SWITCH_JOBS_MAX + SHARD_TABLES_MAX),
+	       "control never waits for a shard");
 _Static_assert(SHARD_EVENTS >= 2 * SHARD_COMMANDS, "a shard never waits for control");
 
-enum shard_command_type { SHARD_JOB_ADD, SHARD_JOB_SET, SHARD_JOB_REMOVE, SHARD_STOP };
+enum shard_command_type {
+	SHARD_JOB_ADD,
+	SHARD_JOB_SET,
+	SHARD_JOB_REMOVE,
+	SHARD_TABLE_ADD, /* from here on `job` is the index of a table of sparse mode */
+	SHARD_TABLE_BEAT,
+	SHARD_TABLE_REMOVE,
+	SHARD_STOP
+};
 
 /* The children's nonces with what the engine wants to know of a job. */
 struct shard_job {
@@ -26,12 +36,19 @@ struct shard_job {
 	uint8_t nonces[SWITCH_CHILDREN_MAX][WIRE_NONCE_BYTES];
 };
 
+/* The same for a table: its workers' nonces and its server's. */
+struct shard_table {
+	struct engine_sparse_table engine;
+	uint8_t nonces[SWITCH_CHILDREN_MAX + 1][WIRE_NONCE_BYTES];
+};
+
 struct shard_command {
 	enum shard_command_type type;
 	uint16_t job;
-	uint16_t lanes;        /* JOB_SET */
-	uint32_t generation;   /* comes back in the acknowledgement */
-	struct shard_job *add; /* JOB_ADD: malloc'd, the shard's from now on */
+	uint16_t lanes;            /* JOB_SET */
+	uint32_t generation;       /* comes back in the acknowledgement */
+	struct shard_job *add;     /* JOB_ADD: malloc'd, the shard's from now on */
+	struct shard_table *table; /* TABLE_ADD: likewise */
 };
 
 enum shard_event_type {
@@ -47,6 +64,8 @@ struct shard_event {
 	uint16_t job;
 	uint32_t generation;
 	int result;
+	uint64_t instance, table_generation; /* TABLE_BEAT: of the table; 0: none */
+	uint64_t memory_used, memory_max;    /* TABLE_BEAT: of the shard */
 	struct engine_event notice;
 };
 
@@ -55,22 +74,24 @@ struct shard_options {
 	bool is_v6;
 	uint32_t index; /* for the thread's name */
 	int receive_bytes;
-	uint64_t memory_max; /* of all jobs */
+	uint64_t memory_max; /* of all jobs and tables */
 	uint32_t jobs_max;
 	int wake_fd; /* an eventfd that is written when events wait; borrowed */
 };
 
 /* shard_open binds the socket and starts the thread. A negative errno if it cannot. */
 int shard_open(struct shard **shard, const struct shard_options *options);
-/* Stops and joins the thread, frees all. NULL is fine. *stats, unless NULL, gets the last word. */
-void shard_close(struct shard *shard, struct engine_stats *stats);
+/* Stops and joins the thread, frees all. NULL is fine. *stats and *tables, unless NULL, get the last word. */
+void shard_close(struct shard *shard, struct engine_stats *stats,
+		 struct engine_sparse_stats *tables);
 
 /* From the control thread only. */
 void shard_send(struct shard *shard, const struct shard_command *command);
 bool shard_receive(struct shard *shard, struct shard_event *event);
 
 uint16_t shard_port(const struct shard *shard);
-uint64_t shard_memory_used(const struct shard *shard); /* bytes of slots, after the last command */
+uint64_t shard_memory_used(
+	const struct shard *shard); /* bytes of slots and tables, after the last command */
 uint32_t shard_receive_bytes(const struct shard *shard); /* SO_RCVBUF as the kernel tells it */
 
 #endif

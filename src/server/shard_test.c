@@ -60,7 +60,7 @@ static int bench_close(void **state)
 {
 	struct bench *bench = *state;
 
-	shard_close(bench->shard, NULL);
+	shard_close(bench->shard, NULL, NULL);
 	close(bench->wake_fd);
 	return 0;
 }

@@ -100,7 +100,7 @@ static void server__reads_no_more_of_who_is_given_up(void **state)
 	assert_false(client_next(&client, NEWS_MS));
 	client_close(&client);
 	server_close(server);
-	assert_true(book_has("its first message is not JOIN"));
+	assert_true(book_has("its first message is neither JOIN"));
 	assert_false(book_has("nonsense"));
 }
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of sparse mode at an aggregator, over real sockets: who gets one, what is summed in it, and when it goes:
+ * claims. */
+#include "server/table_fixture.h"
+
+enum { HEARTBEAT_MS = 400, MANY = 3000 };
+
+static void table__sums_what_workers_push_exactly_once_whatever_is_lost(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 2 });
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	world_begin();
+	world.loss_one_in = 20;
+	world_switch(address);
+	world_push_until(MANY);
+	world_check();
+	assert_true(home_sparse_stats(world.home)->epochs > 10);
+	assert_non_null(table_client_beat(world.client));
+	assert_int_equal(table_client_beat(world.client)->generation, 1);
+	assert_true(table_client_beat(world.client)->memory_used >=
+		    table_client_grant(world.client)->memory);
+	world_end();
+	server_close(server);
+	assert_true(book_has("pairs added"));
+	assert_true(book_has("table \"emb\" of job \"ctr\" (server on ps-0"));
+}
+
+/* Its sums are lost, and the last flush may be, or not. */
+static void table__of_an_aggregator_that_dies_goes_on_at_the_next(void **state)
+{
+	char address[32];
+
+	(void)state;
+	world_begin();
+	world.loss_one_in = 50;
+	for (uint64_t life = 1; life <= 4; life++) {
+		struct server *server = test_server((struct server_options){ .shards = 1 });
+
+		world_switch(tcp_address(server, address));
+		world_push_until(life * 500 + life);
+		if (life == 4)
+			world_check();
+		server_close(server);
+	}
+	assert_int_equal(home_sparse_server(world.home)->generation, 4);
+	world_end();
+}
+
+/* The same at one aggregator: the old table and the new one are there at the same time, and differ. */
+static void table__that_is_fenced_gets_another_instance_and_no_old_packet(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	struct table_client *old;
+	char address[32];
+	uint64_t instance;
+
+	(void)state;
+	tcp_address(server, address);
+	world_begin();
+	world_switch(address);
+	world_push_until(300);
+	old = world.client;
+	world.client = NULL; /* it stays open */
+	instance = table_client_grant(old)->instance;
+	world_switch(address);
+	assert_true(table_client_grant(world.client)->instance != instance);
+	assert_true(table_client_grant(world.client)->index != table_client_grant(old)->index);
+	world_push_until(600);
+	world_check();
+	table_client_close(old);
+	world_end();
+	server_close(server);
+}
+
+static void assert_denied(const char *address, struct control_table_open open,
+			  enum control_cause cause, const char *words)
+{
+	struct table_client *client = table_ask(address, open);
+
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_ENDED);
+	if (!strstr(table_client_text(client), words))
+		fail_msg("\"%s\" is not in: %s", words, table_client_text(client));
+	assert_int_equal(table_client_cause(client), cause);
+	table_client_close(client);
+}
+
+static void table__of_a_stranger_or_of_no_shape_is_denied_by_name(void **state)
+{
+	struct server *server = test_server((struct server_options){ .key = "open sesame" });
+	struct control_table_open open = world_shape("emb");
+	struct table_client *client;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	assert_denied(address, open, CONTROL_DENIED, "gave no key");
+	strcpy(open.key, "open barley");
+	assert_denied(address, open, CONTROL_DENIED, "ps-0 gave a key that is not");
+	strcpy(open.key, "open sesame");
+	open.bytes = 100;
+	assert_denied(address, open, CONTROL_DENIED, "a row of the window's numbers");
+	open.bytes = 200;
+	open.dim = 64;
+	assert_denied(address, open, CONTROL_DENIED, "a sum of dim values");
+	open.bytes = 1472;
+	open.version_min = open.version_max = 2;
+	assert_denied(address, open, CONTROL_VERSION_BAD, "speaks protocol versions 2 to 2");
+	open.version_min = 1;
+	client = table_ask(address, open);
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	table_client_close(client);
+	server_close(server);
+	assert_false(book_has("sesame"));
+}
+
+/* One table fits; who wants a second one hears who has it; when that one has gone there is room again. */
+static void table__without_room_is_denied_and_its_end_gives_room(void **state)
+{
+	struct control_table_open open = world_shape("emb"), other = world_shape("wide");
+	struct server *server = test_server((struct server_options){ .memory_total = 4 << 20 });
+	struct table_client *client;
+	uint64_t until_ns = now_ns() + (uint64_t)LONG_MS * 1000000;
+	enum table_client_state its;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	open.ranks = other.ranks = 60000; /* 2 banks of a tag and 2 sums: 2,880,000 bytes */
+	client = table_ask(address, open);
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	assert_denied(address, other, CONTROL_NO_RESOURCE,
+		      "is held by table \"emb\" of job \"ctr\" (server on ps-0");
+	table_client_close(client);
+	do {
+		client = table_ask(address, other);
+		its = table_wait(client, TABLE_CLIENT_OPENING);
+		table_client_close(client);
+	} while (its != TABLE_CLIENT_LIVE && now_ns() < until_ns);
+	assert_int_equal(its, TABLE_CLIENT_LIVE);
+	server_close(server);
+}
+
+static void table__is_gone_when_its_closing_is_answered(void **state)
+{
+	struct control_table_open open = world_shape("emb");
+	struct server *server = test_server((struct server_options){ .memory_total = 4 << 20 });
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	open.ranks = 60000;
+	for (int i = 0; i < 20; i++) { /* each needs the room of the last */
+		struct table_client *client = table_ask(address, open);
+
+		assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+		table_client_leave(client, now_ns());
+		assert_int_equal(table_wait(client, TABLE_CLIENT_LIVE), TABLE_CLIENT_ENDED);
+		assert_int_equal(table_client_cause(client), CONTROL_OK);
+		table_client_close(client);
+	}
+	server_close(server);
+}
+
+/* Who beats is heard, who does not is dead. */
+static void table__of_a_silent_server_goes_and_of_one_that_beats_stays(void **state)
+{
+	struct server *server =
+		test_server((struct server_options){ .heartbeat_ms = HEARTBEAT_MS });
+	struct control_message open = { .type = CONTROL_TABLE_OPEN };
+	struct table_client *client;
+	struct client silent;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	client = table_ask(address, world_shape("emb"));
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	client_open(&silent, address);
+	open.table_open = world_shape("quiet");
+	open.table_open.version_min = open.table_open.version_max = 1;
+	client_send(&silent, &open);
+	client_expect(&silent, CONTROL_TABLE_GRANT, LONG_MS);
+	for (int i = 0; i < 1000 && !book_has("its server was silent"); i++) {
+		table_client_turn(client, now_ns());
+		poll(NULL, 0, 10);
+	}
+	client_expect(&silent, CONTROL_ABORT, LONG_MS);
+	assert_int_equal(silent.message.end.cause, CONTROL_TIMEOUT);
+	assert_int_equal(table_client_turn(client, now_ns()), TABLE_CLIENT_LIVE);
+	table_client_close(client);
+	client_close(&silent);
+	server_close(server);
+}
+
+static void table__ends_with_its_aggregator_which_says_so(void **state)
+{
+	struct server *server = test_server((struct server_options){ .drain_ms = LONG_MS });
+	struct table_client *client;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	client = table_ask(address, world_shape("emb"));
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	server_report(server);
+	for (int i = 0; i < 500 && !book_has("holds 1 of 256 tables"); i++)
+		poll(NULL, 0, 10);
+	assert_true(book_has("holds 1 of 256 tables"));
+	server_drain(server);
+	assert_int_equal(table_wait(client, TABLE_CLIENT_LIVE), TABLE_CLIENT_ENDED);
+	assert_non_null(strstr(table_client_text(client), "the aggregator is shutting down"));
+	assert_int_equal(table_client_cause(client), CONTROL_REMOTE);
+	table_client_close(client);
+	assert_true(server_wait(server, LONG_MS));
+	server_close(server);
+}
+
+/* Without a HELLO nothing that comes is a worker's: the grant's nonces are all that lets in. */
+static void table__hears_nobody_who_has_not_shown_a_nonce(void **state)
+{
+	struct server *server = test_server((struct server_options){ .shards = 1 });
+	uint64_t until_ns = now_ns() + (uint64_t)LONG_MS * 1000000;
+	char address[32];
+
+	(void)state;
+	world_begin();
+	world_switch(tcp_address(server, address));
+	world.side[1].knock.nonce[3] ^= 1;
+	world_push_until(KEPT);
+	endpoint_sparse_hurry(world.endpoint[0]);
+	while (!endpoint_sparse_is_committed(world.endpoint[0], world.last[0]) &&
+	       now_ns() < until_ns)
+		world_turn();
+	assert_true(endpoint_sparse_is_committed(world.endpoint[0], world.last[0]));
+	assert_int_equal(world.side[1].knock.is_welcome, false);
+	assert_int_equal(endpoint_sparse_is_committed(world.endpoint[1], 1), false);
+	world.side[1].knock.nonce[3] ^= 1;
+	world_check();
+	world_end();
+	server_close(server);
+	assert_true(book_has("hello of a stranger"));
+	assert_true(book_has("address"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table__sums_what_workers_push_exactly_once_whatever_is_lost),
+		cmocka_unit_test(table__of_an_aggregator_that_dies_goes_on_at_the_next),
+		cmocka_unit_test(table__that_is_fenced_gets_another_instance_and_no_old_packet),
+		cmocka_unit_test(table__of_a_stranger_or_of_no_shape_is_denied_by_name),
+		cmocka_unit_test(table__without_room_is_denied_and_its_end_gives_room),
+		cmocka_unit_test(table__is_gone_when_its_closing_is_answered),
+		cmocka_unit_test(table__of_a_silent_server_goes_and_of_one_that_beats_stays),
+		cmocka_unit_test(table__ends_with_its_aggregator_which_says_so),
+		cmocka_unit_test(table__hears_nobody_who_has_not_shown_a_nonce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
