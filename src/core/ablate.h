@@ -249,6 +249,10 @@ enum ablation {
 	ABLATE_PS_CHECKPOINT_PARTIAL,
 	ABLATE_PS_CHECKPOINT_END,
 	ABLATE_PS_LOG_MIDST,
+	/* tables of keys */
+	ABLATE_KV_BATCH_AGAIN,
+	ABLATE_KV_COMMITTED,
+	ABLATE_KV_FORGOTTEN,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

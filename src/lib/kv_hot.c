@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ablate.h"
 #include "core/rto.h"
 #include "lib/kv.h"
 
@@ -291,5 +292,6 @@ uint64_t kv_hot_turn(struct kv_server *server)
 
 bool kv_hot_is_committed(const struct kv_server *server, uint64_t seq)
 {
-	return !seq || endpoint_sparse_worker(server->endpoint)->low > seq;
+	return !seq || TAKEN_OUT(KV_COMMITTED) ||
+	       endpoint_sparse_worker(server->endpoint)->low > seq;
 }

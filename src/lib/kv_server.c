@@ -256,8 +256,8 @@ static void all_again(struct kv_server *server)
 {
 	server->state = KV_UP;
 	server->retry_wait_ns = RETRY_NS;
-	for (struct kv_batch *batch = server->batches; batch && server->state == KV_UP;
-	     batch = batch->next)
+	for (struct kv_batch *batch = server->batches;
+	     batch && server->state == KV_UP && !TAKEN_OUT(KV_BATCH_AGAIN); batch = batch->next)
 		if (kv_stream_put(&server->stream, batch->frame, batch->bytes))
 			kv_server_lose(server, "out of memory");
 	for (struct kv_pull *pull = server->pulls; pull && server->state == KV_UP;
@@ -296,7 +296,7 @@ static const char *shape_fault(const struct kv_server *server, const struct kv_m
 /* Where this worker stands: what the server has of its batches. */
 static const char *standing_fault(const struct kv_server *server, const struct kv_message *message)
 {
-	if (server->was_open && !message->is_known)
+	if (server->was_open && !message->is_known && !TAKEN_OUT(KV_FORGOTTEN))
 		return "does not know this worker any more: it has lost what it had, or a later "
 		       "incarnation has come";
 	if (!server->was_open && message->is_known)
