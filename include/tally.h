@@ -315,7 +315,7 @@ struct tally_kv;
 
 struct tally_kv_options {
 	size_t size;         /* sizeof(struct tally_kv_options): TALLY_KV_OPTIONS_INIT sets it */
-	const char *servers; /* "host:port", "host" (port 7172), "[v6]:port", or up to 64 of these
+	const char *servers; /* "host:port", "host" (port 7272), "[v6]:port", or up to 64 of these
 	                          with commas between; the same list, in the same order, on all
 	                          workers: a key's hash says which is its; NULL: TALLY_SERVERS */
 	const char *job;     /* NULL: TALLY_JOB or what the launcher says, else "default" */

@@ -24,7 +24,7 @@
 
 enum {
 	KV_SERVERS_MAX = 64,
-	KV_PORT = 7172,
+	KV_PORT = 7272,
 	KV_KEPT_PACKETS = 1024,
 	KV_QUEUE_BYTES = 64 << 20,
 	KV_BATCH_BYTES_MAX = 8 << 20, /* of batches without an answer: more are not made */
