@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kv_exact_test.c - exactly once, live: four processes push whole numbers of both signs with tally_kv_push, hot keys
+ * and cold ones, 1 % of their datagrams lost both ways, while tally-ps is killed at random moments and started again.
+ * What the table has at the end is what this file adds up without tally.
+ *
+ * Usage: kv_exact_test TALLY-PS [KILLS [SEED]]
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dataplane/link_udp.h"
+#include "hot/map.h"
+#include "tally.h"
+#include "util/rng.h"
+
+enum {
+	WORKERS = 4,
+	KEYS = 4000, /* every fourth is hot */
+	HOT = KEYS / 4,
+	DIM = 3,
+	VALUE_MAX = 40,     /* sums stay below 2^24, where float32 counts */
+	PUSHES_MAX = 40000, /* of a worker */
+	PUSHES_MIN = 100,
+	LOSS = 10000, /* of a million */
+	KILLS = 6,
+	READY_MS = 20000,
+	LIMIT_S = 120, /* with KILLS kills; more get more */
+	ADDRESS_BYTES = 64,
+};
+
+static struct shared {
+	atomic_bool is_over; /* push no more */
+	uint32_t pushes[WORKERS];
+	uint64_t lost[WORKERS];
+	atomic_uint begun;
+	float row[KEYS * DIM]; /* as worker 0 has pulled them */
+} * shared;
+
+static char folder[] = "/tmp/tally-kv-XXXXXX";
+static char map_path[64], address[ADDRESS_BYTES] = "127.0.0.1:0";
+static const char *program;
+static pid_t server;
+static uint64_t seed;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "kv_exact: %s: %s\n", what, strerror(errno));
+	if (server > 0)
+		kill(server, SIGKILL);
+	exit(1);
+}
+
+/* ---- a network that loses: around the library's own socket ---- */
+
+static const struct link_ops *real_ops;
+static struct link_ops lossy_ops;
+static struct rng loss_rng;
+static uint64_t lost;
+
+static bool is_lost(void)
+{
+	bool is = rng_chance(&loss_rng, LOSS);
+
+	lost += is;
+	return is;
+}
+
+static int lossy_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	int count = real_ops->recv(link, frames, max);
+
+	for (int i = 0; i < count; i++) {
+		struct link_frame *frame = &frames[i];
+		uint32_t to = 0, at = 0;
+
+		while (at < frame->bytes) {
+			uint32_t bytes = frame->bytes - at < frame->packet_bytes
+						 ? frame->bytes - at
+						 : frame->packet_bytes;
+
+			if (!is_lost()) {
+				memmove(frame->data + to, frame->data + at, bytes);
+				to += bytes;
+			}
+			at += bytes;
+		}
+		frame->bytes = to;
+	}
+	return count;
+}
+
+static int lossy_send(struct link *link, const struct link_frame *frames, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < frames[i].count; k++) {
+			struct link_frame one = frames[i];
+			uint32_t at = k * one.packet_bytes;
+
+			one.data += at;
+			one.bytes = one.bytes - at < one.packet_bytes ? one.bytes - at
+								      : one.packet_bytes;
+			one.count = 1;
+			if (!is_lost() && real_ops->send(link, &one, 1))
+				return -EIO;
+		}
+	}
+	return 0;
+}
+
+int __real_link_udp_open(struct link **link, const struct link_udp_options *options);
+int __wrap_link_udp_open(struct link **link, const struct link_udp_options *options);
+
+int __wrap_link_udp_open(struct link **link, const struct link_udp_options *options)
+{
+	int error = __real_link_udp_open(link, options);
+
+	if (error)
+		return error;
+	real_ops = (*link)->ops;
+	lossy_ops = *real_ops;
+	lossy_ops.recv = lossy_recv;
+	lossy_ops.send = lossy_send;
+	(*link)->ops = &lossy_ops;
+	return 0;
+}
+
+/* ---- a worker ---- */
+
+static void check(int result, const char *call, uint32_t idx)
+{
+	if (!result)
+		return;
+	fprintf(stderr, "kv_exact: worker %u: %s: %s\n", idx, call, tally_get_last_error(NULL));
+	_exit(1);
+}
+
+/* Push number `number` of a worker: the same for whoever asks. */
+static uint32_t draw(uint32_t idx, uint32_t number, uint64_t *key, float *value)
+{
+	struct rng rng;
+	uint32_t count = 0, step;
+
+	rng_init(&rng, seed, (uint64_t)(idx + 1) << 32 | number);
+	step = 1 + rng_below(&rng, 200);
+	for (uint64_t k = rng_below(&rng, step); k < KEYS; k += 1 + rng_below(&rng, step)) {
+		key[count] = k;
+		for (uint32_t i = 0; i < DIM; i++)
+			value[count * DIM + i] =
+				(float)((int)rng_below(&rng, 2 * VALUE_MAX + 1) - VALUE_MAX);
+		count++;
+	}
+	return count;
+}
+
+static void worker_main(uint32_t idx)
+{
+	static uint64_t key[KEYS];
+	static float value[KEYS * DIM], pulled[KEYS * DIM];
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
+	struct tally_kv *kv;
+	uint64_t timestamp = 0;
+
+	rng_init(&loss_rng, seed, 1000 + idx);
+	options.servers = address;
+	options.job = "exact";
+	options.workers = WORKERS;
+	options.worker = idx;
+	options.queue_bytes = 1 << 20;
+	check(tally_kv_open(&kv, "numbers", DIM, &options), "open", idx);
+	atomic_fetch_add(&shared->begun, 1);
+	for (uint32_t n = 0; n < PUSHES_MAX; n++) {
+		uint32_t count;
+
+		if (atomic_load(&shared->is_over) && n >= PUSHES_MIN)
+			break;
+		count = draw(idx, n, key, value);
+		if (n % 5)
+			check(tally_kv_push(kv, key, value, count, &timestamp), "push", idx);
+		else
+			check(tally_kv_pushpull(kv, key, value, pulled, count, &timestamp),
+			      "pushpull", idx);
+		shared->pushes[idx] = n + 1;
+		if (n % 10 == 0)
+			check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
+	}
+	check(tally_kv_barrier(kv), "barrier", idx);
+	if (!idx) {
+		for (uint32_t i = 0; i < KEYS; i++)
+			key[i] = i;
+		check(tally_kv_pull(kv, key, shared->row, KEYS, &timestamp), "pull", idx);
+		check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
+	}
+	check(tally_kv_close(kv), "close", idx);
+	shared->lost[idx] = lost;
+	_exit(0);
+}
+
+/* ---- the server ---- */
+
+static void map_make(void)
+{
+	static uint64_t key[HOT];
+	struct hot_map map = { .version = 3, .keys = HOT, .key = key };
+	char error[GLM_ERROR_MAX];
+
+	for (uint32_t i = 0; i < HOT; i++)
+		key[i] = 4 * ((i * 7ull) % HOT); /* in another order than the keys' */
+	if (hot_map_write(map_path, &map, error)) {
+		fprintf(stderr, "kv_exact: %s\n", error);
+		exit(1);
+	}
+}
+
+/* "ready on ADDRESS," is what it says. */
+static void ready_read(int fd)
+{
+	char text[4096] = "", *at = NULL, *end;
+	size_t used = 0;
+	ssize_t got;
+
+	while (!at && used < sizeof(text) - 1 &&
+	       (got = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
+		used += (size_t)got;
+		text[used] = 0;
+		at = strstr(text, "ready on ");
+		if (at && !strchr(at, ','))
+			at = NULL;
+	}
+	if (!at) {
+		fprintf(stderr, "kv_exact: tally-ps is not ready; it says:\n%s\n", text);
+		exit(1);
+	}
+	at += strlen("ready on ");
+	end = strchr(at, ',');
+	*end = 0;
+	snprintf(address, sizeof(address), "%.*s", ADDRESS_BYTES - 1, at);
+}
+
+/* Its further lines go to a file. */
+static void server_start(void)
+{
+	char table[160], log[96];
+	int pipes[2];
+
+	snprintf(table, sizeof(table),
+		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,"
+		 "patience-us=20000",
+		 DIM, map_path);
+	snprintf(log, sizeof(log), "%s/log", folder);
+	if (pipe(pipes))
+		die("pipe");
+	server = fork();
+	if (server < 0)
+		die("fork");
+	if (!server) {
+		dup2(pipes[1], STDERR_FILENO);
+		close(pipes[0]);
+		close(pipes[1]);
+		execl(program, program, "--workers", "4", "--dir", folder, "--listen", address,
+		      "--heartbeat", "200", "--log-level", "error", "--table", table, (char *)NULL);
+		_exit(127);
+	}
+	close(pipes[1]);
+	ready_read(pipes[0]);
+	close(pipes[0]); /* nobody reads what it says later, and that is no reason to stop */
+}
+
+static void server_kill(int signal_number)
+{
+	kill(server, signal_number);
+	waitpid(server, NULL, 0);
+	server = 0;
+}
+
+/* ---- the test ---- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(uint32_t ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+static uint32_t compare(void)
+{
+	static double sum[KEYS * DIM];
+	static uint64_t key[KEYS];
+	static float value[KEYS * DIM];
+	uint32_t bad = 0;
+
+	for (uint32_t idx = 0; idx < WORKERS; idx++) {
+		for (uint32_t n = 0; n < shared->pushes[idx]; n++) {
+			uint32_t count = draw(idx, n, key, value);
+
+			for (uint32_t i = 0; i < count * DIM; i++)
+				sum[key[i / DIM] * DIM + i % DIM] += (double)value[i];
+		}
+	}
+	for (uint32_t i = 0; i < KEYS * DIM; i++) {
+		if ((double)shared->row[i] == sum[i])
+			continue;
+		if (bad++ < 10)
+			fprintf(stderr, "kv_exact: key %u (%s), value %u: %.0f and not %.0f\n",
+				i / DIM, i / DIM % 4 ? "cold" : "hot", i % DIM,
+				(double)shared->row[i], sum[i]);
+	}
+	return bad;
+}
+
+/* All must end by themselves, and well. */
+static bool workers_join(const pid_t *pid, uint64_t until_ms)
+{
+	uint32_t left = WORKERS;
+	bool is_well = true;
+
+	while (left && now_ms() < until_ms) {
+		int status;
+		pid_t ended = waitpid(-1, &status, WNOHANG);
+
+		if (ended > 0 && ended == server) {
+			fprintf(stderr, "kv_exact: tally-ps has ended by itself\n");
+			server = 0;
+			is_well = false;
+		} else if (ended > 0) {
+			left--;
+			is_well &= WIFEXITED(status) && !WEXITSTATUS(status);
+		} else {
+			sleep_ms(5);
+		}
+	}
+	for (uint32_t i = 0; left && i < WORKERS; i++)
+		kill(pid[i], SIGKILL);
+	if (left)
+		fprintf(stderr, "kv_exact: %u workers hang\n", left);
+	return is_well && !left;
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t kills = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : KILLS, pushes = 0;
+	uint64_t lost_all = 0, until_ms;
+	struct rng rng;
+	pid_t pid[WORKERS];
+	bool is_well;
+
+	seed = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)time(NULL);
+	if (argc < 2 || !mkdtemp(folder))
+		die("usage: kv_exact_test TALLY-PS [KILLS [SEED]]");
+	printf("seed %" PRIu64 ", %u kills\n", seed, kills);
+	fflush(stdout);
+	program = argv[1];
+	rng_init(&rng, seed, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		die("mmap");
+	snprintf(map_path, sizeof(map_path), "%s/map", folder);
+	map_make();
+	server_start();
+	until_ms = now_ms() + LIMIT_S * 1000 + kills * 2000ull;
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		pid[i] = fork();
+		if (pid[i] < 0)
+			die("fork");
+		if (!pid[i])
+			worker_main(i);
+	}
+	while (atomic_load(&shared->begun) < WORKERS && now_ms() < until_ms)
+		sleep_ms(1);
+	for (uint32_t i = 0; i < kills; i++) {
+		sleep_ms(5 + rng_below(&rng, 300));
+		server_kill(SIGKILL);
+		if (rng_chance(&rng, 300000))
+			sleep_ms(rng_below(&rng, 200));
+		server_start();
+	}
+	atomic_store(&shared->is_over, true);
+	is_well = workers_join(pid, until_ms);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		pushes += shared->pushes[i];
+		lost_all += shared->lost[i];
+	}
+	if (is_well && (compare() || !lost_all))
+		is_well = false;
+	if (server)
+		server_kill(SIGTERM);
+	printf("%s: %u pushes of %d workers, %u kills, %" PRIu64 " datagrams lost\n",
+	       is_well ? "exact" : "FAILED", pushes, WORKERS, kills, lost_all);
+	if (is_well) {
+		char command[96];
+
+		snprintf(command, sizeof(command), "rm -rf %s", folder);
+		(void)!system(command);
+	}
+	return !is_well;
+}
