@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* args.c - see command.h. */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,58 @@ int args_twice(const char *command, const char *option, const char *value)
 		"counts? (tally %s --help)\n",
 		command, option, value ? " " : "", value ? value : "", command);
 	return EXIT_USAGE;
+}
+
+const char *args_numbers(const struct args_number *table, size_t count, void *request, int option,
+			 const char *value)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t number;
+
+		if (table[i].option != option)
+			continue;
+		if (!args_number(value, table[i].min, table[i].max, &number))
+			return table[i].why;
+		memcpy((char *)request + table[i].at, &number, sizeof(number));
+		return NULL;
+	}
+	return "";
+}
+
+const char *args_files(const struct args_file *table, size_t count, void *request, int option,
+		       const char *value)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (table[i].option != option)
+			continue;
+		memcpy((char *)request + table[i].at, &value, sizeof(value));
+		return *value ? NULL : "the name of a file";
+	}
+	return "";
+}
+
+int args_place(const struct option *options, int val)
+{
+	int i = 0;
+
+	while (options[i].val != val)
+		i++;
+	return i;
+}
+
+int args_take(const char *command, const struct option *option, int group, uint64_t *seen,
+	      args_reader *read, void *request, const char *value)
+{
+	const char *why;
+	char name[32];
+
+	if (!args_once(seen, group))
+		return args_twice(command, option->name, value);
+	why = read(request, option->val, value);
+	if (!why)
+		return 0;
+	snprintf(name, sizeof(name), "--%s", option->name);
+	return args_refuse(command, name, value, why);
 }
 
 int args_print(const char *text)

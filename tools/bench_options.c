@@ -194,12 +194,7 @@ static const struct option long_options[] = {
 /* clang-format on */
 
 /* Options that have one number as their value. */
-static const struct {
-	int option;
-	uint64_t min, max;
-	size_t at; /* in struct bench_options: a uint64_t */
-	const char *why;
-} numbers[] = {
+static const struct args_number numbers[] = {
 	{ OPT_ITERS, 1, ITERS_MAX, offsetof(struct bench_options, iters),
 	  "a number from 1 to 1000000" },
 	{ OPT_WARMUP, 0, ITERS_MAX, offsetof(struct bench_options, warmup),
@@ -215,23 +210,10 @@ static const struct {
 	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct bench_options, seed), "a number" },
 };
 
-/* What is wrong, or NULL. */
-static const char *number_read(struct bench_options *options, int option, const char *value)
+static const char *value_read(void *arg, int option, const char *value)
 {
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		uint64_t number;
+	struct bench_options *options = arg;
 
-		if (numbers[i].option != option)
-			continue;
-		if (!args_number(value, numbers[i].min, numbers[i].max, &number))
-			return numbers[i].why;
-		memcpy((char *)options + numbers[i].at, &number, sizeof(number));
-	}
-	return NULL;
-}
-
-static const char *value_read(struct bench_options *options, int option, const char *value)
-{
 	switch (option) {
 	case OPT_ELEMENTS:
 		return elements_read(options, value) ? NULL : "numbers up to 2^32 and commas";
@@ -259,7 +241,8 @@ static const char *value_read(struct bench_options *options, int option, const c
 		return NULL;
 	default:
 		options->has_seed |= option == OPT_SEED;
-		return number_read(options, option, value);
+		return args_numbers(numbers, sizeof(numbers) / sizeof(numbers[0]), options, option,
+				    value);
 	}
 }
 
@@ -275,21 +258,6 @@ static int group_of(int option)
 	default:
 		return option;
 	}
-}
-
-static int option_take(struct bench_options *options, uint64_t *seen, int index, const char *value)
-{
-	int option = long_options[index].val;
-	char name[32];
-	const char *why;
-
-	if (!args_once(seen, group_of(option)))
-		return args_twice("bench", long_options[index].name, value);
-	why = value_read(options, option, value);
-	if (!why)
-		return 0;
-	snprintf(name, sizeof(name), "--%s", long_options[index].name);
-	return refuse(name, value, why);
 }
 
 /* What latency mode changes of the defaults. */
@@ -338,7 +306,8 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 		}
 		if (option == OPT_HELP)
 			return args_print(help);
-		status = option_take(options, &seen, index, optarg);
+		status = args_take("bench", &long_options[index], group_of(option), &seen,
+				   value_read, options, optarg);
 		if (status)
 			return status;
 	}

@@ -8,6 +8,7 @@
 #define TOOLS_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -29,6 +30,37 @@ bool args_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 
 /* The same, but K, M or G may follow: times 1024, 1024^2, 1024^3. */
 bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+
+/* An option whose value is one number, and the uint64_t of a request that it goes to. */
+struct args_number {
+	int option;
+	uint64_t min, max;
+	size_t at; /* offsetof the uint64_t */
+	const char *why;
+};
+
+/* Reads the value of an option that the table has. NULL: read; "": the table has no such option; else what is wrong. */
+const char *args_numbers(const struct args_number *table, size_t count, void *request, int option,
+			 const char *value);
+
+/* An option whose value is the name of a file, and the const char * that it goes to. */
+struct args_file {
+	int option;
+	size_t at;
+};
+const char *args_files(const struct args_file *table, size_t count, void *request, int option,
+		       const char *value);
+
+/* Where the option with this `val` stands in getopt_long's table; it has one. (getopt does not say where an option is
+ * that has a short form.) */
+struct option;
+int args_place(const struct option *options, int val);
+
+/* Reads one option by `read`, whose result is as that of args_numbers, and at most once. 0, or EXIT_USAGE, having
+ * said why. */
+typedef const char *args_reader(void *request, int option, const char *value);
+int args_take(const char *command, const struct option *option, int group, uint64_t *seen,
+	      args_reader *read, void *request, const char *value);
 
 /* Says on stderr that `value` (NULL: none) is not what `name` takes; EXIT_USAGE. */
 int args_refuse(const char *command, const char *name, const char *value, const char *why);

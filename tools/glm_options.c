@@ -158,12 +158,7 @@ static const struct option long_options[] = {
 };
 
 /* Options with a whole number, a real one or a name of a file as their value. */
-static const struct {
-	int option;
-	uint64_t min, max;
-	size_t at; /* in struct glm_request: a uint64_t */
-	const char *why;
-} numbers[] = {
+static const struct args_number numbers[] = {
 	{ OPT_BATCH, 1, BATCH_MAX, offsetof(struct glm_request, batch), "a number from 1 to 1048576" },
 	{ OPT_MICRO, 1, MICRO_MAX, offsetof(struct glm_request, micro), "auto, or a number from 1 to 360" },
 	{ OPT_EPOCHS, 1, EPOCHS_MAX, offsetof(struct glm_request, epochs), "a number from 1 to 1000000" },
@@ -189,10 +184,7 @@ static const struct {
 	{ OPT_DECAY, 0, 1e6, offsetof(struct glm_request, options.decay), "a number from 0 to 1e6" },
 };
 
-static const struct {
-	int option;
-	size_t at; /* in struct glm_request: a const char * */
-} files[] = {
+static const struct args_file files[] = {
 	{ OPT_MODEL, offsetof(struct glm_request, model) },
 	{ OPT_TEST, offsetof(struct glm_request, test) },
 	{ OPT_CHECKPOINT, offsetof(struct glm_request, checkpoint) },
@@ -266,16 +258,10 @@ static const char *parallel_read(struct glm_request *request, const char *value)
 /* What one of the tables has; "": none has it. */
 static const char *tables_read(struct glm_request *request, int option, const char *value)
 {
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		uint64_t number;
+	const char *why = args_numbers(numbers, COUNT(numbers), request, option, value);
 
-		if (numbers[i].option != option)
-			continue;
-		if (!args_number(value, numbers[i].min, numbers[i].max, &number))
-			return numbers[i].why;
-		memcpy((char *)request + numbers[i].at, &number, sizeof(number));
-		return NULL;
-	}
+	if (!why || *why)
+		return why;
 	for (size_t i = 0; i < COUNT(reals); i++) {
 		double real;
 
@@ -286,17 +272,13 @@ static const char *tables_read(struct glm_request *request, int option, const ch
 		memcpy((char *)request + reals[i].at, &real, sizeof(real));
 		return NULL;
 	}
-	for (size_t i = 0; i < COUNT(files); i++) {
-		if (files[i].option != option)
-			continue;
-		memcpy((char *)request + files[i].at, &value, sizeof(value));
-		return *value ? NULL : "the name of a file";
-	}
-	return "";
+	return args_files(files, COUNT(files), request, option, value);
 }
 
-static const char *value_read(struct glm_request *request, int option, const char *value)
+static const char *value_read(void *arg, int option, const char *value)
 {
+	struct glm_request *request = arg;
+
 	switch (option) {
 	case OPT_LOSS:
 		return loss_find(value, &request->options.loss)
@@ -335,31 +317,6 @@ static const char *value_read(struct glm_request *request, int option, const cha
 		return NULL;
 	}
 	return tables_read(request, option, value);
-}
-
-/* In the table: getopt does not say where an option is that has a short form. */
-static int place_of(int option)
-{
-	int i = 0;
-
-	while (long_options[i].val != option)
-		i++;
-	return i;
-}
-
-static int option_take(struct glm_request *request, uint64_t *seen, int option, const char *value)
-{
-	int place = place_of(option);
-	const char *why;
-	char name[32];
-
-	if (!args_once(seen, place))
-		return args_twice(COMMAND, long_options[place].name, value);
-	why = value_read(request, option, value);
-	if (!why)
-		return 0;
-	snprintf(name, sizeof(name), "--%s", long_options[place].name);
-	return args_refuse(COMMAND, name, value, why);
 }
 
 static int layout_settle(const struct glm_options *options)
@@ -414,7 +371,7 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 int glm_request_parse(struct glm_request *request, int argc, char **argv)
 {
 	uint64_t seen = 0;
-	int option, status;
+	int option, status, place;
 
 	*request = (struct glm_request){
 		.options = { .loss = GLM_LOGISTIC,
@@ -436,12 +393,14 @@ int glm_request_parse(struct glm_request *request, int argc, char **argv)
 		}
 		if (option == OPT_HELP)
 			return args_print(help);
-		status = option_take(request, &seen, option, optarg);
+		place = args_place(long_options, option);
+		status = args_take(COMMAND, &long_options[place], place, &seen, value_read, request,
+				   optarg);
 		if (status)
 			return status;
 	}
-	status = request_settle(request, seen >> place_of(OPT_DECAY) & 1,
-				seen >> place_of(OPT_CHECKPOINT_EVERY) & 1);
+	status = request_settle(request, seen >> args_place(long_options, OPT_DECAY) & 1,
+				seen >> args_place(long_options, OPT_CHECKPOINT_EVERY) & 1);
 	if (status)
 		return status;
 	if (optind >= argc)

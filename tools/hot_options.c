@@ -124,12 +124,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const struct {
-	int option;
-	uint64_t min, max;
-	size_t at; /* in struct hot_request: a uint64_t */
-	const char *why;
-} numbers[] = {
+static const struct args_number numbers[] = {
 	{ OPT_BITS, 1, KEYS_BITS_MAX, offsetof(struct hot_request, bits), "a number from 1 to 32" },
 	{ OPT_KEYS, 1, ZIPF_KEYS_MAX, offsetof(struct hot_request, zipf_keys), "a number from 1 to 67108864" },
 	{ OPT_UPDATES, 1, UINT64_MAX, offsetof(struct hot_request, zipf_updates), "a number, at least 1" },
@@ -140,12 +135,7 @@ static const struct {
 };
 
 /* K, M and G may follow. */
-static const struct {
-	int option;
-	uint64_t min, max;
-	size_t at;
-	const char *why;
-} sizes[] = {
+static const struct args_number sizes[] = {
 	{ OPT_COUNTERS, SKETCH_COUNTERS_MIN, SKETCH_COUNTERS_MAX, offsetof(struct hot_request, counters),
 	  "a number from 16 to 256M" },
 	{ OPT_MEMORY, 1, UINT64_C(1) << 50, offsetof(struct hot_request, memory), "bytes, as in 20M" },
@@ -171,10 +161,7 @@ static const struct {
 	{ OPT_JSON, offsetof(struct hot_request, is_json) },
 };
 
-static const struct {
-	int option;
-	size_t at; /* a const char * */
-} names[] = {
+static const struct args_file names[] = {
 	{ OPT_OUTPUT, offsetof(struct hot_request, output) },
 	{ OPT_PLOT, offsetof(struct hot_request, plot) },
 	{ OPT_SHOW, offsetof(struct hot_request, show) },
@@ -241,18 +228,14 @@ static bool columns_read(const char *text, struct keys_options *keys)
 static const char *tables_read(struct hot_request *request, int option, const char *value)
 {
 	char *at = (char *)request;
+	const char *why;
 	uint64_t number;
 	double part;
 	bool is_set = true;
 
-	for (size_t i = 0; i < COUNT(numbers); i++) {
-		if (numbers[i].option != option)
-			continue;
-		if (!args_number(value, numbers[i].min, numbers[i].max, &number))
-			return numbers[i].why;
-		memcpy(at + numbers[i].at, &number, sizeof(number));
-		return NULL;
-	}
+	why = args_numbers(numbers, COUNT(numbers), request, option, value);
+	if (!why || *why)
+		return why;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		if (sizes[i].option != option)
 			continue;
@@ -275,17 +258,12 @@ static const char *tables_read(struct hot_request *request, int option, const ch
 		memcpy(at + flags[i].at, &is_set, sizeof(is_set));
 		return NULL;
 	}
-	for (size_t i = 0; i < COUNT(names); i++) {
-		if (names[i].option != option)
-			continue;
-		memcpy(at + names[i].at, &value, sizeof(value));
-		return *value ? NULL : "the name of a file";
-	}
-	return "";
+	return args_files(names, COUNT(names), request, option, value);
 }
 
-static const char *value_read(struct hot_request *request, int option, const char *value)
+static const char *value_read(void *arg, int option, const char *value)
 {
+	struct hot_request *request = arg;
 	const char *end;
 
 	switch (option) {
@@ -305,29 +283,9 @@ static const char *value_read(struct hot_request *request, int option, const cha
 	return tables_read(request, option, value);
 }
 
-/* In the table: getopt does not say where an option is that has a short form. */
 static int place_of(int option)
 {
-	int i = 0;
-
-	while (long_options[i].val != option)
-		i++;
-	return i;
-}
-
-static int option_take(struct hot_request *request, uint64_t *seen, int option, const char *value)
-{
-	int place = place_of(option);
-	const char *why;
-	char name[32];
-
-	if (!args_once(seen, place))
-		return args_twice(COMMAND, long_options[place].name, value);
-	why = value_read(request, option, value);
-	if (!why)
-		return 0;
-	snprintf(name, sizeof(name), "--%s", long_options[place].name);
-	return args_refuse(COMMAND, name, value, why);
+	return args_place(long_options, option);
 }
 
 /* An option that means nothing without, or against, what else was asked for. */
@@ -420,7 +378,8 @@ int hot_request_parse(struct hot_request *request, int argc, char **argv)
 		}
 		if (option == OPT_HELP)
 			return args_print(help);
-		status = option_take(request, &seen, option, optarg);
+		status = args_take(COMMAND, &long_options[place_of(option)], place_of(option),
+				   &seen, value_read, request, optarg);
 		if (status)
 			return status;
 	}
