@@ -3,35 +3,19 @@
 #include "glm/checkpoint.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "core/ablate.h"
 #include "glm/aside.h"
+#include "util/bytes.h"
+#include "util/whole.h"
 
 enum { AT_VERSION = 8, AT_CRC = 12, AT_BYTES = 16, CRC_PIECE_BYTES = 1 << 30 };
 
 static const uint8_t magic[8] = { 't', 'a', 'l', 'l', 'y', 'g', 'l', 'm' };
-
-static void number_put(uint8_t *at, uint64_t number, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(number >> 8 * i);
-}
-
-static uint64_t number_get(const uint8_t *at, uint32_t bytes)
-{
-	uint64_t number = 0;
-
-	for (uint32_t i = 0; i < bytes; i++)
-		number |= (uint64_t)at[i] << 8 * i;
-	return number;
-}
 
 /* Of the length as it lies in the header, and of the state. zlib takes less than 4 GiB at a time. */
 static uint32_t crc_of(const uint8_t *length, const uint8_t *state, size_t bytes)
@@ -54,9 +38,9 @@ int checkpoint_write(const char *path, const void *state, size_t bytes, char err
 	struct aside aside;
 
 	memcpy(header, magic, sizeof(magic));
-	number_put(header + AT_VERSION, CHECKPOINT_VERSION, 4);
-	number_put(header + AT_BYTES, bytes, 8);
-	number_put(header + AT_CRC, crc_of(header + AT_BYTES, state, bytes), 4);
+	bytes_put(header + AT_VERSION, CHECKPOINT_VERSION, 4);
+	bytes_put(header + AT_BYTES, bytes, 8);
+	bytes_put(header + AT_CRC, crc_of(header + AT_BYTES, state, bytes), 4);
 	if (aside_open(&aside, path, error))
 		return -1;
 	if (aside_write(&aside, header, sizeof(header)))
@@ -77,21 +61,21 @@ int checkpoint_parse(const char *name, const uint8_t *file, size_t file_bytes,
 		snprintf(error, GLM_ERROR_MAX, "%s: truncated: ends inside of its header", name);
 		return -1;
 	}
-	version = number_get(file + AT_VERSION, 4);
+	version = bytes_get(file + AT_VERSION, 4);
 	if (version != CHECKPOINT_VERSION) {
 		snprintf(error, GLM_ERROR_MAX,
 			 "%s: a checkpoint of version %" PRIu64 "; this program has version %d",
 			 name, version, CHECKPOINT_VERSION);
 		return -1;
 	}
-	length = number_get(file + AT_BYTES, 8);
+	length = bytes_get(file + AT_BYTES, 8);
 	if (length != has) {
 		snprintf(error, GLM_ERROR_MAX, "%s: %s: %" PRIu64 " bytes of state, not %" PRIu64,
 			 name, has < length ? "truncated" : "something is behind its end", has,
 			 length);
 		return -1;
 	}
-	if (number_get(file + AT_CRC, 4) !=
+	if (bytes_get(file + AT_CRC, 4) !=
 		    crc_of(file + AT_BYTES, file + CHECKPOINT_HEADER_BYTES, has) &&
 	    !TAKEN_OUT(CHECKPOINT_CRC)) {
 		snprintf(error, GLM_ERROR_MAX, "%s: damaged: its checksum does not fit", name);
@@ -102,52 +86,17 @@ int checkpoint_parse(const char *name, const uint8_t *file, size_t file_bytes,
 	return 0;
 }
 
-/* The whole file into memory of its own size. NULL: errno says why. */
-static uint8_t *file_read(int fd, size_t *bytes)
-{
-	struct stat is;
-	uint8_t *file;
-	size_t has = 0;
-
-	if (fstat(fd, &is))
-		return NULL;
-	if (!S_ISREG(is.st_mode)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	*bytes = (size_t)is.st_size;
-	file = malloc(*bytes ? *bytes : 1);
-	while (file && has < *bytes) {
-		ssize_t got = read(fd, file + has, *bytes - has);
-
-		if (got <= 0) {
-			errno = got ? errno : EIO; /* it has become shorter meanwhile */
-			free(file);
-			return NULL;
-		}
-		has += (size_t)got;
-	}
-	return file;
-}
-
 int checkpoint_read(const char *path, void **state, size_t *bytes, char error[GLM_ERROR_MAX])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), result;
 	const uint8_t *at;
-	uint8_t *file;
 	size_t has = 0;
+	uint8_t *file = whole_read(path, SIZE_MAX, &has);
+	int result;
 
-	if (fd < 0) {
-		snprintf(error, GLM_ERROR_MAX, "%s: %s", path, strerror(errno));
+	if (!file) {
+		snprintf(error, GLM_ERROR_MAX, "%s: %s", path, whole_why(errno));
 		return -1;
 	}
-	file = file_read(fd, &has);
-	if (!file)
-		snprintf(error, GLM_ERROR_MAX, "%s: %s", path,
-			 errno == EINVAL ? "not a regular file" : strerror(errno));
-	close(fd);
-	if (!file)
-		return -1;
 	result = checkpoint_parse(path, file, has, &at, bytes, error);
 	if (result) {
 		free(file);

@@ -14,20 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	char error[GLM_ERROR_MAX] = "";
 	const uint8_t *state = NULL;
 	size_t state_bytes = 0;
-	uint8_t *file;
+	uint8_t *file = fuzz_file(data, &bytes, CHECKPOINT_HEADER_BYTES, crc32);
 
-	if (!bytes)
+	if (!file)
 		return 0;
-	bytes--;
-	file = malloc(bytes ? bytes : 1);
-	FUZZ_CHECK(file);
-	memcpy(file, data + 1, bytes);
-	if (data[0] & 1 && bytes >= CHECKPOINT_HEADER_BYTES) {
-		uint32_t crc = (uint32_t)crc32(0, file + 16, (uInt)(bytes - 16));
-
-		for (uint32_t i = 0; i < 4; i++)
-			file[12 + i] = (uint8_t)(crc >> 8 * i);
-	}
 	if (checkpoint_parse("F", file, bytes, &state, &state_bytes, error)) {
 		FUZZ_CHECK(!strncmp(error, "F: ", 3));
 		FUZZ_CHECK(strlen(error) > 3);

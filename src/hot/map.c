@@ -4,18 +4,17 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "core/ablate.h"
 #include "glm/aside.h"
 #include "hot/mix.h"
+#include "util/bytes.h"
+#include "util/whole.h"
 
 enum {
 	AT_FORMAT = 8,
@@ -30,21 +29,6 @@ enum {
 _Static_assert((uint64_t)HOT_MAP_KEYS_MAX *KEY_BYTES < UINT32_MAX, "zlib counts in 32 bits");
 
 static const uint8_t magic[8] = { 't', 'a', 'l', 'l', 'y', 'h', 'o', 't' };
-
-static void number_put(uint8_t *at, uint64_t number, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(number >> 8 * i);
-}
-
-static uint64_t number_get(const uint8_t *at, uint32_t bytes)
-{
-	uint64_t number = 0;
-
-	for (uint32_t i = 0; i < bytes; i++)
-		number |= (uint64_t)at[i] << 8 * i;
-	return number;
-}
 
 static int fail(char error[GLM_ERROR_MAX], const char *name, const char *what)
 {
@@ -69,16 +53,16 @@ int hot_map_write(const char *path, const struct hot_map *map, char error[GLM_ER
 	if (!file)
 		return fail(error, path, "out of memory");
 	memcpy(file, magic, sizeof(magic));
-	number_put(file + AT_FORMAT, HOT_MAP_FORMAT, 4);
-	number_put(file + AT_TABLE, map->table, 4);
-	number_put(file + AT_VERSION, map->version, 4);
-	number_put(file + AT_KEYS, map->keys, 8);
-	number_put(file + AT_HOT_UPDATES, map->hot_updates, 8);
-	number_put(file + AT_UPDATES, map->updates, 8);
+	bytes_put(file + AT_FORMAT, HOT_MAP_FORMAT, 4);
+	bytes_put(file + AT_TABLE, map->table, 4);
+	bytes_put(file + AT_VERSION, map->version, 4);
+	bytes_put(file + AT_KEYS, map->keys, 8);
+	bytes_put(file + AT_HOT_UPDATES, map->hot_updates, 8);
+	bytes_put(file + AT_UPDATES, map->updates, 8);
 	for (uint32_t rank = 0; rank < map->keys; rank++)
-		number_put(file + HOT_MAP_HEADER_BYTES + (size_t)rank * KEY_BYTES, map->key[rank],
-			   KEY_BYTES);
-	number_put(file + AT_CRC, crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)), 4);
+		bytes_put(file + HOT_MAP_HEADER_BYTES + (size_t)rank * KEY_BYTES, map->key[rank],
+			  KEY_BYTES);
+	bytes_put(file + AT_CRC, crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)), 4);
 	if (!aside_open(&aside, path, error)) {
 		aside_write(&aside, file, bytes);
 		result = aside_commit(&aside, error);
@@ -119,7 +103,7 @@ static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
 	if (!map->index || !map->key)
 		return fail(error, name, "out of memory");
 	for (uint32_t rank = 0; rank < map->keys; rank++) {
-		uint64_t key = number_get(at + (size_t)rank * KEY_BYTES, KEY_BYTES);
+		uint64_t key = bytes_get(at + (size_t)rank * KEY_BYTES, KEY_BYTES);
 		uint32_t place = place_find(map, key);
 
 		if (map->index[place] && !TAKEN_OUT(HOT_MAP_TWICE)) {
@@ -143,14 +127,14 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 		return fail(error, name, "no map of tally hot");
 	if (bytes < HOT_MAP_HEADER_BYTES)
 		return fail(error, name, "truncated: ends inside of its header");
-	format = number_get(file + AT_FORMAT, 4);
+	format = bytes_get(file + AT_FORMAT, 4);
 	if (format != HOT_MAP_FORMAT) {
 		snprintf(error, GLM_ERROR_MAX,
 			 "%.400s: a map of format %" PRIu64 "; this program has format %d", name,
 			 format, HOT_MAP_FORMAT);
 		return -1;
 	}
-	keys = number_get(file + AT_KEYS, 8);
+	keys = bytes_get(file + AT_KEYS, 8);
 	has = bytes - HOT_MAP_HEADER_BYTES;
 	if (keys > HOT_MAP_KEYS_MAX || has != keys * KEY_BYTES) {
 		snprintf(error, GLM_ERROR_MAX,
@@ -159,7 +143,7 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 			 keys);
 		return -1;
 	}
-	if (number_get(file + AT_CRC, 4) != crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)) &&
+	if (bytes_get(file + AT_CRC, 4) != crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)) &&
 	    !TAKEN_OUT(HOT_MAP_CRC))
 		return fail(error, name, "damaged: its checksum does not fit");
 	return 0;
@@ -172,11 +156,11 @@ int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct ho
 
 	if (header_check(name, file, bytes, error))
 		return -1;
-	m.table = (uint32_t)number_get(file + AT_TABLE, 4);
-	m.version = (uint32_t)number_get(file + AT_VERSION, 4);
-	m.keys = (uint32_t)number_get(file + AT_KEYS, 8);
-	m.hot_updates = number_get(file + AT_HOT_UPDATES, 8);
-	m.updates = number_get(file + AT_UPDATES, 8);
+	m.table = (uint32_t)bytes_get(file + AT_TABLE, 4);
+	m.version = (uint32_t)bytes_get(file + AT_VERSION, 4);
+	m.keys = (uint32_t)bytes_get(file + AT_KEYS, 8);
+	m.hot_updates = bytes_get(file + AT_HOT_UPDATES, 8);
+	m.updates = bytes_get(file + AT_UPDATES, 8);
 	if (m.table > HOT_MAP_TABLE_MAX || !m.version || !m.keys || m.hot_updates > m.updates)
 		return fail(error, name, "damaged: its numbers do not fit each other");
 	if (keys_take(name, file + HOT_MAP_HEADER_BYTES, &m, error)) {
@@ -187,54 +171,15 @@ int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct ho
 	return 0;
 }
 
-/* The whole file, into memory of its own size. NULL: errno says why. */
-static uint8_t *file_read(int fd, size_t *bytes)
-{
-	struct stat is;
-	uint8_t *file;
-	size_t has = 0;
-
-	if (fstat(fd, &is))
-		return NULL;
-	if (!S_ISREG(is.st_mode)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (is.st_size > HOT_MAP_HEADER_BYTES + (off_t)HOT_MAP_KEYS_MAX * KEY_BYTES) {
-		errno = EFBIG;
-		return NULL;
-	}
-	*bytes = (size_t)is.st_size;
-	file = malloc(*bytes ? *bytes : 1);
-	while (file && has < *bytes) {
-		ssize_t got = read(fd, file + has, *bytes - has);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			errno = got ? errno : EIO; /* it has become shorter meanwhile */
-			free(file);
-			return NULL;
-		}
-		has += (size_t)got;
-	}
-	return file;
-}
-
 int hot_map_read(const char *path, struct hot_map *map, char error[GLM_ERROR_MAX])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), result;
-	uint8_t *file;
+	const uint64_t most = HOT_MAP_HEADER_BYTES + (uint64_t)HOT_MAP_KEYS_MAX * KEY_BYTES;
 	size_t bytes = 0;
+	uint8_t *file = whole_read(path, most, &bytes);
+	int result;
 
-	if (fd < 0)
-		return fail(error, path, strerror(errno));
-	file = file_read(fd, &bytes);
 	if (!file)
-		fail(error, path, errno == EINVAL ? "not a regular file" : strerror(errno));
-	close(fd);
-	if (!file)
-		return -1;
+		return fail(error, path, whole_why(errno));
 	result = hot_map_parse(path, file, bytes, map, error);
 	free(file);
 	return result;

@@ -8,46 +8,28 @@
 
 #include "hot/map.h"
 #include "tests/fuzz/input.h"
-
-static uint64_t number_at(const uint8_t *at, uint32_t bytes)
-{
-	uint64_t number = 0;
-
-	while (bytes--)
-		number = number << 8 | at[bytes];
-	return number;
-}
+#include "util/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	char error[GLM_ERROR_MAX] = "";
 	struct hot_map map;
-	uint8_t *file;
+	uint8_t *file = fuzz_file(data, &bytes, HOT_MAP_HEADER_BYTES, crc32);
 
-	if (!bytes)
+	if (!file)
 		return 0;
-	bytes--;
-	file = malloc(bytes ? bytes : 1);
-	FUZZ_CHECK(file);
-	memcpy(file, data + 1, bytes);
-	if (data[0] & 1 && bytes >= HOT_MAP_HEADER_BYTES) {
-		uint32_t crc = (uint32_t)crc32(0, file + 16, (uInt)(bytes - 16));
-
-		for (uint32_t i = 0; i < 4; i++)
-			file[12 + i] = (uint8_t)(crc >> 8 * i);
-	}
 	if (hot_map_parse("F", file, bytes, &map, error)) {
 		FUZZ_CHECK(!strncmp(error, "F: ", 3));
 		FUZZ_CHECK(strlen(error) > 3);
 	} else {
 		FUZZ_CHECK(!memcmp(file, "tallyhot\1\0\0", 12));
-		FUZZ_CHECK(number_at(file + 16, 4) == map.table);
-		FUZZ_CHECK(number_at(file + 20, 4) == map.version && map.version);
-		FUZZ_CHECK(number_at(file + 24, 8) == map.keys && map.keys);
+		FUZZ_CHECK(bytes_get(file + 16, 4) == map.table);
+		FUZZ_CHECK(bytes_get(file + 20, 4) == map.version && map.version);
+		FUZZ_CHECK(bytes_get(file + 24, 8) == map.keys && map.keys);
 		FUZZ_CHECK(bytes == HOT_MAP_HEADER_BYTES + 8ul * map.keys);
 		FUZZ_CHECK(map.hot_updates <= map.updates);
 		for (uint32_t rank = 0; rank < map.keys; rank++) {
-			FUZZ_CHECK(number_at(file + HOT_MAP_HEADER_BYTES + 8ul * rank, 8) ==
+			FUZZ_CHECK(bytes_get(file + HOT_MAP_HEADER_BYTES + 8ul * rank, 8) ==
 				   map.key[rank]);
 			FUZZ_CHECK(hot_map_rank(&map, map.key[rank]) == rank);
 		}

@@ -70,6 +70,30 @@ static inline size_t fuzz_bytes(struct fuzz_input *input, void *to, size_t max)
 	return bytes;
 }
 
+/* A file of the input, in memory of just its size; NULL: there is no input. Its bytes 12 to 15 are a checksum of all
+ * behind, little-endian; an input whose first byte is odd has one that fits, so that what lies behind that check is
+ * reached. `crc` is zlib's crc32; `least`: a shorter file has none. */
+static inline uint8_t *fuzz_file(const uint8_t *data, size_t *bytes, size_t least,
+				 unsigned long (*crc)(unsigned long, const unsigned char *,
+						      unsigned))
+{
+	uint8_t *file;
+
+	if (!*bytes)
+		return NULL;
+	--*bytes;
+	file = malloc(*bytes ? *bytes : 1);
+	FUZZ_CHECK(file);
+	memcpy(file, data + 1, *bytes);
+	if (data[0] & 1 && *bytes >= least) {
+		unsigned long sum = crc(0, file + 16, (unsigned)(*bytes - 16));
+
+		for (uint32_t i = 0; i < 4; i++)
+			file[12 + i] = (uint8_t)(sum >> 8 * i);
+	}
+	return file;
+}
+
 /* A stream of numbers from one byte: small ones, the ends of the range, and anything. */
 static inline uint32_t fuzz_next(uint32_t *state)
 {

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "util/bytes.h"
+#include "util/whole.h"
+
+static char path[] = "tally-whole-test.XXXXXX";
+
+static int begin(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	if (fd < 0 || write(fd, "a\0b\nc", 5) != 5 || close(fd))
+		return -1;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void a_file_is_read_as_it_is_up_to_its_limit(void **state)
+{
+	size_t bytes = 0;
+	uint8_t *file = whole_read(path, 5, &bytes);
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(bytes, 5);
+	assert_memory_equal(file, "a\0b\nc", 5);
+	free(file);
+	assert_null(whole_read(path, 4, &bytes));
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(truncate(path, 0), 0);
+	file = whole_read(path, 4, &bytes);
+	assert_non_null(file);
+	assert_int_equal(bytes, 0);
+	free(file);
+}
+
+static void what_is_no_regular_file_is_refused_at_once(void **state)
+{
+	char name[] = "tally-whole-fifo.XXXXXX";
+	size_t bytes;
+
+	(void)state;
+	assert_null(whole_read(".", 100, &bytes));
+	assert_int_equal(errno, ENOTSUP);
+	assert_string_equal(whole_why(ENOTSUP), "not a regular file");
+	assert_null(whole_read("there/is/none", 100, &bytes));
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(whole_why(ENOENT), strerror(ENOENT));
+	assert_non_null(mkdtemp(name));
+	assert_int_equal(rmdir(name), 0);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	assert_null(whole_read(name, 100, &bytes)); /* nobody writes to it */
+	assert_int_equal(errno, ENOTSUP);
+	assert_int_equal(unlink(name), 0);
+}
+
+static void numbers_are_little_endian(void **state)
+{
+	uint8_t at[9] = { 0 };
+
+	(void)state;
+	bytes_put(at + 1, 0x8899aabbccddeeff, 8);
+	assert_int_equal(at[1], 0xff);
+	assert_int_equal(at[8], 0x88);
+	assert_int_equal(bytes_get(at + 1, 8), 0x8899aabbccddeeff);
+	assert_int_equal(bytes_get(at + 1, 3), 0xddeeff);
+	bytes_put(at, 0x12345678, 2);
+	assert_int_equal(bytes_get(at, 4), 0xddee5678);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_read_as_it_is_up_to_its_limit),
+		cmocka_unit_test(what_is_no_regular_file_is_refused_at_once),
+		cmocka_unit_test(numbers_are_little_endian),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
