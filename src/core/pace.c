@@ -2,21 +2,11 @@
 /* pace.c - see pace.h. Rules R-PACE-1 to R-PACE-9 of docs/protocol.md. */
 #include "core/pace.h"
 
-enum { BACKOFF_MAX = 16, RING_RTOS = 4, HELLO_RTOS = 3 };
+enum { RING_RTOS = 4, HELLO_RTOS = 3 };
 
 static struct pace_slot *slot_at(const struct pace *pace, uint32_t shard, uint32_t slot)
 {
 	return &pace->slot[(uint64_t)shard * pace->slots + slot];
-}
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* The two lists of a shard: doubly linked through its slots. */
@@ -115,34 +105,22 @@ void pace_sample(struct pace *pace, uint32_t shard, uint64_t rtt_ns)
 {
 	struct pace_shard *at = &pace->shards[shard];
 
-	if (!at->srtt_ns) {
-		at->srtt_ns = max64(rtt_ns, 1);
-		at->rttvar_ns = rtt_ns / 2;
-	} else {
-		uint64_t off = rtt_ns > at->srtt_ns ? rtt_ns - at->srtt_ns : at->srtt_ns - rtt_ns;
-
-		at->rttvar_ns = (3 * at->rttvar_ns + off) / 4;
-		at->srtt_ns = max64((7 * at->srtt_ns + rtt_ns) / 8, 1);
-	}
+	rto_estimate(&at->srtt_ns, &at->rttvar_ns, rtt_ns);
 	at->backoff = 0;
 	pace->stats.samples++;
 }
 
 static uint64_t rto_base(const struct pace_shard *shard)
 {
-	if (!shard->srtt_ns)
-		return PACE_RTO_FIRST_NS;
-	return min64(max64(max64(shard->srtt_ns + 4 * shard->rttvar_ns, 2 * shard->srtt_ns),
-			   PACE_RTO_MIN_NS),
-		     PACE_RTO_MAX_NS);
+	return rto_alone(shard->srtt_ns, shard->rttvar_ns);
 }
 
 uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : PACE_BACKOFF_MAX_NS;
+	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : RTO_BACKOFF_NS;
 
-	return min64(rto_base(at) << at->backoff, max64(rto_base(at), most));
+	return rto_least(rto_base(at) << at->backoff, rto_most(rto_base(at), most));
 }
 
 /* The ring's timer is one for the worker: the slowest shard sets its pace. */
@@ -152,8 +130,8 @@ static uint64_t ring_interval_first(const struct pace *pace)
 
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++)
 		if (pace->shards[shard].ring.count)
-			rto = max64(rto, rto_base(&pace->shards[shard]));
-	return min64(RING_RTOS * rto, PACE_RING_MAX_NS);
+			rto = rto_most(rto, rto_base(&pace->shards[shard]));
+	return rto_least(RING_RTOS * rto, PACE_RING_MAX_NS);
 }
 
 static uint32_t ring_count(const struct pace *pace)
@@ -243,7 +221,7 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now
 	if (ring_count(pace)) {
 		/* R-PACE-7: progress shortens the interval and never postpones a firing. */
 		pace->ring_interval_ns = ring_interval_first(pace);
-		pace->ring_ns = min64(pace->ring_ns, now_ns + pace->ring_interval_ns);
+		pace->ring_ns = rto_least(pace->ring_ns, now_ns + pace->ring_interval_ns);
 	} else {
 		pace->ring_ns = PACE_NEVER;
 	}
@@ -316,7 +294,7 @@ static void back_off(struct pace *pace, uint32_t shard, uint64_t now_ns)
 {
 	struct pace_shard *at = &pace->shards[shard];
 
-	if (at->backoff >= BACKOFF_MAX || now_ns - at->backoff_ns < pace_rto(pace, shard))
+	if (at->backoff >= RTO_BACKOFF_MAX || now_ns - at->backoff_ns < pace_rto(pace, shard))
 		return; /* a whole window that runs out at once is one event */
 	at->backoff++;
 	at->backoff_ns = now_ns;
@@ -448,7 +426,7 @@ static void ring_fire(struct pace *pace, uint64_t now_ns)
 		at->ring_due = ring_part(at->ring.count, pace->ring_interval_ns);
 	}
 	pace->turn++;
-	pace->ring_interval_ns = min64(2 * pace->ring_interval_ns, ring_interval_max(pace));
+	pace->ring_interval_ns = rto_least(2 * pace->ring_interval_ns, ring_interval_max(pace));
 	pace->ring_ns = now_ns + pace->ring_interval_ns - ring_jitter(pace, now_ns);
 }
 
@@ -490,7 +468,7 @@ static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct p
 		return PACE_NEVER;
 	slot = slot_at(pace, shard, ends->head);
 	if (at->srtt_ns && at->late[PACE_GAP - 1] > slot->order)
-		timeout_ns = min64(timeout_ns, at->srtt_ns);
+		timeout_ns = rto_least(timeout_ns, at->srtt_ns);
 	return timeout_ns == PACE_NEVER ? PACE_NEVER : slot->attempt_ns + timeout_ns;
 }
 
@@ -504,7 +482,7 @@ static uint64_t flight_due(const struct pace *pace, uint32_t shard)
 	if (due == PACE_NEVER || !at->quiet_ns || at->quiet_due ||
 	    !is_in_doubt(pace, at, slot_at(pace, shard, at->flight.head)))
 		return due;
-	return max64(due, at->quiet_ns + rto);
+	return rto_most(due, at->quiet_ns + rto);
 }
 
 uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
@@ -514,8 +492,8 @@ uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 	for (uint32_t shard = 0; shard < pace->map.shards; shard++) {
 		const struct pace_shard *at = &pace->shards[shard];
 
-		next = min64(next, flight_due(pace, shard));
-		next = min64(next, head_due(pace, shard, &at->ring, PACE_NEVER));
+		next = rto_least(next, flight_due(pace, shard));
+		next = rto_least(next, head_due(pace, shard, &at->ring, PACE_NEVER));
 	}
-	return max64(next, now_ns);
+	return rto_most(next, now_ns);
 }

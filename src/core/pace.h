@@ -12,6 +12,7 @@
 #define CORE_PACE_H
 
 #include "core/map.h"
+#include "core/rto.h"
 
 #define PACE_NEVER UINT64_MAX
 #define PACE_END UINT32_MAX /* of a list */
@@ -28,10 +29,6 @@ enum {
 		4, /* whoever is still asked for the same then is refused: only the slow timer */
 	PACE_US = 1000,
 	PACE_MS = 1000 * 1000,
-	PACE_RTO_FIRST_NS = 100 * PACE_MS, /* before the first sample */
-	PACE_RTO_MIN_NS = 1 * PACE_MS,
-	PACE_RTO_MAX_NS = 2000 * PACE_MS,    /* without back-off */
-	PACE_BACKOFF_MAX_NS = 250 * PACE_MS, /* back-off doubles up to this */
 	PACE_DOUBT = 2, /* doublings after which a shard that answers is in doubt, too */
 	PACE_RING_MAX_NS = 250 * PACE_MS,
 	PACE_HELLO_MIN_NS = 250 * PACE_MS, /* HELLO again at most so often */
@@ -109,7 +106,8 @@ void pace_result(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_
 void pace_held(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_ns, uint32_t attempt);
 void pace_need(struct pace *pace, uint32_t shard, uint32_t slot, uint64_t now_ns, uint32_t attempt);
 
-/* The PROBEs that are due, at most max, each recorded as sent. Call again while it returns max. */
+/* The PROBEs that are due, at most max, each recorded as sent: a message's worth (R-PACE-3). Call again while it
+ * returns max, for there are other shards; what else of this one had run out then has the doubled RTO. */
 uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes, uint32_t max);
 /* Is a shard silent so long that its HELLO should be said again? Recorded as said. */
 bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns);

@@ -153,7 +153,7 @@ static void pace__estimate_is_never_0(void **state)
 	assert_int_equal(f->shards[0].rttvar_ns, 0);
 	pace_sample(&f->pace, 0, 0);
 	assert_int_equal(f->shards[0].srtt_ns, 1);
-	assert_int_equal(pace_rto(&f->pace, 0), PACE_RTO_MIN_NS);
+	assert_int_equal(pace_rto(&f->pace, 0), RTO_MIN_NS);
 	pace_sample(&f->pace, 0, 17);
 	assert_int_equal(f->shards[0].srtt_ns, (7 * 1 + 17) / 8);
 	assert_int_equal(f->shards[0].rttvar_ns, (17 - 1) / 4);
@@ -186,6 +186,23 @@ static void pace__back_off_is_at_most_250_ms_and_doubles_once_in_a_timeout(void 
 	pace_heard(&f->pace, 0, T0 + 8 * PACE_MS);
 	assert_int_equal(poll_at(f, T0 + 9 * PACE_MS), 1);
 	assert_int_equal(f->shards[0].backoff, 2);
+}
+
+static void pace__what_runs_out_together_is_asked_for_by_the_message(void **state)
+{
+	struct fixture *f = fixture_new(1, 64);
+
+	(void)state;
+	pace_sample(&f->pace, 0, 1 * PACE_MS); /* 3 ms, then 6 */
+	for (uint32_t i = 0; i < 40; i++)
+		pace_sent(&f->pace, 0, f->base + i, T0, false);
+	pace_heard(&f->pace, 0, T0 + 2 * PACE_MS);
+	assert_int_equal(pace_poll(&f->pace, T0 + 3 * PACE_MS, f->probes, 32), 32);
+	assert_int_equal(f->probes[31].slot, f->base + 31);
+	assert_int_equal(pace_poll(&f->pace, T0 + 3 * PACE_MS, f->probes, 32), 0);
+	assert_int_equal(pace_poll(&f->pace, T0 + 6 * PACE_MS - 1, f->probes, 32), 0);
+	assert_int_equal(pace_poll(&f->pace, T0 + 6 * PACE_MS, f->probes, 32), 8);
+	assert_int_equal(f->probes[0].slot, f->base + 32);
 }
 
 static void pace__probes_have_numbers_in_a_row_and_none_is_0(void **state)
@@ -457,6 +474,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pace__wakes_when_something_is_due_and_counts_what_is_outstanding),
 		cmocka_unit_test(pace__estimate_is_never_0),
 		cmocka_unit_test(pace__back_off_is_at_most_250_ms_and_doubles_once_in_a_timeout),
+		cmocka_unit_test(pace__what_runs_out_together_is_asked_for_by_the_message),
 		cmocka_unit_test(pace__probes_have_numbers_in_a_row_and_none_is_0),
 		cmocka_unit_test(pace__an_echo_of_the_last_probe_alone_is_a_sample),
 		cmocka_unit_test(pace__silent_shard_is_asked_about_a_sixteenth_and_8_at_least),

@@ -86,7 +86,7 @@ void slow_pace_sample(struct slow_pace *pace, uint32_t shard, uint64_t rtt_ns)
 	pace->samples++;
 }
 
-static uint64_t rto_alone(const struct slow_pace_shard *at)
+static uint64_t rto_bare(const struct slow_pace_shard *at)
 {
 	uint64_t rto = at->srtt_ns + at->rttvar_ns * 4;
 
@@ -98,7 +98,7 @@ static uint64_t rto_alone(const struct slow_pace_shard *at)
 uint64_t slow_pace_rto(const struct slow_pace *pace, uint32_t shard)
 {
 	const struct slow_pace_shard *at = &pace->shard[shard];
-	uint64_t rto = rto_alone(at), most = larger(rto, 250 * MS_NS);
+	uint64_t rto = rto_bare(at), most = larger(rto, 250 * MS_NS);
 
 	for (uint32_t i = 0; i < at->doublings && rto < most; i++)
 		rto = smaller(rto * 2, most);
@@ -113,7 +113,7 @@ static uint64_t interval_first(const struct slow_pace *pace)
 
 	for (uint32_t shard = 0; shard < pace->shards; shard++)
 		if (waiting(pace, shard, true))
-			interval = larger(interval, 4 * rto_alone(&pace->shard[shard]));
+			interval = larger(interval, 4 * rto_bare(&pace->shard[shard]));
 	return smaller(interval, 250 * MS_NS);
 }
 
@@ -154,7 +154,7 @@ static void shorten(struct slow_pace_shard *at, uint64_t took_ns)
 {
 	uint32_t enough = 0;
 
-	while (enough < at->doublings && rto_alone(at) * ((uint64_t)1 << enough) <= took_ns)
+	while (enough < at->doublings && rto_bare(at) * ((uint64_t)1 << enough) <= took_ns)
 		enough++;
 	at->doublings = enough;
 }
@@ -296,7 +296,7 @@ static uint32_t poll_ring(struct slow_pace *pace, uint32_t shard, uint64_t now_n
 
 		if (index == NOBODY)
 			return count;
-		if (now_ns < pace->slot[shard][index].attempt_ns + rto_alone(at))
+		if (now_ns < pace->slot[shard][index].attempt_ns + rto_bare(at))
 			at->ring_left = 0; /* too early to ask again */
 		if (!is_gap(at, &pace->slot[shard][index], now_ns)) {
 			if (!at->ring_left)
@@ -398,7 +398,7 @@ bool slow_pace_hello_due(struct slow_pace *pace, uint32_t shard, uint64_t now_ns
 {
 	struct slow_pace_shard *at = &pace->shard[shard];
 	bool is_due = waiting(pace, shard, false) + waiting(pace, shard, true) &&
-		      now_ns >= at->heard_ns + 3 * rto_alone(at) &&
+		      now_ns >= at->heard_ns + 3 * rto_bare(at) &&
 		      now_ns >= at->hello_ns + 250 * MS_NS;
 
 	if (is_due)

@@ -92,18 +92,18 @@ static const char *slots_wrong(const struct worker *worker, const struct pace *p
 static bool is_rto_wrong(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t rto = pace_rto(pace, shard), least = 2 * at->srtt_ns, most = PACE_BACKOFF_MAX_NS;
+	uint64_t rto = pace_rto(pace, shard), least = 2 * at->srtt_ns, most = RTO_BACKOFF_NS;
 
-	if (least < PACE_RTO_MIN_NS)
-		least = PACE_RTO_MIN_NS;
-	if (least > PACE_RTO_MAX_NS)
-		least = PACE_RTO_MAX_NS;
+	if (least < RTO_MIN_NS)
+		least = RTO_MIN_NS;
+	if (least > RTO_MAX_NS)
+		least = RTO_MAX_NS;
 	if (most < at->srtt_ns + 4 * at->rttvar_ns)
 		most = at->srtt_ns + 4 * at->rttvar_ns;
 	if (most < least)
 		most = least;
-	if (most > PACE_RTO_MAX_NS)
-		most = PACE_RTO_MAX_NS;
+	if (most > RTO_MAX_NS)
+		most = RTO_MAX_NS;
 	return rto < least || rto > most;
 }
 
