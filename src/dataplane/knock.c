@@ -15,7 +15,8 @@ void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t
 
 	*knock = (struct knock){
 		.at_switch = *at_switch,
-		.serial = serial,
+		.serial = wire_get32(nonce) + serial,
+		.before = wire_get32(nonce) + serial,
 		.index = table->index,
 		.child = child,
 		.lanes = (uint16_t)(lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : lanes),
@@ -30,6 +31,7 @@ bool knock_serve(struct knock *knock, const struct link_address *peer, const uin
 
 	if (wire_check(at, bytes, &packet) || packet.type != WIRE_WELCOME ||
 	    packet.job != knock->index || packet.child != knock->child ||
+	    packet.seq - knock->before - 1 >= knock->serial - knock->before ||
 	    !link_address_equal(peer, &knock->at_switch))
 		return false;
 	knock->is_short_welcome |= packet.lanes < knock->lanes;

@@ -18,7 +18,8 @@ static const uint64_t KNOCK_NS = 100000000; /* from one HELLO to the next */
 struct knock {
 	struct link_address at_switch;
 	uint64_t said_ns;
-	uint32_t serial; /* of the last HELLO: grows as long as the nonce is the same */
+	uint32_t serial; /* of the last HELLO: grows as long as the nonce is the same, */
+	uint32_t before; /* from here */
 	uint32_t count;  /* HELLOs of full size that were sent */
 	uint16_t index, child, lanes;
 	bool is_welcome;       /* a full one was answered */
@@ -26,8 +27,9 @@ struct knock {
 	uint8_t nonce[WIRE_NONCE_BYTES];
 };
 
-/* child: the worker's index, or SPARSE_SERVER; table: its index and bytes count. serial: the HELLOs have higher
- * ones than this, and than all others that the nonce was ever said with. */
+/* child: the worker's index, or SPARSE_SERVER; table: its index and bytes count. serial: 0, or the knock's count of
+ * HELLOs so far if the nonce was said before. Serials begin at a place that the nonce gives: a late WELCOME of a table
+ * that had the same index is none of this one. */
 void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t child,
 		 const struct link_address *at_switch, const uint8_t nonce[WIRE_NONCE_BYTES],
 		 uint32_t serial);
