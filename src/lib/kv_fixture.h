@@ -388,10 +388,11 @@ static void fake_packet(struct fake *fake, const struct link_address *peer, cons
 	if (wire_check(at, bytes, &wire) != WIRE_OK || wire.type != WIRE_HELLO)
 		return;
 	assert_true(wire.child < FAKE_WORKERS);
-	if (wire.job == FAKE_TABLE)
-		home_sparse_worker(fake->home, wire.child, peer);
-	else if (!engine_sparse_hello(fake->engine, peer, &wire, at + WIRE_HEADER_BYTES))
+	if (wire.job != FAKE_TABLE) { /* its WELCOME leaves with the engine's next turn */
+		engine_sparse_hello(fake->engine, peer, &wire, at + WIRE_HEADER_BYTES);
 		return;
+	}
+	home_sparse_worker(fake->home, wire.child, peer);
 	wire.type = WIRE_WELCOME;
 	to = outbox_put(&fake->outbox, peer, bytes);
 	memset(to, 0, bytes);
