@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aggregator.c - the switch of a table at an aggregator: asked for, watched, and given up. docs/protocol.md, R-SP-26 and
+ * R-CT-43 to R-CT-46. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
+ * the table, a generation begins with it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/rto.h"
+#include "ps/internal.h"
+
+static const uint64_t open_ns = 1000000000; /* to connect, and for the grant */
+static const uint64_t again_ns =
+	1000000000; /* when all have refused: the one inside sums meanwhile */
+static const uint64_t beat_ns = 20000000;
+
+static const struct server_sparse *server_of(const struct ps_hosted *hosted)
+{
+	return home_sparse_server(hosted->table->home);
+}
+
+static int ask(struct ps_server *server, struct ps_hosted *hosted, uint32_t which)
+{
+	const struct sparse_table *shape = &hosted->table->shape;
+	struct table_client_options options = {
+		.address = server->aggregator[which],
+		.open = { .workers = shape->workers,
+			  .window = shape->window,
+			  .dim = shape->dim,
+			  .bytes = shape->bytes,
+			  .ranks = shape->ranks,
+			  .pid = (uint32_t)getpid(),
+			  .pairs_max = hosted->options.pairs_max,
+			  .age_us = hosted->options.age_us },
+		.open_ns = open_ns,
+		.beat_ns = beat_ns,
+		.silence_ns = server->options.silence_ns,
+	};
+
+	snprintf(options.open.job, sizeof(options.open.job), "%.200s",
+		 *server->options.job ? server->options.job : "any");
+	snprintf(options.open.table, sizeof(options.open.table), "%s", hosted->options.table.name);
+	snprintf(options.open.key, sizeof(options.open.key), "%.*s",
+		 (int)sizeof(options.open.key) - 1, server->options.key);
+	gethostname(options.open.host, sizeof(options.open.host) - 1);
+	return table_client_open(&hosted->candidate, &options, ps_now(server));
+}
+
+void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted)
+{
+	uint32_t count = server->options.aggregator_count;
+
+	while (hosted->tried < count) {
+		hosted->asked = (hosted->first + hosted->tried++) % count;
+		if (!ask(server, hosted, hosted->asked))
+			return;
+	}
+	hosted->again_ns = ps_now(server) + again_ns;
+	if (!hosted->has_switch)
+		ps_summed_inside(server, hosted);
+}
+
+void ps_aggregator_drop(struct ps_hosted *hosted)
+{
+	table_client_close(hosted->candidate);
+	table_client_close(hosted->client);
+	hosted->candidate = NULL;
+	hosted->client = NULL;
+	hosted->is_knocking = false;
+}
+
+/* It has granted the table: this generation's switch, or the next one's. */
+static void take(struct ps_server *server, struct ps_hosted *hosted)
+{
+	struct table_client *client = hosted->candidate;
+	const struct control_table_grant *grant = table_client_grant(client);
+	struct sparse_table shape = hosted->table->shape;
+	struct link_address at = { .port = grant->port };
+
+	hosted->candidate = NULL;
+	if (!server_of(hosted)->is_fenced)
+		home_sparse_fence(hosted->table->home, hosted->table->map.version);
+	ps_summed_drop(server, hosted);
+	hosted->client = client;
+	memcpy(at.ip, grant->ip, sizeof(at.ip));
+	shape.index = grant->index;
+	for (uint16_t i = 0; i < shape.workers; i++)
+		memcpy(hosted->worker[i].nonce, grant->nonces[i], KV_NONCE_BYTES);
+	knock_begin(&hosted->knock, &shape, SPARSE_SERVER, &at, grant->nonces[shape.workers], 0);
+	hosted->is_knocking = true;
+	hosted->first = hosted->asked;
+	ps_summed_install(server, hosted, grant->instance, grant->index, &at,
+			  server->aggregator[hosted->asked].text);
+}
+
+static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns)
+{
+	switch (table_client_turn(hosted->candidate, now_ns)) {
+	case TABLE_CLIENT_OPENING:
+		break;
+	case TABLE_CLIENT_LIVE:
+		take(server, hosted);
+		break;
+	case TABLE_CLIENT_ENDED:
+		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN,
+		       "table %s: no switch of it: %.700s", hosted->options.table.name,
+		       table_client_text(hosted->candidate));
+		table_client_close(hosted->candidate);
+		hosted->candidate = NULL;
+		ps_aggregator_ask(server, hosted);
+		break;
+	}
+}
+
+/* NULL, or why this switch cannot be the table's any more. */
+static const char *why_gone(const struct ps_hosted *hosted, enum table_client_state state)
+{
+	const struct table_client *client = hosted->client;
+	const struct control_table_beat *beat = table_client_beat(client);
+
+	if (state != TABLE_CLIENT_LIVE)
+		return table_client_text(client);
+	if (beat && (beat->instance != table_client_grant(client)->instance ||
+		     (beat->generation && beat->generation != server_of(hosted)->generation)))
+		return "it tells of another instance or generation";
+	if (hosted->is_knocking && !hosted->knock.is_welcome && hosted->knock.count > KNOCKS_MANY)
+		return hosted->knock.is_short_welcome
+			       ? "its datagrams of full size do not come through"
+			       : "its datagrams do not come through";
+	return NULL;
+}
+
+static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns)
+{
+	enum table_client_state state = table_client_turn(hosted->client, now_ns);
+	const char *why = why_gone(hosted, state);
+
+	if (!why)
+		return;
+	ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s", hosted->options.table.name,
+	       why);
+	hosted->first = (hosted->first + 1) % server->options.aggregator_count;
+	home_sparse_fence(hosted->table->home, hosted->table->map.version);
+	ps_summed_begin(server, hosted);
+}
+
+uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
+{
+	uint64_t now_ns = ps_now(server), due_ns = UINT64_MAX;
+
+	if (hosted->candidate)
+		candidate_turn(server, hosted, now_ns);
+	else if (!hosted->client && server->options.aggregator_count && hosted->table->map.keys &&
+		 now_ns >= hosted->again_ns) {
+		hosted->tried = 0;
+		ps_aggregator_ask(server, hosted);
+	}
+	if (hosted->client)
+		client_turn(server, hosted, now_ns);
+	if (hosted->candidate)
+		due_ns = rto_least(due_ns, table_client_due(hosted->candidate));
+	if (hosted->client)
+		due_ns = rto_least(due_ns, table_client_due(hosted->client));
+	if (hosted->is_knocking)
+		due_ns = rto_least(due_ns, knock_turn(&hosted->knock, &server->outbox, now_ns));
+	return due_ns;
+}
+
+bool ps_aggregator_poll(const struct ps_hosted *hosted, struct pollfd *fd)
+{
+	const struct table_client *client = hosted->candidate ? hosted->candidate : hosted->client;
+
+	*fd = (struct pollfd){ .fd = -1 };
+	if (!client)
+		return false;
+	fd->fd = table_client_fd(client);
+	fd->events = table_client_events(client);
+	return true;
+}

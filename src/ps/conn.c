@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conn.c - see conn.h. */
+#include "ps/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ps/table.h"
+
+enum { IN_FIRST = 1 << 14, IN_MAX = KV_FRAME_BYTES + KV_BYTES_MAX };
+
+struct ps_conn *ps_conn_open(int fd, uint64_t now_ns)
+{
+	struct ps_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	conn->fd = fd;
+	conn->heard_ns = now_ns;
+	conn->said_ns = now_ns;
+	strcpy(conn->who, "somebody who has not said HELLO");
+	return conn;
+}
+
+void ps_conn_close(struct ps_conn *conn)
+{
+	close(conn->fd);
+	for (uint32_t i = 0; i < conn->pull_count; i++)
+		free(conn->pull[i].key);
+	free(conn->in);
+	free(conn->gate);
+	bytes_fini(&conn->out);
+	bytes_fini(&conn->held);
+	free(conn);
+}
+
+/* ---- in ---- */
+
+static bool in_grow(struct ps_conn *conn)
+{
+	size_t room = conn->in_room ? 2 * conn->in_room : IN_FIRST;
+	uint8_t *more;
+
+	if (room > IN_MAX)
+		room = IN_MAX;
+	more = realloc(conn->in, room);
+	if (!more)
+		return false;
+	conn->in = more;
+	conn->in_room = room;
+	return true;
+}
+
+bool ps_conn_read(struct ps_conn *conn)
+{
+	ssize_t got;
+
+	/* A frame that fills all of IN_MAX is whole, and is taken before more is read. */
+	if (conn->in_count == conn->in_room && conn->in_room < IN_MAX && !in_grow(conn))
+		return false;
+	got = recv(conn->fd, conn->in + conn->in_count, conn->in_room - conn->in_count,
+		   MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	conn->in_count += (size_t)got;
+	return got > 0;
+}
+
+size_t ps_conn_frame(const struct ps_conn *conn)
+{
+	return kv_frame_bytes(conn->in, conn->in_count);
+}
+
+void ps_conn_taken(struct ps_conn *conn, size_t bytes)
+{
+	conn->in_count -= bytes;
+	memmove(conn->in, conn->in + bytes, conn->in_count);
+}
+
+bool ps_conn_is_full(const struct ps_conn *conn)
+{
+	return conn->out.count - conn->out_at + conn->held.count - conn->held_at > PS_CONN_OUT_MAX;
+}
+
+/* ---- out ---- */
+
+static void put(struct ps_conn *conn, struct bytes *to, const struct kv_message *message)
+{
+	size_t most = kv_bytes(message), before = to->count;
+	uint8_t *frame = malloc(most);
+
+	if (!frame) {
+		conn->is_gone = true; /* who misses an answer asks again, on its next connection */
+		return;
+	}
+	bytes_put(to, frame, kv_put(message, frame));
+	free(frame);
+	if (to->is_short) {
+		to->count = before;
+		conn->is_gone = true;
+	}
+}
+
+void ps_conn_say(struct ps_conn *conn, const struct kv_message *message)
+{
+	put(conn, &conn->out, message);
+}
+
+void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
+		  const struct kv_message *message)
+{
+	size_t before = conn->held.count;
+
+	if (conn->gate_count == conn->gate_room) {
+		uint32_t room = conn->gate_room ? 2 * conn->gate_room : 16;
+		struct ps_gate *more = realloc(conn->gate, room * sizeof(*more));
+
+		if (!more) {
+			conn->is_gone = true;
+			return;
+		}
+		conn->gate = more;
+		conn->gate_room = room;
+	}
+	put(conn, &conn->held, message);
+	if (conn->is_gone)
+		return;
+	conn->gate[conn->gate_count++] = (struct ps_gate){ .table = table,
+							   .position = ps_table_position(table),
+							   .bytes = conn->held.count - before };
+}
+
+static void compact(struct bytes *bytes, size_t *at)
+{
+	if (*at < bytes->count / 2 && *at < PS_CONN_OUT_MAX / 16)
+		return;
+	bytes->count -= *at;
+	memmove(bytes->at, bytes->at + *at, bytes->count);
+	*at = 0;
+}
+
+static void release(struct ps_conn *conn)
+{
+	uint32_t done = 0;
+
+	for (; done < conn->gate_count; done++) {
+		const struct ps_gate *gate = &conn->gate[done];
+
+		if (!ps_table_is_durable(gate->table, gate->position))
+			break;
+		bytes_put(&conn->out, conn->held.at + conn->held_at, gate->bytes);
+		if (conn->out.is_short) {
+			conn->is_gone = true;
+			return;
+		}
+		conn->held_at += gate->bytes;
+	}
+	if (!done)
+		return;
+	conn->gate_count -= done;
+	memmove(conn->gate, conn->gate + done, conn->gate_count * sizeof(*conn->gate));
+	compact(&conn->held, &conn->held_at);
+}
+
+bool ps_conn_wants_to_write(const struct ps_conn *conn)
+{
+	return conn->out_at < conn->out.count;
+}
+
+bool ps_conn_write(struct ps_conn *conn, uint64_t now_ns)
+{
+	release(conn);
+	while (ps_conn_wants_to_write(conn)) {
+		ssize_t got = send(conn->fd, conn->out.at + conn->out_at,
+				   conn->out.count - conn->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			break;
+		if (got <= 0)
+			return false;
+		conn->out_at += (size_t)got;
+		conn->said_ns = now_ns;
+	}
+	if (conn->out_at)
+		compact(&conn->out, &conn->out_at);
+	return true;
+}

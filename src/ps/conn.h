@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn.h - one worker's TCP connection to a parameter server: frames in, frames out, and frames that may not leave
+ * before something is on the disk. Never waits. What the frames say is the caller's business.
+ */
+#ifndef PS_CONN_H
+#define PS_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv/message.h"
+#include "ps/record.h"
+
+struct ps_table;
+
+/* Frames in `held`, the oldest first: this many bytes leave when the table's log is durable up to there. */
+struct ps_gate {
+	const struct ps_table *table;
+	uint64_t position;
+	size_t bytes;
+};
+
+/* A pull that waits for an epoch. */
+struct ps_waiting_pull {
+	uint16_t table;
+	uint64_t number, generation, epoch;
+	uint32_t count;
+	uint64_t *key; /* malloc */
+};
+
+enum {
+	PS_CONN_PULLS = 64,         /* that wait; one more is refused */
+	PS_CONN_OUT_MAX = 16 << 20, /* bytes; who does not read them is not listened to any more */
+	PS_CONN_NAME_BYTES = KV_NAME_BYTES + 64,
+};
+
+struct ps_conn {
+	int fd;
+	bool is_welcome, is_ending; /* HELLO was taken; it is closed once `out` is empty */
+	bool is_gone;               /* it is closed now */
+	bool has_left;
+	uint16_t worker;
+	uint64_t incarnation;
+	uint64_t heard_ns, said_ns;
+	char who[PS_CONN_NAME_BYTES]; /* for messages: "worker 2 (host, pid 77)" */
+	uint8_t *in;                  /* one frame at most, and what came with it */
+	size_t in_count, in_room;
+	struct bytes out, held;
+	size_t out_at, held_at; /* so much of them is gone */
+	struct ps_gate *gate;
+	uint32_t gate_count, gate_room;
+	struct ps_waiting_pull pull[PS_CONN_PULLS];
+	uint32_t pull_count;
+};
+
+struct ps_conn *ps_conn_open(int fd,
+			     uint64_t now_ns); /* NULL: no memory; fd is the caller's then */
+void ps_conn_close(struct ps_conn *conn);
+
+/* Reads what has come. False: it has ended, or cannot be listened to. */
+bool ps_conn_read(struct ps_conn *conn);
+/* The next whole frame: its bytes; 0: none; SIZE_MAX: nonsense. It stands until ps_conn_taken. */
+size_t ps_conn_frame(const struct ps_conn *conn);
+void ps_conn_taken(struct ps_conn *conn, size_t bytes);
+/* Has it so much to say that it should not be asked for more? */
+bool ps_conn_is_full(const struct ps_conn *conn);
+
+/* Says it as soon as it can. */
+void ps_conn_say(struct ps_conn *conn, const struct kv_message *message);
+/* Says it when all that the table's log has now is durable; what is held leaves in its order. */
+void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
+		  const struct kv_message *message);
+/* What of this has become durable goes to `out`, and that to the kernel. False: the other side is gone. */
+bool ps_conn_write(struct ps_conn *conn, uint64_t now_ns);
+bool ps_conn_wants_to_write(const struct ps_conn *conn);
+
+#endif

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.c - what workers say over TCP, and what they are answered: docs/protocol.md, R-KV-5 to R-KV-14. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ps/internal.h"
+
+/* ---- no ---- */
+
+/* about KV_NOTHING: the connection ends with it. */
+__attribute__((format(printf, 5, 6))) static void
+refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
+       enum kv_refusal refusal, const char *format, ...)
+{
+	struct kv_message message = { .type = KV_ERROR,
+				      .refusal = refusal,
+				      .table = KV_NO_TABLE,
+				      .worker = conn->is_welcome ? conn->worker : KV_NOBODY };
+	va_list arguments;
+
+	if (what) {
+		message.about = what->type;
+		message.number = what->number;
+		if (what->type != KV_OPEN)
+			message.table = what->table;
+	}
+	va_start(arguments, format);
+	vsnprintf(message.text, sizeof(message.text), format, arguments);
+	va_end(arguments);
+	ps_log(server, what ? PS_INFO : PS_WARN, "%s is refused: %s", conn->who, message.text);
+	ps_conn_say(conn, &message);
+	if (!what)
+		conn->is_ending = true;
+}
+
+/* ---- HELLO ---- */
+
+/* In a time that says nothing of where they differ. */
+static bool key_equal(const char *key, const char *said)
+{
+	size_t bytes = strlen(key);
+	volatile uint8_t differ = strlen(said) != bytes;
+
+	for (size_t i = 0; i < bytes; i++)
+		differ |= (uint8_t)(key[i] ^ said[i < strlen(said) ? i : 0]);
+	return !differ;
+}
+
+static void hello(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	const struct ps_server_options *options = &server->options;
+	struct kv_message answer = { .type = KV_WELCOME,
+				     .version = KV_VERSION,
+				     .port = server->port,
+				     .heartbeat_ms = options->heartbeat_ms };
+
+	snprintf(conn->who, sizeof(conn->who), "worker %u (%.60s, pid %u)", said->worker,
+		 said->host, said->pid);
+	if (!key_equal(options->key, said->secret)) {
+		refuse(server, conn, NULL, KV_REFUSED_DENIED, "%s has another key than this server",
+		       conn->who);
+		return;
+	}
+	if ((*options->job && strcmp(options->job, said->job) != 0) ||
+	    said->workers != options->workers) {
+		refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
+		       "%s is of job %.200s with %u workers; this server is for job %.200s with "
+		       "%u",
+		       conn->who, said->job, said->workers, *options->job ? options->job : "(any)",
+		       options->workers);
+		return;
+	}
+	conn->worker = said->worker;
+	conn->incarnation = said->incarnation;
+	conn->is_welcome = true;
+	ps_conn_say(conn, &answer);
+}
+
+/* ---- OPEN ---- */
+
+static struct ps_hosted *by_name(struct ps_server *server, const char *name)
+{
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		if (!strcmp(server->hosted[i].options.table.name, name))
+			return &server->hosted[i];
+	return NULL;
+}
+
+static const struct server_sparse *server_of(const struct ps_hosted *hosted)
+{
+	return home_sparse_server(hosted->table->home);
+}
+
+/* A later OPEN of the same worker: what it had before is not listened to any more. */
+static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
+{
+	struct ps_worker *worker = &hosted->worker[conn->worker];
+	struct ps_conn *old = worker->conn;
+
+	worker->conn = conn;
+	worker->is_waiting = false;
+	if (old && old != conn)
+		refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
+		       "table %s: worker %u has another connection now", hosted->options.table.name,
+		       conn->worker);
+}
+
+static void maps_say(struct ps_hosted *hosted, struct ps_conn *conn)
+{
+	const struct hot_map *map = &hosted->table->map;
+
+	for (uint32_t first = 0; first < map->keys; first += KV_KEYS_MAX) {
+		struct kv_message part = { .type = KV_MAP,
+					   .table = hosted->number,
+					   .map = map->version,
+					   .ranks = map->keys,
+					   .first = first,
+					   .count = map->keys - first,
+					   .key = map->key + first };
+
+		if (part.count > KV_KEYS_MAX)
+			part.count = KV_KEYS_MAX;
+		ps_conn_hold(conn, hosted->table, &part);
+	}
+}
+
+void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t index)
+{
+	struct ps_worker *worker = &hosted->worker[index];
+	struct kv_message message = { .type = KV_SWITCH,
+				      .table = hosted->number,
+				      .index = hosted->index,
+				      .port = server->port,
+				      .map = hosted->table->map.version,
+				      .generation = server_of(hosted)->generation };
+
+	memcpy(message.nonce, worker->nonce, sizeof(message.nonce));
+	if (!hosted->is_inside) {
+		message.port = hosted->at_switch.port;
+		memcpy(message.ip, hosted->at_switch.ip, sizeof(message.ip));
+	}
+	ps_conn_hold(worker->conn, hosted->table, &message);
+}
+
+static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		       bool is_known)
+{
+	const struct server_sparse *state = server_of(hosted);
+	const struct ps_table *table = hosted->table;
+	struct ps_worker *worker = &hosted->worker[conn->worker];
+	struct kv_message message = { .type = KV_OPENED,
+				      .table = hosted->number,
+				      .dim = table->shape.dim,
+				      .window = table->shape.window,
+				      .bytes = table->shape.bytes,
+				      .ranks = table->map.keys,
+				      .map = table->map.version,
+				      .patience_us = hosted->options.patience_us,
+				      .scale = 1 / table->options.unit,
+				      .is_known = is_known,
+				      .generation = state->generation,
+				      .epoch = state->expected,
+				      .number = state->memory.worker[conn->worker].next };
+
+	snprintf(message.name, sizeof(message.name), "%s", table->options.name);
+	worker->binding = (struct binding){ 0 };
+	if (!ps_random(worker->binding.nonce, sizeof(worker->binding.nonce))) {
+		conn->is_gone = true;
+		return;
+	}
+	memcpy(message.nonce, worker->binding.nonce, sizeof(message.nonce));
+	memcpy(message.row, hosted->row, table->shape.window * sizeof(uint64_t));
+	ps_conn_hold(conn, table, &message);
+	maps_say(hosted, conn);
+	if (table->map.keys && hosted->has_switch)
+		ps_serve_switch(server, hosted, conn->worker);
+}
+
+static void open_table(struct ps_server *server, struct ps_conn *conn,
+		       const struct kv_message *said)
+{
+	struct ps_hosted *hosted = by_name(server, said->name);
+	uint64_t had, generation;
+	bool begins;
+
+	if (!hosted) {
+		refuse(server, conn, said, KV_REFUSED_UNKNOWN,
+		       "%s asks for a table %s, which is not here", conn->who, said->name);
+		return;
+	}
+	if (said->dim != hosted->table->shape.dim) {
+		refuse(server, conn, said, KV_REFUSED_MISMATCH,
+		       "table %s has dim %u; %s has opened it with dim %u", said->name,
+		       hosted->table->shape.dim, conn->who, said->dim);
+		return;
+	}
+	generation = server_of(hosted)->generation;
+	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
+	if (conn->incarnation < had) {
+		refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
+		       "table %s: a later incarnation of worker %u has come, %" PRIu64
+		       " and not %" PRIu64,
+		       said->name, conn->worker, had, conn->incarnation);
+		return;
+	}
+	memcpy(hosted->row,
+	       home_sparse_cut(hosted->table->home) +
+		       (size_t)conn->worker * hosted->table->shape.window,
+	       hosted->table->shape.window * sizeof(uint64_t));
+	if (conn->incarnation > had) {
+		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
+		hosted->worker[conn->worker].barrier = 0;
+	}
+	take_over(server, hosted, conn);
+	/* R-SP-29: who replaces another begins a generation, which needs a switch of its own. */
+	begins = server_of(hosted)->generation != generation;
+	if (begins)
+		ps_summed_drop(server, hosted);
+	opened_say(server, hosted, conn, conn->incarnation == had);
+	if (begins)
+		ps_summed_begin(server, hosted);
+	ps_log(server, PS_INFO, "table %s: %s has %s", said->name, conn->who,
+	       conn->incarnation == had ? "come back"
+	       : had                    ? "come in place of another"
+					: "come");
+}
+
+/* ---- pairs ---- */
+
+/* NULL: it has not opened that; it is told so. */
+static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *conn,
+				   const struct kv_message *said)
+{
+	struct ps_hosted *hosted = said->table < server->hosted_count ? &server->hosted[said->table]
+								      : NULL;
+
+	if (hosted && hosted->worker[conn->worker].conn == conn)
+		return hosted;
+	refuse(server, conn, said, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
+	       kv_type_name(said->type), conn->who, said->table);
+	return NULL;
+}
+
+static void batch_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+			 const struct kv_message *said, enum ps_batch why)
+{
+	const char *name = hosted->options.table.name;
+
+	if (why == PS_BATCH_REFUSED)
+		refuse(server, conn, said, KV_REFUSED_MESSAGE,
+		       "table %s: batch %" PRIu64 " of %s; %" PRIu64 " is next", name, said->number,
+		       conn->who, server_of(hosted)->memory.worker[conn->worker].next);
+	else if (why == PS_BATCH_FULL)
+		refuse(server, conn, said, KV_REFUSED_MEMORY,
+		       "table %s: no room for a batch of %u keys of %s: %" PRIu64
+		       " rows take %" PRIu64 " of at most %" PRIu64 " bytes",
+		       name, said->count, conn->who, store_rows(hosted->table->store),
+		       store_bytes(hosted->table->store), hosted->options.table.memory_max);
+	else
+		refuse(server, conn, said, KV_REFUSED_MEMORY,
+		       "table %s: out of memory for a batch of %u keys of %s", name, said->count,
+		       conn->who);
+}
+
+static void batch(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+	struct kv_message answer = { .type = KV_DONE, .number = said->number };
+	enum ps_batch result;
+
+	if (!hosted)
+		return;
+	if (said->dim != hosted->table->shape.dim) {
+		refuse(server, conn, said, KV_REFUSED_MISMATCH,
+		       "table %s has dim %u; %s has sent a batch of dim %u",
+		       hosted->options.table.name, hosted->table->shape.dim, conn->who, said->dim);
+		return;
+	}
+	if (ps_table_trouble(hosted->table)) {
+		refuse(server, conn, said, KV_REFUSED_DISK,
+		       "table %s: the server cannot write its log: %s", hosted->options.table.name,
+		       strerror(ps_table_trouble(hosted->table)));
+		return;
+	}
+	result = ps_table_batch(hosted->table, conn->worker, conn->incarnation, said->number,
+				said->key, said->value, said->count);
+	if (result != PS_BATCH_TAKEN) {
+		batch_refuse(server, hosted, conn, said, result);
+		return;
+	}
+	answer.table = hosted->number;
+	answer.record = server_of(hosted)->recorded;
+	ps_conn_hold(conn, hosted->table, &answer);
+}
+
+/* R-KV-10 */
+static bool is_fresh(const struct ps_hosted *hosted, uint64_t generation, uint64_t epoch)
+{
+	const struct server_sparse *state = server_of(hosted);
+
+	return state->generation > generation ||
+	       (state->generation == generation && state->expected > epoch);
+}
+
+static void pulled_say(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		       uint64_t number, const uint64_t *key, uint32_t count)
+{
+	const struct server_sparse *state = server_of(hosted);
+	uint16_t dim = hosted->table->shape.dim;
+	struct kv_message answer = { .type = KV_PULLED,
+				     .table = hosted->number,
+				     .number = number,
+				     .generation = state->generation,
+				     .epoch = state->expected - 1,
+				     .dim = dim,
+				     .count = count,
+				     .value = server->values };
+
+	for (uint32_t i = 0; i < count; i++)
+		store_read(hosted->table->store, key[i], server->values + (size_t)i * dim);
+	ps_conn_hold(conn, hosted->table, &answer);
+}
+
+static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+	struct ps_waiting_pull *waiting;
+
+	if (!hosted)
+		return;
+	if (said->count > kv_keys_max(hosted->table->shape.dim)) {
+		refuse(server, conn, said, KV_REFUSED_MESSAGE,
+		       "table %s: %s asks for %u keys at once; %u of dim %u fit into an answer",
+		       hosted->options.table.name, conn->who, said->count,
+		       kv_keys_max(hosted->table->shape.dim), hosted->table->shape.dim);
+		return;
+	}
+	if (is_fresh(hosted, said->generation, said->epoch)) {
+		pulled_say(server, hosted, conn, said->number, said->key, said->count);
+		return;
+	}
+	waiting = &conn->pull[conn->pull_count];
+	if (conn->pull_count == PS_CONN_PULLS) {
+		refuse(server, conn, said, KV_REFUSED_MEMORY, "%u pulls of %s wait already",
+		       conn->pull_count, conn->who);
+		return;
+	}
+	*waiting = (struct ps_waiting_pull){ .table = hosted->number,
+					     .number = said->number,
+					     .generation = said->generation,
+					     .epoch = said->epoch,
+					     .count = said->count,
+					     .key = malloc((said->count + 1) * sizeof(uint64_t)) };
+	if (!waiting->key) {
+		refuse(server, conn, said, KV_REFUSED_MEMORY, "out of memory for a pull of %s",
+		       conn->who);
+		return;
+	}
+	if (said->count)
+		memcpy(waiting->key, said->key, said->count * sizeof(uint64_t));
+	conn->pull_count++;
+}
+
+static void pulls_answer(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < conn->pull_count; i++) {
+		struct ps_waiting_pull waiting = conn->pull[i];
+
+		if (waiting.table != hosted->number ||
+		    !is_fresh(hosted, waiting.generation, waiting.epoch)) {
+			conn->pull[left++] = waiting;
+			continue;
+		}
+		pulled_say(server, hosted, conn, waiting.number, waiting.key, waiting.count);
+		free(waiting.key);
+	}
+	conn->pull_count = left;
+}
+
+/* ---- BARRIER ---- */
+
+static void barrier_answer(struct ps_hosted *hosted, struct ps_worker *worker)
+{
+	const struct server_sparse *state = server_of(hosted);
+	struct kv_message answer = { .type = KV_BARRIER,
+				     .table = hosted->number,
+				     .number = worker->barrier,
+				     .generation = state->generation,
+				     .epoch = state->expected - 1 };
+
+	worker->is_waiting = false;
+	ps_conn_hold(worker->conn, hosted->table, &answer);
+}
+
+/* R-KV-11. What was passed is on the disk before anybody is told, for one that asks again after a restart may be the
+ * only one that does. */
+static void barrier(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+	uint64_t passed = UINT64_MAX;
+
+	if (!hosted)
+		return;
+	hosted->worker[conn->worker].barrier = said->number;
+	hosted->worker[conn->worker].is_waiting = true;
+	for (uint32_t i = 0; i < hosted->table->shape.workers; i++)
+		if (hosted->worker[i].barrier < passed)
+			passed = hosted->worker[i].barrier;
+	if (passed > hosted->table->barrier)
+		ps_table_barrier(hosted->table, passed);
+	for (uint32_t i = 0; i < hosted->table->shape.workers; i++) {
+		struct ps_worker *worker = &hosted->worker[i];
+
+		if (worker->is_waiting && worker->conn && worker->barrier <= hosted->table->barrier)
+			barrier_answer(hosted, worker);
+	}
+}
+
+/* ---- all of them ---- */
+
+void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted)
+{
+	if (hosted->recorded == server_of(hosted)->recorded)
+		return;
+	hosted->recorded = server_of(hosted)->recorded;
+	for (uint32_t i = 0; i < hosted->table->shape.workers; i++)
+		if (hosted->worker[i].conn && hosted->worker[i].conn->pull_count)
+			pulls_answer(server, hosted, hosted->worker[i].conn);
+}
+
+void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
+{
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_worker *worker = &server->hosted[i].worker[conn->worker];
+
+		if (!conn->is_welcome || worker->conn != conn)
+			continue;
+		worker->conn = NULL;
+		worker->is_waiting = false;
+		ps_log(server, PS_INFO, "table %s: %s has %s", server->hosted[i].options.table.name,
+		       conn->who, conn->has_left ? "left" : "gone, and may come back");
+	}
+}
+
+static void message_serve(struct ps_server *server, struct ps_conn *conn,
+			  const struct kv_message *said)
+{
+	if (conn->is_welcome == (said->type == KV_HELLO)) {
+		refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s from %s, where %s",
+		       kv_type_name(said->type), conn->who,
+		       conn->is_welcome ? "HELLO was said before" : "HELLO comes first");
+		return;
+	}
+	switch (said->type) {
+	case KV_HELLO:
+		hello(server, conn, said);
+		break;
+	case KV_OPEN:
+		open_table(server, conn, said);
+		break;
+	case KV_BATCH:
+		batch(server, conn, said);
+		break;
+	case KV_PULL:
+		pull(server, conn, said);
+		break;
+	case KV_BARRIER:
+		barrier(server, conn, said);
+		break;
+	case KV_LEAVE:
+		conn->has_left = true;
+		conn->is_ending = true;
+		break;
+	case KV_ALIVE:
+		break;
+	default:
+		refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s from %s: only servers say that",
+		       kv_type_name(said->type), conn->who);
+	}
+}
+
+void ps_serve(struct ps_server *server, struct ps_conn *conn)
+{
+	struct kv_message message;
+
+	while (!conn->is_ending && !conn->is_gone && !ps_conn_is_full(conn)) {
+		size_t bytes = ps_conn_frame(conn);
+
+		if (!bytes)
+			return;
+		if (bytes == SIZE_MAX) {
+			refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
+			       "%s: what it sends are no messages of tally", conn->who);
+			return;
+		}
+		memset(&message, 0, sizeof(message));
+		if (kv_decode(&server->codec, conn->in, bytes, &message))
+			refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s: %s", conn->who,
+			       server->codec.fault);
+		else
+			message_serve(server, conn, &message);
+		ps_conn_taken(conn, bytes);
+	}
+}

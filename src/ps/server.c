@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.c - see server.h. Its life, and the loop around everything. */
+#include "ps/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dataplane/link_address.h"
+#include "ps/internal.h"
+
+enum {
+	PORT = 7172,
+	AGGREGATOR_PORT = 7171,
+	FRAMES = 64,      /* taken from the socket at once */
+	FRAMES_TURNS = 8, /* before anybody else has a turn */
+	READS = 16,       /* of a connection, likewise */
+	HEARTBEATS = 8,   /* R-KV-12 */
+	TURN_MS_MAX = 100 /* checkpoints, silence */
+};
+
+static const uint64_t ms_ns = 1000000;
+
+uint64_t ps_now(const struct ps_server *server)
+{
+	return server->link->ops->now_ns(server->link);
+}
+
+void ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...)
+{
+	char line[PS_LINE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	server->options.log(server->options.arg, level, line);
+}
+
+static void ring(void *arg)
+{
+	struct ps_server *server = arg;
+	uint64_t one = 1;
+
+	while (write(server->bell, &one, sizeof(one)) < 0 && errno == EINTR)
+		continue;
+}
+
+void ps_server_stop(struct ps_server *server)
+{
+	server->is_stopping = true;
+	ring(server);
+}
+
+void ps_server_report(struct ps_server *server)
+{
+	server->is_asked = true;
+	ring(server);
+}
+
+void ps_server_checkpoint(struct ps_server *server)
+{
+	server->is_saving = true;
+	ring(server);
+}
+
+/* ---- sockets ---- */
+
+static int failed(char error[PS_ERROR_MAX], const char *what, int why)
+{
+	snprintf(error, PS_ERROR_MAX, "%.300s: %s", what, strerror(why));
+	return -1;
+}
+
+/* TCP first; UDP has the same port if it is free, else another one, which WELCOME tells. */
+static int listen_open(struct ps_server *server, const struct link_address *at, bool is_v6,
+		       struct link_address *bound)
+{
+	union link_sockaddr address;
+	socklen_t bytes = link_address_to_socket(at, is_v6, &address);
+	int one = 1, zero = 0;
+
+	server->listener =
+		socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (server->listener < 0)
+		return -errno;
+	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (is_v6)
+		setsockopt(server->listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (!bytes)
+		return -EAFNOSUPPORT;
+	if (bind(server->listener, &address.any, bytes) || listen(server->listener, 128))
+		return -errno;
+	bytes = sizeof(address);
+	if (getsockname(server->listener, &address.any, &bytes))
+		return -errno;
+	link_address_from_socket(&address, bound);
+	return 0;
+}
+
+static int udp_open(struct ps_server *server, const struct link_address *bound, bool is_v6)
+{
+	struct link_udp_options udp = { .local = *bound,
+					.is_v6 = is_v6,
+					.keeps_via = link_address_is_any(bound),
+					.poll_count = UINT32_MAX };
+	int error = link_udp_open(&server->link, &udp);
+
+	if (error == -EADDRINUSE) {
+		udp.local.port = 0;
+		error = link_udp_open(&server->link, &udp);
+	}
+	if (error)
+		return error;
+	server->port = server->link->local.port;
+	server->self = server->link->local;
+	if (link_address_is_any(bound)) {
+		memset(server->self.ip, 0, sizeof(server->self.ip));
+		server->self.ip[15] = 1;
+		if (!is_v6)
+			memcpy(server->self.ip + 10, "\xff\xff\x7f\x00\x00\x01", 6);
+	}
+	return 0;
+}
+
+static int sockets_open(struct ps_server *server, char error[PS_ERROR_MAX])
+{
+	struct engine_sparse_options engine = { .memory_max = server->options.switch_memory,
+						.tables_max = 4096 };
+	struct link_address at, bound;
+	bool is_v6;
+	int why;
+
+	why = link_address_parse(server->options.listen, PORT, &at, &is_v6);
+	if (why)
+		return failed(error, server->options.listen, -why);
+	why = listen_open(server, &at, is_v6, &bound);
+	if (!why)
+		why = udp_open(server, &bound, is_v6);
+	if (why)
+		return failed(error, server->options.listen, -why);
+	server->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (server->bell < 0)
+		return failed(error, "eventfd", errno);
+	engine.link = server->link;
+	server->engine = engine_sparse_open(&engine);
+	if (!server->engine || outbox_open(&server->outbox, server->link))
+		return failed(error, "the switch inside", ENOMEM);
+	return 0;
+}
+
+/* ---- its life ---- */
+
+static int hosted_open(struct ps_server *server, const struct ps_hosted_options *options,
+		       char error[PS_ERROR_MAX])
+{
+	struct ps_hosted *hosted = &server->hosted[server->hosted_count];
+
+	hosted->options = *options;
+	if (!hosted->options.pairs_max)
+		hosted->options.pairs_max = 65536;
+	if (!hosted->options.age_us)
+		hosted->options.age_us = 20000;
+	if (!hosted->options.patience_us)
+		hosted->options.patience_us = 200000;
+	hosted->options.table.workers = server->options.workers;
+	hosted->options.table.changed = ring;
+	hosted->options.table.arg = server;
+	if (!hosted->options.table.memory_max)
+		hosted->options.table.memory_max = 1ull << 30;
+	hosted->number = (uint16_t)server->hosted_count;
+	hosted->worker = calloc(server->options.workers, sizeof(*hosted->worker));
+	hosted->row = calloc(options->table.window, sizeof(uint64_t));
+	if (!hosted->worker || !hosted->row ||
+	    ps_table_open(&hosted->table, &hosted->options.table, &server->outbox, error)) {
+		if (!hosted->worker || !hosted->row)
+			failed(error, options->table.name, ENOMEM);
+		free(hosted->worker);
+		free(hosted->row);
+		return -1;
+	}
+	server->hosted_count++;
+	if (*hosted->table->notice)
+		ps_log(server, PS_WARN, "table %s: %s", options->table.name, hosted->table->notice);
+	return 0;
+}
+
+/* R-SP-26: after a restart as at the first start, there is no switch that could go on. */
+static void hosted_begin(struct ps_server *server, struct ps_hosted *hosted)
+{
+	struct ps_table *table = hosted->table;
+
+	home_sparse_fence(table->home, table->map.version);
+	ps_log(server, PS_INFO, "table %s: %llu rows, %u of them hot, %llu records read",
+	       hosted->options.table.name, (unsigned long long)store_rows(table->store),
+	       table->map.keys, (unsigned long long)table->replayed);
+	ps_summed_begin(server, hosted);
+	hosted->saved_ns = ps_now(server);
+}
+
+static int aggregators_resolve(struct ps_server *server, char error[PS_ERROR_MAX])
+{
+	const struct ps_server_options *options = &server->options;
+
+	for (uint32_t i = 0; i < options->aggregator_count; i++) {
+		int why = conn_resolve(options->aggregator[i], AGGREGATOR_PORT,
+				       &server->aggregator[i]);
+		const char *unfit = why ? NULL : conn_address_unfit(&server->aggregator[i]);
+
+		if (why || unfit) {
+			snprintf(error, PS_ERROR_MAX, "aggregator %.200s: %s",
+				 options->aggregator[i],
+				 unfit            ? unfit
+				 : why == -ENOENT ? "no such host"
+						  : strerror(-why));
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int ps_server_open(struct ps_server **out, const struct ps_server_options *options,
+		   char error[PS_ERROR_MAX])
+{
+	struct ps_server *server = calloc(1, sizeof(*server));
+
+	if (!server)
+		return failed(error, "the server", ENOMEM);
+	server->options = *options;
+	if (!server->options.heartbeat_ms)
+		server->options.heartbeat_ms = 1000;
+	if (!server->options.silence_ns)
+		server->options.silence_ns = 500 * ms_ns;
+	server->listener = -1;
+	server->bell = -1;
+	server->values = calloc(KV_VALUES_MAX, sizeof(float));
+	if (!server->values) {
+		failed(error, "the server", ENOMEM);
+		goto close_server;
+	}
+	if (sockets_open(server, error))
+		goto close_server;
+	if (aggregators_resolve(server, error))
+		goto close_server;
+	for (uint32_t i = 0; i < options->table_count; i++)
+		if (hosted_open(server, &options->tables[i], error))
+			goto close_server;
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		hosted_begin(server, &server->hosted[i]);
+	*out = server;
+	return 0;
+close_server:
+	ps_server_close(server);
+	return -1;
+}
+
+void ps_server_close(struct ps_server *server)
+{
+	if (!server)
+		return;
+	for (uint32_t i = 0; i < server->conn_count; i++)
+		ps_conn_close(server->conn[i]);
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		ps_aggregator_drop(&server->hosted[i]);
+		ps_table_close(server->hosted[i].table);
+		free(server->hosted[i].worker);
+		free(server->hosted[i].row);
+	}
+	engine_sparse_close(server->engine);
+	outbox_close(&server->outbox);
+	if (server->link)
+		server->link->ops->close(server->link);
+	if (server->listener >= 0)
+		close(server->listener);
+	if (server->bell >= 0)
+		close(server->bell);
+	free(server->values);
+	free(server);
+}
+
+const char *ps_server_address(const struct ps_server *server, char text[PS_TEXT_BYTES])
+{
+	union link_sockaddr address;
+	struct link_address at = { .port = 0 };
+	socklen_t bytes = sizeof(address);
+
+	if (!getsockname(server->listener, &address.any, &bytes))
+		link_address_from_socket(&address, &at);
+	return link_address_format(&at, text);
+}
+
+/* ---- the loop ---- */
+
+static void accept_all(struct ps_server *server)
+{
+	for (;;) {
+		int one = 1,
+		    fd = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct ps_conn *conn;
+
+		if (fd < 0 && errno == EINTR)
+			continue;
+		if (fd < 0)
+			return;
+		conn = server->conn_count < PS_CONNS_MAX ? ps_conn_open(fd, ps_now(server)) : NULL;
+		if (!conn) {
+			ps_log(server, PS_WARN, "no room for one more connection than %u",
+			       server->conn_count);
+			close(fd);
+			continue;
+		}
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		server->conn[server->conn_count++] = conn;
+	}
+}
+
+static void conn_serve(struct ps_server *server, struct ps_conn *conn, short events)
+{
+	if (events & (POLLIN | POLLHUP | POLLERR)) {
+		for (int i = 0; i < READS && !conn->is_gone && !conn->is_ending; i++) {
+			size_t had = conn->in_count;
+
+			if (ps_conn_is_full(conn))
+				break;
+			if (!ps_conn_read(conn)) {
+				conn->is_gone = true;
+				break;
+			}
+			if (conn->in_count == had)
+				break;
+			conn->heard_ns = ps_now(server);
+			ps_serve(server, conn);
+		}
+	} else if (conn->in_count) {
+		ps_serve(server, conn); /* what was left while it was full */
+	}
+}
+
+/* R-KV-12 */
+static void conn_turn(struct ps_server *server, struct ps_conn *conn, uint64_t now_ns)
+{
+	uint64_t beat_ns = server->options.heartbeat_ms * ms_ns;
+
+	if (now_ns > conn->heard_ns + HEARTBEATS * beat_ns) {
+		ps_log(server, PS_WARN, "%s: nothing was heard for %llu ms", conn->who,
+		       (unsigned long long)((now_ns - conn->heard_ns) / ms_ns));
+		conn->is_gone = true;
+	}
+	if (conn->is_welcome && !conn->is_ending && now_ns > conn->said_ns + beat_ns / 2 &&
+	    !ps_conn_wants_to_write(conn))
+		ps_conn_say(conn, &(struct kv_message){ .type = KV_ALIVE });
+	if (!ps_conn_write(conn, now_ns))
+		conn->is_gone = true;
+	if (conn->is_ending && !ps_conn_wants_to_write(conn))
+		conn->is_gone = true;
+}
+
+static void conns_turn(struct ps_server *server)
+{
+	uint64_t now_ns = ps_now(server);
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < server->conn_count; i++)
+		conn_turn(server, server->conn[i], now_ns);
+	for (uint32_t i = 0; i < server->conn_count; i++) {
+		struct ps_conn *conn = server->conn[i];
+
+		if (!conn->is_gone) {
+			server->conn[left++] = conn;
+			continue;
+		}
+		ps_serve_gone(server, conn);
+		ps_conn_close(conn);
+	}
+	server->conn_count = left;
+}
+
+static int datagrams_take(struct ps_server *server)
+{
+	struct link_frame frames[FRAMES];
+
+	for (int turn = 0; turn < FRAMES_TURNS; turn++) {
+		int count = server->link->ops->recv(server->link, frames, FRAMES);
+
+		if (count < 0) {
+			ps_log(server, PS_ERROR, "its UDP socket: %s", strerror(-count));
+			return -1;
+		}
+		for (int i = 0; i < count; i++) {
+			const struct link_frame *frame = &frames[i];
+
+			for (uint32_t at = 0; at < frame->bytes; at += frame->packet_bytes) {
+				uint32_t bytes = frame->bytes - at;
+
+				if (bytes > frame->packet_bytes)
+					bytes = frame->packet_bytes;
+				ps_summed_serve(server, &frame->peer, frame->data + at, bytes);
+			}
+		}
+		if (count < FRAMES)
+			return 0;
+	}
+	return 0;
+}
+
+static void checkpoint_turn(struct ps_server *server, struct ps_hosted *hosted, bool is_now)
+{
+	char error[PS_ERROR_MAX];
+	uint64_t every_ns = server->options.checkpoint_ns, now_ns = ps_now(server);
+	int result = ps_table_checkpoint_turn(hosted->table, error);
+
+	if (result)
+		ps_log(server, result < 0 ? PS_ERROR : PS_INFO, "%s",
+		       result < 0 ? error : "a checkpoint was written");
+	if (!is_now && (!every_ns || now_ns < hosted->saved_ns + every_ns))
+		return;
+	hosted->saved_ns = now_ns;
+	if (ps_table_checkpoint(hosted->table, error))
+		ps_log(server, PS_ERROR, "%s", error);
+}
+
+static void report(const struct ps_server *server, const struct ps_hosted *hosted)
+{
+	const struct server_sparse *state = home_sparse_server(hosted->table->home);
+	const struct home_sparse_stats *stats = home_sparse_stats(hosted->table->home);
+	uint32_t here = 0;
+
+	for (uint32_t i = 0; i < server->options.workers; i++)
+		here += hosted->worker[i].conn != NULL;
+	ps_log(server, PS_INFO,
+	       "table %s: %llu rows in %llu bytes, %u hot; %u of %u workers here; generation %llu, "
+	       "%llu epochs, %llu records of which %llu durable; flushes: %llu parts, %llu "
+	       "dropped, "
+	       "%llu of strangers; flags %u",
+	       hosted->options.table.name, (unsigned long long)store_rows(hosted->table->store),
+	       (unsigned long long)store_bytes(hosted->table->store), hosted->table->map.keys, here,
+	       server->options.workers, (unsigned long long)state->generation,
+	       (unsigned long long)(state->expected - 1), (unsigned long long)state->recorded,
+	       (unsigned long long)state->durable, (unsigned long long)stats->parts,
+	       (unsigned long long)stats->dropped, (unsigned long long)stats->strangers,
+	       state->sticky);
+}
+
+static void tables_turn(struct ps_server *server)
+{
+	bool is_asked = atomic_exchange(&server->is_asked, false);
+	bool is_saving = atomic_exchange(&server->is_saving, false);
+
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_hosted *hosted = &server->hosted[i];
+		int trouble = ps_table_trouble(hosted->table);
+
+		ps_table_settle(hosted->table);
+		ps_serve_waiting(server, hosted);
+		checkpoint_turn(server, hosted, is_saving);
+		if (is_asked)
+			report(server, hosted);
+		if (trouble == hosted->trouble)
+			continue;
+		hosted->trouble = trouble;
+		if (trouble)
+			ps_log(server, PS_ERROR,
+			       "table %s: its log cannot be written: %s: nothing more is "
+			       "acknowledged until it can",
+			       hosted->options.table.name, strerror(trouble));
+		else
+			ps_log(server, PS_WARN, "table %s: its log can be written again",
+			       hosted->options.table.name);
+	}
+}
+
+static void wait_for(struct ps_server *server, uint64_t due_ns)
+{
+	struct pollfd *fds = server->fds;
+	uint64_t now_ns = ps_now(server), most_ns = now_ns + TURN_MS_MAX * ms_ns;
+	struct timespec wait;
+	nfds_t count = 3;
+
+	fds[0] = (struct pollfd){ .fd = server->bell, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = server->listener, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = link_udp_fd(server->link),
+				  .events = link_udp_events(server->link) };
+	for (uint32_t i = 0; i < server->conn_count; i++) {
+		const struct ps_conn *conn = server->conn[i];
+		bool listens = !conn->is_ending && !ps_conn_is_full(conn);
+
+		fds[count++] = (struct pollfd){
+			.fd = conn->fd,
+			.events = (short)((listens ? POLLIN : 0) |
+					  (ps_conn_wants_to_write(conn) ? POLLOUT : 0)),
+		};
+	}
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		count += ps_aggregator_poll(&server->hosted[i], &fds[count]);
+	if (due_ns > most_ns)
+		due_ns = most_ns;
+	due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+	wait = (struct timespec){ .tv_sec = (time_t)(due_ns / (1000 * ms_ns)),
+				  .tv_nsec = (long)(due_ns % (1000 * ms_ns)) };
+	if (ppoll(fds, count, &wait, NULL) < 0)
+		for (nfds_t i = 0; i < count; i++)
+			fds[i].revents = 0;
+}
+
+int ps_server_run(struct ps_server *server)
+{
+	while (!server->is_stopping) {
+		uint64_t due_ns, rung;
+		uint32_t conns;
+
+		tables_turn(server);
+		due_ns = ps_summed_turn(server);
+		conns_turn(server);
+		conns = server->conn_count;
+		wait_for(server, due_ns);
+		while (read(server->bell, &rung, sizeof(rung)) > 0)
+			continue;
+		/* Whoever is new was not asked for in this turn. */
+		for (uint32_t i = 0; i < conns; i++)
+			conn_serve(server, server->conn[i], server->fds[3 + i].revents);
+		if (datagrams_take(server))
+			return -1;
+		if (server->fds[1].revents)
+			accept_all(server);
+	}
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server.h - a parameter server: tables (table.h) that workers reach over TCP (kv/message.h) and UDP (sparse mode),
+ * and the switches that sum their hot keys: at an
+ * aggregator, or inside the server. One thread and each log's own.
+ * docs/protocol.md, R-KV and R-SP-23 to R-SP-34.
+ */
+#ifndef PS_SERVER_H
+#define PS_SERVER_H
+
+#include "kv/message.h"
+#include "ps/table.h"
+
+struct ps_server;
+
+enum { PS_TABLES_MAX = 64, PS_AGGREGATORS_MAX = 8, PS_TEXT_BYTES = 64 };
+
+enum ps_level { PS_ERROR, PS_WARN, PS_INFO, PS_DEBUG };
+
+/* What else the server wants to know of a table. */
+struct ps_hosted_options {
+	struct ps_table_options table; /* changed and arg are the server's */
+	uint64_t pairs_max;            /* an epoch ends with so many pairs; 0: 65,536 */
+	uint64_t age_us;               /* or so long after its first push; 0: 20,000 */
+	uint32_t patience_us;          /* R-SP-20; 0: 200,000 */
+};
+
+struct ps_server_options {
+	const char *listen; /* "host", "host:port"; TCP and UDP; port 0: the kernel chooses */
+	const char *job;    /* "": any */
+	const char *key;    /* "": none */
+	uint16_t workers;
+	uint32_t heartbeat_ms;  /* 0: 1,000 */
+	uint64_t checkpoint_ns; /* a checkpoint so often; 0: none but at ps_server_checkpoint */
+	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
+	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */
+	uint64_t silence_ns;    /* an aggregator that is silent for so long has gone; 0: 500 ms */
+	uint64_t switch_memory; /* bytes of the switches inside; 0: 1 GiB */
+	const struct ps_hosted_options *tables;
+	uint32_t table_count; /* 1..PS_TABLES_MAX */
+	void (*log)(void *arg, enum ps_level level, const char *line);
+	void *arg;
+};
+
+/* Reads all tables, and fences each (R-SP-26): what was known of their switches is over. 0, or -1 with a sentence.
+ * Texts of the options are borrowed until ps_server_close. */
+int ps_server_open(struct ps_server **server, const struct ps_server_options *options,
+		   char error[PS_ERROR_MAX]);
+void ps_server_close(struct ps_server *server); /* what was recorded is brought to the disk */
+
+/* "10.0.0.1:7272": where it listens. */
+const char *ps_server_address(const struct ps_server *server, char text[PS_TEXT_BYTES]);
+/* Until ps_server_stop. 0, or -1: it has failed, and has logged why. */
+int ps_server_run(struct ps_server *server);
+
+/* From signal handlers and any thread. */
+void ps_server_stop(struct ps_server *server);
+void ps_server_report(struct ps_server *server);     /* a line per table */
+void ps_server_checkpoint(struct ps_server *server); /* of all tables, now */
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summed.c - who sums a table's hot keys, and the datagrams of both sides. The switch of a generation is at an
+ * aggregator (aggregator.c), or a table of the engine inside, to which the server speaks over its own socket, as to
+ * any other.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "core/rto.h"
+#include "ps/internal.h"
+
+enum { INDICES = 4096 }; /* of tables and switches: R-KV-7 */
+_Static_assert(PS_TABLES_MAX < INDICES / 2, "there are more indices than tables");
+
+bool ps_random(void *at, size_t bytes)
+{
+	return getrandom(at, bytes, 0) == (ssize_t)bytes;
+}
+
+static uint16_t index_new(struct ps_server *server)
+{
+	do {
+		if (++server->index_next >= INDICES || server->index_next < PS_TABLES_MAX)
+			server->index_next = PS_TABLES_MAX;
+	} while (engine_sparse_state(server->engine, server->index_next));
+	return server->index_next;
+}
+
+/* Nonces of the workers, then one that nobody has: the server is bound without. */
+static int summed_add(struct ps_server *server, struct ps_hosted *hosted, uint16_t index,
+		      uint64_t instance)
+{
+	uint8_t nonces[SWITCH_CHILDREN_MAX + 1][WIRE_NONCE_BYTES];
+	uint16_t workers = hosted->table->shape.workers;
+	struct engine_sparse_table table = {
+		.shape = hosted->table->shape,
+		.instance = instance,
+		.pairs_max = hosted->options.pairs_max,
+		.age_ns = hosted->options.age_us * 1000,
+		.nonces = nonces,
+	};
+	int error;
+
+	if (!ps_random(nonces, (workers + 1ul) * WIRE_NONCE_BYTES))
+		return -EIO;
+	for (uint16_t i = 0; i < workers; i++)
+		memcpy(hosted->worker[i].nonce, nonces[i], sizeof(nonces[i]));
+	table.shape.index = index;
+	error = engine_sparse_add(server->engine, &table);
+	if (!error)
+		engine_sparse_bind(server->engine, index, SPARSE_SERVER, &server->self);
+	return error;
+}
+
+void ps_summed_drop(struct ps_server *server, struct ps_hosted *hosted)
+{
+	ps_aggregator_drop(hosted);
+	if (hosted->is_inside)
+		engine_sparse_remove(server->engine, hosted->index);
+	hosted->is_inside = false;
+	hosted->has_switch = false;
+}
+
+void ps_summed_install(struct ps_server *server, struct ps_hosted *hosted, uint64_t instance,
+		       uint16_t index, const struct link_address *at, const char *where)
+{
+	hosted->has_switch = true;
+	hosted->index = index;
+	hosted->at_switch = *at;
+	home_sparse_instance(hosted->table->home, instance, index, at);
+	ps_log(server, PS_INFO, "table %s: generation %llu is summed %s, as table %u",
+	       hosted->options.table.name,
+	       (unsigned long long)home_sparse_server(hosted->table->home)->generation, where,
+	       index);
+	for (uint16_t i = 0; i < hosted->table->shape.workers && hosted->table->map.keys; i++)
+		if (hosted->worker[i].conn)
+			ps_serve_switch(server, hosted, i);
+}
+
+void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted)
+{
+	uint64_t instance;
+	uint16_t index = index_new(server);
+	int error = -EIO;
+
+	if (ps_random(&instance, sizeof(instance)))
+		error = summed_add(server, hosted, index, instance | 1);
+	if (error) {
+		ps_log(server, PS_ERROR,
+		       "table %s: no switch for its %u hot keys: %s: nothing hot is summed",
+		       hosted->options.table.name, hosted->table->map.keys, strerror(-error));
+		return;
+	}
+	hosted->is_inside = true;
+	ps_summed_install(server, hosted, instance | 1, index, &server->self, "here");
+}
+
+void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted)
+{
+	ps_summed_drop(server, hosted);
+	hosted->tried = 0;
+	if (hosted->table->map.keys)
+		ps_aggregator_ask(server, hosted);
+	else
+		ps_summed_inside(server, hosted); /* of no key: it takes next to nothing */
+}
+
+/* ---- datagrams ---- */
+
+/* R-KV-7: of a table's number it is for the server, of a switch's index for that. */
+static void hello_serve(struct ps_server *server, const struct link_address *peer,
+			const struct wire *hello, const uint8_t *nonce)
+{
+	struct ps_hosted *hosted;
+	struct ps_worker *worker;
+
+	if (hello->job >= server->hosted_count) {
+		engine_sparse_hello(server->engine, peer, hello, nonce);
+		return;
+	}
+	hosted = &server->hosted[hello->job];
+	if (hello->child >= hosted->table->shape.workers)
+		return;
+	worker = &hosted->worker[hello->child];
+	/* Whoever has not opened the table has no nonce. */
+	if (!worker->conn || !binding_hello(&worker->binding, peer, hello->seq, nonce))
+		return;
+	home_sparse_worker(hosted->table->home, hello->child, peer);
+	binding_welcome(hello, peer, outbox_put(&server->outbox, peer, wire_bytes(hello->lanes)));
+}
+
+/* What the workers and the server say to a switch; all else is for the server. */
+static bool is_for_switch(uint8_t kind)
+{
+	return kind == SPARSE_PUSH || kind == SPARSE_ASK || kind == SPARSE_FLIP ||
+	       kind == SPARSE_COMMITTED || kind == SPARSE_BCAST || kind == SPARSE_SETUP ||
+	       kind == SPARSE_HAVE;
+}
+
+static void sparse_serve(struct ps_server *server, const struct link_address *peer,
+			 const uint8_t *at, uint32_t bytes)
+{
+	struct sparse packet;
+
+	if (sparse_check(at, bytes, &packet) != WIRE_OK || is_for_switch(packet.kind)) {
+		engine_sparse_serve(server->engine, peer, at, bytes);
+		return;
+	}
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_hosted *hosted = &server->hosted[i];
+
+		if (hosted->has_switch && hosted->index == packet.table)
+			home_sparse_serve(hosted->table->home, peer, at, bytes);
+	}
+}
+
+void ps_summed_serve(struct ps_server *server, const struct link_address *peer, const uint8_t *at,
+		     uint32_t bytes)
+{
+	struct wire packet;
+
+	if (bytes && at[0] == SPARSE_FIRST_BYTE)
+		sparse_serve(server, peer, at, bytes);
+	else if (wire_check(at, bytes, &packet) != WIRE_OK)
+		return;
+	else if (packet.type == WIRE_HELLO)
+		hello_serve(server, peer, &packet, at + WIRE_HEADER_BYTES);
+	else if (packet.type == WIRE_WELCOME)
+		for (uint32_t i = 0; i < server->hosted_count; i++)
+			if (server->hosted[i].is_knocking)
+				knock_serve(&server->hosted[i].knock, peer, at, bytes);
+}
+
+uint64_t ps_summed_turn(struct ps_server *server)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_hosted *hosted = &server->hosted[i];
+
+		due_ns = rto_least(due_ns, ps_aggregator_turn(server, hosted));
+		due_ns = rto_least(due_ns, home_sparse_turn(hosted->table->home));
+	}
+	outbox_flush(&server->outbox);
+	return rto_least(due_ns, engine_sparse_turn(server->engine));
+}
