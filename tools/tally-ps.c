@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally-ps.c - the parameter server as a daemon: lines of log and signals around src/ps. docs/man/tally-ps.8. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "tools/tally_ps_options.h"
+#include "util/lines.h"
+
+static struct ps_settings settings = {
+	.server = { .listen = "0.0.0.0", .job = "" },
+	.level = PS_INFO,
+};
+
+static struct ps_server *running; /* for the signal handlers */
+static struct lines lines;
+
+static void put(const char *level, const char *line)
+{
+	char text[1200];
+	int bytes =
+		snprintf(text, sizeof(text), "tally-ps: %s%s%s\n", level, *level ? ": " : "", line);
+
+	(void)lines_put(&lines, STDERR_FILENO, text, (size_t)bytes, 1);
+}
+
+static void log_line(void *arg, enum ps_level level, const char *line)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+	unsigned dropped;
+	char said[96];
+
+	(void)arg;
+	if (level > settings.level)
+		return;
+	dropped = lines_dropped(&lines);
+	if (dropped) {
+		snprintf(said, sizeof(said),
+			 "%u lines before this one were dropped: nobody read them", dropped);
+		put("warn", said);
+	}
+	put(names[level], line);
+}
+
+static void on_signal(int number)
+{
+	if (number == SIGUSR1)
+		ps_server_report(running);
+	else if (number == SIGUSR2)
+		ps_server_checkpoint(running);
+	else
+		ps_server_stop(running);
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2 };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaddset(&action.sa_mask, numbers[i]);
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+/* Whoever starts us without a stderr must not find our lines in one of our files. */
+static void fill_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Two of us in one folder would write the same logs. It is held until we end, however that is. */
+static bool folder_take(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		return true;
+	fprintf(stderr, "tally-ps: %s: %s\n", folder,
+		fd < 0 ? strerror(errno) : "another tally-ps has its tables there");
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	char error[PS_ERROR_MAX], address[PS_TEXT_BYTES], line[160];
+	int result;
+
+	fill_standard();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is told like a full disk */
+	result = ps_options(&settings, argc, argv);
+	if (result >= 0)
+		return result;
+	if (settings.folder && !folder_take(settings.folder))
+		return PS_EXIT_FAILED;
+	settings.server.log = log_line;
+	if (ps_server_open(&running, &settings.server, error)) {
+		put("error", error);
+		return PS_EXIT_FAILED;
+	}
+	catch_signals();
+	snprintf(line, sizeof(line), "ready on %s, %u table%s", ps_server_address(running, address),
+		 settings.server.table_count, settings.server.table_count == 1 ? "" : "s");
+	put("", line); /* whatever the level: scripts wait for it */
+	result = ps_server_run(running);
+	/* No handler may reach a server that is being freed. */
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	ps_server_close(running);
+	return result ? PS_EXIT_FAILED : PS_EXIT_DONE;
+}

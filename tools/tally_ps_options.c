@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally_ps_options.c - see tally_ps_options.h. */
+#include "tools/tally_ps_options.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "util/commit.h"
+#include "util/conf.h"
+
+static const char help[] =
+	"tally-ps - owns the parameters of sparse tables, and makes the optimiser's steps\n"
+	"\n"
+	"usage: tally-ps --workers N --table NAME,dim=D[,WORD=VALUE...] [OPTION...]\n"
+	"\n"
+	"  tally-ps --workers 4 --dir /var/lib/tally --table users,dim=8,optimizer=adagrad,"
+	"rate=0.05\n"
+	"\n"
+	"  --workers N          workers of the job, 1..256: the same for all tables\n"
+	"  --table NAME,...     a table; once for each\n"
+	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (0.0.0.0:7172; port 0: the "
+	"kernel\n"
+	"                       chooses)\n"
+	"  --aggregator ADDR[:PORT],...  tallyd that sums hot keys (port 7171), and who stands "
+	"by;\n"
+	"                       without one, or while none is there, they are summed here\n"
+	"  --silence MS         an aggregator that is silent for so long has gone (500)\n"
+	"  --dir DIR            where logs and checkpoints are: needed unless all tables have\n"
+	"                       durability=none\n"
+	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone)\n"
+	"  --job NAME           of workers; others are refused (any)\n"
+	"  --key-file FILE      workers must say what its one line says; chmod 600\n"
+	"  --heartbeat MS       how often each side says something at least (1000)\n"
+	"  --switch-memory SIZE of the sums of hot keys (1G)\n"
+	"  --log-level LEVEL    error, warn, info or debug (info)\n"
+	"  --help, --version\n"
+	"\n"
+	"Words of a table:\n"
+	"  dim=N                values of a key, 1..64\n"
+	"  optimizer=NAME       sum, sgd, momentum, adagrad, adam or ftrl (sgd)\n"
+	"  rate= momentum= beta1= beta2= epsilon= beta= l1= l2=   numbers of the optimizer\n"
+	"  initial=NAME         zero, uniform or normal (zero); scale= of it (0.01), seed= (1)\n"
+	"  map=FILE             of tally hot: these keys are summed by a switch (none)\n"
+	"  unit=X               what 1 of a hot key's integers stands for (1 for sum, else "
+	"2^-20)\n"
+	"  window=N             packets of a worker under way, 1..64 (32)\n"
+	"  bytes=N              of a datagram, at most 8192 (1472)\n"
+	"  memory=SIZE          of its rows (1G)\n"
+	"  durability=log|none  nothing is acknowledged that is not on the disk (log)\n"
+	"  pairs=N age-us=N     an epoch ends with so many hot pairs (65536), or after so long "
+	"(20000)\n"
+	"  patience-us=N        how long a worker does not ask for an epoch's end (200000)\n"
+	"\n"
+	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints.\n"
+	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
+
+/* ---- words of a table ---- */
+
+static int failed(char error[PS_ERROR_MAX], const char *word, const char *value, const char *why)
+{
+	snprintf(error, PS_ERROR_MAX, "%.100s=%.200s: %s", word, value, why);
+	return -1;
+}
+
+/* Finite, in [min, max], or above min if it is_above. */
+static bool number_get(const char *text, double min, double max, bool is_above, float *number)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(value) || value < min || value > max ||
+	    (is_above && value == min))
+		return false;
+	*number = (float)value;
+	return isfinite(*number) && (!is_above || *number > (float)min);
+}
+
+struct float_word {
+	const char *word;
+	size_t at; /* in struct ps_table_options */
+	double min, max;
+	bool is_above;
+	const char *why;
+};
+
+#define AT(field) offsetof(struct ps_table_options, field)
+/* clang-format off */
+static const struct float_word floats[] = {
+	{ "rate", AT(optimiser.rate), 0, 1e6, true, "a number above 0" },
+	{ "momentum", AT(optimiser.momentum), 0, 1, false, "a number from 0 to 1" },
+	{ "beta1", AT(optimiser.beta1), 0, 0.999999, false, "a number from 0 to below 1" },
+	{ "beta2", AT(optimiser.beta2), 0, 0.999999, false, "a number from 0 to below 1" },
+	{ "epsilon", AT(optimiser.epsilon), 0, 1, true, "a number above 0, at most 1" },
+	{ "beta", AT(optimiser.beta), 0, 1e6, false, "a number, at least 0" },
+	{ "l1", AT(optimiser.l1), 0, 1e6, false, "a number, at least 0" },
+	{ "l2", AT(optimiser.l2), 0, 1e6, false, "a number, at least 0" },
+	{ "scale", AT(initial.scale), 0, 1e6, false, "a number, at least 0" },
+	{ "unit", AT(unit), 0, 1e6, true, "a number above 0" },
+};
+/* clang-format on */
+
+struct whole_word {
+	const char *word;
+	uint64_t min, max;
+	bool is_size;
+	const char *why;
+};
+
+/* clang-format off */
+static const struct whole_word wholes[] = {
+	{ "dim", 1, SPARSE_DIM_MAX, false, "a number from 1 to 64" },
+	{ "window", 1, SPARSE_WINDOW_MAX, false, "a number from 1 to 64" },
+	{ "bytes", 256, SPARSE_BYTES_MAX, false, "a number from 256 to 8192" },
+	{ "memory", 1 << 16, 1ull << 44, true, "a size from 64K to 16384G" },
+	{ "seed", 0, UINT64_MAX, false, "a number" },
+	{ "pairs", 1, UINT32_MAX, false, "a number, at least 1" },
+	{ "age-us", 1, 1000000000, false, "microseconds, at least 1" },
+	{ "patience-us", 1, 1000000000, false, "microseconds, at least 1" },
+};
+/* clang-format on */
+
+static void whole_set(struct ps_hosted_options *options, const char *word, uint64_t number)
+{
+	if (!strcmp(word, "dim"))
+		options->table.dim = (uint16_t)number;
+	else if (!strcmp(word, "window"))
+		options->table.window = (uint16_t)number;
+	else if (!strcmp(word, "bytes"))
+		options->table.bytes = (uint16_t)number;
+	else if (!strcmp(word, "memory"))
+		options->table.memory_max = number;
+	else if (!strcmp(word, "seed"))
+		options->table.initial.seed = number;
+	else if (!strcmp(word, "pairs"))
+		options->pairs_max = number;
+	else if (!strcmp(word, "age-us"))
+		options->age_us = number;
+	else
+		options->patience_us = (uint32_t)number;
+}
+
+static int durability_set(struct ps_table_options *table, const char *value,
+			  char error[PS_ERROR_MAX])
+{
+	if (!strcmp(value, "log"))
+		table->durability = PS_LOG;
+	else if (!strcmp(value, "none"))
+		table->durability = PS_NONE;
+	else
+		return failed(error, "durability", value, "log or none");
+	return 0;
+}
+
+static int word_set(struct ps_hosted_options *options, const char *word, const char *value,
+		    char error[PS_ERROR_MAX])
+{
+	uint64_t number;
+
+	for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++) {
+		float *at = (float *)(void *)((char *)&options->table + floats[i].at);
+
+		if (strcmp(word, floats[i].word) != 0)
+			continue;
+		if (!number_get(value, floats[i].min, floats[i].max, floats[i].is_above, at))
+			return failed(error, word, value, floats[i].why);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(wholes) / sizeof(*wholes); i++) {
+		const struct whole_word *whole = &wholes[i];
+
+		if (strcmp(word, whole->word) != 0)
+			continue;
+		if (!(whole->is_size ? args_size : args_number)(value, whole->min, whole->max,
+								&number))
+			return failed(error, word, value, whole->why);
+		whole_set(options, word, number);
+		return 0;
+	}
+	if (!strcmp(word, "optimizer"))
+		return 0; /* set before all others */
+	if (!strcmp(word, "initial"))
+		return initial_find(value, &options->table.initial.kind)
+			       ? 0
+			       : failed(error, word, value, "zero, uniform or normal");
+	if (!strcmp(word, "map")) {
+		options->table.map = value;
+		return 0;
+	}
+	if (!strcmp(word, "durability"))
+		return durability_set(&options->table, value, error);
+	return failed(error, word, value, "no such word");
+}
+
+static bool is_name(const char *name)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_-.";
+
+	return *name && *name != '.' && strlen(name) < KV_NAME_BYTES &&
+	       strspn(name, allowed) == strlen(name);
+}
+
+/* Its usual numbers, before the words that change them. */
+static int optimiser_set(struct ps_hosted_options *options, char **words, uint32_t count,
+			 char error[PS_ERROR_MAX])
+{
+	enum optimiser_kind kind = OPTIMISER_SGD;
+
+	for (uint32_t i = 0; i < count; i++) {
+		char *value = strchr(words[i], '=');
+
+		if (strncmp(words[i], "optimizer=", 10) != 0)
+			continue;
+		if (!optimiser_find(value + 1, &kind))
+			return failed(error, "optimizer", value + 1,
+				      "sum, sgd, momentum, adagrad, adam or ftrl");
+	}
+	options->table.optimiser = optimiser_default(kind);
+	options->table.unit = kind == OPTIMISER_SUM ? 1.0f : 0x1p-20f;
+	return 0;
+}
+
+int ps_options_table(struct ps_settings *settings, const char *text, char error[PS_ERROR_MAX])
+{
+	enum { WORDS_MAX = 32 };
+	uint32_t at = settings->server.table_count, count = 0;
+	struct ps_hosted_options *options = &settings->tables[at];
+	char *words[WORDS_MAX], *rest, *name;
+
+	if (at == PS_TABLES_MAX) {
+		snprintf(error, PS_ERROR_MAX, "more than %d tables", PS_TABLES_MAX);
+		return -1;
+	}
+	if (snprintf(settings->text[at], PS_OPTION_BYTES, "%s", text) >= PS_OPTION_BYTES)
+		return failed(error, "its words", "...", "too long");
+	*options = (struct ps_hosted_options){
+		.table = { .window = 32, .bytes = 1472, .initial = { .scale = 0.01f, .seed = 1 } }
+	};
+	name = strtok_r(settings->text[at], ",", &rest);
+	if (!name || !is_name(name)) {
+		snprintf(error, PS_ERROR_MAX,
+			 "a table's name has up to 63 letters, digits, _, - and ., which is not "
+			 "the first");
+		return -1;
+	}
+	snprintf(options->table.name, sizeof(options->table.name), "%s", name);
+	for (uint32_t i = 0; i < at; i++)
+		if (!strcmp(settings->tables[i].table.name, name))
+			return failed(error, "name", name, "a second table of this name");
+	for (char *word; count < WORDS_MAX && (word = strtok_r(NULL, ",", &rest)); count++) {
+		words[count] = word;
+		if (!strchr(word, '='))
+			return failed(error, word, "", "not WORD=VALUE");
+	}
+	if (optimiser_set(options, words, count, error))
+		return -1;
+	for (uint32_t i = 0; i < count; i++) {
+		char *value = strchr(words[i], '=');
+
+		*value++ = 0;
+		for (uint32_t k = 0; k < i; k++)
+			if (!strcmp(words[k], words[i]))
+				return failed(error, words[i], value, "a second time");
+		if (word_set(options, words[i], value, error))
+			return -1;
+	}
+	if (!options->table.dim)
+		return failed(error, "dim", "", "it has to be said");
+	settings->server.table_count++;
+	return 0;
+}
+
+/* ---- flags ---- */
+
+static int refuse(const char *name, const char *value, const char *why)
+{
+	fprintf(stderr, "tally-ps: --%s %s: %s (tally-ps --help)\n", name, value, why);
+	return PS_EXIT_USAGE;
+}
+
+static int set_number(const char *name, const char *value, uint64_t min, uint64_t max,
+		      const char *why, uint64_t *number)
+{
+	return args_number(value, min, max, number) ? -1 : refuse(name, value, why);
+}
+
+static int set_level(struct ps_settings *settings, const char *value)
+{
+	static const char *const names[] = { "error", "warn", "info", "debug" };
+
+	for (unsigned level = 0; level <= PS_DEBUG; level++) {
+		if (!strcmp(value, names[level])) {
+			settings->level = (enum ps_level)level;
+			return -1;
+		}
+	}
+	return refuse("log-level", value, "error, warn, info or debug");
+}
+
+static int set_aggregators(struct ps_settings *settings, const char *name, const char *value)
+{
+	struct ps_server_options *server = &settings->server;
+	char *rest, *one;
+
+	if (snprintf(settings->aggregators, sizeof(settings->aggregators), "%s", value) >=
+	    (int)sizeof(settings->aggregators))
+		return refuse(name, value, "too long");
+	for (one = strtok_r(settings->aggregators, ",", &rest); one;
+	     one = strtok_r(NULL, ",", &rest)) {
+		if (server->aggregator_count == PS_AGGREGATORS_MAX)
+			return refuse(name, value, "more than 8 addresses");
+		server->aggregator[server->aggregator_count++] = one;
+	}
+	return server->aggregator_count ? -1 : refuse(name, value, "no address");
+}
+
+static int set(struct ps_settings *settings, const char *name, const char *value)
+{
+	struct ps_server_options *server = &settings->server;
+	char error[PS_ERROR_MAX];
+	uint64_t number = 0;
+	int result = -1;
+
+	if (!strcmp(name, "table")) {
+		if (ps_options_table(settings, value, error))
+			return refuse(name, value, error);
+	} else if (!strcmp(name, "workers")) {
+		result = set_number(name, value, 1, SWITCH_CHILDREN_MAX, "a number from 1 to 256",
+				    &number);
+		server->workers = (uint16_t)number;
+	} else if (!strcmp(name, "listen")) {
+		server->listen = value;
+	} else if (!strcmp(name, "aggregator")) {
+		return set_aggregators(settings, name, value);
+	} else if (!strcmp(name, "silence")) {
+		result = set_number(name, value, 10, 3600000, "milliseconds, from 10 to 3600000",
+				    &number);
+		server->silence_ns = number * 1000000;
+	} else if (!strcmp(name, "dir")) {
+		settings->folder = value;
+	} else if (!strcmp(name, "checkpoint")) {
+		result = set_number(name, value, 0, 1000000, "seconds, from 0 to 1000000", &number);
+		server->checkpoint_ns = number * 1000000000;
+	} else if (!strcmp(name, "job")) {
+		server->job = value;
+		if (strlen(value) >= KV_JOB_BYTES)
+			return refuse(name, value, "longer than 255 bytes");
+	} else if (!strcmp(name, "key-file")) {
+		int why = conf_load_key(value, settings->key, sizeof(settings->key), NULL);
+
+		if (why)
+			return refuse(name, value, conf_error_text(why));
+	} else if (!strcmp(name, "heartbeat")) {
+		result = set_number(name, value, 10, 3600000, "milliseconds, from 10 to 3600000",
+				    &number);
+		server->heartbeat_ms = (uint32_t)number;
+	} else if (!strcmp(name, "switch-memory")) {
+		if (!args_size(value, 1 << 16, 1ull << 44, &server->switch_memory))
+			return refuse(name, value, "a size from 64K to 16384G");
+	} else {
+		result = set_level(settings, value);
+	}
+	return result;
+}
+
+static int check(struct ps_settings *settings)
+{
+	if (!settings->server.workers)
+		return refuse("workers", "", "it has to be said");
+	if (!settings->server.table_count)
+		return refuse("table", "", "at least one has to be said");
+	for (uint32_t i = 0; i < settings->server.table_count; i++) {
+		if (settings->tables[i].table.durability == PS_LOG && !settings->folder)
+			return refuse("dir", "", "it has to be said: a table keeps a log there");
+		settings->tables[i].table.folder = settings->folder;
+	}
+	return -1;
+}
+
+int ps_options(struct ps_settings *settings, int argc, char **argv)
+{
+	/* clang-format off */
+	static const struct option options[] = {
+		{ "table", required_argument, NULL, 0 }, /* the only one that may come again */
+		{ "workers", required_argument, NULL, 0 },
+		{ "listen", required_argument, NULL, 0 },
+		{ "aggregator", required_argument, NULL, 0 },
+		{ "silence", required_argument, NULL, 0 },
+		{ "dir", required_argument, NULL, 0 },
+		{ "checkpoint", required_argument, NULL, 0 },
+		{ "job", required_argument, NULL, 0 },
+		{ "key-file", required_argument, NULL, 0 },
+		{ "heartbeat", required_argument, NULL, 0 },
+		{ "switch-memory", required_argument, NULL, 0 },
+		{ "log-level", required_argument, NULL, 0 },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
+		{ NULL, 0, NULL, 0 },
+	};
+	/* clang-format on */
+	uint64_t seen = 0;
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		int result;
+
+		if (option == 'h')
+			return args_print(help);
+		if (option == 'v')
+			return args_version();
+		if (option)
+			return PS_EXIT_USAGE; /* getopt has said what */
+		if (index && !args_once(&seen, index))
+			return refuse(options[index].name, optarg,
+				      "a second time: which one counts?");
+		result = set(settings, options[index].name, optarg);
+		if (result >= 0)
+			return result;
+	}
+	if (optind < argc)
+		return refuse("", argv[optind], "not an option");
+	settings->server.tables = settings->tables;
+	settings->server.key = settings->key;
+	return check(settings);
+}

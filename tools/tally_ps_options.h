@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally_ps_options.h - what tally-ps was asked for on its command line. */
+#ifndef TOOLS_TALLY_PS_OPTIONS_H
+#define TOOLS_TALLY_PS_OPTIONS_H
+
+#include "ps/server.h"
+
+enum { PS_EXIT_DONE = 0, PS_EXIT_FAILED = 1, PS_EXIT_USAGE = 2, PS_OPTION_BYTES = 1024 };
+
+struct ps_settings {
+	struct ps_server_options server;
+	struct ps_hosted_options tables[PS_TABLES_MAX];
+	enum ps_level level;
+	char text[PS_TABLES_MAX][PS_OPTION_BYTES]; /* of --table, cut into pieces */
+	char aggregators[PS_OPTION_BYTES];         /* likewise */
+	char key[KV_JOB_BYTES];
+	const char *folder;
+};
+
+/* -1: go on with *settings, which stay where they are, as argv does; else the exit status, and stderr says why. */
+int ps_options(struct ps_settings *settings, int argc, char **argv);
+
+/* One --table: NAME,dim=N and more. 0, or -1 with a sentence. */
+int ps_options_table(struct ps_settings *settings, const char *text, char error[PS_ERROR_MAX]);
+
+#endif
