@@ -180,8 +180,11 @@ int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 	ps_table_log_begin(table);
 	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
 	table->checkpoint = fork();
-	if (!table->checkpoint)
+	if (!table->checkpoint) {
+		/* It may outlive us: our sockets and locks must not live on in it. */
+		close_range(STDERR_FILENO + 1, ~0u, 0);
 		_exit(ps_table_write(table, path));
+	}
 	if (table->checkpoint > 0)
 		return 0;
 	table->checkpoint = 0;
