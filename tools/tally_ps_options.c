@@ -23,7 +23,7 @@ static const char help[] =
 	"\n"
 	"  --workers N          workers of the job, 1..256: the same for all tables\n"
 	"  --table NAME,...     a table; once for each\n"
-	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (0.0.0.0:7172; port 0: the "
+	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (0.0.0.0:7272; port 0: the "
 	"kernel\n"
 	"                       chooses)\n"
 	"  --aggregator ADDR[:PORT],...  tallyd that sums hot keys (port 7171), and who stands "
@@ -191,6 +191,8 @@ static int word_set(struct ps_hosted_options *options, const char *word, const c
 		options->table.map = value;
 		return 0;
 	}
+	if (!strcmp(word, "stepped"))
+		return failed(error, word, value, "tally-ps does not run stepped tables yet");
 	if (!strcmp(word, "durability"))
 		return durability_set(&options->table, value, error);
 	return failed(error, word, value, "no such word");

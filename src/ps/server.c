@@ -18,7 +18,7 @@
 #include "ps/internal.h"
 
 enum {
-	PORT = 7172,
+	PORT = 7272,
 	AGGREGATOR_PORT = 7171,
 	FRAMES = 64,      /* taken from the socket at once */
 	FRAMES_TURNS = 8, /* before anybody else has a turn */

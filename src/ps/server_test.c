@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers by hand, over TCP, against a server in a thread: what they are answered, and what they are refused with. */
+#include "ps/server.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, DIM = 2, PATIENCE_S = 30, QUIET_MS = 150 };
+
+static char folder[] = "/tmp/tally-server-XXXXXX";
+static struct ps_hosted_options table;
+static struct ps_server_options options;
+static struct ps_server *server;
+static pthread_t thread;
+static uint16_t port;
+static struct kv_codec codec;
+static struct kv_message said; /* the last that was heard */
+
+static void on_log(void *arg, enum ps_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)line;
+}
+
+static void *run(void *arg)
+{
+	(void)arg;
+	ps_server_run(server);
+	return NULL;
+}
+
+static int begin(void **state)
+{
+	char error[PS_ERROR_MAX], text[PS_TEXT_BYTES];
+
+	(void)state;
+	if (ps_server_open(&server, &options, error)) {
+		fprintf(stderr, "%s\n", error);
+		return -1;
+	}
+	port = (uint16_t)atoi(strrchr(ps_server_address(server, text), ':') + 1);
+	return pthread_create(&thread, NULL, run, NULL);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	ps_server_stop(server);
+	pthread_join(thread, NULL);
+	ps_server_close(server);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/t.0.log", folder);
+	unlink(path);
+	table = (struct ps_hosted_options){
+		.table = { .name = "t",
+			   .dim = DIM,
+			   .window = 4,
+			   .bytes = 1472,
+			   .optimiser = optimiser_default(OPTIMISER_SUM),
+			   .unit = 1,
+			   .memory_max = 1 << 20,
+			   .folder = folder },
+	};
+	options = (struct ps_server_options){ .listen = "127.0.0.1:0",
+					      .job = "J",
+					      .key = "secret",
+					      .workers = WORKERS,
+					      .heartbeat_ms = 5000,
+					      .tables = &table,
+					      .table_count = 1,
+					      .log = on_log };
+	return begin(state);
+}
+
+static int folder_make(void **state)
+{
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_remove(void **state)
+{
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/t.0.log", folder);
+	unlink(path);
+	return rmdir(folder);
+}
+
+/* ---- a worker ---- */
+
+static int connect_one(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+static void say(int fd, const struct kv_message *message)
+{
+	uint8_t *frame = malloc(kv_bytes(message));
+	size_t bytes = kv_put(message, frame);
+
+	assert_int_equal(send(fd, frame, bytes, MSG_NOSIGNAL), bytes);
+	free(frame);
+}
+
+static void read_all(int fd, uint8_t *at, size_t bytes)
+{
+	for (size_t done = 0; done < bytes;) {
+		ssize_t got = recv(fd, at + done, bytes - done, 0);
+
+		assert_true(got > 0);
+		done += (size_t)got;
+	}
+}
+
+/* The next message but ALIVE. */
+static void hear_any(int fd)
+{
+	static uint8_t frame[KV_FRAME_BYTES + KV_BYTES_MAX];
+
+	do {
+		uint32_t bytes;
+
+		read_all(fd, frame, KV_FRAME_BYTES);
+		bytes = sparse_body_get32(frame);
+		assert_true(bytes <= KV_BYTES_MAX);
+		read_all(fd, frame + KV_FRAME_BYTES, bytes);
+		memset(&said, 0, sizeof(said));
+		assert_int_equal(kv_decode(&codec, frame, KV_FRAME_BYTES + bytes, &said), 0);
+	} while (said.type == KV_ALIVE);
+}
+
+static void hear(int fd, enum kv_type type)
+{
+	hear_any(fd);
+	if (said.type != type)
+		fail_msg("%s, not %s: %s", kv_type_name(said.type), kv_type_name(type), said.text);
+}
+
+static void hear_no(int fd, enum kv_refusal refusal, const char *part)
+{
+	hear(fd, KV_ERROR);
+	assert_int_equal(said.refusal, refusal);
+	if (!strstr(said.text, part))
+		fail_msg("\"%s\" does not say \"%s\"", said.text, part);
+}
+
+static void hear_end(int fd)
+{
+	uint8_t byte;
+
+	assert_int_equal(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+}
+
+static bool is_quiet(int fd)
+{
+	struct timeval moment = { .tv_usec = QUIET_MS * 1000 };
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+	uint8_t byte;
+	ssize_t got;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
+	got = recv(fd, &byte, 1, MSG_PEEK);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return got < 0;
+}
+
+static struct kv_message hello_of(uint16_t worker, uint64_t incarnation)
+{
+	struct kv_message hello = { .type = KV_HELLO,
+				    .version = 1,
+				    .worker = worker,
+				    .workers = WORKERS,
+				    .pid = 77,
+				    .incarnation = incarnation,
+				    .job = "J",
+				    .secret = "secret",
+				    .host = "H" };
+
+	return hello;
+}
+
+/* Its OPENED is in said. */
+static int open_one(uint16_t worker, uint64_t incarnation)
+{
+	struct kv_message hello = hello_of(worker, incarnation);
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	int fd = connect_one();
+
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	return fd;
+}
+
+static void batch_say(int fd, uint64_t number, uint64_t key, float value)
+{
+	float values[DIM] = { value, -value };
+	struct kv_message batch = { .type = KV_BATCH,
+				    .number = number,
+				    .dim = DIM,
+				    .count = 1,
+				    .key = &key,
+				    .value = values };
+
+	say(fd, &batch);
+}
+
+static void pull_say(int fd, uint64_t generation, uint64_t epoch)
+{
+	static const uint64_t keys[2] = { 5, 6 };
+	struct kv_message pull = { .type = KV_PULL,
+				   .number = 9,
+				   .generation = generation,
+				   .epoch = epoch,
+				   .count = 2,
+				   .key = keys };
+
+	say(fd, &pull);
+}
+
+static void refused_hello(const struct kv_message *hello, enum kv_refusal refusal, const char *part)
+{
+	int fd = connect_one();
+
+	say(fd, hello);
+	hear_no(fd, refusal, part);
+	assert_int_equal(said.about, KV_NOTHING);
+	hear_end(fd);
+}
+
+static void server__strangers_are_refused_by_name(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+	int fd;
+
+	(void)unused;
+	strcpy(hello.secret, "secreu");
+	refused_hello(&hello, KV_REFUSED_DENIED, "worker 0 (H, pid 77) has another key");
+	strcpy(hello.secret, "secret and more");
+	refused_hello(&hello, KV_REFUSED_DENIED, "another key");
+	hello.secret[0] = 0;
+	refused_hello(&hello, KV_REFUSED_DENIED, "another key");
+	hello = hello_of(0, 1);
+	strcpy(hello.job, "K");
+	refused_hello(&hello, KV_REFUSED_MISMATCH, "is of job K with 2 workers");
+	hello = hello_of(0, 1);
+	hello.workers = 3;
+	refused_hello(&hello, KV_REFUSED_MISMATCH, "with 3 workers");
+	hello = (struct kv_message){ .type = KV_OPEN, .name = "t", .dim = DIM };
+	refused_hello(&hello, KV_REFUSED_MESSAGE, "HELLO comes first");
+	hello = (struct kv_message){ .type = KV_LEAVE };
+	refused_hello(&hello, KV_REFUSED_MESSAGE, "HELLO comes first");
+	fd = connect_one();
+	assert_int_equal(send(fd, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+	hear_no(fd, KV_REFUSED_MESSAGE, "no messages of tally");
+	hear_end(fd);
+}
+
+static void server__tables_are_opened_as_they_are(void **unused)
+{
+	struct kv_message open = { .type = KV_OPEN, .name = "u", .dim = DIM };
+	int fd = open_one(0, 1);
+
+	(void)unused;
+	assert_string_equal(said.name, "t");
+	assert_int_equal(said.dim, DIM);
+	assert_int_equal(said.generation, 1);
+	assert_int_equal(said.number, 1);
+	assert_false(said.is_known);
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_UNKNOWN, "asks for a table u, which is not here");
+	assert_int_equal(said.about, KV_OPEN);
+	open = (struct kv_message){ .type = KV_OPEN, .name = "t", .dim = DIM + 1 };
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_MISMATCH, "table t has dim 2; worker 0 (H, pid 77) has opened it");
+	close(fd);
+}
+
+static void server__batches_count_once_and_are_pulled(void **unused)
+{
+	int fd = open_one(0, 1);
+
+	(void)unused;
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	assert_int_equal(said.number, 1);
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	batch_say(fd, 3, 5, 100);
+	hear_no(fd, KV_REFUSED_MESSAGE, "batch 3 of worker 0 (H, pid 77); 2 is next");
+	assert_int_equal(said.about, KV_BATCH);
+	assert_int_equal(said.number, 3);
+	batch_say(fd, 2, 6, -7);
+	hear(fd, KV_DONE);
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	assert_int_equal(said.count, 2);
+	assert_true(said.value[0] == 3 && said.value[1] == -3);
+	assert_true(said.value[2] == -7 && said.value[3] == 7);
+	close(fd);
+}
+
+static void server__later_incarnation_takes_the_place(void **unused)
+{
+	struct kv_message hello = hello_of(0, 2),
+			  open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	int first = open_one(0, 3), second, fd;
+
+	(void)unused;
+	batch_say(first, 1, 5, 1);
+	hear(first, KV_DONE);
+	second = open_one(0, 4);
+	assert_int_equal(said.generation, 2);
+	assert_int_equal(said.number, 1);
+	hear_no(first, KV_REFUSED_SUPERSEDED, "worker 0 has another connection now");
+	hear_end(first);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_SUPERSEDED, "a later incarnation of worker 0 has come, 4 and not 2");
+	hear_end(fd);
+	/* The same one, once more: it goes on. */
+	batch_say(second, 1, 5, 1);
+	hear(second, KV_DONE);
+	close(second);
+	second = open_one(0, 4);
+	assert_true(said.is_known);
+	assert_int_equal(said.number, 2);
+	close(second);
+}
+
+static void server__pull_waits_for_what_it_asks_for(void **unused)
+{
+	int waits = open_one(0, 1), other = open_one(1, 1);
+
+	(void)unused;
+	pull_say(waits, 1, 1);
+	assert_true(is_quiet(waits));
+	/* Who replaces worker 1 begins a generation, which is above. */
+	close(other);
+	other = open_one(1, 2);
+	hear(waits, KV_PULLED);
+	assert_int_equal(said.generation, 2);
+	assert_int_equal(said.number, 9);
+	close(waits);
+	close(other);
+}
+
+static void server__barrier_is_passed_by_all_or_none(void **unused)
+{
+	struct kv_message barrier = { .type = KV_BARRIER, .number = 1 };
+	int first = open_one(0, 1), second = open_one(1, 1);
+
+	(void)unused;
+	say(first, &barrier);
+	assert_true(is_quiet(first));
+	say(second, &barrier);
+	hear(first, KV_BARRIER);
+	assert_int_equal(said.number, 1);
+	hear(second, KV_BARRIER);
+	/* One that was passed stays so, over a restart too. */
+	close(first);
+	close(second);
+	end(NULL);
+	assert_int_equal(begin(NULL), 0);
+	first = open_one(0, 1);
+	assert_true(said.is_known);
+	say(first, &barrier);
+	hear(first, KV_BARRIER);
+	close(first);
+}
+
+static void server__memory_bound_is_named_and_the_table_goes_on(void **unused)
+{
+	uint64_t keys[2000], number = 1;
+	static float values[2000 * DIM];
+	struct kv_message batch = {
+		.type = KV_BATCH, .dim = DIM, .count = 2000, .key = keys, .value = values
+	};
+	int fd = open_one(0, 1);
+
+	(void)unused;
+	for (;; number++) {
+		assert_true(number < 100);
+		for (uint64_t i = 0; i < 2000; i++)
+			keys[i] = number * 10000 + i;
+		batch.number = number;
+		say(fd, &batch);
+		hear_any(fd);
+		if (said.type == KV_ERROR)
+			break;
+		assert_int_equal(said.type, KV_DONE);
+	}
+	assert_int_equal(said.refusal, KV_REFUSED_MEMORY);
+	assert_non_null(strstr(said.text, "no room for a batch of 2000 keys of worker 0"));
+	batch_say(fd, number, 10000, 1); /* a key that is there */
+	hear(fd, KV_DONE);
+	close(fd);
+}
+
+static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
+{
+	struct rlimit size;
+	int fd = open_one(0, 1);
+	uint64_t number = 2;
+
+	(void)unused;
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = 1; /* nothing more at all */
+	setrlimit(RLIMIT_FSIZE, &size);
+	batch_say(fd, number++, 5, 3);
+	assert_true(is_quiet(fd));
+	for (int i = 0; i < 100; i++) {
+		batch_say(fd, number, 5, 100);
+		if (!is_quiet(fd))
+			break;
+		number++; /* taken, and not acknowledged: the disk has not said no yet */
+	}
+	hear_no(fd, KV_REFUSED_DISK, "the server cannot write its log: File too large");
+	size.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &size);
+	for (uint64_t i = 2; i < number; i++) {
+		hear(fd, KV_DONE);
+		assert_int_equal(said.number, i);
+	}
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	assert_true(said.value[0] == 6 + 100 * (float)(number - 3));
+	close(fd);
+}
+
+static void server__who_says_nothing_is_given_up(void **unused)
+{
+	int fd;
+
+	(void)unused;
+	end(NULL);
+	options.heartbeat_ms = 20;
+	assert_int_equal(begin(NULL), 0);
+	fd = connect_one();
+	hear_end(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(server__##name, setup, end)
+		T(strangers_are_refused_by_name),
+		T(tables_are_opened_as_they_are),
+		T(batches_count_once_and_are_pulled),
+		T(later_incarnation_takes_the_place),
+		T(pull_waits_for_what_it_asks_for),
+		T(barrier_is_passed_by_all_or_none),
+		T(memory_bound_is_named_and_the_table_goes_on),
+		T(full_disk_is_named_and_nothing_acknowledged),
+		T(who_says_nothing_is_given_up),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
