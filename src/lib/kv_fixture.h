@@ -61,7 +61,9 @@ struct fake {
 	enum kv_type refuses;    /* this message, */
 	enum kv_refusal refusal; /* with this */
 	bool forgets;            /* is_known is never said */
-	uint64_t dones_lost;     /* so many DONEs are not said */
+	uint32_t
+		opens_lost; /* so many times OPEN is obeyed, and the connection ends before it is answered */
+	uint64_t dones_lost; /* so many DONEs are not said */
 	/* Its own. */
 	char address[64];
 	struct conn_address at;
@@ -238,6 +240,11 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const char *nam
 		fake->incarnation[worker] = peer->incarnation;
 		if (home_sparse_server(fake->home)->generation != generation)
 			fake_fence(fake);
+	}
+	if (fake->opens_lost) {
+		fake->opens_lost--;
+		fake_gone(peer);
+		return;
 	}
 	message = (struct kv_message){ .type = KV_OPENED,
 				       .table = FAKE_TABLE,

@@ -299,8 +299,6 @@ static const char *standing_fault(const struct kv_server *server, const struct k
 	if (server->was_open && !message->is_known && !TAKEN_OUT(KV_FORGOTTEN))
 		return "does not know this worker any more: it has lost what it had, or a later "
 		       "incarnation has come";
-	if (!server->was_open && message->is_known)
-		return "knows this incarnation already";
 	if (message->number > server->batch_next)
 		return "has batches that were never sent";
 	if (message->number <= server->batch_done)

@@ -220,6 +220,27 @@ static void kv__pull_brings_what_was_pushed(void **state)
 	fake_end(fake);
 }
 
+/* The server has joined the worker, which does not know: it asks again, and goes on as what the server knows. */
+static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 14);
+	struct tally_kv *kv;
+	uint64_t key[] = { 6, 7 }; /* hot, cold */
+	float value[2 * FAKE_DIM] = { 1, -2, 3, -4, 5, -6 };
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->opens_lost = 2;
+	pthread_mutex_unlock(&fake->lock);
+	kv = open_of(fake->address, 0);
+	ok(tally_kv_push(kv, key, value, 2, NULL));
+	ok(tally_kv_close(kv));
+	for (uint32_t i = 0; i < 2 * FAKE_DIM; i++)
+		assert_true(fake_row(fake, (uint32_t)key[0] * FAKE_DIM + i) == value[i]);
+	assert_int_equal(fake->opens_lost, 0);
+	fake_end(fake);
+}
+
 /* ---- barrier ---- */
 
 static void *late_worker(void *arg)
@@ -419,6 +440,7 @@ int main(void)
 		cmocka_unit_test(kv__cold_alone_is_exact_over_restarts),
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
+		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
 		cmocka_unit_test(kv__bad_arguments_are_named),
 		cmocka_unit_test(kv__refusals_of_a_server_are_named),
