@@ -4,7 +4,7 @@
  * and cold ones, 1 % of their datagrams lost both ways, while tally-ps is killed at random moments and started again.
  * What the table has at the end is what this file adds up without tally.
  *
- * Usage: kv_exact_test TALLY-PS [KILLS [SEED]]
+ * Usage: kv_exact_test TALLY-PS [KILLS [SEED]]; RANKS_FAMILY=6: over IPv6
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -368,6 +368,8 @@ int main(int argc, char **argv)
 	printf("seed %" PRIu64 ", %u kills\n", seed, kills);
 	fflush(stdout);
 	program = argv[1];
+	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6"))
+		strcpy(address, "[::1]:0");
 	rng_init(&rng, seed, 0);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
