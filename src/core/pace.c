@@ -457,9 +457,8 @@ bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
 	return true;
 }
 
-/* When a list's head will be due, if nothing comes. */
-static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct pace_list_ends *ends,
-			 uint64_t timeout_ns)
+/* When a list's head will be due for a gap, if nothing comes. */
+static uint64_t gap_due(const struct pace *pace, uint32_t shard, const struct pace_list_ends *ends)
 {
 	const struct pace_shard *at = &pace->shards[shard];
 	const struct pace_slot *slot;
@@ -467,22 +466,24 @@ static uint64_t head_due(const struct pace *pace, uint32_t shard, const struct p
 	if (!ends->count)
 		return PACE_NEVER;
 	slot = slot_at(pace, shard, ends->head);
-	if (at->srtt_ns && at->late[PACE_GAP - 1] > slot->order)
-		timeout_ns = rto_least(timeout_ns, at->srtt_ns);
-	return timeout_ns == PACE_NEVER ? PACE_NEVER : slot->attempt_ns + timeout_ns;
+	return at->srtt_ns && at->late[PACE_GAP - 1] > slot->order ? slot->attempt_ns + at->srtt_ns
+								   : PACE_NEVER;
 }
 
-/* When the flight's head will be probed: that of a shard in doubt takes its turn. */
+/* When the flight's head will be probed: that of a shard in doubt takes its turn, unless there is a gap. */
 static uint64_t flight_due(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t rto = pace_rto(pace, shard);
-	uint64_t due = head_due(pace, shard, &at->flight, rto);
+	uint64_t rto = pace_rto(pace, shard), due;
+	const struct pace_slot *slot;
 
-	if (due == PACE_NEVER || !at->quiet_ns || at->quiet_due ||
-	    !is_in_doubt(pace, at, slot_at(pace, shard, at->flight.head)))
-		return due;
-	return rto_most(due, at->quiet_ns + rto);
+	if (!at->flight.count)
+		return PACE_NEVER;
+	slot = slot_at(pace, shard, at->flight.head);
+	due = slot->attempt_ns + rto;
+	if (at->quiet_ns && !at->quiet_due && is_in_doubt(pace, at, slot))
+		due = rto_most(due, at->quiet_ns + rto);
+	return rto_least(due, gap_due(pace, shard, &at->flight));
 }
 
 uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
@@ -493,7 +494,7 @@ uint64_t pace_next(const struct pace *pace, uint64_t now_ns)
 		const struct pace_shard *at = &pace->shards[shard];
 
 		next = rto_least(next, flight_due(pace, shard));
-		next = rto_least(next, head_due(pace, shard, &at->ring, PACE_NEVER));
+		next = rto_least(next, gap_due(pace, shard, &at->ring));
 	}
 	return rto_most(next, now_ns);
 }
