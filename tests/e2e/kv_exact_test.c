@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kv_exact_test.c - exactly once, live: four processes push whole numbers of both signs with tally_kv_push, hot keys
- * and cold ones, 1 % of their datagrams lost both ways, while tally-ps is killed at random moments and started again.
- * What the table has at the end is what this file adds up without tally.
+ * and cold ones, 1 % of their datagrams lost both ways, while tally-ps, or the tallyd that sums for it, is killed at
+ * random moments and started again. What the table has at the end is what this file adds up without tally.
  *
- * Usage: kv_exact_test TALLY-PS [KILLS [SEED]]; RANKS_FAMILY=6: over IPv6
+ * Usage: kv_exact_test TALLY-PS [TALLYD|- [KILLS [SEED]]]; RANKS_FAMILY=6: over IPv6
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -42,31 +43,59 @@ enum {
 static struct shared {
 	atomic_bool is_over; /* push no more */
 	uint32_t pushes[WORKERS];
-	uint64_t lost[WORKERS];
+	uint64_t lost[WORKERS], elsewhere[WORKERS];
 	atomic_uint begun;
 	float row[KEYS * DIM]; /* as worker 0 has pulled them */
 } * shared;
 
+/* What is killed and started again, at the same address. */
+struct daemon {
+	pid_t pid;
+	char address[ADDRESS_BYTES];
+};
+
 static char folder[] = "/tmp/tally-kv-XXXXXX";
-static char map_path[64], address[ADDRESS_BYTES] = "127.0.0.1:0";
-static const char *program;
-static pid_t server;
+static char map_path[64];
+static const char *program, *aggregator_program; /* NULL: none */
+static struct daemon server = { .address = "127.0.0.1:0" },
+		     aggregator = { .address = "127.0.0.1:0" };
+static uint32_t lives;
 static uint64_t seed;
 
 static void die(const char *what)
 {
 	fprintf(stderr, "kv_exact: %s: %s\n", what, strerror(errno));
-	if (server > 0)
-		kill(server, SIGKILL);
+	if (server.pid > 0)
+		kill(server.pid, SIGKILL);
+	if (aggregator.pid > 0)
+		kill(aggregator.pid, SIGKILL);
 	exit(1);
+}
+
+/* ---- time ---- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(uint32_t ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
 }
 
 /* ---- a network that loses: around the library's own socket ---- */
 
 static const struct link_ops *real_ops;
 static struct link_ops lossy_ops;
+static uint16_t server_port; /* of the last life that was known when the worker began */
 static struct rng loss_rng;
-static uint64_t lost;
+static uint64_t lost, elsewhere; /* elsewhere: what went to an aggregator */
 
 static bool is_lost(void)
 {
@@ -111,6 +140,7 @@ static int lossy_send(struct link *link, const struct link_frame *frames, uint32
 			one.bytes = one.bytes - at < one.packet_bytes ? one.bytes - at
 								      : one.packet_bytes;
 			one.count = 1;
+			elsewhere += one.peer.port != server_port;
 			if (!is_lost() && real_ops->send(link, &one, 1))
 				return -EIO;
 		}
@@ -171,8 +201,9 @@ static void worker_main(uint32_t idx)
 	struct tally_kv *kv;
 	uint64_t timestamp = 0;
 
+	server_port = (uint16_t)atoi(strrchr(server.address, ':') + 1);
 	rng_init(&loss_rng, seed, 1000 + idx);
-	options.servers = address;
+	options.servers = server.address;
 	options.job = "exact";
 	options.workers = WORKERS;
 	options.worker = idx;
@@ -203,6 +234,7 @@ static void worker_main(uint32_t idx)
 	}
 	check(tally_kv_close(kv), "close", idx);
 	shared->lost[idx] = lost;
+	shared->elsewhere[idx] = elsewhere;
 	_exit(0);
 }
 
@@ -222,83 +254,88 @@ static void map_make(void)
 	}
 }
 
-/* "ready on ADDRESS," is what it says. */
-static void ready_read(int fd)
+/* "ready on ADDR" is what it says, and then a comma or a blank. */
+static bool is_ready(struct daemon *daemon, const char *path)
 {
-	char text[4096] = "", *at = NULL, *end;
-	size_t used = 0;
-	ssize_t got;
+	char text[4096], *at;
+	FILE *file = fopen(path, "r");
+	size_t bytes = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 
-	while (!at && used < sizeof(text) - 1 &&
-	       (got = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
-		used += (size_t)got;
-		text[used] = 0;
-		at = strstr(text, "ready on ");
-		if (at && !strchr(at, ','))
-			at = NULL;
+	if (file)
+		fclose(file);
+	text[bytes] = 0;
+	at = strstr(text, "ready on ");
+	if (at && strchr(at, '\n')) {
+		at += strlen("ready on ");
+		at[strcspn(at, ", \n")] = 0;
+		snprintf(daemon->address, sizeof(daemon->address), "%.*s", ADDRESS_BYTES - 1, at);
+		return true;
 	}
-	if (!at) {
-		fprintf(stderr, "kv_exact: tally-ps is not ready; it says:\n%s\n", text);
-		exit(1);
+	if (waitpid(daemon->pid, NULL, WNOHANG) == daemon->pid) {
+		fprintf(stderr, "kv_exact: it has ended instead of being ready:\n%s\n", text);
+		daemon->pid = 0;
+		die("a daemon");
 	}
-	at += strlen("ready on ");
-	end = strchr(at, ',');
-	*end = 0;
-	snprintf(address, sizeof(address), "%.*s", ADDRESS_BYTES - 1, at);
+	return false;
 }
 
-/* Its further lines go to a file. */
-static void server_start(void)
+/* Its lines go to a file. */
+static void daemon_start(struct daemon *daemon, const char *const *arguments)
 {
-	char table[160], log[96];
-	int pipes[2];
+	uint64_t until_ms = now_ms() + READY_MS;
+	char path[96];
 
-	snprintf(table, sizeof(table),
-		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,"
-		 "patience-us=20000",
-		 DIM, map_path);
-	snprintf(log, sizeof(log), "%s/log", folder);
-	if (pipe(pipes))
-		die("pipe");
-	server = fork();
-	if (server < 0)
+	snprintf(path, sizeof(path), "%s/out.%u", folder, lives++);
+	daemon->pid = fork();
+	if (daemon->pid < 0)
 		die("fork");
-	if (!server) {
-		dup2(pipes[1], STDERR_FILENO);
-		close(pipes[0]);
-		close(pipes[1]);
-		execl(program, program, "--workers", "4", "--dir", folder, "--listen", address,
-		      "--heartbeat", "200", "--log-level", "error", "--table", table, (char *)NULL);
+	if (!daemon->pid) {
+		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+		dup2(fd, STDERR_FILENO);
+		execv(arguments[0], (char *const *)(uintptr_t)arguments);
 		_exit(127);
 	}
-	close(pipes[1]);
-	ready_read(pipes[0]);
-	close(pipes[0]); /* nobody reads what it says later, and that is no reason to stop */
+	while (!is_ready(daemon, path)) {
+		if (now_ms() > until_ms)
+			die("a daemon that does not become ready");
+		sleep_ms(2);
+	}
 }
 
-static void server_kill(int signal_number)
+static void aggregator_start(void)
 {
-	kill(server, signal_number);
-	waitpid(server, NULL, 0);
-	server = 0;
+	const char *arguments[] = { aggregator_program, "--listen", aggregator.address, NULL };
+
+	daemon_start(&aggregator, arguments);
+}
+
+static void server_start(void)
+{
+	char table[160];
+	const char *arguments[] = {
+		program,    "--workers",    "4",           "--dir",        folder,
+		"--listen", server.address, "--heartbeat", "200",          "--log-level",
+		"error",    "--table",      table,         "--aggregator", aggregator.address,
+		NULL
+	};
+
+	snprintf(table, sizeof(table),
+		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,patience-us=20000", DIM,
+		 map_path);
+	if (!aggregator_program)
+		arguments[13] = NULL;
+	daemon_start(&server, arguments);
+}
+
+static void daemon_kill(struct daemon *daemon, int signal_number)
+{
+	kill(daemon->pid, signal_number);
+	waitpid(daemon->pid, NULL, 0);
+	daemon->pid = 0;
 }
 
 /* ---- the test ---- */
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void sleep_ms(uint32_t ms)
-{
-	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
-
-	nanosleep(&time, NULL);
-}
 
 static uint32_t compare(void)
 {
@@ -336,9 +373,12 @@ static bool workers_join(const pid_t *pid, uint64_t until_ms)
 		int status;
 		pid_t ended = waitpid(-1, &status, WNOHANG);
 
-		if (ended > 0 && ended == server) {
-			fprintf(stderr, "kv_exact: tally-ps has ended by itself\n");
-			server = 0;
+		if (ended > 0 && (ended == server.pid || ended == aggregator.pid)) {
+			fprintf(stderr, "kv_exact: a daemon has ended by itself\n");
+			if (ended == server.pid)
+				server.pid = 0;
+			else
+				aggregator.pid = 0;
 			is_well = false;
 		} else if (ended > 0) {
 			left--;
@@ -354,30 +394,76 @@ static bool workers_join(const pid_t *pid, uint64_t until_ms)
 	return is_well && !left;
 }
 
-int main(int argc, char **argv)
+/* One of the two, maybe for a while. */
+static void kill_one(struct rng *rng)
 {
-	uint32_t kills = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : KILLS, pushes = 0;
-	uint64_t lost_all = 0, until_ms;
-	struct rng rng;
-	pid_t pid[WORKERS];
-	bool is_well;
+	bool is_server = !aggregator_program || rng_chance(rng, 500000);
 
-	seed = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)time(NULL);
+	sleep_ms(5 + rng_below(rng, 300));
+	daemon_kill(is_server ? &server : &aggregator, SIGKILL);
+	if (rng_chance(rng, 300000))
+		sleep_ms(rng_below(rng, is_server ? 200 : 1000));
+	if (is_server)
+		server_start();
+	else
+		aggregator_start();
+}
+
+static void begin(int argc, char **argv)
+{
 	if (argc < 2 || !mkdtemp(folder))
-		die("usage: kv_exact_test TALLY-PS [KILLS [SEED]]");
-	printf("seed %" PRIu64 ", %u kills\n", seed, kills);
-	fflush(stdout);
+		die("usage: kv_exact_test TALLY-PS [TALLYD|- [KILLS [SEED]]]");
 	program = argv[1];
-	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6"))
-		strcpy(address, "[::1]:0");
-	rng_init(&rng, seed, 0);
+	aggregator_program = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
+	seed = argc > 4 ? strtoull(argv[4], NULL, 10) : (uint64_t)time(NULL);
+	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6")) {
+		strcpy(server.address, "[::1]:0");
+		strcpy(aggregator.address, "[::1]:0");
+	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		die("mmap");
 	snprintf(map_path, sizeof(map_path), "%s/map", folder);
 	map_make();
+	if (aggregator_program)
+		aggregator_start();
 	server_start();
+}
+
+/* What the workers say of themselves, and whether that is what should be. */
+static bool is_exact(uint32_t kills)
+{
+	uint64_t lost_all = 0, elsewhere_all = 0;
+	uint32_t pushes = 0;
+	bool is = !compare();
+
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		pushes += shared->pushes[i];
+		lost_all += shared->lost[i];
+		elsewhere_all += shared->elsewhere[i];
+	}
+	/* Else the network was better than it should be, or the aggregator has never been asked. */
+	is = is && lost_all && (!aggregator_program || elsewhere_all);
+	printf("%s: %u pushes of %d workers, %u kills, %" PRIu64 " datagrams lost, %" PRIu64
+	       " to an aggregator\n",
+	       is ? "exact" : "FAILED", pushes, WORKERS, kills, lost_all, elsewhere_all);
+	return is;
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t kills = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : KILLS;
+	char command[96];
+	uint64_t until_ms;
+	struct rng rng;
+	pid_t pid[WORKERS];
+	bool is_well;
+
+	begin(argc, argv);
+	printf("seed %" PRIu64 ", %u kills\n", seed, kills);
+	fflush(stdout);
+	rng_init(&rng, seed, 0);
 	until_ms = now_ms() + LIMIT_S * 1000 + kills * 2000ull;
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		pid[i] = fork();
@@ -388,30 +474,18 @@ int main(int argc, char **argv)
 	}
 	while (atomic_load(&shared->begun) < WORKERS && now_ms() < until_ms)
 		sleep_ms(1);
-	for (uint32_t i = 0; i < kills; i++) {
-		sleep_ms(5 + rng_below(&rng, 300));
-		server_kill(SIGKILL);
-		if (rng_chance(&rng, 300000))
-			sleep_ms(rng_below(&rng, 200));
-		server_start();
-	}
+	for (uint32_t i = 0; i < kills; i++)
+		kill_one(&rng);
 	atomic_store(&shared->is_over, true);
-	is_well = workers_join(pid, until_ms);
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		pushes += shared->pushes[i];
-		lost_all += shared->lost[i];
+	is_well = workers_join(pid, until_ms) && is_exact(kills);
+	if (server.pid)
+		daemon_kill(&server, SIGTERM);
+	if (aggregator.pid)
+		daemon_kill(&aggregator, SIGTERM);
+	if (!is_well) {
+		fprintf(stderr, "kv_exact: FAILED; what the daemons said is in %s\n", folder);
+		return 1;
 	}
-	if (is_well && (compare() || !lost_all))
-		is_well = false;
-	if (server)
-		server_kill(SIGTERM);
-	printf("%s: %u pushes of %d workers, %u kills, %" PRIu64 " datagrams lost\n",
-	       is_well ? "exact" : "FAILED", pushes, WORKERS, kills, lost_all);
-	if (is_well) {
-		char command[96];
-
-		snprintf(command, sizeof(command), "rm -rf %s", folder);
-		(void)!system(command);
-	}
-	return !is_well;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command) != 0;
 }
