@@ -100,7 +100,7 @@ static const struct float_word floats[] = {
 	{ "l1", AT(optimiser.l1), 0, 1e6, false, "a number, at least 0" },
 	{ "l2", AT(optimiser.l2), 0, 1e6, false, "a number, at least 0" },
 	{ "scale", AT(initial.scale), 0, 1e6, false, "a number, at least 0" },
-	{ "unit", AT(unit), 0, 1e6, true, "a number above 0" },
+	{ "unit", AT(unit), 1e-30, 1e6, true, "a number above 1e-30, at most 1e6" },
 };
 /* clang-format on */
 

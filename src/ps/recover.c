@@ -127,8 +127,11 @@ static int step_apply(struct ps_table *table, const struct record_step *step,
 		int64_t sum[SPARSE_DIM_MAX];
 		float value[SPARSE_DIM_MAX];
 	} its;
+	uint64_t fresh = 0;
 
-	if (store_reserve(table->store, step->count))
+	for (uint32_t i = 0; i < step->count; i++)
+		fresh += !store_find(table->store, sparse_body_get64(step->key + 8ull * i));
+	if (store_reserve(table->store, fresh))
 		return failed(error, "its keys do not fit into the table's bound of memory");
 	for (uint32_t i = 0; i < step->count; i++) {
 		uint64_t key = sparse_body_get64(step->key + 8ull * i);
@@ -149,7 +152,6 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 {
 	struct record_step step;
 	const char *why = record_step_get(type, body, bytes, &table->shape, &step);
-	uint32_t places = step.places;
 	uint64_t *cut = NULL;
 
 	if (!why)
@@ -159,10 +161,10 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 	if (step_apply(table, &step, error))
 		return -1;
 	if (type == SERVER_SPARSE_EPOCH) {
-		cut = malloc(places * sizeof(*cut));
+		cut = malloc(step.places * sizeof(*cut));
 		if (!cut)
 			return failed(error, "out of memory");
-		memcpy(cut, step.cut, places * sizeof(*cut));
+		memcpy(cut, step.cut, step.places * sizeof(*cut));
 	}
 	step.what.number = home_sparse_server(table->home)->recorded + 1;
 	home_sparse_replay(table->home, &step.what, cut);
