@@ -41,7 +41,7 @@ const char *kv_refusal_text(enum kv_refusal refusal)
 
 uint32_t kv_keys_max(uint16_t dim)
 {
-	uint32_t keys = dim ? KV_VALUES_MAX / dim : KV_KEYS_MAX;
+	uint32_t keys = dim ? (uint32_t)KV_VALUES_MAX / dim : KV_KEYS_MAX;
 
 	return keys < KV_KEYS_MAX ? keys : KV_KEYS_MAX;
 }
@@ -136,7 +136,7 @@ static void text(struct cursor *cursor, char *value, uint16_t max, uint16_t leas
 }
 
 /* It becomes the name of a file. */
-static bool is_name(const char *name)
+bool kv_is_name(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789_-.";
@@ -147,7 +147,7 @@ static bool is_name(const char *name)
 static void table_name(struct cursor *cursor, struct kv_message *message)
 {
 	text(cursor, message->name, KV_NAME_BYTES, 1, "name");
-	if (!cursor->is_refused && !is_name(message->name))
+	if (!cursor->is_refused && !kv_is_name(message->name))
 		refuse(cursor, "name", "has other characters than letters, digits, _ - and .");
 }
 

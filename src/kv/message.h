@@ -137,5 +137,7 @@ const char *kv_refusal_text(enum kv_refusal refusal);
 
 /* How many keys of `dim` values a message can have: BATCH, PULL and PULLED. */
 uint32_t kv_keys_max(uint16_t dim);
+/* Has a table's name the characters that R-KV allows? */
+bool kv_is_name(const char *name);
 
 #endif

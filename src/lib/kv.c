@@ -246,10 +246,12 @@ static int open_check(const char *table, uint32_t dim, const struct tally_kv_opt
 				    given->size);
 	if (given)
 		memcpy(options, given, given->size);
-	if (!table || !*table || strlen(table) >= KV_NAME_BYTES)
-		return report_error(NULL, TALLY_ERR_ARGUMENT,
-				    "tally_kv_open: a table's name has 1 to %d bytes",
-				    KV_NAME_BYTES - 1);
+	if (!table || !*table || strlen(table) >= KV_NAME_BYTES || !kv_is_name(table))
+		return report_error(
+			NULL, TALLY_ERR_ARGUMENT,
+			"tally_kv_open: a table's name has 1 to %d letters, digits, _ - "
+			"and ., which is not the first",
+			KV_NAME_BYTES - 1);
 	if (!dim || dim > SPARSE_DIM_MAX)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
 				    "tally_kv_open: table %s: dim %u is not in 1 to %d", table, dim,

@@ -326,7 +326,8 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 	server->patience_ns = (uint64_t)message->patience_us * 1000;
 	if (!server->endpoint)
 		server->generation = message->generation;
-	server->shape = (struct sparse_table){ .ranks = message->ranks,
+	server->shape = (struct sparse_table){ .index = server->shape.index, /* SWITCH's */
+					       .ranks = message->ranks,
 					       .workers = kv->workers,
 					       .window = message->window,
 					       .dim = message->dim,

@@ -311,6 +311,8 @@ static void kv__bad_arguments_are_named(void **state)
 	failed(tally_kv_open(&none, "words", 0, &options), TALLY_ERR_ARGUMENT, "dim 0");
 	failed(tally_kv_open(&none, "words", 65, &options), TALLY_ERR_ARGUMENT, "dim 65");
 	failed(tally_kv_open(&none, "", 1, &options), TALLY_ERR_ARGUMENT, "a table's name");
+	failed(tally_kv_open(&none, "my table", 1, &options), TALLY_ERR_ARGUMENT,
+	       "letters, digits");
 	options.worker = 2;
 	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "rank 2");
 	options = options_of("127.0.0.1:99999", 0);
