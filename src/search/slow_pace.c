@@ -415,10 +415,13 @@ static uint64_t shard_next(const struct slow_pace *pace, uint32_t shard)
 	if (out != NOBODY) {
 		const struct slow_pace_slot *slot = &pace->slot[shard][out];
 
-		due = slot->attempt_ns + (is_overtaken(at, slot) ? smaller(rto, at->srtt_ns) : rto);
+		due = slot->attempt_ns + rto;
 		/* A silent shard's next share. */
 		if (is_silent(pace, shard, slot) && at->quiet_ns && !at->quiet_left)
 			due = larger(due, at->quiet_ns + rto);
+		/* Silence does not make a gap wait. */
+		if (is_overtaken(at, slot))
+			due = smaller(due, slot->attempt_ns + at->srtt_ns);
 		next = due;
 	}
 	if (held != NOBODY && is_overtaken(at, &pace->slot[shard][held]))
