@@ -5,8 +5,8 @@
  *     hostile_sender TALLYD [PACKETS] [SUMS] [SEED]
  *
  * In every rank's process a thread looks at the rank's own slots (so it knows job, generation, seqs, tags
- * and lanes of this very moment) and sends UPDATEs, PROBEs, RESULTs, HELLOs, HELDs, NEEDs, ACKs and garbage
- * from addresses of its own to tallyd's port and to all workers' ports. Every sum is verified in every
+ * and lanes of this very moment) and sends UPDATEs, PROBEs, RESULTs, HELLOs, HELDs, NEEDs, ACKs, packets of
+ * tables and garbage from addresses of its own to tallyd's port and to all workers' ports. Every sum is verified in every
  * element. All that arrived must be in a counter of drops, at tallyd and at the workers.
  */
 #include <pthread.h>
@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/wire_sparse.h"
 #include "dataplane/link_address.h"
 #include "lib/comm.h"
 #include "tests/e2e/torture.h"
@@ -128,6 +129,26 @@ static void lie_draw(struct attack *attack, struct wire *packet)
 	}
 }
 
+/* A table's packet, of any kind, to tables that nobody has: the shape is right in most. */
+static uint32_t table_packet_make(struct attack *attack, uint8_t *at)
+{
+	struct rng *rng = &attack->rng;
+	struct sparse packet = { .kind = (uint8_t)rng_below(rng, SPARSE_KIND_END + 1),
+				 .table = (uint16_t)rng_below(rng, 4),
+				 .worker = (uint16_t)rng_below(rng, RANKS),
+				 .generation = rng_below(rng, 3),
+				 .number = rng_below(rng, 100),
+				 .map = 1,
+				 .parts = 1 };
+	bool has_items = rng_below(rng, 2);
+
+	packet.count = has_items;
+	packet.width = has_items;
+	memset(at, 0xff, sparse_bytes(&packet));
+	sparse_put(at, &packet);
+	return sparse_bytes(&packet);
+}
+
 static uint32_t packet_make(struct attack *attack, bool is_to_worker, uint8_t *at)
 {
 	static const uint8_t to_tallyd[] = { WIRE_UPDATE, WIRE_UPDATE, WIRE_UPDATE, WIRE_PROBE,
@@ -140,6 +161,8 @@ static uint32_t packet_make(struct attack *attack, bool is_to_worker, uint8_t *a
 	struct rng *rng = &attack->rng;
 	uint32_t bytes, type = rng_below(rng, sizeof(to_worker));
 
+	if (!rng_below(rng, 12))
+		return table_packet_make(attack, at);
 	packet.type = is_to_worker ? to_worker[type] : to_tallyd[type];
 	if (packet.type != WIRE_UPDATE && packet.type != WIRE_RESULT)
 		packet.lanes = 0;
@@ -328,10 +351,10 @@ static uint16_t port_free(void)
 
 /* ---- accounts ---- */
 
-/* "shard 0: N packets in; dropped: type 3, address 5": one of these, or all. */
-static uint64_t tallyd_drops(const char *name)
+/* Of "dropped: type 3, address 5": one of these, or all. */
+static uint64_t line_drops(const char *at, const char *name)
 {
-	const char *at = strstr(tallyd.log, "dropped:"), *end = at ? strchr(at, '\n') : NULL;
+	const char *end = strchr(at, '\n');
 	size_t length = strlen(name);
 	uint64_t sum = 0;
 
@@ -342,6 +365,17 @@ static uint64_t tallyd_drops(const char *name)
 		if (is_it && *word == ' ' && word[1] >= '0' && word[1] <= '9')
 			sum += strtoull(word + 1, NULL, 10);
 	}
+	return sum;
+}
+
+/* A shard has a line of its jobs' packets, and one of its tables' if there were any. */
+static uint64_t tallyd_drops(const char *name)
+{
+	static const char dropped[] = "dropped:";
+	uint64_t sum = 0;
+
+	for (const char *at = strstr(tallyd.log, dropped); at; at = strstr(at + 1, dropped))
+		sum += line_drops(at, name);
 	return sum;
 }
 
