@@ -377,7 +377,9 @@ TALLY_API int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout
 TALLY_API int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done);
 
 /* Returns when all workers of the table have called it as often, and all operations of each before its call are
- * complete: a pull after it brings them. */
+ * complete: a pull after it brings them. Counted from where the table stood when the worker opened it: so a second run
+ * of workers has its own barriers, and who takes a dead one's place comes to the next. A worker that closes the table
+ * is not waited for by those who had opened it before; one that dies is, until another comes in its place. */
 TALLY_API int tally_kv_barrier(struct tally_kv *kv);
 
 /* ---- what is going on ---- */

@@ -289,6 +289,7 @@ static void opened(struct cursor *cursor, struct kv_message *message)
 	u64(cursor, &message->generation, 0, "generation");
 	u64(cursor, &message->epoch, 0, "epoch");
 	u64(cursor, &message->number, 1, "number");
+	message->barrier = number_of(cursor, message->barrier, 8, 0, UINT64_MAX - 1, "barrier");
 	bytes_of(cursor, message->nonce, KV_NONCE_BYTES, "nonce");
 	for (uint32_t i = 0; i < message->window && !cursor->is_refused; i++)
 		u64(cursor, &message->row[i], 0, "row");

@@ -100,6 +100,7 @@ struct kv_message {
 	uint64_t generation;
 	uint64_t epoch; /* R-KV-4 says which */
 	uint64_t number;
+	uint64_t barrier; /* OPENED: the last that was passed */
 	uint64_t record;
 	uint8_t nonce[KV_NONCE_BYTES];
 	uint8_t ip[16];                  /* of the switch; zeros: the server's own address */

@@ -85,6 +85,7 @@ static struct kv_message opened(void)
 				      .generation = 9,
 				      .epoch = 1ull << 50,
 				      .number = 12,
+				      .barrier = 1ull << 33,
 				      .row = { 9, 7, 8 } };
 
 	memcpy(message.nonce, "0123456789abcdef", KV_NONCE_BYTES);
@@ -120,6 +121,7 @@ static void kv__hello_and_opened_come_as_they_were(void **state)
 	assert_true(got.generation == 9);
 	assert_true(got.epoch == 1ull << 50);
 	assert_true(got.number == 12);
+	assert_true(got.barrier == 1ull << 33);
 	assert_memory_equal(got.nonce, message.nonce, KV_NONCE_BYTES);
 	assert_memory_equal(got.row, message.row, 3 * sizeof(uint64_t));
 }

@@ -76,7 +76,7 @@ struct fake {
 	uint64_t instance;
 	uint16_t index;
 	uint8_t nonces[FAKE_WORKERS + 1][WIRE_NONCE_BYTES];
-	uint64_t incarnation[FAKE_WORKERS], batch_next[FAKE_WORKERS], barrier[FAKE_WORKERS];
+	uint64_t incarnation[FAKE_WORKERS], batch_next[FAKE_WORKERS], barrier[FAKE_WORKERS], passed;
 	bool has_opened[FAKE_WORKERS];
 	struct link_address at_worker[FAKE_WORKERS];
 	struct fake_peer peer[FAKE_PEERS];
@@ -258,6 +258,7 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const char *nam
 				       .is_known = is_known && !fake->forgets,
 				       .generation = home_sparse_server(fake->home)->generation,
 				       .epoch = home_sparse_server(fake->home)->expected,
+				       .barrier = fake->passed,
 				       .number = fake->batch_next[worker] };
 	snprintf(message.name, sizeof(message.name), "%s", name);
 	memcpy(message.nonce, fake->nonces[worker], KV_NONCE_BYTES);
@@ -320,6 +321,8 @@ static void fake_barrier(struct fake *fake, struct fake_peer *peer, uint64_t num
 		if (fake->barrier[w] < number)
 			return;
 	answer.number = number;
+	if (number > fake->passed)
+		fake->passed = number;
 	for (uint32_t i = 0; i < FAKE_PEERS; i++)
 		if (fake->peer[i].is_open)
 			fake_say(&fake->peer[i], &answer);

@@ -318,6 +318,9 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 			 "table %s of server %s %s", kv->name, server->at.text, fault);
 		return;
 	}
+	/* R-KV-11: all servers have opened the table before there is a barrier. */
+	if (!server->was_open && message->barrier >= kv->barrier_next)
+		kv->barrier_next = message->barrier + 1;
 	server->was_open = true;
 	server->number = message->table;
 	server->ranks = message->ranks;

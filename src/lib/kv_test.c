@@ -276,6 +276,59 @@ static void kv__after_a_barrier_a_pull_brings_all_pushes(void **state)
 	fake_end(fake);
 }
 
+struct comer {
+	pthread_t thread;
+	const char *servers;
+	uint32_t idx;
+	atomic_int *come;
+};
+
+static void *comer_main(void *arg)
+{
+	const struct comer *comer = arg;
+	struct tally_kv *kv = open_of(comer->servers, comer->idx);
+
+	if (comer->idx)
+		usleep(30000);
+	for (int barrier = 1; barrier <= 3; barrier++) {
+		atomic_fetch_add(comer->come, 1);
+		ok(tally_kv_barrier(kv));
+		assert_true(atomic_load(comer->come) >= FAKE_WORKERS * barrier);
+	}
+	ok(tally_kv_close(kv));
+	return NULL;
+}
+
+/* A run of workers; all have come before one goes on. */
+static void run_of(const char *servers)
+{
+	struct comer comer[FAKE_WORKERS];
+	atomic_int come = 0;
+
+	for (uint32_t w = 0; w < FAKE_WORKERS; w++) {
+		comer[w] = (struct comer){ .servers = servers, .idx = w, .come = &come };
+		assert_int_equal(pthread_create(&comer[w].thread, NULL, comer_main, &comer[w]), 0);
+	}
+	for (uint32_t w = 0; w < FAKE_WORKERS; w++)
+		pthread_join(comer[w].thread, NULL);
+}
+
+/* Also when the servers do not stand at the same barrier: one of them had only part of the runs. */
+static void kv__barriers_of_a_second_run_wait_for_all(void **state)
+{
+	struct fake *fakes[2] = { fake_begin(FAKE_HOT, 15), fake_begin(0, 16) };
+	char both[160];
+
+	(void)state;
+	run_of(fakes[0]->address);
+	run_of(fakes[0]->address);
+	snprintf(both, sizeof(both), "%s,%s", fakes[1]->address, fakes[0]->address);
+	run_of(both);
+	run_of(both);
+	fake_end(fakes[0]);
+	fake_end(fakes[1]);
+}
+
 /* ---- what cannot be ---- */
 
 static void kv__bad_arguments_are_named(void **state)
@@ -444,6 +497,7 @@ int main(void)
 		cmocka_unit_test(kv__several_servers_share_the_keys),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
+		cmocka_unit_test(kv__barriers_of_a_second_run_wait_for_all),
 		cmocka_unit_test(kv__bad_arguments_are_named),
 		cmocka_unit_test(kv__refusals_of_a_server_are_named),
 		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),

@@ -57,6 +57,49 @@ static void number_put(uint32_t type, uint64_t number, struct bytes *out)
 	record_frame(out, type, body, sizeof(body));
 }
 
+/* Its JOIN, and all of its batches in one. */
+static void worker_put(const struct ps_table *table, uint16_t i, struct bytes *out)
+{
+	const struct server_sparse *server = home_sparse_server(table->home);
+	const struct server_sparse_worker *worker = &server->memory.worker[i];
+	struct server_sparse_record what = { .kind = SERVER_SPARSE_JOIN,
+					     .map = server->map,
+					     .generation = server->generation,
+					     .worker = i,
+					     .incarnation = worker->incarnation };
+
+	step_put(table, &what, out);
+	what.kind = SERVER_SPARSE_BATCH;
+	what.batch = worker->next - 1;
+	if (what.batch)
+		step_put(table, &what, out);
+}
+
+/* Who came and who left, in the order in which they did: barriers ask for that. */
+static void workers_put(const struct ps_table *table, struct bytes *out)
+{
+	uint64_t done = 0, next;
+
+	do {
+		next = UINT64_MAX;
+		for (uint16_t i = 0; i < table->shape.workers; i++) {
+			const struct ps_member *member = &table->member[i];
+
+			if (member->joined > done && member->joined < next)
+				next = member->joined;
+			if (member->left > done && member->left < next)
+				next = member->left;
+		}
+		for (uint16_t i = 0; i < table->shape.workers; i++) {
+			if (table->member[i].joined == next)
+				worker_put(table, i, out);
+			if (table->member[i].left == next && next > table->member[i].joined)
+				number_put(RECORD_LEFT, i, out);
+		}
+		done = next;
+	} while (next != UINT64_MAX);
+}
+
 /* R-SP-34: a FENCE, the workers' JOINs and batches, an EPOCH with the cut. */
 static void server_put(const struct ps_table *table, struct bytes *out)
 {
@@ -66,19 +109,7 @@ static void server_put(const struct ps_table *table, struct bytes *out)
 	what.kind = SERVER_SPARSE_FENCE;
 	if (server->generation)
 		step_put(table, &what, out);
-	for (uint16_t i = 0; i < table->shape.workers; i++) {
-		const struct server_sparse_worker *worker = &server->memory.worker[i];
-
-		what.worker = i;
-		what.incarnation = worker->incarnation;
-		what.kind = SERVER_SPARSE_JOIN;
-		if (worker->incarnation)
-			step_put(table, &what, out);
-		what.kind = SERVER_SPARSE_BATCH;
-		what.batch = worker->next - 1;
-		if (worker->incarnation && what.batch)
-			step_put(table, &what, out);
-	}
+	workers_put(table, out);
 	what = (struct server_sparse_record){ .kind = SERVER_SPARSE_EPOCH,
 					      .map = server->map,
 					      .generation = server->generation,

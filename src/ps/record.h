@@ -34,6 +34,7 @@ enum record_type {
 	RECORD_MAP,  /* 4 version, 4 count, 8 digest: which keys were hot under this version */
 	RECORD_ROWS, /* of a checkpoint: 4 count, 4 floats of a row, then count keys and rows */
 	RECORD_END,  /* of a checkpoint: 8, how many rows there were */
+	RECORD_LEFT, /* 8: this worker has said LEAVE */
 };
 
 /* ---- bytes, growing ---- */

@@ -166,9 +166,28 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 			return failed(error, "out of memory");
 		memcpy(cut, step.cut, step.places * sizeof(*cut));
 	}
+	if (type == SERVER_SPARSE_JOIN)
+		table->member[step.what.worker].joined = ++table->moves;
 	step.what.number = home_sparse_server(table->home)->recorded + 1;
 	home_sparse_replay(table->home, &step.what, cut);
 	free(cut);
+	return 0;
+}
+
+static int number_take(struct ps_table *table, uint32_t type, uint64_t number,
+		       char error[PS_ERROR_MAX])
+{
+	if (type == RECORD_BARRIER) {
+		table->barrier = number;
+	} else if (type == RECORD_LEFT) {
+		if (number >= table->shape.workers)
+			return failed(error, "a worker that there is not has left");
+		table->member[number].left = ++table->moves;
+	} else {
+		if (!table->is_in_checkpoint || number != table->rows_said)
+			return failed(error, "an end with another number of rows");
+		table->has_end = true;
+	}
 	return 0;
 }
 
@@ -191,15 +210,10 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 		return rows_take(table, body, bytes, error);
 	case RECORD_BARRIER:
 	case RECORD_END:
+	case RECORD_LEFT:
 		if (bytes != 8)
 			return failed(error, "a number of another length than 8");
-		if (type == RECORD_BARRIER)
-			table->barrier = sparse_body_get64(body);
-		else if (!table->is_in_checkpoint || sparse_body_get64(body) != table->rows_said)
-			return failed(error, "an end with another number of rows");
-		else
-			table->has_end = true;
-		return 0;
+		return number_take(table, type, sparse_body_get64(body), error);
 	default:
 		return step_take(table, type, body, bytes, error);
 	}

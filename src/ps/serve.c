@@ -163,6 +163,7 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 				      .is_known = is_known,
 				      .generation = state->generation,
 				      .epoch = state->expected,
+				      .barrier = table->barrier,
 				      .number = state->memory.worker[conn->worker].next };
 
 	snprintf(message.name, sizeof(message.name), "%s", table->options.name);
@@ -397,28 +398,60 @@ static void barrier_answer(struct ps_hosted *hosted, struct ps_worker *worker)
 	ps_conn_hold(worker->conn, hosted->table, &answer);
 }
 
+static bool is_passed(const struct ps_hosted *hosted, uint16_t worker)
+{
+	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
+		if (hosted->worker[i].barrier < hosted->worker[worker].barrier &&
+		    !ps_table_has_left(hosted->table, i, worker))
+			return false;
+	return true;
+}
+
 /* R-KV-11. What was passed is on the disk before anybody is told, for one that asks again after a restart may be the
  * only one that does. */
-static void barrier(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+static void barriers_look(struct ps_hosted *hosted)
 {
-	struct ps_hosted *hosted = its_table(server, conn, said);
-	uint64_t passed = UINT64_MAX;
+	uint16_t workers = hosted->table->shape.workers;
 
-	if (!hosted)
-		return;
-	hosted->worker[conn->worker].barrier = said->number;
-	hosted->worker[conn->worker].is_waiting = true;
-	for (uint32_t i = 0; i < hosted->table->shape.workers; i++)
-		if (hosted->worker[i].barrier < passed)
-			passed = hosted->worker[i].barrier;
-	if (passed > hosted->table->barrier)
-		ps_table_barrier(hosted->table, passed);
-	for (uint32_t i = 0; i < hosted->table->shape.workers; i++) {
+	for (uint16_t i = 0; i < workers; i++) {
+		struct ps_worker *worker = &hosted->worker[i];
+
+		if (worker->is_waiting && worker->barrier > hosted->table->barrier &&
+		    is_passed(hosted, i))
+			ps_table_barrier(hosted->table, worker->barrier);
+	}
+	for (uint16_t i = 0; i < workers; i++) {
 		struct ps_worker *worker = &hosted->worker[i];
 
 		if (worker->is_waiting && worker->conn && worker->barrier <= hosted->table->barrier)
 			barrier_answer(hosted, worker);
 	}
+}
+
+static void barrier(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+
+	if (!hosted)
+		return;
+	hosted->worker[conn->worker].barrier = said->number;
+	hosted->worker[conn->worker].is_waiting = true;
+	barriers_look(hosted);
+}
+
+/* R-KV-13 */
+static void leave(struct ps_server *server, struct ps_conn *conn)
+{
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_hosted *hosted = &server->hosted[i];
+
+		if (hosted->worker[conn->worker].conn != conn)
+			continue;
+		ps_table_leave(hosted->table, conn->worker);
+		barriers_look(hosted);
+	}
+	conn->has_left = true;
+	conn->is_ending = true;
 }
 
 /* ---- all of them ---- */
@@ -473,8 +506,7 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 		barrier(server, conn, said);
 		break;
 	case KV_LEAVE:
-		conn->has_left = true;
-		conn->is_ending = true;
+		leave(server, conn);
 		break;
 	case KV_ALIVE:
 		break;

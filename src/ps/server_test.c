@@ -405,6 +405,105 @@ static void server__barrier_is_passed_by_all_or_none(void **unused)
 	close(first);
 }
 
+static void barrier_say(int fd, uint64_t number)
+{
+	say(fd, &(struct kv_message){ .type = KV_BARRIER, .number = number });
+}
+
+static void barrier_hear(int fd, uint64_t number)
+{
+	hear(fd, KV_BARRIER);
+	assert_int_equal(said.number, number);
+}
+
+static void leave(int fd)
+{
+	say(fd, &(struct kv_message){ .type = KV_LEAVE });
+	hear_end(fd);
+}
+
+static void server__second_run_has_barriers_of_its_own(void **unused)
+{
+	int first = open_one(0, 1), second = open_one(1, 1);
+
+	(void)unused;
+	assert_int_equal(said.barrier, 0);
+	for (uint64_t number = 1; number <= 3; number++) {
+		barrier_say(first, number);
+		barrier_say(second, number);
+		barrier_hear(first, number);
+		barrier_hear(second, number);
+	}
+	leave(first);
+	leave(second);
+	for (int life = 0; life < 2; life++) {
+		/* The other one's LEAVE was of the run before: it is waited for. */
+		first = open_one(0, 2);
+		assert_int_equal(said.barrier, 3);
+		barrier_say(first, 4);
+		assert_true(is_quiet(first));
+		if (life)
+			break;
+		close(first);
+		end(NULL);
+		assert_int_equal(begin(NULL), 0);
+	}
+	second = open_one(1, 2);
+	assert_int_equal(said.barrier, 3);
+	barrier_say(second, 4);
+	barrier_hear(first, 4);
+	barrier_hear(second, 4);
+	close(first);
+	close(second);
+}
+
+static void server__who_has_left_is_not_waited_for(void **unused)
+{
+	int first = open_one(0, 1), second = open_one(1, 1);
+
+	(void)unused;
+	barrier_say(first, 1);
+	assert_true(is_quiet(first));
+	leave(second);
+	barrier_hear(first, 1);
+	/* Nor after a restart. */
+	close(first);
+	end(NULL);
+	assert_int_equal(begin(NULL), 0);
+	first = open_one(0, 1);
+	assert_true(said.is_known);
+	barrier_say(first, 2);
+	barrier_hear(first, 2);
+	/* A new one is, and one that only lost its connection, too. */
+	second = open_one(1, 2);
+	assert_int_equal(said.barrier, 2);
+	close(second);
+	barrier_say(first, 3);
+	assert_true(is_quiet(first));
+	second = open_one(1, 2);
+	barrier_say(second, 3);
+	barrier_hear(first, 3);
+	close(first);
+	close(second);
+}
+
+/* It may have been told of a higher one by another server of the table. */
+static void server__higher_number_stands_for_all_below(void **unused)
+{
+	int first = open_one(0, 1), second = open_one(1, 1);
+
+	(void)unused;
+	barrier_say(first, 1);
+	barrier_say(second, 2);
+	barrier_hear(first, 1);
+	assert_true(is_quiet(second));
+	barrier_say(first, 2);
+	barrier_hear(second, 2);
+	barrier_hear(first, 2);
+	close(first);
+	close(second);
+}
+
 static void server__memory_bound_is_named_and_the_table_goes_on(void **unused)
 {
 	uint64_t keys[2000], number = 1;
@@ -488,6 +587,9 @@ int main(void)
 		T(later_incarnation_takes_the_place),
 		T(pull_waits_for_what_it_asks_for),
 		T(barrier_is_passed_by_all_or_none),
+		T(second_run_has_barriers_of_its_own),
+		T(who_has_left_is_not_waited_for),
+		T(higher_number_stands_for_all_below),
 		T(memory_bound_is_named_and_the_table_goes_on),
 		T(full_disk_is_named_and_nothing_acknowledged),
 		T(who_says_nothing_is_given_up),

@@ -75,6 +75,8 @@ static void on_record(void *arg, const struct server_sparse_record *what)
 	struct ps_table *table = arg;
 
 	table->body.count = 0;
+	if (what->kind == SERVER_SPARSE_JOIN)
+		table->member[what->worker].joined = ++table->moves;
 	if (what->kind == SERVER_SPARSE_EPOCH)
 		epoch_record(table, what);
 	else if (what->kind == SERVER_SPARSE_BATCH)
@@ -113,15 +115,33 @@ enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t i
 	return record ? PS_BATCH_TAKEN : PS_BATCH_REFUSED;
 }
 
-void ps_table_barrier(struct ps_table *table, uint64_t barrier)
+static void number_record(struct ps_table *table, uint32_t type, uint64_t number)
 {
 	uint8_t body[8];
 
-	table->barrier = barrier;
-	sparse_body_put64(body, barrier);
+	sparse_body_put64(body, number);
 	if (table->log)
-		log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_BARRIER,
-			   body, sizeof(body));
+		log_append(table->log, home_sparse_server(table->home)->recorded, type, body,
+			   sizeof(body));
+}
+
+void ps_table_barrier(struct ps_table *table, uint64_t barrier)
+{
+	table->barrier = barrier;
+	number_record(table, RECORD_BARRIER, barrier);
+}
+
+void ps_table_leave(struct ps_table *table, uint16_t worker)
+{
+	table->member[worker].left = ++table->moves;
+	number_record(table, RECORD_LEFT, worker);
+}
+
+bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t worker)
+{
+	const struct ps_member *member = &table->member[other];
+
+	return member->left > member->joined && member->left > table->member[worker].joined;
 }
 
 /* ---- what is durable ---- */
@@ -299,7 +319,9 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 	home.map = table->map.version;
 	table->gradient = calloc(table->shape.dim, sizeof(float));
 	result = home_sparse_open(&table->home, &home);
-	if (!table->gradient || result == -ENOMEM || store_open(&table->store, &rows))
+	table->member = calloc(table->shape.workers, sizeof(*table->member));
+	if (!table->gradient || !table->member || result == -ENOMEM ||
+	    store_open(&table->store, &rows))
 		return failed(&table->options, "out of memory", error);
 	if (result)
 		return failed(&table->options,
@@ -343,6 +365,7 @@ void ps_table_close(struct ps_table *table)
 	hot_map_fini(&table->map);
 	bytes_fini(&table->body);
 	free(table->gradient);
+	free(table->member);
 	free(table->hot);
 	free(table);
 }

@@ -39,6 +39,11 @@ struct ps_table_options {
 	void *arg;
 };
 
+/* When a worker joined last, and said LEAVE last: of all that did, in which order. 0: never. */
+struct ps_member {
+	uint64_t joined, left;
+};
+
 struct ps_table {
 	/* Read by anyone. */
 	struct ps_table_options options;
@@ -48,6 +53,7 @@ struct ps_table {
 	struct store *store;
 	struct log *log;           /* NULL: PS_NONE */
 	uint64_t barrier;          /* the last that was passed */
+	struct ps_member *member;  /* [workers] */
 	uint64_t replayed;         /* records that the start has found */
 	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
 	bool is_old;               /* there was a log or a checkpoint */
@@ -58,6 +64,7 @@ struct ps_table {
 	uint64_t map_digest; /* as the log has them, of the highest version; 0: none yet */
 	uint64_t number;     /* of the log that is written */
 	uint64_t oldest;     /* of the files that there are */
+	uint64_t moves;      /* joins and leaves */
 	pid_t checkpoint;    /* the child that writes one; 0: none */
 	struct bytes body;
 	float *gradient;
@@ -83,6 +90,10 @@ enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t i
 			     uint32_t count);
 /* A barrier was passed: it stays passed. */
 void ps_table_barrier(struct ps_table *table, uint64_t barrier);
+/* This worker has said LEAVE. */
+void ps_table_leave(struct ps_table *table, uint16_t worker);
+/* R-KV-11: has `other` left since `worker` joined? */
+bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t worker);
 
 /* Tells home of what has become durable. Until this position is, what was made now may not leave. */
 void ps_table_settle(struct ps_table *table);

@@ -236,7 +236,10 @@ static void one_step(struct ps_table *table, struct rng *rng)
 		home_sparse_instance(table->home, rng_next(rng) | 1, 0, &at_switch);
 		break;
 	case 2:
-		ps_table_barrier(table, table->barrier + 1);
+		if (rng_below(rng, 2))
+			ps_table_barrier(table, table->barrier + 1);
+		else
+			ps_table_leave(table, (uint16_t)rng_below(rng, WORKERS));
 		break;
 	case 3:
 	case 4:
@@ -253,6 +256,7 @@ static void one_step(struct ps_table *table, struct rng *rng)
 struct state {
 	uint64_t generation, expected, barrier, rows;
 	uint64_t incarnation[WORKERS], next[WORKERS];
+	bool has_left[WORKERS][WORKERS];
 	uint64_t cut[WORKERS * WINDOW];
 	float floats[HOT + COLD][DIM];
 };
@@ -268,6 +272,8 @@ static void state_take(const struct ps_table *table, struct state *state)
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		state->incarnation[i] = server->memory.worker[i].incarnation;
 		state->next[i] = server->memory.worker[i].next;
+		for (uint32_t k = 0; k < WORKERS; k++)
+			state->has_left[i][k] = ps_table_has_left(table, (uint16_t)i, (uint16_t)k);
 	}
 	memcpy(state->cut, home_sparse_cut(table->home), sizeof(state->cut));
 	for (uint32_t i = 0; i < HOT + COLD; i++)
@@ -282,6 +288,7 @@ static void expect_same(const struct state *a, const struct state *b)
 	assert_int_equal(a->barrier, b->barrier);
 	assert_memory_equal(a->incarnation, b->incarnation, sizeof(a->incarnation));
 	assert_memory_equal(a->next, b->next, sizeof(a->next));
+	assert_memory_equal(a->has_left, b->has_left, sizeof(a->has_left));
 	assert_memory_equal(a->cut, b->cut, sizeof(a->cut));
 	assert_memory_equal(a->floats, b->floats, sizeof(a->floats));
 }
