@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/ablate.h"
+#include "util/folder.h"
 
 static int failed(char error[GLM_ERROR_MAX], const char *path, const char *what)
 {
@@ -63,25 +64,6 @@ int aside_open(struct aside *aside, const char *path, char error[GLM_ERROR_MAX])
 	return failed(error, aside->partial, strerror(errno));
 }
 
-/* The name of a file lives in its folder: without this a power cut may bring the old one back. */
-static bool folder_sync(const char *path)
-{
-	char folder[PATH_MAX], *slash;
-	bool is_synced;
-	int fd;
-
-	snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash)
-		slash[slash == folder] = '\0';
-	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	is_synced = !fsync(fd) || errno == EINVAL; /* some file systems have nothing to sync */
-	close(fd);
-	return is_synced;
-}
-
 bool aside_write(struct aside *aside, const void *bytes, size_t count)
 {
 	if (!aside->why && fwrite(bytes, 1, count, aside->file) != count)
@@ -107,7 +89,7 @@ int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
 		unlink(aside->partial);
 		return failed(error, aside->path, strerror(why));
 	}
-	if (!folder_sync(aside->path))
+	if (folder_sync(aside->path))
 		return failed(error, aside->path, "written, but its folder cannot be synced");
 	return 0;
 }

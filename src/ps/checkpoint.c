@@ -14,6 +14,7 @@
 
 #include "core/ablate.h"
 #include "ps/table.h"
+#include "util/folder.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/ablate.h"
+#include "util/folder.h"
 
 enum { WAITING_MAX = 1 << 28 /* bytes */, AGAIN_SECONDS = 1 };
 
@@ -30,24 +30,6 @@ struct log {
 	bool is_busy; /* the thread has `writing` */
 	bool is_closing;
 };
-
-int folder_sync(const char *path)
-{
-	char folder[PATH_MAX], *slash;
-	int fd, why = 0;
-
-	snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash)
-		slash[slash == folder] = '\0';
-	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	if (fsync(fd) && errno != EINVAL) /* some file systems have nothing to sync */
-		why = errno;
-	close(fd);
-	return why;
-}
 
 /* ---- the thread ---- */
 

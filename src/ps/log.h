@@ -46,7 +46,4 @@ uint64_t log_appended(struct log *log);
  * that came before is durable when this returns. 0, or -1 with a sentence: it goes on with the old file. */
 int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX]);
 
-/* The name of a file lives in its folder: 0, or errno. */
-int folder_sync(const char *path);
-
 #endif
