@@ -237,25 +237,28 @@ uint64_t log_appended(struct log *log)
 
 int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
 {
-	int fd = file_open(path, 0, error), why;
+	int fd, old, why;
 
-	if (fd < 0)
-		return -1;
+	/* First all of the old file: a new one says that the old one is whole. Nobody appends meanwhile but our caller. */
 	pthread_mutex_lock(&log->lock);
 	while ((log->filling.count || log->is_busy) && !log->state.trouble)
 		pthread_cond_wait(&log->moved, &log->lock);
 	why = log->state.trouble;
-	if (!why) {
-		int old = log->fd;
-
-		log->fd = fd;
-		log->at = 0;
-		fd = old;
-	}
 	pthread_mutex_unlock(&log->lock);
-	close(fd);
-	if (!why)
-		return 0;
-	unlink(path);
-	return failed(error, path, why);
+	if (why)
+		return failed(error, path, why);
+	fd = file_open(path, 0, error);
+	if (fd < 0) {
+		/* It must not come back: the old one goes on. */
+		if (!unlink(path))
+			(void)folder_sync(path);
+		return -1;
+	}
+	pthread_mutex_lock(&log->lock);
+	old = log->fd;
+	log->fd = fd;
+	log->at = 0;
+	pthread_mutex_unlock(&log->lock);
+	close(old);
+	return 0;
 }

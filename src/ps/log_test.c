@@ -303,6 +303,31 @@ static void log__turn_goes_on_in_a_new_file(void **unused)
 	snprintf(path, sizeof(path), "%s", first);
 }
 
+/* The new file is not even tried before the old one is whole: who finds it may rely on that. */
+static void log__turn_waits_for_the_old_file_first(void **unused)
+{
+	static uint8_t body[LOG_FILE];
+	struct log *log = open_at(0);
+	char nowhere[64], second[64];
+	uint64_t last;
+
+	(void)unused;
+	signal(SIGXFSZ, SIG_IGN);
+	snprintf(nowhere, sizeof(nowhere), "%s/nowhere/second", folder);
+	snprintf(second, sizeof(second), "%s/second", folder);
+	limit(LOG_FILE / 2);
+	last = log_append(log, 1, 7, body, sizeof(body));
+	assert_int_equal(log_turn(log, nowhere, error), -1);
+	assert_non_null(strstr(error, "second: File too large"));
+	assert_int_equal(log_turn(log, second, error), -1);
+	assert_int_equal(access(second, F_OK), -1);
+	limit(RLIM_INFINITY);
+	wait_for(log, last, false);
+	assert_int_equal(log_turn(log, nowhere, error), -1);
+	assert_non_null(strstr(error, "second: No such file or directory"));
+	log_close(log);
+}
+
 static void log__folder_that_is_not_there_is_named(void **unused)
 {
 	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
@@ -324,6 +349,7 @@ int main(void)
 		cmocka_unit_test_teardown(log__full_disk_is_told_and_nothing_lost_by_it,
 					  file_remove),
 		cmocka_unit_test_teardown(log__turn_goes_on_in_a_new_file, file_remove),
+		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};
 

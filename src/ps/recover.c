@@ -320,6 +320,21 @@ static int folder_read(const struct ps_table *table, struct found *found, char e
 	return 0;
 }
 
+/* Is there nothing in any later log? Then this one is the last, and no other was ever begun. */
+static bool later_are_empty(const struct ps_table *table, uint64_t number,
+			    const struct found *found)
+{
+	while (++number <= found->log) {
+		char path[PATH_MAX];
+		struct stat is;
+
+		ps_table_path(table, number, "log", path, sizeof(path));
+		if (stat(path, &is) || is.st_size)
+			return false;
+	}
+	return true;
+}
+
 /* Logs from the checkpoint's on; only the last may have half a record at its end. */
 static int logs_read(struct ps_table *table, const struct found *found, uint64_t *whole,
 		     char error[PS_ERROR_MAX])
@@ -333,7 +348,8 @@ static int logs_read(struct ps_table *table, const struct found *found, uint64_t
 		result = file_read(table, path, whole, &why, error);
 		if (result < 0)
 			return -1;
-		if (!result || (why && number < found->log && !TAKEN_OUT(PS_LOG_MIDST))) {
+		if (!result ||
+		    (why && !later_are_empty(table, number, found) && !TAKEN_OUT(PS_LOG_MIDST))) {
 			snprintf(error, PS_ERROR_MAX, "%.400s: %s", path,
 				 result ? why : "it is not there, and others of its table are");
 			return -1;
@@ -344,7 +360,7 @@ static int logs_read(struct ps_table *table, const struct found *found, uint64_t
 				 ": %s",
 				 path, *whole, why);
 		table->number = number;
-		if (number >= found->log)
+		if (why || number >= found->log)
 			return 0;
 	}
 }
