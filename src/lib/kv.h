@@ -28,6 +28,7 @@ enum {
 	KV_KEPT_PACKETS = 1024,
 	KV_QUEUE_BYTES = 64 << 20,
 	KV_BATCH_BYTES_MAX = 8 << 20, /* of batches without an answer: more are not made */
+	KV_PULL_BYTES_MAX = 8 << 20,  /* of pulls without an answer: more wait to be asked for */
 	KV_DEADLINE_MS = 60000,
 	KV_HEARTBEATS_SILENT = 8, /* R-KV-12 */
 };
@@ -57,6 +58,8 @@ struct kv_pull {
 	uint64_t number;
 	struct kv_work *work;
 	uint32_t first, count; /* of work->order */
+	size_t bytes;          /* of its frame, at most */
+	bool is_said;
 };
 
 enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };
@@ -69,6 +72,7 @@ struct kv_server {
 	struct kv_stream stream;
 	uint64_t retry_ns, retry_wait_ns, down_ns; /* since when it is down */
 	uint64_t heard_ns, said_ns, heartbeat_ns;
+	bool was_answered;        /* since it is up */
 	char lost[KV_TEXT_BYTES]; /* why, the last time */
 
 	/* As OPENED has said it for the first time. */
@@ -92,7 +96,8 @@ struct kv_server {
 	struct kv_batch *batches, **batches_end; /* not answered */
 	size_t batch_bytes;
 	uint64_t batch_next, batch_done;
-	struct kv_pull *pulls;
+	struct kv_pull *pulls, *pulls_unsaid; /* in order; from which on none was said */
+	size_t pull_bytes;                    /* of those that were said */
 	uint64_t pull_next;
 	struct kv_work *barrier;
 

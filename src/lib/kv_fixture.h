@@ -64,6 +64,9 @@ struct fake {
 	uint32_t
 		opens_lost; /* so many times OPEN is obeyed, and the connection ends before it is answered */
 	uint64_t dones_lost; /* so many DONEs are not said */
+	bool holds_pulls;    /* counts pulls, and answers none */
+	bool ends_at_pull;   /* the connection, instead of an answer */
+	bool ends;           /* all connections, once, and nothing else */
 	/* Its own. */
 	char address[64];
 	struct conn_address at;
@@ -85,7 +88,7 @@ struct fake {
 	struct rng rng;
 	struct kv_codec codec;
 	struct kv_message message;
-	uint64_t epochs, batches;
+	uint64_t epochs, batches, pulls;
 };
 
 #define FAKE_SCALE 1.0f
@@ -305,6 +308,11 @@ static void fake_pull(struct fake *fake, struct fake_peer *peer, const struct kv
 				     .count = message->count,
 				     .value = value };
 
+	fake->pulls++;
+	if (fake->ends_at_pull)
+		fake_gone(peer);
+	if (fake->ends_at_pull || fake->holds_pulls)
+		return;
 	for (uint32_t i = 0; i < message->count; i++)
 		memcpy(value + i * FAKE_DIM, fake->row + message->key[i] * FAKE_DIM,
 		       FAKE_DIM * sizeof(float));
@@ -467,6 +475,10 @@ static void *fake_main(void *arg)
 			fake_fence(fake);
 			atomic_store(&fake->restarts, false);
 		}
+		for (uint32_t i = 0; i < FAKE_PEERS && fake->ends; i++)
+			if (fake->peer[i].is_there)
+				fake_gone(&fake->peer[i]);
+		fake->ends = false;
 		fake_hear(fake);
 		fake_alive(fake, kv_clock_ns(), &said_ns);
 		engine_sparse_turn(fake->engine);

@@ -67,7 +67,8 @@ void kv_server_lose(struct kv_server *server, const char *why)
 		report_log(&kv->who, TALLY_LOG_WARN, "table %s: server %s is lost: %s", kv->name,
 			   server->at.text, why);
 	snprintf(server->lost, sizeof(server->lost), "%s", why);
-	if (server->state == KV_UP)
+	/* Else it only seemed to be back. */
+	if (server->state == KV_UP && server->was_answered)
 		server->down_ns = kv->now_ns;
 	if (!server->retry_wait_ns)
 		server->retry_wait_ns = RETRY_NS;
@@ -184,6 +185,30 @@ static void pull_say(struct kv_server *server, const struct kv_pull *pull)
 	say(server, &message);
 }
 
+/* As many as may be under way: all of a large one at once would be more than the connection takes. */
+static void pulls_say(struct kv_server *server)
+{
+	while (server->pulls_unsaid && server->state == KV_UP) {
+		struct kv_pull *pull = server->pulls_unsaid;
+
+		if (server->pull_bytes && server->pull_bytes + pull->bytes > KV_PULL_BYTES_MAX)
+			return;
+		server->pull_bytes += pull->bytes;
+		server->pulls_unsaid = pull->next;
+		pull->is_said = true;
+		pull_say(server, pull);
+	}
+}
+
+static void pulls_again(struct kv_server *server)
+{
+	for (struct kv_pull *pull = server->pulls; pull; pull = pull->next)
+		pull->is_said = false;
+	server->pull_bytes = 0;
+	server->pulls_unsaid = server->pulls;
+	pulls_say(server);
+}
+
 void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t first, uint32_t count)
 {
 	struct kv_pull *pull = calloc(1, sizeof(*pull)), **end = &server->pulls;
@@ -195,27 +220,40 @@ void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t fir
 	*pull = (struct kv_pull){
 		.number = server->pull_next++, .work = work, .first = first, .count = count
 	};
+	pull->bytes = kv_bytes(&(struct kv_message){ .type = KV_PULL, .count = count });
+	if (server->pulls_unsaid)
+		end = &server->pulls_unsaid;
 	while (*end)
 		end = &(*end)->next;
 	*end = pull;
-	if (server->state == KV_UP)
-		pull_say(server, pull);
+	if (!server->pulls_unsaid)
+		server->pulls_unsaid = pull;
+	pulls_say(server);
+}
+
+/* It is over: others may be said in its place. */
+static void pull_drop(struct kv_server *server, struct kv_pull **at)
+{
+	struct kv_pull *pull = *at;
+
+	if (pull->is_said)
+		server->pull_bytes -= pull->bytes;
+	else if (server->pulls_unsaid == pull)
+		server->pulls_unsaid = pull->next;
+	*at = pull->next;
+	free(pull);
 }
 
 void kv_server_forget(struct kv_server *server, const struct kv_work *work)
 {
 	struct kv_pull **at = &server->pulls;
 
-	while (*at) {
-		struct kv_pull *pull = *at;
-
-		if (pull->work != work) {
-			at = &pull->next;
-			continue;
-		}
-		*at = pull->next;
-		free(pull);
-	}
+	while (*at)
+		if ((*at)->work == work)
+			pull_drop(server, at);
+		else
+			at = &(*at)->next;
+	pulls_say(server);
 }
 
 static void barrier_say(struct kv_server *server)
@@ -255,14 +293,12 @@ static void batches_free(struct kv_server *server, uint64_t number)
 static void all_again(struct kv_server *server)
 {
 	server->state = KV_UP;
-	server->retry_wait_ns = RETRY_NS;
+	server->was_answered = false;
 	for (struct kv_batch *batch = server->batches;
 	     batch && server->state == KV_UP && !TAKEN_OUT(KV_BATCH_AGAIN); batch = batch->next)
 		if (kv_stream_put(&server->stream, batch->frame, batch->bytes))
 			kv_server_lose(server, "out of memory");
-	for (struct kv_pull *pull = server->pulls; pull && server->state == KV_UP;
-	     pull = pull->next)
-		pull_say(server, pull);
+	pulls_again(server);
 	if (server->barrier && server->state == KV_UP)
 		barrier_say(server);
 	if (server->state == KV_UP)
@@ -365,8 +401,8 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 		       message->value + (size_t)i * dim, dim * sizeof(float));
 	pull->work->pulls_left--;
 	server->kv->progress_ns = server->kv->now_ns;
-	*at = pull->next;
-	free(pull);
+	pull_drop(server, at);
+	pulls_say(server);
 }
 
 static void barrier_take(struct kv_server *server, const struct kv_message *message)
@@ -422,8 +458,8 @@ static void error_take(struct kv_server *server, const struct kv_message *messag
 		snprintf(pull->work->text, sizeof(pull->work->text), "%s", message->text);
 		pthread_cond_broadcast(&server->kv->changed);
 	}
-	*at = pull->next;
-	free(pull);
+	pull_drop(server, at);
+	pulls_say(server);
 }
 
 static void welcome_take(struct kv_server *server, const struct kv_message *message)
@@ -438,11 +474,21 @@ static void welcome_take(struct kv_server *server, const struct kv_message *mess
 	say(server, &open);
 }
 
+/* It does what a server does, so the next loss is a new one. */
+static void is_answered(struct kv_server *server)
+{
+	server->was_answered = true;
+	server->retry_wait_ns = RETRY_NS;
+}
+
 /* False: it does not belong here. */
 static bool take(struct kv_server *server, const struct kv_message *message)
 {
 	bool is_up = server->state == KV_UP || server->state == KV_MAPPING;
 
+	if (server->state == KV_UP && (message->type == KV_ALIVE || message->type == KV_DONE ||
+				       message->type == KV_PULLED || message->type == KV_BARRIER))
+		is_answered(server);
 	if (message->type == KV_ALIVE)
 		return true;
 	if (message->type == KV_ERROR)

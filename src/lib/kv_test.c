@@ -241,6 +241,81 @@ static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
 	fake_end(fake);
 }
 
+/* The stream of hot keys goes on as it was: no new switch, no new server. */
+static void kv__hot_pushes_go_on_when_the_connection_alone_ends(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 17);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 6, timestamp;
+	float value[FAKE_DIM] = { 1, -2, 3 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+		ok(tally_kv_wait(kv, timestamp, -1));
+		pthread_mutex_lock(&fake->lock);
+		fake->ends = true;
+		pthread_mutex_unlock(&fake->lock);
+		ok(tally_kv_push(kv, &key, value, 1, &timestamp)); /* while it is down */
+		ok(tally_kv_wait(kv, timestamp, -1));
+		ok(tally_kv_pull(kv, &key, value, 1, &timestamp)); /* it is up again */
+		ok(tally_kv_wait(kv, timestamp, -1));
+		for (uint32_t k = 0; k < FAKE_DIM; k++) {
+			float one[FAKE_DIM] = { 1, -2, 3 };
+
+			assert_true(value[k] == (float)(2 * (i + 1)) * one[k]);
+			value[k] = one[k];
+		}
+	}
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
+static uint64_t pulls_of(struct fake *fake)
+{
+	uint64_t pulls;
+
+	pthread_mutex_lock(&fake->lock);
+	pulls = fake->pulls;
+	pthread_mutex_unlock(&fake->lock);
+	return pulls;
+}
+
+/* What a connection has room for, and no more, however much is asked for; also when it is said again. */
+static void kv__pulls_under_way_are_bounded(void **state)
+{
+	enum { PULLS = 1000 };
+	struct fake *fake = fake_begin(0, 18);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	static uint64_t key[FAKE_KEYS];
+	static float value[FAKE_KEYS * FAKE_DIM];
+	size_t bytes = kv_bytes(&(struct kv_message){ .type = KV_PULL, .count = FAKE_KEYS });
+	uint64_t most = KV_PULL_BYTES_MAX / bytes, seen = 0;
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->holds_pulls = true;
+	pthread_mutex_unlock(&fake->lock);
+	for (uint32_t i = 0; i < FAKE_KEYS; i++)
+		key[i] = i;
+	assert_true(most < PULLS / 2);
+	for (uint32_t i = 0; i < PULLS; i++)
+		ok(tally_kv_pull(kv, key, value, FAKE_KEYS, NULL));
+	for (uint32_t i = 0; i < 3000 && seen < most; i++) {
+		usleep(10000);
+		seen = pulls_of(fake);
+	}
+	usleep(200000);
+	assert_int_equal(pulls_of(fake), most);
+	pthread_mutex_lock(&fake->lock);
+	fake->holds_pulls = false;
+	fake->ends = true;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_close(kv));
+	assert_int_equal(pulls_of(fake), most + PULLS);
+	fake_end(fake);
+}
+
 /* ---- barrier ---- */
 
 static void *late_worker(void *arg)
@@ -468,6 +543,27 @@ static void kv__server_that_says_nothing_is_named_in_time(void **state)
 	fake_end(fake);
 }
 
+/* It is back again and again, and answers nothing. */
+static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
+{
+	struct fake *fake = fake_begin(0, 19);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv;
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM];
+
+	(void)state;
+	options.deadline_ms = 1000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	pthread_mutex_lock(&fake->lock);
+	fake->ends_at_pull = true;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, 20000), TALLY_ERR_REMOTE, "cannot be reached");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
+	fake_end(fake);
+}
+
 static void kv__server_that_has_forgotten_is_no_server(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 13);
@@ -496,12 +592,15 @@ int main(void)
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
+		cmocka_unit_test(kv__hot_pushes_go_on_when_the_connection_alone_ends),
+		cmocka_unit_test(kv__pulls_under_way_are_bounded),
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
 		cmocka_unit_test(kv__barriers_of_a_second_run_wait_for_all),
 		cmocka_unit_test(kv__bad_arguments_are_named),
 		cmocka_unit_test(kv__refusals_of_a_server_are_named),
 		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
 		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
+		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
 		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
 	};
 
