@@ -49,6 +49,7 @@ static struct {
 	struct switch_sparse_place place[WORKERS * WINDOW_MAX];
 	uint64_t at_tag[2 * RANKS];
 	int64_t at_sum[2 * RANKS];
+	uint32_t at_list[2 * RANKS];
 	struct server_sparse server;
 	struct server_sparse_worker known[WORKERS];
 	uint64_t cut[WORKERS * WINDOW_MAX], staged[WORKERS * WINDOW_MAX], tag[RANKS];
@@ -67,7 +68,8 @@ static struct {
 
 static const struct server_sparse_memory memory = { world.cut, world.staged,   world.sum,
 						    world.tag, world.has_part, world.known };
-static const struct switch_sparse_memory at_memory = { world.place, world.at_tag, world.at_sum };
+static const struct switch_sparse_memory at_memory = { world.place, world.at_tag, world.at_sum,
+						       world.at_list };
 
 static bool odds(uint32_t in)
 {
@@ -162,8 +164,9 @@ static void switch_acts(void)
 
 	if (switch_sparse_is_due(&world.table, &world.at, 4, odds(10)))
 		switch_sparse_flip(&world.at);
-	for (uint32_t part = 0; part < sparse_flush_parts(&world.table); part++)
-		if (world.at.is_busy && random_below(2))
+	for (uint32_t part = 0;
+	     world.at.is_busy && part < switch_sparse_parts(&world.table, &world.at); part++)
+		if (random_below(2))
 			fly(TO_SERVER, 0, at,
 			    switch_sparse_part(&world.table, &world.at, &at_memory, part, at));
 }
@@ -346,7 +349,7 @@ static void begin(uint64_t number)
 					     .window = (uint16_t)(1 + random_below(WINDOW_MAX)),
 					     .dim = 1,
 					     .bytes = (uint16_t)(100 + random_below(BYTES - 100)) };
-	assert_true(sparse_flush_parts(&world.table) <= PARTS_MAX);
+	assert_true(sparse_flush_parts_max(&world.table) <= PARTS_MAX);
 	server_sparse_init(&world.server, &world.table, MAP, &memory);
 	fence();
 	for (uint16_t w = 0; w < WORKERS; w++) {

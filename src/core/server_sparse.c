@@ -8,10 +8,9 @@
 
 static void assembly_drop(struct server_sparse *server)
 {
-	uint32_t parts = sparse_flush_parts(server->table);
-
-	for (uint32_t part = 0; part < parts; part++)
+	for (uint32_t part = 0; part < server->parts; part++)
 		server->memory.has_part[part] = 0;
+	server->parts = 0;
 	server->parts_count = 0;
 	server->flags = 0;
 }
@@ -33,21 +32,23 @@ static void stage_rows(struct server_sparse *server, const struct sparse *packet
 			sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
 }
 
-/* R-SP-23: ranks are those of the part, in order. */
-static bool has_its_ranks(const struct sparse_table *table, const struct sparse *packet,
-			  const uint8_t *at)
+/* R-SP-23: marks the part's ranks as touched; if one of them cannot be, or is already, those again that it has marked. */
+static bool tags_put(const struct server_sparse *server, const struct sparse *packet,
+		     const uint8_t *at)
 {
-	uint32_t first = sparse_first_rank(table, packet->part);
-	uint64_t next = first, end = (uint64_t)first + sparse_ranks_per_part(table);
+	uint64_t *tag = server->memory.tag;
 
-	if (end > table->ranks)
-		end = table->ranks;
 	for (uint32_t i = 0; i < packet->count; i++) {
 		uint32_t rank = sparse_body_get32(sparse_item(packet, at, i));
 
-		if (rank < next || rank >= end)
-			return false;
-		next = (uint64_t)rank + 1;
+		if (rank < server->table->ranks &&
+		    (tag[rank] != packet->number || TAKEN_OUT(SPARSE_TWICE))) {
+			tag[rank] = packet->number;
+			continue;
+		}
+		while (i--)
+			tag[sparse_body_get32(sparse_item(packet, at, i))] = 0;
+		return false;
 	}
 	return true;
 }
@@ -61,7 +62,6 @@ static void stage_sums(struct server_sparse *server, const struct sparse *packet
 		uint32_t rank = sparse_body_get32(item);
 		int64_t *sum = server->memory.sum + (size_t)rank * dim;
 
-		server->memory.tag[rank] = packet->number;
 		for (uint32_t k = 0; k < dim; k++)
 			sum[k] = (int64_t)sparse_body_get64(item + SPARSE_RANK_BYTES +
 							    k * SPARSE_SUM_BYTES);
@@ -225,6 +225,13 @@ static void cold(struct server_sparse *server, const struct server_sparse_event 
 
 /* ---- packets ---- */
 
+/* R-SP-23: is it a part of the flush that its first part has begun? */
+static bool is_of_the_flush(const struct server_sparse *server, const struct sparse *packet)
+{
+	return sparse_is_flush_part(server->table, packet) &&
+	       (!server->parts || packet->parts == server->parts || TAKEN_OUT(SPARSE_PARTS));
+}
+
 static void take_part(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
 		      struct server_sparse_actions *actions)
 {
@@ -237,13 +244,16 @@ static void take_part(struct server_sparse *server, const struct sparse *packet,
 		actions->say = server_sparse_is_settled(server);
 		return;
 	}
-	if (packet->number > server->expected || !sparse_is_flush_part(server->table, packet))
+	if (packet->number > server->expected || !is_of_the_flush(server, packet))
 		return;
-	if (packet->kind == SPARSE_FLUSH && !has_its_ranks(server->table, packet, at))
+	if (server->memory.has_part[packet->part]) {
+		actions->is_dropped = false;
+		return;
+	}
+	if (packet->kind == SPARSE_FLUSH && !tags_put(server, packet, at))
 		return;
 	actions->is_dropped = false;
-	if (server->memory.has_part[packet->part])
-		return;
+	server->parts = packet->parts;
 	if (packet->kind == SPARSE_CUT)
 		stage_rows(server, packet, at);
 	else
@@ -325,7 +335,8 @@ void server_sparse_init(struct server_sparse *server, const struct sparse_table 
 		server->memory.worker[worker].is_unreported = false;
 		worker_begin(server, worker, 0);
 	}
-	assembly_drop(server);
+	for (uint32_t part = 0; part < sparse_flush_parts_max(table); part++)
+		server->memory.has_part[part] = 0;
 	tags_clear(server);
 }
 
@@ -460,7 +471,7 @@ uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, u
 
 	packet.number = server->expected;
 	packet.part = part - part % most;
-	packet.parts = sparse_flush_parts(server->table);
+	packet.parts = server->parts;
 	CORE_ASSERT(part < packet.parts);
 	left = packet.parts - packet.part;
 	if (left > most)

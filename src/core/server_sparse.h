@@ -28,7 +28,7 @@ struct server_sparse_memory {
 	uint64_t *staged;  /* of the one that is being assembled, */
 	int64_t *sum;      /* its sums, ranks * dim, */
 	uint64_t *tag;     /* which ranks it touches: those with its epoch; zeroed by init, */
-	uint8_t *has_part; /* and its parts, sparse_flush_parts(table) */
+	uint8_t *has_part; /* and its parts, sparse_flush_parts_max(table) */
 	struct server_sparse_worker *worker; /* table->workers */
 };
 
@@ -42,6 +42,8 @@ struct server_sparse {
 	uint64_t durable;  /* up to which they are on disk */
 	uint64_t instance; /* the switch's; 0: not known (yet) */
 	uint32_t map;
+	uint32_t
+		parts; /* of the expected epoch's flush, as its first part said; 0: none has come */
 	uint32_t parts_count; /* of has_part */
 	uint16_t flags;       /* of the parts, */
 	uint16_t sticky;      /* and of all epochs that were applied */
@@ -140,7 +142,7 @@ bool server_sparse_may_flip(const struct server_sparse *server);
 uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at);
-/* R-SP-33: which parts of the expected epoch have come, of sparse_have_parts from a multiple of it on: those among
+/* R-SP-33, if server->parts: which parts of the expected epoch have come, of sparse_have_parts from a multiple of it on: those among
  * which `part` is. */
 uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);

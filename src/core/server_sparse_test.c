@@ -173,7 +173,7 @@ static void flags_of_an_epoch_are_recorded_and_stick(void **state)
 
 	(void)state;
 	for (uint32_t epoch = 1; epoch <= 2; epoch++) {
-		for (uint32_t part = 0; part < 5; part++) {
+		for (uint32_t part = 0; part < 4; part++) {
 			part_flags = part == 3 && epoch == 1 ? SPARSE_SATURATED : 0;
 			give_part(1, epoch, part, part < 2 ? 7 : 1);
 		}

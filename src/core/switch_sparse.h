@@ -6,7 +6,7 @@
  * A push counts when its seq is above the last one of its place; a repeat is answered and changes nothing.
  * Epoch e sums in bank e mod 2. A flip closes it; its flush is sent until the server says COMMITTED, and no
  * other flip comes before. Nothing is ever cleared or copied: a rank of a bank has the epoch that it belongs
- * to as its tag, and a place remembers what it was when the epoch began.
+ * to as its tag, a bank lists the ranks that it has, and a place remembers what it was when the epoch began.
  *
  * What the engine does: finds the table by the packet's index; checks the sender's address (R-SP-5); calls
  * switch_sparse_step, under the table's lock, and sends what the verdict says. While switch_sparse_is_due it
@@ -15,6 +15,7 @@
  *   place   sparse_places(table)
  *   tag     2 * table->ranks: of bank 0, then of bank 1
  *   sum     2 * table->ranks * table->dim, likewise
+ *   list    2 * table->ranks, likewise
  */
 #ifndef CORE_SWITCH_SPARSE_H
 #define CORE_SWITCH_SPARSE_H
@@ -52,8 +53,9 @@ struct switch_sparse {
 	uint64_t setup_generation; /* whose parts are in setup_parts */
 	uint64_t setup_parts[SWITCH_BITMAP_WORDS];
 	uint32_t map;
-	uint16_t flags[2]; /* of a bank */
-	uint8_t is_busy;   /* the flush of epoch - 1 is not committed */
+	uint32_t touched[2]; /* ranks in the list of a bank */
+	uint16_t flags[2];   /* of a bank */
+	uint8_t is_busy;     /* the flush of epoch - 1 is not committed */
 	uint8_t is_wanted;
 	uint8_t reserved[6];
 };
@@ -62,6 +64,7 @@ struct switch_sparse_memory {
 	struct switch_sparse_place *place;
 	uint64_t *tag;
 	int64_t *sum;
+	uint32_t *list;
 };
 
 /* Index into tag of a rank in the bank of an epoch; times dim, into sum. */
@@ -104,15 +107,28 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_refuse(const struct sparse_
 	return SWITCH_SPARSE_ADDED;
 }
 
+/* R-SP-8: the tag lets a rank into the list once in an epoch, so it has room for all. */
+CORE_INLINE void switch_sparse_touch(const struct sparse_table *table, struct switch_sparse *state,
+				     const struct switch_sparse_memory *memory, uint32_t rank)
+{
+	uint32_t *touched = &state->touched[state->epoch & 1];
+
+	CORE_ASSERT(*touched < table->ranks);
+	memory->list[switch_sparse_at(table, state->epoch, (*touched)++)] = rank;
+}
+
 /* R-SP-8: a bank is emptied by another epoch's tag. */
 CORE_INLINE void switch_sparse_add(const struct sparse_table *table, struct switch_sparse *state,
 				   const struct switch_sparse_memory *memory, const uint8_t *pair)
 {
-	uint64_t index = switch_sparse_at(table, state->epoch, sparse_body_get32(pair));
+	uint32_t rank = sparse_body_get32(pair);
+	uint64_t index = switch_sparse_at(table, state->epoch, rank);
 	int64_t *sum = memory->sum + index * table->dim;
 	bool is_first = memory->tag[index] != state->epoch;
 	const int64_t most = (int64_t)(~0ull >> 1);
 
+	if (is_first)
+		switch_sparse_touch(table, state, memory, rank);
 	memory->tag[index] = state->epoch;
 	for (uint32_t i = 0; i < table->dim; i++) {
 		int64_t value = (int32_t)sparse_body_get32(pair + SPARSE_RANK_BYTES +
@@ -185,6 +201,15 @@ CORE_INLINE void switch_sparse_flip(struct switch_sparse *state)
 	state->is_wanted = 0;
 	state->pairs = 0;
 	state->flags[state->epoch & 1] = 0;
+	if (!TAKEN_OUT(SPARSE_LIST))
+		state->touched[state->epoch & 1] = 0;
+}
+
+/* The parts of the flush, while state->is_busy: the list that they are cut of does not change. */
+CORE_INLINE uint32_t switch_sparse_parts(const struct sparse_table *table,
+					 const struct switch_sparse *state)
+{
+	return sparse_flush_parts(table, state->touched[(state->epoch - 1) & 1]);
 }
 
 /* R-SP-10: the cut of the flush, whatever has been pushed since. */
@@ -215,23 +240,23 @@ CORE_INLINE uint32_t switch_sparse_sums(const struct sparse_table *table,
 					uint8_t *at)
 {
 	uint64_t epoch = state->epoch - 1;
-	uint32_t count = 0, ranks = sparse_ranks_per_part(table);
+	uint32_t left = state->touched[epoch & 1] - first, count = sparse_ranks_per_part(table);
 
-	for (uint32_t rank = first; rank < table->ranks && rank - first < ranks; rank++) {
+	if (count > left)
+		count = left;
+	for (uint32_t k = first; k < first + count; k++) {
+		uint32_t rank = memory->list[switch_sparse_at(table, epoch, k)];
 		uint64_t index = switch_sparse_at(table, epoch, rank);
 
-		if (memory->tag[index] != epoch)
-			continue;
 		sparse_body_put32(at, rank);
 		at += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < table->dim; i++, at += SPARSE_SUM_BYTES)
 			sparse_body_put64(at, (uint64_t)memory->sum[index * table->dim + i]);
-		count++;
 	}
 	return count;
 }
 
-/* Part `part` of sparse_flush_parts(table) of the flush, while state->is_busy: writes it at `at`, table->bytes
+/* Part `part` of switch_sparse_parts of the flush, while state->is_busy: writes it at `at`, table->bytes
  * at most, and says how many bytes it has. */
 CORE_INLINE uint32_t switch_sparse_part(const struct sparse_table *table,
 					const struct switch_sparse *state,
@@ -243,7 +268,7 @@ CORE_INLINE uint32_t switch_sparse_part(const struct sparse_table *table,
 				 .generation = state->generation,
 				 .number = state->epoch - 1,
 				 .part = part,
-				 .parts = sparse_flush_parts(table),
+				 .parts = switch_sparse_parts(table, state),
 				 .width = table->dim,
 				 .flags = state->flags[(state->epoch - 1) & 1] };
 	uint8_t *body = at + SPARSE_HEADER_BYTES;
@@ -257,8 +282,8 @@ CORE_INLINE uint32_t switch_sparse_part(const struct sparse_table *table,
 		packet.count = (uint16_t)switch_sparse_rows(table, state, memory, packet.worker,
 							    sparse_rows_of_part(table, part), body);
 	} else {
-		packet.count = (uint16_t)switch_sparse_sums(table, state, memory,
-							    sparse_first_rank(table, part), body);
+		packet.count = (uint16_t)switch_sparse_sums(
+			table, state, memory, sparse_first_touched(table, part), body);
 	}
 	sparse_put(at, &packet);
 	return sparse_bytes(&packet);
@@ -290,7 +315,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_have(const struct sparse_ta
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (!state->is_busy || packet->number != state->epoch - 1)
 		return SWITCH_SPARSE_DROP_STALE;
-	if (packet->parts != sparse_flush_parts(table))
+	if (packet->parts != switch_sparse_parts(table, state))
 		return SWITCH_SPARSE_DROP_SHAPE;
 	return SWITCH_SPARSE_TAKEN;
 }

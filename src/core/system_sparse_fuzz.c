@@ -42,16 +42,17 @@ static void test_open(uint8_t how)
 					.bytes = how & 4 ? 200 : 64 };
 	places = sparse_places(table);
 	FUZZ_CHECK(sparse_table_is_sound(table));
-	FUZZ_CHECK(sparse_flush_parts(table) <= PARTS_MAX);
+	FUZZ_CHECK(sparse_flush_parts_max(table) <= PARTS_MAX);
 	test.at.instance = INSTANCE;
 	test.memory.place = block(places * sizeof(*test.memory.place));
 	test.memory.tag = block(2 * RANKS * sizeof(uint64_t));
 	test.memory.sum = block(2 * RANKS * sizeof(int64_t) * table->dim);
+	test.memory.list = block(2 * RANKS * sizeof(uint32_t));
 	test.kept.cut = block(places * sizeof(uint64_t));
 	test.kept.staged = block(places * sizeof(uint64_t));
 	test.kept.sum = block(RANKS * sizeof(int64_t) * table->dim);
 	test.kept.tag = block(RANKS * sizeof(uint64_t));
-	test.kept.has_part = block(sparse_flush_parts(table));
+	test.kept.has_part = block(sparse_flush_parts_max(table));
 	test.kept.worker = block(WORKERS * sizeof(*test.kept.worker));
 	worker_sparse_init(&test.worker, table, 1, 1, MAP, KEPT, test.push);
 	server_sparse_init(&test.server, table, MAP, &test.kept);
@@ -62,6 +63,7 @@ static void test_close(void)
 	free(test.memory.place);
 	free(test.memory.tag);
 	free(test.memory.sum);
+	free(test.memory.list);
 	free(test.kept.cut);
 	free(test.kept.staged);
 	free(test.kept.sum);
@@ -131,7 +133,9 @@ static void server_does(struct server_sparse_event event)
 	FUZZ_CHECK(server->expected ==
 		   before.expected + (actions.record && actions.what.kind == SERVER_SPARSE_EPOCH));
 	FUZZ_CHECK(!actions.say || server_sparse_is_settled(server));
-	FUZZ_CHECK(server->parts_count < sparse_flush_parts(&test.table));
+	FUZZ_CHECK(server->parts <= sparse_flush_parts_max(&test.table));
+	FUZZ_CHECK(server->parts ? server->parts_count && server->parts_count < server->parts
+				 : !server->parts_count);
 	if (actions.is_dropped)
 		FUZZ_CHECK(!memcmp(&before, server, sizeof(before)));
 }
@@ -143,6 +147,18 @@ static uint64_t number_near(struct fuzz_input *input, uint64_t around)
 	uint8_t how = fuzz_u8(input);
 
 	return how == 0xff ? fuzz_u64(input) : around + how % 4 - 1;
+}
+
+/* Of the flush that the server assembles, that the switch sends, or of some number of ranks. */
+static uint32_t flush_parts_draw(struct fuzz_input *input)
+{
+	uint8_t how = fuzz_u8(input);
+
+	if (how & 1 && test.server.parts)
+		return test.server.parts;
+	if (how & 2)
+		return switch_sparse_parts(&test.table, &test.at);
+	return sparse_flush_parts(&test.table, (how >> 2) % (RANKS + 1));
 }
 
 /* Its shape is right for its kind, its numbers are nearly those that are waited for; and then maybe not. */
@@ -175,8 +191,11 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 	}
 	if (sparse_has_parts(packet.kind)) {
 		packet.parts = packet.kind == SPARSE_SETUP ? sparse_cut_parts(&test.table)
-							   : sparse_flush_parts(&test.table);
+							   : flush_parts_draw(input);
 		packet.part = fuzz_u8(input) % packet.parts;
+		if (packet.kind == SPARSE_FLUSH)
+			packet.count =
+				(uint16_t)(1 + fuzz_u8(input) % sparse_ranks_per_part(&test.table));
 		if (packet.kind != SPARSE_FLUSH && packet.kind != SPARSE_BCAST &&
 		    packet.kind != SPARSE_HAVE && sparse_rows_per_part(&test.table) > 1)
 			packet.count = WORKERS;
@@ -249,7 +268,8 @@ static void own_step(uint8_t what)
 /* The switch's own flush goes to the server as it is. */
 static void flush_step(void)
 {
-	for (uint32_t part = 0; part < sparse_flush_parts(&test.table) && test.at.is_busy; part++) {
+	for (uint32_t part = 0;
+	     test.at.is_busy && part < switch_sparse_parts(&test.table, &test.at); part++) {
 		uint8_t *at = block(test.table.bytes);
 		struct sparse packet;
 		uint32_t bytes = switch_sparse_part(&test.table, &test.at, &test.memory, part, at);

@@ -48,6 +48,7 @@ struct instance {
 	struct switch_sparse_place place[WORKERS_MAX * WINDOW_MAX];
 	uint64_t tag[2 * RANKS_MAX];
 	int64_t sum[2 * RANKS_MAX * DIM_MAX];
+	uint32_t list[2 * RANKS_MAX];
 };
 
 struct logged {
@@ -170,7 +171,8 @@ static void worker_acts(uint32_t w)
 
 static struct switch_sparse_memory memory_of(struct instance *instance)
 {
-	return (struct switch_sparse_memory){ instance->place, instance->tag, instance->sum };
+	return (struct switch_sparse_memory){ instance->place, instance->tag, instance->sum,
+					      instance->list };
 }
 
 static void switch_takes(uint32_t g, struct sparse *packet, const uint8_t *at)
@@ -199,8 +201,10 @@ static void switch_acts(uint32_t g)
 		return;
 	if (switch_sparse_is_due(&world.table, &instance->state, 20, odds(20)))
 		switch_sparse_flip(&instance->state);
-	for (uint32_t part = 0; part < sparse_flush_parts(&world.table); part++)
-		if (instance->state.is_busy && random_below(2))
+	for (uint32_t part = 0;
+	     instance->state.is_busy && part < switch_sparse_parts(&world.table, &instance->state);
+	     part++)
+		if (random_below(2))
 			fly(TO_SERVER, 0, at,
 			    switch_sparse_part(&world.table, &instance->state, &memory, part, at));
 	if (odds(300))
@@ -349,7 +353,7 @@ static void walk_begin(uint64_t number)
 	table->bytes = (uint16_t)(48 + 8u * table->window * (1 + random_below(3)));
 	if (table->bytes < 44 + 8 * table->dim)
 		table->bytes = (uint16_t)(44 + 8 * table->dim);
-	assert_true(sparse_flush_parts(table) <= PARTS_MAX);
+	assert_true(sparse_flush_parts_max(table) <= PARTS_MAX);
 	server_begin();
 	server_fences();
 	for (uint16_t w = 0; w < table->workers; w++)

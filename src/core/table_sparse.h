@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table_sparse.h - what switch, worker and server know alike of a table of sparse mode, and how a flush or a
- * SETUP is cut into parts: that follows from it alone, so that a part can be made again, and judged, by
- * itself. docs/protocol.md, R-SP-7 and R-SP-11.
+ * SETUP is cut into parts: that follows from it and from how many ranks were touched, so that a part can be made
+ * again, and judged, by itself. docs/protocol.md, R-SP-7 and R-SP-11.
  */
 #ifndef CORE_TABLE_SPARSE_H
 #define CORE_TABLE_SPARSE_H
@@ -68,17 +68,22 @@ CORE_INLINE uint32_t sparse_rows_of_part(const struct sparse_table *table, uint3
 	return left < rows ? left : rows;
 }
 
-/* Of how many ranks a FLUSH has those that were touched, and the parts of a flush, CUTs first. */
+/* How many ranks a FLUSH has, but the last one, and the parts of a flush, CUTs first. */
 CORE_INLINE uint32_t sparse_ranks_per_part(const struct sparse_table *table)
 {
 	return sparse_items_of(SPARSE_FLUSH, table->bytes, sparse_sum_bytes(table->dim));
 }
 
-CORE_INLINE uint32_t sparse_flush_parts(const struct sparse_table *table)
+CORE_INLINE uint32_t sparse_flush_parts(const struct sparse_table *table, uint32_t touched)
 {
 	uint32_t ranks = sparse_ranks_per_part(table);
 
-	return sparse_cut_parts(table) + (table->ranks - 1) / ranks + 1;
+	return sparse_cut_parts(table) + touched / ranks + (touched % ranks != 0);
+}
+
+CORE_INLINE uint32_t sparse_flush_parts_max(const struct sparse_table *table)
+{
+	return sparse_flush_parts(table, table->ranks);
 }
 
 /* R-SP-11: is this a part of a flush, or of a SETUP, of this table, by its header? */
@@ -91,12 +96,16 @@ CORE_INLINE bool sparse_is_cut_part(const struct sparse_table *table, const stru
 
 CORE_INLINE bool sparse_is_flush_part(const struct sparse_table *table, const struct sparse *packet)
 {
-	if (packet->parts != sparse_flush_parts(table))
+	uint32_t ranks = sparse_ranks_per_part(table);
+
+	if (packet->parts < sparse_cut_parts(table) ||
+	    packet->parts > sparse_flush_parts_max(table))
 		return false;
 	if (packet->kind == SPARSE_CUT)
 		return sparse_is_cut_part(table, packet);
 	return packet->kind == SPARSE_FLUSH && packet->part >= sparse_cut_parts(table) &&
-	       packet->width == table->dim && packet->count <= sparse_ranks_per_part(table);
+	       packet->width == table->dim && packet->count && packet->count <= ranks &&
+	       (packet->count == ranks || packet->part + 1 == packet->parts);
 }
 
 enum { SPARSE_HAVE_NUMBERS = 16, SPARSE_HAVE_BITS = 64 };
@@ -109,8 +118,8 @@ CORE_INLINE uint32_t sparse_have_parts(const struct sparse_table *table)
 	return SPARSE_HAVE_BITS * (numbers < SPARSE_HAVE_NUMBERS ? numbers : SPARSE_HAVE_NUMBERS);
 }
 
-/* The first rank that a FLUSH part may have. */
-CORE_INLINE uint32_t sparse_first_rank(const struct sparse_table *table, uint32_t part)
+/* Where in the list of the touched ranks those of a FLUSH part begin. */
+CORE_INLINE uint32_t sparse_first_touched(const struct sparse_table *table, uint32_t part)
 {
 	return (part - sparse_cut_parts(table)) * sparse_ranks_per_part(table);
 }

@@ -87,13 +87,19 @@ static uint64_t tags_bytes(const struct sparse_table *shape)
 	return 2ull * shape->ranks * sizeof(uint64_t);
 }
 
-uint64_t engine_sparse_table_bytes(const struct sparse_table *shape)
+static uint64_t lists_bytes(const struct sparse_table *shape)
 {
-	return places_bytes(shape) + tags_bytes(shape) * (1 + shape->dim) +
-	       flush_bytes(sparse_flush_parts(shape));
+	return 2ull * shape->ranks * sizeof(uint32_t);
 }
 
-/* Zero until touched, and free until then: places, tags, sums, what the flush remembers of its parts. */
+uint64_t engine_sparse_table_bytes(const struct sparse_table *shape)
+{
+	return places_bytes(shape) + tags_bytes(shape) * (1 + shape->dim) + lists_bytes(shape) +
+	       flush_bytes(sparse_flush_parts_max(shape));
+}
+
+/* Zero until touched, and free until then: places, tags, sums, lists, what the flush remembers of its
+ * parts. */
 static int table_memory_get(struct table *table)
 {
 	const struct sparse_table *shape = &table->shape;
@@ -108,6 +114,8 @@ static int table_memory_get(struct table *table)
 	at += tags_bytes(shape);
 	table->memory.sum = (void *)at;
 	at += tags_bytes(shape) * shape->dim;
+	table->memory.list = (void *)at;
+	at += lists_bytes(shape);
 	flush_init(&table->flush, shape, (void *)at);
 	return 0;
 }
@@ -300,7 +308,7 @@ static void flip(struct engine_sparse *engine, struct table *table, uint64_t now
 {
 	switch_sparse_flip(&table->state);
 	table->has_first = false;
-	flush_begin(&table->flush, now_ns);
+	flush_begin(&table->flush, switch_sparse_parts(&table->shape, &table->state), now_ns);
 	engine->stats.flips++;
 }
 

@@ -13,8 +13,9 @@
 #include "dataplane/engine_sparse.h"
 
 enum { WORKERS = 2, RANKS = 700, INDEX = 3, MAP = 4, INSTANCE = 9, OUT_MAX = 400, STRANGER = 99 };
+enum { PAIRS = 10 }; /* of a full push */
 
-/* One CUT, and a hundred FLUSHes of seven ranks each. */
+/* One CUT, and, if all ranks are touched, a hundred FLUSHes of seven ranks each. */
 static const struct sparse_table shape = { .ranks = RANKS,
 					   .index = INDEX,
 					   .workers = WORKERS,
@@ -61,7 +62,8 @@ static struct link_address address_of(uint16_t worker)
 	return (struct link_address){ .ip = { [15] = (uint8_t)(worker + 1) }, .port = 7000 };
 }
 
-/* The packet, with pairs {i, i + 1} or a body of zeros; what comes of it is in fake. */
+/* The packet, with as many ranks as it has pairs, those after its predecessor's, or a body of zeros; what comes of it
+ * is in fake. */
 static uint64_t give(uint16_t from, struct sparse packet)
 {
 	struct link_address peer = address_of(from);
@@ -72,7 +74,8 @@ static uint64_t give(uint16_t from, struct sparse packet)
 	if (packet.kind == SPARSE_SETUP)
 		sparse_body_put64(at + SPARSE_HEADER_BYTES, INSTANCE);
 	for (uint32_t i = 0; i < packet.count && packet.kind == SPARSE_PUSH; i++) {
-		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i, i);
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i,
+				  (uint32_t)(packet.number - 1) * packet.count + i);
 		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i + 4, i + 1);
 	}
 	fake.count = 0;
@@ -100,14 +103,14 @@ static struct sparse push_of(uint16_t worker, uint64_t seq)
 	return packet;
 }
 
-/* What the server would say of a flush of which these parts have come: the first 64. */
-static uint64_t have(uint64_t epoch, uint64_t bits)
+/* What the server would say of a flush of so many ranks of which these parts have come: the first 64. */
+static uint64_t have(uint64_t epoch, uint32_t touched, uint64_t bits)
 {
 	struct sparse packet = header_of(SPARSE_HAVE, epoch);
 	struct link_address peer = address_of(SPARSE_SERVER);
 	uint8_t at[SPARSE_HEADER_BYTES + 8];
 
-	packet.parts = sparse_flush_parts(&shape);
+	packet.parts = sparse_flush_parts(&shape, touched);
 	packet.count = packet.width = 1;
 	sparse_put(at, &packet);
 	sparse_body_put64(at + SPARSE_HEADER_BYTES, bits);
@@ -119,7 +122,9 @@ static uint64_t have(uint64_t epoch, uint64_t bits)
 static int begin(void **state)
 {
 	struct engine_sparse_options options = { .link = &fake.link, .tables_max = 8 };
-	struct engine_sparse_table table = { .shape = shape, .instance = INSTANCE, .pairs_max = 6 };
+	struct engine_sparse_table table = { .shape = shape,
+					     .instance = INSTANCE,
+					     .pairs_max = RANKS };
 	struct sparse setup = header_of(SPARSE_SETUP, 1);
 
 	(void)state;
@@ -225,27 +230,33 @@ static void new_values_go_to_all_workers(void **state)
 	}
 }
 
-/* Six pairs close an epoch: a window of parts, and no more until the server has some. */
+/* All ranks are touched, which closes an epoch: a window of parts, and no more until the server has some. */
 static void a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost(void **state)
 {
-	uint64_t due_ns;
+	const uint32_t parts = 101;
+	struct sparse push = push_of(0, 0);
+	uint64_t due_ns = 0;
 
 	(void)state;
-	give(0, push_of(0, 1));
-	due_ns = give(0, push_of(0, 2));
+	assert_int_equal(sparse_flush_parts_max(&shape), parts);
+	push.count = PAIRS;
+	while (push.number < RANKS / PAIRS) {
+		push.number++;
+		due_ns = give(0, push);
+	}
 	assert_int_equal(fake.count, 1 + 64);
 	assert_int_equal(fake.packet[1].kind, SPARSE_CUT);
 	assert_int_equal(fake.packet[2].kind, SPARSE_FLUSH);
-	assert_int_equal(fake.packet[2].count, 3);
+	assert_int_equal(fake.packet[2].count, 7);
 	assert_int_equal(fake.packet[64].part, 63);
 	assert_true(due_ns > fake.now_ns);
 	fake.now_ns += 100000;
-	have(1, 0xffffffff); /* the first 32: the last 37 follow, as far as there is room */
+	have(1, RANKS, 0xffffffff); /* the first 32: the last 37 follow, as far as there is room */
 	assert_int_equal(fake.count, 32);
 	assert_int_equal(fake.packet[0].part, 64);
 	fake.now_ns += 100000;
-	due_ns = have(1, 0xfffffffffffffffe | 1);
-	assert_int_equal(fake.count, sparse_flush_parts(&shape) - 96);
+	due_ns = have(1, RANKS, 0xfffffffffffffffe | 1);
+	assert_int_equal(fake.count, parts - 96);
 	/* A time-out asks with one part; the others go when it has been twice as long. */
 	fake.count = 0;
 	fake.now_ns = due_ns;
@@ -254,9 +265,9 @@ static void a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost(void **st
 	fake.count = 0;
 	fake.now_ns = due_ns + 100000;
 	engine_sparse_turn(engine);
-	assert_int_equal(fake.count, sparse_flush_parts(&shape) - 64 - 1);
-	assert_int_equal(engine_sparse_stats(engine)->parts_first, sparse_flush_parts(&shape));
-	assert_int_equal(engine_sparse_stats(engine)->parts_again, sparse_flush_parts(&shape) - 64);
+	assert_int_equal(fake.count, parts - 64 - 1);
+	assert_int_equal(engine_sparse_stats(engine)->parts_first, parts);
+	assert_int_equal(engine_sparse_stats(engine)->parts_again, parts - 64);
 	give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, 1));
 	assert_int_equal(fake.count, 0);
 	assert_int_equal(engine_sparse_turn(engine), UINT64_MAX);

@@ -14,7 +14,6 @@ void flush_init(struct flush *flush, const struct sparse_table *table, uint64_t 
 	uint32_t window = FLUSH_WINDOW_BYTES / table->bytes;
 
 	*flush = (struct flush){ .had = had,
-				 .parts = sparse_flush_parts(table),
 				 .window = window < 1                  ? 1
 					   : window > FLUSH_WINDOW_MAX ? FLUSH_WINDOW_MAX
 								       : window };
@@ -28,8 +27,9 @@ static void start(struct flush *flush, uint64_t now_ns)
 	flush->waits_ns = now_ns;
 }
 
-void flush_begin(struct flush *flush, uint64_t now_ns)
+void flush_begin(struct flush *flush, uint32_t parts, uint64_t now_ns)
 {
+	flush->parts = parts;
 	start(flush, now_ns);
 	flush->is_again = false;
 }

@@ -24,7 +24,8 @@ struct flush {
 	struct rto rto;
 	uint64_t waits_ns; /* since when all have come and COMMITTED has not */
 	uint64_t *had;     /* a bit per part */
-	uint32_t parts, next, window;
+	uint32_t parts;    /* of this flush */
+	uint32_t next, window;
 	uint32_t flight_count;
 	struct flush_flight flight[FLUSH_WINDOW_MAX];
 	bool is_again; /* all of it, once more */
@@ -32,10 +33,10 @@ struct flush {
 
 /* Bytes of `had` for so many parts. */
 uint64_t flush_bytes(uint32_t parts);
-/* had: lent. */
+/* had: lent, for sparse_flush_parts_max(table). */
 void flush_init(struct flush *flush, const struct sparse_table *table, uint64_t *had);
-/* A flip: all parts are to be sent. */
-void flush_begin(struct flush *flush, uint64_t now_ns);
+/* A flip: so many parts are to be sent. */
+void flush_begin(struct flush *flush, uint32_t parts, uint64_t now_ns);
 /* The server has said what it has; the switch has said that it is of this flush. */
 void flush_have(struct flush *flush, const struct sparse *packet, const uint8_t *at,
 		uint64_t now_ns);

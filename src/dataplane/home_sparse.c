@@ -39,7 +39,7 @@ struct home_sparse {
 
 static uint32_t pieces_of(const struct sparse_table *table)
 {
-	return (sparse_flush_parts(table) - 1) / sparse_have_parts(table) + 1;
+	return (sparse_flush_parts_max(table) - 1) / sparse_have_parts(table) + 1;
 }
 
 static bool memory_get(struct home_sparse *home, struct server_sparse_memory *memory)
@@ -51,7 +51,7 @@ static bool memory_get(struct home_sparse *home, struct server_sparse_memory *me
 		.staged = calloc(sparse_places(table), sizeof(uint64_t)),
 		.sum = calloc((size_t)table->ranks * table->dim, sizeof(int64_t)),
 		.tag = calloc(table->ranks, sizeof(uint64_t)),
-		.has_part = calloc(sparse_flush_parts(table), 1),
+		.has_part = calloc(sparse_flush_parts_max(table), 1),
 		.worker = calloc(table->workers, sizeof(struct server_sparse_worker)),
 	};
 	home->server.memory = *memory;
@@ -128,8 +128,10 @@ static struct server_sparse_actions step(struct home_sparse *home,
 		generation_begin(home);
 	if (actions.record)
 		home->record(home->arg, &actions.what);
-	if (actions.record && actions.what.kind == SERVER_SPARSE_EPOCH)
+	if (actions.record && actions.what.kind == SERVER_SPARSE_EPOCH) {
 		home->stats.epochs++;
+		memset(home->have_due, 0, pieces_of(&home->table)); /* COMMITTED says it */
+	}
 	if (actions.say)
 		home->is_say_due = true;
 	return actions;

@@ -255,11 +255,10 @@ static void expand_switch(const struct sparse_config *config, const struct spars
 static void expand_parts(const struct sparse_config *config, const struct sparse_state *state,
 			 uint32_t g, struct bfs *bfs)
 {
-	struct sparse_table table = sparse_table_of(config);
 	uint8_t at[SPARSE_DATAGRAM];
 
 	for (uint32_t e = 1; e <= SPARSE_EPOCHS; e++) {
-		for (uint32_t part = 0; part < sparse_flush_parts(&table); part++) {
+		for (uint32_t part = 0; part < sparse_parts_of(config, state, g, e); part++) {
 			struct sparse_state next = *state;
 
 			if (!state->flush[g][e].is_sent)
@@ -357,7 +356,7 @@ static void sparse_init(const void *config_at, void *state_at)
 	assert(config->workers * config->window <= SPARSE_PLACES);
 	assert(config->generations + (lives > 1) + 1 <= SPARSE_GENERATIONS);
 	assert(config->epochs + 2 + config->pushes / config->kept < SPARSE_EPOCHS);
-	assert(sparse_flush_parts(&table) <= SPARSE_PARTS);
+	assert(sparse_flush_parts_max(&table) <= SPARSE_PARTS);
 	state->server.now.expected = state->server.disk.expected = 1;
 	state->server.now.map = state->server.disk.map = SPARSE_MAP;
 	for (uint32_t w = 0; w < config->workers; w++) {

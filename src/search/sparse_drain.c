@@ -155,17 +155,16 @@ static const char *commits_arrive(const struct sparse_config *config, struct spa
 /* A flush goes out until COMMITTED comes. */
 static const char *flush_turn(const struct sparse_config *config, struct sparse_state *state)
 {
-	struct sparse_table table = sparse_table_of(config);
-	uint32_t g = state->server.now.generation;
+	uint32_t g = state->server.now.generation, parts;
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong = NULL;
 
 	if (sparse_switch_may_flip(config, state, g, true))
 		wrong = sparse_switch_flip(config, state, g);
-	for (uint32_t part = 0; part < sparse_flush_parts(&table) && !wrong; part++)
-		if (state->at[g].is_busy)
-			wrong = sparse_server_take(config, state, at,
-						   sparse_switch_part(config, state, g, part, at));
+	parts = state->at[g].is_busy ? sparse_switch_parts(config, state, g) : 0;
+	for (uint32_t part = 0; part < parts && !wrong; part++)
+		wrong = sparse_server_take(config, state, at,
+					   sparse_switch_part(config, state, g, part, at));
 	if (!wrong)
 		wrong = server_settles(config, state);
 	return wrong ? wrong : commits_arrive(config, state);

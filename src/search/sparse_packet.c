@@ -96,8 +96,9 @@ uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_
 	packet.map = sparse_map_of(config, g);
 	packet.count = packet.map == SPARSE_MAP ? SPARSE_RANKS : 1;
 	packet.width = SPARSE_DIM;
-	for (uint32_t rank = 0; rank < packet.count; rank++) {
-		sparse_body_put32(pair, rank);
+	for (uint32_t k = 0; k < packet.count; k++) {
+		sparse_body_put32(pair,
+				  digit_of(config, w, life, seq) & 1 ? packet.count - 1 - k : k);
 		pair += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < SPARSE_DIM; i++, pair += SPARSE_VALUE_BYTES)
 			sparse_body_put32(pair, sparse_value(config, w, life, seq));
@@ -129,6 +130,14 @@ uint32_t sparse_flip_put(uint32_t g, uint32_t epoch, uint8_t *at)
 	return packet_put(&packet, at);
 }
 
+uint32_t sparse_parts_of(const struct sparse_config *config, const struct sparse_state *state,
+			 uint32_t g, uint32_t epoch)
+{
+	struct sparse_table table = sparse_table_of(config);
+
+	return sparse_flush_parts(&table, state->flush[g][epoch].touched);
+}
+
 uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse_state *state,
 			 uint32_t g, uint32_t epoch, uint32_t part, uint8_t *at)
 {
@@ -139,7 +148,7 @@ uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse
 	uint32_t first;
 
 	packet.part = part;
-	packet.parts = sparse_flush_parts(&table);
+	packet.parts = sparse_parts_of(config, state, g, epoch);
 	if (part < sparse_cut_parts(&table)) {
 		packet.kind = SPARSE_CUT;
 		packet.worker = (uint16_t)(part * config->rows);
@@ -148,16 +157,14 @@ uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse
 		return packet_put(&packet, at);
 	}
 	packet.width = SPARSE_DIM;
-	first = sparse_first_rank(&table, part);
-	for (uint32_t rank = first;
-	     rank < SPARSE_RANKS && rank - first < sparse_ranks_per_part(&table); rank++) {
-		if (!flush->sum[rank])
-			continue;
+	first = sparse_first_touched(&table, part);
+	for (uint32_t k = first; k < flush->touched && k - first < sparse_ranks_per_part(&table);
+	     k++) {
 		packet.count++;
-		sparse_body_put32(item, rank);
+		sparse_body_put32(item, flush->list[k]);
 		item += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < SPARSE_DIM; i++, item += SPARSE_SUM_BYTES)
-			sparse_body_put64(item, flush->sum[rank]);
+			sparse_body_put64(item, flush->sum[flush->list[k]]);
 	}
 	return packet_put(&packet, at);
 }

@@ -39,30 +39,18 @@ static void begin(const struct sparse_config *config, const struct sparse_world_
 	}
 }
 
-static uint32_t parts_of(const struct scratch *scratch)
-{
-	uint32_t parts = sparse_flush_parts(&scratch->table);
-
-	return parts < SPARSE_PARTS ? parts : SPARSE_PARTS;
-}
-
 static void load_assembly(const struct sparse_world_server *from, struct scratch *scratch)
 {
 	struct server_sparse *server = &scratch->server;
-	uint32_t cut_parts = sparse_cut_parts(&scratch->table);
 
-	for (uint32_t part = 0; part < parts_of(scratch); part++) {
-		if (!(from->parts >> part & 1))
-			continue;
-		scratch->has_part[part] = 1;
-		server->parts_count++;
-		if (part < cut_parts)
-			continue;
-		for (uint32_t rank = sparse_first_rank(&scratch->table, part); rank < SPARSE_RANKS;
-		     rank++)
-			if (from->staged_sum[rank])
-				scratch->tag[rank] = server->expected;
+	server->parts = from->of;
+	for (uint32_t part = 0; part < SPARSE_PARTS; part++) {
+		scratch->has_part[part] = from->parts >> part & 1;
+		server->parts_count += scratch->has_part[part];
 	}
+	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
+		if (from->staged_sum[rank])
+			scratch->tag[rank] = server->expected;
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
 		scratch->staged[i] = from->staged[i];
 	for (uint32_t i = 0; i < SPARSE_RANKS * SPARSE_DIM; i++)
@@ -105,7 +93,6 @@ static void save(const struct sparse_config *config, struct sparse_state *state,
 		 const struct scratch *scratch)
 {
 	struct sparse_world_server *to = &state->server;
-	uint32_t cut_parts = sparse_cut_parts(&scratch->table);
 
 	durable_save(config, scratch, &to->now);
 	to->has_instance = scratch->server.instance != 0;
@@ -116,7 +103,8 @@ static void save(const struct sparse_config *config, struct sparse_state *state,
 	for (uint32_t w = 0; w < config->workers; w++)
 		if (scratch->worker[w].ended == scratch->server.expected)
 			to->ended |= (uint8_t)(1 << w);
-	for (uint32_t part = 0; part < parts_of(scratch); part++)
+	to->of = (uint8_t)scratch->server.parts;
+	for (uint32_t part = 0; part < SPARSE_PARTS; part++)
 		to->parts |= (uint8_t)(scratch->has_part[part] << part);
 	for (uint32_t i = 0; i < SPARSE_PLACES && i < sparse_places(&scratch->table); i++)
 		if (to->parts >>
@@ -124,8 +112,7 @@ static void save(const struct sparse_config *config, struct sparse_state *state,
 		    1)
 			to->staged[i] = (uint8_t)scratch->staged[i];
 	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
-		if (to->parts >> (cut_parts + rank / sparse_ranks_per_part(&scratch->table)) & 1 &&
-		    scratch->tag[rank] == scratch->server.expected)
+		if (scratch->tag[rank] == scratch->server.expected)
 			to->staged_sum[rank] = (uint32_t)scratch->sum[rank * SPARSE_DIM];
 }
 

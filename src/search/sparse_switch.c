@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct sparse_world_switch) == 8 + 3 * SPARSE_PLACES + 20, "no padding");
+_Static_assert(sizeof(struct sparse_world_switch) == 8 + 3 * SPARSE_PLACES + 24, "no padding");
 _Static_assert(sizeof(struct sparse_world_flush) == 4 + SPARSE_PLACES + 8, "no padding");
 
 struct scratch {
@@ -15,6 +15,7 @@ struct scratch {
 	struct switch_sparse_place place[SPARSE_PLACES];
 	uint64_t tag[2 * SPARSE_RANKS];
 	int64_t sum[2 * SPARSE_RANKS * SPARSE_DIM];
+	uint32_t list[2 * SPARSE_RANKS];
 };
 
 static void load(const struct sparse_config *config, const struct sparse_state *state, uint32_t g,
@@ -24,8 +25,8 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 
 	memset(scratch, 0, sizeof(*scratch));
 	scratch->table = sparse_table_of(config);
-	scratch->memory =
-		(struct switch_sparse_memory){ scratch->place, scratch->tag, scratch->sum };
+	scratch->memory = (struct switch_sparse_memory){ scratch->place, scratch->tag, scratch->sum,
+							 scratch->list };
 	scratch->state = (struct switch_sparse){
 		.instance = (from->is_reset ? 200 : 100) + g,
 		.generation = from->generation,
@@ -33,6 +34,7 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 		.setup_generation = from->setup_parts ? g : 0,
 		.setup_parts = { from->setup_parts },
 		.map = from->generation ? sparse_map_of(config, from->generation) : 0,
+		.touched = { from->touched[0], from->touched[1] },
 		.is_busy = from->is_busy,
 		.is_wanted = from->is_wanted
 	};
@@ -41,6 +43,7 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 								  from->since[i] };
 	for (uint32_t i = 0; i < 2 * SPARSE_RANKS; i++) {
 		scratch->tag[i] = from->tag[i / SPARSE_RANKS][i % SPARSE_RANKS];
+		scratch->list[i] = from->list[i / SPARSE_RANKS][i % SPARSE_RANKS];
 		for (uint32_t k = 0; k < SPARSE_DIM; k++)
 			scratch->sum[i * SPARSE_DIM + k] =
 				from->sum[i / SPARSE_RANKS][i % SPARSE_RANKS];
@@ -54,6 +57,8 @@ static const char *save(struct sparse_state *state, uint32_t g, const struct scr
 
 	*to = (struct sparse_world_switch){ .generation = (uint8_t)from->generation,
 					    .epoch = (uint8_t)from->epoch,
+					    .touched = { (uint8_t)from->touched[0],
+							 (uint8_t)from->touched[1] },
 					    .is_busy = from->is_busy,
 					    .is_wanted = from->is_wanted,
 					    .is_reset = to->is_reset };
@@ -68,6 +73,8 @@ static const char *save(struct sparse_state *state, uint32_t g, const struct scr
 		const int64_t *sum = scratch->sum + i * SPARSE_DIM;
 
 		to->tag[i / SPARSE_RANKS][i % SPARSE_RANKS] = (uint8_t)scratch->tag[i];
+		if (i % SPARSE_RANKS < to->touched[i / SPARSE_RANKS])
+			to->list[i / SPARSE_RANKS][i % SPARSE_RANKS] = (uint8_t)scratch->list[i];
 		to->sum[i / SPARSE_RANKS][i % SPARSE_RANKS] = (uint32_t)sum[0];
 		if (sum[0] != sum[1])
 			return "X1: a push is in one value of a rank and not in another";
@@ -75,6 +82,15 @@ static const char *save(struct sparse_state *state, uint32_t g, const struct scr
 			return "X1: a push is in a bank twice";
 	}
 	return NULL;
+}
+
+uint32_t sparse_switch_parts(const struct sparse_config *config, const struct sparse_state *state,
+			     uint32_t g)
+{
+	struct scratch scratch;
+
+	load(config, state, g, &scratch);
+	return switch_sparse_parts(&scratch.table, &scratch.state);
 }
 
 uint32_t sparse_switch_part(const struct sparse_config *config, const struct sparse_state *state,
@@ -96,7 +112,11 @@ static const char *parts_are_same(const struct sparse_config *config,
 	if (!state->at[g].is_busy || !state->flush[g][state->at[g].epoch - 1].is_sent)
 		return NULL;
 	load(config, state, g, &scratch);
-	for (uint32_t part = 0; part < sparse_flush_parts(&scratch.table); part++) {
+	if (switch_sparse_parts(&scratch.table, &scratch.state) !=
+	    sparse_parts_of(config, state, g, state->at[g].epoch - 1u))
+		return "R-SP-11: a flush has more or fewer parts than at the flip";
+	for (uint32_t part = 0; part < switch_sparse_parts(&scratch.table, &scratch.state);
+	     part++) {
 		uint32_t bytes = switch_sparse_part(&scratch.table, &scratch.state, &scratch.memory,
 						    part, is);
 
@@ -147,6 +167,27 @@ bool sparse_switch_may_flip(const struct sparse_config *config, const struct spa
 	return switch_sparse_may_flip(&scratch.state);
 }
 
+/* Each push adds something to a rank that it has: what was touched is not 0. */
+static const char *list_is_true(const struct sparse_world_switch *from,
+				struct sparse_world_flush *flush, uint32_t epoch)
+{
+	uint32_t in = 0, touched = 0;
+
+	flush->touched = from->touched[epoch & 1];
+	for (uint32_t k = 0; k < flush->touched && k < SPARSE_RANKS; k++) {
+		flush->list[k] = from->list[epoch & 1][k];
+		in |= 1u << flush->list[k];
+	}
+	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
+		touched += flush->sum[rank] && in >> rank & 1;
+	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
+		if (flush->sum[rank] && !(in >> rank & 1))
+			return "R-SP-6: a rank that was touched is not in its bank's list";
+	return touched == flush->touched
+		       ? NULL
+		       : "R-SP-6: a bank lists a rank twice, or one that was not touched";
+}
+
 const char *sparse_switch_flip(const struct sparse_config *config, struct sparse_state *state,
 			       uint32_t g)
 {
@@ -165,6 +206,9 @@ const char *sparse_switch_flip(const struct sparse_config *config, struct sparse
 	for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
 		if (from->tag[epoch & 1][rank] == epoch)
 			flush->sum[rank] = from->sum[epoch & 1][rank];
+	wrong = list_is_true(from, flush, epoch);
+	if (wrong)
+		return wrong;
 	load(config, state, g, &scratch);
 	switch_sparse_flip(&scratch.state);
 	wrong = save(state, g, &scratch);

@@ -5,6 +5,7 @@
  *
  * A packet is known by what it is about, and its bytes are made again from that. Push k of life l of worker w adds
  * 1 to its own digit of each sum, in base 4: so a sum says how often each push is in it, and none may be there twice.
+ * Every other push has its ranks the other way round.
  */
 #ifndef SEARCH_SPARSE_WORLD_H
 #define SEARCH_SPARSE_WORLD_H
@@ -39,15 +40,16 @@ struct sparse_world_worker {
 };
 
 struct sparse_world_switch {
-	uint8_t generation, epoch, is_busy, is_wanted, setup_parts, is_reset, reserved[2];
+	uint8_t generation, epoch, is_busy, is_wanted, setup_parts, is_reset;
+	uint8_t touched[2]; /* of a bank: ranks in its list */
 	uint8_t last[SPARSE_PLACES], before[SPARSE_PLACES], since[SPARSE_PLACES];
-	uint8_t tag[2][SPARSE_RANKS];
+	uint8_t tag[2][SPARSE_RANKS], list[2][SPARSE_RANKS];
 	uint32_t sum[2][SPARSE_RANKS];
 };
 
 /* A flush as it was first sent. */
 struct sparse_world_flush {
-	uint8_t is_sent, reserved[3];
+	uint8_t is_sent, touched, list[SPARSE_RANKS];
 	uint8_t cut[SPARSE_PLACES];
 	uint32_t sum[SPARSE_RANKS];
 };
@@ -71,7 +73,9 @@ struct sparse_world_record {
 struct sparse_world_server {
 	struct sparse_world_durable now;
 	uint8_t has_instance, parts, pending_count, is_unsaid;
-	uint8_t ended, reserved[3]; /* bit worker */
+	uint8_t ended; /* bit worker */
+	uint8_t of;    /* as many parts has the flush that `parts` are of */
+	uint8_t reserved[2];
 	uint8_t staged[SPARSE_PLACES];
 	uint32_t staged_sum[SPARSE_RANKS];
 	struct sparse_world_record pending[SPARSE_PENDING];
@@ -136,7 +140,9 @@ bool sparse_switch_may_flip(const struct sparse_config *config, const struct spa
 const char *sparse_switch_flip(const struct sparse_config *config, struct sparse_state *state,
 			       uint32_t g);
 
-/* A part of the flush that the switch is busy with, as it sends it now. */
+/* The parts of the flush that the switch is busy with, and one of them, as it sends it now. */
+uint32_t sparse_switch_parts(const struct sparse_config *config, const struct sparse_state *state,
+			     uint32_t g);
 uint32_t sparse_switch_part(const struct sparse_config *config, const struct sparse_state *state,
 			    uint32_t g, uint32_t part, uint8_t *at);
 
@@ -166,6 +172,10 @@ uint32_t sparse_resume_put(const struct sparse_config *config, const struct spar
 			   uint32_t g, uint32_t worker, uint8_t *at);
 uint32_t sparse_setup_put(const struct sparse_config *config, const struct sparse_state *state,
 			  uint32_t g, uint32_t part, uint8_t *at);
+
+/* How many parts the flush of an epoch has. */
+uint32_t sparse_parts_of(const struct sparse_config *config, const struct sparse_state *state,
+			 uint32_t g, uint32_t epoch);
 
 /* The digit of a push of a life of worker w: 1 there, and how often a sum has it. */
 uint32_t sparse_value(const struct sparse_config *config, uint32_t w, uint32_t life, uint32_t seq);
