@@ -110,6 +110,76 @@ static void misshapen_parts_are_dropped(void **state)
 	assert_int_equal(server.parts_count, 1);
 }
 
+/* Of a whole that cannot be nothing is taken, and what is sound goes on. */
+static void a_rank_that_comes_twice_is_refused(void **state)
+{
+	(void)state;
+	part_ranks[1] = 2;
+	for (uint32_t part = 0; part < 3; part++)
+		give_part(1, 1, part, 5);
+	give_part(1, 1, 3, 6);
+	assert_true(actions.is_dropped);
+	assert_int_equal(sum[4], 5);
+	assert_int_equal(server.parts_count, 3);
+	part_ranks[1] = 1;
+	give_part(1, 1, 3, 6);
+	assert_true(actions.apply);
+	assert_int_equal(sum[2], 6);
+}
+
+/* Within one packet, too, which then leaves no trace of the ranks before. */
+static void a_packet_with_a_rank_twice_leaves_no_trace(void **state)
+{
+	static struct sparse_table wide;
+	uint8_t at[100] = { 0 };
+	struct sparse packet = { .kind = SPARSE_FLUSH,
+				 .table = table.index,
+				 .count = 2,
+				 .generation = 1,
+				 .number = 1,
+				 .part = 1,
+				 .parts = 2,
+				 .width = 2 };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+	static const uint32_t seconds[] = { 1, RANKS, UINT32_MAX, 0 };
+
+	(void)state;
+	wide = table;
+	wide.bytes = sizeof(at);
+	server.table = &wide;
+	for (uint32_t i = 0; i < 4; i++) {
+		sparse_body_put32(at + SPARSE_HEADER_BYTES, 1);
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 20, seconds[i]);
+		server_sparse_step(&server, &event, &actions);
+		assert_int_equal(actions.is_dropped, i < 3);
+		assert_int_equal(server.parts, i < 3 ? 0 : 2);
+		assert_int_equal(tag[1], i < 3 ? 0 : 1);
+	}
+}
+
+static void all_parts_of_a_flush_say_how_many_they_are(void **state)
+{
+	(void)state;
+	give_part(1, 1, 0, 7);
+	give_part(1, 1, 2, 5);
+	for (parts = 3; parts <= 5; parts += 2) {
+		give_part(1, 1, 1, 7);
+		assert_true(actions.is_dropped);
+	}
+	parts = 4;
+	give_part(1, 1, 1, 7);
+	give_part(1, 1, 3, 5);
+	assert_true(actions.apply);
+	parts = 2; /* the next one has touched nothing */
+	give_all(1, 2, 8, 0);
+	assert_true(actions.apply);
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		assert_false(server_sparse_is_touched(&server, rank));
+	assert_int_equal(cut[1], 8);
+}
+
 static uint64_t have_of(uint64_t generation, uint64_t epoch)
 {
 	uint8_t at[60];
@@ -200,6 +270,9 @@ int main(void)
 		cmocka_unit_test_setup(a_flush_counts_once_and_only_the_expected_one, begin),
 		cmocka_unit_test_setup(half_a_flush_does_not_outlive_a_fence, begin),
 		cmocka_unit_test_setup(misshapen_parts_are_dropped, begin),
+		cmocka_unit_test_setup(a_rank_that_comes_twice_is_refused, begin),
+		cmocka_unit_test_setup(a_packet_with_a_rank_twice_leaves_no_trace, begin),
+		cmocka_unit_test_setup(all_parts_of_a_flush_say_how_many_they_are, begin),
 		cmocka_unit_test_setup(have_tells_what_has_come_of_the_expected_epoch, begin),
 		cmocka_unit_test_setup(have_is_cut_into_pieces_that_fit_into_a_datagram, begin),
 	};

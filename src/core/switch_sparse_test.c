@@ -441,6 +441,37 @@ static void a_sum_of_zero_is_flushed_and_an_untouched_rank_is_not(void **state)
 	free(scene);
 }
 
+/* Of a table of however many ranks: what was touched goes out, and the bank's next epoch has a list of its own. */
+static void a_flush_has_the_touched_ranks_and_no_more(void **state)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	struct sparse packet;
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	for (uint64_t epoch = FIRST_EPOCH; epoch < FIRST_EPOCH + 6; epoch++) {
+		bool is_empty = epoch % 3 == 0;
+		uint8_t at[200];
+
+		for (uint64_t seq = 2 * epoch; seq < 2 * epoch + 2 && !is_empty; seq++)
+			assert_int_equal(push_one(scene, seq, 1), SWITCH_SPARSE_ADDED);
+		switch_sparse_flip(&scene->state);
+		assert_int_equal(switch_sparse_parts(&scene->table, &scene->state),
+				 is_empty ? 1 : 2);
+		for (uint32_t part = 0; part < (is_empty ? 1 : 2); part++) {
+			switch_sparse_part(&scene->table, &scene->state, &scene->memory, part, at);
+			sparse_get(at, &packet);
+			assert_int_equal(packet.parts, is_empty ? 1 : 2);
+			assert_int_equal(packet.count, part ? 1 : 2);
+		}
+		packet = header_of(scene, SPARSE_COMMITTED, epoch);
+		assert_int_equal(give(scene, &packet), SWITCH_SPARSE_TAKEN);
+	}
+	scene_close(scene);
+	free(scene);
+}
+
 static void a_sum_saturates_both_ways_and_says_so_in_its_epoch(void **state)
 {
 	struct scene *scene = malloc(sizeof(*scene));
@@ -601,6 +632,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(whatever_comes_is_as_the_slow_model_says),
 		cmocka_unit_test(a_table_has_as_many_workers_as_a_switch_has_children),
 		cmocka_unit_test(a_sum_of_zero_is_flushed_and_an_untouched_rank_is_not),
+		cmocka_unit_test(a_flush_has_the_touched_ranks_and_no_more),
 		cmocka_unit_test(a_sum_saturates_both_ways_and_says_so_in_its_epoch),
 		cmocka_unit_test(setup_is_for_one_instance_once),
 		cmocka_unit_test(a_push_of_another_map_is_dropped),

@@ -122,6 +122,23 @@ static void worker_does(enum worker_sparse_event_type type, const struct sparse 
 			   packet->number < worker->sent);
 }
 
+/* R-SP-23: as many ranks have the expected epoch's tag as its FLUSHes that have come say. */
+static void touched_is_staged(void)
+{
+	const struct server_sparse *server = &test.server;
+	uint32_t per_part = sparse_ranks_per_part(&test.table), tagged = 0, least = 0, most = 0;
+
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		tagged += test.kept.tag[rank] == server->expected;
+	for (uint32_t part = sparse_cut_parts(&test.table); part < server->parts; part++) {
+		bool is_last = part + 1 == server->parts;
+
+		least += !test.kept.has_part[part] ? 0 : is_last ? 1 : per_part;
+		most += !test.kept.has_part[part] ? 0 : per_part;
+	}
+	FUZZ_CHECK(tagged >= least && tagged <= most);
+}
+
 static void server_does(struct server_sparse_event event)
 {
 	struct server_sparse before = test.server, *server = &test.server;
@@ -136,6 +153,7 @@ static void server_does(struct server_sparse_event event)
 	FUZZ_CHECK(server->parts <= sparse_flush_parts_max(&test.table));
 	FUZZ_CHECK(server->parts ? server->parts_count && server->parts_count < server->parts
 				 : !server->parts_count);
+	touched_is_staged();
 	if (actions.is_dropped)
 		FUZZ_CHECK(!memcmp(&before, server, sizeof(before)));
 }

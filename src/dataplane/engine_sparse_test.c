@@ -274,6 +274,35 @@ static void a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost(void **st
 	assert_int_equal(engine_sparse_stats(engine)->flips, 1);
 }
 
+/* Of 700 ranks few are sent if few were touched; of the epoch after it fewer, and then none. */
+static void a_flush_has_the_touched_ranks_alone(void **state)
+{
+	static const uint32_t counts[] = { PAIRS, 1, 0 };
+	struct sparse push = push_of(0, 0);
+
+	(void)state;
+	for (uint32_t epoch = 1; epoch <= 3; epoch++) {
+		uint32_t touched = counts[epoch - 1], parts = (touched + 6) / 7 + 1;
+
+		push.number++;
+		push.count = (uint16_t)touched;
+		give(0, push);
+		give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
+		assert_int_equal(fake.count, parts);
+		for (uint32_t part = 0; part < parts; part++) {
+			assert_int_equal(fake.packet[part].parts, parts);
+			assert_int_equal(fake.packet[part].part, part);
+			assert_int_equal(fake.packet[part].kind, part ? SPARSE_FLUSH : SPARSE_CUT);
+		}
+		have(epoch, touched, 1);
+		fake.now_ns += 1000 * 1000 * 1000;
+		fake.count = 0;
+		engine_sparse_turn(engine);
+		assert_int_equal(fake.count, parts == 1 ? 1 : parts - 1); /* what has not come */
+		give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, epoch));
+	}
+}
+
 static void an_epoch_closes_when_it_is_old_enough(void **state)
 {
 	struct engine_sparse_table table = { .shape = shape, .instance = 5, .age_ns = 1000 };
@@ -337,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(new_values_go_to_all_workers, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost, begin, end),
+		cmocka_unit_test_setup_teardown(a_flush_has_the_touched_ranks_alone, begin, end),
 		cmocka_unit_test_setup_teardown(an_epoch_closes_when_it_is_old_enough, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
 	};
