@@ -265,6 +265,8 @@ static void settle(struct engine_sparse *engine, struct table *table,
 	case SWITCH_SPARSE_TAKEN:
 		if (packet->kind == SPARSE_HAVE)
 			flush_have(&table->flush, packet, at, now(engine));
+		else if (packet->kind == SPARSE_COMMITTED)
+			flush_end(&table->flush, now(engine));
 		break;
 	default: /* dropped and counted */
 		break;

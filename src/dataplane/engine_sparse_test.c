@@ -303,6 +303,39 @@ static void a_flush_has_the_touched_ranks_alone(void **state)
 	}
 }
 
+/* A small flush is committed before anything is said of its parts: else a loss would always cost the first RTO. */
+static void a_commit_says_how_long_a_flush_takes(void **state)
+{
+	struct sparse push = push_of(0, 0);
+	uint64_t due_ns;
+
+	(void)state;
+	for (uint32_t epoch = 1; epoch <= 3; epoch++) {
+		push.number++;
+		give(0, push);
+		due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
+		assert_int_equal(fake.count, 2);
+		/* RFC 6298: 3 ms and four times half of it; then a quarter less of that each time. */
+		assert_int_equal(due_ns - fake.now_ns, epoch == 1   ? 100 * 1000 * 1000
+						       : epoch == 2 ? 9 * 1000 * 1000
+								    : 7500 * 1000);
+		fake.now_ns += 3 * 1000 * 1000;
+		give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, epoch));
+	}
+	/* What was sent twice says nothing. */
+	push.number++;
+	give(0, push);
+	due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
+	fake.now_ns = due_ns;
+	engine_sparse_turn(engine);
+	fake.now_ns += 1000 * 1000 * 1000;
+	give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, 4));
+	push.number++;
+	give(0, push);
+	due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
+	assert_true(due_ns - fake.now_ns < 20 * 1000 * 1000);
+}
+
 static void an_epoch_closes_when_it_is_old_enough(void **state)
 {
 	struct engine_sparse_table table = { .shape = shape, .instance = 5, .age_ns = 1000 };
@@ -367,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(a_flush_has_the_touched_ranks_alone, begin, end),
+		cmocka_unit_test_setup_teardown(a_commit_says_how_long_a_flush_takes, begin, end),
 		cmocka_unit_test_setup_teardown(an_epoch_closes_when_it_is_old_enough, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
 	};

@@ -63,6 +63,21 @@ void flush_have(struct flush *flush, const struct sparse *packet, const uint8_t 
 	flush->waits_ns = now_ns;
 }
 
+/* A small flush has no other answer: it is whole before its server comes to say HAVE. */
+void flush_end(struct flush *flush, uint64_t now_ns)
+{
+	bool is_once = flush->flight_count == flush->parts && !flush->is_again;
+	uint64_t last_ns = 0;
+
+	for (uint32_t i = 0; i < flush->flight_count; i++) {
+		is_once &= !flush->flight[i].is_again;
+		last_ns = rto_most(last_ns, flush->flight[i].sent_ns);
+	}
+	if (is_once)
+		rto_sample(&flush->rto, now_ns - last_ns);
+	flush->flight_count = 0;
+}
+
 /* One of those that wait has run out. */
 static struct flush_flight *run_out(struct flush *flush, uint64_t now_ns)
 {

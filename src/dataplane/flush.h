@@ -40,6 +40,8 @@ void flush_begin(struct flush *flush, uint32_t parts, uint64_t now_ns);
 /* The server has said what it has; the switch has said that it is of this flush. */
 void flush_have(struct flush *flush, const struct sparse *packet, const uint8_t *at,
 		uint64_t now_ns);
+/* It is committed. */
+void flush_end(struct flush *flush, uint64_t now_ns);
 /* Is a part to be sent now? It counts as sent. */
 bool flush_next(struct flush *flush, uint64_t now_ns, uint32_t *part, bool *is_again);
 /* When flush_next may have one again, if nothing comes before. */
