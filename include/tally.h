@@ -382,6 +382,25 @@ TALLY_API int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done);
  * is not waited for by those who had opened it before; one that dies is, until another comes in its place. */
 TALLY_API int tally_kv_barrier(struct tally_kv *kv);
 
+struct tally_kv_stats {
+	size_t size;             /* set by the caller: sizeof(struct tally_kv_stats) */
+	uint64_t pairs;          /* of a key and its values that pushes have sent, */
+	uint64_t pairs_hot;      /* of these, by way of who sums hot keys */
+	uint64_t keys_pulled;    /* whose rows have come */
+	uint64_t packets_out;    /* of hot pairs, first copies, */
+	uint64_t packets_resent; /* and further ones */
+	uint64_t bytes_out;      /* payload of UDP and TCP */
+	uint64_t bytes_in;
+};
+#define TALLY_KV_STATS_INIT                                        \
+	{                                                          \
+		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0 \
+	}
+
+/* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since open.
+ * TALLY_ERR_ARGUMENT. */
+TALLY_API int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats);
+
 /* ---- what is going on ---- */
 
 struct tally_stats {

@@ -76,6 +76,7 @@ int kv_stream_read(struct kv_stream *stream)
 		if (!got)
 			return -ECONNRESET;
 		stream->in_end += (size_t)got;
+		stream->received += (size_t)got;
 		/* A frame that is too long is not waited for: kv_stream_next refuses it. */
 		if (stream->in_end - stream->in_at >= KV_FRAME_BYTES + (size_t)KV_BYTES_MAX)
 			return 0;
@@ -134,6 +135,7 @@ int kv_stream_flush(struct kv_stream *stream)
 		if (sent < 0)
 			return errno == EAGAIN || errno == EINTR || errno == ENOTCONN ? 0 : -errno;
 		stream->out_at += (size_t)sent;
+		stream->sent += (size_t)sent;
 	}
 	return 0;
 }

@@ -23,6 +23,7 @@ struct kv_stream {
 	uint8_t *in, *out;
 	size_t in_at, in_end, in_room; /* what has come and is not taken: in_at .. in_end */
 	size_t out_at, out_end, out_room;
+	uint64_t received, sent; /* bytes, since it was opened */
 };
 
 /* Takes over a non-blocking socket, maybe one that is still connecting. */

@@ -488,6 +488,39 @@ int tally_kv_barrier(struct tally_kv *kv)
 	return result ? result : tally_kv_wait(kv, timestamp, -1);
 }
 
+int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)
+{
+	struct tally_kv_stats now;
+	int result = handle_check(kv, __func__);
+
+	if (result)
+		return result;
+	if (!stats || stats->size < sizeof(stats->size) || stats->size > sizeof(now))
+		return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+				    "%s: stats is NULL, or stats->size is not set: "
+				    "TALLY_KV_STATS_INIT sets it",
+				    __func__);
+	pthread_mutex_lock(&kv->lock);
+	now = kv->stats;
+	now.bytes_out += kv->link->stats.bytes_out;
+	now.bytes_in += kv->link->stats.bytes_in;
+	for (uint32_t s = 0; s < kv->servers; s++) {
+		const struct kv_server *server = &kv->server[s];
+
+		now.bytes_out += server->stream.sent;
+		now.bytes_in += server->stream.received;
+		if (!server->endpoint)
+			continue;
+		now.packets_resent += endpoint_sparse_stats(server->endpoint)->pushes_again;
+		now.packets_out += endpoint_sparse_stats(server->endpoint)->pushes;
+	}
+	pthread_mutex_unlock(&kv->lock);
+	now.packets_out -= now.packets_resent;
+	now.size = stats->size;
+	memcpy(stats, &now, now.size);
+	return TALLY_OK;
+}
+
 int tally_kv_close(struct tally_kv *kv)
 {
 	int result;

@@ -159,6 +159,7 @@ struct tally_kv {
 	uint64_t timestamp_next, barrier_next, hurry_to;
 	struct kv_codec codec;
 	struct kv_message message;
+	struct tally_kv_stats stats; /* bytes: of connections that are closed */
 	uint32_t servers;
 	struct kv_server server[];
 };

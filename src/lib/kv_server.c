@@ -72,6 +72,8 @@ void kv_server_lose(struct kv_server *server, const char *why)
 		server->down_ns = kv->now_ns;
 	if (!server->retry_wait_ns)
 		server->retry_wait_ns = RETRY_NS;
+	kv->stats.bytes_out += server->stream.sent;
+	kv->stats.bytes_in += server->stream.received;
 	kv_stream_close(&server->stream);
 	server->state = KV_DOWN;
 	server->retry_ns = kv->now_ns + server->retry_wait_ns;
@@ -400,6 +402,7 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 		memcpy(pull->work->out + (size_t)pull->work->order[pull->first + i] * dim,
 		       message->value + (size_t)i * dim, dim * sizeof(float));
 	pull->work->pulls_left--;
+	server->kv->stats.keys_pulled += pull->count;
 	server->kv->progress_ns = server->kv->now_ns;
 	pull_drop(server, at);
 	pulls_say(server);

@@ -221,6 +221,37 @@ static void kv__pull_brings_what_was_pushed(void **state)
 }
 
 /* The server has joined the worker, which does not know: it asks again, and goes on as what the server knows. */
+static void kv__stats_tell_hot_from_cold_and_count_bytes(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 7);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	struct tally_kv_stats stats = TALLY_KV_STATS_INIT, old = { .size = sizeof(old.size) };
+	uint64_t key[] = { 0, 1, 6, 7, 2999 }; /* hot, cold, hot, cold, cold */
+	float value[5 * FAKE_DIM] = { 0 };
+	uint64_t timestamp;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		ok(tally_kv_push(kv, key, value, 5, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	ok(tally_kv_pull(kv, key, value, 5, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_get_stats(kv, &stats));
+	assert_int_equal(stats.pairs, 10);
+	assert_int_equal(stats.pairs_hot, 4);
+	assert_int_equal(stats.keys_pulled, 5);
+	assert_int_equal(stats.packets_out, 2);
+	/* At least a key's byte and values of each pair, and the values that came back. */
+	assert_true(stats.bytes_out > 10 * (1 + sizeof(float) * FAKE_DIM));
+	assert_true(stats.bytes_in > 5 * sizeof(float) * FAKE_DIM);
+	ok(tally_kv_get_stats(kv, &old));
+	assert_int_equal(old.pairs, 0);
+	stats.size++;
+	failed(tally_kv_get_stats(kv, &stats), TALLY_ERR_ARGUMENT, "stats->size is not set");
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 14);
@@ -591,6 +622,7 @@ int main(void)
 		cmocka_unit_test(kv__cold_alone_is_exact_over_restarts),
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
+		cmocka_unit_test(kv__stats_tell_hot_from_cold_and_count_bytes),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
 		cmocka_unit_test(kv__hot_pushes_go_on_when_the_connection_alone_ends),
 		cmocka_unit_test(kv__pulls_under_way_are_bounded),

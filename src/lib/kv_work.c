@@ -96,8 +96,13 @@ static bool key_feed(struct kv_server *server, struct kv_part *part, uint64_t ke
 	uint16_t dim = server->kv->dim;
 	uint32_t rank;
 
-	if (server->ranks && sparse_map_has(&server->map, key, &rank))
-		return kv_hot_add(server, rank, value, &part->seq);
+	if (server->ranks && sparse_map_has(&server->map, key, &rank)) {
+		if (!kv_hot_add(server, rank, value, &part->seq))
+			return false;
+		server->kv->stats.pairs++;
+		server->kv->stats.pairs_hot++;
+		return true;
+	}
 	if (server->cold_count == kv_keys_max(dim)) {
 		if (!kv_server_has_room(server))
 			return false;
@@ -107,6 +112,7 @@ static bool key_feed(struct kv_server *server, struct kv_part *part, uint64_t ke
 	server->cold_key[server->cold_count] = key;
 	memcpy(server->cold_value + server->cold_count * dim, value, dim * sizeof(*value));
 	server->cold_count++;
+	server->kv->stats.pairs++;
 	return true;
 }
 
