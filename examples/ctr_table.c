@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ctr_table.c - tables of ctr.c: on servers, or for the reference in this process, without tally. */
+#include "examples/ctr.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE = 16 }; /* of a row here: twice as many as weights, as many as factors */
+
+/* What the reference does, and what tally-ps has to be told. */
+static const float FTRL_RATE = 0.1f, FTRL_BETA = 1, FTRL_L2 = 1;
+static const float ADAGRAD_RATE = 0.05f, ADAGRAD_EPSILON = 1e-10f, INITIAL_SCALE = 0.05f;
+
+void table_open(struct table *table, const char *name, uint32_t dim)
+{
+	*table = (struct table){ .dim = dim, .room = 1 << 16 };
+	if (!want.is_reference) {
+		check(tally_kv_open(&table->kv, name, dim,
+				    NULL)); /* rank and size: the launcher's */
+		return;
+	}
+	table->key = memory(NULL, table->room, sizeof(*table->key));
+	table->value = memory(NULL, table->room, dim * sizeof(float));
+	table->state = memory(NULL, table->room, STATE * sizeof(float));
+	table->is_there = calloc(table->room, sizeof(*table->is_there));
+	if (!table->is_there)
+		die("out of memory");
+}
+
+void table_close(struct table *table)
+{
+	check(tally_kv_close(table->kv));
+	free(table->key);
+	free(table->value);
+	free(table->state);
+	free(table->is_there);
+}
+
+static size_t row_find(struct table *table, uint64_t key);
+
+static void table_widen(struct table *table)
+{
+	struct table old = *table;
+
+	table_open(table, "", old.dim);
+	table->room = 2 * old.room;
+	table->key = memory(table->key, table->room, sizeof(*table->key));
+	table->value = memory(table->value, table->room, old.dim * sizeof(float));
+	table->state = memory(table->state, table->room, STATE * sizeof(float));
+	table->is_there = memory(table->is_there, table->room, sizeof(*table->is_there));
+	memset(table->is_there, 0, table->room * sizeof(*table->is_there));
+	for (size_t i = 0; i < old.room; i++) {
+		size_t at;
+
+		if (!old.is_there[i])
+			continue;
+		at = row_find(table, old.key[i]);
+		memcpy(table->value + at * old.dim, old.value + i * old.dim,
+		       old.dim * sizeof(float));
+		memcpy(table->state + at * STATE, old.state + i * STATE, STATE * sizeof(float));
+	}
+	table_close(&old);
+}
+
+/* Where it is; a new one begins as on the servers: weights at zero, factors near it. */
+static size_t row_find(struct table *table, uint64_t key)
+{
+	uint64_t state = key ^ want.seed << 48;
+	size_t at = draw(&state) & (table->room - 1);
+
+	while (table->is_there[at] && table->key[at] != key)
+		at = (at + 1) & (table->room - 1);
+	if (table->is_there[at])
+		return at;
+	if (2 * table->count >= table->room) {
+		table_widen(table);
+		return row_find(table, key);
+	}
+	table->count++;
+	table->is_there[at] = true;
+	table->key[at] = key;
+	memset(table->state + at * STATE, 0, STATE * sizeof(float));
+	for (uint32_t k = 0; k < table->dim; k++) {
+		double normal = -6;
+
+		for (int i = 0; i < 12; i++)
+			normal += uniform(&state);
+		table->value[at * table->dim + k] = table->dim > 1 ? INITIAL_SCALE * (float)normal
+								   : 0;
+	}
+	return at;
+}
+
+/* FTRL-Proximal of a weight, AdaGrad of factors: what tally-ps does. */
+static void row_step(struct table *table, size_t at, const float *g)
+{
+	float *value = table->value + at * table->dim, *state = table->state + at * STATE;
+
+	if (table->dim == 1) {
+		float *z = state, *n = state + 1, sum = *n + *g * *g;
+
+		*z += *g - (sqrtf(sum) - sqrtf(*n)) / FTRL_RATE * *value;
+		*n = sum;
+		*value = -*z / ((FTRL_BETA + sqrtf(sum)) / FTRL_RATE + FTRL_L2);
+		return;
+	}
+	for (uint32_t k = 0; k < table->dim; k++) {
+		state[k] += g[k] * g[k];
+		value[k] -= ADAGRAD_RATE * g[k] / (sqrtf(state[k]) + ADAGRAD_EPSILON);
+	}
+}
+
+void table_pull(struct table *table, const uint64_t *key, float *value, size_t count,
+		uint64_t *timestamp)
+{
+	if (table->kv) {
+		check(tally_kv_pull(table->kv, key, value, count, timestamp));
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		size_t at = row_find(table, key[i]);
+
+		memcpy(value + i * table->dim, table->value + at * table->dim,
+		       table->dim * sizeof(float));
+	}
+}
+
+void table_push(struct table *table, const uint64_t *key, const float *g, size_t count,
+		uint64_t *timestamp)
+{
+	if (table->kv) {
+		check(tally_kv_push(table->kv, key, g, count, timestamp));
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		row_step(table, row_find(table, key[i]), g + i * table->dim);
+}
+
+void table_wait(struct table *table, uint64_t timestamp)
+{
+	if (table->kv && timestamp)
+		check(tally_kv_wait(table->kv, timestamp, -1));
+}
