@@ -54,9 +54,15 @@ static uint32_t value_of(uint64_t generation, uint64_t epoch, uint32_t rank, uin
 static int begin(void **state)
 {
 	restart_random(state);
-	assert_int_equal(copy_sparse_parts(&table), PARTS);
+	assert_int_equal(copy_sparse_parts_max(&table), PARTS);
 	copy_sparse_init(&copy, &table, 1, 1, &memory);
 	return 0;
+}
+
+/* Bit i of `touched` is rank i: as many parts has its BCAST. */
+static uint32_t parts_of(uint32_t touched)
+{
+	return copy_sparse_parts(&table, (uint32_t)__builtin_popcount(touched));
 }
 
 /* Part `part` of an epoch that touches some ranks, as R-SP-31 has it, by hand. */
@@ -68,11 +74,11 @@ static bool give(uint64_t generation, uint64_t epoch, uint32_t part, uint32_t to
 				 .generation = generation,
 				 .number = epoch,
 				 .part = part,
-				 .parts = PARTS,
+				 .parts = parts_of(touched),
 				 .width = DIM };
 
-	for (uint32_t rank = 3 * part; rank < RANKS && rank < 3 * part + 3; rank++) {
-		if (!(touched >> rank & 1))
+	for (uint32_t rank = 0, i = 0; rank < RANKS; rank++) {
+		if (!(touched >> rank & 1) || i++ / 3 != part)
 			continue;
 		sparse_body_put32(item, rank);
 		for (uint32_t k = 0; k < DIM; k++)
@@ -87,8 +93,22 @@ static bool give(uint64_t generation, uint64_t epoch, uint32_t part, uint32_t to
 
 static void give_all(uint64_t generation, uint64_t epoch, uint32_t touched)
 {
-	for (uint32_t part = 0; part < PARTS; part++)
+	for (uint32_t part = 0; part < parts_of(touched); part++)
 		assert_true(give(generation, epoch, part, touched));
+}
+
+static void pulled(uint32_t rank, uint64_t generation, uint64_t epoch)
+{
+	uint32_t got[DIM];
+
+	for (uint32_t k = 0; k < DIM; k++)
+		got[k] = value_of(generation, epoch, rank, k);
+	copy_sparse_pulled(&copy, rank, generation, epoch, got);
+}
+
+static bool is_usable(uint32_t rank, uint64_t bound)
+{
+	return copy_sparse_value(&copy, rank, bound) != NULL;
 }
 
 static bool has_value(uint32_t rank, uint64_t generation, uint64_t epoch)
@@ -102,95 +122,147 @@ static bool has_value(uint32_t rank, uint64_t generation, uint64_t epoch)
 static void it_is_fresh_when_all_parts_of_all_epochs_have_come(void **state)
 {
 	(void)state;
-	give(1, 1, 0, 1);
-	give(1, 1, 2, 0);
-	give(1, 1, 2, 0);
+	give(1, 1, 0, 0x7f);
+	give(1, 1, 2, 0x7f);
+	give(1, 1, 2, 0x7f);
 	assert_int_equal(copy.fresh, 0);
 	give_all(1, 2, 1);
 	assert_int_equal(copy.fresh, 0); /* of epoch 1 a part is missing */
 	assert_true(has_value(0, 1, 2));
-	assert_false(copy_sparse_is_within(&copy, 1));
-	assert_true(copy_sparse_is_within(&copy, 2));
-	give(1, 1, 1, 0);
+	assert_false(is_usable(0, 1));
+	assert_true(is_usable(0, 2));
+	assert_ptr_equal(copy_sparse_value(&copy, 0, 2), value);
+	give(1, 1, 1, 0x7f);
 	assert_int_equal(copy.fresh, 2);
-	assert_true(copy_sparse_is_within(&copy, 0));
+	assert_true(is_usable(0, 0) && is_usable(6, 0));
+	give_all(1, 3, 0); /* touches nothing, and has a part */
+	assert_int_equal(copy.fresh, 3);
+	assert_true(is_usable(0, 0));
+}
+
+static void what_never_came_is_not_used_and_what_was_pulled_is(void **state)
+{
+	(void)state;
+	give_all(1, 1, 1);
+	assert_true(is_usable(0, 0) && !is_usable(1, 9));
+	pulled(1, 1, 1);
+	assert_true(is_usable(1, 0));
+	give_all(1, 2, 4);
+	assert_true(is_usable(1, 0) && has_value(1, 1, 1));
+	pulled(3, 1, 3); /* knows of an epoch that has not come */
+	assert_false(is_usable(1, 0) || is_usable(3, 0));
+	give_all(1, 3, 2);
+	assert_true(is_usable(1, 0) && has_value(1, 1, 3) && has_value(3, 1, 3));
+	pulled(1, 1, 2); /* late */
+	assert_true(has_value(1, 1, 3));
 }
 
 static void what_comes_late_changes_no_value(void **state)
 {
 	(void)state;
-	give(1, 5, 0, 3);
-	give(1, 4, 0, 7);
-	assert_true(has_value(0, 1, 5) && has_value(1, 1, 5) && has_value(2, 1, 4));
+	give(1, 4, 0, 3);
+	give(1, 3, 0, 7);
+	assert_true(has_value(0, 1, 4) && has_value(1, 1, 4) && has_value(2, 1, 3));
 	give(2, 6, 0, 1); /* not its generation yet, */
-	assert_true(has_value(0, 1, 5));
+	assert_true(has_value(0, 1, 4));
 	copy_sparse_resume(&copy, 2, 3);
 	give(2, 3, 0, 1); /* and that counts first */
 	assert_true(has_value(0, 2, 3));
 	give(1, 6, 0, 1);
 	assert_true(has_value(0, 2, 3));
-	assert_int_equal(copy.fresh, 0);
 }
 
 static void a_commit_without_its_bcast_makes_it_stale(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
-	assert_true(copy_sparse_is_within(&copy, 0));
-	copy_sparse_committed(&copy, 2, 9); /* not its generation */
-	assert_true(copy_sparse_is_within(&copy, 0));
-	copy_sparse_committed(&copy, 1, 3);
-	assert_false(copy_sparse_is_within(&copy, 1));
-	assert_false(copy_sparse_has_gap(&copy)); /* they may be late */
-	copy_sparse_committed(&copy, 1, 2 + COPY_SPARSE_AHEAD);
-	assert_true(copy_sparse_has_gap(&copy));
+	assert_true(is_usable(0, 0));
+	copy_sparse_told(&copy, 1, 3);
+	assert_false(is_usable(0, 1));
+	assert_true(is_usable(0, 2));
+	give_all(1, 3, 2);
+	assert_false(is_usable(1, 0)); /* 2 may be late */
+	give_all(1, 2, 2);
+	assert_true(is_usable(0, 0) && is_usable(1, 0));
 }
 
-static void a_pull_closes_a_gap_and_what_came_behind_it_counts(void **state)
+/* Nothing is asked for again: what was as of an older epoch has to be pulled. */
+static void a_bcast_that_is_lost_moves_the_base(void **state)
 {
-	uint32_t pulled[DIM];
-
 	(void)state;
+	give_all(1, 1, 3);
 	give_all(1, 3, 2);
-	assert_int_equal(copy.fresh, 0);
-	for (uint32_t rank = 0; rank < RANKS; rank++) {
-		for (uint32_t k = 0; k < DIM; k++)
-			pulled[k] = value_of(1, 2, rank, k);
-		copy_sparse_pulled(&copy, rank, 1, 2, pulled);
-	}
-	copy_sparse_pulled_all(&copy, 1, 2);
-	assert_int_equal(copy.fresh, 3);
-	assert_true(has_value(0, 1, 2) && has_value(1, 1, 3)); /* the pull is older there */
-	copy_sparse_pulled_all(&copy, 1, 1);
-	assert_int_equal(copy.fresh, 3);
+	give_all(1, 4, 0);
+	copy_sparse_told(&copy, 1, 1 + COPY_SPARSE_AHEAD);
+	assert_int_equal(copy.base, 0);
+	give_all(1, 2 + COPY_SPARSE_AHEAD, 0);
+	assert_int_equal(copy.base, 2);
+	assert_int_equal(copy.fresh, 4);
+	assert_false(is_usable(0, COPY_SPARSE_AHEAD)); /* epoch 2 may have touched it */
+	assert_true(is_usable(1, COPY_SPARSE_AHEAD));
+	give_all(1, 1 + COPY_SPARSE_AHEAD, 0);
+	assert_true(is_usable(1, 0));
+	pulled(0, 1, 6);
+	assert_true(is_usable(0, 0));
+}
+
+static void who_waits_no_more_has_what_is_as_of_the_newest(void **state)
+{
+	(void)state;
+	give_all(1, 1, 3);
+	copy_sparse_give_up(&copy); /* nothing is missing */
+	assert_true(is_usable(0, 0));
+	copy_sparse_told(&copy, 1, 2);
+	pulled(1, 1, 2);
+	assert_false(is_usable(0, 0) || is_usable(1, 0));
+	copy_sparse_give_up(&copy);
+	assert_true(!is_usable(0, 9) && is_usable(1, 0));
+	give_all(1, 2, 1); /* after all */
+	assert_true(is_usable(0, 0) && has_value(0, 1, 2));
 }
 
 static void a_fence_keeps_what_the_server_has_kept(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
-	give_all(1, 2, 1);
+	give_all(1, 2, 2);
 	copy_sparse_resume(&copy, 2, 3);
-	assert_int_equal(copy.fresh, 2);
+	assert_true(is_usable(0, 0) && is_usable(1, 0));
 	give_all(2, 3, 1);
-	assert_int_equal(copy.fresh, 3);
-	copy_sparse_resume(&copy, 3, 6); /* 4 and 5 never came */
-	give_all(2, 4, 1);
+	assert_true(is_usable(0, 0) && has_value(0, 2, 3));
+	copy_sparse_resume(&copy, 3, 6); /* 4 and 5 never came, */
+	assert_false(is_usable(0, 9) || is_usable(1, 9));
+	give_all(2, 4, 1); /* and do not any more */
 	give_all(2, 5, 1);
-	assert_int_equal(copy.fresh, 3);
-	assert_true(copy_sparse_has_gap(&copy));
+	assert_false(is_usable(0, 9));
+	give_all(3, 6, 1);
+	assert_true(is_usable(0, 0));
 }
 
-static void a_server_that_went_back_takes_freshness_with_it(void **state)
+static void a_higher_generation_that_was_heard_of_is_waited_for(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
+	copy_sparse_told(&copy, 2, 1);
+	assert_false(is_usable(0, 9));
+	copy_sparse_resume(&copy, 2, 2);
+	assert_true(is_usable(0, 0));
+	pulled(1, 3, 1); /* over TCP, before RESUME: not kept */
+	assert_false(is_usable(0, 9) || is_usable(1, 9));
+	copy_sparse_resume(&copy, 3, 2);
+	assert_true(is_usable(0, 0) && !is_usable(1, 9));
+}
+
+static void a_server_that_went_back_takes_all_values_with_it(void **state)
+{
+	(void)state;
+	give_all(1, 1, 3);
 	give_all(1, 2, 1);
 	copy_sparse_resume(&copy, 2, 2);
-	assert_int_equal(copy.fresh, 0);
-	assert_true(copy_sparse_has_gap(&copy) || !copy_sparse_is_within(&copy, 0));
-	give_all(2, 2, 0);
-	assert_int_equal(copy.fresh, 0); /* rank 0 has a value that nobody has given */
+	assert_false(is_usable(0, 9) || is_usable(1, 9));
+	give_all(2, 2, 2);
+	assert_true(is_usable(1, 0) &&
+		    !is_usable(0, 9)); /* rank 0 has a value that nobody has given */
 }
 
 /* Epoch 2 has not come whole, but one value of it has. */
@@ -198,72 +270,80 @@ static void one_value_of_a_lost_epoch_is_enough(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
-	give(1, 2, 0, 2);
+	give(1, 2, 0, 0x7e);
 	assert_int_equal(copy.fresh, 1);
 	copy_sparse_resume(&copy, 2, 2);
-	assert_int_equal(copy.fresh, 0);
+	assert_false(is_usable(0, 9) || is_usable(1, 9));
 }
 
 /* Generation 2 may have begun below 3, and gone on. */
-static void a_generation_that_it_never_heard_of_takes_freshness_with_it(void **state)
+static void a_generation_that_it_never_heard_of_takes_all_values_with_it(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
 	give_all(1, 2, 1);
-	copy_sparse_resume(&copy, 3, 7);
-	assert_int_equal(copy.fresh, 0);
-	assert_true(copy_sparse_has_gap(&copy));
-	copy_sparse_pulled_all(&copy, 3, 6);
-	assert_int_equal(copy.fresh, 6);
-	assert_true(copy_sparse_is_within(&copy, 0));
+	copy_sparse_resume(&copy, 3, 3);
+	assert_false(is_usable(0, 9));
+	pulled(0, 3, 2);
+	assert_true(is_usable(0, 0));
 }
 
 static void what_is_not_of_the_table_is_refused(void **state)
 {
-	uint8_t at[BYTES];
+	uint8_t at[BYTES] = { 0 };
 	struct sparse sound = { .kind = SPARSE_BCAST,
 				.table = table.index,
 				.generation = 1,
 				.number = 1,
 				.part = 1,
-				.parts = PARTS,
+				.parts = 2,
 				.count = 2,
 				.width = DIM };
-	struct sparse packet = sound;
+	struct sparse wrong[8], packet = sound;
 
 	(void)state;
-	memset(at, 0, sizeof(at));
+	for (uint32_t i = 0; i < 8; i++)
+		wrong[i] = sound;
+	wrong[0].table++;
+	wrong[1].parts = PARTS + 1;
+	wrong[2].part = 0; /* it would be full */
+	wrong[3].count = 0;
+	wrong[4].number = 0;
+	wrong[5].generation = 0;
+	wrong[6].width--;
+	wrong[7].count = 4;
 	sparse_body_put32(at + SPARSE_HEADER_BYTES, 3);
-	sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, 4);
-	packet.table++;
-	assert_false(copy_sparse_take(&copy, &packet, at));
-	packet = sound;
-	packet.parts++;
-	assert_false(copy_sparse_take(&copy, &packet, at));
-	packet = sound;
-	packet.part = 0; /* ranks of part 1 */
-	assert_false(copy_sparse_take(&copy, &packet, at));
-	packet = sound;
-	packet.number = 0;
-	assert_false(copy_sparse_take(&copy, &packet, at));
-	packet = sound;
-	sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, 3); /* twice */
-	assert_false(copy_sparse_take(&copy, &packet, at));
+	sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, 5);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_false(copy_sparse_take(&copy, &wrong[i], at));
+	for (uint32_t rank = 2; rank < RANKS + 2; rank++) {
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, rank);
+		if (rank <= 3 || rank >= RANKS) /* before it, twice, or none */
+			assert_false(copy_sparse_take(&copy, &packet, at));
+	}
 	assert_int_equal(tag[3].epoch, 0);
+	assert_int_equal(copy.newest, 0);
 	sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, 5);
 	assert_true(copy_sparse_take(&copy, &packet, at));
 	assert_int_equal(tag[5].epoch, 1);
+	packet.parts = packet.part + 2; /* another number than the first part's */
+	packet.count = 3;
+	sparse_body_put32(at + SPARSE_HEADER_BYTES + 24, 6);
+	assert_false(copy_sparse_take(&copy, &packet, at));
+	assert_int_equal(tag[6].epoch, 0);
 }
 
 /* The server's BCAST is what `give` makes by hand. */
 static void a_server_tells_the_ranks_that_an_epoch_touched(void **state)
 {
+	static const uint32_t ranks[] = { 1, 3, 5, 6 };
 	uint64_t cut[1], staged[1], touched[RANKS] = { 0 };
 	int64_t sum[RANKS * DIM];
 	uint8_t has[16], at[BYTES];
 	struct server_sparse_worker worker[1];
 	struct server_sparse_memory lent = { cut, staged, sum, touched, has, worker };
-	uint32_t parameters[RANKS * DIM];
+	uint32_t values[4 * DIM];
+	struct server_sparse_touched what = { ranks, values, 4 };
 	struct server_sparse server;
 	struct sparse packet = { 0 };
 
@@ -271,21 +351,31 @@ static void a_server_tells_the_ranks_that_an_epoch_touched(void **state)
 	assert_true(sparse_flush_parts_max(&table) <= sizeof(has));
 	server_sparse_init(&server, &table, 1, &lent);
 	server.generation = 1;
-	server.expected = 6; /* epoch 5 was applied, */
-	touched[1] = touched[3] = touched[5] = 5;
-	touched[2] = 4;
-	for (uint32_t i = 0; i < RANKS * DIM; i++)
-		parameters[i] = value_of(1, 5, i / DIM, i % DIM);
-	for (uint32_t part = 0; part < PARTS; part++) {
-		uint32_t bytes = server_sparse_bcast(&server, part, parameters, at);
+	server.expected = 3; /* epoch 2 was applied, */
+	touched[1] = touched[3] = touched[5] = touched[6] = 2;
+	touched[2] = 1;
+	copy_sparse_init(&copy, &table, 1, 2, &memory);
+	for (uint32_t i = 0; i < 4 * DIM; i++)
+		values[i] = value_of(1, 2, ranks[i / DIM], i % DIM);
+	for (uint32_t part = 0; part < 2; part++) {
+		uint32_t bytes = server_sparse_bcast(&server, part, &what, at);
 
 		assert_int_equal(sparse_check(at, bytes, &packet), WIRE_OK);
-		assert_int_equal(packet.count, part == 0 ? 1 : part == 1 ? 2 : 0);
+		assert_int_equal(packet.count, part ? 1 : 3);
+		assert_int_equal(packet.parts, 2);
+		assert_int_equal(packet.number, 2);
 		assert_true(copy_sparse_take(&copy, &packet, at));
 	}
 	for (uint32_t rank = 0; rank < RANKS; rank++)
-		assert_int_equal(tag[rank].epoch, rank % 2 && rank < 6 ? 5 : 0);
-	assert_true(has_value(1, 1, 5) && has_value(3, 1, 5) && has_value(5, 1, 5));
+		assert_int_equal(is_usable(rank, 0), touched[rank] == 2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(has_value(ranks[i], 1, 2));
+	server.expected = 4; /* an empty one */
+	what.count = 0;
+	assert_int_equal(sparse_check(at, server_sparse_bcast(&server, 0, &what, at), &packet),
+			 WIRE_OK);
+	assert_true(copy_sparse_take(&copy, &packet, at));
+	assert_int_equal(copy.fresh, 3);
 }
 
 /* ---- walks ---- */
@@ -313,38 +403,40 @@ static uint64_t touched_last(const struct history *of, uint64_t epoch, uint32_t 
 	return epoch;
 }
 
-static void pull(uint64_t g)
+static void pull(uint64_t g, uint32_t rank)
 {
 	const struct history *of = &history[g];
-	uint32_t pulled[DIM];
+	uint64_t last = touched_last(of, of->count, rank);
+	uint32_t got[DIM];
 
-	for (uint32_t rank = 0; rank < RANKS; rank++) {
-		uint64_t last = touched_last(of, of->count, rank);
-
-		for (uint32_t k = 0; k < DIM; k++)
-			pulled[k] = last ? value_of(of->epoch[last].generation, last, rank, k) : 0;
-		copy_sparse_pulled(&copy, rank, g, of->count, pulled);
-	}
-	copy_sparse_pulled_all(&copy, g, of->count);
+	for (uint32_t k = 0; k < DIM; k++)
+		got[k] = last ? value_of(of->epoch[last].generation, last, rank, k) : 0;
+	copy_sparse_pulled(&copy, rank, g, of->count, got);
 }
 
-/* Every value of a fresh copy is one that the server had, and as new as it says. */
-static void copy_is_true(void)
+/* Every value that may be used is one that the server had, and as new as it says. How many there are. */
+static uint32_t copy_is_true(void)
 {
 	const struct history *of = &history[copy.generation];
+	uint32_t usable = 0;
 
-	assert_true(copy.fresh <= of->count);
+	assert_true(copy.base <= copy.fresh && copy.fresh <= of->count);
 	for (uint32_t rank = 0; rank < RANKS; rank++) {
-		uint64_t least = touched_last(of, copy.fresh, rank), last;
+		const uint32_t *has = copy_sparse_value(&copy, rank, UINT64_MAX);
+		uint64_t last;
 
-		if (!least)
+		if (!has)
 			continue;
-		assert_true(tag[rank].generation <= copy.generation);
-		assert_true(tag[rank].epoch >= least);
+		usable++;
+		assert_true(tag[rank].epoch >= touched_last(of, copy.fresh, rank));
 		assert_true(tag[rank].epoch <= of->count);
 		last = touched_last(of, tag[rank].epoch, rank);
-		assert_true(has_value(rank, of->epoch[last].generation, last));
+		for (uint32_t k = 0; k < DIM; k++)
+			assert_int_equal(has[k],
+					 last ? value_of(of->epoch[last].generation, last, rank, k)
+					      : 0);
 	}
+	return usable;
 }
 
 static uint64_t server_turn(uint64_t g)
@@ -362,25 +454,58 @@ static uint64_t server_turn(uint64_t g)
 	of->count++;
 	of->epoch[of->count].generation = g;
 	of->epoch[of->count].touched = random_below(1u << RANKS);
-	for (uint32_t part = 0; part < PARTS; part++)
+	for (uint32_t part = 0; part < parts_of(of->epoch[of->count].touched); part++)
 		if (random_below(12))
 			fly(g, of->count, part);
 	return g;
 }
 
-static void a_fresh_copy_is_as_new_as_it_says(void **state)
+static void resume_draw(uint64_t g, const uint64_t *fences, uint64_t *back)
 {
-	uint64_t fresh = 0, gaps = 0, back = 0;
+	uint64_t to = random_below(2) ? g : copy.generation + 1;
+
+	*back += copy.fresh >= fences[to];
+	copy_sparse_resume(&copy, to, fences[to]);
+}
+
+static void arrive(void)
+{
+	uint32_t i = random_below(flying_count);
+
+	give(flying[i].generation, flying[i].epoch, flying[i].part,
+	     history[flying[i].generation].epoch[flying[i].epoch].touched);
+	if (random_below(4))
+		flying[i] = flying[--flying_count];
+}
+
+/* Nothing comes any more: what is pulled once may be used, and is what the server has. */
+static void all_is_well_when_it_is_quiet(uint64_t g, const uint64_t *fences)
+{
+	if (copy.generation < g)
+		copy_sparse_resume(&copy, g, fences[g]);
+	copy_sparse_told(&copy, g, history[g].count);
+	copy_sparse_give_up(&copy);
+	assert_int_equal(copy.fresh, history[g].count);
+	copy_is_true();
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		if (!is_usable(rank, 0))
+			pull(g, rank);
+	assert_int_equal(copy_is_true(), RANKS);
+}
+
+static void what_may_be_used_is_as_new_as_the_copy_says(void **state)
+{
+	uint64_t usable = 0, pulls = 0, back = 0;
 
 	for (uint32_t walk = 0; walk < 300; walk++) {
-		uint64_t g = 1, fences[GENERATIONS] = { 0 };
+		uint64_t g = 1, fences[GENERATIONS] = { 0, 1 };
 
 		begin(state);
 		rng_init(&rng, seed, walk + 1);
 		memset(history, 0, sizeof(history));
 		flying_count = 0;
 		for (uint32_t turn = 0; turn < 600; turn++) {
-			uint32_t what = random_below(10), i;
+			uint32_t what = random_below(10);
 			uint64_t before = g;
 
 			if (what < 2) {
@@ -388,44 +513,42 @@ static void a_fresh_copy_is_as_new_as_it_says(void **state)
 				if (g > before)
 					fences[g] = history[g].count + 1;
 			} else if (what < 9 && flying_count) {
-				i = random_below(flying_count);
-				give(flying[i].generation, flying[i].epoch, flying[i].part,
-				     history[flying[i].generation].epoch[flying[i].epoch].touched);
-				if (random_below(4))
-					flying[i] = flying[--flying_count];
-			} else if (copy.generation < g) {
-				uint64_t to = random_below(2) ? g : copy.generation + 1;
-
-				back += copy.fresh >= fences[to];
-				copy_sparse_resume(&copy, to, fences[to]);
-			} else if (copy_sparse_has_gap(&copy)) {
-				gaps++;
-				pull(g);
+				arrive();
+			} else if (copy.generation < g && random_below(2)) {
+				resume_draw(g, fences, &back);
+			} else if (!random_below(8)) {
+				copy_sparse_give_up(&copy);
+			} else {
+				pulls++;
+				pull(g, random_below(RANKS));
 			}
-			copy_is_true();
+			usable += copy_is_true();
 		}
-		fresh += copy.fresh;
+		all_is_well_when_it_is_quiet(g, fences);
 	}
-	print_message("fresh as of %u epochs, %u pulls, %u times a server went back\n",
-		      (unsigned)fresh, (unsigned)gaps, (unsigned)back);
-	assert_true(fresh > 3000 && gaps > 300 && back > 30);
+	print_message("%u values that might be used, %u pulls, %u times a server went back\n",
+		      (unsigned)usable, (unsigned)pulls, (unsigned)back);
+	assert_true(usable > 100000 && pulls > 3000 && back > 30);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(it_is_fresh_when_all_parts_of_all_epochs_have_come, begin),
+		cmocka_unit_test_setup(what_never_came_is_not_used_and_what_was_pulled_is, begin),
 		cmocka_unit_test_setup(what_comes_late_changes_no_value, begin),
 		cmocka_unit_test_setup(a_commit_without_its_bcast_makes_it_stale, begin),
-		cmocka_unit_test_setup(a_pull_closes_a_gap_and_what_came_behind_it_counts, begin),
+		cmocka_unit_test_setup(a_bcast_that_is_lost_moves_the_base, begin),
+		cmocka_unit_test_setup(who_waits_no_more_has_what_is_as_of_the_newest, begin),
 		cmocka_unit_test_setup(a_fence_keeps_what_the_server_has_kept, begin),
-		cmocka_unit_test_setup(a_server_that_went_back_takes_freshness_with_it, begin),
+		cmocka_unit_test_setup(a_higher_generation_that_was_heard_of_is_waited_for, begin),
+		cmocka_unit_test_setup(a_server_that_went_back_takes_all_values_with_it, begin),
 		cmocka_unit_test_setup(one_value_of_a_lost_epoch_is_enough, begin),
-		cmocka_unit_test_setup(a_generation_that_it_never_heard_of_takes_freshness_with_it,
+		cmocka_unit_test_setup(a_generation_that_it_never_heard_of_takes_all_values_with_it,
 				       begin),
 		cmocka_unit_test_setup(what_is_not_of_the_table_is_refused, begin),
 		cmocka_unit_test_setup(a_server_tells_the_ranks_that_an_epoch_touched, begin),
-		cmocka_unit_test(a_fresh_copy_is_as_new_as_it_says),
+		cmocka_unit_test(what_may_be_used_is_as_new_as_the_copy_says),
 	};
 
 	seed_take(argc, argv);

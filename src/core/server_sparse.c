@@ -504,7 +504,7 @@ uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t wo
 }
 
 uint32_t server_sparse_bcast(const struct server_sparse *server, uint32_t part,
-			     const uint32_t *value, uint8_t *at)
+			     const struct server_sparse_touched *touched, uint8_t *at)
 {
 	const struct sparse_table *table = server->table;
 	struct sparse packet = header_of(server, SPARSE_BCAST);
@@ -514,16 +514,15 @@ uint32_t server_sparse_bcast(const struct server_sparse *server, uint32_t part,
 	packet.worker = 0;
 	packet.number = server->expected - 1;
 	packet.part = part;
-	packet.parts = copy_sparse_parts(table);
+	packet.parts = copy_sparse_parts(table, touched->count);
 	packet.width = table->dim;
 	CORE_ASSERT(part < packet.parts);
-	for (uint32_t rank = first; rank < table->ranks && rank - first < per_part; rank++) {
-		if (!server_sparse_is_touched(server, rank))
-			continue;
-		sparse_body_put32(item, rank);
+	for (uint32_t i = first; i < touched->count && i - first < per_part; i++) {
+		CORE_ASSERT(server_sparse_is_touched(server, touched->rank[i]));
+		sparse_body_put32(item, touched->rank[i]);
 		item += SPARSE_RANK_BYTES;
 		for (uint32_t k = 0; k < table->dim; k++, item += SPARSE_VALUE_BYTES)
-			sparse_body_put32(item, value[(size_t)rank * table->dim + k]);
+			sparse_body_put32(item, touched->value[(size_t)i * table->dim + k]);
 		packet.count++;
 	}
 	sparse_put(at, &packet);

@@ -147,11 +147,18 @@ uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at);
 uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 
-/* R-SP-31: part `part` of copy_sparse_parts(table) of the BCAST of the epoch that was just applied, with `value`, dim of
- * each rank, as the optimiser has made them. Written before the next event; it leaves when record
- * server->recorded, as of now, is durable. */
+/* What the epoch that was just applied has touched, ascending, and the dim values of each, as the optimiser has made
+ * them. */
+struct server_sparse_touched {
+	const uint32_t *rank;
+	const uint32_t *value;
+	uint32_t count;
+};
+
+/* R-SP-31: part `part` of copy_sparse_parts(table, touched->count) of that epoch's BCAST. Written before the next event;
+ * it leaves when record server->recorded, as of now, is durable. */
 uint32_t server_sparse_bcast(const struct server_sparse *server, uint32_t part,
-			     const uint32_t *value, uint8_t *at);
+			     const struct server_sparse_touched *touched, uint8_t *at);
 
 /* Does the epoch that was just applied touch this rank? */
 bool server_sparse_is_touched(const struct server_sparse *server, uint32_t rank);

@@ -4,6 +4,7 @@
  * datagram and each memory of just its size. What is refused changes nothing; what is freed, added or applied is
  * so once, and the windows and bounds hold.
  */
+#include "core/copy_sparse.h"
 #include "core/server_sparse.h"
 #include "core/switch_sparse.h"
 #include "core/worker_sparse.h"
@@ -19,6 +20,8 @@ static struct {
 	struct worker_sparse_push push[KEPT];
 	struct server_sparse server;
 	struct server_sparse_memory kept;
+	struct copy_sparse copy;
+	struct copy_sparse_memory copied;
 } test;
 
 static void *block(size_t bytes)
@@ -54,6 +57,10 @@ static void test_open(uint8_t how)
 	test.kept.tag = block(RANKS * sizeof(uint64_t));
 	test.kept.has_part = block(sparse_flush_parts_max(table));
 	test.kept.worker = block(WORKERS * sizeof(*test.kept.worker));
+	test.copied.tag = block(RANKS * sizeof(*test.copied.tag));
+	test.copied.value = block(RANKS * sizeof(uint32_t) * table->dim);
+	test.copied.has_part = block(COPY_SPARSE_AHEAD * copy_sparse_parts_max(table));
+	copy_sparse_init(&test.copy, table, 1, 1, &test.copied);
 	worker_sparse_init(&test.worker, table, 1, 1, MAP, KEPT, test.push);
 	server_sparse_init(&test.server, table, MAP, &test.kept);
 }
@@ -70,6 +77,9 @@ static void test_close(void)
 	free(test.kept.tag);
 	free(test.kept.has_part);
 	free(test.kept.worker);
+	free(test.copied.tag);
+	free(test.copied.value);
+	free(test.copied.has_part);
 }
 
 /* ---- the three ---- */
@@ -113,6 +123,8 @@ static void worker_does(enum worker_sparse_event_type type, const struct sparse 
 	FUZZ_CHECK(worker->low <= worker->sent && worker->sent <= worker->next);
 	FUZZ_CHECK(worker->next - worker->low <= KEPT);
 	FUZZ_CHECK(actions.resumed == (worker->generation > before.generation));
+	if (actions.resumed)
+		copy_sparse_resume(&test.copy, packet->generation, packet->number);
 	if (actions.is_protocol_error)
 		FUZZ_CHECK(!memcmp(&before, worker, sizeof(before)));
 	if (actions.send)
@@ -156,6 +168,26 @@ static void server_does(struct server_sparse_event event)
 	touched_is_staged();
 	if (actions.is_dropped)
 		FUZZ_CHECK(!memcmp(&before, server, sizeof(before)));
+}
+
+static void copy_takes(const struct sparse *packet, const uint8_t *at)
+{
+	const struct copy_sparse *copy = &test.copy;
+
+	if (packet->kind == SPARSE_COMMITTED)
+		copy_sparse_told(&test.copy, packet->generation, packet->number);
+	if (packet->kind == SPARSE_BCAST && packet->number == UINT64_MAX)
+		copy_sparse_give_up(&test.copy);
+	copy_sparse_take(&test.copy, packet, at);
+	FUZZ_CHECK(copy->base <= copy->fresh && copy->fresh <= copy->newest);
+	FUZZ_CHECK(copy->newest - copy->fresh <= COPY_SPARSE_AHEAD);
+	for (uint32_t i = 0; i < COPY_SPARSE_AHEAD; i++)
+		FUZZ_CHECK(copy->parts[i]
+				   ? copy->parts_count[i] && copy->parts_count[i] <= copy->parts[i]
+				   : !copy->parts_count[i]);
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		FUZZ_CHECK(!copy_sparse_value(copy, rank, UINT64_MAX) ||
+			   test.copied.tag[rank].epoch >= copy->base);
 }
 
 /* ---- packets ---- */
@@ -211,6 +243,9 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 		packet.parts = packet.kind == SPARSE_SETUP ? sparse_cut_parts(&test.table)
 							   : flush_parts_draw(input);
 		packet.part = fuzz_u8(input) % packet.parts;
+		if (packet.kind == SPARSE_BCAST)
+			packet.parts = copy_sparse_parts(&test.table, fuzz_u8(input) % (RANKS + 1));
+		packet.part %= packet.parts;
 		if (packet.kind == SPARSE_FLUSH)
 			packet.count =
 				(uint16_t)(1 + fuzz_u8(input) % sparse_ranks_per_part(&test.table));
@@ -251,6 +286,7 @@ static void packet_step(struct fuzz_input *input)
 		worker_does(WORKER_SPARSE_PACKET, &packet, at);
 		server_does((struct server_sparse_event){
 			.type = SERVER_SPARSE_PACKET, .packet = &packet, .at = at });
+		copy_takes(&packet, at);
 	}
 	free(at);
 }
