@@ -10,6 +10,10 @@
 
 enum { ASKS_QUICK = 4 };
 
+/* A BCAST may be so much later than the first word of its epoch: it takes the way through the switch, and a large one
+ * takes 23 ms to leave (bcast.h). */
+static const uint64_t COPY_PATIENCE_NS = 50000000;
+
 /* What the core does not keep of a push. */
 struct kept {
 	uint64_t first_ns; /* it was submitted */
@@ -33,7 +37,32 @@ struct endpoint_sparse {
 	struct worker_sparse_push *push;
 	struct kept *kept;
 	uint8_t *bytes; /* of pairs, table.bytes each */
+	bool has_copy;
+	struct copy_sparse copy;
+	uint64_t copy_fresh; /* as it was, */
+	uint64_t copy_ns;    /* and since when */
 };
+
+static bool copy_open(struct endpoint_sparse *endpoint,
+		      const struct endpoint_sparse_options *options)
+{
+	const struct sparse_table *table = &endpoint->table;
+	struct copy_sparse_memory memory;
+
+	if (!options->has_copy)
+		return true;
+	memory = (struct copy_sparse_memory){
+		.tag = calloc(table->ranks, sizeof(*memory.tag)),
+		.value = calloc((size_t)table->ranks * table->dim, sizeof(*memory.value)),
+		.has_part = calloc(COPY_SPARSE_AHEAD, copy_sparse_parts_max(table)),
+	};
+	endpoint->copy.memory = memory;
+	endpoint->has_copy = memory.tag && memory.value && memory.has_part;
+	if (endpoint->has_copy)
+		copy_sparse_init(&endpoint->copy, table, options->generation, options->expected,
+				 &memory);
+	return endpoint->has_copy;
+}
 
 int endpoint_sparse_open(struct endpoint_sparse **out,
 			 const struct endpoint_sparse_options *options)
@@ -54,7 +83,8 @@ int endpoint_sparse_open(struct endpoint_sparse **out,
 	endpoint->push = calloc(options->kept_max, sizeof(*endpoint->push));
 	endpoint->kept = calloc(options->kept_max, sizeof(*endpoint->kept));
 	endpoint->bytes = calloc(options->kept_max, options->table.bytes);
-	if (!endpoint->push || !endpoint->kept || !endpoint->bytes) {
+	if (!endpoint->push || !endpoint->kept || !endpoint->bytes ||
+	    !copy_open(endpoint, options)) {
 		endpoint_sparse_close(endpoint);
 		return -ENOMEM;
 	}
@@ -71,6 +101,9 @@ void endpoint_sparse_close(struct endpoint_sparse *endpoint)
 	free(endpoint->push);
 	free(endpoint->kept);
 	free(endpoint->bytes);
+	free(endpoint->copy.memory.tag);
+	free(endpoint->copy.memory.value);
+	free(endpoint->copy.memory.has_part);
 	free(endpoint);
 }
 
@@ -138,6 +171,9 @@ static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_ev
 	if (actions.resumed) {
 		endpoint->stats.resumes++;
 		endpoint->rto = (struct rto){ 0 }; /* another switch, another way */
+		if (endpoint->has_copy)
+			copy_sparse_resume(&endpoint->copy, event->packet->generation,
+					   event->packet->number);
 	}
 	if (actions.send)
 		push_send(endpoint, &actions, now_ns, event->type != WORKER_SPARSE_SEND);
@@ -208,6 +244,10 @@ void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, 
 
 	if (endpoint->is_broken || sparse_check(at, bytes, &packet) != WIRE_OK)
 		return;
+	if (endpoint->has_copy && packet.kind == SPARSE_BCAST)
+		endpoint->stats.bcasts += copy_sparse_take(&endpoint->copy, &packet, at);
+	if (packet.kind == SPARSE_COMMITTED && packet.table == endpoint->table.index)
+		endpoint_sparse_told(endpoint, packet.generation, packet.number);
 	step(endpoint, &event, now(endpoint));
 }
 
@@ -273,6 +313,26 @@ static uint64_t ask(struct endpoint_sparse *endpoint, uint64_t now_ns)
 	return ask_due(endpoint, now_ns);
 }
 
+/* What of a BCAST has not come in this time does not come. */
+static uint64_t copy_wait(struct endpoint_sparse *endpoint, uint64_t now_ns)
+{
+	struct copy_sparse *copy = &endpoint->copy;
+
+	if (!endpoint->has_copy || copy->fresh == copy->newest) {
+		endpoint->copy_ns = 0;
+		return UINT64_MAX;
+	}
+	if (!endpoint->copy_ns || endpoint->copy_fresh != copy->fresh) {
+		endpoint->copy_fresh = copy->fresh;
+		endpoint->copy_ns = now_ns;
+	}
+	if (now_ns - endpoint->copy_ns < COPY_PATIENCE_NS)
+		return endpoint->copy_ns + COPY_PATIENCE_NS;
+	copy_sparse_give_up(copy);
+	endpoint->copy_ns = 0;
+	return UINT64_MAX;
+}
+
 uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint)
 {
 	struct worker_sparse_event event = { .type = WORKER_SPARSE_SEND };
@@ -282,8 +342,28 @@ uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint)
 		return UINT64_MAX;
 	while (worker_sparse_may_send(&endpoint->worker))
 		step(endpoint, &event, now_ns);
-	due_ns = pushes_again(endpoint, now_ns);
+	due_ns = rto_least(pushes_again(endpoint, now_ns), copy_wait(endpoint, now_ns));
 	return rto_least(due_ns, ask(endpoint, now_ns));
+}
+
+/* ---- the copy ---- */
+
+const struct copy_sparse *endpoint_sparse_copy(const struct endpoint_sparse *endpoint)
+{
+	return endpoint->has_copy ? &endpoint->copy : NULL;
+}
+
+void endpoint_sparse_told(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t epoch)
+{
+	if (endpoint->has_copy)
+		copy_sparse_told(&endpoint->copy, generation, epoch);
+}
+
+void endpoint_sparse_pulled(struct endpoint_sparse *endpoint, uint32_t rank, uint64_t generation,
+			    uint64_t epoch, const uint32_t *value)
+{
+	if (endpoint->has_copy)
+		copy_sparse_pulled(&endpoint->copy, rank, generation, epoch, value);
 }
 
 /* ---- what others see ---- */

@@ -2,13 +2,14 @@
 /*
  * endpoint_sparse.h - a worker's side of one stream of sparse mode: core/worker_sparse.h with a memory for the
  * pushes and a clock, over a link. Whoever owns it gives it the datagrams that come and calls
- * endpoint_sparse_turn. docs/protocol.md, R-SP-17 to R-SP-22.
+ * endpoint_sparse_turn. With a copy of the hot values, if it is asked for. docs/protocol.md, R-SP-17 to R-SP-22, R-SP-31.
  *
  *   endpoint_sparse_push -> seq ... endpoint_sparse_is_committed(seq): the server has it, for ever.
  */
 #ifndef DATAPLANE_ENDPOINT_SPARSE_H
 #define DATAPLANE_ENDPOINT_SPARSE_H
 
+#include "core/copy_sparse.h"
 #include "core/worker_sparse.h"
 #include "dataplane/link.h"
 #include "dataplane/outbox.h"
@@ -23,13 +24,17 @@ struct endpoint_sparse_options {
 		patience_ns; /* how long it does not ask for a commit unless somebody waits (R-SP-20) */
 	uint32_t map;
 	uint32_t kept_max; /* pushes that are kept: table.window at least */
+	uint64_t
+		expected; /* has_copy: the first epoch that the generation brings, as far as is known */
 	uint16_t worker;
+	bool has_copy; /* of the hot values (R-SP-31) */
 };
 
 struct endpoint_sparse_stats {
 	uint64_t pushes;       /* that were sent, */
 	uint64_t pushes_again; /* and sent again */
 	uint64_t asks, resumes;
+	uint64_t bcasts; /* that were taken into the copy */
 };
 
 /* 0, -EINVAL, -ENOMEM. */
@@ -53,6 +58,13 @@ void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, 
 /* Sends what is due into the outbox, which the caller flushes. When it is to be called again, if nothing comes
  * before; UINT64_MAX: nothing is under way. */
 uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint);
+
+/* The copy, if there is one, or NULL. */
+const struct copy_sparse *endpoint_sparse_copy(const struct endpoint_sparse *endpoint);
+/* What the server has said over TCP: there is such an epoch; dim values of a rank as of it. */
+void endpoint_sparse_told(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t epoch);
+void endpoint_sparse_pulled(struct endpoint_sparse *endpoint, uint32_t rank, uint64_t generation,
+			    uint64_t epoch, const uint32_t *value);
 
 /* The server has another switch now, or the same elsewhere; what comes under its old index is ignored. */
 void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,

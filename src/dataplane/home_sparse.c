@@ -29,7 +29,9 @@ struct home_sparse {
 	bool has_switch, is_say_due;
 	struct told setup;
 	home_sparse_record *record;
+	bcast_values *values;
 	void *arg;
+	struct bcast bcast;
 	struct home_sparse_stats stats;
 	uint8_t *have_due; /* for each piece of R-SP-33: parts of it have come */
 	struct worker worker[];
@@ -74,8 +76,9 @@ int home_sparse_open(struct home_sparse **out, const struct home_sparse_options 
 	home->outbox = options->outbox;
 	home->table = *table;
 	home->record = options->record;
+	home->values = options->values;
 	home->arg = options->arg;
-	if (!memory_get(home, &memory)) {
+	if (!memory_get(home, &memory) || (home->values && !bcast_open(&home->bcast, table))) {
 		home_sparse_close(home);
 		return -ENOMEM;
 	}
@@ -95,6 +98,7 @@ void home_sparse_close(struct home_sparse *home)
 	free(home->server.memory.has_part);
 	free(home->server.memory.worker);
 	free(home->have_due);
+	bcast_close(&home->bcast);
 	free(home);
 }
 
@@ -112,6 +116,7 @@ static void generation_begin(struct home_sparse *home)
 	home->setup = (struct told){ 0 };
 	home->has_switch = false;
 	home->is_say_due = false;
+	bcast_drop(&home->bcast);
 	memset(home->have_due, 0, pieces_of(&home->table));
 	for (uint32_t i = 0; i < home->table.workers; i++)
 		home->worker[i].resume = (struct told){ 0 };
@@ -131,6 +136,8 @@ static struct server_sparse_actions step(struct home_sparse *home,
 	if (actions.record && actions.what.kind == SERVER_SPARSE_EPOCH) {
 		home->stats.epochs++;
 		memset(home->have_due, 0, pieces_of(&home->table)); /* COMMITTED says it */
+		if (home->values)
+			bcast_make(&home->bcast, &home->server, home->values, home->arg);
 	}
 	if (actions.say)
 		home->is_say_due = true;
@@ -245,6 +252,22 @@ static void commits_say(struct home_sparse *home)
 	}
 }
 
+/* R-SP-14, R-SP-31 */
+static void bcasts_say(struct home_sparse *home, uint64_t now_ns, uint64_t *due_ns)
+{
+	const uint8_t *part;
+	uint64_t due;
+	uint32_t bytes;
+
+	if (!home->has_switch)
+		return;
+	while ((part = bcast_next(&home->bcast, &home->server, now_ns, &bytes, &due))) {
+		memcpy(outbox_put(home->outbox, &home->at_switch, bytes), part, bytes);
+		home->stats.bcasts++;
+	}
+	*due_ns = rto_least(*due_ns, due);
+}
+
 static void haves_say(struct home_sparse *home)
 {
 	uint8_t at[SPARSE_BYTES_MAX];
@@ -312,6 +335,8 @@ uint64_t home_sparse_turn(struct home_sparse *home)
 	uint64_t now_ns = home->outbox->link->ops->now_ns(home->outbox->link);
 	uint64_t due_ns = UINT64_MAX;
 
+	bcasts_say(home, now_ns,
+		   &due_ns); /* before COMMITTED: a copy that hears that first is stale */
 	commits_say(home);
 	haves_say(home);
 	setup_say(home, now_ns, &due_ns);

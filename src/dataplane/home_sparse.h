@@ -9,6 +9,7 @@
 #define DATAPLANE_HOME_SPARSE_H
 
 #include "core/server_sparse.h"
+#include "dataplane/bcast.h"
 #include "dataplane/link.h"
 #include "dataplane/outbox.h"
 
@@ -24,12 +25,14 @@ struct home_sparse_options {
 	struct sparse_table table;
 	uint32_t map;
 	home_sparse_record *record;
-	void *arg;
+	bcast_values *
+		values; /* called after `record`, for the workers' copies (R-SP-31); NULL: no BCAST */
+	void *arg;      /* of both */
 };
 
 struct home_sparse_stats {
 	uint64_t parts, dropped, strangers; /* of the packets that came */
-	uint64_t epochs, haves, setups, resumes, commits;
+	uint64_t epochs, haves, setups, resumes, commits, bcasts;
 };
 
 /* 0, -EINVAL, -ENOMEM. */
