@@ -8,6 +8,7 @@
  *   X1, X2, X4  at the end the server's sums are those computed from what was pushed, over all generations, and
  *               epochs were recorded in order
  *   X5          what a worker holds for committed is covered by a cut that is on the disk
+ *   R-SP-31     a value that a worker may use of its copy is the server's, as of all epochs that it says
  *   and that it ends: something gets on within the bound
  */
 #ifndef SIM_SPARSE_H
@@ -30,6 +31,7 @@ struct sparse_scenario {
 	uint64_t bound_ns;                       /* no longer without progress */
 	uint32_t pushes, batches;                /* of each worker */
 	uint32_t kept_max, strikes;
+	bool has_copies; /* workers have copies of what is hot */
 };
 
 struct sparse_report {
@@ -37,6 +39,8 @@ struct sparse_report {
 	char failure[240];
 	uint64_t packets, lost, pushes, pushes_again, parts, parts_again, epochs, generations;
 	uint64_t switch_deaths, zombies, server_deaths, joins, zombie_adds, batches;
+	uint64_t bcasts, copied,
+		pulled; /* parts in copies; values that were used there, and pulled */
 	uint64_t virtual_ns, stall_ns, digest;
 };
 

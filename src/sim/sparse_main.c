@@ -65,6 +65,7 @@ void sparse_scenario_draw(struct sparse_scenario *scenario, uint64_t seed)
 	scenario->disk_ns = rng_log(&rng, 1, 20 * MS);
 	scenario->strikes = rng_below(&rng, 4) ? rng_below(&rng, 7) : 0;
 	scenario->bound_ns = 30000 * MS;
+	scenario->has_copies = rng_below(&rng, 2);
 	weather_draw(&rng, &scenario->weather);
 	host_draw(&rng, &scenario->host);
 }
@@ -75,10 +76,11 @@ void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[
 
 	snprintf(text, 256,
 		 "%u workers, window %u, %u ranks of %u values in %u bytes, %u pushes and %u "
-		 "batches each, %u kept, %u strikes, disk %.1f ms, loss %.2f %%",
+		 "batches each, %u kept, %u strikes, disk %.1f ms, loss %.2f %%%s",
 		 table->workers, table->window, table->ranks, table->dim, table->bytes,
 		 scenario->pushes, scenario->batches, scenario->kept_max, scenario->strikes,
-		 (double)scenario->disk_ns / 1e6, scenario->weather.loss / 1e4);
+		 (double)scenario->disk_ns / 1e6, scenario->weather.loss / 1e4,
+		 scenario->has_copies ? ", copies" : "");
 }
 
 /* ---- the command ---- */
@@ -103,6 +105,9 @@ static void report_add(struct sparse_report *sum, const struct sparse_report *ot
 	sum->server_deaths += other->server_deaths;
 	sum->joins += other->joins;
 	sum->batches += other->batches;
+	sum->bcasts += other->bcasts;
+	sum->copied += other->copied;
+	sum->pulled += other->pulled;
 	sum->virtual_ns += other->virtual_ns;
 	if (other->stall_ns > sum->stall_ns)
 		sum->stall_ns = other->stall_ns;
@@ -124,6 +129,9 @@ static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t v
 	       sim_percent(sum->pushes_again, sum->pushes));
 	printf("flush parts   %" PRIu64 ", %.2f %% more sent again\n", sum->parts,
 	       sim_percent(sum->parts_again, sum->parts));
+	printf("copies        %" PRIu64 " parts of BCASTs, %" PRIu64 " values used, %" PRIu64
+	       " pulled\n",
+	       sum->bcasts, sum->copied, sum->pulled);
 	printf("simulated     %.1f s in %.1f s of processor: %.2f M packets/s\n",
 	       (double)sum->virtual_ns / 1e9, seconds,
 	       (double)sum->packets / 1e6 / (seconds + 1e-9));

@@ -138,7 +138,9 @@ static void worker_starts(struct sparse_world *world, uint32_t number)
 		.patience_ns = scenario->patience_ns,
 		.map = SPARSE_MAP,
 		.kept_max = scenario->kept_max,
+		.expected = home_sparse_server(world->home)->expected,
 		.worker = (uint16_t)number,
+		.has_copy = scenario->has_copies,
 	};
 
 	options.table.index = world->index_now;
@@ -166,6 +168,7 @@ static void worker_calls(struct sparse_world *world, uint32_t number)
 			break;
 		life->pushed++;
 	}
+	sparse_copy_looks(world, number);
 	if (life->pushed == scenario->pushes || !rng_below(&world->rng, 20))
 		endpoint_sparse_hurry(worker->endpoint);
 	if (world->home && !worker->is_cold_out && life->batched < scenario->batches) {
@@ -370,6 +373,9 @@ static void event_take(struct sparse_world *world, struct sparse_event event)
 	case SPARSE_ANSWERED:
 		worker_answered(world, event.whom, event.number);
 		break;
+	case SPARSE_PULLED:
+		sparse_copy_pulled(world, event.whom, event.number);
+		break;
 	case SPARSE_SYNCED:
 		sparse_server_synced(world, event.number);
 		break;
@@ -475,6 +481,7 @@ static void world_end(struct sparse_world *world)
 
 			world->report->pushes += stats->pushes;
 			world->report->pushes_again += stats->pushes_again;
+			world->report->bcasts += stats->bcasts;
 		}
 		endpoint_sparse_close(worker->endpoint);
 		outbox_close(&worker->outbox);
@@ -524,6 +531,8 @@ void sparse_scenario_run(const struct sparse_scenario *scenario, struct sparse_r
 	}
 	if (!report->is_failed)
 		sparse_server_judge(world);
+	if (!report->is_failed)
+		sparse_copies_judge(world);
 	world_end(world);
 	free(world);
 }

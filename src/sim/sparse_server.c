@@ -108,6 +108,8 @@ static void home_open(struct sparse_world *world)
 					       .table = world->scenario->table,
 					       .map = SPARSE_MAP,
 					       .record = record,
+					       .values = world->scenario->has_copies ? sparse_values
+										     : NULL,
 					       .arg = world };
 
 	if (home_sparse_open(&world->home, &options))

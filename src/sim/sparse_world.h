@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_world.h - what sparse_run.c (workers, aggregators, events) and sparse_server.c (server, disk, oracle)
- * share. */
+/* sparse_world.h - what sparse_run.c (workers, aggregators, events), sparse_server.c (server, disk, oracle) and
+ * sparse_copy.c (copies, pulls) share. */
 #ifndef SIM_SPARSE_WORLD_H
 #define SIM_SPARSE_WORLD_H
 
@@ -50,6 +50,7 @@ enum sparse_what {
 	SPARSE_JOINS,    /* a worker's JOIN arrives at the server */
 	SPARSE_COLD,     /* a worker's batch arrives, */
 	SPARSE_ANSWERED, /* and its answer */
+	SPARSE_PULLED,   /* the answer to a worker's pull arrives */
 	SPARSE_SYNCED,   /* records up to `number` are on the disk */
 	SPARSE_STRIKE,
 	SPARSE_NOTICES, /* the server looks at its switch */
@@ -125,6 +126,14 @@ void sparse_server_synced(struct sparse_world *world, uint64_t number);
 void sparse_server_polls(struct sparse_world *world);
 /* At the end: are the sums those that they must be? */
 void sparse_server_judge(struct sparse_world *world);
+
+/* sparse_copy.c */
+bcast_values sparse_values;
+/* A worker's user wants some values. */
+void sparse_copy_looks(struct sparse_world *world, uint32_t worker);
+void sparse_copy_pulled(struct sparse_world *world, uint32_t worker, uint64_t what);
+/* At the end, as sparse_server_judge. */
+void sparse_copies_judge(struct sparse_world *world);
 
 /* sparse_run.c: a table for this generation at an engine that lives. */
 void sparse_switch_new(struct sparse_world *world);
