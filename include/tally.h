@@ -327,8 +327,15 @@ struct tally_kv_options {
 	                          nothing comes of, breaks the table; 0: 60 s */
 	uint32_t kept_packets; /* per server, until they are committed; 0: 1024 */
 	size_t queue_bytes; /* keys and values that wait for room; beyond it pushes block; 0: 64 MiB */
-	uint32_t flags;     /* none yet: 0 */
+	uint32_t flags;     /* TALLY_KV_COPIES, or 0 */
 };
+
+/* Keeps a copy of hot rows, if the servers tell of their new values (tally-ps: copies=1), and answers pulls from it
+ * while it is as new as all that this worker has heard of. So what was complete here, or before a barrier, is in what a
+ * pull brings, but what other workers have completed since may be missing, as a rule for milliseconds. What is not in the
+ * copy, or not new enough, comes from the server as ever. Costs 16 bytes and a row of memory for each hot key. */
+#define TALLY_KV_COPIES 1u
+
 #define TALLY_KV_OPTIONS_INIT                                                       \
 	{                                                                           \
 		sizeof(struct tally_kv_options), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 \
@@ -358,7 +365,7 @@ TALLY_API int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const flo
 			    size_t count, uint64_t *timestamp);
 
 /* Writes the rows of keys to values, dim each. values is lent until the operation is complete. What was complete when
- * it was called is in what it brings, be it other workers' or this one's; what is not may be. */
+ * it was called is in what it brings, be it other workers' or this one's; what is not may be. TALLY_KV_COPIES makes an exception. */
 TALLY_API int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size_t count,
 			    uint64_t *timestamp);
 

@@ -195,6 +195,7 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 	kv->now_ns = kv_clock_ns();
 	kv->deadline_ns = deadline_ms * ns_per_ms;
 	kv->kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS;
+	kv->has_copies = options->flags & TALLY_KV_COPIES;
 	kv->queue_bytes_max = options->queue_bytes ? options->queue_bytes : KV_QUEUE_BYTES;
 	kv->works_end = &kv->works;
 	kv->timestamp_next = kv->barrier_next = 1;
@@ -256,10 +257,10 @@ static int open_check(const char *table, uint32_t dim, const struct tally_kv_opt
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
 				    "tally_kv_open: table %s: dim %u is not in 1 to %d", table, dim,
 				    SPARSE_DIM_MAX);
-	if (options->flags)
+	if (options->flags & ~TALLY_KV_COPIES)
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
-				    "tally_kv_open: options->flags %#x: there are none",
-				    options->flags);
+				    "tally_kv_open: options->flags %#x: there is none but %#x",
+				    options->flags, TALLY_KV_COPIES);
 	*servers = options->servers ? options->servers : getenv("TALLY_SERVERS");
 	if (!*servers || !**servers)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,

@@ -80,7 +80,7 @@ struct kv_server {
 	uint16_t number; /* of the table there */
 	uint32_t ranks, map_version;
 	float scale;
-	uint64_t generation, patience_ns;
+	uint64_t generation, expected, patience_ns;
 	struct sparse_table shape;
 
 	struct sparse_map map;
@@ -151,6 +151,7 @@ struct tally_kv {
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
 	uint32_t kept_packets;
+	bool has_copies;
 	size_t queue_bytes, queue_bytes_max; /* of works that are not fed */
 	struct link *link;
 	struct outbox outbox;
@@ -227,6 +228,12 @@ void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const u
 		   uint32_t bytes);
 /* Sends what is due. When to be called again. */
 uint64_t kv_hot_turn(struct kv_server *server);
+/* TALLY_KV_COPIES: is the row of this key in the copy, and new enough? It is written then. */
+bool kv_hot_copied(const struct kv_server *server, uint64_t key, float *value);
+/* What the server has said of its epochs, and of a row. */
+void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch);
+void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint64_t key,
+		   const float *value);
 /* Are all pushes up to seq committed? */
 bool kv_hot_is_committed(const struct kv_server *server, uint64_t seq);
 

@@ -89,6 +89,7 @@ struct fake {
 	struct kv_codec codec;
 	struct kv_message message;
 	uint64_t epochs, batches, pulls;
+	uint64_t pulled; /* keys */
 };
 
 #define FAKE_SCALE 1.0f
@@ -116,6 +117,13 @@ static void fake_record(void *arg, const struct server_sparse_record *what)
 					fake->row[fake->hot_key[rank] * FAKE_DIM + k] +=
 						(float)home_sparse_sum(fake->home, rank)[k];
 	}
+}
+
+static void fake_values(void *arg, uint32_t rank, uint32_t *value)
+{
+	struct fake *fake = arg;
+
+	memcpy(value, fake->row + fake->hot_key[rank] * FAKE_DIM, FAKE_DIM * sizeof(*value));
 }
 
 /* ---- its sockets ---- */
@@ -304,6 +312,7 @@ static void fake_pull(struct fake *fake, struct fake_peer *peer, const struct kv
 				     .table = FAKE_TABLE,
 				     .number = message->number,
 				     .generation = home_sparse_server(fake->home)->generation,
+				     .epoch = home_sparse_server(fake->home)->expected - 1,
 				     .dim = FAKE_DIM,
 				     .count = message->count,
 				     .value = value };
@@ -316,12 +325,16 @@ static void fake_pull(struct fake *fake, struct fake_peer *peer, const struct kv
 	for (uint32_t i = 0; i < message->count; i++)
 		memcpy(value + i * FAKE_DIM, fake->row + message->key[i] * FAKE_DIM,
 		       FAKE_DIM * sizeof(float));
+	fake->pulled += message->count;
 	fake_say(peer, &answer);
 }
 
 static void fake_barrier(struct fake *fake, struct fake_peer *peer, uint64_t number)
 {
-	struct kv_message answer = { .type = KV_BARRIER, .table = FAKE_TABLE };
+	struct kv_message answer = { .type = KV_BARRIER,
+				     .table = FAKE_TABLE,
+				     .generation = home_sparse_server(fake->home)->generation,
+				     .epoch = home_sparse_server(fake->home)->expected - 1 };
 
 	if (number > fake->barrier[peer->worker])
 		fake->barrier[peer->worker] = number;
@@ -502,7 +515,9 @@ static void *fake_main(void *arg)
 static struct fake *fake_begin(uint32_t ranks, uint64_t seed)
 {
 	struct fake *fake = calloc(1, sizeof(*fake));
-	struct home_sparse_options options = { .map = FAKE_MAP, .record = fake_record };
+	struct home_sparse_options options = { .map = FAKE_MAP,
+					       .record = fake_record,
+					       .values = fake_values };
 
 	assert_non_null(fake);
 	rng_init(&fake->rng, seed, 1);

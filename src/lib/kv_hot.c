@@ -139,7 +139,9 @@ static bool stream_open(struct kv_server *server)
 							 .patience_ns = server->patience_ns,
 							 .map = server->map_version,
 							 .kept_max = kv->kept_packets,
-							 .worker = kv->worker };
+							 .expected = server->expected,
+							 .worker = kv->worker,
+							 .has_copy = kv->has_copies };
 	int error = endpoint_sparse_open(&server->endpoint, &options);
 
 	if (!error)
@@ -231,6 +233,41 @@ bool kv_hot_add(struct kv_server *server, uint32_t rank, const float *value, uin
 		sparse_body_put32(at,
 				  (uint32_t)lane_of(value[k], server->scale, &server->hot_flags));
 	return true;
+}
+
+/* ---- the copy (R-SP-31) ---- */
+
+/* Only while the server is there: who does not hear it does not know how old the copy is. */
+bool kv_hot_copied(const struct kv_server *server, uint64_t key, float *value)
+{
+	const struct copy_sparse *copy = NULL;
+	const uint32_t *has = NULL;
+	uint32_t rank;
+
+	if (server->endpoint && server->state == KV_UP)
+		copy = endpoint_sparse_copy(server->endpoint);
+	if (copy && sparse_map_has(&server->map, key, &rank))
+		has = copy_sparse_value(copy, rank, 0);
+	if (has)
+		memcpy(value, has, server->shape.dim * sizeof(*value));
+	return has != NULL;
+}
+
+void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
+{
+	if (server->endpoint)
+		endpoint_sparse_told(server->endpoint, generation, epoch);
+}
+
+void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint64_t key,
+		   const float *value)
+{
+	uint32_t bits[SPARSE_DIM_MAX], rank;
+
+	if (!server->endpoint || !sparse_map_has(&server->map, key, &rank))
+		return;
+	memcpy(bits, value, server->shape.dim * sizeof(*value));
+	endpoint_sparse_pulled(server->endpoint, rank, message->generation, message->epoch, bits);
 }
 
 /* ---- packets and time ---- */

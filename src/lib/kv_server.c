@@ -319,7 +319,8 @@ static const char *shape_fault(const struct kv_server *server, const struct kv_m
 							    .window = message->window,
 							    .dim = message->dim,
 							    .bytes = message->bytes }) ||
-	     !message->map || !message->generation || server->kv->kept_packets < message->window))
+	     !message->map || !message->generation || !message->epoch ||
+	     server->kv->kept_packets < message->window))
 		return "cannot be: of its ranks, window, bytes, map and generation";
 	if (!server->was_open)
 		return NULL;
@@ -365,8 +366,10 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 	server->map_version = message->map;
 	server->scale = message->scale;
 	server->patience_ns = (uint64_t)message->patience_us * 1000;
-	if (!server->endpoint)
+	if (!server->endpoint) {
 		server->generation = message->generation;
+		server->expected = message->epoch;
+	}
 	server->shape = (struct sparse_table){ .index = server->shape.index, /* SWITCH's */
 					       .ranks = message->ranks,
 					       .workers = kv->workers,
@@ -374,6 +377,7 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 					       .dim = message->dim,
 					       .bytes = message->bytes };
 	batches_free(server, message->number - 1);
+	kv_hot_told(server, message->generation, message->epoch - 1);
 	server->map_got = 0;
 	kv_hot_opened(server, message->nonce);
 	if (server->ranks)
@@ -398,9 +402,15 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 			 pull->count, message->count, message->dim);
 		return;
 	}
-	for (uint32_t i = 0; i < pull->count; i++)
-		memcpy(pull->work->out + (size_t)pull->work->order[pull->first + i] * dim,
-		       message->value + (size_t)i * dim, dim * sizeof(float));
+	for (uint32_t i = 0; i < pull->count; i++) {
+		uint32_t key = pull->work->order[pull->first + i];
+
+		memcpy(pull->work->out + (size_t)key * dim, message->value + (size_t)i * dim,
+		       dim * sizeof(float));
+		if (server->kv->has_copies)
+			kv_hot_pulled(server, message, pull->work->key[key],
+				      message->value + (size_t)i * dim);
+	}
 	pull->work->pulls_left--;
 	server->kv->stats.keys_pulled += pull->count;
 	server->kv->progress_ns = server->kv->now_ns;
@@ -414,6 +424,7 @@ static void barrier_take(struct kv_server *server, const struct kv_message *mess
 		return;
 	server->barrier->barriers_left--;
 	server->barrier = NULL;
+	kv_hot_told(server, message->generation, message->epoch);
 }
 
 static int result_of(enum kv_refusal refusal)

@@ -5,6 +5,8 @@
 
 enum { ROUNDS = 60, KEYS_MAX = 400, DEADLINE_MS = 20000 };
 
+static uint32_t flags; /* of whoever opens */
+
 static struct tally_kv_options options_of(const char *servers, uint32_t worker)
 {
 	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
@@ -16,6 +18,7 @@ static struct tally_kv_options options_of(const char *servers, uint32_t worker)
 	options.deadline_ms = DEADLINE_MS;
 	options.kept_packets = 16; /* so that pushes have to wait */
 	options.queue_bytes = 20000;
+	options.flags = flags;
 	return options;
 }
 
@@ -49,6 +52,7 @@ struct worker {
 	uint32_t idx;
 	uint64_t seed;
 	double *sum; /* what this worker has pushed */
+	float *row;  /* what it has pulled in the end */
 	atomic_bool is_through;
 };
 
@@ -91,6 +95,14 @@ static void *worker_main(void *arg)
 				(double)value[i];
 	}
 	ok(tally_kv_barrier(kv));
+	for (uint64_t k = 0; k < FAKE_KEYS; k += KEYS_MAX) {
+		uint32_t count = FAKE_KEYS - k < KEYS_MAX ? (uint32_t)(FAKE_KEYS - k) : KEYS_MAX;
+
+		for (uint32_t i = 0; i < count; i++)
+			key[i] = k + i;
+		ok(tally_kv_pull(kv, key, worker->row + k * FAKE_DIM, count, NULL));
+	}
+	ok(tally_kv_wait(kv, 0, -1));
 	ok(tally_kv_close(kv));
 	atomic_store(&worker->is_through, true);
 	return NULL;
@@ -100,6 +112,7 @@ static void *worker_main(void *arg)
 static void sums_are_exact(struct fake **fakes, uint32_t count, uint32_t restarts, uint64_t seed)
 {
 	static double sum[FAKE_WORKERS][FAKE_KEYS * FAKE_DIM];
+	static float row[FAKE_WORKERS][FAKE_KEYS * FAKE_DIM];
 	struct worker worker[FAKE_WORKERS] = { 0 };
 	char servers[160] = "";
 	struct rng rng;
@@ -115,6 +128,7 @@ static void sums_are_exact(struct fake **fakes, uint32_t count, uint32_t restart
 		worker[w].idx = w;
 		worker[w].seed = seed;
 		worker[w].sum = sum[w];
+		worker[w].row = row[w];
 		assert_int_equal(pthread_create(&worker[w].thread, NULL, worker_main, &worker[w]),
 				 0);
 	}
@@ -130,6 +144,11 @@ static void sums_are_exact(struct fake **fakes, uint32_t count, uint32_t restart
 
 		for (uint32_t f = 0; f < count; f++)
 			got += (double)fake_row(fakes[f], i);
+		for (uint32_t w = 0; w < FAKE_WORKERS; w++)
+			if ((double)row[w][i] != expected)
+				fail_msg("seed %llu: worker %u pulls %.0f of key %u and not %.0f",
+					 (unsigned long long)seed, w, (double)row[w][i],
+					 i / FAKE_DIM, expected);
 		if (got != expected)
 			fail_msg("seed %llu: key %u: %.0f and not %.0f", (unsigned long long)seed,
 				 i / FAKE_DIM, got, expected);
@@ -176,6 +195,90 @@ static void kv__nothing_is_lost_or_doubled_over_restarts_and_loss(void **state)
 		sums_are_exact(&fake, 1, 15, seed);
 		fake_end(fake);
 	}
+}
+
+/* With copies, too: what is complete is in what is pulled. */
+static void kv__copies_are_right_over_restarts_and_loss(void **state)
+{
+	(void)state;
+	flags = TALLY_KV_COPIES;
+	for (uint64_t seed = 20; seed < 23; seed++) {
+		struct fake *fake = fake_begin(FAKE_HOT, seed);
+
+		fake_loses(fake, seed == 20 ? 0 : 50000);
+		sums_are_exact(&fake, 1, seed == 21 ? 0 : 15, seed);
+		fake_end(fake);
+	}
+	flags = 0;
+}
+
+static uint64_t pulled_of(struct fake *fake)
+{
+	uint64_t pulled;
+
+	pthread_mutex_lock(&fake->lock);
+	pulled = fake->pulled;
+	pthread_mutex_unlock(&fake->lock);
+	return pulled;
+}
+
+/* Pulls the key until the server is not asked for it. */
+static void pull_copied(struct tally_kv *kv, struct fake *fake, uint64_t key, float expected)
+{
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint64_t before = pulled_of(fake);
+		float got[FAKE_DIM];
+
+		ok(tally_kv_pull(kv, &key, got, 1, NULL));
+		ok(tally_kv_wait(kv, 0, -1));
+		for (uint32_t k = 0; k < FAKE_DIM; k++)
+			assert_true(got[k] == expected);
+		if (pulled_of(fake) == before)
+			return;
+		usleep(1000);
+	}
+	fail_msg("key %llu is never in the copy", (unsigned long long)key);
+}
+
+static void kv__a_copy_answers_pulls_of_hot_keys(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 24);
+	const float one[4 * FAKE_DIM] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+	uint64_t keys[] = { 0, 1, 6, 12 }, before; /* hot, cold, hot, hot */
+	struct tally_kv *other = open_of(fake->address, 1), *kv;
+	float got[4 * FAKE_DIM] = { 0 };
+
+	(void)state;
+	flags = TALLY_KV_COPIES;
+	kv = open_of(fake->address, 0);
+	flags = 0;
+	ok(tally_kv_push(kv, keys, one, 4, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	pull_copied(kv, fake, 6, 1);
+	pull_copied(kv, fake, 18, 0); /* nobody has pushed it: pulled once */
+	/* Somebody else's: known by BCAST, or pulled; and what it does not touch stays. */
+	ok(tally_kv_push(other, keys, one, 3, NULL));
+	ok(tally_kv_wait(other, 0, -1));
+	for (uint32_t i = 0; i < 1000 && got[2 * FAKE_DIM] != 2; i++) {
+		ok(tally_kv_pull(kv, keys, got, 4, NULL));
+		ok(tally_kv_wait(kv, 0, -1));
+		usleep(1000);
+	}
+	pull_copied(kv, fake, 6, 2);
+	pull_copied(kv, fake, 12, 1);
+	before = pulled_of(fake);
+	ok(tally_kv_pull(kv, keys, got, 4, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	assert_int_equal(pulled_of(fake), before + 1); /* the cold one */
+	for (uint32_t i = 0; i < 4 * FAKE_DIM; i++)
+		assert_true(got[i] == (i / FAKE_DIM < 3 ? 2 : 1));
+	/* Who has none asks for all. */
+	ok(tally_kv_pull(other, keys, got, 4, NULL));
+	ok(tally_kv_wait(other, 0, -1));
+	assert_int_equal(pulled_of(fake), before + 5);
+	ok(tally_kv_close(other));
+	ok(tally_kv_close(kv));
+	fake_end(fake);
 }
 
 static void kv__several_servers_share_the_keys(void **state)
@@ -621,6 +724,8 @@ int main(void)
 		cmocka_unit_test(kv__hot_and_cold_sums_are_exact),
 		cmocka_unit_test(kv__cold_alone_is_exact_over_restarts),
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
+		cmocka_unit_test(kv__copies_are_right_over_restarts_and_loss),
+		cmocka_unit_test(kv__a_copy_answers_pulls_of_hot_keys),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
 		cmocka_unit_test(kv__stats_tell_hot_from_cold_and_count_bytes),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),

@@ -159,6 +159,25 @@ static bool push_is_in(const struct tally_kv *kv, const struct kv_work *work)
 
 /* ---- pulls, barriers ---- */
 
+/* What the copy has is there at once; the others stay, in their order, before it. How many they are. */
+static uint32_t copied_take(struct kv_server *server, struct kv_work *work,
+			    const struct kv_part *part)
+{
+	uint32_t *order = work->order + part->first, left = 0;
+	uint16_t dim = server->kv->dim;
+
+	for (uint32_t i = 0; i < part->count; i++) {
+		uint32_t at = order[i];
+
+		if (server->kv->has_copies &&
+		    kv_hot_copied(server, work->key[at], work->out + (size_t)at * dim))
+			continue;
+		order[i] = order[left];
+		order[left++] = at;
+	}
+	return left;
+}
+
 static void pulls_begin(struct tally_kv *kv, struct kv_work *work)
 {
 	uint32_t most = kv_keys_max(kv->dim);
@@ -166,9 +185,10 @@ static void pulls_begin(struct tally_kv *kv, struct kv_work *work)
 	work->is_pulling = true;
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++) {
 		const struct kv_part *part = &work->part[s];
+		uint32_t count = copied_take(&kv->server[s], work, part);
 
-		for (uint32_t at = 0; at < part->count && !kv->error; at += most) {
-			uint32_t left = part->count - at;
+		for (uint32_t at = 0; at < count && !kv->error; at += most) {
+			uint32_t left = count - at;
 
 			work->pulls_left++;
 			kv_server_pull(&kv->server[s], work, part->first + at,
