@@ -54,6 +54,7 @@ static const char help[] =
 	"  durability=log|none  nothing is acknowledged that is not on the disk (log)\n"
 	"  pairs=N age-us=N     an epoch ends with so many hot pairs (65536), or after so long "
 	"(20000)\n"
+	"  copies=0|1           workers are told the new values of hot keys (0)\n"
 	"  patience-us=N        how long a worker does not ask for an epoch's end (200000)\n"
 	"\n"
 	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints.\n"
@@ -120,6 +121,7 @@ static const struct whole_word wholes[] = {
 	{ "seed", 0, UINT64_MAX, false, "a number" },
 	{ "pairs", 1, UINT32_MAX, false, "a number, at least 1" },
 	{ "age-us", 1, 1000000000, false, "microseconds, at least 1" },
+	{ "copies", 0, 1, false, "0 or 1" },
 	{ "patience-us", 1, 1000000000, false, "microseconds, at least 1" },
 };
 /* clang-format on */
@@ -140,6 +142,8 @@ static void whole_set(struct ps_hosted_options *options, const char *word, uint6
 		options->pairs_max = number;
 	else if (!strcmp(word, "age-us"))
 		options->age_us = number;
+	else if (!strcmp(word, "copies"))
+		options->table.has_copies = number;
 	else
 		options->patience_us = (uint32_t)number;
 }

@@ -93,6 +93,14 @@ static void on_record(void *arg, const struct server_sparse_record *what)
 			   (uint32_t)table->body.count);
 }
 
+/* The new values of a hot key, for the workers' copies. */
+static void on_values(void *arg, uint32_t rank, uint32_t *value)
+{
+	const struct ps_table *table = arg;
+
+	memcpy(value, table->hot[rank], table->shape.dim * sizeof(float));
+}
+
 enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t incarnation,
 			     uint64_t number, const uint64_t *keys, const float *values,
 			     uint32_t count)
@@ -317,6 +325,7 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 	table->shape.ranks = table->map.keys ? table->map.keys : 1;
 	home.table = table->shape;
 	home.map = table->map.version;
+	home.values = table->options.has_copies && table->map.keys ? on_values : NULL;
 	table->gradient = calloc(table->shape.dim, sizeof(float));
 	result = home_sparse_open(&table->home, &home);
 	table->member = calloc(table->shape.workers, sizeof(*table->member));

@@ -34,6 +34,7 @@ struct ps_table_options {
 	const char *map;     /* path; NULL: no key is hot */
 	enum ps_durability durability;
 	const char *folder; /* PS_LOG: where its files are */
+	bool has_copies;    /* workers are told the new values of hot keys (R-SP-31) */
 	/* As log_options has them. */
 	void (*changed)(void *arg);
 	void *arg;

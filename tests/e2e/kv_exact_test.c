@@ -208,6 +208,7 @@ static void worker_main(uint32_t idx)
 	options.workers = WORKERS;
 	options.worker = idx;
 	options.queue_bytes = 1 << 20;
+	options.flags = idx % 2 ? 0 : TALLY_KV_COPIES; /* worker 0's pulls are looked at */
 	check(tally_kv_open(&kv, "numbers", DIM, &options), "open", idx);
 	atomic_fetch_add(&shared->begun, 1);
 	for (uint32_t n = 0; n < PUSHES_MAX; n++) {
@@ -321,8 +322,9 @@ static void server_start(void)
 	};
 
 	snprintf(table, sizeof(table),
-		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,patience-us=20000", DIM,
-		 map_path);
+		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,patience-us=20000,"
+		 "copies=1",
+		 DIM, map_path);
 	if (!aggregator_program)
 		arguments[13] = NULL;
 	daemon_start(&server, arguments);
