@@ -16,6 +16,7 @@ static const uint64_t open_ns = 1000000000; /* to connect, and for the grant */
 static const uint64_t again_ns =
 	1000000000; /* when all have refused: the one inside sums meanwhile */
 static const uint64_t beat_ns = 20000000;
+static const uint64_t closed_ns_max = 300000000000;
 
 static const struct server_sparse *server_of(const struct ps_hosted *hosted)
 {
@@ -55,7 +56,8 @@ void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted)
 
 	while (hosted->tried < count) {
 		hosted->asked = (hosted->first + hosted->tried++) % count;
-		if (!ask(server, hosted, hosted->asked))
+		if (ps_now(server) >= server->closed[hosted->asked].until_ns &&
+		    !ask(server, hosted, hosted->asked))
 			return;
 	}
 	hosted->again_ns = ps_now(server) + again_ns;
@@ -85,6 +87,7 @@ static void take(struct ps_server *server, struct ps_hosted *hosted)
 		home_sparse_fence(hosted->table->home, hosted->table->map.version);
 	ps_summed_drop(server, hosted);
 	hosted->client = client;
+	hosted->which = hosted->asked;
 	memcpy(at.ip, grant->ip, sizeof(at.ip));
 	shape.index = grant->index;
 	for (uint16_t i = 0; i < shape.workers; i++)
@@ -115,6 +118,25 @@ static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, u
 	}
 }
 
+/* Its control answers, and its datagrams do not come through: each try is a generation in which nothing is summed for
+ * as long as the knocking takes. So it is left alone for a while, and each time for longer. */
+static bool is_closed(const struct ps_hosted *hosted)
+{
+	return hosted->is_knocking && !hosted->knock.is_welcome &&
+	       hosted->knock.count > KNOCKS_MANY;
+}
+
+static void closed_note(struct ps_server *server, const struct ps_hosted *hosted, uint64_t now_ns)
+{
+	struct ps_closed *closed = &server->closed[hosted->which];
+
+	if (now_ns < closed->until_ns)
+		return; /* another table has found it out */
+	closed->wait_ns = closed->wait_ns ? rto_least(2 * closed->wait_ns, closed_ns_max)
+					  : server->options.closed_ns;
+	closed->until_ns = now_ns + closed->wait_ns;
+}
+
 /* NULL, or why this switch cannot be the table's any more. */
 static const char *why_gone(const struct ps_hosted *hosted, enum table_client_state state)
 {
@@ -126,7 +148,7 @@ static const char *why_gone(const struct ps_hosted *hosted, enum table_client_st
 	if (beat && (beat->instance != table_client_grant(client)->instance ||
 		     (beat->generation && beat->generation != server_of(hosted)->generation)))
 		return "it tells of another instance or generation";
-	if (hosted->is_knocking && !hosted->knock.is_welcome && hosted->knock.count > KNOCKS_MANY)
+	if (is_closed(hosted))
 		return hosted->knock.is_short_welcome
 			       ? "its datagrams of full size do not come through"
 			       : "its datagrams do not come through";
@@ -138,8 +160,12 @@ static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint
 	enum table_client_state state = table_client_turn(hosted->client, now_ns);
 	const char *why = why_gone(hosted, state);
 
+	if (hosted->knock.is_welcome)
+		server->closed[hosted->which].wait_ns = 0;
 	if (!why)
 		return;
+	if (is_closed(hosted))
+		closed_note(server, hosted, now_ns);
 	ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s", hosted->options.table.name,
 	       why);
 	hosted->first = (hosted->first + 1) % server->options.aggregator_count;
@@ -153,8 +179,9 @@ uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
 
 	if (hosted->candidate)
 		candidate_turn(server, hosted, now_ns);
-	else if (!hosted->client && server->options.aggregator_count && hosted->table->map.keys &&
-		 now_ns >= hosted->again_ns) {
+	else if (!hosted->client && now_ns >= hosted->again_ns &&
+		 (!hosted->has_switch ||
+		  (server->options.aggregator_count && hosted->table->map.keys))) {
 		hosted->tried = 0;
 		ps_aggregator_ask(server, hosted);
 	}

@@ -40,10 +40,17 @@ struct ps_hosted {
 	struct knock knock;
 	bool is_knocking;
 	uint32_t first, asked, tried; /* aggregators: whom to ask first, who is, how many were */
+	uint32_t which;               /* has granted `client` */
 	uint64_t again_ns;            /* to be asked again */
 	uint64_t recorded;            /* as the pulls that wait have seen it */
 	int trouble;                  /* as it was logged */
+	int no_room;                  /* why there is no switch inside, as it was logged */
 	uint64_t saved_ns;            /* the last checkpoint began */
+};
+
+/* An aggregator whose datagrams did not come through: not asked until then. */
+struct ps_closed {
+	uint64_t until_ns, wait_ns;
 };
 
 struct ps_server {
@@ -56,6 +63,7 @@ struct ps_server {
 	struct link_address self; /* where our own datagrams come from, and go to */
 	uint16_t index_next;
 	struct conn_address aggregator[PS_AGGREGATORS_MAX];
+	struct ps_closed closed[PS_AGGREGATORS_MAX];
 	int listener, bell;
 	struct ps_conn *conn[PS_CONNS_MAX];
 	uint32_t conn_count;

@@ -194,7 +194,8 @@ static int hosted_open(struct ps_server *server, const struct ps_hosted_options 
 }
 
 /* R-SP-26: after a restart as at the first start, there is no switch that could go on. */
-static void hosted_begin(struct ps_server *server, struct ps_hosted *hosted)
+static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
+			char error[PS_ERROR_MAX])
 {
 	struct ps_table *table = hosted->table;
 
@@ -204,6 +205,14 @@ static void hosted_begin(struct ps_server *server, struct ps_hosted *hosted)
 	       table->map.keys, (unsigned long long)table->replayed);
 	ps_summed_begin(server, hosted);
 	hosted->saved_ns = ps_now(server);
+	if (hosted->has_switch || hosted->candidate)
+		return 0;
+	snprintf(error, PS_ERROR_MAX,
+		 "table %s: no switch for its %u hot keys: %s: %llu bytes are there for all tables "
+		 "that are summed here",
+		 hosted->options.table.name, table->map.keys, strerror(-hosted->no_room),
+		 (unsigned long long)server->options.switch_memory);
+	return -1;
 }
 
 static int aggregators_resolve(struct ps_server *server, char error[PS_ERROR_MAX])
@@ -239,6 +248,8 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 		server->options.heartbeat_ms = 1000;
 	if (!server->options.silence_ns)
 		server->options.silence_ns = 500 * ms_ns;
+	if (!server->options.closed_ns)
+		server->options.closed_ns = 5000 * ms_ns;
 	server->listener = -1;
 	server->bell = -1;
 	server->values = calloc(KV_VALUES_MAX, sizeof(float));
@@ -254,7 +265,8 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 		if (hosted_open(server, &options->tables[i], error))
 			goto close_server;
 	for (uint32_t i = 0; i < server->hosted_count; i++)
-		hosted_begin(server, &server->hosted[i]);
+		if (hosted_begin(server, &server->hosted[i], error))
+			goto close_server;
 	*out = server;
 	return 0;
 close_server:

@@ -87,12 +87,14 @@ void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted)
 
 	if (ps_random(&instance, sizeof(instance)))
 		error = summed_add(server, hosted, index, instance | 1);
-	if (error) {
+	if (error && error != hosted->no_room)
 		ps_log(server, PS_ERROR,
-		       "table %s: no switch for its %u hot keys: %s: nothing hot is summed",
+		       "table %s: no switch for its %u hot keys: %s: nothing hot is summed, until "
+		       "there is",
 		       hosted->options.table.name, hosted->table->map.keys, strerror(-error));
-		return;
-	}
+	hosted->no_room = error;
+	if (error)
+		return; /* ps_aggregator_turn tries again */
 	hosted->is_inside = true;
 	ps_summed_install(server, hosted, instance | 1, index, &server->self, "here");
 }
