@@ -58,8 +58,11 @@ bool ps_conn_read(struct ps_conn *conn)
 {
 	ssize_t got;
 
-	/* A frame that fills all of IN_MAX is whole, and is taken before more is read. */
-	if (conn->in_count == conn->in_room && conn->in_room < IN_MAX && !in_grow(conn))
+	/* A frame that fills all of IN_MAX is whole, and is taken before more is read: a recv of nothing would look like
+	 * the end. */
+	if (conn->in_count == IN_MAX)
+		return true;
+	if (conn->in_count == conn->in_room && !in_grow(conn))
 		return false;
 	got = recv(conn->fd, conn->in + conn->in_count, conn->in_room - conn->in_count,
 		   MSG_DONTWAIT);

@@ -65,6 +65,7 @@ struct ps_server {
 	struct conn_address aggregator[PS_AGGREGATORS_MAX];
 	struct ps_closed closed[PS_AGGREGATORS_MAX];
 	int listener, bell;
+	uint64_t accept_ns; /* not before: there was no descriptor left */
 	struct ps_conn *conn[PS_CONNS_MAX];
 	uint32_t conn_count;
 	struct pollfd fds[3 + PS_CONNS_MAX + PS_TABLES_MAX]; /* bell, listener, link, connections */

@@ -24,6 +24,7 @@ enum {
 	FRAMES_TURNS = 8, /* before anybody else has a turn */
 	READS = 16,       /* of a connection, likewise */
 	HEARTBEATS = 8,   /* R-KV-12 */
+	ACCEPT_AGAIN_MS = 1000,
 	TURN_MS_MAX = 100 /* checkpoints, silence */
 };
 
@@ -248,6 +249,8 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 		server->options.heartbeat_ms = 1000;
 	if (!server->options.silence_ns)
 		server->options.silence_ns = 500 * ms_ns;
+	if (!server->options.switch_memory)
+		server->options.switch_memory = 1ull << 30;
 	if (!server->options.closed_ns)
 		server->options.closed_ns = 5000 * ms_ns;
 	server->listener = -1;
@@ -320,6 +323,14 @@ static void accept_all(struct ps_server *server)
 
 		if (fd < 0 && errno == EINTR)
 			continue;
+		if (fd < 0 &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+			/* Whoever waits would wake us again at once. */
+			ps_log(server, PS_WARN, "no connection can be taken for a while: %s",
+			       strerror(errno));
+			server->accept_ns = ps_now(server) + ACCEPT_AGAIN_MS * ms_ns;
+			return;
+		}
 		if (fd < 0)
 			return;
 		conn = server->conn_count < PS_CONNS_MAX ? ps_conn_open(fd, ps_now(server)) : NULL;
@@ -334,43 +345,53 @@ static void accept_all(struct ps_server *server)
 	}
 }
 
-static void conn_serve(struct ps_server *server, struct ps_conn *conn, short events)
+/* R-KV-12: what it has said before `at_ns` was read. */
+static void silence_look(struct ps_server *server, struct ps_conn *conn, uint64_t at_ns)
 {
-	if (events & (POLLIN | POLLHUP | POLLERR)) {
-		for (int i = 0; i < READS && !conn->is_gone && !conn->is_ending; i++) {
-			size_t had = conn->in_count;
+	if (at_ns <= conn->heard_ns + HEARTBEATS * server->options.heartbeat_ms * ms_ns)
+		return;
+	ps_log(server, PS_WARN, "%s: nothing was heard for %llu ms", conn->who,
+	       (unsigned long long)((at_ns - conn->heard_ns) / ms_ns));
+	conn->is_gone = true;
+}
 
-			if (ps_conn_is_full(conn))
-				break;
-			if (!ps_conn_read(conn)) {
-				conn->is_gone = true;
-				break;
-			}
-			if (conn->in_count == had)
-				break;
-			conn->heard_ns = ps_now(server);
-			ps_serve(server, conn);
+/* events: as they were at polled_ns. */
+static void conn_serve(struct ps_server *server, struct ps_conn *conn, short events,
+		       uint64_t polled_ns)
+{
+	ps_serve(server, conn); /* what was left while it was full */
+	if (!(events & (POLLIN | POLLHUP | POLLERR))) {
+		silence_look(server, conn, polled_ns);
+		return;
+	}
+	for (int i = 0; i < READS && !conn->is_gone && !conn->is_ending; i++) {
+		size_t had = conn->in_count;
+
+		if (ps_conn_is_full(conn))
+			break;
+		if (!ps_conn_read(conn)) {
+			conn->is_gone = true;
+			break;
 		}
-	} else if (conn->in_count) {
-		ps_serve(server, conn); /* what was left while it was full */
+		if (conn->in_count == had)
+			break;
+		conn->heard_ns = ps_now(server);
+		ps_serve(server, conn);
 	}
 }
 
-/* R-KV-12 */
 static void conn_turn(struct ps_server *server, struct ps_conn *conn, uint64_t now_ns)
 {
 	uint64_t beat_ns = server->options.heartbeat_ms * ms_ns;
 
-	if (now_ns > conn->heard_ns + HEARTBEATS * beat_ns) {
-		ps_log(server, PS_WARN, "%s: nothing was heard for %llu ms", conn->who,
-		       (unsigned long long)((now_ns - conn->heard_ns) / ms_ns));
-		conn->is_gone = true;
-	}
 	if (conn->is_welcome && !conn->is_ending && now_ns > conn->said_ns + beat_ns / 2 &&
 	    !ps_conn_wants_to_write(conn))
 		ps_conn_say(conn, &(struct kv_message){ .type = KV_ALIVE });
 	if (!ps_conn_write(conn, now_ns))
 		conn->is_gone = true;
+	/* It is not listened to then: who takes what is said is there, and who waits for the disk is not to blame. */
+	if (ps_conn_is_full(conn) && (conn->said_ns == now_ns || !ps_conn_wants_to_write(conn)))
+		conn->heard_ns = now_ns;
 	if (conn->is_ending && !ps_conn_wants_to_write(conn))
 		conn->is_gone = true;
 }
@@ -497,7 +518,8 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 	nfds_t count = 3;
 
 	fds[0] = (struct pollfd){ .fd = server->bell, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = server->listener, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = now_ns < server->accept_ns ? -1 : server->listener,
+				  .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = link_udp_fd(server->link),
 				  .events = link_udp_events(server->link) };
 	for (uint32_t i = 0; i < server->conn_count; i++) {
@@ -525,7 +547,7 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 int ps_server_run(struct ps_server *server)
 {
 	while (!server->is_stopping) {
-		uint64_t due_ns, rung;
+		uint64_t due_ns, polled_ns, rung;
 		uint32_t conns;
 
 		tables_turn(server);
@@ -533,11 +555,12 @@ int ps_server_run(struct ps_server *server)
 		conns_turn(server);
 		conns = server->conn_count;
 		wait_for(server, due_ns);
+		polled_ns = ps_now(server);
 		while (read(server->bell, &rung, sizeof(rung)) > 0)
 			continue;
 		/* Whoever is new was not asked for in this turn. */
 		for (uint32_t i = 0; i < conns; i++)
-			conn_serve(server, server->conn[i], server->fds[3 + i].revents);
+			conn_serve(server, server->conn[i], server->fds[3 + i].revents, polled_ns);
 		if (datagrams_take(server))
 			return -1;
 		if (server->fds[1].revents)
