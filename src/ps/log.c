@@ -153,6 +153,8 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 		return failed(error, options->path, ENOMEM);
 	log->options = *options;
 	log->options.path = NULL;
+	if (!log->options.waiting_max)
+		log->options.waiting_max = WAITING_MAX;
 	log->at = options->whole;
 	log->fd = file_open(options->path, options->whole, error);
 	if (log->fd < 0) {
@@ -196,7 +198,7 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 
 	assert(bytes <= RECORD_BODY_MAX);
 	pthread_mutex_lock(&log->lock);
-	while (log->filling.count > WAITING_MAX)
+	while (log->filling.count > log->options.waiting_max && !log->state.trouble)
 		pthread_cond_wait(&log->moved, &log->lock);
 	record_frame(&log->filling, type, body, bytes);
 	if (log->filling.is_short) {
@@ -233,6 +235,16 @@ uint64_t log_appended(struct log *log)
 	appended = log->appended;
 	pthread_mutex_unlock(&log->lock);
 	return appended;
+}
+
+bool log_is_stuck(struct log *log)
+{
+	bool is_stuck;
+
+	pthread_mutex_lock(&log->lock);
+	is_stuck = log->state.trouble && log->filling.count > log->options.waiting_max;
+	pthread_mutex_unlock(&log->lock);
+	return is_stuck;
 }
 
 int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])

@@ -2,10 +2,11 @@
 /*
  * log.h - a file that grows by records (record.h), and a thread that brings them to the disk: all that has come
  * while it waits for one fdatasync leaves with the next. Nothing here waits for the disk but log_close, log_turn,
- * and log_append while too much is waiting.
+ * and log_append while too much is waiting and the disk is in no trouble.
  *
  * When the disk is full, or fails, the thread says so and goes on trying, once a second, from the last byte that is
- * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that.
+ * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that, and
+ * has to leave off in time (log_is_stuck).
  */
 #ifndef PS_LOG_H
 #define PS_LOG_H
@@ -19,6 +20,7 @@ struct log;
 struct log_options {
 	const char *path; /* borrowed until log_open returns */
 	uint64_t whole;   /* bytes of the file that are whole records: it is cut there */
+	size_t waiting_max; /* bytes that wait to be written; 0: 256 MiB */
 	/* From the log's thread: more is durable, or it is in trouble, or out of it. */
 	void (*changed)(void *arg);
 	void *arg;
@@ -41,6 +43,8 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 		    uint32_t bytes);
 struct log_state log_state(struct log *log);
 uint64_t log_appended(struct log *log);
+/* It is in trouble, and more waits than may: only what must not be missed is to be appended now. */
+bool log_is_stuck(struct log *log);
 
 /* What is appended from now on goes into a new file, whose first record is the caller's next; positions go on. All
  * that came before is durable when this returns. 0, or -1 with a sentence: it goes on with the old file. */

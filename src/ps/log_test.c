@@ -303,6 +303,30 @@ static void log__turn_goes_on_in_a_new_file(void **unused)
 	snprintf(path, sizeof(path), "%s", first);
 }
 
+/* Who appends is not held up by a disk that fails, and can see when to leave off. */
+static void log__failing_disk_holds_nobody_up(void **unused)
+{
+	static uint8_t body[LOG_FILE];
+	struct log_options options = { .path = path, .waiting_max = LOG_FILE, .changed = on_change };
+	struct log *log;
+	uint64_t last;
+
+	(void)unused;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(log_open(&log, &options, error), 0);
+	limit(1);
+	last = log_append(log, 1, 7, body, sizeof(body));
+	wait_for(log, last, true);
+	assert_false(log_is_stuck(log));
+	for (int i = 0; i < 4; i++)
+		last = log_append(log, 2, 7, body, sizeof(body));
+	assert_true(log_is_stuck(log));
+	limit(RLIM_INFINITY);
+	wait_for(log, last, false);
+	assert_false(log_is_stuck(log));
+	log_close(log);
+}
+
 /* The new file is not even tried before the old one is whole: who finds it may rely on that. */
 static void log__turn_waits_for_the_old_file_first(void **unused)
 {
@@ -349,6 +373,7 @@ int main(void)
 		cmocka_unit_test_teardown(log__full_disk_is_told_and_nothing_lost_by_it,
 					  file_remove),
 		cmocka_unit_test_teardown(log__turn_goes_on_in_a_new_file, file_remove),
+		cmocka_unit_test_teardown(log__failing_disk_holds_nobody_up, file_remove),
 		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};

@@ -180,6 +180,18 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 		ps_serve_switch(server, hosted, conn->worker);
 }
 
+/* Nothing that would be recorded is taken any more: memory has an end. */
+static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *said)
+{
+	if (!ps_table_is_stuck(hosted->table))
+		return false;
+	refuse(server, conn, said, KV_REFUSED_DISK,
+	       "table %s: the server cannot write its log: %s: too much waits for it already",
+	       hosted->options.table.name, strerror(ps_table_trouble(hosted->table)));
+	return true;
+}
+
 static void open_table(struct ps_server *server, struct ps_conn *conn,
 		       const struct kv_message *said)
 {
@@ -211,6 +223,8 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,
 	       hosted->table->shape.window * sizeof(uint64_t));
+	if (conn->incarnation > had && is_stuck(server, hosted, conn, said))
+		return;
 	if (conn->incarnation > had) {
 		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
 		hosted->worker[conn->worker].barrier = 0;
@@ -432,7 +446,7 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 {
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
-	if (!hosted)
+	if (!hosted || is_stuck(server, hosted, conn, said))
 		return;
 	hosted->worker[conn->worker].barrier = said->number;
 	hosted->worker[conn->worker].is_waiting = true;

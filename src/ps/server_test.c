@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +28,17 @@ static struct ps_server *server;
 static pthread_t thread;
 static uint16_t port;
 static struct kv_codec codec;
-static struct kv_message said; /* the last that was heard */
+static atomic_uint log_takes_ms; /* the next line */
+static struct kv_message said;   /* the last that was heard */
 
 static void on_log(void *arg, enum ps_level level, const char *line)
 {
+	unsigned ms = atomic_exchange(&log_takes_ms, 0);
+
 	(void)arg;
 	(void)level;
 	(void)line;
+	usleep(1000 * ms);
 }
 
 static void *run(void *arg)
@@ -565,6 +570,65 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 	close(fd);
 }
 
+static void server__log_that_is_stuck_is_named(void **unused)
+{
+	struct kv_message hello = hello_of(1, 2),
+			  open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct rlimit size;
+	int fd, other;
+
+	(void)unused;
+	end(NULL);
+	table.table.log_waiting = 1;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_one(0, 1);
+	other = open_one(1, 1);
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = 1;
+	setrlimit(RLIMIT_FSIZE, &size);
+	batch_say(fd, 1, 5, 3);
+	assert_true(is_quiet(fd));
+	leave(other); /* its record waits behind the batch's */
+	barrier_say(fd, 1);
+	hear_no(fd, KV_REFUSED_DISK, "table t: the server cannot write its log: File too large");
+	assert_int_equal(said.about, KV_BARRIER);
+	other = connect_one();
+	say(other, &hello);
+	hear(other, KV_WELCOME);
+	say(other, &open);
+	hear_no(other, KV_REFUSED_DISK, "too much waits for it already");
+	close(other);
+	size.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &size);
+	hear(fd, KV_DONE);
+	barrier_say(fd, 1);
+	barrier_hear(fd, 1);
+	close(fd);
+}
+
+/* What came while the server was busy counts, though it is read only then. */
+static void server__long_turn_is_not_taken_for_silence(void **unused)
+{
+	enum { BEAT_MS = 50, TURN_MS = 700 };
+	int fd;
+
+	(void)unused;
+	end(NULL);
+	options.heartbeat_ms = BEAT_MS;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_one(0, 1);
+	log_takes_ms = TURN_MS;
+	ps_server_report(server);
+	for (int ms = 0; ms < TURN_MS + 2 * BEAT_MS; ms += BEAT_MS / 2) {
+		say(fd, &(struct kv_message){ .type = KV_ALIVE });
+		usleep(BEAT_MS / 2 * 1000);
+	}
+	assert_int_equal(log_takes_ms, 0);
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	close(fd);
+}
+
 static void server__who_says_nothing_is_given_up(void **unused)
 {
 	int fd;
@@ -592,6 +656,8 @@ int main(void)
 		T(higher_number_stands_for_all_below),
 		T(memory_bound_is_named_and_the_table_goes_on),
 		T(full_disk_is_named_and_nothing_acknowledged),
+		T(log_that_is_stuck_is_named),
+		T(long_turn_is_not_taken_for_silence),
 		T(who_says_nothing_is_given_up),
 #undef T
 	};

@@ -153,6 +153,10 @@ static void sparse_serve(struct ps_server *server, const struct link_address *pe
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
+		/* Parts of an epoch that could not be recorded come again. */
+		if ((packet.kind == SPARSE_FLUSH || packet.kind == SPARSE_CUT) &&
+		    ps_table_is_stuck(hosted->table))
+			continue;
 		if (hosted->has_switch && hosted->index == packet.table)
 			home_sparse_serve(hosted->table->home, peer, at, bytes);
 	}

@@ -179,6 +179,11 @@ int ps_table_trouble(const struct ps_table *table)
 	return table->log ? log_state(table->log).trouble : 0;
 }
 
+bool ps_table_is_stuck(const struct ps_table *table)
+{
+	return table->log && log_is_stuck(table->log);
+}
+
 /* ---- its life ---- */
 
 static int failed(const struct ps_table_options *options, const char *what,
@@ -292,6 +297,7 @@ static int log_begin_first(struct ps_table *table, uint64_t whole, char error[PS
 	char path[PATH_MAX];
 	struct log_options options = { .path = path,
 				       .whole = whole,
+				       .waiting_max = table->options.log_waiting,
 				       .changed = table->options.changed,
 				       .arg = table->options.arg };
 

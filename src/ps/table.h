@@ -35,6 +35,7 @@ struct ps_table_options {
 	enum ps_durability durability;
 	const char *folder; /* PS_LOG: where its files are */
 	bool has_copies;    /* workers are told the new values of hot keys (R-SP-31) */
+	size_t log_waiting; /* bytes of its log that wait for the disk; 0: log_options' */
 	/* As log_options has them. */
 	void (*changed)(void *arg);
 	void *arg;
@@ -101,6 +102,8 @@ void ps_table_settle(struct ps_table *table);
 uint64_t ps_table_position(const struct ps_table *table);
 bool ps_table_is_durable(const struct ps_table *table, uint64_t position);
 int ps_table_trouble(const struct ps_table *table); /* errno of the disk; 0: all is well */
+/* The disk is in trouble, and so much waits for it that the table takes nothing more. */
+bool ps_table_is_stuck(const struct ps_table *table);
 
 /* Begins a checkpoint beside the work: a child writes it. 0, or -1 with a sentence; nothing is to be done, without a
  * log or while one is written. */
