@@ -26,6 +26,7 @@ struct log {
 	uint64_t at; /* bytes of this file that are durable: where the next write goes */
 	struct bytes filling, writing;
 	uint64_t appended, mark; /* of filling too */
+	uint64_t base;           /* of this file: a position less this is a place in it */
 	struct log_state state;
 	bool is_busy; /* the thread has `writing` */
 	bool is_closing;
@@ -101,6 +102,19 @@ static void batch_write(struct log *log)
 	changed(log);
 }
 
+/* With the lock: what is written next begins with it, for nothing is written before all that is written now is
+ * durable. */
+static void whole_put(struct log *log)
+{
+	uint8_t body[8];
+
+	if (log->appended == log->base)
+		return;
+	sparse_body_put64(body, log->appended - log->base);
+	record_frame(&log->filling, RECORD_WHOLE, body, sizeof(body));
+	log->appended += RECORD_WHOLE_BYTES;
+}
+
 static void *run(void *arg)
 {
 	struct log *log = arg;
@@ -115,6 +129,11 @@ static void *run(void *arg)
 		if (log->is_closing && log->state.trouble)
 			break;
 	}
+	/* The last that was written has something behind it, too. */
+	if (!log->state.trouble && log->at)
+		whole_put(log);
+	if (log->filling.count && !log->filling.is_short && !log->state.trouble)
+		batch_write(log);
 	pthread_mutex_unlock(&log->lock);
 	return NULL;
 }
@@ -156,6 +175,7 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 	if (!log->options.waiting_max)
 		log->options.waiting_max = WAITING_MAX;
 	log->at = options->whole;
+	log->base = 0 - options->whole;
 	log->fd = file_open(options->path, options->whole, error);
 	if (log->fd < 0) {
 		free(log);
@@ -200,6 +220,8 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 	pthread_mutex_lock(&log->lock);
 	while (log->filling.count > log->options.waiting_max && !log->state.trouble)
 		pthread_cond_wait(&log->moved, &log->lock);
+	if (!log->filling.count)
+		whole_put(log);
 	record_frame(&log->filling, type, body, bytes);
 	if (log->filling.is_short) {
 		/* Half a record cannot stay, and what the server is now could not be told any more. */
@@ -270,6 +292,7 @@ int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
 	old = log->fd;
 	log->fd = fd;
 	log->at = 0;
+	log->base = log->appended;
 	pthread_mutex_unlock(&log->lock);
 	close(old);
 	return 0;

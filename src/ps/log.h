@@ -18,8 +18,8 @@
 struct log;
 
 struct log_options {
-	const char *path; /* borrowed until log_open returns */
-	uint64_t whole;   /* bytes of the file that are whole records: it is cut there */
+	const char *path;   /* borrowed until log_open returns */
+	uint64_t whole;     /* bytes of the file that are whole records: it is cut there */
 	size_t waiting_max; /* bytes that wait to be written; 0: 256 MiB */
 	/* From the log's thread: more is durable, or it is in trouble, or out of it. */
 	void (*changed)(void *arg);

@@ -102,15 +102,16 @@ int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take
 
 	*why = NULL;
 	while (at < bytes) {
-		uint32_t body_bytes;
+		uint32_t body_bytes, type;
 		char said[PS_ERROR_MAX] = "";
 
 		*why = why_not(file + at, bytes - at);
 		if (*why)
 			break;
 		body_bytes = sparse_body_get32(file + at);
-		if (take(arg, sparse_body_get32(file + at + 8), file + at + RECORD_HEADER_BYTES,
-			 body_bytes, said)) {
+		type = sparse_body_get32(file + at + 8);
+		if (type != RECORD_WHOLE &&
+		    take(arg, type, file + at + RECORD_HEADER_BYTES, body_bytes, said)) {
 			snprintf(error, PS_ERROR_MAX, "%.200s: at byte %zu: %.500s", name, at,
 				 said);
 			return -1;
@@ -119,6 +120,17 @@ int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take
 	}
 	*whole = at;
 	return 0;
+}
+
+bool record_was_whole(const uint8_t *file, size_t bytes, size_t at)
+{
+	for (; at + RECORD_WHOLE_BYTES <= bytes; at++)
+		if (sparse_body_get32(file + at) == 8 &&
+		    sparse_body_get32(file + at + 8) == RECORD_WHOLE &&
+		    sparse_body_get64(file + at + RECORD_HEADER_BYTES) == at &&
+		    !why_not(file + at, bytes - at))
+			return true;
+	return false;
 }
 
 /* ---- steps ---- */

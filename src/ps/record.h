@@ -25,6 +25,7 @@ enum {
 	RECORD_HEADER_BYTES = 12,
 	RECORD_BODY_MAX = 1 << 30,
 	RECORD_TEXT_MAX = 512, /* of a TABLE */
+	RECORD_WHOLE_BYTES = RECORD_HEADER_BYTES + 8,
 };
 
 enum record_type {
@@ -35,6 +36,7 @@ enum record_type {
 	RECORD_ROWS, /* of a checkpoint: 4 count, 4 floats of a row, then count keys and rows */
 	RECORD_END,  /* of a checkpoint: 8, how many rows there were */
 	RECORD_LEFT, /* 8: this worker has said LEAVE */
+	RECORD_WHOLE, /* of a log: 8, where in the file it stands. All before it was durable before it was written. */
 };
 
 /* ---- bytes, growing ---- */
@@ -56,11 +58,14 @@ void bytes_fini(struct bytes *bytes);
 typedef int record_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 			char error[PS_ERROR_MAX]);
 
-/* Gives all whole records of a file to `take`, in order. *whole: where the last of them ends; behind it the file has
+/* Gives all whole records of a file but RECORD_WHOLE to `take`, in order. *whole: where the last of them ends; behind it the file has
  * nothing, or what is no whole record: *why says what (NULL: nothing). -1 if `take` said so; `error` names the file
  * then, and where in it. */
 int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take *take, void *arg,
 		size_t *whole, const char **why, char error[PS_ERROR_MAX]);
+
+/* Was all up to here on the disk once? Behind it is a RECORD_WHOLE then: it is damaged, and not the end of a crash. */
+bool record_was_whole(const uint8_t *file, size_t bytes, size_t at);
 
 /* Appends header and body. */
 void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recover.c - see table.h. Reads a table's checkpoint and logs: what a whole record says must follow on what is
- * before it. Behind the last whole record of the last log there may be half a one, which nothing rested on; anywhere
- * else it is damage.
+ * before it. Behind the last whole record of the last log there may be what a crash has left of a write, which nothing
+ * rested on: no RECORD_WHOLE comes after it. Anything else is damage.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -221,9 +221,10 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 
 /* ---- one file ---- */
 
-/* -1 with a sentence; 0: there is none; 1: it was read. */
+/* -1 with a sentence; 0: there is none; 1: it was read, up to *whole, where *why stands, if that is not its end; was more on
+ * the disk once? */
 static int file_read(struct ps_table *table, const char *path, uint64_t *whole, const char **why,
-		     char error[PS_ERROR_MAX])
+		     bool *was_whole, char error[PS_ERROR_MAX])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
 	struct stat is;
@@ -232,6 +233,7 @@ static int file_read(struct ps_table *table, const char *path, uint64_t *whole, 
 
 	*why = NULL;
 	*whole = 0;
+	*was_whole = false;
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || fstat(fd, &is)) {
@@ -251,6 +253,8 @@ static int file_read(struct ps_table *table, const char *path, uint64_t *whole, 
 	table->has_table = false;
 	if (bytes)
 		result = record_scan(path, file, bytes, ps_table_take, table, &end, why, error);
+	if (!result && *why)
+		*was_whole = record_was_whole(file, bytes, end);
 	if (bytes)
 		munmap(file, bytes);
 	*whole = end;
@@ -261,10 +265,11 @@ static int checkpoint_read(struct ps_table *table, const char *path, char error[
 {
 	uint64_t whole;
 	const char *why;
+	bool was_whole;
 	int result;
 
 	table->is_in_checkpoint = true;
-	result = file_read(table, path, &whole, &why, error);
+	result = file_read(table, path, &whole, &why, &was_whole, error);
 	if (result > 0 && (why || !table->has_end) && !TAKEN_OUT(PS_CHECKPOINT_END)) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: damaged: %s", path,
 			 why ? why : "it has no end");
@@ -342,12 +347,20 @@ static int logs_read(struct ps_table *table, const struct found *found, uint64_t
 	for (uint64_t number = table->number;; number++) {
 		char path[PATH_MAX];
 		const char *why;
+		bool was_whole;
 		int result;
 
 		ps_table_path(table, number, "log", path, sizeof(path));
-		result = file_read(table, path, whole, &why, error);
+		result = file_read(table, path, whole, &why, &was_whole, error);
 		if (result < 0)
 			return -1;
+		if (was_whole && !TAKEN_OUT(PS_LOG_DAMAGED)) {
+			snprintf(error, PS_ERROR_MAX,
+				 "%.400s: damaged at byte %" PRIu64
+				 ": %s, and what is behind that was on the disk before",
+				 path, *whole, why);
+			return -1;
+		}
 		if (!result ||
 		    (why && !later_are_empty(table, number, found) && !TAKEN_OUT(PS_LOG_MIDST))) {
 			snprintf(error, PS_ERROR_MAX, "%.400s: %s", path,
