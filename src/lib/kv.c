@@ -108,14 +108,28 @@ static void locks_init(struct tally_kv *kv)
 	pthread_condattr_destroy(&attr);
 }
 
+/* Its name may have addresses of both kinds, and any of them may be the one that answers. */
+static bool has_v6(const struct conn_address *address)
+{
+	bool is_v6 = address->socket.ss_family == AF_INET6;
+
+	for (uint32_t i = 0; i < address->others_count; i++)
+		is_v6 |= address->others[i].ss_family == AF_INET6;
+	return is_v6;
+}
+
 static int link_begin(struct tally_kv *kv)
 {
 	struct link_udp_options options = { .is_v6 = false };
 	int error;
 
 	for (uint32_t s = 0; s < kv->servers; s++)
-		options.is_v6 |= kv->server[s].at.socket.ss_family == AF_INET6;
+		options.is_v6 |= has_v6(&kv->server[s].at);
 	error = link_udp_open(&kv->link, &options);
+	if (error && options.is_v6) { /* a host without IPv6, and a name that has it */
+		options.is_v6 = false;
+		error = link_udp_open(&kv->link, &options);
+	}
 	if (error)
 		return report_error(&kv->who, TALLY_ERR_SYSTEM,
 				    "tally_kv_open: cannot open a UDP socket: %s",

@@ -42,7 +42,7 @@ struct kv_greeting {
 	uint8_t nonce[KV_NONCE_BYTES];
 	uint16_t index;
 	bool is_begun, is_welcome;
-	uint32_t serial;
+	uint32_t serial, before; /* of the last HELLO; this one's begin behind */
 	uint64_t due_ns, wait_ns;
 };
 
@@ -92,6 +92,8 @@ struct kv_server {
 	uint64_t switch_generation;
 	struct endpoint_sparse *endpoint;
 	uint64_t hot_low; /* as of the last turn */
+	/* When something last came of pushes, batches and pulls, or the first of them went there. */
+	uint64_t hot_ns, batch_ns, pull_ns;
 
 	struct kv_batch *batches, **batches_end; /* not answered */
 	size_t batch_bytes;
@@ -114,6 +116,7 @@ struct kv_part {
 	uint32_t first, count; /* of work->order */
 	uint32_t next;         /* below: in a push or batch */
 	bool is_fed;           /* all are */
+	uint32_t pulls;        /* without an answer */
 	uint64_t seq, batch;   /* the last ones; 0: none */
 };
 
@@ -155,7 +158,7 @@ struct tally_kv {
 	size_t queue_bytes, queue_bytes_max; /* of works that are not fed */
 	struct link *link;
 	struct outbox outbox;
-	uint64_t now_ns, progress_ns;
+	uint64_t now_ns, stall_ns;          /* when to look for what nothing comes of */
 	struct kv_work *works, **works_end; /* in order of timestamps */
 	uint64_t timestamp_next, barrier_next, hurry_to;
 	struct kv_codec codec;

@@ -38,9 +38,19 @@ enum {
 	FAKE_HOT = 500,
 	FAKE_DIM = 3,
 	FAKE_PEERS = 8,
+	FAKE_LATE = 64,
 	FAKE_TABLE = 40,
 	FAKE_MAP = 7,
 	FAKE_HEARTBEAT_MS = 100,
+	FAKE_DEADLINE_MS = 20000,
+};
+
+/* A HELLO that is still on its way. */
+struct fake_late {
+	uint64_t due_ns;
+	struct link_address peer;
+	uint32_t bytes; /* 0: none */
+	uint8_t at[512];
 };
 
 struct fake_peer {
@@ -57,7 +67,9 @@ struct fake {
 	/* What a test may set, under the lock. */
 	uint32_t ranks;          /* FAKE_HOT, or 0 */
 	uint32_t loss;           /* of a million datagrams that come */
+	uint64_t hello_ns;       /* a HELLO over UDP takes so long to come */
 	bool is_silent;          /* reads, and answers nothing */
+	enum kv_type drops;      /* this message is as if it never came */
 	enum kv_type refuses;    /* this message, */
 	enum kv_refusal refusal; /* with this */
 	bool forgets;            /* is_known is never said */
@@ -83,6 +95,7 @@ struct fake {
 	bool has_opened[FAKE_WORKERS];
 	struct link_address at_worker[FAKE_WORKERS];
 	struct fake_peer peer[FAKE_PEERS];
+	struct fake_late late[FAKE_LATE];
 	float row[FAKE_KEYS * FAKE_DIM];
 	uint64_t hot_key[FAKE_HOT];
 	struct rng rng;
@@ -351,7 +364,7 @@ static void fake_barrier(struct fake *fake, struct fake_peer *peer, uint64_t num
 
 static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv_message *message)
 {
-	if (fake->is_silent)
+	if (fake->is_silent || message->type == fake->drops)
 		return;
 	if (message->type == fake->refuses) {
 		struct kv_message error = { .type = KV_ERROR,
@@ -398,11 +411,53 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 
 /* ---- what it hears ---- */
 
+static void fake_hello(struct fake *fake, const struct link_address *peer, const uint8_t *at,
+		       uint32_t bytes)
+{
+	struct wire wire;
+	uint8_t *to;
+
+	assert_int_equal(wire_check(at, bytes, &wire), WIRE_OK);
+	assert_true(wire.child < FAKE_WORKERS);
+	if (wire.job != FAKE_TABLE) { /* its WELCOME leaves with the engine's next turn */
+		engine_sparse_hello(fake->engine, peer, &wire, at + WIRE_HEADER_BYTES);
+		return;
+	}
+	home_sparse_worker(fake->home, wire.child, peer);
+	wire.type = WIRE_WELCOME;
+	to = outbox_put(&fake->outbox, peer, bytes);
+	memset(to, 0, bytes);
+	wire_put(to, &wire);
+}
+
+static void fake_hello_later(struct fake *fake, const struct link_address *peer, const uint8_t *at,
+			     uint32_t bytes)
+{
+	struct fake_late *late = fake->late;
+
+	while (late->bytes)
+		assert_true(++late < fake->late + FAKE_LATE);
+	assert_true(bytes <= sizeof(late->at));
+	*late = (struct fake_late){ .due_ns = kv_clock_ns() + fake->hello_ns,
+				    .peer = *peer,
+				    .bytes = bytes };
+	memcpy(late->at, at, bytes);
+}
+
+static void fake_late_turn(struct fake *fake)
+{
+	for (struct fake_late *late = fake->late; late < fake->late + FAKE_LATE; late++) {
+		if (!late->bytes || kv_clock_ns() < late->due_ns)
+			continue;
+		fake_hello(fake, &late->peer, late->at, late->bytes);
+		late->bytes = 0;
+	}
+}
+
 static void fake_packet(struct fake *fake, const struct link_address *peer, const uint8_t *at,
 			uint32_t bytes)
 {
 	struct wire wire;
-	uint8_t *to;
 
 	if (fake->is_silent || rng_chance(&fake->rng, fake->loss))
 		return;
@@ -418,16 +473,8 @@ static void fake_packet(struct fake *fake, const struct link_address *peer, cons
 	}
 	if (wire_check(at, bytes, &wire) != WIRE_OK || wire.type != WIRE_HELLO)
 		return;
-	assert_true(wire.child < FAKE_WORKERS);
-	if (wire.job != FAKE_TABLE) { /* its WELCOME leaves with the engine's next turn */
-		engine_sparse_hello(fake->engine, peer, &wire, at + WIRE_HEADER_BYTES);
-		return;
-	}
-	home_sparse_worker(fake->home, wire.child, peer);
-	wire.type = WIRE_WELCOME;
-	to = outbox_put(&fake->outbox, peer, bytes);
-	memset(to, 0, bytes);
-	wire_put(to, &wire);
+	fake->hello_ns ? fake_hello_later(fake, peer, at, bytes)
+		       : fake_hello(fake, peer, at, bytes);
 }
 
 static void fake_hear(struct fake *fake)
@@ -493,6 +540,7 @@ static void *fake_main(void *arg)
 				fake_gone(&fake->peer[i]);
 		fake->ends = false;
 		fake_hear(fake);
+		fake_late_turn(fake);
 		fake_alive(fake, kv_clock_ns(), &said_ns);
 		engine_sparse_turn(fake->engine);
 		home_sparse_durable(fake->home, home_sparse_server(fake->home)->recorded);
@@ -546,21 +594,21 @@ static struct fake *fake_begin(uint32_t ranks, uint64_t seed)
 
 /* It was killed, with its switch, and is back when this returns. (By its own thread: what that polls is not closed
  * before it looks again.) */
-static void fake_restart(struct fake *fake)
+static inline void fake_restart(struct fake *fake)
 {
 	atomic_store(&fake->restarts, true);
 	while (atomic_load(&fake->restarts))
 		usleep(200);
 }
 
-static void fake_loses(struct fake *fake, uint32_t of_a_million)
+static inline void fake_loses(struct fake *fake, uint32_t of_a_million)
 {
 	pthread_mutex_lock(&fake->lock);
 	fake->loss = of_a_million;
 	pthread_mutex_unlock(&fake->lock);
 }
 
-static void fake_refuses(struct fake *fake, enum kv_type about, enum kv_refusal refusal)
+static inline void fake_refuses(struct fake *fake, enum kv_type about, enum kv_refusal refusal)
 {
 	pthread_mutex_lock(&fake->lock);
 	fake->refuses = about;
@@ -568,7 +616,7 @@ static void fake_refuses(struct fake *fake, enum kv_type about, enum kv_refusal 
 	pthread_mutex_unlock(&fake->lock);
 }
 
-static float fake_row(struct fake *fake, uint32_t i)
+static inline float fake_row(struct fake *fake, uint32_t i)
 {
 	float value;
 
@@ -586,6 +634,47 @@ static void fake_end(struct fake *fake)
 	home_sparse_close(fake->home);
 	pthread_mutex_destroy(&fake->lock);
 	free(fake);
+}
+
+/* ---- a worker ---- */
+
+static uint32_t flags; /* of whoever opens */
+
+static struct tally_kv_options options_of(const char *servers, uint32_t worker)
+{
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
+
+	options.servers = servers;
+	options.job = "test";
+	options.workers = FAKE_WORKERS;
+	options.worker = worker;
+	options.deadline_ms = FAKE_DEADLINE_MS;
+	options.kept_packets = 16; /* so that pushes have to wait */
+	options.queue_bytes = 20000;
+	options.flags = flags;
+	return options;
+}
+
+static inline struct tally_kv *open_of(const char *servers, uint32_t worker)
+{
+	struct tally_kv_options options = options_of(servers, worker);
+	struct tally_kv *kv = NULL;
+
+	if (tally_kv_open(&kv, "words", FAKE_DIM, &options))
+		fail_msg("%s", tally_get_last_error(NULL));
+	return kv;
+}
+
+static void ok(int result)
+{
+	if (result)
+		fail_msg("%d: %s", result, tally_get_last_error(NULL));
+}
+
+static void failed(int result, int expected, const char *because)
+{
+	if (result != expected || !strstr(tally_get_last_error(NULL), because))
+		fail_msg("%d: '%s' and not '%s'", result, tally_get_last_error(NULL), because);
 }
 
 #endif

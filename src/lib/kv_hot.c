@@ -82,6 +82,7 @@ static void greeting_begin(struct kv_greeting *greeting, const struct link_addre
 	memcpy(greeting->nonce, nonce, KV_NONCE_BYTES);
 	greeting->is_begun = true;
 	greeting->is_welcome = false;
+	greeting->before = greeting->serial;
 	greeting->due_ns = now_ns;
 	greeting->wait_ns = HELLO_NS;
 }
@@ -113,7 +114,8 @@ static void greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 			  const struct link_address *peer, const struct wire *packet)
 {
 	if (greeting->is_begun && packet->type == WIRE_WELCOME && packet->job == greeting->index &&
-	    packet->child == kv->worker && packet->seq == greeting->serial &&
+	    packet->child == kv->worker &&
+	    packet->seq - greeting->before - 1 < greeting->serial - greeting->before &&
 	    link_address_equal(peer, &greeting->address))
 		greeting->is_welcome = true;
 }
@@ -212,6 +214,8 @@ bool kv_hot_push(struct kv_server *server, uint64_t *seq)
 
 	if (!got)
 		return false;
+	if (endpoint_sparse_worker(server->endpoint)->low == got)
+		server->hot_ns = server->kv->now_ns; /* it is alone */
 	*seq = got;
 	server->hot_count = 0;
 	server->hot_flags = 0;
@@ -319,7 +323,7 @@ uint64_t kv_hot_turn(struct kv_server *server)
 	}
 	if (endpoint_sparse_worker(server->endpoint)->low > server->hot_low) {
 		server->hot_low = endpoint_sparse_worker(server->endpoint)->low;
-		kv->progress_ns = kv->now_ns;
+		server->hot_ns = kv->now_ns;
 	}
 	/* Before that the switch takes nothing. */
 	if (server->to_switch.is_welcome)

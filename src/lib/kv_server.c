@@ -159,6 +159,8 @@ void kv_server_batch(struct kv_server *server)
 			 server->cold_count);
 		return;
 	}
+	if (!server->batches)
+		server->batch_ns = kv->now_ns;
 	*batch = (struct kv_batch){ .number = server->batch_next };
 	batch->bytes = kv_put(&message, batch->frame);
 	*server->batches_end = batch;
@@ -223,6 +225,9 @@ void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t fir
 		.number = server->pull_next++, .work = work, .first = first, .count = count
 	};
 	pull->bytes = kv_bytes(&(struct kv_message){ .type = KV_PULL, .count = count });
+	if (!server->pulls)
+		server->pull_ns = server->kv->now_ns;
+	work->part[server->idx].pulls++;
 	if (server->pulls_unsaid)
 		end = &server->pulls_unsaid;
 	while (*end)
@@ -242,6 +247,7 @@ static void pull_drop(struct kv_server *server, struct kv_pull **at)
 		server->pull_bytes -= pull->bytes;
 	else if (server->pulls_unsaid == pull)
 		server->pulls_unsaid = pull->next;
+	pull->work->part[server->idx].pulls--;
 	*at = pull->next;
 	free(pull);
 }
@@ -286,7 +292,7 @@ static void batches_free(struct kv_server *server, uint64_t number)
 			server->batches_end = &server->batches;
 		server->batch_bytes -= batch->bytes;
 		server->batch_done = batch->number;
-		server->kv->progress_ns = server->kv->now_ns;
+		server->batch_ns = server->kv->now_ns;
 		free(batch);
 	}
 }
@@ -296,6 +302,7 @@ static void all_again(struct kv_server *server)
 {
 	server->state = KV_UP;
 	server->was_answered = false;
+	server->hot_ns = server->batch_ns = server->pull_ns = server->kv->now_ns;
 	for (struct kv_batch *batch = server->batches;
 	     batch && server->state == KV_UP && !TAKEN_OUT(KV_BATCH_AGAIN); batch = batch->next)
 		if (kv_stream_put(&server->stream, batch->frame, batch->bytes))
@@ -413,7 +420,7 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 	}
 	pull->work->pulls_left--;
 	server->kv->stats.keys_pulled += pull->count;
-	server->kv->progress_ns = server->kv->now_ns;
+	server->pull_ns = server->kv->now_ns;
 	pull_drop(server, at);
 	pulls_say(server);
 }
@@ -599,7 +606,11 @@ uint64_t kv_server_turn(struct kv_server *server)
 	if (server->state == KV_DOWN)
 		return rto_least(due_ns, server->retry_ns);
 	if (kv->now_ns - server->heard_ns >= KV_HEARTBEATS_SILENT * server->heartbeat_ns) {
+		bool was_connecting = server->state == KV_CONNECTING;
+
 		kv_server_lose(server, "it says nothing any more");
+		if (was_connecting)
+			conn_address_next(&server->at);
 		return server->retry_ns;
 	}
 	if (kv->now_ns - server->said_ns >= server->heartbeat_ns / 2)

@@ -1,48 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_test.c - tally_kv_* against a server of this process (kv_fixture.h): what counts, how often, and what is said when
- * something cannot be. */
+/* kv_test.c - tally_kv_* against a server of this process (kv_fixture.h): what counts, how often, and what is
+ * refused. */
 #include "lib/kv_fixture.h"
 
-enum { ROUNDS = 60, KEYS_MAX = 400, DEADLINE_MS = 20000 };
-
-static uint32_t flags; /* of whoever opens */
-
-static struct tally_kv_options options_of(const char *servers, uint32_t worker)
-{
-	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
-
-	options.servers = servers;
-	options.job = "test";
-	options.workers = FAKE_WORKERS;
-	options.worker = worker;
-	options.deadline_ms = DEADLINE_MS;
-	options.kept_packets = 16; /* so that pushes have to wait */
-	options.queue_bytes = 20000;
-	options.flags = flags;
-	return options;
-}
-
-static struct tally_kv *open_of(const char *servers, uint32_t worker)
-{
-	struct tally_kv_options options = options_of(servers, worker);
-	struct tally_kv *kv = NULL;
-
-	if (tally_kv_open(&kv, "words", FAKE_DIM, &options))
-		fail_msg("%s", tally_get_last_error(NULL));
-	return kv;
-}
-
-static void ok(int result)
-{
-	if (result)
-		fail_msg("%d: %s", result, tally_get_last_error(NULL));
-}
-
-static void failed(int result, int expected, const char *because)
-{
-	if (result != expected || !strstr(tally_get_last_error(NULL), because))
-		fail_msg("%d: '%s' and not '%s'", result, tally_get_last_error(NULL), because);
-}
+enum { ROUNDS = 60, KEYS_MAX = 400 };
 
 /* ---- what counts ---- */
 
@@ -631,92 +592,6 @@ static void kv__refusals_of_a_server_are_named(void **state)
 	fake_end(fake);
 }
 
-static void kv__server_that_is_not_there_is_named_in_time(void **state)
-{
-	struct fake *fake = fake_begin(FAKE_HOT, 11);
-	struct tally_kv_options options = options_of(fake->address, 0);
-	struct tally_kv *kv = NULL;
-	char address[64];
-	uint64_t key = 3, timestamp;
-	float value[FAKE_DIM] = { 1, 1, 1 };
-
-	(void)state;
-	options.deadline_ms = 2000;
-	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
-	strcpy(address, fake->address);
-	fake_end(fake);
-	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
-	assert_int_equal(tally_kv_wait(kv, timestamp, 0), TALLY_IN_PROGRESS);
-	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, address);
-	failed(tally_kv_barrier(kv), TALLY_ERR_REMOTE, "cannot be reached");
-	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
-	kv = NULL;
-	options.servers = address;
-	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_SYSTEM,
-	       "Connection refused");
-	assert_null(kv);
-}
-
-static void kv__server_that_says_nothing_is_named_in_time(void **state)
-{
-	struct fake *fake = fake_begin(FAKE_HOT, 12);
-	struct tally_kv_options options = options_of(fake->address, 0);
-	struct tally_kv *kv = NULL;
-	uint64_t key = 3, timestamp;
-	float value[FAKE_DIM] = { 1, 1, 1 };
-
-	(void)state;
-	options.deadline_ms = 2000;
-	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
-	pthread_mutex_lock(&fake->lock);
-	fake->is_silent = true;
-	pthread_mutex_unlock(&fake->lock);
-	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
-	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, "cannot be reached");
-	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
-	fake_end(fake);
-}
-
-/* It is back again and again, and answers nothing. */
-static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
-{
-	struct fake *fake = fake_begin(0, 19);
-	struct tally_kv_options options = options_of(fake->address, 0);
-	struct tally_kv *kv;
-	uint64_t key = 3, timestamp;
-	float value[FAKE_DIM];
-
-	(void)state;
-	options.deadline_ms = 1000;
-	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
-	pthread_mutex_lock(&fake->lock);
-	fake->ends_at_pull = true;
-	pthread_mutex_unlock(&fake->lock);
-	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
-	failed(tally_kv_wait(kv, timestamp, 20000), TALLY_ERR_REMOTE, "cannot be reached");
-	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
-	fake_end(fake);
-}
-
-static void kv__server_that_has_forgotten_is_no_server(void **state)
-{
-	struct fake *fake = fake_begin(FAKE_HOT, 13);
-	struct tally_kv *kv = open_of(fake->address, 0);
-	uint64_t key = 3, timestamp;
-	float value[FAKE_DIM] = { 1, 1, 1 };
-
-	(void)state;
-	pthread_mutex_lock(&fake->lock);
-	fake->forgets = true;
-	pthread_mutex_unlock(&fake->lock);
-	fake_restart(fake);
-	if (!tally_kv_push(kv, &key, value, 1, &timestamp))
-		failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
-		       "does not know this worker any more");
-	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "does not know this worker any more");
-	fake_end(fake);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -735,10 +610,6 @@ int main(void)
 		cmocka_unit_test(kv__barriers_of_a_second_run_wait_for_all),
 		cmocka_unit_test(kv__bad_arguments_are_named),
 		cmocka_unit_test(kv__refusals_of_a_server_are_named),
-		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
-		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
-		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
-		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,28 +87,54 @@ static void hurry(struct tally_kv *kv)
 			endpoint_sparse_hurry(kv->server[s].endpoint);
 }
 
-/* A push or a pull that nothing comes of, though the servers are there. When to look again. */
+/* Since when nothing has come of what this work waits for there; UINT64_MAX: it waits for nothing. */
+static uint64_t waits_since(const struct kv_server *server, const struct kv_work *work)
+{
+	const struct kv_part *part = &work->part[server->idx];
+	uint64_t since_ns = part->pulls ? server->pull_ns : UINT64_MAX;
+
+	if (work->value && !work->is_pulling) {
+		if (!part->is_fed)
+			since_ns = rto_most(server->hot_ns, server->batch_ns);
+		if (!kv_hot_is_committed(server, part->seq))
+			since_ns = rto_least(since_ns, server->hot_ns);
+		if (server->batch_done < part->batch)
+			since_ns = rto_least(since_ns, server->batch_ns);
+	}
+	return since_ns == UINT64_MAX ? since_ns : rto_most(since_ns, work->begin_ns);
+}
+
+/* A push or a pull that nothing comes of, though the server is there. When to look again. */
 static uint64_t stall_look(struct tally_kv *kv)
 {
-	const struct kv_work *work = kv->works;
-	uint64_t since_ns;
+	uint64_t least_ns = kv->now_ns;
 
-	while (work && (work->result || work->kind == KV_WORK_BARRIER))
-		work = work->next;
-	if (!work)
-		return UINT64_MAX;
-	since_ns = rto_most(work->begin_ns, kv->progress_ns);
-	if (kv->now_ns < since_ns + kv->deadline_ns)
-		return since_ns + kv->deadline_ns;
-	for (uint32_t s = 0; s < kv->servers; s++)
-		if (kv->server[s].state != KV_UP)
-			return UINT64_MAX; /* which has a deadline of its own */
-	kv_break(kv, TALLY_ERR_TIMEOUT,
-		 "nothing has come of operation %llu on table %s for %llu s, nor of any after it; "
-		 "its servers are there",
-		 (unsigned long long)work->timestamp, kv->name,
-		 (unsigned long long)(kv->deadline_ns / ns_per_s));
-	return UINT64_MAX;
+	if (kv->now_ns < kv->stall_ns)
+		return kv->works ? kv->stall_ns : UINT64_MAX;
+	for (const struct kv_work *work = kv->works; work; work = work->next) {
+		if (work->result || work->kind == KV_WORK_BARRIER)
+			continue;
+		for (uint32_t s = 0; s < kv->servers; s++) {
+			const struct kv_server *server = &kv->server[s];
+			uint64_t since_ns = waits_since(server, work);
+
+			/* One that is not up has a deadline of its own. */
+			if (since_ns == UINT64_MAX || server->state != KV_UP)
+				continue;
+			if (kv->now_ns >= since_ns + kv->deadline_ns) {
+				kv_break(kv, TALLY_ERR_TIMEOUT,
+					 "nothing has come of operation %llu on table %s for %llu "
+					 "s; its server %s is there",
+					 (unsigned long long)work->timestamp, kv->name,
+					 (unsigned long long)(kv->deadline_ns / ns_per_s),
+					 server->at.text);
+				return UINT64_MAX;
+			}
+			least_ns = rto_least(least_ns, since_ns);
+		}
+	}
+	kv->stall_ns = least_ns + kv->deadline_ns;
+	return kv->works ? kv->stall_ns : UINT64_MAX;
 }
 
 static uint64_t turn(struct tally_kv *kv)

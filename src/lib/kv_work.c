@@ -279,10 +279,8 @@ bool kv_works_settle(struct tally_kv *kv)
 	while (*at)
 		at = &(*at)->next;
 	kv->works_end = at;
-	if (is_changed) {
-		kv->progress_ns = kv->now_ns;
+	if (is_changed)
 		pthread_cond_broadcast(&kv->changed);
-	}
 	return is_changed;
 }
 
