@@ -199,7 +199,7 @@ void home_sparse_durable(struct home_sparse *home, uint64_t number)
 static bool is_from(const struct home_sparse *home, const struct sparse *packet,
 		    const struct link_address *peer)
 {
-	if (packet->kind != SPARSE_RESUMED)
+	if (packet->kind != SPARSE_RESUMED && packet->kind != SPARSE_END)
 		return home->has_switch && link_address_equal(&home->at_switch, peer);
 	return packet->worker < home->table.workers && home->worker[packet->worker].is_bound &&
 	       link_address_equal(&home->worker[packet->worker].address, peer);

@@ -249,8 +249,13 @@ int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX])
 	table->checkpoint = 0;
 	if (gone < 0)
 		return failed(table, strerror(errno), error);
-	if (!WIFEXITED(status))
+	if (!WIFEXITED(status)) {
+		char path[PATH_MAX];
+
+		ps_table_path(table, table->number, "checkpoint.partial", path, sizeof(path));
+		unlink(path);
 		return failed(table, "its writer was killed", error);
+	}
 	if (WEXITSTATUS(status))
 		return failed(table, strerror(WEXITSTATUS(status)), error);
 	older_remove(table);

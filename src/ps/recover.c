@@ -307,6 +307,12 @@ static void name_take(const struct ps_table *table, const char *name, struct fou
 		if (!found->has_log || number < found->log_first)
 			found->log_first = number;
 		found->has_log = true;
+	} else if (!strcmp(end, ".checkpoint.partial")) {
+		char path[PATH_MAX];
+
+		/* Its writer was killed: nobody would ever finish it. */
+		ps_table_path(table, number, "checkpoint.partial", path, sizeof(path));
+		unlink(path);
 	}
 }
 

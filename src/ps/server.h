@@ -35,9 +35,8 @@ struct ps_server_options {
 	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
 	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */
 	uint64_t silence_ns; /* an aggregator that is silent for so long has gone; 0: 500 ms */
-	uint64_t
-		closed_ns; /* one whose datagrams do not come through is not asked for so long, then
-	                       twice as long, to 5 minutes; 0: 5 s */
+	/* One whose datagrams do not come through is not asked for so long, then twice as long, to 5 minutes; 0: 5 s. */
+	uint64_t closed_ns;
 	uint64_t switch_memory; /* bytes of the switches inside; 0: 1 GiB */
 	const struct ps_hosted_options *tables;
 	uint32_t table_count; /* 1..PS_TABLES_MAX */

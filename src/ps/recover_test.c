@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a start makes of the files that a crash, or a damage, has left. */
+#include "ps/table_fixture.h"
+
+/* A crash at any byte: the table is what it was after the last whole record. */
+static void table__cut_log_is_the_table_of_its_last_whole_record(void **unused)
+{
+	static struct state states[STEPS + 1];
+	uint64_t ends[STEPS + 1];
+	struct ps_table *table = open_as(OPTIMISER_ADAGRAD);
+	uint64_t base = ps_table_position(table), whole;
+	struct rng rng;
+	char path[96];
+
+	(void)unused;
+	rng_init(&rng, 23, 0);
+	begin(table, 4);
+	for (int i = 0; i <= STEPS; i++) {
+		if (i)
+			one_step(table, &rng);
+		state_take(table, &states[i]);
+		ends[i] = ps_table_position(table);
+	}
+	whole = ends[STEPS];
+	ps_table_close(table);
+	name_of(0, "log", path);
+	for (int i = STEPS; whole > ends[0]; whole -= rng_between(&rng, 1, 40)) {
+		struct state state;
+		uint64_t old = ends[STEPS];
+
+		if (whole < ends[0])
+			break;
+		while (ends[i] > whole)
+			i--;
+		(void)old;
+		assert_int_equal(truncate(path, (off_t)whole), 0);
+		table = open_as(OPTIMISER_ADAGRAD);
+		state_take(table, &state);
+		expect_same(&state, &states[i]);
+		/* Between two records may be one that says that all before it was on the disk. */
+		if (*table->notice)
+			assert_true(whole != ends[i]);
+		else
+			assert_true(whole == ends[i] || whole == ends[i] + RECORD_WHOLE_BYTES);
+		ps_table_close(table);
+		if (whole > ends[i])
+			whole = ends[i];
+	}
+	assert_true(base < ends[0]);
+}
+
+static void something_write(const char *path)
+{
+	FILE *to = fopen(path, "w");
+
+	assert_non_null(to);
+	fputs("something", to);
+	assert_int_equal(fclose(to), 0);
+}
+
+/* What a writer that was killed has left is of no use to anybody. */
+static void table__partial_checkpoint_of_a_killed_writer_goes(void **unused)
+{
+	struct ps_table *table = open_as(OPTIMISER_SGD);
+	char path[96];
+
+	(void)unused;
+	begin(table, 1);
+	assert_int_equal(ps_table_checkpoint(table, error), 0);
+	assert_int_equal(kill(table->checkpoint, SIGKILL), 0);
+	for (int i = 0; i < 2; i++) {
+		name_of(1, "checkpoint.partial", path);
+		something_write(path); /* as it may have been just then */
+		if (i)
+			table = open_as(OPTIMISER_SGD);
+		else
+			checkpoint_wait(table, -1);
+		assert_false(is_there(1, "checkpoint.partial"));
+		ps_table_close(table);
+	}
+}
+
+static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+	struct rng rng;
+	char path[96];
+	struct stat is;
+
+	(void)unused;
+	rng_init(&rng, 41, 0);
+	begin(table, 1);
+	for (int i = 0; i < 20; i++)
+		one_step(table, &rng);
+	settle(table);
+	assert_int_equal(ps_table_checkpoint(table, error), 0);
+	checkpoint_wait(table, 1);
+	ps_table_close(table);
+	name_of(1, "checkpoint", path);
+	assert_int_equal(stat(path, &is), 0);
+	/* Just without its END, and inside of a record. */
+	assert_int_equal(truncate(path, is.st_size - RECORD_HEADER_BYTES - 8), 0);
+	refused_with(&options, "T.1.checkpoint: damaged: it has no end");
+	assert_int_equal(truncate(path, is.st_size / 2), 0);
+	refused_with(&options, "T.1.checkpoint: damaged: it ends inside of a record");
+	files_remove(NULL);
+	/* A log that another one follows on. */
+	table = open_with(&options);
+	begin(table, 1);
+	ps_table_close(table);
+	name_of(0, "log", path);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(truncate(path, is.st_size - 1), 0);
+	name_of(1, "log", path);
+	fclose(fopen(path, "w")); /* nothing: no log has followed */
+	table = open_with(&options);
+	assert_non_null(strstr(table->notice, "T.0.log: recovered to the last whole record"));
+	ps_table_close(table);
+	name_of(0, "log", path);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(truncate(path, is.st_size - 1), 0);
+	name_of(1, "log", path);
+	something_write(path);
+	refused_with(&options, "T.0.log: it ends inside of a record");
+	name_of(0, "log", path);
+	unlink(path);
+	refused_with(&options, "T.0.log: it is not there, and others of its table are");
+}
+
+static void byte_flip(const char *path, off_t at)
+{
+	FILE *file = fopen(path, "r+");
+	int byte;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, at, SEEK_SET), 0);
+	byte = fgetc(file);
+	assert_int_equal(fseek(file, at, SEEK_SET), 0);
+	fputc(byte ^ 0x10, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* In the last log, too: it is not taken for the end of a crash, and what is behind it stays where it is. */
+static void table__damage_of_what_was_on_the_disk_is_refused(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+	struct state before, after;
+	struct stat is, then;
+	struct rng rng;
+	char path[96];
+
+	(void)unused;
+	rng_init(&rng, 47, 0);
+	begin(table, 1);
+	for (int i = 0; i < 20; i++)
+		one_step(table, &rng);
+	state_take(table, &before);
+	ps_table_close(table);
+	name_of(0, "log", path);
+	assert_int_equal(stat(path, &is), 0);
+	for (off_t at = is.st_size / 7; at < is.st_size - 40; at += is.st_size / 7) {
+		byte_flip(path, at);
+		refused_with(&options, "T.0.log: damaged at byte ");
+		assert_int_equal(stat(path, &then), 0);
+		assert_int_equal(then.st_size, is.st_size);
+		byte_flip(path, at);
+	}
+	table = open_with(&options);
+	state_take(table, &after);
+	expect_same(&before, &after);
+	ps_table_close(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(table__cut_log_is_the_table_of_its_last_whole_record,
+					  files_remove),
+		cmocka_unit_test_teardown(table__partial_checkpoint_of_a_killed_writer_goes,
+					  files_remove),
+		cmocka_unit_test_teardown(table__damage_anywhere_but_at_the_end_is_refused,
+					  files_remove),
+		cmocka_unit_test_teardown(table__damage_of_what_was_on_the_disk_is_refused,
+					  files_remove),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
