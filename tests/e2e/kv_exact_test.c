@@ -4,7 +4,8 @@
  * and cold ones, 1 % of their datagrams lost both ways, while tally-ps, or the tallyd that sums for it, is killed at
  * random moments and started again. What the table has at the end is what this file adds up without tally.
  *
- * Usage: kv_exact_test TALLY-PS [TALLYD|- [KILLS [SEED]]]; RANKS_FAMILY=6: over IPv6
+ * Usage: kv_exact_test TALLY-PS [TALLYD|- [[--kill WHO] KILLS [SEED]]]; WHO: server, aggregator, or either, which is
+ * drawn each time; RANKS_FAMILY=6: over IPv6
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +32,13 @@ enum {
 	HOT = KEYS / 4,
 	DIM = 3,
 	VALUE_MAX = 40,     /* sums stay below 2^24, where float32 counts */
-	PUSHES_MAX = 40000, /* of a worker */
+	PUSHES_MAX = 40000, /* of a worker, for KILLS kills */
 	PUSHES_MIN = 100,
 	LOSS = 10000, /* of a million */
 	KILLS = 6,
+	PAUSE_MS = 300, /* from one to the next, at most; */
+	PAUSE_LONG_MS =
+		2500, /* where only the aggregator is killed: it is asked again once a second */
 	READY_MS = 20000,
 	LIMIT_S = 120, /* with KILLS kills; more get more */
 	ADDRESS_BYTES = 64,
@@ -43,7 +47,8 @@ enum {
 static struct shared {
 	atomic_bool is_over; /* push no more */
 	uint32_t pushes[WORKERS];
-	uint64_t lost[WORKERS], elsewhere[WORKERS];
+	uint64_t lost[WORKERS];
+	atomic_uint_least64_t elsewhere[WORKERS]; /* datagrams to an aggregator */
 	atomic_uint begun;
 	float row[KEYS * DIM]; /* as worker 0 has pulled them */
 } * shared;
@@ -52,6 +57,7 @@ static struct shared {
 struct daemon {
 	pid_t pid;
 	char address[ADDRESS_BYTES];
+	uint32_t kills;
 };
 
 static char folder[] = "/tmp/tally-kv-XXXXXX";
@@ -59,7 +65,9 @@ static char map_path[64];
 static const char *program, *aggregator_program; /* NULL: none */
 static struct daemon server = { .address = "127.0.0.1:0" },
 		     aggregator = { .address = "127.0.0.1:0" };
-static uint32_t lives;
+static const char *who = "either"; /* is killed */
+static uint32_t lives, kills_due = KILLS, pushes_max = PUSHES_MAX;
+static uint32_t kills_summing; /* of the aggregator, after it was sent something in this life */
 static uint64_t seed;
 
 static void die(const char *what)
@@ -211,7 +219,7 @@ static void worker_main(uint32_t idx)
 	options.flags = idx % 2 ? 0 : TALLY_KV_COPIES; /* worker 0's pulls are looked at */
 	check(tally_kv_open(&kv, "numbers", DIM, &options), "open", idx);
 	atomic_fetch_add(&shared->begun, 1);
-	for (uint32_t n = 0; n < PUSHES_MAX; n++) {
+	for (uint32_t n = 0; n < pushes_max; n++) {
 		uint32_t count;
 
 		if (atomic_load(&shared->is_over) && n >= PUSHES_MIN)
@@ -223,6 +231,7 @@ static void worker_main(uint32_t idx)
 			check(tally_kv_pushpull(kv, key, value, pulled, count, &timestamp),
 			      "pushpull", idx);
 		shared->pushes[idx] = n + 1;
+		atomic_store(&shared->elsewhere[idx], elsewhere);
 		if (n % 10 == 0)
 			check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
 	}
@@ -235,7 +244,7 @@ static void worker_main(uint32_t idx)
 	}
 	check(tally_kv_close(kv), "close", idx);
 	shared->lost[idx] = lost;
-	shared->elsewhere[idx] = elsewhere;
+	atomic_store(&shared->elsewhere[idx], elsewhere);
 	_exit(0);
 }
 
@@ -396,13 +405,33 @@ static bool workers_join(const pid_t *pid, uint64_t until_ms)
 	return is_well && !left;
 }
 
+static uint64_t elsewhere_all(void)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < WORKERS; i++)
+		all += atomic_load(&shared->elsewhere[i]);
+	return all;
+}
+
+static bool is_server_next(struct rng *rng)
+{
+	if (!strcmp(who, "either"))
+		return !aggregator_program || rng_chance(rng, 500000);
+	return !strcmp(who, "server");
+}
+
 /* One of the two, maybe for a while. */
 static void kill_one(struct rng *rng)
 {
-	bool is_server = !aggregator_program || rng_chance(rng, 500000);
+	bool is_server = is_server_next(rng), is_long = !strcmp(who, "aggregator");
+	struct daemon *daemon = is_server ? &server : &aggregator;
+	uint64_t before = elsewhere_all();
 
-	sleep_ms(5 + rng_below(rng, 300));
-	daemon_kill(is_server ? &server : &aggregator, SIGKILL);
+	sleep_ms(5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
+	daemon_kill(daemon, SIGKILL);
+	daemon->kills++;
+	kills_summing += !is_server && elsewhere_all() > before;
 	if (rng_chance(rng, 300000))
 		sleep_ms(rng_below(rng, is_server ? 200 : 1000));
 	if (is_server)
@@ -411,13 +440,36 @@ static void kill_one(struct rng *rng)
 		aggregator_start();
 }
 
+static void arguments_read(int argc, char **argv)
+{
+	static const char usage[] =
+		"usage: kv_exact_test TALLY-PS [TALLYD|- [[--kill server|aggregator|either] "
+		"KILLS [SEED]]]";
+
+	if (argc > 4 && !strcmp(argv[3], "--kill")) {
+		who = argv[4];
+		argv += 2;
+		argc -= 2;
+	}
+	if (argc < 2 || (strcmp(who, "server") != 0 && strcmp(who, "aggregator") != 0 &&
+			 strcmp(who, "either") != 0)) {
+		fprintf(stderr, "%s\n", usage);
+		exit(2);
+	}
+	kills_due = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : KILLS;
+	pushes_max = PUSHES_MAX * (1 + kills_due / KILLS);
+	seed = argc > 4 ? strtoull(argv[4], NULL, 10) : (uint64_t)time(NULL);
+}
+
 static void begin(int argc, char **argv)
 {
-	if (argc < 2 || !mkdtemp(folder))
-		die("usage: kv_exact_test TALLY-PS [TALLYD|- [KILLS [SEED]]]");
+	arguments_read(argc, argv);
+	if (!mkdtemp(folder))
+		die(folder);
 	program = argv[1];
 	aggregator_program = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
-	seed = argc > 4 ? strtoull(argv[4], NULL, 10) : (uint64_t)time(NULL);
+	if (!aggregator_program && !strcmp(who, "aggregator"))
+		die("there is no aggregator to be killed");
 	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6")) {
 		strcpy(server.address, "[::1]:0");
 		strcpy(aggregator.address, "[::1]:0");
@@ -434,28 +486,28 @@ static void begin(int argc, char **argv)
 }
 
 /* What the workers say of themselves, and whether that is what should be. */
-static bool is_exact(uint32_t kills)
+static bool is_exact(void)
 {
-	uint64_t lost_all = 0, elsewhere_all = 0;
+	uint64_t lost_all = 0;
 	uint32_t pushes = 0;
 	bool is = !compare();
 
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		pushes += shared->pushes[i];
 		lost_all += shared->lost[i];
-		elsewhere_all += shared->elsewhere[i];
 	}
 	/* Else the network was better than it should be, or the aggregator has never been asked. */
-	is = is && lost_all && (!aggregator_program || elsewhere_all);
-	printf("%s: %u pushes of %d workers, %u kills, %" PRIu64 " datagrams lost, %" PRIu64
-	       " to an aggregator\n",
-	       is ? "exact" : "FAILED", pushes, WORKERS, kills, lost_all, elsewhere_all);
+	is = is && lost_all && (!aggregator_program || elsewhere_all());
+	printf("%s: %u pushes of %d workers, %u kills of the server, %u of the aggregator (%u "
+	       "while it "
+	       "summed), %" PRIu64 " datagrams lost, %" PRIu64 " to an aggregator\n",
+	       is ? "exact" : "FAILED", pushes, WORKERS, server.kills, aggregator.kills,
+	       kills_summing, lost_all, elsewhere_all());
 	return is;
 }
 
 int main(int argc, char **argv)
 {
-	uint32_t kills = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : KILLS;
 	char command[96];
 	uint64_t until_ms;
 	struct rng rng;
@@ -463,10 +515,10 @@ int main(int argc, char **argv)
 	bool is_well;
 
 	begin(argc, argv);
-	printf("seed %" PRIu64 ", %u kills\n", seed, kills);
+	printf("seed %" PRIu64 ", %u kills of %s\n", seed, kills_due, who);
 	fflush(stdout);
 	rng_init(&rng, seed, 0);
-	until_ms = now_ms() + LIMIT_S * 1000 + kills * 2000ull;
+	until_ms = now_ms() + LIMIT_S * 1000 + kills_due * 3000ull;
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		pid[i] = fork();
 		if (pid[i] < 0)
@@ -476,10 +528,10 @@ int main(int argc, char **argv)
 	}
 	while (atomic_load(&shared->begun) < WORKERS && now_ms() < until_ms)
 		sleep_ms(1);
-	for (uint32_t i = 0; i < kills; i++)
+	for (uint32_t i = 0; i < kills_due; i++)
 		kill_one(&rng);
 	atomic_store(&shared->is_over, true);
-	is_well = workers_join(pid, until_ms) && is_exact(kills);
+	is_well = workers_join(pid, until_ms) && is_exact();
 	if (server.pid)
 		daemon_kill(&server, SIGTERM);
 	if (aggregator.pid)

@@ -4,7 +4,8 @@
  * 1 % of all datagrams lost, while it is killed at random moments and started again, and so is its aggregator. What
  * its table has at the end is what was pushed.
  *
- * Usage: ps_test TALLY-PS TALLYD ROUNDS [SEED]; TALLYD - is none
+ * Usage: ps_test TALLY-PS TALLYD [--kill WHO] ROUNDS [SEED]; TALLYD - is none; WHO: server, aggregator, or either,
+ * which is drawn each time
  */
 #include "tests/e2e/ps_worker.h"
 
@@ -31,7 +32,7 @@ static char map_path[64];
 static const char *program, *aggregator_program; /* NULL: none */
 static pid_t server = -1, aggregator = -1;
 static uint16_t aggregator_port;
-static unsigned lives;
+static unsigned lives, server_kills, aggregator_kills;
 
 void fail(const char *format, ...)
 {
@@ -347,16 +348,64 @@ static void compare(void)
 		fail("%u of %u sums are wrong", wrong, KEYS * DIM);
 }
 
+/* Of one of the two, which is missed for a while. */
+static void kill_one(const char *who)
+{
+	bool is_either = !strcmp(who, "either");
+
+	if (is_either ? !aggregator_program || rng_below(&test.rng, 2) : !strcmp(who, "server")) {
+		child_kill(&server, SIGKILL);
+		server_kills++;
+		server_start();
+		return;
+	}
+	child_kill(&aggregator, SIGKILL);
+	aggregator_kills++;
+	if (rng_below(&test.rng, 2))
+		round_run(false);
+	aggregator_start();
+}
+
+static void end(void)
+{
+	uint64_t pushes = 0, batches = 0;
+
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		pushes += worker[i].pushes;
+		batches += worker[i].batches;
+	}
+	if (aggregator_program && !test.elsewhere)
+		fail("the aggregator has never summed");
+	printf("%u kills of the server, %u of the aggregator: %" PRIu64 " pushes and %" PRIu64
+	       " batches, %" PRIu64 " datagrams lost, %" PRIu64 " connections, %" PRIu64
+	       " generations at an aggregator: every sum is exact\n",
+	       server_kills, aggregator_kills, pushes, batches, test.lost, test.connections,
+	       test.elsewhere);
+	if (aggregator_program)
+		child_kill(&aggregator, SIGKILL);
+	child_kill(&server, SIGTERM);
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t rounds = argc > 3 ? strtoull(argv[3], NULL, 10) : 10;
-	uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : now_ns(), pushes = 0, batches = 0;
+	const char *who = "either";
+	uint64_t rounds, seed;
 	char command[128];
 
 	if (argc < 3)
 		return 2;
 	program = argv[1];
 	aggregator_program = strcmp(argv[2], "-") ? argv[2] : NULL;
+	if (argc > 4 && !strcmp(argv[3], "--kill")) {
+		who = argv[4];
+		argc -= 2;
+		argv += 2;
+	}
+	if (strcmp(who, "either") != 0 && strcmp(who, "server") != 0 &&
+	    (strcmp(who, "aggregator") != 0 || !aggregator_program))
+		return 2;
+	rounds = argc > 3 ? strtoull(argv[3], NULL, 10) : 10;
+	seed = argc > 4 ? strtoull(argv[4], NULL, 10) : now_ns();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %" PRIu64 "\n", seed);
 	signal(SIGPIPE, SIG_IGN);
@@ -368,15 +417,7 @@ int main(int argc, char **argv)
 			kill(server, SIGUSR2); /* it is killed while it writes a checkpoint */
 		if (rng_below(&test.rng, 4) == 0)
 			round_run(false);
-		if (!aggregator_program || rng_below(&test.rng, 2)) {
-			child_kill(&server, SIGKILL);
-			server_start();
-		} else {
-			child_kill(&aggregator, SIGKILL);
-			if (rng_below(&test.rng, 2))
-				round_run(false); /* it is missed for a while */
-			aggregator_start();
-		}
+		kill_one(who);
 	}
 	round_run(true);
 	barrier_pass();
@@ -386,19 +427,7 @@ int main(int argc, char **argv)
 	server_start();
 	pull(&worker[WORKERS - 1]);
 	compare();
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		pushes += worker[i].pushes;
-		batches += worker[i].batches;
-	}
-	if (aggregator_program && !test.elsewhere)
-		fail("the aggregator has never summed");
-	printf("%" PRIu64 " kills: %" PRIu64 " pushes and %" PRIu64 " batches, %" PRIu64
-	       " datagrams lost, %" PRIu64 " connections, %" PRIu64
-	       " generations at an aggregator: every sum is exact\n",
-	       rounds, pushes, batches, test.lost, test.connections, test.elsewhere);
-	if (aggregator_program)
-		child_kill(&aggregator, SIGKILL);
-	child_kill(&server, SIGTERM);
+	end();
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command) != 0;
 }

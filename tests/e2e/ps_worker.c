@@ -257,7 +257,8 @@ static void knock(struct worker *it, const struct link_address *to, uint16_t job
 	memcpy(at + WIRE_HEADER_BYTES, nonce, WIRE_NONCE_BYTES);
 }
 
-static void on_datagram(struct worker *it, const uint8_t *at, uint32_t bytes)
+static void on_datagram(struct worker *it, const struct link_address *peer, const uint8_t *at,
+			uint32_t bytes)
 {
 	struct wire wire;
 
@@ -269,8 +270,11 @@ static void on_datagram(struct worker *it, const uint8_t *at, uint32_t bytes)
 		if (it->endpoint)
 			endpoint_sparse_serve(it->endpoint, at, bytes);
 	} else if (wire_check(at, bytes, &wire) == WIRE_OK && wire.type == WIRE_WELCOME) {
-		it->is_known_there |= wire.job == it->opened.table;
-		it->is_known_switch |= wire.job == it->switch_index;
+		/* An aggregator's index may be the number of the table at its server. */
+		it->is_known_there |= wire.job == it->opened.table &&
+				      link_address_equal(peer, &it->server);
+		it->is_known_switch |= wire.job == it->switch_index &&
+				       link_address_equal(peer, &it->at_switch);
 	}
 }
 
@@ -296,7 +300,7 @@ static void udp_turn(struct worker *it)
 
 	for (int i = 0; i < count; i++)
 		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes)
-			on_datagram(it, frames[i].data + at,
+			on_datagram(it, &frames[i].peer, frames[i].data + at,
 				    frames[i].bytes - at < frames[i].packet_bytes
 					    ? frames[i].bytes - at
 					    : frames[i].packet_bytes);
