@@ -7,9 +7,9 @@
 #   bench/sparse.sh [--json] [FILE]     FILE: LIBSVM, or another that tally hot knows: its keys; without, Zipf
 #
 # N (4) workers and one tally-ps, each behind a link of LINK (50mbit), BURST (30kb); tallyd's is not shaped: a switch.
-# A worker pushes BATCHES (200) batches of BATCH (10000) pairs and pulls their rows, DEPTH (4) batches under way;
-# DISTINCT (20) of them differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (65536): hot keys, found by tally hot in a
-# sample of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
+# A worker pushes BATCHES (200) batches of BATCH (10000) pairs and pulls their rows (PULL=no: does not), DEPTH (4) pulls
+# under way; DISTINCT (20) of the batches differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (65536): hot keys, found
+# by tally hot in a sample of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
 #
 # WAYS (hot off dense): hot: tallyd sums what is hot; off: no key is hot; dense: tally allreduce of vectors of int32 that
 # are 1 % full, DENSE_BATCHES (5) of them. Also lossy: hot while a share LOSS (0.001) of the packets is lost on all
@@ -119,6 +119,7 @@ run() {
 	echo "${ps:-0}" >"$scratch/ps.pid"
 	[[ $way != lossy ]] || "$lab" loss "${LOSS:-0.001}"
 	[[ -z $file ]] || words+=(--file "$file")
+	[[ ${PULL:-yes} != no ]] || words+=(--push-only)
 	for ((rank = 0; rank < workers; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$workers TALLY_JOB=sparse TALLY_SERVERS=$server TALLY_AGGREGATOR=$aggregator \
 			"$lab" exec "$rank" "$BUILD/bench/sparse_bench" --batch "$batch" --batches "$batches" \
