@@ -445,6 +445,20 @@ static int outcome(struct tally_kv *kv, uint64_t timestamp)
 	return result;
 }
 
+/* What has to be committed soon. A pull waits for no push: it ends no epoch before its time. */
+static void awaited_mark(struct tally_kv *kv, uint64_t timestamp)
+{
+	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
+	uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
+
+	if (work && work->kind == KV_WORK_PUSH)
+		work->is_awaited = true;
+	else if (work && work->kind == KV_WORK_PULL)
+		return;
+	else if (last > kv->hurry_to)
+		kv->hurry_to = last;
+}
+
 int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 {
 	int result = handle_check(kv, __func__), error = 0;
@@ -463,10 +477,7 @@ int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 				    __func__, (unsigned long long)timestamp);
 	}
 	if (!kv->error && is_outstanding(kv, timestamp) && timeout_ms) {
-		uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
-
-		if (last > kv->hurry_to)
-			kv->hurry_to = last;
+		awaited_mark(kv, timestamp);
 		kv_thread_wake(kv);
 	}
 	while (!kv->error && is_outstanding(kv, timestamp) && timeout_ms && !error)

@@ -127,6 +127,7 @@ struct kv_work {
 	uint64_t timestamp, begin_ns;
 	enum kv_work_kind kind;
 	bool is_pulling; /* the pulls are on their way: from the start, or after the push */
+	bool is_awaited; /* a push that somebody waits for */
 	int result;
 	char text[KV_TEXT_BYTES]; /* why */
 	uint32_t count;           /* keys */

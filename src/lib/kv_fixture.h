@@ -60,6 +60,10 @@ struct fake_peer {
 	bool is_there, is_open;
 };
 
+/* Of servers that begin from now on: when an epoch ends by itself, and when a worker asks for that by itself. */
+static uint64_t fake_age_us = 20000;
+static uint32_t fake_patience_us = 5000;
+
 struct fake {
 	pthread_t thread;
 	pthread_mutex_t lock; /* held but while it sleeps */
@@ -157,7 +161,7 @@ static void fake_switch_say(struct fake *fake, struct fake_peer *peer)
 /* A new generation, with a new switch. */
 static void fake_fence(struct fake *fake)
 {
-	struct engine_sparse_table table = { .age_ns = 20000000, .nonces = fake->nonces };
+	struct engine_sparse_table table = { .age_ns = fake_age_us * 1000, .nonces = fake->nonces };
 	struct link_address self = { .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 },
 				     .port = fake->udp_port };
 
@@ -277,7 +281,7 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const char *nam
 				       .bytes = 512,
 				       .ranks = fake->ranks,
 				       .map = FAKE_MAP,
-				       .patience_us = 5000,
+				       .patience_us = fake_patience_us,
 				       .scale = FAKE_SCALE,
 				       .is_known = is_known && !fake->forgets,
 				       .generation = home_sparse_server(fake->home)->generation,

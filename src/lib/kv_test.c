@@ -316,6 +316,35 @@ static void kv__stats_tell_hot_from_cold_and_count_bytes(void **state)
 	fake_end(fake);
 }
 
+static void kv__a_wait_for_a_pull_ends_no_epoch(void **state)
+{
+	const uint64_t age_us = fake_age_us, key[] = { 0, 1 }; /* hot, cold */
+	const uint32_t patience_us = fake_patience_us;
+	float value[2 * FAKE_DIM] = { 0 };
+	uint64_t push, pull;
+	struct tally_kv *kv;
+	struct fake *fake;
+	int done;
+
+	(void)state;
+	fake_age_us = 1000ull * 1000 * 1000;
+	fake_patience_us = 1000 * 1000 * 1000;
+	fake = fake_begin(FAKE_HOT, 7);
+	kv = open_of(fake->address, 0);
+	ok(tally_kv_push(kv, key, value, 2, &push));
+	for (uint32_t i = 0; i < 20; i++) {
+		ok(tally_kv_pull(kv, key, value, 2, &pull));
+		ok(tally_kv_wait(kv, pull, -1));
+	}
+	ok(tally_kv_test(kv, push, &done));
+	assert_int_equal(done, 0);
+	ok(tally_kv_wait(kv, push, -1)); /* but one for the push does, or nothing would */
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+	fake_age_us = age_us;
+	fake_patience_us = patience_us;
+}
+
 static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 14);
@@ -603,6 +632,7 @@ int main(void)
 		cmocka_unit_test(kv__a_copy_answers_pulls_of_hot_keys),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
 		cmocka_unit_test(kv__stats_tell_hot_from_cold_and_count_bytes),
+		cmocka_unit_test(kv__a_wait_for_a_pull_ends_no_epoch),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
 		cmocka_unit_test(kv__hot_pushes_go_on_when_the_connection_alone_ends),
 		cmocka_unit_test(kv__pulls_under_way_are_bounded),

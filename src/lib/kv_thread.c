@@ -77,10 +77,21 @@ static void packets_read(struct tally_kv *kv)
 	}
 }
 
+/* All up to hurry_to, or one of the pushes that are not in. */
+static bool is_awaited(const struct tally_kv *kv)
+{
+	if (kv->works && kv->works->timestamp <= kv->hurry_to)
+		return true;
+	for (const struct kv_work *work = kv->works; work; work = work->next)
+		if (work->is_awaited && !work->is_pulling && !work->result)
+			return true;
+	return false;
+}
+
 /* Somebody waits: the switch is asked for what is not committed. */
 static void hurry(struct tally_kv *kv)
 {
-	if (!kv->works || kv->works->timestamp > kv->hurry_to)
+	if (!is_awaited(kv))
 		return;
 	for (uint32_t s = 0; s < kv->servers; s++)
 		if (kv->server[s].endpoint)
