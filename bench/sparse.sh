@@ -9,11 +9,12 @@
 # N (4) workers and one tally-ps, each behind a link of LINK (50mbit), BURST (30kb); tallyd's is not shaped: a switch.
 # A worker pushes BATCHES (200) batches of BATCH (10000) pairs and pulls their rows (PULL=no: does not), DEPTH (4) pulls
 # under way; DISTINCT (20) of the batches differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (65536): hot keys, found
-# by tally hot in a sample of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
+# by tally hot in the part SAMPLE (8%) of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
 #
-# WAYS (hot off dense): hot: tallyd sums what is hot; off: no key is hot; dense: tally allreduce of vectors of int32 that
-# are 1 % full, DENSE_BATCHES (5) of them. Also lossy: hot while a share LOSS (0.001) of the packets is lost on all
-# links, both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). RUNS (5) of each.
+# WAYS (hot off dense): hot: tallyd sums what is hot, and hot rows are pulled from the copies that it brings to all workers;
+# off: no key is hot; dense: tally allreduce of vectors of int32 that are 1 % full, DENSE_BATCHES (5) of them. Also
+# pulled: hot, without copies. lossy: hot while a share LOSS (0.001) of the packets is lost on all links, both ways
+# (clang, bpftool, and OFFLOAD=off, which is for all ways). RUNS (5) of each.
 #
 # A pair is a key and a value that travel: keys of a batch differ. "of link": the time that the busiest link needs for
 # the bytes that were on it, as part of the time that it took. CPU: seconds of processor for a million pairs, of all
@@ -58,7 +59,7 @@ cleanup() {
 map_make() {
 	local from=("$file")
 	[[ -n $file ]] || from=(--zipf "$exponent" --keys "$keys" --updates "${UPDATES:-10000000}")
-	"$BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --p 100% --c 100% --key-bytes 1 \
+	"$BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --sample "${SAMPLE:-8%}" --p 100% --c 100% --key-bytes 1 \
 		--memory "$ranks" -o "$scratch/map" >"$scratch/hot" 2>&1 || {
 		cat "$scratch/hot" >&2
 		return 1
@@ -110,6 +111,10 @@ run() {
 	echo "$daemon" >"$scratch/tallyd.pid"
 	case $way in
 	hot | lossy)
+		aggregators=$aggregator words+=(--map "$scratch/map" --copies)
+		ps_start map="$scratch/map" copies=1
+		;;
+	pulled)
 		aggregators=$aggregator words+=(--map "$scratch/map")
 		ps_start map="$scratch/map"
 		;;

@@ -39,7 +39,7 @@ static struct {
 	uint32_t rank, size, batch, batches, distinct, depth, keys, seed;
 	double zipf;
 	const char *file, *table, *map, *mark, *label;
-	bool is_dense, is_push_only;
+	bool is_dense, is_push_only, has_copies;
 } want = { .size = 1,
 	   .batch = 10000,
 	   .batches = 100,
@@ -431,6 +431,7 @@ static void table_run(const struct stream *stream)
 
 	options.workers = want.size;
 	options.worker = want.rank;
+	options.flags = want.has_copies ? TALLY_KV_COPIES : 0;
 	check(tally_kv_open(&kv, want.table, 1, &options), "open");
 	check(tally_kv_barrier(kv), "barrier");
 	mark("begin");
@@ -546,6 +547,7 @@ static const struct option flags[] = {
 	{ "mark", required_argument, NULL, 'c' },
 	{ "label", required_argument, NULL, 'l' },
 	{ "dense", no_argument, NULL, 'D' },
+	{ "copies", no_argument, NULL, 'C' },
 	{ "push-only", no_argument, NULL, 'P' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -589,6 +591,9 @@ static bool flag_take(int flag, const char *name)
 		break;
 	case 'l':
 		want.label = optarg;
+		break;
+	case 'C':
+		want.has_copies = true;
 		break;
 	case 'P':
 		want.is_push_only = true;
