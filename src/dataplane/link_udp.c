@@ -22,6 +22,7 @@
 
 #include "core/ablate.h"
 #include "dataplane/link_address.h"
+#include "dataplane/polling.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -45,9 +46,7 @@ enum {
 	ROOM_RETRY_MS = 1,   /* the kernel is out of memory, which no event ends */
 	ROOM_WAIT_MS = 1000, /* without progress, then packets are dropped */
 
-	POLLS = 50, /* about 30 us */
-	POLLS_LEAST = 1,
-	POLL_PAYS_NS = 100000, /* a sleep shorter than this would have been better polled through */
+	POLLS = 50,
 };
 
 static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
@@ -57,7 +56,7 @@ struct udp {
 	int socket, wake;
 	bool is_v6, is_dual, has_segment, has_gro, keeps_via;
 	uint32_t frames_max;
-	uint32_t polls_max, polls; /* of the next wait, at most and as it has paid off lately */
+	struct polling polling;
 	atomic_bool is_woken;
 	uint8_t *buffers;
 
@@ -493,49 +492,34 @@ static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until
 	return LINK_READABLE;
 }
 
-/* Both ways of waiting adapt the number of polls: what has paid off lately will again. */
-static void polls_adapt(struct udp *udp, bool has_paid)
-{
-	if (!has_paid)
-		udp->polls /= 2;
-	else if (udp->polls < udp->polls_max / 2)
-		udp->polls *= 2;
-	else
-		udp->polls = udp->polls_max;
-	if (udp->polls < POLLS_LEAST && udp->polls_max >= POLLS_LEAST)
-		udp->polls = POLLS_LEAST;
-}
-
 static enum link_wait udp_wait(struct link *link, uint64_t until_ns)
 {
 	struct udp *udp = udp_of(link);
 	uint64_t now = 0, start;
 	enum link_wait why;
 
-	for (uint32_t poll_idx = 0; poll_idx <= udp->polls; poll_idx++) {
-		if (poll_idx)
-			sched_yield();
+	polling_begin(&udp->polling);
+	while (true) {
 		if (wake_take(udp))
 			return LINK_WOKEN;
 		if (is_readable(udp)) {
-			if (poll_idx)
-				polls_adapt(udp, true);
+			polling_paid(&udp->polling, clock_ns());
 			return LINK_READABLE;
 		}
 		if (until_ns)
 			now = clock_ns();
 		if (now >= until_ns)
 			return LINK_TIME;
+		if (!polling_again(&udp->polling, now))
+			break;
+		sched_yield();
 	}
 	start = now;
 	do { /* again after a signal, or when the sleep was too short */
 		why = udp_block(udp, now, until_ns);
 		now = clock_ns();
 	} while (why == LINK_TIME && now < until_ns);
-	if (why != LINK_TIME && now - start < POLL_PAYS_NS)
-		udp->polls = udp->polls_max;
-	else
-		polls_adapt(udp, false);
+	polling_slept(&udp->polling, now - start, why != LINK_TIME);
 	return why;
 }
 
@@ -648,10 +632,9 @@ int link_udp_open(struct link **link, const struct link_udp_options *options)
 	udp->link.ops = &udp_ops;
 	udp->is_v6 = options->is_v6;
 	udp->is_dual = options->is_v6 && link_address_is_any(&options->local);
-	udp->polls_max = options->poll_count ? options->poll_count : POLLS;
-	if (options->poll_count == UINT32_MAX)
-		udp->polls_max = 0;
-	udp->polls = udp->polls_max;
+	polling_init(&udp->polling, options->poll_count == UINT32_MAX ? 0
+				    : options->poll_count             ? options->poll_count
+								      : POLLS);
 	udp->buffers = mmap(NULL, (size_t)FRAMES_MAX * BUFFER_STRIDE, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (udp->buffers == MAP_FAILED)

@@ -15,7 +15,7 @@ struct link_udp_options {
 	int send_bytes;    /* 0: 512 KiB */
 	bool no_offload;   /* neither UDP_SEGMENT nor UDP_GRO, as on an old kernel */
 	uint32_t
-		poll_count; /* polls with sched_yield before wait blocks; 0: 50; UINT32_MAX: none */
+		poll_count; /* yields of a wait before it blocks (polling.h); 0: 50; UINT32_MAX: none */
 	uint32_t *
 		receive_got; /* out, may be NULL: SO_RCVBUF: bytes of receive buffer, overhead counted */
 };

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * polling.h - how long a thread that waits for packets gives way to others before it sleeps: a sleep and its end cost
+ * some microseconds, and a thread that shares its processor can use them. What has paid off lately will again. Pure:
+ * whoever waits brings the clock.
+ *
+ *     polling_begin(&polling);
+ *     until something is there: polling_again(&polling, now) ? sched_yield() : sleep
+ */
+#ifndef DATAPLANE_POLLING_H
+#define DATAPLANE_POLLING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct polling {
+	uint32_t most, count;    /* yields of a wait: at most, and of the next one */
+	uint32_t left;           /* of this one */
+	uint32_t shy, shy_next;  /* waits to come without any */
+	uint64_t last_ns;        /* the last yield began; 0: none of this wait */
+	uint64_t quick_until_ns; /* quick ones do not count until then */
+};
+
+void polling_init(struct polling *polling, uint32_t most); /* 0: never yields */
+void polling_begin(struct polling *polling);
+/* Nothing has come: true to yield once more, false to sleep. */
+bool polling_again(struct polling *polling, uint64_t now_ns);
+/* Something has come before a sleep; */
+void polling_paid(struct polling *polling, uint64_t now_ns);
+/* or after a sleep of so long, or nothing has. */
+void polling_slept(struct polling *polling, uint64_t slept_ns, bool has_come);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "dataplane/polling.h"
+
+enum { MOST = 50, US = 1000, MS = 1000 * US };
+
+/* One wait, in which each yield takes so long and nothing comes: how many there are before it sleeps. */
+static uint32_t yields_of(struct polling *polling, uint64_t *now_ns, uint64_t yield_ns)
+{
+	uint32_t yields = 0;
+
+	polling_begin(polling);
+	while (polling_again(polling, *now_ns)) {
+		*now_ns += yield_ns;
+		assert_in_range(++yields, 0, 100000);
+	}
+	return yields;
+}
+
+static void yields__are_counted_where_others_work_meanwhile(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), MOST);
+	assert_int_equal(now_ns, 7 * MS + MOST * 30 * US);
+}
+
+static void yields__that_are_back_at_once_have_a_time_of_their_own(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, US), 200 + MOST - 1);
+}
+
+static void waits__that_do_not_pay_become_shorter_and_those_that_do_long_again(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+	uint32_t before = MOST;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	for (uint32_t i = 0; i < 8; i++) {
+		uint32_t yields = yields_of(&polling, &now_ns, 30 * US);
+
+		assert_int_equal(yields, before);
+		polling_slept(&polling, 500 * US, true);
+		before = before / 2 ? before / 2 : 1;
+	}
+	for (uint32_t i = 0; i < 8; i++) {
+		polling_begin(&polling);
+		assert_true(polling_again(&polling, now_ns));
+		polling_paid(&polling, now_ns + 5 * US);
+	}
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), MOST);
+	polling_slept(&polling, 500 * US, true);
+	polling_slept(&polling, 20 * US, true); /* a sleep for nothing */
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), MOST);
+	polling_slept(&polling, 20 * US, false); /* nothing came: there was nothing to yield for */
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), MOST / 2);
+}
+
+static void somebody_with_the_processor_for_long__is_not_given_way_to(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	for (uint32_t shy = 1; shy < 200; shy = 2 * shy + 1) {
+		assert_int_equal(yields_of(&polling, &now_ns, 3 * MS), 1);
+		for (uint32_t i = 0; i < (shy < 63 ? shy : 63); i++) {
+			polling_slept(&polling, 20 * US, true); /* pays, but for that */
+			assert_int_equal(yields_of(&polling, &now_ns, 3 * MS), 0);
+		}
+		polling_slept(&polling, 20 * US, true);
+	}
+	/* Nor does it count as paid off if something has come meanwhile; */
+	polling_begin(&polling);
+	assert_true(polling_again(&polling, now_ns));
+	polling_paid(&polling, now_ns + 3 * MS);
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), 0);
+	for (uint32_t i = 0; i < 62; i++)
+		assert_int_equal(yields_of(&polling, &now_ns, 30 * US), 0);
+	/* until that neighbour has gone. */
+	polling_begin(&polling);
+	assert_true(polling_again(&polling, now_ns));
+	polling_paid(&polling, now_ns + 5 * US);
+	assert_int_equal(yields_of(&polling, &now_ns, 3 * MS), 1);
+	assert_int_equal(yields_of(&polling, &now_ns, 30 * US), 0);
+	assert_true(yields_of(&polling, &now_ns, 30 * US) > 1);
+}
+
+static void none__if_none_are_wanted(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(yields_of(&polling, &now_ns, US), 0);
+		polling_slept(&polling, 20 * US, true);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(yields__are_counted_where_others_work_meanwhile),
+		cmocka_unit_test(yields__that_are_back_at_once_have_a_time_of_their_own),
+		cmocka_unit_test(
+			waits__that_do_not_pay_become_shorter_and_those_that_do_long_again),
+		cmocka_unit_test(somebody_with_the_processor_for_long__is_not_given_way_to),
+		cmocka_unit_test(none__if_none_are_wanted),
+	};
+
+	return cmocka_run_group_tests_name("dataplane-polling", tests, NULL, NULL);
+}
