@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * switch.bpf.c - the switch program inside the kernel, at a network card's first hook (XDP). Parsing
- * and the answer in place are switch_frame.h; what a packet means is core/switch.h, the same text as
+ * and the answer in place are switch_xdp.h; what a packet means is core/switch.h, the same text as
  * in the daemon. Linux 5.15 or later.
  *
  * So far only tests load it. It neither verifies UDP's checksum nor makes one, and it passes on to
@@ -9,7 +9,7 @@
  */
 #define SWITCH_LANES_MAX 360 /* IPv4 in 1,500 bytes */
 #include "core/switch.h"
-#include "dataplane/xdp/switch_frame.h"
+#include "dataplane/xdp/switch_xdp.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -29,11 +29,11 @@ int tally_switch(struct xdp_md *ctx)
 	struct xdp_job *job;
 	struct wire packet;
 	__u32 index;
-	int action, fits = 0;
+	int fault, fits = 0;
 
-	action = frame_read(ctx, &packet);
-	if (action != FRAME_IS_READ)
-		return action;
+	fault = frame_read(ctx, &packet);
+	if (fault != FRAME_IS_READ)
+		return fault == FRAME_FOREIGN ? XDP_PASS : drop(XDP_COUNT_FAULT + (__u32)fault);
 	if (packet.type != WIRE_UPDATE && packet.type != WIRE_PROBE)
 		return XDP_PASS; /* HELLO, and what a parent says: the daemon's */
 

@@ -5,7 +5,7 @@
  */
 #define SWITCH_LANES_MAX 64
 #include "core/switch_latency.h"
-#include "dataplane/xdp/switch_frame.h"
+#include "dataplane/xdp/switch_xdp.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -25,11 +25,11 @@ int tally_latency(struct xdp_md *ctx)
 	struct xdp_job *job;
 	struct wire packet;
 	__u32 index;
-	int action, fits = 0;
+	int fault, fits = 0;
 
-	action = frame_read(ctx, &packet);
-	if (action != FRAME_IS_READ)
-		return action;
+	fault = frame_read(ctx, &packet);
+	if (fault != FRAME_IS_READ)
+		return fault == FRAME_FOREIGN ? XDP_PASS : drop(XDP_COUNT_FAULT + (__u32)fault);
 	if (packet.type != WIRE_UPDATE && packet.type != WIRE_ACK)
 		return XDP_PASS; /* HELLO: the daemon's */
 
