@@ -105,18 +105,32 @@ int engine_job_add(struct engine_soft *engine, uint16_t idx, const struct engine
 		free(job);
 		return error;
 	}
+	job->has_hook = engine->hook && engine_job_is_latency(job) &&
+			!engine->hook->ops->add(engine->hook, &job->program);
 	engine->jobs[idx] = job;
 	if (config->has_parent)
 		engine->nodes[engine->nodes_count++] = job;
 	return 0;
 }
 
+/* Where the slot is. */
+static struct switch_latency_slot latency_slot(const struct engine_soft *engine,
+					       const struct job *job, uint32_t slot)
+{
+	struct switch_latency_slot state = job->latency_slots[slot];
+
+	if (job->is_hooked)
+		engine->hook->ops->read(engine->hook, job->program.index, slot, &state);
+	return state;
+}
+
 /* Does a slot still hold something of this life? */
-static bool is_held(const struct job *job, uint32_t generation)
+static bool is_held(const struct engine_soft *engine, const struct job *job, uint32_t generation)
 {
 	for (uint32_t slot = 0; slot < job->program.slots; slot++) {
-		uint32_t its = engine_job_is_latency(job) ? job->latency_slots[slot].generation
-							  : job->slots[slot].generation;
+		uint32_t its = engine_job_is_latency(job)
+				       ? latency_slot(engine, job, slot).generation
+				       : job->slots[slot].generation;
 
 		if (its == generation)
 			return true;
@@ -134,13 +148,14 @@ int engine_job_set(struct engine_soft *engine, uint16_t idx, uint32_t generation
 	if (!generation || lanes % WIRE_LANES_STEP || lanes > job->lanes_max)
 		return -EINVAL;
 	if (generation != job->program.generation) {
-		if (is_held(job, generation))
+		if (is_held(engine, job, generation))
 			return -EINVAL;
 		engine_events_forget(engine, job, false);
 	}
 	job->program.generation = generation;
 	job->program.lanes = lanes;
 	job->program.enabled = enabled;
+	job->is_hooked = job->has_hook && engine->hook->ops->set(engine->hook, &job->program);
 	return 0;
 }
 
@@ -154,6 +169,8 @@ int engine_job_remove(struct engine_soft *engine, uint16_t idx)
 		if (engine->nodes[i] == job)
 			engine->nodes[i--] = engine->nodes[--engine->nodes_count];
 	}
+	if (job->has_hook)
+		engine->hook->ops->remove(engine->hook, idx);
 	engine_events_forget(engine, job, true);
 	account_give(&engine->account, job->memory_bytes);
 	munmap(job->memory, job->memory_bytes);
@@ -172,7 +189,15 @@ int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
 	if (child >= job->program.children)
 		return -EINVAL;
 	binding_set(&job->children[child].at, address);
+	engine_child_bound(engine, job, child);
 	return 0;
+}
+
+void engine_child_bound(struct engine_soft *engine, const struct job *job, uint16_t child)
+{
+	if (job->has_hook)
+		engine->hook->ops->bind(engine->hook, job->program.index, child,
+					&job->children[child].at.address);
 }
 
 int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
@@ -186,6 +211,9 @@ int engine_rounds_begin(struct engine_soft *engine, uint16_t idx, uint32_t seq)
 			switch_latency_slot_reset(&job->program, &job->latency_slots[slot],
 						  job->program.generation);
 			job->latency_slots[slot].round = seq;
+			if (job->is_hooked)
+				engine->hook->ops->write(engine->hook, idx, slot,
+							 &job->latency_slots[slot]);
 			continue;
 		}
 		switch_slot_reset(&job->program, &job->slots[slot], job->program.generation);
@@ -216,7 +244,7 @@ int engine_latency_slot_read(const struct engine_soft *engine, uint16_t idx, uin
 		return -ENOENT;
 	if (slot_index >= job->program.slots || !engine_job_is_latency(job))
 		return -EINVAL;
-	*slot = job->latency_slots[slot_index];
+	*slot = latency_slot(engine, job, slot_index);
 	return 0;
 }
 
@@ -230,9 +258,18 @@ uint64_t engine_memory_max(const struct engine_soft *engine)
 	return engine->account.max;
 }
 
-const struct engine_stats *engine_stats(const struct engine_soft *engine)
+const struct engine_stats *engine_stats(struct engine_soft *engine)
 {
+	if (engine->hook)
+		engine->hook->ops->counts(engine->hook, engine->stats.hooked);
 	return &engine->stats;
+}
+
+bool engine_job_is_hooked(const struct engine_soft *engine, uint16_t idx)
+{
+	const struct job *job = engine_job_find(engine, idx);
+
+	return job && job->is_hooked;
 }
 
 /* ---- the engine ---- */
@@ -246,6 +283,7 @@ struct engine_soft *engine_open(const struct engine_options *options)
 	if (!engine)
 		return NULL;
 	engine->link = options->link;
+	engine->hook = options->hook;
 	engine->account.max = options->memory_max ? options->memory_max : memory_max_default;
 	engine->jobs_max = options->jobs_max ? options->jobs_max : SWITCH_JOBS_MAX;
 	engine->jobs = calloc(engine->jobs_max, sizeof(*engine->jobs));

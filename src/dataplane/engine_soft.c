@@ -329,10 +329,26 @@ static enum switch_verdict job_admit(const struct job *job, const struct wire *p
 	return switch_admit(job ? &job->program : &no_job, packet);
 }
 
-static enum switch_verdict job_step(struct job *job, struct wire *packet, const int32_t *lane)
+/* The sums that an answer takes are copies, and so are the registers that a refusal is explained by. */
+static enum switch_verdict hook_step(struct engine_soft *engine, struct job *job,
+				     struct wire *packet, const int32_t *lane)
+{
+	struct hook *hook = engine->hook;
+	uint16_t slot = packet->slot;
+	enum switch_verdict verdict = hook->ops->step(hook, packet, lane, sums_of(job, slot));
+
+	if (verdict >= SWITCH_MISMATCH)
+		hook->ops->read(hook, job->program.index, slot, &job->latency_slots[slot]);
+	return verdict;
+}
+
+static enum switch_verdict job_step(struct engine_soft *engine, struct job *job,
+				    struct wire *packet, const int32_t *lane)
 {
 	uint32_t slot = packet->slot;
 
+	if (job->is_hooked)
+		return hook_step(engine, job, packet, lane);
 	if (engine_job_is_latency(job))
 		return switch_latency_step(&job->program, &job->latency_slots[slot],
 					   sums_of(job, slot), packet, lane, NULL);
@@ -355,7 +371,7 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		misfit_look(engine, peer, misfit_of_verdict(verdict), packet);
 		return;
 	}
-	verdict = job_step(job, packet, lane);
+	verdict = job_step(engine, job, packet, lane);
 	settle(engine, job, child, verdict, packet);
 	if (verdict >= SWITCH_MISMATCH)
 		misfit_judge(engine, job, child, verdict, packet);
@@ -413,6 +429,7 @@ static bool child_hello(struct engine_soft *engine, struct job *job, const struc
 
 	if (!binding_hello(binding, peer, packet->seq, nonce))
 		return false;
+	engine_child_bound(engine, job, packet->child);
 	if (!was_there)
 		event_put(engine, &event);
 	return true;

@@ -15,6 +15,7 @@
 #include "core/misfit.h"
 #include "core/switch_latency.h"
 #include "dataplane/engine_sparse.h"
+#include "dataplane/hook.h"
 #include "dataplane/link.h"
 
 struct engine_soft;
@@ -24,6 +25,7 @@ struct engine_options {
 	uint64_t memory_max; /* bytes of slots and tables over all jobs; 0: 1 GiB */
 	uint32_t jobs_max;   /* 0: SWITCH_JOBS_MAX */
 	uint32_t tables_max; /* of sparse mode; 0: none, and their packets are none */
+	struct hook *hook;   /* borrowed: for slots of latency mode in the kernel; NULL: none */
 };
 
 struct engine_job {
@@ -59,11 +61,13 @@ struct engine_event {
 };
 
 struct engine_stats {
-	uint64_t packets_in;                    /* those of tables included */
+	uint64_t packets_in;                    /* those of tables included, not those of hooked */
 	uint64_t fault[WIRE_FAULT_COUNT];       /* not a packet, by reason */
 	uint64_t verdict[SWITCH_VERDICT_COUNT]; /* what became of sound ones, drops by reason */
 	uint64_t hello_unknown; /* HELLO with a wrong nonce, job or child, or an old serial */
 	uint64_t events_lost;   /* nobody fetched them */
+	uint64_t hooked
+		[SWITCH_VERDICT_COUNT]; /* what the kernel has served without this engine, by verdict */
 };
 
 struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */
@@ -106,6 +110,8 @@ uint64_t engine_memory_used(const struct engine_soft *engine);
 uint64_t engine_memory_max(const struct engine_soft *engine);
 /* 0, or the negative errno that broke the link: nothing is received any more. */
 int engine_fault(const struct engine_soft *engine);
-const struct engine_stats *engine_stats(const struct engine_soft *engine);
+const struct engine_stats *engine_stats(struct engine_soft *engine);
+/* Does the job live in the kernel (options.hook)? */
+bool engine_job_is_hooked(const struct engine_soft *engine, uint16_t job);
 
 #endif

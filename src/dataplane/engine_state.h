@@ -34,6 +34,8 @@ struct job {
 	uint32_t stride, copies;
 	uint16_t lanes_max;
 	bool has_nonces;
+	bool has_hook;  /* slots in the kernel are kept for it, */
+	bool is_hooked; /* and are in use: its own are not */
 	bool is_mismatch_told, is_alarm_told, is_too_large_told; /* the event waits to be fetched */
 	void *memory;                                            /* slots, then sums */
 	uint64_t memory_bytes;
@@ -57,6 +59,7 @@ struct engine_soft {
 	struct link *link;
 	struct account account;       /* of jobs and tables */
 	struct engine_sparse *sparse; /* NULL: none */
+	struct hook *hook;            /* NULL: none */
 	uint64_t due_ns;              /* of the tables */
 	uint32_t jobs_max;
 	struct job **jobs;  /* by index; NULL: no such job */
@@ -84,6 +87,9 @@ static inline bool engine_job_is_latency(const struct job *job)
 {
 	return job->program.mode != SWITCH_DENSE;
 }
+
+/* A child has a new address. */
+void engine_child_bound(struct engine_soft *engine, const struct job *job, uint16_t child);
 
 /* What nobody has fetched of a job that ends, or begins a new life, is about the old one. */
 void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello);

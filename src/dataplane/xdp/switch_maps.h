@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * switch_maps.h - what the program in switch.bpf.c shares with the process that loads it: keys and
+ * switch_maps.h - what a switch program in the kernel shares with the process that loads it: keys and
  * values of its maps. Addresses and ports are in network byte order. Needs core/switch.h with the
  * same SWITCH_LANES_MAX on both sides.
  */
@@ -55,6 +55,24 @@ struct xdp_latency_slot {
 	uint32_t lock;
 #endif
 	uint32_t reserved;
+};
+
+/* Of latency_tc.bpf.c: as xdp_address, and where the child's packets come from. */
+struct hook_child {
+	uint32_t address;
+	uint16_t port;
+	uint16_t has_path;
+	uint32_t ifindex;
+	uint32_t local; /* which of our addresses it has reached */
+	uint8_t mac[6], local_mac[6];
+};
+
+enum {
+	HOOK_SLOTS_MAX = 4096,
+	HOOK_CHILDREN_MAX = 64, /* of one job */
+	/* tally_step's results beside verdicts. */
+	HOOK_UNFIT = 254,
+	HOOK_REFUSED = 255,
 };
 #endif
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hook_none.c - hook_tc.h where there was no libbpf or no clang to build it with. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "dataplane/hook_tc.h"
+
+int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
+		 char error[HOOK_ERROR_BYTES])
+{
+	(void)hook;
+	(void)devices;
+	(void)port;
+	snprintf(error, HOOK_ERROR_BYTES, "this tallyd was built without libbpf or clang");
+	return -ENOTSUP;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hook_tc.c - see hook_tc.h. */
+#define SWITCH_LANES_MAX 360 /* as in xdp/latency_tc.bpf.c */
+#include "dataplane/hook_tc.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/xdp/switch_maps.h"
+
+extern const unsigned char latency_tc_bpf[];
+extern const size_t latency_tc_bpf_bytes;
+
+enum {
+	PRIORITY = 7171, /* of our filters; behind whatever else there is */
+	/* A frame for tally_step. */
+	AT_ETHERTYPE = 12,
+	AT_IP = 14,
+	AT_UDP = AT_IP + 20,
+	AT_PACKET = AT_UDP + 8,
+	FRAME_BYTES = AT_PACKET + WIRE_HEADER_BYTES + SWITCH_LANES_MAX * WIRE_LANE_BYTES,
+};
+
+struct device {
+	char name[IF_NAMESIZE];
+	int index;
+};
+
+struct place { /* of a job */
+	uint32_t base, slots, children;
+};
+
+struct hook_tc {
+	struct hook hook;
+	struct bpf_object *object;
+	int run, step, jobs, slots, children, counters;
+	uint16_t port;
+	struct device device[HOOK_DEVICES_MAX];
+	uint32_t devices, attached;
+	bool is_used[HOOK_SLOTS_MAX];
+	struct place place[SWITCH_JOBS_MAX];
+	uint32_t children_count;
+	uint64_t *counts; /* [processors], of one verdict */
+};
+
+static struct hook_tc *tc_of(struct hook *hook)
+{
+	return (struct hook_tc *)hook;
+}
+
+/* ---- jobs ---- */
+
+/* The first place that has so many slots free in a row; HOOK_SLOTS_MAX: none has. */
+static uint32_t room_find(const struct hook_tc *tc, uint32_t slots)
+{
+	uint32_t free_slots = 0;
+
+	for (uint32_t i = 0; i < HOOK_SLOTS_MAX; i++) {
+		free_slots = tc->is_used[i] ? 0 : free_slots + 1;
+		if (free_slots == slots)
+			return i + 1 - slots;
+	}
+	return HOOK_SLOTS_MAX;
+}
+
+static int tc_add(struct hook *hook, const struct switch_job *job)
+{
+	static const struct xdp_latency_slot empty;
+	struct hook_tc *tc = tc_of(hook);
+	uint32_t base = room_find(tc, job->slots);
+
+	if (base == HOOK_SLOTS_MAX || job->index >= SWITCH_JOBS_MAX ||
+	    job->children > HOOK_CHILDREN_MAX ||
+	    tc->children_count + job->children > XDP_CHILDREN_MAX)
+		return -ENOSPC;
+	for (uint32_t i = base; i < base + job->slots; i++) {
+		if (bpf_map_update_elem(tc->slots, &i, &empty, BPF_ANY))
+			return -ENOSPC;
+		tc->is_used[i] = true;
+	}
+	tc->place[job->index] =
+		(struct place){ .base = base, .slots = job->slots, .children = job->children };
+	tc->children_count += job->children;
+	return 0;
+}
+
+static bool tc_set(struct hook *hook, const struct switch_job *job)
+{
+	struct hook_tc *tc = tc_of(hook);
+	struct xdp_job value = { .job = *job, .slot_base = tc->place[job->index].base };
+	uint32_t key = job->index;
+
+	if (job->lanes > SWITCH_LANES_MAX)
+		value.job.enabled = 0;
+	return !bpf_map_update_elem(tc->jobs, &key, &value, BPF_ANY) &&
+	       job->lanes <= SWITCH_LANES_MAX;
+}
+
+static void tc_remove(struct hook *hook, uint32_t job)
+{
+	static const struct xdp_job none;
+	struct hook_tc *tc = tc_of(hook);
+	struct place *place = &tc->place[job];
+
+	(void)bpf_map_update_elem(tc->jobs, &job, &none, BPF_ANY);
+	for (uint32_t i = 0; i < place->children; i++) {
+		struct xdp_child key = { .job = job, .child = i };
+
+		(void)bpf_map_delete_elem(tc->children, &key);
+	}
+	memset(tc->is_used + place->base, 0, place->slots);
+	tc->children_count -= place->children;
+	*place = (struct place){ 0 };
+}
+
+/* Where it is bound by IPv6 its packets are the daemon's. */
+static void tc_bind(struct hook *hook, uint32_t job, uint32_t child,
+		    const struct link_address *address)
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+	struct hook_tc *tc = tc_of(hook);
+	struct xdp_child key = { .job = job, .child = child };
+	struct hook_child value = { .port = htons(address->port) };
+
+	memcpy(&value.address, address->ip + sizeof(v4), sizeof(value.address));
+	if (memcmp(address->ip, v4, sizeof(v4)) != 0)
+		(void)bpf_map_delete_elem(tc->children, &key);
+	else
+		(void)bpf_map_update_elem(tc->children, &key, &value, BPF_ANY);
+}
+
+/* ---- slots ---- */
+
+static uint32_t frame_make(const struct hook_tc *tc, const struct wire *packet, const int32_t *lane,
+			   uint8_t frame[FRAME_BYTES])
+{
+	uint32_t bytes = wire_bytes(packet->lanes);
+
+	memset(frame, 0, AT_PACKET);
+	wire_put16(frame + AT_ETHERTYPE, 0x0800);
+	frame[AT_IP] = 0x45;
+	wire_put16(frame + AT_IP + 2, (uint16_t)(20 + 8 + bytes));
+	frame[AT_IP + 9] = 17;
+	wire_put16(frame + AT_UDP + 2, tc->port);
+	wire_put16(frame + AT_UDP + 4, (uint16_t)(8 + bytes));
+	wire_put(frame + AT_PACKET, packet);
+	memcpy(frame + AT_PACKET + WIRE_HEADER_BYTES, lane, bytes - WIRE_HEADER_BYTES);
+	return AT_PACKET + bytes;
+}
+
+static enum switch_verdict tc_step(struct hook *hook, struct wire *packet, const int32_t *lane,
+				   int32_t *sum)
+{
+	struct hook_tc *tc = tc_of(hook);
+	uint8_t in[FRAME_BYTES], out[FRAME_BYTES + 64];
+	bool is_first = packet->type == WIRE_UPDATE && !(packet->flags & WIRE_RESENT);
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = in, .data_out = out,
+		    .data_size_in = frame_make(tc, packet, lane, in), .data_size_out = sizeof(out));
+
+	if (bpf_prog_test_run_opts(tc->step, &run) || run.retval == HOOK_REFUSED)
+		return SWITCH_DROP_JOB; /* it may be on its way out */
+	if (run.retval == HOOK_UNFIT)
+		return SWITCH_MISMATCH;
+	if (run.retval != SWITCH_REPLY && run.retval != SWITCH_MULTICAST)
+		return (enum switch_verdict)run.retval;
+	wire_get(out + AT_PACKET, packet);
+	memcpy(sum, out + AT_PACKET + WIRE_HEADER_BYTES,
+	       wire_bytes(packet->lanes) - WIRE_HEADER_BYTES);
+	if (is_first && packet->type == WIRE_RESULT)
+		return SWITCH_MULTICAST;
+	return (enum switch_verdict)run.retval;
+}
+
+static void tc_read(struct hook *hook, uint32_t job, uint32_t slot,
+		    struct switch_latency_slot *state)
+{
+	struct hook_tc *tc = tc_of(hook);
+	uint32_t key = tc->place[job].base + slot;
+	struct xdp_latency_slot value;
+
+	memset(state, 0, sizeof(*state));
+	if (!bpf_map_lookup_elem_flags(tc->slots, &key, &value, BPF_F_LOCK))
+		*state = value.slot;
+}
+
+static void tc_write(struct hook *hook, uint32_t job, uint32_t slot,
+		     const struct switch_latency_slot *state)
+{
+	struct hook_tc *tc = tc_of(hook);
+	uint32_t key = tc->place[job].base + slot;
+	struct xdp_latency_slot value = { .slot = *state };
+
+	(void)bpf_map_update_elem(tc->slots, &key, &value, BPF_ANY);
+}
+
+static void tc_counts(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT])
+{
+	struct hook_tc *tc = tc_of(hook);
+	int processors = libbpf_num_possible_cpus();
+
+	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++) {
+		verdict[i] = 0;
+		if (bpf_map_lookup_elem(tc->counters, &i, tc->counts))
+			continue;
+		for (int cpu = 0; cpu < processors; cpu++)
+			verdict[i] += tc->counts[cpu];
+	}
+}
+
+/* ---- life ---- */
+
+static int say(char error[HOOK_ERROR_BYTES], int result, const char *what, const char *name)
+{
+	snprintf(error, HOOK_ERROR_BYTES, "%s %s: %s", what, name, strerror(-result));
+	return result;
+}
+
+/* One filter for each port: the priority is the protocol's, the handle says whose it is. */
+static void filter_of(const struct hook_tc *tc, struct bpf_tc_opts *filter)
+{
+	*filter = (struct bpf_tc_opts){ .sz = sizeof(*filter),
+					.handle = tc->port,
+					.priority = PRIORITY };
+}
+
+static void detach(struct hook_tc *tc)
+{
+	for (uint32_t i = 0; i < tc->attached; i++) {
+		LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = tc->device[i].index,
+			    .attach_point = BPF_TC_INGRESS);
+		struct bpf_tc_opts filter;
+
+		filter_of(tc, &filter);
+		(void)bpf_tc_detach(&at, &filter);
+	}
+}
+
+static int attach(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
+{
+	for (; tc->attached < tc->devices; tc->attached++) {
+		const struct device *device = &tc->device[tc->attached];
+		LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = device->index,
+			    .attach_point = BPF_TC_INGRESS);
+		struct bpf_tc_opts filter;
+		int result = bpf_tc_hook_create(&at);
+
+		if (result && result != -EEXIST)
+			return say(error, result, "no clsact at", device->name);
+		filter_of(tc, &filter);
+		filter.prog_fd = tc->run;
+		filter.flags = BPF_TC_F_REPLACE;
+		result = bpf_tc_attach(&at, &filter);
+		if (result)
+			return say(error, result, "cannot attach to", device->name);
+	}
+	return 0;
+}
+
+static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_ERROR_BYTES])
+{
+	for (const char *at = names; *at;) {
+		struct device *device = &tc->device[tc->devices];
+		size_t length = strcspn(at, ",");
+
+		if (tc->devices == HOOK_DEVICES_MAX || !length || length >= sizeof(device->name)) {
+			snprintf(error, HOOK_ERROR_BYTES, "%s: 1 to %d devices' names", names,
+				 HOOK_DEVICES_MAX);
+			return -EINVAL;
+		}
+		snprintf(device->name, sizeof(device->name), "%.*s", (int)length, at);
+		device->index = (int)if_nametoindex(device->name);
+		if (!device->index)
+			return say(error, -ENODEV, "device", device->name);
+		tc->devices++;
+		at += length + (at[length] == ',');
+	}
+	if (tc->devices)
+		return 0;
+	snprintf(error, HOOK_ERROR_BYTES, "no device is named");
+	return -EINVAL;
+}
+
+/* The verifier's and the loader's own lines say more than one of ours has room for. */
+static int silent(enum libbpf_print_level level, const char *format, va_list list)
+{
+	(void)level;
+	(void)format;
+	(void)list;
+	return 0;
+}
+
+static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "tally");
+	struct bpf_map *constants;
+	size_t bytes;
+	const void *was;
+	int result;
+
+	tc->object = bpf_object__open_mem(latency_tc_bpf, latency_tc_bpf_bytes, &options);
+	if (!tc->object)
+		return say(error, -errno, "cannot read", "the switch program");
+	constants = bpf_object__find_map_by_name(tc->object, ".rodata");
+	was = constants ? bpf_map__initial_value(constants, &bytes) : NULL;
+	if (!was || bytes != sizeof(tc->port) ||
+	    bpf_map__set_initial_value(constants, &tc->port, bytes))
+		return say(error, -EINVAL, "no port in", "the switch program");
+	result = bpf_object__load(tc->object);
+	if (result)
+		return say(error, result, "the kernel refuses", "the switch program");
+	tc->run = bpf_program__fd(bpf_object__find_program_by_name(tc->object, "tally_hook"));
+	tc->step = bpf_program__fd(bpf_object__find_program_by_name(tc->object, "tally_step"));
+	tc->jobs = bpf_object__find_map_fd_by_name(tc->object, "jobs");
+	tc->slots = bpf_object__find_map_fd_by_name(tc->object, "slots");
+	tc->children = bpf_object__find_map_fd_by_name(tc->object, "children");
+	tc->counters = bpf_object__find_map_fd_by_name(tc->object, "counters");
+	return 0;
+}
+
+static void tc_close(struct hook *hook)
+{
+	struct hook_tc *tc = tc_of(hook);
+	libbpf_print_fn_t before = libbpf_set_print(silent);
+
+	detach(tc);
+	libbpf_set_print(before);
+	bpf_object__close(tc->object);
+	free(tc->counts);
+	free(tc);
+}
+
+int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
+		 char error[HOOK_ERROR_BYTES])
+{
+	static const struct hook_ops ops = {
+		.add = tc_add,
+		.set = tc_set,
+		.remove = tc_remove,
+		.bind = tc_bind,
+		.step = tc_step,
+		.read = tc_read,
+		.write = tc_write,
+		.counts = tc_counts,
+		.close = tc_close,
+	};
+	libbpf_print_fn_t before = libbpf_set_print(silent);
+	struct hook_tc *tc = calloc(1, sizeof(*tc));
+	int result = -ENOMEM;
+
+	snprintf(error, HOOK_ERROR_BYTES, "out of memory");
+	if (tc) {
+		tc->hook.ops = &ops;
+		tc->port = port;
+		tc->counts = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*tc->counts));
+		result = tc->counts ? devices_parse(tc, devices, error) : -ENOMEM;
+		if (!result)
+			result = load(tc, error);
+		if (!result)
+			result = attach(tc, error);
+		if (result)
+			tc_close(&tc->hook);
+		else
+			*hook = &tc->hook;
+	}
+	libbpf_set_print(before);
+	return result;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * latency_tc.bpf.c - latency mode's switch program at the ingress of a network device (tc, clsact), for tallyd's
+ * `--engine kernel`: the slots live here, and a round that goes well never wakes the daemon. What it does not take it
+ * leaves as it was, for the daemon, which steps the same slots with tally_step: what is not sound, not of a bound
+ * address or of no job here; what came as several packets in one (GSO); what the switch drops or calls a mismatch; and
+ * answers that do not fit the frame they would leave in. Linux 5.15 or later.
+ *
+ * A RESULT goes to each child as a copy of the frame that completed it, to where the child's last packet came from
+ * (R-LAT-19). It passes the queueing discipline of the device it leaves by, as a packet of the daemon's would.
+ */
+#define SWITCH_LANES_MAX 360 /* IPv4 in 1,500 bytes */
+#define FRAME_CONTEXT struct __sk_buff
+#include "core/switch_latency.h"
+#include "dataplane/xdp/switch_frame.h"
+
+#include <linux/pkt_cls.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HOOK_SLOTS_MAX);
+	__type(key, __u32);
+	__type(value, struct xdp_latency_slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XDP_CHILDREN_MAX);
+	__type(key, struct xdp_child);
+	__type(value, struct hook_child);
+} children SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SWITCH_VERDICT_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+static __always_inline void count(__u32 verdict)
+{
+	__u64 *counter = bpf_map_lookup_elem(&counters, &verdict);
+
+	if (counter)
+		++*counter;
+}
+
+static __always_inline struct hook_child *child_find(__u32 job, __u32 child)
+{
+	struct xdp_child key = { .job = job, .child = child };
+
+	return bpf_map_lookup_elem(&children, &key);
+}
+
+/* Where its packets come from is where its answers go. Two processors may write the same at the same time. */
+static __always_inline void path_learn(struct hook_child *child, const struct __sk_buff *skb,
+				       const struct frame *frame)
+{
+	child->ifindex = skb->ifindex;
+	child->local = frame->ip.daddr;
+	__builtin_memcpy(child->mac, frame->eth.h_source, ETH_ALEN);
+	__builtin_memcpy(child->local_mac, frame->eth.h_dest, ETH_ALEN);
+	child->has_path = 1;
+}
+
+static __always_inline int is_at(const struct hook_child *child, const struct frame *frame)
+{
+	return child->address == frame->ip.saddr && child->port == frame->udp.source;
+}
+
+/* ---- checksums ---- */
+
+static __always_inline __u16 fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+static __always_inline __u16 pseudo_sum(const struct frame *frame)
+{
+	return fold((frame->ip.saddr & 0xffff) + (frame->ip.saddr >> 16) +
+		    (frame->ip.daddr & 0xffff) + (frame->ip.daddr >> 16) + bpf_htons(IPPROTO_UDP) +
+		    frame->udp.len);
+}
+
+static __always_inline void ip_check(struct frame *frame)
+{
+	const __u16 *word = (const void *)((__u8 *)frame + sizeof(frame->eth));
+	__u32 sum = 0;
+
+	frame->ip.check = 0;
+#pragma unroll
+	for (int i = 0; i < (int)(sizeof(frame->ip) / sizeof(*word)); i++)
+		sum += word[i];
+	frame->ip.check = (__u16)~fold(sum);
+}
+
+/* ---- answers ---- */
+
+/* is_partial: the frame's checksum is left to the device that it leaves by, if any, and the pseudo header's is in its
+ * place, as between devices of one machine; else it is without one. */
+static __always_inline void address_write(struct frame *frame, const struct hook_child *child,
+					  int is_partial)
+{
+	__builtin_memcpy(frame->eth.h_dest, child->mac, ETH_ALEN);
+	__builtin_memcpy(frame->eth.h_source, child->local_mac, ETH_ALEN);
+	frame->ip.saddr = child->local;
+	frame->ip.daddr = child->address;
+	frame->udp.source = bpf_htons(xdp_port);
+	frame->udp.dest = child->port;
+	ip_check(frame);
+	frame->udp.check = is_partial ? pseudo_sum(frame) : 0;
+}
+
+/* False: the frame is too short for a frame, which it was not. */
+static __always_inline int address_to(struct __sk_buff *skb, const struct hook_child *child,
+				      int is_partial)
+{
+	void *end = (void *)(long)*(volatile __u32 *)&skb->data_end;
+	struct frame *frame = (void *)(long)*(volatile __u32 *)&skb->data;
+
+	if ((void *)(frame + 1) > end)
+		return 0;
+	address_write(frame, child, is_partial);
+	return 1;
+}
+
+static __always_inline int have_paths(const struct switch_job *job)
+{
+	for (__u32 i = 0; i < HOOK_CHILDREN_MAX && i < job->children; i++) {
+		const struct hook_child *child = child_find(job->index, i);
+
+		if (!child || !child->has_path)
+			return 0;
+	}
+	return 1;
+}
+
+static __always_inline void to_all(struct __sk_buff *skb, const struct switch_job *job,
+				   int is_partial)
+{
+	for (__u32 i = 0; i < HOOK_CHILDREN_MAX && i < job->children; i++) {
+		const struct hook_child *child = child_find(job->index, i);
+
+		if (!child || !address_to(skb, child, is_partial))
+			return;
+		bpf_clone_redirect(skb, child->ifindex, 0); /* what is lost is asked for */
+	}
+}
+
+/* REPLY or MULTICAST, the lanes are in place. */
+static __always_inline int answer(struct __sk_buff *skb, const struct switch_job *job,
+				  const struct hook_child *child, enum switch_verdict verdict,
+				  const struct wire *packet)
+{
+	void *end = (void *)(long)*(volatile __u32 *)&skb->data_end;
+	struct frame *frame = (void *)(long)*(volatile __u32 *)&skb->data;
+	int is_partial;
+
+	if ((void *)(frame + 1) > end)
+		return TC_ACT_UNSPEC;
+	is_partial = frame->udp.check == pseudo_sum(frame);
+	/* As a copy, which the switch answers, the daemon sends it to all (hook_step). */
+	if (verdict == SWITCH_MULTICAST && !have_paths(job))
+		return TC_ACT_UNSPEC;
+	count(verdict);
+	wire_put(frame->header, packet);
+	if (verdict == SWITCH_MULTICAST) {
+		to_all(skb, job, is_partial);
+		return TC_ACT_STOLEN;
+	}
+	address_write(frame, child, is_partial);
+	return (int)bpf_redirect(child->ifindex, 0);
+}
+
+/* ---- programs ---- */
+
+static __always_inline struct xdp_job *job_find(const struct wire *packet)
+{
+	__u32 index = packet->job;
+
+	return bpf_map_lookup_elem(&jobs, &index);
+}
+
+static __always_inline struct xdp_latency_slot *slot_find(const struct xdp_job *job,
+							  const struct wire *packet)
+{
+	__u32 index = job->slot_base + packet->slot;
+
+	return bpf_map_lookup_elem(&slots, &index);
+}
+
+/* Several packets in one frame, of one child's. */
+static __always_inline int many(const struct __sk_buff *skb)
+{
+	void *end = (void *)(long)skb->data_end;
+	struct frame *frame = (void *)(long)skb->data;
+	struct hook_child *child;
+	struct wire packet;
+
+	if ((void *)(frame + 1) > end || !is_ours(frame))
+		return TC_ACT_UNSPEC;
+	wire_get(frame->header, &packet);
+	child = child_find(packet.job, packet.child);
+	if (child && is_at(child, frame))
+		path_learn(child, skb, frame);
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int tally_hook(struct __sk_buff *skb)
+{
+	void *end = (void *)(long)skb->data_end;
+	struct frame *frame = (void *)(long)skb->data;
+	__s32 *lane = (void *)(frame + 1);
+	struct xdp_latency_slot *slot;
+	enum switch_verdict verdict;
+	struct hook_child *child;
+	struct xdp_job *job;
+	struct wire packet;
+	int fits = 1;
+
+	if (skb->gso_segs > 1)
+		return many(skb);
+	if (frame_read(skb, &packet) != FRAME_IS_READ)
+		return TC_ACT_UNSPEC;
+	job = job_find(&packet);
+	if (!job || switch_latency_admit(&job->job, &packet))
+		return TC_ACT_UNSPEC;
+	child = child_find(packet.job, packet.child);
+	if (!child || (!is_at(child, frame) && !TAKEN_OUT(SWITCH_ADDRESS)))
+		return TC_ACT_UNSPEC;
+	path_learn(child, skb, frame);
+	slot = slot_find(job, &packet);
+	if (!slot)
+		return TC_ACT_UNSPEC;
+
+	bpf_spin_lock(&slot->lock);
+	verdict = switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane, end);
+	if (verdict == SWITCH_REPLY || verdict == SWITCH_MULTICAST)
+		fits = put_lanes(skb, &packet, slot->sum);
+	bpf_spin_unlock(&slot->lock);
+
+	if (verdict == SWITCH_ABSORB) {
+		count(verdict);
+		return TC_ACT_STOLEN;
+	}
+	if (verdict > SWITCH_MULTICAST || !fits)
+		return TC_ACT_UNSPEC;
+	return answer(skb, &job->job, child, verdict, &packet);
+}
+
+/* What the daemon has admitted, in a frame of its making (BPF_PROG_TEST_RUN). The verdict, with the answer in the
+ * frame; HOOK_UNFIT: the answer does not fit; HOOK_REFUSED: it is none of ours. */
+SEC("tc")
+int tally_step(struct __sk_buff *skb)
+{
+	void *end = (void *)(long)skb->data_end;
+	struct frame *frame = (void *)(long)skb->data;
+	__s32 *lane = (void *)(frame + 1);
+	struct xdp_latency_slot *slot;
+	enum switch_verdict verdict;
+	struct xdp_job *job;
+	struct wire packet;
+	int fits = 1;
+
+	if (frame_read(skb, &packet) != FRAME_IS_READ)
+		return HOOK_REFUSED;
+	job = job_find(&packet);
+	if (!job || switch_latency_admit(&job->job, &packet))
+		return HOOK_REFUSED;
+	slot = slot_find(job, &packet);
+	if (!slot)
+		return HOOK_REFUSED;
+
+	bpf_spin_lock(&slot->lock);
+	verdict = switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane, end);
+	if ((verdict == SWITCH_REPLY || verdict == SWITCH_MULTICAST) && packet.lanes)
+		fits = put_lanes(skb, &packet, slot->sum);
+	bpf_spin_unlock(&slot->lock);
+
+	end = (void *)(long)*(volatile __u32 *)&skb->data_end;
+	frame = (void *)(long)*(volatile __u32 *)&skb->data;
+	if (!fits || (void *)(frame + 1) > end)
+		return HOOK_UNFIT;
+	wire_put(frame->header, &packet);
+	return (int)verdict;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
