@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "dataplane/hook_tc.h"
 #include "tools/tallyd_options.h"
 #include "util/lines.h"
 #include "util/utf8.h"
@@ -179,6 +180,10 @@ int main(int argc, char **argv)
 		return result;
 	raise_limits();
 	settings.server.log = log_line;
+	if (settings.is_kernel) {
+		settings.server.hook_open = hook_tc_open;
+		settings.server.hook_devices = settings.devices;
+	}
 	if (settings.warning[0])
 		log_line(NULL, SERVER_WARN, settings.warning);
 	if (server_open(&running, &settings.server))

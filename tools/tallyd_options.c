@@ -32,8 +32,13 @@ static const char help[] =
 	"                         chooses, for tests)\n"
 	"  --shards N             threads that add, each with a UDP port of its own (1; at most "
 	"64)\n"
-	"  --engine soft          what adds: threads in user space, the only engine in this "
-	"version\n"
+	"  --engine soft|kernel   what adds: threads in user space (soft); or, for jobs in latency "
+	"mode,\n"
+	"                         the kernel, where their packets come in: needs root and "
+	"--devices\n"
+	"  --devices NAME,...     network devices that workers' packets come in by, ports of a "
+	"bridge\n"
+	"                         and not the bridge\n"
 	"  --lanes N              at most N numbers in a packet: 4..16368, a multiple of 4 (what "
 	"the\n"
 	"                         members' MTU carries: 360 at 1500 bytes)\n"
@@ -179,6 +184,15 @@ static int set_key(struct settings *settings, const struct place *place, const c
 	return 0;
 }
 
+static int set_text(char text[TALLYD_TEXT_BYTES], const struct place *place, const char *name,
+		    const char *value)
+{
+	if (strlen(value) >= TALLYD_TEXT_BYTES)
+		return refuse(place, name, value, "too long");
+	strcpy(text, value);
+	return 0;
+}
+
 /* What follows such a name may be a key, and keys are never shown. */
 static bool speaks_of_key(const char *name)
 {
@@ -198,16 +212,16 @@ static int set(struct settings *settings, const struct place *place, const char 
 		return set_json(settings, place, value);
 	if (!strcmp(name, "key-file"))
 		return set_key(settings, place, value);
-	if (!strcmp(name, "engine"))
-		return strcmp(value, "soft")
-			       ? refuse(place, name, value, "this version has only soft")
-			       : 0;
-	if (!strcmp(name, "listen")) {
-		if (strlen(value) >= sizeof(settings->listen))
-			return refuse(place, name, value, "too long");
-		strcpy(settings->listen, value);
-		return 0;
+	if (!strcmp(name, "engine")) {
+		settings->is_kernel = !strcmp(value, "kernel");
+		return settings->is_kernel || !strcmp(value, "soft")
+			       ? 0
+			       : refuse(place, name, value, "soft or kernel");
 	}
+	if (!strcmp(name, "listen"))
+		return set_text(settings->listen, place, name, value);
+	if (!strcmp(name, "devices"))
+		return set_text(settings->devices, place, name, value);
 	if (speaks_of_key(name))
 		return refuse(place, name, "(not shown)",
 			      "no such option: a key is the one line of key-file's FILE");
@@ -227,6 +241,7 @@ static const struct option options[] = {
 	{ "log-level", required_argument, NULL, OPT_SET },
 	{ "listen", required_argument, NULL, OPT_SET },
 	{ "engine", required_argument, NULL, OPT_SET },
+	{ "devices", required_argument, NULL, OPT_SET },
 	{ "key-file", required_argument, NULL, OPT_SET },
 	{ "shards", required_argument, NULL, OPT_SET },
 	{ "lanes", required_argument, NULL, OPT_SET },
@@ -374,6 +389,17 @@ static int listen_parse(struct settings *settings)
 	return -1;
 }
 
+static int engine_fits(const struct settings *settings)
+{
+	static const struct place here = { NULL, 0 };
+
+	if (settings->is_kernel && !*settings->devices)
+		return refuse(&here, "engine", "kernel", "needs --devices: where packets come in");
+	if (!settings->is_kernel && *settings->devices)
+		return refuse(&here, "devices", settings->devices, "only with --engine kernel");
+	return -1;
+}
+
 int tallyd_options(struct settings *settings, int argc, char **argv)
 {
 	int result = refuse_key(argc, argv);
@@ -382,5 +408,7 @@ int tallyd_options(struct settings *settings, int argc, char **argv)
 		result = parse(settings, argc, argv, true);
 	if (result < 0)
 		result = parse(settings, argc, argv, false);
+	if (result < 0)
+		result = engine_fits(settings);
 	return result < 0 ? listen_parse(settings) : result;
 }

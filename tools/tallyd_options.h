@@ -23,6 +23,8 @@ struct settings {
 	bool is_json;
 	char listen[TALLYD_TEXT_BYTES];
 	char key[CONTROL_KEY_BYTES];
+	bool is_kernel;                  /* --engine kernel, */
+	char devices[TALLYD_TEXT_BYTES]; /* --devices */
 	char warning[TALLYD_TEXT_BYTES]; /* to be logged once that is possible; "": none */
 };
 

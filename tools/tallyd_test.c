@@ -129,6 +129,8 @@ static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **sta
 		{ "--memory 9999999999G", "--memory", "9999999999G" },
 		{ "--drain-timeout 1.5", "--drain-timeout", "1.5" },
 		{ "--engine xdp", "--engine", "xdp" },
+		{ "--engine kernel", "--engine kernel", "--devices" },
+		{ "--devices eth0", "--devices eth0", "--engine kernel" },
 		{ "--log-level loud", "--log-level", "loud" },
 		{ "--listen [::1", "--listen", "[::1" },
 		{ "--listen 127.0.0.1:99999", "--listen", "99999" },

@@ -131,4 +131,11 @@ void server_say_stats(struct server *server, uint32_t shard, const struct engine
 	line_add(line, "hello of a stranger", stats->hello_unknown);
 	server_say(server, SERVER_INFO, "shard %u: %llu packets in; dropped:%s", shard,
 		   (unsigned long long)stats->packets_in, *line ? line : " none");
+	if (stats->hooked[SWITCH_ABSORB])
+		server_say(server, SERVER_INFO,
+			   "shard %u, kernel: %llu packets added, %llu completed a round, %llu "
+			   "answered",
+			   shard, (unsigned long long)stats->hooked[SWITCH_ABSORB],
+			   (unsigned long long)stats->hooked[SWITCH_MULTICAST],
+			   (unsigned long long)stats->hooked[SWITCH_REPLY]);
 }

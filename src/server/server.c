@@ -207,6 +207,7 @@ static uint64_t shard_memory(const struct server *server)
 static int open_shards(struct server *server)
 {
 	char text[64];
+	char why[HOOK_ERROR_BYTES] = "";
 
 	for (uint32_t k = 0; k < server->options.shards; k++) {
 		struct shard_options options = {
@@ -217,6 +218,9 @@ static int open_shards(struct server *server)
 			.memory_max = shard_memory(server),
 			.jobs_max = server->options.jobs_max,
 			.wake_fd = server->shards_fd,
+			.hook_open = server->options.hook_open,
+			.hook_devices = server->options.hook_devices,
+			.hook_error = why,
 		};
 		int result;
 
@@ -227,7 +231,8 @@ static int open_shards(struct server *server)
 			say_receive_buffer(server, k);
 		if (result) {
 			server_say(server, SERVER_ERROR, "cannot open shard %u on UDP %s: %s", k,
-				   link_address_format(&options.local, text), strerror(-result));
+				   link_address_format(&options.local, text),
+				   *why ? why : strerror(-result));
 			return result;
 		}
 	}

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dataplane/hook.h"
 #include "dataplane/link.h"
 
 struct server;
@@ -51,7 +52,11 @@ struct server_options {
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
 	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */
 	const char *key; /* every JOIN must say it, at most 127 bytes; NULL, "": none. Copied */
-	server_log *log; /* NULL: silence */
+	hook_open_fn *
+		hook_open; /* latency mode's slots are in the kernel; NULL: in the shards. Not with */
+	const char
+		*hook_devices; /* local_name; where packets come in. Both must outlive the server */
+	server_log *log;       /* NULL: silence */
 	void *log_arg;
 };
 

@@ -19,6 +19,7 @@ enum { WAIT_MS_MAX = 1000, DEAD_WAIT_MS = 20, NS_PER_MS = 1000000, NOTICES = 64 
 
 struct shard {
 	struct link *link;
+	struct hook *hook; /* NULL: none */
 	struct engine_soft *engine;
 	struct queue commands; /* control -> shard */
 	struct queue events;   /* shard -> control */
@@ -225,6 +226,12 @@ static int shard_open_link(struct shard *shard, const struct shard_options *opti
 	return link_udp_open(&shard->link, &udp);
 }
 
+static void hook_close(const struct shard *shard)
+{
+	if (shard->hook)
+		shard->hook->ops->close(shard->hook);
+}
+
 int shard_open(struct shard **out, const struct shard_options *options)
 {
 	struct shard *shard = aligned_alloc(QUEUE_LINE_BYTES, sizeof(*shard));
@@ -241,15 +248,21 @@ int shard_open(struct shard **out, const struct shard_options *options)
 	if (result)
 		goto fini_events;
 	shard->port = shard->link->local.port;
+	if (options->hook_open)
+		result = options->hook_open(&shard->hook, options->hook_devices, shard->port,
+					    options->hook_error);
+	if (result)
+		goto close_link;
 	result = -ENOMEM;
 	shard->engine = engine_open(&(struct engine_options){
 		.link = shard->link,
 		.memory_max = options->memory_max,
 		.jobs_max = options->jobs_max,
 		.tables_max = SHARD_TABLES_MAX,
+		.hook = shard->hook,
 	});
 	if (!shard->engine)
-		goto close_link;
+		goto close_hook;
 	result = shard_start(shard, options->index);
 	if (result)
 		goto close_engine;
@@ -257,6 +270,8 @@ int shard_open(struct shard **out, const struct shard_options *options)
 	return 0;
 close_engine:
 	engine_close(shard->engine);
+close_hook:
+	hook_close(shard);
 close_link:
 	shard->link->ops->close(shard->link);
 fini_events:
@@ -282,6 +297,7 @@ void shard_close(struct shard *shard, struct engine_stats *stats,
 	if (tables)
 		*tables = *engine_sparse_stats(engine_tables(shard->engine));
 	engine_close(shard->engine);
+	hook_close(shard);
 	shard->link->ops->close(shard->link);
 	queue_fini(&shard->events);
 	queue_fini(&shard->commands);

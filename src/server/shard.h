@@ -76,7 +76,10 @@ struct shard_options {
 	int receive_bytes;
 	uint64_t memory_max; /* of all jobs and tables */
 	uint32_t jobs_max;
-	int wake_fd; /* an eventfd that is written when events wait; borrowed */
+	int wake_fd;             /* an eventfd that is written when events wait; borrowed */
+	hook_open_fn *hook_open; /* NULL: no slots in the kernel */
+	const char *hook_devices;
+	char *hook_error; /* HOOK_ERROR_BYTES: why it could not be opened, if that is why shard_open failed */
 };
 
 /* shard_open binds the socket and starts the thread. A negative errno if it cannot. */
