@@ -6,7 +6,7 @@
 #   bench/glm.sh [NAME=FILE...]     LIBSVM files, as NAME in the table; without any, made ones of the shapes of
 #                                   a9a, w8a, news20 and gisette
 #
-# RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
+# ENGINE (soft; or kernel: tallyd --engine). RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
 # all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
 #
 # WAYS (latency dense auto mpi). Also serial: latency mode, with nothing computed while a packet travels. lossy: latency
@@ -83,6 +83,11 @@ make_files() {
 		esac
 		echo "$name=$made/$name"
 	done
+}
+
+# The hub's ends of the links.
+devices() {
+	seq -s , -f p%g 0 $((ranks - 1))
 }
 
 # What mpirun starts its daemons with: the address says which namespace.
@@ -264,7 +269,9 @@ trap cleanup EXIT
 "$lab" shape "${LINK:-1gbit}" "${BURST:-128kb}" 2mb
 [[ -z ${OFFLOAD-} ]] || "$lab" offload "$OFFLOAD"
 make_agent
-daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
+engine=()
+[[ ${ENGINE:-soft} == soft ]] || engine=(--engine "$ENGINE" --devices "$(devices)")
+daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator" "${engine[@]}"
 if (($# == 0)); then
 	mapfile -t files < <(if [[ $ways == sum* ]]; then echo int32x8=/dev/null; else make_files; fi)
 	set -- "${files[@]}"

@@ -11,7 +11,8 @@
 #   measure.sh latency [N] [P] [COUNT] [SLOTS] [INFLIGHT]
 #                                           latency mode: COUNT (10000) allreduces of 8 int32 by N workers
 #                                           (4), a share P (0.01) of the packets lost both ways, SLOTS (16),
-#                                           INFLIGHT (8) on their way at once.
+#                                           INFLIGHT (8) on their way at once. ENGINE=kernel: tallyd
+#                                           --engine; what the kernel has served is said last.
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
 # (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
@@ -40,7 +41,7 @@ trap cleanup EXIT
 
 start() {
 	daemon_start "$scratch/tallyd" "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" \
-		${BUFFER:+--receive-buffer "$BUFFER"}
+		${BUFFER:+--receive-buffer "$BUFFER"} "$@"
 }
 
 # bench N ARGS...: one rank in each worker's namespace; rank 0 is heard.
@@ -87,15 +88,21 @@ loss)
 latency)
 	count=${2:-4}
 	"$HERE/lab.sh" up "$count"
-	"$HERE/lab.sh" offload off
+	"$HERE/lab.sh" offload "$([ "${3:-0.01}" = 0 ] && echo on || echo off)"
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
-	start
+	if [ "${ENGINE:-soft}" = soft ]; then
+		start
+	else
+		start --engine "$ENGINE" --devices "$(seq -s , -f p%g 0 $((count - 1)))"
+	fi
 	bench "$count" --elements 8 --latency-slots "${5:-16}" --inflight "${6:-8}" \
 		--iters "${4:-10000}" --warmup 0 --seed "$SEED"
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
+	daemon_stop
+	grep 'kernel:' "$scratch/tallyd" || true
 	;;
 *)
-	sed -n '3,19p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,20p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# namespaces.sh rate|stock|loss|latency [4|6] - ranks in network namespaces around an aggregator in another,
+# namespaces.sh rate|stock|loss|latency|kernel [4|6] - ranks in network namespaces around an aggregator in another,
 # every result verified. rate: 4 at 1 Gbit/s. stock: 8, all without privileges and with the receive buffer
 # of a stock kernel: less than 1 % of the packets are sent again. loss: 3 at 250 Mbit/s with 1 % of the
 # packets lost both ways; and with none, when no UPDATE may go out twice. latency: 4, with 1 % lost: 10,000
-# allreduces of 8 int32 in latency mode. lab/measure.sh does it. TALLY_BUILD: where the programs are.
+# allreduces of 8 int32 in latency mode. kernel: the same with tallyd --engine kernel, in both forms, which serves
+# them there, but for those over IPv6. lab/measure.sh does it. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 export FAMILY=${2:-4}
@@ -82,8 +83,30 @@ latency)
 		exit 1
 	}
 	;;
+kernel)
+	for program in clang bpftool; do
+		command -v "$program" >/dev/null || skip "kernel: no $program (scripts/deps.sh test)"
+	done
+	for slots in 16 8; do # acknowledgements, with 8 on their way at once, in the latter
+		ENGINE=kernel measure latency 4 0.01 5000 "$slots"
+		grep -qE 'dropped [1-9]' "$tmp/out" || {
+			echo "FAILED: nothing was lost"
+			exit 1
+		}
+		served=$(sed -n 's/.*kernel: .* packets added, \([0-9]*\) completed.*/\1/p' "$tmp/out")
+		if [[ $FAMILY == 4 ]]; then
+			((${served:-0} > 4000)) || {
+				echo "FAILED: of 5,000 rounds the kernel completed ${served:-none}"
+				exit 1
+			}
+		elif [[ -n $served ]]; then
+			echo "FAILED: the kernel served packets of IPv6"
+			exit 1
+		fi
+	done
+	;;
 *)
-	echo "usage: namespaces.sh rate|stock|loss|latency [4|6]" >&2
+	echo "usage: namespaces.sh rate|stock|loss|latency|kernel [4|6]" >&2
 	exit 2
 	;;
 esac
