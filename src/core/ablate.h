@@ -260,6 +260,7 @@ enum ablation {
 	ABLATE_KV_BATCH_AGAIN,
 	ABLATE_KV_COMMITTED,
 	ABLATE_KV_FORGOTTEN,
+	ABLATE_KV_COPY_TOLD,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

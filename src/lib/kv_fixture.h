@@ -675,7 +675,7 @@ static void ok(int result)
 		fail_msg("%d: %s", result, tally_get_last_error(NULL));
 }
 
-static void failed(int result, int expected, const char *because)
+static inline void failed(int result, int expected, const char *because)
 {
 	if (result != expected || !strstr(tally_get_last_error(NULL), because))
 		fail_msg("%d: '%s' and not '%s'", result, tally_get_last_error(NULL), because);

@@ -259,7 +259,7 @@ bool kv_hot_copied(const struct kv_server *server, uint64_t key, float *value)
 
 void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
 {
-	if (server->endpoint)
+	if (server->endpoint && !TAKEN_OUT(KV_COPY_TOLD))
 		endpoint_sparse_told(server->endpoint, generation, epoch);
 }
 

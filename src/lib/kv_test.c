@@ -173,75 +173,6 @@ static void kv__copies_are_right_over_restarts_and_loss(void **state)
 	flags = 0;
 }
 
-static uint64_t pulled_of(struct fake *fake)
-{
-	uint64_t pulled;
-
-	pthread_mutex_lock(&fake->lock);
-	pulled = fake->pulled;
-	pthread_mutex_unlock(&fake->lock);
-	return pulled;
-}
-
-/* Pulls the key until the server is not asked for it. */
-static void pull_copied(struct tally_kv *kv, struct fake *fake, uint64_t key, float expected)
-{
-	for (uint32_t i = 0; i < 5000; i++) {
-		uint64_t before = pulled_of(fake);
-		float got[FAKE_DIM];
-
-		ok(tally_kv_pull(kv, &key, got, 1, NULL));
-		ok(tally_kv_wait(kv, 0, -1));
-		for (uint32_t k = 0; k < FAKE_DIM; k++)
-			assert_true(got[k] == expected);
-		if (pulled_of(fake) == before)
-			return;
-		usleep(1000);
-	}
-	fail_msg("key %llu is never in the copy", (unsigned long long)key);
-}
-
-static void kv__a_copy_answers_pulls_of_hot_keys(void **state)
-{
-	struct fake *fake = fake_begin(FAKE_HOT, 24);
-	const float one[4 * FAKE_DIM] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
-	uint64_t keys[] = { 0, 1, 6, 12 }, before; /* hot, cold, hot, hot */
-	struct tally_kv *other = open_of(fake->address, 1), *kv;
-	float got[4 * FAKE_DIM] = { 0 };
-
-	(void)state;
-	flags = TALLY_KV_COPIES;
-	kv = open_of(fake->address, 0);
-	flags = 0;
-	ok(tally_kv_push(kv, keys, one, 4, NULL));
-	ok(tally_kv_wait(kv, 0, -1));
-	pull_copied(kv, fake, 6, 1);
-	pull_copied(kv, fake, 18, 0); /* nobody has pushed it: pulled once */
-	/* Somebody else's: known by BCAST, or pulled; and what it does not touch stays. */
-	ok(tally_kv_push(other, keys, one, 3, NULL));
-	ok(tally_kv_wait(other, 0, -1));
-	for (uint32_t i = 0; i < 1000 && got[2 * FAKE_DIM] != 2; i++) {
-		ok(tally_kv_pull(kv, keys, got, 4, NULL));
-		ok(tally_kv_wait(kv, 0, -1));
-		usleep(1000);
-	}
-	pull_copied(kv, fake, 6, 2);
-	pull_copied(kv, fake, 12, 1);
-	before = pulled_of(fake);
-	ok(tally_kv_pull(kv, keys, got, 4, NULL));
-	ok(tally_kv_wait(kv, 0, -1));
-	assert_int_equal(pulled_of(fake), before + 1); /* the cold one */
-	for (uint32_t i = 0; i < 4 * FAKE_DIM; i++)
-		assert_true(got[i] == (i / FAKE_DIM < 3 ? 2 : 1));
-	/* Who has none asks for all. */
-	ok(tally_kv_pull(other, keys, got, 4, NULL));
-	ok(tally_kv_wait(other, 0, -1));
-	assert_int_equal(pulled_of(fake), before + 5);
-	ok(tally_kv_close(other));
-	ok(tally_kv_close(kv));
-	fake_end(fake);
-}
-
 static void kv__several_servers_share_the_keys(void **state)
 {
 	struct fake *fakes[3];
@@ -629,7 +560,6 @@ int main(void)
 		cmocka_unit_test(kv__cold_alone_is_exact_over_restarts),
 		cmocka_unit_test(kv__nothing_is_lost_or_doubled_over_restarts_and_loss),
 		cmocka_unit_test(kv__copies_are_right_over_restarts_and_loss),
-		cmocka_unit_test(kv__a_copy_answers_pulls_of_hot_keys),
 		cmocka_unit_test(kv__several_servers_share_the_keys),
 		cmocka_unit_test(kv__stats_tell_hot_from_cold_and_count_bytes),
 		cmocka_unit_test(kv__a_wait_for_a_pull_ends_no_epoch),
