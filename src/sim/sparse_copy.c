@@ -7,7 +7,7 @@
 #define MS 1000000ull
 
 enum {
-	LOOKS = 4,  /* of a user, each time it is there */
+	LOOKS = 2,  /* of a user, each time it is there */
 	RANKS = 16, /* that are looked at in the end */
 };
 
