@@ -6,12 +6,12 @@
 #   bench/glm.sh [NAME=FILE...]     LIBSVM files, as NAME in the table; without any, made ones of the shapes of
 #                                   a9a, w8a, news20 and gisette
 #
-# ENGINE (soft; or kernel: tallyd --engine). RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
+# RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
 # all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
 #
-# WAYS (latency dense auto mpi). Also serial: latency mode, with nothing computed while a packet travels. lossy: latency
+# WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency mode, with nothing computed while a packet travels. lossy: latency
 # mode while a share LOSS (0.01) of the packets is lost on all links, both ways (clang, bpftool, and OFFLOAD=off, which is
-# for all ways). Or, alone, sum, sum-dense, sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
+# for all ways). Or, alone, sum, sum-kernel, sum-dense, sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
 # one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI (both).
 #
 # MADE (a9a w8a news20 gisette; there are real_sim rcv1 amazon_fashion avazu wide), ROWS (1): which files are made, and the
@@ -29,7 +29,7 @@ export LAB=${LAB:-tally-glm}
 data_ways=${DATA_WAYS:-data data-mpi}
 ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-3}
 ways=${WAYS:-latency dense auto mpi} data=${DATA-news20}
-aggregator=10.55.0.1:7171
+aggregator=10.55.0.1:7171 kernel=10.55.0.1:7181
 lab=$HERE/../lab/lab.sh
 scratch=$(mktemp -d)
 made=$scratch
@@ -167,6 +167,7 @@ measure_sums() {
 	sum-mpi) over_mpi bench/mpi_latency "${ITERS:-5000}" ;;
 	sum-dense) over_tally "${arguments[@]}" ;;
 	sum) over_tally "${arguments[@]}" --latency-slots 16 ;;
+	sum-kernel) aggregator=$kernel over_tally "${arguments[@]}" --latency-slots 16 ;;
 	esac
 	python3 - "$1" "$2" "$scratch/out" >>"$scratch/sums" <<-'END'
 		import json, sys
@@ -191,6 +192,7 @@ measure() {
 	data) over_tally glm train "${arguments[@]}" --epochs 1 --parallel data --comm dense ;;
 	data-mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs 1 --parallel data ;;
 	lossy) lossy_run glm train "${arguments[@]}" --epochs "$epochs" --comm latency ;;
+	kernel) aggregator=$kernel over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm auto ;;
 	serial) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm latency --no-overlap ;;
 	*) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
 	esac
@@ -269,9 +271,12 @@ trap cleanup EXIT
 "$lab" shape "${LINK:-1gbit}" "${BURST:-128kb}" 2mb
 [[ -z ${OFFLOAD-} ]] || "$lab" offload "$OFFLOAD"
 make_agent
-engine=()
-[[ ${ENGINE:-soft} == soft ]] || engine=(--engine "$ENGINE" --devices "$(devices)")
-daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator" "${engine[@]}"
+daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
+if [[ " $ways " == *kernel* ]] && ! daemon_start "$scratch/kernel" "$BUILD/tools/tallyd" --listen "$kernel" \
+	--engine kernel --devices "$(devices)"; then
+	echo "# without tallyd --engine kernel"
+	ways=$(tr ' ' '\n' <<<"$ways" | grep -v kernel | tr '\n' ' ')
+fi
 if (($# == 0)); then
 	mapfile -t files < <(if [[ $ways == sum* ]]; then echo int32x8=/dev/null; else make_files; fi)
 	set -- "${files[@]}"

@@ -60,7 +60,7 @@ class Section:
         return sorted({run.name for run in self.runs})
 
     def ways(self, name):
-        order = ["latency", "serial", "lossy", "dense", "auto", "mpi", "data", "data-mpi"]
+        order = ["latency", "serial", "lossy", "dense", "auto", "kernel", "mpi", "data", "data-mpi"]
         return sorted({run.way for run in self.runs if run.name == name}, key=order.index)
 
 
@@ -144,9 +144,10 @@ def curves(name, xs, series, words, log=""):
     picture(name, script)
 
 
-WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "mpi": "Open MPI",
+WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "kernel": "tally (auto), kernel", "mpi": "Open MPI",
         "data": "data-parallel, tally", "data-mpi": "data-parallel, MPI", "lossy": "latency mode, 1 % lost",
-        "serial": "not overlapped", "sum": "latency mode", "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
+        "serial": "not overlapped", "sum": "latency mode", "sum-kernel": "latency mode, kernel",
+        "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
 
 
 def latency_us():
@@ -179,7 +180,7 @@ def figure_8():
     if not origin("latency"):
         return
     section, rows = Section("latency"), []
-    for way in ("sum", "sum-dense", "sum-mpi"):
+    for way in ("sum", "sum-kernel", "sum-dense", "sum-mpi"):
         ends = [run.end for run in section.runs if run.way == way]
         if not ends:
             continue
@@ -201,15 +202,18 @@ def epoch_table(section):
     rows = []
     for name in section.names():
         auto = median(run.epoch_ms() for run in section.of(name, "auto"))
+        kernel = median(run.epoch_ms() for run in section.of(name, "kernel"))
         mpi = median(run.epoch_ms() for run in section.of(name, "mpi"))
         end = section.of(name, section.ways(name)[0])[0].end
         row = [name, "%d x %d" % (end["rows"], end["features"]), str(end["classes"])]
-        for way in ("latency", "dense", "auto", "mpi"):
+        for way in ("latency", "dense", "auto", "kernel", "mpi"):
             all_ms = [run.epoch_ms() for run in section.of(name, way)]
             row.append("%.1f (%.1f..%.1f)" % (median(all_ms), min(all_ms), max(all_ms)) if all_ms else "-")
         digests = {run.meta["model_sha256"] for run in section.runs if run.name == name}
-        rows.append(row + ["%.2f" % (mpi / auto) if mpi and auto else "-", "yes" if len(digests) == 1 else "NO"])
-    table(["data", "rows x features", "classes", "latency", "dense", "auto", "Open MPI", "MPI/auto", "same model"], rows)
+        rows.append(row + ["%.2f" % (mpi / tally) if mpi and tally else "-" for tally in (auto, kernel)] +
+                    ["yes" if len(digests) == 1 else "NO"])
+    table(["data", "rows x features", "classes", "latency", "dense", "auto", "auto, kernel", "Open MPI", "MPI/auto",
+           "MPI/kernel", "same model"], rows)
 
 
 def epochs():
@@ -218,7 +222,7 @@ def epochs():
         return
     section = Section("epoch")
     say("ms per epoch, the median of %d runs of each way in turn (least..most). Same model: the files that all runs have "
-        "written are equal, byte for byte." % len(section.of(section.names()[0], "auto")))
+        "written are equal, byte for byte. Kernel: tallyd --engine kernel." % len(section.of(section.names()[0], "auto")))
     epoch_table(section)
 
 

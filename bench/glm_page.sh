@@ -250,11 +250,11 @@ sparse=${sparse:-made-rcv1=$scratch/made/rcv1}
 dense=$(first 'gisette*')
 small=$(first a9a '*')
 batches='16 64 256 1024' ranks='1 2 4 8' simulated='2 4 8 16 32' memory_ranks='1 2 4' iterations=5000
-epoch_ways='latency dense auto mpi' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
+epoch_ways='latency dense auto kernel mpi' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
 overlap_batch=512 more=$sparse mpi=' mpi'
 overlaps='2-64-25mbit 2-64-50mbit 2-64-100mbit 2-32-50mbit 2-8-50mbit 2-64-1gbit 4-64-50mbit 4-64-1gbit'
 if [[ $quick ]]; then
-	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto mpi'
+	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto kernel mpi'
 	overlap_batch=64 overlaps=2-8-50mbit more='' mpi=''
 	data_ways=data scaled=("$sparse")
 	export EPOCHS=2
@@ -268,7 +268,7 @@ fi
 	mpirun.openmpi --version 2>/dev/null | head -n 1 || echo 'no Open MPI'
 } >"$out/machine"
 
-measure latency WAYS="sum sum-dense sum-mpi" ITERS="$iterations" --
+measure latency WAYS="sum sum-kernel sum-dense sum-mpi" ITERS="$iterations" --
 # shellcheck disable=SC2086 # words
 section sim simulate $simulated
 measure epoch WAYS="$epoch_ways" -- "${files[@]}"

@@ -108,7 +108,7 @@ ps_start() { # WORD...
 run() {
 	local way=$1 number=$2 rank pids=() failed=0 words=() batches=${BATCHES:-200} aggregators=''
 	daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
-	echo "$daemon" >"$scratch/tallyd.pid"
+	echo "${daemons[0]}" >"$scratch/tallyd.pid"
 	case $way in
 	hot | lossy)
 		aggregators=$aggregator words+=(--map "$scratch/map" --copies)

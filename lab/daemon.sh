@@ -1,22 +1,22 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# daemon.sh - to be sourced: one tallyd in the hub's namespace of a lab that is up (lab.sh), until it is stopped.
+# daemon.sh - to be sourced: a tallyd or more in the hub's namespace of a lab that is up (lab.sh), until they are stopped.
 #
 #   daemon_start LOG COMMAND...   returns when tallyd is ready; 1 if it has ended or is not ready after 5 s, its
 #                                 stderr, which is LOG, is then shown
-#   daemon_stop                   waits until it is gone; nothing if there is none
+#   daemon_stop                   waits until all are gone; nothing if there is none
 
-daemon=
+daemons=()
 
 daemon_start() {
 	local log=$1
 	shift
 	: >"$log"
 	"$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lab.sh" exec hub "$@" 2>"$log" &
-	daemon=$!
+	daemons+=($!)
 	for _ in $(seq 100); do
 		! grep -q ready "$log" || return 0
-		kill -0 "$daemon" 2>/dev/null || break
+		kill -0 "${daemons[-1]}" 2>/dev/null || break
 		sleep 0.05
 	done
 	cat "$log" >&2
@@ -24,8 +24,8 @@ daemon_start() {
 }
 
 daemon_stop() {
-	[ -n "$daemon" ] || return 0
-	kill "$daemon" 2>/dev/null || true
-	wait "$daemon" 2>/dev/null || true
-	daemon=
+	((${#daemons[@]})) || return 0
+	kill "${daemons[@]}" 2>/dev/null || true
+	wait "${daemons[@]}" 2>/dev/null || true
+	daemons=()
 }
