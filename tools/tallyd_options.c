@@ -47,6 +47,7 @@ static const char help[] =
 	"slots)\n"
 	"  --run N                packets in one message to the kernel, 1..64 (44)\n"
 	"  --jobs-max N           jobs at the same time (64; at most 1024)\n"
+	"  --tables-max N         tables of keys at the same time (256, also the most)\n"
 	"  --memory SIZE          memory of one job on one shard (64M)\n"
 	"  --memory-total SIZE    of all jobs on one shard (what --jobs-max of them may take)\n"
 	"  --receive-buffer SIZE  of each shard's socket (16M; more than net.core.rmem_max needs "
@@ -107,6 +108,7 @@ static const struct number numbers[] = {
 	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false },
 	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false },
 	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false },
+	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false },
 	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true },
 	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true },
 	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true },
@@ -249,6 +251,7 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, OPT_SET },
 	{ "run", required_argument, NULL, OPT_SET },
 	{ "jobs-max", required_argument, NULL, OPT_SET },
+	{ "tables-max", required_argument, NULL, OPT_SET },
 	{ "memory", required_argument, NULL, OPT_SET },
 	{ "memory-total", required_argument, NULL, OPT_SET },
 	{ "receive-buffer", required_argument, NULL, OPT_SET },

@@ -75,6 +75,7 @@ static void settings_check(const struct settings *settings)
 	FUZZ_CHECK(is_within(server->window, 1, 32768));
 	FUZZ_CHECK(is_within(server->run, 1, 64));
 	FUZZ_CHECK(is_within(server->jobs_max, 1, 1024));
+	FUZZ_CHECK(is_within(server->tables_max, 1, 256));
 	FUZZ_CHECK(is_within(server->memory_max, 1 << 16, 1ull << 40));
 	FUZZ_CHECK(is_within(server->heartbeat_ms, 1000, 3600000));
 	FUZZ_CHECK(settings->level <= SERVER_DEBUG);

@@ -170,6 +170,6 @@ void holders_say(struct server *server)
 		   (unsigned long long)(bytes > table_bytes ? bytes - table_bytes : 0));
 	if (server->tables_count)
 		server_say(server, SERVER_INFO, "holds %u of %u tables, %llu bytes of them",
-			   server->tables_count, (unsigned)SHARD_TABLES_MAX,
+			   server->tables_count, server->options.tables_max,
 			   (unsigned long long)table_bytes);
 }

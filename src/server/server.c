@@ -101,6 +101,8 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "run: at most 64";
 	else if (options->jobs_max > SERVER_JOBS_MAX)
 		wrong = "jobs: at most 1024";
+	else if (options->tables_max > SERVER_TABLES_MAX)
+		wrong = "tables: at most 256";
 	else if (options->listen.port && options->listen.port + options->shards > 65536)
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
@@ -113,10 +115,14 @@ static int options_check(struct server *server, const struct server_options *opt
 	return -EINVAL;
 }
 
+_Static_assert((int)SERVER_TABLES_MAX == (int)SHARD_TABLES_MAX, "as many as shards have room for");
+
 static void options_fill(struct server_options *options)
 {
 	options->shards = options->shards ? options->shards : 1;
 	options->jobs_max = options->jobs_max ? options->jobs_max : (uint32_t)JOBS;
+	options->tables_max = options->tables_max ? options->tables_max
+						  : (uint32_t)SERVER_TABLES_MAX;
 	options->receive_bytes = options->receive_bytes ? options->receive_bytes
 							: (uint32_t)RECEIVE_BYTES;
 	options->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms

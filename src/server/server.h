@@ -22,6 +22,7 @@ enum {
 	SERVER_PORT = 7171,
 	SERVER_SHARDS_MAX = 64,
 	SERVER_JOBS_MAX = 1024,
+	SERVER_TABLES_MAX = 256,
 	SERVER_ABORTED = 1,
 	SERVER_TEXT_BYTES = 192
 };
@@ -45,6 +46,7 @@ struct server_options {
 	uint32_t window;        /* first window; a quarter of the bulk slots */
 	uint32_t run;           /* packets in one message, 1..64; 44 */
 	uint32_t jobs_max;      /* 64 */
+	uint32_t tables_max;    /* 256, which is also the most */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
 	uint64_t memory_total;  /* of all jobs on one shard; what jobs_max of them take at most */

@@ -103,9 +103,9 @@ static uint16_t shard_least(const struct server *server)
 
 static int index_free(const struct server *server)
 {
-	for (int i = 0; i < SHARD_TABLES_MAX; i++)
+	for (uint32_t i = 0; i < server->options.tables_max; i++)
 		if (!server->tables[i])
-			return i;
+			return (int)i;
 	return NO_TABLE;
 }
 
@@ -184,8 +184,8 @@ void table_open(struct server *server, struct peer *peer, const struct control_t
 		return;
 	}
 	if (index == NO_TABLE) {
-		text_add(&text, "the aggregator has as many tables as it takes (%u): ",
-			 (unsigned)SHARD_TABLES_MAX);
+		text_add(&text, "the aggregator has as many tables as it takes (--tables-max %u): ",
+			 server->options.tables_max);
 		holders_add(server, NULL, NULL, &text);
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;

@@ -143,6 +143,21 @@ static void table__without_room_is_denied_and_its_end_gives_room(void **state)
 	server_close(server);
 }
 
+static void table__beyond_tables_max_is_denied_by_name(void **state)
+{
+	struct server *server = test_server((struct server_options){ .tables_max = 1 });
+	struct table_client *client;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	client = table_ask(address, world_shape("emb"));
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	assert_denied(address, world_shape("wide"), CONTROL_NO_RESOURCE, "(--tables-max 1): ");
+	table_client_close(client);
+	server_close(server);
+}
+
 static void table__is_gone_when_its_closing_is_answered(void **state)
 {
 	struct control_table_open open = world_shape("emb");
@@ -253,6 +268,7 @@ int main(void)
 		cmocka_unit_test(table__that_is_fenced_gets_another_instance_and_no_old_packet),
 		cmocka_unit_test(table__of_a_stranger_or_of_no_shape_is_denied_by_name),
 		cmocka_unit_test(table__without_room_is_denied_and_its_end_gives_room),
+		cmocka_unit_test(table__beyond_tables_max_is_denied_by_name),
 		cmocka_unit_test(table__is_gone_when_its_closing_is_answered),
 		cmocka_unit_test(table__of_a_silent_server_goes_and_of_one_that_beats_stays),
 		cmocka_unit_test(table__ends_with_its_aggregator_which_says_so),
