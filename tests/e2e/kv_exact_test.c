@@ -39,7 +39,7 @@ enum {
 	PAUSE_MS = 300, /* from one to the next, at most; */
 	PAUSE_LONG_MS =
 		2500, /* where only the aggregator is killed: it is asked again once a second */
-	READY_MS = 20000,
+	READY_MS = 60000,
 	LIMIT_S = 120, /* with KILLS kills; more get more */
 	ADDRESS_BYTES = 64,
 };
@@ -323,11 +323,12 @@ static void aggregator_start(void)
 static void server_start(void)
 {
 	char table[160];
+	/* The aggregator is the last. Without checkpoints all that was ever pushed is read at each start. */
 	const char *arguments[] = {
-		program,    "--workers",    "4",           "--dir",        folder,
-		"--listen", server.address, "--heartbeat", "200",          "--log-level",
-		"error",    "--table",      table,         "--aggregator", aggregator.address,
-		NULL
+		program,        "--workers",        "4",           "--dir",   folder,
+		"--listen",     server.address,     "--heartbeat", "200",     "--log-level",
+		"error",        "--checkpoint",     "2",           "--table", table,
+		"--aggregator", aggregator.address, NULL
 	};
 
 	snprintf(table, sizeof(table),
@@ -335,7 +336,7 @@ static void server_start(void)
 		 "copies=1",
 		 DIM, map_path);
 	if (!aggregator_program)
-		arguments[13] = NULL;
+		arguments[15] = NULL;
 	daemon_start(&server, arguments);
 }
 
