@@ -29,8 +29,7 @@ struct hook_ops {
 	void (*bind)(struct hook *hook, uint32_t job, uint32_t child,
 		     const struct link_address *address);
 	/* One packet that switch_latency_admit and the address have passed: its verdict; *packet and `sum` are the
-	 * answer's, if it has one. The copy of an UPDATE that the kernel has left here, though it completed a round, is
-	 * a MULTICAST. */
+	 * answer's, if it has one. */
 	enum switch_verdict (*step)(struct hook *hook, struct wire *packet, const int32_t *lane,
 				    int32_t *sum);
 	void (*read)(struct hook *hook, uint32_t job, uint32_t slot,

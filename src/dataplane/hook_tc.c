@@ -18,7 +18,7 @@ extern const unsigned char latency_tc_bpf[];
 extern const size_t latency_tc_bpf_bytes;
 
 enum {
-	PRIORITY = 7171, /* of our filters; behind whatever else there is */
+	PRIORITY = 65000, /* of our filters: behind whatever else is likely to be there */
 	/* A frame for tally_step. */
 	AT_ETHERTYPE = 12,
 	AT_IP = 14,
@@ -34,6 +34,7 @@ struct device {
 
 struct place { /* of a job */
 	uint32_t base, slots, children;
+	struct xdp_job value; /* as it is in the map */
 };
 
 struct hook_tc {
@@ -82,8 +83,8 @@ static int tc_add(struct hook *hook, const struct switch_job *job)
 	for (uint32_t i = base; i < base + job->slots; i++) {
 		if (bpf_map_update_elem(tc->slots, &i, &empty, BPF_ANY))
 			return -ENOSPC;
-		tc->is_used[i] = true;
 	}
+	memset(tc->is_used + base, true, job->slots);
 	tc->place[job->index] =
 		(struct place){ .base = base, .slots = job->slots, .children = job->children };
 	tc->children_count += job->children;
@@ -93,12 +94,13 @@ static int tc_add(struct hook *hook, const struct switch_job *job)
 static bool tc_set(struct hook *hook, const struct switch_job *job)
 {
 	struct hook_tc *tc = tc_of(hook);
-	struct xdp_job value = { .job = *job, .slot_base = tc->place[job->index].base };
+	struct place *place = &tc->place[job->index];
 	uint32_t key = job->index;
 
+	place->value = (struct xdp_job){ .job = *job, .slot_base = place->base };
 	if (job->lanes > SWITCH_LANES_MAX)
-		value.job.enabled = 0;
-	return !bpf_map_update_elem(tc->jobs, &key, &value, BPF_ANY) &&
+		place->value.job.enabled = 0;
+	return !bpf_map_update_elem(tc->jobs, &key, &place->value, BPF_ANY) &&
 	       job->lanes <= SWITCH_LANES_MAX;
 }
 
@@ -133,6 +135,7 @@ static void tc_bind(struct hook *hook, uint32_t job, uint32_t child,
 		(void)bpf_map_delete_elem(tc->children, &key);
 	else
 		(void)bpf_map_update_elem(tc->children, &key, &value, BPF_ANY);
+	(void)bpf_map_update_elem(tc->jobs, &job, &tc->place[job].value, BPF_ANY); /* has_paths */
 }
 
 /* ---- slots ---- */
@@ -159,7 +162,6 @@ static enum switch_verdict tc_step(struct hook *hook, struct wire *packet, const
 {
 	struct hook_tc *tc = tc_of(hook);
 	uint8_t in[FRAME_BYTES], out[FRAME_BYTES + 64];
-	bool is_first = packet->type == WIRE_UPDATE && !(packet->flags & WIRE_RESENT);
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = in, .data_out = out,
 		    .data_size_in = frame_make(tc, packet, lane, in), .data_size_out = sizeof(out));
 
@@ -172,8 +174,6 @@ static enum switch_verdict tc_step(struct hook *hook, struct wire *packet, const
 	wire_get(out + AT_PACKET, packet);
 	memcpy(sum, out + AT_PACKET + WIRE_HEADER_BYTES,
 	       wire_bytes(packet->lanes) - WIRE_HEADER_BYTES);
-	if (is_first && packet->type == WIRE_RESULT)
-		return SWITCH_MULTICAST;
 	return (enum switch_verdict)run.retval;
 }
 
@@ -229,6 +229,14 @@ static void filter_of(const struct hook_tc *tc, struct bpf_tc_opts *filter)
 					.priority = PRIORITY };
 }
 
+static uint32_t program_id(const struct hook_tc *tc)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t bytes = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(tc->run, &info, &bytes) ? 0 : info.id;
+}
+
 static void detach(struct hook_tc *tc)
 {
 	for (uint32_t i = 0; i < tc->attached; i++) {
@@ -236,6 +244,9 @@ static void detach(struct hook_tc *tc)
 			    .attach_point = BPF_TC_INGRESS);
 		struct bpf_tc_opts filter;
 
+		filter_of(tc, &filter);
+		if (bpf_tc_query(&at, &filter) || filter.prog_id != program_id(tc))
+			continue; /* another's by now */
 		filter_of(tc, &filter);
 		(void)bpf_tc_detach(&at, &filter);
 	}

@@ -87,16 +87,16 @@ kernel)
 	for program in clang bpftool; do
 		command -v "$program" >/dev/null || skip "kernel: no $program (scripts/deps.sh test)"
 	done
-	for slots in 16 8; do # acknowledgements, with 8 on their way at once, in the latter
-		ENGINE=kernel measure latency 4 0.01 5000 "$slots"
+	for slots in 16 1; do # with one slot there are acknowledgements
+		ENGINE=kernel measure latency 4 0.01 "$((slots > 1 ? 5000 : 1000))" "$slots" "$((slots > 1 ? 8 : 1))"
 		grep -qE 'dropped [1-9]' "$tmp/out" || {
 			echo "FAILED: nothing was lost"
 			exit 1
 		}
 		served=$(sed -n 's/.*kernel: .* packets added, \([0-9]*\) completed.*/\1/p' "$tmp/out")
 		if [[ $FAMILY == 4 ]]; then
-			((${served:-0} > 4000)) || {
-				echo "FAILED: of 5,000 rounds the kernel completed ${served:-none}"
+			((${served:-0} > 800)) || {
+				echo "FAILED: of 1,000 rounds or more the kernel completed ${served:-none}"
 				exit 1
 			}
 		elif [[ -n $served ]]; then

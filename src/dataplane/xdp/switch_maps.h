@@ -19,7 +19,7 @@ enum {
 struct xdp_job {
 	struct switch_job job;
 	uint32_t slot_base;
-	uint32_t reserved;
+	uint32_t has_paths; /* latency_tc.bpf.c: of all children */
 };
 
 struct xdp_child {
@@ -68,6 +68,7 @@ struct hook_child {
 };
 
 enum {
+	HOOK_FRAME_BYTES = 2048, /* larger ones are none of ours */
 	HOOK_SLOTS_MAX = 4096,
 	HOOK_CHILDREN_MAX = 64, /* of one job */
 	/* tally_step's results beside verdicts. */
