@@ -224,9 +224,10 @@ static int say(char error[HOOK_ERROR_BYTES], int result, const char *what, const
 /* One filter for each port: the priority is the protocol's, the handle says whose it is. */
 static void filter_of(const struct hook_tc *tc, struct bpf_tc_opts *filter)
 {
-	*filter = (struct bpf_tc_opts){ .sz = sizeof(*filter),
-					.handle = tc->port,
-					.priority = PRIORITY };
+	memset(filter, 0, sizeof(*filter)); /* what is between its fields, too: libbpf looks */
+	filter->sz = sizeof(*filter);
+	filter->handle = tc->port;
+	filter->priority = PRIORITY;
 }
 
 static uint32_t program_id(const struct hook_tc *tc)
