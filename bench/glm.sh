@@ -9,10 +9,12 @@
 # RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
 # all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
 #
-# WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency mode, with nothing computed while a packet travels. lossy: latency
-# mode while a share LOSS (0.01) of the packets is lost on all links, both ways (clang, bpftool, and OFFLOAD=off, which is
-# for all ways). Or, alone, sum, sum-kernel, sum-dense, sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which data-parallel is measured as well,
-# one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI (both).
+# WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency
+# mode, with nothing computed while a packet travels. lossy: latency mode while a share LOSS (0.01) of the packets is lost
+# on all links, both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). Or, alone, sum, sum-kernel, sum-dense,
+# sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which
+# data-parallel is measured as well, one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI
+# (both).
 #
 # MADE (a9a w8a news20 gisette; there are real_sim rcv1 amazon_fashion avazu wide), ROWS (1): which files are made, and the
 # part of their rows. MAKE: a folder; they are made there, and nothing else is done.
