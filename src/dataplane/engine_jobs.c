@@ -265,13 +265,6 @@ const struct engine_stats *engine_stats(struct engine_soft *engine)
 	return &engine->stats;
 }
 
-bool engine_job_is_hooked(const struct engine_soft *engine, uint16_t idx)
-{
-	const struct job *job = engine_job_find(engine, idx);
-
-	return job && job->is_hooked;
-}
-
 /* ---- the engine ---- */
 
 struct engine_soft *engine_open(const struct engine_options *options)

@@ -111,7 +111,5 @@ uint64_t engine_memory_max(const struct engine_soft *engine);
 /* 0, or the negative errno that broke the link: nothing is received any more. */
 int engine_fault(const struct engine_soft *engine);
 const struct engine_stats *engine_stats(struct engine_soft *engine);
-/* Does the job live in the kernel (options.hook)? */
-bool engine_job_is_hooked(const struct engine_soft *engine, uint16_t job);
 
 #endif
