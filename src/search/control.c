@@ -90,27 +90,11 @@ void say_aggregator(const struct expansion *expansion, uint32_t aggregator)
 static const char *note_name(const struct note *note)
 {
 	static const char *const names[CONTROL_TYPE_END] = {
-		"",
-		"JOIN",
-		"GRANT",
-		"DENY",
-		"READY",
-		"START",
-		"HEARTBEAT",
-		"PING",
-		"PONG",
-		"PROGRESS",
-		"STALL",
-		"WAITING",
-		"QUERY",
-		"OPINFO",
-		"ABORT",
-		"LEAVE",
-		"LEFT",
-		"TABLE_OPEN",
-		"TABLE_GRANT",
-		"TABLE_BEAT",
-		"TABLE_CLOSE",
+		"",           "JOIN",      "GRANT",      "DENY",        "READY",
+		"START",      "HEARTBEAT", "PING",       "PONG",        "PROGRESS",
+		"STALL",      "WAITING",   "QUERY",      "OPINFO",      "ABORT",
+		"LEAVE",      "LEFT",      "TABLE_OPEN", "TABLE_GRANT", "TABLE_BEAT",
+		"TABLE_CLOSE"
 	};
 
 	return names[note->type];
