@@ -4,9 +4,20 @@
 #
 #   daemon_start LOG COMMAND...   returns when tallyd is ready; 1 if it has ended or is not ready after 5 s, its
 #                                 stderr, which is LOG, is then shown
+#   daemon_ready LOG PID          the same of any program that runs
 #   daemon_stop                   waits until all are gone; nothing if there is none
 
 daemons=()
+
+daemon_ready() {
+	for _ in $(seq 100); do
+		! grep -q ready "$1" || return 0
+		kill -0 "$2" 2>/dev/null || break
+		sleep 0.05
+	done
+	cat "$1" >&2
+	return 1
+}
 
 daemon_start() {
 	local log=$1
@@ -14,13 +25,7 @@ daemon_start() {
 	: >"$log"
 	"$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lab.sh" exec hub "$@" 2>"$log" &
 	daemons+=($!)
-	for _ in $(seq 100); do
-		! grep -q ready "$log" || return 0
-		kill -0 "${daemons[-1]}" 2>/dev/null || break
-		sleep 0.05
-	done
-	cat "$log" >&2
-	return 1
+	daemon_ready "$log" "${daemons[-1]}"
 }
 
 daemon_stop() {

@@ -12,7 +12,8 @@
 #                                           latency mode: COUNT (10000) allreduces of 8 int32 by N workers
 #                                           (4), a share P (0.01) of the packets lost both ways, SLOTS (16),
 #                                           INFLIGHT (8) on their way at once. ENGINE=kernel: tallyd
-#                                           --engine; what the kernel has served is said last.
+#                                           --engine; what the kernel has served is said last. MTU (1500):
+#                                           of the links.
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
 # (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
@@ -88,6 +89,7 @@ loss)
 latency)
 	count=${2:-4}
 	"$HERE/lab.sh" up "$count"
+	[ -z "${MTU:-}" ] || "$HERE/lab.sh" mtu "$MTU"
 	"$HERE/lab.sh" offload "$([ "${3:-0.01}" = 0 ] && echo on || echo off)"
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" loss "${3:-0.01}"
 	if [ "${ENGINE:-soft}" = soft ]; then
@@ -102,7 +104,7 @@ latency)
 	grep 'kernel:' "$scratch/tallyd" || true
 	;;
 *)
-	sed -n '3,20p' "$0" | sed 's/^# \{0,1\}//'
+	sed -n '3,21p' "$0" | sed 's/^# \{0,1\}//'
 	exit 2
 	;;
 esac
