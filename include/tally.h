@@ -172,7 +172,8 @@ TALLY_API int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint3
 /* Parts comm: the ranks with the same color >= 0 get a communicator of their own, numbered by key, and by
  * their rank in comm where keys are equal; color < 0: *new_comm becomes NULL, TALLY_OK. Collective over
  * comm, which stays as it is and may go before its parts: they use the same aggregator, and in local mode
- * the one in rank 0's process. options as in tally_comm_init, but `aggregator` is NULL. */
+ * the one in rank 0's process, which serves them to their end, but takes no new ones once rank 0 has left all
+ * that it is in. options as in tally_comm_init, but `aggregator` is NULL. */
 TALLY_API int tally_comm_split(struct tally_comm *comm, int color, int key,
 			       const struct tally_options *options, struct tally_comm **new_comm);
 
@@ -325,10 +326,20 @@ struct tally_kv_options {
 	uint32_t worker;  /* which of them this is: 0 to workers - 1 */
 	uint32_t deadline_ms;  /* a server that cannot be reached for so long, or an operation that
 	                          nothing comes of, breaks the table; 0: 60 s */
-	uint32_t kept_packets; /* per server, until they are committed; 0: 1024 */
+	uint32_t kept_packets; /* per server, until they are committed; 0: 4096, 6 MiB */
 	size_t queue_bytes; /* keys and values that wait for room; beyond it pushes block; 0: 64 MiB */
 	uint32_t flags;     /* TALLY_KV_COPIES, or 0 */
+	/* Never looked at: where the struct ended before `mode` was, with padding that its size counts and nobody has set. So the
+	 * end of an old program's struct is no mode. */
+	uint32_t reserved;
+	uint32_t mode;      /* TALLY_KV_ASYNC, _BOUNDED or _SYNC: the same on all workers */
+	uint32_t staleness; /* of TALLY_KV_BOUNDED, at most 2^20; else 0 */
 };
+
+/* How workers wait for each other: see tally_kv_step. */
+#define TALLY_KV_ASYNC 0u   /* not at all */
+#define TALLY_KV_BOUNDED 1u /* nobody is more than `staleness` steps ahead of anybody */
+#define TALLY_KV_SYNC 2u    /* all make a step together; the table has mode=sync (tally-ps) */
 
 /* Keeps a copy of hot rows, if the servers tell of their new values (tally-ps: copies=1), and answers pulls from it
  * while it is as new as all that this worker has heard of. So what was complete here, or before a barrier, is in what a
@@ -336,15 +347,16 @@ struct tally_kv_options {
  * copy, or not new enough, comes from the server as ever. Costs 16 bytes and a row of memory for each hot key. */
 #define TALLY_KV_COPIES 1u
 
-#define TALLY_KV_OPTIONS_INIT                                                       \
-	{                                                                           \
-		sizeof(struct tally_kv_options), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 \
+#define TALLY_KV_OPTIONS_INIT                                                                \
+	{                                                                                    \
+		sizeof(struct tally_kv_options), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 /* Opens `table` (1 to 63 letters, digits, '_', '-' and '.'), whose rows have dim values, 1 to 64, as the servers
  * know it. Waits until all servers have opened it, at most deadline_ms; not for other workers. On success *kv is the
  * caller's until tally_kv_close. options may be NULL.
- * TALLY_ERR_ARGUMENT: also no such table; TALLY_ERR_MISMATCH: of another dim or number of workers;
+ * TALLY_ERR_ARGUMENT: also no such table; TALLY_ERR_MISMATCH: of another dim or number of workers, or
+ * the mode or staleness is not the table's, or not that of another worker that is there;
  * TALLY_ERR_DENIED: a wrong key, or a later incarnation of this worker is there; TALLY_ERR_SYSTEM: a server cannot be
  * reached; TALLY_ERR_NO_RESOURCE, _NO_MEMORY, _TIMEOUT, _UNSUPPORTED, _VERSION, _REMOTE. The text names the server.
  *
@@ -389,6 +401,39 @@ TALLY_API int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done);
  * is not waited for by those who had opened it before; one that dies is, until another comes in its place. */
 TALLY_API int tally_kv_barrier(struct tally_kv *kv);
 
+/* Ends this worker's step: what it has pushed and pulled since the last one. Does not wait; tally_kv_wait for *timestamp,
+ * which may be NULL, returns when the next step may begin, and what is begun after this call, be it waited for or
+ * not, waits for that by itself, in its place. With
+ *
+ *   TALLY_KV_SYNC     when all workers have ended as many steps. What they have pushed in one is applied at its end: one step
+ *                     of the optimiser for each key, with the sum of all that was pushed of it, be it hot or cold. Sums are
+ *                     of whole numbers (of 2^-64, or of the unit of hot keys), so they are the same to the bit
+ *                     whoever came first. A pull of a step brings all of the steps before and nothing of this one. (A
+ *                     pull is of the step in which it was begun.)
+ *   TALLY_KV_BOUNDED  when all workers have ended all but the last `staleness` of as many steps: a pull of step t (from 0)
+ *                     brings all of others' steps before t - staleness, and maybe more. Pushes are applied as they come.
+ *   TALLY_KV_ASYNC    when all of this worker's operations are complete: nobody is waited for.
+ *
+ * tally_kv_barrier is a step of its own, in all of these: all workers make as many steps before each. A worker that closes the table is not waited for. One that dies is:
+ * when it has been gone for 4 heartbeats of the servers (tally-ps --heartbeat) and 2 seconds, whoever waits for it gets TALLY_ERR_REMOTE,
+ * with its name. With TALLY_KV_SYNC a step that was not over then is as if it had not begun, once another one comes in the place
+ * of the dead: all workers open the table again, then. (Of several servers one may have made the step that another has
+ * not; tally_kv_open warns of that.) */
+TALLY_API int tally_kv_step(struct tally_kv *kv, uint64_t *timestamp);
+
+/* Runs once, when operation `timestamp` is complete, or has failed with `result`, as tally_kv_wait would return it: a
+ * failed one's error is forgotten then. No lock is held. On the table's own thread, never within a call of the
+ * program's: while it runs nothing of the table goes on, so keep it short. It may begin operations (pushes do not wait for
+ * room there) and look at them; what waits, tally_kv_wait but with timeout_ms 0, tally_kv_barrier and tally_kv_close, is
+ * TALLY_ERR_USAGE. */
+typedef void (*tally_kv_done_fn)(struct tally_kv *kv, uint64_t timestamp, int result, void *arg);
+
+/* Has fn called for an operation, also for one that is complete already: as many times as this was. Those of one
+ * operation in the order in which they were asked for. All have run when tally_kv_close returns, also of a table that
+ * is broken. TALLY_ERR_ARGUMENT: no such operation. */
+TALLY_API int tally_kv_on_done(struct tally_kv *kv, uint64_t timestamp, tally_kv_done_fn fn,
+			       void *arg);
+
 struct tally_kv_stats {
 	size_t size;             /* set by the caller: sizeof(struct tally_kv_stats) */
 	uint64_t pairs;          /* of a key and its values that pushes have sent, */
@@ -398,10 +443,13 @@ struct tally_kv_stats {
 	uint64_t packets_resent; /* and further ones */
 	uint64_t bytes_out;      /* payload of UDP and TCP */
 	uint64_t bytes_in;
+	/* That were complete and are not in the table any more, for a server without a log went back to its checkpoint: */
+	uint64_t batches_lost; /* of cold pairs, */
+	uint64_t packets_lost; /* and of hot ones */
 };
-#define TALLY_KV_STATS_INIT                                        \
-	{                                                          \
-		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0 \
+#define TALLY_KV_STATS_INIT                                              \
+	{                                                                \
+		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since open.

@@ -13,7 +13,7 @@
 
 enum { PIECE = 1 << 12, ROWS_PER_LOOK = 1 << 8 };
 
-static int fail(const char *what)
+int hot_fail(const char *what)
 {
 	fprintf(stderr, "tally hot: %s\n", what);
 	return -1;
@@ -24,11 +24,11 @@ static int fail_memory(const struct hot_found *found)
 	char sentence[160];
 
 	if (!found->request->is_exact)
-		return fail("out of memory");
+		return hot_fail("out of memory");
 	snprintf(sentence, sizeof(sentence),
 		 "no memory to count more than %zu keys; without --exact memory is bounded",
 		 found->survey.count.keys);
-	return fail(sentence);
+	return hot_fail(sentence);
 }
 
 /* ---- the pass ---- */
@@ -43,7 +43,7 @@ static int zipf_pass(struct hot_found *found, struct hot_progress *progress)
 
 	found->format = "zipf";
 	if (zipf_init(&zipf, request->zipf, (uint32_t)request->zipf_keys, request->seed))
-		return fail("no memory for so many --keys");
+		return hot_fail("no memory for so many --keys");
 	while (left && !result) {
 		size_t some = left < PIECE ? (size_t)left : PIECE;
 
@@ -58,44 +58,50 @@ static int zipf_pass(struct hot_found *found, struct hot_progress *progress)
 	return result;
 }
 
-static int rows_take(struct hot_found *found, struct keys *keys, struct hot_progress *progress)
+struct taking {
+	struct hot_found *found;
+	struct hot_progress *progress;
+};
+
+static int rows_take(void *arg, struct keys *keys)
 {
-	struct survey *survey = &found->survey;
+	const struct taking *taking = arg;
+	struct survey *survey = &taking->found->survey;
 	struct keys_row row;
 	int result;
 
+	if (!taking->found->format)
+		taking->found->format = keys_format_name(keys_format(keys));
 	while ((result = keys_next(keys, &row)) > 0) {
 		if (row.is_each_row ? survey_each(survey, row.key, row.count)
 				    : survey_row(survey, row.key, row.count))
-			return fail_memory(found);
+			return fail_memory(taking->found);
 		if (survey->rows % ROWS_PER_LOOK == 0 || row.is_each_row)
-			hot_progress_show(progress, source_position(keys_source(keys)),
+			hot_progress_show(taking->progress, source_position(keys_source(keys)),
 					  source_size(keys_source(keys)), survey->updates);
 	}
-	return result ? fail(keys_error(keys)) : 0;
+	return result ? hot_fail(keys_error(keys)) : 0;
 }
 
-static int file_take(struct hot_found *found, const char *path, struct hot_progress *progress)
+int hot_file(const struct hot_request *request, const char *path, hot_rows *rows, void *arg)
 {
-	const struct keys_options *options = &found->request->keys;
+	const struct keys_options *options = &request->keys;
 	char error[GLM_ERROR_MAX], sentence[GLM_ERROR_MAX];
 	enum keys_format format;
 	struct keys *keys;
 	int result;
 
 	if (keys_open(&keys, path, options, error))
-		return fail(error);
+		return hot_fail(error);
 	format = keys_format(keys);
-	if (!found->format)
-		found->format = keys_format_name(format);
 	if ((options->column_first && format != KEYS_LIST && format != KEYS_WORDS) ||
 	    (options->bits &&
 	     (format == KEYS_LIST || format == KEYS_LIBSVM || format == KEYS_U64))) {
 		snprintf(sentence, sizeof(sentence), "%.300s: is %s, which has no %s", path,
 			 keys_format_name(format), options->bits ? "--bits" : "--columns");
-		result = fail(sentence);
+		result = hot_fail(sentence);
 	} else {
-		result = rows_take(found, keys, progress);
+		result = rows(arg, keys);
 	}
 	keys_close(keys);
 	return result;
@@ -113,6 +119,7 @@ static int pass(struct hot_found *found)
 {
 	const struct hot_request *request = found->request;
 	struct hot_progress progress = { 0 };
+	struct taking taking = { found, &progress };
 	double begin = now_s();
 	int result = 0;
 
@@ -120,11 +127,11 @@ static int pass(struct hot_found *found)
 	if (request->zipf >= 0)
 		result = zipf_pass(found, &progress);
 	for (int i = 0; i < request->files && !result; i++)
-		result = file_take(found, request->file[i], &progress);
+		result = hot_file(request, request->file[i], rows_take, &taking);
 	hot_progress_close(&progress);
 	found->pass_s = now_s() - begin;
 	if (!result && !found->survey.updates)
-		return fail("there are no keys in it");
+		return hot_fail("there are no keys in it");
 	return result;
 }
 
@@ -155,9 +162,9 @@ static int conclude(struct hot_found *found)
 	const struct hot_request *request = found->request;
 
 	if (!found->survey.sampled_updates)
-		return fail("the sample is empty: a larger --sample, or another --seed");
+		return hot_fail("the sample is empty: a larger --sample, or another --seed");
 	if (survey_sampled(&found->survey, &found->sampled, &found->sampled_count))
-		return fail("out of memory");
+		return hot_fail("out of memory");
 	found->options = (struct choose_options){
 		.p = request->p,
 		.keys_max = choose_keys_max(request->memory, request->c, request->key_bytes),
@@ -168,8 +175,7 @@ static int conclude(struct hot_found *found)
 	return request->is_exact && compare_all(found) ? fail_memory(found) : 0;
 }
 
-/* The version of the map that is to be written: 0, and it is said why, if there is something else. */
-static uint32_t version_choose(const struct hot_request *request)
+uint32_t hot_version_choose(const struct hot_request *request)
 {
 	char error[GLM_ERROR_MAX];
 	struct hot_map map;
@@ -193,38 +199,35 @@ static uint32_t version_choose(const struct hot_request *request)
 	return version + 1;
 }
 
-static int map_write(struct hot_found *found, uint32_t version)
+int hot_map_put(const struct hot_request *request, uint32_t version, const struct heat *heat,
+		uint64_t keys, uint64_t updates)
 {
-	const struct hot_request *request = found->request;
 	char error[GLM_ERROR_MAX];
 	struct hot_map map = {
 		.table = (uint32_t)request->table,
 		.version = version,
-		.keys = (uint32_t)found->choice.keys,
-		.updates = found->survey.sampled_updates,
+		.keys = (uint32_t)keys,
+		.updates = updates,
 	};
 	int result;
 
-	if (!found->choice.keys)
-		return fail("no key is hot: no map is written");
-	if (found->choice.keys > HOT_MAP_KEYS_MAX)
-		return fail("more than 67108864 keys: no map has so many");
+	if (!keys)
+		return hot_fail("no key is hot: no map is written");
+	if (keys > HOT_MAP_KEYS_MAX)
+		return hot_fail("more than 67108864 keys: no map has so many");
 	map.key = malloc(map.keys * sizeof(*map.key));
 	if (!map.key)
-		return fail("out of memory");
+		return hot_fail("out of memory");
 	for (uint32_t rank = 0; rank < map.keys; rank++) {
-		map.key[rank] = found->sampled[rank].key;
-		map.hot_updates += found->sampled[rank].count;
+		map.key[rank] = heat[rank].key;
+		map.hot_updates += heat[rank].count;
 	}
 	/* A sketch that is too small counts more than there is. */
 	if (map.hot_updates > map.updates)
 		map.hot_updates = map.updates;
 	result = hot_map_write(request->output, &map, error);
 	free(map.key);
-	if (result)
-		return fail(error);
-	found->version = version;
-	return 0;
+	return result ? hot_fail(error) : 0;
 }
 
 static int work(struct hot_found *found)
@@ -233,7 +236,7 @@ static int work(struct hot_found *found)
 	uint32_t version = 0;
 
 	if (request->output) {
-		version = version_choose(request);
+		version = hot_version_choose(request);
 		if (!version)
 			return -1;
 	}
@@ -241,9 +244,12 @@ static int work(struct hot_found *found)
 		return -1;
 	if (survey_open(&found->survey, request->rate, request->seed, (uint32_t)request->counters,
 			request->is_exact))
-		return fail("no memory for so many --counters");
-	if (pass(found) || conclude(found) || (version && map_write(found, version)))
+		return hot_fail("no memory for so many --counters");
+	if (pass(found) || conclude(found) ||
+	    (version && hot_map_put(request, version, found->sampled, found->choice.keys,
+				    found->survey.sampled_updates)))
 		return -1;
+	found->version = version;
 	hot_report(found);
 	return request->plot && !hot_plot(found) ? -1 : 0;
 }
@@ -256,7 +262,7 @@ static int show(const struct hot_request *request)
 	struct hot_map map;
 
 	if (hot_map_read(request->show, &map, error)) {
-		fail(error);
+		hot_fail(error);
 		return EXIT_FAILED;
 	}
 	hot_report_map(request->show, &map, request->is_json);
@@ -271,7 +277,7 @@ static int emit(const struct hot_request *request)
 	struct zipf zipf;
 
 	if (zipf_init(&zipf, request->zipf, (uint32_t)request->zipf_keys, request->seed)) {
-		fail("no memory for so many --keys");
+		hot_fail("no memory for so many --keys");
 		return EXIT_FAILED;
 	}
 	while (left && !ferror(stdout)) {
@@ -298,6 +304,8 @@ int hot_main(int argc, char **argv)
 		return show(&request);
 	if (request.is_emitted)
 		return emit(&request);
+	if (request.is_live)
+		return hot_live(&request);
 	status = work(&found) ? EXIT_FAILED : EXIT_DONE;
 	survey_close(&found.survey);
 	free(found.sampled);

@@ -29,10 +29,28 @@ struct hot_request {
 	uint64_t seed, counters, bits;
 	uint64_t table, version; /* of the map; version 0: one more than the file has */
 	bool is_knee, is_exact, is_json, is_emitted;
+	bool is_live;
+	double every_s, half_life_s, slack; /* of is_live */
+	uint64_t tell;                      /* a pid; 0: nobody */
 };
 
 /* -1: go on; else the exit status, and all has been said. */
 int hot_request_parse(struct hot_request *request, int argc, char **argv);
+
+/* ---- reading, and the map ---- */
+
+/* -1, with a line on stderr. */
+int hot_fail(const char *what);
+/* A file of keys, which is what was asked for: `rows` reads it. -1: it is said why. */
+typedef int hot_rows(void *arg, struct keys *keys);
+int hot_file(const struct hot_request *request, const char *path, hot_rows *rows, void *arg);
+/* The version of the map that is to be written: 0, and it is said why, if there is something else. */
+uint32_t hot_version_choose(const struct hot_request *request);
+/* The first `keys` of heat. -1: it is said why. */
+int hot_map_put(const struct hot_request *request, uint32_t version, const struct heat *heat,
+		uint64_t keys, uint64_t updates);
+/* --live: the exit status. */
+int hot_live(const struct hot_request *request);
 
 /* ---- what was found ---- */
 

@@ -17,6 +17,7 @@ static const char help[] =
 	"\n"
 	"usage: tally hot FILE... [-o MAP] [OPTION...]      - is standard input, with --format\n"
 	"       tally hot --zipf X [--keys N] [--updates N] [OPTION...]\n"
+	"       tally hot FILE... --live -o MAP [--tell PID] [OPTION...]\n"
 	"       tally hot --show MAP\n"
 	"\n"
 	"Try it, nothing is needed; then with any file of LIBSVM's page, or a click log:\n"
@@ -58,6 +59,14 @@ static const char help[] =
 	"  -o, --output MAP     the keys by rank, replaced whole or not at all\n"
 	"  --table N            of the map (0)\n"
 	"  --map-version N      of the map (one more than that of the file there, or 1)\n"
+	"  --live               a stream that goes on: the map is written again when it is not "
+	"good "
+	"any\n"
+	"                       more, and a line says what was done\n"
+	"  --every SECONDS      it looks so often (10)\n"
+	"  --half-life SECONDS  it forgets: what came so long ago counts half (600)\n"
+	"  --slack P            of all updates, that the map may miss and the best one not (1%)\n"
+	"  --tell PID           a tally-ps, to read its maps again\n"
 	"  --exact              count all rows, too: how good is the sample? An ideal one beside "
 	"it\n"
 	"  --plot FILE.svg      the part of all updates over the number of keys (gnuplot)\n"
@@ -93,6 +102,11 @@ enum {
 	OPT_SHOW,
 	OPT_JSON,
 	OPT_HELP,
+	OPT_LIVE,
+	OPT_EVERY,
+	OPT_HALF_LIFE,
+	OPT_SLACK,
+	OPT_TELL,
 	OPT_OUTPUT = 'o',
 };
 
@@ -120,6 +134,11 @@ static const struct option long_options[] = {
 	{ "emit", no_argument, NULL, OPT_EMIT },
 	{ "show", required_argument, NULL, OPT_SHOW },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "live", no_argument, NULL, OPT_LIVE },
+	{ "every", required_argument, NULL, OPT_EVERY },
+	{ "half-life", required_argument, NULL, OPT_HALF_LIFE },
+	{ "slack", required_argument, NULL, OPT_SLACK },
+	{ "tell", required_argument, NULL, OPT_TELL },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -132,6 +151,7 @@ static const struct args_number numbers[] = {
 	{ OPT_KEY_BYTES, 1, 1 << 20, offsetof(struct hot_request, key_bytes), "a number from 1 to 1048576" },
 	{ OPT_TABLE, 0, HOT_MAP_TABLE_MAX, offsetof(struct hot_request, table), "a number up to 65535" },
 	{ OPT_MAP_VERSION, 1, UINT32_MAX, offsetof(struct hot_request, version), "a number from 1 to 4294967295" },
+	{ OPT_TELL, 1, INT32_MAX, offsetof(struct hot_request, tell), "the number of a process" },
 };
 
 /* K, M and G may follow. */
@@ -149,6 +169,7 @@ static const struct {
 	{ OPT_SAMPLE, offsetof(struct hot_request, rate) },
 	{ OPT_P, offsetof(struct hot_request, p) },
 	{ OPT_C, offsetof(struct hot_request, c) },
+	{ OPT_SLACK, offsetof(struct hot_request, slack) },
 };
 
 static const struct {
@@ -159,6 +180,7 @@ static const struct {
 	{ OPT_EXACT, offsetof(struct hot_request, is_exact) },
 	{ OPT_EMIT, offsetof(struct hot_request, is_emitted) },
 	{ OPT_JSON, offsetof(struct hot_request, is_json) },
+	{ OPT_LIVE, offsetof(struct hot_request, is_live) },
 };
 
 static const struct args_file names[] = {
@@ -196,6 +218,17 @@ static bool part_read(const char *text, double *part)
 		return false;
 	*part = value;
 	return true;
+}
+
+static const char *seconds_read(const char *text, double *seconds)
+{
+	double value;
+	const char *end = real_read(text, &value);
+
+	if (!end || *end || !(value > 0 && value <= 1e9))
+		return "seconds, above 0";
+	*seconds = value;
+	return NULL;
 }
 
 /* A, A- or A-B. */
@@ -274,6 +307,10 @@ static const char *value_read(void *arg, int option, const char *value)
 			       : "auto, libsvm, list, words, criteo, avazu or u64";
 	case OPT_COLUMNS:
 		return columns_read(value, &request->keys) ? NULL : "a column from 1, or 2- or 2-5";
+	case OPT_EVERY:
+		return seconds_read(value, &request->every_s);
+	case OPT_HALF_LIFE:
+		return seconds_read(value, &request->half_life_s);
 	case OPT_ZIPF:
 		end = real_read(value, &request->zipf);
 		return end && !*end && request->zipf >= 0 && request->zipf <= ZIPF_EXPONENT_MAX
@@ -293,21 +330,26 @@ static int misfit(const struct hot_request *request, uint64_t seen)
 {
 	static const struct {
 		int option;
-		enum { OF_FILES, OF_ZIPF, OF_MAPS } of;
+		enum { OF_FILES, OF_ZIPF, OF_MAPS, OF_ENDS, OF_LIVE } of;
 	} needs[] = {
 		{ OPT_FORMAT, OF_FILES }, { OPT_COLUMNS, OF_FILES },    { OPT_BITS, OF_FILES },
 		{ OPT_KEYS, OF_ZIPF },    { OPT_UPDATES, OF_ZIPF },     { OPT_EMIT, OF_ZIPF },
-		{ OPT_TABLE, OF_MAPS },   { OPT_MAP_VERSION, OF_MAPS },
+		{ OPT_TABLE, OF_MAPS },   { OPT_MAP_VERSION, OF_MAPS }, { OPT_LIVE, OF_MAPS },
+		{ OPT_LIVE, OF_FILES },   { OPT_EXACT, OF_ENDS },       { OPT_PLOT, OF_ENDS },
+		{ OPT_EVERY, OF_LIVE },   { OPT_HALF_LIFE, OF_LIVE },   { OPT_SLACK, OF_LIVE },
+		{ OPT_TELL, OF_LIVE },
 	};
 	static const char *const why[] = {
 		[OF_FILES] = "is of files; --zipf makes its keys",
 		[OF_ZIPF] = "of what? --zipf X",
 		[OF_MAPS] = "of what? -o MAP",
+		[OF_ENDS] = "is of what has an end; --live goes on",
+		[OF_LIVE] = "of what? --live",
 	};
 	const bool has[] = {
-		[OF_FILES] = request->zipf < 0,
-		[OF_ZIPF] = request->zipf >= 0,
-		[OF_MAPS] = request->output != NULL,
+		[OF_FILES] = request->zipf < 0,      [OF_ZIPF] = request->zipf >= 0,
+		[OF_MAPS] = request->output != NULL, [OF_ENDS] = !request->is_live,
+		[OF_LIVE] = request->is_live,
 	};
 
 	for (size_t i = 0; i < COUNT(needs); i++) {
@@ -370,6 +412,9 @@ int hot_request_parse(struct hot_request *request, int argc, char **argv)
 		.key_bytes = 4,
 		.seed = 1,
 		.counters = 1 << 20,
+		.every_s = 10,
+		.half_life_s = 600,
+		.slack = 0.01,
 	};
 	while ((option = getopt_long(argc, argv, "o:", long_options, NULL)) != -1) {
 		if (option == '?') {

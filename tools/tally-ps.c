@@ -12,6 +12,8 @@
 #include "tools/tally_ps_options.h"
 #include "util/lines.h"
 
+enum { LOCK_TRIES = 50, LOCK_TRY_US = 20000 };
+
 static struct ps_settings settings = {
 	.server = { .listen = "0.0.0.0", .job = "" },
 	.level = PS_INFO,
@@ -53,19 +55,33 @@ static void on_signal(int number)
 		ps_server_report(running);
 	else if (number == SIGUSR2)
 		ps_server_checkpoint(running);
+	else if (number == SIGHUP)
+		ps_server_reload(running);
 	else
 		ps_server_stop(running);
 }
 
 static void catch_signals(void)
 {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2 };
+	static const int numbers[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaddset(&action.sa_mask, numbers[i]);
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		sigaction(numbers[i], &action, NULL);
+}
+
+/* Who asks for something while logs are still read has to wait, and ends nothing. */
+static void requests_mask(int how)
+{
+	sigset_t requests;
+
+	sigemptyset(&requests);
+	sigaddset(&requests, SIGUSR1);
+	sigaddset(&requests, SIGUSR2);
+	sigaddset(&requests, SIGHUP);
+	sigprocmask(how, &requests, NULL);
 }
 
 /* Whoever starts us without a stderr must not find our lines in one of our files. */
@@ -80,13 +96,17 @@ static void fill_standard(void)
 		close(fd);
 }
 
-/* Two of us in one folder would write the same logs. It is held until we end, however that is. */
+/* Two of us in one folder would write the same logs. It is held until we end, however that is; a child of one that was
+ * killed, which has just begun to write a checkpoint, may have it for a moment longer. */
 static bool folder_take(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
-		return true;
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return true;
+		usleep(LOCK_TRY_US);
+	}
 	fprintf(stderr, "tally-ps: %s: %s\n", folder,
 		fd < 0 ? strerror(errno) : "another tally-ps has its tables there");
 	if (fd >= 0)
@@ -99,6 +119,7 @@ int main(int argc, char **argv)
 	char error[PS_ERROR_MAX], address[PS_TEXT_BYTES], line[160];
 	int result;
 
+	requests_mask(SIG_BLOCK);
 	fill_standard();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is told like a full disk */
@@ -113,6 +134,7 @@ int main(int argc, char **argv)
 		return PS_EXIT_FAILED;
 	}
 	catch_signals();
+	requests_mask(SIG_UNBLOCK);
 	snprintf(line, sizeof(line), "ready on %s, %u table%s", ps_server_address(running, address),
 		 settings.server.table_count, settings.server.table_count == 1 ? "" : "s");
 	put("", line); /* whatever the level: scripts wait for it */
@@ -122,6 +144,7 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	ps_server_close(running);
 	return result ? PS_EXIT_FAILED : PS_EXIT_DONE;
 }

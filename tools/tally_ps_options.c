@@ -13,6 +13,11 @@
 #include "util/commit.h"
 #include "util/conf.h"
 
+/* Of what an aggregator sends; above that most of it goes twice. */
+enum { TIRED_LOSS = 50, CHECKPOINT_S = 60 };
+
+static const uint64_t ns_per_s = 1000000000;
+
 static const char help[] =
 	"tally-ps - owns the parameters of sparse tables, and makes the optimiser's steps\n"
 	"\n"
@@ -30,9 +35,15 @@ static const char help[] =
 	"by;\n"
 	"                       without one, or while none is there, they are summed here\n"
 	"  --silence MS         an aggregator that is silent for so long has gone (500)\n"
+	"  --tired-delay MS, --tired-loss PERCENT, --tired-memory PERCENT  one that answers so "
+	"late, loses\n"
+	"                       so much, or has so much of its memory in use, is emptied, and "
+	"left for a\n"
+	"                       while; 0: whatever it is (0, 50, 0)\n"
 	"  --dir DIR            where logs and checkpoints are: needed unless all tables have\n"
 	"                       durability=none\n"
-	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone)\n"
+	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone; 60 if a\n"
+	"                       table has durability=checkpoint)\n"
 	"  --job NAME           of workers; others are refused (any)\n"
 	"  --key-file FILE      workers must say what its one line says; chmod 600\n"
 	"  --heartbeat MS       how often each side says something at least (1000)\n"
@@ -48,16 +59,27 @@ static const char help[] =
 	"  map=FILE             of tally hot: these keys are summed by a switch (none)\n"
 	"  unit=X               what 1 of a hot key's integers stands for (1 for sum, else "
 	"2^-20)\n"
+	"  values=fixed|lns     what a switch adds hot values up as: such integers; or float32 by\n"
+	"                       tables of logarithms, which round (fixed)\n"
 	"  window=N             packets of a worker under way, 1..64 (32)\n"
-	"  bytes=N              of a datagram, at most 8192 (1472)\n"
+	"  bytes=N              of a datagram, at most 8192 (1472; tallyd --faithful wants 192)\n"
+	"  packing=NAME         for tallyd --faithful: deal, algorithm1 or fill (deal)\n"
 	"  memory=SIZE          of its rows (1G)\n"
-	"  durability=log|none  nothing is acknowledged that is not on the disk (log)\n"
-	"  pairs=N age-us=N     an epoch ends with so many hot pairs (65536), or after so long "
-	"(20000)\n"
+	"  durability=log       nothing is acknowledged that is not on the disk (log);\n"
+	"                       checkpoint: a crash loses what came after the last one, and says\n"
+	"                       so; none: it loses all\n"
+	"  pairs=N age-us=N     an epoch ends with so many hot pairs (65536, and 20 for each of "
+	"its\n"
+	"                       keys), or after so long (50000)\n"
 	"  copies=0|1           workers are told the new values of hot keys (0)\n"
-	"  patience-us=N        how long a worker does not ask for an epoch's end (200000)\n"
+	"  mode=async|sync      all workers make each step together (async)\n"
+	"  patience-us=N        how long a worker does not ask for an epoch's end (100000 and "
+	"twice\n"
+	"                       age-us)\n"
 	"\n"
-	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints.\n"
+	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints. "
+	"SIGHUP:\n"
+	"reads maps again.\n"
 	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 /* ---- words of a table ---- */
@@ -116,7 +138,7 @@ struct whole_word {
 static const struct whole_word wholes[] = {
 	{ "dim", 1, SPARSE_DIM_MAX, false, "a number from 1 to 64" },
 	{ "window", 1, SPARSE_WINDOW_MAX, false, "a number from 1 to 64" },
-	{ "bytes", 256, SPARSE_BYTES_MAX, false, "a number from 256 to 8192" },
+	{ "bytes", 64, SPARSE_BYTES_MAX, false, "a number from 64 to 8192" },
 	{ "memory", 1 << 16, 1ull << 44, true, "a size from 64K to 16384G" },
 	{ "seed", 0, UINT64_MAX, false, "a number" },
 	{ "pairs", 1, UINT32_MAX, false, "a number, at least 1" },
@@ -153,10 +175,42 @@ static int durability_set(struct ps_table_options *table, const char *value,
 {
 	if (!strcmp(value, "log"))
 		table->durability = PS_LOG;
+	else if (!strcmp(value, "checkpoint"))
+		table->durability = PS_CHECKPOINT;
 	else if (!strcmp(value, "none"))
 		table->durability = PS_NONE;
 	else
-		return failed(error, "durability", value, "log or none");
+		return failed(error, "durability", value, "log, checkpoint or none");
+	return 0;
+}
+
+static int packing_set(struct ps_hosted_options *options, const char *value,
+		       char error[PS_ERROR_MAX])
+{
+	static const char *const names[KV_PACKING_END] = { "fill", "algorithm1", "deal" };
+
+	for (unsigned i = 0; i < KV_PACKING_END; i++) {
+		if (!strcmp(value, names[i])) {
+			options->packing = (enum kv_packing)i;
+			return 0;
+		}
+	}
+	return failed(error, "packing", value, "fill, algorithm1 or deal");
+}
+
+static int values_set(struct ps_table_options *table, const char *value, char error[PS_ERROR_MAX])
+{
+	if (strcmp(value, "fixed") != 0 && strcmp(value, "lns") != 0)
+		return failed(error, "values", value, "fixed or lns");
+	table->values = !strcmp(value, "lns") ? SPARSE_LNS : SPARSE_FIXED;
+	return 0;
+}
+
+static int mode_set(struct ps_table_options *table, const char *value, char error[PS_ERROR_MAX])
+{
+	if (strcmp(value, "sync") != 0 && strcmp(value, "async") != 0)
+		return failed(error, "mode", value, "async or sync");
+	table->is_sync = !strcmp(value, "sync");
 	return 0;
 }
 
@@ -195,8 +249,12 @@ static int word_set(struct ps_hosted_options *options, const char *word, const c
 		options->table.map = value;
 		return 0;
 	}
-	if (!strcmp(word, "stepped"))
-		return failed(error, word, value, "tally-ps does not run stepped tables yet");
+	if (!strcmp(word, "mode"))
+		return mode_set(&options->table, value, error);
+	if (!strcmp(word, "values"))
+		return values_set(&options->table, value, error);
+	if (!strcmp(word, "packing"))
+		return packing_set(options, value, error);
 	if (!strcmp(word, "durability"))
 		return durability_set(&options->table, value, error);
 	return failed(error, word, value, "no such word");
@@ -231,6 +289,20 @@ static int optimiser_set(struct ps_hosted_options *options, char **words, uint32
 	return 0;
 }
 
+/* R-SP-3: a row of the window's numbers, and a sum. */
+static int bytes_check(const struct ps_table_options *table, char error[PS_ERROR_MAX])
+{
+	uint32_t row = sparse_items_at(SPARSE_SETUP) + sparse_row_bytes(table->window);
+	uint32_t sum = SPARSE_HEADER_BYTES + sparse_sum_bytes(table->dim);
+
+	if (table->bytes >= row && table->bytes >= sum)
+		return 0;
+	snprintf(error, PS_ERROR_MAX, "bytes=%u: %s=%u needs %u", table->bytes,
+		 table->bytes < row ? "window" : "dim",
+		 table->bytes < row ? table->window : table->dim, table->bytes < row ? row : sum);
+	return -1;
+}
+
 int ps_options_table(struct ps_settings *settings, const char *text, char error[PS_ERROR_MAX])
 {
 	enum { WORDS_MAX = 32 };
@@ -245,7 +317,8 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 	if (snprintf(settings->text[at], PS_OPTION_BYTES, "%s", text) >= PS_OPTION_BYTES)
 		return failed(error, "its words", "...", "too long");
 	*options = (struct ps_hosted_options){
-		.table = { .window = 32, .bytes = 1472, .initial = { .scale = 0.01f, .seed = 1 } }
+		.table = { .window = 32, .bytes = 1472, .initial = { .scale = 0.01f, .seed = 1 } },
+		.packing = KV_DEAL,
 	};
 	name = strtok_r(settings->text[at], ",", &rest);
 	if (!name || !is_name(name)) {
@@ -277,6 +350,13 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 	}
 	if (!options->table.dim)
 		return failed(error, "dim", "", "it has to be said");
+	if (options->table.is_sync && options->table.has_copies)
+		return failed(error, "copies", "1", "not in a table with mode=sync");
+	if (options->table.is_sync && options->table.values == SPARSE_LNS)
+		return failed(error, "values", "lns",
+			      "not in a table with mode=sync, where sums of epochs are added");
+	if (bytes_check(&options->table, error))
+		return -1;
 	settings->server.table_count++;
 	return 0;
 }
@@ -325,6 +405,24 @@ static int set_aggregators(struct ps_settings *settings, const char *name, const
 	return server->aggregator_count ? -1 : refuse(name, value, "no address");
 }
 
+/* --tired-delay, --tired-loss, --tired-memory */
+static int set_tired(struct ps_server_options *server, const char *name, const char *value)
+{
+	bool is_delay = !strcmp(name, "tired-delay");
+	uint64_t number = 0;
+	int result = set_number(
+		name, value, 0, is_delay ? 3600000 : 100,
+		is_delay ? "milliseconds, from 0 to 3600000" : "per cent, from 0 to 100", &number);
+
+	if (is_delay)
+		server->tired_delay_ns = number * 1000000;
+	else if (!strcmp(name, "tired-loss"))
+		server->tired_loss = (uint32_t)number;
+	else
+		server->tired_memory = (uint32_t)number;
+	return result;
+}
+
 static int set(struct ps_settings *settings, const char *name, const char *value)
 {
 	struct ps_server_options *server = &settings->server;
@@ -347,11 +445,14 @@ static int set(struct ps_settings *settings, const char *name, const char *value
 		result = set_number(name, value, 10, 3600000, "milliseconds, from 10 to 3600000",
 				    &number);
 		server->silence_ns = number * 1000000;
+	} else if (!strncmp(name, "tired-", 6)) {
+		return set_tired(server, name, value);
 	} else if (!strcmp(name, "dir")) {
 		settings->folder = value;
 	} else if (!strcmp(name, "checkpoint")) {
 		result = set_number(name, value, 0, 1000000, "seconds, from 0 to 1000000", &number);
-		server->checkpoint_ns = number * 1000000000;
+		server->checkpoint_ns = number * ns_per_s;
+		settings->has_interval = true;
 	} else if (!strcmp(name, "job")) {
 		server->job = value;
 		if (strlen(value) >= KV_JOB_BYTES)
@@ -381,9 +482,13 @@ static int check(struct ps_settings *settings)
 	if (!settings->server.table_count)
 		return refuse("table", "", "at least one has to be said");
 	for (uint32_t i = 0; i < settings->server.table_count; i++) {
-		if (settings->tables[i].table.durability == PS_LOG && !settings->folder)
+		struct ps_table_options *table = &settings->tables[i].table;
+
+		if (table->durability != PS_NONE && !settings->folder)
 			return refuse("dir", "", "it has to be said: a table keeps a log there");
-		settings->tables[i].table.folder = settings->folder;
+		if (table->durability == PS_CHECKPOINT && !settings->has_interval)
+			settings->server.checkpoint_ns = CHECKPOINT_S * ns_per_s;
+		table->folder = settings->folder;
 	}
 	return -1;
 }
@@ -397,6 +502,9 @@ int ps_options(struct ps_settings *settings, int argc, char **argv)
 		{ "listen", required_argument, NULL, 0 },
 		{ "aggregator", required_argument, NULL, 0 },
 		{ "silence", required_argument, NULL, 0 },
+		{ "tired-delay", required_argument, NULL, 0 },
+		{ "tired-loss", required_argument, NULL, 0 },
+		{ "tired-memory", required_argument, NULL, 0 },
 		{ "dir", required_argument, NULL, 0 },
 		{ "checkpoint", required_argument, NULL, 0 },
 		{ "job", required_argument, NULL, 0 },
@@ -412,6 +520,7 @@ int ps_options(struct ps_settings *settings, int argc, char **argv)
 	uint64_t seen = 0;
 	int option, index;
 
+	settings->server.tired_loss = TIRED_LOSS;
 	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
 		int result;
 

@@ -15,6 +15,7 @@ struct ps_settings {
 	char aggregators[PS_OPTION_BYTES];         /* likewise */
 	char key[KV_JOB_BYTES];
 	const char *folder;
+	bool has_interval; /* --checkpoint was said */
 };
 
 /* -1: go on with *settings, which stay where they are, as argv does; else the exit status, and stderr says why. */

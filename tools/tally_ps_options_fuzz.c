@@ -25,7 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		FUZZ_CHECK(settings.server.table_count == 1);
 		FUZZ_CHECK(table->dim >= 1 && table->dim <= SPARSE_DIM_MAX);
 		FUZZ_CHECK(table->window >= 1 && table->window <= SPARSE_WINDOW_MAX);
-		FUZZ_CHECK(table->bytes <= SPARSE_BYTES_MAX);
+		const struct sparse_table shape = { .ranks = 1,
+						    .workers = 1,
+						    .window = table->window,
+						    .dim = table->dim,
+						    .bytes = table->bytes };
+
+		FUZZ_CHECK(sparse_table_is_sound(&shape));
+		FUZZ_CHECK((unsigned)settings.tables[0].packing < KV_PACKING_END);
 		FUZZ_CHECK(table->unit > 0 && table->optimiser.rate > 0);
 		FUZZ_CHECK(table->name[0] && table->name[0] != '.' && !strchr(table->name, '/'));
 		FUZZ_CHECK(ps_options_table(&settings, text, error));

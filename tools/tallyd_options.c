@@ -48,8 +48,12 @@ static const char help[] =
 	"  --run N                packets in one message to the kernel, 1..64 (44)\n"
 	"  --jobs-max N           jobs at the same time (64; at most 1024)\n"
 	"  --tables-max N         tables of keys at the same time (256, also the most)\n"
+	"  --faithful M           tables of keys as by a chip of M registers, 1..1024: datagrams "
+	"of at\n"
+	"                         most 192 bytes; counts how often it had recirculated them\n"
 	"  --memory SIZE          memory of one job on one shard (64M)\n"
 	"  --memory-total SIZE    of all jobs on one shard (what --jobs-max of them may take)\n"
+	"  --tables-memory SIZE   of all tables of keys of one job (no limit but the above)\n"
 	"  --receive-buffer SIZE  of each shard's socket (16M; more than net.core.rmem_max needs "
 	"root)\n"
 	"  --heartbeat SECONDS    a member that is silent for so long is dead (10)\n"
@@ -109,8 +113,10 @@ static const struct number numbers[] = {
 	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false },
 	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false },
 	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false },
+	{ "faithful", 1, 1024, 1, AT(registers), "registers: a number from 1 to 1024", false },
 	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true },
 	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true },
+	{ "tables-memory", 1 << 16, 1ull << 44, 1, AT(tables_memory), "a size from 64K to 16384G", true },
 	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true },
 	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false },
 	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false },
@@ -252,8 +258,10 @@ static const struct option options[] = {
 	{ "run", required_argument, NULL, OPT_SET },
 	{ "jobs-max", required_argument, NULL, OPT_SET },
 	{ "tables-max", required_argument, NULL, OPT_SET },
+	{ "faithful", required_argument, NULL, OPT_SET },
 	{ "memory", required_argument, NULL, OPT_SET },
 	{ "memory-total", required_argument, NULL, OPT_SET },
+	{ "tables-memory", required_argument, NULL, OPT_SET },
 	{ "receive-buffer", required_argument, NULL, OPT_SET },
 	{ "heartbeat", required_argument, NULL, OPT_SET },
 	{ "gather-timeout", required_argument, NULL, OPT_SET },

@@ -77,6 +77,7 @@ static void settings_check(const struct settings *settings)
 	FUZZ_CHECK(is_within(server->jobs_max, 1, 1024));
 	FUZZ_CHECK(is_within(server->tables_max, 1, 256));
 	FUZZ_CHECK(is_within(server->memory_max, 1 << 16, 1ull << 40));
+	FUZZ_CHECK(is_within(server->tables_memory, 1 << 16, 1ull << 44));
 	FUZZ_CHECK(is_within(server->heartbeat_ms, 1000, 3600000));
 	FUZZ_CHECK(settings->level <= SERVER_DEBUG);
 	FUZZ_CHECK(strnlen(settings->listen, sizeof(settings->listen)) < sizeof(settings->listen));

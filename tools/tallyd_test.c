@@ -124,6 +124,8 @@ static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **sta
 		{ "--lanes 16372", "--lanes", "16372" },
 		{ "--slots -5", "--slots", "-5" },
 		{ "--run 65", "--run", "65" },
+		{ "--faithful 0", "--faithful", "0" },
+		{ "--faithful 1025", "--faithful", "1025" },
 		{ "--memory 5X", "--memory", "5X" },
 		{ "--memory-total 1K", "--memory-total", "1K" },
 		{ "--memory 9999999999G", "--memory", "9999999999G" },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/codec_table.h"
 
-#include "core/wire_sparse.h"
+#include "core/layout_sparse.h"
+#include "core/table_sparse.h"
 
 #define PLACE(struct_name, member) \
 	offsetof(struct struct_name, member), sizeof(((struct struct_name *)NULL)->member)
@@ -141,6 +142,7 @@ static const struct codec_field table_open_fields[] = {
 	{ "dim", NUMBER, MESSAGE(table_open.dim), 1, SPARSE_DIM_MAX, 0, 0 },
 	{ "bytes", NUMBER, MESSAGE(table_open.bytes), 1, SPARSE_BYTES_MAX, 0, 0 },
 	{ "stepped", BOOLEAN, MESSAGE(table_open.is_stepped), 0, 1, 1, 0 },
+	{ "values", NUMBER, MESSAGE(table_open.values), 0, SPARSE_VALUES_END - 1, 1, 0 },
 	{ "pairs_max", NUMBER, MESSAGE(table_open.pairs_max), 0, INT64_MAX, 1, 0 },
 	{ "age_us", NUMBER, MESSAGE(table_open.age_us), 0, UINT32_MAX, 1, 0 },
 	{ 0 },
@@ -153,6 +155,7 @@ static const struct codec_field table_grant_fields[] = {
 	{ "instance", HEX, MESSAGE(table_grant.instance), 0, UINT64_MAX, 0, 0 },
 	{ "heartbeat_ms", NUMBER, MESSAGE(table_grant.heartbeat_ms), CONTROL_HEARTBEAT_MS_MIN, CONTROL_HEARTBEAT_MS_MAX, 0, 0 },
 	{ "memory", NUMBER, MESSAGE(table_grant.memory), 0, INT64_MAX, 1, 0 },
+	{ "registers", NUMBER, MESSAGE(table_grant.registers), 0, LAYOUT_REGISTERS_MAX, 1, 0 },
 	{ 0 },
 };
 static const struct codec_field table_beat_fields[] = {
@@ -162,6 +165,7 @@ static const struct codec_field table_beat_fields[] = {
 	{ "generation", NUMBER, MESSAGE(table_beat.generation), 0, INT64_MAX, 1, 0 },
 	{ "memory_used", NUMBER, MESSAGE(table_beat.memory_used), 0, INT64_MAX, 1, 0 },
 	{ "memory_max", NUMBER, MESSAGE(table_beat.memory_max), 0, INT64_MAX, 1, 0 },
+	{ "parts", NUMBER, MESSAGE(table_beat.parts), 0, INT64_MAX, 1, 0 },
 	{ 0 },
 };
 /* Of an element, which is a string, of "nonces". */

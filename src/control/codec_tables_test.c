@@ -60,6 +60,7 @@ static struct control_message grant_message(void)
 		.heartbeat_ms = CONTROL_HEARTBEAT_MS_MAX,
 		.instance = UINT64_MAX,
 		.memory = 1ull << 40,
+		.registers = 1024,
 		.nonces = nonces,
 	};
 	return message;
@@ -136,7 +137,8 @@ static void codec__a_beat_is_a_serial_or_all_that_there_is(void **state)
 							  .instance = 0x8000000000000001,
 							  .generation = INT64_MAX,
 							  .memory_used = 5,
-							  .memory_max = 1ull << 33 };
+							  .memory_max = 1ull << 33,
+							  .parts = 1ull << 40 };
 	there_and_back(&message, &back);
 	assert_memory_equal(&message.table_beat, &back.table_beat, sizeof(back.table_beat));
 	assert_int_equal(

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/rto.h"
+
 static const uint64_t open_ns_default = 5000000000, beat_ns_default = 100000000,
 		      silence_ns_default = 3000000000;
 
@@ -20,8 +22,9 @@ struct table_client {
 	struct control_table_grant grant;
 	struct control_table_beat beat; /* the last answer */
 	uint32_t serial;                /* of the last beat that was sent */
-	bool has_beat, is_waiting;      /* an answer has come; one is to come */
-	uint64_t beat_ns, delay_ns;     /* when that one was sent; how long the last answer took */
+	bool is_waiting;                /* for its answer */
+	uint64_t beats, beat_ns;        /* answers that have come; when the last was sent */
+	uint64_t srtt_ns, rttvar_ns;    /* of the answers */
 	enum control_cause cause;
 	char text[CONTROL_TEXT_BYTES + 2 * CONN_ADDRESS_BYTES];
 	uint8_t nonces[CONTROL_NONCES_MAX][WIRE_NONCE_BYTES];
@@ -115,8 +118,8 @@ static void answered(struct table_client *client, const struct control_table_bea
 	    beat->serial != client->serial)
 		return;
 	client->is_waiting = false;
-	client->has_beat = true;
-	client->delay_ns = now_ns - client->beat_ns;
+	client->beats++;
+	rto_estimate(&client->srtt_ns, &client->rttvar_ns, now_ns - client->beat_ns);
 	client->beat = *beat;
 	if (beat->index != client->grant.index || beat->instance != client->grant.instance)
 		end(client, CONTROL_INTERNAL, "it answers for another table");
@@ -272,14 +275,17 @@ const struct control_table_grant *table_client_grant(const struct table_client *
 
 const struct control_table_beat *table_client_beat(const struct table_client *client)
 {
-	return client->has_beat ? &client->beat : NULL;
+	return client->beats ? &client->beat : NULL;
 }
 
-uint64_t table_client_delay_ns(const struct table_client *client, uint64_t now_ns)
+uint64_t table_client_beats(const struct table_client *client)
 {
-	uint64_t waits_ns = client->is_waiting ? now_ns - client->beat_ns : 0;
+	return client->beats;
+}
 
-	return waits_ns > client->delay_ns ? waits_ns : client->delay_ns;
+uint64_t table_client_delay_ns(const struct table_client *client)
+{
+	return client->srtt_ns;
 }
 
 const char *table_client_text(const struct table_client *client)

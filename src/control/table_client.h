@@ -48,8 +48,9 @@ void table_client_leave(struct table_client *client, uint64_t now_ns);
 const struct control_table_grant *table_client_grant(const struct table_client *client);
 /* The last answer to a beat; NULL: there is none yet. */
 const struct control_table_beat *table_client_beat(const struct table_client *client);
-/* How long the last answer has taken, or the one that is waited for so far, if that is more. */
-uint64_t table_client_delay_ns(const struct table_client *client, uint64_t now_ns);
+/* How many have come, and how long they take, smoothed (R-PACE-1). */
+uint64_t table_client_beats(const struct table_client *client);
+uint64_t table_client_delay_ns(const struct table_client *client);
 
 /* How it ended, for people, with the aggregator's address; "" while it has not. */
 const char *table_client_text(const struct table_client *client);

@@ -227,7 +227,8 @@ struct control_table_open {
 	uint8_t is_stepped;
 	uint32_t ranks; /* 1..CONTROL_RANKS_MAX */
 	uint32_t pid;
-	uint64_t pairs_max;            /* an epoch ends when it has so many; 0: no limit */
+	uint8_t values;                /* enum sparse_values */
+	uint64_t pairs_max;            /* an epoch ends when it has so many; 0: R-SP-9's own */
 	uint64_t age_us;               /* or so long after its first push; 0: no limit */
 	char job[CONTROL_JOB_BYTES];   /* 1.. bytes */
 	char table[CONTROL_JOB_BYTES]; /* 1.. bytes */
@@ -244,6 +245,7 @@ struct control_table_grant {
 	uint32_t heartbeat_ms;                     /* silence of so long is the server's death */
 	uint64_t instance;                         /* R-SP-6; not 0 */
 	uint64_t memory;                           /* bytes that the table takes */
+	uint16_t registers;                        /* R-CT-47; 0: it counts as no chip */
 	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* lent: the workers', then the server's */
 };
 
@@ -254,6 +256,7 @@ struct control_table_beat {
 	uint64_t instance;
 	uint64_t generation;              /* 0: no SETUP was taken */
 	uint64_t memory_used, memory_max; /* of the shard, bytes */
+	uint64_t parts;                   /* of the table's flushes, as often as they were sent */
 };
 
 struct control_message {

@@ -120,8 +120,10 @@ void copy_sparse_resume(struct copy_sparse *copy, uint64_t generation, uint64_t 
 		copy->told = generation;
 	for (uint32_t i = 0; i < COPY_SPARSE_AHEAD; i++)
 		parts_clear(copy, i);
-	if (!is_same)
+	if (!is_same) {
 		copy->since = generation;
+		copy->past = 0;
+	}
 	if (!is_same || copy->fresh < expected - 1) {
 		copy->fresh = expected - 1;
 		base_at(copy, expected - 1);
@@ -135,6 +137,12 @@ void copy_sparse_told(struct copy_sparse *copy, uint64_t generation, uint64_t ep
 		copy->told = generation;
 	if (generation == copy->generation)
 		newest_put(copy, epoch);
+}
+
+void copy_sparse_past(struct copy_sparse *copy, uint64_t epoch)
+{
+	if (copy->past < epoch && !TAKEN_OUT(SPARSE_COPY_PAST))
+		copy->past = epoch;
 }
 
 /* ---- values ---- */
@@ -227,6 +235,14 @@ void copy_sparse_pulled(struct copy_sparse *copy, uint32_t rank, uint64_t genera
 		value_put(copy, rank, generation, epoch, NULL, value);
 }
 
+void copy_sparse_fetch(const struct copy_sparse *copy, uint32_t rank)
+{
+	if (rank >= copy->table->ranks)
+		return;
+	__builtin_prefetch(&copy->memory.tag[rank]);
+	__builtin_prefetch(&copy->memory.value[(size_t)rank * copy->table->dim]);
+}
+
 const uint32_t *copy_sparse_value(const struct copy_sparse *copy, uint32_t rank, uint64_t bound)
 {
 	const struct copy_sparse_tag *tag = &copy->memory.tag[rank];
@@ -234,7 +250,7 @@ const uint32_t *copy_sparse_value(const struct copy_sparse *copy, uint32_t rank,
 	CORE_ASSERT(rank < copy->table->ranks);
 	if (copy->told > copy->generation && !TAKEN_OUT(SPARSE_COPY_TOLD))
 		return NULL;
-	if (tag->generation < copy->since || tag->epoch < copy->base ||
+	if (tag->generation < copy->since || tag->epoch < copy->base || tag->epoch <= copy->past ||
 	    copy->newest - copy->fresh > bound)
 		return NULL;
 	return copy->memory.value + (size_t)rank * copy->table->dim;

@@ -33,6 +33,7 @@ struct copy_sparse {
 	uint64_t told;       /* the highest generation that anything has told of */
 	uint64_t since;      /* values of an older generation are of no use */
 	uint64_t base, fresh;
+	uint64_t past;   /* values of this epoch or an older one are of no use */
 	uint64_t newest; /* epoch that anything has told of */
 	uint32_t parts
 		[COPY_SPARSE_AHEAD]; /* of an epoch, as its first part said; 0: none has come */
@@ -63,8 +64,14 @@ bool copy_sparse_take(struct copy_sparse *copy, const struct sparse *packet, con
 void copy_sparse_pulled(struct copy_sparse *copy, uint32_t rank, uint64_t generation,
 			uint64_t epoch, const uint32_t *value);
 
+/* What was applied after this epoch, or before, and was no epoch (R-KV-9), may be missing in values as of it. */
+void copy_sparse_past(struct copy_sparse *copy, uint64_t epoch);
+
 /* A BCAST that is missing has been waited for long enough: the base is the newest epoch. */
 void copy_sparse_give_up(struct copy_sparse *copy);
+
+/* Soon this rank will be asked for, as sparse_map_fetch; one that there is not is fine. */
+void copy_sparse_fetch(const struct copy_sparse *copy, uint32_t rank);
 
 /* The rank's values, if they are at most `bound` epochs behind the newest that it knows of; else NULL. */
 const uint32_t *copy_sparse_value(const struct copy_sparse *copy, uint32_t rank, uint64_t bound);

@@ -108,6 +108,14 @@ void layout_deal(struct layout_packing *packing, const uint32_t *reg, uint32_t c
 	packing_set(packing, packet_of, count);
 }
 
+static void register_touch(struct layout_cost *cost, uint32_t *scratch, uint32_t reg)
+{
+	uint32_t pass = ++scratch[reg];
+
+	cost->further += pass > 1;
+	cost->passes = pass > cost->passes ? pass : cost->passes;
+}
+
 struct layout_cost layout_cost(const struct layout_packing *packing, uint32_t packet,
 			       const uint32_t *reg, uint32_t registers, uint32_t *scratch)
 {
@@ -116,11 +124,22 @@ struct layout_cost layout_cost(const struct layout_packing *packing, uint32_t pa
 
 	for (uint32_t r = 0; r < registers; r++)
 		scratch[r] = 0;
-	for (uint32_t i = first; i < end; i++) {
-		uint32_t pass = ++scratch[reg[packing->order[i]]];
+	for (uint32_t i = first; i < end; i++)
+		register_touch(&cost, scratch, reg[packing->order[i]]);
+	return cost;
+}
 
-		cost.further += pass > 1;
-		cost.passes = pass > cost.passes ? pass : cost.passes;
+struct layout_cost layout_push_cost(const struct sparse *push, const uint8_t *at,
+				    uint32_t registers, uint32_t *scratch)
+{
+	struct layout_cost cost = { .passes = 1 };
+
+	for (uint32_t r = 0; r < registers; r++)
+		scratch[r] = 0;
+	for (uint32_t i = 0; i < push->count; i++) {
+		uint32_t rank = sparse_body_get32(sparse_item(push, at, i));
+
+		register_touch(&cost, scratch, layout_register(rank, registers));
 	}
 	return cost;
 }

@@ -13,6 +13,11 @@
 
 #include "core/wire_sparse.h"
 
+enum {
+	LAYOUT_BYTES = 192, /* of a datagram: the paper's chip parses no more */
+	LAYOUT_REGISTERS_MAX = 1024,
+};
+
 /* A rank's place: the hottest ranks, which a packet has most often, are in different registers. */
 CORE_INLINE uint32_t layout_register(uint32_t rank, uint32_t registers)
 {
@@ -68,5 +73,9 @@ struct layout_cost {
 /* Packet number `packet`; scratch: a uint32_t per register. */
 struct layout_cost layout_cost(const struct layout_packing *packing, uint32_t packet,
 			       const uint32_t *reg, uint32_t registers, uint32_t *scratch);
+
+/* The same of a PUSH that sparse_check has passed, by its header and its datagram. */
+struct layout_cost layout_push_cost(const struct sparse *push, const uint8_t *at,
+				    uint32_t registers, uint32_t *scratch);
 
 #endif

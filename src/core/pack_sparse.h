@@ -12,11 +12,13 @@
 
 #include "core/wire_sparse.h"
 
-/* Keys in ascending order, each once; rank[i] is that of key[i]. */
+/* A key's rank is its place in `key`; found by its hash. */
 struct sparse_map {
 	const uint64_t *key;
-	const uint32_t *rank;
 	uint32_t count;
+	uint32_t bits;         /* of a hash */
+	uint32_t ranks;        /* the low bits of a place that are a rank + 1; */
+	const uint32_t *place; /* the others are of the key's hash; by hash, 0: none */
 };
 
 /* Pairs by key: key[i] has the values value[i * dim] to value[i * dim + dim - 1]. */
@@ -26,7 +28,13 @@ struct sparse_pairs {
 	uint32_t count;
 };
 
-/* Has the map this key? Then *rank is its rank. */
+/* How many places a map of so many keys wants. */
+size_t sparse_map_places(uint32_t count);
+/* Both arrays stay the caller's, and lent; place is written here. False: a key comes twice. */
+bool sparse_map_init(struct sparse_map *map, const uint64_t *key, uint32_t count, uint32_t *place);
+/* Soon this key will be asked for: who asks for many says so a dozen keys before, and waits less for memory. */
+void sparse_map_fetch(const struct sparse_map *map, uint64_t key);
+/* Has the map this key? Then *rank is its rank. Zeros are a map that has none. */
 bool sparse_map_has(const struct sparse_map *map, uint64_t key, uint32_t *rank);
 
 /* What is hot stays in *pairs, in its order; what is not is appended to *cold, which has room for it. How many that

@@ -69,7 +69,7 @@ static struct {
 static const struct server_sparse_memory memory = { world.cut, world.staged,   world.sum,
 						    world.tag, world.has_part, world.known };
 static const struct switch_sparse_memory at_memory = { world.place, world.at_tag, world.at_sum,
-						       world.at_list };
+						       world.at_list, NULL };
 
 static bool odds(uint32_t in)
 {
@@ -259,13 +259,14 @@ static void server_dies(void)
 	if (world.has_saved)
 		server_loads();
 	world.generations = world.generations + 1;
-	server_sparse_gather(&world.server, world.generations);
+	server_does((struct server_sparse_event){
+		.type = SERVER_SPARSE_GATHER, .map = MAP, .number = world.generations });
 	switch_begins();
 }
 
 static void worker_reports(uint16_t w)
 {
-	uint64_t row[WINDOW_MAX];
+	uint64_t row[WINDOW_MAX], generation = world.server.generation;
 
 	worker_does(w, (struct worker_sparse_event){ .type = WORKER_SPARSE_REPORT,
 						     .generation = world.server.generation });
@@ -275,6 +276,10 @@ static void worker_reports(uint16_t w)
 						  .incarnation = 1,
 						  .number = world.answered[w],
 						  .row = row });
+	if (world.server.generation == generation)
+		return;
+	world.generations = world.server.generation; /* nobody has waited for it */
+	switch_begins();
 }
 
 static void fence(void)
@@ -289,9 +294,13 @@ static void server_acts(void)
 	struct server_sparse *server = &world.server;
 	uint8_t at[BYTES];
 
-	for (uint16_t w = 0; w < WORKERS; w++)
+	for (uint16_t w = 0; w < WORKERS; w++) {
+		if (world.known[w].is_unreported && odds(8))
+			server_does((struct server_sparse_event){ .type = SERVER_SPARSE_MISSED,
+								  .worker = w });
 		if (world.known[w].is_unreported && !random_below(3))
 			worker_reports(w);
+	}
 	if (!server->unreported && server->is_fenced)
 		server_does((struct server_sparse_event){ .type = SERVER_SPARSE_INSTANCE,
 							  .number = world.at.instance });
@@ -361,12 +370,14 @@ static void begin(uint64_t number)
 						  .number = world.at.instance });
 }
 
+/* Of who has not reported, though all is done, nobody knows yet what was lost. */
 static bool is_done(void)
 {
 	for (uint32_t w = 0; w < WORKERS; w++)
-		if (world.worker[w].low <= PUSHES || world.answered[w] < BATCHES)
+		if (world.worker[w].low <= PUSHES || world.answered[w] < BATCHES ||
+		    world.known[w].is_unreported)
 			return false;
-	return !world.server.unreported;
+	return true;
 }
 
 static void turn(void)

@@ -62,9 +62,11 @@ static void stage_sums(struct server_sparse *server, const struct sparse *packet
 		uint32_t rank = sparse_body_get32(item);
 		int64_t *sum = server->memory.sum + (size_t)rank * dim;
 
+		item += SPARSE_RANK_BYTES;
 		for (uint32_t k = 0; k < dim; k++)
-			sum[k] = (int64_t)sparse_body_get64(item + SPARSE_RANK_BYTES +
-							    k * SPARSE_SUM_BYTES);
+			sum[k] = packet->kind == SPARSE_FLUSH_SHORT
+					 ? (int32_t)sparse_body_get32(item + k * SPARSE_VALUE_BYTES)
+					 : (int64_t)sparse_body_get64(item + k * SPARSE_SUM_BYTES);
 	}
 }
 
@@ -105,6 +107,8 @@ static void generation_begin(struct server_sparse *server)
 {
 	server->generation++;
 	server->instance = 0;
+	if (!TAKEN_OUT(SPARSE_DRAIN_VOID))
+		server->drained = 0;
 	server->is_fenced = true;
 	server->is_ready = false;
 	for (uint32_t i = 0; i < server->table->workers && !TAKEN_OUT(SPARSE_END_VOID); i++)
@@ -122,12 +126,32 @@ static void fence(struct server_sparse *server, uint32_t map, struct server_spar
 	record_new(server, SERVER_SPARSE_FENCE, actions);
 }
 
+/* R-SP-34 */
+static void gather(struct server_sparse *server, const struct server_sparse_event *event,
+		   struct server_sparse_actions *actions)
+{
+	CORE_ASSERT(event->number > server->generation);
+	server->generation = event->number - 1;
+	fence(server, event->map, actions);
+	for (uint16_t worker = 0; worker < server->table->workers; worker++) {
+		server->memory.worker[worker].is_unreported = true;
+		server->memory.worker[worker].is_missed = false;
+	}
+	server->unreported = server->table->workers;
+}
+
+static void wait_end(struct server_sparse *server, struct server_sparse_worker *worker)
+{
+	server->unreported -= worker->is_unreported && !worker->is_missed;
+	worker->is_missed = true;
+}
+
 static void worker_begin(struct server_sparse *server, uint16_t index, uint64_t incarnation)
 {
 	struct server_sparse_worker *worker = &server->memory.worker[index];
 	uint64_t *row = server->memory.cut + (size_t)index * server->table->window;
 
-	server->unreported -= worker->is_unreported;
+	wait_end(server, worker);
 	*worker = (struct server_sparse_worker){ .incarnation = incarnation, .next = 1 };
 	for (uint32_t i = 0; i < server->table->window && !TAKEN_OUT(SPARSE_JOIN_ROW); i++)
 		row[i] = 0;
@@ -154,17 +178,6 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 	record->incarnation = event->incarnation;
 }
 
-/* R-SP-34: seqs of the place that are covered by `high` and not by `low`. */
-static uint64_t lost_at(const struct sparse_table *table, uint32_t place, uint64_t low,
-			uint64_t high)
-{
-	uint64_t first = place ? place : table->window;
-
-	if (high <= low)
-		return 0;
-	return (high - (low ? low : first)) / table->window + !low;
-}
-
 static bool is_row(const struct sparse_table *table, const uint64_t *row)
 {
 	for (uint32_t place = 0; place < table->window; place++)
@@ -185,12 +198,16 @@ static void report(struct server_sparse *server, const struct server_sparse_even
 		return;
 	}
 	actions->answer = true;
+	/* Its switch has the row of the checkpoint, and would bring it back with the next cut. */
+	if (!server->unreported && !TAKEN_OUT(SPARSE_REPORT_LATE))
+		fence(server, server->map, actions);
 	if (event->incarnation > worker->incarnation)
 		worker_begin(server, event->worker, event->incarnation);
-	server->unreported -= worker->is_unreported;
+	wait_end(server, worker);
 	worker->is_unreported = false;
+	worker->is_missed = false;
 	for (uint32_t place = 0; place < server->table->window; place++) {
-		server->lost += lost_at(server->table, place, row[place], event->row[place]);
+		server->lost += sparse_lost_at(server->table, place, row[place], event->row[place]);
 		if (row[place] < event->row[place] || TAKEN_OUT(SPARSE_REPORT_MAX))
 			row[place] = event->row[place];
 	}
@@ -250,7 +267,7 @@ static void take_part(struct server_sparse *server, const struct sparse *packet,
 		actions->is_dropped = false;
 		return;
 	}
-	if (packet->kind == SPARSE_FLUSH && !tags_put(server, packet, at))
+	if (sparse_is_flush(packet->kind) && !tags_put(server, packet, at))
 		return;
 	actions->is_dropped = false;
 	server->parts = packet->parts;
@@ -296,7 +313,7 @@ static void take(struct server_sparse *server, const struct sparse *packet, cons
 {
 	if (packet->table != server->table->index || !server->generation || server->unreported) {
 		actions->is_dropped = true;
-	} else if (packet->kind == SPARSE_CUT || packet->kind == SPARSE_FLUSH) {
+	} else if (packet->kind == SPARSE_CUT || sparse_is_flush(packet->kind)) {
 		take_part(server, packet, at, actions);
 	} else if (packet->kind == SPARSE_READY) {
 		take_ready(server, packet, actions);
@@ -333,6 +350,7 @@ void server_sparse_init(struct server_sparse *server, const struct sparse_table 
 	};
 	for (uint16_t worker = 0; worker < table->workers; worker++) {
 		server->memory.worker[worker].is_unreported = false;
+		server->memory.worker[worker].is_missed = false;
 		worker_begin(server, worker, 0);
 	}
 	for (uint32_t part = 0; part < sparse_flush_parts_max(table); part++)
@@ -368,14 +386,13 @@ void server_sparse_replay(struct server_sparse *server, const struct server_spar
 	}
 }
 
-void server_sparse_gather(struct server_sparse *server, uint64_t generation)
+void server_sparse_lend(struct server_sparse *server, const struct server_sparse_memory *memory)
 {
-	CORE_ASSERT(generation > server->generation);
-	server->generation = generation - 1;
-	generation_begin(server);
-	for (uint16_t worker = 0; worker < server->table->workers; worker++)
-		server->memory.worker[worker].is_unreported = true;
-	server->unreported = server->table->workers;
+	CORE_ASSERT(server->is_fenced);
+	CORE_ASSERT(!server->parts);
+	server->memory.sum = memory->sum;
+	server->memory.tag = memory->tag;
+	server->memory.has_part = memory->has_part;
 }
 
 bool server_sparse_is_settled(const struct server_sparse *server)
@@ -392,12 +409,30 @@ bool server_sparse_may_setup(const struct server_sparse *server)
 bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker)
 {
 	return server->memory.worker[worker].resumed < server->generation &&
-	       server_sparse_is_settled(server) && !server->unreported;
+	       server_sparse_is_settled(server) && !server->unreported &&
+	       (!server->memory.worker[worker].is_unreported || TAKEN_OUT(SPARSE_UNREPORTED));
+}
+
+/* R-SP-35. An older flip may be under way: only the second one from now on is sure to be ours. */
+static void drain(struct server_sparse *server)
+{
+	server->drained = server->expected + (TAKEN_OUT(SPARSE_DRAIN_TWO) ? 1 : 2);
+}
+
+bool server_sparse_is_drained(const struct server_sparse *server)
+{
+	return server->table->is_stepped || !server->is_ready ||
+	       (server->drained && server->expected >= server->drained);
 }
 
 bool server_sparse_may_flip(const struct server_sparse *server)
 {
-	if (!server->table->is_stepped || !server->generation)
+	if (!server->generation)
+		return false;
+	if (server->expected < server->drained &&
+	    (!server->table->is_stepped || TAKEN_OUT(SPARSE_DRAIN_STEPPED)))
+		return true;
+	if (!server->table->is_stepped)
 		return false;
 	for (uint32_t i = 0; i < server->table->workers; i++)
 		if (server->memory.worker[i].ended != server->expected)
@@ -548,6 +583,9 @@ void server_sparse_step(struct server_sparse *server, const struct server_sparse
 	case SERVER_SPARSE_FENCE_IT:
 		fence(server, event->map, actions);
 		break;
+	case SERVER_SPARSE_DRAIN_IT:
+		drain(server);
+		break;
 	case SERVER_SPARSE_INSTANCE:
 		CORE_ASSERT(server->is_fenced);
 		CORE_ASSERT(!server->unreported);
@@ -558,6 +596,13 @@ void server_sparse_step(struct server_sparse *server, const struct server_sparse
 	case SERVER_SPARSE_JOINED:
 		CORE_ASSERT(event->worker < server->table->workers);
 		join(server, event, actions);
+		break;
+	case SERVER_SPARSE_GATHER:
+		gather(server, event, actions);
+		break;
+	case SERVER_SPARSE_MISSED:
+		CORE_ASSERT(event->worker < server->table->workers);
+		wait_end(server, &server->memory.worker[event->worker]);
 		break;
 	case SERVER_SPARSE_REPORTED:
 		CORE_ASSERT(event->worker < server->table->workers);

@@ -2,7 +2,7 @@
 /*
  * server_sparse.h - a parameter server's state machine for one table of sparse mode: which flush counts, what
  * is committed, and who may sum. server_sparse_step(event) fills in actions; no I/O, no clock, no allocation.
- * docs/protocol.md, R-SP-23 to R-SP-29.
+ * docs/protocol.md, R-SP-23 to R-SP-30, R-SP-34 and R-SP-35.
  *
  * Everything that must survive is a record, numbered from 1: the caller appends it to its log, says DURABLE
  * when all up to a number are on disk, and nothing that rests on a record leaves before. After a restart the
@@ -18,7 +18,8 @@ struct server_sparse_worker {
 	uint64_t incarnation; /* 0: none has joined */
 	uint64_t next;        /* number of the next cold batch */
 	uint64_t resumed;     /* the last generation that it has answered RESUME of */
-	bool is_unreported;   /* R-SP-34 */
+	bool is_unreported;   /* R-SP-34: it has to report before anything is taken of it, */
+	bool is_missed;       /* and others do not wait for that */
 	uint64_t ended;       /* the last step whose END has come in this generation */
 };
 
@@ -41,6 +42,7 @@ struct server_sparse {
 	uint64_t binding;  /* of the last that is no BATCH, */
 	uint64_t durable;  /* up to which they are on disk */
 	uint64_t instance; /* the switch's; 0: not known (yet) */
+	uint64_t drained;  /* R-SP-35: it is when this epoch is expected; 0: nobody has asked */
 	uint32_t map;
 	uint32_t
 		parts; /* of the expected epoch's flush, as its first part said; 0: none has come */
@@ -48,7 +50,7 @@ struct server_sparse {
 	uint16_t flags;       /* of the parts, */
 	uint16_t sticky;      /* and of all epochs that were applied */
 	uint64_t lost;        /* R-SP-34: pushes and batches that a restart has lost */
-	uint32_t unreported;  /* workers that have not reported; 0: it does not gather */
+	uint32_t unreported;  /* workers whose reports it waits for; 0: it does not gather */
 	bool is_fenced;       /* INSTANCE may come: no SETUP of this generation has left */
 	bool is_ready;        /* the instance has answered SETUP */
 	bool is_unsaid;       /* an epoch was applied, COMMITTED has not left */
@@ -80,9 +82,13 @@ enum server_sparse_event_type {
 	SERVER_SPARSE_PACKET,   /* CUT, FLUSH, READY, RESUMED, END; others change nothing */
 	SERVER_SPARSE_DURABLE,  /* records up to `number` are on disk */
 	SERVER_SPARSE_FENCE_IT, /* the switch has to go; map: the same, or a new one */
+	SERVER_SPARSE_DRAIN_IT, /* it may have to: what it has is to be brought first, if it can be had */
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
 	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
 				 * the predecessor's row of the cut for the newcomer */
+	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log. `number`: the generation,
+				 * which is above all that ever were */
+	SERVER_SPARSE_MISSED, /* it does not wait for the report of this worker (any more) */
 	SERVER_SPARSE_REPORTED, /* worker, incarnation, number: the last batch that was answered, row */
 	SERVER_SPARSE_COLD,     /* worker, incarnation; `number` is the batch's */
 };
@@ -119,13 +125,14 @@ struct server_sparse_actions {
 void server_sparse_init(struct server_sparse *server, const struct sparse_table *table,
 			uint32_t map, const struct server_sparse_memory *memory);
 
-/* After init, for each record that the log has, in order. cut: of an EPOCH. */
+/* After init, for each record that the log has, or a checkpoint, in order; without a log GATHER follows. cut: of an
+ * EPOCH. */
 void server_sparse_replay(struct server_sparse *server, const struct server_sparse_record *record,
 			  const uint64_t *cut);
 
-/* R-SP-34: a restart without a log, after init and the records of a checkpoint, if there is one. The generation is
- * above all that ever were; INSTANCE comes when server->unreported is 0. */
-void server_sparse_gather(struct server_sparse *server, uint64_t generation);
+/* Right after a FENCE_IT with a map of another number of ranks, which the table has by now: memory for them, zeroed. Only
+ * sum, tag and has_part are looked at; those that were lent before are the caller's again. */
+void server_sparse_lend(struct server_sparse *server, const struct server_sparse_memory *memory);
 
 /* R-SP-27: may COMMITTED, SETUP and RESUME leave? Answers, and what has values of parameters in it, leave when
  * the record that was the last when they were made is durable. */
@@ -135,8 +142,11 @@ bool server_sparse_is_settled(const struct server_sparse *server);
 bool server_sparse_may_setup(const struct server_sparse *server);
 bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker);
 
-/* R-SP-30: has the END of every worker come? While it has, FLIP is sent again and again. */
+/* R-SP-30: has the END of every worker come? R-SP-35: is the table drained just now? While it is so, FLIP is sent
+ * again and again. */
 bool server_sparse_may_flip(const struct server_sparse *server);
+/* R-SP-35: is there nothing that DRAIN_IT, or waiting after it, could bring? */
+bool server_sparse_is_drained(const struct server_sparse *server);
 
 /* These write a datagram at `at`, table->bytes at most, and say how many bytes it has. */
 uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);

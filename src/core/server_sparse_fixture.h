@@ -69,7 +69,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* Part 0 or 1: the row; else a rank. */
+/* Part 0 or 1: the row; else a rank, and each other of these is a short part. */
 static inline void give_part(uint64_t generation, uint64_t epoch, uint32_t part, int64_t number)
 {
 	uint8_t at[60];
@@ -93,8 +93,14 @@ static inline void give_part(uint64_t generation, uint64_t epoch, uint32_t part,
 	} else {
 		packet.count = 1;
 		sparse_body_put32(at + SPARSE_HEADER_BYTES, part_ranks[part - 2]);
-		sparse_body_put64(at + SPARSE_HEADER_BYTES + 4, (uint64_t)number);
-		sparse_body_put64(at + SPARSE_HEADER_BYTES + 12, (uint64_t)-number);
+		if (part % 2 && number == (int32_t)number) {
+			packet.kind = SPARSE_FLUSH_SHORT;
+			sparse_body_put32(at + SPARSE_HEADER_BYTES + 4, (uint32_t)number);
+			sparse_body_put32(at + SPARSE_HEADER_BYTES + 8, (uint32_t)-number);
+		} else {
+			sparse_body_put64(at + SPARSE_HEADER_BYTES + 4, (uint64_t)number);
+			sparse_body_put64(at + SPARSE_HEADER_BYTES + 12, (uint64_t)-number);
+		}
 	}
 	sparse_put(at, &packet);
 	assert_int_equal(sparse_check(at, sparse_bytes(&packet), &packet), WIRE_OK);

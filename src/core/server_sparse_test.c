@@ -267,6 +267,82 @@ static void only_a_stepped_table_has_steps(void **state)
 	assert_false(server_sparse_may_flip(&server));
 }
 
+static void give_ready(uint64_t generation)
+{
+	struct sparse packet = { .kind = SPARSE_READY,
+				 .table = table.index,
+				 .generation = generation,
+				 .number = INSTANCE };
+	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET, .packet = &packet };
+
+	server_sparse_step(&server, &event, &actions);
+}
+
+/* R-SP-35: the first may have been cut before anybody asked. */
+static void a_drain_ends_with_the_second_epoch(void **state)
+{
+	uint8_t at[60];
+	struct sparse packet = { 0 };
+
+	(void)state;
+	assert_true(server_sparse_is_drained(&server)); /* no push can be in it */
+	give_ready(1);
+	assert_false(server_sparse_is_drained(&server));
+	assert_false(server_sparse_may_flip(&server));
+	for (uint64_t epoch = 1; epoch <= 6; epoch++) {
+		if (epoch % 2) { /* again, another time */
+			step(SERVER_SPARSE_DRAIN_IT, 0, 0, 0);
+			assert_false(actions.record);
+		}
+		assert_false(server_sparse_is_drained(&server));
+		assert_true(server_sparse_may_flip(&server));
+		assert_int_equal(sparse_check(at, server_sparse_flip(&server, at), &packet),
+				 WIRE_OK);
+		assert_int_equal(packet.kind, SPARSE_FLIP);
+		assert_int_equal(packet.number, epoch);
+		assert_int_equal(packet.generation, 1);
+		give_all(1, epoch, 7, 5);
+	}
+	assert_true(server_sparse_is_drained(&server));
+	assert_false(server_sparse_may_flip(&server));
+}
+
+static void a_fence_ends_a_drain(void **state)
+{
+	(void)state;
+	give_ready(1);
+	step(SERVER_SPARSE_DRAIN_IT, 0, 0, 0);
+	assert_true(server_sparse_may_flip(&server));
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_true(server_sparse_is_drained(&server));
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE);
+	settle();
+	give_ready(2);
+	assert_false(server_sparse_may_flip(&server));
+	assert_false(server_sparse_is_drained(&server));
+}
+
+/* R-SP-30: its flush has the whole step of every worker or nothing of it. */
+static void a_stepped_table_is_not_drained(void **state)
+{
+	(void)state;
+	give_ready(1);
+	assert_true(server_sparse_is_drained(&server));
+	step(SERVER_SPARSE_DRAIN_IT, 0, 0, 0);
+	assert_false(server_sparse_may_flip(&server));
+	give_end(0, 1, 1);
+	give_end(1, 1, 1);
+	assert_true(server_sparse_may_flip(&server));
+}
+
+static void gather(uint64_t generation)
+{
+	step(SERVER_SPARSE_GATHER, 0, 0, generation);
+	assert_true(actions.record); /* the number is on the disk before anybody is told it */
+	assert_int_equal(actions.what.kind, SERVER_SPARSE_FENCE);
+	assert_int_equal(actions.what.generation, generation);
+}
+
 static void give_report(uint16_t worker, uint64_t incarnation, uint64_t batch, uint64_t number)
 {
 	uint64_t row[1] = { number };
@@ -287,7 +363,7 @@ static void without_a_log_nothing_goes_on_before_all_have_reported(void **state)
 	step(SERVER_SPARSE_COLD, 0, 5, 1);
 	give_all(1, 1, 4, 5);
 	settle();
-	server_sparse_gather(&server, 9);
+	gather(9);
 	assert_int_equal(server.generation, 9);
 	assert_int_equal(server.expected, 2);
 	give_all(9, 2, 8, 5);
@@ -316,6 +392,41 @@ static void without_a_log_nothing_goes_on_before_all_have_reported(void **state)
 	assert_true(actions.apply);
 }
 
+/* Who has gone, or has left before, holds up nobody; what it has freed is in the switch's row before it goes on. */
+static void a_report_that_nobody_has_waited_for_begins_a_generation(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 0, 5, 0);
+	step(SERVER_SPARSE_JOINED, 1, 6, 0);
+	give_all(1, 1, 4, 5);
+	settle();
+	gather(9);
+	step(SERVER_SPARSE_MISSED, 1, 0, 0);
+	assert_int_equal(server.unreported, 1);
+	step(SERVER_SPARSE_MISSED, 1, 0, 0); /* once */
+	assert_int_equal(server.unreported, 1);
+	give_report(0, 5, 0, 4);
+	assert_int_equal(server.unreported, 0);
+	settle();
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
+	assert_true(server_sparse_may_resume(&server, 0));
+	assert_false(server_sparse_may_resume(&server, 1));
+	step(SERVER_SPARSE_COLD, 1, 6, 1);
+	assert_true(actions.refuse);
+	give_all(9, 2, 4, 5);
+	assert_true(actions.apply);
+	give_report(1, 6, 0, 7);
+	assert_true(actions.answer && actions.record);
+	assert_int_equal(actions.what.generation, 10);
+	assert_int_equal(server.lost, 3);
+	assert_int_equal(cut[1], 7);
+	assert_false(server_sparse_may_setup(&server)); /* there is a new switch to come */
+	settle();
+	assert_true(server_sparse_may_resume(&server, 1));
+	give_all(9, 3, 4, 5);
+	assert_true(actions.is_dropped);
+}
+
 /* The smaller number loses, whoever has it. */
 static void a_report_takes_nothing_from_a_checkpoint(void **state)
 {
@@ -333,7 +444,7 @@ static void a_report_takes_nothing_from_a_checkpoint(void **state)
 	server.table = &wide;
 	cut[0] = 2;
 	cut[1] = 5;
-	server_sparse_gather(&server, 3);
+	gather(3);
 	server_sparse_step(&server, &event, &actions); /* 4 is not at place 1 */
 	assert_true(actions.refuse);
 	event.row = row;
@@ -342,7 +453,7 @@ static void a_report_takes_nothing_from_a_checkpoint(void **state)
 	assert_int_equal(cut[0], 4); /* of a new incarnation: the checkpoint's row was another's */
 	assert_int_equal(cut[1], 1);
 	assert_int_equal(server.lost, 3);
-	server_sparse_gather(&server, 4);
+	gather(4);
 	cut[1] = 5;
 	event.row = odd;
 	odd[1] = 3;
@@ -407,7 +518,12 @@ int main(void)
 		cmocka_unit_test_setup(a_step_flips_when_all_workers_have_ended_it, begin_stepped),
 		cmocka_unit_test_setup(a_fence_voids_the_ends_of_a_step, begin_stepped),
 		cmocka_unit_test_setup(only_a_stepped_table_has_steps, begin),
+		cmocka_unit_test_setup(a_drain_ends_with_the_second_epoch, begin),
+		cmocka_unit_test_setup(a_fence_ends_a_drain, begin),
+		cmocka_unit_test_setup(a_stepped_table_is_not_drained, begin_stepped),
 		cmocka_unit_test_setup(without_a_log_nothing_goes_on_before_all_have_reported,
+				       begin),
+		cmocka_unit_test_setup(a_report_that_nobody_has_waited_for_begins_a_generation,
 				       begin),
 		cmocka_unit_test_setup(a_report_takes_nothing_from_a_checkpoint, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),

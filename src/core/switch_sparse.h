@@ -16,10 +16,12 @@
  *   tag     2 * table->ranks: of bank 0, then of bank 1
  *   sum     2 * table->ranks * table->dim, likewise
  *   list    2 * table->ranks, likewise
+ * and lends the tables of logarithms, if table->values is SPARSE_LNS.
  */
 #ifndef CORE_SWITCH_SPARSE_H
 #define CORE_SWITCH_SPARSE_H
 
+#include "core/lns.h"
 #include "core/table_sparse.h"
 
 enum switch_sparse_verdict {
@@ -63,8 +65,9 @@ struct switch_sparse {
 struct switch_sparse_memory {
 	struct switch_sparse_place *place;
 	uint64_t *tag;
-	int64_t *sum;
+	int64_t *sum; /* of SPARSE_LNS, a word each */
 	uint32_t *list;
+	const struct lns_tables *lns; /* or NULL */
 };
 
 /* Index into tag of a rank in the bank of an epoch; times dim, into sum. */
@@ -117,6 +120,28 @@ CORE_INLINE void switch_sparse_touch(const struct sparse_table *table, struct sw
 	memory->list[switch_sparse_at(table, state->epoch, (*touched)++)] = rank;
 }
 
+/* R-SP-8 */
+CORE_INLINE void switch_sparse_add_integer(int64_t *sum, uint32_t bits, uint16_t *flags)
+{
+	int64_t value = (int32_t)bits;
+	const int64_t most = (int64_t)(~0ull >> 1);
+
+	if (__builtin_add_overflow(*sum, value, sum)) {
+		*sum = value < 0 ? -most - 1 : most;
+		*flags |= SPARSE_SATURATED;
+	}
+}
+
+/* R-LNS-5 */
+CORE_INLINE void switch_sparse_add_float(const struct lns_tables *lns, int64_t *sum, uint32_t bits,
+					 uint16_t *flags)
+{
+	uint32_t found = 0, word = lns_word(lns, bits, &found);
+
+	*sum = lns_add(lns, (uint32_t)*sum, word, &found);
+	*flags |= (uint16_t)found;
+}
+
 /* R-SP-8: a bank is emptied by another epoch's tag. */
 CORE_INLINE void switch_sparse_add(const struct sparse_table *table, struct switch_sparse *state,
 				   const struct switch_sparse_memory *memory, const uint8_t *pair)
@@ -125,21 +150,21 @@ CORE_INLINE void switch_sparse_add(const struct sparse_table *table, struct swit
 	uint64_t index = switch_sparse_at(table, state->epoch, rank);
 	int64_t *sum = memory->sum + index * table->dim;
 	bool is_first = memory->tag[index] != state->epoch;
-	const int64_t most = (int64_t)(~0ull >> 1);
+	uint16_t *flags = &state->flags[state->epoch & 1];
 
 	if (is_first)
 		switch_sparse_touch(table, state, memory, rank);
 	memory->tag[index] = state->epoch;
 	for (uint32_t i = 0; i < table->dim; i++) {
-		int64_t value = (int32_t)sparse_body_get32(pair + SPARSE_RANK_BYTES +
-							   i * SPARSE_VALUE_BYTES);
+		uint32_t bits =
+			sparse_body_get32(pair + SPARSE_RANK_BYTES + i * SPARSE_VALUE_BYTES);
 
 		if (is_first && !TAKEN_OUT(SPARSE_TAG))
 			sum[i] = 0;
-		if (__builtin_add_overflow(sum[i], value, &sum[i])) {
-			sum[i] = value < 0 ? -most - 1 : most;
-			state->flags[state->epoch & 1] |= SPARSE_SATURATED;
-		}
+		if (table->values == SPARSE_LNS)
+			switch_sparse_add_float(memory->lns, &sum[i], bits, flags);
+		else
+			switch_sparse_add_integer(&sum[i], bits, flags);
 	}
 }
 
@@ -234,26 +259,64 @@ CORE_INLINE uint32_t switch_sparse_rows(const struct sparse_table *table,
 	return rows;
 }
 
-CORE_INLINE uint32_t switch_sparse_sums(const struct sparse_table *table,
-					const struct switch_sparse *state,
-					const struct switch_sparse_memory *memory, uint32_t first,
-					uint8_t *at)
+/* Where the sums of the k-th rank of the flush's list are; *rank: which it is. */
+CORE_INLINE const int64_t *switch_sparse_listed(const struct sparse_table *table,
+						const struct switch_sparse *state,
+						const struct switch_sparse_memory *memory,
+						uint32_t k, uint32_t *rank)
 {
 	uint64_t epoch = state->epoch - 1;
-	uint32_t left = state->touched[epoch & 1] - first, count = sparse_ranks_per_part(table);
+
+	*rank = memory->list[switch_sparse_at(table, epoch, k)];
+	return memory->sum + switch_sparse_at(table, epoch, *rank) * table->dim;
+}
+
+/* Have all sums of these ranks 32 bits at most? */
+CORE_INLINE bool switch_sparse_are_short(const struct sparse_table *table,
+					 const struct switch_sparse *state,
+					 const struct switch_sparse_memory *memory, uint32_t first,
+					 uint32_t count)
+{
+	bool are_short = true;
+
+	for (uint32_t k = first; k < first + count; k++) {
+		uint32_t rank;
+		const int64_t *sum = switch_sparse_listed(table, state, memory, k, &rank);
+
+		for (uint32_t i = 0; i < table->dim; i++)
+			are_short &= sum[i] == (int32_t)sum[i];
+	}
+	return are_short || TAKEN_OUT(SPARSE_SHORT);
+}
+
+CORE_INLINE void switch_sparse_sums(const struct sparse_table *table,
+				    const struct switch_sparse *state,
+				    const struct switch_sparse_memory *memory, uint32_t first,
+				    struct sparse *packet, uint8_t *at)
+{
+	uint32_t left = state->touched[(state->epoch - 1) & 1] - first;
+	uint32_t count = sparse_ranks_per_part(table);
+	bool are_short;
 
 	if (count > left)
 		count = left;
+	are_short = switch_sparse_are_short(table, state, memory, first, count);
+	packet->kind = are_short ? SPARSE_FLUSH_SHORT : SPARSE_FLUSH;
+	packet->count = (uint16_t)count;
 	for (uint32_t k = first; k < first + count; k++) {
-		uint32_t rank = memory->list[switch_sparse_at(table, epoch, k)];
-		uint64_t index = switch_sparse_at(table, epoch, rank);
+		uint32_t rank;
+		const int64_t *sum = switch_sparse_listed(table, state, memory, k, &rank);
 
 		sparse_body_put32(at, rank);
 		at += SPARSE_RANK_BYTES;
-		for (uint32_t i = 0; i < table->dim; i++, at += SPARSE_SUM_BYTES)
-			sparse_body_put64(at, (uint64_t)memory->sum[index * table->dim + i]);
+		for (uint32_t i = 0; i < table->dim; i++) {
+			if (are_short)
+				sparse_body_put32(at, (uint32_t)sum[i]);
+			else
+				sparse_body_put64(at, (uint64_t)sum[i]);
+			at += are_short ? SPARSE_VALUE_BYTES : SPARSE_SUM_BYTES;
+		}
 	}
-	return count;
 }
 
 /* Part `part` of switch_sparse_parts of the flush, while state->is_busy: writes it at `at`, table->bytes
@@ -263,8 +326,7 @@ CORE_INLINE uint32_t switch_sparse_part(const struct sparse_table *table,
 					const struct switch_sparse_memory *memory, uint32_t part,
 					uint8_t *at)
 {
-	struct sparse packet = { .kind = SPARSE_FLUSH,
-				 .table = table->index,
+	struct sparse packet = { .table = table->index,
 				 .generation = state->generation,
 				 .number = state->epoch - 1,
 				 .part = part,
@@ -282,8 +344,8 @@ CORE_INLINE uint32_t switch_sparse_part(const struct sparse_table *table,
 		packet.count = (uint16_t)switch_sparse_rows(table, state, memory, packet.worker,
 							    sparse_rows_of_part(table, part), body);
 	} else {
-		packet.count = (uint16_t)switch_sparse_sums(
-			table, state, memory, sparse_first_touched(table, part), body);
+		switch_sparse_sums(table, state, memory, sparse_first_touched(table, part), &packet,
+				   body);
 	}
 	sparse_put(at, &packet);
 	return sparse_bytes(&packet);

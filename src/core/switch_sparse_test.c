@@ -199,6 +199,12 @@ static uint32_t list_of(const struct scene *scene, uint64_t epoch, uint32_t *lis
 	return count;
 }
 
+static int64_t sum_at(const struct sparse *packet, const uint8_t *item, uint32_t k)
+{
+	return packet->kind == SPARSE_FLUSH ? (int64_t)sparse_body_get64(item + 4 + 8 * k)
+					    : (int32_t)sparse_body_get32(item + 4 + 4 * k);
+}
+
 static void flush_agrees(struct scene *scene)
 {
 	const struct sparse_table *table = &scene->table;
@@ -231,7 +237,7 @@ static void flush_agrees(struct scene *scene)
 			assert_true(next < touched);
 			assert_int_equal(sparse_body_get32(item), list[next]);
 			for (uint32_t k = 0; k < table->dim; k++)
-				assert_int_equal((int64_t)sparse_body_get64(item + 4 + 8 * k),
+				assert_int_equal(sum_at(&packet, item, k),
 						 sum_of(scene, packet.number, list[next], k));
 			next++;
 		}
@@ -436,7 +442,34 @@ static void a_sum_of_zero_is_flushed_and_an_untouched_rank_is_not(void **state)
 	sparse_get(at, &packet);
 	assert_int_equal(packet.count, 1);
 	assert_int_equal(sparse_body_get32(sparse_item(&packet, at, 0)), 2);
-	assert_int_equal(sparse_body_get64(sparse_item(&packet, at, 0) + 4), 0);
+	assert_int_equal(sum_at(&packet, sparse_item(&packet, at, 0), 0), 0);
+	scene_close(scene);
+	free(scene);
+}
+
+static void a_part_is_short_while_each_of_its_sums_has_32_bits(void **state)
+{
+	static const int64_t sums[] = { 0,         INT32_MAX,       INT32_MIN,
+					INT64_MIN, INT32_MAX + 1ll, INT32_MIN - 1ll };
+	struct scene *scene = malloc(sizeof(*scene));
+	uint8_t at[200];
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	push_one(scene, 1, 1);
+	switch_sparse_flip(&scene->state);
+	for (uint32_t i = 0; i < 6; i++) {
+		struct sparse packet = { 0 };
+		uint32_t bytes;
+
+		scene->memory.sum[(FIRST_EPOCH & 1) * 3 + 2] = sums[i];
+		bytes = switch_sparse_part(&scene->table, &scene->state, &scene->memory, 1, at);
+		assert_int_equal(sparse_check(at, bytes, &packet), WIRE_OK);
+		assert_int_equal(packet.kind, i < 3 ? SPARSE_FLUSH_SHORT : SPARSE_FLUSH);
+		assert_int_equal(bytes, SPARSE_HEADER_BYTES + (i < 3 ? 8 : 12));
+		assert_int_equal(sum_at(&packet, sparse_item(&packet, at, 0), 0), sums[i]);
+	}
 	scene_close(scene);
 	free(scene);
 }
@@ -632,6 +665,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(whatever_comes_is_as_the_slow_model_says),
 		cmocka_unit_test(a_table_has_as_many_workers_as_a_switch_has_children),
 		cmocka_unit_test(a_sum_of_zero_is_flushed_and_an_untouched_rank_is_not),
+		cmocka_unit_test(a_part_is_short_while_each_of_its_sums_has_32_bits),
 		cmocka_unit_test(a_flush_has_the_touched_ranks_and_no_more),
 		cmocka_unit_test(a_sum_saturates_both_ways_and_says_so_in_its_epoch),
 		cmocka_unit_test(setup_is_for_one_instance_once),

@@ -225,7 +225,7 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 	packet.number = number_near(input, packet.kind == SPARSE_PUSH || packet.kind == SPARSE_ACK
 						   ? test.worker.sent
 						   : test.server.expected);
-	if (packet.kind == SPARSE_PUSH || packet.kind == SPARSE_FLUSH ||
+	if (packet.kind == SPARSE_PUSH || sparse_is_flush(packet.kind) ||
 	    packet.kind == SPARSE_BCAST) {
 		packet.width = test.table.dim;
 		packet.count = how >> 5 & 1;
@@ -246,10 +246,10 @@ static uint32_t datagram_draw(struct fuzz_input *input, uint8_t **at)
 		if (packet.kind == SPARSE_BCAST)
 			packet.parts = copy_sparse_parts(&test.table, fuzz_u8(input) % (RANKS + 1));
 		packet.part %= packet.parts;
-		if (packet.kind == SPARSE_FLUSH)
+		if (sparse_is_flush(packet.kind))
 			packet.count =
 				(uint16_t)(1 + fuzz_u8(input) % sparse_ranks_per_part(&test.table));
-		if (packet.kind != SPARSE_FLUSH && packet.kind != SPARSE_BCAST &&
+		if (!sparse_is_flush(packet.kind) && packet.kind != SPARSE_BCAST &&
 		    packet.kind != SPARSE_HAVE && sparse_rows_per_part(&test.table) > 1)
 			packet.count = WORKERS;
 		packet.worker = (uint16_t)(packet.part * sparse_rows_per_part(&test.table));

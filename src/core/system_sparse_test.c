@@ -172,7 +172,7 @@ static void worker_acts(uint32_t w)
 static struct switch_sparse_memory memory_of(struct instance *instance)
 {
 	return (struct switch_sparse_memory){ instance->place, instance->tag, instance->sum,
-					      instance->list };
+					      instance->list, NULL };
 }
 
 static void switch_takes(uint32_t g, struct sparse *packet, const uint8_t *at)

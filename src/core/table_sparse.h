@@ -10,6 +10,13 @@
 #include "core/switch.h"
 #include "core/wire_sparse.h"
 
+/* What the values of a PUSH are, and what a bank has of them. */
+enum sparse_values {
+	SPARSE_FIXED, /* integers of 32 bits, added up in 64 */
+	SPARSE_LNS,   /* float32, added up as words: R-LNS-5 */
+	SPARSE_VALUES_END
+};
+
 /* 1 <= workers <= SWITCH_CHILDREN_MAX, 1 <= window <= SPARSE_WINDOW_MAX, 1 <= dim <= SPARSE_DIM_MAX, ranks
  * >= 1; bytes, of a datagram, lets a row and a sum fit and is at most SPARSE_BYTES_MAX. */
 struct sparse_table {
@@ -20,13 +27,15 @@ struct sparse_table {
 	uint16_t dim;    /* values of a rank */
 	uint16_t bytes;
 	uint8_t is_stepped; /* R-SP-12 */
+	uint8_t values;     /* enum sparse_values */
 };
 
 CORE_INLINE bool sparse_table_is_sound(const struct sparse_table *table)
 {
-	return table->ranks && table->workers && table->workers <= SWITCH_CHILDREN_MAX &&
-	       table->window && table->window <= SPARSE_WINDOW_MAX && table->dim &&
-	       table->dim <= SPARSE_DIM_MAX && table->bytes <= SPARSE_BYTES_MAX &&
+	return table->ranks && table->values < SPARSE_VALUES_END && table->workers &&
+	       table->workers <= SWITCH_CHILDREN_MAX && table->window &&
+	       table->window <= SPARSE_WINDOW_MAX && table->dim && table->dim <= SPARSE_DIM_MAX &&
+	       table->bytes <= SPARSE_BYTES_MAX &&
 	       table->bytes >= sparse_items_at(SPARSE_SETUP) + sparse_row_bytes(table->window) &&
 	       table->bytes >= SPARSE_HEADER_BYTES + sparse_sum_bytes(table->dim);
 }
@@ -68,7 +77,7 @@ CORE_INLINE uint32_t sparse_rows_of_part(const struct sparse_table *table, uint3
 	return left < rows ? left : rows;
 }
 
-/* How many ranks a FLUSH has, but the last one, and the parts of a flush, CUTs first. */
+/* How many ranks a FLUSH has, long or short, but the last one, and the parts of a flush, CUTs first. */
 CORE_INLINE uint32_t sparse_ranks_per_part(const struct sparse_table *table)
 {
 	return sparse_items_of(SPARSE_FLUSH, table->bytes, sparse_sum_bytes(table->dim));
@@ -84,6 +93,17 @@ CORE_INLINE uint32_t sparse_flush_parts(const struct sparse_table *table, uint32
 CORE_INLINE uint32_t sparse_flush_parts_max(const struct sparse_table *table)
 {
 	return sparse_flush_parts(table, table->ranks);
+}
+
+/* R-SP-34: how many seqs of the place `high` covers, and `low` does not. */
+CORE_INLINE uint64_t sparse_lost_at(const struct sparse_table *table, uint32_t place, uint64_t low,
+				    uint64_t high)
+{
+	uint64_t first = place ? place : table->window;
+
+	if (high <= low)
+		return 0;
+	return (high - (low ? low : first)) / table->window + !low;
 }
 
 /* R-SP-11: is this a part of a flush, or of a SETUP, of this table, by its header? */
@@ -103,7 +123,7 @@ CORE_INLINE bool sparse_is_flush_part(const struct sparse_table *table, const st
 		return false;
 	if (packet->kind == SPARSE_CUT)
 		return sparse_is_cut_part(table, packet);
-	return packet->kind == SPARSE_FLUSH && packet->part >= sparse_cut_parts(table) &&
+	return sparse_is_flush(packet->kind) && packet->part >= sparse_cut_parts(table) &&
 	       packet->width == table->dim && packet->count && packet->count <= ranks &&
 	       (packet->count == ranks || packet->part + 1 == packet->parts);
 }

@@ -46,8 +46,9 @@ enum sparse_kind {
 	SPARSE_READY = 10,
 	SPARSE_RESUME = 11,
 	SPARSE_RESUMED = 12,
-	SPARSE_END = 13,  /* of a step */
-	SPARSE_HAVE = 14, /* these parts of a flush have come */
+	SPARSE_END = 13,         /* of a step */
+	SPARSE_HAVE = 14,        /* these parts of a flush have come */
+	SPARSE_FLUSH_SHORT = 15, /* FLUSH whose sums have 32 bits each */
 	SPARSE_KIND_END
 };
 
@@ -165,7 +166,7 @@ CORE_INLINE uint32_t sparse_items_at(uint8_t kind)
 
 CORE_INLINE uint32_t sparse_item_bytes(uint8_t kind, uint32_t width)
 {
-	if (kind == SPARSE_PUSH || kind == SPARSE_BCAST)
+	if (kind == SPARSE_PUSH || kind == SPARSE_BCAST || kind == SPARSE_FLUSH_SHORT)
 		return sparse_pair_bytes(width);
 	if (kind == SPARSE_FLUSH)
 		return sparse_sum_bytes(width);
@@ -184,10 +185,16 @@ CORE_INLINE uint32_t sparse_items_of(uint8_t kind, uint32_t bytes, uint32_t item
 	return (bytes - sparse_items_at(kind)) / item;
 }
 
+/* Does it have sums, of either size? */
+CORE_INLINE bool sparse_is_flush(uint8_t kind)
+{
+	return kind == SPARSE_FLUSH || kind == SPARSE_FLUSH_SHORT;
+}
+
 /* Does the kind come in parts? */
 CORE_INLINE bool sparse_has_parts(uint8_t kind)
 {
-	return kind == SPARSE_CUT || kind == SPARSE_FLUSH || kind == SPARSE_BCAST ||
+	return kind == SPARSE_CUT || sparse_is_flush(kind) || kind == SPARSE_BCAST ||
 	       kind == SPARSE_SETUP || kind == SPARSE_HAVE;
 }
 
@@ -202,6 +209,7 @@ CORE_INLINE bool sparse_is_shaped(const struct sparse *packet)
 	switch (packet->kind) {
 	case SPARSE_PUSH:
 	case SPARSE_FLUSH:
+	case SPARSE_FLUSH_SHORT:
 	case SPARSE_BCAST:
 		return has_width;
 	case SPARSE_CUT:
@@ -222,7 +230,7 @@ CORE_INLINE bool sparse_is_shaped(const struct sparse *packet)
 /* Flags mean something in these kinds; elsewhere they are not looked at. */
 CORE_INLINE bool sparse_has_flags(uint8_t kind)
 {
-	return kind == SPARSE_PUSH || kind == SPARSE_CUT || kind == SPARSE_FLUSH;
+	return kind == SPARSE_PUSH || kind == SPARSE_CUT || sparse_is_flush(kind);
 }
 
 /* R-SP-4. sparse_check judges the shape of a datagram of `bytes` bytes, of which at least

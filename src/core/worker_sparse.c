@@ -66,6 +66,15 @@ bool worker_sparse_may_send(const struct worker_sparse *worker)
 	return seq <= window || is_in(worker, seq - window) || TAKEN_OUT(SPARSE_WINDOW);
 }
 
+/* R-SP-18: of what was sent, all but the last W are in. */
+uint64_t worker_sparse_first_due(const struct worker_sparse *worker)
+{
+	uint64_t window = worker->table->window;
+	uint64_t first = worker->sent > window ? worker->sent - window : 1;
+
+	return first > worker->low ? first : worker->low;
+}
+
 bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq)
 {
 	return seq < worker->sent && !is_in(worker, seq);
@@ -146,16 +155,22 @@ static void send(struct worker_sparse *worker, uint64_t seq, struct worker_spars
 static void hurry(struct worker_sparse *worker, uint64_t acked,
 		  struct worker_sparse_actions *actions)
 {
-	for (uint64_t seq = worker->low; seq < acked; seq++) {
+	uint64_t first = worker_sparse_first_due(worker);
+
+	for (uint64_t seq = first; seq < acked; seq++) {
 		struct worker_sparse_push *push = push_at(worker, seq);
 
 		if (!is_in(worker, seq) && push->later < WORKER_SPARSE_HURRY)
 			push->later++;
 	}
-	for (uint64_t seq = worker->low; seq < worker->sent; seq++) {
+	for (uint64_t seq = first; seq < worker->sent; seq++) {
 		struct worker_sparse_push *push = push_at(worker, seq);
 
-		if (is_in(worker, seq) || push->later < WORKER_SPARSE_HURRY || push->is_hurried)
+		if (is_in(worker, seq))
+			continue;
+		if (push->later < WORKER_SPARSE_HURRY)
+			return; /* what was sent after it has not been overtaken more often */
+		if (push->is_hurried)
 			continue;
 		push->is_hurried = 1;
 		send(worker, seq, actions);

@@ -103,6 +103,8 @@ bool worker_sparse_may_send(const struct worker_sparse *worker);
 
 /* Was it sent in this generation, and is it neither acknowledged nor freed? Then its timer runs. */
 bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq);
+/* None before this one is. */
+uint64_t worker_sparse_first_due(const struct worker_sparse *worker);
 
 /* R-SP-34: the row, of table->window numbers, of what it has freed; after WORKER_SPARSE_REPORT. */
 void worker_sparse_report(const struct worker_sparse *worker, uint64_t *row);

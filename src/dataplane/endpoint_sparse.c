@@ -8,7 +8,10 @@
 
 #include "core/rto.h"
 
-enum { ASKS_QUICK = 4 };
+enum {
+	ASKS_QUICK = 4,
+	LATE_RTOS = 8, /* a push goes again after so many, whatever else comes */
+};
 
 /* A BCAST may be so much later than the first word of its epoch: it takes the way through the switch, and a large one
  * takes 23 ms to leave (bcast.h). */
@@ -28,6 +31,7 @@ struct endpoint_sparse {
 	struct worker_sparse worker;
 	struct link_address at_switch, at_server;
 	struct rto rto;
+	uint64_t heard_ns; /* the last ACK or BCAST */
 	struct endpoint_sparse_stats stats;
 	uint64_t patience_ns;
 	uint64_t asked_ns;
@@ -36,31 +40,47 @@ struct endpoint_sparse {
 	bool is_broken;
 	struct worker_sparse_push *push;
 	struct kept *kept;
-	uint8_t *bytes; /* of pairs, table.bytes each */
+	uint8_t *bytes;                      /* of pairs, table.bytes each */
+	uint32_t map_next, ranks_next;       /* 0: no other map is there than the stream's */
+	struct copy_sparse_memory copy_next; /* for it */
 	bool has_copy;
 	struct copy_sparse copy;
 	uint64_t copy_fresh; /* as it was, */
 	uint64_t copy_ns;    /* and since when */
 };
 
+static void copy_memory_put(struct copy_sparse_memory *memory)
+{
+	free(memory->tag);
+	free(memory->value);
+	free(memory->has_part);
+	*memory = (struct copy_sparse_memory){ 0 };
+}
+
+static bool copy_memory_get(struct copy_sparse_memory *memory, const struct sparse_table *table)
+{
+	*memory = (struct copy_sparse_memory){
+		.tag = calloc(table->ranks, sizeof(*memory->tag)),
+		.value = calloc((size_t)table->ranks * table->dim, sizeof(*memory->value)),
+		.has_part = calloc(COPY_SPARSE_AHEAD, copy_sparse_parts_max(table)),
+	};
+	if (memory->tag && memory->value && memory->has_part)
+		return true;
+	copy_memory_put(memory);
+	return false;
+}
+
 static bool copy_open(struct endpoint_sparse *endpoint,
 		      const struct endpoint_sparse_options *options)
 {
-	const struct sparse_table *table = &endpoint->table;
 	struct copy_sparse_memory memory;
 
 	if (!options->has_copy)
 		return true;
-	memory = (struct copy_sparse_memory){
-		.tag = calloc(table->ranks, sizeof(*memory.tag)),
-		.value = calloc((size_t)table->ranks * table->dim, sizeof(*memory.value)),
-		.has_part = calloc(COPY_SPARSE_AHEAD, copy_sparse_parts_max(table)),
-	};
-	endpoint->copy.memory = memory;
-	endpoint->has_copy = memory.tag && memory.value && memory.has_part;
+	endpoint->has_copy = copy_memory_get(&memory, &endpoint->table);
 	if (endpoint->has_copy)
-		copy_sparse_init(&endpoint->copy, table, options->generation, options->expected,
-				 &memory);
+		copy_sparse_init(&endpoint->copy, &endpoint->table, options->generation,
+				 options->expected, &memory);
 	return endpoint->has_copy;
 }
 
@@ -101,9 +121,8 @@ void endpoint_sparse_close(struct endpoint_sparse *endpoint)
 	free(endpoint->push);
 	free(endpoint->kept);
 	free(endpoint->bytes);
-	free(endpoint->copy.memory.tag);
-	free(endpoint->copy.memory.value);
-	free(endpoint->copy.memory.has_part);
+	copy_memory_put(&endpoint->copy.memory);
+	copy_memory_put(&endpoint->copy_next);
 	free(endpoint);
 }
 
@@ -152,6 +171,22 @@ static void push_send(struct endpoint_sparse *endpoint, const struct worker_spar
 	endpoint->stats.pushes_again += is_again;
 }
 
+/* Ranks are of other keys now: the copy has nothing. */
+static void map_take(struct endpoint_sparse *endpoint, const struct sparse *resume)
+{
+	uint64_t told = endpoint->copy.told;
+
+	endpoint->table.ranks = endpoint->ranks_next;
+	endpoint->map_next = 0;
+	if (!endpoint->has_copy)
+		return;
+	copy_memory_put(&endpoint->copy.memory);
+	copy_sparse_init(&endpoint->copy, &endpoint->table, resume->generation, resume->number,
+			 &endpoint->copy_next);
+	copy_sparse_told(&endpoint->copy, told, 0);
+	endpoint->copy_next = (struct copy_sparse_memory){ 0 };
+}
+
 static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_event *event,
 		 uint64_t now_ns)
 {
@@ -163,6 +198,7 @@ static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_ev
 	if (actions.is_acked) {
 		const struct kept *kept = &endpoint->kept[index_of(endpoint, actions.acked)];
 
+		endpoint->heard_ns = now_ns;
 		if (!kept->is_again)
 			rto_sample(&endpoint->rto, now_ns - kept->sent_ns);
 	}
@@ -171,7 +207,9 @@ static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_ev
 	if (actions.resumed) {
 		endpoint->stats.resumes++;
 		endpoint->rto = (struct rto){ 0 }; /* another switch, another way */
-		if (endpoint->has_copy)
+		if (actions.is_map_new)
+			map_take(endpoint, event->packet);
+		else if (endpoint->has_copy)
 			copy_sparse_resume(&endpoint->copy, event->packet->generation,
 					   event->packet->number);
 	}
@@ -228,12 +266,52 @@ void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
 	endpoint->at_switch = *at_switch;
 }
 
+void endpoint_sparse_report(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t *row)
+{
+	step(endpoint,
+	     &(struct worker_sparse_event){ .type = WORKER_SPARSE_REPORT,
+					    .generation = generation },
+	     now(endpoint));
+	worker_sparse_report(&endpoint->worker, row);
+}
+
 void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server)
 {
 	endpoint->at_server = *at_server;
 }
 
+int endpoint_sparse_map(struct endpoint_sparse *endpoint, uint32_t map, uint32_t ranks)
+{
+	struct sparse_table table = endpoint->table;
+	struct copy_sparse_memory memory = { 0 };
+
+	table.ranks = ranks;
+	if (map && endpoint->has_copy && !copy_memory_get(&memory, &table))
+		return -ENOMEM;
+	copy_memory_put(&endpoint->copy_next);
+	endpoint->copy_next = memory;
+	endpoint->map_next = map;
+	endpoint->ranks_next = ranks;
+	return 0;
+}
+
+uint8_t *endpoint_sparse_kept(struct endpoint_sparse *endpoint, uint64_t seq, uint16_t **count)
+{
+	if (worker_sparse_is_freed(&endpoint->worker, seq))
+		return NULL;
+	*count = &endpoint->kept[index_of(endpoint, seq)].count;
+	return bytes_of(endpoint, seq);
+}
+
 /* ---- packets and time ---- */
+
+/* R-SP-32: it comes again, when the keys of that map may have come. */
+static bool is_too_early(const struct endpoint_sparse *endpoint, const struct sparse *packet)
+{
+	return packet->kind == SPARSE_RESUME && packet->map != endpoint->worker.map &&
+	       (!endpoint->map_next || packet->map != endpoint->map_next || !packet->number) &&
+	       !TAKEN_OUT(SPARSE_MAP_FIRST);
+}
 
 void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes)
 {
@@ -242,41 +320,44 @@ void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, 
 					     .packet = &packet,
 					     .at = at };
 
-	if (endpoint->is_broken || sparse_check(at, bytes, &packet) != WIRE_OK)
+	if (endpoint->is_broken || sparse_check(at, bytes, &packet) != WIRE_OK ||
+	    is_too_early(endpoint, &packet))
 		return;
-	if (endpoint->has_copy && packet.kind == SPARSE_BCAST)
+	if (endpoint->has_copy && packet.kind == SPARSE_BCAST) {
 		endpoint->stats.bcasts += copy_sparse_take(&endpoint->copy, &packet, at);
+		endpoint->heard_ns = now(endpoint);
+	}
 	if (packet.kind == SPARSE_COMMITTED && packet.table == endpoint->table.index)
 		endpoint_sparse_told(endpoint, packet.generation, packet.number);
 	step(endpoint, &event, now(endpoint));
 }
 
-/* Only the last W that were sent can be unanswered (R-SP-18). */
-static uint64_t first_due(const struct endpoint_sparse *endpoint)
+/* R-SP-19: while anything comes from the switch its ACK most likely waits in the same queue, and one that was lost is
+ * missed by those that come after it. */
+static uint64_t push_due(const struct endpoint_sparse *endpoint, const struct kept *kept)
 {
-	const struct worker_sparse *worker = &endpoint->worker;
-	uint64_t window = endpoint->table.window;
-	uint64_t first = worker->sent > window ? worker->sent - window : 1;
+	uint64_t rto = rto_ns(&endpoint->rto);
 
-	return first > worker->low ? first : worker->low;
+	return rto_least(rto_most(kept->sent_ns, endpoint->heard_ns) + rto,
+			 kept->sent_ns + LATE_RTOS * rto);
 }
 
 /* What has run out goes again; when the next one will have. */
 static uint64_t pushes_again(struct endpoint_sparse *endpoint, uint64_t now_ns)
 {
-	uint64_t due_ns = UINT64_MAX;
+	uint64_t due_ns = UINT64_MAX, first = worker_sparse_first_due(&endpoint->worker);
 
-	for (uint64_t seq = first_due(endpoint); seq < endpoint->worker.sent; seq++) {
+	for (uint64_t seq = first; seq < endpoint->worker.sent; seq++) {
 		struct worker_sparse_event event = { .type = WORKER_SPARSE_RESEND, .seq = seq };
 		const struct kept *kept = &endpoint->kept[index_of(endpoint, seq)];
 
 		if (!worker_sparse_is_due(&endpoint->worker, seq))
 			continue;
-		if (now_ns - kept->sent_ns >= rto_ns(&endpoint->rto)) {
+		if (now_ns >= push_due(endpoint, kept)) {
 			rto_ran_out(&endpoint->rto, now_ns);
 			step(endpoint, &event, now_ns);
 		}
-		due_ns = rto_least(due_ns, kept->sent_ns + rto_ns(&endpoint->rto));
+		due_ns = rto_least(due_ns, push_due(endpoint, kept));
 	}
 	return due_ns;
 }
@@ -357,6 +438,12 @@ void endpoint_sparse_told(struct endpoint_sparse *endpoint, uint64_t generation,
 {
 	if (endpoint->has_copy)
 		copy_sparse_told(&endpoint->copy, generation, epoch);
+}
+
+void endpoint_sparse_past(struct endpoint_sparse *endpoint, uint64_t epoch)
+{
+	if (endpoint->has_copy)
+		copy_sparse_past(&endpoint->copy, epoch);
 }
 
 void endpoint_sparse_pulled(struct endpoint_sparse *endpoint, uint32_t rank, uint64_t generation,

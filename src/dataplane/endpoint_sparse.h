@@ -53,6 +53,13 @@ bool endpoint_sparse_is_committed(const struct endpoint_sparse *endpoint, uint64
 /* Somebody waits for all that was pushed: it asks for a commit from now on until that is committed. */
 void endpoint_sparse_hurry(struct endpoint_sparse *endpoint);
 
+/* R-SP-32: the caller has a map of another version, with so many ranks. Until then a RESUME that names one is not looked
+ * at. map 0: the caller has none any more. 0; -ENOMEM, for a copy of them: nothing has happened. */
+int endpoint_sparse_map(struct endpoint_sparse *endpoint, uint32_t map, uint32_t ranks);
+/* The pairs of a push that is kept, and how many, so that they can be packed again: after endpoint_sparse_serve, when
+ * endpoint_sparse_worker has the new map, and before anything else. NULL: it is committed. */
+uint8_t *endpoint_sparse_kept(struct endpoint_sparse *endpoint, uint64_t seq, uint16_t **count);
+
 /* One datagram of its table. */
 void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes);
 /* Sends what is due into the outbox, which the caller flushes. When it is to be called again, if nothing comes
@@ -63,6 +70,8 @@ uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint);
 const struct copy_sparse *endpoint_sparse_copy(const struct endpoint_sparse *endpoint);
 /* What the server has said over TCP: there is such an epoch; dim values of a rank as of it. */
 void endpoint_sparse_told(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t epoch);
+/* What is as of this epoch or older may lack what has come as a batch (R-KV-9). */
+void endpoint_sparse_past(struct endpoint_sparse *endpoint, uint64_t epoch);
 void endpoint_sparse_pulled(struct endpoint_sparse *endpoint, uint32_t rank, uint64_t generation,
 			    uint64_t epoch, const uint32_t *value);
 
@@ -71,6 +80,8 @@ void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
 			    const struct link_address *at_switch);
 /* The server is elsewhere now: it has been restarted. */
 void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server);
+/* R-SP-34: it begins this generation, and is to be told the row, of table.window numbers, of what it had committed. */
+void endpoint_sparse_report(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t *row);
 /* The server has said what cannot be, and the stream does nothing any more (R-SP-21). */
 bool endpoint_sparse_is_broken(const struct endpoint_sparse *endpoint);
 

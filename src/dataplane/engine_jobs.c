@@ -288,7 +288,8 @@ struct engine_soft *engine_open(const struct engine_options *options)
 		engine->sparse = engine_sparse_open(
 			&(struct engine_sparse_options){ .link = options->link,
 							 .tables_max = options->tables_max,
-							 .account = &engine->account });
+							 .account = &engine->account,
+							 .registers = options->registers });
 	if (!engine->jobs || !engine->nodes || !engine->out_bytes ||
 	    (options->tables_max && !engine->sparse)) {
 		engine_close(engine);

@@ -25,6 +25,7 @@ struct engine_options {
 	uint64_t memory_max; /* bytes of slots and tables over all jobs; 0: 1 GiB */
 	uint32_t jobs_max;   /* 0: SWITCH_JOBS_MAX */
 	uint32_t tables_max; /* of sparse mode; 0: none, and their packets are none */
+	uint32_t registers;  /* as engine_sparse_options has it */
 	struct hook *hook;   /* borrowed: for slots of latency mode in the kernel; NULL: none */
 };
 

@@ -7,11 +7,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/layout_sparse.h"
 #include "dataplane/binding.h"
 #include "dataplane/flush.h"
 #include "dataplane/outbox.h"
 
-enum { TABLES_MAX = 1024 };
+enum {
+	TABLES_MAX = 1024,
+	PAIRS_LEAST = 65536, /* of an epoch, if its server leaves that to us, */
+	PAIRS_OF_RANK = 20,  /* and for each rank: 8 bytes of its flush for 160 of pushes */
+};
 
 static const uint64_t memory_max_default = 1ull << 30;
 
@@ -23,6 +28,7 @@ struct table {
 	uint64_t pairs_max, age_ns;
 	uint64_t first_ns; /* the epoch's first push came */
 	uint64_t bytes;
+	uint64_t parts; /* that were sent */
 	bool has_nonces, has_first;
 	struct binding peer[]; /* the workers, then the server */
 };
@@ -35,7 +41,10 @@ struct engine_sparse {
 	uint32_t tables_max;
 	struct table **table; /* by index; NULL: none */
 	uint32_t live_count;
-	uint16_t *live; /* the indices of those that there are */
+	uint16_t *live;         /* the indices of those that there are */
+	struct lns_tables *lns; /* from the first table on that wants them */
+	uint32_t registers;
+	uint32_t *touched; /* scratch: a number for each register */
 	struct engine_sparse_stats stats;
 };
 
@@ -53,7 +62,10 @@ struct engine_sparse *engine_sparse_open(const struct engine_sparse_options *opt
 	engine->tables_max = options->tables_max ? options->tables_max : TABLES_MAX;
 	engine->table = calloc(engine->tables_max, sizeof(struct table *));
 	engine->live = calloc(engine->tables_max, sizeof(uint16_t));
-	if (!engine->table || !engine->live || outbox_open(&engine->outbox, engine->link)) {
+	engine->registers = options->registers;
+	engine->touched = calloc(engine->registers + 1ul, sizeof(*engine->touched));
+	if (!engine->table || !engine->live || !engine->touched ||
+	    outbox_open(&engine->outbox, engine->link)) {
 		engine_sparse_close(engine);
 		return NULL;
 	}
@@ -69,6 +81,8 @@ void engine_sparse_close(struct engine_sparse *engine)
 	outbox_close(&engine->outbox);
 	free(engine->table);
 	free(engine->live);
+	free(engine->touched);
+	free(engine->lns);
 	free(engine);
 }
 
@@ -120,24 +134,39 @@ static int table_memory_get(struct table *table)
 	return 0;
 }
 
+/* R-LNS-1. Some 10 ms, once. */
+static bool lns_take(struct engine_sparse *engine)
+{
+	if (engine->lns)
+		return true;
+	engine->lns = malloc(sizeof(*engine->lns));
+	if (engine->lns)
+		lns_tables_make(engine->lns);
+	return engine->lns;
+}
+
 int engine_sparse_add(struct engine_sparse *engine, const struct engine_sparse_table *config)
 {
 	const struct sparse_table *shape = &config->shape;
 	struct table *table;
 	int error;
 
-	if (!sparse_table_is_sound(shape) || !config->instance)
+	if (!sparse_table_is_sound(shape) || !config->instance ||
+	    (engine->registers && shape->bytes > LAYOUT_BYTES))
 		return -EINVAL;
 	if (shape->index >= engine->tables_max)
 		return -ENOSPC;
 	if (engine->table[shape->index])
 		return -EEXIST;
+	if (shape->values == SPARSE_LNS && !lns_take(engine))
+		return -ENOMEM;
 	table = calloc(1, sizeof(*table) + (shape->workers + 1u) * sizeof(struct binding));
 	if (!table)
 		return -ENOMEM;
 	table->shape = *shape;
+	table->memory.lns = engine->lns;
 	table->state.instance = config->instance;
-	table->pairs_max = config->pairs_max ? config->pairs_max : UINT64_MAX;
+	table->pairs_max = config->pairs_max;
 	table->age_ns = config->age_ns;
 	table->bytes = engine_sparse_table_bytes(shape);
 	table->has_nonces = config->nonces;
@@ -273,16 +302,27 @@ static void settle(struct engine_sparse *engine, struct table *table,
 	}
 }
 
+/* R-CT-47 */
+static void chip_count(struct engine_sparse *engine, const struct sparse *push, const uint8_t *at)
+{
+	struct layout_cost cost = layout_push_cost(push, at, engine->registers, engine->touched);
+
+	engine->stats.recirculations += cost.further;
+	engine->stats.recirculated += cost.further > 0;
+	engine->stats.passes_again += cost.passes - 1;
+}
+
 void engine_sparse_serve(struct engine_sparse *engine, const struct link_address *peer,
 			 const uint8_t *at, uint32_t bytes)
 {
-	struct sparse packet;
+	struct sparse packet, push;
 	enum wire_fault fault = sparse_check(at, bytes, &packet);
 	enum switch_sparse_verdict verdict;
 	struct table *table;
-	uint32_t pairs;
 
 	engine->stats.packets_in++;
+	if (!fault && engine->registers && bytes > LAYOUT_BYTES)
+		fault = WIRE_FAULT_LENGTH;
 	if (fault) {
 		engine->stats.fault[fault]++;
 		return;
@@ -296,11 +336,14 @@ void engine_sparse_serve(struct engine_sparse *engine, const struct link_address
 		engine->stats.wrong_address++;
 		return;
 	}
-	pairs = packet.count;
+	push = packet;
 	verdict = switch_sparse_step(&table->shape, &table->state, &table->memory, &packet, at);
 	engine->stats.verdict[verdict]++;
-	if (verdict == SWITCH_SPARSE_ADDED)
-		engine->stats.pairs += pairs;
+	if (verdict == SWITCH_SPARSE_ADDED) {
+		engine->stats.pairs += push.count;
+		if (engine->registers)
+			chip_count(engine, &push, at);
+	}
 	settle(engine, table, peer, verdict, &packet, at, bytes);
 }
 
@@ -327,9 +370,21 @@ static void flush_send(struct engine_sparse *engine, struct table *table, uint64
 						    part, part_bytes);
 
 		memcpy(outbox_put(&engine->outbox, &server->address, bytes), part_bytes, bytes);
+		table->parts++;
 		engine->stats.parts_again += is_again;
 		engine->stats.parts_first += !is_again;
 	}
+}
+
+/* R-SP-9 */
+static uint64_t pairs_enough(const struct table *table)
+{
+	const struct switch_sparse *state = &table->state;
+	uint64_t worth = (uint64_t)PAIRS_OF_RANK * state->touched[state->epoch & 1];
+
+	if (table->pairs_max)
+		return table->pairs_max;
+	return worth > PAIRS_LEAST ? worth : PAIRS_LEAST;
 }
 
 static uint64_t table_turn(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
@@ -338,7 +393,7 @@ static uint64_t table_turn(struct engine_sparse *engine, struct table *table, ui
 
 	if (table->has_first && table->age_ns)
 		old_ns = table->first_ns + table->age_ns;
-	if (switch_sparse_is_due(&table->shape, &table->state, table->pairs_max,
+	if (switch_sparse_is_due(&table->shape, &table->state, pairs_enough(table),
 				 old_ns <= now_ns)) {
 		flip(engine, table, now_ns);
 		old_ns = UINT64_MAX;
@@ -372,6 +427,13 @@ const struct switch_sparse *engine_sparse_state(const struct engine_sparse *engi
 	const struct table *table = table_find(engine, index);
 
 	return table ? &table->state : NULL;
+}
+
+uint64_t engine_sparse_parts(const struct engine_sparse *engine, uint16_t index)
+{
+	const struct table *table = table_find(engine, index);
+
+	return table ? table->parts : 0;
 }
 
 uint64_t engine_sparse_memory_used(const struct engine_sparse *engine)

@@ -23,12 +23,14 @@ struct engine_sparse_options {
 	uint32_t tables_max; /* 0: 1,024 */
 	struct account *
 		account; /* borrowed: bytes that others take from, too, instead of memory_max; NULL: none */
+	uint32_t
+		registers; /* as a chip with so many, LAYOUT_REGISTERS_MAX at most: R-CT-47; 0: as no chip */
 };
 
 struct engine_sparse_table {
 	struct sparse_table shape; /* index: under which packets name it */
 	uint64_t instance;         /* never used before by this aggregator; not 0 */
-	uint64_t pairs_max;        /* an epoch is closed when it has so many; 0: no limit */
+	uint64_t pairs_max;        /* an epoch is closed when it has so many; 0: R-SP-9's own */
 	uint64_t age_ns;           /* or so long after its first push; 0: no limit */
 	/* Of shape.workers workers, then of the server; copied. NULL: HELLO binds nobody. */
 	const uint8_t (*nonces)[WIRE_NONCE_BYTES];
@@ -43,6 +45,10 @@ struct engine_sparse_stats {
 	uint64_t flips;       /* epochs that were closed */
 	uint64_t parts_first; /* parts of flushes that were sent, */
 	uint64_t parts_again; /* and sent again */
+	/* With registers, of PUSHes that were added: as struct layout_cost has them. */
+	uint64_t recirculations; /* pairs whose register was touched */
+	uint64_t recirculated;   /* PUSHes with such pairs */
+	uint64_t passes_again;   /* of all, beyond the first of each */
 };
 
 struct engine_sparse *
@@ -71,6 +77,8 @@ uint64_t engine_sparse_turn(struct engine_sparse *engine);
 
 /* What the table's switch knows, for tests and reports; NULL: no such table. */
 const struct switch_sparse *engine_sparse_state(const struct engine_sparse *engine, uint16_t index);
+/* How many parts of flushes, whole or again, the table has sent. */
+uint64_t engine_sparse_parts(const struct engine_sparse *engine, uint16_t index);
 uint64_t engine_sparse_memory_used(const struct engine_sparse *engine);
 uint64_t engine_sparse_table_bytes(const struct sparse_table *shape);
 const struct engine_sparse_stats *engine_sparse_stats(const struct engine_sparse *engine);

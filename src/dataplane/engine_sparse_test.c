@@ -10,7 +10,10 @@
 
 #include <cmocka.h>
 
+#include "core/layout_sparse.h"
 #include "dataplane/engine_sparse.h"
+#include "dataplane/fake_link.h"
+#include "util/rng.h"
 
 enum { WORKERS = 2, RANKS = 700, INDEX = 3, MAP = 4, INSTANCE = 9, OUT_MAX = 400, STRANGER = 99 };
 enum { PAIRS = 10 }; /* of a full push */
@@ -23,46 +26,30 @@ static const struct sparse_table shape = { .ranks = RANKS,
 					   .dim = 1,
 					   .bytes = 128 };
 
+static struct fake_link net;
 static struct {
-	struct link link;
-	uint64_t now_ns;
 	struct link_address peer[OUT_MAX];
 	struct sparse packet[OUT_MAX];
 	uint32_t count;
 } fake;
 static struct engine_sparse *engine;
+static uint32_t ranks;     /* of the table */
+static uint32_t registers; /* of the chip that is counted for; 0: none */
 
-static uint64_t fake_now(struct link *link)
+static void packet_note(const struct link_address *peer, const uint8_t *at, uint32_t bytes)
 {
-	(void)link;
-	return fake.now_ns;
+	assert_true(fake.count < OUT_MAX);
+	fake.peer[fake.count] = *peer;
+	assert_int_equal(sparse_check(at, bytes, &fake.packet[fake.count]), WIRE_OK);
+	fake.count++;
 }
-
-static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
-{
-	(void)link;
-	for (uint32_t i = 0; i < count; i++) {
-		for (uint32_t k = 0; k < frames[i].count; k++) {
-			assert_true(fake.count < OUT_MAX);
-			fake.peer[fake.count] = frames[i].peer;
-			assert_int_equal(sparse_check(frames[i].data + k * frames[i].packet_bytes,
-						      frames[i].packet_bytes,
-						      &fake.packet[fake.count]),
-					 WIRE_OK);
-			fake.count++;
-		}
-	}
-	return 0;
-}
-
-static const struct link_ops fake_ops = { .send = fake_send, .now_ns = fake_now };
 
 static struct link_address address_of(uint16_t worker)
 {
 	return (struct link_address){ .ip = { [15] = (uint8_t)(worker + 1) }, .port = 7000 };
 }
 
-/* The packet, with as many ranks as it has pairs, those after its predecessor's, or a body of zeros; what comes of it
+/* The packet, with as many ranks as it has pairs, those after its predecessor's and at the end the first, or a body of zeros; what comes of it
  * is in fake. */
 static uint64_t give(uint16_t from, struct sparse packet)
 {
@@ -75,7 +62,7 @@ static uint64_t give(uint16_t from, struct sparse packet)
 		sparse_body_put64(at + SPARSE_HEADER_BYTES, INSTANCE);
 	for (uint32_t i = 0; i < packet.count && packet.kind == SPARSE_PUSH; i++) {
 		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i,
-				  (uint32_t)(packet.number - 1) * packet.count + i);
+				  ((uint32_t)(packet.number - 1) * packet.count + i) % ranks);
 		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i + 4, i + 1);
 	}
 	fake.count = 0;
@@ -119,18 +106,19 @@ static uint64_t have(uint64_t epoch, uint32_t touched, uint64_t bits)
 	return engine_sparse_turn(engine);
 }
 
-static int begin(void **state)
+static int begin_with(uint32_t ranks_count, uint64_t pairs_max)
 {
-	struct engine_sparse_options options = { .link = &fake.link, .tables_max = 8 };
+	struct engine_sparse_options options = { .link = &net.link,
+						 .tables_max = 8,
+						 .registers = registers };
 	struct engine_sparse_table table = { .shape = shape,
 					     .instance = INSTANCE,
-					     .pairs_max = RANKS };
+					     .pairs_max = pairs_max };
 	struct sparse setup = header_of(SPARSE_SETUP, 1);
 
-	(void)state;
+	table.shape.ranks = ranks = ranks_count;
 	memset(&fake, 0, sizeof(fake));
-	fake.link.ops = &fake_ops;
-	fake.now_ns = 1000 * 1000 * 1000;
+	fake_link_init(&net, 1000 * 1000 * 1000, packet_note);
 	engine = engine_sparse_open(&options);
 	if (!engine || engine_sparse_add(engine, &table))
 		return 1;
@@ -150,6 +138,12 @@ static int begin(void **state)
 	assert_int_equal(fake.count, 1);
 	assert_int_equal(fake.packet[0].kind, SPARSE_READY);
 	return 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	return begin_with(RANKS, RANKS);
 }
 
 static int end(void **state)
@@ -246,24 +240,24 @@ static void a_flush_goes_as_fast_as_it_comes_and_again_when_it_is_lost(void **st
 	}
 	assert_int_equal(fake.count, 1 + 64);
 	assert_int_equal(fake.packet[1].kind, SPARSE_CUT);
-	assert_int_equal(fake.packet[2].kind, SPARSE_FLUSH);
+	assert_int_equal(fake.packet[2].kind, SPARSE_FLUSH_SHORT);
 	assert_int_equal(fake.packet[2].count, 7);
 	assert_int_equal(fake.packet[64].part, 63);
-	assert_true(due_ns > fake.now_ns);
-	fake.now_ns += 100000;
+	assert_true(due_ns > net.now_ns);
+	net.now_ns += 100000;
 	have(1, RANKS, 0xffffffff); /* the first 32: the last 37 follow, as far as there is room */
 	assert_int_equal(fake.count, 32);
 	assert_int_equal(fake.packet[0].part, 64);
-	fake.now_ns += 100000;
+	net.now_ns += 100000;
 	due_ns = have(1, RANKS, 0xfffffffffffffffe | 1);
 	assert_int_equal(fake.count, parts - 96);
 	/* A time-out asks with one part; the others go when it has been twice as long. */
 	fake.count = 0;
-	fake.now_ns = due_ns;
+	net.now_ns = due_ns;
 	due_ns = engine_sparse_turn(engine);
 	assert_int_equal(fake.count, 1);
 	fake.count = 0;
-	fake.now_ns = due_ns + 100000;
+	net.now_ns = due_ns + 100000;
 	engine_sparse_turn(engine);
 	assert_int_equal(fake.count, parts - 64 - 1);
 	assert_int_equal(engine_sparse_stats(engine)->parts_first, parts);
@@ -292,10 +286,11 @@ static void a_flush_has_the_touched_ranks_alone(void **state)
 		for (uint32_t part = 0; part < parts; part++) {
 			assert_int_equal(fake.packet[part].parts, parts);
 			assert_int_equal(fake.packet[part].part, part);
-			assert_int_equal(fake.packet[part].kind, part ? SPARSE_FLUSH : SPARSE_CUT);
+			assert_int_equal(fake.packet[part].kind,
+					 part ? SPARSE_FLUSH_SHORT : SPARSE_CUT);
 		}
 		have(epoch, touched, 1);
-		fake.now_ns += 1000 * 1000 * 1000;
+		net.now_ns += 1000 * 1000 * 1000;
 		fake.count = 0;
 		engine_sparse_turn(engine);
 		assert_int_equal(fake.count, parts == 1 ? 1 : parts - 1); /* what has not come */
@@ -316,24 +311,24 @@ static void a_commit_says_how_long_a_flush_takes(void **state)
 		due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
 		assert_int_equal(fake.count, 2);
 		/* RFC 6298: 3 ms and four times half of it; then a quarter less of that each time. */
-		assert_int_equal(due_ns - fake.now_ns, epoch == 1   ? 100 * 1000 * 1000
-						       : epoch == 2 ? 9 * 1000 * 1000
-								    : 7500 * 1000);
-		fake.now_ns += 3 * 1000 * 1000;
+		assert_int_equal(due_ns - net.now_ns, epoch == 1   ? 100 * 1000 * 1000
+						      : epoch == 2 ? 9 * 1000 * 1000
+								   : 7500 * 1000);
+		net.now_ns += 3 * 1000 * 1000;
 		give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, epoch));
 	}
 	/* What was sent twice says nothing. */
 	push.number++;
 	give(0, push);
 	due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
-	fake.now_ns = due_ns;
+	net.now_ns = due_ns;
 	engine_sparse_turn(engine);
-	fake.now_ns += 1000 * 1000 * 1000;
+	net.now_ns += 1000 * 1000 * 1000;
 	give(SPARSE_SERVER, header_of(SPARSE_COMMITTED, 4));
 	push.number++;
 	give(0, push);
 	due_ns = give(SPARSE_SERVER, header_of(SPARSE_ASK, 0));
-	assert_true(due_ns - fake.now_ns < 20 * 1000 * 1000);
+	assert_true(due_ns - net.now_ns < 20 * 1000 * 1000);
 }
 
 static void an_epoch_closes_when_it_is_old_enough(void **state)
@@ -356,13 +351,34 @@ static void an_epoch_closes_when_it_is_old_enough(void **state)
 	sparse_body_put64(at + SPARSE_HEADER_BYTES, 5);
 	engine_sparse_serve(engine, &server, at, sparse_bytes(&setup));
 	assert_int_equal(engine_sparse_turn(engine), UINT64_MAX); /* an empty one never is */
-	assert_int_equal(give(0, push), fake.now_ns + 1000);
-	fake.now_ns += 999;
+	assert_int_equal(give(0, push), net.now_ns + 1000);
+	net.now_ns += 999;
 	engine_sparse_turn(engine);
 	assert_int_equal(engine_sparse_stats(engine)->flips, 0);
-	fake.now_ns += 1;
+	net.now_ns += 1;
 	engine_sparse_turn(engine);
 	assert_int_equal(engine_sparse_stats(engine)->flips, 1);
+}
+
+/* Nobody has said how many pairs it has: so many that its flush is small beside them. */
+static void an_epoch_lasts_until_its_flush_is_worth_it(void **state)
+{
+	static const uint32_t counts[] = { 4000, 700 };
+	static const uint64_t pairs[] = { 20ull * 4000, 65540 };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sparse push = push_of(0, 0);
+
+		assert_int_equal(begin_with(counts[i], 0), 0);
+		push.count = PAIRS;
+		for (uint64_t sum = PAIRS; sum <= pairs[i]; sum += PAIRS) {
+			assert_int_equal(engine_sparse_stats(engine)->flips, 0);
+			push.number++;
+			give(0, push);
+		}
+		assert_int_equal(engine_sparse_stats(engine)->flips, 1);
+		end(state);
+	}
 }
 
 static void what_cannot_be_added_is_refused(void **state)
@@ -390,6 +406,98 @@ static void what_cannot_be_added_is_refused(void **state)
 	assert_null(engine_sparse_state(engine, INDEX));
 }
 
+/* A chip's counters, made by comparing all pairs with all. */
+static void count_slowly(const uint32_t *rank, uint32_t count, struct engine_sparse_stats *want)
+{
+	uint32_t further = 0, most = 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t alike = 1;
+
+		for (uint32_t k = 0; k < i; k++)
+			alike += rank[k] % registers == rank[i] % registers;
+		further += alike > 1;
+		most = alike > most ? alike : most;
+	}
+	want->recirculations += further;
+	want->recirculated += further > 0;
+	want->passes_again += most - 1;
+}
+
+static void push_ranks(uint16_t worker, uint64_t seq, const uint32_t *rank, uint32_t count)
+{
+	struct link_address peer = address_of(worker);
+	struct sparse push = push_of(worker, seq);
+	uint8_t at[LAYOUT_BYTES] = { 0 };
+
+	push.count = (uint16_t)count;
+	sparse_put(at, &push);
+	for (uint32_t i = 0; i < count; i++)
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i, rank[i]);
+	engine_sparse_serve(engine, &peer, at, sparse_bytes(&push));
+	engine_sparse_turn(engine);
+	fake.count = 0;
+}
+
+static void a_chip_of_these_registers_would_have_recirculated_as_often(void **state)
+{
+	enum { PUSHES = 300, ROOM = (LAYOUT_BYTES - SPARSE_HEADER_BYTES) / 8 };
+	static const uint32_t chips[] = { 1, 7, 8, 32, LAYOUT_REGISTERS_MAX };
+	struct rng rng;
+
+	rng_init(&rng, 1, 0);
+	for (uint32_t chip = 0; chip < sizeof(chips) / sizeof(*chips); chip++) {
+		const struct engine_sparse_stats *got;
+		struct engine_sparse_stats want = { 0 };
+
+		registers = chips[chip];
+		assert_int_equal(begin_with(RANKS, 1 << 30), 0);
+		for (uint64_t seq = 1; seq <= PUSHES; seq++) {
+			uint32_t rank[ROOM], count = rng_below(&rng, ROOM + 1);
+
+			for (uint32_t i = 0; i < count; i++)
+				rank[i] = rng_below(&rng, RANKS);
+			count_slowly(rank, count, &want);
+			push_ranks(0, seq, rank, count);
+			push_ranks(0, seq, rank, count); /* a repeat touches nothing */
+		}
+		got = engine_sparse_stats(engine);
+		assert_int_equal(got->verdict[SWITCH_SPARSE_ADDED], PUSHES);
+		assert_int_equal(got->recirculations, want.recirculations);
+		assert_int_equal(got->recirculated, want.recirculated);
+		assert_int_equal(got->passes_again, want.passes_again);
+		assert_true(want.recirculated < PUSHES);
+		assert_true(want.recirculated > 0);
+		end(state);
+	}
+	registers = 0;
+}
+
+static void a_chip_takes_no_datagram_that_it_cannot_parse(void **state)
+{
+	enum { BYTES = SPARSE_HEADER_BYTES + 20 * 8 };
+	struct engine_sparse_table table = { .shape = shape, .instance = 1 };
+	struct sparse push = push_of(0, 1);
+
+	registers = 8;
+	assert_int_equal(begin_with(RANKS, RANKS), 0);
+	table.shape.index = 1;
+	table.shape.bytes = LAYOUT_BYTES + 1;
+	assert_int_equal(engine_sparse_add(engine, &table), -EINVAL);
+	table.shape.bytes = LAYOUT_BYTES;
+	assert_int_equal(engine_sparse_add(engine, &table), 0);
+	push.count = (BYTES - SPARSE_HEADER_BYTES) / 8;
+	give(0, push);
+	assert_int_equal(fake.count, 0);
+	assert_int_equal(engine_sparse_stats(engine)->fault[WIRE_FAULT_LENGTH], 1);
+	push.count--;
+	give(0, push);
+	assert_int_equal(fake.count, 1);
+	assert_int_equal(engine_sparse_state(engine, INDEX)->pairs, 19);
+	end(state);
+	registers = 0;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -402,7 +510,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_flush_has_the_touched_ranks_alone, begin, end),
 		cmocka_unit_test_setup_teardown(a_commit_says_how_long_a_flush_takes, begin, end),
 		cmocka_unit_test_setup_teardown(an_epoch_closes_when_it_is_old_enough, begin, end),
+		cmocka_unit_test(an_epoch_lasts_until_its_flush_is_worth_it),
 		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
+		cmocka_unit_test(a_chip_of_these_registers_would_have_recirculated_as_often),
+		cmocka_unit_test(a_chip_takes_no_datagram_that_it_cannot_parse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@ struct home_sparse {
 	struct server_sparse server;
 	struct link_address at_switch;
 	bool has_switch, is_say_due;
-	struct told setup;
+	struct told setup, flip;
+	uint64_t flip_epoch; /* that `flip` is of */
 	home_sparse_record *record;
 	bcast_values *values;
 	void *arg;
@@ -44,22 +45,51 @@ static uint32_t pieces_of(const struct sparse_table *table)
 	return (sparse_flush_parts_max(table) - 1) / sparse_have_parts(table) + 1;
 }
 
+/* What follows from how many ranks there are. */
+struct ranked {
+	struct server_sparse_memory memory; /* sum, tag, has_part */
+	uint8_t *have_due;
+	struct bcast bcast;
+};
+
+static void ranked_put(struct ranked *ranked)
+{
+	free(ranked->memory.sum);
+	free(ranked->memory.tag);
+	free(ranked->memory.has_part);
+	free(ranked->have_due);
+	bcast_close(&ranked->bcast);
+}
+
+/* False: out of memory, and ranked_put is due all the same. */
+static bool ranked_get(struct ranked *ranked, const struct sparse_table *table, bool has_bcast)
+{
+	*ranked = (struct ranked){
+		.memory = {
+			.sum = calloc((size_t)table->ranks * table->dim, sizeof(int64_t)),
+			.tag = calloc(table->ranks, sizeof(uint64_t)),
+			.has_part = calloc(sparse_flush_parts_max(table), 1),
+		},
+		.have_due = calloc(pieces_of(table), 1),
+	};
+	return ranked->memory.sum && ranked->memory.tag && ranked->memory.has_part &&
+	       ranked->have_due && (!has_bcast || bcast_open(&ranked->bcast, table));
+}
+
 static bool memory_get(struct home_sparse *home, struct server_sparse_memory *memory)
 {
 	const struct sparse_table *table = &home->table;
+	struct ranked ranked;
+	bool is_there = ranked_get(&ranked, table, home->values);
 
-	*memory = (struct server_sparse_memory){
-		.cut = calloc(sparse_places(table), sizeof(uint64_t)),
-		.staged = calloc(sparse_places(table), sizeof(uint64_t)),
-		.sum = calloc((size_t)table->ranks * table->dim, sizeof(int64_t)),
-		.tag = calloc(table->ranks, sizeof(uint64_t)),
-		.has_part = calloc(sparse_flush_parts_max(table), 1),
-		.worker = calloc(table->workers, sizeof(struct server_sparse_worker)),
-	};
+	*memory = ranked.memory;
+	memory->cut = calloc(sparse_places(table), sizeof(uint64_t));
+	memory->staged = calloc(sparse_places(table), sizeof(uint64_t));
+	memory->worker = calloc(table->workers, sizeof(struct server_sparse_worker));
 	home->server.memory = *memory;
-	home->have_due = calloc(pieces_of(table), 1);
-	return memory->cut && memory->staged && memory->sum && memory->tag && memory->has_part &&
-	       memory->worker && home->have_due;
+	home->have_due = ranked.have_due;
+	home->bcast = ranked.bcast;
+	return is_there && memory->cut && memory->staged && memory->worker;
 }
 
 int home_sparse_open(struct home_sparse **out, const struct home_sparse_options *options)
@@ -78,7 +108,7 @@ int home_sparse_open(struct home_sparse **out, const struct home_sparse_options 
 	home->record = options->record;
 	home->values = options->values;
 	home->arg = options->arg;
-	if (!memory_get(home, &memory) || (home->values && !bcast_open(&home->bcast, table))) {
+	if (!memory_get(home, &memory)) {
 		home_sparse_close(home);
 		return -ENOMEM;
 	}
@@ -89,16 +119,15 @@ int home_sparse_open(struct home_sparse **out, const struct home_sparse_options 
 
 void home_sparse_close(struct home_sparse *home)
 {
+	struct ranked ranked;
+
 	if (!home)
 		return;
+	ranked = (struct ranked){ home->server.memory, home->have_due, home->bcast };
+	ranked_put(&ranked);
 	free(home->server.memory.cut);
 	free(home->server.memory.staged);
-	free(home->server.memory.sum);
-	free(home->server.memory.tag);
-	free(home->server.memory.has_part);
 	free(home->server.memory.worker);
-	free(home->have_due);
-	bcast_close(&home->bcast);
 	free(home);
 }
 
@@ -114,6 +143,7 @@ void home_sparse_replay(struct home_sparse *home, const struct server_sparse_rec
 static void generation_begin(struct home_sparse *home)
 {
 	home->setup = (struct told){ 0 };
+	home->flip_epoch = 0;
 	home->has_switch = false;
 	home->is_say_due = false;
 	bcast_drop(&home->bcast);
@@ -147,6 +177,53 @@ static struct server_sparse_actions step(struct home_sparse *home,
 void home_sparse_fence(struct home_sparse *home, uint32_t map)
 {
 	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = map });
+}
+
+void home_sparse_drain(struct home_sparse *home)
+{
+	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_DRAIN_IT });
+}
+
+int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks)
+{
+	struct sparse_table table = home->table;
+	struct ranked next, old = { home->server.memory, home->have_due, home->bcast };
+
+	table.ranks = ranks;
+	if (!ranked_get(&next, &table, home->values)) {
+		ranked_put(&next);
+		return -ENOMEM;
+	}
+	home_sparse_fence(home, map);
+	home->table.ranks = ranks;
+	server_sparse_lend(&home->server, &next.memory);
+	home->have_due = next.have_due;
+	home->bcast = next.bcast;
+	ranked_put(&old);
+	return 0;
+}
+
+void home_sparse_gather(struct home_sparse *home, uint32_t map)
+{
+	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_GATHER,
+						  .map = map,
+						  .number = home->server.generation + 1 });
+}
+
+void home_sparse_missed(struct home_sparse *home, uint16_t worker)
+{
+	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_MISSED, .worker = worker });
+}
+
+bool home_sparse_report(struct home_sparse *home, uint16_t worker, uint64_t incarnation,
+			uint64_t number, const uint64_t *row)
+{
+	return !step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_REPORTED,
+							  .worker = worker,
+							  .incarnation = incarnation,
+							  .number = number,
+							  .row = row })
+			.refuse;
 }
 
 void home_sparse_instance(struct home_sparse *home, uint64_t instance, uint16_t index,
@@ -222,7 +299,7 @@ void home_sparse_serve(struct home_sparse *home, const struct link_address *peer
 		home->stats.strangers++;
 		return;
 	}
-	is_part = packet.kind == SPARSE_CUT || packet.kind == SPARSE_FLUSH;
+	is_part = packet.kind == SPARSE_CUT || sparse_is_flush(packet.kind);
 	if (step(home, &event).is_dropped)
 		home->stats.dropped++;
 	else if (is_part && packet.number == home->server.expected)
@@ -330,6 +407,21 @@ static void resumes_say(struct home_sparse *home, uint64_t now_ns, uint64_t *due
 	}
 }
 
+/* R-SP-30, R-SP-35 */
+static void flip_say(struct home_sparse *home, uint64_t now_ns, uint64_t *due_ns)
+{
+	if (!home->has_switch || !server_sparse_may_flip(&home->server))
+		return;
+	if (home->flip_epoch != home->server.expected)
+		home->flip = (struct told){ 0 };
+	home->flip_epoch = home->server.expected;
+	if (!is_due(&home->flip, now_ns, due_ns))
+		return;
+	home->stats.flips++;
+	server_sparse_flip(&home->server,
+			   outbox_put(home->outbox, &home->at_switch, SPARSE_HEADER_BYTES));
+}
+
 uint64_t home_sparse_turn(struct home_sparse *home)
 {
 	uint64_t now_ns = home->outbox->link->ops->now_ns(home->outbox->link);
@@ -339,6 +431,7 @@ uint64_t home_sparse_turn(struct home_sparse *home)
 		   &due_ns); /* before COMMITTED: a copy that hears that first is stale */
 	commits_say(home);
 	haves_say(home);
+	flip_say(home, now_ns, &due_ns);
 	setup_say(home, now_ns, &due_ns);
 	resumes_say(home, now_ns, &due_ns);
 	return due_ns;

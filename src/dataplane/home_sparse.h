@@ -3,7 +3,7 @@
  * home_sparse.h - a parameter server's side of one table of sparse mode: core/server_sparse.h with its memory, a
  * clock and a link. It takes the flushes of the table's switch, says what has come and what is committed, sets a
  * new switch up and tells the workers. Parameters, optimiser and log are the owner's, who is called when
- * something is to be applied and recorded. docs/protocol.md, R-SP-23 to R-SP-29 and R-SP-33.
+ * something is to be applied and recorded. docs/protocol.md, R-SP-23 to R-SP-29, R-SP-33 and R-SP-35.
  */
 #ifndef DATAPLANE_HOME_SPARSE_H
 #define DATAPLANE_HOME_SPARSE_H
@@ -32,7 +32,7 @@ struct home_sparse_options {
 
 struct home_sparse_stats {
 	uint64_t parts, dropped, strangers; /* of the packets that came */
-	uint64_t epochs, haves, setups, resumes, commits, bcasts;
+	uint64_t epochs, haves, setups, resumes, commits, bcasts, flips;
 };
 
 /* 0, -EINVAL, -ENOMEM. */
@@ -44,6 +44,16 @@ void home_sparse_replay(struct home_sparse *home, const struct server_sparse_rec
 
 /* The switch has to go: a new generation, which its table has no switch for until home_sparse_instance. */
 void home_sparse_fence(struct home_sparse *home, uint32_t map);
+/* It may have to: what it has is asked for, until server_sparse_is_drained, or the next fence. */
+void home_sparse_drain(struct home_sparse *home);
+/* The same, for a map with so many ranks (R-SP-32). -ENOMEM: nothing has happened. */
+int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks);
+/* R-SP-34: a restart without a log, right after it has replayed what there is; then who is not waited for (any more),
+ * and a report: false, it is refused. */
+void home_sparse_gather(struct home_sparse *home, uint32_t map);
+void home_sparse_missed(struct home_sparse *home, uint16_t worker);
+bool home_sparse_report(struct home_sparse *home, uint16_t worker, uint64_t incarnation,
+			uint64_t number, const uint64_t *row);
 /* The instance, at this address and under this index there, is to be the switch of this generation: once after a
  * fence. After a restart it only says where the switch is: `instance` 0. */
 void home_sparse_instance(struct home_sparse *home, uint64_t instance, uint16_t index,

@@ -13,7 +13,10 @@
 
 struct hook;
 
-enum { HOOK_ERROR_BYTES = 256 };
+enum {
+	HOOK_ERROR_BYTES = 256,
+	HOOK_LANES_MAX = 360, /* of a packet: 1500 bytes over IPv4 */
+};
 
 /* Opens one for the datagrams to `port` that come in by `devices`. 0, or a negative errno with a sentence. */
 typedef int hook_open_fn(struct hook **hook, const char *devices, uint16_t port,

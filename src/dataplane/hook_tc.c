@@ -4,6 +4,7 @@
 #include "dataplane/hook_tc.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -36,6 +37,9 @@ struct place { /* of a job */
 	uint32_t base, slots, children;
 	struct xdp_job value; /* as it is in the map */
 };
+
+static_assert(SWITCH_LANES_MAX == HOOK_LANES_MAX,
+	      "the program and its users mean the same packets");
 
 struct hook_tc {
 	struct hook hook;

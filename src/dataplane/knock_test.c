@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "dataplane/binding.h"
+#include "dataplane/fake_link.h"
 #include "dataplane/knock.h"
 
 enum { INDEX = 3, WORKER = 2, OUT_MAX = 8 };
@@ -23,41 +24,29 @@ static const struct sparse_table table = { .ranks = 9,
 static const struct link_address at_switch = { .ip = { [15] = 7 }, .port = 7171 };
 
 static struct {
-	struct link link;
+	struct fake_link net;
 	struct outbox outbox;
 	struct knock knock;
 	struct wire hello[OUT_MAX];
 	uint32_t count;
 } t;
 
-static int fake_send(struct link *link, const struct link_frame *frames, uint32_t count)
+static void hello_note(const struct link_address *peer, const uint8_t *at, uint32_t bytes)
 {
-	(void)link;
-	for (uint32_t i = 0; i < count; i++) {
-		assert_true(link_address_equal(&frames[i].peer, &at_switch));
-		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes) {
-			const uint8_t *data = frames[i].data + at;
-
-			assert_true(t.count < OUT_MAX);
-			assert_int_equal(wire_check(data, frames[i].packet_bytes,
-						    &t.hello[t.count]),
-					 WIRE_OK);
-			assert_int_equal(t.hello[t.count].type, WIRE_HELLO);
-			assert_memory_equal(data + WIRE_HEADER_BYTES, nonce, sizeof(nonce));
-			t.count++;
-		}
-	}
-	return 0;
+	assert_true(link_address_equal(peer, &at_switch));
+	assert_true(t.count < OUT_MAX);
+	assert_int_equal(wire_check(at, bytes, &t.hello[t.count]), WIRE_OK);
+	assert_int_equal(t.hello[t.count].type, WIRE_HELLO);
+	assert_memory_equal(at + WIRE_HEADER_BYTES, nonce, sizeof(nonce));
+	t.count++;
 }
-
-static const struct link_ops fake_ops = { .send = fake_send };
 
 static int begin(void **state)
 {
 	(void)state;
 	memset(&t, 0, sizeof(t));
-	t.link.ops = &fake_ops;
-	if (outbox_open(&t.outbox, &t.link))
+	fake_link_init(&t.net, 0, hello_note);
+	if (outbox_open(&t.outbox, &t.net.link))
 		return 1;
 	knock_begin(&t.knock, &table, WORKER, &at_switch, nonce, 0);
 	return 0;

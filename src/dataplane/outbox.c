@@ -24,7 +24,6 @@ void outbox_flush(struct outbox *outbox)
 	if (outbox->count)
 		outbox->link->ops->send(outbox->link, outbox->frame, outbox->count);
 	outbox->count = 0;
-	outbox->last = 0;
 }
 
 static bool has_room(const struct link_frame *frame, const struct link_address *peer,

@@ -7,7 +7,7 @@ enum {
 	/* A yield that is back so soon has kept nobody from working, or somebody who waits as well. Of these, as many as
 	 * go into QUICK_ALL_NS. */
 	QUICK_NS = 10000,
-	QUICK_ALL_NS = 200000,
+	QUICK_ALL_NS = 1000000,
 	/* Who had the processor for so long is no peer that waits for packets. With such a neighbour one who sleeps is
 	 * woken at once, one who yields when his turn comes. */
 	LONG_NS = 1000000,

@@ -40,7 +40,7 @@ static void yields__that_are_back_at_once_have_a_time_of_their_own(void **state)
 
 	(void)state;
 	polling_init(&polling, MOST);
-	assert_int_equal(yields_of(&polling, &now_ns, US), 200 + MOST - 1);
+	assert_int_equal(yields_of(&polling, &now_ns, US), 1000 + MOST - 1);
 }
 
 static void waits__that_do_not_pay_become_shorter_and_those_that_do_long_again(void **state)

@@ -268,16 +268,20 @@ static bool end_one(struct flow *flow, uint64_t k, bool is_wait, double multipli
  * becomes ready leaves together, too. False: another thread does, or there is none. */
 static bool end_oldest(struct flow *flow, const struct glm_engine *engine)
 {
-	bool has_one;
+	bool has_one = false;
 	uint64_t k;
 
 	if (pthread_mutex_trylock(&flow->ends))
 		return false;
 	k = atomic_load(&flow->ended);
-	has_one = k < atomic_load(&flow->flushed);
-	for (bool is_wait = true; k < atomic_load(&flow->flushed); is_wait = false)
+	while (k < atomic_load(&flow->flushed)) {
+		bool is_wait = !has_one;
+
+		/* Also if it was flushed just now: whoever flushed it found us here, and sleeps. */
+		has_one = true;
 		if (!end_one(flow, k++, is_wait, engine->multiplier))
 			break;
+	}
 	pthread_mutex_unlock(&flow->ends);
 	if (has_one)
 		changed(flow);

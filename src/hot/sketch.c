@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hot/mix.h"
 
@@ -115,7 +116,7 @@ void sketch_add(struct sketch *s, uint64_t key)
 	}
 	if (s->used < s->counters) {
 		counter = &s->counter[s->used++];
-		*counter = (struct sketch_counter){ .key = key, .count = 1 };
+		*counter = (struct sketch_counter){ key, s->least + 1, s->least };
 	} else {
 		counter = least_find(s);
 		place_clear(s, place_find(s, counter->key));
@@ -123,6 +124,27 @@ void sketch_add(struct sketch *s, uint64_t key)
 		place = place_find(s, key); /* the hole may have come nearer */
 	}
 	s->index[place] = (uint32_t)(counter - s->counter) + 1;
+}
+
+void sketch_halve(struct sketch *s)
+{
+	uint32_t left = 0;
+
+	memset(s->index, 0, (s->mask + 1ul) * sizeof(*s->index));
+	for (uint32_t i = 0; i < s->used; i++) {
+		struct sketch_counter counter = s->counter[i];
+
+		counter.count /= 2;
+		counter.error /= 2;
+		if (!counter.count)
+			continue;
+		s->counter[left++] = counter;
+		s->index[place_find(s, counter.key)] = left;
+	}
+	s->used = left;
+	s->hand = 0;
+	s->least /= 2;
+	s->updates /= 2;
 }
 
 const struct sketch_counter *sketch_counters(const struct sketch *s, uint32_t *count)

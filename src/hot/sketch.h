@@ -34,6 +34,10 @@ void sketch_close(struct sketch *sketch); /* NULL is fine */
 
 void sketch_add(struct sketch *sketch, uint64_t key);
 
+/* Forgets half: all counts are halved, and rounded down; who has none then is gone. Counts are not exact any more, and no
+ * lower than half of what they would be by more than one for each time. */
+void sketch_halve(struct sketch *sketch);
+
 /* Counters in use, in no order; they are lent until the next call. */
 const struct sketch_counter *sketch_counters(const struct sketch *sketch, uint32_t *count);
 /* Of all updates. */

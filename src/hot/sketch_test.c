@@ -103,6 +103,33 @@ static void counts__keep_their_bounds_where_the_hot_keys_change(void **state)
 	expect_bounds(1024);
 }
 
+/* Half of what it knows, and no index that leads nowhere. */
+static void counts__are_halved(void **state)
+{
+	const struct sketch_counter *counter;
+	struct sketch *sketch;
+	uint32_t used;
+
+	(void)state;
+	assert_int_equal(sketch_open(&sketch, 16), 0);
+	for (uint64_t key = 0; key < 10; key++)
+		for (uint64_t i = 0; i <= key; i++)
+			sketch_add(sketch, key);
+	sketch_halve(sketch);
+	assert_int_equal(sketch_updates(sketch), 27);
+	counter = sketch_counters(sketch, &used);
+	assert_int_equal(used, 9); /* the one that came once is gone */
+	for (uint32_t i = 0; i < used; i++)
+		assert_int_equal(counter[i].count, (counter[i].key + 1) / 2);
+	for (uint64_t key = 0; key < 10; key++)
+		sketch_add(sketch, key);
+	counter = sketch_counters(sketch, &used);
+	assert_int_equal(used, 10);
+	for (uint32_t i = 0; i < used; i++)
+		assert_int_equal(counter[i].count, (counter[i].key + 1) / 2 + 1);
+	sketch_close(sketch);
+}
+
 /* A key that is thrown out must not hide one behind it in the index. */
 static void keys__are_found_after_others_were_thrown_out(void **state)
 {
@@ -136,6 +163,7 @@ int main(void)
 		cmocka_unit_test(counts__keep_their_bounds_in_a_skewed_stream),
 		cmocka_unit_test(counts__keep_their_bounds_where_all_keys_are_alike),
 		cmocka_unit_test(counts__keep_their_bounds_where_the_hot_keys_change),
+		cmocka_unit_test(counts__are_halved),
 		cmocka_unit_test(keys__are_found_after_others_were_thrown_out),
 	};
 

@@ -85,6 +85,12 @@ int survey_each(struct survey *survey, const uint64_t *key, size_t count)
 	return 0;
 }
 
+void survey_halve(struct survey *survey)
+{
+	sketch_halve(survey->sketch);
+	survey->is_halved = true;
+}
+
 int survey_sampled(const struct survey *survey, struct heat **heat, size_t *count)
 {
 	const struct sketch_counter *counter;
@@ -99,7 +105,7 @@ int survey_sampled(const struct survey *survey, struct heat **heat, size_t *coun
 		all[i] = (struct heat){ counter[i].key, counter[i].count,
 					(double)(counter[i].count - counter[i].error) };
 	heat_sort(all, used, SALT_SAMPLED);
-	if (!sketch_error(survey->sketch))
+	if (!sketch_error(survey->sketch) && !survey->is_halved)
 		heat_weigh_sample(all, used, survey->rate);
 	*heat = all;
 	*count = used;

@@ -42,6 +42,7 @@ struct survey {
 	struct sketch *sketch;
 	bool is_exact;
 	struct count count; /* of all keys, with is_exact */
+	bool is_halved;     /* so counts are none of a sample */
 	uint64_t rows, updates, sampled_rows, sampled_updates;
 };
 
@@ -54,7 +55,10 @@ void survey_close(struct survey *survey);
 int survey_row(struct survey *survey, const uint64_t *key, size_t count);
 int survey_each(struct survey *survey, const uint64_t *key, size_t count);
 
-/* The sampled keys, sorted and weighed: *heat is the caller's. -1: no memory. If the sketch has errors, weights are
+/* The sample forgets half of what it knows. */
+void survey_halve(struct survey *survey);
+
+/* The sampled keys, sorted and weighed: *heat is the caller's. -1: no memory. If the sketch has errors, or has been halved, weights are
  * what a key has for certain: no choice is better than it says. */
 int survey_sampled(const struct survey *survey, struct heat **heat, size_t *count);
 /* All keys, by the full count. */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/layout_sparse.h"
+
 /* Reads if `codec` is there, else writes. */
 struct cursor {
 	struct kv_codec *codec;
@@ -19,7 +21,7 @@ struct cursor {
 
 static const char *const type_name[KV_TYPE_END] = {
 	"nothing", "HELLO", "WELCOME", "OPEN",    "OPENED", "MAP",   "SWITCH", "BATCH",
-	"DONE",    "PULL",  "PULLED",  "BARRIER", "LEAVE",  "ERROR", "ALIVE",
+	"DONE",    "PULL",  "PULLED",  "BARRIER", "LEAVE",  "ERROR", "ALIVE",  "REPORT",
 };
 
 const char *kv_type_name(enum kv_type type)
@@ -37,6 +39,13 @@ const char *kv_refusal_text(enum kv_refusal refusal)
 #undef X
 	}
 	return "refused";
+}
+
+const char *kv_mode_name(enum kv_mode mode)
+{
+	static const char *const name[KV_MODE_END] = { "asynchronous", "bounded", "synchronous" };
+
+	return (unsigned)mode < KV_MODE_END ? name[mode] : "unknown";
 }
 
 uint32_t kv_keys_max(uint16_t dim)
@@ -105,7 +114,8 @@ static void u64(struct cursor *cursor, uint64_t *value, uint64_t least, const ch
 
 static void flag(struct cursor *cursor, bool *value, const char *what)
 {
-	*value = number_of(cursor, *value, 1, 0, 1, what) != 0;
+	/* What a reader's flag was is nobody's business: it may be no truth value at all. */
+	*value = number_of(cursor, !cursor->codec && *value, 1, 0, 1, what) != 0;
 }
 
 static void bytes_of(struct cursor *cursor, uint8_t *value, uint32_t bytes, const char *what)
@@ -273,6 +283,22 @@ static void hello(struct cursor *cursor, struct kv_message *message)
 	text(cursor, message->host, KV_NAME_BYTES, 0, "host");
 }
 
+static void open_of(struct cursor *cursor, struct kv_message *message)
+{
+	table_name(cursor, message);
+	u16(cursor, &message->dim, 1, SPARSE_DIM_MAX, "dim");
+	message->mode = (enum kv_mode)number_of(cursor, message->mode, 1, KV_ASYNC, KV_MODE_END - 1,
+						"mode");
+	u32(cursor, &message->staleness, 0, message->mode == KV_BOUNDED ? KV_STALENESS_MAX : 0,
+	    "staleness");
+}
+
+static void row_of(struct cursor *cursor, struct kv_message *message)
+{
+	for (uint32_t i = 0; i < message->window && !cursor->is_refused; i++)
+		u64(cursor, &message->row[i], 0, "row");
+}
+
 static void opened(struct cursor *cursor, struct kv_message *message)
 {
 	table_name(cursor, message);
@@ -284,15 +310,26 @@ static void opened(struct cursor *cursor, struct kv_message *message)
 	u32(cursor, &message->map, 0, UINT32_MAX, "map");
 	u32(cursor, &message->patience_us, 0, UINT32_MAX, "patience_us");
 	scale_of(cursor, message);
+	message->values = (enum sparse_values)number_of(cursor, message->values, 1, SPARSE_FIXED,
+							SPARSE_VALUES_END - 1, "values");
 	flag(cursor, &message->is_stepped, "is_stepped");
 	flag(cursor, &message->is_known, "is_known");
+	flag(cursor, &message->must_report, "must_report");
 	u64(cursor, &message->generation, 0, "generation");
 	u64(cursor, &message->epoch, 0, "epoch");
 	u64(cursor, &message->number, 1, "number");
 	message->barrier = number_of(cursor, message->barrier, 8, 0, UINT64_MAX - 1, "barrier");
 	bytes_of(cursor, message->nonce, KV_NONCE_BYTES, "nonce");
-	for (uint32_t i = 0; i < message->window && !cursor->is_refused; i++)
-		u64(cursor, &message->row[i], 0, "row");
+	row_of(cursor, message);
+}
+
+static void report(struct cursor *cursor, struct kv_message *message)
+{
+	u16(cursor, &message->table, 0, KV_NO_TABLE - 1, "table");
+	u16(cursor, &message->window, 1, SPARSE_WINDOW_MAX, "window");
+	/* One more has to have a number, too. */
+	message->number = number_of(cursor, message->number, 8, 0, UINT64_MAX - 1, "number");
+	row_of(cursor, message);
 }
 
 static void map_part(struct cursor *cursor, struct kv_message *message)
@@ -317,6 +354,9 @@ static void switch_of(struct cursor *cursor, struct kv_message *message)
 	u64(cursor, &message->generation, 1, "generation");
 	bytes_of(cursor, message->ip, sizeof(message->ip), "ip");
 	bytes_of(cursor, message->nonce, KV_NONCE_BYTES, "nonce");
+	u16(cursor, &message->registers, 0, LAYOUT_REGISTERS_MAX, "registers");
+	message->packing = (enum kv_packing)number_of(cursor, message->packing, 1, KV_FILL,
+						      KV_PACKING_END - 1, "packing");
 }
 
 static void with_keys(struct cursor *cursor, struct kv_message *message)
@@ -361,8 +401,7 @@ static void fields_of(struct cursor *cursor, struct kv_message *message)
 		u32(cursor, &message->heartbeat_ms, 1, UINT32_MAX, "heartbeat_ms");
 		break;
 	case KV_OPEN:
-		table_name(cursor, message);
-		u16(cursor, &message->dim, 1, SPARSE_DIM_MAX, "dim");
+		open_of(cursor, message);
 		break;
 	case KV_OPENED:
 		opened(cursor, message);
@@ -379,18 +418,19 @@ static void fields_of(struct cursor *cursor, struct kv_message *message)
 		with_keys(cursor, message);
 		break;
 	case KV_DONE:
-		u16(cursor, &message->table, 0, KV_NO_TABLE - 1, "table");
-		u64(cursor, &message->number, 1, "number");
-		u64(cursor, &message->record, 0, "record");
-		break;
 	case KV_BARRIER:
 		u16(cursor, &message->table, 0, KV_NO_TABLE - 1, "table");
-		u64(cursor, &message->number, 1, "number");
+		/* One more has to have a number, too: OPENED could not say it. */
+		message->number =
+			number_of(cursor, message->number, 8, 1, UINT64_MAX - 1, "number");
 		u64(cursor, &message->generation, 0, "generation");
 		u64(cursor, &message->epoch, 0, "epoch");
 		break;
 	case KV_ERROR:
 		error_of(cursor, message);
+		break;
+	case KV_REPORT:
+		report(cursor, message);
 		break;
 	case KV_LEAVE:
 	case KV_ALIVE:

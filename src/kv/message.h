@@ -2,7 +2,7 @@
 /*
  * message.h - what workers and a parameter server say over TCP, as bytes: a length, a type, fields, keys as
  * differences, values as float32. Pure: whoever has a socket reads and writes the frames. docs/protocol.md,
- * R-KV-1 to R-KV-14.
+ * R-KV-1 to R-KV-20.
  *
  * kv_frame_bytes says whether a whole frame has come, kv_decode judges it and is the only code that does, kv_put
  * writes one. What is refused is refused with a text that names the message and the field.
@@ -28,6 +28,7 @@ enum {
 	KV_NAME_BYTES = 64,
 	KV_TEXT_BYTES = 512,
 	KV_FAULT_BYTES = 128,
+	KV_STALENESS_MAX = 1 << 20,
 	KV_NOBODY = SPARSE_SERVER, /* `worker`, of an ERROR that is about none */
 	KV_NO_TABLE = 0xffff,      /* `table`, of one that is about none */
 };
@@ -50,8 +51,20 @@ enum kv_type {
 	KV_LEAVE,   /* worker: goodbye */
 	KV_ERROR,   /* server: no, and why */
 	KV_ALIVE,   /* both: nothing, but silence means something */
+	KV_REPORT,  /* worker: what I had been told is in, before you were restarted (R-SP-34) */
 	KV_TYPE_END
 };
+
+/* R-KV-15: how the workers of a table wait for each other. */
+enum kv_mode {
+	KV_ASYNC,   /* not at all */
+	KV_BOUNDED, /* nobody is more than `staleness` steps ahead */
+	KV_SYNC,    /* a step is all workers', and one step of the optimiser */
+	KV_MODE_END
+};
+
+/* R-KV-18: which packets hot pairs go into, as core/layout_sparse.h does it. */
+enum kv_packing { KV_FILL, KV_ALGORITHM_1, KV_DEAL, KV_PACKING_END };
 
 /* Why a server says no: number, name in logs, what it means. */
 #define KV_REFUSALS(X)                                                                   \
@@ -64,7 +77,8 @@ enum kv_type {
 	X(KV_REFUSED_DISK, 7, "the server cannot write its log")                         \
 	X(KV_REFUSED_MESSAGE, 8, "a message that cannot be, or not now")                 \
 	X(KV_REFUSED_UNSUPPORTED, 9, "the server cannot do that")                        \
-	X(KV_REFUSED_INTERNAL, 10, "an error of the server's own")
+	X(KV_REFUSED_INTERNAL, 10, "an error of the server's own")                       \
+	X(KV_REFUSED_GONE, 11, "another worker has gone, and a step waits for it")
 
 enum kv_refusal {
 #define X(name, value, text) name = value,
@@ -81,13 +95,19 @@ struct kv_message {
 	uint16_t table; /* as OPENED numbers it; of this server */
 	uint16_t version;
 	uint16_t worker, workers;
-	uint16_t port;  /* UDP */
-	uint16_t index; /* the table's, at its switch */
+	uint16_t port;      /* UDP */
+	uint16_t index;     /* the table's, at its switch */
+	uint16_t registers; /* of the chip that this is; 0: it is none */
+	enum kv_packing packing;
 	uint16_t dim;
-	uint16_t window; /* W */
-	uint16_t bytes;  /* of a datagram, at most */
-	bool is_stepped;
-	bool is_known; /* this incarnation had joined before: it goes on */
+	uint16_t window;           /* W */
+	uint16_t bytes;            /* of a datagram, at most */
+	enum sparse_values values; /* OPENED: of hot pairs */
+	bool is_stepped;           /* OPENED: the table's mode is KV_SYNC */
+	enum kv_mode mode;
+	uint32_t staleness; /* of KV_BOUNDED; else 0 */
+	bool is_known;      /* this incarnation had joined before: it goes on */
+	bool must_report;   /* OPENED: R-KV-20 */
 	uint32_t pid;
 	uint32_t
 		heartbeat_ms; /* how often the server wants to hear something; it says something as often */
@@ -101,10 +121,9 @@ struct kv_message {
 	uint64_t epoch; /* R-KV-4 says which */
 	uint64_t number;
 	uint64_t barrier; /* OPENED: the last that was passed */
-	uint64_t record;
 	uint8_t nonce[KV_NONCE_BYTES];
 	uint8_t ip[16];                  /* of the switch; zeros: the server's own address */
-	uint64_t row[SPARSE_WINDOW_MAX]; /* OPENED: of the predecessor, `window` numbers */
+	uint64_t row[SPARSE_WINDOW_MAX]; /* OPENED, REPORT: `window` numbers */
 	char job[KV_JOB_BYTES], secret[KV_JOB_BYTES];
 	char host[KV_NAME_BYTES], name[KV_NAME_BYTES]; /* name: a table's */
 	char text[KV_TEXT_BYTES];
@@ -135,6 +154,7 @@ size_t kv_put(const struct kv_message *message, uint8_t *at);
 
 const char *kv_type_name(enum kv_type type);
 const char *kv_refusal_text(enum kv_refusal refusal);
+const char *kv_mode_name(enum kv_mode mode); /* "asynchronous", ... */
 
 /* How many keys of `dim` values a message can have: BATCH, PULL and PULLED. */
 uint32_t kv_keys_max(uint16_t dim);

@@ -82,6 +82,7 @@ static struct kv_message opened(void)
 				      .patience_us = 20000,
 				      .scale = 65536.0f,
 				      .is_known = true,
+				      .must_report = true,
 				      .generation = 9,
 				      .epoch = 1ull << 50,
 				      .number = 12,
@@ -117,6 +118,7 @@ static void kv__hello_and_opened_come_as_they_were(void **state)
 	assert_int_equal(got.patience_us, 20000);
 	assert_true(got.scale == 65536.0f);
 	assert_true(got.is_known);
+	assert_true(got.must_report);
 	assert_false(got.is_stepped);
 	assert_true(got.generation == 9);
 	assert_true(got.epoch == 1ull << 50);
@@ -181,8 +183,12 @@ static void kv__map_switch_and_the_small_ones_come_as_they_were(void **state)
 				       .map = 2,
 				       .generation = 3,
 				       .ip = { 1, 2, 3 },
-				       .nonce = { 9 } };
+				       .nonce = { 9 },
+				       .registers = 1024,
+				       .packing = KV_DEAL };
 	got = sent_and_got(&message);
+	assert_int_equal(got.registers, 1024);
+	assert_int_equal(got.packing, KV_DEAL);
 	assert_int_equal(got.index, 40);
 	assert_int_equal(got.port, 7171);
 	assert_true(got.generation == 3);
@@ -205,18 +211,37 @@ static void kv__map_switch_and_the_small_ones_come_as_they_were(void **state)
 	got = sent_and_got(&message);
 	assert_true(got.number == 8);
 	assert_true(got.epoch == 3);
-	message = (struct kv_message){ .type = KV_DONE, .table = 1, .number = 8, .record = 30 };
-	assert_true(sent_and_got(&message).record == 30);
+	message = (struct kv_message){ .type = KV_DONE, .table = 1, .number = 8, .epoch = 30 };
+	assert_true(sent_and_got(&message).epoch == 30);
 	message = (struct kv_message){
 		.type = KV_WELCOME, .version = 1, .port = 9, .heartbeat_ms = 500
 	};
 	assert_int_equal(sent_and_got(&message).heartbeat_ms, 500);
-	message = (struct kv_message){ .type = KV_OPEN, .name = "w", .dim = 64 };
-	assert_int_equal(sent_and_got(&message).dim, 64);
+	message = (struct kv_message){
+		.type = KV_OPEN, .name = "w", .dim = 64, .mode = KV_BOUNDED, .staleness = 5
+	};
+	got = sent_and_got(&message);
+	assert_int_equal(got.dim, 64);
+	assert_int_equal(got.mode, KV_BOUNDED);
+	assert_int_equal(got.staleness, 5);
 	message.type = KV_LEAVE;
 	sent_and_got(&message);
 	message.type = KV_ALIVE;
 	sent_and_got(&message);
+}
+
+static void kv__report_comes_as_it_was(void **state)
+{
+	struct kv_message message = {
+		.type = KV_REPORT, .table = 1, .window = 2, .number = 1ull << 40, .row = { 4, 7 }
+	};
+	struct kv_message got = sent_and_got(&message);
+
+	(void)state;
+	assert_int_equal(got.table, 1);
+	assert_int_equal(got.window, 2);
+	assert_true(got.number == 1ull << 40);
+	assert_true(got.row[0] == 4 && got.row[1] == 7);
 }
 
 static void kv__neighbouring_keys_take_one_byte_each(void **state)
@@ -317,6 +342,16 @@ static void kv__fields_out_of_range_are_refused_by_name(void **state)
 	frame_bytes = kv_put(&message, frame);
 	frame[KV_FRAME_BYTES + 1 + 2] = 0;
 	refused("OPENED: name has a zero");
+	message = (struct kv_message){ .type = KV_REPORT, .window = 2, .number = 3 };
+	frame_bytes = kv_put(&message, frame);
+	frame[KV_FRAME_BYTES + 1 + 2] = SPARSE_WINDOW_MAX + 1;
+	refused("REPORT: window is out of range");
+	frame_bytes = kv_put(&message, frame);
+	memset(frame + KV_FRAME_BYTES + 1 + 4, 0xff, 8);
+	refused("REPORT: number is out of range");
+	frame_bytes = kv_put(&message, frame) - 1;
+	sparse_body_put32(frame, (uint32_t)frame_bytes - KV_FRAME_BYTES);
+	refused("REPORT: row is missing");
 	message = batch();
 	frame_bytes = kv_put(&message, frame);
 	frame[KV_FRAME_BYTES + 1 + 10] = 65;
@@ -370,6 +405,7 @@ int main(void)
 		cmocka_unit_test(kv__batch_comes_as_it_was),
 		cmocka_unit_test(kv__pull_and_pulled_come_as_they_were),
 		cmocka_unit_test(kv__map_switch_and_the_small_ones_come_as_they_were),
+		cmocka_unit_test(kv__report_comes_as_it_was),
 		cmocka_unit_test(kv__neighbouring_keys_take_one_byte_each),
 		cmocka_unit_test(kv__longest_messages_fit),
 		cmocka_unit_test(kv__unsorted_and_repeated_keys_are_refused),

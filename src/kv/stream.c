@@ -64,6 +64,7 @@ int kv_stream_read(struct kv_stream *stream)
 {
 	for (unsigned i = 0; i < READS_MAX; i++) {
 		ssize_t got;
+		size_t room;
 		int error = make_room(&stream->in, &stream->in_at, &stream->in_end,
 				      &stream->in_room, READ_BYTES);
 
@@ -75,8 +76,11 @@ int kv_stream_read(struct kv_stream *stream)
 			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 		if (!got)
 			return -ECONNRESET;
+		room = stream->in_room - stream->in_end;
 		stream->in_end += (size_t)got;
 		stream->received += (size_t)got;
+		if ((size_t)got < room)
+			return 0; /* poll sees what has come since */
 		/* A frame that is too long is not waited for: kv_stream_next refuses it. */
 		if (stream->in_end - stream->in_at >= KV_FRAME_BYTES + (size_t)KV_BYTES_MAX)
 			return 0;

@@ -32,7 +32,7 @@ void kv_stream_close(struct kv_stream *stream); /* twice is fine */
 
 /* What to poll for. */
 short kv_stream_events(const struct kv_stream *stream);
-/* Reads what there is. 0; or -ECONNRESET: the peer has closed; or another negative errno: the connection is lost. */
+/* Reads what there is; poll says whether there is more. 0; or -ECONNRESET: the peer has closed; or another negative errno: the connection is lost. */
 int kv_stream_read(struct kv_stream *stream);
 /* 1: a message, whose arrays are the codec's; 0: none; -EINVAL: what came is none, codec->fault says why. */
 int kv_stream_next(struct kv_stream *stream, struct kv_codec *codec, struct kv_message *message);

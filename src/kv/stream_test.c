@@ -108,9 +108,10 @@ static void stream__what_came_before_the_end_is_given(void **state)
 	assert_int_equal(kv_stream_say(&a, &message), 0);
 	assert_int_equal(kv_stream_flush(&a), 0);
 	kv_stream_close(&a);
-	assert_int_equal(kv_stream_read(&b), -ECONNRESET);
+	assert_int_equal(kv_stream_read(&b), 0);
 	assert_int_equal(kv_stream_next(&b, &codec, &got), 1);
 	assert_int_equal(got.type, KV_LEAVE);
+	assert_int_equal(kv_stream_read(&b), -ECONNRESET);
 	assert_int_equal(kv_stream_say(&b, &message), 0);
 	assert_int_equal(kv_stream_flush(&b), -EPIPE); /* and no signal */
 }

@@ -18,7 +18,7 @@ static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
 /* ---- checks ---- */
 
-static int handle_check(const struct tally_kv *kv, const char *call)
+int kv_handle_check(const struct tally_kv *kv, const char *call)
 {
 	if (!kv)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: kv is NULL", call);
@@ -26,6 +26,16 @@ static int handle_check(const struct tally_kv *kv, const char *call)
 		return report_error(&kv->who, TALLY_ERR_USAGE,
 				    "%s in a forked child: the table is its parent's", call);
 	return TALLY_OK;
+}
+
+int kv_wait_check(const struct tally_kv *kv, const char *call)
+{
+	int result = kv_handle_check(kv, call);
+
+	if (!result && pthread_equal(kv->thread, pthread_self()))
+		result = report_error(&kv->who, TALLY_ERR_USAGE,
+				      "%s in a callback: it would wait for itself", call);
+	return result;
 }
 
 static int keys_check(const struct tally_kv *kv, const char *call, const uint64_t *keys,
@@ -53,7 +63,13 @@ static int values_check(const struct tally_kv *kv, const char *call, const uint6
 	if (count && !values)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", call);
 	for (size_t i = 0; i < count * kv->dim; i++)
-		if (!isfinite(values[i]))
+		if (kv->mode == KV_SYNC && !(fabsf(values[i]) < 0x1p46f) && isfinite(values[i]))
+			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+					    "%s: values[%zu], of key %llu, is %g: a step has no "
+					    "room for 2^46 and more",
+					    call, i, (unsigned long long)keys[i / kv->dim],
+					    (double)values[i]);
+		else if (!isfinite(values[i]))
 			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
 					    "%s: values[%zu], of key %llu, is %s", call, i,
 					    (unsigned long long)keys[i / kv->dim],
@@ -102,6 +118,7 @@ static void locks_init(struct tally_kv *kv)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&kv->lock, NULL);
+	pthread_rwlock_init(&kv->maps, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&kv->changed, &attr);
@@ -144,6 +161,7 @@ static void kv_free(struct tally_kv *kv)
 	for (uint32_t s = 0; s < kv->servers; s++)
 		kv_server_fini(&kv->server[s]);
 	kv_works_end(kv);
+	kv_notes_fini(kv);
 	if (kv->link) {
 		outbox_close(&kv->outbox);
 		kv->link->ops->close(kv->link);
@@ -151,6 +169,7 @@ static void kv_free(struct tally_kv *kv)
 	if (kv->wake_fd >= 0)
 		close(kv->wake_fd);
 	pthread_cond_destroy(&kv->changed);
+	pthread_rwlock_destroy(&kv->maps);
 	pthread_mutex_destroy(&kv->lock);
 	explicit_bzero(kv->key, sizeof(kv->key));
 	free(kv);
@@ -211,8 +230,10 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 	kv->kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS;
 	kv->has_copies = options->flags & TALLY_KV_COPIES;
 	kv->queue_bytes_max = options->queue_bytes ? options->queue_bytes : KV_QUEUE_BYTES;
-	kv->works_end = &kv->works;
 	kv->timestamp_next = kv->barrier_next = 1;
+	kv->notes_end = &kv->notes;
+	kv->mode = (enum kv_mode)options->mode;
+	kv->staleness = options->staleness;
 	kv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	clock_gettime(CLOCK_REALTIME, &wall);
 	kv->incarnation = (uint64_t)wall.tv_sec * ns_per_s + (uint64_t)wall.tv_nsec;
@@ -246,6 +267,8 @@ static int open_wait(struct tally_kv *kv)
 				 kv->server[s].at.text, kv->name,
 				 (unsigned long long)(kv->deadline_ns / ns_per_s));
 	error = kv->error;
+	if (!error)
+		kv_steps_compare(kv);
 	pthread_mutex_unlock(&kv->lock);
 	return error ? report_again(error, kv->error_text) : TALLY_OK;
 }
@@ -275,6 +298,9 @@ static int open_check(const char *table, uint32_t dim, const struct tally_kv_opt
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
 				    "tally_kv_open: options->flags %#x: there is none but %#x",
 				    options->flags, TALLY_KV_COPIES);
+	if (kv_step_fault(options))
+		return report_error(NULL, TALLY_ERR_ARGUMENT, "tally_kv_open: table %s: %s", table,
+				    kv_step_fault(options));
 	*servers = options->servers ? options->servers : getenv("TALLY_SERVERS");
 	if (!*servers || !**servers)
 		return report_error(NULL, TALLY_ERR_ARGUMENT,
@@ -332,15 +358,19 @@ int tally_kv_open(struct tally_kv **out, const char *table, uint32_t dim,
 static int room_wait(struct tally_kv *kv, size_t bytes)
 {
 	pthread_mutex_lock(&kv->lock);
-	while (!kv->error && kv->queue_bytes && kv->queue_bytes + bytes > kv->queue_bytes_max)
+	kv->waits_room++;
+	/* The thread itself, in a callback, is who makes room. */
+	while (!kv->error && kv->queue_bytes && kv->queue_bytes + bytes > kv->queue_bytes_max &&
+	       !pthread_equal(kv->thread, pthread_self()))
 		pthread_cond_wait(&kv->changed, &kv->lock);
+	kv->waits_room--;
 	if (!kv->error)
 		return TALLY_OK;
 	pthread_mutex_unlock(&kv->lock);
 	return report_again(kv->error, kv->error_text);
 }
 
-static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp)
+int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp)
 {
 	int result;
 
@@ -348,27 +378,27 @@ static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, u
 		return report_error(&kv->who, TALLY_ERR_NO_MEMORY, "%s: out of memory", call);
 	result = room_wait(kv, kv_work_bytes(kv, work));
 	if (result) {
-		kv_work_free(work);
+		free(work);
 		return result;
 	}
-	work->timestamp = kv->timestamp_next++;
 	work->begin_ns = kv_clock_ns();
-	if (work->kind == KV_WORK_BARRIER)
+	if (work->kind == KV_WORK_BARRIER && (!work->is_step || kv->mode != KV_ASYNC)) {
 		work->number = kv->barrier_next++;
+		if (!kv->barrier_first)
+			kv->barrier_first = work->number;
+	}
 	kv->queue_bytes += kv_work_bytes(kv, work);
-	*kv->works_end = work;
-	kv->works_end = &work->next;
+	kv_work_add(kv, work);
 	if (timestamp)
 		*timestamp = work->timestamp;
-	pthread_mutex_unlock(&kv->lock);
-	kv_thread_wake(kv);
+	kv_thread_wake_unlock(kv);
 	return TALLY_OK;
 }
 
 int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values, size_t count,
 		  uint64_t *timestamp)
 {
-	int result = handle_check(kv, __func__);
+	int result = kv_handle_check(kv, __func__);
 
 	if (!result)
 		result = keys_check(kv, __func__, keys, count);
@@ -376,15 +406,15 @@ int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values
 		result = values_check(kv, __func__, keys, count, values);
 	if (result)
 		return result;
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
-		      timestamp);
+	return kv_submit(kv, __func__,
+			 kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
+			 timestamp);
 }
 
 int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size_t count,
 		  uint64_t *timestamp)
 {
-	int result = handle_check(kv, __func__);
+	int result = kv_handle_check(kv, __func__);
 
 	if (!result)
 		result = keys_check(kv, __func__, keys, count);
@@ -392,15 +422,15 @@ int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size
 		return result;
 	if (count && !values)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", __func__);
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
-		      timestamp);
+	return kv_submit(kv, __func__,
+			 kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
+			 timestamp);
 }
 
 int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *push, float *pull,
 		      size_t count, uint64_t *timestamp)
 {
-	int result = handle_check(kv, __func__);
+	int result = kv_handle_check(kv, __func__);
 
 	if (!result)
 		result = keys_check(kv, __func__, keys, count);
@@ -410,20 +440,22 @@ int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *pu
 		return result;
 	if (count && !pull)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: pull is NULL", __func__);
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count), timestamp);
+	return kv_submit(kv, __func__,
+			 kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count),
+			 timestamp);
 }
 
 /* ---- waiting ---- */
 
-/* 0: all that were begun. The lock is held. */
-static bool is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
+bool kv_is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
 {
 	const struct kv_work *work;
 
 	if (timestamp) {
 		work = kv_work_find(kv, timestamp);
-		return work && !work->result;
+		/* A bounded worker's next step may begin while others are still at this one. */
+		return work && !work->result &&
+		       !(work->is_step && kv->mode == KV_BOUNDED && kv_step_is_open(kv, work));
 	}
 	for (work = kv->works; work; work = work->next)
 		if (!work->result)
@@ -431,37 +463,59 @@ static bool is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
 	return false;
 }
 
-static int outcome(struct tally_kv *kv, uint64_t timestamp)
+int kv_outcome(struct tally_kv *kv, uint64_t timestamp)
 {
 	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : kv->works;
 	int result;
 
 	if (kv->error)
 		return report_again(kv->error, kv->error_text);
-	if (!work)
+	if (!work || !work->result)
 		return TALLY_OK;
 	result = report_again(work->result, work->text);
 	kv_work_drop(kv, work);
 	return result;
 }
 
-/* What has to be committed soon. A pull waits for no push: it ends no epoch before its time. */
-static void awaited_mark(struct tally_kv *kv, uint64_t timestamp)
+/* What has to be committed soon; is that news to the thread? A pull waits for no push: it ends no epoch before its
+ * time. */
+static bool awaited_mark(struct tally_kv *kv, uint64_t timestamp)
 {
 	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
 	uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
 
-	if (work && work->kind == KV_WORK_PUSH)
+	if (work && work->kind != KV_WORK_BARRIER) {
+		if (!work->value || work->is_pulling || work->is_awaited)
+			return false;
 		work->is_awaited = true;
-	else if (work && work->kind == KV_WORK_PULL)
-		return;
-	else if (last > kv->hurry_to)
-		kv->hurry_to = last;
+		kv->awaited++;
+		return true;
+	}
+	if (last <= kv->hurry_to)
+		return false;
+	kv->hurry_to = last;
+	return true;
+}
+
+/* Until something is complete that somebody sleeps for. The lock is held. */
+static int news_wait(struct tally_kv *kv, uint64_t timestamp, const struct timespec *until)
+{
+	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
+	int error;
+
+	if (work)
+		work->is_waited = true;
+	kv->waits_all += !work;
+	error = until ? pthread_cond_timedwait(&kv->changed, &kv->lock, until)
+		      : pthread_cond_wait(&kv->changed, &kv->lock);
+	kv->waits_all -= !work;
+	return error;
 }
 
 int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 {
-	int result = handle_check(kv, __func__), error = 0;
+	int result = timeout_ms ? kv_wait_check(kv, __func__) : kv_handle_check(kv, __func__),
+	    error = 0;
 	uint64_t until_ns;
 	struct timespec until;
 
@@ -476,15 +530,15 @@ int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: there was no operation %llu",
 				    __func__, (unsigned long long)timestamp);
 	}
-	if (!kv->error && is_outstanding(kv, timestamp) && timeout_ms) {
-		awaited_mark(kv, timestamp);
-		kv_thread_wake(kv);
+	if (!kv->error && kv_is_outstanding(kv, timestamp) && timeout_ms &&
+	    awaited_mark(kv, timestamp)) {
+		kv_thread_wake_unlock(kv);
+		pthread_mutex_lock(&kv->lock);
 	}
-	while (!kv->error && is_outstanding(kv, timestamp) && timeout_ms && !error)
-		error = timeout_ms < 0 ? pthread_cond_wait(&kv->changed, &kv->lock)
-				       : pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
-	result = !kv->error && is_outstanding(kv, timestamp) ? TALLY_IN_PROGRESS
-							     : outcome(kv, timestamp);
+	while (!kv->error && kv_is_outstanding(kv, timestamp) && timeout_ms && !error)
+		error = news_wait(kv, timestamp, timeout_ms < 0 ? NULL : &until);
+	result = !kv->error && kv_is_outstanding(kv, timestamp) ? TALLY_IN_PROGRESS
+								: kv_outcome(kv, timestamp);
 	pthread_mutex_unlock(&kv->lock);
 	return result;
 }
@@ -506,18 +560,19 @@ int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done)
 int tally_kv_barrier(struct tally_kv *kv)
 {
 	uint64_t timestamp;
-	int result = handle_check(kv, __func__);
+	int result = kv_wait_check(kv, __func__);
 
 	if (!result)
-		result = submit(kv, __func__,
-				kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0), &timestamp);
+		result = kv_submit(kv, __func__,
+				   kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0),
+				   &timestamp);
 	return result ? result : tally_kv_wait(kv, timestamp, -1);
 }
 
 int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)
 {
 	struct tally_kv_stats now;
-	int result = handle_check(kv, __func__);
+	int result = kv_handle_check(kv, __func__);
 
 	if (result)
 		return result;
@@ -553,8 +608,9 @@ int tally_kv_close(struct tally_kv *kv)
 
 	if (!kv)
 		return TALLY_OK;
-	if (kv->pid != getpid())
-		return handle_check(kv, __func__);
+	result = kv_wait_check(kv, __func__);
+	if (result)
+		return result;
 	result = tally_kv_wait(kv, 0, -1);
 	kv_thread_end(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)

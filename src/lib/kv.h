@@ -5,9 +5,14 @@
  *
  *     kv.c         the calls of tally.h
  *     kv_thread.c  the thread: packets, messages and time, in turns
+ *     kv_step.c    which operations wait for other workers (R-KV-15)
+ *     kv_note.c    whom to tell that one is complete
  *     kv_work.c    operations: from keys and values to pushes, batches and pulls, and back
  *     kv_server.c  the connection to one server: again and again, as the same incarnation (R-KV)
- *     kv_hot.c     the hot keys at one server: their map, their stream over UDP (R-SP)
+ *     kv_report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
+ *     kv_hot.c     the hot keys at one server: their stream over UDP (R-SP)
+ *     kv_map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
+ *     kv_pack.c    which packets their pairs go into (R-KV-18)
  */
 #ifndef LIB_KV_H
 #define LIB_KV_H
@@ -16,6 +21,7 @@
 #include <sys/types.h>
 
 #include "control/conn.h"
+#include "core/layout_sparse.h"
 #include "core/pack_sparse.h"
 #include "dataplane/endpoint_sparse.h"
 #include "kv/stream.h"
@@ -25,16 +31,20 @@
 enum {
 	KV_SERVERS_MAX = 64,
 	KV_PORT = 7272,
-	KV_KEPT_PACKETS = 1024,
+	KV_KEPT_PACKETS = 4096,
 	KV_QUEUE_BYTES = 64 << 20,
 	KV_BATCH_BYTES_MAX = 8 << 20, /* of batches without an answer: more are not made */
 	KV_PULL_BYTES_MAX = 8 << 20,  /* of pulls without an answer: more wait to be asked for */
 	KV_DEADLINE_MS = 60000,
 	KV_HEARTBEATS_SILENT = 8, /* R-KV-12 */
+	KV_BUCKETS = 256,
+	KV_PACK_PAIRS = 4096, /* that are packed together: R-KV-18 */
 };
+#define KV_COLD UINT32_MAX /* the rank of a key that is not hot */
 
 struct tally_kv;
 struct kv_work;
+struct kv_note;
 
 /* HELLO over UDP until WELCOME (R-KV-7). */
 struct kv_greeting {
@@ -44,6 +54,16 @@ struct kv_greeting {
 	bool is_begun, is_welcome;
 	uint32_t serial, before; /* of the last HELLO; this one's begin behind */
 	uint64_t due_ns, wait_ns;
+};
+
+/* Pairs of kv_server.hot on their way into packets. */
+struct kv_pack {
+	uint16_t registers; /* of the switch, as it is now; 0: it is no chip */
+	enum kv_packing packing;
+	bool is_packed;
+	uint32_t next; /* packet that is not pushed */
+	struct layout_packing packets;
+	uint32_t *reg, *scratch;
 };
 
 struct kv_batch {
@@ -62,6 +82,28 @@ struct kv_pull {
 	bool is_said;
 };
 
+/* A work waits for what has this number, and for all that went to the server before it. */
+struct kv_due {
+	struct kv_due *next;
+	struct kv_work *work;
+	uint64_t number; /* 0: for nothing */
+	uint64_t moved;  /* of pushes: and for this batch, in which pairs of them are now */
+};
+
+struct kv_dues {
+	struct kv_due *first, **end;
+};
+
+/* The hot keys of a server under one version. */
+struct kv_map {
+	struct sparse_map map; /* once it is whole */
+	uint64_t *key;
+	uint32_t *place;
+	uint32_t version, ranks; /* 0, 0: none */
+	uint32_t got;            /* keys, since part 0 has come last */
+	bool is_whole;
+};
+
 enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };
 
 struct kv_server {
@@ -69,6 +111,7 @@ struct kv_server {
 	uint32_t idx;
 	struct conn_address at;
 	enum kv_server_state state;
+	bool is_ready; /* its socket was, at the last poll */
 	struct kv_stream stream;
 	uint64_t retry_ns, retry_wait_ns, down_ns; /* since when it is down */
 	uint64_t heard_ns, said_ns, heartbeat_ns;
@@ -76,17 +119,17 @@ struct kv_server {
 	char lost[KV_TEXT_BYTES]; /* why, the last time */
 
 	/* As OPENED has said it for the first time. */
-	bool was_open;
+	bool was_open, has_hot;
 	uint16_t number; /* of the table there */
-	uint32_t ranks, map_version;
 	float scale;
 	uint64_t generation, expected, patience_ns;
 	struct sparse_table shape;
 
-	struct sparse_map map;
-	uint64_t *map_key; /* what `map` points to */
-	uint32_t *map_rank;
-	uint32_t map_got;
+	struct kv_map map;    /* the stream's; read under kv->maps */
+	struct kv_map next;   /* of a RESUME that is to come, or none */
+	uint32_t map_version; /* that OPENED has told */
+	uint64_t batch_old;   /* up to this one batches may have keys that are hot by now; */
+	bool was_remapped;    /* others' may, too */
 	struct link_address at_server;
 	struct kv_greeting to_server, to_switch;
 	uint64_t switch_generation;
@@ -95,57 +138,77 @@ struct kv_server {
 	/* When something last came of pushes, batches and pulls, or the first of them went there. */
 	uint64_t hot_ns, batch_ns, pull_ns;
 
+	struct kv_dues hot_dues, cold_dues;
 	struct kv_batch *batches, **batches_end; /* not answered */
+	struct kv_batch *batches_unsaid; /* from which on none was said on this connection */
 	size_t batch_bytes;
 	uint64_t batch_next, batch_done;
+	/* R-KV-20: the highest generation that it has told; what was reported, so is not lost another time. */
+	uint64_t generation_told, reported, reported_row[SPARSE_WINDOW_MAX];
 	struct kv_pull *pulls, *pulls_unsaid; /* in order; from which on none was said */
 	size_t pull_bytes;                    /* of those that were said */
 	uint64_t pull_next;
-	struct kv_work *barrier;
+	uint64_t barrier_said, barrier_done; /* the last ones */
+	uint64_t barrier_found;              /* the table's last, as the first OPENED says */
 
 	/* What is being filled for the next push and the next batch, of one work. */
-	uint8_t hot[SPARSE_BODY_MAX];
-	uint16_t hot_count, hot_flags;
+	uint8_t hot_packet[SPARSE_BODY_MAX];
+	uint8_t *hot; /* hot_packet, or memory for the pairs that are packed together */
+	uint16_t hot_count, hot_max, hot_flags;
+	struct kv_pack *pack; /* NULL: no switch was a chip; as they come */
+	bool has_saturated;   /* it was said, once */
 	uint64_t cold_key[KV_KEYS_MAX];
 	float cold_value[KV_VALUES_MAX];
-	uint32_t cold_count;
+	uint32_t cold_count, cold_max;
 };
 
 /* A work's keys at one server. */
 struct kv_part {
-	uint32_t first, count; /* of work->order */
-	uint32_t next;         /* below: in a push or batch */
-	bool is_fed;           /* all are */
-	uint32_t pulls;        /* without an answer */
-	uint64_t seq, batch;   /* the last ones; 0: none */
+	uint32_t first, count;   /* of work->order */
+	uint32_t next;           /* below: in a push or batch */
+	uint32_t map;            /* the version by which work->rank says what is hot */
+	bool is_fed;             /* all are */
+	uint32_t pulls;          /* without an answer */
+	struct kv_due hot, cold; /* its last push, its last batch */
 };
 
 enum kv_work_kind { KV_WORK_PUSH, KV_WORK_PULL, KV_WORK_BARRIER };
 
 struct kv_work {
-	struct kv_work *next;
+	struct kv_work *next, *prev; /* in order of timestamps */
+	struct kv_work *same;        /* of kv->bucket */
 	uint64_t timestamp, begin_ns;
 	enum kv_work_kind kind;
+	bool is_begun;   /* nothing of it is left to be fed */
 	bool is_pulling; /* the pulls are on their way: from the start, or after the push */
-	bool is_awaited; /* a push that somebody waits for */
+	bool is_waited;  /* somebody sleeps until it is complete */
+	bool is_awaited; /* a push that is to be committed soon */
 	int result;
 	char text[KV_TEXT_BYTES]; /* why */
 	uint32_t count;           /* keys */
+	uint32_t dues_left;       /* of its push; each part that is not fed is one */
 	uint32_t pulls_left;
 	uint64_t *key;   /* copies */
 	float *value;    /* NULL: nothing to push */
+	uint32_t *rank;  /* or KV_COLD */
 	uint32_t *order; /* indices of keys, server by server */
 	float *out;      /* the caller's; NULL: nothing to pull */
-	uint64_t number; /* BARRIER */
-	uint32_t barriers_left;
+	uint64_t number; /* BARRIER; 0: one that is not said */
+	bool is_step;    /* BARRIER: tally_kv_step's */
+	bool is_free;    /* no step before it holds it back any more */
 	struct kv_part part[];
 };
 
 struct tally_kv {
 	pthread_mutex_t lock;
+	pthread_rwlock_t maps; /* callers look keys up without the lock */
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool is_ending;
+	bool is_asleep;                 /* the thread; who wakes it says that it is not any more */
+	bool is_ready;                  /* the UDP socket was, at the last poll */
+	bool is_news;                   /* for those who sleep until `changed` */
+	uint32_t waits_all, waits_room; /* who sleep until all is complete, or there is room */
 	int wake_fd;
 	pid_t pid;
 	int error; /* the table is broken, */
@@ -156,12 +219,19 @@ struct tally_kv {
 	uint64_t incarnation, deadline_ns;
 	uint32_t kept_packets;
 	bool has_copies;
+	enum kv_mode mode;
+	uint32_t staleness;
+	uint64_t barrier_first;              /* of this worker's own; 0: none yet */
 	size_t queue_bytes, queue_bytes_max; /* of works that are not fed */
 	struct link *link;
 	struct outbox outbox;
 	uint64_t now_ns, stall_ns;          /* when to look for what nothing comes of */
-	struct kv_work *works, **works_end; /* in order of timestamps */
+	struct kv_work *works, *works_last; /* in order of timestamps */
+	struct kv_work *unfed;              /* all before it are begun */
+	struct kv_work *bucket[KV_BUCKETS]; /* by timestamp */
+	uint32_t awaited;                   /* pushes */
 	uint64_t timestamp_next, barrier_next, hurry_to;
+	struct kv_note *notes, **notes_end; /* in the order in which they were asked for */
 	struct kv_codec codec;
 	struct kv_message message;
 	struct tally_kv_stats stats; /* bytes: of connections that are closed */
@@ -176,25 +246,64 @@ void kv_break(struct tally_kv *kv, int result, const char *format, ...) REPORT_F
 
 int kv_thread_begin(struct tally_kv *kv); /* 0, or a positive errno */
 void kv_thread_end(struct tally_kv *kv);
-void kv_thread_wake(struct tally_kv *kv);
+/* The lock is held before it, and not after it. */
+void kv_thread_wake_unlock(struct tally_kv *kv);
 uint64_t kv_clock_ns(void);
 
 /* ---- kv_work.c ---- */
 
-/* A work of `count` keys, dealt to their servers; value or out may be NULL. NULL: no memory. */
+/* A work of `count` keys, dealt to their servers; value or out may be NULL. To be freed, or added. NULL: no memory. */
 struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const uint64_t *key,
 			     const float *value, float *out, uint32_t count);
-void kv_work_free(struct kv_work *work);
+/* Which of its keys at a server are hot, if that is not by the map that the server has now. */
+void kv_work_rank(const struct kv_server *server, struct kv_work *work);
 size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work);
+/* The last one from now on. */
+void kv_work_add(struct tally_kv *kv, struct kv_work *work);
 /* Makes pushes, batches and pulls of works, as many as there is room for. */
 void kv_works_feed(struct tally_kv *kv);
-/* Takes out what is complete; whether there was any. */
-bool kv_works_settle(struct tally_kv *kv);
+/* Of pushes that are in: they are complete, or what they pull is asked for. */
+void kv_works_settle(struct tally_kv *kv);
+/* The last of its pulls, or its barrier, is over. */
+void kv_work_complete(struct tally_kv *kv, struct kv_work *work);
 /* One that has failed, and was asked for. */
 void kv_work_drop(struct tally_kv *kv, struct kv_work *work);
 /* Ends all, for kv->error. */
 void kv_works_end(struct tally_kv *kv);
 struct kv_work *kv_work_find(const struct tally_kv *kv, uint64_t timestamp);
+
+/* ---- kv.c ---- */
+
+/* 0: all that were begun. The lock is held, of both. */
+bool kv_is_outstanding(const struct tally_kv *kv, uint64_t timestamp);
+/* Of one that is not: its result, which is reported, and forgotten. */
+int kv_outcome(struct tally_kv *kv, uint64_t timestamp);
+int kv_handle_check(const struct tally_kv *kv, const char *call);
+/* A callback runs on the table's own thread, which would wait for itself. */
+int kv_wait_check(const struct tally_kv *kv, const char *call);
+/* Takes the work: it is in order, or freed, and an error is reported. */
+int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp);
+
+/* ---- kv_step.c ---- */
+
+/* NULL, or what is wrong with these options. */
+const char *kv_step_fault(const struct tally_kv_options *options);
+/* All have opened a synchronous table: warns if one has made a step that another has not. */
+void kv_steps_compare(const struct tally_kv *kv);
+/* Says the barrier, if all before it are complete, but steps of a bounded worker; may what comes after it go on? */
+bool kv_step_feed(struct tally_kv *kv, struct kv_work *work);
+/* Of barriers that are over. */
+void kv_barriers_settle(struct tally_kv *kv);
+/* Is what is not committed to be so soon, for somebody waits for it, or a step does? */
+bool kv_step_is_awaited(const struct tally_kv *kv);
+/* May what comes after this one go on? */
+bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work);
+
+/* ---- kv_note.c ---- */
+
+/* On the table's thread: calls those whose operations are complete. Lets go of the lock meanwhile. Whether there were any. */
+bool kv_notes_run(struct tally_kv *kv);
+void kv_notes_fini(struct tally_kv *kv);
 
 /* ---- kv_server.c ---- */
 
@@ -205,38 +314,76 @@ short kv_server_events(const struct kv_server *server);
 uint64_t kv_server_turn(struct kv_server *server);
 /* For works: room for one more batch; and these, which are said again after a reconnection. */
 bool kv_server_has_room(const struct kv_server *server);
-void kv_server_batch(struct kv_server *server);
+uint64_t kv_server_batch(struct kv_server *server); /* of what is filled: its number */
+/* Of these; there is always room. */
+uint64_t kv_server_batch_of(struct kv_server *server, const uint64_t *key, const float *value,
+			    uint32_t count);
 void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t first, uint32_t count);
 /* The work is going, and its pulls with it. */
 void kv_server_forget(struct kv_server *server, const struct kv_work *work);
-void kv_server_barrier(struct kv_server *server, struct kv_work *work);
+void kv_server_barrier(struct kv_server *server, uint64_t number);
 /* Closes the connection; it is tried again. */
 void kv_server_lose(struct kv_server *server, const char *why);
 void kv_server_leave(struct kv_server *server);
 /* All that hot pairs need is there, or there are none. */
 bool kv_server_is_ready(const struct kv_server *server);
 
+/* ---- kv_pack.c ---- */
+
+/* What a SWITCH says of registers. False: no memory. */
+bool kv_pack_switch(struct kv_server *server, uint16_t registers, enum kv_packing packing);
+void kv_pack_fini(struct kv_server *server);
+/* The pairs of the next packet, in server->hot_packet: how many; 0: all are pushed, and none is left. */
+uint16_t kv_pack_next(struct kv_server *server);
+void kv_pack_pushed(struct kv_server *server);
+/* Before the ranks of what is filled are others: what is not pushed is not packed any more, either. */
+void kv_pack_undo(struct kv_server *server);
+
+/* ---- kv_map.c ---- */
+
+/* Of a message that has come; false: the connection is no use any more, and lost. */
+bool kv_map_take(struct kv_server *server, const struct kv_message *message);
+/* Has the map of this version come? */
+bool kv_map_is_whole(const struct kv_server *server, uint32_t version);
+/* The stream has another map now (RESUME has said so), or there is no stream yet: that is the server's map from now on, and
+ * what is not committed is packed again by it. */
+void kv_map_adopt(struct kv_server *server);
+void kv_map_fini(struct kv_server *server);
+
+/* ---- kv_report.c: R-KV-20 ---- */
+
+/* NULL, or why this is no generation that can come now. */
+const char *kv_report_fault(const struct kv_server *server, const struct kv_message *opened);
+/* Says REPORT, and what is lost. 0, or a negative errno. */
+int kv_report(struct kv_server *server, const struct kv_message *opened);
+
 /* ---- kv_hot.c ---- */
 
 /* Of a message that has come; false: the connection is no use any more, and lost. */
-bool kv_hot_map(struct kv_server *server, const struct kv_message *message);
 bool kv_hot_switch(struct kv_server *server, const struct kv_message *message);
 /* The greeting to the server begins (again). */
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES]);
 void kv_hot_fini(struct kv_server *server);
+/* R-KV-20: is the stream, if there is one, in a generation below this one? Then it waits for that one, and what of it
+ * is committed, by place. */
+bool kv_hot_is_before(const struct kv_server *server, uint64_t generation);
+void kv_hot_report(struct kv_server *server, uint64_t generation, uint64_t row[SPARSE_WINDOW_MAX]);
 /* The filled push goes to the stream; false: no room. */
 bool kv_hot_push(struct kv_server *server, uint64_t *seq);
 /* Adds the pair of a hot key to the push that is filled; false: it is full, and there is no room for it. */
-bool kv_hot_add(struct kv_server *server, uint32_t rank, const float *value, uint64_t *seq);
+bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const float *value,
+		uint64_t *seq);
 void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const uint8_t *at,
 		   uint32_t bytes);
 /* Sends what is due. When to be called again. */
 uint64_t kv_hot_turn(struct kv_server *server);
-/* TALLY_KV_COPIES: is the row of this key in the copy, and new enough? It is written then. */
-bool kv_hot_copied(const struct kv_server *server, uint64_t key, float *value);
+/* TALLY_KV_COPIES: the copy, if it may be used now; or NULL. */
+const struct copy_sparse *kv_hot_copy(const struct kv_server *server);
 /* What the server has said of its epochs, and of a row. */
 void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch);
-void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint64_t key,
+/* Batches are in, this worker's or others', that may have hot keys: as of this epoch. */
+void kv_hot_batched(struct kv_server *server, uint64_t generation, uint64_t epoch);
+void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint32_t rank,
 		   const float *value);
 /* Are all pushes up to seq committed? */
 bool kv_hot_is_committed(const struct kv_server *server, uint64_t seq);

@@ -10,68 +10,6 @@
 
 static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
 
-/* ---- the map ---- */
-
-struct ranked {
-	uint64_t key;
-	uint32_t rank;
-};
-
-static int by_key(const void *a, const void *b)
-{
-	const struct ranked *one = a, *other = b;
-
-	return one->key < other->key ? -1 : one->key > other->key;
-}
-
-/* All parts are there, and map_key is by rank. */
-static bool map_sort(struct kv_server *server)
-{
-	struct ranked *all = malloc((size_t)server->ranks * sizeof(*all));
-	bool is_sound = true;
-
-	if (!all) {
-		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for a map of %u keys",
-			 server->ranks);
-		return false;
-	}
-	for (uint32_t i = 0; i < server->ranks; i++)
-		all[i] = (struct ranked){ server->map_key[i], i };
-	qsort(all, server->ranks, sizeof(*all), by_key);
-	for (uint32_t i = 0; i < server->ranks; i++) {
-		is_sound &= !i || all[i].key != all[i - 1].key;
-		server->map_key[i] = all[i].key;
-		server->map_rank[i] = all[i].rank;
-	}
-	free(all);
-	server->map = (struct sparse_map){ server->map_key, server->map_rank, server->ranks };
-	return is_sound;
-}
-
-/* After a reconnection the same keys come again, and are only counted. */
-bool kv_hot_map(struct kv_server *server, const struct kv_message *message)
-{
-	bool is_again = server->map.count != 0;
-
-	if (message->map != server->map_version || message->ranks != server->ranks ||
-	    message->first != server->map_got)
-		return false;
-	if (!server->map_key) {
-		server->map_key = malloc((size_t)server->ranks * sizeof(*server->map_key));
-		server->map_rank = malloc((size_t)server->ranks * sizeof(*server->map_rank));
-		if (!server->map_key || !server->map_rank) {
-			kv_break(server->kv, TALLY_ERR_NO_MEMORY,
-				 "out of memory for a map of %u keys", server->ranks);
-			return false;
-		}
-	}
-	if (!is_again)
-		memcpy(server->map_key + message->first, message->key,
-		       message->count * sizeof(*message->key));
-	server->map_got += message->count;
-	return is_again || server->map_got < server->ranks || map_sort(server);
-}
-
 /* ---- who is where ---- */
 
 static void greeting_begin(struct kv_greeting *greeting, const struct link_address *address,
@@ -122,7 +60,7 @@ static void greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES])
 {
-	if (!server->ranks)
+	if (!server->has_hot)
 		return;
 	greeting_begin(&server->to_server, &server->at_server, server->number, nonce,
 		       server->kv->now_ns);
@@ -139,15 +77,19 @@ static bool stream_open(struct kv_server *server)
 							 .at_server = server->at_server,
 							 .generation = server->generation,
 							 .patience_ns = server->patience_ns,
-							 .map = server->map_version,
+							 .map = server->map.version,
 							 .kept_max = kv->kept_packets,
 							 .expected = server->expected,
 							 .worker = kv->worker,
 							 .has_copy = kv->has_copies };
 	int error = endpoint_sparse_open(&server->endpoint, &options);
 
-	if (!error)
+	if (!error) {
+		if (!server->pack)
+			server->hot_max = (uint16_t)endpoint_sparse_pairs_max(server->endpoint);
+		kv->is_news = true; /* tally_kv_open may have waited for this alone */
 		return true;
+	}
 	server->endpoint = NULL;
 	kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for %u packets that are kept",
 		 kv->kept_packets);
@@ -160,23 +102,24 @@ bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
 	struct link_address address = { .port = message->port };
 	const struct kv_greeting *old = &server->to_switch;
 
-	if (!server->ranks)
+	if (!server->has_hot)
 		return false;
 	if (message->generation < server->switch_generation)
 		return true;
-	if (message->map != server->map_version) {
-		kv_break(server->kv, TALLY_ERR_UNSUPPORTED,
-			 "table %s of server %s has another map of hot keys now: this version "
-			 "cannot go on with it",
-			 server->kv->name, server->at.text);
+	if (!kv_map_is_whole(server, message->map)) /* R-KV-8 */
 		return false;
-	}
 	memcpy(address.ip, memcmp(message->ip, none, 16) ? message->ip : server->at_server.ip, 16);
 	if (old->is_begun && message->generation == server->switch_generation &&
 	    old->index == message->index && link_address_equal(&old->address, &address) &&
 	    !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES))
 		return true; /* the same again, after a reconnection */
+	if (!kv_pack_switch(server, message->registers, message->packing)) {
+		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for %u pairs",
+			 KV_PACK_PAIRS);
+		return false;
+	}
 	server->switch_generation = message->generation;
+	server->generation_told = message->generation;
 	greeting_begin(&server->to_switch, &address, message->index, message->nonce,
 		       server->kv->now_ns);
 	server->shape.index = message->index;
@@ -186,75 +129,113 @@ bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
 	return true;
 }
 
+bool kv_hot_is_before(const struct kv_server *server, uint64_t generation)
+{
+	return !server->endpoint ||
+	       endpoint_sparse_worker(server->endpoint)->generation < generation;
+}
+
+void kv_hot_report(struct kv_server *server, uint64_t generation, uint64_t row[SPARSE_WINDOW_MAX])
+{
+	memset(row, 0, SPARSE_WINDOW_MAX * sizeof(*row));
+	if (server->endpoint)
+		endpoint_sparse_report(server->endpoint, generation, row);
+}
+
 void kv_hot_fini(struct kv_server *server)
 {
 	endpoint_sparse_close(server->endpoint);
-	free(server->map_key);
-	free(server->map_rank);
+	kv_pack_fini(server);
 }
 
 /* ---- pairs ---- */
 
-/* R-KV-4: the nearest integer to value * scale, and what is said of one that is too large. */
-static int32_t lane_of(float value, float scale, uint16_t *flags)
+/* R-KV-4: the nearest integer to value * scale, and what is said of one that is too large; or the float as it is. */
+static uint32_t lane_of(struct kv_server *server, float value)
 {
-	double scaled = rint((double)value * (double)scale);
+	double scaled = rint((double)value * (double)server->scale);
+	uint32_t bits;
 
-	if (scaled > INT32_MAX || scaled < INT32_MIN) {
-		*flags |= SPARSE_SATURATED;
-		return scaled > 0 ? INT32_MAX : INT32_MIN;
+	if (server->shape.values == SPARSE_LNS) {
+		memcpy(&bits, &value, sizeof(bits));
+		return bits;
 	}
-	return (int32_t)scaled;
+	if (scaled > INT32_MAX || scaled < INT32_MIN) {
+		server->hot_flags |= SPARSE_SATURATED;
+		return (uint32_t)(scaled > 0 ? INT32_MAX : INT32_MIN);
+	}
+	return (uint32_t)(int32_t)scaled;
 }
 
-bool kv_hot_push(struct kv_server *server, uint64_t *seq)
+/* The pairs in hot_packet. */
+static bool packet_push(struct kv_server *server, uint16_t count, uint64_t *seq)
 {
-	uint64_t got = endpoint_sparse_push(server->endpoint, server->hot_flags, server->hot_count,
-					    server->hot);
+	uint64_t got = endpoint_sparse_push(server->endpoint, server->hot_flags, count,
+					    server->hot_packet);
 
 	if (!got)
 		return false;
 	if (endpoint_sparse_worker(server->endpoint)->low == got)
 		server->hot_ns = server->kv->now_ns; /* it is alone */
 	*seq = got;
+	return true;
+}
+
+bool kv_hot_push(struct kv_server *server, uint64_t *seq)
+{
+	uint16_t count;
+
+	if (!server->pack && !packet_push(server, server->hot_count, seq))
+		return false;
+	while (server->pack && (count = kv_pack_next(server))) {
+		if (!packet_push(server, count, seq))
+			return false;
+		kv_pack_pushed(server);
+	}
 	server->hot_count = 0;
 	server->hot_flags = 0;
 	return true;
 }
 
-bool kv_hot_add(struct kv_server *server, uint32_t rank, const float *value, uint64_t *seq)
+/* The sum is not what was pushed: whoever trains must know, once. */
+static void saturation_say(struct kv_server *server, uint64_t key)
+{
+	struct tally_kv *kv = server->kv;
+
+	if (server->has_saturated)
+		return;
+	server->has_saturated = true;
+	report_log(&kv->who, TALLY_LOG_WARN,
+		   "table %s: a value pushed for hot key %llu is too large: %g is added in its "
+		   "place, the most that the table's unit has room for (said once)",
+		   kv->name, (unsigned long long)key, (double)INT32_MAX / (double)server->scale);
+}
+
+bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const float *value,
+		uint64_t *seq)
 {
 	uint16_t dim = server->shape.dim;
 	uint8_t *at;
 
-	if (server->hot_count == endpoint_sparse_pairs_max(server->endpoint) &&
-	    !kv_hot_push(server, seq))
+	if (server->hot_count == server->hot_max && !kv_hot_push(server, seq))
 		return false;
 	at = server->hot + (size_t)server->hot_count++ * sparse_pair_bytes(dim);
 	sparse_body_put32(at, rank);
 	at += SPARSE_RANK_BYTES;
 	for (uint32_t k = 0; k < dim; k++, at += SPARSE_VALUE_BYTES)
-		sparse_body_put32(at,
-				  (uint32_t)lane_of(value[k], server->scale, &server->hot_flags));
+		sparse_body_put32(at, lane_of(server, value[k]));
+	if (server->hot_flags & SPARSE_SATURATED)
+		saturation_say(server, key);
 	return true;
 }
 
 /* ---- the copy (R-SP-31) ---- */
 
 /* Only while the server is there: who does not hear it does not know how old the copy is. */
-bool kv_hot_copied(const struct kv_server *server, uint64_t key, float *value)
+const struct copy_sparse *kv_hot_copy(const struct kv_server *server)
 {
-	const struct copy_sparse *copy = NULL;
-	const uint32_t *has = NULL;
-	uint32_t rank;
-
-	if (server->endpoint && server->state == KV_UP)
-		copy = endpoint_sparse_copy(server->endpoint);
-	if (copy && sparse_map_has(&server->map, key, &rank))
-		has = copy_sparse_value(copy, rank, 0);
-	if (has)
-		memcpy(value, has, server->shape.dim * sizeof(*value));
-	return has != NULL;
+	return server->endpoint && server->state == KV_UP ? endpoint_sparse_copy(server->endpoint)
+							  : NULL;
 }
 
 void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
@@ -263,12 +244,20 @@ void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
 		endpoint_sparse_told(server->endpoint, generation, epoch);
 }
 
-void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint64_t key,
+/* R-KV-9: of a key that was cold when it was pushed no BCAST tells that it came. */
+void kv_hot_batched(struct kv_server *server, uint64_t generation, uint64_t epoch)
+{
+	kv_hot_told(server, generation, epoch);
+	if (server->was_remapped)
+		endpoint_sparse_past(server->endpoint, epoch);
+}
+
+void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint32_t rank,
 		   const float *value)
 {
-	uint32_t bits[SPARSE_DIM_MAX], rank;
+	uint32_t bits[SPARSE_DIM_MAX];
 
-	if (!server->endpoint || !sparse_map_has(&server->map, key, &rank))
+	if (!server->endpoint || rank == KV_COLD)
 		return;
 	memcpy(bits, value, server->shape.dim * sizeof(*value));
 	endpoint_sparse_pulled(server->endpoint, rank, message->generation, message->epoch, bits);
@@ -285,6 +274,13 @@ static bool is_of(const struct kv_server *server, const struct link_address *pee
 		link_address_equal(peer, &server->to_switch.address));
 }
 
+static void serve(struct kv_server *server, const uint8_t *at, uint32_t bytes)
+{
+	endpoint_sparse_serve(server->endpoint, at, bytes);
+	if (endpoint_sparse_worker(server->endpoint)->map != server->map.version)
+		kv_map_adopt(server);
+}
+
 void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const uint8_t *at,
 		   uint32_t bytes)
 {
@@ -296,7 +292,7 @@ void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const u
 			return;
 		for (uint32_t i = 0; i < kv->servers; i++)
 			if (is_of(&kv->server[i], peer, &sparse))
-				endpoint_sparse_serve(kv->server[i].endpoint, at, bytes);
+				serve(&kv->server[i], at, bytes);
 		return;
 	}
 	if (wire_check(at, bytes, &wire) != WIRE_OK)

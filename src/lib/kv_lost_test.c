@@ -170,6 +170,230 @@ static void kv__server_that_has_forgotten_is_no_server(void **state)
 	fake_end(fake);
 }
 
+static void another_dim(struct kv_message *opened)
+{
+	opened->dim++;
+}
+
+static void another_name(struct kv_message *opened)
+{
+	strcpy(opened->name, "others");
+}
+
+static void another_mode(struct kv_message *opened)
+{
+	opened->is_stepped = true;
+}
+
+static void no_map(struct kv_message *opened)
+{
+	opened->map = 0;
+}
+
+static void older_map(struct kv_message *opened)
+{
+	opened->map--;
+}
+
+static void another_unit(struct kv_message *opened)
+{
+	opened->scale *= 2;
+}
+
+static void no_hot_keys(struct kv_message *opened)
+{
+	opened->ranks = 0;
+}
+
+static void batches_ahead(struct kv_message *opened)
+{
+	opened->number += 7;
+}
+
+static void batches_back(struct kv_message *opened)
+{
+	opened->number = 1;
+}
+
+static void generation_back(struct kv_message *opened)
+{
+	opened->generation = 1;
+}
+
+static void generation_again(struct kv_message *opened)
+{
+	opened->generation--;
+	opened->must_report = true;
+}
+
+static void opened_as(struct fake *fake, void (*how)(struct kv_message *opened))
+{
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = how;
+	pthread_mutex_unlock(&fake->lock);
+}
+
+static void kv__table_that_is_another_is_not_opened(void **state)
+{
+	static const struct {
+		void (*how)(struct kv_message *opened);
+		const char *because;
+	} cases[] = {
+		{ another_dim, "is not the one that was asked for" },
+		{ another_name, "is not the one that was asked for" },
+		{ another_mode, "is of another mode than the one that was asked for" },
+		{ no_map, "cannot be: of its ranks, window, bytes, map and generation" },
+		{ batches_ahead, "has batches that were never sent" },
+	};
+	struct fake *fake = fake_begin(FAKE_HOT, 14);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		opened_as(fake, cases[i].how);
+		failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_REMOTE,
+		       cases[i].because);
+		assert_non_null(strstr(tally_get_last_error(NULL), "table words of server"));
+		assert_non_null(strstr(tally_get_last_error(NULL), fake->address));
+		assert_null(kv);
+	}
+	fake_end(fake);
+}
+
+/* Its server comes back with an older map, another unit or past: what it still keeps does not fit that. */
+static void kv__table_that_comes_back_as_another_is_left(void **state)
+{
+	static const struct {
+		void (*how)(struct kv_message *opened);
+		const char *because;
+	} cases[] = {
+		{ older_map, "has an older map of hot keys than it had" },
+		{ another_unit, "has become another one since it was opened" },
+		{ no_hot_keys, "has become another one since it was opened" },
+		{ batches_back, "has lost batches that it had answered" },
+	};
+	uint64_t key = 4, timestamp; /* a cold one */
+	float value[FAKE_DIM] = { 1, -2, 3 };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fake *fake = fake_begin(FAKE_HOT, 15 + i);
+		struct tally_kv *kv = open_of(fake->address, 0);
+		int result;
+
+		ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+		ok(tally_kv_wait(kv, timestamp, -1));
+		opened_as(fake, cases[i].how);
+		fake_restart(fake);
+		result = tally_kv_push(kv, &key, value, 1, &timestamp);
+		failed(result ? result : tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
+		       cases[i].because);
+		failed(tally_kv_close(kv), TALLY_ERR_REMOTE, cases[i].because);
+		fake_end(fake);
+	}
+}
+
+/* Its log was cut off: a generation that this worker has been told of, or is in, would begin another time. */
+static void kv__generation_that_there_was_before_is_no_way_to_go_on(void **state)
+{
+	void (*const how[])(struct kv_message * opened) = { generation_back, generation_again };
+	uint64_t key[] = { 4, 6 }, timestamp;
+	float value[2 * FAKE_DIM] = { 1, -2, 3, 4, 5, 6 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct fake *fake = fake_begin(FAKE_HOT, 24 + i);
+		struct tally_kv *kv = open_of(fake->address, 0);
+		int result;
+
+		for (uint32_t life = 0; life < 2; life++) {
+			if (life)
+				fake_restart(fake);
+			ok(tally_kv_push(kv, key, value, 2, &timestamp));
+			ok(tally_kv_wait(kv, timestamp, -1));
+		}
+		opened_as(fake, how[i]);
+		fake_restart(fake);
+		result = tally_kv_push(kv, key, value, 2, &timestamp);
+		failed(result ? result : tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
+		       "the end of its log is missing");
+		failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "the end of its log is missing");
+		fake_end(fake);
+	}
+}
+
+/* It says once what is lost, however often it is told so, and goes on. */
+static void kv__server_back_from_a_checkpoint_is_told_and_counted(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 23);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	struct tally_kv_stats stats = TALLY_KV_STATS_INIT;
+	uint64_t key[] = { 4, 6 }, timestamp; /* a cold one, a hot one */
+	float value[2 * FAKE_DIM] = { 1, -2, 3, 4, 5, 6 };
+
+	(void)state;
+	for (uint32_t life = 1; life <= 3; life++) {
+		ok(tally_kv_push(kv, key, value, 2, &timestamp));
+		ok(tally_kv_wait(kv, timestamp, -1));
+		ok(tally_kv_get_stats(kv, &stats));
+		assert_int_equal(stats.batches_lost, life - 1);
+		assert_int_equal(stats.packets_lost, life - 1);
+		pthread_mutex_lock(&fake->lock);
+		fake->gathers = true;
+		pthread_mutex_unlock(&fake->lock);
+		fake_restart(fake);
+		do {
+			usleep(1000);
+			ok(tally_kv_get_stats(kv, &stats));
+		} while (stats.batches_lost < life);
+		assert_int_equal(stats.batches_lost, life);
+		assert_int_equal(stats.packets_lost, life);
+	}
+	ok(tally_kv_push(kv, key, value, 2, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_close(kv));
+	assert_int_equal(fake->reports, 3);
+	assert_int_equal(fake->reported, 3);
+	fake_end(fake);
+}
+
+static char saturated[1024]; /* the lines that say so */
+
+static void line_keep(int level, const char *line, void *arg)
+{
+	(void)arg;
+	if (level == TALLY_LOG_WARN && strstr(line, "too large"))
+		strncat(saturated, line, sizeof(saturated) - strlen(saturated) - 1);
+}
+
+/* A hot key's sum is of whole numbers of 32 bits; what is more is cut, and that is said, once. */
+static void kv__hot_value_that_is_too_large_is_said(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 22);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key[] = { 6, 12 }, timestamp;
+	float value[2 * FAKE_DIM] = { 1, 2, 3, 4, -5e9f, 6 };
+	const char *first;
+
+	(void)state;
+	ok(tally_set_log(TALLY_LOG_WARN, line_keep, NULL));
+	ok(tally_kv_push(kv, key, value, 1, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	assert_string_equal(saturated, "");
+	for (int i = 0; i < 2; i++) {
+		ok(tally_kv_push(kv, key, value, 2, &timestamp));
+		ok(tally_kv_wait(kv, timestamp, -1));
+	}
+	ok(tally_kv_close(kv));
+	ok(tally_set_log(0, NULL, NULL));
+	first = strstr(saturated, "table words: a value pushed for hot key 12 is too large: "
+				  "2.14748e+09 is added in its place");
+	assert_non_null(first);
+	assert_null(strstr(first + 1, "table words: a value"));
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +404,11 @@ int main(void)
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
 		cmocka_unit_test(kv__path_that_is_slower_than_the_hellos_opens),
 		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
+		cmocka_unit_test(kv__table_that_is_another_is_not_opened),
+		cmocka_unit_test(kv__table_that_comes_back_as_another_is_left),
+		cmocka_unit_test(kv__generation_that_there_was_before_is_no_way_to_go_on),
+		cmocka_unit_test(kv__server_back_from_a_checkpoint_is_told_and_counted),
+		cmocka_unit_test(kv__hot_value_that_is_too_large_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,11 @@ void kv_server_init(struct kv_server *server, struct tally_kv *kv, uint32_t idx)
 	server->kv = kv;
 	server->idx = idx;
 	server->stream.fd = -1;
+	server->hot = server->hot_packet;
 	server->batch_next = 1;
 	server->pull_next = 1;
 	server->batches_end = &server->batches;
+	server->cold_max = kv_keys_max(kv->dim);
 	server->down_ns = kv->now_ns;
 	server->heartbeat_ns = ANSWER_NS / KV_HEARTBEATS_SILENT;
 	snprintf(server->lost, sizeof(server->lost), "not reached yet");
@@ -45,6 +47,7 @@ void kv_server_fini(struct kv_server *server)
 		free(pull);
 	}
 	kv_hot_fini(server);
+	kv_map_fini(server);
 }
 
 short kv_server_events(const struct kv_server *server)
@@ -54,7 +57,7 @@ short kv_server_events(const struct kv_server *server)
 
 bool kv_server_is_ready(const struct kv_server *server)
 {
-	return server->was_open && (!server->ranks || server->endpoint);
+	return server->was_open && (!server->has_hot || server->endpoint);
 }
 
 /* ---- the connection's life ---- */
@@ -141,23 +144,39 @@ bool kv_server_has_room(const struct kv_server *server)
 	return server->batch_bytes < KV_BATCH_BYTES_MAX;
 }
 
-void kv_server_batch(struct kv_server *server)
+/* As many as the connection takes: what ceases to be hot at once may be more (R-SP-32). */
+static void batches_say(struct kv_server *server)
+{
+	const struct kv_stream *stream = &server->stream;
+
+	while (server->batches_unsaid && server->state == KV_UP &&
+	       stream->out_end - stream->out_at < KV_STREAM_OUT_MAX / 2) {
+		const struct kv_batch *batch = server->batches_unsaid;
+		int error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
+
+		server->batches_unsaid = batch->next;
+		server->said_ns = server->kv->now_ns;
+		if (error)
+			kv_server_lose(server, strerror(-error));
+	}
+}
+
+uint64_t kv_server_batch_of(struct kv_server *server, const uint64_t *key, const float *value,
+			    uint32_t count)
 {
 	struct tally_kv *kv = server->kv;
 	const struct kv_message message = { .type = KV_BATCH,
 					    .table = server->number,
 					    .number = server->batch_next,
 					    .dim = kv->dim,
-					    .count = server->cold_count,
-					    .key = server->cold_key,
-					    .value = server->cold_value };
+					    .count = count,
+					    .key = key,
+					    .value = value };
 	struct kv_batch *batch = malloc(sizeof(*batch) + kv_bytes(&message));
-	int error = 0;
 
 	if (!batch) {
-		kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for a batch of %u keys",
-			 server->cold_count);
-		return;
+		kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for a batch of %u keys", count);
+		return server->batch_next;
 	}
 	if (!server->batches)
 		server->batch_ns = kv->now_ns;
@@ -167,12 +186,18 @@ void kv_server_batch(struct kv_server *server)
 	server->batches_end = &batch->next;
 	server->batch_bytes += batch->bytes;
 	server->batch_next++;
+	if (!server->batches_unsaid)
+		server->batches_unsaid = batch;
+	batches_say(server);
+	return batch->number;
+}
+
+uint64_t kv_server_batch(struct kv_server *server)
+{
+	uint32_t count = server->cold_count;
+
 	server->cold_count = 0;
-	if (server->state == KV_UP)
-		error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
-	server->said_ns = kv->now_ns;
-	if (error)
-		kv_server_lose(server, strerror(-error));
+	return kv_server_batch_of(server, server->cold_key, server->cold_value, count);
 }
 
 static void pull_say(struct kv_server *server, const struct kv_pull *pull)
@@ -192,7 +217,8 @@ static void pull_say(struct kv_server *server, const struct kv_pull *pull)
 /* As many as may be under way: all of a large one at once would be more than the connection takes. */
 static void pulls_say(struct kv_server *server)
 {
-	while (server->pulls_unsaid && server->state == KV_UP) {
+	/* What was pushed before is in what a pull brings. */
+	while (server->pulls_unsaid && !server->batches_unsaid && server->state == KV_UP) {
 		struct kv_pull *pull = server->pulls_unsaid;
 
 		if (server->pull_bytes && server->pull_bytes + pull->bytes > KV_PULL_BYTES_MAX)
@@ -268,14 +294,14 @@ static void barrier_say(struct kv_server *server)
 {
 	const struct kv_message message = { .type = KV_BARRIER,
 					    .table = server->number,
-					    .number = server->barrier->number };
+					    .number = server->barrier_said };
 
 	say(server, &message);
 }
 
-void kv_server_barrier(struct kv_server *server, struct kv_work *work)
+void kv_server_barrier(struct kv_server *server, uint64_t number)
 {
-	server->barrier = work;
+	server->barrier_said = number;
 	if (server->state == KV_UP)
 		barrier_say(server);
 }
@@ -290,6 +316,8 @@ static void batches_free(struct kv_server *server, uint64_t number)
 		server->batches = batch->next;
 		if (!server->batches)
 			server->batches_end = &server->batches;
+		if (server->batches_unsaid == batch)
+			server->batches_unsaid = batch->next;
 		server->batch_bytes -= batch->bytes;
 		server->batch_done = batch->number;
 		server->batch_ns = server->kv->now_ns;
@@ -303,23 +331,20 @@ static void all_again(struct kv_server *server)
 	server->state = KV_UP;
 	server->was_answered = false;
 	server->hot_ns = server->batch_ns = server->pull_ns = server->kv->now_ns;
-	for (struct kv_batch *batch = server->batches;
-	     batch && server->state == KV_UP && !TAKEN_OUT(KV_BATCH_AGAIN); batch = batch->next)
-		if (kv_stream_put(&server->stream, batch->frame, batch->bytes))
-			kv_server_lose(server, "out of memory");
+	server->batches_unsaid = TAKEN_OUT(KV_BATCH_AGAIN) ? NULL : server->batches;
+	batches_say(server);
 	pulls_again(server);
-	if (server->barrier && server->state == KV_UP)
+	if (server->barrier_said > server->barrier_done && server->state == KV_UP)
 		barrier_say(server);
-	if (server->state == KV_UP)
-		pthread_cond_broadcast(&server->kv->changed);
+	server->kv->is_news |= server->state == KV_UP;
 }
 
 static const char *shape_fault(const struct kv_server *server, const struct kv_message *message)
 {
 	if (strcmp(message->name, server->kv->name) || message->dim != server->kv->dim)
 		return "is not the one that was asked for";
-	if (message->is_stepped)
-		return "is a stepped one, and this version has none";
+	if (message->is_stepped != (server->kv->mode == KV_SYNC))
+		return "is of another mode than the one that was asked for";
 	if (message->ranks &&
 	    (!sparse_table_is_sound(&(struct sparse_table){ .ranks = message->ranks,
 							    .workers = server->kv->workers,
@@ -331,11 +356,12 @@ static const char *shape_fault(const struct kv_server *server, const struct kv_m
 		return "cannot be: of its ranks, window, bytes, map and generation";
 	if (!server->was_open)
 		return NULL;
-	if (message->ranks != server->ranks || message->window != server->shape.window ||
-	    message->bytes != server->shape.bytes || message->scale != server->scale)
+	if (!message->ranks == server->has_hot || message->window != server->shape.window ||
+	    message->bytes != server->shape.bytes || message->scale != server->scale ||
+	    message->values != server->shape.values)
 		return "has become another one since it was opened";
-	if (message->map != server->map_version)
-		return "has another map of hot keys now: this version cannot go on with it";
+	if (message->map < server->map.version)
+		return "has an older map of hot keys than it had";
 	return NULL;
 }
 
@@ -343,13 +369,13 @@ static const char *shape_fault(const struct kv_server *server, const struct kv_m
 static const char *standing_fault(const struct kv_server *server, const struct kv_message *message)
 {
 	if (server->was_open && !message->is_known && !TAKEN_OUT(KV_FORGOTTEN))
-		return "does not know this worker any more: it has lost what it had, or a later "
-		       "incarnation has come";
+		return "does not know this worker any more: it has lost what it had, or keeps "
+		       "nothing, or a later incarnation has come";
 	if (message->number > server->batch_next)
 		return "has batches that were never sent";
-	if (message->number <= server->batch_done)
+	if (message->number <= server->batch_done && !message->must_report)
 		return "has lost batches that it had answered";
-	return NULL;
+	return kv_report_fault(server, message);
 }
 
 static void opened_take(struct kv_server *server, const struct kv_message *message)
@@ -360,16 +386,19 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 	if (!fault)
 		fault = standing_fault(server, message);
 	if (fault) {
-		kv_break(kv, message->is_stepped ? TALLY_ERR_UNSUPPORTED : TALLY_ERR_REMOTE,
-			 "table %s of server %s %s", kv->name, server->at.text, fault);
+		kv_break(kv, TALLY_ERR_REMOTE, "table %s of server %s %s", kv->name,
+			 server->at.text, fault);
 		return;
 	}
 	/* R-KV-11: all servers have opened the table before there is a barrier. */
-	if (!server->was_open && message->barrier >= kv->barrier_next)
-		kv->barrier_next = message->barrier + 1;
+	if (!server->was_open) {
+		server->barrier_found = message->barrier;
+		if (message->barrier >= kv->barrier_next)
+			kv->barrier_next = message->barrier + 1;
+	}
 	server->was_open = true;
 	server->number = message->table;
-	server->ranks = message->ranks;
+	server->has_hot = message->ranks;
 	server->map_version = message->map;
 	server->scale = message->scale;
 	server->patience_ns = (uint64_t)message->patience_us * 1000;
@@ -382,12 +411,21 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 					       .workers = kv->workers,
 					       .window = message->window,
 					       .dim = message->dim,
-					       .bytes = message->bytes };
+					       .bytes = message->bytes,
+					       .values = (uint8_t)message->values };
 	batches_free(server, message->number - 1);
-	kv_hot_told(server, message->generation, message->epoch - 1);
-	server->map_got = 0;
+	server->generation_told = message->generation;
+	if (message->must_report) {
+		int error = kv_report(server, message);
+
+		if (error) {
+			kv_server_lose(server, strerror(-error));
+			return;
+		}
+	}
+	kv_hot_batched(server, message->generation, message->epoch - 1);
 	kv_hot_opened(server, message->nonce);
-	if (server->ranks)
+	if (server->has_hot)
 		server->state = KV_MAPPING;
 	else
 		all_again(server);
@@ -397,6 +435,7 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 {
 	struct kv_pull **at = &server->pulls, *pull;
 	uint16_t dim = server->kv->dim;
+	struct kv_work *work;
 
 	while (*at && (*at)->number != message->number)
 		at = &(*at)->next;
@@ -409,29 +448,31 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 			 pull->count, message->count, message->dim);
 		return;
 	}
+	work = pull->work;
 	for (uint32_t i = 0; i < pull->count; i++) {
-		uint32_t key = pull->work->order[pull->first + i];
+		uint32_t key = work->order[pull->first + i];
+		const float *value = message->value + (size_t)i * dim;
 
-		memcpy(pull->work->out + (size_t)key * dim, message->value + (size_t)i * dim,
-		       dim * sizeof(float));
-		if (server->kv->has_copies)
-			kv_hot_pulled(server, message, pull->work->key[key],
-				      message->value + (size_t)i * dim);
+		for (uint32_t k = 0; k < dim; k++)
+			work->out[(size_t)key * dim + k] = value[k];
+		if (server->kv->has_copies && work->part[server->idx].map == server->map.version)
+			kv_hot_pulled(server, message, work->rank[key], value);
 	}
-	pull->work->pulls_left--;
 	server->kv->stats.keys_pulled += pull->count;
 	server->pull_ns = server->kv->now_ns;
 	pull_drop(server, at);
 	pulls_say(server);
+	if (!--work->pulls_left && !work->result)
+		kv_work_complete(server->kv, work);
 }
 
 static void barrier_take(struct kv_server *server, const struct kv_message *message)
 {
-	if (!server->barrier || server->barrier->number != message->number)
+	if (message->number <= server->barrier_done || message->number > server->barrier_said)
 		return;
-	server->barrier->barriers_left--;
-	server->barrier = NULL;
-	kv_hot_told(server, message->generation, message->epoch);
+	server->barrier_done = message->number;
+	kv_hot_batched(server, message->generation, message->epoch);
+	kv_barriers_settle(server->kv);
 }
 
 static int result_of(enum kv_refusal refusal)
@@ -449,6 +490,7 @@ static int result_of(enum kv_refusal refusal)
 	case KV_REFUSED_MEMORY:
 		return TALLY_ERR_NO_RESOURCE;
 	case KV_REFUSED_DISK:
+	case KV_REFUSED_GONE:
 		return TALLY_ERR_REMOTE;
 	case KV_REFUSED_UNSUPPORTED:
 		return TALLY_ERR_UNSUPPORTED;
@@ -477,7 +519,7 @@ static void error_take(struct kv_server *server, const struct kv_message *messag
 	if (!pull->work->result) {
 		pull->work->result = result_of(message->refusal);
 		snprintf(pull->work->text, sizeof(pull->work->text), "%s", message->text);
-		pthread_cond_broadcast(&server->kv->changed);
+		server->kv->is_news = true;
 	}
 	pull_drop(server, at);
 	pulls_say(server);
@@ -485,7 +527,10 @@ static void error_take(struct kv_server *server, const struct kv_message *messag
 
 static void welcome_take(struct kv_server *server, const struct kv_message *message)
 {
-	struct kv_message open = { .type = KV_OPEN, .dim = server->kv->dim };
+	struct kv_message open = { .type = KV_OPEN,
+				   .dim = server->kv->dim,
+				   .mode = server->kv->mode,
+				   .staleness = server->kv->staleness };
 
 	server->heartbeat_ns = (uint64_t)message->heartbeat_ms * ns_per_ms;
 	conn_address_ip(&server->at, server->at_server.ip, &server->at_server.port);
@@ -522,14 +567,16 @@ static bool take(struct kv_server *server, const struct kv_message *message)
 		return false;
 	switch (message->type) {
 	case KV_MAP:
-		if (server->state != KV_MAPPING || !kv_hot_map(server, message))
+		if (!kv_map_take(server, message))
 			return false;
-		if (server->map_got == server->ranks)
+		if (server->state == KV_MAPPING && kv_map_is_whole(server, server->map_version))
 			all_again(server);
 		return true;
 	case KV_SWITCH:
 		return kv_hot_switch(server, message);
 	case KV_DONE:
+		if (server->batch_done < server->batch_old)
+			kv_hot_batched(server, message->generation, message->epoch);
 		batches_free(server, message->number);
 		return true;
 	case KV_PULLED:
@@ -596,7 +643,7 @@ uint64_t kv_server_turn(struct kv_server *server)
 	uint64_t due_ns;
 	int error;
 
-	if (server->state != KV_DOWN)
+	if (server->state != KV_DOWN && server->is_ready)
 		read_all(server);
 	if (kv->error || is_given_up(server))
 		return UINT64_MAX;
@@ -618,6 +665,10 @@ uint64_t kv_server_turn(struct kv_server *server)
 	error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
 	if (error)
 		kv_server_lose(server, strerror(-error));
+	if (server->batches_unsaid) {
+		batches_say(server);
+		pulls_say(server);
+	}
 	if (server->state == KV_DOWN)
 		return server->retry_ns;
 	due_ns = rto_least(due_ns, server->said_ns + server->heartbeat_ns / 2);

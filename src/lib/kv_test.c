@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_test.c - tally_kv_* against a server of this process (kv_fixture.h): what counts, how often, and what is
  * refused. */
-#include "lib/kv_fixture.h"
+#include "lib/kv_draw.h"
 
-enum { ROUNDS = 60, KEYS_MAX = 400 };
+enum { ROUNDS = 60 };
 
 /* ---- what counts ---- */
 
@@ -17,33 +17,18 @@ struct worker {
 	atomic_bool is_through;
 };
 
-/* Some keys of all, ascending, the hot ones more often; integers of both signs. */
-static uint32_t draw(struct rng *rng, uint64_t *key, float *value)
-{
-	uint32_t count = 0, step = 1 + rng_below(rng, 12);
-
-	for (uint64_t k = rng_below(rng, step); k < FAKE_KEYS && count < KEYS_MAX;
-	     k += 1 + rng_below(rng, step)) {
-		key[count] = k;
-		for (uint32_t i = 0; i < FAKE_DIM; i++)
-			value[count * FAKE_DIM + i] = (float)rng_below(rng, 2001) - 1000;
-		count++;
-	}
-	return count;
-}
-
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
 	struct tally_kv *kv = open_of(worker->servers, worker->idx);
-	static _Thread_local uint64_t key[KEYS_MAX];
-	static _Thread_local float value[KEYS_MAX * FAKE_DIM], pulled[KEYS_MAX * FAKE_DIM];
+	static _Thread_local uint64_t key[DRAWN_MAX];
+	static _Thread_local float value[DRAWN_MAX * FAKE_DIM], pulled[DRAWN_MAX * FAKE_DIM];
 	struct rng rng;
 	uint64_t timestamp;
 
 	rng_init(&rng, worker->seed, worker->idx);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		uint32_t count = draw(&rng, key, value);
+		uint32_t count = keys_draw(&rng, key, value);
 
 		if (round % 3)
 			ok(tally_kv_push(kv, key, value, count, &timestamp));
@@ -56,8 +41,8 @@ static void *worker_main(void *arg)
 				(double)value[i];
 	}
 	ok(tally_kv_barrier(kv));
-	for (uint64_t k = 0; k < FAKE_KEYS; k += KEYS_MAX) {
-		uint32_t count = FAKE_KEYS - k < KEYS_MAX ? (uint32_t)(FAKE_KEYS - k) : KEYS_MAX;
+	for (uint64_t k = 0; k < FAKE_KEYS; k += DRAWN_MAX) {
+		uint32_t count = FAKE_KEYS - k < DRAWN_MAX ? (uint32_t)(FAKE_KEYS - k) : DRAWN_MAX;
 
 		for (uint32_t i = 0; i < count; i++)
 			key[i] = k + i;

@@ -13,7 +13,7 @@
 #include "dataplane/link_udp.h"
 #include "lib/kv.h"
 
-enum { BURST_FRAMES = 32, BURSTS = 64 }; /* of one turn */
+enum { BURST_FRAMES = 4, BURSTS = 512 }; /* of one turn */
 
 static const uint64_t ns_per_s = 1000000000;
 
@@ -41,11 +41,16 @@ void kv_break(struct tally_kv *kv, int result, const char *format, ...)
 	report_log(&kv->who, TALLY_LOG_ERROR, "%s", kv->error_text);
 }
 
-void kv_thread_wake(struct tally_kv *kv)
+/* After the unlock: the thread, once it is awake, takes the lock. */
+void kv_thread_wake_unlock(struct tally_kv *kv)
 {
 	const uint64_t one = 1;
+	bool was_asleep = kv->is_asleep;
 
-	(void)!write(kv->wake_fd, &one, sizeof(one));
+	kv->is_asleep = false;
+	pthread_mutex_unlock(&kv->lock);
+	if (was_asleep)
+		(void)!write(kv->wake_fd, &one, sizeof(one));
 }
 
 /* ---- a turn ---- */
@@ -61,8 +66,6 @@ static void packets_read(struct tally_kv *kv)
 			kv_break(kv, TALLY_ERR_SYSTEM,
 				 "the kernel refuses to receive on the UDP socket: %s",
 				 strerror(-count));
-		if (count <= 0)
-			return;
 		for (int i = 0; i < count; i++) {
 			const struct link_frame *frame = &frames[i];
 
@@ -74,24 +77,15 @@ static void packets_read(struct tally_kv *kv)
 									 : frame->packet_bytes);
 			}
 		}
+		if (count < BURST_FRAMES)
+			return; /* what has come since is seen by poll */
 	}
-}
-
-/* All up to hurry_to, or one of the pushes that are not in. */
-static bool is_awaited(const struct tally_kv *kv)
-{
-	if (kv->works && kv->works->timestamp <= kv->hurry_to)
-		return true;
-	for (const struct kv_work *work = kv->works; work; work = work->next)
-		if (work->is_awaited && !work->is_pulling && !work->result)
-			return true;
-	return false;
 }
 
 /* Somebody waits: the switch is asked for what is not committed. */
 static void hurry(struct tally_kv *kv)
 {
-	if (!is_awaited(kv))
+	if (!kv->awaited && !kv_step_is_awaited(kv))
 		return;
 	for (uint32_t s = 0; s < kv->servers; s++)
 		if (kv->server[s].endpoint)
@@ -107,9 +101,9 @@ static uint64_t waits_since(const struct kv_server *server, const struct kv_work
 	if (work->value && !work->is_pulling) {
 		if (!part->is_fed)
 			since_ns = rto_most(server->hot_ns, server->batch_ns);
-		if (!kv_hot_is_committed(server, part->seq))
+		if (!kv_hot_is_committed(server, part->hot.number))
 			since_ns = rto_least(since_ns, server->hot_ns);
-		if (server->batch_done < part->batch)
+		if (server->batch_done < rto_most(part->cold.number, part->hot.moved))
 			since_ns = rto_least(since_ns, server->batch_ns);
 	}
 	return since_ns == UINT64_MAX ? since_ns : rto_most(since_ns, work->begin_ns);
@@ -123,6 +117,8 @@ static uint64_t stall_look(struct tally_kv *kv)
 	if (kv->now_ns < kv->stall_ns)
 		return kv->works ? kv->stall_ns : UINT64_MAX;
 	for (const struct kv_work *work = kv->works; work; work = work->next) {
+		if (work->kind == KV_WORK_BARRIER && !kv_step_is_open(kv, work))
+			break; /* others may take their time */
 		if (work->result || work->kind == KV_WORK_BARRIER)
 			continue;
 		for (uint32_t s = 0; s < kv->servers; s++) {
@@ -153,13 +149,12 @@ static uint64_t turn(struct tally_kv *kv)
 	uint64_t due_ns = UINT64_MAX;
 
 	kv->now_ns = kv_clock_ns();
-	packets_read(kv);
+	if (kv->is_ready)
+		packets_read(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 		due_ns = rto_least(due_ns, kv_server_turn(&kv->server[s]));
 	kv_works_settle(kv);
 	kv_works_feed(kv);
-	if (kv_works_settle(kv))
-		due_ns = 0; /* whoever waited for it has its turn */
 	hurry(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 		due_ns = rto_least(due_ns, kv_hot_turn(&kv->server[s]));
@@ -186,16 +181,28 @@ static void sleep_until(struct tally_kv *kv, uint64_t due_ns)
 		  .events = link_udp_events(kv->link) },
 	};
 	uint64_t now_ns = kv_clock_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0, kicks;
+	bool is_news = kv->is_news;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
 				 .tv_nsec = (long)(left_ns % ns_per_s) };
 
 	for (uint32_t s = 0; s < kv->servers; s++)
 		polls[2 + s] = (struct pollfd){ .fd = kv->error ? -1 : kv->server[s].stream.fd,
 						.events = kv_server_events(&kv->server[s]) };
+	kv->is_news = false;
+	kv->is_asleep = true;
 	pthread_mutex_unlock(&kv->lock);
-	ppoll(polls, 2 + kv->servers, due_ns == UINT64_MAX ? NULL : &left, NULL);
-	(void)!read(kv->wake_fd, &kicks, sizeof(kicks));
+	if (is_news)
+		pthread_cond_broadcast(&kv->changed);
+	if (ppoll(polls, 2 + kv->servers, due_ns == UINT64_MAX ? NULL : &left, NULL) <= 0)
+		for (uint32_t i = 0; i < 2 + kv->servers; i++)
+			polls[i].revents = 0;
+	if (polls[0].revents)
+		(void)!read(kv->wake_fd, &kicks, sizeof(kicks));
 	pthread_mutex_lock(&kv->lock);
+	kv->is_asleep = false;
+	kv->is_ready = polls[1].revents;
+	for (uint32_t s = 0; s < kv->servers; s++)
+		kv->server[s].is_ready = polls[2 + s].revents;
 }
 
 static void *thread_main(void *arg)
@@ -208,8 +215,11 @@ static void *thread_main(void *arg)
 
 		if (kv->error)
 			kv_works_end(kv);
+		if (kv_notes_run(kv))
+			continue;
 		sleep_until(kv, kv->error ? UINT64_MAX : due_ns);
 	}
+	kv_notes_run(kv);
 	pthread_mutex_unlock(&kv->lock);
 	return NULL;
 }
@@ -231,7 +241,6 @@ void kv_thread_end(struct tally_kv *kv)
 {
 	pthread_mutex_lock(&kv->lock);
 	kv->is_ending = true;
-	pthread_mutex_unlock(&kv->lock);
-	kv_thread_wake(kv);
+	kv_thread_wake_unlock(kv);
 	pthread_join(kv->thread, NULL);
 }

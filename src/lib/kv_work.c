@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ablate.h"
 #include "core/hash.h"
 #include "lib/kv.h"
+
+enum { FETCH_AHEAD = 12 }; /* keys: as long as memory takes */
 
 /* ---- their life ---- */
 
@@ -16,13 +19,27 @@ static uint32_t server_of(const struct tally_kv *kv, uint64_t key)
 		       : (uint32_t)(hash_number(HASH_BEGIN, key, sizeof(key)) % kv->servers);
 }
 
-/* Keys of a server stay ascending. */
+/* Keys of a server stay ascending. Without the lock, but maps stay as they are meanwhile. */
 static void deal(struct tally_kv *kv, struct kv_work *work)
 {
 	uint32_t at = 0;
 
-	for (uint32_t i = 0; i < work->count; i++)
-		work->part[server_of(kv, work->key[i])].count++;
+	pthread_rwlock_rdlock(&kv->maps);
+	for (uint32_t i = 0; i < work->count; i++) {
+		struct kv_server *server = &kv->server[server_of(kv, work->key[i])];
+
+		if (i + FETCH_AHEAD < work->count) {
+			uint64_t later = work->key[i + FETCH_AHEAD];
+
+			sparse_map_fetch(&kv->server[server_of(kv, later)].map.map, later);
+		}
+		if (!sparse_map_has(&server->map.map, work->key[i], &work->rank[i]))
+			work->rank[i] = KV_COLD;
+		work->part[server->idx].count++;
+	}
+	for (uint32_t s = 0; s < kv->servers; s++)
+		work->part[s].map = kv->server[s].map.version;
+	pthread_rwlock_unlock(&kv->maps);
 	for (uint32_t s = 0; s < kv->servers; s++) {
 		work->part[s].first = at;
 		at += work->part[s].count;
@@ -33,44 +50,52 @@ static void deal(struct tally_kv *kv, struct kv_work *work)
 	for (uint32_t s = 0; s < kv->servers; s++) {
 		work->part[s].next = 0;
 		work->part[s].is_fed = !work->part[s].count;
+		work->dues_left += !work->part[s].is_fed;
 	}
 }
 
+void kv_work_rank(const struct kv_server *server, struct kv_work *work)
+{
+	struct kv_part *part = &work->part[server->idx];
+
+	if (part->map == server->map.version)
+		return;
+	part->map = server->map.version;
+	for (uint32_t i = 0; i < part->count; i++) {
+		uint32_t at = work->order[part->first + i];
+
+		if (!sparse_map_has(&server->map.map, work->key[at], &work->rank[at]))
+			work->rank[at] = KV_COLD;
+	}
+}
+
+/* All in one piece, keys first: they want the most alignment. */
 struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const uint64_t *key,
 			     const float *value, float *out, uint32_t count)
 {
-	struct kv_work *work = calloc(1, sizeof(*work) + kv->servers * sizeof(work->part[0]));
-	size_t values = (size_t)count * kv->dim;
+	size_t fixed = sizeof(struct kv_work) + kv->servers * sizeof(struct kv_part);
+	size_t values = value ? (size_t)count * kv->dim : 0;
+	struct kv_work *work = malloc(fixed + count * (sizeof(*key) + 2 * sizeof(uint32_t)) +
+				      values * sizeof(*value));
 
 	if (!work)
 		return NULL;
+	memset(work, 0, fixed);
 	work->kind = kind;
 	work->count = count;
 	work->out = out;
 	if (!count)
 		return work;
-	work->key = malloc(count * sizeof(*key));
-	work->order = malloc(count * sizeof(*work->order));
-	work->value = value ? malloc(values * sizeof(*value)) : NULL;
-	if (!work->key || !work->order || (value && !work->value)) {
-		kv_work_free(work);
-		return NULL;
-	}
+	work->key = (uint64_t *)(void *)((uint8_t *)work + fixed);
+	work->rank = (uint32_t *)(work->key + count);
+	work->order = work->rank + count;
 	memcpy(work->key, key, count * sizeof(*key));
-	if (value)
+	if (value) {
+		work->value = (float *)(work->order + count);
 		memcpy(work->value, value, values * sizeof(*value));
+	}
 	deal(kv, work);
 	return work;
-}
-
-void kv_work_free(struct kv_work *work)
-{
-	if (!work)
-		return;
-	free(work->key);
-	free(work->order);
-	free(work->value);
-	free(work);
 }
 
 size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work)
@@ -78,100 +103,105 @@ size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work)
 	return work->value ? (size_t)work->count * (sizeof(uint64_t) + kv->dim * sizeof(float)) : 0;
 }
 
+/* ---- those that are outstanding ---- */
+
+static struct kv_work **bucket_of(struct tally_kv *kv, uint64_t timestamp)
+{
+	return &kv->bucket[timestamp % KV_BUCKETS];
+}
+
 struct kv_work *kv_work_find(const struct tally_kv *kv, uint64_t timestamp)
 {
-	struct kv_work *work = kv->works;
+	struct kv_work *work = kv->bucket[timestamp % KV_BUCKETS];
 
 	while (work && work->timestamp != timestamp)
-		work = work->next;
+		work = work->same;
 	return work;
 }
 
-/* ---- pushes ---- */
-
-/* False: no room, this key has to come again. */
-static bool key_feed(struct kv_server *server, struct kv_part *part, uint64_t key,
-		     const float *value)
+void kv_work_add(struct tally_kv *kv, struct kv_work *work)
 {
-	uint16_t dim = server->kv->dim;
-	uint32_t rank;
+	struct kv_work **bucket;
 
-	if (server->ranks && sparse_map_has(&server->map, key, &rank)) {
-		if (!kv_hot_add(server, rank, value, &part->seq))
-			return false;
-		server->kv->stats.pairs++;
-		server->kv->stats.pairs_hot++;
-		return true;
-	}
-	if (server->cold_count == kv_keys_max(dim)) {
-		if (!kv_server_has_room(server))
-			return false;
-		kv_server_batch(server);
-		part->batch = server->batch_next - 1;
-	}
-	server->cold_key[server->cold_count] = key;
-	memcpy(server->cold_value + server->cold_count * dim, value, dim * sizeof(*value));
-	server->cold_count++;
-	server->kv->stats.pairs++;
-	return true;
+	work->timestamp = kv->timestamp_next++;
+	bucket = bucket_of(kv, work->timestamp);
+	work->same = *bucket;
+	*bucket = work;
+	work->prev = kv->works_last;
+	if (work->prev)
+		work->prev->next = work;
+	else
+		kv->works = work;
+	kv->works_last = work;
+	if (!kv->unfed)
+		kv->unfed = work;
 }
 
-/* All of a work at one server, as far as there is room. */
-static void part_feed(struct kv_server *server, const struct kv_work *work, struct kv_part *part)
+static void work_remove(struct tally_kv *kv, struct kv_work *work)
 {
-	for (; part->next < part->count; part->next++) {
-		uint32_t i = work->order[part->first + part->next];
+	struct kv_work **same = bucket_of(kv, work->timestamp);
 
-		if (!key_feed(server, part, work->key[i],
-			      work->value + (size_t)i * server->kv->dim))
-			return;
-	}
-	if (server->hot_count && !kv_hot_push(server, &part->seq))
-		return;
-	if (server->cold_count) {
-		if (!kv_server_has_room(server))
-			return;
-		kv_server_batch(server);
-		part->batch = server->batch_next - 1;
-	}
-	part->is_fed = true;
+	while (*same != work)
+		same = &(*same)->same;
+	*same = work->same;
+	if (work->prev)
+		work->prev->next = work->next;
+	else
+		kv->works = work->next;
+	if (work->next)
+		work->next->prev = work->prev;
+	else
+		kv->works_last = work->prev;
+	if (kv->unfed == work)
+		kv->unfed = work->next;
+	free(work);
 }
 
-static bool work_is_fed(const struct tally_kv *kv, const struct kv_work *work)
+void kv_work_complete(struct tally_kv *kv, struct kv_work *work)
+{
+	kv->is_news |= work->is_waited || kv->waits_all;
+	work_remove(kv, work);
+}
+
+void kv_work_drop(struct tally_kv *kv, struct kv_work *work)
 {
 	for (uint32_t s = 0; s < kv->servers; s++)
-		if (!work->part[s].is_fed)
-			return false;
-	return true;
+		kv_server_forget(&kv->server[s], work);
+	work_remove(kv, work);
 }
 
-static bool push_is_in(const struct tally_kv *kv, const struct kv_work *work)
+void kv_works_end(struct tally_kv *kv)
 {
-	for (uint32_t s = 0; s < kv->servers; s++) {
-		const struct kv_part *part = &work->part[s];
-
-		if (!part->is_fed || kv->server[s].batch_done < part->batch ||
-		    !kv_hot_is_committed(&kv->server[s], part->seq))
-			return false;
-	}
-	return true;
+	while (kv->works)
+		work_remove(kv, kv->works);
+	for (uint32_t s = 0; s < kv->servers; s++)
+		kv->server[s].hot_dues.first = kv->server[s].cold_dues.first = NULL;
+	kv->queue_bytes = 0;
+	kv->is_news = true;
 }
 
-/* ---- pulls, barriers ---- */
+/* ---- pulls ---- */
 
 /* What the copy has is there at once; the others stay, in their order, before it. How many they are. */
 static uint32_t copied_take(struct kv_server *server, struct kv_work *work,
 			    const struct kv_part *part)
 {
+	const struct copy_sparse *copy = kv_hot_copy(server);
 	uint32_t *order = work->order + part->first, left = 0;
 	uint16_t dim = server->kv->dim;
 
+	if (!copy)
+		return part->count;
 	for (uint32_t i = 0; i < part->count; i++) {
-		uint32_t at = order[i];
+		uint32_t at = order[i], rank = work->rank[at];
+		const uint32_t *has = rank == KV_COLD ? NULL : copy_sparse_value(copy, rank, 0);
 
-		if (server->kv->has_copies &&
-		    kv_hot_copied(server, work->key[at], work->out + (size_t)at * dim))
+		if (i + FETCH_AHEAD < part->count)
+			copy_sparse_fetch(copy, work->rank[order[i + FETCH_AHEAD]]);
+		if (has) {
+			memcpy(work->out + (size_t)at * dim, has, dim * sizeof(*has));
 			continue;
+		}
 		order[i] = order[left];
 		order[left++] = at;
 	}
@@ -185,7 +215,10 @@ static void pulls_begin(struct tally_kv *kv, struct kv_work *work)
 	work->is_pulling = true;
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++) {
 		const struct kv_part *part = &work->part[s];
-		uint32_t count = copied_take(&kv->server[s], work, part);
+		uint32_t count;
+
+		kv_work_rank(&kv->server[s], work);
+		count = copied_take(&kv->server[s], work, part);
 
 		for (uint32_t at = 0; at < count && !kv->error; at += most) {
 			uint32_t left = count - at;
@@ -195,118 +228,158 @@ static void pulls_begin(struct tally_kv *kv, struct kv_work *work)
 				       left < most ? left : most);
 		}
 	}
+	if (!work->pulls_left && !kv->error)
+		kv_work_complete(kv, work);
 }
 
-/* All before it are complete. */
-static void barrier_begin(struct tally_kv *kv, struct kv_work *work)
+/* ---- pushes ---- */
+
+/* False: no room, this pair has to come again. */
+static bool pair_feed(struct kv_server *server, struct kv_part *part, uint64_t key, uint32_t rank,
+		      const float *value)
 {
-	work->is_pulling = true;
-	work->barriers_left = kv->servers;
-	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
-		kv_server_barrier(&kv->server[s], work);
+	uint16_t dim = server->kv->dim;
+
+	if (rank != KV_COLD)
+		return kv_hot_add(server, key, rank, value, &part->hot.number);
+	if (server->cold_count == server->cold_max) {
+		if (!kv_server_has_room(server))
+			return false;
+		part->cold.number = kv_server_batch(server);
+	}
+	server->cold_key[server->cold_count] = key;
+	for (uint32_t k = 0; k < dim; k++)
+		server->cold_value[server->cold_count * dim + k] = value[k];
+	server->cold_count++;
+	return true;
+}
+
+/* All of a work at one server, as far as there is room. */
+static void part_feed(struct kv_server *server, struct kv_work *work, struct kv_part *part)
+{
+	struct tally_kv_stats *stats = &server->kv->stats;
+
+	kv_work_rank(server, work);
+	for (; part->next < part->count; part->next++) {
+		uint32_t i = work->order[part->first + part->next];
+
+		if (!pair_feed(server, part, work->key[i], work->rank[i],
+			       work->value + (size_t)i * server->kv->dim))
+			return;
+		stats->pairs++;
+		stats->pairs_hot += work->rank[i] != KV_COLD;
+	}
+	if (server->hot_count && !kv_hot_push(server, &part->hot.number))
+		return;
+	if (server->cold_count) {
+		if (!kv_server_has_room(server))
+			return;
+		part->cold.number = kv_server_batch(server);
+	}
+	part->is_fed = true;
+}
+
+static void due_add(struct kv_dues *dues, struct kv_due *due, struct kv_work *work)
+{
+	if (!due->number && !due->moved)
+		return;
+	due->work = work;
+	due->next = NULL;
+	if (!dues->first)
+		dues->end = &dues->first;
+	*dues->end = due;
+	dues->end = &due->next;
+	work->dues_left++;
+}
+
+/* What the push of a work still waits for, or what it pulls is asked for, or all is done. */
+static void push_settle(struct tally_kv *kv, struct kv_work *work)
+{
+	if (work->dues_left)
+		return;
+	kv->awaited -= work->is_awaited;
+	work->is_awaited = false;
+	if (work->out)
+		pulls_begin(kv, work);
+	else
+		kv_work_complete(kv, work);
+}
+
+static void push_feed(struct tally_kv *kv, struct kv_work *work, bool is_blocked[KV_SERVERS_MAX])
+{
+	bool is_fed = true;
+
+	for (uint32_t s = 0; s < kv->servers; s++) {
+		struct kv_server *server = &kv->server[s];
+		struct kv_part *part = &work->part[s];
+
+		if (!part->is_fed && !is_blocked[s] && kv_server_is_ready(server)) {
+			part_feed(server, work, part);
+			if (part->is_fed) {
+				due_add(&server->hot_dues, &part->hot, work);
+				due_add(&server->cold_dues, &part->cold, work);
+				work->dues_left--;
+			}
+		}
+		is_blocked[s] |= !part->is_fed; /* those after it wait for their turn */
+		is_fed &= part->is_fed;
+	}
+	if (!is_fed)
+		return;
+	work->is_begun = true;
+	kv->queue_bytes -= kv_work_bytes(kv, work);
+	kv->is_news |= kv->waits_room;
+	push_settle(kv, work);
 }
 
 /* ---- all of them ---- */
 
 void kv_works_feed(struct tally_kv *kv)
 {
-	bool is_blocked[KV_SERVERS_MAX] = { false }, is_oldest = true;
+	bool is_blocked[KV_SERVERS_MAX] = { false };
+	struct kv_work *work = kv->unfed, *next;
 
-	for (struct kv_work *work = kv->works; work && !kv->error; work = work->next) {
-		if (work->result)
-			continue;
+	for (; work && !kv->error; work = next) {
+		next = work->next;
 		if (work->kind == KV_WORK_BARRIER) {
-			if (is_oldest && !work->is_pulling)
-				barrier_begin(kv, work);
-			is_oldest = false;
+			if (!kv_step_feed(kv, work))
+				break;
 			continue;
 		}
-		is_oldest = false;
-		if (!work->value) {
-			if (!work->is_pulling && work->kind == KV_WORK_PULL)
-				pulls_begin(kv, work);
+		if (work->is_begun)
 			continue;
+		if (!work->is_free) { /* what it waited for until now was other workers */
+			work->is_free = true;
+			work->begin_ns = kv->now_ns;
 		}
-		if (work_is_fed(kv, work))
-			continue;
-		for (uint32_t s = 0; s < kv->servers; s++) {
-			struct kv_part *part = &work->part[s];
-
-			if (!part->is_fed && !is_blocked[s] && kv_server_is_ready(&kv->server[s]))
-				part_feed(&kv->server[s], work, part);
-			is_blocked[s] |= !part->is_fed; /* those after it wait for their turn */
-		}
-		if (work_is_fed(kv, work)) {
-			kv->queue_bytes -= kv_work_bytes(kv, work);
-			pthread_cond_broadcast(&kv->changed);
+		if (work->value) {
+			push_feed(kv, work, is_blocked);
+		} else {
+			work->is_begun = true;
+			pulls_begin(kv, work);
 		}
 	}
+	while (kv->unfed && kv->unfed->is_begun &&
+	       (kv->unfed->kind != KV_WORK_BARRIER || kv_step_is_open(kv, kv->unfed)))
+		kv->unfed = kv->unfed->next;
 }
 
-static bool is_complete(struct tally_kv *kv, struct kv_work *work)
+void kv_works_settle(struct tally_kv *kv)
 {
-	if (work->kind == KV_WORK_BARRIER)
-		return work->is_pulling && !work->barriers_left;
-	if (work->kind == KV_WORK_PUSH && !work->count)
-		return true;
-	if (work->value && !work->is_pulling) {
-		if (!push_is_in(kv, work))
-			return false;
-		if (!work->out)
-			return true;
-		pulls_begin(kv, work);
-	}
-	return work->is_pulling && !work->pulls_left;
-}
+	for (uint32_t s = 0; s < kv->servers; s++) {
+		struct kv_server *server = &kv->server[s];
+		struct kv_due *due;
 
-/* One that has failed stays until somebody asks for it. */
-bool kv_works_settle(struct tally_kv *kv)
-{
-	struct kv_work **at = &kv->works;
-	bool is_changed = false;
-
-	while (*at && !kv->error) {
-		struct kv_work *work = *at;
-
-		if (work->result || !is_complete(kv, work)) {
-			at = &work->next;
-			continue;
+		while ((due = server->hot_dues.first) && kv_hot_is_committed(server, due->number) &&
+		       (server->batch_done >= due->moved || TAKEN_OUT(KV_MOVED))) {
+			server->hot_dues.first = due->next;
+			due->work->dues_left--;
+			push_settle(kv, due->work);
 		}
-		*at = work->next;
-		is_changed = true;
-		kv_work_free(work);
+		while ((due = server->cold_dues.first) && server->batch_done >= due->number) {
+			server->cold_dues.first = due->next;
+			due->work->dues_left--;
+			push_settle(kv, due->work);
+		}
 	}
-	while (*at)
-		at = &(*at)->next;
-	kv->works_end = at;
-	if (is_changed)
-		pthread_cond_broadcast(&kv->changed);
-	return is_changed;
-}
-
-void kv_work_drop(struct tally_kv *kv, struct kv_work *work)
-{
-	struct kv_work **at = &kv->works;
-
-	while (*at != work)
-		at = &(*at)->next;
-	*at = work->next;
-	if (!*at)
-		kv->works_end = at;
-	for (uint32_t s = 0; s < kv->servers; s++)
-		kv_server_forget(&kv->server[s], work);
-	kv_work_free(work);
-}
-
-void kv_works_end(struct tally_kv *kv)
-{
-	while (kv->works) {
-		struct kv_work *work = kv->works;
-
-		kv->works = work->next;
-		kv_work_free(work);
-	}
-	kv->works_end = &kv->works;
-	kv->queue_bytes = 0;
-	pthread_cond_broadcast(&kv->changed);
 }

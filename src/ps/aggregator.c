@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aggregator.c - the switch of a table at an aggregator: asked for, watched, and given up. docs/protocol.md, R-SP-26 and
- * R-CT-43 to R-CT-46. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
+ * R-CT-43 to R-CT-48. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
  * the table, a generation begins with it.
  */
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ablate.h"
 #include "core/rto.h"
 #include "ps/internal.h"
 
@@ -32,6 +33,7 @@ static int ask(struct ps_server *server, struct ps_hosted *hosted, uint32_t whic
 			  .window = shape->window,
 			  .dim = shape->dim,
 			  .bytes = shape->bytes,
+			  .values = shape->values,
 			  .ranks = shape->ranks,
 			  .pid = (uint32_t)getpid(),
 			  .pairs_max = hosted->options.pairs_max,
@@ -53,11 +55,12 @@ static int ask(struct ps_server *server, struct ps_hosted *hosted, uint32_t whic
 void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted)
 {
 	uint32_t count = server->options.aggregator_count;
+	bool is_nowhere = !hosted->has_switch && hosted->no_room;
 
 	while (hosted->tried < count) {
 		hosted->asked = (hosted->first + hosted->tried++) % count;
-		if (ps_now(server) >= server->closed[hosted->asked].until_ns &&
-		    !ask(server, hosted, hosted->asked))
+		hosted->is_early = ps_now(server) < server->closed[hosted->asked].until_ns;
+		if ((!hosted->is_early || is_nowhere) && !ask(server, hosted, hosted->asked))
 			return;
 	}
 	hosted->again_ns = ps_now(server) + again_ns;
@@ -88,6 +91,7 @@ static void take(struct ps_server *server, struct ps_hosted *hosted)
 	ps_summed_drop(server, hosted);
 	hosted->client = client;
 	hosted->which = hosted->asked;
+	hosted->registers = grant->registers;
 	memcpy(at.ip, grant->ip, sizeof(at.ip));
 	shape.index = grant->index;
 	for (uint16_t i = 0; i < shape.workers; i++)
@@ -105,7 +109,8 @@ static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, u
 	case TABLE_CLIENT_OPENING:
 		break;
 	case TABLE_CLIENT_LIVE:
-		take(server, hosted);
+		if (ps_summed_is_drained(server, hosted))
+			take(server, hosted);
 		break;
 	case TABLE_CLIENT_ENDED:
 		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN,
@@ -116,6 +121,19 @@ static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, u
 		ps_aggregator_ask(server, hosted);
 		break;
 	}
+}
+
+/* Would anybody else sum the table? */
+static bool has_another(const struct ps_server *server, const struct ps_hosted *hosted)
+{
+	uint64_t now_ns = ps_now(server);
+
+	for (uint32_t i = 0; i < server->options.aggregator_count; i++)
+		if (i != hosted->which && now_ns >= server->closed[i].until_ns)
+			return true;
+	return engine_sparse_memory_used(server->engine) +
+		       engine_sparse_table_bytes(&hosted->table->shape) <=
+	       server->options.switch_memory;
 }
 
 /* Its control answers, and its datagrams do not come through: each try is a generation in which nothing is summed for
@@ -134,7 +152,7 @@ static void closed_note(struct ps_server *server, const struct ps_hosted *hosted
 		return; /* another table has found it out */
 	closed->wait_ns = closed->wait_ns ? rto_least(2 * closed->wait_ns, closed_ns_max)
 					  : server->options.closed_ns;
-	closed->until_ns = now_ns + closed->wait_ns;
+	closed->until_ns = TAKEN_OUT(PS_TIRED_AGAIN) ? 0 : now_ns + closed->wait_ns;
 }
 
 /* NULL, or why this switch cannot be the table's any more. */
@@ -155,19 +173,42 @@ static const char *why_gone(const struct ps_hosted *hosted, enum table_client_st
 	return NULL;
 }
 
+/* It was taken before its time, for nobody else would have the table. */
+static bool is_last_resort(const struct ps_server *server, const struct ps_hosted *hosted)
+{
+	return hosted->is_early && ps_now(server) < server->closed[hosted->which].until_ns;
+}
+
+/* R-CT-48: it is drained first, and then left alone for a while, or it would be asked again at once. */
+static bool is_left(struct ps_server *server, struct ps_hosted *hosted)
+{
+	char why[128];
+
+	if (!hosted->tired.is && ps_tired_look(server, hosted, why, sizeof(why)) &&
+	    !is_last_resort(server, hosted) && has_another(server, hosted)) {
+		hosted->tired.is = true;
+		ps_log(server, PS_WARN, "table %s: its switch %s is tired: %s: it is drained",
+		       hosted->options.table.name, server->aggregator[hosted->which].text, why);
+	}
+	return hosted->tired.is && ps_summed_is_drained(server, hosted);
+}
+
 static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns)
 {
 	enum table_client_state state = table_client_turn(hosted->client, now_ns);
+	struct ps_closed *closed = &server->closed[hosted->which];
 	const char *why = why_gone(hosted, state);
 
-	if (hosted->knock.is_welcome)
-		server->closed[hosted->which].wait_ns = 0;
-	if (!why)
+	/* It has summed for as long as it was left alone. */
+	if (hosted->knock.is_welcome && now_ns - hosted->taken_ns >= closed->wait_ns)
+		closed->wait_ns = 0;
+	if (!why && !is_left(server, hosted))
 		return;
-	if (is_closed(hosted))
+	if (is_closed(hosted) || hosted->tired.is)
 		closed_note(server, hosted, now_ns);
-	ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s", hosted->options.table.name,
-	       why);
+	if (why)
+		ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s",
+		       hosted->options.table.name, why);
 	hosted->first = (hosted->first + 1) % server->options.aggregator_count;
 	home_sparse_fence(hosted->table->home, hosted->table->map.version);
 	ps_summed_begin(server, hosted);
@@ -177,6 +218,8 @@ uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
 {
 	uint64_t now_ns = ps_now(server), due_ns = UINT64_MAX;
 
+	if (hosted->is_gathering)
+		return due_ns; /* nothing may be summed yet */
 	if (hosted->candidate)
 		candidate_turn(server, hosted, now_ns);
 	else if (!hosted->client && now_ns >= hosted->again_ns &&

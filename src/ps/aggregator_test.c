@@ -1,210 +1,349 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server and an aggregator that is played here: its control grants the table, its datagrams never come. And a
- * switch inside that has no room. */
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+/* An aggregator is asked for a table, watched, and given up; what it has is asked for first, if that can wait: of a dead
+ * worker whose place is taken, of an aggregator that is tired. The worker here takes no RESUME, so only a drain can
+ * bring what it has pushed. */
+#include "ps/aggregator_fixture.h"
+#include "ps/server_fixture.h"
 
-#include <cmocka.h>
+#include "dataplane/knock.h"
+#include "hot/map.h"
 
-#include "ps/server.h"
-
-#include "control/conn.h"
-
-enum { WORKERS = 2, HOT = 20, PATIENCE_MS = 30000, CLOSED_MS = 400 };
+enum { HOT = 20, KEY = 5, WAIT_MS = 20000, CLOSED_MS = 300, BEATS_MANY = 25, TIMES = 8 };
 
 static char map_path[] = "/tmp/tally-aggregator-map-XXXXXX";
-static atomic_uint opens, here,
-	gone; /* grants, generations that are summed inside, switches that were given up */
-static atomic_bool is_ending;
-static struct conn_address address;
-static int listen_fd;
+static atomic_uint here, tired, gone, shut; /* lines that say so; shut: its datagrams do not come */
+static uint64_t here_ns[TIMES];             /* when the first of these came */
+static struct link *link_of_worker;
+static struct outbox outbox;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void on_log(void *arg, enum ps_level level, const char *line)
+static void drain_log(void *arg, enum ps_level level, const char *line)
 {
 	(void)arg;
 	(void)level;
-	here += strstr(line, "is summed here") != NULL;
-	gone += strstr(line, "its datagrams do not come through") != NULL;
-}
-
-static void grant_say(struct conn *conn, struct codec *codec)
-{
-	static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "one", "two", "three" };
-	struct control_message message = { .type = CONTROL_TABLE_GRANT };
-
-	/* The port is nobody's for datagrams. */
-	message.table_grant = (struct control_table_grant){ .version = 1,
-							    .port = 9,
-							    .index = 9,
-							    .nonces_count = WORKERS + 1,
-							    .heartbeat_ms = 1000,
-							    .instance = 77,
-							    .nonces = nonces };
-	assert_int_equal(conn_send(conn, codec, &message), 0);
-	opens++;
-}
-
-/* One connection at a time: each is one table. */
-static void *aggregator_main(void *arg)
-{
-	static struct control_message message;
-	static struct codec codec;
-	struct conn *conn = NULL;
-
-	(void)arg;
-	while (!is_ending) {
-		enum conn_result result;
-
-		usleep(1000);
-		if (!conn && conn_accept(&conn, listen_fd))
-			continue;
-		result = conn_read(conn, now_ns(), &codec, &message);
-		if (result < CONN_NONE) {
-			conn_close(conn);
-			conn = NULL;
-		} else if (result == CONN_MESSAGE && message.type == CONTROL_TABLE_OPEN) {
-			grant_say(conn, &codec);
-		} else if (result == CONN_MESSAGE && message.type == CONTROL_TABLE_BEAT) {
-			message.table_beat.index = 9;
-			message.table_beat.instance = 77;
-			assert_int_equal(conn_send(conn, &codec, &message), 0);
-		}
+	if (strstr(line, "is summed here")) {
+		if (here < TIMES)
+			here_ns[here] = played_now();
+		here++;
 	}
-	conn_close(conn);
-	return NULL;
-}
-
-static void *server_main(void *arg)
-{
-	ps_server_run(arg);
-	return NULL;
-}
-
-static struct ps_hosted_options hosted_options(void)
-{
-	return (struct ps_hosted_options){
-		.table = { .name = "t",
-			   .dim = 2,
-			   .window = 4,
-			   .bytes = 1472,
-			   .optimiser = optimiser_default(OPTIMISER_SUM),
-			   .unit = 1,
-			   .memory_max = 1 << 20,
-			   .map = map_path,
-			   .durability = PS_NONE },
-	};
-}
-
-static struct ps_server_options server_options(const struct ps_hosted_options *hosted)
-{
-	return (struct ps_server_options){ .listen = "127.0.0.1:0",
-					   .job = "",
-					   .key = "",
-					   .workers = WORKERS,
-					   .closed_ns = CLOSED_MS * 1000000ull,
-					   .tables = hosted,
-					   .table_count = 1,
-					   .log = on_log };
+	tired += strstr(line, " is tired: ") != NULL;
+	gone += strstr(line, "its switch has gone") != NULL;
+	shut += strstr(line, "its datagrams do not come through") != NULL;
 }
 
 static void wait_until(const atomic_uint *count, unsigned want)
 {
-	for (int i = 0; i < PATIENCE_MS && *count < want; i++)
+	for (int i = 0; i < WAIT_MS && *count < want; i++)
 		usleep(1000);
-	assert_int_equal(*count, want);
+	assert_true(*count >= want);
 }
 
-static void aggregator__whose_datagrams_do_not_come_is_left_alone(void **unused)
+/* No epoch ends by itself. */
+static void drain_options(const char *aggregator)
 {
-	struct ps_hosted_options hosted = hosted_options();
-	struct ps_server_options options = server_options(&hosted);
-	char error[PS_ERROR_MAX], text[64];
-	pthread_t aggregator, thread;
-	struct ps_server *server;
-	uint64_t since_ns;
-	uint8_t ip[16];
-	uint16_t port;
+	here = tired = gone = shut = 0;
+	options_begin();
+	table.table.map = map_path;
+	table.table.durability = PS_NONE;
+	table.pairs_max = UINT32_MAX;
+	table.age_us = 1000000000;
+	options.aggregator[0] = aggregator;
+	options.aggregator_count = aggregator != NULL;
+	options.closed_ns = CLOSED_MS * 1000000ull;
+	options.log = drain_log;
+}
 
-	(void)unused;
-	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &address), 0);
-	listen_fd = conn_listen(&address);
-	assert_true(listen_fd >= 0);
-	conn_address_ip(&address, ip, &port);
-	snprintf(text, sizeof(text), "127.0.0.1:%u", port);
-	assert_int_equal(pthread_create(&aggregator, NULL, aggregator_main, NULL), 0);
-	options.aggregator[0] = text;
-	options.aggregator_count = 1;
-	if (ps_server_open(&server, &options, error))
-		fail_msg("%s", error);
-	assert_int_equal(pthread_create(&thread, NULL, server_main, server), 0);
-	wait_until(&opens, 1);
-	wait_until(&gone, 1);
-	/* Inside at once, and asked again only after the wait, which grows. */
-	since_ns = now_ns();
+/* ---- a worker that pushes by hand ---- */
+
+static void packet_say(const struct link_address *at_switch, struct sparse *packet)
+{
+	uint8_t *at = outbox_put(&outbox, at_switch, sparse_bytes(packet));
+
+	sparse_put(at, packet);
+	sparse_body_put32(at + SPARSE_HEADER_BYTES, KEY); /* the rank is the key */
+	sparse_body_put32(at + SPARSE_HEADER_BYTES + 4, 7);
+	sparse_body_put32(at + SPARSE_HEADER_BYTES + 8, (uint32_t)-7);
+	outbox_flush(&outbox);
+}
+
+/* Is there an ACK of this seq among what has come? WELCOME goes to the knock. */
+static bool has_ack(struct knock *knock, uint64_t seq)
+{
+	struct link_frame frames[PLAYED_FRAMES];
+	int count = link_of_worker->ops->recv(link_of_worker, frames, PLAYED_FRAMES);
+	struct sparse packet;
+	bool has = false;
+
+	for (int i = 0; i < count; i++)
+		for (uint32_t at = 0; at < frames[i].bytes; at += frames[i].packet_bytes) {
+			const uint8_t *data = frames[i].data + at;
+
+			if (data[0] != SPARSE_FIRST_BYTE)
+				knock_serve(knock, &frames[i].peer, data, frames[i].packet_bytes);
+			else if (sparse_check(data, frames[i].packet_bytes, &packet) == WIRE_OK)
+				has |= packet.kind == SPARSE_ACK && packet.number == seq;
+		}
+	return has;
+}
+
+/* SWITCH is what was heard last. Until the push is in the bank. */
+static void push(uint64_t seq)
+{
+	struct sparse_table shape = { .ranks = HOT,
+				      .index = said.index,
+				      .workers = WORKERS,
+				      .window = 4,
+				      .dim = DIM,
+				      .bytes = 1472 };
+	struct link_address at_switch = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+					  .port = said.port };
+	struct sparse packet = { .kind = SPARSE_PUSH,
+				 .table = said.index,
+				 .generation = said.generation,
+				 .number = seq,
+				 .map = said.map,
+				 .count = 1,
+				 .width = DIM };
+	struct knock knock;
+
+	knock_begin(&knock, &shape, 0, &at_switch, said.nonce, 0);
+	for (int i = 0; i < WAIT_MS; i++) {
+		knock_turn(&knock, &outbox, played_now());
+		if (knock.is_welcome && i % 10 == 0)
+			packet_say(&at_switch, &packet);
+		outbox_flush(&outbox);
+		if (has_ack(&knock, seq))
+			return;
+		usleep(1000);
+	}
+	fail_msg("no ACK");
+}
+
+static int worker_open(uint64_t incarnation)
+{
+	int fd = open_one(0, incarnation);
+
+	hear(fd, KV_MAP);
+	hear(fd, KV_SWITCH);
+	return fd;
+}
+
+/* What is in the table, by a pull of another worker. */
+static float row_of_key(void)
+{
+	int fd = open_one(1, 1);
+	float value;
+
+	hear(fd, KV_MAP);
+	hear(fd, KV_SWITCH);
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	value = said.value[0];
+	assert_true(said.value[1] == -value);
+	close(fd);
+	return value;
+}
+
+/* ---- */
+
+static void drain__brings_what_a_dead_worker_has_pushed(void **state)
+{
+	int fd;
+
+	drain_options(NULL);
+	assert_int_equal(begin(state), 0);
+	for (uint64_t life = 1; life <= 3; life++) {
+		fd = worker_open(life);
+		push(1);
+		assert_true(row_of_key() == (float)(7 * (life - 1)));
+		close(fd);
+	}
+	fd = open_one(0, 4);
+	assert_int_equal(said.generation, 4);
+	assert_int_equal(said.row[1], 1);
+	close(fd);
+	assert_true(row_of_key() == 21);
+	end(state);
+}
+
+/* One of the bounds: what it has comes before it is left. */
+static void tired_begin(void **state, unsigned delay_ms, unsigned memory, unsigned lost)
+{
+	int fd;
+
+	played_begin();
+	drain_options(played.address);
+	options.tired_delay_ns = 20000000;
+	options.tired_memory = 90;
+	options.tired_loss = 30;
+	assert_int_equal(begin(state), 0);
+	fd = worker_open(1);
+	push(1);
+	played.delay_ms = delay_ms;
+	played.memory_percent = memory;
+	played.lost = lost;
 	wait_until(&here, 1);
-	assert_int_equal(opens, 1);
-	wait_until(&opens, 2);
-	assert_true(now_ns() - since_ns >= CLOSED_MS / 2 * 1000000ull);
-	wait_until(&gone, 2);
-	since_ns = now_ns();
-	wait_until(&here, 2);
-	wait_until(&opens, 3);
-	assert_true(now_ns() - since_ns >= CLOSED_MS * 3 / 2 * 1000000ull);
-	ps_server_stop(server);
-	pthread_join(thread, NULL);
-	ps_server_close(server);
-	is_ending = true;
-	pthread_join(aggregator, NULL);
-	close(listen_fd);
+	assert_true(row_of_key() == 7);
+	assert_true(tired >= 1);
+	assert_int_equal(gone, 0);
+	close(fd);
 }
 
-static void aggregator__switch_inside_that_has_no_room_is_no_start(void **unused)
+static void tired_end(void **state)
 {
-	struct ps_hosted_options hosted = hosted_options();
-	struct ps_server_options options = server_options(&hosted);
-	char error[PS_ERROR_MAX];
-	struct ps_server *server;
+	end(state);
+	played_end();
+}
 
-	(void)unused;
+static void tired__is_whose_answers_take_long(void **state)
+{
+	tired_begin(state, 60, 0, 0);
+	tired_end(state);
+}
+
+static void tired__is_whose_parts_do_not_come(void **state)
+{
+	tired_begin(state, 0, 0, 100);
+	tired_end(state);
+}
+
+/* Inside at once, and it is asked again only after a wait, which grows. */
+static void is_left_alone(unsigned times)
+{
+	wait_until(&played.opens, times + 1);
+	for (unsigned i = 0; i < times; i++)
+		assert_true(played.open_ns[i + 1] - here_ns[i] >=
+			    (CLOSED_MS * 1000000ull << i) / 2);
+}
+
+static void tired__is_whose_memory_is_in_use(void **state)
+{
+	tired_begin(state, 0, 95, 0);
+	is_left_alone(2);
+	tired_end(state);
+}
+
+static void aggregator__whose_datagrams_do_not_come_is_left_alone(void **state)
+{
+	played_begin();
+	played.is_shut = true;
+	drain_options(played.address);
+	assert_int_equal(begin(state), 0);
+	is_left_alone(1);
+	assert_int_equal(shut, 1);
+	tired_end(state);
+}
+
+static void aggregator__switch_inside_that_has_no_room_is_no_start(void **state)
+{
+	char error[PS_ERROR_MAX];
+
+	(void)state;
+	drain_options(NULL);
 	options.switch_memory = 100;
 	assert_int_equal(ps_server_open(&server, &options, error), -1);
 	assert_non_null(strstr(error, "table t: no switch for its 20 hot keys: "));
 	assert_non_null(strstr(error, "100 bytes"));
 }
 
-static int map_make(void **state)
+static void tired__is_not_who_was_so_seven_times(void **state)
+{
+	played_begin();
+	drain_options(played.address);
+	options.tired_memory = 90;
+	played.memory_percent = 95;
+	played.calm_every = 8;
+	assert_int_equal(begin(state), 0);
+	wait_until(&played.beats, BEATS_MANY);
+	assert_int_equal(tired, 0);
+	played.calm_every = 0;
+	wait_until(&tired, 1);
+	tired_end(state);
+}
+
+static void tired__stays_if_nobody_else_can_sum(void **state)
+{
+	played_begin();
+	drain_options(played.address);
+	options.tired_memory = 90;
+	options.switch_memory = 100;
+	played.memory_percent = 95;
+	assert_int_equal(begin(state), 0);
+	wait_until(&played.beats, BEATS_MANY);
+	assert_int_equal(tired, 0);
+	assert_int_equal(played.opens, 1);
+	tired_end(state);
+}
+
+/* It was left for another one, which is not there, and there is no room inside: better a tired one than none. */
+static void tired__is_asked_again_if_nobody_else_can_sum(void **state)
+{
+	played_begin();
+	drain_options(played.address);
+	options.aggregator[options.aggregator_count++] = "127.0.0.1:1";
+	options.tired_memory = 90;
+	options.switch_memory = 100;
+	options.closed_ns = 1000000000000;
+	played.memory_percent = 95;
+	assert_int_equal(begin(state), 0);
+	wait_until(&tired, 1);
+	wait_until(&played.opens, 2);
+	played.beats = 0;
+	wait_until(&played.beats, BEATS_MANY);
+	assert_int_equal(tired, 1);
+	assert_int_equal(played.opens, 2);
+	tired_end(state);
+}
+
+/* It hears no FLIP: what it has is pushed again, by who lives. */
+static void drain__does_not_last_for_ever(void **state)
+{
+	int fd;
+
+	played_begin();
+	drain_options(played.address);
+	options.tired_memory = 90;
+	options.drain_ns = 200000000;
+	played.is_deaf = true;
+	assert_int_equal(begin(state), 0);
+	fd = worker_open(1);
+	push(1);
+	played.memory_percent = 95;
+	wait_until(&here, 1);
+	assert_int_equal(tired, 1);
+	assert_true(row_of_key() == 0);
+	hear(fd, KV_SWITCH);
+	push(1);
+	close(fd);
+	close(worker_open(2));
+	assert_true(row_of_key() == 7);
+	tired_end(state);
+}
+
+static int files_make(void **state)
 {
 	uint64_t keys[HOT];
 	struct hot_map map = { .version = 1, .keys = HOT, .key = keys };
-	char said[GLM_ERROR_MAX];
+	struct link_udp_options udp = {
+		.local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } }
+	};
+	char error[GLM_ERROR_MAX];
 	int fd = mkstemp(map_path);
 
-	(void)state;
 	for (uint64_t i = 0; i < HOT; i++)
 		keys[i] = i;
 	close(fd);
-	return hot_map_write(map_path, &map, said);
+	if (folder_make(state) || hot_map_write(map_path, &map, error) ||
+	    link_udp_open(&link_of_worker, &udp))
+		return -1;
+	return outbox_open(&outbox, link_of_worker);
 }
 
-static int map_remove(void **state)
+static int files_remove(void **state)
 {
-	(void)state;
-	return unlink(map_path);
+	outbox_close(&outbox);
+	link_of_worker->ops->close(link_of_worker);
+	unlink(map_path);
+	return folder_remove(state);
 }
 
 int main(void)
@@ -212,7 +351,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(aggregator__whose_datagrams_do_not_come_is_left_alone),
 		cmocka_unit_test(aggregator__switch_inside_that_has_no_room_is_no_start),
+		cmocka_unit_test(drain__brings_what_a_dead_worker_has_pushed),
+		cmocka_unit_test(drain__does_not_last_for_ever),
+		cmocka_unit_test(tired__is_whose_answers_take_long),
+		cmocka_unit_test(tired__is_whose_memory_is_in_use),
+		cmocka_unit_test(tired__is_whose_parts_do_not_come),
+		cmocka_unit_test(tired__is_not_who_was_so_seven_times),
+		cmocka_unit_test(tired__stays_if_nobody_else_can_sum),
+		cmocka_unit_test(tired__is_asked_again_if_nobody_else_can_sum),
 	};
 
-	return cmocka_run_group_tests(tests, map_make, map_remove);
+	return cmocka_run_group_tests(tests, files_make, files_remove);
 }

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,8 +118,9 @@ static void server_put(const struct ps_table *table, struct bytes *out)
 					      .generation = server->generation,
 					      .epoch = server->expected - 1,
 					      .flags = server->sticky };
-	if (what.epoch)
-		step_put(table, &what, out);
+	if (server->generation)
+		step_put(table, &what,
+			 out); /* also before the first epoch: reports raise the cut */
 	number_put(RECORD_BARRIER, table->barrier, out);
 }
 
@@ -146,10 +149,22 @@ static uint64_t rows_put(const struct ps_table *table, uint64_t first, struct by
 	return count;
 }
 
+static uint64_t stage_put(const struct ps_table *table, uint64_t first, struct bytes *out)
+{
+	struct bytes body = { 0 };
+	uint64_t count = stage_save(table->stage, first, &body);
+
+	record_frame(out, RECORD_STAGE, body.at, (uint32_t)body.count);
+	out->is_short |= body.is_short;
+	bytes_fini(&body);
+	return count;
+}
+
 static int all_write(const struct ps_table *table, int fd)
 {
 	struct bytes out = { 0 };
-	uint64_t rows = store_rows(table->store);
+	uint64_t rows = store_rows(table->store),
+		 sums = table->stage ? stage_count(table->stage) : 0;
 	int why;
 
 	ps_table_words(table, &out);
@@ -157,6 +172,10 @@ static int all_write(const struct ps_table *table, int fd)
 	why = bytes_write(fd, &out);
 	for (uint64_t row = 0; row < rows && !why;) {
 		row += rows_put(table, row, &out);
+		why = bytes_write(fd, &out);
+	}
+	for (uint64_t sum = 0; sum < sums && !why;) {
+		sum += stage_put(table, sum, &out);
 		why = bytes_write(fd, &out);
 	}
 	number_put(RECORD_END, rows, &out);
@@ -199,9 +218,18 @@ static int failed(const struct ps_table *table, const char *what, char error[PS_
 	return -1;
 }
 
+/* Who is back from the checkpoint before says that what came after that is lost: so it must not appear after all. With a
+ * log it is the same table. */
+static bool is_orphan(const struct ps_table *table, pid_t parent)
+{
+	return table->options.durability == PS_CHECKPOINT &&
+	       (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent);
+}
+
 int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 {
 	char path[PATH_MAX], said[PS_ERROR_MAX];
+	pid_t parent = getpid();
 
 	if (!table->log || table->checkpoint)
 		return 0;
@@ -215,7 +243,7 @@ int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 	if (!table->checkpoint) {
 		/* It may outlive us: our sockets and locks must not live on in it. */
 		close_range(STDERR_FILENO + 1, ~0u, 0);
-		_exit(ps_table_write(table, path));
+		_exit(is_orphan(table, parent) ? EOWNERDEAD : ps_table_write(table, path));
 	}
 	if (table->checkpoint > 0)
 		return 0;
@@ -236,15 +264,18 @@ static void older_remove(struct ps_table *table)
 	}
 }
 
-int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX])
+/* 0: it is being written. */
+static int writer_look(struct ps_table *table, int flags, char error[PS_ERROR_MAX])
 {
 	int status;
 	pid_t gone;
 
 	if (!table->checkpoint)
 		return 0;
-	gone = waitpid(table->checkpoint, &status, WNOHANG);
-	if (!gone || (gone < 0 && errno == EINTR))
+	do
+		gone = waitpid(table->checkpoint, &status, flags);
+	while (gone < 0 && errno == EINTR);
+	if (!gone)
 		return 0;
 	table->checkpoint = 0;
 	if (gone < 0)
@@ -260,4 +291,19 @@ int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX])
 		return failed(table, strerror(WEXITSTATUS(status)), error);
 	older_remove(table);
 	return 1;
+}
+
+int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	return writer_look(table, WNOHANG, error);
+}
+
+int ps_table_save(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	char why[PS_ERROR_MAX];
+
+	writer_look(table, 0, why); /* of this one nobody asks any more */
+	if (ps_table_checkpoint(table, error))
+		return -1;
+	return writer_look(table, 0, error) < 0 ? -1 : 0;
 }

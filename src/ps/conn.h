@@ -40,6 +40,7 @@ struct ps_conn {
 	bool is_welcome, is_ending; /* HELLO was taken; it is closed once `out` is empty */
 	bool is_gone;               /* it is closed now */
 	bool has_left;
+	bool is_held; /* its OPEN waits, and is looked at again in every turn */
 	uint16_t worker;
 	uint64_t incarnation;
 	uint64_t heard_ns, said_ns;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal.h - what the files of the server share: server.c the loop, serve.c messages, summed.c switches. */
+/* internal.h - what the files of the server share: server.c the loop, serve.c messages, steps.c
+ * barriers and what hangs on them, gather.c restarts without a log, summed.c, aggregator.c and tired.c
+ * switches, reload.c maps. */
 #ifndef PS_INTERNAL_H
 #define PS_INTERNAL_H
 
@@ -18,11 +20,26 @@ enum { PS_CONNS_MAX = 1024, PS_LINE_BYTES = 1024 };
 
 /* A worker of a table. */
 struct ps_worker {
-	struct ps_conn *conn;          /* that has opened the table for it; NULL: none */
-	struct binding binding;        /* its UDP address, for the server */
-	uint64_t barrier;              /* the last that it has come to, */
-	bool is_waiting;               /* and has not been answered */
+	struct ps_conn *conn;   /* that has opened the table for it; NULL: none */
+	struct binding binding; /* its UDP address, for the server */
+	uint64_t barrier;       /* the last that it has come to, */
+	bool is_waiting;        /* and has not been answered */
+	uint64_t answered;      /* the last that it has been answered */
+	enum kv_mode mode;      /* as it has said in OPEN */
+	uint32_t staleness;
+	uint64_t joined_ns; /* this incarnation; 0: before this server began */
+	uint64_t
+		gone_ns; /* since when it has no connection, though it has not left; 0: it has, or never had one */
 	uint8_t nonce[KV_NONCE_BYTES]; /* for the switch of this generation */
+};
+
+/* What is known of how an aggregator does: tired.c. */
+struct ps_tired {
+	uint64_t beats;                /* that were looked at; */
+	uint32_t over;                 /* the last so many were at a bound */
+	uint64_t sent, came;           /* parts of flushes, of late */
+	uint64_t sent_then, came_then; /* as of the last beat, all */
+	bool is;                       /* it is drained, and then it has to go */
 };
 
 struct ps_hosted {
@@ -37,18 +54,30 @@ struct ps_hosted {
 	struct link_address at_switch;  /* of no meaning inside */
 	struct table_client *client;    /* its aggregator's; NULL: it is inside, or there is none */
 	struct table_client *candidate; /* one that is asked */
+	uint64_t parts;                 /* of flushes, that have come of it */
+	struct ps_tired tired;
+	uint64_t taken_ns; /* since when it is the switch */
+	/* R-SP-35: since when it is drained, 0: it is not; somebody waits for that */
+	uint64_t drain_ns;
+	bool is_drain_asked;
 	struct knock knock;
 	bool is_knocking;
 	uint32_t first, asked, tried; /* aggregators: whom to ask first, who is, how many were */
 	uint32_t which;               /* has granted `client` */
+	uint16_t registers;           /* as its grant says: R-CT-47 */
+	bool is_early;                /* who is, or has granted `client`, was to be left alone */
 	uint64_t again_ns;            /* to be asked again */
 	uint64_t recorded;            /* as the pulls that wait have seen it */
 	int trouble;                  /* as it was logged */
+	uint16_t sticky;              /* likewise */
+	bool is_held;                 /* likewise: a step's number was too large */
 	int no_room;                  /* why there is no switch inside, as it was logged */
 	uint64_t saved_ns;            /* the last checkpoint began */
+	bool is_gathering;            /* R-SP-34; */
+	uint64_t began_ns;            /* since then */
 };
 
-/* An aggregator whose datagrams did not come through: not asked until then. */
+/* An aggregator whose datagrams did not come through, or that was tired: not asked until then. */
 struct ps_closed {
 	uint64_t until_ns, wait_ns;
 };
@@ -72,7 +101,7 @@ struct ps_server {
 	uint16_t port;                                       /* UDP */
 	struct kv_codec codec;
 	float *values; /* KV_VALUES_MAX, for answers */
-	atomic_bool is_stopping, is_asked, is_saving;
+	atomic_bool is_stopping, is_asked, is_saving, is_remapping;
 };
 
 uint64_t ps_now(const struct ps_server *server);
@@ -89,8 +118,42 @@ void ps_serve(struct ps_server *server, struct ps_conn *conn);
 void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted);
 /* The connection is about to be closed. */
 void ps_serve_gone(struct ps_server *server, struct ps_conn *conn);
+/* MAPs of all hot keys, behind all that is held. */
+void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn);
 /* SWITCH to this worker, behind all that is held. */
 void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
+
+/* ERROR. what: the message that it answers; NULL: the connection ends with it. */
+__attribute__((format(printf, 5, 6))) void
+ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
+		enum kv_refusal refusal, const char *format, ...);
+
+/* ---- steps.c ---- */
+
+/* The server begins: who had joined, and has not left, is expected back. */
+void ps_steps_begin(struct ps_server *server, struct ps_hosted *hosted);
+/* May this worker open the table, with its mode? Else it has been told why not. */
+bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *open);
+/* A new incarnation is about to join. */
+void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn);
+/* The worker has come to this barrier; it has left. */
+void ps_steps_come(struct ps_hosted *hosted, uint16_t worker, uint64_t barrier);
+void ps_steps_left(struct ps_hosted *hosted, uint16_t worker);
+/* From time to time: tells those that wait for one that has gone. */
+void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
+
+/* For so long one that has gone is waited for: R-KV-17. */
+uint64_t ps_steps_grace_ns(const struct ps_server *server);
+
+/* ---- gather.c ---- */
+
+/* R-SP-34: the table has no log, and begins by asking all who were there what they had been told. */
+void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted);
+void ps_gather_report(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		      const struct kv_message *said);
+/* After each report and each JOIN, and from time to time: have all reported, or is it too late? */
+void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- summed.c ---- */
 
@@ -98,6 +161,8 @@ void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_
 void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted);
 /* Inside, and now. */
 void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted);
+/* R-SP-35: may a fence that can wait come now? Whoever wants one asks again and again, until it may. */
+bool ps_summed_is_drained(struct ps_server *server, struct ps_hosted *hosted);
 /* What the table has is given back. */
 void ps_summed_drop(struct ps_server *server, struct ps_hosted *hosted);
 /* This is the switch now, and all workers with a connection are told, by their nonces. */
@@ -108,6 +173,16 @@ void ps_summed_serve(struct ps_server *server, const struct link_address *peer, 
 		     uint32_t bytes);
 /* What is due; when it is to be called again. */
 uint64_t ps_summed_turn(struct ps_server *server);
+
+/* ---- tired.c ---- */
+
+/* True: an answer has come, and by it the aggregator is tired; why: of what. */
+bool ps_tired_look(struct ps_server *server, struct ps_hosted *hosted, char *why, size_t bytes);
+
+/* ---- reload.c ---- */
+
+/* The table's map is to be looked at again. */
+void ps_reload(struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- aggregator.c ---- */
 

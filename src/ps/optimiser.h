@@ -39,8 +39,10 @@ bool optimiser_find(const char *name, enum optimiser_kind *kind);
 /* Floats of state for a key of dim values. */
 uint32_t optimiser_state(const struct optimiser *optimiser, uint32_t dim);
 
-/* One step, with the sum of the gradients that the epoch or the batch has brought for the key. */
-void optimiser_step(const struct optimiser *optimiser, uint32_t dim, float *value, float *state,
+/* One step, with the sum of the gradients that the epoch or the batch has brought for the key. False: some number was too
+ * large, and the largest that there is room for was taken in its place (R-KV-19); all are finite in any case, if they were
+ * before. Gradients may be infinite, but no NaN. */
+bool optimiser_step(const struct optimiser *optimiser, uint32_t dim, float *value, float *state,
 		    const float *gradient);
 
 enum initial_kind { INITIAL_ZERO, INITIAL_UNIFORM, INITIAL_NORMAL, INITIAL_COUNT };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps/optimiser.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +72,7 @@ static void optimiser__steps_are_those_of_the_textbook(void **unused)
 		for (int t = 1; t <= STEPS; t++) {
 			for (int i = 0; i < DIM; i++)
 				gradient[i] = (float)rng_below(&rng, 2001) / 500 - 2;
-			optimiser_step(&o, DIM, value, state, gradient);
+			assert_true(optimiser_step(&o, DIM, value, state, gradient));
 			for (int i = 0; i < DIM; i++) {
 				model_step(&o, &model[i], (double)gradient[i], t);
 				if (fabs((double)value[i] - model[i].w) >
@@ -109,6 +110,48 @@ static void optimiser__ftrl_leaves_a_first_value_where_it_is(void **unused)
 	optimiser_step(&o, 2, value, state, gradient);
 	assert_true(fabsf(value[0] - 0.5f) < 1e-6f);
 	assert_true(fabsf(value[1] + 0.25f) < 1e-6f);
+}
+
+/* R-KV-19. Their squares, and sums of them, are more than a float holds. */
+static void optimiser__large_gradients_leave_all_numbers_finite(void **unused)
+{
+	static const float large[] = { FLT_MAX, -FLT_MAX, 0x1p64f, -2e19f, INFINITY, -INFINITY, 1 };
+
+	(void)unused;
+	for (unsigned kind = 0; kind < OPTIMISER_COUNT; kind++) {
+		struct optimiser o = optimiser_default((enum optimiser_kind)kind);
+		float value[DIM] = { 0 }, state[STATE_MAX] = { 0 }, gradient[DIM];
+		uint32_t held = 0, count = sizeof(large) / sizeof(large[0]);
+
+		for (uint32_t t = 0; t < 2000; t++) {
+			for (uint32_t i = 0; i < DIM; i++)
+				gradient[i] = large[t / (i + 1) % count];
+			held += !optimiser_step(&o, DIM, value, state, gradient);
+			for (uint32_t i = 0; i < DIM + optimiser_state(&o, DIM); i++)
+				if (!isfinite(i < DIM ? value[i] : state[i - DIM]))
+					fail_msg("%s: number %u after step %u",
+						 optimiser_name(o.kind), i, t);
+		}
+		assert_true(held > 1000);
+	}
+}
+
+/* The first step of these is as long as the rate, however long the gradient; one that is bounded still is. */
+static void optimiser__bounded_gradient_makes_a_usual_step(void **unused)
+{
+	static const enum optimiser_kind kinds[] = { OPTIMISER_ADAGRAD, OPTIMISER_ADAM,
+						     OPTIMISER_FTRL };
+
+	(void)unused;
+	for (unsigned i = 0; i < 3; i++) {
+		struct optimiser o = optimiser_default(kinds[i]);
+		float value[2] = { 0 }, state[6] = { 0 };
+		const float gradient[2] = { 1e30f, 0x1p60f };
+
+		assert_false(optimiser_step(&o, 2, value, state, gradient));
+		assert_true(fabsf(value[0] + o.rate) < 1e-6f);
+		assert_true(value[0] == value[1]);
+	}
 }
 
 static void optimiser__names_are_found_again(void **unused)
@@ -178,6 +221,8 @@ int main(void)
 		cmocka_unit_test(optimiser__steps_are_those_of_the_textbook),
 		cmocka_unit_test(optimiser__state_stays_within_what_it_says),
 		cmocka_unit_test(optimiser__ftrl_leaves_a_first_value_where_it_is),
+		cmocka_unit_test(optimiser__large_gradients_leave_all_numbers_finite),
+		cmocka_unit_test(optimiser__bounded_gradient_makes_a_usual_step),
 		cmocka_unit_test(optimiser__names_are_found_again),
 		cmocka_unit_test(initial__values_are_of_key_and_seed_alone),
 		cmocka_unit_test(initial__values_are_spread_as_they_should_be),

@@ -173,7 +173,8 @@ const char *record_step_get(uint32_t type, const uint8_t *body, uint32_t bytes,
 		return "a step of a worker that there is not";
 	if (step->count && type != SERVER_SPARSE_EPOCH && type != SERVER_SPARSE_BATCH)
 		return "a fence, or a worker's coming, that has keys";
-	if (!step->what.generation || (type != SERVER_SPARSE_FENCE && !number))
+	/* A checkpoint may have an EPOCH 0: nothing was applied yet, and reports have raised the cut. */
+	if (!step->what.generation || (type >= SERVER_SPARSE_JOIN && !number))
 		return "a step with a number of 0";
 	if (step->what.generation == UINT64_MAX || step->what.batch == UINT64_MAX ||
 	    step->what.epoch == UINT64_MAX)

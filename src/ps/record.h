@@ -32,10 +32,12 @@ enum record_type {
 	/* 1 to 4: enum server_sparse_record_kind, and what goes with it: struct record_step */
 	RECORD_TABLE = 16, /* the words */
 	RECORD_BARRIER,    /* 8 bytes: this barrier was passed */
-	RECORD_MAP,  /* 4 version, 4 count, 8 digest: which keys were hot under this version */
-	RECORD_ROWS, /* of a checkpoint: 4 count, 4 floats of a row, then count keys and rows */
-	RECORD_END,  /* of a checkpoint: 8, how many rows there were */
-	RECORD_LEFT, /* 8: this worker has said LEAVE */
+	RECORD_MAP,   /* 4 version, 4 count, 8 digest: which keys were hot under this version */
+	RECORD_ROWS,  /* of a checkpoint: 4 count, 4 floats of a row, then count keys and rows */
+	RECORD_END,   /* of a checkpoint: 8, how many rows there were */
+	RECORD_LEFT,  /* 8: this worker has said LEAVE */
+	RECORD_VOID,  /* 8: after this barrier, what a step had is dropped; all have left */
+	RECORD_STAGE, /* of a checkpoint: what a step has so far (stage.h) */
 	RECORD_WHOLE, /* of a log: 8, where in the file it stands. All before it was durable before it was written. */
 };
 

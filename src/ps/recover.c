@@ -82,6 +82,21 @@ static int rows_take(struct ps_table *table, const uint8_t *body, uint32_t bytes
 	return 0;
 }
 
+/* After the rows, for a step's keys have rows. */
+static int stage_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		      char error[PS_ERROR_MAX])
+{
+	uint64_t had = table->stage ? stage_count(table->stage) : 0;
+	const char *why = table->stage && table->is_in_checkpoint
+				  ? stage_load(table->stage, body, bytes)
+				  : "sums of a step where there can be none";
+
+	for (uint64_t i = had; !why && i < stage_count(table->stage); i++)
+		if (!store_find(table->store, stage_gradient(table->stage, i, table->gradient)))
+			why = "a sum of a step whose key has no row";
+	return why ? failed(error, why) : 0;
+}
+
 /* NULL, or why this step cannot come now. In a checkpoint steps stand for all that were before. */
 static const char *step_misfit(const struct ps_table *table, const struct record_step *step)
 {
@@ -97,7 +112,7 @@ static const char *step_misfit(const struct ps_table *table, const struct record
 			return "a fence to a generation that is not above the one before";
 		break;
 	case SERVER_SPARSE_EPOCH:
-		if (is_whole ? what->epoch < server->expected : what->epoch != server->expected)
+		if (is_whole ? what->epoch + 1 < server->expected : what->epoch != server->expected)
 			return "an epoch that does not follow on the one before";
 		break;
 	case SERVER_SPARSE_JOIN:
@@ -129,6 +144,8 @@ static int step_apply(struct ps_table *table, const struct record_step *step,
 	} its;
 	uint64_t fresh = 0;
 
+	if (table->stage && stage_reserve(table->stage, step->count))
+		return failed(error, "out of memory for the sums of a step");
 	for (uint32_t i = 0; i < step->count; i++)
 		fresh += !store_find(table->store, sparse_body_get64(step->key + 8ull * i));
 	if (store_reserve(table->store, fresh))
@@ -142,7 +159,7 @@ static int step_apply(struct ps_table *table, const struct record_step *step,
 			continue;
 		}
 		memcpy(its.sum, step->value + 8ull * i * dim, 8ull * dim);
-		ps_table_apply_sums(table, store_get(table->store, key), its.sum);
+		ps_table_apply_sums(table, key, store_get(table->store, key), its.sum);
 	}
 	return 0;
 }
@@ -166,8 +183,11 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 			return failed(error, "out of memory");
 		memcpy(cut, step.cut, step.places * sizeof(*cut));
 	}
-	if (type == SERVER_SPARSE_JOIN)
+	if (type == SERVER_SPARSE_JOIN) {
+		table->ended += !table->is_in_checkpoint &&
+				ps_table_is_member(table, step.what.worker);
 		table->member[step.what.worker].joined = ++table->moves;
+	}
 	step.what.number = home_sparse_server(table->home)->recorded + 1;
 	home_sparse_replay(table->home, &step.what, cut);
 	free(cut);
@@ -179,9 +199,13 @@ static int number_take(struct ps_table *table, uint32_t type, uint64_t number,
 {
 	if (type == RECORD_BARRIER) {
 		table->barrier = number;
+		ps_table_step(table);
+	} else if (type == RECORD_VOID) {
+		ps_table_empty(table);
 	} else if (type == RECORD_LEFT) {
 		if (number >= table->shape.workers)
 			return failed(error, "a worker that there is not has left");
+		table->ended += !table->is_in_checkpoint;
 		table->member[number].left = ++table->moves;
 	} else {
 		if (!table->is_in_checkpoint || number != table->rows_said)
@@ -208,9 +232,12 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 		return map_take(table, body, bytes, error);
 	case RECORD_ROWS:
 		return rows_take(table, body, bytes, error);
+	case RECORD_STAGE:
+		return stage_take(table, body, bytes, error);
 	case RECORD_BARRIER:
 	case RECORD_END:
 	case RECORD_LEFT:
+	case RECORD_VOID:
 		if (bytes != 8)
 			return failed(error, "a number of another length than 8");
 		return number_take(table, type, sparse_body_get64(body), error);

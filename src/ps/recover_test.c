@@ -173,6 +173,141 @@ static void table__damage_of_what_was_on_the_disk_is_refused(void **unused)
 	ps_table_close(table);
 }
 
+/* ---- without a log: R-SP-34 ---- */
+
+static const uint64_t reported[WINDOW] = { 8, 5, 6, 7 };
+
+static struct ps_table_options options_without(void)
+{
+	struct ps_table_options options = options_of(OPTIMISER_ADAGRAD);
+
+	options.durability = PS_CHECKPOINT;
+	return options;
+}
+
+/* Who is whom, who has left, barriers and generations are as they were; pairs are as of the checkpoint. */
+static void table__without_a_log_is_what_its_checkpoint_has(void **unused)
+{
+	struct ps_table_options options = options_without();
+	struct ps_table *table = open_with(&options);
+	struct state saved, before, after;
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 53, 0);
+	begin(table, 3);
+	for (int i = 0; i < STEPS; i++)
+		one_step(table, &rng);
+	settle(table);
+	assert_int_equal(ps_table_checkpoint(table, error), 0);
+	state_take(table, &saved);
+	for (int i = 0; i < STEPS; i++)
+		one_step(table, &rng);
+	checkpoint_wait(table, 1);
+	assert_true(home_sparse_join(table->home, 1, 1000));
+	ps_table_leave(table, 2);
+	ps_table_barrier(table, 77);
+	state_take(table, &before);
+	ps_table_close(table);
+	table = open_with(&options);
+	state_take(table, &after);
+	assert_int_equal(after.generation, before.generation);
+	assert_int_equal(after.barrier, 77);
+	assert_memory_equal(after.incarnation, before.incarnation, sizeof(before.incarnation));
+	assert_memory_equal(after.has_left, before.has_left, sizeof(before.has_left));
+	assert_int_equal(after.expected, saved.expected);
+	assert_memory_equal(after.floats, saved.floats, sizeof(saved.floats));
+	assert_int_equal(after.next[1], 1);
+	ps_table_close(table);
+}
+
+/* Also before the first epoch: what was reported must not come again. */
+static void table__checkpoint_keeps_what_was_reported(void **unused)
+{
+	struct ps_table_options options = options_without();
+	struct ps_table *table = open_with(&options);
+
+	(void)unused;
+	begin(table, 3);
+	for (int life = 0; life < 2; life++) {
+		ps_table_close(table);
+		table = open_with(&options);
+		home_sparse_gather(table->home, 1);
+		assert_true(server_of(table)->generation == 2 + (uint64_t)life);
+		assert_true(home_sparse_report(table->home, 1, 3, 4, reported));
+		assert_int_equal(server_of(table)->lost, life ? 0 : 2 + 2 + 2 + 2 + 4);
+		assert_memory_equal(home_sparse_cut(table->home) + WINDOW, reported,
+				    sizeof(reported));
+		assert_int_equal(server_of(table)->memory.worker[1].next, 5);
+		assert_int_equal(ps_table_save(table, error), 0);
+		assert_true(is_there((uint64_t)life + 1, "checkpoint"));
+	}
+	ps_table_close(table);
+}
+
+/* An epoch is not in the log, but its generation is: nobody is told of either before that is on the disk. */
+static void table__what_is_not_logged_waits_for_what_is(void **unused)
+{
+	struct ps_table_options options = options_without();
+	struct ps_table *table = open_with(&options);
+	struct rlimit size;
+	struct rng rng;
+
+	(void)unused;
+	signal(SIGXFSZ, SIG_IGN);
+	rng_init(&rng, 59, 0);
+	begin(table, 3);
+	settle(table);
+	epoch(table, &rng);
+	ps_table_settle(table);
+	assert_true(server_sparse_is_settled(server_of(table)));
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = 1;
+	setrlimit(RLIMIT_FSIZE, &size);
+	home_sparse_fence(table->home, 1);
+	home_sparse_instance(table->home, 2, 0, &at_switch);
+	epoch(table, &rng);
+	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	assert_int_equal(ps_table_trouble(table), EFBIG);
+	ps_table_settle(table);
+	assert_false(server_sparse_is_settled(server_of(table)));
+	size.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &size);
+	settle(table);
+	assert_true(server_sparse_is_settled(server_of(table)));
+	ps_table_close(table);
+}
+
+static void table__without_a_log_damage_is_named(void **unused)
+{
+	struct ps_table_options options = options_without();
+	struct ps_table *table = open_with(&options);
+	struct rng rng;
+	struct stat is;
+	char path[96];
+
+	(void)unused;
+	rng_init(&rng, 61, 0);
+	begin(table, 3);
+	for (int i = 0; i < 20; i++)
+		one_step(table, &rng);
+	settle(table);
+	assert_int_equal(ps_table_save(table, error), 0);
+	home_sparse_fence(table->home, 1);
+	ps_table_close(table);
+	name_of(1, "log", path);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(truncate(path, is.st_size - 25), 0);
+	table = open_with(&options);
+	assert_non_null(strstr(table->notice, "T.1.log: recovered to the last whole record"));
+	ps_table_close(table);
+	name_of(1, "checkpoint", path);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(truncate(path, is.st_size / 2), 0);
+	refused_with(&options, "T.1.checkpoint: damaged: it ends inside of a record");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +319,12 @@ int main(void)
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_of_what_was_on_the_disk_is_refused,
 					  files_remove),
+		cmocka_unit_test_teardown(table__without_a_log_is_what_its_checkpoint_has,
+					  files_remove),
+		cmocka_unit_test_teardown(table__checkpoint_keeps_what_was_reported, files_remove),
+		cmocka_unit_test_teardown(table__what_is_not_logged_waits_for_what_is,
+					  files_remove),
+		cmocka_unit_test_teardown(table__without_a_log_damage_is_named, files_remove),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - what workers say over TCP, and what they are answered: docs/protocol.md, R-KV-5 to R-KV-14. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,8 @@
 
 /* ---- no ---- */
 
-/* about KV_NOTHING: the connection ends with it. */
-__attribute__((format(printf, 5, 6))) static void
-refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
-       enum kv_refusal refusal, const char *format, ...)
+void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
+		     enum kv_refusal refusal, const char *format, ...)
 {
 	struct kv_message message = { .type = KV_ERROR,
 				      .refusal = refusal,
@@ -60,17 +59,18 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 	snprintf(conn->who, sizeof(conn->who), "worker %u (%.60s, pid %u)", said->worker,
 		 said->host, said->pid);
 	if (!key_equal(options->key, said->secret)) {
-		refuse(server, conn, NULL, KV_REFUSED_DENIED, "%s has another key than this server",
-		       conn->who);
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_DENIED,
+				"%s has another key than this server", conn->who);
 		return;
 	}
 	if ((*options->job && strcmp(options->job, said->job) != 0) ||
 	    said->workers != options->workers) {
-		refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
-		       "%s is of job %.200s with %u workers; this server is for job %.200s with "
-		       "%u",
-		       conn->who, said->job, said->workers, *options->job ? options->job : "(any)",
-		       options->workers);
+		ps_serve_refuse(
+			server, conn, NULL, KV_REFUSED_MISMATCH,
+			"%s is of job %.200s with %u workers; this server is for job %.200s with "
+			"%u",
+			conn->who, said->job, said->workers, *options->job ? options->job : "(any)",
+			options->workers);
 		return;
 	}
 	conn->worker = said->worker;
@@ -102,13 +102,14 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 
 	worker->conn = conn;
 	worker->is_waiting = false;
+	worker->gone_ns = 0;
 	if (old && old != conn)
-		refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
-		       "table %s: worker %u has another connection now", hosted->options.table.name,
-		       conn->worker);
+		ps_serve_refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
+				"table %s: worker %u has another connection now",
+				hosted->options.table.name, conn->worker);
 }
 
-static void maps_say(struct ps_hosted *hosted, struct ps_conn *conn)
+void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn)
 {
 	const struct hot_map *map = &hosted->table->map;
 
@@ -139,6 +140,8 @@ void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_
 
 	memcpy(message.nonce, worker->nonce, sizeof(message.nonce));
 	if (!hosted->is_inside) {
+		message.registers = hosted->registers;
+		message.packing = hosted->options.packing;
 		message.port = hosted->at_switch.port;
 		memcpy(message.ip, hosted->at_switch.ip, sizeof(message.ip));
 	}
@@ -160,7 +163,11 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 				      .map = table->map.version,
 				      .patience_us = hosted->options.patience_us,
 				      .scale = 1 / table->options.unit,
+				      .values = table->options.values,
+				      .is_stepped = table->options.is_sync,
 				      .is_known = is_known,
+				      .must_report =
+					      state->memory.worker[conn->worker].is_unreported,
 				      .generation = state->generation,
 				      .epoch = state->expected,
 				      .barrier = table->barrier,
@@ -175,7 +182,7 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 	memcpy(message.nonce, worker->binding.nonce, sizeof(message.nonce));
 	memcpy(message.row, hosted->row, table->shape.window * sizeof(uint64_t));
 	ps_conn_hold(conn, table, &message);
-	maps_say(hosted, conn);
+	ps_serve_map(hosted, conn);
 	if (table->map.keys && hosted->has_switch)
 		ps_serve_switch(server, hosted, conn->worker);
 }
@@ -186,9 +193,10 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 {
 	if (!ps_table_is_stuck(hosted->table))
 		return false;
-	refuse(server, conn, said, KV_REFUSED_DISK,
-	       "table %s: the server cannot write its log: %s: too much waits for it already",
-	       hosted->options.table.name, strerror(ps_table_trouble(hosted->table)));
+	ps_serve_refuse(
+		server, conn, said, KV_REFUSED_DISK,
+		"table %s: the server cannot write its log: %s: too much waits for it already",
+		hosted->options.table.name, strerror(ps_table_trouble(hosted->table)));
 	return true;
 }
 
@@ -200,34 +208,39 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	bool begins;
 
 	if (!hosted) {
-		refuse(server, conn, said, KV_REFUSED_UNKNOWN,
-		       "%s asks for a table %s, which is not here", conn->who, said->name);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_UNKNOWN,
+				"%s asks for a table %s, which is not here", conn->who, said->name);
 		return;
 	}
 	if (said->dim != hosted->table->shape.dim) {
-		refuse(server, conn, said, KV_REFUSED_MISMATCH,
-		       "table %s has dim %u; %s has opened it with dim %u", said->name,
-		       hosted->table->shape.dim, conn->who, said->dim);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MISMATCH,
+				"table %s has dim %u; %s has opened it with dim %u", said->name,
+				hosted->table->shape.dim, conn->who, said->dim);
 		return;
 	}
 	generation = server_of(hosted)->generation;
 	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
 	if (conn->incarnation < had) {
-		refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
-		       "table %s: a later incarnation of worker %u has come, %" PRIu64
-		       " and not %" PRIu64,
-		       said->name, conn->worker, had, conn->incarnation);
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
+				"table %s: a later incarnation of worker %u has come, %" PRIu64
+				" and not %" PRIu64,
+				said->name, conn->worker, had, conn->incarnation);
 		return;
 	}
 	memcpy(hosted->row,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,
 	       hosted->table->shape.window * sizeof(uint64_t));
-	if (conn->incarnation > had && is_stuck(server, hosted, conn, said))
+	if (ps_steps_refuse(server, hosted, conn, said) ||
+	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
+		return;
+	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
+	conn->is_held = conn->incarnation > had && had && !ps_summed_is_drained(server, hosted);
+	if (conn->is_held)
 		return;
 	if (conn->incarnation > had) {
+		ps_steps_join(server, hosted, conn);
 		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
-		hosted->worker[conn->worker].barrier = 0;
 	}
 	take_over(server, hosted, conn);
 	/* R-SP-29: who replaces another begins a generation, which needs a switch of its own. */
@@ -237,13 +250,13 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	opened_say(server, hosted, conn, conn->incarnation == had);
 	if (begins)
 		ps_summed_begin(server, hosted);
+	/* R-SP-34: it may have stood for the last report. A JOIN after that begins a generation, and finds a switch in this. */
+	ps_gather_turn(server, hosted);
 	ps_log(server, PS_INFO, "table %s: %s has %s", said->name, conn->who,
 	       conn->incarnation == had ? "come back"
 	       : had                    ? "come in place of another"
 					: "come");
 }
-
-/* ---- pairs ---- */
 
 /* NULL: it has not opened that; it is told so. */
 static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *conn,
@@ -254,10 +267,20 @@ static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *con
 
 	if (hosted && hosted->worker[conn->worker].conn == conn)
 		return hosted;
-	refuse(server, conn, said, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
-	       kv_type_name(said->type), conn->who, said->table);
+	ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
+			kv_type_name(said->type), conn->who, said->table);
 	return NULL;
 }
+
+static void report(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+
+	if (hosted)
+		ps_gather_report(server, hosted, conn, said);
+}
+
+/* ---- pairs ---- */
 
 static void batch_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 			 const struct kv_message *said, enum ps_batch why)
@@ -265,19 +288,30 @@ static void batch_refuse(struct ps_server *server, struct ps_hosted *hosted, str
 	const char *name = hosted->options.table.name;
 
 	if (why == PS_BATCH_REFUSED)
-		refuse(server, conn, said, KV_REFUSED_MESSAGE,
-		       "table %s: batch %" PRIu64 " of %s; %" PRIu64 " is next", name, said->number,
-		       conn->who, server_of(hosted)->memory.worker[conn->worker].next);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE,
+				"table %s: batch %" PRIu64 " of %s; %" PRIu64 " is next", name,
+				said->number, conn->who,
+				server_of(hosted)->memory.worker[conn->worker].next);
 	else if (why == PS_BATCH_FULL)
-		refuse(server, conn, said, KV_REFUSED_MEMORY,
-		       "table %s: no room for a batch of %u keys of %s: %" PRIu64
-		       " rows take %" PRIu64 " of at most %" PRIu64 " bytes",
-		       name, said->count, conn->who, store_rows(hosted->table->store),
-		       store_bytes(hosted->table->store), hosted->options.table.memory_max);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MEMORY,
+				"table %s: no room for a batch of %u keys of %s: %" PRIu64
+				" rows take %" PRIu64 " of at most %" PRIu64 " bytes",
+				name, said->count, conn->who, store_rows(hosted->table->store),
+				store_bytes(hosted->table->store),
+				hosted->options.table.memory_max);
 	else
-		refuse(server, conn, said, KV_REFUSED_MEMORY,
-		       "table %s: out of memory for a batch of %u keys of %s", name, said->count,
-		       conn->who);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MEMORY,
+				"table %s: out of memory for a batch of %u keys of %s", name,
+				said->count, conn->who);
+}
+
+/* R-KV-16 */
+static bool is_too_large(const struct kv_message *said)
+{
+	for (uint32_t i = 0; i < said->count * said->dim; i++)
+		if (!(fabsf(said->value[i]) < STAGE_VALUE_MAX))
+			return true;
+	return false;
 }
 
 static void batch(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
@@ -289,15 +323,24 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 	if (!hosted)
 		return;
 	if (said->dim != hosted->table->shape.dim) {
-		refuse(server, conn, said, KV_REFUSED_MISMATCH,
-		       "table %s has dim %u; %s has sent a batch of dim %u",
-		       hosted->options.table.name, hosted->table->shape.dim, conn->who, said->dim);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MISMATCH,
+				"table %s has dim %u; %s has sent a batch of dim %u",
+				hosted->options.table.name, hosted->table->shape.dim, conn->who,
+				said->dim);
 		return;
 	}
 	if (ps_table_trouble(hosted->table)) {
-		refuse(server, conn, said, KV_REFUSED_DISK,
-		       "table %s: the server cannot write its log: %s", hosted->options.table.name,
-		       strerror(ps_table_trouble(hosted->table)));
+		ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
+				"table %s: the server cannot write its log: %s",
+				hosted->options.table.name,
+				strerror(ps_table_trouble(hosted->table)));
+		return;
+	}
+	if (hosted->table->options.is_sync && is_too_large(said)) {
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE,
+				"table %s: a value of %s is 2^46 or more, which no step has room "
+				"for",
+				hosted->options.table.name, conn->who);
 		return;
 	}
 	result = ps_table_batch(hosted->table, conn->worker, conn->incarnation, said->number,
@@ -307,7 +350,8 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 		return;
 	}
 	answer.table = hosted->number;
-	answer.record = server_of(hosted)->recorded;
+	answer.generation = server_of(hosted)->generation;
+	answer.epoch = server_of(hosted)->expected - 1;
 	ps_conn_hold(conn, hosted->table, &answer);
 }
 
@@ -347,10 +391,11 @@ static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv
 	if (!hosted)
 		return;
 	if (said->count > kv_keys_max(hosted->table->shape.dim)) {
-		refuse(server, conn, said, KV_REFUSED_MESSAGE,
-		       "table %s: %s asks for %u keys at once; %u of dim %u fit into an answer",
-		       hosted->options.table.name, conn->who, said->count,
-		       kv_keys_max(hosted->table->shape.dim), hosted->table->shape.dim);
+		ps_serve_refuse(
+			server, conn, said, KV_REFUSED_MESSAGE,
+			"table %s: %s asks for %u keys at once; %u of dim %u fit into an answer",
+			hosted->options.table.name, conn->who, said->count,
+			kv_keys_max(hosted->table->shape.dim), hosted->table->shape.dim);
 		return;
 	}
 	if (is_fresh(hosted, said->generation, said->epoch)) {
@@ -359,8 +404,8 @@ static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv
 	}
 	waiting = &conn->pull[conn->pull_count];
 	if (conn->pull_count == PS_CONN_PULLS) {
-		refuse(server, conn, said, KV_REFUSED_MEMORY, "%u pulls of %s wait already",
-		       conn->pull_count, conn->who);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MEMORY,
+				"%u pulls of %s wait already", conn->pull_count, conn->who);
 		return;
 	}
 	*waiting = (struct ps_waiting_pull){ .table = hosted->number,
@@ -370,8 +415,8 @@ static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv
 					     .count = said->count,
 					     .key = malloc((said->count + 1) * sizeof(uint64_t)) };
 	if (!waiting->key) {
-		refuse(server, conn, said, KV_REFUSED_MEMORY, "out of memory for a pull of %s",
-		       conn->who);
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MEMORY,
+				"out of memory for a pull of %s", conn->who);
 		return;
 	}
 	if (said->count)
@@ -397,60 +442,14 @@ static void pulls_answer(struct ps_server *server, struct ps_hosted *hosted, str
 	conn->pull_count = left;
 }
 
-/* ---- BARRIER ---- */
-
-static void barrier_answer(struct ps_hosted *hosted, struct ps_worker *worker)
-{
-	const struct server_sparse *state = server_of(hosted);
-	struct kv_message answer = { .type = KV_BARRIER,
-				     .table = hosted->number,
-				     .number = worker->barrier,
-				     .generation = state->generation,
-				     .epoch = state->expected - 1 };
-
-	worker->is_waiting = false;
-	ps_conn_hold(worker->conn, hosted->table, &answer);
-}
-
-static bool is_passed(const struct ps_hosted *hosted, uint16_t worker)
-{
-	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
-		if (hosted->worker[i].barrier < hosted->worker[worker].barrier &&
-		    !ps_table_has_left(hosted->table, i, worker))
-			return false;
-	return true;
-}
-
-/* R-KV-11. What was passed is on the disk before anybody is told, for one that asks again after a restart may be the
- * only one that does. */
-static void barriers_look(struct ps_hosted *hosted)
-{
-	uint16_t workers = hosted->table->shape.workers;
-
-	for (uint16_t i = 0; i < workers; i++) {
-		struct ps_worker *worker = &hosted->worker[i];
-
-		if (worker->is_waiting && worker->barrier > hosted->table->barrier &&
-		    is_passed(hosted, i))
-			ps_table_barrier(hosted->table, worker->barrier);
-	}
-	for (uint16_t i = 0; i < workers; i++) {
-		struct ps_worker *worker = &hosted->worker[i];
-
-		if (worker->is_waiting && worker->conn && worker->barrier <= hosted->table->barrier)
-			barrier_answer(hosted, worker);
-	}
-}
+/* ---- steps, and the end ---- */
 
 static void barrier(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
 {
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
-	if (!hosted || is_stuck(server, hosted, conn, said))
-		return;
-	hosted->worker[conn->worker].barrier = said->number;
-	hosted->worker[conn->worker].is_waiting = true;
-	barriers_look(hosted);
+	if (hosted && !is_stuck(server, hosted, conn, said))
+		ps_steps_come(hosted, conn->worker, said->number);
 }
 
 /* R-KV-13 */
@@ -461,8 +460,7 @@ static void leave(struct ps_server *server, struct ps_conn *conn)
 
 		if (hosted->worker[conn->worker].conn != conn)
 			continue;
-		ps_table_leave(hosted->table, conn->worker);
-		barriers_look(hosted);
+		ps_steps_left(hosted, conn->worker);
 	}
 	conn->has_left = true;
 	conn->is_ending = true;
@@ -489,6 +487,7 @@ void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
 			continue;
 		worker->conn = NULL;
 		worker->is_waiting = false;
+		worker->gone_ns = conn->has_left ? 0 : ps_now(server);
 		ps_log(server, PS_INFO, "table %s: %s has %s", server->hosted[i].options.table.name,
 		       conn->who, conn->has_left ? "left" : "gone, and may come back");
 	}
@@ -498,9 +497,9 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 			  const struct kv_message *said)
 {
 	if (conn->is_welcome == (said->type == KV_HELLO)) {
-		refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s from %s, where %s",
-		       kv_type_name(said->type), conn->who,
-		       conn->is_welcome ? "HELLO was said before" : "HELLO comes first");
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s from %s, where %s",
+				kv_type_name(said->type), conn->who,
+				conn->is_welcome ? "HELLO was said before" : "HELLO comes first");
 		return;
 	}
 	switch (said->type) {
@@ -509,6 +508,9 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 		break;
 	case KV_OPEN:
 		open_table(server, conn, said);
+		break;
+	case KV_REPORT:
+		report(server, conn, said);
 		break;
 	case KV_BATCH:
 		batch(server, conn, said);
@@ -525,8 +527,9 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 	case KV_ALIVE:
 		break;
 	default:
-		refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s from %s: only servers say that",
-		       kv_type_name(said->type), conn->who);
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
+				"%s from %s: only servers say that", kv_type_name(said->type),
+				conn->who);
 	}
 }
 
@@ -540,16 +543,19 @@ void ps_serve(struct ps_server *server, struct ps_conn *conn)
 		if (!bytes)
 			return;
 		if (bytes == SIZE_MAX) {
-			refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
-			       "%s: what it sends are no messages of tally", conn->who);
+			ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
+					"%s: what it sends are no messages of tally", conn->who);
 			return;
 		}
+		conn->is_held = false;
 		memset(&message, 0, sizeof(message));
 		if (kv_decode(&server->codec, conn->in, bytes, &message))
-			refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s: %s", conn->who,
-			       server->codec.fault);
+			ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s: %s", conn->who,
+					server->codec.fault);
 		else
 			message_serve(server, conn, &message);
+		if (conn->is_held)
+			return;
 		ps_conn_taken(conn, bytes);
 	}
 }

@@ -25,6 +25,8 @@ enum {
 	READS = 16,       /* of a connection, likewise */
 	HEARTBEATS = 8,   /* R-KV-12 */
 	ACCEPT_AGAIN_MS = 1000,
+	AGE_US = 50000,
+	PATIENCE_US = 100000,
 	TURN_MS_MAX = 100 /* checkpoints, silence */
 };
 
@@ -70,6 +72,12 @@ void ps_server_report(struct ps_server *server)
 void ps_server_checkpoint(struct ps_server *server)
 {
 	server->is_saving = true;
+	ring(server);
+}
+
+void ps_server_reload(struct ps_server *server)
+{
+	server->is_remapping = true;
 	ring(server);
 }
 
@@ -166,12 +174,11 @@ static int hosted_open(struct ps_server *server, const struct ps_hosted_options 
 	struct ps_hosted *hosted = &server->hosted[server->hosted_count];
 
 	hosted->options = *options;
-	if (!hosted->options.pairs_max)
-		hosted->options.pairs_max = 65536;
 	if (!hosted->options.age_us)
-		hosted->options.age_us = 20000;
+		hosted->options.age_us = AGE_US;
+	/* Whoever asks ends an epoch: not before age would have, and the flush has had its time. */
 	if (!hosted->options.patience_us)
-		hosted->options.patience_us = 200000;
+		hosted->options.patience_us = (uint32_t)(2 * hosted->options.age_us) + PATIENCE_US;
 	hosted->options.table.workers = server->options.workers;
 	hosted->options.table.changed = ring;
 	hosted->options.table.arg = server;
@@ -200,13 +207,18 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 {
 	struct ps_table *table = hosted->table;
 
-	home_sparse_fence(table->home, table->map.version);
 	ps_log(server, PS_INFO, "table %s: %llu rows, %u of them hot, %llu records read",
 	       hosted->options.table.name, (unsigned long long)store_rows(table->store),
 	       table->map.keys, (unsigned long long)table->replayed);
-	ps_summed_begin(server, hosted);
+	ps_steps_begin(server, hosted);
 	hosted->saved_ns = ps_now(server);
-	if (hosted->has_switch || hosted->candidate)
+	if (table->options.durability == PS_CHECKPOINT) {
+		ps_gather_begin(server, hosted);
+	} else {
+		home_sparse_fence(table->home, table->map.version);
+		ps_summed_begin(server, hosted);
+	}
+	if (hosted->has_switch || hosted->candidate || hosted->is_gathering)
 		return 0;
 	snprintf(error, PS_ERROR_MAX,
 		 "table %s: no switch for its %u hot keys: %s: %llu bytes are there for all tables "
@@ -253,6 +265,8 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 		server->options.switch_memory = 1ull << 30;
 	if (!server->options.closed_ns)
 		server->options.closed_ns = 5000 * ms_ns;
+	if (!server->options.drain_ns)
+		server->options.drain_ns = 2000 * ms_ns;
 	server->listener = -1;
 	server->bell = -1;
 	server->values = calloc(KV_VALUES_MAX, sizeof(float));
@@ -470,30 +484,62 @@ static void report(const struct ps_server *server, const struct ps_hosted *hoste
 		here += hosted->worker[i].conn != NULL;
 	ps_log(server, PS_INFO,
 	       "table %s: %llu rows in %llu bytes, %u hot; %u of %u workers here; generation %llu, "
-	       "%llu epochs, %llu records of which %llu durable; flushes: %llu parts, %llu "
+	       "%llu epochs, %llu records of which %llu durable; %llu pushes and batches lost "
+	       "since the "
+	       "start; flushes: %llu parts, %llu "
 	       "dropped, "
-	       "%llu of strangers; flags %u",
+	       "%llu of strangers; flags %u; %llu steps with a number that was too large",
 	       hosted->options.table.name, (unsigned long long)store_rows(hosted->table->store),
 	       (unsigned long long)store_bytes(hosted->table->store), hosted->table->map.keys, here,
 	       server->options.workers, (unsigned long long)state->generation,
 	       (unsigned long long)(state->expected - 1), (unsigned long long)state->recorded,
-	       (unsigned long long)state->durable, (unsigned long long)stats->parts,
-	       (unsigned long long)stats->dropped, (unsigned long long)stats->strangers,
-	       state->sticky);
+	       (unsigned long long)state->durable, (unsigned long long)state->lost,
+	       (unsigned long long)stats->parts, (unsigned long long)stats->dropped,
+	       (unsigned long long)stats->strangers, state->sticky,
+	       (unsigned long long)hosted->table->held);
+}
+
+/* R-SP-8: some sum is not what was pushed, and stays so; R-KV-19: some row is not what its optimiser would make it. */
+static void sticky_say(struct ps_server *server, struct ps_hosted *hosted)
+{
+	uint16_t sticky = home_sparse_server(hosted->table->home)->sticky;
+	const struct ps_table *table = hosted->table;
+
+	if (table->held && !hosted->is_held)
+		ps_log(server, PS_WARN,
+		       "table %s: a step of key %llu had a gradient or came to a number that was "
+		       "too large: the largest that there is room for was taken in its place",
+		       table->options.name, (unsigned long long)table->held_key);
+	hosted->is_held = table->held;
+	if (sticky == hosted->sticky)
+		return;
+	hosted->sticky = sticky;
+	ps_log(server, PS_WARN,
+	       "table %s: values of hot keys were %s, and sums of them are not what was pushed%s",
+	       hosted->options.table.name, sticky & SPARSE_SATURATED ? "too large" : "no numbers",
+	       hosted->options.table.values == SPARSE_FIXED
+		       ? ": a larger unit= has room for larger ones"
+		       : "");
 }
 
 static void tables_turn(struct ps_server *server)
 {
 	bool is_asked = atomic_exchange(&server->is_asked, false);
 	bool is_saving = atomic_exchange(&server->is_saving, false);
+	bool is_remapping = atomic_exchange(&server->is_remapping, false);
 
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 		int trouble = ps_table_trouble(hosted->table);
 
+		if (is_remapping)
+			ps_reload(server, hosted);
 		ps_table_settle(hosted->table);
 		ps_serve_waiting(server, hosted);
+		ps_steps_turn(server, hosted);
+		ps_gather_turn(server, hosted);
 		checkpoint_turn(server, hosted, is_saving);
+		sticky_say(server, hosted);
 		if (is_asked)
 			report(server, hosted);
 		if (trouble == hosted->trouble)
@@ -544,6 +590,17 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 			fds[i].revents = 0;
 }
 
+/* An orderly end loses nothing. */
+static void tables_save(struct ps_server *server)
+{
+	char error[PS_ERROR_MAX];
+
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		if (server->hosted[i].table->options.durability == PS_CHECKPOINT &&
+		    ps_table_save(server->hosted[i].table, error))
+			ps_log(server, PS_ERROR, "%s: what came after the last one is lost", error);
+}
+
 int ps_server_run(struct ps_server *server)
 {
 	while (!server->is_stopping) {
@@ -566,5 +623,6 @@ int ps_server_run(struct ps_server *server)
 		if (server->fds[1].revents)
 			accept_all(server);
 	}
+	tables_save(server);
 	return 0;
 }

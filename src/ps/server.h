@@ -20,9 +20,10 @@ enum ps_level { PS_ERROR, PS_WARN, PS_INFO, PS_DEBUG };
 /* What else the server wants to know of a table. */
 struct ps_hosted_options {
 	struct ps_table_options table; /* changed and arg are the server's */
-	uint64_t pairs_max;            /* an epoch ends with so many pairs; 0: 65,536 */
-	uint64_t age_us;               /* or so long after its first push; 0: 20,000 */
-	uint32_t patience_us;          /* R-SP-20; 0: 200,000 */
+	uint64_t pairs_max;            /* an epoch ends with so many pairs; 0: R-SP-9's own */
+	uint64_t age_us;               /* or so long after its first push; 0: 50,000 */
+	uint32_t patience_us;          /* R-SP-20; 0: 100,000 and twice age_us */
+	enum kv_packing packing;       /* where the switch is a chip (R-KV-18) */
 };
 
 struct ps_server_options {
@@ -35,8 +36,14 @@ struct ps_server_options {
 	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
 	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */
 	uint64_t silence_ns; /* an aggregator that is silent for so long has gone; 0: 500 ms */
-	/* One whose datagrams do not come through is not asked for so long, then twice as long, to 5 minutes; 0: 5 s. */
+	/* One whose datagrams do not come through, or that is tired, is not asked for so long, then twice as long, to 5
+	 * minutes; 0: 5 s. */
 	uint64_t closed_ns;
+	/* R-CT-48: an aggregator is tired if its answers take so long, so many per cent of the parts of flushes are lost, so
+	 * many of its memory are in use; 0: whatever it is. */
+	uint64_t tired_delay_ns;
+	uint32_t tired_loss, tired_memory;
+	uint64_t drain_ns;      /* R-SP-35: no longer than that; 0: 2 s */
 	uint64_t switch_memory; /* bytes of the switches inside; 0: 1 GiB */
 	const struct ps_hosted_options *tables;
 	uint32_t table_count; /* 1..PS_TABLES_MAX */
@@ -59,5 +66,6 @@ int ps_server_run(struct ps_server *server);
 void ps_server_stop(struct ps_server *server);
 void ps_server_report(struct ps_server *server);     /* a line per table */
 void ps_server_checkpoint(struct ps_server *server); /* of all tables, now */
+void ps_server_reload(struct ps_server *server); /* maps that are others than before (R-SP-32) */
 
 #endif

@@ -1,261 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers by hand, over TCP, against a server in a thread: what they are answered, and what they are refused with. */
-#include "ps/server.h"
-
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-enum { WORKERS = 2, DIM = 2, PATIENCE_S = 30, QUIET_MS = 150 };
-
-static char folder[] = "/tmp/tally-server-XXXXXX";
-static struct ps_hosted_options table;
-static struct ps_server_options options;
-static struct ps_server *server;
-static pthread_t thread;
-static uint16_t port;
-static struct kv_codec codec;
-static atomic_uint log_takes_ms; /* the next line */
-static struct kv_message said;   /* the last that was heard */
-
-static void on_log(void *arg, enum ps_level level, const char *line)
-{
-	unsigned ms = atomic_exchange(&log_takes_ms, 0);
-
-	(void)arg;
-	(void)level;
-	(void)line;
-	usleep(1000 * ms);
-}
-
-static void *run(void *arg)
-{
-	(void)arg;
-	ps_server_run(server);
-	return NULL;
-}
-
-static int begin(void **state)
-{
-	char error[PS_ERROR_MAX], text[PS_TEXT_BYTES];
-
-	(void)state;
-	if (ps_server_open(&server, &options, error)) {
-		fprintf(stderr, "%s\n", error);
-		return -1;
-	}
-	port = (uint16_t)atoi(strrchr(ps_server_address(server, text), ':') + 1);
-	return pthread_create(&thread, NULL, run, NULL);
-}
-
-static int end(void **state)
-{
-	(void)state;
-	ps_server_stop(server);
-	pthread_join(thread, NULL);
-	ps_server_close(server);
-	return 0;
-}
-
-static int setup(void **state)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/t.0.log", folder);
-	unlink(path);
-	table = (struct ps_hosted_options){
-		.table = { .name = "t",
-			   .dim = DIM,
-			   .window = 4,
-			   .bytes = 1472,
-			   .optimiser = optimiser_default(OPTIMISER_SUM),
-			   .unit = 1,
-			   .memory_max = 1 << 20,
-			   .folder = folder },
-	};
-	options = (struct ps_server_options){ .listen = "127.0.0.1:0",
-					      .job = "J",
-					      .key = "secret",
-					      .workers = WORKERS,
-					      .heartbeat_ms = 5000,
-					      .tables = &table,
-					      .table_count = 1,
-					      .log = on_log };
-	return begin(state);
-}
-
-static int folder_make(void **state)
-{
-	(void)state;
-	signal(SIGXFSZ, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_remove(void **state)
-{
-	char path[64];
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s/t.0.log", folder);
-	unlink(path);
-	return rmdir(folder);
-}
-
-/* ---- a worker ---- */
-
-static int connect_one(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_port = htons(port),
-				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct timeval patience = { .tv_sec = PATIENCE_S };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	return fd;
-}
-
-static void say(int fd, const struct kv_message *message)
-{
-	uint8_t *frame = malloc(kv_bytes(message));
-	size_t bytes = kv_put(message, frame);
-
-	assert_int_equal(send(fd, frame, bytes, MSG_NOSIGNAL), bytes);
-	free(frame);
-}
-
-static void read_all(int fd, uint8_t *at, size_t bytes)
-{
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got = recv(fd, at + done, bytes - done, 0);
-
-		assert_true(got > 0);
-		done += (size_t)got;
-	}
-}
-
-/* The next message but ALIVE. */
-static void hear_any(int fd)
-{
-	static uint8_t frame[KV_FRAME_BYTES + KV_BYTES_MAX];
-
-	do {
-		uint32_t bytes;
-
-		read_all(fd, frame, KV_FRAME_BYTES);
-		bytes = sparse_body_get32(frame);
-		assert_true(bytes <= KV_BYTES_MAX);
-		read_all(fd, frame + KV_FRAME_BYTES, bytes);
-		memset(&said, 0, sizeof(said));
-		assert_int_equal(kv_decode(&codec, frame, KV_FRAME_BYTES + bytes, &said), 0);
-	} while (said.type == KV_ALIVE);
-}
-
-static void hear(int fd, enum kv_type type)
-{
-	hear_any(fd);
-	if (said.type != type)
-		fail_msg("%s, not %s: %s", kv_type_name(said.type), kv_type_name(type), said.text);
-}
-
-static void hear_no(int fd, enum kv_refusal refusal, const char *part)
-{
-	hear(fd, KV_ERROR);
-	assert_int_equal(said.refusal, refusal);
-	if (!strstr(said.text, part))
-		fail_msg("\"%s\" does not say \"%s\"", said.text, part);
-}
-
-static void hear_end(int fd)
-{
-	uint8_t byte;
-
-	assert_int_equal(recv(fd, &byte, 1, 0), 0);
-	close(fd);
-}
-
-static bool is_quiet(int fd)
-{
-	struct timeval moment = { .tv_usec = QUIET_MS * 1000 };
-	struct timeval patience = { .tv_sec = PATIENCE_S };
-	uint8_t byte;
-	ssize_t got;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
-	got = recv(fd, &byte, 1, MSG_PEEK);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	return got < 0;
-}
-
-static struct kv_message hello_of(uint16_t worker, uint64_t incarnation)
-{
-	struct kv_message hello = { .type = KV_HELLO,
-				    .version = 1,
-				    .worker = worker,
-				    .workers = WORKERS,
-				    .pid = 77,
-				    .incarnation = incarnation,
-				    .job = "J",
-				    .secret = "secret",
-				    .host = "H" };
-
-	return hello;
-}
-
-/* Its OPENED is in said. */
-static int open_one(uint16_t worker, uint64_t incarnation)
-{
-	struct kv_message hello = hello_of(worker, incarnation);
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
-	int fd = connect_one();
-
-	say(fd, &hello);
-	hear(fd, KV_WELCOME);
-	say(fd, &open);
-	hear(fd, KV_OPENED);
-	return fd;
-}
-
-static void batch_say(int fd, uint64_t number, uint64_t key, float value)
-{
-	float values[DIM] = { value, -value };
-	struct kv_message batch = { .type = KV_BATCH,
-				    .number = number,
-				    .dim = DIM,
-				    .count = 1,
-				    .key = &key,
-				    .value = values };
-
-	say(fd, &batch);
-}
-
-static void pull_say(int fd, uint64_t generation, uint64_t epoch)
-{
-	static const uint64_t keys[2] = { 5, 6 };
-	struct kv_message pull = { .type = KV_PULL,
-				   .number = 9,
-				   .generation = generation,
-				   .epoch = epoch,
-				   .count = 2,
-				   .key = keys };
-
-	say(fd, &pull);
-}
+#include "dataplane/engine_sparse.h"
+#include "ps/server_fixture.h"
 
 static void refused_hello(const struct kv_message *hello, enum kv_refusal refusal, const char *part)
 {
@@ -408,23 +154,6 @@ static void server__barrier_is_passed_by_all_or_none(void **unused)
 	say(first, &barrier);
 	hear(first, KV_BARRIER);
 	close(first);
-}
-
-static void barrier_say(int fd, uint64_t number)
-{
-	say(fd, &(struct kv_message){ .type = KV_BARRIER, .number = number });
-}
-
-static void barrier_hear(int fd, uint64_t number)
-{
-	hear(fd, KV_BARRIER);
-	assert_int_equal(said.number, number);
-}
-
-static void leave(int fd)
-{
-	say(fd, &(struct kv_message){ .type = KV_LEAVE });
-	hear_end(fd);
 }
 
 static void server__second_run_has_barriers_of_its_own(void **unused)
@@ -641,6 +370,74 @@ static void server__who_says_nothing_is_given_up(void **unused)
 	hear_end(fd);
 }
 
+/* The next server has a map of version 1 with three keys, at path, and worker 0 has got it. */
+static int open_with_map(char path[64])
+{
+	int fd;
+
+	end(NULL);
+	snprintf(path, 64, "%s/map", folder);
+	map_write(path, 1, 3);
+	table.table.map = path;
+	table.table.durability = PS_NONE;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_one(0, 1);
+	map_hear(fd, 1, 3, 1);
+	return fd;
+}
+
+/* R-KV-8. */
+static void server__another_map_is_told_to_all_who_are_there(void **unused)
+{
+	char path[64];
+	int here, later;
+
+	(void)unused;
+	here = open_with_map(path);
+	ps_server_reload(server); /* the same */
+	assert_true(is_quiet(here));
+	map_write(path, 2, 5);
+	ps_server_reload(server);
+	map_hear(here, 2, 5, 2);
+	later = open_one(1, 1);
+	assert_int_equal(said.map, 2);
+	assert_int_equal(said.ranks, 5);
+	map_hear(later, 2, 5, 2);
+	map_write(path, 2, 4); /* other keys, and the same version */
+	ps_server_reload(server);
+	assert_true(is_quiet(here) && is_quiet(later));
+	batch_say(here, 1, 201, 3); /* a hot key */
+	hear(here, KV_DONE);
+	assert_int_equal(said.generation, 2);
+	map_write(path, 3, 1);
+	ps_server_reload(server);
+	map_hear(here, 3, 1, 3);
+	map_hear(later, 3, 1, 3);
+	close(here);
+	close(later);
+	unlink(path);
+}
+
+/* No aggregator, and no room here. */
+static void server__map_without_room_for_a_switch_is_refused(void **unused)
+{
+	char path[64];
+	int fd;
+
+	(void)unused;
+	options.switch_memory = engine_sparse_table_bytes(&(struct sparse_table){
+		.ranks = 3, .workers = WORKERS, .window = 4, .dim = DIM, .bytes = 1472 });
+	fd = open_with_map(path);
+	map_write(path, 2, 8);
+	ps_server_reload(server);
+	assert_true(is_quiet(fd));
+	map_write(path, 2, 2);
+	ps_server_reload(server);
+	map_hear(fd, 2, 2, 2);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -659,6 +456,8 @@ int main(void)
 		T(log_that_is_stuck_is_named),
 		T(long_turn_is_not_taken_for_silence),
 		T(who_says_nothing_is_given_up),
+		T(another_map_is_told_to_all_who_are_there),
+		T(map_without_room_for_a_switch_is_refused),
 #undef T
 	};
 

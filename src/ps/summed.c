@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/ablate.h"
 #include "core/rto.h"
 #include "ps/internal.h"
 
@@ -61,12 +62,54 @@ void ps_summed_drop(struct ps_server *server, struct ps_hosted *hosted)
 		engine_sparse_remove(server->engine, hosted->index);
 	hosted->is_inside = false;
 	hosted->has_switch = false;
+	hosted->tired = (struct ps_tired){ 0 };
+	hosted->drain_ns = 0;
+}
+
+bool ps_summed_is_drained(struct ps_server *server, struct ps_hosted *hosted)
+{
+	struct home_sparse *home = hosted->table->home;
+	uint64_t now_ns = ps_now(server);
+
+	if (!hosted->has_switch || !hosted->table->map.keys || TAKEN_OUT(PS_DRAIN))
+		return true;
+	hosted->is_drain_asked = true;
+	if (!hosted->drain_ns) {
+		hosted->drain_ns = now_ns;
+		home_sparse_drain(home);
+	}
+	if (server_sparse_is_drained(home_sparse_server(home)))
+		return true;
+	if (now_ns - hosted->drain_ns < server->options.drain_ns || TAKEN_OUT(PS_DRAIN_BOUND))
+		return false;
+	ps_log(server, PS_WARN,
+	       "table %s: what its switch has did not come in %llu ms: workers push it again",
+	       hosted->options.table.name,
+	       (unsigned long long)(server->options.drain_ns / 1000000));
+	return true;
+}
+
+/* When whoever waits is to be asked again; nobody does any more: the next drain is another one. */
+static uint64_t drain_due(struct ps_server *server, struct ps_hosted *hosted)
+{
+	bool is_asked = hosted->is_drain_asked;
+
+	hosted->is_drain_asked = false;
+	if (!is_asked)
+		hosted->drain_ns = 0;
+	if (!hosted->drain_ns)
+		return UINT64_MAX;
+	return server_sparse_is_drained(home_sparse_server(hosted->table->home))
+		       ? ps_now(server)
+		       : hosted->drain_ns + server->options.drain_ns;
 }
 
 void ps_summed_install(struct ps_server *server, struct ps_hosted *hosted, uint64_t instance,
 		       uint16_t index, const struct link_address *at, const char *where)
 {
 	hosted->has_switch = true;
+	hosted->parts = 0;
+	hosted->taken_ns = ps_now(server);
 	hosted->index = index;
 	hosted->at_switch = *at;
 	home_sparse_instance(hosted->table->home, instance, index, at);
@@ -152,12 +195,13 @@ static void sparse_serve(struct ps_server *server, const struct link_address *pe
 	}
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
+		bool is_part = sparse_is_flush(packet.kind) || packet.kind == SPARSE_CUT;
 
-		/* Parts of an epoch that could not be recorded come again. */
-		if ((packet.kind == SPARSE_FLUSH || packet.kind == SPARSE_CUT) &&
-		    ps_table_is_stuck(hosted->table))
+		if (!hosted->has_switch || hosted->index != packet.table)
 			continue;
-		if (hosted->has_switch && hosted->index == packet.table)
+		hosted->parts += is_part && link_address_equal(&hosted->at_switch, peer);
+		/* Parts of an epoch that could not be recorded come again. */
+		if (!is_part || !ps_table_is_stuck(hosted->table))
 			home_sparse_serve(hosted->table->home, peer, at, bytes);
 	}
 }
@@ -187,6 +231,7 @@ uint64_t ps_summed_turn(struct ps_server *server)
 		struct ps_hosted *hosted = &server->hosted[i];
 
 		due_ns = rto_least(due_ns, ps_aggregator_turn(server, hosted));
+		due_ns = rto_least(due_ns, drain_due(server, hosted));
 		due_ns = rto_least(due_ns, home_sparse_turn(hosted->table->home));
 	}
 	outbox_flush(&server->outbox);

@@ -10,25 +10,65 @@
 #include <unistd.h>
 
 #include "core/ablate.h"
-#include "hot/mix.h"
+#include "core/lns.h"
 
 /* ---- steps ---- */
 
-void ps_table_apply_sums(struct ps_table *table, float *row, const int64_t *sums)
+static float gradient_of(const struct ps_table *table, int64_t sum)
+{
+	uint32_t bits;
+	float gradient;
+
+	if (!table->lns)
+		return (float)((double)sum * (double)table->options.unit);
+	bits = lns_float(table->lns, (uint32_t)sum);
+	memcpy(&gradient, &bits, sizeof(gradient));
+	return gradient;
+}
+
+static void row_step(struct ps_table *table, uint64_t key, float *row, const float *gradient)
+{
+	if (optimiser_step(&table->options.optimiser, table->shape.dim, row, row + table->shape.dim,
+			   gradient))
+		return;
+	if (!table->held++)
+		table->held_key = key;
+}
+
+void ps_table_apply_sums(struct ps_table *table, uint64_t key, float *row, const int64_t *sums)
 {
 	uint32_t dim = table->shape.dim;
 
+	if (table->stage) {
+		stage_add_sums(table->stage, key, sums);
+		return;
+	}
 	for (uint32_t i = 0; i < dim; i++)
-		table->gradient[i] = (float)((double)sums[i] * (double)table->options.unit);
-	optimiser_step(&table->options.optimiser, dim, row, row + dim, table->gradient);
+		table->gradient[i] = gradient_of(table, sums[i]);
+	row_step(table, key, row, table->gradient);
 }
 
 void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values)
 {
 	float *row = store_get(table->store, key);
-	uint32_t dim = table->shape.dim;
 
-	optimiser_step(&table->options.optimiser, dim, row, row + dim, values);
+	if (table->stage)
+		stage_add_floats(table->stage, key, values);
+	else
+		row_step(table, key, row, values);
+}
+
+/* R-KV-16: whoever has pushed how much of a key, in which order: it is one step. */
+void ps_table_step(struct ps_table *table)
+{
+	if (!table->stage)
+		return;
+	for (uint64_t i = 0; i < stage_count(table->stage); i++) {
+		uint64_t key = stage_gradient(table->stage, i, table->gradient);
+
+		row_step(table, key, store_get(table->store, key), table->gradient);
+	}
+	stage_clear(table->stage);
 }
 
 static void epoch_record(struct ps_table *table, const struct server_sparse_record *what)
@@ -48,7 +88,7 @@ static void epoch_record(struct ps_table *table, const struct server_sparse_reco
 			continue;
 		for (uint32_t i = 0; i < table->shape.dim; i++)
 			bytes_put64(&table->body, (uint64_t)sums[i]);
-		ps_table_apply_sums(table, table->hot[rank], sums);
+		ps_table_apply_sums(table, table->map.key[rank], table->hot[rank], sums);
 	}
 }
 
@@ -70,6 +110,13 @@ static void batch_record(struct ps_table *table, const struct server_sparse_reco
 				      table->batch_values + (size_t)i * dim);
 }
 
+/* R-SP-34 */
+static bool is_logged(const struct ps_table *table, enum server_sparse_record_kind kind)
+{
+	return table->options.durability == PS_LOG || kind == SERVER_SPARSE_FENCE ||
+	       kind == SERVER_SPARSE_JOIN;
+}
+
 static void on_record(void *arg, const struct server_sparse_record *what)
 {
 	struct ps_table *table = arg;
@@ -88,7 +135,7 @@ static void on_record(void *arg, const struct server_sparse_record *what)
 		      stderr);
 		_exit(1);
 	}
-	if (table->log)
+	if (table->log && is_logged(table, what->kind))
 		log_append(table->log, what->number, what->kind, table->body.at,
 			   (uint32_t)table->body.count);
 }
@@ -113,6 +160,9 @@ enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t i
 	error = store_reserve(table->store, fresh);
 	if (error)
 		return error == -ENOSPC ? PS_BATCH_FULL : PS_BATCH_NO_MEMORY;
+	/* An epoch cannot be refused: there is always room for one. */
+	if (table->stage && stage_reserve(table->stage, (uint64_t)count + table->map.keys))
+		return PS_BATCH_NO_MEMORY;
 	table->batch_keys = keys;
 	table->batch_values = values;
 	table->batch_count = count;
@@ -136,7 +186,28 @@ static void number_record(struct ps_table *table, uint32_t type, uint64_t number
 void ps_table_barrier(struct ps_table *table, uint64_t barrier)
 {
 	table->barrier = barrier;
+	ps_table_step(table);
 	number_record(table, RECORD_BARRIER, barrier);
+}
+
+bool ps_table_is_member(const struct ps_table *table, uint16_t worker)
+{
+	return table->member[worker].joined > table->member[worker].left;
+}
+
+void ps_table_empty(struct ps_table *table)
+{
+	for (uint16_t i = 0; i < table->shape.workers; i++)
+		if (ps_table_is_member(table, i))
+			table->member[i].left = ++table->moves;
+	if (table->stage)
+		stage_clear(table->stage);
+}
+
+void ps_table_void(struct ps_table *table)
+{
+	ps_table_empty(table);
+	number_record(table, RECORD_VOID, table->barrier);
 }
 
 void ps_table_leave(struct ps_table *table, uint16_t worker)
@@ -154,10 +225,25 @@ bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t wo
 
 /* ---- what is durable ---- */
 
+/* R-SP-34: what is not logged is durable when all is that is, and came before it. */
+static uint64_t durable(const struct ps_table *table)
+{
+	uint64_t recorded = home_sparse_server(table->home)->recorded;
+	struct log_state state;
+
+	if (!table->log)
+		return recorded;
+	state = log_state(table->log);
+	if (table->options.durability == PS_CHECKPOINT &&
+	    (state.position == log_appended(table->log) || TAKEN_OUT(PS_UNLOGGED_EARLY)))
+		return recorded;
+	return state.mark;
+}
+
 void ps_table_settle(struct ps_table *table)
 {
 	const struct server_sparse *server = home_sparse_server(table->home);
-	uint64_t mark = table->log ? log_state(table->log).mark : server->recorded;
+	uint64_t mark = durable(table);
 
 	if (mark > server->durable)
 		home_sparse_durable(table->home, mark);
@@ -206,90 +292,29 @@ static void text_make(struct ps_table *table)
 	const struct optimiser *o = &options->optimiser;
 
 	snprintf(table->text, sizeof(table->text),
-		 "tally-ps 1 table %s dim %u workers %u window %u unit %a optimizer %s rate %a "
+		 "tally-ps 1 table %s%s dim %u workers %u window %u unit %a optimizer %s rate %a "
 		 "momentum %a beta1 %a beta2 %a epsilon %a beta %a l1 %a l2 %a initial %s scale %a "
 		 "seed %llu",
-		 options->name, options->dim, options->workers, options->window,
-		 (double)options->unit, optimiser_name(o->kind), (double)o->rate,
-		 (double)o->momentum, (double)o->beta1, (double)o->beta2, (double)o->epsilon,
-		 (double)o->beta, (double)o->l1, (double)o->l2, initial_name(options->initial.kind),
-		 (double)options->initial.scale, (unsigned long long)options->initial.seed);
-}
-
-static int map_open(struct ps_table *table, char error[PS_ERROR_MAX])
-{
-	char said[GLM_ERROR_MAX];
-
-	if (!table->options.map)
-		return 0;
-	if (hot_map_read(table->options.map, &table->map, said))
-		return failed(&table->options, said, error);
-	return 0;
-}
-
-/* The map of this version has these keys, now and in all logs: workers keep pushes by its ranks. */
-static int map_agree(struct ps_table *table, char error[PS_ERROR_MAX])
-{
-	uint64_t digest = 0;
-
-	for (uint32_t i = 0; i < table->map.keys; i++)
-		digest = mix(digest ^ table->map.key[i]);
-	if (!table->map_version || table->map.version > table->map_version) {
-		table->map_version = table->map.version;
-		table->map_keys = table->map.keys;
-		table->map_digest = digest;
-		return 0;
-	}
-	if (table->map.version == table->map_version && table->map.keys == table->map_keys &&
-	    digest == table->map_digest)
-		return 0;
-	snprintf(error, PS_ERROR_MAX,
-		 table->map.version < table->map_version
-			 ? "table %s: its map has version %u; its log has had version %u"
-			 : "table %s: its map of version %u has other keys than that of its log, "
-			   "version %u: a changed map needs a higher version",
-		 table->options.name, table->map.version, table->map_version);
-	return -1;
-}
-
-/* Every hot key has its row from the start on, so an epoch always has room. */
-static int hot_open(struct ps_table *table, char error[PS_ERROR_MAX])
-{
-	uint32_t keys = table->map.keys;
-
-	for (uint32_t i = 0; i < keys; i++) {
-		if (!store_find(table->store, table->map.key[i]) &&
-		    store_reserve(table->store, 1)) {
-			snprintf(error, PS_ERROR_MAX,
-				 "table %s: its %u hot keys and %llu rows do not fit into %llu "
-				 "bytes of memory",
-				 table->options.name, keys,
-				 (unsigned long long)store_rows(table->store),
-				 (unsigned long long)table->options.memory_max);
-			return -1;
-		}
-		store_get(table->store, table->map.key[i]);
-	}
-	table->hot = calloc(keys + 1ul, sizeof(*table->hot));
-	if (!table->hot)
-		return failed(&table->options, "out of memory", error);
-	for (uint32_t i = 0; i < keys; i++)
-		table->hot[i] = store_get(table->store, table->map.key[i]);
-	return 0;
+		 options->name,
+		 options->durability == PS_CHECKPOINT ? " durability checkpoint" : "", options->dim,
+		 options->workers, options->window, (double)options->unit, optimiser_name(o->kind),
+		 (double)o->rate, (double)o->momentum, (double)o->beta1, (double)o->beta2,
+		 (double)o->epsilon, (double)o->beta, (double)o->l1, (double)o->l2,
+		 initial_name(options->initial.kind), (double)options->initial.scale,
+		 (unsigned long long)options->initial.seed);
+	if (options->is_sync) /* those of other tables stay as they were */
+		snprintf(table->text + strlen(table->text),
+			 sizeof(table->text) - strlen(table->text), " mode sync");
+	if (options->values == SPARSE_LNS)
+		snprintf(table->text + strlen(table->text),
+			 sizeof(table->text) - strlen(table->text), " values lns");
 }
 
 void ps_table_log_begin(struct ps_table *table)
 {
-	struct bytes map = { 0 };
-	uint64_t mark = home_sparse_server(table->home)->recorded;
-
-	log_append(table->log, mark, RECORD_TABLE, (const uint8_t *)table->text,
-		   (uint32_t)strlen(table->text));
-	bytes_put32(&map, table->map_version);
-	bytes_put32(&map, table->map_keys);
-	bytes_put64(&map, table->map_digest);
-	log_append(table->log, mark, RECORD_MAP, map.at, (uint32_t)map.count);
-	bytes_fini(&map);
+	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_TABLE,
+		   (const uint8_t *)table->text, (uint32_t)strlen(table->text));
+	ps_table_map_record(table);
 }
 
 static int log_begin_first(struct ps_table *table, uint64_t whole, char error[PS_ERROR_MAX])
@@ -321,32 +346,36 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 	uint64_t whole = 0;
 	int result;
 
-	if (map_open(table, error))
+	if (ps_table_map_read(table, &table->map, error))
 		return -1;
-	if (RECORD_STEP_BYTES + 8ull * sparse_places(&table->shape) +
-		    table->map.keys * 8ull * (1 + table->shape.dim) >
-	    RECORD_BODY_MAX)
-		return failed(&table->options, "an epoch of all its hot keys fits into no record",
-			      error);
 	table->shape.ranks = table->map.keys ? table->map.keys : 1;
 	home.table = table->shape;
 	home.map = table->map.version;
 	home.values = table->options.has_copies && table->map.keys ? on_values : NULL;
 	table->gradient = calloc(table->shape.dim, sizeof(float));
+	if (table->shape.values == SPARSE_LNS) {
+		table->lns = malloc(sizeof(*table->lns));
+		if (!table->lns)
+			return failed(&table->options, "out of memory", error);
+		lns_tables_make(table->lns);
+	}
 	result = home_sparse_open(&table->home, &home);
 	table->member = calloc(table->shape.workers, sizeof(*table->member));
 	if (!table->gradient || !table->member || result == -ENOMEM ||
-	    store_open(&table->store, &rows))
+	    store_open(&table->store, &rows) ||
+	    (table->options.is_sync &&
+	     (stage_open(&table->stage, table->options.dim, table->options.unit) ||
+	      stage_reserve(table->stage, table->map.keys))))
 		return failed(&table->options, "out of memory", error);
 	if (result)
 		return failed(&table->options,
 			      "its dim, window or bytes of a datagram do not fit each other",
 			      error);
-	if (table->options.durability == PS_LOG && ps_table_recover(table, &whole, error))
+	if (table->options.durability != PS_NONE && ps_table_recover(table, &whole, error))
 		return -1;
-	if (map_agree(table, error) || hot_open(table, error))
+	if (ps_table_map_begin(table, error))
 		return -1;
-	return table->options.durability == PS_LOG ? log_begin_first(table, whole, error) : 0;
+	return table->options.durability == PS_NONE ? 0 : log_begin_first(table, whole, error);
 }
 
 int ps_table_open(struct ps_table **out, const struct ps_table_options *options,
@@ -360,7 +389,8 @@ int ps_table_open(struct ps_table **out, const struct ps_table_options *options,
 	table->shape = (struct sparse_table){ .workers = options->workers,
 					      .window = options->window,
 					      .dim = options->dim,
-					      .bytes = options->bytes };
+					      .bytes = options->bytes,
+					      .values = (uint8_t)options->values };
 	text_make(table);
 	if (parts_open(table, outbox, error)) {
 		ps_table_close(table);
@@ -377,9 +407,11 @@ void ps_table_close(struct ps_table *table)
 	log_close(table->log);
 	home_sparse_close(table->home);
 	store_close(table->store);
+	stage_close(table->stage);
 	hot_map_fini(&table->map);
 	bytes_fini(&table->body);
 	free(table->gradient);
+	free(table->lns);
 	free(table->member);
 	free(table->hot);
 	free(table);

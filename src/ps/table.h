@@ -5,7 +5,8 @@
  * that it is lent. One thread, but for the log's own.
  *
  * In the folder, for a table NAME: NAME.k.log, NAME.k.checkpoint. Checkpoint k is the state in which log k began, so
- * a table is its highest checkpoint and all logs from that number on; checkpoint 0 is none.
+ * a table is its highest checkpoint and all logs from that number on; checkpoint 0 is none. With PS_CHECKPOINT that is
+ * all but what epochs and batches have brought since the checkpoint.
  */
 #ifndef PS_TABLE_H
 #define PS_TABLE_H
@@ -17,11 +18,13 @@
 #include "hot/map.h"
 #include "ps/log.h"
 #include "ps/optimiser.h"
+#include "ps/stage.h"
 #include "ps/store.h"
 
 enum ps_durability {
-	PS_LOG,  /* nothing is acknowledged that is not on the disk */
-	PS_NONE, /* a restart begins with nothing */
+	PS_LOG,        /* nothing is acknowledged that is not on the disk */
+	PS_CHECKPOINT, /* R-SP-34: epochs and batches are not in the log */
+	PS_NONE,       /* a restart begins with nothing */
 };
 
 struct ps_table_options {
@@ -29,11 +32,13 @@ struct ps_table_options {
 	uint16_t dim, workers, window, bytes;
 	struct optimiser optimiser;
 	struct initial initial;
-	float unit;          /* what 1 of a hot value's integers stands for; above 0 */
+	enum sparse_values values;
+	float unit; /* SPARSE_FIXED: what 1 of a hot value's integers stands for; above 0 */
 	uint64_t memory_max; /* of the rows; 0: 1 GiB */
 	const char *map;     /* path; NULL: no key is hot */
 	enum ps_durability durability;
-	const char *folder; /* PS_LOG: where its files are */
+	const char *folder; /* where its files are, but of PS_NONE */
+	bool is_sync;       /* R-KV-16 */
 	bool has_copies;    /* workers are told the new values of hot keys (R-SP-31) */
 	size_t log_waiting; /* bytes of its log that wait for the disk; 0: log_options' */
 	/* As log_options has them. */
@@ -52,13 +57,19 @@ struct ps_table {
 	struct sparse_table shape; /* index: of no meaning here */
 	struct hot_map map;        /* keys: 0 if there is none */
 	struct home_sparse *home;
+	struct lns_tables *lns; /* NULL: SPARSE_FIXED */
 	struct store *store;
+	struct stage *stage;       /* NULL: it is not synchronous */
 	struct log *log;           /* NULL: PS_NONE */
 	uint64_t barrier;          /* the last that was passed */
 	struct ps_member *member;  /* [workers] */
 	uint64_t replayed;         /* records that the start has found */
 	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
 	bool is_old;               /* there was a log or a checkpoint */
+	uint32_t
+		ended; /* incarnations that have left, or were replaced, behind the checkpoint that was read */
+	uint64_t held;     /* R-KV-19: steps in which a number was too large, */
+	uint64_t held_key; /* the first of them of this key */
 	/* Its own. */
 	char text[RECORD_TEXT_MAX];
 	float **hot; /* by rank */
@@ -90,12 +101,23 @@ enum ps_batch { PS_BATCH_TAKEN, PS_BATCH_REFUSED, PS_BATCH_FULL, PS_BATCH_NO_MEM
 enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t incarnation,
 			     uint64_t number, const uint64_t *keys, const float *values,
 			     uint32_t count);
-/* A barrier was passed: it stays passed. */
+/* A barrier was passed: it stays passed. A synchronous table makes its step. */
 void ps_table_barrier(struct ps_table *table, uint64_t barrier);
 /* This worker has said LEAVE. */
 void ps_table_leave(struct ps_table *table, uint16_t worker);
+/* Has it joined, and not left? */
+bool ps_table_is_member(const struct ps_table *table, uint16_t worker);
+/* R-KV-16: what a synchronous table's step has so far is dropped, and all who had joined have left. */
+void ps_table_void(struct ps_table *table);
 /* R-KV-11: has `other` left since `worker` joined? */
 bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t worker);
+
+/* The file that the options name, if they do: 0, or -1 with a sentence. */
+int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX]);
+/* Another map (R-SP-32): a generation begins with it, which has no switch yet. 1: and it is the table's; 0: it is the map that
+ * the table has; -1 with a sentence, and the table is as it was: it is of a version that has been, or its rows have no
+ * room. */
+int ps_table_remap(struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX]);
 
 /* Tells home of what has become durable. Until this position is, what was made now may not leave. */
 void ps_table_settle(struct ps_table *table);
@@ -108,15 +130,24 @@ bool ps_table_is_stuck(const struct ps_table *table);
 /* Begins a checkpoint beside the work: a child writes it. 0, or -1 with a sentence; nothing is to be done, without a
  * log or while one is written. */
 int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX]);
+/* Ends one that is being written, and writes one of what there is now, before it returns. 0, or -1 with a sentence. */
+int ps_table_save(struct ps_table *table, char error[PS_ERROR_MAX]);
 /* Has it come to an end? 1: it has, what is older is gone; -1: it has failed, and the sentence says why; what there was
  * stays. 0: no, or there is none. */
 int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
 
 /* ---- between the files of this room ---- */
 
-/* One step each, of a live table or a replayed one. */
-void ps_table_apply_sums(struct ps_table *table, float *row, const int64_t *sums);
+/* One step each, of a live table or a replayed one; a synchronous one adds them up instead, if stage_reserve has made
+ * the room, until ps_table_step. */
+void ps_table_apply_sums(struct ps_table *table, uint64_t key, float *row, const int64_t *sums);
 void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values);
+void ps_table_step(struct ps_table *table);
+/* What ps_table_void does, but for the record. */
+void ps_table_empty(struct ps_table *table);
+/* At the start, when all files were read: does the map follow on what the log has had, and is there room for its rows? */
+int ps_table_map_begin(struct ps_table *table, char error[PS_ERROR_MAX]);
+void ps_table_map_record(const struct ps_table *table);
 /* NAME.number.what in the folder. */
 void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
 		   size_t bytes);

@@ -56,6 +56,8 @@ static uint64_t cold_key(uint32_t i)
 	return 7 + 13ull * i;
 }
 
+static bool is_sync; /* of tables that begin from now on */
+
 static struct ps_table_options options_of(enum optimiser_kind kind)
 {
 	struct ps_table_options options = {
@@ -69,6 +71,7 @@ static struct ps_table_options options_of(enum optimiser_kind kind)
 		.unit = 0.25f,
 		.map = map_path,
 		.folder = folder,
+		.is_sync = is_sync,
 		.changed = on_change,
 	};
 
@@ -245,6 +248,8 @@ static void one_step(struct ps_table *table, struct rng *rng)
 	case 2:
 		if (rng_below(rng, 2))
 			ps_table_barrier(table, table->barrier + 1);
+		else if (is_sync && !rng_below(rng, 3))
+			ps_table_void(table);
 		else
 			ps_table_leave(table, (uint16_t)rng_below(rng, WORKERS));
 		break;
@@ -266,7 +271,14 @@ struct state {
 	bool has_left[WORKERS][WORKERS];
 	uint64_t cut[WORKERS * WINDOW];
 	float floats[HOT + COLD][DIM];
+	uint64_t staged; /* keys that a step has sums of, */
+	float gradient[HOT + COLD][DIM];
 };
+
+static uint64_t key_of(uint32_t i)
+{
+	return i < HOT ? hot_key(i) : cold_key(i - HOT);
+}
 
 static void state_take(const struct ps_table *table, struct state *state)
 {
@@ -284,8 +296,16 @@ static void state_take(const struct ps_table *table, struct state *state)
 	}
 	memcpy(state->cut, home_sparse_cut(table->home), sizeof(state->cut));
 	for (uint32_t i = 0; i < HOT + COLD; i++)
-		store_read(table->store, i < HOT ? hot_key(i) : cold_key(i - HOT),
-			   state->floats[i]);
+		store_read(table->store, key_of(i), state->floats[i]);
+	state->staged = table->stage ? stage_count(table->stage) : 0;
+	for (uint64_t i = 0; i < state->staged; i++) {
+		float gradient[DIM];
+		uint64_t key = stage_gradient(table->stage, i, gradient);
+
+		for (uint32_t k = 0; k < HOT + COLD; k++)
+			if (key_of(k) == key)
+				memcpy(state->gradient[k], gradient, sizeof(gradient));
+	}
 }
 
 static void expect_same(const struct state *a, const struct state *b)
@@ -298,6 +318,8 @@ static void expect_same(const struct state *a, const struct state *b)
 	assert_memory_equal(a->has_left, b->has_left, sizeof(a->has_left));
 	assert_memory_equal(a->cut, b->cut, sizeof(a->cut));
 	assert_memory_equal(a->floats, b->floats, sizeof(a->floats));
+	assert_int_equal(a->staged, b->staged);
+	assert_memory_equal(a->gradient, b->gradient, sizeof(a->gradient));
 }
 
 static void checkpoint_wait(struct ps_table *table, int want)

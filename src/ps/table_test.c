@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "core/lns.h"
 #include "ps/table_fixture.h"
 
 static void table__restart_is_the_same_to_the_bit(void **unused)
 {
 	(void)unused;
-	for (unsigned kind = 0; kind < OPTIMISER_COUNT; kind++) {
-		struct ps_table *table = open_as((enum optimiser_kind)kind);
+	for (unsigned turn = 0; turn < 2 * OPTIMISER_COUNT; turn++) {
+		unsigned kind = turn % OPTIMISER_COUNT;
 		struct state before, after;
+		struct ps_table *table;
 		struct rng rng;
 
+		is_sync = turn >= OPTIMISER_COUNT;
+		table = open_as((enum optimiser_kind)kind);
 		assert_false(table->is_old);
 		rng_init(&rng, 11, kind);
 		begin(table, 1);
@@ -29,16 +35,20 @@ static void table__restart_is_the_same_to_the_bit(void **unused)
 		ps_table_close(table);
 		files_remove(NULL);
 	}
+	is_sync = false;
 }
 
 static void table__checkpoint_and_what_follows_are_the_table(void **unused)
 {
 	(void)unused;
-	for (unsigned kind = 0; kind < OPTIMISER_COUNT; kind++) {
-		struct ps_table *table = open_as((enum optimiser_kind)kind);
+	for (unsigned way = 0; way < 2 * OPTIMISER_COUNT; way++) {
+		unsigned kind = way % OPTIMISER_COUNT;
 		struct state before, after;
+		struct ps_table *table;
 		struct rng rng;
 
+		is_sync = way >= OPTIMISER_COUNT;
+		table = open_as((enum optimiser_kind)kind);
 		rng_init(&rng, 31, kind);
 		begin(table, 1);
 		for (uint64_t turn = 1; turn <= 3; turn++) {
@@ -61,6 +71,7 @@ static void table__checkpoint_and_what_follows_are_the_table(void **unused)
 		ps_table_close(table);
 		files_remove(NULL);
 	}
+	is_sync = false;
 }
 
 /* Its writer can fail, or be killed: the old checkpoint and both logs are the table then. */
@@ -90,12 +101,22 @@ static void table__checkpoint_that_failed_is_none(void **unused)
 	assert_false(is_there(1, "checkpoint"));
 	assert_false(is_there(1, "checkpoint.partial"));
 	assert_true(is_there(0, "log"));
-	one_step(table, &rng);
-	state_take(table, &before);
-	ps_table_close(table);
-	table = open_as(OPTIMISER_SGD);
-	state_take(table, &after);
-	expect_same(&before, &after);
+	for (int i = 0; i < 2; i++) {
+		one_step(table, &rng);
+		state_take(table, &before);
+		ps_table_close(table);
+		table = open_as(OPTIMISER_SGD);
+		state_take(table, &after);
+		expect_same(&before, &after);
+		/* There is room again: the next one stands for all that the failed one has left. */
+		if (i)
+			break;
+		assert_int_equal(ps_table_checkpoint(table, error), 0);
+		checkpoint_wait(table, 1);
+		assert_true(is_there(2, "checkpoint"));
+		assert_false(is_there(0, "log"));
+		assert_false(is_there(1, "log"));
+	}
 	ps_table_close(table);
 }
 
@@ -147,6 +168,41 @@ static void table__made_otherwise_is_refused(void **unused)
 	refused_with(&options, "its map has version 1; its log has had version 2");
 	options.map = "/nowhere/map";
 	refused_with(&options, "/nowhere/map: No such file or directory");
+}
+
+/* R-LNS-5: a sum is a word; also of the log, and a log of words is no log of integers. */
+static void table__of_words_steps_by_the_floats_that_they_are(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct lns_tables *lns = malloc(sizeof(*lns));
+	const float values[DIM] = { 1.5f, -0.25f };
+	float want[DIM] = { 0 };
+	int64_t words[DIM];
+	struct ps_table *table;
+	uint32_t flags = 0;
+
+	(void)unused;
+	assert_non_null(lns);
+	lns_tables_make(lns);
+	options.values = SPARSE_LNS;
+	options.initial.kind = INITIAL_ZERO;
+	table = open_with(&options);
+	for (uint32_t i = 0; i < DIM; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, &values[i], sizeof(bits));
+		words[i] = lns_word(lns, bits, &flags);
+		bits = lns_float(lns, (uint32_t)words[i]);
+		memcpy(&want[i], &bits, sizeof(bits));
+		assert_true(want[i] / values[i] > 0.99f && want[i] / values[i] < 1.01f);
+	}
+	ps_table_apply_sums(table, hot_key(1), table->hot[1], words);
+	for (uint32_t i = 0; i < DIM; i++)
+		assert_true(table->hot[1][i] == want[i]);
+	ps_table_close(table);
+	options.values = SPARSE_FIXED;
+	refused_with(&options, "and now asked for as");
+	free(lns);
 }
 
 static void table__bound_of_memory_refuses_a_batch_whole(void **unused)
@@ -240,6 +296,190 @@ static void table__values_are_the_sums_that_were_sent(void **unused)
 	ps_table_close(table);
 }
 
+/* R-SP-32: a batch may have keys that the map calls hot. They count as any others, once, beside what the switch sums. */
+static void table__hot_key_in_a_batch_counts_once(void **unused)
+{
+	static const float values[DIM] = { 3, -5.5f };
+	const uint64_t key = hot_key(4);
+	struct state before, after;
+	struct ps_table *table;
+	float row[DIM], seen[DIM];
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 53, 0);
+	table = open_as(OPTIMISER_SUM);
+	begin(table, 1);
+	epoch(table, &rng);
+	store_read(table->store, key, row);
+	for (int i = 0; i < 2; i++) { /* the second is a repeat */
+		assert_int_equal(ps_table_batch(table, 2, 1, 1, &key, values, 1), PS_BATCH_TAKEN);
+		store_read(table->store, key, seen);
+		assert_true(seen[0] == row[0] + 3 && seen[1] == row[1] - 5.5f);
+	}
+	epoch(table, &rng);
+	state_take(table, &before);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SUM);
+	state_take(table, &after);
+	expect_same(&before, &after);
+	ps_table_close(table);
+}
+
+static void map_many(uint32_t version, uint32_t count)
+{
+	uint64_t keys[8192];
+	struct hot_map map = { .version = version, .keys = count, .key = keys };
+
+	for (uint32_t i = 0; i < count; i++)
+		keys[i] = hot_key(0) + i;
+	assert_int_equal(hot_map_write(map_path, &map, error), 0);
+}
+
+static int map_load(struct ps_table *table)
+{
+	struct hot_map map;
+	int result;
+
+	if (ps_table_map_read(table, &map, error))
+		return -1;
+	result = ps_table_remap(table, &map, error);
+	hot_map_fini(&map);
+	return result;
+}
+
+/* R-SP-32. What its log knows of is the map that it had last. */
+static void table__other_keys_are_hot_from_a_fence_on(void **unused)
+{
+	struct state before, after;
+	uint64_t generation;
+	struct ps_table *table;
+	float row[DIM], seen[DIM];
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 54, 0);
+	table = open_as(OPTIMISER_SUM);
+	begin(table, 1);
+	epoch(table, &rng);
+	generation = server_of(table)->generation;
+	assert_int_equal(map_load(table), 0); /* it is the same one */
+	assert_int_equal(server_of(table)->generation, generation);
+	map_make(2, cold_key(1));
+	assert_int_equal(map_load(table), 1);
+	assert_int_equal(server_of(table)->generation, generation + 1);
+	assert_int_equal(server_of(table)->map, 2);
+	home_sparse_instance(table->home, 2, 0, &at_switch);
+	state_take(table, &before);
+	for (int i = 0; i < 9; i++)
+		epoch(table, &rng);
+	state_take(table, &after);
+	assert_memory_equal(before.floats, after.floats, HOT * sizeof(*after.floats));
+	store_read(table->store, cold_key(1), row);
+	for (int i = 0; i < 9; i++)
+		epoch(table, &rng);
+	store_read(table->store, cold_key(1), seen);
+	assert_true(memcmp(row, seen, sizeof(row)) != 0);
+	settle(table);
+	state_take(table, &before);
+	ps_table_close(table);
+	table = open_as(OPTIMISER_SUM);
+	state_take(table, &after);
+	expect_same(&before, &after);
+	store_read(table->store, cold_key(1), row);
+	assert_memory_equal(row, seen, sizeof(row));
+	ps_table_close(table);
+}
+
+static void table__log_knows_a_map_that_came_later(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+
+	(void)unused;
+	begin(table, 1);
+	map_make(2, cold_key(1));
+	assert_int_equal(map_load(table), 1);
+	settle(table);
+	ps_table_close(table);
+	map_make(1, hot_key(0));
+	refused_with(&options, "its map has version 1; its log has had version 2");
+	map_make(2, hot_key(0));
+	refused_with(&options, "its map of version 2 has other keys");
+}
+
+static void map_is_refused(struct ps_table *table, const char *part)
+{
+	uint64_t generation = server_of(table)->generation;
+
+	assert_int_equal(map_load(table), -1);
+	if (!strstr(error, part))
+		fail_msg("\"%s\" does not say \"%s\"", error, part);
+	assert_int_equal(server_of(table)->generation, generation);
+	assert_int_equal(table->map.version, 3);
+	assert_int_equal(table->map.key[1], 1000 + hot_key(0));
+}
+
+static void table__map_that_cannot_be_is_refused_and_the_old_one_goes_on(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table;
+
+	(void)unused;
+	map_make(3, hot_key(0));
+	options.memory_max = 1; /* what it takes by itself is more; so there is no room for a row */
+	refused_with(&options, "do not fit into 1 bytes of memory");
+	options.memory_max = 1 << 16;
+	table = open_with(&options);
+	begin(table, 1);
+	map_make(3, hot_key(1));
+	map_is_refused(table, "its map of version 3 has other keys");
+	map_make(2, hot_key(1));
+	map_is_refused(table, "its map has version 2; its log has had version 3");
+	assert_int_equal(truncate(map_path, 60), 0);
+	map_is_refused(table, map_path);
+	unlink(map_path);
+	map_is_refused(table, "No such file or directory");
+	map_many(4, 5000);
+	map_is_refused(table, "its 5000 hot keys and 20 rows do not fit into 65536 bytes");
+	ps_table_close(table);
+}
+
+/* R-KV-19, of epochs' sums, batches, and steps of both: AdaGrad's first step is as long as its rate, whatever it is of. */
+static void table__sums_too_large_are_held_and_counted(void **unused)
+{
+	const int64_t most[DIM] = { INT64_MAX, INT64_MIN };
+	const float large[DIM] = { 0x1p70f, -0x1p70f }, small[DIM] = { 0x1p45f, -0x1p45f };
+
+	(void)unused;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		struct ps_table_options options = options_of(OPTIMISER_ADAGRAD);
+		struct ps_table *table;
+		uint64_t hot = hot_key(3), cold = cold_key(0);
+
+		options.is_sync = turn;
+		options.unit = 0x1p20f;
+		options.initial.kind = INITIAL_ZERO;
+		table = open_with(&options);
+		begin(table, 1);
+		ps_table_apply_sums(table, hot, table->hot[3], most);
+		assert_int_equal(ps_table_batch(table, 1, 1, 1, &cold, turn ? small : large, 1),
+				 PS_BATCH_TAKEN);
+		ps_table_step(table);
+		assert_int_equal(table->held, turn ? 1 : 2); /* 2^45 fits */
+		assert_int_equal(table->held_key, hot);
+		for (int i = 0; i < 4; i++) {
+			float row[DIM];
+
+			store_read(table->store, i / 2 ? cold : hot, row);
+			assert_true(fabsf(fabsf(row[i % 2]) - options.optimiser.rate) < 1e-6f);
+			assert_true((row[i % 2] < 0) == (i % 2 == 0));
+		}
+		ps_table_close(table);
+		files_remove(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,10 +489,18 @@ int main(void)
 		cmocka_unit_test_teardown(table__checkpoint_that_failed_is_none, files_remove),
 		cmocka_unit_test_teardown(table__end_of_a_worker_is_no_strangers, files_remove),
 		cmocka_unit_test_teardown(table__made_otherwise_is_refused, files_remove),
+		cmocka_unit_test_teardown(table__of_words_steps_by_the_floats_that_they_are,
+					  files_remove),
 		cmocka_unit_test_teardown(table__bound_of_memory_refuses_a_batch_whole,
 					  files_remove),
 		cmocka_unit_test_teardown(table__answers_wait_for_the_disk, files_remove),
 		cmocka_unit_test_teardown(table__values_are_the_sums_that_were_sent, files_remove),
+		cmocka_unit_test_teardown(table__hot_key_in_a_batch_counts_once, files_remove),
+		cmocka_unit_test_teardown(table__other_keys_are_hot_from_a_fence_on, files_remove),
+		cmocka_unit_test_teardown(table__log_knows_a_map_that_came_later, files_remove),
+		cmocka_unit_test_teardown(
+			table__map_that_cannot_be_is_refused_and_the_old_one_goes_on, files_remove),
+		cmocka_unit_test_teardown(table__sums_too_large_are_held_and_counted, files_remove),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

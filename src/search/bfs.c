@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { TEXT_BYTES = 1024, TABLE_FIRST = 1 << 16 };
+#include "search/seen.h"
+
+enum { TEXT_BYTES = 1024, ROOM_FIRST = 1 << 16, WORD = sizeof(uint64_t), MASK_WORDS = 64 };
 
 /* How a state was reached; its index is the state's number. */
 struct step {
@@ -21,17 +23,17 @@ struct edge {
 	uint32_t from, to;
 };
 
+/* States of one depth, packed one after the other: of every 64 words first which are not 0, then those. */
 struct level {
-	uint8_t *states;
+	uint64_t *words;
+	size_t words_count, words_room;
 	uint32_t *numbers;
 	size_t count, room;
 };
 
 struct bfs {
 	const struct bfs_model *model;
-	uint64_t (*table)[2];
-	uint32_t *table_numbers; /* whose hash it is */
-	uint64_t table_size;     /* a power of two */
+	struct seen seen;
 	struct step *path;
 	uint64_t count, path_room, moves;
 	struct level front, next;
@@ -60,58 +62,51 @@ static void *grow(void *memory, size_t count, size_t bytes)
 	return more;
 }
 
-/* Two independent 64-bit hashes, eight bytes at a time (the mixing step of splitmix64). */
-static void hash_state(const uint8_t *bytes, size_t count, uint64_t hash[2])
+static size_t packed_words_max(size_t bytes)
 {
-	uint64_t a = 0x9e3779b97f4a7c15ull ^ count, b = 0xc2b2ae3d27d4eb4full;
+	size_t words = (bytes + WORD - 1) / WORD;
 
-	for (size_t i = 0; i < count; i += 8) {
+	return words + (words + MASK_WORDS - 1) / MASK_WORDS;
+}
+
+/* How many words at `to` are written. */
+static size_t pack(const uint8_t *state, size_t bytes, uint64_t *to)
+{
+	size_t count = 0, mask_at = 0;
+
+	for (size_t i = 0; i * WORD < bytes; i++) {
+		size_t rest = bytes - i * WORD;
 		uint64_t word = 0;
 
-		memcpy(&word, bytes + i, count - i < 8 ? count - i : 8);
-		a = (a ^ word) * 0xbf58476d1ce4e5b9ull;
-		a ^= a >> 29;
-		b = (b + word) * 0x94d049bb133111ebull;
-		b ^= b >> 32;
+		if (i % MASK_WORDS == 0) {
+			mask_at = count++;
+			to[mask_at] = 0;
+		}
+		memcpy(&word, state + i * WORD, rest < WORD ? rest : WORD);
+		if (!word)
+			continue;
+		to[mask_at] |= 1ull << i % MASK_WORDS;
+		to[count++] = word;
 	}
-	hash[0] = a ^ a >> 31;
-	hash[1] = (b ^ b >> 27) | 1; /* never {0, 0} */
+	return count;
 }
 
-/* The number of the state with this hash: `number` if it is a new one. */
-static uint32_t table_put(struct bfs *bfs, const uint64_t hash[2], uint32_t number)
+/* How many words at `from` were read. */
+static size_t unpack(const uint64_t *from, uint8_t *state, size_t bytes)
 {
-	uint64_t at = hash[0] & (bfs->table_size - 1);
+	size_t count = 0;
+	uint64_t mask = 0;
 
-	while (bfs->table[at][1]) {
-		if (bfs->table[at][0] == hash[0] && bfs->table[at][1] == hash[1])
-			return bfs->table_numbers[at];
-		at = (at + 1) & (bfs->table_size - 1);
+	memset(state, 0, bytes);
+	for (size_t i = 0; i * WORD < bytes; i++, mask >>= 1) {
+		size_t rest = bytes - i * WORD;
+
+		if (i % MASK_WORDS == 0)
+			mask = from[count++];
+		if (mask & 1)
+			memcpy(state + i * WORD, &from[count++], rest < WORD ? rest : WORD);
 	}
-	bfs->table[at][0] = hash[0];
-	bfs->table[at][1] = hash[1];
-	bfs->table_numbers[at] = number;
-	return number;
-}
-
-static void table_grow(struct bfs *bfs)
-{
-	uint64_t(*old)[2] = bfs->table;
-	uint32_t *old_numbers = bfs->table_numbers;
-	uint64_t size = bfs->table_size;
-
-	bfs->table_size = size ? 2 * size : TABLE_FIRST;
-	bfs->table = calloc(bfs->table_size, sizeof(*bfs->table));
-	if (!bfs->table) {
-		fprintf(stderr, "search: out of memory\n");
-		exit(1);
-	}
-	bfs->table_numbers = grow(NULL, bfs->table_size, sizeof(*bfs->table_numbers));
-	for (uint64_t i = 0; i < size; i++)
-		if (old[i][1])
-			table_put(bfs, old[i], old_numbers[i]);
-	free(old);
-	free(old_numbers);
+	return count;
 }
 
 static void remember(struct bfs *bfs, const void *state, uint32_t parent, uint32_t move)
@@ -120,15 +115,18 @@ static void remember(struct bfs *bfs, const void *state, uint32_t parent, uint32
 	struct level *next = &bfs->next;
 
 	if (bfs->count == bfs->path_room) {
-		bfs->path_room = bfs->path_room ? 2 * bfs->path_room : TABLE_FIRST;
+		bfs->path_room = bfs->path_room ? 2 * bfs->path_room : ROOM_FIRST;
 		bfs->path = grow(bfs->path, bfs->path_room, sizeof(*bfs->path));
 	}
 	if (next->count == next->room) {
 		next->room = next->room ? 2 * next->room : 1024;
-		next->states = grow(next->states, next->room, bytes);
 		next->numbers = grow(next->numbers, next->room, sizeof(*next->numbers));
 	}
-	memcpy(next->states + next->count * bytes, state, bytes);
+	if (next->words_count + packed_words_max(bytes) > next->words_room) {
+		next->words_room = 2 * next->words_room + packed_words_max(bytes);
+		next->words = grow(next->words, next->words_room, WORD);
+	}
+	next->words_count += pack(state, bytes, next->words + next->words_count);
 	next->numbers[next->count++] = (uint32_t)bfs->count;
 	bfs->path[bfs->count++] = (struct step){ parent, move };
 }
@@ -158,7 +156,7 @@ static void remember_edge(struct bfs *bfs, uint32_t to)
 	if (!bfs->model->is_end)
 		return;
 	if (bfs->edges_count == bfs->edges_room) {
-		bfs->edges_room = bfs->edges_room ? 2 * bfs->edges_room : TABLE_FIRST;
+		bfs->edges_room = bfs->edges_room ? 2 * bfs->edges_room : ROOM_FIRST;
 		bfs->edges = grow(bfs->edges, bfs->edges_room, sizeof(*bfs->edges));
 	}
 	bfs->edges[bfs->edges_count++] = (struct edge){ bfs->parent, to };
@@ -167,7 +165,6 @@ static void remember_edge(struct bfs *bfs, uint32_t to)
 void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *violation)
 {
 	uint32_t number;
-	uint64_t hash[2];
 
 	if (bfs->is_telling) {
 		emit_told(bfs, next, move);
@@ -176,10 +173,7 @@ void bfs_emit(struct bfs *bfs, const void *next, uint32_t move, const char *viol
 	bfs->moves++;
 	if (violation)
 		note_violation(bfs, violation, bfs->parent, move);
-	hash_state(next, bfs->model->state_bytes, hash);
-	if (bfs->count * 2 >= bfs->table_size)
-		table_grow(bfs);
-	number = table_put(bfs, hash, (uint32_t)bfs->count);
+	number = seen_put(&bfs->seen, next, bfs->model->state_bytes);
 	if (!(move & BFS_MAY))
 		remember_edge(bfs, number);
 	if (number != bfs->count)
@@ -245,11 +239,12 @@ static uint32_t tell(struct bfs *bfs, FILE *out)
 	return steps;
 }
 
+/* Of the processor: other programs on the machine do not count. */
 static double seconds_now(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
@@ -338,7 +333,7 @@ static void level_swap(struct bfs *bfs)
 
 	bfs->front = bfs->next;
 	bfs->next = old;
-	bfs->next.count = 0;
+	bfs->next.count = bfs->next.words_count = 0;
 }
 
 struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, void *trace,
@@ -348,22 +343,22 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 	struct bfs_result result = { .is_complete = true };
 	double start = seconds_now(), last = start;
 	uint8_t *state = grow(NULL, 1, model->state_bytes);
-	uint64_t hash[2];
 	const char *first; /* what is wrong with the first state */
 
-	table_grow(&bfs);
 	memset(state, 0, model->state_bytes);
 	model->init(model->config, state);
-	hash_state(state, model->state_bytes, hash);
-	table_put(&bfs, hash, 0);
+	seen_put(&bfs.seen, state, model->state_bytes);
 	remember(&bfs, state, 0, 0);
 	first = model->check(model->config, state);
 	while (bfs.next.count && !first && !bfs.violation && result.is_complete) {
+		size_t at = 0;
+
 		level_swap(&bfs);
 		result.depth++;
 		for (size_t i = 0; i < bfs.front.count && !bfs.violation; i++) {
 			bfs.parent = bfs.front.numbers[i];
-			expand(&bfs, bfs.front.states + i * model->state_bytes);
+			at += unpack(bfs.front.words + at, state, model->state_bytes);
+			expand(&bfs, state);
 			if (progress)
 				say_progress(&bfs, result.depth, &last);
 			if (bfs.count > states_max) {
@@ -390,13 +385,12 @@ struct bfs_result bfs_run(const struct bfs_model *model, uint64_t states_max, vo
 		result.steps = tell(&bfs, trace);
 	}
 	free(bfs.found);
-	free(bfs.table);
-	free(bfs.table_numbers);
+	seen_forget(&bfs.seen);
 	free(bfs.edges);
 	free(bfs.path);
-	free(bfs.front.states);
+	free(bfs.front.words);
 	free(bfs.front.numbers);
-	free(bfs.next.states);
+	free(bfs.next.words);
 	free(bfs.next.numbers);
 	free(state);
 	return result;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bfs.h - visits every state that a model can reach, breadth first, so that the first trace to a
- * violation is a shortest one. States are hashed to 128 bits (a collision among 10^7 states has odds of
- * 10^-25); only the two levels at the front are kept whole. A trace is found again by repeating its
- * moves.
+ * violation is a shortest one. Of a state that was met only its hash is kept (seen.h), and how it was reached; of the
+ * two levels at the front what is not 0 as well. A trace is found again by repeating its moves.
  */
 #ifndef SEARCH_BFS_H
 #define SEARCH_BFS_H
@@ -37,7 +36,7 @@ struct bfs_result {
 	const char *violation; /* NULL: none */
 	uint32_t steps;        /* of the shortest trace to it */
 	bool is_complete;      /* every reachable state was visited */
-	double seconds;
+	double seconds;        /* of the processor */
 };
 
 /* states_max: stop there, is_complete false. trace: where a violation's trace is printed, may be NULL (a

@@ -137,6 +137,18 @@ static const struct sparse_config sparse_two_wide3 = {
 static const struct sparse_config sparse_two_long3 = {
 	.workers = 2, .window = 1, .pushes = 3, .kept = 3, .epochs = 2, .generations = 3, .rows = 2,
 };
+static const struct sparse_config sparse_two_four3 = {
+	.workers = 2, .window = 1, .pushes = 4, .kept = 4, .epochs = 2, .generations = 3, .rows = 2,
+};
+static const struct sparse_config sparse_two_wide_long3 = {
+	.workers = 2, .window = 2, .pushes = 3, .kept = 3, .epochs = 2, .generations = 3, .rows = 2,
+};
+static const struct sparse_config sparse_two_wide_four = {
+	.workers = 2, .window = 2, .pushes = 4, .kept = 4, .epochs = 2, .generations = 2, .rows = 2,
+};
+static const struct sparse_config sparse_two_wide_four3 = {
+	.workers = 2, .window = 2, .pushes = 4, .kept = 4, .epochs = 2, .generations = 3, .rows = 2,
+};
 static const struct sparse_config sparse_fat_two_long = {
 	.workers = 2, .window = 1, .pushes = 2, .kept = 2, .epochs = 1, .generations = 2, .rows = 2,
 	.is_fat = true,
@@ -175,22 +187,17 @@ static const struct search_row rows[] = {
 	{ "sparse: n=2, W=2, 1 step of 2 pushes, 3 generations, a restart", sparse_model,
 	  &sparse_steps_three, 0 },
 	{ "sparse: n=1, W=1, 2 pushes, another map", sparse_model, &sparse_map, 0 },
-	{ "sparse: n=1, W=1, 4 pushes, 3 generations", sparse_model, &sparse_one_four,
-	  SEARCH_LONG },
-	{ "sparse: n=1, W=2, 4 pushes, 3 generations", sparse_model, &sparse_one_wide3,
-	  SEARCH_LONG },
+	{ "sparse: n=1, W=1, 4 pushes, 3 generations", sparse_model, &sparse_one_four, 0 },
+	{ "sparse: n=1, W=2, 4 pushes, 3 generations", sparse_model, &sparse_one_wide3, 0 },
 	{ "sparse: n=2, W=1, 2 pushes, 2 generations, rows apart", sparse_model, &sparse_two_rows,
-	  SEARCH_LONG },
-	{ "sparse: n=2, W=2, 2 pushes, 2 generations", sparse_model, &sparse_two_wide,
-	  SEARCH_LONG },
-	{ "sparse: n=2, W=1, 2 pushes, 3 generations", sparse_model, &sparse_two_three,
-	  SEARCH_LONG },
+	  0 },
+	{ "sparse: n=2, W=2, 2 pushes, 2 generations", sparse_model, &sparse_two_wide, 0 },
+	{ "sparse: n=2, W=1, 2 pushes, 3 generations", sparse_model, &sparse_two_three, 0 },
 	{ "sparse: n=1, W=2, 4 pushes, 3 generations, two restarts", sparse_model,
 	  &sparse_one_deaths, SEARCH_LONG },
 	{ "sparse: n=2, W=1, 2 pushes, 2 generations, a restart", sparse_model, &sparse_two_death,
-	  SEARCH_LONG },
-	{ "sparse: n=2, W=1, 3 pushes, 2 generations", sparse_model, &sparse_two_long,
-	  SEARCH_LONG },
+	  0 },
+	{ "sparse: n=2, W=1, 3 pushes, 2 generations", sparse_model, &sparse_two_long, 0 },
 	{ "sparse: n=2, W=1, 4 pushes, 2 generations", sparse_model, &sparse_two_four,
 	  SEARCH_LONG },
 	{ "sparse: n=2, W=2, 3 pushes, 2 generations", sparse_model, &sparse_two_wide_long,
@@ -198,6 +205,14 @@ static const struct search_row rows[] = {
 	{ "sparse: n=2, W=2, 2 pushes, 3 generations", sparse_model, &sparse_two_wide3,
 	  SEARCH_LONG },
 	{ "sparse: n=2, W=1, 3 pushes, 3 generations", sparse_model, &sparse_two_long3,
+	  SEARCH_LONG },
+	{ "sparse: n=2, W=1, 4 pushes, 3 generations", sparse_model, &sparse_two_four3,
+	  SEARCH_LONG },
+	{ "sparse: n=2, W=2, 3 pushes, 3 generations", sparse_model, &sparse_two_wide_long3,
+	  SEARCH_LONG },
+	{ "sparse: n=2, W=2, 4 pushes, 2 generations", sparse_model, &sparse_two_wide_four,
+	  SEARCH_LONG },
+	{ "sparse: n=2, W=2, 4 pushes, 3 generations", sparse_model, &sparse_two_wide_four3,
 	  SEARCH_LONG },
 	{ "sparse: n=1, W=1, 2 pushes, 3 generations, nothing is ever over", sparse_model,
 	  &sparse_fat_three, SEARCH_LONG },

@@ -40,6 +40,8 @@ static void emit(const struct sparse_config *config, struct bfs *bfs, struct spa
 		 uint32_t move, const char *violation)
 {
 	sparse_forget(config, next);
+	if (sparse_swap(config, next))
+		bfs_say(bfs, "; from here on 0 and 1 name the other worker");
 	bfs_emit(bfs, next, move, violation);
 }
 

@@ -37,6 +37,7 @@ struct sparse_config {
 	uint32_t rows;        /* of a CUT: less than workers makes several */
 	bool is_remapped;     /* from the second generation on rank 1 is cold */
 	bool is_fat;          /* what the rules say can do nothing more arrives all the same */
+	bool is_named;        /* of two workers it matters which is which */
 };
 
 void sparse_model(struct bfs_model *model, const void *config);

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "search/intern.h"
+#include "search/seen.h"
 
 enum { TURNS = 60 };
 
@@ -204,11 +204,12 @@ static const char *sums_are_exact(const struct sparse_config *config,
 }
 
 /* States that differ in what is on its way, or in what is over, end alike: they are looked at once. */
-static struct intern looked;
+static struct seen looked;
 
 static bool is_known(const struct sparse_state *state)
 {
-	uint32_t g = state->server.now.generation, known = looked.count;
+	uint32_t g = state->server.now.generation;
+	uint64_t known = looked.count;
 	uint32_t disk = state->server.disk.generation;
 	struct sparse_state key = *state;
 
@@ -227,12 +228,12 @@ static bool is_known(const struct sparse_state *state)
 		memset(key.fence_cut[of], 0, sizeof(key.fence_cut[of]));
 	}
 	key.deaths = key.resets = 0;
-	return intern_put(&looked, &key, sizeof(key)) != known;
+	return seen_put(&looked, &key, sizeof(key)) != known;
 }
 
 void sparse_drain_begin(void)
 {
-	intern_forget(&looked);
+	seen_forget(&looked);
 }
 
 const char *sparse_drain(const void *config_at, const void *state_at)

@@ -98,7 +98,7 @@ uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_
 	packet.width = SPARSE_DIM;
 	for (uint32_t k = 0; k < packet.count; k++) {
 		sparse_body_put32(pair,
-				  digit_of(config, w, life, seq) & 1 ? packet.count - 1 - k : k);
+				  digit_of(config, 0, life, seq) & 1 ? packet.count - 1 - k : k);
 		pair += SPARSE_RANK_BYTES;
 		for (uint32_t i = 0; i < SPARSE_DIM; i++, pair += SPARSE_VALUE_BYTES)
 			sparse_body_put32(pair, sparse_value(config, w, life, seq));
@@ -145,7 +145,7 @@ uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse
 	struct sparse_table table = sparse_table_of(config);
 	struct sparse packet = header_of(SPARSE_FLUSH, g, 0, epoch);
 	uint8_t *item = at + SPARSE_HEADER_BYTES;
-	uint32_t first;
+	uint32_t first, most = 0;
 
 	packet.part = part;
 	packet.parts = sparse_parts_of(config, state, g, epoch);
@@ -161,10 +161,24 @@ uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse
 	for (uint32_t k = first; k < flush->touched && k - first < sparse_ranks_per_part(&table);
 	     k++) {
 		packet.count++;
+		if (flush->sum[flush->list[k]] > most)
+			most = flush->sum[flush->list[k]];
+	}
+	if (most <= INT32_MAX)
+		packet.kind = SPARSE_FLUSH_SHORT;
+	for (uint32_t k = first; k < first + packet.count; k++) {
+		uint32_t sum = flush->sum[flush->list[k]];
+
 		sparse_body_put32(item, flush->list[k]);
 		item += SPARSE_RANK_BYTES;
-		for (uint32_t i = 0; i < SPARSE_DIM; i++, item += SPARSE_SUM_BYTES)
-			sparse_body_put64(item, flush->sum[flush->list[k]]);
+		for (uint32_t i = 0; i < SPARSE_DIM; i++) {
+			if (packet.kind == SPARSE_FLUSH_SHORT)
+				sparse_body_put32(item, sum);
+			else
+				sparse_body_put64(item, sum);
+			item += packet.kind == SPARSE_FLUSH_SHORT ? SPARSE_VALUE_BYTES
+								  : SPARSE_SUM_BYTES;
+		}
 	}
 	return packet_put(&packet, at);
 }

@@ -26,7 +26,7 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 	memset(scratch, 0, sizeof(*scratch));
 	scratch->table = sparse_table_of(config);
 	scratch->memory = (struct switch_sparse_memory){ scratch->place, scratch->tag, scratch->sum,
-							 scratch->list };
+							 scratch->list, NULL };
 	scratch->state = (struct switch_sparse){
 		.instance = (from->is_reset ? 200 : 100) + g,
 		.generation = from->generation,

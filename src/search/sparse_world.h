@@ -188,6 +188,11 @@ bool sparse_cut_covers(const struct sparse_config *config, const uint8_t *cut, u
 /* What the rules say can do nothing more does not arrive. */
 void sparse_forget(const struct sparse_config *config, struct sparse_state *state);
 
+/* Nothing depends on which of two workers is the first. Their names change; and, of two states that differ in that
+ * alone one is chosen: true if it is the other one. */
+void sparse_mirror(const struct sparse_config *config, struct sparse_state *state);
+bool sparse_swap(const struct sparse_config *config, struct sparse_state *state);
+
 /* From here on nothing is lost but what is on its way: NULL, or what does not come to its end. */
 const char *sparse_drain(const void *config, const void *state);
 void sparse_drain_begin(void);

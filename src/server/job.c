@@ -151,10 +151,12 @@ static bool job_plan(struct server *server, struct job *job)
 	for (uint32_t k = 1; k < server->options.shards; k++)
 		if (shard_receive_bytes(server->shards[k]) < input.receive_bytes)
 			input.receive_bytes = shard_receive_bytes(server->shards[k]);
-	if (job->admission->mode == CONTROL_LATENCY)
-		return plan_latency(&input, job->admission->latency_slots,
-				    job->admission->latency_window, &job->plan);
-	return plan_job(&input, &job->plan);
+	if (job->admission->mode != CONTROL_LATENCY)
+		return plan_job(&input, &job->plan);
+	if (server->options.hook_open && (!input.lanes_max || input.lanes_max > HOOK_LANES_MAX))
+		input.lanes_max = HOOK_LANES_MAX; /* or the kernel could not take it */
+	return plan_latency(&input, job->admission->latency_slots, job->admission->latency_window,
+			    &job->plan);
 }
 
 static struct shard_job *job_for_shard(const struct job *job)

@@ -118,6 +118,15 @@ void server_say_table_stats(struct server *server, uint32_t shard,
 		(unsigned long long)stats->flips,
 		(unsigned long long)(stats->parts_first + stats->parts_again),
 		(unsigned long long)stats->parts_again, *line ? line : " none");
+	if (server->options.registers)
+		server_say(server, SERVER_INFO,
+			   "shard %u, tables: a chip of %u registers had recirculated %llu of %llu "
+			   "pushes, %llu times; if all registers take a pair each time, %llu times",
+			   shard, server->options.registers,
+			   (unsigned long long)stats->recirculated,
+			   (unsigned long long)stats->verdict[SWITCH_SPARSE_ADDED],
+			   (unsigned long long)stats->recirculations,
+			   (unsigned long long)stats->passes_again);
 }
 
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/layout_sparse.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -103,6 +104,8 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "jobs: at most 1024";
 	else if (options->tables_max > SERVER_TABLES_MAX)
 		wrong = "tables: at most 256";
+	else if (options->registers > LAYOUT_REGISTERS_MAX)
+		wrong = "registers: at most 1024";
 	else if (options->listen.port && options->listen.port + options->shards > 65536)
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
@@ -223,6 +226,7 @@ static int open_shards(struct server *server)
 			.receive_bytes = (int)server->options.receive_bytes,
 			.memory_max = shard_memory(server),
 			.jobs_max = server->options.jobs_max,
+			.registers = server->options.registers,
 			.wake_fd = server->shards_fd,
 			.hook_open = server->options.hook_open,
 			.hook_devices = server->options.hook_devices,

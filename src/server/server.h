@@ -47,9 +47,12 @@ struct server_options {
 	uint32_t run;           /* packets in one message, 1..64; 44 */
 	uint32_t jobs_max;      /* 64 */
 	uint32_t tables_max;    /* 256, which is also the most */
+	uint32_t
+		registers; /* tables are summed as by a chip of so many, at most 1,024: R-CT-47; 0: not */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
 	uint64_t memory_total;  /* of all jobs on one shard; what jobs_max of them take at most */
+	uint64_t tables_memory; /* of all tables of one job, on all shards; 0: no limit */
 	uint32_t heartbeat_ms;  /* a member silent for so long is dead; 10,000 */
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
 	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */

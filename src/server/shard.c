@@ -102,6 +102,7 @@ static void shard_beat(const struct shard *shard, uint16_t index, struct shard_e
 		return;
 	event->instance = table->instance;
 	event->table_generation = table->generation;
+	event->parts = engine_sparse_parts(engine_tables(shard->engine), index);
 }
 
 /* Half of the events' queue belongs to acknowledgements, which must not be lost. Two notices alike in
@@ -259,6 +260,7 @@ int shard_open(struct shard **out, const struct shard_options *options)
 		.memory_max = options->memory_max,
 		.jobs_max = options->jobs_max,
 		.tables_max = SHARD_TABLES_MAX,
+		.registers = options->registers,
 		.hook = shard->hook,
 	});
 	if (!shard->engine)

@@ -66,6 +66,7 @@ struct shard_event {
 	int result;
 	uint64_t instance, table_generation; /* TABLE_BEAT: of the table; 0: none */
 	uint64_t memory_used, memory_max;    /* TABLE_BEAT: of the shard */
+	uint64_t parts;                      /* TABLE_BEAT: that the table has sent */
 	struct engine_event notice;
 };
 
@@ -76,6 +77,7 @@ struct shard_options {
 	int receive_bytes;
 	uint64_t memory_max; /* of all jobs and tables */
 	uint32_t jobs_max;
+	uint32_t registers;      /* as engine_sparse_options has it */
 	int wake_fd;             /* an eventfd that is written when events wait; borrowed */
 	hook_open_fn *hook_open; /* NULL: no slots in the kernel */
 	const char *hook_devices;

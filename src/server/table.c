@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/key.h"
+#include "core/layout_sparse.h"
 #include "server/internal.h"
 
 void table_add(struct text *text, const struct table *table)
@@ -37,11 +38,14 @@ static void table_say(struct server *server, const struct table *table, enum ser
 /* ---- its beginning ---- */
 
 /* Why nobody can have such a table; NULL. */
-static const char *shape_wrong(const struct sparse_table *shape)
+static const char *shape_wrong(const struct server *server, const struct sparse_table *shape)
 {
 	uint32_t row = sparse_items_at(SPARSE_SETUP) + sparse_row_bytes(shape->window);
 	uint32_t sum = SPARSE_HEADER_BYTES + sparse_sum_bytes(shape->dim);
 
+	if (server->options.registers && shape->bytes > LAYOUT_BYTES)
+		return "bytes: this aggregator counts as a chip does (--faithful), which takes "
+		       "datagrams of at most 192";
 	if (shape->bytes < row)
 		return "bytes: a datagram must hold a row of the window's numbers";
 	if (shape->bytes < sum)
@@ -56,6 +60,7 @@ static struct sparse_table shape_of(const struct control_table_open *open)
 				      .window = open->window,
 				      .dim = open->dim,
 				      .bytes = open->bytes,
+				      .values = open->values,
 				      .is_stepped = open->is_stepped };
 }
 
@@ -64,7 +69,7 @@ static bool is_unfit(const struct server *server, const struct control_table_ope
 		     enum control_cause *cause, struct text *text)
 {
 	struct sparse_table shape = shape_of(open);
-	const char *wrong = shape_wrong(&shape);
+	const char *wrong = shape_wrong(server, &shape);
 
 	text_add(text, "table \"%s\" of job \"%s\": ", open->table, open->job);
 	*cause = CONTROL_DENIED;
@@ -107,6 +112,47 @@ static int index_free(const struct server *server)
 		if (!server->tables[i])
 			return (int)i;
 	return NO_TABLE;
+}
+
+/* Bytes that the job's tables would have with this one. One that is there under its name is what it is to replace (a
+ * fence has an old table and a new one), and does not count. */
+static uint64_t quota_used(const struct server *server, const struct control_table_open *open)
+{
+	struct sparse_table shape = shape_of(open);
+	uint64_t bytes = engine_sparse_table_bytes(&shape), replaced = 0;
+
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
+		const struct table *other = server->tables[i];
+
+		if (!other || strcmp(other->open.job, open->job) != 0)
+			continue;
+		bytes += other->bytes;
+		if (!strcmp(other->open.table, open->table) && other->bytes > replaced)
+			replaced = other->bytes;
+	}
+	return bytes - replaced;
+}
+
+/* Why the job may have no such table; *text goes on. */
+static bool is_beyond_quota(const struct server *server, const struct control_table_open *open,
+			    struct text *text)
+{
+	uint64_t most = server->options.tables_memory, used = most ? quota_used(server, open) : 0;
+
+	if (used <= most || TAKEN_OUT(TABLE_QUOTA))
+		return false;
+	text_add(text,
+		 "the tables of its job may have %llu KiB (--tables-memory) and would have %llu: ",
+		 (unsigned long long)(most >> 10), (unsigned long long)(used >> 10));
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
+		const struct table *other = server->tables[i];
+
+		if (!other || strcmp(other->open.job, open->job) != 0)
+			continue;
+		table_add(text, other);
+		text_add(text, " ");
+	}
+	return true;
 }
 
 static struct shard_table *table_for_shard(const struct table *table)
@@ -187,6 +233,10 @@ void table_open(struct server *server, struct peer *peer, const struct control_t
 		text_add(&text, "the aggregator has as many tables as it takes (--tables-max %u): ",
 			 server->options.tables_max);
 		holders_add(server, NULL, NULL, &text);
+		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+		return;
+	}
+	if (is_beyond_quota(server, open, &text)) {
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;
 	}
@@ -308,6 +358,7 @@ static void grant(struct server *server, struct table *table, struct peer *peer)
 		.heartbeat_ms = server->options.heartbeat_ms,
 		.instance = table->instance,
 		.memory = table->bytes,
+		.registers = (uint16_t)server->options.registers,
 		.nonces = (const uint8_t(*)[WIRE_NONCE_BYTES])table->nonces,
 	};
 	if (server->is_local)
@@ -362,7 +413,8 @@ static void beaten(struct server *server, struct table *table, const struct shar
 							  .instance = ack->instance,
 							  .generation = ack->table_generation,
 							  .memory_used = ack->memory_used,
-							  .memory_max = ack->memory_max };
+							  .memory_max = ack->memory_max,
+							  .parts = ack->parts };
 	peer_send(server, peer, &message);
 	if (table->has_beat)
 		beat_ask(server, table, table->beat_next);

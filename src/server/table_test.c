@@ -158,6 +158,54 @@ static void table__beyond_tables_max_is_denied_by_name(void **state)
 	server_close(server);
 }
 
+/* R-CT-47 */
+static void table__at_a_chip_has_datagrams_that_it_can_parse(void **state)
+{
+	struct server *server = test_server((struct server_options){ .registers = 16 });
+	struct control_table_open open = world_shape("emb");
+	struct table_client *client;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	open.bytes = 193;
+	assert_denied(address, open, CONTROL_DENIED, "bytes: this aggregator counts as a chip");
+	open.bytes = 192;
+	client = table_ask(address, open);
+	assert_int_equal(table_wait(client, TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	assert_int_equal(table_client_grant(client)->registers, 16);
+	table_client_close(client);
+	server_close(server);
+}
+
+/* Of one job; another one, and a table that replaces one of its own name, may come. */
+static void table__beyond_its_jobs_quota_is_denied_by_name(void **state)
+{
+	struct server *server = test_server((struct server_options){ .tables_memory = 5 << 20 });
+	struct control_table_open open[] = { world_shape("emb"), world_shape("wide"),
+					     world_shape("emb"), world_shape("wide") };
+	struct table_client *client[3];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	for (int i = 0; i < 4; i++)
+		open[i].ranks = 60000; /* 2,880,000 bytes */
+	strcpy(open[3].job, "ads");
+	client[0] = table_ask(address, open[0]);
+	assert_int_equal(table_wait(client[0], TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	assert_denied(address, open[1], CONTROL_NO_RESOURCE,
+		      "may have 5120 KiB (--tables-memory) and would have ");
+	assert_denied(address, open[1], CONTROL_NO_RESOURCE, ": table \"emb\" of job \"ctr\"");
+	for (int i = 1; i < 3; i++) {
+		client[i] = table_ask(address, open[i + 1]);
+		assert_int_equal(table_wait(client[i], TABLE_CLIENT_OPENING), TABLE_CLIENT_LIVE);
+	}
+	for (int i = 0; i < 3; i++)
+		table_client_close(client[i]);
+	server_close(server);
+}
+
 static void table__is_gone_when_its_closing_is_answered(void **state)
 {
 	struct control_table_open open = world_shape("emb");
@@ -269,6 +317,8 @@ int main(void)
 		cmocka_unit_test(table__of_a_stranger_or_of_no_shape_is_denied_by_name),
 		cmocka_unit_test(table__without_room_is_denied_and_its_end_gives_room),
 		cmocka_unit_test(table__beyond_tables_max_is_denied_by_name),
+		cmocka_unit_test(table__beyond_its_jobs_quota_is_denied_by_name),
+		cmocka_unit_test(table__at_a_chip_has_datagrams_that_it_can_parse),
 		cmocka_unit_test(table__is_gone_when_its_closing_is_answered),
 		cmocka_unit_test(table__of_a_silent_server_goes_and_of_one_that_beats_stays),
 		cmocka_unit_test(table__ends_with_its_aggregator_which_says_so),

@@ -38,7 +38,8 @@ struct sparse_report {
 	bool is_failed;
 	char failure[240];
 	uint64_t packets, lost, pushes, pushes_again, parts, parts_again, epochs, generations;
-	uint64_t switch_deaths, zombies, server_deaths, joins, zombie_adds, batches;
+	uint64_t switch_deaths, zombies, server_deaths, joins, batches;
+	uint64_t zombie_acks; /* of PUSHes, by switches that are fenced */
 	uint64_t bcasts, copied,
 		pulled; /* parts in copies; values that were used there, and pulled */
 	uint64_t virtual_ns, stall_ns, digest;

@@ -102,6 +102,7 @@ static void report_add(struct sparse_report *sum, const struct sparse_report *ot
 	sum->generations += other->generations;
 	sum->switch_deaths += other->switch_deaths;
 	sum->zombies += other->zombies;
+	sum->zombie_acks += other->zombie_acks;
 	sum->server_deaths += other->server_deaths;
 	sum->joins += other->joins;
 	sum->batches += other->batches;
@@ -121,6 +122,7 @@ static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t v
 	       " were fenced and lived on, %" PRIu64 " servers died, %" PRIu64
 	       " workers began anew\n",
 	       sum->switch_deaths, sum->zombies, sum->server_deaths, sum->joins);
+	printf("the fenced    acknowledged %" PRIu64 " PUSHes\n", sum->zombie_acks);
 	printf("epochs        %" PRIu64 " recorded; %" PRIu64 " cold batches\n", sum->epochs,
 	       sum->batches);
 	printf("packets       %" PRIu64 ", %.2f %% of them lost on the way\n", sum->packets,

@@ -399,7 +399,7 @@ static void watch(void *context, const struct net_sight *sight)
 						      "NOBODY", "DROPPED", "REFUSED", "taken" };
 	static const char *const kinds[SPARSE_KIND_END] = {
 		"?",     "PUSH",  "ACK",   "ASK",    "FLIP",    "CUT", "FLUSH", "COMMITTED",
-		"BCAST", "SETUP", "READY", "RESUME", "RESUMED", "END", "HAVE",
+		"BCAST", "SETUP", "READY", "RESUME", "RESUMED", "END", "HAVE",  "FLUSH_SHORT",
 	};
 	struct sparse_world *world = context;
 	struct sparse_report *report = world->report;
@@ -414,6 +414,9 @@ static void watch(void *context, const struct net_sight *sight)
 			  (uint64_t)sight->fate << 56 ^ sight->from << 4 ^ sight->to) *
 			 0x9e3779b97f4a7c15;
 	report->digest ^= report->digest >> 31;
+	report->zombie_acks += packet.kind == SPARSE_ACK && net_is_sending(sight->fate) &&
+			       world->home &&
+			       packet.generation < home_sparse_server(world->home)->generation;
 	if (world->trace)
 		fprintf(world->trace,
 			"%10.3f ms  %2u -> %2u  %-7s %-9s table %u worker %d generation %" PRIu64

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather.c - a restart without a log: what the workers had been told, and what of that is lost. docs/protocol.md, R-SP-34. */
+#include <inttypes.h>
+
+#include "core/ablate.h"
+#include "ps/internal.h"
+
+static const struct server_sparse *server_of(const struct ps_hosted *hosted)
+{
+	return home_sparse_server(hosted->table->home);
+}
+
+void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted)
+{
+	struct ps_table *table = hosted->table;
+
+	if (TAKEN_OUT(PS_GATHER)) {
+		home_sparse_fence(table->home, table->map.version);
+		ps_summed_begin(server, hosted);
+		return;
+	}
+	home_sparse_gather(table->home, table->map.version);
+	for (uint16_t i = 0; i < table->shape.workers; i++)
+		if (!ps_table_is_member(table, i))
+			home_sparse_missed(table->home, i);
+	if (table->ended)
+		ps_log(server, PS_WARN,
+		       "table %s: %u workers have left since the checkpoint, or begun anew: what "
+		       "they had pushed after it is lost, and nobody is left to say how much",
+		       table->options.name, table->ended);
+	hosted->is_gathering = true;
+	hosted->began_ns = ps_now(server);
+	if (server_of(hosted)->unreported)
+		ps_log(server, PS_WARN,
+		       "table %s: it was restarted from its checkpoint: nothing hot is summed "
+		       "until %u workers have said what they know",
+		       hosted->options.table.name, server_of(hosted)->unreported);
+	ps_gather_turn(server, hosted);
+}
+
+void ps_gather_report(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		      const struct kv_message *said)
+{
+	uint64_t lost = server_of(hosted)->lost, generation = server_of(hosted)->generation;
+	const char *name = hosted->options.table.name;
+
+	if (said->window != hosted->table->shape.window ||
+	    !home_sparse_report(hosted->table->home, conn->worker, conn->incarnation, said->number,
+				said->row)) {
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
+				"table %s: the report of %s cannot be, or not now", name,
+				conn->who);
+		return;
+	}
+	lost = server_of(hosted)->lost - lost;
+	ps_log(server, lost ? PS_WARN : PS_INFO,
+	       "table %s: %" PRIu64 " pushes and batches of %s are lost: they came after the "
+	       "checkpoint",
+	       name, lost, conn->who);
+	if (server_of(hosted)->generation == generation)
+		ps_gather_turn(server, hosted);
+	else /* nobody had waited for it: the others have a switch already */
+		ps_summed_begin(server, hosted);
+}
+
+/* What was lost once is not to be lost again, in another restart from the same checkpoint: so there is a new one. */
+static void checkpoint(struct ps_server *server, struct ps_hosted *hosted)
+{
+	char error[PS_ERROR_MAX];
+
+	hosted->saved_ns = ps_now(server);
+	if ((server_of(hosted)->lost || hosted->table->ended) &&
+	    ps_table_checkpoint(hosted->table, error))
+		ps_log(server, PS_ERROR, "%s", error);
+}
+
+void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted)
+{
+	const struct server_sparse *state = server_of(hosted);
+
+	if (!hosted->is_gathering)
+		return;
+	for (uint16_t i = 0; i < hosted->table->shape.workers && state->unreported; i++) {
+		if (!state->memory.worker[i].is_unreported || state->memory.worker[i].is_missed ||
+		    ps_now(server) < hosted->began_ns + ps_steps_grace_ns(server))
+			continue;
+		ps_log(server, PS_WARN,
+		       "table %s: worker %u has not come back: the others go on without it",
+		       hosted->options.table.name, i);
+		home_sparse_missed(hosted->table->home, i);
+	}
+	if (state->unreported)
+		return;
+	hosted->is_gathering = false;
+	ps_summed_begin(server, hosted);
+	checkpoint(server, hosted);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reload.c - another map for a table whose workers are there: docs/protocol.md, R-SP-32 and R-KV-8. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ps/internal.h"
+
+/* If no aggregator grants the table, it has to have room here. */
+static bool has_room(const struct ps_server *server, const struct ps_hosted *hosted,
+		     const struct hot_map *map, char error[PS_ERROR_MAX])
+{
+	struct sparse_table shape = hosted->table->shape;
+	uint64_t used = engine_sparse_memory_used(server->engine);
+
+	if (hosted->is_inside)
+		used -= engine_sparse_table_bytes(&shape);
+	shape.ranks = map->keys;
+	used += engine_sparse_table_bytes(&shape);
+	if (used <= server->options.switch_memory)
+		return true;
+	snprintf(
+		error, PS_ERROR_MAX,
+		"table %s: no switch for %u hot keys: %llu bytes are there for all tables that are "
+		"summed here",
+		hosted->options.table.name, map->keys,
+		(unsigned long long)server->options.switch_memory);
+	return false;
+}
+
+static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[PS_ERROR_MAX])
+{
+	int trouble = ps_table_trouble(hosted->table), result = -1;
+	struct hot_map map;
+
+	if (trouble) {
+		snprintf(error, PS_ERROR_MAX, "table %s: its log cannot be written: %s",
+			 hosted->options.table.name, strerror(trouble));
+		return -1;
+	}
+	if (ps_table_map_read(hosted->table, &map, error))
+		return -1;
+	if (has_room(server, hosted, &map, error))
+		result = ps_table_remap(hosted->table, &map, error);
+	hot_map_fini(&map);
+	return result;
+}
+
+void ps_reload(struct ps_server *server, struct ps_hosted *hosted)
+{
+	const char *name = hosted->options.table.name;
+	char error[PS_ERROR_MAX];
+	int result;
+
+	if (!hosted->options.table.map)
+		return;
+	if (hosted->is_gathering) { /* no generation may begin before it is over */
+		ps_log(server, PS_ERROR,
+		       "table %s: version %u of its map goes on: it waits for its workers after "
+		       "its restart: try again",
+		       name, hosted->table->map.version);
+		return;
+	}
+	result = remap(server, hosted, error);
+	if (result < 0)
+		ps_log(server, PS_ERROR, "%.700s: version %u of the map goes on", error,
+		       hosted->table->map.version);
+	else if (!result)
+		ps_log(server, PS_INFO, "table %s: version %u of its map is the one that it has",
+		       name, hosted->table->map.version);
+	if (result <= 0)
+		return;
+	ps_log(server, PS_INFO, "table %s: version %u of its map from now on: %u hot keys", name,
+	       hosted->table->map.version, hosted->table->map.keys);
+	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
+		if (hosted->worker[i].conn)
+			ps_serve_map(hosted, hosted->worker[i].conn);
+	ps_summed_begin(server, hosted);
+}
