@@ -20,7 +20,7 @@ void die(const char *format, ...)
 {
 	va_list arguments;
 
-	fputs("ctr: ", stderr);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
@@ -133,7 +133,7 @@ static const char *criteo_row(struct rows *rows, char *at)
 		return "the label is not 0 or 1";
 	row_begin(rows, *field == '1');
 	for (int i = 1; i <= 39; i++) {
-		char column[8], text[32];
+		char column[16], text[32];
 		long long number;
 
 		field = strsep(&at, "\t");
@@ -154,7 +154,7 @@ static const char *criteo_row(struct rows *rows, char *at)
 	return NULL;
 }
 
-void rows_read(struct rows *rows, const char *path)
+static void rows_read(struct rows *rows, const char *path)
 {
 	FILE *file = fopen(path, "r");
 	char *line = NULL;
@@ -215,7 +215,7 @@ int rows_generate(void)
 	return fflush(stdout) ? 1 : 0;
 }
 
-void rows_hold_out(struct rows *rows, struct rows *test)
+static void rows_hold_out(struct rows *rows, struct rows *test)
 {
 	struct rows left = { 0 };
 
@@ -232,4 +232,13 @@ void rows_hold_out(struct rows *rows, struct rows *test)
 	test->begin[test->count] = test->features;
 	rows_free(rows);
 	*rows = left;
+}
+
+void rows_load(struct rows *rows, struct rows *test)
+{
+	rows_read(rows, want.train);
+	if (want.test)
+		rows_read(test, want.test);
+	else
+		rows_hold_out(rows, test);
 }

@@ -12,12 +12,15 @@ enum { STATE = 16 }; /* of a row here: twice as many as weights, as many as fact
 static const float FTRL_RATE = 0.1f, FTRL_BETA = 1, FTRL_L2 = 1;
 static const float ADAGRAD_RATE = 0.05f, ADAGRAD_EPSILON = 1e-10f, INITIAL_SCALE = 0.05f;
 
-void table_open(struct table *table, const char *name, uint32_t dim)
+static void open_as(struct table *table, const char *name, uint32_t dim, uint32_t mode)
 {
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT; /* rank and size: the launcher's */
+
 	*table = (struct table){ .dim = dim, .room = 1 << 16 };
 	if (!want.is_reference) {
-		check(tally_kv_open(&table->kv, name, dim,
-				    NULL)); /* rank and size: the launcher's */
+		options.mode = mode;
+		options.staleness = mode == TALLY_KV_BOUNDED ? want.staleness : 0;
+		check(tally_kv_open(&table->kv, name, dim, &options));
 		return;
 	}
 	table->key = memory(NULL, table->room, sizeof(*table->key));
@@ -26,6 +29,16 @@ void table_open(struct table *table, const char *name, uint32_t dim)
 	table->is_there = calloc(table->room, sizeof(*table->is_there));
 	if (!table->is_there)
 		die("out of memory");
+}
+
+void table_open(struct table *table, const char *name, uint32_t dim)
+{
+	open_as(table, name, dim, TALLY_KV_ASYNC);
+}
+
+void table_open_stepped(struct table *table, const char *name, uint32_t dim)
+{
+	open_as(table, name, dim, want.mode);
 }
 
 void table_close(struct table *table)
@@ -63,10 +76,27 @@ static void table_widen(struct table *table)
 	table_close(&old);
 }
 
-/* Where it is; a new one begins as on the servers: weights at zero, factors near it. */
+/* Weights begin at zero, factors near it: drawn as tally-ps does, whose table has seed=1 unless it is told. */
+static void row_begin(struct table *table, size_t at)
+{
+	uint64_t state = want.seed;
+
+	state = draw(&state) ^ table->key[at] * 0xd1342543de82ef95;
+	state = draw(&state);
+	memset(table->state + at * STATE, 0, STATE * sizeof(float));
+	for (uint32_t k = 0; k < table->dim; k++) {
+		float normal = 0;
+
+		for (int i = 0; i < 12 && table->dim > 1; i++)
+			normal += (float)(draw(&state) >> 40) * 0x1p-24f - 0.5f;
+		table->value[at * table->dim + k] = INITIAL_SCALE * normal;
+	}
+}
+
+/* Where it is; a new one begins as on the servers. */
 static size_t row_find(struct table *table, uint64_t key)
 {
-	uint64_t state = key ^ want.seed << 48;
+	uint64_t state = key;
 	size_t at = draw(&state) & (table->room - 1);
 
 	while (table->is_there[at] && table->key[at] != key)
@@ -80,15 +110,7 @@ static size_t row_find(struct table *table, uint64_t key)
 	table->count++;
 	table->is_there[at] = true;
 	table->key[at] = key;
-	memset(table->state + at * STATE, 0, STATE * sizeof(float));
-	for (uint32_t k = 0; k < table->dim; k++) {
-		double normal = -6;
-
-		for (int i = 0; i < 12; i++)
-			normal += uniform(&state);
-		table->value[at * table->dim + k] = table->dim > 1 ? INITIAL_SCALE * (float)normal
-								   : 0;
-	}
+	row_begin(table, at);
 	return at;
 }
 
@@ -141,4 +163,10 @@ void table_wait(struct table *table, uint64_t timestamp)
 {
 	if (table->kv && timestamp)
 		check(tally_kv_wait(table->kv, timestamp, -1));
+}
+
+void table_step(struct table *table)
+{
+	if (table->kv)
+		check(tally_kv_step(table->kv, NULL));
 }
