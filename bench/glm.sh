@@ -6,7 +6,8 @@
 #   bench/glm.sh [NAME=FILE...]     LIBSVM files, as NAME in the table; without any, made ones of the shapes of
 #                                   a9a, w8a, news20 and gisette
 #
-# RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), RUNS (5) of each way in turn. EPOCHS (3): the time is the mean of
+# RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), DELAY (none): us that every packet is held on every link, each way
+# (lab.sh delay, without offloads). RUNS (5) of each way in turn. EPOCHS (10): the time is the mean of
 # all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
 #
 # WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency
@@ -27,9 +28,10 @@
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=$(realpath "${BUILD:-$HERE/../build/release}")
+export BUILD
 export LAB=${LAB:-tally-glm}
 data_ways=${DATA_WAYS:-data data-mpi}
-ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-3}
+ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-10}
 ways=${WAYS:-latency dense auto mpi} data=${DATA-news20}
 aggregator=10.55.0.1:7171 kernel=10.55.0.1:7181
 lab=$HERE/../lab/lab.sh
@@ -87,9 +89,9 @@ make_files() {
 	done
 }
 
-# The hub's ends of the links.
+# Where the hub hears of the links.
 devices() {
-	seq -s , -f p%g 0 $((ranks - 1))
+	seq -s , -f "$([[ ${DELAY-} ]] && echo t || echo p)%g" 0 $((ranks - 1))
 }
 
 # What mpirun starts its daemons with: the address says which namespace.
@@ -272,6 +274,12 @@ trap cleanup EXIT
 "$lab" up "$ranks"
 "$lab" shape "${LINK:-1gbit}" "${BURST:-128kb}" 2mb
 [[ -z ${OFFLOAD-} ]] || "$lab" offload "$OFFLOAD"
+if [[ ${DELAY-} ]]; then
+	status=0
+	"$lab" delay "$DELAY" 2>"$scratch/delay" || status=$?
+	((status != 77)) || skip "$(tail -n 1 "$scratch/delay")"
+	((status == 0)) || { cat "$scratch/delay" >&2 && exit "$status"; }
+fi
 make_agent
 daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
 if [[ " $ways " == *kernel* ]] && ! daemon_start "$scratch/kernel" "$BUILD/tools/tallyd" --listen "$kernel" \
@@ -295,7 +303,8 @@ for ((run = 0; run < runs; run++)); do
 		done
 	done
 done
-echo "# $ranks ranks, batch $batch, links of ${LINK:-1gbit}, hub unshaped, $(nproc) processors:$(
+echo "# $ranks ranks, batch $batch, links of ${LINK:-1gbit}${DELAY:+, $DELAY us each way}, hub unshaped, $(nproc) processors:$(
 	sed -n 's/^model name[^:]*://p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1-3 /proc/loadavg)"
+[[ -z ${DELAY-} ]] || "$lab" delay off | sed 's/^/# /'
 [[ ! -e $scratch/times ]] || table
 [[ ! -e $scratch/sums ]] || cat "$scratch/sums"

@@ -2,21 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """glm_page.py OUT_DIR - the page of bench/glm_page.sh: OUT_DIR/glm.html with all pictures in it, of what OUT_DIR has.
 OUT_DIR/glm.md has its tables as text. A section that was not measured, or failed, is named as such."""
-import base64
 import glob
 import html
 import json
 import os
 import re
-import statistics
-import subprocess
-import sys
 
-OUT = sys.argv[1]
-CORES = os.cpu_count()
+import page
+from page import CORES, OUT, block, curves, embed, median, numbered, origin, output, picture, say, show, table, title
+
 LANES = 3  # int32 of an activation, --wire fixed64
 LINK_BYTES_US = 125  # 1 Gbit/s
-page, text = [], []
 
 
 class Run:
@@ -40,18 +36,10 @@ class Run:
         return self.epoch_ms() * 1e3 / -(-self.end["rows"] // self.end["batch"])
 
 
-class Section:
+class Section(page.Section):
     def __init__(self, name):
-        self.at = os.path.join(OUT, name)
-        self.status = self.read("status")
-        self.is_good = self.status == "0"
+        super().__init__(name)
         self.runs = [Run(path) for path in sorted(glob.glob(self.at + "/*.json"))] if self.is_good else []
-
-    def read(self, name):
-        try:
-            return open(os.path.join(self.at, name)).read().strip()
-        except OSError:
-            return ""
 
     def of(self, name, way):
         return [run for run in self.runs if (run.name, run.way) == (name, way)]
@@ -62,86 +50,6 @@ class Section:
     def ways(self, name):
         order = ["latency", "serial", "lossy", "dense", "auto", "kernel", "mpi", "data", "data-mpi"]
         return sorted({run.way for run in self.runs if run.name == name}, key=order.index)
-
-
-def median(numbers):
-    numbers = [number for number in numbers if number is not None]
-    return statistics.median(numbers) if numbers else None
-
-
-def show(number, digits=1):
-    if number is None:
-        return "-"
-    return number if isinstance(number, str) else "%.*f" % (digits, number)
-
-
-def say(words):
-    page.append("<p>%s</p>" % words)
-    text.append(re.sub("<[^>]*>", "", words) + "\n")
-
-
-def title(words):
-    page.append("<h2>%s</h2>" % html.escape(words))
-    text.append("## %s\n" % words)
-
-
-def table(head, rows):
-    cells = [[show(cell) for cell in row] for row in rows]
-    page.append("<table><tr>%s</tr>" % "".join("<th>%s</th>" % html.escape(cell) for cell in head))
-    for row in cells:
-        page.append("<tr>%s</tr>" % "".join("<td>%s</td>" % html.escape(cell) for cell in row))
-    page.append("</table>")
-    text.append("| %s |\n|%s" % (" | ".join(head), "---|" * len(head)))
-    text.extend("| %s |" % " | ".join(row) for row in cells)
-    text.append("")
-
-
-def origin(*names):
-    """The commands of these sections and the machine while they ran; False if there is nothing to show."""
-    sections = {name: Section(name) for name in names}
-    for name, section in sections.items():
-        state = ""
-        if not section.status:
-            state = "not measured"
-        elif not section.is_good:
-            why = (section.read("output") if section.status == "77" else section.read("log")).splitlines()
-            state = "not shown, exit status %s: %s" % (section.status, why[-1] if why else "")
-        begin, end = section.read("begin").split("\n"), section.read("end").split("\n")
-        page.append("<pre>%s%s</pre>" % (
-            html.escape(section.read("command") or name),
-            "\n# " + html.escape(state or "%s to %s, load %s to %s" % (begin[0], end[0], begin[-1], end[-1]))))
-        if state:
-            text.append("%s: %s\n" % (name, state))
-    return all(section.is_good for section in sections.values())
-
-
-def picture(name, script, size="900,420"):
-    """script: gnuplot; {} where the file goes. Embedded, so that the page is one file."""
-    file = os.path.join(OUT, name + ".svg")
-    subprocess.run(["gnuplot"], input="set terminal svg size %s; set output '%s'; set grid\n%s\n" % (size, file, script),
-                   text=True, check=True)
-    embed(file)
-
-
-def embed(file):
-    data = base64.b64encode(open(file, "rb").read()).decode()
-    page.append('<img alt="%s" src="data:image/svg+xml;base64,%s">' % (os.path.basename(file), data))
-
-
-def block(name, rows):
-    """Data for gnuplot, what is missing as NaN."""
-    lines = [" ".join("NaN" if cell is None else '"%s"' % cell if isinstance(cell, str) else "%.9g" % cell for cell in row)
-             for row in rows]
-    return "$%s << END\n%s\nEND\n" % (name, "\n".join(lines))
-
-
-def curves(name, xs, series, words, log=""):
-    """series: {title: [y of each x]}."""
-    script = block("d", [[x] + [ys[i] for ys in series.values()] for i, x in enumerate(xs)])
-    script += words + "\nset key outside; set xtics (%s)\n" % ", ".join('"%s" %g' % (x, x) for x in xs)
-    script += "".join("set logscale %s\n" % axis for axis in log) + "plot " + ", ".join(
-        "$d using 1:%d with linespoints linewidth 2 title '%s' noenhanced" % (i + 2, name) for i, name in enumerate(series))
-    picture(name, script)
 
 
 WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "kernel": "tally (auto), kernel", "mpi": "Open MPI",
@@ -248,18 +156,14 @@ def loss():
     curves("loss", range(1, len(one) + 1), {"without loss": one, "1 % lost": other}, "set xlabel 'epoch'; set ylabel 'loss'")
 
 
-def numbered(prefix):
+def sections_of(prefix):
     """Sections prefix-N, by N."""
-    found = {}
-    for path in glob.glob(os.path.join(OUT, prefix + "-*", "status")):
-        found[int(os.path.basename(os.path.dirname(path))[len(prefix) + 1:])] = Section(
-            os.path.basename(os.path.dirname(path)))
-    return dict(sorted(found.items()))
+    return {n: Section("%s-%d" % (prefix, n)) for n in numbered(prefix)}
 
 
 def figures_9_10():
     title("Figures 9 and 10: mini-batch size, data- against model-parallel, 4 ranks")
-    sections = numbered("batch")
+    sections = sections_of("batch")
     if not origin(*("batch-%d" % b for b in sections)) or not sections:
         return
     for name in next(iter(sections.values())).names():
@@ -280,7 +184,7 @@ def figures_9_10():
 
 def figure_11():
     title("Figure 11: threads, one rank")
-    sections = numbered("threads")
+    sections = sections_of("threads")
     if not origin(*("threads-%d" % t for t in sections)) or not sections:
         return
     rows, one = [], next(iter(sections.values()))
@@ -302,7 +206,7 @@ def equations(batch, micro, compute_us, ranks, features, cores_each, fixed):
 
 def figures_12_13():
     title("Figures 12 and 13: ranks, mini-batches of 16")
-    sections = numbered("ranks")
+    sections = sections_of("ranks")
     if not origin(*("ranks-%d" % n for n in sections)) or not sections or 1 not in sections:
         return
     if latency_us() is None:
@@ -333,7 +237,7 @@ def figures_12_13():
 
 def table_1():
     title("Table I: Equations 1 to 3 against what was measured, 4 ranks, mini-batches of 16")
-    sections = numbered("ranks")
+    sections = sections_of("ranks")
     if 4 not in sections or 1 not in sections or latency_us() is None:
         say("Needs the sections latency, ranks-1 and ranks-4.")
         return
@@ -376,51 +280,39 @@ def table_2():
 
 def overlap():
     title("Overlap: a mini-batch against the sum of its parts")
-    names = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(
-        os.path.join(OUT, "overlap-*-*-*bit", "status")))
+    names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(OUT, "overlap-*-*-*us", "status"))]
+    names.sort(key=lambda name: [int(number) for number in re.findall("[0-9]+", name)])
     if not origin(*names) or not names:
         return
     say("us per mini-batch, latency mode. Alone: its computation, and its sums. Then as it is, and with --no-overlap, where "
-        "nothing is computed while a packet travels (ways in turn; medians of %d runs). Hidden: computation and sums less the "
-        "mini-batch; in brackets, of the smaller of the two, which is all that can be. Below 0 where ranks that share "
-        "processors (%d here, for the aggregator as well) wait for one another. Measured as --json's minibatch_us, compute_us "
-        "and exchange_us are. A slow link takes time and no processor, as a long one would: this kernel's tc has %s." % (
-            len(Section(names[0]).of(Section(names[0]).names()[0], "latency")), CORES, delays()))
-    rows, digests = [], {}
+        "nothing is computed while a packet travels (ways in turn; medians of %d runs, least..most). Hidden: computation and "
+        "sums less the mini-batch; in brackets, of the smaller of the two, which is all that can be. Below 0 where ranks that "
+        "share processors (%d here, for the aggregator and the links as well) wait for one another. Measured as --json's "
+        "minibatch_us, compute_us and exchange_us are. Links hold every packet so long each way (lab/delay.c): that takes time "
+        "and hardly a processor, as a cable does." % (
+            len(Section(names[0]).of(Section(names[0]).names()[0], "latency")), CORES))
+    rows, digests, lines = [], {}, []
     for name in names:
-        _, ranks, micro, link = name.split("-")
+        _, ranks, micro, delay = name.split("-")
         section = Section(name)
+        lines += ["%s: %s" % (name, line[2:]) for line in section.read("output").splitlines() if line.startswith("# delay:")]
         assert all(run.end["rows"] >= run.end["batch"] for run in section.runs), "no whole mini-batch"
         for data in section.names():
             piped, serial = section.of(data, "latency"), section.of(data, "serial")
-            compute, sums, whole = (median(run.end[part] for run in piped)
-                                    for part in ("compute_us", "exchange_us", "minibatch_us"))
-            alone = median(run.end["minibatch_us"] for run in serial)
+            compute, sums = (median(run.end[part] for run in piped) for part in ("compute_us", "exchange_us"))
+            both = [run.end["compute_us"] + run.end["exchange_us"] for run in piped]
+            whole, alone = ([run.end["minibatch_us"] for run in runs] for runs in (piped, serial))
             digests.setdefault(data, set()).update(run.meta["model_sha256"] for run in section.runs)
-            if None in (compute, sums, whole, alone):
-                continue
-            hidden = compute + sums - whole
-            rows.append([data, ranks, link, str(piped[0].end["batch"]), micro, compute, sums, whole, alone,
-                         "%.0f (%.0f %%)" % (hidden, 100 * hidden / min(compute, sums)),
-                         median(run.epoch_ms() for run in piped), median(run.epoch_ms() for run in serial)])
-    table(["data", "ranks", "link", "B", "MB", "computation", "sums", "mini-batch", "not overlapped", "hidden", "ms per epoch",
-           "not overlapped"], rows)
+            hidden = median(both[i] - whole[i] for i in range(len(both)))
+            rows.append([data, ranks, delay[:-2], str(piped[0].end["batch"]), micro, compute, sums, median(both)]
+                        + ["%.0f (%.0f..%.0f)" % (median(times), min(times), max(times)) for times in (whole, alone)]
+                        + ["%.0f (%.0f %%)" % (hidden, 100 * hidden / min(compute, sums)),
+                           median(run.epoch_ms() for run in piped), median(run.epoch_ms() for run in serial)])
+    table(["data", "ranks", "us each way", "B", "MB", "computation", "sums", "together", "mini-batch", "not overlapped", "hidden",
+           "ms per epoch", "not overlapped"], rows)
+    say("The links: %s." % "; ".join(lines))
     say("All runs on the same data have written %s." % (
         "the same model, byte for byte" if all(len(found) == 1 for found in digests.values()) else "DIFFERENT MODELS"))
-
-
-def delays():
-    """Does the kernel know netem?"""
-    name = "tally-page-probe"
-    if subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode:
-        return "not been asked for delays"
-    try:
-        subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], capture_output=True)
-        done = subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"],
-                              capture_output=True)
-        return "netem, which was not used" if done.returncode == 0 else "no netem, so there are no links with a delay"
-    finally:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
 def figures_14_15():
@@ -446,8 +338,7 @@ def bits():
     if not origin("bits"):
         return
     say("One rank, all defaults. The bytes are counted.")
-    page.append("<pre>%s</pre>" % html.escape(Section("bits").read("output").rsplit("\n", 1)[0]))
-    text.append("```\n%s\n```\n" % Section("bits").read("output").rsplit("\n", 1)[0])
+    output(Section("bits").read("output").rsplit("\n", 1)[0])
     embed(os.path.join(OUT, "bits.svg"))
 
 
@@ -516,14 +407,7 @@ def main():
     for part in (figure_8, simulated, epochs, loss, figures_9_10, figure_11, figures_12_13, table_1, table_2, overlap, figures_14_15,
                  bits, memory, same, accuracy, table_4):
         part()
-    with open(os.path.join(OUT, "glm.html"), "w") as file:
-        file.write("<!doctype html><meta charset=utf-8><title>tally glm: measured</title><style>"
-                   "body{font:15px sans-serif;max-width:1150px;margin:2em auto}table{border-collapse:collapse}"
-                   "td,th{border:1px solid #bbb;padding:2px 8px;text-align:right}td:first-child{text-align:left}"
-                   "pre{background:#f3f3f3;padding:4px;white-space:pre-wrap;font-size:12px}</style>\n" + "\n".join(page))
-    with open(os.path.join(OUT, "glm.md"), "w") as file:
-        file.write("\n".join(text))
-    print(os.path.join(OUT, "glm.html"))
+    page.write("glm", "tally glm: measured")
 
 
 main()

@@ -17,49 +17,12 @@
 # Nothing else should run: the load at the beginning and the end of every section is on the page. Needs root, iproute2,
 # python3 and gnuplot; Open MPI, clang and bpftool, liblinear-tools for what is compared with them.
 set -euo pipefail
-here=$(dirname "$(readlink -f "$0")")
+page=glm_page
 sections=${SECTIONS:-latency sim epoch loss batch threads ranks shapes overlap curves bits memory same accuracy}
-export BUILD LAB RUNS
-BUILD=$(realpath "${BUILD:-$here/../build/release}")
-LAB=${LAB:-tally-page} RUNS=${RUNS:-5} quick=${QUICK:-} failures=0
+# shellcheck source=bench/page.sh
+. "$(dirname "$(readlink -f "$0")")/page.sh"
+export LAB=${LAB:-tally-page} RUNS=${RUNS:-5}
 [[ -z $quick ]] || RUNS=1
-
-skip() {
-	echo "SKIP: bench/glm_page.sh: $*"
-	exit 77
-}
-
-note() {
-	echo "$(date -u +%T) $*" >&2
-}
-
-# section NAME COMMAND...: its output, and the machine before and after, in OUT_DIR/NAME. Variables come with env.
-section() {
-	local name=$1 at=$out/$1 status=0 begin=$SECONDS
-	shift
-	[[ " $sections " == *" ${name%%-*} "* ]] || return 0
-	note "$name ..."
-	rm -rf "$at"
-	mkdir -p "$at"
-	machine >"$at/begin"
-	printf '%q ' "$@" | sed "s|$scratch/||g; s|$here/|bench/|g; s|$at|$name|g; s|$BUILD|build/release|g" >"$at/command"
-	"$@" >"$at/output" 2>"$at/log" || status=$?
-	machine >"$at/end"
-	echo "$status" >"$at/status"
-	case $status in
-	0) note "$name: $((SECONDS - begin)) s" ;;
-	77) note "$name: $(tail -n 1 "$at/output")" ;;
-	*)
-		note "$name: FAILED: $(tail -n 3 "$at/log")"
-		failures=$((failures + 1))
-		;;
-	esac
-}
-
-machine() {
-	date -u '+%F %T UTC'
-	cut -d ' ' -f 1-3 /proc/loadavg
-}
 
 # measure NAME VARIABLE=VALUE... -- FILE...: bench/glm.sh, each run kept.
 measure() {
@@ -205,23 +168,12 @@ if [[ ${1-} == sections ]]; then
 	echo "$sections"
 	exit 0
 fi
-((EUID == 0)) || skip "not root"
-for program in ip tc python3 gnuplot; do
-	command -v "$program" >/dev/null || skip "no $program (scripts/deps.sh test)"
-done
-out=$here/../build/glm-page
+folder=$here/../build/glm-page
 if (($#)) && [[ $1 != *=* ]]; then
-	out=$1
+	folder=$1
 	shift
 fi
-mkdir -p "$out"
-out=$(realpath "$out")
-if [[ ${PAGE-} == only ]]; then
-	exec python3 "$here/glm_page.py" "$out"
-fi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-: >"$out/files"
+page_begin "$folder"
 files=()
 shapes='real_sim rcv1 amazon_fashion avazu'
 note "making files with the paper's shapes"
@@ -252,19 +204,15 @@ small=$(first a9a '*')
 batches='16 64 256 1024' ranks='1 2 4 8' simulated='2 4 8 16 32' memory_ranks='1 2 4' iterations=5000
 epoch_ways='latency dense auto kernel mpi' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
 overlap_batch=512 more=$sparse mpi=' mpi'
-overlaps='2-64-25mbit 2-64-50mbit 2-64-100mbit 2-32-50mbit 2-8-50mbit 2-64-1gbit 4-64-50mbit 4-64-1gbit'
+overlaps='2-119-0us 2-119-250us 2-119-500us 2-119-1000us 2-32-500us 2-8-500us 4-119-500us' overlap_rows=2.048
 if [[ $quick ]]; then
 	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto kernel mpi'
-	overlap_batch=64 overlaps=2-8-50mbit more='' mpi=''
+	overlap_batch=64 overlaps='2-8-250us 2-8-0us' overlap_rows=0.1 more='' mpi=''
 	data_ways=data scaled=("$sparse")
 	export EPOCHS=2
 fi
 {
-	sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
-	nproc
-	uname -sr
-	git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown
-	date -u '+%F %T UTC'
+	machine_tell
 	mpirun.openmpi --version 2>/dev/null | head -n 1 || echo 'no Open MPI'
 } >"$out/machine"
 
@@ -284,14 +232,15 @@ for n in $ranks; do
 		"${scaled[@]}"
 done
 measure shapes WAYS="auto$mpi" -- "${stand_ins[@]}"
-# A slow link takes time and no processor, as a long one would: RANKS-MB-LINK. A bucket of hardly more than a packet, or
-# what waited in it would leave at once.
+# A long link takes time and no processor, but for the delay line's: RANKS-MB-DELAY. Rows that take long: what a micro-batch
+# is to the computation, its packets are not to be to the processors that all ranks share.
+mkdir "$scratch/long"
+[[ " $sections " != *" overlap "* ]] || MAKE=$scratch/long MADE=gisette ROWS=$overlap_rows "$here/glm.sh"
 for overlap in $overlaps; do
-	IFS=- read -r n micro link <<<"$overlap"
-	burst=2kb
-	[[ $link != 1gbit ]] || burst=128kb
-	measure "overlap-$overlap" RANKS="$n" BATCH="$overlap_batch" LINK="$link" BURST="$burst" OFFLOAD=off \
-		WAYS="latency serial" OPTIONS="-b $micro" -- "${scaled[0]}"
+	IFS=- read -r n micro delay <<<"$overlap"
+	delay=${delay%us}
+	measure "overlap-$overlap" RANKS="$n" BATCH="$overlap_batch" DELAY="${delay#0}" OFFLOAD=off \
+		WAYS="latency serial" OPTIONS="-b $micro" -- "made-gisette=$scratch/long/gisette"
 done
 measure curves RUNS=1 EPOCHS="$((quick ? 2 : 10))" WAYS="auto$mpi" -- "$small" ${more:+"$more"}
 [[ -z $dense ]] || TALLY_BUILD=$BUILD section bits "$here/glm_bits.sh" "$scratch/${dense%%=*}.train" \

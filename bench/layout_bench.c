@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/layout_stream.h"
 #include "core/layout_sparse.h"
-#include "util/rng.h"
 
-enum { NUMBER_MAX = 100000000, REGISTERS_MAX = 128 };
+enum { REGISTERS_MAX = 128 };
 
 static const uint32_t registers_all[] = { 8, 16, 32, 64, REGISTERS_MAX };
 enum { REGISTERS_COUNT = sizeof(registers_all) / sizeof(registers_all[0]) };
@@ -26,107 +26,10 @@ enum { REGISTERS_COUNT = sizeof(registers_all) / sizeof(registers_all[0]) };
 enum way { RANDOM, HEAT, ALGORITHM_1, DEALING, WAY_COUNT };
 static const char *const way_names[WAY_COUNT] = { "random", "heat", "algorithm 1", "dealing" };
 
-/* clang-format off */
-enum { SEED, KEYS, HOT, UPDATES, PUSHES, BYTES, NUMBER_COUNT };
-static uint64_t number[NUMBER_COUNT] = {
-	[SEED] = 1,
-	[KEYS] = 1000000,
-	[HOT] = 30000,    /* the paper's */
-	[UPDATES] = 1000, /* drawn for a push, keys drawn again being one pair */
-	[PUSHES] = 1000,
-	[BYTES] = 192,    /* a chip has to parse all of a packet: the paper's limit */
-};
-/* clang-format on */
-static double skew = 1.1;
-
 struct result {
 	uint64_t packets, pairs, further, recirculated, again, passes_max;
 };
 static struct result results[REGISTERS_COUNT][WAY_COUNT];
-
-static void *memory_get(size_t count, size_t bytes)
-{
-	void *memory = calloc(count ? count : 1, bytes);
-
-	if (!memory) {
-		fprintf(stderr, "layout_bench: no memory\n");
-		exit(1);
-	}
-	return memory;
-}
-
-/* ---- the stream ---- */
-
-static struct rng rng;
-static double *chance_up_to; /* of ranks 0 to this */
-static uint32_t *drawn_in;   /* per rank: the last push that has it */
-static uint32_t *shuffled;   /* per hot rank, for random registers */
-
-static void stream_open(void)
-{
-	double sum = 0;
-
-	rng_init(&rng, number[SEED], 0);
-	chance_up_to = memory_get(number[KEYS], sizeof(*chance_up_to));
-	drawn_in = memory_get(number[KEYS], sizeof(*drawn_in));
-	shuffled = memory_get(number[HOT], sizeof(*shuffled));
-	for (uint64_t rank = 0; rank < number[KEYS]; rank++)
-		chance_up_to[rank] = sum += pow((double)(rank + 1), -skew);
-	for (uint32_t rank = 0; rank < number[HOT]; rank++) {
-		uint32_t other = rng_below(&rng, rank + 1);
-
-		shuffled[rank] = shuffled[other];
-		shuffled[other] = rank;
-	}
-}
-
-static uint32_t rank_draw(void)
-{
-	double at = (double)(rng_next(&rng) >> 11) * 0x1p-53 * chance_up_to[number[KEYS] - 1];
-	uint64_t low = 0, high = number[KEYS] - 1;
-
-	while (low < high) {
-		uint64_t middle = (low + high) / 2;
-
-		if (chance_up_to[middle] > at)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return (uint32_t)low;
-}
-
-/* A rank has any key. */
-static uint64_t key_of(uint32_t rank)
-{
-	struct rng hash;
-
-	rng_init(&hash, rank, number[SEED]);
-	return rng_next(&hash);
-}
-
-static int by_key(const void *a, const void *b)
-{
-	uint64_t x = key_of(*(const uint32_t *)a), y = key_of(*(const uint32_t *)b);
-
-	return (x > y) - (x < y);
-}
-
-/* The hot ranks of push number `push`, from 1, sorted by key; returns how many. */
-static uint32_t push_draw(uint32_t *rank, uint32_t push)
-{
-	uint32_t count = 0;
-
-	for (uint64_t i = 0; i < number[UPDATES]; i++) {
-		uint32_t drawn = rank_draw();
-
-		if (drawn < number[HOT] && drawn_in[drawn] != push)
-			rank[count++] = drawn;
-		drawn_in[drawn] = push;
-	}
-	qsort(rank, count, sizeof(*rank), by_key);
-	return count;
-}
 
 /* ---- packing and counting ---- */
 
@@ -279,39 +182,22 @@ static bool plot_check(const char *path)
 
 static bool options_read(int argc, char **argv, const char **plot)
 {
-	enum { PLOT = NUMBER_COUNT, SKEW };
+	enum { PLOT = STREAM_OPTION_END };
 	static const struct option options[] = {
-		{ "seed", required_argument, NULL, SEED },
-		{ "keys", required_argument, NULL, KEYS },
-		{ "hot", required_argument, NULL, HOT },
-		{ "updates", required_argument, NULL, UPDATES },
-		{ "pushes", required_argument, NULL, PUSHES },
-		{ "bytes", required_argument, NULL, BYTES },
+		STREAM_OPTIONS,
 		{ "plot", required_argument, NULL, PLOT },
-		{ "skew", required_argument, NULL, SKEW },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		char *end = NULL;
-
-		if (option == PLOT) {
+		if (option == PLOT)
 			*plot = optarg;
-			continue;
-		}
-		if (option == SKEW)
-			skew = strtod(optarg, &end);
-		else if (option < NUMBER_COUNT)
-			number[option] = strtoull(optarg, &end, 0);
-		if (!end || end == optarg || *end || !(skew >= 0 && skew < 10))
+		else if (!stream_option(option, optarg))
 			return false;
 	}
-	for (int i = KEYS; i < NUMBER_COUNT; i++)
-		if (number[i] < 1 || number[i] > NUMBER_MAX)
-			return false;
 	room = layout_room((uint32_t)number[BYTES], 1);
-	return optind == argc && number[HOT] <= number[KEYS] && room > 0;
+	return optind == argc && stream_is_sound() && room > 0;
 }
 
 int main(int argc, char **argv)

@@ -7,9 +7,9 @@
 #   bench/sparse.sh [--json] [FILE]     FILE: LIBSVM, or another that tally hot knows: its keys; without, Zipf
 #
 # N (4) workers and one tally-ps, each behind a link of LINK (50mbit), BURST (30kb); tallyd's is not shaped: a switch.
-# A worker pushes BATCHES (200) batches of BATCH (10000) pairs and pulls their rows (PULL=no: does not), DEPTH (4) pulls
-# under way; DISTINCT (20) of the batches differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (65536): hot keys, found
-# by tally hot in the part SAMPLE (8%) of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
+# A worker pushes BATCHES (2000) batches of BATCH (1000) pairs and pulls their rows (PULL=no: does not), DEPTH (40) pulls
+# under way; DISTINCT (200) of the batches differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (131072): hot keys, found
+# by tally hot in the part SAMPLE (100%) of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
 #
 # WAYS (hot off dense): hot: tallyd sums what is hot, and hot rows are pulled from the copies that it brings to all workers;
 # off: no key is hot; dense: tally allreduce of vectors of int32 that are 1 % full, DENSE_BATCHES (5) of them. Also
@@ -27,8 +27,8 @@ here=$(dirname "$(readlink -f "$0")")
 export LAB=${LAB:-tally-sparse}
 BUILD=$(realpath "${BUILD:-$here/../build/release}")
 lab=$here/../lab/lab.sh
-workers=${N:-4} link=${LINK:-50mbit} batch=${BATCH:-10000} runs=${RUNS:-5} ways=${WAYS:-hot off dense}
-ranks=${RANKS:-65536} exponent=${ZIPF:-1.1} keys=${KEYS:-1000000} seed=${SEED:-1}
+workers=${N:-4} link=${LINK:-50mbit} batch=${BATCH:-1000} runs=${RUNS:-5} ways=${WAYS:-hot off dense}
+ranks=${RANKS:-131072} exponent=${ZIPF:-1.1} keys=${KEYS:-1000000} seed=${SEED:-1}
 server=10.55.0.$((10 + workers)) aggregator=10.55.0.1:7171
 json='' file='' ps=''
 scratch=$(mktemp -d)
@@ -59,7 +59,7 @@ cleanup() {
 map_make() {
 	local from=("$file")
 	[[ -n $file ]] || from=(--zipf "$exponent" --keys "$keys" --updates "${UPDATES:-10000000}")
-	"$BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --sample "${SAMPLE:-8%}" --p 100% --c 100% --key-bytes 1 \
+	"$BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --sample "${SAMPLE:-100%}" --p 100% --c 100% --key-bytes 1 \
 		--memory "$ranks" -o "$scratch/map" >"$scratch/hot" 2>&1 || {
 		cat "$scratch/hot" >&2
 		return 1
@@ -95,18 +95,12 @@ ps_start() { # WORD...
 	"$lab" exec "$workers" "$BUILD/tools/tally-ps" --workers "$workers" --listen "$server" \
 		${aggregators:+--aggregator "$aggregators"} --table "${words#,}" 2>"$scratch/ps.log" &
 	ps=$!
-	for _ in $(seq 100); do
-		! grep -q ready "$scratch/ps.log" || return 0
-		kill -0 "$ps" 2>/dev/null || break
-		sleep 0.05
-	done
-	cat "$scratch/ps.log" >&2
-	return 1
+	daemon_ready "$scratch/ps.log" "$ps"
 }
 
 # run WAY NUMBER: its line goes to $keep/runs.
 run() {
-	local way=$1 number=$2 rank pids=() failed=0 words=() batches=${BATCHES:-200} aggregators=''
+	local way=$1 number=$2 rank pids=() failed=0 words=() batches=${BATCHES:-2000} aggregators=''
 	daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
 	echo "${daemons[0]}" >"$scratch/tallyd.pid"
 	case $way in
@@ -128,7 +122,7 @@ run() {
 	for ((rank = 0; rank < workers; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$workers TALLY_JOB=sparse TALLY_SERVERS=$server TALLY_AGGREGATOR=$aggregator \
 			"$lab" exec "$rank" "$BUILD/bench/sparse_bench" --batch "$batch" --batches "$batches" \
-			--distinct "${DISTINCT:-20}" --depth "${DEPTH:-4}" --keys "$keys" --zipf "$exponent" --seed "$seed" \
+			--distinct "${DISTINCT:-200}" --depth "${DEPTH:-40}" --keys "$keys" --zipf "$exponent" --seed "$seed" \
 			--mark "$scratch/mark" --label "$way $number/$runs" "${words[@]}" >"$scratch/out.$rank" &
 		pids+=($!)
 	done
@@ -139,7 +133,11 @@ run() {
 	for rank in "${!pids[@]}"; do
 		wait "${pids[$rank]}" || failed=1
 	done
-	[[ $way != lossy ]] || "$lab" loss off
+	echo null >"$scratch/lost"
+	if [[ $way == lossy ]]; then
+		"$lab" stat | awk 'END { printf "[%d, %d]\n", $3, $5 }' >"$scratch/lost"
+		"$lab" loss off
+	fi
 	if ((failed)); then
 		cat "$scratch/tallyd" "$scratch/ps.log" >&2
 		echo "sparse.sh: FAILED: $way, run $number" >&2

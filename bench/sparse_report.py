@@ -36,6 +36,7 @@ def line(way, number, folder, workers):
         "hot_share": sum(o["hot_share"] for o in out) / workers, "verified_keys": out[0]["verified_keys"],
         "bytes": {k: after[k][0] - before[k][0] for k in after},
         "drops": sum(after[k][1] - before[k][1] for k in after),
+        "seen_lost": json.load(open(os.path.join(folder, "lost"))),
         "cpu_s": {"workers": sum(o["cpu_s"] for o in out), "tally-ps": cpu[0], "tallyd": cpu[1]},
         "load": float(open("/proc/loadavg").read().split()[0])}))
 
@@ -60,6 +61,7 @@ def summary(runs, rate):
         "least": min(r["pairs"] / r["seconds"] for r in runs), "most": max(r["pairs"] / r["seconds"] for r in runs),
         "hot_share": runs[0]["hot_share"], "updates_per_pair": runs[0]["updates_per_pair"],
         "verified_keys": min(r["verified_keys"] for r in runs), "drops": sum(r["drops"] for r in runs),
+        "seen_lost": [sum((r["seen_lost"] or [0, 0])[i] for r in runs) for i in (0, 1)],
         "of_link": middle(lambda r: max(r["bytes"].values()) * 8 / rate / r["seconds"]),
         "bytes_per_pair": {name: middle(lambda r: max(r["bytes"][k] for k in keys) / r["pairs"] *
                                         (workers if name.startswith("worker") else 1))
@@ -92,8 +94,8 @@ def table(path, link, is_json):
             100 * way["hot_share"], 100 * way["of_link"], b["worker out"], b["worker in"], b["server out"],
             b["server in"], c["workers"], c["tally-ps"], c["tallyd"]))
     if "lossy" in ways and "hot" in ways:
-        print("lossy takes %.1f %% more time than hot" % (
-            100 * (ways["lossy"]["seconds"] / ways["hot"]["seconds"] - 1)))
+        print("lossy takes %.1f %% more time than hot; %d of %d packets lost" % (
+            100 * (ways["lossy"]["seconds"] / ways["hot"]["seconds"] - 1), *reversed(ways["lossy"]["seen_lost"])))
     if any(way["drops"] for way in ways.values()):
         print("packets that did not fit into a link's queue: %s" %
               ", ".join("%s %d" % (name, way["drops"]) for name, way in ways.items()))
