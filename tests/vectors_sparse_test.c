@@ -51,6 +51,7 @@ static const char *const kinds[SPARSE_KIND_END] = {
 	[SPARSE_RESUMED] = "RESUMED",
 	[SPARSE_END] = "END",
 	[SPARSE_HAVE] = "HAVE",
+	[SPARSE_FLUSH_SHORT] = "FLUSH_SHORT",
 };
 static const char *const faults[WIRE_FAULT_COUNT] = { "OK",    "SHORT",  "VERSION", "TYPE",
 						      "LANES", "LENGTH", "FLAGS" };
@@ -261,8 +262,8 @@ static void headers_are_same(const struct sparse *got, const struct sparse *want
 
 static void item_is_same(uint8_t kind, const uint8_t *at, const struct item *want)
 {
-	bool has_rank = kind == SPARSE_PUSH || kind == SPARSE_BCAST || kind == SPARSE_FLUSH;
-	bool is_short = kind == SPARSE_PUSH || kind == SPARSE_BCAST;
+	bool is_short = kind == SPARSE_PUSH || kind == SPARSE_BCAST || kind == SPARSE_FLUSH_SHORT;
+	bool has_rank = is_short || kind == SPARSE_FLUSH;
 
 	if (has_rank) {
 		assert_int_equal(sparse_body_get32(at), want->rank);

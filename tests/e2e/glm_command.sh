@@ -5,26 +5,11 @@
 # wrong is named and leaves nothing behind. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-tally=$(realpath "${TALLY_BUILD:-build/release}")/tools/tally
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 2
-failures=0
+# shellcheck source=tests/e2e/command.sh
+. tests/e2e/command.sh
 
-fail() {
-	echo "FAILED: $*"
-	sed 's/^/  out: /' out | tail -5
-	sed 's/^/  err: /' err | tail -5
-	failures=$((failures + 1))
-}
-
-# glm STATUS ARGUMENT...: its exit status must be STATUS; output in out, err.
-glm() {
-	local want=$1 got
-	shift
-	"$tally" glm "$@" >out 2>err </dev/null
-	got=$?
-	[[ $got == "$want" ]] || fail "tally glm $*: exit status $got, not $want"
+glm() { # STATUS ARGUMENT...
+	try "$1" glm "${@:2}" </dev/null
 }
 
 # ranks N STATUS ARGUMENT...: the same under tally run.
@@ -34,14 +19,6 @@ ranks() {
 	timeout 120 "$tally" run -n "$n" --no-prefix -- "$tally" glm "$@" >out 2>err </dev/null
 	got=$?
 	[[ $got == "$want" ]] || fail "$n ranks: tally glm $*: exit status $got, not $want"
-}
-
-says() { # FILE PATTERN
-	grep -qE -- "$2" "$1" || fail "nothing like \"$2\" in $1"
-}
-
-same() { # FILE FILE
-	cmp -s "$1" "$2" || fail "$1 and $2 differ"
 }
 
 # Rows of two classes, of three, and of numbers; the second half of each is for tests.

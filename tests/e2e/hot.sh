@@ -4,34 +4,11 @@
 # where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-tally=$(realpath "${TALLY_BUILD:-build/release}")/tools/tally
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 2
-failures=0
+# shellcheck source=tests/e2e/command.sh
+. tests/e2e/command.sh
 
-fail() {
-	echo "FAILED: $*"
-	sed 's/^/  out: /' out | tail -5
-	sed 's/^/  err: /' err | tail -5
-	failures=$((failures + 1))
-}
-
-# hot STATUS ARGUMENT...: its exit status must be STATUS; output in out, err. Reads stdin.
-hot() {
-	local want=$1 got
-	shift
-	"$tally" hot "$@" >out 2>err
-	got=$?
-	[[ $got == "$want" ]] || fail "tally hot $*: exit status $got, not $want"
-}
-
-says() { # FILE PATTERN
-	grep -qE -- "$2" "$1" || fail "nothing like \"$2\" in $1"
-}
-
-same() { # FILE FILE
-	cmp -s "$1" "$2" || fail "$1 and $2 differ"
+hot() { # STATUS ARGUMENT...
+	try "$1" hot "${@:2}"
 }
 
 # The reference: reads maps and counts keys. check CLAIM...: a claim about what it has.
@@ -296,7 +273,70 @@ outputs() {
 	says err 'not all could be written to stdout'
 }
 
+# Phases of 50 keys each: what was hot before a pause of many half-lives is not any more.
+live() {
+	local told=no version
+	phase() { # FIRST ROWS
+		awk -v first="$1" -v rows="$2" 'BEGIN { for (i = 0; i < rows; i++) print first + (i * 7) % 50 }'
+	}
+	rm -f told
+	# A shell cannot trap what it was started without, as by nohup.
+	env --default-signal=HUP bash -c 'trap "echo yes >told; exit" HUP; echo >ready; while sleep 0.05; do :; done' &
+	told=$!
+	until [[ -e ready ]]; do sleep 0.02; done
+	hot 0 - --format list --live -o live.map --sample 1 --every 0.5 --half-life 0.3 --tell "$told" \
+		< <(phase 1 20000 && sleep 3 && phase 1001 2000)
+	wait "$told"
+	[[ -e told ]] || fail "--tell has told nobody"
+	says out 'updates: the .* keys have .*version 1 is written, and told$'
+	says out '22000 updates: the .* keys have .*: version [0-9]+ is written'
+	"$tally" hot --show live.map >out 2>err
+	[[ $(tail -n +2 out | awk '$2 < 1001 || $2 > 1050' | wc -l) == 0 ]] || fail "the map has keys of before"
+	# It goes on where the map is.
+	version=$(sed -n '1s/.*version \([0-9]*\):.*/\1/p' out)
+	hot 0 - --format list --live -o live.map --sample 1 --json --tell 2000000000 < <(phase 1 2000)
+	says err 'No such process; the map is there for its next start'
+	says out "\"map_version\":$((version + 1)),.*\"written\":true,\"told\":false"
+	hot 0 - --format list --live -o live.map --sample 1 --json < <(phase 1 2000)
+	says out "\"map_version\":$((version + 1)),.*\"written\":false"
+	hot 2 list --live
+	says err '--live: of what[?] -o MAP'
+	hot 2 list --every 3
+	says err '--every: of what[?] --live'
+	hot 2 list --live -o live.map --exact
+	says err '--exact: is of what has an end'
+	echo nonsense >other.map
+	hot 1 - --format list --live -o other.map < <(phase 1 100)
+	says err 'other.map.*left as it is'
+}
+
+# Told by tally hot, and before, while it still waits for its folder: that must not end it.
+served() {
+	local ps tries=0
+	hot 0 list --sample 100% -o served.map
+	mkdir tables
+	exec 8<tables
+	flock 8
+	"$tally-ps" --listen 127.0.0.1:0 --workers 1 --dir tables --table t,dim=1,map=served.map 2>served.log 8<&- &
+	ps=$!
+	until find /proc/$ps/fd -lname "*/tables" | grep -q .; do sleep 0.02; done
+	kill -HUP $ps
+	flock -u 8
+	exec 8<&-
+	until grep -q 'is the one that it has' served.log || ((++tries > 500)); do sleep 0.02; done
+	says served.log 'ready on'
+	says served.log 'version 1 of its map is the one that it has'
+	hot 0 - --format list --live -o served.map --sample 1 --tell $ps < <(seq 5001 5050)
+	says out 'version 2 is written, and told'
+	until grep -q 'version 2' served.log || ((++tries > 1000)); do sleep 0.02; done
+	says served.log 'version 2 of its map from now on: 25 hot keys'
+	kill $ps
+	wait $ps || fail "tally-ps: exit status $?"
+}
+
 all_of_it
+live
+served
 sampled
 packed
 formats

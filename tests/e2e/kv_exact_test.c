@@ -4,11 +4,16 @@
  * and cold ones, 1 % of their datagrams lost both ways, while tally-ps, or the tallyd that sums for it, is killed at
  * random moments and started again. What the table has at the end is what this file adds up without tally.
  *
- * Usage: kv_exact_test TALLY-PS [TALLYD|- [[--kill WHO] KILLS [SEED]]]; WHO: server, aggregator, or either, which is
- * drawn each time; RANKS_FAMILY=6: over IPv6
+ * With --sync all workers make each step together, and what each of them pulls in a step is all that all have pushed in
+ * those before it, and nothing else.
+ *
+ * With --maps other keys become hot at random moments, while workers push (R-SP-32): some that were not, and some that
+ * were are not any more.
+ *
+ * Usage: kv_exact_test TALLY-PS [TALLYD|- [[--sync] [--maps] [--kill WHO] KILLS [SEED]]]; WHO: server, aggregator, or either,
+ * which is drawn each time; RANKS_FAMILY=6: over IPv6
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,32 +21,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
-#include "hot/map.h"
 #include "tally.h"
+#include "tests/e2e/daemons.h"
 #include "util/rng.h"
 
 enum {
 	WORKERS = 4,
-	KEYS = 4000, /* every fourth is hot */
-	HOT = KEYS / 4,
+	KEYS = 4000,
+	HOT_MIN = 100,
+	HOT_MAX = KEYS / 2,
+	MAPS = 4, /* --maps: before each kill, at most */
 	DIM = 3,
 	VALUE_MAX = 40,     /* sums stay below 2^24, where float32 counts */
 	PUSHES_MAX = 40000, /* of a worker, for KILLS kills */
 	PUSHES_MIN = 100,
+	STEPS_MIN = 30,
 	LOSS = 10000, /* of a million */
 	KILLS = 6,
 	PAUSE_MS = 300, /* from one to the next, at most; */
 	PAUSE_LONG_MS =
 		2500, /* where only the aggregator is killed: it is asked again once a second */
 	READY_MS = 60000,
-	LIMIT_S = 120, /* with KILLS kills; more get more */
-	ADDRESS_BYTES = 64,
+	LIMIT_S = 120,  /* with KILLS kills; more get more */
+	WAIT_STEPS = 5, /* --sync: after so many a step is waited for */
 };
 
 static struct shared {
@@ -50,52 +56,21 @@ static struct shared {
 	uint64_t lost[WORKERS];
 	atomic_uint_least64_t elsewhere[WORKERS]; /* datagrams to an aggregator */
 	atomic_uint begun;
+	atomic_uint steps;     /* --sync: that all make; UINT32_MAX: not known yet */
+	atomic_uint looks;     /* --sync: pulls that were compared */
 	float row[KEYS * DIM]; /* as worker 0 has pulled them */
 } * shared;
 
-/* What is killed and started again, at the same address. */
-struct daemon {
-	pid_t pid;
-	char address[ADDRESS_BYTES];
-	uint32_t kills;
-};
-
-static char folder[] = "/tmp/tally-kv-XXXXXX";
-static char map_path[64];
+static const char *map_path;
 static const char *program, *aggregator_program; /* NULL: none */
-static struct daemon server = { .address = "127.0.0.1:0" },
-		     aggregator = { .address = "127.0.0.1:0" };
+/* What is killed and started again, at the same address. */
+static struct daemon server, aggregator;
+static uint32_t server_kills, aggregator_kills;
 static const char *who = "either"; /* is killed */
-static uint32_t lives, kills_due = KILLS, pushes_max = PUSHES_MAX;
+static bool is_sync, has_maps;
+static uint32_t map_version, kills_due = KILLS, pushes_max = PUSHES_MAX;
 static uint32_t kills_summing; /* of the aggregator, after it was sent something in this life */
 static uint64_t seed;
-
-static void die(const char *what)
-{
-	fprintf(stderr, "kv_exact: %s: %s\n", what, strerror(errno));
-	if (server.pid > 0)
-		kill(server.pid, SIGKILL);
-	if (aggregator.pid > 0)
-		kill(aggregator.pid, SIGKILL);
-	exit(1);
-}
-
-/* ---- time ---- */
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void sleep_ms(uint32_t ms)
-{
-	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
-
-	nanosleep(&time, NULL);
-}
 
 /* ---- a network that loses: around the library's own socket ---- */
 
@@ -103,7 +78,8 @@ static const struct link_ops *real_ops;
 static struct link_ops lossy_ops;
 static uint16_t server_port; /* of the last life that was known when the worker began */
 static struct rng loss_rng;
-static uint64_t lost, elsewhere; /* elsewhere: what went to an aggregator */
+static uint64_t lost;
+static atomic_uint_least64_t elsewhere; /* what went to an aggregator; looked at meanwhile */
 
 static bool is_lost(void)
 {
@@ -177,10 +153,8 @@ int __wrap_link_udp_open(struct link **link, const struct link_udp_options *opti
 
 static void check(int result, const char *call, uint32_t idx)
 {
-	if (!result)
-		return;
-	fprintf(stderr, "kv_exact: worker %u: %s: %s\n", idx, call, tally_get_last_error(NULL));
-	_exit(1);
+	if (result)
+		test_fail("worker %u: %s: %s", idx, call, tally_get_last_error(NULL));
 }
 
 /* Push number `number` of a worker: the same for whoever asks. */
@@ -201,24 +175,70 @@ static uint32_t draw(uint32_t idx, uint32_t number, uint64_t *key, float *value)
 	return count;
 }
 
-static void worker_main(uint32_t idx)
+/* --sync: what the rows are before step `number`, pulled in it. */
+static void step_look(struct tally_kv *kv, uint32_t idx, uint32_t number, const double *sum)
+{
+	static uint64_t key[KEYS];
+	static float row[KEYS * DIM];
+	uint64_t timestamp;
+
+	for (uint32_t i = 0; i < KEYS; i++)
+		key[i] = i;
+	check(tally_kv_pull(kv, key, row, KEYS, &timestamp), "pull", idx);
+	check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
+	for (uint32_t i = 0; i < KEYS * DIM; i++) {
+		if ((double)row[i] != sum[i])
+			test_fail("worker %u pulls in step %u: key %u, value %u: %.0f and not %.0f",
+				  idx, number, i / DIM, i % DIM, (double)row[i], sum[i]);
+	}
+	atomic_fetch_add(&shared->looks, 1);
+}
+
+/* Whoever learns first that it is over may be WAIT_STEPS behind the others, which have not waited for it since. */
+static bool steps_are_over(uint32_t number)
+{
+	unsigned unknown = UINT32_MAX;
+
+	if (atomic_load(&shared->is_over) && number >= STEPS_MIN)
+		atomic_compare_exchange_strong(&shared->steps, &unknown, number + WAIT_STEPS + 1);
+	return number >= atomic_load(&shared->steps);
+}
+
+/* --sync: a push a step, sometimes two; waited for, or not. */
+static void worker_steps(struct tally_kv *kv, uint32_t idx)
+{
+	static uint64_t key[KEYS];
+	static float value[KEYS * DIM];
+	static double sum[KEYS * DIM]; /* of all workers' steps before this one */
+	uint64_t timestamp;
+
+	for (uint32_t n = 0; !steps_are_over(n); n++) {
+		uint32_t count = draw(idx, n, key, value), half = n % 3 ? count : count / 2;
+
+		if (n % 4 == 0)
+			step_look(kv, idx, n, sum);
+		check(tally_kv_push(kv, key, value, half, NULL), "push", idx);
+		check(tally_kv_push(kv, key + half, value + (size_t)half * DIM, count - half, NULL),
+		      "push", idx);
+		shared->pushes[idx] = n + 1;
+		atomic_store(&shared->elsewhere[idx], elsewhere);
+		check(tally_kv_step(kv, &timestamp), "step", idx);
+		if ((n + idx) % WAIT_STEPS == 0)
+			check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
+		for (uint32_t other = 0; other < WORKERS; other++) {
+			count = draw(other, n, key, value);
+			for (uint32_t i = 0; i < count * DIM; i++)
+				sum[key[i / DIM] * DIM + i % DIM] += (double)value[i];
+		}
+	}
+}
+
+static void worker_pushes(struct tally_kv *kv, uint32_t idx)
 {
 	static uint64_t key[KEYS];
 	static float value[KEYS * DIM], pulled[KEYS * DIM];
-	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
-	struct tally_kv *kv;
 	uint64_t timestamp = 0;
 
-	server_port = (uint16_t)atoi(strrchr(server.address, ':') + 1);
-	rng_init(&loss_rng, seed, 1000 + idx);
-	options.servers = server.address;
-	options.job = "exact";
-	options.workers = WORKERS;
-	options.worker = idx;
-	options.queue_bytes = 1 << 20;
-	options.flags = idx % 2 ? 0 : TALLY_KV_COPIES; /* worker 0's pulls are looked at */
-	check(tally_kv_open(&kv, "numbers", DIM, &options), "open", idx);
-	atomic_fetch_add(&shared->begun, 1);
 	for (uint32_t n = 0; n < pushes_max; n++) {
 		uint32_t count;
 
@@ -235,6 +255,31 @@ static void worker_main(uint32_t idx)
 		if (n % 10 == 0)
 			check(tally_kv_wait(kv, timestamp, -1), "wait", idx);
 	}
+}
+
+static void worker_main(uint32_t idx)
+{
+	static uint64_t key[KEYS];
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
+	struct tally_kv *kv;
+	uint64_t timestamp;
+
+	server_port = (uint16_t)atoi(strrchr(server.address, ':') + 1);
+	rng_init(&loss_rng, seed, 1000 + idx);
+	options.servers = server.address;
+	options.job = "exact";
+	options.workers = WORKERS;
+	options.worker = idx;
+	options.queue_bytes = 1 << 20;
+	options.mode = is_sync ? TALLY_KV_SYNC : TALLY_KV_ASYNC;
+	/* Worker 0's pulls are looked at. */
+	options.flags = idx % 2 || is_sync ? 0 : TALLY_KV_COPIES;
+	check(tally_kv_open(&kv, "numbers", DIM, &options), "open", idx);
+	atomic_fetch_add(&shared->begun, 1);
+	if (is_sync)
+		worker_steps(kv, idx);
+	else
+		worker_pushes(kv, idx);
 	check(tally_kv_barrier(kv), "barrier", idx);
 	if (!idx) {
 		for (uint32_t i = 0; i < KEYS; i++)
@@ -250,101 +295,62 @@ static void worker_main(uint32_t idx)
 
 /* ---- the server ---- */
 
-static void map_make(void)
+/* Keys in any order are hot from now on: how many, and which, is drawn. */
+static void map_make(struct rng *rng)
 {
-	static uint64_t key[HOT];
-	struct hot_map map = { .version = 3, .keys = HOT, .key = key };
-	char error[GLM_ERROR_MAX];
+	static uint64_t key[KEYS];
+	uint32_t keys = HOT_MIN + rng_below(rng, HOT_MAX - HOT_MIN);
 
-	for (uint32_t i = 0; i < HOT; i++)
-		key[i] = 4 * ((i * 7ull) % HOT); /* in another order than the keys' */
-	if (hot_map_write(map_path, &map, error)) {
-		fprintf(stderr, "kv_exact: %s\n", error);
-		exit(1);
+	for (uint32_t i = 0; i < KEYS; i++)
+		key[i] = i;
+	for (uint32_t i = 0; i < keys; i++) {
+		uint32_t other = i + rng_below(rng, KEYS - i);
+		uint64_t one = key[i];
+
+		key[i] = key[other];
+		key[other] = one;
 	}
-}
-
-/* "ready on ADDR" is what it says, and then a comma or a blank. */
-static bool is_ready(struct daemon *daemon, const char *path)
-{
-	char text[4096], *at;
-	FILE *file = fopen(path, "r");
-	size_t bytes = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-
-	if (file)
-		fclose(file);
-	text[bytes] = 0;
-	at = strstr(text, "ready on ");
-	if (at && strchr(at, '\n')) {
-		at += strlen("ready on ");
-		at[strcspn(at, ", \n")] = 0;
-		snprintf(daemon->address, sizeof(daemon->address), "%.*s", ADDRESS_BYTES - 1, at);
-		return true;
-	}
-	if (waitpid(daemon->pid, NULL, WNOHANG) == daemon->pid) {
-		fprintf(stderr, "kv_exact: it has ended instead of being ready:\n%s\n", text);
-		daemon->pid = 0;
-		die("a daemon");
-	}
-	return false;
-}
-
-/* Its lines go to a file. */
-static void daemon_start(struct daemon *daemon, const char *const *arguments)
-{
-	uint64_t until_ms = now_ms() + READY_MS;
-	char path[96];
-
-	snprintf(path, sizeof(path), "%s/out.%u", folder, lives++);
-	daemon->pid = fork();
-	if (daemon->pid < 0)
-		die("fork");
-	if (!daemon->pid) {
-		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-		dup2(fd, STDERR_FILENO);
-		execv(arguments[0], (char *const *)(uintptr_t)arguments);
-		_exit(127);
-	}
-	while (!is_ready(daemon, path)) {
-		if (now_ms() > until_ms)
-			die("a daemon that does not become ready");
-		sleep_ms(2);
-	}
+	map_path = test_map(++map_version, key, keys);
 }
 
 static void aggregator_start(void)
 {
-	const char *arguments[] = { aggregator_program, "--listen", aggregator.address, NULL };
+	const char *arguments[] = { aggregator_program, "--listen", daemon_address(&aggregator),
+				    NULL };
 
-	daemon_start(&aggregator, arguments);
+	daemon_start(&aggregator, arguments, now_ms() + READY_MS);
 }
 
 static void server_start(void)
 {
 	char table[160];
 	/* The aggregator is the last. Without checkpoints all that was ever pushed is read at each start. */
-	const char *arguments[] = {
-		program,        "--workers",        "4",           "--dir",   folder,
-		"--listen",     server.address,     "--heartbeat", "200",     "--log-level",
-		"error",        "--checkpoint",     "2",           "--table", table,
-		"--aggregator", aggregator.address, NULL
-	};
+	const char *arguments[] = { program,
+				    "--workers",
+				    "4",
+				    "--dir",
+				    test_folder(),
+				    "--listen",
+				    daemon_address(&server),
+				    "--heartbeat",
+				    "200",
+				    "--log-level",
+				    "error",
+				    "--checkpoint",
+				    "2",
+				    "--table",
+				    table,
+				    "--aggregator",
+				    aggregator.address,
+				    NULL };
 
 	snprintf(table, sizeof(table),
 		 "numbers,dim=%d,optimizer=sum,map=%s,window=8,age-us=5000,patience-us=20000,"
-		 "copies=1",
-		 DIM, map_path);
+		 "%s",
+		 DIM, map_path, is_sync ? "mode=sync" : "copies=1");
 	if (!aggregator_program)
 		arguments[15] = NULL;
-	daemon_start(&server, arguments);
-}
-
-static void daemon_kill(struct daemon *daemon, int signal_number)
-{
-	kill(daemon->pid, signal_number);
-	waitpid(daemon->pid, NULL, 0);
-	daemon->pid = 0;
+	daemon_start(&server, arguments, now_ms() + READY_MS);
 }
 
 /* ---- the test ---- */
@@ -368,42 +374,10 @@ static uint32_t compare(void)
 		if ((double)shared->row[i] == sum[i])
 			continue;
 		if (bad++ < 10)
-			fprintf(stderr, "kv_exact: key %u (%s), value %u: %.0f and not %.0f\n",
-				i / DIM, i / DIM % 4 ? "cold" : "hot", i % DIM,
-				(double)shared->row[i], sum[i]);
+			fprintf(stderr, "kv_exact: key %u, value %u: %.0f and not %.0f\n", i / DIM,
+				i % DIM, (double)shared->row[i], sum[i]);
 	}
 	return bad;
-}
-
-/* All must end by themselves, and well. */
-static bool workers_join(const pid_t *pid, uint64_t until_ms)
-{
-	uint32_t left = WORKERS;
-	bool is_well = true;
-
-	while (left && now_ms() < until_ms) {
-		int status;
-		pid_t ended = waitpid(-1, &status, WNOHANG);
-
-		if (ended > 0 && (ended == server.pid || ended == aggregator.pid)) {
-			fprintf(stderr, "kv_exact: a daemon has ended by itself\n");
-			if (ended == server.pid)
-				server.pid = 0;
-			else
-				aggregator.pid = 0;
-			is_well = false;
-		} else if (ended > 0) {
-			left--;
-			is_well &= WIFEXITED(status) && !WEXITSTATUS(status);
-		} else {
-			sleep_ms(5);
-		}
-	}
-	for (uint32_t i = 0; left && i < WORKERS; i++)
-		kill(pid[i], SIGKILL);
-	if (left)
-		fprintf(stderr, "kv_exact: %u workers hang\n", left);
-	return is_well && !left;
 }
 
 static uint64_t elsewhere_all(void)
@@ -422,6 +396,19 @@ static bool is_server_next(struct rng *rng)
 	return !strcmp(who, "server");
 }
 
+static void maps_change(struct rng *rng, uint32_t ms)
+{
+	for (uint32_t left = rng_below(rng, MAPS + 1); left; left--) {
+		uint32_t part = rng_below(rng, ms / MAPS);
+
+		sleep_ms(part);
+		ms -= part;
+		map_make(rng);
+		kill(server.pid, SIGHUP);
+	}
+	sleep_ms(ms);
+}
+
 /* One of the two, maybe for a while. */
 static void kill_one(struct rng *rng)
 {
@@ -429,9 +416,13 @@ static void kill_one(struct rng *rng)
 	struct daemon *daemon = is_server ? &server : &aggregator;
 	uint64_t before = elsewhere_all();
 
-	sleep_ms(5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
-	daemon_kill(daemon, SIGKILL);
-	daemon->kills++;
+	if (has_maps)
+		maps_change(rng, 5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
+	else
+		sleep_ms(5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
+	daemon_end(daemon, SIGKILL);
+	server_kills += is_server;
+	aggregator_kills += !is_server;
 	kills_summing += !is_server && elsewhere_all() > before;
 	if (rng_chance(rng, 300000))
 		sleep_ms(rng_below(rng, is_server ? 200 : 1000));
@@ -443,10 +434,20 @@ static void kill_one(struct rng *rng)
 
 static void arguments_read(int argc, char **argv)
 {
-	static const char usage[] =
-		"usage: kv_exact_test TALLY-PS [TALLYD|- [[--kill server|aggregator|either] "
-		"KILLS [SEED]]]";
+	static const char usage[] = "usage: kv_exact_test TALLY-PS [TALLYD|- [[--sync] "
+				    "[--maps] [--kill server|aggregator|either] "
+				    "KILLS [SEED]]]";
 
+	if (argc > 3 && !strcmp(argv[3], "--sync")) {
+		is_sync = true;
+		argv++;
+		argc--;
+	}
+	if (argc > 3 && !strcmp(argv[3], "--maps")) {
+		has_maps = true;
+		argv++;
+		argc--;
+	}
 	if (argc > 4 && !strcmp(argv[3], "--kill")) {
 		who = argv[4];
 		argv += 2;
@@ -464,23 +465,22 @@ static void arguments_read(int argc, char **argv)
 
 static void begin(int argc, char **argv)
 {
+	struct rng rng;
+
 	arguments_read(argc, argv);
-	if (!mkdtemp(folder))
-		die(folder);
 	program = argv[1];
 	aggregator_program = argc > 2 && strcmp(argv[2], "-") != 0 ? argv[2] : NULL;
+	test_begin("kv_exact");
 	if (!aggregator_program && !strcmp(who, "aggregator"))
-		die("there is no aggregator to be killed");
+		test_fail("there is no aggregator to be killed");
 	if (getenv("RANKS_FAMILY") && !strcmp(getenv("RANKS_FAMILY"), "6")) {
 		strcpy(server.address, "[::1]:0");
 		strcpy(aggregator.address, "[::1]:0");
 	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap");
-	snprintf(map_path, sizeof(map_path), "%s/map", folder);
-	map_make();
+	shared = test_shared(sizeof(*shared));
+	atomic_store(&shared->steps, UINT32_MAX);
+	rng_init(&rng, seed, 1);
+	map_make(&rng);
 	if (aggregator_program)
 		aggregator_start();
 	server_start();
@@ -499,17 +499,18 @@ static bool is_exact(void)
 	}
 	/* Else the network was better than it should be, or the aggregator has never been asked. */
 	is = is && lost_all && (!aggregator_program || elsewhere_all());
+	is = is && is_sync == (atomic_load(&shared->looks) > 0);
+	is = is && (!has_maps || map_version > 1);
 	printf("%s: %u pushes of %d workers, %u kills of the server, %u of the aggregator (%u "
-	       "while it "
-	       "summed), %" PRIu64 " datagrams lost, %" PRIu64 " to an aggregator\n",
-	       is ? "exact" : "FAILED", pushes, WORKERS, server.kills, aggregator.kills,
-	       kills_summing, lost_all, elsewhere_all());
+	       "while it summed), %u maps, %" PRIu64 " datagrams lost, %" PRIu64
+	       " to an aggregator\n",
+	       is ? "exact" : "FAILED", pushes, WORKERS, server_kills, aggregator_kills,
+	       kills_summing, map_version, lost_all, elsewhere_all());
 	return is;
 }
 
 int main(int argc, char **argv)
 {
-	char command[96];
 	uint64_t until_ms;
 	struct rng rng;
 	pid_t pid[WORKERS];
@@ -520,27 +521,12 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	rng_init(&rng, seed, 0);
 	until_ms = now_ms() + LIMIT_S * 1000 + kills_due * 3000ull;
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		pid[i] = fork();
-		if (pid[i] < 0)
-			die("fork");
-		if (!pid[i])
-			worker_main(i);
-	}
+	workers_start(pid, WORKERS, worker_main);
 	while (atomic_load(&shared->begun) < WORKERS && now_ms() < until_ms)
 		sleep_ms(1);
 	for (uint32_t i = 0; i < kills_due; i++)
 		kill_one(&rng);
 	atomic_store(&shared->is_over, true);
-	is_well = workers_join(pid, until_ms) && is_exact();
-	if (server.pid)
-		daemon_kill(&server, SIGTERM);
-	if (aggregator.pid)
-		daemon_kill(&aggregator, SIGTERM);
-	if (!is_well) {
-		fprintf(stderr, "kv_exact: FAILED; what the daemons said is in %s\n", folder);
-		return 1;
-	}
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command) != 0;
+	is_well = workers_join(pid, WORKERS, until_ms) && is_exact();
+	return test_end(is_well);
 }

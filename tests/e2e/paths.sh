@@ -16,13 +16,9 @@ tmp=$(mktemp -d)
 daemon='' rank0='' rank1=''
 failures=0
 
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
-
-((EUID == 0)) || skip "paths: not root"
-command -v ip >/dev/null || skip "paths: no ip (scripts/deps.sh test)"
+# shellcheck source=tests/e2e/spaces.sh
+. tests/e2e/spaces.sh
+root_need paths ip
 [[ $family == 4 || -e /proc/net/if_inet6 ]] || skip "paths: no IPv6 in this kernel"
 
 # shellcheck disable=SC2317 # called by the trap

@@ -9,46 +9,23 @@
  */
 #include "tests/e2e/ps_worker.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "hot/map.h"
+#include "tests/e2e/daemons.h"
 
 struct ps_test test;
 static struct worker worker[WORKERS];
 static uint64_t cold[COLD];
 static int64_t want[KEYS][DIM];
-static char folder[] = "/tmp/tally-ps-XXXXXX";
-static char map_path[64];
+static const char *map_path;
 static const char *program, *aggregator_program; /* NULL: none */
-static pid_t server = -1, aggregator = -1;
-static uint16_t aggregator_port;
-static unsigned lives, server_kills, aggregator_kills;
-
-void fail(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	fprintf(stderr, "ps_test: ");
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
-	va_end(arguments);
-	if (server > 0)
-		kill(server, SIGKILL);
-	if (aggregator > 0)
-		kill(aggregator, SIGKILL);
-	exit(1);
-}
+static struct daemon server, aggregator;
+static unsigned server_kills, aggregator_kills;
 
 uint64_t now_ns(void)
 {
@@ -60,83 +37,40 @@ uint64_t now_ns(void)
 
 /* ---- the server ---- */
 
-/* Its lines go to a file, which is there to be read when something has failed. */
-static bool is_ready(pid_t child, const char *path, uint16_t *at_port)
-{
-	char lines[4096];
-	const char *at;
-	size_t bytes;
-	FILE *from = fopen(path, "r");
-
-	bytes = from ? fread(lines, 1, sizeof(lines) - 1, from) : 0;
-	if (from)
-		fclose(from);
-	lines[bytes] = 0;
-	at = strstr(lines, "ready on 127.0.0.1:");
-	if (at && strchr(at, '\n'))
-		*at_port = (uint16_t)atoi(at + strlen("ready on 127.0.0.1:"));
-	else if (waitpid(child, NULL, WNOHANG) == child)
-		fail("it has ended: %s: %s", path, lines);
-	return at && *at_port;
-}
-
-static pid_t start(const char *const *arguments, uint16_t *at_port)
-{
-	uint64_t begun_ns = now_ns();
-	char out[64];
-	pid_t child;
-
-	snprintf(out, sizeof(out), "%s/out.%u", folder, lives++);
-	child = fork();
-	if (!child) {
-		int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-		dup2(fd, STDERR_FILENO);
-		execv(arguments[0], (char *const *)(uintptr_t)arguments);
-		_exit(127);
-	}
-	while (!is_ready(child, out, at_port)) {
-		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
-		if (now_ns() - begun_ns > DEADLINE_S * 1000000000ull)
-			fail("%s has not become ready: %s", arguments[0], out);
-	}
-	return child;
-}
-
 static void aggregator_start(void)
 {
-	char listen_at[32];
-	const char *arguments[] = { aggregator_program, "--listen", listen_at, NULL };
+	const char *arguments[] = { aggregator_program, "--listen", daemon_address(&aggregator),
+				    NULL };
 
-	snprintf(listen_at, sizeof(listen_at), "127.0.0.1:%u", aggregator_port);
-	aggregator = start(arguments, &aggregator_port);
+	daemon_start(&aggregator, arguments, now_ms() + DEADLINE_S * 1000);
 }
 
 static void server_start(void)
 {
-	char listen_at[32], workers[16], table[256], asked_at[32];
-	const char *arguments[] = { program, "--listen",     listen_at, "--workers", workers,
-				    "--dir", folder,         "--table", table,       "--heartbeat",
-				    "200",   "--aggregator", asked_at,  NULL };
+	char workers[16], table[256];
+	const char *arguments[] = { program,
+				    "--listen",
+				    daemon_address(&server),
+				    "--workers",
+				    workers,
+				    "--dir",
+				    test_folder(),
+				    "--table",
+				    table,
+				    "--heartbeat",
+				    "200",
+				    "--aggregator",
+				    aggregator.address,
+				    NULL };
 
-	snprintf(listen_at, sizeof(listen_at), "127.0.0.1:%u", test.port);
-	snprintf(asked_at, sizeof(asked_at), "127.0.0.1:%u", aggregator_port);
 	snprintf(workers, sizeof(workers), "%d", WORKERS);
 	snprintf(table, sizeof(table),
 		 "t,dim=%d,optimizer=sum,map=%s,window=%d,age-us=3000,patience-us=20000", DIM,
 		 map_path, WINDOW);
 	if (!aggregator_program)
 		arguments[11] = NULL;
-	server = start(arguments, &test.port);
-}
-
-static void child_kill(pid_t *child, int number)
-{
-	int status;
-
-	kill(*child, number);
-	waitpid(*child, &status, 0);
-	*child = -1;
+	daemon_start(&server, arguments, now_ms() + DEADLINE_S * 1000);
+	test.port = (uint16_t)atoi(strrchr(server.address, ':') + 1);
 }
 
 /* ---- what is pushed ---- */
@@ -203,7 +137,7 @@ static void all_turn(void)
 {
 	for (uint32_t i = 0; i < WORKERS; i++)
 		worker_turn(&worker[i]);
-	nanosleep(&(struct timespec){ .tv_nsec = 300000 }, NULL);
+	sleep_us(300);
 }
 
 static void deadline_check(uint64_t begun_ns, const char *what)
@@ -219,7 +153,7 @@ static void deadline_check(uint64_t begun_ns, const char *what)
 			worker[i].endpoint ? endpoint_sparse_worker(worker[i].endpoint)->generation
 					   : 0,
 			worker[i].batch_first, worker[i].batch_next);
-	fail("%s: not in %d s", what, DEADLINE_S);
+	test_fail("%s: not in %d s", what, DEADLINE_S);
 }
 
 /* One life of the server, with pushes all the while. */
@@ -257,7 +191,7 @@ static void barrier_pass(void)
 		for (int turn = 0; turn < 20; turn++)
 			all_turn();
 		if (worker[0].passed)
-			fail("a barrier was passed before all had come");
+			test_fail("a barrier was passed before all had come");
 		worker[i].barrier = 1;
 		if (worker[i].is_open)
 			barrier_say(&worker[i]);
@@ -302,9 +236,6 @@ static uint32_t place_of(uint64_t key)
 
 static void begin(void)
 {
-	struct hot_map map = { .version = 1, .keys = HOT, .key = test.hot };
-	char error[GLM_ERROR_MAX];
-
 	/* Odd ones are hot; drawn, so that their ranks are in no order. */
 	for (uint32_t i = 0; i < HOT; i++)
 		test.hot[i] = rng_next(&test.rng) << 10 | i << 1 | 1;
@@ -313,11 +244,8 @@ static void begin(void)
 	memcpy(test.asked, test.hot, sizeof(test.hot));
 	memcpy(test.asked + HOT, cold, sizeof(cold));
 	qsort(test.asked, KEYS, sizeof(*test.asked), by_number);
-	if (!mkdtemp(folder))
-		fail("%s: %s", folder, strerror(errno));
-	snprintf(map_path, sizeof(map_path), "%s/map", folder);
-	if (hot_map_write(map_path, &map, error))
-		fail("%s", error);
+	test_begin("ps");
+	map_path = test_map(1, test.hot, HOT);
 	if (aggregator_program)
 		aggregator_start();
 	server_start();
@@ -345,7 +273,7 @@ static void compare(void)
 		}
 	}
 	if (wrong)
-		fail("%u of %u sums are wrong", wrong, KEYS * DIM);
+		test_fail("%u of %u sums are wrong", wrong, KEYS * DIM);
 }
 
 /* Of one of the two, which is missed for a while. */
@@ -354,12 +282,12 @@ static void kill_one(const char *who)
 	bool is_either = !strcmp(who, "either");
 
 	if (is_either ? !aggregator_program || rng_below(&test.rng, 2) : !strcmp(who, "server")) {
-		child_kill(&server, SIGKILL);
+		daemon_end(&server, SIGKILL);
 		server_kills++;
 		server_start();
 		return;
 	}
-	child_kill(&aggregator, SIGKILL);
+	daemon_end(&aggregator, SIGKILL);
 	aggregator_kills++;
 	if (rng_below(&test.rng, 2))
 		round_run(false);
@@ -375,22 +303,21 @@ static void end(void)
 		batches += worker[i].batches;
 	}
 	if (aggregator_program && !test.elsewhere)
-		fail("the aggregator has never summed");
+		test_fail("the aggregator has never summed");
 	printf("%u kills of the server, %u of the aggregator: %" PRIu64 " pushes and %" PRIu64
 	       " batches, %" PRIu64 " datagrams lost, %" PRIu64 " connections, %" PRIu64
 	       " generations at an aggregator: every sum is exact\n",
 	       server_kills, aggregator_kills, pushes, batches, test.lost, test.connections,
 	       test.elsewhere);
 	if (aggregator_program)
-		child_kill(&aggregator, SIGKILL);
-	child_kill(&server, SIGTERM);
+		daemon_end(&aggregator, SIGKILL);
+	daemon_end(&server, SIGTERM);
 }
 
 int main(int argc, char **argv)
 {
 	const char *who = "either";
 	uint64_t rounds, seed;
-	char command[128];
 
 	if (argc < 3)
 		return 2;
@@ -414,7 +341,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < rounds; i++) {
 		round_run(false);
 		if (rng_below(&test.rng, 4) == 0)
-			kill(server, SIGUSR2); /* it is killed while it writes a checkpoint */
+			kill(server.pid, SIGUSR2); /* it is killed while it writes a checkpoint */
 		if (rng_below(&test.rng, 4) == 0)
 			round_run(false);
 		kill_one(who);
@@ -423,11 +350,10 @@ int main(int argc, char **argv)
 	barrier_pass();
 	pull(&worker[0]);
 	compare();
-	child_kill(&server, SIGTERM);
+	daemon_end(&server, SIGTERM);
 	server_start();
 	pull(&worker[WORKERS - 1]);
 	compare();
 	end();
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command) != 0;
+	return test_end(true);
 }

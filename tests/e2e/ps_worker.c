@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
+#include "tests/e2e/daemons.h"
 
 static struct kv_codec codec;
 
@@ -25,7 +26,7 @@ static void say(struct worker *it, const struct kv_message *message)
 	uint8_t *frame = malloc(most);
 
 	if (!frame)
-		fail("out of memory");
+		test_fail("out of memory");
 	bytes = kv_put(message, frame);
 	while (it->fd >= 0 && done < bytes) {
 		ssize_t sent = send(it->fd, frame + done, bytes - done, MSG_NOSIGNAL);
@@ -102,10 +103,11 @@ void pull_say(struct worker *it)
 static void on_opened(struct worker *it, const struct kv_message *message)
 {
 	if (it->endpoint && !message->is_known)
-		fail("worker %u: tally-ps has forgotten it", it->index);
+		test_fail("worker %u: tally-ps has forgotten it", it->index);
 	if (message->number < it->batch_first || message->number > it->batch_next)
-		fail("worker %u: batch %" PRIu64 " is next there, and here %" PRIu64 " to %" PRIu64,
-		     it->index, message->number, it->batch_first, it->batch_next);
+		test_fail("worker %u: batch %" PRIu64 " is next there, and here %" PRIu64
+			  " to %" PRIu64,
+			  it->index, message->number, it->batch_first, it->batch_next);
 	it->opened = *message;
 	it->is_open = true;
 	it->is_known_there = false;
@@ -147,7 +149,7 @@ static void on_switch(struct worker *it, const struct kv_message *message)
 	};
 
 	if (it->map_keys != HOT)
-		fail("worker %u: SWITCH after %u of %u keys", it->index, it->map_keys, HOT);
+		test_fail("worker %u: SWITCH after %u of %u keys", it->index, it->map_keys, HOT);
 	it->at_switch = it->server;
 	it->at_switch.port = message->port;
 	for (uint32_t i = 0; i < sizeof(message->ip); i++)
@@ -162,14 +164,14 @@ static void on_switch(struct worker *it, const struct kv_message *message)
 	it->is_known_switch = false;
 	options.at_switch = it->at_switch;
 	if (!it->endpoint && endpoint_sparse_open(&it->endpoint, &options))
-		fail("no endpoint");
+		test_fail("no endpoint");
 	endpoint_sparse_switch(it->endpoint, it->switch_index, &it->at_switch);
 }
 
 static void on_pulled(struct worker *it, const struct kv_message *message)
 {
 	if (message->count != KEYS)
-		fail("%u values of %u", message->count, KEYS);
+		test_fail("%u values of %u", message->count, KEYS);
 	memcpy(test.got, message->value, sizeof(test.got));
 	it->pulled = (uint32_t)message->number;
 }
@@ -191,7 +193,8 @@ static void on_message(struct worker *it, const struct kv_message *message)
 		break;
 	case KV_DONE:
 		if (message->number >= it->batch_next)
-			fail("DONE of batch %" PRIu64 ", which was never sent", message->number);
+			test_fail("DONE of batch %" PRIu64 ", which was never sent",
+				  message->number);
 		if (message->number >= it->batch_first)
 			it->batch_first = message->number + 1;
 		break;
@@ -202,7 +205,7 @@ static void on_message(struct worker *it, const struct kv_message *message)
 		it->passed = message->number;
 		break;
 	case KV_ERROR:
-		fail("worker %u: %s", it->index, message->text);
+		test_fail("worker %u: %s", it->index, message->text);
 	default:
 		break;
 	}
@@ -233,7 +236,7 @@ static void tcp_turn(struct worker *it)
 	it->in_count += count > 0 ? (size_t)count : 0;
 	while ((bytes = kv_frame_bytes(it->in, it->in_count))) {
 		if (bytes == SIZE_MAX || kv_decode(&codec, it->in, bytes, &message))
-			fail("a message that is none: %s", codec.fault);
+			test_fail("a message that is none: %s", codec.fault);
 		it->in_count -= bytes;
 		on_message(it, &message);
 		memmove(it->in, it->in + bytes, it->in_count);
@@ -314,7 +317,7 @@ static void udp_turn(struct worker *it)
 	if (it->endpoint) {
 		endpoint_sparse_turn(it->endpoint);
 		if (endpoint_sparse_is_broken(it->endpoint))
-			fail("worker %u: tally-ps has said what cannot be", it->index);
+			test_fail("worker %u: tally-ps has said what cannot be", it->index);
 	}
 	flush(it);
 }
@@ -335,6 +338,6 @@ void worker_begin(struct worker *it, uint16_t index)
 	it->batch_first = it->batch_next = 1;
 	if (link_address_parse("127.0.0.1:0", 0, &udp.local, &is_v6) ||
 	    link_udp_open(&it->link, &udp) || outbox_open(&it->outbox, it->link))
-		fail("no socket");
+		test_fail("no socket");
 	it->server = udp.local;
 }

@@ -64,7 +64,6 @@ struct ps_test {
 };
 extern struct ps_test test;
 
-__attribute__((format(printf, 1, 2), noreturn)) void fail(const char *format, ...);
 uint64_t now_ns(void);
 
 void worker_begin(struct worker *it, uint16_t index);

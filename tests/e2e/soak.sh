@@ -7,17 +7,11 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 build=${TALLY_BUILD:-build/release}
 loss=${LOSS:-0.005}
-
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
+# shellcheck source=tests/e2e/spaces.sh
+. tests/e2e/spaces.sh
 
 if [[ ${SOAK_INSIDE:-} != yes ]]; then
-	((EUID == 0)) || skip "soak: not root"
-	for program in ip tc ethtool clang bpftool; do
-		command -v "$program" >/dev/null || skip "soak: no $program (scripts/deps.sh test)"
-	done
+	root_need soak ip tc ethtool clang bpftool
 	[[ ${TORTURE_FAMILY:-4} == 4 || -e /proc/net/if_inet6 ]] || skip "soak: no IPv6 in this kernel"
 	unshare -n true 2>/dev/null || skip "soak: the kernel refuses a network namespace"
 	SOAK_INSIDE=yes exec unshare -n "$0" "$@"
