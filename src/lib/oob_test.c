@@ -379,6 +379,7 @@ static void *split_main(void *arg)
 	if (seat->result || seat->rank == 3) {
 		seat->is_good = !seat->result && !part;
 		tally_comm_destroy(seat->comm);
+		pthread_barrier_wait(&meeting.barrier);
 		return NULL;
 	}
 	seat->is_good = tally_comm_size(part) == (seat->rank == 1 ? 1 : 2) &&
@@ -391,6 +392,8 @@ static void *split_main(void *arg)
 			 tally_comm_rank(nested) == tally_comm_rank(part);
 	tally_comm_destroy(part);
 	seat->is_good &= !tally_barrier(nested);
+	/* Rank 0's aggregator takes no new part when rank 0 has left. */
+	pthread_barrier_wait(&meeting.barrier);
 	tally_comm_destroy(nested);
 	if (seat->rank == 0)
 		tally_comm_destroy(seat->comm);
