@@ -131,6 +131,19 @@ static void server__back_from_its_checkpoint_takes_nothing_before_a_report(void 
 	close(other);
 }
 
+static void server__report_of_a_table_that_is_not_open_ends_the_connection(void **state)
+{
+	struct kv_message hello = hello_of(0, 7);
+	int fd = connect_one();
+
+	(void)state;
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	report_say(fd, 0, WINDOW);
+	hear_no(fd, KV_REFUSED_MESSAGE, "REPORT of worker 0");
+	hear_end(fd);
+}
+
 static void server__orderly_end_loses_nothing(void **state)
 {
 	int fd = open_one(0, 7);
@@ -326,6 +339,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			server__back_from_its_checkpoint_takes_nothing_before_a_report,
+			setup_checkpoint, teardown),
+		cmocka_unit_test_setup_teardown(
+			server__report_of_a_table_that_is_not_open_ends_the_connection,
 			setup_checkpoint, teardown),
 		cmocka_unit_test_setup_teardown(server__orderly_end_loses_nothing, setup_checkpoint,
 						teardown),

@@ -264,10 +264,12 @@ static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *con
 {
 	struct ps_hosted *hosted = said->table < server->hosted_count ? &server->hosted[said->table]
 								      : NULL;
+	/* A REPORT that is refused ends the connection: R-KV-20. */
+	const struct kv_message *what = said->type == KV_REPORT ? NULL : said;
 
 	if (hosted && hosted->worker[conn->worker].conn == conn)
 		return hosted;
-	ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
+	ps_serve_refuse(server, conn, what, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
 			kv_type_name(said->type), conn->who, said->table);
 	return NULL;
 }
