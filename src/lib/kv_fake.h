@@ -62,6 +62,8 @@ struct fake_peer {
 /* Of servers that begin from now on: when an epoch ends by itself, and when a worker asks for that by itself. */
 static uint64_t fake_age_us = 20000;
 static uint32_t fake_patience_us = 5000;
+/* What it says of how often it speaks: a worker bears eight times that. It speaks every FAKE_HEARTBEAT_MS / 2. */
+static uint32_t fake_heartbeat_ms = 2000;
 /* And what a datagram may have, and what its switch is. */
 static uint16_t fake_bytes = 512, fake_registers;
 static enum kv_packing fake_packing;
@@ -428,7 +430,7 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 		fake_say(peer, &(struct kv_message){ .type = KV_WELCOME,
 						     .version = KV_VERSION,
 						     .port = fake->udp_port,
-						     .heartbeat_ms = FAKE_HEARTBEAT_MS });
+						     .heartbeat_ms = fake_heartbeat_ms });
 		break;
 	case KV_OPEN:
 		fake_open(fake, peer, message->name);

@@ -30,6 +30,7 @@ static void kv__server_that_is_not_there_is_named_in_time(void **state)
 
 static void kv__server_that_says_nothing_is_named_in_time(void **state)
 {
+	const uint32_t heartbeat_ms = fake_heartbeat_ms;
 	struct fake *fake = fake_begin(FAKE_HOT, 12);
 	struct tally_kv_options options = options_of(fake->address, 0);
 	struct tally_kv *kv = NULL;
@@ -37,6 +38,7 @@ static void kv__server_that_says_nothing_is_named_in_time(void **state)
 	float value[FAKE_DIM] = { 1, 1, 1 };
 
 	(void)state;
+	fake_heartbeat_ms = FAKE_HEARTBEAT_MS;
 	options.deadline_ms = 2000;
 	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
 	pthread_mutex_lock(&fake->lock);
@@ -46,6 +48,7 @@ static void kv__server_that_says_nothing_is_named_in_time(void **state)
 	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE, "cannot be reached");
 	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
 	fake_end(fake);
+	fake_heartbeat_ms = heartbeat_ms;
 }
 
 /* It is back again and again, and answers nothing. */

@@ -133,7 +133,7 @@ static void background__looks_after_what_was_sent_since_it_fell_asleep(void **st
 	}
 	qsort(took, ROUNDS, sizeof(*took), by_size);
 	printf("the first PROBE came after %.1f ms, the median\n", took[ROUNDS / 2] * 1e3);
-	assert_true(took[ROUNDS / 2] < 0.03);
+	assert_true(took[ROUNDS / 2] < 0.1); /* the next of those is 250 ms away */
 	for (int i = 0; i < OPS; i++)
 		assert_int_equal(tally_iallreduce(y + i, y + i, 1, TALLY_INT32, TALLY_SUM,
 						  seats[1].comm, NULL, &others[i]),

@@ -49,6 +49,7 @@ static void drain_options(const char *aggregator)
 	options.aggregator[0] = aggregator;
 	options.aggregator_count = aggregator != NULL;
 	options.closed_ns = CLOSED_MS * 1000000ull;
+	options.silence_ns = WAIT_MS * 1000000ull; /* who is late has not gone */
 	options.log = drain_log;
 }
 

@@ -198,7 +198,7 @@ static void server__late_report_is_taken(void **state)
 	done(other, 1, 100);
 	close(fd);
 	close(other);
-	options.heartbeat_ms = 1;
+	options.heartbeat_ms = 250; /* so it is waited for 3 s, and given up after 2 s of silence */
 	crash(0);
 	fd = open_one(0, 7);
 	generation = said.generation;
@@ -207,7 +207,7 @@ static void server__late_report_is_taken(void **state)
 		usleep(50000);
 		other = open_one(1, 8);
 		assert_true(said.must_report);
-		if (i * 50 > 2500)
+		if (i * 50 > 3500)
 			report_say(other, 1, WINDOW);
 		row_is(other, 0); /* it is not read before the report is */
 		close(other);

@@ -97,7 +97,7 @@ static void options_begin(void)
 					      .job = "J",
 					      .key = "secret",
 					      .workers = WORKERS,
-					      .heartbeat_ms = 5000,
+					      .heartbeat_ms = 60000, /* is_quiet hears no ALIVE */
 					      .tables = &table,
 					      .table_count = 1,
 					      .log = on_log };

@@ -338,7 +338,7 @@ static void server__log_that_is_stuck_is_named(void **unused)
 /* What came while the server was busy counts, though it is read only then. */
 static void server__long_turn_is_not_taken_for_silence(void **unused)
 {
-	enum { BEAT_MS = 50, TURN_MS = 700 };
+	enum { BEAT_MS = 200, TURN_MS = 2000 };
 	int fd;
 
 	(void)unused;

@@ -3,7 +3,7 @@
  * claims. */
 #include "server/table_fixture.h"
 
-enum { HEARTBEAT_MS = 400, MANY = 3000 };
+enum { HEARTBEAT_MS = 2500, MANY = 3000 };
 
 static void table__sums_what_workers_push_exactly_once_whatever_is_lost(void **state)
 {
