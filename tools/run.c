@@ -310,8 +310,11 @@ static void job_close(struct job *job)
 	int64_t until_ms = now_ms() + DRAIN_MS;
 
 	groups_signal(job, SIGKILL, true);
-	while (has_open_pipe(job) && now_ms() < until_ms)
+	for (bool is_late = false; has_open_pipe(job) && !is_late;) {
+		is_late = now_ms() >=
+			  until_ms; /* what is there by then is passed on all the same */
 		step(job, until_ms);
+	}
 	for (uint32_t i = 0; i < job->size; i++) {
 		struct rank *rank = &job->rank[i];
 
