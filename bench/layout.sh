@@ -33,6 +33,8 @@ said() { # LOG PID WORDS
 # job REGISTERS WAY PACKING MAP: its row. Of values=lns floats are pushed.
 job() {
 	local aggregator server line
+	: >"$scratch/tallyd" # or the last job's lines would be read
+	: >"$scratch/ps"
 	"$BUILD/tools/tallyd" --listen 127.0.0.1:0 --faithful "$1" 2>"$scratch/tallyd" &
 	pids=($!)
 	aggregator=$(said "$scratch/tallyd" "${pids[0]}" 'ready on ')

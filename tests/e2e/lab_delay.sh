@@ -17,6 +17,7 @@ fail() {
 
 # trips ADDRESS: the median and the least round trip of 40 packets to it, from worker 0 to worker 1, in us.
 trips() {
+	: >"$tmp/ready" # or the last one's would be read
 	lab/lab.sh exec 1 python3 - "$1" >"$tmp/ready" <<-'END' &
 		import socket, sys
 		family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
@@ -55,6 +56,7 @@ trips() {
 # stream: 4 MB over TCP from worker 0 to worker 1, compared.
 stream() {
 	head -c 4000000 /dev/urandom >"$tmp/sent"
+	: >"$tmp/ready" # or the last one's would be read
 	lab/lab.sh exec 1 python3 - "$tmp/received" >"$tmp/ready" <<-'END' &
 		import socket, sys
 		listen = socket.create_server(("10.55.0.11", 7001))

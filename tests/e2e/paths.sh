@@ -98,6 +98,7 @@ addresses() {
 }
 
 daemon_start() { # ADDRESS
+	: >"$tmp/daemon" # or the last one's line would be read
 	(enter hub "$build/tools/tallyd" --listen "$1:7171") 2>"$tmp/daemon" >/dev/null &
 	daemon=$!
 	for _ in {1..100}; do
@@ -208,12 +209,12 @@ case_firewall() {
 	daemon_start "$first" || return
 	drop ipproto udp dport 7171
 	ranks_start "$first" --elements 10000
-	ranks_fail "UDP blocked at the start" 6 "TCP to $first:7171 works, UDP" "7171" "firewall"
+	ranks_fail "UDP blocked at the start" 10 "TCP to $first:7171 works, UDP" "7171" "firewall"
 	undrop
-	mid_job "UDP blocked in mid-job" 7 "UDP to the aggregator at $first:7171|firewall" \
+	mid_job "UDP blocked in mid-job" 12 "UDP to the aggregator at $first:7171|firewall" \
 		drop ipproto udp dport 7171
 	undrop
-	mid_job "UDP back blocked in mid-job" 7 "UDP to the aggregator at $first:7171|firewall" \
+	mid_job "UDP back blocked in mid-job" 12 "UDP to the aggregator at $first:7171|firewall" \
 		drop ipproto udp sport 7171
 	undrop
 	daemon_stop
@@ -223,13 +224,13 @@ case_narrow() {
 	daemon_start "$first" || return
 	narrow_router
 	ranks_start "$first" --elements 10000
-	ranks_fail "a narrow path, told" 6 "path MTU is below $needs" "$first:7171"
+	ranks_fail "a narrow path, told" 10 "path MTU is below $needs" "$first:7171"
 	mtu router ph 1500
 	forget
 	narrow_router
 	drop ipproto "$icmp"
 	ranks_start "$first" --elements 10000
-	ranks_fail "a narrow path, silent" 6 "path MTU is below $needs" "$first:7171"
+	ranks_fail "a narrow path, silent" 10 "path MTU is below $needs" "$first:7171"
 	undrop
 	mtu router ph 1500
 	daemon_stop
@@ -237,19 +238,19 @@ case_narrow() {
 
 case_falls() {
 	daemon_start "$first" || return
-	mid_job "own MTU falls" 2 "too large for the path|$first:7171|was $needs or more|$least now" mtu worker v "$least"
+	mid_job "own MTU falls" 5 "too large for the path|$first:7171|was $needs or more|$least now" mtu worker v "$least"
 	mtu worker v 1500
 	[[ $family == 4 ]] || ip -n "$net-worker" -6 route add default via fd56:1::1 2>/dev/null
-	mid_job "the aggregator's MTU falls" 2 "larger than the MTU of the path|$least now" mtu hub v "$least"
+	mid_job "the aggregator's MTU falls" 5 "larger than the MTU of the path|$least now" mtu hub v "$least"
 	mtu hub v 1500
 	[[ $family == 4 ]] || ip -n "$net-hub" -6 route add default via fd56:2::1 2>/dev/null
-	mid_job "the router's MTU falls, told" 7 "short ones have|MTU of the path has fallen below $needs|$first:7171" mtu router ph "$least"
+	mid_job "the router's MTU falls, told" 12 "short ones have|MTU of the path has fallen below $needs|$first:7171" mtu router ph "$least"
 	mtu router ph 1500
 	forget
 	drop ipproto "$icmp"
-	mid_job "the router's MTU falls, silent" 7 "short ones have|MTU of the path has fallen below $needs" mtu router ph "$least"
+	mid_job "the router's MTU falls, silent" 12 "short ones have|MTU of the path has fallen below $needs" mtu router ph "$least"
 	mtu router ph 1500
-	mid_job "the router's MTU back falls, silent" 7 "short ones have|MTU of the path has fallen below $needs" mtu router pw "$least"
+	mid_job "the router's MTU back falls, silent" 12 "short ones have|MTU of the path has fallen below $needs" mtu router pw "$least"
 	mtu router pw 1500
 	undrop
 	daemon_stop
