@@ -61,6 +61,9 @@ static void kv__step_holds_back_what_comes_after_it(void **state)
 	ok(tally_kv_push(one, &cold, value, 1, &push));
 	assert_int_equal(tally_kv_wait(one, step, WAIT_MS), TALLY_IN_PROGRESS);
 	assert_int_equal(tally_kv_wait(one, pull, WAIT_MS), TALLY_IN_PROGRESS);
+	for (int i = 0;
+	     i < 20000 && (fake_row(fake, FAKE_DIM * 6) != 1 || !count_of(&fake->batches)); i++)
+		usleep(1000);
 	batches = count_of(&fake->batches);
 	assert_int_equal(batches, 1); /* the first push is in, */
 	assert_true(fake_row(fake, FAKE_DIM * 6) == 1);
