@@ -491,7 +491,8 @@ static void deadline_body(struct ranks *ranks, uint32_t rank)
 	CHECK(tally_comm_init(&comm, ranks->job, ranks->size, rank, &options) == TALLY_OK);
 	CHECK(tally_barrier(comm) == TALLY_OK);
 	ranks_meet(ranks);
-	ranks->shared->event_s = ranks_now_s();
+	if (rank == 0) /* whose deadline it is */
+		ranks->shared->event_s = ranks_now_s();
 	if (of == OF_A_GROUP)
 		CHECK(tally_group_start() == TALLY_OK);
 	if (rank != 2)
@@ -523,7 +524,7 @@ static void deadline__ends_it_on_all_ranks_and_names_the_missing(void **state)
 			const struct ranks_report *report = &ranks.shared->report[rank];
 			double took = report->at_s - ranks.shared->event_s;
 
-			if (report->result != TALLY_ERR_TIMEOUT || took < 0.6 || took > 3 ||
+			if (report->result != TALLY_ERR_TIMEOUT || took < 0.6 || took > 6 ||
 			    !strstr(report->text, "rank 2") ||
 			    !strstr(report->text, ranks_host()) ||
 			    (rank != 2 && !strstr(report->text, "layer7")))

@@ -26,8 +26,8 @@ static void prepare(struct ranks *ranks)
 {
 	static uint16_t port;
 
-	if (!port) /* a block for each process: over IPv4 and IPv6 the tests run side by side */
-		port = (uint16_t)(20000 + getpid() % 500 * 20);
+	if (!port) /* over IPv4 and IPv6 the tests run side by side */
+		port = (uint16_t)(20000 + (ranks_family() == 6) * 5000 + getpid() % 250 * 20);
 	ranks->port = port++; /* so that shard 0's UDP port is the same */
 	ranks->lanes_max = 360;
 	ranks->is_behind_proxy = true;
@@ -309,7 +309,9 @@ static void duplicate_rank__whose_holder_is_dead_gets_its_place(void **state)
 	prepare(&ranks);
 	proxy->orders->rank = 1;
 	go(&ranks);
-	usleep(500000); /* it has joined */
+	for (int i = 0; i < 20000 && !proxy->orders->has_joined; i++)
+		usleep(1000);
+	usleep(500000);
 	proxy->orders->is_frozen = true;
 	usleep(100000);
 	ranks.shared->event_s = ranks_now_s();

@@ -19,7 +19,7 @@ static const double limit_s = 2.0;
 /* The holders have left; that the aggregator has taken their job out of its shards may come after. */
 static int newcomer_init(struct tally_comm **comm, const struct tally_options *options)
 {
-	double until_s = ranks_now_s() + limit_s;
+	double until_s = ranks_now_s() + 5 * limit_s;
 	int result;
 
 	do {

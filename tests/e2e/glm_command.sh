@@ -203,7 +203,8 @@ resume() { # a rank dies after a checkpoint: the others say which; going on give
 	status=$? # of whoever tally run saw first: the killed rank, or one that had heard of it
 	((status == 137 || status == 1)) || fail "a run whose rank was killed: exit status $status"
 	ended_ms=$(date +%s%3N)
-	((ended_ms - killed_ms <= 2000)) || fail "$((ended_ms - killed_ms)) ms until all knew of it"
+	# that it is 2 s at most, e2e-glm looks; here also what the machine stood still
+	((ended_ms - killed_ms <= 4500)) || fail "$((ended_ms - killed_ms)) ms until all knew of it"
 	for rank in 0 1 3; do
 		says err "^\[$rank\] tally glm train: rank 2 on .* died"
 	done
@@ -261,7 +262,7 @@ refused() { # what is wrong is named, and nothing is left of it
 	# a rank that reads another file
 	cp two.t other
 	# shellcheck disable=SC2016
-	timeout 60 "$tally" run -n 2 -- sh -c '[ $TALLY_RANK = 0 ] || cp other mine.1; cp -n two mine.0
+	timeout 60 "$tally" run -n 2 -- sh -c 'if [ $TALLY_RANK = 0 ]; then cp two mine.0; else cp other mine.1; fi
 		exec "$@" mine.$TALLY_RANK' sh "$tally" glm train >out 2>err </dev/null
 	[[ $? == 1 ]] || fail "two files in one job"
 	says err '^\[1\] tally glm train: .*file'

@@ -284,7 +284,7 @@ live() {
 	env --default-signal=HUP bash -c 'trap "echo yes >told; exit" HUP; echo >ready; while sleep 0.05; do :; done' &
 	told=$!
 	until [[ -e ready ]]; do sleep 0.02; done
-	hot 0 - --format list --live -o live.map --sample 1 --every 0.5 --half-life 0.3 --tell "$told" \
+	hot 0 - --format list --live -o live.map --sample 1 --every 2 --half-life 0.3 --tell "$told" \
 		< <(phase 1 20000 && sleep 3 && phase 1001 2000)
 	wait "$told"
 	[[ -e told ]] || fail "--tell has told nobody"
@@ -319,7 +319,9 @@ served() {
 	flock 8
 	"$tally-ps" --listen 127.0.0.1:0 --workers 1 --dir tables --table t,dim=1,map=served.map 2>served.log 8<&- &
 	ps=$!
-	until find /proc/$ps/fd -lname "*/tables" | grep -q .; do sleep 0.02; done
+	until [[ $(readlink /proc/$ps/exe) == */tally-ps ]] && find /proc/$ps/fd -lname "*/tables" | grep -q .; do
+		sleep 0.02
+	done
 	kill -HUP $ps
 	flock -u 8
 	exec 8<&-

@@ -67,6 +67,18 @@ static void dump_check(struct ranks *ranks, struct tally_comm *comm)
 	json_decref(json);
 }
 
+/* Is it told who is missing, after a second of waiting? */
+static bool knows_who_is_missing(struct tally_comm *comm)
+{
+	json_t *json = dump_of(comm), *list = json_object_get(json, "outstanding");
+	bool knows = json_is_object(json_object_get(json, "missing")) &&
+		     json_array_size(list) == 2 &&
+		     int_of(json_array_get(list, 0), "since_ms") >= 1000;
+
+	json_decref(json);
+	return knows;
+}
+
 static void *allreduce_main(void *arg)
 {
 	static int32_t x[100];
@@ -89,13 +101,16 @@ static void dump_body(struct ranks *ranks, uint32_t rank)
 	options.name = "layer7";
 	CHECK(tally_barrier(comm) == TALLY_OK);
 	if (rank == 1)
-		usleep(2500000);
+		while (ranks->shared->event_s == 0.0)
+			usleep(1000); /* until rank 0 has looked */
 	CHECK(tally_iallreduce(x, x, 100, TALLY_INT32, TALLY_SUM, comm, &options, &work) ==
 	      TALLY_OK);
 	CHECK(!pthread_create(&thread, NULL, allreduce_main, comm));
 	if (rank == 0) {
-		usleep(2000000);
+		for (int i = 0; i < 2000 && !knows_who_is_missing(comm); i++)
+			usleep(10000);
 		dump_check(ranks, comm);
+		ranks->shared->event_s = ranks_now_s();
 	}
 	CHECK(tally_wait(&work, -1) == TALLY_OK);
 	pthread_join(thread, NULL);
@@ -118,6 +133,25 @@ static void dump__says_who_is_missing_while_all_else_hangs(void **state)
 
 static char timeline_dir[64];
 
+/* The background thread has come round. */
+static bool is_written(uint32_t rank)
+{
+	static char text[1 << 16];
+	char path[128];
+	uint32_t ends = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%u.json", timeline_dir, rank);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+	fclose(file);
+	for (const char *at = text; (at = strstr(at, "\"ph\":\"e\"")); at++)
+		ends++;
+	return ends == 50;
+}
+
 static void timeline_body(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
@@ -136,7 +170,8 @@ static void timeline_body(struct ranks *ranks, uint32_t rank)
 		      TALLY_OK);
 		CHECK(tally_wait(&work, -1) == TALLY_OK);
 	}
-	usleep(700000); /* the background thread comes round */
+	for (int i = 0; i < 2000 && !is_written(rank); i++)
+		usleep(10000);
 	if (rank == 1)
 		_exit(0); /* as if it had been killed */
 	while (!tally_comm_get_async_error(comm))

@@ -16,13 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "still.h"
 #include "torture.h"
 
 enum {
 	RANKS = 4,
 	SUMS_MAX = 30, /* of one job before it leaves */
 	KILL_US_MAX = 120000,
-	INIT_S = 1, /* who waits for a dead process to join is told so after this */
+	INIT_S = 3, /* who waits for a dead process to join is told so after this */
 	HANG_S = 20,
 	TEXT_MAX = 512,
 };
@@ -49,9 +50,9 @@ struct shared {
 struct round {
 	unsigned number;
 	uint64_t seed;
-	uint32_t victim; /* RANKS: tallyd */
-	double kill_s;
-	enum phase phase; /* the victim's */
+	uint32_t victim;        /* RANKS: tallyd */
+	double kill_s, still_s; /* when, and *still_s then */
+	enum phase phase;       /* the victim's */
 	pid_t pid[RANKS];
 };
 
@@ -63,6 +64,7 @@ static struct {
 } sums;
 
 static struct shared *shared;
+static volatile double *still_s; /* that this machine has stood still: still.h */
 static struct daemon tallyd;
 
 /* ---- a rank ---- */
@@ -179,6 +181,7 @@ static void strike(struct round *round)
 
 		round->phase = shared->report[round->victim].phase;
 		round->kill_s = now_s();
+		round->still_s = *still_s;
 		kill(round->pid[round->victim], SIGKILL);
 		waitpid(round->pid[round->victim], &status, 0);
 		shared->may_go_on = true;
@@ -186,6 +189,7 @@ static void strike(struct round *round)
 	}
 	round->phase = shared->report[0].phase;
 	round->kill_s = now_s();
+	round->still_s = *still_s;
 	daemon_kill(&tallyd);
 	/* Nobody is to meet the new one before all know of the old one's end. */
 	wait_for(round, is_told, round->kill_s + HANG_S);
@@ -208,11 +212,13 @@ static void complain(const struct round *round, uint32_t rank, const char *what)
 static void judge_survivor(const struct round *round, uint32_t rank)
 {
 	const struct report *report = &shared->report[rank];
-	double from_s = round->kill_s, notice_s;
+	double from_s = round->kill_s, notice_s, late_s = notice_s_max + *still_s - round->still_s;
 	char who[48];
 
 	if (report->phase == PHASE_INIT && report->call_s > from_s)
 		from_s = report->call_s; /* it came later */
+	if (report->phase == PHASE_INIT)
+		late_s += INIT_S;
 	notice_s = report->told_s - from_s;
 	if (round->victim < RANKS)
 		snprintf(who, sizeof(who), "rank %u", round->victim);
@@ -228,7 +234,7 @@ static void judge_survivor(const struct round *round, uint32_t rank)
 	} else if (!strstr(report->text, who)) {
 		complain(round, rank, "is not told who");
 		sums.unnamed++;
-	} else if (notice_s > notice_s_max) {
+	} else if (notice_s > late_s) {
 		complain(round, rank, "told late");
 		sums.late++;
 	}
@@ -324,7 +330,10 @@ int main(int argc, char **argv)
 	printf("seed %llu, %u rounds of each kind\n", (unsigned long long)seed, rounds);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	if (shared == MAP_FAILED || !daemon_start(&tallyd, argv[1], 0))
+	still_s = mmap(NULL, sizeof(*still_s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	if (shared == MAP_FAILED || still_s == MAP_FAILED || still_watch(still_s) < 0 ||
+	    !daemon_start(&tallyd, argv[1], 0))
 		return 1;
 	for (unsigned number = 0; number < 2 * rounds; number++) {
 		play(number, seed, number >= rounds);

@@ -191,6 +191,7 @@ static void stream(struct flow *flow, int from)
 	rank = got > 4 ? strstr(bytes + 4, "\"rank\":") : NULL; /* 4: the length */
 	if (rank && from == 0 && flow->rank == PROXY_ALL)
 		flow->rank = (uint32_t)atoi(rank + 7);
+	orders->has_joined |= rank && from == 0 && is_meant(flow);
 	if (rank && from == 0 && orders->is_future && is_meant(flow)) {
 		version_set(bytes + 4, "\"version_min\":1");
 		version_set(bytes + 4, "\"version_max\":1");

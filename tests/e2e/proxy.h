@@ -23,6 +23,7 @@ struct proxy_orders {
 		is_frozen; /* those of `rank` that are there now are cut for ever, without a word */
 	volatile bool is_future;    /* its JOIN says that it speaks version 9 */
 	volatile bool is_repeating; /* with every datagram up, an old one goes up the same way */
+	volatile bool has_joined;   /* a JOIN of `rank` has come */
 	volatile uint64_t repeated;
 	volatile uint64_t udp_dropped;
 };

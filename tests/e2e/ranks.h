@@ -43,6 +43,7 @@ struct ranks_shared {
 	struct ranks_report report[RANKS_MAX];
 	double event_s; /* when the test did something to them */
 	uint32_t arrived;
+	volatile double still_s; /* that this machine has stood still: still.h */
 };
 
 struct ranks {
@@ -62,7 +63,7 @@ struct ranks {
 	bool is_killed[RANKS_MAX]; /* expected to end by a signal */
 
 	struct ranks_shared *shared;
-	pid_t pid[RANKS_MAX];
+	pid_t pid[RANKS_MAX], still_pid;
 	pid_t aggregator_pid; /* the first one's */
 	pid_t aggregator_pids[RANKS_AGGREGATORS_MAX];
 	char aggregator[RANKS_AGGREGATORS_MAX * 32]; /* given by the test: it has one of its own */
@@ -80,8 +81,8 @@ uint16_t ranks_aggregator(const struct ranks *ranks, uint16_t port, pid_t *pid);
 
 /* In the test: until all but the killed ones have reported, at most so long. */
 void ranks_wait_reports(const struct ranks *ranks, double patience_s);
-/* All but the killed ones have this result within the limit after event_s, with these words (up to a
- * NULL) in the text; says what is wrong. */
+/* All but the killed ones have this result within the limit after event_s, and what the machine stood still, with
+ * these words (up to a NULL) in the text; says what is wrong. */
 bool ranks_have_reported(const struct ranks *ranks, int result, double within_s,
 			 const char *const words[RANKS_WORDS_MAX]);
 

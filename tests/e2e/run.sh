@@ -34,11 +34,15 @@ says() { # FILE PATTERN
 	grep -qE -- "$2" "$tmp/$1" || fail "nothing like \"$2\" in std$1"
 }
 
-ended() { # PID...: none of them is there any more, unless as a zombie that init has yet to take
+ended() { # PID...: none of them is there any more, unless as a zombie that init has yet to take; a killed one needs a moment
 	local pid state
 	for pid; do
-		state=$(awk '/^State:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || state=gone
-		[[ ${state:-gone} == gone || $state == Z ]] || fail "process $pid is still there ($state)"
+		for _ in {1..200}; do
+			state=$(awk '/^State:/ { print $2 }' "/proc/$pid/status" 2>/dev/null) || state=gone
+			[[ ${state:-gone} != gone && $state != Z ]] || continue 2
+			sleep 0.05
+		done
+		fail "process $pid is still there ($state)"
 	done
 }
 
@@ -106,7 +110,8 @@ status() {
 	run 137 run -n 2 -- sh -c '[ "$TALLY_RANK" = 1 ] || kill -KILL $$; sleep 0.1'
 	says err 'rank 0 .*signal 9'
 	# the first that fails decides
-	run 3 run -n 2 -- sh -c 'if [ "$TALLY_RANK" = 1 ]; then exit 3; fi; sleep 0.5; exit 4'
+	run 3 run -n 2 -- sh -c 'if [ "$TALLY_RANK" = 1 ]; then exit 3; fi
+		until grep -q "rank 1 " "$0"; do sleep 0.05; done; exit 4' "$tmp/err"
 	says err 'rank 1 .*status 3'
 	says err 'then rank 0 .status 4'
 	run 127 run -n 2 -- ./no-such-program
@@ -121,19 +126,20 @@ last_words() {
 	took=$((SECONDS - begin))
 	has out "[1] I saw it"
 	says err 'then rank 2 .signal 15, ended by us'
-	((took >= 4 && took <= 8)) || fail "the others had $took s, not 5"
+	((took >= 4 && took <= 20)) || fail "the others had $took s, not 5"
 	# one that does not care for SIGTERM, and what it has started
 	begin=$SECONDS
 	run 5 run -n 2 -- sh -c \
 		'[ "$TALLY_RANK" = 1 ] || exit 5; trap "" TERM; sleep 60 & echo "$$ $!"; wait; sleep 60'
 	took=$((SECONDS - begin))
-	((took >= 6 && took <= 10)) || fail "the deaf one had $took s, not 7"
+	((took >= 6 && took <= 22)) || fail "the deaf one had $took s, not 7"
 	# shellcheck disable=SC2046
 	ended $(sed 's/^\[1\] //' "$tmp/out")
 }
 
 signals() {
 	local pid pids
+	: >"$tmp/out" # or the last one's lines would be read
 	"$tally" run -n 2 -- sh -c 'trap "echo got TERM; exit 0" TERM; echo $$; while :; do sleep 0.1; done' \
 		>"$tmp/out" 2>"$tmp/err" </dev/null &
 	pid=$!
@@ -146,13 +152,13 @@ signals() {
 	# shellcheck disable=SC2086
 	ended $pids
 	# the runner is killed: its ranks go with it
+	: >"$tmp/out"
 	"$tally" run -n 2 -- sh -c 'echo $$; exec sleep 60' >"$tmp/out" 2>"$tmp/err" </dev/null &
 	pid=$!
 	until [[ $(wc -l <"$tmp/out") == 2 ]]; do sleep 0.05; done
 	pids=$(sed 's/^\[.\] //' "$tmp/out")
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
-	sleep 0.2
 	# shellcheck disable=SC2086
 	ended $pids
 	# what a rank leaves behind ends with the job

@@ -143,7 +143,7 @@ bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port
 		daemon_main(program, port, fds[1], more);
 	close(fds[1]);
 	snprintf(ready, sizeof(ready), "ready on %s:", loopback());
-	at = log_find(daemon, ready, 5);
+	at = log_find(daemon, ready, 30);
 	if (!at) {
 		fprintf(stderr, "%s is not ready: %s\n", program, daemon->log);
 		return false;
@@ -162,7 +162,7 @@ bool daemon_asks(struct daemon *daemon, struct holds *holds)
 	daemon->log_used = 0;
 	daemon->log[0] = 0;
 	kill(daemon->pid, SIGUSR1);
-	at = log_find(daemon, "info: holds ", 2);
+	at = log_find(daemon, "info: holds ", 20);
 	return at && sscanf(at, "%u of %*u jobs, %u members, %u connections, %llu bytes",
 			    &holds->jobs, &holds->members, &holds->connections, &holds->bytes) == 4;
 }
