@@ -99,14 +99,13 @@ static void abort_body(struct ranks *ranks, uint32_t rank)
 		      TALLY_OK);
 		from_s = ranks_now_s();
 		CHECK(tally_comm_abort(comm) == TALLY_OK);
-		ranks->shared->report[0].has_come = true;
 		CHECK(tally_wait(&work, -1) == TALLY_ERR_ABORTED);
 		tally_comm_destroy(comm);
 		CHECK(ranks_now_s() - from_s < 2);
 		return;
 	}
-	while (rank == 1 && !ranks->shared->report[0].has_come)
-		usleep(1000); /* so that it cannot be complete before */
+	while (rank == 1 && !ranks->shared->report[2].has_come)
+		usleep(1000); /* so that it cannot be complete before rank 2 hears of it */
 	ranks_report(ranks, rank, comm, tally_allreduce(x, x, 1000, TALLY_INT32, TALLY_SUM, comm));
 	tally_comm_destroy(comm);
 }
