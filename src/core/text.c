@@ -47,6 +47,17 @@ size_t text_control(const char *at)
 	return byte == 0xc2 && ((uint8_t)at[1] & 0xe0) == 0x80 ? 2 : 0;
 }
 
+void text_clean(char *text)
+{
+	while (*text) {
+		size_t control = text_control(text);
+
+		for (size_t i = 0; i < control; i++)
+			text[i] = '?';
+		text += control ? control : 1;
+	}
+}
+
 static void text_add_string(struct text *text, const char *string)
 {
 	if (!string)

@@ -24,6 +24,9 @@ void text_add(struct text *text, const char *format, ...) __attribute__((format(
 /* The bytes of the control character at `at`, of C0 or C1 in UTF-8; 0: there is none. */
 size_t text_control(const char *at);
 
+/* text_clean makes every control character of a terminated text '?'s, as many as it has bytes. */
+void text_clean(char *text);
+
 /* Ranks 0..255. */
 struct text_ranks {
 	uint64_t word[4];

@@ -106,9 +106,21 @@ static void text__copy_leaves_zeros_behind(void **state)
 	assert_string_equal(buffer, "abcdefg");
 }
 
+static void text__clean_leaves_no_control_character(void **state)
+{
+	char all[] = "a\nb\x1b[2J\x7f\xc2\x9b c\xc3\xa9\t", empty[] = "";
+
+	(void)state;
+	text_clean(all);
+	assert_string_equal(all, "a?b?[2J??? c\xc3\xa9?");
+	text_clean(empty);
+	assert_string_equal(empty, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text__clean_leaves_no_control_character),
 		cmocka_unit_test(text__formats_strings_and_numbers),
 		cmocka_unit_test(text__is_cut_at_the_end_of_the_buffer),
 		cmocka_unit_test(text__is_never_cut_inside_a_character),

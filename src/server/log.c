@@ -6,13 +6,6 @@
 #include "core/text.h"
 #include "server/internal.h"
 
-/* What peers send ends up in lines: no control character may reach a terminal or forge a line. */
-static void line_clean(char *line)
-{
-	for (char *at = line; *at; at++)
-		memset(at, '?', text_control(at));
-}
-
 __attribute__((format(printf, 3, 0))) static void
 server_say_list(struct server *server, enum server_level level, const char *format, va_list list)
 {
@@ -21,7 +14,7 @@ server_say_list(struct server *server, enum server_level level, const char *form
 	if (!server->options.log)
 		return;
 	vsnprintf(line, sizeof(line), format, list);
-	line_clean(line);
+	text_clean(line); /* what peers send must neither reach a terminal nor forge a line */
 	server->options.log(server->options.log_arg, level, line);
 }
 
