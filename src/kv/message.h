@@ -78,7 +78,8 @@ enum kv_packing { KV_FILL, KV_ALGORITHM_1, KV_DEAL, KV_PACKING_END };
 	X(KV_REFUSED_MESSAGE, 8, "a message that cannot be, or not now")                 \
 	X(KV_REFUSED_UNSUPPORTED, 9, "the server cannot do that")                        \
 	X(KV_REFUSED_INTERNAL, 10, "an error of the server's own")                       \
-	X(KV_REFUSED_GONE, 11, "another worker has gone, and a step waits for it")
+	X(KV_REFUSED_GONE, 11, "another worker has gone, and a step waits for it")       \
+	X(KV_REFUSED_BUSY, 12, "no place, come again")
 
 enum kv_refusal {
 #define X(name, value, text) name = value,

@@ -87,10 +87,11 @@ struct fake {
 	void (*opened)(struct kv_message *message); /* changes OPENED before it is said */
 	uint32_t
 		opens_lost; /* so many times OPEN is obeyed, and the connection ends before it is answered */
-	uint64_t dones_lost; /* so many DONEs are not said */
-	bool holds_pulls;    /* counts pulls, and answers none */
-	bool ends_at_pull;   /* the connection, instead of an answer */
-	bool ends;           /* all connections, once, and nothing else */
+	uint32_t hellos_busy; /* so many HELLOs find no place */
+	uint64_t dones_lost;  /* so many DONEs are not said */
+	bool holds_pulls;     /* counts pulls, and answers none */
+	bool ends_at_pull;    /* the connection, instead of an answer */
+	bool ends;            /* all connections, once, and nothing else */
 	/* Its own. */
 	char address[64];
 	struct conn_address at;
@@ -423,6 +424,15 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 	}
 	switch (message->type) {
 	case KV_HELLO:
+		if (fake->hellos_busy) {
+			fake->hellos_busy--;
+			fake_say(peer, &(struct kv_message){ .type = KV_ERROR,
+							     .refusal = KV_REFUSED_BUSY,
+							     .table = KV_NO_TABLE,
+							     .worker = KV_NOBODY,
+							     .text = "no room" });
+			break;
+		}
 		assert_string_equal(message->job, "test");
 		assert_int_equal(message->workers, FAKE_WORKERS);
 		peer->worker = message->worker;

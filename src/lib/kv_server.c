@@ -488,6 +488,7 @@ static int result_of(enum kv_refusal refusal)
 	case KV_REFUSED_UNKNOWN:
 		return TALLY_ERR_ARGUMENT;
 	case KV_REFUSED_MEMORY:
+	case KV_REFUSED_BUSY:
 		return TALLY_ERR_NO_RESOURCE;
 	case KV_REFUSED_DISK:
 	case KV_REFUSED_GONE:
@@ -506,6 +507,10 @@ static void error_take(struct kv_server *server, const struct kv_message *messag
 {
 	struct kv_pull **at = &server->pulls, *pull;
 
+	if (message->refusal == KV_REFUSED_BUSY) {
+		kv_server_lose(server, message->text); /* it says: come again */
+		return;
+	}
 	while (*at && (message->about != KV_PULL || (*at)->number != message->number))
 		at = &(*at)->next;
 	pull = *at;

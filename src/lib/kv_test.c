@@ -281,6 +281,27 @@ static void kv__open_is_said_again_when_its_answer_is_lost(void **state)
 	fake_end(fake);
 }
 
+/* R-KV-21 */
+static void kv__server_without_a_place_is_asked_again(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 15);
+	struct tally_kv *kv;
+	uint64_t key[] = { 6, 7 }; /* hot, cold */
+	float value[2 * FAKE_DIM] = { 1, -2, 3, -4, 5, -6 };
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->hellos_busy = 3;
+	pthread_mutex_unlock(&fake->lock);
+	kv = open_of(fake->address, 0);
+	ok(tally_kv_push(kv, key, value, 2, NULL));
+	ok(tally_kv_close(kv));
+	for (uint32_t i = 0; i < 2 * FAKE_DIM; i++)
+		assert_true(fake_row(fake, (uint32_t)key[0] * FAKE_DIM + i) == value[i]);
+	assert_int_equal(fake->hellos_busy, 0);
+	fake_end(fake);
+}
+
 /* The stream of hot keys goes on as it was: no new switch, no new server. */
 static void kv__hot_pushes_go_on_when_the_connection_alone_ends(void **state)
 {
@@ -549,6 +570,7 @@ int main(void)
 		cmocka_unit_test(kv__stats_tell_hot_from_cold_and_count_bytes),
 		cmocka_unit_test(kv__a_wait_for_a_pull_ends_no_epoch),
 		cmocka_unit_test(kv__open_is_said_again_when_its_answer_is_lost),
+		cmocka_unit_test(kv__server_without_a_place_is_asked_again),
 		cmocka_unit_test(kv__hot_pushes_go_on_when_the_connection_alone_ends),
 		cmocka_unit_test(kv__pulls_under_way_are_bounded),
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
