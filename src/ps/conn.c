@@ -10,7 +10,7 @@
 
 #include "ps/table.h"
 
-enum { IN_FIRST = 1 << 14, IN_MAX = KV_FRAME_BYTES + KV_BYTES_MAX };
+enum { IN_FIRST = 1 << 12, READS_LAST = 16 };
 
 struct ps_conn *ps_conn_open(int fd, uint64_t now_ns)
 {
@@ -19,14 +19,29 @@ struct ps_conn *ps_conn_open(int fd, uint64_t now_ns)
 	if (!conn)
 		return NULL;
 	conn->fd = fd;
+	conn->since_ns = now_ns;
 	conn->heard_ns = now_ns;
 	conn->said_ns = now_ns;
+	conn->bytes_max = PS_CONN_STRANGER_BYTES;
 	strcpy(conn->who, "somebody who has not said HELLO");
 	return conn;
 }
 
+/* A close with unread input resets the connection, and the reset eats what was said last. */
+static void last_words(int fd)
+{
+	uint8_t unread[4096];
+
+	shutdown(fd, SHUT_WR);
+	for (int i = 0; i < READS_LAST; i++)
+		if (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) <= 0)
+			return;
+}
+
 void ps_conn_close(struct ps_conn *conn)
 {
+	if (conn->is_ending)
+		last_words(conn->fd);
 	close(conn->fd);
 	for (uint32_t i = 0; i < conn->pull_count; i++)
 		free(conn->pull[i].key);
@@ -39,13 +54,18 @@ void ps_conn_close(struct ps_conn *conn)
 
 /* ---- in ---- */
 
+static size_t in_max(const struct ps_conn *conn)
+{
+	return KV_FRAME_BYTES + (size_t)conn->bytes_max;
+}
+
 static bool in_grow(struct ps_conn *conn)
 {
 	size_t room = conn->in_room ? 2 * conn->in_room : IN_FIRST;
 	uint8_t *more;
 
-	if (room > IN_MAX)
-		room = IN_MAX;
+	if (room > in_max(conn))
+		room = in_max(conn);
 	more = realloc(conn->in, room);
 	if (!more)
 		return false;
@@ -58,9 +78,9 @@ bool ps_conn_read(struct ps_conn *conn)
 {
 	ssize_t got;
 
-	/* A frame that fills all of IN_MAX is whole, and is taken before more is read: a recv of nothing would look like
-	 * the end. */
-	if (conn->in_count == IN_MAX)
+	/* A frame that fills all that there may be is whole, and is taken before more is read: a recv of nothing would look
+	 * like the end. */
+	if (conn->in_count == in_max(conn))
 		return true;
 	if (conn->in_count == conn->in_room && !in_grow(conn))
 		return false;
@@ -74,6 +94,8 @@ bool ps_conn_read(struct ps_conn *conn)
 
 size_t ps_conn_frame(const struct ps_conn *conn)
 {
+	if (conn->in_count >= KV_FRAME_BYTES && sparse_body_get32(conn->in) > conn->bytes_max)
+		return SIZE_MAX;
 	return kv_frame_bytes(conn->in, conn->in_count);
 }
 

@@ -33,6 +33,7 @@ enum {
 	PS_CONN_PULLS = 64,         /* that wait; one more is refused */
 	PS_CONN_OUT_MAX = 16 << 20, /* bytes; who does not read them is not listened to any more */
 	PS_CONN_NAME_BYTES = KV_NAME_BYTES + 64,
+	PS_CONN_STRANGER_BYTES = 8 << 10, /* of a stranger's message: R-KV-21 */
 };
 
 struct ps_conn {
@@ -40,10 +41,13 @@ struct ps_conn {
 	bool is_welcome, is_ending; /* HELLO was taken; it is closed once `out` is empty */
 	bool is_gone;               /* it is closed now */
 	bool has_left;
-	bool is_held; /* its OPEN waits, and is looked at again in every turn */
+	bool is_held;   /* its OPEN waits, and is looked at again in every turn */
+	bool has_table; /* it has opened one */
 	uint16_t worker;
 	uint64_t incarnation;
-	uint64_t heard_ns, said_ns;
+	uint64_t since_ns, heard_ns, said_ns;
+	uint64_t source;              /* its address, or what stands for it: stranger.c */
+	uint32_t bytes_max;           /* of a message: R-KV-1, and less of a stranger's */
 	char who[PS_CONN_NAME_BYTES]; /* for messages: "worker 2 (host, pid 77)" */
 	uint8_t *in;                  /* one frame at most, and what came with it */
 	size_t in_count, in_room;
@@ -61,7 +65,7 @@ void ps_conn_close(struct ps_conn *conn);
 
 /* Reads what has come. False: it has ended, or cannot be listened to. */
 bool ps_conn_read(struct ps_conn *conn);
-/* The next whole frame: its bytes; 0: none; SIZE_MAX: nonsense. It stands until ps_conn_taken. */
+/* The next whole frame: its bytes; 0: none; SIZE_MAX: nonsense, or longer than it may be. It stands until ps_conn_taken. */
 size_t ps_conn_frame(const struct ps_conn *conn);
 void ps_conn_taken(struct ps_conn *conn, size_t bytes);
 /* Has it so much to say that it should not be asked for more? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal.h - what the files of the server share: server.c the loop, serve.c messages, steps.c
+/* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, steps.c
  * barriers and what hangs on them, gather.c restarts without a log, summed.c, aggregator.c and tired.c
  * switches, reload.c maps. */
 #ifndef PS_INTERNAL_H
@@ -16,7 +16,7 @@
 #include "ps/conn.h"
 #include "ps/server.h"
 
-enum { PS_CONNS_MAX = 1024, PS_LINE_BYTES = 1024 };
+enum { PS_CONNS_MAX = 1024, PS_LINE_BYTES = 1024, PS_STRANGER_LINES = 10 /* a second */ };
 
 /* A worker of a table. */
 struct ps_worker {
@@ -96,7 +96,10 @@ struct ps_server {
 	int listener, bell;
 	uint64_t accept_ns; /* not before: there was no descriptor left */
 	struct ps_conn *conn[PS_CONNS_MAX];
-	uint32_t conn_count;
+	uint32_t conn_count; /* in the order in which they came */
+	uint32_t places; /* for connections: PS_CONNS_MAX, or what the limit of open files leaves */
+	uint64_t stranger_second; /* of the lines about strangers */
+	uint32_t stranger_lines;
 	struct pollfd fds[3 + PS_CONNS_MAX + PS_TABLES_MAX]; /* bell, listener, link, connections */
 	uint16_t port;                                       /* UDP */
 	struct kv_codec codec;
@@ -107,6 +110,9 @@ struct ps_server {
 uint64_t ps_now(const struct ps_server *server);
 __attribute__((format(printf, 3, 4))) void ps_log(const struct ps_server *server,
 						  enum ps_level level, const char *format, ...);
+/* The same, a warning, for what a stranger makes us say: at most PS_STRANGER_LINES in a second. */
+__attribute__((format(printf, 2, 3))) void ps_log_stranger(struct ps_server *server,
+							   const char *format, ...);
 /* Random bytes; false: the kernel has none. */
 bool ps_random(void *at, size_t bytes);
 
@@ -127,6 +133,19 @@ void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_
 __attribute__((format(printf, 5, 6))) void
 ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
 		enum kv_refusal refusal, const char *format, ...);
+
+/* ---- stranger.c: R-KV-21 ---- */
+
+/* How many connections there is room for. */
+void ps_places(struct ps_server *server);
+/* All who knock, or as many as a turn has time for. */
+void ps_accept(struct ps_server *server);
+/* Has it said no HELLO with the key; without a key, has it opened no table? */
+bool ps_is_stranger(const struct ps_server *server, const struct ps_conn *conn);
+/* Is there a place for one more who is no stranger any more? */
+bool ps_member_fits(const struct ps_server *server);
+/* From time to time: a stranger for longer than that has to go. */
+void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patience_ns);
 
 /* ---- steps.c ---- */
 

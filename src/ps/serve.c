@@ -29,7 +29,11 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 	va_start(arguments, format);
 	vsnprintf(message.text, sizeof(message.text), format, arguments);
 	va_end(arguments);
-	ps_log(server, what ? PS_INFO : PS_WARN, "%s is refused: %s", conn->who, message.text);
+	if (ps_is_stranger(server, conn))
+		ps_log_stranger(server, "%s is refused: %s", conn->who, message.text);
+	else
+		ps_log(server, what ? PS_INFO : PS_WARN, "%s is refused: %s", conn->who,
+		       message.text);
 	ps_conn_say(conn, &message);
 	if (!what)
 		conn->is_ending = true;
@@ -46,6 +50,17 @@ static bool key_equal(const char *key, const char *said)
 	for (size_t i = 0; i < bytes; i++)
 		differ |= (uint8_t)(key[i] ^ said[i < strlen(said) ? i : 0]);
 	return !differ;
+}
+
+/* R-KV-21: for one that is about to be a stranger no more. */
+static bool has_place(struct ps_server *server, struct ps_conn *conn)
+{
+	if (ps_member_fits(server))
+		return true;
+	ps_serve_refuse(server, conn, NULL, KV_REFUSED_BUSY,
+			"no room for one more connection of a worker: %u are open",
+			server->conn_count);
+	return false;
 }
 
 static void hello(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
@@ -73,9 +88,13 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 			options->workers);
 		return;
 	}
+	if (*options->key && !has_place(server, conn))
+		return;
 	conn->worker = said->worker;
 	conn->incarnation = said->incarnation;
 	conn->is_welcome = true;
+	if (!ps_is_stranger(server, conn))
+		conn->bytes_max = KV_BYTES_MAX;
 	ps_conn_say(conn, &answer);
 }
 
@@ -103,6 +122,8 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 	worker->conn = conn;
 	worker->is_waiting = false;
 	worker->gone_ns = 0;
+	conn->has_table = true;
+	conn->bytes_max = KV_BYTES_MAX;
 	if (old && old != conn)
 		ps_serve_refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
 				"table %s: worker %u has another connection now",
@@ -218,6 +239,8 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 				hosted->table->shape.dim, conn->who, said->dim);
 		return;
 	}
+	if (ps_is_stranger(server, conn) && !has_place(server, conn))
+		return;
 	generation = server_of(hosted)->generation;
 	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
 	if (conn->incarnation < had) {
@@ -546,7 +569,9 @@ void ps_serve(struct ps_server *server, struct ps_conn *conn)
 			return;
 		if (bytes == SIZE_MAX) {
 			ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
-					"%s: what it sends are no messages of tally", conn->who);
+					"%s: what it sends are no messages of tally, or one longer "
+					"than %u bytes",
+					conn->who, conn->bytes_max);
 			return;
 		}
 		conn->is_held = false;

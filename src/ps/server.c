@@ -4,8 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +22,6 @@ enum {
 	FRAMES_TURNS = 8, /* before anybody else has a turn */
 	READS = 16,       /* of a connection, likewise */
 	HEARTBEATS = 8,   /* R-KV-12 */
-	ACCEPT_AGAIN_MS = 1000,
 	AGE_US = 50000,
 	PATIENCE_US = 100000,
 	TURN_MS_MAX = 100 /* checkpoints, silence */
@@ -35,17 +32,6 @@ static const uint64_t ms_ns = 1000000;
 uint64_t ps_now(const struct ps_server *server)
 {
 	return server->link->ops->now_ns(server->link);
-}
-
-void ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...)
-{
-	char line[PS_LINE_BYTES];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-	server->options.log(server->options.arg, level, line);
 }
 
 static void ring(void *arg)
@@ -257,6 +243,7 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 	if (!server)
 		return failed(error, "the server", ENOMEM);
 	server->options = *options;
+	ps_places(server);
 	if (!server->options.heartbeat_ms)
 		server->options.heartbeat_ms = 1000;
 	if (!server->options.silence_ns)
@@ -328,37 +315,6 @@ const char *ps_server_address(const struct ps_server *server, char text[PS_TEXT_
 
 /* ---- the loop ---- */
 
-static void accept_all(struct ps_server *server)
-{
-	for (;;) {
-		int one = 1,
-		    fd = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		struct ps_conn *conn;
-
-		if (fd < 0 && errno == EINTR)
-			continue;
-		if (fd < 0 &&
-		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			/* Whoever waits would wake us again at once. */
-			ps_log(server, PS_WARN, "no connection can be taken for a while: %s",
-			       strerror(errno));
-			server->accept_ns = ps_now(server) + ACCEPT_AGAIN_MS * ms_ns;
-			return;
-		}
-		if (fd < 0)
-			return;
-		conn = server->conn_count < PS_CONNS_MAX ? ps_conn_open(fd, ps_now(server)) : NULL;
-		if (!conn) {
-			ps_log(server, PS_WARN, "no room for one more connection than %u",
-			       server->conn_count);
-			close(fd);
-			continue;
-		}
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-		server->conn[server->conn_count++] = conn;
-	}
-}
-
 /* R-KV-12: what it has said before `at_ns` was read. */
 static void silence_look(struct ps_server *server, struct ps_conn *conn, uint64_t at_ns)
 {
@@ -415,6 +371,7 @@ static void conns_turn(struct ps_server *server)
 	uint64_t now_ns = ps_now(server);
 	uint32_t left = 0;
 
+	ps_strangers_turn(server, now_ns, HEARTBEATS * server->options.heartbeat_ms * ms_ns);
 	for (uint32_t i = 0; i < server->conn_count; i++)
 		conn_turn(server, server->conn[i], now_ns);
 	for (uint32_t i = 0; i < server->conn_count; i++) {
@@ -621,7 +578,7 @@ int ps_server_run(struct ps_server *server)
 		if (datagrams_take(server))
 			return -1;
 		if (server->fds[1].revents)
-			accept_all(server);
+			ps_accept(server);
 	}
 	tables_save(server);
 	return 0;

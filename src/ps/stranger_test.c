@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strangers at a parameter server: whoever has the key always gets in, and strangers take little: R-KV-21. */
+#include "ps/server_fixture.h"
+
+enum {
+	PLACES = 1024,
+	STRANGERS = PLACES / 4,
+	OF_ONE = STRANGERS / 4,
+	SOURCES = 6,
+	LINES = 64,
+	LINE_BYTES = 1200
+};
+
+static char lines[LINES][LINE_BYTES];
+static atomic_uint line_count;
+
+static void keep_line(void *arg, enum ps_level level, const char *line)
+{
+	unsigned at = atomic_fetch_add(&line_count, 1);
+
+	(void)arg;
+	(void)level;
+	if (at < LINES)
+		snprintf(lines[at], sizeof(lines[at]), "%s", line);
+}
+
+static int setup_logged(void **state)
+{
+	options_begin();
+	options.log = keep_line;
+	line_count = 0;
+	return begin(state);
+}
+
+static int setup_quick(void **state)
+{
+	options_begin();
+	options.heartbeat_ms = 20;
+	return begin(state);
+}
+
+static int setup_open(void **state)
+{
+	options_begin();
+	options.key = "";
+	return begin(state);
+}
+
+/* From 127.0.0.`host`. */
+static int connect_from(unsigned host)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
+				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr = { htonl(INADDR_LOOPBACK - 1 + host) } };
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0) {
+		close(fd);
+		return -1;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+static void server__stranger_s_message_is_short(void **unused)
+{
+	static const uint8_t length[KV_FRAME_BYTES] = { 0x01, 0x20, 0, 0 }; /* 8,193 */
+	struct kv_message hello = hello_of(0, 1);
+	int fd = connect_one();
+
+	(void)unused;
+	assert_int_equal(send(fd, length, sizeof(length), MSG_NOSIGNAL), sizeof(length));
+	hear_no(fd, KV_REFUSED_MESSAGE, "longer than 8192 bytes");
+	hear_end(fd);
+	/* One with the key may say long ones at once. */
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	assert_int_equal(send(fd, length, sizeof(length), MSG_NOSIGNAL), sizeof(length));
+	assert_true(is_quiet(fd));
+	close(fd);
+}
+
+static void server__without_a_key_it_is_the_table_that_makes_a_member(void **unused)
+{
+	static const uint8_t length[KV_FRAME_BYTES] = { 0x01, 0x20, 0, 0 };
+	struct kv_message hello = hello_of(0, 1);
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	int fd = connect_one();
+
+	(void)unused;
+	*hello.secret = 0;
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	assert_int_equal(send(fd, length, sizeof(length), MSG_NOSIGNAL), sizeof(length));
+	hear_no(fd, KV_REFUSED_MESSAGE, "longer than 8192 bytes");
+	hear_end(fd);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	assert_int_equal(send(fd, length, sizeof(length), MSG_NOSIGNAL), sizeof(length));
+	assert_true(is_quiet(fd));
+	close(fd);
+}
+
+/* It says something every now and then, but nothing whole. */
+static void server__stranger_has_8_heartbeats_for_all_of_its_HELLO(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+	uint8_t frame[1024], byte;
+	size_t bytes = kv_put(&hello, frame), said_bytes = 0;
+	int fd = connect_one();
+
+	(void)unused;
+	assert_true(bytes > 30);
+	while (said_bytes < 30 && send(fd, frame + said_bytes, 1, MSG_NOSIGNAL) == 1 &&
+	       recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+		said_bytes++;
+		usleep(20000);
+	}
+	hear_no(fd, KV_REFUSED_BUSY, "no table was opened for");
+	assert_in_range(said_bytes, 1, 29);
+	close(fd);
+}
+
+/* The oldest of those of its address goes, and nobody else. */
+static void server__one_address_has_a_share_of_the_places_of_strangers(void **unused)
+{
+	int fd[OF_ONE + 2], other = connect_from(3);
+
+	(void)unused;
+	for (unsigned i = 0; i < OF_ONE + 2; i++)
+		fd[i] = connect_from(2);
+	for (unsigned i = 0; i < 2; i++) {
+		hear_no(fd[i], KV_REFUSED_BUSY, "no room for one more connection");
+		hear_end(fd[i]);
+	}
+	assert_true(is_quiet(fd[2]));
+	assert_true(is_quiet(other));
+	for (unsigned i = 2; i < OF_ONE + 2; i++)
+		close(fd[i]);
+	close(other);
+}
+
+static void server__member_gets_in_when_strangers_have_all_their_places(void **unused)
+{
+	static int fd[SOURCES * OF_ONE];
+	unsigned ended = 0;
+	uint8_t byte;
+	int member;
+
+	(void)unused;
+	for (unsigned i = 0; i < SOURCES * OF_ONE; i++)
+		fd[i] = connect_from(2 + i % SOURCES);
+	member = open_one(0, 1);
+	batch_say(member, 1, 5, -3);
+	hear(member, KV_DONE);
+	for (unsigned i = 0; i < SOURCES * OF_ONE; i++) {
+		ended += recv(fd[i], &byte, 1, MSG_DONTWAIT) >= 0;
+		close(fd[i]);
+	}
+	/* The member itself may have taken the place of one. */
+	assert_in_range(ended, SOURCES * OF_ONE - STRANGERS, SOURCES * OF_ONE - STRANGERS + 1);
+	batch_say(member, 2, 5, -3);
+	hear(member, KV_DONE);
+	close(member);
+}
+
+/* ---- the log ---- */
+
+static void server__name_of_a_host_forges_no_line(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+	unsigned seen = 0;
+	int fd = connect_one();
+
+	(void)unused;
+	strcpy(hello.host, "a\ntally-ps: \x1b[2Jready on b\xc2\x9b");
+	strcpy(hello.secret, "wrong");
+	say(fd, &hello);
+	hear_no(fd, KV_REFUSED_DENIED, "another key");
+	hear_end(fd);
+	for (unsigned i = 0; i < line_count && i < LINES; i++) {
+		seen += strstr(lines[i], "worker 0 (a?tally-ps: ?[2Jready on b??, pid 77)") != NULL;
+		assert_null(strpbrk(lines[i], "\n\x1b"));
+		assert_null(strstr(lines[i], "\xc2\x9b"));
+	}
+	assert_true(seen);
+}
+
+static void server__strangers_do_not_fill_the_log(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+
+	(void)unused;
+	strcpy(hello.secret, "wrong");
+	for (unsigned i = 0; i < 3 * LINES; i++) {
+		int fd = connect_one();
+
+		say(fd, &hello);
+		hear_no(fd, KV_REFUSED_DENIED, "another key");
+		close(fd);
+	}
+	/* 10 a second, and one that says how many were left out. */
+	assert_true(line_count < LINES);
+}
+
+static int files_raise(void **state)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return -1;
+	files.rlim_cur = files.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &files) || folder_make(state);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(server__stranger_s_message_is_short, setup, end),
+		cmocka_unit_test_setup_teardown(
+			server__without_a_key_it_is_the_table_that_makes_a_member, setup_open, end),
+		cmocka_unit_test_setup_teardown(
+			server__stranger_has_8_heartbeats_for_all_of_its_HELLO, setup_quick, end),
+		cmocka_unit_test_setup_teardown(
+			server__one_address_has_a_share_of_the_places_of_strangers, setup, end),
+		cmocka_unit_test_setup_teardown(
+			server__member_gets_in_when_strangers_have_all_their_places, setup, end),
+		cmocka_unit_test_setup_teardown(server__name_of_a_host_forges_no_line, setup_logged,
+						end),
+		cmocka_unit_test_setup_teardown(server__strangers_do_not_fill_the_log, setup_logged,
+						end),
+	};
+
+	return cmocka_run_group_tests(tests, files_raise, folder_remove);
+}
