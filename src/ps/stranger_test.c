@@ -7,6 +7,8 @@ enum {
 	STRANGERS = PLACES / 4,
 	OF_ONE = STRANGERS / 4,
 	SOURCES = 6,
+	OPENS = 100,
+	OPEN_MS_MAX = 1000,
 	LINES = 64,
 	LINE_BYTES = 1200
 };
@@ -65,6 +67,14 @@ static int connect_from(unsigned host)
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return fd;
+}
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static void server__stranger_s_message_is_short(void **unused)
@@ -173,6 +183,65 @@ static void server__member_gets_in_when_strangers_have_all_their_places(void **u
 	close(member);
 }
 
+/* ---- all the time ---- */
+
+static atomic_bool is_flooding;
+static atomic_uint flooded;
+
+/* Connects, says half a HELLO, and leaves: from 127.0.0.2 and the addresses after it. */
+static void *flood(void *arg)
+{
+	static const uint8_t half[] = { 100, 0, 0, 0, KV_HELLO, 1 };
+	int fd[2 * OF_ONE];
+
+	(void)arg;
+	memset(fd, -1, sizeof(fd));
+	for (unsigned i = 0; is_flooding; i++) {
+		int *at = &fd[i % (2 * OF_ONE)];
+
+		if (*at >= 0)
+			close(*at);
+		*at = connect_from(2 + i % SOURCES);
+		if (*at >= 0)
+			flooded += send(*at, half, sizeof(half), MSG_NOSIGNAL) > 0;
+	}
+	for (unsigned i = 0; i < 2 * OF_ONE; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void server__member_gets_in_while_strangers_come_and_go(void **unused)
+{
+	static double took_ms[OPENS];
+	pthread_t stranger;
+
+	(void)unused;
+	is_flooding = true;
+	assert_int_equal(pthread_create(&stranger, NULL, flood, NULL), 0);
+	while (flooded < STRANGERS)
+		usleep(1000);
+	for (unsigned i = 0; i < OPENS; i++) {
+		double began_ms = now_ms();
+
+		close(open_one(i % WORKERS, 1 + i));
+		took_ms[i] = now_ms() - began_ms;
+	}
+	is_flooding = false;
+	pthread_join(stranger, NULL);
+	qsort(took_ms, OPENS, sizeof(*took_ms), by_value);
+	printf("%u strangers; a member's %u opens: median %.1f, 99 %% below %.1f ms\n", flooded,
+	       OPENS, took_ms[OPENS / 2], took_ms[OPENS * 99 / 100 - 1]);
+	assert_true(took_ms[OPENS * 99 / 100 - 1] < OPEN_MS_MAX);
+}
+
 /* ---- the log ---- */
 
 static void server__name_of_a_host_forges_no_line(void **unused)
@@ -234,6 +303,8 @@ int main(void)
 			server__one_address_has_a_share_of_the_places_of_strangers, setup, end),
 		cmocka_unit_test_setup_teardown(
 			server__member_gets_in_when_strangers_have_all_their_places, setup, end),
+		cmocka_unit_test_setup_teardown(server__member_gets_in_while_strangers_come_and_go,
+						setup, end),
 		cmocka_unit_test_setup_teardown(server__name_of_a_host_forges_no_line, setup_logged,
 						end),
 		cmocka_unit_test_setup_teardown(server__strangers_do_not_fill_the_log, setup_logged,
