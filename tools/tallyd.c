@@ -21,11 +21,11 @@
 
 enum { LINE_BYTES = 1024 }; /* the server's longest */
 
-static struct settings settings = {
-	.server = { .drain_ms = 30000 },
-	.level = SERVER_INFO,
-	.listen = "0.0.0.0",
-};
+static struct settings settings = TALLYD_SETTINGS;
+static struct {
+	int count;
+	char **list;
+} words; /* of the command line */
 
 static struct server *running; /* for the signal handler */
 static volatile sig_atomic_t signals_seen;
@@ -105,6 +105,55 @@ static void log_line(void *arg, enum server_level level, const char *line)
 	log_all(names[level], line);
 }
 
+/* --- SIGHUP --- */
+
+static void log_change(enum server_level level, const char *line)
+{
+	log_line(NULL, level, line);
+}
+
+/* What options say of themselves goes to stderr, which is this, for now. Nobody else writes there. */
+static int read_files(struct settings *next, char *said, size_t bytes)
+{
+	FILE *true_stderr = stderr, *file = fmemopen(said, bytes, "w");
+	int result;
+
+	if (!file) {
+		snprintf(said, bytes, "%s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	stderr = file;
+	result = tallyd_options_again(next, words.count, words.list);
+	stderr = true_stderr;
+	fclose(file);
+	return result;
+}
+
+static bool read_again(void *arg, struct server_options *options)
+{
+	static const char prefix[] = "tallyd: ";
+	struct settings next = TALLYD_SETTINGS;
+	char said[LINE_BYTES / 2] = "", line[LINE_BYTES];
+	bool is_good = read_files(&next, said, sizeof(said)) < 0;
+
+	(void)arg;
+	if (is_good) {
+		if (next.warning[0])
+			log_line(NULL, SERVER_WARN, next.warning);
+		tallyd_options_change(&settings, &next, log_change);
+		options->key = settings.key;
+		options->gather_ms = settings.server.gather_ms;
+		options->drain_ms = settings.server.drain_ms;
+	} else {
+		said[strcspn(said, "\n")] = '\0';
+		snprintf(line, sizeof(line), "all stays as it was: %s",
+			 said + (strncmp(said, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
+		log_line(NULL, SERVER_ERROR, line);
+	}
+	explicit_bzero(next.key, sizeof(next.key));
+	return is_good;
+}
+
 /* --- life --- */
 
 static void on_signal(int signal_number)
@@ -118,8 +167,21 @@ static void on_signal(int signal_number)
 
 static void on_question(int signal_number)
 {
-	(void)signal_number;
-	server_report(running);
+	if (signal_number == SIGHUP)
+		server_reload(running);
+	else
+		server_report(running);
+}
+
+/* Who asks for something before we are ready has to wait, and ends nothing. */
+static void questions_mask(int how)
+{
+	sigset_t questions;
+
+	sigemptyset(&questions);
+	sigaddset(&questions, SIGUSR1);
+	sigaddset(&questions, SIGHUP);
+	sigprocmask(how, &questions, NULL);
 }
 
 static void catch_signals(void)
@@ -133,6 +195,7 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	action.sa_handler = on_question;
 	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -173,13 +236,18 @@ int main(int argc, char **argv)
 {
 	int result;
 
+	questions_mask(SIG_BLOCK);
 	fill_standard();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN); /* tally-ps writes checkpoints; here is nothing to write */
+	words.count = argc;
+	words.list = argv;
 	result = tallyd_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
 	raise_limits();
 	settings.server.log = log_line;
+	settings.server.read_again = read_again;
 	if (settings.is_kernel) {
 		settings.server.hook_open = hook_tc_open;
 		settings.server.hook_devices = settings.devices;
@@ -189,12 +257,14 @@ int main(int argc, char **argv)
 	if (server_open(&running, &settings.server))
 		return EXIT_FAILED;
 	catch_signals();
+	questions_mask(SIG_UNBLOCK);
 	say_ready(running);
 	result = server_run(running);
 	/* No handler may reach a server that is being freed. */
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGUSR1, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	server_close(running);
 	(void)log_dropped();
 	if (result < 0)

@@ -69,7 +69,9 @@ static const char help[] =
 	"  --help, --version\n"
 	"\n"
 	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"
-	"SIGUSR1: says who holds jobs and slots.\n"
+	"SIGUSR1: says who holds jobs and slots. SIGHUP: reads its files again; key, log-level, "
+	"log-json,\n"
+	"gather-timeout and drain-timeout may change, the log says what did.\n"
 	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file;\n"
 	"3 running jobs were aborted.\n";
 
@@ -100,27 +102,28 @@ struct number {
 	size_t at, bytes; /* in struct server_options: a uint32_t or a uint64_t */
 	const char *why;
 	bool is_size;
+	bool is_live; /* SIGHUP may change it */
 };
 
 #define AT(field) \
 	offsetof(struct server_options, field), sizeof(((struct server_options *)NULL)->field)
 /* clang-format off */
 static const struct number numbers[] = {
-	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false },
-	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false },
-	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false },
-	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false },
-	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false },
-	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false },
-	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false },
-	{ "faithful", 1, 1024, 1, AT(registers), "registers: a number from 1 to 1024", false },
-	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true },
-	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true },
-	{ "tables-memory", 1 << 16, 1ull << 44, 1, AT(tables_memory), "a size from 64K to 16384G", true },
-	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true },
-	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false },
-	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false },
-	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false },
+	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false, false },
+	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false, false },
+	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false, false },
+	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false, false },
+	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false, false },
+	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false, false },
+	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false, false },
+	{ "faithful", 1, 1024, 1, AT(registers), "registers: a number from 1 to 1024", false, false },
+	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true, false },
+	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true, false },
+	{ "tables-memory", 1 << 16, 1ull << 44, 1, AT(tables_memory), "a size from 64K to 16384G", true, false },
+	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true, false },
+	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false, false },
+	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false, true },
+	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false, true },
 };
 /* clang-format on */
 
@@ -156,12 +159,12 @@ static int set_number(struct settings *settings, const struct place *place,
 	return 0;
 }
 
+static const char *const levels[] = { "error", "warn", "info", "debug" };
+
 static int set_level(struct settings *settings, const struct place *place, const char *value)
 {
-	static const char *const names[] = { "error", "warn", "info", "debug" };
-
 	for (unsigned level = 0; level <= SERVER_DEBUG; level++) {
-		if (!strcmp(value, names[level])) {
+		if (!strcmp(value, levels[level])) {
 			settings->level = (enum server_level)level;
 			return 0;
 		}
@@ -411,15 +414,110 @@ static int engine_fits(const struct settings *settings)
 	return -1;
 }
 
+int tallyd_options_again(struct settings *settings, int argc, char **argv)
+{
+	int result = parse(settings, argc, argv, true);
+
+	if (result < 0)
+		result = parse(settings, argc, argv, false);
+	return result < 0 ? engine_fits(settings) : result;
+}
+
 int tallyd_options(struct settings *settings, int argc, char **argv)
 {
 	int result = refuse_key(argc, argv);
 
 	if (result < 0)
-		result = parse(settings, argc, argv, true);
-	if (result < 0)
-		result = parse(settings, argc, argv, false);
-	if (result < 0)
-		result = engine_fits(settings);
+		result = tallyd_options_again(settings, argc, argv);
 	return result < 0 ? listen_parse(settings) : result;
+}
+
+/* --- what has changed --- */
+
+struct change {
+	tallyd_options_say *say;
+	unsigned count;
+};
+
+/* `before` is a copy: it is overwritten if it may change. */
+static void change_say(struct change *change, const char *name, const char *before, const char *now,
+		       bool is_live)
+{
+	char line[TALLYD_TEXT_BYTES * 2];
+
+	snprintf(line, sizeof(line),
+		 is_live ? "%s: %.300s from now on, %.300s before"
+			 : "%s: %.300s needs a restart, it stays %.300s",
+		 name, now, before);
+	change->say(is_live ? SERVER_INFO : SERVER_WARN, line);
+	change->count++;
+}
+
+static void change_number(struct change *change, const struct number *number,
+			  struct settings *settings, const struct settings *next)
+{
+	char *at = (char *)&settings->server + number->at, texts[2][32];
+	const char *from = (const char *)&next->server + number->at;
+	const char *const values[] = { at, from };
+
+	if (!memcmp(at, from, number->bytes))
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t value = 0;
+		uint32_t narrow;
+
+		memcpy(&narrow, values[i], sizeof(narrow));
+		memcpy(&value, values[i], sizeof(value) == number->bytes ? sizeof(value) : 0);
+		value = (number->bytes == sizeof(value) ? value : narrow) / number->unit;
+		snprintf(texts[i], sizeof(texts[i]), "%llu", (unsigned long long)value);
+		if (!value && number->min) /* nobody can have said so */
+			strcpy(texts[i], "the default");
+	}
+	change_say(change, number->name, texts[0], texts[1], number->is_live);
+	if (number->is_live)
+		memcpy(at, from, number->bytes);
+}
+
+static void change_text(struct change *change, const char *name, const char *before,
+			const char *now)
+{
+	if (strcmp(before, now) != 0)
+		change_say(change, name, *before ? before : "(none)", *now ? now : "(none)", false);
+}
+
+static void change_key(struct change *change, struct settings *settings,
+		       const struct settings *next)
+{
+	if (!strcmp(settings->key, next->key))
+		return;
+	change->say(SERVER_INFO, !*next->key ? "key-file: no key is asked for from now on"
+				 : *settings->key
+					 ? "key-file: another key from now on, for who joins later"
+					 : "key-file: a key from now on, for who joins later");
+	change->count++;
+	memcpy(settings->key, next->key, sizeof(settings->key));
+}
+
+void tallyd_options_change(struct settings *settings, const struct settings *next,
+			   tallyd_options_say *say)
+{
+	struct change change = { .say = say };
+
+	if (settings->is_json != next->is_json)
+		change_say(&change, "log-json", settings->is_json ? "1" : "0",
+			   next->is_json ? "1" : "0", true);
+	settings->is_json = next->is_json;
+	if (settings->level != next->level)
+		change_say(&change, "log-level", levels[settings->level], levels[next->level],
+			   true);
+	settings->level = next->level;
+	change_key(&change, settings, next);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		change_number(&change, &numbers[i], settings, next);
+	change_text(&change, "listen", settings->listen, next->listen);
+	change_text(&change, "devices", settings->devices, next->devices);
+	change_text(&change, "engine", settings->is_kernel ? "kernel" : "soft",
+		    next->is_kernel ? "kernel" : "soft");
+	if (!change.count)
+		say(SERVER_INFO, "files read again: nothing has changed");
 }

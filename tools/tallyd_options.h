@@ -28,8 +28,25 @@ struct settings {
 	char warning[TALLYD_TEXT_BYTES]; /* to be logged once that is possible; "": none */
 };
 
+/* As without any option. */
+#define TALLYD_SETTINGS                                                                     \
+	{                                                                                   \
+		.server = { .gather_ms = 300000, .drain_ms = 30000 }, .level = SERVER_INFO, \
+		.listen = "0.0.0.0"                                                         \
+	}
+
 /* Flags win over the file; anything said twice in one place is refused. -1: go on with *settings, which
  * stay where they are; else the exit status, and stderr says why. */
 int tallyd_options(struct settings *settings, int argc, char **argv);
+
+/* The same words once more, and the files as they are now; no name is looked up. */
+int tallyd_options_again(struct settings *settings, int argc, char **argv);
+
+typedef void tallyd_options_say(enum server_level level, const char *line);
+
+/* Takes over of `next` what may change while the daemon runs. Says of each difference what it is, or that it needs a
+ * restart. */
+void tallyd_options_change(struct settings *settings, const struct settings *next,
+			   tallyd_options_say *say);
 
 #endif

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,13 +300,9 @@ static void tallyd__log_json_is_one_object_a_line(void **state)
 	}
 }
 
-/* A job of one rank, in the protocol's own words. */
-static int join_say(struct run *run)
+/* In the protocol's own words. */
+static int say(struct run *run, const char *join)
 {
-	static const char join[] =
-		"{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"job\":"
-		"\"hand\",\"size\":1,"
-		"\"rank\":0,\"host\":\"here\",\"list_hash\":\"0000000000000000\"}";
 	uint32_t length = htonl((uint32_t)strlen(join));
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	const char *port = strstr(run->err_text, "127.0.0.1:") + strlen("127.0.0.1:");
@@ -317,6 +314,14 @@ static int join_say(struct run *run)
 	assert_int_equal(send(fd, &length, sizeof(length), 0), sizeof(length));
 	assert_int_equal(send(fd, join, strlen(join), 0), strlen(join));
 	return fd;
+}
+
+/* A job of one rank. */
+static int join_say(struct run *run)
+{
+	return say(run, "{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"job\":"
+			"\"hand\",\"size\":1,"
+			"\"rank\":0,\"host\":\"here\",\"list_hash\":\"0000000000000000\"}");
 }
 
 /* One that never gets ready. */
@@ -354,6 +359,98 @@ static void tallyd__with_a_key_file_nobody_joins_without_the_key(void **state)
 	kill(run.pid, SIGTERM);
 	assert_int_equal(run_end(&run), 0);
 	assert_null(strstr(run.err_text, "hunter"));
+	close(file);
+	unlink(path);
+}
+
+/* It lives, and says what it makes of its files. */
+static void hup(struct run *run, int file, const char *lines, const char *words)
+{
+	assert_int_equal(ftruncate(file, 0), 0);
+	assert_true(pwrite(file, lines, strlen(lines), 0) == (ssize_t)strlen(lines));
+	kill(run->pid, SIGHUP);
+	run_await(run, words);
+}
+
+static void tallyd__sighup_reads_its_files_again_and_says_what_changed(void **state)
+{
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int file = mkstemp(path);
+	struct run run;
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_true(dprintf(file, "gather-timeout=20\n") > 0);
+	snprintf(words, sizeof(words), "--listen 127.0.0.1:0 --shards 2 --config %s", path);
+	run_start(&run, words);
+	run_await(&run, " shards\n");
+	kill(run.pid, SIGUSR2);
+	hup(&run, file, "gather-timeout=20\n", "nothing has changed");
+	hup(&run, file, "gather-timeout=30\nshards=7\nslots=8\nmemory=2M\n",
+	    "gather-timeout: 30 from now on, 20 before");
+	run_await(&run, "slots: 8 needs a restart, it stays the default");
+	run_await(&run, "memory: 2097152 needs a restart, it stays the default");
+	assert_null(strstr(run.err_text, "shards: ")); /* the command line wins */
+	hup(&run, file, "gather-timeout=0\n", ":1: gather-timeout=0: ");
+	assert_non_null(strstr(run.err_text, "error: all stays as it was: "));
+	hup(&run, file, "log-level=debug\n", "gather-timeout: 300 from now on, 30 before");
+	assert_non_null(strstr(run.err_text, "log-level: debug from now on, info before"));
+	hup(&run, file, "log-json=1\n", "log-json: 1 from now on, 0 before");
+	run_await(&run, "\"log-level: info from now on, debug before\"");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	close(file);
+	unlink(path);
+}
+
+/* True: let in. */
+static bool is_let_in(struct run *run, const char *key)
+{
+	static const char join[] = "{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,"
+				   "\"job\":\"keyed\",\"size\":1,\"rank\":0,\"host\":\"here\","
+				   "\"list_hash\":\"0000000000000000\",\"key\":\"%s\"}";
+	char text[sizeof(join) + 128], answer[2048];
+	uint32_t length;
+	bool is_in;
+	int fd;
+
+	snprintf(text, sizeof(text), join, key);
+	fd = say(run, text);
+	do {
+		assert_int_equal(recv(fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
+		length = ntohl(length);
+		assert_true(length < sizeof(answer));
+		assert_int_equal(recv(fd, answer, length, MSG_WAITALL), length);
+		answer[length] = '\0';
+		is_in = strstr(answer, "GRANT") != NULL;
+	} while (!is_in && !strstr(answer, "DENIED"));
+	close(fd);
+	return is_in;
+}
+
+static void tallyd__sighup_changes_the_key_for_who_joins_later(void **state)
+{
+	char path[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int file = mkstemp(path);
+	struct run run;
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_true(dprintf(file, "hunter2\n") > 0);
+	snprintf(words, sizeof(words), "--listen 127.0.0.1:0 --key-file %s", path);
+	run_start(&run, words);
+	run_await(&run, " shard\n");
+	assert_true(is_let_in(&run, "hunter2"));
+	assert_false(is_let_in(&run, "gatherer3"));
+	hup(&run, file, "gatherer3\n", "key-file: another key from now on");
+	assert_true(is_let_in(&run, "gatherer3"));
+	assert_false(is_let_in(&run, "hunter2"));
+	hup(&run, file, "", "all stays as it was");
+	assert_true(is_let_in(&run, "gatherer3"));
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_null(strstr(run.err_text, "hunter"));
+	assert_null(strstr(run.err_text, "gatherer"));
 	close(file);
 	unlink(path);
 }
@@ -402,6 +499,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__with_a_key_file_nobody_joins_without_the_key),
 		cmocka_unit_test(tallyd__never_shows_what_may_be_a_key),
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
+		cmocka_unit_test(tallyd__sighup_reads_its_files_again_and_says_what_changed),
+		cmocka_unit_test(tallyd__sighup_changes_the_key_for_who_joins_later),
 		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
 		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),
 	};

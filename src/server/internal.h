@@ -8,6 +8,7 @@
  *   stranger.c  those of them that nobody has let in
  *   job.c     jobs: one core/admission each; its actions carried out
  *   table.c   tables of sparse mode: one connection of a parameter server each
+ *   reload.c  settings that change while it runs
  *   holders.c who holds jobs and slots, in words
  *   log.c     lines
  */
@@ -121,8 +122,8 @@ struct server {
 	int shards_fd; /* eventfd: a shard has events */
 	int spare_fd;  /* given up for one more peer, which is told that there are no more; -1 */
 	int calls_fd;  /* eventfd: server_drain, server_stop, server_close */
-	atomic_uint drain_calls, stop_calls, report_calls;
-	unsigned reports;
+	atomic_uint drain_calls, stop_calls, report_calls, reload_calls;
+	unsigned reports, reloads;
 	bool is_draining, is_killed, is_stopping, has_aborted;
 	bool is_open, is_local;
 	bool is_listening; /* listen_fd is in epoll_fd */
@@ -153,6 +154,12 @@ struct server {
 uint64_t server_now(void);
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
+/* The loop looks at what is asked of it. From any thread or signal handler. */
+void server_call(struct server *server);
+
+/* reload.c */
+void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */
+void server_reload_asked(struct server *server);             /* perhaps */
 
 /* log.c */
 void server_say(struct server *server, enum server_level level, const char *format, ...)
@@ -218,6 +225,8 @@ void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
 void jobs_tick(struct server *server, uint64_t now_ns);
+/* Key and patience of all that are there, as they are now. */
+void jobs_configure(struct server *server);
 /* TERMINATE or KILL, to all. */
 void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);

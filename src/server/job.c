@@ -51,15 +51,28 @@ static int job_index(struct server *server)
 	return index;
 }
 
+/* What may change while it is there. */
+static void job_configure_again(const struct server *server, struct job *job)
+{
+	job->config.key = server->key[0] ? server->key : NULL;
+	job->config.gather_ns = server->options.gather_ms * MS_NS;
+}
+
 static void job_configure(const struct server *server, struct job *job)
 {
 	job->config = (struct admission_config)ADMISSION_CONFIG_DEFAULT;
 	job->config.job = job->name;
 	job->config.life = job->life;
-	job->config.key = server->key[0] ? server->key : NULL;
 	job->config.shards = (uint16_t)server->options.shards;
 	job->config.heartbeat_ns = server->options.heartbeat_ms * MS_NS;
-	job->config.gather_ns = server->options.gather_ms * MS_NS;
+	job_configure_again(server, job);
+}
+
+void jobs_configure(struct server *server)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++)
+		if (server->jobs[i])
+			job_configure_again(server, server->jobs[i]);
 }
 
 static void job_free(struct job *job)

@@ -50,7 +50,7 @@ void server_random(void *bytes, size_t count)
 	assert(got == (ssize_t)count); /* up to 256 bytes are never cut short */
 }
 
-static void server_call(struct server *server)
+void server_call(struct server *server)
 {
 	uint64_t one = 1;
 	int error = errno;
@@ -347,7 +347,7 @@ int server_open(struct server **out, const struct server_options *options)
 	/* So far from those of any other start that none is used twice. */
 	server_random(&server->instance, sizeof(server->instance));
 	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
-		memcpy(server->key, options->key, strlen(options->key));
+		server_key_set(server, options->key);
 	result = open_all(server);
 	server->options.key = NULL;
 	if (result == -ENOMEM)
@@ -417,6 +417,7 @@ static void run_calls(struct server *server, uint64_t now_ns)
 		server->reports = atomic_load(&server->report_calls);
 		holders_say(server);
 	}
+	server_reload_asked(server);
 	if (atomic_load(&server->stop_calls))
 		run_stop(server, now_ns);
 	else if (atomic_load(&server->drain_calls))

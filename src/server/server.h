@@ -32,6 +32,12 @@ enum server_level { SERVER_ERROR, SERVER_WARN, SERVER_INFO, SERVER_DEBUG };
 /* One line without its newline, from the thread of server_run, server_open or server_close. */
 typedef void server_log(void *arg, enum server_level level, const char *line);
 
+struct server_options;
+
+/* From the thread of server_run, after server_reload: `options` are zero, and the key is what it was; fill in
+ * what key, gather_ms and drain_ms are to be from now on, gather_ms above 0. False: all stays as it was. */
+typedef bool server_read_again(void *arg, struct server_options *options);
+
 /* Zero means "choose for me", but for the port and drain_ms. */
 struct server_options {
 	/* all zero ip: any address; port 0: the kernel chooses all ports */
@@ -63,6 +69,7 @@ struct server_options {
 		*hook_devices; /* local_name; where packets come in. Both must outlive the server */
 	server_log *log;       /* NULL: silence */
 	void *log_arg;
+	server_read_again *read_again; /* NULL: server_reload does nothing. arg is log_arg */
 };
 
 /* Fills in listen and is_v6 from "host", "host:port", "[v6]:port"; SERVER_PORT if there is no port. 0,
@@ -91,6 +98,10 @@ void server_stop(struct server *server);
 /* Says at level info who holds what: a line for each job, then one that sums up. From any thread or
  * signal handler. */
 void server_report(struct server *server);
+
+/* Calls read_again, and does as it says: of those who JOIN later the new key is asked; who is in stays in. From
+ * any thread or signal handler. */
+void server_reload(struct server *server);
 
 /* Waits, after server_start, until control has ended: true, or false after timeout_ms (UINT32_MAX: no
  * limit). libtally's rank 0 drains, then waits. */
