@@ -11,18 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/comm.h"
 #include "lib/config.h"
+#include "util/host_id.h"
 #include "util/utf8.h"
 
 enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
 	RECORD_VERSION = 2,
-	HOST_ID_BYTES = 64,
 	WATCH_FIRST_S =
 		5, /* until the first line about an allgather that stays away; then each doubles */
 };
@@ -102,23 +101,6 @@ static void watch_end(struct watch *watch)
 }
 
 /* ---- this rank's record ---- */
-
-/* Local mode's socket has an abstract name, which a network namespace has for itself. */
-static void host_id_read(char id[HOST_ID_BYTES])
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	struct stat net = { 0 };
-	char boot[40] = "";
-
-	if (file) {
-		if (!fgets(boot, sizeof(boot), file))
-			boot[0] = '\0';
-		fclose(file);
-	}
-	boot[strcspn(boot, "\n")] = '\0';
-	(void)stat("/proc/self/ns/net", &net);
-	snprintf(id, HOST_ID_BYTES, "%s/%llu", boot, (unsigned long long)net.st_ino);
-}
 
 /* A name that no other run has, of what names of jobs are made of: hosts have any. */
 static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
