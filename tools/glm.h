@@ -32,8 +32,14 @@ struct glm_request {
 /* -1: go on; else the exit status, and all has been said. */
 int glm_request_parse(struct glm_request *request, int argc, char **argv);
 
-/* Joins the ranks of a job. 0 and *exchange, or -1 and why. */
-typedef int (*glm_join_fn)(struct exchange **exchange, const struct glm_request *request,
+/* Whether all ranks were asked for the same, and were not, which option it is: 0, or -1 and the same sentence on all
+ * of them. What rank 0 alone writes need not be given to the others: their requests then say what rank 0's does.
+ * All ranks call it, before anything that depends on a request. */
+int glm_request_agree(struct glm_request *request, struct exchange *exchange,
+		      char error[GLM_ERROR_MAX]);
+
+/* Joins the ranks of a job, and has them agree. 0 and *exchange, or -1 and why. */
+typedef int (*glm_join_fn)(struct exchange **exchange, struct glm_request *request,
 			   char error[GLM_ERROR_MAX]);
 /* All of tally glm train, over an exchange of the caller's choice; the exit status. */
 int glm_train_run(int argc, char **argv, glm_join_fn join);

@@ -12,8 +12,7 @@
 #include "glm/exchange_mpi.h"
 #include "tools/glm.h"
 
-static int join(struct exchange **exchange, const struct glm_request *request,
-		char error[GLM_ERROR_MAX])
+static int join(struct exchange **exchange, struct glm_request *request, char error[GLM_ERROR_MAX])
 {
 	const struct exchange_mpi_options options = {
 		.threads = (uint32_t)request->threads,
@@ -24,7 +23,12 @@ static int join(struct exchange **exchange, const struct glm_request *request,
 		snprintf(error, GLM_ERROR_MAX, "--comm: this is the program for mpi alone");
 		return -1;
 	}
-	return exchange_mpi(exchange, &options, error);
+	if (exchange_mpi(exchange, &options, error))
+		return -1;
+	if (!glm_request_agree(request, *exchange, error))
+		return 0;
+	(*exchange)->ops->close(*exchange);
+	return -1;
 }
 
 int main(int argc, char **argv)

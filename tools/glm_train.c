@@ -86,12 +86,20 @@ static const char *environment(const char *name, void *arg)
 	return getenv(name);
 }
 
-static int join_tally(struct exchange **exchange, const struct glm_request *request,
+static int agree(void *arg, struct exchange *exchange, char error[GLM_ERROR_MAX])
+{
+	return glm_request_agree(arg, exchange, error);
+}
+
+static int join_tally(struct exchange **exchange, struct glm_request *request,
 		      char error[GLM_ERROR_MAX])
 {
 	bool is_model = request->options.parallel == GLM_MODEL_PARALLEL; /* gradients are large */
-	const struct exchange_tally_options options = { .mode = is_model ? request->comm
-									 : EXCHANGE_DENSE };
+	const struct exchange_tally_options options = {
+		.mode = is_model ? request->comm : EXCHANGE_DENSE,
+		.agree = agree,
+		.arg = request,
+	};
 
 	if (request->comm == EXCHANGE_MPI) {
 		snprintf(error, GLM_ERROR_MAX, "--comm mpi: that is tally-glm-mpi, under mpirun");

@@ -179,6 +179,8 @@ static int comms_open(struct tally_exchange *tally, const struct exchange_tally_
 		return fail(tally, NULL);
 	tally->exchange.rank = tally_comm_rank(tally->dense);
 	tally->exchange.ranks = tally_comm_size(tally->dense);
+	if (options->agree && options->agree(options->arg, &tally->exchange, tally->exchange.error))
+		return -1;
 	slots.latency_slots = SLOTS;
 	if (options->mode != EXCHANGE_DENSE &&
 	    tally_comm_split(tally->dense, 0, (int)tally->exchange.rank, &slots, &tally->latency) !=

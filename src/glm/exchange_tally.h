@@ -17,6 +17,10 @@ enum exchange_mode {
 
 struct exchange_tally_options {
 	enum exchange_mode mode;
+	/* NULL, or called as soon as ranks can say something to one another, by sum() alone: before anything that
+	 * depends on the mode. 0, or -1 and why, on all ranks alike: then there is no exchange. */
+	int (*agree)(void *arg, struct exchange *exchange, char error[GLM_ERROR_MAX]);
+	void *arg;
 };
 
 /* Collective. 0 and *exchange, the caller's until close; -1 and libtally's sentence. */

@@ -276,6 +276,47 @@ refused() { # what is wrong is named, and nothing is left of it
 	says err '(epoch|step).*--rate'
 }
 
+# odd STATUS OPTIONS OF-RANK-0 OF-RANK-1: two ranks with the same options, and some of their own.
+odd() {
+	local got
+	# shellcheck disable=SC2016 # the ranks expand it
+	timeout 20 "$tally" run -n 2 --no-prefix -- sh -c 'if [ "$TALLY_RANK" = 0 ]; then set -- $2; else set -- $3; fi
+		exec "$TALLY" glm train two $0 "$@"' "$2" '' "$3" "$4" >out 2>err </dev/null
+	got=$?
+	[[ $got == "$1" ]] || fail "ranks with $2 and '$3', '$4': exit status $got, not $1"
+}
+
+options_differ() { # refused within a second or two, by name, or it works: nobody waits for what another one leaves out
+	local seconds=$SECONDS name one other
+	export TALLY=$tally
+	while read -r name one other; do
+		[[ $one == - ]] && one=
+		[[ $other == - ]] && other=
+		odd 1 '--epochs 3' "${one//,/ }" "${other//,/ }"
+		says err "^tally glm train: $name differs: rank 0 has "
+	done <<-'EOF'
+		--early-stop --early-stop,2 -
+		--test --test,two.t -
+		--test - --test,two.t
+		--comm --comm,latency --comm,dense
+		--parallel - --parallel,data
+		--model - --model,odd
+		--checkpoint - --checkpoint,odd
+		--json - --json
+	EOF
+	odd 1 '--comm latency' '--epochs 3' '--epochs 4'
+	says err '^tally glm train: --epochs differs: rank 0 has 3, rank 1 has 4; give all ranks the same'
+	((SECONDS - seconds < 20)) || fail "$((SECONDS - seconds)) s for nine refusals"
+	odd 0 '--epochs 3' '-m odd --checkpoint odd.saved --checkpoint-every 2 --json' ''
+	json out 'len(epochs) == 3 and end["model"] == "odd" and end["minibatch_us"] > 0'
+	odd 0 '--epochs 3' '-m even --no-overlap --layout dense' '--layout csr'
+	same odd even
+	odd 0 '--epochs 5' '--checkpoint odd.saved --resume --json -m odd' ''
+	json out 'end["resumed_epochs"] == 3 and end["epochs"] == 5'
+	glm 0 train two --epochs 5 -m even
+	same odd even
+}
+
 outputs() {
 	glm 0 train two --epochs 100 --early-stop 2 --rate 1 --schedule constant --test two.t --json
 	json out 'end["stopped_early"] and 3 <= end["epochs"] < 100'
@@ -299,6 +340,7 @@ scores
 signs
 resume
 refused
+options_differ
 outputs
 echo "$failures failures, ${SECONDS} s"
 exit $((failures != 0))
