@@ -156,6 +156,30 @@ static void admission__granted_but_never_ready_is_named(void **state)
 		    "time");
 }
 
+static void admission__who_is_not_ready_is_named_with_the_members_own_patience(void **state)
+{
+	(void)state;
+	prepare_join(10, 0, 2);
+	t.message.join.timeout_ms = 15000;
+	say(10);
+	wait_seconds(5);
+	join(11, 1, 2);
+	acknowledge(ADMISSION_JOB_ADD);
+	say_ready(10, 360);
+	for (uint32_t i = 0; i < 9; i++) {
+		wait_seconds(1);
+		say_type(10, CONTROL_HEARTBEAT);
+		say_type(11, CONTROL_HEARTBEAT);
+	}
+	assert_state(ADMISSION_GRANTED);
+	assert_true(t.actions.wake_ns <= t.now_ns + second_ns);
+	assert_done("add grant>10 grant>11");
+	wait_seconds(1);
+	assert_done("abort>10 close>10 abort>11 close>11 remove");
+	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		    "job \"train\" of 2: rank 1 on host11 did not get ready in time");
+}
+
 static void admission__shards_that_never_get_ready_end_the_life(void **state)
 {
 	(void)state;
@@ -372,6 +396,7 @@ int main(void)
 		TEST(admission__a_join_may_ask_for_less_patience),
 		TEST(admission__progress_tells_how_the_last_life_ended),
 		TEST(admission__granted_but_never_ready_is_named),
+		TEST(admission__who_is_not_ready_is_named_with_the_members_own_patience),
 		TEST(admission__shards_that_never_get_ready_end_the_life),
 		TEST(admission__who_claims_a_held_rank_waits_while_both_are_pinged),
 		TEST(admission__a_freed_rank_goes_to_its_first_waiter),

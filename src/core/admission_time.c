@@ -43,22 +43,29 @@ void time_late(struct turn *turn)
 	}
 }
 
+/* Its own time runs until START, ours twice: until all are here, and until all are ready. */
+static uint64_t patience_end(const struct turn *turn, const struct admission_peer *peer)
+{
+	if (peer->timeout_ms)
+		return peer->joined_ns + peer->timeout_ms * ms_ns;
+	if (turn->admission->state == ADMISSION_GATHER)
+		return peer->joined_ns + turn->config->gather_ns;
+	return turn->admission->since_ns + turn->config->gather_ns;
+}
+
 static uint64_t gather_deadline(const struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	uint64_t deadline = UINT64_MAX;
 
-	if (admission->state == ADMISSION_GRANTED || admission->state == ADMISSION_ENABLING)
-		return admission->since_ns + turn->config->gather_ns;
-	if (admission->state != ADMISSION_GATHER)
+	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
+	    admission->state != ADMISSION_ENABLING)
 		return deadline;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
-		uint64_t patience_ns = peer->timeout_ms ? peer->timeout_ms * ms_ns
-							: turn->config->gather_ns;
-		if (admission_is_in(turn_member(turn, rank)) &&
-		    peer->joined_ns + patience_ns < deadline)
-			deadline = peer->joined_ns + patience_ns;
+		const struct admission_member *member = turn_member(turn, rank);
+
+		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
+			deadline = patience_end(turn, &member->peer);
 	}
 	return deadline;
 }

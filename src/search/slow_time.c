@@ -88,15 +88,18 @@ static uint64_t late_ns(const struct slow_step *step)
 	const struct slow_admission *slow = step->slow;
 	uint64_t late_ns = UINT64_MAX;
 
-	if (slow->state == ADMISSION_GRANTED || slow->state == ADMISSION_ENABLING)
-		return slow->since_ns + step->config->gather_ns;
-	for (uint32_t i = 0; i < slow->count && slow->state == ADMISSION_GATHER; i++) {
+	if (slow->state == ADMISSION_NONE || slow->state > ADMISSION_ENABLING)
+		return late_ns;
+	for (uint32_t i = 0; i < slow->count; i++) {
 		const struct slow_person *person = &slow->people[i];
-		uint64_t patience_ns = person->timeout_ms ? person->timeout_ms * MS_NS
-							  : step->config->gather_ns;
+		uint64_t its_ns = person->joined_ns + person->timeout_ms * MS_NS;
 
-		if (slow_is_in(person) && person->joined_ns + patience_ns < late_ns)
-			late_ns = person->joined_ns + patience_ns;
+		if (!person->timeout_ms)
+			its_ns = step->config->gather_ns + (slow->state == ADMISSION_GATHER
+								    ? person->joined_ns
+								    : slow->since_ns);
+		if (slow_is_in(person) && its_ns < late_ns)
+			late_ns = its_ns;
 	}
 	return late_ns;
 }
