@@ -73,6 +73,9 @@ static void launcher_look(struct doctor *doctor)
 		doctor_say(doctor, DOCTOR_OK, "launcher", NULL,
 			   "%s: rank %u of %u, %u on this host, job %s", boot->source, boot->rank,
 			   boot->size, boot->local_size, boot->job);
+		if (boot->warning[0])
+			doctor_say(doctor, DOCTOR_WARN, "launcher", "tally(7), WHO AM I", "%s",
+				   boot->warning);
 	}
 }
 

@@ -25,6 +25,18 @@ int bootstrap_refuse(const struct reader *reader, int result, const char *format
 	return result;
 }
 
+void bootstrap_warn(struct bootstrap *boot, const char *format, ...)
+{
+	size_t used = strlen(boot->warning);
+	va_list args;
+
+	if (used && used + 2 < sizeof(boot->warning))
+		used = (size_t)(stpcpy(boot->warning + used, "; ") - boot->warning);
+	va_start(args, format);
+	vsnprintf(boot->warning + used, sizeof(boot->warning) - used, format, args);
+	va_end(args);
+}
+
 bool bootstrap_digits(const char *value, uint32_t *number)
 {
 	uint64_t sum = 0;
@@ -101,9 +113,10 @@ static int key_file_read(struct bootstrap *boot, const struct reader *reader, co
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "TALLY_KEY_FILE=%s: %s", path,
 					conf_error_text(error));
 	if (mode & S_IROTH)
-		snprintf(boot->warning, sizeof(boot->warning),
-			 "TALLY_KEY_FILE=%.150s may be read by everybody on this host: chmod o-r",
-			 path);
+		bootstrap_warn(
+			boot,
+			"TALLY_KEY_FILE=%.150s may be read by everybody on this host: chmod o-r",
+			path);
 	return TALLY_OK;
 }
 

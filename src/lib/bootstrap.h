@@ -35,10 +35,14 @@ struct bootstrap {
 	char timeline[BOOTSTRAP_TIMELINE_BYTES]; /* this rank's file; "": none */
 	char ifname[256];                        /* TALLY_IFNAME; "": the kernel's routes decide */
 	char interface[INTERFACE_TEXT_BYTES];    /* what it chose: "eth0 10.0.0.5"; "": nothing */
-	uint8_t from[16];   /* its address, as struct link_address has them; zeros: any */
-	char warning[256];  /* to be said once: "" if there is none */
+	uint8_t from[16]; /* its address, as struct link_address has them; zeros: any */
+	char warning[BOOTSTRAP_TEXT_MAX]; /* to be said once: "" if there is none */
 	const char *source; /* "arguments", "TALLY_*", "torchrun", "Open MPI", "PMI", "Slurm" */
 };
+
+/* Adds to what is to be said once. */
+__attribute__((format(printf, 2, 3))) void bootstrap_warn(struct bootstrap *boot,
+							  const char *format, ...);
 
 /* Returns a variable's value, or NULL. */
 typedef const char *(*bootstrap_get_fn)(const char *name, void *arg);

@@ -48,6 +48,9 @@ static const char *const names[] = {
 	"SLURM_NODEID",
 	"SLURM_STEP_NUM_TASKS",
 	"SLURM_STEP_TASKS_PER_NODE",
+	"SLURM_CLUSTER_NAME",
+	"SLURM_RESTART_COUNT",
+	"SLURM_HET_SIZE",
 };
 
 enum { NAMES = sizeof(names) / sizeof(names[0]), VALUE_BYTES = 700 };

@@ -3,16 +3,18 @@
  * bootstrap_launcher.c - the first half of bootstrap.h: what launchers set. What is read is what they are
  * known to set, and no more:
  *
- *   torchrun     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID MASTER_ADDR MASTER_PORT
+ *   torchrun     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID MASTER_ADDR MASTER_PORT;
+ *                Kubeflow's PyTorchJob sets RANK WORLD_SIZE MASTER_ADDR MASTER_PORT, the master's being localhost
  *   Open MPI     OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE} PMIX_NAMESPACE
  *   Hydra        PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS (MPICH, Intel MPI); no name of the job
  *   PMIx         PMIX_RANK PMIX_NAMESPACE, and no size: that is asked for inside of PMIx. So the rank must
  *                be another set's, whose size counts (srun --mpi=pmix also sets SLURM_*)
- *   srun         SLURM_{PROCID,NTASKS,LOCALID,NODEID,JOB_ID,STEP_ID,STEP_NUM_TASKS,STEP_TASKS_PER_NODE};
+ *   srun         SLURM_{PROCID,NTASKS,LOCALID,NODEID,JOB_ID,STEP_ID,STEP_NUM_TASKS,STEP_TASKS_PER_NODE,HET_SIZE,
+ *                CLUSTER_NAME,RESTART_COUNT};
  *                with --mpi=pmi2 also PMI_RANK PMI_SIZE PMI_JOBID
  *
  * The shells of salloc and sbatch have some of srun's, and even SLURM_PROCID=0: but they are no tasks of
- * a step, and so no ranks.
+ * a step, and so no ranks. The job's name is made in bootstrap_job.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,15 +29,6 @@ static const uint32_t slurm_step_max = 0xfffffff0;
 struct launcher {
 	const char *source;
 	const char *rank, *size, *local_rank, *local_size;
-};
-
-enum {
-	LAUNCHER_TALLY,
-	LAUNCHER_TORCHRUN,
-	LAUNCHER_OPEN_MPI,
-	LAUNCHER_PMI,
-	LAUNCHER_SLURM,
-	LAUNCHERS
 };
 
 /* clang-format off */
@@ -164,11 +157,20 @@ static bool is_slurm_task(const struct reader *reader)
 	return !bootstrap_digits(step, &number) || number < slurm_step_max || TAKEN_OUT(SLURM_STEP);
 }
 
+/* What is told to a task of a step of several components has not been tried: ranks, sizes and places may be one
+ * component's or all's. */
 static int slurm_check(const struct bootstrap *boot, const struct reader *reader)
 {
 	const char *tasks = value_of(reader, "SLURM_STEP_NUM_TASKS");
+	const char *parts = value_of(reader, "SLURM_HET_SIZE");
 	uint32_t number;
 
+	if (parts && strcmp(parts, "1") != 0 && !TAKEN_OUT(SLURM_HET))
+		return bootstrap_refuse(
+			reader, TALLY_ERR_ARGUMENT,
+			"SLURM_HET_SIZE=%.20s: steps of heterogeneous jobs are not supported: set "
+			"TALLY_RANK, TALLY_SIZE and TALLY_JOB for each task",
+			parts);
 	if (tasks && (!bootstrap_digits(tasks, &number) || number != boot->size))
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 					"SLURM_STEP_NUM_TASKS=%s but SLURM_NTASKS=%u", tasks,
@@ -245,89 +247,12 @@ static bool is_pmi_of_slurm(const struct bootstrap *boot, const struct reader *r
 	       number == boot->rank && bootstrap_digits(size, &number) && number == boot->size;
 }
 
-/* ---- the job's name: one run's and no other's; "" if the launcher tells none ---- */
-
-static void slurm_job(const struct reader *reader, char job[BOOTSTRAP_TEXT_MAX])
+/* What Slurm says besides, where PMI has not said it. */
+static int slurm_of_pmi(struct bootstrap *boot, const struct reader *reader)
 {
-	const char *id = value_of(reader, "SLURM_JOB_ID"),
-		   *step = value_of(reader, "SLURM_STEP_ID");
+	int result = slurm_check(boot, reader);
 
-	if (id && step)
-		snprintf(job, BOOTSTRAP_TEXT_MAX, "slurm-%s.%s", id, step);
-}
-
-static void torchrun_job(const struct reader *reader, char job[BOOTSTRAP_TEXT_MAX])
-{
-	const char *name = value_of(reader, "TORCHELASTIC_RUN_ID"), *port = NULL;
-	const char *restart = value_of(reader, "TORCHELASTIC_RESTART_COUNT");
-
-	if (!name || !strcmp(name, "none")) { /* torchrun's word for "no run id" */
-		name = value_of(reader, "MASTER_ADDR");
-		port = value_of(reader, "MASTER_PORT");
-	}
-	if (name)
-		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s%s%s%s%s", name, port ? ":" : "",
-			 port ? port : "", restart ? "." : "", restart ? restart : "");
-}
-
-static void first_job(const struct reader *reader, const char *first, const char *second,
-		      char job[BOOTSTRAP_TEXT_MAX])
-{
-	const char *name = value_of(reader, first);
-
-	if (!name)
-		name = value_of(reader, second);
-	if (name)
-		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s", name);
-}
-
-static void job_of_launcher(const struct bootstrap *boot, const struct reader *reader,
-			    const struct launcher *launcher, char job[BOOTSTRAP_TEXT_MAX])
-{
-	job[0] = '\0';
-	switch (launcher - launchers) {
-	case LAUNCHER_TORCHRUN:
-		torchrun_job(reader, job);
-		break;
-	case LAUNCHER_OPEN_MPI:
-		first_job(reader, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", job);
-		break;
-	case LAUNCHER_PMI:
-		first_job(reader, value_of(reader, "PMIX_RANK") ? "PMIX_NAMESPACE" : "PMI_JOBID",
-			  "PMI_JOBID", job);
-		if (!job[0] && is_pmi_of_slurm(boot, reader))
-			slurm_job(reader, job);
-		break;
-	case LAUNCHER_SLURM:
-		slurm_job(reader, job);
-		break;
-	default:
-		break;
-	}
-}
-
-static int job_read(struct bootstrap *boot, const struct reader *reader,
-		    const struct launcher *launcher)
-{
-	const char *named = value_of(reader, "TALLY_JOB");
-	char job[BOOTSTRAP_TEXT_MAX];
-
-	if (named)
-		snprintf(job, sizeof(job), "%s", named);
-	else
-		job_of_launcher(boot, reader, launcher, job);
-	if (!job[0])
-		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
-			"the job has no name: set TALLY_JOB to the same on all ranks (%s says rank "
-			"%u of %u, but no name)",
-			boot->source, boot->rank, boot->size);
-	if (strlen(job) > BOOTSTRAP_JOB_MAX)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"job: a name has 1 to %d bytes, not %zu", BOOTSTRAP_JOB_MAX,
-					strlen(job));
-	strcpy(boot->job, job);
-	return TALLY_OK;
+	return result || boot->local_size ? result : slurm_local_read(boot, reader);
 }
 
 /* Nobody has set anything: what is there may tell why. */
@@ -375,10 +300,12 @@ int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		result = launcher_read(boot, &reader, launcher);
 		if (!result)
 			result = pmix_check(boot, &reader, launcher);
-		if (!result && i == LAUNCHER_PMI && !boot->local_size &&
-		    is_pmi_of_slurm(boot, &reader))
-			result = slurm_local_read(boot, &reader);
-		return result ? result : job_read(boot, &reader, launcher);
+		if (!result && i == LAUNCHER_PMI && is_pmi_of_slurm(boot, &reader))
+			result = slurm_of_pmi(boot, &reader);
+		if (result)
+			return result;
+		return bootstrap_job(boot, &reader, (enum launcher_idx)i,
+				     is_pmi_of_slurm(boot, &reader));
 	}
 	return nobody(&reader);
 }

@@ -13,6 +13,16 @@ struct reader {
 	char *text; /* BOOTSTRAP_TEXT_MAX */
 };
 
+/* In the order in which they are asked. */
+enum launcher_idx {
+	LAUNCHER_TALLY,
+	LAUNCHER_TORCHRUN,
+	LAUNCHER_OPEN_MPI,
+	LAUNCHER_PMI,
+	LAUNCHER_SLURM,
+	LAUNCHERS
+};
+
 /* Puts the text down and returns `result`. */
 __attribute__((format(printf, 3, 4))) int bootstrap_refuse(const struct reader *reader, int result,
 							   const char *format, ...);
@@ -37,5 +47,10 @@ bool bootstrap_digits(const char *value, uint32_t *number);
 /* The same for a number of ranks; TALLY_OK, or refused. */
 int bootstrap_number(const struct reader *reader, const char *name, const char *value,
 		     uint32_t *number);
+
+/* The job's name: TALLY_JOB, else what the launcher gives; rank and sizes are read already. is_slurm_task: srun has
+ * started it, whoever says the ranks. TALLY_OK, or refused. */
+int bootstrap_job(struct bootstrap *boot, const struct reader *reader, enum launcher_idx launcher,
+		  bool is_slurm_task);
 
 #endif

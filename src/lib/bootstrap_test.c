@@ -20,7 +20,7 @@ struct env_case {
 	const char *claim;
 	const char *env[VARIABLES_MAX]; /* "NAME=value" */
 	int result;
-	const char *job; /* if TALLY_OK */
+	const char *job; /* if TALLY_OK; of one that ends with '@' the host's digest follows */
 	uint32_t size, rank, local_size;
 	bool is_local;
 	const char *aggregator;
@@ -85,14 +85,14 @@ static const struct env_case cases[] = {
 	  { "TALLY_RANK=1", "TALLY_SIZE=4" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_JOB" } },
 
-	{ "torchrun: run id and restart count make the job",
+	{ "torchrun: the run id makes the job, with the host that it is all on",
 	  { "RANK=2", "WORLD_SIZE=4", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=abc",
 	    "TORCHELASTIC_RESTART_COUNT=1", "MASTER_ADDR=m", "MASTER_PORT=29500" },
-	  TALLY_OK, "abc.1", 4, 2, 4, true, "", { 0 } },
+	  TALLY_OK, "abc@", 4, 2, 4, true, "", { 0 } },
 	{ "torchrun without a run id: the master's address makes the job",
 	  { "RANK=2", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=none",
 	    "TORCHELASTIC_RESTART_COUNT=0", "MASTER_ADDR=m", "MASTER_PORT=29500" },
-	  TALLY_OK, "m:29500.0", 4, 2, 4, true, "", { 0 } },
+	  TALLY_OK, "m:29500@", 4, 2, 4, true, "", { 0 } },
 	{ "a rank alone is half of torchrun's",
 	  { "RANK=0", "TALLY_JOB=j" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "RANK=0", "WORLD_SIZE=(not set)" } },
@@ -104,7 +104,7 @@ static const struct env_case cases[] = {
 	{ "Open MPI: its job id makes the job",
 	  { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1",
 	    "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=3476291585" },
-	  TALLY_OK, "3476291585", 2, 1, 2, true, "", { 0 } },
+	  TALLY_OK, "3476291585@", 2, 1, 2, true, "", { 0 } },
 	{ "Open MPI without PMIx: the base job id",
 	  { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_MCA_ess_base_jobid=77",
 	    "TALLY_AGGREGATOR=[::1]:7171" },
@@ -134,7 +134,7 @@ static const struct env_case cases[] = {
 	  { "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
 	    "PMIX_RANK=1", "PMIX_NAMESPACE=ns", "SLURM_PROCID=0", "SLURM_NTASKS=1", "SLURM_STEP_ID=0",
 	    "SLURM_JOB_ID=7" },
-	  TALLY_OK, "ns", 2, 1, 2, true, "", { 0 } },
+	  TALLY_OK, "ns@", 2, 1, 2, true, "", { 0 } },
 	{ "Hydra inside of a Slurm step is Hydra",
 	  { "PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALNRANKS=4", "SLURM_PROCID=0", "SLURM_NTASKS=1",
 	    "SLURM_STEP_ID=0", "SLURM_JOB_ID=7", "TALLY_JOB=j" },
@@ -292,6 +292,16 @@ static const struct env_case cases[] = {
 };
 /* clang-format on */
 
+static bool is_job(const char *job, const char *wanted)
+{
+	size_t length = strlen(wanted);
+
+	if (!length || wanted[length - 1] != '@')
+		return !strcmp(job, wanted);
+	return !strncmp(job, wanted, length) && strlen(job) == length + 16 &&
+	       strspn(job + length, "0123456789abcdef") == 16;
+}
+
 static void check(const struct env_case *env)
 {
 	char text[BOOTSTRAP_TEXT_MAX] = "";
@@ -311,7 +321,7 @@ static void check(const struct env_case *env)
 	}
 	if (result)
 		return;
-	if (strcmp(boot.job, env->job) || boot.size != env->size || boot.rank != env->rank ||
+	if (!is_job(boot.job, env->job) || boot.size != env->size || boot.rank != env->rank ||
 	    boot.local_size != env->local_size || boot.is_local != env->is_local ||
 	    strcmp(boot.aggregator, env->aggregator))
 		fail_msg("%s: job %s size %u rank %u local_size %u %d %s", env->claim, boot.job,

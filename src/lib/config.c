@@ -278,9 +278,10 @@ int config_bootstrap(struct bootstrap *boot, const struct tally_options *options
 		config_blame(config, text);
 	path = config_open_key(config);
 	if (!result && path)
-		snprintf(boot->warning, sizeof(boot->warning),
-			 "%.120s holds a key and may be read by everybody on this host: chmod o-r",
-			 path);
+		bootstrap_warn(
+			boot,
+			"%.120s holds a key and may be read by everybody on this host: chmod o-r",
+			path);
 free_config:
 	explicit_bzero(config, sizeof(*config)); /* it may hold a key */
 	free(config);
