@@ -136,6 +136,23 @@ static void config__a_bad_line_is_refused_with_file_and_line(void **state)
 	}
 }
 
+/* A host's own file would give all jobs of it one name. */
+static void config__one_job_s_own_is_refused_in_the_host_s_file(void **state)
+{
+	static const char *const own[] = { "TALLY_JOB=j\n", "TALLY_RANK=0\n", "TALLY_SIZE=2\n" };
+	struct places *places = *state;
+	char text[BOOTSTRAP_TEXT_MAX], line[PATH_BYTES + 32];
+	struct config config;
+
+	snprintf(line, sizeof(line), "%s:1: TALLY_", places->etc);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		file_write(places->etc, own[i]);
+		assert_int_equal(load(&config, places, text), TALLY_ERR_ARGUMENT);
+		assert_non_null(strstr(text, line));
+		assert_non_null(strstr(text, "one rank's or one job's"));
+	}
+}
+
 static void config__what_cannot_be_read_is_refused(void **state)
 {
 	struct places *places = *state;
@@ -200,6 +217,8 @@ int main(void)
 			config__the_environment_wins_over_home_and_home_over_etc, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__no_files_are_fine, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__a_bad_line_is_refused_with_file_and_line,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(config__one_job_s_own_is_refused_in_the_host_s_file,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(config__what_cannot_be_read_is_refused, setup,
 						teardown),
