@@ -3,23 +3,13 @@
  * tallyd.c - the aggregator as a daemon: lines of log and signals around src/server. docs/man/tallyd.8 says what it promises.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <jansson.h>
 
 #include "dataplane/hook_tc.h"
+#include "tools/daemon.h"
 #include "tools/tallyd_options.h"
-#include "util/lines.h"
-#include "util/utf8.h"
-
-enum { LINE_BYTES = 1024 }; /* the server's longest */
 
 static struct settings settings = TALLYD_SETTINGS;
 static struct {
@@ -29,80 +19,12 @@ static struct {
 
 static struct server *running; /* for the signal handler */
 static volatile sig_atomic_t signals_seen;
-static struct lines lines;
-
-/* --- log: to stderr and nowhere else --- */
-
-static json_t *json_make(const char *level, const char *line)
-{
-	char text[LINE_BYTES];
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return json_pack("{s:f, s:s, s:s}", "time", (double)now.tv_sec + (double)now.tv_nsec / 1e9,
-			 "level", level, "text", utf8_copy(text, sizeof(text), line));
-}
-
-/* Who reads our lines may have stopped. That is no reason for jobs to end. */
-static int log_json(const char *level, const char *line, unsigned count)
-{
-	json_t *object = json_make(level, line);
-	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-	size_t bytes = text ? strlen(text) : 0;
-	int result = 0;
-
-	if (text) {
-		text[bytes] = '\n'; /* in place of its end */
-		result = lines_put(&lines, STDERR_FILENO, text, bytes + 1, count);
-	}
-	free(text);
-	json_decref(object);
-	return result;
-}
-
-static int log_text(const char *level, const char *line, unsigned count)
-{
-	char text[LINE_BYTES + 32];
-	int bytes =
-		snprintf(text, sizeof(text), "tallyd: %s%s%s\n", level, *level ? ": " : "", line);
-
-	return lines_put(&lines, STDERR_FILENO, text, (size_t)bytes, count);
-}
-
-static int log_put(const char *level, const char *line, unsigned count)
-{
-	return settings.is_json ? log_json(level, line, count) : log_text(level, line, count);
-}
-
-/* False: there still is no room. */
-static bool log_dropped(void)
-{
-	unsigned dropped = lines_dropped(&lines);
-	char line[LINE_BYTES];
-
-	if (!dropped)
-		return true;
-	snprintf(line, sizeof(line), "%u lines before this one were dropped: nobody read them",
-		 dropped);
-	return !log_put("warn", line, dropped);
-}
-
-static void log_all(const char *level, const char *line)
-{
-	if (log_dropped())
-		(void)log_put(level, line, 1);
-	else
-		lines_drop(&lines);
-}
 
 static void log_line(void *arg, enum server_level level, const char *line)
 {
-	static const char *const names[] = { "error", "warn", "info", "debug" };
-
 	(void)arg;
-	if (level > settings.level)
-		return;
-	log_all(names[level], line);
+	if (level <= settings.level)
+		daemon_log(daemon_level_name((int)level), line);
 }
 
 /* --- SIGHUP --- */
@@ -133,7 +55,7 @@ static bool read_again(void *arg, struct server_options *options)
 {
 	static const char prefix[] = "tallyd: ";
 	struct settings next = TALLYD_SETTINGS;
-	char said[LINE_BYTES / 2] = "", line[LINE_BYTES];
+	char said[DAEMON_LINE_BYTES / 2] = "", line[DAEMON_LINE_BYTES];
 	bool is_good = read_files(&next, said, sizeof(said)) < 0;
 
 	(void)arg;
@@ -199,37 +121,14 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Whoever starts us without a stderr must not find our lines in one of our sockets. */
-static void fill_standard(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* A connection is a descriptor: as many as we are allowed to. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
-		return;
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
-}
-
 static void say_ready(const struct server *server)
 {
 	uint32_t shards = settings.server.shards ? settings.server.shards : 1;
-	char address[SERVER_TEXT_BYTES], line[LINE_BYTES];
+	char address[SERVER_TEXT_BYTES], line[DAEMON_LINE_BYTES];
 
 	snprintf(line, sizeof(line), "ready on %s, %u shard%s", server_address(server, address),
 		 shards, shards == 1 ? "" : "s");
-	log_all(settings.is_json ? "info" : "", line); /* whatever the level: scripts wait for it */
+	daemon_log("", line); /* whatever the level: scripts wait for it */
 }
 
 int main(int argc, char **argv)
@@ -237,7 +136,7 @@ int main(int argc, char **argv)
 	int result;
 
 	questions_mask(SIG_BLOCK);
-	fill_standard();
+	daemon_fill_standard();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN); /* tally-ps writes checkpoints; here is nothing to write */
 	words.count = argc;
@@ -245,7 +144,8 @@ int main(int argc, char **argv)
 	result = tallyd_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
-	raise_limits();
+	daemon_log_open("tallyd", &settings.is_json);
+	daemon_raise_limits();
 	settings.server.log = log_line;
 	settings.server.read_again = read_again;
 	if (settings.is_kernel) {
@@ -266,7 +166,7 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	server_close(running);
-	(void)log_dropped();
+	daemon_log_end();
 	if (result < 0)
 		return EXIT_FAILED;
 	return result ? EXIT_KILLED : EXIT_DONE;

@@ -8,12 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include "core/ablate.h"
-#include "util/commit.h"
-#include "util/conf.h"
+#include "tools/daemon.h"
 
 static const char help[] =
 	"tallyd - add vectors up across machines: the aggregator that tally's workers share\n"
@@ -75,22 +72,10 @@ static const char help[] =
 	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file;\n"
 	"3 running jobs were aborted.\n";
 
-/* --- where a setting was: for messages, and to find it said twice --- */
-
-struct place {
-	const char *file; /* NULL: the command line */
-	uint32_t line;
-};
-
-static int refuse(const struct place *place, const char *name, const char *value, const char *why)
+static int refuse(const struct daemon_place *place, const char *name, const char *value,
+		  const char *why)
 {
-	if (place->file)
-		fprintf(stderr, "tallyd: %s:%u: %s=%s: %s (tallyd --help)\n", place->file,
-			place->line, name, value, why);
-	else
-		fprintf(stderr, "tallyd: --%s%s%s: %s (tallyd --help)\n", name, *value ? " " : "",
-			value, why);
-	return EXIT_USAGE;
+	return daemon_refuse("tallyd", place, name, value, why);
 }
 
 /* --- values --- */
@@ -127,7 +112,7 @@ static const struct number numbers[] = {
 };
 /* clang-format on */
 
-static int set_number(struct settings *settings, const struct place *place,
+static int set_number(struct settings *settings, const struct daemon_place *place,
 		      const struct number *number, const char *value)
 {
 	static const char units[] = "KMG";
@@ -159,21 +144,18 @@ static int set_number(struct settings *settings, const struct place *place,
 	return 0;
 }
 
-static const char *const levels[] = { "error", "warn", "info", "debug" };
-
-static int set_level(struct settings *settings, const struct place *place, const char *value)
+static int set_level(struct settings *settings, const struct daemon_place *place, const char *value)
 {
-	for (unsigned level = 0; level <= SERVER_DEBUG; level++) {
-		if (!strcmp(value, levels[level])) {
-			settings->level = (enum server_level)level;
-			return 0;
-		}
-	}
-	return refuse(place, "log-level", value, "error, warn, info or debug");
+	int level = daemon_level(value);
+
+	if (level < 0)
+		return refuse(place, "log-level", value, "error, warn, info or debug");
+	settings->level = (enum server_level)level;
+	return 0;
 }
 
 /* A flag has no value, a line of a file 1, 0 or none. */
-static int set_json(struct settings *settings, const struct place *place, const char *value)
+static int set_json(struct settings *settings, const struct daemon_place *place, const char *value)
 {
 	settings->is_json = strcmp(value, "0") != 0;
 	return !*value || !strcmp(value, "1") || !strcmp(value, "0")
@@ -181,22 +163,15 @@ static int set_json(struct settings *settings, const struct place *place, const 
 		       : refuse(place, "log-json", value, "1, 0 or nothing");
 }
 
-static int set_key(struct settings *settings, const struct place *place, const char *path)
+static int set_key(struct settings *settings, const struct daemon_place *place, const char *path)
 {
-	uint32_t mode = 0;
-	int error = conf_load_key(path, settings->key, sizeof(settings->key), &mode);
-
-	if (error)
-		return refuse(place, "key-file", path, conf_error_text(error));
 	settings->server.key = settings->key;
-	if (mode & S_IROTH && !TAKEN_OUT(KEY_FILE_OPEN))
-		snprintf(settings->warning, sizeof(settings->warning),
-			 "key file %.300s may be read by everybody on this host: chmod o-r", path);
-	return 0;
+	return daemon_key("tallyd", place, path, settings->key, sizeof(settings->key),
+			  settings->warning, sizeof(settings->warning));
 }
 
-static int set_text(char text[TALLYD_TEXT_BYTES], const struct place *place, const char *name,
-		    const char *value)
+static int set_text(char text[TALLYD_TEXT_BYTES], const struct daemon_place *place,
+		    const char *name, const char *value)
 {
 	if (strlen(value) >= TALLYD_TEXT_BYTES)
 		return refuse(place, name, value, "too long");
@@ -204,16 +179,11 @@ static int set_text(char text[TALLYD_TEXT_BYTES], const struct place *place, con
 	return 0;
 }
 
-/* What follows such a name may be a key, and keys are never shown. */
-static bool speaks_of_key(const char *name)
-{
-	return strcasestr(name, "key") && !TAKEN_OUT(KEY_SHOWN);
-}
-
 /* One setting of the command line or of the file. */
-static int set(struct settings *settings, const struct place *place, const char *name,
-	       const char *value)
+static int set(void *arg, const struct daemon_place *place, const char *name, const char *value)
 {
+	struct settings *settings = arg;
+
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (!strcmp(name, numbers[i].name))
 			return set_number(settings, place, &numbers[i], value);
@@ -233,161 +203,45 @@ static int set(struct settings *settings, const struct place *place, const char 
 		return set_text(settings->listen, place, name, value);
 	if (!strcmp(name, "devices"))
 		return set_text(settings->devices, place, name, value);
-	if (speaks_of_key(name))
-		return refuse(place, name, "(not shown)",
-			      "no such option: a key is the one line of key-file's FILE");
 	return refuse(place, name, value, "no such option");
 }
 
 /* --- the command line and the file --- */
 
-enum { OPT_HELP = 1, OPT_VERSION, OPT_CONFIG, OPT_SET };
-
 /* clang-format off */
 static const struct option options[] = {
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "config", required_argument, NULL, OPT_CONFIG },
-	{ "log-json", no_argument, NULL, OPT_SET },
-	{ "log-level", required_argument, NULL, OPT_SET },
-	{ "listen", required_argument, NULL, OPT_SET },
-	{ "engine", required_argument, NULL, OPT_SET },
-	{ "devices", required_argument, NULL, OPT_SET },
-	{ "key-file", required_argument, NULL, OPT_SET },
-	{ "shards", required_argument, NULL, OPT_SET },
-	{ "lanes", required_argument, NULL, OPT_SET },
-	{ "slots", required_argument, NULL, OPT_SET },
-	{ "window", required_argument, NULL, OPT_SET },
-	{ "run", required_argument, NULL, OPT_SET },
-	{ "jobs-max", required_argument, NULL, OPT_SET },
-	{ "tables-max", required_argument, NULL, OPT_SET },
-	{ "faithful", required_argument, NULL, OPT_SET },
-	{ "memory", required_argument, NULL, OPT_SET },
-	{ "memory-total", required_argument, NULL, OPT_SET },
-	{ "tables-memory", required_argument, NULL, OPT_SET },
-	{ "receive-buffer", required_argument, NULL, OPT_SET },
-	{ "heartbeat", required_argument, NULL, OPT_SET },
-	{ "gather-timeout", required_argument, NULL, OPT_SET },
-	{ "drain-timeout", required_argument, NULL, OPT_SET },
+	{ "help", no_argument, NULL, DAEMON_OPTION_HELP },
+	{ "version", no_argument, NULL, DAEMON_OPTION_VERSION },
+	{ "config", required_argument, NULL, DAEMON_OPTION_CONFIG },
+	{ "log-json", no_argument, NULL, DAEMON_OPTION_SET },
+	{ "log-level", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "listen", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "engine", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "devices", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "key-file", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "shards", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "lanes", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "slots", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "window", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "run", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "jobs-max", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "tables-max", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "faithful", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "memory", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "memory-total", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "tables-memory", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "receive-buffer", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "heartbeat", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "gather-timeout", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "drain-timeout", required_argument, NULL, DAEMON_OPTION_SET },
 	{ NULL, 0, NULL, 0 },
 };
 /* clang-format on */
-enum { OPTIONS = sizeof(options) / sizeof(*options) };
-
-/* False: `name` has been here before. A name that there is none of is somebody else's to refuse. */
-static bool is_first(bool seen[OPTIONS], const char *name)
-{
-	for (size_t i = 0; i + 1 < OPTIONS; i++) {
-		if (strcmp(options[i].name, name) != 0)
-			continue;
-		if (seen[i])
-			return TAKEN_OUT(OPTION_TWICE);
-		seen[i] = true;
-	}
-	return true;
-}
-
-static int config_take(struct settings *settings, const char *path, const char *data, size_t bytes)
-{
-	bool seen[OPTIONS] = { false };
-	enum conf_result got;
-	struct conf_pair pair;
-	struct conf conf;
-
-	conf_init(&conf, data, bytes);
-	while ((got = conf_next(&conf, &pair)) != CONF_END) {
-		struct place place = { path, conf.line };
-		int result = 0;
-
-		if (got == CONF_BAD) {
-			fprintf(stderr, "tallyd: %s:%u: %s: %s (tallyd --help)\n", path, conf.line,
-				pair.why, pair.shown);
-			return EXIT_USAGE;
-		}
-		if (!is_first(seen, pair.key))
-			return refuse(&place, pair.key, pair.value, "a second time in this file");
-		result = set(settings, &place, pair.key, pair.value);
-		if (result)
-			return result;
-	}
-	return 0;
-}
-
-static int config_read(struct settings *settings, const char *path)
-{
-	static char data[CONF_FILE_BYTES];
-	long got = conf_load(path, data, sizeof(data), NULL);
-
-	if (got < 0)
-		return refuse(&(struct place){ NULL, 0 }, "config", path, conf_error_text(got));
-	return config_take(settings, path, data, (size_t)got);
-}
-
-/* getopt would take --key for short for --key-file, and the key for a file that is not there. -1: go on. */
-static int refuse_key(int argc, char **argv)
-{
-	static const char flag[] = "--key-file", start[] = "--k";
-
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		size_t length = strcspn(argv[i], "=");
-
-		if (strncasecmp(argv[i], start, strlen(start)) != 0 || TAKEN_OUT(KEY_SHOWN) ||
-		    (length == strlen(flag) && !strncmp(argv[i], flag, length)))
-			continue;
-		fprintf(stderr,
-			"tallyd: %.*s: no such option: a key is the one line of --key-file FILE "
-			"(tallyd --help)\n",
-			(int)length, argv[i]);
-		return EXIT_USAGE;
-	}
-	return -1;
-}
-
-/* Twice over the command line: files first, so that flags win wherever they stand. -1: go on. */
-static int parse(struct settings *settings, int argc, char **argv, bool is_for_config)
-{
-	static const struct place here = { NULL, 0 };
-	bool seen[OPTIONS] = { false };
-	int index = 0, option, result = 0;
-
-	optind = 1;
-	opterr = is_for_config; /* complain once, getopt names the flag */
-	while (!result && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		if (option == '?') {
-			fprintf(stderr, "tallyd --help says which there are\n");
-			return EXIT_USAGE;
-		}
-		if (option == OPT_HELP || option == OPT_VERSION) {
-			fputs(option == OPT_HELP ? help
-			      : *TALLY_COMMIT    ? "tallyd " TALLY_VERSION " (commit " TALLY_COMMIT
-						")\n"
-					      : "tallyd " TALLY_VERSION "\n",
-			      stdout);
-			if (!fflush(stdout))
-				return EXIT_DONE;
-			perror("tallyd: stdout");
-			return EXIT_FAILED;
-		}
-		if (!is_first(seen, options[index].name))
-			result = refuse(&here, options[index].name, optarg ? optarg : "",
-					"a second time: which one counts?");
-		else if (is_for_config && option == OPT_CONFIG)
-			result = config_read(settings, optarg);
-		else if (!is_for_config && option == OPT_SET)
-			result = set(settings, &here, options[index].name, optarg ? optarg : "");
-	}
-	if (result)
-		return result;
-	if (optind < argc) {
-		fprintf(stderr, "tallyd: %s: not an option (tallyd --help)\n", argv[optind]);
-		return EXIT_USAGE;
-	}
-	return -1;
-}
+_Static_assert(sizeof(options) / sizeof(*options) <= DAEMON_OPTIONS_MAX, "each is seen once");
 
 static int listen_parse(struct settings *settings)
 {
-	static const struct place here = { NULL, 0 };
+	static const struct daemon_place here = { NULL, 0 };
 	struct server_options *server = &settings->server;
 	int result = server_listen_parse(settings->listen, server);
 
@@ -405,7 +259,7 @@ static int listen_parse(struct settings *settings)
 
 static int engine_fits(const struct settings *settings)
 {
-	static const struct place here = { NULL, 0 };
+	static const struct daemon_place here = { NULL, 0 };
 
 	if (settings->is_kernel && !*settings->devices)
 		return refuse(&here, "engine", "kernel", "needs --devices: where packets come in");
@@ -416,19 +270,18 @@ static int engine_fits(const struct settings *settings)
 
 int tallyd_options_again(struct settings *settings, int argc, char **argv)
 {
-	int result = parse(settings, argc, argv, true);
+	const struct daemon_options it = {
+		.name = "tallyd", .help = help, .options = options, .set = set, .settings = settings
+	};
+	int result = daemon_options_read(&it, argc, argv);
 
-	if (result < 0)
-		result = parse(settings, argc, argv, false);
 	return result < 0 ? engine_fits(settings) : result;
 }
 
 int tallyd_options(struct settings *settings, int argc, char **argv)
 {
-	int result = refuse_key(argc, argv);
+	int result = tallyd_options_again(settings, argc, argv);
 
-	if (result < 0)
-		result = tallyd_options_again(settings, argc, argv);
 	return result < 0 ? listen_parse(settings) : result;
 }
 
@@ -508,8 +361,8 @@ void tallyd_options_change(struct settings *settings, const struct settings *nex
 			   next->is_json ? "1" : "0", true);
 	settings->is_json = next->is_json;
 	if (settings->level != next->level)
-		change_say(&change, "log-level", levels[settings->level], levels[next->level],
-			   true);
+		change_say(&change, "log-level", daemon_level_name((int)settings->level),
+			   daemon_level_name((int)next->level), true);
 	settings->level = next->level;
 	change_key(&change, settings, next);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

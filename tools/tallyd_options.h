@@ -7,13 +7,9 @@
 
 #include "core/control.h"
 #include "server/server.h"
+#include "tools/command.h"
 
-enum {
-	EXIT_DONE = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_KILLED = 3,
-};
+enum { EXIT_KILLED = 3 }; /* besides those of command.h */
 
 enum { TALLYD_TEXT_BYTES = 512 };
 
