@@ -59,6 +59,28 @@ bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 	return true;
 }
 
+bool args_seconds(const char *text, uint64_t min_ms, uint64_t max_ms, uint64_t *ms)
+{
+	uint64_t whole, part = 0, unit = 1000;
+	const char *at = digits_read(text, max_ms / 1000, &whole);
+
+	if (!at)
+		return false;
+	if (*at == '.') {
+		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++) {
+			unit /= 10;
+			part += unit * (uint64_t)(*at - '0');
+		}
+		if (unit == 1000)
+			return false;
+	}
+	part += 1000 * whole;
+	if (*at || part < min_ms || part > max_ms)
+		return false;
+	*ms = part;
+	return true;
+}
+
 int args_refuse(const char *command, const char *name, const char *value, const char *why)
 {
 	if (value)

@@ -31,6 +31,9 @@ bool args_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 /* The same, but K, M or G may follow: times 1024, 1024^2, 1024^3. */
 bool args_size(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 
+/* Seconds, as 2 or 0.25, to a thousandth. */
+bool args_seconds(const char *text, uint64_t min_ms, uint64_t max_ms, uint64_t *ms);
+
 /* An option whose value is one number, and the uint64_t of a request that it goes to. */
 struct args_number {
 	int option;

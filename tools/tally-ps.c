@@ -9,44 +9,23 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "tools/command.h"
+#include "tools/daemon.h"
 #include "tools/tally_ps_options.h"
-#include "util/lines.h"
 
 enum { LOCK_TRIES = 50, LOCK_TRY_US = 20000 };
 
 static struct ps_settings settings = {
-	.server = { .listen = "0.0.0.0", .job = "" },
 	.level = PS_INFO,
 };
 
 static struct ps_server *running; /* for the signal handlers */
-static struct lines lines;
-
-static void put(const char *level, const char *line)
-{
-	char text[1200];
-	int bytes =
-		snprintf(text, sizeof(text), "tally-ps: %s%s%s\n", level, *level ? ": " : "", line);
-
-	(void)lines_put(&lines, STDERR_FILENO, text, (size_t)bytes, 1);
-}
 
 static void log_line(void *arg, enum ps_level level, const char *line)
 {
-	static const char *const names[] = { "error", "warn", "info", "debug" };
-	unsigned dropped;
-	char said[96];
-
 	(void)arg;
-	if (level > settings.level)
-		return;
-	dropped = lines_dropped(&lines);
-	if (dropped) {
-		snprintf(said, sizeof(said),
-			 "%u lines before this one were dropped: nobody read them", dropped);
-		put("warn", said);
-	}
-	put(names[level], line);
+	if (level <= settings.level)
+		daemon_log(daemon_level_name((int)level), line);
 }
 
 static void on_signal(int number)
@@ -84,18 +63,6 @@ static void requests_mask(int how)
 	sigprocmask(how, &requests, NULL);
 }
 
-/* Whoever starts us without a stderr must not find our lines in one of our files. */
-static void fill_standard(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Two of us in one folder would write the same logs. It is held until we end, however that is; a child of one that was
  * killed, which has just begun to write a checkpoint, may have it for a moment longer. */
 static bool folder_take(const char *folder)
@@ -120,24 +87,28 @@ int main(int argc, char **argv)
 	int result;
 
 	requests_mask(SIG_BLOCK);
-	fill_standard();
+	daemon_fill_standard();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is told like a full disk */
 	result = ps_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
-	if (settings.folder && !folder_take(settings.folder))
-		return PS_EXIT_FAILED;
+	daemon_log_open("tally-ps", &settings.is_json);
+	daemon_raise_limits();
+	if (*settings.folder && !folder_take(settings.folder))
+		return EXIT_FAILED;
 	settings.server.log = log_line;
+	if (*settings.warning)
+		log_line(NULL, PS_WARN, settings.warning);
 	if (ps_server_open(&running, &settings.server, error)) {
-		put("error", error);
-		return PS_EXIT_FAILED;
+		daemon_log("error", error);
+		return EXIT_FAILED;
 	}
 	catch_signals();
 	requests_mask(SIG_UNBLOCK);
 	snprintf(line, sizeof(line), "ready on %s, %u table%s", ps_server_address(running, address),
 		 settings.server.table_count, settings.server.table_count == 1 ? "" : "s");
-	put("", line); /* whatever the level: scripts wait for it */
+	daemon_log("", line); /* whatever the level: scripts wait for it */
 	result = ps_server_run(running);
 	/* No handler may reach a server that is being freed. */
 	signal(SIGTERM, SIG_DFL);
@@ -146,5 +117,6 @@ int main(int argc, char **argv)
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	ps_server_close(running);
-	return result ? PS_EXIT_FAILED : PS_EXIT_DONE;
+	daemon_log_end();
+	return result ? EXIT_FAILED : EXIT_DONE;
 }

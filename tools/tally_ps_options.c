@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "tools/command.h"
-#include "util/commit.h"
-#include "util/conf.h"
+#include "tools/daemon.h"
 
 /* Of what an aggregator sends; above that most of it goes twice. */
 enum { TIRED_LOSS = 50, CHECKPOINT_S = 60 };
@@ -28,7 +27,10 @@ static const char help[] =
 	"\n"
 	"  --workers N          workers of the job, 1..256: the same for all tables\n"
 	"  --table NAME,...     a table; once for each\n"
-	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (0.0.0.0:7272; port 0: the "
+	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (this host alone, "
+	"127.0.0.1:7272; all\n"
+	"                       addresses, 0.0.0.0:7272, with --key-file or --insecure; port 0: "
+	"the "
 	"kernel\n"
 	"                       chooses)\n"
 	"  --aggregator ADDR[:PORT],...  tallyd that sums hot keys (port 7171), and who stands "
@@ -46,9 +48,14 @@ static const char help[] =
 	"                       table has durability=checkpoint)\n"
 	"  --job NAME           of workers; others are refused (any)\n"
 	"  --key-file FILE      workers must say what its one line says; chmod 600\n"
-	"  --heartbeat MS       how often each side says something at least (1000)\n"
+	"  --insecure           anybody who reaches it may change the tables: no key is wanted\n"
+	"  --heartbeat SECONDS  how often each side says something at least, as 1 or 0.25 (1)\n"
 	"  --switch-memory SIZE of the sums of hot keys (1G)\n"
+	"  --config FILE        lines of NAME=VALUE, the names of these options without the "
+	"dashes;\n"
+	"                       the command line wins, but for --table, of which all count\n"
 	"  --log-level LEVEL    error, warn, info or debug (info)\n"
+	"  --log-json           one JSON object a line\n"
 	"  --help, --version\n"
 	"\n"
 	"Words of a table:\n"
@@ -80,7 +87,7 @@ static const char help[] =
 	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints. "
 	"SIGHUP:\n"
 	"reads maps again.\n"
-	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
+	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file.\n";
 
 /* ---- words of a table ---- */
 
@@ -361,185 +368,242 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 	return 0;
 }
 
-/* ---- flags ---- */
+/* ---- options ---- */
 
-static int refuse(const char *name, const char *value, const char *why)
+static const struct daemon_place command_line;
+
+static int refuse(const struct daemon_place *place, const char *name, const char *value,
+		  const char *why)
 {
-	fprintf(stderr, "tally-ps: --%s %s: %s (tally-ps --help)\n", name, value, why);
-	return PS_EXIT_USAGE;
+	return daemon_refuse("tally-ps", place, name, value, why);
 }
 
-static int set_number(const char *name, const char *value, uint64_t min, uint64_t max,
-		      const char *why, uint64_t *number)
+/* A whole number, its unit, and where it goes in struct ps_server_options. */
+struct number {
+	const char *name;
+	uint64_t min, max, unit;
+	size_t at, bytes;
+	const char *why;
+};
+
+#define SERVER(field) \
+	offsetof(struct ps_server_options, field), sizeof(((struct ps_server_options *)NULL)->field)
+/* clang-format off */
+static const struct number numbers[] = {
+	{ "workers", 1, SWITCH_CHILDREN_MAX, 1, SERVER(workers), "a number from 1 to 256" },
+	{ "silence", 10, 3600000, 1000000, SERVER(silence_ns), "milliseconds, from 10 to 3600000" },
+	{ "tired-delay", 0, 3600000, 1000000, SERVER(tired_delay_ns), "milliseconds, from 0 to 3600000" },
+	{ "tired-loss", 0, 100, 1, SERVER(tired_loss), "per cent, from 0 to 100" },
+	{ "tired-memory", 0, 100, 1, SERVER(tired_memory), "per cent, from 0 to 100" },
+	{ "checkpoint", 0, 1000000, 1000000000, SERVER(checkpoint_ns), "seconds, from 0 to 1000000" },
+};
+/* clang-format on */
+
+static int set_number(struct ps_server_options *server, const struct daemon_place *place,
+		      const struct number *number, const char *value)
 {
-	return args_number(value, min, max, number) ? -1 : refuse(name, value, why);
+	uint64_t wide;
+	uint32_t middle;
+	uint16_t narrow;
+	const void *from = &wide;
+
+	if (!args_number(value, number->min, number->max, &wide))
+		return refuse(place, number->name, value, number->why);
+	wide *= number->unit;
+	middle = (uint32_t)wide;
+	narrow = (uint16_t)wide;
+	if (number->bytes == sizeof(middle))
+		from = &middle;
+	else if (number->bytes == sizeof(narrow))
+		from = &narrow;
+	memcpy((char *)server + number->at, from, number->bytes);
+	return 0;
 }
 
-static int set_level(struct ps_settings *settings, const char *value)
+static int set_text(char *text, size_t bytes, const struct daemon_place *place, const char *name,
+		    const char *value)
 {
-	static const char *const names[] = { "error", "warn", "info", "debug" };
-
-	for (unsigned level = 0; level <= PS_DEBUG; level++) {
-		if (!strcmp(value, names[level])) {
-			settings->level = (enum ps_level)level;
-			return -1;
-		}
-	}
-	return refuse("log-level", value, "error, warn, info or debug");
+	if (!*value || strlen(value) >= bytes)
+		return refuse(place, name, value, *value ? "too long" : "nothing is named");
+	strcpy(text, value);
+	return 0;
 }
 
-static int set_aggregators(struct ps_settings *settings, const char *name, const char *value)
+/* A flag has no value, a line of a file 1, 0 or none. */
+static int set_flag(bool *flag, const struct daemon_place *place, const char *name,
+		    const char *value)
+{
+	*flag = strcmp(value, "0") != 0;
+	return !*value || !strcmp(value, "1") || !strcmp(value, "0")
+		       ? 0
+		       : refuse(place, name, value, "1, 0 or nothing");
+}
+
+static int set_level(struct ps_settings *settings, const struct daemon_place *place,
+		     const char *value)
+{
+	int level = daemon_level(value);
+
+	if (level < 0)
+		return refuse(place, "log-level", value, "error, warn, info or debug");
+	settings->level = (enum ps_level)level;
+	return 0;
+}
+
+static int set_aggregators(struct ps_settings *settings, const struct daemon_place *place,
+			   const char *value)
 {
 	struct ps_server_options *server = &settings->server;
 	char *rest, *one;
 
 	if (snprintf(settings->aggregators, sizeof(settings->aggregators), "%s", value) >=
 	    (int)sizeof(settings->aggregators))
-		return refuse(name, value, "too long");
+		return refuse(place, "aggregator", value, "too long");
+	server->aggregator_count = 0;
 	for (one = strtok_r(settings->aggregators, ",", &rest); one;
 	     one = strtok_r(NULL, ",", &rest)) {
 		if (server->aggregator_count == PS_AGGREGATORS_MAX)
-			return refuse(name, value, "more than 8 addresses");
+			return refuse(place, "aggregator", value, "more than 8 addresses");
 		server->aggregator[server->aggregator_count++] = one;
 	}
-	return server->aggregator_count ? -1 : refuse(name, value, "no address");
+	return server->aggregator_count ? 0 : refuse(place, "aggregator", value, "no address");
 }
 
-/* --tired-delay, --tired-loss, --tired-memory */
-static int set_tired(struct ps_server_options *server, const char *name, const char *value)
+static int set_heartbeat(struct ps_server_options *server, const struct daemon_place *place,
+			 const char *value)
 {
-	bool is_delay = !strcmp(name, "tired-delay");
-	uint64_t number = 0;
-	int result = set_number(
-		name, value, 0, is_delay ? 3600000 : 100,
-		is_delay ? "milliseconds, from 0 to 3600000" : "per cent, from 0 to 100", &number);
+	uint64_t ms;
 
-	if (is_delay)
-		server->tired_delay_ns = number * 1000000;
-	else if (!strcmp(name, "tired-loss"))
-		server->tired_loss = (uint32_t)number;
-	else
-		server->tired_memory = (uint32_t)number;
-	return result;
+	if (!args_seconds(value, 10, 3600000, &ms))
+		return refuse(place, "heartbeat", value, "seconds, from 0.01 to 3600");
+	server->heartbeat_ms = (uint32_t)ms;
+	return 0;
 }
 
-static int set(struct ps_settings *settings, const char *name, const char *value)
+static int set_table(struct ps_settings *settings, const struct daemon_place *place,
+		     const char *value)
 {
-	struct ps_server_options *server = &settings->server;
 	char error[PS_ERROR_MAX];
-	uint64_t number = 0;
-	int result = -1;
 
-	if (!strcmp(name, "table")) {
-		if (ps_options_table(settings, value, error))
-			return refuse(name, value, error);
-	} else if (!strcmp(name, "workers")) {
-		result = set_number(name, value, 1, SWITCH_CHILDREN_MAX, "a number from 1 to 256",
-				    &number);
-		server->workers = (uint16_t)number;
-	} else if (!strcmp(name, "listen")) {
-		server->listen = value;
-	} else if (!strcmp(name, "aggregator")) {
-		return set_aggregators(settings, name, value);
-	} else if (!strcmp(name, "silence")) {
-		result = set_number(name, value, 10, 3600000, "milliseconds, from 10 to 3600000",
-				    &number);
-		server->silence_ns = number * 1000000;
-	} else if (!strncmp(name, "tired-", 6)) {
-		return set_tired(server, name, value);
-	} else if (!strcmp(name, "dir")) {
-		settings->folder = value;
-	} else if (!strcmp(name, "checkpoint")) {
-		result = set_number(name, value, 0, 1000000, "seconds, from 0 to 1000000", &number);
-		server->checkpoint_ns = number * ns_per_s;
+	return ps_options_table(settings, value, error) ? refuse(place, "table", value, error) : 0;
+}
+
+/* One setting of the command line or of the file. */
+static int set(void *arg, const struct daemon_place *place, const char *name, const char *value)
+{
+	struct ps_settings *settings = arg;
+	struct ps_server_options *server = &settings->server;
+
+	if (!strcmp(name, "checkpoint"))
 		settings->has_interval = true;
-	} else if (!strcmp(name, "job")) {
-		server->job = value;
-		if (strlen(value) >= KV_JOB_BYTES)
-			return refuse(name, value, "longer than 255 bytes");
-	} else if (!strcmp(name, "key-file")) {
-		int why = conf_load_key(value, settings->key, sizeof(settings->key), NULL);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!strcmp(name, numbers[i].name))
+			return set_number(server, place, &numbers[i], value);
+	if (!strcmp(name, "table"))
+		return set_table(settings, place, value);
+	if (!strcmp(name, "listen"))
+		return set_text(settings->listen, sizeof(settings->listen), place, name, value);
+	if (!strcmp(name, "aggregator"))
+		return set_aggregators(settings, place, value);
+	if (!strcmp(name, "dir"))
+		return set_text(settings->folder, sizeof(settings->folder), place, name, value);
+	if (!strcmp(name, "job"))
+		return set_text(settings->job, sizeof(settings->job), place, name, value);
+	if (!strcmp(name, "key-file"))
+		return daemon_key("tally-ps", place, value, settings->key, sizeof(settings->key),
+				  settings->warning, sizeof(settings->warning));
+	if (!strcmp(name, "insecure"))
+		return set_flag(&settings->is_insecure, place, name, value);
+	if (!strcmp(name, "heartbeat"))
+		return set_heartbeat(server, place, value);
+	if (!strcmp(name, "switch-memory"))
+		return args_size(value, 1 << 16, 1ull << 44, &server->switch_memory)
+			       ? 0
+			       : refuse(place, name, value, "a size from 64K to 16384G");
+	if (!strcmp(name, "log-json"))
+		return set_flag(&settings->is_json, place, name, value);
+	return set_level(settings, place, value);
+}
 
-		if (why)
-			return refuse(name, value, conf_error_text(why));
-	} else if (!strcmp(name, "heartbeat")) {
-		result = set_number(name, value, 10, 3600000, "milliseconds, from 10 to 3600000",
-				    &number);
-		server->heartbeat_ms = (uint32_t)number;
-	} else if (!strcmp(name, "switch-memory")) {
-		if (!args_size(value, 1 << 16, 1ull << 44, &server->switch_memory))
-			return refuse(name, value, "a size from 64K to 16384G");
-	} else {
-		result = set_level(settings, value);
-	}
-	return result;
+/* clang-format off */
+static const struct option options[] = {
+	{ "help", no_argument, NULL, DAEMON_OPTION_HELP },
+	{ "version", no_argument, NULL, DAEMON_OPTION_VERSION },
+	{ "config", required_argument, NULL, DAEMON_OPTION_CONFIG },
+	{ "log-json", no_argument, NULL, DAEMON_OPTION_SET },
+	{ "log-level", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "table", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "workers", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "listen", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "aggregator", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "silence", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "tired-delay", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "tired-loss", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "tired-memory", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "dir", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "checkpoint", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "job", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "key-file", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "insecure", no_argument, NULL, DAEMON_OPTION_SET },
+	{ "heartbeat", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "switch-memory", required_argument, NULL, DAEMON_OPTION_SET },
+	{ NULL, 0, NULL, 0 },
+};
+/* clang-format on */
+_Static_assert(sizeof(options) / sizeof(*options) <= DAEMON_OPTIONS_MAX, "each is seen once");
+
+/* Who may come: without a key, processes of this host, unless somebody has said otherwise. */
+static void listen_choose(struct ps_settings *settings)
+{
+	bool is_open = !*settings->key && !settings->is_insecure;
+
+	if (!*settings->listen)
+		strcpy(settings->listen, is_open ? "127.0.0.1" : "0.0.0.0");
+	else if (is_open && strncmp(settings->listen, "127.", 4) != 0 &&
+		 strncmp(settings->listen, "[::1]", 5) != 0 &&
+		 strcmp(settings->listen, "::1") != 0 &&
+		 strncmp(settings->listen, "localhost", 9) != 0)
+		snprintf(settings->warning, sizeof(settings->warning),
+			 "whoever reaches %.200s may change the tables: --key-file keeps strangers "
+			 "out, --insecure says that they may",
+			 settings->listen);
+	settings->server.listen = settings->listen;
 }
 
 static int check(struct ps_settings *settings)
 {
 	if (!settings->server.workers)
-		return refuse("workers", "", "it has to be said");
+		return refuse(&command_line, "workers", "", "how many? A number from 1 to 256");
 	if (!settings->server.table_count)
-		return refuse("table", "", "at least one has to be said");
+		return refuse(&command_line, "table", "", "which? At least one NAME,dim=N");
 	for (uint32_t i = 0; i < settings->server.table_count; i++) {
 		struct ps_table_options *table = &settings->tables[i].table;
 
-		if (table->durability != PS_NONE && !settings->folder)
-			return refuse("dir", "", "it has to be said: a table keeps a log there");
+		if (table->durability != PS_NONE && !*settings->folder)
+			return refuse(&command_line, "dir", "",
+				      "where? A table keeps its log there");
 		if (table->durability == PS_CHECKPOINT && !settings->has_interval)
 			settings->server.checkpoint_ns = CHECKPOINT_S * ns_per_s;
 		table->folder = settings->folder;
 	}
+	listen_choose(settings);
 	return -1;
 }
 
 int ps_options(struct ps_settings *settings, int argc, char **argv)
 {
-	/* clang-format off */
-	static const struct option options[] = {
-		{ "table", required_argument, NULL, 0 }, /* the only one that may come again */
-		{ "workers", required_argument, NULL, 0 },
-		{ "listen", required_argument, NULL, 0 },
-		{ "aggregator", required_argument, NULL, 0 },
-		{ "silence", required_argument, NULL, 0 },
-		{ "tired-delay", required_argument, NULL, 0 },
-		{ "tired-loss", required_argument, NULL, 0 },
-		{ "tired-memory", required_argument, NULL, 0 },
-		{ "dir", required_argument, NULL, 0 },
-		{ "checkpoint", required_argument, NULL, 0 },
-		{ "job", required_argument, NULL, 0 },
-		{ "key-file", required_argument, NULL, 0 },
-		{ "heartbeat", required_argument, NULL, 0 },
-		{ "switch-memory", required_argument, NULL, 0 },
-		{ "log-level", required_argument, NULL, 0 },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	/* clang-format on */
-	uint64_t seen = 0;
-	int option, index;
+	const struct daemon_options it = { .name = "tally-ps",
+					   .help = help,
+					   .options = options,
+					   .many = "table",
+					   .set = set,
+					   .settings = settings };
+	int result;
 
 	settings->server.tired_loss = TIRED_LOSS;
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		int result;
-
-		if (option == 'h')
-			return args_print(help);
-		if (option == 'v')
-			return args_version();
-		if (option)
-			return PS_EXIT_USAGE; /* getopt has said what */
-		if (index && !args_once(&seen, index))
-			return refuse(options[index].name, optarg,
-				      "a second time: which one counts?");
-		result = set(settings, options[index].name, optarg);
-		if (result >= 0)
-			return result;
-	}
-	if (optind < argc)
-		return refuse("", argv[optind], "not an option");
 	settings->server.tables = settings->tables;
 	settings->server.key = settings->key;
-	return check(settings);
+	settings->server.job = settings->job;
+	result = daemon_options_read(&it, argc, argv);
+	return result < 0 ? check(settings) : result;
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tally_ps_options.h - what tally-ps was asked for on its command line. */
+/* tally_ps_options.h - what tally-ps was asked for, on its command line and in its configuration file. */
 #ifndef TOOLS_TALLY_PS_OPTIONS_H
 #define TOOLS_TALLY_PS_OPTIONS_H
 
 #include "ps/server.h"
 
-enum { PS_EXIT_DONE = 0, PS_EXIT_FAILED = 1, PS_EXIT_USAGE = 2, PS_OPTION_BYTES = 1024 };
+enum { PS_OPTION_BYTES = 1024 };
 
 struct ps_settings {
 	struct ps_server_options server;
 	struct ps_hosted_options tables[PS_TABLES_MAX];
 	enum ps_level level;
-	char text[PS_TABLES_MAX][PS_OPTION_BYTES]; /* of --table, cut into pieces */
-	char aggregators[PS_OPTION_BYTES];         /* likewise */
-	char key[KV_JOB_BYTES];
-	const char *folder;
+	char text[PS_TABLES_MAX][PS_OPTION_BYTES];             /* of --table, cut into pieces */
+	char aggregators[PS_OPTION_BYTES];                     /* likewise */
+	char listen[PS_OPTION_BYTES], folder[PS_OPTION_BYTES]; /* "": none */
+	char job[KV_JOB_BYTES], key[KV_JOB_BYTES];
 	bool has_interval; /* --checkpoint was said */
+	bool is_insecure, is_json;
+	char warning[PS_OPTION_BYTES]; /* to be logged once that is possible; "": none */
 };
 
 /* -1: go on with *settings, which stay where they are, as argv does; else the exit status, and stderr says why. */

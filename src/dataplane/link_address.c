@@ -37,6 +37,14 @@ bool link_address_is_v4(const struct link_address *address)
 	return !memcmp(address->ip, mapped_prefix, MAPPED_BYTES);
 }
 
+bool link_address_is_loopback(const struct link_address *address)
+{
+	static const uint8_t one[16] = { [15] = 1 };
+
+	return link_address_is_v4(address) ? address->ip[MAPPED_BYTES] == 127
+					   : !memcmp(address->ip, one, sizeof(one));
+}
+
 static bool is_link_local(const uint8_t ip[16])
 {
 	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;

@@ -214,6 +214,18 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 	return -1;
 }
 
+/* From a socket of loopback nothing gets to another host. */
+static const char *out_of_reach(const struct ps_server *server, const struct conn_address *address)
+{
+	struct link_address at;
+
+	conn_address_ip(address, at.ip, &at.port);
+	return link_address_is_loopback(&server->link->local) && !link_address_is_loopback(&at)
+		       ? "out of reach: this server listens on loopback alone; --listen an address "
+			 "that it can be reached at"
+		       : NULL;
+}
+
 static int aggregators_resolve(struct ps_server *server, char error[PS_ERROR_MAX])
 {
 	const struct ps_server_options *options = &server->options;
@@ -223,6 +235,8 @@ static int aggregators_resolve(struct ps_server *server, char error[PS_ERROR_MAX
 				       &server->aggregator[i]);
 		const char *unfit = why ? NULL : conn_address_unfit(&server->aggregator[i]);
 
+		if (!why && !unfit)
+			unfit = out_of_reach(server, &server->aggregator[i]);
 		if (why || unfit) {
 			snprintf(error, PS_ERROR_MAX, "aggregator %.200s: %s",
 				 options->aggregator[i],

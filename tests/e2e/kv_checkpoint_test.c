@@ -181,7 +181,7 @@ static void server_start(void)
 				    "--listen",
 				    daemon_address(&server),
 				    "--heartbeat",
-				    "300",
+				    "0.3",
 				    "--log-level",
 				    "warn",
 				    "--checkpoint",

@@ -333,7 +333,7 @@ static void server_start(void)
 				    "--listen",
 				    daemon_address(&server),
 				    "--heartbeat",
-				    "200",
+				    "0.2",
 				    "--log-level",
 				    "error",
 				    "--checkpoint",

@@ -58,7 +58,7 @@ static void server_start(void)
 				    "--table",
 				    table,
 				    "--heartbeat",
-				    "200",
+				    "0.2",
 				    "--aggregator",
 				    aggregator.address,
 				    NULL };
