@@ -190,7 +190,11 @@ TALLY_API int tally_comm_get_async_error(struct tally_comm *comm);
 TALLY_API int tally_comm_finalize(struct tally_comm *comm);
 
 /* Ends the job on all ranks, from any thread, without waiting for anybody: calls that block here return
- * TALLY_ERR_ABORTED, on the other ranks TALLY_ERR_REMOTE. */
+ * TALLY_ERR_ABORTED, on the other ranks TALLY_ERR_REMOTE. It is async-signal-safe: a signal handler may call it, also one
+ * that has interrupted a tally function; it returns before the job has ended (the background thread sees to
+ * that), but what this thread calls next finds it ended. A handler must not have the handle once tally_comm_destroy
+ * has been called, nor before init has returned. Twice is as once. TALLY_ERR_ARGUMENT (NULL), TALLY_ERR_USAGE (in a
+ * forked child), both without a text. */
 TALLY_API int tally_comm_abort(struct tally_comm *comm);
 
 /* Frees the communicator, after finalize if that was not called. No other call may use it or its work

@@ -2,6 +2,7 @@
 /* comm.c - communicators: from init to destroy, and what they can be asked. */
 #include "lib/comm.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,26 @@ enum {
 
 /* ---- locks and checks ---- */
 
+/* Lock held. What tally_comm_abort has asked for. */
+static void abort_do(struct tally_comm *comm)
+{
+	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
+		comm->wants_abort = !TAKEN_OUT(ABORT_TOLD);
+		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
+		background_kick();
+	}
+	atomic_store(&comm->is_abort_asked, false);
+}
+
 void comm_lock(struct tally_comm *comm)
 {
-	if (!pthread_mutex_trylock(&comm->lock))
-		return;
-	atomic_fetch_add_explicit(&comm->contenders, 1, memory_order_relaxed);
-	pthread_mutex_lock(&comm->lock);
-	atomic_fetch_sub_explicit(&comm->contenders, 1, memory_order_relaxed);
+	if (pthread_mutex_trylock(&comm->lock)) {
+		atomic_fetch_add_explicit(&comm->contenders, 1, memory_order_relaxed);
+		pthread_mutex_lock(&comm->lock);
+		atomic_fetch_sub_explicit(&comm->contenders, 1, memory_order_relaxed);
+	}
+	if (atomic_load(&comm->is_abort_asked))
+		abort_do(comm);
 }
 
 void comm_unlock(struct tally_comm *comm)
@@ -396,20 +410,35 @@ int tally_comm_finalize(struct tally_comm *comm)
 	return result;
 }
 
+/* Nothing here but what a signal handler may do: no lock, no text. The background thread is woken, takes the
+ * lock when it is free, and does it. */
 int tally_comm_abort(struct tally_comm *comm)
 {
-	int result = comm_check(comm, "tally_comm_abort");
+	int before = errno;
 
-	if (result)
-		return result;
-	comm_lock(comm);
-	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
-		comm->wants_abort = !TAKEN_OUT(ABORT_TOLD);
-		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
-		background_kick();
+	if (!comm)
+		return TALLY_ERR_ARGUMENT;
+	if (comm_is_forked(comm) && !TAKEN_OUT(FORK))
+		return TALLY_ERR_USAGE;
+	atomic_store(&comm->is_abort_asked, true);
+	background_kick();
+	if (TAKEN_OUT(ABORT_SIGNAL)) {
+		comm_lock(comm);
+		comm_unlock(comm);
 	}
-	comm_unlock(comm);
+	errno = before;
 	return TALLY_OK;
+}
+
+/* This thread's own questions are answered as if it were done. */
+static void abort_settle(const struct tally_comm *comm)
+{
+	struct tally_comm *own = (struct tally_comm *)(uintptr_t)comm;
+
+	if (!atomic_load(&comm->is_abort_asked))
+		return;
+	comm_lock(own);
+	comm_unlock(own);
 }
 
 void tally_comm_destroy(struct tally_comm *comm)
@@ -455,11 +484,16 @@ int tally_comm_get_async_error(struct tally_comm *comm)
 {
 	int result = comm_check(comm, "tally_comm_get_async_error");
 
-	return result ? result : atomic_load(&comm->error);
+	if (result)
+		return result;
+	abort_settle(comm);
+	return atomic_load(&comm->error);
 }
 
 const char *tally_get_last_error(const struct tally_comm *comm)
 {
+	if (comm && !comm_is_forked(comm))
+		abort_settle(comm);
 	if (comm && atomic_load(&comm->error))
 		return comm->error_text;
 	return report_last();

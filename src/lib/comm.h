@@ -80,6 +80,9 @@ struct tally_comm {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	atomic_uint contenders; /* threads that want the lock: a driver lets them in */
+	/* tally_comm_abort was called, maybe by a signal handler in a thread that holds the lock: so that only says it here,
+	 * and whoever gets the lock next does it. */
+	atomic_bool is_abort_asked;
 
 	/* Under the lock. */
 	enum comm_state state;
