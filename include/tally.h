@@ -240,7 +240,10 @@ struct tally_op_options {
  * that is still on its way.
  * int32 sums beyond the type saturate and are counted (tally_stats); avg truncates toward zero.
  * float32: |error| <= N * 2^(E-126) / 2^(31 - ceil(log2 N)) + half an ulp, E the largest exponent in
- * the packet over all ranks; Inf and NaN come back as Inf and NaN.
+ * the packet over all ranks; Inf and NaN come back as Inf and NaN. So a sum's bits depend on N and on the
+ * elements, of all ranks, that share its packet: by default at most 360 (tally_stats.lanes, which aggregators
+ * and MTU make), cut from the vector's begin. They do not depend on order, time, losses, window, slots or shards. Of
+ * one rank (N = 1) sum and average are the element itself, bit for bit.
  * TALLY_ERR_ARGUMENT names the argument; TALLY_ERR_UNSUPPORTED names the type or op; TALLY_ERR_MISMATCH:
  * another rank called another operation, the text names it and both calls; TALLY_ERR_REMOTE. */
 TALLY_API int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int op,

@@ -21,11 +21,18 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 	return count;
 }
 
+/* R-NUM-8: the sum of one is its bits. */
+static bool is_float(const struct endpoint *endpoint, const struct endpoint_op *op)
+{
+	return op->type == ENDPOINT_FLOAT32 && (endpoint->workers > 1 || TAKEN_OUT(LONE_BITS));
+}
+
 static uint32_t op_keep(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	uint32_t index = endpoint->ops_free[--endpoint->ops_free_count];
 
 	endpoint->ops[index] = *op;
+	endpoint->ops[index].type = is_float(endpoint, op) ? ENDPOINT_FLOAT32 : ENDPOINT_INT32;
 	return index;
 }
 
@@ -44,7 +51,7 @@ int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),
 				       .count = op->count,
 				       .lane_op = WIRE_ADD,
-				       .is_scaled = op->type == ENDPOINT_FLOAT32 && op->count };
+				       .is_scaled = is_float(endpoint, op) && op->count };
 	struct worker_event event = { .type = WORKER_SUBMIT, .op = &worker_op };
 	struct worker_actions actions;
 

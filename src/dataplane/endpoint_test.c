@@ -55,6 +55,38 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
 }
 
+/* R-NUM-8 */
+static void sum_of_one_is_itself(bool is_avg)
+{
+	enum { COUNT = 500 };
+	static const uint32_t odd[] = {
+		0x7fc00001, 0xffc12345, 0x7f800001, 0xff800000, 0x80000000,
+		1,          0x807fffff, 0x4e6e6b28, 0x3a83126f, 0x7f7fffff
+	};
+	struct net *net = net_open(1, 5, seed_of_run());
+	static uint32_t in[COUNT], out[COUNT];
+	struct endpoint_op op = op_of_type(ENDPOINT_FLOAT32, 0, out, COUNT);
+	struct endpoint_stats stats;
+
+	op.is_avg = is_avg;
+	for (uint32_t i = 0; i < COUNT; i++)
+		in[i] = i % 3 ? (uint32_t)rng_next(&net->rng) : odd[i / 3 % 10];
+	memcpy(out, in, sizeof(in));
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	assert_true(net_run(net, 1, 60));
+	assert_memory_equal(out, in, sizeof(in));
+	endpoint_stats(net->endpoints[0], &stats);
+	assert_int_equal(stats.exponent_rounds, 0);
+	net_close(net);
+}
+
+static void endpoint__sum_and_average_of_one_are_itself_bit_for_bit(void **state)
+{
+	(void)state;
+	sum_of_one_is_itself(false);
+	sum_of_one_is_itself(true);
+}
+
 /* A submit that does not wait sends what is urgent and leaves the rest. */
 static void endpoint__begins_what_is_urgent_and_leaves_the_rest(void **state)
 {
@@ -442,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__sum_and_average_of_one_are_itself_bit_for_bit),
 		cmocka_unit_test(endpoint__begins_what_is_urgent_and_leaves_the_rest),
 		cmocka_unit_test(endpoint__begins_one_message_while_others_want_it),
 		cmocka_unit_test(endpoint__keeps_what_the_link_has_no_room_for),

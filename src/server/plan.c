@@ -43,7 +43,7 @@ uint32_t plan_window_fit(uint32_t window, uint64_t receive_bytes, uint32_t sende
 }
 
 /* The lanes whose packets of all members fit PLAN_DEPTH_MIN times into the receive buffer: the inverse
- * of plan_packet_cost. On loopback the MTU alone would say 16,368, of which a stock socket holds 5. */
+ * of plan_packet_cost. On loopback --lanes may say 16,368, of which a stock socket holds 5. */
 static uint32_t lanes_of_buffer(const struct plan_input *input)
 {
 	uint64_t cost = input->receive_bytes / input->members / PLAN_DEPTH_MIN;
@@ -55,13 +55,14 @@ static uint32_t lanes_of_buffer(const struct plan_input *input)
 	return max_u32(PLAN_LANES_STOCK, lanes_of_bytes((uint32_t)((cost - 1024) * 4 / 5)));
 }
 
-static uint32_t plan_lanes(const struct plan_input *input)
+static uint32_t plan_lanes(const struct plan_input *input, uint32_t most)
 {
 	uint32_t overhead = wire_overhead(input->is_v6);
 	uint32_t lanes = lanes_of_bytes(input->mtu > overhead ? input->mtu - overhead : 0);
 
-	if (input->lanes_max)
-		lanes = min_u32(lanes, input->lanes_max / WIRE_LANES_STEP * WIRE_LANES_STEP);
+	if (input->mtu < PLAN_MTU_MIN || !input->members)
+		return 0;
+	lanes = min_u32(lanes, most / WIRE_LANES_STEP * WIRE_LANES_STEP);
 	return min_u32(lanes, lanes_of_buffer(input));
 }
 
@@ -114,7 +115,8 @@ static uint32_t plan_slots(const struct plan_input *input, uint32_t lanes)
  */
 bool plan_job(const struct plan_input *input, struct plan *plan)
 {
-	uint32_t lanes = input->mtu < PLAN_MTU_MIN || !input->members ? 0 : plan_lanes(input);
+	uint32_t most = input->lanes_max ? input->lanes_max : (uint32_t)PLAN_LANES_STOCK;
+	uint32_t lanes = plan_lanes(input, TAKEN_OUT(LANES_CAP) ? WIRE_LANES_MAX : most);
 	uint32_t slots = lanes ? plan_slots(input, lanes) : 0;
 	uint32_t wanted, window, bulk;
 
@@ -146,7 +148,7 @@ bool plan_latency(const struct plan_input *input, uint32_t slots, uint32_t windo
 		  struct plan *plan)
 {
 	uint64_t memory = input->memory_max ? input->memory_max : (uint64_t)PLAN_MEMORY_MAX;
-	uint32_t lanes = input->mtu < PLAN_MTU_MIN || !input->members ? 0 : plan_lanes(input);
+	uint32_t lanes = plan_lanes(input, input->lanes_max ? input->lanes_max : WIRE_LANES_MAX);
 	uint64_t each;
 
 	lanes = lanes_of_slots(lanes, slots, memory);

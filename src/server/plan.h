@@ -14,7 +14,9 @@ enum {
 	PLAN_SLOTS_MIN = 128, /* of large packets: 16 of them express */
 	PLAN_RUN = 44,
 	PLAN_WINDOW_BYTES = 1 << 20,
-	PLAN_LANES_STOCK = 360,   /* MTU 1500 over IPv4: never fewer than MTU allows below this */
+	PLAN_LANES_STOCK =
+		360, /* MTU 1500 over IPv4: never fewer than MTU allows below this; nor more of a
+				   * dense job that nobody has asked it for: R-MAP-7 */
 	PLAN_PACKET_STOCK = 1500, /* up to here a packet in a receive buffer costs ... */
 	PLAN_COST_STOCK = 2304,   /* ... so much of it, whatever its size: 2 KiB and the sk_buff */
 	PLAN_DEPTH_MIN = 4,       /* packets of every member that a receive buffer should hold */
@@ -26,10 +28,11 @@ struct plan_input {
 	uint32_t members; /* children of this switch, at least 1 */
 	uint32_t mtu;     /* the smallest of the members' */
 	bool is_v6;
-	uint32_t lanes_max; /* 0: no cap */
-	uint32_t slots;     /* wanted; 0: PLAN_SLOTS, fewer of large packets */
-	uint32_t window;    /* wanted; 0: a quarter of the bulk slots, at most PLAN_WINDOW_BYTES */
-	uint32_t run;       /* wanted; 0: PLAN_RUN */
+	uint32_t
+		lanes_max; /* wanted; 0: PLAN_LANES_STOCK, in latency mode as many as fit (R-MAP-7) */
+	uint32_t slots;    /* wanted; 0: PLAN_SLOTS, fewer of large packets */
+	uint32_t window;   /* wanted; 0: a quarter of the bulk slots, at most PLAN_WINDOW_BYTES */
+	uint32_t run;      /* wanted; 0: PLAN_RUN */
 	uint64_t receive_bytes; /* SO_RCVBUF as the kernel tells it: overhead counted */
 	uint64_t memory_max;    /* of slots, per shard; 0: PLAN_MEMORY_MAX */
 };

@@ -61,9 +61,39 @@ static void plan__stock_socket_shares_184_packets(void **state)
 	assert_int_equal(plan_of(256, 1500, STOCK).window, 1); /* never 0 */
 }
 
-static void plan__loopback_takes_the_largest_datagram(void **state)
+/* R-MAP-7: packets share an exponent. */
+static void plan__no_mtu_makes_packets_larger_than_360_lanes(void **state)
 {
-	struct plan plan = plan_of(4, 65536, PLENTY);
+	static const uint32_t mtus[] = { 1500, 1504, 4000, 9000, 65535, 65536 };
+	struct plan_input latency = { .members = 2, .mtu = 9000, .receive_bytes = PLENTY };
+	struct plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(mtus) / sizeof(*mtus); i++) {
+		plan = plan_of(4, mtus[i], PLENTY);
+		assert_int_equal(plan.lanes, 360);
+		assert_int_equal(plan.slots, 704);
+		assert_int_equal(plan.window, 154);
+		assert_int_equal(plan.run, 44); /* a full message of them */
+	}
+	assert_true(plan_latency(&latency, 16, 8, &plan)); /* int32 alone */
+	assert_int_equal(plan.lanes, 2236);
+}
+
+static struct plan plan_of_large(uint32_t members, uint64_t receive_bytes)
+{
+	struct plan_input input = {
+		.members = members, .mtu = 65536, .lanes_max = 16368, .receive_bytes = receive_bytes
+	};
+	struct plan plan;
+
+	assert_true(plan_job(&input, &plan));
+	return plan;
+}
+
+static void plan__who_asks_for_it_gets_the_largest_datagram(void **state)
+{
+	struct plan plan = plan_of_large(4, PLENTY);
 
 	(void)state;
 	assert_int_equal(plan.lanes, 16368);
@@ -78,7 +108,7 @@ static void plan__stock_socket_on_loopback_gets_packets_it_can_hold(void **state
 {
 	(void)state;
 	for (uint32_t members = 1; members <= 256; members++) {
-		struct plan plan = plan_of(members, 65536, STOCK);
+		struct plan plan = plan_of_large(members, STOCK);
 		uint64_t cost = plan_packet_cost(wire_bytes(plan.lanes));
 
 		assert_true(plan.lanes >= PLAN_LANES_STOCK);
@@ -188,7 +218,8 @@ int main(void)
 		cmocka_unit_test(plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6),
 		cmocka_unit_test(plan__defaults_are_640_slots_window_140_run_40),
 		cmocka_unit_test(plan__stock_socket_shares_184_packets),
-		cmocka_unit_test(plan__loopback_takes_the_largest_datagram),
+		cmocka_unit_test(plan__no_mtu_makes_packets_larger_than_360_lanes),
+		cmocka_unit_test(plan__who_asks_for_it_gets_the_largest_datagram),
 		cmocka_unit_test(plan__stock_socket_on_loopback_gets_packets_it_can_hold),
 		cmocka_unit_test(plan__lanes_flag_caps),
 		cmocka_unit_test(plan__mtu_below_any_path_is_refused),

@@ -47,7 +47,7 @@ struct server_options {
 				     * the leading '@') instead of TCP; shards then use ports that the
 				     * kernel chooses on the loopback address */
 	uint32_t shards;        /* 1; shard k's UDP port is the control port + k */
-	uint32_t lanes_max;     /* 4..16368, a multiple of 4; what the members' MTU allows */
+	uint32_t lanes_max;     /* 4..16368, a multiple of 4; 360, if the members' MTU allows */
 	uint32_t slots;         /* per job and shard; 704 */
 	uint32_t window;        /* first window; a quarter of the bulk slots */
 	uint32_t run;           /* packets in one message, 1..64; 44 */

@@ -85,7 +85,7 @@ if daemon_start "$loopback" --lanes 360; then
 	wait "$first" || fail "job-1, beside job-2"
 	daemon_stop
 fi
-if daemon_start "$loopback"; then
+if daemon_start "$loopback" --lanes 16368; then
 	bench lanes-loopback "$rows" "$aggregator" --elements "$elements"
 	bench random 1 "$aggregator" --random-sizes 200:1:100000
 	bench json 2 "$aggregator" --elements 100000 --json --iters 3

@@ -35,16 +35,22 @@ class Failed(Exception):
 
 
 class Operation:
-    def __init__(self, number, values, dtype, op, name, lanes):
+    def __init__(self, number, values, dtype, op, name, lanes, size):
         self.number, self.dtype, self.op, self.name, self.lanes = number, dtype, op, name, lanes
         self.source = array.array("i" if dtype == INT32 else "f", values)
+        self.packed = INT32 if size == 1 else dtype  # R-NUM-8
+        if self.packed != dtype:
+            self.source = array.array("i", self.source.tobytes())
         self.result = array.array(self.source.typecode, self.source)
         self.count = len(self.source)
         self.chunks = self.left = max(1, math.ceil(self.count / lanes))  # R-MAP-5
         self.stream = EXPRESS if self.chunks <= EXPRESS_CHUNKS else BULK
-        self.is_scaled = dtype == FLOAT32 and self.count > 0  # R-WK-11
+        self.is_scaled = self.packed == FLOAT32 and self.count > 0  # R-WK-11
         self.hash = wire.descriptor_hash(number, ALLREDUCE, dtype, op, self.count, 0, name)
         self.submitted_at = now()
+
+    def values(self):
+        return self.result if self.packed == self.dtype else array.array("f", self.result.tobytes())
 
     def part(self, i):
         return self.source[i * self.lanes:(i + 1) * self.lanes]
@@ -75,11 +81,11 @@ class Slot:
             other, i = self.pair.chunks.get(self.k + pool, (None, 0))
             exponent = other.exponent(i) if other else wire.UNKNOWN
         if kind == wire.DATA:
-            lanes, sticky = quant.data(operation.part(self.i), operation.dtype, self.exponent,
+            lanes, sticky = quant.data(operation.part(self.i), operation.packed, self.exponent,
                                        self.pair.shard.size)
             self.scale, body = self.exponent, wire.lanes_bytes(lanes)
         elif kind == wire.DETAIL:
-            body = wire.lanes_bytes(quant.detail(operation.part(self.i), operation.dtype))
+            body = wire.lanes_bytes(quant.detail(operation.part(self.i), operation.packed))
         self.seq = self.seq + 1 & wire.MASK32
         self.kind, self.tag, self.lanes = kind, wire.tag_of(operation.hash, self.i), len(body) // 4
         self.datagram = bytearray(wire.build(wire.UPDATE, self.pair.shard, self.seq, self.index,
@@ -263,7 +269,7 @@ class Worker:
     # ---- operations ----
 
     def allreduce_start(self, values, dtype, op=SUM, name=""):
-        operation = Operation(self.submitted, values, dtype, op, name, self.lanes)
+        operation = Operation(self.submitted, values, dtype, op, name, self.lanes, self.size)
         self.operations[self.submitted] = operation
         self.submitted += 1
         run = self.shards[0].run if operation.stream == BULK else 1
@@ -278,7 +284,7 @@ class Worker:
     def wait(self, operation):
         while operation.left:
             self.turn()
-        return operation.result
+        return operation.values()
 
     def allreduce(self, values, dtype, op=SUM):
         return self.wait(self.allreduce_start(values, dtype, op))
@@ -400,10 +406,10 @@ class Worker:
             return self.send_next(slot, wire.DATA)
         lanes, at = wire.lanes_of(packet.body), slot.i * operation.lanes
         part = slice(at, at + len(operation.part(slot.i)))
-        kind = operation.dtype, self.size, operation.op == AVG
+        kind = operation.packed, self.size, operation.op == AVG
         if slot.kind == wire.DATA:
             slot.sums = lanes
-            values = quant.unpack(lanes, operation.dtype, slot.scale, *kind[1:])
+            values = quant.unpack(lanes, operation.packed, slot.scale, *kind[1:])
             operation.result[part] = array.array(operation.result.typecode, values[:part.stop - at])
             if packet.flags & wire.STICKY:  # R-WK-10
                 return self.send_next(slot, wire.DETAIL)
