@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/ablate.h"
 #include "core/hash.h"
 #include "glm/aside.h"
 #include "glm/checkpoint.h"
@@ -19,6 +20,7 @@
 #include "lib/bootstrap.h"
 #include "tools/command.h"
 #include "tools/glm.h"
+#include "util/folder.h"
 
 struct run {
 	struct glm_request request;
@@ -128,18 +130,23 @@ static int job_join(struct run *run, glm_join_fn join)
 	return 0;
 }
 
-/* Hours before it is written, a name that cannot be. */
+/* Hours before it is written, a name that cannot be; and a folder that a power cut would take away is kept from now on. */
 static int can_replace(struct run *run, const char *path)
 {
 	char error[GLM_ERROR_MAX];
 	struct aside aside;
+	int why;
 
 	if (!path)
 		return 0;
 	if (aside_open(&aside, path, error))
 		return give_up(run, error);
 	aside_drop(&aside);
-	return 0;
+	why = TAKEN_OUT(FILE_FOLDERS_ABOVE_SYNC) ? 0 : folder_sync_above(aside.path);
+	if (!why)
+		return 0;
+	snprintf(error, sizeof(error), "%.400s: its folder: %s", path, strerror(why));
+	return give_up(run, error);
 }
 
 static int outputs_check(struct run *run)

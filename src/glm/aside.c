@@ -75,7 +75,7 @@ int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
 {
 	int why = aside->why;
 
-	if (!why && (fflush(aside->file) || fsync(fileno(aside->file))))
+	if (!why && (fflush(aside->file) || (!TAKEN_OUT(FILE_SYNC) && fsync(fileno(aside->file)))))
 		why = errno;
 	if (fclose(aside->file) && !why)
 		why = errno;
@@ -89,7 +89,7 @@ int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
 		unlink(aside->partial);
 		return failed(error, aside->path, strerror(why));
 	}
-	if (folder_sync(aside->path))
+	if (!TAKEN_OUT(FILE_FOLDER_SYNC) && folder_sync(aside->path))
 		return failed(error, aside->path, "written, but its folder cannot be synced");
 	return 0;
 }

@@ -182,7 +182,7 @@ static int all_write(const struct ps_table *table, int fd)
 	if (!why)
 		why = bytes_write(fd, &out);
 	bytes_fini(&out);
-	if (!why && fsync(fd))
+	if (!why && !TAKEN_OUT(PS_CHECKPOINT_SYNC) && fsync(fd))
 		why = errno;
 	return why;
 }
@@ -202,7 +202,7 @@ int ps_table_write(const struct ps_table *table, const char *path)
 		why = errno;
 	if ((!why || TAKEN_OUT(PS_CHECKPOINT_PARTIAL)) && rename(aside, path))
 		why = errno;
-	else if (!why)
+	else if (!why && !TAKEN_OUT(PS_CHECKPOINT_FOLDER_SYNC))
 		why = folder_sync(path);
 	if (why)
 		unlink(aside);
@@ -251,7 +251,8 @@ int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 	return failed(table, strerror(errno), error);
 }
 
-/* Oldest first: what is left is always a checkpoint and all logs behind it. */
+/* Oldest first: what is left is always a checkpoint and all logs behind it. Nobody waits for the disk: what a crash brings
+ * back of them is older than the checkpoint that is there, and goes with the next one. */
 static void older_remove(struct ps_table *table)
 {
 	char path[PATH_MAX];

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,7 +35,23 @@ struct log {
 
 /* ---- the thread ---- */
 
-/* All of it, or errno: again from the same place, so that half a try does no harm. */
+/* What has no name any more is lost with its last descriptor, however often it is synced. */
+static int deleted(int fd)
+{
+	struct stat is;
+
+	if (fstat(fd, &is))
+		return errno;
+	return is.st_nlink || TAKEN_OUT(PS_LOG_DELETED) ? 0 : ENOENT;
+}
+
+const char *log_why(int trouble)
+{
+	return trouble == ENOENT ? "its file was deleted" : strerror(trouble);
+}
+
+/* All of it, or errno. Again from the same place, and all of it: half a try does no harm then, and what a sync could not
+ * bring to the disk the kernel has forgotten, so that the next sync alone would say that all is well. */
 static int write_at(int fd, uint64_t at, const struct bytes *bytes)
 {
 	size_t done = 0;
@@ -48,16 +65,25 @@ static int write_at(int fd, uint64_t at, const struct bytes *bytes)
 			return got ? errno : EIO;
 		done += (size_t)got;
 	}
-	return fdatasync(fd) ? errno : 0;
+	if (!TAKEN_OUT(PS_LOG_SYNC) && fdatasync(fd))
+		return errno;
+	return deleted(fd);
 }
 
-/* With the lock; false: it is closing and the disk takes nothing. */
-static bool again_later(struct log *log)
+static struct timespec soon(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += AGAIN_SECONDS;
+	return until;
+}
+
+/* With the lock; false: it is closing and the disk takes nothing. */
+static bool again_later(struct log *log)
+{
+	struct timespec until = soon();
+
 	while (!log->is_closing)
 		if (pthread_cond_timedwait(&log->more, &log->lock, &until) == ETIMEDOUT)
 			return true;
@@ -115,6 +141,21 @@ static void whole_put(struct log *log)
 	log->appended += RECORD_WHOLE_BYTES;
 }
 
+/* With the lock: until there is something to do. Also who has little to write, and rests much on it, has to know that
+ * it is gone. */
+static void idle(struct log *log)
+{
+	struct timespec until = soon();
+	int trouble = log->state.trouble;
+
+	if (pthread_cond_timedwait(&log->more, &log->lock, &until) != ETIMEDOUT ||
+	    log->filling.count)
+		return;
+	log->state.trouble = deleted(log->fd);
+	if (log->state.trouble != trouble)
+		changed(log);
+}
+
 static void *run(void *arg)
 {
 	struct log *log = arg;
@@ -122,7 +163,7 @@ static void *run(void *arg)
 	pthread_mutex_lock(&log->lock);
 	for (;;) {
 		while (!log->filling.count && !log->is_closing)
-			pthread_cond_wait(&log->more, &log->lock);
+			idle(log);
 		if (!log->filling.count)
 			break;
 		batch_write(log);
@@ -153,13 +194,12 @@ static int file_open(const char *path, uint64_t whole, char error[PS_ERROR_MAX])
 
 	if (fd < 0)
 		return failed(error, path, errno);
-	if (!ftruncate(fd, (off_t)whole) && !fsync(fd)) {
+	why = ftruncate(fd, (off_t)whole) || (!TAKEN_OUT(PS_LOG_OPEN_SYNC) && fsync(fd)) ? errno
+											 : 0;
+	if (!why && !TAKEN_OUT(PS_LOG_FOLDER_SYNC))
 		why = folder_sync(path);
-		if (!why)
-			return fd;
-	} else {
-		why = errno;
-	}
+	if (!why)
+		return fd;
 	close(fd);
 	return failed(error, path, why);
 }
@@ -283,9 +323,8 @@ int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
 		return failed(error, path, why);
 	fd = file_open(path, 0, error);
 	if (fd < 0) {
-		/* It must not come back: the old one goes on. */
-		if (!unlink(path))
-			(void)folder_sync(path);
+		/* The old one goes on. If it comes back, it is an empty one behind that. */
+		unlink(path);
 		return -1;
 	}
 	pthread_mutex_lock(&log->lock);

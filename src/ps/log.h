@@ -6,7 +6,8 @@
  *
  * When the disk is full, or fails, the thread says so and goes on trying, once a second, from the last byte that is
  * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that, and
- * has to leave off in time (log_is_stuck).
+ * has to leave off in time (log_is_stuck). A file that was deleted is such a trouble too (ENOENT): it is looked at with
+ * each write, and once a second.
  */
 #ifndef PS_LOG_H
 #define PS_LOG_H
@@ -42,6 +43,8 @@ void log_close(struct log *log);
 uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t *body,
 		    uint32_t bytes);
 struct log_state log_state(struct log *log);
+/* What a trouble is, in words. */
+const char *log_why(int trouble);
 uint64_t log_appended(struct log *log);
 /* It is in trouble, and more waits than may: only what must not be missed is to be appended now. */
 bool log_is_stuck(struct log *log);

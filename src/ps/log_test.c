@@ -398,6 +398,30 @@ static void log__turn_waits_for_the_old_file_first(void **unused)
 	log_close(log);
 }
 
+/* Its descriptor takes all that is written, for nobody. */
+static void log__deleted_file_takes_nothing_more(void **unused)
+{
+	struct log *log = open_at(0);
+	uint64_t first = append_all(log, 0, 10, NULL), last;
+	struct log_state state;
+
+	(void)unused;
+	wait_for(log, first, false);
+	assert_int_equal(unlink(path), 0);
+	last = append_all(log, 10, 20, NULL);
+	state = wait_for(log, last, true);
+	assert_int_equal(state.trouble, ENOENT);
+	assert_int_equal(state.position, first);
+	assert_string_equal(log_why(state.trouble), "its file was deleted");
+	log_close(log);
+	/* Nobody has to write for that. */
+	log = open_at(0);
+	assert_int_equal(unlink(path), 0);
+	state = wait_for(log, 1, true);
+	assert_int_equal(state.trouble, ENOENT);
+	log_close(log);
+}
+
 static void log__folder_that_is_not_there_is_named(void **unused)
 {
 	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
@@ -423,6 +447,7 @@ int main(void)
 		cmocka_unit_test_teardown(log__turn_goes_on_in_a_new_file, file_remove),
 		cmocka_unit_test_teardown(log__failing_disk_holds_nobody_up, file_remove),
 		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
+		cmocka_unit_test(log__deleted_file_takes_nothing_more),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};
 

@@ -249,7 +249,8 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 /* ---- one file ---- */
 
 /* -1 with a sentence; 0: there is none; 1: it was read, up to *whole, where *why stands, if that is not its end; was more on
- * the disk once? */
+ * the disk once? Whoever is told of what it has may rely on that: it is on the disk from now on, and not only in the memory
+ * of the kernel, where one that was killed has left it. */
 static int file_read(struct ps_table *table, const char *path, uint64_t *whole, const char **why,
 		     bool *was_whole, char error[PS_ERROR_MAX])
 {
@@ -263,7 +264,7 @@ static int file_read(struct ps_table *table, const char *path, uint64_t *whole, 
 	*was_whole = false;
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	if (fd < 0 || fstat(fd, &is)) {
+	if (fd < 0 || (!TAKEN_OUT(PS_READ_SYNC) && fsync(fd)) || fstat(fd, &is)) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);

@@ -217,7 +217,7 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 	ps_serve_refuse(
 		server, conn, said, KV_REFUSED_DISK,
 		"table %s: the server cannot write its log: %s: too much waits for it already",
-		hosted->options.table.name, strerror(ps_table_trouble(hosted->table)));
+		hosted->options.table.name, log_why(ps_table_trouble(hosted->table)));
 	return true;
 }
 
@@ -358,7 +358,7 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 		ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
 				"table %s: the server cannot write its log: %s",
 				hosted->options.table.name,
-				strerror(ps_table_trouble(hosted->table)));
+				log_why(ps_table_trouble(hosted->table)));
 		return;
 	}
 	if (hosted->table->options.is_sync && is_too_large(said)) {

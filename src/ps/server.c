@@ -520,7 +520,7 @@ static void tables_turn(struct ps_server *server)
 			ps_log(server, PS_ERROR,
 			       "table %s: its log cannot be written: %s: nothing more is "
 			       "acknowledged until it can",
-			       hosted->options.table.name, strerror(trouble));
+			       hosted->options.table.name, log_why(trouble));
 		else
 			ps_log(server, PS_WARN, "table %s: its log can be written again",
 			       hosted->options.table.name);

@@ -11,6 +11,7 @@
 
 #include "core/ablate.h"
 #include "core/lns.h"
+#include "util/folder.h"
 
 /* ---- steps ---- */
 
@@ -234,7 +235,7 @@ static uint64_t durable(const struct ps_table *table)
 	if (!table->log)
 		return recorded;
 	state = log_state(table->log);
-	if (table->options.durability == PS_CHECKPOINT &&
+	if (table->options.durability == PS_CHECKPOINT && !state.trouble &&
 	    (state.position == log_appended(table->log) || TAKEN_OUT(PS_UNLOGGED_EARLY)))
 		return recorded;
 	return state.mark;
@@ -325,8 +326,14 @@ static int log_begin_first(struct ps_table *table, uint64_t whole, char error[PS
 				       .waiting_max = table->options.log_waiting,
 				       .changed = table->options.changed,
 				       .arg = table->options.arg };
+	int why;
 
 	ps_table_path(table, table->number, "log", path, sizeof(path));
+	why = TAKEN_OUT(PS_FOLDERS_ABOVE_SYNC) ? 0 : folder_sync_above(path);
+	if (why) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
+		return -1;
+	}
 	if (log_open(&table->log, &options, error))
 		return -1;
 	/* Again in a log that goes on: the map may be a new one. */
