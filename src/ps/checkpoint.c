@@ -226,6 +226,19 @@ static bool is_orphan(const struct ps_table *table, pid_t parent)
 	       (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent);
 }
 
+static int turn(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	char path[PATH_MAX];
+
+	ps_table_path(table, table->number + 1, "log", path, sizeof(path));
+	if (log_turn(table->log, path, &table->before, error))
+		return -1;
+	table->has_before = true;
+	table->number++;
+	ps_table_log_begin(table);
+	return 0;
+}
+
 int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 {
 	char path[PATH_MAX], said[PS_ERROR_MAX];
@@ -233,11 +246,8 @@ int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX])
 
 	if (!table->log || table->checkpoint)
 		return 0;
-	ps_table_path(table, table->number + 1, "log", path, sizeof(path));
-	if (log_turn(table->log, path, said))
+	if (turn(table, said))
 		return failed(table, said, error);
-	table->number++;
-	ps_table_log_begin(table);
 	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
 	table->checkpoint = fork();
 	if (!table->checkpoint) {
@@ -307,4 +317,14 @@ int ps_table_save(struct ps_table *table, char error[PS_ERROR_MAX])
 	if (ps_table_checkpoint(table, error))
 		return -1;
 	return writer_look(table, 0, error) < 0 ? -1 : 0;
+}
+
+/* The end of a log that is gone cannot be told from a crash: of a log that another one follows on, it can. */
+int ps_table_end(struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	if (!table->log)
+		return 0;
+	if (table->options.durability == PS_CHECKPOINT)
+		return ps_table_save(table, error);
+	return turn(table, error);
 }

@@ -27,7 +27,7 @@ struct log {
 	uint64_t at; /* bytes of this file that are durable: where the next write goes */
 	struct bytes filling, writing;
 	uint64_t appended, mark; /* of filling too */
-	uint64_t base;           /* of this file: a position less this is a place in it */
+	struct record_sum sum;   /* of this file, with all that is appended to it */
 	struct log_state state;
 	bool is_busy; /* the thread has `writing` */
 	bool is_closing;
@@ -128,17 +128,28 @@ static void batch_write(struct log *log)
 	changed(log);
 }
 
+/* With the lock. */
+static void record_put(struct log *log, uint32_t type, const uint8_t *body, uint32_t bytes)
+{
+	size_t at = log->filling.count;
+
+	record_frame(&log->filling, type, body, bytes);
+	if (log->filling.is_short)
+		return;
+	record_sum_add(&log->sum, log->filling.at + at);
+	log->appended += RECORD_HEADER_BYTES + bytes;
+}
+
 /* With the lock: what is written next begins with it, for nothing is written before all that is written now is
  * durable. */
 static void whole_put(struct log *log)
 {
 	uint8_t body[8];
 
-	if (log->appended == log->base)
+	if (!log->sum.bytes)
 		return;
-	sparse_body_put64(body, log->appended - log->base);
-	record_frame(&log->filling, RECORD_WHOLE, body, sizeof(body));
-	log->appended += RECORD_WHOLE_BYTES;
+	sparse_body_put64(body, log->sum.bytes);
+	record_put(log, RECORD_WHOLE, body, sizeof(body));
 }
 
 /* With the lock: until there is something to do. Also who has little to write, and rests much on it, has to know that
@@ -214,9 +225,9 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 	log->options.path = NULL;
 	if (!log->options.waiting_max)
 		log->options.waiting_max = WAITING_MAX;
-	log->at = options->whole;
-	log->base = 0 - options->whole;
-	log->fd = file_open(options->path, options->whole, error);
+	log->sum = options->has;
+	log->at = log->sum.bytes;
+	log->fd = file_open(options->path, log->at, error);
 	if (log->fd < 0) {
 		free(log);
 		return -1;
@@ -262,7 +273,7 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 		pthread_cond_wait(&log->moved, &log->lock);
 	if (!log->filling.count)
 		whole_put(log);
-	record_frame(&log->filling, type, body, bytes);
+	record_put(log, type, body, bytes);
 	if (log->filling.is_short) {
 		/* Half a record cannot stay, and what the server is now could not be told any more. */
 		fputs("tally-ps: out of memory for the log: it ends here, before anything is said "
@@ -270,7 +281,6 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 		      stderr);
 		_exit(1);
 	}
-	log->appended += RECORD_HEADER_BYTES + bytes;
 	assert(mark >= log->mark);
 	log->mark = mark;
 	position = log->appended;
@@ -309,7 +319,7 @@ bool log_is_stuck(struct log *log)
 	return is_stuck;
 }
 
-int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
+int log_turn(struct log *log, const char *path, struct record_sum *before, char error[PS_ERROR_MAX])
 {
 	int fd, old, why;
 
@@ -331,7 +341,8 @@ int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX])
 	old = log->fd;
 	log->fd = fd;
 	log->at = 0;
-	log->base = log->appended;
+	*before = log->sum;
+	log->sum = (struct record_sum){ 0 };
 	pthread_mutex_unlock(&log->lock);
 	close(old);
 	return 0;

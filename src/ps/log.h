@@ -19,8 +19,9 @@
 struct log;
 
 struct log_options {
-	const char *path;   /* borrowed until log_open returns */
-	uint64_t whole;     /* bytes of the file that are whole records: it is cut there */
+	const char *path; /* borrowed until log_open returns */
+	struct record_sum
+		has;        /* whole records of the file, at its beginning: it is cut behind them */
 	size_t waiting_max; /* bytes that wait to be written; 0: 256 MiB */
 	/* From the log's thread: more is durable, or it is in trouble, or out of it. */
 	void (*changed)(void *arg);
@@ -50,7 +51,8 @@ uint64_t log_appended(struct log *log);
 bool log_is_stuck(struct log *log);
 
 /* What is appended from now on goes into a new file, whose first record is the caller's next; positions go on. All
- * that came before is durable when this returns. 0, or -1 with a sentence: it goes on with the old file. */
-int log_turn(struct log *log, const char *path, char error[PS_ERROR_MAX]);
+ * that came before is durable when this returns: *before. 0, or -1 with a sentence: it goes on with the old file. */
+int log_turn(struct log *log, const char *path, struct record_sum *before,
+	     char error[PS_ERROR_MAX]);
 
 #endif

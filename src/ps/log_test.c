@@ -21,6 +21,8 @@ enum { RECORDS = 40, FILE_MAX = 1 << 16, LOG_FILE = 4096 };
 static char folder[] = "/tmp/tally-log-XXXXXX";
 static char path[64], error[PS_ERROR_MAX];
 static atomic_uint changes;
+static const struct record_sum none;
+static struct record_sum turned; /* what the log had then */
 
 static void on_change(void *arg)
 {
@@ -50,9 +52,9 @@ static int file_remove(void **state)
 	return 0;
 }
 
-static struct log *open_at(uint64_t whole)
+static struct log *open_at(struct record_sum has)
 {
-	struct log_options options = { .path = path, .whole = whole, .changed = on_change };
+	struct log_options options = { .path = path, .has = has, .changed = on_change };
 	struct log *log;
 
 	if (log_open(&log, &options, error))
@@ -140,7 +142,7 @@ static void log__records_come_back_from_the_disk(void **unused)
 	struct seen seen = { 0 };
 	const char *why;
 	size_t whole;
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint64_t position = append_all(log, 0, RECORDS, NULL);
 
 	(void)unused;
@@ -160,7 +162,7 @@ static void log__cut_anywhere_gives_the_whole_records(void **unused)
 {
 	uint64_t ends[RECORDS];
 	uint8_t file[FILE_MAX], then[FILE_MAX];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	size_t bytes, whole;
 
 	(void)unused;
@@ -184,7 +186,7 @@ static void log__cut_anywhere_gives_the_whole_records(void **unused)
 		if (cut % 97)
 			continue;
 		file_put(file, cut);
-		log = open_at(whole);
+		log = open_at(record_sum_of(file, whole));
 		append_all(log, want, RECORDS, NULL);
 		log_close(log);
 		seen.count = 0;
@@ -201,7 +203,7 @@ static void log__cut_anywhere_gives_the_whole_records(void **unused)
 static void log__no_flipped_bit_is_believed(void **unused)
 {
 	uint8_t file[FILE_MAX];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	size_t bytes, whole, end = append_all(log, 0, RECORDS, NULL);
 
 	(void)unused;
@@ -238,7 +240,7 @@ static void log__what_does_not_fit_is_named_with_its_place(void **unused)
 {
 	uint8_t file[FILE_MAX];
 	uint64_t ends[RECORDS];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint32_t count = 0;
 	char want[64];
 	const char *why;
@@ -259,7 +261,7 @@ static void log__what_does_not_fit_is_named_with_its_place(void **unused)
 static void log__damage_of_all_but_the_last_write_is_told_from_a_crash(void **unused)
 {
 	uint8_t file[FILE_MAX];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint64_t first = append_all(log, 0, 10, NULL), second, third;
 	size_t bytes;
 
@@ -275,9 +277,10 @@ static void log__damage_of_all_but_the_last_write_is_told_from_a_crash(void **un
 	assert_true(record_was_whole(file, bytes, first / 2));
 	assert_true(record_was_whole(file, bytes, second - 5));
 	assert_false(record_was_whole(file, bytes, second + 1));
-	/* One that stands elsewhere is none: it may be in what somebody has pushed. */
-	memmove(file + 1, file, bytes);
-	assert_false(record_was_whole(file, bytes + 1, first / 2));
+	/* Wherever it stands now. */
+	memmove(file + first / 2 + 1, file + first / 2, bytes - first / 2);
+	assert_true(record_was_whole(file, bytes + 1, first / 2 + 1));
+	assert_false(record_was_whole(file, bytes + 1, second + 2));
 }
 
 static void limit(rlim_t bytes)
@@ -293,7 +296,7 @@ static void limit(rlim_t bytes)
 static void log__full_disk_is_told_and_nothing_lost_by_it(void **unused)
 {
 	static uint8_t body[LOG_FILE], file[FILE_MAX];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint64_t first, last;
 	struct seen seen = { 0 };
 	const char *why;
@@ -329,13 +332,13 @@ static void log__turn_goes_on_in_a_new_file(void **unused)
 {
 	uint8_t file[FILE_MAX];
 	char second[64], first[64];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint64_t before = append_all(log, 0, RECORDS / 2, NULL), after;
 
 	(void)unused;
 	snprintf(first, sizeof(first), "%s", path);
 	snprintf(second, sizeof(second), "%s/second", folder);
-	assert_int_equal(log_turn(log, second, error), 0);
+	assert_int_equal(log_turn(log, second, &turned, error), 0);
 	assert_int_equal(log_state(log).position, before);
 	after = append_all(log, RECORDS / 2, RECORDS, NULL);
 	wait_for(log, after, false);
@@ -377,7 +380,7 @@ static void log__failing_disk_holds_nobody_up(void **unused)
 static void log__turn_waits_for_the_old_file_first(void **unused)
 {
 	static uint8_t body[LOG_FILE];
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	char nowhere[64], second[64];
 	uint64_t last;
 
@@ -387,13 +390,13 @@ static void log__turn_waits_for_the_old_file_first(void **unused)
 	snprintf(second, sizeof(second), "%s/second", folder);
 	limit(LOG_FILE / 2);
 	last = log_append(log, 1, 7, body, sizeof(body));
-	assert_int_equal(log_turn(log, nowhere, error), -1);
+	assert_int_equal(log_turn(log, nowhere, &turned, error), -1);
 	assert_non_null(strstr(error, "second: File too large"));
-	assert_int_equal(log_turn(log, second, error), -1);
+	assert_int_equal(log_turn(log, second, &turned, error), -1);
 	assert_int_equal(access(second, F_OK), -1);
 	limit(RLIM_INFINITY);
 	wait_for(log, last, false);
-	assert_int_equal(log_turn(log, nowhere, error), -1);
+	assert_int_equal(log_turn(log, nowhere, &turned, error), -1);
 	assert_non_null(strstr(error, "second: No such file or directory"));
 	log_close(log);
 }
@@ -401,7 +404,7 @@ static void log__turn_waits_for_the_old_file_first(void **unused)
 /* Its descriptor takes all that is written, for nobody. */
 static void log__deleted_file_takes_nothing_more(void **unused)
 {
-	struct log *log = open_at(0);
+	struct log *log = open_at(none);
 	uint64_t first = append_all(log, 0, 10, NULL), last;
 	struct log_state state;
 
@@ -415,7 +418,7 @@ static void log__deleted_file_takes_nothing_more(void **unused)
 	assert_string_equal(log_why(state.trouble), "its file was deleted");
 	log_close(log);
 	/* Nobody has to write for that. */
-	log = open_at(0);
+	log = open_at(none);
 	assert_int_equal(unlink(path), 0);
 	state = wait_for(log, 1, true);
 	assert_int_equal(state.trouble, ENOENT);

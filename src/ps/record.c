@@ -77,7 +77,7 @@ void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_
 	bytes_put(out, body, bytes);
 }
 
-/* NULL: a whole record begins at `at`, which has `left` bytes, at least one. */
+/* NULL: a whole record begins at `at`, which has `left` bytes. */
 static const char *why_not(const uint8_t *at, size_t left)
 {
 	uint32_t bytes;
@@ -95,6 +95,13 @@ static const char *why_not(const uint8_t *at, size_t left)
 	return NULL;
 }
 
+/* A whole RECORD_WHOLE that stands elsewhere than it says? */
+static bool is_moved(const uint8_t *record, size_t at)
+{
+	return sparse_body_get32(record) == 8 && sparse_body_get32(record + 8) == RECORD_WHOLE &&
+	       sparse_body_get64(record + RECORD_HEADER_BYTES) != at;
+}
+
 int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take *take, void *arg,
 		size_t *whole, const char **why, char error[PS_ERROR_MAX])
 {
@@ -106,6 +113,8 @@ int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take
 		char said[PS_ERROR_MAX] = "";
 
 		*why = why_not(file + at, bytes - at);
+		if (!*why && is_moved(file + at, at))
+			*why = "something was put in before, or is missing";
 		if (*why)
 			break;
 		body_bytes = sparse_body_get32(file + at);
@@ -122,15 +131,81 @@ int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take
 	return 0;
 }
 
+/* A crash leaves none behind a gap: the only write that it may have torn begins with it. Where it stands does not matter:
+ * bytes that were put in, or are missing, have moved it. */
 bool record_was_whole(const uint8_t *file, size_t bytes, size_t at)
 {
 	for (; at + RECORD_WHOLE_BYTES <= bytes; at++)
 		if (sparse_body_get32(file + at) == 8 &&
 		    sparse_body_get32(file + at + 8) == RECORD_WHOLE &&
-		    sparse_body_get64(file + at + RECORD_HEADER_BYTES) == at &&
 		    !why_not(file + at, bytes - at))
 			return true;
 	return false;
+}
+
+/* ---- what a file has ---- */
+
+static void type_count(struct record_sum *sum, uint32_t type)
+{
+	sum->records += type != RECORD_WHOLE;
+	sum->batches += type == SERVER_SPARSE_BATCH;
+	sum->epochs += type == SERVER_SPARSE_EPOCH;
+}
+
+void record_sum_add(struct record_sum *sum, const uint8_t *header)
+{
+	sum->bytes += RECORD_HEADER_BYTES + (uint64_t)sparse_body_get32(header);
+	sum->sum = (uint32_t)crc32(sum->sum, header, RECORD_HEADER_BYTES);
+	type_count(sum, sparse_body_get32(header + 8));
+}
+
+struct record_sum record_sum_of(const uint8_t *file, size_t bytes)
+{
+	struct record_sum sum = { 0 };
+
+	while (sum.bytes < bytes)
+		record_sum_add(&sum, file + sum.bytes);
+	return sum;
+}
+
+struct record_sum record_sum_found(const uint8_t *file, size_t bytes, size_t at)
+{
+	struct record_sum sum = { 0 };
+
+	while (at + RECORD_HEADER_BYTES <= bytes) {
+		uint32_t type = sparse_body_get32(file + at + 8);
+		bool is_type = (type >= SERVER_SPARSE_EPOCH && type <= SERVER_SPARSE_BATCH) ||
+			       (type >= RECORD_TABLE && type <= RECORD_BEFORE);
+
+		if (!is_type || why_not(file + at, bytes - at)) {
+			at++;
+			continue;
+		}
+		type_count(&sum, type);
+		at += RECORD_HEADER_BYTES + sparse_body_get32(file + at);
+	}
+	return sum;
+}
+
+void record_before_put(uint8_t body[RECORD_BEFORE_BYTES], uint64_t number,
+		       const struct record_sum *sum)
+{
+	sparse_body_put64(body, number);
+	sparse_body_put64(body + 8, sum->bytes);
+	sparse_body_put64(body + 16, sum->records);
+	sparse_body_put64(body + 24, sum->batches);
+	sparse_body_put64(body + 32, sum->epochs);
+	sparse_body_put32(body + 40, sum->sum);
+}
+
+struct record_sum record_before_get(const uint8_t body[RECORD_BEFORE_BYTES], uint64_t *number)
+{
+	*number = sparse_body_get64(body);
+	return (struct record_sum){ .bytes = sparse_body_get64(body + 8),
+				    .records = sparse_body_get64(body + 16),
+				    .batches = sparse_body_get64(body + 24),
+				    .epochs = sparse_body_get64(body + 32),
+				    .sum = sparse_body_get32(body + 40) };
 }
 
 /* ---- steps ---- */

@@ -26,6 +26,8 @@ enum {
 	RECORD_BODY_MAX = 1 << 30,
 	RECORD_TEXT_MAX = 512, /* of a TABLE */
 	RECORD_WHOLE_BYTES = RECORD_HEADER_BYTES + 8,
+	RECORD_BEFORE_BYTES =
+		44, /* its body: number, bytes, records, batches, epochs of 8, sum of 4 */
 };
 
 enum record_type {
@@ -39,6 +41,7 @@ enum record_type {
 	RECORD_VOID,  /* 8: after this barrier, what a step had is dropped; all have left */
 	RECORD_STAGE, /* of a checkpoint: what a step has so far (stage.h) */
 	RECORD_WHOLE, /* of a log: 8, where in the file it stands. All before it was durable before it was written. */
+	RECORD_BEFORE, /* of a log: 8 number of the log before it, and what that had in all: struct record_sum */
 };
 
 /* ---- bytes, growing ---- */
@@ -66,8 +69,27 @@ typedef int record_take(void *arg, uint32_t type, const uint8_t *body, uint32_t 
 int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take *take, void *arg,
 		size_t *whole, const char **why, char error[PS_ERROR_MAX]);
 
-/* Was all up to here on the disk once? Behind it is a RECORD_WHOLE then: it is damaged, and not the end of a crash. */
+/* Was all up to here on the disk once? Behind it is a RECORD_WHOLE then, wherever that stands now: it is damaged, and not
+ * the end of a crash. */
 bool record_was_whole(const uint8_t *file, size_t bytes, size_t at);
+
+/* What a file has: its bytes, its records (of RECORD_WHOLE none counts), and the CRC-32 of all their headers, which have
+ * the sums of all bodies. */
+struct record_sum {
+	uint64_t bytes, records, batches, epochs;
+	uint32_t sum;
+};
+/* One record more, of this header. */
+void record_sum_add(struct record_sum *sum, const uint8_t *header);
+/* Of a file's first bytes, all of them whole records. */
+struct record_sum record_sum_of(const uint8_t *file, size_t bytes);
+/* Of all records that can be found from `at` on, whatever lies between them; no bytes, no sum. */
+struct record_sum record_sum_found(const uint8_t *file, size_t bytes, size_t at);
+
+/* The body of a RECORD_BEFORE. */
+void record_before_put(uint8_t body[RECORD_BEFORE_BYTES], uint64_t number,
+		       const struct record_sum *sum);
+struct record_sum record_before_get(const uint8_t body[RECORD_BEFORE_BYTES], uint64_t *number);
 
 /* Appends header and body. */
 void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_t bytes);

@@ -45,6 +45,24 @@ static int text_take(struct ps_table *table, const uint8_t *body, uint32_t bytes
 	return -1;
 }
 
+/* Before anything of this log counts: is the one before it what it was? */
+static int before_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		       char error[PS_ERROR_MAX])
+{
+	struct record_sum said;
+	uint64_t number;
+
+	if (bytes != RECORD_BEFORE_BYTES || table->is_in_checkpoint)
+		return failed(error, "what the log before it had, in a place where that cannot be");
+	said = record_before_get(body, &number);
+	if (number + 1 != table->number)
+		return failed(error, "it follows on another log than the one before it");
+	if (!table->has_before || TAKEN_OUT(PS_LOG_BEFORE))
+		return 0;
+	table->is_cut = said.bytes != table->before.bytes || said.sum != table->before.sum;
+	return table->is_cut ? failed(error, "the log before it was another") : 0;
+}
+
 static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		    char error[PS_ERROR_MAX])
 {
@@ -228,6 +246,8 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 	if (table->has_end)
 		return failed(error, "something is behind the end of a checkpoint");
 	switch (type) {
+	case RECORD_BEFORE:
+		return before_take(table, body, bytes, error);
 	case RECORD_MAP:
 		return map_take(table, body, bytes, error);
 	case RECORD_ROWS:
@@ -248,20 +268,23 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 
 /* ---- one file ---- */
 
-/* -1 with a sentence; 0: there is none; 1: it was read, up to *whole, where *why stands, if that is not its end; was more on
- * the disk once? Whoever is told of what it has may rely on that: it is on the disk from now on, and not only in the memory
- * of the kernel, where one that was killed has left it. */
-static int file_read(struct ps_table *table, const char *path, uint64_t *whole, const char **why,
-		     bool *was_whole, char error[PS_ERROR_MAX])
+struct reading {
+	struct record_sum has; /* so much was read: whole records */
+	const char *why;       /* it goes on, but not with one; NULL: it does not go on */
+	bool was_whole;        /* more than that was on the disk once */
+};
+
+/* -1 with a sentence; 0: there is none; 1: it was read. Whoever is told of what it has may rely on that: it is on the disk
+ * from now on, and not only in the memory of the kernel, where one that was killed has left it. */
+static int file_read(struct ps_table *table, const char *path, struct reading *reading,
+		     char error[PS_ERROR_MAX])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
 	struct stat is;
 	size_t bytes, end = 0;
 	uint8_t *file = NULL;
 
-	*why = NULL;
-	*whole = 0;
-	*was_whole = false;
+	*reading = (struct reading){ 0 };
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || (!TAKEN_OUT(PS_READ_SYNC) && fsync(fd)) || fstat(fd, &is)) {
@@ -280,27 +303,27 @@ static int file_read(struct ps_table *table, const char *path, uint64_t *whole, 
 	}
 	table->has_table = false;
 	if (bytes)
-		result = record_scan(path, file, bytes, ps_table_take, table, &end, why, error);
-	if (!result && *why)
-		*was_whole = record_was_whole(file, bytes, end);
+		result = record_scan(path, file, bytes, ps_table_take, table, &end, &reading->why,
+				     error);
+	if (!result) {
+		reading->has = record_sum_of(file, end);
+		reading->was_whole = reading->why && record_was_whole(file, bytes, end);
+	}
 	if (bytes)
 		munmap(file, bytes);
-	*whole = end;
 	return result ? result : 1;
 }
 
 static int checkpoint_read(struct ps_table *table, const char *path, char error[PS_ERROR_MAX])
 {
-	uint64_t whole;
-	const char *why;
-	bool was_whole;
+	struct reading reading;
 	int result;
 
 	table->is_in_checkpoint = true;
-	result = file_read(table, path, &whole, &why, &was_whole, error);
-	if (result > 0 && (why || !table->has_end) && !TAKEN_OUT(PS_CHECKPOINT_END)) {
+	result = file_read(table, path, &reading, error);
+	if (result > 0 && (reading.why || !table->has_end) && !TAKEN_OUT(PS_CHECKPOINT_END)) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: damaged: %s", path,
-			 why ? why : "it has no end");
+			 reading.why ? reading.why : "it has no end");
 		result = -1;
 	}
 	table->is_in_checkpoint = false;
@@ -311,7 +334,7 @@ static int checkpoint_read(struct ps_table *table, const char *path, char error[
 /* ---- all files ---- */
 
 struct found {
-	uint64_t checkpoint, log, log_first; /* the highest, the highest, the lowest */
+	uint64_t checkpoint, log, first; /* the highest, the highest, the lowest of both */
 	bool has_checkpoint, has_log;
 };
 
@@ -325,6 +348,9 @@ static void name_take(const struct ps_table *table, const char *name, struct fou
 	    name[prefix + 1] < '0' || name[prefix + 1] > '9')
 		return;
 	number = strtoull(name + prefix + 1, &end, 10);
+	if ((!strcmp(end, ".checkpoint") || !strcmp(end, ".log")) &&
+	    ((!found->has_checkpoint && !found->has_log) || number < found->first))
+		found->first = number;
 	if (!strcmp(end, ".checkpoint")) {
 		if (!found->has_checkpoint || number > found->checkpoint)
 			found->checkpoint = number;
@@ -332,8 +358,6 @@ static void name_take(const struct ps_table *table, const char *name, struct fou
 	} else if (!strcmp(end, ".log")) {
 		if (!found->has_log || number > found->log)
 			found->log = number;
-		if (!found->has_log || number < found->log_first)
-			found->log_first = number;
 		found->has_log = true;
 	} else if (!strcmp(end, ".checkpoint.partial")) {
 		char path[PATH_MAX];
@@ -374,60 +398,73 @@ static bool later_are_empty(const struct ps_table *table, uint64_t number,
 	return true;
 }
 
-/* Logs from the checkpoint's on; only the last may have half a record at its end. */
-static int logs_read(struct ps_table *table, const struct found *found, uint64_t *whole,
+/* What is wrong with this log, or with the one before it, though it was on the disk once: NULL: nothing. */
+static const char *log_fault(const struct ps_table *table, int result,
+			     const struct reading *reading, const struct found *found)
+{
+	if (result < 0)
+		return "the log behind it says that it had more, or other records";
+	if (!result)
+		return "it is not there, and others of its table are";
+	if (reading->was_whole && !TAKEN_OUT(PS_LOG_DAMAGED))
+		return reading->why;
+	if (reading->why && !later_are_empty(table, table->number, found) &&
+	    !TAKEN_OUT(PS_LOG_MIDST))
+		return reading->why;
+	return NULL;
+}
+
+/* Logs from the checkpoint's on; only the last may have half a record at its end. *has: so much of it is good. */
+static int logs_read(struct ps_table *table, const struct found *found, struct record_sum *has,
 		     char error[PS_ERROR_MAX])
 {
-	for (uint64_t number = table->number;; number++) {
+	for (;; table->number++) {
+		struct reading reading;
+		const char *fault;
 		char path[PATH_MAX];
-		const char *why;
-		bool was_whole;
 		int result;
 
-		ps_table_path(table, number, "log", path, sizeof(path));
-		result = file_read(table, path, whole, &why, &was_whole, error);
-		if (result < 0)
+		ps_table_path(table, table->number, "log", path, sizeof(path));
+		result = file_read(table, path, &reading, error);
+		if (result < 0 && !table->is_cut)
 			return -1;
-		if (was_whole && !TAKEN_OUT(PS_LOG_DAMAGED)) {
-			snprintf(error, PS_ERROR_MAX,
-				 "%.400s: damaged at byte %" PRIu64
-				 ": %s, and what is behind that was on the disk before",
-				 path, *whole, why);
-			return -1;
+		fault = log_fault(table, result, &reading, found);
+		if (result < 0) {
+			table->number--;
+			*has = table->before;
+			table->has_before = false;
+		} else {
+			*has = reading.has;
 		}
-		if (!result ||
-		    (why && !later_are_empty(table, number, found) && !TAKEN_OUT(PS_LOG_MIDST))) {
-			snprintf(error, PS_ERROR_MAX, "%.400s: %s", path,
-				 result ? why : "it is not there, and others of its table are");
-			return -1;
-		}
-		if (why)
+		if (fault)
+			return ps_table_loss(table, table->number, has, found->log, fault, error);
+		if (reading.why)
 			snprintf(table->notice, sizeof(table->notice),
 				 "%.400s: recovered to the last whole record, at byte %" PRIu64
 				 ": %s",
-				 path, *whole, why);
-		table->number = number;
-		if (why || number >= found->log)
+				 path, has->bytes, reading.why);
+		if (reading.why || table->number >= found->log)
 			return 0;
+		table->before = *has;
+		table->has_before = true;
 	}
 }
 
-int ps_table_recover(struct ps_table *table, uint64_t *whole, char error[PS_ERROR_MAX])
+int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[PS_ERROR_MAX])
 {
 	struct found found = { 0 };
 	char path[PATH_MAX];
 
-	*whole = 0;
+	*has = (struct record_sum){ 0 };
 	if (folder_read(table, &found, error))
 		return -1;
 	if (!found.has_checkpoint && !found.has_log)
 		return 0;
 	table->is_old = true;
 	table->number = found.has_checkpoint ? found.checkpoint : 0;
-	table->oldest = found.has_log && found.log_first < table->number ? found.log_first
-									 : table->number;
+	table->oldest = found.first < table->number ? found.first : table->number;
 	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
 	if (found.has_checkpoint && checkpoint_read(table, path, error) < 0)
 		return -1;
-	return logs_read(table, &found, whole, error);
+	return logs_read(table, &found, has, error);
 }

@@ -135,13 +135,11 @@ static void server__pull_of_more_than_an_answer_holds_is_named(void **unused)
 				   .key = keys },
 			  hello = hello_of(0, 1),
 			  open = { .type = KV_OPEN, .name = "t", .dim = SPARSE_DIM_MAX };
-	char path[64];
 	int fd;
 
 	(void)unused;
 	end(NULL);
-	snprintf(path, sizeof(path), "%s/t.0.log", folder);
-	unlink(path);
+	logs_remove();
 	table.table.dim = SPARSE_DIM_MAX;
 	assert_int_equal(begin(NULL), 0);
 	fd = connect_one();

@@ -198,6 +198,8 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 	       table->map.keys, (unsigned long long)table->replayed);
 	ps_steps_begin(server, hosted);
 	hosted->saved_ns = ps_now(server);
+	if (table->has_lost)
+		ps_table_disown(table);
 	if (table->options.durability == PS_CHECKPOINT) {
 		ps_gather_begin(server, hosted);
 	} else {
@@ -561,15 +563,21 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 			fds[i].revents = 0;
 }
 
-/* An orderly end loses nothing. */
-static void tables_save(struct ps_server *server)
+/* An orderly end loses nothing, and what is lost after it can be told. */
+static void tables_end(struct ps_server *server)
 {
 	char error[PS_ERROR_MAX];
 
-	for (uint32_t i = 0; i < server->hosted_count; i++)
-		if (server->hosted[i].table->options.durability == PS_CHECKPOINT &&
-		    ps_table_save(server->hosted[i].table, error))
-			ps_log(server, PS_ERROR, "%s: what came after the last one is lost", error);
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_table *table = server->hosted[i].table;
+
+		if (ps_table_end(table, error))
+			ps_log(server, PS_ERROR, "%s: %s", error,
+			       table->options.durability == PS_CHECKPOINT
+				       ? "what came after the last one is lost"
+				       : "what is not acknowledged is lost, and its end looks like "
+					 "that of a crash");
+	}
 }
 
 int ps_server_run(struct ps_server *server)
@@ -594,6 +602,6 @@ int ps_server_run(struct ps_server *server)
 		if (server->fds[1].revents)
 			ps_accept(server);
 	}
-	tables_save(server);
+	tables_end(server);
 	return 0;
 }

@@ -76,13 +76,20 @@ static int end(void **state)
 	return 0;
 }
 
+static void logs_remove(void)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s/t.%u.log", folder, i);
+		unlink(path);
+	}
+}
+
 /* What a test may change before it begins. */
 static void options_begin(void)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/t.0.log", folder);
-	unlink(path);
+	logs_remove();
 	table = (struct ps_hosted_options){
 		.table = { .name = "t",
 			   .dim = DIM,
@@ -119,11 +126,8 @@ static int folder_make(void **state)
 
 static int folder_remove(void **state)
 {
-	char path[64];
-
 	(void)state;
-	snprintf(path, sizeof(path), "%s/t.0.log", folder);
-	unlink(path);
+	logs_remove();
 	return rmdir(folder);
 }
 

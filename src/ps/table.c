@@ -211,6 +211,18 @@ void ps_table_void(struct ps_table *table)
 	number_record(table, RECORD_VOID, table->barrier);
 }
 
+void ps_table_disown(struct ps_table *table)
+{
+	for (uint16_t i = 0; i < table->shape.workers; i++) {
+		uint64_t incarnation =
+			home_sparse_server(table->home)->memory.worker[i].incarnation;
+
+		if (incarnation && incarnation < UINT64_MAX)
+			home_sparse_join(table->home, i, incarnation + 1);
+	}
+	ps_table_void(table);
+}
+
 void ps_table_leave(struct ps_table *table, uint16_t worker)
 {
 	table->member[worker].left = ++table->moves;
@@ -311,18 +323,32 @@ static void text_make(struct ps_table *table)
 			 sizeof(table->text) - strlen(table->text), " values lns");
 }
 
+/* Of a log that another one follows on, this one says where it ended. */
+static void before_record(const struct ps_table *table)
+{
+	uint8_t body[RECORD_BEFORE_BYTES];
+
+	if (!table->has_before)
+		return;
+	record_before_put(body, table->number - 1, &table->before);
+	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_BEFORE, body,
+		   sizeof(body));
+}
+
 void ps_table_log_begin(struct ps_table *table)
 {
 	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_TABLE,
 		   (const uint8_t *)table->text, (uint32_t)strlen(table->text));
+	before_record(table);
 	ps_table_map_record(table);
 }
 
-static int log_begin_first(struct ps_table *table, uint64_t whole, char error[PS_ERROR_MAX])
+static int log_begin_first(struct ps_table *table, const struct record_sum *has,
+			   char error[PS_ERROR_MAX])
 {
 	char path[PATH_MAX];
 	struct log_options options = { .path = path,
-				       .whole = whole,
+				       .has = *has,
 				       .waiting_max = table->options.log_waiting,
 				       .changed = table->options.changed,
 				       .arg = table->options.arg };
@@ -350,7 +376,7 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 		.bytes_max = table->options.memory_max,
 	};
 	struct home_sparse_options home = { .outbox = outbox, .record = on_record, .arg = table };
-	uint64_t whole = 0;
+	struct record_sum has = { 0 };
 	int result;
 
 	if (ps_table_map_read(table, &table->map, error))
@@ -378,11 +404,11 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 		return failed(&table->options,
 			      "its dim, window or bytes of a datagram do not fit each other",
 			      error);
-	if (table->options.durability != PS_NONE && ps_table_recover(table, &whole, error))
+	if (table->options.durability != PS_NONE && ps_table_recover(table, &has, error))
 		return -1;
 	if (ps_table_map_begin(table, error))
 		return -1;
-	return table->options.durability == PS_NONE ? 0 : log_begin_first(table, whole, error);
+	return table->options.durability == PS_NONE ? 0 : log_begin_first(table, &has, error);
 }
 
 int ps_table_open(struct ps_table **out, const struct ps_table_options *options,

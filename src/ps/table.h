@@ -38,8 +38,9 @@ struct ps_table_options {
 	const char *map;     /* path; NULL: no key is hot */
 	enum ps_durability durability;
 	const char *folder; /* where its files are, but of PS_NONE */
-	bool is_sync;       /* R-KV-16 */
-	bool has_copies;    /* workers are told the new values of hot keys (R-SP-31) */
+	bool accepts_loss; /* goes on, though something that was on the disk is not there any more */
+	bool is_sync;      /* R-KV-16 */
+	bool has_copies;   /* workers are told the new values of hot keys (R-SP-31) */
 	size_t log_waiting; /* bytes of its log that wait for the disk; 0: log_options' */
 	/* As log_options has them. */
 	void (*changed)(void *arg);
@@ -66,6 +67,7 @@ struct ps_table {
 	uint64_t replayed;         /* records that the start has found */
 	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
 	bool is_old;               /* there was a log or a checkpoint */
+	bool has_lost;             /* accepts_loss, and something was lost: notice says what */
 	uint32_t
 		ended; /* incarnations that have left, or were replaced, behind the checkpoint that was read */
 	uint64_t held;     /* R-KV-19: steps in which a number was too large, */
@@ -77,8 +79,11 @@ struct ps_table {
 	uint64_t map_digest; /* as the log has them, of the highest version; 0: none yet */
 	uint64_t number;     /* of the log that is written */
 	uint64_t oldest;     /* of the files that there are */
-	uint64_t moves;      /* joins and leaves */
-	pid_t checkpoint;    /* the child that writes one; 0: none */
+	/* What the log before this one had, if there is one that is read. */
+	struct record_sum before;
+	bool has_before;
+	uint64_t moves;   /* joins and leaves */
+	pid_t checkpoint; /* the child that writes one; 0: none */
 	struct bytes body;
 	float *gradient;
 	const uint64_t *batch_keys; /* while home_sparse_cold runs */
@@ -86,6 +91,7 @@ struct ps_table {
 	uint32_t batch_count;
 	/* While files are read. */
 	bool is_in_checkpoint, has_table, has_end;
+	bool is_cut; /* this log says that the one before it had more, or other records */
 	uint64_t rows_said;
 };
 
@@ -132,6 +138,9 @@ bool ps_table_is_stuck(const struct ps_table *table);
 int ps_table_checkpoint(struct ps_table *table, char error[PS_ERROR_MAX]);
 /* Ends one that is being written, and writes one of what there is now, before it returns. 0, or -1 with a sentence. */
 int ps_table_save(struct ps_table *table, char error[PS_ERROR_MAX]);
+/* An orderly end: brings all to the disk, and begins a log that says how the one before it ended (with PS_CHECKPOINT: a
+ * checkpoint). Only ps_table_close may follow. 0, or -1 with a sentence: it will look like a crash. */
+int ps_table_end(struct ps_table *table, char error[PS_ERROR_MAX]);
 /* Has it come to an end? 1: it has, what is older is gone; -1: it has failed, and the sentence says why; what there was
  * stays. 0: no, or there is none. */
 int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
@@ -143,6 +152,8 @@ int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
 void ps_table_apply_sums(struct ps_table *table, uint64_t key, float *row, const int64_t *sums);
 void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values);
 void ps_table_step(struct ps_table *table);
+/* After a loss: who was there before must not go on with a table that has forgotten some of what it was told. */
+void ps_table_disown(struct ps_table *table);
 /* What ps_table_void does, but for the record. */
 void ps_table_empty(struct ps_table *table);
 /* At the start, when all files were read: does the map follow on what the log has had, and is there room for its rows? */
@@ -155,8 +166,12 @@ void ps_table_path(const struct ps_table *table, uint64_t number, const char *wh
 void ps_table_words(const struct ps_table *table, struct bytes *out);
 /* TABLE and MAP, at the beginning of a log. */
 void ps_table_log_begin(struct ps_table *table);
-/* Reads all files; home and store are as they were made. */
-int ps_table_recover(struct ps_table *table, uint64_t *whole, char error[PS_ERROR_MAX]);
+/* Reads all files; home and store are as they were made. *has: the log that goes on. */
+int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[PS_ERROR_MAX]);
+/* Log `number`, of which *has was read, had more, and there may be logs to `last`; why: what is wrong. -1 with a sentence
+ * that says how much is gone, as far as anything tells; or 0: that is accepted, later logs are gone, and it goes on. */
+int ps_table_loss(struct ps_table *table, uint64_t number, const struct record_sum *has,
+		  uint64_t last, const char *why, char error[PS_ERROR_MAX]);
 /* record_take of a table's files; arg: the table. */
 record_take ps_table_take;
 /* All of a checkpoint to this path: errno, or 0. */
