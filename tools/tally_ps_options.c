@@ -46,6 +46,8 @@ static const char help[] =
 	"                       durability=none\n"
 	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone; 60 if a\n"
 	"                       table has durability=checkpoint)\n"
+	"  --accept-loss        goes on although something is gone that was on the disk, and says "
+	"what\n"
 	"  --job NAME           of workers; others are refused (any)\n"
 	"  --key-file FILE      workers must say what its one line says; chmod 600\n"
 	"  --insecure           anybody who reaches it may change the tables: no key is wanted\n"
@@ -520,6 +522,13 @@ static int set(void *arg, const struct daemon_place *place, const char *name, co
 		return args_size(value, 1 << 16, 1ull << 44, &server->switch_memory)
 			       ? 0
 			       : refuse(place, name, value, "a size from 64K to 16384G");
+	if (!strcmp(name, "accept-loss") && place->file)
+		return refuse(
+			place, name, value,
+			"on the command line alone: it is for the one start that somebody looks "
+			"at");
+	if (!strcmp(name, "accept-loss"))
+		return set_flag(&settings->accepts_loss, place, name, value);
 	if (!strcmp(name, "log-json"))
 		return set_flag(&settings->is_json, place, name, value);
 	return set_level(settings, place, value);
@@ -542,6 +551,7 @@ static const struct option options[] = {
 	{ "tired-memory", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "dir", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "checkpoint", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "accept-loss", no_argument, NULL, DAEMON_OPTION_SET },
 	{ "job", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "key-file", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "insecure", no_argument, NULL, DAEMON_OPTION_SET },
@@ -585,6 +595,7 @@ static int check(struct ps_settings *settings)
 		if (table->durability == PS_CHECKPOINT && !settings->has_interval)
 			settings->server.checkpoint_ns = CHECKPOINT_S * ns_per_s;
 		table->folder = settings->folder;
+		table->accepts_loss = settings->accepts_loss;
 	}
 	listen_choose(settings);
 	return -1;

@@ -18,6 +18,7 @@ struct ps_settings {
 	bool has_interval; /* --checkpoint was said */
 	bool is_insecure, is_json;
 	char warning[PS_OPTION_BYTES]; /* to be logged once that is possible; "": none */
+	bool accepts_loss;
 };
 
 /* -1: go on with *settings, which stay where they are, as argv does; else the exit status, and stderr says why. */
