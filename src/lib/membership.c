@@ -406,6 +406,18 @@ static void all_granted(struct tally_comm *comm, struct codec *codec, uint64_t n
 	}
 }
 
+/* All are there: this rank has come only to say that it has failed. */
+static void failure_tell(struct tally_comm *comm, struct seat *seat, struct codec *codec,
+			 uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_ERROR,
+				      .now_ns = now_ns,
+				      .cause = CONTROL_SYSTEM,
+				      .text = comm->boot.failure };
+
+	membership_do(comm, seat, codec, &event);
+}
+
 static void message_came(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 			 const struct control_message *message, uint64_t now_ns)
 {
@@ -423,6 +435,10 @@ static void message_came(struct tally_comm *comm, struct seat *seat, struct code
 	seat->is_granted = true;
 	if (seat == &membership->seats[0]) {
 		comm->life = message->grant.life;
+		if (comm->boot.failure[0] && !TAKEN_OUT(OOB_TELL)) {
+			failure_tell(comm, seat, codec, now_ns);
+			return;
+		}
 		others_begin(comm, now_ns);
 	}
 	if (are_all_granted(membership))

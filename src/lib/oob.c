@@ -2,11 +2,13 @@
 /*
  * oob.c - tally_comm_init_oob: one allgather of the program's own tells every rank what rank 0 is set to,
  * whether all are on one host, and what any of them finds wrong; a second one, what any of them finds wrong
- * in what the first has given it.
+ * in what the first has given it. Of a second one that fails on a rank the others hear through the job itself, which
+ * that rank joins, and ends.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,8 @@ enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
 	RECORD_VERSION = 2,
 	WATCH_FIRST_S =
-		5, /* until the first line about an allgather that stays away; then each doubles */
+		5,  /* until the first line about an allgather that stays away; then each doubles */
+	TELL_S = 5, /* for all to come and hear that this rank's second allgather has failed */
 };
 
 /* What every rank tells the others. Native byte order: one program runs on all of them. */
@@ -224,20 +227,21 @@ static int records_take(const struct record *all, struct bootstrap *boot,
  * process may share it. */
 static struct record unread[BOOTSTRAP_SIZE_MAX];
 
-/* One allgather. A rank that has found something wrong takes part in it all the same. `all` may be NULL. */
+/* One allgather. A rank that has found something wrong takes part in it all the same. `all` may be NULL. *said is what
+ * the function has returned. */
 static int exchange(const struct record *mine, struct record *all, tally_allgather_fn allgather,
-		    void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+		    void *ctx, int *said, char text[BOOTSTRAP_TEXT_MAX])
 {
 	struct watch watch;
-	int result, said;
+	int result;
 
 	watch_begin(&watch, mine);
-	said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
+	*said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
 	watch_end(&watch);
-	if (said)
+	if (*said)
 		result = wrong(text, TALLY_ERR_SYSTEM,
 			       "the allgather function of rank %u on %s has failed: it returned %d",
-			       mine->rank, mine->host, said);
+			       mine->rank, mine->host, *said);
 	else
 		result = all ? records_check(all, mine, text) : TALLY_OK;
 	if (!result && mine->result)
@@ -248,7 +252,8 @@ static int exchange(const struct record *mine, struct record *all, tally_allgath
 
 /* What this rank was given was wrong: the others, who were given what is right, would wait for it. */
 static int verdicts_exchange(struct record *mine, struct record *all, int result,
-			     tally_allgather_fn allgather, void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+			     tally_allgather_fn allgather, void *ctx, int *said,
+			     char text[BOOTSTRAP_TEXT_MAX])
 {
 	char first[BOOTSTRAP_TEXT_MAX];
 	int second;
@@ -261,18 +266,19 @@ static int verdicts_exchange(struct record *mine, struct record *all, int result
 	}
 	if (all)
 		memset(all, 0, mine->size * sizeof(*all));
-	second = exchange(mine, all, allgather, ctx, text);
+	second = exchange(mine, all, allgather, ctx, said, text);
 	if (!result)
 		return second;
 	strcpy(text, first); /* it knows best what it has found */
 	return result;
 }
 
+/* *is_deaf: all was well, but that this rank's second allgather has failed. The others' may have told them so. */
 static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
-		 void *ctx, char text[BOOTSTRAP_TEXT_MAX])
+		 void *ctx, bool *is_deaf, char text[BOOTSTRAP_TEXT_MAX])
 {
 	struct record *all = calloc(mine->size, sizeof(*all));
-	int result;
+	int result, said;
 
 	if (!all && TAKEN_OUT(OOB_MEMORY))
 		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
@@ -281,10 +287,12 @@ static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn
 		strcpy(mine->text, "out of memory for what the ranks say");
 	}
 	*text = '\0';
-	result = exchange(mine, all, allgather, ctx, text);
+	result = exchange(mine, all, allgather, ctx, &said, text);
 	if (!result)
 		result = records_take(all, boot, text);
-	result = verdicts_exchange(mine, all, result, allgather, ctx, text);
+	*is_deaf = !result;
+	result = verdicts_exchange(mine, all, result, allgather, ctx, &said, text);
+	*is_deaf &= said != 0;
 	free(all);
 	return result;
 }
@@ -310,6 +318,21 @@ static void self_check(struct record *mine, struct bootstrap *boot, struct tally
 		snprintf(mine->text, sizeof(mine->text), "%.255s", said);
 }
 
+/* Its second allgather has failed here, and where it has not they wait for this rank in the job: which is ended there,
+ * with the text. If not all come, all are told who is missing, soon. */
+static void others_tell(const struct bootstrap *boot, const struct tally_options *options,
+			const char *text)
+{
+	struct bootstrap own = *boot;
+	struct tally_comm *comm;
+
+	snprintf(own.failure, sizeof(own.failure), "tally_comm_init_oob: %.230s", text);
+	if (own.init_timeout_s > TELL_S)
+		own.init_timeout_s = TELL_S;
+	if (!comm_open(&comm, &own, options, NULL))
+		tally_comm_destroy(comm);
+}
+
 int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 			tally_allgather_fn allgather, void *ctx,
 			const struct tally_options *options)
@@ -320,6 +343,7 @@ int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 	};
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct tally_options whole;
+	bool is_deaf;
 	int result;
 
 	if (!allgather || !size || size > BOOTSTRAP_SIZE_MAX || rank >= size)
@@ -329,7 +353,9 @@ int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 				    BOOTSTRAP_SIZE_MAX);
 	/* From here on the others wait in their allgather: whatever is wrong, this rank takes part. */
 	self_check(&mine, &boot, &whole, comm, options);
-	result = agree(&mine, &boot, allgather, ctx, text);
+	result = agree(&mine, &boot, allgather, ctx, &is_deaf, text);
+	if (result && is_deaf)
+		others_tell(&boot, &whole, text);
 	if (result)
 		return report_error(NULL, result, "tally_comm_init_oob: %s", text);
 	return comm_open(comm, &boot, &whole, NULL);

@@ -28,7 +28,8 @@ static struct {
 	void (*tamper)(uint8_t *all, size_t bytes); /* with what everybody gets */
 	bool is_of_one;                             /* with what rank 2 alone gets */
 	uint32_t calls[SIZE];
-	int fails; /* what rank 2's callback returns, the first time */
+	int fails[SIZE];    /* what a rank's callback returns */
+	uint32_t fails_idx; /* in this of its calls */
 	bool is_slow;
 } meeting;
 
@@ -56,7 +57,7 @@ static int allgather(const void *send, void *recv, size_t bytes, void *ctx)
 	if (meeting.tamper && (!meeting.is_of_one || (seat->rank == 2 && !meeting.calls[2])))
 		meeting.tamper(recv, bytes);
 	pthread_barrier_wait(&meeting.barrier);
-	return !meeting.calls[seat->rank]++ && seat->rank == 2 ? meeting.fails : 0;
+	return meeting.calls[seat->rank]++ == meeting.fails_idx ? meeting.fails[seat->rank] : 0;
 }
 
 static void *seat_take(void *arg)
@@ -231,7 +232,7 @@ static void oob__what_one_rank_is_given_wrong_is_every_ranks_error(void **state)
 			assert_true(rank == 2 || strstr(seats[rank].text, "rank 2 on "));
 	}
 	seats_init(seats);
-	meeting.fails = 77;
+	meeting.fails[2] = 77;
 	all_do(seats, seat_take);
 	all_said(seats, TALLY_ERR_SYSTEM, "of rank 2 on ");
 	all_said(seats, TALLY_ERR_SYSTEM, "has failed: it returned 77");
@@ -243,7 +244,7 @@ static void oob__a_callback_that_fails_is_named(void **state)
 
 	(void)state;
 	seats_init(seats);
-	meeting.fails = 77;
+	meeting.fails[2] = 77;
 	pthread_barrier_init(&meeting.barrier, NULL, 1);
 	seat_take(&seats[2]);
 	pthread_barrier_destroy(&meeting.barrier);
@@ -253,6 +254,42 @@ static void oob__a_callback_that_fails_is_named(void **state)
 			 TALLY_ERR_ARGUMENT);
 	assert_int_equal(tally_comm_init_oob(&seats[0].comm, 4, 0, NULL, NULL, NULL),
 			 TALLY_ERR_ARGUMENT);
+}
+
+/* Whoever's second one fails: all the others have been told that all is well, and wait for it in the job. */
+static void oob__a_second_callback_that_fails_is_every_ranks_error_at_once(void **state)
+{
+	static const struct {
+		uint32_t ranks; /* one bit each */
+	} cases[] = {
+		{ 1u << 2 }, { 1u << 0 }, { 1u << 1 | 1u << 3 }, { 0xf & ~(1u << 1) }, { 0xf }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct seat seats[SIZE];
+		time_t begun;
+
+		seats_init(seats);
+		meeting.fails_idx = 1;
+		for (uint32_t rank = 0; rank < SIZE; rank++)
+			meeting.fails[rank] = cases[i].ranks >> rank & 1 ? 70 + (int)rank : 0;
+		begun = time(NULL);
+		all_do(seats, seat_take);
+		assert_true(time(NULL) - begun < 4);
+		for (uint32_t rank = 0; rank < SIZE; rank++) {
+			char words[64];
+			bool fails = meeting.fails[rank];
+
+			snprintf(words, sizeof(words),
+				 fails ? "has failed: it returned 7%u"
+				       : "has failed: it returned 7",
+				 rank);
+			assert_int_equal(seats[rank].result,
+					 fails ? TALLY_ERR_SYSTEM : TALLY_ERR_REMOTE);
+			assert_non_null(strstr(seats[rank].text, words));
+		}
+	}
 }
 
 /* In this thread, for what all ranks say. */
@@ -440,6 +477,7 @@ int main(void)
 		cmocka_unit_test(oob__any_name_of_a_host_does_for_a_job),
 		cmocka_unit_test(oob__what_one_rank_is_given_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
+		cmocka_unit_test(oob__a_second_callback_that_fails_is_every_ranks_error_at_once),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
 		cmocka_unit_test(split__refuses_an_aggregator_of_its_own),
