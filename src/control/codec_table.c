@@ -32,6 +32,11 @@ static const struct codec_field join_fields[] = {
 	{ "list_hash", HEX, MESSAGE(join.list_hash), 0, UINT64_MAX, 0, 0 },
 	{ "list", STRING, MESSAGE(join.list), 1, CONTROL_LIST_BYTES, 1, 0 },
 	{ "life", HEX, MESSAGE(join.life), 0, UINT64_MAX, 1, 0 },
+	{ "launched", BOOLEAN, MESSAGE(join.is_launched), 0, 1, 1, 0 },
+	{ "program", HEX, MESSAGE(join.program), 0, UINT64_MAX, 1, 0 },
+	{ "boot", HEX, MESSAGE(join.boot), 0, UINT64_MAX, 1, 0 },
+	{ "process", HEX, MESSAGE(join.process), 0, UINT64_MAX, 1, 0 },
+	{ "local_size", NUMBER, MESSAGE(join.local_size), 0, UINT16_MAX, 1, 0 },
 	{ 0 },
 };
 static const struct codec_field grant_fields[] = {

@@ -31,6 +31,11 @@ static void example_join(struct control_join *join)
 		.timeout_ms = 300000,
 		.list_hash = 0xfedcba9876543210,
 		.life = 1,
+		.is_launched = 1,
+		.program = 0x0123456789abcdef,
+		.boot = 2,
+		.process = UINT64_MAX,
+		.local_size = 8,
 		.mode = CONTROL_LATENCY,
 		.latency_slots = 65536,
 		.latency_window = 32768,
@@ -272,6 +277,16 @@ static void codec__join_is_checked_field_by_field(void **state)
 	assert_join_refused(json, "JOIN: key \"job\" has 300 bytes, not 1 to 255");
 	assert_join_refused("\"job\":\"x\",\"list_hash\":\"10\"}",
 			    "JOIN: key \"list_hash\" is not 16 hexadecimal digits");
+	assert_int_equal(message.join.is_launched, 0); /* who says nothing of itself */
+	assert_int_equal(message.join.program | message.join.boot | message.join.process, 0);
+	assert_int_equal(message.join.local_size, 0);
+	assert_join_refused("\"job\":\"x\",\"list_hash\":\"0000000000000010\",\"process\":\"7\"}",
+			    "JOIN: key \"process\" is not 16 hexadecimal digits");
+	assert_join_refused("\"job\":\"x\",\"list_hash\":\"0000000000000010\",\"launched\":1}",
+			    "JOIN: key \"launched\" is neither true nor false");
+	assert_join_refused("\"job\":\"x\",\"list_hash\":\"0000000000000010\","
+			    "\"local_size\":65536}",
+			    "JOIN: key \"local_size\" is not a number from 0 to 65535");
 	assert_join_refused("\"job\":\"x\",\"kind\":\"router\"}",
 			    "JOIN: key \"kind\" is neither worker nor switch");
 	assert_join_refused("\"job\":\"x\",\"rank\":1}",

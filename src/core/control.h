@@ -113,6 +113,12 @@ struct control_join {
 		list_hash; /* of the list of aggregators that the member was given, each with its port */
 	uint64_t life; /* of the primary's grant, or of the parent communicator; 0: none.
 	                      * Jobs of one name and different lives have nothing to do with one another */
+	uint64_t
+		program; /* digest of the command line, under a name that a launcher has given; 0: the name alone counts */
+	uint64_t boot;    /* of the host's boot id; 0: not known */
+	uint64_t process; /* this process and no other that ever was, on any host; 0: not known */
+	uint16_t local_size;         /* ranks on this host, as the launcher says; 0: it does not */
+	uint8_t is_launched;         /* the name is a launcher's, not the user's */
 	char job[CONTROL_JOB_BYTES]; /* 1.. bytes */
 	char host[CONTROL_HOST_BYTES];
 	char key[CONTROL_KEY_BYTES]; /* "": none */

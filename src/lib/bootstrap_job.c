@@ -170,6 +170,7 @@ int bootstrap_job(struct bootstrap *boot, const struct reader *reader, enum laun
 	char job[BOOTSTRAP_TEXT_MAX] = "";
 	int result = TALLY_OK;
 
+	boot->is_launched = !named;
 	if (named)
 		snprintf(job, sizeof(job), "%s", named);
 	else

@@ -326,6 +326,8 @@ static void check(const struct env_case *env)
 	    strcmp(boot.aggregator, env->aggregator))
 		fail_msg("%s: job %s size %u rank %u local_size %u %d %s", env->claim, boot.job,
 			 boot.size, boot.rank, boot.local_size, boot.is_local, boot.aggregator);
+	if (boot.is_launched != !env_get("TALLY_JOB", arg))
+		fail_msg("%s: is the name the launcher's?", env->claim);
 }
 
 static void bootstrap__environment_gives_the_right_rank_or_names_what_is_wrong(void **state)

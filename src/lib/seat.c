@@ -10,6 +10,7 @@
 
 #include "core/ablate.h"
 #include "core/hash.h"
+#include "lib/identity.h"
 #include "lib/local.h"
 #include "lib/paths.h"
 
@@ -31,7 +32,9 @@ bool seat_is_over(const struct seat *seat)
 static void join_fill(const struct tally_comm *comm, struct seat *seat)
 {
 	struct control_join *join = &seat->join;
+	struct identity self;
 
+	identity_read(&self);
 	*join = (struct control_join){ .version_min = CONTROL_VERSION,
 				       .version_max = CONTROL_VERSION,
 				       .size = (uint16_t)comm->who.size,
@@ -44,7 +47,14 @@ static void join_fill(const struct tally_comm *comm, struct seat *seat)
 								   : CONTROL_DENSE,
 				       .latency_slots = comm->latency_slots,
 				       .latency_window = comm->latency_window,
-				       .life = comm->parent_life };
+				       .life = comm->parent_life,
+				       .boot = self.boot,
+				       .process = self.process,
+				       .local_size = (uint16_t)comm->boot.local_size };
+	/* A part has its parent's life: its name is nobody else's. */
+	join->is_launched = comm->boot.is_launched && !comm->parent_life;
+	if (join->is_launched)
+		join->program = self.program;
 	memcpy(join->key, comm->key, sizeof(comm->key));
 	memcpy(join->job, comm->who.job, sizeof(comm->who.job));
 	memcpy(join->host, comm->who.host, CONTROL_HOST_BYTES - 1);

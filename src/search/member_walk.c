@@ -123,6 +123,11 @@ static void draw_join(void)
 	join->timeout_ms = draw(2) ? 0 : rng_u32(&now->rng);
 	join->list_hash = rng_next(&now->rng);
 	join->life = rng_next(&now->rng);
+	join->program = rng_next(&now->rng);
+	join->boot = rng_next(&now->rng);
+	join->process = rng_next(&now->rng);
+	join->local_size = (uint16_t)draw(300);
+	join->is_launched = (uint8_t)draw(2);
 	snprintf(join->job, sizeof(join->job), "job %u", draw(1000));
 	snprintf(join->host, sizeof(join->host), "host %u", draw(1000));
 	snprintf(join->key, sizeof(join->key), "key %u", draw(1000));

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/identity.h"
+
+static char *self;
+
+/* What this very program says of itself when it is started anew with these arguments. */
+static struct identity started(const char *first, const char *second)
+{
+	char path[4096], line[128] = "";
+	const char *arguments[] = { self, "--say", first, second, NULL };
+	struct identity its = { 0 };
+	unsigned long long program, boot, process;
+	int ends[2];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	pid_t pid;
+
+	assert_true(length > 0);
+	path[length] = '\0';
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(ends[1], 1);
+		execv(path, (char **)(uintptr_t)arguments);
+		_exit(127);
+	}
+	close(ends[1]);
+	assert_true(read(ends[0], line, sizeof(line) - 1) > 0);
+	close(ends[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(sscanf(line, "%llx %llx %llx", &program, &boot, &process), 3);
+	its = (struct identity){ program, boot, process };
+	return its;
+}
+
+static void identity__is_the_same_each_time_it_is_read(void **state)
+{
+	(void)state;
+	struct identity one, two;
+
+	identity_read(&one);
+	identity_read(&two);
+	assert_int_not_equal(one.program, 0);
+	assert_int_not_equal(one.boot, 0);
+	assert_int_not_equal(one.process, 0);
+	assert_memory_equal(&one, &two, sizeof(one));
+}
+
+static void identity__one_command_line_is_one_program(void **state)
+{
+	(void)state;
+	struct identity one = started("a", NULL), two = started("a", NULL),
+			other = started("b", NULL), parts = started("a b", NULL),
+			apart = started("a", "b");
+
+	assert_int_equal(one.program, two.program);
+	assert_int_equal(one.boot, two.boot);
+	assert_int_not_equal(one.process, two.process);
+	assert_int_not_equal(one.program, other.program);
+	assert_int_not_equal(parts.program, apart.program);
+}
+
+static void identity__a_forked_child_is_another_process(void **state)
+{
+	(void)state;
+	struct identity mine, its;
+	int status;
+	pid_t pid;
+
+	identity_read(&mine);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		identity_read(&its);
+		_exit(its.program == mine.program && its.boot == mine.boot &&
+				      its.process != mine.process
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(identity__is_the_same_each_time_it_is_read),
+		cmocka_unit_test(identity__one_command_line_is_one_program),
+		cmocka_unit_test(identity__a_forked_child_is_another_process),
+	};
+	struct identity identity;
+
+	self = argv[0];
+	if (argc < 3 || strcmp(argv[1], "--say"))
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	identity_read(&identity);
+	printf("%llx %llx %llx\n", (unsigned long long)identity.program,
+	       (unsigned long long)identity.boot, (unsigned long long)identity.process);
+	return 0;
+}
