@@ -349,6 +349,12 @@ static void dispatch(struct turn *turn)
 	case ADMISSION_ORPHAN:
 		refuse_orphans(turn);
 		break;
+	case ADMISSION_YIELD:
+		twin_yield(turn);
+		break;
+	case ADMISSION_ADOPT:
+		join_adopt(turn);
+		break;
 	}
 }
 

@@ -43,7 +43,8 @@ struct admission_peer { /* a connection that has said JOIN */
 	uint64_t heard_ns;
 	uint64_t joined_ns;
 	uint64_t list_hash;
-	uint32_t connection; /* 0: none */
+	uint64_t program, boot, process; /* as JOIN says them; 0: not known */
+	uint32_t connection;             /* 0: none */
 	uint32_t pid;
 	uint32_t workers;
 	uint32_t timeout_ms;
@@ -53,7 +54,9 @@ struct admission_peer { /* a connection that has said JOIN */
 	uint16_t size, rank;
 	uint8_t pulse; /* enum admission_pulse */
 	uint8_t mode;  /* enum control_mode */
-	uint8_t reserved[6];
+	uint16_t local_size;
+	uint8_t is_launched; /* its job's name is a launcher's */
+	uint8_t reserved[3];
 	uint8_t nonce[WIRE_NONCE_BYTES];
 	char host[CONTROL_HOST_BYTES];
 	char list[CONTROL_LIST_BYTES]; /* of aggregators, for texts */
@@ -143,7 +146,8 @@ struct admission {
 	uint16_t mismatch_rank, mismatch_other; /* between whom a switch saw it */
 	uint16_t complete_rank;                 /* whose word that was */
 	uint8_t unfit_cause;                    /* enum control_cause */
-	uint8_t reserved2[6];
+	uint8_t is_refusing_all;                /* is_refusing: those that were among them, too */
+	uint8_t reserved2[5];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max], the
 	 * text of the last refusal[text_max], that of the last who was unfit[text_max] and unfit_sources
 	 * [members_max] */
@@ -190,6 +194,8 @@ enum admission_event_type {
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
 	ADMISSION_KILL,      /* SIGTERM's limit is over: the running job too */
 	ADMISSION_ORPHAN, /* config.life has ended badly, `text` says how: who still gathers is told */
+	ADMISSION_YIELD, /* admission_may_unite: who gathers here gathers elsewhere from now on, */
+	ADMISSION_ADOPT, /* ... and here: `peer`, which another gathering has yielded */
 };
 
 enum admission_command { ADMISSION_JOB_ADD, ADMISSION_JOB_SET, ADMISSION_JOB_REMOVE };
@@ -215,6 +221,7 @@ struct admission_event {
 	const char *
 		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
 	bool is_path; /* SHARD that has_failed: not for want of room, but for the path of `rank`; `text` tells */
+	const struct admission_peer *peer; /* ADOPT; lent */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };
@@ -294,6 +301,14 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 
 /* A life: granted, and not at its end. */
 bool admission_is_running(const struct admission *admission);
+
+/* Gatherings of one name, each of another program: may they be one, for together they are complete? If so all but
+ * list[*into] YIELD, and their peers are ADOPTed there. Else look again at *wake_ns. R-CT-51. */
+bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t now_ns,
+			 uint32_t *into, uint64_t *wake_ns);
+
+/* Somebody of this program is in. */
+bool admission_has_program(const struct admission *admission, uint64_t program);
 
 /* Nobody is in or waits: the memory can be given back. */
 bool admission_is_idle(const struct admission *admission);

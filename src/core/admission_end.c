@@ -10,7 +10,7 @@ static const uint64_t ms_ns = 1000000;
 /* ---- a life, a gathering ---- */
 
 /* Nobody is in; those who wait stay, and so does what the log remembers of the last life. */
-static void reset(struct turn *turn)
+void end_reset(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -38,7 +38,7 @@ void end_free_rank(struct turn *turn, struct admission_member *member)
 		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
 			return;
 	}
-	reset(turn);
+	end_reset(turn);
 }
 
 static void remember(struct turn *turn)
@@ -55,7 +55,7 @@ void end_check_drained(struct turn *turn)
 		if (admission_is_in(turn_member(turn, rank)))
 			return;
 	}
-	reset(turn);
+	end_reset(turn);
 }
 
 void end_drain(struct turn *turn)
@@ -98,7 +98,7 @@ void end_gathering(struct turn *turn, enum control_type last)
 		if (admission_is_in(member))
 			turn_send_last(turn, &member->peer, last);
 	}
-	reset(turn);
+	end_reset(turn);
 }
 
 /* A member of a granted life is lost, with the text that turn_blame began. */

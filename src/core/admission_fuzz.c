@@ -162,6 +162,12 @@ static void join_draw(struct fuzz_input *input, struct control_join *join)
 	join->size = 1 + (who & 3);
 	join->rank = who >> 2 & 3;
 	join->pid = who >> 4 & 1;
+	if (who >> 5) { /* two hosts, four processes, under a launcher's name or not */
+		join->is_launched = who >> 5 & 1;
+		join->boot = who >> 6 & 1;
+		join->process = who >> 4 & 3;
+		join->local_size = who >> 7 ? join->size : 0;
+	}
 	if (odd & 1)
 		join->version_min = join->version_max = 1 + fuzz_u8(input) % 3u;
 	if (odd & 2)

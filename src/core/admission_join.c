@@ -97,7 +97,7 @@ void join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
 }
 
 /* What all of a life must have in common. */
-enum difference { SIZE, VERSION, LIST, MODE, ALIKE };
+enum difference { SIZE, VERSION, LIST, MODE, PLACE, ALIKE };
 
 static enum difference difference(const struct admission_peer *a, const struct admission_peer *b)
 {
@@ -111,7 +111,7 @@ static enum difference difference(const struct admission_peer *a, const struct a
 	if (a->mode != b->mode || a->latency_slots != b->latency_slots ||
 	    a->latency_window != b->latency_window)
 		return MODE;
-	return ALIKE;
+	return twin_is_elsewhere(a, b) ? PLACE : ALIKE;
 }
 
 /* "rank 2 on hostb says size 3" */
@@ -140,6 +140,12 @@ static void add_value(struct text *text, const struct admission_peer *peer, enum
 		else
 			text_add(text, " wants dense mode");
 		break;
+	case PLACE:
+		if (peer->local_size == peer->size)
+			text_add(text, " says that all %u ranks are on its host", peer->size);
+		else
+			text_add(text, " is on another host");
+		break;
 	case ALIKE:
 		break;
 	}
@@ -164,6 +170,8 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 		add_value(&text, peer, what);
 		text_add(&text, ", ");
 		add_value(&text, other, what);
+		if (what == PLACE)
+			text_add(&text, ": if these are two jobs, give each its TALLY_JOB");
 		return true;
 	}
 	return false;
@@ -258,6 +266,11 @@ void join_read(struct turn *turn)
 	peer.version_max = said->version_max;
 	peer.size = said->size;
 	peer.rank = said->rank;
+	peer.program = said->program;
+	peer.boot = said->boot;
+	peer.process = said->process;
+	peer.local_size = said->local_size;
+	peer.is_launched = said->is_launched;
 	CORE_ASSERT(event->nonce);
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
@@ -268,6 +281,12 @@ void join_read(struct turn *turn)
 	}
 	unfit_drop(turn, peer.rank);
 	admit(turn, peer);
+}
+
+/* R-CT-51: it has come to another gathering, which was no good without this one. */
+void join_adopt(struct turn *turn)
+{
+	admit(turn, *turn->event->peer);
 }
 
 /* Can this waiter do anything but wait? */
@@ -323,11 +342,18 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
 	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": rank %u is held by process %u on %s, ", turn->config->job,
 		 holder->peer.rank, holder->peer.pid, holder->peer.host);
-	if (turn->admission->state == ADMISSION_GATHER)
+	bool is_twin = twin_is(turn, &holder->peer, waiter);
+
+	if (turn->admission->state == ADMISSION_GATHER || is_twin)
 		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
 			 waiter->host);
 	else
 		text_add(&text, "which is alive: the job runs, another of its name must wait");
+	if (is_twin) {
+		twin_add(&text, &holder->peer, waiter);
+		refuse_twins(turn);
+		return true;
+	}
 	if (turn->admission->state == ADMISSION_GATHER) {
 		refuse_all(turn, NULL);
 		return true;

@@ -21,6 +21,7 @@ static void begin(struct turn *turn)
 
 	memset(&admission->refused, 0, sizeof(admission->refused));
 	admission->is_refusing = 1;
+	admission->is_refusing_all = 0;
 	admission->refused_ns = turn->event->now_ns;
 	admission->refused_cause = (uint8_t)turn->actions->cause;
 	admission->refused_rank = turn->actions->cause_rank;
@@ -37,6 +38,7 @@ void refuse_forget(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	admission->is_refusing = 0;
+	admission->is_refusing_all = 0;
 	admission->refused_ns = 0;
 	admission->refused_cause = 0;
 	admission->refused_rank = 0;
@@ -108,6 +110,26 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	end_gathering(turn, CONTROL_DENY);
 }
 
+/* Nobody can say whose sums these are. Who comes a little later is one of them: it hears the same, also as a
+ * rank that has heard it. */
+void refuse_twins(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+
+	if (admission->state == ADMISSION_GATHER) {
+		refuse_all(turn, NULL);
+	} else {
+		begin(turn);
+		for (uint32_t i = 0; i < admission->waiters_count; i++)
+			turn_send_last(turn, &waiters[i], CONTROL_DENY);
+		memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
+		admission->waiters_count = 0;
+		end_life(turn);
+	}
+	admission->is_refusing_all = 1;
+}
+
 bool refuse_again(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
@@ -117,7 +139,8 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 		return false;
 	bool is_over = !turn->config->life &&
 		       turn->event->now_ns - admission->refused_ns >= refusal_ns;
-	if (is_over || text_ranks_has(&admission->refused, peer->rank)) {
+	if (is_over ||
+	    (!admission->is_refusing_all && text_ranks_has(&admission->refused, peer->rank))) {
 		refuse_forget(turn);
 		return false;
 	}

@@ -7,6 +7,7 @@
  *   admission_join.c    who may be in
  *   admission_refuse.c  who may not, and who hears of it
  *   admission_unfit.c   who never may
+ *   admission_twin.c    two programs under one name
  *   admission_end.c     how a gathering or a life ends
  *   admission_time.c    what happens by itself
  *   admission_query.c   who disagrees
@@ -71,6 +72,7 @@ void turn_forget_pulses(struct turn *turn);
 
 /* admission_end.c */
 /* While gathering; NONE if it was the last. */
+void end_reset(struct turn *turn); /* NONE: nobody is in */
 void end_free_rank(struct turn *turn, struct admission_member *member);
 /* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
  * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
@@ -94,6 +96,7 @@ void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
 void join_pong(struct turn *turn, struct admission_peer *peer);
 /* DENY, with the text that turn_blame began, to who is not in. */
 void join_refuse(struct turn *turn, struct admission_peer *peer);
+void join_adopt(struct turn *turn);
 void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
 struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do more than wait */
 void join_promote(struct turn *turn);                             /* it does */
@@ -108,6 +111,8 @@ void refuse_late_comers(struct turn *turn);
 /* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
 void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
 void refuse_orphans(struct turn *turn);
+/* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
+void refuse_twins(struct turn *turn);
 void refuse_forget(struct turn *turn);
 
 /* admission_unfit.c */
@@ -121,6 +126,16 @@ void unfit_begin(struct turn *turn);               /* a gathering begins */
 void unfit_ends(struct turn *turn);
 void unfit_forget(struct turn *turn);
 void unfit_add(const struct turn *turn, struct text *text); /* "; denied meanwhile: ..." */
+
+/* admission_twin.c */
+/* Both live and claim one rank: is the name a launcher's, which two programs have? */
+bool twin_is(const struct turn *turn, const struct admission_peer *holder,
+	     const struct admission_peer *claimant);
+void twin_add(struct text *text, const struct admission_peer *holder,
+	      const struct admission_peer *claimant);
+/* One says that all ranks are on its host, the other is on another one. */
+bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
+void twin_yield(struct turn *turn);
 
 /* admission_time.c */
 void time_tick(struct turn *turn);

@@ -76,6 +76,17 @@ static void be_odd(struct control_join *join, uint32_t odd)
 	}
 }
 
+/* In every other walk names are a launcher's, mostly; some ranks are on one host. */
+static void be_launched(struct control_join *join)
+{
+	join->boot = admission_draw(3);
+	join->process = admission_draw(admission_draw(4) ? 1000 : 3);
+	join->local_size = (uint16_t)(admission_draw(12) ? 0 : 1 + admission_draw(join->size));
+	join->is_launched = admission_now->walk % 2 && admission_draw(8);
+	if (join->is_launched)
+		join->program = 1 + admission_draw(2);
+}
+
 struct control_join admission_join(void)
 {
 	bool is_crowd = admission_now->mood == MOOD_CROWD;
@@ -96,6 +107,7 @@ struct control_join admission_join(void)
 		join.timeout_ms = 1000 + admission_draw(admission_draw(2) ? 20000 : 80000);
 	if (!admission_draw(20))
 		join.workers = 1 + admission_draw(20000);
+	be_launched(&join);
 	be_odd(&join, odd);
 	return join;
 }

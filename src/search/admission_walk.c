@@ -146,6 +146,44 @@ static const char *somebody_comes(struct bfs *bfs)
 	return event_happens(bfs, event);
 }
 
+/* R-CT-51: as if another gathering had yielded it, a while after it had come there. */
+static const char *somebody_is_adopted(struct bfs *bfs)
+{
+	struct control_join join = admission_join();
+	struct admission_peer peer = {
+		.heard_ns = admission_now->now_ns - admission_draw(2) * SECOND_NS,
+		.joined_ns = admission_now->now_ns - admission_draw(4) * SECOND_NS,
+		.list_hash = join.list_hash,
+		.boot = join.boot,
+		.process = join.process,
+		.program = join.program,
+		.connection = ++admission_now->connections,
+		.pid = join.pid,
+		.workers = join.workers,
+		.timeout_ms = join.timeout_ms,
+		.version_min = CONTROL_VERSION,
+		.version_max = CONTROL_VERSION,
+		.latency_slots = join.latency_slots,
+		.latency_window = join.latency_window,
+		.mode = join.mode,
+		.size = join.size,
+		.rank = join.rank,
+		.local_size = join.local_size,
+		.is_launched = join.is_launched,
+		.nonce = { (uint8_t)walk_step() },
+	};
+	uint32_t place = admission_draw(PLACES);
+
+	if (admission_now->process[place].connection)
+		return NULL;
+	admission_now->process[place] =
+		(struct process){ .connection = peer.connection, .program = admission_draw(3) };
+	memcpy(peer.host, join.host, sizeof(peer.host));
+	memcpy(peer.list, join.list, sizeof(peer.list));
+	return event_happens(bfs,
+			     (struct admission_event){ .type = ADMISSION_ADOPT, .peer = &peer });
+}
+
 static const char *somebody_speaks(struct bfs *bfs)
 {
 	const struct slow_person *person = admission_somebody();
@@ -220,9 +258,9 @@ static const char *something_rare(struct bfs *bfs)
 	static const enum admission_event_type types[] = {
 		ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH,
 		ADMISSION_MISMATCH, ADMISSION_MISFIT,   ADMISSION_MISFIT,   ADMISSION_ALARM,
-		ADMISSION_LATE,     ADMISSION_BROKEN,   ADMISSION_ORPHAN,
+		ADMISSION_LATE,     ADMISSION_BROKEN,   ADMISSION_ORPHAN,   ADMISSION_YIELD,
 	};
-	struct admission_event event = { .type = types[admission_draw(11)], .text = "why" };
+	struct admission_event event = { .type = types[admission_draw(12)], .text = "why" };
 
 	event.rank = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
 	event.other = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
@@ -401,7 +439,7 @@ static const char *step(struct bfs *bfs)
 	    admission_draw(6))
 		return somebody_speaks(bfs);
 	if (what < (admission_now->mood == MOOD_CROWD ? 25 : 14))
-		return somebody_comes(bfs);
+		return admission_draw(20) ? somebody_comes(bfs) : somebody_is_adopted(bfs);
 	if (what < 30)
 		return shard_has_done(bfs);
 	if (what < (admission_now->mood == MOOD_SLOW    ? 50

@@ -39,6 +39,10 @@ static void seat_begin(struct world *world, uint32_t s)
 				       .latency_slots = process->slots,
 				       .latency_window = process->window,
 				       .life = world->config->life,
+				       .is_launched = world->config->is_launched,
+				       .program = world->config->is_launched,
+				       .boot = 1,
+				       .process = owner + 1,
 				       .job = "j" };
 	snprintf(join->host, HOST, "host%u", owner);
 	strcpy(join->key, process->key ? "another" : key);
@@ -364,6 +368,8 @@ static void check_circumstances(struct world *world, const struct admission_even
 	if (event->type == ADMISSION_CLOSED && closed->status == ALIVE &&
 	    closed->member.state == MEMBER_FAILED)
 		world_fail(world, "PRECISION: last words were not heard");
+	if (holder && world->config->is_launched && admission_is_running(world_admission(world)))
+		world_fail(world, "SAFETY: two programs claim one rank, and one goes on");
 	for (uint32_t i = 0; holder && i < actions->count; i++) {
 		const struct admission_action *action = &actions->list[i];
 

@@ -100,6 +100,17 @@ static const struct control_config claimed = {
 	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 } },
 	CLAIMS,
 };
+static const struct control_config claimed_by_two_programs = {
+	.processes = 4, .shards = 1, .is_launched = true,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 },
+		     { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 } },
+	.causes = LOST | CAUSE(DENIED),
+};
+static const struct control_config claimed_by_a_program_killed = {
+	.processes = 3, .shards = 1, .is_launched = true,
+	.process = { { .rank = 0, .size = 2 }, { .rank = 1, .size = 2 }, { .rank = 0, .size = 2 } },
+	CLAIMS,
+};
 static const struct control_config claimed_thrice = {
 	.processes = 4, .shards = 1,
 	.process = { { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 }, { .rank = 0, .size = 3 },
@@ -369,6 +380,10 @@ static const struct search_row rows[] = {
 	{ "control: n=2, rank 0 comes again, one loses power", control_model, &again_cut, false },
 	{ "control: n=2, both come again, one is killed", control_model, &both_again, false },
 	{ "control: n=2, two claim rank 0, one is killed", control_model, &claimed, false },
+	{ "control: n=2, two programs of one launch", control_model, &claimed_by_two_programs,
+	  false },
+	{ "control: n=2, two programs of one launch claim rank 0, one is killed", control_model,
+	  &claimed_by_a_program_killed, false },
 	{ "control: n=3, three claim rank 0, one is killed", control_model, &claimed_thrice,
 	  false },
 	{ "control: n=2, two claim rank 0, it comes again, one is killed", control_model,

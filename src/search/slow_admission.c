@@ -211,6 +211,7 @@ static void begin_refusal(struct slow_step *step)
 	struct slow_admission *slow = step->slow;
 
 	slow->is_refusing = true;
+	slow->is_refusing_all = false;
 	slow->refused_ns = step->event->now_ns;
 	slow->refused = 0;
 	slow->refused_cause = slow->cause;
@@ -261,6 +262,47 @@ void slow_refuse_all(struct slow_step *step, struct slow_person *comer)
 		slow_drop(slow, &slow->people[i]);
 	}
 	slow_end_gathering(step, CONTROL_DENY);
+}
+
+/* R-CT-50: of a gathering or a life, and for all who come. */
+void slow_refuse_twins(struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (slow->state == ADMISSION_GATHER) {
+		slow_refuse_all(step, NULL);
+	} else {
+		begin_refusal(step);
+		for (uint32_t i = slow->count; i--;) {
+			if (slow->people[i].place != SLOW_WAITS)
+				continue;
+			slow_say_last(slow, &slow->people[i], CONTROL_DENY);
+			slow_drop(slow, &slow->people[i]);
+		}
+		slow_end_life(step);
+	}
+	slow->is_refusing_all = true;
+}
+
+/* R-CT-51 */
+static void yield(struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+	uint64_t ranks = 0;
+
+	if (slow->state != ADMISSION_GATHER)
+		return;
+	for (uint32_t i = 0; i < slow->count; i++)
+		if (slow_is_in(&slow->people[i]))
+			ranks |= 1ull << slow->people[i].rank;
+	slow->text[0] = 0;
+	slow_ranks(slow, ranks);
+	slow_text(slow, ": another command line than other ranks of this name, which is a "
+			"launcher's: one job with them, as they are complete together; TALLY_JOB "
+			"says so at once");
+	slow_log_text(slow, ADMISSION_LOG_WARN);
+	slow->text[0] = 0;
+	clear(step);
 }
 
 /* R-CT-36: whoever was noted has heard it. */
@@ -485,6 +527,12 @@ void slow_dispatch(struct slow_step *step)
 		break;
 	case ADMISSION_ORPHAN:
 		orphan(step);
+		break;
+	case ADMISSION_YIELD:
+		yield(step);
+		break;
+	case ADMISSION_ADOPT:
+		slow_adopt(step);
 		break;
 	case ADMISSION_ALARM:
 		alarm(step);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-7 to R-CT-27, R-CT-35, R-CT-36,
- * R-CT-38, R-CT-40, R-CT-41), beside each step of core/admission.c: a list of people in the order in which
+ * R-CT-38, R-CT-40, R-CT-41, R-CT-50), beside each step of core/admission.c: a list of people in the order in which
  * they came, and whole answers, for what core keeps by rank and as hashes.
  *
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
@@ -36,6 +36,9 @@ struct slow_person {
 	uint32_t mode, latency_slots, latency_window;
 	uint64_t list_hash;
 	bool has_list;
+	uint64_t boot, process;
+	uint32_t local_size;
+	bool is_launched;
 	uint32_t misfit; /* enum misfit */
 	uint32_t answer; /* the how manieth of the round */
 	uint32_t asked;  /* the serial of the last PING, 0: none */
@@ -75,7 +78,7 @@ struct slow_admission {
 	bool is_terminating;
 	uint32_t last_cause, last_rank;
 	/* R-CT-9: a gathering that was refused */
-	bool is_refusing;
+	bool is_refusing, is_refusing_all;
 	uint64_t refused_ns, refused;
 	uint32_t refused_cause, refused_rank;
 	char refused_text[CONTROL_TEXT_BYTES];

@@ -82,7 +82,7 @@ static bool is_refused_again(struct slow_step *step, const struct slow_person *c
 	if (!slow->is_refusing)
 		return false;
 	if ((!step->config->life && step->event->now_ns >= slow->refused_ns + 5 * SECOND_NS) ||
-	    slow->refused >> comer->rank & 1) {
+	    (!slow->is_refusing_all && slow->refused >> comer->rank & 1)) {
 		slow->is_refusing = false;
 		return false;
 	}
@@ -97,10 +97,23 @@ static bool is_refused_again(struct slow_step *step, const struct slow_person *c
 	return true;
 }
 
-static bool is_alike(const struct slow_person *a, const struct slow_person *b)
+/* R-CT-9: whose launcher says that one host has all of them, and who is on which. */
+static bool are_apart(const struct slow_person *a, const struct slow_person *b)
+{
+	if (!a->boot || !b->boot || a->boot == b->boot)
+		return false;
+	return a->local_size == a->size || b->local_size == b->size;
+}
+
+static bool wants_alike(const struct slow_person *a, const struct slow_person *b)
 {
 	return a->size == b->size && a->list_hash == b->list_hash && a->mode == b->mode &&
 	       a->latency_slots == b->latency_slots && a->latency_window == b->latency_window;
+}
+
+static bool is_alike(const struct slow_person *a, const struct slow_person *b)
+{
+	return wants_alike(a, b) && !are_apart(a, b);
 }
 
 /* The first of those who gather whom it is not alike; NULL: it is. */
@@ -128,6 +141,10 @@ static void says_what(struct slow_admission *slow, const struct slow_person *per
 	else if (person->list_hash != other->list_hash)
 		slow_text(slow, " was given a list of aggregators with hash %llu",
 			  (unsigned long long)person->list_hash);
+	else if (wants_alike(person, other) && person->local_size == person->size)
+		slow_text(slow, " says that all %u ranks are on its host", person->size);
+	else if (wants_alike(person, other))
+		slow_text(slow, " is on another host");
 	else if (person->mode == CONTROL_LATENCY)
 		slow_text(slow, " wants latency mode with %u slots and a window of %u",
 			  person->latency_slots, person->latency_window);
@@ -212,6 +229,8 @@ void slow_admit(struct slow_step *step, struct slow_person comer)
 		says_what(slow, &comer, other);
 		slow_text(slow, ", ");
 		says_what(slow, other, &comer);
+		if (wants_alike(&comer, other))
+			slow_text(slow, ": if these are two jobs, give each its TALLY_JOB");
 		slow_refuse_all(step, &comer);
 	} else if (slow_member(slow, comer.rank)) {
 		wait_in_line(step, &comer);
@@ -275,6 +294,10 @@ static void join(struct slow_step *step)
 		.latency_window = said->latency_window,
 		.list_hash = said->list_hash,
 		.has_list = said->list[0],
+		.boot = said->boot,
+		.process = said->process,
+		.local_size = said->local_size,
+		.is_launched = said->is_launched,
 	};
 
 	memcpy(comer.nonce, step->event->nonce, sizeof(comer.nonce));
@@ -292,7 +315,51 @@ static void join(struct slow_step *step)
 	}
 }
 
+void slow_adopt(struct slow_step *step)
+{
+	const struct admission_peer *peer = step->event->peer;
+	struct slow_person comer = {
+		.heard_ns = peer->heard_ns,
+		.joined_ns = peer->joined_ns,
+		.connection = peer->connection,
+		.host = (uint32_t)atoi(peer->host + 1),
+		.rank = peer->rank,
+		.size = peer->size,
+		.pid = peer->pid,
+		.workers = peer->workers,
+		.timeout_ms = peer->timeout_ms,
+		.mode = peer->mode,
+		.latency_slots = peer->latency_slots,
+		.latency_window = peer->latency_window,
+		.list_hash = peer->list_hash,
+		.has_list = peer->list[0],
+		.boot = peer->boot,
+		.process = peer->process,
+		.local_size = peer->local_size,
+		.is_launched = peer->is_launched,
+	};
+
+	memcpy(comer.nonce, peer->nonce, sizeof(comer.nonce));
+	slow_admit(step, comer);
+}
+
 /* ---- messages ---- */
+
+/* R-CT-50 */
+static bool are_twins(const struct slow_step *step, const struct slow_person *holder,
+		      const struct slow_person *claimant)
+{
+	const struct slow_admission *slow = step->slow;
+
+	if (step->config->life || !holder->is_launched || !claimant->is_launched)
+		return false;
+	if (holder->process == claimant->process && holder->process)
+		return false;
+	if (slow->state == ADMISSION_STARTED &&
+	    claimant->joined_ns > slow->since_ns + 2 * SECOND_NS)
+		return false;
+	return !are_apart(holder, claimant);
+}
 
 /* R-CT-10: who waits, in turn, has it answered the last PING, as its rank's holder has? */
 static void judge_claims(struct slow_step *step)
@@ -311,9 +378,20 @@ static void judge_claims(struct slow_step *step)
 		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
 		slow_text(slow, "job \"%s\": rank %u is held by process %u on <%u>, ",
 			  step->config->job, holder->rank, holder->pid, holder->host);
-		if (slow->state == ADMISSION_GATHER) {
+		bool is_twin = are_twins(step, holder, claimant);
+		if (slow->state == ADMISSION_GATHER || is_twin)
 			slow_text(slow, "and process %u on <%u> claims it too; both are alive",
 				  claimant->pid, claimant->host);
+		if (is_twin) {
+			slow_text(slow,
+				  "; the name is the launcher's, and there are two %s: give each "
+				  "its TALLY_JOB",
+				  holder->boot == claimant->boot ? "programs of one launch"
+								 : "jobs of one name");
+			slow_refuse_twins(step);
+			return;
+		}
+		if (slow->state == ADMISSION_GATHER) {
 			slow_refuse_all(step, NULL);
 			return;
 		}

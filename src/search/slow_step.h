@@ -69,6 +69,7 @@ void slow_forget_claims(struct slow_admission *slow);
 void slow_clear_if_drained(struct slow_step *step);
 void slow_drain(struct slow_step *step);
 void slow_refuse_all(struct slow_step *step, struct slow_person *comer);
+void slow_refuse_twins(struct slow_step *step);
 void slow_refuse_hopeless(struct slow_step *step, struct slow_person *comer);
 void slow_lose(struct slow_step *step, struct slow_person *person);
 void slow_note_refused(struct slow_admission *slow, uint32_t rank);
@@ -88,6 +89,7 @@ struct slow_person *slow_first_silent(struct slow_step *step);
 void slow_admit(struct slow_step *step, struct slow_person comer);
 struct slow_person *slow_holder_of(struct slow_admission *slow, const struct slow_person *claimant);
 void slow_ping_both(struct slow_admission *slow, struct slow_person *claimant);
+void slow_adopt(struct slow_step *step);
 void slow_message(struct slow_step *step);
 void slow_shard(struct slow_step *step);
 

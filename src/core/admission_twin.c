@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two programs under one name. A launcher's name is its launch's: `mpirun sh -c 'a & b & wait'` has two
+ * programs in it, and some launchers make one name for two jobs. docs/protocol.md, R-CT-50 and R-CT-51.
+ *
+ * Programs that say different things gather apart, each in a machine of its own; so this one sees only those
+ * that say the same, and what they do: two live and claim one rank. Who has which of the others nobody can
+ * say, so all end. But one launch may well have a program for each rank: then no gathering is ever complete,
+ * and together they are.
+ */
+#include "core/admission_turn.h"
+
+static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
+static const uint64_t unite_ns = 2000000000;
+
+bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
+{
+	bool is_one_host = a->local_size == a->size || b->local_size == b->size;
+
+	return is_one_host && a->boot && b->boot && a->boot != b->boot && !TAKEN_OUT(PLACE);
+}
+
+/* Of a life that is on one host alone a stranger from elsewhere can have no part; and one process that joins
+ * twice is no other program. */
+bool twin_is(const struct turn *turn, const struct admission_peer *holder,
+	     const struct admission_peer *claimant)
+{
+	const struct admission *admission = turn->admission;
+	bool is_late = admission->state == ADMISSION_STARTED &&
+		       claimant->joined_ns > admission->since_ns + claim_ns;
+
+	if (!holder->is_launched || !claimant->is_launched || turn->config->life || is_late ||
+	    TAKEN_OUT(TWIN))
+		return false;
+	if (holder->process && holder->process == claimant->process)
+		return false;
+	return !twin_is_elsewhere(holder, claimant);
+}
+
+void twin_add(struct text *text, const struct admission_peer *holder,
+	      const struct admission_peer *claimant)
+{
+	text_add(text,
+		 "; the name is the launcher's, and there are two %s: give each its TALLY_JOB",
+		 holder->boot == claimant->boot ? "programs of one launch" : "jobs of one name");
+}
+
+/* ---- one program for each rank ---- */
+
+bool admission_has_program(const struct admission *admission, uint64_t program)
+{
+	const struct admission_member *members = (const void *)(admission + 1);
+
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		if (members[rank].presence != ADMISSION_ABSENT &&
+		    members[rank].peer.program == program)
+			return true;
+	return false;
+}
+
+/* Who gathers takes its rank; false if it is taken. */
+static bool put_all(const struct admission *admission, struct text_ranks *ranks, uint64_t *last_ns)
+{
+	const struct admission_member *members = (const void *)(admission + 1);
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		if (!admission_is_in(&members[rank]))
+			continue;
+		if (text_ranks_has(ranks, rank))
+			return false;
+		text_ranks_put(ranks, rank);
+		if (members[rank].peer.joined_ns > *last_ns)
+			*last_ns = members[rank].peer.joined_ns;
+	}
+	return true;
+}
+
+/* One whose rank is claimed, or that comes twice, says that these are several jobs. */
+bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t now_ns,
+			 uint32_t *into, uint64_t *wake_ns)
+{
+	struct text_ranks ranks = { { 0 } };
+	uint64_t last_ns = 0;
+	uint32_t gatherings = 0, size = 0;
+
+	*wake_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		if (list[i]->state != ADMISSION_GATHER)
+			continue;
+		if (list[i]->waiters_count || (size && list[i]->size != size) ||
+		    (!put_all(list[i], &ranks, &last_ns) && !TAKEN_OUT(UNITE_APART)))
+			return false;
+		size = list[i]->size;
+		gatherings++;
+		if (admission_is_in(admission_member(list[i], 0)))
+			*into = i;
+	}
+	if (gatherings < 2 || text_ranks_count(&ranks) != size)
+		return false;
+	*wake_ns = last_ns + unite_ns;
+	return now_ns >= *wake_ns;
+}
+
+void twin_yield(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->admission->state != ADMISSION_GATHER)
+		return;
+	turn_log(turn, &text, ADMISSION_LOG_WARN);
+	struct text_ranks ranks = turn_ranks(turn, ADMISSION_JOINED);
+	turn_add_ranks(turn, &text, &ranks);
+	text_add(&text,
+		 ": another command line than other ranks of this name, which is a launcher's: one "
+		 "job with them, as they are complete together; TALLY_JOB says so at once");
+	end_reset(turn);
+}
