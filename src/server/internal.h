@@ -6,6 +6,7 @@
  *   server.c  open, run, close: the loop, signals, shards
  *   peer.c    connections: accepted, read, written, given up
  *   stranger.c  those of them that nobody has let in
+ *   unite.c   gatherings of one name that are one job
  *   job.c     jobs: one core/admission each; its actions carried out
  *   table.c   tables of sparse mode: one connection of a parameter server each
  *   reload.c  settings that change while it runs
@@ -39,8 +40,9 @@ enum {
 	PEER_US = 200,         /* ... or so long */
 	IDLE_JOB_MS = 600000,  /* a name's last verdict is remembered for so long */
 	TICK_MS = 1000,
-	STOP_MS = 500,       /* server_stop: for the ABORTs to leave */
-	STRANGER_LINES = 10, /* per second, in the log */
+	UNITE_MAX = CONTROL_MEMBERS_MAX, /* programs of one job: a rank has one */
+	STOP_MS = 500,                   /* server_stop: for the ABORTs to leave */
+	STRANGER_LINES = 10,             /* per second, in the log */
 	LINE_BYTES = 1024,
 	PEER_TEXT_BYTES = 64,
 	NAME_BYTES = 108, /* of a unix socket */
@@ -73,6 +75,7 @@ struct peer {
 struct job {
 	char name[CONTROL_JOB_BYTES];
 	uint64_t life;       /* that it belongs to, JOIN's; 0: to none */
+	uint64_t program;    /* without a life: JOIN's; 0: the name alone counts */
 	uint64_t ended_life; /* of its own lives the last that ended badly; 0: none */
 	bool has_ended;      /* just now: those that belong to it are to be told */
 	char ended_text[CONTROL_TEXT_BYTES];
@@ -136,6 +139,7 @@ struct server {
 	uint64_t limit_ns;                  /* of drain or stop; UINT64_MAX */
 	uint64_t listen_ns;                 /* when to accept again after an error */
 	uint64_t sweep_ns;
+	uint64_t unite_ns; /* when to look whether gatherings are one; UINT64_MAX */
 	uint64_t stranger_second;
 	uint32_t stranger_lines; /* in that second */
 	uint16_t port;
@@ -215,12 +219,12 @@ void holders_add(const struct server *server, const struct job *but, const struc
 void holders_say(struct server *server);
 
 /* job.c */
-/* Jobs of one name and different lives have nothing to do with one another. */
-struct job *job_find(struct server *server, const char *name, uint64_t life);
+/* Jobs of one name and different lives, or programs, have nothing to do with one another. */
+struct job *job_find(struct server *server, const struct control_join *join);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
 /* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
-int job_open(struct server *server, const char *name, uint64_t life, struct job **out);
+int job_open(struct server *server, const struct control_join *join, struct job **out);
 void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
@@ -231,6 +235,9 @@ void jobs_configure(struct server *server);
 void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
+
+/* unite.c: R-CT-51; sets unite_ns. */
+void jobs_unite(struct server *server, uint64_t now_ns);
 
 /* table.c: R-CT-43 to R-CT-46 */
 /* The peer's first message is TABLE_OPEN. */

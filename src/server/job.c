@@ -11,15 +11,29 @@
 
 enum { MTU_UNKNOWN = 1500 };
 
-struct job *job_find(struct server *server, const char *name, uint64_t life)
+static uint64_t program_of(const struct control_join *join)
 {
+	return join->life || TAKEN_OUT(PROGRAM) ? 0 : join->program;
+}
+
+/* A program may have become part of another's job (R-CT-51): where one of it is it belongs. */
+struct job *job_find(struct server *server, const struct control_join *join)
+{
+	uint64_t program = program_of(join);
+	struct job *found = NULL;
+
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (job && !strcmp(job->name, name) && (job->life == life || TAKEN_OUT(LIFE)))
+		if (!job || strcmp(job->name, join->job) != 0 ||
+		    (job->life != join->life && !TAKEN_OUT(LIFE)))
+			continue;
+		if (program && admission_has_program(job->admission, program))
 			return job;
+		if (job->program == program)
+			found = job;
 	}
-	return NULL;
+	return found;
 }
 
 const char *job_end_of_life(const struct server *server, uint64_t life)
@@ -83,7 +97,7 @@ static void job_free(struct job *job)
 	free(job);
 }
 
-int job_open(struct server *server, const char *name, uint64_t life, struct job **out)
+int job_open(struct server *server, const struct control_join *join, struct job **out)
 {
 	int index = job_index(server);
 	struct job *job;
@@ -94,8 +108,9 @@ int job_open(struct server *server, const char *name, uint64_t life, struct job 
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return -ENOMEM;
-	snprintf(job->name, sizeof(job->name), "%s", name);
-	job->life = life;
+	snprintf(job->name, sizeof(job->name), "%s", join->job);
+	job->life = join->life;
+	job->program = program_of(join);
 	job->index = (uint16_t)index;
 	job_configure(server, job);
 	actions = admission_actions_max(&job->config);
@@ -606,7 +621,7 @@ void jobs_tell(struct server *server, enum admission_event_type type)
 /* At least every second for a name that is in use. */
 uint64_t jobs_wake_ns(const struct server *server)
 {
-	uint64_t wake_ns = UINT64_MAX;
+	uint64_t wake_ns = server->unite_ns;
 
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		const struct job *job = server->jobs[i];

@@ -326,7 +326,7 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer->mtu = message->join.mtu;
-	job = job_find(server, message->join.job, message->join.life);
+	job = job_find(server, &message->join);
 	if (peer_is_orphan(server, peer, message, now_ns))
 		return;
 	if (!job && server->is_draining) {
@@ -334,7 +334,7 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	if (!job)
-		result = job_open(server, message->join.job, message->join.life, &job);
+		result = job_open(server, &message->join, &job);
 	if (result) {
 		peer_refuse(server, peer, message, result, now_ns);
 		return;

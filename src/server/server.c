@@ -557,6 +557,7 @@ static int run(struct server *server)
 			server->is_listening = !watch(server, server->listen_fd, READY_LISTEN);
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
+		jobs_unite(server, now_ns);
 		tables_tick(server, now_ns);
 		run_limit(server, now_ns);
 		run_end(server, now_ns);

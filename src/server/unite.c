@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unite.c - one launch with a program for each rank: gatherings of one name that are one. R-CT-51. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/internal.h"
+
+static bool gathers(const struct job *job)
+{
+	return job && !job->life && job->admission->state == ADMISSION_GATHER;
+}
+
+/* All that gather `from` yields gathers `into`. Without memory for them: another time. */
+static void unite(struct server *server, struct job *from, struct job *into)
+{
+	uint32_t size = from->admission->size, count = 0;
+	struct admission_peer *peers = malloc(size * sizeof(*peers));
+
+	if (!peers)
+		return;
+	for (uint32_t rank = 0; rank < size; rank++) {
+		const struct admission_member *member = admission_member(from->admission, rank);
+
+		if (member->presence != ADMISSION_ABSENT)
+			peers[count++] = member->peer;
+	}
+	job_step(server, from, &(struct admission_event){ .type = ADMISSION_YIELD });
+	for (uint32_t i = 0; i < count; i++) {
+		struct peer *peer = peer_of(server, peers[i].connection);
+
+		if (!peer)
+			continue;
+		peer->job = into->index;
+		job_step(server, into,
+			 &(struct admission_event){ .type = ADMISSION_ADOPT, .peer = &peers[i] });
+	}
+	free(peers);
+}
+
+/* The gatherings of jobs[first]'s name, none of which comes before it. */
+static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
+{
+	struct admission *list[UNITE_MAX] = { NULL };
+	struct job *jobs[UNITE_MAX];
+	uint32_t count = 0, into = 0;
+	uint64_t wake_ns;
+
+	for (uint32_t i = first; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (!gathers(job) || strcmp(job->name, server->jobs[first]->name) != 0)
+			continue;
+		if (count == UNITE_MAX)
+			return UINT64_MAX;
+		jobs[count] = job;
+		list[count++] = job->admission;
+	}
+	if (!admission_may_unite(list, count, now_ns, &into, &wake_ns))
+		return wake_ns;
+	for (uint32_t i = 0; i < count; i++)
+		if (i != into)
+			unite(server, jobs[i], jobs[into]);
+	return UINT64_MAX;
+}
+
+static bool is_first(const struct server *server, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++)
+		if (gathers(server->jobs[i]) &&
+		    !strcmp(server->jobs[i]->name, server->jobs[index]->name))
+			return false;
+	return true;
+}
+
+void jobs_unite(struct server *server, uint64_t now_ns)
+{
+	server->unite_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		uint64_t wake_ns;
+
+		if (!gathers(server->jobs[i]) || !is_first(server, i))
+			continue;
+		wake_ns = look(server, i, now_ns);
+		server->unite_ns = wake_ns < server->unite_ns ? wake_ns : server->unite_ns;
+	}
+}
