@@ -114,7 +114,7 @@ struct server {
 	struct job **jobs;                      /* options.jobs_max of them; NULL: free */
 	struct table *tables[SHARD_TABLES_MAX]; /* by index; NULL: free */
 	uint32_t tables_count;
-	uint64_t instance;  /* of the last table: begins anywhere, never 0 */
+	uint64_t instance;  /* tables that there were: instance_new */
 	uint64_t tables_ns; /* when their servers' silence was looked at */
 	struct peer *peers; /* PEERS_MAX */
 	struct peer *peers_free, *stranger_oldest, *stranger_newest;

@@ -344,8 +344,6 @@ int server_open(struct server **out, const struct server_options *options)
 	do
 		server_random(&server->generation, sizeof(server->generation));
 	while (!server->generation);
-	/* So far from those of any other start that none is used twice. */
-	server_random(&server->instance, sizeof(server->instance));
 	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
 		server_key_set(server, options->key);
 	result = open_all(server);

@@ -15,6 +15,8 @@
 #include "core/layout_sparse.h"
 #include "server/internal.h"
 
+static const uint64_t INSTANCE_COUNT = 0xffffff;
+
 void table_add(struct text *text, const struct table *table)
 {
 	const struct control_table_open *open = &table->open;
@@ -170,6 +172,18 @@ static struct shard_table *table_for_shard(const struct table *table)
 	return add;
 }
 
+/* R-CT-44: a neighbour's cannot be told from one's own, for 40 bits of it are random; and none comes twice, for the
+ * others count. (Of another process, or after 16.7 million tables, the random bits alone keep them apart.) */
+static uint64_t instance_new(struct server *server)
+{
+	uint64_t random;
+
+	server_random(&random, sizeof(random));
+	if (!(++server->instance & INSTANCE_COUNT))
+		server->instance++; /* never 0 */
+	return (random & ~INSTANCE_COUNT) | (server->instance & INSTANCE_COUNT);
+}
+
 /* NULL: out of memory. The index is free. */
 static struct table *table_new(struct server *server, uint16_t index, struct peer *peer,
 			       const struct control_table_open *open, uint64_t now_ns)
@@ -180,12 +194,10 @@ static struct table *table_new(struct server *server, uint16_t index, struct pee
 
 	if (!table)
 		return NULL;
-	if (!++server->instance)
-		server->instance = 1;
 	table->index = index;
 	table->shard = shard_least(server);
 	table->connection = peer->handle;
-	table->instance = server->instance;
+	table->instance = instance_new(server);
 	table->heard_ns = now_ns;
 	table->bytes = engine_sparse_table_bytes(&shape);
 	table->open = *open;

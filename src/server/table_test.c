@@ -67,6 +67,9 @@ static void table__that_is_fenced_gets_another_instance_and_no_old_packet(void *
 	instance = table_client_grant(old)->instance;
 	world_switch(address);
 	assert_true(table_client_grant(world.client)->instance != instance);
+	/* What is not counted is not the last one's either: R-CT-44. */
+	assert_true(table_client_grant(world.client)->instance >> 24 != instance >> 24);
+	assert_true(table_client_grant(world.client)->instance >> 24 != (instance >> 24) + 1);
 	assert_true(table_client_grant(world.client)->index != table_client_grant(old)->index);
 	world_push_until(600);
 	world_check();
