@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "core/ablate.h"
 #include "ps/internal.h"
+
+static const uint64_t INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
 
 /* ---- no ---- */
 
@@ -221,6 +225,27 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 	return true;
 }
 
+/* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
+static bool is_ahead(struct ps_server *server, struct ps_conn *conn, const char *table,
+		     uint64_t had)
+{
+	struct timespec wall;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	now_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
+	if (conn->incarnation <= now_ns + INCARNATION_AHEAD_NS || conn->incarnation - had <= 1 ||
+	    TAKEN_OUT(PS_INCARNATION))
+		return false;
+	ps_serve_refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
+			"table %s: the incarnation of %s, %" PRIu64
+			" ns of its clock, is %.1f h ahead of this server's clock: set the clocks "
+			"of both hosts (an hour is borne)",
+			table, conn->who, conn->incarnation,
+			(double)(conn->incarnation - now_ns) / 3600e9);
+	return true;
+}
+
 static void open_table(struct ps_server *server, struct ps_conn *conn,
 		       const struct kv_message *said)
 {
@@ -250,6 +275,8 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 				said->name, conn->worker, had, conn->incarnation);
 		return;
 	}
+	if (is_ahead(server, conn, said->name, had))
+		return;
 	memcpy(hosted->row,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,

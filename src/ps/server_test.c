@@ -115,6 +115,38 @@ static void server__later_incarnation_takes_the_place(void **unused)
 	close(second);
 }
 
+/* R-KV-6: nobody can say the last number that there is. */
+static void server__incarnation_far_ahead_is_refused(void **unused)
+{
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message hello;
+	struct timespec wall;
+	uint64_t now_ns, hour_ns = 3600000000000;
+	uint64_t ahead[3];
+	int fd;
+
+	(void)unused;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	now_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
+	ahead[0] = UINT64_MAX;
+	ahead[1] = UINT64_MAX / 2;
+	ahead[2] = now_ns + hour_ns + hour_ns / 10;
+	close(open_one(0, 3));
+	for (uint32_t i = 0; i < 3; i++) {
+		hello = hello_of(0, ahead[i]);
+		fd = connect_one();
+		say(fd, &hello);
+		hear(fd, KV_WELCOME);
+		say(fd, &open);
+		hear_no(fd, KV_REFUSED_MISMATCH, "h ahead of this server's clock: set the clocks");
+		hear_end(fd);
+	}
+	close(open_one(0, 4));
+	close(open_one(0, now_ns));
+	close(open_one(0, now_ns + hour_ns - hour_ns / 10));
+	close(open_one(0, now_ns + hour_ns - hour_ns / 10 + 1));
+}
+
 static void server__pull_waits_for_what_it_asks_for(void **unused)
 {
 	int waits = open_one(0, 1), other = open_one(1, 1);
@@ -446,6 +478,7 @@ int main(void)
 		T(tables_are_opened_as_they_are),
 		T(batches_count_once_and_are_pulled),
 		T(later_incarnation_takes_the_place),
+		T(incarnation_far_ahead_is_refused),
 		T(pull_waits_for_what_it_asks_for),
 		T(barrier_is_passed_by_all_or_none),
 		T(second_run_has_barriers_of_its_own),
