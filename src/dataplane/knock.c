@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/ablate.h"
+
 enum { ALONE = 5 }; /* HELLOs of full size before short ones go with them */
 
 void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t child,
@@ -31,6 +33,7 @@ bool knock_serve(struct knock *knock, const struct link_address *peer, const uin
 
 	if (wire_check(at, bytes, &packet) || packet.type != WIRE_WELCOME ||
 	    packet.job != knock->index || packet.child != knock->child ||
+	    (packet.generation != wire_get32(knock->nonce + 4) && !TAKEN_OUT(KNOCK_NONCE)) ||
 	    packet.seq - knock->before - 1 >= knock->serial - knock->before ||
 	    !link_address_equal(peer, &knock->at_switch))
 		return false;
@@ -44,6 +47,7 @@ static void say(struct knock *knock, struct outbox *outbox, uint16_t lanes)
 	struct wire hello = { .type = WIRE_HELLO,
 			      .job = knock->index,
 			      .child = knock->child,
+			      .generation = wire_get32(knock->nonce + 4),
 			      .seq = ++knock->serial,
 			      .lanes = lanes };
 	uint8_t *at = outbox_put(outbox, &knock->at_switch, wire_bytes(lanes));

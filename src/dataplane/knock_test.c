@@ -129,6 +129,11 @@ static void knock__takes_no_welcome_of_others(void **state)
 	hello = t.hello[0];
 	hello.seq++; /* was not said yet */
 	assert_false(welcome(&hello, &at_switch));
+	for (uint32_t bit = 0; bit < 32; bit++) { /* all is right, but for what the nonce says */
+		hello = t.hello[0];
+		hello.generation ^= 1u << bit;
+		assert_false(welcome(&hello, &at_switch));
+	}
 	/* The next table has the index of this one, and its HELLO is on the way. */
 	hello = t.hello[0];
 	knock_begin(&t.knock, &table, WORKER, &at_switch, other, 0);

@@ -31,6 +31,7 @@ static uint64_t greeting_turn(struct kv_server *server, struct kv_greeting *gree
 	struct wire header = { .type = WIRE_HELLO,
 			       .job = greeting->index,
 			       .child = kv->worker,
+			       .generation = wire_get32(greeting->nonce + 4),
 			       .lanes = WIRE_HELLO_LANES };
 	uint8_t *at;
 
@@ -52,7 +53,7 @@ static void greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 			  const struct link_address *peer, const struct wire *packet)
 {
 	if (greeting->is_begun && packet->type == WIRE_WELCOME && packet->job == greeting->index &&
-	    packet->child == kv->worker &&
+	    packet->child == kv->worker && packet->generation == wire_get32(greeting->nonce + 4) &&
 	    packet->seq - greeting->before - 1 < greeting->serial - greeting->before &&
 	    link_address_equal(peer, &greeting->address))
 		greeting->is_welcome = true;
