@@ -167,7 +167,7 @@ static const struct codec_field table_beat_fields[] = {
 	{ "serial", NUMBER, MESSAGE(table_beat.serial), 0, UINT32_MAX, 0, 0 },
 	{ "index", NUMBER, MESSAGE(table_beat.index), 0, UINT16_MAX, 1, 0 },
 	{ "instance", HEX, MESSAGE(table_beat.instance), 0, UINT64_MAX, 1, 0 },
-	{ "generation", NUMBER, MESSAGE(table_beat.generation), 0, INT64_MAX, 1, 0 },
+	{ "generation", HEX, MESSAGE(table_beat.generation), 0, UINT64_MAX, 1, 0 },
 	{ "memory_used", NUMBER, MESSAGE(table_beat.memory_used), 0, INT64_MAX, 1, 0 },
 	{ "memory_max", NUMBER, MESSAGE(table_beat.memory_max), 0, INT64_MAX, 1, 0 },
 	{ "parts", NUMBER, MESSAGE(table_beat.parts), 0, INT64_MAX, 1, 0 },

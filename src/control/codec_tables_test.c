@@ -135,7 +135,7 @@ static void codec__a_beat_is_a_serial_or_all_that_there_is(void **state)
 	message.table_beat = (struct control_table_beat){ .serial = UINT32_MAX,
 							  .index = 255,
 							  .instance = 0x8000000000000001,
-							  .generation = INT64_MAX,
+							  .generation = UINT64_MAX,
 							  .memory_used = 5,
 							  .memory_max = 1ull << 33,
 							  .parts = 1ull << 40 };

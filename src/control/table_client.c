@@ -23,6 +23,8 @@ struct table_client {
 	struct control_table_beat beat; /* the last answer */
 	uint32_t serial;                /* of the last beat that was sent */
 	bool is_waiting;                /* for its answer */
+	uint64_t generation;            /* that the aggregator is told; 0: none yet */
+	bool is_naming;                 /* it has not been told yet */
 	uint64_t beats, beat_ns;        /* answers that have come; when the last was sent */
 	uint64_t srtt_ns, rttvar_ns;    /* of the answers */
 	enum control_cause cause;
@@ -205,8 +207,10 @@ static void late(struct table_client *client)
 
 static bool is_beat_due(const struct table_client *client, uint64_t now_ns)
 {
-	return client->state == TABLE_CLIENT_LIVE && !client->is_leaving && !client->is_waiting &&
-	       (!client->serial || now_ns - client->beat_ns >= client->options.beat_ns);
+	if (client->state != TABLE_CLIENT_LIVE || client->is_leaving)
+		return false;
+	return client->is_naming || !client->serial ||
+	       (!client->is_waiting && now_ns - client->beat_ns >= client->options.beat_ns);
 }
 
 enum table_client_state table_client_turn(struct table_client *client, uint64_t now_ns)
@@ -220,8 +224,10 @@ enum table_client_state table_client_turn(struct table_client *client, uint64_t 
 		if (!++client->serial)
 			client->serial = 1; /* 0: none was sent */
 		client->is_waiting = true;
+		client->is_naming = false;
 		client->beat_ns = now_ns;
 		beat.table_beat.serial = client->serial;
+		beat.table_beat.generation = client->generation;
 		send_or_end(client, &beat);
 	}
 	return client->state;
@@ -237,11 +243,20 @@ uint64_t table_client_due(const struct table_client *client)
 	due_ns = its < due_ns ? its : due_ns;
 	its = limit_ns(client);
 	due_ns = its < due_ns ? its : due_ns;
-	if (client->state == TABLE_CLIENT_LIVE && !client->is_leaving && !client->is_waiting) {
-		its = client->serial ? client->beat_ns + client->options.beat_ns : 0;
+	if (client->state == TABLE_CLIENT_LIVE && !client->is_leaving &&
+	    (client->is_naming || !client->is_waiting)) {
+		its = client->serial && !client->is_naming
+			      ? client->beat_ns + client->options.beat_ns
+			      : 0;
 		due_ns = its < due_ns ? its : due_ns;
 	}
 	return due_ns;
+}
+
+void table_client_name(struct table_client *client, uint64_t generation)
+{
+	client->generation = generation;
+	client->is_naming = true;
 }
 
 void table_client_leave(struct table_client *client, uint64_t now_ns)

@@ -41,6 +41,10 @@ uint64_t table_client_due(const struct table_client *client); /* UINT64_MAX: nev
 /* Reads, judges, sends what is due. now_ns: CLOCK_MONOTONIC, in all calls alike. */
 enum table_client_state table_client_turn(struct table_client *client, uint64_t now_ns);
 
+/* R-CT-45: the table's server has begun this generation with it: SETUP of no other is taken. The aggregator is told at
+ * the next turn. */
+void table_client_name(struct table_client *client, uint64_t generation);
+
 /* Asks the aggregator to remove the table; it has ended when that is done ("closed"), or cannot be waited for. */
 void table_client_leave(struct table_client *client, uint64_t now_ns);
 

@@ -255,12 +255,12 @@ struct control_table_grant {
 	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* lent: the workers', then the server's */
 };
 
-/* The server's has a serial and zeros. */
+/* The server's has a serial, its generation if there is one, and zeros. */
 struct control_table_beat {
 	uint32_t serial; /* the answer's is its question's */
 	uint16_t index;
 	uint64_t instance;
-	uint64_t generation;              /* 0: no SETUP was taken */
+	uint64_t generation;              /* the answer's, 0: no SETUP was taken */
 	uint64_t memory_used, memory_max; /* of the shard, bytes */
 	uint64_t parts;                   /* of the table's flushes, as often as they were sent */
 };

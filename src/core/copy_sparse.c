@@ -110,7 +110,8 @@ static bool has_lost(const struct copy_sparse *copy, uint64_t expected)
  * not come any more. */
 void copy_sparse_resume(struct copy_sparse *copy, uint64_t generation, uint64_t expected)
 {
-	bool is_next = generation == copy->generation + 1 || TAKEN_OUT(SPARSE_COPY_SKIPPED);
+	bool is_next = sparse_fences(generation) == sparse_fences(copy->generation) + 1 ||
+		       TAKEN_OUT(SPARSE_COPY_SKIPPED);
 	bool is_same = is_next && (!has_lost(copy, expected) || TAKEN_OUT(SPARSE_COPY_BACK));
 
 	if (generation <= copy->generation || !expected)
@@ -208,9 +209,10 @@ bool copy_sparse_take(struct copy_sparse *copy, const struct sparse *packet, con
 
 	if (!is_sound(copy->table, packet, at))
 		return false;
-	copy_sparse_told(copy, packet->generation, epoch);
+	/* Of a higher one only TCP can tell: anybody could say it here, and no value could be used any more. */
 	if (packet->generation != copy->generation && !TAKEN_OUT(SPARSE_COPY_GENERATION))
-		return true;
+		return false;
+	copy_sparse_told(copy, packet->generation, epoch);
 	if (epoch > copy->fresh && epoch - copy->fresh <= COPY_SPARSE_AHEAD &&
 	    !part_put(copy, packet))
 		return false;

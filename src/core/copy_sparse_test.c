@@ -46,6 +46,12 @@ static struct history {
 	} epoch[EPOCHS];
 } history[GENERATIONS];
 
+/* With so many fences. */
+static uint64_t generation_of(uint64_t fences)
+{
+	return fences ? fences << SPARSE_RANDOM_BITS | (0xfeed0000 + 77 * fences) : 0;
+}
+
 static uint32_t value_of(uint64_t generation, uint64_t epoch, uint32_t rank, uint32_t k)
 {
 	return (uint32_t)(generation * 2654435761u + epoch * 40503u + rank * 97u + k);
@@ -55,7 +61,7 @@ static int begin(void **state)
 {
 	restart_random(state);
 	assert_int_equal(copy_sparse_parts_max(&table), PARTS);
-	copy_sparse_init(&copy, &table, 1, 1, &memory);
+	copy_sparse_init(&copy, &table, generation_of(1), 1, &memory);
 	return 0;
 }
 
@@ -71,7 +77,7 @@ static bool give(uint64_t generation, uint64_t epoch, uint32_t part, uint32_t to
 	uint8_t at[BYTES], *item = at + SPARSE_HEADER_BYTES;
 	struct sparse packet = { .kind = SPARSE_BCAST,
 				 .table = table.index,
-				 .generation = generation,
+				 .generation = generation_of(generation),
 				 .number = epoch,
 				 .part = part,
 				 .parts = parts_of(touched),
@@ -103,7 +109,7 @@ static void pulled(uint32_t rank, uint64_t generation, uint64_t epoch)
 
 	for (uint32_t k = 0; k < DIM; k++)
 		got[k] = value_of(generation, epoch, rank, k);
-	copy_sparse_pulled(&copy, rank, generation, epoch, got);
+	copy_sparse_pulled(&copy, rank, generation_of(generation), epoch, got);
 }
 
 static bool is_usable(uint32_t rank, uint64_t bound)
@@ -165,7 +171,7 @@ static void what_comes_late_changes_no_value(void **state)
 	assert_true(has_value(0, 1, 4) && has_value(1, 1, 4) && has_value(2, 1, 3));
 	give(2, 6, 0, 1); /* not its generation yet, */
 	assert_true(has_value(0, 1, 4));
-	copy_sparse_resume(&copy, 2, 3);
+	copy_sparse_resume(&copy, generation_of(2), 3);
 	give(2, 3, 0, 1); /* and that counts first */
 	assert_true(has_value(0, 2, 3));
 	give(1, 6, 0, 1);
@@ -177,7 +183,7 @@ static void a_commit_without_its_bcast_makes_it_stale(void **state)
 	(void)state;
 	give_all(1, 1, 1);
 	assert_true(is_usable(0, 0));
-	copy_sparse_told(&copy, 1, 3);
+	copy_sparse_told(&copy, generation_of(1), 3);
 	assert_false(is_usable(0, 1));
 	assert_true(is_usable(0, 2));
 	give_all(1, 3, 2);
@@ -193,7 +199,7 @@ static void a_bcast_that_is_lost_moves_the_base(void **state)
 	give_all(1, 1, 3);
 	give_all(1, 3, 2);
 	give_all(1, 4, 0);
-	copy_sparse_told(&copy, 1, 1 + COPY_SPARSE_AHEAD);
+	copy_sparse_told(&copy, generation_of(1), 1 + COPY_SPARSE_AHEAD);
 	assert_int_equal(copy.base, 0);
 	give_all(1, 2 + COPY_SPARSE_AHEAD, 0);
 	assert_int_equal(copy.base, 2);
@@ -212,7 +218,7 @@ static void who_waits_no_more_has_what_is_as_of_the_newest(void **state)
 	give_all(1, 1, 3);
 	copy_sparse_give_up(&copy); /* nothing is missing */
 	assert_true(is_usable(0, 0));
-	copy_sparse_told(&copy, 1, 2);
+	copy_sparse_told(&copy, generation_of(1), 2);
 	pulled(1, 1, 2);
 	assert_false(is_usable(0, 0) || is_usable(1, 0));
 	copy_sparse_give_up(&copy);
@@ -226,14 +232,14 @@ static void a_fence_keeps_what_the_server_has_kept(void **state)
 	(void)state;
 	give_all(1, 1, 1);
 	give_all(1, 2, 2);
-	copy_sparse_resume(&copy, 2, 3);
+	copy_sparse_resume(&copy, generation_of(2), 3);
 	assert_true(is_usable(0, 0) && is_usable(1, 0));
 	give_all(2, 3, 1);
 	assert_true(is_usable(0, 0) && has_value(0, 2, 3));
-	copy_sparse_resume(&copy, 3, 6); /* 4 and 5 never came, */
+	copy_sparse_resume(&copy, generation_of(3), 6); /* 4 and 5 never came, */
 	assert_false(is_usable(0, 9) || is_usable(1, 9));
-	give_all(2, 4, 1); /* and do not any more */
-	give_all(2, 5, 1);
+	assert_false(give(2, 4, 0, 1)); /* and do not any more */
+	assert_false(give(2, 5, 0, 1));
 	assert_false(is_usable(0, 9));
 	give_all(3, 6, 1);
 	assert_true(is_usable(0, 0));
@@ -243,13 +249,15 @@ static void a_higher_generation_that_was_heard_of_is_waited_for(void **state)
 {
 	(void)state;
 	give_all(1, 1, 1);
-	copy_sparse_told(&copy, 2, 1);
+	assert_false(give(2, 9, 0, 1)); /* anybody could say it: only TCP tells of one */
+	assert_true(is_usable(0, 0));
+	copy_sparse_told(&copy, generation_of(2), 1);
 	assert_false(is_usable(0, 9));
-	copy_sparse_resume(&copy, 2, 2);
+	copy_sparse_resume(&copy, generation_of(2), 2);
 	assert_true(is_usable(0, 0));
 	pulled(1, 3, 1); /* over TCP, before RESUME: not kept */
 	assert_false(is_usable(0, 9) || is_usable(1, 9));
-	copy_sparse_resume(&copy, 3, 2);
+	copy_sparse_resume(&copy, generation_of(3), 2);
 	assert_true(is_usable(0, 0) && !is_usable(1, 9));
 }
 
@@ -274,7 +282,7 @@ static void a_server_that_went_back_takes_all_values_with_it(void **state)
 	(void)state;
 	give_all(1, 1, 3);
 	give_all(1, 2, 1);
-	copy_sparse_resume(&copy, 2, 2);
+	copy_sparse_resume(&copy, generation_of(2), 2);
 	assert_false(is_usable(0, 9) || is_usable(1, 9));
 	give_all(2, 2, 2);
 	assert_true(is_usable(1, 0) &&
@@ -288,7 +296,7 @@ static void one_value_of_a_lost_epoch_is_enough(void **state)
 	give_all(1, 1, 1);
 	give(1, 2, 0, 0x7e);
 	assert_int_equal(copy.fresh, 1);
-	copy_sparse_resume(&copy, 2, 2);
+	copy_sparse_resume(&copy, generation_of(2), 2);
 	assert_false(is_usable(0, 9) || is_usable(1, 9));
 }
 
@@ -298,7 +306,7 @@ static void a_generation_that_it_never_heard_of_takes_all_values_with_it(void **
 	(void)state;
 	give_all(1, 1, 1);
 	give_all(1, 2, 1);
-	copy_sparse_resume(&copy, 3, 3);
+	copy_sparse_resume(&copy, generation_of(3), 3);
 	assert_false(is_usable(0, 9));
 	pulled(0, 3, 2);
 	assert_true(is_usable(0, 0));
@@ -309,7 +317,7 @@ static void what_is_not_of_the_table_is_refused(void **state)
 	uint8_t at[BYTES] = { 0 };
 	struct sparse sound = { .kind = SPARSE_BCAST,
 				.table = table.index,
-				.generation = 1,
+				.generation = generation_of(1),
 				.number = 1,
 				.part = 1,
 				.parts = 2,
@@ -427,13 +435,13 @@ static void pull(uint64_t g, uint32_t rank)
 
 	for (uint32_t k = 0; k < DIM; k++)
 		got[k] = last ? value_of(of->epoch[last].generation, last, rank, k) : 0;
-	copy_sparse_pulled(&copy, rank, g, of->count, got);
+	copy_sparse_pulled(&copy, rank, generation_of(g), of->count, got);
 }
 
 /* Every value that may be used is one that the server had, and as new as it says. How many there are. */
 static uint32_t copy_is_true(void)
 {
-	const struct history *of = &history[copy.generation];
+	const struct history *of = &history[sparse_fences(copy.generation)];
 	uint32_t usable = 0;
 
 	assert_true(copy.base <= copy.fresh && copy.fresh <= of->count);
@@ -478,10 +486,10 @@ static uint64_t server_turn(uint64_t g)
 
 static void resume_draw(uint64_t g, const uint64_t *fences, uint64_t *back)
 {
-	uint64_t to = random_below(2) ? g : copy.generation + 1;
+	uint64_t to = random_below(2) ? g : sparse_fences(copy.generation) + 1;
 
 	*back += copy.fresh >= fences[to];
-	copy_sparse_resume(&copy, to, fences[to]);
+	copy_sparse_resume(&copy, generation_of(to), fences[to]);
 }
 
 static void arrive(void)
@@ -497,9 +505,9 @@ static void arrive(void)
 /* Nothing comes any more: what is pulled once may be used, and is what the server has. */
 static void all_is_well_when_it_is_quiet(uint64_t g, const uint64_t *fences)
 {
-	if (copy.generation < g)
-		copy_sparse_resume(&copy, g, fences[g]);
-	copy_sparse_told(&copy, g, history[g].count);
+	if (sparse_fences(copy.generation) < g)
+		copy_sparse_resume(&copy, generation_of(g), fences[g]);
+	copy_sparse_told(&copy, generation_of(g), history[g].count);
 	copy_sparse_give_up(&copy);
 	assert_int_equal(copy.fresh, history[g].count);
 	copy_is_true();
@@ -531,7 +539,7 @@ static void what_may_be_used_is_as_new_as_the_copy_says(void **state)
 					fences[g] = history[g].count + 1;
 			} else if (what < 9 && flying_count) {
 				arrive();
-			} else if (copy.generation < g && random_below(2)) {
+			} else if (sparse_fences(copy.generation) < g && random_below(2)) {
 				resume_draw(g, fences, &back);
 			} else if (!random_below(8)) {
 				copy_sparse_give_up(&copy);

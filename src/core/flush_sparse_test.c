@@ -66,7 +66,7 @@ static void misshapen_parts_are_dropped(void **state)
 	uint8_t at[60];
 	struct sparse packet = { .kind = SPARSE_FLUSH,
 				 .table = table.index,
-				 .generation = 1,
+				 .generation = generation_of(1),
 				 .number = 1,
 				 .part = 2,
 				 .parts = 4,
@@ -135,7 +135,7 @@ static void a_packet_with_a_rank_twice_leaves_no_trace(void **state)
 	struct sparse packet = { .kind = SPARSE_FLUSH,
 				 .table = table.index,
 				 .count = 2,
-				 .generation = 1,
+				 .generation = generation_of(1),
 				 .number = 1,
 				 .part = 1,
 				 .parts = 2,
@@ -189,7 +189,7 @@ static uint64_t have_of(uint64_t generation, uint64_t epoch)
 	assert_int_equal(sparse_check(at, server_sparse_have(&server, 3, at), &packet), WIRE_OK);
 	assert_int_equal(packet.kind, SPARSE_HAVE);
 	assert_int_equal(packet.worker, SPARSE_SERVER);
-	assert_int_equal(packet.generation, generation);
+	assert_int_equal(packet.generation, generation_of(generation));
 	assert_int_equal(packet.number, epoch);
 	assert_int_equal(packet.part, 0);
 	assert_int_equal(packet.parts, 4);

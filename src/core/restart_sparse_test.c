@@ -34,7 +34,7 @@ enum {
 enum { TO_SWITCH = 1, TO_SERVER, TO_WORKER };
 
 struct checkpoint {
-	uint64_t generation, expected, cut[WORKERS * WINDOW_MAX];
+	uint64_t expected, cut[WORKERS * WINDOW_MAX];
 	uint64_t incarnation[WORKERS], next[WORKERS];
 	int64_t total[RANKS];
 	uint32_t cold[WORKERS]; /* bit number - 1 */
@@ -57,6 +57,7 @@ static struct {
 	uint32_t cold[WORKERS];
 	uint8_t has_part[PARTS_MAX];
 	struct checkpoint saved;
+	uint64_t generation; /* of the last FENCE, which is on the disk whatever else is */
 	uint64_t generations, lost, deaths;
 	bool is_calm, has_saved;
 	struct {
@@ -145,6 +146,7 @@ static void switch_begins(void)
 	memset(world.place, 0, sizeof(world.place));
 	memset(world.at_tag, 0, sizeof(world.at_tag));
 	world.at.instance = world.generations + 1000;
+	switch_sparse_name(&world.at, world.server.generation);
 }
 
 static void switch_takes(struct sparse *packet, const uint8_t *at)
@@ -189,6 +191,7 @@ static void server_does(struct server_sparse_event event)
 	}
 	if (actions.answer && event.type == SERVER_SPARSE_COLD && !odds(3))
 		world.answered[event.worker] = event.number;
+	world.generation = world.server.generation;
 	if (actions.record) { /* without a log it is durable at once */
 		struct server_sparse_event durable = { .type = SERVER_SPARSE_DURABLE,
 						       .number = world.server.recorded };
@@ -209,7 +212,6 @@ static void server_saves(void)
 {
 	struct checkpoint *saved = &world.saved;
 
-	saved->generation = world.server.generation;
 	saved->expected = world.server.expected;
 	memcpy(saved->cut, world.cut, sizeof(saved->cut));
 	memcpy(saved->total, world.total, sizeof(saved->total));
@@ -225,12 +227,12 @@ static void server_saves(void)
 static void server_loads(void)
 {
 	const struct checkpoint *saved = &world.saved;
-	struct server_sparse_record record = { .map = MAP, .generation = saved->generation };
+	struct server_sparse_record record = { .map = MAP, .generation = world.generation };
 
 	record.kind = SERVER_SPARSE_FENCE;
 	record.number = 1;
 	server_sparse_replay(&world.server, &record, NULL);
-	for (uint16_t w = 0; w < WORKERS; w++) {
+	for (uint16_t w = 0; w < WORKERS && world.has_saved; w++) {
 		record.worker = w;
 		record.incarnation = saved->incarnation[w];
 		record.kind = SERVER_SPARSE_JOIN;
@@ -241,6 +243,8 @@ static void server_loads(void)
 		record.number++;
 		server_sparse_replay(&world.server, &record, NULL);
 	}
+	if (!world.has_saved)
+		return;
 	record.kind = SERVER_SPARSE_EPOCH;
 	record.epoch = saved->expected - 1;
 	record.number++;
@@ -256,11 +260,10 @@ static void server_dies(void)
 	memset(world.total, 0, sizeof(world.total));
 	memset(world.cold, 0, sizeof(world.cold));
 	server_sparse_init(&world.server, &world.table, MAP, &memory);
-	if (world.has_saved)
-		server_loads();
-	world.generations = world.generations + 1;
+	server_loads();
+	world.generations++;
 	server_does((struct server_sparse_event){
-		.type = SERVER_SPARSE_GATHER, .map = MAP, .number = world.generations });
+		.type = SERVER_SPARSE_GATHER, .map = MAP, .random = rng_next(&rng) });
 	switch_begins();
 }
 
@@ -275,17 +278,19 @@ static void worker_reports(uint16_t w)
 						  .worker = w,
 						  .incarnation = 1,
 						  .number = world.answered[w],
+						  .random = rng_next(&rng),
 						  .row = row });
 	if (world.server.generation == generation)
 		return;
-	world.generations = world.server.generation; /* nobody has waited for it */
+	world.generations++; /* nobody has waited for it */
 	switch_begins();
 }
 
 static void fence(void)
 {
 	world.generations++;
-	server_does((struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = MAP });
+	server_does((struct server_sparse_event){
+		.type = SERVER_SPARSE_FENCE_IT, .map = MAP, .random = rng_next(&rng) });
 	switch_begins();
 }
 
@@ -310,6 +315,11 @@ static void server_acts(void)
 	for (uint16_t w = 0; w < WORKERS; w++) {
 		if (server_sparse_may_resume(server, w))
 			fly(TO_WORKER, w, at, server_sparse_resume(server, w, at));
+		if (server_sparse_may_resume(server, w) && !random_below(3))
+			worker_does(w,
+				    (struct worker_sparse_event){ .type = WORKER_SPARSE_NAME,
+								  .generation = server->generation,
+								  .map = MAP });
 		if (world.answered[w] < BATCHES && !random_below(3))
 			server_does(
 				(struct server_sparse_event){ .type = SERVER_SPARSE_COLD,
@@ -364,7 +374,8 @@ static void begin(uint64_t number)
 	for (uint16_t w = 0; w < WORKERS; w++) {
 		server_does((struct server_sparse_event){
 			.type = SERVER_SPARSE_JOINED, .worker = w, .incarnation = 1 });
-		worker_sparse_init(&world.worker[w], &world.table, w, 1, MAP, KEPT, world.push[w]);
+		worker_sparse_init(&world.worker[w], &world.table, w, world.server.generation, MAP,
+				   KEPT, world.push[w]);
 	}
 	server_does((struct server_sparse_event){ .type = SERVER_SPARSE_INSTANCE,
 						  .number = world.at.instance });

@@ -103,9 +103,9 @@ static void apply(struct server_sparse *server, struct server_sparse_actions *ac
 }
 
 /* R-SP-26: what the old switch still sends is of an older generation from now on. */
-static void generation_begin(struct server_sparse *server)
+static void generation_begin(struct server_sparse *server, uint64_t random)
 {
-	server->generation++;
+	server->generation = sparse_generation_after(server->generation, random);
 	server->instance = 0;
 	if (!TAKEN_OUT(SPARSE_DRAIN_VOID))
 		server->drained = 0;
@@ -119,9 +119,10 @@ static void generation_begin(struct server_sparse *server)
 	tags_clear(server);
 }
 
-static void fence(struct server_sparse *server, uint32_t map, struct server_sparse_actions *actions)
+static void fence(struct server_sparse *server, uint32_t map, uint64_t random,
+		  struct server_sparse_actions *actions)
 {
-	generation_begin(server);
+	generation_begin(server, random);
 	server->map = map;
 	record_new(server, SERVER_SPARSE_FENCE, actions);
 }
@@ -130,9 +131,7 @@ static void fence(struct server_sparse *server, uint32_t map, struct server_spar
 static void gather(struct server_sparse *server, const struct server_sparse_event *event,
 		   struct server_sparse_actions *actions)
 {
-	CORE_ASSERT(event->number > server->generation);
-	server->generation = event->number - 1;
-	fence(server, event->map, actions);
+	fence(server, event->map, event->random, actions);
 	for (uint16_t worker = 0; worker < server->table->workers; worker++) {
 		server->memory.worker[worker].is_unreported = true;
 		server->memory.worker[worker].is_missed = false;
@@ -170,7 +169,7 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 		return;
 	}
 	if (worker->incarnation && !server->unreported && !TAKEN_OUT(SPARSE_JOIN_FENCE))
-		generation_begin(server);
+		generation_begin(server, event->random);
 	actions->answer = true;
 	worker_begin(server, event->worker, event->incarnation);
 	record = record_new(server, SERVER_SPARSE_JOIN, actions);
@@ -200,7 +199,7 @@ static void report(struct server_sparse *server, const struct server_sparse_even
 	actions->answer = true;
 	/* Its switch has the row of the checkpoint, and would bring it back with the next cut. */
 	if (!server->unreported && !TAKEN_OUT(SPARSE_REPORT_LATE))
-		fence(server, server->map, actions);
+		fence(server, server->map, event->random, actions);
 	if (event->incarnation > worker->incarnation)
 		worker_begin(server, event->worker, event->incarnation);
 	wait_end(server, worker);
@@ -581,7 +580,7 @@ void server_sparse_step(struct server_sparse *server, const struct server_sparse
 		durable(server, event->number, actions);
 		break;
 	case SERVER_SPARSE_FENCE_IT:
-		fence(server, event->map, actions);
+		fence(server, event->map, event->random, actions);
 		break;
 	case SERVER_SPARSE_DRAIN_IT:
 		drain(server);

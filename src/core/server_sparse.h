@@ -86,8 +86,7 @@ enum server_sparse_event_type {
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
 	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
 				 * the predecessor's row of the cut for the newcomer */
-	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log. `number`: the generation,
-				 * which is above all that ever were */
+	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log */
 	SERVER_SPARSE_MISSED, /* it does not wait for the report of this worker (any more) */
 	SERVER_SPARSE_REPORTED, /* worker, incarnation, number: the last batch that was answered, row */
 	SERVER_SPARSE_COLD,     /* worker, incarnation; `number` is the batch's */
@@ -97,6 +96,8 @@ struct server_sparse_event {
 	enum server_sparse_event_type type;
 	uint16_t worker;
 	uint32_t map;
+	uint64_t
+		random; /* of the next generation, should it begin one: FENCE_IT, JOINED, GATHER, REPORTED */
 	uint64_t incarnation;
 	uint64_t number;
 	const uint64_t *row;         /* REPORTED */
@@ -120,7 +121,7 @@ struct server_sparse_actions {
 	struct server_sparse_record what;
 };
 
-/* A table of which nothing is known: no generation. The first FENCE_IT begins generation 1. A restart begins like
+/* A table of which nothing is known: no generation. The first FENCE_IT begins one. A restart begins like
  * this too, and goes on with server_sparse_replay. */
 void server_sparse_init(struct server_sparse *server, const struct sparse_table *table,
 			uint32_t map, const struct server_sparse_memory *memory);

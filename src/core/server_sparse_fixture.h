@@ -33,12 +33,20 @@ static uint8_t has_part[PARTS_MAX];
 static struct server_sparse_worker workers[WORKERS];
 static const struct server_sparse_memory memory = { cut, staged, sum, tag, has_part, workers };
 
+/* With so many fences before it and its own. */
+static inline uint64_t generation_of(uint64_t fences)
+{
+	return fences ? fences << SPARSE_RANDOM_BITS | (0xfeed0000 + 77 * fences) : 0;
+}
+
 static inline void step(enum server_sparse_event_type type, uint16_t worker, uint64_t incarnation,
 			uint64_t number)
 {
 	struct server_sparse_event event = { .type = type,
 					     .worker = worker,
 					     .map = MAP,
+					     .random = generation_of(
+						     1 + sparse_fences(server.generation)),
 					     .incarnation = incarnation,
 					     .number = number };
 
@@ -75,7 +83,7 @@ static inline void give_part(uint64_t generation, uint64_t epoch, uint32_t part,
 	uint8_t at[60];
 	struct sparse packet = { .kind = SPARSE_FLUSH,
 				 .table = table.index,
-				 .generation = generation,
+				 .generation = generation_of(generation),
 				 .number = epoch,
 				 .part = part,
 				 .parts = parts,

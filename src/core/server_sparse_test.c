@@ -18,7 +18,7 @@ static void nothing_is_said_before_the_disk_has_it(void **state)
 	assert_true(actions.say);
 	sparse_check(at, server_sparse_committed(&server, 1, at), &packet);
 	assert_int_equal(packet.number, 1);
-	assert_int_equal(packet.generation, 1);
+	assert_int_equal(packet.generation, generation_of(1));
 	assert_int_equal(sparse_body_get64(sparse_item(&packet, at, 0)), 7);
 	assert_int_equal(sparse_check(at, server_sparse_committed(&server, SPARSE_SERVER, at),
 				      &packet),
@@ -29,9 +29,10 @@ static void nothing_is_said_before_the_disk_has_it(void **state)
 static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 {
 	uint8_t at[60];
-	struct sparse packet = {
-		.kind = SPARSE_READY, .table = table.index, .generation = 2, .number = INSTANCE + 1
-	};
+	struct sparse packet = { .kind = SPARSE_READY,
+				 .table = table.index,
+				 .generation = generation_of(2),
+				 .number = INSTANCE + 1 };
 	struct server_sparse_event ready = { .type = SERVER_SPARSE_PACKET,
 					     .packet = &packet,
 					     .at = at };
@@ -40,7 +41,7 @@ static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 	give_all(1, 1, 7, 5);
 	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
 	assert_true(actions.record);
-	assert_int_equal(actions.what.generation, 2);
+	assert_int_equal(actions.what.generation, generation_of(2));
 	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
 	assert_false(server_sparse_may_setup(&server) || server_sparse_may_resume(&server, 0));
 	settle();
@@ -48,20 +49,22 @@ static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 	sparse_check(at, server_sparse_setup(&server, 1, at), &packet);
 	assert_int_equal(packet.number, 2);
 	assert_int_equal(packet.worker, 1);
-	assert_int_equal(packet.generation, 2);
+	assert_int_equal(packet.generation, generation_of(2));
 	assert_int_equal(sparse_body_get64(at + SPARSE_HEADER_BYTES), INSTANCE + 1);
 	assert_int_equal(sparse_body_get64(sparse_item(&packet, at, 0)), 7);
-	packet = (struct sparse){
-		.kind = SPARSE_READY, .table = table.index, .generation = 2, .number = INSTANCE
-	};
+	packet = (struct sparse){ .kind = SPARSE_READY,
+				  .table = table.index,
+				  .generation = generation_of(2),
+				  .number = INSTANCE };
 	server_sparse_step(&server, &ready, &actions);
 	assert_true(actions.is_dropped); /* another instance's */
 	packet.number++;
 	server_sparse_step(&server, &ready, &actions);
 	assert_false(server_sparse_may_setup(&server));
-	packet = (struct sparse){
-		.kind = SPARSE_RESUMED, .table = table.index, .worker = 1, .generation = 2
-	};
+	packet = (struct sparse){ .kind = SPARSE_RESUMED,
+				  .table = table.index,
+				  .worker = 1,
+				  .generation = generation_of(2) };
 	server_sparse_step(&server, &ready, &actions);
 	assert_true(server_sparse_may_resume(&server, 0));
 	assert_false(server_sparse_may_resume(&server, 1));
@@ -71,7 +74,7 @@ static void cold_batches_count_once_in_order(void **state)
 {
 	(void)state;
 	step(SERVER_SPARSE_JOINED, 1, 3, 0);
-	assert_int_equal(server.generation, 1); /* the first needs no fence */
+	assert_int_equal(server.generation, generation_of(1)); /* the first needs no fence */
 	step(SERVER_SPARSE_COLD, 1, 3, 2);
 	assert_true(actions.refuse && !actions.answer);
 	step(SERVER_SPARSE_COLD, 1, 3, 1);
@@ -96,7 +99,7 @@ static void a_new_incarnation_begins_with_an_empty_row(void **state)
 	step(SERVER_SPARSE_JOINED, 1, 3, 0);
 	assert_true(actions.refuse);
 	step(SERVER_SPARSE_JOINED, 1, 4, 0);
-	assert_int_equal(server.generation, 2);
+	assert_int_equal(server.generation, generation_of(2));
 	assert_int_equal(actions.what.kind, SERVER_SPARSE_JOIN);
 	assert_int_equal(cut[0], 7);
 	assert_int_equal(cut[1], 0);
@@ -207,7 +210,7 @@ static void give_end(uint16_t worker, uint64_t generation, uint64_t number)
 	struct sparse packet = { .kind = SPARSE_END,
 				 .table = table.index,
 				 .worker = worker,
-				 .generation = generation,
+				 .generation = generation_of(generation),
 				 .number = number };
 	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET, .packet = &packet };
 
@@ -271,7 +274,7 @@ static void give_ready(uint64_t generation)
 {
 	struct sparse packet = { .kind = SPARSE_READY,
 				 .table = table.index,
-				 .generation = generation,
+				 .generation = generation_of(generation),
 				 .number = INSTANCE };
 	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET, .packet = &packet };
 
@@ -300,7 +303,7 @@ static void a_drain_ends_with_the_second_epoch(void **state)
 				 WIRE_OK);
 		assert_int_equal(packet.kind, SPARSE_FLIP);
 		assert_int_equal(packet.number, epoch);
-		assert_int_equal(packet.generation, 1);
+		assert_int_equal(packet.generation, generation_of(1));
 		give_all(1, epoch, 7, 5);
 	}
 	assert_true(server_sparse_is_drained(&server));
@@ -337,10 +340,10 @@ static void a_stepped_table_is_not_drained(void **state)
 
 static void gather(uint64_t generation)
 {
-	step(SERVER_SPARSE_GATHER, 0, 0, generation);
+	step(SERVER_SPARSE_GATHER, 0, 0, 0);
 	assert_true(actions.record); /* the number is on the disk before anybody is told it */
 	assert_int_equal(actions.what.kind, SERVER_SPARSE_FENCE);
-	assert_int_equal(actions.what.generation, generation);
+	assert_int_equal(actions.what.generation, generation_of(generation));
 }
 
 static void give_report(uint16_t worker, uint64_t incarnation, uint64_t batch, uint64_t number)
@@ -350,6 +353,8 @@ static void give_report(uint16_t worker, uint64_t incarnation, uint64_t batch, u
 					     .worker = worker,
 					     .incarnation = incarnation,
 					     .number = batch,
+					     .random = generation_of(
+						     1 + sparse_fences(server.generation)),
 					     .row = row };
 
 	server_sparse_step(&server, &event, &actions);
@@ -363,10 +368,10 @@ static void without_a_log_nothing_goes_on_before_all_have_reported(void **state)
 	step(SERVER_SPARSE_COLD, 0, 5, 1);
 	give_all(1, 1, 4, 5);
 	settle();
-	gather(9);
-	assert_int_equal(server.generation, 9);
+	gather(2);
+	assert_int_equal(server.generation, generation_of(2));
 	assert_int_equal(server.expected, 2);
-	give_all(9, 2, 8, 5);
+	give_all(2, 2, 8, 5);
 	assert_true(actions.is_dropped);
 	step(SERVER_SPARSE_COLD, 0, 5, 2);
 	assert_true(actions.refuse);
@@ -382,13 +387,13 @@ static void without_a_log_nothing_goes_on_before_all_have_reported(void **state)
 	step(SERVER_SPARSE_COLD, 0, 5, 4);
 	assert_true(actions.apply);
 	step(SERVER_SPARSE_JOINED, 1, 6, 0); /* stands for a report */
-	assert_int_equal(server.generation, 9);
+	assert_int_equal(server.generation, generation_of(2));
 	assert_int_equal(server.unreported, 0);
 	settle();
 	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
 	assert_true(server_sparse_may_setup(&server) && server_sparse_may_resume(&server, 0));
 	assert_int_equal(cut[1], 0);
-	give_all(9, 2, 8, 5);
+	give_all(2, 2, 8, 5);
 	assert_true(actions.apply);
 }
 
@@ -400,7 +405,7 @@ static void a_report_that_nobody_has_waited_for_begins_a_generation(void **state
 	step(SERVER_SPARSE_JOINED, 1, 6, 0);
 	give_all(1, 1, 4, 5);
 	settle();
-	gather(9);
+	gather(2);
 	step(SERVER_SPARSE_MISSED, 1, 0, 0);
 	assert_int_equal(server.unreported, 1);
 	step(SERVER_SPARSE_MISSED, 1, 0, 0); /* once */
@@ -413,17 +418,17 @@ static void a_report_that_nobody_has_waited_for_begins_a_generation(void **state
 	assert_false(server_sparse_may_resume(&server, 1));
 	step(SERVER_SPARSE_COLD, 1, 6, 1);
 	assert_true(actions.refuse);
-	give_all(9, 2, 4, 5);
+	give_all(2, 2, 4, 5);
 	assert_true(actions.apply);
 	give_report(1, 6, 0, 7);
 	assert_true(actions.answer && actions.record);
-	assert_int_equal(actions.what.generation, 10);
+	assert_int_equal(actions.what.generation, generation_of(3));
 	assert_int_equal(server.lost, 3);
 	assert_int_equal(cut[1], 7);
 	assert_false(server_sparse_may_setup(&server)); /* there is a new switch to come */
 	settle();
 	assert_true(server_sparse_may_resume(&server, 1));
-	give_all(9, 3, 4, 5);
+	give_all(2, 3, 4, 5);
 	assert_true(actions.is_dropped);
 }
 
@@ -444,7 +449,7 @@ static void a_report_takes_nothing_from_a_checkpoint(void **state)
 	server.table = &wide;
 	cut[0] = 2;
 	cut[1] = 5;
-	gather(3);
+	gather(2);
 	server_sparse_step(&server, &event, &actions); /* 4 is not at place 1 */
 	assert_true(actions.refuse);
 	event.row = row;
@@ -453,7 +458,7 @@ static void a_report_takes_nothing_from_a_checkpoint(void **state)
 	assert_int_equal(cut[0], 4); /* of a new incarnation: the checkpoint's row was another's */
 	assert_int_equal(cut[1], 1);
 	assert_int_equal(server.lost, 3);
-	gather(4);
+	gather(3);
 	cut[1] = 5;
 	event.row = odd;
 	odd[1] = 3;
@@ -482,7 +487,7 @@ static void a_restart_finds_what_was_recorded(void **state)
 		else if (i == 2 || i == 3)
 			step(SERVER_SPARSE_COLD, 1, 1, i - 1);
 		else
-			give_all(server.generation, server.expected, 10 + i, 5);
+			give_all(sparse_fences(server.generation), server.expected, 10 + i, 5);
 		assert_true(actions.record);
 		log[count] = actions.what;
 		memcpy(cuts[count++], cut, sizeof(cut));
@@ -502,6 +507,22 @@ static void a_restart_finds_what_was_recorded(void **state)
 	assert_memory_equal(workers, known, sizeof(known));
 	assert_false(
 		server_sparse_may_setup(&server)); /* the switch may live: READY says who it is */
+}
+
+/* Above whatever the log has, also where generations were but counted; and what is random is the caller's alone. */
+static void a_generation_is_above_the_last_and_random(void **state)
+{
+	struct server_sparse_event fence = { .type = SERVER_SPARSE_FENCE_IT, .map = MAP };
+
+	(void)state;
+	server.generation = 17;
+	fence.random = 0xabcdef0123456789;
+	server_sparse_step(&server, &fence, &actions);
+	assert_int_equal(actions.what.generation, 1ull << 40 | 0xef0123456789 % (1ull << 40));
+	fence.random = 0;
+	server_sparse_step(&server, &fence, &actions);
+	assert_int_equal(server.generation, 2ull << 40);
+	assert_int_equal(sparse_fences(server.generation), 2);
 }
 
 int main(void)
@@ -527,6 +548,7 @@ int main(void)
 				       begin),
 		cmocka_unit_test_setup(a_report_takes_nothing_from_a_checkpoint, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
+		cmocka_unit_test_setup(a_generation_is_above_the_last_and_random, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,8 @@
  * other flip comes before. Nothing is ever cleared or copied: a rank of a bank has the epoch that it belongs
  * to as its tag, a bank lists the ranks that it has, and a place remembers what it was when the epoch began.
  *
- * What the engine does: finds the table by the packet's index; checks the sender's address (R-SP-5); calls
+ * What the engine does: says switch_sparse_name when the table's server has told of its generation; finds the table
+ * by the packet's index; checks the sender's address (R-SP-5); calls
  * switch_sparse_step, under the table's lock, and sends what the verdict says. While switch_sparse_is_due it
  * calls switch_sparse_flip; while state->is_busy it sends all parts (switch_sparse_part), again and again. It
  * owns all memory, zeroed before an instance begins:
@@ -51,8 +52,8 @@ struct switch_sparse {
 		instance; /* the engine's, never used before; the only field that is not 0 at first */
 	uint64_t generation; /* 0: not set up */
 	uint64_t epoch;
-	uint64_t pairs;            /* that this epoch has */
-	uint64_t setup_generation; /* whose parts are in setup_parts */
+	uint64_t pairs; /* that this epoch has */
+	uint64_t named; /* R-SP-15: SETUP is taken of this generation alone; 0: of none */
 	uint64_t setup_parts[SWITCH_BITMAP_WORDS];
 	uint32_t map;
 	uint32_t touched[2]; /* ranks in the list of a bank */
@@ -417,6 +418,16 @@ CORE_INLINE void switch_sparse_take_rows(const struct sparse_table *table,
 	}
 }
 
+/* R-SP-15: its server has told of this generation over TCP. An instance that has one keeps it. */
+CORE_INLINE void switch_sparse_name(struct switch_sparse *state, uint64_t generation)
+{
+	if (state->generation || generation == state->named)
+		return;
+	state->named = generation;
+	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
+		state->setup_parts[word] = 0;
+}
+
 /* R-SP-15 */
 CORE_INLINE enum switch_sparse_verdict
 switch_sparse_setup(const struct sparse_table *table, struct switch_sparse *state,
@@ -429,14 +440,9 @@ switch_sparse_setup(const struct sparse_table *table, struct switch_sparse *stat
 	if (!sparse_is_cut_part(table, packet) || packet->parts != sparse_cut_parts(table) ||
 	    !packet->number || !packet->generation)
 		return SWITCH_SPARSE_DROP_SHAPE;
-	if (state->generation ? packet->generation != state->generation
-			      : packet->generation < state->setup_generation)
+	if (packet->generation != state->named && !TAKEN_OUT(SPARSE_SETUP_NAMED))
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (!state->generation || TAKEN_OUT(SPARSE_SETUP_ONCE)) {
-		if (packet->generation > state->setup_generation)
-			for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++)
-				state->setup_parts[word] = 0;
-		state->setup_generation = packet->generation;
 		switch_set_put(state->setup_parts, packet->part);
 		switch_sparse_take_rows(table, memory, packet, at);
 		for (uint32_t part = 0; part < packet->parts; part++)

@@ -91,6 +91,7 @@ static void scene_open(struct scene *scene, uint64_t number)
 		table->bytes = (uint16_t)(44 + 8 * table->dim);
 	assert_true(sparse_table_is_sound(table));
 	scene->state.instance = INSTANCE;
+	switch_sparse_name(&scene->state, GENERATION);
 	scene->memory.place = calloc(sparse_places(table), sizeof(*scene->memory.place));
 	scene->memory.tag = calloc(2u * table->ranks, sizeof(uint64_t));
 	scene->memory.sum = calloc(2u * table->ranks * table->dim, sizeof(int64_t));

@@ -113,7 +113,11 @@ static void switch_takes(struct sparse packet, const uint8_t *at)
 static void worker_does(enum worker_sparse_event_type type, const struct sparse *packet,
 			const uint8_t *at)
 {
-	struct worker_sparse_event event = { .type = type, .packet = packet, .at = at };
+	struct worker_sparse_event event = { .type = type,
+					     .generation = test.server.generation,
+					     .map = MAP,
+					     .packet = packet,
+					     .at = at };
 	struct worker_sparse before = test.worker, *worker = &test.worker;
 	struct worker_sparse_actions actions;
 
@@ -123,6 +127,10 @@ static void worker_does(enum worker_sparse_event_type type, const struct sparse 
 	FUZZ_CHECK(worker->low <= worker->sent && worker->sent <= worker->next);
 	FUZZ_CHECK(worker->next - worker->low <= KEPT);
 	FUZZ_CHECK(actions.resumed == (worker->generation > before.generation));
+	if (actions.resumed)
+		FUZZ_CHECK(packet->generation == before.named && packet->map == before.named_map);
+	if (actions.is_dropped)
+		FUZZ_CHECK(!memcmp(&before, worker, sizeof(before)));
 	if (actions.resumed)
 		copy_sparse_resume(&test.copy, packet->generation, packet->number);
 	if (actions.is_protocol_error)
@@ -158,7 +166,7 @@ static void server_does(struct server_sparse_event event)
 
 	server_sparse_step(server, &event, &actions);
 	FUZZ_CHECK(server->recorded == before.recorded + actions.record);
-	FUZZ_CHECK(server->generation - before.generation <= 1);
+	FUZZ_CHECK(sparse_fences(server->generation) - sparse_fences(before.generation) <= 1);
 	FUZZ_CHECK(server->expected ==
 		   before.expected + (actions.record && actions.what.kind == SERVER_SPARSE_EPOCH));
 	FUZZ_CHECK(!actions.say || server_sparse_is_settled(server));
@@ -305,8 +313,12 @@ static void own_step(uint8_t what)
 		server_does((struct server_sparse_event){ .type = SERVER_SPARSE_DURABLE,
 							  .number = server->recorded });
 	if (what & 16)
-		server_does(
-			(struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = MAP });
+		server_does((struct server_sparse_event){
+			.type = SERVER_SPARSE_FENCE_IT, .map = MAP, .random = what & 15 });
+	if (what & 16 && what & 1) /* they hear of it, or not */
+		worker_does(WORKER_SPARSE_NAME, NULL, NULL);
+	if (what & 16 && what & 2)
+		switch_sparse_name(&test.at, server->generation);
 	if (what & 32 && server->is_fenced)
 		server_does((struct server_sparse_event){ .type = SERVER_SPARSE_INSTANCE,
 							  .number = INSTANCE });

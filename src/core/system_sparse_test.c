@@ -134,7 +134,7 @@ static void push_send(uint32_t w, const struct worker_sparse_actions *actions)
 		packet.count++;
 	}
 	sparse_put(at, &packet);
-	fly(TO_SWITCH, packet.generation, at, sparse_bytes(&packet));
+	fly(TO_SWITCH, sparse_fences(packet.generation), at, sparse_bytes(&packet));
 }
 
 static void worker_does(uint32_t w, struct worker_sparse_event event)
@@ -146,7 +146,7 @@ static void worker_does(uint32_t w, struct worker_sparse_event event)
 	if (actions.send)
 		push_send(w, &actions);
 	if (actions.ask)
-		fly_bare(TO_SWITCH, world.worker[w].generation, &actions.header);
+		fly_bare(TO_SWITCH, sparse_fences(world.worker[w].generation), &actions.header);
 	if (actions.answer)
 		fly_bare(TO_SERVER, 0, &actions.header);
 }
@@ -169,6 +169,12 @@ static void worker_acts(uint32_t w)
 
 /* ---- switches ---- */
 
+/* Which switch is the server's. */
+static uint32_t fences_now(void)
+{
+	return (uint32_t)sparse_fences(world.server.generation);
+}
+
 static struct switch_sparse_memory memory_of(struct instance *instance)
 {
 	return (struct switch_sparse_memory){ instance->place, instance->tag, instance->sum,
@@ -188,7 +194,7 @@ static void switch_takes(uint32_t g, struct sparse *packet, const uint8_t *at)
 		fly_bare(TO_WORKER, packet->worker, packet);
 	else if (verdict == SWITCH_SPARSE_READY)
 		fly_bare(TO_SERVER, 0, packet);
-	world.zombie_adds += verdict == SWITCH_SPARSE_ADDED && g < world.server.generation;
+	world.zombie_adds += verdict == SWITCH_SPARSE_ADDED && g < fences_now();
 }
 
 static void switch_acts(uint32_t g)
@@ -226,8 +232,7 @@ static void committed_fly(void)
 {
 	uint8_t at[BYTES_MAX];
 
-	fly(TO_SWITCH, world.server.generation, at,
-	    server_sparse_committed(&world.server, SPARSE_SERVER, at));
+	fly(TO_SWITCH, fences_now(), at, server_sparse_committed(&world.server, SPARSE_SERVER, at));
 	for (uint16_t w = 0; w < world.table.workers; w++)
 		fly(TO_WORKER, w, at, server_sparse_committed(&world.server, w, at));
 }
@@ -256,17 +261,19 @@ static void server_does(struct server_sparse_event event)
 /* The first generation that has no switch yet gets one. */
 static void server_fences(void)
 {
-	uint64_t g;
+	uint32_t g;
 
-	if (world.server.generation + 1 == GENERATIONS_MAX)
+	if (fences_now() + 1 == GENERATIONS_MAX)
 		return;
 	world.fences++;
-	server_does((struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = MAP });
-	g = world.server.generation;
+	server_does((struct server_sparse_event){
+		.type = SERVER_SPARSE_FENCE_IT, .map = MAP, .random = rng_next(&rng) });
+	g = fences_now();
 	memset(&world.instance[g], 0,
 	       sizeof(world.instance[g])); /* a life before the last record */
 	world.instance[g].is_there = true;
 	world.instance[g].state.instance = 1000 * (1 + world.deaths) + g;
+	switch_sparse_name(&world.instance[g].state, world.server.generation);
 	server_does((struct server_sparse_event){ .type = SERVER_SPARSE_INSTANCE,
 						  .number = world.instance[g].state.instance });
 }
@@ -286,12 +293,27 @@ static void server_dies(void)
 
 static bool is_switch_well(void)
 {
-	const struct instance *instance = &world.instance[world.server.generation];
+	const struct instance *instance = &world.instance[fences_now()];
 
 	if (!instance->is_there || instance->is_dead)
 		return false;
 	/* After a death nobody sends SETUP to it again. */
 	return instance->state.generation || world.server.instance;
+}
+
+/* Its name comes over TCP, maybe later. */
+static void resume_flies(uint16_t w)
+{
+	uint8_t at[BYTES_MAX];
+
+	if (!server_sparse_may_resume(&world.server, w))
+		return;
+	if (!random_below(3))
+		fly(TO_WORKER, w, at, server_sparse_resume(&world.server, w, at));
+	if (!random_below(3))
+		worker_does(w, (struct worker_sparse_event){ .type = WORKER_SPARSE_NAME,
+							     .generation = world.server.generation,
+							     .map = MAP });
 }
 
 static void server_acts(void)
@@ -306,11 +328,10 @@ static void server_acts(void)
 							  world.server.durable)) });
 	if (server_sparse_may_setup(&world.server))
 		for (uint32_t part = 0; part < sparse_cut_parts(&world.table); part++)
-			fly(TO_SWITCH, world.server.generation, at,
+			fly(TO_SWITCH, fences_now(), at,
 			    server_sparse_setup(&world.server, part, at));
 	for (uint16_t w = 0; w < world.table.workers; w++)
-		if (server_sparse_may_resume(&world.server, w) && !random_below(3))
-			fly(TO_WORKER, w, at, server_sparse_resume(&world.server, w, at));
+		resume_flies(w);
 	if ((!is_switch_well() && !random_below(10)) || odds(500))
 		server_fences();
 	if (odds(400))
@@ -377,14 +398,14 @@ static void turn(void)
 		worker_acts(random_below(world.table.workers));
 		break;
 	case 1:
-		switch_acts((uint32_t)world.server.generation);
+		switch_acts(fences_now());
 		break;
 	case 2:
 		server_acts();
 		break;
 	case 3:
-		if (world.server.generation > 1)
-			switch_acts(1 + random_below((uint32_t)world.server.generation));
+		if (fences_now() > 1)
+			switch_acts(1 + random_below(fences_now()));
 		break;
 	default:
 		if (world.flying_count)

@@ -51,6 +51,22 @@ CORE_INLINE uint32_t sparse_place(const struct sparse_table *table, uint32_t wor
 	return worker * table->window + (uint32_t)(seq % table->window);
 }
 
+/* R-SP-1: a generation is how many fences there have been, and random bits: ordered, and nobody can guess it. */
+enum { SPARSE_RANDOM_BITS = 40 };
+#define SPARSE_FENCES_MAX (UINT64_MAX >> SPARSE_RANDOM_BITS)
+
+CORE_INLINE uint64_t sparse_fences(uint64_t generation)
+{
+	return generation >> SPARSE_RANDOM_BITS;
+}
+
+CORE_INLINE uint64_t sparse_generation_after(uint64_t generation, uint64_t random)
+{
+	CORE_ASSERT(sparse_fences(generation) < SPARSE_FENCES_MAX);
+	return (sparse_fences(generation) + 1) << SPARSE_RANDOM_BITS |
+	       (random & ((1ull << SPARSE_RANDOM_BITS) - 1));
+}
+
 /* R-SP-7: does the row of `window` numbers cover this seq? */
 CORE_INLINE bool sparse_covers(const uint64_t *row, uint32_t window, uint64_t seq)
 {

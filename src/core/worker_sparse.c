@@ -16,6 +16,8 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 	CORE_ASSERT(kept_max >= table->window);
 	*worker = (struct worker_sparse){ .table = table,
 					  .generation = generation,
+					  .named = generation,
+					  .named_map = map,
 					  .low = 1,
 					  .sent = 1,
 					  .next = 1,
@@ -259,11 +261,22 @@ static void enter(struct worker_sparse *worker, uint64_t generation, uint32_t ma
 		worker->step = expected;
 }
 
+/* R-SP-22: UDP may overtake TCP; such a RESUME comes again. */
+static bool is_named(const struct worker_sparse *worker, const struct sparse *packet)
+{
+	return (packet->generation == worker->named || TAKEN_OUT(SPARSE_RESUME_NAMED)) &&
+	       (packet->map == worker->named_map || TAKEN_OUT(SPARSE_RESUME_MAP));
+}
+
 /* R-SP-22 */
 static void resume(struct worker_sparse *worker, const struct sparse *packet, const uint8_t *row,
 		   struct worker_sparse_actions *actions)
 {
-	if (packet->generation > worker->generation) {
+	if (packet->generation != worker->generation) {
+		if (packet->generation < worker->generation || !is_named(worker, packet)) {
+			actions->is_dropped = true;
+			return;
+		}
 		if (!take_row(worker, row, worker->reached, actions)) {
 			actions->is_protocol_error = true;
 			return;
@@ -284,19 +297,22 @@ static void take(struct worker_sparse *worker, const struct sparse *packet, cons
 	if (packet->table != worker->table->index || packet->worker != worker->worker ||
 	    (packet->generation < worker->barred && !TAKEN_OUT(SPARSE_BARRED)))
 		return;
+	if ((packet->kind == SPARSE_ACK || packet->kind == SPARSE_COMMITTED) && !is_own) {
+		actions->is_dropped = true;
+		return;
+	}
 	if (packet->kind == SPARSE_ACK) {
-		if (is_own)
-			take_ack(worker, packet->number, actions);
+		take_ack(worker, packet->number, actions);
 		return;
 	}
 	if (packet->width != worker->table->window)
 		return;
-	if (packet->kind == SPARSE_COMMITTED && is_own) {
+	if (packet->kind == SPARSE_COMMITTED) {
 		if (take_row(worker, row, worker->sent, actions))
 			leave(worker, packet->number + 1, actions);
 		else
 			actions->is_protocol_error = true;
-	} else if (packet->kind == SPARSE_RESUME && packet->generation >= worker->generation) {
+	} else if (packet->kind == SPARSE_RESUME) {
 		resume(worker, packet, row, actions);
 	}
 }
@@ -341,6 +357,12 @@ void worker_sparse_step(struct worker_sparse *worker, const struct worker_sparse
 	case WORKER_SPARSE_REPORT:
 		if (worker->barred < event->generation)
 			worker->barred = event->generation;
+		break;
+	case WORKER_SPARSE_NAME:
+		if (event->generation < worker->named)
+			break; /* of a connection that was slower than the next one */
+		worker->named = event->generation;
+		worker->named_map = event->map;
 		break;
 	case WORKER_SPARSE_PACKET:
 		take(worker, event->packet, event->at, actions);

@@ -31,10 +31,12 @@ struct worker_sparse {
 	/* Read by anyone. */
 	const struct sparse_table *table;
 	uint64_t generation;
-	uint64_t low;     /* seqs below are freed */
-	uint64_t sent;    /* the next to be sent in this generation */
-	uint64_t next;    /* the next to be submitted; low + kept_max at most */
-	uint64_t reached; /* the next that no generation has sent */
+	uint64_t named;     /* R-SP-22: the generation that the server has told of over TCP, */
+	uint32_t named_map; /* and its map: RESUME of no other is taken */
+	uint64_t low;       /* seqs below are freed */
+	uint64_t sent;      /* the next to be sent in this generation */
+	uint64_t next;      /* the next to be submitted; low + kept_max at most */
+	uint64_t reached;   /* the next that no generation has sent */
 	uint64_t
 		barred; /* R-SP-34: lower generations are over, and this one's RESUME has not come */
 	uint64_t step;  /* of a stepped table: from 1, or as worker_sparse_begin_at says */
@@ -53,13 +55,15 @@ enum worker_sparse_event_type {
 	WORKER_SPARSE_CLOSE,  /* of a stepped table: the last push of the step is submitted */
 	WORKER_SPARSE_END,    /* a timer ran out; worker_sparse_may_end was checked */
 	WORKER_SPARSE_REPORT, /* R-SP-34: a server without a log begins this generation */
+	WORKER_SPARSE_NAME,   /* the server has told of this generation and map, over TCP */
 	WORKER_SPARSE_PACKET, /* ACK, COMMITTED or RESUME; others change nothing */
 };
 
 struct worker_sparse_event {
 	enum worker_sparse_event_type type;
 	uint64_t seq;                /* RESEND */
-	uint64_t generation;         /* REPORT */
+	uint64_t generation;         /* REPORT, NAME */
+	uint32_t map;                /* NAME */
 	const struct sparse *packet; /* PACKET: has passed sparse_check, */
 	const uint8_t *at;           /* and its datagram */
 };
@@ -75,12 +79,12 @@ struct worker_sparse_event {
  *   left       the step has been applied; once its cold batches are answered the next one may begin.
  *   freed      some pushes have been committed: worker_sparse_is_freed says which.
  *   resumed    a new generation. If is_map_new, pairs of what is kept are packed again before they are sent.
- * is_acked: push `seq` was acknowledged; its timer ends. is_protocol_error: the server says that it has
+ * is_dropped: a packet of a generation that is not its own, or RESUME of one that nobody has named. is_acked: push `seq` was acknowledged; its timer ends. is_protocol_error: the server says that it has
  * committed what was never sent; nothing was changed, the table is broken.
  */
 struct worker_sparse_actions {
 	bool submitted, send, ask, answer, end, left, freed, resumed;
-	bool is_acked, is_map_new, is_protocol_error;
+	bool is_acked, is_map_new, is_protocol_error, is_dropped;
 	uint64_t acked; /* is_acked */
 	uint64_t seq;   /* submitted, send, end */
 	struct sparse header;

@@ -66,6 +66,35 @@ static uint32_t send_all(void)
 	return sent;
 }
 
+/* SWITCH says so. */
+static void name(uint64_t generation, uint32_t map)
+{
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_NAME,
+					     .generation = generation,
+					     .map = map };
+
+	worker_sparse_step(&worker, &event, &actions);
+}
+
+static void give_resume(uint64_t generation, uint32_t map)
+{
+	uint8_t at[SPARSE_HEADER_BYTES + 8 * WINDOW] = { 0 };
+	struct sparse packet = { .kind = SPARSE_RESUME,
+				 .table = table.index,
+				 .worker = WORKER,
+				 .generation = generation,
+				 .number = 7,
+				 .map = map,
+				 .count = 1,
+				 .width = WINDOW };
+	struct worker_sparse_event event = { .type = WORKER_SPARSE_PACKET,
+					     .packet = &packet,
+					     .at = at };
+
+	sparse_put(at, &packet);
+	worker_sparse_step(&worker, &event, &actions);
+}
+
 static void give(enum sparse_kind kind, uint64_t generation, uint64_t number, uint64_t a,
 		 uint64_t b, uint64_t c)
 {
@@ -84,6 +113,8 @@ static void give(enum sparse_kind kind, uint64_t generation, uint64_t number, ui
 
 	if (kind == SPARSE_ACK)
 		packet.count = packet.width = 0;
+	if (kind == SPARSE_RESUME)
+		name(generation, MAP);
 	sparse_put(at, &packet);
 	sparse_body_put64(at + SPARSE_HEADER_BYTES, a);
 	sparse_body_put64(at + SPARSE_HEADER_BYTES + 8, b);
@@ -240,6 +271,34 @@ static void a_resume_sends_all_that_is_not_covered_again_in_order(void **state)
 	assert_int_equal(send_all(), 3); /* 5 waits for 2, whose ACK was of another generation */
 	ack(2);
 	assert_int_equal(send_all(), 1);
+}
+
+/* R-SP-22: what anybody may say, with the largest number or a good guess, moves nobody. */
+static void a_resume_that_nobody_has_named_changes_nothing(void **state)
+{
+	struct worker_sparse before;
+
+	(void)state;
+	submit(5);
+	send_all();
+	name(GENERATION + 7, MAP + 1);
+	before = worker;
+	give_resume(UINT64_MAX, MAP + 1);
+	assert_true(actions.is_dropped && !actions.answer && !actions.resumed);
+	give_resume(GENERATION + 6, MAP + 1);
+	assert_true(actions.is_dropped);
+	give_resume(GENERATION + 8, MAP + 1);
+	assert_true(actions.is_dropped);
+	give_resume(GENERATION + 7, MAP); /* not its map */
+	assert_true(actions.is_dropped && !actions.answer);
+	name(GENERATION + 3, MAP); /* of a connection that was slower than the next one */
+	give_resume(GENERATION + 3, MAP);
+	assert_true(actions.is_dropped);
+	assert_memory_equal(&before, &worker, sizeof(before));
+	give_resume(GENERATION + 7, MAP + 1);
+	assert_true(actions.resumed && actions.is_map_new && actions.answer);
+	give(SPARSE_COMMITTED, UINT64_MAX, 99, 3, 4, 5);
+	assert_true(actions.is_dropped && !actions.freed && !actions.is_protocol_error);
 }
 
 static void a_second_resume_is_answered_and_changes_nothing(void **state)
@@ -432,6 +491,7 @@ int main(void)
 		cmocka_unit_test_setup(three_later_ones_bring_a_copy_one_time, begin),
 		cmocka_unit_test_setup(a_resume_sends_all_that_is_not_covered_again_in_order,
 				       begin),
+		cmocka_unit_test_setup(a_resume_that_nobody_has_named_changes_nothing, begin),
 		cmocka_unit_test_setup(a_second_resume_is_answered_and_changes_nothing, begin),
 		cmocka_unit_test_setup(nothing_of_an_older_generation_counts, begin),
 		cmocka_unit_test_setup(a_row_that_covers_what_was_never_sent_is_refused, begin),

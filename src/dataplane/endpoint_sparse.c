@@ -193,6 +193,7 @@ static void step(struct endpoint_sparse *endpoint, const struct worker_sparse_ev
 	struct worker_sparse_actions actions;
 
 	worker_sparse_step(&endpoint->worker, event, &actions);
+	endpoint->stats.dropped += actions.is_dropped;
 	if (actions.is_protocol_error)
 		endpoint->is_broken = true;
 	if (actions.is_acked) {
@@ -260,10 +261,15 @@ void endpoint_sparse_hurry(struct endpoint_sparse *endpoint)
 }
 
 void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
-			    const struct link_address *at_switch)
+			    const struct link_address *at_switch, uint64_t generation, uint32_t map)
 {
 	endpoint->table.index = index;
 	endpoint->at_switch = *at_switch;
+	step(endpoint,
+	     &(struct worker_sparse_event){
+		     .type = WORKER_SPARSE_NAME, .generation = generation, .map = map },
+	     now(endpoint));
+	endpoint_sparse_told(endpoint, generation, 0);
 }
 
 void endpoint_sparse_report(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t *row)
@@ -313,6 +319,19 @@ static bool is_too_early(const struct endpoint_sparse *endpoint, const struct sp
 	       !TAKEN_OUT(SPARSE_MAP_FIRST);
 }
 
+static void bcast_take(struct endpoint_sparse *endpoint, const struct sparse *packet,
+		       const uint8_t *at)
+{
+	if (packet->generation != endpoint->worker.generation) {
+		endpoint->stats.dropped++;
+		return;
+	}
+	if (!endpoint->has_copy || !copy_sparse_take(&endpoint->copy, packet, at))
+		return;
+	endpoint->stats.bcasts++;
+	endpoint->heard_ns = now(endpoint);
+}
+
 void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, uint32_t bytes)
 {
 	struct sparse packet;
@@ -323,11 +342,10 @@ void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, 
 	if (endpoint->is_broken || sparse_check(at, bytes, &packet) != WIRE_OK ||
 	    is_too_early(endpoint, &packet))
 		return;
-	if (endpoint->has_copy && packet.kind == SPARSE_BCAST) {
-		endpoint->stats.bcasts += copy_sparse_take(&endpoint->copy, &packet, at);
-		endpoint->heard_ns = now(endpoint);
-	}
-	if (packet.kind == SPARSE_COMMITTED && packet.table == endpoint->table.index)
+	if (packet.kind == SPARSE_BCAST)
+		bcast_take(endpoint, &packet, at);
+	if (packet.kind == SPARSE_COMMITTED && packet.table == endpoint->table.index &&
+	    (packet.generation == endpoint->worker.generation || TAKEN_OUT(SPARSE_TOLD_OWN)))
 		endpoint_sparse_told(endpoint, packet.generation, packet.number);
 	step(endpoint, &event, now(endpoint));
 }

@@ -35,6 +35,8 @@ struct endpoint_sparse_stats {
 	uint64_t pushes_again; /* and sent again */
 	uint64_t asks, resumes;
 	uint64_t bcasts; /* that were taken into the copy */
+	uint64_t
+		dropped; /* packets of a generation that is not its own, or that nobody has named (R-SP-22) */
 };
 
 /* 0, -EINVAL, -ENOMEM. */
@@ -68,16 +70,18 @@ uint64_t endpoint_sparse_turn(struct endpoint_sparse *endpoint);
 
 /* The copy, if there is one, or NULL. */
 const struct copy_sparse *endpoint_sparse_copy(const struct endpoint_sparse *endpoint);
-/* What the server has said over TCP: there is such an epoch; dim values of a rank as of it. */
+/* What the server has said over TCP: there is such an epoch (0: such a generation); dim values of a rank as of it. */
 void endpoint_sparse_told(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t epoch);
 /* What is as of this epoch or older may lack what has come as a batch (R-KV-9). */
 void endpoint_sparse_past(struct endpoint_sparse *endpoint, uint64_t epoch);
 void endpoint_sparse_pulled(struct endpoint_sparse *endpoint, uint32_t rank, uint64_t generation,
 			    uint64_t epoch, const uint32_t *value);
 
-/* The server has another switch now, or the same elsewhere; what comes under its old index is ignored. */
+/* The server has said over TCP who sums from this generation on, and by which map: RESUME of no other is taken. What
+ * comes under the old switch's index is ignored. */
 void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
-			    const struct link_address *at_switch);
+			    const struct link_address *at_switch, uint64_t generation,
+			    uint32_t map);
 /* The server is elsewhere now: it has been restarted. */
 void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server);
 /* R-SP-34: it begins this generation, and is to be told the row, of table.window numbers, of what it had committed. */

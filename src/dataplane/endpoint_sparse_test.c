@@ -107,6 +107,38 @@ static void push(uint32_t count)
 	assert_int_equal(turn_after(0), count);
 }
 
+/* Whoever says the largest number: the copy is of as much use as before, and somebody counts. */
+static void what_is_of_another_generation_is_counted(void **state)
+{
+	struct sparse packet = { .kind = SPARSE_COMMITTED,
+				 .table = shape.index,
+				 .number = 9,
+				 .count = 1,
+				 .width = WINDOW };
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+
+	(void)state;
+	give(SPARSE_BCAST, 1);
+	assert_int_equal(endpoint_sparse_stats(endpoint)->bcasts, 1);
+	packet.generation = UINT64_MAX;
+	sparse_put(at, &packet);
+	endpoint_sparse_serve(endpoint, at, sparse_bytes(&packet));
+	assert_int_equal(endpoint_sparse_stats(endpoint)->dropped, 1);
+	assert_int_equal(endpoint_sparse_copy(endpoint)->told, 1);
+	packet = (struct sparse){ .kind = SPARSE_BCAST,
+				  .table = shape.index,
+				  .generation = UINT64_MAX,
+				  .number = 9,
+				  .parts = 1,
+				  .width = 1 };
+	sparse_put(at, &packet);
+	endpoint_sparse_serve(endpoint, at, sparse_bytes(&packet));
+	assert_int_equal(endpoint_sparse_stats(endpoint)->dropped, 2);
+	assert_int_equal(endpoint_sparse_stats(endpoint)->bcasts, 1);
+	assert_int_equal(endpoint_sparse_copy(endpoint)->newest, 1);
+	assert_int_equal(endpoint_sparse_copy(endpoint)->told, 1);
+}
+
 static void what_has_no_answer_goes_again(void **state)
 {
 	(void)state;
@@ -179,6 +211,8 @@ static void nothing_is_waited_for_for_ever(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_of_another_generation_is_counted, begin,
+						end),
 		cmocka_unit_test_setup_teardown(what_has_no_answer_goes_again, begin, end),
 		cmocka_unit_test_setup_teardown(a_late_answer_is_waited_for, begin, end),
 		cmocka_unit_test_setup_teardown(a_broadcast_is_waited_for, begin, end),

@@ -224,6 +224,16 @@ int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t wo
 	return 0;
 }
 
+int engine_sparse_name(struct engine_sparse *engine, uint16_t index, uint64_t generation)
+{
+	struct table *table = table_find(engine, index);
+
+	if (!table)
+		return -ENOENT;
+	switch_sparse_name(&table->state, generation);
+	return 0;
+}
+
 /* ---- HELLO ---- */
 
 bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address *address,
@@ -232,8 +242,12 @@ bool engine_sparse_hello(struct engine_sparse *engine, const struct link_address
 	struct table *table = table_find(engine, hello->job);
 	struct binding *peer = table ? peer_find(table, hello->child) : NULL;
 
-	if (!peer || !table->has_nonces || !binding_hello(peer, address, hello->seq, nonce))
+	if (!peer || !table->has_nonces)
 		return false;
+	if (!binding_hello(peer, address, hello->seq, nonce)) {
+		engine->stats.wrong_nonce++;
+		return false;
+	}
 	binding_welcome(hello, address,
 			outbox_put(&engine->outbox, address, wire_bytes(hello->lanes)));
 	return true;

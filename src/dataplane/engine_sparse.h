@@ -5,8 +5,8 @@
  * no clock of its own: whoever owns it gives it the datagrams and calls engine_sparse_turn.
  * docs/protocol.md, R-SP-5 to R-SP-16 and R-SP-33.
  *
- * A table's life here: add (memory reserved, workers and server known by nonce) -> HELLOs bind their addresses ->
- * SETUP by its server -> remove. For another generation the server gets a new table, with a new instance.
+ * A table's life here: add (memory reserved, workers and server known by nonce) -> HELLOs bind their addresses, its
+ * generation is named -> SETUP by its server -> remove. For another generation the server gets a new table, with a new instance.
  */
 #ifndef DATAPLANE_ENGINE_SPARSE_H
 #define DATAPLANE_ENGINE_SPARSE_H
@@ -41,6 +41,7 @@ struct engine_sparse_stats {
 	uint64_t fault[WIRE_FAULT_COUNT];              /* not a packet, by reason */
 	uint64_t verdict[SWITCH_SPARSE_VERDICT_COUNT]; /* of sound ones, drops by reason */
 	uint64_t unknown_table, wrong_address;
+	uint64_t wrong_nonce; /* HELLOs that bind nobody: of another nonce, or an old serial */
 	uint64_t pairs;       /* that were added */
 	uint64_t flips;       /* epochs that were closed */
 	uint64_t parts_first; /* parts of flushes that were sent, */
@@ -61,6 +62,9 @@ int engine_sparse_remove(struct engine_sparse *engine, uint16_t index); /* 0, -E
 /* Binds without a HELLO; worker: an index or SPARSE_SERVER. 0, -ENOENT, -EINVAL. */
 int engine_sparse_bind(struct engine_sparse *engine, uint16_t index, uint16_t worker,
 		       const struct link_address *address);
+
+/* R-SP-15: its server has told of this generation over TCP: SETUP of no other is taken. 0, -ENOENT. */
+int engine_sparse_name(struct engine_sparse *engine, uint16_t index, uint64_t generation);
 
 /* R-WIRE-8 of a table: job is its index, child the worker's; `nonce` has WIRE_NONCE_BYTES; the HELLO has passed
  * wire_check. True: it is bound, and its WELCOME leaves with engine_sparse_turn; false: of no table here, or an old

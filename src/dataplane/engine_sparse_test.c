@@ -135,6 +135,9 @@ static int begin_with(uint32_t ranks_count, uint64_t pairs_max)
 	setup.count = WORKERS;
 	setup.width = shape.window;
 	give(SPARSE_SERVER, setup);
+	assert_int_equal(fake.count, 0); /* R-SP-15: nobody has named it yet */
+	assert_int_equal(engine_sparse_name(engine, INDEX, setup.generation), 0);
+	give(SPARSE_SERVER, setup);
 	assert_int_equal(fake.count, 1);
 	assert_int_equal(fake.packet[0].kind, SPARSE_READY);
 	return 0;
@@ -343,6 +346,7 @@ static void an_epoch_closes_when_it_is_old_enough(void **state)
 	assert_int_equal(engine_sparse_add(engine, &table), 0);
 	engine_sparse_bind(engine, 6, 0, &worker);
 	engine_sparse_bind(engine, 6, SPARSE_SERVER, &server);
+	engine_sparse_name(engine, 6, setup.generation);
 	setup.worker = 0;
 	setup.parts = 1;
 	setup.count = WORKERS;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/rto.h"
 
@@ -31,6 +32,7 @@ struct home_sparse {
 	uint64_t flip_epoch; /* that `flip` is of */
 	home_sparse_record *record;
 	bcast_values *values;
+	uint64_t (*random)(void *arg);
 	void *arg;
 	struct bcast bcast;
 	struct home_sparse_stats stats;
@@ -39,6 +41,17 @@ struct home_sparse {
 };
 
 /* ---- its life ---- */
+
+/* So few bytes come whole, and from when the kernel has begun they always come. */
+static uint64_t kernel_random(void *arg)
+{
+	uint64_t bits;
+	ssize_t got = getrandom(&bits, sizeof(bits), 0);
+
+	(void)arg;
+	CORE_ASSERT(got == sizeof(bits));
+	return bits;
+}
 
 static uint32_t pieces_of(const struct sparse_table *table)
 {
@@ -107,6 +120,7 @@ int home_sparse_open(struct home_sparse **out, const struct home_sparse_options 
 	home->table = *table;
 	home->record = options->record;
 	home->values = options->values;
+	home->random = options->random ? options->random : kernel_random;
 	home->arg = options->arg;
 	if (!memory_get(home, &memory)) {
 		home_sparse_close(home);
@@ -152,12 +166,20 @@ static void generation_begin(struct home_sparse *home)
 		home->worker[i].resume = (struct told){ 0 };
 }
 
+static bool begins_maybe(enum server_sparse_event_type type)
+{
+	return type == SERVER_SPARSE_FENCE_IT || type == SERVER_SPARSE_GATHER ||
+	       type == SERVER_SPARSE_JOINED || type == SERVER_SPARSE_REPORTED;
+}
+
 static struct server_sparse_actions step(struct home_sparse *home,
-					 const struct server_sparse_event *event)
+					 struct server_sparse_event *event)
 {
 	uint64_t generation = home->server.generation;
 	struct server_sparse_actions actions;
 
+	if (begins_maybe(event->type))
+		event->random = home->random(home->arg);
 	server_sparse_step(&home->server, event, &actions);
 	if (home->server.generation != generation)
 		generation_begin(home);
@@ -205,9 +227,7 @@ int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks)
 
 void home_sparse_gather(struct home_sparse *home, uint32_t map)
 {
-	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_GATHER,
-						  .map = map,
-						  .number = home->server.generation + 1 });
+	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_GATHER, .map = map });
 }
 
 void home_sparse_missed(struct home_sparse *home, uint16_t worker)

@@ -27,7 +27,9 @@ struct home_sparse_options {
 	home_sparse_record *record;
 	bcast_values *
 		values; /* called after `record`, for the workers' copies (R-SP-31); NULL: no BCAST */
-	void *arg;      /* of both */
+	/* The random bits of a generation (R-SP-1); NULL: the kernel's. */
+	uint64_t (*random)(void *arg);
+	void *arg; /* of all three */
 };
 
 struct home_sparse_stats {

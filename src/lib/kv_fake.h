@@ -181,6 +181,9 @@ static void fake_summed(struct fake *fake)
 	struct link_address self = fake_self(fake);
 
 	home_sparse_instance(fake->home, fake->instance, fake->index, &self);
+	assert_int_equal(engine_sparse_name(fake->engine, fake->index,
+					    home_sparse_server(fake->home)->generation),
+			 0);
 	home_sparse_durable(fake->home, home_sparse_server(fake->home)->recorded);
 	for (uint32_t i = 0; i < FAKE_PEERS; i++)
 		if (fake->peer[i].is_open)

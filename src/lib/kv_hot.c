@@ -124,16 +124,18 @@ bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
 	greeting_begin(&server->to_switch, &address, message->index, message->nonce,
 		       server->kv->now_ns);
 	server->shape.index = message->index;
-	if (!server->endpoint)
-		return stream_open(server);
-	endpoint_sparse_switch(server->endpoint, message->index, &address);
+	if (!server->endpoint && !stream_open(server))
+		return false;
+	endpoint_sparse_switch(server->endpoint, message->index, &address, message->generation,
+			       message->map);
 	return true;
 }
 
 bool kv_hot_is_before(const struct kv_server *server, uint64_t generation)
 {
 	return !server->endpoint ||
-	       endpoint_sparse_worker(server->endpoint)->generation < generation;
+	       sparse_fences(endpoint_sparse_worker(server->endpoint)->generation) <
+		       sparse_fences(generation);
 }
 
 void kv_hot_report(struct kv_server *server, uint64_t generation, uint64_t row[SPARSE_WINDOW_MAX])

@@ -223,10 +223,34 @@ static void generation_back(struct kv_message *opened)
 	opened->generation = 1;
 }
 
+static uint64_t generation_told; /* of the life before */
+
 static void generation_again(struct kv_message *opened)
 {
-	opened->generation--;
+	opened->generation = generation_told;
 	opened->must_report = true;
+}
+
+/* The same fence once more: its random bits are others. */
+static void generation_twin(struct kv_message *opened)
+{
+	opened->generation = generation_told ^ 1;
+	opened->must_report = true;
+}
+
+static void generation_larger_twin(struct kv_message *opened)
+{
+	opened->generation = generation_told | ((1ull << SPARSE_RANDOM_BITS) - 1);
+}
+
+static uint64_t fake_generation(struct fake *fake)
+{
+	uint64_t generation;
+
+	pthread_mutex_lock(&fake->lock);
+	generation = home_sparse_server(fake->home)->generation;
+	pthread_mutex_unlock(&fake->lock);
+	return generation;
 }
 
 static void opened_as(struct fake *fake, void (*how)(struct kv_message *opened))
@@ -300,12 +324,14 @@ static void kv__table_that_comes_back_as_another_is_left(void **state)
 /* Its log was cut off: a generation that this worker has been told of, or is in, would begin another time. */
 static void kv__generation_that_there_was_before_is_no_way_to_go_on(void **state)
 {
-	void (*const how[])(struct kv_message * opened) = { generation_back, generation_again };
+	void (*const how[])(struct kv_message * opened) = { generation_back, generation_again,
+							    generation_twin,
+							    generation_larger_twin };
 	uint64_t key[] = { 4, 6 }, timestamp;
 	float value[2 * FAKE_DIM] = { 1, -2, 3, 4, 5, 6 };
 
 	(void)state;
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		struct fake *fake = fake_begin(FAKE_HOT, 24 + i);
 		struct tally_kv *kv = open_of(fake->address, 0);
 		int result;
@@ -316,6 +342,7 @@ static void kv__generation_that_there_was_before_is_no_way_to_go_on(void **state
 			ok(tally_kv_push(kv, key, value, 2, &timestamp));
 			ok(tally_kv_wait(kv, timestamp, -1));
 		}
+		generation_told = fake_generation(fake);
 		opened_as(fake, how[i]);
 		fake_restart(fake);
 		result = tally_kv_push(kv, key, value, 2, &timestamp);

@@ -130,6 +130,7 @@ static void played_control(void)
 		played_grant(&message.table_open);
 	} else if (result == CONN_MESSAGE && message.type == CONTROL_TABLE_BEAT) {
 		played.serial = message.table_beat.serial;
+		engine_sparse_name(played.engine, PLAYED_INDEX, message.table_beat.generation);
 		played.due_ns = played_now() + played.delay_ms * 1000000ull;
 	}
 	if (played.serial && played_now() >= played.due_ns)

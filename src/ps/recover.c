@@ -146,7 +146,7 @@ static const char *step_misfit(const struct ps_table *table, const struct record
 	}
 	/* A JOIN may begin a generation (R-SP-29). */
 	if (what->generation != server->generation && what->kind != SERVER_SPARSE_FENCE &&
-	    (what->kind != SERVER_SPARSE_JOIN || what->generation != server->generation + 1))
+	    (what->kind != SERVER_SPARSE_JOIN || what->generation < server->generation))
 		return "a step of another generation than that of the last fence";
 	return NULL;
 }

@@ -164,12 +164,13 @@ static void server__pull_of_more_than_an_answer_holds_is_named(void **unused)
 static void server__pulls_that_wait_have_a_bound(void **unused)
 {
 	int fd = open_one(0, 1);
+	uint64_t generation = said.generation;
 
 	(void)unused;
 	for (uint32_t i = 0; i < PS_CONN_PULLS; i++)
-		pull_say(fd, 1, 1);
+		pull_say(fd, generation, 1);
 	assert_true(is_quiet(fd));
-	pull_say(fd, 1, 1);
+	pull_say(fd, generation, 1);
 	hear_no(fd, KV_REFUSED_MEMORY, "64 pulls of worker 0 (H, pid 77) wait already");
 	expect_rows(fd, 0, 0);
 	close(fd);

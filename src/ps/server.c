@@ -464,7 +464,7 @@ static void report(const struct ps_server *server, const struct ps_hosted *hoste
 	       "%llu of strangers; flags %u; %llu steps with a number that was too large",
 	       hosted->options.table.name, (unsigned long long)store_rows(hosted->table->store),
 	       (unsigned long long)store_bytes(hosted->table->store), hosted->table->map.keys, here,
-	       server->options.workers, (unsigned long long)state->generation,
+	       server->options.workers, (unsigned long long)sparse_fences(state->generation),
 	       (unsigned long long)(state->expected - 1), (unsigned long long)state->recorded,
 	       (unsigned long long)state->durable, (unsigned long long)state->lost,
 	       (unsigned long long)stats->parts, (unsigned long long)stats->dropped,

@@ -107,15 +107,20 @@ static uint64_t drain_due(struct ps_server *server, struct ps_hosted *hosted)
 void ps_summed_install(struct ps_server *server, struct ps_hosted *hosted, uint64_t instance,
 		       uint16_t index, const struct link_address *at, const char *where)
 {
+	uint64_t generation = home_sparse_server(hosted->table->home)->generation;
+
 	hosted->has_switch = true;
 	hosted->parts = 0;
 	hosted->taken_ns = ps_now(server);
 	hosted->index = index;
 	hosted->at_switch = *at;
 	home_sparse_instance(hosted->table->home, instance, index, at);
+	if (hosted->is_inside)
+		engine_sparse_name(server->engine, index, generation);
+	else
+		table_client_name(hosted->client, generation);
 	ps_log(server, PS_INFO, "table %s: generation %llu is summed %s, as table %u",
-	       hosted->options.table.name,
-	       (unsigned long long)home_sparse_server(hosted->table->home)->generation, where,
+	       hosted->options.table.name, (unsigned long long)sparse_fences(generation), where,
 	       index);
 	for (uint16_t i = 0; i < hosted->table->shape.workers && hosted->table->map.keys; i++)
 		if (hosted->worker[i].conn)

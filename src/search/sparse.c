@@ -29,6 +29,8 @@ enum move {
 	MOVE_JOIN,
 	MOVE_ADMIT,
 	MOVE_RESET,
+	MOVE_TOLD,
+	MOVE_STRANGER,
 };
 
 static uint32_t move_of(enum move move, uint32_t a, uint32_t b, uint32_t c)
@@ -109,6 +111,14 @@ static void expand_takes(const struct sparse_config *config, const struct sparse
 	if (!state->is_fenced[g] || !state->fence_epoch[g])
 		return;
 	next = *state;
+	if (config->is_told && state->worker[w].named < g) {
+		sparse_worker_name(&next, w, g);
+		bfs_say(bfs, "worker %u takes SWITCH of generation %u", w, g);
+		emit(config, bfs, &next, move_of(MOVE_TOLD, w, g, 0), NULL);
+		next = *state;
+	}
+	if (!config->is_told)
+		sparse_worker_name(&next, w, g);
 	bfs_say(bfs, "worker %u takes RESUME of generation %u", w, g);
 	emit(config, bfs, &next, move_of(MOVE_RESUME, w, g, 0),
 	     sparse_worker_take(config, &next, w, at, sparse_resume_put(config, state, g, w, at)));

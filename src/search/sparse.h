@@ -37,7 +37,9 @@ struct sparse_config {
 	uint32_t rows;        /* of a CUT: less than workers makes several */
 	bool is_remapped;     /* from the second generation on rank 1 is cold */
 	bool is_fat;          /* what the rules say can do nothing more arrives all the same */
-	bool is_named;        /* of two workers it matters which is which */
+	bool is_told; /* SWITCH comes by itself, later than RESUME or before it; else with it */
+	bool has_stranger; /* whoever has guessed all but a generation's random bits says what he likes */
+	bool is_named; /* of two workers it matters which is which */
 };
 
 void sparse_model(struct bfs_model *model, const void *config);

@@ -255,9 +255,11 @@ const char *sparse_drain(const void *config_at, const void *state_at)
 		wrong = switch_is_there(config, &state);
 	g = state.server.now.generation;
 	for (uint32_t w = 0; w < config->workers && !wrong; w++)
-		if (state.worker[w].generation < g)
+		if (state.worker[w].generation < g) {
+			sparse_worker_name(&state, w, g);
 			wrong = sparse_worker_take(config, &state, w, at,
 						   sparse_resume_put(config, &state, g, w, at));
+		}
 	for (uint32_t turn = 0; turn < TURNS && !wrong; turn++) {
 		if (is_done(config, &state))
 			return sums_are_exact(config, &state);

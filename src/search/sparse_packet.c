@@ -57,6 +57,11 @@ uint32_t sparse_life_of(const struct sparse_world_durable *durable, uint32_t w)
 	return durable->incarnation[w] ? durable->incarnation[w] - 1 : 0;
 }
 
+uint64_t sparse_generation(uint32_t g)
+{
+	return g ? (uint64_t)g << SPARSE_RANDOM_BITS | 0x5eed000000 | g * 0x10001u : 0;
+}
+
 /* ---- packets ---- */
 
 static struct sparse header_of(enum sparse_kind kind, uint32_t g, uint32_t w, uint32_t number)
@@ -64,7 +69,7 @@ static struct sparse header_of(enum sparse_kind kind, uint32_t g, uint32_t w, ui
 	return (struct sparse){ .kind = (uint8_t)kind,
 				.table = SPARSE_INDEX,
 				.worker = (uint16_t)w,
-				.generation = g,
+				.generation = sparse_generation(g),
 				.number = number };
 }
 

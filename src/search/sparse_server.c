@@ -29,7 +29,7 @@ static void begin(const struct sparse_config *config, const struct sparse_world_
 	memset(scratch->sum, 0, sizeof(scratch->sum));
 	scratch->table = sparse_table_of(config);
 	server_sparse_init(&scratch->server, &scratch->table, from->map, &memory);
-	scratch->server.generation = from->generation;
+	scratch->server.generation = sparse_generation(from->generation);
 	scratch->server.expected = from->expected;
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
 		scratch->cut[i] = from->cut[i];
@@ -78,7 +78,7 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 static void durable_save(const struct sparse_config *config, const struct scratch *scratch,
 			 struct sparse_world_durable *to)
 {
-	to->generation = (uint8_t)scratch->server.generation;
+	to->generation = (uint8_t)sparse_fences(scratch->server.generation);
 	to->expected = (uint8_t)scratch->server.expected;
 	to->map = (uint8_t)scratch->server.map;
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
@@ -165,7 +165,7 @@ static const char *applies_flush(const struct sparse_config *config, struct spar
 	struct sparse_world_durable *now = &state->server.now;
 	const char *wrong = NULL;
 
-	if (packet->generation != now->generation)
+	if (packet->generation != sparse_generation(now->generation))
 		return "X6: a flush of an older generation is applied";
 	if (packet->number != now->applied + 1u)
 		return "X2: a flush is applied twice, or not in the order of epochs";
@@ -209,7 +209,8 @@ static const char *applies_batch(const struct sparse_config *config, struct spar
 static void tells(struct sparse_state *state, const struct scratch *scratch, bool say)
 {
 	const struct server_sparse *server = &scratch->server;
-	uint32_t g = (uint32_t)server->generation, epoch = (uint32_t)server->expected - 1;
+	uint32_t g = (uint32_t)sparse_fences(server->generation),
+		 epoch = (uint32_t)server->expected - 1;
 
 	if (say) {
 		state->committed[g] |= (uint8_t)(1 << epoch);
@@ -237,8 +238,10 @@ static const char *step(const struct sparse_config *config, struct sparse_state 
 	load(config, state, &scratch);
 	server_sparse_step(&scratch.server, event, actions);
 	if (scratch.server.is_fenced) {
-		struct server_sparse_event instance = { .type = SERVER_SPARSE_INSTANCE,
-							.number = 100 + scratch.server.generation };
+		struct server_sparse_event instance = {
+			.type = SERVER_SPARSE_INSTANCE,
+			.number = 100 + sparse_fences(scratch.server.generation)
+		};
 		struct server_sparse_actions none;
 
 		server_sparse_step(&scratch.server, &instance, &none);
@@ -253,15 +256,16 @@ static const char *step(const struct sparse_config *config, struct sparse_state 
 		const struct server_sparse_record *what = &actions->what;
 
 		assert(server->pending_count < SPARSE_PENDING);
-		server->pending[server->pending_count++] =
-			(struct sparse_world_record){ .kind = (uint8_t)what->kind,
-						      .generation = (uint8_t)what->generation,
-						      .epoch = (uint8_t)what->epoch,
-						      .map = (uint8_t)what->map,
-						      .worker = (uint8_t)what->worker,
-						      .incarnation = (uint8_t)what->incarnation,
-						      .batch = (uint8_t)what->batch,
-						      .after = server->now };
+		server->pending[server->pending_count++] = (struct sparse_world_record){
+			.kind = (uint8_t)what->kind,
+			.generation = (uint8_t)sparse_fences(what->generation),
+			.epoch = (uint8_t)what->epoch,
+			.map = (uint8_t)what->map,
+			.worker = (uint8_t)what->worker,
+			.incarnation = (uint8_t)what->incarnation,
+			.batch = (uint8_t)what->batch,
+			.after = server->now
+		};
 	}
 	tells(state, &scratch, actions->say);
 	return wrong;
@@ -285,7 +289,8 @@ const char *sparse_server_fence(const struct sparse_config *config, struct spars
 {
 	uint32_t g = state->server.now.generation + 1u;
 	struct server_sparse_event event = { .type = SERVER_SPARSE_FENCE_IT,
-					     .map = sparse_map_of(config, g) };
+					     .map = sparse_map_of(config, g),
+					     .random = sparse_generation(g) };
 	struct server_sparse_actions actions;
 
 	return step(config, state, &event, 0, &actions);
@@ -296,6 +301,8 @@ const char *sparse_server_join(const struct sparse_config *config, struct sparse
 {
 	struct server_sparse_event event = { .type = SERVER_SPARSE_JOINED,
 					     .worker = (uint16_t)w,
+					     .random = sparse_generation(
+						     state->server.now.generation + 1u),
 					     .incarnation = state->worker[w].life + 1u };
 	struct server_sparse_actions actions;
 	const char *wrong = step(config, state, &event, 0, &actions);
@@ -353,7 +360,7 @@ const char *sparse_server_write(const struct sparse_config *config, struct spars
 		.kind = (enum server_sparse_record_kind)record.kind,
 		.map = record.map,
 		.number = 1,
-		.generation = record.generation,
+		.generation = sparse_generation(record.generation),
 		.epoch = record.epoch,
 		.incarnation = record.incarnation,
 		.batch = record.batch,

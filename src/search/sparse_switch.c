@@ -29,9 +29,9 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 							 scratch->list, NULL };
 	scratch->state = (struct switch_sparse){
 		.instance = (from->is_reset ? 200 : 100) + g,
-		.generation = from->generation,
+		.generation = sparse_generation(from->generation),
 		.epoch = from->epoch,
-		.setup_generation = from->setup_parts ? g : 0,
+		.named = sparse_generation(g),
 		.setup_parts = { from->setup_parts },
 		.map = from->generation ? sparse_map_of(config, from->generation) : 0,
 		.touched = { from->touched[0], from->touched[1] },
@@ -55,7 +55,7 @@ static const char *save(struct sparse_state *state, uint32_t g, const struct scr
 	const struct switch_sparse *from = &scratch->state;
 	struct sparse_world_switch *to = &state->at[g];
 
-	*to = (struct sparse_world_switch){ .generation = (uint8_t)from->generation,
+	*to = (struct sparse_world_switch){ .generation = (uint8_t)sparse_fences(from->generation),
 					    .epoch = (uint8_t)from->epoch,
 					    .touched = { (uint8_t)from->touched[0],
 							 (uint8_t)from->touched[1] },
@@ -141,11 +141,14 @@ const char *sparse_switch_take(const struct sparse_config *config, struct sparse
 	load(config, state, g, &scratch);
 	verdict = switch_sparse_step(&scratch.table, &scratch.state, &scratch.memory, &packet, at);
 	if (verdict == SWITCH_SPARSE_ADDED || verdict == SWITCH_SPARSE_REPEAT) {
+		if (packet.generation !=
+		    sparse_generation((uint32_t)sparse_fences(packet.generation)))
+			return "R-SP-8: a PUSH is taken of a generation that there never was";
 		if (packet.kind == SPARSE_ACK)
-			state->ack[packet.generation][packet.worker] |=
+			state->ack[sparse_fences(packet.generation)][packet.worker] |=
 				(uint8_t)(1 << (packet.number - 1));
 	} else if (verdict == SWITCH_SPARSE_READY) {
-		if ((packet.number != 100 + g || packet.generation != g) &&
+		if ((packet.number != 100 + g || packet.generation != sparse_generation(g)) &&
 		    !TAKEN_OUT(SPARSE_SETUP_INSTANCE))
 			return "R-SP-15: READY is not this instance's";
 	} else if (verdict == SWITCH_SPARSE_DROP_SHAPE || verdict == SWITCH_SPARSE_DROP_MAP ||

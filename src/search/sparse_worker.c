@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct sparse_world_worker) == 20, "no padding");
+_Static_assert(sizeof(struct sparse_world_worker) == 22, "no padding");
 
 struct scratch {
 	struct sparse_table table;
@@ -20,8 +20,11 @@ static void load(const struct sparse_config *config, const struct sparse_state *
 	struct worker_sparse *worker = &scratch->worker;
 
 	scratch->table = sparse_table_of(config);
-	worker_sparse_init(worker, &scratch->table, (uint16_t)w, from->generation, from->map,
-			   config->kept, scratch->push);
+	worker_sparse_init(worker, &scratch->table, (uint16_t)w,
+			   sparse_generation(from->generation), from->map, config->kept,
+			   scratch->push);
+	worker->named = sparse_generation(from->named);
+	worker->named_map = sparse_map_of(config, from->named);
 	worker->low = from->low;
 	worker->sent = from->sent;
 	worker->next = from->next;
@@ -44,7 +47,7 @@ static const char *save(const struct sparse_config *config, struct sparse_state 
 	const uint32_t *total = state->server.disk.total;
 	uint8_t before = to->freed;
 
-	to->generation = (uint8_t)worker->generation;
+	to->generation = (uint8_t)sparse_fences(worker->generation);
 	to->low = (uint8_t)worker->low;
 	to->sent = (uint8_t)worker->sent;
 	to->next = (uint8_t)worker->next;
@@ -117,10 +120,11 @@ static const char *sends(const struct sparse_config *config, struct sparse_state
 	const struct sparse_world_worker *worker = &state->worker[w];
 
 	if (header->kind != SPARSE_PUSH || header->worker != w || header->map != worker->map ||
-	    header->number != actions->seq || header->generation != worker->generation ||
+	    header->number != actions->seq ||
+	    header->generation != sparse_generation(worker->generation) ||
 	    header->map != sparse_map_of(config, worker->generation))
 		return "R-SP-18: a PUSH is not that of its seq";
-	state->push[header->generation][w] |=
+	state->push[worker->generation][w] |=
 		(uint8_t)(1 << (worker->life * config->pushes + actions->seq - 1));
 	return NULL;
 }
@@ -174,6 +178,12 @@ const char *sparse_worker_take(const struct sparse_config *config, struct sparse
 	return wrong;
 }
 
+void sparse_worker_name(struct sparse_state *state, uint32_t w, uint32_t g)
+{
+	if (state->worker[w].named < g)
+		state->worker[w].named = (uint8_t)g;
+}
+
 bool sparse_worker_may_end(const struct sparse_config *config, const struct sparse_state *state,
 			   uint32_t w)
 {
@@ -196,7 +206,7 @@ const char *sparse_worker_end(const struct sparse_config *config, struct sparse_
 	worker_sparse_step(&scratch.worker, &event, &actions);
 	if (!actions.end || actions.seq != scratch.worker.step * config->step)
 		return "R-SP-30: an END is not that of its step";
-	state->end[actions.header.generation][w] |= (uint8_t)(1 << actions.header.number);
+	state->end[state->worker[w].generation][w] |= (uint8_t)(1 << actions.header.number);
 	return NULL;
 }
 
@@ -244,7 +254,7 @@ void sparse_worker_admit(struct sparse_state *state, uint32_t w)
 	struct sparse_world_worker *worker = &state->worker[w];
 
 	worker->is_waiting = 0;
-	worker->generation = worker->joined;
+	worker->generation = worker->named = worker->joined;
 	worker->map = SPARSE_MAP;
 	worker->joined = 0;
 }

@@ -33,9 +33,11 @@ struct sparse_world_worker {
 	uint8_t is_waiting;   /* for the answer to its JOIN, or has not said it */
 	uint8_t joined;       /* the generation of that answer; 0: none is on its way */
 	uint8_t map, step, is_closed;
-	uint8_t parted;      /* bit seq - 1: what it has of rank 1 is in a batch */
-	uint8_t batches;     /* that it has sent, */
-	uint8_t answered;    /* and of which it knows */
+	uint8_t named;    /* the generation that SWITCH has told of last */
+	uint8_t parted;   /* bit seq - 1: what it has of rank 1 is in a batch */
+	uint8_t batches;  /* that it has sent, */
+	uint8_t answered; /* and of which it knows */
+	uint8_t reserved;
 	uint8_t batch_of[4]; /* is_remapped: the seq whose pairs batch i + 1 has */
 };
 
@@ -104,6 +106,9 @@ struct sparse_state {
 
 struct sparse_table sparse_table_of(const struct sparse_config *config);
 
+/* Of a generation the model has the number of fences, and the machines what R-SP-1 says. 0: none. */
+uint64_t sparse_generation(uint32_t g);
+
 /* The map of a generation, and the life of the worker that the server knows. */
 uint32_t sparse_map_of(const struct sparse_config *config, uint32_t g);
 uint32_t sparse_life_of(const struct sparse_world_durable *durable, uint32_t w);
@@ -115,6 +120,8 @@ const char *sparse_worker_send(const struct sparse_config *config, struct sparse
 			       uint32_t w);
 const char *sparse_worker_take(const struct sparse_config *config, struct sparse_state *state,
 			       uint32_t w, const uint8_t *at, uint32_t bytes);
+/* SWITCH of this generation: R-SP-22. */
+void sparse_worker_name(struct sparse_state *state, uint32_t w, uint32_t g);
 bool sparse_worker_may_end(const struct sparse_config *config, const struct sparse_state *state,
 			   uint32_t w);
 const char *sparse_worker_end(const struct sparse_config *config, struct sparse_state *state,

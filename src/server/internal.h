@@ -102,6 +102,7 @@ struct table {
 	bool is_granted, is_leaving;
 	bool is_beating, has_beat;   /* a beat is with the shard; another one has come meanwhile */
 	uint32_t beat, beat_next;    /* their serials */
+	uint64_t generation;         /* that its server has named; 0: none yet */
 	uint64_t instance, heard_ns; /* when something of its server was read */
 	uint64_t bytes;              /* of memory */
 	struct control_table_open open;                       /* without the key */

@@ -68,7 +68,9 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 	case SHARD_TABLE_REMOVE:
 		engine_sparse_remove(tables, command->job);
 		break;
-	case SHARD_TABLE_BEAT: /* only shard_beat's answer */
+	case SHARD_TABLE_BEAT: /* shard_beat's answer, and R-SP-15 */
+		if (command->table_generation)
+			engine_sparse_name(tables, command->job, command->table_generation);
 		break;
 	case SHARD_JOB_ADD:
 		command->add->engine.nonces =

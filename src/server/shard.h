@@ -47,6 +47,7 @@ struct shard_command {
 	uint16_t job;
 	uint16_t lanes;            /* JOB_SET */
 	uint32_t generation;       /* comes back in the acknowledgement */
+	uint64_t table_generation; /* TABLE_BEAT: that its server has named; 0: none yet */
 	struct shard_job *add;     /* JOB_ADD: malloc'd, the shard's from now on */
 	struct shard_table *table; /* TABLE_ADD: likewise */
 };

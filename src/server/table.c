@@ -329,11 +329,14 @@ void tables_abort(struct server *server, int shard, bool is_ending, const char *
 
 static void beat_ask(struct server *server, struct table *table, uint32_t serial)
 {
+	struct shard_command command = { .type = SHARD_TABLE_BEAT,
+					 .job = table->index,
+					 .table_generation = table->generation };
+
 	table->is_beating = true;
 	table->has_beat = false;
 	table->beat = serial;
-	shard_send(server->shards[table->shard],
-		   &(struct shard_command){ .type = SHARD_TABLE_BEAT, .job = table->index });
+	shard_send(server->shards[table->shard], &command);
 }
 
 void table_message(struct server *server, struct peer *peer, const struct control_message *message,
@@ -348,6 +351,7 @@ void table_message(struct server *server, struct peer *peer, const struct contro
 		table_say(server, table, SERVER_INFO, "closed by its server");
 		table_remove(server, table);
 	} else if (message->type == CONTROL_TABLE_BEAT && table->is_granted) {
+		table->generation = message->table_beat.generation;
 		if (!table->is_beating) {
 			beat_ask(server, table, message->table_beat.serial);
 			return;

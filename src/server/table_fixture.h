@@ -163,6 +163,7 @@ static void world_switch(const char *address)
 	home_sparse_fence(world.home, MAP);
 	home_sparse_durable(world.home, world.recorded);
 	home_sparse_instance(world.home, grant->instance, grant->index, &at_switch);
+	table_client_name(world.client, home_sparse_server(world.home)->generation);
 	for (uint16_t i = 0; i < WORKERS; i++) {
 		struct endpoint_sparse_options options = {
 			.outbox = &world.side[i].outbox,
@@ -176,7 +177,8 @@ static void world_switch(const char *address)
 		};
 
 		if (world.endpoint[i]) {
-			endpoint_sparse_switch(world.endpoint[i], grant->index, &at_switch);
+			endpoint_sparse_switch(world.endpoint[i], grant->index, &at_switch,
+					       options.generation, MAP);
 			continue;
 		}
 		assert_true(home_sparse_join(world.home, i, 1));

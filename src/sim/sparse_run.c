@@ -293,6 +293,8 @@ void sparse_switch_new(struct sparse_world *world)
 	if (engine_sparse_add(its->engine, &table))
 		abort();
 	engine_sparse_bind(its->engine, table.shape.index, SPARSE_SERVER, &at_server);
+	engine_sparse_name(its->engine, table.shape.index,
+			   home_sparse_server(world->home)->generation);
 	for (uint16_t i = 0; i < table.shape.workers; i++) {
 		struct link_address address = net_address(world->net, i);
 
@@ -305,13 +307,20 @@ void sparse_switch_new(struct sparse_world *world)
 	world->report->generations++;
 }
 
+/* Over TCP, so not before the disk knows of the generation, nor while the server is dead: then it comes later. */
 static void worker_told(struct sparse_world *world, uint32_t number)
 {
 	struct link_address address =
 		net_address(world->net, sparse_engine_node(world, world->engine_now));
 
-	if (world->worker[number].endpoint)
-		endpoint_sparse_switch(world->worker[number].endpoint, world->index_now, &address);
+	if (!world->worker[number].endpoint)
+		return;
+	if (!world->home || !server_sparse_is_settled(home_sparse_server(world->home))) {
+		sparse_event_in(world, MS, SPARSE_TOLD, number, 0);
+		return;
+	}
+	endpoint_sparse_switch(world->worker[number].endpoint, world->index_now, &address,
+			       home_sparse_server(world->home)->generation, SPARSE_MAP);
 }
 
 /* ---- what strikes ---- */

@@ -102,6 +102,13 @@ void sparse_server_synced(struct sparse_world *world, uint64_t number)
 
 /* ---- its life ---- */
 
+static uint64_t random_bits(void *arg)
+{
+	struct sparse_world *world = arg;
+
+	return rng_next(&world->rng);
+}
+
 static void home_open(struct sparse_world *world)
 {
 	struct home_sparse_options options = { .outbox = &world->outbox,
@@ -110,6 +117,7 @@ static void home_open(struct sparse_world *world)
 					       .record = record,
 					       .values = world->scenario->has_copies ? sparse_values
 										     : NULL,
+					       .random = random_bits,
 					       .arg = world };
 
 	if (home_sparse_open(&world->home, &options))

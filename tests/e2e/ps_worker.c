@@ -165,7 +165,8 @@ static void on_switch(struct worker *it, const struct kv_message *message)
 	options.at_switch = it->at_switch;
 	if (!it->endpoint && endpoint_sparse_open(&it->endpoint, &options))
 		test_fail("no endpoint");
-	endpoint_sparse_switch(it->endpoint, it->switch_index, &it->at_switch);
+	endpoint_sparse_switch(it->endpoint, it->switch_index, &it->at_switch, message->generation,
+			       message->map);
 }
 
 static void on_pulled(struct worker *it, const struct kv_message *message)
