@@ -161,6 +161,26 @@ static const struct sparse_config sparse_cold_long = {
 	.workers = 1, .window = 1, .pushes = 2, .kept = 2, .epochs = 2, .generations = 3, .lives = 2,
 	.deaths = 1, .batches = 2, .rows = 1,
 };
+static const struct sparse_config sparse_strange_one = {
+	.workers = 1, .window = 1, .pushes = 2, .kept = 2, .epochs = 2, .generations = 3, .rows = 1,
+	.is_told = true, .has_stranger = true,
+};
+static const struct sparse_config sparse_strange_two = {
+	.workers = 2, .window = 1, .pushes = 1, .kept = 1, .epochs = 1, .generations = 2, .rows = 1,
+	.is_told = true, .has_stranger = true,
+};
+static const struct sparse_config sparse_strange_death = {
+	.workers = 1, .window = 2, .pushes = 2, .kept = 2, .epochs = 1, .generations = 2, .deaths = 1,
+	.rows = 1, .is_told = true, .has_stranger = true,
+};
+static const struct sparse_config sparse_strange_map = {
+	.workers = 1, .window = 1, .pushes = 1, .kept = 1, .epochs = 1, .generations = 3, .rows = 1,
+	.is_told = true, .has_stranger = true, .is_remapped = true,
+};
+static const struct sparse_config sparse_strange_steps = {
+	.workers = 1, .window = 1, .pushes = 2, .kept = 1, .epochs = 2, .generations = 2, .step = 1,
+	.rows = 1, .is_told = true, .has_stranger = true,
+};
 /* clang-format on */
 
 static const struct search_row rows[] = {
@@ -187,6 +207,15 @@ static const struct search_row rows[] = {
 	{ "sparse: n=2, W=2, 1 step of 2 pushes, 3 generations, a restart", sparse_model,
 	  &sparse_steps_three, 0 },
 	{ "sparse: n=1, W=1, 2 pushes, another map", sparse_model, &sparse_map, 0 },
+	{ "sparse: n=1, W=1, 2 pushes, 3 generations, a stranger", sparse_model,
+	  &sparse_strange_one, 0 },
+	{ "sparse: n=2, W=1, 1 push, a stranger", sparse_model, &sparse_strange_two, 0 },
+	{ "sparse: n=1, W=2, 2 pushes, a restart, a stranger", sparse_model, &sparse_strange_death,
+	  0 },
+	{ "sparse: n=1, W=1, 1 push, another map, a stranger", sparse_model, &sparse_strange_map,
+	  0 },
+	{ "sparse: n=1, W=1, 2 steps of 1 push, a stranger", sparse_model, &sparse_strange_steps,
+	  0 },
 	{ "sparse: n=1, W=1, 4 pushes, 3 generations", sparse_model, &sparse_one_four, 0 },
 	{ "sparse: n=1, W=2, 4 pushes, 3 generations", sparse_model, &sparse_one_wide3, 0 },
 	{ "sparse: n=2, W=1, 2 pushes, 2 generations, rows apart", sparse_model, &sparse_two_rows,

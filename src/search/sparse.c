@@ -322,7 +322,13 @@ static void sparse_expand(const void *config_at, const void *state_at, struct bf
 	const struct sparse_state *state = state_at;
 	const struct sparse_world_server *server = &state->server;
 	struct sparse_state next;
+	const char *wrong = config->has_stranger ? sparse_strange(config, state) : NULL;
 
+	if (wrong) {
+		next = *state;
+		bfs_say(bfs, "a stranger sends what he likes");
+		bfs_emit(bfs, &next, move_of(MOVE_STRANGER, 0, 0, 0), wrong);
+	}
 	for (uint32_t w = 0; w < config->workers; w++) {
 		expand_worker(config, state, w, bfs);
 		if (server->pending_count < SPARSE_PENDING)

@@ -200,6 +200,9 @@ void sparse_forget(const struct sparse_config *config, struct sparse_state *stat
 void sparse_mirror(const struct sparse_config *config, struct sparse_state *state);
 bool sparse_swap(const struct sparse_config *config, struct sparse_state *state);
 
+/* R-SP-1: what a stranger may send changes nothing at all: NULL, or what it does. */
+const char *sparse_strange(const struct sparse_config *config, const struct sparse_state *state);
+
 /* From here on nothing is lost but what is on its way: NULL, or what does not come to its end. */
 const char *sparse_drain(const void *config, const void *state);
 void sparse_drain_begin(void);
