@@ -32,6 +32,7 @@ struct sparse_scenario {
 	uint32_t pushes, batches;                /* of each worker */
 	uint32_t kept_max, strikes;
 	bool has_copies; /* workers have copies of what is hot */
+	bool has_stranger; /* somebody sends packets from everybody's address, and does not know the generation */
 };
 
 struct sparse_report {
@@ -39,6 +40,7 @@ struct sparse_report {
 	char failure[240];
 	uint64_t packets, lost, pushes, pushes_again, parts, parts_again, epochs, generations;
 	uint64_t switch_deaths, zombies, server_deaths, joins, batches;
+	uint64_t forged;
 	uint64_t zombie_acks; /* of PUSHes, by switches that are fenced */
 	uint64_t bcasts, copied,
 		pulled; /* parts in copies; values that were used there, and pulled */

@@ -68,6 +68,7 @@ void sparse_scenario_draw(struct sparse_scenario *scenario, uint64_t seed)
 	scenario->has_copies = rng_below(&rng, 2);
 	weather_draw(&rng, &scenario->weather);
 	host_draw(&rng, &scenario->host);
+	scenario->has_stranger = rng_below(&rng, 2);
 }
 
 void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[256])
@@ -76,11 +77,12 @@ void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[
 
 	snprintf(text, 256,
 		 "%u workers, window %u, %u ranks of %u values in %u bytes, %u pushes and %u "
-		 "batches each, %u kept, %u strikes, disk %.1f ms, loss %.2f %%%s",
+		 "batches each, %u kept, %u strikes, disk %.1f ms, loss %.2f %%%s%s",
 		 table->workers, table->window, table->ranks, table->dim, table->bytes,
 		 scenario->pushes, scenario->batches, scenario->kept_max, scenario->strikes,
 		 (double)scenario->disk_ns / 1e6, scenario->weather.loss / 1e4,
-		 scenario->has_copies ? ", copies" : "");
+		 scenario->has_copies ? ", copies" : "",
+		 scenario->has_stranger ? ", a stranger" : "");
 }
 
 /* ---- the command ---- */
@@ -103,6 +105,7 @@ static void report_add(struct sparse_report *sum, const struct sparse_report *ot
 	sum->switch_deaths += other->switch_deaths;
 	sum->zombies += other->zombies;
 	sum->zombie_acks += other->zombie_acks;
+	sum->forged += other->forged;
 	sum->server_deaths += other->server_deaths;
 	sum->joins += other->joins;
 	sum->batches += other->batches;
@@ -123,6 +126,7 @@ static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t v
 	       " workers began anew\n",
 	       sum->switch_deaths, sum->zombies, sum->server_deaths, sum->joins);
 	printf("the fenced    acknowledged %" PRIu64 " PUSHes\n", sum->zombie_acks);
+	printf("strangers     sent %" PRIu64 " packets that nobody took\n", sum->forged);
 	printf("epochs        %" PRIu64 " recorded; %" PRIu64 " cold batches\n", sum->epochs,
 	       sum->batches);
 	printf("packets       %" PRIu64 ", %.2f %% of them lost on the way\n", sum->packets,

@@ -391,6 +391,9 @@ static void event_take(struct sparse_world *world, struct sparse_event event)
 	case SPARSE_STRIKE:
 		strike(world);
 		break;
+	case SPARSE_FORGES:
+		sparse_forge(world);
+		break;
 	case SPARSE_NOTICES:
 		sparse_server_notices(world);
 		break;
@@ -480,6 +483,8 @@ static void world_begin(struct sparse_world *world)
 	}
 	if (scenario->strikes)
 		sparse_event_in(world, rng_log(&world->rng, MS, 200 * MS), SPARSE_STRIKE, 0, 0);
+	if (scenario->has_stranger)
+		sparse_event_in(world, MS, SPARSE_FORGES, 0, 0);
 }
 
 static void world_end(struct sparse_world *world)

@@ -55,6 +55,7 @@ enum sparse_what {
 	SPARSE_STRIKE,
 	SPARSE_NOTICES, /* the server looks at its switch */
 	SPARSE_RESTARTS,
+	SPARSE_FORGES, /* a stranger sends */
 };
 
 /* `life`: of the server, when it was made; an event of an earlier life is dropped. */
@@ -134,6 +135,10 @@ void sparse_copy_looks(struct sparse_world *world, uint32_t worker);
 void sparse_copy_pulled(struct sparse_world *world, uint32_t worker, uint64_t what);
 /* At the end, as sparse_server_judge. */
 void sparse_copies_judge(struct sparse_world *world);
+
+/* sparse_strange.c: one packet to each, from the right address, with all right but the generation's random bits, or
+ * the instance. */
+void sparse_forge(struct sparse_world *world);
 
 /* sparse_run.c: a table for this generation at an engine that lives. */
 void sparse_switch_new(struct sparse_world *world);
