@@ -50,9 +50,7 @@ const char *log_why(int trouble)
 	return trouble == ENOENT ? "its file was deleted" : strerror(trouble);
 }
 
-/* All of it, or errno. Again from the same place, and all of it: half a try does no harm then, and what a sync could not
- * bring to the disk the kernel has forgotten, so that the next sync alone would say that all is well. */
-static int write_at(int fd, uint64_t at, const struct bytes *bytes)
+static int bytes_write(int fd, uint64_t at, const struct bytes *bytes)
 {
 	size_t done = 0;
 
@@ -65,9 +63,18 @@ static int write_at(int fd, uint64_t at, const struct bytes *bytes)
 			return got ? errno : EIO;
 		done += (size_t)got;
 	}
-	if (!TAKEN_OUT(PS_LOG_SYNC) && fdatasync(fd))
-		return errno;
-	return deleted(fd);
+	return 0;
+}
+
+/* All of it, or errno. Again from the same place, and all of it: half a try does no harm then, and what a sync could not
+ * bring to the disk the kernel has forgotten, so that the next sync alone would say that all is well. */
+static int write_at(int fd, uint64_t at, const struct bytes *bytes)
+{
+	int why = bytes_write(fd, at, bytes);
+
+	if (!why && !TAKEN_OUT(PS_LOG_SYNC) && fdatasync(fd))
+		why = errno;
+	return why ? why : deleted(fd);
 }
 
 static struct timespec soon(void)
@@ -198,15 +205,44 @@ static int failed(char error[PS_ERROR_MAX], const char *path, int why)
 	return -1;
 }
 
+/* What one before us has written, and could not sync, the kernel shows us as if it were on the disk, and would not bring
+ * there at any sync: so it is written again. That is one write's at most. */
+static int end_again(int fd, const struct record_sum *has)
+{
+	struct bytes end = { 0 };
+	uint64_t at = has->known;
+	uint8_t piece[1 << 12];
+	int why = 0;
+
+	while (at < has->bytes && !why) {
+		size_t most = has->bytes - at < sizeof(piece) ? has->bytes - at : sizeof(piece);
+		ssize_t got = pread(fd, piece, most, (off_t)at);
+
+		if (got <= 0) {
+			why = got ? errno : EIO;
+			break;
+		}
+		bytes_put(&end, piece, (size_t)got);
+		why = end.is_short ? ENOMEM : bytes_write(fd, at, &end);
+		end.count = 0;
+		at += (uint64_t)got;
+	}
+	bytes_fini(&end);
+	return why;
+}
+
 /* What is behind the last whole record goes, and what is before it is on the disk from now on. */
-static int file_open(const char *path, uint64_t whole, char error[PS_ERROR_MAX])
+static int file_open(const char *path, const struct record_sum *has, char error[PS_ERROR_MAX])
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666), why;
 
 	if (fd < 0)
 		return failed(error, path, errno);
-	why = ftruncate(fd, (off_t)whole) || (!TAKEN_OUT(PS_LOG_OPEN_SYNC) && fsync(fd)) ? errno
-											 : 0;
+	why = ftruncate(fd, (off_t)has->bytes) ? errno : 0;
+	if (!why && !TAKEN_OUT(PS_LOG_END_AGAIN))
+		why = end_again(fd, has);
+	if (!why && !TAKEN_OUT(PS_LOG_OPEN_SYNC) && fsync(fd))
+		why = errno;
 	if (!why && !TAKEN_OUT(PS_LOG_FOLDER_SYNC))
 		why = folder_sync(path);
 	if (!why)
@@ -227,7 +263,7 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 		log->options.waiting_max = WAITING_MAX;
 	log->sum = options->has;
 	log->at = log->sum.bytes;
-	log->fd = file_open(options->path, log->at, error);
+	log->fd = file_open(options->path, &log->sum, error);
 	if (log->fd < 0) {
 		free(log);
 		return -1;
@@ -331,7 +367,7 @@ int log_turn(struct log *log, const char *path, struct record_sum *before, char 
 	pthread_mutex_unlock(&log->lock);
 	if (why)
 		return failed(error, path, why);
-	fd = file_open(path, 0, error);
+	fd = file_open(path, &(struct record_sum){ 0 }, error);
 	if (fd < 0) {
 		/* The old one goes on. If it comes back, it is an empty one behind that. */
 		unlink(path);

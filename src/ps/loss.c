@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "ps/table.h"
-#include "util/folder.h"
 
 struct loss {
 	uint64_t bytes, batches, epochs;
@@ -84,7 +83,8 @@ static struct loss loss_of(const struct ps_table *table, uint64_t number,
 	return loss;
 }
 
-/* The last first: a crash meanwhile leaves logs that follow on each other. */
+/* The last first: a crash meanwhile leaves logs that follow on each other. Who opens the log that goes on syncs the folder,
+ * before anything is acknowledged. */
 static int later_remove(const struct ps_table *table, uint64_t number, uint64_t last,
 			char error[PS_ERROR_MAX])
 {
@@ -93,7 +93,7 @@ static int later_remove(const struct ps_table *table, uint64_t number, uint64_t 
 
 	for (uint64_t later = last; later > number && !why; later--) {
 		ps_table_path(table, later, "log", path, sizeof(path));
-		why = unlink(path) && errno != ENOENT ? errno : folder_sync(path);
+		why = unlink(path) && errno != ENOENT ? errno : 0;
 	}
 	if (why)
 		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));

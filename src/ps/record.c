@@ -154,6 +154,8 @@ static void type_count(struct record_sum *sum, uint32_t type)
 
 void record_sum_add(struct record_sum *sum, const uint8_t *header)
 {
+	if (sparse_body_get32(header + 8) == RECORD_WHOLE)
+		sum->known = sum->bytes;
 	sum->bytes += RECORD_HEADER_BYTES + (uint64_t)sparse_body_get32(header);
 	sum->sum = (uint32_t)crc32(sum->sum, header, RECORD_HEADER_BYTES);
 	type_count(sum, sparse_body_get32(header + 8));

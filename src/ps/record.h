@@ -77,6 +77,7 @@ bool record_was_whole(const uint8_t *file, size_t bytes, size_t at);
  * the sums of all bodies. */
 struct record_sum {
 	uint64_t bytes, records, batches, epochs;
+	uint64_t known; /* where the last RECORD_WHOLE stands: all before it was on the disk */
 	uint32_t sum;
 };
 /* One record more, of this header. */
