@@ -42,11 +42,14 @@ static void cut_begin(const char *library)
 	snprintf(cut_preload, sizeof(cut_preload), "LD_PRELOAD=%s", library);
 }
 
-/* At an operation that is drawn; what was not synced by then is gone, but for one of four times. */
+/* At an operation that is drawn, often while a checkpoint is written; what was not synced by then is gone, but for one of
+ * four times. */
 static void cut_end(struct daemon *daemon, struct rng *rng)
 {
 	uint64_t until_ms = now_ms() + CUT_MS;
 
+	if (rng_below(rng, 2))
+		kill(daemon->pid, SIGUSR2);
 	cut_disk->kill_at = cut_disk->operations + 1 + rng_below(rng, CUT_OPERATIONS);
 	while (cut_disk->operations < cut_disk->kill_at && now_ms() < until_ms)
 		sleep_ms(1);

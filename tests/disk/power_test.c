@@ -383,6 +383,200 @@ static void power__checkpoint_of_a_trainer_is_the_last_or_the_next(void **unused
 	assert_true(told->states > crashes);
 }
 
+/* ---- by themselves: what a crash at random would show too rarely ---- */
+
+/* One of its syncs fails, or none. */
+static void push_some(uint64_t fails)
+{
+	struct ps_table *table = open_at(root);
+	char error[PS_ERROR_MAX];
+
+	table_begin(table);
+	disk->fail_at = fails ? disk->syncs + fails : 0;
+	for (int i = 0; i < 10; i++) {
+		push(table);
+		if (fails)
+			settle(table);
+	}
+	settle(table);
+	if (!fails && ps_table_end(table, error))
+		lost("%s", error);
+	ps_table_close(table);
+}
+
+static void open_and_say(uint64_t unused)
+{
+	struct ps_table *table = open_at(root);
+
+	(void)unused;
+	look(table, told->batches, 0);
+	table_begin(table);
+	_exit(0);
+}
+
+/* A folder that was put back from a copy: who is told of what it has may rely on it. */
+static void power__what_is_read_is_on_the_disk(void **unused)
+{
+	char command[160];
+
+	(void)unused;
+	durability = PS_LOG;
+	assert_int_equal(child_run(push_some, 0), 0);
+	assert_int_equal(told->batches, 10);
+	for (int i = 0; i < DISK_FILES; i++) /* as a copy is that nobody has synced */
+		disk->file[i].low = 0;
+	snprintf(command, sizeof(command), "for f in %s/f.*; do : >$f; done", beside);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(child_run(open_and_say, 0), 0);
+	disk_crash(disk, 1, 0);
+	assert_int_equal(child_run(open_and_say, 0), 0);
+}
+
+static void log_cut(uint64_t unused)
+{
+	char path[96];
+	int fd;
+
+	(void)unused;
+	snprintf(path, sizeof(path), "%s/T.0.log", root);
+	fd = open(path, O_RDWR);
+	if (fd < 0 || ftruncate(fd, 2000) || fsync(fd) || close(fd))
+		lost("%s: %s", path, strerror(errno));
+}
+
+static void accept_and_push(uint64_t unused)
+{
+	struct ps_table_options options = options_of(root);
+	char error[PS_ERROR_MAX];
+	struct ps_table *table;
+
+	(void)unused;
+	options.accepts_loss = true;
+	if (ps_table_open(&table, &options, &outbox, error) || !table->has_lost)
+		lost("it does not begin: %s", error);
+	told->batches = 0;
+	table_begin(table);
+	push(table);
+	settle(table);
+	_exit(0);
+}
+
+/* The logs behind it do not come back, with what they say of this one. */
+static void power__accepted_loss_stays_accepted(void **unused)
+{
+	(void)unused;
+	durability = PS_LOG;
+	assert_int_equal(child_run(push_some, 0), 0);
+	assert_int_equal(child_run(log_cut, 0), 0);
+	assert_int_equal(child_run(accept_and_push, 0), 0);
+	assert_true(told->batches > 1);
+	disk_crash(disk, 1, 0);
+	assert_int_equal(child_run(open_and_say, 0), 0);
+}
+
+static char under[96];
+
+static void make_and_push(uint64_t unused)
+{
+	struct ps_table *table;
+	char above[96];
+
+	(void)unused;
+	snprintf(above, sizeof(above), "%s/a", root);
+	if (mkdir(above, 0700) || mkdir(under, 0700))
+		lost("%s", strerror(errno));
+	table = open_at(under);
+	table_begin(table);
+	push(table);
+	settle(table);
+	ps_table_close(table);
+}
+
+static void look_under(uint64_t unused)
+{
+	(void)unused;
+	look(open_at(under), 1, 0);
+	_exit(0);
+}
+
+static void power__new_folders_stay_where_they_are(void **unused)
+{
+	(void)unused;
+	durability = PS_LOG;
+	snprintf(under, sizeof(under), "%s/a/b", root);
+	assert_int_equal(child_run(make_and_push, 0), 0);
+	disk_crash(disk, 1, 0);
+	assert_int_equal(child_run(look_under, 0), 0);
+}
+
+/* Linux forgets what it could not write, and says once that it could not. */
+static void power__failed_sync_is_written_again(void **unused)
+{
+	(void)unused;
+	durability = PS_LOG;
+	for (uint64_t i = 1; i < 4; i++) {
+		assert_int_equal(child_run(push_some, i), 0);
+		disk_crash(disk, i, 0);
+		assert_int_equal(child_run(open_and_say, 0), 0);
+	}
+}
+
+static uint8_t body[LOG_BYTES];
+
+static void log_fail(uint64_t unused)
+{
+	struct log_options options = { .path = under, .changed = on_change };
+	char error[PS_ERROR_MAX];
+	struct log *log;
+
+	(void)unused;
+	if (log_open(&log, &options, error))
+		lost("%s", error);
+	disk->fail_at = disk->syncs + 1;
+	memset(body, 7, sizeof(body));
+	log_append(log, 1, 7, body, sizeof(body));
+	for (uint32_t i = 0; i < 10 * WAIT_MS && !log_state(log).trouble; i++)
+		pause_us(100);
+	if (!log_state(log).trouble)
+		lost("nobody has heard that a sync failed");
+	_exit(0);
+}
+
+static void log_again(uint64_t unused)
+{
+	struct log_options options = { .path = under,
+				       .has = { .bytes = RECORD_HEADER_BYTES + LOG_BYTES },
+				       .changed = on_change };
+	char error[PS_ERROR_MAX];
+	struct log *log;
+
+	(void)unused;
+	if (log_open(&log, &options, error))
+		lost("%s", error);
+	_exit(0);
+}
+
+/* Its next life finds it in the memory of the kernel, where it looks as if it were on the disk; and what is cut off stays
+ * away. */
+static void power__log_that_goes_on_is_on_the_disk(void **unused)
+{
+	uint8_t *file;
+	size_t bytes;
+
+	(void)unused;
+	snprintf(under, sizeof(under), "%s/log", root);
+	assert_int_equal(child_run(log_fail, 0), 0);
+	disk->fail_at = 0;
+	assert_int_equal(child_run(log_again, 0), 0);
+	disk_crash(disk, 1, 0);
+	file = whole_read(under, SIZE_MAX, &bytes);
+	assert_non_null(file);
+	assert_int_equal(bytes, RECORD_HEADER_BYTES + LOG_BYTES);
+	memset(body, 7, sizeof(body));
+	assert_memory_equal(file + RECORD_HEADER_BYTES, body, sizeof(body));
+	free(file);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +585,11 @@ int main(int argc, char **argv)
 						begin, end),
 		cmocka_unit_test_setup_teardown(
 			power__checkpoint_of_a_trainer_is_the_last_or_the_next, begin, end),
+		cmocka_unit_test_setup_teardown(power__what_is_read_is_on_the_disk, begin, end),
+		cmocka_unit_test_setup_teardown(power__accepted_loss_stays_accepted, begin, end),
+		cmocka_unit_test_setup_teardown(power__new_folders_stay_where_they_are, begin, end),
+		cmocka_unit_test_setup_teardown(power__failed_sync_is_written_again, begin, end),
+		cmocka_unit_test_setup_teardown(power__log_that_goes_on_is_on_the_disk, begin, end),
 	};
 	int result;
 

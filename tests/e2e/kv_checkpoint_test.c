@@ -5,7 +5,9 @@
  * nothing is there twice. Every push has a key of its own, so at the end the rows say of each whether it is in, and how
  * often: not more than once, and of each worker as many are not as it was told are lost.
  *
- * Usage: kv_checkpoint_test TALLY-PS [TALLYD|- [[--sync] KILLS [SEED]]]
+ * With --power the server is on a disk that forgets what was not synced (tests/disk), and its ends are power cuts.
+ *
+ * Usage: kv_checkpoint_test TALLY-PS [TALLYD|- [[--sync] [--power LIBRARY] KILLS [SEED]]]
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "tally.h"
+#include "tests/disk/cut.h"
 #include "tests/e2e/daemons.h"
 #include "util/rng.h"
 
@@ -52,6 +55,7 @@ static struct shared {
 static const char *map_path;
 static const char *program, *aggregator_program; /* NULL: none */
 static struct daemon server, aggregator;
+static const char *library; /* --power: of the disk that forgets; NULL: it is the kernel's */
 static bool is_sync;
 static uint32_t kills = KILLS;
 static uint64_t seed;
@@ -93,7 +97,8 @@ static void worker_pushes(struct tally_kv *kv, uint32_t idx, struct rng *rng)
 
 		if (may_push(idx, kind))
 			push(kv, idx, kind);
-		sleep_us(rng_below(rng, 3000));
+		/* So that there are pushes left for the last of many kills. */
+		sleep_us(rng_below(rng, 3000 * (1 + kills / (2 * KILLS))));
 	}
 }
 
@@ -173,11 +178,14 @@ static void map_make(void)
 static void server_start(void)
 {
 	char table[200];
-	const char *arguments[] = { program,
+	const char *arguments[] = { "/usr/bin/env",
+				    cut_variable,
+				    cut_preload,
+				    program,
 				    "--workers",
 				    "4",
 				    "--dir",
-				    test_folder(),
+				    cut_folder(),
 				    "--listen",
 				    daemon_address(&server),
 				    "--heartbeat",
@@ -197,8 +205,8 @@ static void server_start(void)
 		 "durability=checkpoint,%s",
 		 map_path, is_sync ? "mode=sync" : "copies=1");
 	if (!aggregator_program)
-		arguments[15] = NULL;
-	daemon_start(&server, arguments, now_ms() + READY_MS);
+		arguments[18] = NULL;
+	daemon_start(&server, library ? arguments : arguments + 3, now_ms() + READY_MS);
 }
 
 /* ---- the test ---- */
@@ -267,7 +275,10 @@ static void kill_one(struct rng *rng)
 		kill(server.pid, SIGUSR2);
 		sleep_us(rng_below(rng, 60000));
 	}
-	daemon_end(&server, SIGKILL);
+	if (library)
+		cut_end(&server, rng);
+	else
+		daemon_end(&server, SIGKILL);
 	if (rng_below(rng, 3) == 0)
 		sleep_us(rng_below(rng, 300000));
 	server_start();
@@ -276,8 +287,8 @@ static void kill_one(struct rng *rng)
 static void begin(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: kv_checkpoint_test TALLY-PS [TALLYD|- [[--sync] KILLS "
-				"[SEED]]]\n");
+		fprintf(stderr, "usage: kv_checkpoint_test TALLY-PS [TALLYD|- [[--sync] [--power "
+				"LIBRARY] KILLS [SEED]]]\n");
 		exit(2);
 	}
 	program = argv[1];
@@ -287,9 +298,16 @@ static void begin(int argc, char **argv)
 		argv++;
 		argc--;
 	}
+	if (argc > 4 && !strcmp(argv[3], "--power")) {
+		library = argv[4];
+		argv += 2;
+		argc -= 2;
+	}
 	kills = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : KILLS;
 	seed = argc > 4 ? strtoull(argv[4], NULL, 10) : (uint64_t)time(NULL);
 	test_begin("kv_checkpoint");
+	if (library)
+		cut_begin(library);
 	shared = test_shared(sizeof(*shared));
 	atomic_store(&shared->steps, UINT32_MAX);
 	map_make();

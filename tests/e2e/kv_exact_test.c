@@ -10,7 +10,9 @@
  * With --maps other keys become hot at random moments, while workers push (R-SP-32): some that were not, and some that
  * were are not any more.
  *
- * Usage: kv_exact_test TALLY-PS [TALLYD|- [[--sync] [--maps] [--kill WHO] KILLS [SEED]]]; WHO: server, aggregator, or either,
+ * With --power the server is on a disk that forgets what was not synced (tests/disk), and its ends are power cuts.
+ *
+ * Usage: kv_exact_test TALLY-PS [TALLYD|- [[--sync] [--maps] [--kill WHO] [--power LIBRARY] KILLS [SEED]]]; WHO: server, aggregator, or either,
  * which is drawn each time; RANKS_FAMILY=6: over IPv6
  */
 #include <errno.h>
@@ -26,6 +28,7 @@
 
 #include "dataplane/link_udp.h"
 #include "tally.h"
+#include "tests/disk/cut.h"
 #include "tests/e2e/daemons.h"
 #include "util/rng.h"
 
@@ -65,6 +68,7 @@ static const char *map_path;
 static const char *program, *aggregator_program; /* NULL: none */
 /* What is killed and started again, at the same address. */
 static struct daemon server, aggregator;
+static const char *library; /* --power: of the disk that forgets; NULL: it is the kernel's */
 static uint32_t server_kills, aggregator_kills;
 static const char *who = "either"; /* is killed */
 static bool is_sync, has_maps;
@@ -325,11 +329,14 @@ static void server_start(void)
 {
 	char table[160];
 	/* The aggregator is the last. Without checkpoints all that was ever pushed is read at each start. */
-	const char *arguments[] = { program,
+	const char *arguments[] = { "/usr/bin/env",
+				    cut_variable,
+				    cut_preload,
+				    program,
 				    "--workers",
 				    "4",
 				    "--dir",
-				    test_folder(),
+				    cut_folder(),
 				    "--listen",
 				    daemon_address(&server),
 				    "--heartbeat",
@@ -349,8 +356,8 @@ static void server_start(void)
 		 "%s",
 		 DIM, map_path, is_sync ? "mode=sync" : "copies=1");
 	if (!aggregator_program)
-		arguments[15] = NULL;
-	daemon_start(&server, arguments, now_ms() + READY_MS);
+		arguments[18] = NULL;
+	daemon_start(&server, library ? arguments : arguments + 3, now_ms() + READY_MS);
 }
 
 /* ---- the test ---- */
@@ -420,7 +427,10 @@ static void kill_one(struct rng *rng)
 		maps_change(rng, 5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
 	else
 		sleep_ms(5 + rng_below(rng, is_long ? PAUSE_LONG_MS : PAUSE_MS));
-	daemon_end(daemon, SIGKILL);
+	if (library && is_server)
+		cut_end(&server, rng);
+	else
+		daemon_end(daemon, SIGKILL);
 	server_kills += is_server;
 	aggregator_kills += !is_server;
 	kills_summing += !is_server && elsewhere_all() > before;
@@ -436,7 +446,7 @@ static void arguments_read(int argc, char **argv)
 {
 	static const char usage[] = "usage: kv_exact_test TALLY-PS [TALLYD|- [[--sync] "
 				    "[--maps] [--kill server|aggregator|either] "
-				    "KILLS [SEED]]]";
+				    "[--power LIBRARY] KILLS [SEED]]]";
 
 	if (argc > 3 && !strcmp(argv[3], "--sync")) {
 		is_sync = true;
@@ -450,6 +460,12 @@ static void arguments_read(int argc, char **argv)
 	}
 	if (argc > 4 && !strcmp(argv[3], "--kill")) {
 		who = argv[4];
+		argv += 2;
+		argc -= 2;
+	}
+	if (argc > 4 && !strcmp(argv[3], "--power")) {
+		library = argv[4];
+		who = "server";
 		argv += 2;
 		argc -= 2;
 	}
@@ -477,6 +493,8 @@ static void begin(int argc, char **argv)
 		strcpy(server.address, "[::1]:0");
 		strcpy(aggregator.address, "[::1]:0");
 	}
+	if (library)
+		cut_begin(library);
 	shared = test_shared(sizeof(*shared));
 	atomic_store(&shared->steps, UINT32_MAX);
 	rng_init(&rng, seed, 1);
