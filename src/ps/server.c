@@ -575,8 +575,7 @@ static void tables_end(struct ps_server *server)
 			ps_log(server, PS_ERROR, "%s: %s", error,
 			       table->options.durability == PS_CHECKPOINT
 				       ? "what came after the last one is lost"
-				       : "what is not acknowledged is lost, and its end looks like "
-					 "that of a crash");
+				       : "its log has no orderly end, and looks as after a crash");
 	}
 }
 
