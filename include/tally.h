@@ -14,7 +14,7 @@
  * communicator too, but for tally_comm_destroy, which must be the last one. Operations are numbered in
  * the order in which the calls enter: all ranks must start the same operations in the same order.
  *
- * After any error but TALLY_IN_PROGRESS, TALLY_ERR_ARGUMENT, TALLY_ERR_UNSUPPORTED, TALLY_ERR_USAGE and
+ * After any error but TALLY_IN_PROGRESS, TALLY_INTERRUPTED, TALLY_ERR_ARGUMENT, TALLY_ERR_UNSUPPORTED, TALLY_ERR_USAGE and
  * TALLY_ERR_RANGE the communicator is broken on all ranks: what is outstanding completes with the same error, its receive
  * buffers are undefined, and only abort, destroy and the functions that ask something still work. An
  * error is never half an answer: a peer that dies, calls another operation or stays away ends in a named
@@ -60,8 +60,9 @@ enum tally_result {
 	TALLY_ERR_NO_MEMORY = 105,
 	TALLY_ERR_DENIED = 106, /* the aggregator refused this rank; the text says why */
 	TALLY_ERR_RANGE =
-		107 /* latency mode: an element was too large for the sum; on all ranks alike,
+		107, /* latency mode: an element was too large for the sum; on all ranks alike,
 	                           and the communicator goes on */
+	TALLY_INTERRUPTED = 108 /* tally_options.interrupted has ended the wait: no error */
 };
 
 /* The numbers of nccl.h. This version adds up int32 and float32. */
@@ -101,6 +102,10 @@ TALLY_API const char *tally_get_last_error(const struct tally_comm *comm);
 
 /* ---- communicators ---- */
 
+/* Whether a wait is to end: called by the thread that waits, about every 50 ms, with no lock held. 0: no. It must not
+ * wait in tally, nor destroy; tally_comm_abort is fine. */
+typedef int (*tally_interrupted_fn)(void *ctx);
+
 /* Zero means "choose for me" everywhere. */
 struct tally_options {
 	size_t size;             /* sizeof(struct tally_options): TALLY_OPTIONS_INIT sets it */
@@ -123,11 +128,27 @@ struct tally_options {
 	                            else none */
 	const char *key;      /* what the aggregator's key file says; NULL: TALLY_KEY_FILE or
 	                            TALLY_KEY, else none */
+
+	/* So far 0.1.0's later ones. */
+	tally_interrupted_fn interrupted; /* NULL: no wait ends before its time. See below */
+	void *interrupted_ctx;
 };
-#define TALLY_OPTIONS_INIT                                                       \
-	{                                                                        \
-		sizeof(struct tally_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL \
+#define TALLY_OPTIONS_INIT                                                                   \
+	{                                                                                    \
+		sizeof(struct tally_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL \
 	}
+
+/* With `interrupted` a program's signal handlers can end a wait: the handler leaves a note, the function looks for it. (A
+ * Python extension's calls PyErr_CheckSignals, which runs Python's handlers; with ctypes, calling any function runs them: a
+ * handler that appends to a list, a function that returns its length.) What then returns TALLY_INTERRUPTED has not failed:
+ *   tally_wait, tally_waitall      nothing has changed; wait again when you like. (waitall: those before are complete)
+ *   tally_allreduce, tally_barrier the operation is on its way, its buffers stay lent: the same call with the same arguments, by
+ *                                  the same thread, waits for it again, and returns its result. Another blocking
+ *                                  operation of this thread there is TALLY_ERR_USAGE meanwhile
+ *   tally_comm_finalize            has not ended: call it again
+ *   tally_comm_init, _env, _oob    this rank's attempt is over, as if it had died; *comm is untouched
+ * Or end the job: tally_comm_abort, tally_comm_destroy; then the buffers are yours. tally_comm_split and
+ * tally_comm_destroy themselves, and tables of keys, are not interrupted. */
 
 /* Latency mode is for allreduces of a handful of int32 in a training loop: each fits one packet, they
  * complete in order, and latency_window of them may be on their way. All ranks must ask for the same. It

@@ -108,11 +108,13 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 
 void comm_break(struct tally_comm *comm, int result, const char *text)
 {
+	bool is_wanted = result == TALLY_ERR_ABORTED || result == TALLY_INTERRUPTED;
+
 	if (atomic_load(&comm->error))
 		return;
 	error_text_make(comm, text);
 	atomic_store(&comm->error, result);
-	report_log(&comm->who, result == TALLY_ERR_ABORTED ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
+	report_log(&comm->who, is_wanted ? TALLY_LOG_INFO : TALLY_LOG_ERROR, "%s",
 		   comm->error_text);
 	while (comm->outstanding.first)
 		work_complete(comm, comm->outstanding.first, result);
@@ -153,6 +155,8 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	strcpy(comm->key, boot->key);
 	comm->poll_count = options->poll_count;
 	comm->window_packets = options->window_packets;
+	comm->interrupted = options->interrupted;
+	comm->interrupted_ctx = options->interrupted_ctx;
 	comm->latency_slots = options->latency_slots;
 	comm->latency_window = options->latency_window;
 	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
@@ -202,20 +206,25 @@ static void comm_free(struct tally_comm *comm)
 static void comm_end(struct tally_comm *comm, uint32_t ms)
 {
 	comm_lock(comm);
-	progress_wait(comm, is_over, NULL, clock_ns() + ms * 1000000ull);
+	progress_wait(comm, is_over, NULL, clock_ns() + ms * 1000000ull, false);
 	comm_unlock(comm);
 	background_remove(comm);
 	local_close(comm, LAST_WORDS_MS);
 }
 
-static int join(struct tally_comm *comm)
+static int join(struct tally_comm *comm, bool may_interrupt)
 {
 	int result = background_add(comm);
 
 	if (result)
 		return result;
 	comm_lock(comm);
-	progress_wait(comm, is_joined, NULL, UINT64_MAX);
+	if (progress_wait(comm, is_joined, NULL, UINT64_MAX, may_interrupt) ==
+	    PROGRESS_INTERRUPTED) {
+		comm->wants_abort = true;
+		comm_break(comm, TALLY_INTERRUPTED, "tally_comm_init was interrupted");
+		background_kick();
+	}
 	/* what breaks a job that has begun, be it another's first call, is told by this rank's own */
 	if (comm->state == COMM_JOINING)
 		result = atomic_load(&comm->error);
@@ -249,7 +258,7 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	if (!result)
 		result = membership_open(comm);
 	if (!result)
-		result = join(comm);
+		result = join(comm, !parent);
 	if (result) {
 		local_close(comm, 0);
 		comm_free(comm);
@@ -267,6 +276,7 @@ struct options_0_1_0 {
 };
 _Static_assert(offsetof(struct options_0_1_0, flags) == offsetof(struct tally_options, flags),
 	       "new fields go to the end");
+static const size_t options_before_interrupted = offsetof(struct tally_options, interrupted);
 
 int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call)
 {
@@ -275,12 +285,14 @@ int comm_options(struct tally_options *mine, const struct tally_options *theirs,
 	*mine = (struct tally_options)TALLY_OPTIONS_INIT;
 	if (!theirs)
 		return TALLY_OK;
-	if (theirs->size != sizeof(*mine) && theirs->size != sizeof(struct options_0_1_0))
+	if (theirs->size != sizeof(*mine) && theirs->size != options_before_interrupted &&
+	    theirs->size != sizeof(struct options_0_1_0))
 		return report_error(
 			NULL, TALLY_ERR_ARGUMENT,
 			"%s: options->size is %zu, not %zu: set it with TALLY_OPTIONS_INIT", call,
 			theirs->size, sizeof(*mine));
-	memcpy(mine, theirs, theirs->size == sizeof(*mine) ? sizeof(*mine) : first_bytes);
+	memcpy(mine, theirs,
+	       theirs->size == sizeof(struct options_0_1_0) ? first_bytes : theirs->size);
 	mine->size = sizeof(*mine);
 	if (mine->flags)
 		return report_error(NULL, TALLY_ERR_UNSUPPORTED,
@@ -372,25 +384,41 @@ static int wait_check(struct tally_comm *comm, const char *call)
 	return result ? result : operation_may_wait(comm, call);
 }
 
-/* Lock held. */
-static int leave(struct tally_comm *comm)
+/* Lock held. PROGRESS_INTERRUPTED before LEAVE was said: as if it had not been called; after: to be called again. */
+static enum progress_end leave_wait(struct tally_comm *comm, bool may_interrupt)
 {
-	int error;
+	enum progress_end end;
 
-	comm->state = COMM_LEAVING; /* nothing new may start */
-	progress_wait(comm, is_idle, NULL, UINT64_MAX);
-	if (!comm_is_forked(comm) && !atomic_load(&comm->error)) {
+	if (!comm->is_finalize_interrupted) {
+		comm->state = COMM_LEAVING; /* nothing new may start */
+		end = progress_wait(comm, is_idle, NULL, UINT64_MAX, may_interrupt);
+		if (end == PROGRESS_INTERRUPTED)
+			comm->state = COMM_RUNNING;
+		if (end != PROGRESS_OVER || atomic_load(&comm->error))
+			return end;
 		comm->wants_leave = true;
 		background_kick();
-		progress_wait(comm, has_left, NULL, UINT64_MAX);
 	}
+	end = progress_wait(comm, has_left, NULL, UINT64_MAX, may_interrupt);
+	comm->is_finalize_interrupted = end == PROGRESS_INTERRUPTED;
+	return end;
+}
+
+/* Lock held. */
+static int leave(struct tally_comm *comm, bool may_interrupt)
+{
+	enum progress_end end = leave_wait(comm, may_interrupt);
+	int error;
+
+	if (end == PROGRESS_INTERRUPTED)
+		return TALLY_INTERRUPTED;
 	if (comm_is_forked(comm))
 		return comm_check(comm, "tally_comm_finalize");
 	error = atomic_load(&comm->error);
 	return error ? report_again(error, comm->error_text) : TALLY_OK;
 }
 
-int tally_comm_finalize(struct tally_comm *comm)
+static int finalize(struct tally_comm *comm, bool may_interrupt)
 {
 	int result = wait_check(comm, "tally_comm_finalize");
 
@@ -400,14 +428,26 @@ int tally_comm_finalize(struct tally_comm *comm)
 	result = atomic_load(&comm->error);
 	if (result)
 		report_again(result, comm->error_text);
-	else if (comm->state != COMM_RUNNING)
+	else if (comm->state != COMM_RUNNING && !comm->is_finalize_interrupted)
 		result = report_error(&comm->who, TALLY_ERR_USAGE, "tally_comm_finalize: twice");
 	else
-		result = leave(comm);
+		result = leave(comm, may_interrupt);
 	comm_unlock(comm);
-	if (!result)
-		local_close(comm, TAKEN_OUT(HOST_STAYS) ? 0 : UINT32_MAX);
-	return result;
+	if (result)
+		return result;
+	if (may_interrupt && !local_wait(comm)) {
+		comm_lock(comm);
+		comm->is_finalize_interrupted = true;
+		comm_unlock(comm);
+		return TALLY_INTERRUPTED;
+	}
+	local_close(comm, TAKEN_OUT(HOST_STAYS) ? 0 : UINT32_MAX);
+	return TALLY_OK;
+}
+
+int tally_comm_finalize(struct tally_comm *comm)
+{
+	return finalize(comm, true);
 }
 
 /* Nothing here but what a signal handler may do: no lock, no text. The background thread is woken, takes the
@@ -461,7 +501,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 		return;
 	}
 	if (is_sound && !TAKEN_OUT(DESTROY_LEAVES))
-		(void)tally_comm_finalize(comm);
+		(void)finalize(comm, false);
 	if (comm_is_forked(comm))
 		return;
 	comm_end(comm, LAST_WORDS_MS);

@@ -59,6 +59,9 @@ struct tally_work {
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
 	int result;
+	pthread_t
+		interrupted_by; /* if is_interrupted: whose blocking call this is, to be called again */
+	bool is_interrupted;
 	bool is_detached;     /* nobody holds the handle: freed when complete */
 	bool is_out_of_range; /* latency mode: TALLY_ERR_RANGE, which breaks nothing */
 };
@@ -71,6 +74,8 @@ struct tally_comm {
 	struct report_who who;
 	struct bootstrap boot;
 	uint32_t poll_count, window_packets;
+	tally_interrupted_fn interrupted; /* NULL: waits are not interrupted */
+	void *interrupted_ctx;
 	unsigned epoch;            /* of the process: a forked child has another */
 	struct timeline *timeline; /* NULL: none is wanted */
 	uint32_t timeline_comm;
@@ -104,6 +109,8 @@ struct tally_comm {
 	struct work_list calling;     /* complete, their on_done is due */
 	struct work_list complete;    /* nobody has looked yet */
 	struct tally_work *free_works;
+	uint32_t interrupted_count; /* works whose blocking calls were interrupted */
+	bool is_finalize_interrupted;
 	uint32_t gathered; /* works in groups that no thread has ended yet: they point here */
 	struct lent *lent_reads, *lent_writes; /* to outstanding operations: trees */
 	struct waiting {
@@ -179,10 +186,19 @@ bool progress_is_calling(void); /* this thread is inside an on_done function; no
 /* progress_drive by one who does not stay: nobody is the driver. */
 bool progress_look(struct tally_comm *comm);
 
-/* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. False if the time
- * ran out first, or if an on_done function has forked and this is the child (comm_is_forked). */
+/* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. may_interrupt: the program's
+ * `interrupted` is asked meanwhile. */
 typedef bool (*progress_over_fn)(struct tally_comm *comm, void *arg);
-bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns);
+enum progress_end {
+	PROGRESS_OVER,
+	PROGRESS_LATE, /* the time ran out first */
+	PROGRESS_INTERRUPTED,
+	PROGRESS_FORKED, /* a function of the user's has forked, and this is the child: comm_is_forked */
+};
+enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
+				uint64_t until_ns, bool may_interrupt);
+/* Asks the program whether a wait is to end. No lock held. */
+bool progress_is_interrupted(struct tally_comm *comm);
 
 /* ---- work.c; lock held ---- */
 

@@ -207,7 +207,7 @@ static void init__options_of_an_older_caller_work(void **state)
 		struct options_0_1_0 options;
 		unsigned char beyond[64];
 	} old;
-	struct tally_options too_large = TALLY_OPTIONS_INIT;
+	struct tally_options too_large = TALLY_OPTIONS_INIT, before = TALLY_OPTIONS_INIT;
 	struct tally_comm *comm = NULL;
 	char job[64];
 
@@ -225,6 +225,12 @@ static void init__options_of_an_older_caller_work(void **state)
 	assert_int_equal(tally_barrier(comm), TALLY_OK);
 	tally_comm_destroy(comm);
 
+	before.size = offsetof(struct tally_options, interrupted); /* what follows is not read */
+	before.interrupted = (tally_interrupted_fn)(uintptr_t)1;
+	before.aggregator = "local";
+	assert_int_equal(tally_comm_init(&comm, job, 1, 0, &before), TALLY_OK);
+	assert_int_equal(tally_comm_finalize(comm), TALLY_OK);
+	tally_comm_destroy(comm);
 	too_large.size += 8;
 	said(tally_comm_init(&comm, job, 1, 0, &too_large), TALLY_ERR_ARGUMENT, "size");
 }

@@ -13,6 +13,7 @@
 
 enum {
 	HEAD_BYTES = 60, /* of a long job's name */
+	ASK_MS = 50,     /* between two questions to the program, whether a wait is to end */
 	JOBS_MAX = 64,   /* the first communicator, and what is split off */
 };
 
@@ -91,6 +92,19 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent)
 	comm->local = parent->local;
 	if (comm->local)
 		atomic_fetch_add(&comm->local->users, 1);
+}
+
+bool local_wait(struct tally_comm *comm)
+{
+	struct local *local = comm->local;
+
+	if (!local || !comm->interrupted || atomic_load(&local->users) > 1)
+		return true;
+	server_drain(local->server);
+	while (!server_wait(local->server, ASK_MS))
+		if (progress_is_interrupted(comm))
+			return false;
+	return true;
 }
 
 void local_close(struct tally_comm *comm, uint32_t timeout_ms)

@@ -18,6 +18,9 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent);
 /* The last of this process's communicators there waits until the others have left, at most timeout_ms
  * (UINT32_MAX: no limit), and ends it. */
 void local_close(struct tally_comm *comm, uint32_t timeout_ms);
+/* As local_close without a limit, but asks the program meanwhile whether to go on. False: it is to end, and nothing
+ * has changed. */
+bool local_wait(struct tally_comm *comm);
 /* After fork, in the child. */
 void local_forget(const struct tally_comm *comm);
 

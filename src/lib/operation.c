@@ -404,12 +404,94 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 	return result;
 }
 
+/* ---- blocking calls that were interrupted ---- */
+
+static struct tally_work *interrupted_in(const struct work_list *list)
+{
+	for (struct tally_work *work = list->first; work; work = work->next)
+		if (work->is_interrupted && pthread_equal(work->interrupted_by, pthread_self()))
+			return work;
+	return NULL;
+}
+
+/* Lock held. This thread's, or NULL. */
+static struct tally_work *interrupted_find(const struct tally_comm *comm)
+{
+	struct tally_work *work = NULL;
+
+	if (comm->interrupted_count)
+		work = interrupted_in(&comm->outstanding);
+	if (!work && comm->interrupted_count)
+		work = interrupted_in(&comm->complete);
+	return work;
+}
+
+static bool is_same_call(const struct tally_work *work, const struct request *request)
+{
+	const struct tally_buffer *buffer = request->buffers;
+
+	if (work->op.kind != request->kind || work->op.type != (uint32_t)request->dtype ||
+	    work->op.op != (uint32_t)request->op)
+		return false;
+	if (request->kind == CONTROL_OP_BARRIER)
+		return true;
+	if (!buffer->count || !work->segments_count)
+		return !buffer->count && !work->segments_count;
+	return work->segments[0].count == buffer->count &&
+	       work->segments[0].source == buffer->send &&
+	       work->segments[0].destination == buffer->recv;
+}
+
+static void interrupted_forget(struct tally_comm *comm, struct tally_work *work)
+{
+	if (work->is_interrupted)
+		comm->interrupted_count--;
+	work->is_interrupted = false;
+}
+
+/* Lock held. Waits, the first time or again; the work is outstanding, or complete. */
+static int wait_for(struct tally_comm *comm, struct tally_work *work, const struct request *request)
+{
+	int result;
+
+	switch (progress_wait(comm, work_is_over, work, UINT64_MAX, request->may_interrupt)) {
+	case PROGRESS_INTERRUPTED:
+		if (!work->is_interrupted)
+			comm->interrupted_count++;
+		work->is_interrupted = true;
+		work->interrupted_by = pthread_self();
+		return TALLY_INTERRUPTED;
+	case PROGRESS_FORKED:
+		return comm_check(comm, request->call);
+	case PROGRESS_OVER:
+	case PROGRESS_LATE:
+		break;
+	}
+	interrupted_forget(comm, work);
+	result = work_report(comm, work);
+	work_put(comm, work);
+	return result;
+}
+
+static int other_refuse(const struct tally_comm *comm, const struct tally_work *work,
+			const char *call)
+{
+	char text[96];
+
+	return report_error(&comm->who, TALLY_ERR_USAGE,
+			    "%s: this thread's operation #%llu, %s, was interrupted and is still "
+			    "on its way: call that again, with the same arguments",
+			    call, (unsigned long long)work->op.number,
+			    work_describe(&work->op, text));
+}
+
 /* Lock held. */
 static int enter_and_wait(struct tally_comm *comm, const struct request *request, uint64_t *number)
 {
-	struct tally_work *work = operation_make(comm, request);
+	struct tally_work *work;
 	int result = TALLY_ERR_NO_MEMORY;
 
+	work = operation_make(comm, request);
 	if (!work)
 		return result;
 	result = operation_enter(comm, work, request->call);
@@ -421,23 +503,26 @@ static int enter_and_wait(struct tally_comm *comm, const struct request *request
 		*number = work->op.number;
 	if (comm->is_driven) /* else this thread is about to drive */
 		progress_submitted(comm);
-	if (!progress_wait(comm, work_is_over, work, UINT64_MAX))
-		return comm_check(comm, request->call); /* an on_done function has forked */
-	result = work_report(comm, work);
-	work_put(comm, work);
-	return result;
+	return wait_for(comm, work, request);
 }
 
 int operation_run(struct tally_comm *comm, const struct request *request, uint64_t *number)
 {
 	int result = operation_check(comm, request);
+	struct tally_work *before;
 
 	if (!result)
 		result = operation_may_wait(comm, request->call);
 	if (result)
 		return result;
 	comm_lock(comm);
-	result = enter_and_wait(comm, request, number);
+	before = interrupted_find(comm);
+	if (before && is_same_call(before, request))
+		result = wait_for(comm, before, request);
+	else if (before && !atomic_load(&comm->error) && !TAKEN_OUT(INTERRUPTED_OTHER))
+		result = other_refuse(comm, before, request->call);
+	else
+		result = enter_and_wait(comm, request, number);
 	comm_unlock(comm);
 	return result;
 }
@@ -451,7 +536,8 @@ int tally_allreduce(const void *send, void *recv, size_t count, int dtype, int o
 					 .buffers = &buffer,
 					 .n = 1,
 					 .dtype = dtype,
-					 .op = op };
+					 .op = op,
+					 .may_interrupt = true };
 
 	return operation_run(comm, &request, NULL);
 }
@@ -493,7 +579,8 @@ int tally_barrier(struct tally_comm *comm)
 {
 	const struct request request = { .call = "tally_barrier",
 					 .kind = CONTROL_OP_BARRIER,
-					 .dtype = TALLY_INT32 };
+					 .dtype = TALLY_INT32,
+					 .may_interrupt = true };
 
 	return operation_run(comm, &request, NULL);
 }

@@ -17,6 +17,7 @@ struct request {
 	bool is_multi; /* texts say "buffers[i].send" */
 	int dtype, op;
 	const struct tally_op_options *options;
+	bool may_interrupt; /* a call that waits: it is called again then */
 };
 
 /* TALLY_OK, or what is wrong with it, said. No lock held. */

@@ -16,6 +16,7 @@ enum {
 	 * thread gives it so long if there is something left to send, else longer each time that it did come back. */
 	PATIENCE_LEAST_US = 100,
 	PATIENCE_MOST_US = 1600,
+	ASK_MS = 50, /* between two questions to the program, whether a wait is to end */
 };
 
 static const uint64_t ns_per_s = 1000000000;
@@ -250,6 +251,47 @@ static void let_in(struct tally_comm *comm)
 	comm_lock(comm);
 }
 
+/* A wait, and what may end it. */
+struct waiter {
+	progress_over_fn is_over;
+	void *arg;
+	uint64_t until_ns;
+	uint64_t ask_ns; /* when to ask the program; UINT64_MAX: never */
+	bool is_interrupted;
+};
+
+bool progress_is_interrupted(struct tally_comm *comm)
+{
+	unsigned group = group_suspend();
+	bool is_interrupted;
+
+	calling_depth++;
+	is_interrupted = comm->interrupted(comm->interrupted_ctx) != 0;
+	calling_depth--;
+	group_resume(group);
+	return is_interrupted;
+}
+
+/* Lock held, but not while the program is asked. False: it has not been asked. */
+static bool ask(struct tally_comm *comm, struct waiter *waiter)
+{
+	if (waiter->ask_ns == UINT64_MAX || clock_ns() < waiter->ask_ns)
+		return false;
+	comm_unlock(comm);
+	waiter->is_interrupted = progress_is_interrupted(comm);
+	waiter->ask_ns = clock_ns() + ASK_MS * 1000000ull;
+	if (has_forked(comm))
+		lock_renew(comm);
+	else
+		comm_lock(comm);
+	return true;
+}
+
+static uint64_t wake_ns(const struct waiter *waiter)
+{
+	return waiter->until_ns < waiter->ask_ns ? waiter->until_ns : waiter->ask_ns;
+}
+
 static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
 {
 	uint64_t next = endpoint_next(comm->endpoint);
@@ -262,8 +304,7 @@ static void driver_wait(struct tally_comm *comm, uint64_t until_ns)
 }
 
 /* The caller has just become the driver. */
-static void drive_until(struct tally_comm *comm, progress_over_fn is_over, void *arg,
-			uint64_t until_ns)
+static void drive_until(struct tally_comm *comm, struct waiter *waiter)
 {
 	while (!atomic_load(&comm->error)) {
 		bool is_busy = progress_drive(comm);
@@ -272,14 +313,20 @@ static void drive_until(struct tally_comm *comm, progress_over_fn is_over, void 
 			progress_callbacks(comm);
 			is_busy = true; /* they may have started something */
 		}
-		if (has_forked(comm) || is_over(comm, arg) || atomic_load(&comm->error))
+		if (has_forked(comm) || waiter->is_over(comm, waiter->arg) ||
+		    atomic_load(&comm->error))
 			break;
-		if (until_ns != UINT64_MAX && clock_ns() >= until_ns)
+		if (waiter->until_ns != UINT64_MAX && clock_ns() >= waiter->until_ns)
 			break;
+		if (ask(comm, waiter)) {
+			if (waiter->is_interrupted || has_forked(comm))
+				break;
+			continue; /* what happened meanwhile? */
+		}
 		if (is_busy)
 			let_in(comm);
 		else
-			driver_wait(comm, until_ns);
+			driver_wait(comm, wake_ns(waiter));
 	}
 }
 
@@ -297,22 +344,28 @@ static void sleep_until(struct tally_comm *comm, uint64_t until_ns)
 	comm->sleepers--;
 }
 
-bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg, uint64_t until_ns)
+enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
+				uint64_t until_ns, bool may_interrupt)
 {
+	struct waiter waiter = { is_over, arg, until_ns, UINT64_MAX, false };
 	bool has_slept = false, is_in_time = true;
 
 	assert(!progress_is_calling());
-	while (is_in_time && !has_forked(comm) && !is_over(comm, arg)) {
+	if (may_interrupt && comm->interrupted)
+		waiter.ask_ns = clock_ns() + ASK_MS * 1000000ull;
+	while (is_in_time && !has_forked(comm) && !is_over(comm, arg) && !waiter.is_interrupted) {
 		if (until_ns != UINT64_MAX && clock_ns() >= until_ns) {
 			is_in_time = false;
 		} else if (comm->calling.first) {
 			progress_callbacks(comm);
+		} else if (ask(comm, &waiter)) {
+			continue; /* what happened meanwhile? */
 		} else if (comm->is_driven || !comm->outstanding.first) {
-			sleep_until(comm, until_ns);
+			sleep_until(comm, wake_ns(&waiter));
 			has_slept = true;
 		} else {
 			comm->is_driven = true;
-			drive_until(comm, is_over, arg, until_ns);
+			drive_until(comm, &waiter);
 			comm->is_driven = false;
 			if (!has_forked(comm))
 				hand_over(comm);
@@ -320,8 +373,10 @@ bool progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
 		}
 	}
 	if (has_forked(comm))
-		return false;
+		return PROGRESS_FORKED;
 	if (has_slept && !comm->is_driven) /* the driver relied on us to follow, and we shall not */
 		hand_over(comm);
-	return is_in_time;
+	if (waiter.is_interrupted && !is_over(comm, arg))
+		return PROGRESS_INTERRUPTED;
+	return is_in_time ? PROGRESS_OVER : PROGRESS_LATE;
 }

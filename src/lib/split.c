@@ -77,6 +77,15 @@ static void boot_fill(struct bootstrap *boot, const struct tally_comm *parent, c
 		boot->deadline_ms = mine->deadline_ms;
 }
 
+/* Waits of a part end as its parent's do, if nothing else is said. */
+static void interrupted_inherit(struct tally_options *mine, const struct tally_comm *parent)
+{
+	if (mine->interrupted)
+		return;
+	mine->interrupted = parent->interrupted;
+	mine->interrupted_ctx = parent->interrupted_ctx;
+}
+
 static int split_check(struct tally_comm *comm, struct tally_options *mine,
 		       const struct tally_options *options, struct tally_comm **new_comm)
 {
@@ -131,6 +140,10 @@ static int colors_gather(struct tally_comm *comm, int color, int key, int32_t *a
 int tally_comm_split(struct tally_comm *comm, int color, int key,
 		     const struct tally_options *options, struct tally_comm **new_comm)
 {
+	/* No part of it can be called again by itself: it is not interrupted. */
+	const struct request barrier = { .call = "tally_comm_split",
+					 .kind = CONTROL_OP_BARRIER,
+					 .dtype = TALLY_INT32 };
 	struct tally_options mine;
 	struct tally_comm *part = NULL;
 	struct bootstrap boot;
@@ -149,11 +162,12 @@ int tally_comm_split(struct tally_comm *comm, int color, int key,
 		goto free_all;
 	if (color >= 0) {
 		boot_fill(&boot, comm, all, &mine);
+		interrupted_inherit(&mine, comm);
 		job_name(comm->who.job, number, color, boot.job);
 		result = comm_open(&part, &boot, &mine, comm);
 	}
 	/* When this returns all parts have started: the aggregator in rank 0's process may know it. */
-	ended = tally_barrier(comm);
+	ended = operation_run(comm, &barrier, NULL);
 	if (!result && ended) {
 		(void)tally_comm_abort(part ? part : comm);
 		tally_comm_destroy(part);

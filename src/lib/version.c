@@ -38,6 +38,7 @@ const char *tally_strerror(int result)
 		{ TALLY_ERR_NO_MEMORY,   "out of memory" },
 		{ TALLY_ERR_DENIED,      "the aggregator refused" },
 		{ TALLY_ERR_RANGE,       "an element is too large for the sum" },
+		{ TALLY_INTERRUPTED,     "interrupted" },
 	};
 	/* clang-format on */
 

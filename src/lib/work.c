@@ -274,10 +274,19 @@ static int handle_wait(struct tally_work **handle, uint64_t until_ns)
 	int result = TALLY_IN_PROGRESS;
 
 	comm_lock(comm);
-	if (progress_wait(comm, work_is_over, work, until_ns))
+	switch (progress_wait(comm, work_is_over, work, until_ns, true)) {
+	case PROGRESS_OVER:
 		result = handle_take(comm, handle);
-	else if (comm_is_forked(comm))
+		break;
+	case PROGRESS_LATE:
+		break;
+	case PROGRESS_INTERRUPTED:
+		result = TALLY_INTERRUPTED;
+		break;
+	case PROGRESS_FORKED:
 		result = comm_check(comm, "tally_wait");
+		break;
+	}
 	comm_unlock(comm);
 	return result;
 }
@@ -374,6 +383,8 @@ int tally_waitall(size_t count, struct tally_work **works, int timeout_ms)
 		if (!result)
 			result = timeout_ms ? handle_wait(&works[i], until_ns)
 					    : handle_look(&works[i]);
+		if (result == TALLY_INTERRUPTED)
+			return first ? first : result;
 		if (result == TALLY_IN_PROGRESS)
 			is_late = true;
 		else if (!first)
