@@ -343,7 +343,7 @@ int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 	};
 	char text[BOOTSTRAP_TEXT_MAX];
 	struct tally_options whole;
-	bool is_deaf;
+	bool is_deaf = false;
 	int result;
 
 	if (!allgather || !size || size > BOOTSTRAP_SIZE_MAX || rank >= size)
