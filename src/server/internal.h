@@ -22,6 +22,7 @@
 
 #include "control/conn.h"
 #include "core/admission.h"
+#include "core/generation.h"
 #include "core/text.h"
 #include "server/plan.h"
 #include "server/server.h"
@@ -121,6 +122,7 @@ struct server {
 	struct peer *peers_free, *stranger_oldest, *stranger_newest;
 	uint32_t peers_count, closing_count;
 	uint32_t strangers_count, silent_count; /* these have not said JOIN */
+	struct generation generations;          /* where the next come from */
 	uint32_t generation;                    /* the next */
 	int listen_fd, epoll_fd;
 	int shards_fd; /* eventfd: a shard has events */

@@ -245,8 +245,7 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 	struct shard_job *adds[SERVER_SHARDS_MAX];
 
 	assert(generation == server->generation);
-	if (!++server->generation)
-		server->generation = 1;
+	server->generation = generation_draw(&server->generations);
 	job->generation = generation;
 	/* R-LAT: one shard, the first; all shards do what is dense. */
 	job->config.shards =

@@ -341,9 +341,8 @@ int server_open(struct server **out, const struct server_options *options)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->ended, &attr);
 	pthread_condattr_destroy(&attr);
-	do
-		server_random(&server->generation, sizeof(server->generation));
-	while (!server->generation);
+	server_random(&server->generations, sizeof(server->generations));
+	server->generation = generation_draw(&server->generations);
 	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
 		server_key_set(server, options->key);
 	result = open_all(server);
