@@ -311,13 +311,15 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
 }
 
+/* Whose packet it is: of a shard of ours, and of this life. Nothing else is even heard. */
 static bool shard_find(const struct endpoint *endpoint, const struct link_address *from,
-		       uint16_t job, uint32_t *shard)
+		       const struct wire *packet, uint32_t *shard)
 {
 	for (uint32_t i = 0; i < endpoint->map.shards; i++) {
 		const struct endpoint_shard *grant = &endpoint->shards[i].grant;
 
-		if (grant->job == job && link_address_equal(&grant->address, from)) {
+		if (grant->job == packet->job && link_address_equal(&grant->address, from) &&
+		    (grant->generation == packet->generation || TAKEN_OUT(WORKER_GENERATION))) {
 			*shard = i;
 			return true;
 		}
@@ -334,7 +336,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 	uint32_t shard;
 
 	if (wire_check(bytes, length, &packet) != WIRE_OK ||
-	    !shard_find(endpoint, from, packet.job, &shard)) {
+	    !shard_find(endpoint, from, &packet, &shard)) {
 		endpoint->stats.bad_in++;
 		return;
 	}

@@ -22,7 +22,9 @@ static struct {
 	struct endpoint *endpoint;
 	uint64_t now_ns;
 	bool answers_full, answers_short, refuses;
-	uint32_t hellos;
+	uint32_t hellos, answers;
+	uint32_t generation; /* in the answers */
+	uint16_t port_off;   /* of whom they are from */
 	uint8_t welcomes[WELCOMES][WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES];
 	struct link_frame waiting[WELCOMES];
 	uint32_t waiting_count;
@@ -50,7 +52,7 @@ static void answer(const struct link_frame *frame, const struct wire *hello)
 	bool is_full = hello->lanes >= LANES;
 	struct wire welcome = { .type = WIRE_WELCOME,
 				.job = JOB,
-				.generation = 1,
+				.generation = t.generation,
 				.seq = hello->seq,
 				.lanes = hello->lanes };
 	uint8_t *at = t.welcomes[t.waiting_count];
@@ -60,11 +62,13 @@ static void answer(const struct link_frame *frame, const struct wire *hello)
 		return;
 	assert_true(t.waiting_count < WELCOMES);
 	wire_put(at, &welcome);
+	t.answers++;
 	t.waiting[t.waiting_count++] = (struct link_frame){ .peer = frame->peer,
 							    .packet_bytes = frame->bytes,
 							    .count = 1,
 							    .bytes = frame->bytes,
 							    .data = at };
+	t.waiting[t.waiting_count - 1].peer.port += t.port_off;
 }
 
 static int path_send(struct link *link, const struct link_frame *frames, uint32_t count)
@@ -115,6 +119,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	t.now_ns = 1000 * ms;
+	t.generation = 1;
 	t.link.ops = &path_ops;
 	t.endpoint = endpoint_open(&options);
 	return !t.endpoint;
@@ -207,6 +212,41 @@ static void path__that_answers_full_packets_is_only_waiting(void **state)
 	assert_false(is_lost(&path));
 }
 
+/* Everything in the answers is right but `what`. */
+static void answers_count_for_nothing(const char *what)
+{
+	struct endpoint_welcome welcome;
+	struct endpoint_path path;
+	struct endpoint_stats stats;
+
+	print_message("%s\n", what);
+	begin();
+	t.answers_short = t.answers_full = true;
+	submit();
+	pass(5800);
+	assert_true(is_lost(&path));
+	assert_false(path.is_short_heard);
+	assert_int_equal(endpoint_welcomes(t.endpoint, &welcome, 1), 0);
+	endpoint_stats(t.endpoint, &stats);
+	assert_in_range(t.answers, 20, 400);
+	assert_int_equal(stats.bad_in, t.answers);
+}
+
+/* A WELCOME proves a path: without the generation a blind sender has but to find a port. */
+static void path__is_not_shown_by_a_welcome_of_another_generation(void **state)
+{
+	(void)state;
+	t.generation = 2;
+	answers_count_for_nothing("generation");
+}
+
+static void path__is_not_shown_by_a_welcome_from_elsewhere(void **state)
+{
+	(void)state;
+	t.port_off = 7;
+	answers_count_for_nothing("address");
+}
+
 static void path__of_an_idle_endpoint_is_not_watched(void **state)
 {
 	struct endpoint_path path;
@@ -267,6 +307,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			path__that_answers_short_packets_only_is_lost_after_5_s, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__that_answers_full_packets_is_only_waiting,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			path__is_not_shown_by_a_welcome_of_another_generation, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__is_not_shown_by_a_welcome_from_elsewhere,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__of_an_idle_endpoint_is_not_watched, set_up,
 						tear_down),

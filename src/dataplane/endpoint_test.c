@@ -469,6 +469,46 @@ static void endpoint__garbage_is_counted_and_ignored(void **state)
 	net_close(net);
 }
 
+/* Of what a shard may say to a worker, everything is right but the generation. */
+static void endpoint__takes_nothing_of_another_generation(void **state)
+{
+	static const uint8_t types[] = { WIRE_RESULT, WIRE_HELD, WIRE_NEED };
+	struct net *net = net_open(2, 0, seed_of_run());
+	int32_t data[LANES] = { 1, -2, 3 };
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, LANES);
+	struct endpoint *endpoint = net->endpoints[0];
+	struct endpoint_stats stats;
+
+	(void)state;
+	assert_int_equal(endpoint_submit(endpoint, &op), 0);
+	while (endpoint_poll(endpoint))
+		;
+	for (size_t i = 0; i < sizeof(types); i++) {
+		const struct worker *worker = endpoint_worker(endpoint);
+		const struct worker_slot *slot = &worker->slot[0];
+		bool has_lanes = types[i] == WIRE_RESULT;
+		struct wire packet = { .type = types[i],
+				       .flags = has_lanes ? slot->flags : 0,
+				       .generation = GENERATION + 1,
+				       .seq = slot->seq,
+				       .lanes = has_lanes ? slot->lanes : 0,
+				       .tag = has_lanes ? slot->tag : 0 };
+		uint8_t bytes[PACKET_BYTES] = { 0 };
+
+		assert_int_equal(slot->state, WORKER_OUTSTANDING);
+		wire_put(bytes, &packet);
+		queue_put(net, 0, bytes, wire_bytes(packet.lanes));
+		while (endpoint_poll(endpoint))
+			;
+	}
+	endpoint_stats(endpoint, &stats);
+	assert_int_equal(stats.bad_in, sizeof(types));
+	assert_int_equal(stats.results_in + stats.results_ignored + stats.held_in + stats.need_in,
+			 0);
+	assert_int_equal(endpoint_fault(endpoint), ENDPOINT_OK);
+	net_close(net);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +525,7 @@ int main(void)
 		cmocka_unit_test(endpoint__sums_pieces_as_if_they_were_one_vector),
 		cmocka_unit_test(segments__reach_beyond_32_bits),
 		cmocka_unit_test(endpoint__gives_the_same_bits_whatever_the_thread_has_set),
+		cmocka_unit_test(endpoint__takes_nothing_of_another_generation),
 		cmocka_unit_test(endpoint__garbage_is_counted_and_ignored),
 	};
 
