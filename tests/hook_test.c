@@ -575,6 +575,27 @@ static void filters__of_one_who_was_killed_are_replaced_and_taken_away(void **st
 	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
 }
 
+/* Who comes after may be given other devices; its slots must not go on. */
+static void filters__of_one_who_was_killed_go_from_every_device(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *killed;
+
+	(void)state;
+	if (system("ip link add left0 type dummy 2>/dev/null || ip link add left0 type veth")) {
+		print_message("left out: no second device\n");
+		return;
+	}
+	hook->ops->close(hook);
+	assert_int_equal(hook_tc_open(&killed, "left0", PORT, error), 0);
+	assert_int_equal(system("tc filter show dev left0 ingress | grep -q tally_hook"), 0);
+	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
+	assert_int_equal(system("tc filter show dev left0 ingress | grep -c bpf | grep -qx 0"), 0);
+	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
+	killed->ops->close(killed); /* frees what a kill would have */
+	assert_int_equal(system("ip link del left0"), 0);
+}
+
 static int group(void)
 {
 	const struct CMUnitTest steps[] = {
@@ -583,6 +604,7 @@ static int group(void)
 		cmocka_unit_test(jobs__that_do_not_fit_are_the_daemons),
 		cmocka_unit_test(devices__that_there_are_not_are_named),
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
+		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
 	};
 	const struct CMUnitTest on_a_device[] = {
 		cmocka_unit_test(packets__are_the_daemons_until_all_have_sent_one),

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dataplane/xdp/switch_maps.h"
 
@@ -27,6 +28,8 @@ enum {
 	AT_PACKET = AT_UDP + 8,
 	FRAME_BYTES = AT_PACKET + WIRE_HEADER_BYTES + SWITCH_LANES_MAX * WIRE_LANE_BYTES,
 };
+
+#define PROGRAM "tally_hook"
 
 struct device {
 	char name[IF_NAMESIZE];
@@ -242,6 +245,38 @@ static uint32_t program_id(const struct hook_tc *tc)
 	return bpf_obj_get_info_by_fd(tc->run, &info, &bytes) ? 0 : info.id;
 }
 
+static bool is_ours(uint32_t id)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t bytes = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(id);
+	bool is_known = fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes);
+
+	if (fd >= 0)
+		close(fd);
+	return is_known && !strcmp(info.name, PROGRAM);
+}
+
+/* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-13): on whatever device, for we
+ * may be given others than it was. Nobody else can have our port. */
+static void detach_left(const struct hook_tc *tc)
+{
+	struct if_nameindex *all = if_nameindex();
+
+	for (struct if_nameindex *at = all; at && at->if_index && !TAKEN_OUT(HOOK_LEFT); at++) {
+		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)at->if_index,
+			    .attach_point = BPF_TC_INGRESS);
+		struct bpf_tc_opts filter;
+
+		filter_of(tc, &filter);
+		if (bpf_tc_query(&hook, &filter) || !is_ours(filter.prog_id))
+			continue;
+		filter_of(tc, &filter);
+		(void)bpf_tc_detach(&hook, &filter);
+	}
+	if_freenameindex(all);
+}
+
 static void detach(struct hook_tc *tc)
 {
 	for (uint32_t i = 0; i < tc->attached; i++) {
@@ -330,7 +365,7 @@ static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 	result = bpf_object__load(tc->object);
 	if (result)
 		return say(error, result, "the kernel refuses", "the switch program");
-	tc->run = bpf_program__fd(bpf_object__find_program_by_name(tc->object, "tally_hook"));
+	tc->run = bpf_program__fd(bpf_object__find_program_by_name(tc->object, PROGRAM));
 	tc->step = bpf_program__fd(bpf_object__find_program_by_name(tc->object, "tally_step"));
 	tc->jobs = bpf_object__find_map_fd_by_name(tc->object, "jobs");
 	tc->slots = bpf_object__find_map_fd_by_name(tc->object, "slots");
@@ -375,8 +410,10 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 		tc->port = port;
 		tc->counts = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*tc->counts));
 		result = tc->counts ? devices_parse(tc, devices, error) : -ENOMEM;
-		if (!result)
+		if (!result) {
+			detach_left(tc);
 			result = load(tc, error);
+		}
 		if (!result)
 			result = attach(tc, error);
 		if (result)
