@@ -46,6 +46,7 @@ struct fake {
 	uint32_t frames, calls; /* of send */
 	bool is_narrow;         /* the path to child 1: refuses what has lanes */
 	int broken;             /* recv's result, if not 0 */
+	uint64_t now_ns;
 };
 
 static struct fake fake;
@@ -100,7 +101,15 @@ static int fake_send(struct link *link, const struct link_frame *frames, uint32_
 	return 0;
 }
 
-static const struct link_ops fake_ops = { .recv = fake_recv, .send = fake_send };
+static uint64_t fake_now(struct link *link)
+{
+	(void)link;
+	return fake.now_ns;
+}
+
+static const struct link_ops fake_ops = { .recv = fake_recv,
+					  .send = fake_send,
+					  .now_ns = fake_now };
 
 static struct link_address address_of(uint32_t host)
 {
@@ -233,13 +242,14 @@ static void give_cut(uint32_t host, const struct wire *wire, uint32_t length)
 	give_bytes(&peer, bytes, 1, length, length);
 }
 
-/* What the engine has seen, but for packets that do not fit, of which it counts every one. */
+/* What the engine has seen, but for packets that do not fit or are a stranger's, of which it counts every one. */
 static uint32_t events_but_misfits(struct engine_event *events, uint32_t max)
 {
 	uint32_t count = 0;
 
 	while (count < max && engine_events(engine, &events[count], 1))
-		count += events[count].type != ENGINE_MISFIT;
+		count += events[count].type != ENGINE_MISFIT &&
+			 events[count].type != ENGINE_REFUSED;
 	return count;
 }
 

@@ -11,7 +11,7 @@
 
 /* ---- events ---- */
 
-static bool event_put(struct engine_soft *engine, const struct engine_event *event)
+bool engine_event_put(struct engine_soft *engine, const struct engine_event *event)
 {
 	if (engine->events_count == ENGINE_EVENTS_MAX) {
 		engine->stats.events_lost++;
@@ -43,7 +43,7 @@ static void event_put_once(struct engine_soft *engine, const struct job *job, bo
 				      .address = job->children[child].at.address };
 
 	if (!*is_told)
-		*is_told = event_put(engine, &event);
+		*is_told = engine_event_put(engine, &event);
 }
 
 /* At powers of two: who sends many says it rarely. */
@@ -60,7 +60,7 @@ static void misfit_count(struct engine_soft *engine, struct job *job, uint32_t c
 				      .address = job->children[child].at.address };
 
 	if (!(event.count & (event.count - 1)) && !TAKEN_OUT(MISFIT))
-		event_put(engine, &event);
+		engine_event_put(engine, &event);
 }
 
 void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello)
@@ -73,7 +73,7 @@ void engine_events_forget(struct engine_soft *engine, struct job *job, bool with
 			engine->events[(engine->events_first + i) % ENGINE_EVENTS_MAX];
 
 		if (event.job != job->program.index || (event.type == ENGINE_HELLO && !with_hello))
-			event_put(engine, &event);
+			engine_event_put(engine, &event);
 	}
 	job->is_mismatch_told = false;
 	job->is_alarm_told = false;
@@ -89,7 +89,7 @@ uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, 
 
 		events[i] = engine->events[engine->events_first];
 		engine->events_first = (engine->events_first + 1) % ENGINE_EVENTS_MAX;
-		job = engine->jobs[events[i].job];
+		job = engine_job_find(engine, events[i].job);
 		if (job && events[i].type == ENGINE_MISMATCH)
 			job->is_mismatch_told = false;
 		if (job && events[i].type == ENGINE_ALARM)
@@ -121,7 +121,7 @@ static void too_large(struct engine_soft *engine)
 						      .address = *address };
 
 			if (binding_is_at(&job->children[i].at, address))
-				job->is_too_large_told = event_put(engine, &event);
+				job->is_too_large_told = engine_event_put(engine, &event);
 		}
 	}
 }
@@ -368,6 +368,10 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		verdict = SWITCH_DROP_ADDRESS;
 	if (verdict) {
 		engine->stats.verdict[verdict]++;
+		if (verdict == SWITCH_DROP_ADDRESS)
+			engine_refuse(engine, ENGINE_REFUSED_ADDRESS, peer, packet);
+		else if (verdict == SWITCH_DROP_GENERATION)
+			engine_refuse(engine, ENGINE_REFUSED_GENERATION, peer, packet);
 		misfit_look(engine, peer, misfit_of_verdict(verdict), packet);
 		return;
 	}
@@ -431,7 +435,7 @@ static bool child_hello(struct engine_soft *engine, struct job *job, const struc
 		return false;
 	engine_child_bound(engine, job, packet->child);
 	if (!was_there)
-		event_put(engine, &event);
+		engine_event_put(engine, &event);
 	return true;
 }
 
@@ -456,8 +460,10 @@ static void hello(struct engine_soft *engine, const struct link_address *peer, u
 	    child_hello(engine, job, packet, peer, at + WIRE_HEADER_BYTES))
 		welcome(engine, peer, at, packet);
 	else if (!engine->sparse ||
-		 !engine_sparse_hello(engine->sparse, peer, packet, at + WIRE_HEADER_BYTES))
+		 !engine_sparse_hello(engine->sparse, peer, packet, at + WIRE_HEADER_BYTES)) {
 		engine->stats.hello_unknown++;
+		engine_refuse(engine, ENGINE_REFUSED_NONCE, peer, packet);
+	}
 }
 
 /* ---- polling ---- */
@@ -533,6 +539,7 @@ bool engine_poll(struct engine_soft *engine)
 	for (int i = 0; i < count; i++)
 		frame_serve(engine, &engine->in[i]);
 	outs_flush(engine);
+	engine_refused_say(engine);
 	if (engine->sparse)
 		engine->due_ns = engine_sparse_turn(engine->sparse);
 	return count > 0;

@@ -49,6 +49,16 @@ enum engine_event_type {
 	ENGINE_MISFIT, /* a child's address has sent `count` packets that no sound child sends: said
 	                   * of the first, the second, the fourth, the eighth, ... */
 	ENGINE_TOO_LARGE, /* the packets to a child are larger than the path to `address` takes */
+	ENGINE_REFUSED, /* since the last of these `count` packets were dropped because of who sent them, the
+			   * last from `address`, as `child` of `job`, which need not be: at most once a second */
+};
+
+/* Why: R-CT-54. */
+enum engine_refusal {
+	ENGINE_REFUSED_ADDRESS,    /* not from the child's */
+	ENGINE_REFUSED_GENERATION, /* not the job's */
+	ENGINE_REFUSED_NONCE,      /* a HELLO of nobody, or an old one */
+	ENGINE_REFUSALS
 };
 
 struct engine_event {
@@ -56,8 +66,9 @@ struct engine_event {
 	uint16_t job, child, slot;
 	uint16_t other; /* MISMATCH: the last of those whose round it differs from */
 	uint32_t seq;
-	uint32_t count;     /* MISFIT */
-	enum misfit misfit; /* MISFIT: what the last of them was */
+	uint32_t count;              /* MISFIT, REFUSED */
+	enum engine_refusal refusal; /* REFUSED */
+	enum misfit misfit;          /* MISFIT: what the last of them was */
 	struct link_address address;
 };
 

@@ -55,6 +55,14 @@ struct out {
 	uint8_t *data;
 };
 
+/* Dropped because of who sent them, since it was said last. */
+struct refused {
+	uint32_t count;
+	bool has_said;
+	uint64_t said_ns;
+	struct engine_event last;
+};
+
 struct engine_soft {
 	struct link *link;
 	struct account account;       /* of jobs and tables */
@@ -74,6 +82,8 @@ struct engine_soft {
 	uint8_t *out_bytes;
 	struct link_frame frames[ENGINE_FRAMES_OUT];
 
+	struct refused refused[ENGINE_REFUSALS];
+	bool has_refused; /* some that are to be said */
 	struct engine_event events[ENGINE_EVENTS_MAX];
 	uint32_t events_first, events_count;
 };
@@ -90,6 +100,14 @@ static inline bool engine_job_is_latency(const struct job *job)
 
 /* A child has a new address. */
 void engine_child_bound(struct engine_soft *engine, const struct job *job, uint16_t child);
+
+/* False: there is no room for it. */
+bool engine_event_put(struct engine_soft *engine, const struct engine_event *event);
+
+/* engine_refused.c: one more; and what is to be told of them by now. */
+void engine_refuse(struct engine_soft *engine, enum engine_refusal why,
+		   const struct link_address *peer, const struct wire *packet);
+void engine_refused_say(struct engine_soft *engine);
 
 /* What nobody has fetched of a job that ends, or begins a new life, is about the old one. */
 void engine_events_forget(struct engine_soft *engine, struct job *job, bool with_hello);

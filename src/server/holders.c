@@ -172,4 +172,5 @@ void holders_say(struct server *server)
 		server_say(server, SERVER_INFO, "holds %u of %u tables, %llu bytes of them",
 			   server->tables_count, server->options.tables_max,
 			   (unsigned long long)table_bytes);
+	server_ask_reports(server);
 }

@@ -113,8 +113,11 @@ struct table {
 struct server {
 	struct server_options options; /* with all defaults filled in */
 	struct shard *shards[SERVER_SHARDS_MAX];
-	struct job **jobs;                      /* options.jobs_max of them; NULL: free */
-	struct table *tables[SHARD_TABLES_MAX]; /* by index; NULL: free */
+	struct shard_report
+		shard_reports[SERVER_SHARDS_MAX]; /* SIGUSR1: the shards fill them in, */
+	bool is_reporting[SERVER_SHARDS_MAX];     /* these still */
+	struct job **jobs;                        /* options.jobs_max of them; NULL: free */
+	struct table *tables[SHARD_TABLES_MAX];   /* by index; NULL: free */
 	uint32_t tables_count;
 	uint64_t instance;  /* tables that there were: instance_new */
 	uint64_t tables_ns; /* when their servers' silence was looked at */
@@ -175,6 +178,11 @@ void server_say(struct server *server, enum server_level level, const char *form
 void server_say_stranger(struct server *server, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
+/* How the shards have fared so far: asked for, and said when a shard has answered. */
+void server_ask_reports(struct server *server);
+void server_say_report(struct server *server, uint32_t shard);
+/* What a shard has dropped because of who sent it: R-CT-54. */
+void server_say_refused(struct server *server, uint32_t shard, const struct engine_event *notice);
 /* Of tables; nothing if no packet was theirs. */
 void server_say_table_stats(struct server *server, uint32_t shard,
 			    const struct engine_sparse_stats *stats);
@@ -218,7 +226,7 @@ bool strangers_give_up_one(struct server *server, uint64_t now_ns);
  * "nobody" */
 void holders_add(const struct server *server, const struct job *but, const struct table *but_table,
 		 struct text *text);
-/* The same as lines of log, and the sums. */
+/* The same as lines of log, and the sums; then what the shards have counted. */
 void holders_say(struct server *server);
 
 /* job.c */

@@ -590,6 +590,8 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 		step.type = ADMISSION_BROKEN;
 		step.text = words;
 		break;
+	case ENGINE_REFUSED: /* server_say_refused */
+		return;
 	}
 	job_step(server, job, &step);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "dataplane/link_udp.h"
 #include "server/internal.h"
 
 __attribute__((format(printf, 3, 0))) static void
@@ -140,4 +141,45 @@ void server_say_stats(struct server *server, uint32_t shard, const struct engine
 			   shard, (unsigned long long)stats->hooked[SWITCH_ABSORB],
 			   (unsigned long long)stats->hooked[SWITCH_MULTICAST],
 			   (unsigned long long)stats->hooked[SWITCH_REPLY]);
+}
+
+void server_ask_reports(struct server *server)
+{
+	for (uint32_t k = 0; k < server->options.shards; k++) {
+		if (server->is_reporting[k])
+			continue;
+		server->is_reporting[k] = true;
+		shard_send(server->shards[k],
+			   &(struct shard_command){ .type = SHARD_REPORT,
+						    .report = &server->shard_reports[k] });
+	}
+}
+
+void server_say_report(struct server *server, uint32_t shard)
+{
+	server->is_reporting[shard] = false;
+	server_say_stats(server, shard, &server->shard_reports[shard].stats);
+	server_say_table_stats(server, shard, &server->shard_reports[shard].tables);
+}
+
+/* clang-format off */
+static const char *const refusals[ENGINE_REFUSALS] = {
+	[ENGINE_REFUSED_ADDRESS]    = "the address is not that rank's (has it changed?)",
+	[ENGINE_REFUSED_GENERATION] = "the generation is not the job's (of an earlier job?)",
+	[ENGINE_REFUSED_NONCE]      = "a HELLO without the nonce of that rank, or an old one",
+};
+/* clang-format on */
+
+void server_say_refused(struct server *server, uint32_t shard, const struct engine_event *notice)
+{
+	const struct job *job = notice->job < server->options.jobs_max ? server->jobs[notice->job]
+								       : NULL;
+	char text[64];
+
+	server_say_stranger(server,
+			    "shard %u: %u packet%s dropped, the last from %s as rank %u of job %s: "
+			    "%s",
+			    shard, notice->count, notice->count == 1 ? "" : "s",
+			    link_address_format(&notice->address, text), notice->child,
+			    job ? job->name : "(none)", refusals[notice->refusal]);
 }

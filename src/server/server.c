@@ -366,6 +366,10 @@ static void shard_event(struct server *server, uint32_t shard, const struct shar
 
 	if (event->type == SHARD_ACK && is_tables)
 		table_shard_ack(server, event);
+	else if (event->type == SHARD_ACK && event->command == SHARD_REPORT)
+		server_say_report(server, shard);
+	else if (event->type == SHARD_NOTICE && event->notice.type == ENGINE_REFUSED)
+		server_say_refused(server, shard, &event->notice);
 	else
 		job_shard_event(server, shard, event);
 }

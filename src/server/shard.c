@@ -86,6 +86,10 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 		if (!TAKEN_OUT(SLOTS_FREED)) /* one that is not there is gone, too */
 			engine_job_remove(shard->engine, command->job);
 		break;
+	case SHARD_REPORT:
+		command->report->stats = *engine_stats(shard->engine);
+		command->report->tables = *engine_sparse_stats(tables);
+		break;
 	case SHARD_STOP:
 		break;
 	}
@@ -122,7 +126,7 @@ static bool shard_notices(struct shard *shard)
 
 		if (i && notices[i].type == notices[i - 1].type &&
 		    notices[i].job == notices[i - 1].job &&
-		    notices[i].child == notices[i - 1].child)
+		    notices[i].child == notices[i - 1].child && notices[i].type != ENGINE_REFUSED)
 			continue;
 		if (queue_room(&shard->events) <= SHARD_EVENTS / 2)
 			break;

@@ -24,6 +24,7 @@ enum shard_command_type {
 	SHARD_JOB_ADD,
 	SHARD_JOB_SET,
 	SHARD_JOB_REMOVE,
+	SHARD_REPORT,
 	SHARD_TABLE_ADD, /* from here on `job` is the index of a table of sparse mode */
 	SHARD_TABLE_BEAT,
 	SHARD_TABLE_REMOVE,
@@ -42,14 +43,21 @@ struct shard_table {
 	uint8_t nonces[SWITCH_CHILDREN_MAX + 1][WIRE_NONCE_BYTES];
 };
 
+/* What a shard has counted so far. */
+struct shard_report {
+	struct engine_stats stats;
+	struct engine_sparse_stats tables;
+};
+
 struct shard_command {
 	enum shard_command_type type;
 	uint16_t job;
-	uint16_t lanes;            /* JOB_SET */
-	uint32_t generation;       /* comes back in the acknowledgement */
-	uint64_t table_generation; /* TABLE_BEAT: that its server has named; 0: none yet */
-	struct shard_job *add;     /* JOB_ADD: malloc'd, the shard's from now on */
-	struct shard_table *table; /* TABLE_ADD: likewise */
+	uint16_t lanes;              /* JOB_SET */
+	uint32_t generation;         /* comes back in the acknowledgement */
+	uint64_t table_generation;   /* TABLE_BEAT: that its server has named; 0: none yet */
+	struct shard_job *add;       /* JOB_ADD: malloc'd, the shard's from now on */
+	struct shard_table *table;   /* TABLE_ADD: likewise */
+	struct shard_report *report; /* REPORT: lent until it is acknowledged */
 };
 
 enum shard_event_type {
