@@ -21,7 +21,7 @@ help:
 	@echo 'make differential  gcc, clang and the kernel do the same with random packets  PACKETS=1000000 SEED='
 	@echo 'make ablate     take each check out in turn: a test must turn red   ONLY=NAME'
 	@echo 'make mutants    change the protocol code in 240 ways: a test must notice  COUNT= SEED= ONLY=FILE JOBS= PROOF=1 NUMBERS='
-	@echo 'make hostile    strangers send 10 million packets at a running job, members lie'
+	@echo 'make hostile    strangers send 10 million packets of each kind at running jobs, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
 	@echo 'make format     lay out all C with .clang-format'
 	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
@@ -76,6 +76,8 @@ mutants:
 hostile: all
 	@build/release/tests/hostile/hostile_member build/release/tools/tallyd
 	@build/release/tests/hostile/hostile_sender build/release/tools/tallyd 10000000 100
+	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd dense 10000000 200
+	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd latency 10000000 200
 
 fuzz:
 	@scripts/fuzz.sh $(FUZZ_TARGETS)

@@ -109,6 +109,14 @@ static bool log_read(struct daemon *daemon, int timeout_ms)
 	return true;
 }
 
+void daemon_listen(struct daemon *daemon)
+{
+	struct pollfd wait = { .fd = daemon->log_fd, .events = POLLIN };
+
+	while (poll(&wait, 1, 0) > 0 && log_read(daemon, 0)) {
+	}
+}
+
 /* What follows `words` in a whole line of the log; NULL: nothing so in `patience_s`. */
 static const char *log_find(struct daemon *daemon, const char *words, double patience_s)
 {

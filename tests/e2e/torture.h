@@ -47,6 +47,8 @@ bool daemon_start_with(struct daemon *daemon, const char *program, uint16_t port
 bool daemon_asks(struct daemon *daemon, struct holds *holds);
 /* Asks until nobody holds anything, at most so long; false: *holds says what was left. */
 bool daemon_is_empty(struct daemon *daemon, double patience_s, struct holds *holds);
+/* Takes what it has logged by now: in a long run, or its pipe would be full one day. */
+void daemon_listen(struct daemon *daemon);
 uint64_t daemon_rss_kib(const struct daemon *daemon);
 uint32_t daemon_descriptors(const struct daemon *daemon);
 void daemon_kill(struct daemon *daemon);

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blind.c - somebody who hears nothing, but forges addresses, and is luckier than anybody can be: every packet has the
+ * right sender's address and port, job, child, slot, seq, tag, flags and lanes of this very moment. Of the numbers that
+ * judge (docs/protocol.md) one alone is drawn: the generation, or in HELLO the nonce. Four ranks add all the while.
+ *
+ *     hostile_blind TALLYD [MODE] [PACKETS] [SUMS] [SEED]
+ *
+ * MODE: dense, or latency; PACKETS: of each kind. None is taken, all of them are counted, no job ends, no sum is wrong.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/comm.h"
+#include "tests/e2e/torture.h"
+
+enum {
+	RANKS = 4,
+	BATCH = 32,
+	SLOTS = 8,        /* of latency mode: as many as are on their way, so that there are ACKs */
+	SMALL_COUNT = 16, /* elements of a sum there */
+	AT_UDP = sizeof(struct iphdr),
+	AT_PACKET = AT_UDP + sizeof(struct udphdr),
+	LANES = 360,
+	PACKET_BYTES_MAX = AT_PACKET + WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES,
+	PORT_OF_NOBODY = 9,
+	HANG_S = 900,
+};
+
+/* Kinds, and whom they are for. */
+static const struct kind {
+	const char *name;
+	uint8_t type;
+	bool is_to_worker, is_latency, is_dense;
+} kinds[] = {
+	{ "UPDATE", WIRE_UPDATE, false, true, true },
+	{ "PROBE", WIRE_PROBE, false, false, true },
+	{ "ACK", WIRE_ACK, false, true, false },
+	{ "HELLO", WIRE_HELLO, false, true, true },
+	{ "RESULT", WIRE_RESULT, true, true, true },
+	{ "HELD", WIRE_HELD, true, true, true },
+	{ "NEED", WIRE_NEED, true, false, true },
+	{ "WELCOME", WIRE_WELCOME, true, true, true },
+	{ "CONFIRM", WIRE_CONFIRM, true, true, false },
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+struct shared {
+	_Atomic uint64_t sent[KINDS], sent_worker[RANKS];
+	_Atomic uint32_t sums;
+	uint16_t port[RANKS];
+	uint64_t bad[RANKS],
+		lost[RANKS]; /* counted by the worker; by the kernel, on the way to it */
+};
+
+struct attack {
+	struct tally_comm *comm;
+	struct rng rng;
+	uint32_t rank;
+	int fd;
+	pthread_t thread;
+	atomic_bool is_over;
+	_Alignas(8) uint8_t bytes[BATCH][PACKET_BYTES_MAX];
+	struct sockaddr_in to;
+	struct iovec iov[BATCH];
+	struct mmsghdr messages[BATCH];
+};
+
+static struct shared *shared;
+static struct daemon tallyd;
+static bool is_latency;
+static uint64_t packets_wanted = 20000, seed = 1;
+static uint32_t sums_wanted = 20;
+
+static bool is_on(const struct kind *kind)
+{
+	return is_latency ? kind->is_latency : kind->is_dense;
+}
+
+static uint64_t sent_all(bool is_to_worker)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < KINDS; i++)
+		sum += kinds[i].is_to_worker == is_to_worker ? atomic_load(&shared->sent[i]) : 0;
+	return sum;
+}
+
+static uint32_t kinds_on(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < KINDS; i++)
+		count += is_on(&kinds[i]);
+	return count;
+}
+
+/* ---- one packet ---- */
+
+/* What is true of a slot of this rank's at this moment. */
+static struct wire truth_draw(struct attack *attack)
+{
+	const struct worker *dense = endpoint_worker(attack->comm->endpoint);
+	const struct worker_latency *latency = endpoint_worker_latency(attack->comm->endpoint);
+	struct wire packet = { .child = (uint16_t)attack->rank };
+
+	if (is_latency) {
+		uint32_t slot = rng_below(&attack->rng, latency->slots);
+		const volatile struct worker_latency_slot *state = &latency->slot[slot];
+
+		packet.job = latency->job;
+		packet.generation = latency->generation;
+		packet.slot = (uint16_t)slot;
+		packet.seq = state->seq;
+		packet.lanes = state->lanes;
+		packet.tag = state->tag;
+	} else {
+		uint32_t slot = rng_below(&attack->rng, dense->slots);
+		const volatile struct worker_slot *state = &dense->slot[slot];
+
+		packet.job = dense->shards[0].job;
+		packet.generation = dense->shards[0].generation;
+		packet.slot = (uint16_t)slot;
+		packet.flags = state->flags;
+		packet.seq = state->seq;
+		packet.lanes = state->lanes;
+		packet.tag = state->tag;
+	}
+	return packet;
+}
+
+/* An address of its own in half of the HELLOs: what they are good for is to have it bound. */
+static uint32_t packet_make(struct attack *attack, const struct kind *kind, uint8_t *at)
+{
+	struct rng *rng = &attack->rng;
+	struct wire packet = truth_draw(attack);
+	bool is_nobodys = kind->type == WIRE_HELLO && rng_below(rng, 2);
+	uint16_t own = shared->port[attack->rank];
+	uint16_t from = kind->is_to_worker ? tallyd.port : own;
+	struct iphdr *ip = (struct iphdr *)(void *)at;
+	struct udphdr *udp = (struct udphdr *)(void *)(at + AT_UDP);
+	uint32_t truth = packet.generation;
+
+	packet.type = kind->type;
+	if (kind->type == WIRE_HELLO || kind->type == WIRE_WELCOME)
+		packet = (struct wire){ .type = kind->type,
+					.job = packet.job,
+					.generation = truth,
+					.seq = rng_u32(rng),
+					.child = packet.child,
+					.lanes = WIRE_HELLO_LANES };
+	else if (kind->type != WIRE_UPDATE && kind->type != WIRE_RESULT)
+		packet.lanes = packet.flags = 0;
+	while (kind->type != WIRE_HELLO && packet.generation == truth)
+		packet.generation = rng_u32(rng);
+	for (uint32_t i = 0; i < packet.lanes; i += 2) {
+		uint64_t word = rng_next(rng);
+
+		memcpy(at + AT_PACKET + WIRE_HEADER_BYTES + i * WIRE_LANE_BYTES, &word,
+		       sizeof(word));
+	}
+	wire_put(at + AT_PACKET, &packet);
+	*ip = (struct iphdr){ .version = 4,
+			      .ihl = 5,
+			      .ttl = 64,
+			      .protocol = IPPROTO_UDP,
+			      .saddr = htonl(INADDR_LOOPBACK + (is_nobodys ? 8 : 0)),
+			      .daddr = htonl(INADDR_LOOPBACK) };
+	*udp = (struct udphdr){ .source = htons(is_nobodys ? PORT_OF_NOBODY : from),
+				.dest = htons(kind->is_to_worker ? own : tallyd.port),
+				.len = htons((uint16_t)(8 + wire_bytes(packet.lanes))) };
+	return AT_PACKET + wire_bytes(packet.lanes);
+}
+
+static void batch_send(struct attack *attack, uint32_t index)
+{
+	const struct kind *kind = &kinds[index];
+	int sent;
+
+	for (uint32_t i = 0; i < BATCH; i++) {
+		attack->iov[i] = (struct iovec){ attack->bytes[i],
+						 packet_make(attack, kind, attack->bytes[i]) };
+		attack->messages[i].msg_hdr = (struct msghdr){ .msg_name = &attack->to,
+							       .msg_namelen = sizeof(attack->to),
+							       .msg_iov = &attack->iov[i],
+							       .msg_iovlen = 1 };
+	}
+	sent = sendmmsg(attack->fd, attack->messages, BATCH, 0);
+	if (sent <= 0)
+		return;
+	atomic_fetch_add(&shared->sent[index], (uint64_t)sent);
+	if (kind->is_to_worker)
+		atomic_fetch_add(&shared->sent_worker[attack->rank], (uint64_t)sent);
+}
+
+/* No faster than the sums go on, so that there are packets during each of them. */
+static void *attack_main(void *arg)
+{
+	struct attack *attack = arg;
+
+	while (!atomic_load(&attack->is_over)) {
+		uint64_t sums = atomic_load(&shared->sums) + 1;
+		uint64_t now = packets_wanted;
+		bool has_sent = false;
+
+		if (sums < sums_wanted)
+			now = packets_wanted * sums / sums_wanted;
+		for (uint32_t i = 0; i < KINDS; i++) {
+			if (!is_on(&kinds[i]) || atomic_load(&shared->sent[i]) >= now)
+				continue;
+			batch_send(attack, i);
+			has_sent = true;
+		}
+		if (!has_sent)
+			usleep(200);
+	}
+	return NULL;
+}
+
+/* What the kernel had no room for at the socket of this port. */
+static uint64_t kernel_drops(uint16_t port)
+{
+	FILE *file = fopen("/proc/net/udp", "r");
+	unsigned long long drops, sum = 0;
+	unsigned local;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line,
+			   " %*d: %*[0-9A-F]:%4x %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			   &local, &drops) == 2 &&
+		    local == port)
+			sum += drops;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+/* ---- a rank ---- */
+
+#define RANK_CHECK(claim)                                                  \
+	do {                                                               \
+		if (!(claim)) {                                            \
+			fprintf(stderr, "rank %u: %s: %s\n", rank, #claim, \
+				tally_get_last_error(comm));               \
+			_exit(1);                                          \
+		}                                                          \
+	} while (0)
+
+static bool is_enough(struct tally_comm *comm, uint32_t rank)
+{
+	uint64_t all = packets_wanted * kinds_on();
+	int32_t more = rank == 0 && (atomic_load(&shared->sums) < sums_wanted ||
+				     sent_all(false) + sent_all(true) < all);
+
+	RANK_CHECK(!tally_allreduce(&more, &more, 1, TALLY_INT32, TALLY_SUM, comm));
+	RANK_CHECK(more == 0 || more == 1);
+	return !more;
+}
+
+/* 1,000 small ones: what rank r gives at place i of sum s is small, of both signs, and different for each. */
+static bool small_sums(struct tally_comm *comm, uint32_t rank, uint32_t sum)
+{
+	for (int32_t s = 0; s < 1000; s++) {
+		int32_t x[SMALL_COUNT];
+
+		for (int32_t i = 0; i < SMALL_COUNT; i++)
+			x[i] = ((int32_t)rank * 7919 + i * 31 + s) * (i % 2 ? -1 : 1) +
+			       (int32_t)sum;
+		RANK_CHECK(!tally_allreduce(x, x, SMALL_COUNT, TALLY_INT32, TALLY_SUM, comm));
+		for (int32_t i = 0; i < SMALL_COUNT; i++) {
+			int32_t ranks = 0 + 1 + 2 + 3, one = i * 31 + s;
+
+			if (x[i] !=
+			    (ranks * 7919 + RANKS * one) * (i % 2 ? -1 : 1) + RANKS * (int32_t)sum)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void rank_main(uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	int32_t *buffer = malloc(SUM_COUNT_MAX * sizeof(*buffer));
+	static struct attack attack;
+	struct tally_comm *comm = NULL;
+	struct tally_stats stats = TALLY_STATS_INIT;
+	uint32_t sum = 0;
+
+	options.aggregator = tallyd.address;
+	options.init_timeout_s = 20;
+	if (is_latency)
+		options.latency_slots = options.latency_window = SLOTS;
+	RANK_CHECK(!tally_comm_init(&comm, "blind", RANKS, rank, &options));
+	shared->port[rank] = comm->link->local.port;
+	RANK_CHECK(!tally_barrier(comm));
+	attack.comm = comm;
+	attack.rank = rank;
+	attack.to = (struct sockaddr_in){ .sin_family = AF_INET,
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	rng_init(&attack.rng, seed, rank);
+	attack.fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	RANK_CHECK(attack.fd >= 0);
+	RANK_CHECK(!pthread_create(&attack.thread, NULL, attack_main, &attack));
+	while (!is_enough(comm, rank)) {
+		if (is_latency)
+			RANK_CHECK(small_sums(comm, rank, sum++));
+		else
+			RANK_CHECK(!sum_verified(comm, (uint32_t)seed * 1000 + sum++, buffer));
+		if (rank == 0)
+			atomic_fetch_add(&shared->sums, 1);
+	}
+	atomic_store(&attack.is_over, true);
+	RANK_CHECK(!pthread_join(attack.thread, NULL));
+	for (uint32_t i = 0; i < 20; i++) { /* nobody attacks any more: the last are read here */
+		RANK_CHECK(!tally_barrier(comm));
+		usleep(10000);
+	}
+	RANK_CHECK(!tally_barrier(comm));
+	RANK_CHECK(!tally_comm_get_stats(comm, &stats));
+	shared->bad[rank] = stats.packets_bad;
+	shared->lost[rank] = kernel_drops(shared->port[rank]);
+	RANK_CHECK(!tally_comm_finalize(comm));
+	tally_comm_destroy(comm);
+	_exit(0);
+}
+
+/* ---- accounts ---- */
+
+/* Of tallyd's last "shard 0: ... dropped: generation 3, address 5". */
+static uint64_t tallyd_drops(const char *name)
+{
+	const char *line = NULL, *at;
+
+	for (at = strstr(tallyd.log, "shard 0: "); at; at = strstr(at + 1, "shard 0: "))
+		if (strstr(at, "dropped:") && strstr(at, "dropped:") < strchr(at, '\n'))
+			line = strstr(at, "dropped:");
+	at = line ? strstr(line, name) : NULL;
+	return at && at < strchr(line, '\n') ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+static bool account_fits(const char *where, uint64_t sent, uint64_t counted, uint64_t lost)
+{
+	bool fits = counted <= sent && counted + lost >= sent;
+
+	printf("%llu packets to %s: %llu dropped and counted, the kernel had no room for %llu%s\n",
+	       (unsigned long long)sent, where, (unsigned long long)counted,
+	       (unsigned long long)lost, fits ? "" : ": FAILED");
+	return fits;
+}
+
+static bool accounts_fit(uint64_t lost_tallyd)
+{
+	uint64_t hellos = tallyd_drops(" hello of a stranger ");
+	bool fits = account_fits("tallyd", sent_all(false), tallyd_drops(" generation ") + hellos,
+				 lost_tallyd);
+
+	for (uint32_t i = 0; i < KINDS; i++)
+		if (is_on(&kinds[i]))
+			printf("  %s: %llu\n", kinds[i].name,
+			       (unsigned long long)atomic_load(&shared->sent[i]));
+	for (uint32_t i = 0; i < RANKS; i++) {
+		char where[32];
+
+		snprintf(where, sizeof(where), "rank %u", i);
+		fits &= account_fits(where, atomic_load(&shared->sent_worker[i]), shared->bad[i],
+				     shared->lost[i]);
+	}
+	if (!hellos) {
+		printf("FAILED: no HELLO was refused\n");
+		fits = false;
+	}
+	return fits;
+}
+
+/* ---- who may forge ---- */
+
+static bool may_forge(void)
+{
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* A network of its own, where it may. */
+static bool own_network(void)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	bool is_up;
+	int fd;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	is_up = fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &request);
+	close(fd);
+	return is_up && may_forge();
+}
+
+static uint16_t port_free(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, bytes) ||
+	    getsockname(fd, (struct sockaddr *)&at, &bytes))
+		return 0;
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+int main(int argc, char **argv)
+{
+	const char *const more[] = { "--lanes", "360",
+				     NULL }; /* LANES: of loopback there would be more */
+	double begin_s = now_s();
+	pid_t pid[RANKS];
+	uint64_t lost;
+	int bad = 0, status;
+
+	if (argc < 2)
+		return 2;
+	is_latency = argc > 2 && !strcmp(argv[2], "latency");
+	packets_wanted = argc > 3 ? argument("PACKETS", argv[3], 1) : packets_wanted;
+	sums_wanted = argc > 4 ? (uint32_t)argument("SUMS", argv[4], 1) : sums_wanted;
+	seed = argc > 5 ? argument("SEED", argv[5], 0) : seed;
+	if (!may_forge() && !own_network()) {
+		printf("SKIP: no raw sockets, and no network namespace: %s\n", strerror(errno));
+		return 77;
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED || !daemon_start_with(&tallyd, argv[1], port_free(), more))
+		return 1;
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		pid[rank] = fork_bound();
+		if (pid[rank] == 0)
+			rank_main(rank);
+	}
+	for (uint32_t rank = 0; rank < RANKS; rank++) {
+		while (!child_wait(pid[rank], now_s() + 1, &status) && now_s() < begin_s + HANG_S)
+			daemon_listen(&tallyd);
+		if (now_s() >= begin_s + HANG_S) {
+			printf("FAILED: rank %u hangs\n", rank);
+			kill(pid[rank], SIGKILL);
+			waitpid(pid[rank], &status, 0);
+		}
+		bad += status != 0;
+	}
+	lost = kernel_drops(tallyd.port);
+	status = daemon_end(&tallyd);
+	if (status)
+		printf("FAILED: tallyd ended with %d\n", status);
+	bad += !accounts_fit(lost) || status;
+	printf("%s: %u verified sums of %d ranks, seed %llu, %.1f s: %s\n",
+	       is_latency ? "latency" : "dense", atomic_load(&shared->sums), RANKS,
+	       (unsigned long long)seed, now_s() - begin_s,
+	       bad ? "FAILED" : "none taken, none wrong, no job ended");
+	return bad ? 1 : 0;
+}
