@@ -50,7 +50,13 @@ static const char help[] =
 	"of at\n"
 	"                         most 192 bytes; counts how often it had recirculated them\n"
 	"  --memory SIZE          memory of one job on one shard (64M)\n"
-	"  --memory-total SIZE    of all jobs on one shard (what --jobs-max of them may take)\n"
+	"  --memory-total SIZE    of all jobs and tables on one shard (what --jobs-max jobs may "
+	"take, at\n"
+	"                         most half of this host's over all shards)\n"
+	"  --share PERCENT        of the jobs, tables, memory and connections that others leave, "
+	"what "
+	"one\n"
+	"                         address may have (50; 100: no limit)\n"
 	"  --tables-memory SIZE   of all tables of keys of one job (no limit but the above)\n"
 	"  --receive-buffer SIZE  of each shard's socket (16M; more than net.core.rmem_max needs "
 	"root)\n"
@@ -101,6 +107,7 @@ static const struct number numbers[] = {
 	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false, false },
 	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false, false },
 	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false, false },
+	{ "share", 1, 100, 1, AT(share), "percent, from 1 to 100", false, false },
 	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false, false },
 	{ "faithful", 1, 1024, 1, AT(registers), "registers: a number from 1 to 1024", false, false },
 	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true, false },
@@ -226,6 +233,7 @@ static const struct option options[] = {
 	{ "window", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "run", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "jobs-max", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "share", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "tables-max", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "faithful", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "memory", required_argument, NULL, DAEMON_OPTION_SET },

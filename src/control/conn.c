@@ -41,7 +41,7 @@ struct conn {
 	enum conn_result end; /* ENDED: what conn_read returns once */
 	bool is_told;         /* ... and has returned */
 	bool has_spoken;      /* the peer: a message that could be read */
-	bool is_too_long;     /* ... because of in_limit */
+	bool is_nonsense;     /* ... because of a message beyond in_limit, or that is none */
 	uint32_t in_limit;    /* bytes of JSON in one message */
 	uint64_t deadline_ns;
 	uint8_t *in, *out;
@@ -464,13 +464,13 @@ void conn_limit(struct conn *conn, uint32_t json_bytes_max)
 	conn->in_limit = json_bytes_max;
 }
 
-int conn_answer_too_long(struct conn *conn, struct codec *codec,
+int conn_answer_nonsense(struct conn *conn, struct codec *codec,
 			 const struct control_message *message, uint64_t now_ns)
 {
-	if (conn->state != ENDED || !conn->is_too_long)
+	if (conn->state != ENDED || !conn->is_nonsense)
 		return -EPIPE;
 	conn->state = OPEN; /* what is left of the message is thrown away, as all that comes now */
-	conn->is_told = conn->is_too_long = false;
+	conn->is_told = conn->is_nonsense = false;
 	int error = conn_send(conn, codec, message);
 	conn_last_words(conn, now_ns);
 	return error;
@@ -604,7 +604,7 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 	if (length > CODEC_JSON_BYTES_MAX)
 		return end(conn, CONN_ERROR, "the peer said nonsense: a message is too long");
 	if (length > conn->in_limit && !TAKEN_OUT(JOIN_LIMIT)) {
-		conn->is_too_long = true;
+		conn->is_nonsense = true;
 		snprintf(conn->text, sizeof(conn->text),
 			 "a first message of %u bytes, not up to %u", length, conn->in_limit);
 		return end(conn, CONN_ERROR, "");
@@ -619,6 +619,7 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 	}
 	if (error == -ENOMEM)
 		return end_errno(conn, ENOMEM);
+	conn->is_nonsense = true;
 	snprintf(conn->text, sizeof(conn->text), "the peer said nonsense: %s", codec->error);
 	return end(conn, CONN_ERROR, "");
 }

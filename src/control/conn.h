@@ -83,9 +83,9 @@ enum conn_result conn_read(struct conn *conn, uint64_t now_ns, struct codec *cod
 /* Until then a message of the peer's may have CODEC_JSON_BYTES_MAX; a longer one ends it in CONN_ERROR. */
 void conn_limit(struct conn *conn, uint32_t json_bytes_max);
 
-/* For a connection that has ended because of a message beyond conn_limit: says `message` all the same, and
- * goes on as after conn_last_words. 0, or -EPIPE: it has not ended so. */
-int conn_answer_too_long(struct conn *conn, struct codec *codec,
+/* For a connection that has ended because of a message beyond conn_limit, or one that cannot be read: says `message` all
+ * the same, and goes on as after conn_last_words. 0, or -EPIPE: it has not ended so. */
+int conn_answer_nonsense(struct conn *conn, struct codec *codec,
 			 const struct control_message *message, uint64_t now_ns);
 
 /* Queues a message and sends what goes at once. 0; -EPIPE after conn_last_words or the end; -EINVAL:

@@ -92,8 +92,14 @@ static void add_job(struct text *text, const struct job *job)
 	text_add(text, ")");
 }
 
-static void add_tables(const struct server *server, const struct table *but, uint32_t named,
-		       struct text *text)
+/* Whoever may hear of what `its` address has. */
+static bool may_hear(const struct server *server, uint64_t source, uint64_t its)
+{
+	return server->key[0] || server->is_local || source == its || TAKEN_OUT(HOLDERS_OWN);
+}
+
+static void add_tables(const struct server *server, uint64_t source, const struct table *but,
+		       uint32_t *named, uint32_t *others, struct text *text)
 {
 	uint32_t tables = 0;
 
@@ -102,35 +108,46 @@ static void add_tables(const struct server *server, const struct table *but, uin
 
 		if (!table || table == but)
 			continue;
+		if (!may_hear(server, source, table->source)) {
+			++*others;
+			continue;
+		}
 		if (++tables > HOLDERS_NAMED)
 			continue;
-		text_add(text, named || tables > 1 ? ", " : "");
+		text_add(text, (*named)++ ? ", " : "");
 		table_add(text, table);
 	}
 	if (tables > HOLDERS_NAMED)
 		text_add(text, " and %u more tables", tables - HOLDERS_NAMED);
-	if (!named && !tables)
-		text_add(text, "nobody");
 }
 
-void holders_add(const struct server *server, const struct job *but, const struct table *but_table,
-		 struct text *text)
+void holders_add(const struct server *server, uint64_t source, const struct job *but,
+		 const struct table *but_table, struct text *text)
 {
-	uint32_t jobs = 0;
+	uint32_t jobs = 0, others = 0, other_tables = 0, named = 0;
 
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		const struct job *job = server->jobs[i];
 
 		if (!job || job == but || job->idle_ns)
 			continue;
+		if (!may_hear(server, source, job->source)) {
+			others++;
+			continue;
+		}
 		if (++jobs > HOLDERS_NAMED)
 			continue;
-		text_add(text, jobs == 1 ? "" : ", ");
+		text_add(text, named++ ? ", " : "");
 		add_job(text, job);
 	}
 	if (jobs > HOLDERS_NAMED)
 		text_add(text, " and %u more", jobs - HOLDERS_NAMED);
-	add_tables(server, but_table, jobs, text);
+	add_tables(server, source, but_table, &named, &other_tables, text);
+	if (others || other_tables)
+		text_add(text, "%s%u jobs and %u tables of other addresses", named ? ", " : "",
+			 others, other_tables);
+	else if (!named)
+		text_add(text, "nobody");
 }
 
 void holders_say(struct server *server)

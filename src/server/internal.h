@@ -11,6 +11,7 @@
  *   table.c   tables of sparse mode: one connection of a parameter server each
  *   reload.c  settings that change while it runs
  *   holders.c who holds jobs and slots, in words
+ *   share.c   how much of all one address may have
  *   log.c     lines
  */
 #ifndef SERVER_INTERNAL_H
@@ -32,7 +33,9 @@ enum {
 	PEERS_MAX = 8192,     /* connections; a handle is serial * PEERS_MAX + index */
 	STRANGERS_MAX = 1024, /* of these, so many that no job has taken: the oldest has to go */
 	STRANGER_MS = 10000,  /* for a JOIN to come */
-	STRANGER_LEAST_MS = 1000, /* ... even if others want its descriptor */
+	STRANGER_LEAST_MS = 1000, /* ... even if others want its descriptor, */
+	STRANGERS_FEW = 4, /* ... but for those whose address has more of them than so many */
+	STRANGERS_LOOKED = 16,
 	JOIN_BYTES_MAX = 8192, /* of JSON; a JOIN of this version has 2 KiB at most, 5 if escaped */
 	ACCEPTS = 64,          /* before others have their turn: far fewer than STRANGERS_MAX */
 	SERVER_EVENTS = 128,   /* of one epoll_wait */
@@ -57,6 +60,9 @@ struct peer {
 	struct conn *conn; /* NULL: a free entry */
 	atomic_int held;   /* conn's descriptor and 1, for a forked child; 0: none */
 	uint64_t since_ns;
+	uint64_t
+		source; /* its host, or the network of 64 bits that one host may have all addresses of; 0: a
+			  * process of this host */
 	uint32_t handle;
 	uint32_t serial; /* of the entry: grows with every connection */
 	uint32_t mtu;    /* JOIN's */
@@ -77,6 +83,8 @@ struct job {
 	char name[CONTROL_JOB_BYTES];
 	uint64_t life;       /* that it belongs to, JOIN's; 0: to none */
 	uint64_t program;    /* without a life: JOIN's; 0: the name alone counts */
+	uint64_t source;     /* of who has opened it */
+	uint64_t bytes;      /* of memory on each of its shards; 0: it has none there */
 	uint64_t ended_life; /* of its own lives the last that ended badly; 0: none */
 	bool has_ended;      /* just now: those that belong to it are to be told */
 	char ended_text[CONTROL_TEXT_BYTES];
@@ -106,6 +114,7 @@ struct table {
 	uint64_t generation;         /* that its server has named; 0: none yet */
 	uint64_t instance, heard_ns; /* when something of its server was read */
 	uint64_t bytes;              /* of memory */
+	uint64_t source;             /* of its server */
 	struct control_table_open open;                       /* without the key */
 	uint8_t nonces[CONTROL_NONCES_MAX][WIRE_NONCE_BYTES]; /* until they are granted */
 };
@@ -223,19 +232,29 @@ bool strangers_give_up_one(struct server *server, uint64_t now_ns);
 
 /* holders.c */
 /* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots; and tables, but for but_table.
- * "nobody" */
-void holders_add(const struct server *server, const struct job *but, const struct table *but_table,
-		 struct text *text);
+ * "nobody". Without a key whoever asks may be anybody: of others than `source` it hears how many there are. */
+void holders_add(const struct server *server, uint64_t source, const struct job *but,
+		 const struct table *but_table, struct text *text);
 /* The same as lines of log, and the sums; then what the shards have counted. */
 void holders_say(struct server *server);
+
+/* share.c: may this address have one more, or so many bytes? False: *text says why not. */
+bool share_of_jobs(const struct server *server, uint64_t source, struct text *text);
+bool share_of_tables(const struct server *server, uint64_t source, struct text *text);
+bool share_of_memory(const struct server *server, uint64_t source, uint32_t shard, uint64_t bytes,
+		     struct text *text);
+bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text);
+/* options.memory_total, if nobody has said one. */
+void share_memory_fill(struct server *server);
 
 /* job.c */
 /* Jobs of one name and different lives, or programs, have nothing to do with one another. */
 struct job *job_find(struct server *server, const struct control_join *join);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
-/* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
-int job_open(struct server *server, const struct control_join *join, struct job **out);
+/* 0, -ENOMEM, -ENOSPC: all of jobs_max are in use, or -EDQUOT: the address has its share of them. */
+int job_open(struct server *server, const struct control_join *join, uint64_t source,
+	     struct job **out);
 void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
 void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);

@@ -97,12 +97,19 @@ static void job_free(struct job *job)
 	free(job);
 }
 
-int job_open(struct server *server, const struct control_join *join, struct job **out)
+int job_open(struct server *server, const struct control_join *join, uint64_t source,
+	     struct job **out)
 {
-	int index = job_index(server);
+	struct text why;
 	struct job *job;
 	uint32_t actions;
+	char words[1]; /* the caller asks again, and says it */
+	int index;
 
+	text_begin(&why, words, sizeof(words));
+	if (!share_of_jobs(server, source, &why))
+		return -EDQUOT;
+	index = job_index(server);
 	if (index == NO_JOB)
 		return -ENOSPC;
 	job = calloc(1, sizeof(*job));
@@ -111,6 +118,7 @@ int job_open(struct server *server, const struct control_join *join, struct job 
 	snprintf(job->name, sizeof(job->name), "%s", join->job);
 	job->life = join->life;
 	job->program = program_of(join);
+	job->source = source;
 	job->index = (uint16_t)index;
 	job_configure(server, job);
 	actions = admission_actions_max(&job->config);
@@ -239,6 +247,27 @@ static void plan_refusal(struct server *server, struct job *job)
 	server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
 }
 
+/* What the job takes on each of its shards; false: its address has its share by now. */
+static bool job_has_room(struct server *server, struct job *job)
+{
+	uint64_t bytes = engine_slot_bytes(job->admission->mode == CONTROL_LATENCY
+						   ? SWITCH_LATENCY_ACKNOWLEDGED
+						   : SWITCH_DENSE,
+					   job->plan.lanes) *
+			 job->plan.slots;
+	struct text text;
+
+	text_begin(&text, job->refusal, sizeof(job->refusal));
+	for (uint32_t k = 0; k < job->config.shards; k++) {
+		if (share_of_memory(server, job->source, k, bytes, &text))
+			continue;
+		server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
+		return false;
+	}
+	job->bytes = bytes;
+	return true;
+}
+
 /* No shard hears of a job that cannot be planned, or whose description no memory was left for. */
 static void job_add(struct server *server, struct job *job, uint32_t generation)
 {
@@ -257,6 +286,9 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 		plan_refusal(server, job);
 		return;
 	}
+	if (!job_has_room(server, job))
+		return;
+	strcpy(job->refusal, "out of memory");
 	/* From here on START and the shards agree on what is the most. */
 	job->config.lanes_max = (uint16_t)job->plan.lanes;
 	for (uint32_t k = 0; k < job->config.shards; k++) {
@@ -299,6 +331,7 @@ static void job_command(struct server *server, struct job *job,
 		break;
 	case ADMISSION_JOB_REMOVE: /* also of a job that they were never told of */
 		command.type = SHARD_JOB_REMOVE;
+		job->bytes = 0;
 		break;
 	}
 	for (uint32_t k = 0; k < job->config.shards; k++)
@@ -481,7 +514,7 @@ static void shard_refusal(struct server *server, struct job *job, int result)
 		 result == -ENOSPC ? "all memory for slots and tables is held by "
 				   : strerror(-result));
 	if (result == -ENOSPC)
-		holders_add(server, job, NULL, &text);
+		holders_add(server, job->source, job, NULL, &text);
 }
 
 static void job_shard_ack(struct server *server, struct job *job, uint32_t shard,

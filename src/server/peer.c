@@ -137,6 +137,7 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 		.has_spare = is_last,
 	};
 	peer_name(peer);
+	peer->source = peer_source(peer);
 	if (!TAKEN_OUT(JOIN_LIMIT))
 		conn_limit(conn, JOIN_BYTES_MAX);
 	server->peers_count++;
@@ -215,12 +216,14 @@ static void peer_refuse(struct server *server, struct peer *peer,
 	struct text text;
 
 	text_begin(&text, words, sizeof(words));
-	if (result == -ENOSPC) {
+	if (result == -EDQUOT) {
+		share_of_jobs(server, peer->source, &text);
+	} else if (result == -ENOSPC) {
 		text_add(&text, "the aggregator has as many jobs as it takes (--jobs-max %u)",
 			 server->options.jobs_max);
 		if (!TAKEN_OUT(HOLDERS) && peer_has_key(server, message)) {
 			text_add(&text, ": ");
-			holders_add(server, NULL, NULL, &text);
+			holders_add(server, peer->source, NULL, NULL, &text);
 		}
 	} else {
 		text_add(&text, "the aggregator is out of memory");
@@ -260,7 +263,7 @@ static void peer_is_last(struct server *server, struct peer *peer,
 		 server->peers_count - 1);
 	if (peer_has_key(server, message)) {
 		text_add(&text, ": ");
-		holders_add(server, NULL, NULL, &text);
+		holders_add(server, peer->source, NULL, NULL, &text);
 	}
 	server_say_stranger(server, "%s: denied: %s", peer->text, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
@@ -278,6 +281,20 @@ static bool peer_is_too_many(struct server *server, struct peer *peer, uint64_t 
 		 "the aggregator has no room for another connection: %u members and waiters are "
 		 "connected",
 		 taken);
+	server_say_stranger(server, "%s: denied: %s", peer->text, words);
+	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+	return true;
+}
+
+/* Of connections, so that others find some. */
+static bool peer_has_its_share(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	char words[CONTROL_TEXT_BYTES];
+	struct text text;
+
+	text_begin(&text, words, sizeof(words));
+	if (share_of_connections(server, peer, &text))
+		return false;
 	server_say_stranger(server, "%s: denied: %s", peer->text, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 	return true;
@@ -314,7 +331,7 @@ static void peer_join(struct server *server, struct peer *peer,
 		peer_is_last(server, peer, message, now_ns);
 		return;
 	}
-	if (peer_is_too_many(server, peer, now_ns))
+	if (peer_is_too_many(server, peer, now_ns) || peer_has_its_share(server, peer, now_ns))
 		return;
 	if (message->type == CONTROL_TABLE_OPEN) {
 		table_open(server, peer, &message->table_open, now_ns);
@@ -334,7 +351,7 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	if (!job)
-		result = job_open(server, &message->join, &job);
+		result = job_open(server, &message->join, peer->source, &job);
 	if (result) {
 		peer_refuse(server, peer, message, result, now_ns);
 		return;
@@ -362,7 +379,7 @@ static void peer_message(struct server *server, struct peer *peer,
 		table_message(server, peer, message, now_ns);
 	if (peer->job != NO_JOB) {
 		if (message->type == CONTROL_JOIN)
-			event.source = peer_source(peer);
+			event.source = peer->source;
 		server_random(nonce, sizeof(nonce));
 		job_step(server, server->jobs[peer->job], &event);
 	}
@@ -373,16 +390,24 @@ static void peer_message(struct server *server, struct peer *peer,
 	}
 }
 
-/* A first message that may be as long as any would cost us more than a stranger is worth. */
-static bool peer_said_too_much(struct server *server, struct peer *peer, uint64_t now_ns)
+/* A first message that may be as long as any would cost us more than a stranger is worth; and one that cannot be read
+ * may be another version's, whose user is to know. */
+static bool peer_said_nonsense(struct server *server, struct peer *peer, uint64_t now_ns)
 {
+	static const char nonsense[] = "the peer said nonsense: ";
 	struct control_message deny = { .type = CONTROL_DENY };
+	const char *why = conn_text(peer->conn);
 
 	deny.end.cause = CONTROL_DENIED;
 	deny.end.rank = CONTROL_RANK_NONE;
-	snprintf(deny.end.text, sizeof(deny.end.text), "the aggregator does not take %s",
-		 conn_text(peer->conn));
-	if (conn_answer_too_long(peer->conn, &server->codec, &deny, now_ns))
+	if (!strncmp(why, nonsense, strlen(nonsense)))
+		snprintf(deny.end.text, sizeof(deny.end.text),
+			 "the aggregator cannot read the first message: %s",
+			 why + strlen(nonsense));
+	else
+		snprintf(deny.end.text, sizeof(deny.end.text), "the aggregator does not take %s",
+			 why);
+	if (peer->has_joined || conn_answer_nonsense(peer->conn, &server->codec, &deny, now_ns))
 		return false;
 	peer_not_silent(server, peer);
 	peer->is_closing = true;
@@ -397,7 +422,7 @@ static void peer_stop(struct server *server, struct peer *peer, enum conn_result
 {
 	if (result == CONN_ERROR && !peer->is_closing) {
 		server_say_stranger(server, "%s: dropped: %s", peer->text, conn_text(peer->conn));
-		if (peer_said_too_much(server, peer, now_ns))
+		if (peer_said_nonsense(server, peer, now_ns))
 			return;
 	}
 	if (result != CONN_NONE)

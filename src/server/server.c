@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "core/layout_sparse.h"
+#include "core/share.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
 enum {
 	JOBS = 64,
+	SHARE = 50,               /* percent */
 	RECEIVE_BYTES = 16 << 20, /* 7,000 packets: 8 members' windows of 140, 6 times */
 	HEARTBEAT_MS = 10000,
 	GATHER_MS = 300000,
@@ -106,6 +108,8 @@ static int options_check(struct server *server, const struct server_options *opt
 		wrong = "tables: at most 256";
 	else if (options->registers > LAYOUT_REGISTERS_MAX)
 		wrong = "registers: at most 1024";
+	else if (options->share > SHARE_ALL)
+		wrong = "share: at most 100 percent";
 	else if (options->listen.port && options->listen.port + options->shards > 65536)
 		wrong = "port: the last shard's would be above 65535";
 	else if (options->receive_bytes > 1u << 30)
@@ -126,6 +130,7 @@ static void options_fill(struct server_options *options)
 	options->jobs_max = options->jobs_max ? options->jobs_max : (uint32_t)JOBS;
 	options->tables_max = options->tables_max ? options->tables_max
 						  : (uint32_t)SERVER_TABLES_MAX;
+	options->share = options->share ? options->share : (uint32_t)SHARE;
 	options->receive_bytes = options->receive_bytes ? options->receive_bytes
 							: (uint32_t)RECEIVE_BYTES;
 	options->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms
@@ -201,18 +206,6 @@ static void say_receive_buffer(struct server *server, uint32_t shard)
 			   got >> 10, server->options.receive_bytes >> 10);
 }
 
-/* memory_max is each job's (plan.c); with the slots' registers, which come on top, never twice as much.
- * What no job touches costs nothing. */
-static uint64_t shard_memory(const struct server *server)
-{
-	uint64_t job = server->options.memory_max ? server->options.memory_max
-						  : (uint64_t)PLAN_MEMORY_MAX;
-
-	if (server->options.memory_total)
-		return server->options.memory_total;
-	return 2 * job * server->options.jobs_max;
-}
-
 static int open_shards(struct server *server)
 {
 	char text[64];
@@ -224,7 +217,7 @@ static int open_shards(struct server *server)
 			.is_v6 = server->options.is_v6,
 			.index = k,
 			.receive_bytes = (int)server->options.receive_bytes,
-			.memory_max = shard_memory(server),
+			.memory_max = server->options.memory_total,
 			.jobs_max = server->options.jobs_max,
 			.registers = server->options.registers,
 			.wake_fd = server->shards_fd,
@@ -301,6 +294,7 @@ static int open_all(struct server *server)
 	if (result)
 		return result;
 	options_fill(&server->options);
+	share_memory_fill(server);
 	server->jobs = calloc(server->options.jobs_max, sizeof(struct job *));
 	server->peers = calloc(PEERS_MAX, sizeof(*server->peers));
 	if (!server->jobs || !server->peers)

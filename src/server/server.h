@@ -57,7 +57,12 @@ struct server_options {
 		registers; /* tables are summed as by a chip of so many, at most 1,024: R-CT-47; 0: not */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
-	uint64_t memory_total;  /* of all jobs on one shard; what jobs_max of them take at most */
+	uint64_t
+		memory_total; /* of all jobs on one shard; what jobs_max of them take at most, or the shard's part of half of the
+				 * host's memory, if that is less */
+	uint32_t
+		share; /* percent, 1..100 (no limit), of what others leave of jobs, tables, memory and
+			 * connections that one address may have; 50 */
 	uint64_t tables_memory; /* of all tables of one job, on all shards; 0: no limit */
 	uint32_t heartbeat_ms;  /* a member silent for so long is dead; 10,000 */
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */

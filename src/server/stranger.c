@@ -72,12 +72,29 @@ void strangers_make_room(struct server *server, uint64_t now_ns)
 	}
 }
 
+/* Whose address has more of them than it needs; NULL. It is looked for among the oldest alone. */
+static struct peer *one_of_many(const struct server *server)
+{
+	struct peer *peer = server->stranger_oldest;
+
+	for (uint32_t i = 0; peer && i < STRANGERS_LOOKED; i++, peer = peer->newer) {
+		uint32_t count = 0;
+
+		for (const struct peer *at = peer; at; at = at->newer)
+			count += at->source == peer->source;
+		if (count > STRANGERS_FEW && !peer->has_spare && !TAKEN_OUT(STRANGERS_FEW))
+			return peer;
+	}
+	return NULL;
+}
+
 bool strangers_give_up_one(struct server *server, uint64_t now_ns)
 {
-	struct peer *oldest = server->stranger_oldest;
+	struct peer *many = one_of_many(server);
+	struct peer *oldest = many ? many : server->stranger_oldest;
 
 	if (!oldest || oldest->has_spare ||
-	    (!oldest->has_joined && now_ns - oldest->since_ns < STRANGER_LEAST_MS * MS_NS))
+	    (!many && !oldest->has_joined && now_ns - oldest->since_ns < STRANGER_LEAST_MS * MS_NS))
 		return false;
 	if (is_still_stranger(server, oldest, now_ns))
 		turn_away(server, oldest, now_ns);

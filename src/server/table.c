@@ -157,6 +157,26 @@ static bool is_beyond_quota(const struct server *server, const struct control_ta
 	return true;
 }
 
+/* What its address has of places and memory. One of its own under this name is what it is to replace. */
+static bool has_its_share(const struct server *server, const struct peer *peer,
+			  const struct control_table_open *open, struct text *text)
+{
+	struct sparse_table shape = shape_of(open);
+	uint64_t bytes = engine_sparse_table_bytes(&shape), replaced = 0;
+	uint16_t shard = shard_least(server);
+
+	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
+		const struct table *other = server->tables[i];
+
+		if (other && other->source == peer->source && !strcmp(other->open.job, open->job) &&
+		    !strcmp(other->open.table, open->table) && other->bytes > replaced)
+			replaced = other->bytes;
+	}
+	return (!replaced && !share_of_tables(server, peer->source, text)) ||
+	       !share_of_memory(server, peer->source, shard,
+				bytes > replaced ? bytes - replaced : 0, text);
+}
+
 static struct shard_table *table_for_shard(const struct table *table)
 {
 	struct shard_table *add = calloc(1, sizeof(*add));
@@ -200,6 +220,7 @@ static struct table *table_new(struct server *server, uint16_t index, struct pee
 	table->instance = instance_new(server);
 	table->heard_ns = now_ns;
 	table->bytes = engine_sparse_table_bytes(&shape);
+	table->source = peer->source;
 	table->open = *open;
 	memset(table->open.key, 0, sizeof(table->open.key));
 	for (uint32_t i = 0; i <= open->workers; i++)
@@ -244,11 +265,11 @@ void table_open(struct server *server, struct peer *peer, const struct control_t
 	if (index == NO_TABLE) {
 		text_add(&text, "the aggregator has as many tables as it takes (--tables-max %u): ",
 			 server->options.tables_max);
-		holders_add(server, NULL, NULL, &text);
+		holders_add(server, peer->source, NULL, NULL, &text);
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;
 	}
-	if (is_beyond_quota(server, open, &text)) {
+	if (is_beyond_quota(server, open, &text) || has_its_share(server, peer, open, &text)) {
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;
 	}
@@ -397,7 +418,7 @@ static void refuse(struct server *server, struct table *table, struct peer *peer
 		 result == -ENOSPC ? "all memory for slots and tables (--memory-total) is held by "
 				   : strerror(-result));
 	if (result == -ENOSPC)
-		holders_add(server, NULL, table, &text);
+		holders_add(server, table->source, NULL, table, &text);
 	deny(server, peer, CONTROL_NO_RESOURCE, words, server_now());
 }
 
