@@ -53,6 +53,8 @@ static void cut_end(struct daemon *daemon, struct rng *rng)
 	cut_disk->kill_at = cut_disk->operations + 1 + rng_below(rng, CUT_OPERATIONS);
 	while (cut_disk->operations < cut_disk->kill_at && now_ms() < until_ms)
 		sleep_ms(1);
+	if (!cut_disk->operations)
+		test_fail("nobody is minded: is there a library in %s?", cut_preload);
 	daemon_end(daemon, SIGKILL);
 	if (rng_below(rng, 4))
 		disk_crash(cut_disk, rng_next(rng), DISK_DRAWN);
