@@ -326,6 +326,7 @@ enum ablation {
 	ABLATE_KV_MOVED,
 	ABLATE_KV_GONE_COLD,
 	ABLATE_KV_STEP_GATE,
+	ABLATE_PS_SHARE,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

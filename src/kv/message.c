@@ -283,6 +283,23 @@ static void hello(struct cursor *cursor, struct kv_message *message)
 	text(cursor, message->host, KV_NAME_BYTES, 0, "host");
 }
 
+/* R-KV-22 */
+static void share(struct cursor *cursor, struct kv_message *message)
+{
+	static const uint8_t none[KV_IDENTITY_BYTES];
+	bool is_first;
+
+	u16(cursor, &message->server, 0, KV_SERVERS_MAX - 1, "server");
+	u16(cursor, &message->servers, 1, KV_SERVERS_MAX, "servers");
+	if (!cursor->is_refused && message->server >= message->servers)
+		refuse(cursor, "server", "is out of range");
+	flag(cursor, &message->is_used, "is_used");
+	bytes_of(cursor, message->identity, KV_IDENTITY_BYTES, "identity");
+	is_first = message->type == KV_OPEN && !message->server && !message->is_used;
+	if (!cursor->is_refused && !is_first && !memcmp(message->identity, none, sizeof(none)))
+		refuse(cursor, "identity", "is missing");
+}
+
 static void open_of(struct cursor *cursor, struct kv_message *message)
 {
 	table_name(cursor, message);
@@ -291,6 +308,7 @@ static void open_of(struct cursor *cursor, struct kv_message *message)
 						"mode");
 	u32(cursor, &message->staleness, 0, message->mode == KV_BOUNDED ? KV_STALENESS_MAX : 0,
 	    "staleness");
+	share(cursor, message);
 }
 
 static void row_of(struct cursor *cursor, struct kv_message *message)
@@ -320,6 +338,8 @@ static void opened(struct cursor *cursor, struct kv_message *message)
 	u64(cursor, &message->number, 1, "number");
 	message->barrier = number_of(cursor, message->barrier, 8, 0, UINT64_MAX - 1, "barrier");
 	bytes_of(cursor, message->nonce, KV_NONCE_BYTES, "nonce");
+	share(cursor, message);
+	text(cursor, message->text, KV_TEXT_BYTES, 1, "text");
 	row_of(cursor, message);
 }
 

@@ -2,7 +2,7 @@
 /*
  * message.h - what workers and a parameter server say over TCP, as bytes: a length, a type, fields, keys as
  * differences, values as float32. Pure: whoever has a socket reads and writes the frames. docs/protocol.md,
- * R-KV-1 to R-KV-20.
+ * R-KV-1 to R-KV-22.
  *
  * kv_frame_bytes says whether a whole frame has come, kv_decode judges it and is the only code that does, kv_put
  * writes one. What is refused is refused with a text that names the message and the field.
@@ -17,7 +17,7 @@
 #include "core/table_sparse.h"
 
 enum {
-	KV_VERSION = 1,
+	KV_VERSION = 2,
 	KV_FRAME_BYTES = 4,     /* the length; it does not count itself */
 	KV_BYTES_MAX = 1 << 20, /* of what follows it */
 	KV_KEYS_MAX = 16384,    /* of a message, */
@@ -29,6 +29,8 @@ enum {
 	KV_TEXT_BYTES = 512,
 	KV_FAULT_BYTES = 128,
 	KV_STALENESS_MAX = 1 << 20,
+	KV_SERVERS_MAX = 64,       /* of a table */
+	KV_IDENTITY_BYTES = 16,    /* of a table */
 	KV_NOBODY = SPARSE_SERVER, /* `worker`, of an ERROR that is about none */
 	KV_NO_TABLE = 0xffff,      /* `table`, of one that is about none */
 };
@@ -106,9 +108,11 @@ struct kv_message {
 	enum sparse_values values; /* OPENED: of hot pairs */
 	bool is_stepped;           /* OPENED: the table's mode is KV_SYNC */
 	enum kv_mode mode;
-	uint32_t staleness; /* of KV_BOUNDED; else 0 */
-	bool is_known;      /* this incarnation had joined before: it goes on */
-	bool must_report;   /* OPENED: R-KV-20 */
+	uint32_t staleness;       /* of KV_BOUNDED; else 0 */
+	bool is_known;            /* this incarnation had joined before: it goes on */
+	bool must_report;         /* OPENED: R-KV-20 */
+	uint16_t server, servers; /* OPEN, OPENED: this one of so many (R-KV-22) */
+	bool is_used;             /* the table was, since it was made */
 	uint32_t pid;
 	uint32_t
 		heartbeat_ms; /* how often the server wants to hear something; it says something as often */
@@ -123,14 +127,15 @@ struct kv_message {
 	uint64_t number;
 	uint64_t barrier; /* OPENED: the last that was passed */
 	uint8_t nonce[KV_NONCE_BYTES];
-	uint8_t ip[16];                  /* of the switch; zeros: the server's own address */
-	uint64_t row[SPARSE_WINDOW_MAX]; /* OPENED, REPORT: `window` numbers */
+	uint8_t identity[KV_IDENTITY_BYTES]; /* the table's; zeros: not known yet */
+	uint8_t ip[16];                      /* of the switch; zeros: the server's own address */
+	uint64_t row[SPARSE_WINDOW_MAX];     /* OPENED, REPORT: `window` numbers */
 	char job[KV_JOB_BYTES], secret[KV_JOB_BYTES];
 	char host[KV_NAME_BYTES], name[KV_NAME_BYTES]; /* name: a table's */
-	char text[KV_TEXT_BYTES];
-	uint32_t count;      /* keys, */
-	const uint64_t *key; /* ascending, each once; in a MAP by rank */
-	const float *value;  /* count * dim */
+	char text[KV_TEXT_BYTES];                      /* OPENED: what the table is made as */
+	uint32_t count;                                /* keys, */
+	const uint64_t *key;                           /* ascending, each once; in a MAP by rank */
+	const float *value;                            /* count * dim */
 };
 
 /* Memory that decoding needs; one per thread is enough. About 650 KiB. */

@@ -87,9 +87,14 @@ static struct kv_message opened(void)
 				      .epoch = 1ull << 50,
 				      .number = 12,
 				      .barrier = 1ull << 33,
+				      .server = 3,
+				      .servers = 5,
+				      .is_used = true,
+				      .text = "made as it is",
 				      .row = { 9, 7, 8 } };
 
 	memcpy(message.nonce, "0123456789abcdef", KV_NONCE_BYTES);
+	memcpy(message.identity, "fedcba9876543210", KV_IDENTITY_BYTES);
 	return message;
 }
 
@@ -125,6 +130,11 @@ static void kv__hello_and_opened_come_as_they_were(void **state)
 	assert_true(got.number == 12);
 	assert_true(got.barrier == 1ull << 33);
 	assert_memory_equal(got.nonce, message.nonce, KV_NONCE_BYTES);
+	assert_memory_equal(got.identity, message.identity, KV_IDENTITY_BYTES);
+	assert_int_equal(got.server, 3);
+	assert_int_equal(got.servers, 5);
+	assert_true(got.is_used);
+	assert_string_equal(got.text, "made as it is");
 	assert_memory_equal(got.row, message.row, 3 * sizeof(uint64_t));
 }
 
@@ -217,17 +227,44 @@ static void kv__map_switch_and_the_small_ones_come_as_they_were(void **state)
 		.type = KV_WELCOME, .version = 1, .port = 9, .heartbeat_ms = 500
 	};
 	assert_int_equal(sent_and_got(&message).heartbeat_ms, 500);
-	message = (struct kv_message){
-		.type = KV_OPEN, .name = "w", .dim = 64, .mode = KV_BOUNDED, .staleness = 5
-	};
-	got = sent_and_got(&message);
-	assert_int_equal(got.dim, 64);
-	assert_int_equal(got.mode, KV_BOUNDED);
-	assert_int_equal(got.staleness, 5);
 	message.type = KV_LEAVE;
 	sent_and_got(&message);
 	message.type = KV_ALIVE;
 	sent_and_got(&message);
+}
+
+static void kv__open_says_whose_server_it_is_for(void **state)
+{
+	struct kv_message message = {
+		.type = KV_OPEN,
+		.name = "w",
+		.dim = 64,
+		.mode = KV_BOUNDED,
+		.staleness = 5,
+		.server = 0,
+		.servers = 64,
+	};
+	struct kv_message got = sent_and_got(&message);
+
+	(void)state;
+	assert_int_equal(got.dim, 64);
+	assert_int_equal(got.mode, KV_BOUNDED);
+	assert_int_equal(got.staleness, 5);
+	assert_int_equal(got.servers, 64);
+	message.server = 63;
+	message.is_used = true;
+	message.identity[15] = 1;
+	got = sent_and_got(&message);
+	assert_int_equal(got.server, 63);
+	assert_true(got.is_used);
+	assert_memory_equal(got.identity, message.identity, KV_IDENTITY_BYTES);
+	frame[frame_bytes - 1] = 0;
+	refused("OPEN: identity is missing");
+	frame[frame_bytes - 1] = 1;
+	frame[frame_bytes - 19] = 63; /* servers */
+	refused("OPEN: server is out of range");
+	frame[frame_bytes - 19] = 65;
+	refused("OPEN: servers is out of range");
 }
 
 static void kv__report_comes_as_it_was(void **state)
@@ -405,6 +442,7 @@ int main(void)
 		cmocka_unit_test(kv__batch_comes_as_it_was),
 		cmocka_unit_test(kv__pull_and_pulled_come_as_they_were),
 		cmocka_unit_test(kv__map_switch_and_the_small_ones_come_as_they_were),
+		cmocka_unit_test(kv__open_says_whose_server_it_is_for),
 		cmocka_unit_test(kv__report_comes_as_it_was),
 		cmocka_unit_test(kv__neighbouring_keys_take_one_byte_each),
 		cmocka_unit_test(kv__longest_messages_fit),

@@ -9,6 +9,7 @@
  *     kv_note.c    whom to tell that one is complete
  *     kv_work.c    operations: from keys and values to pushes, batches and pulls, and back
  *     kv_server.c  the connection to one server: again and again, as the same incarnation (R-KV)
+ *     kv_share.c   whether its servers are those of one table, each in its place (R-KV-22)
  *     kv_report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
  *     kv_hot.c     the hot keys at one server: their stream over UDP (R-SP)
  *     kv_map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
@@ -29,7 +30,6 @@
 #include "tally.h"
 
 enum {
-	KV_SERVERS_MAX = 64,
 	KV_PORT = 7272,
 	KV_KEPT_PACKETS = 4096,
 	KV_QUEUE_BYTES = 64 << 20,
@@ -120,7 +120,9 @@ struct kv_server {
 
 	/* As OPENED has said it for the first time. */
 	bool was_open, has_hot;
-	uint16_t number; /* of the table there */
+	uint16_t number;          /* of the table there */
+	bool was_used;            /* R-KV-22 */
+	char made[KV_TEXT_BYTES]; /* as what it has made the table */
 	float scale;
 	uint64_t generation, expected, patience_ns;
 	struct sparse_table shape;
@@ -217,6 +219,7 @@ struct tally_kv {
 	char name[KV_NAME_BYTES], key[KV_JOB_BYTES];
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
+	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */
 	uint32_t kept_packets;
 	bool has_copies;
 	enum kv_mode mode;
@@ -349,6 +352,15 @@ bool kv_map_is_whole(const struct kv_server *server, uint32_t version);
  * what is not committed is packed again by it. */
 void kv_map_adopt(struct kv_server *server);
 void kv_map_fini(struct kv_server *server);
+
+/* ---- kv_share.c: R-KV-22 ---- */
+
+/* Its fields of OPEN. */
+void kv_share_put(const struct kv_server *server, struct kv_message *open);
+/* May it be connected to? Not before the first of them has said which table this is. */
+bool kv_share_may_connect(const struct kv_server *server);
+/* What OPENED says of it: taken, or the table is broken, and this is false. */
+bool kv_share_take(struct kv_server *server, const struct kv_message *opened);
 
 /* ---- kv_report.c: R-KV-20 ---- */
 

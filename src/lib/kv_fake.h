@@ -284,7 +284,7 @@ static void fake_map_say(struct fake *fake, struct fake_peer *peer)
 	}
 }
 
-static void fake_open(struct fake *fake, struct fake_peer *peer, const char *name)
+static void fake_open(struct fake *fake, struct fake_peer *peer, const struct kv_message *open)
 {
 	uint16_t worker = peer->worker;
 	bool is_known = fake->has_opened[worker] && fake->incarnation[worker] == peer->incarnation;
@@ -321,7 +321,11 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const char *nam
 				       .epoch = home_sparse_server(fake->home)->expected,
 				       .barrier = fake->passed,
 				       .number = fake->batch_next[worker] };
-	snprintf(message.name, sizeof(message.name), "%s", name);
+	snprintf(message.name, sizeof(message.name), "%s", open->name);
+	strcpy(message.text, "made 1");
+	message.server = open->server;
+	message.servers = open->servers;
+	memset(message.identity, 17, sizeof(message.identity)); /* all fakes are of one table */
 	memcpy(message.nonce, fake->nonces[worker], KV_NONCE_BYTES);
 	if (home_sparse_server(fake->home)->memory.worker[worker].is_unreported) {
 		message.must_report = true;
@@ -446,7 +450,7 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 						     .heartbeat_ms = fake_heartbeat_ms });
 		break;
 	case KV_OPEN:
-		fake_open(fake, peer, message->name);
+		fake_open(fake, peer, message);
 		break;
 	case KV_BATCH:
 		fake_batch(fake, peer, message);

@@ -390,6 +390,8 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 			 server->at.text, fault);
 		return;
 	}
+	if (!kv_share_take(server, message))
+		return;
 	/* R-KV-11: all servers have opened the table before there is a barrier. */
 	if (!server->was_open) {
 		server->barrier_found = message->barrier;
@@ -537,11 +539,19 @@ static void welcome_take(struct kv_server *server, const struct kv_message *mess
 				   .mode = server->kv->mode,
 				   .staleness = server->kv->staleness };
 
+	if (message->version != KV_VERSION) {
+		kv_break(server->kv, TALLY_ERR_VERSION,
+			 "server %s of table %s speaks version %u; this library speaks %d: bring "
+			 "both to one release",
+			 server->at.text, server->kv->name, message->version, KV_VERSION);
+		return;
+	}
 	server->heartbeat_ns = (uint64_t)message->heartbeat_ms * ns_per_ms;
 	conn_address_ip(&server->at, server->at_server.ip, &server->at_server.port);
 	server->at_server.port = message->port;
 	server->state = KV_OPENING;
 	strcpy(open.name, server->kv->name);
+	kv_share_put(server, &open);
 	say(server, &open);
 }
 
@@ -653,6 +663,8 @@ uint64_t kv_server_turn(struct kv_server *server)
 	if (kv->error || is_given_up(server))
 		return UINT64_MAX;
 	due_ns = server->state == KV_UP ? UINT64_MAX : server->down_ns + kv->deadline_ns;
+	if (!kv_share_may_connect(server))
+		return due_ns;
 	if (server->state == KV_DOWN && kv->now_ns >= server->retry_ns)
 		connect_begin(server);
 	if (server->state == KV_DOWN)

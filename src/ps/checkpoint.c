@@ -168,6 +168,7 @@ static int all_write(const struct ps_table *table, int fd)
 	int why;
 
 	ps_table_words(table, &out);
+	ps_table_share_put(table, &out);
 	server_put(table, &out);
 	why = bytes_write(fd, &out);
 	for (uint64_t row = 0; row < rows && !why;) {

@@ -243,7 +243,7 @@ static void server__says_that_who_has_left_has_lost(void **state)
 static void server__newcomer_beside_the_last_report_has_one_switch(void **state)
 {
 	struct kv_message hello = hello_of(1, 9);
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	int fd = open_one(0, 7), other = open_one(1, 8);
 	uint64_t generation;
 

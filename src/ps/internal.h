@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, steps.c
+/* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, share.c
+ * whose table it is, steps.c
  * barriers and what hangs on them, gather.c restarts without a log, summed.c, aggregator.c and tired.c
  * switches, reload.c maps. */
 #ifndef PS_INTERNAL_H
@@ -146,6 +147,14 @@ bool ps_is_stranger(const struct ps_server *server, const struct ps_conn *conn);
 bool ps_member_fits(const struct ps_server *server);
 /* From time to time: a stranger for longer than that has to go. */
 void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patience_ns);
+
+/* ---- share.c: R-KV-22 ---- */
+
+/* Does OPEN say another place of this server, or another table, than what it has? Then it has been told so. */
+bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *open);
+/* Takes what OPEN says, which was not refused; false: the kernel has no random bytes. */
+bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
 
 /* ---- steps.c ---- */
 

@@ -177,7 +177,7 @@ struct record_sum record_sum_found(const uint8_t *file, size_t bytes, size_t at)
 	while (at + RECORD_HEADER_BYTES <= bytes) {
 		uint32_t type = sparse_body_get32(file + at + 8);
 		bool is_type = (type >= SERVER_SPARSE_EPOCH && type <= SERVER_SPARSE_BATCH) ||
-			       (type >= RECORD_TABLE && type <= RECORD_BEFORE);
+			       (type >= RECORD_TABLE && type <= RECORD_SHARE);
 
 		if (!is_type || why_not(file + at, bytes - at)) {
 			at++;

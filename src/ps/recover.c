@@ -76,6 +76,23 @@ static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 	return 0;
 }
 
+static int share_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
+		      char error[PS_ERROR_MAX])
+{
+	struct ps_share *share = &table->share;
+
+	if (bytes != RECORD_SHARE_BYTES)
+		return failed(error, "a server's share of another length than 24");
+	share->index = (uint16_t)(body[0] | body[1] << 8);
+	share->count = (uint16_t)(body[2] | body[3] << 8);
+	share->is_used = body[4] & 1;
+	share->is_known = body[4] & 2;
+	memcpy(share->identity, body + 8, sizeof(share->identity));
+	if (share->index < share->count && share->count <= KV_SERVERS_MAX)
+		return 0;
+	return failed(error, "a server's share that cannot be");
+}
+
 static int rows_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		     char error[PS_ERROR_MAX])
 {
@@ -250,6 +267,8 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 		return before_take(table, body, bytes, error);
 	case RECORD_MAP:
 		return map_take(table, body, bytes, error);
+	case RECORD_SHARE:
+		return share_take(table, body, bytes, error);
 	case RECORD_ROWS:
 		return rows_take(table, body, bytes, error);
 	case RECORD_STAGE:

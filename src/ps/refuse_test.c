@@ -129,12 +129,10 @@ static void server__table_that_is_not_open_is_named(void **unused)
 static void server__pull_of_more_than_an_answer_holds_is_named(void **unused)
 {
 	static uint64_t keys[KV_KEYS_MAX];
-	struct kv_message pull = { .type = KV_PULL,
-				   .number = 1,
-				   .count = KV_KEYS_MAX,
-				   .key = keys },
-			  hello = hello_of(0, 1),
-			  open = { .type = KV_OPEN, .name = "t", .dim = SPARSE_DIM_MAX };
+	struct kv_message
+		pull = { .type = KV_PULL, .number = 1, .count = KV_KEYS_MAX, .key = keys },
+		hello = hello_of(0, 1),
+		open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = SPARSE_DIM_MAX };
 	int fd;
 
 	(void)unused;

@@ -94,6 +94,13 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 	}
 	if (*options->key && !has_place(server, conn))
 		return;
+	if (said->version < KV_VERSION) {
+		ps_serve_refuse(server, conn, NULL, KV_REFUSED_VERSION,
+				"%s speaks version %u; this server speaks %d: bring both to one "
+				"release",
+				conn->who, said->version, KV_VERSION);
+		return;
+	}
 	conn->worker = said->worker;
 	conn->incarnation = said->incarnation;
 	conn->is_welcome = true;
@@ -191,6 +198,9 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 				      .values = table->options.values,
 				      .is_stepped = table->options.is_sync,
 				      .is_known = is_known,
+				      .server = table->share.index,
+				      .servers = table->share.count,
+				      .is_used = table->share.is_used,
 				      .must_report =
 					      state->memory.worker[conn->worker].is_unreported,
 				      .generation = state->generation,
@@ -199,6 +209,8 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 				      .number = state->memory.worker[conn->worker].next };
 
 	snprintf(message.name, sizeof(message.name), "%s", table->options.name);
+	ps_table_made(table, message.text);
+	memcpy(message.identity, table->share.identity, sizeof(message.identity));
 	worker->binding = (struct binding){ 0 };
 	if (!ps_random(worker->binding.nonce, sizeof(worker->binding.nonce))) {
 		conn->is_gone = true;
@@ -281,13 +293,18 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,
 	       hosted->table->shape.window * sizeof(uint64_t));
-	if (ps_steps_refuse(server, hosted, conn, said) ||
+	if (ps_share_refuse(server, hosted, conn, said) ||
+	    ps_steps_refuse(server, hosted, conn, said) ||
 	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
 		return;
 	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
 	conn->is_held = conn->incarnation > had && had && !ps_summed_is_drained(server, hosted);
 	if (conn->is_held)
 		return;
+	if (!ps_share_take(hosted, said)) {
+		conn->is_gone = true;
+		return;
+	}
 	if (conn->incarnation > had) {
 		ps_steps_join(server, hosted, conn);
 		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
@@ -317,8 +334,10 @@ static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *con
 	/* A REPORT that is refused ends the connection: R-KV-20. */
 	const struct kv_message *what = said->type == KV_REPORT ? NULL : said;
 
-	if (hosted && hosted->worker[conn->worker].conn == conn)
+	if (hosted && hosted->worker[conn->worker].conn == conn) {
+		ps_table_use(hosted->table);
 		return hosted;
+	}
 	ps_serve_refuse(server, conn, what, KV_REFUSED_MESSAGE, "%s of %s: it has no table %u open",
 			kv_type_name(said->type), conn->who, said->table);
 	return NULL;
@@ -512,6 +531,7 @@ static void leave(struct ps_server *server, struct ps_conn *conn)
 
 		if (hosted->worker[conn->worker].conn != conn)
 			continue;
+		ps_table_use(hosted->table);
 		ps_steps_left(hosted, conn->worker);
 	}
 	conn->has_left = true;

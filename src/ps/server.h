@@ -31,7 +31,7 @@ struct ps_server_options {
 	const char *job;    /* "": any */
 	const char *key;    /* "": none */
 	uint16_t workers;
-	uint32_t heartbeat_ms;  /* 0: 1,000 */
+	uint32_t heartbeat_ms; /* 0: 1,000 */
 	uint64_t checkpoint_ns; /* a checkpoint so often; 0: none but at ps_server_checkpoint */
 	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
 	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */

@@ -221,7 +221,7 @@ static inline bool is_quiet(int fd)
 static struct kv_message hello_of(uint16_t worker, uint64_t incarnation)
 {
 	struct kv_message hello = { .type = KV_HELLO,
-				    .version = 1,
+				    .version = KV_VERSION,
 				    .worker = worker,
 				    .workers = WORKERS,
 				    .pid = 77,
@@ -237,7 +237,7 @@ static struct kv_message hello_of(uint16_t worker, uint64_t incarnation)
 static inline int open_one(uint16_t worker, uint64_t incarnation)
 {
 	struct kv_message hello = hello_of(worker, incarnation);
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	int fd = connect_one();
 
 	say(fd, &hello);

@@ -31,7 +31,7 @@ static void server__strangers_are_refused_by_name(void **unused)
 	hello = hello_of(0, 1);
 	hello.workers = 3;
 	refused_hello(&hello, KV_REFUSED_MISMATCH, "with 3 workers");
-	hello = (struct kv_message){ .type = KV_OPEN, .name = "t", .dim = DIM };
+	hello = (struct kv_message){ .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	refused_hello(&hello, KV_REFUSED_MESSAGE, "HELLO comes first");
 	hello = (struct kv_message){ .type = KV_LEAVE };
 	refused_hello(&hello, KV_REFUSED_MESSAGE, "HELLO comes first");
@@ -43,7 +43,7 @@ static void server__strangers_are_refused_by_name(void **unused)
 
 static void server__tables_are_opened_as_they_are(void **unused)
 {
-	struct kv_message open = { .type = KV_OPEN, .name = "u", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "u", .servers = 1, .dim = DIM };
 	int fd = open_one(0, 1);
 
 	(void)unused;
@@ -55,7 +55,7 @@ static void server__tables_are_opened_as_they_are(void **unused)
 	say(fd, &open);
 	hear_no(fd, KV_REFUSED_UNKNOWN, "asks for a table u, which is not here");
 	assert_int_equal(said.about, KV_OPEN);
-	open = (struct kv_message){ .type = KV_OPEN, .name = "t", .dim = DIM + 1 };
+	open = (struct kv_message){ .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM + 1 };
 	say(fd, &open);
 	hear_no(fd, KV_REFUSED_MISMATCH, "table t has dim 2; worker 0 (H, pid 77) has opened it");
 	close(fd);
@@ -88,7 +88,7 @@ static void server__batches_count_once_and_are_pulled(void **unused)
 static void server__later_incarnation_takes_the_place(void **unused)
 {
 	struct kv_message hello = hello_of(0, 2),
-			  open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	int first = open_one(0, 3), second, fd;
 
 	(void)unused;
@@ -334,7 +334,7 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 static void server__log_that_is_stuck_is_named(void **unused)
 {
 	struct kv_message hello = hello_of(1, 2),
-			  open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	struct rlimit size;
 	int fd, other;
 

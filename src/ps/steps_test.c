@@ -19,9 +19,12 @@ static int open_as(uint16_t worker, uint64_t incarnation, enum kv_mode mode, uin
 		   enum kv_type answer)
 {
 	struct kv_message hello = hello_of(worker, incarnation);
-	struct kv_message open = {
-		.type = KV_OPEN, .name = "t", .dim = DIM, .mode = mode, .staleness = staleness
-	};
+	struct kv_message open = { .type = KV_OPEN,
+				   .name = "t",
+				   .servers = 1,
+				   .dim = DIM,
+				   .mode = mode,
+				   .staleness = staleness };
 	int fd = connect_one();
 
 	say(fd, &hello);

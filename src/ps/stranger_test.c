@@ -100,7 +100,7 @@ static void server__without_a_key_it_is_the_table_that_makes_a_member(void **unu
 {
 	static const uint8_t length[KV_FRAME_BYTES] = { 0x01, 0x20, 0, 0 };
 	struct kv_message hello = hello_of(0, 1);
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	int fd = connect_one();
 
 	(void)unused;

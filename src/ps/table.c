@@ -72,6 +72,79 @@ void ps_table_step(struct ps_table *table)
 	stage_clear(table->stage);
 }
 
+/* ---- which server of the table it is ---- */
+
+static void share_body(const struct ps_table *table, struct bytes *out)
+{
+	const struct ps_share *share = &table->share;
+	uint8_t fixed[RECORD_SHARE_BYTES - KV_IDENTITY_BYTES] = {
+		(uint8_t)share->index,
+		(uint8_t)(share->index >> 8),
+		(uint8_t)share->count,
+		(uint8_t)(share->count >> 8),
+		(uint8_t)(share->is_used | share->is_known << 1),
+	};
+
+	bytes_put(out, fixed, sizeof(fixed));
+	bytes_put(out, share->identity, sizeof(share->identity));
+}
+
+void ps_table_share_put(const struct ps_table *table, struct bytes *out)
+{
+	struct bytes body = { 0 };
+
+	if (!table->share.count)
+		return;
+	share_body(table, &body);
+	record_frame(out, RECORD_SHARE, body.at, (uint32_t)body.count);
+	out->is_short |= body.is_short;
+	bytes_fini(&body);
+}
+
+/* mark: the last record's before it. */
+static void share_record(const struct ps_table *table, uint64_t mark)
+{
+	struct bytes body = { 0 };
+
+	if (!table->share.count || !table->log)
+		return;
+	share_body(table, &body);
+	log_append(table->log, mark, RECORD_SHARE, body.at, (uint32_t)body.count);
+	bytes_fini(&body);
+}
+
+void ps_table_share(struct ps_table *table, const struct ps_share *share)
+{
+	table->share = *share;
+	share_record(table, home_sparse_server(table->home)->recorded);
+}
+
+static void use(struct ps_table *table, uint64_t mark)
+{
+	if (table->share.is_used || !table->share.count)
+		return;
+	table->share.is_used = true;
+	share_record(table, mark);
+}
+
+void ps_table_use(struct ps_table *table)
+{
+	use(table, home_sparse_server(table->home)->recorded);
+}
+
+bool ps_table_is_joined(const struct ps_table *table)
+{
+	return table->moves;
+}
+
+void ps_table_made(const struct ps_table *table, char text[KV_TEXT_BYTES])
+{
+	snprintf(text, KV_TEXT_BYTES, "%.480s%s", table->text,
+		 table->options.durability == PS_NONE ? " durability none" : "");
+}
+
+/* ---- records ---- */
+
 static void epoch_record(struct ps_table *table, const struct server_sparse_record *what)
 {
 	uint32_t count = 0, ranks = table->map.keys;
@@ -123,6 +196,8 @@ static void on_record(void *arg, const struct server_sparse_record *what)
 	struct ps_table *table = arg;
 
 	table->body.count = 0;
+	if (what->kind == SERVER_SPARSE_EPOCH)
+		use(table, what->number - 1);
 	if (what->kind == SERVER_SPARSE_JOIN)
 		table->member[what->worker].joined = ++table->moves;
 	if (what->kind == SERVER_SPARSE_EPOCH)
@@ -341,6 +416,7 @@ void ps_table_log_begin(struct ps_table *table)
 		   (const uint8_t *)table->text, (uint32_t)strlen(table->text));
 	before_record(table);
 	ps_table_map_record(table);
+	share_record(table, home_sparse_server(table->home)->recorded);
 }
 
 static int log_begin_first(struct ps_table *table, const struct record_sum *has,

@@ -16,6 +16,7 @@
 
 #include "dataplane/home_sparse.h"
 #include "hot/map.h"
+#include "kv/message.h"
 #include "ps/log.h"
 #include "ps/optimiser.h"
 #include "ps/stage.h"
@@ -52,6 +53,14 @@ struct ps_member {
 	uint64_t joined, left;
 };
 
+/* R-KV-22: which of how many servers of the table this is. */
+struct ps_share {
+	uint16_t index, count; /* count 0: nobody has said it yet */
+	bool is_used;          /* something was asked of it, or came, since: it stays so */
+	bool is_known;         /* the identity is */
+	uint8_t identity[KV_IDENTITY_BYTES];
+};
+
 struct ps_table {
 	/* Read by anyone. */
 	struct ps_table_options options;
@@ -60,9 +69,10 @@ struct ps_table {
 	struct home_sparse *home;
 	struct lns_tables *lns; /* NULL: SPARSE_FIXED */
 	struct store *store;
-	struct stage *stage;       /* NULL: it is not synchronous */
-	struct log *log;           /* NULL: PS_NONE */
-	uint64_t barrier;          /* the last that was passed */
+	struct stage *stage; /* NULL: it is not synchronous */
+	struct log *log;     /* NULL: PS_NONE */
+	uint64_t barrier;    /* the last that was passed */
+	struct ps_share share;
 	struct ps_member *member;  /* [workers] */
 	uint64_t replayed;         /* records that the start has found */
 	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
@@ -113,6 +123,13 @@ void ps_table_barrier(struct ps_table *table, uint64_t barrier);
 void ps_table_leave(struct ps_table *table, uint16_t worker);
 /* Has it joined, and not left? */
 bool ps_table_is_member(const struct ps_table *table, uint16_t worker);
+/* Which server of the table it is, from now on; that it is used, and so stays it. */
+void ps_table_share(struct ps_table *table, const struct ps_share *share);
+void ps_table_use(struct ps_table *table);
+/* Has anybody ever joined? */
+bool ps_table_is_joined(const struct ps_table *table);
+/* As what it is made, for workers: R-KV-22. */
+void ps_table_made(const struct ps_table *table, char text[KV_TEXT_BYTES]);
 /* R-KV-16: what a synchronous table's step has so far is dropped, and all who had joined have left. */
 void ps_table_void(struct ps_table *table);
 /* R-KV-11: has `other` left since `worker` joined? */
@@ -164,7 +181,9 @@ void ps_table_path(const struct ps_table *table, uint64_t number, const char *wh
 		   size_t bytes);
 /* What a file of this table begins with. */
 void ps_table_words(const struct ps_table *table, struct bytes *out);
-/* TABLE and MAP, at the beginning of a log. */
+/* SHARE; nothing, if there is none. */
+void ps_table_share_put(const struct ps_table *table, struct bytes *out);
+/* TABLE, MAP and SHARE, at the beginning of a log. */
 void ps_table_log_begin(struct ps_table *table);
 /* Reads all files; home and store are as they were made. *has: the log that goes on. */
 int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[PS_ERROR_MAX]);

@@ -39,7 +39,7 @@ static void records_make(struct fuzz_input *input, struct ps_table *table, struc
 		}
 		for (uint32_t i = 0; i < count; i++)
 			bytes_put(&body, &(uint8_t){ fuzz_u8(input) }, 1);
-		record_frame(file, what.kind ? (uint32_t)what.kind : RECORD_TABLE + type % 10u,
+		record_frame(file, what.kind ? (uint32_t)what.kind : RECORD_TABLE + type % 11u,
 			     body.at, (uint32_t)body.count);
 		bytes_fini(&body);
 	}

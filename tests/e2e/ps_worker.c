@@ -55,7 +55,7 @@ static void connect_again(struct worker *it)
 				    .incarnation = 7,
 				    .job = "test",
 				    .host = "here" };
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 
 	it->in_count = 0;
 	it->is_open = false;
