@@ -44,6 +44,9 @@ static const char help[] =
 	"                       while; 0: whatever it is (0, 50, 0)\n"
 	"  --dir DIR            where logs and checkpoints are: needed unless all tables have\n"
 	"                       durability=none\n"
+	"  --adopt INDEX/COUNT  a folder that an older tally-ps has made is that of this one of so "
+	"many\n"
+	"                       servers, from 0 (it has to say it itself)\n"
 	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone; 60 if a\n"
 	"                       table has durability=checkpoint)\n"
 	"  --accept-loss        goes on although something is gone that was on the disk, and says "
@@ -490,6 +493,26 @@ static int set_table(struct ps_settings *settings, const struct daemon_place *pl
 	return ps_options_table(settings, value, error) ? refuse(place, "table", value, error) : 0;
 }
 
+/* INDEX/COUNT, as workers list them. */
+static int set_adopt(struct ps_server_options *server, const struct daemon_place *place,
+		     const char *value)
+{
+	char index[8] = "";
+	const char *slash = strchr(value, '/');
+	uint64_t at, count;
+
+	if (slash && slash - value < (ptrdiff_t)sizeof(index))
+		memcpy(index, value, (size_t)(slash - value));
+	if (!slash || !args_number(slash + 1, 1, KV_SERVERS_MAX, &count) ||
+	    !args_number(index, 0, count - 1, &at))
+		return refuse(place, "adopt", value,
+			      "INDEX/COUNT, this server's place in the workers' list, from 0, and "
+			      "how many they list, at most 64: 0/1 if it is the only one");
+	server->adopt_index = (uint16_t)at;
+	server->adopt_count = (uint16_t)count;
+	return 0;
+}
+
 /* One setting of the command line or of the file. */
 static int set(void *arg, const struct daemon_place *place, const char *name, const char *value)
 {
@@ -507,6 +530,8 @@ static int set(void *arg, const struct daemon_place *place, const char *name, co
 		return set_text(settings->listen, sizeof(settings->listen), place, name, value);
 	if (!strcmp(name, "aggregator"))
 		return set_aggregators(settings, place, value);
+	if (!strcmp(name, "adopt"))
+		return set_adopt(server, place, value);
 	if (!strcmp(name, "dir"))
 		return set_text(settings->folder, sizeof(settings->folder), place, name, value);
 	if (!strcmp(name, "job"))
@@ -550,6 +575,7 @@ static const struct option options[] = {
 	{ "tired-loss", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "tired-memory", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "dir", required_argument, NULL, DAEMON_OPTION_SET },
+	{ "adopt", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "checkpoint", required_argument, NULL, DAEMON_OPTION_SET },
 	{ "accept-loss", no_argument, NULL, DAEMON_OPTION_SET },
 	{ "job", required_argument, NULL, DAEMON_OPTION_SET },

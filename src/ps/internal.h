@@ -155,6 +155,8 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 		     const struct kv_message *open);
 /* Takes what OPEN says, which was not refused; false: the kernel has no random bytes. */
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
+/* At the start: --adopt. 0, or -1 with a sentence. */
+int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char error[PS_ERROR_MAX]);
 
 /* ---- steps.c ---- */
 

@@ -282,7 +282,8 @@ int ps_server_open(struct ps_server **out, const struct ps_server_options *optio
 	if (aggregators_resolve(server, error))
 		goto close_server;
 	for (uint32_t i = 0; i < options->table_count; i++)
-		if (hosted_open(server, &options->tables[i], error))
+		if (hosted_open(server, &options->tables[i], error) ||
+		    ps_share_adopt(server, &server->hosted[i], error))
 			goto close_server;
 	for (uint32_t i = 0; i < server->hosted_count; i++)
 		if (hosted_begin(server, &server->hosted[i], error))

@@ -32,6 +32,8 @@ struct ps_server_options {
 	const char *key;    /* "": none */
 	uint16_t workers;
 	uint32_t heartbeat_ms; /* 0: 1,000 */
+	/* R-KV-22: tables whose folder does not say it are that of this one of so many servers; 0: it has to say it. */
+	uint16_t adopt_index, adopt_count;
 	uint64_t checkpoint_ns; /* a checkpoint so often; 0: none but at ps_server_checkpoint */
 	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
 	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */

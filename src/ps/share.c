@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share.c - which of how many servers of its table this is, and whether a worker's list says the same. docs/protocol.md, R-KV-22. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/ablate.h"
@@ -84,4 +85,45 @@ bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open)
 	if (is_new)
 		ps_table_share(hosted->table, &share);
 	return true;
+}
+
+int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char error[PS_ERROR_MAX])
+{
+	const struct ps_server_options *options = &server->options;
+	const char *name = hosted->options.table.name;
+	struct ps_share has = hosted->table->share, share = { .index = options->adopt_index,
+							      .count = options->adopt_count,
+							      .is_used = true };
+
+	if (!share.count) {
+		if (has.count || !ps_table_is_joined(hosted->table))
+			return 0;
+		snprintf(error, PS_ERROR_MAX,
+			 "table %s: its folder does not say which of how many servers it is of, "
+			 "for an older tally-ps has made it: start it once with --adopt 0/1 if it "
+			 "is the only one, else with its place in the workers' list, from 0, and "
+			 "their number: --adopt INDEX/COUNT",
+			 name);
+		return -1;
+	}
+	if (has.is_used) {
+		if (has.index == share.index && has.count == share.count)
+			return 0;
+		snprintf(error, PS_ERROR_MAX,
+			 "table %s: --adopt %u/%u: its folder is that of number %u of %u servers "
+			 "(%u/%u), and stays it",
+			 name, share.index, share.count, has.index + 1, has.count, has.index,
+			 has.count);
+		return -1;
+	}
+	/* The first one's is the table's; the others take that one from the first worker. */
+	share.is_known = !share.index;
+	if (share.is_known && !ps_random(share.identity, sizeof(share.identity))) {
+		snprintf(error, PS_ERROR_MAX, "table %s: the kernel has no random bytes", name);
+		return -1;
+	}
+	ps_table_share(hosted->table, &share);
+	ps_log(server, PS_WARN, "table %s: adopted as that of number %u of %u servers", name,
+	       share.index + 1, share.count);
+	return 0;
 }

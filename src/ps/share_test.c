@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share_test.c - which of how many servers this is: what lists and folders say otherwise is refused by name. R-KV-22. */
+#include "ps/server_fixture.h"
+
+static uint8_t identity[KV_IDENTITY_BYTES];
+
+static int open_as(uint16_t worker, uint64_t incarnation, uint16_t index, uint16_t count,
+		   const uint8_t *who, bool is_used)
+{
+	struct kv_message hello = hello_of(worker, incarnation);
+	struct kv_message open = { .type = KV_OPEN,
+				   .name = "t",
+				   .dim = DIM,
+				   .server = index,
+				   .servers = count,
+				   .is_used = is_used };
+	int fd = connect_one();
+
+	if (who)
+		memcpy(open.identity, who, sizeof(open.identity));
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	return fd;
+}
+
+static int opened(uint16_t worker, uint64_t incarnation, uint16_t index, uint16_t count,
+		  const uint8_t *who)
+{
+	int fd = open_as(worker, incarnation, index, count, who, false);
+
+	hear(fd, KV_OPENED);
+	assert_int_equal(said.server, index);
+	assert_int_equal(said.servers, count);
+	if (who)
+		assert_memory_equal(said.identity, who, sizeof(identity));
+	return fd;
+}
+
+static void gone(int fd)
+{
+	close(fd);
+	usleep(50000); /* the server sees it */
+}
+
+static void again(void)
+{
+	end(NULL);
+	assert_int_equal(begin(NULL), 0);
+}
+
+static void server__first_open_says_which_server_it_is(void **unused)
+{
+	static const uint8_t none[KV_IDENTITY_BYTES];
+	int fd = opened(0, 1, 0, 2, NULL), other;
+
+	(void)unused;
+	assert_memory_not_equal(said.identity, none, sizeof(none));
+	assert_false(said.is_used);
+	memcpy(identity, said.identity, sizeof(identity));
+	assert_string_equal(said.text + strlen(said.text) - strlen(" seed 0"), " seed 0");
+	other = opened(1, 1, 0, 2, NULL);
+	assert_memory_equal(said.identity, identity, sizeof(identity));
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	close(fd);
+	close(other);
+	again();
+	fd = opened(0, 2, 0, 2, NULL);
+	assert_true(said.is_used);
+	assert_memory_equal(said.identity, identity, sizeof(identity));
+	close(fd);
+}
+
+static void server__other_place_is_refused_while_somebody_is_there(void **unused)
+{
+	int fd = opened(0, 1, 0, 2, NULL), other;
+
+	(void)unused;
+	other = open_as(1, 1, 1, 2, identity, false);
+	hear_no(other, KV_REFUSED_MISMATCH,
+		"of worker 1 (H, pid 77) this is number 2 of 2; in that of worker 0 (H, pid 77) "
+		"it was number 1 of 2");
+	close(other);
+	other = open_as(1, 1, 0, 1, NULL, false);
+	hear_no(other, KV_REFUSED_MISMATCH, "this is number 1 of 1; in that of worker 0");
+	close(other);
+	gone(fd);
+	/* Nobody had done anything: a list that was wrong may be put right. */
+	fd = opened(1, 2, 1, 2, identity);
+	gone(fd);
+	again();
+	fd = opened(1, 3, 1, 2, identity);
+	close(fd);
+}
+
+/* Each of these is what a worker says, or leaves, when all its servers have opened the table. */
+static void server__other_place_is_refused_once_it_was_used(void **unused)
+{
+	for (unsigned how = 0; how < 4; how++) {
+		int fd;
+
+		if (how) {
+			end(NULL);
+			options_begin();
+			assert_int_equal(begin(NULL), 0);
+		}
+		fd = opened(0, 1, 1, 3, identity);
+		if (how == 0) {
+			batch_say(fd, 1, 5, 3);
+			hear(fd, KV_DONE);
+		} else if (how == 1) {
+			pull_say(fd, 0, 0);
+			hear(fd, KV_PULLED);
+		} else if (how == 2) {
+			barrier_say(fd, 1);
+			barrier_say(fd, 1);
+			gone(fd);
+			again();
+		} else {
+			leave(fd);
+			fd = -1;
+		}
+		if (how != 2 && fd >= 0)
+			gone(fd);
+		if (how == 3)
+			again();
+		fd = open_as(1, 2, 0, 3, NULL, false);
+		hear_no(fd, KV_REFUSED_MISMATCH,
+			"number 1 of 3; when the table was made it was number 2 of 3");
+		close(fd);
+		fd = open_as(1, 2, 1, 2, identity, false);
+		hear_no(fd, KV_REFUSED_MISMATCH, "number 2 of 2;");
+		close(fd);
+		fd = opened(1, 2, 1, 3, identity);
+		close(fd);
+	}
+	(void)unused;
+}
+
+static void server__folder_of_another_table_is_refused(void **unused)
+{
+	static const uint8_t other[KV_IDENTITY_BYTES] = { 9, 9 };
+	int fd = opened(0, 1, 1, 2, identity);
+
+	(void)unused;
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	close(fd);
+	fd = open_as(1, 1, 1, 2, other, false);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"of another table of this name than what the first server");
+	close(fd);
+}
+
+static void server__folder_that_is_gone_is_named(void **unused)
+{
+	int fd = open_as(0, 1, 1, 2, identity, true);
+
+	(void)unused;
+	hear_no(fd, KV_REFUSED_MISMATCH, "number 2 of 2, has nothing of it, and others have");
+	close(fd);
+	end(NULL);
+	options.adopt_index = 1;
+	options.adopt_count = 2;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_as(0, 1, 0, 2, NULL, false);
+	hear_no(fd, KV_REFUSED_MISMATCH, "number 1 of 2; when the table was made it was number 2");
+	close(fd);
+	fd = open_as(0, 1, 1, 2, identity, true);
+	hear(fd, KV_OPENED);
+	assert_memory_equal(said.identity, identity, sizeof(identity));
+	close(fd);
+	again(); /* the same words again are no harm */
+	fd = opened(0, 2, 1, 2, identity);
+	close(fd);
+}
+
+static void server__version_1_is_refused_by_name(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+	int fd = connect_one();
+
+	(void)unused;
+	hello.version = 1;
+	say(fd, &hello);
+	hear_no(fd, KV_REFUSED_VERSION, "speaks version 1; this server speaks 2");
+	hear_end(fd);
+}
+
+/* As a log of the version before has it: a JOIN, and no share. */
+static void old_folder_write(void)
+{
+	char path[64], error[PS_ERROR_MAX];
+	uint8_t *file = malloc(1 << 16);
+	size_t bytes, left = 0;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/t.0.log", folder);
+	log = fopen(path, "rb");
+	bytes = fread(file, 1, 1 << 16, log);
+	fclose(log);
+	for (size_t at = 0; at < bytes;) {
+		size_t record = RECORD_HEADER_BYTES + sparse_body_get32(file + at);
+
+		if (sparse_body_get32(file + at + 8) < RECORD_WHOLE) {
+			memmove(file + left, file + at, record);
+			left += record;
+		}
+		at += record;
+	}
+	log = fopen(path, "wb");
+	assert_int_equal(fwrite(file, 1, left, log), left);
+	fclose(log);
+	free(file);
+	snprintf(path, sizeof(path), "%s/t.1.log", folder); /* says what the first one had */
+	unlink(path);
+	assert_int_equal(ps_server_open(&server, &options, error), -1);
+	if (!strstr(error, "--adopt 0/1 if it is the only one"))
+		fail_msg("%s", error);
+}
+
+static void server__old_folder_is_adopted_once(void **unused)
+{
+	char error[PS_ERROR_MAX];
+	int fd = opened(0, 1, 0, 1, NULL);
+
+	(void)unused;
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	close(fd);
+	end(NULL);
+	old_folder_write();
+	options.adopt_count = 1;
+	assert_int_equal(begin(NULL), 0);
+	options.adopt_count = 0;
+	again();
+	fd = opened(0, 2, 0, 1, NULL);
+	assert_true(said.is_used);
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	assert_true(said.value[0] == 3);
+	close(fd);
+	fd = open_as(0, 3, 0, 2, NULL, false);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"number 1 of 2; when the table was made it was number 1 of 1");
+	close(fd);
+	end(NULL);
+	options.adopt_count = 2;
+	assert_int_equal(ps_server_open(&server, &options, error), -1);
+	if (!strstr(error, "--adopt 0/2: its folder is that of number 1 of 1 servers (0/1)"))
+		fail_msg("%s", error);
+	options.adopt_count = 0;
+	assert_int_equal(begin(NULL), 0);
+}
+
+static int setup_share(void **state)
+{
+	memset(identity, 7, sizeof(identity));
+	return setup(state);
+}
+
+int main(void)
+{
+#define T(claim) cmocka_unit_test_setup_teardown(server__##claim, setup_share, end)
+	const struct CMUnitTest tests[] = {
+		T(first_open_says_which_server_it_is),
+		T(other_place_is_refused_while_somebody_is_there),
+		T(other_place_is_refused_once_it_was_used),
+		T(folder_of_another_table_is_refused),
+		T(folder_that_is_gone_is_named),
+		T(version_1_is_refused_by_name),
+		T(old_folder_is_adopted_once),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
