@@ -327,6 +327,8 @@ enum ablation {
 	ABLATE_KV_GONE_COLD,
 	ABLATE_KV_STEP_GATE,
 	ABLATE_PS_SHARE,
+	ABLATE_PS_ONE_JOB,
+	ABLATE_KV_MADE_ALIKE,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

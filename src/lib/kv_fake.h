@@ -81,6 +81,7 @@ struct fake {
 	enum kv_type drops;      /* this message is as if it never came */
 	enum kv_type refuses;    /* this message, */
 	enum kv_refusal refusal; /* with this */
+	uint16_t version;        /* of WELCOME; 0: KV_VERSION */
 	bool forgets;            /* is_known is never said */
 	bool gathers; /* a restart is one without a log, whose checkpoint has no batch and no push */
 	bool is_stepped; /* as OPENED says it: nothing else is otherwise */
@@ -445,7 +446,8 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 		peer->worker = message->worker;
 		peer->incarnation = message->incarnation;
 		fake_say(peer, &(struct kv_message){ .type = KV_WELCOME,
-						     .version = KV_VERSION,
+						     .version = fake->version ? fake->version
+									      : KV_VERSION,
 						     .port = fake->udp_port,
 						     .heartbeat_ms = fake_heartbeat_ms });
 		break;

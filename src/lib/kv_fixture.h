@@ -114,7 +114,7 @@ static inline struct tally_kv *open_of(const char *servers, uint32_t worker)
 	return kv;
 }
 
-static void ok(int result)
+static inline void ok(int result)
 {
 	if (result)
 		fail_msg("%d: %s", result, tally_get_last_error(NULL));

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_share.c - are these the servers of one table, each in its place? See kv.h. docs/protocol.md, R-KV-22. */
+/* kv_share.c - are these the servers of one table, each in its place, all made alike? See kv.h. docs/protocol.md, R-KV-22. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/ablate.h"
 #include "lib/kv.h"
+
+enum { WORD_BYTES = 80 };
 
 void kv_share_put(const struct kv_server *server, struct kv_message *open)
 {
@@ -19,12 +25,86 @@ bool kv_share_may_connect(const struct kv_server *server)
 	return !server->idx || server->kv->server->was_open;
 }
 
+/* ---- two of them that are made otherwise ---- */
+
+/* The next word and its number or name, as in "rate 0x1p-3". False: there is none. */
+static bool pair_next(const char **at, char word[WORD_BYTES], char value[WORD_BYTES])
+{
+	int used = 0;
+
+	if (sscanf(*at, " %79s %79s%n", word, value, &used) < 2 || !used)
+		return false;
+	*at += used;
+	return true;
+}
+
+static bool value_find(const char *made, const char *word, char value[WORD_BYTES])
+{
+	char name[WORD_BYTES];
+
+	while (pair_next(&made, name, value))
+		if (!strcmp(name, word))
+			return true;
+	strcpy(value, "not said");
+	return false;
+}
+
+/* Numbers are written so that no bit is lost; people read others. */
+static void value_show(char value[WORD_BYTES])
+{
+	char *end;
+	double number;
+
+	if (strncmp(value, "0x", 2) != 0)
+		return;
+	number = strtod(value, &end);
+	if (!*end)
+		snprintf(value, WORD_BYTES, "%.9g", number);
+}
+
+/* The first word that one says and the other does not, or says otherwise; false: there is none. */
+static bool differ(const char *made, const char *other, char word[WORD_BYTES], char has[WORD_BYTES],
+		   char others[WORD_BYTES])
+{
+	while (pair_next(&made, word, has))
+		if (!value_find(other, word, others) || strcmp(has, others) != 0)
+			return true;
+	return false;
+}
+
+/* What is read: a server may say anything. */
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if (!isprint((unsigned char)*text))
+			*text = '?';
+}
+
+static void difference_say(struct kv_server *server, const char *made)
+{
+	const struct kv_server *first = server->kv->server;
+	char word[WORD_BYTES] = "words", its[WORD_BYTES] = "others", firsts[WORD_BYTES] = "others";
+
+	if (!differ(made, first->made, word, its, firsts))
+		(void)differ(first->made, made, word, firsts, its);
+	value_show(its);
+	value_show(firsts);
+	clean(word);
+	clean(its);
+	clean(firsts);
+	kv_break(server->kv, TALLY_ERR_MISMATCH,
+		 "table %s is not made alike on its servers: %s is %s on server %s, and %s on "
+		 "server "
+		 "%s: start both tally-ps with the same --table",
+		 server->kv->name, word, firsts, first->at.text, its, server->at.text);
+}
+
 /* ---- OPENED ---- */
 
 bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 {
 	struct tally_kv *kv = server->kv;
-	const struct kv_server *first = kv->server;
+	struct kv_server *first = kv->server;
 	bool knows = server != first || first->was_open;
 
 	if (opened->server != server->idx || opened->servers != kv->servers ||
@@ -40,6 +120,11 @@ bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 			 "table %s of server %s has become another one since it was opened: its "
 			 "words are others",
 			 kv->name, server->at.text);
+		return false;
+	}
+	if (server != first && strcmp(first->made, opened->text) != 0 &&
+	    !TAKEN_OUT(KV_MADE_ALIKE)) {
+		difference_say(server, opened->text);
 		return false;
 	}
 	if (server->was_open)

@@ -153,6 +153,9 @@ void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patie
 /* Does OPEN say another place of this server, or another table, than what it has? Then it has been told so. */
 bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open);
+/* Is a worker of another job here? Then it has been told so. */
+bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
+			const struct kv_message *open);
 /* Takes what OPEN says, which was not refused; false: the kernel has no random bytes. */
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
 /* At the start: --adopt. 0, or -1 with a sentence. */

@@ -103,6 +103,7 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 	}
 	conn->worker = said->worker;
 	conn->incarnation = said->incarnation;
+	memcpy(conn->job, said->job, sizeof(conn->job));
 	conn->is_welcome = true;
 	if (!ps_is_stranger(server, conn))
 		conn->bytes_max = KV_BYTES_MAX;
@@ -293,7 +294,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,
 	       hosted->table->shape.window * sizeof(uint64_t));
-	if (ps_share_refuse(server, hosted, conn, said) ||
+	if (ps_share_other_job(server, conn, said) || ps_share_refuse(server, hosted, conn, said) ||
 	    ps_steps_refuse(server, hosted, conn, said) ||
 	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
 		return;

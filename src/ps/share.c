@@ -17,6 +17,26 @@ static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, uint16_
 	return NULL;
 }
 
+bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
+			const struct kv_message *open)
+{
+	for (uint32_t i = 0; i < server->conn_count; i++) {
+		const struct ps_conn *other = server->conn[i];
+
+		if (!other->has_table || other->is_ending || other->is_gone ||
+		    !strcmp(other->job, conn->job) || TAKEN_OUT(PS_ONE_JOB))
+			continue;
+		ps_serve_refuse(
+			server, conn, open, KV_REFUSED_MISMATCH,
+			"table %s: %s is of job %.120s; %s, which is here, is of job %.120s: a "
+			"tally-ps has the workers of one job at a time: end that job, or "
+			"start a tally-ps for each, or give both the same TALLY_JOB",
+			open->name, conn->who, conn->job, other->who, other->job);
+		return true;
+	}
+	return false;
+}
+
 static void place_refuse(struct ps_server *server, const struct ps_hosted *hosted,
 			 struct ps_conn *conn, const struct kv_message *open,
 			 const struct ps_conn *other)

@@ -188,6 +188,36 @@ static void server__version_1_is_refused_by_name(void **unused)
 	hear_end(fd);
 }
 
+static void server__workers_of_two_jobs_are_refused(void **unused)
+{
+	struct kv_message hello = hello_of(1, 1),
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
+	int fd, other;
+
+	(void)unused;
+	end(NULL);
+	options.job = "";
+	assert_int_equal(begin(NULL), 0);
+	fd = opened(0, 1, 0, 1, NULL);
+	strcpy(hello.job, "K");
+	other = connect_one();
+	say(other, &hello);
+	hear(other, KV_WELCOME);
+	say(other, &open);
+	hear_no(other, KV_REFUSED_MISMATCH,
+		"table t: worker 1 (H, pid 77) is of job K; worker 0 (H, pid 77), which is here, "
+		"is "
+		"of job J");
+	gone(fd);
+	say(other, &open); /* the first one has ended */
+	hear(other, KV_OPENED);
+	fd = open_as(0, 2, 0, 1, NULL, false);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"is of job J; worker 1 (H, pid 77), which is here, is of job K");
+	close(fd);
+	close(other);
+}
+
 /* As a log of the version before has it: a JOIN, and no share. */
 static void old_folder_write(void)
 {
@@ -269,6 +299,7 @@ int main(void)
 		T(other_place_is_refused_once_it_was_used),
 		T(folder_of_another_table_is_refused),
 		T(folder_that_is_gone_is_named),
+		T(workers_of_two_jobs_are_refused),
 		T(version_1_is_refused_by_name),
 		T(old_folder_is_adopted_once),
 	};
