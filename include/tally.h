@@ -475,10 +475,12 @@ struct tally_kv_stats {
 	/* That were complete and are not in the table any more, for a server without a log went back to its checkpoint: */
 	uint64_t batches_lost; /* of cold pairs, */
 	uint64_t packets_lost; /* and of hot ones */
+	/* Of hot keys, not 0, and less than the table's unit makes 1 of: what they are comes with later ones. */
+	uint64_t values_small;
 };
-#define TALLY_KV_STATS_INIT                                              \
-	{                                                                \
-		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define TALLY_KV_STATS_INIT                                                 \
+	{                                                                   \
+		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since open.

@@ -329,6 +329,8 @@ enum ablation {
 	ABLATE_PS_SHARE,
 	ABLATE_PS_ONE_JOB,
 	ABLATE_KV_MADE_ALIKE,
+	ABLATE_KV_CARRY,
+	ABLATE_KV_CARRY_MOVED,
 	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
 	ABLATE_PUBLISHED_SWITCHML,
 	ABLATE_PUBLISHED_P4SGD,

@@ -613,6 +613,7 @@ int tally_kv_close(struct tally_kv *kv)
 		return result;
 	result = tally_kv_wait(kv, 0, -1);
 	kv_thread_end(kv);
+	kv_carry_say(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 		kv_server_leave(&kv->server[s]);
 	kv_free(kv);

@@ -13,6 +13,7 @@
  *     kv_report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
  *     kv_hot.c     the hot keys at one server: their stream over UDP (R-SP)
  *     kv_map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
+ *     kv_carry.c   what its unit has no room for, until there is (R-KV-23)
  *     kv_pack.c    which packets their pairs go into (R-KV-18)
  */
 #ifndef LIB_KV_H
@@ -159,6 +160,7 @@ struct kv_server {
 	uint16_t hot_count, hot_max, hot_flags;
 	struct kv_pack *pack; /* NULL: no switch was a chip; as they come */
 	bool has_saturated;   /* it was said, once */
+	float *carry;         /* of the map's keys, dim each; NULL: there was none yet */
 	uint64_t cold_key[KV_KEYS_MAX];
 	float cold_value[KV_VALUES_MAX];
 	uint32_t cold_count, cold_max;
@@ -341,6 +343,15 @@ uint16_t kv_pack_next(struct kv_server *server);
 void kv_pack_pushed(struct kv_server *server);
 /* Before the ranks of what is filled are others: what is not pushed is not packed any more, either. */
 void kv_pack_undo(struct kv_server *server);
+
+/* ---- kv_carry.c: R-KV-23 ---- */
+
+/* The integer that this value of a hot key, its k-th, travels as. */
+int32_t kv_carry_lane(struct kv_server *server, uint32_t rank, uint32_t k, float value);
+/* server->next is about to be the map: by its ranks, and what is not hot any more is pushed. */
+void kv_carry_move(struct kv_server *server);
+/* The table is closed: how much of it went by small steps, if that matters. */
+void kv_carry_say(const struct tally_kv *kv);
 
 /* ---- kv_map.c ---- */
 

@@ -65,6 +65,20 @@ static inline void fake_refuses(struct fake *fake, enum kv_type about, enum kv_r
 	pthread_mutex_unlock(&fake->lock);
 }
 
+/* These are the hot keys from now on. */
+static inline void fake_remap(struct fake *fake, const uint64_t *key, uint32_t count)
+{
+	pthread_mutex_lock(&fake->lock);
+	memcpy(fake->hot_key, key, count * sizeof(*key));
+	fake->ranks = count;
+	fake->map++;
+	for (uint32_t i = 0; i < FAKE_PEERS; i++)
+		if (fake->peer[i].is_open)
+			fake_map_say(fake, &fake->peer[i]);
+	fake_fence(fake);
+	pthread_mutex_unlock(&fake->lock);
+}
+
 static inline float fake_row(struct fake *fake, uint32_t i)
 {
 	float value;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_hot.c - the hot keys of a table at one server: see kv.h. docs/protocol.md, R-SP, R-KV-7, R-KV-8. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,21 +152,15 @@ void kv_hot_fini(struct kv_server *server)
 
 /* ---- pairs ---- */
 
-/* R-KV-4: the nearest integer to value * scale, and what is said of one that is too large; or the float as it is. */
-static uint32_t lane_of(struct kv_server *server, float value)
+/* R-KV-4: an integer, and what the unit has no room for comes with the next; or the float as it is. */
+static uint32_t lane_of(struct kv_server *server, uint32_t rank, uint32_t k, float value)
 {
-	double scaled = rint((double)value * (double)server->scale);
 	uint32_t bits;
 
-	if (server->shape.values == SPARSE_LNS) {
-		memcpy(&bits, &value, sizeof(bits));
-		return bits;
-	}
-	if (scaled > INT32_MAX || scaled < INT32_MIN) {
-		server->hot_flags |= SPARSE_SATURATED;
-		return (uint32_t)(scaled > 0 ? INT32_MAX : INT32_MIN);
-	}
-	return (uint32_t)(int32_t)scaled;
+	if (server->shape.values != SPARSE_LNS)
+		return (uint32_t)kv_carry_lane(server, rank, k, value);
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
 }
 
 /* The pairs in hot_packet. */
@@ -226,7 +219,7 @@ bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const flo
 	sparse_body_put32(at, rank);
 	at += SPARSE_RANK_BYTES;
 	for (uint32_t k = 0; k < dim; k++, at += SPARSE_VALUE_BYTES)
-		sparse_body_put32(at, lane_of(server, value[k]));
+		sparse_body_put32(at, lane_of(server, rank, k, value[k]));
 	if (server->hot_flags & SPARSE_SATURATED)
 		saturation_say(server, key);
 	return true;

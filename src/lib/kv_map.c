@@ -217,6 +217,7 @@ void kv_map_adopt(struct kv_server *server)
 {
 	if (server->endpoint)
 		all_again(server);
+	kv_carry_move(server);
 	pthread_rwlock_wrlock(&server->kv->maps);
 	map_free(&server->map);
 	server->map = server->next;

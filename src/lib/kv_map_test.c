@@ -5,20 +5,6 @@
 
 enum { ROUNDS = 60, ALL_LOST = 1000000 };
 
-/* These are the hot keys from now on. */
-static void fake_remap(struct fake *fake, const uint64_t *key, uint32_t count)
-{
-	pthread_mutex_lock(&fake->lock);
-	memcpy(fake->hot_key, key, count * sizeof(*key));
-	fake->ranks = count;
-	fake->map++;
-	for (uint32_t i = 0; i < FAKE_PEERS; i++)
-		if (fake->peer[i].is_open)
-			fake_map_say(fake, &fake->peer[i]);
-	fake_fence(fake);
-	pthread_mutex_unlock(&fake->lock);
-}
-
 static void remap_drawn(struct fake *fake, struct rng *rng)
 {
 	uint32_t count = 1 + rng_below(rng, FAKE_KEYS / 2);

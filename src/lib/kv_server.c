@@ -48,6 +48,7 @@ void kv_server_fini(struct kv_server *server)
 	}
 	kv_hot_fini(server);
 	kv_map_fini(server);
+	free(server->carry);
 }
 
 short kv_server_events(const struct kv_server *server)
