@@ -298,6 +298,7 @@ static void share(struct cursor *cursor, struct kv_message *message)
 	is_first = message->type == KV_OPEN && !message->server && !message->is_used;
 	if (!cursor->is_refused && !is_first && !memcmp(message->identity, none, sizeof(none)))
 		refuse(cursor, "identity", "is missing");
+	bytes_of(cursor, message->own, KV_IDENTITY_BYTES, "own");
 }
 
 static void open_of(struct cursor *cursor, struct kv_message *message)

@@ -128,6 +128,7 @@ struct kv_message {
 	uint64_t barrier; /* OPENED: the last that was passed */
 	uint8_t nonce[KV_NONCE_BYTES];
 	uint8_t identity[KV_IDENTITY_BYTES]; /* the table's; zeros: not known yet */
+	uint8_t own[KV_IDENTITY_BYTES];      /* OPENED: the server's; OPEN: of all the others' */
 	uint8_t ip[16];                      /* of the switch; zeros: the server's own address */
 	uint64_t row[SPARSE_WINDOW_MAX];     /* OPENED, REPORT: `window` numbers */
 	char job[KV_JOB_BYTES], secret[KV_JOB_BYTES];

@@ -254,16 +254,18 @@ static void kv__open_says_whose_server_it_is_for(void **state)
 	message.server = 63;
 	message.is_used = true;
 	message.identity[15] = 1;
+	message.own[7] = 9;
 	got = sent_and_got(&message);
 	assert_int_equal(got.server, 63);
 	assert_true(got.is_used);
 	assert_memory_equal(got.identity, message.identity, KV_IDENTITY_BYTES);
-	frame[frame_bytes - 1] = 0;
+	assert_memory_equal(got.own, message.own, KV_IDENTITY_BYTES);
+	frame[frame_bytes - 17] = 0;
 	refused("OPEN: identity is missing");
-	frame[frame_bytes - 1] = 1;
-	frame[frame_bytes - 19] = 63; /* servers */
+	frame[frame_bytes - 17] = 1;
+	frame[frame_bytes - 35] = 63; /* servers */
 	refused("OPEN: server is out of range");
-	frame[frame_bytes - 19] = 65;
+	frame[frame_bytes - 35] = 65;
 	refused("OPEN: servers is out of range");
 }
 

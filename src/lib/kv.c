@@ -246,7 +246,7 @@ static bool is_open(const struct tally_kv *kv)
 	for (uint32_t s = 0; s < kv->servers; s++)
 		if (!kv_server_is_ready(&kv->server[s]) || kv->server[s].state != KV_UP)
 			return false;
-	return true;
+	return kv->is_whole;
 }
 
 /* A server that is there and never opens the table: R-KV-6. */

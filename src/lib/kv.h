@@ -121,8 +121,11 @@ struct kv_server {
 
 	/* As OPENED has said it for the first time. */
 	bool was_open, has_hot;
-	uint16_t number;          /* of the table there */
-	bool was_used;            /* R-KV-22 */
+	uint16_t number;     /* of the table there */
+	bool was_used;       /* R-KV-22 */
+	bool has_list;       /* the last OPEN has told it which the others are; */
+	bool is_asked_again; /* on a connection on which it had opened the table */
+	uint8_t own[KV_IDENTITY_BYTES];
 	char made[KV_TEXT_BYTES]; /* as what it has made the table */
 	float scale;
 	uint64_t generation, expected, patience_ns;
@@ -222,6 +225,7 @@ struct tally_kv {
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
 	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */
+	bool is_whole; /* and it has been told which the others are, and knows no others */
 	uint32_t kept_packets;
 	bool has_copies;
 	enum kv_mode mode;
@@ -367,9 +371,11 @@ void kv_map_fini(struct kv_server *server);
 /* ---- kv_share.c: R-KV-22 ---- */
 
 /* Its fields of OPEN. */
-void kv_share_put(const struct kv_server *server, struct kv_message *open);
+void kv_share_put(struct kv_server *server, struct kv_message *open);
 /* May it be connected to? Not before the first of them has said which table this is. */
 bool kv_share_may_connect(const struct kv_server *server);
+/* Is it the first, and to be told which the others are? */
+bool kv_share_may_ask_again(const struct kv_server *server);
 /* What OPENED says of it: taken, or the table is broken, and this is false. */
 bool kv_share_take(struct kv_server *server, const struct kv_message *opened);
 

@@ -326,6 +326,7 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const struct kv
 	strcpy(message.text, "made 1");
 	message.server = open->server;
 	message.servers = open->servers;
+	memset(message.own, 1 + fake->udp_port % 255, sizeof(message.own));
 	memset(message.identity, 17, sizeof(message.identity)); /* all fakes are of one table */
 	memcpy(message.nonce, fake->nonces[worker], KV_NONCE_BYTES);
 	if (home_sparse_server(fake->home)->memory.worker[worker].is_unreported) {

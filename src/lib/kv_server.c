@@ -393,6 +393,7 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 	}
 	if (!kv_share_take(server, message))
 		return;
+	server->is_asked_again = false;
 	/* R-KV-11: all servers have opened the table before there is a barrier. */
 	if (!server->was_open) {
 		server->barrier_found = message->barrier;
@@ -533,13 +534,20 @@ static void error_take(struct kv_server *server, const struct kv_message *messag
 	pulls_say(server);
 }
 
-static void welcome_take(struct kv_server *server, const struct kv_message *message)
+static void open_say(struct kv_server *server)
 {
 	struct kv_message open = { .type = KV_OPEN,
 				   .dim = server->kv->dim,
 				   .mode = server->kv->mode,
 				   .staleness = server->kv->staleness };
 
+	strcpy(open.name, server->kv->name);
+	kv_share_put(server, &open);
+	say(server, &open);
+}
+
+static void welcome_take(struct kv_server *server, const struct kv_message *message)
+{
 	if (message->version != KV_VERSION) {
 		kv_break(server->kv, TALLY_ERR_VERSION,
 			 "server %s of table %s speaks version %u; this library speaks %d: bring "
@@ -551,9 +559,8 @@ static void welcome_take(struct kv_server *server, const struct kv_message *mess
 	conn_address_ip(&server->at, server->at_server.ip, &server->at_server.port);
 	server->at_server.port = message->port;
 	server->state = KV_OPENING;
-	strcpy(open.name, server->kv->name);
-	kv_share_put(server, &open);
-	say(server, &open);
+	server->is_asked_again = false;
+	open_say(server);
 }
 
 /* It does what a server does, so the next loss is a new one. */
@@ -578,7 +585,8 @@ static bool take(struct kv_server *server, const struct kv_message *message)
 	if (message->type == KV_WELCOME)
 		return server->state == KV_CONNECTING && (welcome_take(server, message), true);
 	if (message->type == KV_OPENED)
-		return server->state == KV_OPENING && (opened_take(server, message), true);
+		return (server->state == KV_OPENING || server->is_asked_again) &&
+		       (opened_take(server, message), true);
 	if (!is_up || message->table != server->number)
 		return false;
 	switch (message->type) {
@@ -686,6 +694,10 @@ uint64_t kv_server_turn(struct kv_server *server)
 	if (server->batches_unsaid) {
 		batches_say(server);
 		pulls_say(server);
+	}
+	if (kv_share_may_ask_again(server)) {
+		server->is_asked_again = true;
+		open_say(server);
 	}
 	if (server->state == KV_DOWN)
 		return server->retry_ns;

@@ -6,11 +6,34 @@
 #include <string.h>
 
 #include "core/ablate.h"
+#include "core/hash.h"
 #include "lib/kv.h"
 
 enum { WORD_BYTES = 80 };
 
-void kv_share_put(const struct kv_server *server, struct kv_message *open)
+static bool are_all_open(const struct tally_kv *kv)
+{
+	for (uint32_t s = 0; s < kv->servers; s++)
+		if (!kv->server[s].was_open)
+			return false;
+	return true;
+}
+
+/* Of the others' own identities, in their order. */
+static void list_put(const struct tally_kv *kv, uint8_t list[KV_IDENTITY_BYTES])
+{
+	uint64_t one = HASH_BEGIN, other = ~one;
+
+	for (uint32_t s = 1; s < kv->servers; s++)
+		for (uint32_t i = 0; i < KV_IDENTITY_BYTES; i++) {
+			one = hash_byte(one, kv->server[s].own[i]);
+			other = hash_byte(other, kv->server[s].own[i]);
+		}
+	sparse_body_put64(list, one);
+	sparse_body_put64(list + 8, other);
+}
+
+void kv_share_put(struct kv_server *server, struct kv_message *open)
 {
 	const struct tally_kv *kv = server->kv;
 
@@ -18,6 +41,9 @@ void kv_share_put(const struct kv_server *server, struct kv_message *open)
 	open->servers = (uint16_t)kv->servers;
 	memcpy(open->identity, kv->identity, sizeof(open->identity));
 	open->is_used = kv->server->was_used || server->was_open;
+	server->has_list = !server->idx && kv->servers > 1 && are_all_open(kv);
+	if (server->has_list)
+		list_put(kv, open->own);
 }
 
 bool kv_share_may_connect(const struct kv_server *server)
@@ -99,6 +125,12 @@ static void difference_say(struct kv_server *server, const char *made)
 		 server->kv->name, word, firsts, first->at.text, its, server->at.text);
 }
 
+bool kv_share_may_ask_again(const struct kv_server *server)
+{
+	return !server->idx && server->state == KV_UP && !server->has_list &&
+	       server->kv->servers > 1 && are_all_open(server->kv);
+}
+
 /* ---- OPENED ---- */
 
 bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
@@ -115,7 +147,8 @@ bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 			 server->at.text, kv->name, server->idx, kv->servers);
 		return false;
 	}
-	if (server->was_open && strcmp(server->made, opened->text) != 0) {
+	if (server->was_open && (strcmp(server->made, opened->text) != 0 ||
+				 memcmp(server->own, opened->own, sizeof(server->own)) != 0)) {
 		kv_break(kv, TALLY_ERR_REMOTE,
 			 "table %s of server %s has become another one since it was opened: its "
 			 "words are others",
@@ -127,8 +160,10 @@ bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 		difference_say(server, opened->text);
 		return false;
 	}
+	kv->is_whole |= kv->servers == 1 || server->has_list;
 	if (server->was_open)
 		return true;
+	memcpy(server->own, opened->own, sizeof(server->own));
 	memcpy(kv->identity, opened->identity, sizeof(kv->identity));
 	strcpy(server->made, opened->text);
 	server->was_used = opened->is_used;

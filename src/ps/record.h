@@ -25,7 +25,7 @@ enum {
 	RECORD_HEADER_BYTES = 12,
 	RECORD_BODY_MAX = 1 << 30,
 	RECORD_TEXT_MAX = 512, /* of a TABLE */
-	RECORD_SHARE_BYTES = 24,
+	RECORD_SHARE_BYTES = 56,
 	RECORD_WHOLE_BYTES = RECORD_HEADER_BYTES + 8,
 	RECORD_BEFORE_BYTES =
 		44, /* its body: number, bytes, records, batches, epochs of 8, sum of 4 */
@@ -43,7 +43,7 @@ enum record_type {
 	RECORD_STAGE, /* of a checkpoint: what a step has so far (stage.h) */
 	RECORD_WHOLE, /* of a log: 8, where in the file it stands. All before it was durable before it was written. */
 	RECORD_BEFORE, /* of a log: 8 number of the log before it, and what that had in all: struct record_sum */
-	RECORD_SHARE, /* 2 index, 2 count, 4 flags: 1 used, 2 identity is known; 16 identity (R-KV-22) */
+	RECORD_SHARE, /* 2 index, 2 count, 4 flags: 1 used, 2 identity is known; 16 each: identity, own, list (R-KV-22) */
 };
 
 /* ---- bytes, growing ---- */

@@ -82,12 +82,14 @@ static int share_take(struct ps_table *table, const uint8_t *body, uint32_t byte
 	struct ps_share *share = &table->share;
 
 	if (bytes != RECORD_SHARE_BYTES)
-		return failed(error, "a server's share of another length than 24");
+		return failed(error, "a server's share of another length than 56");
 	share->index = (uint16_t)(body[0] | body[1] << 8);
 	share->count = (uint16_t)(body[2] | body[3] << 8);
 	share->is_used = body[4] & 1;
 	share->is_known = body[4] & 2;
 	memcpy(share->identity, body + 8, sizeof(share->identity));
+	memcpy(share->own, body + 8 + KV_IDENTITY_BYTES, sizeof(share->own));
+	memcpy(share->list, body + 8 + 2 * KV_IDENTITY_BYTES, sizeof(share->list));
 	if (share->index < share->count && share->count <= KV_SERVERS_MAX)
 		return 0;
 	return failed(error, "a server's share that cannot be");

@@ -212,6 +212,7 @@ static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struc
 	snprintf(message.name, sizeof(message.name), "%s", table->options.name);
 	ps_table_made(table, message.text);
 	memcpy(message.identity, table->share.identity, sizeof(message.identity));
+	memcpy(message.own, table->share.own, sizeof(message.own));
 	worker->binding = (struct binding){ 0 };
 	if (!ps_random(worker->binding.nonce, sizeof(worker->binding.nonce))) {
 		conn->is_gone = true;

@@ -8,11 +8,19 @@
 
 static const uint8_t none[KV_IDENTITY_BYTES];
 
-/* Another worker that is here; NULL: none. */
-static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, uint16_t worker)
+/* The same process has another connection that has opened the table: its list has this server twice. */
+static bool is_itself(const struct ps_hosted *hosted, const struct ps_conn *conn)
+{
+	const struct ps_conn *has = hosted->worker[conn->worker].conn;
+
+	return has && has != conn && has->incarnation == conn->incarnation;
+}
+
+/* Another connection that has opened the table; NULL: none. */
+static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, const struct ps_conn *conn)
 {
 	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
-		if (i != worker && hosted->worker[i].conn)
+		if (hosted->worker[i].conn && (i != conn->worker || is_itself(hosted, conn)))
 			return hosted->worker[i].conn;
 	return NULL;
 }
@@ -53,11 +61,33 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 		has->index + 1, has->count);
 }
 
+/* Which the others are is the first server's to know: each of them knows who the first one is. */
+static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted,
+			struct ps_conn *conn, const struct kv_message *open,
+			const struct ps_conn *other)
+{
+	const struct ps_share *has = &hosted->table->share;
+
+	if (!memcmp(has->list, none, sizeof(none)) || !memcmp(open->own, none, sizeof(none)) ||
+	    !memcmp(has->list, open->own, sizeof(none)) || (!has->is_used && !other) ||
+	    TAKEN_OUT(PS_SHARE_LIST))
+		return false;
+	ps_serve_refuse(
+		server, conn, open, KV_REFUSED_MISMATCH,
+		"table %s: of the servers 2 to %u in the list (TALLY_SERVERS) of %s one is another "
+		"than %s%s, or has another folder (--adopt 0/%u at server 1: these are it from now "
+		"on)",
+		open->name, open->servers, conn->who,
+		has->is_used ? "those that the table was made with" : "those of ",
+		has->is_used ? "" : other->who, open->servers);
+	return true;
+}
+
 bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open)
 {
 	const struct ps_share *has = &hosted->table->share;
-	const struct ps_conn *other = who_is_here(hosted, conn->worker);
+	const struct ps_conn *other = who_is_here(hosted, conn);
 	bool is_fixed = has->is_used || other;
 
 	if (TAKEN_OUT(PS_SHARE))
@@ -77,6 +107,8 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 			place_refuse(server, hosted, conn, open, has->is_used ? NULL : other);
 		return is_fixed;
 	}
+	if (!open->server && has->count && list_refuse(server, hosted, conn, open, other))
+		return true;
 	if (!has->is_known || !memcmp(open->identity, none, sizeof(none)) ||
 	    !memcmp(open->identity, has->identity, sizeof(none)) || (!is_fixed && !open->is_used))
 		return false;
@@ -98,6 +130,17 @@ bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open)
 		memcpy(share.identity, open->identity, sizeof(none));
 	} else if (is_new && !ps_random(share.identity, sizeof(share.identity))) {
 		return false;
+	}
+	if (!memcmp(share.own, none, sizeof(none))) {
+		is_new = true;
+		if (!ps_random(share.own, sizeof(share.own)))
+			return false;
+	}
+	if (!is_mine)
+		memset(share.list, 0, sizeof(share.list));
+	if (!open->server && memcmp(open->own, none, sizeof(none)) != 0) {
+		is_new |= memcmp(open->own, share.list, sizeof(none)) != 0;
+		memcpy(share.list, open->own, sizeof(share.list));
 	}
 	share.index = open->server;
 	share.count = open->servers;
@@ -127,8 +170,11 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 		return -1;
 	}
 	if (has.is_used) {
-		if (has.index == share.index && has.count == share.count)
+		if (has.index == share.index && has.count == share.count) {
+			memset(has.list, 0, sizeof(has.list));
+			ps_table_share(hosted->table, &has);
 			return 0;
+		}
 		snprintf(error, PS_ERROR_MAX,
 			 "table %s: --adopt %u/%u: its folder is that of number %u of %u servers "
 			 "(%u/%u), and stays it",

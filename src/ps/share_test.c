@@ -153,6 +153,68 @@ static void server__folder_of_another_table_is_refused(void **unused)
 	close(fd);
 }
 
+static int open_listed(uint16_t worker, uint64_t incarnation, const uint8_t *who, uint8_t list)
+{
+	struct kv_message hello = hello_of(worker, incarnation);
+	struct kv_message open = {
+		.type = KV_OPEN, .name = "t", .dim = DIM, .server = 0, .servers = 2
+	};
+	int fd = connect_one();
+
+	memcpy(open.identity, who, sizeof(open.identity));
+	memset(open.own, list, sizeof(open.own));
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	return fd;
+}
+
+/* The others are others: of each place there may be several that say they are it. */
+static void server__other_servers_behind_the_first_are_refused(void **unused)
+{
+	int fd = opened(0, 1, 0, 2, NULL), other;
+
+	(void)unused;
+	memcpy(identity, said.identity, sizeof(identity));
+	other = open_listed(1, 1, identity, 5);
+	hear(other, KV_OPENED);
+	close(fd);
+	fd = open_listed(0, 1, identity, 6);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"of the servers 2 to 2 in the list (TALLY_SERVERS) of worker 0 (H, pid 77) one is "
+		"another than those of worker 1");
+	close(fd);
+	batch_say(other, 1, 5, 3);
+	hear(other, KV_DONE);
+	close(other);
+	again();
+	fd = open_listed(0, 2, identity, 6);
+	hear_no(fd, KV_REFUSED_MISMATCH, "than those that the table was made with, or has another");
+	close(fd);
+	fd = open_listed(0, 2, identity, 5);
+	hear(fd, KV_OPENED);
+	close(fd);
+	end(NULL);
+	options.adopt_count = 2;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_listed(0, 3, identity, 6);
+	hear(fd, KV_OPENED);
+	close(fd);
+}
+
+/* One connection for each place in the list. */
+static void server__same_server_twice_in_a_list_is_refused(void **unused)
+{
+	int fd = opened(0, 1, 0, 2, NULL), other;
+
+	(void)unused;
+	memcpy(identity, said.identity, sizeof(identity));
+	other = open_as(0, 1, 1, 2, identity, false);
+	hear_no(other, KV_REFUSED_MISMATCH, "this is number 2 of 2; in that of worker 0");
+	close(other);
+	close(fd);
+}
+
 static void server__folder_that_is_gone_is_named(void **unused)
 {
 	int fd = open_as(0, 1, 1, 2, identity, true);
@@ -298,6 +360,8 @@ int main(void)
 		T(other_place_is_refused_while_somebody_is_there),
 		T(other_place_is_refused_once_it_was_used),
 		T(folder_of_another_table_is_refused),
+		T(other_servers_behind_the_first_are_refused),
+		T(same_server_twice_in_a_list_is_refused),
 		T(folder_that_is_gone_is_named),
 		T(workers_of_two_jobs_are_refused),
 		T(version_1_is_refused_by_name),

@@ -77,7 +77,7 @@ void ps_table_step(struct ps_table *table)
 static void share_body(const struct ps_table *table, struct bytes *out)
 {
 	const struct ps_share *share = &table->share;
-	uint8_t fixed[RECORD_SHARE_BYTES - KV_IDENTITY_BYTES] = {
+	uint8_t fixed[RECORD_SHARE_BYTES - 3 * KV_IDENTITY_BYTES] = {
 		(uint8_t)share->index,
 		(uint8_t)(share->index >> 8),
 		(uint8_t)share->count,
@@ -87,6 +87,8 @@ static void share_body(const struct ps_table *table, struct bytes *out)
 
 	bytes_put(out, fixed, sizeof(fixed));
 	bytes_put(out, share->identity, sizeof(share->identity));
+	bytes_put(out, share->own, sizeof(share->own));
+	bytes_put(out, share->list, sizeof(share->list));
 }
 
 void ps_table_share_put(const struct ps_table *table, struct bytes *out)

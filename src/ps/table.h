@@ -37,6 +37,7 @@ struct ps_table_options {
 	float unit; /* SPARSE_FIXED: what 1 of a hot value's integers stands for; above 0 */
 	uint64_t memory_max; /* of the rows; 0: 1 GiB */
 	const char *map;     /* path; NULL: no key is hot */
+	uint32_t map_table;  /* which table's map that is, as tally hot --table has said */
 	enum ps_durability durability;
 	const char *folder; /* where its files are, but of PS_NONE */
 	bool accepts_loss; /* goes on, though something that was on the disk is not there any more */
@@ -59,6 +60,8 @@ struct ps_share {
 	bool is_used;          /* something was asked of it, or came, since: it stays so */
 	bool is_known;         /* the identity is */
 	uint8_t identity[KV_IDENTITY_BYTES];
+	uint8_t own[KV_IDENTITY_BYTES];  /* of this server */
+	uint8_t list[KV_IDENTITY_BYTES]; /* at the first: of all the others'; zeros: not said yet */
 };
 
 struct ps_table {
