@@ -69,6 +69,7 @@ static const char help[] =
 	"  rate= momentum= beta1= beta2= epsilon= beta= l1= l2=   numbers of the optimizer\n"
 	"  initial=NAME         zero, uniform or normal (zero); scale= of it (0.01), seed= (1)\n"
 	"  map=FILE             of tally hot: these keys are summed by a switch (none)\n"
+	"  map-table=N          which table's map it is, as tally hot --table has said (0)\n"
 	"  unit=X               what 1 of a hot key's integers stands for (1 for sum, else "
 	"2^-20)\n"
 	"  values=fixed|lns     what a switch adds hot values up as: such integers; or float32 by\n"
@@ -156,6 +157,7 @@ static const struct whole_word wholes[] = {
 	{ "pairs", 1, UINT32_MAX, false, "a number, at least 1" },
 	{ "age-us", 1, 1000000000, false, "microseconds, at least 1" },
 	{ "copies", 0, 1, false, "0 or 1" },
+	{ "map-table", 0, HOT_MAP_TABLE_MAX, false, "a number up to 65535" },
 	{ "patience-us", 1, 1000000000, false, "microseconds, at least 1" },
 };
 /* clang-format on */
@@ -178,6 +180,8 @@ static void whole_set(struct ps_hosted_options *options, const char *word, uint6
 		options->age_us = number;
 	else if (!strcmp(word, "copies"))
 		options->table.has_copies = number;
+	else if (!strcmp(word, "map-table"))
+		options->table.map_table = (uint32_t)number;
 	else
 		options->patience_us = (uint32_t)number;
 }

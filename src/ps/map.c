@@ -22,6 +22,10 @@ int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char er
 		return 0;
 	if (hot_map_read(table->options.map, map, said))
 		return failed(table, said, error);
+	if (hot_map_expect(map, table->options.map, table->options.map_table, 0, said)) {
+		hot_map_fini(map);
+		return failed(table, said, error);
+	}
 	if (RECORD_STEP_BYTES + 8ull * sparse_places(&table->shape) +
 		    map->keys * 8ull * (1 + table->shape.dim) <=
 	    RECORD_BODY_MAX)

@@ -39,7 +39,11 @@ static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[
 	}
 	if (ps_table_map_read(hosted->table, &map, error))
 		return -1;
-	if (has_room(server, hosted, &map, error))
+	if (ps_share_is_others_map(&hosted->table->share, &map))
+		snprintf(error, PS_ERROR_MAX,
+			 "table %s: the %u keys of its map are all of another server",
+			 hosted->options.table.name, map.keys);
+	else if (has_room(server, hosted, &map, error))
 		result = ps_table_remap(hosted->table, &map, error);
 	hot_map_fini(&map);
 	return result;

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "core/ablate.h"
+#include "core/hash.h"
 #include "ps/internal.h"
 
 static const uint8_t none[KV_IDENTITY_BYTES];
+
+enum { MAP_LEAST = 16 }; /* keys: fewer may be of one server by chance */
 
 /* The same process has another connection that has opened the table: its list has this server twice. */
 static bool is_itself(const struct ps_hosted *hosted, const struct ps_conn *conn)
@@ -61,6 +64,23 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 		has->index + 1, has->count);
 }
 
+/* The whole table's map has keys of all its servers. One that has another one's keys alone was made for that one. */
+bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *map)
+{
+	uint64_t whose = UINT64_MAX;
+
+	if (share->count < 2 || map->keys < MAP_LEAST || TAKEN_OUT(PS_OTHERS_MAP))
+		return false;
+	for (uint32_t i = 0; i < map->keys; i++) {
+		uint64_t its = hash_number(HASH_BEGIN, map->key[i], 8) % share->count;
+
+		if (its == share->index || (i && its != whose))
+			return false;
+		whose = its;
+	}
+	return true;
+}
+
 /* Which the others are is the first server's to know: each of them knows who the first one is. */
 static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted,
 			struct ps_conn *conn, const struct kv_message *open,
@@ -106,6 +126,16 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 		if (is_fixed)
 			place_refuse(server, hosted, conn, open, has->is_used ? NULL : other);
 		return is_fixed;
+	}
+	if (ps_share_is_others_map(&(struct ps_share){ .index = open->server,
+						       .count = open->servers },
+				   &hosted->table->map)) {
+		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
+				"table %s: the %u keys of its map are all of another server than "
+				"this, number %u of %u: the map (map=) was made for that one",
+				open->name, hosted->table->map.keys, open->server + 1,
+				open->servers);
+		return true;
 	}
 	if (!open->server && has->count && list_refuse(server, hosted, conn, open, other))
 		return true;

@@ -280,6 +280,67 @@ static void server__workers_of_two_jobs_are_refused(void **unused)
 	close(other);
 }
 
+/* FNV-1a of its bytes, as the rule says it. */
+static uint32_t server_of(uint64_t key, uint32_t count)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (uint32_t i = 0; i < 8; i++)
+		hash = (hash ^ (key >> 8 * i & 0xff)) * 0x100000001b3;
+	return (uint32_t)(hash % count);
+}
+
+static void map_of(const char *path, uint32_t version, uint32_t number, uint32_t server_idx,
+		   uint32_t count)
+{
+	uint64_t keys[64], key = 1;
+	struct hot_map map = { .version = version, .table = number, .key = keys };
+	char error[GLM_ERROR_MAX];
+
+	for (; map.keys < count; key++)
+		if (server_idx == 2 || server_of(key, 2) == server_idx)
+			keys[map.keys++] = key;
+	if (hot_map_write(path, &map, error))
+		fail_msg("%s", error);
+}
+
+static void server__map_of_another_server_or_table_is_refused(void **unused)
+{
+	char path[64], error[PS_ERROR_MAX];
+	int fd;
+
+	(void)unused;
+	snprintf(path, sizeof(path), "%s/map", folder);
+	table.table.map = path;
+	end(NULL);
+	map_of(path, 1, 0, 0, 16);
+	assert_int_equal(begin(NULL), 0);
+	fd = open_as(0, 1, 1, 2, identity, false);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"the 16 keys of its map are all of another server than this, "
+		"number 2 of 2");
+	close(fd);
+	fd = opened(0, 1, 0, 2, NULL);
+	close(fd);
+	for (uint32_t own = 1; own < 3; own++) { /* its own alone, or the whole table's */
+		end(NULL);
+		map_of(path, 1 + own, 0, own, 40);
+		options_begin();
+		table.table.map = path;
+		assert_int_equal(begin(NULL), 0);
+		fd = opened(0, 1, 1, 2, identity);
+		close(fd);
+	}
+	end(NULL);
+	map_of(path, 9, 7, 2, 16);
+	assert_int_equal(ps_server_open(&server, &options, error), -1);
+	if (!strstr(error, "the map of table 7, not of table 0"))
+		fail_msg("%s", error);
+	table.table.map_table = 7;
+	assert_int_equal(begin(NULL), 0);
+	unlink(path);
+}
+
 /* As a log of the version before has it: a JOIN, and no share. */
 static void old_folder_write(void)
 {
@@ -364,6 +425,7 @@ int main(void)
 		T(same_server_twice_in_a_list_is_refused),
 		T(folder_that_is_gone_is_named),
 		T(workers_of_two_jobs_are_refused),
+		T(map_of_another_server_or_table_is_refused),
 		T(version_1_is_refused_by_name),
 		T(old_folder_is_adopted_once),
 	};
