@@ -209,7 +209,7 @@ static void lists_differ_while_one_is_there(void)
 	refused("0", 1, "this is number 1 of 1; in that of worker 0");
 	refused("1", 1, "it was number 2 of 2");
 	refused("012", 1, "this is number 1 of 3; in that of worker 0");
-	refused("201", 1, "it was number 1 of 2");
+	refused("201", 1, "of 3; in that of worker 0"); /* by two of them: whichever is first */
 	refused("00", 1, "this is number 2 of 2; in that of worker 0");
 	refused("11", 1, "it was number 2 of 2");
 	/* A server of another list, in the same place: only the first one can know. */
