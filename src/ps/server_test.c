@@ -118,7 +118,7 @@ static void server__later_incarnation_takes_the_place(void **unused)
 /* R-KV-6: nobody can say the last number that there is. */
 static void server__incarnation_far_ahead_is_refused(void **unused)
 {
-	struct kv_message open = { .type = KV_OPEN, .name = "t", .dim = DIM };
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	struct kv_message hello;
 	struct timespec wall;
 	uint64_t now_ns, hour_ns = 3600000000000;
