@@ -248,7 +248,8 @@ static void admission__granted_and_enabling_have_the_time_to_gather_each(void **
 				restart(state);
 			t.config.gather_ns = 15 * second_ns;
 			bring_to(i, 10, 2);
-			pass(15 * second_ns, late, both);
+			/* nobody is READY while GRANTED: members tell first */
+			pass((i == ADMISSION_GRANTED ? 16 : 15) * second_ns, late, both);
 			assert_state(late ? ADMISSION_DRAIN : i);
 		}
 	}

@@ -180,6 +180,23 @@ static void admission__who_is_not_ready_is_named_with_the_members_own_patience(v
 		    "job \"train\" of 2: rank 1 on host11 did not get ready in time");
 }
 
+/* Of several aggregators another one may not answer: its members know. */
+static void admission__where_nobody_is_ready_members_tell_first_what_they_wait_for(void **state)
+{
+	(void)state;
+	prepare_join(10, 0, 1);
+	t.message.join.timeout_ms = 4000;
+	say(10);
+	acknowledge(ADMISSION_JOB_ADD);
+	assert_done("add grant>10");
+	wait_seconds(4);
+	assert_done("");
+	wait_seconds(1);
+	assert_done("abort>10 close>10 remove");
+	assert_text(CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		    "job \"train\" of 1: rank 0 on host10 did not get ready in time");
+}
+
 static void admission__shards_that_never_get_ready_end_the_life(void **state)
 {
 	(void)state;
@@ -397,6 +414,7 @@ int main(void)
 		TEST(admission__progress_tells_how_the_last_life_ended),
 		TEST(admission__granted_but_never_ready_is_named),
 		TEST(admission__who_is_not_ready_is_named_with_the_members_own_patience),
+		TEST(admission__where_nobody_is_ready_members_tell_first_what_they_wait_for),
 		TEST(admission__shards_that_never_get_ready_end_the_life),
 		TEST(admission__who_claims_a_held_rank_waits_while_both_are_pinged),
 		TEST(admission__a_freed_rank_goes_to_its_first_waiter),

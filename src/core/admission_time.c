@@ -11,6 +11,7 @@ enum {
 static const uint64_t ms_ns = 1000000;
 static const uint64_t beat_max_ns = 2000000000; /* who has no GRANT yet expects the defaults */
 static const uint64_t silence_min_ns = 10000000000;
+static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
 
 void time_late(struct turn *turn)
@@ -57,6 +58,7 @@ static uint64_t gather_deadline(const struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	uint64_t deadline = UINT64_MAX;
+	bool is_any_ready = false;
 
 	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
 	    admission->state != ADMISSION_ENABLING)
@@ -66,7 +68,11 @@ static uint64_t gather_deadline(const struct turn *turn)
 
 		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
 			deadline = patience_end(turn, &member->peer);
+		is_any_ready |= member->presence == ADMISSION_READY;
 	}
+	/* All wait for something else, such as another aggregator: they know better what, and tell us. */
+	if (admission->state == ADMISSION_GRANTED && !is_any_ready)
+		deadline += own_words_ns;
 	return deadline;
 }
 

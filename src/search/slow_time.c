@@ -87,6 +87,7 @@ static uint64_t late_ns(const struct slow_step *step)
 {
 	const struct slow_admission *slow = step->slow;
 	uint64_t late_ns = UINT64_MAX;
+	bool has_ready = false;
 
 	if (slow->state == ADMISSION_NONE || slow->state > ADMISSION_ENABLING)
 		return late_ns;
@@ -100,8 +101,9 @@ static uint64_t late_ns(const struct slow_step *step)
 								    : slow->since_ns);
 		if (slow_is_in(person) && its_ns < late_ns)
 			late_ns = its_ns;
+		has_ready |= person->place == SLOW_READY;
 	}
-	return late_ns;
+	return late_ns + (slow->state == ADMISSION_GRANTED && !has_ready ? SECOND_NS : 0);
 }
 
 uint64_t slow_wake_ns(const struct slow_step *step)
