@@ -198,6 +198,22 @@ static float float32_expected(const struct scenario_op *op, uint32_t workers,
 	return (float)(op->is_avg ? sum / workers : sum);
 }
 
+/* R-NUM-8 */
+static bool lone_verify(const struct scenario_op *op, const void *source, const void *result,
+			char text[ORACLE_TEXT])
+{
+	for (uint64_t i = 0; i < op->count; i++) {
+		uint32_t is = ((const uint32_t *)result)[i], was = ((const uint32_t *)source)[i];
+
+		if (is == was)
+			continue;
+		snprintf(text, ORACLE_TEXT, "float32 element %llu of one worker is %08x, not %08x",
+			 (unsigned long long)i, is, was);
+		return false;
+	}
+	return true;
+}
+
 static bool float32_verify(const struct scenario_op *op, uint32_t workers, uint32_t lanes,
 			   const void *const *sources, const float *result, char text[ORACLE_TEXT])
 {
@@ -224,5 +240,7 @@ bool oracle_verify(const struct scenario_op *op, uint32_t workers, uint32_t lane
 {
 	if (op->type == ENDPOINT_INT32)
 		return int32_verify(op, workers, sources, result, text);
+	if (workers == 1)
+		return lone_verify(op, sources[0], result, text);
 	return float32_verify(op, workers, lanes, sources, result, text);
 }

@@ -104,6 +104,24 @@ static void oracle__float32_is_that_of_the_chunk_to_the_bit(void **state)
 	assert_true(verify(&avg, result));
 }
 
+static void oracle__sum_of_one_is_its_bits(void **state)
+{
+	static const uint32_t odd[] = { 0x80000000, 0x7fc00001, 0xff800000, 1 };
+	struct scenario_op op = op_make(ENDPOINT_FLOAT32, true, 4);
+	const void *one[] = { odd };
+	char text[ORACLE_TEXT];
+	uint32_t result[4];
+
+	(void)state;
+	memcpy(result, odd, sizeof(odd));
+	assert_true(oracle_verify(&op, 1, LANES, one, result, text));
+	for (uint32_t i = 0; i < 4; i++) {
+		result[i] ^= 1;
+		assert_false(oracle_verify(&op, 1, LANES, one, result, text));
+		result[i] ^= 1;
+	}
+}
+
 static void oracle__sum_beyond_range_is_infinite(void **state)
 {
 	struct scenario_op op = op_make(ENDPOINT_FLOAT32, false, 1);
@@ -154,6 +172,7 @@ int main(void)
 		cmocka_unit_test(oracle__int32_saturates_and_avg_truncates_toward_zero),
 		cmocka_unit_test(oracle__infinities_and_nan_are_exact),
 		cmocka_unit_test(oracle__float32_is_that_of_the_chunk_to_the_bit),
+		cmocka_unit_test(oracle__sum_of_one_is_its_bits),
 		cmocka_unit_test(oracle__sum_beyond_range_is_infinite),
 		cmocka_unit_test(oracle__contents_have_all_kinds_of_numbers),
 	};
