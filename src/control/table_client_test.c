@@ -158,6 +158,31 @@ static void client__asks_one_beat_at_a_time_and_says_how_long_it_takes(void **st
 	assert_int_equal(table_client_delay_ns(t.client), (7 * 30 + 110) / 8 * ms_ns);
 }
 
+/* R-CT-45: SETUP waits for it. */
+static void client__names_its_generation_at_once_and_from_then_on(void **state)
+{
+	const uint64_t generation = 3ull << 40 | 0xfeedbeef01;
+	uint32_t serial;
+
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	assert_true(t.message.table_beat.generation == 0);
+	serial = t.message.table_beat.serial;
+	table_client_name(t.client, generation); /* the beat before is not answered yet */
+	assert_int_equal(table_client_due(t.client), 0);
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	assert_int_equal(t.message.table_beat.serial, serial + 1);
+	assert_true(t.message.table_beat.generation == generation);
+	say(&(struct control_message){
+		.type = CONTROL_TABLE_BEAT,
+		.table_beat = { .serial = serial + 1, .index = 9, .instance = 77 } });
+	t.now_ns += 30 * ms_ns;
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	assert_int_equal(t.message.table_beat.serial, serial + 2);
+	assert_true(t.message.table_beat.generation == generation);
+}
+
 static void client__ends_when_its_beat_has_no_answer(void **state)
 {
 	(void)state;
@@ -258,6 +283,8 @@ int main(void)
 						finish),
 		cmocka_unit_test_setup_teardown(
 			client__asks_one_beat_at_a_time_and_says_how_long_it_takes, begin, finish),
+		cmocka_unit_test_setup_teardown(
+			client__names_its_generation_at_once_and_from_then_on, begin, finish),
 		cmocka_unit_test_setup_teardown(client__ends_when_its_beat_has_no_answer, begin,
 						finish),
 		cmocka_unit_test_setup_teardown(client__hears_why_it_was_denied_or_ended, begin,
