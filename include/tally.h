@@ -477,10 +477,13 @@ struct tally_kv_stats {
 	uint64_t packets_lost; /* and of hot ones */
 	/* Of hot keys, not 0, and less than the table's unit makes 1 of: what they are comes with later ones. */
 	uint64_t values_small;
+	/* That nobody took, for they were from another address, of another generation or with another nonce: late, or a
+	 * stranger's. */
+	uint64_t packets_dropped;
 };
-#define TALLY_KV_STATS_INIT                                                 \
-	{                                                                   \
-		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define TALLY_KV_STATS_INIT                                                    \
+	{                                                                      \
+		sizeof(struct tally_kv_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 /* Fills in at most stats->size bytes: a caller built with an older header keeps working. Counted since open.

@@ -320,6 +320,7 @@ void home_sparse_serve(struct home_sparse *home, const struct link_address *peer
 		return;
 	}
 	is_part = packet.kind == SPARSE_CUT || sparse_is_flush(packet.kind);
+	home->stats.generation += packet.generation != home->server.generation;
 	if (step(home, &event).is_dropped)
 		home->stats.dropped++;
 	else if (is_part && packet.number == home->server.expected)

@@ -33,7 +33,9 @@ struct home_sparse_options {
 };
 
 struct home_sparse_stats {
-	uint64_t parts, dropped, strangers; /* of the packets that came */
+	uint64_t parts, dropped,
+		strangers;   /* of the packets that came; strangers: from another address */
+	uint64_t generation; /* of those that were dropped: of another one */
 	uint64_t epochs, haves, setups, resumes, commits, bcasts, flips;
 };
 

@@ -595,6 +595,7 @@ int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)
 		now.packets_resent += endpoint_sparse_stats(server->endpoint)->pushes_again;
 		now.packets_out += endpoint_sparse_stats(server->endpoint)->pushes;
 	}
+	now.packets_dropped = kv_hot_dropped(kv);
 	pthread_mutex_unlock(&kv->lock);
 	now.packets_out -= now.packets_resent;
 	now.size = stats->size;

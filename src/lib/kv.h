@@ -244,6 +244,7 @@ struct tally_kv {
 	struct kv_codec codec;
 	struct kv_message message;
 	struct tally_kv_stats stats; /* bytes: of connections that are closed */
+	uint64_t dropped_said;       /* packets_dropped, as it was logged */
 	uint32_t servers;
 	struct kv_server server[];
 };
@@ -404,6 +405,9 @@ bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const flo
 		uint64_t *seq);
 void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const uint8_t *at,
 		   uint32_t bytes);
+/* Packets that nobody took: of stats.packets_dropped; and says so, as they grow. */
+uint64_t kv_hot_dropped(const struct tally_kv *kv);
+void kv_hot_dropped_say(struct tally_kv *kv);
 /* Sends what is due. When to be called again. */
 uint64_t kv_hot_turn(struct kv_server *server);
 /* TALLY_KV_COPIES: the copy, if it may be used now; or NULL. */

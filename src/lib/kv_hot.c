@@ -7,6 +7,7 @@
 #include "core/rto.h"
 #include "lib/kv.h"
 
+enum { DROPPED_MANY = 64 }; /* more than what a fence leaves on its way: somebody should look */
 static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
 
 /* ---- who is where ---- */
@@ -48,14 +49,17 @@ static uint64_t greeting_turn(struct kv_server *server, struct kv_greeting *gree
 	return greeting->due_ns;
 }
 
-static void greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
+static bool greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 			  const struct link_address *peer, const struct wire *packet)
 {
 	if (greeting->is_begun && packet->type == WIRE_WELCOME && packet->job == greeting->index &&
 	    packet->child == kv->worker && packet->generation == wire_get32(greeting->nonce + 4) &&
 	    packet->seq - greeting->before - 1 < greeting->serial - greeting->before &&
-	    link_address_equal(peer, &greeting->address))
+	    link_address_equal(peer, &greeting->address)) {
 		greeting->is_welcome = true;
+		return true;
+	}
+	return false;
 }
 
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES])
@@ -282,21 +286,52 @@ void kv_hot_packet(struct tally_kv *kv, const struct link_address *peer, const u
 {
 	struct sparse sparse;
 	struct wire wire;
+	bool is_taken = false;
 
 	if (bytes && at[0] == SPARSE_FIRST_BYTE) {
 		if (sparse_check(at, bytes, &sparse) != WIRE_OK)
 			return;
-		for (uint32_t i = 0; i < kv->servers; i++)
-			if (is_of(&kv->server[i], peer, &sparse))
-				serve(&kv->server[i], at, bytes);
+		for (uint32_t i = 0; i < kv->servers; i++) {
+			if (!is_of(&kv->server[i], peer, &sparse))
+				continue;
+			is_taken = true;
+			serve(&kv->server[i], at, bytes);
+		}
+		kv->stats.packets_dropped += !is_taken;
 		return;
 	}
 	if (wire_check(at, bytes, &wire) != WIRE_OK)
 		return;
 	for (uint32_t i = 0; i < kv->servers; i++) {
-		greeting_take(kv, &kv->server[i].to_server, peer, &wire);
-		greeting_take(kv, &kv->server[i].to_switch, peer, &wire);
+		is_taken |= greeting_take(kv, &kv->server[i].to_server, peer, &wire);
+		is_taken |= greeting_take(kv, &kv->server[i].to_switch, peer, &wire);
 	}
+	kv->stats.packets_dropped += !is_taken;
+}
+
+uint64_t kv_hot_dropped(const struct tally_kv *kv)
+{
+	uint64_t dropped = kv->stats.packets_dropped;
+
+	for (uint32_t i = 0; i < kv->servers; i++)
+		if (kv->server[i].endpoint)
+			dropped += endpoint_sparse_stats(kv->server[i].endpoint)->dropped;
+	return dropped;
+}
+
+/* The 1st, 2nd, 4th, 8th, ...: a flood is seen, and does not fill the log. */
+void kv_hot_dropped_say(struct tally_kv *kv)
+{
+	uint64_t dropped = kv_hot_dropped(kv);
+
+	if (!dropped || dropped < 2 * kv->dropped_said)
+		return;
+	kv->dropped_said = dropped;
+	report_log(
+		&kv->who, dropped < DROPPED_MANY ? TALLY_LOG_INFO : TALLY_LOG_WARN,
+		"table %s: %llu packets were dropped since it was opened: from another address, of "
+		"another generation, or with another nonce",
+		kv->name, (unsigned long long)dropped);
 }
 
 uint64_t kv_hot_turn(struct kv_server *server)

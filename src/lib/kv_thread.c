@@ -156,6 +156,7 @@ static uint64_t turn(struct tally_kv *kv)
 	kv_works_settle(kv);
 	kv_works_feed(kv);
 	hurry(kv);
+	kv_hot_dropped_say(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 		due_ns = rto_least(due_ns, kv_hot_turn(&kv->server[s]));
 	outbox_flush(&kv->outbox);

@@ -43,8 +43,15 @@ struct ps_tired {
 	bool is;                       /* it is drained, and then it has to go */
 };
 
+/* What was dropped for who sent it, or what it said: dropped.c. */
+struct ps_dropped {
+	uint64_t address, generation, nonce;
+};
+
 struct ps_hosted {
 	struct ps_table *table;
+	uint64_t nonces_wrong; /* HELLOs with another nonce, or an old serial */
+	uint64_t dropped_said; /* as it was logged */
 	struct ps_hosted_options options;
 	struct ps_worker *worker; /* [workers] */
 	uint64_t *row;            /* [window]: of a predecessor, while OPEN is answered */
@@ -103,6 +110,7 @@ struct ps_server {
 	uint32_t stranger_lines;
 	struct pollfd fds[3 + PS_CONNS_MAX + PS_TABLES_MAX]; /* bell, listener, link, connections */
 	uint16_t port;                                       /* UDP */
+	uint64_t dropped_said;                               /* of the switches inside */
 	struct kv_codec codec;
 	float *values; /* KV_VALUES_MAX, for answers */
 	atomic_bool is_stopping, is_asked, is_saving, is_remapping;
@@ -208,6 +216,16 @@ void ps_summed_serve(struct ps_server *server, const struct link_address *peer, 
 		     uint32_t bytes);
 /* What is due; when it is to be called again. */
 uint64_t ps_summed_turn(struct ps_server *server);
+
+/* ---- dropped.c ---- */
+
+/* Says what has been dropped because of its address, generation or nonce, the 1st, 2nd, 4th, 8th, ... time. */
+void ps_dropped_turn(struct ps_server *server);
+struct ps_dropped ps_dropped_table(const struct ps_hosted *hosted);
+/* Of all tables' switches inside. */
+struct ps_dropped ps_dropped_switch(const struct ps_server *server);
+/* Now, however little it is. */
+void ps_dropped_report(const struct ps_server *server);
 
 /* ---- tired.c ---- */
 

@@ -528,6 +528,9 @@ static void tables_turn(struct ps_server *server)
 			ps_log(server, PS_WARN, "table %s: its log can be written again",
 			       hosted->options.table.name);
 	}
+	ps_dropped_turn(server);
+	if (is_asked)
+		ps_dropped_report(server);
 }
 
 static void wait_for(struct ps_server *server, uint64_t due_ns)

@@ -175,8 +175,10 @@ static void hello_serve(struct ps_server *server, const struct link_address *pee
 		return;
 	worker = &hosted->worker[hello->child];
 	/* Whoever has not opened the table has no nonce. */
-	if (!worker->conn || !binding_hello(&worker->binding, peer, hello->seq, nonce))
+	if (!worker->conn || !binding_hello(&worker->binding, peer, hello->seq, nonce)) {
+		hosted->nonces_wrong++;
 		return;
+	}
 	home_sparse_worker(hosted->table->home, hello->child, peer);
 	binding_welcome(hello, peer, outbox_put(&server->outbox, peer, wire_bytes(hello->lanes)));
 }
