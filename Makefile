@@ -78,6 +78,7 @@ hostile: all
 	@build/release/tests/hostile/hostile_sender build/release/tools/tallyd 10000000 100
 	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd dense 10000000 200
 	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd latency 10000000 200
+	@build/release/tests/hostile/hostile_sparse 1000000
 
 fuzz:
 	@scripts/fuzz.sh $(FUZZ_TARGETS)
