@@ -214,7 +214,7 @@ int glm_request_agree(struct glm_request *request, struct exchange *exchange,
 	}
 	for (size_t i = 0; i < ROWS; i++)
 		value_text(&rows[i], request, all[exchange->rank][i]);
-	if (exchange_gather(exchange, (int32_t *)all, sizeof(*all) / sizeof(int32_t))) {
+	if (exchange_gather(exchange, (int32_t *)(void *)all, sizeof(*all) / sizeof(int32_t))) {
 		memcpy(error, exchange->error, GLM_ERROR_MAX);
 		result = -1;
 	}
