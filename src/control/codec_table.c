@@ -116,6 +116,12 @@ static const struct codec_field opinfo_fields[] = {
 	{ "submitted", NUMBER, MESSAGE(opinfo.submitted), 0, INT64_MAX, 0, 0 },
 	{ "oldest", NUMBER, MESSAGE(opinfo.oldest), 0, INT64_MAX, 0, 0 },
 	{ "more", BOOLEAN, MESSAGE(opinfo.has_more), 0, 1, 1, 0 },
+	{ "process", HEX, MESSAGE(opinfo.process), 0, UINT64_MAX, 1, 0 },
+	{ "entries", HEX, MESSAGE(opinfo.entries), 0, UINT64_MAX, 1, 0 },
+	{ "threads", NUMBER, MESSAGE(opinfo.threads), 0, UINT32_MAX, 1, 0 },
+	{ "blocked", NUMBER, MESSAGE(opinfo.blocked), 0, UINT32_MAX, 1, 0 },
+	{ "waits", NUMBER, MESSAGE(opinfo.waits), 0, INT64_MAX, 1, 0 },
+	{ "crossed_warn", BOOLEAN, MESSAGE(opinfo.is_warn), 0, 1, 1, 0 },
 	{ 0 },
 };
 const struct codec_field codec_op_fields[] = {

@@ -99,6 +99,12 @@ static void example_opinfo(struct control_opinfo *info, struct control_op ops[2]
 		.has_more = 1,
 		.submitted = 8,
 		.oldest = 5,
+		.process = 0x8000000000000001,
+		.entries = UINT64_MAX,
+		.threads = 65,
+		.blocked = 64,
+		.waits = 6,
+		.is_warn = 1,
 		.ops = ops,
 	};
 }
@@ -170,6 +176,12 @@ static void assert_equal(const struct control_message *a, const struct control_m
 	assert_int_equal(a->opinfo.has_more, b->opinfo.has_more);
 	assert_true(a->opinfo.submitted == b->opinfo.submitted);
 	assert_true(a->opinfo.oldest == b->opinfo.oldest);
+	assert_true(a->opinfo.process == b->opinfo.process);
+	assert_true(a->opinfo.entries == b->opinfo.entries);
+	assert_int_equal(a->opinfo.threads, b->opinfo.threads);
+	assert_int_equal(a->opinfo.blocked, b->opinfo.blocked);
+	assert_true(a->opinfo.waits == b->opinfo.waits);
+	assert_int_equal(a->opinfo.is_warn, b->opinfo.is_warn);
 	if (a->opinfo.ops_count)
 		assert_memory_equal(a->opinfo.ops, b->opinfo.ops,
 				    a->opinfo.ops_count * sizeof(struct control_op));

@@ -196,7 +196,15 @@ struct control_opinfo {
 	uint16_t ops_count; /* at most CONTROL_OPS_MAX */
 	uint8_t has_more;
 	uint64_t submitted;
-	uint64_t oldest; /* the oldest outstanding number; `submitted` if there is none */
+	uint64_t oldest;  /* the oldest outstanding number; `submitted` if there is none */
+	uint64_t process; /* R-CT-60: its own random number; 0: not said */
+	uint64_t
+		entries; /* R-CT-60: of the process; who has said the same twice has done nothing between */
+	uint32_t threads; /* of the process, that could call something; 0: not said */
+	uint32_t
+		blocked; /* of them, those that wait in this communicator for as long as it takes */
+	uint64_t waits;  /* for what: the least number that one of these waits for */
+	uint8_t is_warn; /* R-CT-62: who waits for one another is to be told, and not ended */
 	const struct control_op *ops; /* lent */
 };
 
