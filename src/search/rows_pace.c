@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, member_walk.h, worker_walk.h and numbers.h. */
+/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, crossed_walk.h, member_walk.h, worker_walk.h and numbers.h. */
 #include "search/admission_walk.h"
+#include "search/crossed_walk.h"
 #include "search/member_walk.h"
 #include "search/numbers.h"
 #include "search/pace_walk.h"
@@ -29,6 +30,8 @@ static const struct walk_config admission_more = { .walks = 8000, .steps = 1500 
 static const struct walk_config late = { .walks = 600, .steps = 500 };
 static const struct walk_config member = { .walks = 1000, .steps = 1000 };
 static const struct walk_config member_more = { .walks = 8000, .steps = 2000 };
+static const struct walk_config crossed = { .walks = 300, .steps = 400 };
+static const struct walk_config crossed_more = { .walks = 20000, .steps = 400 };
 static const uint32_t numbers = 50000, numbers_more = 20000000;
 /* clang-format on */
 
@@ -44,6 +47,8 @@ static const struct search_row rows[] = {
 	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },
 	{ "member: 1000 walks of 1000 steps", member_walk_model, &member, 0 },
 	{ "member: 8000 walks of 2000 steps", member_walk_model, &member_more, SEARCH_LONG },
+	{ "crossed: 300 worlds of 40 s", crossed_walk_model, &crossed, 0 },
+	{ "crossed: 20000 worlds of 40 s", crossed_walk_model, &crossed_more, SEARCH_LONG },
 	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
 	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };
