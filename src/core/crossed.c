@@ -386,3 +386,43 @@ bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, 
 	cycle_find(&turn, cycle);
 	return true;
 }
+
+/* ---- a chain ---- */
+
+static bool find_missing(const struct crossed_view *view, uint64_t number, uint16_t *missing)
+{
+	for (uint16_t rank = 0; rank < view->size; rank++) {
+		const struct crossed_said *said = &view->member[rank].said;
+
+		*missing = rank;
+		if (said->is_there && said->submitted <= number)
+			return true;
+	}
+	return false;
+}
+
+bool crossed_follow(struct crossed_view *const *views, uint32_t count, uint32_t of, uint16_t rank,
+		    uint64_t now_ns, struct crossed_edge *edge)
+{
+	const struct crossed_said *its;
+
+	if (of >= count || !is_fresh(views[of], now_ns) || rank >= views[of]->size)
+		return false;
+	its = &views[of]->member[rank].said;
+	for (uint32_t v = 0; its->is_there && its->process && v < count; v++) {
+		for (uint16_t i = 0; is_fresh(views[v], now_ns) && i < views[v]->size; i++) {
+			const struct crossed_said *said = &views[v]->member[i].said;
+
+			if (v == of || !said->is_there || said->process != its->process ||
+			    said->entries != its->entries || !said->blocked ||
+			    said->waits >= said->submitted)
+				continue;
+			*edge = (struct crossed_edge){ .view = v,
+						       .rank = i,
+						       .number = said->waits };
+			if (find_missing(views[v], said->waits, &edge->missing))
+				return true;
+		}
+	}
+	return false;
+}

@@ -101,4 +101,8 @@ struct crossed_look {
 bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, uint32_t count,
 		  uint64_t now_ns, uint64_t confirm_ns, struct crossed_cycle *cycle);
 
+/* For whom the process of `rank` of view `of` waits in turn, in another communicator; false: for nobody that is known. */
+bool crossed_follow(struct crossed_view *const *views, uint32_t count, uint32_t of, uint16_t rank,
+		    uint64_t now_ns, struct crossed_edge *edge);
+
 #endif
