@@ -188,7 +188,8 @@ enum admission_event_type {
 	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */
 	ADMISSION_ALARM,    /* a switch saw what a sound worker never sends; child `rank` */
 	ADMISSION_MISFIT, /* so many (`count`) packets of child `rank`, the last of them a `misfit` */
-	ADMISSION_BROKEN, /* the data path no longer works, to child `rank` or all; `text` says how */
+	ADMISSION_BROKEN, /* the data path no longer works, to child `rank` or all, or the job cannot go on for
+	                     another `cause`; `text` says how */
 	ADMISSION_TICK, /* at least every second, and when `wake_ns` or `again` says so; after everything
 	                   that has arrived was read */
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
@@ -222,6 +223,7 @@ struct admission_event {
 		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
 	bool is_path; /* SHARD that has_failed: not for want of room, but for the path of `rank`; `text` tells */
 	const struct admission_peer *peer; /* ADOPT; lent */
+	enum control_cause cause; /* BROKEN: OK is SYSTEM */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };

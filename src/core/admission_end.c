@@ -236,7 +236,9 @@ void end_broken(struct turn *turn)
 
 	if (!admission_is_running(turn->admission))
 		return;
-	turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
+	turn_blame(turn, &text,
+		   turn->event->cause == CONTROL_OK ? CONTROL_SYSTEM : turn->event->cause,
+		   turn->event->rank);
 	text_add(&text, "job \"%s\": %s", turn->config->job,
 		 turn->event->text ? turn->event->text : "the data path is broken");
 	end_life(turn);

@@ -268,6 +268,8 @@ static const char *something_rare(struct bfs *bfs)
 	event.misfit = (uint8_t)admission_draw(MISFIT_COUNT + 2);
 	if (event.type == ADMISSION_BROKEN && admission_draw(2))
 		event.text = NULL;
+	if (event.type == ADMISSION_BROKEN && admission_draw(2))
+		event.cause = CONTROL_MISMATCH;
 	if (walk_steps_left() < 60 && !admission_draw(10))
 		event.type = admission_draw(2) ? ADMISSION_TERMINATE : ADMISSION_KILL;
 	return event_happens(bfs, event);

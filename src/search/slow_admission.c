@@ -461,7 +461,8 @@ static void broken(struct slow_step *step)
 
 	if (!slow_is_running(step->slow))
 		return;
-	slow_blame(step->slow, CONTROL_SYSTEM, step->event->rank);
+	slow_blame(step->slow, step->event->cause ? step->event->cause : CONTROL_SYSTEM,
+		   step->event->rank);
 	slow_text(step->slow, "job \"%s\": %s", step->config->job,
 		  how ? how : "the data path is broken");
 	slow_end_life(step);
