@@ -223,7 +223,7 @@ struct admission_event {
 		text; /* SHARD that has_failed: why, and who has the room, or NULL; ORPHAN, BROKEN: how; lent */
 	bool is_path; /* SHARD that has_failed: not for want of room, but for the path of `rank`; `text` tells */
 	const struct admission_peer *peer; /* ADOPT; lent */
-	enum control_cause cause; /* BROKEN: OK is SYSTEM */
+	enum control_cause cause;          /* BROKEN: OK is SYSTEM */
 	bool has_failed; /* SHARD, JOB_ADD or JOB_SET: no room. JOB_REMOVE never fails: of a job that
 	                    the shard does not have it is acknowledged too */
 };

@@ -15,6 +15,7 @@
 #include "dataplane/link_udp.h"
 #include "lib/local.h"
 #include "lib/membership.h"
+#include "lib/present.h"
 
 enum {
 	BURSTS = 64, /* of one communicator before the next one's turn */
@@ -119,6 +120,7 @@ static void fork_child(void)
 {
 	report_fork_done();
 	timeline_fork_child();
+	present_forked();
 	atomic_fetch_add(&background.epoch, 1);
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);

@@ -103,6 +103,17 @@ static int deadline_read(struct bootstrap *boot, const struct tally_options *opt
 	return TALLY_OK;
 }
 
+static int crossed_read(struct bootstrap *boot, const struct reader *reader)
+{
+	const char *value = value_of(reader, "TALLY_CROSSED");
+
+	if (value && strcmp(value, "warn") && strcmp(value, "end"))
+		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+					"TALLY_CROSSED=%s is not end or warn", value);
+	boot->is_crossed_warn = value && !strcmp(value, "warn");
+	return TALLY_OK;
+}
+
 /* Nothing of a key is ever part of a text. */
 static int key_file_read(struct bootstrap *boot, const struct reader *reader, const char *path)
 {
@@ -298,6 +309,8 @@ int bootstrap_finish(struct bootstrap *boot, const struct tally_options *options
 	result = timeout_read(boot, options, &reader);
 	if (!result)
 		result = deadline_read(boot, options, &reader);
+	if (!result)
+		result = crossed_read(boot, &reader);
 	if (!result)
 		result = key_read(boot, options, &reader);
 	if (!result)

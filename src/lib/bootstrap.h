@@ -31,7 +31,8 @@ struct bootstrap {
 	bool is_launched; /* `job` is what the launcher calls its run: the user has said no name */
 	char aggregator[256]; /* "host[:port]"; "" if is_local */
 	uint32_t init_timeout_s;
-	uint32_t deadline_ms;        /* of every operation; 0: none */
+	uint32_t deadline_ms; /* of every operation; 0: none */
+	bool is_crossed_warn; /* ranks that wait for one another are warned of, and not ended */
 	char key[CONTROL_KEY_BYTES]; /* for JOIN; "": none. Never in a log or an error */
 	char timeline[BOOTSTRAP_TIMELINE_BYTES]; /* this rank's file; "": none */
 	char ifname[256];                        /* TALLY_IFNAME; "": the kernel's routes decide */

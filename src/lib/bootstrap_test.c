@@ -268,6 +268,9 @@ static const struct env_case cases[] = {
 	{ "a deadline that is no number is refused",
 	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_DEADLINE_S=1.5" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_DEADLINE_S=1.5" } },
+	{ "what is to be done with those who wait for one another is end or warn",
+	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_CROSSED=no" },
+	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_CROSSED=no is not end or warn" } },
 	{ "a deadline of 0 is refused",
 	  { "TALLY_RANK=0", "TALLY_SIZE=1", "TALLY_JOB=j", "TALLY_DEADLINE_S=0" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_DEADLINE_S=0" } },
@@ -395,14 +398,16 @@ static void bootstrap__wrong_arguments_are_refused(void **state)
 
 static void bootstrap__values_arrive_and_options_win(void **state)
 {
-	const char *env[VARIABLES_MAX] = { "TALLY_DEADLINE_S=30", "TALLY_KEY=hunter2",
-					   "TALLY_TIMELINE=/t/%r.json", "TALLY_IFNAME=^docker,lo" };
+	const char *env[VARIABLES_MAX] = { "TALLY_DEADLINE_S=30", "TALLY_CROSSED=warn",
+					   "TALLY_KEY=hunter2", "TALLY_TIMELINE=/t/%r.json",
+					   "TALLY_IFNAME=^docker,lo" };
 	struct bootstrap boot = { .job = "j", .size = 4, .rank = 3 };
 	struct tally_options options = TALLY_OPTIONS_INIT;
 
 	(void)state;
 	assert_int_equal(finish(&boot, &options, env), TALLY_OK);
 	assert_int_equal(boot.deadline_ms, 30000);
+	assert_true(boot.is_crossed_warn);
 	assert_string_equal(boot.key, "hunter2");
 	assert_string_equal(boot.timeline, "/t/3.json");
 	assert_string_equal(boot.ifname, "^docker,lo");

@@ -12,6 +12,7 @@
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/operation.h"
+#include "lib/present.h"
 
 enum {
 	LAST_WORDS_MS = 1000, /* who lives reads them in this time; nobody waits for the others */
@@ -175,6 +176,8 @@ static void works_free(struct tally_comm *comm, struct work_list *list)
 		struct tally_work *work = list->first;
 
 		work_remove(list, work);
+		if (work->done_fn && list != &comm->complete)
+			present_calls(-1);
 		work_drop(comm, work);
 	}
 }

@@ -70,6 +70,16 @@ struct work_list {
 	struct tally_work *first, *last;
 };
 
+/* Waits until is_over(comm, arg). */
+typedef bool (*progress_over_fn)(struct tally_comm *comm, void *arg);
+
+/* A thread that waits for as long as it takes; on its stack. */
+struct blocked {
+	progress_over_fn is_over;
+	void *arg;
+	struct blocked *next, *prev;
+};
+
 struct tally_comm {
 	struct report_who who;
 	struct bootstrap boot;
@@ -105,6 +115,7 @@ struct tally_comm {
 	uint32_t sleepers;    /* threads that wait for `changed` */
 	struct link *link;
 	struct endpoint *endpoint;
+	struct blocked *blocked;
 	struct work_list outstanding; /* oldest number first */
 	struct work_list calling;     /* complete, their on_done is due */
 	struct work_list complete;    /* nobody has looked yet */
@@ -188,7 +199,6 @@ bool progress_look(struct tally_comm *comm);
 
 /* Waits until is_over(comm, arg), driving if nobody does; until_ns on the link's clock. may_interrupt: the program's
  * `interrupted` is asked meanwhile. */
-typedef bool (*progress_over_fn)(struct tally_comm *comm, void *arg);
 enum progress_end {
 	PROGRESS_OVER,
 	PROGRESS_LATE, /* the time ran out first */
@@ -225,6 +235,8 @@ void work_submit(struct tally_comm *comm, struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */
 bool work_submit_waiting(struct tally_comm *comm);
 bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
+/* R-CT-60: who waits here, threads and functions, and for what at least. */
+uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
 /* "allreduce of 65 float32 sum", for texts. */
 const char *work_describe(const struct control_op *op, char text[96]);
 

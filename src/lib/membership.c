@@ -9,6 +9,7 @@
 
 #include "core/text.h"
 #include "lib/paths.h"
+#include "lib/present.h"
 #include "util/commit.h"
 
 enum {
@@ -70,7 +71,10 @@ static bool opinfo_send(struct tally_comm *comm, struct seat *seat, struct codec
 	bool has_next;
 	struct control_opinfo info = { .round = action->serial, .ops = ops };
 
+	present_say(&info);
 	comm_lock(comm);
+	info.is_warn = comm->boot.is_crossed_warn;
+	info.blocked = work_blocked(comm, &info.waits);
 	info.submitted = comm->next_number;
 	info.oldest = comm->outstanding.first ? comm->outstanding.first->op.number
 					      : comm->next_number;

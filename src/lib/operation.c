@@ -8,6 +8,7 @@
 
 #include "lib/group.h"
 #include "lib/membership.h"
+#include "lib/present.h"
 
 enum {
 	ELEMENT_BYTES = 4, /* of int32 and float32 */
@@ -183,6 +184,7 @@ int operation_check(struct tally_comm *comm, const struct request *request)
 {
 	int result = comm_check(comm, request->call);
 
+	present_here();
 	if (!result && request->kind != CONTROL_OP_BARRIER) {
 		result = type_check(&comm->who, request);
 		if (!result)
@@ -344,6 +346,8 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	if (result)
 		return result;
 	work->op.number = comm->next_number++;
+	for (struct tally_work *member = work->members; member; member = member->next)
+		member->op.number = work->op.number; /* for what is said of it */
 	work->op.stream = stream_of(comm, work);
 	work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
@@ -359,6 +363,7 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 {
 	const struct report_who *who = comm ? &comm->who : NULL;
 
+	present_here();
 	if (progress_is_calling())
 		return report_error(who, TALLY_ERR_USAGE,
 				    "%s inside an on_done function: it must not wait", call);

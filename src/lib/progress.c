@@ -9,6 +9,7 @@
 #include "lib/comm.h"
 #include "lib/group.h"
 #include "lib/paths.h"
+#include "lib/present.h"
 
 enum {
 	DONE_BATCH = 64,
@@ -236,6 +237,7 @@ void progress_callbacks(struct tally_comm *comm)
 			return;
 		}
 		comm_lock(comm);
+		present_calls(-1);
 		work_rest(comm, work);
 		progress_notify(comm);
 	}
@@ -344,8 +346,8 @@ static void sleep_until(struct tally_comm *comm, uint64_t until_ns)
 	comm->sleepers--;
 }
 
-enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
-				uint64_t until_ns, bool may_interrupt)
+static enum progress_end wait_for(struct tally_comm *comm, progress_over_fn is_over, void *arg,
+				  uint64_t until_ns, bool may_interrupt)
 {
 	struct waiter waiter = { is_over, arg, until_ns, UINT64_MAX, false };
 	bool has_slept = false, is_in_time = true;
@@ -379,4 +381,39 @@ enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_ove
 	if (waiter.is_interrupted && !is_over(comm, arg))
 		return PROGRESS_INTERRUPTED;
 	return is_in_time ? PROGRESS_OVER : PROGRESS_LATE;
+}
+
+static void blocked_link(struct tally_comm *comm, struct blocked *blocked)
+{
+	blocked->prev = NULL;
+	blocked->next = comm->blocked;
+	if (blocked->next)
+		blocked->next->prev = blocked;
+	comm->blocked = blocked;
+	present_moved();
+}
+
+static void blocked_unlink(struct tally_comm *comm, const struct blocked *blocked)
+{
+	if (blocked->next)
+		blocked->next->prev = blocked->prev;
+	if (blocked->prev)
+		blocked->prev->next = blocked->next;
+	else
+		comm->blocked = blocked->next;
+	present_moved();
+}
+
+enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_over, void *arg,
+				uint64_t until_ns, bool may_interrupt)
+{
+	struct blocked blocked = { .is_over = is_over, .arg = arg };
+	enum progress_end end;
+
+	if (until_ns != UINT64_MAX || is_over(comm, arg))
+		return wait_for(comm, is_over, arg, until_ns, may_interrupt);
+	blocked_link(comm, &blocked);
+	end = wait_for(comm, is_over, arg, until_ns, may_interrupt);
+	blocked_unlink(comm, &blocked);
+	return end;
 }

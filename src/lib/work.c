@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/operation.h"
+#include "lib/present.h"
 
 enum { SPIN_NS = 20000 }; /* looks that follow so soon are a loop of looks */
 
@@ -185,6 +186,7 @@ void work_settle(struct tally_comm *comm, struct tally_work *work, int result)
 	if (work->done_fn) {
 		work_append(&comm->calling, work);
 		atomic_store(&work->state, WORK_CALLING);
+		present_moved();
 	} else {
 		work_rest(comm, work);
 	}
@@ -222,7 +224,6 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 
 		work->members = member->next;
 		member->next = member->prev = NULL;
-		member->op.number = work->op.number; /* for what is said of it */
 		work_settle(comm, member, result);
 	}
 	work_settle(comm, work, result);
@@ -253,6 +254,38 @@ bool work_is_over(struct tally_comm *comm, void *work)
 {
 	(void)comm;
 	return atomic_load(&((struct tally_work *)work)->state) == WORK_COMPLETE;
+}
+
+static void blocked_add(uint32_t *blocked, uint64_t *waits, uint64_t number)
+{
+	if (!(*blocked)++ || number < *waits)
+		*waits = number;
+}
+
+/* What a thread waits for: an operation, or all of them. */
+static uint64_t thread_number(const struct tally_comm *comm, const struct blocked *thread)
+{
+	if (thread->is_over == work_is_over)
+		return ((const struct tally_work *)thread->arg)->op.number;
+	return comm->outstanding.last ? comm->outstanding.last->op.number : comm->next_number;
+}
+
+uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits)
+{
+	uint32_t blocked = 0;
+
+	*waits = 0;
+	for (const struct blocked *at = comm->blocked; at; at = at->next)
+		if (!at->is_over(comm, at->arg))
+			blocked_add(&blocked, waits, thread_number(comm, at));
+	for (const struct tally_work *work = comm->outstanding.first; work; work = work->next) {
+		if (work->done_fn)
+			blocked_add(&blocked, waits, work->op.number);
+		for (const struct tally_work *member = work->members; member; member = member->next)
+			if (member->done_fn)
+				blocked_add(&blocked, waits, work->op.number);
+	}
+	return blocked;
 }
 
 /* ---- the handles ---- */
@@ -339,6 +372,7 @@ int tally_test(struct tally_work **work, int *done)
 	result = comm_check((*work)->comm, "tally_test");
 	if (result)
 		return result;
+	present_here();
 	result = handle_look(work);
 	*done = result != TALLY_IN_PROGRESS;
 	return *done ? result : TALLY_OK;
@@ -413,6 +447,8 @@ int tally_work_on_done(struct tally_work *work, tally_done_fn fn, void *arg)
 	if (!has_one) {
 		work->done_fn = fn;
 		work->done_arg = arg;
+		if (!is_late)
+			present_calls(1);
 	}
 	comm_unlock(comm);
 	if (has_one)
