@@ -10,6 +10,7 @@
  *   job.c     jobs: one core/admission each; its actions carried out
  *   table.c   tables of sparse mode: one connection of a parameter server each
  *   reload.c  settings that change while it runs
+ *   crossed.c jobs whose processes wait for one another
  *   holders.c who holds jobs and slots, in words
  *   share.c   how much of all one address may have
  *   log.c     lines
@@ -23,6 +24,7 @@
 
 #include "control/conn.h"
 #include "core/admission.h"
+#include "core/crossed.h"
 #include "core/generation.h"
 #include "core/text.h"
 #include "server/plan.h"
@@ -101,6 +103,7 @@ struct job {
 	struct admission_config config;
 	struct admission_actions actions;
 	struct admission *admission;
+	struct crossed_view *crossed; /* of a life; NULL: there is none, or no memory for it */
 };
 
 /* A table of sparse mode, from TABLE_OPEN until the shard has removed it. */
@@ -155,6 +158,14 @@ struct server {
 	uint64_t listen_ns;                 /* when to accept again after an error */
 	uint64_t sweep_ns;
 	uint64_t unite_ns; /* when to look whether gatherings are one; UINT64_MAX */
+	struct {
+		struct crossed_view **views; /* options.jobs_max of them, for a look */
+		bool has_news;               /* a round has ended since the last look */
+		uint64_t look_ns;            /* when to look again */
+		uint64_t told;               /* the cycle of which was warned last */
+		struct crossed_cycle cycle;
+		struct crossed_look look;
+	} crossed;
 	uint64_t stranger_second;
 	uint32_t stranger_lines; /* in that second */
 	uint16_t port;
@@ -268,6 +279,19 @@ bool jobs_are_idle(const struct server *server);
 
 /* unite.c: R-CT-51; sets unite_ns. */
 void jobs_unite(struct server *server, uint64_t now_ns);
+
+/* crossed.c: R-CT-60 to R-CT-63 */
+void crossed_begin(struct job *job); /* a life: all are there */
+void crossed_end(struct job *job);   /* it is over */
+/* A QUERY goes out; an OPINFO has come. */
+void crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns);
+void crossed_answered(struct server *server, struct job *job, uint32_t connection,
+		      const struct control_opinfo *info, uint64_t now_ns);
+/* For whom those wait whom `waiting` is about. */
+void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
+		       struct control_waiting *waiting);
+/* Ends the jobs whose processes wait for one another. */
+void crossed_tick(struct server *server, uint64_t now_ns);
 
 /* table.c: R-CT-43 to R-CT-46 */
 /* The peer's first message is TABLE_OPEN. */

@@ -91,6 +91,7 @@ void jobs_configure(struct server *server)
 
 static void job_free(struct job *job)
 {
+	crossed_end(job);
 	free(job->admission);
 	free(job->actions.list);
 	free(job->actions.members);
@@ -274,6 +275,7 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 	struct shard_job *adds[SERVER_SHARDS_MAX];
 
 	assert(generation == server->generation);
+	crossed_begin(job);
 	server->generation = generation_draw(&server->generations);
 	job->generation = generation;
 	/* R-LAT: one shard, the first; all shards do what is dense. */
@@ -371,6 +373,8 @@ static void job_send(struct server *server, struct job *job, const struct admiss
 
 	if (!peer)
 		return; /* its end is on its way to admission */
+	if (action->message == CONTROL_QUERY)
+		crossed_asked(job, action, server_now());
 	memset(&message, 0, sizeof(message));
 	admission_message(job->admission, &job->config, &job->actions, action, &message);
 	if (message.type == CONTROL_GRANT)
@@ -434,6 +438,8 @@ static void job_step_once(struct server *server, struct job *job, struct admissi
 		job->has_ended = true;
 		memcpy(job->ended_text, job->actions.text, sizeof(job->ended_text));
 	}
+	if (job->actions.count && job->actions.list[0].message == CONTROL_WAITING)
+		crossed_chain_add(server, job, now_ns, &job->actions.waiting);
 	for (uint32_t i = 0; i < job->actions.count; i++) {
 		const struct admission_action *action = &job->actions.list[i];
 		struct peer *peer;
@@ -452,6 +458,8 @@ static void job_step_once(struct server *server, struct job *job, struct admissi
 			break;
 		}
 	}
+	if (was_running && !admission_is_running(job->admission))
+		crossed_end(job);
 	job->wake_ns = job->actions.wake_ns;
 	if (!admission_is_idle(job->admission))
 		job->idle_ns = 0;

@@ -378,6 +378,9 @@ static void peer_message(struct server *server, struct peer *peer,
 	else if (peer->table != NO_TABLE)
 		table_message(server, peer, message, now_ns);
 	if (peer->job != NO_JOB) {
+		if (message->type == CONTROL_OPINFO)
+			crossed_answered(server, server->jobs[peer->job], peer->handle,
+					 &message->opinfo, now_ns);
 		if (message->type == CONTROL_JOIN)
 			event.source = peer->source;
 		server_random(nonce, sizeof(nonce));

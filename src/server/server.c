@@ -296,8 +296,9 @@ static int open_all(struct server *server)
 	options_fill(&server->options);
 	share_memory_fill(server);
 	server->jobs = calloc(server->options.jobs_max, sizeof(struct job *));
+	server->crossed.views = calloc(server->options.jobs_max, sizeof(struct crossed_view *));
 	server->peers = calloc(PEERS_MAX, sizeof(*server->peers));
-	if (!server->jobs || !server->peers)
+	if (!server->jobs || !server->crossed.views || !server->peers)
 		return -ENOMEM;
 	for (uint32_t i = PEERS_MAX; i-- > 0; server->peers_free = &server->peers[i])
 		server->peers[i].newer = server->peers_free;
@@ -553,6 +554,7 @@ static int run(struct server *server)
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
 		jobs_unite(server, now_ns);
+		crossed_tick(server, now_ns);
 		tables_tick(server, now_ns);
 		run_limit(server, now_ns);
 		run_end(server, now_ns);
@@ -669,6 +671,7 @@ void server_close(struct server *server)
 	pthread_mutex_destroy(&server->mutex);
 	free(server->peers);
 	free(server->jobs);
+	free(server->crossed.views);
 	explicit_bzero(server->key, sizeof(server->key));
 	free(server);
 }
