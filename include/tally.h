@@ -172,7 +172,8 @@ TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_
  * TALLY_RANK TALLY_SIZE [TALLY_JOB TALLY_LOCAL_RANK TALLY_LOCAL_SIZE]; torchrun's RANK WORLD_SIZE; Open
  * MPI's OMPI_COMM_WORLD_RANK and _SIZE; Hydra's PMI_RANK PMI_SIZE; srun's SLURM_PROCID SLURM_NTASKS. A
  * half-set or contradictory set is TALLY_ERR_ARGUMENT with the names and values that were read. Then as
- * tally_comm_init. tally(7) lists all variables. */
+ * tally_comm_init; without TALLY_JOB the job begins 1 s after the last rank has come, for another program may have
+ * the launcher's name too: TALLY_ERR_DENIED. tally(7) lists all variables. */
 TALLY_API int tally_comm_init_env(struct tally_comm **comm, const struct tally_options *options);
 
 /* Gives every rank what all ranks have: `bytes` bytes from send of each, in the order of the ranks, to

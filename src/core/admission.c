@@ -110,6 +110,14 @@ static void start(struct turn *turn)
 	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
 }
 
+bool start_tick(struct turn *turn)
+{
+	if (turn->event->now_ns < time_start_ns(turn))
+		return false;
+	start(turn);
+	return true;
+}
+
 static void member_aborts(struct turn *turn, struct admission_member *member)
 {
 	const struct control_end *said = &turn->event->message->end;
@@ -285,7 +293,7 @@ static void shard(struct turn *turn)
 		for (uint32_t rank = 0; rank < admission->size; rank++)
 			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_GRANT);
 	} else if (admission->state == ADMISSION_ENABLING) {
-		start(turn);
+		(void)start_tick(turn);
 	} else {
 		end_check_drained(turn);
 	}

@@ -54,22 +54,40 @@ static uint64_t patience_end(const struct turn *turn, const struct admission_pee
 	return turn->admission->since_ns + turn->config->gather_ns;
 }
 
-static uint64_t gather_deadline(const struct turn *turn)
+static uint64_t least_patience_end(const struct turn *turn)
 {
-	const struct admission *admission = turn->admission;
 	uint64_t deadline = UINT64_MAX;
-	bool is_any_ready = false;
 
-	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
-	    admission->state != ADMISSION_ENABLING)
-		return deadline;
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);
 
 		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
 			deadline = patience_end(turn, &member->peer);
-		is_any_ready |= member->presence == ADMISSION_READY;
 	}
+	return deadline;
+}
+
+/* All are ready, and the shards: START waits for a twin alone, and for that no longer than anybody's patience. */
+uint64_t time_start_ns(const struct turn *turn)
+{
+	uint64_t start_ns = twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
+
+	if (turn->admission->state != ADMISSION_ENABLING || !turn_has_all_shards(turn))
+		return UINT64_MAX;
+	return start_ns < deadline_ns ? start_ns : deadline_ns;
+}
+
+static uint64_t gather_deadline(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t deadline = least_patience_end(turn);
+	bool is_any_ready = false;
+
+	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
+	    admission->state != ADMISSION_ENABLING)
+		return UINT64_MAX;
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		is_any_ready |= turn_member(turn, rank)->presence == ADMISSION_READY;
 	/* All wait for something else, such as another aggregator: they know better what, and tell us. */
 	if (admission->state == ADMISSION_GRANTED && !is_any_ready)
 		deadline += own_words_ns;
@@ -202,6 +220,8 @@ void time_tick(struct turn *turn)
 		return;
 	if (wait_tick(turn) || still_tick(turn))
 		return;
+	if (start_tick(turn))
+		return;
 	if (now_ns >= gather_deadline(turn)) {
 		time_late(turn);
 		return;
@@ -227,6 +247,7 @@ void time_set_wake(struct turn *turn)
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;
 	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
+	wake_ns = time_start_ns(turn) < wake_ns ? time_start_ns(turn) : wake_ns;
 	wake_ns = still_answer_ns(turn) < wake_ns ? still_answer_ns(turn) : wake_ns;
 	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

@@ -70,6 +70,9 @@ void turn_add_ranks(const struct turn *turn, struct text *text, const struct tex
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
 void turn_forget_pulses(struct turn *turn);
 
+/* admission.c */
+bool start_tick(struct turn *turn); /* START, if its time has come */
+
 /* admission_end.c */
 /* While gathering; NONE if it was the last. */
 void end_reset(struct turn *turn); /* NONE: nobody is in */
@@ -133,6 +136,8 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 	     const struct admission_peer *claimant);
 void twin_add(struct text *text, const struct admission_peer *holder,
 	      const struct admission_peer *claimant);
+/* START of a job that all have joined goes out no sooner. */
+uint64_t twin_hold_ns(const struct turn *turn);
 /* One says that all ranks are on its host, the other is on another one. */
 bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
 void twin_yield(struct turn *turn);
@@ -141,6 +146,8 @@ void twin_yield(struct turn *turn);
 void time_tick(struct turn *turn);
 void time_late(struct turn *turn);
 void time_set_wake(struct turn *turn);
+/* When START may go out; UINT64_MAX: there is something else to wait for. */
+uint64_t time_start_ns(const struct turn *turn);
 
 /* admission_query.c: all of them while STARTED, query_end also when a life ends. */
 void query_end(struct turn *turn);      /* no round, nothing of one */

@@ -11,6 +11,7 @@
 #include "core/admission_turn.h"
 
 static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
+static const uint64_t hold_ns = 1000000000;  /* and most of them within this */
 static const uint64_t unite_ns = 2000000000;
 
 bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
@@ -35,6 +36,26 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 	if (holder->process && holder->process == claimant->process)
 		return false;
 	return !twin_is_elsewhere(holder, claimant);
+}
+
+/* Two programs that were mixed find it out when the second ones of their ranks come. Until then nobody may have a sum: a
+ * short program would be gone with it. */
+uint64_t twin_hold_ns(const struct turn *turn)
+{
+	uint64_t last_ns = 0;
+	bool is_launched = false;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+
+		is_launched |= peer->is_launched;
+		if (peer->joined_ns > last_ns)
+			last_ns = peer->joined_ns;
+	}
+	if (!is_launched || turn->admission->size == 1 || turn->config->life ||
+	    TAKEN_OUT(TWIN_HOLD))
+		return 0;
+	return last_ns + hold_ns;
 }
 
 void twin_add(struct text *text, const struct admission_peer *holder,

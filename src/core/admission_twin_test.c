@@ -40,8 +40,10 @@ static void mix(enum admission_state state)
 		say_ready(10, 360);
 		say_ready(21, 360);
 	}
-	if (state > ADMISSION_ENABLING)
+	if (state > ADMISSION_ENABLING) {
 		acknowledge(ADMISSION_JOB_SET);
+		wait_seconds(1); /* what START waits for: see below */
+	}
 	assert_state(state);
 	t.done[0] = 0;
 }
@@ -124,6 +126,99 @@ static void twin__a_claim_later_than_2_s_after_the_start_harms_nobody(void **sta
 	assert_done("deny>11 close>11");
 	assert_state(ADMISSION_STARTED);
 	assert_non_null(strstr(t.text, "the job runs, another of its name must wait"));
+}
+
+/* ---- until a twin would have come nobody has a sum ---- */
+
+static void get_ready(uint32_t one, uint32_t other)
+{
+	acknowledge(ADMISSION_JOB_ADD);
+	say_ready(one, 360);
+	say_ready(other, 360);
+	t.done[0] = 0;
+	acknowledge(ADMISSION_JOB_SET);
+}
+
+static void twin__start_waits_until_nobody_has_come_for_1_s(void **state)
+{
+	(void)state;
+	join_launched(10, 0, 2);
+	wait_seconds(5);
+	join_launched(21, 1, 2);
+	t.now_ns += second_ns / 2;
+	get_ready(10, 21);
+	assert_done("");
+	assert_state(ADMISSION_ENABLING);
+	assert_true(t.actions.wake_ns == t.now_ns + second_ns / 2);
+	t.now_ns += second_ns / 2 - 1;
+	event(ADMISSION_TICK);
+	assert_state(ADMISSION_ENABLING);
+	t.now_ns++;
+	event(ADMISSION_TICK);
+	assert_done("start>10 start>21");
+	assert_state(ADMISSION_STARTED);
+}
+
+static void twin__a_life_that_is_ready_late_starts_at_once(void **state)
+{
+	(void)state;
+	join_launched(10, 0, 2);
+	join_launched(21, 1, 2);
+	wait_seconds(1);
+	get_ready(10, 21);
+	assert_done("start>10 start>21");
+}
+
+static void twin__who_goes_before_start_is_lost_as_ever(void **state)
+{
+	(void)state;
+	mix(ADMISSION_ENABLING);
+	acknowledge(ADMISSION_JOB_SET);
+	close_connection(21);
+	assert_done("abort>10 close>10 remove");
+	assert_state(ADMISSION_DRAIN);
+	assert_int_equal(t.actions.cause, CONTROL_REMOTE);
+}
+
+/* It would rather have the job than the doubt. */
+static void twin__start_waits_no_longer_than_a_rank_does(void **state)
+{
+	(void)state;
+	prepare_launched(10, 0, 2, HERE);
+	t.message.join.timeout_ms = 700;
+	say(10);
+	join_launched(21, 1, 2);
+	get_ready(10, 21);
+	t.now_ns += 700000000 - 1;
+	event(ADMISSION_TICK);
+	assert_state(ADMISSION_ENABLING);
+	t.now_ns++;
+	event(ADMISSION_TICK);
+	assert_done("start>10 start>21");
+}
+
+static void twin__start_of_what_can_have_no_twin_waits_for_nothing(void **state)
+{
+	(void)state;
+	join(10, 0, 2); /* the user's name */
+	join(21, 1, 2);
+	get_ready(10, 21);
+	assert_done("start>10 start>21");
+	tear_down(NULL);
+	set_up(NULL);
+	t.config.life = 99; /* its parent has waited */
+	join_launched(10, 0, 2);
+	join_launched(21, 1, 2);
+	get_ready(10, 21);
+	assert_done("start>10 start>21");
+	tear_down(NULL);
+	set_up(NULL);
+	join_launched(10, 0, 1); /* nobody to be mixed with */
+	acknowledge(ADMISSION_JOB_ADD);
+	say_ready(10, 360);
+	t.done[0] = 0;
+	acknowledge(ADMISSION_JOB_SET);
+	assert_done("start>10");
 }
 
 /* What counts is when it came, not when it answered. */
@@ -413,6 +508,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			twin__a_claim_later_than_2_s_after_the_start_harms_nobody, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(twin__start_waits_until_nobody_has_come_for_1_s,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(twin__a_life_that_is_ready_late_starts_at_once,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(twin__who_goes_before_start_is_lost_as_ever, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(twin__start_waits_no_longer_than_a_rank_does,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			twin__start_of_what_can_have_no_twin_waits_for_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twin__who_came_in_time_may_answer_late, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(twin__a_dead_holder_is_no_other_program, set_up,

@@ -620,9 +620,11 @@ static void control_expand(const void *config, const void *state_at, struct bfs 
 		if (is_host_up(&expansion, s))
 			expand_peer(&expansion, s);
 	}
-	for (uint32_t job = 0; job < the_world.jobs; job++)
+	for (uint32_t job = 0; job < the_world.jobs; job++) {
 		for (uint32_t k = 0; k < the_world.config->shards; k++)
 			expand_shard(&expansion, job, k);
+		expand_hold(&expansion, job);
+	}
 	for (uint32_t a = 0; a < the_world.aggregators; a++)
 		expand_exit(&expansion, a);
 	expand_seconds(&expansion);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * control_clock.c - seconds in control.h's model, for R-CT-40 and R-CT-41: what admission's clocks say is kept
- * as ages, up to what makes a difference, so that there are few states. See control_world.h.
+ * as ages, up to what makes a difference, so that there are few states; and the second before START. See
+ * control_world.h.
  */
 #include "search/control_expand.h"
 
@@ -155,4 +156,16 @@ void expand_seconds(struct expansion *expansion)
 		finish_fault(expansion, FAULT_SECOND, 0, 0);
 	else
 		finish(expansion, MOVE_SECOND, 0, 0);
+}
+
+/* R-CT-14: nobody else has come for a while, whatever that is beside all else that happens. */
+void expand_hold(struct expansion *expansion, uint32_t job)
+{
+	begin(expansion, 0);
+	world_select(expansion->world, job);
+	if (!is_up(expansion, job_aggregator(expansion->world, job)) ||
+	    !world_hold_passes(expansion->world))
+		return;
+	bfs_say(expansion->bfs, "nobody else has come for 1 s");
+	finish(expansion, MOVE_HOLD, job, 0);
 }

@@ -32,6 +32,7 @@ enum move {
 	MOVE_NO_VERDICT,
 	MOVE_SPLIT,
 	MOVE_SECOND,
+	MOVE_HOLD,
 	MOVE_LOSE, /* as another, with what was on its way */
 	MOVE_FAULT = 64,
 };
@@ -63,6 +64,7 @@ void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_re
 
 /* control_clock.c: time passes, for who only waits, and at last for all. */
 void expand_seconds(struct expansion *expansion);
+void expand_hold(struct expansion *expansion, uint32_t job);
 
 /* control_fault.c: what the world does. */
 void expand_faults(struct expansion *expansion);

@@ -193,6 +193,22 @@ bool world_verdict_is_due(struct world *world)
 	return is_due;
 }
 
+bool world_hold_passes(struct world *world)
+{
+	const struct admission *admission = world_admission(world);
+	uint64_t all = (1ull << world->admission[world->at].shards) - 1;
+	bool is_held = admission->state == ADMISSION_ENABLING && admission->shards_acked == all;
+
+	if (is_held) {
+		set_clocks(world, s_ns);
+		for (uint32_t i = 0; i < world_peers_count(world); i++)
+			world_peer(world, i)->joined_ns = 0;
+		world_aggregator(world, (struct admission_event){ .type = ADMISSION_TICK,
+								  .now_ns = s_ns });
+	}
+	return is_held;
+}
+
 static bool is_on_its_way(const struct world *world, uint32_t type, uint32_t answer)
 {
 	for (uint32_t s = 0; s < world->seats; s++)

@@ -197,6 +197,8 @@ uint64_t world_gathering_passes(struct world *world);
 bool world_refusal_passes(struct world *world);
 /* 1 s after a QUERY about a deadline: false if there is none on its way. */
 bool world_verdict_is_due(struct world *world);
+/* 1 s after the last JOIN, all being ready: false if START waits for nothing. */
+bool world_hold_passes(struct world *world);
 void world_aggregator(struct world *world, struct admission_event event);
 /* control_check.c: of a life's end, of a verdict, and of what it says to a seat. */
 void world_check_drained(struct world *world);

@@ -513,6 +513,21 @@ void slow_message(struct slow_step *step)
 
 /* ---- shards ---- */
 
+/* R-CT-14: if its time has come */
+bool slow_start(struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (step->event->now_ns < slow_start_ns(step))
+		return false;
+	for (uint32_t i = 0; i < slow->count; i++)
+		if (slow_is_in(&slow->people[i]))
+			slow_say(slow, &slow->people[i], CONTROL_START);
+	slow_enter(step, ADMISSION_STARTED);
+	slow_log(slow, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", slow->size, slow->lanes);
+	return true;
+}
+
 void slow_shard(struct slow_step *step)
 {
 	const struct admission_event *event = step->event;
@@ -547,13 +562,11 @@ void slow_shard(struct slow_step *step)
 		slow_clear_if_drained(step);
 		return;
 	}
+	if (slow->state == ADMISSION_ENABLING) {
+		slow_start(step);
+		return;
+	}
 	for (uint32_t i = 0; i < slow->count; i++)
 		if (slow_is_in(&slow->people[i]))
-			slow_say(slow, &slow->people[i],
-				 slow->state == ADMISSION_GRANTED ? CONTROL_GRANT : CONTROL_START);
-	if (slow->state == ADMISSION_ENABLING) {
-		slow_enter(step, ADMISSION_STARTED);
-		slow_log(slow, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", slow->size,
-			 slow->lanes);
-	}
+			slow_say(slow, &slow->people[i], CONTROL_GRANT);
 }

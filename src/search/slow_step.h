@@ -81,6 +81,7 @@ void slow_silent(struct slow_step *step, struct slow_person *person);
 /* slow_time.c */
 void slow_late(struct slow_step *step);
 void slow_tick(struct slow_step *step);
+uint64_t slow_start_ns(const struct slow_step *step);
 uint64_t slow_wake_ns(const struct slow_step *step);
 struct slow_person *slow_next_to_move(struct slow_admission *slow); /* of those who wait */
 struct slow_person *slow_first_silent(struct slow_step *step);
@@ -92,5 +93,6 @@ void slow_ping_both(struct slow_admission *slow, struct slow_person *claimant);
 void slow_adopt(struct slow_step *step);
 void slow_message(struct slow_step *step);
 void slow_shard(struct slow_step *step);
+bool slow_start(struct slow_step *step);
 
 #endif

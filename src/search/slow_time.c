@@ -106,6 +106,28 @@ static uint64_t late_ns(const struct slow_step *step)
 	return late_ns + (slow->state == ADMISSION_GRANTED && !has_ready ? SECOND_NS : 0);
 }
 
+/* R-CT-14, R-CT-50: a second after the last of those who have a launcher's name has come, but while all are patient. */
+uint64_t slow_start_ns(const struct slow_step *step)
+{
+	const struct slow_admission *slow = step->slow;
+	uint64_t start_ns = 0, patient_ns = late_ns(step);
+
+	if (slow->state != ADMISSION_ENABLING || !slow_have_all_acked(step))
+		return UINT64_MAX;
+	for (uint32_t i = 0; i < slow->count; i++) {
+		const struct slow_person *person = &slow->people[i];
+
+		if (!slow_is_in(person) || !person->is_launched || step->config->life ||
+		    slow->size < 2)
+			continue;
+		for (uint32_t k = 0; k < slow->count; k++)
+			if (slow_is_in(&slow->people[k]) &&
+			    slow->people[k].joined_ns + SECOND_NS > start_ns)
+				start_ns = slow->people[k].joined_ns + SECOND_NS;
+	}
+	return start_ns < patient_ns ? start_ns : patient_ns;
+}
+
 uint64_t slow_wake_ns(const struct slow_step *step)
 {
 	const struct slow_admission *slow = step->slow;
@@ -113,6 +135,8 @@ uint64_t slow_wake_ns(const struct slow_step *step)
 
 	if (round_ns < wake_ns)
 		wake_ns = round_ns;
+	if (slow_start_ns(step) < wake_ns)
+		wake_ns = slow_start_ns(step);
 	if (slow->state != ADMISSION_NONE || slow_waiters(slow))
 		wake_ns = slow->beat_ns + beat_ns(step) < wake_ns ? slow->beat_ns + beat_ns(step)
 								  : wake_ns;
@@ -216,7 +240,7 @@ void slow_tick(struct slow_step *step)
 	person = slow_first_silent(step);
 	if (person) {
 		slow_silent(step, person);
-	} else if (slow_round_tick(step)) {
+	} else if (slow_round_tick(step) || slow_start(step)) {
 		return;
 	} else if (now_ns >= late_ns(step)) {
 		slow_late(step);
