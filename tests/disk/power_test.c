@@ -188,6 +188,17 @@ static void checkpoint_look(struct ps_table *table)
 	told->checkpoints++;
 }
 
+/* However slow its writer is. */
+static void checkpoint_wait(struct ps_table *table)
+{
+	for (uint32_t i = 0; table->checkpoint; i++) {
+		if (i > 20 * WAIT_MS)
+			lost("a checkpoint is not written");
+		checkpoint_look(table);
+		pause_us(50);
+	}
+}
+
 static void table_begin(struct ps_table *table)
 {
 	home_sparse_fence(table->home, 0);
@@ -212,6 +223,8 @@ static void one_step(struct ps_table *table, struct rng *rng)
 		ps_table_barrier(table, table->barrier + 1);
 		break;
 	case 2:
+		checkpoint_wait(table);
+		break;
 	case 3:
 	case 4:
 		settle(table);
