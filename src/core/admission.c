@@ -222,11 +222,11 @@ static void message(struct turn *turn)
 	struct admission_peer *waiter = turn_find_waiter(turn, turn->event->connection);
 
 	if (member) {
-		member->peer.heard_ns = turn->event->now_ns;
+		member->peer.heard_ns = member->peer.spoke_ns = turn->event->now_ns;
 		if (admission_is_in(member) && turn->admission->state != ADMISSION_DRAIN)
 			member_message(turn, member);
 	} else if (waiter) {
-		waiter->heard_ns = turn->event->now_ns;
+		waiter->heard_ns = waiter->spoke_ns = turn->event->now_ns;
 		if (turn->event->message->type == CONTROL_PONG) {
 			join_pong(turn, waiter);
 		} else if (turn->event->message->type == CONTROL_PING) {
@@ -326,6 +326,9 @@ static void dispatch(struct turn *turn)
 		break;
 	case ADMISSION_SILENT:
 		end_silent(turn, turn->event->connection);
+		break;
+	case ADMISSION_HEARD:
+		time_heard(turn);
 		break;
 	case ADMISSION_LATE:
 		time_late(turn);

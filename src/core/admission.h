@@ -39,8 +39,8 @@ enum admission_presence {
 /* Is a process alive? Asked only when two claim one rank. */
 enum admission_pulse { ADMISSION_UNASKED, ADMISSION_ASKED, ADMISSION_ANSWERED };
 
-struct admission_peer { /* a connection that has said JOIN */
-	uint64_t heard_ns;
+struct admission_peer {              /* a connection that has said JOIN */
+	uint64_t heard_ns, spoke_ns; /* anything from it; and over TCP */
 	uint64_t joined_ns;
 	uint64_t list_hash;
 	uint64_t program, boot, process; /* as JOIN says them; 0: not known */
@@ -183,6 +183,7 @@ enum admission_event_type {
 	ADMISSION_MESSAGE, /* `message` came on `connection`; a new handle's first must be a JOIN */
 	ADMISSION_CLOSED, /* `connection` is no more: end of file, error, or our last words are over */
 	ADMISSION_SILENT, /* `connection` has been silent for too long; TICK finds these by itself */
+	ADMISSION_HEARD,  /* a shard has heard a HELLO of member `rank` */
 	ADMISSION_LATE,   /* the time to gather is over; TICK finds it by itself */
 	ADMISSION_SHARD,  /* a shard has acknowledged a command */
 	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */

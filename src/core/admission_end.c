@@ -147,12 +147,14 @@ void end_closed(struct turn *turn)
 
 static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 {
+	bool is_half = turn->event->type == ADMISSION_TICK && time_is_heard(turn, peer);
 	struct text text;
 
 	turn_blame(turn, &text, CONTROL_REMOTE, peer->rank);
 	turn_add_peer(&text, peer);
-	text_add(&text, " has been silent for more than %llu ms (process %u)",
-		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns), peer->pid);
+	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
+		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
+		 is_half ? " over TCP, although it is heard over UDP" : "", peer->pid);
 }
 
 /* It may only be stopped: then it reads later why the others are gone. */

@@ -50,7 +50,7 @@ static void admission__a_silent_rank_is_dead_after_the_heartbeat_time(void **sta
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 2);
 	event(ADMISSION_TICK);
-	for (uint32_t i = 0; i < 9; i++) {
+	for (uint32_t i = 0; i < 11; i++) { /* and a beat more */
 		wait_seconds(1);
 		say_type(10, CONTROL_HEARTBEAT);
 	}
@@ -59,6 +59,47 @@ static void admission__a_silent_rank_is_dead_after_the_heartbeat_time(void **sta
 	assert_done("abort>11 close>11 abort>10 close>10 remove");
 	assert_text(CONTROL_REMOTE, 1,
 		    "rank 1 on host11 has been silent for more than 10000 ms (process 111)");
+}
+
+static void hear_udp(uint16_t rank)
+{
+	step((struct admission_event){ .type = ADMISSION_HEARD, .rank = rank });
+}
+
+/* A link was down; TCP, which has backed off, will be heard later. */
+static void admission__hello_ends_a_silence_but_not_for_ever(void **state)
+{
+	uint32_t seconds = 0;
+
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	while (t.admission->state == ADMISSION_STARTED && seconds < 60) {
+		wait_seconds(1);
+		seconds++;
+		say_type(10, CONTROL_HEARTBEAT);
+		if (seconds >= 10)
+			hear_udp(1);
+	}
+	assert_int_equal(seconds, 36);
+	assert_text(CONTROL_REMOTE, 1,
+		    "rank 1 on host11 has been silent for more than 10000 ms over TCP, although it "
+		    "is heard over UDP (process 111)");
+}
+
+static void admission__hello_of_nobody_ends_no_silence(void **state)
+{
+	(void)state;
+	bring_to(ADMISSION_STARTED, 10, 2);
+	event(ADMISSION_TICK);
+	for (uint32_t i = 0; i < 12; i++) {
+		wait_seconds(1);
+		say_type(10, CONTROL_HEARTBEAT);
+		hear_udp(0);
+		hear_udp(2);
+		hear_udp(CONTROL_RANK_NONE);
+	}
+	assert_done("abort>11 close>11 abort>10 close>10 remove");
 }
 
 static void admission__who_is_found_silent_goes_alone_from_a_gathering(void **state)
@@ -81,7 +122,7 @@ static void admission__a_silent_rank_is_thrown_out_of_the_gathering(void **state
 	join(20, 0, 2); /* waits for 10, which has no power */
 	event(ADMISSION_TICK);
 	t.done[0] = 0;
-	for (uint32_t i = 0; i < 10; i++) {
+	for (uint32_t i = 0; i < 12; i++) {
 		t.now_ns += second_ns;
 		say_type(20, CONTROL_HEARTBEAT);
 		event(ADMISSION_TICK);
@@ -98,7 +139,7 @@ static void admission__all_who_are_silent_go_at_once(void **state)
 	join(21, 1, 2);
 	event(ADMISSION_TICK);
 	t.done[0] = 0;
-	for (uint32_t i = 0; i < 10; i++) {
+	for (uint32_t i = 0; i < 12; i++) {
 		t.now_ns += second_ns;
 		say_type(10, CONTROL_HEARTBEAT);
 		say_type(11, CONTROL_HEARTBEAT);
@@ -154,7 +195,7 @@ static void admission__a_daemon_that_overslept_blames_nobody(void **state)
 	t.now_ns += 60 * second_ns;
 	event(ADMISSION_TICK);
 	assert_done("");
-	for (uint32_t i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 11; i++)
 		wait_seconds(1);
 	assert_done("");
 	assert_state(ADMISSION_STARTED);

@@ -252,7 +252,7 @@ void join_read(struct turn *turn)
 	struct admission_peer peer;
 
 	memset(&peer, 0, sizeof(peer));
-	peer.heard_ns = event->now_ns;
+	peer.heard_ns = peer.spoke_ns = event->now_ns;
 	peer.joined_ns = event->now_ns;
 	peer.list_hash = said->list_hash;
 	peer.connection = event->connection;

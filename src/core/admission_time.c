@@ -7,6 +7,7 @@
 enum {
 	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
 	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
+	UDP_ALONE = 3, /* silence over TCP is borne for so many times, while UDP is heard */
 };
 static const uint64_t ms_ns = 1000000;
 static const uint64_t beat_max_ns = 2000000000; /* who has no GRANT yet expects the defaults */
@@ -175,32 +176,64 @@ static void restart_clocks(struct turn *turn)
 	turn->admission->page_ns = now_ns;
 	still_restart(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		turn_member(turn, rank)->peer.heard_ns = now_ns;
+		turn_member(turn, rank)->peer.heard_ns = turn_member(turn, rank)->peer.spoke_ns =
+			now_ns;
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
-		admission_waiters(turn)[i].heard_ns = now_ns;
+		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
+}
+
+void time_heard(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct admission_member *member;
+
+	if (!admission_is_running(admission) || turn->event->rank >= admission->size)
+		return;
+	member = turn_member(turn, turn->event->rank);
+	if (admission_is_in(member) && !TAKEN_OUT(HEARD_UDP))
+		member->peer.heard_ns = turn->event->now_ns;
+}
+
+/* The last word may have come a beat before the link was lost. Who has not said READY may not know how long a
+ * heartbeat time is. */
+static uint64_t silence_ns(const struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission_member *member = turn_find_member(turn, peer->connection);
+	uint64_t running_ns = turn->config->heartbeat_ns + beat_interval_ns(turn);
+	bool has_time = member && member->presence != ADMISSION_JOINED;
+
+	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
+}
+
+bool time_is_heard(const struct turn *turn, const struct admission_peer *peer)
+{
+	return turn->event->now_ns - peer->heard_ns < silence_ns(turn, peer);
+}
+
+static bool is_silent(const struct turn *turn, const struct admission_peer *peer)
+{
+	uint64_t unsaid_ns = turn->event->now_ns - peer->spoke_ns;
+
+	return !time_is_heard(turn, peer) || unsaid_ns >= UDP_ALONE * silence_ns(turn, peer);
 }
 
 /* One at a time: each has its own text. */
 static uint32_t find_silent(const struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
-	uint64_t running_ns = turn->config->heartbeat_ns;
-	uint64_t waiting_ns = running_ns > silence_min_ns ? running_ns : silence_min_ns;
-	uint64_t now_ns = turn->event->now_ns;
 
 	if (TAKEN_OUT(HEARTBEAT) || admission->state == ADMISSION_DRAIN)
 		return 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);
-		/* Before its READY it may not know how long a heartbeat time is. */
-		uint64_t patience_ns = member->presence == ADMISSION_JOINED ? waiting_ns
-									    : running_ns;
-		if (admission_is_in(member) && now_ns - member->peer.heard_ns >= patience_ns)
+
+		if (admission_is_in(member) && is_silent(turn, &member->peer))
 			return member->peer.connection;
 	}
 	for (uint32_t i = 0; i < admission->waiters_count; i++) {
 		const struct admission_peer *waiter = &admission_waiters(turn)[i];
-		if (now_ns - waiter->heard_ns >= waiting_ns)
+
+		if (is_silent(turn, waiter))
 			return waiter->connection;
 	}
 	return 0;

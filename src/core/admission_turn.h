@@ -145,6 +145,9 @@ void twin_yield(struct turn *turn);
 /* admission_time.c */
 void time_tick(struct turn *turn);
 void time_late(struct turn *turn);
+void time_heard(struct turn *turn);
+bool time_is_heard(const struct turn *turn,
+		   const struct admission_peer *peer); /* lately, if only over UDP */
 void time_set_wake(struct turn *turn);
 /* When START may go out; UINT64_MAX: there is something else to wait for. */
 uint64_t time_start_ns(const struct turn *turn);

@@ -5,6 +5,7 @@
 enum {
 	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
 	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
+	UDP_ALONE = 3, /* silence over TCP is borne for so many times, while UDP is heard */
 };
 static const uint64_t beat_max_ns =
 	2000000000;                            /* before GRANT the aggregator expects the default */
@@ -150,7 +151,7 @@ static void message(struct turn *turn)
 	bool is_running = state == MEMBER_RUN || state == MEMBER_LEAVING;
 	enum control_type type = turn->event->message->type;
 
-	turn->member->heard_ns = turn->event->now_ns;
+	turn->member->heard_ns = turn->member->spoke_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
 	if (begin_is_earlier(turn))
@@ -191,6 +192,24 @@ static void closed(struct turn *turn)
 	member_fail(turn, true);
 }
 
+static uint64_t beat_interval_ns(const struct member *member)
+{
+	uint64_t interval_ns = member->heartbeat_ns / BEATS;
+
+	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
+}
+
+/* The last word may have come a beat before the link was lost. */
+static uint64_t silence_ns(const struct member *member)
+{
+	return member->heartbeat_ns + beat_interval_ns(member);
+}
+
+static bool is_heard(const struct turn *turn)
+{
+	return turn->event->now_ns - turn->member->heard_ns < silence_ns(turn->member);
+}
+
 static void silent(struct turn *turn)
 {
 	struct text text;
@@ -198,11 +217,14 @@ static void silent(struct turn *turn)
 	if (!turn->member->is_joined)
 		return;
 	bool is_answered = turn->member->state > MEMBER_JOINING;
+	bool is_half = turn->event->type == MEMBER_TICK && is_heard(turn);
 	member_blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT,
 		     CONTROL_RANK_NONE);
 	text_add(&text, "the aggregator at %s has been silent for %llu ms%s",
 		 turn->config->aggregator, (unsigned long long)(turn->member->heartbeat_ns / ms_ns),
-		 is_answered ? "" : ", although it takes connections: is it stopped?");
+		 !is_answered ? ", although it takes connections: is it stopped?"
+		 : is_half    ? " over TCP, although it answers over UDP"
+			      : "");
 	member_fail(turn, false);
 }
 
@@ -265,11 +287,13 @@ static void no_verdict(struct turn *turn)
 
 /* ---- time ---- */
 
-static uint64_t beat_interval_ns(const struct member *member)
+/* R-CT-8 */
+static bool is_silent(const struct turn *turn)
 {
-	uint64_t interval_ns = member->heartbeat_ns / BEATS;
+	const struct member *member = turn->member;
+	uint64_t unsaid_ns = turn->event->now_ns - member->spoke_ns;
 
-	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
+	return !is_heard(turn) || unsaid_ns >= UDP_ALONE * silence_ns(member);
 }
 
 static void tick(struct turn *turn)
@@ -283,8 +307,8 @@ static void tick(struct turn *turn)
 		begin_tick(turn);
 	} else {
 		if (has_overslept)
-			member->heard_ns = now_ns;
-		if (now_ns - member->heard_ns >= member->heartbeat_ns && !TAKEN_OUT(HEARTBEAT)) {
+			member->heard_ns = member->spoke_ns = now_ns;
+		if (is_silent(turn) && !TAKEN_OUT(HEARTBEAT)) {
 			silent(turn);
 			return;
 		}

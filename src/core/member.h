@@ -30,7 +30,8 @@ struct member {
 	uint64_t begun_ns;     /* the first tick */
 	uint64_t since_ns;     /* the state was entered */
 	uint64_t tick_ns;      /* the last tick */
-	uint64_t heard_ns;     /* anything from the aggregator */
+	uint64_t heard_ns;     /* anything from the aggregator, */
+	uint64_t spoke_ns;     /* ... and over TCP */
 	uint64_t beat_ns;      /* HEARTBEAT went out */
 	uint64_t hello_ns;     /* HELLOs went out */
 	uint64_t retry_ns;     /* CONNECT: the next attempt is due; UINT64_MAX: one is under way */
@@ -72,8 +73,8 @@ enum member_event_type {
 	MEMBER_CONNECTED,
 	MEMBER_REFUSED, /* the attempt has failed; `text` is why ("Connection refused") */
 	MEMBER_MESSAGE, /* `message` has come; with GRANT: the links are open, `lanes` is what they carry */
-	MEMBER_CLOSED,  /* end of file or error; `text` is why, or NULL */
-	MEMBER_WELCOME, /* shard `shard` has answered a HELLO of `lanes` lanes */
+	MEMBER_CLOSED, /* end of file or error; `text` is why, or NULL */
+	MEMBER_WELCOME, /* shard `shard` has answered a HELLO of `lanes` lanes; also later: it is alive */
 	MEMBER_STALLED, /* operation `number` is the oldest and has had no accepted result for 500 ms;
 	                   said each second while that is so */
 	MEMBER_EXPIRED, /* the deadline of operation `number` is over; of several the oldest, said each

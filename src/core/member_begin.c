@@ -81,7 +81,7 @@ void begin_connected(struct turn *turn)
 		return;
 	member_send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
 	member->is_joined = 1;
-	member->heard_ns = turn->event->now_ns;
+	member->heard_ns = member->spoke_ns = turn->event->now_ns;
 	member->beat_ns = turn->event->now_ns;
 	member_enter(turn, MEMBER_JOINING);
 }
@@ -194,8 +194,12 @@ void begin_welcome(struct turn *turn)
 	struct member *member = turn->member;
 	uint32_t shards = member->shards;
 
-	if (member->state != MEMBER_HELLOING || event->shard >= shards)
-		return; /* a late copy, or the answer to a rebinding */
+	if (event->shard >= shards)
+		return;
+	if (!TAKEN_OUT(HEARD_UDP))
+		member->heard_ns = event->now_ns;
+	if (member->state != MEMBER_HELLOING)
+		return; /* a late copy, or the answer to a later one */
 	if (event->lanes < hello_lanes(member))
 		member->welcomed_short |= 1ull << event->shard;
 	else

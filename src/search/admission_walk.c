@@ -152,6 +152,7 @@ static const char *somebody_is_adopted(struct bfs *bfs)
 	struct control_join join = admission_join();
 	struct admission_peer peer = {
 		.heard_ns = admission_now->now_ns - admission_draw(2) * SECOND_NS,
+		.spoke_ns = admission_now->now_ns - admission_draw(3) * SECOND_NS,
 		.joined_ns = admission_now->now_ns - admission_draw(4) * SECOND_NS,
 		.list_hash = join.list_hash,
 		.boot = join.boot,
@@ -259,8 +260,9 @@ static const char *something_rare(struct bfs *bfs)
 		ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH,
 		ADMISSION_MISMATCH, ADMISSION_MISFIT,   ADMISSION_MISFIT,   ADMISSION_ALARM,
 		ADMISSION_LATE,     ADMISSION_BROKEN,   ADMISSION_ORPHAN,   ADMISSION_YIELD,
+		ADMISSION_HEARD,
 	};
-	struct admission_event event = { .type = types[admission_draw(12)], .text = "why" };
+	struct admission_event event = { .type = types[admission_draw(13)], .text = "why" };
 
 	event.rank = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
 	event.other = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);

@@ -35,7 +35,7 @@ static void member_clocks(struct member *member, uint64_t now_ns)
 {
 	member->tick_ns = now_ns ? now_ns - ms_ns : 0;
 	member->since_ns = now_ns;
-	member->heard_ns = now_ns;
+	member->heard_ns = member->spoke_ns = now_ns;
 	member->beat_ns = now_ns;
 	member->hello_ns = now_ns;
 	member->expired_ns = member->is_expired ? now_ns : 0;
@@ -284,7 +284,7 @@ void world_start(struct world *world, uint32_t s)
 void world_member_silence(struct world *world, uint32_t s)
 {
 	struct member *member = &world->state.seat[s].member;
-	uint64_t now_ns = member->heartbeat_ns;
+	uint64_t now_ns = 2 * member->heartbeat_ns;
 
 	member_clocks(member, now_ns);
 	member->heard_ns = 0;

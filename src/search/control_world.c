@@ -142,14 +142,14 @@ static void set_clocks(struct world *world, uint64_t now_ns)
 	for (uint32_t i = 0; i < world_peers_count(world); i++) {
 		struct admission_peer *peer = world_peer(world, i);
 
-		peer->heard_ns = peer->connection ? now_ns : 0;
+		peer->heard_ns = peer->spoke_ns = peer->connection ? now_ns : 0;
 		peer->joined_ns = peer->connection ? now_ns : 0;
 	}
 }
 
 uint64_t world_heartbeat_passes(struct world *world, uint32_t silent)
 {
-	uint64_t now_ns = world->admission[world->at].heartbeat_ns;
+	uint64_t now_ns = 2 * world->admission[world->at].heartbeat_ns;
 
 	set_clocks(world, now_ns);
 	world->silent = silent;

@@ -369,8 +369,12 @@ void slow_silent(struct slow_step *step, struct slow_person *person)
 		return;
 	}
 	slow_blame_person(step->slow, CONTROL_REMOTE, person);
-	slow_text(step->slow, " has been silent for more than %llu ms (process %u)",
-		  (unsigned long long)(step->config->heartbeat_ns / MS_NS), person->pid);
+	slow_text(step->slow, " has been silent for more than %llu ms%s (process %u)",
+		  (unsigned long long)(step->config->heartbeat_ns / MS_NS),
+		  step->event->type == ADMISSION_TICK && slow_is_heard(step, person)
+			  ? " over TCP, although it is heard over UDP"
+			  : "",
+		  person->pid);
 	slow_log_text(step->slow,
 		      person->place == SLOW_WAITS ? ADMISSION_LOG_LIMITED : ADMISSION_LOG_WARN);
 	slow_say_last(step->slow, person,
@@ -501,6 +505,9 @@ void slow_dispatch(struct slow_step *step)
 	case ADMISSION_CLOSED:
 	case ADMISSION_SILENT:
 		connection_event(step);
+		break;
+	case ADMISSION_HEARD:
+		slow_heard(step);
 		break;
 	case ADMISSION_LATE:
 		slow_late(step);

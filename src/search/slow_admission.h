@@ -27,7 +27,7 @@ enum {
 enum slow_place { SLOW_WAITS, SLOW_JOINED, SLOW_READY, SLOW_LEFT, SLOW_TOLD };
 
 struct slow_person {
-	uint64_t heard_ns, joined_ns;
+	uint64_t heard_ns, spoke_ns, joined_ns;
 	uint64_t submitted, oldest;
 	uint64_t still_number, still_ns, still_said_ns;
 	enum slow_place place;

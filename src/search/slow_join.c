@@ -281,6 +281,7 @@ static void join(struct slow_step *step)
 	struct slow_admission *slow = step->slow;
 	struct slow_person comer = {
 		.heard_ns = step->event->now_ns,
+		.spoke_ns = step->event->now_ns,
 		.joined_ns = step->event->now_ns,
 		.connection = step->event->connection,
 		.host = (uint32_t)atoi(said->host + 1),
@@ -320,6 +321,7 @@ void slow_adopt(struct slow_step *step)
 	const struct admission_peer *peer = step->event->peer;
 	struct slow_person comer = {
 		.heard_ns = peer->heard_ns,
+		.spoke_ns = peer->spoke_ns,
 		.joined_ns = peer->joined_ns,
 		.connection = peer->connection,
 		.host = (uint32_t)atoi(peer->host + 1),
@@ -495,7 +497,7 @@ void slow_message(struct slow_step *step)
 			join(step);
 		return;
 	}
-	person->heard_ns = step->event->now_ns;
+	person->heard_ns = person->spoke_ns = step->event->now_ns;
 	if (person->place == SLOW_TOLD)
 		return;
 	if (type == CONTROL_PING) {

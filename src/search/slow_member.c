@@ -61,9 +61,19 @@ static bool is_running(const struct slow_member *slow)
 
 /* ---- R-CT-8 ---- */
 
+static uint64_t limit_of(const struct slow_member *slow)
+{
+	uint64_t fifth_ns = slow->heartbeat_ns / 5;
+
+	return slow->heartbeat_ns + (fifth_ns < 2 * SECOND_NS ? fifth_ns : 2 * SECOND_NS);
+}
+
 uint64_t slow_member_silent_at(const struct slow_member *slow)
 {
-	return slow->heard_ns + slow->heartbeat_ns;
+	uint64_t unheard_ns = slow->heard_ns + limit_of(slow);
+	uint64_t unspoken_ns = slow->spoke_ns + 3 * limit_of(slow);
+
+	return unheard_ns < unspoken_ns ? unheard_ns : unspoken_ns;
 }
 
 uint64_t slow_member_slept_at(const struct slow_member *slow)
@@ -94,8 +104,12 @@ static void is_silent(struct turn *turn)
 			  turn->config->aggregator, ms);
 		own_end(turn, CONTROL_TIMEOUT);
 	} else {
-		slow_word("the aggregator at %s has been silent for %llu ms",
-			  turn->config->aggregator, ms);
+		slow_word("the aggregator at %s has been silent for %llu ms%s",
+			  turn->config->aggregator, ms,
+			  turn->event->type == MEMBER_TICK &&
+					  turn->now_ns < slow->heard_ns + limit_of(slow)
+				  ? " over TCP, although it answers over UDP"
+				  : "");
 		own_end(turn, CONTROL_REMOTE);
 	}
 }
@@ -156,7 +170,7 @@ static void connected(struct turn *turn)
 	never_again(slow, SLOW_UNREACHED);
 	slow->is_open = true;
 	slow->state = MEMBER_JOINING;
-	slow->heard_ns = slow->beaten_ns = turn->now_ns;
+	slow->heard_ns = slow->spoke_ns = slow->beaten_ns = turn->now_ns;
 	beat_next(slow);
 }
 
@@ -224,7 +238,10 @@ static void welcome(struct turn *turn)
 	struct slow_member *slow = turn->slow;
 	uint32_t shard = turn->event->shard;
 
-	if (slow->state != MEMBER_HELLOING || shard >= slow->shards)
+	if (shard >= slow->shards)
+		return;
+	slow->heard_ns = turn->now_ns;
+	if (slow->state != MEMBER_HELLOING)
 		return;
 	if (turn->event->lanes >= slow_member_hello_lanes(slow))
 		slow->shard[shard].is_bound = true;
@@ -398,7 +415,7 @@ static void message(struct turn *turn)
 	const struct control_message *told = turn->event->message;
 	void (*fits)(struct turn * turn) = does_not_fit;
 
-	slow->heard_ns = turn->now_ns;
+	slow->heard_ns = slow->spoke_ns = turn->now_ns;
 	switch (told->type) {
 	case CONTROL_HEARTBEAT:
 	case CONTROL_PONG:
@@ -516,7 +533,7 @@ static void connection_tick(struct turn *turn, bool has_slept)
 	struct slow_member *slow = turn->slow;
 
 	if (has_slept)
-		slow->heard_ns = turn->now_ns;
+		slow->heard_ns = slow->spoke_ns = turn->now_ns;
 	if (turn->now_ns >= slow_member_silent_at(slow)) {
 		is_silent(turn);
 		return;

@@ -26,7 +26,7 @@ enum slow_alarm {
 
 struct slow_member {
 	uint64_t alarm[SLOW_ALARMS];
-	uint64_t begun_ns, connecting_ns, heard_ns, looked_ns, beaten_ns, heartbeat_ns;
+	uint64_t begun_ns, connecting_ns, heard_ns, spoke_ns, looked_ns, beaten_ns, heartbeat_ns;
 	uint64_t over_number; /* of the operation whose deadline is over */
 	enum member_state state;
 	uint32_t serial, shards, lanes, rounds;

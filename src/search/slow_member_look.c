@@ -121,7 +121,8 @@ const char *slow_member_look(const struct slow_member *slow, const struct member
 		return "SLOW: another text";
 	if (member->is_joined != slow->is_open || member->is_again != slow->is_again)
 		return "SLOW: has it a connection, and is it the first?";
-	if (slow->is_open && member->heard_ns != slow->heard_ns)
+	if (slow->is_open &&
+	    (member->heard_ns != slow->heard_ns || member->spoke_ns != slow->spoke_ns))
 		return "SLOW: heard at another time";
 	if (slow->state == MEMBER_CONNECT && member->since_ns != slow->connecting_ns)
 		return "SLOW: attempts go on since another time";

@@ -54,13 +54,35 @@ static uint64_t beat_ns(const struct slow_step *step)
 }
 
 /* R-CT-8: who waits or has not said READY does not know a shorter time. */
+static uint64_t limit_of(const struct slow_step *step, const struct slow_person *person)
+{
+	uint64_t limit_ns = step->config->heartbeat_ns + beat_ns(step);
+
+	if ((person->place == SLOW_WAITS || person->place == SLOW_JOINED) &&
+	    limit_ns < 10 * SECOND_NS)
+		return 10 * SECOND_NS;
+	return limit_ns;
+}
+
+bool slow_is_heard(const struct slow_step *step, const struct slow_person *person)
+{
+	return person->heard_ns + limit_of(step, person) > step->event->now_ns;
+}
+
 static bool is_silent(const struct slow_step *step, const struct slow_person *person)
 {
-	uint64_t limit_ns = step->config->heartbeat_ns;
+	if (person->place == SLOW_LEFT)
+		return false;
+	return !slow_is_heard(step, person) ||
+	       person->spoke_ns + 3 * limit_of(step, person) <= step->event->now_ns;
+}
 
-	if (person->place != SLOW_READY && limit_ns < 10 * SECOND_NS)
-		limit_ns = 10 * SECOND_NS;
-	return person->place != SLOW_LEFT && step->event->now_ns - person->heard_ns >= limit_ns;
+void slow_heard(struct slow_step *step)
+{
+	struct slow_person *person = slow_member(step->slow, step->event->rank);
+
+	if (slow_is_running(step->slow) && person && slow_is_in(person))
+		person->heard_ns = step->event->now_ns;
 }
 
 /* Members by rank, then who waits, by age. */
@@ -229,7 +251,7 @@ void slow_tick(struct slow_step *step)
 
 	if (now_ns - slow->tick_ns >= step->config->heartbeat_ns / 4) {
 		for (uint32_t i = 0; i < slow->count; i++)
-			slow->people[i].heard_ns = now_ns;
+			slow->people[i].heard_ns = slow->people[i].spoke_ns = now_ns;
 		slow_round_slept(step);
 	}
 	slow->tick_ns = now_ns;
