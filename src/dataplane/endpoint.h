@@ -110,6 +110,9 @@ void endpoint_close(struct endpoint *endpoint); /* the link stays open */
 
 /* HELLO to one shard, padded to `lanes` lanes (at least WIRE_HELLO_LANES); serials grow. */
 void endpoint_hello(struct endpoint *endpoint, uint32_t shard, uint32_t serial, uint32_t lanes);
+/* A short one with the next serial: is anybody there? When the last answer to any came; 0: never. */
+void endpoint_knock(struct endpoint *endpoint, uint32_t shard);
+uint64_t endpoint_welcomed_ns(const struct endpoint *endpoint, uint32_t shard);
 uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *welcomes,
 			   uint32_t max);
 

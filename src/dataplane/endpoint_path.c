@@ -12,6 +12,8 @@ enum { WATCHES_LEAST = 12 };
 
 static const uint64_t WATCH_NS = 500000000;       /* nothing for so long: a full HELLO, and again */
 static const uint64_t WATCH_AGAIN_NS = 100000000; /* ... while it has no answer */
+static const uint64_t SHORT_NS =
+	1000000000; /* short ones have an answer for so long: it is the MTU */
 
 /* A HELLO is as long as the longest packet. */
 static uint32_t hello_lanes(const struct endpoint *endpoint)
@@ -47,6 +49,7 @@ void endpoint_path_moved(struct endpoint *endpoint, uint32_t shard)
 
 	state->moved_ns = endpoint->now_ns;
 	state->full_ns = 0;
+	state->answered_ns = 0;
 	state->watches = 0;
 }
 
@@ -61,6 +64,8 @@ void endpoint_path_welcome(struct endpoint *endpoint, uint32_t shard, const stru
 	state->short_ns = endpoint->now_ns;
 	if (packet->lanes >= hello_lanes(endpoint))
 		endpoint_path_moved(endpoint, shard);
+	else if (state->full_ns && !state->answered_ns)
+		state->answered_ns = endpoint->now_ns;
 	if (packet->seq == state->serial && state->hello_ns) {
 		pace_sample(endpoint->pace_used, shard, endpoint->now_ns - state->hello_ns);
 		state->hello_ns = 0;
@@ -105,18 +110,31 @@ bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
 {
 	for (uint32_t shard = 0; endpoint->lanes && shard < endpoint->map.shards; shard++) {
 		const struct shard_state *state = &endpoint->shards[shard];
+		bool is_short = state->answered_ns && now_ns < state->short_ns + SHORT_NS;
 
 		/* So many, too: who has overslept has said few. */
 		if (!state->full_ns || state->watches < WATCHES_LEAST ||
 		    now_ns < state->full_ns + ENDPOINT_PATH_NS)
 			continue;
+		/* A link that is back may let a short one through first. */
+		if (is_short && now_ns < state->answered_ns + SHORT_NS && !TAKEN_OUT(SHORT_FIRST))
+			continue;
 		*path = (struct endpoint_path){ .shard = shard,
 						.since_ns = state->full_ns,
-						.is_short_heard = state->short_ns >
-								  state->full_ns };
+						.is_short_heard = is_short };
 		return true;
 	}
 	return false;
+}
+
+void endpoint_knock(struct endpoint *endpoint, uint32_t shard)
+{
+	endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1, WIRE_HELLO_LANES);
+}
+
+uint64_t endpoint_welcomed_ns(const struct endpoint *endpoint, uint32_t shard)
+{
+	return endpoint->shards[shard].short_ns;
 }
 
 void endpoint_path_hellos(struct endpoint *endpoint)
@@ -125,6 +143,5 @@ void endpoint_path_hellos(struct endpoint *endpoint)
 		watch_path(endpoint, shard);
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++)
 		if (pace_hello_due(endpoint->pace_used, shard, endpoint->now_ns))
-			endpoint_hello(endpoint, shard, endpoint->shards[shard].serial + 1,
-				       WIRE_HELLO_LANES);
+			endpoint_knock(endpoint, shard);
 }

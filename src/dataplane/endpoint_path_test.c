@@ -193,6 +193,43 @@ static void path__that_answers_short_packets_only_is_lost_after_5_s(void **state
 	assert_true(path.is_short_heard);
 }
 
+/* A link that was down is back: a short answer comes, and a full one a little later. */
+static void path__that_is_back_may_answer_short_packets_first(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	submit();
+	pass(8000);
+	assert_true(is_lost(&path)); /* if TCP says so */
+	assert_false(path.is_short_heard);
+	t.answers_short = true;
+	pass(900);
+	assert_false(is_lost(&path));
+	t.answers_full = true;
+	pass(300);
+	assert_false(is_lost(&path));
+	pass(8000);
+	assert_false(is_lost(&path));
+}
+
+static void path__knocked_at_tells_when_it_has_answered(void **state)
+{
+	(void)state;
+	begin();
+	pass(1000);
+	assert_int_equal(endpoint_welcomed_ns(t.endpoint, 1), 0);
+	endpoint_knock(t.endpoint, 1);
+	pass(100);
+	assert_int_equal(endpoint_welcomed_ns(t.endpoint, 1), 0);
+	t.answers_short = true;
+	endpoint_knock(t.endpoint, 1);
+	pass(100);
+	assert_in_range(endpoint_welcomed_ns(t.endpoint, 1), 1000 * ms, t.now_ns);
+	assert_int_equal(endpoint_welcomed_ns(t.endpoint, 0), 0);
+}
+
 static void path__that_answers_full_packets_is_only_waiting(void **state)
 {
 	struct endpoint_path path;
@@ -306,6 +343,10 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			path__that_answers_short_packets_only_is_lost_after_5_s, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__that_is_back_may_answer_short_packets_first,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__knocked_at_tells_when_it_has_answered, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(path__that_answers_full_packets_is_only_waiting,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

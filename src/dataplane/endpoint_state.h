@@ -28,11 +28,12 @@ struct shard_state {
 	uint32_t serial;          /* of the last HELLO */
 	uint64_t hello_ns;
 	/* The watch over the path (R-PACE-10). */
-	uint64_t moved_ns; /* the last packet of full size; or nothing was waiting */
-	uint64_t watch_ns; /* the last full HELLO */
-	uint64_t full_ns;  /* the first of those without an answer; 0: none */
-	uint64_t short_ns; /* the last WELCOME of any size */
-	uint32_t watches;  /* full HELLOs without an answer */
+	uint64_t moved_ns;    /* the last packet of full size; or nothing was waiting */
+	uint64_t watch_ns;    /* the last full HELLO */
+	uint64_t full_ns;     /* the first of those without an answer; 0: none */
+	uint64_t answered_ns; /* the first short WELCOME since then; 0: none */
+	uint64_t short_ns;    /* the last WELCOME of any size */
+	uint32_t watches;     /* full HELLOs without an answer */
 };
 
 struct endpoint {

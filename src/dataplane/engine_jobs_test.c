@@ -137,6 +137,31 @@ static void engine__binding_is_told_once(void **state)
 	assert_int_equal(events[1].seq, 9);
 }
 
+/* Now and then, and not of a copy of one that was heard: anybody may have that. */
+static void engine__further_hello_is_a_sign_of_life(void **state)
+{
+	struct engine_event events[8];
+
+	(void)state;
+	assert_int_equal(hello_from(100, 1), 1);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+	for (uint32_t i = 0; i < 10; i++) { /* 300 ms */
+		fake.now_ns += 30000000;
+		assert_int_equal(hello_from(100, 2 + i), 1);
+	}
+	assert_int_equal(engine_events(engine, events, 8), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(events[i].type, ENGINE_HEARD);
+		assert_int_equal(events[i].job, JOB);
+		assert_int_equal(events[i].child, 0);
+	}
+	fake.now_ns += 1000000000;
+	assert_int_equal(hello_from(100, 11), 1);
+	assert_int_equal(engine_events(engine, events, 8), 0);
+	assert_int_equal(hello_from(100, 12), 1);
+	assert_int_equal(engine_events(engine, events, 8), 1);
+}
+
 /* ---- jobs ---- */
 
 static void engine__job_add_refuses_what_it_cannot_hold(void **state)
@@ -259,6 +284,7 @@ int main(void)
 		ENGINE_TEST(engine__hello_too_short_for_its_answer_is_dropped, setup),
 		ENGINE_TEST(engine__only_a_higher_serial_binds_anew, setup),
 		ENGINE_TEST(engine__binding_is_told_once, setup),
+		ENGINE_TEST(engine__further_hello_is_a_sign_of_life, setup),
 		ENGINE_TEST(engine__job_add_refuses_what_it_cannot_hold, setup_engine),
 		ENGINE_TEST(engine__slots_cost_no_memory_until_they_are_used, setup_engine),
 		ENGINE_TEST(engine__fresh_generation_starts_from_clean_slots, setup),

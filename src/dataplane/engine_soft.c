@@ -419,13 +419,18 @@ static void from_parent(struct engine_soft *engine, const struct link_address *p
 
 /* ---- HELLO ---- */
 
+static const uint64_t HEARD_NS = 100000000;
+
 /* False: a copy that is old or from elsewhere, or another nonce. */
 static bool child_hello(struct engine_soft *engine, struct job *job, const struct wire *packet,
 			const struct link_address *peer, const uint8_t *nonce)
 {
-	struct binding *binding = &job->children[packet->child].at;
+	struct child *child = &job->children[packet->child];
+	struct binding *binding = &child->at;
 	bool was_there = binding_is_at(binding, peer);
-	struct engine_event event = { .type = ENGINE_HELLO,
+	uint64_t now_ns = engine->link->ops->now_ns(engine->link);
+	uint32_t was_serial = binding->serial;
+	struct engine_event event = { .type = was_there ? ENGINE_HEARD : ENGINE_HELLO,
 				      .job = job->program.index,
 				      .child = packet->child,
 				      .seq = packet->seq,
@@ -434,8 +439,11 @@ static bool child_hello(struct engine_soft *engine, struct job *job, const struc
 	if (!binding_hello(binding, peer, packet->seq, nonce))
 		return false;
 	engine_child_bound(engine, job, packet->child);
-	if (!was_there)
-		engine_event_put(engine, &event);
+	/* A copy of one that was heard says nothing of now. */
+	if (was_there && (binding->serial == was_serial || now_ns - child->heard_ns < HEARD_NS))
+		return true;
+	child->heard_ns = now_ns;
+	engine_event_put(engine, &event);
 	return true;
 }
 

@@ -45,6 +45,7 @@ struct engine_job {
 enum engine_event_type {
 	ENGINE_MISMATCH, /* a child's round is another one than its siblings' */
 	ENGINE_HELLO,    /* a child is bound, or bound anew, to `address` */
+	ENGINE_HEARD,    /* a further HELLO of a child, so it is alive: at most every 100 ms */
 	ENGINE_ALARM,    /* a child sent what a sound worker never sends */
 	ENGINE_MISFIT, /* a child's address has sent `count` packets that no sound child sends: said
 	                   * of the first, the second, the fourth, the eighth, ... */

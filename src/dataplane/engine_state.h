@@ -23,7 +23,8 @@ _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= (int)LINK
 
 struct child {
 	struct binding at;
-	uint32_t misfits; /* packets from its address that no sound child sends */
+	uint64_t heard_ns; /* its last HELLO that was told of */
+	uint32_t misfits;  /* packets from its address that no sound child sends */
 };
 
 struct job {

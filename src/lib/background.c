@@ -142,7 +142,7 @@ static void fork_child(void)
 static bool wants_driving(const struct tally_comm *comm)
 {
 	return comm->endpoint && !comm->is_driven && !atomic_load(&comm->error) &&
-	       (comm->outstanding.first || comm->state == COMM_JOINING);
+	       (comm->outstanding.first || comm->state == COMM_JOINING || comm->is_knocking);
 }
 
 /* Drives it, if nobody else does. When to do so again if nothing comes. */

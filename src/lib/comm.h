@@ -103,9 +103,10 @@ struct tally_comm {
 	enum comm_state state;
 	atomic_int error; /* what broke it; written under the lock, after error_text */
 	char error_text[REPORT_TEXT_MAX];
-	bool is_driven;            /* a calling thread is the driver */
-	bool is_waiting;           /* ... and waits on the link */
-	bool is_watched;           /* the background thread polls the socket */
+	bool is_driven;   /* a calling thread is the driver */
+	bool is_knocking; /* an aggregator is silent, and asked by HELLO: answers are read */
+	bool is_waiting;  /* ... and waits on the link */
+	bool is_watched;  /* the background thread polls the socket */
 	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
 	bool is_left;              /* to the background thread, by one that came and did not stay */
 	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */

@@ -8,7 +8,8 @@ enum {
 	LOOK_MS = 250, /* how often the oldest operation is looked at */
 	STALL_MS = 500,
 	ALIVE_MS = 2500, /* a heartbeat is never longer in coming */
-	REVIVE_MS = 300, /* who has been stopped, and says so by TCP first, will be heard by UDP */
+	BEATS = 5,       /* in a heartbeat time */
+	BEAT_MS = 2000,  /* at most between two */
 	STALL_AGAIN_MS = 1000,
 };
 
@@ -74,8 +75,85 @@ static struct seat *seat_of_shard(const struct tally_comm *comm, uint32_t shard)
 	return &membership->seats[i];
 }
 
+/* ---- an aggregator that TCP says nothing of ---- */
+
+static bool is_bound(const struct seat *seat)
+{
+	return seat->member.state == MEMBER_READY || seat->member.state == MEMBER_RUN ||
+	       seat->member.state == MEMBER_LEAVING;
+}
+
+/* Two HEARTBEATs are missing. */
+static bool is_quiet(const struct seat *seat, uint64_t now_ns)
+{
+	uint64_t beat_ns = seat->member.heartbeat_ns / BEATS;
+
+	if (beat_ns > BEAT_MS * ns_per_ms)
+		beat_ns = BEAT_MS * ns_per_ms;
+	return is_bound(seat) && now_ns > seat->member.spoke_ns + 2 * beat_ns;
+}
+
+/* R-CT-8: when a link is back TCP may wait for as long again. A HELLO does not; where a thread drives, the watch over
+ * the path says it (R-PACE-10). */
+static void look_at_silence(struct tally_comm *comm, struct codec *codec, struct seat *seat,
+			    uint64_t now_ns)
+{
+	struct member_event event = { .type = MEMBER_WELCOME,
+				      .now_ns = now_ns,
+				      .lanes = WIRE_HELLO_LANES };
+	bool is_silent = is_quiet(seat, now_ns);
+	uint64_t welcomed_ns = 0;
+
+	comm_lock(comm);
+	for (uint32_t i = 0; i < seat->shards_count && comm->endpoint && is_bound(seat); i++) {
+		uint32_t shard = seat->shards_first + i;
+
+		if (welcomed_ns < endpoint_welcomed_ns(comm->endpoint, shard))
+			welcomed_ns = endpoint_welcomed_ns(comm->endpoint, shard);
+		if (is_silent && !comm->is_driven)
+			endpoint_knock(comm->endpoint, shard);
+	}
+	comm_unlock(comm);
+	if (welcomed_ns <= seat->welcomed_ns)
+		return;
+	seat->welcomed_ns = welcomed_ns;
+	membership_do(comm, seat, codec, &event);
+}
+
+static void look_at_silences(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++)
+		is_any |= is_quiet(&comm->membership->seats[i], now_ns);
+	comm_lock(comm);
+	comm->is_knocking = is_any;
+	comm_unlock(comm);
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++)
+		look_at_silence(comm, codec, &comm->membership->seats[i], now_ns);
+}
+
+/* ---- paths ---- */
+
+/* For how long has it been heard by TCP as often as it should? */
+static uint64_t regular_for_ns(struct seat *seat, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t from_ns = seat->regular_ns > since_ns ? seat->regular_ns : since_ns;
+
+	return seat->regular_ns && now_ns > from_ns ? now_ns - from_ns : 0;
+}
+
+static void look_at_tcp(struct seat *seat, uint64_t now_ns)
+{
+	if (now_ns > seat->member.spoke_ns + ALIVE_MS * ns_per_ms)
+		seat->regular_ns = 0;
+	else if (!seat->regular_ns)
+		seat->regular_ns = now_ns;
+}
+
 /* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
- * it answers nothing, the aggregator must have been heard by TCP since: else it is dead, or stopped. */
+ * it answers nothing, the aggregator must have been heard by TCP all the while: else it is dead, or stopped, or the link
+ * was down, and is just back. */
 static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct seat *seat = &comm->membership->seats[0];
@@ -91,8 +169,7 @@ static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t
 	if (is_lost)
 		seat = seat_of_shard(comm, path.shard);
 	is_lost = is_lost && (path.is_short_heard ||
-			      (seat->member.heard_ns > path.since_ns + ALIVE_MS * ns_per_ms &&
-			       now_ns > seat->member.heard_ns + REVIVE_MS * ns_per_ms));
+			      regular_for_ns(seat, path.since_ns, now_ns) >= ALIVE_MS * ns_per_ms);
 	if (is_lost)
 		paths_say_lost(comm, &path, text);
 	comm_unlock(comm);
@@ -105,6 +182,11 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 	struct member_event event = { .type = MEMBER_STALLED, .now_ns = now_ns };
 
 	comm->membership->look_ns = now_ns + LOOK_MS * ns_per_ms;
+	for (uint32_t i = 0; i < comm->membership->seats_count; i++)
+		look_at_tcp(&comm->membership->seats[i], now_ns);
+	look_at_silences(comm, codec, now_ns);
+	if (comm->membership->seats[0].member.state != MEMBER_RUN)
+		return;
 	look_at_paths(comm, codec, now_ns);
 	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
 		membership_do(comm, &comm->membership->seats[0], codec, &event);

@@ -592,9 +592,12 @@ static void over_check(struct tally_comm *comm)
 	comm_unlock(comm);
 }
 
-static bool is_running(const struct membership *membership)
+/* There are paths, and who may be silent. */
+static bool is_bound(const struct membership *membership)
 {
-	return membership->seats[0].member.state == MEMBER_RUN;
+	uint8_t state = membership->seats[0].member.state;
+
+	return state == MEMBER_READY || state == MEMBER_RUN || state == MEMBER_LEAVING;
 }
 
 void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
@@ -607,7 +610,7 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 	welcomes_read(comm, codec, now_ns);
 	for (uint32_t i = 0; i < membership->seats_count; i++)
 		connection_read(comm, &membership->seats[i], codec, now_ns);
-	if (now_ns >= membership->look_ns && is_running(membership))
+	if (now_ns >= membership->look_ns && is_bound(membership))
 		late_look(comm, codec, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
 		late_expire(comm, codec, now_ns);
@@ -651,5 +654,5 @@ uint64_t membership_deadline(const struct tally_comm *comm)
 		if (seat->conn)
 			first = least(first, conn_deadline(seat->conn));
 	}
-	return is_running(membership) ? least(first, membership->look_ns) : first;
+	return is_bound(membership) ? least(first, membership->look_ns) : first;
 }

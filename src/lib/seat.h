@@ -40,6 +40,8 @@ struct seat {
 	struct member_actions actions;
 	struct control_join join;
 	uint64_t tick_ns;
+	uint64_t welcomed_ns; /* the last WELCOME that the machine was told of */
+	uint64_t regular_ns;  /* since then no word over TCP was late; 0: one is */
 };
 
 /*
@@ -66,7 +68,7 @@ bool seat_is_over(const struct seat *seat);
 void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 		   struct member_event *event);
 
-/* The oldest operation and the paths: due at look_ns, while operations run. */
+/* The oldest operation, the paths, and aggregators that are silent: due at look_ns, from READY on. */
 void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
 /* Deadlines: due at comm->deadline_ns. */
 void late_expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);

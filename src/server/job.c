@@ -613,7 +613,11 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 		server_say(server, SERVER_DEBUG, "job %s: rank %u: shard %u hears it from %s",
 			   job->name, notice->child, shard,
 			   link_address_format(&notice->address, text));
-		return;
+		step.type = ADMISSION_HEARD;
+		break;
+	case ENGINE_HEARD:
+		step.type = ADMISSION_HEARD;
+		break;
 	case ENGINE_MISMATCH:
 		step.type = ADMISSION_MISMATCH;
 		step.other = notice->other;

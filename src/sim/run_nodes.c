@@ -83,7 +83,8 @@ static void engine_events_check(struct run *run, uint32_t e)
 	char name[16];
 
 	while (engine_events(run->engine[e], &event, 1)) {
-		if (event.type == ENGINE_HELLO || event.type == ENGINE_REFUSED ||
+		if (event.type == ENGINE_HELLO || event.type == ENGINE_HEARD ||
+		    event.type == ENGINE_REFUSED ||
 		    (event.type == ENGINE_MISFIT && event.misfit == MISFIT_OVERRUN))
 			continue; /* what comes late on the network may ask for a round of the past */
 		if (run->scenario->kind == SCENARIO_disagree && event.type == ENGINE_MISFIT &&
