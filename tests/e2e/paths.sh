@@ -7,6 +7,8 @@
 #   narrow    the path's MTU is smaller than the interfaces', told by ICMP or not
 #   falls     the MTU falls while a job runs: on the worker's interface, on the aggregator's, on the router,
 #             told by ICMP or not: that is no more than anybody can say, and changes nothing
+#   down      a link is down for 8 s while a job adds up and another one computes: both go on, longer than TCP, which
+#             has backed off, takes to come back
 # Every error must come from both ranks, in time, and say what it is. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -256,6 +258,56 @@ case_falls() {
 	daemon_stop
 }
 
+# Two ranks of a job on the worker's host: outage_rank KIND, output in $tmp/KIND.0 and .1.
+outage_start() { # KIND SECONDS
+	local rank
+	for rank in 0 1; do
+		: >"$tmp/$1.$rank"
+		(enter worker env "TALLY_RANK=$rank" TALLY_SIZE=2 "TALLY_JOB=$1" TALLY_LOG=error "TALLY_AGGREGATOR=$first" \
+			timeout 90 "$build/tests/e2e/outage_rank" "$@") >"$tmp/$1.$rank" 2>&1 &
+		outage_pids+=($!)
+	done
+	for _ in {1..300}; do
+		! grep -qs begun "$tmp/$1.0" || return 0
+		sleep 0.1
+	done
+	fail "$1: it does not begin: $(cat "$tmp/$1.0")"
+}
+
+outage() { # NAME "COMMAND that takes the link" "COMMAND that gives it back"
+	local kind rank outage_pids=()
+	for kind in busy idle; do
+		outage_start "$kind" 20
+	done
+	sleep 1
+	eval "$2"
+	sleep 8
+	eval "$3"
+	for kind in "${outage_pids[@]}"; do
+		wait "$kind" || fail "$1"
+	done
+	for kind in busy idle; do
+		for rank in 0 1; do
+			echo "$1, $kind, rank $rank: $(tail -n 1 "$tmp/$kind.$rank")"
+		done
+	done
+}
+
+case_down() {
+	daemon_start "$first" || return
+	outage "the worker's link" "ip -n $net-router link set pw down" "ip -n $net-router link set pw up; roads"
+	outage "the aggregator's link" "ip -n $net-router link set ph down" "ip -n $net-router link set ph up; roads"
+	outage "a router that swallows all" "drop from all" undrop
+	daemon_stop
+}
+
+# A link that was down has lost its IPv6 addresses, and what went over it.
+roads() {
+	[[ $family == 6 ]] || return 0
+	ip -n "$net-router" addr add fd56:1::1/64 dev pw nodad 2>/dev/null
+	ip -n "$net-router" addr add fd56:2::1/64 dev ph nodad 2>/dev/null
+}
+
 # What ICMP has told is remembered for minutes.
 forget() {
 	local name
@@ -266,9 +318,9 @@ forget() {
 }
 
 case ${1-} in
-reached | names | firewall | narrow | falls) ;;
+reached | names | firewall | narrow | falls | down) ;;
 *)
-	echo "usage: paths.sh reached|names|firewall|narrow|falls [4|6]" >&2
+	echo "usage: paths.sh reached|names|firewall|narrow|falls|down [4|6]" >&2
 	exit 2
 	;;
 esac
