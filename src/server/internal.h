@@ -85,7 +85,7 @@ struct job {
 	char name[CONTROL_JOB_BYTES];
 	uint64_t life;       /* that it belongs to, JOIN's; 0: to none */
 	uint64_t program;    /* without a life: JOIN's; 0: the name alone counts */
-	uint64_t source;     /* of who has opened it */
+	uint64_t source;     /* whose share it is of: share_charge */
 	uint64_t bytes;      /* of memory on each of its shards; 0: it has none there */
 	uint64_t ended_life; /* of its own lives the last that ended badly; 0: none */
 	bool has_ended;      /* just now: those that belong to it are to be told */
@@ -255,6 +255,8 @@ bool share_of_tables(const struct server *server, uint64_t source, struct text *
 bool share_of_memory(const struct server *server, uint64_t source, uint32_t shard, uint64_t bytes,
 		     struct text *text);
 bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text);
+/* While it gathers: who has opened a job may have left it, or have left its name to others. */
+void share_charge(struct server *server, struct job *job);
 /* options.memory_total, if nobody has said one. */
 void share_memory_fill(struct server *server);
 
@@ -263,7 +265,7 @@ void share_memory_fill(struct server *server);
 struct job *job_find(struct server *server, const struct control_join *join);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
-/* 0, -ENOMEM, -ENOSPC: all of jobs_max are in use, or -EDQUOT: the address has its share of them. */
+/* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */
 int job_open(struct server *server, const struct control_join *join, uint64_t source,
 	     struct job **out);
 void job_close(struct server *server, struct job *job);

@@ -101,16 +101,10 @@ static void job_free(struct job *job)
 int job_open(struct server *server, const struct control_join *join, uint64_t source,
 	     struct job **out)
 {
-	struct text why;
+	int index = job_index(server);
 	struct job *job;
 	uint32_t actions;
-	char words[1]; /* the caller asks again, and says it */
-	int index;
 
-	text_begin(&why, words, sizeof(words));
-	if (!share_of_jobs(server, source, &why))
-		return -EDQUOT;
-	index = job_index(server);
 	if (index == NO_JOB)
 		return -ENOSPC;
 	job = calloc(1, sizeof(*job));
@@ -430,6 +424,8 @@ static void job_step_once(struct server *server, struct job *job, struct admissi
 	server_random(&event->random, sizeof(event->random));
 	life = job->admission->life; /* the step may forget it */
 	admission_step(job->admission, &job->config, event, &job->actions);
+	if (!was_running)
+		share_charge(server, job);
 	job_log(server, job);
 	/* What is refused while the life drains is not what has ended it. */
 	if (was_running && job->actions.cause != CONTROL_OK &&

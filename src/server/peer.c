@@ -312,6 +312,19 @@ void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
 	peer_last_words(server, peer, now_ns);
 }
 
+/* A name that is remembered, and that nobody is in, costs what a new one does. */
+static int peer_opens(struct server *server, const struct peer *peer,
+		      const struct control_join *join, struct job **job)
+{
+	char words[1]; /* peer_refuse asks again, and says it */
+	struct text why;
+
+	text_begin(&why, words, sizeof(words));
+	if (!share_of_jobs(server, peer->source, &why))
+		return -EDQUOT;
+	return *job ? 0 : job_open(server, join, peer->source, job);
+}
+
 /* The first message: whose is this connection? */
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
@@ -350,8 +363,8 @@ static void peer_join(struct server *server, struct peer *peer,
 		peer_deny_ending(server, peer, now_ns);
 		return;
 	}
-	if (!job)
-		result = job_open(server, &message->join, peer->source, &job);
+	if (!job || job->idle_ns)
+		result = peer_opens(server, peer, &message->join, &job);
 	if (result) {
 		peer_refuse(server, peer, message, result, now_ns);
 		return;

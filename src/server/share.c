@@ -109,6 +109,27 @@ static bool refuse(const struct server *server, struct text *text, const char *w
 	return false;
 }
 
+void share_charge(struct server *server, struct job *job)
+{
+	const struct peer *first = NULL;
+
+	if (job->admission->state != ADMISSION_GATHER && job->admission->state != ADMISSION_GRANTED)
+		return;
+	for (uint32_t rank = 0; rank < job->admission->size; rank++) {
+		const struct admission_member *member = admission_member(job->admission, rank);
+		const struct peer *peer = member->presence == ADMISSION_JOINED
+						  ? peer_of(server, member->peer.connection)
+						  : NULL;
+
+		if (peer && peer->source == job->source)
+			return;
+		if (peer && !first)
+			first = peer;
+	}
+	if (first && !TAKEN_OUT(SHARE_CHARGE))
+		job->source = first->source;
+}
+
 bool share_of_jobs(const struct server *server, uint64_t source, struct text *text)
 {
 	uint32_t own = 0, others = 0;

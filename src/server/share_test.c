@@ -84,6 +84,131 @@ static void share__of_jobs_leaves_some_for_others(void **state)
 	close_all(clients + 1, 10, server);
 }
 
+enum { JOBS = 16, HALF = JOBS / 2 };
+
+static bool has_gone(const char *job)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "job %s: rank 0 on node0 (process %u) has gone", job,
+		 (unsigned)getpid());
+	return book_has(line);
+}
+
+static void name(char job[16], const char *prefix, int i)
+{
+	snprintf(job, 16, "%s%d", prefix, i);
+}
+
+/* Its share of jobs, "PREFIX0" and so on, each of which gathers. */
+static void gather_half(struct client *clients, const char *address, const char *prefix)
+{
+	char job[16];
+
+	for (int i = 0; i < HALF; i++) {
+		name(job, prefix, i);
+		gather(&clients[i], address, job);
+		assert_false(client_next(&clients[i], 30));
+	}
+}
+
+/* Rank 0 leaves each, and the server knows it. */
+static void leave_half(struct client *clients, const char *prefix)
+{
+	char job[16];
+
+	for (int i = 0; i < HALF; i++)
+		client_close(&clients[i]);
+	for (int i = 0; i < HALF; i++) {
+		name(job, prefix, i);
+		for (int left = LONG_MS; !has_gone(job) && left; left--)
+			usleep(1000);
+		assert_true(has_gone(job));
+	}
+}
+
+/* A name that is remembered is as good as a new one, and costs as much. */
+static void share__of_jobs_counts_names_that_are_taken_again(void **state)
+{
+	struct server *server = test_server((struct server_options){ .jobs_max = JOBS });
+	struct client clients[HALF], again, other;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 1;
+	gather_half(clients, address, "a");
+	leave_half(clients, "a");
+	gather_half(clients, address, "b");
+	gather(&again, address, "a0");
+	assert_denied(&again, "your address has 8 of the aggregator's jobs, others have 0");
+	from_host = 2;
+	gather(&other, address, "another");
+	assert_false(client_next(&other, 30));
+	client_close(&again);
+	client_close(&other);
+	close_all(clients, HALF, server);
+}
+
+static void share__a_name_taken_again_is_charged_to_who_takes_it(void **state)
+{
+	struct server *server = test_server((struct server_options){ .jobs_max = JOBS });
+	struct client clients[HALF], first, second;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 2;
+	gather_half(clients, address, "a");
+	leave_half(clients, "a");
+	from_host = 1;
+	gather_half(clients, address, "a");
+	from_host = 2;
+	gather(&second, address, "more");
+	assert_false(client_next(&second, 30));
+	from_host = 1;
+	gather(&first, address, "more too");
+	assert_denied(&first, "your address has 8 of the aggregator's jobs, others have 1");
+	client_close(&first);
+	client_close(&second);
+	close_all(clients, HALF, server);
+}
+
+/* Who has opened a job may go, and another stay in it. */
+static void share__a_job_is_charged_to_who_is_left_in_it(void **state)
+{
+	struct server *server = test_server((struct server_options){ .jobs_max = JOBS });
+	struct client openers[HALF], clients[HALF], first, second;
+	char address[32], job[16];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 1;
+	for (int i = 0; i < HALF; i++) {
+		name(job, "a", i);
+		client_open(&openers[i], address);
+		client_join(&openers[i], job, 0, 3);
+		assert_false(client_next(&openers[i], 30));
+	}
+	from_host = 2;
+	for (int i = 0; i < HALF; i++) {
+		name(job, "a", i);
+		client_open(&clients[i], address);
+		client_join(&clients[i], job, 1, 3);
+		assert_false(client_next(&clients[i], 30));
+	}
+	leave_half(openers, "a");
+	from_host = 1;
+	gather(&first, address, "more");
+	assert_false(client_next(&first, 30));
+	from_host = 2;
+	gather(&second, address, "more too");
+	assert_denied(&second, "your address has 8 of the aggregator's jobs, others have 1");
+	client_close(&first);
+	client_close(&second);
+	close_all(clients, HALF, server);
+}
+
 static void share__of_100_is_all(void **state)
 {
 	struct server *server =
@@ -315,6 +440,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__of_jobs_leaves_some_for_others),
+		cmocka_unit_test(share__of_jobs_counts_names_that_are_taken_again),
+		cmocka_unit_test(share__a_name_taken_again_is_charged_to_who_takes_it),
+		cmocka_unit_test(share__a_job_is_charged_to_who_is_left_in_it),
 		cmocka_unit_test(share__of_100_is_all),
 		cmocka_unit_test(share__refusals_name_nobody_elses_jobs),
 		cmocka_unit_test(share__of_tables_leaves_some_for_others),
