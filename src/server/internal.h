@@ -251,7 +251,9 @@ void holders_say(struct server *server);
 
 /* share.c: may this address have one more, or so many bytes? False: *text says why not. */
 bool share_of_jobs(const struct server *server, uint64_t source, struct text *text);
-bool share_of_tables(const struct server *server, uint64_t source, struct text *text);
+/* is_replacing: it has one of that name, which is to go. */
+bool share_of_tables(const struct server *server, uint64_t source, bool is_replacing,
+		     struct text *text);
 bool share_of_memory(const struct server *server, uint64_t source, uint32_t shard, uint64_t bytes,
 		     struct text *text);
 bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text);

@@ -149,7 +149,8 @@ bool share_of_jobs(const struct server *server, uint64_t source, struct text *te
 	       refuse(server, text, "jobs", own, others);
 }
 
-bool share_of_tables(const struct server *server, uint64_t source, struct text *text)
+bool share_of_tables(const struct server *server, uint64_t source, bool is_replacing,
+		     struct text *text)
 {
 	uint32_t own = 0, others = 0;
 
@@ -160,8 +161,8 @@ bool share_of_tables(const struct server *server, uint64_t source, struct text *
 			others++;
 	}
 	return !has_shares(server) || own + others >= server->options.tables_max ||
-	       share_allows(server->options.tables_max, others, own, 1, server->options.share,
-			    TABLES_FEW) ||
+	       share_allows(server->options.tables_max, others, own - is_replacing, 1,
+			    server->options.share, TABLES_FEW) ||
 	       refuse(server, text, "tables", own, others);
 }
 

@@ -285,7 +285,7 @@ static void share__of_tables_leaves_some_for_others(void **state)
 	tcp_address(server, address);
 	from_host = 1;
 	for (int i = 0; i < 6; i++) {
-		snprintf(table, sizeof(table), "t%d", i);
+		name(table, "t", i);
 		table_ask(&clients[i], address, table);
 		if (i < 5)
 			client_expect(&clients[i], CONTROL_TABLE_GRANT, NEWS_MS);
@@ -295,6 +295,31 @@ static void share__of_tables_leaves_some_for_others(void **state)
 	table_ask(&clients[6], address, "t9");
 	client_expect(&clients[6], CONTROL_TABLE_GRANT, NEWS_MS);
 	close_all(clients, 7, server);
+}
+
+/* A fence has an old table and a new one. Its address may have one more for that, and not one more for each. */
+static void share__of_tables_is_no_more_for_one_name(void **state)
+{
+	struct server *server = test_server((struct server_options){ .tables_max = 10 });
+	struct client clients[8];
+	char address[32], table[16];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 1;
+	for (int i = 0; i < 5; i++) {
+		name(table, "t", i);
+		table_ask(&clients[i], address, table);
+		client_expect(&clients[i], CONTROL_TABLE_GRANT, NEWS_MS);
+	}
+	table_ask(&clients[5], address, "t3");
+	client_expect(&clients[5], CONTROL_TABLE_GRANT, NEWS_MS);
+	table_ask(&clients[6], address, "t3");
+	assert_denied(&clients[6], "your address has 6 of the aggregator's tables");
+	from_host = 2;
+	table_ask(&clients[7], address, "t3");
+	client_expect(&clients[7], CONTROL_TABLE_GRANT, NEWS_MS);
+	close_all(clients, 8, server);
 }
 
 /* A fence asks for a table again while the old one is still there. */
@@ -446,6 +471,7 @@ int main(void)
 		cmocka_unit_test(share__of_100_is_all),
 		cmocka_unit_test(share__refusals_name_nobody_elses_jobs),
 		cmocka_unit_test(share__of_tables_leaves_some_for_others),
+		cmocka_unit_test(share__of_tables_is_no_more_for_one_name),
 		cmocka_unit_test(share__of_memory_leaves_some_for_others),
 		cmocka_unit_test(share__memory_follows_the_hosts),
 		cmocka_unit_test(share__of_descriptors_lets_members_in),

@@ -157,7 +157,8 @@ static bool is_beyond_quota(const struct server *server, const struct control_ta
 	return true;
 }
 
-/* What its address has of places and memory. One of its own under this name is what it is to replace. */
+/* What its address has of places and memory. One of its own under this name is what it is to replace; but one alone, or
+ * tables of one name would be without end. */
 static bool has_its_share(const struct server *server, const struct peer *peer,
 			  const struct control_table_open *open, struct text *text)
 {
@@ -172,7 +173,7 @@ static bool has_its_share(const struct server *server, const struct peer *peer,
 		    !strcmp(other->open.table, open->table) && other->bytes > replaced)
 			replaced = other->bytes;
 	}
-	return (!replaced && !share_of_tables(server, peer->source, text)) ||
+	return !share_of_tables(server, peer->source, replaced != 0, text) ||
 	       !share_of_memory(server, peer->source, shard,
 				bytes > replaced ? bytes - replaced : 0, text);
 }
