@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/share.h"
@@ -14,10 +15,17 @@
 enum {
 	JOBS_FEW = 4,
 	TABLES_FEW = 4,
-	CONNECTIONS_FEW = 1024,
-	MEMORY_OF_JOBS_FEW = 2, /* slots of so many jobs, the largest that there may be */
+	CONNECTIONS_ALL = PEERS_MAX - STRANGERS_MAX,
+	CONNECTIONS_FEW_PART = 7, /* one in so many */
+	CONNECTIONS_LEAST = 8,
+	FILES_OTHERS = 32, /* descriptors that are no connections: the log, what listens, folders */
+	FILES_SHARD = 4,
+	FILES_STRANGERS_PART = 8, /* and one in so many is for those who are to be heard yet */
+	MEMORY_OF_JOBS_FEW = 2,   /* slots of so many jobs, the largest that there may be */
 	PATH_BYTES = 4096,
 };
+
+_Static_assert(CONNECTIONS_ALL / CONNECTIONS_FEW_PART == 1024, "as R-CT-55 says");
 
 /* ---- the host's memory ---- */
 
@@ -196,11 +204,26 @@ bool share_of_memory(const struct server *server, uint64_t source, uint32_t shar
 	return false;
 }
 
+/* So many there can be that are no strangers': our places, or what the limit of open files leaves of them. */
+static uint32_t connections_all(const struct server *server)
+{
+	uint64_t others = FILES_OTHERS + (uint64_t)FILES_SHARD * server->options.shards, most;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || TAKEN_OUT(SHARE_FILES))
+		return CONNECTIONS_ALL;
+	others += files.rlim_cur / FILES_STRANGERS_PART;
+	most = files.rlim_cur > others + CONNECTIONS_LEAST ? files.rlim_cur - others
+							   : CONNECTIONS_LEAST;
+	return most < CONNECTIONS_ALL ? (uint32_t)most : CONNECTIONS_ALL;
+}
+
 bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text)
 {
 	uint32_t taken = server->peers_count - server->strangers_count, own = 0;
+	uint32_t all = connections_all(server), few = all / CONNECTIONS_FEW_PART;
 
-	if (!has_shares(server) || taken < CONNECTIONS_FEW)
+	if (!has_shares(server) || taken < few)
 		return true;
 	for (uint32_t i = 0; i < PEERS_MAX; i++) {
 		const struct peer *other = &server->peers[i];
@@ -208,7 +231,11 @@ bool share_of_connections(const struct server *server, const struct peer *peer, 
 		own += other->conn && other != peer && !other->is_stranger &&
 		       other->source == peer->source;
 	}
-	return share_allows(PEERS_MAX - STRANGERS_MAX, taken - own, own, 1, server->options.share,
-			    CONNECTIONS_FEW) ||
-	       refuse(server, text, "connections", own, taken - own);
+	if (share_allows(all, taken - own, own, 1, server->options.share, few))
+		return true;
+	refuse(server, text, "connections", own, taken - own);
+	if (all < CONNECTIONS_ALL)
+		text_add(text, "; the limit of open files leaves room for %u in all (ulimit -n)",
+			 all);
+	return false;
 }

@@ -427,6 +427,59 @@ static pid_t fork_bound(void)
 	return pid;
 }
 
+/* Ranks of four jobs that never come to be complete, more of them than there are descriptors; and stays. */
+static void fill(const char *address, const struct rlimit *files, int ready)
+{
+	static struct client clients[2 * LEFT];
+	char job[16];
+
+	setrlimit(RLIMIT_NOFILE, files);
+	from_host = 9;
+	for (int i = 0; i < 2 * LEFT; i++) {
+		name(job, "a", i / (LEFT / 2));
+		client_open(&clients[i], address);
+		client_join(&clients[i], job, (uint16_t)(i % (LEFT / 2)), LEFT);
+	}
+	if (write(ready, "", 1) == 1)
+		pause();
+	_exit(1);
+}
+
+/* What one address may have of connections follows the limit of open files. */
+static void share__of_descriptors_leaves_some_for_others(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct rlimit files, few;
+	int highest = dup(0), status = 0, ready[2];
+	pid_t filler, member;
+	char address[32], byte;
+
+	(void)state;
+	tcp_address(server, address);
+	assert_int_equal(pipe(ready), 0);
+	getrlimit(RLIMIT_NOFILE, &files);
+	few = files;
+	few.rlim_cur = (rlim_t)highest + LEFT;
+	setrlimit(RLIMIT_NOFILE, &few);
+	close(highest);
+	filler = fork_bound();
+	if (!filler)
+		fill(address, &files, ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	member = fork_bound();
+	if (!member)
+		_exit(child_joins(address, &files));
+	waitpid(member, &status, 0);
+	kill(filler, SIGKILL);
+	waitpid(filler, NULL, 0);
+	setrlimit(RLIMIT_NOFILE, &files);
+	assert_int_equal(status, 0);
+	assert_true(book_has("leaves room for "));
+	close(ready[0]);
+	close(ready[1]);
+	server_close(server);
+}
+
 static void share__of_descriptors_lets_members_in(void **state)
 {
 	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
@@ -474,6 +527,7 @@ int main(void)
 		cmocka_unit_test(share__of_tables_is_no_more_for_one_name),
 		cmocka_unit_test(share__of_memory_leaves_some_for_others),
 		cmocka_unit_test(share__memory_follows_the_hosts),
+		cmocka_unit_test(share__of_descriptors_leaves_some_for_others),
 		cmocka_unit_test(share__of_descriptors_lets_members_in),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
