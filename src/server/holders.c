@@ -98,15 +98,17 @@ static bool may_hear(const struct server *server, uint64_t source, uint64_t its)
 	return server->key[0] || server->is_local || source == its || TAKEN_OUT(HOLDERS_OWN);
 }
 
-static void add_tables(const struct server *server, uint64_t source, const struct table *but,
-		       uint32_t *named, uint32_t *others, struct text *text)
+/* Of `job`, or of all. */
+static void add_tables(const struct server *server, uint64_t source, const char *job,
+		       const struct table *but, uint32_t *named, uint32_t *others,
+		       struct text *text)
 {
 	uint32_t tables = 0;
 
 	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
 		const struct table *table = server->tables[i];
 
-		if (!table || table == but)
+		if (!table || table == but || (job && strcmp(table->open.job, job) != 0))
 			continue;
 		if (!may_hear(server, source, table->source)) {
 			++*others;
@@ -142,12 +144,22 @@ void holders_add(const struct server *server, uint64_t source, const struct job 
 	}
 	if (jobs > HOLDERS_NAMED)
 		text_add(text, " and %u more", jobs - HOLDERS_NAMED);
-	add_tables(server, source, but_table, &named, &other_tables, text);
+	add_tables(server, source, NULL, but_table, &named, &other_tables, text);
 	if (others || other_tables)
 		text_add(text, "%s%u jobs and %u tables of other addresses", named ? ", " : "",
 			 others, other_tables);
 	else if (!named)
 		text_add(text, "nobody");
+}
+
+void holders_add_tables(const struct server *server, uint64_t source, const char *job,
+			struct text *text)
+{
+	uint32_t named = 0, others = 0;
+
+	add_tables(server, source, job, NULL, &named, &others, text);
+	if (others)
+		text_add(text, "%s%u tables of other addresses", named ? ", " : "", others);
 }
 
 void holders_say(struct server *server)

@@ -246,6 +246,9 @@ bool strangers_give_up_one(struct server *server, uint64_t now_ns);
  * "nobody". Without a key whoever asks may be anybody: of others than `source` it hears how many there are. */
 void holders_add(const struct server *server, uint64_t source, const struct job *but,
 		 const struct table *but_table, struct text *text);
+/* Its tables, in the same way. */
+void holders_add_tables(const struct server *server, uint64_t source, const char *job,
+			struct text *text);
 /* The same as lines of log, and the sums; then what the shards have counted. */
 void holders_say(struct server *server);
 

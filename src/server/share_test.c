@@ -275,6 +275,35 @@ static void table_ask(struct client *client, const char *address, const char *ta
 	client_send(client, &open);
 }
 
+/* Nor of the tables of a job that it has heard the name of. */
+static void share__of_a_jobs_quota_names_nobody_elses_tables(void **state)
+{
+	struct sparse_table shape = {
+		.ranks = RANKS, .workers = 2, .window = 8, .dim = 1, .bytes = 1400
+	};
+	struct server *server = test_server((struct server_options){
+		.tables_memory = 2 * engine_sparse_table_bytes(&shape) + 100 });
+	struct client clients[4];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 1;
+	table_ask(&clients[0], address, "secret");
+	client_expect(&clients[0], CONTROL_TABLE_GRANT, NEWS_MS);
+	from_host = 2;
+	table_ask(&clients[1], address, "mine");
+	client_expect(&clients[1], CONTROL_TABLE_GRANT, NEWS_MS);
+	table_ask(&clients[2], address, "more");
+	assert_denied(&clients[2], ": table \"mine\" of job \"ctr\" (server on ps-0");
+	assert_null(strstr(clients[2].message.end.text, "secret"));
+	from_host = 3;
+	table_ask(&clients[3], address, "stranger");
+	assert_denied(&clients[3], ": 2 tables of other addresses");
+	assert_null(strstr(clients[3].message.end.text, "ps-0"));
+	close_all(clients, 4, server);
+}
+
 static void share__of_tables_leaves_some_for_others(void **state)
 {
 	struct server *server = test_server((struct server_options){ .tables_max = 10 });
@@ -523,6 +552,7 @@ int main(void)
 		cmocka_unit_test(share__a_job_is_charged_to_who_is_left_in_it),
 		cmocka_unit_test(share__of_100_is_all),
 		cmocka_unit_test(share__refusals_name_nobody_elses_jobs),
+		cmocka_unit_test(share__of_a_jobs_quota_names_nobody_elses_tables),
 		cmocka_unit_test(share__of_tables_leaves_some_for_others),
 		cmocka_unit_test(share__of_tables_is_no_more_for_one_name),
 		cmocka_unit_test(share__of_memory_leaves_some_for_others),

@@ -136,8 +136,8 @@ static uint64_t quota_used(const struct server *server, const struct control_tab
 }
 
 /* Why the job may have no such table; *text goes on. */
-static bool is_beyond_quota(const struct server *server, const struct control_table_open *open,
-			    struct text *text)
+static bool is_beyond_quota(const struct server *server, const struct peer *peer,
+			    const struct control_table_open *open, struct text *text)
 {
 	uint64_t most = server->options.tables_memory, used = most ? quota_used(server, open) : 0;
 
@@ -146,14 +146,7 @@ static bool is_beyond_quota(const struct server *server, const struct control_ta
 	text_add(text,
 		 "the tables of its job may have %llu KiB (--tables-memory) and would have %llu: ",
 		 (unsigned long long)(most >> 10), (unsigned long long)(used >> 10));
-	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
-		const struct table *other = server->tables[i];
-
-		if (!other || strcmp(other->open.job, open->job) != 0)
-			continue;
-		table_add(text, other);
-		text_add(text, " ");
-	}
+	holders_add_tables(server, peer->source, open->job, text);
 	return true;
 }
 
@@ -270,7 +263,8 @@ void table_open(struct server *server, struct peer *peer, const struct control_t
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;
 	}
-	if (is_beyond_quota(server, open, &text) || has_its_share(server, peer, open, &text)) {
+	if (is_beyond_quota(server, peer, open, &text) ||
+	    has_its_share(server, peer, open, &text)) {
 		deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 		return;
 	}
