@@ -44,6 +44,7 @@ struct admission_peer {              /* a connection that has said JOIN */
 	uint64_t joined_ns;
 	uint64_t list_hash;
 	uint64_t program, boot, process; /* as JOIN says them; 0: not known */
+	uint64_t source;                 /* of JOIN's event */
 	uint32_t connection;             /* 0: none */
 	uint32_t pid;
 	uint32_t workers;

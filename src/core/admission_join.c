@@ -269,6 +269,7 @@ void join_read(struct turn *turn)
 	peer.program = said->program;
 	peer.boot = said->boot;
 	peer.process = said->process;
+	peer.source = event->source;
 	peer.local_size = said->local_size;
 	peer.is_launched = said->is_launched;
 	CORE_ASSERT(event->nonce);
@@ -330,8 +331,37 @@ void join_promote(struct turn *turn)
 	admit(turn, peer);
 }
 
+/* Who is refused by a job that runs is not in it: from another address, and where there is no key, it may be anybody
+ * (R-CT-55). What several hear in one step is one text. */
+static bool may_hear(const struct turn *turn)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count && !turn->config->key; i++) {
+		const struct admission_peer *waiter = &admission_waiters(turn)[i];
+		const struct admission_member *holder = turn_holder(turn, waiter);
+
+		if (holder && holder->peer.source != waiter->source && !TAKEN_OUT(CLAIM_HEARS))
+			return false;
+	}
+	return true;
+}
+
+static void add_holder(const struct turn *turn, struct text *text,
+		       const struct admission_peer *holder, bool is_named)
+{
+	text_add(text, "job \"%s\": rank %u is held by ", turn->config->job, holder->rank);
+	if (is_named)
+		text_add(text, "process %u on %s, ", holder->pid, holder->host);
+	else
+		text_add(text, "a process of another address (the aggregator's log names it), ");
+}
+
+static void add_must_wait(struct text *text)
+{
+	text_add(text, "which is alive: the job runs, another of its name must wait");
+}
+
 /* Both who claim a rank have answered. While gathering nobody can say who is right: all go. */
-static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
+static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool is_named)
 {
 	struct admission_member *holder = turn_holder(turn, waiter);
 	struct text text;
@@ -339,28 +369,31 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter)
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
 	    waiter->pulse != ADMISSION_ANSWERED || TAKEN_OUT(CLAIM))
 		return false;
-	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": rank %u is held by process %u on %s, ", turn->config->job,
-		 holder->peer.rank, holder->peer.pid, holder->peer.host);
 	bool is_twin = twin_is(turn, &holder->peer, waiter);
+	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
 
-	if (turn->admission->state == ADMISSION_GATHER || is_twin)
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	add_holder(turn, &text, &holder->peer, are_both || is_named);
+	if (are_both)
 		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
 			 waiter->host);
 	else
-		text_add(&text, "which is alive: the job runs, another of its name must wait");
+		add_must_wait(&text);
 	if (is_twin) {
 		twin_add(&text, &holder->peer, waiter);
 		refuse_twins(turn);
 		return true;
 	}
-	if (turn->admission->state == ADMISSION_GATHER) {
+	if (are_both) {
 		refuse_all(turn, NULL);
 		return true;
 	}
 	struct admission_peer peer = *waiter;
 	join_drop_waiter(turn, waiter);
 	join_refuse(turn, &peer);
+	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	add_holder(turn, &text, &holder->peer, true);
+	add_must_wait(&text);
 	return true;
 }
 
@@ -369,7 +402,9 @@ void join_pong(struct turn *turn, struct admission_peer *peer)
 	if (peer->pulse != ADMISSION_ASKED || turn->event->message->ping.serial != peer->ping)
 		return;
 	peer->pulse = ADMISSION_ANSWERED;
+	bool is_named = may_hear(turn);
+
 	for (uint32_t i = 0; i < turn->admission->waiters_count;)
-		if (!judge_claim(turn, &admission_waiters(turn)[i]))
+		if (!judge_claim(turn, &admission_waiters(turn)[i], is_named))
 			i++;
 }

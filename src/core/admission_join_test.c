@@ -288,6 +288,93 @@ static void admission__a_living_holder_of_a_running_job_keeps_its_rank(void **st
 	assert_state(ADMISSION_STARTED);
 }
 
+static const char key[CONTROL_KEY_BYTES] = "open sesame";
+
+static void join_from(uint64_t source, uint32_t connection, uint16_t rank)
+{
+	prepare_join(connection, rank, 2);
+	if (t.config.key)
+		strcpy(t.message.join.key, t.config.key);
+	step((struct admission_event){ .type = ADMISSION_MESSAGE,
+				       .connection = connection,
+				       .message = &t.message,
+				       .source = source });
+}
+
+static const char names_holder[] =
+	"job \"train\": rank 0 is held by process 110 on host10, which is alive: the job runs, "
+	"another of its name must wait";
+static const char names_nobody[] =
+	"job \"train\": rank 0 is held by a process of another address (the aggregator's log names "
+	"it), which is alive: the job runs, another of its name must wait";
+
+/* 10 and 11 have all ranks, and came from `source` and elsewhere; 20 claims rank 0. */
+static void claim_from(uint64_t source)
+{
+	join_from(7, 10, 0);
+	join_from(8, 11, 1);
+	assert_state(ADMISSION_GRANTED);
+	join_from(source, 20, 0);
+	say_pong(10, t.serial);
+	t.done[0] = 0;
+	say_pong(20, t.serial);
+	assert_done("deny>20 close>20");
+}
+
+/* It is in no gathering, and may be anybody; the log is the operator's. */
+static void admission__who_claims_from_elsewhere_hears_no_host_of_a_running_job(void **state)
+{
+	(void)state;
+	claim_from(9);
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE, names_nobody);
+	assert_string_equal(t.log, names_holder);
+}
+
+static void admission__who_claims_from_the_same_address_hears_who_holds_its_rank(void **state)
+{
+	(void)state;
+	claim_from(7);
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE, names_holder);
+	assert_string_equal(t.log, names_holder);
+}
+
+static void admission__who_has_the_key_hears_who_holds_its_rank(void **state)
+{
+	(void)state;
+	t.config.key = key;
+	claim_from(9);
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE, names_holder);
+}
+
+/* Both hear one text. */
+static void admission__of_two_that_claim_at_once_one_from_elsewhere_is_enough(void **state)
+{
+	(void)state;
+	join_from(7, 10, 0);
+	join_from(8, 11, 1);
+	join_from(9, 20, 0);
+	say_pong(20, t.serial);
+	join_from(7, 30, 0);
+	say_pong(30, t.serial);
+	t.done[0] = 0;
+	say_pong(10, t.serial);
+	assert_done("deny>20 close>20 deny>30 close>30");
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE, names_nobody);
+}
+
+/* Whoever gathers may be a rank of it on another host, and must know which two disagree. */
+static void admission__claims_of_a_gathering_are_named_wherever_they_come_from(void **state)
+{
+	(void)state;
+	join_from(7, 10, 0);
+	join_from(9, 20, 0);
+	say_pong(10, t.serial);
+	say_pong(20, t.serial);
+	assert_text(CONTROL_DENIED, CONTROL_RANK_NONE,
+		    "job \"train\": rank 0 is held by process 110 on host10, and process 120 on "
+		    "host20 claims it too; both are alive");
+}
+
 static void admission__all_who_claim_the_rank_of_one_that_lives_are_denied(void **state)
 {
 	(void)state;
@@ -421,6 +508,11 @@ int main(void)
 		TEST(admission__what_was_answered_about_the_last_holder_is_forgotten),
 		TEST(admission__two_living_claims_are_both_denied_while_gathering),
 		TEST(admission__a_living_holder_of_a_running_job_keeps_its_rank),
+		TEST(admission__who_claims_from_elsewhere_hears_no_host_of_a_running_job),
+		TEST(admission__who_claims_from_the_same_address_hears_who_holds_its_rank),
+		TEST(admission__who_has_the_key_hears_who_holds_its_rank),
+		TEST(admission__of_two_that_claim_at_once_one_from_elsewhere_is_enough),
+		TEST(admission__claims_of_a_gathering_are_named_wherever_they_come_from),
 		TEST(admission__all_who_claim_the_rank_of_one_that_lives_are_denied),
 		TEST(admission__an_older_pong_or_a_heartbeat_proves_nothing),
 		TEST(admission__who_restarts_after_a_crash_waits_for_the_end_and_is_admitted),

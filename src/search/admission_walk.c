@@ -124,6 +124,12 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 
 /* ---- what happens ---- */
 
+static uint64_t draw_source(void)
+{
+	return admission_draw(3) *
+	       (((uint64_t)1 << 32) + admission_draw(2)); /* some differ in few bits */
+}
+
 static const char *somebody_comes(struct bfs *bfs)
 {
 	struct control_message message = { .type = CONTROL_JOIN };
@@ -141,8 +147,7 @@ static const char *somebody_comes(struct bfs *bfs)
 		(struct process){ .connection = ++admission_now->connections,
 				  .program = admission_draw(3) };
 	event.connection = admission_now->connections;
-	event.source = admission_draw(3) *
-		       (((uint64_t)1 << 32) + admission_draw(2)); /* some differ in few bits */
+	event.source = draw_source();
 	return event_happens(bfs, event);
 }
 
@@ -157,6 +162,7 @@ static const char *somebody_is_adopted(struct bfs *bfs)
 		.list_hash = join.list_hash,
 		.boot = join.boot,
 		.process = join.process,
+		.source = draw_source(),
 		.program = join.program,
 		.connection = ++admission_now->connections,
 		.pid = join.pid,

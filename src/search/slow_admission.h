@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-7 to R-CT-27, R-CT-35, R-CT-36,
- * R-CT-38, R-CT-40, R-CT-41, R-CT-50), beside each step of core/admission.c: a list of people in the order in which
- * they came, and whole answers, for what core keeps by rank and as hashes.
+ * R-CT-38, R-CT-40, R-CT-41, R-CT-50, R-CT-55), beside each step of core/admission.c: a list of people in the order in
+ * which they came, and whole answers, for what core keeps by rank and as hashes.
  *
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
  * texts; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, lines of log, when to wake up, whether
@@ -36,7 +36,7 @@ struct slow_person {
 	uint32_t mode, latency_slots, latency_window;
 	uint64_t list_hash;
 	bool has_list;
-	uint64_t boot, process;
+	uint64_t boot, process, source;
 	uint32_t local_size;
 	bool is_launched;
 	uint32_t misfit; /* enum misfit */

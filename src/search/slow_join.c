@@ -297,6 +297,7 @@ static void join(struct slow_step *step)
 		.has_list = said->list[0],
 		.boot = said->boot,
 		.process = said->process,
+		.source = step->event->source,
 		.local_size = said->local_size,
 		.is_launched = said->is_launched,
 	};
@@ -337,6 +338,7 @@ void slow_adopt(struct slow_step *step)
 		.has_list = peer->list[0],
 		.boot = peer->boot,
 		.process = peer->process,
+		.source = peer->source,
 		.local_size = peer->local_size,
 		.is_launched = peer->is_launched,
 	};
@@ -363,10 +365,29 @@ static bool are_twins(const struct slow_step *step, const struct slow_person *ho
 	return !are_apart(holder, claimant);
 }
 
+/* R-CT-55: do all that wait for a rank of this job come from where its holder does? Else one text would tell them all. */
+static bool are_from_there(const struct slow_step *step)
+{
+	struct slow_admission *slow = step->slow;
+
+	if (step->config->key)
+		return true;
+	for (uint32_t i = 0; i < slow->count; i++) {
+		const struct slow_person *person = &slow->people[i], *holder = NULL;
+
+		if (person->place == SLOW_WAITS)
+			holder = slow_holder_of(slow, person);
+		if (holder && holder->source != person->source)
+			return false;
+	}
+	return true;
+}
+
 /* R-CT-10: who waits, in turn, has it answered the last PING, as its rank's holder has? */
 static void judge_claims(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
+	bool is_named = are_from_there(step);
 
 	for (uint32_t i = 0; i < slow->count;) {
 		struct slow_person *claimant = &slow->people[i];
@@ -378,11 +399,12 @@ static void judge_claims(struct slow_step *step)
 			continue;
 		}
 		slow_blame(slow, CONTROL_DENIED, CONTROL_RANK_NONE);
-		slow_text(slow, "job \"%s\": rank %u is held by process %u on <%u>, ",
-			  step->config->job, holder->rank, holder->pid, holder->host);
 		bool is_twin = are_twins(step, holder, claimant);
 		if (slow->state == ADMISSION_GATHER || is_twin)
-			slow_text(slow, "and process %u on <%u> claims it too; both are alive",
+			slow_text(slow,
+				  "job \"%s\": rank %u is held by process %u on <%u>, and process "
+				  "%u on <%u> claims it too; both are alive",
+				  step->config->job, holder->rank, holder->pid, holder->host,
 				  claimant->pid, claimant->host);
 		if (is_twin) {
 			slow_text(slow,
@@ -397,8 +419,20 @@ static void judge_claims(struct slow_step *step)
 			slow_refuse_all(step, NULL);
 			return;
 		}
-		slow_text(slow, "which is alive: the job runs, another of its name must wait");
-		deny(slow, claimant);
+		slow_log(slow, ADMISSION_LOG_LIMITED,
+			 "job \"%s\": rank %u is held by process %u on <%u>, which is alive: the "
+			 "job "
+			 "runs, another of its name must wait",
+			 step->config->job, holder->rank, holder->pid, holder->host);
+		if (is_named)
+			slow_text(slow, "%s", slow->log);
+		else
+			slow_text(slow,
+				  "job \"%s\": rank %u is held by a process of another address "
+				  "(the aggregator's log names it), which is alive: the job runs, "
+				  "another of its name must wait",
+				  step->config->job, holder->rank);
+		slow_say_last(slow, claimant, CONTROL_DENY);
 		slow_drop(slow, claimant);
 	}
 }

@@ -255,6 +255,36 @@ static void share__refusals_name_nobody_elses_jobs(void **state)
 	close_all(clients, 4, server);
 }
 
+/* Nor who runs the job whose name it has heard: it is in no gathering of it. (In one it may be any of its hosts: R-CT-55.)
+ */
+static void share__a_claim_from_elsewhere_hears_no_host_of_a_running_job(void **state)
+{
+	struct server *server = test_server(
+		(struct server_options){ .lanes_max = LANES, .heartbeat_ms = 10 * LONG_MS });
+	struct client clients[3];
+	bool is_told = false;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	from_host = 1;
+	clients_start(clients, 2, address, "secret");
+	from_host = 2;
+	client_open(&clients[2], address);
+	client_join(&clients[2], "secret", 0, 2);
+	for (int looks = LONG_MS / 20; looks && !is_told; looks--) {
+		assert_false(client_next(&clients[0], 10)); /* it says PONG */
+		is_told = client_next(&clients[2], 10);
+	}
+	assert_true(is_told);
+	assert_int_equal(clients[2].message.type, CONTROL_DENY);
+	assert_int_equal(clients[2].message.end.cause, CONTROL_DENIED);
+	assert_non_null(strstr(clients[2].message.end.text, "a process of another address"));
+	assert_null(strstr(clients[2].message.end.text, "node0"));
+	assert_true(book_has("rank 0 is held by process "));
+	close_all(clients, 3, server);
+}
+
 enum { RANKS = 4096 };
 
 static void table_ask(struct client *client, const char *address, const char *table)
@@ -552,6 +582,7 @@ int main(void)
 		cmocka_unit_test(share__a_job_is_charged_to_who_is_left_in_it),
 		cmocka_unit_test(share__of_100_is_all),
 		cmocka_unit_test(share__refusals_name_nobody_elses_jobs),
+		cmocka_unit_test(share__a_claim_from_elsewhere_hears_no_host_of_a_running_job),
 		cmocka_unit_test(share__of_a_jobs_quota_names_nobody_elses_tables),
 		cmocka_unit_test(share__of_tables_leaves_some_for_others),
 		cmocka_unit_test(share__of_tables_is_no_more_for_one_name),
