@@ -363,10 +363,14 @@ int log_turn(struct log *log, const char *path, struct record_sum *before, char 
 	pthread_mutex_lock(&log->lock);
 	while ((log->filling.count || log->is_busy) && !log->state.trouble)
 		pthread_cond_wait(&log->moved, &log->lock);
-	why = log->state.trouble;
+	/* The new one would hide for ever that this one is gone. */
+	why = log->state.trouble ? log->state.trouble : deleted(log->fd);
+	log->state.trouble = why;
 	pthread_mutex_unlock(&log->lock);
-	if (why)
-		return failed(error, path, why);
+	if (why) {
+		snprintf(error, PS_ERROR_MAX, "%.400s: the log before it: %s", path, log_why(why));
+		return -1;
+	}
 	fd = file_open(path, &(struct record_sum){ 0 }, error);
 	if (fd < 0) {
 		/* The old one goes on. If it comes back, it is an empty one behind that. */

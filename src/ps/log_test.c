@@ -391,7 +391,7 @@ static void log__turn_waits_for_the_old_file_first(void **unused)
 	limit(LOG_FILE / 2);
 	last = log_append(log, 1, 7, body, sizeof(body));
 	assert_int_equal(log_turn(log, nowhere, &turned, error), -1);
-	assert_non_null(strstr(error, "second: File too large"));
+	assert_non_null(strstr(error, "second: the log before it: File too large"));
 	assert_int_equal(log_turn(log, second, &turned, error), -1);
 	assert_int_equal(access(second, F_OK), -1);
 	limit(RLIM_INFINITY);
@@ -425,6 +425,29 @@ static void log__deleted_file_takes_nothing_more(void **unused)
 	log_close(log);
 }
 
+/* The new file must not hide it: what is acknowledged rests on both. */
+static void log__deleted_file_is_not_followed_by_another(void **unused)
+{
+	struct log *log = open_at(none);
+	uint64_t first = append_all(log, 0, 10, NULL), last;
+	struct log_state state;
+	char second[64];
+
+	(void)unused;
+	snprintf(second, sizeof(second), "%s/second", folder);
+	wait_for(log, first, false);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(log_turn(log, second, &turned, error), -1);
+	assert_non_null(strstr(error, "its file was deleted"));
+	assert_int_equal(access(second, F_OK), -1);
+	assert_int_equal(log_state(log).trouble, ENOENT);
+	last = append_all(log, 10, 20, NULL);
+	state = wait_for(log, last, true);
+	assert_int_equal(state.trouble, ENOENT);
+	assert_int_equal(state.position, first);
+	log_close(log);
+}
+
 static void log__folder_that_is_not_there_is_named(void **unused)
 {
 	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
@@ -451,6 +474,7 @@ int main(void)
 		cmocka_unit_test_teardown(log__failing_disk_holds_nobody_up, file_remove),
 		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
 		cmocka_unit_test(log__deleted_file_takes_nothing_more),
+		cmocka_unit_test(log__deleted_file_is_not_followed_by_another),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};
 

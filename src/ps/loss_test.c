@@ -317,6 +317,37 @@ static void loss__deleted_folder_acknowledges_nothing(void **unused)
 	ps_table_close(table);
 }
 
+/* A checkpoint that is asked for just then finds a folder, in which nothing is of what was acknowledged. */
+static void loss__folder_that_is_made_again_gets_no_checkpoint(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table;
+	struct rng rng;
+	char path[96];
+
+	(void)unused;
+	options.durability = PS_CHECKPOINT;
+	rng_init(&rng, 89, 0);
+	table = open_with(&options);
+	begin(table, 1);
+	settle(table);
+	name_of(0, "log", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(map_path), 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	map_make(1, hot_key(0));
+	assert_int_equal(ps_table_checkpoint(table, error), -1);
+	assert_non_null(strstr(error, "its file was deleted"));
+	assert_int_equal(table->checkpoint, 0);
+	assert_int_equal(ps_table_trouble(table), ENOENT);
+	assert_int_equal(batch(table, 0, &rng), PS_BATCH_TAKEN);
+	ps_table_settle(table);
+	assert_true(server_of(table)->durable < server_of(table)->recorded);
+	ps_table_close(table);
+	assert_false(is_there(1, "log"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +359,8 @@ int main(void)
 		cmocka_unit_test_teardown(loss__of_a_whole_log_is_refused, files_remove),
 		cmocka_unit_test_teardown(loss__old_logs_are_read, files_remove),
 		cmocka_unit_test_teardown(loss__deleted_folder_acknowledges_nothing, files_remove),
+		cmocka_unit_test_teardown(loss__folder_that_is_made_again_gets_no_checkpoint,
+					  files_remove),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
