@@ -254,6 +254,28 @@ static void loss__of_a_whole_log_is_refused(void **unused)
 	assert_false(is_there(2, "log"));
 }
 
+/* Nothing that is there could stand for it: no loss that can be accepted, but all. */
+static void loss__of_the_checkpoint_is_never_accepted(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = life(&options);
+	char path[96];
+
+	(void)unused;
+	assert_int_equal(ps_table_checkpoint(table, error), 0);
+	checkpoint_wait(table, 1);
+	end(table);
+	name_of(1, "checkpoint", path);
+	assert_int_equal(unlink(path), 0);
+	for (int i = 0; i < 2; i++) {
+		refused_with(&options,
+			     "T.1.checkpoint: it is not there, and logs that follow on it are");
+		options.accepts_loss = true;
+	}
+	assert_true(is_there(1, "log"));
+	assert_true(is_there(2, "log"));
+}
+
 /* What was written before logs said what was before them. */
 static void loss__old_logs_are_read(void **unused)
 {
@@ -357,6 +379,7 @@ int main(void)
 		cmocka_unit_test_teardown(loss__behind_a_checkpoint_is_refused, files_remove),
 		cmocka_unit_test_teardown(loss__byte_put_in_is_no_crash, files_remove),
 		cmocka_unit_test_teardown(loss__of_a_whole_log_is_refused, files_remove),
+		cmocka_unit_test_teardown(loss__of_the_checkpoint_is_never_accepted, files_remove),
 		cmocka_unit_test_teardown(loss__old_logs_are_read, files_remove),
 		cmocka_unit_test_teardown(loss__deleted_folder_acknowledges_nothing, files_remove),
 		cmocka_unit_test_teardown(loss__folder_that_is_made_again_gets_no_checkpoint,

@@ -481,6 +481,14 @@ int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[
 		return -1;
 	if (!found.has_checkpoint && !found.has_log)
 		return 0;
+	if (!found.has_checkpoint && found.first) {
+		ps_table_path(table, found.first, "checkpoint", path, sizeof(path));
+		snprintf(error, PS_ERROR_MAX,
+			 "%.400s: it is not there, and logs that follow on it are: a copy of the "
+			 "folder has it",
+			 path);
+		return -1;
+	}
 	table->is_old = true;
 	table->number = found.has_checkpoint ? found.checkpoint : 0;
 	table->oldest = found.first < table->number ? found.first : table->number;

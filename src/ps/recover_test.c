@@ -125,7 +125,7 @@ static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
 	refused_with(&options, ": it ends inside of a record: at least ");
 	name_of(0, "log", path);
 	unlink(path);
-	refused_with(&options, "T.0.log: it is not there, and others of its table are");
+	refused_with(&options, "T.1.checkpoint: it is not there, and logs that follow on it are");
 }
 
 static void byte_flip(const char *path, off_t at)
