@@ -59,6 +59,11 @@ static bool read_again(void *arg, struct server_options *options)
 	bool is_good = read_files(&next, said, sizeof(said)) < 0;
 
 	(void)arg;
+	/* An empty file is a slip more often than a wish, and it would let in whoever comes. */
+	if (is_good && *settings.key && !*next.key) {
+		snprintf(said, sizeof(said), "key-file: to ask for no key needs a restart");
+		is_good = false;
+	}
 	if (is_good) {
 		if (next.warning[0])
 			log_line(NULL, SERVER_WARN, next.warning);

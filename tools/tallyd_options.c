@@ -352,8 +352,7 @@ static void change_key(struct change *change, struct settings *settings,
 {
 	if (!strcmp(settings->key, next->key))
 		return;
-	change->say(SERVER_INFO, !*next->key ? "key-file: no key is asked for from now on"
-				 : *settings->key
+	change->say(SERVER_INFO, *settings->key
 					 ? "key-file: another key from now on, for who joins later"
 					 : "key-file: a key from now on, for who joins later");
 	change->count++;

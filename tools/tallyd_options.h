@@ -41,7 +41,7 @@ int tallyd_options_again(struct settings *settings, int argc, char **argv);
 typedef void tallyd_options_say(enum server_level level, const char *line);
 
 /* Takes over of `next` what may change while the daemon runs. Says of each difference what it is, or that it needs a
- * restart. */
+ * restart. That no key is asked for any more is none of it. */
 void tallyd_options_change(struct settings *settings, const struct settings *next,
 			   tallyd_options_say *say);
 

@@ -355,6 +355,33 @@ static void tallyd__sighup_changes_the_key_for_who_joins_later(void **state)
 	unlink(path);
 }
 
+/* However little is logged: an empty file must not let in whoever comes. */
+static void tallyd__sighup_never_ends_that_a_key_is_asked_for(void **state)
+{
+	char path[] = "/tmp/tallyd-test-XXXXXX", key[] = "/tmp/tallyd-test-XXXXXX", words[128];
+	int file = mkstemp(path), key_file = mkstemp(key);
+	struct run run;
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_true(key_file >= 0);
+	assert_true(dprintf(key_file, "hunter2\n") > 0);
+	assert_true(dprintf(file, "key-file=%s\ngather-timeout=20\n", key) > 0);
+	snprintf(words, sizeof(words), "--listen 127.0.0.1:0 --log-level error --config %s", path);
+	run_start(&run, words);
+	run_await(&run, " shard\n");
+	hup(&run, file, "",
+	    "error: all stays as it was: key-file: to ask for no key needs a restart");
+	assert_false(is_let_in(&run, ""));
+	assert_true(is_let_in(&run, "hunter2"));
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	close(file);
+	close(key_file);
+	unlink(path);
+	unlink(key);
+}
+
 static void tallyd__second_signal_aborts_jobs_and_exits_3(void **state)
 {
 	struct run run;
@@ -401,6 +428,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
 		cmocka_unit_test(tallyd__sighup_reads_its_files_again_and_says_what_changed),
 		cmocka_unit_test(tallyd__sighup_changes_the_key_for_who_joins_later),
+		cmocka_unit_test(tallyd__sighup_never_ends_that_a_key_is_asked_for),
 		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
 		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),
 	};
