@@ -382,6 +382,24 @@ static void tallyd__sighup_never_ends_that_a_key_is_asked_for(void **state)
 	unlink(key);
 }
 
+static void tallyd__sighup_while_it_drains_is_told_so(void **state)
+{
+	struct run run;
+	int fd;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0");
+	run_await(&run, " shard\n");
+	fd = join_by_hand(&run);
+	kill(run.pid, SIGTERM);
+	run_await(&run, "draining");
+	kill(run.pid, SIGHUP);
+	run_await(&run, "no file is read again: it drains");
+	kill(run.pid, SIGINT);
+	assert_int_equal(run_end(&run), 3);
+	close(fd);
+}
+
 static void tallyd__second_signal_aborts_jobs_and_exits_3(void **state)
 {
 	struct run run;
@@ -429,6 +447,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__sighup_reads_its_files_again_and_says_what_changed),
 		cmocka_unit_test(tallyd__sighup_changes_the_key_for_who_joins_later),
 		cmocka_unit_test(tallyd__sighup_never_ends_that_a_key_is_asked_for),
+		cmocka_unit_test(tallyd__sighup_while_it_drains_is_told_so),
 		cmocka_unit_test(tallyd__second_signal_aborts_jobs_and_exits_3),
 		cmocka_unit_test(tallyd__drain_timeout_aborts_jobs_and_exits_3),
 	};

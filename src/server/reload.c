@@ -25,8 +25,12 @@ void server_reload_asked(struct server *server)
 	if (calls == server->reloads)
 		return;
 	server->reloads = calls;
-	if (server->is_draining || !server->options.read_again)
+	if (!server->options.read_again)
 		return;
+	if (server->is_draining) {
+		server_say(server, SERVER_INFO, "no file is read again: it drains");
+		return;
+	}
 	if (!server->options.read_again(server->options.log_arg, &now))
 		return;
 	if (now.key != server->key)
