@@ -131,6 +131,8 @@ bool ps_random(void *at, size_t bytes);
 void ps_serve(struct ps_server *server, struct ps_conn *conn);
 /* Pulls that wait, barriers: after anything was recorded. */
 void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted);
+/* If the table's log was deleted: its workers hear so, and their connections end. */
+void ps_serve_deleted(struct ps_server *server, struct ps_hosted *hosted);
 /* The connection is about to be closed. */
 void ps_serve_gone(struct ps_server *server, struct ps_conn *conn);
 /* MAPs of all hot keys, behind all that is held. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - what workers say over TCP, and what they are answered: docs/protocol.md, R-KV-5 to R-KV-14. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -239,6 +240,20 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 	return true;
 }
 
+/* A log that was deleted is never written again: what waits for it would wait for ever. */
+static bool is_deleted(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
+{
+	int trouble = ps_table_trouble(hosted->table);
+
+	if (trouble != ENOENT)
+		return false;
+	ps_serve_refuse(server, conn, NULL, KV_REFUSED_DISK,
+			"table %s: the server cannot write its log: %s: nothing is acknowledged "
+			"any more",
+			hosted->options.table.name, log_why(trouble));
+	return true;
+}
+
 /* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
 static bool is_ahead(struct ps_server *server, struct ps_conn *conn, const char *table,
 		     uint64_t had)
@@ -295,7 +310,8 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	       home_sparse_cut(hosted->table->home) +
 		       (size_t)conn->worker * hosted->table->shape.window,
 	       hosted->table->shape.window * sizeof(uint64_t));
-	if (ps_share_other_job(server, conn, said) || ps_share_refuse(server, hosted, conn, said) ||
+	if (is_deleted(server, hosted, conn) || ps_share_other_job(server, conn, said) ||
+	    ps_share_refuse(server, hosted, conn, said) ||
 	    ps_steps_refuse(server, hosted, conn, said) ||
 	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
 		return;
@@ -550,6 +566,16 @@ void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted)
 	for (uint32_t i = 0; i < hosted->table->shape.workers; i++)
 		if (hosted->worker[i].conn && hosted->worker[i].conn->pull_count)
 			pulls_answer(server, hosted, hosted->worker[i].conn);
+}
+
+void ps_serve_deleted(struct ps_server *server, struct ps_hosted *hosted)
+{
+	for (uint32_t i = 0; i < hosted->table->shape.workers; i++) {
+		struct ps_conn *conn = hosted->worker[i].conn;
+
+		if (conn && !conn->is_ending && !is_deleted(server, hosted, conn))
+			return;
+	}
 }
 
 void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)

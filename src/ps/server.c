@@ -496,6 +496,26 @@ static void sticky_say(struct ps_server *server, struct ps_hosted *hosted)
 		       : "");
 }
 
+/* Once as it begins, and once as it ends. */
+static void trouble_say(struct ps_server *server, struct ps_hosted *hosted)
+{
+	int trouble = ps_table_trouble(hosted->table);
+	const char *name = hosted->options.table.name;
+
+	if (trouble == hosted->trouble)
+		return;
+	hosted->trouble = trouble;
+	if (trouble)
+		ps_log(server, PS_ERROR,
+		       "table %s: its log cannot be written: %s: nothing more is acknowledged%s",
+		       name, log_why(trouble),
+		       trouble == ENOENT ? ", and its workers end: a copy of the folder, and a "
+					   "restart, are what helps"
+					 : " until it can");
+	else
+		ps_log(server, PS_WARN, "table %s: its log can be written again", name);
+}
+
 static void tables_turn(struct ps_server *server)
 {
 	bool is_asked = atomic_exchange(&server->is_asked, false);
@@ -504,7 +524,6 @@ static void tables_turn(struct ps_server *server)
 
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
-		int trouble = ps_table_trouble(hosted->table);
 
 		if (is_remapping)
 			ps_reload(server, hosted);
@@ -516,17 +535,8 @@ static void tables_turn(struct ps_server *server)
 		sticky_say(server, hosted);
 		if (is_asked)
 			report(server, hosted);
-		if (trouble == hosted->trouble)
-			continue;
-		hosted->trouble = trouble;
-		if (trouble)
-			ps_log(server, PS_ERROR,
-			       "table %s: its log cannot be written: %s: nothing more is "
-			       "acknowledged until it can",
-			       hosted->options.table.name, log_why(trouble));
-		else
-			ps_log(server, PS_WARN, "table %s: its log can be written again",
-			       hosted->options.table.name);
+		trouble_say(server, hosted);
+		ps_serve_deleted(server, hosted);
 	}
 	ps_dropped_turn(server);
 	if (is_asked)

@@ -331,6 +331,33 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 	close(fd);
 }
 
+/* Nothing will ever be acknowledged any more: who waits for that is told, and so is who comes. */
+static void server__deleted_log_ends_what_waits_for_it(void **unused)
+{
+	struct kv_message hello = hello_of(1, 2),
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
+	int fd = open_one(0, 1), idle = open_one(1, 1);
+
+	(void)unused;
+	batch_say(fd, 1, 5, 3);
+	hear(fd, KV_DONE);
+	logs_remove();
+	batch_say(fd, 2, 5, -7);
+	do
+		hear_no(fd, KV_REFUSED_DISK, "its file was deleted");
+	while (said.about == KV_BATCH); /* it may have been seen before that came */
+	assert_int_equal(said.about, KV_NOTHING);
+	hear_end(fd);
+	hear_no(idle, KV_REFUSED_DISK, "its file was deleted");
+	hear_end(idle);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_DISK, "its file was deleted");
+	hear_end(fd);
+}
+
 static void server__log_that_is_stuck_is_named(void **unused)
 {
 	struct kv_message hello = hello_of(1, 2),
@@ -489,6 +516,7 @@ int main(void)
 		T(higher_number_stands_for_all_below),
 		T(memory_bound_is_named_and_the_table_goes_on),
 		T(full_disk_is_named_and_nothing_acknowledged),
+		T(deleted_log_ends_what_waits_for_it),
 		T(log_that_is_stuck_is_named),
 		T(long_turn_is_not_taken_for_silence),
 		T(who_says_nothing_is_given_up),
