@@ -176,6 +176,31 @@ static void tally_ps__log_json_is_one_object_a_line(void **state)
 	}
 }
 
+/* What was pushed since the last checkpoint is lost then: scripts must see that. */
+static void tally_ps__end_without_its_checkpoint_exits_1(void **state)
+{
+	static const char *const durabilities[] = { "checkpoint", "log" };
+	char dir[] = "/tmp/tally-ps-test-XXXXXX", log[64], words[160];
+	struct run run;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		strcpy(dir + strlen(dir) - 6, "XXXXXX");
+		assert_non_null(mkdtemp(dir));
+		snprintf(log, sizeof(log), "%s/t.0.log", dir);
+		snprintf(words, sizeof(words),
+			 "--workers 1 --listen 127.0.0.1:0 --dir %s --table t,dim=1,durability=%s",
+			 dir, durabilities[i]);
+		run_start(&run, words);
+		run_await(&run, "ready on ");
+		assert_int_equal(unlink(log), 0);
+		assert_int_equal(rmdir(dir), 0);
+		kill(run.pid, SIGTERM);
+		assert_int_equal(run_end(&run), 1);
+		expect(run.err_text, "its file was deleted: ");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -187,6 +212,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tally_ps__file_and_flags_are_one_set_of_options),
 		cmocka_unit_test(tally_ps__heartbeat_is_in_seconds),
 		cmocka_unit_test(tally_ps__log_json_is_one_object_a_line),
+		cmocka_unit_test(tally_ps__end_without_its_checkpoint_exits_1),
 	};
 
 	if (argc != 2)

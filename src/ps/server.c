@@ -578,19 +578,23 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 }
 
 /* An orderly end loses nothing, and what is lost after it can be told. */
-static void tables_end(struct ps_server *server)
+static int tables_end(struct ps_server *server)
 {
 	char error[PS_ERROR_MAX];
+	int result = 0;
 
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_table *table = server->hosted[i].table;
 
-		if (ps_table_end(table, error))
-			ps_log(server, PS_ERROR, "%s: %s", error,
-			       table->options.durability == PS_CHECKPOINT
-				       ? "what came after the last one is lost"
-				       : "its log has no orderly end, and looks as after a crash");
+		if (!ps_table_end(table, error))
+			continue;
+		ps_log(server, PS_ERROR, "%s: %s", error,
+		       table->options.durability == PS_CHECKPOINT
+			       ? "what came after the last one is lost"
+			       : "its log has no orderly end, and looks as after a crash");
+		result = -1;
 	}
+	return result;
 }
 
 int ps_server_run(struct ps_server *server)
@@ -615,6 +619,5 @@ int ps_server_run(struct ps_server *server)
 		if (server->fds[1].revents)
 			ps_accept(server);
 	}
-	tables_end(server);
-	return 0;
+	return tables_end(server);
 }

@@ -61,7 +61,7 @@ void ps_server_close(struct ps_server *server); /* what was recorded is brought 
 
 /* "10.0.0.1:7272": where it listens. */
 const char *ps_server_address(const struct ps_server *server, char text[PS_TEXT_BYTES]);
-/* Until ps_server_stop. 0, or -1: it has failed, and has logged why. */
+/* Until ps_server_stop. 0, or -1: it has failed, or some table's end has, and has logged why. */
 int ps_server_run(struct ps_server *server);
 
 /* From signal handlers and any thread. */
