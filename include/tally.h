@@ -503,7 +503,7 @@ struct tally_stats {
 	uint64_t results_ignored; /* further copies of results */
 	uint64_t probes;          /* "what has become of my packet?" */
 	uint64_t exponent_rounds; /* packets without data that agreed on an exponent */
-	uint64_t detail_rounds;   /* second packets because of Inf, NaN or a large int32 */
+	uint64_t detail_rounds;   /* second packets: Inf, NaN, a large int32; -0.0 of one rank */
 	uint64_t chunks_express;  /* packets' worth of data in each stream */
 	uint64_t chunks_bulk;
 	uint64_t saturated; /* int32 elements of results */
