@@ -107,7 +107,7 @@ int ps_table_loss(struct ps_table *table, uint64_t number, const struct record_s
 	char path[PATH_MAX], said[PS_ERROR_MAX], place[64] = "";
 
 	ps_table_path(table, number, "log", path, sizeof(path));
-	if (has->bytes)
+	if (!access(path, F_OK))
 		snprintf(place, sizeof(place), "damaged at byte %" PRIu64 ": ", has->bytes);
 	snprintf(said, sizeof(said),
 		 "%.300s: %s%s: %s%" PRIu64 " batches and %" PRIu64

@@ -156,6 +156,22 @@ static void loss__after_an_orderly_end_is_refused(void **unused)
 	}
 }
 
+static void loss__of_the_first_byte_has_a_place_too(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+
+	(void)unused;
+	for (unsigned i = 0; i < 3; i++) {
+		char path[96];
+
+		end(life(&options));
+		name_of(0, "log", path);
+		damages[i](path, 0);
+		refused_with(&options, "T.0.log: damaged at byte 0: ");
+		files_remove(NULL);
+	}
+}
+
 static void loss__of_a_log_that_a_checkpoint_followed_is_refused(void **unused)
 {
 	struct ps_table_options options = options_of(OPTIMISER_SUM);
@@ -374,6 +390,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(loss__after_an_orderly_end_is_refused, files_remove),
+		cmocka_unit_test_teardown(loss__of_the_first_byte_has_a_place_too, files_remove),
 		cmocka_unit_test_teardown(loss__of_a_log_that_a_checkpoint_followed_is_refused,
 					  files_remove),
 		cmocka_unit_test_teardown(loss__behind_a_checkpoint_is_refused, files_remove),
