@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reload.c - another map for a table whose workers are there: docs/protocol.md, R-SP-32 and R-KV-8. */
 #include <stdio.h>
-#include <string.h>
 
 #include "ps/internal.h"
 
@@ -34,7 +33,7 @@ static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[
 
 	if (trouble) {
 		snprintf(error, PS_ERROR_MAX, "table %s: its log cannot be written: %s",
-			 hosted->options.table.name, strerror(trouble));
+			 hosted->options.table.name, log_why(trouble));
 		return -1;
 	}
 	if (ps_table_map_read(hosted->table, &map, error))
