@@ -271,19 +271,6 @@ static void conn__addresses_of_a_name_take_turns(void **state)
 	}
 }
 
-static void conn__link_local_address_keeps_its_interface(void **state)
-{
-	(void)state;
-	struct conn_address address;
-	uint8_t ip[16];
-	uint16_t port;
-
-	assert_int_equal(conn_resolve("[fe80::1%lo]:80", 1, &address), 0);
-	conn_address_ip(&address, ip, &port);
-	assert_memory_equal(ip, "\xfe\x80\0\1\0\0\0\0\0\0\0\0\0\0\0\1", 16);
-	assert_int_equal(port, 80);
-}
-
 static void conn__connecting_ends_when_its_time_is_over(void **state)
 {
 	(void)state;
@@ -574,88 +561,6 @@ static void conn__messages_that_cannot_be_encoded_are_refused(void **state)
 	assert_true(codec.error[0]);
 }
 
-static void assert_resolves(const char *text, int error, const char *shown)
-{
-	struct conn_address address;
-
-	assert_int_equal(conn_resolve(text, 7171, &address), error);
-	assert_string_equal(address.text, shown);
-}
-
-static void conn__addresses_are_understood_or_refused(void **state)
-{
-	(void)state;
-	struct conn_address address;
-
-	assert_resolves("127.0.0.1", 0, "127.0.0.1:7171");
-	assert_resolves("127.0.0.1:80", 0, "127.0.0.1:80");
-	assert_resolves("[::1]:80", 0, "[::1]:80");
-	assert_resolves("[::1]", 0, "[::1]:7171");
-	assert_resolves("::1", 0, "[::1]:7171");
-	assert_resolves("localhost:80", 0, "localhost:80");
-	assert_resolves("@name", 0, "@name");
-	assert_resolves("127.0.0.1:", -EINVAL, "127.0.0.1:");
-	assert_resolves("127.0.0.1:70000", -EINVAL, "127.0.0.1:70000");
-	assert_resolves("127.0.0.1:8x", -EINVAL, "127.0.0.1:8x");
-	assert_resolves("127.0.0.1:-1", -EINVAL, "127.0.0.1:-1");
-	assert_resolves("[::1]80", -EINVAL, "[::1]80");
-	assert_resolves("[::1", -EINVAL, "[::1");
-	assert_resolves("@", -EINVAL, "@");
-	assert_resolves("", -EINVAL, "");
-	assert_resolves(":80", -EINVAL, ":80");
-	assert_resolves("[]:80", -EINVAL, "[]:80");
-	assert_resolves("127.0.0.1:0", -EINVAL, "127.0.0.1:0");
-	assert_resolves("[::1]:00", -EINVAL, "[::1]:00");
-	assert_int_equal(conn_resolve("127.0.0.1:0", 0, &address), 0); /* to listen there */
-	int error = conn_resolve("no-such-host.invalid", 1, &address);
-	assert_true(error == -ENOENT || error == -EAGAIN);
-	assert_int_equal(conn_resolve("127.0.0.1:80", 1, &address), 0);
-	assert_int_equal(address.socket.ss_family, AF_INET);
-	assert_int_equal(ntohs(((struct sockaddr_in *)&address.socket)->sin_port), 80);
-}
-
-static void conn__addresses_of_no_host_are_named(void **state)
-{
-	static const struct {
-		const char *text, *word;
-	} unfits[] = {
-		{ "fe80::1", "%INTERFACE" },
-		{ "[fe80::1]:80", "%INTERFACE" },
-		{ "224.0.0.1", "multicast" },
-		{ "ff02::1", "multicast" },
-		{ "255.255.255.255", "broadcast" },
-		{ "0.0.0.0", "every address" },
-		{ "::", "every address" },
-		{ "[fe80::1%lo]:80", NULL },
-		{ "192.0.2.1", NULL },
-		{ "127.0.0.1", NULL },
-		{ "::1", NULL },
-		{ "@name", NULL },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(unfits) / sizeof(unfits[0]); i++) {
-		struct conn_address address;
-		const char *why;
-
-		assert_int_equal(conn_resolve(unfits[i].text, 7171, &address), 0);
-		why = conn_address_unfit(&address);
-		if (!why != !unfits[i].word || (why && !strstr(why, unfits[i].word)))
-			fail_msg("%s: %s", unfits[i].text, why ? why : "fit");
-	}
-}
-
-static void conn__one_fit_address_of_a_name_is_enough(void **state)
-{
-	struct conn_address address, other;
-
-	(void)state;
-	assert_int_equal(conn_resolve("224.0.0.1", 7171, &address), 0);
-	assert_int_equal(conn_resolve("127.0.0.1", 7171, &other), 0);
-	address.others[address.others_count++] = other.socket;
-	assert_null(conn_address_unfit(&address));
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -667,7 +572,6 @@ int main(void)
 		TEST(conn__a_name_of_nobody_on_this_host_is_an_error_at_once),
 		TEST(conn__another_users_local_socket_is_refused),
 		TEST(conn__addresses_of_a_name_take_turns),
-		TEST(conn__link_local_address_keeps_its_interface),
 		TEST(conn__connecting_ends_when_its_time_is_over),
 		TEST(conn__what_is_said_before_the_connection_stands_is_sent),
 		TEST(conn__leaves_from_the_address_that_it_is_given),
@@ -686,9 +590,6 @@ int main(void)
 		TEST(conn__what_a_reset_peer_said_is_still_read),
 		TEST(conn__a_peer_that_reads_nothing_is_given_up),
 		TEST(conn__messages_that_cannot_be_encoded_are_refused),
-		TEST(conn__addresses_are_understood_or_refused),
-		TEST(conn__addresses_of_no_host_are_named),
-		TEST(conn__one_fit_address_of_a_name_is_enough),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
