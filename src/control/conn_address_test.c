@@ -107,6 +107,23 @@ static void conn__link_local_address_keeps_its_interface(void **state)
 	assert_int_equal(port, 80);
 }
 
+/* The kernel takes none that is as long as another family's. */
+static void conn__next_address_is_as_long_as_its_family(void **state)
+{
+	struct conn_address address, other;
+
+	(void)state;
+	assert_int_equal(conn_resolve("127.0.0.1:80", 1, &address), 0);
+	assert_int_equal(conn_resolve("[::1]:80", 1, &other), 0);
+	address.others[address.others_count++] = other.socket;
+	for (int turn = 0; turn < 4; turn++) {
+		assert_int_equal(address.socket.ss_family, turn % 2 ? AF_INET6 : AF_INET);
+		assert_int_equal(address.bytes, turn % 2 ? sizeof(struct sockaddr_in6)
+							 : sizeof(struct sockaddr_in));
+		conn_address_next(&address);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +131,7 @@ int main(void)
 		cmocka_unit_test(conn__addresses_of_no_host_are_named),
 		cmocka_unit_test(conn__one_fit_address_of_a_name_is_enough),
 		cmocka_unit_test(conn__link_local_address_keeps_its_interface),
+		cmocka_unit_test(conn__next_address_is_as_long_as_its_family),
 	};
 
 	return cmocka_run_group_tests_name("control-conn_address", tests, NULL, NULL);
