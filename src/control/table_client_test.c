@@ -276,6 +276,31 @@ static void client__that_leaves_waits_for_the_end(void **state)
 	assert_int_equal(table_client_cause(t.client), CONTROL_OK);
 }
 
+/* Whatever it was about to hear before. */
+static void client__that_leaves_ends_when_nobody_answers(void **state)
+{
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	say(&(struct control_message){ .type = CONTROL_TABLE_BEAT,
+				       .table_beat = { .serial = t.message.table_beat.serial,
+						       .index = 9,
+						       .instance = 77 } });
+	for (int i = 0; i < ROUNDS_MAX && !table_client_beats(t.client); i++) {
+		table_client_turn(t.client, t.now_ns);
+		poll(NULL, 0, 5);
+	}
+	table_client_leave(t.client, t.now_ns);
+	assert_true(run_until(CONTROL_TABLE_CLOSE, TABLE_CLIENT_LIVE));
+	t.now_ns += 4999 * ms_ns;
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_LIVE);
+	assert_int_equal(table_client_due(t.client), t.now_ns + ms_ns);
+	t.now_ns += ms_ns;
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_ENDED);
+	assert_int_equal(table_client_cause(t.client), CONTROL_OK);
+	assert_non_null(strstr(table_client_text(t.client), "no answer in 5000 ms"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -296,6 +321,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			client__refuses_a_grant_for_another_number_of_workers, begin, finish),
 		cmocka_unit_test_setup_teardown(client__that_leaves_waits_for_the_end, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__that_leaves_ends_when_nobody_answers, begin,
 						finish),
 	};
 
