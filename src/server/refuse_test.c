@@ -2,6 +2,27 @@
 /* Who is refused, over sockets: keys, lives, and what this version does not do. */
 #include "server/server_fixture.h"
 
+#include <stdatomic.h>
+
+/* --- processes of other users --- */
+
+static atomic_uint peer_uid =
+	UINT32_MAX; /* whose a local peer is; UINT32_MAX: as the kernel says */
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
+{
+	int result = __real_getsockopt(fd, level, name, value, bytes);
+
+	if (!result && level == SOL_SOCKET && name == SO_PEERCRED && peer_uid != UINT32_MAX)
+		((struct ucred *)value)->uid = peer_uid;
+	return result;
+}
+
+/* --- claims --- */
+
 static struct control_join with_key(const char *key)
 {
 	struct control_join join = { .kind = CONTROL_WORKER };
@@ -261,6 +282,41 @@ static void server__says_what_this_version_does_not_do(void **state)
 	server_close(server);
 }
 
+/* Its abstract socket has no permissions: who may come in is the server's to see. */
+static void server__hosts_nobody_elses_processes(void **state)
+{
+	const unsigned welcome[] = { 0, geteuid() };
+	struct pollfd wait = { .events = POLLIN };
+	struct conn_address to;
+	struct server *server;
+	char name[64], address[80], byte;
+
+	(void)state;
+	snprintf(name, sizeof(name), "tally/%u/refuse-%d", (unsigned)geteuid(), (int)getpid());
+	snprintf(address, sizeof(address), "@%s", name);
+	server = test_server((struct server_options){ .local_name = name });
+	peer_uid = geteuid() + 1;
+	assert_int_equal(conn_resolve(address, 0, &to), 0);
+	wait.fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(connect(wait.fd, (struct sockaddr *)&to.socket, to.bytes), 0);
+	(void)!send(wait.fd, "nonsense", 8, MSG_NOSIGNAL); /* who is in gets an answer */
+	assert_int_equal(poll(&wait, 1, LONG_MS), 1);
+	assert_true(recv(wait.fd, &byte, 1, 0) <= 0);
+	close(wait.fd);
+	assert_true(book_has("a process of another user was refused"));
+	for (int i = 0; i < 2; i++) {
+		struct client client;
+
+		peer_uid = welcome[i];
+		client_open(&client, address);
+		client_join(&client, i ? "own" : "root's", 0, 1);
+		client_expect(&client, CONTROL_GRANT, LONG_MS);
+		client_close(&client);
+	}
+	peer_uid = UINT32_MAX;
+	server_close(server);
+}
+
 static void server__refuses_a_key_that_no_join_can_say(void **state)
 {
 	struct server *server = NULL;
@@ -283,6 +339,7 @@ int main(void)
 		cmocka_unit_test(server__tells_the_first_cause_of_a_life_that_drains),
 		cmocka_unit_test(server__says_what_of_a_path_or_an_option_does_not_fit),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),
+		cmocka_unit_test(server__hosts_nobody_elses_processes),
 		cmocka_unit_test(server__refuses_a_key_that_no_join_can_say),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
