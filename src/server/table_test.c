@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of sparse mode at an aggregator, over real sockets: who gets one, what is summed in it, and when it goes:
  * claims. */
+#include <stdatomic.h>
+
 #include "server/table_fixture.h"
 
 enum { HEARTBEAT_MS = 2500, MANY = 3000 };
+
+/* --- a machine that has stood still --- */
+
+static atomic_long stood_still_s; /* in all */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = __real_clock_gettime(clock, now);
+
+	now->tv_sec += stood_still_s;
+	return result;
+}
+
+/* --- claims --- */
 
 static void table__sums_what_workers_push_exactly_once_whatever_is_lost(void **state)
 {
@@ -261,6 +280,37 @@ static void table__of_a_silent_server_goes_and_of_one_that_beats_stays(void **st
 	server_close(server);
 }
 
+/* Who has slept through the heartbeat has not listened. */
+static void table__of_nobody_goes_because_the_aggregator_has_slept(void **state)
+{
+	struct server *server = test_server((struct server_options){ .heartbeat_ms = 60000 });
+	struct control_message open = { .type = CONTROL_TABLE_OPEN },
+			       beat = { .type = CONTROL_TABLE_BEAT };
+	struct control_table_open shapeless = world_shape("emb");
+	struct client client;
+	char address[32];
+
+	(void)state;
+	client_open(&client, tcp_address(server, address));
+	open.table_open = world_shape("quiet");
+	open.table_open.version_min = open.table_open.version_max = 1;
+	client_send(&client, &open);
+	client_expect(&client, CONTROL_TABLE_GRANT, LONG_MS);
+	shapeless.bytes = 100;
+	for (uint32_t serial = 1; serial <= 3; serial++) {
+		stood_still_s += 70;
+		for (int i = 0; i < 3; i++) /* it is awake */
+			assert_denied(address, shapeless, CONTROL_DENIED, "a row of");
+		assert_false(book_has("its server was silent"));
+		beat.table_beat.serial = serial;
+		client_send(&client, &beat);
+		client_expect(&client, CONTROL_TABLE_BEAT, LONG_MS);
+		assert_int_equal(client.message.table_beat.serial, serial);
+	}
+	client_close(&client);
+	server_close(server);
+}
+
 static void table__ends_with_its_aggregator_which_says_so(void **state)
 {
 	struct server *server = test_server((struct server_options){ .drain_ms = LONG_MS });
@@ -324,6 +374,7 @@ int main(void)
 		cmocka_unit_test(table__at_a_chip_has_datagrams_that_it_can_parse),
 		cmocka_unit_test(table__is_gone_when_its_closing_is_answered),
 		cmocka_unit_test(table__of_a_silent_server_goes_and_of_one_that_beats_stays),
+		cmocka_unit_test(table__of_nobody_goes_because_the_aggregator_has_slept),
 		cmocka_unit_test(table__ends_with_its_aggregator_which_says_so),
 		cmocka_unit_test(table__hears_nobody_who_has_not_shown_a_nonce),
 	};
