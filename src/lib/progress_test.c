@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_test.c - who drives, and when: two ranks of one job as two threads of this process. */
+/* progress_test.c - who drives, and when. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,60 +17,10 @@
 #include <cmocka.h>
 
 #include "lib/comm.h"
+#include "lib/seats_fixture.h"
 #include "tally.h"
 
 enum { LIMIT_S = 60 };
-
-struct seat {
-	char job[64];
-	uint32_t rank, size;
-	struct tally_comm *comm;
-};
-
-static void *seat_take(void *arg)
-{
-	struct seat *seat = arg;
-	struct tally_options options = TALLY_OPTIONS_INIT;
-
-	options.aggregator = "local";
-	options.init_timeout_s = 20;
-	if (tally_comm_init(&seat->comm, seat->job, seat->size, seat->rank, &options))
-		seat->comm = NULL;
-	return NULL;
-}
-
-static void *seat_leave(void *arg)
-{
-	tally_comm_destroy(((struct seat *)arg)->comm);
-	return NULL;
-}
-
-/* What is collective is done in a thread for each rank. */
-static void seats_do(struct seat *seats, uint32_t size, void *(*what)(void *))
-{
-	pthread_t threads[2];
-
-	for (uint32_t i = 0; i < size; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, what, &seats[i]), 0);
-	for (uint32_t i = 0; i < size; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static void seats_open(struct seat *seats, uint32_t size)
-{
-	static unsigned made;
-
-	made++;
-	for (uint32_t i = 0; i < size; i++) {
-		snprintf(seats[i].job, sizeof(seats[i].job), "progress-%ld-%u", (long)getpid(),
-			 made);
-		seats[i].rank = i;
-		seats[i].size = size;
-	}
-	seats_do(seats, size, seat_take);
-	for (uint32_t i = 0; i < size; i++)
-		assert_non_null(seats[i].comm);
-}
 
 static double now_s(void)
 {
