@@ -56,6 +56,56 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* The driver has gone, and left the rest to us, as we had seen nothing of an end: the second look, though, does. */
+static bool is_driver_gone(struct tally_comm *comm, void *arg)
+{
+	int *looks = arg;
+
+	if (!(*looks)++)
+		return false;
+	comm->is_driven = comm->is_left = false;
+	comm->watched_until_ns = UINT64_MAX; /* the background thread means to sleep */
+	return true;
+}
+
+/* Who drives wakes who sleeps, and goes. If that one does not stay either, somebody has to be told. */
+static void handover__to_one_that_goes_as_well_is_handed_on(void **state)
+{
+	struct tally_work *work, *other;
+	struct seat seats[2];
+	enum progress_end end = PROGRESS_LATE;
+	bool is_left, is_due;
+	int32_t x = 7, y = -9;
+	int looks;
+
+	(void)state;
+	seats_open(seats, 2);
+	assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, seats[0].comm, NULL,
+					  &work),
+			 TALLY_OK);
+	comm_lock(seats[0].comm);
+	seats[0].comm->is_driven = true; /* this test is the driver as well */
+	while (end == PROGRESS_LATE) {   /* this thread has stood still, and has not even slept */
+		looks = 0;
+		end = progress_wait(seats[0].comm, is_driver_gone, &looks, clock_ns() + 10000000,
+				    false);
+	}
+	is_left = seats[0].comm->is_left; /* to the background thread, */
+	is_due = seats[0].comm->look_ns;  /* which will come */
+	comm_unlock(seats[0].comm);
+	assert_int_equal(tally_iallreduce(&y, &y, 1, TALLY_INT32, TALLY_SUM, seats[1].comm, NULL,
+					  &other),
+			 TALLY_OK);
+	assert_int_equal(tally_wait(&other, -1), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(x, -2);
+	assert_int_equal(y, -2);
+	seats_do(seats, 2, seat_leave);
+	assert_int_equal(end, PROGRESS_OVER);
+	assert_true(is_left);
+	assert_true(is_due);
+}
+
 /* Nobody waits, the other rank is late, and asks are rare by now: a call that sends something new and
  * returns must not leave its lost packet to the next of those. */
 static void background__looks_after_what_was_sent_since_it_fell_asleep(void **state)
@@ -292,6 +342,7 @@ static void background__is_patient_with_a_program_that_comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(handover__to_one_that_goes_as_well_is_handed_on),
 		cmocka_unit_test(fork__inside_an_on_done_function),
 		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
 		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
