@@ -45,7 +45,7 @@ struct tally_work {
 	struct tally_work *next_waiting;
 	struct control_op op; /* number, kind, type, op, count, stream, name */
 	int stream;           /* enum tally_stream: as asked for */
-	uint32_t deadline_ms; /* as asked for; 0: the communicator's */
+	uint32_t deadline_ms; /* its own, or the communicator's; 0: none */
 	uint32_t segments_count;
 	struct endpoint_segment *segments; /* what is not empty; `segment`, or allocated */
 	struct lent *lents;                /* two of each: source, destination; or `lent` */

@@ -192,9 +192,9 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
-void membership_deadline_set(struct tally_comm *comm, struct tally_work *work, uint32_t ms)
+void membership_deadline_set(struct tally_comm *comm, struct tally_work *work)
 {
-	work->deadline_ns = work->submitted_ns + ms * ns_per_ms;
+	work->deadline_ns = work->submitted_ns + work->deadline_ms * ns_per_ms;
 	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
 		return;
 	atomic_store(&comm->deadline_ns, work->deadline_ns);

@@ -229,7 +229,8 @@ struct tally_work *operation_make(struct tally_comm *comm, const struct request 
 					.root = group_list_hash(request->buffers, request->n) };
 	buffers_note(work, request);
 	work->stream = options ? options->stream : TALLY_STREAM_AUTO;
-	work->deadline_ms = options ? options->deadline_ms : 0;
+	work->deadline_ms = options && options->deadline_ms ? options->deadline_ms
+							    : comm->boot.deadline_ms;
 	if (options && options->name)
 		strcpy(work->op.name, options->name);
 	return work;
@@ -352,9 +353,8 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	work->submitted_ns = clock_ns();
 	atomic_store(&work->state, WORK_WAITING);
 	work_append(&comm->outstanding, work);
-	if (work->deadline_ms || comm->boot.deadline_ms)
-		membership_deadline_set(
-			comm, work, work->deadline_ms ? work->deadline_ms : comm->boot.deadline_ms);
+	if (work->deadline_ms)
+		membership_deadline_set(comm, work);
 	work_submit(comm, work);
 	return TALLY_OK;
 }

@@ -72,7 +72,7 @@ static bool is_driver_gone(struct tally_comm *comm, void *arg)
 static void handover__to_one_that_goes_as_well_is_handed_on(void **state)
 {
 	struct tally_work *work, *other;
-	struct seat seats[2];
+	struct seat seats[2] = { 0 };
 	enum progress_end end = PROGRESS_LATE;
 	bool is_left, is_due;
 	int32_t x = 7, y = -9;
@@ -113,7 +113,7 @@ static void background__looks_after_what_was_sent_since_it_fell_asleep(void **st
 	enum { ROUNDS = 9, OPS = ROUNDS + 1 };
 	struct tally_work *works[OPS] = { NULL };
 	struct tally_work *others[OPS] = { NULL };
-	struct seat seats[2];
+	struct seat seats[2] = { 0 };
 	double took[ROUNDS];
 	int32_t x[OPS] = { 0 }, y[OPS] = { 0 };
 
@@ -151,7 +151,7 @@ static void background__begins_bulk_while_a_program_goes_on_submitting(void **st
 	static int32_t large[2][LARGE], small[2][OPS];
 	static struct tally_work *works[2][OPS + 1];
 	struct tally_stats stats = TALLY_STATS_INIT;
-	struct seat seats[2];
+	struct seat seats[2] = { 0 };
 	int last = 0;
 
 	(void)state;
@@ -213,7 +213,7 @@ static void done_forks(struct tally_work *work, int result, void *arg)
 /* In the child the call that drove returns, and says whose handle it is; the parent knows nothing of it. */
 static void fork__inside_an_on_done_function(void **state)
 {
-	struct seat seat;
+	struct seat seat = { 0 };
 	int status = 0, result, rounds = 0;
 
 	(void)state;
@@ -267,7 +267,7 @@ static void done_forks_late(struct tally_work *work, int result, void *arg)
 
 static void fork__inside_an_on_done_function_while_another_communicator_ends(void **state)
 {
-	struct seat seat, other;
+	struct seat seat = { 0 }, other = { 0 };
 	struct tally_work *work;
 	int32_t x = -7;
 	int status = 0;
@@ -313,7 +313,7 @@ static void background__is_patient_with_a_program_that_comes_back(void **state)
 	const uint64_t long_us =
 		10000000; /* shorter than any machine is up: the clock begins at 0 */
 	uint64_t until_ns;
-	struct seat seat;
+	struct seat seat = { 0 };
 
 	(void)state;
 	seats_open(&seat, 1);

@@ -21,7 +21,7 @@
 
 struct seat {
 	char job[64];
-	uint32_t rank, size;
+	uint32_t rank, size, deadline_ms;
 	struct tally_comm *comm;
 };
 
@@ -32,6 +32,7 @@ static void *seat_take(void *arg)
 
 	options.aggregator = "local";
 	options.init_timeout_s = 20;
+	options.deadline_ms = seat->deadline_ms;
 	if (tally_comm_init(&seat->comm, seat->job, seat->size, seat->rank, &options))
 		seat->comm = NULL;
 	return NULL;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operation_test.c - operations on their way, for the other rank has not called them: until when, and what is lent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/comm.h"
+#include "lib/seats_fixture.h"
+#include "tally.h"
+
+enum { LIMIT_S = 60 };
+
+static const uint64_t ns_per_ms = 1000000;
+
+/* ---- deadlines: hours, for none is to pass ---- */
+
+enum { SOON_MS = 1800000, LATER_MS = 3600000, LAST_MS = 7200000 };
+
+static uint32_t deadline_ms(const struct tally_work *work)
+{
+	return (uint32_t)((work->deadline_ns - work->submitted_ns) / ns_per_ms);
+}
+
+static struct tally_work *start(struct tally_comm *comm, int32_t *x, uint32_t ms)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	struct tally_work *work;
+
+	options.deadline_ms = ms;
+	assert_int_equal(tally_iallreduce(x, x, 1, TALLY_INT32, TALLY_SUM, comm,
+					  ms ? &options : NULL, &work),
+			 TALLY_OK);
+	return work;
+}
+
+static void finish(struct seat *seats, struct tally_work **works, struct tally_work **others,
+		   size_t count)
+{
+	assert_int_equal(tally_waitall(count, works, -1), TALLY_OK);
+	assert_int_equal(tally_waitall(count, others, -1), TALLY_OK);
+	seats_do(seats, 2, seat_leave);
+}
+
+static void deadline__of_an_operation_goes_before_the_communicators(void **state)
+{
+	static const uint32_t asked_ms[] = { 0, SOON_MS, LAST_MS };
+	static const uint32_t expected_ms[] = { LATER_MS, SOON_MS, LAST_MS };
+	struct seat seats[2] = { { .deadline_ms = LATER_MS } };
+	struct tally_work *works[2][3];
+	int32_t x[2][3] = { { 5, 6, 7 }, { -15, -16, -17 } };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (int i = 0; i < 3; i++) {
+		works[0][i] = start(seats[0].comm, &x[0][i], asked_ms[i]);
+		assert_int_equal(deadline_ms(works[0][i]), expected_ms[i]);
+		assert_int_equal(atomic_load(&seats[0].comm->deadline_ns),
+				 works[0][i ? 1 : 0]->deadline_ns); /* what is due first */
+	}
+	for (int i = 0; i < 3; i++) {
+		works[1][i] = start(seats[1].comm, &x[1][i], 0);
+		assert_int_equal(works[1][i]->deadline_ns, 0);
+	}
+	finish(seats, works[0], works[1], 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(x[0][i], -10);
+}
+
+/* Whichever member's that is; the communicator's counts for those that have none of their own. */
+static void deadline__of_a_group_is_its_earliest(void **state)
+{
+	static const struct {
+		uint32_t asked_ms[3], expected_ms;
+	} groups[] = {
+		{ { LATER_MS - 1, SOON_MS, LATER_MS - 2 }, SOON_MS },
+		{ { SOON_MS, LATER_MS - 1, LAST_MS }, SOON_MS },
+		{ { LAST_MS, LATER_MS - 1, SOON_MS }, SOON_MS },
+		{ { LAST_MS, 0, LAST_MS }, LATER_MS },
+		{ { 0, 0, 0 }, LATER_MS },
+	};
+	enum { GROUPS = sizeof(groups) / sizeof(groups[0]), ALL = 3 * GROUPS };
+	struct seat seats[2] = { { .deadline_ms = LATER_MS } };
+	struct tally_work *works[2][ALL];
+	int32_t x[2][ALL];
+
+	(void)state;
+	seats_open(seats, 2);
+	for (int rank = 0; rank < 2; rank++) {
+		for (int i = 0; i < ALL; i++) {
+			x[rank][i] = rank ? -30 * i : i;
+			if (i % 3 == 0)
+				assert_int_equal(tally_group_start(), TALLY_OK);
+			works[rank][i] = start(seats[rank].comm, &x[rank][i],
+					       rank ? 0 : groups[i / 3].asked_ms[i % 3]);
+			if (i % 3 == 2)
+				assert_int_equal(tally_group_end(), TALLY_OK);
+			if (i % 3 == 2 && rank == 0)
+				assert_int_equal(deadline_ms(seats[0].comm->outstanding.last),
+						 groups[i / 3].expected_ms);
+		}
+	}
+	finish(seats, works[0], works[1], ALL);
+	for (int i = 0; i < ALL; i++)
+		assert_int_equal(x[0][i], -29 * i);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(deadline__of_an_operation_goes_before_the_communicators),
+		cmocka_unit_test(deadline__of_a_group_is_its_earliest),
+	};
+
+	alarm(LIMIT_S);
+	return cmocka_run_group_tests_name("lib-operation", tests, NULL, NULL);
+}
