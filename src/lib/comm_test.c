@@ -266,30 +266,6 @@ static void init__an_aggregator_that_is_no_host_is_refused_at_once(void **state)
 
 /* ---- handles ---- */
 
-static void work__lent_buffers_are_refused(void **state)
-{
-	enum { COUNT = 2000000 }; /* so much that it is still on its way */
-	struct tally_comm *comm = *state;
-	struct tally_work *first, *second = NULL;
-	int32_t *x = calloc(COUNT, sizeof(*x)), *y = calloc(COUNT, sizeof(*y));
-
-	assert_non_null(x);
-	assert_non_null(y);
-	assert_int_equal(tally_iallreduce(x, y, COUNT, TALLY_INT32, TALLY_SUM, comm, NULL, &first),
-			 TALLY_OK);
-	said(tally_iallreduce(y + 5, y + 5, 1, TALLY_INT32, TALLY_SUM, comm, NULL, &second),
-	     TALLY_ERR_ARGUMENT, "lent");
-	said(tally_allreduce(y + COUNT - 1, &(int32_t){ 0 }, 1, TALLY_INT32, TALLY_SUM, comm),
-	     TALLY_ERR_ARGUMENT, "send overlaps the recv buffer of operation #0");
-	said(tally_allreduce(&(int32_t){ 0 }, x, 1, TALLY_INT32, TALLY_SUM, comm),
-	     TALLY_ERR_ARGUMENT, "recv overlaps the send buffer of operation #0");
-	assert_int_equal(tally_wait(&first, -1), TALLY_OK);
-	assert_null(first);
-	assert_int_equal(tally_allreduce(y, y, 1, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
-	free(x);
-	free(y);
-}
-
 static void work__found_complete_is_freed_and_null(void **state)
 {
 	struct tally_comm *comm = *state;
@@ -615,7 +591,6 @@ int main(void)
 			allreduce__a_buffer_beyond_the_last_address_is_named, setup, teardown),
 		cmocka_unit_test(init__options_of_an_older_caller_work),
 		cmocka_unit_test(init__an_aggregator_that_is_no_host_is_refused_at_once),
-		cmocka_unit_test_setup_teardown(work__lent_buffers_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(work__found_complete_is_freed_and_null, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(work__on_done_runs_once_late_or_detached, setup,

@@ -109,11 +109,120 @@ static void deadline__of_a_group_is_its_earliest(void **state)
 		assert_int_equal(x[0][i], -29 * i);
 }
 
+/* ---- buffers that are lent ---- */
+
+enum { LENT = 8, BUFFER = 24 }; /* the elements LENT to 2 * LENT - 1 of each buffer are */
+
+/* An operation of rank 0 while #0 reads source[LENT..] and writes destination[LENT..], and #1 writes both[LENT..]. */
+struct neighbour {
+	enum { READS_SOURCE, WRITES_SOURCE, READS_DESTINATION, WRITES_BOTH } how;
+	int first, count;
+	const char *refused; /* NULL: it may start */
+};
+
+static const struct neighbour neighbours[] = {
+	{ WRITES_SOURCE, 7, 2, "recv overlaps the send buffer of operation #0" },
+	{ WRITES_SOURCE, 8, 1, "recv overlaps the send buffer of operation #0" },
+	{ WRITES_SOURCE, 15, 1, "recv overlaps the send buffer of operation #0" },
+	{ WRITES_SOURCE, 15, 2, "recv overlaps the send buffer of operation #0" },
+	{ READS_DESTINATION, 7, 2, "send overlaps the recv buffer of operation #0" },
+	{ READS_DESTINATION, 8, 1, "send overlaps the recv buffer of operation #0" },
+	{ READS_DESTINATION, 15, 1, "send overlaps the recv buffer of operation #0" },
+	{ READS_DESTINATION, 15, 2, "send overlaps the recv buffer of operation #0" },
+	{ WRITES_BOTH, 7, 2, "recv overlaps the recv buffer of operation #1" },
+	{ WRITES_BOTH, 8, 1, "recv overlaps the recv buffer of operation #1" },
+	{ WRITES_BOTH, 15, 1, "recv overlaps the recv buffer of operation #1" },
+	{ WRITES_BOTH, 15, 2, "recv overlaps the recv buffer of operation #1" },
+	{ WRITES_SOURCE, 7, 1, NULL },
+	{ WRITES_SOURCE, 16, 1, NULL },
+	{ READS_DESTINATION, 7, 1, NULL },
+	{ READS_DESTINATION, 16, 1, NULL },
+	{ WRITES_BOTH, 7, 1, NULL },
+	{ WRITES_BOTH, 16, 1, NULL },
+	{ READS_SOURCE, 8, 8, NULL }, /* two that only read */
+};
+
+enum { NEIGHBOURS = sizeof(neighbours) / sizeof(neighbours[0]) };
+
+static int32_t source[BUFFER], destination[BUFFER], both[BUFFER], spare[NEIGHBOURS][BUFFER];
+
+/* What it does not say lies in a buffer of its own. */
+static int neighbour_start(struct tally_comm *comm, uint32_t idx, struct tally_work **work)
+{
+	int32_t *const of[] = { source, source, destination, both };
+	const struct neighbour *its = &neighbours[idx];
+	int32_t *said = of[its->how] + its->first;
+	bool is_read = its->how == READS_SOURCE || its->how == READS_DESTINATION;
+
+	return tally_iallreduce(is_read ? said : spare[idx], is_read ? spare[idx] : said,
+				(size_t)its->count, TALLY_INT32, TALLY_SUM, comm, NULL, work);
+}
+
+static void lent__buffers_of_two_operations_may_touch_but_not_overlap(void **state)
+{
+	struct tally_work *works[2][NEIGHBOURS + 2];
+	static int32_t other[NEIGHBOURS + 2][BUFFER];
+	struct seat seats[2] = { 0 };
+	size_t count = 2, counts[NEIGHBOURS + 2] = { LENT, LENT };
+
+	(void)state;
+	seats_open(seats, 2);
+	for (int i = 0; i < BUFFER; i++) {
+		source[i] = both[i] = 100 + i;
+		other[0][i] = other[1][i] = -7 * i;
+	}
+	assert_int_equal(tally_iallreduce(source + LENT, destination + LENT, LENT, TALLY_INT32,
+					  TALLY_SUM, seats[0].comm, NULL, &works[0][0]),
+			 TALLY_OK);
+	assert_int_equal(tally_iallreduce(both + LENT, both + LENT, LENT, TALLY_INT32, TALLY_SUM,
+					  seats[0].comm, NULL, &works[0][1]),
+			 TALLY_OK);
+	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+		int result = neighbour_start(seats[0].comm, i, &works[0][count]);
+
+		if (!result != !neighbours[i].refused ||
+		    (result && (result != TALLY_ERR_ARGUMENT ||
+				!strstr(tally_get_last_error(NULL), neighbours[i].refused))))
+			fail_msg("neighbour %u: %s: \"%s\"", i, tally_strerror(result),
+				 tally_get_last_error(NULL));
+		if (!result)
+			counts[count++] = (size_t)neighbours[i].count;
+	}
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(tally_iallreduce(other[i], other[i], counts[i], TALLY_INT32,
+						  TALLY_SUM, seats[1].comm, NULL, &works[1][i]),
+				 TALLY_OK);
+	finish(seats, works[0], works[1], count);
+	for (int i = 0; i < LENT; i++)
+		assert_true(destination[LENT + i] == 100 + LENT - 6 * i &&
+			    both[LENT + i] == destination[LENT + i]);
+}
+
+/* What is complete has given its buffers back. */
+static void lent__buffers_are_free_when_the_operation_is_complete(void **state)
+{
+	struct seat seat = { 0 };
+	int32_t x[3] = { 4, -5, 6 };
+
+	(void)state;
+	seats_open(&seat, 1);
+	for (int i = 0; i < 3; i++) {
+		struct tally_work *work = start(seat.comm, x, 0);
+
+		assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	}
+	assert_int_equal(tally_allreduce(x, x, 3, TALLY_INT32, TALLY_SUM, seat.comm), TALLY_OK);
+	assert_int_equal(x[1], -5);
+	seats_do(&seat, 1, seat_leave);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deadline__of_an_operation_goes_before_the_communicators),
 		cmocka_unit_test(deadline__of_a_group_is_its_earliest),
+		cmocka_unit_test(lent__buffers_of_two_operations_may_touch_but_not_overlap),
+		cmocka_unit_test(lent__buffers_are_free_when_the_operation_is_complete),
 	};
 
 	alarm(LIMIT_S);
