@@ -21,7 +21,8 @@ static struct {
 	struct link link;
 	struct endpoint *endpoint;
 	uint64_t now_ns;
-	bool answers_full, answers_short, refuses;
+	bool answers_full, answers_short, refuses, says_results;
+	uint16_t result_lanes;
 	uint32_t hellos, answers;
 	uint32_t generation; /* in the answers */
 	uint16_t port_off;   /* of whom they are from */
@@ -150,11 +151,36 @@ static void begin(void)
 	endpoint_poll(t.endpoint);
 }
 
+/* Of rounds that are over: it was sent again. */
+static void say_results(void)
+{
+	for (uint32_t shard = 0; shard < SHARDS; shard++) {
+		struct wire result = { .type = WIRE_RESULT,
+				       .job = JOB,
+				       .generation = t.generation,
+				       .seq = 77,
+				       .lanes = t.result_lanes };
+		uint8_t *at = t.welcomes[t.waiting_count];
+
+		memset(at, 0, sizeof(t.welcomes[0]));
+		wire_put(at, &result);
+		t.waiting[t.waiting_count++] =
+			(struct link_frame){ .peer = address_of(shard),
+					     .packet_bytes = wire_bytes(t.result_lanes),
+					     .count = 1,
+					     .bytes = wire_bytes(t.result_lanes),
+					     .data = at };
+	}
+}
+
 static void pass(uint64_t time_ms)
 {
-	for (uint64_t end_ns = t.now_ns + time_ms * ms; t.now_ns < end_ns; t.now_ns += step_ns)
+	for (uint64_t end_ns = t.now_ns + time_ms * ms; t.now_ns < end_ns; t.now_ns += step_ns) {
+		if (t.says_results)
+			say_results();
 		while (endpoint_poll(t.endpoint))
 			;
+	}
 	assert_int_equal(endpoint_fault(t.endpoint), ENDPOINT_OK);
 }
 
@@ -247,6 +273,28 @@ static void path__that_answers_full_packets_is_only_waiting(void **state)
 	t.answers_full = true; /* it was an outage */
 	pass(4000);
 	assert_false(is_lost(&path));
+}
+
+/* As wide as at the start: nothing has to be asked. */
+static void path__that_brings_results_of_full_size_is_alive(void **state)
+{
+	struct endpoint_path path;
+	struct endpoint_stats stats;
+
+	(void)state;
+	begin();
+	t.says_results = true;
+	t.result_lanes = LANES;
+	submit();
+	pass(20000);
+	assert_false(is_lost(&path));
+	assert_int_equal(t.hellos, 0);
+	endpoint_stats(t.endpoint, &stats);
+	assert_true(stats.results_ignored > 100); /* which is not why */
+	t.result_lanes = 0;                       /* these would get through where those do not */
+	pass(5800);
+	assert_true(is_lost(&path));
+	assert_in_range(path.since_ns, 21400 * ms, 21600 * ms);
 }
 
 /* Everything in the answers is right but `what`. */
@@ -348,6 +396,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(path__knocked_at_tells_when_it_has_answered, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(path__that_answers_full_packets_is_only_waiting,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__that_brings_results_of_full_size_is_alive,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			path__is_not_shown_by_a_welcome_of_another_generation, set_up, tear_down),
