@@ -29,7 +29,7 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=$(realpath "${BUILD:-$HERE/../build/release}")
 export BUILD
-export LAB=${LAB:-tally-glm}
+export LAB=${LAB:-tally-glm-$$}
 data_ways=${DATA_WAYS:-data data-mpi}
 ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-10}
 ways=${WAYS:-latency dense auto mpi} data=${DATA-news20}

@@ -21,7 +21,7 @@ page=glm_page
 sections=${SECTIONS:-latency sim epoch loss batch threads ranks shapes overlap curves bits memory same accuracy}
 # shellcheck source=bench/page.sh
 . "$(dirname "$(readlink -f "$0")")/page.sh"
-export LAB=${LAB:-tally-page} RUNS=${RUNS:-5}
+export LAB=${LAB:-tally-page-$$} RUNS=${RUNS:-5}
 [[ -z $quick ]] || RUNS=1
 
 # measure NAME VARIABLE=VALUE... -- FILE...: bench/glm.sh, each run kept.

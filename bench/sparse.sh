@@ -24,7 +24,7 @@
 # Nothing else should run: the load is printed. Needs root, iproute2 and python3.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
-export LAB=${LAB:-tally-sparse}
+export LAB=${LAB:-tally-sparse-$$}
 BUILD=$(realpath "${BUILD:-$here/../build/release}")
 lab=$here/../lab/lab.sh
 workers=${N:-4} link=${LINK:-50mbit} batch=${BATCH:-1000} runs=${RUNS:-5} ways=${WAYS:-hot off dense}

@@ -24,7 +24,7 @@ page=sparse_page
 sections=${SECTIONS:-hot throughput workers keys precision layout exponents lns loss}
 # shellcheck source=bench/page.sh
 . "$(dirname "$(readlink -f "$0")")/page.sh"
-export LAB=${LAB:-tally-sparse-page} RUNS=${RUNS:-3}
+export LAB=${LAB:-tally-sparse-page-$$} RUNS=${RUNS:-3}
 export N=${N:-8} LINK=${LINK:-20mbit} SAMPLE=${SAMPLE:-8%} BATCH=${BATCH:-1000} BATCHES=${BATCHES:-300} DISTINCT=${DISTINCT:-50} DEPTH=${DEPTH:-40}
 export TABLE=${TABLE:-pairs=2000000,age-us=400000} DENSE_BATCHES=${DENSE_BATCHES:-3} UPDATES=${UPDATES:-10000000}
 keys=1000000 drawn=50000000 counts='1 10 100 1000 3000 10000 30000 60000 100000 300000 1000000'

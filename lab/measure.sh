@@ -22,7 +22,7 @@
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 BUILD=${BUILD:-$HERE/../build/release}
-export LAB=${LAB:-tally-measure}
+export LAB=${LAB:-tally-measure-$$}
 aggregator=10.55.0.1:7171
 [ "${FAMILY:-4}" = 4 ] || aggregator="[fd55::1]:7171"
 as=()
