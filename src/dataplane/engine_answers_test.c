@@ -141,6 +141,47 @@ static void engine__many_destinations_and_sizes_all_get_their_answers(void **sta
 	assert_int_equal(fake.calls, 1);
 }
 
+/* Of the same size, to the same child's number or to all, in one burst: each goes to its own job's children. */
+static void engine__answers_of_two_jobs_go_to_their_own_children(void **state)
+{
+	enum { OTHER = 8, OTHER_HOST = 20 };
+	struct wire packet;
+
+	(void)state;
+	job_open(OTHER, 3, LANES, false);
+	for (uint16_t child = 0; child < 3; child++) {
+		struct link_address address = address_of(OTHER_HOST + child);
+
+		assert_int_equal(engine_child_bind(engine, OTHER, child, &address), 0);
+	}
+	for (uint16_t child = 0; child < 3; child++) {
+		packet = update_of(child, 5, 1);
+		if (child < 2)
+			give(child, &packet);
+		packet.job = OTHER;
+		give(OTHER_HOST + child, &packet);
+	}
+	poll_once();
+	assert_int_equal(fake.answers_count, 2 + 3);
+	for (uint16_t i = 0; i < 2; i++) {
+		assert_answer(i, i, WIRE_RESULT, 5, 1);
+		assert_int_equal(fake.answers[i].wire.job, JOB);
+	}
+	for (uint16_t i = 0; i < 3; i++) {
+		assert_answer(2u + i, OTHER_HOST + i, WIRE_RESULT, 5, 1);
+		assert_int_equal(fake.answers[2 + i].wire.job, OTHER);
+	}
+	packet = probe_of(1, 9, 1);
+	give(1, &packet);
+	packet.job = OTHER;
+	give(OTHER_HOST + 1, &packet);
+	poll_once();
+	assert_int_equal(fake.answers_count, 2);
+	assert_answer(0, 1, WIRE_NEED, 9, 1);
+	assert_answer(1, OTHER_HOST + 1, WIRE_NEED, 9, 1);
+	assert_int_equal(fake.answers[1].wire.job, OTHER);
+}
+
 static void engine__only_child_gets_its_own_lanes(void **state)
 {
 	struct wire packet = update_of(0, 0, 1);
@@ -401,6 +442,7 @@ int main(void)
 			    setup),
 		ENGINE_TEST(engine__more_answers_than_fit_are_all_sent, setup),
 		ENGINE_TEST(engine__many_destinations_and_sizes_all_get_their_answers, setup),
+		ENGINE_TEST(engine__answers_of_two_jobs_go_to_their_own_children, setup),
 		ENGINE_TEST(engine__only_child_gets_its_own_lanes, setup),
 		ENGINE_TEST(engine__256_children_get_one_sum_in_one_call, setup),
 		ENGINE_TEST(engine__result_of_the_round_before_keeps_its_own_lanes, setup),
