@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What src/dataplane/xdp/latency_tc.bpf.c makes of one frame (BPF_PROG_TEST_RUN): checksums of all sums there are, and
+ * jobs that change under its hands. Of what it does on a device: hook_test.c. Arguments: the object of hook_race.bpf.c, the
+ * shipped one. Exit status 77: not on this machine.
+ */
+#define SWITCH_LANES_MAX 360 /* as in latency_tc.bpf.c */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <linux/pkt_cls.h>
+
+#include "core/switch_latency.h"
+#include "dataplane/xdp/switch_maps.h"
+#include "tests/bpf_frame.h"
+
+enum { JOB = 5, BASE = 8, SLOTS = 16, LANES = 4, WORDS = 1 << 16 };
+enum { RACE_NONE, RACE_LIFE, RACE_GONE, RACE_MOVED, RACES };
+
+static const char *race_object;
+static uint32_t seq;
+
+/* A job of one member: each packet of it is answered with itself. */
+static void job_begin(void)
+{
+	struct xdp_job job = { .job = { .index = JOB,
+					.generation = 77,
+					.lanes = LANES,
+					.slots = 1,
+					.enabled = 1,
+					.mode = SWITCH_LATENCY },
+			       .slot_base = BASE };
+	struct xdp_child key = { .job = JOB };
+	struct hook_child child = { .address = address_of(JOB, 0), .port = port_of(0) };
+	struct xdp_latency_slot none = { 0 };
+	uint32_t index = JOB;
+
+	for (uint32_t i = 0; i < SLOTS; i++)
+		map_set(bpf.slots, &i, &none);
+	switch_job_fill(&job.job, 1);
+	map_set(bpf.jobs, &index, &job);
+	map_set(bpf.children, &key, &child);
+	seq = 0;
+}
+
+/* ---- checksums ---- */
+
+static uint16_t sum16(const uint8_t *at, size_t bytes, uint64_t sum)
+{
+	for (size_t i = 0; i + 1 < bytes; i += 2)
+		sum += (uint32_t)at[i] << 8 | at[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* RFC 768: of addresses, header and packet; 0 would say that there is none. */
+static uint16_t check_of(const struct frame *frame)
+{
+	uint16_t datagram = wire_get16(frame->at + AT_UDP_BYTES);
+	uint16_t check = wire_get16(frame->at + AT_UDP_CHECKSUM);
+	uint16_t sum =
+		sum16(frame->at + AT_SOURCE, 8u + datagram, 17u + datagram + 0xffffu - check);
+
+	return sum == 0xffff ? 0xffff : (uint16_t)~sum;
+}
+
+static struct frame question(const int32_t lane[LANES], uint16_t id)
+{
+	struct wire packet = {
+		.type = WIRE_UPDATE, .job = JOB, .generation = 77, .seq = ++seq, .lanes = LANES
+	};
+	struct frame frame;
+
+	frame_init(&frame, &packet, lane);
+	wire_put16(frame.at + AT_IP + 4, id);
+	wire_put16(frame.at + AT_UDP_CHECKSUM, 0);
+	wire_put16(frame.at + AT_UDP_CHECKSUM, check_of(&frame));
+	return frame;
+}
+
+/* It is taken, and its answer has the checksums that it should have. */
+static void is_answered(struct frame *frame)
+{
+	struct wire answer;
+
+	assert_int_equal(frame_run(frame), TC_ACT_STOLEN);
+	wire_get(frame->at + AT_HEADER, &answer);
+	assert_int_equal(answer.type, WIRE_RESULT);
+	assert_int_equal(sum16(frame->at + AT_IP, 20, 0), 0xffff);
+	assert_int_equal(wire_get16(frame->at + AT_UDP_CHECKSUM), check_of(frame));
+}
+
+/* A checksum that is the pseudo header's sum: the program takes it for one that the device is to complete. */
+static bool looks_partial(const struct frame *frame)
+{
+	uint16_t datagram = wire_get16(frame->at + AT_UDP_BYTES);
+
+	return wire_get16(frame->at + AT_UDP_CHECKSUM) ==
+	       sum16(frame->at + AT_SOURCE, 8, 17u + datagram);
+}
+
+/* A word of a lane, and IP's number of the datagram, take all values: so do the checksums. */
+static void checksums__of_all_sums_are_right(void **state)
+{
+	(void)state;
+	job_begin();
+	for (uint32_t word = 0; word < WORDS; word++) {
+		int32_t lane[LANES] = { (int32_t)(word * 2654435761u), -5, 7, (int32_t)word };
+		struct frame frame = question(lane, (uint16_t)word);
+
+		if (looks_partial(&frame))
+			seq--;
+		else
+			is_answered(&frame);
+	}
+}
+
+static uint32_t header_sum(const struct frame *frame)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < WIRE_HEADER_BYTES; i += 2)
+		sum += frame->at[AT_HEADER + i] | (uint32_t)frame->at[AT_HEADER + i + 1] << 8;
+	return sum;
+}
+
+/* Lanes are added up as 32 bits: a carry out of these may bring another one. Of which header, the question's or its
+ * answer's, one round before says. */
+static void checksums__whose_carry_carries_are_right(void **state)
+{
+	(void)state;
+	job_begin();
+	for (uint32_t of_answer = 0; of_answer < 2; of_answer++) {
+		for (int32_t off = -300; off <= 300; off++) {
+			struct frame before = question((int32_t[LANES]){ 1 }, 0), frame;
+			uint32_t sum;
+
+			if (of_answer)
+				is_answered(&before);
+			else
+				seq--;
+			sum = header_sum(&before);
+			frame = question((int32_t[LANES]){ -1, -(int32_t)sum + off }, 0);
+			is_answered(&frame);
+		}
+	}
+}
+
+/* Whichever bit has fallen over: it goes on to the socket, which counts it. */
+static void checksums__that_are_wrong_are_left_to_the_socket(void **state)
+{
+	(void)state;
+	job_begin();
+	for (uint32_t bit = 0; bit < 8u * LANES * WIRE_LANE_BYTES; bit++) {
+		struct frame frame = question((int32_t[LANES]){ -1, 3, 1 << 30, -70000 }, 9);
+		struct frame sent;
+
+		frame.at[AT_LANES + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		sent = frame;
+		assert_int_equal((int32_t)frame_run(&frame), TC_ACT_UNSPEC);
+		assert_memory_equal(frame.at, sent.at, sent.bytes);
+		seq--;
+	}
+}
+
+/* ---- races ---- */
+
+/* What the daemon has changed since the job was looked up the packet is not of: it is the daemon's, and no slot is
+ * touched. */
+static void jobs__that_change_meanwhile_keep_their_slots(void **state)
+{
+	(void)state;
+	bpf_close();
+	assert_int_equal(bpf_open(race_object, "tally_hook"), 0);
+	for (uint32_t race = RACE_NONE; race < RACES; race++) {
+		struct xdp_latency_slot slots[SLOTS];
+		int bss = bpf_object__find_map_fd_by_name(bpf.object, ".bss");
+		struct frame frame;
+
+		assert_true(bss >= 0);
+		map_set(bss, &(uint32_t){ 0 }, &race);
+		job_begin();
+		frame = question((int32_t[LANES]){ 1, -2, 3, -4 }, 1);
+		assert_int_equal((int32_t)frame_run(&frame),
+				 race == RACE_NONE ? TC_ACT_STOLEN : TC_ACT_UNSPEC);
+		map_get_first(bpf.slots, slots, SLOTS);
+		for (uint32_t i = 0; i < SLOTS; i++)
+			assert_int_equal(slots[i].slot.round, race == RACE_NONE && i == BASE);
+	}
+}
+
+static int group(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checksums__of_all_sums_are_right),
+		cmocka_unit_test(checksums__whose_carry_carries_are_right),
+		cmocka_unit_test(checksums__that_are_wrong_are_left_to_the_socket),
+		cmocka_unit_test(jobs__that_change_meanwhile_keep_their_slots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s RACE_OBJECT OBJECT\n", argv[0]);
+		return 2;
+	}
+	race_object = argv[1];
+	if (unshare(CLONE_NEWNET)) { /* answers leave by a loopback device of its own, which is down */
+		printf("SKIP: no network namespace of its own: %s\n", strerror(errno));
+		return 77;
+	}
+	return bpf_main(argc - 1, argv + 1, "tally_hook", 0, group);
+}
