@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who has a filter where (src/dataplane/hook_tc.c), and which jobs have room behind it; what it does with packets is
+ * hook_test's. In a network namespace of its own. Exit status 77: what is needed is not there.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataplane/hook_tc.h"
+
+enum { PORT = 7171 };
+
+static struct hook *hook;
+
+static void jobs__that_do_not_fit_are_the_daemons(void **state)
+{
+	struct switch_job many = { .slots = 3000, .lanes = 8 }, wide = { .slots = 4, .lanes = 364 };
+
+	(void)state;
+	switch_job_fill(&many, 65);
+	assert_int_equal(hook->ops->add(hook, &many), -ENOSPC);
+	switch_job_fill(&many, 64);
+	assert_int_equal(hook->ops->add(hook, &many), 0);
+	many.index = 1;
+	assert_int_equal(hook->ops->add(hook, &many), -ENOSPC); /* no room for 3,000 more */
+	many.slots = 1096;
+	assert_int_equal(hook->ops->add(hook, &many), 0);
+	switch_job_fill(&wide, 2);
+	wide.index = 2;
+	assert_int_equal(hook->ops->add(hook, &wide), -ENOSPC);
+	hook->ops->remove(hook, 0);
+	assert_int_equal(hook->ops->add(hook, &wide), 0);
+	assert_false(hook->ops->set(hook, &wide)); /* more lanes than the program knows */
+	hook->ops->remove(hook, 1);
+	hook->ops->remove(hook, 2);
+	many.slots = 4096;
+	assert_int_equal(hook->ops->add(hook, &many), 0);
+	hook->ops->remove(hook, 1);
+	hook->ops->remove(hook, 1); /* one that is not there, too */
+}
+
+static void devices__that_there_are_not_are_named(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *none;
+
+	(void)state;
+	assert_int_equal(hook_tc_open(&none, "lo,nosuch0", PORT, error), -ENODEV);
+	assert_non_null(strstr(error, "nosuch0"));
+	assert_int_equal(hook_tc_open(&none, "", PORT, error), -EINVAL);
+	assert_int_equal(hook_tc_open(&none, "lo,,lo", PORT, error), -EINVAL);
+	assert_non_null(strstr(error, "lo,,lo"));
+	assert_int_equal(hook_tc_open(&none, "a-name-that-is-too-long", PORT, error), -EINVAL);
+}
+
+static void filters__of_one_who_was_killed_are_replaced_and_taken_away(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *other;
+
+	(void)state;
+	assert_int_equal(hook_tc_open(&other, "lo", PORT, error), 0);
+	hook->ops->close(hook); /* leaves the other's filter alone */
+	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
+	other->ops->close(other);
+	assert_int_equal(system("tc filter show dev lo ingress | grep -c bpf | grep -qx 0"), 0);
+	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
+	hook->ops->close(hook);
+	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
+	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
+}
+
+/* Who comes after may be given other devices; its slots must not go on. */
+static void filters__of_one_who_was_killed_go_from_every_device(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *killed;
+
+	(void)state;
+	if (system("ip link add left0 type dummy 2>/dev/null || ip link add left0 type veth")) {
+		print_message("left out: no second device\n");
+		return;
+	}
+	hook->ops->close(hook);
+	assert_int_equal(hook_tc_open(&killed, "left0", PORT, error), 0);
+	assert_int_equal(system("tc filter show dev left0 ingress | grep -q tally_hook"), 0);
+	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
+	assert_int_equal(system("tc filter show dev left0 ingress | grep -c bpf | grep -qx 0"), 0);
+	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
+	killed->ops->close(killed); /* frees what a kill would have */
+	assert_int_equal(system("ip link del left0"), 0);
+}
+
+static int group(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs__that_do_not_fit_are_the_daemons),
+		cmocka_unit_test(devices__that_there_are_not_are_named),
+		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
+		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
+	};
+
+	return cmocka_run_group_tests_name("hook-filters", tests, NULL, NULL);
+}
+
+int main(void)
+{
+	char error[HOOK_ERROR_BYTES];
+	int result;
+
+	if (unshare(CLONE_NEWNET)) {
+		printf("SKIP: no network namespace of its own: %s\n", strerror(errno));
+		return 77;
+	}
+	result = hook_tc_open(&hook, "lo", PORT, error);
+	if (result == -EPERM || result == -ENOSYS || result == -ENOTSUP) {
+		printf("SKIP: %s\n", error);
+		return 77;
+	}
+	if (result) {
+		printf("FAILED: %s\n", error);
+		return 1;
+	}
+	result = group();
+	hook->ops->close(hook);
+	return result;
+}
