@@ -3,6 +3,7 @@
  * Who has a filter where (src/dataplane/hook_tc.c), and which jobs have room behind it; what it does with packets is
  * hook_test's. In a network namespace of its own. Exit status 77: what is needed is not there.
  */
+#define SWITCH_LANES_MAX 360 /* as in latency_tc.bpf.c */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "dataplane/hook_tc.h"
+#include "dataplane/xdp/switch_maps.h"
 
 enum { PORT = 7171 };
 
@@ -45,6 +47,27 @@ static void jobs__that_do_not_fit_are_the_daemons(void **state)
 	assert_int_equal(hook->ops->add(hook, &many), 0);
 	hook->ops->remove(hook, 1);
 	hook->ops->remove(hook, 1); /* one that is not there, too */
+}
+
+/* As many as the map has room for, of all jobs together: none is lost when a job ends. */
+static void jobs__give_their_children_back(void **state)
+{
+	enum { JOBS = XDP_CHILDREN_MAX / HOOK_CHILDREN_MAX };
+	struct switch_job job = { .slots = 1, .lanes = 8 };
+
+	(void)state;
+	switch_job_fill(&job, HOOK_CHILDREN_MAX);
+	for (uint32_t life = 0; life < 3; life++) {
+		for (job.index = 0; job.index < JOBS; job.index++)
+			assert_int_equal(hook->ops->add(hook, &job), 0);
+		switch_job_fill(&job, 1);
+		assert_int_equal(hook->ops->add(hook, &job), -ENOSPC);
+		hook->ops->remove(hook, 7);
+		assert_int_equal(hook->ops->add(hook, &job), 0);
+		switch_job_fill(&job, HOOK_CHILDREN_MAX);
+		for (uint32_t i = 0; i <= JOBS; i++)
+			hook->ops->remove(hook, i);
+	}
 }
 
 static void devices__that_there_are_not_are_named(void **state)
@@ -103,6 +126,7 @@ static int group(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs__that_do_not_fit_are_the_daemons),
+		cmocka_unit_test(jobs__give_their_children_back),
 		cmocka_unit_test(devices__that_there_are_not_are_named),
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
 		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),

@@ -402,18 +402,32 @@ static uint16_t sum16(const uint8_t *at, size_t bytes, uint32_t sum)
 
 enum { AT_IP = 14, AT_UDP = AT_IP + 20, AT_PACKET = AT_UDP + 8 };
 
-/* As it comes from another machine: whole, with a checksum of its own, in which `damage` bits are wrong. */
-static void frame_send(uint32_t child, uint32_t seq, int32_t value, uint16_t damage)
+enum { FRAME_BYTES = 512, VLAN_BYTES = 4, AT_VLAN = 12 };
+
+static void frame_put(const uint8_t *frame, size_t bytes)
 {
-	struct wire packet = update_of(child, seq);
 	struct sockaddr_ll to = { .sll_family = AF_PACKET,
 				  .sll_ifindex = (int)if_nametoindex("lo") };
-	uint8_t frame[512] = { [12] = 8, [AT_IP] = 0x45, [AT_IP + 8] = 64, 17 };
-	uint32_t count = put(&packet, value, frame + AT_PACKET);
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-	uint16_t check;
 
 	assert_true(fd >= 0);
+	assert_int_equal(sendto(fd, frame, bytes, 0, (struct sockaddr *)&to, sizeof(to)), bytes);
+	close(fd);
+}
+
+/* As it comes from another machine: whole, with a checksum of its own, in which `damage` bits are wrong. */
+static size_t frame_make(uint8_t frame[FRAME_BYTES], uint32_t child, uint32_t seq, int32_t value,
+			 uint16_t damage)
+{
+	struct wire packet = update_of(child, seq);
+	uint32_t count = put(&packet, value, frame + AT_PACKET);
+	uint16_t check;
+
+	memset(frame, 0, AT_PACKET);
+	wire_put16(frame + AT_VLAN, 0x0800);
+	frame[AT_IP] = 0x45;
+	frame[AT_IP + 8] = 64;
+	frame[AT_IP + 9] = 17;
 	wire_put16(frame + AT_IP + 2, (uint16_t)(20 + 8 + count));
 	wire_put32(frame + AT_IP + 12, INADDR_LOOPBACK);
 	wire_put32(frame + AT_IP + 16, INADDR_LOOPBACK);
@@ -424,10 +438,14 @@ static void frame_send(uint32_t child, uint32_t seq, int32_t value, uint16_t dam
 	check = (uint16_t)~sum16(frame + AT_IP + 12, 16 + count,
 				 17 + 8 + count); /* addresses, header, packet */
 	wire_put16(frame + AT_UDP + 6, check ^ damage);
-	assert_int_equal(sendto(fd, frame, AT_PACKET + count, 0, (struct sockaddr *)&to,
-				sizeof(to)),
-			 AT_PACKET + count);
-	close(fd);
+	return AT_PACKET + count;
+}
+
+static void frame_send(uint32_t child, uint32_t seq, int32_t value, uint16_t damage)
+{
+	uint8_t frame[FRAME_BYTES];
+
+	frame_put(frame, frame_make(frame, child, seq, value, damage));
 }
 
 /* A bit that has fallen over on the way must not be in a sum. An answer has a checksum again: sockets look. */
@@ -450,11 +468,41 @@ static void frames__with_a_wrong_checksum_are_not_believed(void **state)
 	nothing_is_left();
 }
 
+/* With the tag of a VLAN; 0 is none of them, and such a frame is for who has the device. */
+static void tagged_send(uint32_t child, uint32_t seq, int32_t value, uint16_t vlan)
+{
+	uint8_t frame[FRAME_BYTES + VLAN_BYTES];
+	size_t bytes = frame_make(frame, child, seq, value, 0);
+
+	memmove(frame + AT_VLAN + VLAN_BYTES, frame + AT_VLAN, bytes - AT_VLAN);
+	wire_put16(frame + AT_VLAN, 0x8100);
+	wire_put16(frame + AT_VLAN + 2, vlan);
+	frame_put(frame, bytes + VLAN_BYTES);
+}
+
+/* tallyd(8): a VLAN's frames are not for here, whatever else they say; the kernel gives them to whom they are for. */
+static void frames__of_vlans_are_not_served(void **state)
+{
+	int32_t sum[LANES];
+
+	(void)state;
+	for (uint32_t i = 0; i < CHILDREN; i++)
+		tagged_send(i, 53, 1000, 5);
+	nothing_is_left();
+	for (uint32_t i = 0; i < CHILDREN; i++) {
+		tagged_send(i, 53, 7 - 5 * (int32_t)i, 0);
+		assert_int_equal(daemon_step(i, 53, sum),
+				 i < CHILDREN - 1 ? SWITCH_ABSORB : SWITCH_MULTICAST);
+	}
+	assert_int_equal(sum[LANES - 1], 6 * LANES);
+	nothing_is_left();
+}
+
 /* Several packets in one message: the daemon's, in the same slots. */
 static void packets__in_one_message_are_the_daemons(void **state)
 {
 	uint8_t bytes[512], got[2048];
-	struct wire first = update_of(0, 53), second = update_of(0, 1);
+	struct wire first = update_of(0, 54), second = update_of(0, 1);
 	int segment = (int)wire_bytes(LANES), none = 0;
 	uint64_t size = 0;
 	int32_t sum[LANES];
@@ -476,10 +524,10 @@ static void packets__in_one_message_are_the_daemons(void **state)
 						 (int32_t *)(void *)(got + WIRE_HEADER_BYTES), sum),
 				 SWITCH_ABSORB);
 	}
-	update_send(1, 53, -3);
-	update_send(2, 53, 1);
+	update_send(1, 54, -3);
+	update_send(2, 54, 1);
 	for (uint32_t i = 0; i < CHILDREN; i++)
-		result_is(i, 53, 8);
+		result_is(i, 54, 8);
 	nothing_is_left();
 }
 
@@ -491,25 +539,25 @@ static void packets__are_the_daemons_again_when_one_has_moved(void **state)
 	int32_t sum[LANES];
 
 	(void)state;
-	update_send(0, 54, 1);
+	update_send(0, 55, 1);
 	nothing_is_left();
 	hook->ops->bind(hook, JOB, 0, &address);
-	update_send(1, 54, 2);
-	assert_int_equal(daemon_step(1, 54, sum), SWITCH_ABSORB);
-	update_send(2, 54, 3);
-	assert_int_equal(daemon_step(2, 54, sum), SWITCH_MULTICAST);
+	update_send(1, 55, 2);
+	assert_int_equal(daemon_step(1, 55, sum), SWITCH_ABSORB);
+	update_send(2, 55, 3);
+	assert_int_equal(daemon_step(2, 55, sum), SWITCH_MULTICAST);
 	assert_int_equal(sum[LANES - 1], 6 * LANES);
 	nothing_is_left();
 	for (uint32_t i = 0; i < CHILDREN; i++)
-		update_send(i, 55, 4);
+		update_send(i, 56, 4);
 	for (uint32_t i = 0; i < CHILDREN; i++)
-		result_is(i, 55, 12);
+		result_is(i, 56, 12);
 	nothing_is_left();
 }
 
 static void jobs__that_are_gone_are_the_daemons(void **state)
 {
-	struct wire packet = update_of(0, 56);
+	struct wire packet = update_of(0, 57);
 	uint8_t bytes[256];
 
 	(void)state;
@@ -528,6 +576,7 @@ static int group(void)
 		cmocka_unit_test(rounds__need_no_daemon),
 		cmocka_unit_test(packets__that_the_daemon_is_to_judge_reach_it_as_they_came),
 		cmocka_unit_test(frames__with_a_wrong_checksum_are_not_believed),
+		cmocka_unit_test(frames__of_vlans_are_not_served),
 		cmocka_unit_test(packets__in_one_message_are_the_daemons),
 		cmocka_unit_test(packets__are_the_daemons_again_when_one_has_moved),
 		cmocka_unit_test(jobs__that_are_gone_are_the_daemons),
