@@ -22,19 +22,39 @@
 enum { JOB = 1023, GENERATION = UINT32_MAX - 1, LANES = 8, PATIENCE_MS = 5000 };
 
 static atomic_bool is_broken;
+static _Atomic uint64_t
+	sleep_ns; /* that the shard's last wait was to last; 0: none since its last packet */
 
 int __real_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 		    struct timespec *timeout);
 int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 		    struct timespec *timeout);
+int __real_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		 const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		 const sigset_t *mask);
 
 int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 		    struct timespec *timeout)
 {
-	if (!atomic_load(&is_broken))
-		return __real_recvmmsg(fd, messages, count, flags, timeout);
-	errno = EBADF;
-	return -1;
+	int got;
+
+	if (atomic_load(&is_broken)) {
+		errno = EBADF;
+		return -1;
+	}
+	got = __real_recvmmsg(fd, messages, count, flags, timeout);
+	if (got > 0)
+		atomic_store(&sleep_ns, 0);
+	return got;
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	atomic_store(&sleep_ns,
+		     (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_nsec);
+	return __real_ppoll(fds, count, timeout, mask);
 }
 
 struct bench {
@@ -196,6 +216,106 @@ static void shard__tells_of_hellos_and_answers_updates(void **state)
 	close(fd);
 }
 
+/* ---- a table ---- */
+
+enum {
+	TABLE = 9,
+	TABLE_BYTES = 128,
+	AGE_NS = 100000000,
+	SLEEP_NS_MAX = 500000000, /* a part that is not answered goes again after 250 ms at most */
+};
+
+static const uint8_t table_nonces[2][WIRE_NONCE_BYTES] = { "the worker", "the server" };
+
+static void table_open(struct bench *bench)
+{
+	struct shard_command add = { .type = SHARD_TABLE_ADD,
+				     .job = TABLE,
+				     .table = calloc(1, sizeof(struct shard_table)) };
+	struct shard_command beat = { .type = SHARD_TABLE_BEAT,
+				      .job = TABLE,
+				      .table_generation = 1 };
+
+	add.table->engine = (struct engine_sparse_table){
+		.shape = { .ranks = 4,
+			   .index = TABLE,
+			   .workers = 1,
+			   .window = 1,
+			   .dim = 1,
+			   .bytes = TABLE_BYTES },
+		.instance = 1,
+		.age_ns = AGE_NS,
+	};
+	memcpy(add.table->nonces, table_nonces, sizeof(table_nonces));
+	shard_send(bench->shard, &add);
+	assert_int_equal(bench_next(bench).result, 0);
+	shard_send(bench->shard, &beat);
+	assert_int_equal(bench_next(bench).result, 0);
+}
+
+static void table_hello(int fd, uint16_t who, const uint8_t nonce[WIRE_NONCE_BYTES])
+{
+	struct wire hello = {
+		.type = WIRE_HELLO, .job = TABLE, .child = who, .seq = 1, .lanes = WIRE_HELLO_LANES
+	};
+	uint8_t packet[WIRE_HEADER_BYTES + WIRE_HELLO_LANES * WIRE_LANE_BYTES] = { 0 };
+
+	wire_put(packet, &hello);
+	memcpy(packet + WIRE_HEADER_BYTES, nonce, WIRE_NONCE_BYTES);
+	assert_int_equal(send(fd, packet, sizeof(packet), 0), sizeof(packet));
+	assert_int_equal(recv(fd, packet, sizeof(packet), 0), sizeof(packet));
+	assert_int_equal(packet[0] & 15, WIRE_WELCOME);
+}
+
+static void sparse_send(int fd, enum sparse_kind kind, uint16_t worker, const uint64_t *body)
+{
+	struct sparse packet = { .kind = (uint8_t)kind,
+				 .table = TABLE,
+				 .worker = worker,
+				 .generation = 1,
+				 .number = 1,
+				 .count = 1,
+				 .width = 1,
+				 .parts = kind == SPARSE_SETUP };
+	uint8_t at[TABLE_BYTES];
+
+	sparse_put(at, &packet);
+	for (uint32_t i = 0; i < (sparse_bytes(&packet) - SPARSE_HEADER_BYTES) / 8; i++)
+		sparse_body_put64(at + SPARSE_HEADER_BYTES + 8ul * i, body[i]);
+	assert_int_equal(send(fd, at, sparse_bytes(&packet), 0), sparse_bytes(&packet));
+}
+
+static void sparse_expect(int fd, enum sparse_kind kind)
+{
+	uint8_t at[TABLE_BYTES];
+	struct sparse packet;
+	ssize_t got = recv(fd, at, sizeof(at), 0);
+
+	assert_true(got > 0);
+	assert_int_equal(sparse_check(at, (uint32_t)got, &packet), WIRE_OK);
+	assert_int_equal(packet.kind, kind);
+}
+
+/* Nothing comes that could wake it: it must know by itself. How long it has slept no clock says that a busy machine could
+ * be late for, but what it asked the kernel for. */
+static void shard__sleeps_no_longer_than_until_a_flush_is_due(void **state)
+{
+	struct bench *bench = *state;
+	int worker = bench_socket(bench), server = bench_socket(bench);
+
+	table_open(bench);
+	table_hello(worker, 0, table_nonces[0]);
+	table_hello(server, SPARSE_SERVER, table_nonces[1]);
+	sparse_send(server, SPARSE_SETUP, 0, (uint64_t[]){ 1, 0 }); /* instance 1, a row */
+	sparse_expect(server, SPARSE_READY);
+	sparse_send(worker, SPARSE_PUSH, 0, (uint64_t[]){ 3 | 7ull << 32 }); /* rank 3: 7 */
+	sparse_expect(worker, SPARSE_ACK);
+	sparse_expect(server, SPARSE_CUT); /* it is old enough */
+	assert_true(atomic_load(&sleep_ns) <= SLEEP_NS_MAX);
+	close(worker);
+	close(server);
+}
+
 /* The last test: the shard is of no use after it, but it still obeys and ends. */
 static void shard__whose_socket_breaks_says_so_once_and_refuses_jobs(void **state)
 {
@@ -223,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shard__acknowledges_commands_in_order),
 		cmocka_unit_test(shard__tells_of_hellos_and_answers_updates),
+		cmocka_unit_test(shard__sleeps_no_longer_than_until_a_flush_is_due),
 		cmocka_unit_test(shard__whose_socket_breaks_says_so_once_and_refuses_jobs),
 	};
 
