@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -84,42 +86,127 @@ static void devices__that_there_are_not_are_named(void **state)
 	assert_int_equal(hook_tc_open(&none, "a-name-that-is-too-long", PORT, error), -EINVAL);
 }
 
-static void filters__of_one_who_was_killed_are_replaced_and_taken_away(void **state)
+/* The program behind our port's filter; 0: there is none. */
+static uint32_t program_at(const char *device)
 {
-	char error[HOOK_ERROR_BYTES];
-	struct hook *other;
+	char command[160], line[256];
+	uint32_t id = 0;
+	FILE *tc;
 
-	(void)state;
-	assert_int_equal(hook_tc_open(&other, "lo", PORT, error), 0);
-	hook->ops->close(hook); /* leaves the other's filter alone */
-	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
-	other->ops->close(other);
-	assert_int_equal(system("tc filter show dev lo ingress | grep -c bpf | grep -qx 0"), 0);
-	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
-	hook->ops->close(hook);
-	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
-	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
+	snprintf(command, sizeof(command), "tc filter show dev %s ingress | grep 'handle %#x '",
+		 device, PORT);
+	tc = popen(command, "r");
+	assert_non_null(tc);
+	while (fgets(line, sizeof(line), tc)) {
+		const char *at = strstr(line, " id ");
+
+		if (at)
+			id = (uint32_t)strtoul(at + 4, NULL, 10);
+	}
+	pclose(tc);
+	return id;
 }
 
-/* Who comes after may be given other devices; its slots must not go on. */
+static struct hook *open_at(const char *devices)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *opened;
+
+	assert_int_equal(hook_tc_open(&opened, devices, PORT, error), 0);
+	return opened;
+}
+
+/* It ends without a word. */
+static void killed_at(const char *device)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		char error[HOOK_ERROR_BYTES];
+		struct hook *opened;
+
+		_exit(hook_tc_open(&opened, device, PORT, error) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(program_at(device));
+}
+
+static bool device_make(const char *name)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command),
+		 "ip link add %s type dummy 2>/dev/null || ip link add %s type veth", name, name);
+	if (!system(command))
+		return true;
+	print_message("left out: no second device\n");
+	return false;
+}
+
+static void filters__of_one_who_was_killed_are_replaced_and_taken_away(void **state)
+{
+	uint32_t dead;
+
+	(void)state;
+	hook->ops->close(hook);
+	assert_int_equal(program_at("lo"), 0);
+	killed_at("lo");
+	dead = program_at("lo");
+	hook = open_at("lo");
+	assert_int_not_equal(program_at("lo"), dead);
+	hook->ops->close(hook);
+	assert_int_equal(program_at("lo"), 0);
+	hook = open_at("lo");
+	assert_int_not_equal(program_at("lo"), 0);
+}
+
+/* Who comes after may be given other devices, or none; its slots must not go on. */
 static void filters__of_one_who_was_killed_go_from_every_device(void **state)
 {
 	char error[HOOK_ERROR_BYTES];
-	struct hook *killed;
+	struct hook *none = hook;
 
 	(void)state;
-	if (system("ip link add left0 type dummy 2>/dev/null || ip link add left0 type veth")) {
-		print_message("left out: no second device\n");
+	if (!device_make("left0"))
 		return;
-	}
 	hook->ops->close(hook);
-	assert_int_equal(hook_tc_open(&killed, "left0", PORT, error), 0);
-	assert_int_equal(system("tc filter show dev left0 ingress | grep -q tally_hook"), 0);
-	assert_int_equal(hook_tc_open(&hook, "lo", PORT, error), 0);
-	assert_int_equal(system("tc filter show dev left0 ingress | grep -c bpf | grep -qx 0"), 0);
-	assert_int_equal(system("tc filter show dev lo ingress | grep -q tally_hook"), 0);
-	killed->ops->close(killed); /* frees what a kill would have */
+	killed_at("left0");
+	hook = open_at("lo");
+	assert_int_equal(program_at("left0"), 0);
+	assert_int_not_equal(program_at("lo"), 0);
+	killed_at("left0");
+	assert_int_equal(hook_tc_open(&none, NULL, PORT + 1, error), 0);
+	assert_int_not_equal(program_at("left0"), 0);
+	assert_int_equal(hook_tc_open(&none, NULL, PORT, error), 0);
+	assert_null(none);
+	assert_int_equal(program_at("left0"), 0);
+	assert_int_not_equal(program_at("lo"), 0); /* ours: we are alive */
 	assert_int_equal(system("ip link del left0"), 0);
+}
+
+/* Two daemons may have one port, at different addresses: the second is told, and the first goes on. */
+static void filters__of_the_living_are_left_alone(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	uint32_t ours = program_at("lo");
+	struct hook *other;
+
+	(void)state;
+	assert_int_equal(hook_tc_open(&other, "lo", PORT, error), -EADDRINUSE);
+	assert_non_null(strstr(error, "7171 at lo"));
+	assert_int_equal(program_at("lo"), ours);
+	assert_int_equal(hook_tc_open(&other, "lo", PORT + 1, error), 0);
+	other->ops->close(other);
+	if (device_make("left0")) {
+		other = open_at("left0");
+		assert_int_not_equal(program_at("left0"), 0);
+		assert_int_equal(program_at("lo"), ours);
+		other->ops->close(other);
+		assert_int_equal(system("ip link del left0"), 0);
+	}
+	assert_int_equal(program_at("lo"), ours);
 }
 
 static int group(void)
@@ -130,6 +217,7 @@ static int group(void)
 		cmocka_unit_test(devices__that_there_are_not_are_named),
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
 		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
+		cmocka_unit_test(filters__of_the_living_are_left_alone),
 	};
 
 	return cmocka_run_group_tests_name("hook-filters", tests, NULL, NULL);

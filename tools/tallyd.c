@@ -153,10 +153,9 @@ int main(int argc, char **argv)
 	daemon_raise_limits();
 	settings.server.log = log_line;
 	settings.server.read_again = read_again;
-	if (settings.is_kernel) {
-		settings.server.hook_open = hook_tc_open;
+	settings.server.hook_open = hook_tc_open;
+	if (settings.is_kernel)
 		settings.server.hook_devices = settings.devices;
-	}
 	if (settings.warning[0])
 		log_line(NULL, SERVER_WARN, settings.warning);
 	if (server_open(&running, &settings.server))

@@ -18,7 +18,8 @@ enum {
 	HOOK_LANES_MAX = 360, /* of a packet: 1500 bytes over IPv4 */
 };
 
-/* Opens one for the datagrams to `port` that come in by `devices`. 0, or a negative errno with a sentence. */
+/* Opens one for the datagrams to `port` that come in by `devices`. 0, or a negative errno with a sentence. devices NULL:
+ * none, and *hook is NULL; but what others have left for the port goes. */
 typedef int hook_open_fn(struct hook **hook, const char *devices, uint16_t port,
 			 char error[HOOK_ERROR_BYTES]);
 

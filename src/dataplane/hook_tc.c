@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "dataplane/xdp/switch_maps.h"
@@ -34,6 +36,7 @@ enum {
 struct device {
 	char name[IF_NAMESIZE];
 	int index;
+	int claim;    /* the socket that says that we serve our port here; -1: we do not */
 };
 
 struct place { /* of a job */
@@ -50,7 +53,7 @@ struct hook_tc {
 	int run, step, jobs, slots, children, counters;
 	uint16_t port;
 	struct device device[HOOK_DEVICES_MAX];
-	uint32_t devices, attached;
+	uint32_t devices;
 	bool is_used[HOOK_SLOTS_MAX];
 	struct place place[SWITCH_JOBS_MAX];
 	uint32_t children_count;
@@ -222,6 +225,15 @@ static void tc_counts(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT])
 
 /* ---- life ---- */
 
+/* The verifier's and the loader's own lines say more than one of ours has room for. */
+static int silent(enum libbpf_print_level level, const char *format, va_list list)
+{
+	(void)level;
+	(void)format;
+	(void)list;
+	return 0;
+}
+
 static int say(char error[HOOK_ERROR_BYTES], int result, const char *what, const char *name)
 {
 	snprintf(error, HOOK_ERROR_BYTES, "%s %s: %s", what, name, strerror(-result));
@@ -229,11 +241,11 @@ static int say(char error[HOOK_ERROR_BYTES], int result, const char *what, const
 }
 
 /* One filter for each port: the priority is the protocol's, the handle says whose it is. */
-static void filter_of(const struct hook_tc *tc, struct bpf_tc_opts *filter)
+static void filter_of(uint16_t port, struct bpf_tc_opts *filter)
 {
 	memset(filter, 0, sizeof(*filter)); /* what is between its fields, too: libbpf looks */
 	filter->sz = sizeof(*filter);
-	filter->handle = tc->port;
+	filter->handle = port;
 	filter->priority = PRIORITY;
 }
 
@@ -257,60 +269,129 @@ static bool is_ours(uint32_t id)
 	return is_known && !strcmp(info.name, PROGRAM);
 }
 
+/* Who serves a port at a device has this name in their network namespace, as long as they live: so nobody takes a living
+ * one's filter for a dead one's. The socket; or -EADDRINUSE: another has it. */
+static int claim(uint16_t port, int index)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = 0;
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "tally-hook/%u/%d",
+			      port, index);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&name,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)))
+		result = -errno;
+	if (!result || TAKEN_OUT(HOOK_CLAIM))
+		return fd;
+	close(fd);
+	return result;
+}
+
+/* The program that our port's filter at this device runs; 0: there is none. */
+static uint32_t filter_program(uint16_t port, int index)
+{
+	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
+	struct bpf_tc_opts filter;
+
+	filter_of(port, &filter);
+	return bpf_tc_query(&at, &filter) ? 0 : filter.prog_id;
+}
+
+static void filter_remove(uint16_t port, int index)
+{
+	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
+	struct bpf_tc_opts filter;
+
+	filter_of(port, &filter);
+	(void)bpf_tc_detach(&at, &filter);
+}
+
 /* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-13): on whatever device, for we
- * may be given others than it was. Nobody else can have our port. */
-static void detach_left(const struct hook_tc *tc)
+ * may be given others than it was, or none. One who lives has our port, too, if it listens on another address. */
+static void detach_left(uint16_t port)
 {
 	struct if_nameindex *all = if_nameindex();
 
 	for (struct if_nameindex *at = all; at && at->if_index && !TAKEN_OUT(HOOK_LEFT); at++) {
-		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)at->if_index,
-			    .attach_point = BPF_TC_INGRESS);
-		struct bpf_tc_opts filter;
+		int index = (int)at->if_index, fd;
 
-		filter_of(tc, &filter);
-		if (bpf_tc_query(&hook, &filter) || !is_ours(filter.prog_id))
+		if (!is_ours(filter_program(port, index)))
 			continue;
-		filter_of(tc, &filter);
-		(void)bpf_tc_detach(&hook, &filter);
+		fd = claim(port, index);
+		if (fd < 0)
+			continue;
+		filter_remove(port, index);
+		close(fd);
 	}
 	if_freenameindex(all);
 }
 
 static void detach(struct hook_tc *tc)
 {
-	for (uint32_t i = 0; i < tc->attached; i++) {
-		LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = tc->device[i].index,
-			    .attach_point = BPF_TC_INGRESS);
-		struct bpf_tc_opts filter;
+	for (uint32_t i = 0; i < tc->devices; i++) {
+		const struct device *device = &tc->device[i];
 
-		filter_of(tc, &filter);
-		if (bpf_tc_query(&at, &filter) || filter.prog_id != program_id(tc))
-			continue; /* another's by now */
-		filter_of(tc, &filter);
-		(void)bpf_tc_detach(&at, &filter);
+		if (device->claim < 0)
+			continue;
+		if (tc->object && filter_program(tc->port, device->index) == program_id(tc))
+			filter_remove(tc->port, device->index);
+		close(device->claim);
 	}
 }
 
-static int attach(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
+static int claim_all(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 {
-	for (; tc->attached < tc->devices; tc->attached++) {
-		const struct device *device = &tc->device[tc->attached];
-		LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = device->index,
-			    .attach_point = BPF_TC_INGRESS);
-		struct bpf_tc_opts filter;
-		int result = bpf_tc_hook_create(&at);
+	for (uint32_t i = 0; i < tc->devices; i++) {
+		struct device *device = &tc->device[i];
 
-		if (result && result != -EEXIST)
-			return say(error, result, "no clsact at", device->name);
-		filter_of(tc, &filter);
-		filter.prog_fd = tc->run;
-		filter.flags = BPF_TC_F_REPLACE;
-		result = bpf_tc_attach(&at, &filter);
-		if (result)
-			return say(error, result, "cannot attach to", device->name);
+		device->claim = claim(tc->port, device->index);
+		if (device->claim == -EADDRINUSE) {
+			snprintf(error, HOOK_ERROR_BYTES,
+				 "another tallyd serves port %u at %s in the kernel: choose "
+				 "another port, or another device",
+				 tc->port, device->name);
+			return -EADDRINUSE;
+		}
+		if (device->claim < 0)
+			return say(error, device->claim, "cannot claim", device->name);
 	}
 	return 0;
+}
+
+/* Puts the filter there, in place of what has its handle. */
+static int attach(const struct hook_tc *tc, int index)
+{
+	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
+	struct bpf_tc_opts filter;
+	int result = bpf_tc_hook_create(&at);
+
+	if (result && result != -EEXIST)
+		return result;
+	filter_of(tc->port, &filter);
+	filter.prog_fd = tc->run;
+	filter.flags = BPF_TC_F_REPLACE;
+	return bpf_tc_attach(&at, &filter);
+}
+
+static int attach_all(const struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
+{
+	for (uint32_t i = 0; i < tc->devices; i++) {
+		int result = attach(tc, tc->device[i].index);
+
+		if (result)
+			return say(error, result, "cannot attach to", tc->device[i].name);
+	}
+	return 0;
+}
+
+static bool is_named(const struct hook_tc *tc, int index)
+{
+	for (uint32_t i = 0; i < tc->devices; i++)
+		if (tc->device[i].index == index)
+			return true;
+	return false;
 }
 
 static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_ERROR_BYTES])
@@ -326,8 +407,11 @@ static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_
 		}
 		snprintf(device->name, sizeof(device->name), "%.*s", (int)length, at);
 		device->index = (int)if_nametoindex(device->name);
+		device->claim = -1;
 		if (!device->index)
 			return say(error, -ENODEV, "device", device->name);
+		if (is_named(tc, device->index))
+			return say(error, -EEXIST, "device", device->name);
 		tc->devices++;
 		at += length + (at[length] == ',');
 	}
@@ -335,15 +419,6 @@ static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_
 		return 0;
 	snprintf(error, HOOK_ERROR_BYTES, "no device is named");
 	return -EINVAL;
-}
-
-/* The verifier's and the loader's own lines say more than one of ours has room for. */
-static int silent(enum libbpf_print_level level, const char *format, va_list list)
-{
-	(void)level;
-	(void)format;
-	(void)list;
-	return 0;
 }
 
 static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
@@ -377,10 +452,8 @@ static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 static void tc_close(struct hook *hook)
 {
 	struct hook_tc *tc = tc_of(hook);
-	libbpf_print_fn_t before = libbpf_set_print(silent);
 
 	detach(tc);
-	libbpf_set_print(before);
 	bpf_object__close(tc->object);
 	free(tc->counts);
 	free(tc);
@@ -400,27 +473,33 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 		.counts = tc_counts,
 		.close = tc_close,
 	};
-	libbpf_print_fn_t before = libbpf_set_print(silent);
-	struct hook_tc *tc = calloc(1, sizeof(*tc));
+	struct hook_tc *tc = devices ? calloc(1, sizeof(*tc)) : NULL;
 	int result = -ENOMEM;
 
+	libbpf_set_print(silent);
+	if (!devices) {
+		detach_left(port);
+		*hook = NULL;
+		return 0;
+	}
 	snprintf(error, HOOK_ERROR_BYTES, "out of memory");
 	if (tc) {
 		tc->hook.ops = &ops;
 		tc->port = port;
 		tc->counts = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*tc->counts));
 		result = tc->counts ? devices_parse(tc, devices, error) : -ENOMEM;
+		if (!result)
+			result = claim_all(tc, error);
 		if (!result) {
-			detach_left(tc);
+			detach_left(port);
 			result = load(tc, error);
 		}
 		if (!result)
-			result = attach(tc, error);
+			result = attach_all(tc, error);
 		if (result)
 			tc_close(&tc->hook);
 		else
 			*hook = &tc->hook;
 	}
-	libbpf_set_print(before);
 	return result;
 }

@@ -184,7 +184,7 @@ static bool job_plan(struct server *server, struct job *job)
 			input.receive_bytes = shard_receive_bytes(server->shards[k]);
 	if (job->admission->mode != CONTROL_LATENCY)
 		return plan_job(&input, &job->plan);
-	if (server->options.hook_open && (!input.lanes_max || input.lanes_max > HOOK_LANES_MAX))
+	if (server->options.hook_devices && (!input.lanes_max || input.lanes_max > HOOK_LANES_MAX))
 		input.lanes_max = HOOK_LANES_MAX; /* or the kernel could not take it */
 	return plan_latency(&input, job->admission->latency_slots, job->admission->latency_window,
 			    &job->plan);

@@ -68,11 +68,11 @@ struct server_options {
 	uint32_t gather_ms;     /* not all there after so long: ABORT; 300,000 */
 	uint32_t drain_ms;      /* after server_drain, running jobs are aborted; 0: no limit */
 	const char *key; /* every JOIN must say it, at most 127 bytes; NULL, "": none. Copied */
-	hook_open_fn *
-		hook_open; /* latency mode's slots are in the kernel; NULL: in the shards. Not with */
-	const char
-		*hook_devices; /* local_name; where packets come in. Both must outlive the server */
-	server_log *log;       /* NULL: silence */
+	hook_open_fn *hook_open; /* NULL: nothing is in the kernel, */
+	const char *
+		hook_devices; /* or, where packets come in by these, latency mode's slots are; NULL: what others have
+				   * left there goes. Both must outlive the server; devices not with local_name */
+	server_log *log; /* NULL: silence */
 	void *log_arg;
 	server_read_again *read_again; /* NULL: server_reload does nothing. arg is log_arg */
 };

@@ -88,7 +88,7 @@ struct shard_options {
 	uint32_t jobs_max;
 	uint32_t registers;      /* as engine_sparse_options has it */
 	int wake_fd;             /* an eventfd that is written when events wait; borrowed */
-	hook_open_fn *hook_open; /* NULL: no slots in the kernel */
+	hook_open_fn *hook_open; /* NULL: it is nobody's matter what is in the kernel */
 	const char *hook_devices;
 	char *hook_error; /* HOOK_ERROR_BYTES: why it could not be opened, if that is why shard_open failed */
 };
