@@ -209,6 +209,43 @@ static void filters__of_the_living_are_left_alone(void **state)
 	assert_int_equal(program_at("lo"), ours);
 }
 
+static void news_is(struct hook *of, const char *device, int error)
+{
+	struct hook_news news;
+
+	assert_true(of->ops->look(of, &news));
+	assert_string_equal(news.device, device);
+	assert_int_equal(news.error, error);
+	assert_false(of->ops->look(of, &news)); /* said once */
+}
+
+static void filters__that_others_take_away_are_put_back(void **state)
+{
+	struct hook_news news;
+	struct hook *other;
+
+	(void)state;
+	assert_false(hook->ops->look(hook, &news));
+	assert_int_equal(system("tc filter del dev lo ingress pref 65000"), 0);
+	assert_int_equal(program_at("lo"), 0);
+	news_is(hook, "lo", 0);
+	assert_int_not_equal(program_at("lo"), 0);
+	assert_int_equal(system("tc qdisc del dev lo clsact"), 0);
+	news_is(hook, "lo", 0);
+	assert_int_not_equal(program_at("lo"), 0);
+	if (!device_make("left0"))
+		return;
+	other = open_at("left0");
+	assert_int_equal(system("ip link del left0"), 0);
+	news_is(other, "left0", -ENODEV);
+	assert_true(device_make("left0")); /* another, of that name */
+	news_is(other, "left0", 0);
+	assert_int_not_equal(program_at("left0"), 0);
+	other->ops->close(other);
+	assert_int_equal(program_at("left0"), 0);
+	assert_int_equal(system("ip link del left0"), 0);
+}
+
 static int group(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +255,7 @@ static int group(void)
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
 		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
 		cmocka_unit_test(filters__of_the_living_are_left_alone),
+		cmocka_unit_test(filters__that_others_take_away_are_put_back),
 	};
 
 	return cmocka_run_group_tests_name("hook-filters", tests, NULL, NULL);

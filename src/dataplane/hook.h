@@ -15,6 +15,7 @@ struct hook;
 
 enum {
 	HOOK_ERROR_BYTES = 256,
+	HOOK_NAME_BYTES = 16, /* of a device */
 	HOOK_LANES_MAX = 360, /* of a packet: 1500 bytes over IPv4 */
 };
 
@@ -22,6 +23,12 @@ enum {
  * none, and *hook is NULL; but what others have left for the port goes. */
 typedef int hook_open_fn(struct hook **hook, const char *devices, uint16_t port,
 			 char error[HOOK_ERROR_BYTES]);
+
+/* What has happened to a device without us. */
+struct hook_news {
+	char device[HOOK_NAME_BYTES];
+	int error; /* 0: packets had come past us, and do not any more; a negative errno: they do, and why */
+};
 
 struct hook_ops {
 	/* Room for the job's slots, new ones. 0, or -ENOSPC: it is not one for here. */
@@ -42,6 +49,9 @@ struct hook_ops {
 		      const struct switch_latency_slot *state);
 	/* How many packets the kernel has served by itself, by verdict. */
 	void (*counts)(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT]);
+	/* Do packets still come here? If not, that is mended if it can be. To be asked now and then, until it is false: there
+	 * is no more to tell. */
+	bool (*look)(struct hook *hook, struct hook_news *news);
 	void (*close)(struct hook *hook);
 };
 

@@ -37,6 +37,7 @@ struct device {
 	char name[IF_NAMESIZE];
 	int index;
 	int claim;    /* the socket that says that we serve our port here; -1: we do not */
+	bool is_lost; /* the filter is gone, and nothing has put it back yet */
 };
 
 struct place { /* of a job */
@@ -44,6 +45,7 @@ struct place { /* of a job */
 	struct xdp_job value; /* as it is in the map */
 };
 
+static_assert((int)HOOK_NAME_BYTES == (int)IF_NAMESIZE, "a device's name is the kernel's");
 static_assert(SWITCH_LANES_MAX == HOOK_LANES_MAX,
 	      "the program and its users mean the same packets");
 
@@ -386,6 +388,50 @@ static int attach_all(const struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 	return 0;
 }
 
+/* ---- filters that somebody takes away ---- */
+
+/* One of the name may be another device by now. */
+static int device_again(const struct hook_tc *tc, struct device *device)
+{
+	int index = (int)if_nametoindex(device->name), fd;
+
+	if (!index)
+		return -ENODEV;
+	if (index == device->index)
+		return 0;
+	fd = claim(tc->port, index);
+	if (fd < 0)
+		return fd;
+	close(device->claim);
+	device->claim = fd;
+	device->index = index;
+	return 0;
+}
+
+static bool tc_look(struct hook *hook, struct hook_news *news)
+{
+	struct hook_tc *tc = tc_of(hook);
+
+	for (uint32_t i = 0; i < tc->devices; i++) {
+		struct device *device = &tc->device[i];
+		bool was_lost = device->is_lost;
+		int result;
+
+		if (filter_program(tc->port, device->index) == program_id(tc))
+			continue;
+		result = device_again(tc, device);
+		if (!result)
+			result = attach(tc, device->index);
+		device->is_lost = result;
+		if (result && was_lost)
+			continue; /* it was said */
+		*news = (struct hook_news){ .error = result };
+		memcpy(news->device, device->name, sizeof(device->name));
+		return true;
+	}
+	return false;
+}
+
 static bool is_named(const struct hook_tc *tc, int index)
 {
 	for (uint32_t i = 0; i < tc->devices; i++)
@@ -471,6 +517,7 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 		.read = tc_read,
 		.write = tc_write,
 		.counts = tc_counts,
+		.look = tc_look,
 		.close = tc_close,
 	};
 	struct hook_tc *tc = devices ? calloc(1, sizeof(*tc)) : NULL;

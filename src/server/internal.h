@@ -198,6 +198,7 @@ void server_say(struct server *server, enum server_level level, const char *form
 void server_say_stranger(struct server *server, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
+void server_say_hook(struct server *server, uint32_t shard, const struct hook_news *news);
 /* How the shards have fared so far: asked for, and said when a shard has answered. */
 void server_ask_reports(struct server *server);
 void server_say_report(struct server *server, uint32_t shard);

@@ -183,3 +183,17 @@ void server_say_refused(struct server *server, uint32_t shard, const struct engi
 			    link_address_format(&notice->address, text), notice->child,
 			    job ? job->name : "(none)", refusals[notice->refusal]);
 }
+
+void server_say_hook(struct server *server, uint32_t shard, const struct hook_news *news)
+{
+	if (news->error)
+		server_say(server, SERVER_WARN,
+			   "shard %u: the filter at %s is gone and cannot be put back, so the "
+			   "threads add what comes there: %s",
+			   shard, news->device, strerror(-news->error));
+	else
+		server_say(server, SERVER_WARN,
+			   "shard %u: the filter at %s was gone, and is back: meanwhile the "
+			   "threads have added what came there",
+			   shard, news->device);
+}

@@ -365,6 +365,8 @@ static void shard_event(struct server *server, uint32_t shard, const struct shar
 		server_say_report(server, shard);
 	else if (event->type == SHARD_NOTICE && event->notice.type == ENGINE_REFUSED)
 		server_say_refused(server, shard, &event->notice);
+	else if (event->type == SHARD_HOOK)
+		server_say_hook(server, shard, &event->hook);
 	else
 		job_shard_event(server, shard, event);
 }

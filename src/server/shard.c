@@ -20,6 +20,7 @@ enum { WAIT_MS_MAX = 1000, DEAD_WAIT_MS = 20, NS_PER_MS = 1000000, NOTICES = 64 
 struct shard {
 	struct link *link;
 	struct hook *hook; /* NULL: none */
+	uint64_t look_ns;  /* at the hook, next */
 	struct engine_soft *engine;
 	struct queue commands; /* control -> shard */
 	struct queue events;   /* shard -> control */
@@ -183,6 +184,22 @@ static void shard_wait(struct shard *shard)
 	link->ops->wait(link, due_ns < until_ns ? due_ns : until_ns);
 }
 
+/* Once a second, which is as often as an idle shard comes by. */
+static void shard_look(struct shard *shard)
+{
+	struct shard_event event = { .type = SHARD_HOOK };
+	uint64_t now_ns = shard->hook ? shard->link->ops->now_ns(shard->link) : 0;
+
+	if (!shard->hook || now_ns < shard->look_ns)
+		return;
+	shard->look_ns = now_ns + (uint64_t)WAIT_MS_MAX * NS_PER_MS;
+	while (queue_room(&shard->events) > SHARD_EVENTS / 2 &&
+	       shard->hook->ops->look(shard->hook, &event.hook)) {
+		shard_tell(shard, &event);
+		shard_wake_control(shard);
+	}
+}
+
 static void *shard_main(void *arg)
 {
 	struct shard *shard = arg;
@@ -197,6 +214,7 @@ static void *shard_main(void *arg)
 
 		if (shard_notices(shard))
 			shard_wake_control(shard);
+		shard_look(shard);
 		if (!is_busy)
 			shard_wait(shard);
 	}

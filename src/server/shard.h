@@ -65,6 +65,7 @@ enum shard_event_type {
 	SHARD_NOTICE, /* the engine has seen something; may be lost if control is slow: what matters is
 		       * seen again */
 	SHARD_DEAD, /* the kernel receives no more on its socket: `result`; commands are still obeyed */
+	SHARD_HOOK, /* `hook` */
 };
 
 struct shard_event {
@@ -77,6 +78,7 @@ struct shard_event {
 	uint64_t memory_used, memory_max;    /* TABLE_BEAT: of the shard */
 	uint64_t parts;                      /* TABLE_BEAT: that the table has sent */
 	struct engine_event notice;
+	struct hook_news hook;
 };
 
 struct shard_options {

@@ -216,6 +216,68 @@ static void shard__tells_of_hellos_and_answers_updates(void **state)
 	close(fd);
 }
 
+/* ---- the kernel's slots ---- */
+
+static bool hook_look(struct hook *hook, struct hook_news *news)
+{
+	static bool is_said;
+
+	(void)hook;
+	if (is_said)
+		return false;
+	*news = (struct hook_news){ .device = "eth7", .error = -ENODEV };
+	is_said = true;
+	return true;
+}
+
+static void hook_counts(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT])
+{
+	(void)hook;
+	memset(verdict, 0, SWITCH_VERDICT_COUNT * sizeof(*verdict));
+}
+
+static void hook_close(struct hook *hook)
+{
+	(void)hook;
+}
+
+static int hook_open(struct hook **hook, const char *devices, uint16_t port,
+		     char error[HOOK_ERROR_BYTES])
+{
+	static const struct hook_ops ops = { .look = hook_look,
+					     .counts = hook_counts,
+					     .close = hook_close };
+	static struct hook opened = { .ops = &ops };
+
+	(void)error;
+	assert_string_equal(devices, "eth7");
+	assert_int_not_equal(port, 0);
+	*hook = &opened;
+	return 0;
+}
+
+static void shard__tells_what_has_happened_to_its_filters(void **state)
+{
+	struct bench bench = { .wake_fd = eventfd(0, EFD_NONBLOCK) };
+	struct shard_options options = {
+		.local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } },
+		.receive_bytes = 1 << 16,
+		.wake_fd = bench.wake_fd,
+		.hook_open = hook_open,
+		.hook_devices = "eth7",
+	};
+	struct shard_event event;
+
+	(void)state;
+	assert_int_equal(shard_open(&bench.shard, &options), 0);
+	event = bench_next(&bench);
+	assert_int_equal(event.type, SHARD_HOOK);
+	assert_string_equal(event.hook.device, "eth7");
+	assert_int_equal(event.hook.error, -ENODEV);
+	shard_close(bench.shard, NULL, NULL);
+	close(bench.wake_fd);
+}
+
 /* ---- a table ---- */
 
 enum {
@@ -343,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shard__acknowledges_commands_in_order),
 		cmocka_unit_test(shard__tells_of_hellos_and_answers_updates),
+		cmocka_unit_test(shard__tells_what_has_happened_to_its_filters),
 		cmocka_unit_test(shard__sleeps_no_longer_than_until_a_flush_is_due),
 		cmocka_unit_test(shard__whose_socket_breaks_says_so_once_and_refuses_jobs),
 	};

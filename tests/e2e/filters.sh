@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# filters.sh - tallyd --engine kernel and its filter: a second one with the same port and device is told so, and the first
+# goes on; a filter that somebody takes away is put back, which the log says; and what a killed one leaves goes when the
+# next begins, whatever its engine. In a network namespace of its own: root. TALLY_BUILD: where the programs are.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+BUILD=${TALLY_BUILD:-build/release} LAB=tally-filters-$$
+tmp=$(mktemp -d)
+# shellcheck source=tests/e2e/spaces.sh
+. tests/e2e/spaces.sh
+spaces_need filters ip tc
+ip netns add "$LAB"
+pids=()
+cleanup() {
+	((${#pids[@]} == 0)) || kill -9 "${pids[@]}" 2>/dev/null
+	wait 2>/dev/null
+	ip netns del "$LAB"
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+ip -n "$LAB" link set lo up
+
+fail() {
+	echo "FAILED: $*"
+	tail -n 5 "$tmp"/*
+	exit 1
+}
+
+# until WHAT COMMAND...: it succeeds, some time.
+until_so() {
+	local what=$1
+	shift
+	for _ in $(seq 600); do
+		"$@" && return
+		sleep 0.05
+	done
+	fail "$what"
+}
+
+# daemon NAME ARGUMENT...: its pid in $pid, its log in $tmp/NAME.
+daemon() {
+	local name=$1
+	shift
+	ip netns exec "$LAB" "$BUILD/tools/tallyd" "$@" >"$tmp/$name" 2>&1 &
+	pid=$!
+	pids+=("$pid")
+}
+
+has_filter() {
+	tc -n "$LAB" filter show dev lo ingress | grep -q 'handle 0x1c03 tally_hook'
+}
+has_no_filter() {
+	! has_filter
+}
+
+daemon first --listen 127.0.0.1 --engine kernel --devices lo
+first=$pid
+is_there() {
+	grep -q ready "$tmp/first" || ! kill -0 "$first" 2>/dev/null
+}
+until_so "the first is not ready" is_there
+grep -q 'built without' "$tmp/first" && skip "filters: tallyd was built without libbpf or clang"
+has_filter || fail "the first has no filter"
+
+daemon second --listen 127.0.0.2 --engine kernel --devices lo
+wait "$pid" && fail "the second has not said no"
+grep -q 'another tallyd serves port 7171 at lo in the kernel' "$tmp/second" || fail "the second does not say why"
+has_filter || fail "the second has taken the first one's filter"
+
+daemon threads --listen 127.0.0.2
+until_so "one without filters does not begin beside it" grep -q ready "$tmp/threads"
+has_filter || fail "one without filters has taken the first one's"
+kill "$pid"
+wait "$pid"
+
+tc -n "$LAB" filter del dev lo ingress pref 65000
+until_so "a filter that is gone does not come back" has_filter
+until_so "it does not say so" grep -q 'the filter at lo was gone, and is back' "$tmp/first"
+
+kill -9 "$first"
+wait "$first" 2>/dev/null
+has_filter || fail "a killed one's filter has gone by itself"
+daemon third --listen 127.0.0.2
+until_so "the third does not begin" grep -q ready "$tmp/third"
+has_no_filter || fail "a killed one's filter has stayed"
