@@ -32,7 +32,7 @@
 #define UDP_SEGMENT 103
 #endif
 
-enum { PORT = 7171, CHILDREN = 3, SLOTS = 4, JOB = 5, LANES = 8, WAIT_MS = 1000, QUIET_MS = 30 };
+enum { PORT = 7171, CHILDREN = 3, SLOTS = 4, JOB = 5, LANES = 8, WAIT_MS = 20000, QUIET_MS = 30 };
 
 static struct hook *hook;
 static struct switch_job job;
