@@ -98,8 +98,8 @@ static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted
 		"than %s%s, or has another folder (--adopt 0/%u at server 1: these are it from now "
 		"on)",
 		open->name, open->servers, conn->who,
-		has->is_used ? "those that the table was made with" : "those of ",
-		has->is_used ? "" : other->who, open->servers);
+		other ? "those of " : "those that the table was made with", other ? other->who : "",
+		open->servers);
 	return true;
 }
 
@@ -124,7 +124,7 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 	}
 	if (has->count && (has->index != open->server || has->count != open->servers)) {
 		if (is_fixed)
-			place_refuse(server, hosted, conn, open, has->is_used ? NULL : other);
+			place_refuse(server, hosted, conn, open, other);
 		return is_fixed;
 	}
 	if (ps_share_is_others_map(&(struct ps_share){ .index = open->server,
@@ -177,6 +177,10 @@ bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open)
 	share.is_known = true;
 	if (is_new)
 		ps_table_share(hosted->table, &share);
+	/* From here on it may push to the others, of which this one hears nothing. */
+	if (!open->server && memcmp(open->own, none, sizeof(none)) != 0 &&
+	    !TAKEN_OUT(PS_SHARE_LISTED))
+		ps_table_use(hosted->table);
 	return true;
 }
 

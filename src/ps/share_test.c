@@ -169,6 +169,32 @@ static int open_listed(uint16_t worker, uint64_t incarnation, const uint8_t *who
 	return fd;
 }
 
+/* It may have pushed to the others, and been killed before this one was asked for anything. */
+static void server__list_is_for_ever_once_it_was_taken(void **unused)
+{
+	int fd = opened(0, 1, 0, 2, NULL);
+
+	(void)unused;
+	memcpy(identity, said.identity, sizeof(identity));
+	gone(fd);
+	fd = open_listed(0, 1, identity, 5);
+	hear(fd, KV_OPENED);
+	gone(fd);
+	for (unsigned restarts = 0; restarts < 2; restarts++) {
+		fd = open_as(1, 2, 0, 1, NULL, false);
+		hear_no(fd, KV_REFUSED_MISMATCH,
+			"number 1 of 1; when the table was made it was number 1 of 2");
+		close(fd);
+		fd = opened(1, 2, 0, 2, NULL);
+		assert_true(said.is_used);
+		gone(fd);
+		fd = open_listed(1, 2, identity, 6);
+		hear_no(fd, KV_REFUSED_MISMATCH, "than those that the table was made with");
+		close(fd);
+		again();
+	}
+}
+
 /* The others are others: of each place there may be several that say they are it. */
 static void server__other_servers_behind_the_first_are_refused(void **unused)
 {
@@ -421,6 +447,7 @@ int main(void)
 		T(other_place_is_refused_while_somebody_is_there),
 		T(other_place_is_refused_once_it_was_used),
 		T(folder_of_another_table_is_refused),
+		T(list_is_for_ever_once_it_was_taken),
 		T(other_servers_behind_the_first_are_refused),
 		T(same_server_twice_in_a_list_is_refused),
 		T(folder_that_is_gone_is_named),

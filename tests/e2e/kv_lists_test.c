@@ -234,7 +234,7 @@ static void lists_differ_from_the_table(void)
 	refused("10", 0, "when the table was made it was number 2 of 2");
 	refused("0", 0, "when the table was made it was number 1 of 2");
 	refused("012", 0, "this is number 1 of 3; when the table was made it was number 1 of 2");
-	refused("00", 0, "this is number 2 of 2; when the table was made it was number 1 of 2");
+	refused("00", 0, "this is number 2 of 2; in that of worker 0");
 	refused("02", 0, "one is another than those that the table was made with");
 	refused("31", 0, "of another table of this name than what the first server of worker 0");
 }
@@ -306,6 +306,83 @@ static void tables_are_made_otherwise(void)
 	again(1, folder_new(folder), usual);
 }
 
+/* ---- a worker that is killed ---- */
+
+/* FNV-1a of its bytes, as the rule says it. */
+static uint32_t server_of(uint64_t key)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (uint32_t i = 0; i < 8; i++)
+		hash = (hash ^ (key >> 8 * i & 0xff)) * 0x100000001b3;
+	return (uint32_t)(hash % 2);
+}
+
+static uint32_t keys_of_the_second(uint64_t key[KEYS])
+{
+	uint32_t count = 0;
+
+	for (uint64_t i = 0; i < KEYS; i++)
+		if (server_of(i))
+			key[count++] = i;
+	return count;
+}
+
+/* The first server hears no more of it than OPEN. */
+static void push_and_die(uint32_t idx)
+{
+	struct tally_kv *kv = opened("01", idx);
+	uint64_t key[KEYS];
+	float value[KEYS];
+	uint32_t count = keys_of_the_second(key);
+
+	for (uint32_t i = 0; i < count; i++)
+		value[i] = value_of(idx, key[i]);
+	if (!count || tally_kv_push(kv, key, value, count, NULL))
+		test_fail("%u keys: %s", count, tally_get_last_error(NULL));
+	wait_for(kv);
+	_exit(0);
+}
+
+static void is_there(void)
+{
+	struct tally_kv *kv = opened("01", 0);
+	uint64_t key[KEYS];
+	float row[KEYS];
+	uint32_t count = keys_of_the_second(key);
+
+	if (tally_kv_pull(kv, key, row, count, NULL))
+		test_fail("%s", tally_get_last_error(NULL));
+	wait_for(kv);
+	for (uint32_t i = 0; i < count; i++)
+		if (row[i] < value_of(0, key[i]) || row[i] > value_of(0, key[i]))
+			test_fail("after kind %u: key %u is %g", kinds, (uint32_t)key[i],
+				  (double)row[i]);
+	if (tally_kv_close(kv))
+		test_fail("%s", tally_get_last_error(NULL));
+}
+
+/* Killed before server 0 was asked for anything. */
+static void killed_before_the_first_was_asked(void)
+{
+	char folder[SERVERS][PATH], other[PATH];
+	pid_t pid[1];
+
+	for (uint32_t i = 0; i < 3; i++)
+		again(i, folder_new(folder[i]), usual);
+	workers_start(pid, 1, push_and_die);
+	if (!workers_join(pid, 1, now_ms() + READY_MS))
+		test_fail("the worker that is to die did not come so far");
+	refused("0", 0, "this is number 1 of 1; when the table was made it was number 1 of 2");
+	refused("02", 0, "this server, number 2 of 2, has nothing of it, and others have");
+	again(1, folder_new(other), usual);
+	refused("01", 0, "this server, number 2 of 2, has nothing of it, and others have");
+	again(1, folder[1], usual);
+	again(0, folder[0], usual);
+	refused("0", 0, "this is number 1 of 1; when the table was made it was number 1 of 2");
+	is_there();
+}
+
 int main(int argc, char **argv)
 {
 	char folder[SERVERS][PATH];
@@ -327,6 +404,7 @@ int main(int argc, char **argv)
 	both_push(2);
 	adopted_wrongly(folder[1]);
 	both_push(3);
+	killed_before_the_first_was_asked();
 	printf("%u kinds, none was taken\n", kinds);
 	return test_end(true);
 }
