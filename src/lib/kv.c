@@ -266,6 +266,13 @@ static int open_wait(struct tally_kv *kv)
 				 "server %s has not opened table %s in %llu s, nor said why",
 				 kv->server[s].at.text, kv->name,
 				 (unsigned long long)(kv->deadline_ns / ns_per_s));
+	if (!kv->error && error && !kv->is_whole)
+		kv_break(kv, TALLY_ERR_TIMEOUT,
+			 "server %s has opened table %s, and has not said in %llu s whether the "
+			 "other servers of this list are the table's: it is stuck, or its disk is: "
+			 "look at its log",
+			 kv->server->at.text, kv->name,
+			 (unsigned long long)(kv->deadline_ns / ns_per_s));
 	error = kv->error;
 	if (!error)
 		kv_steps_compare(kv);

@@ -90,6 +90,8 @@ struct fake {
 		opens_lost; /* so many times OPEN is obeyed, and the connection ends before it is answered */
 	uint32_t hellos_busy; /* so many HELLOs find no place */
 	uint64_t dones_lost;  /* so many DONEs are not said */
+	bool is_quiet;        /* says no ALIVE */
+	bool keeps_lists;     /* an OPEN with a list is not answered: R-KV-22 */
 	bool holds_pulls;     /* counts pulls, and answers none */
 	bool ends_at_pull;    /* the connection, instead of an answer */
 	bool ends;            /* all connections, once, and nothing else */
@@ -417,6 +419,8 @@ static void fake_barrier(struct fake *fake, struct fake_peer *peer, uint64_t num
 
 static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv_message *message)
 {
+	static const uint8_t none[KV_IDENTITY_BYTES];
+
 	if (fake->is_silent || message->type == fake->drops)
 		return;
 	if (message->type == fake->refuses) {
@@ -453,7 +457,8 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 						     .heartbeat_ms = fake_heartbeat_ms });
 		break;
 	case KV_OPEN:
-		fake_open(fake, peer, message);
+		if (!fake->keeps_lists || !memcmp(message->own, none, sizeof(none)))
+			fake_open(fake, peer, message);
 		break;
 	case KV_BATCH:
 		fake_batch(fake, peer, message);
@@ -582,7 +587,7 @@ static void fake_hear(struct fake *fake)
 
 static void fake_alive(struct fake *fake, uint64_t now_ns, uint64_t *said_ns)
 {
-	if (now_ns - *said_ns < FAKE_HEARTBEAT_MS * 500000ull || fake->is_silent)
+	if (now_ns - *said_ns < FAKE_HEARTBEAT_MS * 500000ull || fake->is_silent || fake->is_quiet)
 		return;
 	*said_ns = now_ns;
 	for (uint32_t i = 0; i < FAKE_PEERS; i++)

@@ -83,10 +83,77 @@ static void kv__server_of_an_older_version_is_named(void **state)
 	fake_end(fake);
 }
 
+static void this_rate_late(struct kv_message *opened)
+{
+	this_rate(opened);
+	usleep(20000); /* the worker sleeps */
+}
+
+static void quiet_as(struct fake *fake, void (*opened)(struct kv_message *))
+{
+	pthread_mutex_lock(&fake->lock);
+	fake->is_quiet = true;
+	fake->opened = opened;
+	pthread_mutex_unlock(&fake->lock);
+}
+
+/* Nobody says anything else before half a heartbeat is over, which is 30 s. */
+static void kv__list_is_said_as_soon_as_all_have_opened(void **state)
+{
+	enum { OPENS = 2 };
+	struct fake *one = fake_begin(0, 6), *two = fake_begin(0, 7); /* no UDP wakes the worker */
+	uint64_t began_ns = kv_clock_ns();
+	char both[160];
+
+	(void)state;
+	fake_heartbeat_ms = 60000;
+	snprintf(both, sizeof(both), "%s,%s", one->address, two->address);
+	quiet_as(one, this_rate);
+	quiet_as(two, this_rate_late);
+	for (uint32_t i = 0; i < OPENS; i++) {
+		struct tally_kv *kv = open_of(both, i % FAKE_WORKERS);
+
+		ok(tally_kv_close(kv));
+	}
+	if (kv_clock_ns() - began_ns > 15 * 1000000000ull)
+		fail_msg("%u opens took %llu ms", OPENS,
+			 (unsigned long long)((kv_clock_ns() - began_ns) / 1000000));
+	fake_heartbeat_ms = 2000;
+	fake_end(one);
+	fake_end(two);
+}
+
+/* The second OPEN is not answered: nothing was compared. */
+static void kv__list_that_nobody_judges_is_no_success(void **state)
+{
+	struct fake *one = fake_begin(FAKE_HOT, 8), *two = fake_begin(FAKE_HOT, 9);
+	struct tally_kv_options options;
+	struct tally_kv *kv = NULL;
+	char both[160], because[200];
+
+	(void)state;
+	snprintf(both, sizeof(both), "%s,%s", one->address, two->address);
+	snprintf(because, sizeof(because),
+		 "server %s has opened table words, and has not said in 1 s whether the other "
+		 "servers of this list are the table's",
+		 one->address);
+	pthread_mutex_lock(&one->lock);
+	one->keeps_lists = true;
+	pthread_mutex_unlock(&one->lock);
+	options = options_of(both, 0);
+	options.deadline_ms = 1000;
+	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_TIMEOUT, because);
+	assert_null(kv);
+	fake_end(one);
+	fake_end(two);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__servers_that_are_not_made_alike_are_named),
+		cmocka_unit_test(kv__list_is_said_as_soon_as_all_have_opened),
+		cmocka_unit_test(kv__list_that_nobody_judges_is_no_success),
 		cmocka_unit_test(kv__server_of_an_older_version_is_named),
 	};
 

@@ -153,6 +153,9 @@ static uint64_t turn(struct tally_kv *kv)
 		packets_read(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 		due_ns = rto_least(due_ns, kv_server_turn(&kv->server[s]));
+	if (!kv->error && kv_share_may_ask_again(kv->server))
+		due_ns =
+			kv->now_ns; /* the last of the others has opened it after the first one's turn */
 	kv_works_settle(kv);
 	kv_works_feed(kv);
 	hurry(kv);
