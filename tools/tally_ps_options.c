@@ -523,6 +523,12 @@ static int set(void *arg, const struct daemon_place *place, const char *name, co
 	struct ps_settings *settings = arg;
 	struct ps_server_options *server = &settings->server;
 
+	/* In a file each start would take what is lost for what was never there. */
+	if (place->file && (!strcmp(name, "accept-loss") || !strcmp(name, "adopt")))
+		return refuse(
+			place, name, value,
+			"on the command line alone: it is for the one start that somebody looks "
+			"at");
 	if (!strcmp(name, "checkpoint"))
 		settings->has_interval = true;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -551,11 +557,6 @@ static int set(void *arg, const struct daemon_place *place, const char *name, co
 		return args_size(value, 1 << 16, 1ull << 44, &server->switch_memory)
 			       ? 0
 			       : refuse(place, name, value, "a size from 64K to 16384G");
-	if (!strcmp(name, "accept-loss") && place->file)
-		return refuse(
-			place, name, value,
-			"on the command line alone: it is for the one start that somebody looks "
-			"at");
 	if (!strcmp(name, "accept-loss"))
 		return set_flag(&settings->accepts_loss, place, name, value);
 	if (!strcmp(name, "log-json"))

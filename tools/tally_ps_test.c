@@ -150,6 +150,22 @@ static void tally_ps__file_and_flags_are_one_set_of_options(void **state)
 	expect_refusal(words, "c,dim=1,durability=none: name=c: a second table of this name");
 }
 
+static void tally_ps__what_is_for_one_start_is_not_in_a_file(void **state)
+{
+	static const char *const lines[] = { "adopt=0/2\n", "adopt = 1/1\n", "accept-loss=\n",
+					     "accept-loss=1\n" };
+	char words[160];
+
+	(void)state;
+	/* The heartbeat is refused, too, but later: it would run otherwise. */
+	snprintf(words, sizeof(words), TABLE " --heartbeat 0 --config %s", path);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		file_write(lines[i]);
+		expect_refusal(words, "on the command line alone");
+	}
+	expect_start(TABLE " --listen 127.0.0.1:0 --adopt 0/2 --accept-loss", "ready");
+}
+
 static void tally_ps__heartbeat_is_in_seconds(void **state)
 {
 	(void)state;
@@ -210,6 +226,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tally_ps__never_shows_what_may_be_a_key),
 		cmocka_unit_test(tally_ps__key_file_that_all_may_read_is_warned_of),
 		cmocka_unit_test(tally_ps__file_and_flags_are_one_set_of_options),
+		cmocka_unit_test(tally_ps__what_is_for_one_start_is_not_in_a_file),
 		cmocka_unit_test(tally_ps__heartbeat_is_in_seconds),
 		cmocka_unit_test(tally_ps__log_json_is_one_object_a_line),
 		cmocka_unit_test(tally_ps__end_without_its_checkpoint_exits_1),
