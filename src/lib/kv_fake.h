@@ -80,7 +80,8 @@ struct fake {
 	bool is_silent;          /* reads, and answers nothing */
 	enum kv_type drops;      /* this message is as if it never came */
 	enum kv_type refuses;    /* this message, */
-	enum kv_refusal refusal; /* with this */
+	enum kv_refusal refusal; /* with this, */
+	const char *because;     /* and these words; NULL: some */
 	uint16_t version;        /* of WELCOME; 0: KV_VERSION */
 	bool forgets;            /* is_known is never said */
 	bool gathers; /* a restart is one without a log, whose checkpoint has no batch and no push */
@@ -429,9 +430,9 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 					    .refusal = fake->refusal,
 					    .table = FAKE_TABLE,
 					    .worker = peer->worker,
-					    .number = message->number,
-					    .text = "because the test says so" };
+					    .number = message->number };
 
+		strcpy(error.text, fake->because ? fake->because : "because the test says so");
 		fake_say(peer, &error);
 		return;
 	}

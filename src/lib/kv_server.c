@@ -10,6 +10,7 @@
 
 #include "core/ablate.h"
 #include "core/rto.h"
+#include "core/text.h"
 #include "lib/kv.h"
 
 static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;
@@ -507,10 +508,11 @@ static int result_of(enum kv_refusal refusal)
 }
 
 /* Only a pull can fail alone: all else is missed by what comes after it. */
-static void error_take(struct kv_server *server, const struct kv_message *message)
+static void error_take(struct kv_server *server, struct kv_message *message)
 {
 	struct kv_pull **at = &server->pulls, *pull;
 
+	text_clean(message->text); /* a server may say anything */
 	if (message->refusal == KV_REFUSED_BUSY) {
 		kv_server_lose(server, message->text); /* it says: come again */
 		return;
@@ -571,7 +573,7 @@ static void is_answered(struct kv_server *server)
 }
 
 /* False: it does not belong here. */
-static bool take(struct kv_server *server, const struct kv_message *message)
+static bool take(struct kv_server *server, struct kv_message *message)
 {
 	bool is_up = server->state == KV_UP || server->state == KV_MAPPING;
 

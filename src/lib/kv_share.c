@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_share.c - are these the servers of one table, each in its place, all made alike? See kv.h. docs/protocol.md, R-KV-22. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/ablate.h"
 #include "core/hash.h"
+#include "core/text.h"
 #include "lib/kv.h"
 
 enum { WORD_BYTES = 80 };
@@ -98,14 +98,6 @@ static bool differ(const char *made, const char *other, char word[WORD_BYTES], c
 	return false;
 }
 
-/* What is read: a server may say anything. */
-static void clean(char *text)
-{
-	for (; *text; text++)
-		if (!isprint((unsigned char)*text))
-			*text = '?';
-}
-
 static void difference_say(struct kv_server *server, const char *made)
 {
 	const struct kv_server *first = server->kv->server;
@@ -115,9 +107,9 @@ static void difference_say(struct kv_server *server, const char *made)
 		(void)differ(first->made, made, word, firsts, its);
 	value_show(its);
 	value_show(firsts);
-	clean(word);
-	clean(its);
-	clean(firsts);
+	text_clean(word); /* a server may say anything */
+	text_clean(its);
+	text_clean(firsts);
 	kv_break(server->kv, TALLY_ERR_MISMATCH,
 		 "table %s is not made alike on its servers: %s is %s on server %s, and %s on "
 		 "server "

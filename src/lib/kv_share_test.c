@@ -148,12 +148,32 @@ static void kv__list_that_nobody_judges_is_no_success(void **state)
 	fake_end(two);
 }
 
+static void kv__words_of_a_server_forge_no_line(void **state)
+{
+	static const char forged[] = "table words: worker 1 (a\ntally info: all is well\x1b[2J)";
+	struct fake *fake = fake_begin(FAKE_HOT, 10);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv = NULL;
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->refuses = KV_OPEN;
+	fake->refusal = KV_REFUSED_MISMATCH;
+	fake->because = forged;
+	pthread_mutex_unlock(&fake->lock);
+	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_MISMATCH,
+	       "worker 1 (a?tally info: all is well?[2J)");
+	assert_null(kv);
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__servers_that_are_not_made_alike_are_named),
 		cmocka_unit_test(kv__list_is_said_as_soon_as_all_have_opened),
 		cmocka_unit_test(kv__list_that_nobody_judges_is_no_success),
+		cmocka_unit_test(kv__words_of_a_server_forge_no_line),
 		cmocka_unit_test(kv__server_of_an_older_version_is_named),
 	};
 

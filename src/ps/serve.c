@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "core/ablate.h"
+#include "core/text.h"
 #include "ps/internal.h"
 
 static const uint64_t INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
@@ -34,6 +35,7 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 	va_start(arguments, format);
 	vsnprintf(message.text, sizeof(message.text), format, arguments);
 	va_end(arguments);
+	text_clean(message.text); /* others' names reach a worker's log and terminal, too */
 	if (ps_is_stranger(server, conn))
 		ps_log_stranger(server, "%s is refused: %s", conn->who, message.text);
 	else
