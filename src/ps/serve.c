@@ -36,7 +36,8 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 	vsnprintf(message.text, sizeof(message.text), format, arguments);
 	va_end(arguments);
 	text_clean(message.text); /* others' names reach a worker's log and terminal, too */
-	if (ps_is_stranger(server, conn))
+	/* Without a key anybody may be a member, and be refused as often as he likes. */
+	if (ps_is_stranger(server, conn) || !*server->options.key)
 		ps_log_stranger(server, "%s is refused: %s", conn->who, message.text);
 	else
 		ps_log(server, what ? PS_INFO : PS_WARN, "%s is refused: %s", conn->who,

@@ -35,6 +35,15 @@ static int setup_logged(void **state)
 	return begin(state);
 }
 
+static int setup_open_logged(void **state)
+{
+	options_begin();
+	options.key = "";
+	options.log = keep_line;
+	line_count = 0;
+	return begin(state);
+}
+
 static int setup_quick(void **state)
 {
 	options_begin();
@@ -285,6 +294,27 @@ static void server__strangers_do_not_fill_the_log(void **unused)
 	assert_true(line_count < LINES);
 }
 
+/* It has opened a table, and goes on to say what is refused. */
+static void server__member_without_a_key_does_not_fill_the_log(void **unused)
+{
+	struct kv_message hello = hello_of(0, 1);
+	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
+	int fd = connect_one();
+
+	(void)unused;
+	*hello.secret = 0;
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	for (unsigned i = 0; i < 3 * LINES; i++) {
+		batch_say(fd, 100, 5, 1);
+		hear_no(fd, KV_REFUSED_MESSAGE, "1 is next");
+	}
+	close(fd);
+	assert_true(line_count < LINES);
+}
+
 static int files_raise(void **state)
 {
 	struct rlimit files;
@@ -313,6 +343,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(server__strangers_do_not_fill_the_log, setup_logged,
 						end),
+		cmocka_unit_test_setup_teardown(server__member_without_a_key_does_not_fill_the_log,
+						setup_open_logged, end),
 	};
 
 	return cmocka_run_group_tests(tests, files_raise, folder_remove);
