@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "ps/internal.h"
 
-static const uint64_t INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
+static const uint64_t NS_PER_S = 1000000000, INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
 
 /* ---- no ---- */
 
@@ -257,15 +257,39 @@ static bool is_deleted(struct ps_server *server, struct ps_hosted *hosted, struc
 	return true;
 }
 
+static uint64_t wall_ns(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec;
+}
+
+/* R-KV-6. One that was ahead keeps those out whose clocks are right. */
+static void superseded_say(struct ps_server *server, struct ps_conn *conn, const char *table,
+			   uint64_t had)
+{
+	uint64_t now_ns = wall_ns();
+	char ahead[160] = "";
+
+	if (had > now_ns)
+		snprintf(ahead, sizeof(ahead),
+			 ": that one is %" PRIu64
+			 " s ahead of this server's clock: set the clocks of all hosts, and try "
+			 "again when these are over",
+			 (had - now_ns) / NS_PER_S + 1);
+	ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
+			"table %s: a later incarnation of worker %u has come, %" PRIu64
+			" and not %" PRIu64 "%s",
+			table, conn->worker, had, conn->incarnation, ahead);
+}
+
 /* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
 static bool is_ahead(struct ps_server *server, struct ps_conn *conn, const char *table,
 		     uint64_t had)
 {
-	struct timespec wall;
-	uint64_t now_ns;
+	uint64_t now_ns = wall_ns();
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	now_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
 	if (conn->incarnation <= now_ns + INCARNATION_AHEAD_NS || conn->incarnation - had <= 1 ||
 	    TAKEN_OUT(PS_INCARNATION))
 		return false;
@@ -301,10 +325,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	generation = server_of(hosted)->generation;
 	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
 	if (conn->incarnation < had) {
-		ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
-				"table %s: a later incarnation of worker %u has come, %" PRIu64
-				" and not %" PRIu64,
-				said->name, conn->worker, had, conn->incarnation);
+		superseded_say(server, conn, said->name, had);
 		return;
 	}
 	if (is_ahead(server, conn, said->name, had))

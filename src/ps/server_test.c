@@ -145,6 +145,17 @@ static void server__incarnation_far_ahead_is_refused(void **unused)
 	close(open_one(0, now_ns));
 	close(open_one(0, now_ns + hour_ns - hour_ns / 10));
 	close(open_one(0, now_ns + hour_ns - hour_ns / 10 + 1));
+	/* Whose clock is right is told why he has to wait, and for how long: 54 min, less what this took. */
+	hello = hello_of(0, now_ns + 1);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_SUPERSEDED,
+		" s ahead of this server's clock: set the clocks of all hosts");
+	assert_in_range(atoi(strstr(said.text, "that one is ") + strlen("that one is ")), 2000,
+			3240 + 1);
+	hear_end(fd);
 }
 
 static void server__pull_waits_for_what_it_asks_for(void **unused)
