@@ -3,6 +3,7 @@
 #ifndef TOOLS_TALLY_PS_OPTIONS_H
 #define TOOLS_TALLY_PS_OPTIONS_H
 
+#include "core/control.h"
 #include "ps/server.h"
 
 enum { PS_OPTION_BYTES = 1024 };
@@ -14,8 +15,8 @@ struct ps_settings {
 	char text[PS_TABLES_MAX][PS_OPTION_BYTES];             /* of --table, cut into pieces */
 	char aggregators[PS_OPTION_BYTES];                     /* likewise */
 	char listen[PS_OPTION_BYTES], folder[PS_OPTION_BYTES]; /* "": none */
-	char job[KV_JOB_BYTES], key[KV_JOB_BYTES];
-	bool has_interval; /* --checkpoint was said */
+	char job[KV_JOB_BYTES], key[CONTROL_KEY_BYTES];        /* as a worker has it */
+	bool has_interval;                                     /* --checkpoint was said */
 	bool is_insecure, is_json;
 	char warning[PS_OPTION_BYTES]; /* to be logged once that is possible; "": none */
 	bool accepts_loss;

@@ -119,7 +119,7 @@ static void tally_ps__never_shows_what_may_be_a_key(void **state)
 
 static void tally_ps__key_file_that_all_may_read_is_warned_of(void **state)
 {
-	char words[160];
+	char words[160], key[128 + 1] = "";
 
 	(void)state;
 	file_write("secret\n");
@@ -129,6 +129,12 @@ static void tally_ps__key_file_that_all_may_read_is_warned_of(void **state)
 	assert_int_equal(fchmod(file, 0600), 0);
 	file_write("two\nlines\n");
 	expect_refusal(words, "--key-file /tmp/tally-ps-test-");
+	memset(key, 'k',
+	       sizeof(key) -
+		       1); /* longer than any worker's may be; --heartbeat is looked at later */
+	file_write(key);
+	snprintf(words, sizeof(words), "--key-file %s --heartbeat 0", path);
+	expect_refusal(words, "not one line of 1 to 127");
 }
 
 static void tally_ps__file_and_flags_are_one_set_of_options(void **state)
