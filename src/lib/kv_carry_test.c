@@ -139,11 +139,57 @@ static void kv__what_is_left_counts_once(void **state)
 		each_part_counts_once(seed, seed % 2, seed % 3 ? 0 : 12);
 }
 
+/* ---- the warning ---- */
+
+enum { LINE_BYTES = 1024 };
+
+struct warned {
+	uint32_t count;
+	char last[LINE_BYTES];
+};
+
+static void warned_keep(int level, const char *line, void *arg)
+{
+	struct warned *warned = arg;
+
+	if (level != TALLY_LOG_WARN || !strstr(line, "smaller than its unit"))
+		return;
+	warned->count++;
+	snprintf(warned->last, sizeof(warned->last), "%s", line);
+}
+
+static void kv__small_values_are_warned_of_once_with_their_count(void **state)
+{
+	static struct warned warned;
+	static const float large[FAKE_DIM] = { 3, -2, 5 }, small[FAKE_DIM] = { 0.125f, -0.125f, 0 };
+	const uint64_t key = 6; /* hot */
+
+	(void)state;
+	for (uint32_t is_small = 0; is_small < 2; is_small++) {
+		struct fake *fake = fake_begin(FAKE_HOT, 32 + is_small);
+		struct tally_kv *kv = open_of(fake->address, 0);
+
+		assert_int_equal(tally_set_log(TALLY_LOG_WARN, warned_keep, &warned), TALLY_OK);
+		for (uint32_t i = 0; i < 3; i++)
+			ok(tally_kv_push(kv, &key, is_small ? small : large, 1, NULL));
+		ok(tally_kv_wait(kv, 0, -1));
+		assert_int_equal(warned.count, 0);
+		ok(tally_kv_close(kv));
+		assert_int_equal(tally_set_log(0, NULL, NULL), TALLY_OK);
+		fake_end(fake);
+		assert_int_equal(warned.count, is_small);
+	}
+	/* Of 3 pushes of 3 values two each are small and not 0, and of these two 3/8 are left. */
+	assert_non_null(strstr(warned.last, "table words: 6 of 9 values that were pushed"));
+	assert_non_null(strstr(warned.last, "of 2 of its values less than half a unit is left"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__small_values_come_in_the_end),
 		cmocka_unit_test(kv__what_is_left_counts_once),
+		cmocka_unit_test(kv__small_values_are_warned_of_once_with_their_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

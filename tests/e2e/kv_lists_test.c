@@ -383,6 +383,53 @@ static void killed_before_the_first_was_asked(void)
 	is_there();
 }
 
+/* ---- values below the unit, which is 1: R-KV-23 ---- */
+
+/* By worker and key, of both signs, at most a quarter. */
+static float small_of(uint32_t worker, uint64_t key)
+{
+	return (float)(1 + key % 4) * (worker ? -0.03125f : 0.0625f);
+}
+
+/* Not a contradiction: what is left of each comes in the end. */
+static void small_values_come(void)
+{
+	enum { HOT = 16, PUSHES = 200 };
+	struct tally_kv *kv[WORKERS];
+	uint64_t key[HOT];
+	float value[HOT];
+	char folder[PATH], table[256];
+
+	for (uint64_t i = 0; i < HOT; i++)
+		key[i] = i;
+	snprintf(table, sizeof(table), "%s,map=%s", usual, test_map(1, key, HOT));
+	again(3, folder_new(folder), table);
+	for (uint32_t w = 0; w < WORKERS; w++)
+		kv[w] = opened("3", w);
+	for (uint32_t n = 0; n < WORKERS * PUSHES; n++) {
+		for (uint32_t i = 0; i < HOT; i++)
+			value[i] = small_of(n % WORKERS, i);
+		if (tally_kv_push(kv[n % WORKERS], key, value, HOT, NULL))
+			test_fail("%s", tally_get_last_error(NULL));
+	}
+	for (uint32_t w = 0; w < WORKERS; w++)
+		wait_for(kv[w]);
+	if (tally_kv_pull(kv[0], key, value, HOT, NULL))
+		test_fail("%s", tally_get_last_error(NULL));
+	wait_for(kv[0]);
+	for (uint32_t i = 0; i < HOT; i++) {
+		float sum = PUSHES * (small_of(0, i) + small_of(1, i));
+
+		/* Half a unit may be left at each worker. */
+		if (value[i] < sum - 0.5f * WORKERS || value[i] > sum + 0.5f * WORKERS)
+			test_fail("small values of key %u: %g and not %g", i, (double)value[i],
+				  (double)sum);
+	}
+	for (uint32_t w = 0; w < WORKERS; w++)
+		if (tally_kv_close(kv[w]))
+			test_fail("%s", tally_get_last_error(NULL));
+}
+
 int main(int argc, char **argv)
 {
 	char folder[SERVERS][PATH];
@@ -405,6 +452,7 @@ int main(int argc, char **argv)
 	adopted_wrongly(folder[1]);
 	both_push(3);
 	killed_before_the_first_was_asked();
+	small_values_come();
 	printf("%u kinds, none was taken\n", kinds);
 	return test_end(true);
 }
