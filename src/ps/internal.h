@@ -145,6 +145,12 @@ __attribute__((format(printf, 5, 6))) void
 ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
 		enum kv_refusal refusal, const char *format, ...);
 
+/* Another worker, as a refusal names it: without a key by its number alone, for whoever asks may be anybody (R-KV-21).
+ * What is left out is logged, for those who look at a refusal there. */
+enum { PS_NAMED_BYTES = PS_CONN_NAME_BYTES };
+const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
+			  char text[PS_NAMED_BYTES]);
+
 /* ---- stranger.c: R-KV-21 ---- */
 
 /* How many connections there is room for. */

@@ -47,6 +47,17 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 		conn->is_ending = true;
 }
 
+const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
+			  char text[PS_NAMED_BYTES])
+{
+	if (*server->options.key || TAKEN_OUT(PS_NAMELESS))
+		return other->who;
+	snprintf(text, PS_NAMED_BYTES, "worker %u", other->worker);
+	ps_log_stranger(server, "the other one of the next line is %s, of job %.120s", other->who,
+			other->job);
+	return text;
+}
+
 /* ---- HELLO ---- */
 
 /* In a time that says nothing of where they differ. */
@@ -71,6 +82,23 @@ static bool has_place(struct ps_server *server, struct ps_conn *conn)
 	return false;
 }
 
+/* Without a key the job that this server is for is named to its own workers alone: R-KV-21. */
+static void hello_refuse(struct ps_server *server, struct ps_conn *conn,
+			 const struct kv_message *said)
+{
+	const struct ps_server_options *options = &server->options;
+	bool is_secret = !*options->key && *options->job && strcmp(options->job, said->job) != 0 &&
+			 !TAKEN_OUT(PS_NAMELESS);
+
+	ps_serve_refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
+			"%s is of job %.200s with %u workers; this server is for %s%.200s with %u",
+			conn->who, said->job, said->workers, is_secret ? "another job" : "job ",
+			is_secret       ? ""
+			: *options->job ? options->job
+					: "(any)",
+			options->workers);
+}
+
 static void hello(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
 {
 	const struct ps_server_options *options = &server->options;
@@ -88,12 +116,7 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 	}
 	if ((*options->job && strcmp(options->job, said->job) != 0) ||
 	    said->workers != options->workers) {
-		ps_serve_refuse(
-			server, conn, NULL, KV_REFUSED_MISMATCH,
-			"%s is of job %.200s with %u workers; this server is for job %.200s with "
-			"%u",
-			conn->who, said->job, said->workers, *options->job ? options->job : "(any)",
-			options->workers);
+		hello_refuse(server, conn, said);
 		return;
 	}
 	if (*options->key && !has_place(server, conn))

@@ -31,6 +31,8 @@ static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, const s
 bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
 			const struct kv_message *open)
 {
+	char name[PS_NAMED_BYTES];
+
 	for (uint32_t i = 0; i < server->conn_count; i++) {
 		const struct ps_conn *other = server->conn[i];
 
@@ -39,10 +41,12 @@ bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
 			continue;
 		ps_serve_refuse(
 			server, conn, open, KV_REFUSED_MISMATCH,
-			"table %s: %s is of job %.120s; %s, which is here, is of job %.120s: a "
+			"table %s: %s is of job %.120s; %s, which is here, is of %s%.120s: a "
 			"tally-ps has the workers of one job at a time: end that job, or "
 			"start a tally-ps for each, or give both the same TALLY_JOB",
-			open->name, conn->who, conn->job, other->who, other->job);
+			open->name, conn->who, conn->job, ps_serve_name(server, other, name),
+			*server->options.key ? "job " : "another job",
+			*server->options.key ? other->job : "");
 		return true;
 	}
 	return false;
@@ -53,6 +57,7 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 			 const struct ps_conn *other)
 {
 	const struct ps_share *has = &hosted->table->share;
+	char name[PS_NAMED_BYTES];
 
 	ps_serve_refuse(
 		server, conn, open, KV_REFUSED_MISMATCH,
@@ -60,8 +65,8 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 		"%s%s it was number %u of %u: all workers, always, list the same servers in the "
 		"same order, each once, and each server keeps its own folder",
 		open->name, conn->who, open->server + 1, open->servers,
-		other ? "in that of " : "when the table was made", other ? other->who : "",
-		has->index + 1, has->count);
+		other ? "in that of " : "when the table was made",
+		other ? ps_serve_name(server, other, name) : "", has->index + 1, has->count);
 }
 
 /* The whole table's map has keys of all its servers. One that has another one's keys alone was made for that one. */
@@ -87,6 +92,7 @@ static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted
 			const struct ps_conn *other)
 {
 	const struct ps_share *has = &hosted->table->share;
+	char name[PS_NAMED_BYTES];
 
 	if (!memcmp(has->list, none, sizeof(none)) || !memcmp(open->own, none, sizeof(none)) ||
 	    !memcmp(has->list, open->own, sizeof(none)) || (!has->is_used && !other) ||
@@ -98,8 +104,8 @@ static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted
 		"than %s%s, or has another folder (--adopt 0/%u at server 1: these are it from now "
 		"on)",
 		open->name, open->servers, conn->who,
-		other ? "those of " : "those that the table was made with", other ? other->who : "",
-		open->servers);
+		other ? "those of " : "those that the table was made with",
+		other ? ps_serve_name(server, other, name) : "", open->servers);
 	return true;
 }
 

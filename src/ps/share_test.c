@@ -306,6 +306,99 @@ static void server__workers_of_two_jobs_are_refused(void **unused)
 	close(other);
 }
 
+static char logged[8192];
+
+static void keep_logged(void *arg, enum ps_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	if (strlen(logged) + strlen(line) + 2 < sizeof(logged))
+		strcat(strcat(logged, line), "\n");
+}
+
+static int open_nameless(const char *job, uint16_t index, uint8_t list)
+{
+	struct kv_message hello = hello_of(1, 1);
+	struct kv_message open = { .type = KV_OPEN,
+				   .name = "t",
+				   .dim = DIM,
+				   .server = index,
+				   .servers = 2,
+				   .staleness = list == 9,
+				   .mode = list == 9 ? KV_BOUNDED : KV_ASYNC };
+	int fd = connect_one();
+
+	*hello.secret = 0;
+	strcpy(hello.job, job);
+	strcpy(hello.host, "stranger");
+	memcpy(open.identity, identity, sizeof(identity));
+	if (list != 9)
+		memset(open.own, list, sizeof(open.own));
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	return fd;
+}
+
+/* Whoever asks may be anybody: the number says enough to put a list right. */
+static void server__without_a_key_others_are_numbers(void **unused)
+{
+	static const struct {
+		const char *job;
+		uint16_t index;
+		uint8_t list; /* 9: none, and another mode */
+		const char *because;
+	} kind[] = {
+		{ "K", 0, 0, "is of job K; worker 0, which is here, is of another job:" },
+		{ "J", 1, 0, "this is number 2 of 2; in that of worker 0 it was number 1 of 2" },
+		{ "J", 0, 6, "one is another than those of worker 0, or has another folder" },
+		{ "J", 0, 9, "; worker 0, which is here, as asynchronous, staleness 0" },
+	};
+	struct kv_message hello = hello_of(0, 1);
+	struct kv_message open = {
+		.type = KV_OPEN, .name = "t", .dim = DIM, .server = 0, .servers = 2
+	};
+	int fd;
+
+	(void)unused;
+	end(NULL);
+	options.key = options.job = "";
+	options.log = keep_logged;
+	*logged = 0;
+	assert_int_equal(begin(NULL), 0);
+	fd = connect_one();
+	*hello.secret = 0;
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	memcpy(identity, said.identity, sizeof(identity));
+	memset(open.own, 5, sizeof(open.own));
+	memcpy(open.identity, identity, sizeof(identity));
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	for (unsigned i = 0; i < sizeof(kind) / sizeof(*kind); i++) {
+		int other = open_nameless(kind[i].job, kind[i].index, kind[i].list);
+
+		hear_no(other, KV_REFUSED_MISMATCH, kind[i].because);
+		assert_null(strstr(said.text, "(H"));
+		assert_null(strstr(said.text, "of job J; worker 0"));
+		close(other);
+	}
+	close(fd);
+	end(NULL);
+	if (!strstr(logged, "worker 0 (H, pid 77), of job J"))
+		fail_msg("%s", logged);
+	options.job = "J";
+	assert_int_equal(begin(NULL), 0);
+	fd = connect_one();
+	strcpy(hello.job, "K");
+	say(fd, &hello);
+	hear_no(fd, KV_REFUSED_MISMATCH,
+		"of job K with 2 workers; this server is for another job with 2");
+	close(fd);
+}
+
 /* FNV-1a of its bytes, as the rule says it. */
 static uint32_t server_of(uint64_t key, uint32_t count)
 {
@@ -452,6 +545,7 @@ int main(void)
 		T(same_server_twice_in_a_list_is_refused),
 		T(folder_that_is_gone_is_named),
 		T(workers_of_two_jobs_are_refused),
+		T(without_a_key_others_are_numbers),
 		T(map_of_another_server_or_table_is_refused),
 		T(version_1_is_refused_by_name),
 		T(old_folder_is_adopted_once),

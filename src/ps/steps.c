@@ -46,6 +46,7 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 	struct ps_worker *worker = &hosted->worker[conn->worker];
 	uint64_t had = home_sparse_server(table->home)->memory.worker[conn->worker].incarnation;
 	bool is_sync = open->mode == KV_SYNC;
+	char name[PS_NAMED_BYTES];
 
 	if (is_sync != table->options.is_sync) {
 		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
@@ -60,7 +61,8 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 				"table %s: %s has opened it as %s, staleness %u; %s, which is "
 				"here, as %s, staleness %u",
 				open->name, conn->who, kv_mode_name(open->mode), open->staleness,
-				other->conn->who, kv_mode_name(other->mode), other->staleness);
+				ps_serve_name(server, other->conn, name), kv_mode_name(other->mode),
+				other->staleness);
 	} else if (is_sync && conn->incarnation == had &&
 		   !ps_table_is_member(table, conn->worker)) {
 		ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
@@ -78,6 +80,7 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn)
 {
 	struct ps_worker *worker = &hosted->worker[conn->worker];
+	char name[PS_NAMED_BYTES];
 
 	worker->barrier = 0;
 	worker->answered = 0;
@@ -99,7 +102,8 @@ void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const str
 		ps_serve_refuse(server, out, NULL, KV_REFUSED_SUPERSEDED,
 				"table %s: %s has begun anew: what all have pushed since step "
 				"%" PRIu64 " is dropped, and the run is over",
-				hosted->options.table.name, conn->who, hosted->table->barrier);
+				hosted->options.table.name, ps_serve_name(server, conn, name),
+				hosted->table->barrier);
 	}
 }
 
