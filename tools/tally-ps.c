@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/daemon.h"
 #include "tools/tally_ps_options.h"
+#include "util/conf.h"
 
 enum { LOCK_TRIES = 50, LOCK_TRY_US = 20000 };
 
@@ -26,6 +27,30 @@ static void log_line(void *arg, enum ps_level level, const char *line)
 	(void)arg;
 	if (level <= settings.level)
 		daemon_log(daemon_level_name((int)level), line);
+}
+
+/* SIGHUP. A file that says no key leaves the old one: never none. */
+static void key_again(void *arg)
+{
+	char key[sizeof(settings.key)], line[PS_OPTION_BYTES + 128];
+	int error;
+
+	(void)arg;
+	if (!*settings.key_file)
+		return;
+	error = conf_load_key(settings.key_file, key, sizeof(key), NULL);
+	if (error) {
+		snprintf(line, sizeof(line), "key file %s: %s: the key stays as it was",
+			 settings.key_file, conf_error_text(error));
+		log_line(NULL, PS_ERROR, line);
+	} else if (strcmp(key, settings.key) != 0) {
+		strcpy(settings.key, key);
+		snprintf(line, sizeof(line),
+			 "key file %s: another key: whoever connects from now on must know it",
+			 settings.key_file);
+		log_line(NULL, PS_INFO, line);
+	}
+	explicit_bzero(key, sizeof(key));
 }
 
 static void on_signal(int number)
@@ -98,6 +123,7 @@ int main(int argc, char **argv)
 	if (*settings.folder && !folder_take(settings.folder))
 		return EXIT_FAILED;
 	settings.server.log = log_line;
+	settings.server.reload = key_again;
 	if (*settings.warning)
 		log_line(NULL, PS_WARN, settings.warning);
 	if (ps_server_open(&running, &settings.server, error)) {

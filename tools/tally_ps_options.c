@@ -546,6 +546,9 @@ static int set(void *arg, const struct daemon_place *place, const char *name, co
 		return set_text(settings->folder, sizeof(settings->folder), place, name, value);
 	if (!strcmp(name, "job"))
 		return set_text(settings->job, sizeof(settings->job), place, name, value);
+	if (!strcmp(name, "key-file") &&
+	    set_text(settings->key_file, sizeof(settings->key_file), place, name, value))
+		return EXIT_USAGE;
 	if (!strcmp(name, "key-file"))
 		return daemon_key("tally-ps", place, value, settings->key, sizeof(settings->key),
 				  settings->warning, sizeof(settings->warning));

@@ -18,7 +18,8 @@ struct ps_settings {
 	char job[KV_JOB_BYTES], key[CONTROL_KEY_BYTES];        /* as a worker has it */
 	bool has_interval;                                     /* --checkpoint was said */
 	bool is_insecure, is_json;
-	char warning[PS_OPTION_BYTES]; /* to be logged once that is possible; "": none */
+	char key_file[PS_OPTION_BYTES]; /* "": none */
+	char warning[PS_OPTION_BYTES];  /* to be logged once that is possible; "": none */
 	bool accepts_loss;
 };
 

@@ -137,6 +137,28 @@ static void tally_ps__key_file_that_all_may_read_is_warned_of(void **state)
 	expect_refusal(words, "not one line of 1 to 127");
 }
 
+static void tally_ps__sighup_reads_its_key_file_again(void **state)
+{
+	char words[160];
+	struct run run;
+
+	(void)state;
+	assert_int_equal(fchmod(file, 0600), 0);
+	file_write("secret\n");
+	snprintf(words, sizeof(words), TABLE " --listen 127.0.0.1:0 --key-file %s", path);
+	run_start(&run, words);
+	run_await(&run, "ready on ");
+	file_write("");
+	kill(run.pid, SIGHUP);
+	run_await(&run, "the key stays as it was");
+	file_write("hunter2\n");
+	kill(run.pid, SIGHUP);
+	run_await(&run, "another key: whoever connects from now on must know it");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_null(strstr(run.err_text, "hunter2"));
+}
+
 static void tally_ps__file_and_flags_are_one_set_of_options(void **state)
 {
 	char words[160];
@@ -231,6 +253,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tally_ps__aggregator_that_loopback_does_not_reach_is_named),
 		cmocka_unit_test(tally_ps__never_shows_what_may_be_a_key),
 		cmocka_unit_test(tally_ps__key_file_that_all_may_read_is_warned_of),
+		cmocka_unit_test(tally_ps__sighup_reads_its_key_file_again),
 		cmocka_unit_test(tally_ps__file_and_flags_are_one_set_of_options),
 		cmocka_unit_test(tally_ps__what_is_for_one_start_is_not_in_a_file),
 		cmocka_unit_test(tally_ps__heartbeat_is_in_seconds),

@@ -522,6 +522,8 @@ static void tables_turn(struct ps_server *server)
 	bool is_saving = atomic_exchange(&server->is_saving, false);
 	bool is_remapping = atomic_exchange(&server->is_remapping, false);
 
+	if (is_remapping && server->options.reload)
+		server->options.reload(server->options.arg);
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 

@@ -29,7 +29,8 @@ struct ps_hosted_options {
 struct ps_server_options {
 	const char *listen; /* "host", "host:port"; TCP and UDP; port 0: the kernel chooses */
 	const char *job;    /* "": any */
-	const char *key;    /* "": none */
+	const char *
+		key; /* "": none. It may change in reload, but not become none, nor cease to be it */
 	uint16_t workers;
 	uint32_t heartbeat_ms; /* 0: 1,000 */
 	/* R-KV-22: tables whose folder does not say it are that of this one of so many servers; 0: it has to say it. */
@@ -50,6 +51,8 @@ struct ps_server_options {
 	const struct ps_hosted_options *tables;
 	uint32_t table_count; /* 1..PS_TABLES_MAX */
 	void (*log)(void *arg, enum ps_level level, const char *line);
+	/* In the server's thread, after ps_server_reload and before maps are looked at; NULL: none. */
+	void (*reload)(void *arg);
 	void *arg;
 };
 

@@ -201,6 +201,51 @@ static void server__member_gets_in_when_strangers_have_all_their_places(void **u
 	close(member);
 }
 
+/* ---- another key ---- */
+
+static char key_now[16];
+static atomic_uint reloads;
+
+static void key_change(void *arg)
+{
+	(void)arg;
+	strcpy(key_now, "other");
+	reloads++;
+}
+
+static int setup_rekeyed(void **state)
+{
+	options_begin();
+	strcpy(key_now, "secret");
+	options.key = key_now;
+	options.reload = key_change;
+	return begin(state);
+}
+
+/* Who is in stays in; who comes has to know it. */
+static void server__another_key_is_for_those_who_come_later(void **unused)
+{
+	struct kv_message hello = hello_of(1, 1);
+	int member = open_one(0, 1), fd = connect_one();
+
+	(void)unused;
+	ps_server_reload(server);
+	for (unsigned ms = 0; !reloads && ms < PATIENCE_S * 1000; ms++)
+		usleep(1000);
+	assert_true(reloads);
+	say(fd, &hello);
+	hear_no(fd, KV_REFUSED_DENIED, "another key");
+	hear_end(fd);
+	strcpy(hello.secret, "other");
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	close(fd);
+	batch_say(member, 1, 5, -3);
+	hear(member, KV_DONE);
+	close(member);
+}
+
 /* ---- all the time ---- */
 
 static atomic_bool is_flooding;
@@ -348,6 +393,8 @@ int main(int argc, char **argv)
 			server__one_address_has_a_share_of_the_places_of_strangers, setup, end),
 		cmocka_unit_test_setup_teardown(
 			server__member_gets_in_when_strangers_have_all_their_places, setup, end),
+		cmocka_unit_test_setup_teardown(server__another_key_is_for_those_who_come_later,
+						setup_rekeyed, end),
 		cmocka_unit_test_setup_teardown(server__member_gets_in_while_strangers_come_and_go,
 						setup, end),
 		cmocka_unit_test_setup_teardown(server__name_of_a_host_forges_no_line, setup_logged,
