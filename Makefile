@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. Meson and Ninja do the work; scripts/ has one short script per target.
 
-all: build/release/build.ninja
+all: setup
 	@ninja -C build/release
 	@echo 'built: build/release/tools/{tally,tallyd}, build/release/src/lib/libtally.so'
 
-build/release/build.ninja:
+setup:
 	@scripts/setup.sh release
 
 help:
@@ -94,4 +94,4 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile
+.PHONY: all setup help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile

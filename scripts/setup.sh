@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh VARIANT [MESON OPTION...] - make build/VARIANT if it is not there yet, or what is there
-# is of no use.
+# setup.sh VARIANT [MESON OPTION...] - make build/VARIANT if it is not there yet, or what is there is of no use: it
+# came with a checkout that was moved here, or packages have come or gone.
 #   release  gcc, optimised, debug symbols and asserts kept: what users install
 #   clang    the same with clang          asan   gcc, address and undefined behaviour sanitizers
 #   arm64    a cross build, never run     tsan   clang, thread sanitizer
@@ -28,10 +28,45 @@ arm64) options=(--cross-file scripts/arm64.ini) ;;
 	;;
 esac
 
-[[ -f build/$variant/build.ninja ]] && exit 0
-rm -rf "build/$variant"
+complain() { echo "setup.sh: $*" >&2 && exit 1; }
+
+# What a build is set up for: this place, and what meson may find here or not.
+here() {
+	pwd -P
+	for name in clang c++; do
+		command -v "$name" || true
+	done
+	for name in libbpf ompi-c; do
+		pkg-config --exists "$name" 2>/dev/null && echo "$name"
+	done
+	return 0
+}
+
+for name in build "build/$variant" "build/$variant/.ninja_log"; do
+	[[ ! -e $name || -w $name ]] || complain "$name is $(stat -c %U "$name")'s, and $(id -un) may not write to it"
+done
+stamp=build/$variant/set-up-for
+if [[ -f build/$variant/build.ninja ]]; then
+	known=$(cat "$stamp" 2>/dev/null || true)
+	[[ $known != "$(here)" ]] || exit 0
+fi
+for name in meson ninja pkg-config "${cc%% *}"; do
+	command -v "$name" >/dev/null ||
+		complain "there is no $name here: scripts/deps.sh build, as root, installs what is needed"
+done
 mkdir -p build
+if [[ -f build/$variant/build.ninja ]]; then
+	place=${known%%$'\n'*}
+	if [[ ${place:-$(pwd -P)} != "$(pwd -P)" ]]; then
+		echo "setup.sh: build/$variant was set up in $place: it is set up anew, here" >&2
+	elif meson setup --reconfigure "build/$variant" "$@" >"build/$variant.log" 2>&1; then
+		here >"$stamp"
+		exit 0
+	fi
+fi
+rm -rf "build/$variant"
 if ! CC=$cc meson setup "build/$variant" "${options[@]}" "$@" >"build/$variant.log" 2>&1; then
 	cat "build/$variant.log" >&2
 	exit 1
 fi
+here >"$stamp"
