@@ -1,17 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|test|bench - install the Debian packages that are missing for it. Needs root; for
-# anybody else it says the command. Does nothing, and needs no network, when nothing is missing.
+# deps.sh build|demo|test|bench - install the Debian packages that are missing for it. Needs root; for anybody else, and
+# where apt-get fails, it says the command and fails. Does nothing, and needs no network, when nothing is missing.
+# deps.sh --list build|... - print their names.
 set -euo pipefail
 
+[[ ${1-} != --list ]] || { is_list=1 && shift; }
 build=(make gcc libc6-dev binutils meson ninja-build pkg-config python3 git ca-certificates
 	libjansson-dev libcmocka-dev zlib1g-dev liblzma-dev)
 demo=("${build[@]}" dataset-fashion-mnist)
-test=("${demo[@]}" clang libclang-rt-14-dev clang-format shellcheck linux-libc-dev libbpf-dev bpftool
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox)
-
-# What tally is compared with; its tests are skipped without it.
-bench=("${build[@]}" libopenmpi-dev openmpi-bin iproute2)
+# mpi: what tally is compared with. manpages-dev: data that trains.
+mpi=(libopenmpi-dev openmpi-bin)
+test=("${demo[@]}" clang libclang-rt-14-dev clang-format g++ shellcheck linux-libc-dev libbpf-dev bpftool
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox manpages-dev "${mpi[@]}")
+bench=("${build[@]}" "${mpi[@]}" iproute2)
 
 case ${1-} in
 build) wanted=("${build[@]}") ;;
@@ -19,10 +21,14 @@ demo) wanted=("${demo[@]}") ;;
 test) wanted=("${test[@]}") ;;
 bench) wanted=("${bench[@]}") ;;
 *)
-	echo "usage: scripts/deps.sh build|demo|test|bench" >&2
+	echo "usage: scripts/deps.sh [--list] build|demo|test|bench" >&2
 	exit 2
 	;;
 esac
+if [[ ${is_list-} ]]; then
+	printf '%s\n' "${wanted[@]}"
+	exit 0
+fi
 
 command -v dpkg-query >/dev/null || {
 	echo "not a Debian system; what is needed here goes by these names there: ${wanted[*]}" >&2
@@ -35,11 +41,19 @@ for package in "${wanted[@]}"; do
 done
 ((${#missing[@]})) || exit 0
 
+command="apt-get install --no-install-recommends ${missing[*]}"
 if ((EUID)); then
-	echo "missing packages; as root: apt-get install --no-install-recommends ${missing[*]}" >&2
+	echo "missing packages; as root: $command" >&2
 	exit 1
 fi
 echo "installing ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -q >&2 </dev/null
-apt-get install -qy --no-install-recommends "${missing[@]}" >&2 </dev/null
+# A mirror that does not answer is given up after 3 tries of 30 s. Old lists may still do.
+apt=(apt-get -q -o Acquire::Retries=3 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30)
+"${apt[@]}" update >&2 </dev/null ||
+	echo "deps.sh: apt-get update failed: is there a network? Trying with the lists of before" >&2
+if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 </dev/null; then
+	echo "deps.sh: $1 needs packages that apt-get could not install (what it says is above): ${missing[*]}" >&2
+	echo "deps.sh: with a network and a mirror in /etc/apt, as root: apt-get update && $command" >&2
+	exit 1
+fi
