@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hook_none.c - hook_tc.h where there was no libbpf or no clang to build it with. */
+/* hook_none.c - hook_tc.h where there was no libbpf or no clang to build it with: HOOK_LACKS says which. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -13,6 +13,8 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 		*hook = NULL;
 		return 0;
 	}
-	snprintf(error, HOOK_ERROR_BYTES, "this tallyd was built without libbpf or clang");
+	snprintf(error, HOOK_ERROR_BYTES,
+		 "this tallyd was built where there was " HOOK_LACKS
+		 ": install it (Debian: apt-get install clang libbpf-dev), and make again");
 	return -ENOTSUP;
 }
