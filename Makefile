@@ -24,7 +24,8 @@ help:
 	@echo 'make hostile    strangers send 10 million packets of each kind at running jobs, members lie'
 	@echo 'make fuzz       fuzz what takes bytes from outside           FUZZ_RUNS=1000000 FUZZ_TARGETS="switch codec"'
 	@echo 'make format     lay out all C with .clang-format'
-	@echo 'make install    install into PREFIX (/usr/local); DESTDIR is honoured'
+	@echo 'make install    build what is installed and put it into PREFIX=/usr/local, libraries into LIBDIR=lib; DESTDIR'
+	@echo 'make uninstall  remove that again, with the same PREFIX, LIBDIR and DESTDIR'
 	@echo 'make clean      remove build/'
 	@echo
 	@echo 'One test:       meson test -C build/release core-wire'
@@ -86,12 +87,14 @@ fuzz:
 format:
 	@scripts/check-style.sh --fix
 
-PREFIX ?= /usr/local
-install: all
-	@meson configure build/release --prefix $(PREFIX)
-	@meson install -C build/release
+export PREFIX LIBDIR DESTDIR
+install:
+	@scripts/install.sh
+
+uninstall:
+	@scripts/install.sh --remove
 
 clean:
 	rm -rf build
 
-.PHONY: all setup help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install clean fuzz hostile
+.PHONY: all setup help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install uninstall clean fuzz hostile
