@@ -19,7 +19,11 @@ enum {
 	TEXT_BYTES = 512,
 	CONNECT_MS = 3000,
 	JOIN_S = 10,
-	COUNT = 10000, /* of the vector that is added up: some packets */
+	COUNT = 10000,       /* of the vector that is added up: some packets */
+	LOSS_COUNT = 180000, /* of those that loss is measured with: 500 packets each, */
+	LOSS_PACKETS = 4000, /* as many in all, */
+	LOSS_S = 5,          /* or what takes so long */
+	LOSS_FEW = 3,        /* so many may be anything */
 };
 
 static const char *env_get(const char *name, void *arg)
@@ -156,7 +160,10 @@ static bool tcp_look(struct doctor *doctor, struct conn_address *address)
 	conn_close(conn);
 	if (why[0])
 		doctor_say(doctor, DOCTOR_FAIL, "tcp",
-			   "is tallyd running there, on that port? Do firewalls let TCP through?",
+			   error == -ECONNREFUSED || strstr(why, strerror(ECONNREFUSED))
+				   ? "is tallyd running there, on that port?"
+				   : "is tallyd running there, on that port? Do firewalls let TCP "
+				     "through?",
 			   "aggregator %s: %s", address->text, why);
 	else
 		doctor_say(doctor, DOCTOR_OK, "tcp", NULL,
@@ -251,6 +258,43 @@ static bool sum_look(struct doctor *doctor, struct tally_comm *comm)
 	return true;
 }
 
+/* Zeros, one vector after the other. The barrier's packet comes behind all that was late. */
+static void loss_look(struct doctor *doctor, struct tally_comm *comm)
+{
+	static int32_t zeros[LOSS_COUNT];
+	uint64_t until_ns = now_ns() + LOSS_S * 1000000000ull;
+	struct tally_stats stats = TALLY_STATS_INIT;
+	struct doctor_loss loss;
+	double worst;
+	int result;
+
+	do {
+		result = tally_allreduce(zeros, zeros, LOSS_COUNT, TALLY_INT32, TALLY_SUM, comm);
+		(void)tally_comm_get_stats(comm, &stats);
+	} while (!result && stats.packets_out < LOSS_PACKETS && now_ns() < until_ns);
+	if (!result)
+		result = tally_barrier(comm);
+	if (result) {
+		doctor_say(doctor, DOCTOR_FAIL, "loss", NULL, "%s", tally_get_last_error(comm));
+		return;
+	}
+	(void)tally_comm_get_stats(comm, &stats);
+	loss = doctor_loss_of(&stats);
+	worst = loss.there > loss.back ? loss.there : loss.back;
+	if (loss.lost < LOSS_FEW || worst < DOCTOR_LOSS_WARN)
+		doctor_say(doctor, DOCTOR_OK, "loss", NULL,
+			   "of %llu packets to the aggregator and their answers %llu %s lost",
+			   (unsigned long long)loss.packets, (unsigned long long)loss.lost,
+			   loss.lost == 1 ? "was" : "were");
+	else
+		doctor_say(doctor, worst < DOCTOR_LOSS_FAIL ? DOCTOR_WARN : DOCTOR_FAIL, "loss",
+			   "each costs a wait. Where do they go: ip -s link here and there, a "
+			   "switch's buffers, a cable, a limit of rate?",
+			   "of %llu packets to the aggregator %.1f %% were lost, of their answers "
+			   "%.1f %%",
+			   (unsigned long long)loss.packets, 100 * loss.there, 100 * loss.back);
+}
+
 static void hear_nothing(int level, const char *line, void *arg)
 {
 	(void)level, (void)line, (void)arg; /* errors come back as texts */
@@ -270,11 +314,8 @@ static void join_look(struct doctor *doctor)
 	result = tally_comm_init(&comm, doctor->boot.job, 1, 0, &options);
 	if (result) {
 		doctor_say(doctor, DOCTOR_FAIL, "join",
-			   doctor->boot.is_local
-				   ? NULL
-				   : "TCP passed: does a firewall let UDP through, the same port "
-				     "and those after it, both ways?",
-			   "%s", tally_get_last_error(NULL));
+			   doctor_join_advice(result, tally_get_last_error(NULL)), "%s",
+			   tally_get_last_error(NULL));
 		return;
 	}
 	(void)tally_comm_get_stats(comm, &stats);
@@ -284,8 +325,12 @@ static void join_look(struct doctor *doctor)
 		   doctor->boot.is_local ? "local mode" : doctor->boot.aggregator, stats.lanes,
 		   WIRE_HEADER_BYTES + stats.lanes * WIRE_LANE_BYTES, stats.shards,
 		   stats.shards == 1 ? "" : "s", stats.window, stats.slots);
-	if (sum_look(doctor, comm) && tally_comm_finalize(comm))
-		doctor_say(doctor, DOCTOR_FAIL, "leave", NULL, "%s", tally_get_last_error(comm));
+	if (sum_look(doctor, comm)) {
+		loss_look(doctor, comm);
+		if (tally_comm_finalize(comm))
+			doctor_say(doctor, DOCTOR_FAIL, "leave", NULL, "%s",
+				   tally_get_last_error(comm));
+	}
 	tally_comm_destroy(comm);
 }
 

@@ -11,8 +11,8 @@ if [[ $family == 6 && ! -e /proc/net/if_inet6 ]]; then
 	exit 77
 fi
 tmp=$(mktemp -d)
-tallyd=
-trap '[[ $tallyd ]] && kill "$tallyd"; rm -rf "$tmp"' EXIT
+tallyd='' proxy=
+trap '[[ $tallyd ]] && kill "$tallyd"; [[ $proxy ]] && kill "$proxy"; rm -rf "$tmp"' EXIT
 export HOME=$tmp
 unset "${!TALLY_@}"
 failures=0
@@ -93,6 +93,7 @@ says '^ok    launcher +none'
 says "^ok    config +$tmp/.tally.conf: not there"
 says '^ok    join +local mode: full packets of [0-9]+ numbers'
 says '^ok    sum'
+says '^ok    loss +of [0-9]+ packets .* [0-2] (was|were) lost'
 says ' 0 fail$'
 [[ -s $tmp/err ]] && fail "stderr"
 
@@ -129,10 +130,80 @@ while IFS= read -r line; do
 	[[ $line == '{"check":"'*'"status":"'*'"text":"'*'}' ]] || fail "JSON: $line"
 done <"$tmp/out"
 
+# lossy PERCENT - from $lossy to $address, TCP and UDP; of UDP so much is lost each way, with a seed.
+lossy() {
+	local why
+	coproc PROXY { exec python3 -c "$forward" "$loopback" "${address##*:}" "$1"; }
+	proxy=$PROXY_PID
+	read -r lossy why <&"${PROXY[0]}" || fail "no way that loses $1 %: $why"
+}
+
+if [[ $family == 4 ]] && command -v python3 >/dev/null; then
+	forward='
+import random, select, socket, sys
+to, share, draw = (sys.argv[1], int(sys.argv[2])), float(sys.argv[3]) / 100, random.Random(1)
+def bound(kind):
+    made = socket.socket(socket.AF_INET, kind)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("127.0.0.2", to[1]))
+    return made
+listener, front, back = bound(socket.SOCK_STREAM), bound(socket.SOCK_DGRAM), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+listener.listen()
+back.connect(to)
+for one in front, back:
+    one.setsockopt(socket.SOL_SOCKET, 8, 8 << 20) # SO_RCVBUF
+pairs, client = {}, None
+print("127.0.0.2:%d" % to[1], flush=True)
+while True:
+    for one in select.select([listener, front, back, *pairs], [], [])[0]:
+        if one is listener:
+            up, down = socket.create_connection(to), one.accept()[0]
+            pairs[up], pairs[down] = down, up
+        elif one is front:
+            data, client = one.recvfrom(65536)
+            if draw.random() >= share:
+                back.send(data)
+        elif one is back:
+            data = one.recv(65536)
+            if draw.random() >= share:
+                front.sendto(data, client)
+        elif one in pairs:
+            data = one.recv(65536)
+            if data:
+                pairs[one].sendall(data)
+            else:
+                other = pairs.pop(one)
+                del pairs[other]
+                one.close()
+                other.close()
+'
+	for _ in {1..5}; do # the port that TCP was given, for UDP as well
+		stop
+		start --listen "$address"
+		[[ $address ]] && break
+		stop
+		start --listen "$loopback:0"
+	done
+	for percent in 5 40; do
+		lossy "$percent"
+		doctor "$((percent == 40))" --aggregator "$lossy"
+		says "^$( ((percent == 40)) && echo 'fail ' || echo 'warn ') loss +of [0-9]+ packets .* [0-9.]+ % were lost, of their answers"
+		grep " loss " "$tmp/out"
+		there=$(sed -nE 's/^.* loss .* aggregator ([0-9]+)\.[0-9] % were lost.*/\1/p' "$tmp/out")
+		((${there:-0} >= percent / 2)) || fail "of $percent % doctor has seen ${there:-none}"
+		grep -q firewall "$tmp/out" && fail "advice about firewalls for losses"
+		kill "$proxy"
+		wait "$proxy"
+		proxy=
+	done 2>/dev/null
+else
+	echo "left out: a way that loses packets (python3)"
+fi
+
 stop
 doctor 1 --aggregator "$address"
 says "^fail  tcp +aggregator $address_re: Connection refused"
-says '-> is tallyd running there'
+says '-> is tallyd running there, on that port\?$'
 grep -q join "$tmp/out" && fail "it joins although TCP failed"
 doctor 1 --aggregator nosuchhost.invalid
 says '^fail  tcp .*nosuchhost.invalid'
@@ -143,6 +214,8 @@ chmod 600 "$tmp/key"
 start --listen "$(host "$loopback"):0" --key-file "$tmp/key"
 doctor 1 --aggregator "$address"
 says '^fail  join .*key'
+says '-> give TALLY_KEY'
+grep -q firewall "$tmp/out" && fail "advice about firewalls for a missing key"
 TALLY_KEY=hunter3 doctor 1 --aggregator "$address"
 says '^fail  join .*key'
 TALLY_KEY_FILE=$tmp/key doctor 0 --aggregator "$address"
