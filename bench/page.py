@@ -39,10 +39,10 @@ def title(words):
 
 def table(head, rows):
     cells = [[show(cell) for cell in row] for row in rows]
-    body.append("<table><tr>%s</tr>" % "".join("<th>%s</th>" % html.escape(cell) for cell in head))
+    body.append("<div class=wide><table><tr>%s</tr>" % "".join("<th>%s</th>" % html.escape(cell) for cell in head))
     for row in cells:
         body.append("<tr>%s</tr>" % "".join("<td>%s</td>" % html.escape(cell) for cell in row))
-    body.append("</table>")
+    body.append("</table></div>")
     plain = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in [head] + cells]
     text.append("| %s |\n|%s" % (plain[0], "---|" * len(head)))
     text.extend("| %s |" % row for row in plain[1:])
@@ -56,6 +56,7 @@ class Section:
         self.at = os.path.join(OUT, name)
         self.status = self.read("status")
         self.is_good = self.status == "0"
+        self.is_quick = os.path.exists(os.path.join(self.at, "quick"))
 
     def read(self, name):
         try:
@@ -81,12 +82,22 @@ def origin(*names):
             why = (section.read("output") if section.status == "77" else section.read("log")).splitlines()
             state = "not shown, exit status %s: %s" % (section.status, why[-1] if why else "")
         begin, end = section.read("begin").split("\n"), section.read("end").split("\n")
+        quick = "QUICK: " if section.is_quick else ""
         body.append("<pre>%s%s</pre>" % (
             html.escape(section.read("command") or name),
-            "\n# " + html.escape(state or "%s to %s, load %s to %s" % (begin[0], end[0], begin[-1], end[-1]))))
-        if state:
-            text.append("%s: %s\n" % (name, state))
+            "\n# " + html.escape(quick + (state or "%s to %s, load %s to %s" % (begin[0], end[0], begin[-1], end[-1])))))
+        if state or quick:
+            text.append("%s: %s%s\n" % (name, quick, state or "little was measured, once"))
     return all(section.is_good for section in sections.values())
+
+
+def shown(names):
+    """Those of the sections that there is something to show of; what the others lack is said."""
+    if not names:
+        say("Not measured.")
+        return []
+    origin(*names)
+    return [name for name in names if Section(name).is_good]
 
 
 def picture(name, script, size="900,420"):
@@ -124,13 +135,27 @@ def output(words):
     text.append("```\n%s\n```\n" % words)
 
 
+def warn_quick():
+    """At the top: what was measured by QUICK=1 is no figure."""
+    found = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(OUT, "*", "quick")))
+    if not found:
+        return ""
+    words = "QUICK=1: little was measured, once, to see that it works. These are no figures: %s." % ", ".join(found)
+    text.insert(0, words + "\n")
+    body.insert(0, "<p class=quick>%s</p>" % html.escape(words))
+    return "QUICK: "
+
+
 def write(name, heading):
     """OUT/name.html and OUT/name.md."""
+    heading = warn_quick() + heading
     with open(os.path.join(OUT, name + ".html"), "w") as file:
-        file.write("<!doctype html><meta charset=utf-8><title>%s</title><style>"
-                   "body{font:15px sans-serif;max-width:1150px;margin:2em auto}table{border-collapse:collapse}"
+        file.write("<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>%s</title><style>"
+                   "body{font:15px sans-serif;max-width:1150px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
                    "td,th{border:1px solid #bbb;padding:2px 8px;text-align:right}td:first-child{text-align:left}"
-                   "pre{background:#f3f3f3;padding:4px;white-space:pre-wrap;font-size:12px}</style>\n" % heading +
+                   ".wide{overflow-x:auto}img{max-width:100%%;height:auto}.quick{background:#fc6;padding:1em}"
+                   "p,h2{overflow-wrap:anywhere}"
+                   "pre{background:#f3f3f3;padding:4px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px}</style>\n" % heading +
                    "\n".join(body))
     with open(os.path.join(OUT, name + ".md"), "w") as file:
         file.write("\n".join(text))

@@ -54,6 +54,7 @@ section() {
 	note "$name ..."
 	rm -rf "$at"
 	mkdir -p "$at"
+	[[ -z $quick ]] || : >"$at/quick"
 	machine >"$at/begin"
 	printf '%q ' "$@" | sed "s|$scratch/||g; s|$here/|bench/|g; s|$at|$name|g; s|$BUILD|build/release|g" >"$at/command"
 	"$@" >"$at/output" 2>"$at/log" || status=$?

@@ -8,7 +8,7 @@ import json
 import os
 
 import page
-from page import CORES, OUT, Section, block, curves, numbered, origin, output, picture, say, table, title
+from page import CORES, OUT, Section, block, curves, numbered, origin, output, picture, say, shown, table, title
 
 PAPER_HOT = 30000
 PAPER_WAYS = "PS-lite 1/4 to 1/1.5 of Libra, with 32 workers; SwitchML a fifth (Figure 13: 45.6 % when 2.23 times as fast)"
@@ -32,12 +32,6 @@ def names_of(prefix):
     return sorted(found, key=lambda name: (not name.endswith("-like"), name))
 
 
-def is_there(names, is_good):
-    if not names:
-        say("Not measured.")
-    return bool(names) and is_good
-
-
 def percent(part, digits=1):
     return "%.*f %%" % (digits, 100 * part)
 
@@ -55,22 +49,43 @@ def checked(*runs):
                                                        sum(way["drops"] for way in ways)))
 
 
+def stream_of(name):
+    return name.partition("-")[2]
+
+
+def share_of(points, count):
+    """The part of all updates that the `count` hottest keys have, or None if that was not measured. A stream that has no
+    more keys has no more updates."""
+    for keys, share, line in points:
+        if keys == count or (keys < count and keys == line["sampled_keys"]):
+            return share
+    return None
+
+
+def counts_up_to(most, found):
+    """The largest number of hottest keys, up to `most`, that was measured of all streams."""
+    counts = {keys for points in found.values() for keys, _, _ in points if keys <= most}
+    return max((count for count in counts if all(share_of(points, count) is not None for points in found.values())), default=most)
+
+
 def figure_5():
     title("Figure 5: what part of all updates the hottest keys have")
-    if not origin("hot"):
+    names = shown(names_of("hot"))
+    if not names:
         return
-    found, hot = {}, int(Section(".").read("made").split()[0])
-    for line in lines("hot"):
-        found.setdefault(line["name"], []).append((line["hot_keys"], line["share"], line))
+    hot = int(Section(".").read("made").split()[0])
+    found = {stream_of(name): [(line["hot_keys"], line["share"], line) for line in lines(name)] for name in names}
     say("Counted, all updates. The paper's curves are of two jobs in production and end at 100,000 keys: of 150 million parameters "
         "(OA) the hottest 30,000 have over half of the updates, of 9 million (SE) about 70 %. The made streams have fewer keys, "
         "so their tails are shorter.")
-    rows = [["paper: OA", "150,000,000", "-", "over 50 %", "-"], ["paper: SE", "9,000,000", "-", "about 70 %", "-"]]
+    columns = list(dict.fromkeys(counts_up_to(most, found) for most in (hot, max(1, hot // 30))))
+    rows = [[name, keys, "-", words + ", of 30,000"] + ["-"] * (len(columns) - 1) for name, keys, words in (
+        ("paper: OA", "150,000,000", "over 50 %"), ("paper: SE", "9,000,000", "about 70 %"))]
     for name, points in found.items():
-        top = [share for count, share, _ in points if count <= hot]
-        rows.append([name, str(points[-1][2]["sampled_keys"]), str(points[-1][2]["updates"]), percent(top[-1]),
-                     percent([share for count, share, _ in points if count <= max(1, hot // 30)][-1])])
-    table(["stream", "keys", "updates", "%d hottest" % hot, "%d hottest" % max(1, hot // 30)], rows)
+        shares = [share_of(points, count) for count in columns]
+        rows.append([name, str(points[-1][2]["sampled_keys"]), str(points[-1][2]["updates"])] +
+                    ["not measured" if share is None else percent(share) for share in shares])
+    table(["stream", "keys", "updates"] + ["%d hottest" % count for count in columns], rows)
     script = "".join(block("d%d" % i, [[count, 100 * share] for count, share, _ in points])
                      for i, points in enumerate(found.values()))
     script += block("paper", [[PAPER_HOT, 50, "OA (paper)"], [PAPER_HOT, 70, "SE (paper)"]])
@@ -92,15 +107,15 @@ def bars(name, found):
 
 def figure_12():
     title("Figure 12: pairs summed per second")
-    names = names_of("throughput")
-    if not is_there(names, origin(*names)):
+    names = shown(names_of("throughput"))
+    if not names:
         return
-    found = {name.partition("-")[2]: measured(name) for name in names}
-    one = next(iter(found.values()))
-    say("%d workers and one server, each behind a link of %s; thousands of pairs/s, the median (least..most). Hot: tallyd sums "
+    found = {stream_of(name): measured(name) for name in names}
+    made_with = tuple(" or ".join(sorted({str(run[what]) for run in found.values()})) for what in ("workers", "link"))
+    say("%s workers and one server, each behind a link of %s; thousands of pairs/s, the median (least..most). Hot: tallyd sums "
         "the hot keys. Servers alone: no key is hot; that is what PS-lite does, which is not here itself. Dense: tally allreduce of "
         "vectors that are 1 %% full, as SwitchML would have to, on the same aggregator; a chip's 1 MB is not its limit. The "
-        "paper's: %s." % (one["workers"], one["link"], PAPER_WAYS))
+        "paper's: %s." % (made_with + (PAPER_WAYS,)))
     rows, parts = [], {}
     for name, run in found.items():
         ways = run["ways"]
@@ -118,10 +133,11 @@ def figure_12():
 
 def workers():
     title("Figure 12: workers")
-    counts = numbered("workers")
-    if not is_there(counts, origin(*("workers-%d" % n for n in counts))):
+    names = shown(["workers-%d" % n for n in numbered("workers")])
+    if not names:
         return
-    found = {n: measured("workers-%d" % n) for n in counts}
+    runs = [measured(name) for name in names]
+    found = {run["workers"]: run for run in runs}
     whole = measured("throughput-oa-like")
     if whole:
         found[whole["workers"]] = whole
@@ -133,40 +149,45 @@ def workers():
         rows.append([str(n), rate(hot), rate(off), "%.2f" % (hot["pairs_per_s"] / off["pairs_per_s"]),
                      percent(hot["of_link"], 0), percent(off["of_link"], 0)])
     table(["workers", "hot", "servers alone", "hot / alone", "of the busiest link, hot", "alone"], rows)
-    checked(*(found[n] for n in counts))
+    checked(*runs)
 
 
 def figures_13_14():
     title("Figures 13 and 14: more hot keys")
     hot, made = (int(word) for word in Section(".").read("made").split())
     streams = {name: numbered("keys-" + name) for name in ("oa-like", "se-like")}
-    names = ["keys-%s-%d" % (name, count) for name, counts in streams.items() for count in counts]
-    if not is_there(names, origin(*names)):
+    names = shown(["keys-%s-%d" % (name, count) for name, counts in streams.items() for count in counts])
+    if not names:
         return
     say("Of %d keys; throughput as part of that with %d hot keys, each as a multiple of servers alone in turn with it. The paper: "
         "twice as many as its 30,000 are 7 %% (OA) and 1.7 %% (SE) better, 2.67 times as many no more than that. That SwitchML is "
         "2.23 times as fast with twice the memory has no counterpart: dense vectors are not short of memory here." % (made, hot))
-    rows, series, counts_all = [], {}, sorted({count for counts in streams.values() for count in counts})
+    rows, series, counts_all = [], {}, sorted({int(name.rsplit("-", 1)[1]) for name in names})
     for name, counts in streams.items():
         found = {count: measured("keys-%s-%d" % (name, count)) for count in counts}
+        found = {count: run for count, run in found.items() if run}
         gain = {count: run["ways"]["hot"]["pairs_per_s"] / run["ways"]["off"]["pairs_per_s"] for count, run in found.items()}
-        base = gain.get(hot) or (gain[max(gain)] if gain else None)
-        series[name] = [gain[count] / base if count in gain else None for count in counts_all]
+        base = gain.get(hot)  # nothing else stands for it
+        if found and not base:
+            say("%s: %d hot keys were not measured, so there is nothing to compare with." % (name, hot))
+        elif base:
+            series[name] = [gain[count] / base if count in gain else None for count in counts_all]
         paper = {30000: "1", 60000: "1.07" if name == "oa-like" else "1.017",
                  80000: "below 1.07" if name == "oa-like" else "below 1.017"}
         for count, run in found.items():
             ways = run["ways"]
             rows.append([name, str(count), percent(ways["hot"]["hot_share"], 0), rate(ways["hot"]), rate(ways["off"]),
-                         "%.2f" % gain[count], "%.3f" % (gain[count] / base), paper.get(count, "-")])
+                         "%.2f" % gain[count], "%.3f" % (gain[count] / base) if base else "not measured", paper.get(count, "-")])
     table(["stream", "hot keys", "hot pairs", "hot", "servers alone", "hot / alone", "of %d keys'" % hot, "paper"], rows)
     checked(*(measured(name) for name in names))
-    curves("figure-14", counts_all, {name: ys for name, ys in series.items() if any(ys)},
-           "set xlabel 'hot keys'; set ylabel 'throughput, %d keys = 1'; set yrange [0:*]" % hot)
+    if series:
+        curves("figure-14", counts_all, series, "set xlabel 'hot keys'; set ylabel 'throughput, %d keys = 1'; set yrange [0:*]" % hot)
 
 
 def figure_15():
     title("Figure 15: hot keys by a sample")
-    if not origin("precision"):
+    names = shown(names_of("precision"))
+    if not names:
         return
     say("Precision as the paper has it: |Hg and Hs| / |Hg|, hot keys by the thousand until 1,000 more add less than 1 % of all "
         "updates. The paper: over 80 % with a sample of 4 %, over 90 % with 8 %, on all its models. Ideal: as many updates drawn one "
@@ -175,19 +196,19 @@ def figure_15():
     table(["stream", "sample", "paper", "precision", "ideal", "of as many keys", "|Hg|", "|Hs|", "their share of all updates"],
           [[line["name"], percent(line["sample"], 0), "over %d %%" % (80 if line["sample"] < 0.05 else 90), percent(line["precision"]),
             percent(line["ideal_precision"]), percent(line["precision_of_as_many"]), str(line["all_hot_keys"]), str(line["hot_keys"]),
-            percent(line["all_share"])] for line in lines("precision")])
+            percent(line["all_share"])] for name in names for line in lines(name)])
 
 
 def figure_16():
     title("Figure 16: recirculations per packet")
-    names = names_of("layout")
-    if not is_there(names, origin(*names)):
+    names = shown(names_of("layout"))
+    if not names:
         return
     say("What a chip would do, counted: packets of at most 192 bytes. The paper: 10 per packet for registers at random, less than 1 "
         "for its two steps together (heat-based placement and Algorithm 1); it does not say how many registers. Dealing is "
         "tally's own, with none (docs/layout.md).")
     for name in names:
-        say(html.escape(name.partition("-")[2]))
+        say(html.escape(stream_of(name)))
         output(Section(name).read("output"))
 
 
@@ -220,13 +241,14 @@ def table_2():
 
 def figure_18():
     title("Figure 18: packets lost")
-    rates = numbered("loss")
-    if not is_there(rates, origin(*("loss-%d" % n for n in rates))):
+    names = shown(["loss-%d" % n for n in numbered("loss")])
+    if not names:
         return
-    rows, found = [], [measured("loss-%d" % n) for n in rates]
-    for n, run in zip(rates, found):
-        hot, lossy = run["ways"]["hot"], run["ways"]["lossy"]
-        assert lossy["seen_lost"][1] > 0, "nothing was lost"
+    rows, found = [], [measured(name) for name in names]
+    for name, run in zip(names, found):
+        n, hot, lossy = int(name.rsplit("-", 1)[1]), run["ways"]["hot"], run["ways"]["lossy"]
+        if not lossy["seen_lost"][1]:
+            say("At a chance of %.2f %% nothing was lost: that row says nothing of losses." % (n / 100))
         rows.append(["%.2f %%" % (n / 100), "%d of %d" % tuple(reversed(lossy["seen_lost"])), rate(hot), rate(lossy), "%+.1f %%" % (100 * (lossy["seconds"] / hot["seconds"] - 1)),
                      "below 3 %" if n == 10 else "-"])
     say("oa-like; lost on every link, both ways, so that what comes back is lost as well; segmentation offload is off for both. "

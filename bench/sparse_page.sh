@@ -31,7 +31,7 @@ keys=1000000 drawn=50000000 counts='1 10 100 1000 3000 10000 30000 60000 100000 
 workers='2 4' ranks='1000 10000 30000 60000 80000' rates='1 5 10' summed=8 sizes=1,30000,1000000
 if [[ $quick ]]; then
 	RUNS=1 N=2 LINK=50mbit BATCH=500 BATCHES=12 DISTINCT=6 DEPTH=4 DENSE_BATCHES=1 UPDATES=100000 TABLE=''
-	keys=20000 drawn=200000 counts='1 100 3000 30000' workers=1 ranks='1000 3000' rates=500 summed=2 sizes=1,30000
+	keys=20000 drawn=200000 counts='1 20 600 3000 30000' workers=1 ranks='300 600' rates=500 summed=2 sizes=1,30000
 fi
 hot_keys=$((keys * 3 / 100)) # 30,000 of a million
 declare -A exponent=([oa-like]=0.83 [se-like]=0.96)
@@ -67,25 +67,21 @@ hot() {
 	"$BUILD/tools/tally" hot "$@" --json | sed "s/^{/{\"name\":\"$name\",/"
 }
 
-# curves NAME...: what part of all updates the hottest keys have; all updates are counted.
+# curves NAME: what part of all updates the hottest keys have; all updates are counted.
 curves() {
-	local name count words
-	for name; do
-		source_of "$name" "$UPDATES"
-		for count in $counts; do
-			hot "$name" "${words[@]}" --sample 100% --counters 4M --p 100% --c 100% --key-bytes 1 --memory "$count" || return 1
-		done
+	local count words
+	source_of "$1" "$UPDATES"
+	for count in $counts; do
+		hot "$1" "${words[@]}" --sample 100% --counters 4M --p 100% --c 100% --key-bytes 1 --memory "$count" || return 1
 	done
 }
 
-# precision NAME...: the keys that samples of 4 % and 8 % call hot, by the paper's rule, beside those of all updates.
+# precision NAME: the keys that samples of 4 % and 8 % call hot, by the paper's rule, beside those of all updates.
 precision() {
-	local name sample words
-	for name; do
-		source_of "$name" "$drawn"
-		for sample in 4% 8%; do
-			hot "$name" "${words[@]}" --sample "$sample" --knee --exact || return 1
-		done
+	local sample words
+	source_of "$1" "$drawn"
+	for sample in 4% 8%; do
+		hot "$1" "${words[@]}" --sample "$sample" --knee --exact || return 1
 	done
 }
 
@@ -124,7 +120,9 @@ done
 machine_tell >"$out/machine"
 echo "$hot_keys $keys" >"$out/made"
 
-section hot curves "${made[@]}" "${files[@]}"
+for name in "${made[@]}" "${files[@]}"; do # a file that cannot be read costs its own section alone
+	section "hot-$name" curves "$name"
+done
 for name in "${made[@]}" "${files[@]}"; do
 	[[ -z $quick || $name == "${made[0]}" ]] || continue
 	measure "throughput-$name" "$name" WAYS="hot off dense"
@@ -138,7 +136,9 @@ for name in "${made[@]}"; do
 		measure "keys-$name-$count" "$name" WAYS="hot off" RANKS="$count"
 	done
 done
-section precision precision "${made[@]}" "${files[@]}"
+for name in "${made[@]}" "${files[@]}"; do
+	section "precision-$name" precision "$name"
+done
 for name in "${made[@]}"; do
 	section "layout-$name" "$BUILD/bench/layout_bench" --skew "${exponent[$name]}" --keys "$keys" --hot "$hot_keys"
 done
