@@ -179,6 +179,13 @@ int engine_job_remove(struct engine_soft *engine, uint16_t idx)
 	return 0;
 }
 
+struct engine_job_stats engine_job_stats(const struct engine_soft *engine, uint16_t idx)
+{
+	const struct job *job = engine_job_find(engine, idx);
+
+	return job ? job->stats : (struct engine_job_stats){ 0 };
+}
+
 int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,
 		      const struct link_address *address)
 {

@@ -375,7 +375,12 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 		misfit_look(engine, peer, misfit_of_verdict(verdict), packet);
 		return;
 	}
+	if (packet->type == WIRE_UPDATE) {
+		job->stats.updates++;
+		job->stats.again += packet->flags / WIRE_RESENT;
+	}
 	verdict = job_step(engine, job, packet, lane);
+	job->stats.results += verdict == SWITCH_MULTICAST;
 	settle(engine, job, child, verdict, packet);
 	if (verdict >= SWITCH_MISMATCH)
 		misfit_judge(engine, job, child, verdict, packet);

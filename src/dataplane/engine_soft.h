@@ -83,6 +83,13 @@ struct engine_stats {
 		[SWITCH_VERDICT_COUNT]; /* what the kernel has served without this engine, by verdict */
 };
 
+/* Of a job since it was added, and of packets that were its children's. What the kernel has served is not in it. */
+struct engine_job_stats {
+	uint64_t updates; /* copies included, */
+	uint64_t again;   /* which these are: the first, or what was answered, was lost */
+	uint64_t results; /* rounds that were complete */
+};
+
 struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */
 void engine_close(struct engine_soft *engine);
 
@@ -115,6 +122,8 @@ int engine_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t sl
 /* The same for a job in a latency mode. -ENOENT, -EINVAL. */
 int engine_latency_slot_read(const struct engine_soft *engine, uint16_t job, uint16_t slot_index,
 			     struct switch_latency_slot *slot);
+/* Zeros for a job that is not there. */
+struct engine_job_stats engine_job_stats(const struct engine_soft *engine, uint16_t job);
 /* Bytes of memory that a slot takes. */
 uint64_t engine_slot_bytes(enum switch_mode mode, uint32_t lanes_max);
 uint32_t engine_events(struct engine_soft *engine, struct engine_event *events, uint32_t max);

@@ -41,6 +41,7 @@ struct job {
 	void *memory;                                            /* slots, then sums */
 	uint64_t memory_bytes;
 	struct link_address parent;
+	struct engine_job_stats stats;
 	struct child children[];
 };
 

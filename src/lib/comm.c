@@ -444,6 +444,7 @@ static int finalize(struct tally_comm *comm, bool may_interrupt)
 		comm_unlock(comm);
 		return TALLY_INTERRUPTED;
 	}
+	comm_say_end(comm);
 	local_close(comm, TAKEN_OUT(HOST_STAYS) ? 0 : UINT32_MAX);
 	return TALLY_OK;
 }

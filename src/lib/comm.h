@@ -161,6 +161,8 @@ void comm_lock(struct tally_comm *comm);
 void comm_unlock(struct tally_comm *comm);
 /* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
 int comm_check(const struct tally_comm *comm, const char *call);
+/* What this rank has sent, and how much of it again: it has left. dump.c. */
+void comm_say_end(struct tally_comm *comm);
 /* This process is a child of the one that opened it: the handle is its parent's. */
 bool comm_is_forked(const struct tally_comm *comm);
 /* A caller's options, of this or an older version, NULL included, into a whole struct. TALLY_OK, or said. */

@@ -13,6 +13,7 @@
  *   crossed.c jobs whose processes wait for one another
  *   holders.c who holds jobs and slots, in words
  *   share.c   how much of all one address may have
+ *   totals.c  what a job has come to
  *   log.c     lines
  */
 #ifndef SERVER_INTERNAL_H
@@ -104,6 +105,11 @@ struct job {
 	struct admission_actions actions;
 	struct admission *admission;
 	struct crossed_view *crossed; /* of a life; NULL: there is none, or no memory for it */
+	struct {
+		uint64_t since_ns;
+		uint16_t shards; /* that have not told yet; 0: there is nothing to tell */
+		struct engine_job_stats sum;
+	} totals; /* of the slots of the last JOB_ADD */
 };
 
 /* A table of sparse mode, from TABLE_OPEN until the shard has removed it. */
@@ -300,6 +306,10 @@ void crossed_chain_add(struct server *server, const struct job *job, uint64_t no
 		       struct control_waiting *waiting);
 /* Ends the jobs whose processes wait for one another. */
 void crossed_tick(struct server *server, uint64_t now_ns);
+
+/* totals.c: its slots are there; a shard has removed them, and the last one's word is logged with the sums. */
+void totals_begin(struct job *job);
+void totals_end(struct server *server, struct job *job, const struct engine_job_stats *stats);
 
 /* table.c: R-CT-43 to R-CT-46 */
 /* The peer's first message is TABLE_OPEN. */

@@ -296,6 +296,7 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 		}
 	}
 	job->is_refused = false;
+	totals_begin(job);
 	for (uint32_t k = 0; k < job->config.shards; k++)
 		shard_send(server->shards[k], &(struct shard_command){ .type = SHARD_JOB_ADD,
 								       .job = job->index,
@@ -545,6 +546,8 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 		server_say(server, SERVER_ERROR, "job %s: shard %u has no room: %s", job->name,
 			   shard, job->refusal);
 	}
+	if (ack->command == SHARD_JOB_REMOVE)
+		totals_end(server, job, &ack->totals);
 	job_step(server, job, &event);
 }
 

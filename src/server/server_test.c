@@ -69,7 +69,36 @@ static void server__adds_the_vectors_of_two_ranks(void **state)
 	assert_true(server_wait(server, LONG_MS));
 	server_close(server);
 	assert_true(book_has("job add: "));
+	assert_true(book_has("2 packets in, 1 sums out; 0 packets (0.00 %) came again\n"));
 	assert_true(book_has("dropped: none"));
+}
+
+static void server__says_at_a_jobs_end_how_many_packets_came_again(void **state)
+{
+	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	struct client clients[2];
+	struct wire header;
+	int32_t lane[LANES] = { 40 };
+	char address[32];
+
+	(void)state;
+	clients_start(clients, 2, tcp_address(server, address), "again");
+	add_once(clients);
+	for (int i = 0; i < 12; i++) {
+		header = (struct wire){ .type = WIRE_UPDATE, .seq = 1, .tag = 7 };
+		header.flags = WIRE_RESENT;
+		header.lanes = LANES;
+		client_put(&clients[0], &header, lane);
+		client_get(&clients[0], &header, lane);
+		assert_int_equal(header.type, WIRE_RESULT);
+	}
+	leave_and_close(clients, 2);
+	server_drain(server);
+	assert_true(server_wait(server, LONG_MS));
+	server_close(server);
+	assert_true(book_has("1 job again: over after "));
+	assert_true(
+		book_has("14 packets in, 1 sums out; 12 packets (85.71 %) came again, for they"));
 }
 
 static void server__hosts_local_ranks_on_an_abstract_socket(void **state)
@@ -531,6 +560,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server__adds_the_vectors_of_two_ranks),
+		cmocka_unit_test(server__says_at_a_jobs_end_how_many_packets_came_again),
 		cmocka_unit_test(server__hosts_local_ranks_on_an_abstract_socket),
 		cmocka_unit_test(server__runs_two_jobs_on_two_shards_at_once),
 		cmocka_unit_test(server__of_no_generation_can_another_be_told),

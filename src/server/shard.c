@@ -153,6 +153,8 @@ static bool shard_commands(struct shard *shard)
 			return false;
 		while (shard_notices(shard))
 			;
+		if (command.type == SHARD_JOB_REMOVE)
+			event.totals = engine_job_stats(shard->engine, command.job);
 		event.result = shard_execute(shard, &command);
 		if (command.type == SHARD_TABLE_BEAT)
 			shard_beat(shard, command.job, &event);

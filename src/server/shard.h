@@ -77,6 +77,7 @@ struct shard_event {
 	uint64_t instance, table_generation; /* TABLE_BEAT: of the table; 0: none */
 	uint64_t memory_used, memory_max;    /* TABLE_BEAT: of the shard */
 	uint64_t parts;                      /* TABLE_BEAT: that the table has sent */
+	struct engine_job_stats totals;      /* JOB_REMOVE: of the job that was there */
 	struct engine_event notice;
 	struct hook_news hook;
 };

@@ -192,6 +192,16 @@ while True:
 		there=$(sed -nE 's/^.* loss .* aggregator ([0-9]+)\.[0-9] % were lost.*/\1/p' "$tmp/out")
 		((${there:-0} >= percent / 2)) || fail "of $percent % doctor has seen ${there:-none}"
 		grep -q firewall "$tmp/out" && fail "advice about firewalls for losses"
+		for _ in {1..100}; do # its log
+			grep -qE 'over after .*came again, for they had been lost' "$tmp/tallyd" && break
+			sleep 0.1
+		done
+		grep -qE 'over after .*came again, for they had been lost' "$tmp/tallyd" || fail "tallyd does not say what was lost"
+		: >"$tmp/tallyd"
+		TALLY_AGGREGATOR=$lossy TALLY_JOB=lossy TALLY_RANK=0 TALLY_SIZE=1 timeout 60 "$build/tools/tally" bench allreduce \
+			--elements 1000000 --iters 1 >"$tmp/out" 2>"$tmp/err"
+		grep -qE 'warn .*left after .* packets out, .* sent again, for they had been lost' "$tmp/err" ||
+			fail "a job that loses $percent % does not say so"
 		kill "$proxy"
 		wait "$proxy"
 		proxy=

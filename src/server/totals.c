@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "server/internal.h"
+
+enum {
+	AGAIN_PERCENT = 1, /* from here on whoever runs the network is told, */
+	AGAIN_LEAST = 10,  /* but not of so few */
+};
+
+void totals_begin(struct job *job)
+{
+	memset(&job->totals, 0, sizeof(job->totals));
+	job->totals.since_ns = server_now();
+	job->totals.shards = job->config.shards;
+}
+
+/* Of a job that was never told of its slots, or has all of them in the kernel, there is nothing to say. */
+void totals_end(struct server *server, struct job *job, const struct engine_job_stats *stats)
+{
+	struct engine_job_stats *sum = &job->totals.sum;
+	bool is_much;
+
+	if (!job->totals.shards)
+		return;
+	sum->updates += stats->updates;
+	sum->again += stats->again;
+	sum->results += stats->results;
+	if (--job->totals.shards || !sum->updates)
+		return;
+	is_much = sum->again >= AGAIN_LEAST && sum->again * 100 >= sum->updates * AGAIN_PERCENT;
+	server_say(server, is_much ? SERVER_WARN : SERVER_INFO,
+		   "job %s: over after %.1f s: %llu packets in, %llu sums out; %llu packets (%.2f "
+		   "%%) came "
+		   "again%s",
+		   job->name, (double)(server_now() - job->totals.since_ns) / 1e9,
+		   (unsigned long long)sum->updates, (unsigned long long)sum->results,
+		   (unsigned long long)sum->again, 100 * (double)sum->again / (double)sum->updates,
+		   is_much ? ", for they had been lost: tally doctor on its hosts says how many are"
+			   : "");
+}
