@@ -20,21 +20,31 @@ static struct {
 	struct lines lines;
 } log_state;
 
-static json_t *json_make(const char *level, const char *line)
+/* What a line has besides its text. */
+struct head {
+	const char *level; /* "": whatever the level */
+	const char *job;   /* NULL: of none */
+	int rank;          /* -1: of none */
+};
+
+static json_t *json_make(const struct head *head, const char *line)
 {
-	char text[DAEMON_LINE_BYTES];
+	char text[DAEMON_LINE_BYTES], job[DAEMON_LINE_BYTES];
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return json_pack("{s:f, s:s, s:s}", "time", (double)now.tv_sec + (double)now.tv_nsec / 1e9,
-			 "level", *level ? level : "info", "text",
+	return json_pack("{s:f, s:s, s:s*, s:o*, s:s}", "time",
+			 (double)now.tv_sec + (double)now.tv_nsec / 1e9, "level",
+			 *head->level ? head->level : "info", "job",
+			 head->job ? utf8_copy(job, sizeof(job), head->job) : NULL, "rank",
+			 head->rank >= 0 ? json_integer(head->rank) : NULL, "text",
 			 utf8_copy(text, sizeof(text), line));
 }
 
 /* Who reads our lines may have stopped. That is no reason for jobs to end. */
-static int put_json(const char *level, const char *line, unsigned count)
+static int put_json(const struct head *head, const char *line, unsigned count)
 {
-	json_t *object = json_make(level, line);
+	json_t *object = json_make(head, line);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	size_t bytes = text ? strlen(text) : 0;
 	int result = 0;
@@ -50,16 +60,24 @@ static int put_json(const char *level, const char *line, unsigned count)
 
 static int put_text(const char *level, const char *line, unsigned count)
 {
-	char text[DAEMON_LINE_BYTES + 32];
-	int bytes = snprintf(text, sizeof(text), "%s: %s%s%.*s\n", log_state.daemon, level,
-			     *level ? ": " : "", DAEMON_LINE_BYTES - 1, line);
+	char text[DAEMON_LINE_BYTES + 64], second[32];
+	struct timespec now;
+	struct tm day;
+	int bytes;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &day);
+	strftime(second, sizeof(second), "%FT%T", &day);
+	bytes = snprintf(text, sizeof(text), "%s.%03ldZ %s: %s%s%.*s\n", second,
+			 now.tv_nsec / 1000000, log_state.daemon, level, *level ? ": " : "",
+			 DAEMON_LINE_BYTES - 1, line);
 	return lines_put(&log_state.lines, STDERR_FILENO, text, (size_t)bytes, count);
 }
 
-static int put(const char *level, const char *line, unsigned count)
+static int put(const struct head *head, const char *line, unsigned count)
 {
-	return *log_state.is_json ? put_json(level, line, count) : put_text(level, line, count);
+	return *log_state.is_json ? put_json(head, line, count)
+				  : put_text(head->level, line, count);
 }
 
 /* False: there still is no room. */
@@ -72,7 +90,7 @@ static bool put_dropped(void)
 		return true;
 	snprintf(line, sizeof(line), "%u lines before this one were dropped: nobody read them",
 		 dropped);
-	return !put("warn", line, dropped);
+	return !put(&(struct head){ "warn", NULL, -1 }, line, dropped);
 }
 
 void daemon_log_open(const char *daemon, const bool *is_json)
@@ -81,12 +99,17 @@ void daemon_log_open(const char *daemon, const bool *is_json)
 	log_state.is_json = is_json;
 }
 
-void daemon_log(const char *level, const char *line)
+void daemon_log_about(const char *level, const char *job, int rank, const char *line)
 {
 	if (put_dropped())
-		(void)put(level, line, 1);
+		(void)put(&(struct head){ level, job, rank }, line, 1);
 	else
 		lines_drop(&log_state.lines);
+}
+
+void daemon_log(const char *level, const char *line)
+{
+	daemon_log_about(level, NULL, -1, line);
 }
 
 void daemon_log_end(void)

@@ -20,19 +20,22 @@ static struct {
 static struct server *running; /* for the signal handler */
 static volatile sig_atomic_t signals_seen;
 
-static void log_line(void *arg, enum server_level level, const char *line)
+static void log_line(enum server_level level, const char *line)
 {
-	(void)arg;
 	if (level <= settings.level)
 		daemon_log(daemon_level_name((int)level), line);
 }
 
-/* --- SIGHUP --- */
-
-static void log_change(enum server_level level, const char *line)
+static void log_server(void *arg, enum server_level level, const struct server_about *about,
+		       const char *line)
 {
-	log_line(NULL, level, line);
+	(void)arg;
+	if (level <= settings.level)
+		daemon_log_about(daemon_level_name((int)level), about->job,
+				 about->rank == SERVER_RANK_NONE ? -1 : (int)about->rank, line);
 }
+
+/* --- SIGHUP --- */
 
 /* What options say of themselves goes to stderr, which is this, for now. Nobody else writes there. */
 static int read_files(struct settings *next, char *said, size_t bytes)
@@ -66,8 +69,8 @@ static bool read_again(void *arg, struct server_options *options)
 	}
 	if (is_good) {
 		if (next.warning[0])
-			log_line(NULL, SERVER_WARN, next.warning);
-		tallyd_options_change(&settings, &next, log_change);
+			log_line(SERVER_WARN, next.warning);
+		tallyd_options_change(&settings, &next, log_line);
 		options->key = settings.key;
 		options->gather_ms = settings.server.gather_ms;
 		options->drain_ms = settings.server.drain_ms;
@@ -75,7 +78,7 @@ static bool read_again(void *arg, struct server_options *options)
 		said[strcspn(said, "\n")] = '\0';
 		snprintf(line, sizeof(line), "all stays as it was: %s",
 			 said + (strncmp(said, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
-		log_line(NULL, SERVER_ERROR, line);
+		log_line(SERVER_ERROR, line);
 	}
 	explicit_bzero(next.key, sizeof(next.key));
 	return is_good;
@@ -151,13 +154,13 @@ int main(int argc, char **argv)
 		return result;
 	daemon_log_open("tallyd", &settings.is_json);
 	daemon_raise_limits();
-	settings.server.log = log_line;
+	settings.server.log = log_server;
 	settings.server.read_again = read_again;
 	settings.server.hook_open = hook_tc_open;
 	if (settings.is_kernel)
 		settings.server.hook_devices = settings.devices;
 	if (settings.warning[0])
-		log_line(NULL, SERVER_WARN, settings.warning);
+		log_line(SERVER_WARN, settings.warning);
 	if (server_open(&running, &settings.server))
 		return EXIT_FAILED;
 	catch_signals();

@@ -69,7 +69,7 @@ static const char help[] =
 	"dashes;\n"
 	"                         the command line wins\n"
 	"  --log-level LEVEL      error, warn, info or debug (info)\n"
-	"  --log-json             one JSON object a line\n"
+	"  --log-json             one JSON object a line: time, level, job, rank, text\n"
 	"  --help, --version\n"
 	"\n"
 	"SIGTERM or SIGINT: no new jobs, running ones may end. A second one ends at once.\n"

@@ -200,6 +200,33 @@ static void tallyd__log_json_is_one_object_a_line(void **state)
 	}
 }
 
+/* True: it begins as "2026-01-31T23:59:59.123Z tallyd: " does. */
+static bool is_timed(const char *line)
+{
+	static const char shape[] = "0000-00-00T00:00:00.000Z tallyd: ";
+
+	for (size_t i = 0; i < sizeof(shape) - 1; i++)
+		if (shape[i] == '0' ? line[i] < '0' || line[i] > '9' : line[i] != shape[i])
+			return false;
+	return true;
+}
+
+static void tallyd__text_lines_begin_with_the_time(void **state)
+{
+	struct run run;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0");
+	run_await(&run, " shard\n");
+	kill(run.pid, SIGUSR1);
+	run_await(&run, "holds ");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	for (char *line = strtok(run.err_text, "\n"); line; line = strtok(NULL, "\n"))
+		if (!is_timed(line))
+			fail_msg("\"%s\" has no time", line);
+}
+
 /* In the protocol's own words. */
 static int say(struct run *run, const char *join)
 {
@@ -231,6 +258,33 @@ static int join_by_hand(struct run *run)
 
 	run_await(run, "all 1 ranks are here");
 	return fd;
+}
+
+static void tallyd__log_json_has_job_and_rank_as_fields(void **state)
+{
+	static const char of_job[] = "\"level\":\"info\",\"job\":\"hand\",\"text\":\"job hand: "
+				     "all 1 ranks are here";
+	static const char of_rank[] = "\"job\":\"hand\",\"rank\":0,\"text\":\"job hand: rank 0 on "
+				      "here";
+	static const char joined[] =
+		"\"job\":\"pair\",\"rank\":1,\"text\":\"job pair: rank 1 on here";
+	struct run run;
+	int fd, pair;
+
+	(void)state;
+	run_start(&run, "--listen 127.0.0.1:0 --log-json");
+	run_await(&run, "shard\"}\n");
+	pair = say(&run, "{\"type\":\"JOIN\",\"version_min\":1,\"version_max\":1,\"job\":\"pair\","
+			 "\"size\":2,\"rank\":1,\"host\":\"here\","
+			 "\"list_hash\":\"0000000000000000\"}");
+	run_await(&run, joined);
+	fd = join_by_hand(&run);
+	run_await(&run, of_job);
+	close(fd);
+	run_await(&run, of_rank);
+	close(pair);
+	kill(run.pid, SIGTERM);
+	(void)run_end(&run);
 }
 
 static void tallyd__with_a_key_file_nobody_joins_without_the_key(void **state)
@@ -444,6 +498,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tallyd__with_a_key_file_nobody_joins_without_the_key),
 		cmocka_unit_test(tallyd__never_shows_what_may_be_a_key),
 		cmocka_unit_test(tallyd__log_json_is_one_object_a_line),
+		cmocka_unit_test(tallyd__text_lines_begin_with_the_time),
+		cmocka_unit_test(tallyd__log_json_has_job_and_rank_as_fields),
 		cmocka_unit_test(tallyd__sighup_reads_its_files_again_and_says_what_changed),
 		cmocka_unit_test(tallyd__sighup_changes_the_key_for_who_joins_later),
 		cmocka_unit_test(tallyd__sighup_never_ends_that_a_key_is_asked_for),

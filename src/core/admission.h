@@ -277,6 +277,7 @@ struct admission_actions {
 	char text[CONTROL_TEXT_BYTES];  /* of that DENY or ABORT, or of the PROGRESS */
 	struct control_waiting waiting; /* of the WAITING */
 	enum admission_log log_level;
+	uint16_t log_rank; /* whom the line is about; CONTROL_RANK_NONE: no rank in particular */
 	char log[CONTROL_TEXT_BYTES]; /* a line to log; the caller adds the job */
 };
 

@@ -187,6 +187,7 @@ void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, 
 void turn_log(struct turn *turn, struct text *text, enum admission_log level)
 {
 	turn->actions->log_level = level;
+	turn->actions->log_rank = CONTROL_RANK_NONE;
 	text_begin(text, turn->actions->log, sizeof(turn->actions->log));
 }
 
@@ -195,6 +196,7 @@ void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const c
 	struct text text;
 
 	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	turn->actions->log_rank = peer->rank;
 	text_add(&text, "rank %u on %s (process %u) %s", peer->rank, peer->host, peer->pid, what);
 }
 
@@ -204,6 +206,7 @@ void turn_log_blame(struct turn *turn)
 	struct text text;
 
 	turn_log(turn, &text, ADMISSION_LOG_WARN);
+	turn->actions->log_rank = turn->actions->cause_rank;
 	text_add(&text, "%s", turn->actions->text);
 }
 

@@ -35,7 +35,8 @@ void local_name(const char *job, char name[LOCAL_NAME_BYTES])
 		 job, (unsigned long long)hash_text(HASH_BEGIN, job));
 }
 
-static void server_says(void *arg, enum server_level level, const char *line)
+static void server_says(void *arg, enum server_level level, const struct server_about *about,
+			const char *line)
 {
 	/* Every rank says itself how the job goes: the aggregator's view is for those who look closer. */
 	static const int levels[] = { [SERVER_ERROR] = TALLY_LOG_ERROR,
@@ -43,6 +44,7 @@ static void server_says(void *arg, enum server_level level, const char *line)
 				      [SERVER_INFO] = TALLY_LOG_DEBUG,
 				      [SERVER_DEBUG] = TALLY_LOG_DEBUG };
 
+	(void)about; /* arg is */
 	report_log(arg, levels[level], "aggregator: %s", line);
 }
 

@@ -124,9 +124,11 @@ static void cycle_end(struct server *server)
 
 	cycle_text(server, text);
 	if (server->crossed.cycle.is_warn) {
+		const char *name = server->jobs[server->crossed.cycle.edges[0].view]->name;
+
 		if (server->crossed.told != server->crossed.cycle.token)
-			server_say(server, SERVER_WARN, "job %s: TALLY_CROSSED=warn: %s",
-				   server->jobs[server->crossed.cycle.edges[0].view]->name, text);
+			server_say_job(server, SERVER_WARN, name, SERVER_RANK_NONE,
+				       "job %s: TALLY_CROSSED=warn: %s", name, text);
 		server->crossed.told = server->crossed.cycle.token;
 		return;
 	}

@@ -178,7 +178,7 @@ void holders_say(struct server *server)
 		members += members_of(job);
 		text_begin(&text, line, sizeof(line));
 		add_job(&text, job);
-		server_say(server, SERVER_INFO, "job %s", line);
+		server_say_job(server, SERVER_INFO, job->name, SERVER_RANK_NONE, "job %s", line);
 	}
 	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
 		char line[CONTROL_TEXT_BYTES];

@@ -239,7 +239,9 @@ static void plan_refusal(struct server *server, struct job *job)
 			"slots for packets as large as the members' MTU of %u bytes allows do not "
 			"fit into %llu KiB (--memory): raise it, or cap packets (--lanes %u to %u)",
 			mtu, memory_kib, (unsigned)WIRE_LANES_STEP, (unsigned)WIRE_LANES_MAX);
-	server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
+	server_say_job(server, SERVER_ERROR, job->name,
+		       job->is_path_refused ? job->refused_rank : SERVER_RANK_NONE, "job %s: %s",
+		       job->name, job->refusal);
 }
 
 /* What the job takes on each of its shards; false: its address has its share by now. */
@@ -256,7 +258,8 @@ static bool job_has_room(struct server *server, struct job *job)
 	for (uint32_t k = 0; k < job->config.shards; k++) {
 		if (share_of_memory(server, job->source, k, bytes, &text))
 			continue;
-		server_say(server, SERVER_ERROR, "job %s: %s", job->name, job->refusal);
+		server_say_job(server, SERVER_ERROR, job->name, SERVER_RANK_NONE, "job %s: %s",
+			       job->name, job->refusal);
 		return false;
 	}
 	job->bytes = bytes;
@@ -302,12 +305,12 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 								       .job = job->index,
 								       .generation = generation,
 								       .add = adds[k] });
-	server_say(server, SERVER_INFO,
-		   "job %s: %u members: %u lanes, %u slots, window %u%s, run %u, generation %u",
-		   job->name, job->admission->size, job->plan.lanes, job->plan.slots,
-		   job->plan.window,
-		   job->plan.is_cramped ? " (all that the receive buffer holds)" : "",
-		   job->plan.run, generation);
+	server_say_job(server, SERVER_INFO, job->name, SERVER_RANK_NONE,
+		       "job %s: %u members: %u lanes, %u slots, window %u%s, run %u, generation %u",
+		       job->name, job->admission->size, job->plan.lanes, job->plan.slots,
+		       job->plan.window,
+		       job->plan.is_cramped ? " (all that the receive buffer holds)" : "",
+		       job->plan.run, generation);
 }
 
 static void job_command(struct server *server, struct job *job,
@@ -405,12 +408,15 @@ static void job_log(struct server *server, const struct job *job)
 	/* clang-format on */
 
 	const char *colon, *text = behind_name(job, job->actions.log, &colon);
+	uint32_t rank = job->actions.log_rank == CONTROL_RANK_NONE ? SERVER_RANK_NONE
+								   : job->actions.log_rank;
 
 	if (job->actions.log_level == ADMISSION_LOG_LIMITED && !TAKEN_OUT(LOG_LIMIT))
-		server_say_stranger(server, "job %s%s%s", job->name, colon, text);
+		server_say_stranger_job(server, job->name, rank, "job %s%s%s", job->name, colon,
+					text);
 	else if (job->actions.log_level != ADMISSION_LOG_NONE)
-		server_say(server, levels[job->actions.log_level], "job %s%s%s", job->name, colon,
-			   text);
+		server_say_job(server, levels[job->actions.log_level], job->name, rank,
+			       "job %s%s%s", job->name, colon, text);
 }
 
 static void job_step_once(struct server *server, struct job *job, struct admission_event *event)
@@ -543,8 +549,8 @@ static void job_shard_ack(struct server *server, struct job *job, uint32_t shard
 	if (ack->result) {
 		shard_refusal(server, job, ack->result);
 		event.text = job->refusal;
-		server_say(server, SERVER_ERROR, "job %s: shard %u has no room: %s", job->name,
-			   shard, job->refusal);
+		server_say_job(server, SERVER_ERROR, job->name, SERVER_RANK_NONE,
+			       "job %s: shard %u has no room: %s", job->name, shard, job->refusal);
 	}
 	if (ack->command == SHARD_JOB_REMOVE)
 		totals_end(server, job, &ack->totals);
@@ -609,9 +615,9 @@ void job_shard_event(struct server *server, uint32_t shard, const struct shard_e
 	}
 	switch (notice->type) {
 	case ENGINE_HELLO:
-		server_say(server, SERVER_DEBUG, "job %s: rank %u: shard %u hears it from %s",
-			   job->name, notice->child, shard,
-			   link_address_format(&notice->address, text));
+		server_say_job(server, SERVER_DEBUG, job->name, notice->child,
+			       "job %s: rank %u: shard %u hears it from %s", job->name,
+			       notice->child, shard, link_address_format(&notice->address, text));
 		step.type = ADMISSION_HEARD;
 		break;
 	case ENGINE_HEARD:

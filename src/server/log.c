@@ -7,8 +7,12 @@
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
-__attribute__((format(printf, 3, 0))) static void
-server_say_list(struct server *server, enum server_level level, const char *format, va_list list)
+static const struct server_about nobody = { .job = NULL, .rank = SERVER_RANK_NONE };
+
+__attribute__((format(printf, 4, 0))) static void server_say_list(struct server *server,
+								  enum server_level level,
+								  const struct server_about *about,
+								  const char *format, va_list list)
 {
 	char line[LINE_BYTES];
 
@@ -16,7 +20,7 @@ server_say_list(struct server *server, enum server_level level, const char *form
 		return;
 	vsnprintf(line, sizeof(line), format, list);
 	text_clean(line); /* what peers send must neither reach a terminal nor forge a line */
-	server->options.log(server->options.log_arg, level, line);
+	server->options.log(server->options.log_arg, level, about, line);
 }
 
 void server_say(struct server *server, enum server_level level, const char *format, ...)
@@ -24,14 +28,24 @@ void server_say(struct server *server, enum server_level level, const char *form
 	va_list list;
 
 	va_start(list, format);
-	server_say_list(server, level, format, list);
+	server_say_list(server, level, &nobody, format, list);
 	va_end(list);
 }
 
-void server_say_stranger(struct server *server, const char *format, ...)
+void server_say_job(struct server *server, enum server_level level, const char *job, uint32_t rank,
+		    const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	server_say_list(server, level, &(struct server_about){ job, rank }, format, list);
+	va_end(list);
+}
+
+/* False: there have been enough in this second. */
+static bool stranger_may(struct server *server)
 {
 	uint64_t second = server_now() / (1000 * MS_NS);
-	va_list list;
 
 	if (second != server->stranger_second) {
 		if (server->stranger_lines > STRANGER_LINES)
@@ -40,10 +54,29 @@ void server_say_stranger(struct server *server, const char *format, ...)
 		server->stranger_second = second;
 		server->stranger_lines = 0;
 	}
-	if (++server->stranger_lines > STRANGER_LINES)
+	return ++server->stranger_lines <= STRANGER_LINES;
+}
+
+void server_say_stranger(struct server *server, const char *format, ...)
+{
+	va_list list;
+
+	if (!stranger_may(server))
 		return;
 	va_start(list, format);
-	server_say_list(server, SERVER_WARN, format, list);
+	server_say_list(server, SERVER_WARN, &nobody, format, list);
+	va_end(list);
+}
+
+void server_say_stranger_job(struct server *server, const char *job, uint32_t rank,
+			     const char *format, ...)
+{
+	va_list list;
+
+	if (!stranger_may(server))
+		return;
+	va_start(list, format);
+	server_say_list(server, SERVER_WARN, &(struct server_about){ job, rank }, format, list);
 	va_end(list);
 }
 
@@ -176,12 +209,13 @@ void server_say_refused(struct server *server, uint32_t shard, const struct engi
 								       : NULL;
 	char text[64];
 
-	server_say_stranger(server,
-			    "shard %u: %u packet%s dropped, the last from %s as rank %u of job %s: "
-			    "%s",
-			    shard, notice->count, notice->count == 1 ? "" : "s",
-			    link_address_format(&notice->address, text), notice->child,
-			    job ? job->name : "(none)", refusals[notice->refusal]);
+	server_say_stranger_job(
+		server, job ? job->name : NULL, notice->child,
+		"shard %u: %u packet%s dropped, the last from %s as rank %u of job %s: "
+		"%s",
+		shard, notice->count, notice->count == 1 ? "" : "s",
+		link_address_format(&notice->address, text), notice->child,
+		job ? job->name : "(none)", refusals[notice->refusal]);
 }
 
 void server_say_hook(struct server *server, uint32_t shard, const struct hook_news *news)

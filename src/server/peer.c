@@ -228,8 +228,9 @@ static void peer_refuse(struct server *server, struct peer *peer,
 	} else {
 		text_add(&text, "the aggregator is out of memory");
 	}
-	server_say_stranger(server, "job %s: rank %u (%s): denied: %s", message->join.job,
-			    message->join.rank, message->join.host, words);
+	server_say_stranger_job(server, message->join.job, message->join.rank,
+				"job %s: rank %u (%s): denied: %s", message->join.job,
+				message->join.rank, message->join.host, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 }
 
@@ -370,9 +371,10 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer->job = job->index;
-	server_say(server, SERVER_DEBUG, "job %s: rank %u of %u (%s, pid %u) joins from %s",
-		   job->name, message->join.rank, message->join.size, message->join.host,
-		   message->join.pid, peer->text);
+	server_say_job(server, SERVER_DEBUG, job->name, message->join.rank,
+		       "job %s: rank %u of %u (%s, pid %u) joins from %s", job->name,
+		       message->join.rank, message->join.size, message->join.host,
+		       message->join.pid, peer->text);
 }
 
 static void peer_message(struct server *server, struct peer *peer,

@@ -324,6 +324,7 @@ int server_open(struct server **out, const struct server_options *options)
 	if (!server) {
 		if (options->log)
 			options->log(options->log_arg, SERVER_ERROR,
+				     &(struct server_about){ .rank = SERVER_RANK_NONE },
 				     "the aggregator is out of memory");
 		return -ENOMEM;
 	}

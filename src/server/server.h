@@ -29,8 +29,16 @@ enum {
 
 enum server_level { SERVER_ERROR, SERVER_WARN, SERVER_INFO, SERVER_DEBUG };
 
+/* Whom a line is about: its text says that as well. */
+struct server_about {
+	const char *job; /* NULL: none */
+	uint32_t rank;   /* SERVER_RANK_NONE: none in particular */
+};
+#define SERVER_RANK_NONE UINT32_MAX
+
 /* One line without its newline, from the thread of server_run, server_open or server_close. */
-typedef void server_log(void *arg, enum server_level level, const char *line);
+typedef void server_log(void *arg, enum server_level level, const struct server_about *about,
+			const char *line);
 
 struct server_options;
 

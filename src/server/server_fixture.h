@@ -45,14 +45,21 @@ struct book {
 
 static struct book book = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-static void book_log(void *arg, enum server_level level, const char *line)
+/* A line: its level, the job it is about and its rank, if any, the text. */
+static void book_log(void *arg, enum server_level level, const struct server_about *about,
+		     const char *line)
 {
+	char who[320] = "";
 	size_t used;
 
 	(void)arg;
+	if (about->job && about->rank != SERVER_RANK_NONE)
+		snprintf(who, sizeof(who), "[%s %u] ", about->job, about->rank);
+	else if (about->job)
+		snprintf(who, sizeof(who), "[%s] ", about->job);
 	pthread_mutex_lock(&book.mutex);
 	used = strlen(book.text);
-	snprintf(book.text + used, sizeof(book.text) - used, "%d %s\n", (int)level, line);
+	snprintf(book.text + used, sizeof(book.text) - used, "%d %s%s\n", (int)level, who, line);
 	pthread_mutex_unlock(&book.mutex);
 }
 

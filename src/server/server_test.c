@@ -96,7 +96,7 @@ static void server__says_at_a_jobs_end_how_many_packets_came_again(void **state)
 	server_drain(server);
 	assert_true(server_wait(server, LONG_MS));
 	server_close(server);
-	assert_true(book_has("1 job again: over after "));
+	assert_true(book_has("1 [again] job again: over after "));
 	assert_true(
 		book_has("14 packets in, 1 sums out; 12 packets (85.71 %) came again, for they"));
 }

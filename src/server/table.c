@@ -34,7 +34,7 @@ static void table_say(struct server *server, const struct table *table, enum ser
 
 	text_begin(&text, words, sizeof(words));
 	table_add(&text, table);
-	server_say(server, level, "%s: %s", words, what);
+	server_say_job(server, level, table->open.job, SERVER_RANK_NONE, "%s: %s", words, what);
 }
 
 /* ---- its beginning ---- */

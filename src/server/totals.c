@@ -29,13 +29,14 @@ void totals_end(struct server *server, struct job *job, const struct engine_job_
 	if (--job->totals.shards || !sum->updates)
 		return;
 	is_much = sum->again >= AGAIN_LEAST && sum->again * 100 >= sum->updates * AGAIN_PERCENT;
-	server_say(server, is_much ? SERVER_WARN : SERVER_INFO,
-		   "job %s: over after %.1f s: %llu packets in, %llu sums out; %llu packets (%.2f "
-		   "%%) came "
-		   "again%s",
-		   job->name, (double)(server_now() - job->totals.since_ns) / 1e9,
-		   (unsigned long long)sum->updates, (unsigned long long)sum->results,
-		   (unsigned long long)sum->again, 100 * (double)sum->again / (double)sum->updates,
-		   is_much ? ", for they had been lost: tally doctor on its hosts says how many are"
-			   : "");
+	server_say_job(
+		server, is_much ? SERVER_WARN : SERVER_INFO, job->name, SERVER_RANK_NONE,
+		"job %s: over after %.1f s: %llu packets in, %llu sums out; %llu packets (%.2f "
+		"%%) came "
+		"again%s",
+		job->name, (double)(server_now() - job->totals.since_ns) / 1e9,
+		(unsigned long long)sum->updates, (unsigned long long)sum->results,
+		(unsigned long long)sum->again, 100 * (double)sum->again / (double)sum->updates,
+		is_much ? ", for they had been lost: tally doctor on its hosts says how many are"
+			: "");
 }

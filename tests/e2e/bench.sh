@@ -40,7 +40,7 @@ daemon_start() {
 	"$build/tools/tallyd" --listen "$address:0" "$@" 2>"$tmp/daemon" &
 	daemon=$!
 	for _ in {1..100}; do
-		aggregator=$(sed -n 's/^tallyd: ready on \([^ ,]*\).*/\1/p' "$tmp/daemon")
+		aggregator=$(sed -n 's/.*tallyd: ready on \([^ ,]*\).*/\1/p' "$tmp/daemon")
 		[[ -n $aggregator ]] && return 0
 		sleep 0.1
 	done

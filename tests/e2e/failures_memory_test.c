@@ -129,9 +129,10 @@ static void memory__that_ends_for_good_is_a_named_error_or_harmless(void **state
 
 static char last_line[256];
 
-static void log_keep(void *arg, enum server_level level, const char *line)
+static void log_keep(void *arg, enum server_level level, const struct server_about *about,
+		     const char *line)
 {
-	(void)arg;
+	(void)arg, (void)about;
 	if (level <= SERVER_WARN)
 		snprintf(last_line, sizeof(last_line), "%s", line);
 }

@@ -67,9 +67,10 @@ bool ranks_lack_family(void)
 	return true;
 }
 
-static void server_says(void *arg, enum server_level level, const char *line)
+static void server_says(void *arg, enum server_level level, const struct server_about *about,
+			const char *line)
 {
-	(void)arg;
+	(void)arg, (void)about;
 	if (level <= SERVER_WARN || getenv("RANKS_VERBOSE"))
 		fprintf(stderr, "aggregator: %s\n", line);
 }
