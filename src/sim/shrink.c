@@ -44,7 +44,7 @@ static bool run_apart(struct shrink *shrink, const struct edits *edits)
 	scenario_make(shrink, edits, &scenario);
 	fflush(stdout);
 	*shrink->shared = (struct run_report){ .is_failed = true, .failure = "crashed" };
-	pid_t pid = fork();
+	pid_t pid = sim_fork();
 	if (pid < 0)
 		return false;
 	if (pid == 0) {

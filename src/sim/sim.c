@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,11 +237,24 @@ static void tally_add(struct sim_tally *sum, const struct sim_tally *other)
 	sum->is_whole = sum->is_whole && other->is_whole;
 }
 
+pid_t sim_fork(void)
+{
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return pid;
+}
+
 static bool parts_begin(const struct sim *sim, struct sim_tally *tallies)
 {
 	for (uint32_t i = 0; i < sim->jobs; i++) {
 		fflush(stdout);
-		pid_t pid = fork();
+		pid_t pid = sim_fork();
 		if (pid < 0) {
 			fprintf(stderr, "%s: process %u of %u: %s\n", sim->name, i + 1, sim->jobs,
 				strerror(errno));

@@ -3,6 +3,8 @@
 #ifndef SIM_SIM_STATE_H
 #define SIM_SIM_STATE_H
 
+#include <sys/types.h>
+
 #include "sim/edit.h"
 #include "sim/run.h"
 
@@ -55,6 +57,9 @@ struct sim_tally {
 void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario);
 /* The options that draw this job's scenario: " --seed 7 --scenario storm". */
 void sim_job_text(const struct sim_job *job, char text[96]);
+
+/* As fork: a process that does not outlive this one. */
+pid_t sim_fork(void);
 
 /* shrink.c: makes the job's scenario as small as it fails with. The exit status. */
 int sim_shrink(const struct sim *sim, const struct sim_job *job);
