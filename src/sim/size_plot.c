@@ -60,7 +60,7 @@ bool size_plot(const char *name, const struct size_request *request,
 	}
 	fprintf(gnuplot,
 		"set terminal %s\nset output '%s'\nset xlabel '%s'\nset ylabel 'TAT (ms)'\n"
-		"set yrange [0:*]\nset grid\nset key below\n"
+		"set yrange [0:*]\nset grid\nset key above\n"
 		"set title '%llu workers, %llu switch%s'\n",
 		terminal_of(request->plot_path), request->plot_path, request->swept,
 		(unsigned long long)reports[0].workers, (unsigned long long)reports[0].switches,

@@ -89,7 +89,7 @@ void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[
 
 struct asked {
 	uint64_t first, last;
-	bool is_verbose, is_trace;
+	bool is_verbose, is_trace, is_json;
 };
 
 static void report_add(struct sparse_report *sum, const struct sparse_report *other)
@@ -145,6 +145,24 @@ static void sum_print(const struct sparse_report *sum, uint64_t runs, uint64_t v
 	printf("violations    %" PRIu64 "\n", violations);
 }
 
+static void sum_json(const struct sparse_report *sum, uint64_t runs, uint64_t violations,
+		     double seconds)
+{
+	printf("{\"runs\":%" PRIu64 ",\"violations\":%" PRIu64 ",\"generations\":%" PRIu64
+	       ",\"switch_deaths\":%" PRIu64 ",\"zombies\":%" PRIu64 ",\"zombie_acks\":%" PRIu64
+	       ",\"server_deaths\":%" PRIu64 ",\"joins\":%" PRIu64 ",\"forged\":%" PRIu64,
+	       runs, violations, sum->generations, sum->switch_deaths, sum->zombies,
+	       sum->zombie_acks, sum->server_deaths, sum->joins, sum->forged);
+	printf(",\"epochs\":%" PRIu64 ",\"batches\":%" PRIu64 ",\"packets\":%" PRIu64
+	       ",\"packets_lost\":%" PRIu64 ",\"pushes\":%" PRIu64 ",\"pushes_resent\":%" PRIu64
+	       ",\"parts\":%" PRIu64 ",\"parts_resent\":%" PRIu64 ",\"bcasts\":%" PRIu64
+	       ",\"copied\":%" PRIu64 ",\"pulled\":%" PRIu64,
+	       sum->epochs, sum->batches, sum->packets, sum->lost, sum->pushes, sum->pushes_again,
+	       sum->parts, sum->parts_again, sum->bcasts, sum->copied, sum->pulled);
+	printf(",\"virtual_seconds\":%.3f,\"cpu_seconds\":%.3f,\"stall_seconds\":%.3f}\n",
+	       (double)sum->virtual_ns / 1e9, seconds, (double)sum->stall_ns / 1e9);
+}
+
 static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
 		     struct sparse_report *sum)
 {
@@ -172,7 +190,7 @@ static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
 static void help(const char *name)
 {
 	printf("%s --sparse - sparse mode's shipped code over simulated networks\n\n"
-	       "usage: %s --sparse [--seeds A..B | --seed S] [--verbose] [--trace]\n\n"
+	       "usage: %s --sparse [--seeds A..B | --seed S] [--verbose] [--trace] [--json]\n\n"
 	       "A seed chooses everything: up to 8 workers, the table, how bad the network is, a "
 	       "disk "
 	       "that\n"
@@ -188,7 +206,8 @@ static void help(const char *name)
 	       "  --seeds A..B   all these seeds (default 1..100)\n"
 	       "  --seed S       one seed\n"
 	       "  --verbose      two lines for each seed\n"
-	       "  --trace        a line for each packet\n\n"
+	       "  --trace        a line for each packet\n"
+	       "  --json         the summary as one JSON object, on the last line\n\n"
 	       "Exit status: 0 no violation; 1 violations; 2 wrong command line.\n",
 	       name, name);
 }
@@ -209,13 +228,10 @@ static bool seeds_read(const char *text, struct asked *asked)
 static int options_read(int argc, char **argv, struct asked *asked)
 {
 	static const struct option options[] = {
-		{ "sparse", no_argument, NULL, 's' },
-		{ "seeds", required_argument, NULL, 'S' },
-		{ "seed", required_argument, NULL, 'S' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "trace", no_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{ "sparse", no_argument, NULL, 's' },     { "seeds", required_argument, NULL, 'S' },
+		{ "seed", required_argument, NULL, 'S' }, { "verbose", no_argument, NULL, 'v' },
+		{ "trace", no_argument, NULL, 't' },      { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
 	};
 	int option;
 
@@ -224,6 +240,8 @@ static int options_read(int argc, char **argv, struct asked *asked)
 			asked->is_verbose = true;
 		else if (option == 't')
 			asked->is_trace = true;
+		else if (option == 'j')
+			asked->is_json = true;
 		else if (option == 'h')
 			return help(argv[0]), 0;
 		else if (option == '?')
@@ -247,6 +265,7 @@ int sparse_main(int argc, char **argv)
 	uint64_t violations = 0;
 	clock_t begin = clock();
 	int status = options_read(argc, argv, &asked);
+	double seconds;
 
 	if (status >= 0)
 		return status;
@@ -256,7 +275,8 @@ int sparse_main(int argc, char **argv)
 				asked.last - asked.first + 1);
 		violations += !seed_run(argv[0], &asked, seed, &sum);
 	}
-	sum_print(&sum, asked.last - asked.first + 1, violations,
-		  (double)(clock() - begin) / CLOCKS_PER_SEC);
+	seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+	(asked.is_json ? sum_json : sum_print)(&sum, asked.last - asked.first + 1, violations,
+					       seconds);
 	return violations ? SIM_EXIT_VIOLATED : 0;
 }
