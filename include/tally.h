@@ -237,7 +237,7 @@ enum tally_stream {
 enum tally_op_flags {
 	/* Another operation of this communicator follows at once: their packets leave together. A hint: ranks need
 	 * not agree, and what nothing follows leaves with the next call that looks or waits, or by itself soon. */
-	TALLY_OP_MORE = 1,
+	TALLY_OP_MORE = 1
 };
 
 struct tally_op_options {
