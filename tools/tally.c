@@ -78,6 +78,12 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return EXIT_USAGE;
 	}
+	if (!strcmp(argv[1], "help") && argc == 3) {
+		static char wish[] = "--help"; /* tally help run: as tally run --help */
+
+		argv[1] = argv[2];
+		argv[2] = wish;
+	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return args_print(help);
 	if (!strcmp(argv[1], "--version"))

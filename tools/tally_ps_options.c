@@ -365,7 +365,7 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 			return -1;
 	}
 	if (!options->table.dim)
-		return failed(error, "dim", "", "it has to be said");
+		return failed(error, "dim", "", "how many values has a row? A number from 1 to 64");
 	if (options->table.is_sync && options->table.has_copies)
 		return failed(error, "copies", "1", "not in a table with mode=sync");
 	if (options->table.is_sync && options->table.values == SPARSE_LNS)

@@ -41,6 +41,7 @@ static void ps_options__packing_has_three_names_and_is_dealing(void **state)
 	assert_int_equal(taken("t,dim=1,packing=algorithm1")->packing, KV_ALGORITHM_1);
 	assert_int_equal(taken("t,dim=1,packing=deal")->packing, KV_DEAL);
 	refused("t,dim=1,packing=best", "packing=best: fill, algorithm1 or deal");
+	refused("t,optimizer=sum", "dim=: how many values has a row? A number from 1 to 64");
 }
 
 static void ps_options__a_datagram_holds_a_row_and_a_sum(void **state)

@@ -286,6 +286,13 @@ usage() {
 		fail "bench into a full disk has succeeded"
 	"$tally" sim --seed 1 2>/dev/null >/dev/full && fail "sim into a full disk has succeeded"
 	"$tally" run -n 2 -- echo a 2>/dev/null >/dev/full && fail "run into a full disk has succeeded"
+	run 0 help run
+	says out '^tally run - '
+	run 0 help sim
+	says out '^tally sim - '
+	run 2 help nosuch
+	run 0 sim --sparse --seeds 1..2 --json
+	says out '^\{"runs":2,"violations":0,.*"stall_seconds":[0-9.]+}$'
 	for command in '' run bench doctor sim; do
 		# shellcheck disable=SC2086
 		run 0 $command --help
