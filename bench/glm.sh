@@ -12,7 +12,8 @@
 #
 # WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency
 # mode, with nothing computed while a packet travels. lossy: latency mode while a share LOSS (0.01) of the packets is lost
-# on all links, both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). Or, alone, sum, sum-kernel, sum-dense,
+# on all links, both ways (clang, bpftool, and OFFLOAD=off, which is for all ways). alone: one rank, which needs no network.
+# liblinear: liblinear-train -s 0, all of it and not an epoch, reading the file included. Or, by itself, sum, sum-kernel, sum-dense,
 # sum-mpi: not training but ITERS (5000) allreduces of 8 x int32, one by one. DATA (news20): the names for which
 # data-parallel is measured as well, one epoch, DATA_RUNS (RUNS) times, by DATA_WAYS: data over tally, data-mpi over MPI
 # (both).
@@ -182,6 +183,19 @@ measure_sums() {
 	tail -n 1 "$scratch/sums" | tee -a "${RAW:-/dev/null}" >&2
 }
 
+# liblinear_run FILE: as if it were one epoch of tally glm train.
+liblinear_run() {
+	local begin rows
+	grep -v '^[[:space:]]*$' "$1" >"$scratch/rows" # it takes no empty lines
+	rows=$(wc -l <"$scratch/rows")
+	begin=$EPOCHREALTIME
+	liblinear-train -s 0 -q "$scratch/rows" "$scratch/liblinear" >&2 || return 1
+	awk -v a="$begin" -v b="$EPOCHREALTIME" -v rows="$rows" 'BEGIN {
+		printf "{\"loss\":NaN,\"train_s\":%.6f}\n", b - a
+		printf "{\"loss\":NaN,\"rows\":%d,\"batch\":%d,\"comm\":\"liblinear\",\"micro_batch\":0}\n", rows, rows
+	}' >"$scratch/out"
+}
+
 # measure NAME FILE WAY: a line in $scratch/times.
 measure() {
 	local way=$3 arguments before
@@ -197,6 +211,8 @@ measure() {
 	data-mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs 1 --parallel data ;;
 	lossy) lossy_run glm train "${arguments[@]}" --epochs "$epochs" --comm latency ;;
 	kernel) aggregator=$kernel over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm auto ;;
+	alone) "$BUILD/tools/tally" glm train "${arguments[@]}" --epochs "$epochs" >"$scratch/out" ;;
+	liblinear) liblinear_run "$2" ;;
 	serial) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm latency --no-overlap ;;
 	*) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
 	esac
@@ -232,8 +248,8 @@ table() {
 		          "%.1f..%.1f" % (min(ms), max(ms)), statistics.median(run[1] for run in all),
 		          "%.2f" % (statistics.median(mpi) / statistics.median(ms)) if mpi else "-",
 		          " ".join("%s %dx" % (mode, modes.count(mode)) for mode in sorted(set(modes)))))
-		    losses = [run[3] for other, all in runs.items() if other[0] == name and "data" not in other[1] for run in all]
-		    assert max(losses) == min(losses) or "data" in way, "the ways do not train the same model"
+		    losses = [run[3] for other, all in runs.items() if other[0] == name and "data" not in other[1] and other[1] != "liblinear" for run in all]
+		    assert "data" in way or way == "liblinear" or max(losses) == min(losses), "the ways do not train the same model"
 	END
 }
 
@@ -268,6 +284,11 @@ if ! [[ -x $BUILD/tools/tally-glm-mpi ]] || ! command -v mpirun.openmpi >/dev/nu
 	echo "# without Open MPI (scripts/deps.sh bench)"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v mpi | tr '\n' ' ')
 	data_ways=data
+fi
+
+if [[ " $ways " == *" liblinear "* ]] && ! command -v liblinear-train >/dev/null; then
+	echo "# without liblinear (apt-get install liblinear-tools)"
+	ways=$(tr ' ' '\n' <<<"$ways" | grep -v liblinear | tr '\n' ' ')
 fi
 
 trap cleanup EXIT

@@ -48,13 +48,19 @@ class Section(page.Section):
         return sorted({run.name for run in self.runs})
 
     def ways(self, name):
-        order = ["latency", "serial", "lossy", "dense", "auto", "kernel", "mpi", "data", "data-mpi"]
+        order = ["latency", "serial", "lossy", "dense", "auto", "kernel", "mpi", "alone", "liblinear", "data", "data-mpi"]
         return sorted({run.way for run in self.runs if run.name == name}, key=order.index)
+
+    def without(self):
+        """Why ways are not there, by what bench/glm.sh says that it does without."""
+        words = {"Open MPI": ("mpi", "data-mpi", "sum-mpi"), "kernel": ("kernel", "sum-kernel"), "liblinear": ("liblinear",)}
+        lines = [line[2:] for line in self.read("output").splitlines() if line.startswith("# without ")]
+        return {way: line for line in lines for word, ways in words.items() if word in line for way in ways}
 
 
 WAYS = {"latency": "latency mode", "dense": "dense mode", "auto": "tally (auto)", "kernel": "tally (auto), kernel", "mpi": "Open MPI",
         "data": "data-parallel, tally", "data-mpi": "data-parallel, MPI", "lossy": "latency mode, 1 % lost",
-        "serial": "not overlapped", "sum": "latency mode", "sum-kernel": "latency mode, kernel",
+        "serial": "not overlapped", "alone": "1 rank", "liblinear": "liblinear", "sum": "latency mode", "sum-kernel": "latency mode, kernel",
         "sum-dense": "dense mode", "sum-mpi": "Open MPI"}
 
 
@@ -91,6 +97,7 @@ def figure_8():
     for way in ("sum", "sum-kernel", "sum-dense", "sum-mpi"):
         ends = [run.end for run in section.runs if run.way == way]
         if not ends:
+            say("%s: %s." % (WAYS[way], section.without().get(way, "not run")))
             continue
         p1, p50, p99 = (median(end["tat_us_" + name] for end in ends) for name in ("p1", "median", "p99"))
         all_p50, all_p99 = ([end["tat_us_" + name] for end in ends] for name in ("median", "p99"))
@@ -114,14 +121,14 @@ def epoch_table(section):
         mpi = median(run.epoch_ms() for run in section.of(name, "mpi"))
         end = section.of(name, section.ways(name)[0])[0].end
         row = [name, "%d x %d" % (end["rows"], end["features"]), str(end["classes"])]
-        for way in ("latency", "dense", "auto", "kernel", "mpi"):
+        for way in ("latency", "dense", "auto", "kernel", "mpi", "alone", "liblinear"):
             all_ms = [run.epoch_ms() for run in section.of(name, way)]
-            row.append("%.1f (%.1f..%.1f)" % (median(all_ms), min(all_ms), max(all_ms)) if all_ms else "-")
-        digests = {run.meta["model_sha256"] for run in section.runs if run.name == name}
-        rows.append(row + ["%.2f" % (mpi / tally) if mpi and tally else "-" for tally in (auto, kernel)] +
+            row.append("%.1f (%.1f..%.1f)" % (median(all_ms), min(all_ms), max(all_ms)) if all_ms else section.without().get(way, "not run"))
+        digests = {run.meta["model_sha256"] for run in section.runs if run.name == name and run.way != "liblinear"}
+        rows.append(row + ["%.2f" % (mpi / tally) if mpi and tally else "nothing to compare" for tally in (auto, kernel)] +
                     ["yes" if len(digests) == 1 else "NO"])
-    table(["data", "rows x features", "classes", "latency", "dense", "auto", "auto, kernel", "Open MPI", "MPI/auto",
-           "MPI/kernel", "same model"], rows)
+    table(["data", "rows x features", "classes", "latency", "dense", "auto", "auto, kernel", "Open MPI", "1 rank", "liblinear, whole",
+           "MPI/auto", "MPI/kernel", "same model"], rows)
 
 
 def epochs():
@@ -130,7 +137,8 @@ def epochs():
         return
     section = Section("epoch")
     say("ms per epoch, the median of %d runs of each way in turn (least..most). Same model: the files that all runs have "
-        "written are equal, byte for byte. Kernel: tallyd --engine kernel." % len(section.of(section.names()[0], "auto")))
+        "written are equal, byte for byte. Kernel: tallyd --engine kernel. 1 rank: alone, without a network. liblinear: all of "
+        "liblinear-train -s 0, not an epoch, reading the file included." % len(section.of(section.names()[0], "auto")))
     epoch_table(section)
 
 
@@ -377,9 +385,9 @@ def accuracy():
     rows = []
     for line in Section("accuracy").read("output").splitlines():
         name, count, classes, trained, got, liblinear = line.split()
-        other = "-" if liblinear == "-" else "%.4f" % (float(liblinear) / 100)
+        other = "not installed" if liblinear == "-" else "%.4f" % (float(liblinear) / 100)
         rows.append([name, count, classes, "%.4f" % float(trained), "%.4f" % float(got), other,
-                     "-" if other == "-" else "%+.2f" % (100 * float(got) - float(liblinear))])
+                     "-" if liblinear == "-" else "%+.2f" % (100 * float(got) - float(liblinear))])
     say("tally run -n 4 -- tally glm train, model-parallel, all defaults; liblinear-train -s 0 on the same rows.")
     table(["data", "rows trained with", "classes", "on these", "tally", "liblinear", "points more"], rows)
 

@@ -202,11 +202,11 @@ sparse=${sparse:-made-rcv1=$scratch/made/rcv1}
 dense=$(first 'gisette*')
 small=$(first a9a '*')
 batches='16 64 256 1024' ranks='1 2 4 8' simulated='2 4 8 16 32' memory_ranks='1 2 4' iterations=5000
-epoch_ways='latency dense auto kernel mpi' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
+epoch_ways='latency dense auto kernel mpi alone liblinear' data_ways='data data-mpi' scaled=("${dense:-$small}" "${stand_ins[0]}" "$sparse")
 overlap_batch=512 more=$sparse mpi=' mpi'
 overlaps='2-119-0us 2-119-250us 2-119-500us 2-119-1000us 2-32-500us 2-8-500us 4-119-500us' overlap_rows=2.048
 if [[ $quick ]]; then
-	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto kernel mpi'
+	batches='16 64' ranks='1 4' iterations=300 epoch_ways='auto kernel mpi alone liblinear'
 	overlap_batch=64 overlaps='2-8-250us 2-8-0us' overlap_rows=0.1 more='' mpi=''
 	data_ways=data scaled=("$sparse")
 	export EPOCHS=2
