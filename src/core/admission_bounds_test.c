@@ -79,7 +79,7 @@ static void admission__silence_is_the_heartbeat_time_while_it_runs(void **state)
 		t.config.heartbeat_ns = 8 * second_ns;
 		bring_to(ADMISSION_STARTED, 10, 2);
 		event(ADMISSION_TICK);
-		pass(8 * second_ns, late, heard);
+		pass(8 * second_ns / 5 * 6, late, heard); /* and a beat, a fifth of it */
 		assert_state(late ? ADMISSION_DRAIN : ADMISSION_STARTED);
 	}
 }
@@ -116,7 +116,7 @@ static void admission__silence_is_the_heartbeat_time_before_if_that_is_longer(vo
 		join(10, 0, 3);
 		join(11, 1, 3);
 		event(ADMISSION_TICK);
-		pass(12 * second_ns, late, heard);
+		pass((12 + 2) * second_ns, late, heard); /* and a beat, 2 s */
 		assert_int_equal(admission_member(t.admission, 1)->presence,
 				 late ? ADMISSION_ABSENT : ADMISSION_JOINED);
 	}
