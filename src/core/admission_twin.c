@@ -6,19 +6,37 @@
  * Programs that say different things gather apart, each in a machine of its own; so this one sees only those
  * that say the same, and what they do: two live and claim one rank. Who has which of the others nobody can
  * say, so all end. But one launch may well have a program for each rank: then no gathering is ever complete,
- * and together they are.
+ * and together they are. So are, for a while, two programs whose ranks come late by turns: nobody is taken for the
+ * former in a hurry, nor for good.
  */
 #include "core/admission_turn.h"
 
-static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
-static const uint64_t hold_ns = 1000000000;  /* and most of them within this */
-static const uint64_t unite_ns = 2000000000;
+static const uint64_t claim_ns = 2000000000;  /* programs of one launch begin within so long */
+static const uint64_t hold_ns = 1000000000;   /* and most of them within this */
+static const uint64_t unite_ns = 10000000000; /* nearly all of them within this */
 
 bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
 {
 	bool is_one_host = a->local_size == a->size || b->local_size == b->size;
 
 	return is_one_host && a->boot && b->boot && a->boot != b->boot && !TAKEN_OUT(PLACE);
+}
+
+/* One job of several programs, as nobody else of these had come: R-CT-51. */
+static bool is_united(const struct turn *turn)
+{
+	uint64_t program = 0;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+
+		if (member->presence == ADMISSION_ABSENT || !member->peer.program)
+			continue;
+		if (program && member->peer.program != program)
+			return !TAKEN_OUT(UNITE_LATE);
+		program = member->peer.program;
+	}
+	return false;
 }
 
 /* Of a life that is on one host alone a stranger from elsewhere can have no part; and one process that joins
@@ -28,7 +46,7 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 {
 	const struct admission *admission = turn->admission;
 	bool is_late = admission->state == ADMISSION_STARTED &&
-		       claimant->joined_ns > admission->since_ns + claim_ns;
+		       claimant->joined_ns > admission->since_ns + claim_ns && !is_united(turn);
 
 	if (!holder->is_launched || !claimant->is_launched || turn->config->life || is_late ||
 	    TAKEN_OUT(TWIN))

@@ -376,7 +376,7 @@ static bool may_unite(uint32_t *into)
 	return may;
 }
 
-static void unite__gatherings_that_are_complete_together_are_one_after_2_s(void **state)
+static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void **state)
 {
 	(void)state;
 	struct admission_peer moved[2];
@@ -387,12 +387,12 @@ static void unite__gatherings_that_are_complete_together_are_one_after_2_s(void 
 	join_machine(0, 11, 1, 3);
 	join_machine(1, 10, 0, 3);
 	assert_false(may_unite(&into));
-	t.now_ns += 3 * second_ns;
+	t.now_ns += 11 * second_ns;
 	assert_false(may_unite(&into)); /* rank 2 is missing */
 	join_machine(2, 12, 2, 3);
 	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
-	assert_true(wake_ns == t.now_ns + 2 * second_ns);
-	t.now_ns += 2 * second_ns - 1;
+	assert_true(wake_ns == t.now_ns + 10 * second_ns);
+	t.now_ns += 10 * second_ns - 1;
 	assert_false(may_unite(&into));
 	t.now_ns++;
 	assert_true(may_unite(&into));
@@ -421,11 +421,19 @@ static void unite__gatherings_that_are_complete_together_are_one_after_2_s(void 
 	assert_false(admission_has_program(t.admission, PROGRAM + MACHINES));
 	acknowledge(ADMISSION_JOB_ADD);
 	assert_done("grant>10 grant>11 grant>12");
-	/* and who says now that it is one of them is a twin */
-	t.message.type = CONTROL_JOIN;
+	for (uint32_t connection = 10; connection < 13; connection++)
+		say_ready(connection, 360);
+	t.done[0] = 0;
+	acknowledge(ADMISSION_JOB_SET);
+	assert_done("start>10 start>11 start>12");
+	/* who says at any time that it is one of them is a twin, and these were no one job */
+	t.now_ns += 3600 * second_ns;
+	event(ADMISSION_TICK);
 	join_machine(1, 21, 1, 3);
 	both_answer(11, 21);
-	assert_state(ADMISSION_DRAIN);
+	assert_done(
+		"deny>21 close>21 abort>10 close>10 abort>11 close>11 abort>12 close>12 remove");
+	assert_non_null(strstr(t.text, "two programs of one launch: give each its TALLY_JOB"));
 	close_machines();
 }
 
@@ -458,16 +466,16 @@ static void unite__a_job_that_runs_and_one_of_another_size_are_none_of_it(void *
 	join_machine(0, 10, 0, 2);
 	join_machine(0, 11, 1, 2);
 	join_machine(1, 21, 1, 2);
-	t.now_ns += 3 * second_ns;
+	t.now_ns += 11 * second_ns;
 	assert_false(may_unite(&into));
 	join_machine(2, 30, 0, 2);
-	t.now_ns += 3 * second_ns;
+	t.now_ns += 11 * second_ns;
 	assert_true(may_unite(&into));
 	assert_int_equal(into, 2);
 	t.admission = machines[2];
 	close_connection(30);
 	join_machine(2, 30, 0, 3);
-	t.now_ns += 3 * second_ns;
+	t.now_ns += 11 * second_ns;
 	assert_false(may_unite(&into));
 	close_machines();
 }
@@ -485,7 +493,7 @@ static void unite__differences_are_told_to_all(void **state)
 	prepare_launched(11, 1, 2, HERE);
 	t.message.join.list_hash = 78;
 	say(11);
-	t.now_ns += 2 * second_ns;
+	t.now_ns += 10 * second_ns;
 	assert_true(may_unite(&into));
 	moved = admission_member(machines[1], 1)->peer;
 	event(ADMISSION_YIELD);
@@ -536,7 +544,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(twin__fewer_ranks_on_a_host_say_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(
-			unite__gatherings_that_are_complete_together_are_one_after_2_s, set_up,
+			unite__gatherings_that_are_complete_together_are_one_after_10_s, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(unite__two_of_one_rank_are_two_jobs, set_up,
 						tear_down),

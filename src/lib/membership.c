@@ -320,8 +320,11 @@ void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *cod
 		if (event->type == MEMBER_REFUSED)
 			absent(comm, seat, event);
 		member_step(&seat->member, &seat->config, event, actions);
-		if (actions->has_progress)
-			report_log(&comm->who, TALLY_LOG_INFO, "%s", actions->text);
+		if (actions->has_progress) /* whatever says what to set is for the user to see */
+			report_log(&comm->who,
+				   strstr(actions->text, "TALLY_JOB") ? TALLY_LOG_WARN
+								      : TALLY_LOG_INFO,
+				   "%s", actions->text);
 		if (actions->has_waiting)
 			waiting(comm, &event->message->waiting);
 		for (uint32_t i = 0; i < actions->count; i++)

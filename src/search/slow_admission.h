@@ -36,7 +36,7 @@ struct slow_person {
 	uint32_t mode, latency_slots, latency_window;
 	uint64_t list_hash;
 	bool has_list;
-	uint64_t boot, process, source;
+	uint64_t boot, process, source, program;
 	uint32_t local_size;
 	bool is_launched;
 	uint32_t misfit; /* enum misfit */

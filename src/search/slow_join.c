@@ -298,6 +298,7 @@ static void join(struct slow_step *step)
 		.boot = said->boot,
 		.process = said->process,
 		.source = step->event->source,
+		.program = said->program,
 		.local_size = said->local_size,
 		.is_launched = said->is_launched,
 	};
@@ -339,6 +340,7 @@ void slow_adopt(struct slow_step *step)
 		.boot = peer->boot,
 		.process = peer->process,
 		.source = peer->source,
+		.program = peer->program,
 		.local_size = peer->local_size,
 		.is_launched = peer->is_launched,
 	};
@@ -348,6 +350,19 @@ void slow_adopt(struct slow_step *step)
 }
 
 /* ---- messages ---- */
+
+/* R-CT-51: several programs have come to be one job. */
+static bool is_of_several(const struct slow_admission *slow)
+{
+	for (uint32_t i = 0; i < slow->count; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (slow->people[i].place != SLOW_WAITS &&
+			    slow->people[k].place != SLOW_WAITS && slow->people[i].program &&
+			    slow->people[k].program &&
+			    slow->people[i].program != slow->people[k].program)
+				return true;
+	return false;
+}
 
 /* R-CT-50 */
 static bool are_twins(const struct slow_step *step, const struct slow_person *holder,
@@ -360,7 +375,7 @@ static bool are_twins(const struct slow_step *step, const struct slow_person *ho
 	if (holder->process == claimant->process && holder->process)
 		return false;
 	if (slow->state == ADMISSION_STARTED &&
-	    claimant->joined_ns > slow->since_ns + 2 * SECOND_NS)
+	    claimant->joined_ns > slow->since_ns + 2 * SECOND_NS && !is_of_several(slow))
 		return false;
 	return !are_apart(holder, claimant);
 }

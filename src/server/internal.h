@@ -97,9 +97,10 @@ struct job {
 	uint16_t refused_rank;
 	uint32_t generation; /* of the last JOB_ADD */
 	uint64_t wake_ns;
-	uint64_t ticked_ns;               /* the last TICK */
-	uint64_t idle_ns;                 /* since when nobody is in; 0: somebody is */
-	struct plan plan;                 /* of the last JOB_ADD */
+	uint64_t ticked_ns; /* the last TICK */
+	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
+	uint64_t unite_ns;  /* when it may be united: its members were told so; 0: they were not */
+	struct plan plan;   /* of the last JOB_ADD */
 	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
 	struct admission_config config;
 	struct admission_actions actions;

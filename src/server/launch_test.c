@@ -27,7 +27,7 @@ static void close_all(struct client *clients, int count)
 
 static uint64_t life_of(struct client *client)
 {
-	client_expect(client, CONTROL_GRANT, LONG_MS);
+	client_expect(client, CONTROL_GRANT, 2 * LONG_MS);
 	return client->message.grant.life;
 }
 
@@ -93,7 +93,8 @@ static void expect_both(struct client *one, enum control_type type, struct clien
 
 static void server__makes_one_job_of_a_program_for_each_rank(void **state)
 {
-	struct server *server = test_server((struct server_options){ 0 });
+	struct server *server =
+		test_server((struct server_options){ .heartbeat_ms = 60000 }); /* they say none */
 	struct client clients[4];
 	uint64_t life, from_ns = now_ns();
 	char address[32];
@@ -104,11 +105,16 @@ static void server__makes_one_job_of_a_program_for_each_rank(void **state)
 	for (uint16_t rank = 0; rank < 3; rank++)
 		client_join_as(&clients[rank], "mpmd", rank, 3, launched(1u + rank, 9));
 	life = life_of(&clients[0]);
-	assert_true(now_ns() - from_ns >= 1900000000);
+	assert_true(now_ns() - from_ns >= 9900000000);
 	assert_true(life_of(&clients[1]) == life);
 	assert_true(life_of(&clients[2]) == life);
+	for (int i = 0; i < 3; i++) { /* they have heard what for they wait */
+		assert_non_null(strstr(clients[i].progress,
+				       "all 3 ranks are here, but with several command lines"));
+		assert_non_null(strstr(clients[i].progress, "TALLY_JOB says so at once"));
+	}
 	assert_true(book_has("another command line than other ranks of this name"));
-	/* Each of their programs is known to be in it now. */
+	/* Each of their programs is known to be in it now, and two of one rank were no one job. */
 	client_join_as(&clients[3], "mpmd", 2, 3, launched(3, 9));
 	expect_both(&clients[2], CONTROL_ABORT, &clients[3], CONTROL_DENY);
 	close_all(clients, 4);

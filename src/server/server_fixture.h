@@ -109,6 +109,7 @@ struct client {
 	struct control_grant grant;
 	uint16_t rank;
 	int udp;
+	char progress[CONTROL_TEXT_BYTES]; /* the first that has come */
 };
 
 static void client_open(struct client *client, const char *address)
@@ -149,8 +150,10 @@ static bool client_next(struct client *client, int timeout_ms)
 			if (client->message.type == CONTROL_PING) {
 				pong.ping.serial = client->message.ping.serial;
 				conn_send(client->conn, &client->codec, &pong);
-			} else if (client->message.type != CONTROL_HEARTBEAT &&
-				   client->message.type != CONTROL_PROGRESS) {
+			} else if (client->message.type == CONTROL_PROGRESS) {
+				if (!client->progress[0])
+					strcpy(client->progress, client->message.progress.text);
+			} else if (client->message.type != CONTROL_HEARTBEAT) {
 				return true;
 			}
 			break;

@@ -37,6 +37,30 @@ static void unite(struct server *server, struct job *from, struct job *into)
 	free(peers);
 }
 
+/* All of the name are here, but not of one program: who waits hears for what, once. */
+static void tell(struct server *server, struct job *job, uint64_t wake_ns)
+{
+	struct control_message message = { .type = CONTROL_PROGRESS };
+	struct text text;
+
+	if (job->unite_ns == wake_ns)
+		return;
+	job->unite_ns = wake_ns;
+	text_begin(&text, message.progress.text, sizeof(message.progress.text));
+	text_add(&text,
+		 "job \"%s\": all %u ranks are here, but with several command lines, and the name "
+		 "is a launcher's: if nobody else comes for 10 s, they are one job; TALLY_JOB says "
+		 "so at once",
+		 job->name, job->admission->size);
+	for (uint32_t rank = 0; rank < job->admission->size; rank++) {
+		const struct admission_member *member = admission_member(job->admission, rank);
+		struct peer *peer = peer_of(server, member->peer.connection);
+
+		if (member->presence != ADMISSION_ABSENT && peer)
+			peer_send(server, peer, &message);
+	}
+}
+
 /* The gatherings of jobs[first]'s name, none of which comes before it. */
 static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 {
@@ -55,8 +79,11 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 		jobs[count] = job;
 		list[count++] = job->admission;
 	}
-	if (!admission_may_unite(list, count, now_ns, &into, &wake_ns))
+	if (!admission_may_unite(list, count, now_ns, &into, &wake_ns)) {
+		for (uint32_t i = 0; i < count && wake_ns != UINT64_MAX; i++)
+			tell(server, jobs[i], wake_ns);
 		return wake_ns;
+	}
 	for (uint32_t i = 0; i < count; i++)
 		if (i != into)
 			unite(server, jobs[i], jobs[into]);

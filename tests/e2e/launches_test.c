@@ -4,7 +4,7 @@
  * aggregator and at once: each rank has the sum of its own program, or an error that says to set TALLY_JOB. Launchers are
  * played by what they set, hosts by their boot ids; each rank is a process with a command line of its own.
  *
- * Usage: launches_test TALLYD [STARTS [SEED]]
+ * Usage: launches_test TALLYD [STARTS [SEED [TURN_MS]]]
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -25,7 +25,8 @@ enum {
 	PROCESSES = LAUNCHES * SIZE,
 	AT_ONCE = 8,
 	LATE_US = 30000, /* a rank begins so much later, at most */
-	INIT_S = 20,
+	TURN_MS = 2600,  /* ... and every second one, of programs whose ranks come by turns */
+	INIT_S = 40,
 	VALUES = 5,
 };
 
@@ -33,6 +34,7 @@ static const char *const self_path = "/proc/self/exe";
 
 static uint32_t starts = 8;
 static uint64_t seed = 1;
+static uint32_t turn_ms = TURN_MS;
 
 /* What a rank has come to. */
 struct told {
@@ -275,9 +277,10 @@ struct counts {
 	uint32_t right, refused, wrong;
 };
 
-/* Two launches of one name, in each of some starts at once. */
+/* Two launches of one name, in each of some starts at once. By turns: rank 0 of the one comes with rank 1 of the other. */
 static void some_starts(const struct launcher *launcher, bool is_one_host, bool is_one_program,
-			uint32_t first, uint32_t count, const char *aggregator, struct rng *rng)
+			bool is_by_turns, uint32_t first, uint32_t count, const char *aggregator,
+			struct rng *rng)
 {
 	pid_t pid[AT_ONCE * PROCESSES];
 	uint32_t begun = 0;
@@ -285,9 +288,10 @@ static void some_starts(const struct launcher *launcher, bool is_one_host, bool 
 	memset(told, 0, AT_ONCE * PROCESSES * sizeof(*told));
 	for (uint32_t i = 0; i < count * PROCESSES; i++) {
 		const struct place place = { first + i / PROCESSES, i / SIZE % LAUNCHES, i % SIZE };
+		bool is_late = is_by_turns && (place.launch + place.rank) % 2;
 
 		pid[begun++] = rank_start(launcher, &place, is_one_host, is_one_program, aggregator,
-					  rng_below(rng, LATE_US));
+					  rng_below(rng, LATE_US) + is_late * turn_ms * 1000);
 	}
 	for (uint32_t i = 0; i < begun; i++) {
 		int status;
@@ -317,7 +321,7 @@ static void count_some(uint32_t first, uint32_t count, struct counts *counts)
 }
 
 static bool two_launches(const struct launcher *launcher, bool is_one_host, bool is_one_program,
-			 enum outcome wanted)
+			 bool is_by_turns, enum outcome wanted)
 {
 	struct ranks host = { .jobs_max = 4 * AT_ONCE * LAUNCHES };
 	uint16_t port = ranks_aggregator(&host, 0, &host.aggregator_pid);
@@ -333,15 +337,17 @@ static bool two_launches(const struct launcher *launcher, bool is_one_host, bool
 	for (uint32_t first = 0; first < starts; first += AT_ONCE) {
 		uint32_t count = starts - first < AT_ONCE ? starts - first : AT_ONCE;
 
-		some_starts(launcher, is_one_host, is_one_program, first, count, aggregator, &rng);
+		some_starts(launcher, is_one_host, is_one_program, is_by_turns, first, count,
+			    aggregator, &rng);
 		count_some(first, count, &counts);
 	}
 	kill(host.aggregator_pid, SIGTERM);
 	waitpid(host.aggregator_pid, &status, 0);
-	printf("%s, %s, %s: %u starts, ranks: %u right, %u refused, %u wrong; %.1f s\n",
+	printf("%s, %s, %s%s: %u starts, ranks: %u right, %u refused, %u wrong; %.1f s\n",
 	       launcher->name, is_one_host ? "two programs of one launch" : "two jobs of two hosts",
-	       is_one_program ? "one command line" : "two command lines", starts, counts.right,
-	       counts.refused, counts.wrong, ranks_now_s() - from_s);
+	       is_one_program ? "one command line" : "two command lines",
+	       is_by_turns ? ", by turns" : "", starts, counts.right, counts.refused, counts.wrong,
+	       ranks_now_s() - from_s);
 	return (wanted == RIGHT ? counts.right : counts.refused) == starts * PROCESSES;
 }
 
@@ -352,7 +358,7 @@ static void run_all(bool is_one_host, bool is_one_program)
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		bool is_told_apart = !is_one_program || (!is_one_host && !launchers[i].has_hosts);
 
-		is_good &= two_launches(&launchers[i], is_one_host, is_one_program,
+		is_good &= two_launches(&launchers[i], is_one_host, is_one_program, false,
 					is_told_apart ? RIGHT : REFUSED);
 	}
 	assert_true(is_good);
@@ -382,6 +388,14 @@ static void launches__programs_that_nobody_can_tell_apart_are_refused(void **sta
 	run_all(true, true);
 }
 
+static void launches__programs_whose_ranks_come_by_turns_are_two(void **state)
+{
+	static const struct launcher srun_alone = { "srun", srun, true };
+
+	(void)state;
+	assert_true(two_launches(&srun_alone, true, false, true, RIGHT));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +403,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(launches__jobs_of_one_name_and_two_programs_are_two),
 		cmocka_unit_test(launches__programs_of_one_launch_are_two),
 		cmocka_unit_test(launches__programs_that_nobody_can_tell_apart_are_refused),
+		cmocka_unit_test(launches__programs_whose_ranks_come_by_turns_are_two),
 	};
 
 	if (getenv("LAUNCHES_PLACE"))
@@ -397,6 +412,8 @@ int main(int argc, char **argv)
 		starts = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		seed = strtoull(argv[3], NULL, 10);
+	if (argc > 4)
+		turn_ms = (uint32_t)strtoul(argv[4], NULL, 10);
 	told_fd = memfd_create("told", 0); /* children have it */
 	if (told_fd < 0 || ftruncate(told_fd, AT_ONCE * PROCESSES * sizeof(*told)))
 		return 1;
