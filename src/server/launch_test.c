@@ -91,17 +91,20 @@ static void expect_both(struct client *one, enum control_type type, struct clien
 	assert_int_equal(other->message.type, other_type);
 }
 
-static void server__makes_one_job_of_a_program_for_each_rank(void **state)
+static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users(void **state)
 {
-	struct server *server =
-		test_server((struct server_options){ .heartbeat_ms = 60000 }); /* they say none */
-	struct client clients[4];
+	struct server *server = test_server((struct server_options){ .heartbeat_ms = 60000 });
+	struct client clients[4], users[2], other;
 	uint64_t life, from_ns = now_ns();
 	char address[32];
 
 	(void)state;
 	tcp_address(server, address);
 	open_all(clients, 4, address);
+	open_all(users, 2, address);
+	open_all(&other, 1, address);
+	client_join_as(&users[0], "7.0", 0, 2, (struct control_join){ .process = ++processes });
+	client_join_as(&other, "7.0", 1, 2, launched(1, 9));
 	for (uint16_t rank = 0; rank < 3; rank++)
 		client_join_as(&clients[rank], "mpmd", rank, 3, launched(1u + rank, 9));
 	life = life_of(&clients[0]);
@@ -117,7 +120,14 @@ static void server__makes_one_job_of_a_program_for_each_rank(void **state)
 	/* Each of their programs is known to be in it now, and two of one rank were no one job. */
 	client_join_as(&clients[3], "mpmd", 2, 3, launched(3, 9));
 	expect_both(&clients[2], CONTROL_ABORT, &clients[3], CONTROL_DENY);
+	/* The user's is another job, whose rank may come at any time. */
+	client_join_as(&users[1], "7.0", 1, 2, (struct control_join){ .process = ++processes });
+	life = life_of(&users[0]);
+	assert_true(life_of(&users[1]) == life);
+	assert_false(client_next(&other, 10));
 	close_all(clients, 4);
+	close_all(users, 2);
+	close_all(&other, 1);
 	server_close(server);
 }
 
@@ -185,7 +195,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server__gathers_the_programs_of_one_launch_apart),
 		cmocka_unit_test(server__gathers_the_users_name_whatever_runs),
-		cmocka_unit_test(server__makes_one_job_of_a_program_for_each_rank),
+		cmocka_unit_test(
+			server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users),
 		cmocka_unit_test(server__ends_two_programs_of_one_command_line),
 		cmocka_unit_test(server__takes_no_rank_of_another_host_into_a_job_of_one),
 	};

@@ -5,9 +5,10 @@
 
 #include "server/internal.h"
 
+/* A name of the user's (program 0) is one job, and no launcher's is a part of it. */
 static bool gathers(const struct job *job)
 {
-	return job && !job->life && job->admission->state == ADMISSION_GATHER;
+	return job && !job->life && job->program && job->admission->state == ADMISSION_GATHER;
 }
 
 /* All that gather `from` yields gathers `into`. Without memory for them: another time. */
