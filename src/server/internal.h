@@ -47,6 +47,7 @@ enum {
 	PEER_US = 200,         /* ... or so long */
 	IDLE_JOB_MS = 600000,  /* a name's last verdict is remembered for so long */
 	TICK_MS = 1000,
+	PROGRAMS_MAX = 4,                /* of one name that gather apart */
 	UNITE_MAX = CONTROL_MEMBERS_MAX, /* programs of one job: a rank has one */
 	STOP_MS = 500,                   /* server_stop: for the ABORTs to leave */
 	STRANGER_LINES = 10,             /* per second, in the log */

@@ -16,6 +16,35 @@ static uint64_t program_of(const struct control_join *join)
 	return join->life || TAKEN_OUT(PROGRAM) ? 0 : join->program;
 }
 
+static bool gathers_for(const struct job *job, const struct control_join *join)
+{
+	return job && job->program && !job->life && job->admission->state == ADMISSION_GATHER &&
+	       !strcmp(job->name, join->job);
+}
+
+/* R-CT-51: so many programs are not two or three of one launch, but one for each rank. One more of them gathers with the
+ * last; but if its rank has come already it claims that. NULL: there are not so many. */
+static struct job *gathering_of_many(struct server *server, const struct control_join *join)
+{
+	struct job *last = NULL, *holder = NULL;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (!gathers_for(job, join))
+			continue;
+		count++;
+		last = job;
+		if (join->rank < job->admission->size &&
+		    admission_member(job->admission, join->rank)->presence != ADMISSION_ABSENT)
+			holder = job;
+	}
+	if (count < PROGRAMS_MAX)
+		return NULL;
+	return holder ? holder : last;
+}
+
 /* A program may have become part of another's job (R-CT-51): where one of it is it belongs. */
 struct job *job_find(struct server *server, const struct control_join *join)
 {
@@ -33,7 +62,7 @@ struct job *job_find(struct server *server, const struct control_join *join)
 		if (job->program == program)
 			found = job;
 	}
-	return found;
+	return found || !program ? found : gathering_of_many(server, join);
 }
 
 const char *job_end_of_life(const struct server *server, uint64_t life)

@@ -131,6 +131,33 @@ static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_us
 	server_close(server);
 }
 
+/* 40 command lines of one launch are no 40 jobs; a second program whose ranks have their own is told. */
+static void server__gathers_4_programs_of_a_name_apart_and_more_together(void **state)
+{
+	enum { RANKS = 40, LAST = RANKS - 1 };
+	static const uint16_t twice[] = { 1, LAST - 1 }; /* alone in a gathering, and not */
+	struct client clients[RANKS];
+	char address[32];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct server *server = test_server((struct server_options){ .jobs_max = 8 });
+
+		tcp_address(server, address);
+		open_all(clients, RANKS, address);
+		for (uint16_t rank = 0; rank < LAST; rank++) {
+			client_join_as(&clients[rank], "mpmd", rank, RANKS, launched(1u + rank, 9));
+			assert_false(client_next(&clients[rank], 10));
+		}
+		client_join_as(&clients[LAST], "mpmd", twice[i], RANKS, launched(100, 9));
+		expect_both(&clients[twice[i]], CONTROL_DENY, &clients[LAST], CONTROL_DENY);
+		assert_non_null(strstr(clients[LAST].message.end.text,
+				       "two programs of one launch: give each its TALLY_JOB"));
+		close_all(clients, RANKS);
+		server_close(server);
+	}
+}
+
 static void server__ends_two_programs_of_one_command_line(void **state)
 {
 	struct server *server = test_server((struct server_options){ 0 });
@@ -197,6 +224,7 @@ int main(void)
 		cmocka_unit_test(server__gathers_the_users_name_whatever_runs),
 		cmocka_unit_test(
 			server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users),
+		cmocka_unit_test(server__gathers_4_programs_of_a_name_apart_and_more_together),
 		cmocka_unit_test(server__ends_two_programs_of_one_command_line),
 		cmocka_unit_test(server__takes_no_rank_of_another_host_into_a_job_of_one),
 	};
