@@ -75,6 +75,7 @@ struct rank {
 struct job {
 	uint32_t size;
 	char name[JOB_BYTES_MAX + 1];
+	bool is_named;        /* by the user */
 	const char *timeline; /* NULL: as the environment says */
 	const char *aggregator;
 	char **command;
@@ -108,6 +109,18 @@ static void env_number(const char *name, uint32_t number)
 	setenv(name, text, 1);
 }
 
+/* Which name is ours, and which process: a second program under it, `sh -c 'a & b'`, is another one (R-CT-49). */
+static void env_run(const struct job *job)
+{
+	char text[16 + sizeof(job->name)];
+
+	snprintf(text, sizeof(text), "%d:%s", (int)getpid(), job->name);
+	if (job->is_named)
+		unsetenv("TALLY_RUN");
+	else
+		setenv("TALLY_RUN", text, 1);
+}
+
 /* In the child: what fails here travels as errno through `report`. */
 static void child_exec(const struct job *job, uint32_t rank, const int out[2], int report,
 		       pid_t runner)
@@ -123,6 +136,7 @@ static void child_exec(const struct job *job, uint32_t rank, const int out[2], i
 	env_number("TALLY_LOCAL_RANK", rank);
 	env_number("TALLY_LOCAL_SIZE", job->size);
 	setenv("TALLY_JOB", job->name, 1);
+	env_run(job);
 	if (job->aggregator)
 		setenv("TALLY_AGGREGATOR", job->aggregator, 1);
 	if (job->timeline)
@@ -428,6 +442,7 @@ static int parse(struct job *job, int argc, char **argv)
 			if (name_check(optarg))
 				return EXIT_USAGE;
 			snprintf(job->name, sizeof(job->name), "%s", optarg);
+			job->is_named = true;
 			break;
 		case 'a':
 			if (!*optarg)

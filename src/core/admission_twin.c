@@ -48,7 +48,7 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 	bool is_late = admission->state == ADMISSION_STARTED &&
 		       claimant->joined_ns > admission->since_ns + claim_ns && !is_united(turn);
 
-	if (!holder->is_launched || !claimant->is_launched || turn->config->life || is_late ||
+	if ((!holder->is_launched && !claimant->is_launched) || turn->config->life || is_late ||
 	    TAKEN_OUT(TWIN))
 		return false;
 	if (holder->process && holder->process == claimant->process)
@@ -97,8 +97,9 @@ bool admission_has_program(const struct admission *admission, uint64_t program)
 	return false;
 }
 
-/* Who gathers takes its rank; false if it is taken. */
-static bool put_all(const struct admission *admission, struct text_ranks *ranks, uint64_t *last_ns)
+/* Who gathers takes its rank; false if it is taken. *until_ns: another program may have come by then. */
+static bool put_all(const struct admission *admission, struct text_ranks *ranks, uint64_t *until_ns,
+		    bool *is_launched)
 {
 	const struct admission_member *members = (const void *)(admission + 1);
 
@@ -108,8 +109,9 @@ static bool put_all(const struct admission *admission, struct text_ranks *ranks,
 		if (text_ranks_has(ranks, rank))
 			return false;
 		text_ranks_put(ranks, rank);
-		if (members[rank].peer.joined_ns > *last_ns)
-			*last_ns = members[rank].peer.joined_ns;
+		*is_launched |= members[rank].peer.is_launched;
+		if (members[rank].peer.joined_ns + unite_ns > *until_ns)
+			*until_ns = members[rank].peer.joined_ns + unite_ns;
 	}
 	return true;
 }
@@ -119,15 +121,16 @@ bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t
 			 uint32_t *into, uint64_t *wake_ns)
 {
 	struct text_ranks ranks = { { 0 } };
-	uint64_t last_ns = 0;
+	uint64_t until_ns = 0;
 	uint32_t gatherings = 0, size = 0;
+	bool is_launched = false; /* or nobody can have a second program: R-CT-49 */
 
 	*wake_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i]->state != ADMISSION_GATHER)
 			continue;
 		if (list[i]->waiters_count || (size && list[i]->size != size) ||
-		    (!put_all(list[i], &ranks, &last_ns) && !TAKEN_OUT(UNITE_APART)))
+		    (!put_all(list[i], &ranks, &until_ns, &is_launched) && !TAKEN_OUT(UNITE_APART)))
 			return false;
 		size = list[i]->size;
 		gatherings++;
@@ -136,7 +139,7 @@ bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t
 	}
 	if (gatherings < 2 || text_ranks_count(&ranks) != size)
 		return false;
-	*wake_ns = last_ns + unite_ns;
+	*wake_ns = is_launched ? until_ns : now_ns;
 	return now_ns >= *wake_ns;
 }
 

@@ -221,6 +221,36 @@ static void twin__start_of_what_can_have_no_twin_waits_for_nothing(void **state)
 	assert_done("start>10");
 }
 
+/* R-CT-49: what tally run itself has started is there once. */
+static void join_alone(uint32_t connection, uint16_t rank, uint16_t size)
+{
+	prepare_launched(connection, rank, size, HERE);
+	t.message.join.is_launched = 0;
+	say(connection);
+}
+
+static void twin__start_waits_only_if_a_second_program_may_come(void **state)
+{
+	(void)state;
+	join_alone(10, 0, 2);
+	join_alone(21, 1, 2);
+	get_ready(10, 21);
+	assert_done("start>10 start>21");
+	tear_down(NULL);
+	set_up(NULL);
+	join_alone(10, 0, 2);
+	join_launched(21, 1, 2);
+	get_ready(10, 21);
+	assert_done("");
+	t.now_ns += second_ns;
+	event(ADMISSION_TICK);
+	assert_done("start>10 start>21");
+	/* sh -c 'a & b': the shell has become b, and a is its child */
+	join_launched(20, 0, 2);
+	both_answer(10, 20);
+	assert_done("deny>20 close>20 abort>10 close>10 abort>21 close>21 remove");
+}
+
 /* What counts is when it came, not when it answered. */
 static void twin__who_came_in_time_may_answer_late(void **state)
 {
@@ -250,7 +280,7 @@ static void twin__a_name_of_the_users_keeps_its_rules(void **state)
 	join(10, 0, 2);
 	join(21, 1, 2);
 	t.done[0] = 0;
-	join_launched(11, 1, 2);
+	join(11, 1, 2);
 	both_answer(21, 11);
 	assert_done("deny>11 close>11");
 	assert_state(ADMISSION_GRANTED);
@@ -437,6 +467,21 @@ static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void
 	close_machines();
 }
 
+static void unite__those_that_are_there_once_are_one_at_once(void **state)
+{
+	(void)state;
+	uint32_t into;
+
+	open_machines();
+	join_machine(0, 10, 0, 2);
+	admission_member(machines[0], 0)->peer.is_launched = 0;
+	join_machine(1, 11, 1, 2);
+	assert_false(may_unite(&into));
+	admission_member(machines[1], 1)->peer.is_launched = 0;
+	assert_true(may_unite(&into));
+	close_machines();
+}
+
 static void unite__two_of_one_rank_are_two_jobs(void **state)
 {
 	(void)state;
@@ -526,6 +571,10 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			twin__start_of_what_can_have_no_twin_waits_for_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(twin__start_waits_only_if_a_second_program_may_come,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(unite__those_that_are_there_once_are_one_at_once,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twin__who_came_in_time_may_answer_late, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(twin__a_dead_holder_is_no_other_program, set_up,

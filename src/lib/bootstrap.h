@@ -29,6 +29,7 @@ struct bootstrap {
 	uint32_t local_size; /* ranks on this host; 0: not known */
 	bool is_local;       /* rank 0 hosts the aggregator */
 	bool is_launched; /* `job` is what the launcher calls its run: the user has said no name */
+	bool is_alone;    /* ... and no second program of this rank can be there */
 	char aggregator[256]; /* "host[:port]"; "" if is_local */
 	uint32_t init_timeout_s;
 	uint32_t deadline_ms; /* of every operation; 0: none */

@@ -12,6 +12,7 @@ static const char *const names[] = {
 	"TALLY_LOCAL_RANK",
 	"TALLY_LOCAL_SIZE",
 	"TALLY_JOB",
+	"TALLY_RUN",
 	"TALLY_AGGREGATOR",
 	"TALLY_INIT_TIMEOUT_S",
 	"TALLY_DEADLINE_S",

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "core/ablate.h"
 #include "core/hash.h"
@@ -163,6 +164,22 @@ static int launcher_job(struct bootstrap *boot, const struct reader *reader,
 	return TALLY_OK;
 }
 
+/* ---- tally run ---- */
+
+/* TALLY_RUN is "PID:NAME": a name that tally run has made up, and the process that it has started for this rank. That
+ * one is the only one of its number: no second program of the rank can be it. */
+static void run_read(struct bootstrap *boot, const struct reader *reader, const char *named)
+{
+	const char *run = value_of(reader, "TALLY_RUN"), *name = run ? strchr(run, ':') : NULL;
+	char pid[16];
+
+	if (!name || !named || strcmp(name + 1, named) != 0)
+		return;
+	snprintf(pid, sizeof(pid), "%d:", (int)getpid());
+	boot->is_launched = true;
+	boot->is_alone = !strncmp(run, pid, strlen(pid));
+}
+
 int bootstrap_job(struct bootstrap *boot, const struct reader *reader, enum launcher_idx launcher,
 		  bool is_slurm_task)
 {
@@ -171,6 +188,7 @@ int bootstrap_job(struct bootstrap *boot, const struct reader *reader, enum laun
 	int result = TALLY_OK;
 
 	boot->is_launched = !named;
+	run_read(boot, reader, named);
 	if (named)
 		snprintf(job, sizeof(job), "%s", named);
 	else

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -310,6 +311,32 @@ static void name__too_long_for_a_job_is_refused(void **state)
 	}
 }
 
+/* tally run's own name is no user's; and of what runs under it, the process that it has started is there once. */
+static void name__that_tally_run_makes_up_is_a_launchers(void **state)
+{
+	static const struct {
+		int pid_plus;
+		const char *name;
+		bool is_launched, is_alone;
+	} runs[] = { { 0, "run-7", true, true },
+		     { 1, "run-7", true, false },
+		     { 0, "run-8", false, false }, /* the user's, set within */
+		     { 0, "", false, false } };
+	char text[BOOTSTRAP_TEXT_MAX], run[64];
+	struct rank rank = { &node1,
+			     { "TALLY_RANK=0", "TALLY_SIZE=2", "TALLY_JOB=run-7", run, AT } };
+	struct bootstrap boot;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		snprintf(run, sizeof(run), "TALLY_RUN=%d%s%s", (int)getpid() + runs[i].pid_plus,
+			 runs[i].name[0] ? ":" : "", runs[i].name);
+		assert_int_equal(boot_read(&boot, &rank, text), TALLY_OK);
+		assert_int_equal(boot.is_launched, runs[i].is_launched);
+		assert_int_equal(boot.is_alone, runs[i].is_alone);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +344,7 @@ int main(void)
 		cmocka_unit_test(name__that_cannot_be_had_is_asked_for_at_once),
 		cmocka_unit_test(name__of_few_bits_is_warned_of_once),
 		cmocka_unit_test(name__too_long_for_a_job_is_refused),
+		cmocka_unit_test(name__that_tally_run_makes_up_is_a_launchers),
 	};
 
 	return cmocka_run_group_tests_name("lib-bootstrap_job", tests, NULL, NULL);

@@ -23,7 +23,8 @@ _Static_assert(sizeof(keys) / sizeof(keys[0]) == CONFIG_KEYS, "a value for each"
 
 /* What is one rank's or one job's. */
 static const char *const own_keys[] = { "TALLY_JOB",        "TALLY_RANK",       "TALLY_SIZE",
-					"TALLY_LOCAL_RANK", "TALLY_LOCAL_SIZE", "TALLY_SERVERS" };
+					"TALLY_LOCAL_RANK", "TALLY_LOCAL_SIZE", "TALLY_SERVERS",
+					"TALLY_RUN" };
 
 static int key_find(const char *name)
 {

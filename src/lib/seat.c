@@ -52,9 +52,10 @@ static void join_fill(const struct tally_comm *comm, struct seat *seat)
 				       .process = self.process,
 				       .local_size = (uint16_t)comm->boot.local_size };
 	/* A part has its parent's life: its name is nobody else's. */
-	join->is_launched = comm->boot.is_launched && !comm->parent_life;
-	if (join->is_launched)
+	if (comm->boot.is_launched && !comm->parent_life) {
+		join->is_launched = !comm->boot.is_alone;
 		join->program = self.program;
+	}
 	memcpy(join->key, comm->key, sizeof(comm->key));
 	memcpy(join->job, comm->who.job, sizeof(comm->who.job));
 	memcpy(join->host, comm->who.host, CONTROL_HOST_BYTES - 1);

@@ -370,7 +370,7 @@ static bool are_twins(const struct slow_step *step, const struct slow_person *ho
 {
 	const struct slow_admission *slow = step->slow;
 
-	if (step->config->life || !holder->is_launched || !claimant->is_launched)
+	if (step->config->life || (!holder->is_launched && !claimant->is_launched))
 		return false;
 	if (holder->process == claimant->process && holder->process)
 		return false;

@@ -168,6 +168,16 @@ static void mpich_pmix(const struct place *place)
 	set("PMIX_NAMESPACE", "prterun-node1-12@1");
 }
 
+/* A shell between it and the ranks: they are no process that it knows. */
+static void tally_run(const struct place *place)
+{
+	set("TALLY_RANK", "%u", place->rank);
+	set("TALLY_SIZE", "%d", SIZE);
+	set("TALLY_LOCAL_SIZE", "%d", SIZE);
+	set("TALLY_JOB", "run-%u", place->start);
+	set("TALLY_RUN", "1:run-%u", place->start);
+}
+
 static const struct launcher {
 	const char *name;
 	void (*set)(const struct place *place);
@@ -351,6 +361,16 @@ static bool two_launches(const struct launcher *launcher, bool is_one_host, bool
 	return (wanted == RIGHT ? counts.right : counts.refused) == starts * PROCESSES;
 }
 
+/* Its names are never two runs': only what one of them has begun can meet. */
+static void launches__programs_of_one_tally_run_are_two_or_refused(void **state)
+{
+	static const struct launcher run = { "tally run", tally_run, false };
+
+	(void)state;
+	assert_true(two_launches(&run, true, false, false, RIGHT));
+	assert_true(two_launches(&run, true, true, false, REFUSED));
+}
+
 static void run_all(bool is_one_host, bool is_one_program)
 {
 	bool is_good = true;
@@ -404,6 +424,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(launches__programs_of_one_launch_are_two),
 		cmocka_unit_test(launches__programs_that_nobody_can_tell_apart_are_refused),
 		cmocka_unit_test(launches__programs_whose_ranks_come_by_turns_are_two),
+		cmocka_unit_test(launches__programs_of_one_tally_run_are_two_or_refused),
 	};
 
 	if (getenv("LAUNCHES_PLACE"))
