@@ -264,6 +264,41 @@ static void tries(struct ranks *ranks, uint32_t rank)
 	looks(ranks, rank, 500);
 }
 
+/* A wait that the program ends itself, goes elsewhere, and comes back. */
+static int is_tired(void *until)
+{
+	return *(double *)until > 0 && ranks_now_s() > *(double *)until;
+}
+
+static void ends_its_wait(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *one, *other;
+	int32_t value = value_of(rank);
+	double until = 0;
+	char job[80];
+
+	options.aggregator = ranks->aggregator;
+	options.interrupted = is_tired;
+	options.interrupted_ctx = &until;
+	CHECK(!tally_comm_init(&one, ranks->job, ranks->size, rank, &options));
+	snprintf(job, sizeof(job), "%s.other", ranks->job);
+	CHECK(!tally_comm_init(&other, job, ranks->size, rank, &options));
+	if (!rank) {
+		until = ranks_now_s() + LONG_S;
+		CHECK(tally_allreduce(&value, &value, 1, TALLY_INT32, TALLY_SUM, one) ==
+		      TALLY_INTERRUPTED);
+		until = 0;
+		CHECK(!sum_on(other));
+		CHECK(!tally_allreduce(&value, &value, 1, TALLY_INT32, TALLY_SUM, one));
+		CHECK(value == value_of(0) + value_of(1));
+	} else {
+		CHECK(!sum_on(other) && !sum_on(one));
+	}
+	leave(other);
+	leave(one);
+}
+
 static void stopped(struct ranks *ranks, uint32_t rank)
 {
 	pid_t self = getpid(), helper = rank == 1 ? fork() : 1;
@@ -348,6 +383,7 @@ static const struct crossing innocent[] = {
 	{ "called, then waited for", calls_then_waits, 2, false },
 	{ "tests", tests, 2, false },
 	{ "tries", tries, 2, false },
+	{ "ends its wait itself", ends_its_wait, 2, false },
 	{ "stopped", stopped, 3, false },
 	{ "two jobs", two_jobs, 4, false },
 	{ "split while a part is busy", split_while_busy, 3, false },
