@@ -308,7 +308,8 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 bool admission_is_running(const struct admission *admission);
 
 /* Gatherings of one name, each of another program: may they be one, for together they are complete? If so all but
- * list[*into] YIELD, and their peers are ADOPTed there. Else look again at *wake_ns. R-CT-51. */
+ * list[*into] YIELD, and their peers are ADOPTed there. Else look again at *wake_ns; 0: a rank is there twice, so they are
+ * several jobs, and stay that when one of the two has gone. R-CT-51. */
 bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t now_ns,
 			 uint32_t *into, uint64_t *wake_ns);
 

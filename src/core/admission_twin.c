@@ -129,9 +129,12 @@ bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i]->state != ADMISSION_GATHER)
 			continue;
-		if (list[i]->waiters_count || (size && list[i]->size != size) ||
-		    (!put_all(list[i], &ranks, &until_ns, &is_launched) && !TAKEN_OUT(UNITE_APART)))
+		if (list[i]->waiters_count || (size && list[i]->size != size))
 			return false;
+		if (!put_all(list[i], &ranks, &until_ns, &is_launched) && !TAKEN_OUT(UNITE_APART)) {
+			*wake_ns = 0;
+			return false;
+		}
 		size = list[i]->size;
 		gatherings++;
 		if (admission_is_in(admission_member(list[i], 0)))

@@ -486,13 +486,15 @@ static void unite__two_of_one_rank_are_two_jobs(void **state)
 {
 	(void)state;
 	uint32_t into;
+	uint64_t wake_ns;
 
 	open_machines();
 	join_machine(0, 10, 0, 2);
 	join_machine(1, 11, 1, 2);
 	join_machine(2, 21, 1, 2);
 	t.now_ns += 100 * second_ns;
-	assert_false(may_unite(&into));
+	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
+	assert_true(!wake_ns);
 	t.admission = machines[2];
 	close_connection(21);
 	assert_true(may_unite(&into));

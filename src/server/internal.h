@@ -101,7 +101,9 @@ struct job {
 	uint64_t ticked_ns; /* the last TICK */
 	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
 	uint64_t unite_ns;  /* when it may be united: its members were told so; 0: they were not */
-	struct plan plan;   /* of the last JOB_ADD */
+	uint64_t apart_ns;  /* since when it never may, for a rank was there twice; 0: it may */
+	bool is_told_apart;
+	struct plan plan;                 /* of the last JOB_ADD */
 	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
 	struct admission_config config;
 	struct admission_actions actions;

@@ -94,19 +94,27 @@ static void expect_both(struct client *one, enum control_type type, struct clien
 static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users(void **state)
 {
 	struct server *server = test_server((struct server_options){ .heartbeat_ms = 60000 });
-	struct client clients[4], users[2], other;
+	struct client clients[4], users[2], other, twice[3];
 	uint64_t life, from_ns = now_ns();
 	char address[32];
 
 	(void)state;
 	tcp_address(server, address);
-	open_all(clients, 4, address);
-	open_all(users, 2, address);
+	open_all(clients, 3, address);
+	open_all(users, 1, address);
 	open_all(&other, 1, address);
 	client_join_as(&users[0], "7.0", 0, 2, (struct control_join){ .process = ++processes });
 	client_join_as(&other, "7.0", 1, 2, launched(1, 9));
 	for (uint16_t rank = 0; rank < 3; rank++)
 		client_join_as(&clients[rank], "mpmd", rank, 3, launched(1u + rank, 9));
+	/* Of two programs one has lost its patience: what is left is complete, and no job. */
+	open_all(twice, 3, address);
+	for (uint16_t i = 0; i < 3; i++)
+		client_join_as(&twice[i], "twice", i / 2, 2, launched(1u + i, 9));
+	for (int looks = LONG_MS / 10; looks && !twice[0].progress[0]; looks--)
+		assert_false(client_next(&twice[0], 10));
+	assert_non_null(strstr(twice[0].progress, "is here twice"));
+	client_close(&twice[1]);
 	life = life_of(&clients[0]);
 	assert_true(now_ns() - from_ns >= 9900000000);
 	assert_true(life_of(&clients[1]) == life);
@@ -118,9 +126,13 @@ static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_us
 	}
 	assert_true(book_has("another command line than other ranks of this name"));
 	/* Each of their programs is known to be in it now, and two of one rank were no one job. */
+	open_all(&clients[3], 1, address);
 	client_join_as(&clients[3], "mpmd", 2, 3, launched(3, 9));
 	expect_both(&clients[2], CONTROL_ABORT, &clients[3], CONTROL_DENY);
+	assert_false(client_next(&twice[0], 3000));
+	assert_false(client_next(&twice[2], 10));
 	/* The user's is another job, whose rank may come at any time. */
+	open_all(&users[1], 1, address);
 	client_join_as(&users[1], "7.0", 1, 2, (struct control_join){ .process = ++processes });
 	life = life_of(&users[0]);
 	assert_true(life_of(&users[1]) == life);
@@ -128,6 +140,8 @@ static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_us
 	close_all(clients, 4);
 	close_all(users, 2);
 	close_all(&other, 1);
+	client_close(&twice[0]);
+	client_close(&twice[2]);
 	server_close(server);
 }
 

@@ -5,6 +5,8 @@
 
 #include "server/internal.h"
 
+enum { APART_MS = 2000 };
+
 /* A name of the user's (program 0) is one job, and no launcher's is a part of it. */
 static bool gathers(const struct job *job)
 {
@@ -38,21 +40,24 @@ static void unite(struct server *server, struct job *from, struct job *into)
 	free(peers);
 }
 
-/* All of the name are here, but not of one program: who waits hears for what, once. */
-static void tell(struct server *server, struct job *job, uint64_t wake_ns)
+/* Who waits hears for what, once: all of the name are here but not of one program, or one of them is twice. */
+static void tell(struct server *server, struct job *job, bool is_one)
 {
 	struct control_message message = { .type = CONTROL_PROGRESS };
 	struct text text;
 
-	if (job->unite_ns == wake_ns)
-		return;
-	job->unite_ns = wake_ns;
 	text_begin(&text, message.progress.text, sizeof(message.progress.text));
-	text_add(&text,
-		 "job \"%s\": all %u ranks are here, but with several command lines, and the name "
-		 "is a launcher's: if nobody else comes for 10 s, they are one job; TALLY_JOB says "
-		 "so at once",
-		 job->name, job->admission->size);
+	text_add(&text, "job \"%s\": ", job->name);
+	if (is_one)
+		text_add(&text,
+			 "all %u ranks are here, but with several command lines, and the name is a "
+			 "launcher's: if nobody else comes for 10 s, they are one job; TALLY_JOB "
+			 "says so at once",
+			 job->admission->size);
+	else
+		text_add(&text, "a rank of this name, which is a launcher's, is here twice, with "
+				"another command line: these are several programs, and each waits "
+				"for its own ranks; if you wait in vain, give each its TALLY_JOB");
 	for (uint32_t rank = 0; rank < job->admission->size; rank++) {
 		const struct admission_member *member = admission_member(job->admission, rank);
 		struct peer *peer = peer_of(server, member->peer.connection);
@@ -62,6 +67,20 @@ static void tell(struct server *server, struct job *job, uint64_t wake_ns)
 	}
 }
 
+/* Two programs that both get their ranks soon need no word. */
+static uint64_t stay_apart(struct server *server, struct job **jobs, uint32_t count,
+			   uint64_t tell_ns, uint64_t now_ns)
+{
+	if (now_ns < tell_ns)
+		return tell_ns;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!jobs[i]->is_told_apart)
+			tell(server, jobs[i], false);
+		jobs[i]->is_told_apart = true;
+	}
+	return UINT64_MAX;
+}
+
 /* The gatherings of jobs[first]'s name, none of which comes before it. */
 static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 {
@@ -69,6 +88,7 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 	struct job *jobs[UNITE_MAX];
 	uint32_t count = 0, into = 0;
 	uint64_t wake_ns;
+	uint64_t apart_ns = 0;
 
 	for (uint32_t i = first; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
@@ -77,13 +97,20 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 			continue;
 		if (count == UNITE_MAX)
 			return UINT64_MAX;
+		apart_ns = job->apart_ns > apart_ns ? job->apart_ns : apart_ns;
 		jobs[count] = job;
 		list[count++] = job->admission;
 	}
+	if (apart_ns)
+		return stay_apart(server, jobs, count, apart_ns + APART_MS * MS_NS, now_ns);
 	if (!admission_may_unite(list, count, now_ns, &into, &wake_ns)) {
-		for (uint32_t i = 0; i < count && wake_ns != UINT64_MAX; i++)
-			tell(server, jobs[i], wake_ns);
-		return wake_ns;
+		for (uint32_t i = 0; i < count; i++) {
+			if (wake_ns && wake_ns != UINT64_MAX && wake_ns != jobs[i]->unite_ns)
+				tell(server, jobs[i], true);
+			jobs[i]->unite_ns = wake_ns;
+			jobs[i]->apart_ns = wake_ns ? 0 : now_ns;
+		}
+		return wake_ns ? wake_ns : now_ns + APART_MS * MS_NS;
 	}
 	for (uint32_t i = 0; i < count; i++)
 		if (i != into)
@@ -106,6 +133,10 @@ void jobs_unite(struct server *server, uint64_t now_ns)
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		uint64_t wake_ns;
 
+		if (server->jobs[i] && server->jobs[i]->admission->state == ADMISSION_NONE) {
+			server->jobs[i]->apart_ns = 0;
+			server->jobs[i]->is_told_apart = false;
+		}
 		if (!gathers(server->jobs[i]) || !is_first(server, i))
 			continue;
 		wake_ns = look(server, i, now_ns);
