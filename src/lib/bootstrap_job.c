@@ -54,15 +54,19 @@ static bool is_loopback_v6(const struct in6_addr *ip)
 /* What every host calls itself. */
 static bool is_loopback(const char *address)
 {
-	static const char *const names[] = { "localhost", "localhost.localdomain", "ip6-localhost",
-					     "ip6-loopback" };
+	static const char *const names[] = { "localhost",     "localhost.localdomain",
+					     "localhost4",    "localhost4.localdomain4",
+					     "localhost6",    "localhost6.localdomain6",
+					     "ip6-localhost", "ip6-loopback" };
+	const size_t letters = strlen(address), dot = letters && address[letters - 1] == '.';
 	const size_t length = strcspn(address, "]%"), skipped = *address == '[';
 	char bare[INET6_ADDRSTRLEN] = "";
 	struct in_addr v4;
 	struct in6_addr v6;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcasecmp(address, names[i]))
+		if (strlen(names[i]) == letters - dot &&
+		    !strncasecmp(address, names[i], letters - dot))
 			return true;
 	if (inet_aton(address, &v4))
 		return ntohl(v4.s_addr) >> 24 == 127 || !v4.s_addr;

@@ -164,6 +164,13 @@ static const struct row rows[] = {
 	{ "srun --mpi=pmix: so is PMIx's", OTHER,
 	  { &node1, { SRUN("0", "77", "3"), "PMIX_RANK=0", "PMIX_NAMESPACE=slurm.pmix.77.3", AT } },
 	  { &node1, { SRUN("1", "77", "3"), "PMIX_RANK=1", "PMIX_NAMESPACE=slurm.pmix.77.3", "SLURM_CLUSTER_NAME=d", AT } } },
+	/* Hydra, if it says a job id */
+	{ "PMI's job id: two ranks", SAME,
+	  { &node1, { "PMI_RANK=0", "PMI_SIZE=2", "PMI_JOBID=kvs_7_0", AT } },
+	  { &node2, { "PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=kvs_7_0", AT } } },
+	{ "PMI's job id: two jobs", OTHER,
+	  { &node1, { "PMI_RANK=0", "PMI_SIZE=2", "PMI_JOBID=kvs_7_0", AT } },
+	  { &node1, { "PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=kvs_8_0", AT } } },
 	/* what a person sets is what counts */
 	{ "TALLY_JOB", SAME,
 	  { &node1, { TORCHRUN("0", "2", "2"), STATIC("127.0.0.1"), AT, "TALLY_JOB=mine" } },
@@ -191,6 +198,9 @@ static const struct {
 	{ "::ffff:127.0.0.1", { &node1, { TORCHRUN("0", "4", "2"), STATIC("::ffff:127.0.0.1"), AT } }, { "TALLY_JOB" } },
 	{ "LocalHost", { &node1, { TORCHRUN("0", "4", "2"), STATIC("LocalHost"), AT } }, { "TALLY_JOB" } },
 	{ "localhost.localdomain", { &node1, { TORCHRUN("0", "4", "2"), STATIC("localhost.localdomain"), AT } }, { "TALLY_JOB" } },
+	{ "localhost4", { &node1, { TORCHRUN("0", "4", "2"), STATIC("localhost4"), AT } }, { "TALLY_JOB" } },
+	{ "localhost6.localdomain6", { &node1, { TORCHRUN("0", "4", "2"), STATIC("localhost6.localdomain6"), AT } }, { "TALLY_JOB" } },
+	{ "localhost.", { &node1, { TORCHRUN("0", "4", "2"), STATIC("localhost."), AT } }, { "TALLY_JOB" } },
 	{ "Hydra", { &node1, { "PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALNRANKS=2", AT } }, { "no name", "TALLY_JOB" } },
 	{ "a step of a heterogeneous job",
 	  { &node1, { SRUN("0", "77", "0"), "SLURM_HET_SIZE=2", AT } },
