@@ -524,6 +524,39 @@ static void init__an_absent_aggregator_is_told_of_after_5_s(void **state)
 	assert_ptr_equal(strchr(lines, '\n'), lines + strlen(lines) - 1);
 }
 
+/* In local mode the first program has the name's socket; the second one's ranks hear what to do. */
+static void init__a_second_program_of_a_launch_is_told_to_have_a_name(void **state)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *first = NULL, *comm = NULL;
+
+	(void)state;
+	options.init_timeout_s = 1;
+	setenv("SLURM_JOB_ID", "4711", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+	setenv("SLURM_NTASKS", "1", 1);
+	setenv("SLURM_PROCID", "0", 1);
+	setenv("TALLY_AGGREGATOR", "local", 1);
+	assert_int_equal(tally_comm_init_env(&first, &options), TALLY_OK);
+	said(tally_comm_init_env(&comm, &options), TALLY_ERR_SYSTEM, "give each its TALLY_JOB");
+	tally_comm_destroy(first);
+	setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+	setenv("SLURM_NTASKS", "2", 1);
+	setenv("SLURM_PROCID", "1", 1);
+	said(tally_comm_init_env(&comm, &options), TALLY_ERR_SYSTEM, "give each its TALLY_JOB");
+	setenv("TALLY_JOB", "comm-test-mine", 1);
+	said(tally_comm_init_env(&comm, &options), TALLY_ERR_SYSTEM, "TALLY_AGGREGATOR=host:port");
+	assert_null(strstr(tally_get_last_error(NULL), "TALLY_JOB"));
+	unsetenv("TALLY_JOB");
+	unsetenv("TALLY_AGGREGATOR");
+	unsetenv("SLURM_PROCID");
+	unsetenv("SLURM_NTASKS");
+	unsetenv("SLURM_STEP_NUM_TASKS");
+	unsetenv("SLURM_STEP_ID");
+	unsetenv("SLURM_JOB_ID");
+}
+
 static void log__errors_go_to_the_users_function(void **state)
 {
 	char line[256] = "";
@@ -604,6 +637,7 @@ int main(void)
 		cmocka_unit_test(destroy__leaves_what_another_threads_group_has_gathered),
 		cmocka_unit_test_setup_teardown(
 			fork__the_childs_handles_are_refused_and_the_parents_work, setup, teardown),
+		cmocka_unit_test(init__a_second_program_of_a_launch_is_told_to_have_a_name),
 		cmocka_unit_test(log__errors_go_to_the_users_function),
 		cmocka_unit_test_setup_teardown(dump__without_a_reader_fails_and_leaves_no_signal,
 						setup, teardown),

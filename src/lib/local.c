@@ -83,8 +83,11 @@ int local_open(struct tally_comm *comm)
 		return report_error(
 			&comm->who, TALLY_ERR_SYSTEM,
 			"local mode: a rank 0 of job %s runs on this host already (socket "
-			"@%s)",
-			comm->who.job, name);
+			"@%s)%s",
+			comm->who.job, name,
+			comm->boot.is_launched ? "; the name is the launcher's: if it has started "
+						 "two programs, give each its TALLY_JOB"
+					       : "");
 	return report_error(&comm->who, TALLY_ERR_SYSTEM,
 			    "local mode: no aggregator in this process: %s", strerror(-error));
 }

@@ -200,9 +200,12 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 	if (membership->has_failed)
 		return;
 	membership->has_failed = true;
-	snprintf(text, sizeof(text), "%s%s", actions->text,
+	snprintf(text, sizeof(text), "%s%s%s", actions->text,
 		 is_unreached
 			 ? "; if the ranks are on several hosts, set TALLY_AGGREGATOR=host:port"
+			 : "",
+		 is_unreached && comm->boot.is_launched
+			 ? "; if two programs have this launch, give each its TALLY_JOB"
 			 : "");
 	if (actions->cause == CONTROL_TIMEOUT && seat->member.is_joined && !seat->is_granted &&
 	    seat == membership->seats)
