@@ -660,6 +660,58 @@ static void have_is_of_the_flush_under_way_and_changes_nothing(void **state)
 	free(scene);
 }
 
+/* What its sender could not add is said with the epoch that it was added to, and not with the ACK. */
+static void what_a_push_says_is_of_its_epoch_alone(void **state)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	uint64_t bank = FIRST_EPOCH & 1;
+	struct sparse push, committed;
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	for (uint64_t round = 0; round < 3; round++, bank = !bank) {
+		push_one(scene, 2 * round + 1, -5);
+		assert_int_equal(scene->state.flags[bank], 0);
+		push = header_of(scene, SPARSE_PUSH, 2 * round + 2);
+		push.worker = 1;
+		push.count = push.width = 1;
+		push.flags = SPARSE_SATURATED;
+		sparse_body_put32(scene->at + SPARSE_HEADER_BYTES, 2);
+		sparse_body_put32(scene->at + SPARSE_HEADER_BYTES + 4, 4);
+		assert_int_equal(give(scene, &push), SWITCH_SPARSE_ADDED);
+		assert_int_equal(push.kind, SPARSE_ACK);
+		assert_int_equal(push.flags, 0);
+		assert_int_equal(scene->state.flags[bank], SPARSE_SATURATED);
+		assert_int_equal(scene->state.flags[!bank], round ? SPARSE_SATURATED : 0);
+		switch_sparse_flip(&scene->state);
+		committed = header_of(scene, SPARSE_COMMITTED, FIRST_EPOCH + round);
+		assert_int_equal(give(scene, &committed), SWITCH_SPARSE_TAKEN);
+	}
+	scene_close(scene);
+	free(scene);
+}
+
+static void who_asks_for_a_flip_is_a_worker_or_the_server(void **state)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+	struct sparse ask;
+
+	(void)state;
+	scene_of_one(scene);
+	set_up(scene);
+	for (uint32_t worker = 0; worker < 5; worker++) {
+		ask = header_of(scene, SPARSE_ASK, 0);
+		ask.worker = (uint16_t)worker;
+		assert_int_equal(give(scene, &ask),
+				 worker < 2 ? SWITCH_SPARSE_TAKEN : SWITCH_SPARSE_DROP_WORKER);
+	}
+	ask.worker = SPARSE_SERVER;
+	assert_int_equal(give(scene, &ask), SWITCH_SPARSE_TAKEN);
+	scene_close(scene);
+	free(scene);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -674,6 +726,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_stepped_table_flips_for_flip_alone),
 		cmocka_unit_test(a_flip_is_due_by_pairs_age_or_ask_and_never_while_busy),
 		cmocka_unit_test(have_is_of_the_flush_under_way_and_changes_nothing),
+		cmocka_unit_test(what_a_push_says_is_of_its_epoch_alone),
+		cmocka_unit_test(who_asks_for_a_flip_is_a_worker_or_the_server),
 	};
 
 	seed_take(argc, argv);
