@@ -418,7 +418,8 @@ static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void
 	join_machine(1, 10, 0, 3);
 	assert_false(may_unite(&into));
 	t.now_ns += 11 * second_ns;
-	assert_false(may_unite(&into)); /* rank 2 is missing */
+	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
+	assert_true(wake_ns == UINT64_MAX); /* rank 2 is missing: time mends nothing */
 	join_machine(2, 12, 2, 3);
 	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
 	assert_true(wake_ns == t.now_ns + 10 * second_ns);
