@@ -59,8 +59,8 @@ struct tally_work {
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
 	int result;
-	pthread_t
-		interrupted_by; /* if is_interrupted: whose blocking call this is, to be called again */
+	uint64_t
+		interrupted_by; /* if is_interrupted: the thread whose call it is, to be called again */
 	bool is_interrupted;
 	bool is_detached;     /* nobody holds the handle: freed when complete */
 	bool is_out_of_range; /* latency mode: TALLY_ERR_RANGE, which breaks nothing */

@@ -2,6 +2,7 @@
 /* operation.c - the calls that start an operation: what they refuse, and how they enter. */
 #include "lib/operation.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,10 +412,21 @@ static int start(struct tally_comm *comm, const struct request *request, struct 
 
 /* ---- blocking calls that were interrupted ---- */
 
+/* This thread's, and no other's for ever: a pthread_t is given again once its thread has ended. */
+static uint64_t thread_serial(void)
+{
+	static atomic_ullong last;
+	static _Thread_local uint64_t serial;
+
+	if (!serial)
+		serial = atomic_fetch_add(&last, 1) + 1;
+	return serial;
+}
+
 static struct tally_work *interrupted_in(const struct work_list *list)
 {
 	for (struct tally_work *work = list->first; work; work = work->next)
-		if (work->is_interrupted && pthread_equal(work->interrupted_by, pthread_self()))
+		if (work->is_interrupted && work->interrupted_by == thread_serial())
 			return work;
 	return NULL;
 }
@@ -464,7 +476,7 @@ static int wait_for(struct tally_comm *comm, struct tally_work *work, const stru
 		if (!work->is_interrupted)
 			comm->interrupted_count++;
 		work->is_interrupted = true;
-		work->interrupted_by = pthread_self();
+		work->interrupted_by = thread_serial();
 		return TALLY_INTERRUPTED;
 	case PROGRESS_FORKED:
 		return comm_check(comm, request->call);

@@ -231,6 +231,74 @@ static void allreduce__may_be_given_up_after_that(void **state)
 	assert_non_null(strstr(ranks.shared->report[1].text, "rank 0"));
 }
 
+/* ---- a thread that has ended, and another that the system takes for it ---- */
+
+struct caller {
+	struct tally_comm *comm;
+	int32_t *x; /* NULL: a barrier */
+	pthread_t self;
+	int result;
+};
+
+static void *caller_main(void *arg)
+{
+	struct caller *caller = arg;
+
+	caller->self = pthread_self();
+	caller->result = caller->x ? tally_allreduce(caller->x, caller->x, COUNT, TALLY_INT32,
+						     TALLY_SUM, caller->comm)
+				   : tally_barrier(caller->comm);
+	return NULL;
+}
+
+/* On one stack, so that all that run there have the same pthread_t. */
+static void caller_run(struct caller *caller)
+{
+	static _Alignas(65536) char stack[1 << 20];
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	CHECK(!pthread_attr_init(&attributes));
+	CHECK(!pthread_attr_setstack(&attributes, stack, sizeof(stack)));
+	CHECK(!pthread_create(&thread, &attributes, caller_main, caller));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!pthread_attr_destroy(&attributes));
+}
+
+static void heir_body(struct ranks *ranks, uint32_t rank)
+{
+	static int32_t x[COUNT];
+	struct caller first = { .x = NULL }, second = { .x = x };
+
+	fill(x, rank, 5);
+	CHECK(join(ranks, rank, true, &first.comm) == TALLY_OK);
+	second.comm = first.comm;
+	if (rank == 0) {
+		signal_soon();
+		caller_run(&first);
+		CHECK(first.result == TALLY_INTERRUPTED);
+	}
+	ranks_meet(ranks);
+	if (rank == 0) {
+		caller_run(&second);
+		CHECK(pthread_equal(first.self, second.self));
+		CHECK(second.result == TALLY_OK);
+	} else {
+		CHECK(tally_barrier(first.comm) == TALLY_OK);
+		CHECK(tally_allreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, first.comm) == TALLY_OK);
+	}
+	CHECK(is_sum(x, 5));
+	ranks_leave(first.comm);
+}
+
+static void allreduce__of_a_new_thread_is_not_the_one_that_an_ended_thread_left(void **state)
+{
+	struct ranks ranks = { .size = SIZE, .body = heir_body };
+
+	(void)state;
+	assert_true(ranks_run(&ranks));
+}
+
 /* ---- a thread that another one drives for ---- */
 
 static void *driver_main(void *work)
@@ -365,6 +433,8 @@ int main(void)
 		cmocka_unit_test(wait__is_interrupted_where_another_thread_drives),
 		cmocka_unit_test(allreduce__is_interrupted_and_called_again),
 		cmocka_unit_test(allreduce__may_be_given_up_after_that),
+		cmocka_unit_test(
+			allreduce__of_a_new_thread_is_not_the_one_that_an_ended_thread_left),
 		cmocka_unit_test(init__is_interrupted_and_may_be_called_again),
 		cmocka_unit_test(finalize__is_interrupted_and_called_again),
 	};
