@@ -37,6 +37,8 @@ struct holds {
 	unsigned long long bytes;
 };
 
+/* A port of loopback that tallyd could have now, for TCP and for UDP; 0: none. */
+uint16_t port_free(void);
 /* Starts program on 127.0.0.1:port, with TORTURE_FAMILY=6 in the environment on [::1]:port (0: the kernel
  * chooses), and waits until it is ready. */
 bool daemon_start(struct daemon *daemon, const char *program, uint16_t port);
@@ -62,6 +64,9 @@ double now_s(void);
 pid_t fork_bound(void);
 /* Waits for it until `until_s`; false: it runs on. */
 bool child_wait(pid_t pid, double until_s, int *status);
+/* Waits for it, and takes what the daemon logs, for as long as what `moved` returns changes at least once in
+ * 5 minutes: a busy machine is slow, not still. False: it hung, and was killed. */
+bool child_wait_moving(pid_t pid, struct daemon *daemon, uint64_t (*moved)(void), int *status);
 
 enum { SUM_COUNT_MAX = 300000, SUM_WRONG = -1 };
 
