@@ -157,6 +157,29 @@ static void refused__are_told_once_a_second_and_all_of_them(void **state)
 	assert_int_equal(engine_events(engine, &event, 1), 0);
 }
 
+/* Events that nobody fetches leave no room in the end: what was refused then is told when there is some. */
+static void refused__are_kept_until_there_is_room_to_tell(void **state)
+{
+	struct wire packet = update_of(0, 5, 1);
+	uint32_t given = 2000, told = 0;
+	struct engine_event event;
+
+	(void)state;
+	packet.generation++;
+	for (uint32_t i = 0; i < given; i++, fake.now_ns += 1000 * ms) {
+		give(0, &packet);
+		poll_once();
+	}
+	assert_true(engine_stats(engine)->events_lost > 0);
+	while (engine_events(engine, &event, 1))
+		told += event.count;
+	assert_true(told < given);
+	assert_false(engine_poll(engine));
+	while (engine_events(engine, &event, 1))
+		told += event.count;
+	assert_int_equal(told, given);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +187,7 @@ int main(void)
 		ENGINE_TEST(refused__latency_packets_of_which_one_number_is_wrong, setup_latency),
 		ENGINE_TEST(refused__hello_of_which_one_bit_is_wrong, setup),
 		ENGINE_TEST(refused__are_told_once_a_second_and_all_of_them, setup),
+		ENGINE_TEST(refused__are_kept_until_there_is_room_to_tell, setup),
 	};
 
 	return cmocka_run_group_tests_name("engine_refused", tests, NULL, NULL);
