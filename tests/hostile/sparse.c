@@ -5,8 +5,9 @@
  *     hostile_sparse [PACKETS] [SEED]
  *
  * A parameter server with its switch inside, and two workers, in one process. Threads send from the server's own
- * socket to the workers (RESUME, COMMITTED, BCAST, ACK) and to itself (as the switch: CUT, FLUSH, READY; as the server:
- * SETUP, FLIP, COMMITTED, BCAST), and from each worker's own (PUSH, ASK, RESUMED, END): so every source address and port
+ * socket to the workers (RESUME, COMMITTED, BCAST, ACK, WELCOME) and to itself (as the switch: CUT, FLUSH, READY, WELCOME;
+ * as the server: SETUP, FLIP, COMMITTED, BCAST, HAVE), and from each worker's own (PUSH, ASK, RESUMED, END): so every
+ * source address and port
  * is right, and table, worker, map, epoch, seq, instance and the number of fences are read where they are kept. What is
  * guessed is a generation's random bits: wrong ones, none, the next fence's, the largest number that there is; of HELLO
  * and WELCOME the nonce. PACKETS of each kind. None may be taken: all sums are exact, no wait fails, and no generation
@@ -35,7 +36,7 @@ enum {
 	DIM = 2,
 	BATCH = 32,
 	BYTES = 512,
-	KINDS = 15,
+	KINDS = 20,
 	WAIT_MS = 300000,
 };
 
@@ -61,7 +62,9 @@ static const struct lie {
 	{ SWITCH_TO_SERVER, SPARSE_CUT },       { SWITCH_TO_SERVER, SPARSE_FLUSH_SHORT },
 	{ SWITCH_TO_SERVER, SPARSE_READY },     { WORKER_TO_SWITCH, SPARSE_PUSH },
 	{ WORKER_TO_SERVER, SPARSE_RESUMED },   { WORKER_TO_SERVER, SPARSE_END },
-	{ WORKER_TO_SWITCH, -WIRE_HELLO },
+	{ WORKER_TO_SWITCH, SPARSE_ASK },       { SERVER_TO_SWITCH, SPARSE_HAVE },
+	{ SWITCH_TO_SERVER, SPARSE_FLUSH },     { WORKER_TO_SWITCH, -WIRE_HELLO },
+	{ SERVER_TO_WORKER, -WIRE_WELCOME },    { SWITCH_TO_SERVER, -WIRE_WELCOME },
 };
 
 static struct ps_server *server;
@@ -140,10 +143,15 @@ static uint32_t sparse_make(struct rng *rng, const struct lie *lie, uint16_t wor
 		break;
 	case SPARSE_BCAST:
 	case SPARSE_PUSH:
+	case SPARSE_FLUSH:
 	case SPARSE_FLUSH_SHORT:
 		packet.count = 1;
 		packet.width = table->dim;
 		packet.number += lie->kind == SPARSE_PUSH ? rng_below(rng, 1000) : 0;
+		break;
+	case SPARSE_HAVE: /* one word: that all parts have come */
+		packet.number -= 1;
+		packet.count = packet.width = 1;
 		break;
 	case SPARSE_END:
 		packet.count = packet.width = 1;
@@ -173,10 +181,12 @@ static uint32_t sparse_make(struct rng *rng, const struct lie *lie, uint16_t wor
 	return bytes;
 }
 
-/* HELLO for another worker, who would be deaf then; the nonce is guessed. */
-static uint32_t hello_make(struct rng *rng, uint16_t worker, uint8_t *at)
+/* HELLO for another worker, who would be deaf then, or WELCOME to one that waits for it; the nonce is guessed, in WELCOME
+ * the bytes of it that its generation has. */
+static uint32_t hello_make(struct rng *rng, int kind, uint16_t worker, uint8_t *at)
 {
-	struct wire hello = { .type = WIRE_HELLO,
+	struct wire hello = { .type = (uint8_t)-kind,
+			      .generation = kind == -WIRE_WELCOME ? rng_u32(rng) : 0,
 			      .job = rng_below(rng, 2) ? server->hosted[0].index : 0,
 			      .child = worker,
 			      .seq = rng_u32(rng),
@@ -197,7 +207,7 @@ static void batch_send(struct rng *rng, uint32_t which)
 	const struct lie *lie = &lies[which];
 	bool is_workers = lie->side == WORKER_TO_SWITCH || lie->side == WORKER_TO_SERVER;
 	uint16_t worker = (uint16_t)rng_below(rng, WORKERS);
-	uint16_t victim = lie->kind < 0 ? (uint16_t)!worker : worker;
+	uint16_t victim = lie->kind == -WIRE_HELLO ? (uint16_t)!worker : worker;
 	struct link_address to = lie->side == SERVER_TO_WORKER ? kv[worker]->link->local
 							       : server->self;
 	int fd = link_udp_fd(is_workers ? kv[worker]->link : server->link), count;
@@ -211,8 +221,9 @@ static void batch_send(struct rng *rng, uint32_t which)
 	at_bytes = link_address_to_socket(&to, false, &at);
 	for (uint32_t i = 0; i < BATCH; i++) {
 		iov[i] = (struct iovec){ bytes[i],
-					 lie->kind < 0 ? hello_make(rng, victim, bytes[i])
-						       : sparse_make(rng, lie, victim, bytes[i]) };
+					 lie->kind < 0
+						 ? hello_make(rng, lie->kind, victim, bytes[i])
+						 : sparse_make(rng, lie, victim, bytes[i]) };
 		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_name = &at,
 							     .msg_namelen = at_bytes,
 							     .msg_iov = &iov[i],
