@@ -132,6 +132,12 @@ struct table {
 	uint8_t nonces[CONTROL_NONCES_MAX][WIRE_NONCE_BYTES]; /* until they are granted */
 };
 
+/* Of the log, of one kind: how many in that second. */
+struct lines {
+	uint64_t second;
+	uint32_t count;
+};
+
 struct server {
 	struct server_options options; /* with all defaults filled in */
 	struct shard *shards[SERVER_SHARDS_MAX];
@@ -176,8 +182,7 @@ struct server {
 		struct crossed_cycle cycle;
 		struct crossed_look look;
 	} crossed;
-	uint64_t stranger_second;
-	uint32_t stranger_lines; /* in that second */
+	struct lines stranger_lines, refused_lines;
 	uint16_t port;
 	char local_name[NAME_BYTES]; /* "": TCP */
 	struct codec codec;

@@ -43,25 +43,24 @@ void server_say_job(struct server *server, enum server_level level, const char *
 }
 
 /* False: there have been enough in this second. */
-static bool stranger_may(struct server *server)
+static bool lines_may(struct server *server, struct lines *lines)
 {
 	uint64_t second = server_now() / (1000 * MS_NS);
 
-	if (second != server->stranger_second) {
-		if (server->stranger_lines > STRANGER_LINES)
+	if (second != lines->second) {
+		if (lines->count > STRANGER_LINES)
 			server_say(server, SERVER_WARN, "%u more lines like these were left out",
-				   server->stranger_lines - STRANGER_LINES);
-		server->stranger_second = second;
-		server->stranger_lines = 0;
+				   lines->count - STRANGER_LINES);
+		*lines = (struct lines){ .second = second };
 	}
-	return ++server->stranger_lines <= STRANGER_LINES;
+	return ++lines->count <= STRANGER_LINES;
 }
 
 void server_say_stranger(struct server *server, const char *format, ...)
 {
 	va_list list;
 
-	if (!stranger_may(server))
+	if (!lines_may(server, &server->stranger_lines))
 		return;
 	va_start(list, format);
 	server_say_list(server, SERVER_WARN, &nobody, format, list);
@@ -73,7 +72,7 @@ void server_say_stranger_job(struct server *server, const char *job, uint32_t ra
 {
 	va_list list;
 
-	if (!stranger_may(server))
+	if (!lines_may(server, &server->stranger_lines))
 		return;
 	va_start(list, format);
 	server_say_list(server, SERVER_WARN, &(struct server_about){ job, rank }, format, list);
@@ -207,15 +206,28 @@ void server_say_refused(struct server *server, uint32_t shard, const struct engi
 {
 	const struct job *job = notice->job < server->options.jobs_max ? server->jobs[notice->job]
 								       : NULL;
-	char text[64];
+	const struct table *table = NULL;
+	char text[64], whose[LINE_BYTES] = "";
 
-	server_say_stranger_job(
-		server, job ? job->name : NULL, notice->child,
-		"shard %u: %u packet%s dropped, the last from %s as rank %u of job %s: "
-		"%s",
-		shard, notice->count, notice->count == 1 ? "" : "s",
-		link_address_format(&notice->address, text), notice->child,
-		job ? job->name : "(none)", refusals[notice->refusal]);
+	/* Jobs and tables have indices of their own, and a HELLO does not say which it means. */
+	if (notice->refusal == ENGINE_REFUSED_NONCE && notice->job < SHARD_TABLES_MAX)
+		table = server->tables[notice->job];
+	if (table && table->shard != shard)
+		table = NULL;
+	/* Not of the strangers' lines: whoever floods TCP would hide who forges packets. */
+	if (!lines_may(server, &server->refused_lines))
+		return;
+	if (job || !table)
+		snprintf(whose, sizeof(whose), "rank %u of job %s%s", notice->child,
+			 job ? job->name : "(none)", table ? " or " : "");
+	if (table)
+		snprintf(whose + strlen(whose), sizeof(whose) - strlen(whose),
+			 "worker %u of table %s", notice->child, table->open.table);
+	server_say_job(server, SERVER_WARN, job ? job->name : NULL, notice->child,
+		       "shard %u: %u packet%s dropped, the last from %s as %s: %s", shard,
+		       notice->count, notice->count == 1 ? "" : "s",
+		       link_address_format(&notice->address, text), whose,
+		       refusals[notice->refusal]);
 }
 
 void server_say_hook(struct server *server, uint32_t shard, const struct hook_news *news)
