@@ -72,7 +72,11 @@ void engine_events_forget(struct engine_soft *engine, struct job *job, bool with
 		struct engine_event event =
 			engine->events[(engine->events_first + i) % ENGINE_EVENTS_MAX];
 
-		if (event.job != job->program.index || (event.type == ENGINE_HELLO && !with_hello))
+		bool is_tables = event.type == ENGINE_REFUSED &&
+				 event.refusal >= ENGINE_REFUSED_TABLE_ADDRESS;
+
+		if (event.job != job->program.index || is_tables ||
+		    (event.type == ENGINE_HELLO && !with_hello))
 			engine_event_put(engine, &event);
 	}
 	job->is_mismatch_told = false;
@@ -486,6 +490,26 @@ int engine_fault(const struct engine_soft *engine)
 	return engine->fault;
 }
 
+/* R-CT-54 of tables, which have counters of their own. */
+static void sparse_serve(struct engine_soft *engine, const struct link_address *peer,
+			 const uint8_t *at, uint32_t bytes)
+{
+	const struct engine_sparse_stats *stats = engine_sparse_stats(engine->sparse);
+	const uint64_t *generations = &stats->verdict[SWITCH_SPARSE_DROP_GENERATION];
+	uint64_t address = stats->wrong_address, generation = *generations;
+	enum engine_refusal why = ENGINE_REFUSED_TABLE_ADDRESS;
+	struct sparse packet;
+
+	engine_sparse_serve(engine->sparse, peer, at, bytes);
+	if (stats->wrong_address == address && *generations == generation)
+		return;
+	if (*generations != generation)
+		why = ENGINE_REFUSED_TABLE_GENERATION;
+	sparse_get(at, &packet);
+	engine_refuse(engine, why, peer,
+		      &(struct wire){ .job = packet.table, .child = packet.worker });
+}
+
 static void packet_serve(struct engine_soft *engine, const struct link_address *peer, uint8_t *at,
 			 uint32_t bytes)
 {
@@ -493,7 +517,7 @@ static void packet_serve(struct engine_soft *engine, const struct link_address *
 	enum wire_fault fault;
 
 	if (engine->sparse && bytes && at[0] == SPARSE_FIRST_BYTE) {
-		engine_sparse_serve(engine->sparse, peer, at, bytes);
+		sparse_serve(engine, peer, at, bytes);
 		return;
 	}
 	fault = wire_check(at, bytes, &packet);

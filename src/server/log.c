@@ -198,19 +198,24 @@ void server_say_report(struct server *server, uint32_t shard)
 static const char *const refusals[ENGINE_REFUSALS] = {
 	[ENGINE_REFUSED_ADDRESS]    = "the address is not that rank's (has it changed?)",
 	[ENGINE_REFUSED_GENERATION] = "the generation is not the job's (of an earlier job?)",
+	[ENGINE_REFUSED_TABLE_ADDRESS]    = "the address is not that worker's (has it changed?)",
+	[ENGINE_REFUSED_TABLE_GENERATION] = "the generation is not the table's (of before a fence?)",
 	[ENGINE_REFUSED_NONCE]      = "a HELLO without the nonce of that rank, or an old one",
 };
 /* clang-format on */
 
 void server_say_refused(struct server *server, uint32_t shard, const struct engine_event *notice)
 {
-	const struct job *job = notice->job < server->options.jobs_max ? server->jobs[notice->job]
-								       : NULL;
+	bool is_tables = notice->refusal >= ENGINE_REFUSED_TABLE_ADDRESS;
+	const struct job *job = notice->job < server->options.jobs_max && !is_tables
+					? server->jobs[notice->job]
+					: NULL;
 	const struct table *table = NULL;
 	char text[64], whose[LINE_BYTES] = "";
 
 	/* Jobs and tables have indices of their own, and a HELLO does not say which it means. */
-	if (notice->refusal == ENGINE_REFUSED_NONCE && notice->job < SHARD_TABLES_MAX)
+	if ((notice->refusal == ENGINE_REFUSED_NONCE || is_tables) &&
+	    notice->job < SHARD_TABLES_MAX)
 		table = server->tables[notice->job];
 	if (table && table->shard != shard)
 		table = NULL;
