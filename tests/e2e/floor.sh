@@ -15,7 +15,7 @@ trap '[[ -z ${daemon-} ]] || kill "$daemon"; wait; rm -rf "$tmp"' EXIT
 "$build/tools/tallyd" --listen 127.0.0.1:0 2>"$tmp/daemon" &
 daemon=$!
 for _ in {1..600}; do
-	aggregator=$(sed -n 's/^tallyd: ready on \([^ ,]*\).*/\1/p' "$tmp/daemon")
+	aggregator=$(sed -n 's/^.*tallyd: ready on \([^ ,]*\).*/\1/p' "$tmp/daemon")
 	[[ -z $aggregator ]] || break
 	sleep 0.05
 done
