@@ -79,7 +79,7 @@ static void admission__silence_is_the_heartbeat_time_while_it_runs(void **state)
 		t.config.heartbeat_ns = 8 * second_ns;
 		bring_to(ADMISSION_STARTED, 10, 2);
 		event(ADMISSION_TICK);
-		pass(8 * second_ns / 5 * 6, late, heard); /* and a beat, a fifth of it */
+		pass(8 * second_ns / 5 * 7, late, heard); /* and two beats, fifths of it */
 		assert_state(late ? ADMISSION_DRAIN : ADMISSION_STARTED);
 	}
 }
@@ -92,7 +92,7 @@ static void admission__silence_is_10_s_at_least_before(void **state)
 		for (uint32_t waits = 0; waits < 2; waits++) {
 			if (late || waits)
 				restart(state);
-			t.config.heartbeat_ns = 8 * second_ns;
+			t.config.heartbeat_ns = 7 * second_ns;
 			join(10, 0, 3);
 			join(11, waits ? 0 : 1, 3); /* a rank that is held: it waits */
 			event(ADMISSION_TICK);
@@ -116,7 +116,7 @@ static void admission__silence_is_the_heartbeat_time_before_if_that_is_longer(vo
 		join(10, 0, 3);
 		join(11, 1, 3);
 		event(ADMISSION_TICK);
-		pass((12 + 2) * second_ns, late, heard); /* and a beat, 2 s */
+		pass((12 + 4) * second_ns, late, heard); /* and two beats of 2 s */
 		assert_int_equal(admission_member(t.admission, 1)->presence,
 				 late ? ADMISSION_ABSENT : ADMISSION_JOINED);
 	}

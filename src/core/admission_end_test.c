@@ -50,7 +50,7 @@ static void admission__a_silent_rank_is_dead_after_the_heartbeat_time(void **sta
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 2);
 	event(ADMISSION_TICK);
-	for (uint32_t i = 0; i < 11; i++) { /* and a beat more */
+	for (uint32_t i = 0; i < 13; i++) { /* and two beats more */
 		wait_seconds(1);
 		say_type(10, CONTROL_HEARTBEAT);
 	}
@@ -81,7 +81,7 @@ static void admission__hello_ends_a_silence_but_not_for_ever(void **state)
 		if (seconds >= 10)
 			hear_udp(1);
 	}
-	assert_int_equal(seconds, 36);
+	assert_int_equal(seconds, 42);
 	assert_text(CONTROL_REMOTE, 1,
 		    "rank 1 on host11 has been silent for more than 10000 ms over TCP, although it "
 		    "is heard over UDP (process 111)");
@@ -92,7 +92,7 @@ static void admission__hello_of_nobody_ends_no_silence(void **state)
 	(void)state;
 	bring_to(ADMISSION_STARTED, 10, 2);
 	event(ADMISSION_TICK);
-	for (uint32_t i = 0; i < 12; i++) {
+	for (uint32_t i = 0; i < 14; i++) {
 		wait_seconds(1);
 		say_type(10, CONTROL_HEARTBEAT);
 		hear_udp(0);
@@ -122,7 +122,7 @@ static void admission__a_silent_rank_is_thrown_out_of_the_gathering(void **state
 	join(20, 0, 2); /* waits for 10, which has no power */
 	event(ADMISSION_TICK);
 	t.done[0] = 0;
-	for (uint32_t i = 0; i < 12; i++) {
+	for (uint32_t i = 0; i < 14; i++) {
 		t.now_ns += second_ns;
 		say_type(20, CONTROL_HEARTBEAT);
 		event(ADMISSION_TICK);
@@ -139,7 +139,7 @@ static void admission__all_who_are_silent_go_at_once(void **state)
 	join(21, 1, 2);
 	event(ADMISSION_TICK);
 	t.done[0] = 0;
-	for (uint32_t i = 0; i < 12; i++) {
+	for (uint32_t i = 0; i < 14; i++) {
 		t.now_ns += second_ns;
 		say_type(10, CONTROL_HEARTBEAT);
 		say_type(11, CONTROL_HEARTBEAT);
@@ -195,7 +195,7 @@ static void admission__a_daemon_that_overslept_blames_nobody(void **state)
 	t.now_ns += 60 * second_ns;
 	event(ADMISSION_TICK);
 	assert_done("");
-	for (uint32_t i = 0; i < 11; i++)
+	for (uint32_t i = 0; i < 13; i++)
 		wait_seconds(1);
 	assert_done("");
 	assert_state(ADMISSION_STARTED);

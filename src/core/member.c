@@ -199,10 +199,10 @@ static uint64_t beat_interval_ns(const struct member *member)
 	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
 }
 
-/* The last word may have come a beat before the link was lost. */
+/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
 static uint64_t silence_ns(const struct member *member)
 {
-	return member->heartbeat_ns + beat_interval_ns(member);
+	return member->heartbeat_ns + 2 * beat_interval_ns(member);
 }
 
 static bool is_heard(const struct turn *turn)

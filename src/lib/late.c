@@ -83,14 +83,16 @@ static bool is_bound(const struct seat *seat)
 	       seat->member.state == MEMBER_LEAVING;
 }
 
-/* Two HEARTBEATs are missing. */
-static bool is_quiet(const struct seat *seat, uint64_t now_ns)
+/* Two HEARTBEATs are missing. When the first one comes again our own may still wait, for as long as it was silent. */
+static bool is_knocked_at(struct seat *seat, uint64_t now_ns)
 {
 	uint64_t beat_ns = seat->member.heartbeat_ns / BEATS;
 
 	if (beat_ns > BEAT_MS * ns_per_ms)
 		beat_ns = BEAT_MS * ns_per_ms;
-	return is_bound(seat) && now_ns > seat->member.spoke_ns + 2 * beat_ns;
+	if (now_ns > seat->member.spoke_ns + 2 * beat_ns)
+		seat->knock_until_ns = now_ns + (now_ns - seat->member.spoke_ns);
+	return is_bound(seat) && now_ns < seat->knock_until_ns;
 }
 
 /* R-CT-8: when a link is back TCP may wait for as long again. A HELLO does not; where a thread drives, the watch over
@@ -101,7 +103,7 @@ static void look_at_silence(struct tally_comm *comm, struct codec *codec, struct
 	struct member_event event = { .type = MEMBER_WELCOME,
 				      .now_ns = now_ns,
 				      .lanes = WIRE_HELLO_LANES };
-	bool is_silent = is_quiet(seat, now_ns);
+	bool is_knocked = is_knocked_at(seat, now_ns);
 	uint64_t welcomed_ns = 0;
 
 	comm_lock(comm);
@@ -110,7 +112,7 @@ static void look_at_silence(struct tally_comm *comm, struct codec *codec, struct
 
 		if (welcomed_ns < endpoint_welcomed_ns(comm->endpoint, shard))
 			welcomed_ns = endpoint_welcomed_ns(comm->endpoint, shard);
-		if (is_silent && !comm->is_driven)
+		if (is_knocked && !comm->is_driven)
 			endpoint_knock(comm->endpoint, shard);
 	}
 	comm_unlock(comm);
@@ -125,7 +127,7 @@ static void look_at_silences(struct tally_comm *comm, struct codec *codec, uint6
 	bool is_any = false;
 
 	for (uint32_t i = 0; i < comm->membership->seats_count; i++)
-		is_any |= is_quiet(&comm->membership->seats[i], now_ns);
+		is_any |= is_knocked_at(&comm->membership->seats[i], now_ns);
 	comm_lock(comm);
 	comm->is_knocking = is_any;
 	comm_unlock(comm);

@@ -40,8 +40,9 @@ struct seat {
 	struct member_actions actions;
 	struct control_join join;
 	uint64_t tick_ns;
-	uint64_t welcomed_ns; /* the last WELCOME that the machine was told of */
-	uint64_t regular_ns;  /* since then no word over TCP was late; 0: one is */
+	uint64_t welcomed_ns;    /* the last WELCOME that the machine was told of */
+	uint64_t knock_until_ns; /* HELLO is said to its shards, for it is silent, or was */
+	uint64_t regular_ns;     /* since then no word over TCP was late; 0: one is */
 };
 
 /*

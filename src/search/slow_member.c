@@ -65,7 +65,7 @@ static uint64_t limit_of(const struct slow_member *slow)
 {
 	uint64_t fifth_ns = slow->heartbeat_ns / 5;
 
-	return slow->heartbeat_ns + (fifth_ns < 2 * SECOND_NS ? fifth_ns : 2 * SECOND_NS);
+	return slow->heartbeat_ns + 2 * (fifth_ns < 2 * SECOND_NS ? fifth_ns : 2 * SECOND_NS);
 }
 
 uint64_t slow_member_silent_at(const struct slow_member *slow)

@@ -56,7 +56,7 @@ static uint64_t beat_ns(const struct slow_step *step)
 /* R-CT-8: who waits or has not said READY does not know a shorter time. */
 static uint64_t limit_of(const struct slow_step *step, const struct slow_person *person)
 {
-	uint64_t limit_ns = step->config->heartbeat_ns + beat_ns(step);
+	uint64_t limit_ns = step->config->heartbeat_ns + 2 * beat_ns(step);
 
 	if ((person->place == SLOW_WAITS || person->place == SLOW_JOINED) &&
 	    limit_ns < 10 * SECOND_NS)

@@ -288,7 +288,7 @@ static void duplicate_body(struct ranks *ranks, uint32_t process)
 	while (process == NEWCOMER && ranks->shared->event_s == 0.0)
 		usleep(1000); /* until the holder's network is cut */
 	if (process == 2)
-		usleep(12000000); /* the gathering is not complete until its holder is dead */
+		usleep(16000000); /* the gathering is not complete until its holder is dead */
 	if (process == 1) {       /* the holder: told by the silence, too; then it is killed */
 		CHECK(tally_comm_init(&comm, ranks->job, 3, rank, &options) == TALLY_ERR_TIMEOUT);
 		pause();
@@ -299,7 +299,7 @@ static void duplicate_body(struct ranks *ranks, uint32_t process)
 	ranks_leave(comm);
 }
 
-/* While gathering a connection is dead after 10 s of silence: until then nobody can say who is right. */
+/* While gathering a connection is dead after 14 s of silence: until then nobody can say who is right. */
 static void duplicate_rank__whose_holder_is_dead_gets_its_place(void **state)
 {
 	struct ranks ranks = { .size = 4, .body = duplicate_body };
@@ -319,7 +319,7 @@ static void duplicate_rank__whose_holder_is_dead_gets_its_place(void **state)
 	ranks_wait_reports(&ranks, 25);
 	kill(ranks.pid[1], SIGKILL);
 	assert_true(end(&ranks));
-	assert_true(ranks_have_reported(&ranks, TALLY_OK, 12 + limit_s, words));
+	assert_true(ranks_have_reported(&ranks, TALLY_OK, 16 + limit_s, words));
 }
 
 static int setup(void **state)
