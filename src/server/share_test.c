@@ -592,16 +592,24 @@ static void share__of_descriptors_leaves_some_for_others(void **state)
 
 static void share__of_descriptors_lets_members_in(void **state)
 {
-	struct server *server = test_server((struct server_options){ .lanes_max = LANES });
+	char address[ADDRESS_BYTES] = { 0 };
+	int highest, status = 0, go[2];
 	struct rlimit files, few;
-	int highest = dup(0), status = 0;
+	struct server *server;
 	pid_t flooder, member;
 	uint64_t begin_ns;
-	char address[32];
 
 	(void)state;
-	tcp_address(server, address);
 	getrlimit(RLIMIT_NOFILE, &files);
+	assert_int_equal(pipe(go), 0);
+	member = fork_bound();
+	if (!member) {
+		await(go[0], address);
+		_exit(child_joins(address, &files));
+	}
+	server = test_server((struct server_options){ .lanes_max = LANES });
+	tcp_address(server, address);
+	highest = dup(0);
 	few = files;
 	few.rlim_cur = (rlim_t)highest + LEFT;
 	setrlimit(RLIMIT_NOFILE, &few);
@@ -611,9 +619,7 @@ static void share__of_descriptors_lets_members_in(void **state)
 		flood(server_port(server));
 	usleep(1500000);
 	begin_ns = now_ns();
-	member = fork_bound();
-	if (!member)
-		_exit(child_joins(address, &files));
+	assert_int_equal(write(go[1], address, ADDRESS_BYTES), ADDRESS_BYTES);
 	waitpid(member, &status, 0);
 	kill(flooder, SIGKILL);
 	waitpid(flooder, NULL, 0);
@@ -621,6 +627,8 @@ static void share__of_descriptors_lets_members_in(void **state)
 	assert_int_equal(status, 0);
 	print_message("in after %d ms\n", (int)((now_ns() - begin_ns) / 1000000));
 	assert_true(now_ns() - begin_ns < 2000000000);
+	close(go[0]);
+	close(go[1]);
 	server_close(server);
 }
 
