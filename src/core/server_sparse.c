@@ -119,9 +119,18 @@ static void generation_begin(struct server_sparse *server, uint64_t random)
 	tags_clear(server);
 }
 
+/* R-SP-1 */
+static bool is_at_end(const struct server_sparse *server)
+{
+	return !sparse_fences_left(server->generation) && !TAKEN_OUT(SPARSE_FENCES_END);
+}
+
 static void fence(struct server_sparse *server, uint32_t map, uint64_t random,
 		  struct server_sparse_actions *actions)
 {
+	actions->refuse = is_at_end(server);
+	if (actions->refuse)
+		return;
 	generation_begin(server, random);
 	server->map = map;
 	record_new(server, SERVER_SPARSE_FENCE, actions);
@@ -132,6 +141,8 @@ static void gather(struct server_sparse *server, const struct server_sparse_even
 		   struct server_sparse_actions *actions)
 {
 	fence(server, event->map, event->random, actions);
+	if (actions->refuse)
+		return;
 	for (uint16_t worker = 0; worker < server->table->workers; worker++) {
 		server->memory.worker[worker].is_unreported = true;
 		server->memory.worker[worker].is_missed = false;
@@ -162,13 +173,14 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 {
 	struct server_sparse_worker *worker = &server->memory.worker[event->worker];
 	struct server_sparse_record *record;
+	bool begins = server_sparse_is_replaced(server, event->worker);
 
-	if (!server->generation ||
+	if (!server->generation || (begins && is_at_end(server)) ||
 	    (event->incarnation <= worker->incarnation && !TAKEN_OUT(SPARSE_INCARNATION))) {
 		actions->refuse = true;
 		return;
 	}
-	if (worker->incarnation && !server->unreported && !TAKEN_OUT(SPARSE_JOIN_FENCE))
+	if (begins)
 		generation_begin(server, event->random);
 	actions->answer = true;
 	worker_begin(server, event->worker, event->incarnation);
@@ -192,6 +204,7 @@ static void report(struct server_sparse *server, const struct server_sparse_even
 	uint64_t *row = server->memory.cut + (size_t)event->worker * server->table->window;
 
 	if (!worker->is_unreported || !event->incarnation ||
+	    (!server->unreported && is_at_end(server)) ||
 	    event->incarnation < worker->incarnation || !is_row(server->table, event->row)) {
 		actions->refuse = true;
 		return;
@@ -410,6 +423,18 @@ bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worke
 	return server->memory.worker[worker].resumed < server->generation &&
 	       server_sparse_is_settled(server) && !server->unreported &&
 	       (!server->memory.worker[worker].is_unreported || TAKEN_OUT(SPARSE_UNREPORTED));
+}
+
+bool server_sparse_is_spent(const struct server_sparse *server)
+{
+	return sparse_fences_left(server->generation) <= SPARSE_FENCES_SPARE &&
+	       !TAKEN_OUT(SPARSE_SPENT);
+}
+
+bool server_sparse_is_replaced(const struct server_sparse *server, uint16_t worker)
+{
+	return server->memory.worker[worker].incarnation && !server->unreported &&
+	       !TAKEN_OUT(SPARSE_JOIN_FENCE);
 }
 
 /* R-SP-35. An older flip may be under way: only the second one from now on is sure to be ours. */

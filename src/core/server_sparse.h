@@ -79,14 +79,14 @@ struct server_sparse_record {
 };
 
 enum server_sparse_event_type {
-	SERVER_SPARSE_PACKET,   /* CUT, FLUSH, READY, RESUMED, END; others change nothing */
-	SERVER_SPARSE_DURABLE,  /* records up to `number` are on disk */
-	SERVER_SPARSE_FENCE_IT, /* the switch has to go; map: the same, or a new one */
+	SERVER_SPARSE_PACKET,  /* CUT, FLUSH, READY, RESUMED, END; others change nothing */
+	SERVER_SPARSE_DURABLE, /* records up to `number` are on disk */
+	SERVER_SPARSE_FENCE_IT, /* the switch has to go; map: the same, or a new one. May be refused */
 	SERVER_SPARSE_DRAIN_IT, /* it may have to: what it has is to be brought first, if it can be had */
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
 	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
 				 * the predecessor's row of the cut for the newcomer */
-	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log */
+	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log. May be refused */
 	SERVER_SPARSE_MISSED, /* it does not wait for the report of this worker (any more) */
 	SERVER_SPARSE_REPORTED, /* worker, incarnation, number: the last batch that was answered, row */
 	SERVER_SPARSE_COLD,     /* worker, incarnation; `number` is the batch's */
@@ -113,7 +113,7 @@ struct server_sparse_event {
  *   say       COMMITTED goes to the switch (server_sparse_committed, worker SPARSE_SERVER) and to every worker.
  *   answer    the batch or the newcomer is in: tells it, once record server->recorded, as of now, is durable. A
  *             newcomer is told server->generation and server->map.
- *   refuse    the batch, the report, or the worker, is not taken, and is told so.
+ *   refuse    the batch, the report, or the worker, is not taken, and is told so; or there is no fence left (R-SP-1).
  */
 struct server_sparse_actions {
 	bool apply, record, say, answer, refuse;
@@ -142,6 +142,11 @@ bool server_sparse_is_settled(const struct server_sparse *server);
 /* May SETUP be sent, or RESUME to this worker? While it may, both are sent again and again. */
 bool server_sparse_may_setup(const struct server_sparse *server);
 bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worker);
+
+/* R-SP-1: are there too few fences left for one that nobody needs? */
+bool server_sparse_is_spent(const struct server_sparse *server);
+/* R-SP-29: does a JOIN of this worker begin a generation? */
+bool server_sparse_is_replaced(const struct server_sparse *server, uint16_t worker);
 
 /* R-SP-30: has the END of every worker come? R-SP-35: is the table drained just now? While it is so, FLIP is sent
  * again and again. */

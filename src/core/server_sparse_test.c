@@ -525,6 +525,86 @@ static void a_generation_is_above_the_last_and_random(void **state)
 	assert_int_equal(sparse_fences(server.generation), 2);
 }
 
+/* As after so many that `left` are left; both workers have joined. */
+static void begin_late(uint64_t left)
+{
+	step(SERVER_SPARSE_JOINED, 0, 5, 0);
+	step(SERVER_SPARSE_JOINED, 1, 6, 0);
+	give_all(1, 1, 4, -5);
+	server.generation = generation_of(SPARSE_FENCES_MAX - left);
+	settle();
+}
+
+static void expect_refused_whole(enum server_sparse_event_type type, uint16_t worker,
+				 uint64_t incarnation)
+{
+	struct server_sparse before = server;
+
+	step(type, worker, incarnation, 0);
+	assert_true(actions.refuse);
+	assert_false(actions.record || actions.answer);
+	assert_memory_equal(&server, &before, sizeof(before));
+}
+
+static void the_last_generation_is_no_trap(void **state)
+{
+	(void)state;
+	begin_late(1);
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_true(actions.record && !actions.refuse);
+	assert_int_equal(sparse_fences(server.generation), SPARSE_FENCES_MAX);
+	step(SERVER_SPARSE_INSTANCE, 0, 0, INSTANCE + 1);
+	settle();
+	expect_refused_whole(SERVER_SPARSE_FENCE_IT, 0, 0);
+	expect_refused_whole(SERVER_SPARSE_GATHER, 0, 0);
+	expect_refused_whole(SERVER_SPARSE_JOINED, 1, 7);
+	assert_int_equal(workers[1].incarnation, 6);
+	assert_int_equal(cut[1], 4);
+	step(SERVER_SPARSE_COLD, 1, 6, 1); /* what needs no fence goes on */
+	assert_true(actions.apply);
+	give_all(SPARSE_FENCES_MAX, 2, 8, 5);
+	assert_true(actions.apply);
+}
+
+/* Who has not reported in time would need a fence: it stays out, and the others go on. */
+static void a_late_report_in_the_last_generation_is_refused(void **state)
+{
+	(void)state;
+	begin_late(1);
+	gather(SPARSE_FENCES_MAX);
+	step(SERVER_SPARSE_MISSED, 1, 0, 0);
+	give_report(0, 5, 0, 4);
+	assert_true(actions.answer);
+	assert_int_equal(server.unreported, 0);
+	give_report(1, 6, 0, 7);
+	assert_true(actions.refuse && !actions.record);
+	assert_int_equal(cut[1], 4);
+	assert_true(workers[1].is_unreported);
+}
+
+static void a_joining_worker_needs_a_fence_in_place_of_another(void **state)
+{
+	(void)state;
+	step(SERVER_SPARSE_JOINED, 0, 5, 0);
+	assert_true(server_sparse_is_replaced(&server, 0));
+	assert_false(server_sparse_is_replaced(&server, 1));
+	settle();
+	gather(2);
+	assert_false(server_sparse_is_replaced(&server, 0));
+}
+
+static void fences_are_spared_for_what_nobody_asks_for(void **state)
+{
+	(void)state;
+	assert_false(server_sparse_is_spent(&server));
+	begin_late(SPARSE_FENCES_SPARE + 1);
+	assert_false(server_sparse_is_spent(&server));
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_true(server_sparse_is_spent(&server));
+	step(SERVER_SPARSE_FENCE_IT, 0, 0, 0);
+	assert_true(actions.record && !actions.refuse);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -549,6 +629,10 @@ int main(void)
 		cmocka_unit_test_setup(a_report_takes_nothing_from_a_checkpoint, begin),
 		cmocka_unit_test_setup(a_restart_finds_what_was_recorded, begin),
 		cmocka_unit_test_setup(a_generation_is_above_the_last_and_random, begin),
+		cmocka_unit_test_setup(the_last_generation_is_no_trap, begin),
+		cmocka_unit_test_setup(a_late_report_in_the_last_generation_is_refused, begin),
+		cmocka_unit_test_setup(a_joining_worker_needs_a_fence_in_place_of_another, begin),
+		cmocka_unit_test_setup(fences_are_spared_for_what_nobody_asks_for, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

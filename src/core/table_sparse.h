@@ -52,7 +52,10 @@ CORE_INLINE uint32_t sparse_place(const struct sparse_table *table, uint32_t wor
 }
 
 /* R-SP-1: a generation is how many fences there have been, and random bits: ordered, and nobody can guess it. */
-enum { SPARSE_RANDOM_BITS = 40 };
+enum {
+	SPARSE_RANDOM_BITS = 40,
+	SPARSE_FENCES_SPARE = 1 << 16, /* for what nobody asks for: 18 hours of one a second */
+};
 #define SPARSE_FENCES_MAX (UINT64_MAX >> SPARSE_RANDOM_BITS)
 
 CORE_INLINE uint64_t sparse_fences(uint64_t generation)
@@ -60,6 +63,12 @@ CORE_INLINE uint64_t sparse_fences(uint64_t generation)
 	return generation >> SPARSE_RANDOM_BITS;
 }
 
+CORE_INLINE uint64_t sparse_fences_left(uint64_t generation)
+{
+	return SPARSE_FENCES_MAX - sparse_fences(generation);
+}
+
+/* There is one: sparse_fences_left. */
 CORE_INLINE uint64_t sparse_generation_after(uint64_t generation, uint64_t random)
 {
 	CORE_ASSERT(sparse_fences(generation) < SPARSE_FENCES_MAX);

@@ -196,9 +196,11 @@ static struct server_sparse_actions step(struct home_sparse *home,
 	return actions;
 }
 
-void home_sparse_fence(struct home_sparse *home, uint32_t map)
+bool home_sparse_fence(struct home_sparse *home, uint32_t map)
 {
-	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = map });
+	return !step(home,
+		     &(struct server_sparse_event){ .type = SERVER_SPARSE_FENCE_IT, .map = map })
+			.refuse;
 }
 
 void home_sparse_drain(struct home_sparse *home)
@@ -216,7 +218,10 @@ int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks)
 		ranked_put(&next);
 		return -ENOMEM;
 	}
-	home_sparse_fence(home, map);
+	if (!home_sparse_fence(home, map)) {
+		ranked_put(&next);
+		return -EOVERFLOW;
+	}
 	home->table.ranks = ranks;
 	server_sparse_lend(&home->server, &next.memory);
 	home->have_due = next.have_due;
@@ -225,9 +230,11 @@ int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks)
 	return 0;
 }
 
-void home_sparse_gather(struct home_sparse *home, uint32_t map)
+bool home_sparse_gather(struct home_sparse *home, uint32_t map)
 {
-	step(home, &(struct server_sparse_event){ .type = SERVER_SPARSE_GATHER, .map = map });
+	return !step(home,
+		     &(struct server_sparse_event){ .type = SERVER_SPARSE_GATHER, .map = map })
+			.refuse;
 }
 
 void home_sparse_missed(struct home_sparse *home, uint16_t worker)

@@ -46,15 +46,16 @@ void home_sparse_close(struct home_sparse *home);
 void home_sparse_replay(struct home_sparse *home, const struct server_sparse_record *record,
 			const uint64_t *cut);
 
-/* The switch has to go: a new generation, which its table has no switch for until home_sparse_instance. */
-void home_sparse_fence(struct home_sparse *home, uint32_t map);
+/* The switch has to go: a new generation, which its table has no switch for until home_sparse_instance. False: there is
+ * none left (R-SP-1), and nothing has happened; so for all that may begin one. */
+bool home_sparse_fence(struct home_sparse *home, uint32_t map);
 /* It may have to: what it has is asked for, until server_sparse_is_drained, or the next fence. */
 void home_sparse_drain(struct home_sparse *home);
-/* The same, for a map with so many ranks (R-SP-32). -ENOMEM: nothing has happened. */
+/* The same, for a map with so many ranks (R-SP-32). -ENOMEM, -EOVERFLOW: nothing has happened. */
 int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks);
 /* R-SP-34: a restart without a log, right after it has replayed what there is; then who is not waited for (any more),
  * and a report: false, it is refused. */
-void home_sparse_gather(struct home_sparse *home, uint32_t map);
+bool home_sparse_gather(struct home_sparse *home, uint32_t map);
 void home_sparse_missed(struct home_sparse *home, uint16_t worker);
 bool home_sparse_report(struct home_sparse *home, uint16_t worker, uint64_t incarnation,
 			uint64_t number, const uint64_t *row);

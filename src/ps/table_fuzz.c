@@ -81,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	FUZZ_CHECK(store_bytes(table->store) <= ROWS_BYTES);
 	home_sparse_fence(table->home, 1);
 	FUZZ_CHECK(home_sparse_join(table->home, 1, UINT64_MAX) ||
+		   !sparse_fences_left(home_sparse_server(table->home)->generation) ||
 		   home_sparse_server(table->home)->memory.worker[1].incarnation == UINT64_MAX);
 	ps_table_settle(table);
 	ps_table_close(table);
