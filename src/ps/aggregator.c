@@ -77,6 +77,13 @@ void ps_aggregator_drop(struct ps_hosted *hosted)
 	hosted->is_knocking = false;
 }
 
+/* May there be another switch than the one that there is? A generation that had one has no other. */
+static bool may_change(const struct ps_hosted *hosted)
+{
+	return server_of(hosted)->is_fenced ||
+	       (hosted->has_switch && !server_sparse_is_spent(server_of(hosted)));
+}
+
 /* It has granted the table: this generation's switch, or the next one's. */
 static void take(struct ps_server *server, struct ps_hosted *hosted)
 {
@@ -109,8 +116,12 @@ static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, u
 	case TABLE_CLIENT_OPENING:
 		break;
 	case TABLE_CLIENT_LIVE:
-		if (ps_summed_is_drained(server, hosted))
+		if (!may_change(hosted)) {
+			table_client_close(hosted->candidate);
+			hosted->candidate = NULL;
+		} else if (ps_summed_is_drained(server, hosted)) {
 			take(server, hosted);
+		}
 		break;
 	case TABLE_CLIENT_ENDED:
 		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN,
@@ -185,12 +196,22 @@ static bool is_left(struct ps_server *server, struct ps_hosted *hosted)
 	char why[128];
 
 	if (!hosted->tired.is && ps_tired_look(server, hosted, why, sizeof(why)) &&
-	    !is_last_resort(server, hosted) && has_another(server, hosted)) {
+	    may_change(hosted) && !is_last_resort(server, hosted) && has_another(server, hosted)) {
 		hosted->tired.is = true;
 		ps_log(server, PS_WARN, "table %s: its switch %s is tired: %s: it is drained",
 		       hosted->options.table.name, server->aggregator[hosted->which].text, why);
 	}
 	return hosted->tired.is && ps_summed_is_drained(server, hosted);
+}
+
+/* R-SP-1: no other switch can ever be told from this one. */
+static void end(struct ps_server *server, struct ps_hosted *hosted)
+{
+	char why[PS_ERROR_MAX];
+
+	ps_table_spent(hosted->table, why);
+	ps_log(server, PS_ERROR, "%.700s: nothing hot is summed any more", why);
+	ps_summed_drop(server, hosted);
 }
 
 static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns)
@@ -210,8 +231,10 @@ static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint
 		ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s",
 		       hosted->options.table.name, why);
 	hosted->first = (hosted->first + 1) % server->options.aggregator_count;
-	home_sparse_fence(hosted->table->home, hosted->table->map.version);
-	ps_summed_begin(server, hosted);
+	if (home_sparse_fence(hosted->table->home, hosted->table->map.version))
+		ps_summed_begin(server, hosted);
+	else
+		end(server, hosted);
 }
 
 uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
@@ -222,7 +245,7 @@ uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
 		return due_ns; /* nothing may be summed yet */
 	if (hosted->candidate)
 		candidate_turn(server, hosted, now_ns);
-	else if (!hosted->client && now_ns >= hosted->again_ns &&
+	else if (!hosted->client && now_ns >= hosted->again_ns && may_change(hosted) &&
 		 (!hosted->has_switch ||
 		  (server->options.aggregator_count && hosted->table->map.keys))) {
 		hosted->tried = 0;

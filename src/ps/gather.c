@@ -47,9 +47,12 @@ void ps_gather_report(struct ps_server *server, struct ps_hosted *hosted, struct
 	if (said->window != hosted->table->shape.window ||
 	    !home_sparse_report(hosted->table->home, conn->worker, conn->incarnation, said->number,
 				said->row)) {
+		char why[PS_ERROR_MAX] = "";
+
+		(void)ps_table_spend(hosted->table, 1, why);
 		ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
-				"table %s: the report of %s cannot be, or not now", name,
-				conn->who);
+				"table %s: the report of %s cannot be, or not now%s%.300s", name,
+				conn->who, *why ? ": " : "", why);
 		return;
 	}
 	lost = server_of(hosted)->lost - lost;

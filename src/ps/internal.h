@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, share.c
- * whose table it is, steps.c
+ * whose table it is, spent.c its last generations, steps.c
  * barriers and what hangs on them, gather.c restarts without a log, summed.c, aggregator.c and tired.c
  * switches, reload.c maps. */
 #ifndef PS_INTERNAL_H
@@ -178,6 +178,12 @@ bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
 /* At the start: --adopt. 0, or -1 with a sentence. */
 int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char error[PS_ERROR_MAX]);
+
+/* ---- spent.c: R-SP-1 ---- */
+
+/* Does OPEN need a fence of a table that has none to spare? Then it has been told so. */
+bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *open);
 
 /* ---- steps.c ---- */
 

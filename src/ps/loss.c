@@ -120,7 +120,9 @@ int ps_table_loss(struct ps_table *table, uint64_t number, const struct record_s
 			 said);
 		return -1;
 	}
-	if (later_remove(table, number, last, error))
+	/* Each worker of before is replaced, before the fence that every start needs. */
+	if (ps_table_spend(table, table->shape.workers + 1u, error) ||
+	    later_remove(table, number, last, error))
 		return -1;
 	snprintf(table->notice, sizeof(table->notice), "%.560s, and are lost: that is accepted",
 		 said);

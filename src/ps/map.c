@@ -132,6 +132,10 @@ int ps_table_remap(struct ps_table *table, struct hot_map *map, char error[PS_ER
 
 	if (result <= 0)
 		return result;
+	if (server_sparse_is_spent(home_sparse_server(table->home))) {
+		ps_table_spent(table, error);
+		return -1;
+	}
 	if (rows_reserve(table, map, error))
 		return -1;
 	hot = calloc(map->keys + 1ul, sizeof(*hot));

@@ -360,6 +360,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	if (is_deleted(server, hosted, conn) || ps_share_other_job(server, conn, said) ||
 	    ps_share_refuse(server, hosted, conn, said) ||
 	    ps_steps_refuse(server, hosted, conn, said) ||
+	    ps_spent_refuse(server, hosted, conn, said) ||
 	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
 		return;
 	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */

@@ -151,10 +151,12 @@ void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted)
 {
 	ps_summed_drop(server, hosted);
 	hosted->tried = 0;
-	if (hosted->table->map.keys)
+	/* Of no key it takes next to nothing; and the one inside never goes, so it costs no more fences. */
+	if (!hosted->table->map.keys ||
+	    server_sparse_is_spent(home_sparse_server(hosted->table->home)))
+		ps_summed_inside(server, hosted);
+	if (hosted->table->map.keys && !hosted->has_switch)
 		ps_aggregator_ask(server, hosted);
-	else
-		ps_summed_inside(server, hosted); /* of no key: it takes next to nothing */
 }
 
 /* ---- datagrams ---- */

@@ -110,7 +110,7 @@ struct ps_table {
 
 /* Reads what there is, and begins nothing: no fence yet. 0, or -1 with a sentence: a file that is damaged in its
  * midst, another table's, or one that was made otherwise; no memory; no such map, or one that the log knows
- * otherwise. */
+ * otherwise; no generation left to begin with. */
 int ps_table_open(struct ps_table **table, const struct ps_table_options *options,
 		  struct outbox *outbox, char error[PS_ERROR_MAX]);
 void ps_table_close(struct ps_table *table);
@@ -145,6 +145,9 @@ int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char er
  * room. */
 int ps_table_remap(struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX]);
 
+/* R-SP-1: how near it is to the end of its generations, and what can be done, in a sentence. */
+void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX]);
+
 /* Tells home of what has become durable. Until this position is, what was made now may not leave. */
 void ps_table_settle(struct ps_table *table);
 uint64_t ps_table_position(const struct ps_table *table);
@@ -172,6 +175,8 @@ int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
 void ps_table_apply_sums(struct ps_table *table, uint64_t key, float *row, const int64_t *sums);
 void ps_table_apply_floats(struct ps_table *table, uint64_t key, const float *values);
 void ps_table_step(struct ps_table *table);
+/* R-SP-1: does it have so many more fences? 0, or -1 with a sentence. */
+int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX]);
 /* After a loss: who was there before must not go on with a table that has forgotten some of what it was told. */
 void ps_table_disown(struct ps_table *table);
 /* What ps_table_void does, but for the record. */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spent.c - a table that has few generations left, or none: docs/protocol.md, R-SP-1. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/ablate.h"
+#include "ps/internal.h"
+
+void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	snprintf(
+		error, PS_ERROR_MAX,
+		"table %s: its generations are used up: %" PRIu64 " of %" PRIu64
+		" fences were: pull what it has, and push that into a table of another name, or in "
+		"another folder",
+		table->options.name,
+		(uint64_t)sparse_fences(home_sparse_server(table->home)->generation),
+		(uint64_t)SPARSE_FENCES_MAX);
+}
+
+int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX])
+{
+	if (sparse_fences_left(home_sparse_server(table->home)->generation) >= fences ||
+	    TAKEN_OUT(PS_SPENT_START))
+		return 0;
+	ps_table_spent(table, error);
+	return -1;
+}
+
+bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *open)
+{
+	const struct server_sparse *state = home_sparse_server(hosted->table->home);
+	char why[PS_ERROR_MAX];
+
+	if (conn->incarnation <= state->memory.worker[conn->worker].incarnation ||
+	    !server_sparse_is_replaced(state, conn->worker) || !server_sparse_is_spent(state))
+		return false;
+	ps_table_spent(hosted->table, why);
+	ps_serve_refuse(server, conn, open, KV_REFUSED_UNSUPPORTED,
+			"%.600s: nobody comes in place of worker %u any more", why, conn->worker);
+	return true;
+}
