@@ -301,6 +301,7 @@ static int writer_look(struct ps_table *table, int flags, char error[PS_ERROR_MA
 	}
 	if (WEXITSTATUS(status))
 		return failed(table, strerror(WEXITSTATUS(status)), error);
+	log_forget(table->log);
 	older_remove(table);
 	return 1;
 }

@@ -24,6 +24,8 @@ struct log {
 	pthread_cond_t more, moved; /* to the thread; from it */
 	struct log_options options;
 	int fd;
+	int old[LOG_OLD_MAX]; /* files before it that are still needed, in their order */
+	uint32_t old_count;
 	uint64_t at; /* bytes of this file that are durable: where the next write goes */
 	struct bytes filling, writing;
 	uint64_t appended, mark; /* of filling too */
@@ -43,6 +45,16 @@ static int deleted(int fd)
 	if (fstat(fd, &is))
 		return errno;
 	return is.st_nlink || TAKEN_OUT(PS_LOG_DELETED) ? 0 : ENOENT;
+}
+
+/* With the lock, for log_forget closes them. */
+static int old_deleted(const struct log *log)
+{
+	int why = 0;
+
+	for (uint32_t i = 0; i < log->old_count && !why && !TAKEN_OUT(PS_LOG_OLD); i++)
+		why = deleted(log->old[i]);
+	return why;
 }
 
 const char *log_why(int trouble)
@@ -120,6 +132,8 @@ static void batch_write(struct log *log)
 		pthread_mutex_unlock(&log->lock);
 		why = write_at(log->fd, log->at, &batch);
 		pthread_mutex_lock(&log->lock);
+		if (!why)
+			why = old_deleted(log);
 		if (!why || TAKEN_OUT(PS_DISK_ERROR)) {
 			log->at += batch.count;
 			log->state = (struct log_state){ .position = position, .mark = mark };
@@ -170,6 +184,8 @@ static void idle(struct log *log)
 	    log->filling.count)
 		return;
 	log->state.trouble = deleted(log->fd);
+	if (!log->state.trouble)
+		log->state.trouble = old_deleted(log);
 	if (log->state.trouble != trouble)
 		changed(log);
 }
@@ -289,6 +305,7 @@ void log_close(struct log *log)
 	pthread_cond_broadcast(&log->more);
 	pthread_mutex_unlock(&log->lock);
 	pthread_join(log->thread, NULL);
+	log_forget(log);
 	close(log->fd);
 	bytes_fini(&log->filling);
 	bytes_fini(&log->writing);
@@ -355,9 +372,27 @@ bool log_is_stuck(struct log *log)
 	return is_stuck;
 }
 
+void log_forget(struct log *log)
+{
+	pthread_mutex_lock(&log->lock);
+	while (log->old_count)
+		close(log->old[--log->old_count]);
+	pthread_mutex_unlock(&log->lock);
+}
+
+/* With the lock. A checkpoint that fails again and again must not take all descriptors. */
+static void old_put(struct log *log, int fd)
+{
+	if (log->old_count == LOG_OLD_MAX) {
+		close(log->old[0]);
+		memmove(log->old, log->old + 1, --log->old_count * sizeof(log->old[0]));
+	}
+	log->old[log->old_count++] = fd;
+}
+
 int log_turn(struct log *log, const char *path, struct record_sum *before, char error[PS_ERROR_MAX])
 {
-	int fd, old, why;
+	int fd, why;
 
 	/* First all of the old file: a new one says that the old one is whole. Nobody appends meanwhile but our caller. */
 	pthread_mutex_lock(&log->lock);
@@ -365,6 +400,8 @@ int log_turn(struct log *log, const char *path, struct record_sum *before, char 
 		pthread_cond_wait(&log->moved, &log->lock);
 	/* The new one would hide for ever that this one is gone. */
 	why = log->state.trouble ? log->state.trouble : deleted(log->fd);
+	if (!why)
+		why = old_deleted(log);
 	log->state.trouble = why;
 	pthread_mutex_unlock(&log->lock);
 	if (why) {
@@ -378,12 +415,11 @@ int log_turn(struct log *log, const char *path, struct record_sum *before, char 
 		return -1;
 	}
 	pthread_mutex_lock(&log->lock);
-	old = log->fd;
+	old_put(log, log->fd);
 	log->fd = fd;
 	log->at = 0;
 	*before = log->sum;
 	log->sum = (struct record_sum){ 0 };
 	pthread_mutex_unlock(&log->lock);
-	close(old);
 	return 0;
 }

@@ -7,7 +7,7 @@
  * When the disk is full, or fails, the thread says so and goes on trying, once a second, from the last byte that is
  * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that, and
  * has to leave off in time (log_is_stuck). A file that was deleted is such a trouble too (ENOENT): it is looked at with
- * each write, and once a second.
+ * each write, and once a second, and so are those before it, until the caller needs them no more.
  */
 #ifndef PS_LOG_H
 #define PS_LOG_H
@@ -54,5 +54,9 @@ bool log_is_stuck(struct log *log);
  * that came before is durable when this returns: *before. 0, or -1 with a sentence: it goes on with the old file. */
 int log_turn(struct log *log, const char *path, struct record_sum *before,
 	     char error[PS_ERROR_MAX]);
+/* Of the files before the present one none is needed any more: they may be deleted. (LOG_OLD_MAX of them are looked at,
+ * the latest.) */
+enum { LOG_OLD_MAX = 4 };
+void log_forget(struct log *log);
 
 #endif

@@ -2,6 +2,7 @@
 #include "ps/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -448,6 +449,85 @@ static void log__deleted_file_is_not_followed_by_another(void **unused)
 	log_close(log);
 }
 
+static struct log *turned_away(char second[64])
+{
+	struct log *log = open_at(none);
+
+	snprintf(second, 64, "%s/second", folder);
+	append_all(log, 0, 10, NULL);
+	assert_int_equal(log_turn(log, second, &turned, error), 0);
+	return log;
+}
+
+/* Until a checkpoint stands for it, what is acknowledged rests on it. */
+static void log__deleted_file_before_it_is_found_until_it_is_forgotten(void **unused)
+{
+	char second[64], third[64];
+	struct log *log = turned_away(second);
+	uint64_t kept = append_all(log, 10, 20, NULL), last;
+	struct log_state state;
+
+	(void)unused;
+	snprintf(third, sizeof(third), "%s/third", folder);
+	wait_for(log, kept, false);
+	assert_int_equal(unlink(path), 0);
+	last = append_all(log, 20, 30, NULL);
+	state = wait_for(log, last, true);
+	assert_int_equal(state.trouble, ENOENT);
+	assert_int_equal(state.position, kept);
+	assert_int_equal(log_turn(log, third, &turned, error), -1);
+	assert_non_null(strstr(error, "its file was deleted"));
+	assert_int_equal(access(third, F_OK), -1);
+	log_forget(log);
+	wait_for(log, last, false);
+	assert_int_equal(log_state(log).trouble, 0);
+	log_close(log);
+	/* Nobody has to write for that; what was forgotten may go. */
+	unlink(second);
+	log = turned_away(second);
+	log_forget(log);
+	assert_int_equal(unlink(path), 0);
+	last = append_all(log, 10, 20, NULL);
+	wait_for(log, last, false);
+	assert_int_equal(log_turn(log, third, &turned, error), 0);
+	assert_int_equal(unlink(second), 0);
+	state = wait_for(log, last + 1, true);
+	assert_int_equal(state.trouble, ENOENT);
+	log_close(log);
+	unlink(third);
+}
+
+static unsigned files_open(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 100; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void log__turns_without_end_take_few_descriptors(void **unused)
+{
+	unsigned before = files_open();
+	struct log *log = open_at(none);
+	char other[64];
+
+	(void)unused;
+	for (unsigned i = 0; i < 3 * LOG_OLD_MAX; i++) {
+		log_append(log, i, 7, (const uint8_t *)"four", 4);
+		snprintf(other, sizeof(other), "%s/%u", folder, i);
+		if (log_turn(log, other, &turned, error))
+			fail_msg("%s", error);
+	}
+	assert_int_equal(files_open(), before + 1 + LOG_OLD_MAX);
+	log_close(log);
+	assert_int_equal(files_open(), before);
+	for (unsigned i = 0; i < 3 * LOG_OLD_MAX; i++) {
+		snprintf(other, sizeof(other), "%s/%u", folder, i);
+		assert_int_equal(unlink(other), 0);
+	}
+}
+
 static void log__folder_that_is_not_there_is_named(void **unused)
 {
 	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
@@ -475,6 +555,9 @@ int main(void)
 		cmocka_unit_test_teardown(log__turn_waits_for_the_old_file_first, file_remove),
 		cmocka_unit_test(log__deleted_file_takes_nothing_more),
 		cmocka_unit_test(log__deleted_file_is_not_followed_by_another),
+		cmocka_unit_test_teardown(
+			log__deleted_file_before_it_is_found_until_it_is_forgotten, file_remove),
+		cmocka_unit_test_teardown(log__turns_without_end_take_few_descriptors, file_remove),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};
 

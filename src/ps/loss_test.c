@@ -386,6 +386,54 @@ static void loss__folder_that_is_made_again_gets_no_checkpoint(void **unused)
 	assert_false(is_there(1, "log"));
 }
 
+/* The checkpoint that was to stand for it has failed: the next log alone is not the table. */
+static void loss__of_a_log_that_no_checkpoint_stands_for_acknowledges_nothing(void **unused)
+{
+	struct ps_table *table = open_as(OPTIMISER_SUM);
+	char partial[96], path[96];
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 97, 0);
+	begin(table, 1);
+	assert_int_equal(batch(table, 0, &rng), PS_BATCH_TAKEN);
+	name_of(1, "checkpoint.partial", partial);
+	assert_int_equal(mkdir(partial, 0700), 0);
+	assert_int_equal(ps_table_checkpoint(table, error), 0);
+	checkpoint_wait(table, -1);
+	settle(table);
+	name_of(0, "log", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(batch(table, 1, &rng), PS_BATCH_TAKEN);
+	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	assert_int_equal(ps_table_trouble(table), ENOENT);
+	assert_false(ps_table_is_durable(table, ps_table_position(table)));
+	assert_int_equal(rmdir(partial), 0);
+	ps_table_close(table);
+}
+
+/* A checkpoint that is there stands for all before it, which it removes. */
+static void loss__of_what_a_checkpoint_stands_for_is_none(void **unused)
+{
+	struct ps_table *table = open_as(OPTIMISER_SUM);
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 98, 0);
+	begin(table, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(batch(table, 0, &rng), PS_BATCH_TAKEN);
+		assert_int_equal(ps_table_checkpoint(table, error), 0);
+		checkpoint_wait(table, 1);
+		assert_false(is_there((uint64_t)i, "log"));
+		assert_int_equal(batch(table, 1, &rng), PS_BATCH_TAKEN);
+		settle(table);
+		assert_int_equal(ps_table_trouble(table), 0);
+	}
+	ps_table_close(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +447,11 @@ int main(void)
 		cmocka_unit_test_teardown(loss__of_the_checkpoint_is_never_accepted, files_remove),
 		cmocka_unit_test_teardown(loss__old_logs_are_read, files_remove),
 		cmocka_unit_test_teardown(loss__deleted_folder_acknowledges_nothing, files_remove),
+		cmocka_unit_test_teardown(
+			loss__of_a_log_that_no_checkpoint_stands_for_acknowledges_nothing,
+			files_remove),
+		cmocka_unit_test_teardown(loss__of_what_a_checkpoint_stands_for_is_none,
+					  files_remove),
 		cmocka_unit_test_teardown(loss__folder_that_is_made_again_gets_no_checkpoint,
 					  files_remove),
 	};

@@ -20,7 +20,7 @@ enum {
 	ACCEPT_AGAIN_MS = 1000,
 	FILES_OTHERS =
 		64, /* descriptors that are no worker's: sockets, folders; some for each table come on top */
-	FILES_TABLE = 4,
+	FILES_TABLE = 4 + LOG_OLD_MAX,
 	PLACES_LEAST = 8
 };
 
