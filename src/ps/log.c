@@ -161,7 +161,7 @@ static void record_put(struct log *log, uint32_t type, const uint8_t *body, uint
 	log->appended += RECORD_HEADER_BYTES + bytes;
 }
 
-/* With the lock: what is written next begins with it, for nothing is written before all that is written now is
+/* With the lock, R-KV-27: what is written next begins with it, for nothing is written before all that is written now is
  * durable. */
 static void whole_put(struct log *log)
 {

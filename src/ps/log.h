@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log.h - a file that grows by records (record.h), and a thread that brings them to the disk: all that has come
+ * log.h - a file that grows by records (record.h; docs/protocol.md, R-KV-24 to R-KV-27), and a thread that brings them to the disk: all that has come
  * while it waits for one fdatasync leaves with the next. Nothing here waits for the disk but log_close, log_turn,
  * and log_append while too much is waiting and the disk is in no trouble.
  *

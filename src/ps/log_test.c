@@ -528,6 +528,50 @@ static void log__turns_without_end_take_few_descriptors(void **unused)
 	}
 }
 
+/* R-KV-25 to R-KV-27, byte by byte: another program may have written them. */
+static void log__files_are_as_the_protocol_has_them(void **unused)
+{
+	static const uint8_t golden[] = {
+		/* BARRIER 3, and what an orderly end writes behind it: WHOLE at 20 */
+		0x08, 0x00, 0x00, 0x00, 0x6a, 0x72, 0x9a, 0x86, 0x11, 0x00, 0x00, 0x00, 0x03, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0xc9, 0x70, 0x4d, 0x6d,
+		0x18, 0x00, 0x00, 0x00, 0x14, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
+	}, golden_before[RECORD_BEFORE_BYTES] = {
+		/* number 4: 40 bytes, 1 record */
+		[0] = 0x04, [8] = 0x28, [16] = 0x01, [40] = 0x74, 0x82, 0x59, 0x0a
+	}, golden_join[] = {
+		/* map 9, generation 2 << 40 | 5, worker 1 of a table of dim 2, incarnation 7 */
+		0x2c, 0x00, 0x00, 0x00, 0xfc, 0x52, 0xf2, 0x02, 0x03, 0x00, 0x00, 0x00, 0x09, 0x00,
+		0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00,
+		0x02, 0x00, 0x00, 0x00, 0x07, [55] = 0
+	};
+	static const struct sparse_table shape = { .workers = 2, .window = 4, .dim = 2 };
+	struct server_sparse_record join = { .kind = SERVER_SPARSE_JOIN,
+					     .map = 9,
+					     .generation = 2ull << 40 | 5,
+					     .worker = 1,
+					     .incarnation = 7 };
+	uint8_t file[FILE_MAX], before[RECORD_BEFORE_BYTES], three[8] = { 3 };
+	struct log *log = open_at(none);
+	struct bytes body = { 0 }, out = { 0 };
+	struct record_sum sum;
+
+	(void)unused;
+	log_append(log, 1, RECORD_BARRIER, three, sizeof(three));
+	log_close(log);
+	assert_int_equal(file_get(file), sizeof(golden));
+	assert_memory_equal(file, golden, sizeof(golden));
+	sum = record_sum_of(file, sizeof(golden));
+	record_before_put(before, 4, &sum);
+	assert_memory_equal(before, golden_before, sizeof(before));
+	record_step_put(&body, &join, &shape, NULL, 0);
+	record_frame(&out, SERVER_SPARSE_JOIN, body.at, (uint32_t)body.count);
+	assert_int_equal(out.count, sizeof(golden_join));
+	assert_memory_equal(out.at, golden_join, sizeof(golden_join));
+	bytes_fini(&body);
+	bytes_fini(&out);
+}
+
 static void log__folder_that_is_not_there_is_named(void **unused)
 {
 	struct log_options options = { .path = "/nowhere/log", .changed = on_change };
@@ -558,6 +602,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			log__deleted_file_before_it_is_found_until_it_is_forgotten, file_remove),
 		cmocka_unit_test_teardown(log__turns_without_end_take_few_descriptors, file_remove),
+		cmocka_unit_test_teardown(log__files_are_as_the_protocol_has_them, file_remove),
 		cmocka_unit_test(log__folder_that_is_not_there_is_named),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record.h - what the log and the checkpoints of a table are made of: records, each with its length and a checksum.
- * Little-endian:
+ * docs/protocol.md, R-KV-24 to R-KV-27. Little-endian:
  *
  *   0  4  bytes of the body
  *   4  4  CRC-32 (IEEE 802.3) of the four bytes before, the four behind, and the body
@@ -71,7 +71,7 @@ typedef int record_take(void *arg, uint32_t type, const uint8_t *body, uint32_t 
 int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take *take, void *arg,
 		size_t *whole, const char **why, char error[PS_ERROR_MAX]);
 
-/* Was all up to here on the disk once? Behind it is a RECORD_WHOLE then, wherever that stands now: it is damaged, and not
+/* R-KV-27: was all up to here on the disk once? Behind it is a RECORD_WHOLE then, wherever that stands now: it is damaged, and not
  * the end of a crash. */
 bool record_was_whole(const uint8_t *file, size_t bytes, size_t at);
 

@@ -45,7 +45,7 @@ static int text_take(struct ps_table *table, const uint8_t *body, uint32_t bytes
 	return -1;
 }
 
-/* Before anything of this log counts: is the one before it what it was? */
+/* R-KV-27, before anything of this log counts: is the one before it what it was? */
 static int before_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		       char error[PS_ERROR_MAX])
 {
@@ -419,7 +419,7 @@ static bool later_are_empty(const struct ps_table *table, uint64_t number,
 	return true;
 }
 
-/* What is wrong with this log, or with the one before it, though it was on the disk once: NULL: nothing. */
+/* R-KV-27: what is wrong with this log, or with the one before it, though it was on the disk once: NULL: nothing. */
 static const char *log_fault(const struct ps_table *table, int result,
 			     const struct reading *reading, const struct found *found)
 {

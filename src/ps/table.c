@@ -400,7 +400,7 @@ static void text_make(struct ps_table *table)
 			 sizeof(table->text) - strlen(table->text), " values lns");
 }
 
-/* Of a log that another one follows on, this one says where it ended. */
+/* R-KV-27: of a log that another one follows on, this one says where it ended. */
 static void before_record(const struct ps_table *table)
 {
 	uint8_t body[RECORD_BEFORE_BYTES];

@@ -4,7 +4,7 @@
  * (dataplane/home_sparse.h), and the log and checkpoints that all of that survives in. No sockets but the outbox
  * that it is lent. One thread, but for the log's own.
  *
- * In the folder, for a table NAME: NAME.k.log, NAME.k.checkpoint. Checkpoint k is the state in which log k began, so
+ * In the folder (R-KV-24), for a table NAME: NAME.k.log, NAME.k.checkpoint. Checkpoint k is the state in which log k began, so
  * a table is its highest checkpoint and all logs from that number on; checkpoint 0 is none. With PS_CHECKPOINT that is
  * all but what epochs and batches have brought since the checkpoint.
  */
