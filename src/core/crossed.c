@@ -111,7 +111,7 @@ static bool records_collect(const struct turn *turn)
 {
 	struct crossed_look *look = turn->look;
 
-	look->count = look->work = 0;
+	look->count = look->work = look->found = 0;
 	for (uint32_t v = 0; v < turn->count; v++) {
 		const struct crossed_view *view = turn->views[v];
 
@@ -120,13 +120,14 @@ static bool records_collect(const struct turn *turn)
 
 			if (!said->is_there || !said->process)
 				continue;
-			if (look->count == CROSSED_RECORDS_MAX)
-				return false;
+			look->found++;
+			if (look->found > CROSSED_RECORDS_MAX)
+				continue;
 			look->record[look->count++] =
 				(struct crossed_record){ .view = v, .rank = rank };
 		}
 	}
-	return true;
+	return look->found <= CROSSED_RECORDS_MAX;
 }
 
 /* The one at `at`, of those before `end`, sinks to where it is larger than what is below it. */
@@ -376,12 +377,14 @@ bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, 
 	for (uint32_t v = 0; v < count; v++)
 		if (views[v])
 			views[v]->is_crossed = 0;
-	if (!records_collect(&turn))
+	look->has_given_up = !records_collect(&turn);
+	if (look->has_given_up)
 		return false;
 	records_sort(&turn);
 	processes_begin(&turn);
 	recent_drop(&turn, confirm_ns > CROSSED_FRESH_NS ? confirm_ns : CROSSED_FRESH_NS);
-	if (!stuck_shrink(&turn) || first_stuck(&turn) == look->count)
+	look->has_given_up = !stuck_shrink(&turn);
+	if (look->has_given_up || first_stuck(&turn) == look->count)
 		return false;
 	cycle_find(&turn, cycle);
 	return true;

@@ -88,6 +88,8 @@ struct crossed_cycle {
 struct crossed_look {
 	uint32_t count; /* records */
 	uint32_t work;
+	uint32_t found;    /* records that there are; count: that there is room for */
+	bool has_given_up; /* there are more, or too much work: nobody was looked for */
 	struct crossed_record {
 		uint32_t view;
 		uint16_t rank;
@@ -97,7 +99,7 @@ struct crossed_look {
 };
 
 /* Looks at all views; NULL is none. True: *cycle was found, of processes that have said the same for `confirm_ns`, at
- * least CROSSED_FRESH_NS; is_crossed says which communicators it goes through. */
+ * least CROSSED_FRESH_NS; is_crossed says which communicators it goes through. False: none, or it has given up. */
 bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, uint32_t count,
 		  uint64_t now_ns, uint64_t confirm_ns, struct crossed_cycle *cycle);
 

@@ -8,7 +8,11 @@
 
 #include "server/internal.h"
 
-enum { LOOK_MS = 250, HOPS_MAX = 4 };
+enum {
+	LOOK_MS = 250,
+	HOPS_MAX = 4,
+	ABLE_MS = 10000, /* looks are able again: at the limit every other one may be */
+};
 
 /* The memory may be missing: then nothing is found here, and nobody is worse off than without. */
 void crossed_begin(struct job *job)
@@ -138,6 +142,27 @@ static void cycle_end(struct server *server)
 			job_step(server, server->jobs[i], &event);
 }
 
+/* R-CT-61: once for as long as looks give up, for then nobody is told why a job stands still. */
+static void limit_say(struct server *server, uint64_t now_ns)
+{
+	const struct crossed_look *look = &server->crossed.look;
+
+	if (!look->has_given_up) {
+		if (now_ns - server->crossed.gave_up_ns >= ABLE_MS * MS_NS)
+			server->crossed.is_limit_said = false;
+		return;
+	}
+	server->crossed.gave_up_ns = now_ns;
+	if (server->crossed.is_limit_said)
+		return;
+	server->crossed.is_limit_said = true;
+	server_say(server, SERVER_WARN,
+		   "ranks that wait for one another in several jobs are not found at present: %u "
+		   "ranks of all jobs that wait for an operation, and a look takes in %u ranks and "
+		   "%u steps: spread the jobs over more aggregators",
+		   look->found, CROSSED_RECORDS_MAX, CROSSED_WORK_MAX);
+}
+
 void crossed_tick(struct server *server, uint64_t now_ns)
 {
 	if (!server->crossed.has_news || now_ns < server->crossed.look_ns)
@@ -148,4 +173,5 @@ void crossed_tick(struct server *server, uint64_t now_ns)
 	if (crossed_find(&server->crossed.look, server->crossed.views, server->options.jobs_max,
 			 now_ns, server->options.heartbeat_ms * MS_NS / 2, &server->crossed.cycle))
 		cycle_end(server);
+	limit_say(server, now_ns);
 }

@@ -179,6 +179,8 @@ struct server {
 		bool has_news;               /* a round has ended since the last look */
 		uint64_t look_ns;            /* when to look again */
 		uint64_t told;               /* the cycle of which was warned last */
+		bool is_limit_said;          /* a look has given up, and none has been able since */
+		uint64_t gave_up_ns;         /* the last one that has */
 		struct crossed_cycle cycle;
 		struct crossed_look look;
 	} crossed;
