@@ -81,6 +81,14 @@ struct endpoint_path {
 	bool is_short_heard; /* short ones did: not the path, but its MTU */
 };
 
+/* Why a packet that has come is not ours. */
+enum endpoint_stray {
+	ENDPOINT_STRAY_ADDRESS,    /* of our job and generation, but not from its shard's address */
+	ENDPOINT_STRAY_GENERATION, /* of another job, or of another life of this one */
+	ENDPOINT_STRAY_SHAPE,      /* no packet of tally's, or none that workers get */
+	ENDPOINT_STRAYS,
+};
+
 struct endpoint_stats {
 	uint64_t updates_out; /* first copies */
 	uint64_t updates_resent;
@@ -91,9 +99,11 @@ struct endpoint_stats {
 	uint64_t chunks_express, chunks_bulk;
 	uint64_t saturated;           /* int32 elements */
 	uint64_t bytes_out, bytes_in; /* UDP payload */
-	uint64_t bad_in;              /* not a packet, or from a stranger */
-	uint64_t srtt_ns;             /* of shard 0 */
-	uint32_t window;              /* of shard 0's bulk pair */
+	uint64_t bad_in;              /* not a packet, or from a stranger: all of these */
+	uint64_t stray_in[ENDPOINT_STRAYS];
+	struct link_address stray_from[ENDPOINT_STRAYS]; /* the last of each */
+	uint64_t srtt_ns;                                /* of shard 0 */
+	uint32_t window;                                 /* of shard 0's bulk pair */
 };
 
 /* A WELCOME has come. */

@@ -311,6 +311,27 @@ static void take_answer(struct endpoint *endpoint, uint32_t shard, const struct 
 		endpoint->fault = ENDPOINT_PROTOCOL_ERROR;
 }
 
+/* In the order of R-SW-1: who knows the generation is our aggregator at another address, or has seen our packets; all
+ * else may be late. */
+static enum endpoint_stray stray_of(const struct endpoint *endpoint, const struct wire *packet)
+{
+	for (uint32_t i = 0; i < endpoint->map.shards; i++) {
+		const struct endpoint_shard *grant = &endpoint->shards[i].grant;
+
+		if (grant->job == packet->job && grant->generation == packet->generation)
+			return ENDPOINT_STRAY_ADDRESS;
+	}
+	return ENDPOINT_STRAY_GENERATION;
+}
+
+static void stray_count(struct endpoint *endpoint, enum endpoint_stray why,
+			const struct link_address *from)
+{
+	endpoint->stats.bad_in++;
+	endpoint->stats.stray_in[why]++;
+	endpoint->stats.stray_from[why] = *from;
+}
+
 /* Whose packet it is: of a shard of ours, and of this life. Nothing else is even heard. */
 static bool shard_find(const struct endpoint *endpoint, const struct link_address *from,
 		       const struct wire *packet, uint32_t *shard)
@@ -335,9 +356,12 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 	struct wire packet;
 	uint32_t shard;
 
-	if (wire_check(bytes, length, &packet) != WIRE_OK ||
-	    !shard_find(endpoint, from, &packet, &shard)) {
-		endpoint->stats.bad_in++;
+	if (wire_check(bytes, length, &packet) != WIRE_OK) {
+		stray_count(endpoint, ENDPOINT_STRAY_SHAPE, from);
+		return;
+	}
+	if (!shard_find(endpoint, from, &packet, &shard)) {
+		stray_count(endpoint, stray_of(endpoint, &packet), from);
 		return;
 	}
 	pace_heard(endpoint->pace_used, shard, endpoint->now_ns);
@@ -357,7 +381,7 @@ static void take_packet(struct endpoint *endpoint, const struct link_address *fr
 		endpoint_path_welcome(endpoint, shard, &packet, body);
 		break;
 	default:
-		endpoint->stats.bad_in++;
+		stray_count(endpoint, ENDPOINT_STRAY_SHAPE, from);
 	}
 }
 

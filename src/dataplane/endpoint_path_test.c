@@ -298,7 +298,7 @@ static void path__that_brings_results_of_full_size_is_alive(void **state)
 }
 
 /* Everything in the answers is right but `what`. */
-static void answers_count_for_nothing(const char *what)
+static void answers_count_for_nothing(const char *what, enum endpoint_stray why)
 {
 	struct endpoint_welcome welcome;
 	struct endpoint_path path;
@@ -315,6 +315,9 @@ static void answers_count_for_nothing(const char *what)
 	endpoint_stats(t.endpoint, &stats);
 	assert_in_range(t.answers, 20, 400);
 	assert_int_equal(stats.bad_in, t.answers);
+	assert_int_equal(stats.stray_in[why], t.answers);
+	assert_in_range(stats.stray_from[why].port, address_of(0).port + t.port_off,
+			address_of(SHARDS - 1).port + t.port_off);
 }
 
 /* A WELCOME proves a path: without the generation a blind sender has but to find a port. */
@@ -322,14 +325,14 @@ static void path__is_not_shown_by_a_welcome_of_another_generation(void **state)
 {
 	(void)state;
 	t.generation = 2;
-	answers_count_for_nothing("generation");
+	answers_count_for_nothing("generation", ENDPOINT_STRAY_GENERATION);
 }
 
 static void path__is_not_shown_by_a_welcome_from_elsewhere(void **state)
 {
 	(void)state;
 	t.port_off = 7;
-	answers_count_for_nothing("address");
+	answers_count_for_nothing("address", ENDPOINT_STRAY_ADDRESS);
 }
 
 static void path__of_an_idle_endpoint_is_not_watched(void **state)

@@ -465,6 +465,7 @@ static void endpoint__garbage_is_counted_and_ignored(void **state)
 	assert_int_equal(endpoint_fault(net->endpoints[0]), ENDPOINT_OK);
 	endpoint_stats(net->endpoints[0], &stats);
 	assert_true(stats.bad_in > 1000);
+	assert_true(stats.stray_in[ENDPOINT_STRAY_SHAPE] > 500);
 	assert_int_equal(stats.results_in, 0);
 	net_close(net);
 }
@@ -503,6 +504,7 @@ static void endpoint__takes_nothing_of_another_generation(void **state)
 	}
 	endpoint_stats(endpoint, &stats);
 	assert_int_equal(stats.bad_in, sizeof(types));
+	assert_int_equal(stats.stray_in[ENDPOINT_STRAY_GENERATION], sizeof(types));
 	assert_int_equal(stats.results_in + stats.results_ignored + stats.held_in + stats.need_in,
 			 0);
 	assert_int_equal(endpoint_fault(endpoint), ENDPOINT_OK);
