@@ -136,6 +136,11 @@ struct tally_comm {
 	atomic_ullong deadline_ns;      /* the first of all outstanding works'; UINT64_MAX: none */
 	struct control_waiting late;    /* the last WAITING: whom operation `number` waits for */
 	uint64_t life;                  /* of GRANT; the background thread's before START */
+	struct strays {
+		uint64_t said;    /* how many the last line told of */
+		uint64_t said_ns; /* when that was; 0: there was none */
+		uint64_t look_ns; /* when to look again */
+	} strays;
 
 	/* What JOIN says besides; set before membership_open. Zeros: dense, no key, nobody's child. */
 	uint32_t latency_slots, latency_window;
@@ -242,6 +247,11 @@ bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
 uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
 /* "allreduce of 65 float32 sum", for texts. */
 const char *work_describe(const struct control_op *op, char text[96]);
+
+/* ---- stray.c ---- */
+
+/* Says, now and then, what packets that were not this communicator's have come (R-CT-54). By the background thread. */
+void stray_look(struct tally_comm *comm, uint64_t now_ns);
 
 uint64_t clock_ns(void); /* the link's clock: CLOCK_MONOTONIC */
 

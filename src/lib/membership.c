@@ -618,6 +618,7 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 		connection_read(comm, &membership->seats[i], codec, now_ns);
 	if (now_ns >= membership->look_ns && is_bound(membership))
 		late_look(comm, codec, now_ns);
+	stray_look(comm, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
 		late_expire(comm, codec, now_ns);
 	/* A GRANT that is held waits for those that have not granted: if the time is over, it is theirs. */
