@@ -6,7 +6,8 @@
  *
  *     hostile_blind TALLYD [MODE] [PACKETS] [SUMS] [SEED]
  *
- * MODE: dense, or latency; PACKETS: of each kind. None is taken, all of them are counted, no job ends, no sum is wrong.
+ * MODE: dense, or latency; PACKETS: of each kind. None is taken, all of them are counted, and told of now and then by who
+ * has dropped them; no job ends, no sum is wrong.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -64,7 +65,10 @@ struct shared {
 	_Atomic uint32_t sums;
 	uint16_t port[RANKS];
 	uint64_t bad[RANKS],
-		lost[RANKS]; /* counted by the worker; by the kernel, on the way to it */
+		lost[RANKS];          /* counted by the worker; by the kernel, on the way to it */
+	uint64_t late_max[RANKS];     /* so many it takes for a former life's, R-CT-54 */
+	_Atomic uint32_t told[RANKS]; /* lines that the worker has logged of them */
+	double ran_s[RANKS];          /* from its first second to its last */
 };
 
 struct attack {
@@ -261,6 +265,24 @@ static uint64_t kernel_drops(uint16_t port)
 		}                                                          \
 	} while (0)
 
+static void hear(int level, const char *line, void *arg)
+{
+	char words[96];
+
+	(void)level;
+	fprintf(stderr, "%s\n", line);
+	snprintf(words, sizeof(words), " of another generation, the last from 127.0.0.1:%u.",
+		 tallyd.port);
+	if (strstr(line, " dropped since it joined: ") && strstr(line, words))
+		atomic_fetch_add((_Atomic uint32_t *)arg, 1);
+}
+
+/* For a former life's. */
+static bool is_too_many(uint32_t rank)
+{
+	return shared->bad[rank] > shared->late_max[rank];
+}
+
 static bool is_enough(struct tally_comm *comm, uint32_t rank)
 {
 	uint64_t all = packets_wanted * kinds_on();
@@ -300,8 +322,10 @@ static void rank_main(uint32_t rank)
 	static struct attack attack;
 	struct tally_comm *comm = NULL;
 	struct tally_stats stats = TALLY_STATS_INIT;
+	double begin_s = now_s();
 	uint32_t sum = 0;
 
+	tally_set_log(TALLY_LOG_WARN, hear, &shared->told[rank]);
 	options.aggregator = tallyd.address;
 	options.init_timeout_s = 20;
 	if (is_latency)
@@ -335,6 +359,10 @@ static void rank_main(uint32_t rank)
 	RANK_CHECK(!tally_comm_get_stats(comm, &stats));
 	shared->bad[rank] = stats.packets_bad;
 	shared->lost[rank] = kernel_drops(shared->port[rank]);
+	shared->late_max[rank] = 2ull * stats.shards * stats.slots;
+	shared->ran_s[rank] = now_s() - begin_s;
+	for (uint32_t i = 0; i < 500 && is_too_many(rank) && !atomic_load(&shared->told[rank]); i++)
+		usleep(10000); /* its background thread looks now and then */
 	RANK_CHECK(!tally_comm_finalize(comm));
 	tally_comm_destroy(comm);
 	_exit(0);
@@ -364,6 +392,17 @@ static bool account_fits(const char *where, uint64_t sent, uint64_t counted, uin
 	return fits;
 }
 
+/* At once, and then every 10 s at most. */
+static bool is_told(uint32_t rank)
+{
+	uint32_t told = atomic_load(&shared->told[rank]);
+	bool fits = told >= is_too_many(rank) && told <= 1 + (uint32_t)shared->ran_s[rank] / 10;
+
+	printf("rank %u has told of them in %u lines, in %.1f s%s\n", rank, told,
+	       shared->ran_s[rank], fits ? "" : ": FAILED");
+	return fits;
+}
+
 static bool accounts_fit(uint64_t lost_tallyd)
 {
 	uint64_t hellos = tallyd_drops(" hello of a stranger ");
@@ -380,6 +419,7 @@ static bool accounts_fit(uint64_t lost_tallyd)
 		snprintf(where, sizeof(where), "rank %u", i);
 		fits &= account_fits(where, atomic_load(&shared->sent_worker[i]), shared->bad[i],
 				     shared->lost[i]);
+		fits &= is_told(i);
 	}
 	if (!hellos) {
 		printf("FAILED: no HELLO was refused\n");
