@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failures_join_test.c - jobs that cannot form: all who came are refused at once, and told both sides of
- * what differs. Two jobs with one name. Environments that say too little.
+ * what differs. Two jobs with one name. One that joins, and never gets ready. Environments that say too little.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "core/hash.h"
 #include "ranks.h"
+#include "server/server_fixture.h"
 
 enum { SIZE = 3, ODD = 1 };
 
@@ -200,6 +202,88 @@ static void init__a_second_job_of_one_name_is_told_who_runs(void **state)
 	assert_true(ranks_have_reported(&ranks, TALLY_ERR_DENIED, limit_s, words));
 }
 
+/* ---- one that joins, and never gets ready ---- */
+
+enum { PATIENCE_S = 4, BEAT_MS = 500, HANG_S = 20, QUIET = SIZE - 1 };
+
+static void patient_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm;
+	int result;
+
+	options.aggregator = ranks->aggregator;
+	options.init_timeout_s = PATIENCE_S;
+	ranks->shared->event_s = ranks_now_s();
+	result = tally_comm_init(&comm, ranks->job, SIZE, rank, &options);
+	ranks_report(ranks, rank, NULL, result);
+	if (!result)
+		ranks_leave(comm);
+}
+
+static bool all_have_reported(const struct ranks *ranks)
+{
+	bool have = true;
+
+	for (uint32_t rank = 0; rank < ranks->size; rank++)
+		have &= ranks->shared->report[rank].has_come;
+	return have;
+}
+
+/* It lives, as its HEARTBEATs say, and says nothing else until all others have ended. True: it was told to end. */
+static bool is_ended(struct client *client, const struct ranks *ranks, bool says_hello)
+{
+	const struct control_message beat = { .type = CONTROL_HEARTBEAT };
+	double until_s = ranks_now_s() + HANG_S;
+	bool is_granted = false, is_told = false;
+
+	while (!(is_told && all_have_reported(ranks)) && ranks_now_s() < until_s) {
+		if (!is_told)
+			(void)conn_send(client->conn, &client->codec, &beat);
+		if (is_told || !client_next(client, BEAT_MS)) {
+			usleep(1000);
+			continue;
+		}
+		is_told = client->message.type == CONTROL_ABORT;
+		if (client->message.type != CONTROL_GRANT)
+			continue;
+		is_granted = true;
+		client->grant = client->message.grant;
+		if (says_hello) {
+			client_udp_open(client);
+			client_hello(client);
+		}
+	}
+	return is_granted && is_told;
+}
+
+static void quiet_is_named(bool says_hello)
+{
+	/* It calls itself so. */
+	static const char *const words[RANKS_WORDS_MAX] = { "rank 2 on node2", "of 3",
+							    "did not get ready in time" };
+	struct ranks ranks = { .size = QUIET, .body = patient_body, .shards = 1 };
+	struct control_join join = { .kind = CONTROL_WORKER };
+	static struct client client;
+
+	assert_true(ranks_start(&ranks));
+	client_open(&client, ranks.aggregator);
+	join.list_hash = hash_text(HASH_BEGIN, ranks.aggregator);
+	client_join_as(&client, ranks.job, QUIET, SIZE, join);
+	assert_true(is_ended(&client, &ranks, says_hello));
+	client_close(&client);
+	assert_true(ranks_end(&ranks));
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_TIMEOUT, PATIENCE_S + limit_s, words));
+}
+
+static void init__one_that_joins_and_is_never_ready_is_named(void **state)
+{
+	(void)state;
+	quiet_is_named(false);
+	if (ranks_family() == 4) /* as the scripted client's packets are */
+		quiet_is_named(true);
+}
+
 /* ---- what the environment says ---- */
 
 static void environment_body(struct ranks *ranks, uint32_t rank)
@@ -246,6 +330,7 @@ int main(void)
 		cmocka_unit_test(init__no_key_ends_it_for_all),
 		cmocka_unit_test(init__the_right_key_lets_all_in),
 		cmocka_unit_test(init__a_second_job_of_one_name_is_told_who_runs),
+		cmocka_unit_test(init__one_that_joins_and_is_never_ready_is_named),
 		cmocka_unit_test(
 			environment__half_set_or_contradictory_is_refused_with_what_was_read),
 	};
