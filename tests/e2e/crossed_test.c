@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crossed_test.c - [TIMES]: ranks that wait for one another in several communicators are told so, each by name; and
- * those that only look like it are left alone. All cases of a kind run at once.
+ * crossed_test.c - [TIMES [SECONDS]]: ranks that wait for one another in several communicators are told so, each by
+ * name; and those that only look like it are left alone. All cases of a kind run at once. SECONDS: for how long a rank
+ * computes, 8 if not said; it must be longer than R-CT-62 takes, or the latter prove nothing.
  */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,11 +17,14 @@
 #include "ranks.h"
 
 enum {
-	LONG_S = 8, /* a rank computes: longer than R-CT-62 takes */
 	FOUND_S = 10,
+	AGAIN_S = 3,   /* a warning would have come again by then */
+	LIMIT_S = 40,  /* of a rank, beside what it computes */
+	STOPPED_S = 8, /* whatever SECONDS: it must be less than the heartbeat time, 10 s */
 };
 
 static int times = 1;
+static uint32_t long_s = 8; /* SECONDS */
 
 /* ---- in a rank ---- */
 
@@ -135,17 +140,71 @@ static void function_and_wait(struct ranks *ranks, uint32_t rank)
 	tell(ranks, rank, all, tally_wait(&work, -1));
 }
 
+/* ---- who has a thread that will help, and says so ---- */
+
+struct later {
+	struct ranks *ranks;
+	struct tally_comm *comm;
+};
+
+/* It has called nothing when its process is taken for stuck; and then it takes its time. */
+static void *sum_later(void *arg)
+{
+	struct later *later = arg;
+	double until_s = ranks_now_s() + 2 * FOUND_S;
+
+	while (!ranks_warnings(later->ranks) && ranks_now_s() < until_s)
+		usleep(1000);
+	computes(AGAIN_S);
+	CHECK(!sum_on(later->comm));
+	return NULL;
+}
+
+static void warned(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *all, *part;
+	struct later later = { .ranks = ranks };
+	pthread_t thread;
+
+	CHECK(!setenv("TALLY_CROSSED", "warn", 1));
+	all = ranks_join(ranks, rank);
+	part = part_of(all, true);
+	later.comm = rank % 2 ? part : all;
+	CHECK(!pthread_create(&thread, NULL, sum_later, &later));
+	CHECK(!sum_on(rank % 2 ? all : part));
+	pthread_join(thread, NULL);
+	leave(part);
+	leave(all);
+}
+
 /* ---- who only looks like it ---- */
+
+/* What rank 0 of a chain must be told: whom the one that it waits for waits for. */
+static char next_link[256];
+static atomic_bool has_next_link;
+
+static void hear_link(int level, const char *line, void *arg)
+{
+	(void)level, (void)arg;
+	if (strstr(line, " waits for rank 1 on ") && strstr(line, next_link))
+		atomic_store(&has_next_link, true);
+}
 
 static void chain(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *all = ranks_join(ranks, rank);
 	struct tally_comm *left = part_of(all, rank < 2), *right = part_of(all, rank > 0);
 
+	/* Rank 1 is rank 0 of the other part, and 2 is 1. */
+	snprintf(next_link, sizeof(next_link),
+		 " rank 0 on %s waits in operation 0 for rank 1 on %s", ranks_host(), ranks_host());
+	if (rank == 0)
+		CHECK(!tally_set_log(TALLY_LOG_DEBUG, hear_link, NULL));
 	if (rank == 2)
-		computes(LONG_S);
+		computes(long_s);
 	CHECK(rank == 0 || !sum_on(right));
 	CHECK(rank == 2 || !sum_on(left));
+	CHECK(rank || atomic_load(&has_next_link));
 	leave(right);
 	leave(left);
 	leave(all);
@@ -169,7 +228,7 @@ static void *sums(void *arg)
 static void two_threads(struct ranks *ranks, uint32_t rank)
 {
 	struct tally_comm *all = ranks_join(ranks, rank), *part = part_of(all, true);
-	struct thread first = { all, rank ? LONG_S : 0 }, second = { part, rank ? 0 : LONG_S };
+	struct thread first = { all, rank ? long_s : 0 }, second = { part, rank ? 0 : long_s };
 	pthread_t thread;
 
 	CHECK(!pthread_create(&thread, NULL, sums, &first));
@@ -188,7 +247,7 @@ static void ring(struct ranks *ranks, uint32_t rank)
 		of[i] = part_of(all, rank == i || rank == (i + 1) % ranks->size);
 	for (int i = 0; i < 20; i++) {
 		if (i == 3 && rank == 1)
-			computes(LONG_S);
+			computes(long_s);
 		CHECK(!sum_on(of[rank % 2 ? rank : left]));
 		CHECK(!sum_on(of[rank % 2 ? left : rank]));
 	}
@@ -206,7 +265,7 @@ static void calls_then_waits(struct ranks *ranks, uint32_t rank)
 	CHECK(!tally_iallreduce(&value, &value, 1, TALLY_INT32, TALLY_SUM, rank ? part : all, NULL,
 				&work));
 	if (rank)
-		computes(LONG_S);
+		computes(long_s);
 	if (rank) { /* the other's first call is complete now */
 		int32_t mine = 2;
 
@@ -228,7 +287,7 @@ static void calls_then_waits(struct ranks *ranks, uint32_t rank)
 static void looks(struct ranks *ranks, uint32_t rank, int timeout_ms)
 {
 	struct tally_comm *all = ranks_join(ranks, rank), *part = part_of(all, true);
-	double until_s = ranks_now_s() + LONG_S;
+	double until_s = ranks_now_s() + long_s;
 	struct tally_work *work;
 	int32_t value = rank ? 5 : -3;
 	int done = 0;
@@ -285,7 +344,7 @@ static void ends_its_wait(struct ranks *ranks, uint32_t rank)
 	snprintf(job, sizeof(job), "%s.other", ranks->job);
 	CHECK(!tally_comm_init(&other, job, ranks->size, rank, &options));
 	if (!rank) {
-		until = ranks_now_s() + LONG_S;
+		until = ranks_now_s() + long_s;
 		CHECK(tally_allreduce(&value, &value, 1, TALLY_INT32, TALLY_SUM, one) ==
 		      TALLY_INTERRUPTED);
 		until = 0;
@@ -305,7 +364,7 @@ static void stopped(struct ranks *ranks, uint32_t rank)
 	struct tally_comm *all, *part;
 
 	if (!helper) {
-		computes(LONG_S);
+		computes(STOPPED_S);
 		kill(self, SIGCONT);
 		_exit(0);
 	}
@@ -335,7 +394,7 @@ static void two_jobs(struct ranks *ranks, uint32_t rank)
 	CHECK(!tally_comm_init(&all, job, 2, rank % 2, &options));
 	part = part_of(all, true);
 	if (rank % 2)
-		computes(LONG_S - rank / 2);
+		computes(long_s - rank / 2);
 	CHECK(!sum_on(part) && !sum_on(all));
 	leave(part);
 	leave(all);
@@ -346,7 +405,7 @@ static void split_while_busy(struct ranks *ranks, uint32_t rank)
 	struct tally_comm *all = ranks_join(ranks, rank), *part = part_of(all, rank > 0), *more;
 
 	if (rank == 1)
-		computes(LONG_S);
+		computes(long_s);
 	CHECK(!rank || !sum_on(part));
 	more = part_of(all, true);
 	CHECK(!sum_on(more));
@@ -389,30 +448,53 @@ static const struct crossing innocent[] = {
 	{ "split while a part is busy", split_while_busy, 3, false },
 };
 
+static const struct crossing helped[] = {
+	{ "a thread that will help", warned, 2, false },
+};
+
 enum { CASES_MAX = 16 };
 
-static bool run_one(const struct crossing *crossing, bool is_found)
+enum outcome { OUTCOME_FOUND, OUTCOME_WARNED, OUTCOME_NONE };
+
+static const char *const words[RANKS_WORDS_MAX] = { "its ranks wait for one another", "rank 0 on ",
+						    "rank 1 on ", " waits in operation " };
+
+/* Nothing moves until AGAIN_S after the first one. */
+static bool has_warned_once(const struct ranks *ranks)
 {
-	static const char *const words[RANKS_WORDS_MAX] = { "its ranks wait for one another",
-							    "rank 0 on ", "rank 1 on ",
-							    " waits in operation " };
+	const char *warning = ranks->shared->warning;
+	bool is_good = ranks_warnings(ranks) == 1 && strstr(warning, "TALLY_CROSSED=warn: ") &&
+		       strstr(warning, ranks->job);
+
+	for (int i = 0; i < RANKS_WORDS_MAX && words[i]; i++)
+		is_good &= strstr(warning, words[i]) != NULL;
+	if (!is_good)
+		fprintf(stderr, "%u warnings, the last: %s\n", ranks_warnings(ranks), warning);
+	return is_good;
+}
+
+static bool run_one(const struct crossing *crossing, enum outcome outcome)
+{
 	struct ranks ranks = { .size = crossing->size,
 			       .is_local = crossing->is_local,
+			       .limit_s = LIMIT_S + long_s,
 			       .body = crossing->body };
 	bool is_good = ranks_start(&ranks);
 
-	if (is_good && is_found) {
+	if (is_good && outcome == OUTCOME_FOUND) {
 		ranks.shared->event_s = ranks_now_s();
 		ranks_wait_reports(&ranks, 3 * FOUND_S);
 		is_good = ranks_have_reported(&ranks, TALLY_ERR_MISMATCH, FOUND_S, words);
 	}
 	is_good &= ranks_end(&ranks);
+	if (outcome == OUTCOME_WARNED)
+		is_good &= has_warned_once(&ranks);
 	if (!is_good)
 		fprintf(stderr, "%s: failed\n", crossing->name);
 	return is_good;
 }
 
-static void run_all(const struct crossing *crossings, size_t count, bool is_found)
+static void run_all(const struct crossing *crossings, size_t count, enum outcome outcome)
 {
 	pid_t pid[CASES_MAX];
 	int failed = 0;
@@ -422,7 +504,7 @@ static void run_all(const struct crossing *crossings, size_t count, bool is_foun
 			fflush(NULL);
 			pid[i] = fork();
 			if (!pid[i])
-				_exit(!run_one(&crossings[i], is_found));
+				_exit(!run_one(&crossings[i], outcome));
 		}
 		for (size_t i = 0; i < count; i++) {
 			int status;
@@ -438,19 +520,26 @@ static void run_all(const struct crossing *crossings, size_t count, bool is_foun
 static void crossed__ranks_that_wait_for_one_another_are_named(void **state)
 {
 	(void)state;
-	run_all(found, sizeof(found) / sizeof(found[0]), true);
+	run_all(found, sizeof(found) / sizeof(found[0]), OUTCOME_FOUND);
+}
+
+static void crossed__a_job_that_wants_a_warning_has_one_and_goes_on(void **state)
+{
+	(void)state;
+	run_all(helped, sizeof(helped) / sizeof(helped[0]), OUTCOME_WARNED);
 }
 
 static void crossed__ranks_that_only_wait_are_left_alone(void **state)
 {
 	(void)state;
-	run_all(innocent, sizeof(innocent) / sizeof(innocent[0]), false);
+	run_all(innocent, sizeof(innocent) / sizeof(innocent[0]), OUTCOME_NONE);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests_all[] = {
 		cmocka_unit_test(crossed__ranks_that_wait_for_one_another_are_named),
+		cmocka_unit_test(crossed__a_job_that_wants_a_warning_has_one_and_goes_on),
 		cmocka_unit_test(crossed__ranks_that_only_wait_are_left_alone),
 	};
 
@@ -458,5 +547,7 @@ int main(int argc, char **argv)
 		return 77;
 	if (argc > 1)
 		times = atoi(argv[1]);
+	if (argc > 2)
+		long_s = (uint32_t)atoi(argv[2]);
 	return cmocka_run_group_tests(tests_all, NULL, NULL);
 }

@@ -70,9 +70,20 @@ bool ranks_lack_family(void)
 static void server_says(void *arg, enum server_level level, const struct server_about *about,
 			const char *line)
 {
-	(void)arg, (void)about;
+	struct ranks_shared *shared = arg;
+
+	(void)about;
 	if (level <= SERVER_WARN || getenv("RANKS_VERBOSE"))
 		fprintf(stderr, "aggregator: %s\n", line);
+	if (level > SERVER_WARN || !shared)
+		return;
+	snprintf(shared->warning, sizeof(shared->warning), "%s", line);
+	__atomic_fetch_add(&shared->warnings, 1, __ATOMIC_SEQ_CST);
+}
+
+uint32_t ranks_warnings(const struct ranks *ranks)
+{
+	return __atomic_load_n(&ranks->shared->warnings, __ATOMIC_SEQ_CST);
 }
 
 /* A process that dies with its parent. */
@@ -111,6 +122,7 @@ static void aggregator_main(const struct ranks *ranks, uint16_t port, int port_f
 		.heartbeat_ms = ranks->heartbeat_ms,
 		.key = ranks->key,
 		.log = server_says,
+		.log_arg = ranks->shared,
 	};
 	int result;
 

@@ -44,6 +44,8 @@ struct ranks_shared {
 	double event_s; /* when the test did something to them */
 	uint32_t arrived;
 	volatile double still_s; /* that this machine has stood still: still.h */
+	uint32_t warnings;       /* of the aggregators' processes; and the last one */
+	char warning[RANKS_TEXT_MAX];
 };
 
 struct ranks {
@@ -98,6 +100,8 @@ void ranks_report(struct ranks *ranks, uint32_t rank, struct tally_comm *comm, i
 void ranks_meet(struct ranks *ranks);
 /* In the test: waits until they all have, so many times; false: not in 20 s. */
 bool ranks_have_met(const struct ranks *ranks, uint32_t times);
+/* How many warnings and errors the aggregators' processes have logged; the last is in shared->warning. */
+uint32_t ranks_warnings(const struct ranks *ranks);
 uint32_t ranks_self(void);
 double ranks_now_s(void);
 /* 4, or with RANKS_FAMILY=6 in the environment 6: how all ranks reach an aggregator that is not local. */
