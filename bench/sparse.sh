@@ -7,8 +7,8 @@
 #   bench/sparse.sh [--json] [FILE]     FILE: LIBSVM, or another that tally hot knows: its keys; without, Zipf
 #
 # N (4) workers and one tally-ps, each behind a link of LINK (50mbit), BURST (30kb); tallyd's is not shaped: a switch.
-# A worker pushes BATCHES (2000) batches of BATCH (1000) pairs and pulls their rows (PULL=no: does not), DEPTH (40) pulls
-# under way; DISTINCT (200) of the batches differ. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (131072): hot keys, found
+# A worker pushes BATCHES (2000) batches of BATCH (1000) pairs and pulls their rows (PULL=no: does not; PULL=pushpull: push
+# and pull are one operation), DEPTH (40) pulls under way; DISTINCT (200) of the batches differ. A row has DIM (1) values. ZIPF (1.1), KEYS (1000000), SEED (1). RANKS (131072): hot keys, found
 # by tally hot in the part SAMPLE (100%) of UPDATES (10000000), or of FILE. TABLE: more words of the table, as tally-ps has them.
 #
 # WAYS (hot off dense): hot: tallyd sums what is hot, and hot rows are pulled from the copies that it brings to all workers;
@@ -16,7 +16,7 @@
 # pulled: hot, without copies. lossy: hot while a share LOSS (0.001) of the packets is lost on all links, both ways
 # (clang, bpftool, and OFFLOAD=off, which is for all ways). RUNS (5) of each.
 #
-# A pair is a key and a value that travel: keys of a batch differ. "of link": the time that the busiest link needs for
+# A pair is a key and its row that travel: keys of a batch differ. "of link": the time that the busiest link needs for
 # the bytes that were on it, as part of the time that it took. CPU: seconds of processor for a million pairs, of all
 # workers, of tally-ps, of tallyd; what the kernel does in interrupts is nobody's. KEEP: a folder for what was measured.
 # PROFILE: a folder for what perf sees of the last run of `hot`.
@@ -28,7 +28,7 @@ export LAB=${LAB:-tally-sparse-$$}
 BUILD=$(realpath "${BUILD:-$here/../build/release}")
 lab=$here/../lab/lab.sh
 workers=${N:-4} link=${LINK:-50mbit} batch=${BATCH:-1000} runs=${RUNS:-5} ways=${WAYS:-hot off dense}
-ranks=${RANKS:-131072} exponent=${ZIPF:-1.1} keys=${KEYS:-1000000} seed=${SEED:-1}
+ranks=${RANKS:-131072} exponent=${ZIPF:-1.1} keys=${KEYS:-1000000} seed=${SEED:-1} dim=${DIM:-1}
 server=10.55.0.$((10 + workers)) aggregator=10.55.0.1:7171
 json='' file='' ps=''
 scratch=$(mktemp -d)
@@ -90,7 +90,7 @@ mark_make() {
 
 ps_start() { # WORD...
 	local words
-	words=$(printf ',%s' bench dim=1 optimizer=sum unit=1 durability=none "$@" ${TABLE:+"$TABLE"})
+	words=$(printf ',%s' bench dim="$dim" optimizer=sum unit=1 durability=none "$@" ${TABLE:+"$TABLE"})
 	: >"$scratch/ps.log"
 	"$lab" exec "$workers" "$BUILD/tools/tally-ps" --workers "$workers" --listen "$server" \
 		${aggregators:+--aggregator "$aggregators"} --table "${words#,}" 2>"$scratch/ps.log" &
@@ -118,7 +118,11 @@ run() {
 	echo "${ps:-0}" >"$scratch/ps.pid"
 	[[ $way != lossy ]] || "$lab" loss "${LOSS:-0.001}"
 	[[ -z $file ]] || words+=(--file "$file")
-	[[ ${PULL:-yes} != no ]] || words+=(--push-only)
+	case ${PULL:-yes} in
+	no) words+=(--push-only) ;;
+	pushpull) words+=(--pushpull) ;;
+	esac
+	[[ $way == dense ]] || words+=(--dim "$dim")
 	for ((rank = 0; rank < workers; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$workers TALLY_JOB=sparse TALLY_SERVERS=$server TALLY_AGGREGATOR=$aggregator \
 			"$lab" exec "$rank" "$BUILD/bench/sparse_bench" --batch "$batch" --batches "$batches" \

@@ -7,7 +7,8 @@
  *
  * A batch has `batch` different keys: a stream's keys are drawn (Zipf), or are those of every size'th row of a file,
  * until there are so many; each update is 1 or -1, and a key that comes again adds up, as a mini-batch's gradients
- * do. A worker makes `distinct` batches beforehand, and pushes them again and again.
+ * do. A worker makes `distinct` batches beforehand, and pushes them again and again. A row has `dim` values: the first is
+ * that update, the others are multiples of it that differ, of both signs.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -28,18 +29,19 @@
 #include "util/rng.h"
 
 enum {
-	DENSITY = 100,    /* values of a dense vector for each pair */
-	DEPTH_MAX = 64,   /* batches under way */
+	DENSITY = 100,  /* values of a dense vector for each pair */
+	DEPTH_MAX = 64, /* batches under way */
+	DIM_MAX = 64,
 	BAR_COLUMNS = 32, /* of the progress bar */
 	BAR_NS = 200000000,
 	ROWS_IDLE = 1000000, /* rows without a key in them: the file has none */
 };
 
 static struct {
-	uint32_t rank, size, batch, batches, distinct, depth, keys, seed;
+	uint32_t rank, size, batch, batches, distinct, depth, keys, seed, dim;
 	double zipf;
 	const char *file, *table, *map, *mark, *label;
-	bool is_dense, is_push_only, has_copies;
+	bool is_dense, is_push_only, is_pushpull, has_copies;
 } want = { .size = 1,
 	   .batch = 10000,
 	   .batches = 100,
@@ -47,6 +49,7 @@ static struct {
 	   .depth = 4,
 	   .keys = 1000000,
 	   .seed = 1,
+	   .dim = 1,
 	   .zipf = 1.1,
 	   .table = "bench",
 	   .label = "" };
@@ -54,7 +57,7 @@ static struct {
 /* A worker's batches, one behind the other. */
 struct stream {
 	uint64_t *key;
-	float *value;
+	float *value;     /* of each key: dim */
 	uint64_t updates; /* before keys of a batch were put together */
 };
 
@@ -183,6 +186,12 @@ static struct pair *sums_take(struct sums *sums, size_t *count)
 
 /* ---- streams ---- */
 
+/* What a row's value in `column` is of its first one: small, or a float would not hold the sum. */
+static int64_t multiple_of(size_t column)
+{
+	return (column % 2 ? -1 : 1) * (int64_t)(column % 8 + 1);
+}
+
 /* Where keys come from: one worker's. */
 struct source_of_keys {
 	uint32_t rank;
@@ -233,7 +242,7 @@ static void batch_make(struct source_of_keys *from, struct rng *rng, struct sums
 		       struct stream *stream, uint32_t index)
 {
 	uint64_t *key = stream->key + (size_t)index * want.batch;
-	float *value = stream->value + (size_t)index * want.batch;
+	float *value = stream->value + (size_t)index * want.batch * want.dim;
 	uint64_t before = stream->updates;
 	struct pair *pair;
 	size_t count;
@@ -250,7 +259,8 @@ static void batch_make(struct source_of_keys *from, struct rng *rng, struct sums
 	pair = sums_take(sums, &count);
 	for (uint32_t i = 0; i < want.batch; i++) {
 		key[i] = pair[i].key;
-		value[i] = (float)pair[i].sum;
+		for (uint32_t k = 0; k < want.dim; k++)
+			*value++ = (float)(pair[i].sum * multiple_of(k));
 	}
 	free(pair);
 }
@@ -267,7 +277,7 @@ static void stream_make(struct stream *stream, uint32_t rank)
 	else if (zipf_init(&from.zipf, want.zipf, want.keys, want.seed * 1000003ull + rank))
 		die("out of memory");
 	stream->key = take((size_t)want.distinct * want.batch, sizeof(*stream->key));
-	stream->value = take((size_t)want.distinct * want.batch, sizeof(*stream->value));
+	stream->value = take((size_t)want.distinct * want.batch * want.dim, sizeof(*stream->value));
 	stream->updates = 0;
 	sums_init(&sums, 4ul * want.batch);
 	for (uint32_t i = 0; i < want.distinct; i++)
@@ -304,7 +314,8 @@ static struct pair *reference_make(size_t *count)
 		stream_make(&stream, rank);
 		for (size_t i = 0; i < (size_t)want.distinct * want.batch; i++)
 			sums_add(&sums, stream.key[i],
-				 (int64_t)stream.value[i] * times_of((uint32_t)(i / want.batch)));
+				 (int64_t)stream.value[i * want.dim] *
+					 times_of((uint32_t)(i / want.batch)));
 		stream_free(&stream);
 	}
 	pair = sums_take(&sums, count);
@@ -367,28 +378,52 @@ static void report(const struct stream *stream, double seconds, double cpu, size
 
 /* ---- a table of keys ---- */
 
-static void table_verify(struct tally_kv *kv, const struct pair *pair, size_t count)
+static void rows_pull(struct tally_kv *kv, const struct pair *pair, size_t count, float *value)
 {
-	uint64_t *key = take(count, sizeof(*key));
-	float *value = take(count, sizeof(*value));
-	uint64_t timestamp;
-	size_t wrong = 0, first = 0;
+	uint64_t *key = take(count, sizeof(*key)), timestamp;
 
 	for (size_t i = 0; i < count; i++)
 		key[i] = pair[i].key;
 	check(tally_kv_pull(kv, key, value, count, &timestamp), "pull");
 	check(tally_kv_wait(kv, timestamp, -1), "pull");
-	for (size_t i = count; i-- > 0;) {
-		if (value[i] == (float)pair[i].sum)
+	free(key);
+}
+
+static void table_verify(struct tally_kv *kv, const struct pair *pair, size_t count)
+{
+	float *value = take(count * want.dim, sizeof(*value));
+	size_t wrong = 0, first = 0;
+
+	rows_pull(kv, pair, count, value);
+	for (size_t i = count * want.dim; i-- > 0;) {
+		if (value[i] == (float)(pair[i / want.dim].sum * multiple_of(i % want.dim)))
 			continue;
 		wrong++;
 		first = i;
 	}
 	if (wrong)
-		die("WRONG SUMS: %zu of %zu; key %" PRIu64 " has %.9g, and should have %" PRId64,
-		    wrong, count, pair[first].key, (double)value[first], pair[first].sum);
-	free(key);
+		die("WRONG SUMS: %zu of %zu; value %zu of key %" PRIu64
+		    " is %.9g, and should be %" PRId64,
+		    wrong, count * want.dim, first % want.dim, pair[first / want.dim].key,
+		    (double)value[first],
+		    pair[first / want.dim].sum * multiple_of(first % want.dim));
 	free(value);
+}
+
+static void batch_begin(struct tally_kv *kv, const struct stream *stream, uint32_t number,
+			float *pulled, uint64_t *timestamp)
+{
+	size_t at = (size_t)(number % want.distinct) * want.batch;
+	const uint64_t *key = stream->key + at;
+	const float *value = stream->value + at * want.dim;
+
+	if (want.is_pushpull) {
+		check(tally_kv_pushpull(kv, key, value, pulled, want.batch, timestamp), "pushpull");
+		return;
+	}
+	check(tally_kv_push(kv, key, value, want.batch, NULL), "push");
+	if (!want.is_push_only)
+		check(tally_kv_pull(kv, key, pulled, want.batch, timestamp), "pull");
 }
 
 /* Pushes a batch and pulls its rows, with `depth` pulls under way. Pushes are not waited for, which would end an epoch of
@@ -399,7 +434,6 @@ static void table_push(struct tally_kv *kv, const struct stream *stream, float *
 	uint64_t pull[DEPTH_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < want.batches + want.depth; i++) {
-		size_t at = (size_t)(i % want.distinct) * want.batch;
 		uint32_t slot = i % want.depth;
 
 		if (i >= want.depth) {
@@ -407,22 +441,16 @@ static void table_push(struct tally_kv *kv, const struct stream *stream, float *
 				check(tally_kv_wait(kv, pull[slot], -1), "pull");
 			progress(i - want.depth + 1, begin_ns);
 		}
-		if (i >= want.batches)
-			continue;
-		check(tally_kv_push(kv, stream->key + at, stream->value + at, want.batch, NULL),
-		      "push");
-		if (want.is_push_only)
-			continue;
-		check(tally_kv_pull(kv, stream->key + at, pulled + (size_t)slot * want.batch,
-				    want.batch, &pull[slot]),
-		      "pull");
+		if (i < want.batches)
+			batch_begin(kv, stream, i, pulled + (size_t)slot * want.batch * want.dim,
+				    &pull[slot]);
 	}
 }
 
 static void table_run(const struct stream *stream)
 {
 	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
-	float *pulled = take((size_t)want.depth * want.batch, sizeof(*pulled));
+	float *pulled = take((size_t)want.depth * want.batch * want.dim, sizeof(*pulled));
 	size_t count = 0;
 	struct pair *pair;
 	struct tally_kv *kv;
@@ -432,7 +460,7 @@ static void table_run(const struct stream *stream)
 	options.workers = want.size;
 	options.worker = want.rank;
 	options.flags = want.has_copies ? TALLY_KV_COPIES : 0;
-	check(tally_kv_open(&kv, want.table, 1, &options), "open");
+	check(tally_kv_open(&kv, want.table, want.dim, &options), "open");
 	check(tally_kv_barrier(kv), "barrier");
 	mark("begin");
 	check(tally_kv_barrier(kv), "barrier");
@@ -549,6 +577,8 @@ static const struct option flags[] = {
 	{ "dense", no_argument, NULL, 'D' },
 	{ "copies", no_argument, NULL, 'C' },
 	{ "push-only", no_argument, NULL, 'P' },
+	{ "pushpull", no_argument, NULL, 'B' },
+	{ "dim", required_argument, NULL, 'w' },
 	{ NULL, 0, NULL, 0 },
 };
 /* clang-format on */
@@ -598,6 +628,12 @@ static bool flag_take(int flag, const char *name)
 	case 'P':
 		want.is_push_only = true;
 		break;
+	case 'B':
+		want.is_pushpull = true;
+		break;
+	case 'w':
+		want.dim = number_of(name, optarg, 1);
+		break;
 	case 'D':
 		want.is_dense = true;
 		break;
@@ -618,7 +654,8 @@ int main(int argc, char **argv)
 			return 2;
 	want.rank = rank ? number_of("TALLY_RANK", rank, 0) : 0;
 	want.size = size ? number_of("TALLY_SIZE", size, 1) : 1;
-	if (optind < argc || want.depth > DEPTH_MAX || want.rank >= want.size) {
+	if (optind < argc || want.depth > DEPTH_MAX || want.dim > DIM_MAX ||
+	    want.rank >= want.size || (want.is_dense && want.dim > 1)) {
 		fprintf(stderr, "sparse_bench: see bench/sparse.sh\n");
 		return 2;
 	}
