@@ -19,9 +19,8 @@ static void begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	memset(&admission->refused, 0, sizeof(admission->refused));
+	refuse_forget(turn);
 	admission->is_refusing = 1;
-	admission->is_refusing_all = 0;
 	admission->refused_ns = turn->event->now_ns;
 	admission->refused_cause = (uint8_t)turn->actions->cause;
 	admission->refused_rank = turn->actions->cause_rank;

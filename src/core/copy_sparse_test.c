@@ -312,9 +312,18 @@ static void a_generation_that_it_never_heard_of_takes_all_values_with_it(void **
 	assert_true(is_usable(0, 0));
 }
 
+/* What an epoch's place had before is nothing to it. */
+static void epochs_may_have_more_and_fewer_parts(void **state)
+{
+	(void)state;
+	for (uint64_t epoch = 1; epoch <= 4ul * COPY_SPARSE_AHEAD; epoch++)
+		give_all(1, epoch, epoch / COPY_SPARSE_AHEAD % 2 ? 0x7f : 1);
+	assert_int_equal(copy.fresh, 4ul * COPY_SPARSE_AHEAD);
+}
+
 static void what_is_not_of_the_table_is_refused(void **state)
 {
-	uint8_t at[BYTES] = { 0 };
+	uint8_t at[BYTES] = { 0 }, wide[2 * BYTES] = { 0 };
 	struct sparse sound = { .kind = SPARSE_BCAST,
 				.table = table.index,
 				.generation = generation_of(1),
@@ -340,6 +349,11 @@ static void what_is_not_of_the_table_is_refused(void **state)
 	sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, 5);
 	for (uint32_t i = 0; i < 8; i++)
 		assert_false(copy_sparse_take(&copy, &wrong[i], at));
+	/* A datagram may be larger than the table's are, with more ranks than a part has. */
+	wrong[7].part = 0;
+	for (uint32_t i = 0; i < 4; i++)
+		sparse_body_put32(wide + SPARSE_HEADER_BYTES + (size_t)12 * i, i);
+	assert_false(copy_sparse_take(&copy, &wrong[7], wide));
 	for (uint32_t rank = 2; rank < RANKS + 2; rank++) {
 		sparse_body_put32(at + SPARSE_HEADER_BYTES + 12, rank);
 		if (rank <= 3 || rank >= RANKS) /* before it, twice, or none */
@@ -572,6 +586,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(one_value_of_a_lost_epoch_is_enough, begin),
 		cmocka_unit_test_setup(a_generation_that_it_never_heard_of_takes_all_values_with_it,
 				       begin),
+		cmocka_unit_test_setup(epochs_may_have_more_and_fewer_parts, begin),
 		cmocka_unit_test_setup(what_is_not_of_the_table_is_refused, begin),
 		cmocka_unit_test_setup(a_server_tells_the_ranks_that_an_epoch_touched, begin),
 		cmocka_unit_test(what_may_be_used_is_as_new_as_the_copy_says),

@@ -92,6 +92,8 @@ static bool said(const struct line one[2], const struct line two[2], uint32_t se
 
 static void crossed__two_that_wait_for_each_other_are_named(void **state)
 {
+	struct crossed_edge next;
+
 	(void)state;
 	begin();
 	assert_true(said(crossed[0], crossed[1], 5));
@@ -106,6 +108,25 @@ static void crossed__two_that_wait_for_each_other_are_named(void **state)
 	assert_true(test.job[0].view.is_crossed);
 	assert_true(test.job[1].view.is_crossed);
 	assert_false(test.cycle.is_warn);
+	assert_true(crossed_follow(test.views, JOBS, 1, 0, test.now_ns, &next));
+	assert_false(crossed_follow(test.views, 1, 1, 0, test.now_ns, &next)); /* of none */
+}
+
+/* Whether it was in a circle that somebody has left, or never in one. */
+static void crossed__a_job_that_is_in_no_circle_does_not_end(void **state)
+{
+	(void)state;
+	begin();
+	assert_true(said(crossed[0], crossed[1], 5));
+	for (uint32_t i = 0; i <= 5; i++) {
+		round_of(0, 2, crossed[0]);
+		round_of(2, 2, crossed[1]);
+		find();
+		test.now_ns += second_ns;
+	}
+	assert_true(test.job[0].view.is_crossed);
+	assert_false(test.job[1].view.is_crossed);
+	assert_true(test.job[2].view.is_crossed);
 }
 
 static void crossed__nothing_is_said_before_it_has_stood_for_long_enough(void **state)
@@ -312,6 +333,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(crossed__two_that_wait_for_each_other_are_named),
+		cmocka_unit_test(crossed__a_job_that_is_in_no_circle_does_not_end),
 		cmocka_unit_test(crossed__nothing_is_said_before_it_has_stood_for_long_enough),
 		cmocka_unit_test(crossed__what_was_heard_long_ago_is_nothing),
 		cmocka_unit_test(crossed__a_thread_that_does_not_wait_may_end_it),

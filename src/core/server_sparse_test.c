@@ -80,6 +80,8 @@ static void cold_batches_count_once_in_order(void **state)
 	step(SERVER_SPARSE_COLD, 1, 3, 1);
 	assert_true(actions.apply && actions.record && actions.answer);
 	assert_int_equal(actions.what.batch, 1);
+	assert_int_equal(actions.what.worker, 1);
+	assert_int_equal(actions.what.incarnation, 3);
 	step(SERVER_SPARSE_COLD, 1, 3, 1);
 	assert_true(actions.answer && !actions.apply && !actions.record);
 	step(SERVER_SPARSE_COLD, 1, 2, 2);

@@ -76,12 +76,6 @@ CORE_INLINE uint64_t sparse_generation_after(uint64_t generation, uint64_t rando
 	       (random & ((1ull << SPARSE_RANDOM_BITS) - 1));
 }
 
-/* R-SP-7: does the row of `window` numbers cover this seq? */
-CORE_INLINE bool sparse_covers(const uint64_t *row, uint32_t window, uint64_t seq)
-{
-	return row[seq % window] >= seq;
-}
-
 /* How many rows a part has, of a CUT as of a SETUP, and how many parts hold all. */
 CORE_INLINE uint32_t sparse_rows_per_part(const struct sparse_table *table)
 {

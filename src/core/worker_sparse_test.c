@@ -218,7 +218,10 @@ static void it_asks_while_something_is_acknowledged_and_not_committed(void **sta
 	assert_int_equal(actions.header.kind, SPARSE_ASK);
 	give(SPARSE_COMMITTED, GENERATION, 1, 0, 1, 0);
 	assert_false(worker_sparse_wants(&worker));
-	submit(3);
+	submit(worker.kept_max / 2 - 1);
+	send_all();
+	assert_false(worker_sparse_wants(&worker));
+	submit(1);
 	send_all();
 	assert_true(worker_sparse_wants(&worker)); /* half of what it can keep */
 }

@@ -128,6 +128,12 @@ void sparse_server_polls(struct sparse_world *world);
 /* At the end: are the sums those that they must be? */
 void sparse_server_judge(struct sparse_world *world);
 
+/* R-SP-7: does the row of `window` numbers cover this seq? */
+static inline bool sparse_covers(const uint64_t *row, uint32_t window, uint64_t seq)
+{
+	return row[seq % window] >= seq;
+}
+
 /* sparse_copy.c */
 bcast_values sparse_values;
 /* A worker's user wants some values. */
