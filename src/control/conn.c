@@ -271,6 +271,30 @@ static int conn_new(struct conn **conn, int fd, enum state state)
 	return 0;
 }
 
+/* Where nobody listens the kernel may give a socket of this host the very port that it asks for. It is connected to
+ * itself then, and whoever shall listen there finds its address in use. */
+static bool is_itself(int fd, const struct conn_address *address)
+{
+	struct sockaddr_storage own;
+	socklen_t bytes = sizeof(own);
+	uint8_t ip[2][16];
+	uint16_t port[2];
+
+	if (getsockname(fd, (struct sockaddr *)&own, &bytes))
+		return false;
+	ip_and_port(&own, ip[0], &port[0]);
+	ip_and_port(&address->socket, ip[1], &port[1]);
+	return port[0] && port[0] == port[1] && !memcmp(ip[0], ip[1], sizeof(ip[0]));
+}
+
+int conn_begin(int fd, const struct conn_address *address)
+{
+	if (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
+	    errno != EINPROGRESS)
+		return -errno;
+	return is_itself(fd, address) ? -ECONNREFUSED : 0;
+}
+
 int conn_connect(struct conn **conn, const struct conn_address *address, uint64_t now_ns,
 		 uint64_t timeout_ns)
 {
@@ -280,15 +304,13 @@ int conn_connect(struct conn **conn, const struct conn_address *address, uint64_
 	if (fd < 0)
 		return -errno;
 	set_options(fd);
-	if ((address->from_bytes &&
-	     bind(fd, (const struct sockaddr *)&address->from, address->from_bytes)) ||
-	    (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
-	     errno != EINPROGRESS)) {
+	if (address->from_bytes &&
+	    bind(fd, (const struct sockaddr *)&address->from, address->from_bytes))
 		error = -errno;
-		close(fd);
-		return error;
-	}
-	error = conn_new(conn, fd, CONNECTING);
+	else
+		error = conn_begin(fd, address);
+	if (!error)
+		error = conn_new(conn, fd, CONNECTING);
 	if (error)
 		close(fd);
 	else

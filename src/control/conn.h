@@ -63,6 +63,9 @@ void conn_address_ip(const struct conn_address *address, uint8_t ip[16], uint16_
  * address is then updated with what it chose. An any-address of IPv6 takes IPv4 too. */
 int conn_listen(struct conn_address *address);
 
+/* Begins to connect `fd`, a socket of TCP that does not block: 0, or a negative errno. */
+int conn_begin(int fd, const struct conn_address *address);
+
 /* An abstract unix socket has no owner that its name would tell: who serves it must be of our user, or
  * root. conn_connect begins; the result comes from conn_read: CONN_CONNECTED, or CONN_ERROR at the latest after
  * timeout_ns. 0 and *conn, or a negative errno (errno of connect, too, if it fails at once). */

@@ -221,6 +221,21 @@ static void conn__nobody_there_is_an_error_with_a_text(void **state)
 	assert_true(conn_deadline(t.client) == UINT64_MAX);
 }
 
+/* As by chance, where the port is one of those that the kernel gives to sockets. */
+static void conn__a_socket_is_not_connected_to_itself(void **state)
+{
+	(void)state;
+	listen_on("127.0.0.1:0");
+	close(t.listen_fd);
+	t.listen_fd = -1;
+	t.address.from = t.address.socket;
+	t.address.from_bytes = t.address.bytes;
+	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, second_ns), -ECONNREFUSED);
+	t.client = NULL;
+	t.listen_fd = conn_listen(&t.address); /* it is free */
+	assert_true(t.listen_fd >= 0);
+}
+
 static void conn__a_name_of_nobody_on_this_host_is_an_error_at_once(void **state)
 {
 	(void)state;
@@ -569,6 +584,7 @@ int main(void)
 		TEST(conn__talks_over_ipv6),
 		TEST(conn__talks_over_an_abstract_unix_socket),
 		TEST(conn__nobody_there_is_an_error_with_a_text),
+		TEST(conn__a_socket_is_not_connected_to_itself),
 		TEST(conn__a_name_of_nobody_on_this_host_is_an_error_at_once),
 		TEST(conn__another_users_local_socket_is_refused),
 		TEST(conn__addresses_of_a_name_take_turns),

@@ -101,14 +101,15 @@ static void connect_begin(struct kv_server *server)
 	struct tally_kv *kv = server->kv;
 	struct kv_message *message = &kv->message;
 	int fd = socket(server->at.socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error;
 
 	if (fd < 0) {
 		kv_server_lose(server, strerror(errno));
 		return;
 	}
-	if (connect(fd, (const struct sockaddr *)&server->at.socket, server->at.bytes) &&
-	    errno != EINPROGRESS) {
-		kv_server_lose(server, strerror(errno));
+	error = conn_begin(fd, &server->at);
+	if (error) {
+		kv_server_lose(server, strerror(-error));
 		close(fd);
 		conn_address_next(&server->at);
 		return;
