@@ -11,8 +11,8 @@ if [[ $family == 6 && ! -e /proc/net/if_inet6 ]]; then
 	exit 77
 fi
 tmp=$(mktemp -d)
-tallyd='' proxy=
-trap '[[ $tallyd ]] && kill "$tallyd"; [[ $proxy ]] && kill "$proxy"; rm -rf "$tmp"' EXIT
+tallyd='' proxy='' other=
+trap '[[ $tallyd ]] && kill "$tallyd"; [[ $proxy ]] && kill "$proxy"; [[ $other ]] && kill "$other"; rm -rf "$tmp"' EXIT
 export HOME=$tmp
 unset "${!TALLY_@}"
 failures=0
@@ -130,18 +130,25 @@ while IFS= read -r line; do
 	[[ $line == '{"check":"'*'"status":"'*'"text":"'*'}' ]] || fail "JSON: $line"
 done <"$tmp/out"
 
-# lossy PERCENT - from $lossy to $address, TCP and UDP; of UDP so much is lost each way, with a seed.
+# lossy PERCENT [BYTES] - from $lossy to $address, TCP and UDP; of UDP so much is lost each way, with a seed, and all
+# datagrams of more BYTES.
 lossy() {
 	local why
-	coproc PROXY { exec python3 -c "$forward" "$loopback" "${address##*:}" "$1"; }
+	coproc PROXY { exec python3 -c "$forward" "$loopback" "${address##*:}" "$1" "${2:-65536}"; }
 	proxy=$PROXY_PID
 	read -r lossy why <&"${PROXY[0]}" || fail "no way that loses $1 %: $why"
 }
 
+lossy_end() {
+	kill "$proxy"
+	wait "$proxy"
+	proxy=
+} 2>/dev/null
+
 if [[ $family == 4 ]] && command -v python3 >/dev/null; then
 	forward='
 import random, select, socket, sys
-to, share, draw = (sys.argv[1], int(sys.argv[2])), float(sys.argv[3]) / 100, random.Random(1)
+to, share, most, draw = (sys.argv[1], int(sys.argv[2])), float(sys.argv[3]) / 100, int(sys.argv[4]), random.Random(1)
 def bound(kind):
     made = socket.socket(socket.AF_INET, kind)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -161,11 +168,11 @@ while True:
             pairs[up], pairs[down] = down, up
         elif one is front:
             data, client = one.recvfrom(65536)
-            if draw.random() >= share:
+            if draw.random() >= share and len(data) <= most:
                 back.send(data)
         elif one is back:
             data = one.recv(65536)
-            if draw.random() >= share:
+            if draw.random() >= share and len(data) <= most:
                 front.sendto(data, client)
         elif one in pairs:
             data = one.recv(65536)
@@ -202,10 +209,18 @@ while True:
 			--elements 1000000 --iters 1 >"$tmp/out" 2>"$tmp/err"
 		grep -qE 'warn .*left after .* packets out, .* sent again, for they had been lost' "$tmp/err" ||
 			fail "a job that loses $percent % does not say so"
-		kill "$proxy"
-		wait "$proxy"
-		proxy=
-	done 2>/dev/null
+		lossy_end
+	done
+	lossy 100
+	doctor 1 --aggregator "$lossy"
+	says '^fail  join .*UDP to .* does not'
+	says '-> .*firewall'
+	lossy_end
+	lossy 0 1000
+	doctor 1 --aggregator "$lossy"
+	says '^fail  join .*path MTU is below [0-9]+: .* get no answer, short ones do'
+	grep -q firewall "$tmp/out" && fail "advice about firewalls for an MTU"
+	lossy_end
 else
 	echo "left out: a way that loses packets (python3)"
 fi
@@ -217,6 +232,28 @@ says '-> is tallyd running there, on that port\?$'
 grep -q join "$tmp/out" && fail "it joins although TCP failed"
 doctor 1 --aggregator nosuchhost.invalid
 says '^fail  tcp .*nosuchhost.invalid'
+
+# What it finds full, or about to end, is not a firewall either.
+start --listen "$(host "$loopback"):0" --jobs-max 1
+TALLY_AGGREGATOR=$address TALLY_JOB=other TALLY_RANK=0 TALLY_SIZE=1 "$build/tools/tally" bench allreduce \
+	--elements 1 --iters 1000000 >/dev/null 2>&1 &
+other=$!
+for _ in {1..100}; do
+	grep -q 'job other.* started' "$tmp/tallyd" && break
+	sleep 0.1
+done
+doctor 1 --aggregator "$address"
+says '^fail  join .*jobs-max'
+says '-> wait until others have ended, or raise that limit'
+grep -q firewall "$tmp/out" && fail "advice about firewalls where all jobs are in use"
+kill -TERM "$tallyd"
+sleep 0.5
+doctor 1 --aggregator "$address"
+says '^fail  join .*shutting down'
+grep -q firewall "$tmp/out" && fail "advice about firewalls where it is draining"
+kill "$other"
+wait "$other" "$tallyd"
+other='' tallyd=
 
 # the key that a worker knows gets to the aggregator
 printf 'hunter2\n' >"$tmp/key"
