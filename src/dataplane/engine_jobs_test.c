@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "dataplane/account.h"
+
 /* ---- HELLO ---- */
 
 static void engine__hello_is_answered_with_the_address_seen(void **state)
@@ -275,6 +277,20 @@ static void engine__slot_read_tells_who_is_missing(void **state)
 	assert_int_equal(engine_slot_read(engine, JOB + 1, 0, &slot), -ENOENT);
 }
 
+static void account__gives_its_last_byte_and_no_more(void **state)
+{
+	struct account account = { .max = 10, .used = 3 };
+
+	(void)state;
+	assert_false(account_take(&account, 8));
+	assert_int_equal(account.used, 3);
+	assert_true(account_take(&account, 7));
+	assert_int_equal(account.used, 10);
+	assert_false(account_take(&account, 1));
+	account_give(&account, 4);
+	assert_int_equal(account.used, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +306,7 @@ int main(void)
 		ENGINE_TEST(engine__fresh_generation_starts_from_clean_slots, setup),
 		ENGINE_TEST(engine__generation_that_slots_still_hold_is_refused, setup),
 		ENGINE_TEST(engine__slot_read_tells_who_is_missing, setup),
+		cmocka_unit_test(account__gives_its_last_byte_and_no_more),
 	};
 
 	return cmocka_run_group_tests_name("engine_jobs", tests, NULL, NULL);

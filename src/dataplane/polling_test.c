@@ -115,6 +115,19 @@ static void none__if_none_are_wanted(void **state)
 	}
 }
 
+static void one__is_as_few_as_there_are(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(yields_of(&polling, &now_ns, 30 * US), 1);
+		polling_slept(&polling, 500 * US, false);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +137,7 @@ int main(void)
 			waits__that_do_not_pay_become_shorter_and_those_that_do_long_again),
 		cmocka_unit_test(somebody_with_the_processor_for_long__is_not_given_way_to),
 		cmocka_unit_test(none__if_none_are_wanted),
+		cmocka_unit_test(one__is_as_few_as_there_are),
 	};
 
 	return cmocka_run_group_tests_name("dataplane-polling", tests, NULL, NULL);
