@@ -94,6 +94,26 @@ static void checkpoint__comes_back_as_it_was(void **state)
 	assert_int_equal(access(partial, F_OK), -1);
 }
 
+/* What an older tally has written is read: the bytes of a file, computed by hand. */
+static void checkpoint__has_the_bytes_that_it_had_ever(void **state)
+{
+	static const uint8_t kept[] = { 't', 'a', 'l', 'l', 'y', 0, 255 };
+	static const uint8_t want[CHECKPOINT_HEADER_BYTES] = {
+		't',  'a',  'l',  'l',  'y', 'g', 'l', 'm', 1, 0, 0, 0,
+		0x9f, 0x4a, 0x4d, 0xcc, 7,   0,   0,   0,   0, 0, 0, 0,
+	};
+	size_t bytes;
+	uint8_t *file;
+
+	(void)state;
+	assert_int_equal(checkpoint_write(path, kept, sizeof(kept), error), 0);
+	file = file_bytes(&bytes);
+	assert_int_equal(bytes, sizeof(want) + sizeof(kept));
+	assert_memory_equal(file, want, sizeof(want));
+	assert_memory_equal(file + sizeof(want), kept, sizeof(kept));
+	free(file);
+}
+
 static void checkpoint__no_prefix_of_a_file_is_one(void **state)
 {
 	size_t bytes;
@@ -310,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checkpoint__comes_back_as_it_was),
+		cmocka_unit_test(checkpoint__has_the_bytes_that_it_had_ever),
 		cmocka_unit_test(checkpoint__no_prefix_of_a_file_is_one),
 		cmocka_unit_test(checkpoint__a_changed_byte_is_found),
 		cmocka_unit_test(checkpoint__another_version_is_named),

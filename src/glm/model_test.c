@@ -222,6 +222,14 @@ static void model__a_header_alone_takes_no_memory(void **state)
 	assert_string_equal(error, "F:7:4: a weight is missing");
 }
 
+/* A bias of 0 is one nevertheless: it has a line of weights. */
+static void model__has_a_line_for_a_bias_of_0(void **state)
+{
+	(void)state;
+	assert_int_equal(model_lines(&(struct model){ .features = 5, .bias = 0 }), 6);
+	assert_int_equal(model_lines(&(struct model){ .features = 5, .bias = -1 }), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +238,7 @@ int main(void)
 		cmocka_unit_test(model__of_liblinear_is_read),
 		cmocka_unit_test(model__what_is_wrong_is_named_with_its_place),
 		cmocka_unit_test(model__a_header_alone_takes_no_memory),
+		cmocka_unit_test(model__has_a_line_for_a_bias_of_0),
 	};
 
 	return cmocka_run_group_tests_name("glm-model", tests, path_make, path_remove);
