@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "hot/mix.h"
 #include "hot/survey.h"
 #include "util/rng.h"
 
@@ -117,12 +118,22 @@ static void weights__say_what_the_sampled_keys_have_of_all(void **state)
 			 truth / all);
 }
 
+/* The numbers of a splitmix64 that begins with 0, as its authors give them. */
+static void mix__is_the_end_of_splitmix64(void **state)
+{
+	(void)state;
+	assert_true(mix(0) == UINT64_C(0xe220a8397b1dcdaf));
+	assert_true(mix(UINT64_C(0x9e3779b97f4a7c15)) == UINT64_C(0x6e789e6aa1b965f4));
+	assert_true(mix(UINT64_C(0x3c6ef372fe94f82a)) == UINT64_C(0x06c45d188009454f));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys__are_sorted_and_equals_in_an_order_of_their_own),
 		cmocka_unit_test(weights__of_a_few_classes_are_those_computed_by_hand),
 		cmocka_unit_test(weights__say_what_the_sampled_keys_have_of_all),
+		cmocka_unit_test(mix__is_the_end_of_splitmix64),
 	};
 
 	return cmocka_run_group_tests_name("hot-heat", tests, NULL, NULL);

@@ -157,6 +157,24 @@ static void live__what_was_hot_an_hour_ago_is_not_any_more(void **state)
 	free(look.heat);
 }
 
+static void live__forgets_half_when_a_half_life_is_just_over(void **state)
+{
+	const uint64_t key = 7;
+	struct live_look look;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(survey_row(&live.survey, &key, 1), 0);
+	live_age(&live, now_s + 59.5);
+	look = look_at(NULL);
+	assert_int_equal(look.updates, 64);
+	free(look.heat);
+	live_age(&live, now_s + 60);
+	look = look_at(NULL);
+	assert_int_equal(look.updates, 32);
+	free(look.heat);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +182,8 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(live__a_small_sketch_forgets_as_well, begin, end),
 		cmocka_unit_test_setup_teardown(live__what_was_hot_an_hour_ago_is_not_any_more,
+						begin, end),
+		cmocka_unit_test_setup_teardown(live__forgets_half_when_a_half_life_is_just_over,
 						begin, end),
 	};
 
