@@ -36,7 +36,7 @@ static void table__sums_what_workers_push_exactly_once_whatever_is_lost(void **s
 	world_switch(address);
 	world_push_until(MANY);
 	world_check();
-	assert_true(home_sparse_stats(world.home)->epochs > 10);
+	assert_in_range(home_sparse_stats(world.home)->epochs, 11, 1000 * MANY);
 	assert_non_null(table_client_beat(world.client));
 	assert_int_equal(sparse_fences(table_client_beat(world.client)->generation), 1);
 	assert_true(table_client_beat(world.client)->memory_used >=
