@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py - change the protocol code in many small ways, one at a time, and see who notices.
+"""mutants.py - change the code in many small ways, one at a time, and see who notices.
 
-All mutants are compiled into one build (build/mutants): each place asks `MUTANT(number)`, and MUTANT in the
-environment chooses. The golden packets, the simulator, the search and the tests of core judge them: only those
-that run the place, the quickest first, and who fails first has killed the mutant. Those that live are listed;
-tests/mutants.txt says why some may. docs/mutants.md says how to read this. Exit status: 0 if at least 90 % are killed."""
+All mutants of core are compiled into one build (build/mutants), and those of the rooms around it into another: each
+place asks `MUTANT(number)`, and MUTANT in the environment chooses. The tests judge them (SCOPES says which): only
+those that run the place, the quickest first, and who fails first has killed the mutant. Those that live are listed;
+tests/mutants.txt says why some may. docs/mutants.md says how to read this. Exit status: 0 if at least 90 % of core's
+are killed, and 85 % of the others."""
 import argparse
 import collections
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
@@ -19,28 +21,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TREE = os.path.join(TOP, "build/mutants")
-BUILD = os.path.join(TREE, "build/release")
-JUDGED = os.path.join(TREE, "judged.txt")  # a line for each mutant of the last run
 EXCUSES = os.path.join(TOP, "tests/mutants.txt")
-VECTORS = os.path.join(BUILD, "tests/vectors_test")
-VECTORS_SPARSE = os.path.join(BUILD, "tests/vectors_sparse_test")
-SIM = os.path.join(BUILD, "src/sim/sim_main")
-SEARCH = os.path.join(BUILD, "src/search/tally-search")
+VECTORS = "tests/vectors_test"
+VECTORS_SPARSE = "tests/vectors_sparse_test"
+SIM = "src/sim/sim_main"
+SEARCH = "src/search/tally-search"
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
         "--seeds 3..20", "--scenario latency --seeds 9..100", "--list tests/sim/seeds.txt")
-NOT_PROTOCOL = re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|ablate|env)\.")
-JUDGE_S = 8  # of processor: what takes longer does not judge
-JUDGES_S = 24  # nor do the slowest of those that run a place, beyond this
-MUTANT_S = 60  # of processor: the longest that one mutant may take
 SLOW = 30  # of the clock for a second of the processor, on a machine that others use: what takes longer sleeps
-MEMORY = 2 << 30  # of a judge
-KILLED_PERCENT = 90
+NO_LINE = 1000000  # and more: numbers of lines that no file has
 LEAST = 3  # mutants of each file
 PASSES, FAILS, HANGS = "passes", "fails", "hangs"
-UNDECIDED = "60 s were not enough"
+UNDECIDED = "the time was not enough"
 NO_REASON = {True: "no reason is known", False: "no reason is known, and no judge runs it"}
 
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
@@ -51,11 +46,38 @@ OPERATORS = re.compile("(?<= )(" + "|".join(re.escape(o) for o in sorted([*OTHER
 CONSTANT = re.compile(r"(?<![\w.\[])(?:(0x[0-9a-f]+|\d+)(?:u|ull)?|(true|false)|([A-Z][A-Z0-9]*_[A-Z0-9_]*))(?![\w.(])")
 LEAVES = re.compile(r"(break|continue|return);")
 NOT_STATEMENTS = re.compile(r"(if|for|while|do|else|return|switch|case|default|break|continue|goto|struct|union|"
-                            r"enum|const|volatile|static|bool|char|int|unsigned|void|u?int\d+_t|float|double|size_t|"
-                            r"CORE_ASSERT|_Static_assert)\b")
+                            r"enum|const|volatile|static|bool|char|int|unsigned|void|float|double|long|va_list|\w+_t|"
+                            r"CORE_ASSERT|_Static_assert|assert)\b|[a-z]\w* \**\w+( =|;|,|\[)")
 
 Mutant = collections.namedtuple("Mutant", "number file line function kind before after")
-Judge = collections.namedtuple("Judge", "who command seconds seen")
+Judge = collections.namedtuple("Judge", "who command environment seconds seen")
+
+# What is compiled into one build, and how it is judged.
+#   rooms, left_out  under src/; the files in which nothing is changed
+#   first            the number before that of the first mutant
+#   percent          to be killed
+#   options          of meson
+#   tests, ours      meson's tests that judge; whether the golden packets, the simulator and the search do, too
+#   memory           of a judge
+#   quick, together  what takes longer does not judge; nor do the slowest of those that run a place, beyond this
+#   seconds          the longest that one mutant may take
+#   clock            seconds are those of the clock and not of the processor: judges sleep, and wait for others. Then
+#                    they must pass three times beforehand, twice beside themselves; to kill, fail twice, and pass
+#                    without the mutant after that.
+Scope = collections.namedtuple(
+    "Scope", "name rooms left_out first percent options tests ours memory quick together seconds clock")
+SCOPES = (
+    Scope(name="core", rooms=("core",),
+          left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|ablate|env)\."),
+          first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
+          together=24, seconds=60, clock=False),
+    Scope(name="rooms", rooms=("control", "dataplane", "glm", "hot", "kv", "lib", "ps", "server"),
+          left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|hook_tc|exchange_mpi)\."),
+          first=10000, percent=85, options=("-Doptimization=1", "-Ddebug=false"),
+          tests=re.compile(r"(control|dataplane|glm|hot|kv|lib|ps|server|fuzz)-|"
+                           r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency)$"),
+          ours=False, memory=2 << 30, quick=15, together=60, seconds=180, clock=True),
+)
 
 
 def blank(match):
@@ -63,9 +85,10 @@ def blank(match):
 
 
 def mask(text):
-    """The text with all that is not protocol code blanked, every position kept: comments, strings, preprocessor
+    """The text with all that is not code blanked, every position kept: comments, strings and characters, preprocessor
     lines, and what only a build without one of the rules would run (ablate.h)."""
-    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|^[ \t]*#(?:\\\n|[^\n])*', blank, text, flags=re.S | re.M)
+    text = re.sub(r"""/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|"(?:\\.|[^"\\])*"|^[ \t]*#(?:\\\n|[^\n])*""",
+                  blank, text, flags=re.S | re.M)
     for match in re.finditer(r"\b(?:if|while|for) \((?:[^()]*; )?TAKEN_OUT\(\w+\)(?! \|\|)", text):
         at = closing(text, text.index("(", match.start())) + 1
         at += len(text[at:]) - len(text[at:].lstrip())
@@ -136,6 +159,8 @@ def places(text, first, last):
         before, line, stop = text[:match.start()].rstrip(), text[start:text.index("\n", start)], end_of(text, start)
         if before[-1:] not in ";{}:)" and not before.endswith("else") or line.startswith("text_"):
             continue  # in the middle of something; words
+        if re.match(r"(\(void\)\w+(, )?)+;", line):
+            continue  # for the compiler
         if LEAVES.match(line):
             if not re.match(r";\s*else\b", text[stop:]) and not is_last(text, match.start(), stop):
                 yield "leaves", start, stop
@@ -209,19 +234,35 @@ def changes(masked, text, kind, start, end):
         yield "constant", was[:match.start()] + ("0" if flag else another(match)) + was[match.end():]
 
 
+def alone(mutant, after):
+    """The new text on a line of its own, by whose number a compiler's complaint names the mutant."""
+    return "\n#line %d\n%s\n#line %d\n" % (NO_LINE + mutant.number, " ".join(after.split()), mutant.line)
+
+
 def woven(kind, was, found):
     """A place with all its mutants in it; found: [(mutant, new text)]."""
     if kind == "leaves":
         return "if (!MUTANT(%d)) %s" % (found[0][0].number, was)
     if kind == "statement":
-        ifs = "".join("if (MUTANT(%d)) { %s; } else " % (m.number, after) for m, after in found)
+        ifs = "".join("if (MUTANT(%d)) {%s; } else " % (m.number, alone(m, after)) for m, after in found)
         return "do { " + ifs + "{ %s; } } while (0)" % was
-    return "".join("MUTANT(%d) ? (%s) : " % (m.number, after) for m, after in found) + "(%s)" % was
+    return "".join("MUTANT(%d) ? (%s) : " % (m.number, alone(m, after)) for m, after in found) + "(%s)" % was
 
 
-def mutate(file, number):
-    """The file's text with all its mutants in it, and their list. The first has the number after `number`."""
-    with open(os.path.join(TOP, "src/core", file), encoding="utf-8") as source:
+def key(mutant):
+    """What a mutant is called where its number and its line may have changed."""
+    return (mutant.file, mutant.function, mutant.before, mutant.after)
+
+
+def path_of(file):
+    """Where a file is, which is named as in the reports: one of core without its room."""
+    return os.path.join("src", file if "/" in file else "core/" + file)
+
+
+def mutate(file, number, refused):
+    """(the file's text with all its mutants in it, their list, the last number). The first has the number after
+    `number`. refused: what the compiler does not take; it has a number nevertheless."""
+    with open(os.path.join(TOP, path_of(file)), encoding="utf-8") as source:
         text = source.read()
     masked, out, at, mutants = mask(text), [], 0, []
     for function, first, last in functions(masked):
@@ -235,13 +276,15 @@ def mutate(file, number):
                 shown = text[:start].rstrip().rpartition("\n")[2] + " " + shown
             for what, after in changes(masked, text, kind, start, end):
                 number += 1
-                found.append((Mutant(number, file, text.count("\n", 0, start) + 1, function, what,
-                                     " ".join(shown.split()), " ".join(after.split())), after))
+                mutant = Mutant(number, file, text.count("\n", 0, start) + 1, function, what,
+                                " ".join(shown.split()), " ".join(after.split()))
+                if key(mutant) not in refused:
+                    found.append((mutant, after))
             if found:
                 out += [text[at:start], woven(kind, text[start:end], found)]
                 at = end
                 mutants += [mutant for mutant, _ in found]
-    return "".join(out) + text[at:], mutants
+    return "".join(out) + text[at:], mutants, number
 
 
 HEADER = """#ifndef CORE_MUTANT_H
@@ -278,7 +321,6 @@ __attribute__((constructor)) static void choose(void)
 
 
 def write(path, text):
-    path = os.path.join(TREE, path)
     try:
         with open(path, encoding="utf-8") as old:
             if old.read() == text:
@@ -290,149 +332,224 @@ def write(path, text):
         new.write(text)
 
 
-def all_mutants():
-    """{file of core: its text with all its mutants}, and the mutants."""
-    texts, mutants = {}, []
-    for file in sorted(os.listdir(os.path.join(TOP, "src/core"))):
-        if file.endswith((".c", ".h")) and not NOT_PROTOCOL.match(file):
-            texts[file], found = mutate(file, len(mutants))
-            mutants += found
-    return texts, mutants
+def ran(command):
+    """What a command says that must not fail."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit("mutants.py: %s:\n%s%s" % (" ".join(command)[:200], done.stdout[-4000:], done.stderr[-4000:]))
+    return done.stdout
 
 
-def make_tree(texts, count):
-    """A copy of the tree with all mutants in src/core."""
-    listed = subprocess.run(["git", "-C", TOP, "ls-files", "--cached", "--others", "--exclude-standard"],
-                            check=True, capture_output=True, text=True).stdout
-    for path in listed.splitlines():
-        source, copy = os.path.join(TOP, path), os.path.join(TREE, path)
-        if not os.path.exists(source) or os.path.dirname(path) == "src/core" and os.path.basename(path) in texts:
-            continue
-        if not os.path.exists(copy) or os.stat(copy).st_mtime < os.stat(source).st_mtime:
-            os.makedirs(os.path.dirname(copy), exist_ok=True)
-            shutil.copy2(source, copy)
-    for file, text in texts.items():
-        write("src/core/" + file, '#include "core/mutant.h"\n#line 1\n' + text)
-    write("src/core/mutant.h", HEADER)
-    write("src/core/mutant.c", SOURCE % count)
-    with open(os.path.join(TOP, "src/core/meson.build"), encoding="utf-8") as build_file:
-        write("src/core/meson.build", build_file.read().replace("'ablate.c', ", "'ablate.c', 'mutant.c', ", 1))
+def files_under(word):
+    """What a word of a command makes a program read: a file, the files of a folder, or nothing."""
+    if os.path.isdir(word):
+        return sorted(entry.path for entry in os.scandir(word) if entry.is_file())
+    return [word] if os.path.isfile(word) else []
 
 
-def build():
-    """All that may kill a mutant. Returns the commands of the tests of core."""
-    def ran(command):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit("mutants.py: %s:\n%s%s" % (" ".join(command)[:200], done.stdout[-4000:], done.stderr[-4000:]))
-        return done.stdout
+class Tree:
+    """A copy of the tree with all mutants of a scope in it, its build, and what may judge there."""
 
-    if not os.path.exists(os.path.join(BUILD, "build.ninja")):
-        ran(["meson", "setup", BUILD, TREE, "-Dwerror=false", "-Dc_args=-w"])
-    ran(["ninja", "-C", BUILD, "build.ninja"])
-    tests = [test["cmd"] for test in json.loads(ran(["meson", "introspect", BUILD, "--tests"]))
-             if test["name"].startswith("core-")]
-    programs = [VECTORS, VECTORS_SPARSE, SIM, SEARCH] + [command[0] for command in tests]
-    ran(["ninja", "-C", BUILD] + [os.path.relpath(program, BUILD) for program in programs])
-    return tests
+    def __init__(self, scope, jobs):
+        self.scope, self.jobs = scope, jobs
+        self.top = os.path.join(TOP, "build/mutants" if scope.name == "core" else "build/mutants-" + scope.name)
+        self.build = os.path.join(self.top, "build/release")
+        self.told = os.path.join(self.top, "refused.json")
+        self.refused = set()
+        if os.path.exists(self.told):
+            with open(self.told, encoding="utf-8") as told:
+                self.refused = {tuple(one) for one in json.load(told)}
+        self.change()
 
+    def change(self):
+        """Finds {file: its text with all its mutants}, and the mutants."""
+        self.texts, self.mutants, self.last = {}, [], self.scope.first
+        for room in self.scope.rooms:
+            for name in sorted(os.listdir(os.path.join(TOP, "src", room))):
+                if name.endswith((".c", ".h")) and not self.scope.left_out.match(name):
+                    file = name if room == "core" else room + "/" + name
+                    self.texts[file], found, self.last = mutate(file, self.last, self.refused)
+                    self.mutants += found
 
-def run(command, environment, limit):
-    """(verdict, seconds of the processor). HANGS: it took more of these than the limit; UNDECIDED: it sleeps."""
-    command = ["prlimit", "--as=%d" % MEMORY, "--core=0", "--cpu=%d:%d" % (limit, limit + 1)] + command
-    environment = dict(os.environ, TALLY_TEST_SEED="1", **environment)
-    process = subprocess.Popen(command, env=environment, cwd=TREE, start_new_session=True, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    asleep = threading.Timer(SLOW * limit + MUTANT_S, os.killpg, (process.pid, signal.SIGTERM))
-    asleep.start()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    asleep.cancel()
-    os.killpg(process.pid, signal.SIGKILL)  # its children; its own number is taken until here
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    verdict = {0: PASSES, -signal.SIGXCPU: HANGS, -signal.SIGKILL: HANGS, -signal.SIGTERM: UNDECIDED}
-    return verdict.get(process.returncode, FAILS), usage.ru_utime + usage.ru_stime
+    def make(self):
+        """Copies what has changed. All that has mutants is linked with core: there they are chosen."""
+        listed = subprocess.run(["git", "-C", TOP, "ls-files", "--cached", "--others", "--exclude-standard"],
+                                check=True, capture_output=True, text=True).stdout
+        changed = {path_of(file) for file in self.texts} | {"src/core/meson.build"}
+        for path in listed.splitlines():
+            source, copy = os.path.join(TOP, path), os.path.join(self.top, path)
+            if not os.path.exists(source) or path in changed:
+                continue
+            if not os.path.exists(copy) or os.stat(copy).st_mtime != os.stat(source).st_mtime:
+                os.makedirs(os.path.dirname(copy), exist_ok=True)
+                shutil.copy2(source, copy)
+        for file, text in self.texts.items():
+            write(os.path.join(self.top, path_of(file)), '#include "core/mutant.h"\n#line 1\n' + text)
+        core = os.path.join(self.top, "src/core")
+        write(os.path.join(core, "mutant.h"), HEADER)
+        write(os.path.join(core, "mutant.c"), SOURCE % self.last)
+        with open(os.path.join(TOP, "src/core/meson.build"), encoding="utf-8") as build_file:
+            write(os.path.join(core, "meson.build"),
+                  build_file.read().replace("'ablate.c', ", "'ablate.c', 'mutant.c', ", 1))
 
+    def compile(self):
+        """Builds all that may kill a mutant. Returns (who, command, environment) of each."""
+        self.make()
+        if not os.path.exists(os.path.join(self.build, "build.ninja")):
+            ran(["meson", "setup", self.build, self.top, "-Dwerror=false", "-Dc_args=-w", *self.scope.options])
+        ran(["ninja", "-C", self.build, "build.ninja"])
+        tests = [test for test in json.loads(ran(["meson", "introspect", self.build, "--tests"]))
+                 if self.scope.tests.match(test["name"]) and not {"tally:check", "tally:page"} & set(test["suite"])]
+        ours = [VECTORS, VECTORS_SPARSE, SIM, SEARCH] if self.scope.ours else []
+        built = {word for test in tests for word in test["cmd"] if word.startswith(self.build)}
+        ninja = ["ninja", "-k", "0", "-j", str(self.jobs), "-C", self.build]
+        ninja += ours + sorted(os.path.relpath(word, self.build) for word in built)
+        while self.refuse(subprocess.run(ninja, capture_output=True, text=True, check=False).stdout):
+            self.change()
+            self.make()
+        ran(ninja)
+        return list(self.ours() if ours else []) + [
+            ("tests of " + test["name"].partition("-")[0], test["cmd"], test["env"]) for test in tests]
 
-def commands(tests):
-    """(who, command) of all that may judge."""
-    yield "vectors", [VECTORS, os.path.join(TREE, "tests/vectors")]
-    yield "vectors", [VECTORS_SPARSE, os.path.join(TREE, "tests/vectors/sparse")]
-    for words in SIMS:
-        yield "sim", [SIM] + words.split()
-    rows = subprocess.run([SEARCH, "--list"], check=True, capture_output=True, text=True).stdout
-    for row in rows.splitlines():
-        yield "search", [SEARCH, "--row", row]
-    for command in tests:
-        yield "tests of core", command
+    def refuse(self, said):
+        """Whether the compiler complains of mutants that it has not complained of: the sum of two pointers, for
+        instance, is no C. They are remembered."""
+        numbers = {int(line) - NO_LINE for line in re.findall(r":(\d{7}):", said)}
+        found = {key(mutant) for mutant in self.mutants if mutant.number in numbers}
+        self.refused |= found
+        if found:
+            write(self.told, json.dumps(sorted(self.refused), indent=1))
+        return bool(found)
 
+    def ours(self):
+        """The judges of the protocol that are no tests of a room."""
+        program = functools.partial(os.path.join, self.build)
+        yield "vectors", [program(VECTORS), os.path.join(self.top, "tests/vectors")], {}
+        yield "vectors", [program(VECTORS_SPARSE), os.path.join(self.top, "tests/vectors/sparse")], {}
+        for words in SIMS:
+            yield "sim", [program(SIM)] + words.split(), {}
+        rows = subprocess.run([program(SEARCH), "--list"], check=True, capture_output=True, text=True).stdout
+        for row in rows.splitlines():
+            yield "search", [program(SEARCH), "--row", row], {}
 
-def without(who, command):
-    """The judge without a mutant: it must pass. None if it is of no use. It is asked again only if it has changed, or
-    what it reads."""
-    name = hashlib.sha256()
-    for path in [command[0], os.path.join(TREE, "tests/sim/seeds.txt")]:
-        with open(path, "rb") as program:
-            name.update(program.read())
-    if who == "vectors":
-        for file in sorted(entry.path for entry in os.scandir(command[1]) if entry.is_file()):
-            with open(file, "rb") as vectors:
-                name.update(vectors.read())
-    name.update("\0".join(command).encode())
-    seen = os.path.join(TREE, "seen", name.hexdigest()[:24])
-    if not os.path.exists(seen + ".json"):
-        os.makedirs(os.path.dirname(seen), exist_ok=True)
-        verdict, seconds = run(command, {"MUTANT_SEEN": seen}, JUDGE_S)
+    def run(self, command, environment, limit):
+        """(verdict, seconds). HANGS: it took more of these than the limit; UNDECIDED: it sleeps."""
+        clock, began, ended = self.scope.clock, time.monotonic(), threading.Event()
+        limits = [] if clock else ["--as=%d" % self.scope.memory, "--cpu=%d:%d" % (limit, limit + 1)]
+        process = subprocess.Popen(["prlimit", "--core=0"] + limits + command, cwd=self.top, start_new_session=True,
+                                   env=dict(os.environ, TALLY_TEST_SEED="1", **environment),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        watch = threading.Thread(target=self.watch, args=(process.pid, ended, limit))
+        watch.start()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        ended.set()
+        watch.join()
+        os.killpg(process.pid, signal.SIGKILL)  # its children; its own number is taken until here
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        verdict = {0: PASSES, -signal.SIGXCPU: HANGS, -signal.SIGKILL: HANGS, -signal.SIGTERM: UNDECIDED}
+        used = time.monotonic() - began if clock else usage.ru_utime + usage.ru_stime
+        return verdict.get(process.returncode, FAILS), used
+
+    def watch(self, pid, ended, limit):
+        """Ends a judge and its children when its time on the clock is over. Those of the rooms reserve more addresses
+        than they use: what counts is the memory that they have."""
+        clock = self.scope.clock
+        until = time.monotonic() + (limit if clock else SLOW * limit + self.scope.seconds)
+        while not ended.wait(0.1):
+            with open("/proc/%d/statm" % pid, encoding="ascii") as pages:
+                resident = int(pages.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+            if time.monotonic() > until or resident > self.scope.memory:
+                os.killpg(pid, signal.SIGKILL if clock else signal.SIGTERM)
+                break
+
+    def alone(self, command, environment):
+        """(verdict, seconds) without a mutant: the worst, and the shortest time."""
+        quick = self.scope.quick
+        if not self.scope.clock:
+            return self.run(command, environment, quick)
+        runs = [self.run(command, environment, 2 * quick)]
+        if runs[0][0] == PASSES:
+            with concurrent.futures.ThreadPoolExecutor(2) as two:
+                runs += two.map(lambda _: self.run(command, environment, 2 * quick), range(2))
+        verdicts, seconds = zip(*runs)
+        worst = next((verdict for verdict in verdicts if verdict != PASSES), PASSES)
+        return HANGS if worst == PASSES and min(seconds) > quick else worst, min(seconds)
+
+    def judge(self, who, command, environment):
+        """The judge without a mutant: it must pass. None if it is of no use. It is asked again only if it has changed,
+        or what it reads."""
+        name = hashlib.sha256()
+        for word in command + [os.path.join(self.top, "tests/sim/seeds.txt")]:
+            for path in files_under(word):
+                with open(path, "rb") as read:
+                    name.update(read.read())
+        name.update("\0".join(command).encode())
+        seen = os.path.join(self.top, "seen", name.hexdigest()[:24])
+        if not os.path.exists(seen + ".json"):
+            os.makedirs(os.path.dirname(seen), exist_ok=True)
+            told = self.alone(command, dict(environment, MUTANT_SEEN=seen))
+            with open(seen + ".json", "w", encoding="utf-8") as file:
+                json.dump(told, file)
+        with open(seen + ".json", encoding="utf-8") as file:
+            verdict, seconds = json.load(file)
         if verdict == FAILS:
-            sys.exit("mutants.py: fails without a mutant: " + " ".join(command))
-        with open(seen + ".json", "w", encoding="utf-8") as told:
-            json.dump(seconds if verdict == PASSES else None, told)
-    with open(seen + ".json", encoding="utf-8") as told:
-        seconds = json.load(told)
-    if seconds is None or not os.path.exists(seen):
-        return None  # too slow, or nothing of it is protocol
-    with open(seen, "rb") as places_seen:
-        return Judge(who, command, seconds, places_seen.read())
+            if not self.scope.clock:
+                sys.exit("mutants.py: fails without a mutant: " + " ".join(command))
+            print("left out, fails without a mutant: " + " ".join(command))
+        if verdict != PASSES or not os.path.exists(seen):
+            return None  # too slow, or nothing of it has mutants
+        with open(seen, "rb") as places_seen:
+            return Judge(who, command, environment, seconds, places_seen.read())
 
 
-def asked(judges, mutant):
+def asked(tree, judges, mutant):
     """Who judges this mutant: those that run its place, the quickest first."""
     seconds = 0
     for judge in sorted(judges, key=lambda one: one.seconds):
-        if judge.seen[mutant.number] and seconds + judge.seconds <= JUDGES_S:
+        if judge.seen[mutant.number] and seconds + judge.seconds <= tree.scope.together:
             seconds += judge.seconds
             yield judge
 
 
-def judged(judges, mutant):
+def judged(tree, judges, mutant):
     """(who kills it, or None; PASSES, FAILS, HANGS or UNDECIDED; seconds). What hangs is given twice the time before
-    it is believed: a slow machine kills nobody."""
+    it is believed: a slow machine kills nobody. So is what fails, of tests that the machine may disturb."""
     used = 0
-    for judge in asked(judges, mutant):
+    for judge in asked(tree, judges, mutant):
         for limit in (10 * judge.seconds + 3, 20 * judge.seconds + 6):
-            left = MUTANT_S - used
-            verdict, seconds = run(judge.command, {"MUTANT": str(mutant.number)}, max(1, min(limit, left)))
+            left = tree.scope.seconds - used
+            verdict, seconds = tree.run(judge.command, dict(judge.environment, MUTANT=str(mutant.number)),
+                                        max(1, min(limit, left)))
             used += seconds
             if verdict == HANGS and limit > left:
                 verdict = UNDECIDED
-            if verdict != HANGS:
+            if verdict != HANGS and (verdict != FAILS or not tree.scope.clock):
                 break
+        if verdict in (FAILS, HANGS) and is_disturbed(tree, judge):
+            continue
         if verdict != PASSES:
             return None if verdict == UNDECIDED else judge.who, verdict, used
     return None, PASSES, used
 
 
+def is_disturbed(tree, judge):
+    """Whether a judge that has turned red on the clock does so now without a mutant, too."""
+    limit = 10 * judge.seconds + 3
+    return tree.scope.clock and tree.run(judge.command, judge.environment, limit)[0] != PASSES
+
+
 def excuses(mutants):
     """{(file, function, before, after): reason} of tests/mutants.txt; what is no mutant any more is an error."""
-    out, known = {}, {m[1:2] + m[3:4] + m[5:] for m in mutants}
+    out, known = {}, {key(mutant) for mutant in mutants}
     with open(EXCUSES, encoding="utf-8") as text:
         blocks = re.sub(r"^#.*\n", "", text.read(), flags=re.M).strip().split("\n\n")
     for block in filter(None, blocks):
         lines = [line.strip() for line in block.splitlines()]
-        key = (*lines[0].split(), lines[1], "" if lines[2] == "(dropped)" else lines[2])
-        if key not in known or len(lines) < 4 or key in out:
+        name = (*lines[0].split(), lines[1], "" if lines[2] == "(dropped)" else lines[2])
+        if name not in known or len(lines) < 4 or name in out:
             sys.exit("tests/mutants.txt: no such mutant, twice, or no reason:\n" + block)
-        out[key] = " ".join(lines[3:])
+        out[name] = " ".join(lines[3:])
     return out
 
 
@@ -460,13 +577,13 @@ def table(counts, title):
         print("%-24s %8d %8d" % (name, sum(count.values()), count["killed"]))
 
 
-def judge_all(judges, mutants, known, jobs):
+def judge_all(tree, judges, mutants, known):
     """Whether enough of them are killed; prints who lives at once, and at the end the figures. ^C ends it early."""
     killers, hung, longest, no_reason = collections.Counter(), 0, 0, 0
     files, kinds = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
-    pool = concurrent.futures.ThreadPoolExecutor(jobs)
-    results = zip(mutants, pool.map(lambda mutant: judged(judges, mutant), mutants))
-    with open(JUDGED, "w", encoding="utf-8") as log:
+    pool = concurrent.futures.ThreadPoolExecutor(tree.jobs)
+    results = zip(mutants, pool.map(lambda mutant: judged(tree, judges, mutant), mutants))
+    with open(os.path.join(tree.top, "judged.txt"), "w", encoding="utf-8") as log:
         try:
             for mutant, (who, verdict, seconds) in results:
                 longest, hung = max(longest, seconds), hung + (verdict == HANGS)
@@ -477,7 +594,7 @@ def judge_all(judges, mutants, known, jobs):
                     mutant.number, mutant.file, mutant.line, seconds, verdict, who or "nobody"))
                 log.flush()
                 if not who:
-                    reason = known.get((mutant.file, mutant.function, mutant.before, mutant.after))
+                    reason = known.get(key(mutant))
                     no_reason += reason is None
                     show(mutant, UNDECIDED if verdict == UNDECIDED else reason or NO_REASON[
                         any(judge.seen[mutant.number] for judge in judges)])
@@ -488,41 +605,59 @@ def judge_all(judges, mutants, known, jobs):
     table(files, "file")
     table(kinds, "kind")
     print("\nkilled by: " + ", ".join("%s %d" % one for one in killers.most_common()) + "; by hanging: %d" % hung)
-    print("%d mutants, %d killed (%.1f %%), %d live (%d without a reason), longest %.0f s of processor" % (
-        done, done - alive, 100 * (done - alive) / max(done, 1), alive, no_reason, longest))
-    return 100 * (done - alive) >= KILLED_PERCENT * done
+    print("%d mutants, %d killed (%.1f %%), %d live (%d without a reason), longest %.0f s of %s" % (
+        done, done - alive, 100 * (done - alive) / max(done, 1), alive, no_reason, longest,
+        "the clock" if tree.scope.clock else "processor"))
+    return 100 * (done - alive) >= tree.scope.percent * done
+
+
+def run(tree, known, said):
+    """Whether enough of those drawn are killed."""
+    judges = [tree.judge(*one) for one in tree.compile() if not said.proof or not one[0].startswith("tests of")]
+    judges = [judge for judge in judges if judge]
+    drawn = chosen(tree.mutants, said)
+    print("%d mutants of %d, %d judges of %.0f s in all\n" % (
+        len(drawn), len(tree.mutants), len(judges), sum(judge.seconds for judge in judges)), flush=True)
+    return judge_all(tree, judges, drawn, known)
+
+
+def chosen(mutants, said):
+    """Those of one scope that the words of the command are about."""
+    if said.numbers:
+        numbered = {mutant.number: mutant for mutant in mutants}
+        return [numbered[number] for number in map(int, said.numbers.split(",")) if number in numbered]
+    rooms = said.rooms.replace(",", " ").split()
+    return draw([mutant for mutant in mutants if said.only in ("", mutant.file) and
+                 (not rooms or (os.path.dirname(mutant.file) or "core") in rooms)], said.count, said.seed)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--count", type=int, default=240, help="mutants drawn, of each file its share (240)")
     options.add_argument("--seed", type=int, default=1, help="of the draw (1)")
-    options.add_argument("--only", default="", metavar="FILE", help="of this file of src/core alone")
+    options.add_argument("--rooms", default="", metavar="ROOM,ROOM", help="of these alone, as src/ names them")
+    options.add_argument("--only", default="", metavar="FILE", help="of this file of core, or ROOM/FILE, alone")
     options.add_argument("--numbers", default="", metavar="N,N", help="these mutants, as the report names them")
     options.add_argument("--list", action="store_true", help="print the mutants drawn; run nothing")
-    options.add_argument("--proof", action="store_true", help="without the tests of core: vectors, sim and search alone")
+    options.add_argument("--proof", action="store_true", help="of core, by vectors, sim and search alone")
     options.add_argument("--jobs", type=int, default=os.cpu_count(), help="at a time (one for each processor)")
     said = options.parse_args()
-    texts, mutants = all_mutants()
-    if said.only and said.only not in texts or said.count < 1 or said.jobs < 1:
-        options.error("--only takes one of: " + " ".join(texts) if said.only else "counts begin at 1")
-    known = excuses(mutants)
-    drawn = draw([m for m in mutants if said.only in ("", m.file)], said.count, said.seed)
-    if said.numbers:
-        drawn = [mutants[int(number) - 1] for number in said.numbers.split(",")]
+    if said.count < 1 or said.jobs < 1:
+        options.error("counts begin at 1")
+    trees = [Tree(scope, said.jobs) for scope in SCOPES]
+    known = excuses([mutant for tree in trees for mutant in tree.mutants])
+    trees = [tree for tree in trees if chosen(tree.mutants, said) and (tree.scope.ours or not said.proof)]
+    if not trees:
+        options.error("there is no such mutant: --only takes a FILE of core or ROOM/FILE, --rooms folders of src")
     if said.list:
-        for mutant in sorted(drawn):
-            show(mutant, known.get((mutant.file, mutant.function, mutant.before, mutant.after), ""))
-        print("%d of %d mutants" % (len(drawn), len(mutants)))
+        for tree in trees:
+            drawn = chosen(tree.mutants, said)
+            for mutant in sorted(drawn):
+                show(mutant, known.get(key(mutant), ""))
+            print("%d of %d mutants" % (len(drawn), len(tree.mutants)))
         return 0
     os.nice(10)
-    make_tree(texts, len(mutants))
-    judges = [without(who, command) for who, command in commands(build())
-              if who != "tests of core" or not said.proof]
-    judges = [judge for judge in judges if judge]
-    print("%d mutants of %d, %d judges of %.0f s in all\n" % (
-        len(drawn), len(mutants), len(judges), sum(judge.seconds for judge in judges)), flush=True)
-    return 0 if judge_all(judges, drawn, known, said.jobs) else 1
+    return 0 if all([run(tree, known, said) for tree in trees]) else 1
 
 
 if __name__ == "__main__":
