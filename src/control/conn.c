@@ -292,7 +292,12 @@ int conn_begin(int fd, const struct conn_address *address)
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->bytes) &&
 	    errno != EINPROGRESS)
 		return -errno;
-	return is_itself(fd, address) ? -ECONNREFUSED : 0;
+	if (!is_itself(fd, address))
+		return 0;
+	/* A close that resets: nothing of it waits for its own last packets, and keeps the address. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+			 sizeof(struct linger));
+	return -ECONNREFUSED;
 }
 
 int conn_connect(struct conn **conn, const struct conn_address *address, uint64_t now_ns,

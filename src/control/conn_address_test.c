@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -30,7 +31,8 @@ static void conn__addresses_are_understood_or_refused(void **state)
 	assert_resolves("[::1]:80", 0, "[::1]:80");
 	assert_resolves("[::1]", 0, "[::1]:7171");
 	assert_resolves("::1", 0, "[::1]:7171");
-	assert_resolves("localhost:80", 0, "localhost:80");
+	if (!access("/etc/hosts", R_OK)) /* a Debian from debootstrap has none */
+		assert_resolves("localhost:80", 0, "localhost:80");
 	assert_resolves("@name", 0, "@name");
 	assert_resolves("127.0.0.1:", -EINVAL, "127.0.0.1:");
 	assert_resolves("127.0.0.1:70000", -EINVAL, "127.0.0.1:70000");
