@@ -22,8 +22,10 @@ enum {
 	LANES = 4, /* jobs at a time */
 	RANKS_MAX = 4,
 	TEXT_MAX = 512,
-	WARM_JOBS = 100, /* more than tallyd remembers names */
-	HANG_S = 90,     /* a job on a lossy link and a busy machine takes some seconds */
+	WARM_JOBS = 100, /* more than tallyd remembers names, */
+	WARM_JOBS_A_MINUTE =
+		20,  /* and until malloc keeps no more than before: a block of slots has 2 MiB */
+	HANG_S = 90, /* a job on a lossy link and a busy machine takes some seconds */
 	GROWTH_KIB_MAX = 1024,
 };
 
@@ -222,7 +224,7 @@ static void say(double began_s)
 }
 
 /* Jobs begin until `until_s`, or until so many have begun; then the last ones end. */
-static void run(double until_s, unsigned jobs, FILE *csv)
+static void run(double until_s, unsigned jobs, bool is_warming, FILE *csv)
 {
 	double began_s = now_s(), sample_s = began_s, say_s = began_s + 60;
 	static unsigned number;
@@ -235,7 +237,7 @@ static void run(double until_s, unsigned jobs, FILE *csv)
 			bool may_begin = now_s() < until_s && begun < jobs;
 
 			if (!lanes[i].is_used && may_begin) {
-				lane_begin(&lanes[i], number++, jobs == WARM_JOBS);
+				lane_begin(&lanes[i], number++, is_warming);
 				begun++;
 			}
 			is_busy |= lanes[i].is_used && (lane_serve(&lanes[i]) || may_begin);
@@ -275,11 +277,12 @@ static int soak(double minutes, FILE *csv)
 	bool is_good;
 	double began_s;
 
-	run(now_s() + 120, WARM_JOBS, NULL);
+	run(now_s() + 120 + 10 * minutes, WARM_JOBS + (unsigned)(WARM_JOBS_A_MINUTE * minutes),
+	    true, NULL);
 	is_good = rest("before", &rss_before, &fds_before);
 	memset(&totals, 0, sizeof(totals));
 	began_s = now_s();
-	run(began_s + minutes * 60, UINT32_MAX, csv);
+	run(began_s + minutes * 60, UINT32_MAX, false, csv);
 	say(began_s);
 	is_good &= rest("after", &rss_after, &fds_after);
 	if (rss_after > rss_before + GROWTH_KIB_MAX || fds_after != fds_before) {
