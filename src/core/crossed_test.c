@@ -136,6 +136,43 @@ static void crossed__nothing_is_said_before_it_has_stood_for_long_enough(void **
 	assert_false(said(crossed[0], crossed[1], 4));
 }
 
+/* However short the heartbeat time is: a round comes each second, and may be late. */
+static void crossed__what_has_stood_for_as_long_as_a_round_is_fresh_is_enough(void **state)
+{
+	(void)state;
+	begin();
+	for (uint32_t i = 0; i < 4; i++) {
+		round_of(0, 2, crossed[0]);
+		round_of(1, 2, crossed[1]);
+		assert_int_equal(crossed_find(&look, test.views, JOBS, test.now_ns, 1, &test.cycle),
+				 i == 3);
+		test.now_ns += second_ns;
+	}
+}
+
+static void crossed__more_ranks_than_there_is_room_for_are_counted(void **state)
+{
+	enum { MANY = CROSSED_RECORDS_MAX + 7 };
+	struct crossed_view *view = calloc(1, crossed_view_bytes(MANY));
+	struct crossed_view *const views[] = { view };
+
+	(void)state;
+	assert_non_null(view);
+	crossed_view_init(view, MANY);
+	view->has_said = 1;
+	for (uint32_t i = 0; i < MANY; i++)
+		view->member[i].said = (struct crossed_said){ .process = i + 1, .is_there = 1 };
+	assert_false(crossed_find(&look, views, 1, 1, 1, &test.cycle));
+	assert_true(look.has_given_up);
+	assert_int_equal(look.found, MANY);
+	view->member[0].said.is_there = 0;
+	view->size -= 6; /* just as many as there is room for */
+	assert_false(crossed_find(&look, views, 1, 1, 1, &test.cycle));
+	assert_false(look.has_given_up);
+	assert_int_equal(look.found, CROSSED_RECORDS_MAX);
+	free(view);
+}
+
 /* Since the last round others may have ended it: a job of the cycle is asked no more. */
 static void crossed__what_was_heard_long_ago_is_nothing(void **state)
 {
@@ -335,6 +372,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(crossed__two_that_wait_for_each_other_are_named),
 		cmocka_unit_test(crossed__a_job_that_is_in_no_circle_does_not_end),
 		cmocka_unit_test(crossed__nothing_is_said_before_it_has_stood_for_long_enough),
+		cmocka_unit_test(crossed__what_has_stood_for_as_long_as_a_round_is_fresh_is_enough),
+		cmocka_unit_test(crossed__more_ranks_than_there_is_room_for_are_counted),
 		cmocka_unit_test(crossed__what_was_heard_long_ago_is_nothing),
 		cmocka_unit_test(crossed__a_thread_that_does_not_wait_may_end_it),
 		cmocka_unit_test(crossed__who_has_moved_between_two_answers_is_not_stuck),
