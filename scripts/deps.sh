@@ -12,7 +12,7 @@ demo=("${build[@]}" dataset-fashion-mnist)
 # mpi: what tally is compared with. manpages-dev: data that trains. mmdebstrap: an empty Debian to install into.
 mpi=(libopenmpi-dev openmpi-bin)
 test=("${demo[@]}" clang libclang-rt-14-dev clang-format g++ shellcheck linux-libc-dev libbpf-dev bpftool
-	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap "${mpi[@]}")
+	gcc-aarch64-linux-gnu libc6-dev-arm64-cross iproute2 ethtool procps gnuplot-nox manpages-dev mmdebstrap xz-utils "${mpi[@]}")
 bench=("${build[@]}" "${mpi[@]}" iproute2)
 
 case ${1-} in
