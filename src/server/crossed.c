@@ -147,11 +147,10 @@ static void limit_say(struct server *server, uint64_t now_ns)
 {
 	const struct crossed_look *look = &server->crossed.look;
 
-	if (!look->has_given_up) {
-		if (now_ns - server->crossed.gave_up_ns >= ABLE_MS * MS_NS)
-			server->crossed.is_limit_said = false;
+	if (now_ns - server->crossed.gave_up_ns >= ABLE_MS * MS_NS)
+		server->crossed.is_limit_said = false;
+	if (!look->has_given_up)
 		return;
-	}
 	server->crossed.gave_up_ns = now_ns;
 	if (server->crossed.is_limit_said)
 		return;
