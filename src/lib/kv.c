@@ -94,6 +94,7 @@ static int servers_resolve(struct tally_kv *kv, const char *text)
 	for (uint32_t s = 0; s < kv->servers; s++) {
 		size_t bytes = strcspn(text, ",");
 		char one[CONN_ADDRESS_BYTES];
+		const char *unfit;
 		int error = -EINVAL;
 
 		if (bytes < sizeof(one)) {
@@ -107,6 +108,11 @@ static int servers_resolve(struct tally_kv *kv, const char *text)
 				error == -EINVAL   ? "not host:port"
 				: error == -ENOENT ? "no such host"
 						   : "the name server does not answer");
+		unfit = conn_address_unfit(&kv->server[s].at);
+		if (unfit)
+			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
+					    "tally_kv_open: server %u of \"%s\" is %s", s, text,
+					    unfit);
 		kv_server_init(&kv->server[s], kv, s);
 		text += bytes + (text[bytes] == ',');
 	}

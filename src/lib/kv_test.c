@@ -506,6 +506,9 @@ static void kv__bad_arguments_are_named(void **state)
 	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "rank 2");
 	options = options_of("127.0.0.1:99999", 0);
 	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "not host:port");
+	options.servers = "0.0.0.0:7272";
+	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT,
+	       "server 0 of \"0.0.0.0:7272\" is every address and no host's");
 	options = options_of(NULL, 0);
 	unsetenv("TALLY_SERVERS");
 	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "TALLY_SERVERS");
