@@ -390,6 +390,18 @@ static void old_put(struct log *log, int fd)
 	log->old[log->old_count++] = fd;
 }
 
+int log_watch(struct log *log, const char *path, char error[PS_ERROR_MAX])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return failed(error, path, errno);
+	pthread_mutex_lock(&log->lock);
+	old_put(log, fd);
+	pthread_mutex_unlock(&log->lock);
+	return 0;
+}
+
 int log_turn(struct log *log, const char *path, struct record_sum *before, char error[PS_ERROR_MAX])
 {
 	int fd, why;

@@ -54,6 +54,9 @@ bool log_is_stuck(struct log *log);
  * that came before is durable when this returns: *before. 0, or -1 with a sentence: it goes on with the old file. */
 int log_turn(struct log *log, const char *path, struct record_sum *before,
 	     char error[PS_ERROR_MAX]);
+/* The file at `path` is one before the present one, of a life before this: it is looked at as well. 0, or -1 with a
+ * sentence. */
+int log_watch(struct log *log, const char *path, char error[PS_ERROR_MAX]);
 /* Of the files before the present one none is needed any more: they may be deleted. (LOG_OLD_MAX of them are looked at,
  * the latest.) */
 enum { LOG_OLD_MAX = 4 };

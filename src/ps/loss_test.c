@@ -387,10 +387,23 @@ static void loss__folder_that_is_made_again_gets_no_checkpoint(void **unused)
 }
 
 /* The checkpoint that was to stand for it has failed: the next log alone is not the table. */
+static void deleted_is_noticed(struct ps_table *table, uint64_t number, struct rng *rng)
+{
+	char path[96];
+
+	name_of(number, "log", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(batch(table, 1, rng), PS_BATCH_TAKEN);
+	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	assert_int_equal(ps_table_trouble(table), ENOENT);
+	assert_false(ps_table_is_durable(table, ps_table_position(table)));
+}
+
 static void loss__of_a_log_that_no_checkpoint_stands_for_acknowledges_nothing(void **unused)
 {
 	struct ps_table *table = open_as(OPTIMISER_SUM);
-	char partial[96], path[96];
+	char partial[96];
 	struct rng rng;
 
 	(void)unused;
@@ -402,15 +415,31 @@ static void loss__of_a_log_that_no_checkpoint_stands_for_acknowledges_nothing(vo
 	assert_int_equal(ps_table_checkpoint(table, error), 0);
 	checkpoint_wait(table, -1);
 	settle(table);
-	name_of(0, "log", path);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(batch(table, 1, &rng), PS_BATCH_TAKEN);
-	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	assert_int_equal(ps_table_trouble(table), ENOENT);
-	assert_false(ps_table_is_durable(table, ps_table_position(table)));
+	deleted_is_noticed(table, 0, &rng);
 	assert_int_equal(rmdir(partial), 0);
 	ps_table_close(table);
+}
+
+/* The table rests on them until there is a checkpoint. */
+static void loss__of_a_log_of_a_former_life_acknowledges_nothing(void **unused)
+{
+	struct rng rng;
+
+	(void)unused;
+	rng_init(&rng, 99, 0);
+	for (uint64_t life = 1; life <= 3; life++) {
+		struct ps_table *table = open_as(OPTIMISER_SUM);
+
+		begin(table, life);
+		assert_int_equal(batch(table, 0, &rng), PS_BATCH_TAKEN);
+		settle(table);
+		if (life < 3) {
+			end(table);
+			continue;
+		}
+		deleted_is_noticed(table, 1, &rng);
+		ps_table_close(table);
+	}
 }
 
 /* A checkpoint that is there stands for all before it, which it removes. */
@@ -450,6 +479,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 			loss__of_a_log_that_no_checkpoint_stands_for_acknowledges_nothing,
 			files_remove),
+		cmocka_unit_test_teardown(loss__of_a_log_of_a_former_life_acknowledges_nothing,
+					  files_remove),
 		cmocka_unit_test_teardown(loss__of_what_a_checkpoint_stands_for_is_none,
 					  files_remove),
 		cmocka_unit_test_teardown(loss__folder_that_is_made_again_gets_no_checkpoint,

@@ -490,7 +490,7 @@ int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[
 		return -1;
 	}
 	table->is_old = true;
-	table->number = found.has_checkpoint ? found.checkpoint : 0;
+	table->number = table->first = found.has_checkpoint ? found.checkpoint : 0;
 	table->oldest = found.first < table->number ? found.first : table->number;
 	ps_table_path(table, table->number, "checkpoint", path, sizeof(path));
 	if (found.has_checkpoint && checkpoint_read(table, path, error) < 0)

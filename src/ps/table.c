@@ -440,6 +440,12 @@ static int log_begin_first(struct ps_table *table, const struct record_sum *has,
 	}
 	if (log_open(&table->log, &options, error))
 		return -1;
+	/* No checkpoint stands for these: the table rests on them. */
+	for (uint64_t number = table->first; number < table->number; number++) {
+		ps_table_path(table, number, "log", path, sizeof(path));
+		if (log_watch(table->log, path, error))
+			return -1;
+	}
 	/* Again in a log that goes on: the map may be a new one. */
 	ps_table_log_begin(table);
 	return 0;

@@ -91,6 +91,7 @@ struct ps_table {
 	uint32_t map_version, map_keys;
 	uint64_t map_digest; /* as the log has them, of the highest version; 0: none yet */
 	uint64_t number;     /* of the log that is written */
+	uint64_t first;      /* the first log that this life has read */
 	uint64_t oldest;     /* of the files that there are */
 	/* What the log before this one had, if there is one that is read. */
 	struct record_sum before;
