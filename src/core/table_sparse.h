@@ -54,7 +54,9 @@ CORE_INLINE uint32_t sparse_place(const struct sparse_table *table, uint32_t wor
 /* R-SP-1: a generation is how many fences there have been, and random bits: ordered, and nobody can guess it. */
 enum {
 	SPARSE_RANDOM_BITS = 40,
-	SPARSE_FENCES_SPARE = 1 << 16, /* for what nobody asks for: 18 hours of one a second */
+	SPARSE_FENCES_SPARE =
+		1 << 16, /* not for other maps and switches: 18 hours of one a second */
+	SPARSE_FENCES_LAST = 1 << 10, /* nor for workers in place of others */
 };
 #define SPARSE_FENCES_MAX (UINT64_MAX >> SPARSE_RANDOM_BITS)
 

@@ -181,6 +181,8 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 
 /* ---- spent.c: R-SP-1 ---- */
 
+/* After a fence: if it is one of the last, the operator has to know. */
+void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted);
 /* Does OPEN need a fence of a table that has none to spare? Then it has been told so. */
 bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open);

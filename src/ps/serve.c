@@ -359,9 +359,9 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	       hosted->table->shape.window * sizeof(uint64_t));
 	if (is_deleted(server, hosted, conn) || ps_share_other_job(server, conn, said) ||
 	    ps_share_refuse(server, hosted, conn, said) ||
-	    ps_steps_refuse(server, hosted, conn, said) ||
 	    ps_spent_refuse(server, hosted, conn, said) ||
-	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)))
+	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)) ||
+	    ps_steps_refuse(server, hosted, conn, said)) /* the last: it takes the mode */
 		return;
 	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
 	conn->is_held = conn->incarnation > had && had && !ps_summed_is_drained(server, hosted);
@@ -381,8 +381,10 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	if (begins)
 		ps_summed_drop(server, hosted);
 	opened_say(server, hosted, conn, conn->incarnation == had);
-	if (begins)
+	if (begins) {
 		ps_summed_begin(server, hosted);
+		ps_spent_say(server, hosted);
+	}
 	/* R-SP-34: it may have stood for the last report. A JOIN after that begins a generation, and finds a switch in this. */
 	ps_gather_turn(server, hosted);
 	ps_log(server, PS_INFO, "table %s: %s has %s", said->name, conn->who,

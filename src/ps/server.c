@@ -198,10 +198,7 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 	       table->map.keys, (unsigned long long)table->replayed);
 	ps_steps_begin(server, hosted);
 	hosted->saved_ns = ps_now(server);
-	if (server_sparse_is_spent(home_sparse_server(table->home))) {
-		ps_table_spent(table, error);
-		ps_log(server, PS_WARN, "%s", error);
-	}
+	ps_spent_say(server, hosted);
 	if (table->has_lost)
 		ps_table_disown(table);
 	if (table->options.durability == PS_CHECKPOINT) {

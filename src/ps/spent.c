@@ -8,14 +8,13 @@
 
 void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
 {
-	snprintf(
-		error, PS_ERROR_MAX,
-		"table %s: its generations are used up: %" PRIu64 " of %" PRIu64
-		" fences were: pull what it has, and push that into a table of another name, or in "
-		"another folder",
-		table->options.name,
-		(uint64_t)sparse_fences(home_sparse_server(table->home)->generation),
-		(uint64_t)SPARSE_FENCES_MAX);
+	snprintf(error, PS_ERROR_MAX,
+		 "table %s: its generations are used up: %" PRIu64 " of %" PRIu64
+		 " fences were: pull what it has, and begin a table of another name, or in another "
+		 "folder",
+		 table->options.name,
+		 (uint64_t)sparse_fences(home_sparse_server(table->home)->generation),
+		 (uint64_t)SPARSE_FENCES_MAX);
 }
 
 int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX])
@@ -27,14 +26,26 @@ int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_
 	return -1;
 }
 
+void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted)
+{
+	char why[PS_ERROR_MAX];
+
+	if (!server_sparse_is_spent(home_sparse_server(hosted->table->home)))
+		return;
+	ps_table_spent(hosted->table, why);
+	ps_log_stranger(server, "%s", why);
+}
+
 bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open)
 {
 	const struct server_sparse *state = home_sparse_server(hosted->table->home);
 	char why[PS_ERROR_MAX];
 
+	/* As long as it can be borne: who pulls its rows has to come first. */
 	if (conn->incarnation <= state->memory.worker[conn->worker].incarnation ||
-	    !server_sparse_is_replaced(state, conn->worker) || !server_sparse_is_spent(state))
+	    !server_sparse_is_replaced(state, conn->worker) ||
+	    sparse_fences_left(state->generation) > SPARSE_FENCES_LAST)
 		return false;
 	ps_table_spent(hosted->table, why);
 	ps_serve_refuse(server, conn, open, KV_REFUSED_UNSUPPORTED,

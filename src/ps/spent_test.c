@@ -12,7 +12,7 @@
 enum { WAIT_MS = 20000, HOT = 3 };
 
 static char map_path[] = "/tmp/tally-spent-map-XXXXXX";
-static atomic_uint refused_map, at_end, gone, here; /* lines that say so */
+static atomic_uint refused_map, at_end, gone, here, used_up; /* lines that say so */
 
 static void on_line(void *arg, enum ps_level level, const char *line)
 {
@@ -21,6 +21,7 @@ static void on_line(void *arg, enum ps_level level, const char *line)
 	at_end += strstr(line, "nothing hot is summed any more") != NULL;
 	gone += strstr(line, "its switch has gone") != NULL;
 	here += strstr(line, "is summed here") != NULL;
+	used_up += strstr(line, "its generations are used up: ") != NULL;
 	refused_map += strstr(line, "its generations are used up: ") &&
 		       strstr(line, "version 1 of the map goes on");
 }
@@ -103,7 +104,7 @@ static int options_make(void **state)
 	(void)state;
 	options_begin();
 	options.log = on_line;
-	refused_map = at_end = gone = here = 0;
+	refused_map = at_end = gone = here = used_up = 0;
 	map_write(map_path, 1, HOT);
 	return 0;
 }
@@ -121,7 +122,7 @@ static void open_refused(uint16_t worker, uint64_t incarnation)
 	hear_no(fd, KV_REFUSED_UNSUPPORTED, "table t: its generations are used up: ");
 	snprintf(part, sizeof(part), "nobody comes in place of worker %u any more", worker);
 	assert_non_null(strstr(said.text, part));
-	assert_non_null(strstr(said.text, "push that into a table of another name"));
+	assert_non_null(strstr(said.text, "begin a table of another name"));
 	assert_int_equal(said.about, KV_OPEN);
 	close(fd);
 }
@@ -131,7 +132,7 @@ static void spent__table_takes_nobody_in_place_of_another(void **state)
 {
 	int fd;
 
-	late(SPARSE_FENCES_SPARE + 2);
+	late(SPARSE_FENCES_LAST + 2);
 	assert_int_equal(begin(state), 0);
 	close(open_one(0, 1));
 	close(open_one(0, 2)); /* the last that is not spared */
@@ -141,7 +142,7 @@ static void spent__table_takes_nobody_in_place_of_another(void **state)
 		assert_true(said.is_known);
 		assert_int_equal(said.number, life);
 		assert_int_equal(sparse_fences(said.generation),
-				 SPARSE_FENCES_MAX - SPARSE_FENCES_SPARE + life - 1);
+				 SPARSE_FENCES_MAX - SPARSE_FENCES_LAST + life - 1);
 		batch_say(fd, life, 5, -3);
 		hear(fd, KV_DONE);
 		pull_say(fd, 0, 0);
@@ -152,6 +153,45 @@ static void spent__table_takes_nobody_in_place_of_another(void **state)
 		end(state);
 		assert_int_equal(begin(state), 0);
 	}
+	end(state);
+}
+
+/* Not the one who is refused, but who is here says what the table is to him. */
+static void spent__who_is_refused_changes_no_mode(void **state)
+{
+	struct kv_message hello = hello_of(0, 2), open = { .type = KV_OPEN,
+							   .name = "t",
+							   .servers = 1,
+							   .dim = DIM,
+							   .mode = KV_BOUNDED,
+							   .staleness = 3 };
+	int here_fd, fd;
+
+	late(SPARSE_FENCES_LAST + 1);
+	assert_int_equal(begin(state), 0);
+	here_fd = open_one(0, 1);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear_no(fd, KV_REFUSED_UNSUPPORTED, "table t: its generations are used up: ");
+	close(fd);
+	close(open_one(1, 1));
+	close(here_fd);
+	end(state);
+}
+
+/* Until then it says so, and who pulls its rows may come. */
+static void spent__table_says_so_and_goes_on(void **state)
+{
+	late(SPARSE_FENCES_SPARE + 2);
+	assert_int_equal(begin(state), 0);
+	close(open_one(0, 1));
+	assert_int_equal(used_up, 0);
+	close(open_one(0, 2));
+	wait_until(&used_up, 1);
+	close(open_one(0, 3));
+	wait_until(&used_up, 2);
 	end(state);
 }
 
@@ -282,6 +322,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup(spent__##name, options_make)
 	const struct CMUnitTest tests[] = {
 		T(table_takes_nobody_in_place_of_another),
+		T(who_is_refused_changes_no_mode),
+		T(table_says_so_and_goes_on),
 		T(table_keeps_its_map),
 		T(table_without_a_generation_does_not_begin),
 		T(table_accepts_no_loss),
