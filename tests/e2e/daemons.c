@@ -288,10 +288,5 @@ const char *daemon_said(const struct daemon *daemon, const char *what)
 
 const char *daemon_address(const struct daemon *daemon)
 {
-	static char first[DAEMON_ADDRESS_BYTES];
-
-	if (*daemon->address)
-		return daemon->address;
-	snprintf(first, sizeof(first), "127.1.%d.%d:0", getpid() >> 8 & 0xff, getpid() & 0xff);
-	return first;
+	return *daemon->address ? daemon->address : "127.0.0.1:0";
 }

@@ -61,8 +61,7 @@ void daemon_end(struct daemon *daemon, int signal_number);
 /* What follows the last `what` in the whole lines of this life, up to a comma, a blank or the line's end; NULL: it has
  * not said that. Valid until the next call. */
 const char *daemon_said(const struct daemon *daemon, const char *what);
-/* To be given to its next life: where the last one was; before the first any port of an address that the test has for
- * itself: while nobody listens there, a connection that somebody else makes is not given that port. */
+/* To be given to its next life: where the last one was; before the first any port of 127.0.0.1. */
 const char *daemon_address(const struct daemon *daemon);
 
 #endif
