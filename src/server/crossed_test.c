@@ -124,7 +124,7 @@ static void crossed__it_is_said_again_only_after_looks_were_able_again(void **st
 	assert_int_equal(test.warnings, 2);
 	assert_non_null(strstr(test.line, "16386 ranks of all jobs"));
 	test.now_ns += 60 * second_ns; /* nobody waits, so there is no look */
-	say_for(1, 3);
+	say_for(1, 2);
 	assert_int_equal(test.warnings, 3);
 	end();
 }
