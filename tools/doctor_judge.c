@@ -31,6 +31,9 @@ const char *doctor_join_advice(int result, const char *text)
 		       "it, both ways?";
 	if (result == TALLY_ERR_DENIED && strstr(text, "key"))
 		return "give TALLY_KEY or TALLY_KEY_FILE what tallyd --key-file has";
+	if (result == TALLY_ERR_TIMEOUT &&
+	    strstr(text, "did not grant")) /* a job of one rank waits for nobody */
+		return "is it tallyd that listens there, or another program?";
 	if (result == TALLY_ERR_NO_RESOURCE)
 		return "wait until others have ended, or raise that limit of tallyd";
 	return NULL;

@@ -124,6 +124,10 @@ static void advice__speaks_of_firewalls_where_one_is_meant(void **state)
 	advice = doctor_join_advice(TALLY_ERR_DENIED, "it wants a key, and none was said");
 	assert_non_null(strstr(advice, "TALLY_KEY"));
 	assert_null(strstr(advice, "firewall"));
+	advice = doctor_join_advice(TALLY_ERR_TIMEOUT,
+				    "the aggregator at a:80 did not grant the job within 10 s");
+	assert_non_null(strstr(advice, "is it tallyd"));
+	assert_null(doctor_join_advice(TALLY_ERR_TIMEOUT, "a sum did not end within its deadline"));
 	advice = doctor_join_advice(TALLY_ERR_NO_RESOURCE, "all 64 jobs (--jobs-max) are in use");
 	assert_null(strstr(advice, "firewall"));
 }

@@ -34,7 +34,13 @@ doctor() {
 
 # says PATTERN - a line of its output is so.
 says() {
-	grep -Eq -- "$1" "$tmp/out" || fail "no line like $1"
+	grep -Eq -- "$1" "$tmp/out" || { fail "no line like $1" && return 1; }
+}
+
+# names FAULT PATTERN - that line names what is wrong here, on purpose.
+faults=()
+names() {
+	says "$2" && faults+=("$1")
 }
 
 # start [ARGUMENT...] - a tallyd; $address is then where it listens.
@@ -104,24 +110,26 @@ says "^ok    join +$address_re: "
 TALLY_IFNAME=lo TALLY_AGGREGATOR=$address doctor 0
 says "^ok    ifname +TALLY_IFNAME=lo takes lo $loopback"
 TALLY_IFNAME=nosuch doctor 0
-says '^warn  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
+names "TALLY_IFNAME matches nothing, local mode" '^warn  ifname +TALLY_IFNAME=nosuch matches no IPv4 address here: .*lo 127\.0\.0\.1'
 TALLY_IFNAME=nosuch doctor 1 --aggregator "$address"
-says "^fail  ifname +TALLY_IFNAME=nosuch matches no IPv$family address here: .*lo $loopback"
+names "TALLY_IFNAME matches nothing" "^fail  ifname +TALLY_IFNAME=nosuch matches no IPv$family address here: .*lo $loopback"
 echo "TALLY_AGGREGATOR=$address" >"$tmp/.tally.conf"
 doctor 0
 says "^ok    config +$tmp/.tally.conf: read"
 says "^ok    join +$address_re: "
 TALLY_RANK=1 doctor 1
-says '^fail  launcher +half of .*TALLY_RANK=1 TALLY_SIZE=\(not set\)'
+names "half of who I am" '^fail  launcher +half of .*TALLY_RANK=1 TALLY_SIZE=\(not set\)'
+TALLY_RANK=5 TALLY_SIZE=2 doctor 1
+names "a rank that the job does not have" '^fail  launcher +TALLY_RANK=5 but TALLY_SIZE=2'
 TALLY_DEADLINE_S=soon doctor 1
-says '^fail  settings +TALLY_DEADLINE_S=soon'
+names "a setting that is no number" '^fail  settings +TALLY_DEADLINE_S=soon'
 echo 'TALLY_AGREGATOR=x' >"$tmp/.tally.conf"
 doctor 1
-says "^fail  config +$tmp/.tally.conf:1: TALLY_AGREGATOR: there is no such variable"
+names "a variable that does not exist" "^fail  config +$tmp/.tally.conf:1: TALLY_AGREGATOR: there is no such variable"
 printf 'TALLY_KEY=hunter2\n' >"$tmp/.tally.conf"
 chmod 644 "$tmp/.tally.conf"
 doctor 0
-says "^warn  config +$tmp/.tally.conf holds a key"
+names "a key that others may read" "^warn  config +$tmp/.tally.conf holds a key"
 grep -q hunter "$tmp/out" "$tmp/err" && fail "the key is shown"
 rm "$tmp/.tally.conf"
 
@@ -184,6 +192,12 @@ while True:
                 one.close()
                 other.close()
 '
+	listen='
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+time.sleep(60)
+'
 	for _ in {1..5}; do # the port that TCP was given, for UDP and for the way as well
 		stop
 		start --listen "$address"
@@ -198,7 +212,7 @@ while True:
 	for percent in 5 40; do
 		lossy "$percent" || fail "no way that loses $percent %"
 		doctor "$((percent == 40))" --aggregator "$lossy"
-		says "^$( ((percent == 40)) && echo 'fail ' || echo 'warn ') loss +of [0-9]+ packets .* [0-9.]+ % were lost, of their answers"
+		names "$percent % loss" "^$( ((percent == 40)) && echo 'fail ' || echo 'warn ') loss +of [0-9]+ packets .* [0-9.]+ % were lost, of their answers"
 		grep " loss " "$tmp/out"
 		there=$(sed -nE 's/^.* loss .* aggregator ([0-9]+)\.[0-9] % were lost.*/\1/p' "$tmp/out")
 		((${there:-0} >= percent / 2)) || fail "of $percent % doctor has seen ${there:-none}"
@@ -217,25 +231,31 @@ while True:
 	done
 	lossy 100 || fail "no way that loses all"
 	doctor 1 --aggregator "$lossy"
-	says '^fail  join .*UDP to .* does not'
+	names "no UDP" '^fail  join .*UDP to .* does not'
 	says '-> .*firewall'
 	lossy_end
 	lossy 0 1000 || fail "no way that loses what is long"
 	doctor 1 --aggregator "$lossy"
-	says '^fail  join .*path MTU is below [0-9]+: .* get no answer, short ones do'
+	names "a smaller MTU on the path" '^fail  join .*path MTU is below [0-9]+: .* get no answer, short ones do'
 	grep -q firewall "$tmp/out" && fail "advice about firewalls for an MTU"
 	lossy_end
+	coproc PROXY { exec python3 -c "$listen"; }
+	proxy=$PROXY_PID
+	read -r lossy <&"${PROXY[0]}"
+	doctor 1 --aggregator "$lossy"
+	names "another program listens" '-> is it tallyd that listens there, or another program\?$'
+	lossy_end
 else
-	echo "left out: a way that loses packets (python3)"
+	echo "left out: a way that loses packets, another program that listens (python3)"
 fi
 
 stop
 doctor 1 --aggregator "$address"
-says "^fail  tcp +aggregator $address_re: Connection refused"
+names "nobody listens" "^fail  tcp +aggregator $address_re: Connection refused"
 says '-> is tallyd running there, on that port\?$'
 grep -q join "$tmp/out" && fail "it joins although TCP failed"
 doctor 1 --aggregator nosuchhost.invalid
-says '^fail  tcp .*nosuchhost.invalid'
+names "no such host" '^fail  tcp .*nosuchhost.invalid'
 
 # What it finds full, or about to end, is not a firewall either.
 start --listen "$(host "$loopback"):0" --jobs-max 1
@@ -247,13 +267,13 @@ for _ in {1..100}; do
 	sleep 0.1
 done
 doctor 1 --aggregator "$address"
-says '^fail  join .*jobs-max'
+names "all jobs in use" '^fail  join .*jobs-max'
 says '-> wait until others have ended, or raise that limit'
 grep -q firewall "$tmp/out" && fail "advice about firewalls where all jobs are in use"
 kill -TERM "$tallyd"
 sleep 0.5
 doctor 1 --aggregator "$address"
-says '^fail  join .*shutting down'
+names "an aggregator that ends" '^fail  join .*shutting down'
 grep -q firewall "$tmp/out" && fail "advice about firewalls where it is draining"
 kill "$other"
 wait "$other" "$tallyd"
@@ -264,11 +284,11 @@ printf 'hunter2\n' >"$tmp/key"
 chmod 600 "$tmp/key"
 start --listen "$(host "$loopback"):0" --key-file "$tmp/key"
 doctor 1 --aggregator "$address"
-says '^fail  join .*key'
+names 'no key' '^fail  join .*key'
 says '-> give TALLY_KEY'
 grep -q firewall "$tmp/out" && fail "advice about firewalls for a missing key"
 TALLY_KEY=hunter3 doctor 1 --aggregator "$address"
-says '^fail  join .*key'
+names 'another key' '^fail  join .*key'
 TALLY_KEY_FILE=$tmp/key doctor 0 --aggregator "$address"
 says '^ok    settings .* a key'
 says '^ok    sum'
@@ -280,5 +300,6 @@ doctor 2 --aggregator a --aggregator b
 doctor 2 now
 doctor 0 --help
 says '^tally doctor'
+echo "${#faults[@]} faults named:$(printf ' %s;' "${faults[@]}")"
 ((failures == 0)) && echo "all promises hold"
 ((failures == 0))
