@@ -351,7 +351,7 @@ def bits():
 
 
 def memory():
-    title("Memory: 1 M features, 100,000 rows, 40 non-zeros each")
+    title("Memory of a rank")
     if not origin("memory"):
         return
     runs = [json.loads(line) for line in Section("memory").read("output").splitlines()]

@@ -123,7 +123,7 @@ def block(name, rows):
 def curves(name, xs, series, words, log=""):
     """series: {title: [y of each x]}."""
     script = block("d", [[x] + [ys[i] for ys in series.values()] for i, x in enumerate(xs)])
-    script += words + "\nset key outside; set xtics (%s)\n" % ", ".join('"%s" %g' % (x, x) for x in xs)
+    script += words + "\nset key above vertical maxrows 3; set xtics (%s)\n" % ", ".join('"%s" %g' % (x, x) for x in xs)
     script += "".join("set logscale %s\n" % axis for axis in log) + "plot " + ", ".join(
         "$d using 1:%d with linespoints linewidth 2 title '%s' noenhanced" % (i + 2, name) for i, name in enumerate(series))
     picture(name, script)
