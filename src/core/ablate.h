@@ -352,9 +352,6 @@ enum ablation {
 	ABLATE_KV_MADE_ALIKE,
 	ABLATE_KV_CARRY,
 	ABLATE_KV_CARRY_MOVED,
-	/* none of ours: the simulator runs a paper's rules instead (src/sim/published.h) */
-	ABLATE_PUBLISHED_SWITCHML,
-	ABLATE_PUBLISHED_P4SGD,
 };
 
 #ifndef ABLATE

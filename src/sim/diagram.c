@@ -86,12 +86,12 @@ static void row_draw(const struct columns *columns, const struct diagram_event *
 }
 
 /* With the papers' names; the first element, as plain data have it, says whose sum it is. */
-static void published_print(const struct diagram_event *event, FILE *file)
+static void published_print(const struct diagram_event *event, enum sim_rules rules, FILE *file)
 {
 	const struct wire *packet = &event->packet;
 
 	fprintf(file, "%s idx %u", type_name(packet->type), packet->slot);
-	if (TAKEN_OUT(PUBLISHED_SWITCHML))
+	if (rules == SIM_SWITCHML)
 		fprintf(file, " ver %u off %u", packet->flags & 1, packet->seq);
 	if (packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT)
 		fprintf(file, " [%d ...]", (int32_t)packet->tag);
@@ -99,7 +99,7 @@ static void published_print(const struct diagram_event *event, FILE *file)
 }
 
 static void event_print(const struct columns *columns, const struct diagram_event *event,
-			bool is_published, FILE *file)
+			enum sim_rules rules, FILE *file)
 {
 	static const char *const rounds[] = { "", " EXPONENT", " DETAIL", " ?" };
 	const struct wire *packet = &event->packet;
@@ -108,8 +108,8 @@ static void event_print(const struct columns *columns, const struct diagram_even
 
 	row_draw(columns, event, row);
 	fprintf(file, "%12.3f %s  ", (double)event->now_ns / 1000, row);
-	if (is_published) {
-		published_print(event, file);
+	if (rules != SIM_OURS) {
+		published_print(event, rules, file);
 		return;
 	}
 	fprintf(file, "%s slot %u seq %u%s%s%s g%u child %u tag %08x lanes %u exponent %u%s\n",
@@ -178,7 +178,7 @@ void diagram_draw(const struct diagram *diagram, const struct wiring *wiring, ui
 	for (; first < end; first++) {
 		const struct diagram_event *event = &diagram->event[first % DIAGRAM_EVENTS];
 		if (is_wanted(event, &columns, shard, slot))
-			event_print(&columns, event, diagram->is_published, file);
+			event_print(&columns, event, diagram->rules, file);
 	}
 	if (end < diagram->count)
 		fprintf(file, "         ... (and so on: nothing gets on)\n");

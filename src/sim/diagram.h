@@ -16,8 +16,8 @@ struct diagram_event {
 };
 
 struct diagram {
-	bool is_published; /* packets of published.h: other names */
-	uint64_t stuck_ns; /* not 0: since then nothing gets on */
+	enum sim_rules rules; /* packets of published.h have other names */
+	uint64_t stuck_ns;    /* not 0: since then nothing gets on */
 	uint64_t count;
 	struct diagram_event event[DIAGRAM_EVENTS];
 };

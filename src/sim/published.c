@@ -118,7 +118,7 @@ static void call(struct published_worker *worker)
 
 	if (*next == run->scenario->ops)
 		return;
-	if (TAKEN_OUT(PUBLISHED_P4SGD)) {
+	if (run->scenario->rules == SIM_P4SGD) {
 		if (!worker->unused[worker->seq])
 			return; /* a CONFIRM will be its time */
 		load_submit(run->load, worker->w, *next, &op);
@@ -142,14 +142,14 @@ static void worker_receive(struct published_worker *worker, const struct publish
 	struct run *run = worker->run;
 	uint32_t chunks_before = worker->filled;
 
-	if (!TAKEN_OUT(PUBLISHED_P4SGD) && worker->filled == worker->chunks)
-		return; /* between two tensors nobody receives */
-	if (TAKEN_OUT(PUBLISHED_P4SGD)) {
+	if (run->scenario->rules == SIM_P4SGD) {
 		p4sgd_receive(worker, packet);
 		if (packet->type == WIRE_CONFIRM)
 			call_later(run, worker->w);
 		return;
 	}
+	if (worker->filled == worker->chunks)
+		return; /* between two tensors nobody receives */
 	switchml_receive(worker, packet);
 	if (worker->filled == chunks_before || worker->filled < worker->chunks)
 		return;
@@ -163,7 +163,7 @@ static void switch_receive(struct published *published, struct published_packet 
 	struct run *run = published->run;
 	uint32_t node = wiring_node(&run->wiring, 0);
 	uint32_t sender = packet->wid;
-	enum published_answer answer = TAKEN_OUT(PUBLISHED_P4SGD)
+	enum published_answer answer = run->scenario->rules == SIM_P4SGD
 					       ? p4sgd_switch(&published->state, packet)
 					       : switchml_switch(&published->state, packet);
 

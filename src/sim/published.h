@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * published.h - the rules as two papers print them, on the simulator's network and before its oracle: what
- * docs/why.md shows. They run instead of the shipped code in a build that says so, -Dablate=
- * PUBLISHED_SWITCHML or PUBLISHED_P4SGD, and then only in scenarios of plain data. Nothing else knows of them.
+ * docs/why.md shows. They run instead of the shipped code where --rules says so, and then only in scenarios of
+ * plain data. Nothing else knows of them.
  *
  * Numbers in the comments are the lines of the algorithms. What a paper leaves open is chosen so that it
  * helps: a worker never writes outside of its tensor, and a time-out is one millisecond, as SwitchML's is.
@@ -76,12 +76,12 @@ enum published_answer p4sgd_switch(struct published_switch *state, struct publis
 bool p4sgd_send(struct published_worker *worker, const struct endpoint_op *op, uint32_t index);
 void p4sgd_receive(struct published_worker *worker, const struct published_packet *packet);
 
-/* Is the scenario one that this build runs by published rules? */
+/* Is the scenario one to run by published rules? */
 static inline bool published_is_run(const struct scenario *scenario)
 {
-	if (TAKEN_OUT(PUBLISHED_P4SGD))
+	if (scenario->rules == SIM_P4SGD)
 		return scenario->kind == SCENARIO_small;
-	return TAKEN_OUT(PUBLISHED_SWITCHML) && scenario->is_plain;
+	return scenario->rules == SIM_SWITCHML && scenario->is_plain;
 }
 
 /* Everything, until all is done or the oracle has seen a violation. */

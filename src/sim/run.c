@@ -252,7 +252,7 @@ static bool setup(struct run *run, bool is_drawn)
 		return false;
 	if (run->diagram) {
 		run->diagram->count = run->diagram->stuck_ns = 0;
-		run->diagram->is_published = published_is_run(scenario);
+		run->diagram->rules = published_is_run(scenario) ? scenario->rules : SIM_OURS;
 	}
 	for (uint32_t e = 0; e < run->wiring.engines; e++) {
 		uint32_t root = run->wiring.engine[e].root;

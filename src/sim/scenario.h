@@ -84,9 +84,13 @@ struct scenario_shard {
 	struct net_host host[SIM_ENGINES_MAX];
 };
 
+/* Ours, or those of a paper (published.h). */
+enum sim_rules { SIM_OURS, SIM_SWITCHML, SIM_P4SGD };
+
 struct scenario {
 	uint64_t seed;
 	enum scenario_kind kind;
+	enum sim_rules rules;
 	uint32_t packets_max; /* as asked for; 0 */
 	uint32_t jobs, job;   /* how many share the switches; which one this is */
 	uint32_t workers, shards;

@@ -47,6 +47,8 @@ static void on_crash(int number)
 	raise(number);
 }
 
+static const char *const rules_names[] = { "ours", "switchml", "p4sgd" };
+
 void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario)
 {
 	scenario_draw_short(scenario, job->seed, job->kind, job->packets_max);
@@ -54,6 +56,7 @@ void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct s
 		edits_apply(edits, scenario);
 	if (job->patience_ms)
 		scenario->bound_ns = job->patience_ms * MS_NS;
+	scenario->rules = job->rules;
 }
 
 void sim_job_text(const struct sim_job *job, char text[96])
@@ -66,7 +69,9 @@ void sim_job_text(const struct sim_job *job, char text[96])
 	if (job->packets_max)
 		at += snprintf(text + at, 96 - (size_t)at, " --packets %u", job->packets_max);
 	if (job->patience_ms)
-		snprintf(text + at, 96 - (size_t)at, " --patience %u", job->patience_ms);
+		at += snprintf(text + at, 96 - (size_t)at, " --patience %u", job->patience_ms);
+	if (job->rules)
+		snprintf(text + at, 96 - (size_t)at, " --rules %s", rules_names[job->rules]);
 }
 
 static void crash_watch(const struct sim *sim, const struct sim_job *job)
@@ -90,7 +95,8 @@ static struct sim_job job_at(const struct sim *sim, uint64_t i)
 {
 	struct sim_job job = { .seed = sim->first + i,
 			       .packets_max = sim->packets_max,
-			       .patience_ms = sim->patience_ms };
+			       .patience_ms = sim->patience_ms,
+			       .rules = sim->rules };
 
 	if (sim->list)
 		return sim->list[i];
@@ -441,10 +447,20 @@ static bool list_read(struct sim *sim)
 	return false;
 }
 
+static const char *rules_read(const char *text, enum sim_rules *rules)
+{
+	for (uint32_t i = SIM_OURS; i <= SIM_P4SGD; i++)
+		if (!strcmp(text, rules_names[i])) {
+			*rules = (enum sim_rules)i;
+			return NULL;
+		}
+	return "ours, switchml or p4sgd";
+}
+
 /* What a list has, seeds and scenarios, no other option says. */
 static bool option_once(uint32_t *seen, int option)
 {
-	static const char groups[] = "scpljSvJwkP";
+	static const char groups[] = "scpljSvJwkPr";
 	uint32_t bits = option == 'l' ? 15 : 1u << (strchr(groups, option) - groups);
 	bool is_first = !(*seen & bits);
 
@@ -470,6 +486,8 @@ static const char *value_read(struct sim *sim, const struct option *option)
 		return packets_read(optarg, &sim->packets_max);
 	case 'P':
 		return patience_read(optarg, &sim->patience_ms);
+	case 'r':
+		return rules_read(optarg, &sim->rules);
 	case 'w':
 		sim->has_edits = edits_read(&sim->edits, optarg);
 		return sim->has_edits ? NULL : "NAME=NUMBER, with commas between them";
@@ -499,6 +517,7 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		{ "scenario", required_argument, NULL, 'c' },
 		{ "packets", required_argument, NULL, 'p' },
 		{ "patience", required_argument, NULL, 'P' },
+		{ "rules", required_argument, NULL, 'r' },
 		{ "with", required_argument, NULL, 'w' },
 		{ "shrink", no_argument, NULL, 'k' },
 		{ "shortest", no_argument, NULL, 'S' },

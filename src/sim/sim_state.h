@@ -20,6 +20,7 @@ struct sim_job {
 	enum scenario_kind kind;
 	uint32_t packets_max; /* 0: none */
 	uint32_t patience_ms; /* no longer without progress; 0: as the scenario says */
+	enum sim_rules rules;
 };
 
 struct sim {
@@ -31,6 +32,7 @@ struct sim {
 	uint32_t list_count;
 	uint32_t packets_max;
 	uint32_t patience_ms;
+	enum sim_rules rules;
 	uint32_t jobs;      /* processes */
 	struct edits edits; /* of every scenario */
 	bool has_edits;
