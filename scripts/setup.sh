@@ -5,7 +5,7 @@
 #   release  gcc, optimised, debug symbols and asserts kept: what users install
 #   clang    the same with clang          asan   gcc, address and undefined behaviour sanitizers
 #   arm64    a cross build, never run     tsan   clang, thread sanitizer
-#   ablate   as release, checks can be taken out: scripts/ablations.sh
+#   ablate   as release, of copies (build/ablated) of which ABLATE=NAME takes a check out: scripts/ablations.sh
 #   fuzz     clang, libFuzzer and sanitizers, for scripts/fuzz.sh: the targets alone are of use
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ cc=gcc
 options=()
 case $variant in
 release) cc=${CC:-gcc} ;;
-ablate) options=(-Dablate=any) ;;
+ablate) options=(-Dablate=any build/ablated) ;;
 clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;
@@ -45,6 +45,7 @@ here() {
 for name in build "build/$variant" "build/$variant/.ninja_log"; do
 	[[ ! -e $name || -w $name ]] || complain "$name is $(stat -c %U "$name")'s, and $(id -un) may not write to it"
 done
+[[ $variant != ablate ]] || scripts/ablate.py --tree build/ablated
 stamp=build/$variant/set-up-for
 if [[ -f build/$variant/build.ninja ]]; then
 	known=$(cat "$stamp" 2>/dev/null || true)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "tools/command.h"
 #include "util/commit.h"
 
@@ -95,7 +94,7 @@ int args_refuse(const char *command, const char *name, const char *value, const 
 bool args_once(uint64_t *seen, int group)
 {
 	uint64_t bit = 1ull << group;
-	bool is_first = !(*seen & bit) || TAKEN_OUT(OPTION_TWICE);
+	bool is_first = !(*seen & bit);
 
 	*seen |= bit;
 	return is_first;

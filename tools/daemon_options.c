@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "core/ablate.h"
 #include "tools/command.h"
 #include "tools/daemon.h"
 #include "util/commit.h"
@@ -17,7 +16,7 @@ static const struct daemon_place command_line;
 /* What follows such a name may be a key, and keys are never shown. */
 static bool speaks_of_key(const char *name)
 {
-	return strcasestr(name, "key") && strcmp(name, "key-file") != 0 && !TAKEN_OUT(KEY_SHOWN);
+	return strcasestr(name, "key") && strcmp(name, "key-file") != 0;
 }
 
 int daemon_refuse(const char *daemon, const struct daemon_place *place, const char *name,
@@ -44,7 +43,7 @@ int daemon_key(const char *daemon, const struct daemon_place *place, const char 
 
 	if (error)
 		return daemon_refuse(daemon, place, "key-file", path, conf_error_text(error));
-	if (mode & S_IROTH && !TAKEN_OUT(KEY_FILE_OPEN))
+	if (mode & S_IROTH)
 		snprintf(warning, warning_bytes,
 			 "key file %.300s may be read by everybody on this host: chmod o-r", path);
 	return 0;
@@ -73,7 +72,7 @@ static bool is_first(const struct daemon_options *it, bool seen[DAEMON_OPTIONS_M
 		if (strcmp(it->options[i].name, name) != 0 || (it->many && !strcmp(it->many, name)))
 			continue;
 		if (seen[i])
-			return TAKEN_OUT(OPTION_TWICE);
+			return false;
 		seen[i] = true;
 	}
 	return true;
@@ -136,7 +135,7 @@ static int refuse_key(const char *daemon, int argc, char **argv)
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		size_t length = strcspn(argv[i], "=");
 
-		if (strncasecmp(argv[i], start, strlen(start)) != 0 || TAKEN_OUT(KEY_SHOWN) ||
+		if (strncasecmp(argv[i], start, strlen(start)) != 0 ||
 		    (length == strlen(flag) && !strncmp(argv[i], flag, length)))
 			continue;
 		fprintf(stderr,

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "glm/aside.h"
 #include "glm/checkpoint.h"
@@ -142,7 +141,7 @@ static int can_replace(struct run *run, const char *path)
 	if (aside_open(&aside, path, error))
 		return give_up(run, error);
 	aside_drop(&aside);
-	why = TAKEN_OUT(FILE_FOLDERS_ABOVE_SYNC) ? 0 : folder_sync_above(aside.path);
+	why = folder_sync_above(aside.path);
 	if (!why)
 		return 0;
 	snprintf(error, sizeof(error), "%.400s: its folder: %s", path, strerror(why));

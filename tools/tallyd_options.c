@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "tools/daemon.h"
 
 static const char help[] =

@@ -15,8 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
-
 enum {
 	IN_BYTES_FIRST = 4096,
 	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
@@ -86,7 +84,7 @@ static int split(const char *text, char *host, size_t host_max, const char **por
 	} else {
 		bytes = strlen(text);
 	}
-	if (bytes >= host_max || (!bytes && !TAKEN_OUT(ADDRESS_HOST)))
+	if (bytes >= host_max || !bytes)
 		return -EINVAL; /* no host would be every address, or our own */
 	memcpy(host, text, bytes);
 	host[bytes] = 0;
@@ -104,7 +102,7 @@ static int parse_port(const char *text, uint16_t default_port, char digits[8])
 	unsigned long port = strtoul(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || *end || port > UINT16_MAX)
 		return -EINVAL;
-	if (!port && default_port && !TAKEN_OUT(ADDRESS_PORT))
+	if (!port && default_port)
 		return -EINVAL; /* nobody can be reached there */
 	snprintf(digits, 8, "%lu", port);
 	return 0;
@@ -171,7 +169,7 @@ const char *conn_address_unfit(const struct conn_address *address)
 
 	for (uint32_t i = 0; i < address->others_count && why; i++)
 		why = unfit(&address->others[i]);
-	return TAKEN_OUT(ADDRESS_UNFIT) ? NULL : why;
+	return why;
 }
 
 void conn_address_next(struct conn_address *address)
@@ -179,7 +177,7 @@ void conn_address_next(struct conn_address *address)
 	struct sockaddr_storage first = address->socket;
 	uint32_t last = address->others_count;
 
-	if (!last || TAKEN_OUT(NEXT_ADDRESS))
+	if (!last)
 		return;
 	address->socket = address->others[0];
 	memmove(address->others, address->others + 1, (last - 1) * sizeof(first));
@@ -476,11 +474,6 @@ void conn_last_words(struct conn *conn, uint64_t now_ns)
 		end(conn, CONN_EOF, "closed before it was open");
 	if (conn->state != OPEN)
 		return;
-	if (TAKEN_OUT(LAST_WORDS)) {
-		flush(conn);
-		end(conn, CONN_EOF, "closed");
-		return;
-	}
 	conn->state = SHUTTING;
 	conn->deadline_ns = now_ns + CONN_LAST_WORDS_S * second_ns;
 	flush(conn);
@@ -517,7 +510,7 @@ static bool is_ours(const struct conn *conn)
 		return true;
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_bytes))
 		return false;
-	return !cred.uid || cred.uid == geteuid() || TAKEN_OUT(LOCAL_USER);
+	return !cred.uid || cred.uid == geteuid();
 }
 
 static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
@@ -630,7 +623,7 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 		return end_stranger(conn);
 	if (length > CODEC_JSON_BYTES_MAX)
 		return end(conn, CONN_ERROR, "the peer said nonsense: a message is too long");
-	if (length > conn->in_limit && !TAKEN_OUT(JOIN_LIMIT)) {
+	if (length > conn->in_limit) {
 		conn->is_nonsense = true;
 		snprintf(conn->text, sizeof(conn->text),
 			 "a first message of %u bytes, not up to %u", length, conn->in_limit);

@@ -10,7 +10,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "core/ablate.h"
 #include "lib/bootstrap_read.h"
 #include "lib/interface.h"
 #include "util/conf.h"
@@ -154,7 +153,7 @@ static int key_read(struct bootstrap *boot, const struct tally_options *options,
 
 	if (options && options->key)
 		return key_take(boot, reader, "options->key", options->key);
-	if (key && file && !TAKEN_OUT(KEY_TWICE))
+	if (key && file)
 		return bootstrap_refuse(
 			reader, TALLY_ERR_ARGUMENT,
 			"both TALLY_KEY and TALLY_KEY_FILE=%s are set: which one counts?", file);
@@ -228,7 +227,7 @@ static bool has_local(const char *list)
 	for (const char *one = list; one; one = strchr(one, ',')) {
 		one += *one == ',';
 		if (!strncasecmp(one, local, length) && (!one[length] || strchr(",:", one[length])))
-			return !TAKEN_OUT(LOCAL_ALONE);
+			return true;
 	}
 	return false;
 }
@@ -296,7 +295,7 @@ int bootstrap_finish(struct bootstrap *boot, const struct tally_options *options
 	if (boot->size < 1 || boot->size > BOOTSTRAP_SIZE_MAX)
 		return bootstrap_refuse(&reader, TALLY_ERR_ARGUMENT, "size %u is not in 1 to %d",
 					boot->size, BOOTSTRAP_SIZE_MAX);
-	if (boot->rank >= boot->size && !TAKEN_OUT(BOOTSTRAP_RANK))
+	if (boot->rank >= boot->size)
 		return bootstrap_refuse(&reader, TALLY_ERR_ARGUMENT, "rank %u is not below size %u",
 					boot->rank, boot->size);
 	if (options && options->local_size) {

@@ -20,7 +20,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "lib/bootstrap_read.h"
 #include "lib/report.h"
@@ -38,9 +37,8 @@ static void host_add(char job[BOOTSTRAP_TEXT_MAX])
 
 	host_id_read(id);
 	report_host(host);
-	if (!TAKEN_OUT(NAME_HOST))
-		snprintf(job + used, BOOTSTRAP_TEXT_MAX - used, "@%016llx",
-			 (unsigned long long)hash_text(hash_text(HASH_BEGIN, id), host));
+	snprintf(job + used, BOOTSTRAP_TEXT_MAX - used, "@%016llx",
+		 (unsigned long long)hash_text(hash_text(HASH_BEGIN, id), host));
 }
 
 /* ---- torchrun ---- */
@@ -86,7 +84,7 @@ static int torchrun_job(const struct bootstrap *boot, const struct reader *reade
 	if (run && strcmp(run, "none") != 0) { /* torchrun's word for "no run id" */
 		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s", run);
 	} else if (address) {
-		if (is_loopback(address) && !is_one_host(boot) && !TAKEN_OUT(NAME_LOOPBACK))
+		if (is_loopback(address) && !is_one_host(boot))
 			return bootstrap_refuse(
 				reader, TALLY_ERR_ARGUMENT,
 				"MASTER_ADDR=%.80s names no job of several hosts, for every host "

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "lib/bootstrap_read.h"
 
 /* Slurm's numbers for what is no step: pending, external, batch script, interactive. */
@@ -154,7 +153,7 @@ static bool is_slurm_task(const struct reader *reader)
 
 	if (!value_of(reader, "SLURM_PROCID") || !step)
 		return false;
-	return !bootstrap_digits(step, &number) || number < slurm_step_max || TAKEN_OUT(SLURM_STEP);
+	return !bootstrap_digits(step, &number) || number < slurm_step_max;
 }
 
 /* What is told to a task of a step of several components has not been tried: ranks, sizes and places may be one
@@ -165,7 +164,7 @@ static int slurm_check(const struct bootstrap *boot, const struct reader *reader
 	const char *parts = value_of(reader, "SLURM_HET_SIZE");
 	uint32_t number;
 
-	if (parts && strcmp(parts, "1") != 0 && !TAKEN_OUT(SLURM_HET))
+	if (parts && strcmp(parts, "1") != 0)
 		return bootstrap_refuse(
 			reader, TALLY_ERR_ARGUMENT,
 			"SLURM_HET_SIZE=%.20s: steps of heterogeneous jobs are not supported: set "
@@ -195,7 +194,7 @@ static int launcher_read(struct bootstrap *boot, const struct reader *reader,
 	const char *size = value_of(reader, launcher->size);
 	int result;
 
-	if ((!rank || !size) && !TAKEN_OUT(BOOTSTRAP_HALF))
+	if (!rank || !size)
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
 					"half of a launcher's variables: %s=%s %s=%s %s=%s %s=%s",
 					launcher->rank, shown(rank), launcher->size, shown(size),
@@ -208,7 +207,7 @@ static int launcher_read(struct bootstrap *boot, const struct reader *reader,
 		result = bootstrap_number(reader, launcher->size, size, &boot->size);
 	if (result)
 		return result;
-	if (boot->rank >= boot->size && !TAKEN_OUT(BOOTSTRAP_RANK))
+	if (boot->rank >= boot->size)
 		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s but %s=%s",
 					launcher->rank, rank, launcher->size, size);
 	boot->source = launcher->source;
@@ -230,7 +229,7 @@ static int pmix_check(const struct bootstrap *boot, const struct reader *reader,
 	if (!text || launcher < &launchers[LAUNCHER_OPEN_MPI])
 		return TALLY_OK;
 	result = bootstrap_number(reader, "PMIX_RANK", text, &rank);
-	if (!result && rank != boot->rank && !TAKEN_OUT(PMIX_RANK))
+	if (!result && rank != boot->rank)
 		result = bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "PMIX_RANK=%s but %s=%u",
 					  text, launcher->rank, boot->rank);
 	return result;

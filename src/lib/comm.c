@@ -25,7 +25,7 @@ enum {
 static void abort_do(struct tally_comm *comm)
 {
 	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
-		comm->wants_abort = !TAKEN_OUT(ABORT_TOLD);
+		comm->wants_abort = true;
 		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
 		background_kick();
 	}
@@ -57,7 +57,7 @@ int comm_check(const struct tally_comm *comm, const char *call)
 {
 	if (!comm)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
-	if (comm_is_forked(comm) && !TAKEN_OUT(FORK))
+	if (comm_is_forked(comm))
 		return report_error(&comm->who, TALLY_ERR_USAGE,
 				    "%s in a forked child: the communicator is its parent's", call);
 	return TALLY_OK;
@@ -445,7 +445,7 @@ static int finalize(struct tally_comm *comm, bool may_interrupt)
 		return TALLY_INTERRUPTED;
 	}
 	comm_say_end(comm);
-	local_close(comm, TAKEN_OUT(HOST_STAYS) ? 0 : UINT32_MAX);
+	local_close(comm, UINT32_MAX);
 	return TALLY_OK;
 }
 
@@ -462,14 +462,10 @@ int tally_comm_abort(struct tally_comm *comm)
 
 	if (!comm)
 		return TALLY_ERR_ARGUMENT;
-	if (comm_is_forked(comm) && !TAKEN_OUT(FORK))
+	if (comm_is_forked(comm))
 		return TALLY_ERR_USAGE;
 	atomic_store(&comm->is_abort_asked, true);
 	background_kick();
-	if (TAKEN_OUT(ABORT_SIGNAL)) {
-		comm_lock(comm);
-		comm_unlock(comm);
-	}
 	errno = before;
 	return TALLY_OK;
 }
@@ -493,7 +489,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 	if (!comm || wait_check(comm, "tally_comm_destroy"))
 		return;
 	comm_lock(comm);
-	gathered = TAKEN_OUT(GATHERED) ? 0 : comm->gathered;
+	gathered = comm->gathered;
 	is_sound = comm->state == COMM_RUNNING && !atomic_load(&comm->error);
 	comm_unlock(comm);
 	if (gathered) {
@@ -504,7 +500,7 @@ void tally_comm_destroy(struct tally_comm *comm)
 			gathered);
 		return;
 	}
-	if (is_sound && !TAKEN_OUT(DESTROY_LEAVES))
+	if (is_sound)
 		(void)finalize(comm, false);
 	if (comm_is_forked(comm))
 		return;

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "lib/report.h"
 
 /* What is the same on all ranks, sorted. */
@@ -77,8 +76,6 @@ static int pair_take(struct config *config, uint32_t file, const struct conf_pai
 		return refuse(text, path, line,
 			      "%s: is one rank's or one job's, and belongs into the environment",
 			      pair->key);
-	if (key < 0 && TAKEN_OUT(CONFIG_UNKNOWN))
-		return TALLY_OK;
 	if (key < 0)
 		return refuse(text, path, line, "%s: there is no such variable (tally(7))",
 			      pair->key);
@@ -109,7 +106,7 @@ static int lines_take(struct config *config, uint32_t file, const char *data, si
 	while (!result && (got = conf_next(&conf, &pair)) != CONF_END) {
 		if (got == CONF_PAIR)
 			result = pair_take(config, file, &pair, conf.line, text);
-		else if (!TAKEN_OUT(CONFIG_BAD_LINE))
+		else
 			result = refuse(text, config->files[file].path, conf.line, "%s: %s",
 					pair.why, pair.shown);
 	}

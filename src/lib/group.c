@@ -47,7 +47,7 @@ static uint32_t fingerprint(uint64_t hash)
 {
 	uint32_t half = (uint32_t)(hash ^ hash >> 32);
 
-	return half && !TAKEN_OUT(BUFFER_LIST) ? half : 1;
+	return half ? half : 1;
 }
 
 uint32_t group_list_hash(const struct tally_buffer *buffers, size_t n)
@@ -84,7 +84,7 @@ static bool is_alike(const struct tally_work *a, const struct tally_work *b)
 /* Elements that one operation has room for: in latency mode those of a packet. */
 static uint64_t room_of(const struct tally_comm *comm)
 {
-	return comm->latency_slots && !TAKEN_OUT(GROUP_FITS) ? comm->lanes : UINT64_MAX;
+	return comm->latency_slots ? comm->lanes : UINT64_MAX;
 }
 
 /* The first call and all that are alike and fit, in the order of the calls; linked by `next`. */

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
-
 enum { ITEM_BYTES = 128, MAPPED_BITS = 96 };
 
 static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -150,8 +148,7 @@ static uint32_t rank_of(const char *pattern, const struct interface *interface,
 
 	if (is_v4(interface->ip) != is_v4(peer) || !pattern_matches(pattern, interface, &is_named))
 		return 0;
-	if (interface->is_loopback && !is_named && !is_loopback_ip(peer) &&
-	    !TAKEN_OUT(INTERFACE_LOOPBACK))
+	if (interface->is_loopback && !is_named && !is_loopback_ip(peer))
 		return 0;
 	if (is_in_network(peer, interface->ip, interface->prefix_bits))
 		return 4;

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "dataplane/link_udp.h"
 #include "lib/config.h"
 #include "lib/kv.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "lib/kv.h"
 
 /* Of a row's values; NULL: there is nothing to be carried, or no memory, and the table is broken. */
@@ -35,7 +34,7 @@ int32_t kv_carry_lane(struct kv_server *server, uint32_t rank, uint32_t k, float
 		scaled = scaled > 0 ? INT32_MAX : INT32_MIN;
 		left = 0;
 	}
-	if (left != 0 && !carry && !TAKEN_OUT(KV_CARRY))
+	if (left != 0 && !carry)
 		carry = row_of(server, rank, true);
 	if (carry)
 		carry[k] = left;
@@ -113,7 +112,7 @@ void kv_carry_move(struct kv_server *server)
 			continue;
 		if (sparse_map_has(&next->map, key, &now))
 			memcpy(moved + (size_t)now * dim, row, dim * sizeof(*row));
-		else if (!TAKEN_OUT(KV_CARRY_MOVED))
+		else
 			cold[count++] = (struct cold){ key, rank };
 	}
 	if (!moved || !cold || !push(server, cold, count))

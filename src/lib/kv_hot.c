@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "core/rto.h"
 #include "lib/kv.h"
 
@@ -240,7 +239,7 @@ const struct copy_sparse *kv_hot_copy(const struct kv_server *server)
 
 void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
 {
-	if (server->endpoint && !TAKEN_OUT(KV_COPY_TOLD))
+	if (server->endpoint)
 		endpoint_sparse_told(server->endpoint, generation, epoch);
 }
 
@@ -360,6 +359,5 @@ uint64_t kv_hot_turn(struct kv_server *server)
 
 bool kv_hot_is_committed(const struct kv_server *server, uint64_t seq)
 {
-	return !seq || TAKEN_OUT(KV_COMMITTED) ||
-	       endpoint_sparse_worker(server->endpoint)->low > seq;
+	return !seq || endpoint_sparse_worker(server->endpoint)->low > seq;
 }

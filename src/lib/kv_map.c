@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "lib/kv.h"
 
 enum {
@@ -161,7 +160,7 @@ static uint16_t pack_again(struct kv_server *server, uint8_t *at, uint16_t count
 	}
 	sparse_split(&server->next.map, dim, &hot, &cold);
 	sparse_pack(&server->next.map, dim, &hot, at);
-	if (cold.count && !TAKEN_OUT(KV_GONE_COLD))
+	if (cold.count)
 		*moved = cold_send(server, &packed, cold.count);
 	server->kv->stats.pairs_hot -= cold.count;
 	return (uint16_t)hot.count;

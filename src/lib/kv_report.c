@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "lib/kv.h"
 
 /* Whoever trains must know: it was told that this is in. */
@@ -27,8 +26,6 @@ const char *kv_report_fault(const struct kv_server *server, const struct kv_mess
 {
 	uint64_t told = server->generation_told;
 
-	if (TAKEN_OUT(KV_WENT_BACK))
-		return NULL;
 	/* Its random bits are drawn anew: as many fences as before are enough to see it by. */
 	if ((opened->generation != told &&
 	     sparse_fences(opened->generation) <= sparse_fences(told)) ||
@@ -50,16 +47,12 @@ int kv_report(struct kv_server *server, const struct kv_message *opened)
 				     .window = opened->window,
 				     .number = server->batch_done };
 	const struct sparse_table *shape = &server->shape;
-	bool is_once = !TAKEN_OUT(KV_LOST_ONCE);
-	uint64_t batches, packets = 0, low = opened->number - 1;
+	uint64_t batches, packets = 0, low = more(opened->number - 1, server->reported);
 
-	if (is_once)
-		low = more(low, server->reported);
 	batches = report.number > low ? report.number - low : 0;
 	kv_hot_report(server, opened->generation, report.row);
 	for (uint32_t i = 0; i < shape->window; i++) {
-		uint64_t had = is_once ? more(opened->row[i], server->reported_row[i])
-				       : opened->row[i];
+		uint64_t had = more(opened->row[i], server->reported_row[i]);
 
 		packets += sparse_lost_at(shape, i, had, report.row[i]);
 		server->reported_row[i] = report.row[i];

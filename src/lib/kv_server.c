@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/rto.h"
 #include "core/text.h"
 #include "lib/kv.h"
@@ -334,7 +333,7 @@ static void all_again(struct kv_server *server)
 	server->state = KV_UP;
 	server->was_answered = false;
 	server->hot_ns = server->batch_ns = server->pull_ns = server->kv->now_ns;
-	server->batches_unsaid = TAKEN_OUT(KV_BATCH_AGAIN) ? NULL : server->batches;
+	server->batches_unsaid = server->batches;
 	batches_say(server);
 	pulls_again(server);
 	if (server->barrier_said > server->barrier_done && server->state == KV_UP)
@@ -371,7 +370,7 @@ static const char *shape_fault(const struct kv_server *server, const struct kv_m
 /* Where this worker stands: what the server has of its batches. */
 static const char *standing_fault(const struct kv_server *server, const struct kv_message *message)
 {
-	if (server->was_open && !message->is_known && !TAKEN_OUT(KV_FORGOTTEN))
+	if (server->was_open && !message->is_known)
 		return "does not know this worker any more: it has lost what it had, or keeps "
 		       "nothing, or a later incarnation has come";
 	if (message->number > server->batch_next)

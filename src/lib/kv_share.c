@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "lib/kv.h"
@@ -147,8 +146,7 @@ bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 			 kv->name, server->at.text);
 		return false;
 	}
-	if (server != first && strcmp(first->made, opened->text) != 0 &&
-	    !TAKEN_OUT(KV_MADE_ALIKE)) {
+	if (server != first && strcmp(first->made, opened->text) != 0) {
 		difference_say(server, opened->text);
 		return false;
 	}

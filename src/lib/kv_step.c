@@ -2,7 +2,6 @@
 /* kv_step.c - barriers and steps of a table of keys: who waits for whom. docs/protocol.md, R-KV-11 and R-KV-15. */
 #include <stddef.h>
 
-#include "core/ablate.h"
 #include "lib/kv.h"
 
 _Static_assert(TALLY_KV_ASYNC == KV_ASYNC && TALLY_KV_BOUNDED == KV_BOUNDED &&
@@ -54,7 +53,7 @@ static uint64_t passed(const struct tally_kv *kv)
 
 bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work)
 {
-	if (kv->mode == KV_ASYNC || TAKEN_OUT(KV_STEP_GATE))
+	if (kv->mode == KV_ASYNC)
 		return true;
 	/* This worker's first `staleness` steps wait for nobody. */
 	if (work->number - kv->barrier_first < kv->staleness)

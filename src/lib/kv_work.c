@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "lib/kv.h"
 
@@ -371,7 +370,7 @@ void kv_works_settle(struct tally_kv *kv)
 		struct kv_due *due;
 
 		while ((due = server->hot_dues.first) && kv_hot_is_committed(server, due->number) &&
-		       (server->batch_done >= due->moved || TAKEN_OUT(KV_MOVED))) {
+		       server->batch_done >= due->moved) {
 			server->hot_dues.first = due->next;
 			due->work->dues_left--;
 			push_settle(kv, due->work);

@@ -190,7 +190,7 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 	if (comm->membership->seats[0].member.state != MEMBER_RUN)
 		return;
 	look_at_paths(comm, codec, now_ns);
-	if (is_stalled(comm, now_ns, &event) && !TAKEN_OUT(STALL))
+	if (is_stalled(comm, now_ns, &event))
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }
 

@@ -127,7 +127,7 @@ void local_close(struct tally_comm *comm, uint32_t timeout_ms)
 
 void local_forget(const struct tally_comm *comm)
 {
-	if (comm->local && !comm->local->is_forgotten && !TAKEN_OUT(FORK_CLOSE)) {
+	if (comm->local && !comm->local->is_forgotten) {
 		comm->local->is_forgotten = true;
 		server_forget(comm->local->server);
 	}

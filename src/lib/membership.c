@@ -55,7 +55,7 @@ static bool connect_begin(struct tally_comm *comm, struct seat *seat, struct mem
 static bool message_send(struct membership *membership, struct seat *seat, struct codec *codec,
 			 struct member_event *next)
 {
-	if (conn_send(seat->conn, codec, &membership->message) != -ENOMEM || TAKEN_OUT(SEND_MEMORY))
+	if (conn_send(seat->conn, codec, &membership->message) != -ENOMEM)
 		return false;
 	next->type = MEMBER_ERROR;
 	next->cause = CONTROL_NO_MEMORY;
@@ -220,7 +220,7 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 					      .cause = (enum control_cause)actions->cause,
 					      .text = actions->text };
 
-		if (other != seat && !seat_is_over(other) && !TAKEN_OUT(TELL_OTHERS))
+		if (other != seat && !seat_is_over(other))
 			membership_do(comm, other, codec, &event);
 	}
 }
@@ -445,7 +445,7 @@ static void message_came(struct tally_comm *comm, struct seat *seat, struct code
 	seat->is_granted = true;
 	if (seat == &membership->seats[0]) {
 		comm->life = message->grant.life;
-		if (comm->boot.failure[0] && !TAKEN_OUT(OOB_TELL)) {
+		if (comm->boot.failure[0]) {
 			failure_tell(comm, seat, codec, now_ns);
 			return;
 		}
@@ -467,9 +467,7 @@ static void connection_ended(struct tally_comm *comm, struct seat *seat, struct 
 	if (seat->member.state == MEMBER_CONNECT)
 		event.type = MEMBER_REFUSED;
 	seat_drop(seat);
-	if (seat->is_ending || TAKEN_OUT(AGGREGATOR_LOST))
-		return;
-	if (event.type == MEMBER_REFUSED && TAKEN_OUT(AGGREGATOR_ABSENT))
+	if (seat->is_ending)
 		return;
 	membership_do(comm, seat, codec, &event);
 }

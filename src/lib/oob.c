@@ -184,7 +184,7 @@ static int records_check(struct record *all, const struct record *mine,
 				     "what the allgather function gave for rank %u is not a record "
 				     "of this version of tally",
 				     i);
-		if ((its->rank != i || its->size != mine->size) && !TAKEN_OUT(OOB_RECORDS))
+		if (its->rank != i || its->size != mine->size)
 			return wrong(text, TALLY_ERR_ARGUMENT,
 				     "the allgather function gave the record of rank %u of %u on "
 				     "%.64s in the place of rank %u of %u",
@@ -209,7 +209,7 @@ static int records_take(const struct record *all, struct bootstrap *boot,
 			other = &all[i];
 	strcpy(boot->job, first->job);
 	boot->is_local = !strcmp(first->aggregator, "local");
-	if (boot->is_local && other && !TAKEN_OUT(OOB_ONE_HOST))
+	if (boot->is_local && other)
 		return wrong(text, TALLY_ERR_ARGUMENT,
 			     "%s, and not all ranks are on one host (rank 0 on %.64s, rank %u on "
 			     "%.64s): set TALLY_AGGREGATOR=host:port for rank 0",
@@ -260,7 +260,7 @@ static int verdicts_exchange(struct record *mine, struct record *all, int result
 
 	strcpy(first, text);
 	mine->turn = 1;
-	if (result && !mine->result && !TAKEN_OUT(OOB_VERDICT)) {
+	if (result && !mine->result) {
 		mine->result = result;
 		snprintf(mine->text, sizeof(mine->text), "%.255s", text);
 	}
@@ -280,8 +280,6 @@ static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn
 	struct record *all = calloc(mine->size, sizeof(*all));
 	int result, said;
 
-	if (!all && TAKEN_OUT(OOB_MEMORY))
-		return wrong(text, TALLY_ERR_NO_MEMORY, "out of memory");
 	if (!all && !mine->result) {
 		mine->result = TALLY_ERR_NO_MEMORY;
 		strcpy(mine->text, "out of memory for what the ranks say");

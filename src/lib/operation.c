@@ -66,11 +66,11 @@ static int pointer_check(const struct report_who *who, const struct request *req
 {
 	char name[48];
 
-	if (!pointer && !TAKEN_OUT(NULL_BUFFER))
+	if (!pointer)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s is NULL, count %zu",
 				    request->call, name_of(request, idx, side, name),
 				    request->buffers[idx].count);
-	if ((uintptr_t)pointer % ELEMENT_ALIGN && !TAKEN_OUT(UNALIGNED))
+	if ((uintptr_t)pointer % ELEMENT_ALIGN)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: %s %p is not aligned to %d bytes",
 				    request->call, name_of(request, idx, side, name), pointer,
 				    ELEMENT_ALIGN);
@@ -84,7 +84,7 @@ static int end_check(const struct report_who *who, const struct request *request
 	uint64_t bytes = (uint64_t)request->buffers[idx].count * ELEMENT_BYTES;
 	char name[48];
 
-	if ((uintptr_t)pointer <= UINTPTR_MAX - bytes || TAKEN_OUT(WRAPPED_BUFFER))
+	if ((uintptr_t)pointer <= UINTPTR_MAX - bytes)
 		return TALLY_OK;
 	return report_error(who, TALLY_ERR_ARGUMENT,
 			    "%s: %s %p with count %zu ends above the highest address",
@@ -121,8 +121,7 @@ static int buffer_check(const struct report_who *who, const struct request *requ
 	if (result)
 		return result;
 	if (buffer->send != buffer->recv &&
-	    overlaps(buffer->send, buffer->recv, (uint64_t)buffer->count * ELEMENT_BYTES) &&
-	    !TAKEN_OUT(OVERLAP))
+	    overlaps(buffer->send, buffer->recv, (uint64_t)buffer->count * ELEMENT_BYTES))
 		return report_error(
 			who, TALLY_ERR_ARGUMENT,
 			"%s: %s %p and %s %p overlap in %zu elements: in place means send == recv",
@@ -210,7 +209,7 @@ static void buffers_note(struct tally_work *work, const struct request *request)
 						   buffer->recv };
 		first += buffer->count;
 	}
-	work->op.count = TAKEN_OUT(COUNT) ? first & 0x7ffffffe : first;
+	work->op.count = first;
 }
 
 struct tally_work *operation_make(struct tally_comm *comm, const struct request *request)
@@ -265,8 +264,6 @@ static int lend(struct tally_comm *comm, struct tally_work *work, uint32_t idx, 
 	struct lent *reads = &work->lents[2 * idx], *writes = reads + 1;
 	const struct lent *other;
 
-	if (TAKEN_OUT(LENT_BUFFER))
-		return TALLY_OK;
 	other = lent_find(comm->lent_writes, from, from + bytes);
 	if (other)
 		return lent_refuse(comm, work, call, "send", other, "recv");
@@ -329,7 +326,7 @@ static int latency_check(const struct tally_comm *comm, const struct tally_work 
 	if (work->op.type != TALLY_INT32)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: dtype float32: latency mode has int32", call);
-	if (work->op.count > comm->lanes && !TAKEN_OUT(LATENCY_FITS))
+	if (work->op.count > comm->lanes)
 		return report_error(&comm->who, TALLY_ERR_UNSUPPORTED,
 				    "%s: count %llu: in latency mode an operation has to fit one "
 				    "packet, which here holds %u elements",
@@ -368,7 +365,7 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 	if (progress_is_calling())
 		return report_error(who, TALLY_ERR_USAGE,
 				    "%s inside an on_done function: it must not wait", call);
-	if (group_is_open() && !TAKEN_OUT(GROUP_WAIT))
+	if (group_is_open())
 		return report_error(who, TALLY_ERR_USAGE,
 				    "%s between tally_group_start and tally_group_end: it would "
 				    "wait for what has not started",
@@ -536,7 +533,7 @@ int operation_run(struct tally_comm *comm, const struct request *request, uint64
 	before = interrupted_find(comm);
 	if (before && is_same_call(before, request))
 		result = wait_for(comm, before, request);
-	else if (before && !atomic_load(&comm->error) && !TAKEN_OUT(INTERRUPTED_OTHER))
+	else if (before && !atomic_load(&comm->error))
 		result = other_refuse(comm, before, request->call);
 	else
 		result = enter_and_wait(comm, request, number);

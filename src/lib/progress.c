@@ -40,7 +40,7 @@ bool progress_is_calling(void)
 /* An on_done function has forked, and this is the child. */
 static bool has_forked(const struct tally_comm *comm)
 {
-	return comm_is_forked(comm) && !TAKEN_OUT(FORK_IN_DONE);
+	return comm_is_forked(comm);
 }
 
 void progress_notify(struct tally_comm *comm)
@@ -104,8 +104,7 @@ bool progress_drive(struct tally_comm *comm)
 static bool is_neglected(const struct tally_comm *comm)
 {
 	return comm->outstanding.first && comm->endpoint &&
-	       (!comm->is_watched || (endpoint_next(comm->endpoint) < comm->watched_until_ns &&
-				      !TAKEN_OUT(WATCHED_UNTIL)));
+	       (!comm->is_watched || endpoint_next(comm->endpoint) < comm->watched_until_ns);
 }
 
 /* Is there more to do than to wait for what has been sent? */

@@ -16,7 +16,6 @@
 
 #include <jansson.h>
 
-#include "core/ablate.h"
 #include "lib/config.h"
 #include "util/lines.h"
 #include "util/utf8.h"
@@ -61,7 +60,7 @@ static void level_read(char complaint[COMPLAINT_BYTES])
 	const char *word, *json;
 
 	sink.is_read = true;
-	sink.is_closed = fcntl(STDERR_FILENO, F_GETFD) < 0 && !TAKEN_OUT(LOG_CLOSED);
+	sink.is_closed = fcntl(STDERR_FILENO, F_GETFD) < 0;
 	if (!config)
 		return;
 	(void)config_load_process(config, text);
@@ -136,7 +135,7 @@ void report_pipe_begin(struct report_pipe *guard)
 	sigaddset(&pipe_signal, SIGPIPE);
 	sigemptyset(&pending);
 	sigpending(&pending);
-	guard->is_ours = !sigismember(&pending, SIGPIPE) && !TAKEN_OUT(LOG_PIPE);
+	guard->is_ours = !sigismember(&pending, SIGPIPE);
 	if (guard->is_ours)
 		pthread_sigmask(SIG_BLOCK, &pipe_signal, &guard->before);
 }

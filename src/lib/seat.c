@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "lib/identity.h"
 #include "lib/local.h"
@@ -144,9 +143,7 @@ static int seats_open(struct tally_comm *comm, struct membership *membership)
 		atomic_store(&membership->seats[i].fd, -1);
 	if (result)
 		return result;
-	if (!TAKEN_OUT(LIST_ORDER))
-		qsort(membership->seats, membership->seats_count, sizeof(membership->seats[0]),
-		      by_address);
+	qsort(membership->seats, membership->seats_count, sizeof(membership->seats[0]), by_address);
 	for (uint32_t i = 0; i < membership->seats_count; i++)
 		seat_open(comm, &membership->seats[i]);
 	return TALLY_OK;
@@ -209,7 +206,7 @@ void membership_forget(const struct tally_comm *comm)
 	for (uint32_t i = 0; comm->membership && i < comm->membership->seats_count; i++) {
 		int fd = atomic_load(&comm->membership->seats[i].fd);
 
-		if (fd >= 0 && !TAKEN_OUT(FORK_CLOSE))
+		if (fd >= 0)
 			close(fd);
 	}
 }

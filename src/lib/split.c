@@ -115,7 +115,7 @@ static int colors_gather(struct tally_comm *comm, int color, int key, int32_t *a
 {
 	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
 	size_t total = (size_t)HALVES * comm->who.size;
-	size_t most = comm->latency_slots && !TAKEN_OUT(SPLIT_FITS) ? comm->lanes : total;
+	size_t most = comm->latency_slots ? comm->lanes : total;
 	int result = TALLY_OK;
 
 	options.name = "tally_comm_split";

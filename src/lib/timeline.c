@@ -70,7 +70,7 @@ static void text_flush(struct timeline *timeline)
 	if (!timeline->used)
 		return;
 	memcpy(timeline->text + timeline->used, close_text, sizeof(close_text) - 1);
-	all = timeline->used + (TAKEN_OUT(TIMELINE_END) ? 0 : sizeof(close_text) - 1);
+	all = timeline->used + sizeof(close_text) - 1;
 	while (done < all) {
 		ssize_t some = pwrite(timeline->fd, timeline->text + done, all - done,
 				      timeline->end + (off_t)done);

@@ -95,7 +95,7 @@ static void add_job(struct text *text, const struct job *job)
 /* Whoever may hear of what `its` address has. */
 static bool may_hear(const struct server *server, uint64_t source, uint64_t its)
 {
-	return server->key[0] || server->is_local || source == its || TAKEN_OUT(HOLDERS_OWN);
+	return server->key[0] || server->is_local || source == its;
 }
 
 /* Of `job`, or of all. */

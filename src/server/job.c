@@ -13,7 +13,7 @@ enum { MTU_UNKNOWN = 1500 };
 
 static uint64_t program_of(const struct control_join *join)
 {
-	return join->life || TAKEN_OUT(PROGRAM) ? 0 : join->program;
+	return join->life ? 0 : join->program;
 }
 
 static bool gathers_for(const struct job *job, const struct control_join *join)
@@ -54,8 +54,7 @@ struct job *job_find(struct server *server, const struct control_join *join)
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (!job || strcmp(job->name, join->job) != 0 ||
-		    (job->life != join->life && !TAKEN_OUT(LIFE)))
+		if (!job || strcmp(job->name, join->job) != 0 || job->life != join->life)
 			continue;
 		if (program && admission_has_program(job->admission, program))
 			return job;
@@ -440,7 +439,7 @@ static void job_log(struct server *server, const struct job *job)
 	uint32_t rank = job->actions.log_rank == CONTROL_RANK_NONE ? SERVER_RANK_NONE
 								   : job->actions.log_rank;
 
-	if (job->actions.log_level == ADMISSION_LOG_LIMITED && !TAKEN_OUT(LOG_LIMIT))
+	if (job->actions.log_level == ADMISSION_LOG_LIMITED)
 		server_say_stranger_job(server, job->name, rank, "job %s%s%s", job->name, colon,
 					text);
 	else if (job->actions.log_level != ADMISSION_LOG_NONE)

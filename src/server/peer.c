@@ -138,8 +138,7 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 	};
 	peer_name(peer);
 	peer->source = peer_source(peer);
-	if (!TAKEN_OUT(JOIN_LIMIT))
-		conn_limit(conn, JOIN_BYTES_MAX);
+	conn_limit(conn, JOIN_BYTES_MAX);
 	server->peers_count++;
 	server->silent_count++;
 	stranger_put(server, peer);
@@ -158,7 +157,7 @@ static int accept_last(struct server *server, struct conn **conn)
 {
 	int result;
 
-	if (server->spare_fd < 0 || TAKEN_OUT(SPARE))
+	if (server->spare_fd < 0)
 		return -EMFILE;
 	close(server->spare_fd);
 	server->spare_fd = -1;
@@ -205,7 +204,7 @@ static bool peer_has_key(const struct server *server, const struct control_messa
 {
 	const char *key = first->type == CONTROL_JOIN ? first->join.key : first->table_open.key;
 
-	return !server->key[0] || key_matches(key, server->key) || TAKEN_OUT(KEY);
+	return !server->key[0] || key_matches(key, server->key);
 }
 
 /* No room for one more job: who has it? */
@@ -221,7 +220,7 @@ static void peer_refuse(struct server *server, struct peer *peer,
 	} else if (result == -ENOSPC) {
 		text_add(&text, "the aggregator has as many jobs as it takes (--jobs-max %u)",
 			 server->options.jobs_max);
-		if (!TAKEN_OUT(HOLDERS) && peer_has_key(server, message)) {
+		if (peer_has_key(server, message)) {
 			text_add(&text, ": ");
 			holders_add(server, peer->source, NULL, NULL, &text);
 		}
@@ -401,8 +400,7 @@ static void peer_message(struct server *server, struct peer *peer,
 		server_random(nonce, sizeof(nonce));
 		job_step(server, server->jobs[peer->job], &event);
 	}
-	if (peer->is_stranger &&
-	    ((!peer->is_closing && !peer->is_broken) || TAKEN_OUT(DENIED_STRANGER))) {
+	if (peer->is_stranger && !peer->is_closing && !peer->is_broken) {
 		stranger_take(server, peer);
 		conn_limit(peer->conn, CODEC_JSON_BYTES_MAX);
 	}
@@ -457,7 +455,7 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 	for (uint32_t i = 0; i < PEER_MESSAGES; i++) {
 		enum conn_result result;
 
-		if (peer->is_broken && !TAKEN_OUT(BROKEN_READ))
+		if (peer->is_broken)
 			return; /* to be ended: what it still says is not worth our time */
 		result = conn_read(peer->conn, now_ns, &server->codec, &message);
 		if (result == CONN_MESSAGE && !peer->is_closing && !peer->is_broken)
@@ -466,7 +464,7 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 			peer_stop(server, peer, result, now_ns);
 			return;
 		}
-		if (server_now() >= until_ns && !TAKEN_OUT(READ_TIME))
+		if (server_now() >= until_ns)
 			break;
 	}
 	peer->has_more = server->has_some_more = true;
@@ -586,7 +584,7 @@ void peers_close_all(struct server *server)
  * in at all hears why it was to no avail; all others are refused, and know as much. */
 void peers_local_last(struct server *server, uint64_t now_ns)
 {
-	if (!server->is_local || server->is_shut || TAKEN_OUT(LOCAL_LAST))
+	if (!server->is_local || server->is_shut)
 		return;
 	server->is_shut = true;
 	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);

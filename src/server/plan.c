@@ -39,7 +39,7 @@ uint32_t plan_window_fit(uint32_t window, uint64_t receive_bytes, uint32_t sende
 {
 	uint64_t each = receive_bytes / plan_packet_cost(packet_bytes) / senders;
 
-	return each < window && !TAKEN_OUT(RECEIVE_WINDOW) ? max_u32(1, (uint32_t)each) : window;
+	return each < window ? max_u32(1, (uint32_t)each) : window;
 }
 
 /* The lanes whose packets of all members fit PLAN_DEPTH_MIN times into the receive buffer: the inverse
@@ -116,7 +116,7 @@ static uint32_t plan_slots(const struct plan_input *input, uint32_t lanes)
 bool plan_job(const struct plan_input *input, struct plan *plan)
 {
 	uint32_t most = input->lanes_max ? input->lanes_max : (uint32_t)PLAN_LANES_STOCK;
-	uint32_t lanes = plan_lanes(input, TAKEN_OUT(LANES_CAP) ? WIRE_LANES_MAX : most);
+	uint32_t lanes = plan_lanes(input, most);
 	uint32_t slots = lanes ? plan_slots(input, lanes) : 0;
 	uint32_t wanted, window, bulk;
 

@@ -84,8 +84,8 @@ static int shard_execute(struct shard *shard, const struct shard_command *comman
 					command->lanes, true);
 		break;
 	case SHARD_JOB_REMOVE:
-		if (!TAKEN_OUT(SLOTS_FREED)) /* one that is not there is gone, too */
-			engine_job_remove(shard->engine, command->job);
+		engine_job_remove(shard->engine,
+				  command->job); /* one that is not there is gone, too */
 		break;
 	case SHARD_REPORT:
 		command->report->stats = *engine_stats(shard->engine);
@@ -209,7 +209,7 @@ static void *shard_main(void *arg)
 	while (shard_commands(shard)) {
 		bool is_busy = engine_poll(shard->engine);
 
-		if (engine_fault(shard->engine) && !TAKEN_OUT(SHARD_DEAD)) {
+		if (engine_fault(shard->engine)) {
 			shard_die(shard);
 			break;
 		}
@@ -245,7 +245,7 @@ static int shard_open_link(struct shard *shard, const struct shard_options *opti
 	struct link_udp_options udp = {
 		.local = options->local,
 		.is_v6 = options->is_v6,
-		.keeps_via = !TAKEN_OUT(REACHED_ADDRESS),
+		.keeps_via = true,
 		.receive_bytes = options->receive_bytes,
 		.receive_got = &shard->receive_bytes,
 	};

@@ -92,7 +92,7 @@ void share_memory_fill(struct server *server)
 
 	if (server->options.memory_total)
 		return;
-	server->options.memory_total = wanted < half || TAKEN_OUT(HOST_MEMORY) ? wanted : half;
+	server->options.memory_total = wanted < half ? wanted : half;
 	if (half < wanted)
 		server_say(server, SERVER_INFO,
 			   "slots and tables may take %llu MiB of each shard: half of this host's "
@@ -134,7 +134,7 @@ void share_charge(struct server *server, struct job *job)
 		if (peer && !first)
 			first = peer;
 	}
-	if (first && !TAKEN_OUT(SHARE_CHARGE))
+	if (first)
 		job->source = first->source;
 }
 
@@ -210,7 +210,7 @@ static uint32_t connections_all(const struct server *server)
 	uint64_t others = FILES_OTHERS + (uint64_t)FILES_SHARD * server->options.shards, most;
 	struct rlimit files;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) || TAKEN_OUT(SHARE_FILES))
+	if (getrlimit(RLIMIT_NOFILE, &files))
 		return CONNECTIONS_ALL;
 	others += files.rlim_cur / FILES_STRANGERS_PART;
 	most = files.rlim_cur > others + CONNECTIONS_LEAST ? files.rlim_cur - others

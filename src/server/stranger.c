@@ -82,7 +82,7 @@ static struct peer *one_of_many(const struct server *server)
 
 		for (const struct peer *at = peer; at; at = at->newer)
 			count += at->source == peer->source;
-		if (count > STRANGERS_FEW && !peer->has_spare && !TAKEN_OUT(STRANGERS_FEW))
+		if (count > STRANGERS_FEW && !peer->has_spare)
 			return peer;
 	}
 	return NULL;

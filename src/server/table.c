@@ -75,7 +75,7 @@ static bool is_unfit(const struct server *server, const struct control_table_ope
 
 	text_add(text, "table \"%s\" of job \"%s\": ", open->table, open->job);
 	*cause = CONTROL_DENIED;
-	if (server->key[0] && !key_matches(open->key, server->key) && !TAKEN_OUT(TABLE_KEY)) {
+	if (server->key[0] && !key_matches(open->key, server->key)) {
 		text_add(text, "its server on %s%s", open->host,
 			 open->key[0] ? " gave a key that is not this aggregator's"
 				      : " gave no key, and this aggregator wants one");
@@ -141,7 +141,7 @@ static bool is_beyond_quota(const struct server *server, const struct peer *peer
 {
 	uint64_t most = server->options.tables_memory, used = most ? quota_used(server, open) : 0;
 
-	if (used <= most || TAKEN_OUT(TABLE_QUOTA))
+	if (used <= most)
 		return false;
 	text_add(text,
 		 "the tables of its job may have %llu KiB (--tables-memory) and would have %llu: ",
@@ -309,8 +309,7 @@ void table_end(struct server *server, struct table *table)
 	if (!table->is_leaving)
 		table_say(server, table, SERVER_INFO, "removed: its server's connection has ended");
 	table_part(server, table);
-	if (!TAKEN_OUT(TABLE_REMOVED))
-		table_remove(server, table);
+	table_remove(server, table);
 }
 
 static void table_abort(struct server *server, struct table *table, bool is_ending,
@@ -507,8 +506,7 @@ void tables_tick(struct server *server, uint64_t now_ns)
 			continue;
 		if (has_overslept)
 			table->heard_ns = now_ns;
-		if (now_ns - table->heard_ns < server->options.heartbeat_ms * MS_NS ||
-		    TAKEN_OUT(TABLE_SILENCE))
+		if (now_ns - table->heard_ns < server->options.heartbeat_ms * MS_NS)
 			continue;
 		text_begin(&text, words, sizeof(words));
 		text_add(&text, "its server was silent for %u ms", server->options.heartbeat_ms);
