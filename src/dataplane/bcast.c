@@ -69,8 +69,7 @@ const uint8_t *bcast_next(struct bcast *bcast, const struct server_sparse *serve
 	uint32_t burst = BCAST_BURST_BYTES / full + 1, part = bcast->next;
 
 	*due_ns = UINT64_MAX;
-	if (part == bcast->parts ||
-	    (server->durable < bcast->record && !TAKEN_OUT(SPARSE_BCAST_DURABLE)))
+	if (part == bcast->parts || server->durable < bcast->record)
 		return NULL;
 	if (now_ns < bcast->due_ns) {
 		*due_ns = bcast->due_ns;

@@ -24,7 +24,7 @@ uint32_t endpoint_welcomes(struct endpoint *endpoint, struct endpoint_welcome *w
 /* R-NUM-8: the sum of one is its bits. */
 static bool is_float(const struct endpoint *endpoint, const struct endpoint_op *op)
 {
-	return op->type == ENDPOINT_FLOAT32 && (endpoint->workers > 1 || TAKEN_OUT(LONE_BITS));
+	return op->type == ENDPOINT_FLOAT32 && endpoint->workers > 1;
 }
 
 static uint32_t op_keep(struct endpoint *endpoint, const struct endpoint_op *op)

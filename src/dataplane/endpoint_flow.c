@@ -43,7 +43,7 @@ bool endpoint_flush(struct endpoint *endpoint)
 		error = ops->offer ? ops->offer(endpoint->link, endpoint->out, endpoint->out_count,
 						&taken)
 				   : ops->send(endpoint->link, endpoint->out, endpoint->out_count);
-		if (error == -EMSGSIZE && endpoint->lanes && !TAKEN_OUT(TOO_LARGE))
+		if (error == -EMSGSIZE && endpoint->lanes)
 			endpoint->fault = ENDPOINT_TOO_LARGE;
 		else if (error < 0 && error != -EMSGSIZE)
 			endpoint->fault = ENDPOINT_LINK_ERROR;
@@ -238,8 +238,7 @@ static void store(struct endpoint *endpoint, const struct worker_actions *action
 	if (!elements)
 		return;
 	at = segments_write(op, first, elements, endpoint->scratch);
-	if (actions->stored_round == WIRE_DETAIL && /* it amends what is there */
-	    !TAKEN_OUT(SEGMENTS_AMEND))
+	if (actions->stored_round == WIRE_DETAIL) /* it amends what is there */
 		(void)segments_read(op, SEGMENTS_DESTINATION, first, elements, endpoint->scratch);
 	if (op->type == ENDPOINT_INT32 && actions->stored_round == WIRE_DETAIL) {
 		endpoint->stats.saturated +=
@@ -340,7 +339,7 @@ static bool shard_find(const struct endpoint *endpoint, const struct link_addres
 		const struct endpoint_shard *grant = &endpoint->shards[i].grant;
 
 		if (grant->job == packet->job && link_address_equal(&grant->address, from) &&
-		    (grant->generation == packet->generation || TAKEN_OUT(WORKER_GENERATION))) {
+		    grant->generation == packet->generation) {
 			*shard = i;
 			return true;
 		}
@@ -441,17 +440,6 @@ static bool send_probes(struct endpoint *endpoint)
 	return any;
 }
 
-/* R-WK-5: a copy that was asked for never waits for the window. */
-static bool copy_waits(const struct endpoint *endpoint, uint32_t shard, uint32_t index)
-{
-	const struct pace_slot *slot =
-		&endpoint->pace.slot[(size_t)shard * endpoint->slots + index];
-
-	return TAKEN_OUT(NEED_WINDOW) && !endpoint->shards[shard].fresh[index] &&
-	       !slot->in_window &&
-	       !pace_has_room(&endpoint->pace, shard, (enum map_stream)slot->stream);
-}
-
 static bool send_queues(struct endpoint *endpoint)
 {
 	bool any = false;
@@ -459,16 +447,11 @@ static bool send_queues(struct endpoint *endpoint)
 
 	for (uint32_t shard = 0; shard < endpoint->map.shards; shard++) {
 		struct shard_state *state = &endpoint->shards[shard];
-		uint32_t waiting = 0;
 
-		while (endpoint_has_room(endpoint) && state->needs.count > waiting &&
+		while (endpoint_has_room(endpoint) &&
 		       queue_pop(endpoint, shard, &state->needs, &slot)) {
-			if (copy_waits(endpoint, shard, slot)) {
-				queue_push(endpoint, shard, &state->needs, slot);
-				waiting++;
-				continue;
-			}
-			/* The result may have come since. */
+			/* The result may have come since. R-WK-5: a copy that was asked for never waits
+			 * for the window. */
 			if (endpoint->worker.slot[(size_t)shard * endpoint->slots + slot].state ==
 			    WORKER_OUTSTANDING)
 				send_slot(endpoint, shard, slot);

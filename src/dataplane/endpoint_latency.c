@@ -108,7 +108,7 @@ static void store(struct endpoint *endpoint, const struct worker_latency_actions
 	uint32_t count = (uint32_t)op->count;
 	void *at;
 
-	if (actions->is_range && !TAKEN_OUT(LATENCY_RANGE)) {
+	if (actions->is_range) {
 		if (op->is_out_of_range)
 			*op->is_out_of_range = true;
 		return;

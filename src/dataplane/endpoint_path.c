@@ -93,8 +93,7 @@ static void watch_path(struct endpoint *endpoint, uint32_t shard)
 		return;
 	}
 	if (now_ns - state->moved_ns < WATCH_NS ||
-	    now_ns - state->watch_ns < (state->full_ns ? WATCH_AGAIN_NS : WATCH_NS) ||
-	    TAKEN_OUT(PATH_WATCH))
+	    now_ns - state->watch_ns < (state->full_ns ? WATCH_AGAIN_NS : WATCH_NS))
 		return;
 	if (!state->full_ns)
 		state->full_ns = now_ns;
@@ -117,7 +116,7 @@ bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
 		    now_ns < state->full_ns + ENDPOINT_PATH_NS)
 			continue;
 		/* A link that is back may let a short one through first. */
-		if (is_short && now_ns < state->answered_ns + SHORT_NS && !TAKEN_OUT(SHORT_FIRST))
+		if (is_short && now_ns < state->answered_ns + SHORT_NS)
 			continue;
 		*path = (struct endpoint_path){ .shard = shard,
 						.since_ns = state->full_ns,

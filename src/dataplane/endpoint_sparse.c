@@ -315,8 +315,7 @@ uint8_t *endpoint_sparse_kept(struct endpoint_sparse *endpoint, uint64_t seq, ui
 static bool is_too_early(const struct endpoint_sparse *endpoint, const struct sparse *packet)
 {
 	return packet->kind == SPARSE_RESUME && packet->map != endpoint->worker.map &&
-	       (!endpoint->map_next || packet->map != endpoint->map_next || !packet->number) &&
-	       !TAKEN_OUT(SPARSE_MAP_FIRST);
+	       (!endpoint->map_next || packet->map != endpoint->map_next || !packet->number);
 }
 
 static void bcast_take(struct endpoint_sparse *endpoint, const struct sparse *packet,
@@ -345,7 +344,7 @@ void endpoint_sparse_serve(struct endpoint_sparse *endpoint, const uint8_t *at, 
 	if (packet.kind == SPARSE_BCAST)
 		bcast_take(endpoint, &packet, at);
 	if (packet.kind == SPARSE_COMMITTED && packet.table == endpoint->table.index &&
-	    (packet.generation == endpoint->worker.generation || TAKEN_OUT(SPARSE_TOLD_OWN)))
+	    packet.generation == endpoint->worker.generation)
 		endpoint_sparse_told(endpoint, packet.generation, packet.number);
 	step(endpoint, &event, now(endpoint));
 }

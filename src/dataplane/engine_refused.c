@@ -42,7 +42,7 @@ void engine_refused_say(struct engine_soft *engine)
 			continue;
 		}
 		refused->last.count = refused->count;
-		if (!TAKEN_OUT(REFUSED_SAID) && !engine_event_put(engine, &refused->last)) {
+		if (!engine_event_put(engine, &refused->last)) {
 			engine->has_refused = true; /* no room: they are told with the next ones */
 			continue;
 		}

@@ -59,7 +59,7 @@ static void misfit_count(struct engine_soft *engine, struct job *job, uint32_t c
 				      .misfit = misfit,
 				      .address = job->children[child].at.address };
 
-	if (!(event.count & (event.count - 1)) && !TAKEN_OUT(MISFIT))
+	if (!(event.count & (event.count - 1)))
 		engine_event_put(engine, &event);
 }
 
@@ -133,8 +133,7 @@ static void too_large(struct engine_soft *engine)
 static void link_send(struct engine_soft *engine, const struct link_frame *frames, uint32_t count)
 {
 	/* What the link cannot send is lost: the workers will ask. */
-	if (engine->link->ops->send(engine->link, frames, count) == -EMSGSIZE &&
-	    !TAKEN_OUT(TOO_LARGE))
+	if (engine->link->ops->send(engine->link, frames, count) == -EMSGSIZE)
 		too_large(engine);
 }
 
@@ -368,7 +367,7 @@ static void from_child(struct engine_soft *engine, const struct link_address *pe
 	uint16_t child = packet->child;
 	const void *lane = at + WIRE_HEADER_BYTES;
 
-	if (!verdict && !is_bound_to(job, child, peer) && !TAKEN_OUT(SWITCH_ADDRESS))
+	if (!verdict && !is_bound_to(job, child, peer))
 		verdict = SWITCH_DROP_ADDRESS;
 	if (verdict) {
 		engine->stats.verdict[verdict]++;

@@ -262,7 +262,7 @@ static bool is_from(struct table *table, const struct sparse *packet,
 	bool is_workers = packet->kind == SPARSE_PUSH || packet->kind == SPARSE_ASK;
 	const struct binding *peer = peer_find(table, is_workers ? packet->worker : SPARSE_SERVER);
 
-	return (peer && binding_is_at(peer, address)) || TAKEN_OUT(SPARSE_ADDRESS);
+	return peer && binding_is_at(peer, address);
 }
 
 static void answer(struct engine_sparse *engine, const struct link_address *peer,

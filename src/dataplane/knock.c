@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/ablate.h"
-
 enum { ALONE = 5 }; /* HELLOs of full size before short ones go with them */
 
 void knock_begin(struct knock *knock, const struct sparse_table *table, uint16_t child,
@@ -33,7 +31,7 @@ bool knock_serve(struct knock *knock, const struct link_address *peer, const uin
 
 	if (wire_check(at, bytes, &packet) || packet.type != WIRE_WELCOME ||
 	    packet.job != knock->index || packet.child != knock->child ||
-	    (packet.generation != wire_get32(knock->nonce + 4) && !TAKEN_OUT(KNOCK_NONCE)) ||
+	    packet.generation != wire_get32(knock->nonce + 4) ||
 	    packet.seq - knock->before - 1 >= knock->serial - knock->before ||
 	    !link_address_equal(peer, &knock->at_switch))
 		return false;

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 
@@ -212,6 +211,6 @@ int link_udp_mtu(const struct link_address *peer, bool is_v6)
 	else
 		result = mtu;
 	close(fd);
-	mtu = result > 0 && !TAKEN_OUT(ICMP_ROUTE) ? mtu_of_route(&to) : 0;
+	mtu = result > 0 ? mtu_of_route(&to) : 0;
 	return mtu ? mtu : result;
 }

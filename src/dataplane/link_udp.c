@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "dataplane/link_address.h"
 #include "dataplane/polling.h"
 
@@ -536,8 +535,8 @@ static int socket_configure(struct udp *udp, const struct link_udp_options *opti
 {
 	/* Never in fragments, and as long as the interface takes: ICMP that says of a path that it takes
 	 * less can be anybody's. Whether it does is for the HELLOs to find out (R-PACE-10, R-CT-30). */
-	int v4_never = TAKEN_OUT(ICMP_SEND) ? IP_PMTUDISC_DO : IP_PMTUDISC_PROBE;
-	int v6_never = TAKEN_OUT(ICMP_SEND) ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_PROBE;
+	int v4_never = IP_PMTUDISC_PROBE;
+	int v6_never = IPV6_PMTUDISC_PROBE;
 	int on = 1, fd = udp->socket;
 	int v6_alone = !udp->is_dual, segment;
 	socklen_t bytes = sizeof(segment);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "util/folder.h"
 
 static int failed(char error[GLM_ERROR_MAX], const char *path, const char *what)
@@ -75,12 +74,12 @@ int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
 {
 	int why = aside->why;
 
-	if (!why && (fflush(aside->file) || (!TAKEN_OUT(FILE_SYNC) && fsync(fileno(aside->file)))))
+	if (!why && (fflush(aside->file) || fsync(fileno(aside->file))))
 		why = errno;
 	if (fclose(aside->file) && !why)
 		why = errno;
 	aside->file = NULL;
-	if (why && !TAKEN_OUT(PARTIAL_FILE)) {
+	if (why) {
 		unlink(aside->partial);
 		return failed(error, aside->path, strerror(why));
 	}
@@ -89,7 +88,7 @@ int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
 		unlink(aside->partial);
 		return failed(error, aside->path, strerror(why));
 	}
-	if (!TAKEN_OUT(FILE_FOLDER_SYNC) && folder_sync(aside->path))
+	if (folder_sync(aside->path))
 		return failed(error, aside->path, "written, but its folder cannot be synced");
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/ablate.h"
 #include "glm/aside.h"
 #include "util/bytes.h"
 #include "util/whole.h"
@@ -76,8 +75,7 @@ int checkpoint_parse(const char *name, const uint8_t *file, size_t file_bytes,
 		return -1;
 	}
 	if (bytes_get(file + AT_CRC, 4) !=
-		    crc_of(file + AT_BYTES, file + CHECKPOINT_HEADER_BYTES, has) &&
-	    !TAKEN_OUT(CHECKPOINT_CRC)) {
+	    crc_of(file + AT_BYTES, file + CHECKPOINT_HEADER_BYTES, has)) {
 		snprintf(error, GLM_ERROR_MAX, "%s: damaged: its checksum does not fit", name);
 		return -1;
 	}

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "core/text.h"
 #include "glm/number.h"
@@ -270,7 +269,7 @@ static int pair_read(struct libsvm *l, uint64_t *before, float *value)
 		return index_fail(l, at);
 	if (index > LIBSVM_INDEX_MAX)
 		return fail_shown(l, l->at, "the index of ", " is above 2^31");
-	if (index <= *before && !TAKEN_OUT(INDEX_ORDER))
+	if (index <= *before)
 		return order_fail(l, index, *before);
 	from = ++at;
 	at = number_scan(from, &number);
@@ -297,7 +296,7 @@ static int pairs_read(struct libsvm *l, struct libsvm_row *row)
 		if (ended)
 			break;
 		if (row->count == l->row_max) {
-			if (row->count == LIBSVM_ROW_MAX && !TAKEN_OUT(ROW_LIMIT))
+			if (row->count == LIBSVM_ROW_MAX)
 				return fail_at(l, column(l, l->at),
 					       "a row of more than 4194304 features");
 			if (!row_grow(l))

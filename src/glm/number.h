@@ -18,8 +18,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/ablate.h"
-
 enum {
 	NUMBER_BYTES_MAX =
 		128, /* longer ones are refused; a double printed in full with %.17g has 24 */
@@ -113,8 +111,7 @@ static inline float number_float(const struct number *number, const char *from, 
 	value = number_quick(
 		number); /* 0, or 1e-22 .. 1e38: as a float neither infinite nor subnormal */
 	memcpy(&bits, &value, sizeof(bits));
-	return (bits & below) == midpoint && !TAKEN_OUT(MIDPOINT) ? number_float_slow(from, to)
-								  : (float)value;
+	return (bits & below) == midpoint ? number_float_slow(from, to) : (float)value;
 }
 
 #endif

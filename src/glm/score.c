@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "core/ablate.h"
-
 struct point {
 	double activation;
 	bool is_in; /* the row is of the class */
@@ -67,8 +65,7 @@ static double points_auc(struct point *points, uint64_t rows)
 			end++;
 		} while (end < rows && points[end].activation == points[i].activation);
 		pairs += (double)tie_in * (double)out;
-		if (!TAKEN_OUT(AUC_TIES))
-			pairs += (double)tie_in * (double)tie_out / 2;
+		pairs += (double)tie_in * (double)tie_out / 2;
 		in += tie_in;
 		out += tie_out;
 	}

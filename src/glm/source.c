@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/ablate.h"
 #include "core/text.h"
 
 enum {
@@ -116,9 +115,7 @@ static ssize_t gz_read(struct source *s, void *to, size_t bytes)
 		if (packed_fill(s))
 			return -1;
 		if (s->at == s->filled)
-			return s->is_inside && !TAKEN_OUT(PACKED_CUT)
-				       ? source_fail(s, "truncated gz", NULL)
-				       : 0;
+			return s->is_inside ? source_fail(s, "truncated gz", NULL) : 0;
 		s->gz.next_in = s->packed + s->at;
 		s->gz.avail_in = (uInt)(s->filled - s->at);
 		s->is_inside = true;

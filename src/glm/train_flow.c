@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "glm/train_state.h"
 
 enum {
@@ -226,12 +225,8 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 	const int32_t *lanes = flow->lanes + (size_t)slot * flow->lanes_count;
 	float *scales = flow->scales + (size_t)slot * flow->activations;
 	struct span span;
-	const uint32_t *labelled;
 
 	micro_span(flow, k, &span);
-	/* Without it, what the paper's b[i + k] says: the labels of the first micro-batch, for all. */
-	labelled = TAKEN_OUT(OWN_LABEL) ? span.rows - k % flow->per_batch * flow->plan->micro
-					: span.rows;
 	if (!wire_unpack(&train->options.wire, lanes, flow->activations, flow->sums)) {
 		if (span.batch < atomic_load(&flow->saturated))
 			atomic_store(&flow->saturated, span.batch);
@@ -241,7 +236,7 @@ static void scale(struct flow *flow, uint64_t k, double multiplier)
 		for (uint32_t c = 0; c < classes; c++)
 			scales[i * classes + c] = (float)dloss(
 				train->options.loss, multiplier * flow->sums[i * classes + c],
-				train_label(train, labelled[i], c));
+				train_label(train, span.rows[i], c));
 }
 
 /* Ends exchange k, the oldest; false: it is busy, or has failed. */
@@ -337,8 +332,6 @@ static bool step(struct flow_thread *thread, uint64_t k)
 	if (atomic_load(&flow->saturated) <= span.batch)
 		return false;
 	rate = train_rate(flow->train, span.batch);
-	if (TAKEN_OUT(TRUE_SIZE)) /* the paper's division by B, which the last one need not have */
-		rate *= (double)span.count / flow->train->options.batch;
 	glm_engine_step(&flow->train->engines[thread->index], rate, span.rows, span.count);
 	if (!thread->index)
 		progress(flow, &span);
@@ -375,7 +368,7 @@ static void idle(struct flow_thread *thread)
 /* Forward of the next mini-batch needs the model that this one makes. */
 static uint64_t forward_end(const struct flow *flow, uint64_t backward)
 {
-	return TAKEN_OUT(STEP_FIRST) ? flow->total : batch_end(flow, backward);
+	return batch_end(flow, backward);
 }
 
 static void *thread_main(void *arg)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
-
 enum {
 	LANES_WIDE = 3,
 	LOW_BITS = 22, /* and as many in the middle */
@@ -136,7 +134,7 @@ static bool unpack_wide(const int32_t *lanes, uint32_t count, double *sums)
 
 bool wire_unpack(const struct glm_wire *wire, const int32_t *lanes, uint32_t count, double *sums)
 {
-	bool fits = lanes[wire_lanes(wire, count) - 1] == 0 || TAKEN_OUT(SATURATION);
+	bool fits = lanes[wire_lanes(wire, count) - 1] == 0;
 
 	if (!wire->is_narrow)
 		return unpack_wide(lanes, count, sums) && fits;

@@ -2,8 +2,6 @@
 /* live.c - see live.h. */
 #include "hot/live.h"
 
-#include "core/ablate.h"
-
 int live_open(struct live *live, const struct live_options *options, double now_s)
 {
 	*live = (struct live){ .options = *options, .aged_s = now_s };
@@ -21,8 +19,7 @@ void live_age(struct live *live, double now_s)
 	unsigned halves = 0;
 
 	/* After 64 of them nothing is left. */
-	for (; now_s - live->aged_s >= half_life_s && halves < 64 && !TAKEN_OUT(LIVE_AGE);
-	     halves++) {
+	for (; now_s - live->aged_s >= half_life_s && halves < 64; halves++) {
 		survey_halve(&live->survey);
 		live->aged_s += half_life_s;
 	}

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/ablate.h"
 #include "glm/aside.h"
 #include "hot/mix.h"
 #include "util/bytes.h"
@@ -106,7 +105,7 @@ static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
 		uint64_t key = bytes_get(at + (size_t)rank * KEY_BYTES, KEY_BYTES);
 		uint32_t place = place_find(map, key);
 
-		if (map->index[place] && !TAKEN_OUT(HOT_MAP_TWICE)) {
+		if (map->index[place]) {
 			snprintf(error, GLM_ERROR_MAX,
 				 "%.400s: damaged: the key %" PRIu64 " has the ranks %u and %u",
 				 name, key, map->index[place] - 1, rank);
@@ -143,8 +142,7 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 			 keys);
 		return -1;
 	}
-	if (bytes_get(file + AT_CRC, 4) != crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)) &&
-	    !TAKEN_OUT(HOT_MAP_CRC))
+	if (bytes_get(file + AT_CRC, 4) != crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)))
 		return fail(error, name, "damaged: its checksum does not fit");
 	return 0;
 }
@@ -195,12 +193,12 @@ void hot_map_fini(struct hot_map *map)
 int hot_map_expect(const struct hot_map *map, const char *name, uint32_t table, uint32_t version,
 		   char error[GLM_ERROR_MAX])
 {
-	if (map->table != table && !TAKEN_OUT(HOT_MAP_OTHER)) {
+	if (map->table != table) {
 		snprintf(error, GLM_ERROR_MAX, "%.400s: the map of table %u, not of table %u", name,
 			 map->table, table);
 		return -1;
 	}
-	if (version && map->version != version && !TAKEN_OUT(HOT_MAP_OTHER)) {
+	if (version && map->version != version) {
 		snprintf(error, GLM_ERROR_MAX, "%.400s: version %u of the map, not %u", name,
 			 map->version, version);
 		return -1;

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/rto.h"
 #include "ps/internal.h"
 
@@ -163,7 +162,7 @@ static void closed_note(struct ps_server *server, const struct ps_hosted *hosted
 		return; /* another table has found it out */
 	closed->wait_ns = closed->wait_ns ? rto_least(2 * closed->wait_ns, closed_ns_max)
 					  : server->options.closed_ns;
-	closed->until_ns = TAKEN_OUT(PS_TIRED_AGAIN) ? 0 : now_ns + closed->wait_ns;
+	closed->until_ns = now_ns + closed->wait_ns;
 }
 
 /* NULL, or why this switch cannot be the table's any more. */

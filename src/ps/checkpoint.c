@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "ps/table.h"
 #include "util/folder.h"
 
@@ -183,7 +182,7 @@ static int all_write(const struct ps_table *table, int fd)
 	if (!why)
 		why = bytes_write(fd, &out);
 	bytes_fini(&out);
-	if (!why && !TAKEN_OUT(PS_CHECKPOINT_SYNC) && fsync(fd))
+	if (!why && fsync(fd))
 		why = errno;
 	return why;
 }
@@ -201,9 +200,9 @@ int ps_table_write(const struct ps_table *table, const char *path)
 	why = all_write(table, fd);
 	if (close(fd) && !why)
 		why = errno;
-	if ((!why || TAKEN_OUT(PS_CHECKPOINT_PARTIAL)) && rename(aside, path))
+	if (!why && rename(aside, path))
 		why = errno;
-	else if (!why && !TAKEN_OUT(PS_CHECKPOINT_FOLDER_SYNC))
+	else if (!why)
 		why = folder_sync(path);
 	if (why)
 		unlink(aside);

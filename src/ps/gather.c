@@ -2,7 +2,6 @@
 /* gather.c - a restart without a log: what the workers had been told, and what of that is lost. docs/protocol.md, R-SP-34. */
 #include <inttypes.h>
 
-#include "core/ablate.h"
 #include "ps/internal.h"
 
 static const struct server_sparse *server_of(const struct ps_hosted *hosted)
@@ -14,11 +13,6 @@ void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted)
 {
 	struct ps_table *table = hosted->table;
 
-	if (TAKEN_OUT(PS_GATHER)) {
-		home_sparse_fence(table->home, table->map.version);
-		ps_summed_begin(server, hosted);
-		return;
-	}
 	home_sparse_gather(table->home, table->map.version);
 	for (uint16_t i = 0; i < table->shape.workers; i++)
 		if (!ps_table_is_member(table, i))

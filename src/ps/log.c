@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "util/folder.h"
 
 enum { WAITING_MAX = 1 << 28 /* bytes */, AGAIN_SECONDS = 1 };
@@ -44,7 +43,7 @@ static int deleted(int fd)
 
 	if (fstat(fd, &is))
 		return errno;
-	return is.st_nlink || TAKEN_OUT(PS_LOG_DELETED) ? 0 : ENOENT;
+	return is.st_nlink ? 0 : ENOENT;
 }
 
 /* With the lock, for log_forget closes them. */
@@ -52,7 +51,7 @@ static int old_deleted(const struct log *log)
 {
 	int why = 0;
 
-	for (uint32_t i = 0; i < log->old_count && !why && !TAKEN_OUT(PS_LOG_OLD); i++)
+	for (uint32_t i = 0; i < log->old_count && !why; i++)
 		why = deleted(log->old[i]);
 	return why;
 }
@@ -84,7 +83,7 @@ static int write_at(int fd, uint64_t at, const struct bytes *bytes)
 {
 	int why = bytes_write(fd, at, bytes);
 
-	if (!why && !TAKEN_OUT(PS_LOG_SYNC) && fdatasync(fd))
+	if (!why && fdatasync(fd))
 		why = errno;
 	return why ? why : deleted(fd);
 }
@@ -134,7 +133,7 @@ static void batch_write(struct log *log)
 		pthread_mutex_lock(&log->lock);
 		if (!why)
 			why = old_deleted(log);
-		if (!why || TAKEN_OUT(PS_DISK_ERROR)) {
+		if (!why) {
 			log->at += batch.count;
 			log->state = (struct log_state){ .position = position, .mark = mark };
 			break;
@@ -255,11 +254,11 @@ static int file_open(const char *path, const struct record_sum *has, char error[
 	if (fd < 0)
 		return failed(error, path, errno);
 	why = ftruncate(fd, (off_t)has->bytes) ? errno : 0;
-	if (!why && !TAKEN_OUT(PS_LOG_END_AGAIN))
+	if (!why)
 		why = end_again(fd, has);
-	if (!why && !TAKEN_OUT(PS_LOG_OPEN_SYNC) && fsync(fd))
+	if (!why && fsync(fd))
 		why = errno;
-	if (!why && !TAKEN_OUT(PS_LOG_FOLDER_SYNC))
+	if (!why)
 		why = folder_sync(path);
 	if (!why)
 		return fd;

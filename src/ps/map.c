@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/ablate.h"
 #include "hot/mix.h"
 #include "ps/table.h"
 
@@ -150,7 +149,7 @@ int ps_table_remap(struct ps_table *table, struct hot_map *map, char error[PS_ER
 	version_take(table, &table->map);
 	rows_find(table, hot);
 	/* MAP and SWITCH leave when this is on the disk, so no worker has the map before (R-SP-32). */
-	if (table->log && !TAKEN_OUT(PS_MAP_RECORD))
+	if (table->log)
 		ps_table_map_record(table);
 	return 1;
 }

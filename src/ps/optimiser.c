@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "util/rng.h"
 
 enum { UNIFORMS_OF_NORMAL = 12 }; /* their sum has variance 1 */
@@ -74,7 +73,7 @@ static const float SQUARED_MAX = 0x1p60f;
 
 static float at_most(float most, float x, bool *is_held)
 {
-	if (fabsf(x) <= most || TAKEN_OUT(OPTIMISER_LIMIT))
+	if (fabsf(x) <= most)
 		return x;
 	*is_held = true;
 	return copysignf(most, x);

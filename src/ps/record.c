@@ -7,8 +7,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/ablate.h"
-
 enum { ROOM_FIRST = 4096 };
 
 /* ---- bytes ---- */
@@ -89,8 +87,7 @@ static const char *why_not(const uint8_t *at, size_t left)
 		return "a record has a length that none has";
 	if (left - RECORD_HEADER_BYTES < bytes)
 		return "it ends inside of a record";
-	if (sparse_body_get32(at + 4) != sum_of(at, at + 8, at + RECORD_HEADER_BYTES, bytes) &&
-	    !TAKEN_OUT(PS_RECORD_CRC))
+	if (sparse_body_get32(at + 4) != sum_of(at, at + 8, at + RECORD_HEADER_BYTES, bytes))
 		return "the checksum of a record does not fit";
 	return NULL;
 }

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "ps/table.h"
 
 void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
@@ -57,7 +56,7 @@ static int before_take(struct ps_table *table, const uint8_t *body, uint32_t byt
 	said = record_before_get(body, &number);
 	if (number + 1 != table->number)
 		return failed(error, "it follows on another log than the one before it");
-	if (!table->has_before || TAKEN_OUT(PS_LOG_BEFORE))
+	if (!table->has_before)
 		return 0;
 	table->is_cut = said.bytes != table->before.bytes || said.sum != table->before.sum;
 	return table->is_cut ? failed(error, "the log before it was another") : 0;
@@ -308,7 +307,7 @@ static int file_read(struct ps_table *table, const char *path, struct reading *r
 	*reading = (struct reading){ 0 };
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	if (fd < 0 || (!TAKEN_OUT(PS_READ_SYNC) && fsync(fd)) || fstat(fd, &is)) {
+	if (fd < 0 || fsync(fd) || fstat(fd, &is)) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
@@ -342,7 +341,7 @@ static int checkpoint_read(struct ps_table *table, const char *path, char error[
 
 	table->is_in_checkpoint = true;
 	result = file_read(table, path, &reading, error);
-	if (result > 0 && (reading.why || !table->has_end) && !TAKEN_OUT(PS_CHECKPOINT_END)) {
+	if (result > 0 && (reading.why || !table->has_end)) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: damaged: %s", path,
 			 reading.why ? reading.why : "it has no end");
 		result = -1;
@@ -427,10 +426,9 @@ static const char *log_fault(const struct ps_table *table, int result,
 		return "the log behind it says that it had more, or other records";
 	if (!result)
 		return "it is not there, and others of its table are";
-	if (reading->was_whole && !TAKEN_OUT(PS_LOG_DAMAGED))
+	if (reading->was_whole)
 		return reading->why;
-	if (reading->why && !later_are_empty(table, table->number, found) &&
-	    !TAKEN_OUT(PS_LOG_MIDST))
+	if (reading->why && !later_are_empty(table, table->number, found))
 		return reading->why;
 	return NULL;
 }

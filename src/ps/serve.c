@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/ablate.h"
 #include "core/text.h"
 #include "ps/internal.h"
 
@@ -50,7 +49,7 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
 			  char text[PS_NAMED_BYTES])
 {
-	if (*server->options.key || TAKEN_OUT(PS_NAMELESS))
+	if (*server->options.key)
 		return other->who;
 	snprintf(text, PS_NAMED_BYTES, "worker %u", other->worker);
 	ps_log_stranger(server, "the other one of the next line is %s, of job %.120s", other->who,
@@ -87,8 +86,7 @@ static void hello_refuse(struct ps_server *server, struct ps_conn *conn,
 			 const struct kv_message *said)
 {
 	const struct ps_server_options *options = &server->options;
-	bool is_secret = !*options->key && *options->job && strcmp(options->job, said->job) != 0 &&
-			 !TAKEN_OUT(PS_NAMELESS);
+	bool is_secret = !*options->key && *options->job && strcmp(options->job, said->job) != 0;
 
 	ps_serve_refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
 			"%s is of job %.200s with %u workers; this server is for %s%.200s with %u",
@@ -313,8 +311,7 @@ static bool is_ahead(struct ps_server *server, struct ps_conn *conn, const char 
 {
 	uint64_t now_ns = wall_ns();
 
-	if (conn->incarnation <= now_ns + INCARNATION_AHEAD_NS || conn->incarnation - had <= 1 ||
-	    TAKEN_OUT(PS_INCARNATION))
+	if (conn->incarnation <= now_ns + INCARNATION_AHEAD_NS || conn->incarnation - had <= 1)
 		return false;
 	ps_serve_refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
 			"table %s: the incarnation of %s, %" PRIu64

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "core/hash.h"
 #include "ps/internal.h"
 
@@ -37,7 +36,7 @@ bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
 		const struct ps_conn *other = server->conn[i];
 
 		if (!other->has_table || other->is_ending || other->is_gone ||
-		    !strcmp(other->job, conn->job) || TAKEN_OUT(PS_ONE_JOB))
+		    !strcmp(other->job, conn->job))
 			continue;
 		ps_serve_refuse(
 			server, conn, open, KV_REFUSED_MISMATCH,
@@ -74,7 +73,7 @@ bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *
 {
 	uint64_t whose = UINT64_MAX;
 
-	if (share->count < 2 || map->keys < MAP_LEAST || TAKEN_OUT(PS_OTHERS_MAP))
+	if (share->count < 2 || map->keys < MAP_LEAST)
 		return false;
 	for (uint32_t i = 0; i < map->keys; i++) {
 		uint64_t its = hash_number(HASH_BEGIN, map->key[i], 8) % share->count;
@@ -95,8 +94,7 @@ static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted
 	char name[PS_NAMED_BYTES];
 
 	if (!memcmp(has->list, none, sizeof(none)) || !memcmp(open->own, none, sizeof(none)) ||
-	    !memcmp(has->list, open->own, sizeof(none)) || (!has->is_used && !other) ||
-	    TAKEN_OUT(PS_SHARE_LIST))
+	    !memcmp(has->list, open->own, sizeof(none)) || (!has->is_used && !other))
 		return false;
 	ps_serve_refuse(
 		server, conn, open, KV_REFUSED_MISMATCH,
@@ -116,8 +114,6 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 	const struct ps_conn *other = who_is_here(hosted, conn);
 	bool is_fixed = has->is_used || other;
 
-	if (TAKEN_OUT(PS_SHARE))
-		return false;
 	if (!has->count && open->is_used) {
 		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
 				"table %s: this server, number %u of %u, has nothing of it, and "
@@ -184,8 +180,7 @@ bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open)
 	if (is_new)
 		ps_table_share(hosted->table, &share);
 	/* From here on it may push to the others, of which this one hears nothing. */
-	if (!open->server && memcmp(open->own, none, sizeof(none)) != 0 &&
-	    !TAKEN_OUT(PS_SHARE_LISTED))
+	if (!open->server && memcmp(open->own, none, sizeof(none)) != 0)
 		ps_table_use(hosted->table);
 	return true;
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/ablate.h"
 #include "ps/internal.h"
 
 void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
@@ -19,8 +18,7 @@ void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
 
 int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX])
 {
-	if (sparse_fences_left(home_sparse_server(table->home)->generation) >= fences ||
-	    TAKEN_OUT(PS_SPENT_START))
+	if (sparse_fences_left(home_sparse_server(table->home)->generation) >= fences)
 		return 0;
 	ps_table_spent(table, error);
 	return -1;

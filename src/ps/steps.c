@@ -2,7 +2,6 @@
 /* steps.c - barriers, and the steps that they end: docs/protocol.md, R-KV-11 and R-KV-15 to R-KV-17. */
 #include <inttypes.h>
 
-#include "core/ablate.h"
 #include "ps/internal.h"
 
 /* R-KV-17. The milliseconds: who finds no server tries again once a second (src/lib/kv_server.c). */
@@ -85,8 +84,7 @@ void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const str
 	worker->barrier = 0;
 	worker->answered = 0;
 	worker->joined_ns = ps_now(server);
-	if (!hosted->table->options.is_sync || !ps_table_is_member(hosted->table, conn->worker) ||
-	    TAKEN_OUT(PS_STEP_VOID))
+	if (!hosted->table->options.is_sync || !ps_table_is_member(hosted->table, conn->worker))
 		return;
 	ps_table_void(hosted->table);
 	for (uint16_t i = 0; i < hosted->table->shape.workers; i++) {
@@ -193,7 +191,7 @@ static bool is_gone(const struct ps_server *server, const struct ps_hosted *host
 
 	return it->gone_ns && it->gone_ns > hosted->worker[worker].joined_ns &&
 	       ps_now(server) > it->gone_ns + grace_ns && it->barrier <= hosted->table->barrier &&
-	       !ps_table_has_left(hosted->table, other, worker) && !TAKEN_OUT(PS_STEP_GONE);
+	       !ps_table_has_left(hosted->table, other, worker);
 }
 
 void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted)

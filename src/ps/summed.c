@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/ablate.h"
 #include "core/rto.h"
 #include "ps/internal.h"
 
@@ -71,7 +70,7 @@ bool ps_summed_is_drained(struct ps_server *server, struct ps_hosted *hosted)
 	struct home_sparse *home = hosted->table->home;
 	uint64_t now_ns = ps_now(server);
 
-	if (!hosted->has_switch || !hosted->table->map.keys || TAKEN_OUT(PS_DRAIN))
+	if (!hosted->has_switch || !hosted->table->map.keys)
 		return true;
 	hosted->is_drain_asked = true;
 	if (!hosted->drain_ns) {
@@ -80,7 +79,7 @@ bool ps_summed_is_drained(struct ps_server *server, struct ps_hosted *hosted)
 	}
 	if (server_sparse_is_drained(home_sparse_server(home)))
 		return true;
-	if (now_ns - hosted->drain_ns < server->options.drain_ns || TAKEN_OUT(PS_DRAIN_BOUND))
+	if (now_ns - hosted->drain_ns < server->options.drain_ns)
 		return false;
 	ps_log(server, PS_WARN,
 	       "table %s: what its switch has did not come in %llu ms: workers push it again",

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/ablate.h"
 #include "core/lns.h"
 #include "util/folder.h"
 
@@ -325,7 +324,7 @@ static uint64_t durable(const struct ps_table *table)
 		return recorded;
 	state = log_state(table->log);
 	if (table->options.durability == PS_CHECKPOINT && !state.trouble &&
-	    (state.position == log_appended(table->log) || TAKEN_OUT(PS_UNLOGGED_EARLY)))
+	    state.position == log_appended(table->log))
 		return recorded;
 	return state.mark;
 }
@@ -346,8 +345,7 @@ uint64_t ps_table_position(const struct ps_table *table)
 
 bool ps_table_is_durable(const struct ps_table *table, uint64_t position)
 {
-	return !table->log || log_state(table->log).position >= position ||
-	       TAKEN_OUT(PS_ANSWER_EARLY);
+	return !table->log || log_state(table->log).position >= position;
 }
 
 int ps_table_trouble(const struct ps_table *table)
@@ -433,7 +431,7 @@ static int log_begin_first(struct ps_table *table, const struct record_sum *has,
 	int why;
 
 	ps_table_path(table, table->number, "log", path, sizeof(path));
-	why = TAKEN_OUT(PS_FOLDERS_ABOVE_SYNC) ? 0 : folder_sync_above(path);
+	why = folder_sync_above(path);
 	if (why) {
 		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
 		return -1;

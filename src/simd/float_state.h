@@ -9,8 +9,6 @@
 
 #include <stdint.h>
 
-#include "core/ablate.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -68,8 +66,7 @@ static inline uint64_t float_state_begin(void)
 {
 	uint64_t before = float_state_read();
 
-	if ((before & ~(uint64_t)FLOAT_STATE_FLAGS) != FLOAT_STATE_DEFAULT &&
-	    !TAKEN_OUT(FLOAT_STATE))
+	if ((before & ~(uint64_t)FLOAT_STATE_FLAGS) != FLOAT_STATE_DEFAULT)
 		float_state_write(FLOAT_STATE_DEFAULT);
 	return before;
 }

@@ -304,7 +304,7 @@ static __always_inline int serve(struct __sk_buff *skb)
 	if (!job || switch_latency_admit(&job->job, &packet))
 		return TC_ACT_UNSPEC;
 	child = child_find(packet.job, packet.child);
-	if (!child || (!is_at(child, frame) && !TAKEN_OUT(SWITCH_ADDRESS)))
+	if (!child || !is_at(child, frame))
 		return TC_ACT_UNSPEC;
 	if (!is_undamaged(skb, frame))
 		return TC_ACT_UNSPEC;

@@ -44,7 +44,7 @@ int tally_switch(struct xdp_md *ctx)
 	verdict = switch_admit(&job->job, &packet);
 	if (verdict)
 		return drop(verdict);
-	if (!is_bound(&packet, frame) && !TAKEN_OUT(SWITCH_ADDRESS))
+	if (!is_bound(&packet, frame))
 		return drop(SWITCH_DROP_ADDRESS);
 	index = job->slot_base + packet.slot;
 	slot = bpf_map_lookup_elem(&slots, &index);
