@@ -16,7 +16,7 @@ cc=gcc
 options=()
 case $variant in
 release) cc=${CC:-gcc} ;;
-ablate) options=(-Dablate=any build/ablated) ;;
+ablate) options=(build/ablated) ;;
 clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;

@@ -77,7 +77,7 @@ static void ready(struct turn *turn, struct admission_member *member)
 
 	if (admission->state != ADMISSION_GRANTED || member->presence != ADMISSION_JOINED)
 		return;
-	if (!turn_has_all_shards(turn) && !TAKEN_OUT(EARLY_READY))
+	if (!turn_has_all_shards(turn))
 		return; /* it cannot have its GRANT: no shard is asked for two things at once */
 	member->presence = ADMISSION_READY;
 	member->lanes = turn->event->message->lanes.lanes;
@@ -168,16 +168,13 @@ static void leave(struct turn *turn, struct admission_member *member)
 	member->submitted = turn->event->message->leave.submitted;
 	member->presence = ADMISSION_LEFT;
 	turn_log_peer(turn, &member->peer, "has left");
-	if (all_left(turn) || !TAKEN_OUT(LEFT_AT_ONCE)) /* it waits for nobody */
-		turn_send_last(turn, &member->peer, CONTROL_LEFT);
+	turn_send_last(turn, &member->peer, CONTROL_LEFT); /* it waits for nobody */
 	if (all_left(turn)) {
 		admission->last_cause = CONTROL_OK;
 		admission->last_rank = CONTROL_RANK_NONE;
 		end_drain(turn);
 		return;
 	}
-	if (TAKEN_OUT(SLOTS_EARLY))
-		turn_command(turn, ADMISSION_JOB_REMOVE);
 	query_left(turn);
 }
 
@@ -258,7 +255,7 @@ static void shard_failed(struct turn *turn)
 	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
 		 turn->config->job, turn->admission->size, turn->event->shard);
-	if (turn->event->text && !TAKEN_OUT(HOLDERS))
+	if (turn->event->text)
 		text_add(&text, ": %s", turn->event->text);
 	end_life(turn);
 }
@@ -279,7 +276,7 @@ static void shard(struct turn *turn)
 	    event->job_generation != admission->generation || !admission->generation ||
 	    admission->state == ADMISSION_STARTED)
 		return;
-	if (event->command != expected[admission->state] && !TAKEN_OUT(COMMAND_ACK))
+	if (event->command != expected[admission->state])
 		return; /* of a command that JOB_REMOVE has overtaken */
 	if (event->has_failed && admission->state != ADMISSION_DRAIN) {
 		shard_failed(turn);
@@ -383,8 +380,6 @@ void admission_step(struct admission *admission, const struct admission_config *
 	actions->log_level = ADMISSION_LOG_NONE;
 	actions->log[0] = 0;
 	dispatch(&turn);
-	if (TAKEN_OUT(ENABLE_ACK) && admission->state == ADMISSION_ENABLING)
-		start(&turn);
 	time_set_wake(&turn);
 }
 

@@ -32,8 +32,7 @@ void end_reset(struct turn *turn)
 void end_free_rank(struct turn *turn, struct admission_member *member)
 {
 	memset(member, 0, sizeof(*member));
-	if (!TAKEN_OUT(FREED_PULSES))
-		turn_forget_pulses(turn);
+	turn_forget_pulses(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
 			return;
@@ -106,8 +105,6 @@ void end_lose(struct turn *turn, struct admission_member *member)
 {
 	member->presence = ADMISSION_GONE;
 	member->peer.connection = 0;
-	if (TAKEN_OUT(KILLED_RANK))
-		return;
 	end_life(turn);
 }
 

@@ -71,7 +71,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	if (admission->waiters_count == turn->config->waiters_max || TAKEN_OUT(WAITERS)) {
+	if (admission->waiters_count == turn->config->waiters_max) {
 		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": %u processes wait for its name already",
 			 turn->config->job, admission->waiters_count);
@@ -103,8 +103,7 @@ static enum difference difference(const struct admission_peer *a, const struct a
 {
 	if (a->size != b->size)
 		return SIZE;
-	if ((a->version_min > b->version_max || a->version_max < b->version_min) &&
-	    !TAKEN_OUT(VERSION))
+	if (a->version_min > b->version_max || a->version_max < b->version_min)
 		return VERSION;
 	if (a->list_hash != b->list_hash)
 		return LIST;
@@ -161,8 +160,7 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 		const struct admission_peer *other = &turn_member(turn, rank)->peer;
 		enum difference what = difference(peer, other);
 
-		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE ||
-		    TAKEN_OUT(DIFFERS))
+		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE)
 			continue;
 		turn_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
 			   CONTROL_RANK_NONE);
@@ -339,7 +337,7 @@ static bool may_hear(const struct turn *turn)
 		const struct admission_peer *waiter = &admission_waiters(turn)[i];
 		const struct admission_member *holder = turn_holder(turn, waiter);
 
-		if (holder && holder->peer.source != waiter->source && !TAKEN_OUT(CLAIM_HEARS))
+		if (holder && holder->peer.source != waiter->source)
 			return false;
 	}
 	return true;
@@ -367,7 +365,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	struct text text;
 
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
-	    waiter->pulse != ADMISSION_ANSWERED || TAKEN_OUT(CLAIM))
+	    waiter->pulse != ADMISSION_ANSWERED)
 		return false;
 	bool is_twin = twin_is(turn, &holder->peer, waiter);
 	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;

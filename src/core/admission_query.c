@@ -63,8 +63,6 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 
 	admission->query = (uint8_t)query;
 	admission->round++;
-	if (TAKEN_OUT(PAGES_TIME))
-		admission->asked_ns = turn->event->now_ns;
 	admission->page_ns = turn->event->now_ns;
 	admission->from = from;
 	admission->page_end = UINT64_MAX;
@@ -332,8 +330,7 @@ static bool blame_forgetful(struct turn *turn)
 
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = admission_member(admission, rank);
-		if (member->presence != ADMISSION_READY ||
-		    member->submitted >= admission->complete || TAKEN_OUT(FORGETFUL))
+		if (member->presence != ADMISSION_READY || member->submitted >= admission->complete)
 			continue;
 		turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 		turn_add_rank(turn, &text, rank);
@@ -411,7 +408,7 @@ static bool has_next_page(const struct turn *turn)
 			second = submitted;
 		}
 	}
-	return turn->admission->page_end < (TAKEN_OUT(PAGES_END) ? UINT64_MAX : second);
+	return turn->admission->page_end < second;
 }
 
 static void judge(struct turn *turn)
@@ -428,18 +425,18 @@ static void judge(struct turn *turn)
 		end_life(turn);
 		return;
 	}
-	if (admission->differs < admission->page_end && !TAKEN_OUT(OPINFO)) {
+	if (admission->differs < admission->page_end) {
 		ask(turn, ADMISSION_DESCRIBE, admission->differs);
 	} else if (blame_leaver(turn) || blame_forgetful(turn)) {
 		end_life(turn);
 	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page_end);
-	} else if (admission->mismatch == 2 && !TAKEN_OUT(OPINFO)) {
+	} else if (admission->mismatch == 2) {
 		blame_nobody(turn);
 		end_life(turn);
 	} else if (wait_is_unknown(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->about);
-	} else if (admission->is_about_expired && !wait_is_over(turn) && !TAKEN_OUT(DEADLINE)) {
+	} else if (admission->is_about_expired && !wait_is_over(turn)) {
 		wait_blame(turn);
 		end_life(turn);
 	} else if (!still_judge(turn)) {
@@ -467,7 +464,7 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 	const struct control_opinfo *info = &turn->event->message->opinfo;
 
 	if (admission->query == ADMISSION_QUIET || member->has_answered ||
-	    (info->round != admission->round && !TAKEN_OUT(OPINFO_ROUND)))
+	    info->round != admission->round)
 		return; /* of an older round: it may miss what the verdict is about */
 	member->has_answered = 1;
 	member->submitted = info->submitted;

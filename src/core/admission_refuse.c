@@ -60,7 +60,7 @@ void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 {
 	struct text text;
 
-	if (!turn->config->life || TAKEN_OUT(LIFE)) {
+	if (!turn->config->life) {
 		end_free_rank(turn, member);
 		return;
 	}
@@ -134,7 +134,7 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	if (!admission->is_refusing || TAKEN_OUT(REFUSED_MEMORY))
+	if (!admission->is_refusing)
 		return false;
 	bool is_over = !turn->config->life &&
 		       turn->event->now_ns - admission->refused_ns >= refusal_ns;

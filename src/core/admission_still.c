@@ -54,8 +54,7 @@ void still_stall(struct turn *turn, struct admission_member *member)
 void still_restart(struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		if (!TAKEN_OUT(STILL_SLOW))
-			forget(turn_member(turn, rank));
+		forget(turn_member(turn, rank));
 }
 
 /* As the answers of the round say: it is the oldest there, and everybody has called it. */
@@ -155,7 +154,7 @@ bool still_judge(struct turn *turn)
 		return false;
 	}
 	still = find_still(turn);
-	if (!still || TAKEN_OUT(STILL))
+	if (!still)
 		return false;
 	blame(turn, still);
 	end_life(turn);
@@ -191,7 +190,7 @@ bool still_tick(struct turn *turn)
 {
 	struct text text;
 
-	if (turn->event->now_ns < still_answer_ns(turn) || TAKEN_OUT(UNANSWERED))
+	if (turn->event->now_ns < still_answer_ns(turn))
 		return false;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);

@@ -190,7 +190,7 @@ void time_heard(struct turn *turn)
 	if (!admission_is_running(admission) || turn->event->rank >= admission->size)
 		return;
 	member = turn_member(turn, turn->event->rank);
-	if (admission_is_in(member) && !TAKEN_OUT(HEARD_UDP))
+	if (admission_is_in(member))
 		member->peer.heard_ns = turn->event->now_ns;
 }
 
@@ -222,7 +222,7 @@ static uint32_t find_silent(const struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 
-	if (TAKEN_OUT(HEARTBEAT) || admission->state == ADMISSION_DRAIN)
+	if (admission->state == ADMISSION_DRAIN)
 		return 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = turn_member(turn, rank);

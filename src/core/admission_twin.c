@@ -19,7 +19,7 @@ bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_pe
 {
 	bool is_one_host = a->local_size == a->size || b->local_size == b->size;
 
-	return is_one_host && a->boot && b->boot && a->boot != b->boot && !TAKEN_OUT(PLACE);
+	return is_one_host && a->boot && b->boot && a->boot != b->boot;
 }
 
 /* One job of several programs, as nobody else of these had come: R-CT-51. */
@@ -33,7 +33,7 @@ static bool is_united(const struct turn *turn)
 		if (member->presence == ADMISSION_ABSENT || !member->peer.program)
 			continue;
 		if (program && member->peer.program != program)
-			return !TAKEN_OUT(UNITE_LATE);
+			return true;
 		program = member->peer.program;
 	}
 	return false;
@@ -48,8 +48,7 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 	bool is_late = admission->state == ADMISSION_STARTED &&
 		       claimant->joined_ns > admission->since_ns + claim_ns && !is_united(turn);
 
-	if ((!holder->is_launched && !claimant->is_launched) || turn->config->life || is_late ||
-	    TAKEN_OUT(TWIN))
+	if ((!holder->is_launched && !claimant->is_launched) || turn->config->life || is_late)
 		return false;
 	if (holder->process && holder->process == claimant->process)
 		return false;
@@ -70,8 +69,7 @@ uint64_t twin_hold_ns(const struct turn *turn)
 		if (peer->joined_ns > last_ns)
 			last_ns = peer->joined_ns;
 	}
-	if (!is_launched || turn->admission->size == 1 || turn->config->life ||
-	    TAKEN_OUT(TWIN_HOLD))
+	if (!is_launched || turn->admission->size == 1 || turn->config->life)
 		return 0;
 	return last_ns + hold_ns;
 }
@@ -131,7 +129,7 @@ bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t
 			continue;
 		if (list[i]->waiters_count || (size && list[i]->size != size))
 			return false;
-		if (!put_all(list[i], &ranks, &until_ns, &is_launched) && !TAKEN_OUT(UNITE_APART)) {
+		if (!put_all(list[i], &ranks, &until_ns, &is_launched)) {
 			*wake_ns = 0;
 			return false;
 		}

@@ -17,7 +17,7 @@ bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *
 {
 	struct text text;
 
-	if (turn->config->key && !key_matches(key, turn->config->key) && !TAKEN_OUT(KEY)) {
+	if (turn->config->key && !key_matches(key, turn->config->key)) {
 		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": ", turn->config->job);
 		turn_add_peer(&text, peer);
@@ -25,8 +25,7 @@ bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *
 				       : " gave no key, and this aggregator wants one");
 		return true;
 	}
-	if ((peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) &&
-	    !TAKEN_OUT(VERSION)) {
+	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
 		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
 		turn_add_peer(&text, peer);
 		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
@@ -75,8 +74,7 @@ static void note(struct turn *turn, uint32_t rank)
 	struct text_ranks *unfit = &turn->admission->unfit;
 
 	for (uint32_t other = 0; source && other < turn->config->members_max; other++)
-		if (text_ranks_has(unfit, other) && sources[other] == source &&
-		    !TAKEN_OUT(UNFIT_ADDRESS))
+		if (text_ranks_has(unfit, other) && sources[other] == source)
 			text_ranks_drop(unfit, other);
 	if (rank >= turn->config->members_max)
 		return; /* of no job that there can be */
@@ -121,7 +119,7 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 	admission->unfit_ns = turn->event->now_ns;
 	admission->unfit_cause = (uint8_t)turn->actions->cause;
 	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);
-	if (admission->state == ADMISSION_GATHER && (is_hopeless(turn) || TAKEN_OUT(UNFIT_ALONE)))
+	if (admission->state == ADMISSION_GATHER && is_hopeless(turn))
 		end_for_all(turn, peer);
 	else
 		join_refuse(turn, peer);
@@ -131,7 +129,7 @@ void unfit_ends(struct turn *turn)
 {
 	struct text text;
 
-	if (!is_hopeless(turn) || TAKEN_OUT(UNFIT_NOTED))
+	if (!is_hopeless(turn))
 		return;
 	turn_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
 	text_add(&text, "%s", admission_unfit(turn));

@@ -117,8 +117,6 @@ void wait_read(struct turn *turn, struct admission_member *member)
 	if (info->has_more)
 		listed_end = info->ops_count ? info->ops[info->ops_count - 1].number + 1
 					     : turn->admission->from;
-	if (TAKEN_OUT(ABOUT_LISTED))
-		is_listed = info->oldest <= about;
 	if (is_listed || about >= info->submitted)
 		member->about = ADMISSION_ABOUT_OUTSTANDING;
 	else if (about < info->oldest || (about >= turn->admission->from && about < listed_end))

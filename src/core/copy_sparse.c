@@ -56,8 +56,7 @@ static void fresh_up_to(struct copy_sparse *copy, uint64_t epoch)
 /* What is missing up to here is waited for no more: only what is as of this epoch or later is of use from now on. */
 static void base_at(struct copy_sparse *copy, uint64_t epoch)
 {
-	if (!TAKEN_OUT(SPARSE_COPY_BASE))
-		copy->base = epoch;
+	copy->base = epoch;
 	fresh_up_to(copy, epoch);
 }
 
@@ -110,9 +109,8 @@ static bool has_lost(const struct copy_sparse *copy, uint64_t expected)
  * not come any more. */
 void copy_sparse_resume(struct copy_sparse *copy, uint64_t generation, uint64_t expected)
 {
-	bool is_next = sparse_fences(generation) == sparse_fences(copy->generation) + 1 ||
-		       TAKEN_OUT(SPARSE_COPY_SKIPPED);
-	bool is_same = is_next && (!has_lost(copy, expected) || TAKEN_OUT(SPARSE_COPY_BACK));
+	bool is_next = sparse_fences(generation) == sparse_fences(copy->generation) + 1;
+	bool is_same = is_next && !has_lost(copy, expected);
 
 	if (generation <= copy->generation || !expected)
 		return;
@@ -142,7 +140,7 @@ void copy_sparse_told(struct copy_sparse *copy, uint64_t generation, uint64_t ep
 
 void copy_sparse_past(struct copy_sparse *copy, uint64_t epoch)
 {
-	if (copy->past < epoch && !TAKEN_OUT(SPARSE_COPY_PAST))
+	if (copy->past < epoch)
 		copy->past = epoch;
 }
 
@@ -154,9 +152,7 @@ static void value_put(struct copy_sparse *copy, uint32_t rank, uint64_t generati
 	struct copy_sparse_tag *tag = &copy->memory.tag[rank];
 	uint32_t dim = copy->table->dim;
 
-	if ((generation < tag->generation ||
-	     (generation == tag->generation && epoch <= tag->epoch)) &&
-	    !TAKEN_OUT(SPARSE_COPY_LATE))
+	if (generation < tag->generation || (generation == tag->generation && epoch <= tag->epoch))
 		return;
 	*tag = (struct copy_sparse_tag){ generation, epoch };
 	for (uint32_t k = 0; k < dim; k++)
@@ -210,7 +206,7 @@ bool copy_sparse_take(struct copy_sparse *copy, const struct sparse *packet, con
 	if (!is_sound(copy->table, packet, at))
 		return false;
 	/* Of a higher one only TCP can tell: anybody could say it here, and no value could be used any more. */
-	if (packet->generation != copy->generation && !TAKEN_OUT(SPARSE_COPY_GENERATION))
+	if (packet->generation != copy->generation)
 		return false;
 	copy_sparse_told(copy, packet->generation, epoch);
 	if (epoch > copy->fresh && epoch - copy->fresh <= COPY_SPARSE_AHEAD &&
@@ -222,8 +218,7 @@ bool copy_sparse_take(struct copy_sparse *copy, const struct sparse *packet, con
 		value_put(copy, sparse_body_get32(item), packet->generation, epoch,
 			  item + SPARSE_RANK_BYTES, NULL);
 	}
-	if (epoch > copy->fresh && is_whole(copy, epoch) &&
-	    (epoch == copy->fresh + 1 || TAKEN_OUT(SPARSE_COPY_GAP)))
+	if (epoch > copy->fresh && is_whole(copy, epoch) && epoch == copy->fresh + 1)
 		fresh_up_to(copy, epoch);
 	return true;
 }
@@ -250,7 +245,7 @@ const uint32_t *copy_sparse_value(const struct copy_sparse *copy, uint32_t rank,
 	const struct copy_sparse_tag *tag = &copy->memory.tag[rank];
 
 	CORE_ASSERT(rank < copy->table->ranks);
-	if (copy->told > copy->generation && !TAKEN_OUT(SPARSE_COPY_TOLD))
+	if (copy->told > copy->generation)
 		return NULL;
 	if (tag->generation < copy->since || tag->epoch < copy->base || tag->epoch <= copy->past ||
 	    copy->newest - copy->fresh > bound)

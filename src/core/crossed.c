@@ -91,8 +91,7 @@ struct turn {
 
 static bool is_fresh(const struct crossed_view *view, uint64_t now_ns)
 {
-	return view && view->has_said &&
-	       (now_ns - view->asked_ns <= CROSSED_FRESH_NS || TAKEN_OUT(CROSSED_FRESH));
+	return view && view->has_said && now_ns - view->asked_ns <= CROSSED_FRESH_NS;
 }
 
 static struct crossed_member *member_of(const struct turn *turn,
@@ -190,13 +189,10 @@ static bool is_all_blocked(const struct turn *turn, uint32_t first)
 	for (uint32_t i = first, end = process_end(turn, first); i < end; i++) {
 		const struct crossed_said *said = &member_of(turn, &turn->look->record[i])->said;
 
-		if (said->threads != one->threads ||
-		    (said->entries != one->entries && !TAKEN_OUT(CROSSED_ENTRIES)))
+		if (said->threads != one->threads || said->entries != one->entries)
 			return false;
 		blocked += said->blocked;
 	}
-	if (TAKEN_OUT(CROSSED_THREADS))
-		return blocked > 0;
 	return one->threads && blocked == one->threads;
 }
 
@@ -237,7 +233,7 @@ static bool is_waiting_for_stuck(const struct turn *turn, uint32_t first)
 			continue;
 		if (said->waits >= said->submitted)
 			return false;
-		if (turn->views[record->view]->least > said->waits && !TAKEN_OUT(CROSSED_CHAIN))
+		if (turn->views[record->view]->least > said->waits)
 			return false;
 	}
 	return true;
@@ -276,7 +272,7 @@ static void recent_drop(const struct turn *turn, uint64_t confirm_ns)
 			if (its_ns < since_ns)
 				since_ns = its_ns;
 		}
-		if (turn->now_ns - since_ns < confirm_ns && !TAKEN_OUT(CROSSED_TWICE))
+		if (turn->now_ns - since_ns < confirm_ns)
 			process_set(turn, i, false);
 	}
 }
@@ -334,8 +330,7 @@ static struct crossed_edge edge_take(const struct turn *turn, uint32_t *at)
 		*at = other;
 		return edge;
 	}
-	CORE_ASSERT(
-		TAKEN_OUT(CROSSED_CHAIN)); /* who waits for nobody that is stuck was taken out */
+	CORE_ASSERT(false); /* who waits for nobody that is stuck was taken out */
 	return edge;
 }
 

@@ -2,8 +2,6 @@
 /* generation.c - see generation.h. */
 #include "core/generation.h"
 
-#include "core/ablate.h"
-
 /* Of a Feistel network of two halves of 16 bits. Four are proved enough against few questions, six for any number
  * that is small beside 2^16; a generation is drawn once for each job, so there is time for more. */
 enum { FEISTEL_ROUNDS = 16, HALF_BITS = 16, HALF_MASK = 0xffff };
@@ -36,7 +34,7 @@ uint32_t generation_draw(struct generation *generation)
 	do {
 		uint32_t count = generation->count++;
 
-		drawn = TAKEN_OUT(GENERATION_SECRET) ? count : encrypt(generation, count);
+		drawn = encrypt(generation, count);
 	} while (!drawn);
 	return drawn;
 }

@@ -308,7 +308,7 @@ static void tick(struct turn *turn)
 	} else {
 		if (has_overslept)
 			member->heard_ns = member->spoke_ns = now_ns;
-		if (is_silent(turn) && !TAKEN_OUT(HEARTBEAT)) {
+		if (is_silent(turn)) {
 			silent(turn);
 			return;
 		}
@@ -321,7 +321,7 @@ static void tick(struct turn *turn)
 		begin_too_late(turn);
 		return;
 	}
-	if (turn->event->is_done && !TAKEN_OUT(EXPIRED_DONE))
+	if (turn->event->is_done)
 		member->is_expired = 0; /* it has ended well, and needs no verdict */
 	if (member->is_expired && now_ns - member->expired_ns >= verdict_ns) {
 		no_verdict(turn);

@@ -89,8 +89,7 @@ void begin_connected(struct turn *turn)
 bool begin_is_earlier(const struct turn *turn)
 {
 	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
-	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending &&
-	       !TAKEN_OUT(LOCAL_AGAIN);
+	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending;
 }
 
 void begin_again(struct turn *turn)
@@ -196,8 +195,7 @@ void begin_welcome(struct turn *turn)
 
 	if (event->shard >= shards)
 		return;
-	if (!TAKEN_OUT(HEARD_UDP))
-		member->heard_ns = event->now_ns;
+	member->heard_ns = event->now_ns;
 	if (member->state != MEMBER_HELLOING)
 		return; /* a late copy, or the answer to a later one */
 	if (event->lanes < hello_lanes(member))
@@ -218,7 +216,7 @@ static void blame_path(struct turn *turn)
 	struct text text;
 
 	member_blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
-	if (member->welcomed_short >> shard & 1 && !TAKEN_OUT(HELLO_SHORT))
+	if (member->welcomed_short >> shard & 1)
 		text_add(&text,
 			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
 			 "port %u, get no answer, short ones do: set the same MTU all the way, or "
@@ -313,7 +311,7 @@ void begin_tick_hello(struct turn *turn)
 {
 	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
 		return;
-	if (turn->member->hellos >= HELLOS_MAX && !TAKEN_OUT(HELLO_LATE))
+	if (turn->member->hellos >= HELLOS_MAX)
 		begin_late(turn);
 	else
 		send_hellos(turn);

@@ -83,8 +83,6 @@ bool pace_has_room(const struct pace *pace, uint32_t shard, enum map_stream stre
 {
 	const struct pace_shard *at = &pace->shards[shard];
 
-	if (TAKEN_OUT(SHARED_WINDOW))
-		return at->in_flight[MAP_EXPRESS] + at->in_flight[MAP_BULK] < at->window[stream];
 	return at->in_flight[stream] < at->window[stream];
 }
 
@@ -118,9 +116,7 @@ static uint64_t rto_base(const struct pace_shard *shard)
 uint64_t pace_rto(const struct pace *pace, uint32_t shard)
 {
 	const struct pace_shard *at = &pace->shards[shard];
-	uint64_t most = TAKEN_OUT(LONG_BACKOFF) ? 10 * PACE_MS : RTO_BACKOFF_NS;
-
-	return rto_least(rto_base(at) << at->backoff, rto_most(rto_base(at), most));
+	return rto_least(rto_base(at) << at->backoff, rto_most(rto_base(at), RTO_BACKOFF_NS));
 }
 
 /* The ring's timer is one for the worker: the slowest shard sets its pace. */
@@ -243,8 +239,7 @@ void pace_held(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_n
 		return;
 	list_remove(pace, shard, slot);
 	window_leave(&pace->shards[shard], slot);
-	if (!TAKEN_OUT(HELD_TIMER)) /* R-WK-4: the result may be lost, too */
-		ring_enter(pace, shard, index, now_ns);
+	ring_enter(pace, shard, index, now_ns); /* R-WK-4: the result may be lost, too */
 }
 
 void pace_need(struct pace *pace, uint32_t shard, uint32_t index, uint64_t now_ns, uint32_t echo)
@@ -258,8 +253,7 @@ static bool is_in_doubt(const struct pace *pace, const struct pace_shard *shard,
 {
 	if (pace->is_whole)
 		return false;
-	return shard->heard_ns <= slot->attempt_ns ||
-	       (shard->backoff >= PACE_DOUBT && !TAKEN_OUT(DOUBT));
+	return shard->heard_ns <= slot->attempt_ns || shard->backoff >= PACE_DOUBT;
 }
 
 /* The head of a list is probed: its attempt is the newest, it goes to the tail (R-PACE-7: without
@@ -276,10 +270,8 @@ static void probe_head(struct pace *pace, uint32_t shard, enum pace_list list, u
 		window_leave(at, slot);
 	attempt(at, slot, now_ns);
 	slot->attempt = ++at->attempts ? at->attempts : ++at->attempts; /* 0 says "no attempt" */
-	if (list == PACE_FLIGHT || !TAKEN_OUT(RING_ROTATION)) {
-		list_remove(pace, shard, slot);
-		list_append(pace, shard, index, list);
-	}
+	list_remove(pace, shard, slot);
+	list_append(pace, shard, index, list);
 	*probe = (struct pace_probe){ .shard = shard, .slot = index, .attempt = slot->attempt };
 }
 
@@ -332,8 +324,7 @@ static uint32_t poll_flight(struct pace *pace, uint32_t shard, uint64_t now_ns,
 			at->quiet_due = 0;
 			break;
 		}
-		if (!gap && is_in_doubt(pace, at, slot) && !quiet_take(at, now_ns, rto) &&
-		    !TAKEN_OUT(QUIET_PART))
+		if (!gap && is_in_doubt(pace, at, slot) && !quiet_take(at, now_ns, rto))
 			break;
 		if (!gap)
 			back_off(pace, shard, now_ns);
@@ -355,7 +346,7 @@ static uint32_t poll_ring(struct pace *pace, uint32_t shard, uint64_t now_ns,
 		bool gap = is_gap(at, slot, now_ns);
 
 		/* R-PACE-7: nobody is asked for twice in an RTO. */
-		if (now_ns - slot->attempt_ns < rto_base(at) && !TAKEN_OUT(RING_RTO))
+		if (now_ns - slot->attempt_ns < rto_base(at))
 			at->ring_due = 0;
 		if (!gap && !at->ring_due)
 			break;
@@ -396,7 +387,7 @@ static uint32_t ring_part(uint32_t count, uint64_t interval_ns)
 /* R-PACE-7: so many PROBEs a second as after 250 ms, but no more at once than a shallow queue takes. */
 static uint64_t ring_interval_max(const struct pace *pace)
 {
-	for (uint32_t shard = 0; shard < pace->map.shards && !TAKEN_OUT(RING_BURST); shard++)
+	for (uint32_t shard = 0; shard < pace->map.shards; shard++)
 		if (pace->shards[shard].ring.count > PACE_RING_BURST)
 			return PACE_RING_BURST * (uint64_t)PACE_RING_PROBE_NS;
 	return PACE_RING_MAX_NS;

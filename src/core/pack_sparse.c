@@ -101,12 +101,10 @@ uint32_t sparse_split(const struct sparse_map *map, uint32_t dim, struct sparse_
 
 	pairs->count = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		bool is_hot = sparse_map_has(map, pairs->key[i], &rank);
-
-		if (!is_hot)
-			pair_move(pairs, i, cold, dim);
-		if (is_hot || TAKEN_OUT(SPARSE_GONE_COLD))
+		if (sparse_map_has(map, pairs->key[i], &rank))
 			pair_move(pairs, i, pairs, dim);
+		else
+			pair_move(pairs, i, cold, dim);
 	}
 	return count - pairs->count;
 }

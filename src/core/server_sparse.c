@@ -41,8 +41,7 @@ static bool tags_put(const struct server_sparse *server, const struct sparse *pa
 	for (uint32_t i = 0; i < packet->count; i++) {
 		uint32_t rank = sparse_body_get32(sparse_item(packet, at, i));
 
-		if (rank < server->table->ranks &&
-		    (tag[rank] != packet->number || TAKEN_OUT(SPARSE_TWICE))) {
+		if (rank < server->table->ranks && tag[rank] != packet->number) {
 			tag[rank] = packet->number;
 			continue;
 		}
@@ -107,14 +106,11 @@ static void generation_begin(struct server_sparse *server, uint64_t random)
 {
 	server->generation = sparse_generation_after(server->generation, random);
 	server->instance = 0;
-	if (!TAKEN_OUT(SPARSE_DRAIN_VOID))
-		server->drained = 0;
+	server->drained = 0;
 	server->is_fenced = true;
 	server->is_ready = false;
-	for (uint32_t i = 0; i < server->table->workers && !TAKEN_OUT(SPARSE_END_VOID); i++)
+	for (uint32_t i = 0; i < server->table->workers; i++)
 		server->memory.worker[i].ended = 0;
-	if (TAKEN_OUT(SPARSE_ASSEMBLY))
-		return;
 	assembly_drop(server);
 	tags_clear(server);
 }
@@ -122,7 +118,7 @@ static void generation_begin(struct server_sparse *server, uint64_t random)
 /* R-SP-1 */
 static bool is_at_end(const struct server_sparse *server)
 {
-	return !sparse_fences_left(server->generation) && !TAKEN_OUT(SPARSE_FENCES_END);
+	return !sparse_fences_left(server->generation);
 }
 
 static void fence(struct server_sparse *server, uint32_t map, uint64_t random,
@@ -163,7 +159,7 @@ static void worker_begin(struct server_sparse *server, uint16_t index, uint64_t 
 
 	wait_end(server, worker);
 	*worker = (struct server_sparse_worker){ .incarnation = incarnation, .next = 1 };
-	for (uint32_t i = 0; i < server->table->window && !TAKEN_OUT(SPARSE_JOIN_ROW); i++)
+	for (uint32_t i = 0; i < server->table->window; i++)
 		row[i] = 0;
 }
 
@@ -176,7 +172,7 @@ static void join(struct server_sparse *server, const struct server_sparse_event 
 	bool begins = server_sparse_is_replaced(server, event->worker);
 
 	if (!server->generation || (begins && is_at_end(server)) ||
-	    (event->incarnation <= worker->incarnation && !TAKEN_OUT(SPARSE_INCARNATION))) {
+	    event->incarnation <= worker->incarnation) {
 		actions->refuse = true;
 		return;
 	}
@@ -211,7 +207,7 @@ static void report(struct server_sparse *server, const struct server_sparse_even
 	}
 	actions->answer = true;
 	/* Its switch has the row of the checkpoint, and would bring it back with the next cut. */
-	if (!server->unreported && !TAKEN_OUT(SPARSE_REPORT_LATE))
+	if (!server->unreported)
 		fence(server, server->map, event->random, actions);
 	if (event->incarnation > worker->incarnation)
 		worker_begin(server, event->worker, event->incarnation);
@@ -220,7 +216,7 @@ static void report(struct server_sparse *server, const struct server_sparse_even
 	worker->is_missed = false;
 	for (uint32_t place = 0; place < server->table->window; place++) {
 		server->lost += sparse_lost_at(server->table, place, row[place], event->row[place]);
-		if (row[place] < event->row[place] || TAKEN_OUT(SPARSE_REPORT_MAX))
+		if (row[place] < event->row[place])
 			row[place] = event->row[place];
 	}
 	if (worker->next <= event->number) {
@@ -237,13 +233,12 @@ static void cold(struct server_sparse *server, const struct server_sparse_event 
 	struct server_sparse_record *record;
 
 	if (!worker->incarnation || !event->number || worker->is_unreported ||
-	    (event->incarnation != worker->incarnation && !TAKEN_OUT(SPARSE_COLD_WORKER)) ||
-	    (event->number > worker->next && !TAKEN_OUT(SPARSE_COLD_GAP))) {
+	    event->incarnation != worker->incarnation || event->number > worker->next) {
 		actions->refuse = true;
 		return;
 	}
 	actions->answer = true;
-	if (event->number < worker->next && !TAKEN_OUT(SPARSE_COLD_NUMBER))
+	if (event->number < worker->next)
 		return;
 	actions->apply = true;
 	record = record_new(server, SERVER_SPARSE_BATCH, actions);
@@ -258,17 +253,16 @@ static void cold(struct server_sparse *server, const struct server_sparse_event 
 static bool is_of_the_flush(const struct server_sparse *server, const struct sparse *packet)
 {
 	return sparse_is_flush_part(server->table, packet) &&
-	       (!server->parts || packet->parts == server->parts || TAKEN_OUT(SPARSE_PARTS));
+	       (!server->parts || packet->parts == server->parts);
 }
 
 static void take_part(struct server_sparse *server, const struct sparse *packet, const uint8_t *at,
 		      struct server_sparse_actions *actions)
 {
 	actions->is_dropped = true;
-	if ((packet->generation != server->generation && !TAKEN_OUT(SPARSE_OLD_FLUSH)) ||
-	    !packet->number)
+	if (packet->generation != server->generation || !packet->number)
 		return;
-	if (packet->number < server->expected && !TAKEN_OUT(SPARSE_EXPECTED)) { /* R-SP-25 */
+	if (packet->number < server->expected) { /* R-SP-25 */
 		actions->is_dropped = false;
 		actions->say = server_sparse_is_settled(server);
 		return;
@@ -311,8 +305,8 @@ static void take_end(struct server_sparse *server, const struct sparse *packet,
 		     struct server_sparse_actions *actions)
 {
 	if (!server->table->is_stepped || packet->worker >= server->table->workers ||
-	    (packet->generation != server->generation && !TAKEN_OUT(SPARSE_END_VOID)) ||
-	    !packet->number || packet->number > server->expected)
+	    packet->generation != server->generation || !packet->number ||
+	    packet->number > server->expected)
 		actions->is_dropped = true;
 	else if (packet->number < server->expected)
 		actions->say = server_sparse_is_settled(server);
@@ -409,7 +403,7 @@ void server_sparse_lend(struct server_sparse *server, const struct server_sparse
 
 bool server_sparse_is_settled(const struct server_sparse *server)
 {
-	return server->durable >= server->binding || TAKEN_OUT(SPARSE_DURABLE);
+	return server->durable >= server->binding;
 }
 
 bool server_sparse_may_setup(const struct server_sparse *server)
@@ -422,25 +416,23 @@ bool server_sparse_may_resume(const struct server_sparse *server, uint16_t worke
 {
 	return server->memory.worker[worker].resumed < server->generation &&
 	       server_sparse_is_settled(server) && !server->unreported &&
-	       (!server->memory.worker[worker].is_unreported || TAKEN_OUT(SPARSE_UNREPORTED));
+	       !server->memory.worker[worker].is_unreported;
 }
 
 bool server_sparse_is_spent(const struct server_sparse *server)
 {
-	return sparse_fences_left(server->generation) <= SPARSE_FENCES_SPARE &&
-	       !TAKEN_OUT(SPARSE_SPENT);
+	return sparse_fences_left(server->generation) <= SPARSE_FENCES_SPARE;
 }
 
 bool server_sparse_is_replaced(const struct server_sparse *server, uint16_t worker)
 {
-	return server->memory.worker[worker].incarnation && !server->unreported &&
-	       !TAKEN_OUT(SPARSE_JOIN_FENCE);
+	return server->memory.worker[worker].incarnation && !server->unreported;
 }
 
 /* R-SP-35. An older flip may be under way: only the second one from now on is sure to be ours. */
 static void drain(struct server_sparse *server)
 {
-	server->drained = server->expected + (TAKEN_OUT(SPARSE_DRAIN_TWO) ? 1 : 2);
+	server->drained = server->expected + 2;
 }
 
 bool server_sparse_is_drained(const struct server_sparse *server)
@@ -453,8 +445,7 @@ bool server_sparse_may_flip(const struct server_sparse *server)
 {
 	if (!server->generation)
 		return false;
-	if (server->expected < server->drained &&
-	    (!server->table->is_stepped || TAKEN_OUT(SPARSE_DRAIN_STEPPED)))
+	if (server->expected < server->drained && !server->table->is_stepped)
 		return true;
 	if (!server->table->is_stepped)
 		return false;

@@ -25,7 +25,7 @@ static inline uint64_t share_most(uint64_t all, uint64_t others, uint32_t percen
 static inline bool share_allows(uint64_t all, uint64_t others, uint64_t own, uint64_t more,
 				uint32_t percent, uint64_t few)
 {
-	if (percent >= SHARE_ALL || TAKEN_OUT(SHARE))
+	if (percent >= SHARE_ALL)
 		return true;
 	return own + more <= share_most(all, others, percent, few);
 }

@@ -172,15 +172,15 @@ CORE_INLINE void switch_max(int32_t *sum, const int32_t *lane, uint32_t lanes, c
 CORE_INLINE enum switch_verdict switch_admit_edge(const struct switch_job *job,
 						  const struct wire *packet)
 {
-	if ((!job->generation || !job->enabled) && !TAKEN_OUT(SWITCH_JOB))
+	if (!job->generation || !job->enabled)
 		return SWITCH_DROP_JOB;
-	if (packet->generation != job->generation && !TAKEN_OUT(SWITCH_GENERATION))
+	if (packet->generation != job->generation)
 		return SWITCH_DROP_GENERATION;
-	if (packet->child >= job->children && !TAKEN_OUT(SWITCH_CHILD))
+	if (packet->child >= job->children)
 		return SWITCH_DROP_CHILD;
-	if (packet->slot >= job->slots && !TAKEN_OUT(SWITCH_SLOT))
+	if (packet->slot >= job->slots)
 		return SWITCH_DROP_SLOT;
-	if (packet->lanes > job->lanes && !TAKEN_OUT(SWITCH_LANES))
+	if (packet->lanes > job->lanes)
 		return SWITCH_DROP_LANES;
 	return SWITCH_ABSORB;
 }
@@ -200,8 +200,6 @@ CORE_INLINE void switch_answer(const struct switch_slot *slot, uint32_t copy, st
 {
 	const struct switch_copy *fields = &slot->copy[copy & 1];
 
-	if (TAKEN_OUT(COPY_LANES))
-		fields = &slot->copy[slot->phase & 1];
 	packet->type = WIRE_RESULT;
 	packet->flags = fields->flags;
 	packet->child = fields->last;
@@ -269,7 +267,6 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
 					    const void *end)
 {
 	struct switch_copy *copy = &slot->copy[switch_copy_of(packet->seq)];
-	uint8_t sticky = TAKEN_OUT(STICKY_ASSIGN) ? copy->flags & WIRE_STICKY_MASK : 0;
 
 	if (!switch_bitmap_full(job, slot) || !slot->final)
 		return SWITCH_DROP_ALARM;
@@ -280,11 +277,9 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
 	switch_bitmap_set(slot, packet->child);
 	copy->tag = packet->tag;
 	copy->lanes = packet->lanes;
-	copy->flags = (packet->flags & (uint8_t)~WIRE_RESENT) | sticky;
-	if (!TAKEN_OUT(EXPONENT_ASSIGN) || packet->exponent > copy->exponent)
-		copy->exponent = packet->exponent;
-	if (!TAKEN_OUT(LAST_ASSIGN))
-		copy->last = packet->child;
+	copy->flags = packet->flags & (uint8_t)~WIRE_RESENT;
+	copy->exponent = packet->exponent;
+	copy->last = packet->child;
 	switch_assign(sum, lane, packet->lanes, end);
 	return switch_complete(job, slot, packet);
 }
@@ -293,8 +288,6 @@ CORE_INLINE enum switch_verdict switch_open(const struct switch_job *job, struct
  * sends lanes and the others none. */
 CORE_INLINE int switch_fits(const struct switch_copy *copy, const struct wire *packet)
 {
-	if (TAKEN_OUT(MISMATCH))
-		return 1;
 	if (packet->tag != copy->tag || (packet->flags ^ copy->flags) & WIRE_KIND_MASK)
 		return 0;
 	if (wire_op_of(copy->flags) == WIRE_TAKE)
@@ -344,7 +337,7 @@ CORE_INLINE enum switch_verdict switch_known(const struct switch_job *job,
 	}
 	switch_say(WIRE_HELD, packet);
 	if (job->has_parent && switch_bitmap_full(job, slot) &&
-	    slot->copy[copy].last == packet->child && !TAKEN_OUT(NODE_PROBE))
+	    slot->copy[copy].last == packet->child)
 		return SWITCH_HELD_UP;
 	return SWITCH_REPLY;
 }
@@ -380,9 +373,7 @@ CORE_INLINE enum switch_verdict switch_step(const struct switch_job *job, struct
 	int32_t *copy_sum = sum + (switch_copy_of(packet->seq) ? stride : 0);
 	int32_t ahead;
 
-	if (TAKEN_OUT(CLEAR_THEN_SET)) /* R-SW-14: a slot that does not say whose it is */
-		slot->generation = packet->generation;
-	if (slot->generation != packet->generation && !TAKEN_OUT(SLOT_GENERATION)) {
+	if (slot->generation != packet->generation) {
 		if (packet->seq != 1)
 			return SWITCH_DROP_STALE;
 		if (is_probe)
@@ -396,13 +387,13 @@ CORE_INLINE enum switch_verdict switch_step(const struct switch_job *job, struct
 		return switch_open(job, slot, copy_sum, packet, lane, end);
 	}
 	if (ahead == 0) {
-		if (switch_bitmap_has(slot, packet->child) && !TAKEN_OUT(BITMAP))
+		if (switch_bitmap_has(slot, packet->child))
 			return switch_known(job, slot, packet);
 		if (is_probe)
 			return switch_say(WIRE_NEED, packet);
 		return switch_combine(job, slot, copy_sum, packet, lane, end);
 	}
-	if (ahead == -1 && !TAKEN_OUT(SHADOW)) { /* R-SW-4: the shadow is always final */
+	if (ahead == -1) { /* R-SW-4: the shadow is always final */
 		switch_answer(slot, switch_copy_of(packet->seq), packet);
 		return SWITCH_REPLY;
 	}
@@ -418,7 +409,7 @@ CORE_INLINE enum switch_verdict switch_admit_from_parent(const struct switch_job
 		return SWITCH_DROP_TYPE;
 	if (!job->generation || !job->enabled || !job->has_parent)
 		return SWITCH_DROP_JOB;
-	if (packet->generation != job->generation && !TAKEN_OUT(PARENT_CHECKS))
+	if (packet->generation != job->generation)
 		return SWITCH_DROP_GENERATION;
 	if (packet->slot >= job->slots)
 		return SWITCH_DROP_SLOT;
@@ -443,12 +434,10 @@ CORE_INLINE enum switch_verdict switch_from_parent(const struct switch_job *job,
 
 	if (refused || packet->type == WIRE_HELD)
 		return refused;
-	if (!TAKEN_OUT(PARENT_CHECKS)) {
-		if (packet->generation != slot->generation)
-			return SWITCH_DROP_GENERATION;
-		if (packet->seq != slot->phase || !switch_bitmap_full(job, slot) || slot->final)
-			return SWITCH_DROP_STALE;
-	}
+	if (packet->generation != slot->generation)
+		return SWITCH_DROP_GENERATION;
+	if (packet->seq != slot->phase || !switch_bitmap_full(job, slot) || slot->final)
+		return SWITCH_DROP_STALE;
 	if (packet->type == WIRE_NEED)
 		return switch_up(job, slot, packet, WIRE_RESENT);
 	fields->tag = packet->tag;

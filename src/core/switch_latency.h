@@ -45,7 +45,7 @@ struct switch_latency_slot {
  * (With S = 2P - 1 and no ACKs a result is lost: `make search` finds it in 12 steps.) */
 CORE_INLINE enum switch_mode switch_latency_mode(uint32_t slots, uint32_t window)
 {
-	if (slots < 2 * window && !TAKEN_OUT(LATENCY_FORM))
+	if (slots < 2 * window)
 		return SWITCH_LATENCY_ACKNOWLEDGED;
 	return SWITCH_LATENCY;
 }
@@ -59,7 +59,7 @@ CORE_INLINE enum switch_verdict switch_latency_admit(const struct switch_job *jo
 	int is_update = packet->type == WIRE_UPDATE &&
 			(packet->flags & WIRE_KIND_MASK) == SWITCH_LATENCY_KIND;
 
-	if (!is_ack && !is_update && !TAKEN_OUT(LATENCY_TYPE))
+	if (!is_ack && !is_update)
 		return SWITCH_DROP_TYPE;
 	return switch_admit_edge(job, packet);
 }
@@ -105,7 +105,7 @@ CORE_INLINE enum switch_verdict switch_latency_open(const struct switch_job *job
 	const uint64_t *done = job->mode == SWITCH_LATENCY_ACKNOWLEDGED ? slot->ack_bitmap
 									: slot->sum_bitmap;
 
-	if (!switch_set_is_full(job, done) && !TAKEN_OUT(LATENCY_FULL))
+	if (!switch_set_is_full(job, done))
 		return SWITCH_DROP_ALARM;
 	slot->round = packet->seq;
 	for (uint32_t word = 0; word < SWITCH_BITMAP_WORDS; word++) {
@@ -128,18 +128,16 @@ CORE_INLINE enum switch_verdict switch_latency_combine(const struct switch_job *
 						       int32_t *sum, struct wire *packet,
 						       const int32_t *lane, const void *end)
 {
-	if (switch_set_has(slot->sum_bitmap, packet->child) && !TAKEN_OUT(LATENCY_BITMAP)) {
+	if (switch_set_has(slot->sum_bitmap, packet->child)) {
 		if (!switch_set_is_full(job, slot->sum_bitmap))
 			return switch_latency_say(WIRE_HELD, 0, packet);
 		switch_latency_answer(slot, packet);
 		return SWITCH_REPLY;
 	}
-	if ((packet->tag != slot->tag || packet->lanes != slot->lanes) &&
-	    !TAKEN_OUT(LATENCY_MISMATCH))
+	if (packet->tag != slot->tag || packet->lanes != slot->lanes)
 		return SWITCH_MISMATCH;
 	switch_set_put(slot->sum_bitmap, packet->child);
-	if (!TAKEN_OUT(LATENCY_STICKY))
-		slot->flags |= packet->flags & WIRE_STICKY_MASK;
+	slot->flags |= packet->flags & WIRE_STICKY_MASK;
 	slot->last = packet->child;
 	switch_add(sum, lane, packet->lanes, end);
 	return switch_latency_complete(job, slot, packet);
@@ -151,11 +149,11 @@ CORE_INLINE enum switch_verdict switch_latency_ack(const struct switch_job *job,
 						   struct switch_latency_slot *slot, int32_t ahead,
 						   struct wire *packet)
 {
-	if (ahead < 0 && !TAKEN_OUT(LATENCY_OLD_ACK))
+	if (ahead < 0)
 		return switch_latency_say(WIRE_CONFIRM, packet->tag, packet);
 	if (ahead)
 		return ahead > 0 ? SWITCH_DROP_ALARM : SWITCH_DROP_STALE;
-	if (!switch_set_is_full(job, slot->sum_bitmap) && !TAKEN_OUT(LATENCY_EARLY_ACK))
+	if (!switch_set_is_full(job, slot->sum_bitmap))
 		return SWITCH_DROP_ALARM;
 	if (switch_set_has(slot->ack_bitmap, packet->child)) {
 		if (!switch_set_is_full(job, slot->ack_bitmap))
@@ -198,7 +196,7 @@ CORE_INLINE enum switch_verdict switch_latency_step(const struct switch_job *job
 {
 	int32_t ahead;
 
-	if (slot->generation != packet->generation && !TAKEN_OUT(LATENCY_SLOT_GENERATION)) {
+	if (slot->generation != packet->generation) {
 		if (packet->seq != 1 || packet->type != WIRE_UPDATE)
 			return SWITCH_DROP_STALE;
 		switch_latency_slot_reset(job, slot, packet->generation);

@@ -96,10 +96,9 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_refuse(const struct sparse_
 							    const struct sparse *packet,
 							    const uint8_t *at)
 {
-	if (!state->generation ||
-	    (packet->generation != state->generation && !TAKEN_OUT(SPARSE_PUSH_GENERATION)))
+	if (!state->generation || packet->generation != state->generation)
 		return SWITCH_SPARSE_DROP_GENERATION;
-	if (packet->map != state->map && !TAKEN_OUT(SPARSE_MAP))
+	if (packet->map != state->map)
 		return SWITCH_SPARSE_DROP_MAP;
 	if (packet->worker >= table->workers)
 		return SWITCH_SPARSE_DROP_WORKER;
@@ -160,7 +159,7 @@ CORE_INLINE void switch_sparse_add(const struct sparse_table *table, struct swit
 		uint32_t bits =
 			sparse_body_get32(pair + SPARSE_RANK_BYTES + i * SPARSE_VALUE_BYTES);
 
-		if (is_first && !TAKEN_OUT(SPARSE_TAG))
+		if (is_first)
 			sum[i] = 0;
 		if (table->values == SPARSE_LNS)
 			switch_sparse_add_float(memory->lns, &sum[i], bits, flags);
@@ -180,9 +179,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_push(const struct sparse_ta
 	if (verdict)
 		return verdict;
 	place = memory->place + sparse_place(table, packet->worker, packet->number);
-	if (packet->number <= place->last && !TAKEN_OUT(SPARSE_LAST)) {
-		if (TAKEN_OUT(SPARSE_REPEAT_ACK))
-			return SWITCH_SPARSE_DROP_STALE;
+	if (packet->number <= place->last) {
 		switch_sparse_answer(SPARSE_ACK, packet);
 		return SWITCH_SPARSE_REPEAT;
 	}
@@ -204,7 +201,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_push(const struct sparse_ta
 /* R-SP-9. pairs_max: as many make an epoch; is_old: it has lasted long enough. */
 CORE_INLINE bool switch_sparse_may_flip(const struct switch_sparse *state)
 {
-	return state->generation && (!state->is_busy || TAKEN_OUT(SPARSE_BUSY));
+	return state->generation && !state->is_busy;
 }
 
 CORE_INLINE bool switch_sparse_is_due(const struct sparse_table *table,
@@ -227,8 +224,7 @@ CORE_INLINE void switch_sparse_flip(struct switch_sparse *state)
 	state->is_wanted = 0;
 	state->pairs = 0;
 	state->flags[state->epoch & 1] = 0;
-	if (!TAKEN_OUT(SPARSE_LIST))
-		state->touched[state->epoch & 1] = 0;
+	state->touched[state->epoch & 1] = 0;
 }
 
 /* The parts of the flush, while state->is_busy: the list that they are cut of does not change. */
@@ -242,7 +238,7 @@ CORE_INLINE uint32_t switch_sparse_parts(const struct sparse_table *table,
 CORE_INLINE uint64_t switch_sparse_cut(const struct switch_sparse *state,
 				       const struct switch_sparse_place *place)
 {
-	if (place->since == state->epoch && !TAKEN_OUT(SPARSE_CUT_BEFORE))
+	if (place->since == state->epoch)
 		return place->before;
 	return place->last;
 }
@@ -287,7 +283,7 @@ CORE_INLINE bool switch_sparse_are_short(const struct sparse_table *table,
 		for (uint32_t i = 0; i < table->dim; i++)
 			are_short &= sum[i] == (int32_t)sum[i];
 	}
-	return are_short || TAKEN_OUT(SPARSE_SHORT);
+	return are_short;
 }
 
 CORE_INLINE void switch_sparse_sums(const struct sparse_table *table,
@@ -362,8 +358,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_committed(struct switch_spa
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (packet->worker != SPARSE_SERVER)
 		return SWITCH_SPARSE_DROP_WORKER; /* a worker's copy */
-	if (!state->is_busy ||
-	    (packet->number != state->epoch - 1 && !TAKEN_OUT(SPARSE_COMMITTED_EPOCH)))
+	if (!state->is_busy || packet->number != state->epoch - 1)
 		return SWITCH_SPARSE_DROP_STALE;
 	state->is_busy = 0;
 	return SWITCH_SPARSE_TAKEN;
@@ -392,9 +387,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_want(const struct sparse_ta
 		return SWITCH_SPARSE_DROP_GENERATION;
 	if (packet->worker >= table->workers && packet->worker != SPARSE_SERVER)
 		return SWITCH_SPARSE_DROP_WORKER;
-	if (packet->kind == SPARSE_FLIP
-		    ? packet->number != state->epoch && !TAKEN_OUT(SPARSE_FLIP_EPOCH)
-		    : table->is_stepped && !TAKEN_OUT(SPARSE_STEPPED_ASK))
+	if (packet->kind == SPARSE_FLIP ? packet->number != state->epoch : table->is_stepped)
 		return SWITCH_SPARSE_DROP_STALE;
 	state->is_wanted = 1;
 	return SWITCH_SPARSE_TAKEN;
@@ -410,9 +403,7 @@ CORE_INLINE void switch_sparse_take_rows(const struct sparse_table *table,
 		memory->place + (uint32_t)packet->worker * table->window;
 
 	for (uint32_t i = 0; i < (uint32_t)packet->count * table->window; i++) {
-		place[i].last = TAKEN_OUT(SPARSE_SETUP_CUT)
-					? 0
-					: sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
+		place[i].last = sparse_body_get64(number + i * SPARSE_NUMBER_BYTES);
 		place[i].before = place[i].last;
 		place[i].since = 0;
 	}
@@ -434,15 +425,14 @@ switch_sparse_setup(const struct sparse_table *table, struct switch_sparse *stat
 		    const struct switch_sparse_memory *memory, struct sparse *packet,
 		    const uint8_t *at)
 {
-	if (sparse_body_get64(at + SPARSE_HEADER_BYTES) != state->instance &&
-	    !TAKEN_OUT(SPARSE_SETUP_INSTANCE))
+	if (sparse_body_get64(at + SPARSE_HEADER_BYTES) != state->instance)
 		return SWITCH_SPARSE_DROP_STALE;
 	if (!sparse_is_cut_part(table, packet) || packet->parts != sparse_cut_parts(table) ||
 	    !packet->number || !packet->generation)
 		return SWITCH_SPARSE_DROP_SHAPE;
-	if (packet->generation != state->named && !TAKEN_OUT(SPARSE_SETUP_NAMED))
+	if (packet->generation != state->named)
 		return SWITCH_SPARSE_DROP_GENERATION;
-	if (!state->generation || TAKEN_OUT(SPARSE_SETUP_ONCE)) {
+	if (!state->generation) {
 		switch_set_put(state->setup_parts, packet->part);
 		switch_sparse_take_rows(table, memory, packet, at);
 		for (uint32_t part = 0; part < packet->parts; part++)

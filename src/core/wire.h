@@ -184,23 +184,21 @@ CORE_INLINE uint32_t wire_lanes_needed(const struct wire *packet)
  * the switch's business. */
 CORE_INLINE enum wire_fault wire_check(const uint8_t *at, uint32_t bytes, struct wire *packet)
 {
-	if (bytes < WIRE_HEADER_BYTES && !TAKEN_OUT(WIRE_SHORT))
+	if (bytes < WIRE_HEADER_BYTES)
 		return WIRE_FAULT_SHORT;
-	if (at[0] >> 4 != WIRE_VERSION && !TAKEN_OUT(WIRE_VERSION))
+	if (at[0] >> 4 != WIRE_VERSION)
 		return WIRE_FAULT_VERSION;
 	wire_get(at, packet);
-	if ((packet->type == 0 || packet->type >= WIRE_TYPE_END) && !TAKEN_OUT(WIRE_TYPE))
+	if (packet->type == 0 || packet->type >= WIRE_TYPE_END)
 		return WIRE_FAULT_TYPE;
-	if ((packet->lanes % WIRE_LANES_STEP || packet->lanes > wire_lanes_allowed(packet) ||
-	     packet->lanes < wire_lanes_needed(packet)) &&
-	    !TAKEN_OUT(WIRE_LANES))
+	if (packet->lanes % WIRE_LANES_STEP || packet->lanes > wire_lanes_allowed(packet) ||
+	    packet->lanes < wire_lanes_needed(packet))
 		return WIRE_FAULT_LANES;
-	if (bytes != wire_bytes(packet->lanes) && !TAKEN_OUT(WIRE_LENGTH))
+	if (bytes != wire_bytes(packet->lanes))
 		return WIRE_FAULT_LENGTH;
 	if ((packet->type == WIRE_UPDATE || packet->type == WIRE_RESULT) &&
 	    (wire_round_of(packet->flags) > WIRE_DETAIL ||
-	     wire_op_of(packet->flags) >= WIRE_OP_END) &&
-	    !TAKEN_OUT(WIRE_FLAGS))
+	     wire_op_of(packet->flags) >= WIRE_OP_END))
 		return WIRE_FAULT_FLAGS;
 	return WIRE_OK;
 }

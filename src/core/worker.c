@@ -67,38 +67,11 @@ enum map_stream worker_stream_of(const struct worker *worker, uint64_t count)
 	return map_chunks(count, worker->lanes) <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
 }
 
-/* R-WK-7: the pair's next chunk and no other. Without that rule: the first of those behind it whose slot is
- * free; a slot's chunks stay in order. */
-static uint64_t chunk_next(const struct worker *worker, uint32_t shard, enum map_stream stream)
-{
-	uint64_t next = worker->shards[shard].next[stream];
-	uint32_t base = worker->map.base[stream], pool = worker->map.pool[stream];
-
-	for (uint64_t k = next; TAKEN_OUT(STRICT_ORDER) && k < next + pool; k++) {
-		const struct worker_slot *slot =
-			slot_at(worker, shard, base + (uint32_t)(k % pool));
-
-		if (slot->state == WORKER_IDLE && (k == next || slot->k < k))
-			return k;
-	}
-	return next;
-}
-
-static void chunk_begun(struct worker *worker, uint32_t shard, enum map_stream stream, uint64_t k)
-{
-	uint64_t *next = &worker->shards[shard].next[stream];
-	uint32_t base = worker->map.base[stream], pool = worker->map.pool[stream];
-
-	*next += k == *next;
-	while (TAKEN_OUT(STRICT_ORDER) &&
-	       slot_at(worker, shard, base + (uint32_t)(*next % pool))->k >= *next)
-		++*next;
-}
-
+/* R-WK-7: the pair's next chunk and no other. */
 bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
 		      uint32_t *slot)
 {
-	uint64_t k = chunk_next(worker, shard, stream);
+	uint64_t k = worker->shards[shard].next[stream];
 
 	if (map_chunk(&worker->map, stream, shard, k) >= worker->stream[stream].chunks)
 		return false;
@@ -198,14 +171,12 @@ static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wi
 static void start(struct worker *worker, uint32_t shard, enum map_stream stream,
 		  struct worker_actions *actions)
 {
-	uint64_t k = chunk_next(worker, shard, stream);
 	struct worker_slot *slot;
 	uint32_t index;
 
 	CORE_ASSERT(worker_may_start(worker, shard, stream, &index));
 	slot = slot_at(worker, shard, index);
-	slot->k = k;
-	chunk_begun(worker, shard, stream, k);
+	slot->k = worker->shards[shard].next[stream]++;
 	slot->op = op_find(worker, stream, map_chunk(&worker->map, stream, shard, slot->k));
 	if (op_at(worker, stream, slot->op)->op.is_scaled &&
 	    slot->governing == WIRE_EXPONENT_UNKNOWN)
@@ -233,11 +204,7 @@ static void chunk_done(struct worker *worker, enum map_stream which, struct work
 /* R-WK-3: is this RESULT the answer to what was sent last in its slot? */
 static bool is_answer(const struct worker_slot *slot, const struct wire *packet)
 {
-	if (slot->state != WORKER_OUTSTANDING)
-		return false;
-	if (TAKEN_OUT(WORKER_SEQ))
-		return ((slot->seq ^ packet->seq) & 1) == 0;
-	return slot->seq == packet->seq;
+	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq;
 }
 
 static void accept(struct worker *worker, uint32_t shard, const struct wire *packet,
@@ -257,13 +224,8 @@ static void accept(struct worker *worker, uint32_t shard, const struct wire *pac
 		return;
 	}
 	actions->is_accepted = true;
-	slot->governing = packet->exponent;
-	if (TAKEN_OUT(EXPONENT_LOCAL) && slot->governing == WIRE_EXPONENT_UNKNOWN) {
-		/* R-WK-8 forbids it: what all were told decides, never what is known here by now. */
-		look_ahead(worker, shard, stream, slot->k + worker->map.pool[stream], actions);
-		if (actions->look != WORKER_AHEAD_UNKNOWN)
-			slot->governing = EXPONENT_MAX;
-	}
+	slot->governing =
+		packet->exponent; /* R-WK-8: what all were told, not what is known here by now */
 	if (round == WIRE_EXPONENT) {
 		build(worker, shard, packet->slot, WIRE_DATA, actions);
 		return;
@@ -299,7 +261,7 @@ static void take(struct worker *worker, uint32_t shard, const struct wire *packe
 {
 	struct worker_slot *slot;
 
-	if (packet->generation != worker->shards[shard].generation && !TAKEN_OUT(WORKER_GENERATION))
+	if (packet->generation != worker->shards[shard].generation)
 		return;
 	if (packet->slot >= worker->slots || packet->job != worker->shards[shard].job)
 		return;

@@ -40,7 +40,7 @@ bool worker_latency_may_start(const struct worker_latency *worker, uint32_t *slo
 {
 	if (worker->next == worker->tail)
 		return false;
-	if (worker->next - worker->head >= worker->window && !TAKEN_OUT(LATENCY_WINDOW))
+	if (worker->next - worker->head >= worker->window)
 		return false;
 	*slot = (uint32_t)(worker->next % worker->slots);
 	return worker->slot[*slot].state == WORKER_LATENCY_IDLE;
@@ -111,9 +111,8 @@ static void accept_result(struct worker_latency *worker, const struct wire *pack
 	struct worker_latency_slot *slot = &worker->slot[packet->slot];
 	struct worker_latency_op_state *state = op_at(worker, slot->k);
 
-	if ((packet->lanes != slot->lanes || packet->tag != slot->tag ||
-	     (packet->flags & WIRE_KIND_MASK) != SWITCH_LATENCY_KIND) &&
-	    !TAKEN_OUT(LATENCY_CONTENT)) {
+	if (packet->lanes != slot->lanes || packet->tag != slot->tag ||
+	    (packet->flags & WIRE_KIND_MASK) != SWITCH_LATENCY_KIND) {
 		actions->is_protocol_error = true;
 		return;
 	}
@@ -127,8 +126,7 @@ static void accept_result(struct worker_latency *worker, const struct wire *pack
 	if (worker->mode == SWITCH_LATENCY_ACKNOWLEDGED) {
 		actions->ack = true;
 		actions->header = header_of(worker, packet->slot, WIRE_ACK);
-		if (!TAKEN_OUT(LATENCY_CONFIRM))
-			slot->state = WORKER_LATENCY_CONFIRM_DUE;
+		slot->state = WORKER_LATENCY_CONFIRM_DUE;
 	}
 	complete(worker, actions);
 }
@@ -144,7 +142,7 @@ static bool is_held(const struct worker_latency_slot *slot, const struct wire *p
 /* R-LAT-12: is the slot waiting for just this? */
 static bool is_due(const struct worker_latency_slot *slot, enum worker_latency_state state)
 {
-	return slot->state == state || TAKEN_OUT(LATENCY_WAITING);
+	return slot->state == state;
 }
 
 static void take(struct worker_latency *worker, const struct wire *packet,
@@ -152,12 +150,12 @@ static void take(struct worker_latency *worker, const struct wire *packet,
 {
 	struct worker_latency_slot *slot;
 
-	if (packet->generation != worker->generation && !TAKEN_OUT(LATENCY_GENERATION))
+	if (packet->generation != worker->generation)
 		return;
 	if (packet->slot >= worker->slots || packet->job != worker->job)
 		return;
 	slot = &worker->slot[packet->slot];
-	if (packet->seq != slot->seq && !TAKEN_OUT(LATENCY_ROUND))
+	if (packet->seq != slot->seq)
 		return;
 	actions->slot = packet->slot;
 	if (packet->type == WIRE_RESULT && is_due(slot, WORKER_LATENCY_RESULT_DUE)) {

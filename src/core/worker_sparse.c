@@ -54,7 +54,7 @@ static bool is_in(const struct worker_sparse *worker, uint64_t seq)
 {
 	if (push_at(worker, seq)->is_acked)
 		return true;
-	return worker_sparse_is_freed(worker, seq) && !TAKEN_OUT(SPARSE_COMMITTED_ACK);
+	return worker_sparse_is_freed(worker, seq);
 }
 
 /* R-SP-18: seq - W, so by the same rule all before it, must be in: then the row of the switch says of every
@@ -65,7 +65,7 @@ bool worker_sparse_may_send(const struct worker_sparse *worker)
 
 	if (seq == worker->next || !worker->generation || worker->generation < worker->barred)
 		return false;
-	return seq <= window || is_in(worker, seq - window) || TAKEN_OUT(SPARSE_WINDOW);
+	return seq <= window || is_in(worker, seq - window);
 }
 
 /* R-SP-18: of what was sent, all but the last W are in. */
@@ -86,7 +86,7 @@ bool worker_sparse_may_end(const struct worker_sparse *worker)
 {
 	if (!worker->is_closed || !worker->generation)
 		return false;
-	for (uint64_t seq = worker->low; seq < worker->next && !TAKEN_OUT(SPARSE_END_IN); seq++)
+	for (uint64_t seq = worker->low; seq < worker->next; seq++)
 		if (!is_in(worker, seq))
 			return false;
 	return true;
@@ -98,7 +98,7 @@ bool worker_sparse_wants(const struct worker_sparse *worker)
 		return false;
 	if (worker->sent > worker->low && (worker->next - worker->low) * 2 >= worker->kept_max)
 		return true;
-	for (uint64_t seq = worker->low; seq < worker->sent && !TAKEN_OUT(SPARSE_ASK); seq++)
+	for (uint64_t seq = worker->low; seq < worker->sent; seq++)
 		if (push_at(worker, seq)->is_acked && !push_at(worker, seq)->is_freed)
 			return true;
 	return false;
@@ -186,10 +186,6 @@ static void take_ack(struct worker_sparse *worker, uint64_t seq,
 	if (seq < worker->low || !worker_sparse_is_due(worker, seq))
 		return;
 	push_at(worker, seq)->is_acked = 1;
-	if (TAKEN_OUT(SPARSE_FREE_ON_ACK)) {
-		push_at(worker, seq)->is_freed = 1;
-		skip_freed(worker);
-	}
 	actions->is_acked = true;
 	actions->acked = seq;
 	hurry(worker, seq, actions);
@@ -216,7 +212,7 @@ static bool is_possible(const struct worker_sparse *worker, const uint8_t *row, 
 static bool take_row(struct worker_sparse *worker, const uint8_t *row, uint64_t end,
 		     struct worker_sparse_actions *actions)
 {
-	if (!is_possible(worker, row, end) && !TAKEN_OUT(SPARSE_UNSENT))
+	if (!is_possible(worker, row, end))
 		return false;
 	for (uint64_t seq = worker->low; seq < worker->next; seq++) {
 		struct worker_sparse_push *push = push_at(worker, seq);
@@ -252,7 +248,7 @@ static void enter(struct worker_sparse *worker, uint64_t generation, uint32_t ma
 	for (uint64_t seq = worker->low; seq < worker->next; seq++)
 		*push_at(worker, seq) = (struct worker_sparse_push){
 			.is_freed = push_at(worker, seq)->is_freed,
-			.is_acked = TAKEN_OUT(SPARSE_ACK_KEPT) ? push_at(worker, seq)->is_acked : 0,
+			.is_acked = 0,
 		};
 	worker->sent = worker->low;
 	skip_freed(worker);
@@ -264,8 +260,7 @@ static void enter(struct worker_sparse *worker, uint64_t generation, uint32_t ma
 /* R-SP-22: UDP may overtake TCP; such a RESUME comes again. */
 static bool is_named(const struct worker_sparse *worker, const struct sparse *packet)
 {
-	return (packet->generation == worker->named || TAKEN_OUT(SPARSE_RESUME_NAMED)) &&
-	       (packet->map == worker->named_map || TAKEN_OUT(SPARSE_RESUME_MAP));
+	return packet->generation == worker->named && packet->map == worker->named_map;
 }
 
 /* R-SP-22 */
@@ -290,12 +285,11 @@ static void resume(struct worker_sparse *worker, const struct sparse *packet, co
 static void take(struct worker_sparse *worker, const struct sparse *packet, const uint8_t *at,
 		 struct worker_sparse_actions *actions)
 {
-	bool is_own = packet->generation == worker->generation ||
-		      TAKEN_OUT(SPARSE_WORKER_GENERATION);
+	bool is_own = packet->generation == worker->generation;
 	const uint8_t *row = at + SPARSE_HEADER_BYTES;
 
 	if (packet->table != worker->table->index || packet->worker != worker->worker ||
-	    (packet->generation < worker->barred && !TAKEN_OUT(SPARSE_BARRED)))
+	    packet->generation < worker->barred)
 		return;
 	if ((packet->kind == SPARSE_ACK || packet->kind == SPARSE_COMMITTED) && !is_own) {
 		actions->is_dropped = true;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ablate.h"
 #include "search/control_world.h"
 
 static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
@@ -199,8 +198,6 @@ static void member_act(struct world *world, uint32_t s, const struct member_even
 			check_start(world, s);
 			break;
 		case MEMBER_CLOSE: /* what still comes is read and thrown away */
-			if (seat->down[0].type && TAKEN_OUT(LAST_WORDS))
-				memset(seat->up, 0, sizeof(seat->up));
 			seat->near = seat->near == OPEN ? CLOSED : seat->near;
 			memset(seat->down, 0, sizeof(seat->down));
 			break;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "core/ablate.h"
-
 uint32_t seat_owner(const struct world *world, uint32_t s)
 {
 	return s % world->config->processes;
@@ -42,7 +40,7 @@ uint32_t seat_job(const struct world *world, uint32_t s)
 
 	if (!seat_is_second(world, s))
 		return 0;
-	return life && !TAKEN_OUT(LIFE) ? life : 1;
+	return life ? life : 1;
 }
 
 uint32_t job_aggregator(const struct world *world, uint32_t job)
@@ -114,7 +112,7 @@ void seat_failed(struct world *world, uint32_t s, enum control_cause cause, cons
 		const struct seat *beside = &world->state.seat[other];
 
 		if (seat_is_beside(world, s, other) && beside->status == ALIVE &&
-		    !seat_is_over(beside) && !TAKEN_OUT(TELL_OTHERS))
+		    !seat_is_over(beside))
 			world_member(world, other,
 				     (struct member_event){
 					     .type = MEMBER_ERROR, .cause = cause, .text = text });

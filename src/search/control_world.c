@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ablate.h"
-
 static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
 
 static const char key[CONTROL_KEY_BYTES] = "sesame";
@@ -463,8 +461,6 @@ static void aggregator_close(struct world *world, uint32_t s)
 
 	if (seat->far != OPEN)
 		world_fail(world, "SAFETY: a connection is closed twice");
-	if (seat->up[0].type && TAKEN_OUT(LAST_WORDS))
-		memset(seat->down, 0, sizeof(seat->down)); /* a reset eats what was said last */
 	seat->far = SHUT;
 	memset(seat->up, 0, sizeof(seat->up)); /* read and thrown away */
 }

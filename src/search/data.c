@@ -107,8 +107,7 @@ static bool is_dead_up(const struct state *state, const struct packet *packet)
 	const struct node_state *at = slot_at(state, node, packet->cell);
 	int32_t ahead = (int32_t)(packet->wire.seq - at->slot.phase);
 
-	if (!TAKEN_OUT(SWITCH_GENERATION) &&
-	    packet->wire.generation < generation_min(state->node_life[node]))
+	if (packet->wire.generation < generation_min(state->node_life[node]))
 		return true;
 	if (packet->wire.generation != at->slot.generation)
 		return false;
@@ -125,21 +124,17 @@ static bool is_dead_up(const struct state *state, const struct packet *packet)
 
 static bool is_dead_down(const struct state *state, const struct packet *packet)
 {
-	bool is_generation_out = TAKEN_OUT(WORKER_GENERATION), is_seq_out = TAKEN_OUT(WORKER_SEQ);
 	uint32_t seq, generation;
 
-	if (is_node(packet->edge)) {
-		is_generation_out = is_seq_out = TAKEN_OUT(PARENT_CHECKS);
+	if (is_node(packet->edge))
 		generation = generation_min(state->node_life[packet->edge - DATA_WORKERS]);
-	} else {
+	else
 		generation = GENERATION + worker_at(state, packet->edge)->life;
-	}
 	if (packet->wire.generation < generation)
-		return !is_generation_out;
+		return true;
 	if (world.config->seq_bits)
 		return is_too_old(state, packet);
-	if (is_seq_out ||
-	    !edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq))
+	if (!edge_round(state, packet->edge, packet->cell, packet->wire.generation, &seq))
 		return false;
 	if ((int32_t)(packet->wire.seq - seq) < 0)
 		return true;

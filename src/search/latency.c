@@ -61,10 +61,8 @@ static bool is_waited_for(const struct latency_config *config, const struct late
 	uint32_t slot = packet->op % config->slots;
 
 	if (packet->life != worker->life)
-		return packet->life > worker->life || TAKEN_OUT(LATENCY_GENERATION);
+		return packet->life > worker->life;
 	if (packet->op >= worker->next)
-		return true;
-	if (TAKEN_OUT(LATENCY_ROUND) || TAKEN_OUT(LATENCY_WAITING))
 		return true;
 	return worker->slot[slot].k == packet->op && worker->slot[slot].state == due;
 }
@@ -83,7 +81,7 @@ static bool is_alive(const struct latency_config *config, const struct latency_s
 		return is_waited_for(config, worker, packet, WORKER_LATENCY_RESULT_DUE);
 	if (packet->type == LATENCY_CONFIRM)
 		return is_waited_for(config, worker, packet, WORKER_LATENCY_CONFIRM_DUE);
-	if (packet->life < state->switch_life && !TAKEN_OUT(SWITCH_GENERATION))
+	if (packet->life < state->switch_life)
 		return false;
 	if (!is_past)
 		return true;

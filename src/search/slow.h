@@ -13,8 +13,8 @@
 #include "core/worker_latency.h"
 #include "search/data_world.h"
 
-/* Are all rules in the build? */
 bool slow_is_asked(void);
+void slow_leave_out(void); /* from now on it is not */
 /* Each NULL, or what is wrong. `packet` came to the slot, as seen from there. The same is asked about jobs of
  * up to 256 children, of whom the model's are a few and all others are in. */
 const char *slow_switch(const struct switch_job *job, const struct node_state *slot,

@@ -4,13 +4,16 @@
 #include "core/switch_model.h"
 #include "search/slow.h"
 
+static bool is_left_out;
+
+void slow_leave_out(void)
+{
+	is_left_out = true;
+}
+
 bool slow_is_asked(void)
 {
-#ifdef ABLATE_ANY
-	return !*ablate_chosen;
-#else
-	return ABLATE == ABLATE_NOTHING;
-#endif
+	return !is_left_out;
 }
 
 static bool is_same_set(const struct switch_job *job, const uint64_t *set, const bool *want)

@@ -166,7 +166,7 @@ static void expand_worker(const struct sparse_config *config, const struct spars
 /* Does a packet of generation `of` matter to the switch of generation g? */
 static bool is_for(const struct sparse_config *config, uint32_t g, uint32_t of)
 {
-	return g == of || config->is_fat || (of < g && TAKEN_OUT(SPARSE_PUSH_GENERATION));
+	return g == of || config->is_fat;
 }
 
 static void expand_push(const struct sparse_config *config, const struct sparse_state *state,
@@ -229,7 +229,7 @@ static void expand_setup(const struct sparse_config *config, const struct sparse
 		emit(config, bfs, &next, move_of(MOVE_RESET, g, 0, 0), NULL);
 	}
 	if (!state->is_fenced[g] || !state->fence_epoch[g] ||
-	    (state->at[g].generation && !config->is_fat && !TAKEN_OUT(SPARSE_SETUP_ONCE)))
+	    (state->at[g].generation && !config->is_fat))
 		return;
 	for (uint32_t part = 0; part < sparse_cut_parts(&table); part++) {
 		next = *state;

@@ -107,20 +107,9 @@ static void forget_batches(const struct sparse_config *config, struct sparse_sta
 	}
 }
 
-/* A rule that is taken out may bring to life what with it is dead. */
-static bool is_lean(const struct sparse_config *config)
-{
-	return !config->is_fat && !TAKEN_OUT(SPARSE_PUSH_GENERATION) &&
-	       !TAKEN_OUT(SPARSE_COMMITTED_EPOCH) && !TAKEN_OUT(SPARSE_SETUP_ONCE) &&
-	       !TAKEN_OUT(SPARSE_SETUP_INSTANCE) && !TAKEN_OUT(SPARSE_WORKER_GENERATION) &&
-	       !TAKEN_OUT(SPARSE_OLD_FLUSH) && !TAKEN_OUT(SPARSE_EXPECTED) &&
-	       !TAKEN_OUT(SPARSE_LAST) && !TAKEN_OUT(SPARSE_END_VOID) &&
-	       !TAKEN_OUT(SPARSE_FLIP_EPOCH);
-}
-
 void sparse_forget(const struct sparse_config *config, struct sparse_state *state)
 {
-	if (!is_lean(config))
+	if (config->is_fat)
 		return;
 	forget_pushes(config, state);
 	forget_fenced(state);

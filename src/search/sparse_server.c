@@ -334,8 +334,7 @@ static const char *disk_is_true(const struct sparse_config *config,
 				const struct sparse_world_record *record)
 {
 	bool is_fence = record->kind == SERVER_SPARSE_FENCE ||
-			(record->kind == SERVER_SPARSE_JOIN && was->incarnation[record->worker] &&
-			 !TAKEN_OUT(SPARSE_JOIN_FENCE));
+			(record->kind == SERVER_SPARSE_JOIN && was->incarnation[record->worker]);
 
 	if (disk->generation != was->generation + is_fence)
 		return "R-SP-27: a restart would be in another generation";

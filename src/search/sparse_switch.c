@@ -148,8 +148,7 @@ const char *sparse_switch_take(const struct sparse_config *config, struct sparse
 			state->ack[sparse_fences(packet.generation)][packet.worker] |=
 				(uint8_t)(1 << (packet.number - 1));
 	} else if (verdict == SWITCH_SPARSE_READY) {
-		if ((packet.number != 100 + g || packet.generation != sparse_generation(g)) &&
-		    !TAKEN_OUT(SPARSE_SETUP_INSTANCE))
+		if (packet.number != 100 + g || packet.generation != sparse_generation(g))
 			return "R-SP-15: READY is not this instance's";
 	} else if (verdict == SWITCH_SPARSE_DROP_SHAPE || verdict == SWITCH_SPARSE_DROP_MAP ||
 		   verdict == SWITCH_SPARSE_DROP_WORKER || verdict == SWITCH_SPARSE_DROP_KIND) {

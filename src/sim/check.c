@@ -511,8 +511,6 @@ void check_engine(struct check *check, uint32_t number, const struct engine_soft
 {
 	uint32_t node = wiring_node(check->wiring, number);
 
-	if (TAKEN_OUT(CLEAR_THEN_SET)) /* a slot does not say whose it is: packets and sums judge */
-		check->touched_count = 0;
 	for (uint32_t i = 0; i < check->touched_count; i++)
 		if (check->touched[i].node == node)
 			engine_slot_check(check, number, engine, check->touched[i].slot);

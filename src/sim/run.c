@@ -279,7 +279,7 @@ static void begin(struct run *run)
 	for (uint32_t e = 0; e < run->wiring.engines; e++) {
 		engine_bind(run, e);
 		engine_set(run, e);
-		if (scenario->seq_first || TAKEN_OUT(CLEAR_THEN_SET))
+		if (scenario->seq_first)
 			engine_rounds_begin(run->leader->engine[e], sim_job(scenario, e),
 					    scenario->seq_first);
 	}

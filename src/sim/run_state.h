@@ -61,14 +61,12 @@ struct run {
 	struct rng rng;
 	uint32_t generation, life;
 	uint32_t sets_left; /* engines that still have to go over to it */
-	bool cleared
-		[WIRING_ENGINES_MAX]; /* CLEAR_THEN_SET: they have done the first half of that */
-	bool is_struck;               /* the restart has been decided on */
-	bool is_over;                 /* all is done, or has gone as wrong as it was meant to */
-	bool is_lost;     /* the life has ended with a named error, and nobody begins another */
-	uint32_t strikes; /* so far */
-	uint64_t heal_ns; /* the end of the last one */
-	uint64_t dead;    /* nodes that have crashed: a bit each */
+	bool is_struck;     /* the restart has been decided on */
+	bool is_over;       /* all is done, or has gone as wrong as it was meant to */
+	bool is_lost;       /* the life has ended with a named error, and nobody begins another */
+	uint32_t strikes;   /* so far */
+	uint64_t heal_ns;   /* the end of the last one */
+	uint64_t dead;      /* nodes that have crashed: a bit each */
 	uint32_t spins;
 	uint64_t mismatch_ns; /* of the first verdict */
 	uint64_t progress_ns; /* the last accepted result, or submission */

@@ -105,14 +105,6 @@ static void restart_set(struct run *run, uint32_t e)
 
 	if (is_crash)
 		engine_revive(run, e);
-	if (TAKEN_OUT(CLEAR_THEN_SET) && !run->cleared[e]) {
-		/* What R-SW-14 forbids: the life that ends may still meet slots that are clear. */
-		engine_rounds_begin(run->engine[e], sim_job(run->scenario, e), 0);
-		run->cleared[e] = true;
-		run_timer_in(run, rng_log(&run->rng, 1, 2 * MS), TIMER_SET, e);
-		return;
-	}
-	run->cleared[e] = false;
 	engine_set(run, e);
 	if (--run->sets_left)
 		return;
