@@ -68,7 +68,7 @@ Scope = collections.namedtuple(
     "Scope", "name rooms left_out first percent options tests ours memory quick together seconds clock")
 SCOPES = (
     Scope(name="core", rooms=("core",),
-          left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|ablate|env)\."),
+          left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, clock=False),
     Scope(name="rooms", rooms=("control", "dataplane", "glm", "hot", "kv", "lib", "ps", "server"),
@@ -86,17 +86,9 @@ def blank(match):
 
 def mask(text):
     """The text with all that is not code blanked, every position kept: comments, strings and characters, preprocessor
-    lines, and what only a build without one of the rules would run (ablate.h)."""
-    text = re.sub(r"""/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|"(?:\\.|[^"\\])*"|^[ \t]*#(?:\\\n|[^\n])*""",
+    lines."""
+    return re.sub(r"""/\*.*?\*/|//[^\n]*|'(?:\\.|[^'\\])'|"(?:\\.|[^"\\])*"|^[ \t]*#(?:\\\n|[^\n])*""",
                   blank, text, flags=re.S | re.M)
-    for match in re.finditer(r"\b(?:if|while|for) \((?:[^()]*; )?TAKEN_OUT\(\w+\)(?! \|\|)", text):
-        at = closing(text, text.index("(", match.start())) + 1
-        at += len(text[at:]) - len(text[at:].lstrip())
-        end = closing(text, at) if text[at] == "{" else end_of(text, at)
-        text = text[:match.start()] + re.sub(r"[^\n]", " ", text[match.start():end + 1]) + text[end + 1:]
-    text = re.sub(r"!TAKEN_OUT\(\w+\) \|\|[^;{]*?(?=\)\n)", blank, text)
-    text = re.sub(r"\bTAKEN_OUT\(\w+\) (?:\?[^:]*:|\|\|)", blank, text)
-    return re.sub(r"(?:&&|\|\|)\s*!?TAKEN_OUT\(\w+\)|!?\bTAKEN_OUT\(\w+\)", blank, text)
 
 
 def closing(text, at):
@@ -375,7 +367,7 @@ class Tree:
         """Copies what has changed. All that has mutants is linked with core: there they are chosen."""
         listed = subprocess.run(["git", "-C", TOP, "ls-files", "--cached", "--others", "--exclude-standard"],
                                 check=True, capture_output=True, text=True).stdout
-        changed = {path_of(file) for file in self.texts} | {"src/core/meson.build"}
+        changed = {path_of(file) for file in self.texts} | {"src/core/meson.build", "tests/ablations.txt"}
         for path in listed.splitlines():
             source, copy = os.path.join(TOP, path), os.path.join(self.top, path)
             if not os.path.exists(source) or path in changed:
@@ -390,7 +382,7 @@ class Tree:
         write(os.path.join(core, "mutant.c"), SOURCE % self.last)
         with open(os.path.join(TOP, "src/core/meson.build"), encoding="utf-8") as build_file:
             write(os.path.join(core, "meson.build"),
-                  build_file.read().replace("'ablate.c', ", "'ablate.c', 'mutant.c', ", 1))
+                  build_file.read().replace("'admission.c', ", "'admission.c', 'mutant.c', ", 1))
 
     def compile(self):
         """Builds all that may kill a mutant. Returns (who, command, environment) of each."""

@@ -23,8 +23,6 @@ typedef __s64 int64_t;
 #include <stdint.h>
 #endif
 
-#include "core/ablate.h"
-
 /* The switch program is one straight text: the verifier sees no calls, and a spin-locked section
  * may contain none. */
 #define CORE_INLINE static inline __attribute__((always_inline))
