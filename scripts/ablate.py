@@ -147,6 +147,7 @@ def main(arguments):
     else:
         path = os.path.relpath(os.path.abspath(arguments[0]), TOP)
         write(arguments[1], ablated(path, by_path().get(path, [])))
+        os.utime(arguments[1])  # it is up to date
         if arguments[2:]:
             write(arguments[2], f"{arguments[1]}: {TABLE} {os.path.abspath(__file__)}\n")
 
