@@ -13,10 +13,11 @@ variant=${1-}
 shift || true
 
 cc=gcc
+source=.
 options=()
 case $variant in
 release) cc=${CC:-gcc} ;;
-ablate) options=(build/ablated) ;;
+ablate) source=build/ablated ;;
 clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;
@@ -60,13 +61,13 @@ if [[ -f build/$variant/build.ninja ]]; then
 	place=${known%%$'\n'*}
 	if [[ ${place:-$(pwd -P)} != "$(pwd -P)" ]]; then
 		echo "setup.sh: build/$variant was set up in $place: it is set up anew, here" >&2
-	elif meson setup --reconfigure "build/$variant" "$@" >"build/$variant.log" 2>&1; then
+	elif meson setup --reconfigure "build/$variant" "$source" "$@" >"build/$variant.log" 2>&1; then
 		here >"$stamp"
 		exit 0
 	fi
 fi
 rm -rf "build/$variant"
-if ! CC=$cc meson setup "build/$variant" "${options[@]}" "$@" >"build/$variant.log" 2>&1; then
+if ! CC=$cc meson setup "build/$variant" "$source" "${options[@]}" "$@" >"build/$variant.log" 2>&1; then
 	cat "build/$variant.log" >&2
 	exit 1
 fi
