@@ -55,6 +55,38 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
 }
 
+/* What a packet says of the slot's next chunk: for whole numbers there is no exponent to be agreed on. */
+static bool note_exponent(struct net *net, const struct wire *wire, uint32_t worker)
+{
+	uint32_t *seen = net->lost_arg;
+
+	if (worker == TO_SWITCH && wire->type == WIRE_UPDATE) {
+		assert_true(wire->exponent == 0 || wire->exponent == WIRE_EXPONENT_UNKNOWN);
+		seen[wire->exponent != 0]++;
+	}
+	return false;
+}
+
+static void endpoint__says_no_exponent_of_whole_numbers(void **state)
+{
+	enum { COUNT = 3 * SLOTS * LANES };
+	struct net *net = net_open(1, 0, 3);
+	int32_t data[COUNT];
+	uint32_t seen[2] = { 0 };
+	struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, data, COUNT);
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++)
+		data[i] = i % 2 ? -(int32_t)i : (int32_t)i;
+	net->lost_arg = seen;
+	net->is_lost = note_exponent;
+	assert_int_equal(endpoint_submit(net->endpoints[0], &op), 0);
+	assert_true(net_run(net, 1, 60));
+	assert_int_equal(seen[0] + seen[1], COUNT / LANES);
+	assert_in_range(seen[1], 1, SLOTS); /* behind these comes no other chunk */
+	net_close(net);
+}
+
 /* R-NUM-8 */
 static void sum_of_one_is_itself(bool is_avg)
 {
@@ -516,6 +548,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__says_no_exponent_of_whole_numbers),
 		cmocka_unit_test(endpoint__sum_and_average_of_one_are_itself_bit_for_bit),
 		cmocka_unit_test(endpoint__begins_what_is_urgent_and_leaves_the_rest),
 		cmocka_unit_test(endpoint__begins_one_message_while_others_want_it),
