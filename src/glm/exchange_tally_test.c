@@ -459,6 +459,100 @@ static void abort__tells_both_and_close_leaves_only_what_is_sound(void **state)
 	assert_false(dense.is_finalized || dense.is_open);
 }
 
+/* ---- which mode ---- */
+
+static void tune(uint32_t total, uint32_t each, const char *name)
+{
+	assert_string_equal(exchange->name, "auto");
+	assert_int_equal(exchange->lanes_max, PACKET);
+	assert_int_equal(exchange->ops->tune(exchange, total, each), 0);
+	assert_string_equal(exchange->name, name);
+}
+
+static void auto__takes_what_is_faster_here(void **state)
+{
+	enum { ROUNDS = 6 * 20 };
+
+	(void)state;
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 10000;
+	dense.wait_ns = 50000;
+	tune(700, 0, "latency"); /* two packets, or one operation */
+	assert_int_equal(fake.count, ROUNDS * 3);
+	assert_true(latency.is_open);
+	assert_int_equal(exchange->lanes_max, PACKET);
+	assert_int_equal(exchange->ops->tune(exchange, 700, 0), 0); /* once and for all */
+	assert_int_equal(fake.count, ROUNDS * 3);
+	fake.count = 0;
+	small_sums_go_over(&latency);
+	exchange->ops->close(exchange);
+	begin(NULL);
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 10000;
+	dense.wait_ns = 15000; /* faster than two of the other */
+	tune(700, 0, "dense");
+	assert_false(latency.is_open);
+	assert_true(latency.is_finalized);
+	assert_true(exchange->lanes_max == UINT32_MAX);
+	fake.count = 0;
+	small_sums_go_over(&dense);
+}
+
+static void auto__has_sums_of_the_size_that_is_asked_for(void **state)
+{
+	enum { ROUNDS = 6 * 20 };
+
+	(void)state;
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 10000;
+	dense.wait_ns = 15000;
+	tune(300, 100, "latency"); /* both ways three of them */
+	assert_int_equal(fake.count, ROUNDS * 6);
+	exchange->ops->close(exchange);
+	begin(NULL);
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 10000;
+	dense.wait_ns = 15000;
+	tune(2 * PACKET, PACKET, "latency"); /* it just fits */
+	exchange->ops->close(exchange);
+	begin(NULL);
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 10000;
+	dense.wait_ns = 15000;
+	tune(2 * PACKET, PACKET + 1, "dense"); /* this does not: nothing is measured */
+	assert_int_equal(fake.count, 0);
+	assert_false(latency.is_open);
+}
+
+static void auto__is_alike_on_all_ranks(void **state)
+{
+	(void)state;
+	open_as(EXCHANGE_AUTO);
+	latency.wait_ns = 20000;
+	dense.wait_ns = 15000;
+	fake.others = 1000;
+	tune(100, 100, "latency");
+}
+
+static void auto__that_fails_says_why(void **state)
+{
+	(void)state;
+	open_as(EXCHANGE_AUTO);
+	fake.has_no_memory = true;
+	assert_int_equal(exchange->ops->tune(exchange, 100, 0), -1);
+	assert_string_equal(exchange->error, "out of memory");
+	assert_int_equal(dense.aborts, 1);
+	assert_int_equal(latency.aborts, 1);
+	fake.has_no_memory = false;
+	exchange->ops->close(exchange);
+	begin(NULL);
+	open_as(EXCHANGE_AUTO);
+	fake.start = TALLY_ERR_REMOTE;
+	assert_int_equal(exchange->ops->tune(exchange, 100, 0), -1);
+	assert_string_equal(exchange->error, "latency has failed");
+	assert_string_equal(exchange->name, "auto");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +565,10 @@ int main(void)
 		TEST(failure__that_comes_first_has_the_sentence),
 		TEST(flush__ends_with_the_first_that_fails),
 		TEST(abort__tells_both_and_close_leaves_only_what_is_sound),
+		TEST(auto__takes_what_is_faster_here),
+		TEST(auto__has_sums_of_the_size_that_is_asked_for),
+		TEST(auto__is_alike_on_all_ranks),
+		TEST(auto__that_fails_says_why),
 #undef TEST
 	};
 
