@@ -64,10 +64,30 @@ static void keys__come_as_often_as_they_were_added(void **state)
 	assert_int_equal(count_of(&count, 1), 0);
 }
 
+/* Half of the cells stay empty, and three quarters do not: 64 bytes a key. */
+static void cells__are_neither_too_few_nor_too_many(void **state)
+{
+	enum { KEYS = 20000, CELLS_FIRST = 4096 };
+	struct count count = { 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < KEYS; i++) {
+		const uint64_t key = key_of(i);
+
+		assert_int_equal(count_add(&count, &key, 1), 0);
+		assert_int_equal(count.keys, i + 1);
+		assert_true(count.mask + 1 >= 2 * count.keys);
+		assert_true(count.mask + 1 <= 4 * count.keys || count.mask + 1 == CELLS_FIRST);
+	}
+	count_fini(&count);
+	assert_null(count.cell);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys__come_as_often_as_they_were_added),
+		cmocka_unit_test(cells__are_neither_too_few_nor_too_many),
 	};
 
 	return cmocka_run_group_tests_name("hot-count", tests, NULL, NULL);

@@ -88,6 +88,10 @@ static void list__that_is_none_is_named_with_file_and_line(void **state)
 	expect_refused("1 abcdefghijklmnopqrstuvwxyz\n", &LIST(),
 		       ":1:3: 'abcdefghijklmnopqrstuvwx...' is no key: digits are");
 	expect_refused("1 \x01z\n", &LIST(), ":1:3: '?z' is no key: digits are");
+	expect_refused("1 \x1f~\x7f\x80\n", &LIST(), ":1:3: '?~?\?' is no key: digits are");
+	/* As many as are shown: no dots. */
+	expect_refused("abcdefghijklmnopqrstuvwx\n", &LIST(),
+		       ":1:1: 'abcdefghijklmnopqrstuvwx' is no key: digits are");
 }
 
 static void libsvm__gives_the_indices(void **state)
@@ -236,14 +240,48 @@ static void packed__files_are_the_same(void **state)
 	assert_string_equal(said, "1 2 3|4|");
 }
 
-static void expect_format(const char *text, enum keys_format want)
+static void expect_file_format(const char *path, enum keys_format want)
 {
 	struct keys *keys;
 
-	if (keys_open(&keys, file_text(text), &(struct keys_options){ 0 }, error))
+	if (keys_open(&keys, path, &(struct keys_options){ 0 }, error))
 		fail_msg("%s", error);
 	assert_int_equal(keys_format(keys), want);
 	keys_close(keys);
+}
+
+static void expect_format(const char *text, enum keys_format want)
+{
+	expect_file_format(file_text(text), want);
+}
+
+/* A line may come in pieces, as members of gz have it. */
+static void format__is_known_however_the_line_comes(void **state)
+{
+	static uint8_t packed[FILE_PACKED_MAX], more[FILE_PACKED_MAX];
+	size_t bytes = file_gz("i", 1, packed), next = file_gz("d,click,hour\n1,0,1\n", 20, more);
+
+	(void)state;
+	memcpy(packed + bytes, more, next);
+	expect_file_format(file_write(packed, bytes + next), KEYS_AVAZU);
+}
+
+/* It is looked at as far as 64 KiB, which may be a part of it. */
+static void format__is_known_by_a_line_that_does_not_end(void **state)
+{
+	enum { BYTES = 3 << 16 };
+	char *text = malloc(BYTES);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '7', BYTES);
+	text[(1 << 16) + 5] = 'x';
+	expect_file_format(file_write(text, BYTES), KEYS_LIST);
+	text[(1 << 16) - 1] = 'x';
+	assert_int_equal(keys_open(&(struct keys *){ NULL }, file_write(text, BYTES),
+				   &(struct keys_options){ 0 }, error),
+			 -1);
+	free(text);
 }
 
 static void format__is_known_by_the_first_line(void **state)
@@ -320,6 +358,8 @@ int main(void)
 		cmocka_unit_test(u64__is_a_row_per_key),
 		cmocka_unit_test(packed__files_are_the_same),
 		cmocka_unit_test(format__is_known_by_the_first_line),
+		cmocka_unit_test(format__is_known_however_the_line_comes),
+		cmocka_unit_test(format__is_known_by_a_line_that_does_not_end),
 		cmocka_unit_test(format__has_a_name),
 		cmocka_unit_test(lines__may_be_long_but_not_endless),
 	};
