@@ -71,9 +71,9 @@ static void grant(void)
 	say(&message);
 }
 
-static int begin(void **state)
+static struct table_client_options plain(void)
 {
-	struct table_client_options options = {
+	return (struct table_client_options){
 		.open = { .workers = WORKERS,
 			  .window = 2,
 			  .dim = 1,
@@ -85,14 +85,22 @@ static int begin(void **state)
 		.beat_ns = 10 * ms_ns,
 		.silence_ns = 1000 * ms_ns,
 	};
+}
 
-	(void)state;
+static int begin_as(struct table_client_options options)
+{
 	memset(&t, 0, sizeof(t));
 	t.now_ns = 1000000 * ms_ns;
 	set_up_address(&options.address);
 	assert_int_equal(table_client_open(&t.client, &options, t.now_ns), 0);
 	assert_true(run_until(CONTROL_TABLE_OPEN, TABLE_CLIENT_OPENING));
 	return 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	return begin_as(plain());
 }
 
 static int finish(void **state)
@@ -301,6 +309,180 @@ static void client__that_leaves_ends_when_nobody_answers(void **state)
 	assert_non_null(strstr(table_client_text(t.client), "no answer in 5000 ms"));
 }
 
+/* ---- what ends it, and when ---- */
+
+static void answer(uint32_t serial)
+{
+	uint64_t before = table_client_beats(t.client);
+
+	say(&(struct control_message){
+		.type = CONTROL_TABLE_BEAT,
+		.table_beat = { .serial = serial, .index = 9, .instance = 77 } });
+	for (int i = 0; i < ROUNDS_MAX && table_client_beats(t.client) == before; i++) {
+		table_client_turn(t.client, t.now_ns);
+		poll(NULL, 0, 5);
+	}
+	assert_int_equal(table_client_beats(t.client), before + 1);
+}
+
+static void client__has_times_of_its_own_where_none_are_given(void **state)
+{
+	struct table_client_options options = plain();
+
+	finish(state);
+	options.beat_ns = options.silence_ns = 0;
+	begin_as(options);
+	assert_int_equal(table_client_due(t.client), t.now_ns + 5000 * ms_ns);
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	assert_int_equal(table_client_due(t.client), t.now_ns + 3000 * ms_ns);
+	t.now_ns += 20 * ms_ns;
+	answer(t.message.table_beat.serial);
+	assert_int_equal(table_client_due(t.client), t.now_ns + 80 * ms_ns);
+	t.now_ns += 80 * ms_ns - 1;
+	table_client_turn(t.client, t.now_ns++);
+	assert_int_equal(table_client_due(t.client), t.now_ns); /* it has not asked yet */
+	table_client_turn(t.client, t.now_ns);
+	assert_int_equal(table_client_due(t.client), t.now_ns + 3000 * ms_ns);
+}
+
+static void client__that_gets_no_grant_ends(void **state)
+{
+	struct table_client_options options = plain();
+
+	finish(state);
+	options.open_ns = 70 * ms_ns;
+	begin_as(options);
+	/* Nobody has asked this. */
+	say(&(struct control_message){ .type = CONTROL_TABLE_BEAT,
+				       .table_beat = { .index = 9, .instance = 77 } });
+	t.now_ns += 70 * ms_ns - 1;
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_OPENING);
+		poll(NULL, 0, 1);
+	}
+	assert_int_equal(table_client_beats(t.client), 0);
+	assert_int_equal(table_client_due(t.client), ++t.now_ns);
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_ENDED);
+	assert_int_equal(table_client_cause(t.client), CONTROL_TIMEOUT);
+	assert_non_null(strstr(table_client_text(t.client), "no answer in 70 ms"));
+	assert_int_equal(table_client_events(t.client), 0);
+	table_client_leave(t.client, t.now_ns); /* it has gone */
+	assert_int_equal(table_client_cause(t.client), CONTROL_TIMEOUT);
+}
+
+static void expect_end(enum control_cause cause, const char *words)
+{
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_int_equal(table_client_cause(t.client), cause);
+	if (!strstr(table_client_text(t.client), words))
+		fail_msg("\"%s\" is not \"%s\"", table_client_text(t.client), words);
+	assert_memory_equal(table_client_text(t.client), "aggregator 127.0.0.1:", 21);
+	assert_int_equal(table_client_fd(t.client), -1);
+}
+
+/* What comes while it is live. */
+static void client__ends_for_the_reason_that_it_hears(void **state)
+{
+	struct control_message last = { .type = CONTROL_ABORT };
+
+	(void)state;
+	last.end.cause = CONTROL_NO_MEMORY;
+	last.end.rank = CONTROL_RANK_NONE;
+	strcpy(last.end.text, "it was too much");
+	for (int i = 0; i < 6; i++) {
+		if (i) {
+			finish(state);
+			begin(state);
+		}
+		grant();
+		assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+		assert_true(table_client_events(t.client) & POLLIN);
+		switch (i) {
+		case 0:
+			say(&last);
+			expect_end(CONTROL_NO_MEMORY, "it was too much");
+			break;
+		case 1:
+			say(&(struct control_message){ .type = CONTROL_TABLE_CLOSE });
+			expect_end(CONTROL_REMOTE, "closed");
+			break;
+		case 2:
+			grant();
+			expect_end(CONTROL_INTERNAL, "a second time");
+			break;
+		case 3:
+			say(&(struct control_message){ .type = CONTROL_LEFT });
+			expect_end(CONTROL_INTERNAL, "what is not for a parameter server");
+			break;
+		case 4:
+			assert_int_equal(write(conn_fd(t.conn), "\xff\xff\xff\xff\xff", 5), 5);
+			expect_end(CONTROL_SYSTEM, "");
+			break;
+		case 5: /* all that was said has been read: the end is no reset */
+			conn_close(t.conn);
+			t.conn = NULL;
+			close(t.listen_fd);
+			t.listen_fd = -1;
+			expect_end(CONTROL_REMOTE, "");
+			break;
+		}
+	}
+}
+
+static void client__keeps_the_address_that_the_grant_names(void **state)
+{
+	struct control_message message = { .type = CONTROL_TABLE_GRANT };
+
+	(void)state;
+	message.table_grant = (struct control_table_grant){ .version = 1,
+							    .port = 7172,
+							    .index = 9,
+							    .nonces_count = WORKERS + 1,
+							    .heartbeat_ms = 1000,
+							    .instance = 77,
+							    .nonces = nonces };
+	message.table_grant.ip[0] = 0xfd;
+	message.table_grant.ip[15] = 7;
+	say(&message);
+	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_LIVE));
+	assert_memory_equal(table_client_grant(t.client)->ip, message.table_grant.ip, 16);
+	assert_int_equal(table_client_grant(t.client)->port, 7172);
+}
+
+static void client__says_at_once_what_cannot_be(void **state)
+{
+	struct table_client_options options = plain();
+	struct table_client *client = NULL;
+
+	(void)state;
+	assert_int_equal(conn_resolve("@tally-nobody-listens-here", 0, &options.address), 0);
+	assert_int_equal(table_client_open(&client, &options, t.now_ns), -ECONNREFUSED);
+	assert_null(client);
+	assert_int_equal(conn_resolve("127.0.0.1:1", 0, &options.address), 0);
+	options.open.dim = 0; /* no table has so few */
+	assert_int_equal(table_client_open(&client, &options, t.now_ns), -EINVAL);
+	assert_null(client);
+	table_client_close(NULL);
+}
+
+static void client__says_the_versions_that_it_was_told(void **state)
+{
+	struct table_client_options options = plain();
+
+	finish(state);
+	options.open.version_min = 2;
+	options.open.version_max = 5;
+	begin_as(options);
+	assert_int_equal(t.message.table_open.version_min, 2);
+	assert_int_equal(t.message.table_open.version_max, 5);
+	finish(state);
+	assert_int_equal(conn_resolve("127.0.0.1:1", 0, &options.address), 0);
+	options.open.version_min = 0; /* one of them alone is what no aggregator takes */
+	assert_int_equal(table_client_open(&t.client, &options, t.now_ns), -EINVAL);
+	begin(state);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -323,6 +505,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(client__that_leaves_waits_for_the_end, begin,
 						finish),
 		cmocka_unit_test_setup_teardown(client__that_leaves_ends_when_nobody_answers, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__has_times_of_its_own_where_none_are_given,
+						begin, finish),
+		cmocka_unit_test_setup_teardown(client__that_gets_no_grant_ends, begin, finish),
+		cmocka_unit_test_setup_teardown(client__ends_for_the_reason_that_it_hears, begin,
+						finish),
+		cmocka_unit_test_setup_teardown(client__keeps_the_address_that_the_grant_names,
+						begin, finish),
+		cmocka_unit_test_setup_teardown(client__says_at_once_what_cannot_be, begin, finish),
+		cmocka_unit_test_setup_teardown(client__says_the_versions_that_it_was_told, begin,
 						finish),
 	};
 
