@@ -101,6 +101,13 @@ static int begin(void **state)
 	return 0;
 }
 
+static int begin_with_copy(void **state)
+{
+	(void)state;
+	begin_as(true);
+	return 0;
+}
+
 static int end(void **state)
 {
 	(void)state;
@@ -461,10 +468,148 @@ static void report__says_what_was_committed_and_ends_the_generation(void **state
 	assert_false(endpoint_sparse_worker(t.endpoint)->push[2].is_acked);
 }
 
+/* R-SP-21 */
+static void stream__ends_when_the_server_says_what_cannot_be(void **state)
+{
+	(void)state;
+	push(0, 1);
+	turn();
+	assert_false(endpoint_sparse_is_broken(t.endpoint));
+	give(header(SPARSE_COMMITTED, 1, 1), 2, 1);
+	assert_true(endpoint_sparse_is_broken(t.endpoint));
+	assert_int_equal(push(0, 1), 0);
+	t.link.now_ns += 1000 * MS;
+	assert_true(turn() == UINT64_MAX);
+	assert_int_equal(t.count, 0);
+	give(header(SPARSE_COMMITTED, 1, 1), 0, 1);
+	assert_false(endpoint_sparse_is_committed(t.endpoint, 1));
+}
+
+/* ---- the copy ---- */
+
+/* A part of an epoch's BCAST: so many parts, of which the last has few ranks. */
+static void give_bcast(uint64_t epoch, uint32_t part, uint32_t parts, uint32_t rank, uint32_t value)
+{
+	struct sparse packet = header(SPARSE_BCAST, 1, epoch);
+	uint8_t at[BYTES] = { 0 };
+
+	packet.worker = SPARSE_SERVER;
+	packet.part = part;
+	packet.parts = parts;
+	packet.width = DIM;
+	packet.count = part + 1 < parts ? (BYTES - 40) / PAIR_BYTES : 1;
+	for (uint32_t i = 0; i < packet.count; i++) {
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + i * PAIR_BYTES, rank + i);
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + i * PAIR_BYTES + 4, value);
+	}
+	sparse_put(at, &packet);
+	endpoint_sparse_serve(t.endpoint, at, sparse_bytes(&packet));
+}
+
+static void copy__has_what_was_broadcast_and_pulled(void **state)
+{
+	const struct copy_sparse *copy = endpoint_sparse_copy(t.endpoint);
+	const uint32_t pulled[DIM] = { 70, 71 };
+
+	(void)state;
+	give_bcast(1, 0, 1, 5, 50);
+	assert_int_equal(stats()->bcasts, 1);
+	assert_int_equal(copy_sparse_value(copy, 5, 0)[0], 50);
+	assert_null(copy_sparse_value(copy, 6, 0));
+	endpoint_sparse_pulled(t.endpoint, 6, 1, 1, pulled);
+	assert_memory_equal(copy_sparse_value(copy, 6, 0), pulled, sizeof(pulled));
+	endpoint_sparse_told(t.endpoint, 1, 2); /* there is another epoch */
+	assert_null(copy_sparse_value(copy, 5, 0));
+	assert_int_equal(copy_sparse_value(copy, 5, 1)[0], 50);
+	endpoint_sparse_past(t.endpoint, 1);
+	assert_null(copy_sparse_value(copy, 5, 1));
+	give_bcast(2, 1, 1, 5, 50); /* no such part */
+	assert_int_equal(stats()->bcasts, 1);
+	/* COMMITTED tells of an epoch, too. */
+	give(header(SPARSE_COMMITTED, 1, 3), 0, 0);
+	assert_int_equal(copy->newest, 3);
+}
+
+/* What has not come after 50 ms does not. */
+static void copy__does_not_wait_for_ever(void **state)
+{
+	const struct copy_sparse *copy = endpoint_sparse_copy(t.endpoint);
+
+	(void)state;
+	give_bcast(1, 1, 2, 9, 1);
+	assert_true(turn() == UINT64_MAX || copy->newest != copy->fresh);
+	assert_int_equal(copy->newest, 1);
+	assert_int_equal(copy->fresh, 0);
+	assert_true(turn() == begin_ns + 50 * MS);
+	t.link.now_ns += 50 * MS - 1;
+	assert_true(turn() == begin_ns + 50 * MS);
+	assert_int_equal(copy->fresh, 0);
+	t.link.now_ns++;
+	assert_true(turn() == UINT64_MAX);
+	assert_int_equal(copy->fresh, 1);
+	assert_int_equal(copy->base, 1);
+	/* The next is waited for as long, also if an older one has come meanwhile. */
+	t.link.now_ns += 7 * MS;
+	give_bcast(2, 1, 2, 9, 1);
+	give_bcast(3, 1, 2, 9, 1);
+	assert_true(turn() == t.link.now_ns + 50 * MS);
+	t.link.now_ns += 20 * MS;
+	give_bcast(2, 0, 2, 1, 1);
+	assert_int_equal(copy->fresh, 2);
+	assert_true(turn() == t.link.now_ns + 50 * MS);
+	give_bcast(3, 0, 2, 1, 1);
+	assert_true(turn() == UINT64_MAX);
+	assert_int_equal(copy->base, 1);
+}
+
+static void copy__begins_anew_with_another_map(void **state)
+{
+	const struct copy_sparse *copy = endpoint_sparse_copy(t.endpoint);
+	struct sparse packet;
+
+	(void)state;
+	give_bcast(1, 0, 1, 5, 50);
+	endpoint_sparse_switch(t.endpoint, INDEX, &at_switch, 2, MAP + 1);
+	assert_int_equal(copy->told, 2);
+	t.got = 0;
+	t.short_at = 2;
+	assert_int_equal(endpoint_sparse_map(t.endpoint, MAP + 1, 40), -ENOMEM);
+	t.short_at = 0;
+	packet = header(SPARSE_RESUME, 2, 2);
+	packet.map = MAP + 1;
+	give(packet, 0, 0);
+	assert_int_equal(t.count, 0);
+	assert_int_equal(endpoint_sparse_map(t.endpoint, MAP + 1, 40), 0);
+	assert_int_equal(endpoint_sparse_map(t.endpoint, MAP + 1, 40), 0);
+	endpoint_sparse_told(t.endpoint, 3, 0); /* somebody knows more already */
+	give(packet, 0, 0);
+	assert_int_equal(t.count, 1);
+	assert_null(copy_sparse_value(copy, 5, 9));
+	assert_int_equal(copy->generation, 2);
+	assert_int_equal(copy->told, 3);
+	assert_int_equal(copy->fresh, 1);
+	assert_int_equal(copy->table->ranks, 40);
+}
+
+static void copy__that_nobody_asked_for_is_none(void **state)
+{
+	const uint32_t pulled[DIM] = { 70, 71 };
+
+	(void)state;
+	assert_null(endpoint_sparse_copy(t.endpoint));
+	give_bcast(1, 0, 1, 5, 50);
+	assert_int_equal(stats()->bcasts, 0);
+	endpoint_sparse_pulled(t.endpoint, 6, 1, 1, pulled);
+	endpoint_sparse_told(t.endpoint, 1, 2);
+	endpoint_sparse_past(t.endpoint, 1);
+	assert_true(turn() == UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define COPY(name) cmocka_unit_test_setup_teardown(name, begin_with_copy, end)
 		TEST(stream__of_what_cannot_be_is_none),
 		TEST(pushes__go_to_the_switch_as_they_were_given),
 		TEST(pushes__are_kept_until_they_are_committed),
@@ -475,7 +620,13 @@ int main(void)
 		TEST(resume__sends_all_again_to_the_new_switch),
 		TEST(resume__with_another_map_waits_for_it),
 		TEST(report__says_what_was_committed_and_ends_the_generation),
+		TEST(stream__ends_when_the_server_says_what_cannot_be),
+		COPY(copy__has_what_was_broadcast_and_pulled),
+		COPY(copy__does_not_wait_for_ever),
+		COPY(copy__begins_anew_with_another_map),
+		TEST(copy__that_nobody_asked_for_is_none),
 #undef TEST
+#undef COPY
 	};
 
 	return cmocka_run_group_tests_name("dataplane-endpoint-sparse-life", tests, NULL, NULL);
