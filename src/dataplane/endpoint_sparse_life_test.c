@@ -39,6 +39,7 @@ static struct {
 	struct outbox outbox;
 	struct endpoint_sparse *endpoint;
 	uint32_t short_at, got; /* of memory; 0: there is enough */
+	int held;               /* pieces of it */
 	uint32_t count;
 	struct {
 		struct link_address to;
@@ -51,7 +52,18 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-	return t.short_at && ++t.got == t.short_at ? NULL : __real_calloc(count, bytes);
+	bool is_there = !t.short_at || ++t.got != t.short_at;
+
+	t.held += is_there;
+	return is_there ? __real_calloc(count, bytes) : NULL;
+}
+
+void __real_free(void *at);
+void __wrap_free(void *at);
+void __wrap_free(void *at)
+{
+	t.held -= !!at;
+	__real_free(at);
 }
 
 static void note(const struct link_address *peer, const uint8_t *at, uint32_t bytes)
@@ -112,6 +124,7 @@ static int end(void **state)
 {
 	(void)state;
 	endpoint_sparse_close(t.endpoint);
+	assert_int_equal(t.held, 0);
 	outbox_close(&t.outbox);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * home_sparse_fixture.h - for tests: a parameter server's side of a table, for which the switch, the workers and the log
- * are played, the clock and memory too (--wrap=calloc). Included once in a program.
+ * are played, the clock and memory too (--wrap=calloc,--wrap=free). Included once in a program.
  */
 #ifndef DATAPLANE_HOME_SPARSE_FIXTURE_H
 #define DATAPLANE_HOME_SPARSE_FIXTURE_H
@@ -44,6 +44,7 @@ static struct {
 	struct home_sparse *home;
 	uint64_t random;
 	uint32_t short_at, got; /* of memory; 0: there is enough */
+	int held;               /* pieces of it */
 	/* what was recorded */
 	uint32_t records;
 	struct server_sparse_record last;
@@ -65,7 +66,18 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-	return t.short_at && ++t.got == t.short_at ? NULL : __real_calloc(count, bytes);
+	bool is_there = !t.short_at || ++t.got != t.short_at;
+
+	t.held += is_there;
+	return is_there ? __real_calloc(count, bytes) : NULL;
+}
+
+void __real_free(void *at);
+void __wrap_free(void *at);
+void __wrap_free(void *at)
+{
+	t.held -= !!at;
+	__real_free(at);
 }
 
 static void note(const struct link_address *peer, const uint8_t *packet, uint32_t bytes)
@@ -136,6 +148,7 @@ static int finish(void **state)
 {
 	(void)state;
 	home_sparse_close(t.home);
+	assert_int_equal(t.held, 0);
 	outbox_close(&t.outbox);
 	return 0;
 }
