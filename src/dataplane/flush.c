@@ -14,9 +14,7 @@ void flush_init(struct flush *flush, const struct sparse_table *table, uint64_t 
 	uint32_t window = FLUSH_WINDOW_BYTES / table->bytes;
 
 	*flush = (struct flush){ .had = had,
-				 .window = window < 1                  ? 1
-					   : window > FLUSH_WINDOW_MAX ? FLUSH_WINDOW_MAX
-								       : window };
+				 .window = window < FLUSH_WINDOW_MAX ? window : FLUSH_WINDOW_MAX };
 }
 
 static void start(struct flush *flush, uint64_t now_ns)

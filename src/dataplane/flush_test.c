@@ -145,6 +145,31 @@ static void flush__end_of_one_that_was_sent_once_is_a_sample(void **state)
 	assert_int_equal(flush.rto.srtt_ns, 3 * MS);
 }
 
+/* As many parts as make 64 KiB, and 64 at most. */
+static void flush__window_is_of_bytes_and_of_parts(void **state)
+{
+	static const struct {
+		uint16_t bytes;
+		uint32_t window;
+	} tables[] = { { 60, 64 }, { 1023, 64 }, { 1025, 63 }, { 8192, 8 } };
+	static uint64_t many[4];
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct sparse_table table = { .bytes = tables[i].bytes };
+
+		flush_init(&flush, &table, many);
+		flush_begin(&flush, 200, begin_ns);
+		for (uint32_t part = 0; part < tables[i].window; part++)
+			expect_next(begin_ns, part, false);
+		expect_none(begin_ns);
+	}
+	assert_int_equal(flush_bytes(0), 0);
+	assert_int_equal(flush_bytes(1), 8);
+	assert_int_equal(flush_bytes(64), 8);
+	assert_int_equal(flush_bytes(65), 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +179,7 @@ int main(void)
 		cmocka_unit_test_setup(flush__pieces_of_other_numbers_are_of_no_use, setup),
 		cmocka_unit_test_setup(flush__have_may_be_of_several_pieces, setup),
 		cmocka_unit_test_setup(flush__end_of_one_that_was_sent_once_is_a_sample, setup),
+		cmocka_unit_test(flush__window_is_of_bytes_and_of_parts),
 	};
 
 	return cmocka_run_group_tests_name("dataplane-flush", tests, NULL, NULL);

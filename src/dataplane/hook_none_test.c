@@ -24,10 +24,21 @@ static void hook_none__names_the_packages(void **state)
 	assert_null(hook);
 }
 
+static void hook_none__is_no_fault_where_nobody_asks_for_one(void **state)
+{
+	struct hook *hook = (struct hook *)state;
+	char error[HOOK_ERROR_BYTES] = "";
+
+	assert_int_equal(hook_tc_open(&hook, NULL, 7171, error), 0);
+	assert_null(hook);
+	assert_string_equal(error, "");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hook_none__names_the_packages),
+		cmocka_unit_test(hook_none__is_no_fault_where_nobody_asks_for_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,59 @@ static void somebody_with_the_processor_for_long__is_not_given_way_to(void **sta
 	assert_true(yields_of(&polling, &now_ns, 30 * US) > 1);
 }
 
+/* To the nanosecond. */
+static void times__are_what_they_are_from_the_first_moment(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, MS), 1); /* that was long */
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, MS - 1), MOST);
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, 10 * US), MOST);
+	polling_init(&polling, MOST);
+	assert_int_equal(yields_of(&polling, &now_ns, 10 * US - 1), 101 + MOST - 1); /* for 1 ms */
+	polling_init(&polling, MOST);
+	polling_slept(&polling, 100 * US, true); /* that was no sleep for nothing */
+	assert_int_equal(polling.count, MOST / 2);
+	polling_slept(&polling, 100 * US - 1, true);
+	assert_int_equal(polling.count, MOST);
+	polling_begin(&polling);
+	assert_true(polling_again(&polling, now_ns));
+	polling_paid(&polling, now_ns + MS - 1);
+	assert_int_equal(polling.shy, 0);
+	polling_begin(&polling);
+	assert_true(polling_again(&polling, now_ns));
+	polling_paid(&polling, now_ns + MS);
+	assert_int_equal(polling.shy, 1);
+}
+
+/* Half as many, and half of these have half of the time. */
+static void quick_yields__have_time_as_they_have_number(void **state)
+{
+	struct polling polling;
+	uint64_t now_ns = 7 * MS;
+
+	(void)state;
+	polling_init(&polling, MOST);
+	polling_slept(&polling, 500 * US, false);
+	assert_int_equal(yields_of(&polling, &now_ns, US), 500 + MOST / 2 - 1);
+	polling_paid(&polling, now_ns); /* it has paid: twice as many, as long as that is less */
+	assert_int_equal(polling.count, MOST);
+	polling_slept(&polling, 500 * US, false);
+	polling_slept(&polling, 500 * US, false);
+	assert_int_equal(polling.count, MOST / 4);
+	polling_begin(&polling);
+	polling_paid(&polling, now_ns); /* nothing was yielded: it says nothing */
+	assert_int_equal(polling.count, MOST / 4);
+	assert_true(polling_again(&polling, now_ns));
+	polling_paid(&polling, now_ns);
+	assert_int_equal(polling.count, MOST / 4 * 2);
+}
+
 static void none__if_none_are_wanted(void **state)
 {
 	struct polling polling;
@@ -136,6 +189,8 @@ int main(void)
 		cmocka_unit_test(
 			waits__that_do_not_pay_become_shorter_and_those_that_do_long_again),
 		cmocka_unit_test(somebody_with_the_processor_for_long__is_not_given_way_to),
+		cmocka_unit_test(times__are_what_they_are_from_the_first_moment),
+		cmocka_unit_test(quick_yields__have_time_as_they_have_number),
 		cmocka_unit_test(none__if_none_are_wanted),
 		cmocka_unit_test(one__is_as_few_as_there_are),
 	};
