@@ -102,6 +102,7 @@ static void nothing__chooses_nothing(void **state)
 	(void)state;
 	choose(NULL, 0, 0, &(struct choose_options){ .p = 0.5, .keys_max = 5 }, &choice);
 	assert_int_equal(choice.keys, 0);
+	assert_true(choice.share == 0);
 	choose(NULL, 0, 0, &(struct choose_options){ .keys_max = 5, .is_knee = true }, &choice);
 	assert_int_equal(choice.keys, 0);
 }

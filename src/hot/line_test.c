@@ -69,6 +69,7 @@ static int end(void **state)
 {
 	(void)state;
 	line_close(&line);
+	assert_memory_equal(&line, &(struct line){ 0 }, sizeof(line));
 	line_close(&line); /* zeros are fine */
 	return 0;
 }

@@ -103,6 +103,7 @@ static void map__is_read_as_it_was_written(void **state)
 	for (uint64_t i = 1; i < 1000; i++)
 		assert_int_equal(hot_map_rank(&map, key[1] + i), HOT_MAP_COLD);
 	hot_map_fini(&map);
+	assert_memory_equal(&map, &(struct hot_map){ 0 }, sizeof(map));
 }
 
 /* The bytes themselves: another program has to read them. */
