@@ -287,6 +287,54 @@ static void layout__bytes_of_what_cannot_be(void **state)
 	assert_in_range(glm_layout_bytes(GLM_LAYOUT_WEAVE, 1000, 2048), 2048000, 2048000 + 8192);
 }
 
+static void layouts__have_names(void **state)
+{
+	static const char *const names[] = { "auto", "csr", "dense", "weave" };
+	enum glm_layout layout = GLM_LAYOUT_CSR;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		assert_true(glm_layout_find(names[i], &layout));
+		assert_int_equal(layout, i);
+		assert_string_equal(glm_layout_name(layout), names[i]);
+	}
+	assert_false(glm_layout_find("", &layout));
+	assert_false(glm_layout_find("woven", &layout));
+	assert_int_equal(layout, GLM_LAYOUT_WEAVE);
+}
+
+/* Dense from a third on; weaved where bits are asked for, whatever there is. */
+static void layouts__that_nobody_asks_for_follow_from_the_data(void **state)
+{
+	struct glm_data data = { .rows = 10, .features = 9, .nonzeros = 30 };
+
+	(void)state;
+	assert_int_equal(glm_layout_choose(GLM_LAYOUT_AUTO, 0, &data), GLM_LAYOUT_CSR);
+	assert_int_equal(glm_layout_choose(GLM_LAYOUT_DENSE, 0, &data), GLM_LAYOUT_DENSE);
+	data.nonzeros = 31;
+	assert_int_equal(glm_layout_choose(GLM_LAYOUT_AUTO, 0, &data), GLM_LAYOUT_DENSE);
+	assert_int_equal(glm_layout_choose(GLM_LAYOUT_AUTO, 1, &data), GLM_LAYOUT_WEAVE);
+	assert_int_equal(glm_layout_choose(GLM_LAYOUT_CSR, 1, &data), GLM_LAYOUT_CSR);
+}
+
+static void layouts__take_what_they_take(void **state)
+{
+	const uint64_t most = PTRDIFF_MAX;
+
+	(void)state;
+	assert_int_equal(glm_layout_bytes(GLM_LAYOUT_CSR, 1000, 50), 0);
+	assert_int_equal(glm_layout_bytes(GLM_LAYOUT_DENSE, 1000, 50), 200000);
+	assert_int_equal(glm_layout_bytes(GLM_LAYOUT_DENSE, 1000, 0), 0);
+	assert_true(glm_layout_bytes(GLM_LAYOUT_DENSE, most / 4, 1) == most / 4 * 4);
+	assert_true(glm_layout_bytes(GLM_LAYOUT_DENSE, most / 4 + 1, 1) == UINT64_MAX);
+	assert_true(glm_layout_bytes(GLM_LAYOUT_DENSE, 1ull << 40, 1u << 31) == UINT64_MAX);
+	/* Eight planes: of 64 columns a word each, a bit per value. */
+	assert_in_range(glm_layout_bytes(GLM_LAYOUT_WEAVE, 1000, 64), 64000, 66000);
+	assert_true(glm_layout_bytes(GLM_LAYOUT_WEAVE, 1ull << 60, 64) == UINT64_MAX);
+	assert_true(glm_layout_bytes(GLM_LAYOUT_WEAVE, 1, WEAVE_FEATURES_MAX) > 0);
+	assert_int_equal(glm_layout_bytes(GLM_LAYOUT_WEAVE, 1, WEAVE_FEATURES_MAX + 1), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +344,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(layout__weights_that_do_not_fit_are_told),
 		cmocka_unit_test(layout__auto_is_dense_above_a_third),
 		cmocka_unit_test(layout__bytes_of_what_cannot_be),
+		cmocka_unit_test(layouts__have_names),
+		cmocka_unit_test(layouts__that_nobody_asks_for_follow_from_the_data),
+		cmocka_unit_test(layouts__take_what_they_take),
 	};
 
 	seed_take(argc, argv);

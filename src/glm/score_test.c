@@ -141,6 +141,17 @@ static void score__auc_is_the_share_of_pairs(void **state)
 	expect_near(score_of(&pairs, label, activation, ROWS).auc, pairs_right / pairs_all);
 }
 
+/* A class that no row has, or all have, says nothing of the others. */
+static void score__classes_that_nobody_has_have_no_auc(void **state)
+{
+	static const double label[] = { 7, 2, 7 };
+	static const double activation[] = { 1, -1, 9, 2, 3, 0, 3, 4, -9 };
+
+	(void)state;
+	/* 7: 1 and 3 against 2: 1/2; 2: 3 against -1 and 4: 1/2; of 5 there is no row */
+	expect_near(score_of(&triples, label, activation, 3).auc, 0.5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +163,7 @@ int main(void)
 		cmocka_unit_test(score__regression_is_a_squared_error),
 		cmocka_unit_test(score__no_rows_are_no_score),
 		cmocka_unit_test(score__auc_is_the_share_of_pairs),
+		cmocka_unit_test(score__classes_that_nobody_has_have_no_auc),
 	};
 
 	return cmocka_run_group_tests_name("glm-score", tests, NULL, NULL);

@@ -148,6 +148,22 @@ static void weave__bytes_are_near_the_bits_share_of_dense_floats(void **state)
 	assert_int_equal(weave_bytes(UINT64_MAX, 64, 1), 0);
 }
 
+static void ops__are_the_best_of_this_processor(void **state)
+{
+	size_t count, want = 1;
+	const struct weave_ops *const *all = weave_ops_all(&count);
+
+	(void)state;
+#ifdef __x86_64__
+	want += !!__builtin_cpu_supports("avx2");
+	want += want == 2 && __builtin_cpu_supports("avx512f") &&
+		__builtin_cpu_supports("avx512bw");
+#endif
+	assert_int_equal(count, want);
+	assert_ptr_equal(all[0], &weave_scalar);
+	assert_ptr_equal(weave_ops_best(), all[want - 1]);
+}
+
 int main(int argc, char **argv)
 {
 	seed_take(argc, argv);
@@ -159,6 +175,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(weave__what_is_outside_its_range_is_its_nearer_end),
 		cmocka_unit_test(weave__ranges_know_the_zeros_that_sparse_rows_lack),
 		cmocka_unit_test(weave__bytes_are_near_the_bits_share_of_dense_floats),
+		cmocka_unit_test(ops__are_the_best_of_this_processor),
 	};
 	return cmocka_run_group_tests_name("weave", tests, NULL, NULL);
 }
