@@ -344,6 +344,30 @@ static void lines__may_be_long_but_not_endless(void **state)
 	free(text);
 }
 
+/* Numbers end with the 13th field; the next is a word, whatever it looks like. */
+static void criteo__has_words_from_the_14th_field_on(void **state)
+{
+	const struct keys_options criteo = { .format = KEYS_CRITEO };
+	char text[256], want[128];
+
+	(void)state;
+	memset(text, '\t', sizeof(text));
+	memcpy(text + 12, "5\t5", 3);
+	strcpy(text + 40, "\n");
+	snprintf(want, sizeof(want), "%" PRIu64 " %" PRIu64 "|", hash_of("I13=2"), hash_of("C1=5"));
+	expect(text, &criteo, want);
+}
+
+/* Of one bit there are two keys, and a row has each once. */
+static void avazu__has_a_key_once(void **state)
+{
+	const struct keys_options avazu = { .format = KEYS_AVAZU, .bits = 1 };
+	uint64_t odd = hash_of("a=1") % 2 + hash_of("b=1") % 2 + hash_of("c=1") % 2;
+
+	(void)state;
+	expect("id,a,b,c\n7,1,1,1\n", &avazu, odd == 3 ? "2|" : odd ? "1 2|" : "1|");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +386,8 @@ int main(void)
 		cmocka_unit_test(format__is_known_by_a_line_that_does_not_end),
 		cmocka_unit_test(format__has_a_name),
 		cmocka_unit_test(lines__may_be_long_but_not_endless),
+		cmocka_unit_test(criteo__has_words_from_the_14th_field_on),
+		cmocka_unit_test(avazu__has_a_key_once),
 	};
 
 	return cmocka_run_group_tests_name("hot-keys", tests, NULL, NULL);
