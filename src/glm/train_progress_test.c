@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_progress_test.c - what is told of an epoch while it runs, and when: the clock is played here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "glm/train_fixture.h"
+
+enum { ROWS = 30, BATCH = 7, CALLS_MAX = 16 };
+
+static struct {
+	atomic_ullong now_ns;
+	uint64_t step_ns; /* from one look at the clock to the next */
+	uint32_t calls;
+	uint64_t done[CALLS_MAX];
+} t;
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+	uint64_t now_ns = atomic_fetch_add(&t.now_ns, t.step_ns) + t.step_ns;
+
+	(void)id;
+	*now = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
+				  .tv_nsec = (long)(now_ns % 1000000000) };
+	return 0;
+}
+
+static void told(void *arg, uint64_t rows_done, uint64_t rows)
+{
+	assert_ptr_equal(arg, &t);
+	assert_int_equal(rows, ROWS);
+	assert_true(t.calls < CALLS_MAX);
+	t.done[t.calls++] = rows_done;
+}
+
+/* An epoch with a clock that goes so fast. */
+static void epoch_run(enum glm_parallel parallel, uint32_t threads, uint64_t step_ns)
+{
+	static const struct matrix_shape shape = { ROWS, 8, 2, 500, 9 };
+	const struct glm_options options = { .loss = GLM_LOGISTIC,
+					     .parallel = parallel,
+					     .bias = -1,
+					     .rate = 0.2,
+					     .batch = BATCH,
+					     .micro = parallel == GLM_MODEL_PARALLEL ? 3 : 0 };
+	char error[GLM_ERROR_MAX] = "";
+	struct exchange *exchange;
+	struct glm_train *train;
+	struct matrix matrix;
+	struct glm_data data;
+
+	memset(&t, 0, sizeof(t));
+	atomic_store(&t.now_ns, 5000000000);
+	t.step_ns = step_ns;
+	matrix_make(&matrix, &shape);
+	data_make(&matrix, 0, 1, threads, &data);
+	assert_int_equal(exchange_none(&exchange), 0);
+	if (glm_train_open(&train, &data, &options, exchange, error))
+		fail_msg("%s", error);
+	assert_int_equal(glm_train_epoch(train, told, &t), 0);
+	assert_int_equal(glm_train_epoch(train, NULL, NULL), 0); /* nobody asks */
+	glm_train_close(train);
+	exchange->ops->close(exchange);
+	data_free(&data);
+	matrix_free(&matrix);
+}
+
+static void progress__is_of_the_rows_that_are_done(void **state)
+{
+	static const uint64_t done[] = { 7, 14, 21, 28, 30 };
+
+	(void)state;
+	for (uint32_t threads = 1; threads <= 2; threads++) {
+		epoch_run(GLM_MODEL_PARALLEL, threads, 1000000000);
+		assert_int_equal(t.calls, 5);
+		assert_memory_equal(t.done, done, sizeof(done));
+	}
+	epoch_run(GLM_DATA_PARALLEL, 1, 1000000000);
+	assert_int_equal(t.calls, 5);
+	assert_memory_equal(t.done, done, sizeof(done));
+}
+
+/* A time in which hardly anything happens: once. */
+static void progress__is_told_now_and_then(void **state)
+{
+	(void)state;
+	epoch_run(GLM_MODEL_PARALLEL, 1, 1000);
+	assert_int_equal(t.calls, 1);
+	assert_int_equal(t.done[0], 7);
+	epoch_run(GLM_DATA_PARALLEL, 1, 1000);
+	assert_int_equal(t.calls, 1);
+	assert_int_equal(t.done[0], 7);
+	/* It looks at the clock after each mini-batch: 20 ms are enough, less are not. */
+	epoch_run(GLM_DATA_PARALLEL, 1, 20000000);
+	assert_int_equal(t.calls, 5);
+	epoch_run(GLM_DATA_PARALLEL, 1, 19999999);
+	assert_int_equal(t.calls, 3);
+	assert_int_equal(t.done[1], 21);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(progress__is_of_the_rows_that_are_done),
+		cmocka_unit_test(progress__is_told_now_and_then),
+	};
+
+	return cmocka_run_group_tests_name("glm-train-progress", tests, NULL, NULL);
+}
