@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -348,7 +349,30 @@ static void conn__nobody_waiting_is_not_an_error(void **state)
 	(void)state;
 	listen_on("127.0.0.1:0");
 	assert_int_equal(conn_accept(&t.server, t.listen_fd), -EAGAIN);
+	assert_int_equal(conn_accept(&t.server, -1), -EBADF); /* that is one */
 	t.server = NULL;
+}
+
+/* What was sent leaves at once, and a peer that acknowledges nothing for 20 s is gone. */
+static void conn__kernel_is_told_to_be_quick_and_to_end(void **state)
+{
+	unsigned value = 0;
+	socklen_t bytes = sizeof(value);
+
+	(void)state;
+	listen_on("127.0.0.1:0");
+	assert_int_equal(conn_connect(&t.client, &t.address, t.now_ns, 5 * second_ns), 0);
+	assert_int_equal(await(t.client), CONN_CONNECTED);
+	for (int i = 0; i < 500 && conn_accept(&t.server, t.listen_fd); i++)
+		poll(NULL, 0, 5);
+	for (int i = 0; i < 2; i++) {
+		int fd = conn_fd(i ? t.client : t.server);
+
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &bytes), 0);
+		assert_true(value != 0);
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &bytes), 0);
+		assert_int_equal(value, 20000);
+	}
 }
 
 static void conn__a_message_may_come_byte_by_byte(void **state)
@@ -592,6 +616,7 @@ int main(void)
 		TEST(conn__what_is_said_before_the_connection_stands_is_sent),
 		TEST(conn__leaves_from_the_address_that_it_is_given),
 		TEST(conn__nobody_waiting_is_not_an_error),
+		TEST(conn__kernel_is_told_to_be_quick_and_to_end),
 		TEST(conn__a_message_may_come_byte_by_byte),
 		TEST(conn__the_largest_message_arrives),
 		TEST(conn__end_of_file_comes_after_all_that_was_said),
