@@ -103,6 +103,7 @@ static void expect_zero(void)
 			assert_true(engine->gradient[k] == 0);
 		}
 		assert_int_equal(engine->rows_read, 0);
+		assert_int_equal(engine->bytes_read, 0);
 		assert_true(engine->owed == 0 && engine->multiplier == 1);
 	}
 }
@@ -264,6 +265,22 @@ static void curve__that_is_not_found_is_the_mean_square(void **state)
 	end();
 }
 
+/* Nothing is to be learnt of rows of zeros, at any rate. */
+static void rate__of_rows_of_zeros_is_one(void **state)
+{
+	const struct glm_options options = { .loss = GLM_LOGISTIC, .bias = -1, .batch = 4 };
+	char error[GLM_ERROR_MAX] = "";
+	struct glm_train *train;
+
+	(void)state;
+	matrix_begin(4);
+	begin(4, 2, 1, -1);
+	assert_int_equal(glm_train_open(&train, &t.data, &options, &t.exchange, error), 0);
+	assert_true(glm_train_rate(train) == 1);
+	glm_train_close(train);
+	end();
+}
+
 static void curve__fails_where_the_exchange_does(void **state)
 {
 	(void)state;
@@ -320,6 +337,7 @@ int main(void)
 		TEST(curve__of_two_directions_is_nearly_the_larger),
 		TEST(curve__of_many_rows_is_that_of_some_from_all_over_the_file),
 		TEST(curve__that_is_not_found_is_the_mean_square),
+		TEST(rate__of_rows_of_zeros_is_one),
 		TEST(curve__fails_where_the_exchange_does),
 		TEST(curve__without_memory_tells_the_others),
 #undef TEST
