@@ -47,7 +47,7 @@ static int grow(struct count *count, size_t keys)
 int count_add(struct count *count, const uint64_t *key, size_t keys)
 {
 	assert(keys <= COUNT_ADD_MAX);
-	if (2 * (count->keys + keys) > count->mask && grow(count, count->keys + keys))
+	if (2 * (count->keys + keys) > count->mask + 1 && grow(count, count->keys + keys))
 		return -1;
 	for (size_t i = 0; i < keys; i++) {
 		struct count_cell *cell;
