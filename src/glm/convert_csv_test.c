@@ -55,6 +55,7 @@ static void convert__csv_lines_that_are_bad_are_named(void **state)
 	csv_fails("1,0x10\n", &csv, ":1:3: the field '0x10' is no finite number");
 	csv_fails("1,\"2\n", &csv, ":1:3: a quote that the line does not close");
 	csv_fails("1,\"2\"3\n", &csv, ":1:6: a quote inside of a field");
+	csv_fails("1,\x1f \x7e\x7f\x80\n", &csv, ":1:3: the field '? ~?\?' is no finite number");
 	csv_fails("", &csv, ": no rows");
 	csv_fails("y,x\n", &csv, ": no rows");
 	csv_fails("1\n", &csv, ":1:1: no column besides the label's");

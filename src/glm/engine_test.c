@@ -252,6 +252,47 @@ static void engine__weights_that_are_no_numbers_are_told(void **state)
 		}
 }
 
+/* After steps that have left a debt of L1 and a multiplier of L2 behind. */
+static void engine__that_is_zeroed_is_as_it_was_opened(void **state)
+{
+	static const uint64_t starts[] = { 0, 2, 3 };
+	static uint32_t columns[] = { 0, 2, 1 };
+	static float values[] = { 1.5f, -2, 3 };
+	static const uint32_t both[] = { 0, 1 };
+	static const float scales[] = { 0.5f, -1 };
+	const struct glm_share share = { (uint64_t *)(uintptr_t)starts, columns, values, 3 };
+	const struct glm_engine_options options = {
+		.classes = 1, .has_bias = true, .bias = 2, .l1 = 0.01, .l2 = 0.3
+	};
+	struct glm_engine engine, fresh;
+	int64_t parts[2];
+
+	(void)state;
+	assert_int_equal(glm_engine_open(&engine, &share, &options), 0);
+	assert_int_equal(glm_engine_open(&fresh, &share, &options), 0);
+	glm_engine_pay(&engine, both, 2);
+	assert_true(glm_engine_forward(&engine, both, 2, 2, parts));
+	glm_engine_backward(&engine, both, 2, scales);
+	glm_engine_step(&engine, 0.1, both, 2);
+	glm_engine_pay(&engine, both, 1);
+	glm_engine_backward(&engine, both, 2, scales);
+	assert_true(engine.owed > 0 && engine.multiplier < 1 && engine.paid[0] > 0);
+	assert_true(engine.weight[3] != 0 && engine.gradient[3] != 0);
+	assert_true(engine.rows_read && engine.bytes_read);
+	glm_engine_zero(&engine);
+	assert_memory_equal(engine.weight, fresh.weight, 4 * sizeof(float));
+	assert_memory_equal(engine.gradient, fresh.gradient, 4 * sizeof(float));
+	assert_memory_equal(engine.paid, fresh.paid, 4 * sizeof(double));
+	assert_true(engine.owed == 0 && engine.multiplier == 1);
+	assert_int_equal(engine.rows_read, 0);
+	assert_int_equal(engine.bytes_read, 0);
+	glm_engine_close(&engine);
+	glm_engine_close(&fresh);
+	assert_memory_equal(&engine, &fresh, sizeof(engine));
+	assert_null(engine.layout);
+	glm_engine_close(&engine); /* of one that is all 0 */
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +302,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(engine__parts_of_2_31_are_beyond),
 		cmocka_unit_test(engine__steps_are_the_same_sparse_and_dense),
 		cmocka_unit_test(engine__weights_that_are_no_numbers_are_told),
+		cmocka_unit_test(engine__that_is_zeroed_is_as_it_was_opened),
 	};
 
 	seed_take(argc, argv);
