@@ -25,6 +25,7 @@ static struct {
 	uint16_t result_lanes;
 	uint32_t hellos, answers;
 	uint32_t generation; /* in the answers */
+	uint16_t child;      /* likewise */
 	uint16_t port_off;   /* of whom they are from */
 	uint8_t welcomes[WELCOMES][WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES];
 	struct link_frame waiting[WELCOMES];
@@ -55,6 +56,7 @@ static void answer(const struct link_frame *frame, const struct wire *hello)
 				.job = JOB,
 				.generation = t.generation,
 				.seq = hello->seq,
+				.child = t.child,
 				.lanes = hello->lanes };
 	uint8_t *at = t.welcomes[t.waiting_count];
 
@@ -63,6 +65,8 @@ static void answer(const struct link_frame *frame, const struct wire *hello)
 		return;
 	assert_true(t.waiting_count < WELCOMES);
 	wire_put(at, &welcome);
+	memset(at + WIRE_HEADER_BYTES, 0x20, 16); /* the worker's address */
+	wire_put16(at + WIRE_HEADER_BYTES + 16, 0x1234);
 	t.answers++;
 	t.waiting[t.waiting_count++] = (struct link_frame){ .peer = frame->peer,
 							    .packet_bytes = frame->bytes,
@@ -320,6 +324,38 @@ static void answers_count_for_nothing(const char *what, enum endpoint_stray why)
 			address_of(SHARDS - 1).port + t.port_off);
 }
 
+static uint32_t welcomes_of(uint16_t child, struct endpoint_welcome *welcome)
+{
+	begin();
+	t.child = child;
+	t.answers_short = t.answers_full = true;
+	submit();
+	pass(5800);
+	assert_in_range(t.answers, 1, 400);
+	return endpoint_welcomes(t.endpoint, welcome, 1);
+}
+
+static void welcome__says_how_the_shard_sees_this_worker(void **state)
+{
+	struct endpoint_welcome welcome;
+
+	(void)state;
+	assert_int_equal(welcomes_of(0, &welcome), 1);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(welcome.seen.ip[i], 0x20);
+	assert_int_equal(welcome.seen.port, 0x1234);
+	assert_true(welcome.lanes >= WIRE_HELLO_LANES);
+	assert_true(welcome.shard < SHARDS);
+}
+
+static void welcome__for_another_child_is_none(void **state)
+{
+	struct endpoint_welcome welcome;
+
+	(void)state;
+	assert_int_equal(welcomes_of(1, &welcome), 0);
+}
+
 /* A WELCOME proves a path: without the generation a blind sender has but to find a port. */
 static void path__is_not_shown_by_a_welcome_of_another_generation(void **state)
 {
@@ -390,6 +426,10 @@ static void path__too_narrow_for_a_hello_is_no_fault(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(welcome__says_how_the_shard_sees_this_worker,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(welcome__for_another_child_is_none, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(path__that_answers_nothing_is_lost_after_5_s,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
