@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names_test.c - names of jobs: which is whose, how long one that nobody is in is remembered, and when the loop
+ * wakes up for them. */
+#include "server/inside_fixture.h"
+
+#include <errno.h>
+
+enum { PLACES = 3, SOURCE = 5 };
+
+static int setup(void **state)
+{
+	if (inside_setup(state))
+		return -1;
+	test.server.options.jobs_max = PLACES;
+	test.server.options.shards = 4;
+	test.server.options.heartbeat_ms = 3000;
+	test.server.options.gather_ms = 7000;
+	test.server.unite_ns = UINT64_MAX;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		if (test.jobs[i])
+			job_close(&test.server, test.jobs[i]);
+	return inside_teardown(state);
+}
+
+static struct control_join join_of(const char *name, uint64_t life, uint64_t program)
+{
+	struct control_join join = { .life = life, .program = program, .size = 2 };
+
+	snprintf(join.job, sizeof(join.job), "%s", name);
+	return join;
+}
+
+static int try_open(const char *name, uint64_t life, uint64_t program, struct job **job)
+{
+	struct control_join join = join_of(name, life, program);
+
+	return job_open(&test.server, &join, SOURCE, job);
+}
+
+static struct job *open_job(const char *name, uint64_t life, uint64_t program)
+{
+	struct job *job = NULL;
+
+	assert_int_equal(try_open(name, life, program, &job), 0);
+	return job;
+}
+
+static struct job *find(const char *name, uint64_t life, uint64_t program)
+{
+	struct control_join join = join_of(name, life, program);
+
+	return job_find(&test.server, &join);
+}
+
+static void names__a_new_one_is_as_the_server_is_configured(void **state)
+{
+	struct job *job;
+
+	(void)state;
+	job = open_job("a", 0, 0);
+	assert_string_equal(job->name, "a");
+	assert_int_equal(job->index, 0);
+	assert_int_equal(job->source, SOURCE);
+	assert_int_equal(job->config.shards, 4);
+	assert_true(job->config.heartbeat_ns == 3 * second_ns);
+	assert_true(job->config.gather_ns == 7 * second_ns);
+	assert_ptr_equal(job->config.job, job->name);
+	assert_null(job->config.key);
+	assert_true(job->wake_ns == UINT64_MAX);
+	strcpy(test.server.key, "k");
+	job = open_job("b", 77, 9);
+	assert_int_equal(job->index, 1);
+	assert_int_equal(job->life, 77);
+	assert_int_equal(job->config.life, 77);
+	assert_int_equal(job->program, 0); /* a part of a job is its name's alone */
+	assert_ptr_equal(job->config.key, test.server.key);
+	assert_ptr_equal(test.jobs[1], job);
+}
+
+static void names__are_one_job_for_each_life_and_program(void **state)
+{
+	struct job *jobs[PLACES] = { open_job("a", 0, 0), open_job("a", 77, 0),
+				     open_job("a", 0, 9) };
+
+	(void)state;
+	assert_ptr_equal(find("a", 0, 0), jobs[0]);
+	assert_ptr_equal(find("a", 77, 0), jobs[1]);
+	assert_ptr_equal(find("a", 77, 9), jobs[1]);
+	assert_ptr_equal(find("a", 0, 9), jobs[2]);
+	assert_null(find("a", 78, 0));
+	assert_null(find("b", 0, 0));
+	assert_null(find("a", 0, 8));
+	/* A program that has become part of another's job is where one of it is. */
+	jobs[2]->admission->size = 2;
+	inside_member(jobs[2], 1, ADMISSION_JOINED, "h")->peer.program = 8;
+	assert_ptr_equal(find("a", 0, 8), jobs[2]);
+	inside_member(jobs[2], 1, ADMISSION_ABSENT, "h");
+	assert_null(find("a", 0, 8));
+}
+
+static void names__take_the_place_of_the_one_that_nobody_is_in_for_longest(void **state)
+{
+	struct job *jobs[PLACES] = { open_job("a", 0, 0), open_job("b", 0, 0),
+				     open_job("c", 0, 0) };
+	struct job *job = NULL;
+
+	(void)state;
+	assert_int_equal(try_open("d", 0, 0, &job), -ENOSPC);
+	assert_null(job);
+	jobs[0]->idle_ns = 30;
+	jobs[1]->idle_ns = 20;
+	jobs[2]->idle_ns = 25;
+	test.peers[4] = (struct peer){ .conn = (struct conn *)(void *)test.peers, .job = 1 };
+	test.peers[5] = (struct peer){ .conn = (struct conn *)(void *)test.peers, .job = 2 };
+	job = open_job("d", 0, 0);
+	assert_int_equal(job->index, 1);
+	assert_null(find("b", 0, 0));
+	assert_ptr_equal(find("c", 0, 0), jobs[2]);
+	assert_int_equal(test.peers[4].job, NO_JOB); /* in its last words */
+	assert_int_equal(test.peers[5].job, 2);
+	job->idle_ns = 26;
+	assert_int_equal(open_job("e", 0, 0)->index, 2);
+}
+
+static void names__of_a_life_that_has_ended_badly_know_why(void **state)
+{
+	struct job *job;
+
+	(void)state;
+	open_job("a", 0, 0);
+	job = open_job("b", 0, 0);
+	assert_null(job_end_of_life(&test.server, 0));
+	assert_null(job_end_of_life(&test.server, 8));
+	job->ended_life = 8;
+	strcpy(job->ended_text, "rank 1 died");
+	assert_string_equal(job_end_of_life(&test.server, 8), "rank 1 died");
+	assert_null(job_end_of_life(&test.server, 9));
+	assert_null(job_end_of_life(&test.server, 0));
+}
+
+static void names__that_nobody_is_in_are_remembered_for_ten_minutes(void **state)
+{
+	struct job *job;
+
+	(void)state;
+	job = open_job("a", 0, 0);
+	job->idle_ns = test.now_ns;
+	jobs_tick(&test.server, test.now_ns + 600 * second_ns);
+	assert_ptr_equal(find("a", 0, 0), job);
+	jobs_tick(&test.server, test.now_ns + 600 * second_ns + 1);
+	assert_null(find("a", 0, 0));
+}
+
+/* A step writes the real time there. */
+static bool is_ticked(struct job *job, uint64_t now_ns)
+{
+	uint64_t ticked_ns = job->ticked_ns;
+
+	job->idle_ns = 0;
+	jobs_tick(&test.server, now_ns);
+	if (job->ticked_ns == ticked_ns)
+		return false;
+	job->ticked_ns = ticked_ns;
+	return true;
+}
+
+static void names__in_use_are_looked_at_each_second_or_when_they_say(void **state)
+{
+	struct job *job;
+
+	(void)state;
+	job = open_job("a", 0, 0);
+	job->ticked_ns = 3;
+	job->wake_ns = UINT64_MAX;
+	assert_false(is_ticked(job, second_ns + 2));
+	assert_true(is_ticked(job, second_ns + 3));
+	job->wake_ns = second_ns / 2;
+	assert_false(is_ticked(job, second_ns / 2 - 1));
+	assert_true(is_ticked(job, second_ns / 2));
+}
+
+static void names__in_use_say_when_the_loop_wakes_up(void **state)
+{
+	struct job *job, *other;
+
+	(void)state;
+	assert_true(jobs_are_idle(&test.server));
+	assert_true(jobs_wake_ns(&test.server) == UINT64_MAX);
+	job = open_job("a", 0, 0);
+	other = open_job("b", 0, 0);
+	assert_false(jobs_are_idle(&test.server));
+	job->ticked_ns = 5 * second_ns;
+	other->ticked_ns = 5 * second_ns + 1;
+	assert_true(jobs_wake_ns(&test.server) == 6 * second_ns);
+	other->wake_ns = 6 * second_ns - 1;
+	assert_true(jobs_wake_ns(&test.server) == 6 * second_ns - 1);
+	test.server.unite_ns = second_ns;
+	assert_true(jobs_wake_ns(&test.server) == second_ns);
+	test.server.unite_ns = UINT64_MAX;
+	other->idle_ns = 1;
+	assert_true(jobs_wake_ns(&test.server) == 6 * second_ns);
+	assert_false(jobs_are_idle(&test.server));
+	job->idle_ns = 1;
+	assert_true(jobs_wake_ns(&test.server) == UINT64_MAX);
+	assert_true(jobs_are_idle(&test.server));
+}
+
+#define NAMES_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NAMES_TEST(names__a_new_one_is_as_the_server_is_configured),
+		NAMES_TEST(names__are_one_job_for_each_life_and_program),
+		NAMES_TEST(names__take_the_place_of_the_one_that_nobody_is_in_for_longest),
+		NAMES_TEST(names__of_a_life_that_has_ended_badly_know_why),
+		NAMES_TEST(names__that_nobody_is_in_are_remembered_for_ten_minutes),
+		NAMES_TEST(names__in_use_are_looked_at_each_second_or_when_they_say),
+		NAMES_TEST(names__in_use_say_when_the_loop_wakes_up),
+	};
+
+	return cmocka_run_group_tests_name("server-names", tests, NULL, NULL);
+}
