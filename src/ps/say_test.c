@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* say_test.c - lines for the log, word for word: how many of strangers, and what is said of dropped packets. The
+ * clock and what was counted are the test's. */
+#include "ps/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LINES_MAX = 32, TABLES = 2 };
+
+static struct {
+	struct ps_server server;
+	struct link link;
+	uint64_t now_ns;
+	uint32_t lines;
+	enum ps_level level[LINES_MAX];
+	char line[LINES_MAX][PS_LINE_BYTES];
+	struct ps_table table[TABLES];
+	struct home_sparse_stats stats[TABLES];
+	struct engine_sparse_stats inside;
+} test;
+
+static void hear(void *arg, enum ps_level level, const char *line)
+{
+	assert_ptr_equal(arg, &test);
+	assert_true(test.lines < LINES_MAX);
+	test.level[test.lines] = level;
+	snprintf(test.line[test.lines++], PS_LINE_BYTES, "%s", line);
+}
+
+static uint64_t now(struct link *link)
+{
+	assert_ptr_equal(link, &test.link);
+	return test.now_ns;
+}
+
+const struct home_sparse_stats *__wrap_home_sparse_stats(const struct home_sparse *home);
+const struct engine_sparse_stats *__wrap_engine_sparse_stats(const struct engine_sparse *engine);
+
+/* A home is the place of its table. */
+const struct home_sparse_stats *__wrap_home_sparse_stats(const struct home_sparse *home)
+{
+	for (uint32_t i = 0; i < TABLES; i++)
+		if ((const void *)home == (const void *)&test.table[i])
+			return &test.stats[i];
+	fail_msg("no such table");
+	return NULL;
+}
+
+const struct engine_sparse_stats *__wrap_engine_sparse_stats(const struct engine_sparse *engine)
+{
+	assert_null(engine);
+	return &test.inside;
+}
+
+static int setup(void **state)
+{
+	static const struct link_ops ops = { .now_ns = now };
+	static const char *const names[TABLES] = { "emb", "wide" };
+
+	(void)state;
+	memset(&test, 0, sizeof(test));
+	test.now_ns = 5000000001;
+	test.link.ops = &ops;
+	test.server.link = &test.link;
+	test.server.options.log = hear;
+	test.server.options.arg = &test;
+	test.server.hosted_count = TABLES;
+	for (uint32_t i = 0; i < TABLES; i++) {
+		test.table[i].home = (struct home_sparse *)(void *)&test.table[i];
+		test.server.hosted[i].table = &test.table[i];
+		strcpy(test.server.hosted[i].options.table.name, names[i]);
+	}
+	return 0;
+}
+
+static void assert_line(uint32_t i, enum ps_level level, const char *text)
+{
+	assert_true(i < test.lines);
+	assert_string_equal(test.line[i], text);
+	assert_int_equal(test.level[i], level);
+}
+
+static void say__what_others_send_forges_no_line(void **state)
+{
+	char longest[PS_LINE_BYTES + 9];
+
+	(void)state;
+	ps_log(&test.server, PS_DEBUG, "host %s, %u", "a\nb\033[2J", 7);
+	assert_line(0, PS_DEBUG, "host a?b?[2J, 7");
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	ps_log(&test.server, PS_ERROR, "%s", longest);
+	longest[PS_LINE_BYTES - 1] = 0;
+	assert_line(1, PS_ERROR, longest);
+}
+
+static void say__strangers_have_ten_lines_a_second_and_the_rest_is_counted(void **state)
+{
+	char line[32];
+
+	(void)state;
+	for (uint32_t i = 0; i < 12; i++) {
+		test.now_ns += 1000000000 / 12 - 1;
+		ps_log_stranger(&test.server, "stranger %u", i);
+	}
+	assert_int_equal(test.lines, 10);
+	for (uint32_t i = 0; i < 10; i++) {
+		snprintf(line, sizeof(line), "stranger %u", i);
+		assert_line(i, PS_WARN, line);
+	}
+	test.now_ns = 6000000000;
+	for (uint32_t i = 0; i < 10; i++)
+		ps_log_stranger(&test.server, "again %u", i);
+	assert_int_equal(test.lines, 21);
+	assert_line(10, PS_WARN, "2 more lines like these were left out");
+	assert_line(11, PS_WARN, "again 0");
+	assert_line(20, PS_WARN, "again 9");
+	test.now_ns = 7000000000; /* ten were all that there were */
+	ps_log_stranger(&test.server, "last");
+	assert_int_equal(test.lines, 22);
+	assert_line(21, PS_WARN, "last");
+	test.now_ns += 999999999;
+	ps_log(&test.server, PS_INFO, "one of its own");
+	for (uint32_t i = 0; i < 10; i++)
+		ps_log_stranger(&test.server, "more");
+	assert_int_equal(test.lines, 32); /* nine of them */
+}
+
+static void dropped__is_said_as_it_doubles(void **state)
+{
+	static const uint64_t sums[] = { 0, 1, 1, 2, 3, 4, 7, 8, 100 };
+	static const uint32_t lines[] = { 0, 1, 1, 2, 2, 3, 3, 4, 5 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 9; i++) {
+		test.stats[1].strangers = sums[i];
+		ps_dropped_turn(&test.server);
+		assert_int_equal(test.lines, lines[i]);
+	}
+	assert_line(0, PS_INFO,
+		    "table wide: dropped since the start: 1 packets from another address, 0 of "
+		    "another generation, 0 HELLOs with another nonce");
+	assert_line(4, PS_WARN,
+		    "table wide: dropped since the start: 100 packets from another address, 0 of "
+		    "another generation, 0 HELLOs with another nonce");
+	test.stats[0].generation = 3; /* each table, and the switches, for itself */
+	test.inside.wrong_nonce = 2;
+	ps_dropped_turn(&test.server);
+	assert_int_equal(test.lines, 7);
+	assert_line(5, PS_INFO,
+		    "the switches inside: dropped since the start: 0 packets from another address, "
+		    "0 of another generation, 2 HELLOs with another nonce");
+	assert_line(6, PS_INFO,
+		    "table emb: dropped since the start: 0 packets from another address, 3 of "
+		    "another generation, 0 HELLOs with another nonce");
+	test.server.hosted[0].nonces_wrong = 2; /* with the others 5: not twice as many */
+	ps_dropped_turn(&test.server);
+	assert_int_equal(test.lines, 7);
+	test.server.hosted[0].nonces_wrong = 3;
+	ps_dropped_turn(&test.server);
+	assert_int_equal(test.lines, 8);
+}
+
+static void dropped__is_reported_however_little_it_is(void **state)
+{
+	(void)state;
+	test.inside.wrong_address = 11;
+	test.inside.verdict[SWITCH_SPARSE_DROP_GENERATION] = 22;
+	test.inside.verdict[SWITCH_SPARSE_DROP_STALE] = 500;
+	test.inside.wrong_nonce = 30; /* 63 */
+	test.stats[0] = (struct home_sparse_stats){ .strangers = 10, .generation = 20 };
+	test.server.hosted[0].nonces_wrong = 34; /* 64 */
+	ps_dropped_report(&test.server);
+	assert_int_equal(test.lines, 3);
+	assert_line(
+		0, PS_INFO,
+		"the switches inside: dropped since the start: 11 packets from another address, "
+		"22 of another generation, 30 HELLOs with another nonce");
+	assert_line(1, PS_WARN,
+		    "table emb: dropped since the start: 10 packets from another address, 20 of "
+		    "another generation, 34 HELLOs with another nonce");
+	assert_line(2, PS_INFO,
+		    "table wide: dropped since the start: 0 packets from another address, 0 of "
+		    "another generation, 0 HELLOs with another nonce");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(say__what_others_send_forges_no_line, setup),
+		cmocka_unit_test_setup(
+			say__strangers_have_ten_lines_a_second_and_the_rest_is_counted, setup),
+		cmocka_unit_test_setup(dropped__is_said_as_it_doubles, setup),
+		cmocka_unit_test_setup(dropped__is_reported_however_little_it_is, setup),
+	};
+
+	return cmocka_run_group_tests_name("ps-say", tests, NULL, NULL);
+}
