@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-enum { WORKERS = 2, DIM = 2, PATIENCE_S = 30, QUIET_MS = 150 };
+enum { WORKERS = 2, DIM = 2, PATIENCE_S = 30, QUIET_MS = 150, LOG_BYTES = 1 << 16 };
 
 static char folder[] = "/tmp/tally-server-XXXXXX";
 static struct ps_hosted_options table;
@@ -37,14 +37,41 @@ static struct kv_codec codec;
 static atomic_uint log_takes_ms; /* the next line */
 static struct kv_message said;   /* the last that was heard */
 
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char log_text[LOG_BYTES]; /* lines: level, text */
+
 static void on_log(void *arg, enum ps_level level, const char *line)
 {
 	unsigned ms = atomic_exchange(&log_takes_ms, 0);
+	size_t used;
 
 	(void)arg;
-	(void)level;
-	(void)line;
+	pthread_mutex_lock(&log_lock);
+	used = strlen(log_text);
+	snprintf(log_text + used, sizeof(log_text) - used, "%d %s\n", (int)level, line);
+	pthread_mutex_unlock(&log_lock);
 	usleep(1000 * ms);
+}
+
+/* How often it has been logged. */
+static inline uint32_t log_count(const char *words)
+{
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&log_lock);
+	for (const char *at = log_text; (at = strstr(at, words)); at++)
+		count++;
+	pthread_mutex_unlock(&log_lock);
+	return count;
+}
+
+/* It will be, soon. */
+static inline void log_wait(const char *words)
+{
+	for (int i = 0; i < 100 * PATIENCE_S && !log_count(words); i++)
+		usleep(10000);
+	if (!log_count(words))
+		fail_msg("no \"%s\" in:\n%s", words, log_text);
 }
 
 static void *run(void *arg)
@@ -90,6 +117,7 @@ static void logs_remove(void)
 static void options_begin(void)
 {
 	logs_remove();
+	log_text[0] = 0;
 	table = (struct ps_hosted_options){
 		.table = { .name = "t",
 			   .dim = DIM,

@@ -330,8 +330,14 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 		number++; /* taken, and not acknowledged: the disk has not said no yet */
 	}
 	hear_no(fd, KV_REFUSED_DISK, "the server cannot write its log: File too large");
+	log_wait("0 table t: its log cannot be written: File too large: nothing more is "
+		 "acknowledged "
+		 "until it can\n");
+	assert_int_equal(log_count("can be written again"), 0);
 	size.rlim_cur = RLIM_INFINITY;
 	setrlimit(RLIMIT_FSIZE, &size);
+	log_wait("1 table t: its log can be written again\n");
+	assert_int_equal(log_count("cannot be written"), 1);
 	for (uint64_t i = 2; i < number; i++) {
 		hear(fd, KV_DONE);
 		assert_int_equal(said.number, i);
@@ -361,6 +367,9 @@ static void server__deleted_log_ends_what_waits_for_it(void **unused)
 	hear_end(fd);
 	hear_no(idle, KV_REFUSED_DISK, "its file was deleted");
 	hear_end(idle);
+	log_wait("0 table t: its log cannot be written: its file was deleted: nothing more is "
+		 "acknowledged, and its workers end: a copy of the folder, and a restart, are what "
+		 "helps\n");
 	fd = connect_one();
 	say(fd, &hello);
 	hear(fd, KV_WELCOME);
@@ -469,9 +478,11 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 	here = open_with_map(path);
 	ps_server_reload(server); /* the same */
 	assert_true(is_quiet(here));
+	log_wait("2 table t: version 1 of its map is the one that it has\n");
 	map_write(path, 2, 5);
 	ps_server_reload(server);
 	map_hear(here, 2, 5, 2);
+	log_wait("2 table t: version 2 of its map from now on: 5 hot keys\n");
 	later = open_one(1, 1);
 	assert_int_equal(said.map, 2);
 	assert_int_equal(said.ranks, 5);
@@ -479,6 +490,9 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 	map_write(path, 2, 4); /* other keys, and the same version */
 	ps_server_reload(server);
 	assert_true(is_quiet(here) && is_quiet(later));
+	log_wait(
+		"0 table t: its map of version 2 has other keys than that of its log, version 2: a "
+		"changed map needs a higher version: version 2 of the map goes on\n");
 	batch_say(here, 1, 201, 3); /* a hot key */
 	hear(here, KV_DONE);
 	assert_int_equal(sparse_fences(said.generation), 2);
@@ -494,7 +508,7 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 /* No aggregator, and no room here. */
 static void server__map_without_room_for_a_switch_is_refused(void **unused)
 {
-	char path[64];
+	char path[64], line[256];
 	int fd;
 
 	(void)unused;
@@ -504,9 +518,18 @@ static void server__map_without_room_for_a_switch_is_refused(void **unused)
 	map_write(path, 2, 8);
 	ps_server_reload(server);
 	assert_true(is_quiet(fd));
+	snprintf(
+		line, sizeof(line),
+		"0 table t: no switch for 8 hot keys: %llu bytes are there for all tables that are "
+		"summed here: version 1 of the map goes on\n",
+		(unsigned long long)options.switch_memory);
+	log_wait(line);
 	map_write(path, 2, 2);
 	ps_server_reload(server);
 	map_hear(fd, 2, 2, 2);
+	map_write(path, 3, 3); /* there is just so much */
+	ps_server_reload(server);
+	map_hear(fd, 3, 3, 3);
 	close(fd);
 	unlink(path);
 }

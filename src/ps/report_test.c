@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_test.c - what a whole server tells its operator, and does when it is told to. */
+#include "ps/server_fixture.h"
+
+static void server__member_that_is_silent_is_named(void **unused)
+{
+	(void)unused;
+	end(NULL);
+	options.heartbeat_ms = 30;
+	assert_int_equal(begin(NULL), 0);
+	close(connect_one()); /* who has gone is not silent */
+	open_one(1, 3);
+	log_wait("1 worker 1 (H, pid 77): nothing was heard for ");
+	assert_int_equal(log_count("nothing was heard"), 1);
+}
+
+/* What is done for the operator, in a line each. */
+static void server__says_what_it_has_and_does(void **unused)
+{
+	char path[64];
+	int fd = open_one(1, 1);
+
+	(void)unused;
+	assert_int_equal(log_count("2 table t: 0 rows, 0 of them hot, 0 records read\n"), 1);
+	batch_say(fd, 1, 5, 3e38f);
+	hear(fd, KV_DONE);
+	batch_say(fd, 2, 6, -3e38f);
+	hear(fd, KV_DONE);
+	assert_int_equal(log_count("too large"), 0);
+	batch_say(fd, 3, 6, -3e38f);
+	hear(fd, KV_DONE);
+	batch_say(fd, 4, 5, 3e38f);
+	hear(fd, KV_DONE);
+	log_wait(
+		"1 table t: a step of key 6 had a gradient or came to a number that was too large: "
+		"the largest that there is room for was taken in its place\n");
+	ps_server_report(server);
+	log_wait(
+		"2 the switches inside: dropped since the start: 0 packets from another address, 0 "
+		"of another generation, 0 HELLOs with another nonce\n2 table t: dropped since the "
+		"start: 0 packets");
+	assert_int_equal(log_count("2 table t: 2 rows in "), 1);
+	assert_int_equal(log_count(
+				 " bytes, 0 hot; 1 of 2 workers here; generation 1, 0 epochs, 6 "
+				 "records of which 6 durable; 0 pushes and batches lost since the "
+				 "start; flushes: 0 parts, 0 dropped, 0 of strangers; flags 0; 2 "
+				 "steps with a number that was too large\n"),
+			 1);
+	assert_int_equal(log_count("a step of key"), 1); /* of the first alone */
+	ps_server_checkpoint(server);
+	log_wait("2 a checkpoint was written\n");
+	snprintf(path, sizeof(path), "%s/t.1.checkpoint", folder);
+	assert_int_equal(unlink(path), 0);
+	close(fd);
+}
+
+static void server__writes_checkpoints_as_often_as_it_is_told(void **unused)
+{
+	char path[64];
+
+	(void)unused;
+	assert_int_equal(log_count("a checkpoint was"), 0);
+	end(NULL);
+	options.checkpoint_ns = 30000000;
+	assert_int_equal(begin(NULL), 0);
+	for (int i = 0; i < 100 * PATIENCE_S && log_count("2 a checkpoint was written\n") < 2; i++)
+		usleep(10000);
+	assert_true(log_count("2 a checkpoint was written\n") >= 2);
+	end(NULL);
+	options.checkpoint_ns = 0;
+	for (uint32_t i = 0; i < 1000; i++) {
+		snprintf(path, sizeof(path), "%s/t.%u.checkpoint", folder, i);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/t.%u.log", folder, i);
+		unlink(path);
+	}
+	assert_int_equal(begin(NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(server__##name, setup, end)
+		T(member_that_is_silent_is_named),
+		T(says_what_it_has_and_does),
+		T(writes_checkpoints_as_often_as_it_is_told),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("ps-report", tests, folder_make, folder_remove);
+}
