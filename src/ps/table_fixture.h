@@ -126,7 +126,7 @@ static struct ps_table *open_with(const struct ps_table_options *options)
 	return table;
 }
 
-static struct ps_table *open_as(enum optimiser_kind kind)
+static inline struct ps_table *open_as(enum optimiser_kind kind)
 {
 	struct ps_table_options options = options_of(kind);
 
@@ -229,7 +229,7 @@ static enum ps_batch batch(struct ps_table *table, uint16_t worker, struct rng *
 	return ps_table_batch(table, worker, at->incarnation, at->next, keys, values, count);
 }
 
-static void one_step(struct ps_table *table, struct rng *rng)
+static inline void one_step(struct ps_table *table, struct rng *rng)
 {
 	uint16_t worker = (uint16_t)rng_below(rng, WORKERS);
 
@@ -322,7 +322,7 @@ static void expect_same(const struct state *a, const struct state *b)
 	assert_memory_equal(a->gradient, b->gradient, sizeof(a->gradient));
 }
 
-static void checkpoint_wait(struct ps_table *table, int want)
+static inline void checkpoint_wait(struct ps_table *table, int want)
 {
 	int result = 0;
 
