@@ -437,6 +437,12 @@ static void table__map_that_cannot_be_is_refused_and_the_old_one_goes_on(void **
 	map_is_refused(table, "its map of version 3 has other keys");
 	map_make(2, hot_key(1));
 	map_is_refused(table, "its map has version 2; its log has had version 3");
+	map_make(2, hot_key(0)); /* the same keys are no reason */
+	map_is_refused(table, "its map has version 2; its log has had version 3");
+	map_many(3, HOT);
+	map_is_refused(table, "its map of version 3 has other keys");
+	map_many(3, HOT - 1);
+	map_is_refused(table, "its map of version 3 has other keys");
 	assert_int_equal(truncate(map_path, 60), 0);
 	map_is_refused(table, map_path);
 	unlink(map_path);
