@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/config.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,32 @@
 #include <cmocka.h>
 
 enum { VARIABLES_MAX = 6, PATH_BYTES = 64 };
+
+/* ---- what cannot be read ---- */
+
+static struct {
+	long error;      /* of a load; 0: as the kernel says */
+	bool has_folder; /* this process may look into it */
+	char folder[64]; /* that was asked about; "": none was */
+} refusal;
+
+long __real_conf_load(const char *path, char *data, size_t room, uint32_t *mode);
+long __wrap_conf_load(const char *path, char *data, size_t room, uint32_t *mode);
+int __wrap_access(const char *path, int how);
+
+long __wrap_conf_load(const char *path, char *data, size_t room, uint32_t *mode)
+{
+	return refusal.error ? refusal.error : __real_conf_load(path, data, room, mode);
+}
+
+int __wrap_access(const char *path, int how)
+{
+	assert_int_equal(how, X_OK);
+	snprintf(refusal.folder, sizeof(refusal.folder), "%s", path);
+	return refusal.has_folder ? 0 : -1;
+}
+
+/* ---- files of the test's ---- */
 
 struct places {
 	char etc[PATH_BYTES], home[PATH_BYTES];
@@ -164,6 +191,108 @@ static void config__what_cannot_be_read_is_refused(void **state)
 	assert_non_null(strstr(text, "/tmp: cannot be read: Is a directory"));
 }
 
+/* A daemon with root's HOME has none of its own there. */
+static void config__in_a_folder_that_is_not_ours_to_look_into_there_is_none(void **state)
+{
+	static const struct {
+		long error;
+		const char *path, *folder; /* that is asked about */
+		bool has_folder, is_refused;
+	} cases[] = {
+		{ -ENOENT, "/root/x", "", false, false },
+		{ -ENOTDIR, "/root/x", "", false, false },
+		{ -EIO, "/root/x", "", false, true },
+		{ -EACCES, "/root/.tally.conf", "/root", false, false },
+		{ -EACCES, "/root/.tally.conf", "/root", true, true },
+		{ -EACCES, "/a/b/c", "/a/b", false, false },
+		{ -EACCES, "/conf", "", false, true }, /* there is no folder to blame */
+		{ -EACCES, "conf", "", false, true },
+	};
+	struct places *places = *state;
+	char text[BOOTSTRAP_TEXT_MAX];
+	struct config config;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int result;
+
+		refusal.error = cases[i].error;
+		refusal.has_folder = cases[i].has_folder;
+		refusal.folder[0] = text[0] = 0;
+		result = config_load(&config, NULL, cases[i].path, env_get, places->env, text);
+		refusal.error = 0;
+		assert_int_equal(result, cases[i].is_refused ? TALLY_ERR_ARGUMENT : TALLY_OK);
+		assert_string_equal(refusal.folder, cases[i].folder);
+		assert_false(config.files[CONFIG_HOME].is_there);
+		assert_true(!cases[i].is_refused || strstr(text, ": cannot be read: "));
+	}
+}
+
+static void config__a_path_that_is_too_long_is_none(void **state)
+{
+	struct places *places = *state;
+	char path[CONFIG_PATH_MAX + 2], text[BOOTSTRAP_TEXT_MAX];
+	struct config config;
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = 0;
+	refusal.error = -EIO; /* whoever reads it hears so */
+	assert_int_equal(config_load(&config, NULL, path, env_get, places->env, text), TALLY_OK);
+	path[CONFIG_PATH_MAX] = 0;
+	assert_int_equal(config_load(&config, NULL, path, env_get, places->env, text),
+			 TALLY_ERR_ARGUMENT);
+	refusal.error = 0;
+}
+
+/* $HOME/.tally.conf, and the process's own environment. */
+static void config__of_a_process_is_in_its_home(void **state)
+{
+	struct places *places = *state;
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct bootstrap boot;
+	char text[BOOTSTRAP_TEXT_MAX], path[PATH_BYTES + 16], warning[PATH_BYTES + 128];
+	struct config config;
+
+	*strrchr(places->home, '/') = 0;
+	snprintf(path, sizeof(path), "%s/.tally.conf", places->home);
+	file_write(path, "TALLY_AGGREGATOR=home:7\nTALLY_DEADLINE_S=9\nTALLY_KEY=sesame\n");
+	setenv("HOME", places->home, 1);
+	setenv("TALLY_DEADLINE_S", "8", 1);
+	assert_int_equal(config_load_process(&config, text), TALLY_OK);
+	assert_string_equal(config.files[CONFIG_HOME].path, path);
+	assert_string_equal(config_get("TALLY_AGGREGATOR", &config), "home:7");
+	assert_string_equal(config_get("TALLY_DEADLINE_S", &config), "8");
+	for (uint32_t i = 0; i < 2; i++) {
+		boot = (struct bootstrap){ .job = "j", .size = 2, .source = "arguments" };
+		assert_int_equal(config_bootstrap(&boot, &options, false, text), TALLY_OK);
+		assert_string_equal(boot.aggregator, "home:7");
+		assert_int_equal(boot.deadline_ms, 8000);
+		assert_string_equal(boot.key, "sesame");
+		snprintf(warning, sizeof(warning),
+			 "%s holds a key and may be read by everybody on this host: chmod o-r",
+			 path);
+		assert_string_equal(boot.warning, i ? "" : warning);
+		assert_int_equal(chmod(path, 0640), 0);
+	}
+	setenv("TALLY_DEADLINE_S", "", 1); /* is as if it were not set */
+	assert_int_equal(config_load_process(&config, text), TALLY_OK);
+	assert_string_equal(config_get("TALLY_DEADLINE_S", &config), "9");
+	setenv("HOME", "", 1);
+	assert_int_equal(config_load_process(&config, text), TALLY_OK);
+	assert_string_equal(config.files[CONFIG_HOME].path, "");
+	assert_null(config_get("TALLY_DEADLINE_S", &config));
+	file_write(path, "TALLY_DEADLINE_S=soon\n");
+	assert_true(chmod(path, 0600) == 0 && !setenv("HOME", places->home, 1));
+	boot = (struct bootstrap){ .job = "j", .size = 2, .source = "arguments" };
+	options.aggregator = "there:1";
+	assert_int_equal(config_bootstrap(&boot, &options, false, text), TALLY_ERR_ARGUMENT);
+	snprintf(warning, sizeof(warning), " (TALLY_DEADLINE_S: %s:1)", path);
+	assert_non_null(strstr(text, warning));
+	unsetenv("TALLY_DEADLINE_S");
+	unsetenv("HOME");
+	unlink(path);
+	strcat(places->home, "/home");
+}
+
 static void config__a_wrong_value_is_blamed_on_its_file(void **state)
 {
 	struct places *places = *state;
@@ -221,6 +350,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(config__one_job_s_own_is_refused_in_the_host_s_file,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(config__what_cannot_be_read_is_refused, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			config__in_a_folder_that_is_not_ours_to_look_into_there_is_none, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(config__a_path_that_is_too_long_is_none, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(config__of_a_process_is_in_its_home, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(config__a_wrong_value_is_blamed_on_its_file, setup,
 						teardown),
