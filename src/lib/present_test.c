@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* present_test.c - who of this process could still call something (R-CT-60). Whether the kernel has random bytes,
+ * and a function runs, is the test's. */
+#include "lib/present.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "core/control.h"
+
+static bool has_no_random, is_calling;
+
+ssize_t __real_getrandom(void *at, size_t bytes, unsigned flags);
+ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags);
+bool __wrap_progress_is_calling(void);
+
+ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags)
+{
+	return has_no_random ? -1 : __real_getrandom(at, bytes, flags);
+}
+
+bool __wrap_progress_is_calling(void)
+{
+	return is_calling;
+}
+
+static struct control_opinfo say(void)
+{
+	struct control_opinfo info = { 0 };
+
+	present_say(&info);
+	return info;
+}
+
+static pthread_barrier_t barrier;
+
+static void *other_main(void *arg)
+{
+	(void)arg;
+	present_here();
+	present_here(); /* it is one, however often it calls */
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void present__threads_count_from_their_first_call_to_their_end(void **state)
+{
+	struct control_opinfo before = say(), here, both, after;
+	pthread_t other;
+
+	(void)state;
+	assert_int_equal(before.threads, 0);
+	is_calling = true;
+	present_here(); /* inside of a function its thread does not count */
+	is_calling = false;
+	assert_int_equal(say().threads, 0);
+	assert_int_equal(say().entries, before.entries);
+	present_here();
+	here = say();
+	assert_int_equal(here.threads, 1);
+	assert_int_equal(here.entries, before.entries + 1);
+	assert_true(here.process != 0);
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&other, NULL, other_main, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	both = say();
+	assert_int_equal(both.threads, 2);
+	assert_int_equal(both.entries, here.entries + 1);
+	pthread_barrier_wait(&barrier);
+	pthread_join(other, NULL);
+	pthread_barrier_destroy(&barrier);
+	after = say();
+	assert_int_equal(after.threads, 1);
+	assert_int_equal(after.entries, both.entries + 1);
+	assert_true(after.process == here.process);
+}
+
+static void present__functions_count_like_threads_and_each_move_is_an_entry(void **state)
+{
+	struct control_opinfo before = say();
+
+	(void)state;
+	present_calls(1);
+	present_calls(1);
+	assert_int_equal(say().threads, before.threads + 2);
+	assert_int_equal(say().entries, before.entries + 2);
+	present_calls(-1);
+	present_calls(-1);
+	assert_int_equal(say().threads, before.threads);
+	present_moved();
+	assert_int_equal(say().entries, before.entries + 5);
+}
+
+static void *forked_main(void *arg)
+{
+	struct control_opinfo before = say();
+
+	(void)arg;
+	present_forked(); /* in a thread that has called nothing */
+	assert_int_equal(say().threads, 0);
+	assert_true(say().process != before.process);
+	return NULL;
+}
+
+static void present__a_child_is_another_process_of_one_thread(void **state)
+{
+	struct control_opinfo before;
+	pthread_t other;
+
+	(void)state;
+	present_here();
+	present_calls(1);
+	before = say();
+	present_forked();
+	assert_int_equal(say().threads, 1);
+	assert_true(say().process != before.process);
+	before = say();
+	has_no_random = true; /* as good as can be had, then */
+	present_forked();
+	has_no_random = false;
+	assert_true(say().process != before.process);
+	assert_true(say().process != 0);
+	assert_int_equal(pthread_create(&other, NULL, forked_main, NULL), 0);
+	pthread_join(other, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(present__threads_count_from_their_first_call_to_their_end),
+		cmocka_unit_test(present__functions_count_like_threads_and_each_move_is_an_entry),
+		cmocka_unit_test(present__a_child_is_another_process_of_one_thread),
+	};
+
+	return cmocka_run_group_tests_name("lib-present", tests, NULL, NULL);
+}
