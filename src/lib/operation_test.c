@@ -216,6 +216,166 @@ static void lent__buffers_are_free_when_the_operation_is_complete(void **state)
 	seats_do(&seat, 1, seat_leave);
 }
 
+/* ---- blocking calls that the program interrupts ---- */
+
+enum { COUNT = 3 };
+
+static int interrupted_at_once(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+static void interrupt(struct tally_comm *comm, bool is_on)
+{
+	comm_lock(comm);
+	comm->interrupted = is_on ? interrupted_at_once : NULL;
+	comm_unlock(comm);
+}
+
+static void refused_as_another(int result, const char *operation)
+{
+	char words[160];
+
+	snprintf(words, sizeof(words),
+		 "this thread's operation #%s, was interrupted and is still on its way: call that "
+		 "again, with the same arguments",
+		 operation);
+	if (result != TALLY_ERR_USAGE || !strstr(tally_get_last_error(NULL), words))
+		fail_msg("%s: \"%s\" should say \"%s\"", tally_strerror(result),
+			 tally_get_last_error(NULL), words);
+}
+
+/* The other rank comes, and the background thread completes it here. */
+static void come_and_complete(struct seat *seats, int32_t *x, size_t count)
+{
+	bool is_complete = false;
+
+	assert_int_equal(tally_allreduce(x, x, count, TALLY_INT32, TALLY_SUM, seats[1].comm),
+			 TALLY_OK);
+	while (!is_complete) {
+		usleep(1000);
+		comm_lock(seats[0].comm);
+		is_complete = !seats[0].comm->outstanding.first;
+		comm_unlock(seats[0].comm);
+	}
+}
+
+static void interrupted__call_goes_on_with_the_same_arguments_and_no_others(void **state)
+{
+	int32_t x[COUNT + 1] = { 1, -2, 3, 4 }, y[COUNT + 1] = { 0 }, z[COUNT] = { 10, 20, -30 };
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	interrupt(comm, true);
+	for (int turn = 0; turn < 3; turn++) {
+		static const char first[] = "0, allreduce of 3 int32, sum";
+
+		if (turn == 2) { /* complete or not */
+			come_and_complete(seats, z, COUNT);
+			interrupt(comm, false);
+		} else {
+			assert_int_equal(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_SUM, comm),
+					 TALLY_INTERRUPTED);
+		}
+		assert_int_equal(comm->interrupted_count, 1);
+		refused_as_another(tally_allreduce(x, y, COUNT - 1, TALLY_INT32, TALLY_SUM, comm),
+				   first);
+		refused_as_another(tally_allreduce(x, y, 0, TALLY_INT32, TALLY_SUM, comm), first);
+		refused_as_another(tally_allreduce(x, y, COUNT, TALLY_FLOAT32, TALLY_SUM, comm),
+				   first);
+		refused_as_another(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_AVG, comm),
+				   first);
+		refused_as_another(tally_allreduce(x + 1, y, COUNT, TALLY_INT32, TALLY_SUM, comm),
+				   first);
+		refused_as_another(tally_allreduce(x, y + 1, COUNT, TALLY_INT32, TALLY_SUM, comm),
+				   first);
+		refused_as_another(tally_barrier(comm), first);
+	}
+	assert_int_equal(tally_allreduce(x, y, COUNT, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(comm->interrupted_count, 0);
+	assert_true(y[0] == 11 && y[1] == 18 && y[2] == -27 && y[3] == 0);
+	assert_int_equal(comm->next_number, 1);
+	seats_do(seats, 2, seat_leave);
+}
+
+static void interrupted__nothing_and_barriers_are_calls_too(void **state)
+{
+	int32_t x[COUNT] = { 1, -2, 3 };
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+	struct tally_work *work;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	interrupt(comm, true);
+	assert_int_equal(tally_barrier(comm), TALLY_INTERRUPTED);
+	refused_as_another(tally_allreduce(x, x, 0, TALLY_INT32, TALLY_SUM, comm), "0, barrier");
+	assert_int_equal(tally_barrier(comm), TALLY_INTERRUPTED);
+	interrupt(comm, false);
+	assert_int_equal(tally_ibarrier(seats[1].comm, NULL, &work), TALLY_OK);
+	assert_int_equal(tally_barrier(comm), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	interrupt(comm, true);
+	assert_int_equal(tally_allreduce(x, x, 0, TALLY_INT32, TALLY_SUM, comm), TALLY_INTERRUPTED);
+	refused_as_another(tally_allreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, comm),
+			   "1, allreduce of 0 int32, sum");
+	refused_as_another(tally_barrier(comm), "1, allreduce of 0 int32, sum");
+	interrupt(comm, false);
+	assert_int_equal(tally_iallreduce(x, x, 0, TALLY_INT32, TALLY_SUM, seats[1].comm, NULL,
+					  &work),
+			 TALLY_OK);
+	assert_int_equal(tally_allreduce(x, x, 0, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(comm->interrupted_count, 0);
+	assert_int_equal(comm->next_number, 2);
+	seats_do(seats, 2, seat_leave);
+}
+
+static int32_t others[2] = { 5, -6 };
+
+static void *other_thread_main(void *arg)
+{
+	return (void *)(intptr_t)tally_allreduce(others, others, 2, TALLY_INT32, TALLY_SUM, arg);
+}
+
+/* Another thread has operations of its own. */
+static void interrupted__call_is_one_threads(void **state)
+{
+	int32_t x[COUNT] = { 1, -2, 3 }, y[2][COUNT] = { { 1, 1, 1 }, { 7, -8, 0 } };
+	struct tally_work *works[2];
+	struct seat seats[2] = { 0 };
+	struct tally_comm *comm;
+	pthread_t other;
+	void *result;
+
+	(void)state;
+	seats_open(seats, 2);
+	comm = seats[0].comm;
+	interrupt(comm, true);
+	assert_int_equal(tally_allreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, comm),
+			 TALLY_INTERRUPTED);
+	interrupt(comm, false);
+	assert_int_equal(pthread_create(&other, NULL, other_thread_main, comm), 0);
+	assert_int_equal(tally_iallreduce(y[0], y[0], COUNT, TALLY_INT32, TALLY_SUM, seats[1].comm,
+					  NULL, &works[0]),
+			 TALLY_OK);
+	assert_int_equal(tally_iallreduce(y[1], y[1], 2, TALLY_INT32, TALLY_SUM, seats[1].comm,
+					  NULL, &works[1]),
+			 TALLY_OK);
+	pthread_join(other, &result);
+	assert_int_equal((intptr_t)result, TALLY_OK);
+	assert_true(others[0] == 12 && others[1] == -14);
+	assert_int_equal(tally_allreduce(x, x, COUNT, TALLY_INT32, TALLY_SUM, comm), TALLY_OK);
+	assert_true(x[0] == 2 && x[1] == -1 && x[2] == 4);
+	assert_int_equal(tally_waitall(2, works, -1), TALLY_OK);
+	seats_do(seats, 2, seat_leave);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +383,9 @@ int main(void)
 		cmocka_unit_test(deadline__of_a_group_is_its_earliest),
 		cmocka_unit_test(lent__buffers_of_two_operations_may_touch_but_not_overlap),
 		cmocka_unit_test(lent__buffers_are_free_when_the_operation_is_complete),
+		cmocka_unit_test(interrupted__call_goes_on_with_the_same_arguments_and_no_others),
+		cmocka_unit_test(interrupted__nothing_and_barriers_are_calls_too),
+		cmocka_unit_test(interrupted__call_is_one_threads),
 	};
 
 	alarm(LIMIT_S);
