@@ -339,12 +339,104 @@ static void background__is_patient_with_a_program_that_comes_back(void **state)
 	tally_comm_destroy(seat.comm);
 }
 
+/* ---- inside of an on_done function ---- */
+
+static struct {
+	struct tally_comm *comm;
+	int results[3];
+	char text[256];
+	atomic_bool is_over;
+} inside;
+
+static void done_waits(struct tally_work *work, int result, void *arg)
+{
+	int32_t x = 1;
+
+	(void)work;
+	(void)result;
+	(void)arg;
+	inside.results[0] = tally_barrier(inside.comm);
+	snprintf(inside.text, sizeof(inside.text), "%s", tally_get_last_error(NULL));
+	inside.results[1] = tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, inside.comm);
+	inside.results[2] = tally_comm_finalize(inside.comm);
+	atomic_store(&inside.is_over, true);
+}
+
+/* Whichever thread runs it: it must not wait for what that thread is to bring about. */
+static void done__functions_must_not_wait(void **state)
+{
+	struct tally_work *work;
+	struct seat seat = { 0 };
+
+	(void)state;
+	seats_open(&seat, 1);
+	inside.comm = seat.comm;
+	assert_int_equal(tally_ibarrier(seat.comm, NULL, &work), TALLY_OK);
+	assert_int_equal(tally_work_on_done(work, done_waits, NULL), TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_true(atomic_load(&inside.is_over));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(inside.results[i], TALLY_ERR_USAGE);
+	assert_non_null(strstr(inside.text, "tally_barrier inside an on_done function"));
+	assert_int_equal(tally_barrier(seat.comm), TALLY_OK); /* it may, again */
+	tally_comm_destroy(seat.comm);
+}
+
+/* ---- an endpoint that gives up ---- */
+
+static atomic_int fault; /* of all endpoints; ENDPOINT_OK: as they say */
+
+enum endpoint_fault __real_endpoint_fault(const struct endpoint *endpoint);
+enum endpoint_fault __wrap_endpoint_fault(const struct endpoint *endpoint);
+
+enum endpoint_fault __wrap_endpoint_fault(const struct endpoint *endpoint)
+{
+	int its = atomic_load(&fault);
+
+	return its == ENDPOINT_OK ? __real_endpoint_fault(endpoint) : (enum endpoint_fault)its;
+}
+
+static void endpoint__that_gives_up_is_named_by_what_has_happened(void **state)
+{
+	static const struct {
+		enum endpoint_fault fault;
+		int result;
+		const char *words;
+	} faults[] = {
+		{ ENDPOINT_LINK_ERROR, TALLY_ERR_SYSTEM,
+		  "the kernel refuses to send or receive on the UDP socket" },
+		{ ENDPOINT_PROTOCOL_ERROR, TALLY_ERR_INTERNAL,
+		  "the aggregator answered a round that was not asked (a bug in tally)" },
+		{ ENDPOINT_TOO_LARGE, TALLY_ERR_SYSTEM,
+		  " have become too large for the path: its MTU was " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct seat seat = { 0 };
+		int32_t x = 4;
+
+		seats_open(&seat, 1);
+		assert_int_equal(tally_barrier(seat.comm), TALLY_OK);
+		atomic_store(&fault, (int)faults[i].fault);
+		assert_int_equal(tally_allreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, seat.comm),
+				 faults[i].result);
+		atomic_store(&fault, ENDPOINT_OK);
+		if (!strstr(tally_get_last_error(seat.comm), faults[i].words))
+			fail_msg("no \"%s\" in: %s", faults[i].words,
+				 tally_get_last_error(seat.comm));
+		tally_comm_destroy(seat.comm);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handover__to_one_that_goes_as_well_is_handed_on),
 		cmocka_unit_test(fork__inside_an_on_done_function),
 		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
+		cmocka_unit_test(done__functions_must_not_wait),
+		cmocka_unit_test(endpoint__that_gives_up_is_named_by_what_has_happened),
 		cmocka_unit_test(background__looks_after_what_was_sent_since_it_fell_asleep),
 		cmocka_unit_test(background__is_patient_with_a_program_that_comes_back),
 		cmocka_unit_test(background__begins_bulk_while_a_program_goes_on_submitting),
