@@ -93,11 +93,28 @@ static void identity__a_forked_child_is_another_process(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Every communicator reads it. */
+static void identity__leaves_no_file_open(void **state)
+{
+	struct identity identity;
+	int before = dup(0), after;
+
+	(void)state;
+	assert_true(before >= 0);
+	close(before);
+	for (int i = 0; i < 3; i++)
+		identity_read(&identity);
+	after = dup(0);
+	assert_int_equal(after, before); /* the lowest that is free */
+	close(after);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity__is_the_same_each_time_it_is_read),
 		cmocka_unit_test(identity__one_command_line_is_one_program),
+		cmocka_unit_test(identity__leaves_no_file_open),
 		cmocka_unit_test(identity__a_forked_child_is_another_process),
 	};
 	struct identity identity;
