@@ -44,7 +44,7 @@ static void begin(uint32_t jobs)
 	test.server.options.heartbeat_ms = 12000; /* they have to say the same for 6 s */
 	for (uint32_t i = 0; i <= jobs; i++) {
 		uint32_t at = i == jobs ? (uint32_t)OTHER : i; /* one that goes on, besides */
-		char name[8], host[8];
+		char name[16], host[16];
 		struct job *job;
 
 		snprintf(name, sizeof(name), "j%u", at);
