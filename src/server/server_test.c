@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 
+#include "server/internal.h"
+
 /* --- a wall clock that is set --- */
 
 static atomic_long wall_clock_step_s;
@@ -374,8 +376,17 @@ static void server__drops_connections_that_talk_nonsense(void **state)
 	}
 	assert_true(book_has("127.0.0.1:"));
 	assert_true(book_has("dropped: "));
+	assert_true(book_has("dropped: its first message is neither JOIN nor TABLE_OPEN\n"));
 	clients_start(clients, 2, tcp_address(server, address), "after");
 	leave_and_close(clients, 2);
+	server_drain(server);
+	assert_true(server_wait(server, LONG_MS));
+	assert_int_equal(server->result, 0);
+	/* Nothing of them is left, to be looked at for ever. */
+	assert_int_equal(server->closing_count, 0);
+	assert_int_equal(server->strangers_count, 0);
+	assert_int_equal(server->silent_count, 0);
+	assert_int_equal(server->peers_count, 0);
 	server_close(server);
 }
 
@@ -458,6 +469,21 @@ static void server__draining_aborts_at_its_limit(void **state)
 		client_close(&clients[rank]);
 	}
 	assert_true(server_wait(server, LONG_MS));
+	assert_int_equal(server->result, SERVER_ABORTED);
+	assert_true(book_has("2 draining: no new jobs, running ones may end\n"));
+	assert_true(book_has("1 not drained in 200 ms: aborting\n"));
+	server_close(server);
+}
+
+static void server__without_jobs_drains_at_once(void **state)
+{
+	struct server *server = test_server((struct server_options){ .drain_ms = 10 * LONG_MS });
+
+	(void)state;
+	server_drain(server);
+	assert_true(server_wait(server, LONG_MS));
+	assert_int_equal(server->result, 0);
+	assert_true(book_has("2 draining: no new jobs\n"));
 	server_close(server);
 }
 
@@ -473,6 +499,7 @@ static void server__stopping_tells_all_and_ends_at_once(void **state)
 	for (int rank = 0; rank < 2; rank++)
 		client_expect(&clients[rank], CONTROL_ABORT, NEWS_MS);
 	assert_true(server_wait(server, LONG_MS));
+	assert_int_equal(server->result, SERVER_ABORTED);
 	server_close(server);
 	for (int rank = 0; rank < 2; rank++)
 		client_close(&clients[rank]);
@@ -499,23 +526,109 @@ static void server__waits_as_long_as_it_says_whatever_the_wall_clock_does(void *
 
 static void server__refuses_options_out_of_range(void **state)
 {
-	static const struct server_options wrong[] = {
-		{ .shards = SERVER_SHARDS_MAX + 1 },
-		{ .lanes_max = 5 },
-		{ .lanes_max = WIRE_LANES_MAX + 4 },
-		{ .run = 65 },
-		{ .slots = 4 },
-		{ .jobs_max = SERVER_JOBS_MAX + 1 },
-		{ .listen.port = 65535, .shards = 2 },
+	static const struct {
+		struct server_options options;
+		const char *words;
+	} wrong[] = {
+		{ { .shards = SERVER_SHARDS_MAX + 1 }, "shards: at most 64" },
+		{ { .lanes_max = 5 }, "lanes: 4 to 16368, a multiple of 4" },
+		{ { .lanes_max = WIRE_LANES_MAX + 4 }, "lanes: 4 to 16368, a multiple of 4" },
+		{ { .run = 65 }, "run: at most 64" },
+		{ { .slots = 7 }, "slots: 8 to 32768" },
+		{ { .slots = 32769 }, "slots: 8 to 32768" },
+		{ { .jobs_max = SERVER_JOBS_MAX + 1 }, "jobs: at most 1024" },
+		{ { .tables_max = 257 }, "tables: at most 256" },
+		{ { .registers = 1025 }, "registers: at most 1024" },
+		{ { .share = 101 }, "share: at most 100 percent" },
+		{ { .receive_bytes = (1u << 30) + 1 }, "receive buffer: at most 1 GiB" },
+		{ { .listen.port = 65535, .shards = 2 },
+		  "port: the last shard's would be above 65535" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct server_options options = wrong[i].options;
 		struct server *server = NULL;
+		char line[96];
 
-		assert_int_equal(server_open(&server, &wrong[i]), -EINVAL);
+		book.text[0] = 0;
+		options.log = book_log;
+		assert_int_equal(server_open(&server, &options), -EINVAL);
 		assert_null(server);
+		snprintf(line, sizeof(line), "%d %s\n", SERVER_ERROR, wrong[i].words);
+		assert_string_equal(book.text, line);
 	}
+}
+
+/* Nobody has this address: they get as far as that. */
+static void server__takes_the_largest_options_there_are(void **state)
+{
+	static const struct server_options right[] = {
+		{ .shards = SERVER_SHARDS_MAX },
+		{ .lanes_max = 4, .slots = 8, .run = 64 },
+		{ .lanes_max = WIRE_LANES_MAX, .slots = 32768 },
+		{ .jobs_max = SERVER_JOBS_MAX, .tables_max = 256, .registers = 1024 },
+		{ .share = 100, .receive_bytes = 1u << 30 },
+		{ .listen.port = 65535, .shards = 1 },
+		{ .listen.port = 65472, .shards = 64 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
+		struct server_options options = right[i];
+		struct server *server = NULL;
+		char line[96];
+
+		book.text[0] = 0;
+		options.log = book_log;
+		options.listen = (struct link_address){
+			.ip = { [10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1 },
+			.port = right[i].listen.port,
+		};
+		assert_int_equal(server_open(&server, &options), -EADDRNOTAVAIL);
+		assert_null(server);
+		snprintf(line, sizeof(line),
+			 "cannot listen on 192.0.2.1:%u: ", options.listen.port);
+		assert_true(book_has(line));
+	}
+}
+
+static void assert_listens(const char *at, bool is_local, const char *address)
+{
+	struct server_options options = { .log = book_log, .receive_bytes = 128 << 10 };
+	struct server *server;
+	char text[SERVER_TEXT_BYTES], want[SERVER_TEXT_BYTES];
+
+	if (is_local)
+		options.local_name = at;
+	else
+		assert_int_equal(server_listen_parse(at, &options), 0);
+	assert_int_equal(server_open(&server, &options), 0);
+	snprintf(want, sizeof(want), is_local ? "%s" : "%s:%u", address, server_port(server));
+	assert_string_equal(server_address(server, text), want);
+	server_close(server);
+}
+
+static void server__says_where_it_listens(void **state)
+{
+	struct server_options options = { .receive_bytes = 1 };
+	char name[64], address[65], longest[200];
+	struct server *server = NULL;
+
+	(void)state;
+	snprintf(name, sizeof(name), "tally-test-at-%ld", (long)getpid());
+	snprintf(address, sizeof(address), "@%s", name);
+	assert_listens(name, true, address);
+	assert_listens("127.0.0.1:0", false, "127.0.0.1");
+	assert_listens("0.0.0.0:0", false, "0.0.0.0");
+	assert_int_equal(server_listen_parse("127.0.0.1", &options), 0);
+	assert_int_equal(options.listen.port, SERVER_PORT);
+	memset(longest, 'n', sizeof(longest));
+	longest[108] = 0;
+	book.text[0] = 0;
+	options = (struct server_options){ .log = book_log, .local_name = longest };
+	assert_int_equal(server_open(&server, &options), -EINVAL);
+	assert_true(book_has(": too long for a unix socket\n"));
 }
 
 static void server__says_why_a_port_cannot_be_had(void **state)
@@ -573,9 +686,12 @@ int main(void)
 		cmocka_unit_test(server__draining_denies_gatherings_and_lets_jobs_end),
 		cmocka_unit_test(server__a_local_one_that_drains_cuts_nobody_short),
 		cmocka_unit_test(server__draining_aborts_at_its_limit),
+		cmocka_unit_test(server__without_jobs_drains_at_once),
 		cmocka_unit_test(server__stopping_tells_all_and_ends_at_once),
 		cmocka_unit_test(server__waits_as_long_as_it_says_whatever_the_wall_clock_does),
 		cmocka_unit_test(server__refuses_options_out_of_range),
+		cmocka_unit_test(server__takes_the_largest_options_there_are),
+		cmocka_unit_test(server__says_where_it_listens),
 		cmocka_unit_test(server__says_why_a_port_cannot_be_had),
 		cmocka_unit_test(server__says_once_that_windows_shrink_to_the_receive_buffer),
 	};
