@@ -3,6 +3,7 @@
 #include "server/server_fixture.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 /* --- processes of other users --- */
 
@@ -317,6 +318,48 @@ static void server__hosts_nobody_elses_processes(void **state)
 	server_close(server);
 }
 
+/* It comes in on the descriptor that was kept for this, hears why, and the next who comes is let in. */
+static void server__tells_who_comes_when_there_is_no_descriptor_left(void **state)
+{
+	static const char *const keys[] = { NULL, "open-sesame" };
+	char address[32], words[160];
+	struct rlimit files, few;
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &files);
+	for (int i = 0; i < 2; i++) {
+		struct server *server =
+			test_server((struct server_options){ .key = keys[i], .lanes_max = LANES });
+		struct client last, next;
+		int lowest = dup(0); /* the client's; there is none for the server's end */
+
+		few = files;
+		few.rlim_cur = (rlim_t)lowest + 1;
+		close(lowest);
+		tcp_address(server, address);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		client_open(&last, address);
+		client_join(&last, "work", 0, 1);
+		client_expect(&last, CONTROL_DENY, NEWS_MS);
+		setrlimit(RLIMIT_NOFILE, &files);
+		assert_int_equal(last.message.end.cause, CONTROL_NO_RESOURCE);
+		snprintf(words, sizeof(words),
+			 "the aggregator has no descriptor left (ulimit -n), 0 connections are "
+			 "open%s",
+			 i ? "" : ": nobody"); /* of others it tells those with its key */
+		assert_string_equal(last.message.end.text, words);
+		assert_true(book_has(words));
+		client_close(&last);
+		client_open(&next, address);
+		client_join_as(&next, "work", 0, 1,
+			       i ? with_key(keys[i]) : (struct control_join){ 0 });
+		client_expect(&next, CONTROL_GRANT, LONG_MS);
+		assert_true(book_has("cannot accept a connection: Too many open files"));
+		client_close(&next);
+		server_close(server);
+	}
+}
+
 static void server__refuses_a_key_that_no_join_can_say(void **state)
 {
 	struct server *server = NULL;
@@ -340,6 +383,7 @@ int main(void)
 		cmocka_unit_test(server__says_what_of_a_path_or_an_option_does_not_fit),
 		cmocka_unit_test(server__says_what_this_version_does_not_do),
 		cmocka_unit_test(server__hosts_nobody_elses_processes),
+		cmocka_unit_test(server__tells_who_comes_when_there_is_no_descriptor_left),
 		cmocka_unit_test(server__refuses_a_key_that_no_join_can_say),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
