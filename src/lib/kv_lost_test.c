@@ -353,6 +353,28 @@ static void kv__generation_that_there_was_before_is_no_way_to_go_on(void **state
 	}
 }
 
+/* No switch of its tells of one either: OPENED alone does. */
+static void kv__generation_of_a_table_without_hot_keys_is_kept_in_mind(void **state)
+{
+	struct fake *fake = fake_begin(0, 31);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 4, timestamp;
+	float value[FAKE_DIM] = { 1, -2, 3 };
+	int result;
+
+	(void)state;
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	generation_told = fake_generation(fake);
+	opened_as(fake, generation_larger_twin);
+	fake_restart(fake);
+	result = tally_kv_push(kv, &key, value, 1, &timestamp);
+	failed(result ? result : tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
+	       "the end of its log is missing");
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "the end of its log is missing");
+	fake_end(fake);
+}
+
 /* It says once what is lost, however often it is told so, and goes on. */
 static void kv__server_back_from_a_checkpoint_is_told_and_counted(void **state)
 {
@@ -437,6 +459,7 @@ int main(void)
 		cmocka_unit_test(kv__table_that_is_another_is_not_opened),
 		cmocka_unit_test(kv__table_that_comes_back_as_another_is_left),
 		cmocka_unit_test(kv__generation_that_there_was_before_is_no_way_to_go_on),
+		cmocka_unit_test(kv__generation_of_a_table_without_hot_keys_is_kept_in_mind),
 		cmocka_unit_test(kv__server_back_from_a_checkpoint_is_told_and_counted),
 		cmocka_unit_test(kv__hot_value_that_is_too_large_is_said),
 	};
