@@ -320,6 +320,39 @@ static void kv__longest_messages_fit(void **state)
 	assert_true(frame_bytes <= KV_FRAME_BYTES + KV_BYTES_MAX);
 }
 
+/* From outside, with all the bytes that it claims: its keys would find room, its values would not. */
+static void refused_with_one_more(const struct kv_message *message, size_t at_count,
+				  const char *because)
+{
+	frame_bytes = kv_put(message, frame);
+	sparse_body_put32(frame + KV_FRAME_BYTES + at_count, message->count + 1);
+	frame_bytes += KV_KEY_BYTES_MAX + 4u * message->dim;
+	sparse_body_put32(frame, (uint32_t)frame_bytes - KV_FRAME_BYTES);
+	refused(because);
+}
+
+static void kv__more_values_than_there_is_room_for_are_refused(void **state)
+{
+	static uint64_t key[KV_KEYS_MAX];
+	static float value[KV_VALUES_MAX];
+	struct kv_message message = batch();
+
+	(void)state;
+	for (uint32_t i = 0; i < KV_KEYS_MAX; i++)
+		key[i] = i;
+	message.key = key;
+	message.value = value;
+	for (uint16_t dim = 9; dim <= SPARSE_DIM_MAX; dim++) {
+		message.dim = dim;
+		message.count = kv_keys_max(dim);
+		message.type = KV_BATCH;
+		refused_with_one_more(&message, 1 + 2 + 8 + 2, "BATCH: count is out of range");
+		message.type = KV_PULLED;
+		refused_with_one_more(&message, 1 + 2 + 8 + 8 + 8 + 2,
+				      "PULLED: count is out of range");
+	}
+}
+
 static void kv__unsorted_and_repeated_keys_are_refused(void **state)
 {
 	uint64_t key[] = { 7, 5 };
@@ -448,6 +481,7 @@ int main(void)
 		cmocka_unit_test(kv__report_comes_as_it_was),
 		cmocka_unit_test(kv__neighbouring_keys_take_one_byte_each),
 		cmocka_unit_test(kv__longest_messages_fit),
+		cmocka_unit_test(kv__more_values_than_there_is_room_for_are_refused),
 		cmocka_unit_test(kv__unsorted_and_repeated_keys_are_refused),
 		cmocka_unit_test(kv__key_has_one_form),
 		cmocka_unit_test(kv__nan_and_infinity_in_a_batch_are_refused),
