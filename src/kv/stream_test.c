@@ -320,6 +320,27 @@ static void stream__over_tcp_does_not_wait_for_more(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* A peer that is slow is no peer that reads nothing: what it has read is not kept for it. */
+static void stream__who_reads_has_room_again(void **state)
+{
+	static uint8_t piece[1 << 16], taken[1 << 16];
+	uint64_t room = 0;
+
+	(void)state;
+	while (!kv_stream_put(&a, piece, sizeof(piece)))
+		room++;
+	assert_int_equal(room, KV_STREAM_OUT_MAX / sizeof(piece));
+	for (unsigned turns = 0; a.sent < 20 * sizeof(piece) && turns < 10000; turns++) {
+		assert_int_equal(kv_stream_flush(&a), 0);
+		assert_true(read(b.fd, taken, sizeof(taken)) > 0);
+	}
+	assert_true(a.sent >= 20 * sizeof(piece));
+	room = a.sent / sizeof(piece);
+	for (uint64_t i = 0; i < room; i++)
+		assert_int_equal(kv_stream_put(&a, piece, sizeof(piece)), 0);
+	assert_int_equal(kv_stream_put(&a, piece, sizeof(piece)), -ENOBUFS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +359,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stream__without_memory_loses_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(stream__over_tcp_does_not_wait_for_more, begin,
 						end),
+		cmocka_unit_test_setup_teardown(stream__who_reads_has_room_again, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
