@@ -130,6 +130,30 @@ static void counts__are_halved(void **state)
 	sketch_close(sketch);
 }
 
+/* Wherever its hand was: who has the least goes first, before and after. A counter below it would stay for ever. */
+static void counts__are_not_below_the_least_when_halved(void **state)
+{
+	enum { COUNTERS = 16, HALVED_EACH = 1003 };
+	const struct sketch_counter *counter;
+	struct sketch *sketch;
+	uint32_t used;
+
+	(void)state;
+	assert_int_equal(sketch_open(&sketch, COUNTERS), 0);
+	for (uint32_t i = 1; i <= UPDATES; i++) {
+		sketch_add(sketch, i % KEYS);
+		if (i % HALVED_EACH == 0)
+			sketch_halve(sketch);
+		counter = sketch_counters(sketch, &used);
+		for (uint32_t k = 0; used == COUNTERS && k < used; k++)
+			if (counter[k].count < sketch_error(sketch))
+				fail_msg("update %u: %llu is below %llu", i,
+					 (unsigned long long)counter[k].count,
+					 (unsigned long long)sketch_error(sketch));
+	}
+	sketch_close(sketch);
+}
+
 /* A key that is thrown out must not hide one behind it in the index. */
 static void keys__are_found_after_others_were_thrown_out(void **state)
 {
@@ -164,6 +188,7 @@ int main(void)
 		cmocka_unit_test(counts__keep_their_bounds_where_all_keys_are_alike),
 		cmocka_unit_test(counts__keep_their_bounds_where_the_hot_keys_change),
 		cmocka_unit_test(counts__are_halved),
+		cmocka_unit_test(counts__are_not_below_the_least_when_halved),
 		cmocka_unit_test(keys__are_found_after_others_were_thrown_out),
 	};
 
