@@ -223,6 +223,25 @@ static void path__that_answers_short_packets_only_is_lost_after_5_s(void **state
 	assert_true(path.is_short_heard);
 }
 
+/* Who has overslept has asked too few times to say so, also if it has asked often before the last answer. */
+static void path__asked_few_times_since_its_last_answer_is_not_lost(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	submit();
+	pass(3000);
+	t.answers_full = true;
+	pass(300);
+	t.answers_full = false;
+	pass(700);
+	t.now_ns += 6000 * ms;
+	assert_false(is_lost(&path));
+	pass(1500);
+	assert_true(is_lost(&path));
+}
+
 /* A link that was down is back: a short answer comes, and a full one a little later. */
 static void path__that_is_back_may_answer_short_packets_first(void **state)
 {
@@ -434,6 +453,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			path__that_answers_short_packets_only_is_lost_after_5_s, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			path__asked_few_times_since_its_last_answer_is_not_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__that_is_back_may_answer_short_packets_first,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__knocked_at_tells_when_it_has_answered, set_up,
