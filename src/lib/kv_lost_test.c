@@ -61,8 +61,10 @@ static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
 	float value[FAKE_DIM];
 
 	(void)state;
-	options.deadline_ms = 1000;
+	options.deadline_ms = 2000; /* more than between two tries */
 	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	ok(tally_kv_pull(kv, &key, value, 1, &timestamp)); /* what it did before is no excuse */
+	ok(tally_kv_wait(kv, timestamp, -1));
 	pthread_mutex_lock(&fake->lock);
 	fake->ends_at_pull = true;
 	pthread_mutex_unlock(&fake->lock);
@@ -133,6 +135,30 @@ static void kv__silent_address_is_left_for_the_next(void **state)
 	free(kv);
 	close(silent_fd);
 	close(other_fd);
+}
+
+/* It is tried again after twice as long each time, and once a second in the end: who was gone for an hour is found at
+ * once. */
+static void kv__server_that_is_gone_for_long_is_tried_each_second(void **state)
+{
+	struct tally_kv *kv = calloc(1, sizeof(*kv) + sizeof(kv->server[0]));
+	struct kv_server *server = &kv->server[0];
+	uint64_t waits_ns = 0;
+
+	(void)state;
+	kv->servers = kv->workers = 1;
+	kv->now_ns = kv_clock_ns();
+	kv_server_init(server, kv, 0);
+	for (unsigned i = 0; i < 30; i++) {
+		kv_server_lose(server, "nobody is there");
+		assert_true(server->retry_ns - kv->now_ns >= waits_ns);
+		waits_ns = server->retry_ns - kv->now_ns;
+		assert_in_range(waits_ns, 1, 1000000000);
+		kv->now_ns = server->retry_ns;
+	}
+	assert_int_equal(waits_ns, 1000000000);
+	kv_server_fini(server);
+	free(kv);
 }
 
 /* Its first WELCOME comes when a later HELLO has been said, and so does each. */
@@ -454,6 +480,7 @@ int main(void)
 		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
+		cmocka_unit_test(kv__server_that_is_gone_for_long_is_tried_each_second),
 		cmocka_unit_test(kv__path_that_is_slower_than_the_hellos_opens),
 		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
 		cmocka_unit_test(kv__table_that_is_another_is_not_opened),
