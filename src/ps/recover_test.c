@@ -128,6 +128,80 @@ static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
 	refused_with(&options, "T.1.checkpoint: it is not there, and logs that follow on it are");
 }
 
+/* By how much a step is another than the one that could come next. */
+static const struct misfit {
+	uint8_t kind;
+	uint64_t generation, epoch, incarnation, batch;
+	const char *why;
+} misfits[] = {
+	{ SERVER_SPARSE_FENCE, 0, 0, 0, 0,
+	  "a fence to a generation that is not above the one before" },
+	{ SERVER_SPARSE_FENCE, -1ull, 0, 0, 0,
+	  "a fence to a generation that is not above the one before" },
+	{ SERVER_SPARSE_EPOCH, 0, 1, 0, 0, "an epoch that does not follow on the one before" },
+	{ SERVER_SPARSE_EPOCH, 0, -1ull, 0, 0, "an epoch that does not follow on the one before" },
+	{ SERVER_SPARSE_EPOCH, 1, 0, 0, 0,
+	  "a step of another generation than that of the last fence" },
+	{ SERVER_SPARSE_JOIN, 0, 0, 0, 0,
+	  "a worker's incarnation that is not above the one before" },
+	{ SERVER_SPARSE_JOIN, -1ull, 0, 1, 0,
+	  "a step of another generation than that of the last fence" },
+	{ SERVER_SPARSE_BATCH, 0, 0, 1, 0, "a batch of a worker's other incarnation" },
+	{ SERVER_SPARSE_BATCH, 0, 0, 0, 1, "a batch that does not follow on the one before" },
+	{ SERVER_SPARSE_BATCH, 0, 0, 0, -1ull, "a batch that does not follow on the one before" },
+	{ SERVER_SPARSE_BATCH, 1, 0, 0, 0,
+	  "a step of another generation than that of the last fence" },
+};
+
+/* What the table would not have written there: each alone, behind a log that is whole. */
+static void table__step_that_does_not_follow_is_refused(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+	static const uint64_t cut[WORKERS * WINDOW];
+	struct sparse_table shape = table->shape;
+	struct server_sparse_record is = { .map = 1 };
+	struct rng rng;
+	char path[96];
+	struct stat file;
+
+	(void)unused;
+	rng_init(&rng, 43, 0);
+	begin(table, 4);
+	for (int i = 0; i < 20; i++)
+		one_step(table, &rng);
+	is.generation = server_of(table)->generation;
+	is.epoch = server_of(table)->expected;
+	is.incarnation = server_of(table)->memory.worker[0].incarnation;
+	is.batch = server_of(table)->memory.worker[0].next;
+	assert_int_equal(is.incarnation, 4);
+	ps_table_close(table);
+	name_of(0, "log", path);
+	assert_int_equal(stat(path, &file), 0);
+	for (size_t i = 0; i < sizeof(misfits) / sizeof(misfits[0]); i++) {
+		const struct misfit *misfit = &misfits[i];
+		struct server_sparse_record what = is;
+		struct bytes body = { 0 }, frame = { 0 };
+		FILE *log = fopen(path, "a");
+
+		what.kind = misfit->kind;
+		what.generation += misfit->generation;
+		what.epoch += misfit->epoch;
+		what.incarnation += misfit->incarnation;
+		what.batch += misfit->batch;
+		record_step_put(&body, &what, &shape, cut, 0);
+		record_frame(&frame, what.kind, body.at, (uint32_t)body.count);
+		assert_non_null(log);
+		assert_int_equal(fwrite(frame.at, 1, frame.count, log), frame.count);
+		assert_int_equal(fclose(log), 0);
+		bytes_fini(&body);
+		bytes_fini(&frame);
+		refused_with(&options, misfit->why);
+		assert_int_equal(truncate(path, file.st_size), 0);
+	}
+	ps_table_close(open_with(&options)); /* which was all that was wrong */
+}
+
 static void byte_flip(const char *path, off_t at)
 {
 	FILE *file = fopen(path, "r+");
@@ -318,6 +392,8 @@ int main(void)
 		cmocka_unit_test_teardown(table__partial_checkpoint_of_a_killed_writer_goes,
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_anywhere_but_at_the_end_is_refused,
+					  files_remove),
+		cmocka_unit_test_teardown(table__step_that_does_not_follow_is_refused,
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_of_what_was_on_the_disk_is_refused,
 					  files_remove),
