@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -419,6 +420,21 @@ static void destroy__takes_works_and_finalize_along(void **state)
 
 /* ---- fork ---- */
 
+static uint32_t sockets_of(int type)
+{
+	uint32_t count = 0;
+
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
+		socklen_t bytes = sizeof(int);
+		int its;
+
+		count += !getsockopt(fd, SOL_SOCKET, SO_TYPE, &its, &bytes) && its == type;
+	}
+	return count;
+}
+
+static uint32_t parents_udp; /* sockets: the communicator's, and the aggregator's inside */
+
 static int child_says(struct tally_comm *comm, struct tally_work **work)
 {
 	int32_t x = 1;
@@ -434,6 +450,9 @@ static int child_says(struct tally_comm *comm, struct tally_work **work)
 	    tally_comm_finalize(comm) != TALLY_ERR_USAGE ||
 	    tally_comm_abort(comm) != TALLY_ERR_USAGE)
 		return 3;
+	/* Else nobody would hear that the parent has died, and its address stayed in use. */
+	if (sockets_of(SOCK_STREAM) || sockets_of(SOCK_DGRAM) >= parents_udp)
+		return 4;
 	tally_comm_destroy(comm);
 	return 0;
 }
@@ -447,6 +466,8 @@ static void fork__the_childs_handles_are_refused_and_the_parents_work(void **sta
 	pid_t pid;
 
 	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	parents_udp = sockets_of(SOCK_DGRAM);
+	assert_true(parents_udp > 0);
 	fflush(NULL);
 	pid = fork();
 	assert_true(pid >= 0);
