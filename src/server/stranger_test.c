@@ -279,6 +279,62 @@ static void server__tells_whom_it_turns_away(void **state)
 	free(clients);
 }
 
+/* By an address that is known: looking one up may take a descriptor. */
+static void connect_and_join(struct client *client, const struct conn_address *to, const char *job)
+{
+	memset(client, 0, sizeof(*client));
+	client->udp = -1;
+	assert_int_equal(conn_connect(&client->conn, to, now_ns(), 2000000000), 0);
+	for (int i = 0; i < 100 && conn_read(client->conn, now_ns(), &client->codec,
+					     &client->message) != CONN_CONNECTED;
+	     i++) {
+		struct pollfd wait = { .fd = conn_fd(client->conn), .events = POLLOUT };
+
+		poll(&wait, 1, 20);
+	}
+	client_join(client, job, 0, 2);
+}
+
+/* The last one that finds a place makes the aggregator look for more: what it has kept for the next one must be there
+ * after that, too. */
+static void server__tells_who_comes_when_the_last_descriptor_is_gone(void **state)
+{
+	enum { FEW = 16 };
+	struct server *server = test_server((struct server_options){ .share = 100 });
+	int fillers[FEW], count = 0, lowest = dup(0);
+	struct client last, next;
+	struct rlimit files, few;
+	struct conn_address to;
+	char address[32];
+
+	(void)state;
+	assert_int_equal(conn_resolve(tcp_address(server, address), 0, &to), 0);
+	close(lowest);
+	getrlimit(RLIMIT_NOFILE, &files);
+	few = files;
+	few.rlim_cur = (rlim_t)lowest + FEW;
+	setrlimit(RLIMIT_NOFILE, &few);
+	while (count < FEW && (fillers[count] = dup(0)) >= 0)
+		count++;
+	assert_true(count > 2);
+	close(fillers[--count]); /* for each end */
+	close(fillers[--count]);
+	connect_and_join(&last, &to, "last");
+	for (int i = 0; i < 500 && !book_has("job last: rank 0 of 2"); i++)
+		usleep(10000);
+	usleep(100000); /* it looks for more */
+	close(fillers[--count]);
+	connect_and_join(&next, &to, "next");
+	client_expect(&next, CONTROL_DENY, NEWS_MS);
+	assert_non_null(strstr(next.message.end.text, "has no descriptor left"));
+	while (count)
+		close(fillers[--count]);
+	setrlimit(RLIMIT_NOFILE, &files);
+	client_close(&last);
+	client_close(&next);
+	server_close(server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +342,7 @@ int main(void)
 		cmocka_unit_test(server__takes_the_longest_join),
 		cmocka_unit_test(server__reads_no_more_of_who_is_given_up),
 		cmocka_unit_test(server__beats_while_it_is_flooded),
+		cmocka_unit_test(server__tells_who_comes_when_the_last_descriptor_is_gone),
 		cmocka_unit_test(server__has_few_places_for_those_it_denies),
 		cmocka_unit_test(server__tells_whom_it_turns_away),
 	};
