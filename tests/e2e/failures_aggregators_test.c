@@ -192,6 +192,51 @@ static void aggregators__a_stopped_one_is_named_when_the_time_is_over(void **sta
 		stopped_one_is_named(which);
 }
 
+static void silent_body(struct ranks *ranks, uint32_t rank)
+{
+	struct tally_comm *comm = ranks_join(ranks, rank);
+	int result;
+
+	CHECK(big_sum(comm) == TALLY_OK);
+	ranks_meet(ranks);
+	do
+		result = big_sum(comm);
+	while (!result);
+	ranks_report(ranks, rank, comm, result);
+	tally_comm_destroy(comm);
+}
+
+/* Nothing comes from it, by UDP or TCP: that is no firewall, however regularly the others are heard by TCP. */
+static void aggregators__a_stopped_one_is_no_firewall(void **state)
+{
+	struct ranks ranks = {
+		.size = SIZE, .aggregators = AGGREGATORS, .heartbeat_ms = 8000, .body = silent_body
+	};
+	char list[sizeof(ranks.aggregator)], *rest = list, *name, *last = NULL;
+	uint32_t which = 0; /* the last in the order of R-CT-37: all look at the first one first */
+
+	(void)state;
+	assert_true(ranks_start(&ranks));
+	strcpy(list, ranks.aggregator);
+	for (uint32_t i = 0; (name = strsep(&rest, ",")); i++) {
+		if (last && strcmp(name, last) < 0)
+			continue;
+		last = name;
+		which = i;
+	}
+	assert_true(ranks_have_met(&ranks, 1));
+	usleep(50000);
+	ranks.shared->event_s = ranks_now_s();
+	kill(ranks.aggregator_pids[which], SIGSTOP);
+	ranks_wait_reports(&ranks, 25);
+	kill(ranks.aggregator_pids[which], SIGCONT);
+	assert_true(ranks_end(&ranks));
+	for (uint32_t rank = 0; rank < SIZE; rank++) {
+		assert_int_not_equal(ranks.shared->report[rank].text[0], 0);
+		assert_null(strstr(ranks.shared->report[rank].text, "while TCP works"));
+	}
+}
+
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -298,6 +343,7 @@ int main(void)
 		cmocka_unit_test(aggregators__one_killed_is_named_on_all_ranks),
 		cmocka_unit_test(aggregators__a_killed_rank_is_the_cause_that_all_tell),
 		cmocka_unit_test(aggregators__a_stopped_one_is_named_when_the_time_is_over),
+		cmocka_unit_test(aggregators__a_stopped_one_is_no_firewall),
 		cmocka_unit_test(aggregators__another_list_on_one_rank_is_refused_on_all),
 		cmocka_unit_test(aggregators__may_be_named_in_any_order),
 		cmocka_unit_test(
