@@ -14,6 +14,7 @@
 #include "core/rto.h"
 #include "dataplane/endpoint_sparse.h"
 #include "dataplane/fake_link.h"
+#include "util/memory_fixture.h"
 
 enum {
 	RANKS = 20,
@@ -38,8 +39,6 @@ static struct {
 	struct fake_link link;
 	struct outbox outbox;
 	struct endpoint_sparse *endpoint;
-	uint32_t short_at, got; /* of memory; 0: there is enough */
-	int held;               /* pieces of it */
 	uint32_t count;
 	struct {
 		struct link_address to;
@@ -47,24 +46,6 @@ static struct {
 		uint8_t at[BYTES];
 	} sent[SENT_MAX];
 } t;
-
-void *__real_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-	bool is_there = !t.short_at || ++t.got != t.short_at;
-
-	t.held += is_there;
-	return is_there ? __real_calloc(count, bytes) : NULL;
-}
-
-void __real_free(void *at);
-void __wrap_free(void *at);
-void __wrap_free(void *at)
-{
-	t.held -= !!at;
-	__real_free(at);
-}
 
 static void note(const struct link_address *peer, const uint8_t *at, uint32_t bytes)
 {
@@ -101,6 +82,7 @@ static void begin_as(bool has_copy)
 	const struct endpoint_sparse_options options = options_of(has_copy);
 
 	memset(&t, 0, sizeof(t));
+	memory_count(0);
 	fake_link_init(&t.link, begin_ns, note);
 	assert_int_equal(outbox_open(&t.outbox, &t.link.link), 0);
 	assert_int_equal(endpoint_sparse_open(&t.endpoint, &options), 0);
@@ -124,8 +106,8 @@ static int end(void **state)
 {
 	(void)state;
 	endpoint_sparse_close(t.endpoint);
-	assert_int_equal(t.held, 0);
 	outbox_close(&t.outbox);
+	assert_int_equal(memory.held, 0);
 	return 0;
 }
 
@@ -221,13 +203,13 @@ static void stream__of_what_cannot_be_is_none(void **state)
 	/* The stream, three kinds of memory of pushes, three of the copy. */
 	options = options_of(true);
 	for (asked = 1; asked < 50; asked++) {
-		t.got = 0;
-		t.short_at = asked;
+		memory.asked = 0;
+		memory.missing = asked;
 		if (!endpoint_sparse_open(&endpoint, &options))
 			break;
 		assert_null(endpoint);
 	}
-	t.short_at = 0;
+	memory.missing = 0;
 	assert_int_equal(asked, 8);
 	endpoint_sparse_close(endpoint);
 	options.kept_max = WINDOW;
@@ -584,10 +566,10 @@ static void copy__begins_anew_with_another_map(void **state)
 	give_bcast(1, 0, 1, 5, 50);
 	endpoint_sparse_switch(t.endpoint, INDEX, &at_switch, 2, MAP + 1);
 	assert_int_equal(copy->told, 2);
-	t.got = 0;
-	t.short_at = 2;
+	memory.asked = 0;
+	memory.missing = 2;
 	assert_int_equal(endpoint_sparse_map(t.endpoint, MAP + 1, 40), -ENOMEM);
-	t.short_at = 0;
+	memory.missing = 0;
 	packet = header(SPARSE_RESUME, 2, 2);
 	packet.map = MAP + 1;
 	give(packet, 0, 0);

@@ -19,6 +19,7 @@
 #include "core/rto.h"
 #include "dataplane/fake_link.h"
 #include "dataplane/home_sparse.h"
+#include "util/memory_fixture.h"
 
 /* Not every test needs all of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -43,8 +44,6 @@ static struct {
 	struct outbox outbox;
 	struct home_sparse *home;
 	uint64_t random;
-	uint32_t short_at, got; /* of memory; 0: there is enough */
-	int held;               /* pieces of it */
 	/* what was recorded */
 	uint32_t records;
 	struct server_sparse_record last;
@@ -61,24 +60,6 @@ static const struct link_address at_switch = { .ip = { 1 }, .port = 7171 },
 				 at_other = { .ip = { 1 }, .port = 7172 },
 				 at_worker[WORKERS] = { { .ip = { 2 }, .port = 50 },
 							{ .ip = { 3 }, .port = 50 } };
-
-void *__real_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-	bool is_there = !t.short_at || ++t.got != t.short_at;
-
-	t.held += is_there;
-	return is_there ? __real_calloc(count, bytes) : NULL;
-}
-
-void __real_free(void *at);
-void __wrap_free(void *at);
-void __wrap_free(void *at)
-{
-	t.held -= !!at;
-	__real_free(at);
-}
 
 static void note(const struct link_address *peer, const uint8_t *packet, uint32_t bytes)
 {
@@ -137,6 +118,7 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(&t, 0, sizeof(t));
+	memory_count(0);
 	fake_link_init(&t.link, begin_ns, note);
 	t.random = 0xfeed;
 	assert_int_equal(outbox_open(&t.outbox, &t.link.link), 0);
@@ -148,8 +130,8 @@ static int finish(void **state)
 {
 	(void)state;
 	home_sparse_close(t.home);
-	assert_int_equal(t.held, 0);
 	outbox_close(&t.outbox);
+	assert_int_equal(memory.held, 0);
 	return 0;
 }
 

@@ -168,10 +168,10 @@ static void remap__begins_a_generation_with_as_many_ranks(void **state)
 	(void)state;
 	go();
 	give_part(&at_switch, 1, 0);
-	t.got = 0;
-	t.short_at = 2;
+	memory.asked = 0;
+	memory.missing = 2;
 	assert_int_equal(home_sparse_remap(t.home, MAP + 1, 400), -ENOMEM);
-	t.short_at = 0;
+	memory.missing = 0;
 	assert_int_equal(sparse_fences(server()->generation), 1);
 	assert_int_equal(home_sparse_remap(t.home, MAP + 1, 400), 0);
 	assert_int_equal(sparse_fences(server()->generation), 2);

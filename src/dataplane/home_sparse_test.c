@@ -24,13 +24,13 @@ static void home__without_memory_is_none(void **state)
 	(void)state;
 	options.values = values;
 	for (asked = 1; asked < 100; asked++) {
-		t.got = 0;
-		t.short_at = asked;
+		memory.asked = 0;
+		memory.missing = asked;
 		if (!home_sparse_open(&home, &options))
 			break;
 		assert_null(home);
 	}
-	t.short_at = 0;
+	memory.missing = 0;
 	assert_int_equal(asked, 12);
 	home_sparse_close(home);
 }

@@ -5,68 +5,21 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
 #include "glm/train_fixture.h"
+#include "util/memory_fixture.h"
 
 enum { ROWS = 40, FEATURES = 12, THREADS = 2, PIECES_MAX = 200 };
 
-/* Pieces of memory: taken and not given back; asked for; and the one that there is not, 0: all are there. */
-static struct {
-	atomic_int held;
-	atomic_uint asked;
-	unsigned missing;
-	uint32_t aborts;
-	bool is_counting;
-} memory;
-
-static void *taken(void *at)
-{
-	memory.held += at && memory.is_counting;
-	return at;
-}
-
-static bool is_missing(void)
-{
-	return memory.is_counting && ++memory.asked == memory.missing;
-}
-
-void *__real_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes)
-{
-	return is_missing() ? NULL : taken(__real_malloc(bytes));
-}
-
-void *__real_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-	return is_missing() ? NULL : taken(__real_calloc(count, bytes));
-}
-
-void *__real_aligned_alloc(size_t align, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-	return is_missing() ? NULL : taken(__real_aligned_alloc(align, bytes));
-}
-
-void __real_free(void *at);
-void __wrap_free(void *at);
-void __wrap_free(void *at)
-{
-	memory.held -= at && memory.is_counting;
-	__real_free(at);
-}
+static uint32_t aborts;
 
 static void count_abort(struct exchange *exchange)
 {
 	(void)exchange;
-	memory.aborts++;
+	aborts++;
 }
 
 /* All that a training does. 0, or -1 and why. */
@@ -146,12 +99,9 @@ static unsigned pieces_of(const struct glm_options *options, uint32_t threads, b
 		int result;
 
 		assert_true(missing < PIECES_MAX);
-		memory.held = 0;
-		memory.asked = 0;
-		memory.aborts = 0;
-		memory.missing = missing;
+		aborts = 0;
 		error[0] = 0;
-		memory.is_counting = true;
+		memory_count(missing);
 		result = is_load ? load_all(&data, options, exchange, bytes, count, error)
 				 : train_all(&data, options, exchange, error);
 		memory.is_counting = false;
@@ -163,7 +113,7 @@ static unsigned pieces_of(const struct glm_options *options, uint32_t threads, b
 			fail_msg("without piece %u: %s", missing, error);
 	}
 	assert_string_equal(error, "");
-	assert_int_equal(memory.aborts, 0);
+	assert_int_equal(aborts, 0);
 	assert_true(memory.asked < missing); /* nothing was missing */
 	free(bytes);
 	exchange->ops->close(exchange);

@@ -17,57 +17,9 @@
 #include "hot/live.h"
 #include "hot/map.h"
 #include "hot/zipf.h"
+#include "util/memory_fixture.h"
 
 enum { KEYS = 500, PIECES_MAX = 100 };
-
-/* Pieces of memory: taken and not given back; asked for; and the one that there is not, 0: all are there. */
-static struct {
-	bool is_counting;
-	int held;
-	unsigned asked, missing;
-} memory;
-
-static void *taken(void *at)
-{
-	memory.held += at && memory.is_counting;
-	return at;
-}
-
-static bool is_missing(void)
-{
-	return memory.is_counting && ++memory.asked == memory.missing;
-}
-
-void *__real_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes)
-{
-	return is_missing() ? NULL : taken(__real_malloc(bytes));
-}
-
-void *__real_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-	return is_missing() ? NULL : taken(__real_calloc(count, bytes));
-}
-
-void *__real_realloc(void *at, size_t bytes);
-void *__wrap_realloc(void *at, size_t bytes);
-void *__wrap_realloc(void *at, size_t bytes)
-{
-	void *more = is_missing() ? NULL : __real_realloc(at, bytes);
-
-	return at ? more : taken(more);
-}
-
-void __real_free(void *at);
-void __wrap_free(void *at);
-void __wrap_free(void *at)
-{
-	memory.held -= at && memory.is_counting;
-	__real_free(at);
-}
 
 /* How often it asks for memory, of which each piece is missing once. It is 0, or -1. */
 static unsigned pieces_of(int (*job)(void))
@@ -75,10 +27,7 @@ static unsigned pieces_of(int (*job)(void))
 	for (unsigned missing = 1; missing < PIECES_MAX; missing++) {
 		int result;
 
-		memory.held = 0;
-		memory.asked = 0;
-		memory.missing = missing;
-		memory.is_counting = true;
+		memory_count(missing);
 		result = job();
 		memory.is_counting = false;
 		if (memory.held)
