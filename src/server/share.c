@@ -32,15 +32,14 @@ _Static_assert(CONNECTIONS_ALL / CONNECTIONS_FEW_PART == 1024, "as R-CT-55 says"
 static uint64_t number_in(const char *path)
 {
 	unsigned long long value;
-	uint64_t got = 0; /* of "max" */
 	FILE *file = fopen(path, "re");
+	int got;
 
 	if (!file)
 		return 0;
-	if (fscanf(file, "%llu", &value) == 1)
-		got = value;
+	got = fscanf(file, "%llu", &value);
 	fclose(file);
-	return got;
+	return got == 1 ? value : 0; /* of "max" nothing is got */
 }
 
 /* The least limit of our control group and of those around it; 0: none. */
