@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Standstill: all have called an operation, they describe it alike, and a member gets no result of it or of
- * anything else. Nothing that control knows of explains that, so it ends, after the heartbeat time, with
- * the name of who sent what no sound member sends. docs/protocol.md, R-CT-40.
+ * anything else. Nothing that control knows of explains that, so it ends with the name of who sent what no
+ * sound member sends; not before a silence would have ended it. docs/protocol.md, R-CT-40.
  *
  * The clock is the aggregator's, one per member: it runs while STALLs of one number keep coming that tell
  * of no result, and begins anew with whatever may explain the wait: a result, another number, a STALL that
@@ -19,9 +19,9 @@ static const uint64_t still_min_ns =
 
 static uint64_t limit_ns(const struct turn *turn)
 {
-	uint64_t heartbeat_ns = turn->config->heartbeat_ns;
+	uint64_t silence_ns = time_silence_ns(turn);
 
-	return heartbeat_ns > still_min_ns ? heartbeat_ns : still_min_ns;
+	return silence_ns > still_min_ns ? silence_ns : still_min_ns;
 }
 
 static void forget(struct admission_member *member)

@@ -50,16 +50,16 @@ static void stalls(uint32_t seconds, uint32_t still_ms)
 	}
 }
 
-static void admission__what_stands_still_for_the_heartbeat_time_ends(void **state)
+static void admission__what_stands_still_for_as_long_as_a_silence_ends(void **state)
 {
 	(void)state;
-	stalls(10, 500);
+	stalls(14, 500);
 	assert_state(ADMISSION_STARTED);
-	stalls(1, 10500);
+	stalls(1, 14500);
 	assert_text(
 		CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		"operation 3 stands still: all ranks have called it, and rank 0 on host10 had no "
-		"result for 10.0 s; the aggregator refused no packet of any rank: the network "
+		"result for 14.0 s; the aggregator refused no packet of any rank: the network "
 		"loses them, or a rank sends none");
 	assert_state(ADMISSION_DRAIN);
 }
@@ -78,11 +78,11 @@ static void admission__who_sent_what_does_not_fit_is_named(void **state)
 	assert_int_equal(t.log_level, ADMISSION_LOG_LIMITED); /* anybody can cause it */
 	step((struct admission_event){
 		.type = ADMISSION_MISFIT, .rank = 2, .misfit = MISFIT_SLOT, .count = 4 });
-	stalls(11, 500);
+	stalls(15, 500);
 	assert_text(
 		CONTROL_TIMEOUT, 2,
 		"operation 3 stands still: all ranks have called it, and rank 0 on host10 had no "
-		"result for 10.0 s; rank 2 on host12 sent 512 or more packets that do not fit "
+		"result for 14.0 s; rank 2 on host12 sent 512 or more packets that do not fit "
 		"(more lanes than agreed)");
 }
 
@@ -92,7 +92,7 @@ static void admission__the_one_that_waits_for_longest_is_told_of(void **state)
 	(void)state;
 	struct control_op next = allreduce(4, 6);
 
-	for (uint32_t i = 0; i < 12 && t.admission->state == ADMISSION_STARTED; i++) {
+	for (uint32_t i = 0; i < 16 && t.admission->state == ADMISSION_STARTED; i++) {
 		pass(500);
 		stall(11, 4, 500 + i * 1000);
 		say_opinfo(10, 5, (struct control_op[]){ stuck, next }, 2);
@@ -114,7 +114,7 @@ static void admission__results_that_come_seldom_are_results(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < 20; i++)
-		stalls(8, 500); /* and then one has come */
+		stalls(12, 500); /* and then one has come */
 	assert_state(ADMISSION_STARTED);
 }
 
@@ -134,7 +134,7 @@ static void admission__another_number_is_another_standstill(void **state)
 	(void)state;
 	for (uint64_t number = 3; number < 10; number++) {
 		stuck = allreduce(number, 6);
-		for (uint32_t i = 0; i < 8; i++) {
+		for (uint32_t i = 0; i < 12; i++) {
 			pass(1000);
 			stall(10, number, i * 1000);
 			for (uint32_t rank = 0; rank < 3; rank++)
@@ -155,9 +155,9 @@ static void admission__a_rank_that_has_not_called_explains_it(void **state)
 		say_opinfo(12, 4, &stuck, 1);
 	}
 	assert_state(ADMISSION_STARTED);
-	stalls(9, 60000); /* and has now: the time begins with that */
+	stalls(13, 60000); /* and has now: the time begins with that */
 	assert_state(ADMISSION_STARTED);
-	stalls(3, 69000);
+	stalls(3, 73000);
 	assert_state(ADMISSION_DRAIN);
 }
 
@@ -169,27 +169,27 @@ static void admission__a_slow_answer_explains_it(void **state)
 	pass(1000);
 	stall(10, 3, 5500);
 	say_opinfo(10, 4, &stuck, 1);
-	for (uint32_t i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 12; i++) {
 		pass(1000);
 		stall(10, 3, 6500 + i * 1000);
 	}
 	answers();
 	assert_state(ADMISSION_STARTED);
-	stalls(9, 14500);
+	stalls(13, 18500);
 	assert_state(ADMISSION_STARTED);
-	stalls(3, 23500);
+	stalls(3, 31500);
 	assert_state(ADMISSION_DRAIN);
 }
 
 static void admission__a_daemon_that_overslept_begins_to_wait_anew(void **state)
 {
 	(void)state;
-	stalls(9, 500);
+	stalls(13, 500);
 	pass(20000);
-	stall(10, 3, 29500);
+	stall(10, 3, 33500);
 	answers();
 	assert_state(ADMISSION_STARTED);
-	stalls(8, 30500);
+	stalls(12, 34500);
 	assert_state(ADMISSION_STARTED);
 }
 
@@ -231,12 +231,12 @@ static void admission__who_heartbeats_and_never_answers_is_named(void **state)
 	stall(10, 3, 500);
 	say_opinfo(10, 4, &stuck, 1);
 	say_opinfo(12, 4, &stuck, 1);
-	for (uint32_t i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 13; i++)
 		pass(1000);
 	assert_state(ADMISSION_STARTED);
 	pass(1000);
 	assert_text(CONTROL_REMOTE, 1,
-		    "rank 1 on host11 is heard, but has not said for 10000 ms what it has called");
+		    "rank 1 on host11 is heard, but has not said for 14000 ms what it has called");
 }
 
 /* Who waits hears of the progress in the same second: that must not take the verdict's place. */
@@ -248,12 +248,12 @@ static void admission__a_verdict_is_not_lost_to_a_line_of_progress(void **state)
 	stall(10, 3, 500);
 	say_opinfo(10, 4, &stuck, 1);
 	say_opinfo(12, 4, &stuck, 1);
-	for (uint32_t i = 0; i < 10; i++) {
+	for (uint32_t i = 0; i < 14; i++) {
 		say_type(20, CONTROL_HEARTBEAT);
 		pass(1000);
 	}
 	assert_text(CONTROL_REMOTE, 1,
-		    "rank 1 on host11 is heard, but has not said for 10000 ms what it has called");
+		    "rank 1 on host11 is heard, but has not said for 14000 ms what it has called");
 	assert_state(ADMISSION_DRAIN);
 }
 
@@ -301,7 +301,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			admission__what_stands_still_for_the_heartbeat_time_ends, begin, tear_down),
+			admission__what_stands_still_for_as_long_as_a_silence_ends, begin,
+			tear_down),
 		cmocka_unit_test_setup_teardown(admission__who_sent_what_does_not_fit_is_named,
 						begin, tear_down),
 		TEST(admission__the_one_that_waits_for_longest_is_told_of),

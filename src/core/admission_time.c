@@ -194,12 +194,17 @@ void time_heard(struct turn *turn)
 		member->peer.heard_ns = turn->event->now_ns;
 }
 
-/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. Who has not said READY may not know how long a
- * heartbeat time is. */
+/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
+uint64_t time_silence_ns(const struct turn *turn)
+{
+	return turn->config->heartbeat_ns + 2 * beat_interval_ns(turn);
+}
+
+/* Who has not said READY may not know how long a heartbeat time is. */
 static uint64_t silence_ns(const struct turn *turn, const struct admission_peer *peer)
 {
 	const struct admission_member *member = turn_find_member(turn, peer->connection);
-	uint64_t running_ns = turn->config->heartbeat_ns + 2 * beat_interval_ns(turn);
+	uint64_t running_ns = time_silence_ns(turn);
 	bool has_time = member && member->presence != ADMISSION_JOINED;
 
 	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;

@@ -509,7 +509,7 @@ void world_aggregator(struct world *world, struct admission_event event)
 		event.generation = world->state.generation[job_aggregator(world, world->at)];
 		event.random = world->at ? 1 : world->state.lives + 1u;
 		if (world->config->has_clock && !event.now_ns) {
-			event.now_ns = world->admission[world->at].heartbeat_ns;
+			event.now_ns = STILL * STILL_SPAN_MS * 1000000ull;
 			set_clocks(world, event.now_ns);
 		}
 		if (world->config->has_clock)

@@ -27,7 +27,7 @@ enum {
 	SPANS_MAX = 128,
 	STILL_SPAN_MS =
 		2000, /* what passes at a time: STALLs may be so far apart, a round may not be so slow */
-	STILL = 5, /* of these: the heartbeat time */
+	STILL = 7, /* of these: the heartbeat time and two beats */
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +

@@ -353,7 +353,7 @@ static const struct control_config misfit = {
 	TWO, .has_clock = true, .may = { [FAULT_MISFIT] = 1, [FAULT_DUMB] = 1 }, .causes = LOST,
 };
 static const struct control_config patient = {
-	TWO, .has_clock = true, .may = { [FAULT_STOP] = 1, [FAULT_SECOND] = 6 }, .causes = LOST,
+	TWO, .has_clock = true, .may = { [FAULT_STOP] = 1, [FAULT_SECOND] = 8 }, .causes = LOST,
 };
 /* clang-format on */
 

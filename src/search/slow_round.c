@@ -12,8 +12,7 @@ uint32_t slow_reached[SLOW_REACHED];
 
 static uint64_t patience_ns(const struct slow_step *step)
 {
-	return step->config->heartbeat_ns > 3 * SECOND_NS ? step->config->heartbeat_ns
-							  : 3 * SECOND_NS;
+	return slow_silence_ns(step) > 3 * SECOND_NS ? slow_silence_ns(step) : 3 * SECOND_NS;
 }
 
 static void ask(struct slow_step *step, enum admission_query query, uint64_t from)

@@ -53,10 +53,15 @@ static uint64_t beat_ns(const struct slow_step *step)
 	return fifth_ns < 2 * SECOND_NS ? fifth_ns : 2 * SECOND_NS;
 }
 
+uint64_t slow_silence_ns(const struct slow_step *step)
+{
+	return step->config->heartbeat_ns + 2 * beat_ns(step);
+}
+
 /* R-CT-8: who waits or has not said READY does not know a shorter time. */
 static uint64_t limit_of(const struct slow_step *step, const struct slow_person *person)
 {
-	uint64_t limit_ns = step->config->heartbeat_ns + 2 * beat_ns(step);
+	uint64_t limit_ns = slow_silence_ns(step);
 
 	if ((person->place == SLOW_WAITS || person->place == SLOW_JOINED) &&
 	    limit_ns < 10 * SECOND_NS)
