@@ -12,6 +12,7 @@ enum { WATCHES_LEAST = 12 };
 
 static const uint64_t WATCH_NS = 500000000;       /* nothing for so long: a full HELLO, and again */
 static const uint64_t WATCH_AGAIN_NS = 100000000; /* ... while it has no answer */
+static const uint64_t WATCH_LATE_NS = 1000000000; /* for so long nobody has asked */
 static const uint64_t SHORT_NS =
 	1000000000; /* short ones have an answer for so long: it is the MTU */
 
@@ -111,9 +112,11 @@ bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
 		const struct shard_state *state = &endpoint->shards[shard];
 		bool is_short = state->answered_ns && now_ns < state->short_ns + SHORT_NS;
 
-		/* So many, too: who has overslept has said few. */
+		/* So many, too: who has overslept has said few. The thread that says them reads the answers, and
+		 * may oversleep alone. */
 		if (!state->full_ns || state->watches < WATCHES_LEAST ||
-		    now_ns < state->full_ns + ENDPOINT_PATH_NS)
+		    now_ns < state->full_ns + ENDPOINT_PATH_NS ||
+		    now_ns > state->watch_ns + WATCH_LATE_NS)
 			continue;
 		/* A link that is back may let a short one through first. */
 		if (is_short && now_ns < state->answered_ns + SHORT_NS)

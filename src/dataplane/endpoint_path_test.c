@@ -242,6 +242,23 @@ static void path__asked_few_times_since_its_last_answer_is_not_lost(void **state
 	assert_true(is_lost(&path));
 }
 
+/* The thread that asks has no processor, another one judges: what came meanwhile is not read. */
+static void path__that_nobody_asks_at_present_is_not_lost(void **state)
+{
+	struct endpoint_path path;
+
+	(void)state;
+	begin();
+	submit();
+	pass(5800);
+	t.now_ns += 800 * ms;
+	assert_true(is_lost(&path));
+	t.now_ns += 300 * ms;
+	assert_false(is_lost(&path));
+	pass(200);
+	assert_true(is_lost(&path));
+}
+
 /* A link that was down is back: a short answer comes, and a full one a little later. */
 static void path__that_is_back_may_answer_short_packets_first(void **state)
 {
@@ -455,6 +472,8 @@ int main(void)
 			path__that_answers_short_packets_only_is_lost_after_5_s, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			path__asked_few_times_since_its_last_answer_is_not_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(path__that_nobody_asks_at_present_is_not_lost,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__that_is_back_may_answer_short_packets_first,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(path__knocked_at_tells_when_it_has_answered, set_up,

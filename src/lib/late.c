@@ -7,9 +7,11 @@
 enum {
 	LOOK_MS = 250, /* how often the oldest operation is looked at */
 	STALL_MS = 500,
-	ALIVE_MS = 2500, /* a heartbeat is never longer in coming */
-	BEATS = 5,       /* in a heartbeat time */
-	BEAT_MS = 2000,  /* at most between two */
+	ALIVE_MS = 2500,   /* a heartbeat is never longer in coming */
+	BLOCKED_MS = 5000, /* nothing by UDP: at least so long, */
+	BLOCKED_MS_MAX = 10000,
+	BEATS = 5,      /* in a heartbeat time */
+	BEAT_MS = 2000, /* at most between two */
 	STALL_AGAIN_MS = 1000,
 };
 
@@ -153,9 +155,22 @@ static void look_at_tcp(struct seat *seat, uint64_t now_ns)
 		seat->regular_ns = now_ns;
 }
 
-/* A path that carries nothing any more; or no packets of full size, while it still answers short ones. If
- * it answers nothing, the aggregator must have been heard by TCP all the while: else it is dead, or stopped, or the link
- * was down, and is just back. */
+/* It answers nothing. The aggregator must have been heard by TCP all the while: else it is dead, or stopped, or the link
+ * was down, and is just back. Its shard's thread alone may get no processor for seconds, where there is far too much to
+ * do. */
+static bool is_blocked(struct seat *seat, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t least_ns = seat->member.heartbeat_ns;
+
+	if (least_ns < BLOCKED_MS * ns_per_ms)
+		least_ns = BLOCKED_MS * ns_per_ms;
+	if (least_ns > BLOCKED_MS_MAX * ns_per_ms)
+		least_ns = BLOCKED_MS_MAX * ns_per_ms;
+	return now_ns >= since_ns + least_ns &&
+	       regular_for_ns(seat, since_ns, now_ns) >= ALIVE_MS * ns_per_ms;
+}
+
+/* A path that carries nothing any more; or no packets of full size, while it still answers short ones. */
 static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct seat *seat = &comm->membership->seats[0];
@@ -170,10 +185,9 @@ static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t
 	is_lost = endpoint_path_lost(comm->endpoint, now_ns, &path);
 	if (is_lost)
 		seat = seat_of_shard(comm, path.shard);
-	is_lost = is_lost && (path.is_short_heard ||
-			      regular_for_ns(seat, path.since_ns, now_ns) >= ALIVE_MS * ns_per_ms);
+	is_lost = is_lost && (path.is_short_heard || is_blocked(seat, path.since_ns, now_ns));
 	if (is_lost)
-		paths_say_lost(comm, &path, text);
+		paths_say_lost(comm, &path, now_ns - path.since_ns, text);
 	comm_unlock(comm);
 	if (is_lost)
 		membership_do(comm, seat, codec, &event);

@@ -50,7 +50,7 @@ uint64_t __wrap_endpoint_welcomed_ns(const struct endpoint *its, uint32_t shard)
 void __wrap_endpoint_knock(struct endpoint *its, uint32_t shard);
 bool __wrap_endpoint_path_lost(struct endpoint *its, uint64_t now_ns, struct endpoint_path *path);
 void __wrap_paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
-			   char text[CONTROL_TEXT_BYTES]);
+			   uint64_t for_ns, char text[CONTROL_TEXT_BYTES]);
 void __wrap_membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 			  struct member_event *event);
 void __wrap_background_kick(void);
@@ -88,9 +88,10 @@ bool __wrap_endpoint_path_lost(struct endpoint *its, uint64_t now_ns, struct end
 }
 
 void __wrap_paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
-			   char text[CONTROL_TEXT_BYTES])
+			   uint64_t for_ns, char text[CONTROL_TEXT_BYTES])
 {
 	assert_ptr_equal(comm, &test.comm);
+	assert_true(for_ns == test.now_ns - path->since_ns);
 	snprintf(text, CONTROL_TEXT_BYTES, "shard %u", path->shard);
 }
 
@@ -430,22 +431,39 @@ static void path__is_lost_if_tcp_has_worked_for_as_long(void **state)
 	test.path = (struct endpoint_path){ .shard = 3, .since_ns = begin_ns + 1000 * ms_ns };
 	look(begin_ns);
 	assert_int_equal(test.events_count, 0);
-	look(begin_ns + 3500 * ms_ns - 1);
-	assert_int_equal(test.events_count, 0);
-	look(begin_ns + 3500 * ms_ns);
+	look(begin_ns + 11000 * ms_ns);
 	assert_int_equal(test.events_count, 1);
 	assert_ptr_equal(test.events[0].seat, &test.membership.seats[2]);
 	/* A word over TCP was late: from the next on it counts anew. */
-	silent_look(2, begin_ns + 6000 * ms_ns, begin_ns + 3500 * ms_ns);
+	silent_look(2, begin_ns + 13500 * ms_ns, begin_ns + 11000 * ms_ns);
 	assert_int_equal(test.events_count, 1);
-	silent_look(2, begin_ns + 6000 * ms_ns + 1, begin_ns + 3500 * ms_ns);
+	silent_look(2, begin_ns + 13500 * ms_ns + 1, begin_ns + 11000 * ms_ns);
 	assert_int_equal(test.events_count, 0);
-	look(begin_ns + 6100 * ms_ns);
+	look(begin_ns + 13600 * ms_ns);
 	assert_int_equal(test.events_count, 0);
-	look(begin_ns + 8600 * ms_ns - 1);
+	look(begin_ns + 16100 * ms_ns - 1);
 	assert_int_equal(test.events_count, 0);
-	look(begin_ns + 8600 * ms_ns);
+	look(begin_ns + 16100 * ms_ns);
 	assert_int_equal(test.events_count, 1);
+}
+
+/* A thread that gets no processor for seconds is no firewall. */
+static void path__is_lost_after_the_heartbeat_time_but_not_below_5_s_nor_above_10_s(void **state)
+{
+	static const uint64_t heartbeat_ms[] = { 1000, 7000, 60000 },
+			      lost_ms[] = { 5000, 7000, 10000 };
+
+	(void)state;
+	test.is_path_lost = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		test.membership.seats[2].member.heartbeat_ns = heartbeat_ms[i] * ms_ns;
+		test.path = (struct endpoint_path){ .shard = 3, .since_ns = begin_ns };
+		look(begin_ns);
+		look(begin_ns + lost_ms[i] * ms_ns - 1);
+		assert_int_equal(test.events_count, 0);
+		look(begin_ns + lost_ms[i] * ms_ns);
+		assert_int_equal(test.events_count, 1);
+	}
 }
 
 int main(void)
@@ -462,6 +480,7 @@ int main(void)
 		T(silence__ends_with_a_welcome_which_is_told_once),
 		T(path__that_carries_only_short_packets_is_lost_at_once),
 		T(path__is_lost_if_tcp_has_worked_for_as_long),
+		T(path__is_lost_after_the_heartbeat_time_but_not_below_5_s_nor_above_10_s),
 #undef T
 	};
 

@@ -296,10 +296,10 @@ void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_B
 }
 
 void paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
-		    char text[CONTROL_TEXT_BYTES])
+		    uint64_t for_ns, char text[CONTROL_TEXT_BYTES])
 {
 	const struct link_address *address = endpoint_address(comm->endpoint, path->shard);
-	unsigned seconds = (unsigned)(ENDPOINT_PATH_NS / 1000000000);
+	unsigned seconds = (unsigned)(for_ns / 1000000000);
 	char peer[64];
 
 	link_address_format(address, peer);

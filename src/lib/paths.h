@@ -30,9 +30,9 @@ int paths_open(struct tally_comm *comm, const struct paths_grant *grants, uint32
 bool paths_is_v6(const struct tally_comm *comm);
 
 /* What is to be said of a path that no longer carries the job's packets: the kernel refuses them, or
- * endpoint_path_lost says so. Under comm's lock. */
+ * endpoint_path_lost says so, for for_ns now. Under comm's lock. */
 void paths_say_too_large(const struct tally_comm *comm, char text[CONTROL_TEXT_BYTES]);
 void paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
-		    char text[CONTROL_TEXT_BYTES]);
+		    uint64_t for_ns, char text[CONTROL_TEXT_BYTES]);
 
 #endif

@@ -249,13 +249,13 @@ static void paths__that_are_lost_are_described(void **state)
 	(void)state;
 	assert_int_equal(paths_open(&comm, grants, 2, &lanes, text), TALLY_OK);
 	comm.lanes = 360;
-	paths_say_lost(&comm, &path, text);
+	paths_say_lost(&comm, &path, 5999999999, text);
 	assert_string_equal(
 		text, "UDP datagrams of 1464 bytes to the aggregator at 127.0.0.2:701 have had no "
 		      "answer for 5 s, short ones have: the MTU of the path has fallen below "
 		      "1492: set the same MTU all the way, or cap packets (tallyd --lanes)");
 	path = (struct endpoint_path){ .shard = 0 };
-	paths_say_lost(&comm, &path, text);
+	paths_say_lost(&comm, &path, 5999999999, text);
 	assert_string_equal(text,
 			    "UDP to the aggregator at 127.0.0.1:700 worked when the job began, "
 			    "and has had no answer for 5 s, while TCP works (firewall?)");

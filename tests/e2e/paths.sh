@@ -214,10 +214,10 @@ case_firewall() {
 	ranks_start "$first" --elements 10000
 	ranks_fail "UDP blocked at the start" 10 "TCP to $first:7171 works, UDP" "7171" "firewall"
 	undrop
-	mid_job "UDP blocked in mid-job" 12 "UDP to the aggregator at $first:7171|firewall" \
+	mid_job "UDP blocked in mid-job" 16 "UDP to the aggregator at $first:7171|firewall" \
 		drop ipproto udp dport 7171
 	undrop
-	mid_job "UDP back blocked in mid-job" 12 "UDP to the aggregator at $first:7171|firewall" \
+	mid_job "UDP back blocked in mid-job" 16 "UDP to the aggregator at $first:7171|firewall" \
 		drop ipproto udp sport 7171
 	undrop
 	daemon_stop
