@@ -3,7 +3,8 @@
 #include "core/member_turn.h"
 
 enum {
-	HELLOS_MAX = 20, /* rounds of HELLOs, 100 ms apart: 2 s, however long we slept between */
+	HELLOS_MAX = 100, /* rounds of HELLOs, 100 ms apart: 10 s, however long we slept between */
+	HELLOS_ENOUGH = 20,      /* if short ones have an answer, or there is no more time */
 	HELLOS_BEFORE_SHORT = 5, /* then short ones too: is it the path's MTU? */
 };
 static const uint64_t retry_min_ns =
@@ -278,7 +279,7 @@ void begin_too_late(struct turn *turn)
 {
 	struct text text;
 
-	if (turn->member->state != MEMBER_HELLOING) {
+	if (turn->member->state != MEMBER_HELLOING || turn->member->hellos >= HELLOS_ENOUGH) {
 		begin_late(turn);
 		return;
 	}
@@ -307,11 +308,19 @@ uint64_t begin_late_at(const struct turn *turn)
 	}
 }
 
+/* An aggregator's thread may get no processor for seconds, where there is far too much to do. One that answers does. */
+static uint32_t hellos_max(const struct member *member)
+{
+	bool is_short = member->welcomed_short >> first_unwelcome(member) & 1;
+
+	return is_short ? HELLOS_ENOUGH : HELLOS_MAX;
+}
+
 void begin_tick_hello(struct turn *turn)
 {
 	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
 		return;
-	if (turn->member->hellos >= HELLOS_MAX)
+	if (turn->member->hellos >= hellos_max(turn->member))
 		begin_late(turn);
 	else
 		send_hellos(turn);

@@ -255,14 +255,21 @@ static void welcome(struct turn *turn)
 	never_again(slow, SLOW_HELLO);
 }
 
+static uint32_t first_unbound(const struct slow_member *slow)
+{
+	uint32_t shard = 0;
+
+	while (slow->shard[shard].is_bound)
+		shard++;
+	return shard;
+}
+
 /* A shard has not answered: the first of them is told. */
 static void not_welcome(struct turn *turn)
 {
 	struct slow_member *slow = turn->slow;
-	uint32_t shard = 0, bytes = 24 + 4 * slow_member_hello_lanes(slow);
+	uint32_t shard = first_unbound(slow), bytes = 24 + 4 * slow_member_hello_lanes(slow);
 
-	while (slow->shard[shard].is_bound)
-		shard++;
 	if (slow->shard[shard].has_answered_short)
 		slow_word(
 			"path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
@@ -323,7 +330,7 @@ static void is_late(struct turn *turn)
 
 static void time_is_over(struct turn *turn)
 {
-	if (turn->slow->state != MEMBER_HELLOING) {
+	if (turn->slow->state != MEMBER_HELLOING || turn->slow->rounds >= 20) {
 		is_late(turn);
 		return;
 	}
@@ -560,7 +567,8 @@ static void connection_tick(struct turn *turn, bool has_slept)
 	}
 	if (!is_due(turn, SLOW_HELLO))
 		return;
-	if (slow->rounds == 20)
+	if (slow->rounds == 100 ||
+	    (slow->rounds >= 20 && slow->shard[first_unbound(slow)].has_answered_short))
 		not_welcome(turn);
 	else
 		hello_round(turn);

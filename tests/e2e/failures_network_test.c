@@ -118,14 +118,15 @@ static void path_body(struct ranks *ranks, uint32_t rank)
 }
 
 /* The rank behind it says what to look at; the others are told what it said. */
-static void path_fails(struct ranks *ranks, int here, const char *const words[RANKS_WORDS_MAX])
+static void path_fails(struct ranks *ranks, double after_s,
+		       const char *const words[RANKS_WORDS_MAX])
 {
 	assert_true(end(ranks));
 	ranks->is_killed[0] = ranks->is_killed[1] = true;
-	assert_true(ranks_have_reported(ranks, here, 2 + limit_s, words));
+	assert_true(ranks_have_reported(ranks, TALLY_ERR_SYSTEM, after_s + limit_s, words));
 	ranks->is_killed[0] = ranks->is_killed[1] = false;
 	ranks->is_killed[FAR] = true;
-	assert_true(ranks_have_reported(ranks, TALLY_ERR_REMOTE, 2 + limit_s, words));
+	assert_true(ranks_have_reported(ranks, TALLY_ERR_REMOTE, after_s + limit_s, words));
 }
 
 static void network__that_passes_tcp_but_not_udp_is_named_at_init(void **state)
@@ -139,7 +140,7 @@ static void network__that_passes_tcp_but_not_udp_is_named_at_init(void **state)
 	proxy->orders->rank = FAR;
 	proxy->orders->is_udp_blocked = true;
 	go(&ranks);
-	path_fails(&ranks, TALLY_ERR_SYSTEM, words);
+	path_fails(&ranks, 10, words);
 }
 
 /* 360 lanes are 1464 bytes. */
@@ -156,7 +157,7 @@ static void network__whose_mtu_is_below_the_interfaces_is_named_at_init(void **s
 	proxy->orders->rank = FAR;
 	proxy->orders->udp_bytes_max = 1200;
 	go(&ranks);
-	path_fails(&ranks, TALLY_ERR_SYSTEM, words);
+	path_fails(&ranks, 2, words);
 }
 
 /* ---- the path fails after the start, while TCP passes ---- */

@@ -212,7 +212,7 @@ case_firewall() {
 	daemon_start "$first" || return
 	drop ipproto udp dport 7171
 	ranks_start "$first" --elements 10000
-	ranks_fail "UDP blocked at the start" 10 "TCP to $first:7171 works, UDP" "7171" "firewall"
+	ranks_fail "UDP blocked at the start" 16 "TCP to $first:7171 works, UDP" "7171" "firewall"
 	undrop
 	mid_job "UDP blocked in mid-job" 16 "UDP to the aggregator at $first:7171|firewall" \
 		drop ipproto udp dport 7171
