@@ -105,28 +105,24 @@ static void watch_path(struct endpoint *endpoint, uint32_t shard)
 		endpoint_hello(endpoint, shard, state->serial + 1, WIRE_HELLO_LANES);
 }
 
-bool endpoint_path_lost(const struct endpoint *endpoint, uint64_t now_ns,
+bool endpoint_path_lost(const struct endpoint *endpoint, uint32_t shard, uint64_t now_ns,
 			struct endpoint_path *path)
 {
-	for (uint32_t shard = 0; endpoint->lanes && shard < endpoint->map.shards; shard++) {
-		const struct shard_state *state = &endpoint->shards[shard];
-		bool is_short = state->answered_ns && now_ns < state->short_ns + SHORT_NS;
+	const struct shard_state *state = &endpoint->shards[shard];
+	bool is_short = state->answered_ns && now_ns < state->short_ns + SHORT_NS;
 
-		/* So many, too: who has overslept has said few. The thread that says them reads the answers, and
-		 * may oversleep alone. */
-		if (!state->full_ns || state->watches < WATCHES_LEAST ||
-		    now_ns < state->full_ns + ENDPOINT_PATH_NS ||
-		    now_ns > state->watch_ns + WATCH_LATE_NS)
-			continue;
-		/* A link that is back may let a short one through first. */
-		if (is_short && now_ns < state->answered_ns + SHORT_NS)
-			continue;
-		*path = (struct endpoint_path){ .shard = shard,
-						.since_ns = state->full_ns,
-						.is_short_heard = is_short };
-		return true;
-	}
-	return false;
+	/* So many, too: who has overslept has said few. The thread that says them reads the answers, and may
+	 * oversleep alone. */
+	if (!endpoint->lanes || !state->full_ns || state->watches < WATCHES_LEAST ||
+	    now_ns < state->full_ns + ENDPOINT_PATH_NS || now_ns > state->watch_ns + WATCH_LATE_NS)
+		return false;
+	/* A link that is back may let a short one through first. */
+	if (is_short && now_ns < state->answered_ns + SHORT_NS)
+		return false;
+	*path = (struct endpoint_path){ .shard = shard,
+					.since_ns = state->full_ns,
+					.is_short_heard = is_short };
+	return true;
 }
 
 void endpoint_knock(struct endpoint *endpoint, uint32_t shard)

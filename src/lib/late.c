@@ -25,6 +25,34 @@ static uint32_t ms_between(uint64_t since_ns, uint64_t now_ns)
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
+static bool is_bound(const struct seat *seat)
+{
+	return seat->member.state == MEMBER_READY || seat->member.state == MEMBER_RUN ||
+	       seat->member.state == MEMBER_LEAVING;
+}
+
+/* Two HEARTBEATs are missing. */
+static bool is_quiet(const struct seat *seat, uint64_t now_ns)
+{
+	uint64_t beat_ns = seat->member.heartbeat_ns / BEATS;
+
+	if (beat_ns > BEAT_MS * ns_per_ms)
+		beat_ns = BEAT_MS * ns_per_ms;
+	return now_ns > seat->member.spoke_ns + 2 * beat_ns;
+}
+
+/* For how long there was no result that nothing explains. An aggregator that is quiet may be dead, or stopped: then it
+ * is to be named, for its silence (R-CT-8). */
+static uint32_t still_ms(const struct membership *membership, uint64_t progress_ns, uint64_t now_ns)
+{
+	uint64_t since_ns = membership->patience.since_ns;
+
+	for (uint32_t i = 0; i < membership->seats_count; i++)
+		if (is_bound(&membership->seats[i]) && is_quiet(&membership->seats[i], now_ns))
+			return 0;
+	return ms_between(since_ns > progress_ns ? since_ns : progress_ns, now_ns);
+}
+
 /* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
 static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {
@@ -53,9 +81,7 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 			patience->done = done;
 			patience->since_ns = now_ns;
 		}
-		event->still_ms = ms_between(patience->since_ns > progress_ns ? patience->since_ns
-									      : progress_ns,
-					     now_ns);
+		event->still_ms = still_ms(comm->membership, progress_ns, now_ns);
 		/* Another thread's clock may be ahead of when this turn began. */
 		is_late = now_ns > patience->since_ns &&
 			  now_ns - patience->since_ns >= STALL_MS * ns_per_ms &&
@@ -67,32 +93,12 @@ static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_e
 	return is_late;
 }
 
-static struct seat *seat_of_shard(const struct tally_comm *comm, uint32_t shard)
-{
-	struct membership *membership = comm->membership;
-	uint32_t i = 0;
-
-	while (i + 1 < membership->seats_count && shard >= membership->seats[i + 1].shards_first)
-		i++;
-	return &membership->seats[i];
-}
-
 /* ---- an aggregator that TCP says nothing of ---- */
 
-static bool is_bound(const struct seat *seat)
-{
-	return seat->member.state == MEMBER_READY || seat->member.state == MEMBER_RUN ||
-	       seat->member.state == MEMBER_LEAVING;
-}
-
-/* Two HEARTBEATs are missing. When the first one comes again our own may still wait, for as long as it was silent. */
+/* When the first HEARTBEAT comes again our own may still wait, for as long as it was silent. */
 static bool is_knocked_at(struct seat *seat, uint64_t now_ns)
 {
-	uint64_t beat_ns = seat->member.heartbeat_ns / BEATS;
-
-	if (beat_ns > BEAT_MS * ns_per_ms)
-		beat_ns = BEAT_MS * ns_per_ms;
-	if (now_ns > seat->member.spoke_ns + 2 * beat_ns)
+	if (is_quiet(seat, now_ns))
 		seat->knock_until_ns = now_ns + (now_ns - seat->member.spoke_ns);
 	return is_bound(seat) && now_ns < seat->knock_until_ns;
 }
@@ -171,25 +177,33 @@ static bool is_blocked(struct seat *seat, uint64_t since_ns, uint64_t now_ns)
 }
 
 /* A path that carries nothing any more; or no packets of full size, while it still answers short ones. */
+static bool find_lost(struct tally_comm *comm, struct seat *seat, uint64_t now_ns,
+		      struct endpoint_path *path)
+{
+	for (uint32_t i = 0; i < seat->shards_count; i++)
+		if (endpoint_path_lost(comm->endpoint, seat->shards_first + i, now_ns, path) &&
+		    (path->is_short_heard || is_blocked(seat, path->since_ns, now_ns)))
+			return true;
+	return false;
+}
+
 static void look_at_paths(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
-	struct seat *seat = &comm->membership->seats[0];
 	char text[CONTROL_TEXT_BYTES];
 	struct member_event event = {
 		.type = MEMBER_ERROR, .now_ns = now_ns, .cause = CONTROL_SYSTEM, .text = text
 	};
 	struct endpoint_path path;
-	bool is_lost;
+	struct seat *seat = NULL;
 
 	comm_lock(comm);
-	is_lost = endpoint_path_lost(comm->endpoint, now_ns, &path);
-	if (is_lost)
-		seat = seat_of_shard(comm, path.shard);
-	is_lost = is_lost && (path.is_short_heard || is_blocked(seat, path.since_ns, now_ns));
-	if (is_lost)
+	for (uint32_t i = 0; i < comm->membership->seats_count && !seat; i++)
+		if (find_lost(comm, &comm->membership->seats[i], now_ns, &path))
+			seat = &comm->membership->seats[i];
+	if (seat)
 		paths_say_lost(comm, &path, now_ns - path.since_ns, text);
 	comm_unlock(comm);
-	if (is_lost)
+	if (seat)
 		membership_do(comm, seat, codec, &event);
 }
 

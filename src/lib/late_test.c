@@ -29,6 +29,7 @@ static struct {
 	uint64_t now_ns, progress_ns, welcomed_ns[4], knocks[4];
 	bool is_path_lost;
 	struct endpoint_path path;
+	uint32_t shards_just_lost; /* others, whose aggregator TCP says too little of */
 	uint32_t kicks;
 	uint32_t events_count;
 	struct {
@@ -48,7 +49,8 @@ const struct worker *__wrap_endpoint_worker(const struct endpoint *its);
 uint64_t __wrap_endpoint_progress_ns(const struct endpoint *its);
 uint64_t __wrap_endpoint_welcomed_ns(const struct endpoint *its, uint32_t shard);
 void __wrap_endpoint_knock(struct endpoint *its, uint32_t shard);
-bool __wrap_endpoint_path_lost(struct endpoint *its, uint64_t now_ns, struct endpoint_path *path);
+bool __wrap_endpoint_path_lost(struct endpoint *its, uint32_t shard, uint64_t now_ns,
+			       struct endpoint_path *path);
 void __wrap_paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
 			   uint64_t for_ns, char text[CONTROL_TEXT_BYTES]);
 void __wrap_membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
@@ -79,12 +81,16 @@ void __wrap_endpoint_knock(struct endpoint *its, uint32_t shard)
 	test.knocks[shard]++;
 }
 
-bool __wrap_endpoint_path_lost(struct endpoint *its, uint64_t now_ns, struct endpoint_path *path)
+bool __wrap_endpoint_path_lost(struct endpoint *its, uint32_t shard, uint64_t now_ns,
+			       struct endpoint_path *path)
 {
 	assert_ptr_equal(its, endpoint());
 	assert_true(now_ns == test.now_ns);
 	*path = test.path;
-	return test.is_path_lost;
+	if (shard == test.path.shard)
+		return test.is_path_lost;
+	*path = (struct endpoint_path){ .shard = shard, .since_ns = now_ns };
+	return test.shards_just_lost >> shard & 1;
 }
 
 void __wrap_paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *path,
@@ -201,6 +207,30 @@ static void stall__is_said_after_half_a_second_and_then_each_second(void **state
 	work_remove(&test.comm.outstanding, &test.works[1]);
 	look(from_ns + 4000 * ms_ns);
 	assert_int_equal(test.events_count, 0);
+}
+
+/* Who is stopped among several aggregators is named for that: it is no standstill that nothing explains. */
+static void stall__counts_anew_while_an_aggregator_is_quiet(void **state)
+{
+	struct membership *membership = &test.membership;
+
+	(void)state;
+	outstanding(0, 41, begin_ns);
+	look(begin_ns + 4000 * ms_ns);
+	assert_stalled(41, 4000, 4000);
+	membership->seats[2].member.spoke_ns = begin_ns + 1000 * ms_ns;
+	test.events_count = 0;
+	late_look(&test.comm, &test.codec, test.now_ns = begin_ns + 5000 * ms_ns);
+	assert_stalled(41, 5000, 5000); /* two beats of 2 s */
+	for (uint32_t i = 0; i < 2; i++)
+		membership->seats[i].member.spoke_ns = begin_ns + 6000 * ms_ns;
+	test.events_count = 0;
+	late_look(&test.comm, &test.codec, test.now_ns = begin_ns + 6000 * ms_ns);
+	assert_stalled(41, 6000, 0);
+	membership->seats[2].member.state = MEMBER_LEFT;
+	test.events_count = 0;
+	late_look(&test.comm, &test.codec, test.now_ns = begin_ns + 7000 * ms_ns);
+	assert_stalled(41, 7000, 7000);
 }
 
 static void stall__is_none_while_the_operation_or_the_endpoint_gets_on(void **state)
@@ -419,6 +449,11 @@ static void path__that_carries_only_short_packets_is_lost_at_once(void **state)
 		assert_int_equal(test.events[0].event.cause, CONTROL_SYSTEM);
 		assert_int_equal(test.events[0].text[6], '0' + (int)shard);
 	}
+	/* Of others it cannot be said yet. */
+	test.shards_just_lost = 7;
+	look(begin_ns);
+	assert_int_equal(test.events_count, 1);
+	assert_int_equal(test.events[0].text[6], '3');
 	test.is_path_lost = false;
 	look(begin_ns);
 	assert_int_equal(test.events_count, 0);
@@ -471,6 +506,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 		T(stall__is_said_after_half_a_second_and_then_each_second),
+		T(stall__counts_anew_while_an_aggregator_is_quiet),
 		T(stall__is_none_while_the_operation_or_the_endpoint_gets_on),
 		T(stall__is_none_of_what_is_broken_or_does_not_run_yet),
 		T(deadline__is_the_first_of_all_and_wakes_who_sleeps),
