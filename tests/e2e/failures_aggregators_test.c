@@ -211,7 +211,7 @@ static void silent_body(struct ranks *ranks, uint32_t rank)
 static void aggregators__a_stopped_one_is_named_for_its_silence(void **state)
 {
 	struct ranks ranks = {
-		.size = SIZE, .aggregators = AGGREGATORS, .heartbeat_ms = 8000, .body = silent_body
+		.size = SIZE, .aggregators = AGGREGATORS, .heartbeat_ms = 5000, .body = silent_body
 	};
 	const char *words[RANKS_WORDS_MAX] = { NULL, "silent for" };
 	char list[sizeof(ranks.aggregator)], *rest = list, *name, *last = NULL;
@@ -234,7 +234,7 @@ static void aggregators__a_stopped_one_is_named_for_its_silence(void **state)
 	kill(ranks.aggregator_pids[which], SIGCONT);
 	assert_true(ranks_end(&ranks));
 	words[0] = last;
-	assert_true(ranks_have_reported(&ranks, TALLY_ERR_REMOTE, 11.2 + limit_s, words));
+	assert_true(ranks_have_reported(&ranks, TALLY_ERR_REMOTE, 7 + limit_s, words));
 }
 
 static int by_text(const void *a, const void *b)
