@@ -208,6 +208,165 @@ int __wrap_eventfd(unsigned count, int flags)
 	return answer(EVENTFD, WAKE_FD);
 }
 
+/* ---- out ---- */
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+
+/* The messages of `count` that are taken, or -1. */
+static int answer_of(struct script *script, uint32_t count)
+{
+	struct says says = { .takes = count };
+
+	if (script->always.error)
+		says = script->always;
+	else if (script->at < script->count)
+		says = script->says[script->at++];
+	errno = says.error;
+	return says.error ? -1 : (int)(says.takes < count ? says.takes : count);
+}
+
+static void sent_note(const struct msghdr *message, bool is_single, int flags)
+{
+	struct sent *sent = &kernel.sent[kernel.sent_count++];
+	struct msghdr copy = *message; /* CMSG_NXTHDR takes none that is const */
+	struct link_address peer = { 0 };
+
+	assert_true(kernel.sent_count < NOTES_MAX);
+	assert_int_equal(message->msg_iovlen, 1);
+	assert_true(message->msg_control || !message->msg_controllen);
+	*sent = (struct sent){ .data = message->msg_iov->iov_base,
+			       .bytes = (uint32_t)message->msg_iov->iov_len,
+			       .name_bytes = message->msg_namelen,
+			       .is_single = is_single,
+			       .flags = flags };
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&copy); c; c = CMSG_NXTHDR(&copy, c)) {
+		uint16_t segment;
+
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == SEGMENT) {
+			assert_int_equal(c->cmsg_len, CMSG_LEN(sizeof(segment)));
+			memcpy(&segment, CMSG_DATA(c), sizeof(segment));
+			sent->segment = segment;
+		} else {
+			link_via_get(c, &peer);
+			assert_true(
+				link_has_via(&peer)); /* there is nothing else beside a message */
+		}
+	}
+	sent->via = peer.via[15];
+}
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	int taken = answer_of(&kernel.many, count);
+
+	assert_int_equal(fd, SOCKET_FD);
+	kernel.offered[kernel.calls++] = count;
+	assert_true(kernel.calls < NOTES_MAX);
+	for (int i = 0; i < taken; i++) {
+		sent_note(&messages[i].msg_hdr, false, flags);
+		messages[i].msg_len = (uint32_t)messages[i].msg_hdr.msg_iov->iov_len;
+	}
+	return taken;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	assert_int_equal(fd, SOCKET_FD);
+	if (answer_of(&kernel.one, 1) < 0)
+		return -1;
+	sent_note(message, true, flags);
+	return (ssize_t)message->msg_iov->iov_len;
+}
+
+/* ---- waiting ---- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_sched_yield(void);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		 const sigset_t *mask);
+ssize_t __wrap_read(int fd, void *at, size_t bytes);
+ssize_t __wrap_write(int fd, const void *at, size_t bytes);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	now->tv_sec = (time_t)(kernel.now_ns / (1000 * ms));
+	now->tv_nsec = (long)(kernel.now_ns % (1000 * ms));
+	return 0;
+}
+
+int __wrap_sched_yield(void)
+{
+	kernel.yields++;
+	kernel.now_ns += kernel.yield_ns;
+	return 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	kernel.now_ns += (uint64_t)timeout_ms * ms;
+	if (!count) {
+		assert_int_equal(timeout_ms, 1); /* no event ends it: soon again */
+		kernel.pauses++;
+		return 0;
+	}
+	assert_int_equal(count, 1);
+	assert_int_equal(fds->fd, SOCKET_FD);
+	if (timeout_ms) {
+		assert_int_equal(timeout_ms, 100);
+		assert_int_equal(fds->events, POLLOUT);
+		kernel.room_polls++;
+		return 0;
+	}
+	kernel.events = fds->events;
+	return ++kernel.looks == kernel.readable_at;
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	uint64_t wait_ns = (uint64_t)timeout->tv_sec * 1000 * ms + (uint64_t)timeout->tv_nsec;
+	int woken_fd = kernel.woken_fd;
+
+	assert_null(mask);
+	assert_int_equal(count, 2);
+	assert_int_equal(fds[0].fd, SOCKET_FD);
+	assert_int_equal(fds[1].fd, WAKE_FD);
+	assert_int_equal(fds[1].events, POLLIN);
+	assert_true(timeout->tv_nsec < (long)(1000 * ms));
+	kernel.events = fds[0].events;
+	kernel.slept_ns[kernel.sleeps++] = wait_ns;
+	kernel.now_ns += kernel.sleep_ns ? kernel.sleep_ns : wait_ns;
+	kernel.sleep_ns = 0;
+	kernel.woken_fd = 0;
+	for (int i = 0; i < 2; i++)
+		fds[i].revents = fds[i].fd == woken_fd ? POLLIN : 0;
+	return woken_fd != 0;
+}
+
+ssize_t __wrap_read(int fd, void *at, size_t bytes)
+{
+	assert_int_equal(fd, WAKE_FD);
+	assert_int_equal(bytes, sizeof(uint64_t));
+	memset(at, 0, bytes);
+	kernel.wake_reads++;
+	return (ssize_t)bytes;
+}
+
+ssize_t __wrap_write(int fd, const void *at, size_t bytes)
+{
+	uint64_t count;
+
+	assert_int_equal(fd, WAKE_FD);
+	assert_int_equal(bytes, sizeof(count));
+	memcpy(&count, at, sizeof(count));
+	assert_int_equal(count, 1);
+	kernel.wake_writes++;
+	return (ssize_t)bytes;
+}
+
 /* ---- what the tests begin with ---- */
 
 static struct link_address address_of(const char *text, uint16_t port)
