@@ -367,6 +367,27 @@ ssize_t __wrap_write(int fd, const void *at, size_t bytes)
 	return (ssize_t)bytes;
 }
 
+/* ---- in ---- */
+
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		    struct timespec *timeout);
+
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		    struct timespec *timeout)
+{
+	assert_int_equal(fd, SOCKET_FD);
+	assert_int_equal(flags, MSG_DONTWAIT);
+	assert_null(timeout);
+	kernel.asked = count;
+	kernel.control_bytes = (uint32_t)messages[count - 1].msg_hdr.msg_controllen;
+	errno = kernel.got < 0 ? -kernel.got : 0;
+	if (kernel.got < 0)
+		return -1;
+	if (kernel.receive)
+		kernel.receive(messages, (uint32_t)kernel.got);
+	return kernel.got;
+}
+
 /* ---- what the tests begin with ---- */
 
 static struct link_address address_of(const char *text, uint16_t port)

@@ -174,6 +174,54 @@ static void link_open__receive_buffer_is_told_to_who_asks(void **state)
 	assert_int_equal(got, GOT_BYTES);
 }
 
+/* Three packets of 16 bytes: one message where the kernel cuts it, and else three. */
+static uint32_t messages_of_three(struct link *link)
+{
+	static uint8_t data[48];
+	struct link_frame frame = { .peer = address_of("10.0.0.2", 9),
+				    .packet_bytes = 16,
+				    .count = 3,
+				    .bytes = sizeof(data),
+				    .data = data };
+
+	assert_int_equal(link->ops->send(link, &frame, 1), 0);
+	return kernel.sent_count;
+}
+
+static void link_open__offloads_are_used_where_the_kernel_has_them(void **state)
+{
+	static const struct {
+		enum call fails;
+		int failing;
+		bool no_offload;
+		uint32_t messages, received_max;
+		bool has_control;
+	} rows[] = {
+		{ NO_CALL, 0, false, 1, 4, true },
+		{ GETSOCKOPT, SEGMENT, false, 3, 4, true },
+		{ SETSOCKOPT, GRO, false, 1, 32, false },
+		{ NO_CALL, 0, true, 3, 32, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct link_udp_options options = { .no_offload = rows[i].no_offload };
+		struct link_frame frames[64];
+		struct link *link = NULL;
+
+		kernel = (struct kernel){ .fails = rows[i].fails,
+					  .failing = rows[i].failing,
+					  .error = ENOPROTOOPT };
+		assert_int_equal(link_udp_open(&link, &options), 0);
+		assert_int_equal(messages_of_three(link), rows[i].messages);
+		assert_int_equal(link->ops->recv(link, frames, 64), 0);
+		assert_int_equal(kernel.asked, rows[i].received_max);
+		assert_int_equal(kernel.control_bytes,
+				 rows[i].has_control ? sizeof(union link_control) : 0);
+		close_link(link);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +230,7 @@ int main(void)
 		cmocka_unit_test(link_open__what_fails_is_told_and_undone),
 		cmocka_unit_test(link_open__address_of_the_other_family_is_refused),
 		cmocka_unit_test(link_open__receive_buffer_is_told_to_who_asks),
+		cmocka_unit_test(link_open__offloads_are_used_where_the_kernel_has_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,110 @@ static void link_send__refusal_of_a_single_packet_is_a_loss(void **state)
 	}
 }
 
+/* ---- offer ---- */
+
+static void link_send__an_offer_leaves_the_wait_to_its_caller(void **state)
+{
+	struct link_frame frames[] = { frame_of(3, 0), frame_of(1, 48), frame_of(2, 64) };
+	static const struct says full[] = { { .error = EINTR },
+					    { .takes = 1 },
+					    { .error = EAGAIN } };
+	static const struct says no_memory[] = { { .error = ENOBUFS } };
+	struct link *link = open_plain();
+	uint32_t taken = 9;
+
+	(void)state;
+	many_say(full, 3);
+	assert_int_equal(link->ops->offer(link, frames, 3, &taken), 0);
+	assert_int_equal(taken, 1);
+	assert_int_equal(link_udp_events(link), POLLIN | POLLOUT);
+	assert_int_equal(kernel.room_polls + kernel.pauses, 0);
+
+	memset(&kernel.many, 0, sizeof(kernel.many));
+	many_say(no_memory, 1);
+	assert_int_equal(link->ops->offer(link, frames + 1, 2, &taken), 0);
+	assert_int_equal(taken, 0);
+	assert_int_equal(link_udp_events(link), POLLIN); /* POLLOUT would not tell */
+	assert_int_equal(kernel.room_polls + kernel.pauses, 0);
+
+	assert_int_equal(link->ops->offer(link, frames + 1, 2, &taken), 0);
+	assert_int_equal(taken, 2);
+	assert_int_equal(kernel.sent_count, 3);
+	stats_are(link, 6, 84, 2, 0);
+	close_link(link);
+}
+
+static void link_send__an_offer_goes_on_within_a_frame(void **state)
+{
+	struct link_udp_options options = { .no_offload = true };
+	struct link_frame frames[] = { frame_of(2, 0), frame_of(3, 64) };
+	static const struct says full[] = { { .takes = 3 }, { .error = EAGAIN } };
+	struct link *link = open_with(&options);
+	uint32_t taken = 9;
+
+	(void)state;
+	many_say(full, 2);
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 1);
+	assert_int_equal(link->ops->offer(link, frames + 1, 1, &taken), 0);
+	assert_int_equal(taken, 1);
+	assert_int_equal(kernel.sent_count, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		sent_is(i, i < 2 ? i * PACKET_BYTES : 64 + (i - 2) * PACKET_BYTES,
+			i == 1 || i == 4 ? 12 : PACKET_BYTES, 0, false);
+	stats_are(link, 5, 72, 2, 0);
+
+	many_say(full, 2); /* and what is sent after it begins at its own beginning */
+	kernel.many.at = 1;
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 0);
+	assert_int_equal(link->ops->send(link, frames, 1), 0);
+	sent_is(5, 0, PACKET_BYTES, 0, false);
+	sent_is(6, PACKET_BYTES, 12, 0, false);
+	close_link(link);
+}
+
+static void link_send__an_offer_of_a_second_ago_is_dropped(void **state)
+{
+	struct link_frame frames[] = { frame_of(3, 0), frame_of(1, 48) };
+	struct link *link = open_plain();
+	uint32_t taken = 9;
+
+	(void)state;
+	kernel.many.always.error = EAGAIN;
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 0);
+	kernel.now_ns += 1000 * ms - 1;
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 0);
+	kernel.now_ns += 1;
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 2);
+	stats_are(link, 0, 0, 0, 4);
+	assert_int_equal(kernel.room_polls + kernel.pauses, 0);
+	close_link(link);
+}
+
+/* The device is found out once: its packets go singly, which may wait, but what follows may not. */
+static void link_send__an_offer_waits_only_to_find_the_device_out(void **state)
+{
+	struct link_frame frames[] = { frame_of(3, 0), frame_of(2, 64) };
+	static const struct says says[] = { { .error = EIO }, { .error = EAGAIN } };
+	static const struct says busy[] = { { .error = EAGAIN } };
+	struct link *link = open_plain();
+	uint32_t taken = 9;
+
+	(void)state;
+	many_say(says, 2);
+	one_says(busy, 1);
+	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
+	assert_int_equal(taken, 1);
+	assert_int_equal(kernel.room_polls, 1);
+	assert_int_equal(kernel.sent_count, 3);
+	assert_int_equal(link_udp_events(link), POLLIN | POLLOUT);
+	close_link(link);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +400,10 @@ int main(void)
 		cmocka_unit_test(link_send__packets_that_go_singly_have_a_second_each),
 		cmocka_unit_test(link_send__packet_larger_than_the_path_is_told_of_its_peer),
 		cmocka_unit_test(link_send__refusal_of_a_single_packet_is_a_loss),
+		cmocka_unit_test(link_send__an_offer_leaves_the_wait_to_its_caller),
+		cmocka_unit_test(link_send__an_offer_goes_on_within_a_frame),
+		cmocka_unit_test(link_send__an_offer_of_a_second_ago_is_dropped),
+		cmocka_unit_test(link_send__an_offer_waits_only_to_find_the_device_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
