@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -27,7 +28,8 @@ static struct {
 	struct server server;
 	struct job job[JOBS];
 	struct job *jobs[JOBS];
-	struct peer *peers;
+	struct job *beyond; /* no pointer: who takes it for one more job crashes */
+	struct peer *peers; /* who looks beyond them crashes, too */
 	uint64_t now_ns;
 	uint32_t lines;
 	struct {
@@ -51,14 +53,34 @@ static void inside_hear(void *arg, enum server_level level, const struct server_
 	test.lines++;
 }
 
+enum { GUARD_BYTES = 1 << 16, PEERS_BYTES = PEERS_MAX * sizeof(struct peer) }; /* whole pages */
+enum { PEERS_PAGES = (PEERS_BYTES + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES };
+
+/* They end where a page begins of which nothing can be read. */
+static struct peer *peers_get(void)
+{
+	uint8_t *at = mmap(NULL, PEERS_PAGES + GUARD_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED || mprotect(at + PEERS_PAGES, GUARD_BYTES, PROT_NONE))
+		return NULL;
+	return (struct peer *)(void *)(at + PEERS_PAGES - PEERS_BYTES);
+}
+
+static void peers_put(struct peer *peers)
+{
+	munmap((uint8_t *)(peers + PEERS_MAX) - PEERS_PAGES, PEERS_PAGES + GUARD_BYTES);
+}
+
 static int inside_setup(void **state)
 {
 	(void)state;
 	memset(&test, 0, sizeof(test));
 	test.now_ns = 77 * second_ns + 5;
-	test.peers = calloc(PEERS_MAX, sizeof(*test.peers));
+	test.peers = peers_get();
 	if (!test.peers)
 		return -1;
+	test.beyond = (struct job *)(uintptr_t)8;
 	test.server.options.jobs_max = JOBS;
 	test.server.options.log = inside_hear;
 	test.server.options.log_arg = &test;
@@ -72,7 +94,7 @@ static int inside_teardown(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < JOBS; i++)
 		free(test.job[i].admission);
-	free(test.peers);
+	peers_put(test.peers);
 	return 0;
 }
 

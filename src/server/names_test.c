@@ -12,6 +12,7 @@ static int setup(void **state)
 	if (inside_setup(state))
 		return -1;
 	test.server.options.jobs_max = PLACES;
+	test.jobs[PLACES] = test.beyond;
 	test.server.options.shards = 4;
 	test.server.options.heartbeat_ms = 3000;
 	test.server.options.gather_ms = 7000;
