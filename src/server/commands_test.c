@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands_test.c - what becomes of that which a job's admission decides: what shards and peers are told, and the log.
+ * Admission, shards and peers are the test's. */
+#include "server/inside_fixture.h"
+
+enum { STEPS_MAX = 16, SENT_MAX = 16, SHARDS = 3, STOCK = 2304 * 2, NEVER = -1 };
+
+/* What the test's admission says, one step after the other; then nothing. */
+static struct step {
+	struct admission_action list[4];
+	uint32_t count;
+	enum admission_log level;
+	uint16_t log_rank, cause;
+	const char *log, *text;
+	bool again, ends;
+	uint64_t wake_ns;
+} steps[STEPS_MAX];
+
+static struct {
+	uint32_t steps;
+	struct admission_event event[STEPS_MAX];
+	const struct admission *admission[STEPS_MAX];
+	char text[STEPS_MAX][CONTROL_TEXT_BYTES];
+
+	uint32_t commands;
+	struct shard_command command[SENT_MAX];
+	const struct shard *to[SENT_MAX];
+
+	uint32_t messages, last_words;
+	struct control_message message[SENT_MAX];
+	const struct peer *peer, *leaving;
+
+	int allocations_left; /* before there is no memory; NEVER: there always is */
+	int blocks;           /* of shard_job, not given back */
+} seen;
+
+static uint32_t receive_bytes[SHARDS];
+
+void __wrap_admission_step(struct admission *admission, const struct admission_config *config,
+			   const struct admission_event *event, struct admission_actions *actions);
+void __wrap_admission_message(const struct admission *admission,
+			      const struct admission_config *config,
+			      const struct admission_actions *actions,
+			      const struct admission_action *action,
+			      struct control_message *message);
+void __wrap_shard_send(struct shard *shard, const struct shard_command *command);
+uint16_t __wrap_shard_port(const struct shard *shard);
+uint32_t __wrap_shard_receive_bytes(const struct shard *shard);
+void __wrap_peer_send(struct server *server, struct peer *peer,
+		      const struct control_message *message);
+void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __real_free(void *block);
+void __wrap_free(void *block);
+
+void __wrap_admission_step(struct admission *admission, const struct admission_config *config,
+			   const struct admission_event *event, struct admission_actions *actions)
+{
+	const struct step *step = &steps[seen.steps];
+
+	(void)config;
+	assert_true(seen.steps < STEPS_MAX);
+	seen.admission[seen.steps] = admission;
+	seen.event[seen.steps] = *event;
+	snprintf(seen.text[seen.steps++], CONTROL_TEXT_BYTES, "%s", event->text ? event->text : "");
+	memset(actions, 0, sizeof(*actions));
+	actions->list = (struct admission_action *)(uintptr_t)step->list;
+	actions->count = step->count;
+	actions->again = step->again;
+	actions->cause = step->cause;
+	actions->wake_ns = step->wake_ns;
+	actions->log_level = step->level;
+	actions->log_rank = step->log_rank;
+	snprintf(actions->log, sizeof(actions->log), "%s", step->log ? step->log : "");
+	snprintf(actions->text, sizeof(actions->text), "%s", step->text ? step->text : "");
+	if (step->ends)
+		admission->state = ADMISSION_NONE;
+}
+
+void __wrap_admission_message(const struct admission *admission,
+			      const struct admission_config *config,
+			      const struct admission_actions *actions,
+			      const struct admission_action *action,
+			      struct control_message *message)
+{
+	(void)admission, (void)config, (void)actions;
+	message->type = (enum control_type)action->message;
+}
+
+static struct shard *shard_of(uint32_t k)
+{
+	return (struct shard *)(void *)&receive_bytes[k];
+}
+
+void __wrap_shard_send(struct shard *shard, const struct shard_command *command)
+{
+	assert_true(seen.commands < SENT_MAX);
+	seen.to[seen.commands] = shard;
+	seen.command[seen.commands++] = *command;
+}
+
+uint16_t __wrap_shard_port(const struct shard *shard)
+{
+	return (uint16_t)(7172 + ((const uint32_t *)(const void *)shard - receive_bytes));
+}
+
+uint32_t __wrap_shard_receive_bytes(const struct shard *shard)
+{
+	return *(const uint32_t *)(const void *)shard;
+}
+
+void __wrap_peer_send(struct server *server, struct peer *peer,
+		      const struct control_message *message)
+{
+	assert_ptr_equal(server, &test.server);
+	assert_true(seen.messages < SENT_MAX);
+	seen.peer = peer;
+	seen.message[seen.messages++] = *message;
+}
+
+void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns)
+{
+	assert_ptr_equal(server, &test.server);
+	assert_true(now_ns > 0);
+	seen.leaving = peer;
+	seen.last_words++;
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	if (bytes != sizeof(struct shard_job))
+		return __real_calloc(count, bytes);
+	if (!seen.allocations_left)
+		return NULL;
+	seen.allocations_left--;
+	seen.blocks++;
+	return __real_calloc(count, bytes);
+}
+
+void __wrap_free(void *block)
+{
+	seen.blocks -= block && seen.allocations_left != NEVER;
+	__real_free(block);
+}
+
+/* ---- a job of two ranks on three shards, of which the second has the smallest receive buffer ---- */
+
+enum { JOB = 2, PEER = 5 };
+
+static int setup(void **state)
+{
+	struct job *job;
+
+	if (inside_setup(state))
+		return -1;
+	memset(&seen, 0, sizeof(seen));
+	memset(steps, 0, sizeof(steps));
+	seen.allocations_left = NEVER;
+	receive_bytes[0] = 4000 * STOCK;
+	receive_bytes[1] = 50 * STOCK;
+	receive_bytes[2] = 60 * STOCK;
+	for (uint32_t k = 0; k < SHARDS; k++)
+		test.server.shards[k] = shard_of(k);
+	test.server.options.shards = SHARDS;
+	test.server.options.share = 100;
+	job = inside_job(JOB, "train", ADMISSION_GATHER, 2);
+	job->config.shards = SHARDS;
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct admission_peer *peer =
+			&inside_member(job, rank, ADMISSION_JOINED, rank ? "beta" : "alpha")->peer;
+
+		peer->connection = PEERS_MAX + PEER + rank;
+		memset(peer->nonce, (int)(0x50 + rank), sizeof(peer->nonce));
+		test.peers[PEER + rank] = (struct peer){ .conn = (struct conn *)(void *)test.peers,
+							 .handle = PEERS_MAX + PEER + rank,
+							 .job = JOB,
+							 .mtu = 1500 };
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (uint32_t i = 0; i < seen.commands; i++)
+		free(seen.command[i].add);
+	for (uint32_t i = 0; i < JOBS; i++)
+		crossed_end(&test.job[i]);
+	return inside_teardown(state);
+}
+
+static struct job *job_of_test(void)
+{
+	return &test.job[JOB];
+}
+
+static void step(void)
+{
+	job_step(&test.server, job_of_test(), &(struct admission_event){ .type = ADMISSION_TICK });
+}
+
+/* One step, in which admission wants the job added. */
+static void add(void)
+{
+	steps[0].list[0] = (struct admission_action){ .type = ADMISSION_COMMAND,
+						      .command = ADMISSION_JOB_ADD,
+						      .generation = 4711 };
+	steps[0].count = 1;
+	test.server.generation = 4711;
+	step();
+}
+
+/* Nothing went to a shard, and admission hears so for each of them. */
+static void assert_refused(uint32_t shards, const char *text, bool is_path, uint16_t rank)
+{
+	assert_int_equal(seen.commands, 0);
+	assert_int_equal(seen.steps, 1 + shards);
+	for (uint32_t k = 0; k < shards; k++) {
+		const struct admission_event *event = &seen.event[1 + k];
+
+		assert_int_equal(event->type, ADMISSION_SHARD);
+		assert_int_equal(event->shard, k);
+		assert_int_equal(event->command, ADMISSION_JOB_ADD);
+		assert_int_equal(event->job_generation, 4711);
+		assert_true(event->has_failed);
+		assert_int_equal(event->is_path, is_path);
+		if (is_path)
+			assert_int_equal(event->rank, rank);
+		assert_string_equal(seen.text[1 + k], text);
+	}
+	assert_false(job_of_test()->is_refused);
+}
+
+/* ---- JOB_ADD ---- */
+
+static void add__tells_every_shard_what_the_narrowest_can_hold(void **state)
+{
+	const struct job *job = job_of_test();
+
+	(void)state;
+	add();
+	assert_int_equal(seen.commands, SHARDS);
+	for (uint32_t k = 0; k < SHARDS; k++) {
+		const struct shard_command *command = &seen.command[k];
+
+		assert_ptr_equal(seen.to[k], shard_of(k));
+		assert_int_equal(command->type, SHARD_JOB_ADD);
+		assert_int_equal(command->job, JOB);
+		assert_int_equal(command->generation, 4711);
+		assert_int_equal(command->add->engine.generation, 4711);
+		assert_int_equal(command->add->engine.children, 2);
+		assert_int_equal(command->add->engine.mode, SWITCH_DENSE);
+		assert_int_equal(command->add->engine.slots, 704);
+		assert_int_equal(command->add->engine.lanes_max, 360);
+		assert_int_equal(command->add->nonces[0][15], 0x50);
+		assert_int_equal(command->add->nonces[1][0], 0x51);
+	}
+	assert_int_equal(job->generation, 4711);
+	assert_int_not_equal(test.server.generation, 4711); /* of the next */
+	assert_int_equal(job->config.lanes_max, 360);
+	assert_int_equal(job->plan.window, 50); /* packets of each member in the second's buffer */
+	assert_int_equal(job->totals.shards, SHARDS);
+	assert_true(job->bytes >= 704 * 2 * 360 * 4);
+	assert_non_null(job->crossed);
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_INFO, "train", SERVER_RANK_NONE,
+		    "job train: 2 members: 360 lanes, 704 slots, window 50 (all that the receive "
+		    "buffer holds), run 25, generation 4711");
+}
+
+static void add__of_latency_mode_is_for_the_first_shard_alone(void **state)
+{
+	static const struct {
+		uint32_t slots, window;
+		enum switch_mode mode;
+		bool has_hook;
+		uint32_t lanes_max, lanes;
+	} rows[] = { { 64, 32, SWITCH_LATENCY, false, 0, 2236 },
+		     { 64, 33, SWITCH_LATENCY_ACKNOWLEDGED, true, 0, 360 },
+		     { 64, 32, SWITCH_LATENCY, true, 400, 360 },
+		     { 64, 32, SWITCH_LATENCY, true, 100, 100 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct job *job;
+
+		if (i)
+			assert_int_equal(teardown(state) || setup(state), 0);
+		job = job_of_test();
+		for (uint32_t rank = 0; rank < 2; rank++)
+			test.peers[PEER + rank].mtu = 9000;
+		job->admission->mode = CONTROL_LATENCY;
+		job->admission->latency_slots = rows[i].slots;
+		job->admission->latency_window = rows[i].window;
+		test.server.options.hook_devices = rows[i].has_hook ? "eth0" : NULL;
+		test.server.options.lanes_max = rows[i].lanes_max;
+		add();
+		assert_int_equal(seen.commands, 1);
+		assert_ptr_equal(seen.to[0], shard_of(0));
+		assert_int_equal(seen.command[0].add->engine.mode, rows[i].mode);
+		assert_int_equal(seen.command[0].add->engine.slots, 64);
+		assert_int_equal(seen.command[0].add->engine.lanes_max, rows[i].lanes);
+		assert_int_equal(job->config.shards, 1);
+		job->admission->mode = CONTROL_DENSE; /* the name's next life has all of them */
+		seen.steps = 0;
+		add();
+		assert_int_equal(job->config.shards, SHARDS);
+	}
+}
+
+static void add__of_a_path_too_narrow_names_its_rank(void **state)
+{
+	static const char words[] = "rank 1 on beta: the MTU of its path to the aggregator is 1239 "
+				    "bytes, and must be 1240 or more";
+	char line[256];
+
+	(void)state;
+	test.peers[PEER].mtu = 1300;
+	test.peers[PEER + 1].mtu = 1239;
+	add();
+	assert_refused(SHARDS, words, true, 1);
+	snprintf(line, sizeof(line), "job train: %s", words);
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_ERROR, "train", 1, line);
+}
+
+/* A member that has gone, or has told no MTU, counts as one on a stock network. */
+static void add__of_an_unknown_mtu_is_for_1500_bytes(void **state)
+{
+	(void)state;
+	test.server.options.lanes_max = 16368;
+	receive_bytes[1] = receive_bytes[2] = receive_bytes[0];
+	test.peers[PEER].mtu = 9000;
+	test.peers[PEER + 1].mtu = 0;
+	add();
+	assert_int_equal(seen.command[0].add->engine.lanes_max, 360);
+}
+
+static void add__beyond_the_memory_says_what_does_not_fit(void **state)
+{
+	static const char dense[] =
+		"slots for packets as large as the members' MTU of 1500 bytes allows do not fit "
+		"into 8 KiB (--memory): raise it, or cap packets (--lanes 4 to 16368)";
+	static const char latency[] = "512 slots (latency_slots) do not fit into 8 KiB (--memory), "
+				      "not even of 4 lanes";
+
+	(void)state;
+	test.server.options.memory_max = 8192;
+	add();
+	assert_refused(SHARDS, dense, false, 0);
+	assert_int_equal(job_of_test()->bytes, 0);
+
+	assert_int_equal(teardown(state) || setup(state), 0);
+	test.server.options.memory_max = 8192;
+	job_of_test()->admission->mode = CONTROL_LATENCY;
+	job_of_test()->admission->latency_slots = 512;
+	job_of_test()->admission->latency_window = 256;
+	add();
+	assert_refused(1, latency, false, 0);
+	assert_line(0, SERVER_ERROR, "train", SERVER_RANK_NONE,
+		    "job train: 512 slots (latency_slots) do not fit into 8 KiB (--memory), not "
+		    "even of 4 lanes");
+}
+
+static void add__without_memory_for_the_last_shard_tells_none(void **state)
+{
+	(void)state;
+	seen.allocations_left = SHARDS - 1;
+	job_of_test()->is_path_refused = true; /* of an earlier life */
+	add();
+	assert_refused(SHARDS, "out of memory", false, 0);
+	assert_int_equal(seen.blocks, 0);
+	assert_int_equal(test.lines, 0);
+}
+
+#define COMMANDS_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		COMMANDS_TEST(add__tells_every_shard_what_the_narrowest_can_hold),
+		COMMANDS_TEST(add__of_latency_mode_is_for_the_first_shard_alone),
+		COMMANDS_TEST(add__of_a_path_too_narrow_names_its_rank),
+		COMMANDS_TEST(add__of_an_unknown_mtu_is_for_1500_bytes),
+		COMMANDS_TEST(add__beyond_the_memory_says_what_does_not_fit),
+		COMMANDS_TEST(add__without_memory_for_the_last_shard_tells_none),
+	};
+
+	return cmocka_run_group_tests_name("server-commands", tests, NULL, NULL);
+}
