@@ -373,6 +373,216 @@ static void add__without_memory_for_the_last_shard_tells_none(void **state)
 	assert_int_equal(test.lines, 0);
 }
 
+/* ---- what follows ---- */
+
+static void command__goes_to_every_shard_that_the_job_is_on(void **state)
+{
+	struct job *job = job_of_test();
+
+	(void)state;
+	job->config.shards = 2;
+	job->bytes = 4096;
+	steps[0].list[0] = (struct admission_action){ .type = ADMISSION_COMMAND,
+						      .command = ADMISSION_JOB_SET,
+						      .generation = 33,
+						      .lanes = 64 };
+	steps[0].list[1] = (struct admission_action){ .type = ADMISSION_COMMAND,
+						      .command = ADMISSION_JOB_REMOVE,
+						      .generation = 34 };
+	steps[0].count = 1;
+	step();
+	assert_int_equal(job->bytes, 4096);
+	steps[1] = steps[0];
+	steps[1].list[0] = steps[0].list[1];
+	step();
+	assert_int_equal(job->bytes, 0);
+	assert_int_equal(seen.commands, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_ptr_equal(seen.to[i], shard_of(i % 2));
+		assert_int_equal(seen.command[i].type, i < 2 ? SHARD_JOB_SET : SHARD_JOB_REMOVE);
+		assert_int_equal(seen.command[i].job, JOB);
+		assert_int_equal(seen.command[i].generation, i < 2 ? 33 : 34);
+		assert_int_equal(seen.command[i].lanes, i < 2 ? 64 : 0);
+	}
+}
+
+static void send__of_a_grant_tells_where_the_shards_are(void **state)
+{
+	static const uint8_t here[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+	static const uint8_t anywhere[16];
+	struct job *job = job_of_test();
+
+	(void)state;
+	job->plan = (struct plan){ .lanes = 360, .slots = 704, .window = 154, .run = 44 };
+	job->generation = 88;
+	memcpy(test.server.options.listen.ip, here, sizeof(here));
+	steps[0].list[0] = (struct admission_action){ .type = ADMISSION_SEND,
+						      .message = CONTROL_GRANT,
+						      .connection = PEERS_MAX + PEER + 1,
+						      .rank = 1 };
+	steps[0].count = 1;
+	steps[1] = steps[0];
+	step();
+	test.server.is_local = true;
+	step();
+	assert_int_equal(seen.messages, 2);
+	assert_ptr_equal(seen.peer, &test.peers[PEER + 1]);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct control_grant *grant = &seen.message[i].grant;
+
+		assert_int_equal(seen.message[i].type, CONTROL_GRANT);
+		assert_int_equal(grant->shards_count, SHARDS);
+		for (uint32_t k = 0; k < SHARDS; k++) {
+			const struct control_shard *shard = &grant->shards[k];
+
+			assert_int_equal(shard->port, 7172 + k);
+			assert_int_equal(shard->job, JOB);
+			assert_int_equal(shard->child, 1);
+			assert_int_equal(shard->slots, 704);
+			assert_int_equal(shard->generation, 88);
+			assert_int_equal(shard->window, 154);
+			assert_int_equal(shard->lanes, 360);
+			assert_int_equal(shard->run, 44);
+			assert_int_equal(shard->lane_ops, 1 << WIRE_ADD | 1 << WIRE_ADD_NOCARRY |
+								  1 << WIRE_MAX | 1 << WIRE_TAKE);
+			assert_memory_equal(shard->ip, i ? here : anywhere, 16);
+		}
+	}
+}
+
+static void send__to_one_who_has_gone_is_nothing(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		steps[0].list[i] =
+			(struct admission_action){ .type = i ? ADMISSION_CLOSE : ADMISSION_SEND,
+						   .message = CONTROL_PING,
+						   .connection = PEERS_MAX + PEER };
+	steps[0].count = 2;
+	steps[1] = steps[0];
+	step();
+	assert_int_equal(seen.messages, 1);
+	assert_int_equal(seen.message[0].type, CONTROL_PING);
+	assert_int_equal(seen.message[0].grant.shards_count, 0);
+	assert_ptr_equal(seen.leaving, &test.peers[PEER]);
+	test.peers[PEER].handle += PEERS_MAX; /* somebody else's by now */
+	step();
+	assert_int_equal(seen.messages, 1);
+	assert_int_equal(seen.last_words, 1);
+}
+
+/* ---- the log ---- */
+
+static void log__of_a_step_has_its_level_its_rank_and_the_name_once(void **state)
+{
+	static const struct {
+		enum admission_log level;
+		enum server_level said;
+		uint16_t rank;
+		const char *log, *line;
+	} rows[] = {
+		{ ADMISSION_LOG_WARN, SERVER_WARN, 1, "gone", "job train: gone" },
+		{ ADMISSION_LOG_INFO, SERVER_INFO, CONTROL_RANK_NONE, "granted",
+		  "job train: granted" },
+		{ ADMISSION_LOG_DEBUG, SERVER_DEBUG, 0, "ready", "job train: ready" },
+		{ ADMISSION_LOG_LIMITED, SERVER_WARN, 1, "denied", "job train: denied" },
+		{ ADMISSION_LOG_INFO, SERVER_INFO, 0, "job \"train\" of 2: all",
+		  "job train of 2: all" },
+		{ ADMISSION_LOG_INFO, SERVER_INFO, 0, "job \"trains\" of 2",
+		  "job train: job \"trains\" of 2" },
+		{ ADMISSION_LOG_INFO, SERVER_INFO, 0, "job \"other\" of 2",
+		  "job train: job \"other\" of 2" },
+		{ ADMISSION_LOG_INFO, SERVER_INFO, 0, "its \"train\" of 2",
+		  "job train: its \"train\" of 2" },
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		steps[i].level = rows[i].level;
+		steps[i].log_rank = rows[i].rank;
+		steps[i].log = rows[i].log;
+		step();
+		assert_int_equal(test.lines, i + 1);
+		assert_line(i, rows[i].said, "train",
+			    rows[i].rank == CONTROL_RANK_NONE ? SERVER_RANK_NONE : rows[i].rank,
+			    rows[i].line);
+	}
+	step(); /* which logs nothing */
+	assert_int_equal(test.lines, sizeof(rows) / sizeof(rows[0]));
+}
+
+/* ---- one step brings another ---- */
+
+static void step__goes_on_as_long_as_there_is_more_to_do(void **state)
+{
+	struct job *job = job_of_test();
+
+	(void)state;
+	steps[0].again = steps[1].again = true;
+	steps[2].wake_ns = 99;
+	test.server.generation = 815;
+	job_step(&test.server, job, &(struct admission_event){ .type = ADMISSION_ALARM });
+	assert_int_equal(seen.steps, 3);
+	assert_int_equal(seen.event[0].type, ADMISSION_ALARM);
+	assert_int_equal(seen.event[1].type, ADMISSION_TICK);
+	assert_int_equal(seen.event[2].type, ADMISSION_TICK);
+	assert_int_equal(seen.event[2].generation, 815);
+	assert_int_equal(job->wake_ns, 99);
+	assert_int_equal(job->ticked_ns, seen.event[2].now_ns);
+	assert_int_equal(job->idle_ns, 0);
+	admission_member(job->admission, 0)->presence = ADMISSION_ABSENT;
+	admission_member(job->admission, 1)->presence = ADMISSION_ABSENT;
+	steps[3].ends = true;
+	step();
+	assert_int_equal(job->idle_ns, seen.event[3].now_ns); /* nobody is in any more */
+	step();
+	assert_int_equal(job->idle_ns, seen.event[3].now_ns);
+}
+
+/* Jobs of the life that has ended are told, each once, and no other. */
+static void step__that_ends_a_life_badly_tells_its_jobs(void **state)
+{
+	struct job *job = job_of_test();
+
+	(void)state;
+	inside_job(0, "other", ADMISSION_GATHER, 1)->life = 6;
+	inside_job(4, "part", ADMISSION_GATHER, 1)->life = 5;
+	inside_job(JOBS - 1, "last", ADMISSION_GATHER, 1)->life = 5;
+	job->admission->state = ADMISSION_GRANTED;
+	job->admission->life = 5;
+	job->life = 5; /* itself a part of a job of that number, which is not its own end */
+	steps[0] = (struct step){ .cause = CONTROL_REMOTE, .text = "rank 1 died", .ends = true };
+	step();
+	assert_int_equal(seen.steps, 3);
+	assert_ptr_equal(seen.admission[1], test.job[4].admission);
+	assert_ptr_equal(seen.admission[2], test.job[JOBS - 1].admission);
+	for (uint32_t i = 1; i < 3; i++) {
+		assert_int_equal(seen.event[i].type, ADMISSION_ORPHAN);
+		assert_string_equal(seen.text[i], "rank 1 died");
+	}
+	assert_int_equal(job->ended_life, 5);
+	assert_false(job->has_ended);
+	step();
+	assert_int_equal(seen.steps, 4);
+}
+
+static void step__that_ends_a_life_well_tells_nobody(void **state)
+{
+	struct job *job = job_of_test();
+
+	(void)state;
+	inside_job(4, "part", ADMISSION_GATHER, 1)->life = 5;
+	job->admission->state = ADMISSION_GRANTED;
+	job->admission->life = 5;
+	steps[0] = (struct step){ .cause = CONTROL_REMOTE, .text = "one was denied" };
+	steps[1] = (struct step){ .ends = true };
+	steps[2] = (struct step){ .cause = CONTROL_REMOTE, .text = "one was denied" };
+	for (uint32_t i = 0; i < 3; i++)
+		step();
+	assert_int_equal(seen.steps, 3);
+	assert_int_equal(job->ended_life, 0);
+}
+
 #define COMMANDS_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 
 int main(void)
@@ -384,6 +594,13 @@ int main(void)
 		COMMANDS_TEST(add__of_an_unknown_mtu_is_for_1500_bytes),
 		COMMANDS_TEST(add__beyond_the_memory_says_what_does_not_fit),
 		COMMANDS_TEST(add__without_memory_for_the_last_shard_tells_none),
+		COMMANDS_TEST(command__goes_to_every_shard_that_the_job_is_on),
+		COMMANDS_TEST(send__of_a_grant_tells_where_the_shards_are),
+		COMMANDS_TEST(send__to_one_who_has_gone_is_nothing),
+		COMMANDS_TEST(log__of_a_step_has_its_level_its_rank_and_the_name_once),
+		COMMANDS_TEST(step__goes_on_as_long_as_there_is_more_to_do),
+		COMMANDS_TEST(step__that_ends_a_life_badly_tells_its_jobs),
+		COMMANDS_TEST(step__that_ends_a_life_well_tells_nobody),
 	};
 
 	return cmocka_run_group_tests_name("server-commands", tests, NULL, NULL);
