@@ -185,7 +185,6 @@ static void outs_flush(struct engine_soft *engine)
 			out_send(engine, &count, &engine->outs[i]);
 	frames_send(engine, &count);
 	engine->outs_count = 0;
-	engine->out_last = 0;
 }
 
 static bool out_fits(const struct out *out, const struct job *job, uint32_t to,
