@@ -308,7 +308,6 @@ static void job_add(struct server *server, struct job *job, uint32_t generation)
 		job->admission->mode == CONTROL_LATENCY ? 1 : (uint16_t)server->options.shards;
 	job->is_refused = true;
 	job->is_path_refused = false;
-	strcpy(job->refusal, "out of memory");
 	if (!job_plan(server, job)) {
 		plan_refusal(server, job);
 		return;
