@@ -118,7 +118,7 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 	uint32_t most = input->lanes_max ? input->lanes_max : (uint32_t)PLAN_LANES_STOCK;
 	uint32_t lanes = plan_lanes(input, most);
 	uint32_t slots = lanes ? plan_slots(input, lanes) : 0;
-	uint32_t wanted, window, bulk;
+	uint32_t window, bulk;
 
 	if (slots <= MAP_EXPRESS_SLOTS_MIN)
 		return false;
@@ -126,13 +126,12 @@ bool plan_job(const struct plan_input *input, struct plan *plan)
 	window = max_u32(1, min_u32(bulk / WINDOWS_OF_SLOTS, window_of_bytes(lanes)));
 	if (input->window)
 		window = min_u32(bulk, input->window);
-	wanted = window;
-	window = plan_window_fit(wanted, input->receive_bytes, input->members, wire_bytes(lanes));
-	plan->is_cramped = window < wanted;
 	plan->lanes = lanes;
 	plan->slots = slots;
-	plan->window = window;
-	plan->run = plan_run(input, lanes, window);
+	plan->window =
+		plan_window_fit(window, input->receive_bytes, input->members, wire_bytes(lanes));
+	plan->is_cramped = plan->window < window;
+	plan->run = plan_run(input, lanes, plan->window);
 	return true;
 }
 

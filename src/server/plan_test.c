@@ -47,6 +47,7 @@ static void plan__defaults_are_640_slots_window_140_run_40(void **state)
 	assert_int_equal(plan.slots, 704);
 	assert_int_equal(plan.window, 154);
 	assert_int_equal(plan.run, 44);
+	assert_false(plan.is_cramped);
 }
 
 static void plan__stock_socket_shares_184_packets(void **state)
@@ -57,6 +58,7 @@ static void plan__stock_socket_shares_184_packets(void **state)
 	assert_int_equal(plan.lanes, 360);
 	assert_int_equal(plan.window, 23);
 	assert_int_equal(plan.run, 11); /* two messages in a window */
+	assert_true(plan.is_cramped);
 	assert_int_equal(plan_of(184, 1500, STOCK).window, 1);
 	assert_int_equal(plan_of(256, 1500, STOCK).window, 1); /* never 0 */
 }
