@@ -377,6 +377,127 @@ static void banner__is_rank_0s_or_of_who_has_an_interface(void **state)
 	assert_int_equal(test.log_level, TALLY_LOG_DEBUG); /* it has been said */
 }
 
+/* ---- the end ---- */
+
+static void close__lets_a_connection_say_its_last_words(void **state)
+{
+	(void)state;
+	answer_do(1, (struct member_action){ .type = MEMBER_CLOSE });
+	tell(1, MEMBER_TICK, begin_ns);
+	assert_true(seat(1)->is_ending);
+	assert_int_equal(test.last_words, 0);
+	connect_seat(0);
+	answer_do(0, (struct member_action){ .type = MEMBER_CLOSE });
+	tell(0, MEMBER_TICK, begin_ns + 3);
+	assert_true(seat(0)->is_ending);
+	assert_int_equal(test.last_words, 1);
+	assert_true(test.last_words_ns == begin_ns + 3);
+}
+
+static void left__is_who_has_left_all_aggregators(void **state)
+{
+	(void)state;
+	test.comm.state = COMM_LEAVING;
+	for (uint32_t i = 0; i < SEATS; i++) {
+		seat(i)->member.state = MEMBER_LEFT;
+		answer_do(i, (struct member_action){ .type = MEMBER_IS_LEFT });
+		tell(i, MEMBER_TICK, begin_ns);
+		assert_int_equal(test.comm.state, i < SEATS - 1 ? COMM_LEAVING : COMM_LEFT);
+		assert_int_equal(test.notifies, i == SEATS - 1);
+	}
+}
+
+static void ends_with(uint32_t i, enum control_cause cause, const char *text)
+{
+	struct member_actions *the = answer_do(i, (struct member_action){ .type = MEMBER_FAIL });
+
+	the->cause = cause;
+	strcpy(the->text, text);
+	test.membership.has_failed = false;
+	tell(i, MEMBER_TICK, begin_ns);
+}
+
+static void failure__is_the_first_ones_and_the_others_are_told(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < SEATS; i++)
+		seat(i)->member.state = MEMBER_RUN;
+	/* The machine of the third fails because of what it is told: that is no news. */
+	answer_do(2, (struct member_action){ .type = MEMBER_FAIL })->cause = CONTROL_INTERNAL;
+	ends_with(1, CONTROL_MISMATCH, "rank 3 called a barrier");
+	assert_int_equal(test.breaks, 1);
+	assert_int_equal(test.break_result, TALLY_ERR_MISMATCH);
+	assert_string_equal(test.break_text, "rank 3 called a barrier");
+	assert_int_equal(test.steps_count, 3);
+	for (uint32_t i = 0; i < 2; i++) {
+		step_is(1 + i, 2 * i, MEMBER_ERROR);
+		assert_int_equal(test.steps[1 + i].event.cause, CONTROL_MISMATCH);
+		assert_true(test.steps[1 + i].event.now_ns == begin_ns);
+		assert_string_equal(test.steps[1 + i].text, "rank 3 called a barrier");
+	}
+	seat(0)->member.state = MEMBER_FAILED; /* it is over there */
+	ends_with(1, CONTROL_REMOTE, "rank 0 died");
+	assert_int_equal(test.breaks, 2);
+	step_last_is(5, 2, MEMBER_ERROR);
+}
+
+static void failure__in_local_mode_says_what_to_set(void **state)
+{
+	(void)state;
+	test.membership.seats_count = 1;
+	test.comm.boot.is_launched = true;
+	ends_with(0, CONTROL_SYSTEM, "no answer");
+	assert_string_equal(test.break_text, "no answer");
+	test.comm.boot.is_local = true;
+	ends_with(0, CONTROL_SYSTEM, "no answer");
+	assert_string_equal(test.break_text,
+			    "no answer; if the ranks are on several hosts, set "
+			    "TALLY_AGGREGATOR=host:port; if two programs have this launch, give "
+			    "each its TALLY_JOB");
+	test.comm.boot.is_launched = false;
+	ends_with(0, CONTROL_SYSTEM, "no answer");
+	assert_string_equal(test.break_text, "no answer; if the ranks are on several hosts, set "
+					     "TALLY_AGGREGATOR=host:port");
+	seat(0)->member.is_again = true; /* it was there, and ending */
+	ends_with(0, CONTROL_SYSTEM, "no answer");
+	assert_string_equal(test.break_text, "no answer");
+}
+
+/* An error of the others' may be that they wait elsewhere. */
+static void failure__of_who_waited_for_others_says_where(void **state)
+{
+	(void)state;
+	test.membership.seats_count = 2;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, "late"); /* it never joined */
+	seat(0)->member.is_joined = seat(1)->member.is_joined = true;
+	ends_with(0, CONTROL_REMOTE, "late");
+	assert_string_equal(test.break_text, "late");
+	ends_with(1, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, "late"); /* at the first all have been */
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text,
+			    "late; this rank waited at the aggregator a:1 of the list "
+			    "a:1,b:2,c:3: all must be given the same list");
+	test.membership.seats_count = 1;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, "late; this rank waited at the aggregator a:1");
+}
+
+static void failure__of_who_waited_is_silent_where_there_is_one_place(void **state)
+{
+	(void)state;
+	test.membership.seats_count = 1;
+	seat(0)->member.is_joined = true;
+	seat(0)->is_granted = true;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, "late"); /* all were there */
+	seat(0)->is_granted = false;
+	test.comm.boot.is_local = true;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, "late");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +515,12 @@ int main(void)
 		T(start__of_all_begins_with_the_least_lanes),
 		T(start__that_cannot_be_is_an_error),
 		T(start__without_memory_for_the_members_is_an_error),
+		T(close__lets_a_connection_say_its_last_words),
+		T(left__is_who_has_left_all_aggregators),
+		T(failure__is_the_first_ones_and_the_others_are_told),
+		T(failure__in_local_mode_says_what_to_set),
+		T(failure__of_who_waited_for_others_says_where),
+		T(failure__of_who_waited_is_silent_where_there_is_one_place),
 #undef T
 	};
 
