@@ -426,6 +426,99 @@ static void member__fits_until_the_places_of_members_are_full(void **state)
 	assert_true(ps_member_fits(&test.server));
 }
 
+/* ---- accept ---- */
+
+static void accept__takes_64_in_a_turn(void **state)
+{
+	(void)state;
+	for (uint8_t host = 1; host <= 66; host++)
+		come(1, host);
+	test.server.places = 512;
+	ps_accept(&test.server);
+	assert_int_equal(test.server.conn_count, 64);
+	ps_accept(&test.server);
+	assert_int_equal(test.server.conn_count, 66);
+}
+
+static void accept__goes_on_after_what_concerns_one_connection(void **state)
+{
+	(void)state;
+	accept_fails(ECONNABORTED);
+	come(1, 1);
+	accept_fails(EINTR);
+	come(1, 2);
+	accept_fails(EAGAIN);
+	come(1, 3);
+	ps_accept(&test.server);
+	assert_int_equal(test.server.conn_count, 2);
+	assert_int_equal(test.lines, 0);
+	assert_true(test.server.accept_ns == 0);
+}
+
+/* Whoever waits would wake the server again at once. */
+static void accept__without_descriptors_waits_a_second_if_nobody_gives_one_up(void **state)
+{
+	static const int errors[] = { EMFILE, ENFILE, ENOBUFS, ENOMEM };
+	char words[128];
+
+	(void)state;
+	members(1);
+	for (uint32_t i = 0; i < 4; i++) {
+		test.server.accept_ns = 0;
+		accept_fails(errors[i]);
+		ps_accept(&test.server);
+		assert_int_equal(test.lines, 1 + i);
+		snprintf(words, sizeof(words), "no connection can be taken for a second: %s",
+			 strerror(errors[i]));
+		assert_string_equal(test.line, words);
+		assert_true(test.server.accept_ns == now_ns + 1000 * ms_ns);
+	}
+	assert_int_equal(test.left_count, 0);
+}
+
+static void accept__without_descriptors_takes_the_busiest_strangers(void **state)
+{
+	(void)state;
+	come(1, 1);
+	come(2, 2);
+	accept_fails(EMFILE);
+	come(1, 3);
+	ps_accept(&test.server);
+	assert_int_equal(test.left_count, 1);
+	assert_ptr_equal(test.left[0], &test.conns[1]);
+	assert_int_equal(test.server.conn_count, 3);
+	assert_int_equal(test.lines, 0);
+	test.becomes_member = &test.conns[0]; /* so it gives up none */
+	accept_fails(EMFILE);
+	ps_accept(&test.server);
+	assert_int_equal(test.left_count, 1);
+	assert_int_equal(test.lines, 1);
+}
+
+/* ---- the time ---- */
+
+static void stranger__is_refused_when_its_time_is_over(void **state)
+{
+	(void)state;
+	come(4, 1);
+	ps_accept(&test.server);
+	members(1);
+	test.conns[0].since_ns = test.conns[4].since_ns = now_ns - 9000 * ms_ns;
+	test.conns[1].since_ns = now_ns - 8000 * ms_ns;
+	test.conns[2].since_ns = now_ns - 8000 * ms_ns - 1;
+	test.conns[3].since_ns = 0;
+	test.conns[3].is_gone = true;
+	test.conns[2].is_ending = true;
+	ps_strangers_turn(&test.server, now_ns, 8000 * ms_ns);
+	assert_true(test.conns[0].is_gone);
+	assert_false(test.conns[1].is_gone);
+	assert_true(test.conns[2].is_gone);
+	assert_false(test.conns[4].is_gone); /* a member */
+	assert_int_equal(test.refused_count, 1);
+	assert_ptr_equal(test.refused[0], &test.conns[0]);
+	assert_string_equal(test.refusal, "no table was opened for 9000 ms");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +532,11 @@ int main(void)
 		T(stranger__has_a_place_however_few_there_are),
 		T(stranger__finds_no_place_among_members),
 		T(member__fits_until_the_places_of_members_are_full),
+		T(accept__takes_64_in_a_turn),
+		T(accept__goes_on_after_what_concerns_one_connection),
+		T(accept__without_descriptors_waits_a_second_if_nobody_gives_one_up),
+		T(accept__without_descriptors_takes_the_busiest_strangers),
+		T(stranger__is_refused_when_its_time_is_over),
 #undef T
 	};
 
