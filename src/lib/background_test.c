@@ -457,13 +457,219 @@ static void thread__drives_64_bursts_or_until_somebody_wants_the_lock(void **sta
 	background_remove(comm);
 }
 
+/* ---- kicks and reminders ---- */
+
+static bool is_bell(void)
+{
+	struct pollfd bell = { .fd = test.polls[0].fd, .events = POLLIN };
+	const struct timespec at_once = { 0 };
+
+	return __real_ppoll(&bell, 1, &at_once, NULL) == 1;
+}
+
+static void kick__wakes_the_thread_each_time(void **state)
+{
+	(void)state;
+	begin(0);
+	turn(); /* for the new one it was kicked, too */
+	assert_false(is_bell());
+	for (uint32_t i = 0; i < 2; i++) {
+		background_kick();
+		background_kick();
+		assert_true(is_bell());
+		turn();
+		assert_false(is_bell());
+	}
+	set_free();
+	background_remove(&test.comms[0]);
+}
+
+static void remind__sets_the_timer_to_the_earliest(void **state)
+{
+	(void)state;
+	begin(0);
+	background_remind(UINT64_MAX);
+	assert_int_equal(test.sets, 0);
+	background_remind(5 * second_ns + 20);
+	assert_int_equal(test.sets, 1);
+	assert_true(test.set_ns == 5 * second_ns + 20);
+	background_remind(5 * second_ns + 20);
+	background_remind(6 * second_ns);
+	assert_int_equal(test.sets, 1);
+	background_remind(4 * second_ns - 1);
+	assert_int_equal(test.sets, 2);
+	assert_true(test.set_ns == 4 * second_ns - 1);
+	test.is_timer_over = true;
+	turn();
+	background_remind(7 * second_ns); /* now this is the earliest */
+	assert_int_equal(test.sets, 3);
+	assert_true(test.set_ns == 7 * second_ns);
+	turn(); /* by a kick, or by nothing */
+	background_remind(8 * second_ns);
+	assert_int_equal(test.sets, 3);
+	set_free();
+	background_remove(&test.comms[0]);
+}
+
+/* ---- start and end ---- */
+
+static void thread__ends_with_the_last_and_begins_with_the_next(void **state)
+{
+	(void)state;
+	for (uint32_t life = 0; life < 2; life++) {
+		struct pollfd own[2];
+
+		atomic_store(&test.is_free, false);
+		for (uint32_t i = 0; i < COMMS; i++)
+			add(i);
+		sleeps();
+		turn();
+		memcpy(own, test.polls, sizeof(own));
+		set_free();
+		background_remove(&test.comms[1]);
+		test.its[1].services = 0;
+		background_remove(&test.comms[0]);
+		assert_int_equal(fcntl(own[0].fd, F_GETFD), FD_CLOEXEC);
+		background_remove(&test.comms[2]);
+		assert_int_equal(test.its[1].services, 0);
+		assert_int_equal(fcntl(own[0].fd, F_GETFD), -1);
+		assert_int_equal(fcntl(own[1].fd, F_GETFD), -1);
+		sem_destroy(&test.is_asleep);
+		sem_destroy(&test.may_wake);
+		sem_init(&test.is_asleep, 0, 0);
+		sem_init(&test.may_wake, 0, 0);
+	}
+}
+
+static void refused(int result, const char *words)
+{
+	int free_fd = dup(0);
+
+	assert_true(free_fd >= 0);
+	close(free_fd);
+	assert_int_equal(background_add(&test.comms[0]), result);
+	assert_string_equal(tally_get_last_error(NULL), words);
+	assert_int_equal(dup(0), free_fd); /* it has closed what it had opened */
+	close(free_fd);
+}
+
+/* This one comes first: the handlers of forks are set once in a process. */
+static void thread__that_cannot_begin_is_an_error(void **state)
+{
+	(void)state;
+	tally_set_log(TALLY_LOG_ERROR, NULL, NULL);
+	test.is_short = true;
+	assert_int_equal(background_add(&test.comms[0]), TALLY_ERR_NO_MEMORY);
+	test.is_short = false;
+	assert_string_equal(tally_get_last_error(NULL), "tally_comm_init: out of memory");
+	assert_int_equal(test.atforks, 0);
+	test.atfork_error = ENOMEM;
+	refused(TALLY_ERR_SYSTEM, "tally_comm_init: no background thread: Cannot allocate memory");
+	assert_int_equal(test.atforks, 1);
+	test.atfork_error = 0;
+	test.eventfd_error = EMFILE;
+	refused(TALLY_ERR_SYSTEM, "tally_comm_init: no background thread: Too many open files");
+	assert_int_equal(test.atforks, 2);
+	test.eventfd_error = 0;
+	test.timerfd_error = ENFILE;
+	refused(TALLY_ERR_SYSTEM,
+		"tally_comm_init: no background thread: Too many open files in system");
+	test.timerfd_error = 0;
+	test.thread_error = EAGAIN;
+	refused(TALLY_ERR_SYSTEM,
+		"tally_comm_init: no background thread: Resource temporarily unavailable");
+	test.thread_error = 0;
+	add(0);
+	sleeps();
+	assert_int_equal(test.atforks, 2); /* once is enough */
+	set_free();
+	background_remove(&test.comms[0]);
+}
+
+/* ---- fork ---- */
+
+/* 0, or the number of what is wrong: assertions of a child are nobody's. */
+static int child_is_right(const struct pollfd own[2], unsigned epoch)
+{
+	if (background_epoch() != epoch + 1)
+		return 1;
+	if (test.forgets != 3 || test.local_forgets != 3 || test.present_forks != 1)
+		return 2;
+	if (test.report_dones != 1 || test.timeline_children != 1 || test.timeline_parents)
+		return 3;
+	if (fcntl(own[0].fd, F_GETFD) >= 0 || fcntl(own[1].fd, F_GETFD) >= 0)
+		return 4;
+	if (fcntl(UDP_FD, F_GETFD) >= 0 || fcntl(UDP_FD + 1, F_GETFD) < 0)
+		return 5; /* the second one has no link: what has that number is not its */
+	/* A thread of its own, which serves nobody but its own. */
+	test.its[0].services = test.its[1].services = 0;
+	sem_init(&test.is_asleep, 0, 0);
+	sem_init(&test.may_wake, 0, 0);
+	test.comms[2].epoch = epoch + 1;
+	if (background_add(&test.comms[2]))
+		return 6;
+	sleeps();
+	if (!test.its[2].services)
+		turn();
+	if (test.its[0].services || test.its[1].services || test.its[2].services != 1)
+		return 7;
+	set_free();
+	background_remove(&test.comms[2]);
+	return 0;
+}
+
+static void fork__leaves_the_child_nothing_of_the_thread(void **state)
+{
+	unsigned epoch = background_epoch();
+	struct pollfd own[2];
+	pid_t child;
+	int status;
+
+	(void)state;
+	assert_int_equal(dup2(0, UDP_FD), UDP_FD);
+	assert_int_equal(dup2(0, UDP_FD + 1), UDP_FD + 1);
+	test.comms[1].link = NULL;
+	add(0);
+	add(1);
+	sleeps();
+	turn();
+	memcpy(own, test.polls, sizeof(own));
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		alarm(20);
+		_exit(child_is_right(own, epoch));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(test.report_prepares, 1);
+	assert_int_equal(test.timeline_prepares, 1);
+	assert_int_equal(test.report_dones, 1);
+	assert_int_equal(test.timeline_parents, 1);
+	assert_int_equal(test.timeline_children + test.present_forks + test.forgets, 0);
+	assert_int_equal(background_epoch(), epoch);
+	turn(); /* the parent's thread goes on */
+	set_free();
+	background_remove(&test.comms[0]);
+	background_remove(&test.comms[1]);
+	assert_int_equal(fcntl(UDP_FD, F_GETFD), 0);
+	close(UDP_FD);
+	close(UDP_FD + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(claim) cmocka_unit_test_setup(claim, setup)
+		T(thread__that_cannot_begin_is_an_error), /* first */
 		T(thread__waits_for_all_that_it_serves),
 		T(thread__drives_what_nobody_else_does),
 		T(thread__drives_64_bursts_or_until_somebody_wants_the_lock),
+		T(kick__wakes_the_thread_each_time),
+		T(remind__sets_the_timer_to_the_earliest),
+		T(thread__ends_with_the_last_and_begins_with_the_next),
+		T(fork__leaves_the_child_nothing_of_the_thread),
 #undef T
 	};
 
