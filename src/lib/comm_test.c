@@ -550,10 +550,14 @@ static void init__a_second_program_of_a_launch_is_told_to_have_a_name(void **sta
 {
 	struct tally_options options = TALLY_OPTIONS_INIT;
 	struct tally_comm *first = NULL, *comm = NULL;
+	char number[16], mine[48];
 
 	(void)state;
 	options.init_timeout_s = 1;
-	setenv("SLURM_JOB_ID", "4711", 1);
+	/* Names of this process alone: another one of this test may run beside it. */
+	snprintf(number, sizeof(number), "%ld", (long)getpid());
+	snprintf(mine, sizeof(mine), "comm-test-mine-%s", number);
+	setenv("SLURM_JOB_ID", number, 1);
 	setenv("SLURM_STEP_ID", "0", 1);
 	setenv("SLURM_STEP_NUM_TASKS", "1", 1);
 	setenv("SLURM_NTASKS", "1", 1);
@@ -566,7 +570,7 @@ static void init__a_second_program_of_a_launch_is_told_to_have_a_name(void **sta
 	setenv("SLURM_NTASKS", "2", 1);
 	setenv("SLURM_PROCID", "1", 1);
 	said(tally_comm_init_env(&comm, &options), TALLY_ERR_SYSTEM, "give each its TALLY_JOB");
-	setenv("TALLY_JOB", "comm-test-mine", 1);
+	setenv("TALLY_JOB", mine, 1);
 	said(tally_comm_init_env(&comm, &options), TALLY_ERR_SYSTEM, "TALLY_AGGREGATOR=host:port");
 	assert_null(strstr(tally_get_last_error(NULL), "TALLY_JOB"));
 	unsetenv("TALLY_JOB");
