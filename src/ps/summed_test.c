@@ -450,6 +450,227 @@ static void install__at_an_aggregator_names_the_generation_there(void **state)
 	assert_int_equal(test.switches, 2);
 }
 
+static void begin__asks_aggregators_for_what_is_hot(void **state)
+{
+	(void)state;
+	hosted()->tried = 3;
+	hosted()->has_switch = hosted()->is_inside = hosted()->tired.is = true;
+	hosted()->drain_ns = 5;
+	hosted()->index = 88;
+	ps_summed_begin(&test.server, hosted());
+	assert_int_equal(test.drops, 1);
+	assert_int_equal(test.removes, 1);
+	assert_int_equal(test.index, 88);
+	assert_false(hosted()->has_switch || hosted()->is_inside || hosted()->tired.is);
+	assert_true(hosted()->drain_ns == 0);
+	assert_int_equal(test.asks, 1);
+	assert_int_equal(test.adds, 0);
+	test.is_spent = true; /* the one inside never goes: it costs no more fences */
+	ps_summed_begin(&test.server, hosted());
+	assert_int_equal(test.removes, 1);
+	assert_int_equal(test.adds, 1);
+	assert_int_equal(test.asks, 1);
+	test.add_error = -ENOSPC; /* then it is better than nothing */
+	ps_summed_begin(&test.server, hosted());
+	assert_int_equal(test.asks, 2);
+	test.is_spent = false;
+	test.add_error = 0;
+	test.table[0].map.keys = 0;
+	ps_summed_begin(&test.server, hosted());
+	assert_true(hosted()->is_inside);
+	test.add_error = -ENOSPC;
+	ps_summed_begin(&test.server, hosted());
+	assert_int_equal(test.asks, 2);
+}
+
+/* ---- R-SP-35 ---- */
+
+static void drain__is_over_when_all_has_come_or_it_takes_too_long(void **state)
+{
+	(void)state;
+	assert_true(ps_summed_is_drained(&test.server, hosted())); /* it has no switch */
+	hosted()->has_switch = true;
+	test.table[0].map.keys = 0;
+	assert_true(ps_summed_is_drained(&test.server, hosted()));
+	assert_int_equal(test.drains, 0);
+	assert_false(hosted()->is_drain_asked);
+	test.table[0].map.keys = 5;
+	assert_false(ps_summed_is_drained(&test.server, hosted()));
+	assert_true(hosted()->is_drain_asked);
+	assert_int_equal(test.drains, 1);
+	assert_true(hosted()->drain_ns == 3000 * ms_ns);
+	test.now_ns = 5000 * ms_ns - 1;
+	assert_false(ps_summed_is_drained(&test.server, hosted()));
+	assert_int_equal(test.drains, 1);
+	assert_int_equal(test.lines, 0);
+	test.is_drained = true;
+	assert_true(ps_summed_is_drained(&test.server, hosted()));
+	assert_int_equal(test.lines, 0);
+	test.is_drained = false;
+	test.now_ns++;
+	assert_true(ps_summed_is_drained(&test.server, hosted()));
+	line_is(PS_WARN, "table emb: what its switch has did not come in 2000 ms: workers push it "
+			 "again");
+}
+
+static void drain__is_another_one_when_nobody_has_asked_for_a_turn(void **state)
+{
+	(void)state;
+	hosted()->has_switch = true;
+	assert_true(ps_summed_turn(&test.server) == UINT64_MAX);
+	test.flushes = 0;
+	ps_summed_is_drained(&test.server, hosted());
+	assert_true(ps_summed_turn(&test.server) == 5000 * ms_ns);
+	test.flushes = 0;
+	ps_summed_is_drained(&test.server, hosted());
+	test.is_drained = true;
+	test.now_ns = 3500 * ms_ns;
+	assert_true(ps_summed_turn(&test.server) == 3500 * ms_ns);
+	test.flushes = 0;
+	assert_true(hosted()->drain_ns == 3000 * ms_ns);
+	assert_true(ps_summed_turn(&test.server) == UINT64_MAX);
+	assert_true(hosted()->drain_ns == 0);
+	test.is_drained = false;
+	ps_summed_is_drained(&test.server, hosted());
+	assert_int_equal(test.drains, 2);
+	assert_true(hosted()->drain_ns == 3500 * ms_ns);
+}
+
+static void turn__is_due_when_the_first_of_all_is(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		test.turn_ns[i] = 100 - i;
+		test.flushes = test.turns = 0;
+		assert_true(ps_summed_turn(&test.server) == 100 - i);
+		assert_int_equal(test.turns, TABLES);
+		assert_int_equal(test.flushes, 1);
+	}
+}
+
+/* ---- datagrams ---- */
+
+/* One of the shape that its kind has. */
+static void say(uint8_t kind, uint16_t index, const struct link_address *from)
+{
+	bool is_bare = kind == SPARSE_ASK || kind == SPARSE_FLIP || kind == SPARSE_READY ||
+		       kind == SPARSE_RESUMED;
+	struct sparse packet = { .kind = kind,
+				 .table = index,
+				 .generation = 1,
+				 .parts = 1,
+				 .count = !is_bare,
+				 .width = !is_bare };
+	uint8_t at[SPARSE_BYTES_MAX] = { 0 };
+
+	sparse_put(at, &packet);
+	assert_int_equal(sparse_check(at, sparse_bytes(&packet), &packet), WIRE_OK);
+	ps_summed_serve(&test.server, from, at, sparse_bytes(&packet));
+}
+
+static void datagram__of_the_switch_is_its_tables(void **state)
+{
+	(void)state;
+	hosted()->has_switch = true;
+	hosted()->index = 70;
+	hosted()->at_switch = at_8;
+	test.server.hosted[1].has_switch = true;
+	test.server.hosted[1].index = 71;
+	say(SPARSE_READY, 70, &at_8);
+	assert_int_equal(test.to_home[0], 1);
+	assert_int_equal(hosted()->parts, 0);
+	say(SPARSE_CUT, 70, &at_8);
+	say(SPARSE_FLUSH, 70, &at_8);
+	say(SPARSE_FLUSH_SHORT, 70, &at_8);
+	assert_int_equal(test.to_home[0], 4);
+	assert_int_equal(hosted()->parts, 3);
+	say(SPARSE_CUT, 70, &at_7); /* home judges it */
+	assert_int_equal(test.to_home[0], 5);
+	assert_int_equal(hosted()->parts, 3);
+	say(SPARSE_CUT, 72, &at_8);
+	assert_int_equal(test.to_home[0] + test.to_home[1], 5);
+	say(SPARSE_RESUMED, 71, &at_8);
+	assert_int_equal(test.to_home[1], 1);
+	test.is_stuck = true; /* parts that could not be recorded come again */
+	say(SPARSE_CUT, 70, &at_8);
+	assert_int_equal(test.to_home[0], 5);
+	assert_int_equal(hosted()->parts, 4);
+	say(SPARSE_READY, 70, &at_8);
+	assert_int_equal(test.to_home[0], 6);
+	hosted()->has_switch = false;
+	say(SPARSE_READY, 70, &at_8);
+	assert_int_equal(test.to_home[0], 6);
+	assert_int_equal(test.to_switch, 0);
+}
+
+static void datagram__to_a_switch_is_for_the_one_inside(void **state)
+{
+	static const uint8_t kinds[] = { SPARSE_PUSH,  SPARSE_ASK,   SPARSE_FLIP, SPARSE_COMMITTED,
+					 SPARSE_BCAST, SPARSE_SETUP, SPARSE_HAVE };
+	const uint8_t nonsense[] = { SPARSE_FIRST_BYTE, 77 };
+
+	(void)state;
+	hosted()->has_switch = true;
+	hosted()->index = 70;
+	for (uint32_t i = 0; i < sizeof(kinds); i++) {
+		say(kinds[i], 70, &at_7);
+		assert_int_equal(test.to_switch, 1 + i);
+	}
+	ps_summed_serve(&test.server, &at_7, nonsense, sizeof(nonsense)); /* it counts those */
+	assert_int_equal(test.to_switch, 8);
+	ps_summed_serve(&test.server, &at_7, nonsense, 0);
+	assert_int_equal(test.to_switch, 8);
+	assert_int_equal(test.to_home[0], 0);
+}
+
+static void wire(enum wire_type type, uint16_t job, uint16_t child, uint32_t serial, uint8_t nonce)
+{
+	struct wire packet = {
+		.type = type, .job = job, .child = child, .seq = serial, .lanes = WIRE_HELLO_LANES
+	};
+	uint8_t at[2048] = { 0 };
+
+	wire_put(at, &packet);
+	memset(at + WIRE_HEADER_BYTES, nonce, WIRE_NONCE_BYTES);
+	ps_summed_serve(&test.server, &at_7, at, wire_bytes(WIRE_HELLO_LANES));
+}
+
+static void hello__binds_a_worker_that_has_opened_the_table(void **state)
+{
+	(void)state;
+	memset(test.worker[0][1].binding.nonce, 0xa0, WIRE_NONCE_BYTES);
+	wire(WIRE_HELLO, 0, 1, 5, 0xa0);
+	assert_int_equal(hosted()->nonces_wrong, 1); /* it has not */
+	test.worker[0][1].conn = &test.conn;
+	wire(WIRE_HELLO, 0, 1, 5, 0xa1);
+	assert_int_equal(hosted()->nonces_wrong, 2);
+	wire(WIRE_HELLO, 0, WORKERS, 5, 0xa0); /* there is no such worker */
+	assert_int_equal(hosted()->nonces_wrong, 2);
+	assert_int_equal(test.welcomes, 0);
+	wire(WIRE_HELLO, 0, 1, 5, 0xa0);
+	assert_int_equal(test.welcomes, 1);
+	assert_int_equal(test.worker_known, 1);
+	assert_true(link_address_equal(&test.worker_at, &at_7));
+	assert_int_equal(hosted()->nonces_wrong, 2);
+	wire(WIRE_HELLO, 0, 1, 4, 0xa0); /* an old copy */
+	assert_int_equal(hosted()->nonces_wrong, 3);
+	assert_int_equal(test.hellos, 0);
+	wire(WIRE_HELLO, TABLES, 1, 6, 0xa0); /* of a switch's index */
+	assert_int_equal(test.hellos, 1);
+	assert_int_equal(test.index, TABLES);
+	assert_int_equal(test.welcomes, 1);
+}
+
+static void welcome__is_for_the_tables_that_knock(void **state)
+{
+	(void)state;
+	test.server.hosted[1].is_knocking = true;
+	wire(WIRE_WELCOME, 3, 0, 5, 0);
+	assert_int_equal(test.knocked[0], 0);
+	assert_int_equal(test.knocked[1], 1);
+	assert_int_equal(test.hellos + test.welcomes + test.to_switch, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +679,14 @@ int main(void)
 		T(inside__index_is_one_that_no_table_has),
 		T(inside__without_room_is_said_once),
 		T(install__at_an_aggregator_names_the_generation_there),
+		T(begin__asks_aggregators_for_what_is_hot),
+		T(drain__is_over_when_all_has_come_or_it_takes_too_long),
+		T(drain__is_another_one_when_nobody_has_asked_for_a_turn),
+		T(turn__is_due_when_the_first_of_all_is),
+		T(datagram__of_the_switch_is_its_tables),
+		T(datagram__to_a_switch_is_for_the_one_inside),
+		T(hello__binds_a_worker_that_has_opened_the_table),
+		T(welcome__is_for_the_tables_that_knock),
 #undef T
 	};
 
