@@ -420,7 +420,7 @@ static void over__is_when_all_connections_are_closed_for_good(void **state)
 
 static void poll__is_for_connections_and_until_what_is_due_first(void **state)
 {
-	struct pollfd polls[SEATS];
+	struct pollfd polls[SEATS + 1];
 
 	(void)state;
 	assert_int_equal(membership_poll(&test.comm, polls), 0);

@@ -35,7 +35,7 @@ static struct {
 	struct tally_comm comm;
 	struct membership membership;
 	struct codec codec;
-	struct conn conns[SEATS];
+	struct conn conns[SEATS + 1];
 
 	/* What is played. */
 	struct {
@@ -49,7 +49,8 @@ static struct {
 	} seat[SEATS];
 	int connect_error, send_error, start_error, open_result;
 	const char *conn_text;
-	bool is_short; /* of memory */
+	bool is_short;  /* of memory */
+	bool is_locked; /* the communicator is */
 	struct endpoint_welcome welcomes[16];
 	uint32_t welcomes_count;
 
@@ -61,7 +62,7 @@ static struct {
 		enum control_type message;
 	} steps[STEPS_MAX];
 	uint32_t steps_count;
-	uint32_t connects, address_turns, closes, sends, hellos, starts, notifies, breaks,
+	uint32_t connects, address_turns, froms, closes, sends, hellos, starts, notifies, breaks,
 		late_looks, expires;
 	uint64_t connect_ns, timeout_ns, last_words_ns;
 	uint32_t last_words, hello_shard, hello_serial, hello_lanes, start_lanes, opens;
@@ -104,6 +105,7 @@ void __wrap_member_step(struct member *member, const struct member_config *confi
 {
 	uint32_t i = seat_idx(member);
 
+	assert_false(test.is_locked);
 	assert_ptr_equal(config, &seat(i)->config);
 	assert_ptr_equal(actions, &seat(i)->actions);
 	assert_true(test.steps_count < STEPS_MAX);
@@ -199,6 +201,7 @@ enum conn_result __wrap_conn_read(struct conn *conn, uint64_t now_ns, struct cod
 {
 	uint32_t i = conn->seat;
 
+	assert_true(i < test.membership.seats_count);
 	(void)now_ns;
 	assert_ptr_equal(codec, &test.codec);
 	if (test.seat[i].reads_taken == test.seat[i].reads_count)
@@ -209,6 +212,7 @@ enum conn_result __wrap_conn_read(struct conn *conn, uint64_t now_ns, struct cod
 
 int __wrap_conn_send(struct conn *conn, struct codec *codec, const struct control_message *message)
 {
+	assert_false(test.is_locked);
 	assert_non_null(conn);
 	assert_ptr_equal(codec, &test.codec);
 	test.sends++;
@@ -262,6 +266,7 @@ void __wrap_conn_address_next(struct conn_address *address)
 bool __wrap_paths_from(struct bootstrap *boot, struct conn_address *address, char *why,
 		       size_t bytes)
 {
+	test.froms++;
 	(void)address;
 	assert_ptr_equal(boot, &test.comm.boot);
 	assert_true(bytes > 0);
@@ -316,6 +321,8 @@ int __wrap_endpoint_start(struct endpoint *its, uint32_t lanes);
 void __wrap_endpoint_stats(const struct endpoint *its, struct endpoint_stats *stats);
 uint32_t __wrap_endpoint_welcomes(struct endpoint *its, struct endpoint_welcome *welcomes,
 				  uint32_t max);
+void __wrap_comm_lock(struct tally_comm *comm);
+void __wrap_comm_unlock(struct tally_comm *comm);
 void __wrap_progress_notify(struct tally_comm *comm);
 void __wrap_comm_break(struct tally_comm *comm, int result, const char *text);
 void __wrap_late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
@@ -326,8 +333,23 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 
+void __wrap_comm_lock(struct tally_comm *comm)
+{
+	assert_ptr_equal(comm, &test.comm);
+	assert_false(test.is_locked);
+	test.is_locked = true;
+}
+
+void __wrap_comm_unlock(struct tally_comm *comm)
+{
+	assert_ptr_equal(comm, &test.comm);
+	assert_true(test.is_locked);
+	test.is_locked = false;
+}
+
 void __wrap_endpoint_hello(struct endpoint *its, uint32_t shard, uint32_t serial, uint32_t lanes)
 {
+	assert_true(test.is_locked);
 	assert_ptr_equal(its, endpoint());
 	test.hellos++;
 	test.hello_shard = shard;
@@ -337,6 +359,7 @@ void __wrap_endpoint_hello(struct endpoint *its, uint32_t shard, uint32_t serial
 
 int __wrap_endpoint_start(struct endpoint *its, uint32_t lanes)
 {
+	assert_true(test.is_locked);
 	assert_ptr_equal(its, endpoint());
 	test.starts++;
 	test.start_lanes = lanes;
@@ -355,6 +378,7 @@ uint32_t __wrap_endpoint_welcomes(struct endpoint *its, struct endpoint_welcome 
 {
 	uint32_t count = test.welcomes_count;
 
+	assert_true(test.is_locked);
 	assert_ptr_equal(its, endpoint());
 	assert_int_equal(max, 16);
 	memcpy(welcomes, test.welcomes, count * sizeof(*welcomes));
@@ -364,12 +388,14 @@ uint32_t __wrap_endpoint_welcomes(struct endpoint *its, struct endpoint_welcome 
 
 void __wrap_progress_notify(struct tally_comm *comm)
 {
+	assert_true(test.is_locked);
 	assert_ptr_equal(comm, &test.comm);
 	test.notifies++;
 }
 
 void __wrap_comm_break(struct tally_comm *comm, int result, const char *text)
 {
+	assert_true(test.is_locked);
 	assert_ptr_equal(comm, &test.comm);
 	test.breaks++;
 	test.break_result = result;
@@ -428,7 +454,6 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&test, 0, sizeof(test));
-	pthread_mutex_init(&test.comm.lock, NULL);
 	test.comm.who = (struct report_who){ .job = "circle", .host = "h2", .rank = 2, .size = 4 };
 	strcpy(test.comm.boot.aggregator, "a:1,b:2,c:3");
 	test.comm.membership = &test.membership;
@@ -447,6 +472,13 @@ static int setup(void **state)
 		seat(i)->shards_count = i == 1 ? 2 : 1;
 		seat(i)->tick_ns = seat(i)->actions.wake_ns = UINT64_MAX;
 	}
+	/* What is behind the last seat is nobody's: whoever looks there finds something. */
+	test.conns[SEATS].seat = SEATS;
+	seat(SEATS)->is_begun = true;
+	seat(SEATS)->member.state = MEMBER_RUN;
+	seat(SEATS)->conn = &test.conns[SEATS];
+	seat(SEATS)->lanes = 4;
+	seat(SEATS)->shards_count = 9;
 	assert_int_equal(tally_set_log(TALLY_LOG_DEBUG, hear, NULL), TALLY_OK);
 	return 0;
 }
@@ -455,7 +487,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	free(test.comm.members);
-	pthread_mutex_destroy(&test.comm.lock);
 	return tally_set_log(0, NULL, NULL);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/present.h"
+#include "util/commit.h"
 
 /* ---- connections ---- */
 
@@ -22,7 +23,9 @@ static void connect__of_a_name_takes_its_addresses_in_turn(void **state)
 		assert_true(test.connect_ns == begin_ns + times);
 		assert_true(test.timeout_ns == 3 * second_ns);
 		assert_int_equal(test.closes, times); /* the one before */
+		assert_int_equal(seat(1)->attempts, times);
 		assert_int_equal(test.address_turns, times - 1);
+		assert_int_equal(test.froms, times - 1);
 		assert_int_equal(seat(1)->join.mtu, times == 1 ? 0 : 1300 + times - 1);
 		assert_ptr_equal(seat(1)->conn, &test.conns[1]);
 		assert_int_equal(atomic_load(&seat(1)->fd), FD_BASE + 1);
@@ -370,6 +373,9 @@ static void banner__is_rank_0s_or_of_who_has_an_interface(void **state)
 	test.membership.seats_count = 1;
 	test.comm.shards = 1;
 	banner_is(TALLY_LOG_INFO, ": 4 ranks, aggregator a:1, 1 shard, 60 lanes");
+	banner_is(TALLY_LOG_INFO, "tally " TALLY_VERSION);
+	banner_is(TALLY_LOG_INFO,
+		  *TALLY_COMMIT ? " (commit " TALLY_COMMIT ")" : TALLY_VERSION ": 4");
 	test.comm.endpoint = endpoint();
 	start(0, 60);
 	assert_int_equal(test.log_level, TALLY_LOG_INFO);
