@@ -166,7 +166,7 @@ int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *bytes, int flags)
 	uint32_t at = test.accepts;
 
 	assert_int_equal(fd, 77);
-	assert_true(flags & SOCK_NONBLOCK);
+	assert_int_equal(flags, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	errno = EAGAIN;
 	if (at == test.comes_count)
 		return -1;

@@ -25,7 +25,7 @@ static struct {
 	struct ps_server server;
 	struct ps_table table[TABLES];
 	struct server_sparse sums[TABLES];
-	struct ps_worker worker[TABLES][WORKERS];
+	struct ps_worker worker[TABLES][WORKERS + 1]; /* the last is none: nobody may look */
 	struct ps_conn conn;
 	/* What is played. */
 	uint64_t now_ns;
@@ -34,7 +34,8 @@ static struct {
 	uint16_t taken;      /* indices below this one are other tables' */
 	uint64_t turn_ns[4]; /* aggregator, home of each table, engine */
 	/* What is noted. */
-	uint8_t random; /* the last byte that was given */
+	uint8_t random;      /* the last byte that was given */
+	size_t random_bytes; /* most in one call */
 	struct engine_sparse_table added;
 	uint8_t added_nonces[WORKERS + 1][WIRE_NONCE_BYTES];
 	struct link_address bound_at;
@@ -149,8 +150,7 @@ void __wrap_engine_sparse_serve(struct engine_sparse *engine, const struct link_
 {
 	assert_null(engine);
 	assert_non_null(peer);
-	assert_true(at[0] == SPARSE_FIRST_BYTE);
-	assert_true(bytes > 0);
+	assert_true(bytes > 0 && at[0] == SPARSE_FIRST_BYTE);
 	test.to_switch++;
 }
 
@@ -197,8 +197,7 @@ void __wrap_home_sparse_serve(struct home_sparse *home, const struct link_addres
 			      const uint8_t *at, uint32_t bytes)
 {
 	assert_non_null(peer);
-	assert_true(at[0] == SPARSE_FIRST_BYTE);
-	assert_true(bytes > 0);
+	assert_true(bytes > 0 && at[0] == SPARSE_FIRST_BYTE);
 	test.to_home[table_idx(home)]++;
 }
 
@@ -289,6 +288,7 @@ bool __wrap_knock_serve(struct knock *knock, const struct link_address *peer, co
 	assert_non_null(peer);
 	assert_non_null(at);
 	assert_true(bytes >= WIRE_HEADER_BYTES);
+	assert_true(knock < &test.server.hosted[TABLES].knock);
 	for (uint32_t i = 0; i < TABLES; i++)
 		test.knocked[i] += knock == &test.server.hosted[i].knock;
 	return false;
@@ -314,6 +314,7 @@ ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags)
 	assert_int_equal(flags, 0);
 	if (test.is_random_out)
 		return -1;
+	test.random_bytes = bytes > test.random_bytes ? bytes : test.random_bytes;
 	for (size_t i = 0; i < bytes; i++)
 		((uint8_t *)at)[i] = test.random += 2; /* even ones: an instance is made odd */
 	return (ssize_t)bytes;
@@ -338,6 +339,7 @@ static int setup(void **state)
 		test.table[i].shape.workers = WORKERS;
 		test.server.hosted[i].table = &test.table[i];
 		test.server.hosted[i].worker = test.worker[i];
+		test.worker[i][WORKERS].conn = &test.conn;
 		strcpy(test.server.hosted[i].options.table.name, i ? "wide" : "emb");
 	}
 	test.table[0].map.keys = 5;
@@ -376,6 +378,9 @@ static void inside__switch_is_the_tables_with_new_nonces(void **state)
 				    WIRE_NONCE_BYTES);
 	assert_memory_not_equal(test.added_nonces[0], test.added_nonces[1], WIRE_NONCE_BYTES);
 	assert_memory_not_equal(test.added_nonces[1], test.added_nonces[2], WIRE_NONCE_BYTES);
+	assert_int_equal(test.random_bytes, (WORKERS + 1) * WIRE_NONCE_BYTES);
+	assert_memory_not_equal(test.worker[0][WORKERS].nonce, test.added_nonces[WORKERS],
+				WIRE_NONCE_BYTES);
 	assert_int_equal(test.bound, PS_TABLES_MAX);
 	assert_true(link_address_equal(&test.bound_at, &at_8));
 	assert_true(hosted()->is_inside);
@@ -462,7 +467,7 @@ static void begin__asks_aggregators_for_what_is_hot(void **state)
 	assert_int_equal(test.removes, 1);
 	assert_int_equal(test.index, 88);
 	assert_false(hosted()->has_switch || hosted()->is_inside || hosted()->tired.is);
-	assert_true(hosted()->drain_ns == 0);
+	assert_true(hosted()->drain_ns == 0 && hosted()->tired.beats == 0);
 	assert_int_equal(test.asks, 1);
 	assert_int_equal(test.adds, 0);
 	test.is_spent = true; /* the one inside never goes: it costs no more fences */
@@ -664,7 +669,7 @@ static void hello__binds_a_worker_that_has_opened_the_table(void **state)
 static void welcome__is_for_the_tables_that_knock(void **state)
 {
 	(void)state;
-	test.server.hosted[1].is_knocking = true;
+	test.server.hosted[1].is_knocking = test.server.hosted[TABLES].is_knocking = true;
 	wire(WIRE_WELCOME, 3, 0, 5, 0);
 	assert_int_equal(test.knocked[0], 0);
 	assert_int_equal(test.knocked[1], 1);
