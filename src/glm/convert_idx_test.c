@@ -19,7 +19,9 @@ static void convert__idx_images_are_rows_of_pixels(void **state)
 
 	(void)state;
 	idx_put();
+	strcpy(error, "as it was");
 	assert_int_equal(convert_idx(from, labels, to, false, &done, error), 0);
+	assert_string_equal(error, "as it was");
 	assert_int_equal(done.rows, 3);
 	assert_int_equal(done.features, 6);
 	result_is("7 2:1 6:255\n0 1:128 4:51\n9\n");
@@ -29,15 +31,22 @@ static void convert__idx_images_are_rows_of_pixels(void **state)
 	result_is("7 2:0.00392156886 6:1\n0 1:0.501960814 4:0.200000003\n9\n");
 }
 
-/* The error names the file, and nothing is left that looks like a result. */
+/* The error names the file, and nothing is left that looks like a result, nor any file open. */
 static void idx_fails(const char *path, const char *what)
 {
+	char partial[80];
+	int next = dup(0);
 	struct stat is;
 
+	close(next);
+	snprintf(partial, sizeof(partial), "%s.partial", to);
 	assert_int_equal(convert_idx(from, labels, to, false, &done, error), -1);
 	assert_int_equal(strncmp(error, path, strlen(path)), 0);
 	assert_string_equal(error + strlen(path), what);
 	assert_int_equal(stat(to, &is), -1);
+	assert_int_equal(stat(partial, &is), -1);
+	assert_int_equal(dup(0), next);
+	close(next);
 }
 
 static void convert__idx_files_that_are_none_are_named(void **state)
@@ -246,7 +255,11 @@ void *__real_calloc(size_t count, size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
-	return bytes == short_bytes ? NULL : __real_malloc(bytes);
+	uint8_t *at = bytes == short_bytes ? NULL : __real_malloc(bytes + 1);
+
+	if (at)
+		at[bytes] = 0xff; /* no pixel, and not black: nobody may look */
+	return at;
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
