@@ -210,9 +210,7 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 	if (actions->cause == CONTROL_TIMEOUT && seat->member.is_joined && !seat->is_granted &&
 	    seat == membership->seats)
 		where_add(comm, seat, text);
-	comm_lock(comm);
-	comm_break(comm, result_of_cause((enum control_cause)actions->cause), text);
-	comm_unlock(comm);
+	/* First: the program may end as soon as it knows, and the other ranks are to hear why. */
 	for (uint32_t i = 0; i < membership->seats_count; i++) {
 		struct seat *other = &membership->seats[i];
 		struct member_event event = { .type = MEMBER_ERROR,
@@ -223,6 +221,9 @@ static void failed(struct tally_comm *comm, struct seat *seat, struct codec *cod
 		if (other != seat && !seat_is_over(other))
 			membership_do(comm, other, codec, &event);
 	}
+	comm_lock(comm);
+	comm_break(comm, result_of_cause((enum control_cause)actions->cause), text);
+	comm_unlock(comm);
 }
 
 static bool have_all_left(const struct membership *membership)

@@ -69,6 +69,7 @@ static struct {
 	struct control_message sent;
 	struct control_op sent_ops[CONTROL_OPS_MAX];
 	int break_result;
+	uint32_t break_after; /* so many steps */
 	char break_text[REPORT_TEXT_MAX];
 	struct paths_grant grants[SEATS];
 	int log_level;
@@ -399,6 +400,7 @@ void __wrap_comm_break(struct tally_comm *comm, int result, const char *text)
 	assert_ptr_equal(comm, &test.comm);
 	test.breaks++;
 	test.break_result = result;
+	test.break_after = test.steps_count;
 	snprintf(test.break_text, sizeof(test.break_text), "%s", text);
 }
 

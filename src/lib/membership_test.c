@@ -435,6 +435,7 @@ static void failure__is_the_first_ones_and_the_others_are_told(void **state)
 	assert_int_equal(test.break_result, TALLY_ERR_MISMATCH);
 	assert_string_equal(test.break_text, "rank 3 called a barrier");
 	assert_int_equal(test.steps_count, 3);
+	assert_int_equal(test.break_after, 3); /* a program that knows may end at once */
 	for (uint32_t i = 0; i < 2; i++) {
 		step_is(1 + i, 2 * i, MEMBER_ERROR);
 		assert_int_equal(test.steps[1 + i].event.cause, CONTROL_MISMATCH);
