@@ -638,7 +638,7 @@ static void fork__leaves_the_child_nothing_of_the_thread(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
-		alarm(20);
+		alarm(60);
 		_exit(child_is_right(own, epoch));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -673,6 +673,6 @@ int main(void)
 #undef T
 	};
 
-	alarm(20);
+	alarm(60);
 	return cmocka_run_group_tests_name("lib-background", tests, NULL, NULL);
 }
