@@ -12,7 +12,7 @@ static void serve(uint64_t now_ns)
 static void all_in(enum member_state state)
 {
 	for (uint32_t i = 0; i < SEATS; i++)
-		seat(i)->member.state = state;
+		seat(i)->member.state = (uint8_t)state;
 }
 
 /* ---- connections ---- */

@@ -417,7 +417,7 @@ static void ends_with(uint32_t i, enum control_cause cause, const char *text)
 {
 	struct member_actions *the = answer_do(i, (struct member_action){ .type = MEMBER_FAIL });
 
-	the->cause = cause;
+	the->cause = (uint16_t)cause;
 	strcpy(the->text, text);
 	test.membership.has_failed = false;
 	tell(i, MEMBER_TICK, begin_ns);
