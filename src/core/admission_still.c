@@ -10,6 +10,7 @@
  */
 #include "core/admission_turn.h"
 #include "core/misfit.h"
+#include "core/silence.h"
 
 static const uint64_t ms_ns = 1000000;
 static const uint64_t again_ns = 2500000000; /* STALL comes each second: two may be late */
@@ -19,9 +20,9 @@ static const uint64_t still_min_ns =
 
 static uint64_t limit_ns(const struct turn *turn)
 {
-	uint64_t silence_ns = time_silence_ns(turn);
+	uint64_t silent_ns = silence_ns(turn->config->heartbeat_ns);
 
-	return silence_ns > still_min_ns ? silence_ns : still_min_ns;
+	return silent_ns > still_min_ns ? silent_ns : still_min_ns;
 }
 
 static void forget(struct admission_member *member)

@@ -3,14 +3,12 @@
  * Time: silence, patience, and what is said now and then. docs/protocol.md, R-CT-8 and R-CT-12.
  */
 #include "core/admission_turn.h"
+#include "core/silence.h"
 
 enum {
-	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
-	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
-	UDP_ALONE = 3, /* silence over TCP is borne for so many times, while UDP is heard */
-};
+	OVERSLEPT = 4
+}; /* no tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted */
 static const uint64_t ms_ns = 1000000;
-static const uint64_t beat_max_ns = 2000000000; /* who has no GRANT yet expects the defaults */
 static const uint64_t silence_min_ns = 10000000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
@@ -146,13 +144,6 @@ static void progress(struct turn *turn)
 		turn_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
 }
 
-static uint64_t beat_interval_ns(const struct turn *turn)
-{
-	uint64_t interval_ns = turn->config->heartbeat_ns / BEATS;
-
-	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
-}
-
 static void beat(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -194,17 +185,11 @@ void time_heard(struct turn *turn)
 		member->peer.heard_ns = turn->event->now_ns;
 }
 
-/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
-uint64_t time_silence_ns(const struct turn *turn)
-{
-	return turn->config->heartbeat_ns + 2 * beat_interval_ns(turn);
-}
-
 /* Who has not said READY may not know how long a heartbeat time is. */
-static uint64_t silence_ns(const struct turn *turn, const struct admission_peer *peer)
+static uint64_t limit_ns(const struct turn *turn, const struct admission_peer *peer)
 {
 	const struct admission_member *member = turn_find_member(turn, peer->connection);
-	uint64_t running_ns = time_silence_ns(turn);
+	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
 	bool has_time = member && member->presence != ADMISSION_JOINED;
 
 	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
@@ -212,14 +197,14 @@ static uint64_t silence_ns(const struct turn *turn, const struct admission_peer 
 
 bool time_is_heard(const struct turn *turn, const struct admission_peer *peer)
 {
-	return turn->event->now_ns - peer->heard_ns < silence_ns(turn, peer);
+	return turn->event->now_ns - peer->heard_ns < limit_ns(turn, peer);
 }
 
 static bool is_silent(const struct turn *turn, const struct admission_peer *peer)
 {
 	uint64_t unsaid_ns = turn->event->now_ns - peer->spoke_ns;
 
-	return !time_is_heard(turn, peer) || unsaid_ns >= UDP_ALONE * silence_ns(turn, peer);
+	return !time_is_heard(turn, peer) || unsaid_ns >= SILENCE_UDP_ALONE * limit_ns(turn, peer);
 }
 
 /* One at a time: each has its own text. */
@@ -252,7 +237,7 @@ void time_tick(struct turn *turn)
 	if (now_ns - admission->tick_ns >= turn->config->heartbeat_ns / OVERSLEPT)
 		restart_clocks(turn);
 	admission->tick_ns = now_ns;
-	if (now_ns - admission->beat_ns >= beat_interval_ns(turn))
+	if (now_ns - admission->beat_ns >= silence_beat_ns(turn->config->heartbeat_ns))
 		beat(turn);
 	if (end_silent(turn, find_silent(turn)))
 		return;
@@ -276,7 +261,7 @@ void time_tick(struct turn *turn)
 void time_set_wake(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
-	uint64_t wake_ns = admission->beat_ns + beat_interval_ns(turn);
+	uint64_t wake_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
 	uint64_t deadline_ns = gather_deadline(turn);
 	uint64_t verdict_ns = wait_verdict_ns(admission);
 

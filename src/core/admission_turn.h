@@ -146,7 +146,6 @@ void twin_yield(struct turn *turn);
 void time_tick(struct turn *turn);
 void time_late(struct turn *turn);
 void time_heard(struct turn *turn);
-uint64_t time_silence_ns(const struct turn *turn); /* a member's, that is death */
 bool time_is_heard(const struct turn *turn,
 		   const struct admission_peer *peer); /* lately, if only over UDP */
 void time_set_wake(struct turn *turn);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* member.c - see member.h and member_turn.h. */
 #include "core/member_turn.h"
+#include "core/silence.h"
 
 enum {
-	BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
-	OVERSLEPT = 4, /* no tick for 1/4 of it: it is our clock that cannot be trusted */
-	UDP_ALONE = 3, /* silence over TCP is borne for so many times, while UDP is heard */
-};
-static const uint64_t beat_max_ns =
-	2000000000;                            /* before GRANT the aggregator expects the default */
+	OVERSLEPT = 4
+}; /* no tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted */
 static const uint64_t verdict_ns = 2000000000; /* for the aggregator to ask all and to judge */
 
 #define TO(state) (1u << (state))
@@ -192,22 +189,10 @@ static void closed(struct turn *turn)
 	member_fail(turn, true);
 }
 
-static uint64_t beat_interval_ns(const struct member *member)
-{
-	uint64_t interval_ns = member->heartbeat_ns / BEATS;
-
-	return interval_ns < beat_max_ns ? interval_ns : beat_max_ns;
-}
-
-/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
-static uint64_t silence_ns(const struct member *member)
-{
-	return member->heartbeat_ns + 2 * beat_interval_ns(member);
-}
-
 static bool is_heard(const struct turn *turn)
 {
-	return turn->event->now_ns - turn->member->heard_ns < silence_ns(turn->member);
+	return turn->event->now_ns - turn->member->heard_ns <
+	       silence_ns(turn->member->heartbeat_ns);
 }
 
 static void silent(struct turn *turn)
@@ -293,7 +278,7 @@ static bool is_silent(const struct turn *turn)
 	const struct member *member = turn->member;
 	uint64_t unsaid_ns = turn->event->now_ns - member->spoke_ns;
 
-	return !is_heard(turn) || unsaid_ns >= UDP_ALONE * silence_ns(member);
+	return !is_heard(turn) || unsaid_ns >= SILENCE_UDP_ALONE * silence_ns(member->heartbeat_ns);
 }
 
 static void tick(struct turn *turn)
@@ -312,7 +297,7 @@ static void tick(struct turn *turn)
 			silent(turn);
 			return;
 		}
-		if (now_ns - member->beat_ns >= beat_interval_ns(member)) {
+		if (now_ns - member->beat_ns >= silence_beat_ns(member->heartbeat_ns)) {
 			member->beat_ns = now_ns;
 			member_send(turn, CONTROL_HEARTBEAT);
 		}
@@ -340,8 +325,8 @@ static uint64_t wake_at(const struct turn *turn)
 		return UINT64_MAX;
 	if (member->state == MEMBER_CONNECT)
 		return member->retry_ns < wake_ns ? member->retry_ns : wake_ns;
-	if (member->beat_ns + beat_interval_ns(member) < wake_ns)
-		wake_ns = member->beat_ns + beat_interval_ns(member);
+	if (member->beat_ns + silence_beat_ns(member->heartbeat_ns) < wake_ns)
+		wake_ns = member->beat_ns + silence_beat_ns(member->heartbeat_ns);
 	if (member->is_expired && member->expired_ns + verdict_ns < wake_ns)
 		wake_ns = member->expired_ns + verdict_ns;
 	if (member->state == MEMBER_HELLOING && member->hello_ns + hello_ns < wake_ns)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* silence.h - how often one speaks, and which silence is death, of a heartbeat time: the same on all sides. R-CT-8. */
+#ifndef CORE_SILENCE_H
+#define CORE_SILENCE_H
+
+#include <stdint.h>
+
+enum {
+	SILENCE_BEATS = 5,     /* HEARTBEATs in a heartbeat time: four may be late */
+	SILENCE_UDP_ALONE = 3, /* silences that TCP may have while UDP is heard */
+};
+
+/* Between two HEARTBEATs. Who has no GRANT yet expects the default heartbeat time: never more than its fifth. */
+static inline uint64_t silence_beat_ns(uint64_t heartbeat_ns)
+{
+	uint64_t beat_ns = heartbeat_ns / SILENCE_BEATS;
+
+	return beat_ns < 2000000000 ? beat_ns : 2000000000;
+}
+
+/* The last word may have come a beat before the link was lost, and a link that is back takes a moment. */
+static inline uint64_t silence_ns(uint64_t heartbeat_ns)
+{
+	return heartbeat_ns + 2 * silence_beat_ns(heartbeat_ns);
+}
+
+#endif
