@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* late.c - what takes too long: an operation without a result, a path that is gone, a deadline. See seat.h. */
+#include "core/silence.h"
 #include "lib/background.h"
 #include "lib/paths.h"
 #include "lib/seat.h"
@@ -10,8 +11,6 @@ enum {
 	ALIVE_MS = 2500,   /* a heartbeat is never longer in coming */
 	BLOCKED_MS = 5000, /* nothing by UDP: at least so long, */
 	BLOCKED_MS_MAX = 10000,
-	BEATS = 5,      /* in a heartbeat time */
-	BEAT_MS = 2000, /* at most between two */
 	STALL_AGAIN_MS = 1000,
 };
 
@@ -34,23 +33,29 @@ static bool is_bound(const struct seat *seat)
 /* Two HEARTBEATs are missing. */
 static bool is_quiet(const struct seat *seat, uint64_t now_ns)
 {
-	uint64_t beat_ns = seat->member.heartbeat_ns / BEATS;
-
-	if (beat_ns > BEAT_MS * ns_per_ms)
-		beat_ns = BEAT_MS * ns_per_ms;
-	return now_ns > seat->member.spoke_ns + 2 * beat_ns;
+	return now_ns > seat->member.spoke_ns + 2 * silence_beat_ns(seat->member.heartbeat_ns);
 }
 
-/* For how long there was no result that nothing explains. An aggregator that is quiet may be dead, or stopped: then it
- * is to be named, for its silence (R-CT-8). */
+/* An aggregator that is quiet may be stopped: then it is to be named for its silence (R-CT-8). But one that speaks
+ * seldom, again and again, must not put off a standstill for ever. */
+static bool explains(const struct seat *seat, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t limit_ns = SILENCE_UDP_ALONE * silence_ns(seat->member.heartbeat_ns);
+
+	return is_bound(seat) && is_quiet(seat, now_ns) && now_ns < since_ns + limit_ns;
+}
+
+/* For how long there was no result, and nothing that explains it. */
 static uint32_t still_ms(const struct membership *membership, uint64_t progress_ns, uint64_t now_ns)
 {
 	uint64_t since_ns = membership->patience.since_ns;
 
+	if (since_ns < progress_ns)
+		since_ns = progress_ns;
 	for (uint32_t i = 0; i < membership->seats_count; i++)
-		if (is_bound(&membership->seats[i]) && is_quiet(&membership->seats[i], now_ns))
+		if (explains(&membership->seats[i], since_ns, now_ns))
 			return 0;
-	return ms_between(since_ns > progress_ns ? since_ns : progress_ns, now_ns);
+	return ms_between(since_ns, now_ns);
 }
 
 /* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
@@ -162,8 +167,8 @@ static void look_at_tcp(struct seat *seat, uint64_t now_ns)
 }
 
 /* It answers nothing. The aggregator must have been heard by TCP all the while: else it is dead, or stopped, or the link
- * was down, and is just back. Its shard's thread alone may get no processor for seconds, where there is far too much to
- * do. */
+ * was down, and is just back. So long, because on an overloaded host its shard's thread alone may get no processor for
+ * seconds. */
 static bool is_blocked(struct seat *seat, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t least_ns = seat->member.heartbeat_ns;

@@ -233,6 +233,25 @@ static void stall__counts_anew_while_an_aggregator_is_quiet(void **state)
 	assert_stalled(41, 7000, 7000);
 }
 
+/* Seldom words put a standstill off, but not for ever. */
+static void stall__counts_in_full_after_three_silences(void **state)
+{
+	uint64_t limit_ns = 3 * 14000 * ms_ns;
+
+	(void)state;
+	outstanding(0, 41, begin_ns);
+	look(begin_ns + limit_ns - 2000 * ms_ns);
+	for (uint32_t late = 0; late < 2; late++) {
+		uint64_t at_ns = begin_ns + limit_ns - 1000 * ms_ns + late * 1000 * ms_ns;
+
+		for (uint32_t i = 0; i < 3; i++)
+			test.membership.seats[i].member.spoke_ns = at_ns - 5000 * ms_ns;
+		test.events_count = 0;
+		late_look(&test.comm, &test.codec, test.now_ns = at_ns);
+		assert_stalled(41, late ? 42000 : 41000, late ? 42000 : 0);
+	}
+}
+
 static void stall__is_none_while_the_operation_or_the_endpoint_gets_on(void **state)
 {
 	uint64_t at_ns = begin_ns;
@@ -507,6 +526,7 @@ int main(void)
 #define T(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 		T(stall__is_said_after_half_a_second_and_then_each_second),
 		T(stall__counts_anew_while_an_aggregator_is_quiet),
+		T(stall__counts_in_full_after_three_silences),
 		T(stall__is_none_while_the_operation_or_the_endpoint_gets_on),
 		T(stall__is_none_of_what_is_broken_or_does_not_run_yet),
 		T(deadline__is_the_first_of_all_and_wakes_who_sleeps),
