@@ -23,43 +23,50 @@ static uint32_t host_of(uint16_t job, uint32_t child)
 	return job == OTHER ? OTHER_HOST + child : child;
 }
 
-/* Child 1 of the job is in another round of `slot` than child 0. */
-static void cause_mismatch(uint16_t job, uint32_t generation, uint16_t slot)
+static struct wire update_in(uint16_t job, uint32_t generation, uint16_t slot)
 {
 	struct wire packet = update_of(0, slot, 1);
 
 	packet.job = job;
 	packet.generation = generation;
-	give(host_of(job, 0), &packet);
-	packet.child = 1;
+	return packet;
+}
+
+static void give_as(struct wire *packet, uint16_t child)
+{
+	packet->child = child;
+	give(host_of(packet->job, child), packet);
+}
+
+/* Child 1 of the job is in another round of `slot` than child 0. */
+static void cause_mismatch(uint16_t job, uint32_t generation, uint16_t slot)
+{
+	struct wire packet = update_in(job, generation, slot);
+
+	give_as(&packet, 0);
 	packet.tag++;
-	give(host_of(job, 1), &packet);
+	give_as(&packet, 1);
 	poll_once();
 }
 
 /* Child 1 has no result of `slot` yet and goes on. */
 static void cause_alarm(uint16_t job, uint32_t generation, uint16_t slot)
 {
-	struct wire packet = update_of(1, slot, 1);
+	struct wire packet = update_in(job, generation, slot);
 
-	packet.job = job;
-	packet.generation = generation;
-	give(host_of(job, 1), &packet);
+	give_as(&packet, 1);
 	packet.seq = 2;
-	give(host_of(job, 1), &packet);
+	give_as(&packet, 1);
 	poll_once();
 }
 
 /* Child 1's path takes no result. */
 static void cause_too_large(uint16_t job, uint32_t generation, uint16_t slot)
 {
-	struct wire packet = update_of(0, slot, 1);
+	struct wire packet = update_in(job, generation, slot);
 
-	packet.job = job;
-	packet.generation = generation;
-	give(host_of(job, 0), &packet);
-	packet.child = 1;
-	give(host_of(job, 1), &packet);
+	give_as(&packet, 0);
+	give_as(&packet, 1);
 	fake.is_narrow = true;
 	poll_once();
 	fake.is_narrow = false;

@@ -50,6 +50,14 @@ static void one_says(const struct says *says, uint32_t count)
 	kernel.one.count = count;
 }
 
+/* 19 refusals; the tenth time something goes: another second begins. */
+static void half_way(struct says *says)
+{
+	for (uint32_t i = 0; i < 19; i++)
+		says[i].error = EAGAIN;
+	says[9] = (struct says){ .takes = 1 };
+}
+
 /* ---- send ---- */
 
 static void link_send__a_run_is_one_message_to_be_cut(void **state)
@@ -162,9 +170,7 @@ static void link_send__progress_begins_another_second(void **state)
 	struct link *link = open_plain();
 
 	(void)state;
-	for (uint32_t i = 0; i < 19; i++)
-		says[i].error = EAGAIN;
-	says[9] = (struct says){ .takes = 1 };
+	half_way(says);
 	many_say(says, 19);
 	assert_int_equal(link->ops->send(link, frames, 2), 0);
 	assert_int_equal(kernel.room_polls, 18);
@@ -215,9 +221,7 @@ static void link_send__packets_that_go_singly_have_a_second_each(void **state)
 	struct link *link = open_plain();
 
 	(void)state;
-	for (uint32_t i = 0; i < 19; i++)
-		says[i].error = EAGAIN;
-	says[9] = (struct says){ .takes = 1 };
+	half_way(says);
 	many_say(refused, 1);
 	one_says(says, 19);
 	assert_int_equal(link->ops->send(link, &frame, 1), 0);

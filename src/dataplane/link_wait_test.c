@@ -200,6 +200,14 @@ static void receive_runs(struct mmsghdr *messages, uint32_t count)
 	}
 }
 
+static void four_come(const int *told)
+{
+	sizes = told;
+	cut_at = -1;
+	kernel.receive = receive_runs;
+	kernel.got = 4;
+}
+
 static void frame_is(const struct link_frame *frame, uint8_t host, uint32_t packet_bytes,
 		     uint32_t count)
 {
@@ -219,10 +227,7 @@ static void link_wait__what_the_kernel_put_together_is_one_frame(void **state)
 	struct link *link = open_plain();
 
 	(void)state;
-	sizes = told;
-	cut_at = -1;
-	kernel.receive = receive_runs;
-	kernel.got = 4;
+	four_come(told);
 	assert_int_equal(link->ops->recv(link, frames, 9), 4);
 	assert_int_equal(kernel.asked, 4);
 	frame_is(&frames[0], 0, 30, 4); /* the last is shorter */
@@ -246,10 +251,7 @@ static void link_wait__size_that_cannot_be_is_none(void **state)
 	struct link *link = open_plain();
 
 	(void)state;
-	sizes = told;
-	cut_at = -1;
-	kernel.receive = receive_runs;
-	kernel.got = 4;
+	four_come(told);
 	assert_int_equal(link->ops->recv(link, frames, 4), 4);
 	frame_is(&frames[0], 0, 100, 1);
 	frame_is(&frames[1], 1, 100, 1);

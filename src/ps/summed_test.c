@@ -628,13 +628,11 @@ static void datagram__to_a_switch_is_for_the_one_inside(void **state)
 	assert_int_equal(test.to_home[0], 0);
 }
 
-static void wire(enum wire_type type, uint16_t job, uint16_t child, uint32_t serial, uint8_t nonce)
+static void wire(uint8_t type, uint16_t job, uint16_t child, uint32_t serial, uint8_t nonce)
 {
-	struct wire packet = { .type = (uint8_t)type,
-			       .job = job,
-			       .child = child,
-			       .seq = serial,
-			       .lanes = WIRE_HELLO_LANES };
+	struct wire packet = {
+		.type = type, .job = job, .child = child, .seq = serial, .lanes = WIRE_HELLO_LANES
+	};
 	uint8_t at[2048] = { 0 };
 
 	wire_put(at, &packet);
