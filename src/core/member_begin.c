@@ -308,7 +308,7 @@ uint64_t begin_late_at(const struct turn *turn)
 	}
 }
 
-/* An aggregator's thread may get no processor for seconds, where there is far too much to do. One that answers does. */
+/* On an overloaded host a shard's thread may get no processor for seconds. One that answers short ones has it. */
 static uint32_t hellos_max(const struct member *member)
 {
 	bool is_short = member->welcomed_short >> first_unwelcome(member) & 1;

@@ -148,8 +148,8 @@ enum endpoint_fault endpoint_fault(const struct endpoint *endpoint);
 /* Which path that is that takes no full packet: after ENDPOINT_TOO_LARGE. */
 uint32_t endpoint_fault_shard(const struct endpoint *endpoint);
 const struct link_address *endpoint_address(const struct endpoint *endpoint, uint32_t shard);
-/* True, with *path, if this shard has not answered full HELLOs for ENDPOINT_PATH_NS, nor enough of them, and is asked
- * at present (R-PACE-10). */
+/* True, with *path, if this shard has answered no full HELLO for ENDPOINT_PATH_NS, there were enough of them, and the
+ * last is young (R-PACE-10). */
 bool endpoint_path_lost(const struct endpoint *endpoint, uint32_t shard, uint64_t now_ns,
 			struct endpoint_path *path);
 /* When the last RESULT was accepted, on the link's clock. */
