@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ struct strike {
 };
 
 static _Atomic(struct tally_comm *) struck;
-static atomic_bool is_struck;
+static atomic_bool is_asking;
 
 static void on_signal(int signal_number)
 {
@@ -49,7 +50,6 @@ static void on_signal(int signal_number)
 	(void)signal_number;
 	if (comm && tally_comm_abort(comm) != TALLY_OK)
 		_exit(9);
-	atomic_store(&is_struck, true);
 }
 
 static void timer_start(uint64_t at_us, bool is_repeated)
@@ -74,6 +74,7 @@ static void *questions_main(void *arg)
 	while (!tally_comm_get_async_error(comm)) {
 		CHECK(tally_comm_get_stats(comm, &stats) == TALLY_OK);
 		CHECK(tally_comm_dump(comm, null_fd) == TALLY_OK);
+		atomic_store(&is_asking, true);
 	}
 	close(null_fd);
 	return NULL;
@@ -133,8 +134,12 @@ static void strike_body(struct ranks *ranks, uint32_t rank)
 	rng_init(&own, strike->seed, 1 + rank);
 	ranks_meet(ranks);
 	atomic_store(&struck, comm);
-	if (has_thread)
+	if (has_thread) {
 		CHECK(!pthread_create(&thread, NULL, questions_main, comm));
+		/* A thread sanitizer of 2022 loses a signal that comes in a thread's first calls. */
+		while (!atomic_load(&is_asking))
+			sched_yield();
+	}
 	if (rank == 0 || strike->kind == BOTH_RANKS)
 		timer_start(rng_below(&own, MOMENT_US_MAX), strike->kind == MANY_TIMES);
 	while (!result)
