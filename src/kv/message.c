@@ -19,6 +19,7 @@ struct cursor {
 	bool is_refused;
 };
 
+/* R-KV-3 */
 static const char *const type_name[KV_TYPE_END] = {
 	"nothing", "HELLO", "WELCOME", "OPEN",    "OPENED", "MAP",   "SWITCH", "BATCH",
 	"DONE",    "PULL",  "PULLED",  "BARRIER", "LEAVE",  "ERROR", "ALIVE",  "REPORT",
@@ -63,7 +64,7 @@ static void refuse(struct cursor *cursor, const char *what, const char *why)
 	cursor->is_refused = true;
 }
 
-/* ---- fields ---- */
+/* ---- fields: R-KV-2 ---- */
 
 static bool has(struct cursor *cursor, size_t bytes, const char *what)
 {
@@ -207,7 +208,7 @@ static uint64_t key_get(struct cursor *cursor)
 	return 0;
 }
 
-/* The first as it is, each other one as what it is above the one before. */
+/* R-KV-2: the first as it is, each other one as what it is above the one before. */
 static void keys_of(struct cursor *cursor, struct kv_message *message)
 {
 	uint64_t last = 0;

@@ -37,6 +37,7 @@ enum {
 _Static_assert(KV_KEYS_MAX *KV_KEY_BYTES_MAX + KV_VALUES_MAX * 4 + 64 <= KV_BYTES_MAX,
 	       "the longest BATCH fits");
 
+/* R-KV-3 */
 enum kv_type {
 	KV_NOTHING,
 	KV_HELLO,   /* worker: who I am */

@@ -75,7 +75,7 @@ void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_
 	bytes_put(out, body, bytes);
 }
 
-/* NULL: a whole record begins at `at`, which has `left` bytes. */
+/* R-KV-25. NULL: a whole record begins at `at`, which has `left` bytes. */
 static const char *why_not(const uint8_t *at, size_t left)
 {
 	uint32_t bytes;

@@ -31,6 +31,7 @@ enum {
 		44, /* its body: number, bytes, records, batches, epochs of 8, sum of 4 */
 };
 
+/* R-KV-26 */
 enum record_type {
 	/* 1 to 4: enum server_sparse_record_kind, and what goes with it: struct record_step */
 	RECORD_TABLE = 16, /* the words */
@@ -94,10 +95,10 @@ void record_before_put(uint8_t body[RECORD_BEFORE_BYTES], uint64_t number,
 		       const struct record_sum *sum);
 struct record_sum record_before_get(const uint8_t body[RECORD_BEFORE_BYTES], uint64_t *number);
 
-/* Appends header and body. */
+/* R-KV-25: appends header and body. */
 void record_frame(struct bytes *out, uint32_t type, const uint8_t *body, uint32_t bytes);
 
-/* ---- the bodies of types 1 to 4 ---- */
+/* ---- the bodies of types 1 to 4: R-KV-26 ---- */
 
 /*
  *   0  4  map                 20  8  incarnation; of an EPOCH, its number

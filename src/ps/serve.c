@@ -16,6 +16,7 @@ static const uint64_t NS_PER_S = 1000000000, INCARNATION_AHEAD_NS = 360000000000
 
 /* ---- no ---- */
 
+/* R-KV-14: about `what`; if that is NULL, the connection ends with it. */
 void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
 		     enum kv_refusal refusal, const char *format, ...)
 {
@@ -97,6 +98,7 @@ static void hello_refuse(struct ps_server *server, struct ps_conn *conn,
 			options->workers);
 }
 
+/* R-KV-5 */
 static void hello(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
 {
 	const struct ps_server_options *options = &server->options;
