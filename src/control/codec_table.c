@@ -13,6 +13,7 @@
 #define OP(member) PLACE(control_op, member)
 #define MEMBER(member) PLACE(control_member, member)
 
+/* R-CT-42: the keys of each type; then those of what is in a list. */
 static const struct codec_field join_fields[] = {
 	{ "version_min", NUMBER, MESSAGE(join.version_min), 1, UINT16_MAX, 0, 0 },
 	{ "version_max", NUMBER, MESSAGE(join.version_max), 1, UINT16_MAX, 0, 0 },
@@ -183,6 +184,7 @@ static const struct codec_field table_beat_fields[] = {
 const struct codec_field codec_nonce_field = { "nonces", NONCE, 0, WIRE_NONCE_BYTES, 0, 0, 0, 0 };
 static const struct codec_field no_fields[] = { { 0 } };
 
+/* R-CT-3 */
 const struct codec_type codec_types[CONTROL_TYPE_END] = {
 	[CONTROL_NOTHING]   = { "", no_fields },
 	[CONTROL_JOIN]      = { "JOIN", join_fields },

@@ -5,6 +5,7 @@ static const uint64_t ms_ns = 1000000;
 
 #define TO(state) (1u << (state))
 
+/* R-CT-7 */
 /* clang-format off */
 static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
 	[ADMISSION_NONE]     = TO(ADMISSION_GATHER),
@@ -149,6 +150,7 @@ static bool all_left(const struct turn *turn)
 	return true;
 }
 
+/* R-CT-17 */
 static void leave(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
@@ -298,6 +300,7 @@ static void shard(struct turn *turn)
 
 /* ---- the machine ---- */
 
+/* R-CT-27 */
 static void log_alarm(struct turn *turn)
 {
 	struct text text;

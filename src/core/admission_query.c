@@ -167,6 +167,7 @@ static void keep(struct turn *turn, uint64_t number, uint64_t hash)
 	admission->seen_count = (uint16_t)(count + 1);
 }
 
+/* R-CT-23. What was cut ends the page, too. */
 static void compare(struct turn *turn, const struct control_opinfo *info)
 {
 	struct admission *admission = turn->admission;
@@ -253,7 +254,7 @@ static uint32_t majority(const struct turn *turn)
 	return best;
 }
 
-/* A rank is called odd only when all have submitted: those who are still to come may be with it. */
+/* R-CT-24: a rank is called odd only when all have submitted: those who are still to come may be with it. */
 static void blame_mismatch(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -294,7 +295,7 @@ static void blame_mismatch(struct turn *turn)
 
 /* ---- verdicts ---- */
 
-/* Somebody left after so few operations that another one can never complete. */
+/* R-CT-25: somebody left after so few operations that another one can never complete. */
 static bool blame_leaver(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -322,7 +323,7 @@ static bool blame_leaver(struct turn *turn)
 	return true;
 }
 
-/* What is complete anywhere has been called everywhere, and was so before this round's QUERY. */
+/* R-CT-41: what is complete anywhere has been called everywhere, and was so before this round's QUERY. */
 static bool blame_forgetful(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -379,7 +380,7 @@ static void blame_nobody(struct turn *turn)
 		 turn->config->job, turn->admission->generation);
 }
 
-/* Of sound members those who differ list the operation still. */
+/* R-CT-24: of sound members those who differ list the operation still. */
 static void blame_change(struct turn *turn)
 {
 	struct text text;
@@ -392,7 +393,7 @@ static void blame_change(struct turn *turn)
 		 turn->admission->generation);
 }
 
-/* From the second largest `submitted` on no two members have an operation to compare: one that says "more"
+/* R-CT-23: from the second largest `submitted` on no two members have an operation to compare: one that says "more"
  * for ever asks for nothing. */
 static bool has_next_page(const struct turn *turn)
 {

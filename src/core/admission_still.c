@@ -179,7 +179,7 @@ void still_misfit(struct turn *turn)
 	add_misfits(turn, &text, event->rank);
 }
 
-/* ---- who heartbeats and does not answer ---- */
+/* ---- who heartbeats and does not answer: R-CT-41 ---- */
 
 uint64_t still_answer_ns(const struct turn *turn)
 {

@@ -72,6 +72,7 @@ void member_blame(struct turn *turn, struct text *text, enum control_cause cause
 	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
 }
 
+/* R-CT-31: the aggregator hears of it, unless it comes from there. */
 void member_fail(struct turn *turn, bool is_told)
 {
 	if (turn->member->is_joined && !is_told)
@@ -114,6 +115,7 @@ static void left(struct turn *turn)
 	member_enter(turn, MEMBER_LEFT);
 }
 
+/* R-CT-34 */
 static void queried(struct turn *turn)
 {
 	struct member_action *action = member_act(turn, MEMBER_OPINFO);
@@ -175,6 +177,7 @@ static void message(struct turn *turn)
 
 /* ---- failures ---- */
 
+/* R-CT-32 */
 static void closed(struct turn *turn)
 {
 	struct text text;

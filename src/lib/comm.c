@@ -107,6 +107,7 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job, at, last);
 }
 
+/* R-CT-19: nothing succeeds from now on. */
 void comm_break(struct tally_comm *comm, int result, const char *text)
 {
 	bool is_wanted = result == TALLY_ERR_ABORTED || result == TALLY_INTERRUPTED;

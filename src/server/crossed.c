@@ -79,6 +79,7 @@ static void views_take(struct server *server)
 		server->crossed.views[i] = server->jobs[i] ? server->jobs[i]->crossed : NULL;
 }
 
+/* R-CT-63 */
 void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
 		       struct control_waiting *waiting)
 {

@@ -36,7 +36,7 @@ void stranger_take(struct server *server, struct peer *peer)
 	server->strangers_count--;
 }
 
-/* Who was denied has heard why. */
+/* R-CT-1: its place is for another. Who was denied has heard why. */
 static void turn_away(struct server *server, struct peer *peer, uint64_t now_ns)
 {
 	char words[CONTROL_TEXT_BYTES];

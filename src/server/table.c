@@ -239,6 +239,7 @@ static void deny(struct server *server, struct peer *peer, enum control_cause ca
 	peer_deny(server, peer, cause, words, now_ns);
 }
 
+/* R-CT-43 */
 void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
 		uint64_t now_ns)
 {
@@ -330,6 +331,7 @@ static void table_abort(struct server *server, struct table *table, bool is_endi
 	peer_last_words(server, peer, server_now());
 }
 
+/* R-CT-46 */
 void tables_abort(struct server *server, int shard, bool is_ending, const char *words)
 {
 	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
@@ -451,7 +453,7 @@ static void beaten(struct server *server, struct table *table, const struct shar
 		beat_ask(server, table, table->beat_next);
 }
 
-/* The server has said TABLE_CLOSE, if it is still there. */
+/* R-CT-46. The server has said TABLE_CLOSE, if it is still there. */
 static void removed(struct server *server, struct table *table)
 {
 	struct peer *peer = table_part(server, table);
