@@ -42,6 +42,7 @@ typedef __s64 int64_t;
 			__builtin_trap();          \
 	} while (0)
 
+/* R-WIRE-6 */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "lanes travel little-endian; a big-endian host needs swaps that nobody has written yet"
 #endif

@@ -71,6 +71,7 @@ void pace_init(struct pace *pace, const struct map *map, uint32_t slots, uint32_
 	}
 }
 
+/* R-PACE-9: not more than the pool. */
 void pace_window(struct pace *pace, uint32_t shard, enum map_stream stream, uint32_t window)
 {
 	uint32_t pool = pace->map.pool[stream];
@@ -435,6 +436,7 @@ uint32_t pace_poll(struct pace *pace, uint64_t now_ns, struct pace_probe *probes
 	return count;
 }
 
+/* R-PACE-8 */
 bool pace_hello_due(struct pace *pace, uint32_t shard, uint64_t now_ns)
 {
 	struct pace_shard *at = &pace->shards[shard];

@@ -41,7 +41,7 @@ struct quant_ops {
 	uint8_t (*pack_f32)(int32_t *lane, const float *src, size_t count,
 			    const struct quant_scale *scale);
 
-	/* dst = (float)((double)lane * 2^-shift), divided by N in double before the one rounding if
+	/* R-NUM-3: dst = (float)((double)lane * 2^-shift), divided by N in double before the one rounding if
 	 * is_avg. Inf where that exceeds FLT_MAX: a sum of finite elements may. */
 	void (*unpack_f32)(float *dst, const int32_t *lane, size_t count,
 			   const struct quant_scale *scale, bool is_avg);

@@ -152,6 +152,7 @@ CORE_INLINE void switch_assign(int32_t *sum, const int32_t *lane, uint32_t lanes
 		sum[i] = lane[i];
 }
 
+/* R-NUM-7: integers, so in whatever order they come. */
 CORE_INLINE void switch_add(int32_t *sum, const int32_t *lane, uint32_t lanes, const void *end)
 {
 	if (lanes > SWITCH_LANES_MAX)

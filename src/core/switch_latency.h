@@ -187,7 +187,7 @@ CORE_INLINE void switch_latency_slot_reset(const struct switch_job *job,
  * switch_latency_step advances one slot by one UPDATE or ACK that switch_latency_admit has let in. `sum`
  * has room for job->lanes lanes; `lane` are the packet's, `end` is its end (read in eBPF only). For
  * REPLY and MULTICAST *packet has become the header of the answer; if packet->lanes is not 0, its lanes
- * are `sum`. The caller holds the slot's lock.
+ * are `sum`. The caller holds the slot's lock (R-LAT-9).
  */
 CORE_INLINE enum switch_verdict switch_latency_step(const struct switch_job *job,
 						    struct switch_latency_slot *slot, int32_t *sum,

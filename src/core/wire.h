@@ -26,6 +26,7 @@ enum {
 _Static_assert(WIRE_HEADER_BYTES + WIRE_LANES_MAX * WIRE_LANE_BYTES <= 65507, "one datagram");
 _Static_assert(WIRE_LANES_MAX % WIRE_LANES_STEP == 0, "a multiple of the step");
 
+/* R-WIRE-3 */
 enum wire_type {
 	WIRE_UPDATE = 1, /* a child's lanes for (slot, seq) */
 	WIRE_PROBE = 2,  /* "what has become of my UPDATE?"; tag is the attempt number */
@@ -39,6 +40,7 @@ enum wire_type {
 	WIRE_TYPE_END
 };
 
+/* R-WIRE-5: in bits 0-1 of the flags, and in bits 2-4. */
 enum wire_round { WIRE_DATA = 0, WIRE_EXPONENT = 1, WIRE_DETAIL = 2 };
 enum wire_op { WIRE_ADD = 0, WIRE_ADD_NOCARRY = 1, WIRE_MAX = 2, WIRE_TAKE = 3, WIRE_OP_END };
 
@@ -54,6 +56,7 @@ enum {
 	WIRE_HINT = 0x80,
 };
 
+/* R-WIRE-10, R-WIRE-2 */
 enum {
 	WIRE_EXPONENT_UNKNOWN = 0xffff, /* the slot's next chunk has not been submitted */
 	WIRE_CHILD_OTHER = 0xffff,      /* RESULT: the last contributor was in another subtree */
@@ -83,6 +86,7 @@ CORE_INLINE uint8_t wire_op_of(uint8_t flags)
 	return (uint8_t)((flags & WIRE_OP_MASK) >> WIRE_OP_SHIFT);
 }
 
+/* R-WIRE-1: of version 1, whose trailer has none. */
 CORE_INLINE uint32_t wire_bytes(uint32_t lanes)
 {
 	return WIRE_HEADER_BYTES + lanes * WIRE_LANE_BYTES;
@@ -116,7 +120,7 @@ CORE_INLINE void wire_put32(uint8_t *at, uint32_t value)
 	wire_put16(at + 2, (uint16_t)value);
 }
 
-/* wire_get reads WIRE_HEADER_BYTES at `at`; the version is wire_check's business. */
+/* R-WIRE-2. wire_get reads WIRE_HEADER_BYTES at `at`; the version is wire_check's business. */
 CORE_INLINE void wire_get(const uint8_t *at, struct wire *packet)
 {
 	packet->type = at[0] & 0x0f;

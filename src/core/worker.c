@@ -67,7 +67,7 @@ enum map_stream worker_stream_of(const struct worker *worker, uint64_t count)
 	return map_chunks(count, worker->lanes) <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
 }
 
-/* R-WK-7: the pair's next chunk and no other. */
+/* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. */
 bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
 		      uint32_t *slot)
 {
@@ -79,6 +79,7 @@ bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stre
 	return slot_at(worker, shard, *slot)->state == WORKER_IDLE;
 }
 
+/* R-MAP-4: its first chunk is behind the last one's last. */
 static void submit(struct worker *worker, const struct worker_op *op)
 {
 	struct worker_stream *stream = &worker->stream[op->stream];
@@ -126,7 +127,7 @@ static void look_ahead(const struct worker *worker, uint32_t shard, enum map_str
 	actions->ahead = chunk_of(worker, state, chunk);
 }
 
-/* R-WK-1: the slot's next round, composed once. */
+/* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
 static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wire_round round,
 		  struct worker_actions *actions)
 {
@@ -207,6 +208,7 @@ static bool is_answer(const struct worker_slot *slot, const struct wire *packet)
 	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq;
 }
 
+/* R-WK-6: nothing of another round is stored. R-WK-2: the next one is built only then. */
 static void accept(struct worker *worker, uint32_t shard, const struct wire *packet,
 		   struct worker_actions *actions)
 {
@@ -277,6 +279,7 @@ static void take(struct worker *worker, uint32_t shard, const struct wire *packe
 		need(slot, packet, actions);
 }
 
+/* R-WIRE-10: the tag is the number of the attempt. */
 static void probe(struct worker *worker, uint32_t shard, uint32_t index, uint32_t attempt,
 		  struct worker_actions *actions)
 {

@@ -73,7 +73,7 @@ static struct wire header_of(const struct worker_latency *worker, uint32_t index
 			      .tag = slot->tag };
 }
 
-/* R-LAT-10: composed once, in the slot's own buffer. */
+/* R-LAT-10: composed once, in the slot's own buffer; R-LAT-1: operation k is a round of slot k mod S. */
 static void start(struct worker_latency *worker, struct worker_latency_actions *actions)
 {
 	const struct worker_latency_op *op = &op_at(worker, worker->next)->op;

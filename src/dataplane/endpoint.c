@@ -46,6 +46,7 @@ static int submit_latency(struct endpoint *endpoint, const struct endpoint_op *o
 	return 0;
 }
 
+/* R-WK-11: what has no elements is unscaled, whatever its type. */
 int endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	struct worker_op worker_op = { .hash = map_descriptor_hash(&op->descriptor),

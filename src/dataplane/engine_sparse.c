@@ -363,6 +363,7 @@ void engine_sparse_serve(struct engine_sparse *engine, const struct link_address
 
 /* ---- time ---- */
 
+/* R-SP-16: between two packets, for the thread that takes them does this too. */
 static void flip(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
 {
 	switch_sparse_flip(&table->state);

@@ -309,7 +309,7 @@ static int state_check(struct tally_comm *comm, const char *call)
 
 static uint32_t stream_of(const struct tally_comm *comm, const struct tally_work *work)
 {
-	/* A choice for nothing at all is no choice: R-MAP-5. Latency mode has no streams. */
+	/* A choice for nothing at all is no choice: R-MAP-5, R-WK-11. Latency mode has no streams. */
 	if (!work->op.count || comm->latency_slots)
 		return MAP_EXPRESS;
 	if (work->stream == TALLY_STREAM_AUTO)
@@ -344,7 +344,7 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 		result = lend_all(comm, work, call);
 	if (result)
 		return result;
-	work->op.number = comm->next_number++;
+	work->op.number = comm->next_number++; /* R-MAP-1 */
 	for (struct tally_work *member = work->members; member; member = member->next)
 		member->op.number = work->op.number; /* for what is said of it */
 	work->op.stream = stream_of(comm, work);
