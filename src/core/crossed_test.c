@@ -220,7 +220,7 @@ static void crossed__who_has_moved_between_two_answers_is_not_stuck(void **state
 	assert_false(said(crossed[0], two, 20));
 }
 
-/* 101 waits for 102, which waits for 103, which computes. */
+/* R-CT-63: 101 waits for 102, which waits for 103, which computes. */
 static void crossed__a_chain_that_ends_at_one_who_computes_is_followed(void **state)
 {
 	static const struct line one[] = { { 101, 6, 5, 0, 1, 1 }, { 102, 5, 5, 0, 1, 0 } };

@@ -251,6 +251,7 @@ static void server__has_few_places_for_those_it_denies(void **state)
 	free(clients);
 }
 
+/* R-CT-1 */
 static void server__tells_whom_it_turns_away(void **state)
 {
 	struct server *server = test_server((struct server_options){ .lanes_max = LANES });

@@ -109,6 +109,7 @@ static void assert_denied(const char *address, struct control_table_open open,
 	table_client_close(client);
 }
 
+/* R-CT-43 */
 static void table__of_a_stranger_or_of_no_shape_is_denied_by_name(void **state)
 {
 	struct server *server = test_server((struct server_options){ .key = "open sesame" });
@@ -228,6 +229,7 @@ static void table__beyond_its_jobs_quota_is_denied_by_name(void **state)
 	server_close(server);
 }
 
+/* R-CT-46 */
 static void table__is_gone_when_its_closing_is_answered(void **state)
 {
 	struct control_table_open open = world_shape("emb");
@@ -311,6 +313,7 @@ static void table__of_nobody_goes_because_the_aggregator_has_slept(void **state)
 	server_close(server);
 }
 
+/* R-CT-46 */
 static void table__ends_with_its_aggregator_which_says_so(void **state)
 {
 	struct server *server = test_server((struct server_options){ .drain_ms = LONG_MS });
