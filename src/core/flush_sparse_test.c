@@ -2,6 +2,7 @@
 /* What a server of sparse mode makes of the parts of flushes, and what it says of them: claims. */
 #include "core/server_sparse_fixture.h"
 
+/* R-SP-24 */
 static void a_whole_flush_is_one_step_and_one_record(void **state)
 {
 	static const uint32_t order[] = { 3, 0, 0, 1, 3 };
@@ -25,6 +26,7 @@ static void a_whole_flush_is_one_step_and_one_record(void **state)
 	assert_int_equal(server.expected, 2);
 }
 
+/* R-SP-23, R-SP-25 */
 static void a_flush_counts_once_and_only_the_expected_one(void **state)
 {
 	(void)state;

@@ -26,6 +26,7 @@ static void nothing_is_said_before_the_disk_has_it(void **state)
 	assert_int_equal(packet.count, 0);
 }
 
+/* R-SP-26, R-SP-27 */
 static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 {
 	uint8_t at[60];
@@ -139,7 +140,7 @@ static void batches_that_are_not_durable_hold_up_no_commit(void **state)
 	assert_true(server_sparse_may_setup(&server) && server_sparse_may_resume(&server, 1));
 }
 
-/* Before the first fence there is no switch, and what has generation 0 is nobody's. */
+/* R-SP-26: before the first fence there is no switch, and what has generation 0 is nobody's. */
 static void before_the_first_fence_nothing_counts(void **state)
 {
 	struct sparse packet = { .kind = SPARSE_READY, .table = table.index, .number = INSTANCE };

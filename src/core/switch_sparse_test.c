@@ -206,6 +206,7 @@ static int64_t sum_at(const struct sparse *packet, const uint8_t *item, uint32_t
 					    : (int32_t)sparse_body_get32(item + 4 + 4 * k);
 }
 
+/* R-SP-10: its cut is as of the flip. R-SP-16: a push is in the cut, and all its pairs are in the sums, of one epoch. */
 static void flush_agrees(struct scene *scene)
 {
 	const struct sparse_table *table = &scene->table;
@@ -579,6 +580,7 @@ static void a_push_of_another_map_is_dropped(void **state)
 	free(scene);
 }
 
+/* R-SP-12, R-SP-30 */
 static void a_stepped_table_flips_for_flip_alone(void **state)
 {
 	struct scene *scene = malloc(sizeof(*scene));
@@ -601,6 +603,7 @@ static void a_stepped_table_flips_for_flip_alone(void **state)
 	free(scene);
 }
 
+/* R-SP-9, R-SP-12, R-SP-13, R-SP-14 */
 static void a_flip_is_due_by_pairs_age_or_ask_and_never_while_busy(void **state)
 {
 	struct scene *scene = malloc(sizeof(*scene));
@@ -692,6 +695,7 @@ static void what_a_push_says_is_of_its_epoch_alone(void **state)
 	free(scene);
 }
 
+/* R-SP-12 */
 static void who_asks_for_a_flip_is_a_worker_or_the_server(void **state)
 {
 	struct scene *scene = malloc(sizeof(*scene));

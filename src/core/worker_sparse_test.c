@@ -162,6 +162,7 @@ static void the_window_moves_with_the_oldest(void **state)
 	assert_false(actions.is_acked); /* never sent */
 }
 
+/* R-SP-17 */
 static void what_is_acknowledged_is_kept_until_it_is_committed(void **state)
 {
 	(void)state;
@@ -226,6 +227,7 @@ static void it_asks_while_something_is_acknowledged_and_not_committed(void **sta
 	assert_true(worker_sparse_wants(&worker)); /* half of what it can keep */
 }
 
+/* R-SP-19 */
 static void three_later_ones_bring_a_copy_one_time(void **state)
 {
 	static struct sparse_table wide;

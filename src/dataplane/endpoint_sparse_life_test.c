@@ -246,6 +246,7 @@ static void pushes__go_to_the_switch_as_they_were_given(void **state)
 	assert_int_equal(stats()->pushes_again, 0);
 }
 
+/* R-SP-17 */
 static void pushes__are_kept_until_they_are_committed(void **state)
 {
 	uint16_t *count;

@@ -139,6 +139,7 @@ static void what_is_of_another_generation_is_counted(void **state)
 	assert_int_equal(endpoint_sparse_copy(endpoint)->told, 1);
 }
 
+/* R-SP-19 */
 static void what_has_no_answer_goes_again(void **state)
 {
 	(void)state;
@@ -192,7 +193,7 @@ static void what_is_missed_goes_again_at_once(void **state)
 	assert_int_equal(fake.seq[0], 2);
 }
 
-/* 8 RTO, whatever else comes. */
+/* R-SP-19: 8 RTO, whatever else comes. */
 static void nothing_is_waited_for_for_ever(void **state)
 {
 	uint32_t again = 0;

@@ -156,6 +156,7 @@ static int end(void **state)
 	return 0;
 }
 
+/* R-SP-5 */
 static void whoever_sends_for_another_is_not_heard(void **state)
 {
 	const struct engine_sparse_stats *stats = engine_sparse_stats(engine);
@@ -180,6 +181,7 @@ static void whoever_sends_for_another_is_not_heard(void **state)
 	assert_int_equal(stats->unknown_table, 1);
 }
 
+/* R-SP-5, R-WIRE-8 */
 static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 {
 	static const uint8_t nonces[WORKERS + 1][WIRE_NONCE_BYTES] = { "worker 0", "worker 1",
@@ -210,6 +212,7 @@ static void a_nonce_binds_an_address_and_a_later_hello_moves_it(void **state)
 	assert_false(engine_sparse_hello(engine, &first, &hello, nonces[0]));
 }
 
+/* R-SP-14 */
 static void new_values_go_to_all_workers(void **state)
 {
 	struct sparse bcast = header_of(SPARSE_BCAST, 1);
@@ -415,7 +418,7 @@ static void an_epoch_closes_when_it_is_old_enough(void **state)
 	assert_int_equal(engine_sparse_stats(engine)->flips, 1);
 }
 
-/* Nobody has said how many pairs it has: so many that its flush is small beside them. */
+/* R-SP-9. Nobody has said how many pairs it has: so many that its flush is small beside them. */
 static void an_epoch_lasts_until_its_flush_is_worth_it(void **state)
 {
 	static const uint32_t counts[] = { 4000, 700 };

@@ -24,6 +24,7 @@ static void generation__has_the_random_bits_that_were_drawn(void **state)
 	assert_true((first ^ server()->generation) << (64 - SPARSE_RANDOM_BITS));
 }
 
+/* R-SP-26 */
 static void setup__is_said_until_the_switch_is_ready(void **state)
 {
 	uint64_t now_ns = begin_ns, wait_ns = RTO_FIRST_NS;
@@ -213,7 +214,7 @@ static void fence__behind_the_last_is_refused(void **state)
 	assert_int_equal(t.records, 0);
 }
 
-/* After a restart the switch may still be there: it is not set up, but says that it is ready. */
+/* R-SP-26: after a restart the switch may still be there: it is not set up, but says that it is ready. */
 static void restart__goes_on_with_the_switch_that_is_there(void **state)
 {
 	static const uint64_t cut[WORKERS] = { 31, 33 };

@@ -100,6 +100,7 @@ static void kv__step_outlives_the_server(void **state)
 	end();
 }
 
+/* R-KV-15 */
 static void kv__bounded_worker_is_so_many_steps_ahead(void **state)
 {
 	uint64_t step, pull;

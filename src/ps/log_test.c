@@ -553,7 +553,7 @@ static void log__turns_without_end_take_few_descriptors(void **unused)
 	}
 }
 
-/* R-KV-25 to R-KV-27, byte by byte: another program may have written them. */
+/* R-KV-25, R-KV-26 and R-KV-27, byte by byte: another program may have written them. */
 static void log__files_are_as_the_protocol_has_them(void **unused)
 {
 	static const uint8_t golden[] = {

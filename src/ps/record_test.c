@@ -49,7 +49,7 @@ static void bytes__grow_and_keep_what_was_put(void **unused)
 
 /* ---- files of records ---- */
 
-/* Its checksums were computed elsewhere. */
+/* R-KV-25. Its checksums were computed elsewhere. */
 static void record__is_as_the_protocol_has_it(void **unused)
 {
 	static const uint8_t want[] = { 3, 0,    0,    0,    0xf3, 0xd3, 0xde, 0x5f, 16,

@@ -2,7 +2,7 @@
 /* What a start makes of the files that a crash, or a damage, has left. */
 #include "ps/table_fixture.h"
 
-/* A crash at any byte: the table is what it was after the last whole record. */
+/* R-KV-25: a crash at any byte: the table is what it was after the last whole record. */
 static void table__cut_log_is_the_table_of_its_last_whole_record(void **unused)
 {
 	static struct state states[STEPS + 1];
@@ -58,7 +58,7 @@ static void something_write(const char *path)
 	assert_int_equal(fclose(to), 0);
 }
 
-/* What a writer that was killed has left is of no use to anybody. */
+/* R-KV-24: what a writer that was killed has left is of no use to anybody. */
 static void table__partial_checkpoint_of_a_killed_writer_goes(void **unused)
 {
 	struct ps_table *table = open_as(OPTIMISER_SGD);

@@ -109,6 +109,7 @@ static void server__what_only_servers_say_ends_the_connection(void **unused)
 	hear_end(fd);
 }
 
+/* R-KV-14 */
 static void server__table_that_is_not_open_is_named(void **unused)
 {
 	struct kv_message hello = hello_of(1, 1);

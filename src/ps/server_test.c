@@ -158,6 +158,7 @@ static void server__incarnation_far_ahead_is_refused(void **unused)
 	hear_end(fd);
 }
 
+/* R-KV-10 */
 static void server__pull_waits_for_what_it_asks_for(void **unused)
 {
 	int waits = open_one(0, 1), other = open_one(1, 1);
@@ -175,6 +176,7 @@ static void server__pull_waits_for_what_it_asks_for(void **unused)
 	close(other);
 }
 
+/* R-KV-11 */
 static void server__barrier_is_passed_by_all_or_none(void **unused)
 {
 	struct kv_message barrier = { .type = KV_BARRIER, .number = 1 };
@@ -199,6 +201,7 @@ static void server__barrier_is_passed_by_all_or_none(void **unused)
 	close(first);
 }
 
+/* R-KV-11 */
 static void server__second_run_has_barriers_of_its_own(void **unused)
 {
 	int first = open_one(0, 1), second = open_one(1, 1);
@@ -234,6 +237,7 @@ static void server__second_run_has_barriers_of_its_own(void **unused)
 	close(second);
 }
 
+/* R-KV-13, R-KV-11 */
 static void server__who_has_left_is_not_waited_for(void **unused)
 {
 	int first = open_one(0, 1), second = open_one(1, 1);
@@ -440,6 +444,7 @@ static void server__long_turn_is_not_taken_for_silence(void **unused)
 	close(fd);
 }
 
+/* R-KV-12: for 8 heartbeats. */
 static void server__who_says_nothing_is_given_up(void **unused)
 {
 	int fd;

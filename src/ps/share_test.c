@@ -264,6 +264,7 @@ static void server__folder_that_is_gone_is_named(void **unused)
 	close(fd);
 }
 
+/* R-KV-5 */
 static void server__version_1_is_refused_by_name(void **unused)
 {
 	struct kv_message hello = hello_of(0, 1);

@@ -266,7 +266,7 @@ static void steps__values_that_no_step_has_room_for_are_refused(void **unused)
 	close(other);
 }
 
-/* Several may be unanswered. */
+/* R-KV-15: several may be unanswered. */
 static void steps__of_a_bounded_worker_are_answered_as_they_are_passed(void **unused)
 {
 	int first, second;
@@ -293,6 +293,7 @@ static void steps__of_a_bounded_worker_are_answered_as_they_are_passed(void **un
 	close(first);
 }
 
+/* R-KV-17 */
 static void steps__that_wait_for_who_has_gone_end_with_its_name(void **unused)
 {
 	int first, second;

@@ -38,6 +38,7 @@ static void table__restart_is_the_same_to_the_bit(void **unused)
 	is_sync = false;
 }
 
+/* R-KV-24 */
 static void table__checkpoint_and_what_follows_are_the_table(void **unused)
 {
 	(void)unused;
