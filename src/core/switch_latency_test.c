@@ -198,6 +198,7 @@ static void random_packets_do_what_the_model_says(void **state)
 	assert_true(answers[WIRE_CONFIRM] > 20);
 }
 
+/* R-LAT-2 */
 static void the_form_follows_from_slots_and_window(void **state)
 {
 	(void)state;

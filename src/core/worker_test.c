@@ -105,6 +105,7 @@ static bool is_ignored(const struct fixture *f)
 	return !memcmp(&f->actions, &nothing, sizeof(nothing));
 }
 
+/* R-WIRE-9. R-MAP-4: nor is a slot that has room left shared. */
 static void worker__numbers_rounds_of_a_slot_over_operations(void **state)
 {
 	struct fixture *f = fixture_new(0xfffffffe);
@@ -351,6 +352,7 @@ static void worker__need_gets_one_copy_and_only_after_a_probe_or_as_a_hint(void 
 	assert_true(f->actions.is_held);
 }
 
+/* R-WK-7, R-WK-2 */
 static void worker__starts_strictly_in_order_and_never_skips_a_busy_slot(void **state)
 {
 	struct fixture *f = fixture_new(0);

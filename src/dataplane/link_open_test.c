@@ -63,6 +63,7 @@ static const struct {
 };
 /* clang-format on */
 
+/* R-WIRE-1: datagrams are never fragmented. */
 static void link_open__asks_for_what_the_socket_is_to_be(void **state)
 {
 	(void)state;

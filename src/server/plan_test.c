@@ -39,6 +39,7 @@ static void plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6(void **state)
 	assert_int_equal(plan.lanes, 356);
 }
 
+/* R-PACE-6: express has 88 slots of 704, bulk four windows. */
 static void plan__defaults_are_640_slots_window_140_run_40(void **state)
 {
 	struct plan plan = plan_of(8, 1500, PLENTY);
@@ -50,6 +51,7 @@ static void plan__defaults_are_640_slots_window_140_run_40(void **state)
 	assert_false(plan.is_cramped);
 }
 
+/* R-PACE-9 */
 static void plan__stock_socket_shares_184_packets(void **state)
 {
 	struct plan plan = plan_of(8, 1500, STOCK);
@@ -141,6 +143,7 @@ static void plan__mtu_below_any_path_is_refused(void **state)
 	assert_false(plan_job(&input, &plan));
 }
 
+/* R-LAT-18 */
 static void plan__latency_slots_leave_the_lanes_that_fit_the_memory(void **state)
 {
 	static const uint32_t slots[] = { 1, 2, 15, 16, 1024, 65536 };

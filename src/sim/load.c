@@ -127,7 +127,7 @@ static void guards_check(struct load *load, uint32_t rank, uint32_t index)
 				   "w%u wrote beside its result of operation %u", rank, index);
 }
 
-/* Everybody has it. */
+/* Everybody has it. R-NUM-7: and to the bit, in whatever order packets have come. */
 static void op_verify(struct load *load, uint32_t index)
 {
 	const struct scenario *scenario = load->scenario;
@@ -186,6 +186,7 @@ void load_stored(struct load *load, uint32_t rank, uint32_t index, uint64_t firs
 	}
 }
 
+/* R-CT-19 */
 void load_done(struct load *load, uint32_t rank, uint32_t index)
 {
 	const struct scenario *scenario = load->scenario;

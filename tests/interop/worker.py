@@ -237,6 +237,7 @@ class Worker:
             self.on_message(message["type"], message)
 
     def on_message(self, kind, message):
+        """R-CT-3, R-CT-42."""
         if kind == "GRANT":
             self.heartbeat_s = message["heartbeat_ms"] / 1000
             self.nonce = bytes.fromhex(message["nonce"])
@@ -271,7 +272,7 @@ class Worker:
     def allreduce_start(self, values, dtype, op=SUM, name=""):
         operation = Operation(self.submitted, values, dtype, op, name, self.lanes, self.size)
         self.operations[self.submitted] = operation
-        self.submitted += 1
+        self.submitted += 1  # R-MAP-1
         run = self.shards[0].run if operation.stream == BULK else 1
         for i in range(operation.chunks):  # R-MAP-3
             c = self.counters[operation.stream]
