@@ -343,9 +343,7 @@ static void table__what_is_not_logged_waits_for_what_is(void **unused)
 	epoch(table, &rng);
 	ps_table_settle(table);
 	assert_false(server_sparse_is_settled(server_of(table)));
-	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	assert_int_equal(ps_table_trouble(table), EFBIG);
+	trouble_wait(table, EFBIG);
 	ps_table_settle(table);
 	assert_false(server_sparse_is_settled(server_of(table)));
 	size.rlim_cur = RLIM_INFINITY;

@@ -260,9 +260,7 @@ static void table__answers_wait_for_the_disk(void **unused)
 	setrlimit(RLIMIT_FSIZE, &size);
 	assert_int_equal(batch(table, 0, &rng), PS_BATCH_TAKEN);
 	position = ps_table_position(table);
-	for (int i = 0; i < 6000 && !ps_table_trouble(table); i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	assert_int_equal(ps_table_trouble(table), EFBIG);
+	trouble_wait(table, EFBIG);
 	ps_table_settle(table);
 	assert_false(ps_table_is_durable(table, position));
 	assert_true(server_of(table)->durable < server_of(table)->recorded);
