@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that have lost what was on the disk: told from what a crash leaves, refused by name, and gone on from if asked. */
+#include "ps/hurry_fixture.h"
 #include "ps/table_fixture.h"
 
 enum { FILE_MAX = 1 << 20 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a start makes of the files that a crash, or a damage, has left. */
+#include "ps/hurry_fixture.h"
 #include "ps/table_fixture.h"
 
 /* R-KV-25: a crash at any byte: the table is what it was after the last whole record. */

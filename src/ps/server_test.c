@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers by hand, over TCP, against a server in a thread: what they are answered, and what they are refused with. */
 #include "dataplane/engine_sparse.h"
+#include "ps/hurry_fixture.h"
 #include "ps/server_fixture.h"
 
 static void refused_hello(const struct kv_message *hello, enum kv_refusal refusal, const char *part)
@@ -424,7 +425,7 @@ static void server__log_that_is_stuck_is_named(void **unused)
 /* What came while the server was busy counts, though it is read only then. */
 static void server__long_turn_is_not_taken_for_silence(void **unused)
 {
-	enum { BEAT_MS = 200, TURN_MS = 2000 };
+	enum { BEAT_MS = 100, TURN_MS = 1000 };
 	int fd;
 
 	(void)unused;

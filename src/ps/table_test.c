@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/lns.h"
+#include "ps/hurry_fixture.h"
 #include "ps/table_fixture.h"
 
 static void table__restart_is_the_same_to_the_bit(void **unused)
