@@ -2,6 +2,14 @@
 /* kv_lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
 #include "lib/kv_fixture.h"
 
+/* Who is up already has no more patience than this: to begin may take longer. */
+static void deadline_is(struct tally_kv *kv, uint64_t ms)
+{
+	pthread_mutex_lock(&kv->lock);
+	kv->deadline_ns = ms * 1000000;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 static void kv__server_that_is_not_there_is_named_in_time(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 11);
@@ -12,8 +20,8 @@ static void kv__server_that_is_not_there_is_named_in_time(void **state)
 	float value[FAKE_DIM] = { 1, 1, 1 };
 
 	(void)state;
-	options.deadline_ms = 2000;
 	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	deadline_is(kv, 300);
 	strcpy(address, fake->address);
 	fake_end(fake);
 	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
@@ -23,6 +31,7 @@ static void kv__server_that_is_not_there_is_named_in_time(void **state)
 	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "cannot be reached");
 	kv = NULL;
 	options.servers = address;
+	options.deadline_ms = 300;
 	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_SYSTEM,
 	       "Connection refused");
 	assert_null(kv);
@@ -39,8 +48,8 @@ static void kv__server_that_says_nothing_is_named_in_time(void **state)
 
 	(void)state;
 	fake_heartbeat_ms = FAKE_HEARTBEAT_MS;
-	options.deadline_ms = 2000;
 	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	deadline_is(kv, 300);
 	pthread_mutex_lock(&fake->lock);
 	fake->is_silent = true;
 	pthread_mutex_unlock(&fake->lock);
