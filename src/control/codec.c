@@ -389,8 +389,8 @@ int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
 	if (bytes > CODEC_JSON_BYTES_MAX)
 		return refuse(&job, "%zu bytes, at most %d", bytes, CODEC_JSON_BYTES_MAX);
 	json_t *object = json_loadb((const char *)json, bytes, JSON_REJECT_DUPLICATES, &json_error);
-	if (!object && json_error_code(&json_error) == json_error_out_of_memory)
-		return -ENOMEM;
+	if (!object && !json_error.text[0])
+		return -ENOMEM; /* all else it has words for */
 	if (!object)
 		return refuse(&job, "not JSON: %s", json_error.text);
 	memset(&result, 0, sizeof(result));
@@ -641,7 +641,10 @@ static int dump(const struct job *job, const json_t *object, uint8_t **frame, si
 	if (!made)
 		return -ENOMEM;
 	wire_put32(made, (uint32_t)length);
-	json_dumpb(object, (char *)made + CODEC_LENGTH_BYTES, length, JSON_COMPACT);
+	if (json_dumpb(object, (char *)made + CODEC_LENGTH_BYTES, length, JSON_COMPACT) != length) {
+		free(made); /* what it has not written would be sent as it lay there */
+		return -ENOMEM;
+	}
 	*frame = made;
 	*bytes = CODEC_LENGTH_BYTES + length;
 	return 0;

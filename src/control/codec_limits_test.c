@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codec_limits_test.c - messages at their limits and one beyond, and texts that are almost UTF-8. */
+/* codec_limits_test.c - messages at their limits and one beyond, texts that are almost UTF-8, and no memory. */
 #include <errno.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "control/codec.h"
+#include "util/memory_fixture.h"
+
+enum { PIECES_MAX = 1000 };
 
 static struct codec codec;
 static struct control_message message, back;
@@ -369,6 +372,102 @@ static void codec__texts_are_utf8_or_question_marks(void **state)
 	}
 }
 
+/* ---- memory ---- */
+
+/* Each piece of memory in turn is not there. What jansson, which misses some, says of it then is another matter. */
+static void check_decoding(const uint8_t *frame, size_t bytes)
+{
+	unsigned said = 0;
+
+	for (unsigned missing = 1;; missing++) {
+		int error;
+
+		assert_in_range(missing, 1, PIECES_MAX);
+		memory_count(missing);
+		error = codec_decode(&codec, frame + CODEC_LENGTH_BYTES, bytes - CODEC_LENGTH_BYTES,
+				     &back);
+		memory.is_counting = false;
+		assert_int_equal(memory.held, 0);
+		if (memory.asked < missing) { /* it was all there */
+			assert_int_equal(error, 0);
+			break;
+		}
+		said += error == -ENOMEM;
+	}
+	assert_true(said > 0);
+}
+
+static void check_memory(enum control_type type)
+{
+	uint8_t *frame, *whole;
+	size_t bytes, whole_bytes;
+
+	message.type = type;
+	assert_int_equal(codec_encode(&codec, &message, &whole, &whole_bytes), 0);
+	for (unsigned missing = 1;; missing++) {
+		int error;
+
+		assert_in_range(missing, 1, PIECES_MAX);
+		memory_count(missing);
+		error = codec_encode(&codec, &message, &frame, &bytes);
+		memory.is_counting = false;
+		assert_int_equal(memory.held, error ? 0 : 1);
+		if (memory.asked < missing) { /* it was all there */
+			assert_int_equal(error, 0);
+			break;
+		}
+		assert_int_equal(error, -ENOMEM);
+	}
+	assert_int_equal(bytes, whole_bytes);
+	assert_memory_equal(frame, whole, bytes);
+	free(whole);
+	check_decoding(frame, bytes);
+	free(frame);
+}
+
+static void codec__no_memory_is_said_and_none_is_lost(void **state)
+{
+	static struct control_member members[2] = { { .rank = 1 }, { .rank = 2 } };
+	static struct control_op ops[2] = { { .number = 1 }, { .number = 2 } };
+	static const uint8_t nonces[2][WIRE_NONCE_BYTES] = { "worker", "server" };
+
+	(void)state;
+	make_grant(2);
+	check_memory(CONTROL_GRANT);
+	message.start =
+		(struct control_start){ .lanes = 4, .members = members, .members_count = 2 };
+	check_memory(CONTROL_START);
+	message.waiting = (struct control_waiting){ .missing_count = 2,
+						    .listed_count = 2,
+						    .missing = { 1, 5 } };
+	check_memory(CONTROL_WAITING);
+	message.opinfo = (struct control_opinfo){ .ops = ops, .ops_count = 2 };
+	check_memory(CONTROL_OPINFO);
+	message.table_grant =
+		(struct control_table_grant){ .port = 1,
+					      .version = 1,
+					      .nonces_count = 2,
+					      .heartbeat_ms = CONTROL_HEARTBEAT_MS_MAX,
+					      .instance = 1,
+					      .nonces = nonces };
+	check_memory(CONTROL_TABLE_GRANT);
+}
+
+static void codec__what_is_refused_costs_no_memory(void **state)
+{
+	uint8_t *frame;
+	size_t bytes;
+
+	(void)state;
+	memory_count(0);
+	add_members(CONTROL_MEMBERS_MAX + 1);
+	assert_refused("START: key \"members\" has 257 elements, not 0 to 256");
+	make_grant(0);
+	assert_int_equal(codec_encode(&codec, &message, &frame, &bytes), -EINVAL);
+	memory.is_counting = false;
+	assert_int_equal(memory.held, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -386,7 +485,10 @@ int main(void)
 		TEST(codec__nothing_is_left_of_the_message_before),
 		TEST(codec__the_loopback_is_an_address_like_others),
 		TEST(codec__texts_are_utf8_or_question_marks),
+		TEST(codec__no_memory_is_said_and_none_is_lost),
+		TEST(codec__what_is_refused_costs_no_memory),
 	};
 
+	json_set_alloc_funcs(malloc, free); /* ours count, and jansson's own would not */
 	return cmocka_run_group_tests_name("control-codec_limits", tests, NULL, NULL);
 }
