@@ -463,6 +463,167 @@ static void conn__what_comes_after_last_words_is_thrown_away_in_pieces(void **st
 	assert_int_equal(kernel.at - kernel.in, 3);
 }
 
+/* ---- what comes ---- */
+
+/* A PING of so many bytes of JSON, blanks at its end. */
+static void long_ping_comes(size_t json_bytes)
+{
+	static const char ping[] = "{\"type\":\"PING\",\"serial\":77}";
+	uint8_t length[4];
+
+	wire_put32(length, (uint32_t)json_bytes);
+	comes(length, 4);
+	comes(ping, sizeof(ping) - 1);
+	assert_true(kernel.in_bytes + json_bytes <= IN_MAX);
+	memset(kernel.in + kernel.in_bytes, ' ', json_bytes - (sizeof(ping) - 1));
+	kernel.in_bytes += json_bytes - (sizeof(ping) - 1);
+}
+
+static void conn__room_for_a_message_grows_as_it_comes(void **state)
+{
+	(void)state;
+	for (uint32_t is_first = 0; is_first < 2; is_first++) {
+		if (!is_first)
+			ping_comes(3);
+		long_ping_comes(CODEC_JSON_BYTES_MAX);
+		ping_comes(4);
+		if (!is_first)
+			assert_ping(3);
+		assert_ping(77);
+		assert_ping(4);
+		assert_int_equal(kernel.sizes_count, 10);
+		for (uint32_t i = 0; i < 9; i++)
+			assert_int_equal(kernel.sizes[i], (size_t)4096 << i);
+		assert_int_equal(kernel.sizes[9], CODEC_JSON_BYTES_MAX + 4);
+		begin_anew();
+	}
+}
+
+static void conn__no_memory_to_hear_something_is_an_end(void **state)
+{
+	(void)state;
+	ping_comes(1);
+	kernel.has_no_memory = true;
+	assert_ends(CONN_ERROR, "Cannot allocate memory");
+	assert_int_equal(kernel.recv_calls, 0);
+}
+
+static void conn__a_message_beyond_a_megabyte_is_an_end(void **state)
+{
+	(void)state;
+	long_ping_comes(CODEC_JSON_BYTES_MAX + 1);
+	assert_ends(CONN_ERROR, "the peer does not speak tally: it began with "
+				"\"\\x00\\x10\\x00\\x01{\\x22type\\x22:\\x22PING\\x22,\\x22seri\"");
+	begin_anew();
+	ping_comes(1);
+	long_ping_comes(CODEC_JSON_BYTES_MAX + 1);
+	assert_ping(1);
+	assert_ends(CONN_ERROR, "the peer said nonsense: a message is too long");
+}
+
+static void conn__a_recv_that_fails_ends_it_unless_it_was_interrupted(void **state)
+{
+	(void)state;
+	ping_comes(8);
+	kernel.recvs[0] = (struct turn){ -1, EINTR };
+	kernel.recvs[1] = (struct turn){ 6, 0 };
+	kernel.recvs[2] = (struct turn){ -1, EINTR };
+	assert_ping(8);
+	assert_int_equal(kernel.recv_calls, 4);
+	kernel.recvs[4] = (struct turn){ -1, ETIMEDOUT };
+	assert_ends(CONN_ERROR, "Connection timed out");
+	begin_anew();
+	kernel.recvs[0] = (struct turn){ 0, EAGAIN }; /* an old one */
+	assert_ends(CONN_EOF, "the peer closed the connection");
+}
+
+static void conn__a_stranger_is_known_by_its_fifth_byte(void **state)
+{
+	(void)state;
+	comes("\0\0\0\x05", 4);
+	assert_int_equal(read_one(), CONN_NONE); /* it may become a message */
+	comes("n", 1);
+	assert_ends(CONN_ERROR,
+		    "the peer does not speak tally: it began with \"\\x00\\x00\\x00\\x05n\"");
+	begin_anew();
+	comes("\x7f ~}\x1f\x80", 6);
+	assert_ends(CONN_ERROR,
+		    "the peer does not speak tally: it began with \"\\x7f ~}\\x1f\\x80\"");
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(3), now_ns), -EPIPE);
+	begin_anew();
+	ping_comes(1);
+	comes("\0\0\0\x01n", 5); /* after a message it is none */
+	assert_ping(1);
+	assert_int_equal(read_one(), CONN_ERROR);
+	assert_memory_equal(conn_text(conn), "the peer said nonsense: not JSON: ", 34);
+}
+
+static void conn__a_message_of_no_bytes_is_nonsense_at_once(void **state)
+{
+	(void)state;
+	comes("\0\0\0\0", 4);
+	assert_int_equal(read_one(), CONN_ERROR);
+	assert_memory_equal(conn_text(conn), "the peer said nonsense: not JSON: ", 34);
+}
+
+/* ---- nonsense is answered ---- */
+
+static void assert_answered(void)
+{
+	enum { LATER_S = 7 };
+	const uint64_t later_ns = now_ns + LATER_S * second_ns;
+
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(33), later_ns), 0);
+	assert_said(33);
+	assert_int_equal(kernel.shutdowns, 1);
+	assert_int_equal(conn_events(conn), POLLIN);
+	assert_true(conn_deadline(conn) == later_ns + 5 * second_ns);
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(33), later_ns), -EPIPE);
+	assert_int_equal(read_one(), CONN_NONE); /* no message may come of the rest */
+	assert_true(kernel.at == kernel.in + kernel.in_bytes);
+	kernel.recvs[kernel.recv_calls] = (struct turn){ 0, EIO };
+	assert_int_equal(read_one(), CONN_EOF);
+	assert_int_equal(read_one(), CONN_NONE);
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(33), later_ns), -EPIPE);
+	assert_said(33);
+}
+
+static void conn__a_first_message_has_the_size_that_is_allowed(void **state)
+{
+	(void)state;
+	conn_limit(conn, 50);
+	long_ping_comes(50);
+	assert_ping(77);
+	long_ping_comes(51);
+	ping_comes(2);
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(33), now_ns), -EPIPE);
+	assert_int_equal(read_one(), CONN_ERROR);
+	assert_string_equal(conn_text(conn), "a first message of 51 bytes, not up to 50");
+	assert_answered();
+	begin_anew();
+	conn_limit(conn, 50);
+	ping_comes(1);
+	assert_ping(1);
+	conn_limit(conn, CODEC_JSON_BYTES_MAX);
+	long_ping_comes(51);
+	assert_ping(77);
+}
+
+static void conn__what_cannot_be_read_is_answered(void **state)
+{
+	(void)state;
+	comes("\0\0\0\x0f{\"type\":\"PONG\"}", 19);
+	ping_comes(2);
+	assert_int_equal(read_one(), CONN_ERROR);
+	assert_string_equal(conn_text(conn), "the peer said nonsense: PONG: no key \"serial\"");
+	assert_answered();
+	begin_anew(); /* another end has no answer */
+	kernel.recvs[0] = (struct turn){ -1, ECONNRESET };
+	assert_ends(CONN_ERROR, "Connection reset by peer");
+	assert_int_equal(conn_answer_nonsense(conn, &codec, progress(33), now_ns), -EPIPE);
+	assert_int_equal(kernel.out_bytes, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -477,6 +638,14 @@ int main(void)
 		TEST(conn__last_words_are_over_when_they_are_sent),
 		TEST(conn__nobody_cares_how_last_words_ended),
 		TEST(conn__what_comes_after_last_words_is_thrown_away_in_pieces),
+		TEST(conn__room_for_a_message_grows_as_it_comes),
+		TEST(conn__no_memory_to_hear_something_is_an_end),
+		TEST(conn__a_message_beyond_a_megabyte_is_an_end),
+		TEST(conn__a_recv_that_fails_ends_it_unless_it_was_interrupted),
+		TEST(conn__a_stranger_is_known_by_its_fifth_byte),
+		TEST(conn__a_message_of_no_bytes_is_nonsense_at_once),
+		TEST(conn__a_first_message_has_the_size_that_is_allowed),
+		TEST(conn__what_cannot_be_read_is_answered),
 	};
 
 	return cmocka_run_group_tests_name("control-conn_flow", tests, NULL, NULL);
