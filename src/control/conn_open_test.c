@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conn_open_test.c - how connections begin, of a kernel that is played: what it is asked, what becomes of
+/* conn_open_test.c - how connections begin, of a kernel and a DNS that are played: what these are asked, what becomes of
  * their refusals, and that nothing is left of it. */
 #include <errno.h>
 #include <netdb.h>
@@ -20,7 +20,7 @@
 #include "util/memory_fixture.h"
 
 /* A process that has closed its standard input gets this descriptor: it is one like others. */
-enum { FD = 0, LISTEN_FD = 1 << 20, OPTIONS_MAX = 16, ME = 1000 };
+enum { FD = 0, LISTEN_FD = 1 << 20, OPTIONS_MAX = 16, ME = 1000, NAMES_MAX = 12 };
 
 static const uint64_t second_ns = 1000000000, now_ns = 1000 * 1000000000ull;
 
@@ -464,6 +464,129 @@ static void conn__gives_all_back_when_it_is_closed(void **state)
 	assert_int_equal(kernel.closes, 1);
 }
 
+/* ---- names ---- */
+
+static struct {
+	int error;
+	uint32_t count, asked, given_back;
+	char host[256], port[16];
+	struct sockaddr_storage addresses[NAMES_MAX];
+	struct addrinfo found[NAMES_MAX];
+} names;
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **found);
+void __wrap_freeaddrinfo(struct addrinfo *found);
+
+/* By turns 10.0.0.NUMBER and 2001:db8::NUMBER. */
+static void name_make(uint32_t number, uint16_t port)
+{
+	struct addrinfo *made = &names.found[number];
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(port),
+				  .sin_addr.s_addr = htonl(0x0a000000u + number) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+				    .sin6_port = htons(port),
+				    .sin6_addr.s6_addr = { 0x20, 0x01, 0x0d,
+							   0xb8, [15] = (uint8_t)number } };
+
+	if (number % 2)
+		memcpy(&names.addresses[number], &in6, sizeof(in6));
+	else
+		memcpy(&names.addresses[number], &in, sizeof(in));
+	*made = (struct addrinfo){ .ai_addr = (struct sockaddr *)&names.addresses[number],
+				   .ai_addrlen = number % 2 ? sizeof(in6) : sizeof(in),
+				   .ai_next = number + 1 < names.count ? made + 1 : NULL };
+}
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **found)
+{
+	assert_int_equal(hints->ai_socktype, SOCK_STREAM);
+	assert_int_equal(hints->ai_flags, AI_NUMERICSERV);
+	snprintf(names.host, sizeof(names.host), "%s", host);
+	snprintf(names.port, sizeof(names.port), "%s", port);
+	names.asked++;
+	if (names.error)
+		return names.error;
+	for (uint32_t i = 0; i < names.count; i++)
+		name_make(i, (uint16_t)strtoul(port, NULL, 10));
+	*found = names.found;
+	return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+	assert_ptr_equal(found, names.found);
+	names.given_back++;
+}
+
+static void conn__tells_what_is_no_name_from_no_answer(void **state)
+{
+	static const int errors[][2] = { { EAI_AGAIN, -EAGAIN },
+					 { EAI_NONAME, -ENOENT },
+					 { EAI_FAIL, -ENOENT },
+					 { EAI_MEMORY, -ENOENT } };
+	struct conn_address address;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		memset(&names, 0, sizeof(names));
+		names.error = errors[i][0];
+		assert_int_equal(conn_resolve("host.test", 7171, &address), errors[i][1]);
+		assert_string_equal(address.text, "host.test:7171");
+		assert_string_equal(names.host, "host.test");
+		assert_string_equal(names.port, "7171");
+		assert_int_equal(names.given_back, 0);
+	}
+}
+
+/* 128 bytes with the NUL. */
+static void conn__asks_for_no_name_that_is_longer_than_its_room(void **state)
+{
+	char text[160];
+	struct conn_address address;
+
+	(void)state;
+	for (uint32_t bytes = CONN_ADDRESS_BYTES - 1; bytes <= CONN_ADDRESS_BYTES; bytes++) {
+		memset(&names, 0, sizeof(names));
+		names.count = 1;
+		memset(text, 'h', bytes);
+		strcpy(text + bytes, ":80");
+		assert_int_equal(conn_resolve(text, 1, &address),
+				 bytes < CONN_ADDRESS_BYTES ? 0 : -EINVAL);
+		assert_int_equal(names.asked, bytes < CONN_ADDRESS_BYTES);
+		assert_int_equal(names.given_back, names.asked);
+	}
+}
+
+static void conn__keeps_eight_addresses_of_a_name_and_goes_round(void **state)
+{
+	static const uint8_t nothing[sizeof(struct sockaddr_storage)];
+
+	(void)state;
+	for (uint32_t count = 1; count <= NAMES_MAX; count++) {
+		uint32_t kept = count < CONN_ADDRESSES_MAX ? count : CONN_ADDRESSES_MAX;
+		struct conn_address address;
+
+		memset(&names, 0, sizeof(names));
+		names.count = count;
+		assert_int_equal(conn_resolve("many.test:80", 1, &address), 0);
+		assert_int_equal(names.given_back, 1);
+		assert_int_equal(address.others_count, kept - 1);
+		assert_memory_equal(&address.from, nothing, sizeof(nothing));
+		for (uint32_t turn = 0; turn < 2 * kept + 1; turn++) {
+			const struct addrinfo *found = &names.found[turn % kept];
+
+			assert_int_equal(address.bytes, found->ai_addrlen);
+			assert_memory_equal(&address.socket, found->ai_addr, found->ai_addrlen);
+			conn_address_next(&address);
+		}
+		assert_int_equal(address.others_count, kept - 1);
+		assert_memory_equal(&address.from, nothing, sizeof(nothing));
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
@@ -477,6 +600,9 @@ int main(void)
 		TEST(conn__speaks_to_no_other_users_socket),
 		TEST(conn__accepts_or_says_whether_to_try_again),
 		TEST(conn__gives_all_back_when_it_is_closed),
+		TEST(conn__tells_what_is_no_name_from_no_answer),
+		TEST(conn__asks_for_no_name_that_is_longer_than_its_room),
+		TEST(conn__keeps_eight_addresses_of_a_name_and_goes_round),
 	};
 
 	return cmocka_run_group_tests_name("control-conn_open", tests, NULL, NULL);
