@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -38,6 +39,11 @@ static void conn__addresses_are_understood_or_refused(void **state)
 	assert_resolves("127.0.0.1:70000", -EINVAL, "127.0.0.1:70000");
 	assert_resolves("127.0.0.1:8x", -EINVAL, "127.0.0.1:8x");
 	assert_resolves("127.0.0.1:-1", -EINVAL, "127.0.0.1:-1");
+	assert_resolves("127.0.0.1:+8", -EINVAL, "127.0.0.1:+8");
+	assert_resolves("127.0.0.1: 8", -EINVAL, "127.0.0.1: 8");
+	assert_resolves("127.0.0.1:9", 0, "127.0.0.1:9");
+	assert_resolves("127.0.0.1:65535", 0, "127.0.0.1:65535");
+	assert_resolves("127.0.0.1:65536", -EINVAL, "127.0.0.1:65536");
 	assert_resolves("[::1]80", -EINVAL, "[::1]80");
 	assert_resolves("[::1", -EINVAL, "[::1");
 	assert_resolves("@", -EINVAL, "@");
@@ -109,6 +115,65 @@ static void conn__link_local_address_keeps_its_interface(void **state)
 	assert_int_equal(port, 80);
 }
 
+/* Indices of interfaces have two bytes there; what lies behind the 16 is not touched. */
+static void conn__addresses_are_16_bytes_with_their_interface(void **state)
+{
+	struct {
+		uint8_t ip[16], behind;
+	} v4 = { .behind = 0xa5 }, v6 = { .behind = 0xa5 }, none = { .behind = 0xa5 };
+	struct conn_address address;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address.socket;
+	uint16_t port;
+
+	(void)state;
+	assert_int_equal(conn_resolve("[fe80::1%lo]:80", 1, &address), 0);
+	in6->sin6_scope_id = 0x8234;
+	in6->sin6_flowinfo = UINT32_MAX; /* what is before and behind the bytes */
+	conn_address_ip(&address, v6.ip, &port);
+	assert_memory_equal(v6.ip, "\xfe\x80\x82\x34\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+	assert_int_equal(v6.behind, 0xa5);
+	assert_int_equal(conn_resolve("127.0.0.1:80", 1, &address), 0);
+	conn_address_ip(&address, v4.ip, &port);
+	assert_memory_equal(v4.ip, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\x01", 16);
+	assert_int_equal(v4.behind, 0xa5);
+	assert_int_equal(conn_resolve("@name", 1, &address), 0);
+	memset(none.ip, 0xff, sizeof(none.ip));
+	conn_address_ip(&address, none.ip, &port);
+	assert_memory_equal(none.ip, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+	assert_int_equal(none.behind, 0xa5);
+	assert_int_equal(port, 0);
+}
+
+static void conn__names_of_this_host_are_as_long_as_they_are(void **state)
+{
+	struct conn_address address;
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&address.socket;
+	char text[103] = "@";
+
+	(void)state;
+	assert_int_equal(conn_resolve("@name", 0, &address), 0);
+	assert_int_equal(un->sun_family, AF_UNIX);
+	assert_memory_equal(un->sun_path, "\0name\0", 6);
+	assert_int_equal(address.bytes, offsetof(struct sockaddr_un, sun_path) + 5);
+	memset(text + 1, 'x', 101);
+	assert_int_equal(conn_resolve(text, 0, &address), -EINVAL);
+	text[101] = 0;
+	assert_int_equal(conn_resolve(text, 0, &address), 0);
+	assert_memory_equal(un->sun_path + 1, text + 1, 100);
+	assert_int_equal(address.bytes, offsetof(struct sockaddr_un, sun_path) + 101);
+}
+
+static void conn__next_of_one_address_is_itself(void **state)
+{
+	struct conn_address address, before;
+
+	(void)state;
+	assert_int_equal(conn_resolve("@name", 0, &address), 0);
+	memcpy(&before, &address, sizeof(before));
+	conn_address_next(&address);
+	assert_memory_equal(&address, &before, sizeof(address));
+}
+
 /* The kernel takes none that is as long as another family's. */
 static void conn__next_address_is_as_long_as_its_family(void **state)
 {
@@ -133,6 +198,9 @@ int main(void)
 		cmocka_unit_test(conn__addresses_of_no_host_are_named),
 		cmocka_unit_test(conn__one_fit_address_of_a_name_is_enough),
 		cmocka_unit_test(conn__link_local_address_keeps_its_interface),
+		cmocka_unit_test(conn__addresses_are_16_bytes_with_their_interface),
+		cmocka_unit_test(conn__names_of_this_host_are_as_long_as_they_are),
+		cmocka_unit_test(conn__next_of_one_address_is_itself),
 		cmocka_unit_test(conn__next_address_is_as_long_as_its_family),
 	};
 
