@@ -132,6 +132,19 @@ static void answer(uint32_t serial)
 	assert_int_equal(table_client_beats(t.client), before + 1);
 }
 
+/* The next thing that is no message. */
+static void assert_aggregator_hears_the_end(void)
+{
+	enum conn_result result = CONN_NONE;
+
+	for (int i = 0; i < ROUNDS_MAX && result >= CONN_NONE; i++) {
+		result = conn_read(t.conn, t.now_ns, &t.codec, &t.message);
+		if (result == CONN_NONE)
+			poll(NULL, 0, 5);
+	}
+	assert_true(result < CONN_NONE);
+}
+
 static void expect_end(enum control_cause cause, const char *words)
 {
 	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
@@ -140,6 +153,8 @@ static void expect_end(enum control_cause cause, const char *words)
 		fail_msg("\"%s\" is not \"%s\"", table_client_text(t.client), words);
 	assert_memory_equal(table_client_text(t.client), "aggregator 127.0.0.1:", 21);
 	assert_int_equal(table_client_fd(t.client), -1);
+	if (t.conn)
+		assert_aggregator_hears_the_end();
 }
 
 #endif

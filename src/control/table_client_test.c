@@ -72,6 +72,9 @@ static void client__names_its_generation_at_once_and_from_then_on(void **state)
 	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
 	assert_int_equal(t.message.table_beat.serial, serial + 1);
 	assert_true(t.message.table_beat.generation == generation);
+	assert_int_equal(table_client_due(t.client), t.now_ns + 1000 * ms_ns); /* once */
+	table_client_turn(t.client, t.now_ns + 500 * ms_ns);
+	assert_int_equal(table_client_due(t.client), t.now_ns + 1000 * ms_ns);
 	say(&(struct control_message){
 		.type = CONTROL_TABLE_BEAT,
 		.table_beat = { .serial = serial + 1, .index = 9, .instance = 77 } });
@@ -158,6 +161,7 @@ static void client__refuses_a_grant_for_another_number_of_workers(void **state)
 							    .nonces = nonces };
 	say(&message);
 	assert_true(run_until(CONTROL_NOTHING, TABLE_CLIENT_ENDED));
+	assert_int_equal(table_client_cause(t.client), CONTROL_INTERNAL);
 	assert_non_null(strstr(table_client_text(t.client), "workers"));
 }
 
@@ -265,6 +269,7 @@ static void client__ends_for_the_reason_that_it_hears(void **state)
 		grant();
 		assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
 		assert_true(table_client_events(t.client) & POLLIN);
+		assert_true(table_client_fd(t.client) >= 0);
 		switch (i) {
 		case 0:
 			say(&last);
