@@ -40,7 +40,7 @@ static void plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6(void **state)
 }
 
 /* R-PACE-6: express has 88 slots of 704, bulk four windows. */
-static void plan__defaults_are_640_slots_window_140_run_40(void **state)
+static void plan__defaults_are_704_slots_window_154_run_44(void **state)
 {
 	struct plan plan = plan_of(8, 1500, PLENTY);
 
@@ -221,7 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plan__mtu_1500_gives_360_lanes_over_v4_and_356_over_v6),
-		cmocka_unit_test(plan__defaults_are_640_slots_window_140_run_40),
+		cmocka_unit_test(plan__defaults_are_704_slots_window_154_run_44),
 		cmocka_unit_test(plan__stock_socket_shares_184_packets),
 		cmocka_unit_test(plan__no_mtu_makes_packets_larger_than_360_lanes),
 		cmocka_unit_test(plan__who_asks_for_it_gets_the_largest_datagram),
