@@ -92,7 +92,7 @@ static struct timespec soon(void)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until); /* a wall clock may be set back by hours */
 	until.tv_sec += AGAIN_SECONDS;
 	return until;
 }
@@ -269,6 +269,7 @@ static int file_open(const char *path, const struct record_sum *has, char error[
 int log_open(struct log **out, const struct log_options *options, char error[PS_ERROR_MAX])
 {
 	struct log *log = calloc(1, sizeof(*log));
+	pthread_condattr_t attr;
 
 	if (!log)
 		return failed(error, options->path, ENOMEM);
@@ -284,7 +285,10 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 		return -1;
 	}
 	pthread_mutex_init(&log->lock, NULL);
-	pthread_cond_init(&log->more, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&log->more, &attr);
+	pthread_condattr_destroy(&attr);
 	pthread_cond_init(&log->moved, NULL);
 	if (pthread_create(&log->thread, NULL, run, log)) {
 		close(log->fd);

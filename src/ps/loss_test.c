@@ -173,7 +173,7 @@ static void loss__of_the_first_byte_has_a_place_too(void **unused)
 	}
 }
 
-/* It was not written to its end, but the log that it was to begin is there. */
+/* The checkpoint was not finished, but the log that begins with it is there. */
 static void loss__of_a_log_that_a_checkpoint_followed_is_refused(void **unused)
 {
 	struct ps_table_options options = options_of(OPTIMISER_SUM);

@@ -26,7 +26,7 @@
 enum { WORKERS = 3, WINDOW = 4, DIM = 2, HOT = 20, COLD = 60, STEPS = 60, BYTES = 1472 };
 enum { PATIENCE_S = 60 };
 
-/* In memory, where there is such a place: nothing here outlives the machine, and no disk is waited for. */
+/* In memory if possible: no test here needs a disk, and a sync of one takes long. */
 static char folder[] = "/dev/shm/tally-table-XXXXXX";
 static char map_path[64], error[PS_ERROR_MAX];
 static struct outbox outbox; /* nothing here is ever sent */
@@ -40,7 +40,7 @@ static void on_change(void *arg)
 	sem_post(&news);
 }
 
-/* Who waits for something looks first: what is here may be old. */
+/* The news may be old: look again at what you wait for. */
 static void news_wait(void)
 {
 	alarm(PATIENCE_S);
