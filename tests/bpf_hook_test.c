@@ -172,8 +172,7 @@ static void checksums__that_are_wrong_are_left_to_the_socket(void **state)
 
 /* ---- races ---- */
 
-/* R-LAT-9: what the daemon has changed since the job was looked up the packet is not of: it is the daemon's, and no slot is
- * touched. */
+/* R-LAT-9: if the daemon changes a job after the lookup, the packet goes to the daemon, and no slot is touched. */
 static void jobs__that_change_meanwhile_keep_their_slots(void **state)
 {
 	(void)state;

@@ -390,7 +390,7 @@ int codec_decode(struct codec *codec, const uint8_t *json, size_t bytes,
 		return refuse(&job, "%zu bytes, at most %d", bytes, CODEC_JSON_BYTES_MAX);
 	json_t *object = json_loadb((const char *)json, bytes, JSON_REJECT_DUPLICATES, &json_error);
 	if (!object && !json_error.text[0])
-		return -ENOMEM; /* all else it has words for */
+		return -ENOMEM; /* jansson has a text for everything else */
 	if (!object)
 		return refuse(&job, "not JSON: %s", json_error.text);
 	memset(&result, 0, sizeof(result));
@@ -642,7 +642,7 @@ static int dump(const struct job *job, const json_t *object, uint8_t **frame, si
 		return -ENOMEM;
 	wire_put32(made, (uint32_t)length);
 	if (json_dumpb(object, (char *)made + CODEC_LENGTH_BYTES, length, JSON_COMPACT) != length) {
-		free(made); /* what it has not written would be sent as it lay there */
+		free(made); /* or the heap's old bytes would be sent */
 		return -ENOMEM;
 	}
 	*frame = made;

@@ -5,9 +5,9 @@
 #include "core/admission_turn.h"
 #include "core/silence.h"
 
-enum {
-	OVERSLEPT = 4
-}; /* no tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted */
+/* No tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted. */
+enum { OVERSLEPT = 4 };
+
 static const uint64_t ms_ns = 1000000;
 static const uint64_t silence_min_ns = 10000000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */

@@ -3,9 +3,9 @@
 #include "core/member_turn.h"
 #include "core/silence.h"
 
-enum {
-	OVERSLEPT = 4
-}; /* no tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted */
+/* No tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted. */
+enum { OVERSLEPT = 4 };
+
 static const uint64_t verdict_ns = 2000000000; /* for the aggregator to ask all and to judge */
 
 #define TO(state) (1u << (state))

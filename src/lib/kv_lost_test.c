@@ -2,7 +2,7 @@
 /* kv_lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
 #include "lib/kv_fixture.h"
 
-/* Who is up already has no more patience than this: to begin may take longer. */
+/* From now on; opening a table may take longer than that on a busy host. */
 static void deadline_is(struct tally_kv *kv, uint64_t ms)
 {
 	pthread_mutex_lock(&kv->lock);

@@ -136,7 +136,7 @@ static void strike_body(struct ranks *ranks, uint32_t rank)
 	atomic_store(&struck, comm);
 	if (has_thread) {
 		CHECK(!pthread_create(&thread, NULL, questions_main, comm));
-		/* A thread sanitizer of 2022 loses a signal that comes in a thread's first calls. */
+		/* The thread sanitizers of clang 14 and gcc 12 lose a signal in a thread's first calls. */
 		while (!atomic_load(&is_asking))
 			sched_yield();
 	}
