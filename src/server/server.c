@@ -237,8 +237,19 @@ static int open_epoll(struct server *server)
 		return result;
 	}
 	server->spare_fd = peers_spare();
-	result = watch(server, server->shards_fd, READY_SHARDS);
-	return result ? result : watch(server, server->calls_fd, READY_CALLS);
+	return 0;
+}
+
+static int watch_all(struct server *server)
+{
+	int result = watch(server, server->shards_fd, READY_SHARDS);
+
+	result = result ? result : watch(server, server->calls_fd, READY_CALLS);
+	result = result ? result : watch(server, server->listen_fd, READY_LISTEN);
+	if (result)
+		server_say(server, SERVER_ERROR, "cannot watch the aggregator's descriptors: %s",
+			   strerror(-result));
+	return result;
 }
 
 /* The name is the caller's, who may forget it. */
@@ -272,8 +283,10 @@ static int open_all(struct server *server)
 	server->jobs = calloc(server->options.jobs_max, sizeof(struct job *));
 	server->crossed.views = calloc(server->options.jobs_max, sizeof(struct crossed_view *));
 	server->peers = calloc(PEERS_MAX, sizeof(*server->peers));
-	if (!server->jobs || !server->crossed.views || !server->peers)
+	if (!server->jobs || !server->crossed.views || !server->peers) {
+		server_say(server, SERVER_ERROR, "the aggregator is out of memory");
 		return -ENOMEM;
+	}
 	for (uint32_t i = PEERS_MAX; i-- > 0; server->peers_free = &server->peers[i])
 		server->peers[i].newer = server->peers_free;
 	result = open_epoll(server);
@@ -286,7 +299,7 @@ static int open_all(struct server *server)
 	if (result)
 		return result;
 	server->is_listening = true;
-	return watch(server, server->listen_fd, READY_LISTEN);
+	return watch_all(server);
 }
 
 int server_open(struct server **out, const struct server_options *options)
@@ -317,8 +330,6 @@ int server_open(struct server **out, const struct server_options *options)
 		server_key_set(server, options->key);
 	result = open_all(server);
 	server->options.key = NULL;
-	if (result == -ENOMEM)
-		server_say(server, SERVER_ERROR, "the aggregator is out of memory");
 	if (result) {
 		server_close(server);
 		return result;

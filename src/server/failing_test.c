@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failing_test.c - an aggregator that cannot be opened: whichever call fails, why is told, in one line, and what was
+ * there until then is given back. Memory, shards and what the kernel gives are the test's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "control/conn.h"
+#include "dataplane/engine_sparse.h"
+#include "server/internal.h"
+
+enum call { NONE, MEMORY, EPOLL, EVENTFD, WATCH, LISTEN, SHARD };
+enum { BLOCKS = 16, SHARDS = 2, FDS = 256 };
+
+static struct {
+	enum call fails;
+	uint32_t nth; /* of these calls fails, from 1; */
+	int with;     /* with this */
+	const char *why;
+	uint32_t called;
+	const void *block[BLOCKS];
+	uint32_t shards, shards_closed;
+	uint32_t lines;
+	char line[512];
+} seen;
+
+static bool is_failing(enum call call)
+{
+	return seen.fails == call && ++seen.called == seen.nth;
+}
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __real_free(void *block);
+void __wrap_free(void *block);
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags);
+int __real_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags);
+int __real_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);
+int __real_conn_listen(struct conn_address *address);
+int __wrap_conn_listen(struct conn_address *address);
+int __wrap_shard_open(struct shard **out, const struct shard_options *options);
+void __wrap_shard_close(struct shard *shard, struct engine_stats *stats,
+			struct engine_sparse_stats *tables);
+uint32_t __wrap_shard_receive_bytes(const struct shard *shard);
+
+static void block_change(const void *from, const void *to)
+{
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		if (seen.block[i] == from) {
+			seen.block[i] = to;
+			return;
+		}
+	}
+	assert_non_null(from); /* there is room; what is freed may be another's */
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	void *block = is_failing(MEMORY) ? NULL : __real_calloc(count, bytes);
+
+	if (block)
+		block_change(NULL, block);
+	return block;
+}
+
+void __wrap_free(void *block)
+{
+	if (block)
+		block_change(block, NULL);
+	__real_free(block);
+}
+
+static int failed(void)
+{
+	errno = seen.with;
+	return -1;
+}
+
+int __wrap_epoll_create1(int flags)
+{
+	assert_int_equal(flags, EPOLL_CLOEXEC);
+	return is_failing(EPOLL) ? failed() : __real_epoll_create1(flags);
+}
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+	assert_int_equal(count, 0);
+	assert_int_equal(flags, EFD_NONBLOCK | EFD_CLOEXEC);
+	return is_failing(EVENTFD) ? failed() : __real_eventfd(count, flags);
+}
+
+int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
+{
+	return is_failing(WATCH) ? failed() : __real_epoll_ctl(epoll_fd, what, fd, event);
+}
+
+int __wrap_conn_listen(struct conn_address *address)
+{
+	return is_failing(LISTEN) ? -seen.with : __real_conn_listen(address);
+}
+
+int __wrap_shard_open(struct shard **out, const struct shard_options *options)
+{
+	assert_int_equal(options->index, seen.shards);
+	if (is_failing(SHARD)) {
+		if (seen.why)
+			strcpy(options->hook_error, seen.why);
+		return -seen.with;
+	}
+	*out = (struct shard *)(void *)&seen.block[seen.shards++];
+	return 0;
+}
+
+void __wrap_shard_close(struct shard *shard, struct engine_stats *stats,
+			struct engine_sparse_stats *tables)
+{
+	assert_ptr_equal(shard, &seen.block[seen.shards_closed++]);
+	memset(stats, 0, sizeof(*stats));
+	memset(tables, 0, sizeof(*tables));
+}
+
+uint32_t __wrap_shard_receive_bytes(const struct shard *shard)
+{
+	(void)shard;
+	return 1 << 20;
+}
+
+static void hear(void *arg, enum server_level level, const struct server_about *about,
+		 const char *line)
+{
+	assert_ptr_equal(arg, &seen);
+	assert_int_equal(level, SERVER_ERROR);
+	assert_null(about->job);
+	assert_int_equal(about->rank, SERVER_RANK_NONE);
+	snprintf(seen.line, sizeof(seen.line), "%s", line);
+	seen.lines++;
+}
+
+static uint32_t fds_count(void)
+{
+	uint32_t count = 0;
+
+	for (int fd = 0; fd < FDS; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static const struct server_options options = {
+	.listen = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } },
+	.shards = SHARDS,
+	.receive_bytes = 1 << 18,
+	.memory_total = 1 << 20,
+	.log = hear,
+	.log_arg = &seen,
+};
+
+static int open_failing(struct server **server, enum call call, uint32_t nth, int with,
+			const char *why)
+{
+	memset(&seen, 0, sizeof(seen));
+	seen.fails = call;
+	seen.nth = nth;
+	seen.with = with;
+	seen.why = why;
+	return server_open(server, &options);
+}
+
+static void nothing_is_held(void)
+{
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		assert_null(seen.block[i]);
+	assert_int_equal(seen.shards, seen.shards_closed);
+}
+
+/* Of each call as often as it is made. */
+static const struct row {
+	enum call call;
+	uint32_t count;
+	int with;
+	const char *why, *line;
+} rows[] = {
+	{ MEMORY, 4, ENOMEM, NULL, "the aggregator is out of memory" },
+	{ EPOLL, 1, ENFILE, NULL,
+	  "no descriptors for the aggregator: Too many open files in system" },
+	{ EVENTFD, 2, EMFILE, NULL, "no descriptors for the aggregator: Too many open files" },
+	{ WATCH, 3, ENOSPC, NULL,
+	  "cannot watch the aggregator's descriptors: No space left on device" },
+	{ WATCH, 3, ENOMEM, NULL,
+	  "cannot watch the aggregator's descriptors: Cannot allocate memory" },
+	{ LISTEN, 1, EACCES, NULL, "cannot listen on 127.0.0.1:0: Permission denied" },
+	{ SHARD, 2, EADDRINUSE, NULL, "on UDP 127.0.0.1:0: Address already in use" },
+	{ SHARD, 2, ENOMEM, NULL, "on UDP 127.0.0.1:0: Cannot allocate memory" },
+	{ SHARD, 2, ENODEV, "eth7: no XDP", "on UDP 127.0.0.1:0: eth7: no XDP" },
+};
+
+static void open__that_fails_tells_why_and_gives_everything_back(void **state)
+{
+	uint32_t fds = fds_count();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (uint32_t nth = 1; nth <= rows[i].count; nth++) {
+			struct server *server = NULL;
+			char shard[32] = "";
+
+			assert_int_equal(open_failing(&server, rows[i].call, nth, rows[i].with,
+						      rows[i].why),
+					 -rows[i].with);
+			assert_null(server);
+			if (rows[i].call == SHARD)
+				snprintf(shard, sizeof(shard), "cannot open shard %u ", nth - 1);
+			assert_true(seen.called >= nth);
+			assert_int_equal(seen.lines, 1);
+			assert_memory_equal(seen.line, shard, strlen(shard));
+			assert_string_equal(seen.line + strlen(shard), rows[i].line);
+			nothing_is_held();
+			assert_int_equal(fds_count(), fds);
+		}
+	}
+}
+
+/* It is one as any other, in a process that has closed its input. */
+static void open__that_fails_gives_descriptor_0_back_too(void **state)
+{
+	int input = dup(STDIN_FILENO);
+	struct server *server = NULL;
+	bool is_there;
+	int result;
+
+	(void)state;
+	assert_true(input >= 0);
+	close(STDIN_FILENO);
+	result = open_failing(&server, SHARD, 2, EADDRINUSE, NULL);
+	is_there = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+	dup2(input, STDIN_FILENO);
+	close(input);
+	assert_int_equal(result, -EADDRINUSE);
+	assert_false(is_there);
+}
+
+/* So these are all that are made. */
+static void open__makes_no_call_beyond_these(void **state)
+{
+	uint32_t fds = fds_count();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct server *server = NULL;
+
+		assert_int_equal(open_failing(&server, rows[i].call, rows[i].count + 1, EIO, NULL),
+				 0);
+		assert_int_equal(seen.called, rows[i].count);
+		assert_true(server->is_listening); /* or it would turn for ever to listen */
+		assert_int_equal(seen.lines, 0);
+		server->is_open = false; /* nobody wants to hear what the shards have counted */
+		server_close(server);
+		nothing_is_held();
+		assert_int_equal(fds_count(), fds);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open__that_fails_tells_why_and_gives_everything_back),
+		cmocka_unit_test(open__that_fails_gives_descriptor_0_back_too),
+		cmocka_unit_test(open__makes_no_call_beyond_these),
+	};
+
+	return cmocka_run_group_tests_name("server-failing", tests, NULL, NULL);
+}
