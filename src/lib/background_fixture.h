@@ -13,10 +13,12 @@
 #include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +29,7 @@
 #include "lib/membership.h"
 #include "lib/present.h"
 
-enum { COMMS = 3, POLLS_MAX = 8, UDP_FD = 800, TCP_FD = 900 };
+enum { COMMS = 3, POLLS_MAX = 8, UDP_FD = 800, TCP_FD = 900, BLOCKS = 16 };
 
 static const uint64_t now_ns = 90000000000, second_ns = 1000000000;
 
@@ -50,10 +52,17 @@ static struct {
 	struct timespec timeout;
 	uint64_t set_ns; /* of the timer */
 	uint32_t sets, timelines;
+	uint64_t meanwhile_ns; /* another thread wants this while the next is set; 0: none does */
+	bool is_over_meanwhile;
 	/* Calls that fail. */
 	int eventfd_error, timerfd_error, thread_error, atfork_error;
-	bool is_short;
-	uint32_t atforks;
+	uint32_t short_at; /* this malloc; 0: none */
+	uint32_t atforks, mallocs, joins;
+	sigset_t mask; /* that the thread begins with */
+	/* What was taken and not given back; under blocks_lock. */
+	void *block[BLOCKS];
+	uint32_t blocks;
+	size_t bytes; /* of the last malloc */
 	uint32_t forgets, local_forgets, present_forks, report_prepares, report_dones,
 		timeline_prepares, timeline_parents, timeline_children;
 } test;
@@ -62,6 +71,18 @@ static uint32_t idx_of(const struct tally_comm *comm)
 {
 	assert_true(comm >= test.comms && comm < test.comms + COMMS);
 	return (uint32_t)(comm - test.comms);
+}
+
+static void sleeps(void)
+{
+	sem_wait(&test.is_asleep);
+}
+
+/* One more turn of the thread, from ppoll to ppoll. */
+static void turn(void)
+{
+	sem_post(&test.may_wake);
+	sleeps();
 }
 
 /* ---- what the thread calls ---- */
@@ -82,6 +103,7 @@ int __wrap_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *time
 int __real_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *timeout,
 		 const void *mask);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *was);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *was);
 
 void __wrap_membership_service(struct tally_comm *comm, struct codec *codec, uint64_t at_ns)
 {
@@ -160,8 +182,8 @@ uint64_t __wrap_clock_ns(void)
 int __wrap_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *timeout,
 		 const void *mask)
 {
+	static const struct itimerspec soonest = { .it_value.tv_nsec = 1 };
 	const struct timespec at_once = { 0 };
-	int ready;
 
 	assert_null(mask);
 	if (atomic_load(&test.is_free))
@@ -174,13 +196,26 @@ int __wrap_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *time
 		test.timeout = *timeout;
 	sem_post(&test.is_asleep);
 	sem_wait(&test.may_wake);
-	ready = __real_ppoll(polls, 2, &at_once, NULL);
 	if (test.is_timer_over) {
-		polls[1].revents = POLLIN;
-		ready++;
+		__real_timerfd_settime(polls[1].fd, 0, &soonest, NULL);
+		__real_ppoll(&polls[1], 1, NULL, NULL);
 	}
 	test.is_timer_over = false;
-	return ready;
+	return __real_ppoll(polls, 2, &at_once, NULL);
+}
+
+static void meanwhile(void)
+{
+	uint64_t at_ns = test.meanwhile_ns;
+
+	test.meanwhile_ns = 0;
+	if (at_ns)
+		background_remind(at_ns);
+	if (!test.is_over_meanwhile)
+		return;
+	test.is_over_meanwhile = false;
+	test.is_timer_over = true;
+	turn();
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *was)
@@ -189,6 +224,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 	assert_int_equal(flags, TFD_TIMER_ABSTIME);
 	assert_null(was);
 	assert_true(at->it_value.tv_nsec < 1000000000);
+	meanwhile();
 	test.sets++;
 	test.set_ns = (uint64_t)at->it_value.tv_sec * second_ns + (uint64_t)at->it_value.tv_nsec;
 	return 0;
@@ -208,6 +244,10 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *__wrap_malloc(size_t bytes);
 void *__real_malloc(size_t bytes);
+void __wrap_free(void *block);
+void __real_free(void *block);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_pthread_join(pthread_t thread, void **result);
 
 int __wrap_eventfd(unsigned count, int flags)
 {
@@ -219,6 +259,7 @@ int __wrap_eventfd(unsigned count, int flags)
 
 int __wrap_timerfd_create(int clock, int flags)
 {
+	assert_int_equal(clock, CLOCK_MONOTONIC); /* as clock_ns */
 	if (!test.timerfd_error)
 		return __real_timerfd_create(clock, flags);
 	errno = test.timerfd_error;
@@ -228,8 +269,15 @@ int __wrap_timerfd_create(int clock, int flags)
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
 			  void *arg)
 {
+	pthread_sigmask(SIG_SETMASK, NULL, &test.mask); /* which it inherits */
 	return test.thread_error ? test.thread_error
 				 : __real_pthread_create(thread, attributes, run, arg);
+}
+
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+	test.joins++;
+	return __real_pthread_join(thread, result);
 }
 
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
@@ -239,9 +287,31 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
 				 : __real_pthread_atfork(prepare, parent, child);
 }
 
+static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
+
 void *__wrap_malloc(size_t bytes)
 {
-	return test.is_short ? NULL : __real_malloc(bytes);
+	void *block;
+
+	if (++test.mallocs == test.short_at)
+		return NULL;
+	block = __real_malloc(bytes);
+	pthread_mutex_lock(&blocks_lock);
+	if (block && test.blocks < BLOCKS)
+		test.block[test.blocks++] = block;
+	test.bytes = bytes;
+	pthread_mutex_unlock(&blocks_lock);
+	return block;
+}
+
+void __wrap_free(void *block)
+{
+	pthread_mutex_lock(&blocks_lock);
+	for (uint32_t i = 0; block && i < test.blocks; i++)
+		if (test.block[i] == block)
+			test.block[i] = test.block[--test.blocks];
+	pthread_mutex_unlock(&blocks_lock);
+	__real_free(block);
 }
 
 /* ---- around a fork ---- */
@@ -301,18 +371,6 @@ static int setup(void **state)
 static void add(uint32_t i)
 {
 	assert_int_equal(background_add(&test.comms[i]), TALLY_OK);
-}
-
-static void sleeps(void)
-{
-	sem_wait(&test.is_asleep);
-}
-
-/* One more turn of the thread, from ppoll to ppoll. */
-static void turn(void)
-{
-	sem_post(&test.may_wake);
-	sleeps();
 }
 
 /* The first: a thread that has just begun may not have found it yet. */

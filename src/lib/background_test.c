@@ -24,6 +24,8 @@ static void thread__waits_for_all_that_it_serves(void **state)
 	assert_false(test.comms[0].is_watched);
 	test.its[0].deadline_ns = now_ns + 3 * second_ns + 5;
 	add(1);
+	/* Room for all that two can have. */
+	assert_true(test.bytes >= (2 + 2 * (MEMBERSHIP_AGGREGATORS_MAX + 1)) * sizeof(*test.polls));
 	test.timelines = 0;
 	turn();
 	assert_int_equal(test.timelines, 1);
@@ -129,12 +131,28 @@ static void thread__drives_64_bursts_or_until_somebody_wants_the_lock(void **sta
 
 /* ---- kicks and reminders ---- */
 
-static bool is_bell(void)
+/* Of what it waits for: the bell, or the timer. */
+static bool is_ready(uint32_t i)
 {
-	struct pollfd bell = { .fd = test.polls[0].fd, .events = POLLIN };
+	struct pollfd poll = { .fd = test.polls[i].fd, .events = POLLIN };
 	const struct timespec at_once = { 0 };
 
-	return __real_ppoll(&bell, 1, &at_once, NULL) == 1;
+	return __real_ppoll(&poll, 1, &at_once, NULL) == 1;
+}
+
+static bool is_bell(void)
+{
+	return is_ready(0);
+}
+
+/* How often it was rung since the thread last looked; that stays as it is. */
+static uint64_t rings(void)
+{
+	uint64_t count = 0;
+
+	assert_int_equal(read(test.polls[0].fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(write(test.polls[0].fd, &count, sizeof(count)), sizeof(count));
+	return count;
 }
 
 static void kick__wakes_the_thread_each_time(void **state)
@@ -147,11 +165,15 @@ static void kick__wakes_the_thread_each_time(void **state)
 		background_kick();
 		background_kick();
 		assert_true(is_bell());
+		assert_int_equal(rings(), 1); /* the second has nothing to do */
 		turn();
 		assert_false(is_bell());
 	}
+	add(1); /* who is new is served at once */
+	assert_true(is_bell());
 	set_free();
 	background_remove(&test.comms[0]);
+	background_remove(&test.comms[1]);
 }
 
 static void remind__sets_the_timer_to_the_earliest(void **state)
@@ -171,17 +193,61 @@ static void remind__sets_the_timer_to_the_earliest(void **state)
 	assert_true(test.set_ns == 4 * second_ns - 1);
 	test.is_timer_over = true;
 	turn();
+	assert_false(is_ready(1));        /* it is read, or the thread would turn for ever */
 	background_remind(7 * second_ns); /* now this is the earliest */
 	assert_int_equal(test.sets, 3);
 	assert_true(test.set_ns == 7 * second_ns);
-	turn(); /* by a kick, or by nothing */
-	background_remind(8 * second_ns);
-	assert_int_equal(test.sets, 3);
+	for (uint32_t i = 0; i < 2; i++) { /* by nothing, then by a kick */
+		turn();
+		background_remind(8 * second_ns);
+		assert_int_equal(test.sets, 3);
+		background_kick();
+	}
+	set_free();
+	background_remove(&test.comms[0]);
+}
+
+/* Two at once: the timer must not stay at the later time, and of one that is over nothing is left. */
+static void remind__of_two_at_once_the_earlier_stays(void **state)
+{
+	(void)state;
+	begin(0);
+	test.meanwhile_ns = 4 * second_ns;
+	background_remind(5 * second_ns);
+	assert_int_equal(test.sets, 3); /* the other's, ours, and the other's again */
+	assert_true(test.set_ns == 4 * second_ns);
+	test.is_over_meanwhile = true;
+	background_remind(3 * second_ns);
+	assert_int_equal(test.sets, 4);
+	assert_true(test.set_ns == 3 * second_ns);
+	background_remind(6 * second_ns);
+	assert_int_equal(test.sets, 5);
 	set_free();
 	background_remove(&test.comms[0]);
 }
 
 /* ---- start and end ---- */
+
+/* Whatever has the numbers of the thread's descriptors now is not written to. */
+static void kick__without_a_thread_is_nothing(void **state)
+{
+	uint64_t count;
+	int bell, other;
+
+	(void)state;
+	begin(0);
+	bell = test.polls[0].fd;
+	set_free();
+	background_remove(&test.comms[0]);
+	assert_int_equal(fcntl(bell, F_GETFD), -1);
+	other = __real_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(dup2(other, bell), bell);
+	if (other != bell)
+		close(other);
+	background_kick();
+	assert_int_equal(read(bell, &count, sizeof(count)), -1);
+	close(bell);
+}
 
 static void thread__ends_with_the_last_and_begins_with_the_next(void **state)
 {
@@ -195,12 +261,18 @@ static void thread__ends_with_the_last_and_begins_with_the_next(void **state)
 		sleeps();
 		turn();
 		memcpy(own, test.polls, sizeof(own));
+		for (uint32_t i = 0; i < 2; i++)
+			assert_true(fcntl(own[i].fd, F_GETFL) & O_NONBLOCK);
 		set_free();
 		background_remove(&test.comms[1]);
+		assert_false(test.comms[1].is_removed); /* the thread has taken it out */
 		test.its[1].services = 0;
 		background_remove(&test.comms[0]);
 		assert_int_equal(fcntl(own[0].fd, F_GETFD), FD_CLOEXEC);
+		assert_int_equal(test.joins, life);
 		background_remove(&test.comms[2]);
+		assert_int_equal(test.joins, life + 1);
+		assert_int_equal(test.blocks, 0);
 		assert_int_equal(test.its[1].services, 0);
 		assert_int_equal(fcntl(own[0].fd, F_GETFD), -1);
 		assert_int_equal(fcntl(own[1].fd, F_GETFD), -1);
@@ -219,8 +291,25 @@ static void refused(int result, const char *words)
 	close(free_fd);
 	assert_int_equal(background_add(&test.comms[0]), result);
 	assert_string_equal(tally_get_last_error(NULL), words);
+	assert_true(test.blocks <= 1);     /* the room for the thread to wait with may stay */
 	assert_int_equal(dup(0), free_fd); /* it has closed what it had opened */
 	close(free_fd);
+}
+
+/* It is one as any other, in a process that has closed its input. */
+static void no_descriptor_0_is_left(void)
+{
+	int input = dup(0), result;
+	bool is_there;
+
+	assert_true(input > 0);
+	close(0);
+	result = background_add(&test.comms[0]);
+	is_there = fcntl(0, F_GETFD) >= 0;
+	dup2(input, 0);
+	close(input);
+	assert_int_equal(result, TALLY_ERR_SYSTEM);
+	assert_false(is_there);
 }
 
 /* This one comes first: the handlers of forks are set once in a process. */
@@ -228,10 +317,11 @@ static void thread__that_cannot_begin_is_an_error(void **state)
 {
 	(void)state;
 	tally_set_log(TALLY_LOG_ERROR, NULL, NULL);
-	test.is_short = true;
-	assert_int_equal(background_add(&test.comms[0]), TALLY_ERR_NO_MEMORY);
-	test.is_short = false;
-	assert_string_equal(tally_get_last_error(NULL), "tally_comm_init: out of memory");
+	test.short_at = test.mallocs + 1;
+	refused(TALLY_ERR_NO_MEMORY, "tally_comm_init: out of memory");
+	test.short_at = test.mallocs + 2;
+	refused(TALLY_ERR_SYSTEM, "tally_comm_init: no background thread: Cannot allocate memory");
+	test.short_at = 0;
 	assert_int_equal(test.atforks, 0);
 	test.atfork_error = ENOMEM;
 	refused(TALLY_ERR_SYSTEM, "tally_comm_init: no background thread: Cannot allocate memory");
@@ -244,7 +334,11 @@ static void thread__that_cannot_begin_is_an_error(void **state)
 	test.timerfd_error = ENFILE;
 	refused(TALLY_ERR_SYSTEM,
 		"tally_comm_init: no background thread: Too many open files in system");
+	no_descriptor_0_is_left(); /* the bell's */
 	test.timerfd_error = 0;
+	test.eventfd_error = EMFILE;
+	no_descriptor_0_is_left(); /* the timer's */
+	test.eventfd_error = 0;
 	test.thread_error = EAGAIN;
 	refused(TALLY_ERR_SYSTEM,
 		"tally_comm_init: no background thread: Resource temporarily unavailable");
@@ -252,6 +346,29 @@ static void thread__that_cannot_begin_is_an_error(void **state)
 	add(0);
 	sleeps();
 	assert_int_equal(test.atforks, 2); /* once is enough */
+	set_free();
+	background_remove(&test.comms[0]);
+	assert_int_equal(test.blocks, 0);
+}
+
+/* Each is the program's: the thread has all of them blocked, and who begins it what he had before. */
+static void thread__gets_no_signal(void **state)
+{
+	sigset_t mine, after;
+
+	(void)state;
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &mine, NULL);
+	begin(0);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int i = SIGHUP; i < SIGSYS; i++) {
+		assert_int_equal(sigismember(&after, i), i == SIGUSR2);
+		if (i != SIGKILL && i != SIGSTOP)
+			assert_int_equal(sigismember(&test.mask, i), 1);
+	}
+	sigemptyset(&mine);
+	pthread_sigmask(SIG_SETMASK, &mine, NULL);
 	set_free();
 	background_remove(&test.comms[0]);
 }
@@ -333,11 +450,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(claim) cmocka_unit_test_setup(claim, setup)
 		T(thread__that_cannot_begin_is_an_error), /* first */
+		T(thread__gets_no_signal),
 		T(thread__waits_for_all_that_it_serves),
 		T(thread__drives_what_nobody_else_does),
 		T(thread__drives_64_bursts_or_until_somebody_wants_the_lock),
 		T(kick__wakes_the_thread_each_time),
 		T(remind__sets_the_timer_to_the_earliest),
+		T(remind__of_two_at_once_the_earlier_stays),
+		T(kick__without_a_thread_is_nothing),
 		T(thread__ends_with_the_last_and_begins_with_the_next),
 		T(fork__leaves_the_child_nothing_of_the_thread),
 #undef T
