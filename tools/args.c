@@ -103,8 +103,8 @@ bool args_once(uint64_t *seen, int group)
 int args_twice(const char *command, const char *option, const char *value)
 {
 	fprintf(stderr,
-		"tally %s: --%s%s%s: a second time, or against an earlier option: which one "
-		"counts? (tally %s --help)\n",
+		"tally %s: --%s%s%s: is given twice, or contradicts an earlier option: "
+		"take one out (tally %s --help)\n",
 		command, option, value ? " " : "", value ? value : "", command);
 	return EXIT_USAGE;
 }

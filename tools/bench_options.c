@@ -266,12 +266,13 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 	static const uint64_t sizes[] = { 1, 8, 64 };
 
 	if (options->latency_window > options->latency_slots)
-		return refuse("--latency-window", NULL, "at most as many as --latency-slots");
+		return refuse("--latency-window", NULL, "must be at most --latency-slots");
 	if (!options->latency_slots)
 		return 0;
 	for (uint32_t i = 0; has_dtypes && i < options->dtypes_count; i++)
 		if (options->dtypes[i] != TALLY_INT32)
-			return refuse("--latency-slots", NULL, "latency mode has int32 alone");
+			return refuse("--latency-slots", NULL,
+				      "latency mode sums int32 only: --dtype int32");
 	if (!has_sizes) {
 		options->sizes = sizeof(sizes) / sizeof(sizes[0]);
 		memcpy(options->elements, sizes, sizeof(sizes));
@@ -313,17 +314,18 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 	}
 	if (options->random_count &&
 	    (!args_once(&seen, OPT_ITERS) || !args_once(&seen, OPT_WARMUP)))
-		return refuse("--random-sizes", NULL,
-			      "COUNT says how many: neither --iters nor --warmup");
+		return refuse(
+			"--random-sizes", NULL,
+			"COUNT says how many operations there are: leave out --iters and --warmup");
 	status = latency_settle(options, !args_once(&seen, OPT_ELEMENTS),
 				!args_once(&seen, OPT_DTYPE));
 	if (status)
 		return status;
 	if (optind >= argc)
-		return refuse("OPERATION", NULL, "which one? this version has allreduce");
+		return refuse("OPERATION", NULL, "missing: give allreduce");
 	if (strcmp(argv[optind], "allreduce") != 0)
-		return refuse(argv[optind], NULL, "this version has allreduce");
+		return refuse(argv[optind], NULL, "no such operation: give allreduce");
 	if (optind + 1 < argc)
-		return refuse(argv[optind + 1], NULL, "one operation, then options");
+		return refuse(argv[optind + 1], NULL, "one operation is enough");
 	return -1;
 }

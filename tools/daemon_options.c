@@ -109,7 +109,7 @@ static int file_take(const struct daemon_options *it, const char *path, const ch
 					     "no such option");
 		if (!is_first(it, seen, pair.key))
 			return daemon_refuse(it->name, &place, pair.key, pair.value,
-					     "a second time in this file");
+					     "is in this file twice: take one out");
 		result = it->set(it->settings, &place, pair.key, pair.value);
 		if (result)
 			return result;
@@ -180,7 +180,7 @@ static int parse(const struct daemon_options *it, int argc, char **argv, bool is
 			return print(it, option == DAEMON_OPTION_HELP);
 		if (!is_first(it, seen, name))
 			result = daemon_refuse(it->name, &command_line, name, value,
-					       "a second time: which one counts?");
+					       "is given twice: take one out");
 		else if (is_for_files && option == DAEMON_OPTION_CONFIG)
 			result = file_read(it, value);
 		else if (!is_for_files && option == DAEMON_OPTION_SET)

@@ -99,9 +99,12 @@ static int parse(struct doctor *doctor, int argc, char **argv)
 		else if (*optarg)
 			doctor->aggregator = optarg;
 		else
-			return args_refuse("doctor", "--aggregator", "''", "an address");
+			return args_refuse("doctor", "--aggregator", "''",
+					   "is empty: give an address");
 	}
-	return optind < argc ? args_refuse("doctor", argv[optind], NULL, "options only") : -1;
+	return optind < argc ? args_refuse("doctor", argv[optind], NULL,
+					   "not an option: doctor takes options only")
+			     : -1;
 }
 
 int doctor_main(int argc, char **argv)

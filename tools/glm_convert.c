@@ -62,15 +62,17 @@ static const struct option long_options[] = {
 static int request_settle(const struct request *request)
 {
 	if (!request->files)
-		return args_refuse(COMMAND, "FILE", NULL, "which one?");
+		return args_refuse(COMMAND, "FILE", NULL,
+				   "missing: give a table, or images and their labels");
 	if (!request->output)
-		return args_refuse(COMMAND, "-o", NULL, "where to?");
+		return args_refuse(COMMAND, "-o", NULL, "missing: -o FILE is where the rows go");
 	if (request->files == 1 && request->is_scaled)
-		return args_refuse(COMMAND, "--scaled", NULL, "of images, which are two files");
+		return args_refuse(COMMAND, "--scaled", NULL, "is for images, which are two files");
 	if (request->files == 2 && request->label)
-		return args_refuse(COMMAND, "--label", NULL, "of a table, which is one file");
+		return args_refuse(COMMAND, "--label", NULL, "is for a table, which is one file");
 	if (request->files == 2 && request->separator)
-		return args_refuse(COMMAND, "--separator", NULL, "of a table, which is one file");
+		return args_refuse(COMMAND, "--separator", NULL,
+				   "is for a table, which is one file");
 	return -1;
 }
 
@@ -101,9 +103,10 @@ static int request_parse(struct request *request, int argc, char **argv)
 	}
 	if (request->separator && strlen(request->separator) != 1)
 		return args_refuse(COMMAND, "--separator", request->separator,
-				   "one character, or tab");
+				   "must be one character, or tab");
 	if (argc - optind > 2)
-		return args_refuse(COMMAND, argv[optind + 2], NULL, "two files at most");
+		return args_refuse(COMMAND, argv[optind + 2], NULL,
+				   "is one file too many: give two at most");
 	while (optind < argc)
 		request->file[request->files++] = argv[optind++];
 	return request_settle(request);

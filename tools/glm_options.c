@@ -323,12 +323,13 @@ static int layout_settle(const struct glm_options *options)
 {
 	if (options->bits && options->layout != GLM_LAYOUT_AUTO &&
 	    options->layout != GLM_LAYOUT_WEAVE)
-		return args_refuse(COMMAND, "--layout", glm_layout_name(options->layout),
-				   "has float32 values; with --bits there is but weave");
+		return args_refuse(
+			COMMAND, "--layout", glm_layout_name(options->layout),
+			"is for float32 values: with --bits leave it out, or give weave");
 	if (!options->bits && options->layout == GLM_LAYOUT_WEAVE)
-		return args_refuse(COMMAND, "--layout", "weave", "how many bits? --bits N");
+		return args_refuse(COMMAND, "--layout", "weave", "needs --bits N");
 	if (options->bits && options->parallel != GLM_MODEL_PARALLEL)
-		return args_refuse(COMMAND, "--bits", NULL, "trains model-parallel");
+		return args_refuse(COMMAND, "--bits", NULL, "needs --parallel model");
 	return 0;
 }
 
@@ -345,26 +346,27 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 	if (!has_decay)
 		options->decay = options->schedule == GLM_EXPONENTIAL ? 0.9 : 0.1;
 	if (has_decay && options->schedule == GLM_CONSTANT)
-		return args_refuse(COMMAND, "--decay", NULL,
-				   "a constant rate has none: --schedule inverse, sqrt or step");
+		return args_refuse(
+			COMMAND, "--decay", NULL,
+			"needs --schedule inverse, sqrt or step: a constant rate has no decay");
 	if (options->schedule == GLM_EXPONENTIAL && !(options->decay > 0 && options->decay <= 1))
 		return args_refuse(COMMAND, "--decay", NULL,
-				   "of a step schedule is above 0, and at most 1");
+				   "must be above 0 and at most 1 with --schedule step");
 	if (options->micro > options->batch)
-		return args_refuse(COMMAND, "--micro-batch", NULL, "at most as large as --batch");
+		return args_refuse(COMMAND, "--micro-batch", NULL, "must be at most --batch");
 	if (options->parallel == GLM_DATA_PARALLEL && request->threads > 1)
-		return args_refuse(COMMAND, "--threads", NULL, "one, with --parallel data");
+		return args_refuse(COMMAND, "--threads", NULL, "must be 1 with --parallel data");
 	if (options->parallel == GLM_DATA_PARALLEL && options->depth)
 		return args_refuse(COMMAND, "--no-overlap", NULL,
-				   "with --parallel data there is nothing to overlap");
+				   "is not for --parallel data, where nothing overlaps");
 	status = layout_settle(options);
 	if (status)
 		return status;
 	if (request->is_resumed && !request->checkpoint)
-		return args_refuse(COMMAND, "--resume", NULL, "from where? --checkpoint FILE");
+		return args_refuse(COMMAND, "--resume", NULL,
+				   "needs --checkpoint FILE, to resume from");
 	if (has_every && !request->checkpoint)
-		return args_refuse(COMMAND, "--checkpoint-every", NULL,
-				   "of what? --checkpoint FILE");
+		return args_refuse(COMMAND, "--checkpoint-every", NULL, "needs --checkpoint FILE");
 	return 0;
 }
 
@@ -404,9 +406,10 @@ int glm_request_parse(struct glm_request *request, int argc, char **argv)
 	if (status)
 		return status;
 	if (optind >= argc)
-		return args_refuse(COMMAND, "FILE", NULL, "which one?");
+		return args_refuse(COMMAND, "FILE", NULL, "missing: give the file to train on");
 	if (optind + 1 < argc)
-		return args_refuse(COMMAND, argv[optind + 1], NULL, "one file, then options");
+		return args_refuse(COMMAND, argv[optind + 1], NULL,
+				   "is one file too many: give one");
 	request->file = argv[optind];
 	return -1;
 }

@@ -109,12 +109,13 @@ static int request_parse(struct request *request, const struct option *options, 
 			*name = optarg;
 	}
 	if (!request->model)
-		return args_refuse(request->command, "-m", NULL, "which model?");
+		return args_refuse(request->command, "-m", NULL, "missing: -m FILE is the model");
 	if (optind >= argc)
-		return args_refuse(request->command, "FILE", NULL, "which one?");
+		return args_refuse(request->command, "FILE", NULL,
+				   "missing: give the file of rows");
 	if (optind + 1 < argc)
 		return args_refuse(request->command, argv[optind + 1], NULL,
-				   "one file, then options");
+				   "is one file too many: give one");
 	request->file = argv[optind];
 	return -1;
 }

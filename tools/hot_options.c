@@ -340,11 +340,11 @@ static int misfit(const struct hot_request *request, uint64_t seen)
 		{ OPT_TELL, OF_LIVE },
 	};
 	static const char *const why[] = {
-		[OF_FILES] = "is of files; --zipf makes its keys",
-		[OF_ZIPF] = "of what? --zipf X",
-		[OF_MAPS] = "of what? -o MAP",
-		[OF_ENDS] = "is of what has an end; --live goes on",
-		[OF_LIVE] = "of what? --live",
+		[OF_FILES] = "is for files: leave it out with --zipf",
+		[OF_ZIPF] = "needs --zipf X",
+		[OF_MAPS] = "needs -o MAP",
+		[OF_ENDS] = "cannot go with --live, which has no end",
+		[OF_LIVE] = "needs --live",
 	};
 	const bool has[] = {
 		[OF_FILES] = request->zipf < 0,      [OF_ZIPF] = request->zipf >= 0,
@@ -362,7 +362,8 @@ static int misfit(const struct hot_request *request, uint64_t seen)
 		return args_refuse(COMMAND, name, NULL, why[needs[i].of]);
 	}
 	if (request->is_knee && seen >> place_of(OPT_P) & 1)
-		return args_refuse(COMMAND, "--knee", NULL, "or --p: which of the two?");
+		return args_refuse(COMMAND, "--knee", NULL,
+				   "cannot go with --p: give one of the two");
 	return 0;
 }
 
@@ -375,23 +376,28 @@ static int settle(struct hot_request *request, uint64_t seen)
 
 	if (is_only && (others || request->files))
 		return args_refuse(COMMAND, "--show", request->show,
-				   "prints a map, and goes with --json alone");
+				   "prints a map: give no other option but --json, and no files");
 	if (is_only)
 		return -1;
 	status = misfit(request, seen);
 	if (status)
 		return status;
 	if (request->zipf >= 0 && request->files)
-		return args_refuse(COMMAND, request->file[0], NULL, "or --zipf: which of the two?");
+		return args_refuse(COMMAND, request->file[0], NULL,
+				   "cannot go with --zipf: give files or --zipf");
 	if (request->zipf < 0 && !request->files)
-		return args_refuse(COMMAND, "FILE", NULL, "which one? - is standard input");
+		return args_refuse(COMMAND, "FILE", NULL,
+				   "missing: give files, or - for standard input");
 	if (request->keys.column_first && format != KEYS_LIST && format != KEYS_WORDS &&
 	    format != KEYS_AUTO)
-		return args_refuse(COMMAND, "--columns", NULL, "of list and words alone");
+		return args_refuse(COMMAND, "--columns", NULL,
+				   "is for --format list and words only");
 	if (request->bits && (format == KEYS_LIST || format == KEYS_LIBSVM || format == KEYS_U64))
-		return args_refuse(COMMAND, "--bits", NULL, "of words, criteo and avazu alone");
+		return args_refuse(COMMAND, "--bits", NULL,
+				   "is for --format words, criteo and avazu only");
 	if (!choose_keys_max(request->memory, request->c, request->key_bytes))
-		return args_refuse(COMMAND, "--memory", NULL, "the part --c of it holds no key");
+		return args_refuse(COMMAND, "--memory", NULL,
+				   "is too small: the part --c of it holds no key");
 	request->keys.bits = (uint32_t)request->bits;
 	return -1;
 }

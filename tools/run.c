@@ -467,9 +467,10 @@ static int parse(struct job *job, int argc, char **argv)
 		}
 	}
 	if (!size)
-		return args_refuse("run", "-n", NULL, "how many ranks?");
+		return args_refuse("run", "-n", NULL, "missing: -n N is the number of ranks");
 	if (optind == argc)
-		return args_refuse("run", "COMMAND", NULL, "what shall the ranks run?");
+		return args_refuse("run", "COMMAND", NULL,
+				   "missing: give the command that the ranks run");
 	job->size = (uint32_t)size;
 	job->command = argv + optind;
 	return NEVER;

@@ -18,81 +18,68 @@ enum { TIRED_LOSS = 50, CHECKPOINT_S = 60 };
 static const uint64_t ns_per_s = 1000000000;
 
 static const char help[] =
-	"tally-ps - owns the parameters of sparse tables, and makes the optimiser's steps\n"
+	"tally-ps - the parameter server: holds sparse tables and makes the optimiser's steps\n"
 	"\n"
 	"usage: tally-ps --workers N --table NAME,dim=D[,WORD=VALUE...] [OPTION...]\n"
 	"\n"
-	"  tally-ps --workers 4 --dir /var/lib/tally --table users,dim=8,optimizer=adagrad,"
-	"rate=0.05\n"
+	"  tally-ps --workers 4 --dir d --table users,dim=8,optimizer=adagrad,rate=0.05\n"
 	"\n"
-	"  --workers N          workers of the job, 1..256: the same for all tables\n"
-	"  --table NAME,...     a table; once for each\n"
-	"  --listen ADDR[:PORT] where workers find it, TCP and UDP (this host alone, "
-	"127.0.0.1:7272; all\n"
-	"                       addresses, 0.0.0.0:7272, with --key-file or --insecure; port 0: "
-	"the "
-	"kernel\n"
-	"                       chooses)\n"
-	"  --aggregator ADDR[:PORT],...  tallyd that sums hot keys (port 7171), and who stands "
-	"by;\n"
-	"                       without one, or while none is there, they are summed here\n"
-	"  --silence MS         an aggregator that is silent for so long has gone (500)\n"
-	"  --tired-delay MS, --tired-loss PERCENT, --tired-memory PERCENT  one that answers so "
-	"late, loses\n"
-	"                       so much, or has so much of its memory in use, is emptied, and "
-	"left for a\n"
-	"                       while; 0: whatever it is (0, 50, 0)\n"
-	"  --dir DIR            where logs and checkpoints are: needed unless all tables have\n"
+	"  --workers N          number of workers of the job, 1..256, the same for all tables\n"
+	"  --table NAME,...     a table; give the option once for each\n"
+	"  --listen ADDR[:PORT] address to listen on, TCP and UDP (127.0.0.1:7272, this host\n"
+	"                       only; with --key-file or --insecure 0.0.0.0:7272; port 0: the\n"
+	"                       kernel chooses)\n"
+	"  --aggregator ADDR[:PORT],...  tallyd to sum hot keys at (port 7171), then those\n"
+	"                       that stand by; without one, or while none answers, tally-ps\n"
+	"                       sums them itself\n"
+	"  --silence MS         leave an aggregator that has been silent for so long (500)\n"
+	"  --tired-delay MS     leave an aggregator that answers later than this (0: never)\n"
+	"  --tired-loss PERCENT leave one that loses more of its packets (50; 0: never)\n"
+	"  --tired-memory PERCENT  leave one with more of its memory in use (0: never)\n"
+	"  --dir DIR            folder of logs and checkpoints; needed unless every table has\n"
 	"                       durability=none\n"
-	"  --adopt INDEX/COUNT  a folder that an older tally-ps has made is that of this one of so "
-	"many\n"
-	"                       servers, from 0 (it has to say it itself)\n"
-	"  --checkpoint SECONDS a checkpoint of each table so often (0: at SIGUSR2 alone; 60 if a\n"
-	"                       table has durability=checkpoint)\n"
-	"  --accept-loss        goes on although something is gone that was on the disk, and says "
-	"what\n"
-	"  --job NAME           of workers; others are refused (any)\n"
-	"  --key-file FILE      workers must say what its one line says; chmod 600\n"
-	"  --insecure           anybody who reaches it may change the tables: no key is wanted\n"
-	"  --heartbeat SECONDS  how often each side says something at least, as 1 or 0.25 (1)\n"
-	"  --switch-memory SIZE of the sums of hot keys (1G)\n"
-	"  --config FILE        lines of NAME=VALUE, the names of these options without the "
-	"dashes;\n"
-	"                       the command line wins, but for --table, of which all count\n"
+	"  --adopt INDEX/COUNT  take an old folder for server INDEX, from 0, of COUNT\n"
+	"  --checkpoint SECONDS time between two checkpoints of a table (0: only at SIGUSR2;\n"
+	"                       60 if a table has durability=checkpoint)\n"
+	"  --accept-loss        start although something on the disk is gone; say what\n"
+	"  --job NAME           serve only workers of this job (any)\n"
+	"  --key-file FILE      file whose one line is the workers' key; chmod 600\n"
+	"  --insecure           ask for no key: anybody may then change the tables\n"
+	"  --heartbeat SECONDS  longest silence of each side, such as 1 or 0.25 (1)\n"
+	"  --switch-memory SIZE memory for sums of hot keys that are summed here (1G)\n"
+	"  --config FILE        lines of NAME=VALUE, NAME an option without its dashes; the\n"
+	"                       command line wins, but every --table counts\n"
 	"  --log-level LEVEL    error, warn, info or debug (info)\n"
-	"  --log-json           one JSON object a line\n"
+	"  --log-json           log one JSON object a line\n"
 	"  --help, --version\n"
 	"\n"
 	"Words of a table:\n"
 	"  dim=N                values of a key, 1..64\n"
 	"  optimizer=NAME       sum, sgd, momentum, adagrad, adam or ftrl (sgd)\n"
-	"  rate= momentum= beta1= beta2= epsilon= beta= l1= l2=   numbers of the optimizer\n"
-	"  initial=NAME         zero, uniform or normal (zero); scale= of it (0.01), seed= (1)\n"
-	"  map=FILE             of tally hot: these keys are summed by a switch (none)\n"
-	"  map-table=N          which table's map it is, as tally hot --table has said (0)\n"
-	"  unit=X               what 1 of a hot key's integers stands for (1 for sum, else "
-	"2^-20)\n"
-	"  values=fixed|lns     what a switch adds hot values up as: such integers; or float32 by\n"
-	"                       tables of logarithms, which round (fixed)\n"
-	"  window=N             packets of a worker under way, 1..64 (32)\n"
-	"  bytes=N              of a datagram, at most 8192 (1472; tallyd --faithful wants 192)\n"
+	"  rate= momentum= beta1= beta2= epsilon= beta= l1= l2=  numbers of the optimizer\n"
+	"  initial=NAME         zero, uniform or normal (zero); scale= (0.01), seed= (1)\n"
+	"  map=FILE             hot keys, which a switch sums: a file of tally hot (none)\n"
+	"  map-table=N          number of the table in that file, as in tally hot --table (0)\n"
+	"  unit=X               value of 1 in the integers that hot keys travel as (1 for\n"
+	"                       sum, else 2^-20)\n"
+	"  values=fixed|lns     how a switch sums hot values: as such integers, exactly; or\n"
+	"                       as float32, by tables of logarithms, which round (fixed)\n"
+	"  window=N             packets that a worker may have in flight, 1..64 (32)\n"
+	"  bytes=N              longest datagram (1472; at most 8192; --faithful: 192)\n"
 	"  packing=NAME         for tallyd --faithful: deal, algorithm1 or fill (deal)\n"
-	"  memory=SIZE          of its rows (1G)\n"
-	"  durability=log       nothing is acknowledged that is not on the disk (log);\n"
-	"                       checkpoint: a crash loses what came after the last one, and says\n"
-	"                       so; none: it loses all\n"
-	"  pairs=N age-us=N     an epoch ends with so many hot pairs (65536, and 20 for each of "
-	"its\n"
-	"                       keys), or after so long (50000)\n"
-	"  copies=0|1           workers are told the new values of hot keys (0)\n"
-	"  mode=async|sync      all workers make each step together (async)\n"
-	"  patience-us=N        how long a worker does not ask for an epoch's end (100000 and "
-	"twice\n"
-	"                       age-us)\n"
+	"  memory=SIZE          memory for its rows (1G)\n"
+	"  durability=NAME      log: what is acknowledged is on the disk; checkpoint: a crash\n"
+	"                       loses what came after the last one, and the log says so;\n"
+	"                       none: a crash loses everything (log)\n"
+	"  pairs=N              hot pairs that end an epoch (65536, and 20 for each hot key)\n"
+	"  age-us=N             time after which an epoch ends (50000)\n"
+	"  copies=0|1           send workers the new values of hot keys (0)\n"
+	"  mode=async|sync      sync: all workers make each step together (async)\n"
+	"  patience-us=N        time that a worker waits before it asks for the end of an\n"
+	"                       epoch (100000 and twice age-us)\n"
 	"\n"
-	"SIGTERM or SIGINT: ends. SIGUSR1: says how its tables are. SIGUSR2: writes checkpoints. "
-	"SIGHUP:\n"
-	"reads maps again.\n"
+	"SIGTERM, SIGINT: end. SIGUSR1: log the state of the tables. SIGUSR2: write checkpoints.\n"
+	"SIGHUP: read maps again.\n"
 	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file.\n";
 
 /* ---- words of a table ---- */
@@ -273,7 +260,7 @@ static int word_set(struct ps_hosted_options *options, const char *word, const c
 		return packing_set(options, value, error);
 	if (!strcmp(word, "durability"))
 		return durability_set(&options->table, value, error);
-	return failed(error, word, value, "no such word");
+	return failed(error, word, value, "no such word: tally-ps --help lists them");
 }
 
 static bool is_name(const char *name)
@@ -360,17 +347,18 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 		*value++ = 0;
 		for (uint32_t k = 0; k < i; k++)
 			if (!strcmp(words[k], words[i]))
-				return failed(error, words[i], value, "a second time");
+				return failed(error, words[i], value,
+					      "is given twice: take one out");
 		if (word_set(options, words[i], value, error))
 			return -1;
 	}
 	if (!options->table.dim)
-		return failed(error, "dim", "", "how many values has a row? A number from 1 to 64");
+		return failed(error, "dim", "", "missing: the number of values of a key, 1 to 64");
 	if (options->table.is_sync && options->table.has_copies)
-		return failed(error, "copies", "1", "not in a table with mode=sync");
+		return failed(error, "copies", "1", "is not for a table with mode=sync");
 	if (options->table.is_sync && options->table.values == SPARSE_LNS)
 		return failed(error, "values", "lns",
-			      "not in a table with mode=sync, where sums of epochs are added");
+			      "is not for a table with mode=sync, where sums of epochs are added");
 	if (bytes_check(&options->table, error))
 		return -1;
 	settings->server.table_count++;
@@ -433,7 +421,7 @@ static int set_text(char *text, size_t bytes, const struct daemon_place *place, 
 		    const char *value)
 {
 	if (!*value || strlen(value) >= bytes)
-		return refuse(place, name, value, *value ? "too long" : "nothing is named");
+		return refuse(place, name, value, *value ? "too long" : "is empty: give a value");
 	strcpy(text, value);
 	return 0;
 }
@@ -617,15 +605,17 @@ static void listen_choose(struct ps_settings *settings)
 static int check(struct ps_settings *settings)
 {
 	if (!settings->server.workers)
-		return refuse(&command_line, "workers", "", "how many? A number from 1 to 256");
+		return refuse(&command_line, "workers", "",
+			      "missing: the number of workers, 1 to 256");
 	if (!settings->server.table_count)
-		return refuse(&command_line, "table", "", "which? At least one NAME,dim=N");
+		return refuse(&command_line, "table", "",
+			      "missing: give at least one table, NAME,dim=N");
 	for (uint32_t i = 0; i < settings->server.table_count; i++) {
 		struct ps_table_options *table = &settings->tables[i].table;
 
 		if (table->durability != PS_NONE && !*settings->folder)
 			return refuse(&command_line, "dir", "",
-				      "where? A table keeps its log there");
+				      "missing: give the folder where tables keep their logs");
 		if (table->durability == PS_CHECKPOINT && !settings->has_interval)
 			settings->server.checkpoint_ns = CHECKPOINT_S * ns_per_s;
 		table->folder = settings->folder;

@@ -41,7 +41,7 @@ static void ps_options__packing_has_three_names_and_is_dealing(void **state)
 	assert_int_equal(taken("t,dim=1,packing=algorithm1")->packing, KV_ALGORITHM_1);
 	assert_int_equal(taken("t,dim=1,packing=deal")->packing, KV_DEAL);
 	refused("t,dim=1,packing=best", "packing=best: fill, algorithm1 or deal");
-	refused("t,optimizer=sum", "dim=: how many values has a row? A number from 1 to 64");
+	refused("t,optimizer=sum", "dim=: missing: the number of values of a key, 1 to 64");
 }
 
 static void ps_options__a_datagram_holds_a_row_and_a_sum(void **state)
@@ -60,7 +60,7 @@ static void ps_options__values_are_fixed_or_lns(void **state)
 	assert_int_equal(taken("t,dim=1")->table.values, SPARSE_FIXED);
 	assert_int_equal(taken("t,dim=1,values=lns")->table.values, SPARSE_LNS);
 	refused("t,dim=1,values=double", "values=double: fixed or lns");
-	refused("t,dim=1,values=lns,mode=sync", "values=lns: not in a table with mode=sync");
+	refused("t,dim=1,values=lns,mode=sync", "values=lns: is not for a table with mode=sync");
 }
 
 int main(void)

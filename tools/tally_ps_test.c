@@ -169,7 +169,7 @@ static void tally_ps__file_and_flags_are_one_set_of_options(void **state)
 	snprintf(words, sizeof(words), "--config %s --table c,dim=1,durability=none", path);
 	expect_start(words, ", 3 tables\n");
 	file_write("workers=3\nworkers=3\n");
-	expect_refusal(words, ":2: workers=3: a second time in this file");
+	expect_refusal(words, ":2: workers=3: is in this file twice");
 	file_write("wrokers=3\n");
 	expect_refusal(words, ":1: wrokers=3: no such option");
 	file_write("workers=0\n");

@@ -40,8 +40,8 @@ static void tallyd__wrong_flags_exit_2_and_are_named_with_their_value(void **sta
 		{ "--listen 127.0.0.1:65535 --shards 2", "--listen", "65535" },
 		{ "--config /does/not/exist", "--config", "/does/not/exist" },
 		{ "--config /tmp", "--config /tmp", "directory" },
-		{ "--shards 2 --shards 2 --engine xdp", "--shards 2", "second time" },
-		{ "--log-json --log-json --engine xdp", "--log-json", "second time" },
+		{ "--shards 2 --shards 2 --engine xdp", "--shards 2", "is given twice" },
+		{ "--log-json --log-json --engine xdp", "--log-json", "is given twice" },
 		{ "--config /dev/null --config /dev/null", "--config", "/dev/null" },
 		{ "--key-file /does/not/exist", "--key-file", "/does/not/exist" },
 		{ "--frobnicate", "frobnicate", "" },
@@ -128,7 +128,7 @@ static void tallyd__flags_win_over_the_file(void **state)
 static void tallyd__bad_lines_exit_2_and_are_named_with_file_and_line(void **state)
 {
 	static const char *const bad[][2] = {
-		{ "shards=2\nshards=2\n", ":2: shards=2: a second time" },
+		{ "shards=2\nshards=2\n", ":2: shards=2: is in this file twice" },
 		{ "# one\nshard=2\n", ":2: shard=2: no such option" },
 		{ "\nshards 2\n", ":2: not KEY=VALUE: shards 2" },
 		{ "log-json=maybe\n", ":1: log-json=maybe" },

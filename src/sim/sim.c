@@ -537,8 +537,8 @@ static int options_read(int argc, char **argv, struct sim *sim)
 		}
 		if (!option_once(&seen, option)) {
 			fprintf(stderr,
-				"%s: --%s a second time, or against an earlier option: which one "
-				"counts?\n",
+				"%s: --%s: is given twice, or contradicts an earlier option: "
+				"take one out\n",
 				sim->name, options[index].name);
 			return SIM_EXIT_USAGE;
 		}
@@ -551,7 +551,8 @@ static int options_read(int argc, char **argv, struct sim *sim)
 	}
 	if (optind == argc)
 		return 0;
-	fprintf(stderr, "%s: %s: options only (%s --help)\n", sim->name, argv[optind], sim->name);
+	fprintf(stderr, "%s: %s: not an option: it takes options only (%s --help)\n", sim->name,
+		argv[optind], sim->name);
 	return SIM_EXIT_USAGE;
 }
 

@@ -218,7 +218,7 @@ static int option_take(int argc, char **argv, int index, struct size_request *re
 	(void)argc;
 
 	if (*seen >> index & 1) {
-		fprintf(stderr, "%s: --%s: a second time\n", name,
+		fprintf(stderr, "%s: --%s: is given twice: take one out\n", name,
 			index < FIELDS ? fields[index].name : "topology, seed, plot or json");
 		return SIM_EXIT_USAGE;
 	}

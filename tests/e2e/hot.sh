@@ -300,11 +300,11 @@ live() {
 	hot 0 - --format list --live -o live.map --sample 1 --json < <(phase 1 2000)
 	says out "\"map_version\":$((version + 1)),.*\"written\":false"
 	hot 2 list --live
-	says err '--live: of what[?] -o MAP'
+	says err '--live: needs -o MAP'
 	hot 2 list --every 3
-	says err '--every: of what[?] --live'
+	says err '--every: needs --live'
 	hot 2 list --live -o live.map --exact
-	says err '--exact: is of what has an end'
+	says err '--exact: cannot go with --live'
 	echo nonsense >other.map
 	hot 1 - --format list --live -o other.map < <(phase 1 100)
 	says err 'other.map.*left as it is'

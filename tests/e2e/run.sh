@@ -243,20 +243,20 @@ usage() {
 	says err 'window 99999999: .*32768'
 	# who says something twice means one of the two
 	run 2 bench allreduce --iters 5 --iters 6
-	says err 'iters 6: a second time'
+	says err 'iters 6: is given twice'
 	run 2 bench allreduce --elements 1 --bytes 4:8
-	says err 'bytes 4:8: .*against an earlier'
+	says err 'bytes 4:8: .*contradicts an earlier'
 	run 2 bench allreduce --random-sizes 5:1:9 --elements 1
 	run 2 bench allreduce --random-sizes 5:1:9 --iters 7
 	says err 'random-sizes: .*iters'
 	run 2 bench allreduce --check --no-check
-	says err 'no-check: a second time, or against'
+	says err 'no-check: is given twice, or contradicts'
 	run 2 run -n 2 -n 3 -- true
-	says err 'ranks 3: a second time'
+	says err 'ranks 3: is given twice'
 	run 2 run -n 2 --job a --job b -- true
 	run 2 run -n 2 --aggregator a --aggregator a -- true
 	run 2 sim --seed 1 --seeds 1..2
-	says err 'seeds a second time'
+	says err 'seeds: is given twice'
 	run 2 sim --seed 1 --list /dev/null
 	run 2 sim --list /dev/null --scenario ring
 	lists
@@ -267,7 +267,7 @@ usage() {
 		says err "^tally sim: $arguments: .*--help"
 	done
 	run 2 sim 7
-	says err '^tally sim: 7: options only'
+	says err '^tally sim: 7: not an option'
 	drawn
 	without_processes
 	run 2 bench allreduce --latency-slots 4 --dtype float32
