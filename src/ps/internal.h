@@ -197,7 +197,8 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 /* A new incarnation is about to join. */
 void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn);
 /* The worker has come to this barrier; it has left. */
-void ps_steps_come(struct ps_hosted *hosted, uint16_t worker, uint64_t barrier);
+void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		   const struct kv_message *said);
 void ps_steps_left(struct ps_hosted *hosted, uint16_t worker);
 /* From time to time: tells those that wait for one that has gone. */
 void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);

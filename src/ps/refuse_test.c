@@ -46,23 +46,34 @@ static void server__batch_of_another_dim_is_named(void **unused)
 	close(fd);
 }
 
-/* Whoever opened the table after it could not be told of it. */
-static void server__barrier_behind_which_there_is_none_ends_the_connection(void **unused)
+/* Whoever said the last number that there is would leave none for anybody: R-KV-11. */
+static void server__barrier_beyond_reach_is_refused(void **unused)
 {
+	static const uint64_t reach = 1ull << 32;
 	int fd = open_one(0, 1), other = open_one(1, 1);
 
 	(void)unused;
 	barrier_say(fd, UINT64_MAX);
 	hear_no(fd, KV_REFUSED_MESSAGE, "BARRIER: number is out of range");
 	hear_end(fd);
-	barrier_say(other, UINT64_MAX - 1);
 	fd = open_one(0, 1);
 	barrier_say(fd, UINT64_MAX - 1);
-	barrier_hear(fd, UINT64_MAX - 1);
-	barrier_hear(other, UINT64_MAX - 1);
+	hear_no(fd, KV_REFUSED_MESSAGE, "barrier 18446744073709551614 is out of reach: the last");
+	assert_int_equal(said.about, KV_BARRIER);
+	barrier_say(fd, reach + 1);
+	hear_no(fd, KV_REFUSED_MESSAGE, "that was passed is 0, and none is more than 2^32 above");
+	barrier_say(other, reach);
+	barrier_say(fd, reach); /* what was refused has changed nothing */
+	barrier_hear(fd, reach);
+	barrier_hear(other, reach);
+	barrier_say(fd, 2 * reach + 1);
+	hear_no(fd, KV_REFUSED_MESSAGE, "that was passed is 4294967296");
+	barrier_say(fd, 2 * reach);
+	barrier_say(other, 2 * reach);
+	barrier_hear(fd, 2 * reach);
 	close(fd);
 	fd = open_one(0, 2);
-	assert_true(said.barrier == UINT64_MAX - 1);
+	assert_true(said.barrier == 2 * reach);
 	close(fd);
 	close(other);
 }
@@ -209,8 +220,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(server__batch_of_another_dim_is_named, setup, end),
 		cmocka_unit_test_setup_teardown(
 			server__keys_and_values_that_cannot_be_end_the_connection, setup, end),
-		cmocka_unit_test_setup_teardown(
-			server__barrier_behind_which_there_is_none_ends_the_connection, setup, end),
+		cmocka_unit_test_setup_teardown(server__barrier_beyond_reach_is_refused, setup,
+						end),
 		cmocka_unit_test_setup_teardown(server__what_only_servers_say_ends_the_connection,
 						setup, end),
 		cmocka_unit_test_setup_teardown(server__table_that_is_not_open_is_named, setup,

@@ -587,7 +587,7 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
 	if (hosted && !is_stuck(server, hosted, conn, said))
-		ps_steps_come(hosted, conn->worker, said->number);
+		ps_steps_come(server, hosted, conn, said);
 }
 
 /* R-KV-13 */

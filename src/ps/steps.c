@@ -9,6 +9,10 @@ enum { GONE_HEARTBEATS = 4, GONE_MS = 2000 };
 
 static const uint64_t ms_ns = 1000000;
 
+/* R-KV-11: whoever said the last number that there is would leave none for any worker of the table, for ever. Servers
+ * whose folders are not of one age may be so far apart. */
+static const uint64_t BARRIERS_AHEAD_MAX = 1ull << 32;
+
 uint64_t ps_steps_grace_ns(const struct ps_server *server)
 {
 	return (GONE_MS + GONE_HEARTBEATS * (uint64_t)server->options.heartbeat_ms) * ms_ns;
@@ -157,11 +161,20 @@ static void look(struct ps_hosted *hosted)
 			answer(hosted, &hosted->worker[i]);
 }
 
-void ps_steps_come(struct ps_hosted *hosted, uint16_t index, uint64_t barrier)
+void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		   const struct kv_message *said)
 {
-	struct ps_worker *worker = &hosted->worker[index];
+	struct ps_worker *worker = &hosted->worker[conn->worker];
+	uint64_t passed = hosted->table->barrier;
 
-	worker->barrier = barrier;
+	if (said->number > passed && said->number - passed > BARRIERS_AHEAD_MAX) {
+		ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE,
+				"table %s: barrier %" PRIu64 " is out of reach: the last that was "
+				"passed is %" PRIu64 ", and none is more than 2^32 above that",
+				hosted->options.table.name, said->number, passed);
+		return;
+	}
+	worker->barrier = said->number;
 	worker->answered = 0;
 	worker->is_waiting = true;
 	look(hosted);
