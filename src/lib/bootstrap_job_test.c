@@ -347,9 +347,56 @@ static void name__that_tally_run_makes_up_is_a_launchers(void **state)
 	}
 }
 
+/* Of a program that says size and rank itself, as a worker of tables may. */
+static void name__alone_is_asked_for_where_the_program_knows_its_place(void **state)
+{
+	static const struct {
+		const char *env[VARIABLES_MAX];
+		const char *job; /* or, if there is none, what the refusal says */
+		const char *why;
+	} named[] = {
+		{ { NULL }, "default", NULL },
+		{ { "TALLY_JOB=alice" }, "alice", NULL },
+		{ { "TALLY_JOB=" }, "default", NULL },
+		{ { "TALLY_JOB=alice", "RANK=1" },
+		  "alice",
+		  NULL }, /* the launcher's is not asked for */
+		{ { SRUN("1", "77", "3"), "SLURM_CLUSTER_NAME=c" }, "slurm-c-77.3", NULL },
+		{ { TORCHRUN("1", "4", "2"), "TORCHELASTIC_RUN_ID=r" }, "r", NULL },
+		{ { TORCHRUN("1", "4", "2"), "MASTER_ADDR=localhost" }, NULL, "set TALLY_JOB" },
+		{ { "PMI_RANK=1", "PMI_SIZE=4" }, NULL, "set TALLY_JOB" },
+		{ { "RANK=1" }, NULL, "half of a launcher's variables" },
+		{ { "TALLY_JOB=two words" }, NULL, "byte 3 is 0x20" },
+	};
+	char text[BOOTSTRAP_TEXT_MAX];
+
+	(void)state;
+	host = &node1;
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		void *env = (void *)(uintptr_t)named[i].env;
+		struct bootstrap boot = { .size = 3, .rank = 2, .source = "arguments" };
+		const struct tally_options options = { .size = sizeof(options), .aggregator = "a" };
+		int result = bootstrap_name(&boot, env_get, env, text);
+
+		if (!result)
+			result = bootstrap_finish(&boot, &options, env_get, env, text);
+		assert_int_equal(result, named[i].job ? TALLY_OK : TALLY_ERR_ARGUMENT);
+		if (!named[i].job) {
+			assert_non_null(strstr(text, named[i].why));
+			continue;
+		}
+		assert_string_equal(boot.job, named[i].job);
+		assert_int_equal(boot.size, 3);
+		assert_int_equal(boot.rank, 2);
+		assert_int_equal(boot.local_size, 0);
+		assert_string_equal(boot.source, "arguments");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(name__alone_is_asked_for_where_the_program_knows_its_place),
 		cmocka_unit_test(name__is_one_run_s_and_the_same_on_all_its_ranks),
 		cmocka_unit_test(name__that_cannot_be_had_is_asked_for_at_once),
 		cmocka_unit_test(name__of_few_bits_is_warned_of_once),

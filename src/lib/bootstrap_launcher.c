@@ -308,3 +308,25 @@ int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 	}
 	return nobody(&reader);
 }
+
+int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
+		   char text[BOOTSTRAP_TEXT_MAX])
+{
+	const struct reader reader = { get, arg, text };
+	const uint32_t size = boot->size, rank = boot->rank;
+	const char *source = boot->source;
+	int result;
+
+	if (value_of(&reader, "TALLY_JOB"))
+		return bootstrap_job(boot, &reader, LAUNCHER_TALLY, false);
+	if (!bootstrap_is_launched(get, arg)) {
+		strcpy(boot->job, "default");
+		return TALLY_OK;
+	}
+	result = bootstrap_env(boot, get, arg, text);
+	boot->size = size;
+	boot->rank = rank;
+	boot->source = source;
+	boot->local_size = 0; /* the launcher's: of ranks that may be no workers */
+	return result;
+}

@@ -47,6 +47,10 @@ int config_load_process(struct config *config, char text[BOOTSTRAP_TEXT_MAX]);
  * filled in), then bootstrap_finish. TALLY_OK, or a result with `text`, which names files and lines. */
 int config_bootstrap(struct bootstrap *boot, const struct tally_options *options, bool is_env,
 		     char text[BOOTSTRAP_TEXT_MAX]);
+/* The same for a worker of tables. size 0: bootstrap_env, else size, rank and source are filled in, and bootstrap_name
+ * finds the job. `job` is the name that the program gives, NULL or "" if none: it wins over TALLY_JOB. */
+int config_worker(struct bootstrap *boot, const struct tally_options *options, const char *job,
+		  char text[BOOTSTRAP_TEXT_MAX]);
 
 /* A bootstrap_get_fn, its arg the config: a variable's value from the first place that sets it, or NULL.
  * TALLY_KEY and TALLY_KEY_FILE are one question: the first place that has either answers both. */

@@ -293,6 +293,60 @@ static void config__of_a_process_is_in_its_home(void **state)
 	strcat(places->home, "/home");
 }
 
+/* What tally_kv_open asks: the program's name for the job wins, and is looked at as any other. */
+static void config__of_a_worker_takes_the_programs_name(void **state)
+{
+	static const struct {
+		uint32_t size;     /* that the program says; 0: the environment does */
+		const char *given; /* by the program */
+		const char *env;   /* TALLY_JOB; "": not set */
+		const char *job;   /* "": refused */
+	} named[] = {
+		{ 2, "given", "env", "given" },
+		{ 2, NULL, "env", "env" },
+		{ 2, "", "env", "env" },
+		{ 2, NULL, "", "default" },
+		{ 2, "two\nlines", "env", "" },
+		{ 0, "given", "env", "given" },
+		{ 0, NULL, "env", "env" },
+		{ 0, "given", "", "given" },
+		{ 0, NULL, "", "" },
+		{ 0, "two\nlines", "env", "" },
+	};
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	char text[BOOTSTRAP_TEXT_MAX], large[BOOTSTRAP_JOB_MAX + 2];
+
+	(void)state;
+	options.aggregator = "there:1";
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		struct bootstrap boot = { .size = named[i].size, .rank = 1, .source = "arguments" };
+		bool is_env = !named[i].size;
+
+		assert_false(setenv("TALLY_JOB", named[i].env, 1));
+		assert_false(is_env && (setenv("PMI_RANK", "1", 1) || setenv("PMI_SIZE", "2", 1)));
+		assert_int_equal(config_worker(&boot, &options, named[i].given, text),
+				 named[i].job[0] ? TALLY_OK : TALLY_ERR_ARGUMENT);
+		if (named[i].job[0])
+			assert_string_equal(boot.job, named[i].job);
+		unsetenv("PMI_RANK");
+		unsetenv("PMI_SIZE");
+	}
+	memset(large, 'x', sizeof(large));
+	large[sizeof(large) - 1] = '\0';
+	for (uint32_t size = 0; size < 2; size++) {
+		struct bootstrap boot = { .size = 2 * size, .source = "arguments" };
+
+		assert_false(setenv("PMI_RANK", "1", 1) || setenv("PMI_SIZE", "2", 1));
+		assert_int_equal(config_worker(&boot, &options, large, text), TALLY_ERR_ARGUMENT);
+		assert_non_null(strstr(text, "1 to 200 bytes, not 201"));
+		assert_int_equal(config_worker(&boot, &options, large + 1, text), TALLY_OK);
+		assert_string_equal(boot.job, large + 1);
+	}
+	unsetenv("PMI_RANK");
+	unsetenv("PMI_SIZE");
+	unsetenv("TALLY_JOB");
+}
+
 static void config__a_wrong_value_is_blamed_on_its_file(void **state)
 {
 	struct places *places = *state;
@@ -357,6 +411,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(config__a_path_that_is_too_long_is_none, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(config__of_a_process_is_in_its_home, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(config__of_a_worker_takes_the_programs_name, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(config__a_wrong_value_is_blamed_on_its_file, setup,
 						teardown),

@@ -2,6 +2,7 @@
 /* kv.c - tables of keys on parameter servers: the calls of tally.h. What they leave behind, kv_thread.c does. */
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,8 @@ static void kv_free(struct tally_kv *kv)
 	free(kv);
 }
 
+static atomic_bool is_warned; /* once in a process */
+
 /* Who we are: what a communicator would be told (lib/bootstrap.h). */
 static int who_read(struct tally_kv *kv, const struct tally_kv_options *options,
 		    const char *servers)
@@ -196,20 +199,18 @@ static int who_read(struct tally_kv *kv, const struct tally_kv_options *options,
 	boot->size = options->workers;
 	boot->rank = options->worker;
 	boot->source = "arguments";
-	if (options->workers && options->job)
-		snprintf(boot->job, sizeof(boot->job), "%s", options->job);
-	else if (options->workers)
-		strcpy(boot->job, "default");
-	result = config_bootstrap(boot, &as_comm, !options->workers, text);
+	result = config_worker(boot, &as_comm, options->job, text);
 	if (result)
 		result = report_error(NULL, result, "tally_kv_open: %s", text);
 	kv->who.size = boot->size;
 	kv->who.rank = boot->rank;
-	snprintf(kv->who.job, sizeof(kv->who.job), "%s", options->job ? options->job : boot->job);
+	strcpy(kv->who.job, boot->job);
 	snprintf(kv->key, sizeof(kv->key), "%s", boot->key);
 	report_host(kv->who.host);
 	kv->workers = (uint16_t)boot->size;
 	kv->worker = (uint16_t)boot->rank;
+	if (!result && boot->warning[0] && !atomic_exchange(&is_warned, true))
+		report_log(&kv->who, TALLY_LOG_WARN, "%s", boot->warning);
 	explicit_bzero(boot, sizeof(*boot));
 	free(boot);
 	return result ? result : servers_resolve(kv, servers);

@@ -217,6 +217,13 @@ static void lists_differ_while_one_is_there(void)
 	refused("31", 1, "of another table of this name than what the first server of worker 1");
 	options.job = "another";
 	refused_as(&options, 1, "is of job another; worker 0");
+	options.job = NULL; /* what the environment says, though it says no rank */
+	setenv("TALLY_JOB", "third", 1);
+	refused_as(&options, 1, "is of job third; worker 0");
+	unsetenv("TALLY_JOB");
+	refused_as(&options, 1, "is of job default; worker 0");
+	options.job = "two\nlines";
+	refused_as(&options, 1, "no blanks; byte 3 is 0x0a");
 	options.job = "lists";
 	refused_as(&options, 2, "has dim 1; worker 1");
 	options.mode = TALLY_KV_SYNC;
