@@ -242,9 +242,12 @@ static void pieces_are_equal(uint16_t bytes, uint32_t ranks, uint32_t most)
 	for (uint32_t part = 0; part < LARGE_PARTS; part += 1 + part % 7) {
 		uint32_t first = part - part % most, left = LARGE_PARTS - first;
 		struct sparse packet = { 0 };
-		uint32_t length = server_sparse_have(&server, part, at);
+		uint32_t length;
 
+		memset(at, 0xa5, sizeof(at));
+		length = server_sparse_have(&server, part, at);
 		assert_true(length <= bytes);
+		assert_int_equal(at[length], 0xa5); /* nothing is written behind it */
 		assert_int_equal(sparse_check(at, length, &packet), WIRE_OK);
 		assert_int_equal(packet.part, first);
 		assert_int_equal(packet.width, ((left < most ? left : most) + 63) / 64);

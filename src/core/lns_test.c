@@ -155,6 +155,9 @@ static void lns__every_word_is_a_float_and_that_float_the_word(void **state)
 		}
 	}
 	assert_int_equal(lns_float(&tables, 0), 0);
+	assert_int_equal(lns_float(&tables, 1),
+			 0); /* R-LNS-4: whatever else is set beside bit 16 */
+	assert_int_equal(lns_float(&tables, LNS_NEGATIVE | 0x1234), 0);
 }
 
 /* The sum of what the words stand for, rounded once. */

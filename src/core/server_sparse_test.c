@@ -69,6 +69,9 @@ static void a_fence_is_on_disk_before_setup_and_resume_leave(void **state)
 	server_sparse_step(&server, &ready, &actions);
 	assert_true(server_sparse_may_resume(&server, 0));
 	assert_false(server_sparse_may_resume(&server, 1));
+	packet.worker = table.workers; /* the first that there is not */
+	server_sparse_step(&server, &ready, &actions);
+	assert_true(actions.is_dropped);
 }
 
 static void cold_batches_count_once_in_order(void **state)

@@ -17,6 +17,9 @@ static void share__of_one_alone_is_half(void **state)
 	assert_true(share_allows(ALL, 0, 31, 1, HALF, FEW));
 	assert_false(share_allows(ALL, 0, 32, 1, HALF, FEW));
 	assert_true(share_allows(ALL, 0, 32, 1, SHARE_ALL, FEW));
+	assert_true(
+		share_allows(ALL, 60, 5, 1, SHARE_ALL, FEW)); /* no limit: not even what is left */
+	assert_false(share_allows(ALL, 60, 5, 1, SHARE_ALL - 1, FEW));
 	assert_int_equal(share_most(UINT64_MAX, 0, 100, 0), UINT64_MAX); /* nothing overflows */
 	assert_int_equal(share_most(ALL, ALL + 1, HALF, FEW), 0);
 }

@@ -49,13 +49,14 @@ static void sip128__says_what_its_authors_say(void **state)
 	};
 	static const uint8_t of_one[SIP_BYTES] = { 0xda, 0x87, 0xc1, 0xd8, 0x6b, 0x99, 0xaf, 0x44,
 						   0x34, 0x76, 0x59, 0x11, 0x9b, 0x22, 0xfc, 0x45 };
-	uint8_t out[SIP_BYTES];
+	uint8_t out[SIP_BYTES + 1] = { [SIP_BYTES] = 0xa5 };
 
 	(void)state;
 	sip128(key, text, 0, out);
 	assert_memory_equal(out, of_none, SIP_BYTES);
 	sip128(key, text, 1, out);
 	assert_memory_equal(out, of_one, SIP_BYTES);
+	assert_int_equal(out[SIP_BYTES], 0xa5); /* nothing is written behind them */
 }
 
 /* Of each bit of the key, and of the text, half of the answer hangs on. */

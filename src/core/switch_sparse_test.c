@@ -487,7 +487,7 @@ static void a_flush_has_the_touched_ranks_and_no_more(void **state)
 	set_up(scene);
 	for (uint64_t epoch = FIRST_EPOCH; epoch < FIRST_EPOCH + 6; epoch++) {
 		bool is_empty = epoch % 3 == 0;
-		uint8_t at[200];
+		uint8_t at[200], *at_end;
 
 		for (uint64_t seq = 2 * epoch; seq < 2 * epoch + 2 && !is_empty; seq++)
 			assert_int_equal(push_one(scene, seq, 1), SWITCH_SPARSE_ADDED);
@@ -495,7 +495,10 @@ static void a_flush_has_the_touched_ranks_and_no_more(void **state)
 		assert_int_equal(switch_sparse_parts(&scene->table, &scene->state),
 				 is_empty ? 1 : 2);
 		for (uint32_t part = 0; part < (is_empty ? 1 : 2); part++) {
-			switch_sparse_part(&scene->table, &scene->state, &scene->memory, part, at);
+			memset(at, 0xa5, sizeof(at));
+			at_end = at + switch_sparse_part(&scene->table, &scene->state,
+							 &scene->memory, part, at);
+			assert_int_equal(*at_end, 0xa5); /* nothing is written behind it */
 			sparse_get(at, &packet);
 			assert_int_equal(packet.parts, is_empty ? 1 : 2);
 			assert_int_equal(packet.count, part ? 1 : 2);
