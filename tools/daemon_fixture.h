@@ -51,6 +51,7 @@ static void run_start(struct run *run, const char *words)
 	run->pid = fork();
 	if (!run->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		signal(SIGCHLD, SIG_IGN);         /* as whoever starts a daemon may have it */
 		dup2(out[1], STDOUT_FILENO);
 		dup2(err[1], STDERR_FILENO);
 		for (int fd = STDERR_FILENO + 1; fd < 64; fd++)

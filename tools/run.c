@@ -376,7 +376,6 @@ static bool signals_open(struct job *job)
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(&set, signals[i]);
-	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, &job->mask);
 	job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return job->signal_fd >= 0;

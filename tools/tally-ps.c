@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 	requests_mask(SIG_BLOCK);
 	daemon_fill_standard();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* inherited as ignored it hides how a checkpoint's writer ends */
 	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is told like a full disk */
 	result = ps_options(&settings, argc, argv);
 	if (result >= 0)

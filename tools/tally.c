@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally.c - the `tally` command: finds the command that is asked for. docs/man/tally.1 has them all. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ static bool asks_version(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	fill_standard();
+	signal(SIGCHLD, SIG_DFL); /* inherited as ignored it hides how children end */
 	if (argc < 2) {
 		fputs(help, stderr);
 		return EXIT_USAGE;

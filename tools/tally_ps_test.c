@@ -245,6 +245,34 @@ static void tally_ps__end_without_its_checkpoint_exits_1(void **state)
 	}
 }
 
+/* However it was started: it hears that the checkpoint's writer has done it (run_start). */
+static void tally_ps__end_with_its_checkpoint_exits_0(void **state)
+{
+	char dir[] = "/tmp/tally-ps-test-XXXXXX", words[160], file_name[64];
+	struct run run;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(words, sizeof(words),
+		 "--workers 1 --listen 127.0.0.1:0 --dir %s --table t,dim=1,durability=checkpoint",
+		 dir);
+	run_start(&run, words);
+	run_await(&run, "ready on ");
+	kill(run.pid, SIGUSR2);
+	run_await(&run, "a checkpoint was written");
+	kill(run.pid, SIGTERM);
+	assert_int_equal(run_end(&run), 0);
+	assert_null(strstr(run.err_text, "no checkpoint"));
+	for (unsigned k = 0; k < 4; k++) {
+		snprintf(file_name, sizeof(file_name), "%s/t.%u.checkpoint", dir, k);
+		assert_int_equal(unlink(file_name), k == 2 ? 0 : -1); /* the last, and no other */
+		snprintf(file_name, sizeof(file_name), "%s/t.%u.log", dir, k);
+		assert_int_equal(unlink(file_name), k == 2 ? 0 : -1);
+	}
+	unlink(strcat(strcpy(file_name, dir), "/lock"));
+	rmdir(dir);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -259,6 +287,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tally_ps__heartbeat_is_in_seconds),
 		cmocka_unit_test(tally_ps__log_json_is_one_object_a_line),
 		cmocka_unit_test(tally_ps__end_without_its_checkpoint_exits_1),
+		cmocka_unit_test(tally_ps__end_with_its_checkpoint_exits_0),
 	};
 
 	if (argc != 2)
