@@ -519,7 +519,7 @@ static enum conn_result finish_connecting(struct conn *conn, uint64_t now_ns)
 	int error = 0;
 	socklen_t bytes = sizeof(error);
 
-	if (!poll(&poll_fd, 1, 0))
+	if (poll(&poll_fd, 1, 0) <= 0) /* or a signal came */
 		return now_ns < conn->deadline_ns ? CONN_NONE : end_errno(conn, ETIMEDOUT);
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
 		error = errno;
