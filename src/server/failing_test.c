@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* failing_test.c - an aggregator that cannot be opened: whichever call fails, why is told, in one line, and what was
  * there until then is given back. Memory, shards and what the kernel gives are the test's. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,7 +20,7 @@
 #include "dataplane/engine_sparse.h"
 #include "server/internal.h"
 
-enum call { NONE, MEMORY, EPOLL, EVENTFD, WATCH, LISTEN, SHARD };
+enum call { NONE, MEMORY, EPOLL, EVENTFD, WATCH, LISTEN, SHARD, ACCEPT };
 enum { BLOCKS = 16, SHARDS = 2, FDS = 256 };
 
 static struct {
@@ -29,6 +31,7 @@ static struct {
 	uint32_t called;
 	const void *block[BLOCKS];
 	uint32_t shards, shards_closed;
+	enum server_level level;
 	uint32_t lines;
 	char line[512];
 } seen;
@@ -50,6 +53,8 @@ int __real_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event);
 int __real_conn_listen(struct conn_address *address);
 int __wrap_conn_listen(struct conn_address *address);
+int __real_conn_accept(struct conn **conn, int fd);
+int __wrap_conn_accept(struct conn **conn, int fd);
 int __wrap_shard_open(struct shard **out, const struct shard_options *options);
 void __wrap_shard_close(struct shard *shard, struct engine_stats *stats,
 			struct engine_sparse_stats *tables);
@@ -103,12 +108,19 @@ int __wrap_eventfd(unsigned count, int flags)
 
 int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
 {
-	return is_failing(WATCH) ? failed() : __real_epoll_ctl(epoll_fd, what, fd, event);
+	bool is_full = what == EPOLL_CTL_ADD && is_failing(WATCH);
+
+	return is_full ? failed() : __real_epoll_ctl(epoll_fd, what, fd, event);
 }
 
 int __wrap_conn_listen(struct conn_address *address)
 {
 	return is_failing(LISTEN) ? -seen.with : __real_conn_listen(address);
+}
+
+int __wrap_conn_accept(struct conn **conn, int fd)
+{
+	return is_failing(ACCEPT) ? -seen.with : __real_conn_accept(conn, fd);
 }
 
 int __wrap_shard_open(struct shard **out, const struct shard_options *options)
@@ -141,7 +153,7 @@ static void hear(void *arg, enum server_level level, const struct server_about *
 		 const char *line)
 {
 	assert_ptr_equal(arg, &seen);
-	assert_int_equal(level, SERVER_ERROR);
+	assert_int_equal(level, seen.level);
 	assert_null(about->job);
 	assert_int_equal(about->rank, SERVER_RANK_NONE);
 	snprintf(seen.line, sizeof(seen.line), "%s", line);
@@ -271,12 +283,60 @@ static void open__makes_no_call_beyond_these(void **state)
 	}
 }
 
+/* Whether the kernel says that somebody has come. */
+static bool is_heard(const struct server *server)
+{
+	struct epoll_event event;
+
+	return epoll_wait(server->epoll_fd, &event, 1, 0) == 1;
+}
+
+static void accept__goes_on_though_there_is_no_room_to_watch(void **state)
+{
+	uint32_t fds = fds_count();
+	struct server *server = NULL;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	char text[SERVER_TEXT_BYTES];
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)state;
+	assert_int_equal(open_failing(&server, NONE, 0, 0, NULL), 0);
+	at.sin_port = htons((uint16_t)atoi(strrchr(server_address(server, text), ':') + 1));
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	seen.level = SERVER_WARN;
+	seen.fails = ACCEPT; /* of what else than descriptors, which one is kept for */
+	seen.nth = 1;
+	seen.with = ENOBUFS;
+	assert_true(is_heard(server));
+	peers_accept(server, 0);
+	assert_string_equal(seen.line, "cannot accept a connection: No buffer space available");
+	assert_true(!server->is_listening && !is_heard(server));
+	seen.fails = WATCH;
+	seen.with = ENOSPC;
+	seen.called = 0;
+	server_listen(server, true);
+	assert_true(server->is_listening && is_heard(server));
+	assert_int_equal(seen.called, 0);
+	peers_accept(server, 5000000000);
+	assert_memory_equal(seen.line, "127.0.0.1:", 10);
+	assert_non_null(strstr(seen.line, "cannot be watched, and is closed: No space left"));
+	assert_int_equal(read(fd, text, 1), 0);
+	assert_int_equal(server->peers_count, 0);
+	close(fd);
+	server->is_open = false;
+	server_close(server);
+	nothing_is_held();
+	assert_int_equal(fds_count(), fds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(open__that_fails_tells_why_and_gives_everything_back),
 		cmocka_unit_test(open__that_fails_gives_descriptor_0_back_too),
 		cmocka_unit_test(open__makes_no_call_beyond_these),
+		cmocka_unit_test(accept__goes_on_though_there_is_no_room_to_watch),
 	};
 
 	return cmocka_run_group_tests_name("server-failing", tests, NULL, NULL);

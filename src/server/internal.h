@@ -163,7 +163,7 @@ struct server {
 	unsigned reports, reloads;
 	bool is_draining, is_killed, is_stopping, has_aborted;
 	bool is_open, is_local;
-	bool is_listening; /* listen_fd is in epoll_fd */
+	bool is_listening; /* connections are accepted */
 	bool is_shut;      /* ... and never will be again */
 	bool is_some_broken, has_some_more;
 	uint32_t more_next; /* peer to begin with */
@@ -203,6 +203,8 @@ bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 /* The loop looks at what is asked of it. From any thread or signal handler. */
 void server_call(struct server *server);
+/* Accepts connections, or leaves them in the backlog. */
+void server_listen(struct server *server, bool is_on);
 
 /* reload.c */
 void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */

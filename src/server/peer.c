@@ -143,8 +143,12 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 	server->silent_count++;
 	stranger_put(server, peer);
 	event.data.u32 = peer->handle;
-	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, conn_fd(conn), &event))
+	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, conn_fd(conn), &event)) {
+		server_say_stranger(server,
+				    "%s: its connection cannot be watched, and is closed: %s",
+				    peer->text, strerror(errno));
 		peer_free(server, peer);
+	}
 }
 
 int peers_spare(void)
@@ -194,8 +198,7 @@ void peers_accept(struct server *server, uint64_t now_ns)
 		return;
 	/* Out of descriptors, most likely: those who wait in the backlog can wait a little longer. */
 	server_say_stranger(server, "cannot accept a connection: %s", strerror(-result));
-	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);
-	server->is_listening = false;
+	server_listen(server, false);
 	server->listen_ns = now_ns + TICK_MS * MS_NS;
 }
 

@@ -223,6 +223,15 @@ static int watch(struct server *server, int fd, uint32_t what)
 	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
+/* It stays in epoll, where there may be no room for it later. */
+void server_listen(struct server *server, bool is_on)
+{
+	struct epoll_event event = { .events = is_on ? EPOLLIN : 0, .data.u32 = READY_LISTEN };
+
+	epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->listen_fd, &event);
+	server->is_listening = is_on;
+}
+
 static int open_epoll(struct server *server)
 {
 	int result;
@@ -538,7 +547,7 @@ static int run(struct server *server)
 		}
 		now_ns = server_now();
 		if (!server->is_listening && now_ns >= server->listen_ns)
-			server->is_listening = !watch(server, server->listen_fd, READY_LISTEN);
+			server_listen(server, true);
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
 		jobs_unite(server, now_ns);
