@@ -57,8 +57,8 @@ typedef const char *(*bootstrap_get_fn)(const char *name, void *arg);
 int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		  char text[BOOTSTRAP_TEXT_MAX]);
 
-/* Fills in the job of a program that says size and rank itself: TALLY_JOB, else what the launcher gives, "default" if
- * nothing is launched. A launcher that gives no name is refused: two of its jobs would be one. Results as above. */
+/* Fills in the job of a program that says size and rank itself: TALLY_JOB, else what the launcher or Slurm gives,
+ * "default" if nothing is launched. A launcher that gives no name is refused: two of its jobs would be one. Results as above. */
 int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		   char text[BOOTSTRAP_TEXT_MAX]);
 

@@ -131,10 +131,11 @@ static int slurm_job(const struct reader *reader, char job[BOOTSTRAP_TEXT_MAX])
 	const char *cluster = value_of(reader, "SLURM_CLUSTER_NAME");
 	const char *restart = value_of(reader, "SLURM_RESTART_COUNT");
 
-	if (!id || !step)
+	if (!id)
 		return TALLY_OK;
-	snprintf(job, BOOTSTRAP_TEXT_MAX, "slurm-%s%s%s.%s%s%s", cluster ? cluster : "",
-		 cluster ? "-" : "", id, step, restart ? ".r" : "", restart ? restart : "");
+	snprintf(job, BOOTSTRAP_TEXT_MAX, "slurm-%s%s%s%s%s%s%s", cluster ? cluster : "",
+		 cluster ? "-" : "", id, step ? "." : "", step ? step : "", restart ? ".r" : "",
+		 restart ? restart : "");
 	return TALLY_OK;
 }
 

@@ -362,6 +362,9 @@ static void name__alone_is_asked_for_where_the_program_knows_its_place(void **st
 		  "alice",
 		  NULL }, /* the launcher's is not asked for */
 		{ { SRUN("1", "77", "3"), "SLURM_CLUSTER_NAME=c" }, "slurm-c-77.3", NULL },
+		{ { "SLURM_JOB_ID=12", "SLURM_NTASKS=4" },
+		  "slurm-12",
+		  NULL }, /* sbatch without srun */
 		{ { TORCHRUN("1", "4", "2"), "TORCHELASTIC_RUN_ID=r" }, "r", NULL },
 		{ { TORCHRUN("1", "4", "2"), "MASTER_ADDR=localhost" }, NULL, "set TALLY_JOB" },
 		{ { "PMI_RANK=1", "PMI_SIZE=4" }, NULL, "set TALLY_JOB" },

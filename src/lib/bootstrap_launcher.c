@@ -319,6 +319,8 @@ int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 
 	if (value_of(&reader, "TALLY_JOB"))
 		return bootstrap_job(boot, &reader, LAUNCHER_TALLY, false);
+	if (!bootstrap_is_launched(get, arg) && value_of(&reader, "SLURM_JOB_ID"))
+		return bootstrap_job(boot, &reader, LAUNCHER_SLURM, false); /* sbatch's, salloc's */
 	if (!bootstrap_is_launched(get, arg)) {
 		strcpy(boot->job, "default");
 		return TALLY_OK;
