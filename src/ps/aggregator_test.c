@@ -44,6 +44,7 @@ static void drain_options(const char *aggregator)
 	options_begin();
 	table.table.map = map_path;
 	table.table.durability = PS_NONE;
+	table.table.folder = NULL;
 	table.pairs_max = UINT32_MAX;
 	table.age_us = 1000000000;
 	options.aggregator[0] = aggregator;

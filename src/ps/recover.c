@@ -479,6 +479,14 @@ int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[
 		return -1;
 	if (!found.has_checkpoint && !found.has_log)
 		return 0;
+	if (table->options.durability == PS_NONE) {
+		ps_table_path(table, found.first, "*", path, sizeof(path));
+		snprintf(error, PS_ERROR_MAX,
+			 "%.400s: the table has files, and durability=none would begin it empty "
+			 "beside them: begin it with the durability that it had, or move them away",
+			 path);
+		return -1;
+	}
 	if (!found.has_checkpoint && found.first) {
 		ps_table_path(table, found.first, "checkpoint", path, sizeof(path));
 		snprintf(error, PS_ERROR_MAX,

@@ -468,6 +468,7 @@ static int open_with_map(char path[64])
 	map_write(path, 1, 3);
 	table.table.map = path;
 	table.table.durability = PS_NONE;
+	table.table.folder = NULL;
 	assert_int_equal(begin(NULL), 0);
 	fd = open_one(0, 1);
 	map_hear(fd, 1, 3, 1);

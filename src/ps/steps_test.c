@@ -233,6 +233,7 @@ static void steps__workers_that_disagree_are_refused_by_name(void **unused)
 	end(NULL);
 	table.table.is_sync = false;
 	table.table.durability = PS_NONE;
+	table.table.folder = NULL;
 	assert_int_equal(begin(NULL), 0);
 	first = open_as(0, 1, KV_SYNC, 0, KV_ERROR);
 	hear_no(first, KV_REFUSED_MISMATCH, "table t is asynchronous, mode=async");
@@ -275,6 +276,7 @@ static void steps__of_a_bounded_worker_are_answered_as_they_are_passed(void **un
 	end(NULL);
 	table.table.is_sync = false;
 	table.table.durability = PS_NONE;
+	table.table.folder = NULL;
 	assert_int_equal(begin(NULL), 0);
 	first = open_as(0, 1, KV_BOUNDED, 2, KV_OPENED);
 	second = open_as(1, 1, KV_BOUNDED, 2, KV_OPENED);

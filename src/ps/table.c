@@ -486,8 +486,9 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 		return failed(&table->options,
 			      "its dim, window or bytes of a datagram do not fit each other",
 			      error);
-	if (table->options.durability != PS_NONE &&
-	    (ps_table_recover(table, &has, error) || ps_table_spend(table, 1, error)))
+	if (table->options.folder && *table->options.folder && ps_table_recover(table, &has, error))
+		return -1;
+	if (table->options.durability != PS_NONE && ps_table_spend(table, 1, error))
 		return -1;
 	if (ps_table_map_begin(table, error))
 		return -1;

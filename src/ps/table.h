@@ -39,7 +39,7 @@ struct ps_table_options {
 	const char *map;     /* path; NULL: no key is hot */
 	uint32_t map_table;  /* which table's map that is, as tally hot --table has said */
 	enum ps_durability durability;
-	const char *folder; /* where its files are, but of PS_NONE */
+	const char *folder; /* where its files are; PS_NONE has none, and NULL or "" will do */
 	bool accepts_loss; /* goes on, though something that was on the disk is not there any more */
 	bool is_sync;      /* R-KV-16 */
 	bool has_copies;   /* workers are told the new values of hot keys (R-SP-31) */
@@ -194,7 +194,7 @@ void ps_table_words(const struct ps_table *table, struct bytes *out);
 void ps_table_share_put(const struct ps_table *table, struct bytes *out);
 /* TABLE, MAP and SHARE, at the beginning of a log. */
 void ps_table_log_begin(struct ps_table *table);
-/* Reads all files; home and store are as they were made. *has: the log that goes on. */
+/* Reads all files; home and store are as they were made. *has: the log that goes on. Files of PS_NONE are refused. */
 int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[PS_ERROR_MAX]);
 /* Log `number`, of which *has was read, had more, and there may be logs to `last`; why: what is wrong. -1 with a sentence
  * that says how much is gone, as far as anything tells; or 0: that is accepted, later logs are gone, and it goes on. */

@@ -296,6 +296,26 @@ static void table__values_are_the_sums_that_were_sent(void **unused)
 	ps_table_close(table);
 }
 
+/* What the table had would not be in it, and would be back with the next start. */
+static void table__without_durability_does_not_begin_beside_its_files(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+
+	(void)unused;
+	ps_table_close(table);
+	options.durability = PS_NONE;
+	assert_int_equal(ps_table_open(&table, &options, &outbox, error), -1);
+	assert_non_null(strstr(error, "/T.0.*: the table has files, and durability=none"));
+	strcpy(options.name, "U"); /* which has none there */
+	table = open_with(&options);
+	ps_table_close(table);
+	options.folder = "";
+	strcpy(options.name, "T");
+	table = open_with(&options);
+	ps_table_close(table);
+}
+
 /* R-SP-32: a batch may have keys that the map calls hot. They count as any others, once, beside what the switch sums. */
 static void table__hot_key_in_a_batch_counts_once(void **unused)
 {
@@ -502,6 +522,8 @@ int main(void)
 					  files_remove),
 		cmocka_unit_test_teardown(table__answers_wait_for_the_disk, files_remove),
 		cmocka_unit_test_teardown(table__values_are_the_sums_that_were_sent, files_remove),
+		cmocka_unit_test_teardown(table__without_durability_does_not_begin_beside_its_files,
+					  files_remove),
 		cmocka_unit_test_teardown(table__hot_key_in_a_batch_counts_once, files_remove),
 		cmocka_unit_test_teardown(table__other_keys_are_hot_from_a_fence_on, files_remove),
 		cmocka_unit_test_teardown(table__log_knows_a_map_that_came_later, files_remove),
