@@ -289,6 +289,7 @@ static uint64_t wall_ns(void)
 }
 
 /* R-KV-6. One that was ahead keeps those out whose clocks are right. */
+/* Not which one: whoever says just that is taken for this worker. */
 static void superseded_say(struct ps_server *server, struct ps_conn *conn, const char *table,
 			   uint64_t had)
 {
@@ -302,9 +303,8 @@ static void superseded_say(struct ps_server *server, struct ps_conn *conn, const
 			 "again when these are over",
 			 (had - now_ns) / NS_PER_S + 1);
 	ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
-			"table %s: a later incarnation of worker %u has come, %" PRIu64
-			" and not %" PRIu64 "%s",
-			table, conn->worker, had, conn->incarnation, ahead);
+			"table %s: a later incarnation of worker %u has come%s", table,
+			conn->worker, ahead);
 }
 
 /* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
