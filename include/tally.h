@@ -396,7 +396,8 @@ TALLY_API int tally_kv_open(struct tally_kv **kv, const char *table, uint32_t di
 			    const struct tally_kv_options *options);
 
 /* Waits for all operations, then leaves and frees, also if the table is broken. NULL is fine. No other call may use it
- * then. TALLY_OK: all that was pushed is committed; else the error that keeps one from saying so. */
+ * then. TALLY_OK: all that was pushed is committed (with TALLY_KV_SYNC, up to the last tally_kv_step: what was pushed after
+ * it is no step, and is dropped when all have left); else the error that keeps one from saying so. */
 TALLY_API int tally_kv_close(struct tally_kv *kv);
 
 /* Adds values[i * dim] to values[i * dim + dim - 1] to the gradient of keys[i]: the optimiser's steps are the server's.
