@@ -491,16 +491,28 @@ static int buffers_open(struct bench *bench)
 	return TALLY_OK;
 }
 
-static int seed_agree(struct bench *bench)
+/* Rank 0's count: other data are another sum, and who does not check makes no sums to compare. */
+static int options_agree(struct bench *bench)
 {
-	uint64_t *seed = &bench->options.seed;
+	struct bench_options *options = &bench->options;
+	uint64_t seed, is_checked = options->is_checked;
+	int result;
 
-	if (bench->options.has_seed)
-		return TALLY_OK;
-	if (getrandom(seed, sizeof(*seed), 0) != (ssize_t)sizeof(*seed))
-		*seed = now_ns();
-	*seed >>= 32; /* short enough to type */
-	return share(bench, seed);
+	if (!options->has_seed) {
+		if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+			seed = now_ns();
+		options->seed = seed >> 32; /* short enough to type */
+	}
+	seed = options->seed;
+	result = share(bench, &options->seed);
+	if (!result)
+		result = share(bench, &is_checked);
+	if (!result && options->has_seed && seed != options->seed)
+		fprintf(stderr,
+			"tally bench: rank %u: --seed %" PRIu64 ": rank 0's counts, %" PRIu64 "\n",
+			bench->rank, seed, options->seed);
+	options->is_checked = is_checked;
+	return result;
 }
 
 static int rows_run(struct bench *bench)
@@ -536,7 +548,7 @@ static int bench_run(struct bench *bench)
 	if (!result)
 		result = tally_comm_get_stats(bench->comm, &bench->report.stats);
 	if (!result)
-		result = seed_agree(bench);
+		result = options_agree(bench);
 	if (!result && bench->rank == 0)
 		report_open(&bench->report);
 	if (!result)

@@ -72,6 +72,10 @@ odd_host() { # names of hosts are any bytes, those of jobs are not
 timeline() { # a whole JSON array for each rank, with every operation in it
 	local bench=(bench allreduce --elements 10 --dtype int32 --iters 5 --warmup 0)
 	run 0 run -n 2 --timeline "$tmp/t-%r.json" -- "$tally" "${bench[@]}"
+	# ranks whose options differ: rank 0's count
+	run 0 run -n 2 -- sh -c 'exec "$0" "$@" --seed "$TALLY_RANK"' "$tally" "${bench[@]}"
+	says err "rank 1: --seed 1: rank 0's counts, 0"
+	run 0 run -n 2 -- sh -c '[ "$TALLY_RANK" = 0 ] || set -- "$@" --no-check; exec "$0" "$@"' "$tally" "${bench[@]}"
 	run 0 "${bench[@]}" --timeline "$tmp/t-alone.json"
 	for file in "$tmp"/t-{0,1,alone}.json; do
 		python3 -c 'import json, sys; assert sum(e["ph"] == "e" for e in json.load(open(sys.argv[1]))) > 5' \
