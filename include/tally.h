@@ -181,7 +181,8 @@ TALLY_API int tally_comm_init_env(struct tally_comm **comm, const struct tally_o
 typedef int (*tally_allgather_fn)(const void *send, void *recv, size_t bytes, void *ctx);
 
 /* The same, with the words of a program that has a way to talk already (MPI, a store): rank 0's job name
- * (TALLY_JOB, else one that it makes up) and aggregator (options, TALLY_AGGREGATOR) count for all; if
+ * (TALLY_JOB, else one that it makes up) and aggregator (options, TALLY_AGGREGATOR) count for all. Each such call is
+ * a job of its own, also beside others of the same name. If
  * rank 0 has no aggregator: local mode when all ranks are on one host, else TALLY_ERR_ARGUMENT. allgather is
  * called from inside this call, on all ranks twice, whatever it returns; if it stays away for long, a line at
  * WARN says so. TALLY_ERR_SYSTEM: it has failed, the text has its result; an error that one rank finds before,

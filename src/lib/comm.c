@@ -240,6 +240,18 @@ static int join(struct tally_comm *comm, bool may_interrupt)
 	return result;
 }
 
+/* Jobs of one name and two lives have two hosts. */
+static void local_job_fill(struct tally_comm *comm, const struct tally_comm *parent)
+{
+	if (parent)
+		strcpy(comm->local_job, parent->local_job);
+	else if (comm->boot.life)
+		snprintf(comm->local_job, sizeof(comm->local_job), "%016llx/%s",
+			 (unsigned long long)comm->boot.life, comm->boot.job);
+	else
+		strcpy(comm->local_job, comm->boot.job);
+}
+
 static atomic_bool is_warned; /* once in a process */
 
 int comm_open(struct tally_comm **out, const struct bootstrap *boot,
@@ -253,8 +265,8 @@ int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	if (boot->warning[0] && !atomic_exchange(&is_warned, true))
 		report_log(&comm->who, TALLY_LOG_WARN, "%s", boot->warning);
 	comm->timeline = timeline_open(&comm->who, boot->timeline, &comm->timeline_comm);
-	strcpy(comm->local_job, parent ? parent->local_job : boot->job);
-	comm->parent_life = parent ? parent->life : 0;
+	local_job_fill(comm, parent);
+	comm->join_life = parent ? parent->life : boot->life;
 	if (parent)
 		local_share(comm, parent);
 	else if (boot->is_local && boot->rank == 0)

@@ -89,8 +89,9 @@ struct tally_comm {
 	unsigned epoch;            /* of the process: a forked child has another */
 	struct timeline *timeline; /* NULL: none is wanted */
 	uint32_t timeline_comm;
-	struct local *local;                   /* local mode: the aggregator, in rank 0's process */
-	char local_job[BOOTSTRAP_JOB_MAX + 1]; /* local mode: whose rank 0 hosts it */
+	struct local *local; /* local mode: the aggregator, in rank 0's process */
+	/* Local mode: whose rank 0 hosts it, after its life if it has one. */
+	char local_job[BOOTSTRAP_JOB_MAX + 18];
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -142,9 +143,9 @@ struct tally_comm {
 		uint64_t look_ns; /* when to look again */
 	} strays;
 
-	/* What JOIN says besides; set before membership_open. Zeros: dense, no key, nobody's child. */
+	/* What JOIN says besides; set before membership_open. Zeros: dense, no key, a name is enough. */
 	uint32_t latency_slots, latency_window;
-	uint64_t parent_life;
+	uint64_t join_life; /* its parent's, or what tally_comm_init_oob's rank 0 has drawn */
 	char key[CONTROL_KEY_BYTES];
 
 	/* Requests to the background thread, under the lock. */

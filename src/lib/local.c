@@ -66,7 +66,7 @@ int local_open(struct tally_comm *comm)
 		return report_error(&comm->who, TALLY_ERR_NO_MEMORY, "local mode: out of memory");
 	local->who = comm->who;
 	options.log_arg = &local->who;
-	local_name(comm->who.job, name);
+	local_name(comm->local_job, name);
 	error = server_open(&local->server, &options);
 	if (!error) {
 		error = server_start(local->server);

@@ -111,6 +111,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&test, 0, sizeof(test));
 	test.comm.who = (struct report_who){ .job = "rings", .host = "h1", .size = 3 };
+	strcpy(test.comm.local_job, "rings");
 	test.comm.boot.init_timeout_s = 17;
 	strcpy(test.comm.key, "sesame");
 	return tally_set_log(TALLY_LOG_DEBUG, hear, NULL);

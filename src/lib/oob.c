@@ -23,7 +23,7 @@
 
 enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
-	RECORD_VERSION = 2,
+	RECORD_VERSION = 3,
 	WATCH_FIRST_S =
 		5,  /* until the first line about an allgather that stays away; then each doubles */
 	TELL_S = 5, /* for all to come and hear that this rank's second allgather has failed */
@@ -36,6 +36,7 @@ struct record {
 	uint32_t turn;  /* of the allgathers: 0, 1 */
 	int32_t result; /* what this rank has found wrong, and `text` */
 	uint32_t has_aggregator;
+	uint64_t life; /* what rank 0 has drawn; in turn 1 what each has of it */
 	char host[65];
 	char host_id[HOST_ID_BYTES]; /* the same where abstract unix sockets meet */
 	char job[BOOTSTRAP_JOB_MAX + 1];
@@ -105,15 +106,21 @@ static void watch_end(struct watch *watch)
 
 /* ---- this rank's record ---- */
 
-/* A name that no other run has, of what names of jobs are made of: hosts have any. */
-static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
+/* Never 0. */
+static uint64_t chance_draw(void)
 {
 	uint64_t chance = 0;
 
 	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
 		chance = clock_ns();
+	return chance ? chance : 1;
+}
+
+/* A name that no other run has, of what names of jobs are made of: hosts have any. */
+static void job_make(char job[BOOTSTRAP_JOB_MAX + 1], const char *host)
+{
 	snprintf(job, BOOTSTRAP_JOB_MAX + 1, "oob-%s-%ld-%016llx", host, (long)getpid(),
-		 (unsigned long long)chance);
+		 (unsigned long long)chance_draw());
 	utf8_to_word(job);
 }
 
@@ -179,7 +186,7 @@ static int records_check(struct record *all, const struct record *mine,
 		const struct record *its = &all[i];
 
 		if (its->magic != RECORD_MAGIC || its->version != RECORD_VERSION ||
-		    its->turn != mine->turn)
+		    its->turn != mine->turn || (!i && !its->life))
 			return wrong(text, TALLY_ERR_ARGUMENT,
 				     "what the allgather function gave for rank %u is not a record "
 				     "of this version of tally",
@@ -189,6 +196,12 @@ static int records_check(struct record *all, const struct record *mine,
 				     "the allgather function gave the record of rank %u of %u on "
 				     "%.64s in the place of rank %u of %u",
 				     its->rank, its->size, its->host, i, mine->size);
+		/* Or they would wait for each other in two jobs. */
+		if (mine->turn && !its->result && its->life != mine->life)
+			return wrong(text, TALLY_ERR_ARGUMENT,
+				     "the allgather function gave rank %u on %.64s and rank %u on "
+				     "%.64s two different records of rank 0",
+				     i, its->host, mine->rank, mine->host);
 	}
 	for (uint32_t i = 0; i < mine->size; i++)
 		if (all[i].result)
@@ -208,6 +221,7 @@ static int records_take(const struct record *all, struct bootstrap *boot,
 		if (strcmp(all[i].host_id, first->host_id) || strcmp(all[i].host, first->host))
 			other = &all[i];
 	strcpy(boot->job, first->job);
+	boot->life = first->life;
 	boot->is_local = !strcmp(first->aggregator, "local");
 	if (boot->is_local && other)
 		return wrong(text, TALLY_ERR_ARGUMENT,
@@ -288,6 +302,8 @@ static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn
 	result = exchange(mine, all, allgather, ctx, &said, text);
 	if (!result)
 		result = records_take(all, boot, text);
+	if (!result)
+		mine->life = boot->life;
 	*is_deaf = !result;
 	result = verdicts_exchange(mine, all, result, allgather, ctx, &said, text);
 	*is_deaf &= said != 0;
@@ -303,6 +319,8 @@ static void self_check(struct record *mine, struct bootstrap *boot, struct tally
 	char text[BOOTSTRAP_TEXT_MAX] = "";
 	const char *said = text;
 
+	/* Two groups of one launch may both take its name: each has a rank 0. */
+	mine->life = mine->rank ? 0 : chance_draw();
 	report_host(mine->host);
 	host_id_read(mine->host_id);
 	mine->result = comm_init_check(comm, whole, options, call);

@@ -238,6 +238,55 @@ static void oob__what_one_rank_is_given_wrong_is_every_ranks_error(void **state)
 	all_said(seats, TALLY_ERR_SYSTEM, "has failed: it returned 77");
 }
 
+/* What rank 0 said in an earlier run, as a store that nobody has emptied has it. */
+static uint8_t kept[RECORD_MAX];
+
+static void keep_first(uint8_t *all, size_t bytes)
+{
+	if (!meeting.calls[2])
+		memcpy(kept, all, bytes);
+}
+
+static void give_kept(uint8_t *all, size_t bytes)
+{
+	memcpy(all, kept, bytes);
+}
+
+/* What tells the runs apart. */
+static void forget_run(uint8_t *all, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (all[i] != kept[i])
+			all[i] = 0;
+}
+
+static void oob__a_record_of_another_run_is_every_ranks_error(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	setenv("TALLY_JOB", "oob-kept", 1);
+	seats_init(seats);
+	meeting.tamper = keep_first;
+	meeting.is_of_one = true;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_OK, "");
+	all_do(seats, seat_leave);
+	seats_init(seats);
+	meeting.tamper = give_kept;
+	meeting.is_of_one = true;
+	for (uint32_t rank = 0; rank < SIZE; rank++)
+		seats[rank].options.init_timeout_s = 1;
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT, "two different records of rank 0");
+	seats_init(seats);
+	meeting.tamper = forget_run;
+	meeting.is_of_one = true;
+	all_do(seats, seat_take);
+	unsetenv("TALLY_JOB");
+	all_said(seats, TALLY_ERR_ARGUMENT, "gave for rank 0 is not a record");
+}
+
 static void oob__a_callback_that_fails_is_named(void **state)
 {
 	struct seat seats[SIZE];
@@ -476,6 +525,7 @@ int main(void)
 		cmocka_unit_test(oob__a_rank_without_memory_is_every_ranks_error),
 		cmocka_unit_test(oob__any_name_of_a_host_does_for_a_job),
 		cmocka_unit_test(oob__what_one_rank_is_given_wrong_is_every_ranks_error),
+		cmocka_unit_test(oob__a_record_of_another_run_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_second_callback_that_fails_is_every_ranks_error_at_once),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),

@@ -46,12 +46,12 @@ static void join_fill(const struct tally_comm *comm, struct seat *seat)
 								   : CONTROL_DENSE,
 				       .latency_slots = comm->latency_slots,
 				       .latency_window = comm->latency_window,
-				       .life = comm->parent_life,
+				       .life = comm->join_life,
 				       .boot = self.boot,
 				       .process = self.process,
 				       .local_size = (uint16_t)comm->boot.local_size };
-	/* A part has its parent's life: its name is nobody else's. */
-	if (comm->boot.is_launched && !comm->parent_life) {
+	/* With a life its name is nobody else's. */
+	if (comm->boot.is_launched && !comm->join_life) {
 		join->is_launched = !comm->boot.is_alone;
 		join->program = self.program;
 	}

@@ -133,7 +133,7 @@ static void seats__say_who_joins(void **state)
 	join = &comm.membership->seats[0].join;
 	assert_int_equal(join->is_launched, 0);
 	assert_true(join->program != 0);
-	comm.parent_life = 99; /* a part's name is nobody else's */
+	comm.join_life = 99; /* a part's name is nobody else's */
 	comm.boot.is_alone = false;
 	assert_int_equal(open_at("127.0.0.1"), TALLY_OK);
 	join = &comm.membership->seats[0].join;

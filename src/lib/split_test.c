@@ -78,7 +78,7 @@ static void split__orders_a_color_by_keys_and_then_by_ranks(void **state)
 			snprintf(job, sizeof(job), "%s/%u.%d", seats[rank].job, 2 * (unsigned)i,
 				 cases[i].color[rank]);
 			assert_string_equal(said[rank].part->who.job, job);
-			assert_true(said[rank].part->parent_life == seats[rank].comm->life);
+			assert_true(said[rank].part->join_life == seats[rank].comm->life);
 		}
 		seats_do(seats, 2, part_leave);
 	}
