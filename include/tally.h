@@ -187,8 +187,9 @@ typedef int (*tally_allgather_fn)(const void *send, void *recv, size_t bytes, vo
  * called from inside this call, on all ranks twice, whatever it returns; if it stays away for long, a line at
  * WARN says so. TALLY_ERR_SYSTEM: it has failed, the text has its result; an error that one rank finds before,
  * be it in its arguments or in what allgather gave it first, is every rank's, and the text names the rank: but
- * for a rank, size or allgather with which it cannot be called at all. A second call that fails on one rank is TALLY_ERR_REMOTE
- * on the others, at once if all ranks live, else after 5 s. Then as tally_comm_init. */
+ * for a rank, size or allgather with which it cannot be called at all. A second call that fails on one rank, or
+ * gives it what is not the ranks' own, is TALLY_ERR_REMOTE on the others, at once if all ranks live, else after
+ * 5 s. Then as tally_comm_init. */
 TALLY_API int tally_comm_init_oob(struct tally_comm **comm, uint32_t size, uint32_t rank,
 				  tally_allgather_fn allgather, void *ctx,
 				  const struct tally_options *options);

@@ -2,8 +2,8 @@
 /*
  * oob.c - tally_comm_init_oob: one allgather of the program's own tells every rank what rank 0 is set to,
  * whether all are on one host, and what any of them finds wrong; a second one, what any of them finds wrong
- * in what the first has given it. Of a second one that fails on a rank the others hear through the job itself, which
- * that rank joins, and ends.
+ * in what the first has given it. Of a second one that fails on a rank, or gives it what is no word of the others, they
+ * hear through the job itself, which that rank joins, and ends.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -174,6 +174,7 @@ __attribute__((format(printf, 3, 4))) static int wrong(char text[BOOTSTRAP_TEXT_
 	return result;
 }
 
+/* Are these what the ranks have said? */
 static int records_check(struct record *all, const struct record *mine,
 			 char text[BOOTSTRAP_TEXT_MAX])
 {
@@ -203,6 +204,12 @@ static int records_check(struct record *all, const struct record *mine,
 				     "%.64s two different records of rank 0",
 				     i, its->host, mine->rank, mine->host);
 	}
+	return TALLY_OK;
+}
+
+static int verdicts_read(const struct record *all, const struct record *mine,
+			 char text[BOOTSTRAP_TEXT_MAX])
+{
 	for (uint32_t i = 0; i < mine->size; i++)
 		if (all[i].result)
 			return wrong(text, all[i].result, "rank %u on %.64s: %.255s", i,
@@ -241,23 +248,26 @@ static int records_take(const struct record *all, struct bootstrap *boot,
  * process may share it. */
 static struct record unread[BOOTSTRAP_SIZE_MAX];
 
-/* One allgather. A rank that has found something wrong takes part in it all the same. `all` may be NULL. *said is what
- * the function has returned. */
+/* One allgather. A rank that has found something wrong takes part in it all the same. `all` may be NULL. *is_deaf: this
+ * rank has not been given what the others say. */
 static int exchange(const struct record *mine, struct record *all, tally_allgather_fn allgather,
-		    void *ctx, int *said, char text[BOOTSTRAP_TEXT_MAX])
+		    void *ctx, bool *is_deaf, char text[BOOTSTRAP_TEXT_MAX])
 {
 	struct watch watch;
-	int result;
+	int result = TALLY_OK, said;
 
 	watch_begin(&watch, mine);
-	*said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
+	said = allgather(mine, all ? all : unread, sizeof(*mine), ctx);
 	watch_end(&watch);
-	if (*said)
+	if (said)
 		result = wrong(text, TALLY_ERR_SYSTEM,
 			       "the allgather function of rank %u on %s has failed: it returned %d",
-			       mine->rank, mine->host, *said);
-	else
-		result = all ? records_check(all, mine, text) : TALLY_OK;
+			       mine->rank, mine->host, said);
+	else if (all)
+		result = records_check(all, mine, text);
+	*is_deaf = result != TALLY_OK;
+	if (!result && all)
+		result = verdicts_read(all, mine, text);
 	if (!result && mine->result)
 		result = wrong(text, mine->result, "rank %u on %s: %s", mine->rank, mine->host,
 			       mine->text);
@@ -266,7 +276,7 @@ static int exchange(const struct record *mine, struct record *all, tally_allgath
 
 /* What this rank was given was wrong: the others, who were given what is right, would wait for it. */
 static int verdicts_exchange(struct record *mine, struct record *all, int result,
-			     tally_allgather_fn allgather, void *ctx, int *said,
+			     tally_allgather_fn allgather, void *ctx, bool *is_deaf,
 			     char text[BOOTSTRAP_TEXT_MAX])
 {
 	char first[BOOTSTRAP_TEXT_MAX];
@@ -280,33 +290,34 @@ static int verdicts_exchange(struct record *mine, struct record *all, int result
 	}
 	if (all)
 		memset(all, 0, mine->size * sizeof(*all));
-	second = exchange(mine, all, allgather, ctx, said, text);
+	second = exchange(mine, all, allgather, ctx, is_deaf, text);
 	if (!result)
 		return second;
 	strcpy(text, first); /* it knows best what it has found */
 	return result;
 }
 
-/* *is_deaf: all was well, but that this rank's second allgather has failed. The others' may have told them so. */
+/* *is_deaf: all was well, until this rank's second allgather: the others' may have told them so. */
 static int agree(struct record *mine, struct bootstrap *boot, tally_allgather_fn allgather,
 		 void *ctx, bool *is_deaf, char text[BOOTSTRAP_TEXT_MAX])
 {
 	struct record *all = calloc(mine->size, sizeof(*all));
-	int result, said;
+	bool is_well;
+	int result;
 
 	if (!all && !mine->result) {
 		mine->result = TALLY_ERR_NO_MEMORY;
 		strcpy(mine->text, "out of memory for what the ranks say");
 	}
 	*text = '\0';
-	result = exchange(mine, all, allgather, ctx, &said, text);
+	result = exchange(mine, all, allgather, ctx, is_deaf, text);
 	if (!result)
 		result = records_take(all, boot, text);
 	if (!result)
 		mine->life = boot->life;
-	*is_deaf = !result;
-	result = verdicts_exchange(mine, all, result, allgather, ctx, &said, text);
-	*is_deaf &= said != 0;
+	is_well = !result;
+	result = verdicts_exchange(mine, all, result, allgather, ctx, is_deaf, text);
+	*is_deaf &= is_well;
 	free(all);
 	return result;
 }
@@ -334,7 +345,7 @@ static void self_check(struct record *mine, struct bootstrap *boot, struct tally
 		snprintf(mine->text, sizeof(mine->text), "%.255s", said);
 }
 
-/* Its second allgather has failed here, and where it has not they wait for this rank in the job: which is ended there,
+/* The second allgather is of no use here, and where it is they wait for this rank in the job: which is ended there,
  * with the text. If not all come, all are told who is missing, soon. */
 static void others_tell(const struct bootstrap *boot, const struct tally_options *options,
 			const char *text)

@@ -26,7 +26,8 @@ static struct {
 	pthread_barrier_t barrier;
 	uint8_t records[SIZE][RECORD_MAX];
 	void (*tamper)(uint8_t *all, size_t bytes); /* with what everybody gets */
-	bool is_of_one;                             /* with what rank 2 alone gets */
+	bool is_of_one;                             /* with what rank 2 alone gets, in one call */
+	uint32_t tamper_idx;                        /* from this of its calls on */
 	uint32_t calls[SIZE];
 	int fails[SIZE];    /* what a rank's callback returns */
 	uint32_t fails_idx; /* in this of its calls */
@@ -43,6 +44,13 @@ struct seat {
 	bool is_good;
 };
 
+static bool is_tampered(uint32_t rank)
+{
+	if (!meeting.is_of_one)
+		return meeting.calls[rank] >= meeting.tamper_idx;
+	return rank == 2 && meeting.calls[rank] == meeting.tamper_idx;
+}
+
 static int allgather(const void *send, void *recv, size_t bytes, void *ctx)
 {
 	struct seat *seat = ctx;
@@ -54,7 +62,7 @@ static int allgather(const void *send, void *recv, size_t bytes, void *ctx)
 	pthread_barrier_wait(&meeting.barrier);
 	for (uint32_t rank = 0; rank < SIZE; rank++)
 		memcpy((uint8_t *)recv + rank * bytes, meeting.records[rank], bytes);
-	if (meeting.tamper && (!meeting.is_of_one || (seat->rank == 2 && !meeting.calls[2])))
+	if (meeting.tamper && is_tampered(seat->rank))
 		meeting.tamper(recv, bytes);
 	pthread_barrier_wait(&meeting.barrier);
 	return meeting.calls[seat->rank]++ == meeting.fails_idx ? meeting.fails[seat->rank] : 0;
@@ -341,6 +349,46 @@ static void oob__a_second_callback_that_fails_is_every_ranks_error_at_once(void 
 	}
 }
 
+static void oob__what_one_rank_is_given_wrong_at_last_is_every_ranks_error_at_once(void **state)
+{
+	static void (*const tampers[])(uint8_t *, size_t) = { swap_two, forget_one, give_garbage,
+							      give_nothing };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tampers) / sizeof(tampers[0]); i++) {
+		struct seat seats[SIZE];
+		time_t begun = time(NULL);
+
+		seats_init(seats);
+		meeting.tamper = tampers[i];
+		meeting.is_of_one = true;
+		meeting.tamper_idx = 1;
+		all_do(seats, seat_take);
+		assert_true(time(NULL) - begun < 4);
+		for (uint32_t rank = 0; rank < SIZE; rank++) {
+			assert_int_equal(seats[rank].result,
+					 rank == 2 ? TALLY_ERR_ARGUMENT : TALLY_ERR_REMOTE);
+			assert_non_null(strstr(seats[rank].text, "the allgather function gave"));
+			assert_true(rank == 2 || strstr(seats[rank].text, "rank 2 on "));
+		}
+	}
+}
+
+/* What all are given wrong all know: nobody waits for anybody. */
+static void oob__what_all_are_given_wrong_at_last_is_every_ranks_error_at_once(void **state)
+{
+	struct seat seats[SIZE];
+	time_t begun = time(NULL);
+
+	(void)state;
+	seats_init(seats);
+	meeting.tamper = forget_one;
+	meeting.tamper_idx = 1;
+	all_do(seats, seat_take);
+	assert_true(time(NULL) - begun < 4);
+	all_said(seats, TALLY_ERR_ARGUMENT, "gave for rank 2");
+}
+
 /* In this thread, for what all ranks say. */
 static _Thread_local bool is_out_of_memory;
 
@@ -528,6 +576,10 @@ int main(void)
 		cmocka_unit_test(oob__a_record_of_another_run_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
 		cmocka_unit_test(oob__a_second_callback_that_fails_is_every_ranks_error_at_once),
+		cmocka_unit_test(
+			oob__what_one_rank_is_given_wrong_at_last_is_every_ranks_error_at_once),
+		cmocka_unit_test(
+			oob__what_all_are_given_wrong_at_last_is_every_ranks_error_at_once),
 		cmocka_unit_test(oob__a_callback_that_stays_away_is_named),
 		cmocka_unit_test(split__makes_parts_that_outlive_what_they_were_split_off),
 		cmocka_unit_test(split__refuses_an_aggregator_of_its_own),
