@@ -7,16 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "lib/background.h"
 #include "lib/config.h"
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/operation.h"
 #include "lib/present.h"
+#include "util/utf8.h"
 
 enum {
 	LAST_WORDS_MS = 1000, /* who lives reads them in this time; nobody waits for the others */
 	LAST_WORDS_INIT_MS = 250, /* ... when nothing had begun */
+	CHARACTER_BYTES_MAX = 4,  /* of UTF-8 */
 };
 
 /* ---- locks and checks ---- */
@@ -84,11 +87,13 @@ int result_of_cause(enum control_cause cause)
 	return (unsigned)cause < CONTROL_CAUSE_END ? results[cause] : TALLY_ERR_INTERNAL;
 }
 
-/* Where this rank was when it broke. */
+/* Where this rank was when it broke. Names of operations, jobs and hosts are whatever bytes they are: none may end
+ * the line, and what is cut off ends between two characters. */
 static void error_text_make(struct tally_comm *comm, const char *text)
 {
 	const struct tally_work *oldest = comm->outstanding.first;
 	char what[96], at[256] = "", last[48] = "none";
+	char whole[sizeof(comm->error_text) + CHARACTER_BYTES_MAX];
 
 	if (oldest)
 		snprintf(at, sizeof(at), "; waiting for operation #%llu, %s%s%s%s",
@@ -98,13 +103,13 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 	if (comm->last_complete)
 		snprintf(last, sizeof(last), "#%llu", (unsigned long long)comm->last_complete - 1);
 	if (comm->state == COMM_JOINING)
-		snprintf(comm->error_text, sizeof(comm->error_text),
-			 "%s (rank %u of %u on %s, job %s)", text, comm->who.rank, comm->who.size,
-			 comm->who.host, comm->who.job);
+		snprintf(whole, sizeof(whole), "%s (rank %u of %u on %s, job %s)", text,
+			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job);
 	else
-		snprintf(comm->error_text, sizeof(comm->error_text),
+		snprintf(whole, sizeof(whole),
 			 "%s (rank %u of %u on %s, job %s%s; last complete operation: %s)", text,
 			 comm->who.rank, comm->who.size, comm->who.host, comm->who.job, at, last);
+	text_clean(utf8_copy(comm->error_text, sizeof(comm->error_text), whole));
 }
 
 /* R-CT-19: nothing succeeds from now on. */

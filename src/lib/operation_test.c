@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operation_test.c - operations on their way, for the other rank has not called them: until when, and what is lent. */
+/* operation_test.c - operations on their way, for the other rank has not called them: until when, what is lent, and
+ * what they are called. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -376,6 +377,44 @@ static void interrupted__call_is_one_threads(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
+/* ---- names: bytes of the program's, and part of what is said ---- */
+
+static void name__is_said_in_one_line_of_whole_characters(void **state)
+{
+	/* The second ends with the first byte of a character. */
+	static const char *const names[][2] = {
+		{ "loss\n12:00 tally error \"\xff\x1b[2J", "\"loss?12:00 tally error \"??[2J\"" },
+		{ "12345678901234567890123456789012345678901234567890123456789012\xc3",
+		  "\"12345678901234567890123456789012345678901234567890123456789012?\"" },
+		{ "gr\xc3\xb6\xc3\x9f"
+		  "e",
+		  "\"gr\xc3\xb6\xc3\x9f"
+		  "e\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+		struct seat seats[2] = { 0 };
+		struct tally_work *work;
+		const char *said;
+		int32_t x = -7;
+
+		seats_open(seats, 2);
+		options.name = names[i][0];
+		assert_int_equal(tally_iallreduce(&x, &x, 1, TALLY_INT32, TALLY_SUM, seats[0].comm,
+						  &options, &work),
+				 TALLY_OK);
+		assert_int_equal(tally_comm_abort(seats[0].comm), TALLY_OK);
+		assert_int_equal(tally_wait(&work, -1), TALLY_ERR_ABORTED);
+		said = tally_get_last_error(seats[0].comm);
+		assert_null(strpbrk(said, "\n\x1b"));
+		if (!strstr(said, names[i][1]))
+			fail_msg("no %s in: %s", names[i][1], said);
+		seats_do(seats, 2, seat_leave);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +425,7 @@ int main(void)
 		cmocka_unit_test(interrupted__call_goes_on_with_the_same_arguments_and_no_others),
 		cmocka_unit_test(interrupted__nothing_and_barriers_are_calls_too),
 		cmocka_unit_test(interrupted__call_is_one_threads),
+		cmocka_unit_test(name__is_said_in_one_line_of_whole_characters),
 	};
 
 	alarm(LIMIT_S);
