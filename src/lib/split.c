@@ -168,7 +168,8 @@ int tally_comm_split(struct tally_comm *comm, int color, int key,
 	}
 	/* When this returns all parts have started: the aggregator in rank 0's process may know it. */
 	ended = operation_run(comm, &barrier, NULL);
-	if (!result && ended) {
+	/* An abort of this rank's own has reached the part as another rank's. */
+	if (ended && (!result || ended == TALLY_ERR_ABORTED)) {
 		(void)tally_comm_abort(part ? part : comm);
 		tally_comm_destroy(part);
 		result = ended;

@@ -202,6 +202,50 @@ static void split__of_a_long_name_has_a_name_of_its_own(void **state)
 	assert_string_not_equal(names[0], names[1]);
 }
 
+/* As rank 1's half of a split into color 3, which then stays away from the part. */
+static void colors_bring(struct tally_comm *comm)
+{
+	struct tally_op_options options = TALLY_OP_OPTIONS_INIT;
+	int32_t all[8] = { [4] = 0, 3, 0xffff, 0xfff9 }; /* its key is -7 */
+	struct tally_work *work;
+
+	options.name = "tally_comm_split";
+	assert_int_equal(tally_iallreduce(all, all, 8, TALLY_INT32, TALLY_SUM, comm, &options,
+					  &work),
+			 TALLY_OK);
+	assert_int_equal(tally_wait(&work, -1), TALLY_OK);
+	assert_int_equal(all[1], 3);
+}
+
+static uint64_t completed(struct tally_comm *comm)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	assert_int_equal(tally_comm_get_stats(comm, &stats), TALLY_OK);
+	return stats.operations;
+}
+
+static void split__of_an_aborted_parent_is_aborted_while_its_part_gathers(void **state)
+{
+	struct seat seats[2] = { 0 };
+	pthread_t thread;
+
+	(void)state;
+	seats_open(seats, 2);
+	said[0].color = 3;
+	said[0].key = 5;
+	assert_int_equal(pthread_create(&thread, NULL, seat_split, &seats[0]), 0);
+	colors_bring(seats[1].comm);
+	while (!completed(seats[0].comm)) /* from then on it waits for the part */
+		usleep(1000);
+	assert_int_equal(tally_comm_abort(seats[0].comm), TALLY_OK);
+	pthread_join(thread, NULL);
+	assert_int_equal(said[0].result, TALLY_ERR_ABORTED);
+	assert_null(said[0].part);
+	assert_int_equal(tally_barrier(seats[1].comm), TALLY_ERR_REMOTE);
+	seats_do(seats, 2, seat_leave);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +253,7 @@ int main(void)
 		cmocka_unit_test(split__of_which_nothing_is_said_has_what_its_parent_has),
 		cmocka_unit_test(split__options_that_no_part_has_are_named),
 		cmocka_unit_test(split__of_a_long_name_has_a_name_of_its_own),
+		cmocka_unit_test(split__of_an_aborted_parent_is_aborted_while_its_part_gathers),
 	};
 
 	alarm(LIMIT_S);
