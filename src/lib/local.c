@@ -38,14 +38,16 @@ void local_name(const char *job, char name[LOCAL_NAME_BYTES])
 static void server_says(void *arg, enum server_level level, const struct server_about *about,
 			const char *line)
 {
-	/* Every rank says itself how the job goes: the aggregator's view is for those who look closer. */
+	/* Every rank says itself how the job goes: the aggregator's view is for those who look closer. But who waits
+	 * for one another, and is not ended, hears nothing of it. */
 	static const int levels[] = { [SERVER_ERROR] = TALLY_LOG_ERROR,
 				      [SERVER_WARN] = TALLY_LOG_DEBUG,
 				      [SERVER_INFO] = TALLY_LOG_DEBUG,
 				      [SERVER_DEBUG] = TALLY_LOG_DEBUG };
+	bool is_crossed = level == SERVER_WARN && strstr(line, SERVER_CROSSED_TEXT);
 
 	(void)about; /* arg is */
-	report_log(arg, levels[level], "aggregator: %s", line);
+	report_log(arg, is_crossed ? TALLY_LOG_WARN : levels[level], "aggregator: %s", line);
 }
 
 int local_open(struct tally_comm *comm)

@@ -210,6 +210,24 @@ static void aggregator__has_its_errors_alone_heard(void **state)
 	local_close(&test.comm, 0);
 }
 
+/* They are not ended, and so nothing else is said anywhere. */
+static void aggregator__has_it_heard_that_ranks_wait_for_one_another(void **state)
+{
+	static const char *const line = "job rings: " SERVER_CROSSED_TEXT "its ranks wait";
+	struct server_about about = { .job = "rings", .rank = SERVER_RANK_NONE };
+
+	(void)state;
+	open_one();
+	test.options.log(test.options.log_arg, SERVER_WARN, &about, line);
+	assert_int_equal(test.lines, 1);
+	assert_int_equal(test.level, TALLY_LOG_WARN);
+	assert_non_null(strstr(test.line, "aggregator: job rings: TALLY_CROSSED=warn: its ranks"));
+	test.options.log(test.options.log_arg, SERVER_DEBUG, &about, line);
+	assert_int_equal(test.lines, 2);
+	assert_int_equal(test.level, TALLY_LOG_DEBUG);
+	local_close(&test.comm, 0);
+}
+
 static void aggregator__that_cannot_begin_is_an_error(void **state)
 {
 	char name[LOCAL_NAME_BYTES], words[256];
@@ -313,6 +331,7 @@ int main(void)
 		T(name__has_the_user_and_the_job_or_its_hash),
 		T(aggregator__has_what_its_rank_was_given),
 		T(aggregator__has_its_errors_alone_heard),
+		T(aggregator__has_it_heard_that_ranks_wait_for_one_another),
 		T(aggregator__that_cannot_begin_is_an_error),
 		T(aggregator__ends_with_its_last_communicator),
 		T(wait__asks_the_program_whether_to_go_on),

@@ -133,7 +133,7 @@ static void cycle_end(struct server *server)
 
 		if (server->crossed.told != server->crossed.cycle.token)
 			server_say_job(server, SERVER_WARN, name, SERVER_RANK_NONE,
-				       "job %s: TALLY_CROSSED=warn: %s", name, text);
+				       "job %s: " SERVER_CROSSED_TEXT "%s", name, text);
 		server->crossed.told = server->crossed.cycle.token;
 		return;
 	}

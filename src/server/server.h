@@ -36,6 +36,10 @@ struct server_about {
 };
 #define SERVER_RANK_NONE UINT32_MAX
 
+/* What a line at SERVER_WARN begins with, behind its job, that tells of ranks which wait for one another and are not
+ * ended: nobody else hears of it. */
+#define SERVER_CROSSED_TEXT "TALLY_CROSSED=warn: "
+
 /* One line without its newline, from the thread of server_run, server_open or server_close. */
 typedef void server_log(void *arg, enum server_level level, const struct server_about *about,
 			const char *line);
