@@ -13,9 +13,10 @@
 #include "util/commit.h"
 
 enum {
-	TRY_MS = 3000,     /* one attempt to connect */
-	ABSENT_S = 5,      /* of attempts, until the first and only line about them */
-	MESSAGES = 64,     /* in one turn */
+	TRY_MS = 3000,   /* one attempt to connect */
+	ABSENT_S = 5,    /* of attempts, until the first and only line about them */
+	LATE_MS = 30000, /* of an operation that not all have called, until the only line at WARN */
+	MESSAGES = 64,   /* in one turn */
 	WHERE_BYTES = 512, /* of a text, about aggregators */
 };
 
@@ -282,9 +283,20 @@ static bool action_do(struct tally_comm *comm, struct seat *seat, struct codec *
 	return false;
 }
 
-/* Somebody is late: kept for whoever asks. */
+/* Numbers grow: of an operation that others have followed nothing new is to be said. */
+static bool is_late_due(struct membership *membership, const struct control_waiting *said)
+{
+	if (!said->missing_count || said->waited_ms < LATE_MS ||
+	    said->number < membership->late_next)
+		return false;
+	membership->late_next = said->number + 1;
+	return true;
+}
+
+/* Somebody is late: kept for whoever asks. A rank that never calls is no failure, and nothing else tells of it. */
 static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 {
+	int level = is_late_due(comm->membership, said) ? TALLY_LOG_WARN : TALLY_LOG_DEBUG;
 	char text[CONTROL_TEXT_BYTES];
 
 	text_copy(text, sizeof(text), said->text); /* from elsewhere: one line, and no escapes */
@@ -292,7 +304,7 @@ static void waiting(struct tally_comm *comm, const struct control_waiting *said)
 	comm->late = *said;
 	memcpy(comm->late.text, text, sizeof(text));
 	comm_unlock(comm);
-	report_log(&comm->who, TALLY_LOG_DEBUG, "%s", text);
+	report_log(&comm->who, level, "%s", text);
 }
 
 /* Trying goes on: an aggregator may start after its job. */

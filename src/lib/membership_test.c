@@ -262,6 +262,41 @@ static void waiting__is_kept_and_said_in_one_line(void **state)
 	heard(TALLY_LOG_DEBUG, "rank?3");
 }
 
+/* Whichever aggregator says it, and as soon as one says so long a time. */
+static void waiting__for_30_s_is_a_warning_once_an_operation(void **state)
+{
+	static const struct {
+		uint32_t seat, number, waited_ms, missing_count;
+		int level;
+	} cases[] = {
+		{ 0, 7, 29999, 2, TALLY_LOG_DEBUG }, { 1, 7, 30000, 2, TALLY_LOG_WARN },
+		{ 0, 7, 30001, 2, TALLY_LOG_DEBUG }, { 1, 7, 99000, 1, TALLY_LOG_DEBUG },
+		{ 0, 8, 30000, 0, TALLY_LOG_DEBUG }, /* all have called it */
+		{ 0, 8, 45000, 1, TALLY_LOG_WARN },  { 1, 7, 99999, 1, TALLY_LOG_DEBUG },
+		{ 1, 9, 70000, 1, TALLY_LOG_WARN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct control_message message = {
+			.type = CONTROL_WAITING,
+			.waiting = { .number = cases[i].number,
+				     .waited_ms = cases[i].waited_ms,
+				     .missing_count = (uint16_t)cases[i].missing_count }
+		};
+		struct member_event event = { .type = MEMBER_MESSAGE,
+					      .now_ns = begin_ns,
+					      .message = &message };
+
+		snprintf(message.waiting.text, sizeof(message.waiting.text),
+			 "operation %u waits for rank 3 on h3", cases[i].number);
+		answer(cases[i].seat)->has_waiting = true;
+		membership_do(&test.comm, seat(cases[i].seat), &test.codec, &event);
+		assert_int_equal(test.log_lines, i + 1);
+		heard(cases[i].level, message.waiting.text);
+	}
+}
+
 /* ---- START ---- */
 
 static const struct control_member started[] = { { .pid = 31, .rank = 3, .host = "h3" },
@@ -519,6 +554,7 @@ int main(void)
 		T(hello__goes_to_the_endpoint_unless_somebody_drives_it),
 		T(progress__is_a_warning_if_it_says_what_to_set),
 		T(waiting__is_kept_and_said_in_one_line),
+		T(waiting__for_30_s_is_a_warning_once_an_operation),
 		T(start__of_all_begins_with_the_least_lanes),
 		T(start__that_cannot_be_is_an_error),
 		T(start__without_memory_for_the_members_is_an_error),

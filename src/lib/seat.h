@@ -59,6 +59,7 @@ struct membership {
 	struct patience patience;
 	struct expiry expiry;
 	uint64_t look_ns;
+	uint64_t late_next; /* of operations from here on no WAITING was said at WARN */
 };
 
 void seat_drop(struct seat *seat);
