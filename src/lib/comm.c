@@ -24,10 +24,11 @@ enum {
 
 /* ---- locks and checks ---- */
 
-/* Lock held. What tally_comm_abort has asked for. */
+/* Lock held. What tally_comm_abort has asked for. A rank that has left has nothing to end, unless it hosts the
+ * aggregator and waits for the others. */
 static void abort_do(struct tally_comm *comm)
 {
-	if (comm->state != COMM_LEFT && !atomic_load(&comm->error)) {
+	if ((comm->state != COMM_LEFT || local_stop(comm)) && !atomic_load(&comm->error)) {
 		comm->wants_abort = true;
 		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
 		background_kick();
@@ -49,6 +50,15 @@ void comm_lock(struct tally_comm *comm)
 void comm_unlock(struct tally_comm *comm)
 {
 	pthread_mutex_unlock(&comm->lock);
+}
+
+int comm_error(struct tally_comm *comm)
+{
+	if (atomic_load(&comm->is_abort_asked)) {
+		comm_lock(comm);
+		comm_unlock(comm);
+	}
+	return atomic_load(&comm->error);
 }
 
 bool comm_is_forked(const struct tally_comm *comm)
@@ -456,14 +466,17 @@ static int finalize(struct tally_comm *comm, bool may_interrupt)
 	comm_unlock(comm);
 	if (result)
 		return result;
-	if (may_interrupt && !local_wait(comm)) {
+	if (!local_wait(comm, may_interrupt)) {
 		comm_lock(comm);
 		comm->is_finalize_interrupted = true;
 		comm_unlock(comm);
 		return TALLY_INTERRUPTED;
 	}
-	comm_say_end(comm);
 	local_close(comm, UINT32_MAX);
+	result = comm_error(comm);
+	if (result)
+		return report_again(result, comm->error_text);
+	comm_say_end(comm);
 	return TALLY_OK;
 }
 
@@ -486,17 +499,6 @@ int tally_comm_abort(struct tally_comm *comm)
 	background_kick();
 	errno = before;
 	return TALLY_OK;
-}
-
-/* This thread's own questions are answered as if it were done. */
-static void abort_settle(const struct tally_comm *comm)
-{
-	struct tally_comm *own = (struct tally_comm *)(uintptr_t)comm;
-
-	if (!atomic_load(&comm->is_abort_asked))
-		return;
-	comm_lock(own);
-	comm_unlock(own);
 }
 
 void tally_comm_destroy(struct tally_comm *comm)
@@ -544,14 +546,14 @@ int tally_comm_get_async_error(struct tally_comm *comm)
 
 	if (result)
 		return result;
-	abort_settle(comm);
-	return atomic_load(&comm->error);
+	return comm_error(comm);
 }
 
 const char *tally_get_last_error(const struct tally_comm *comm)
 {
+	/* This thread's own questions are answered as if it were done. */
 	if (comm && !comm_is_forked(comm))
-		abort_settle(comm);
+		(void)comm_error((struct tally_comm *)(uintptr_t)comm);
 	if (comm && atomic_load(&comm->error))
 		return comm->error_text;
 	return report_last();

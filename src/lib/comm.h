@@ -165,6 +165,8 @@ struct tally_comm {
 
 void comm_lock(struct tally_comm *comm);
 void comm_unlock(struct tally_comm *comm);
+/* What has broken it, an abort that was only asked for included; TALLY_OK. No lock held. */
+int comm_error(struct tally_comm *comm);
 /* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
 int comm_check(const struct tally_comm *comm, const char *call);
 /* What this rank has sent, and how much of it again: it has left. dump.c. */

@@ -101,24 +101,38 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent)
 		atomic_fetch_add(&comm->local->users, 1);
 }
 
-bool local_wait(struct tally_comm *comm)
+bool local_wait(struct tally_comm *comm, bool may_interrupt)
 {
 	struct local *local = comm->local;
 
-	if (!local || !comm->interrupted || atomic_load(&local->users) > 1)
+	if (!local || atomic_load(&local->users) > 1)
 		return true;
 	server_drain(local->server);
-	while (!server_wait(local->server, ASK_MS))
-		if (progress_is_interrupted(comm))
+	while (!server_wait(local->server, ASK_MS)) {
+		if (comm_error(comm)) /* local_stop */
+			return true;
+		if (may_interrupt && comm->interrupted && progress_is_interrupted(comm))
 			return false;
+	}
+	return true;
+}
+
+bool local_stop(struct tally_comm *comm)
+{
+	if (!comm->local || atomic_load(&comm->local->users) > 1)
+		return false;
+	server_stop(comm->local->server);
 	return true;
 }
 
 void local_close(struct tally_comm *comm, uint32_t timeout_ms)
 {
-	struct local *local = comm->local;
+	struct local *local;
 
+	comm_lock(comm); /* local_stop looks at it */
+	local = comm->local;
 	comm->local = NULL;
+	comm_unlock(comm);
 	if (!local || atomic_fetch_sub(&local->users, 1) > 1)
 		return;
 	server_drain(local->server);

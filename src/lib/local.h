@@ -18,9 +18,12 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent);
 /* The last of this process's communicators there waits until the others have left, at most timeout_ms
  * (UINT32_MAX: no limit), and ends it. */
 void local_close(struct tally_comm *comm, uint32_t timeout_ms);
-/* As local_close without a limit, but asks the program meanwhile whether to go on. False: it is to end, and nothing
- * has changed. */
-bool local_wait(struct tally_comm *comm);
+/* As local_close without a limit, but what waits can be ended: by tally_comm_abort, whose error comm then has, and, if
+ * may_interrupt, by the program, which is asked meanwhile whether to go on. False: it is to end, and nothing has
+ * changed. No lock held, as for local_close. */
+bool local_wait(struct tally_comm *comm, bool may_interrupt);
+/* Ends it at once for the others as well, who are told; false: comm has none, or not alone. Lock held. */
+bool local_stop(struct tally_comm *comm);
 /* After fork, in the child. */
 void local_forget(const struct tally_comm *comm);
 

@@ -22,7 +22,8 @@ static struct {
 	uint32_t asked_left; /* and the program wants to go on so often */
 	struct server_options options;
 	char name[LOCAL_NAME_BYTES];
-	uint32_t opens, starts, closes, drains, waits, asks, forgets;
+	uint32_t error_left; /* the communicator is broken after so many waits; 0: never */
+	uint32_t opens, starts, closes, drains, stops, waits, asks, forgets;
 	uint32_t timeout_ms; /* of the last wait */
 	uint32_t level, lines;
 	char line[512];
@@ -37,6 +38,7 @@ int __wrap_server_open(struct server **server, const struct server_options *opti
 int __wrap_server_start(struct server *server);
 void __wrap_server_drain(struct server *server);
 bool __wrap_server_wait(struct server *server, uint32_t timeout_ms);
+void __wrap_server_stop(struct server *server);
 void __wrap_server_close(struct server *server);
 void __wrap_server_forget(const struct server *server);
 bool __wrap_progress_is_interrupted(struct tally_comm *comm);
@@ -71,7 +73,15 @@ bool __wrap_server_wait(struct server *server, uint32_t timeout_ms)
 	assert_ptr_equal(server, aggregator());
 	test.waits++;
 	test.timeout_ms = timeout_ms;
+	if (test.error_left && !--test.error_left)
+		atomic_store(&test.comm.error, TALLY_ERR_ABORTED);
 	return !test.waits_left || !test.waits_left--;
+}
+
+void __wrap_server_stop(struct server *server)
+{
+	assert_ptr_equal(server, aggregator());
+	test.stops++;
 }
 
 void __wrap_server_close(struct server *server)
@@ -285,17 +295,16 @@ static int never(void *ctx)
 static void wait__asks_the_program_whether_to_go_on(void **state)
 {
 	(void)state;
-	assert_true(local_wait(&test.comm)); /* there is no aggregator */
+	assert_true(local_wait(&test.comm, true)); /* there is no aggregator */
 	open_one();
-	assert_true(local_wait(&test.comm)); /* nobody would interrupt it: close waits */
 	test.comm.interrupted = never;
 	local_share(&test.part, &test.comm);
-	assert_true(local_wait(&test.comm)); /* it is not the last */
+	assert_true(local_wait(&test.comm, true)); /* it is not the last */
 	local_close(&test.part, 1);
 	assert_int_equal(test.waits + test.drains, 0);
 	test.waits_left = 5;
 	test.asked_left = 3;
-	assert_false(local_wait(&test.comm));
+	assert_false(local_wait(&test.comm, true));
 	assert_int_equal(test.waits, 3);
 	assert_int_equal(test.asks, 3);
 	assert_int_equal(test.timeout_ms, 50);
@@ -303,9 +312,43 @@ static void wait__asks_the_program_whether_to_go_on(void **state)
 	assert_int_equal(test.closes, 0);
 	assert_non_null(test.comm.local); /* nothing has changed */
 	test.asked_left = 9;
-	assert_true(local_wait(&test.comm));
+	assert_true(local_wait(&test.comm, true));
 	assert_int_equal(test.waits, 6);
 	assert_int_equal(test.asks, 5);
+	local_close(&test.comm, 1);
+	assert_int_equal(test.closes, 1);
+}
+
+/* Nobody is asked who does not want to be, but what breaks the communicator ends the wait. */
+static void wait__ends_when_the_communicator_is_broken(void **state)
+{
+	(void)state;
+	open_one();
+	for (int may_interrupt = 0; may_interrupt < 2; may_interrupt++) {
+		test.comm.interrupted = may_interrupt ? NULL : never;
+		atomic_store(&test.comm.error, TALLY_OK);
+		test.waits = 0;
+		test.waits_left = 9;
+		test.error_left = 4;
+		assert_true(local_wait(&test.comm, may_interrupt));
+		assert_int_equal(test.waits, 4);
+		assert_int_equal(test.timeout_ms, 50);
+	}
+	assert_int_equal(test.asks, 0);
+	local_close(&test.comm, 1);
+}
+
+static void stop__is_the_last_communicators(void **state)
+{
+	(void)state;
+	assert_false(local_stop(&test.comm)); /* there is no aggregator */
+	open_one();
+	local_share(&test.part, &test.comm);
+	assert_false(local_stop(&test.comm));
+	local_close(&test.part, 1);
+	assert_int_equal(test.stops, 0);
+	assert_true(local_stop(&test.comm));
+	assert_int_equal(test.stops, 1);
 	local_close(&test.comm, 1);
 	assert_int_equal(test.closes, 1);
 }
@@ -335,6 +378,8 @@ int main(void)
 		T(aggregator__that_cannot_begin_is_an_error),
 		T(aggregator__ends_with_its_last_communicator),
 		T(wait__asks_the_program_whether_to_go_on),
+		T(wait__ends_when_the_communicator_is_broken),
+		T(stop__is_the_last_communicators),
 		T(forget__is_once_in_a_child),
 #undef T
 	};
