@@ -51,7 +51,7 @@ enum kv_type {
 	KV_PULL,    /* worker: values of these keys, please */
 	KV_PULLED,  /* server: here they are */
 	KV_BARRIER, /* worker: I have come; server: all have */
-	KV_LEAVE,   /* worker: goodbye */
+	KV_LEAVE,   /* worker: goodbye; server: it is on the disk that you have left */
 	KV_ERROR,   /* server: no, and why */
 	KV_ALIVE,   /* both: nothing, but silence means something */
 	KV_REPORT,  /* worker: what I had been told is in, before you were restarted (R-SP-34) */

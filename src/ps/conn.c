@@ -134,28 +134,47 @@ void ps_conn_say(struct ps_conn *conn, const struct kv_message *message)
 	put(conn, &conn->out, message);
 }
 
+/* Of what `held` has from `before` on. */
+static void gate_add(struct ps_conn *conn, const struct ps_table *table, size_t before)
+{
+	conn->gate[conn->gate_count++] = (struct ps_gate){ .table = table,
+							   .position = ps_table_position(table),
+							   .bytes = conn->held.count - before };
+}
+
+static bool gate_reserve(struct ps_conn *conn)
+{
+	uint32_t room = conn->gate_room ? 2 * conn->gate_room : 16;
+	struct ps_gate *more;
+
+	if (conn->gate_count < conn->gate_room)
+		return true;
+	more = realloc(conn->gate, room * sizeof(*more));
+	if (!more) {
+		conn->is_gone = true;
+		return false;
+	}
+	conn->gate = more;
+	conn->gate_room = room;
+	return true;
+}
+
 void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
 		  const struct kv_message *message)
 {
 	size_t before = conn->held.count;
 
-	if (conn->gate_count == conn->gate_room) {
-		uint32_t room = conn->gate_room ? 2 * conn->gate_room : 16;
-		struct ps_gate *more = realloc(conn->gate, room * sizeof(*more));
-
-		if (!more) {
-			conn->is_gone = true;
-			return;
-		}
-		conn->gate = more;
-		conn->gate_room = room;
-	}
-	put(conn, &conn->held, message);
-	if (conn->is_gone)
+	if (!gate_reserve(conn))
 		return;
-	conn->gate[conn->gate_count++] = (struct ps_gate){ .table = table,
-							   .position = ps_table_position(table),
-							   .bytes = conn->held.count - before };
+	put(conn, &conn->held, message);
+	if (!conn->is_gone)
+		gate_add(conn, table, before);
+}
+
+void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table)
+{
+	if (gate_reserve(conn))
+		gate_add(conn, table, conn->held.count);
 }
 
 static void compact(struct bytes *bytes, size_t *at)

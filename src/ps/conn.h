@@ -40,7 +40,7 @@ struct ps_conn {
 	int fd;
 	bool is_welcome, is_ending; /* HELLO was taken; it is closed once `out` is empty */
 	bool is_gone;               /* it is closed now */
-	bool has_left;
+	bool has_left; /* it has said LEAVE: nothing more is taken, and it ends once nothing is held */
 	bool is_held;   /* its OPEN waits, and is looked at again in every turn */
 	bool has_table; /* it has opened one */
 	uint16_t worker;
@@ -77,6 +77,8 @@ void ps_conn_say(struct ps_conn *conn, const struct kv_message *message);
 /* Says it when all that the table's log has now is durable; what is held leaves in its order. */
 void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
 		  const struct kv_message *message);
+/* What is held from now on waits for that, too. */
+void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table);
 /* What of this has become durable goes to `out`, and that to the kernel. False: the other side is gone. */
 bool ps_conn_write(struct ps_conn *conn, uint64_t now_ns);
 bool ps_conn_wants_to_write(const struct ps_conn *conn);

@@ -590,9 +590,12 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 		ps_steps_come(server, hosted, conn, said);
 }
 
-/* R-KV-13 */
+/* R-KV-13: the answer, and the end behind it, wait for the disks of all these tables. */
 static void leave(struct ps_server *server, struct ps_conn *conn)
 {
+	const struct kv_message answer = { .type = KV_LEAVE };
+	const struct ps_table *last = NULL;
+
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
@@ -600,9 +603,14 @@ static void leave(struct ps_server *server, struct ps_conn *conn)
 			continue;
 		ps_table_use(hosted->table);
 		ps_steps_left(hosted, conn->worker);
+		ps_conn_wait(conn, hosted->table);
+		last = hosted->table;
 	}
 	conn->has_left = true;
-	conn->is_ending = true;
+	if (last)
+		ps_conn_hold(conn, last, &answer);
+	else
+		ps_conn_say(conn, &answer);
 }
 
 /* ---- all of them ---- */
@@ -651,6 +659,8 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 				conn->is_welcome ? "HELLO was said before" : "HELLO comes first");
 		return;
 	}
+	if (conn->has_left)
+		return; /* it only waits for the answer */
 	switch (said->type) {
 	case KV_HELLO:
 		hello(server, conn, said);

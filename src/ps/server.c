@@ -380,6 +380,8 @@ static void conn_turn(struct ps_server *server, struct ps_conn *conn, uint64_t n
 	/* It is not listened to then: who takes what is said is there, and who waits for the disk is not to blame. */
 	if (ps_conn_is_full(conn) && (conn->said_ns == now_ns || !ps_conn_wants_to_write(conn)))
 		conn->heard_ns = now_ns;
+	if (conn->has_left && !conn->gate_count)
+		conn->is_ending = true;
 	if (conn->is_ending && !ps_conn_wants_to_write(conn))
 		conn->is_gone = true;
 }

@@ -315,6 +315,7 @@ static inline void barrier_hear(int fd, uint64_t number)
 static inline void leave(int fd)
 {
 	say(fd, &(struct kv_message){ .type = KV_LEAVE });
+	hear(fd, KV_LEAVE);
 	hear_end(fd);
 }
 

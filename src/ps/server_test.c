@@ -271,6 +271,59 @@ static void server__who_has_left_is_not_waited_for(void **unused)
 	close(second);
 }
 
+/* R-KV-13: who has not heard the answer says it again, and that is no LEAVE of the run that has begun since. */
+static void server__leave_that_is_said_again_is_old(void **unused)
+{
+	int first, second = open_one(1, 1);
+
+	(void)unused;
+	leave(second);
+	first = open_one(0, 2);
+	barrier_say(first, 1);
+	assert_true(is_quiet(first));
+	second = open_one(1, 1);
+	assert_true(said.is_known);
+	leave(second);
+	assert_true(is_quiet(first));
+	second = open_one(1, 2);
+	leave(second);
+	barrier_hear(first, 1);
+	close(first);
+}
+
+/* R-KV-13: of two tables on its connection it is the first that waits for its disk. */
+static void server__leave_waits_for_the_disks_of_all_tables(void **unused)
+{
+	const struct kv_message open = { .type = KV_OPEN, .name = "u", .servers = 1, .dim = DIM };
+	static struct ps_hosted_options both[2]; /* lent until the end */
+	struct rlimit size;
+	int fd;
+
+	(void)unused;
+	end(NULL);
+	both[0] = both[1] = table;
+	strcpy(both[1].table.name, "u");
+	both[1].table.durability = PS_NONE;
+	options.tables = both;
+	options.table_count = 2;
+	assert_int_equal(begin(NULL), 0);
+	fd = open_one(1, 1);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = 1;
+	setrlimit(RLIMIT_FSIZE, &size);
+	say(fd, &(struct kv_message){ .type = KV_LEAVE });
+	log_wait("table t: its log cannot be written: File too large");
+	assert_true(is_quiet(fd));
+	size.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &size);
+	hear(fd, KV_LEAVE);
+	hear_end(fd);
+	log_wait("table t: worker 1 (H, pid 77) has left");
+	log_wait("table u: worker 1 (H, pid 77) has left");
+}
+
 /* It may have been told of a higher one by another server of the table. */
 static void server__higher_number_stands_for_all_below(void **unused)
 {
@@ -390,14 +443,14 @@ static void server__log_that_is_stuck_is_named(void **unused)
 	struct kv_message hello = hello_of(1, 2),
 			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	struct rlimit size;
-	int fd, other;
+	int fd, other, leaver;
 
 	(void)unused;
 	end(NULL);
 	table.table.log_waiting = 1;
 	assert_int_equal(begin(NULL), 0);
 	fd = open_one(0, 1);
-	other = open_one(1, 1);
+	leaver = open_one(1, 1);
 	/* That the table was used is a record of its own, which is on the disk then. */
 	pull_say(fd, 0, 0);
 	hear(fd, KV_PULLED);
@@ -406,7 +459,8 @@ static void server__log_that_is_stuck_is_named(void **unused)
 	setrlimit(RLIMIT_FSIZE, &size);
 	batch_say(fd, 1, 5, 3);
 	assert_true(is_quiet(fd));
-	leave(other); /* its record waits behind the batch's */
+	say(leaver, &(struct kv_message){ .type = KV_LEAVE });
+	assert_true(is_quiet(leaver)); /* R-KV-13: its record waits behind the batch's */
 	barrier_say(fd, 1);
 	hear_no(fd, KV_REFUSED_DISK, "table t: the server cannot write its log: File too large");
 	assert_int_equal(said.about, KV_BARRIER);
@@ -419,6 +473,8 @@ static void server__log_that_is_stuck_is_named(void **unused)
 	size.rlim_cur = RLIM_INFINITY;
 	setrlimit(RLIMIT_FSIZE, &size);
 	hear(fd, KV_DONE);
+	hear(leaver, KV_LEAVE);
+	hear_end(leaver);
 	barrier_say(fd, 1);
 	barrier_hear(fd, 1);
 	close(fd);
@@ -556,6 +612,8 @@ int main(void)
 		T(barrier_is_passed_by_all_or_none),
 		T(second_run_has_barriers_of_its_own),
 		T(who_has_left_is_not_waited_for),
+		T(leave_that_is_said_again_is_old),
+		T(leave_waits_for_the_disks_of_all_tables),
 		T(higher_number_stands_for_all_below),
 		T(memory_bound_is_named_and_the_table_goes_on),
 		T(full_disk_is_named_and_nothing_acknowledged),

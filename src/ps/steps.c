@@ -185,6 +185,9 @@ void ps_steps_left(struct ps_hosted *hosted, uint16_t worker)
 {
 	struct ps_table *table = hosted->table;
 
+	/* R-KV-13: said again. As news it would be taken by those who came since for a word of their own run. */
+	if (!ps_table_is_member(table, worker))
+		return;
 	ps_table_leave(table, worker);
 	look(hosted);
 	for (uint16_t i = 0; i < table->shape.workers; i++)
