@@ -397,9 +397,12 @@ struct tally_kv_options {
 TALLY_API int tally_kv_open(struct tally_kv **kv, const char *table, uint32_t dim,
 			    const struct tally_kv_options *options);
 
-/* Waits for all operations, then leaves and frees, also if the table is broken. NULL is fine. No other call may use it
- * then. TALLY_OK: all that was pushed is committed (with TALLY_KV_SYNC, up to the last tally_kv_step: what was pushed after
- * it is no step, and is dropped when all have left); else the error that keeps one from saying so. */
+/* Waits for all operations, then until all servers know, on their disks, that this worker has left, at most deadline_ms;
+ * and frees, in any case. Of a table that is broken nobody is told. NULL is fine. No other call may use it then. TALLY_OK:
+ * all that was pushed is committed, and nobody waits for this worker; else the error that keeps one from saying so.
+ * With TALLY_KV_SYNC what was pushed after the last tally_kv_step is no step, and is dropped when all have left.
+ * TALLY_ERR_REMOTE may also be that a server, which the text names, has not said in time that it knows: then others
+ * may wait for this worker until it has opened the table and closed it again. */
 TALLY_API int tally_kv_close(struct tally_kv *kv);
 
 /* Adds values[i * dim] to values[i * dim + dim - 1] to the gradient of keys[i]: the optimiser's steps are the server's.

@@ -618,7 +618,8 @@ int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)
 
 int tally_kv_close(struct tally_kv *kv)
 {
-	int result;
+	char text[REPORT_TEXT_MAX];
+	int result, left;
 
 	if (!kv)
 		return TALLY_OK;
@@ -626,10 +627,10 @@ int tally_kv_close(struct tally_kv *kv)
 	if (result)
 		return result;
 	result = tally_kv_wait(kv, 0, -1);
+	snprintf(text, sizeof(text), "%s", report_last());
+	left = kv_leave(kv);
 	kv_thread_end(kv);
 	kv_carry_say(kv);
-	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
-		kv_server_leave(&kv->server[s]);
 	kv_free(kv);
-	return result;
+	return result ? report_again(result, text) : left;
 }

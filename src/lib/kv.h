@@ -9,6 +9,7 @@
  *     kv_note.c    whom to tell that one is complete
  *     kv_work.c    operations: from keys and values to pushes, batches and pulls, and back
  *     kv_server.c  the connection to one server: again and again, as the same incarnation (R-KV)
+ *     kv_leave.c   that they know of its end (R-KV-13)
  *     kv_share.c   whether its servers are those of one table, each in its place (R-KV-22)
  *     kv_report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
  *     kv_hot.c     the hot keys at one server: their stream over UDP (R-SP)
@@ -105,6 +106,9 @@ struct kv_map {
 	bool is_whole;
 };
 
+/* When the table is closed: it has left there, or the server could not be told in time. */
+enum kv_leaving { KV_STAYS, KV_LEFT, KV_UNTOLD };
+
 enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };
 
 struct kv_server {
@@ -116,7 +120,9 @@ struct kv_server {
 	struct kv_stream stream;
 	uint64_t retry_ns, retry_wait_ns, down_ns; /* since when it is down */
 	uint64_t heard_ns, said_ns, heartbeat_ns;
-	bool was_answered;        /* since it is up */
+	bool was_answered;  /* since it is up */
+	bool is_leave_said; /* on this connection */
+	enum kv_leaving leaving;
 	char lost[KV_TEXT_BYTES]; /* why, the last time */
 
 	/* As OPENED has said it for the first time. */
@@ -224,6 +230,7 @@ struct tally_kv {
 	char name[KV_NAME_BYTES], key[KV_JOB_BYTES];
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
+	uint64_t leave_ns; /* since when its servers are told that it leaves; 0: it does not */
 	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */
 	bool is_whole; /* and it has been told which the others are, and knows no others */
 	uint32_t kept_packets;
@@ -334,9 +341,20 @@ void kv_server_forget(struct kv_server *server, const struct kv_work *work);
 void kv_server_barrier(struct kv_server *server, uint64_t number);
 /* Closes the connection; it is tried again. */
 void kv_server_lose(struct kv_server *server, const char *why);
+/* Says LEAVE, on a connection that is up. */
 void kv_server_leave(struct kv_server *server);
 /* All that hot pairs need is there, or there are none. */
 bool kv_server_is_ready(const struct kv_server *server);
+
+/* ---- kv_leave.c: R-KV-13 ---- */
+
+/* The table is whole, and all is complete: tells the servers, and waits until they have it on the disk, at most the
+ * table's deadline. */
+int kv_leave(struct tally_kv *kv);
+/* From then on in place of kv_server_turn. */
+uint64_t kv_leave_turn(struct kv_server *server);
+/* LEAVE has come; false: it may not now. */
+bool kv_leave_take(struct kv_server *server);
 
 /* ---- kv_pack.c ---- */
 

@@ -96,6 +96,7 @@ struct fake {
 	bool holds_pulls;     /* counts pulls, and answers none */
 	bool ends_at_pull;    /* the connection, instead of an answer */
 	bool ends;            /* all connections, once, and nothing else */
+	uint32_t leaves_lost; /* so many LEAVEs end the connection, and are not answered */
 	/* Its own. */
 	char address[64];
 	struct conn_address at;
@@ -121,6 +122,7 @@ struct fake {
 	uint64_t epochs, batches, pulls;
 	uint64_t pulled;            /* keys */
 	uint64_t reports, reported; /* batches, by the last of them */
+	uint64_t leaves;
 };
 
 #define FAKE_SCALE 1.0f
@@ -478,6 +480,13 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 		fake_summed(fake);
 		break;
 	case KV_LEAVE:
+		assert_true(peer->is_open); /* else it would be of no table */
+		fake->leaves++;
+		if (fake->leaves_lost)
+			fake->leaves_lost--;
+		else
+			fake_say(peer, &(struct kv_message){ .type = KV_LEAVE });
+		(void)kv_stream_flush(&peer->stream);
 		fake_gone(peer);
 		break;
 	default:

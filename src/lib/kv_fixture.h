@@ -128,6 +128,14 @@ static inline struct tally_kv *open_of(const char *servers, uint32_t worker)
 	return kv;
 }
 
+/* From now on; opening a table may take longer than that on a busy host. */
+static inline void deadline_is(struct tally_kv *kv, uint64_t ms)
+{
+	pthread_mutex_lock(&kv->lock);
+	kv->deadline_ns = ms * 1000000;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 static inline void ok(int result)
 {
 	if (result)

@@ -2,14 +2,6 @@
 /* kv_lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
 #include "lib/kv_fixture.h"
 
-/* From now on; opening a table may take longer than that on a busy host. */
-static void deadline_is(struct tally_kv *kv, uint64_t ms)
-{
-	pthread_mutex_lock(&kv->lock);
-	kv->deadline_ns = ms * 1000000;
-	pthread_mutex_unlock(&kv->lock);
-}
-
 static void kv__server_that_is_not_there_is_named_in_time(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 11);

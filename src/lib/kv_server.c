@@ -80,6 +80,7 @@ void kv_server_lose(struct kv_server *server, const char *why)
 	kv->stats.bytes_in += server->stream.received;
 	kv_stream_close(&server->stream);
 	server->state = KV_DOWN;
+	server->is_leave_said = false;
 	server->retry_ns = kv->now_ns + server->retry_wait_ns;
 	server->retry_wait_ns *= 2;
 	if (server->retry_wait_ns > RETRY_NS_MAX)
@@ -133,10 +134,8 @@ void kv_server_leave(struct kv_server *server)
 {
 	const struct kv_message leave = { .type = KV_LEAVE };
 
-	if (server->state == KV_DOWN)
-		return;
-	if (!kv_stream_say(&server->stream, &leave))
-		(void)kv_stream_flush(&server->stream);
+	server->is_leave_said = true;
+	say(server, &leave);
 }
 
 /* ---- what is said ---- */
@@ -586,6 +585,8 @@ static bool take(struct kv_server *server, struct kv_message *message)
 		return error_take(server, message), true;
 	if (message->type == KV_WELCOME)
 		return server->state == KV_CONNECTING && (welcome_take(server, message), true);
+	if (message->type == KV_LEAVE)
+		return kv_leave_take(server);
 	if (message->type == KV_OPENED)
 		return (server->state == KV_OPENING || server->is_asked_again) &&
 		       (opened_take(server, message), true);
@@ -624,7 +625,7 @@ static void read_all(struct kv_server *server)
 	char why[KV_TEXT_BYTES];
 	int error = kv_stream_read(&server->stream), got = 0;
 
-	while (!kv->error && server->state != KV_DOWN &&
+	while (!kv->error && server->state != KV_DOWN && server->leaving == KV_STAYS &&
 	       (got = kv_stream_next(&server->stream, &kv->codec, &kv->message)) > 0) {
 		server->heard_ns = kv->now_ns;
 		if (!take(server, &kv->message) && server->state != KV_DOWN && !kv->error) {
@@ -633,7 +634,7 @@ static void read_all(struct kv_server *server)
 			kv_server_lose(server, why);
 		}
 	}
-	if (server->state == KV_DOWN || kv->error)
+	if (server->state == KV_DOWN || kv->error || server->leaving != KV_STAYS)
 		return;
 	if (got < 0) {
 		snprintf(why, sizeof(why), "it said nonsense: %s", kv->codec.fault);
@@ -648,13 +649,22 @@ static void read_all(struct kv_server *server)
 	}
 }
 
-/* It is not up, and has been so for as long as the caller bears. */
+/* Until when the caller bears that it is not up. */
+static uint64_t given_up_ns(const struct kv_server *server)
+{
+	const struct tally_kv *kv = server->kv;
+
+	if (server->state == KV_UP || kv->leave_ns) /* kv_leave.c has a time of its own */
+		return UINT64_MAX;
+	return server->down_ns + kv->deadline_ns;
+}
+
 static bool is_given_up(struct kv_server *server)
 {
 	struct tally_kv *kv = server->kv;
 	uint64_t since_ns = kv->now_ns - server->down_ns;
 
-	if (server->state == KV_UP || since_ns < kv->deadline_ns)
+	if (kv->now_ns < given_up_ns(server))
 		return false;
 	kv_break(kv, server->was_open ? TALLY_ERR_REMOTE : TALLY_ERR_SYSTEM,
 		 "server %s of table %s cannot be reached for %.1f s: %s", server->at.text,
@@ -671,9 +681,9 @@ uint64_t kv_server_turn(struct kv_server *server)
 
 	if (server->state != KV_DOWN && server->is_ready)
 		read_all(server);
-	if (kv->error || is_given_up(server))
+	if (kv->error || server->leaving != KV_STAYS || is_given_up(server))
 		return UINT64_MAX;
-	due_ns = server->state == KV_UP ? UINT64_MAX : server->down_ns + kv->deadline_ns;
+	due_ns = given_up_ns(server);
 	if (!kv_share_may_connect(server))
 		return due_ns;
 	if (server->state == KV_DOWN && kv->now_ns >= server->retry_ns)

@@ -152,7 +152,8 @@ static uint64_t turn(struct tally_kv *kv)
 	if (kv->is_ready)
 		packets_read(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
-		due_ns = rto_least(due_ns, kv_server_turn(&kv->server[s]));
+		due_ns = rto_least(due_ns, kv->leave_ns ? kv_leave_turn(&kv->server[s])
+							: kv_server_turn(&kv->server[s]));
 	if (!kv->error && kv_share_may_ask_again(kv->server))
 		due_ns =
 			kv->now_ns; /* the last of the others has opened it after the first one's turn */

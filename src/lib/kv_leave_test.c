@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_leave_test.c - tally_kv_close and its servers: each knows that the worker has left, or the worker is told that one
+ * does not (R-KV-13). */
+#include "lib/kv_fixture.h"
+
+static uint64_t leaves_of(struct fake *fake)
+{
+	uint64_t leaves;
+
+	pthread_mutex_lock(&fake->lock);
+	leaves = fake->leaves;
+	pthread_mutex_unlock(&fake->lock);
+	return leaves;
+}
+
+/* The connection to it is down when this returns, and several more get nowhere. */
+static void lose(struct fake *fake, struct tally_kv *kv)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&fake->lock);
+	fake->hellos_busy = 3;
+	fake->ends = true;
+	pthread_mutex_unlock(&fake->lock);
+	do {
+		usleep(200);
+		pthread_mutex_lock(&kv->lock);
+		is_up = kv->server[0].state == KV_UP;
+		pthread_mutex_unlock(&kv->lock);
+	} while (is_up);
+}
+
+static void leave__waits_for_a_server_that_is_down(void **state)
+{
+	(void)state;
+	for (uint32_t ranks = 0; ranks <= FAKE_HOT; ranks += FAKE_HOT) {
+		struct fake *fake = fake_begin(ranks, 41 + ranks);
+		struct tally_kv *kv = open_of(fake->address, 1);
+
+		lose(fake, kv);
+		ok(tally_kv_close(kv));
+		assert_int_equal(leaves_of(fake), 1);
+		assert_int_equal(fake->hellos_busy, 0);
+		fake_end(fake);
+	}
+}
+
+/* The end of a connection is no answer: a server that is killed ends it, too, and its disk may have nothing. */
+static void leave__is_said_again_after_a_connection_that_ends_without_answer(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 42);
+	struct tally_kv *kv = open_of(fake->address, 0);
+
+	(void)state;
+	pthread_mutex_lock(&fake->lock);
+	fake->leaves_lost = 2;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_close(kv));
+	assert_int_equal(leaves_of(fake), 3);
+	fake_end(fake);
+}
+
+static void leave__that_a_server_cannot_be_told_is_said_in_time(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 43), *other = fake_begin(0, 44);
+	char address[64], both[130], because[160];
+	struct tally_kv *kv;
+
+	(void)state;
+	strcpy(address, fake->address);
+	snprintf(both, sizeof(both), "%s,%s", address, other->address);
+	kv = open_of(both, 0);
+	deadline_is(kv, 300);
+	fake_end(fake);
+	snprintf(because, sizeof(because), "server %s of table words has not answered in 0.3 s",
+		 address);
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, because);
+	assert_non_null(strstr(tally_get_last_error(NULL), "other workers may wait for it"));
+	assert_int_equal(leaves_of(other), 1);
+	fake_end(other);
+}
+
+static void leave__that_is_not_answered_is_said_in_time(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 45);
+	struct tally_kv *kv = open_of(fake->address, 0);
+
+	(void)state;
+	deadline_is(kv, 300);
+	pthread_mutex_lock(&fake->lock);
+	fake->drops = KV_LEAVE;
+	pthread_mutex_unlock(&fake->lock);
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "that this worker leaves: all that it did");
+	assert_int_equal(leaves_of(fake), 0);
+	fake_end(fake);
+}
+
+/* Whatever that says, it waits for this worker no more than it can be told. */
+static void leave__that_is_refused_is_told(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 46), *other = fake_begin(0, 47);
+	struct tally_kv *kv;
+	char both[130];
+
+	(void)state;
+	snprintf(both, sizeof(both), "%s,%s", fake->address, other->address);
+	kv = open_of(both, 0);
+	fake_refuses(fake, KV_LEAVE, KV_REFUSED_SUPERSEDED);
+	pthread_mutex_lock(&other->lock);
+	other->leaves_lost = 1;
+	pthread_mutex_unlock(&other->lock);
+	ok(tally_kv_close(kv));
+	assert_int_equal(leaves_of(other), 2);
+	fake_end(fake);
+	fake_end(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leave__waits_for_a_server_that_is_down),
+		cmocka_unit_test(leave__is_said_again_after_a_connection_that_ends_without_answer),
+		cmocka_unit_test(leave__that_a_server_cannot_be_told_is_said_in_time),
+		cmocka_unit_test(leave__that_is_not_answered_is_said_in_time),
+		cmocka_unit_test(leave__that_is_refused_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
