@@ -26,7 +26,9 @@ struct ps_worker {
 	uint64_t barrier;       /* the last that it has come to, */
 	bool is_waiting;        /* and has not been answered */
 	uint64_t answered;      /* the last that it has been answered */
-	enum kv_mode mode;      /* as it has said in OPEN */
+	/* R-KV-11: since then it is not sure that it is still there, and its barrier does not count; 0: it is */
+	uint64_t doubt_ns;
+	enum kv_mode mode; /* as it has said in OPEN */
 	uint32_t staleness;
 	uint64_t joined_ns; /* this incarnation; 0: before this server began */
 	uint64_t
@@ -194,13 +196,14 @@ void ps_steps_begin(struct ps_server *server, struct ps_hosted *hosted);
 /* May this worker open the table, with its mode? Else it has been told why not. */
 bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open);
-/* A new incarnation is about to join. */
+/* A new incarnation is about to join; a worker's connection is about to be closed. */
 void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn);
+void ps_steps_gone(struct ps_hosted *hosted, uint16_t worker);
 /* The worker has come to this barrier; it has left. */
 void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		   const struct kv_message *said);
 void ps_steps_left(struct ps_hosted *hosted, uint16_t worker);
-/* From time to time: tells those that wait for one that has gone. */
+/* From time to time: whose barrier counts again, for it was heard; tells those that wait for one that has gone. */
 void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
 
 /* For so long one that has gone is waited for: R-KV-17. */

@@ -158,6 +158,7 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 	struct ps_worker *worker = &hosted->worker[conn->worker];
 	struct ps_conn *old = worker->conn;
 
+	ps_steps_gone(hosted, conn->worker);
 	worker->conn = conn;
 	worker->is_waiting = false;
 	worker->gone_ns = 0;
@@ -642,6 +643,7 @@ void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
 
 		if (!conn->is_welcome || worker->conn != conn)
 			continue;
+		ps_steps_gone(&server->hosted[i], conn->worker);
 		worker->conn = NULL;
 		worker->is_waiting = false;
 		worker->gone_ns = conn->has_left ? 0 : ps_now(server);

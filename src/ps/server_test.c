@@ -240,6 +240,67 @@ static void server__second_run_has_barriers_of_its_own(void **unused)
 	close(second);
 }
 
+/* R-KV-11: both are killed while one waits in a barrier. */
+static void server__barrier_of_a_dead_run_lets_nobody_through(void **unused)
+{
+	int first = open_one(0, 1), second = open_one(1, 1);
+
+	(void)unused;
+	barrier_say(second, 1);
+	assert_true(is_quiet(second));
+	close(second);
+	close(first);
+	log_wait("worker 0 (H, pid 77) has gone, and may come back");
+	log_wait("worker 1 (H, pid 77) has gone, and may come back");
+	first = open_one(0, 2);
+	barrier_say(first, 1);
+	assert_true(is_quiet(first));
+	second = open_one(1, 2);
+	barrier_say(second, 1);
+	say(first, &(struct kv_message){ .type = KV_ALIVE });
+	barrier_hear(first, 1);
+	barrier_hear(second, 1);
+	close(first);
+	close(second);
+}
+
+/* R-KV-11: the hosts died, and their connections seem to be there. */
+static void server__barrier_of_a_silent_connection_counts_once_it_is_heard(void **unused)
+{
+	int first = open_one(0, 1), second = open_one(1, 1), again;
+
+	(void)unused;
+	barrier_say(second, 1);
+	assert_true(is_quiet(second));
+	again = open_one(0, 2);
+	hear_no(first, KV_REFUSED_SUPERSEDED, "worker 0 has another connection now");
+	hear_end(first);
+	barrier_say(again, 1);
+	assert_true(is_quiet(again));
+	/* It was there: another one has come to the run, in place of one that died. */
+	say(second, &(struct kv_message){ .type = KV_ALIVE });
+	barrier_hear(second, 1);
+	barrier_hear(again, 1);
+	/* And this time it is not. */
+	barrier_say(second, 2);
+	assert_true(is_quiet(second));
+	first = open_one(0, 3);
+	hear_no(again, KV_REFUSED_SUPERSEDED, "worker 0 has another connection now");
+	hear_end(again);
+	close(second);
+	log_wait("worker 1 (H, pid 77) has gone, and may come back");
+	barrier_say(first, 2);
+	assert_true(is_quiet(first));
+	/* The same one, that comes back: it says its barrier again. */
+	second = open_one(1, 1);
+	assert_true(is_quiet(first));
+	barrier_say(second, 2);
+	barrier_hear(second, 2);
+	barrier_hear(first, 2);
+	close(first);
+	close(second);
+}
+
 /* R-KV-13, R-KV-11 */
 static void server__who_has_left_is_not_waited_for(void **unused)
 {
@@ -611,6 +672,8 @@ int main(void)
 		T(pull_waits_for_what_it_asks_for),
 		T(barrier_is_passed_by_all_or_none),
 		T(second_run_has_barriers_of_its_own),
+		T(barrier_of_a_dead_run_lets_nobody_through),
+		T(barrier_of_a_silent_connection_counts_once_it_is_heard),
 		T(who_has_left_is_not_waited_for),
 		T(leave_that_is_said_again_is_old),
 		T(leave_waits_for_the_disks_of_all_tables),

@@ -79,6 +79,35 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 	return true;
 }
 
+static void forget(const struct ps_hosted *hosted, struct ps_worker *worker)
+{
+	worker->doubt_ns = 0;
+	if (worker->barrier > hosted->table->barrier)
+		worker->barrier = hosted->table->barrier;
+}
+
+/* R-KV-11: a barrier that a dead run's worker has come to must not let the next run through. Who replaces one that has
+ * not left may be the first of a new run, and then the connections of the others may be dead too, and not yet seen. */
+static void others_doubt(struct ps_server *server, struct ps_hosted *hosted, uint16_t joins)
+{
+	bool is_replaced = ps_table_is_member(hosted->table, joins);
+
+	for (uint16_t i = 0; i < hosted->table->shape.workers; i++) {
+		struct ps_worker *other = &hosted->worker[i];
+
+		if (!other->conn || other->conn->is_gone)
+			forget(hosted, other);
+		else if (is_replaced && i != joins && other->barrier > hosted->table->barrier)
+			other->doubt_ns = ps_now(server);
+	}
+}
+
+void ps_steps_gone(struct ps_hosted *hosted, uint16_t worker)
+{
+	if (hosted->worker[worker].doubt_ns)
+		forget(hosted, &hosted->worker[worker]);
+}
+
 /* R-KV-16: what the dead one has pushed in its step cannot be told from what others have. */
 void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn)
 {
@@ -87,7 +116,9 @@ void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const str
 
 	worker->barrier = 0;
 	worker->answered = 0;
+	worker->doubt_ns = 0;
 	worker->joined_ns = ps_now(server);
+	others_doubt(server, hosted, conn->worker);
 	if (!hosted->table->options.is_sync || !ps_table_is_member(hosted->table, conn->worker))
 		return;
 	ps_table_void(hosted->table);
@@ -96,6 +127,7 @@ void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const str
 		struct ps_conn *out = other->conn;
 
 		other->barrier = 0;
+		other->doubt_ns = 0;
 		other->gone_ns = 0;
 		if (i == conn->worker || !out)
 			continue;
@@ -132,15 +164,23 @@ static void answer(struct ps_hosted *hosted, struct ps_worker *worker)
 	ps_conn_hold(worker->conn, hosted->table, &message);
 }
 
+/* The last barrier that it has come to, as far as that counts. */
+static uint64_t barrier_of(const struct ps_hosted *hosted, uint16_t worker)
+{
+	const struct ps_worker *it = &hosted->worker[worker];
+
+	return it->doubt_ns && it->barrier > hosted->table->barrier ? hosted->table->barrier
+								    : it->barrier;
+}
+
 /* The last barrier that all have come to whom this worker waits for. */
 static uint64_t common(const struct ps_hosted *hosted, uint16_t worker)
 {
-	uint64_t least = hosted->worker[worker].barrier;
+	uint64_t least = barrier_of(hosted, worker);
 
 	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
-		if (hosted->worker[i].barrier < least &&
-		    !ps_table_has_left(hosted->table, i, worker))
-			least = hosted->worker[i].barrier;
+		if (barrier_of(hosted, i) < least && !ps_table_has_left(hosted->table, i, worker))
+			least = barrier_of(hosted, i);
 	return least;
 }
 
@@ -176,8 +216,27 @@ void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps
 	}
 	worker->barrier = said->number;
 	worker->answered = 0;
+	worker->doubt_ns = 0;
 	worker->is_waiting = true;
 	look(hosted);
+}
+
+/* R-KV-12: who is there says something every heartbeat. */
+static void doubts_look(struct ps_hosted *hosted)
+{
+	bool is_sure = false;
+
+	for (uint16_t i = 0; i < hosted->table->shape.workers; i++) {
+		struct ps_worker *worker = &hosted->worker[i];
+
+		if (!worker->doubt_ns || worker->conn->is_gone ||
+		    worker->conn->heard_ns <= worker->doubt_ns)
+			continue;
+		worker->doubt_ns = 0;
+		is_sure = true;
+	}
+	if (is_sure)
+		look(hosted);
 }
 
 /* Nobody is left to end the step: what it has is no whole one. */
@@ -214,6 +273,7 @@ void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted)
 {
 	uint16_t workers = hosted->table->shape.workers;
 
+	doubts_look(hosted);
 	for (uint16_t i = 0; i < workers; i++) {
 		struct ps_worker *worker = &hosted->worker[i];
 		const struct kv_message what = { .type = KV_BARRIER,
