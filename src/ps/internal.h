@@ -147,6 +147,10 @@ __attribute__((format(printf, 5, 6))) void
 ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
 		enum kv_refusal refusal, const char *format, ...);
 
+/* The same, of what would have to be recorded, while the table's disk has this trouble. */
+void ps_serve_trouble(struct ps_server *server, const struct ps_hosted *hosted,
+		      struct ps_conn *conn, const struct kv_message *said, int trouble);
+
 /* Another worker, as a refusal names it: without a key by its number alone, for whoever asks may be anybody (R-KV-21).
  * What is left out is logged, for those who look at a refusal there. */
 enum { PS_NAMED_BYTES = PS_CONN_NAME_BYTES };
@@ -203,7 +207,8 @@ void ps_steps_gone(struct ps_hosted *hosted, uint16_t worker);
 void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		   const struct kv_message *said);
 void ps_steps_left(struct ps_hosted *hosted, uint16_t worker);
-/* From time to time: whose barrier counts again, for it was heard; tells those that wait for one that has gone. */
+/* From time to time: whose barrier counts again, for it was heard; tells those that wait for the disk, or for one that
+ * has gone. */
 void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
 
 /* For so long one that has gone is waited for: R-KV-17. */

@@ -267,6 +267,24 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 	return true;
 }
 
+void ps_serve_trouble(struct ps_server *server, const struct ps_hosted *hosted,
+		      struct ps_conn *conn, const struct kv_message *said, int trouble)
+{
+	ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
+			"table %s: the server cannot write its log: %s", hosted->options.table.name,
+			log_why(trouble));
+}
+
+static bool is_in_trouble(struct ps_server *server, const struct ps_hosted *hosted,
+			  struct ps_conn *conn, const struct kv_message *said)
+{
+	int trouble = ps_table_trouble(hosted->table);
+
+	if (trouble)
+		ps_serve_trouble(server, hosted, conn, said, trouble);
+	return trouble;
+}
+
 /* A log that was deleted is never written again: what waits for it would wait for ever. */
 static bool is_deleted(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
 {
@@ -468,13 +486,8 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 				said->dim);
 		return;
 	}
-	if (ps_table_trouble(hosted->table)) {
-		ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
-				"table %s: the server cannot write its log: %s",
-				hosted->options.table.name,
-				log_why(ps_table_trouble(hosted->table)));
+	if (is_in_trouble(server, hosted, conn, said))
 		return;
-	}
 	if (hosted->table->options.is_sync && is_too_large(said)) {
 		ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE,
 				"table %s: a value of %s is 2^46 or more, which no step has room "
@@ -587,7 +600,7 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 {
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
-	if (hosted && !is_stuck(server, hosted, conn, said))
+	if (hosted && !is_in_trouble(server, hosted, conn, said))
 		ps_steps_come(server, hosted, conn, said);
 }
 

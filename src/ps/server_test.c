@@ -469,6 +469,62 @@ static void server__full_disk_is_named_and_nothing_acknowledged(void **unused)
 	close(fd);
 }
 
+static void disk_fill(bool is_full)
+{
+	struct rlimit size;
+
+	getrlimit(RLIMIT_FSIZE, &size);
+	size.rlim_cur = is_full ? 1 : RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &size);
+}
+
+static void barrier_hear_disk(int fd, uint64_t number)
+{
+	hear_no(fd, KV_REFUSED_DISK, "table t: the server cannot write its log: File too large");
+	assert_int_equal(said.about, KV_BARRIER);
+	assert_int_equal(said.number, number);
+}
+
+/* R-KV-11: nobody waits for the disk without a word. */
+static void server__full_disk_ends_barriers(void **unused)
+{
+	int fd = open_one(0, 1), other = open_one(1, 1);
+
+	(void)unused;
+	barrier_say(fd, 1);
+	assert_true(is_quiet(fd)); /* that the table is used is a record of its own */
+	disk_fill(true);
+	batch_say(other, 1, 5, -3);
+	log_wait("worker 0 (H, pid 77) is refused: table t: the server cannot write its log");
+	barrier_hear_disk(fd, 1);
+	barrier_say(fd, 1);
+	barrier_hear_disk(fd, 1);
+	disk_fill(false);
+	hear(other, KV_DONE);
+	barrier_say(other, 1);
+	assert_true(is_quiet(other)); /* what was refused has changed nothing */
+	barrier_say(fd, 1);
+	barrier_hear(fd, 1);
+	barrier_hear(other, 1);
+	/* One that is passed, but for its record. */
+	barrier_say(fd, 2);
+	assert_true(is_quiet(fd));
+	disk_fill(true);
+	barrier_say(other, 2);
+	barrier_hear_disk(other, 2);
+	barrier_hear_disk(fd, 2);
+	disk_fill(false);
+	pull_say(fd, 0, 0);
+	hear(fd, KV_PULLED);
+	barrier_say(fd, 2);
+	barrier_hear(fd, 2);
+	barrier_say(other, 2);
+	barrier_hear(other, 2);
+	assert_true(is_quiet(fd)); /* it is answered once */
+	close(fd);
+	close(other);
+}
+
 /* Nothing will ever be acknowledged any more: who waits for that is told, and so is who comes. */
 static void server__deleted_log_ends_what_waits_for_it(void **unused)
 {
@@ -680,6 +736,7 @@ int main(void)
 		T(higher_number_stands_for_all_below),
 		T(memory_bound_is_named_and_the_table_goes_on),
 		T(full_disk_is_named_and_nothing_acknowledged),
+		T(full_disk_ends_barriers),
 		T(deleted_log_ends_what_waits_for_it),
 		T(log_that_is_stuck_is_named),
 		T(long_turn_is_not_taken_for_silence),

@@ -256,7 +256,30 @@ void ps_steps_left(struct ps_hosted *hosted, uint16_t worker)
 		ps_table_void(table);
 }
 
-/* ---- R-KV-17: whom they wait for in vain ---- */
+/* ---- what they wait for in vain: the disk, R-KV-11; ---- */
+
+/* As a batch is refused: a worker must not wait without a word for a record that cannot be written. */
+static void disk_look(struct ps_server *server, struct ps_hosted *hosted)
+{
+	int trouble = ps_table_trouble(hosted->table);
+
+	for (uint16_t i = 0; i < hosted->table->shape.workers && trouble; i++) {
+		struct ps_worker *worker = &hosted->worker[i];
+		const struct kv_message what = { .type = KV_BARRIER,
+						 .table = hosted->number,
+						 .number = worker->barrier };
+
+		if (!worker->conn || worker->conn->is_ending ||
+		    (!ps_conn_unhold(worker->conn, hosted->table, KV_BARRIER) &&
+		     !worker->is_waiting))
+			continue;
+		worker->is_waiting = false;
+		forget(hosted, worker); /* R-KV-14 */
+		ps_serve_trouble(server, hosted, worker->conn, &what, trouble);
+	}
+}
+
+/* ---- and R-KV-17: whom they wait for in vain ---- */
 
 static bool is_gone(const struct ps_server *server, const struct ps_hosted *hosted, uint16_t other,
 		    uint16_t worker)
@@ -274,6 +297,7 @@ void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted)
 	uint16_t workers = hosted->table->shape.workers;
 
 	doubts_look(hosted);
+	disk_look(server, hosted);
 	for (uint16_t i = 0; i < workers; i++) {
 		struct ps_worker *worker = &hosted->worker[i];
 		const struct kv_message what = { .type = KV_BARRIER,
