@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, share.c
  * whose table it is, spent.c its last generations, steps.c
- * barriers and what hangs on them, gather.c restarts without a log, summed.c, aggregator.c and tired.c
+ * barriers and what hangs on them, awaited.c who does not come, gather.c restarts without a log, summed.c, aggregator.c and tired.c
  * switches, reload.c maps. */
 #ifndef PS_INTERNAL_H
 #define PS_INTERNAL_H
@@ -25,7 +25,9 @@ struct ps_worker {
 	struct binding binding; /* its UDP address, for the server */
 	uint64_t barrier;       /* the last that it has come to, */
 	bool is_waiting;        /* and has not been answered */
-	uint64_t answered;      /* the last that it has been answered */
+	uint64_t
+		waits_ns; /* since then, and since the last answer; 0: awaited.c has not seen it yet */
+	uint64_t answered; /* the last that it has been answered */
 	/* R-KV-11: since then it is not sure that it is still there, and its barrier does not count; 0: it is */
 	uint64_t doubt_ns;
 	enum kv_mode mode; /* as it has said in OPEN */
@@ -78,6 +80,7 @@ struct ps_hosted {
 	bool is_early;                /* who is, or has granted `client`, was to be left alone */
 	uint64_t again_ns;            /* to be asked again */
 	uint64_t recorded;            /* as the pulls that wait have seen it */
+	uint64_t awaited_ns;          /* who is waited for was logged */
 	int trouble;                  /* as it was logged */
 	uint16_t sticky;              /* likewise */
 	bool is_held;                 /* likewise: a step's number was too large */
@@ -213,6 +216,14 @@ void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
 
 /* For so long one that has gone is waited for: R-KV-17. */
 uint64_t ps_steps_grace_ns(const struct ps_server *server);
+
+/* Does the one wait for the other, who has not come to its barrier? */
+bool ps_steps_awaits(const struct ps_hosted *hosted, uint16_t worker, uint16_t other);
+
+/* ---- awaited.c ---- */
+
+/* From time to time: who has been waited for a long time, and by whom. */
+void ps_awaited_turn(const struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- gather.c ---- */
 

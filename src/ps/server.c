@@ -535,6 +535,7 @@ static void tables_turn(struct ps_server *server)
 		ps_table_settle(hosted->table);
 		ps_serve_waiting(server, hosted);
 		ps_steps_turn(server, hosted);
+		ps_awaited_turn(server, hosted);
 		ps_gather_turn(server, hosted);
 		checkpoint_turn(server, hosted, is_saving);
 		sticky_say(server, hosted);

@@ -160,6 +160,7 @@ static void answer(struct ps_hosted *hosted, struct ps_worker *worker)
 	    (message.number < worker->barrier && worker->mode != KV_BOUNDED))
 		return;
 	worker->answered = message.number;
+	worker->waits_ns = 0;
 	worker->is_waiting = worker->barrier > passed;
 	ps_conn_hold(worker->conn, hosted->table, &message);
 }
@@ -171,6 +172,12 @@ static uint64_t barrier_of(const struct ps_hosted *hosted, uint16_t worker)
 
 	return it->doubt_ns && it->barrier > hosted->table->barrier ? hosted->table->barrier
 								    : it->barrier;
+}
+
+bool ps_steps_awaits(const struct ps_hosted *hosted, uint16_t worker, uint16_t other)
+{
+	return barrier_of(hosted, other) < hosted->worker[worker].barrier &&
+	       !ps_table_has_left(hosted->table, other, worker);
 }
 
 /* The last barrier that all have come to whom this worker waits for. */
@@ -215,6 +222,8 @@ void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps
 		return;
 	}
 	worker->barrier = said->number;
+	if (!worker->is_waiting)
+		worker->waits_ns = 0;
 	worker->answered = 0;
 	worker->doubt_ns = 0;
 	worker->is_waiting = true;
