@@ -59,7 +59,9 @@ struct ps_hosted {
 	struct ps_hosted_options options;
 	struct ps_worker *worker; /* [workers] */
 	uint64_t *row;            /* [window]: of a predecessor, while OPEN is answered */
-	uint16_t number;          /* of OPENED */
+	uint64_t
+		spends_ns; /* when, at one a second, all would have come that came in place of others */
+	uint16_t number; /* of OPENED */
 	/* Its switch: */
 	bool has_switch, is_inside;
 	uint16_t index;
@@ -195,6 +197,9 @@ void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted);
 /* Does OPEN need a fence of a table that has none to spare? Then it has been told so. */
 bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open);
+/* It is about to join. */
+void ps_spent_join(const struct ps_server *server, struct ps_hosted *hosted,
+		   const struct ps_conn *conn);
 
 /* ---- steps.c ---- */
 

@@ -390,6 +390,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 		return;
 	}
 	if (conn->incarnation > had) {
+		ps_spent_join(server, hosted, conn);
 		ps_steps_join(server, hosted, conn);
 		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
 	}

@@ -7,6 +7,7 @@
 #include "ps/server_fixture.h"
 
 #include "hot/map.h"
+#include "ps/internal.h"
 #include "ps/table.h"
 
 enum { WAIT_MS = 20000, HOT = 3 };
@@ -153,6 +154,48 @@ static void spent__table_takes_nobody_in_place_of_another(void **state)
 		end(state);
 		assert_int_equal(begin(state), 0);
 	}
+	end(state);
+}
+
+/* Of worker 0; NULL: it has come, else what it hears. */
+static const char *comes(uint64_t incarnation, char text[KV_TEXT_BYTES])
+{
+	struct kv_message hello = hello_of(0, incarnation),
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
+	int fd = connect_one();
+
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear_any(fd);
+	snprintf(text, KV_TEXT_BYTES, "%s", said.text);
+	assert_true(said.type == KV_OPENED || said.refusal == KV_REFUSED_BUSY);
+	close(fd);
+	return said.type == KV_OPENED ? NULL : text;
+}
+
+/* So nobody walks them to their end: R-KV-6. */
+static void spent__who_come_in_place_of_others_are_not_too_many_at_once(void **state)
+{
+	uint64_t *spends_ns, s_ns = 1000000000;
+	char text[KV_TEXT_BYTES];
+
+	assert_int_equal(begin(state), 0);
+	spends_ns = &server->hosted[0].spends_ns; /* it is not looked at before somebody comes */
+	assert_null(comes(1, text));
+	assert_int_equal(*spends_ns, 0); /* the first of its place spends none */
+	*spends_ns = ps_now(server) + 1100 * s_ns;
+	assert_non_null(comes(2, text));
+	assert_non_null(strstr(text, "table t: workers come in place of others too fast: one a "));
+	assert_null(comes(1, text)); /* one that is known goes on */
+	close(open_one(1, 1));
+	*spends_ns = ps_now(server) + 1000 * s_ns;
+	assert_null(comes(2, text));
+	assert_true(*spends_ns > ps_now(server) + 990 * s_ns);
+	*spends_ns = 1;
+	assert_null(comes(3, text));
+	assert_true(*spends_ns > ps_now(server)); /* what was saved up is no more than that */
+	assert_true(*spends_ns <= ps_now(server) + s_ns);
 	end(state);
 }
 
@@ -322,6 +365,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup(spent__##name, options_make)
 	const struct CMUnitTest tests[] = {
 		T(table_takes_nobody_in_place_of_another),
+		T(who_come_in_place_of_others_are_not_too_many_at_once),
 		T(who_is_refused_changes_no_mode),
 		T(table_says_so_and_goes_on),
 		T(table_keeps_its_map),
