@@ -34,7 +34,7 @@ static struct control_message message;
 static struct {
 	/* errno of the call; 0: it does not fail */
 	int socket, bind, listen, connect, accept, getsockname, error_option, error, peer_option,
-		send;
+		poll, send;
 	int family, type;
 	uint32_t sockets, binds, closes;
 	struct sockaddr_storage bound, own;
@@ -160,6 +160,8 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	assert_int_equal(fds->fd, FD);
 	assert_int_equal(fds->events, POLLOUT);
 	assert_int_equal(timeout_ms, 0); /* nothing of it blocks */
+	if (kernel.poll)
+		return refused(kernel.poll);
 	return !kernel.is_waiting;
 }
 
@@ -354,6 +356,9 @@ static void conn__connects_at_once_or_later(void **state)
 	assert_option(IPPROTO_TCP, TCP_NODELAY, 1);
 	assert_option(IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 	assert_int_equal(conn_read(conn, now_ns + second_ns - 1, &codec, &message), CONN_NONE);
+	kernel.poll = EINTR; /* a signal says nothing of it */
+	assert_int_equal(conn_read(conn, now_ns + second_ns - 1, &codec, &message), CONN_NONE);
+	kernel.poll = 0;
 	kernel.is_waiting = false;
 	assert_int_equal(conn_read(conn, now_ns + second_ns, &codec, &message), CONN_CONNECTED);
 	assert_true(conn_deadline(conn) == UINT64_MAX);

@@ -59,7 +59,8 @@ int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		  char text[BOOTSTRAP_TEXT_MAX]);
 
 /* Fills in the job of a program that says size and rank itself: TALLY_JOB, else what the launcher or Slurm gives,
- * "default" if nothing is launched. A launcher that gives no name is refused: two of its jobs would be one. Results as above. */
+ * "default" if nothing is launched. A launcher that gives no name is refused: two of its jobs would be one. Results
+ * as above. */
 int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		   char text[BOOTSTRAP_TEXT_MAX]);
 
