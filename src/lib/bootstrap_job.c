@@ -173,8 +173,8 @@ static int launcher_job(struct bootstrap *boot, const struct reader *reader,
 
 /* ---- tally run ---- */
 
-/* TALLY_RUN is "PID:NAME": a name that tally run has made up, and the process that it has started for this rank. That
- * one is the only one of its number: no second program of the rank can be it. */
+/* TALLY_RUN is "PID:NAME": the name that tally run gives its ranks, and the process that it has started for this rank.
+ * That one is the only one of its number: no second program of the rank can be it. */
 static void run_read(struct bootstrap *boot, const struct reader *reader, const char *named)
 {
 	const char *run = value_of(reader, "TALLY_RUN"), *name = run ? strchr(run, ':') : NULL;

@@ -331,7 +331,7 @@ static void name__too_long_for_a_job_is_refused(void **state)
 }
 
 /* tally run's own name is no user's; and of what runs under it, the process that it has started is there once. */
-static void name__that_tally_run_makes_up_is_a_launchers(void **state)
+static void name__that_tally_run_gives_is_a_launchers(void **state)
 {
 	static const struct {
 		int pid_plus;
@@ -413,7 +413,7 @@ int main(void)
 		cmocka_unit_test(name__that_cannot_be_had_is_asked_for_at_once),
 		cmocka_unit_test(name__of_few_bits_is_warned_of_once),
 		cmocka_unit_test(name__too_long_for_a_job_is_refused),
-		cmocka_unit_test(name__that_tally_run_makes_up_is_a_launchers),
+		cmocka_unit_test(name__that_tally_run_gives_is_a_launchers),
 	};
 
 	return cmocka_run_group_tests_name("lib-bootstrap_job", tests, NULL, NULL);
