@@ -21,6 +21,7 @@ enum { FDS = 1024, COPY_BYTES = 1 << 16 };
 
 static struct disk *disk; /* NULL: nobody is minded */
 static pid_t known;       /* who has said its pid */
+static uint32_t begun;    /* disk->ends when it was minded, or what it was forked from */
 static bool is_minded[FDS];
 
 /* ---- below all of it: the calls as they are ---- */
@@ -63,7 +64,7 @@ static void operation(void)
 		pid_say();
 	if (++disk->operations == disk->kill_at)
 		disk->is_over = true;
-	if (disk->is_over)
+	if (disk->is_over || disk->ends != begun)
 		syscall(SYS_kill, getpid(), SIGKILL);
 }
 
@@ -357,6 +358,7 @@ int fdatasync(int fd)
 void disk_mind(struct disk *at)
 {
 	disk = at;
+	begun = at->ends;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -376,5 +378,5 @@ __attribute__((constructor)) static void begin(void)
 	syscall(SYS_close, fd);
 	if (at == MAP_FAILED)
 		abort();
-	disk = at;
+	disk_mind(at);
 }

@@ -34,6 +34,7 @@ struct disk {
 	_Atomic uint64_t operations, kill_at; /* 0: never */
 	_Atomic uint64_t syncs, fail_at;      /* of files: this one fails; 0: none */
 	atomic_bool is_over;                  /* nobody does anything any more */
+	_Atomic uint32_t ends;                /* how often it was: who is of an earlier time dies */
 	_Atomic int pid[DISK_PROCESSES];
 	struct disk_file file[DISK_FILES];
 };

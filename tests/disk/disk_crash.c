@@ -172,6 +172,7 @@ static bool is_gone(pid_t pid)
 void disk_kill(struct disk *disk)
 {
 	disk->is_over = true;
+	disk->ends++; /* for whoever is not known yet: forked, and has done nothing */
 	for (int i = 0; i < DISK_PROCESSES; i++) {
 		pid_t pid = disk->pid[i];
 

@@ -427,6 +427,36 @@ static void open_and_say(uint64_t unused)
 	_exit(0);
 }
 
+/* As a writer that was forked a moment before. */
+static void power__who_has_done_nothing_yet_dies_with_the_others(void **unused)
+{
+	char path[96], byte = 0;
+	int go[2], ready[2], status;
+	pid_t pid;
+
+	(void)unused;
+	snprintf(path, sizeof(path), "%s/late", root);
+	assert_int_equal(pipe(go) | pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		disk_mind(disk);
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		_exit(mkdir(path, 0700) ? 1 : 0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	disk_kill(disk);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(access(path, F_OK), -1);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(ready[i]);
+	}
+}
+
 /* A folder that was put back from a copy: who is told of what it has may rely on it. */
 static void power__what_is_read_is_on_the_disk(void **unused)
 {
@@ -598,6 +628,8 @@ int main(int argc, char **argv)
 						begin, end),
 		cmocka_unit_test_setup_teardown(
 			power__checkpoint_of_a_trainer_is_the_last_or_the_next, begin, end),
+		cmocka_unit_test_setup_teardown(
+			power__who_has_done_nothing_yet_dies_with_the_others, begin, end),
 		cmocka_unit_test_setup_teardown(power__what_is_read_is_on_the_disk, begin, end),
 		cmocka_unit_test_setup_teardown(power__accepted_loss_stays_accepted, begin, end),
 		cmocka_unit_test_setup_teardown(power__new_folders_stay_where_they_are, begin, end),
