@@ -75,6 +75,7 @@ struct rank {
 struct job {
 	uint32_t size;
 	char name[JOB_BYTES_MAX + 1];
+	bool is_named;        /* by the user */
 	const char *timeline; /* NULL: as the environment says */
 	const char *aggregator;
 	char **command;
@@ -114,7 +115,10 @@ static void env_run(const struct job *job)
 	char text[16 + sizeof(job->name)];
 
 	snprintf(text, sizeof(text), "%d:%s", (int)getpid(), job->name);
-	setenv("TALLY_RUN", text, 1);
+	if (job->is_named)
+		unsetenv("TALLY_RUN");
+	else
+		setenv("TALLY_RUN", text, 1);
 }
 
 /* In the child: what fails here travels as errno through `report`. */
@@ -437,6 +441,7 @@ static int parse(struct job *job, int argc, char **argv)
 			if (name_check(optarg))
 				return EXIT_USAGE;
 			snprintf(job->name, sizeof(job->name), "%s", optarg);
+			job->is_named = true;
 			break;
 		case 'a':
 			if (!*optarg)

@@ -3,9 +3,8 @@
  * bootstrap_job.c - the job's name, from what launchers set: one run's and no other's, the same on all ranks. What a
  * launcher has is not always that:
  *
- *   torchrun     TORCHELASTIC_RUN_ID, which may be an example's, with MASTER_ADDR and MASTER_PORT, which rank 0's agent
- *                has told all others; without one these two alone, and "127.0.0.1" is every host's. Its restart count
- *                is no part: after one failure it differs between the hosts, and the next life of the name is the
+ *   torchrun     TORCHELASTIC_RUN_ID; without one MASTER_ADDR and MASTER_PORT, and "127.0.0.1" is every host's. Its restart
+ *                count is no part: after one failure it differs between the hosts, and the next life of the name is the
  *                aggregator's to keep apart (R-CT-11, R-CT-16)
  *   Open MPI     16 bits of a hash, in Open MPI 5 (PRRTE) a host's name and a process id, which containers have alike;
  *                nothing else that a rank is given is the same on all hosts
@@ -83,10 +82,7 @@ static int torchrun_job(const struct bootstrap *boot, const struct reader *reade
 	const char *port = value_of(reader, "MASTER_PORT");
 
 	if (run && strcmp(run, "none") != 0) { /* torchrun's word for "no run id" */
-		bool is_one = address && !is_loopback(address); /* every host calls itself that */
-
-		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s%s%s%s%s", run, is_one ? "@" : "",
-			 is_one ? address : "", port ? ":" : "", port ? port : "");
+		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s", run);
 	} else if (address) {
 		if (is_loopback(address) && !is_one_host(boot))
 			return bootstrap_refuse(
@@ -173,8 +169,8 @@ static int launcher_job(struct bootstrap *boot, const struct reader *reader,
 
 /* ---- tally run ---- */
 
-/* TALLY_RUN is "PID:NAME": the name that tally run gives its ranks, and the process that it has started for this rank.
- * That one is the only one of its number: no second program of the rank can be it. */
+/* TALLY_RUN is "PID:NAME": a name that tally run has made up, and the process that it has started for this rank. That
+ * one is the only one of its number: no second program of the rank can be it. */
 static void run_read(struct bootstrap *boot, const struct reader *reader, const char *named)
 {
 	const char *run = value_of(reader, "TALLY_RUN"), *name = run ? strchr(run, ':') : NULL;

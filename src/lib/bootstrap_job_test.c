@@ -104,15 +104,6 @@ static const struct row rows[] = {
 	{ "torchrun: two agents of different numbers of ranks", SAME,
 	  { &node1, { TORCHRUN("0", "4", "1"), "TORCHELASTIC_RUN_ID=x", AT } },
 	  { &node2, { TORCHRUN("2", "4", "3"), "TORCHELASTIC_RUN_ID=x", AT } } },
-	{ "torchrun: --rdzv_id=100 of an example, in two jobs of other masters", OTHER,
-	  { &node1, { TORCHRUN("0", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=node1", "MASTER_PORT=29500", AT } },
-	  { &node2, { TORCHRUN("2", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=node3", "MASTER_PORT=29500", AT } } },
-	{ "torchrun: and of other ports", OTHER,
-	  { &node1, { TORCHRUN("0", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=localhost", "MASTER_PORT=29500", AT } },
-	  { &node2, { TORCHRUN("2", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=localhost", "MASTER_PORT=40961", AT } } },
-	{ "torchrun: a run id and one master", SAME,
-	  { &node1, { TORCHRUN("0", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=node1", "MASTER_PORT=29500", AT } },
-	  { &node2, { TORCHRUN("2", "4", "2"), "TORCHELASTIC_RUN_ID=100", "MASTER_ADDR=node1", "MASTER_PORT=29500", AT } } },
 	{ "torchrun: --rdzv_id=100 of an example, on two hosts for themselves", OTHER,
 	  { &node1, { TORCHRUN("0", "2", "2"), "TORCHELASTIC_RUN_ID=100", AT } },
 	  { &node2, { TORCHRUN("1", "2", "2"), "TORCHELASTIC_RUN_ID=100", AT } } },
@@ -331,7 +322,7 @@ static void name__too_long_for_a_job_is_refused(void **state)
 }
 
 /* tally run's own name is no user's; and of what runs under it, the process that it has started is there once. */
-static void name__that_tally_run_gives_is_a_launchers(void **state)
+static void name__that_tally_run_makes_up_is_a_launchers(void **state)
 {
 	static const struct {
 		int pid_plus;
@@ -413,7 +404,7 @@ int main(void)
 		cmocka_unit_test(name__that_cannot_be_had_is_asked_for_at_once),
 		cmocka_unit_test(name__of_few_bits_is_warned_of_once),
 		cmocka_unit_test(name__too_long_for_a_job_is_refused),
-		cmocka_unit_test(name__that_tally_run_gives_is_a_launchers),
+		cmocka_unit_test(name__that_tally_run_makes_up_is_a_launchers),
 	};
 
 	return cmocka_run_group_tests_name("lib-bootstrap_job", tests, NULL, NULL);
