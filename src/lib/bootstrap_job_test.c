@@ -361,14 +361,24 @@ static void name__alone_is_asked_for_where_the_program_knows_its_place(void **st
 		{ { "TALLY_JOB=alice", "RANK=1" },
 		  "alice",
 		  NULL }, /* the launcher's is not asked for */
-		{ { SRUN("1", "77", "3"), "SLURM_CLUSTER_NAME=c" }, "slurm-c-77.3", NULL },
+		{ { SRUN("1", "77", "3"), "SLURM_CLUSTER_NAME=c" },
+		  "slurm-c-77",
+		  NULL }, /* each may have a step of its own */
 		{ { "SLURM_JOB_ID=12", "SLURM_NTASKS=4" },
 		  "slurm-12",
 		  NULL }, /* sbatch without srun */
-		{ { TORCHRUN("1", "4", "2"), "TORCHELASTIC_RUN_ID=r" }, "r", NULL },
-		{ { TORCHRUN("1", "4", "2"), "MASTER_ADDR=localhost" }, NULL, "set TALLY_JOB" },
-		{ { "PMI_RANK=1", "PMI_SIZE=4" }, NULL, "set TALLY_JOB" },
-		{ { "RANK=1" }, NULL, "half of a launcher's variables" },
+		{ { TORCHRUN("2", "3", "2"), "TORCHELASTIC_RUN_ID=r" }, "r", NULL },
+		{ { TORCHRUN("2", "3", "2"), "TORCHELASTIC_RUN_ID=r", "SLURM_JOB_ID=12" },
+		  "r",
+		  NULL },
+		{ { TORCHRUN("2", "3", "2"), "MASTER_ADDR=localhost" }, NULL, "set TALLY_JOB" },
+		{ { "PMI_RANK=2", "PMI_SIZE=3" }, NULL, "set TALLY_JOB" },
+		/* Of a launch of one's own, or of other ranks than the workers. */
+		{ { "PMI_RANK=0", "PMI_SIZE=1" }, "default", NULL },
+		{ { "PMI_RANK=0", "PMI_SIZE=1", "SLURM_JOB_ID=12" }, "slurm-12", NULL },
+		{ { TORCHRUN("1", "3", "2"), "TORCHELASTIC_RUN_ID=r" }, "default", NULL },
+		{ { TORCHRUN("2", "4", "2"), "MASTER_ADDR=localhost" }, "default", NULL },
+		{ { "RANK=1" }, "default", NULL },
 		{ { "TALLY_JOB=two words" }, NULL, "byte 3 is 0x20" },
 	};
 	char text[BOOTSTRAP_TEXT_MAX];

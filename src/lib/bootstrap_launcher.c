@@ -309,26 +309,50 @@ int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 	return nobody(&reader);
 }
 
+static const char *but_slurm(const char *name, void *arg)
+{
+	const struct reader *reader = arg;
+
+	return strncmp(name, "SLURM_", 6) ? value_of(reader, name) : NULL;
+}
+
+static const char *but_the_step(const char *name, void *arg)
+{
+	const struct reader *reader = arg;
+
+	return strcmp(name, "SLURM_STEP_ID") ? value_of(reader, name) : NULL;
+}
+
+/* The name of a launcher that has started all workers as its ranks; if it gives none, that is an error as elsewhere.
+ * False: nobody has. A worker may be a rank of a launch of its own. */
+static bool is_of_all(struct bootstrap *boot, struct reader *reader, int *result)
+{
+	const struct bootstrap own = *boot;
+	bool is_it;
+
+	*result = bootstrap_env(boot, but_slurm, reader, reader->text);
+	is_it = boot->size == own.size && boot->rank == own.rank;
+	if (!is_it)
+		*boot = own;
+	boot->source = own.source;
+	boot->local_size = 0; /* the launcher's */
+	return is_it;
+}
+
 int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		   char text[BOOTSTRAP_TEXT_MAX])
 {
-	const struct reader reader = { get, arg, text };
-	const uint32_t size = boot->size, rank = boot->rank;
-	const char *source = boot->source;
+	struct reader reader = { get, arg, text };
+	const struct reader allocation = { but_the_step, &reader, text };
+	const char *slurm = value_of(&reader, "SLURM_JOB_ID");
 	int result;
 
 	if (value_of(&reader, "TALLY_JOB"))
 		return bootstrap_job(boot, &reader, LAUNCHER_TALLY, false);
-	if (!bootstrap_is_launched(get, arg) && value_of(&reader, "SLURM_JOB_ID"))
-		return bootstrap_job(boot, &reader, LAUNCHER_SLURM, false); /* sbatch's, salloc's */
-	if (!bootstrap_is_launched(get, arg)) {
-		strcpy(boot->job, "default");
-		return TALLY_OK;
-	}
-	result = bootstrap_env(boot, get, arg, text);
-	boot->size = size;
-	boot->rank = rank;
-	boot->source = source;
-	boot->local_size = 0; /* the launcher's: of ranks that may be no workers */
-	return result;
+	if (is_of_all(boot, &reader, &result) && (!result || !slurm))
+		return result;
+	if (slurm) /* workers may have a step each, or be no tasks */
+		return bootstrap_job(boot, &allocation, LAUNCHER_SLURM, false);
+	strcpy(boot->job, "default");
+	return TALLY_OK;
 }
