@@ -90,6 +90,7 @@ struct tally_comm {
 	struct timeline *timeline; /* NULL: none is wanted */
 	uint32_t timeline_comm;
 	struct local *local; /* local mode: the aggregator, in rank 0's process */
+	bool is_local_last;  /* no other communicator needs it any more */
 	/* Local mode: whose rank 0 hosts it, after its life if it has one. */
 	char local_job[BOOTSTRAP_JOB_MAX + 18];
 

@@ -101,11 +101,24 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent)
 		atomic_fetch_add(&comm->local->users, 1);
 }
 
+/* This communicator needs it no more; of those who do not, one is the last. */
+static bool is_last(struct tally_comm *comm)
+{
+	if (!comm->is_local_last)
+		comm->is_local_last = atomic_fetch_sub(&comm->local->users, 1) == 1;
+	if (comm->is_local_last)
+		return true;
+	comm_lock(comm); /* local_stop looks at it */
+	comm->local = NULL;
+	comm_unlock(comm);
+	return false;
+}
+
 bool local_wait(struct tally_comm *comm, bool may_interrupt)
 {
 	struct local *local = comm->local;
 
-	if (!local || atomic_load(&local->users) > 1)
+	if (!local || !is_last(comm))
 		return true;
 	server_drain(local->server);
 	while (!server_wait(local->server, ASK_MS)) {
@@ -127,14 +140,13 @@ bool local_stop(struct tally_comm *comm)
 
 void local_close(struct tally_comm *comm, uint32_t timeout_ms)
 {
-	struct local *local;
+	struct local *local = comm->local;
 
+	if (!local || !is_last(comm))
+		return;
 	comm_lock(comm); /* local_stop looks at it */
-	local = comm->local;
 	comm->local = NULL;
 	comm_unlock(comm);
-	if (!local || atomic_fetch_sub(&local->users, 1) > 1)
-		return;
 	server_drain(local->server);
 	(void)server_wait(local->server, timeout_ms);
 	server_close(local->server);

@@ -299,8 +299,9 @@ static void wait__asks_the_program_whether_to_go_on(void **state)
 	open_one();
 	test.comm.interrupted = never;
 	local_share(&test.part, &test.comm);
-	assert_true(local_wait(&test.comm, true)); /* it is not the last */
-	local_close(&test.part, 1);
+	assert_true(local_wait(&test.part,
+			       true)); /* it is not the last, and the other is from now on */
+	assert_null(test.part.local);
 	assert_int_equal(test.waits + test.drains, 0);
 	test.waits_left = 5;
 	test.asked_left = 3;
