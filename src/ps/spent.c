@@ -5,7 +5,7 @@
 
 #include "ps/internal.h"
 
-enum { SPENT_AT_ONCE = 1024 }; /* four times all workers that there may be */
+enum { SPENT_AT_ONCE = 65536 }; /* 256 short runs of all workers that there may be */
 
 static const uint64_t SPENT_EACH_NS = 1000000000;
 

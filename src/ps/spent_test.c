@@ -184,14 +184,14 @@ static void spent__who_come_in_place_of_others_are_not_too_many_at_once(void **s
 	spends_ns = &server->hosted[0].spends_ns; /* it is not looked at before somebody comes */
 	assert_null(comes(1, text));
 	assert_int_equal(*spends_ns, 0); /* the first of its place spends none */
-	*spends_ns = ps_now(server) + 1100 * s_ns;
+	*spends_ns = ps_now(server) + 65600 * s_ns;
 	assert_non_null(comes(2, text));
 	assert_non_null(strstr(text, "table t: workers come in place of others too fast: one a "));
 	assert_null(comes(1, text)); /* one that is known goes on */
 	close(open_one(1, 1));
-	*spends_ns = ps_now(server) + 1000 * s_ns;
+	*spends_ns = ps_now(server) + 65500 * s_ns;
 	assert_null(comes(2, text));
-	assert_true(*spends_ns > ps_now(server) + 990 * s_ns);
+	assert_true(*spends_ns > ps_now(server) + 65490 * s_ns);
 	*spends_ns = 1;
 	assert_null(comes(3, text));
 	assert_true(*spends_ns > ps_now(server)); /* what was saved up is no more than that */
