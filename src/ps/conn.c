@@ -135,13 +135,11 @@ void ps_conn_say(struct ps_conn *conn, const struct kv_message *message)
 }
 
 /* Of what `held` has from `before` on. */
-static void gate_add(struct ps_conn *conn, const struct ps_table *table, size_t before,
-		     enum kv_type type)
+static void gate_add(struct ps_conn *conn, const struct ps_table *table, size_t before)
 {
 	conn->gate[conn->gate_count++] = (struct ps_gate){ .table = table,
 							   .position = ps_table_position(table),
-							   .bytes = conn->held.count - before,
-							   .type = type };
+							   .bytes = conn->held.count - before };
 }
 
 static bool gate_reserve(struct ps_conn *conn)
@@ -170,34 +168,13 @@ void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
 		return;
 	put(conn, &conn->held, message);
 	if (!conn->is_gone)
-		gate_add(conn, table, before, message->type);
+		gate_add(conn, table, before);
 }
 
 void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table)
 {
 	if (gate_reserve(conn))
-		gate_add(conn, table, conn->held.count, 0);
-}
-
-bool ps_conn_unhold(struct ps_conn *conn, const struct ps_table *table, enum kv_type type)
-{
-	size_t at = conn->held_at;
-	uint32_t left = 0, had = conn->gate_count;
-
-	for (uint32_t i = 0; i < had; i++) {
-		struct ps_gate gate = conn->gate[i];
-
-		if (gate.table != table || gate.type != type ||
-		    ps_table_is_durable(table, gate.position)) {
-			conn->gate[left++] = gate;
-			at += gate.bytes;
-			continue;
-		}
-		conn->held.count -= gate.bytes;
-		memmove(conn->held.at + at, conn->held.at + at + gate.bytes, conn->held.count - at);
-	}
-	conn->gate_count = left;
-	return left < had;
+		gate_add(conn, table, conn->held.count);
 }
 
 static void compact(struct bytes *bytes, size_t *at)

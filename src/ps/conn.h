@@ -19,7 +19,6 @@ struct ps_gate {
 	const struct ps_table *table;
 	uint64_t position;
 	size_t bytes;
-	enum kv_type type; /* of the one frame that it is */
 };
 
 /* A pull that waits for an epoch. */
@@ -80,8 +79,6 @@ void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
 		  const struct kv_message *message);
 /* What is held from now on waits for that, too. */
 void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table);
-/* What of this type waits for the table's disk is not said at all. False: nothing of it does. */
-bool ps_conn_unhold(struct ps_conn *conn, const struct ps_table *table, enum kv_type type);
 /* What of this has become durable goes to `out`, and that to the kernel. False: the other side is gone. */
 bool ps_conn_write(struct ps_conn *conn, uint64_t now_ns);
 bool ps_conn_wants_to_write(const struct ps_conn *conn);

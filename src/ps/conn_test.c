@@ -215,36 +215,6 @@ static void conn__says_at_once_and_holds_until_the_disk_has_it(void **state)
 	assert_int_equal(conn->out_at, 0);
 }
 
-static void conn__what_waits_for_the_disk_can_be_taken_back(void **state)
-{
-	struct kv_message done = { .type = KV_DONE, .number = 9 }, message;
-	uint8_t want[64], got[sizeof(want)];
-	size_t bytes = kv_put(&done, want);
-
-	(void)state;
-	for (uint64_t i = 0; i < 3; i++) {
-		message = barrier(100 + i);
-		position = 10 * (i + 1);
-		ps_conn_hold(conn, table, &message);
-		if (i == 1)
-			ps_conn_hold(conn, table, &done);
-	}
-	durable = 10; /* the first is there, and stays */
-	assert_true(ps_conn_unhold(conn, table, KV_BARRIER));
-	assert_false(ps_conn_unhold(conn, table, KV_BARRIER));
-	assert_true(ps_conn_write(conn, 500));
-	assert_heard(100, 1);
-	durable = 30;
-	assert_true(ps_conn_write(conn, 500));
-	assert_int_equal(recv(other, got, sizeof(got), MSG_DONTWAIT), bytes);
-	assert_memory_equal(got, want, bytes);
-	assert_heard(0, 0);
-	message = barrier(200);
-	ps_conn_hold(conn, table, &message);
-	assert_true(ps_conn_write(conn, 500));
-	assert_heard(200, 1);
-}
-
 static void conn__that_has_16_MiB_to_say_is_full(void **state)
 {
 	static uint8_t block[1 << 20];
@@ -319,7 +289,6 @@ int main(void)
 		T(takes_no_more_than_a_frame_may_have),
 		T(longer_frame_than_a_stranger_s_is_nonsense),
 		T(says_at_once_and_holds_until_the_disk_has_it),
-		T(what_waits_for_the_disk_can_be_taken_back),
 		T(that_has_16_MiB_to_say_is_full),
 		T(whose_other_side_is_gone_is_told_by_a_write),
 		T(that_ends_has_its_last_words_heard),

@@ -601,7 +601,10 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 {
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
-	if (hosted && !is_in_trouble(server, hosted, conn, said))
+	if (!hosted)
+		return;
+	/* One that was passed was so for all, and its step was made: it waits for the disk. */
+	if (said->number <= hosted->table->barrier || !is_in_trouble(server, hosted, conn, said))
 		ps_steps_come(server, hosted, conn, said);
 }
 

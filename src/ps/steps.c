@@ -68,9 +68,11 @@ bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 				other->staleness);
 	} else if (is_sync && conn->incarnation == had &&
 		   !ps_table_is_member(table, conn->worker)) {
-		ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
-				"table %s: the run of %s is over: another worker has begun anew",
-				open->name, conn->who);
+		ps_serve_refuse(
+			server, conn, NULL, KV_REFUSED_SUPERSEDED,
+			"table %s: the run of %s is over: it has left, or another worker has "
+			"begun anew",
+			open->name, conn->who);
 	} else {
 		worker->mode = open->mode;
 		worker->staleness = open->staleness;
@@ -278,9 +280,7 @@ static void disk_look(struct ps_server *server, struct ps_hosted *hosted)
 						 .table = hosted->number,
 						 .number = worker->barrier };
 
-		if (!worker->conn || worker->conn->is_ending ||
-		    (!ps_conn_unhold(worker->conn, hosted->table, KV_BARRIER) &&
-		     !worker->is_waiting))
+		if (!worker->conn || worker->conn->is_ending || !worker->is_waiting)
 			continue;
 		worker->is_waiting = false;
 		forget(hosted, worker); /* R-KV-14 */
