@@ -17,7 +17,7 @@
 #include "core/table_sparse.h"
 
 enum {
-	KV_VERSION = 2,
+	KV_VERSION = 3,
 	KV_FRAME_BYTES = 4,     /* the length; it does not count itself */
 	KV_BYTES_MAX = 1 << 20, /* of what follows it */
 	KV_KEYS_MAX = 16384,    /* of a message, */

@@ -107,7 +107,7 @@ struct kv_map {
 };
 
 /* When the table is closed: it has left there, or the server could not be told in time. */
-enum kv_leaving { KV_STAYS, KV_LEFT, KV_UNTOLD };
+enum kv_leaving { KV_STAYS, KV_LEFT, KV_UNTOLD, KV_REFUSED };
 
 enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };
 
@@ -231,6 +231,7 @@ struct tally_kv {
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
 	uint64_t leave_ns; /* since when its servers are told that it leaves; 0: it does not */
+	int leave_error;   /* what one of them has refused then; error_text has it */
 	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */
 	bool is_whole; /* and it has been told which the others are, and knows no others */
 	uint32_t kept_packets;
@@ -355,6 +356,8 @@ int kv_leave(struct tally_kv *kv);
 uint64_t kv_leave_turn(struct kv_server *server);
 /* LEAVE has come; false: it may not now. */
 bool kv_leave_take(struct kv_server *server);
+/* An ERROR that says: another has this worker's place, or the run is over. Then it need not leave. */
+bool kv_leave_is_over(struct kv_server *server, enum kv_refusal refusal);
 
 /* ---- kv_pack.c ---- */
 

@@ -25,6 +25,14 @@ bool kv_leave_take(struct kv_server *server)
 	return true;
 }
 
+bool kv_leave_is_over(struct kv_server *server, enum kv_refusal refusal)
+{
+	if (!server->kv->leave_ns || refusal != KV_REFUSED_SUPERSEDED)
+		return false;
+	server->leaving = KV_LEFT;
+	return true;
+}
+
 uint64_t kv_leave_turn(struct kv_server *server)
 {
 	struct tally_kv *kv = server->kv;
@@ -35,10 +43,11 @@ uint64_t kv_leave_turn(struct kv_server *server)
 	due_ns = kv_server_turn(server);
 	if (kv->error == TALLY_ERR_NO_MEMORY)
 		return UINT64_MAX;
-	/* It has refused this worker, and will not say more, however often it is asked. */
+	/* It will not say more, however often it is asked; the others are told nevertheless. */
 	if (kv->error) {
+		kv->leave_error = kv->error;
 		kv->error = 0;
-		server->leaving = KV_LEFT;
+		server->leaving = KV_REFUSED;
 	}
 	/* Before OPENED it would be of no table. */
 	if (server->leaving == KV_STAYS && server->state == KV_UP && !server->is_leave_said) {
@@ -65,7 +74,7 @@ static int untold(const struct tally_kv *kv, const struct kv_server *server)
 {
 	return report_error(&kv->who, TALLY_ERR_REMOTE,
 			    "tally_kv_close: server %s of table %s has not answered in %.1f s that "
-			    "this worker leaves%s%s: all that it did is committed, but other "
+			    "this worker leaves%s%s: all that it did was acknowledged, but other "
 			    "workers may wait for it in a barrier or a step, until it has opened "
 			    "the table and closed it once more",
 			    server->at.text, kv->name, (double)kv->deadline_ns / (double)ns_per_s,
@@ -89,8 +98,8 @@ int kv_leave(struct tally_kv *kv)
 	pthread_mutex_lock(&kv->lock);
 	while (!kv->error && !are_all_over(kv))
 		pthread_cond_wait(&kv->changed, &kv->lock);
-	if (kv->error)
-		result = report_again(kv->error, kv->error_text);
+	if (kv->error || kv->leave_error)
+		result = report_again(kv->error ? kv->error : kv->leave_error, kv->error_text);
 	for (uint32_t s = 0; s < kv->servers; s++)
 		if (kv->server[s].leaving == KV_UNTOLD)
 			result = untold(kv, &kv->server[s]);

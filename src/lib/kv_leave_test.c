@@ -95,8 +95,35 @@ static void leave__that_is_not_answered_is_said_in_time(void **state)
 	fake_end(fake);
 }
 
-/* Whatever that says, it waits for this worker no more than it can be told. */
-static void leave__that_is_refused_is_told(void **state)
+/* One that does not know the worker any more, or cannot write: what was promised may not be there. The others are told. */
+static void leave__that_is_refused_is_an_error(void **state)
+{
+	static const struct {
+		enum kv_refusal refusal;
+		int result;
+	} refused[] = { { KV_REFUSED_DENIED, TALLY_ERR_DENIED },
+			{ KV_REFUSED_DISK, TALLY_ERR_REMOTE },
+			{ KV_REFUSED_MISMATCH, TALLY_ERR_MISMATCH } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct fake *fake = fake_begin(FAKE_HOT, 48), *other = fake_begin(0, 49);
+		char both[130], because[160];
+		struct tally_kv *kv;
+
+		snprintf(both, sizeof(both), "%s,%s", fake->address, other->address);
+		snprintf(because, sizeof(because), "server %s refuses LEAVE", fake->address);
+		kv = open_of(both, 0);
+		fake_refuses(fake, KV_LEAVE, refused[i].refusal);
+		failed(tally_kv_close(kv), refused[i].result, because);
+		assert_int_equal(leaves_of(other), 1);
+		fake_end(fake);
+		fake_end(other);
+	}
+}
+
+/* Another has its place, or its run is over: it need not leave. */
+static void leave__of_who_has_no_place_is_over(void **state)
 {
 	struct fake *fake = fake_begin(FAKE_HOT, 46), *other = fake_begin(0, 47);
 	struct tally_kv *kv;
@@ -122,7 +149,8 @@ int main(void)
 		cmocka_unit_test(leave__is_said_again_after_a_connection_that_ends_without_answer),
 		cmocka_unit_test(leave__that_a_server_cannot_be_told_is_said_in_time),
 		cmocka_unit_test(leave__that_is_not_answered_is_said_in_time),
-		cmocka_unit_test(leave__that_is_refused_is_told),
+		cmocka_unit_test(leave__that_is_refused_is_an_error),
+		cmocka_unit_test(leave__of_who_has_no_place_is_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -512,6 +512,8 @@ static void error_take(struct kv_server *server, struct kv_message *message)
 	struct kv_pull **at = &server->pulls, *pull;
 
 	text_clean(message->text); /* a server may say anything */
+	if (kv_leave_is_over(server, message->refusal))
+		return;
 	if (message->refusal == KV_REFUSED_BUSY) {
 		kv_server_lose(server, message->text); /* it says: come again */
 		return;

@@ -78,7 +78,7 @@ static void kv__server_of_an_older_version_is_named(void **state)
 	fake->version = 1;
 	pthread_mutex_unlock(&fake->lock);
 	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_VERSION,
-	       "speaks version 1; this library speaks 2");
+	       "speaks version 1; this library speaks 3");
 	assert_null(kv);
 	fake_end(fake);
 }

@@ -273,7 +273,7 @@ static void server__version_1_is_refused_by_name(void **unused)
 	(void)unused;
 	hello.version = 1;
 	say(fd, &hello);
-	hear_no(fd, KV_REFUSED_VERSION, "speaks version 1; this server speaks 2");
+	hear_no(fd, KV_REFUSED_VERSION, "speaks version 1; this server speaks 3");
 	hear_end(fd);
 }
 
