@@ -214,6 +214,36 @@ static void server__half_of_a_batch_counts_not(void **unused)
 	close(other);
 }
 
+static void *let_go(void *fd)
+{
+	usleep(120000);
+	close(*(int *)fd);
+	return NULL;
+}
+
+/* Of a child of the one before it, which was killed. */
+static void server__listener_that_is_closed_soon_is_waited_for(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof(at);
+	char text[PS_TEXT_BYTES];
+	pthread_t other;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)) | listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(at.sin_port));
+	options_begin();
+	options.listen = text;
+	assert_int_equal(pthread_create(&other, NULL, let_go, &fd), 0);
+	assert_int_equal(begin(state), 0);
+	assert_int_equal(port, ntohs(at.sin_port));
+	pthread_join(other, NULL);
+	close(open_one(0, 1));
+	end(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +260,7 @@ int main(void)
 						setup, end),
 		cmocka_unit_test_setup_teardown(server__pulls_that_wait_have_a_bound, setup, end),
 		cmocka_unit_test_setup_teardown(server__half_of_a_batch_counts_not, setup, end),
+		cmocka_unit_test(server__listener_that_is_closed_soon_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -18,10 +18,12 @@
 enum {
 	PORT = 7272,
 	AGGREGATOR_PORT = 7171,
-	FRAMES = 64,      /* taken from the socket at once */
-	FRAMES_TURNS = 8, /* before anybody else has a turn */
-	READS = 16,       /* of a connection, likewise */
-	HEARTBEATS = 8,   /* R-KV-12 */
+	FRAMES = 64,       /* taken from the socket at once */
+	FRAMES_TURNS = 8,  /* before anybody else has a turn */
+	READS = 16,        /* of a connection, likewise */
+	HEARTBEATS = 8,    /* R-KV-12 */
+	LISTEN_TRIES = 40, /* after the first, so long */
+	LISTEN_WAIT_NS = 50000000,
 	AGE_US = 50000,
 	PATIENCE_US = 100000,
 	TURN_MS_MAX = 100 /* checkpoints, silence */
@@ -101,6 +103,20 @@ static int listen_open(struct ps_server *server, const struct link_address *at, 
 	return 0;
 }
 
+/* Who was killed a moment ago may have left a child that has not yet closed its listener. */
+static int listen_again(struct ps_server *server, const struct link_address *at, bool is_v6,
+			struct link_address *bound)
+{
+	int result = listen_open(server, at, is_v6, bound);
+
+	for (int tries = 0; result == -EADDRINUSE && tries < LISTEN_TRIES; tries++) {
+		close(server->listener);
+		nanosleep(&(struct timespec){ .tv_nsec = LISTEN_WAIT_NS }, NULL);
+		result = listen_open(server, at, is_v6, bound);
+	}
+	return result;
+}
+
 static int udp_open(struct ps_server *server, const struct link_address *bound, bool is_v6)
 {
 	struct link_udp_options udp = { .local = *bound,
@@ -137,7 +153,7 @@ static int sockets_open(struct ps_server *server, char error[PS_ERROR_MAX])
 	why = link_address_parse(server->options.listen, PORT, &at, &is_v6);
 	if (why)
 		return failed(error, server->options.listen, -why);
-	why = listen_open(server, &at, is_v6, &bound);
+	why = listen_again(server, &at, is_v6, &bound);
 	if (!why)
 		why = udp_open(server, &bound, is_v6);
 	if (why)
