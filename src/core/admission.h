@@ -307,11 +307,17 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 /* A life: granted, and not at its end. */
 bool admission_is_running(const struct admission *admission);
 
-/* Gatherings of one name, each of another program: may they be one, for together they are complete? If so all but
- * list[*into] YIELD, and their peers are ADOPTed there. Else look again at *wake_ns; 0: a rank is there twice, so they are
- * several jobs, and stay that when one of the two has gone. R-CT-51. */
-bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t now_ns,
-			 uint32_t *into, uint64_t *wake_ns);
+/* What gatherings of one name are, each of another program: R-CT-51. */
+enum admission_together {
+	ADMISSION_PARTS, /* nobody can say: ranks are missing, or waited for */
+	ADMISSION_SEVERAL, /* a rank is there twice: several jobs, and that also when one of the two has gone */
+	ADMISSION_EITHER, /* together complete: one job, or several of which each has ranks to come */
+	ADMISSION_ONE, /* ... and none of them can: all but list[*into] YIELD, and their peers are ADOPTed there */
+};
+
+/* *last_ns, of EITHER: when the last of them came. */
+enum admission_together admission_together(struct admission *const *list, uint32_t count,
+					   uint32_t *into, uint64_t *last_ns);
 
 /* Somebody of this program is in. */
 bool admission_has_program(const struct admission *admission, uint64_t program);

@@ -6,14 +6,13 @@
  * Programs that say different things gather apart, each in a machine of its own; so this one sees only those
  * that say the same, and what they do: two live and claim one rank. Who has which of the others nobody can
  * say, so all end. But one launch may well have a program for each rank: then no gathering is ever complete,
- * and together they are. So are, for a while, two programs whose ranks come late by turns: nobody is taken for the
- * former in a hurry, nor for good.
+ * and together they are. So are, for as long as it takes, two programs whose ranks come late by turns: only who can
+ * have no second program is taken for the former.
  */
 #include "core/admission_turn.h"
 
-static const uint64_t claim_ns = 2000000000;  /* programs of one launch begin within so long */
-static const uint64_t hold_ns = 1000000000;   /* and most of them within this */
-static const uint64_t unite_ns = 10000000000; /* nearly all of them within this */
+static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
+static const uint64_t hold_ns = 1000000000;  /* and most of them within this */
 
 bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
 {
@@ -95,8 +94,8 @@ bool admission_has_program(const struct admission *admission, uint64_t program)
 	return false;
 }
 
-/* Who gathers takes its rank; false if it is taken. *until_ns: another program may have come by then. */
-static bool put_all(const struct admission *admission, struct text_ranks *ranks, uint64_t *until_ns,
+/* Who gathers takes its rank; false if it is taken. */
+static bool put_all(const struct admission *admission, struct text_ranks *ranks, uint64_t *last_ns,
 		    bool *is_launched)
 {
 	const struct admission_member *members = (const void *)(admission + 1);
@@ -108,40 +107,36 @@ static bool put_all(const struct admission *admission, struct text_ranks *ranks,
 			return false;
 		text_ranks_put(ranks, rank);
 		*is_launched |= members[rank].peer.is_launched;
-		if (members[rank].peer.joined_ns + unite_ns > *until_ns)
-			*until_ns = members[rank].peer.joined_ns + unite_ns;
+		if (members[rank].peer.joined_ns > *last_ns)
+			*last_ns = members[rank].peer.joined_ns;
 	}
 	return true;
 }
 
 /* One whose rank is claimed, or that comes twice, says that these are several jobs. */
-bool admission_may_unite(struct admission *const *list, uint32_t count, uint64_t now_ns,
-			 uint32_t *into, uint64_t *wake_ns)
+enum admission_together admission_together(struct admission *const *list, uint32_t count,
+					   uint32_t *into, uint64_t *last_ns)
 {
 	struct text_ranks ranks = { { 0 } };
-	uint64_t until_ns = 0;
 	uint32_t gatherings = 0, size = 0;
 	bool is_launched = false; /* or nobody can have a second program: R-CT-49 */
 
-	*wake_ns = UINT64_MAX;
+	*last_ns = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (list[i]->state != ADMISSION_GATHER)
 			continue;
 		if (list[i]->waiters_count || (size && list[i]->size != size))
-			return false;
-		if (!put_all(list[i], &ranks, &until_ns, &is_launched)) {
-			*wake_ns = 0;
-			return false;
-		}
+			return ADMISSION_PARTS;
+		if (!put_all(list[i], &ranks, last_ns, &is_launched))
+			return ADMISSION_SEVERAL;
 		size = list[i]->size;
 		gatherings++;
 		if (admission_is_in(admission_member(list[i], 0)))
 			*into = i;
 	}
 	if (gatherings < 2 || text_ranks_count(&ranks) != size)
-		return false;
-	*wake_ns = is_launched ? until_ns : now_ns;
-	return now_ns >= *wake_ns;
+		return ADMISSION_PARTS;
+	return is_launched ? ADMISSION_EITHER : ADMISSION_ONE;
 }
 
 void twin_yield(struct turn *turn)
@@ -154,7 +149,7 @@ void twin_yield(struct turn *turn)
 	struct text_ranks ranks = turn_ranks(turn, ADMISSION_JOINED);
 	turn_add_ranks(turn, &text, &ranks);
 	text_add(&text,
-		 ": another command line than other ranks of this name, which is a launcher's: one "
-		 "job with them, as they are complete together; TALLY_JOB says so at once");
+		 ": another command line than other ranks of this name: one job with them, as they "
+		 "are complete together, and tally run has started one program for each rank");
 	end_reset(turn);
 }

@@ -397,36 +397,47 @@ static void close_machines(void)
 	t.admission = malloc(8);
 }
 
-static bool may_unite(uint32_t *into)
+static enum admission_together together(uint32_t *into)
 {
-	uint64_t wake_ns;
-	bool may = admission_may_unite(machines, MACHINES, t.now_ns, into, &wake_ns);
+	uint64_t last_ns;
 
-	assert_true(!may || wake_ns <= t.now_ns);
-	return may;
+	return admission_together(machines, MACHINES, into, &last_ns);
 }
 
-static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void **state)
+/* As tally run has started them itself. */
+static void not_launched(void)
+{
+	for (uint32_t i = 0; i < MACHINES; i++)
+		for (uint32_t rank = 0; rank < machines[i]->size; rank++)
+			admission_member(machines[i], rank)->peer.is_launched = 0;
+}
+
+static void unite__gatherings_that_are_complete_together_are_one_if_nobody_is_launched(void **state)
 {
 	(void)state;
 	struct admission_peer moved[2];
 	uint32_t into = 99;
-	uint64_t wake_ns;
+	uint64_t last_ns;
 
 	open_machines();
 	join_machine(0, 11, 1, 3);
+	t.now_ns += second_ns;
 	join_machine(1, 10, 0, 3);
-	assert_false(may_unite(&into));
-	t.now_ns += 11 * second_ns;
-	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
-	assert_true(wake_ns == UINT64_MAX); /* rank 2 is missing: time mends nothing */
+	assert_int_equal(together(&into), ADMISSION_PARTS); /* rank 2 is missing */
+	t.now_ns += second_ns;
+	last_ns = t.now_ns;
 	join_machine(2, 12, 2, 3);
-	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
-	assert_true(wake_ns == t.now_ns + 10 * second_ns);
-	t.now_ns += 10 * second_ns - 1;
-	assert_false(may_unite(&into));
-	t.now_ns++;
-	assert_true(may_unite(&into));
+	t.now_ns += 10000 * second_ns;
+	for (uint32_t i = 0; i < MACHINES; i++) {
+		uint64_t last_is_ns;
+
+		/* One is enough that may be a second program's. */
+		assert_int_equal(admission_together(machines, MACHINES, &into, &last_is_ns),
+				 ADMISSION_EITHER);
+		assert_true(last_is_ns == last_ns);
+		admission_member(machines[i], i == 0 ? 1 : i == 1 ? 0 : 2)->peer.is_launched = 0;
+	}
+	assert_int_equal(together(&into), ADMISSION_ONE);
 	assert_int_equal(into, 1); /* rank 0's */
 	moved[0] = admission_member(machines[0], 1)->peer;
 	moved[1] = admission_member(machines[2], 2)->peer;
@@ -439,9 +450,9 @@ static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void
 	assert_int_equal(t.log_level, ADMISSION_LOG_WARN);
 	assert_string_equal(
 		t.log,
-		"rank 2 on host12: another command line than other ranks of this name, which "
-		"is a launcher's: one job with them, as they are complete together; TALLY_JOB "
-		"says so at once");
+		"rank 2 on host12: another command line than other ranks of this name: one job "
+		"with them, as they are complete together, and tally run has started one program "
+		"for each rank");
 	assert_true(admission_is_idle(machines[0]) && admission_is_idle(machines[2]));
 	t.admission = machines[1];
 	for (uint32_t i = 0; i < 2; i++)
@@ -468,40 +479,23 @@ static void unite__gatherings_that_are_complete_together_are_one_after_10_s(void
 	close_machines();
 }
 
-static void unite__those_that_are_there_once_are_one_at_once(void **state)
-{
-	(void)state;
-	uint32_t into;
-
-	open_machines();
-	join_machine(0, 10, 0, 2);
-	admission_member(machines[0], 0)->peer.is_launched = 0;
-	join_machine(1, 11, 1, 2);
-	assert_false(may_unite(&into));
-	admission_member(machines[1], 1)->peer.is_launched = 0;
-	assert_true(may_unite(&into));
-	close_machines();
-}
-
 static void unite__two_of_one_rank_are_two_jobs(void **state)
 {
 	(void)state;
 	uint32_t into;
-	uint64_t wake_ns;
 
 	open_machines();
 	join_machine(0, 10, 0, 2);
 	join_machine(1, 11, 1, 2);
 	join_machine(2, 21, 1, 2);
-	t.now_ns += 100 * second_ns;
-	assert_false(admission_may_unite(machines, MACHINES, t.now_ns, &into, &wake_ns));
-	assert_true(!wake_ns);
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_SEVERAL);
 	t.admission = machines[2];
 	close_connection(21);
-	assert_true(may_unite(&into));
+	assert_int_equal(together(&into), ADMISSION_ONE);
 	join_machine(1, 31, 1, 2); /* a claim is not decided yet */
-	t.now_ns += 100 * second_ns;
-	assert_false(may_unite(&into));
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_PARTS);
 	close_machines();
 }
 
@@ -514,17 +508,17 @@ static void unite__a_job_that_runs_and_one_of_another_size_are_none_of_it(void *
 	join_machine(0, 10, 0, 2);
 	join_machine(0, 11, 1, 2);
 	join_machine(1, 21, 1, 2);
-	t.now_ns += 11 * second_ns;
-	assert_false(may_unite(&into));
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_PARTS);
 	join_machine(2, 30, 0, 2);
-	t.now_ns += 11 * second_ns;
-	assert_true(may_unite(&into));
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_ONE);
 	assert_int_equal(into, 2);
 	t.admission = machines[2];
 	close_connection(30);
 	join_machine(2, 30, 0, 3);
-	t.now_ns += 11 * second_ns;
-	assert_false(may_unite(&into));
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_PARTS);
 	close_machines();
 }
 
@@ -541,8 +535,8 @@ static void unite__differences_are_told_to_all(void **state)
 	prepare_launched(11, 1, 2, HERE);
 	t.message.join.list_hash = 78;
 	say(11);
-	t.now_ns += 10 * second_ns;
-	assert_true(may_unite(&into));
+	not_launched();
+	assert_int_equal(together(&into), ADMISSION_ONE);
 	moved = admission_member(machines[1], 1)->peer;
 	event(ADMISSION_YIELD);
 	t.admission = machines[into];
@@ -576,8 +570,6 @@ int main(void)
 			twin__start_of_what_can_have_no_twin_waits_for_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twin__start_waits_only_if_a_second_program_may_come,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(unite__those_that_are_there_once_are_one_at_once,
-						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twin__who_came_in_time_may_answer_late, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(twin__a_dead_holder_is_no_other_program, set_up,
@@ -596,8 +588,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(twin__fewer_ranks_on_a_host_say_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(
-			unite__gatherings_that_are_complete_together_are_one_after_10_s, set_up,
-			tear_down),
+			unite__gatherings_that_are_complete_together_are_one_if_nobody_is_launched,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unite__two_of_one_rank_are_two_jobs, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(

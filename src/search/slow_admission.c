@@ -297,9 +297,9 @@ static void yield(struct slow_step *step)
 			ranks |= 1ull << slow->people[i].rank;
 	slow->text[0] = 0;
 	slow_ranks(slow, ranks);
-	slow_text(slow, ": another command line than other ranks of this name, which is a "
-			"launcher's: one job with them, as they are complete together; TALLY_JOB "
-			"says so at once");
+	slow_text(slow, ": another command line than other ranks of this name: one job with "
+			"them, as they are complete together, and tally run has started one "
+			"program for each rank");
 	slow_log_text(slow, ADMISSION_LOG_WARN);
 	slow->text[0] = 0;
 	clear(step);

@@ -100,9 +100,10 @@ struct job {
 	uint64_t wake_ns;
 	uint64_t ticked_ns; /* the last TICK */
 	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
-	uint64_t unite_ns;  /* when it may be united: its members were told so; 0: they were not */
-	uint64_t apart_ns;  /* since when it never may, for a rank was there twice; 0: it may */
-	bool is_told_apart;
+	uint64_t
+		apart_ns; /* since when it is one of several of its name, for a rank was there twice; 0 */
+	uint64_t
+		told_ns; /* since when what its members were last told is so: unite.c; 0: nothing was */
 	struct plan plan;                 /* of the last JOB_ADD */
 	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
 	struct admission_config config;
@@ -291,8 +292,9 @@ void share_charge(struct server *server, struct job *job);
 void share_memory_fill(struct server *server);
 
 /* job.c */
-/* Jobs of one name and different lives, or programs, have nothing to do with one another. */
-struct job *job_find(struct server *server, const struct control_join *join);
+/* Jobs of one name and different lives, or programs, have nothing to do with one another. *is_refused: a launch has more
+ * programs than gather apart. */
+struct job *job_find(struct server *server, const struct control_join *join, bool *is_refused);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
 /* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */

@@ -22,11 +22,13 @@ static bool gathers_for(const struct job *job, const struct control_join *join)
 	       !strcmp(job->name, join->job);
 }
 
-/* R-CT-51: so many programs are not two or three of one launch, but one for each rank. One more of them gathers with the
- * last; but if its rank has come already it claims that. NULL: there are not so many. */
-static struct job *gathering_of_many(struct server *server, const struct control_join *join)
+/* R-CT-51: so many programs of a name gather apart. One more gathers with the last, if nobody is `launched`: they are one
+ * for each rank. *is_refused: somebody is. NULL: there are not so many, or it is refused. */
+static struct job *gathering_of_many(struct server *server, const struct control_join *join,
+				     bool *is_refused)
 {
-	struct job *last = NULL, *holder = NULL;
+	bool is_launched = join->is_launched;
+	struct job *last = NULL;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
@@ -36,20 +38,25 @@ static struct job *gathering_of_many(struct server *server, const struct control
 			continue;
 		count++;
 		last = job;
-		if (join->rank < job->admission->size &&
-		    admission_member(job->admission, join->rank)->presence != ADMISSION_ABSENT)
-			holder = job;
+		for (uint32_t rank = 0; rank < job->admission->size; rank++) {
+			const struct admission_member *member =
+				admission_member(job->admission, rank);
+
+			is_launched |= member->presence != ADMISSION_ABSENT &&
+				       member->peer.is_launched;
+		}
 	}
-	if (count < PROGRAMS_MAX)
-		return NULL;
-	return holder ? holder : last;
+	*is_refused = count >= PROGRAMS_MAX && is_launched;
+	return count < PROGRAMS_MAX || is_launched ? NULL : last;
 }
 
 /* A program may have become part of another's job (R-CT-51): where one of it is it belongs. */
-struct job *job_find(struct server *server, const struct control_join *join)
+struct job *job_find(struct server *server, const struct control_join *join, bool *is_refused)
 {
 	uint64_t program = program_of(join);
 	struct job *found = NULL;
+
+	*is_refused = false;
 
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
@@ -61,7 +68,7 @@ struct job *job_find(struct server *server, const struct control_join *join)
 		if (job->program == program)
 			found = job;
 	}
-	return found || !program ? found : gathering_of_many(server, join);
+	return found || !program ? found : gathering_of_many(server, join, is_refused);
 }
 
 const char *job_end_of_life(const struct server *server, uint64_t life)

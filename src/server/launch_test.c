@@ -91,48 +91,79 @@ static void expect_both(struct client *one, enum control_type type, struct clien
 	assert_int_equal(other->message.type, other_type);
 }
 
-static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users(void **state)
+/* As tally run has started it itself: no second program can have its rank. */
+static struct control_join alone(uint64_t program)
+{
+	struct control_join join = launched(program, 9);
+
+	join.is_launched = 0;
+	return join;
+}
+
+/* It hears that in a PROGRESS, and no other message. */
+static void progress_wait(struct client *client, const char *words)
+{
+	client->awaited = words;
+	for (int looks = LONG_MS / 10; looks && client->awaited; looks--)
+		assert_false(client_next(client, 10));
+	assert_null(client->awaited);
+}
+
+/* Whether they are one or two nobody can say: they are told, and wait. */
+static void server__gathers_what_is_complete_together_apart_and_says_so(void **state)
 {
 	struct server *server = test_server((struct server_options){ .heartbeat_ms = 60000 });
-	struct client clients[4], users[2], other, twice[3];
-	uint64_t life, from_ns = now_ns();
+	struct client parts[3], twice[3];
 	char address[32];
 
 	(void)state;
 	tcp_address(server, address);
-	open_all(clients, 3, address);
-	open_all(users, 1, address);
+	open_all(parts, 3, address);
+	open_all(twice, 3, address);
+	for (uint16_t i = 0; i < 3; i++) {
+		client_join_as(&parts[i], "parts", i, 3, launched(1u + i, 9));
+		client_join_as(&twice[i], "twice", i / 2, 2, launched(1u + i, 9));
+	}
+	for (int i = 0; i < 3; i++) {
+		progress_wait(&parts[i],
+			      "all 3 ranks are here, but with several command lines, and the name "
+			      "is a launcher's: if they are one job, give them one TALLY_JOB");
+		progress_wait(&twice[i], "is here twice");
+	}
+	/* One of the two has gone: what is left is complete, and no job. */
+	client_close(&twice[1]);
+	assert_false(client_next(&twice[0], 100));
+	assert_false(client_next(&twice[2], 10));
+	close_all(parts, 3);
+	client_close(&twice[0]);
+	client_close(&twice[2]);
+	server_close(server);
+}
+
+static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users(void **state)
+{
+	struct server *server = test_server((struct server_options){ .heartbeat_ms = 60000 });
+	struct client clients[4], users[2], other;
+	uint64_t life;
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	open_all(clients, 4, address);
+	open_all(users, 2, address);
 	open_all(&other, 1, address);
 	client_join_as(&users[0], "7.0", 0, 2, (struct control_join){ .process = ++processes });
-	client_join_as(&other, "7.0", 1, 2, launched(1, 9));
+	client_join_as(&other, "7.0", 1, 2, alone(1));
 	for (uint16_t rank = 0; rank < 3; rank++)
-		client_join_as(&clients[rank], "mpmd", rank, 3, launched(1u + rank, 9));
-	/* Of two programs one has lost its patience: what is left is complete, and no job. */
-	open_all(twice, 3, address);
-	for (uint16_t i = 0; i < 3; i++)
-		client_join_as(&twice[i], "twice", i / 2, 2, launched(1u + i, 9));
-	for (int looks = LONG_MS / 10; looks && !twice[0].progress[0]; looks--)
-		assert_false(client_next(&twice[0], 10));
-	assert_non_null(strstr(twice[0].progress, "is here twice"));
-	client_close(&twice[1]);
+		client_join_as(&clients[rank], "mpmd", rank, 3, alone(1u + rank));
 	life = life_of(&clients[0]);
-	assert_true(now_ns() - from_ns >= 9900000000);
 	assert_true(life_of(&clients[1]) == life);
 	assert_true(life_of(&clients[2]) == life);
-	for (int i = 0; i < 3; i++) { /* they have heard what for they wait */
-		assert_non_null(strstr(clients[i].progress,
-				       "all 3 ranks are here, but with several command lines"));
-		assert_non_null(strstr(clients[i].progress, "TALLY_JOB says so at once"));
-	}
 	assert_true(book_has("another command line than other ranks of this name"));
 	/* Each of their programs is known to be in it now, and two of one rank were no one job. */
-	open_all(&clients[3], 1, address);
 	client_join_as(&clients[3], "mpmd", 2, 3, launched(3, 9));
 	expect_both(&clients[2], CONTROL_ABORT, &clients[3], CONTROL_DENY);
-	assert_false(client_next(&twice[0], 3000));
-	assert_false(client_next(&twice[2], 10));
 	/* The user's is another job, whose rank may come at any time. */
-	open_all(&users[1], 1, address);
 	client_join_as(&users[1], "7.0", 1, 2, (struct control_join){ .process = ++processes });
 	life = life_of(&users[0]);
 	assert_true(life_of(&users[1]) == life);
@@ -140,36 +171,58 @@ static void server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_us
 	close_all(clients, 4);
 	close_all(users, 2);
 	close_all(&other, 1);
-	client_close(&twice[0]);
-	client_close(&twice[2]);
 	server_close(server);
 }
 
-/* 40 command lines of one launch are no 40 jobs; a second program whose ranks have their own is told. */
-static void server__gathers_4_programs_of_a_name_apart_and_more_together(void **state)
+static void server__gathers_4_programs_of_a_name_apart_and_refuses_more(void **state)
 {
-	enum { RANKS = 40, LAST = RANKS - 1 };
-	static const uint16_t twice[] = { 1, LAST - 1 }; /* alone in a gathering, and not */
-	struct client clients[RANKS];
+	struct server *server = test_server((struct server_options){ .jobs_max = 8 });
+	struct client clients[6];
 	char address[32];
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		struct server *server = test_server((struct server_options){ .jobs_max = 8 });
-
-		tcp_address(server, address);
-		open_all(clients, RANKS, address);
-		for (uint16_t rank = 0; rank < LAST; rank++) {
-			client_join_as(&clients[rank], "mpmd", rank, RANKS, launched(1u + rank, 9));
-			assert_false(client_next(&clients[rank], 10));
-		}
-		client_join_as(&clients[LAST], "mpmd", twice[i], RANKS, launched(100, 9));
-		expect_both(&clients[twice[i]], CONTROL_DENY, &clients[LAST], CONTROL_DENY);
-		assert_non_null(strstr(clients[LAST].message.end.text,
-				       "two programs of one launch: give each its TALLY_JOB"));
-		close_all(clients, RANKS);
-		server_close(server);
+	tcp_address(server, address);
+	open_all(clients, 6, address);
+	for (uint16_t rank = 0; rank < 4; rank++) {
+		client_join_as(&clients[rank], "many", rank, 40, launched(1u + rank, 9));
+		assert_false(client_next(&clients[rank], 10));
 	}
+	for (uint16_t rank = 4; rank < 6; rank++) {
+		/* One is enough that may be a second program's. */
+		client_join_as(&clients[rank], "many", rank, 40,
+			       rank == 4 ? launched(5, 9) : alone(6));
+		client_expect(&clients[rank], CONTROL_DENY, LONG_MS);
+		assert_int_equal(clients[rank].message.end.cause, CONTROL_DENIED);
+		assert_non_null(strstr(clients[rank].message.end.text,
+				       "4 command lines of this name, which is a launcher's, "
+				       "gather already: if they are one job, give them one "
+				       "TALLY_JOB"));
+	}
+	for (uint16_t rank = 0; rank < 4; rank++)
+		assert_false(client_next(&clients[rank], 10));
+	close_all(clients, 6);
+	server_close(server);
+}
+
+/* 40 command lines of one tally run are no 40 jobs. */
+static void server__makes_one_job_of_many_programs(void **state)
+{
+	enum { RANKS = 40 };
+	struct server *server = test_server((struct server_options){ .jobs_max = 8 });
+	struct client clients[RANKS];
+	char address[32];
+	uint64_t life;
+
+	(void)state;
+	tcp_address(server, address);
+	open_all(clients, RANKS, address);
+	for (uint16_t rank = 0; rank < RANKS; rank++)
+		client_join_as(&clients[rank], "mpmd", rank, RANKS, alone(1u + rank));
+	life = life_of(&clients[0]);
+	for (int rank = 1; rank < RANKS; rank++)
+		assert_true(life_of(&clients[rank]) == life);
+	close_all(clients, RANKS);
+	server_close(server);
 }
 
 static void server__ends_two_programs_of_one_command_line(void **state)
@@ -238,7 +291,9 @@ int main(void)
 		cmocka_unit_test(server__gathers_the_users_name_whatever_runs),
 		cmocka_unit_test(
 			server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users),
-		cmocka_unit_test(server__gathers_4_programs_of_a_name_apart_and_more_together),
+		cmocka_unit_test(server__gathers_what_is_complete_together_apart_and_says_so),
+		cmocka_unit_test(server__gathers_4_programs_of_a_name_apart_and_refuses_more),
+		cmocka_unit_test(server__makes_one_job_of_many_programs),
 		cmocka_unit_test(server__ends_two_programs_of_one_command_line),
 		cmocka_unit_test(server__takes_no_rank_of_another_host_into_a_job_of_one),
 	};

@@ -54,8 +54,9 @@ static struct job *open_job(const char *name, uint64_t life, uint64_t program)
 static struct job *find(const char *name, uint64_t life, uint64_t program)
 {
 	struct control_join join = join_of(name, life, program);
+	bool is_refused;
 
-	return job_find(&test.server, &join);
+	return job_find(&test.server, &join, &is_refused);
 }
 
 static void names__a_new_one_is_as_the_server_is_configured(void **state)

@@ -227,13 +227,19 @@ static void peer_refuse(struct server *server, struct peer *peer,
 			text_add(&text, ": ");
 			holders_add(server, peer->source, NULL, NULL, &text);
 		}
+	} else if (result == -E2BIG) {
+		text_add(&text,
+			 "%u command lines of this name, which is a launcher's, gather already: if "
+			 "they are one job, give them one TALLY_JOB",
+			 (unsigned)PROGRAMS_MAX);
 	} else {
 		text_add(&text, "the aggregator is out of memory");
 	}
 	server_say_stranger_job(server, message->join.job, message->join.rank,
 				"job %s: rank %u (%s): denied: %s", message->join.job,
 				message->join.rank, message->join.host, words);
-	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
+	peer_deny(server, peer, result == -E2BIG ? CONTROL_DENIED : CONTROL_NO_RESOURCE, words,
+		  now_ns);
 }
 
 /* It belongs to a life that has ended badly here: not all of its ranks will come. */
@@ -332,6 +338,7 @@ static int peer_opens(struct server *server, const struct peer *peer,
 static void peer_join(struct server *server, struct peer *peer,
 		      const struct control_message *message, uint64_t now_ns)
 {
+	bool is_refused;
 	struct job *job;
 	int result = 0;
 
@@ -359,14 +366,16 @@ static void peer_join(struct server *server, struct peer *peer,
 		return;
 	}
 	peer->mtu = message->join.mtu;
-	job = job_find(server, &message->join);
+	job = job_find(server, &message->join, &is_refused);
 	if (peer_is_orphan(server, peer, message, now_ns))
 		return;
+	if (is_refused)
+		result = -E2BIG;
 	if (!job && server->is_draining) {
 		peer_deny_ending(server, peer, now_ns);
 		return;
 	}
-	if (!job || job->idle_ns)
+	if (!result && (!job || job->idle_ns))
 		result = peer_opens(server, peer, &message->join, &job);
 	if (result) {
 		peer_refuse(server, peer, message, result, now_ns);

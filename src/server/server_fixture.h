@@ -109,7 +109,7 @@ struct client {
 	struct control_grant grant;
 	uint16_t rank;
 	int udp;
-	char progress[CONTROL_TEXT_BYTES]; /* the first that has come */
+	const char *awaited; /* of a PROGRESS; NULL: it has come, or nothing is */
 };
 
 static void client_open(struct client *client, const char *address)
@@ -151,8 +151,9 @@ static bool client_next(struct client *client, int timeout_ms)
 				pong.ping.serial = client->message.ping.serial;
 				conn_send(client->conn, &client->codec, &pong);
 			} else if (client->message.type == CONTROL_PROGRESS) {
-				if (!client->progress[0])
-					strcpy(client->progress, client->message.progress.text);
+				if (client->awaited &&
+				    strstr(client->message.progress.text, client->awaited))
+					client->awaited = NULL;
 			} else if (client->message.type != CONTROL_HEARTBEAT) {
 				return true;
 			}

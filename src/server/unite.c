@@ -5,7 +5,7 @@
 
 #include "server/internal.h"
 
-enum { APART_MS = 2000 };
+enum { QUIET_MS = 2000 }; /* before a word: two programs that both get their ranks soon need none */
 
 /* A name of the user's (program 0) is one job, and no launcher's is a part of it. */
 static bool gathers(const struct job *job)
@@ -51,8 +51,8 @@ static void tell(struct server *server, struct job *job, bool is_one)
 	if (is_one)
 		text_add(&text,
 			 "all %u ranks are here, but with several command lines, and the name is a "
-			 "launcher's: if nobody else comes for 10 s, they are one job; TALLY_JOB "
-			 "says so at once",
+			 "launcher's: if they are one job, give them one TALLY_JOB; each waits for "
+			 "the ranks of its own command line",
 			 job->admission->size);
 	else
 		text_add(&text, "a rank of this name, which is a launcher's, is here twice, with "
@@ -67,16 +67,16 @@ static void tell(struct server *server, struct job *job, bool is_one)
 	}
 }
 
-/* Two programs that both get their ranks soon need no word. */
-static uint64_t stay_apart(struct server *server, struct job **jobs, uint32_t count,
-			   uint64_t tell_ns, uint64_t now_ns)
+/* UINT64_MAX, or when to tell those who have not heard it. */
+static uint64_t tell_all(struct server *server, struct job **jobs, uint32_t count,
+			 uint64_t since_ns, bool is_one, uint64_t now_ns)
 {
-	if (now_ns < tell_ns)
-		return tell_ns;
+	if (now_ns < since_ns + QUIET_MS * MS_NS)
+		return since_ns + QUIET_MS * MS_NS;
 	for (uint32_t i = 0; i < count; i++) {
-		if (!jobs[i]->is_told_apart)
-			tell(server, jobs[i], false);
-		jobs[i]->is_told_apart = true;
+		if (jobs[i]->told_ns != since_ns)
+			tell(server, jobs[i], is_one);
+		jobs[i]->told_ns = since_ns;
 	}
 	return UINT64_MAX;
 }
@@ -87,8 +87,7 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 	struct admission *list[UNITE_MAX] = { NULL };
 	struct job *jobs[UNITE_MAX];
 	uint32_t count = 0, into = 0;
-	uint64_t wake_ns;
-	uint64_t apart_ns = 0;
+	uint64_t apart_ns = 0, last_ns;
 
 	for (uint32_t i = first; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
@@ -102,15 +101,18 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 		list[count++] = job->admission;
 	}
 	if (apart_ns)
-		return stay_apart(server, jobs, count, apart_ns + APART_MS * MS_NS, now_ns);
-	if (!admission_may_unite(list, count, now_ns, &into, &wake_ns)) {
-		for (uint32_t i = 0; i < count; i++) {
-			if (wake_ns && wake_ns != UINT64_MAX && wake_ns != jobs[i]->unite_ns)
-				tell(server, jobs[i], true);
-			jobs[i]->unite_ns = wake_ns;
-			jobs[i]->apart_ns = wake_ns ? 0 : now_ns;
-		}
-		return wake_ns ? wake_ns : now_ns + APART_MS * MS_NS;
+		return tell_all(server, jobs, count, apart_ns, false, now_ns);
+	switch (admission_together(list, count, &into, &last_ns)) {
+	case ADMISSION_PARTS:
+		return UINT64_MAX;
+	case ADMISSION_EITHER:
+		return tell_all(server, jobs, count, last_ns, true, now_ns);
+	case ADMISSION_SEVERAL:
+		for (uint32_t i = 0; i < count; i++)
+			jobs[i]->apart_ns = now_ns;
+		return now_ns + QUIET_MS * MS_NS;
+	case ADMISSION_ONE:
+		break;
 	}
 	for (uint32_t i = 0; i < count; i++)
 		if (i != into)
@@ -135,7 +137,7 @@ void jobs_unite(struct server *server, uint64_t now_ns)
 
 		if (server->jobs[i] && server->jobs[i]->admission->state == ADMISSION_NONE) {
 			server->jobs[i]->apart_ns = 0;
-			server->jobs[i]->is_told_apart = false;
+			server->jobs[i]->told_ns = 0;
 		}
 		if (!gathers(server->jobs[i]) || !is_first(server, i))
 			continue;

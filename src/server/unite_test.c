@@ -102,7 +102,43 @@ static void put_mpmd(void)
 	come(gathering(7, "mpmd", 3), 2, 3);
 }
 
-static void unite__all_are_told_once_and_are_one_after_ten_seconds(void **state)
+static void not_launched(void)
+{
+	admission_member(test.job[2].admission, 1)->peer.is_launched = 0;
+	admission_member(test.job[5].admission, 0)->peer.is_launched = 0;
+	admission_member(test.job[7].admission, 2)->peer.is_launched = 0;
+}
+
+static void unite__all_are_told_after_a_while_and_stay_apart(void **state)
+{
+	uint64_t from_ns;
+
+	(void)state;
+	put_mpmd();
+	from_ns = test.now_ns;
+	for (int again = 0; again < 2; again++) {
+		unite();
+		assert_int_equal(seen.told_count, 0);
+		assert_true(test.server.unite_ns == from_ns + 2 * second_ns);
+		test.now_ns = from_ns + 2 * second_ns - 1;
+		unite();
+		assert_int_equal(seen.told_count, 0);
+		test.now_ns++;
+		unite();
+		assert_int_equal(seen.told_count, 3);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_told(i, 1 + i, "mpmd", here);
+		assert_true(test.server.unite_ns == UINT64_MAX);
+		test.now_ns += 10000 * second_ns; /* no time says what they are */
+		unite();
+		assert_int_equal(seen.told_count + seen.steps_count, 0);
+		/* One comes anew: they hear of it again. */
+		from_ns = test.now_ns;
+		admission_member(test.job[7].admission, 2)->peer.joined_ns = from_ns;
+	}
+}
+
+static void unite__who_can_have_no_second_program_are_one_at_once(void **state)
 {
 	static const struct {
 		uint32_t job;
@@ -112,30 +148,10 @@ static void unite__all_are_told_once_and_are_one_after_ten_seconds(void **state)
 		      { 5, ADMISSION_ADOPT, PEERS_MAX + 1 },
 		      { 7, ADMISSION_YIELD, 0 },
 		      { 5, ADMISSION_ADOPT, PEERS_MAX + 3 } };
-	uint64_t until_ns;
 
 	(void)state;
 	put_mpmd();
-	until_ns = test.now_ns + 10 * second_ns;
-	unite();
-	assert_int_equal(seen.told_count, 3);
-	for (uint32_t i = 0; i < 3; i++)
-		assert_told(i, 1 + i, "mpmd", here);
-	assert_true(test.server.unite_ns == until_ns);
-	test.now_ns += second_ns;
-	unite();
-	assert_int_equal(seen.told_count, 0);
-	assert_true(test.server.unite_ns == until_ns);
-	/* One comes anew, and they wait for longer: they hear of it again. */
-	admission_member(test.job[7].admission, 2)->peer.joined_ns = test.now_ns;
-	until_ns = test.now_ns + 10 * second_ns;
-	unite();
-	assert_int_equal(seen.told_count, 3);
-	assert_true(test.server.unite_ns == until_ns);
-	test.now_ns = until_ns - 1;
-	unite();
-	assert_int_equal(seen.told_count + seen.steps_count, 0);
-	test.now_ns = until_ns;
+	not_launched();
 	unite();
 	assert_int_equal(seen.told_count, 0);
 	assert_int_equal(seen.steps_count, 4);
@@ -154,10 +170,11 @@ static void unite__who_has_gone_meanwhile_is_neither_told_nor_adopted(void **sta
 	(void)state;
 	put_mpmd();
 	test.peers[3].handle += PEERS_MAX; /* somebody else's by now */
+	test.now_ns += 2 * second_ns;
 	unite();
 	assert_int_equal(seen.told_count, 2);
 	assert_told(1, 2, "mpmd", here);
-	test.now_ns += 10 * second_ns;
+	not_launched();
 	unite();
 	assert_int_equal(seen.steps_count, 3);
 	assert_ptr_equal(seen.steps[2].job, &test.job[7]);
@@ -183,6 +200,7 @@ static void unite__no_other_job_of_the_name_is_a_part_of_it(void **state)
 	unite();
 	assert_int_equal(seen.told_count + seen.steps_count, 0);
 	come(gathering(5, "mpmd", 2), 1, 6);
+	test.now_ns += 2 * second_ns;
 	unite();
 	assert_int_equal(seen.told_count, 2);
 	assert_told(0, 5, "mpmd", "all 2 ranks are here");
@@ -195,18 +213,21 @@ static void unite__of_two_names_the_loop_looks_at_the_sooner(void **state)
 
 	(void)state;
 	put_mpmd();
-	sooner_ns = test.now_ns + 10 * second_ns;
+	sooner_ns = test.now_ns + 2 * second_ns;
 	test.now_ns += second_ns;
 	come(gathering(8, "late", 2), 0, 4);
 	come(gathering(9, "late", 2), 1, 5);
 	unite();
-	assert_int_equal(seen.told_count, 5);
-	assert_told(4, 5, "late", "all 2 ranks are here");
+	assert_int_equal(seen.told_count, 0);
 	assert_true(test.server.unite_ns == sooner_ns);
 	test.now_ns = sooner_ns;
 	unite();
-	assert_int_equal(seen.steps_count, 4);
+	assert_int_equal(seen.told_count, 3);
 	assert_true(test.server.unite_ns == sooner_ns + second_ns);
+	test.now_ns += second_ns;
+	unite();
+	assert_int_equal(seen.told_count, 2);
+	assert_told(1, 5, "late", "all 2 ranks are here");
 }
 
 static void unite__where_a_rank_is_twice_they_stay_apart_and_hear_so_once(void **state)
@@ -247,6 +268,8 @@ static void unite__where_a_rank_is_twice_they_stay_apart_and_hear_so_once(void *
 	test.job[4].admission->state = test.job[6].admission->state = ADMISSION_NONE;
 	unite();
 	test.job[4].admission->state = test.job[6].admission->state = ADMISSION_GATHER;
+	for (uint16_t rank = 0; rank < 3; rank++)
+		admission_member(test.job[rank < 2 ? 4 : 6].admission, rank)->peer.is_launched = 0;
 	unite();
 	assert_int_equal(seen.steps_count, 2);
 	assert_int_equal(test.peers[4].job, 4);
@@ -255,7 +278,8 @@ static void unite__where_a_rank_is_twice_they_stay_apart_and_hear_so_once(void *
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		INSIDE_TEST(unite__all_are_told_once_and_are_one_after_ten_seconds),
+		INSIDE_TEST(unite__all_are_told_after_a_while_and_stay_apart),
+		INSIDE_TEST(unite__who_can_have_no_second_program_are_one_at_once),
 		INSIDE_TEST(unite__who_has_gone_meanwhile_is_neither_told_nor_adopted),
 		INSIDE_TEST(unite__no_other_job_of_the_name_is_a_part_of_it),
 		INSIDE_TEST(unite__of_two_names_the_loop_looks_at_the_sooner),
