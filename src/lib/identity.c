@@ -3,6 +3,7 @@
 #include "lib/identity.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,18 +19,32 @@ static uint64_t known(uint64_t hash)
 	return hash == HASH_BEGIN ? 0 : hash;
 }
 
+/* What torch.distributed.launch and DeepSpeed add for each rank: their programs are one. */
+static bool is_rank(const char *argument)
+{
+	const char *number = !strncmp(argument, "--local-rank=", 13) ||
+					     !strncmp(argument, "--local_rank=", 13)
+				     ? argument + 13
+				     : "";
+
+	return *number && !number[strspn(number, "0123456789")];
+}
+
 /* Arguments end with a NUL each, so "a b" and "a", "b" differ. */
 static uint64_t program_hash(void)
 {
 	FILE *file = fopen("/proc/self/cmdline", "re");
 	uint64_t hash = HASH_BEGIN;
-	char bytes[4096];
-	size_t count;
+	char *argument = NULL;
+	size_t room = 0;
+	ssize_t bytes;
 
 	if (!file)
 		return 0;
-	while ((count = fread(bytes, 1, sizeof(bytes), file)))
-		hash = hash_bytes(hash, bytes, count);
+	while ((bytes = getdelim(&argument, &room, '\0', file)) > 0)
+		if (!is_rank(argument))
+			hash = hash_bytes(hash, argument, (size_t)bytes);
+	free(argument);
 	fclose(file);
 	return known(hash);
 }

@@ -72,6 +72,23 @@ static void identity__one_command_line_is_one_program(void **state)
 	assert_int_not_equal(parts.program, apart.program);
 }
 
+static void identity__local_rank_that_a_launcher_adds_does_not_count(void **state)
+{
+	(void)state;
+	static const char *const ranks[] = { "--local-rank=0", "--local-rank=17",
+					     "--local_rank=1" };
+	static const char *const others[] = { "--local-rank=", "--local-rank=1x", "--local-rank",
+					      "--rank=1" };
+	struct identity plain = started("a", NULL);
+
+	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+		assert_int_equal(started("a", ranks[i]).program, plain.program);
+		assert_int_equal(started(ranks[i], "a").program, plain.program);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_not_equal(started("a", others[i]).program, plain.program);
+}
+
 static void identity__a_forked_child_is_another_process(void **state)
 {
 	(void)state;
@@ -114,6 +131,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity__is_the_same_each_time_it_is_read),
 		cmocka_unit_test(identity__one_command_line_is_one_program),
+		cmocka_unit_test(identity__local_rank_that_a_launcher_adds_does_not_count),
 		cmocka_unit_test(identity__leaves_no_file_open),
 		cmocka_unit_test(identity__a_forked_child_is_another_process),
 	};
