@@ -3,9 +3,10 @@
  * bootstrap_job.c - the job's name, from what launchers set: one run's and no other's, the same on all ranks. What a
  * launcher has is not always that:
  *
- *   torchrun     TORCHELASTIC_RUN_ID; without one MASTER_ADDR and MASTER_PORT, and "127.0.0.1" is every host's. Its restart
- *                count is no part: after one failure it differs between the hosts, and the next life of the name is the
- *                aggregator's to keep apart (R-CT-11, R-CT-16)
+ *   torchrun     TORCHELASTIC_RUN_ID, which may be an example's, with MASTER_ADDR and MASTER_PORT, which rank 0's agent
+ *                tells all others, or, if the rendezvous is static, each is told by hand; without one these two alone,
+ *                and "127.0.0.1" is every host's. Its restart count is no part: after one failure it differs between the
+ *                hosts, and the next life of the name is the aggregator's to keep apart (R-CT-11, R-CT-16)
  *   Open MPI     16 bits of a hash, in Open MPI 5 (PRRTE) a host's name and a process id, which containers have alike;
  *                nothing else that a rank is given is the same on all hosts
  *   Slurm        job and step, which a requeued job has again, and another cluster as well; an array's tasks have
@@ -82,7 +83,10 @@ static int torchrun_job(const struct bootstrap *boot, const struct reader *reade
 	const char *port = value_of(reader, "MASTER_PORT");
 
 	if (run && strcmp(run, "none") != 0) { /* torchrun's word for "no run id" */
-		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s", run);
+		bool is_one = address && !is_loopback(address); /* every host calls itself that */
+
+		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s%s%s%s%s", run, is_one ? "@" : "",
+			 is_one ? address : "", port ? ":" : "", port ? port : "");
 	} else if (address) {
 		if (is_loopback(address) && !is_one_host(boot))
 			return bootstrap_refuse(

@@ -85,10 +85,10 @@ static const struct env_case cases[] = {
 	  { "TALLY_RANK=1", "TALLY_SIZE=4" },
 	  TALLY_ERR_ARGUMENT, NULL, 0, 0, 0, false, NULL, { "TALLY_JOB" } },
 
-	{ "torchrun: the run id makes the job, with the host that it is all on",
+	{ "torchrun: run id and master make the job, with the host that it is all on",
 	  { "RANK=2", "WORLD_SIZE=4", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=abc",
 	    "TORCHELASTIC_RESTART_COUNT=1", "MASTER_ADDR=m", "MASTER_PORT=29500" },
-	  TALLY_OK, "abc@", 4, 2, 4, true, "", { 0 } },
+	  TALLY_OK, "abc@m:29500@", 4, 2, 4, true, "", { 0 } },
 	{ "torchrun without a run id: the master's address makes the job",
 	  { "RANK=2", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=4", "TORCHELASTIC_RUN_ID=none",
 	    "TORCHELASTIC_RESTART_COUNT=0", "MASTER_ADDR=m", "MASTER_PORT=29500" },
