@@ -45,7 +45,7 @@ uint16_t __wrap_shard_port(const struct shard *shard)
 
 int __wrap_link_udp_mtu(const struct link_address *peer, bool is_v6)
 {
-	assert_int_equal(is_v6, peer->ip[10] != 0xff);
+	assert_int_equal(is_v6, peer->ip[0] != 0);
 	return mtu;
 }
 
@@ -81,9 +81,10 @@ static void tell(struct engine_event notice)
 	struct shard_event event = { .type = SHARD_NOTICE, .job = notice.job };
 
 	notice.child = 3;
-	notice.address =
-		(struct link_address){ .ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 },
-				       .port = 4000 };
+	if (!notice.address.port)
+		notice.address = (struct link_address){
+			.ip = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 }, .port = 4000
+		};
 	event.notice = notice;
 	job_shard_event(&test.server, SHARD, &event);
 }
@@ -157,6 +158,13 @@ static void notice__of_a_path_that_is_too_narrow_breaks_the_job(void **state)
 	tell((struct engine_event){ .type = ENGINE_TOO_LARGE, .job = 2 });
 	snprintf(words, sizeof(words), "%s%s", begin, end);
 	assert_string_equal(steps[1].text, words);
+	/* Of IPv6, though its bytes 10 and 11 are those of one of IPv4. */
+	tell((struct engine_event){
+		.type = ENGINE_TOO_LARGE,
+		.job = 2,
+		.address = { .ip = { 0x20, 0x01, 0xd, 0xb8, [10] = 0xff, [11] = 0xff, [15] = 9 },
+			     .port = 4000 } });
+	assert_non_null(strstr(steps[2].text, "to [2001:db8::ffff:0:9]:4000 have become larger"));
 }
 
 static void ack__says_which_command_and_whether_it_has_failed(void **state)

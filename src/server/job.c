@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -614,8 +615,7 @@ static void say_too_large(struct server *server, struct job *job, uint32_t shard
 			  const struct engine_event *notice, char words[CONTROL_TEXT_BYTES])
 {
 	const struct admission_member *member = admission_member(job->admission, notice->child);
-	bool is_v4 = notice->address.ip[10] == 0xff && notice->address.ip[11] == 0xff;
-	int mtu = link_udp_mtu(&notice->address, !is_v4);
+	int mtu = link_udp_mtu(&notice->address, !link_address_is_v4(&notice->address));
 	char text[64], now[48] = "";
 
 	if (mtu > 0)
