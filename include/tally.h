@@ -351,13 +351,12 @@ struct tally_kv_options {
 	const char *servers; /* "host:port", "host" (port 7272), "[v6]:port", or up to 64 of these
 	                          with commas between; the same list, in the same order, on all
 	                          workers: a key's hash says which is its; NULL: TALLY_SERVERS */
-	const char *
-		job; /* NULL: TALLY_JOB, else the name of a launch whose ranks are just the workers, else the Slurm
-			   * job's; "default" without one */
-	const char *key;  /* what the servers' key file says; NULL: TALLY_KEY_FILE or TALLY_KEY */
-	uint32_t workers; /* all that use the table; 0: workers and worker as for
+	const char *job; /* NULL: TALLY_JOB, else the name of the launch that has just these workers
+	                          as its ranks, else the Slurm job's, else "default" */
+	const char *key; /* what the servers' key file says; NULL: TALLY_KEY_FILE or TALLY_KEY */
+	uint32_t workers;      /* all that use the table; 0: workers and worker as for
 	                          tally_comm_init_env */
-	uint32_t worker;  /* which of them this is: 0 to workers - 1 */
+	uint32_t worker;       /* which of them this is: 0 to workers - 1 */
 	uint32_t deadline_ms;  /* a server that cannot be reached for so long, or an operation that
 	                          nothing comes of, breaks the table; 0: 60 s */
 	uint32_t kept_packets; /* per server, until they are committed; 0: 4096, 6 MiB */

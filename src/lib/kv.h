@@ -106,7 +106,7 @@ struct kv_map {
 	bool is_whole;
 };
 
-/* When the table is closed: it has left there, or the server could not be told in time. */
+/* When the table is closed: it has left there, could not tell the server in time, or was refused. */
 enum kv_leaving { KV_STAYS, KV_LEFT, KV_UNTOLD, KV_REFUSED };
 
 enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };

@@ -22,7 +22,7 @@ enum {
 	FRAMES_TURNS = 8,  /* before anybody else has a turn */
 	READS = 16,        /* of a connection, likewise */
 	HEARTBEATS = 8,    /* R-KV-12 */
-	LISTEN_TRIES = 40, /* after the first, so long */
+	LISTEN_TRIES = 40, /* for an address that is in use: 2 s */
 	LISTEN_WAIT_NS = 50000000,
 	AGE_US = 50000,
 	PATIENCE_US = 100000,
