@@ -177,16 +177,19 @@ static void where_add(const struct tally_comm *comm, const struct seat *seat,
 {
 	size_t used = strlen(text), room = CONTROL_TEXT_BYTES + WHERE_BYTES - used;
 
-	if (comm->boot.is_local)
-		return;
-	if (comm->membership->seats_count == 1)
+	if (!comm->boot.is_local && comm->membership->seats_count == 1)
 		snprintf(text + used, room, "; this rank waited at the aggregator %s",
 			 seat->address.text);
-	else
+	else if (!comm->boot.is_local)
 		snprintf(text + used, room,
 			 "; this rank waited at the aggregator %s of the list %s: all must be "
 			 "given the same list",
 			 seat->address.text, comm->boot.aggregator);
+	used = strlen(text);
+	if (comm->boot.is_launched && !comm->boot.is_alone && !comm->join_life) /* R-CT-51 */
+		snprintf(text + used, CONTROL_TEXT_BYTES + WHERE_BYTES - used,
+			 "; ranks with another command line wait apart, for the name is the "
+			 "launcher's: if they are one job, set one TALLY_JOB for all");
 }
 
 /* The first that fails is the cause, here and, if they have not heard of it yet, at the others. */

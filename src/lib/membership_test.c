@@ -526,6 +526,30 @@ static void failure__of_who_waited_for_others_says_where(void **state)
 	assert_string_equal(test.break_text, "late; this rank waited at the aggregator a:1");
 }
 
+/* What it waits for may be here, and wait for others of its own command line. */
+static void failure__of_who_waited_under_a_launchers_name_says_what_to_set(void **state)
+{
+	const char *const plain = "late; this rank waited at the aggregator a:1";
+	const char *const launched =
+		"late; this rank waited at the aggregator a:1; ranks with another command line "
+		"wait apart, for the name is the launcher's: if they are one job, set one "
+		"TALLY_JOB for all";
+
+	(void)state;
+	test.membership.seats_count = 1;
+	seat(0)->member.is_joined = true;
+	test.comm.boot.is_launched = true;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, launched);
+	test.comm.boot.is_alone = true;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, plain);
+	test.comm.boot.is_alone = false;
+	test.comm.join_life = 7;
+	ends_with(0, CONTROL_TIMEOUT, "late");
+	assert_string_equal(test.break_text, plain);
+}
+
 static void failure__of_who_waited_is_silent_where_there_is_one_place(void **state)
 {
 	(void)state;
@@ -563,6 +587,7 @@ int main(void)
 		T(failure__is_the_first_ones_and_the_others_are_told),
 		T(failure__in_local_mode_says_what_to_set),
 		T(failure__of_who_waited_for_others_says_where),
+		T(failure__of_who_waited_under_a_launchers_name_says_what_to_set),
 		T(failure__of_who_waited_is_silent_where_there_is_one_place),
 #undef T
 	};
