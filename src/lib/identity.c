@@ -19,34 +19,52 @@ static uint64_t known(uint64_t hash)
 	return hash == HASH_BEGIN ? 0 : hash;
 }
 
-/* What torch.distributed.launch and DeepSpeed add for each rank: their programs are one. */
+/* What torch.distributed.launch and DeepSpeed add for each rank, and say in LOCAL_RANK as well: their programs are one. */
 static bool is_rank(const char *argument)
 {
-	const char *number = !strncmp(argument, "--local-rank=", 13) ||
-					     !strncmp(argument, "--local_rank=", 13)
-				     ? argument + 13
-				     : "";
+	const char *rank = getenv("LOCAL_RANK");
 
-	return *number && !number[strspn(number, "0123456789")];
+	return rank &&
+	       (!strncmp(argument, "--local-rank=", 13) ||
+		!strncmp(argument, "--local_rank=", 13)) &&
+	       !strcmp(argument + 13, rank);
 }
 
-/* Arguments end with a NUL each, so "a b" and "a", "b" differ. */
-static uint64_t program_hash(void)
+/* Arguments end with a NUL each, so "a b" and "a", "b" differ. *is_spawned: multiprocessing has started it for another
+ * process of Python, with arguments that name descriptors. */
+static uint64_t command_hash(const char *path, bool *is_spawned)
 {
-	FILE *file = fopen("/proc/self/cmdline", "re");
+	FILE *file = fopen(path, "re");
 	uint64_t hash = HASH_BEGIN;
 	char *argument = NULL;
 	size_t room = 0;
 	ssize_t bytes;
 
+	*is_spawned = false;
 	if (!file)
 		return 0;
-	while ((bytes = getdelim(&argument, &room, '\0', file)) > 0)
+	while ((bytes = getdelim(&argument, &room, '\0', file)) > 0) {
+		*is_spawned |= !strcmp(argument, "--multiprocessing-fork");
 		if (!is_rank(argument))
 			hash = hash_bytes(hash, argument, (size_t)bytes);
+	}
 	free(argument);
 	fclose(file);
 	return known(hash);
+}
+
+/* Of a spawned process, as torch.multiprocessing.spawn makes one for each rank, its parent's is the program. */
+static uint64_t program_hash(void)
+{
+	char path[32];
+	bool is_spawned, is_parent;
+	uint64_t mine = command_hash("/proc/self/cmdline", &is_spawned), its;
+
+	if (!is_spawned)
+		return mine;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)getppid());
+	its = command_hash(path, &is_parent);
+	return its && !is_parent ? its : mine;
 }
 
 /* When this process was started, in ticks since the host was booted; "": not known. */

@@ -75,18 +75,36 @@ static void identity__one_command_line_is_one_program(void **state)
 static void identity__local_rank_that_a_launcher_adds_does_not_count(void **state)
 {
 	(void)state;
-	static const char *const ranks[] = { "--local-rank=0", "--local-rank=17",
-					     "--local_rank=1" };
-	static const char *const others[] = { "--local-rank=", "--local-rank=1x", "--local-rank",
-					      "--rank=1" };
-	struct identity plain = started("a", NULL);
+	static const char *const ranks[] = { "--local-rank=17", "--local_rank=17" };
+	static const char *const others[] = { "--local-rank=", "--local-rank=1", "--local-rank",
+					      "--local_rank=170", "--rank=17" };
+	struct identity plain;
 
+	assert_int_equal(setenv("LOCAL_RANK", "17", 1), 0);
+	plain = started("a", NULL);
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
 		assert_int_equal(started("a", ranks[i]).program, plain.program);
 		assert_int_equal(started(ranks[i], "a").program, plain.program);
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_int_not_equal(started("a", others[i]).program, plain.program);
+	/* The user's own may tell two programs apart. */
+	assert_int_equal(unsetenv("LOCAL_RANK"), 0);
+	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+		assert_int_not_equal(started("a", ranks[i]).program, plain.program);
+}
+
+/* Python's multiprocessing starts each with the numbers of other descriptors. */
+static void identity__spawned_processes_are_their_parents_program(void **state)
+{
+	(void)state;
+	struct identity mine, one = started("pipe_handle=8", "--multiprocessing-fork"),
+			      two = started("pipe_handle=10", "--multiprocessing-fork");
+
+	identity_read(&mine);
+	assert_int_equal(one.program, mine.program);
+	assert_int_equal(two.program, mine.program);
+	assert_int_not_equal(one.process, two.process);
 }
 
 static void identity__a_forked_child_is_another_process(void **state)
@@ -132,6 +150,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(identity__is_the_same_each_time_it_is_read),
 		cmocka_unit_test(identity__one_command_line_is_one_program),
 		cmocka_unit_test(identity__local_rank_that_a_launcher_adds_does_not_count),
+		cmocka_unit_test(identity__spawned_processes_are_their_parents_program),
 		cmocka_unit_test(identity__leaves_no_file_open),
 		cmocka_unit_test(identity__a_forked_child_is_another_process),
 	};
