@@ -104,7 +104,8 @@ struct job {
 		apart_ns; /* since when it is one of several of its name, for a rank was there twice; 0 */
 	uint64_t
 		told_ns; /* since when what its members were last told is so: unite.c; 0: nothing was */
-	struct plan plan;                 /* of the last JOB_ADD */
+	bool is_told_refused; /* its members know that one more program of the name was */
+	struct plan plan;     /* of the last JOB_ADD */
 	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
 	struct admission_config config;
 	struct admission_actions actions;
@@ -313,6 +314,8 @@ bool jobs_are_idle(const struct server *server);
 
 /* unite.c: R-CT-51; sets unite_ns. */
 void jobs_unite(struct server *server, uint64_t now_ns);
+/* Who gathers under this name hears that one more command line of it is refused: it may have been theirs. */
+void jobs_tell_refused(struct server *server, const char *name);
 
 /* crossed.c: R-CT-60 to R-CT-63 */
 void crossed_begin(struct job *job); /* a life: all are there */

@@ -196,11 +196,45 @@ static void server__gathers_4_programs_of_a_name_apart_and_refuses_more(void **s
 		assert_non_null(strstr(clients[rank].message.end.text,
 				       "4 command lines of this name, which is a launcher's, "
 				       "gather already: if they are one job, give them one "
-				       "TALLY_JOB"));
+				       "TALLY_JOB, else each its own"));
 	}
-	for (uint16_t rank = 0; rank < 4; rank++)
+	for (uint16_t rank = 0; rank < 4; rank++) {
+		clients[rank].awaited = "one more command line of this name, which is a "
+					"launcher's, was refused";
 		assert_false(client_next(&clients[rank], 10));
+		assert_null(clients[rank].awaited); /* once: what follows would be taken, too */
+		clients[rank].awaited = "one more command line";
+		assert_false(client_next(&clients[rank], 10));
+		assert_non_null(clients[rank].awaited);
+	}
 	close_all(clients, 6);
+	server_close(server);
+}
+
+/* Who does not know the key hears that, and nothing of the others. */
+static void server__refuses_a_wrong_key_before_one_program_too_many(void **state)
+{
+	struct server *server =
+		test_server((struct server_options){ .jobs_max = 16, .key = "sesame" });
+	struct client clients[5];
+	char address[32];
+
+	(void)state;
+	tcp_address(server, address);
+	open_all(clients, 5, address);
+	for (uint16_t rank = 0; rank < 5; rank++) {
+		struct control_join join = launched(1u + rank, 9);
+
+		strcpy(join.key, rank < 4 ? "sesame" : "mustard");
+		client_join_as(&clients[rank], "many", rank, 40, join);
+		if (rank < 4)
+			assert_false(client_next(&clients[rank], 10));
+	}
+	client_expect(&clients[4], CONTROL_DENY, LONG_MS);
+	assert_string_equal(clients[4].message.end.text,
+			    "job \"many\": rank 4 on node4 gave a key that is not this "
+			    "aggregator's");
+	close_all(clients, 5);
 	server_close(server);
 }
 
@@ -293,6 +327,7 @@ int main(void)
 			server__makes_one_job_of_a_program_for_each_rank_but_not_with_the_users),
 		cmocka_unit_test(server__gathers_what_is_complete_together_apart_and_says_so),
 		cmocka_unit_test(server__gathers_4_programs_of_a_name_apart_and_refuses_more),
+		cmocka_unit_test(server__refuses_a_wrong_key_before_one_program_too_many),
 		cmocka_unit_test(server__makes_one_job_of_many_programs),
 		cmocka_unit_test(server__ends_two_programs_of_one_command_line),
 		cmocka_unit_test(server__takes_no_rank_of_another_host_into_a_job_of_one),

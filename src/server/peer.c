@@ -228,9 +228,10 @@ static void peer_refuse(struct server *server, struct peer *peer,
 			holders_add(server, peer->source, NULL, NULL, &text);
 		}
 	} else if (result == -E2BIG) {
+		jobs_tell_refused(server, message->join.job);
 		text_add(&text,
 			 "%u command lines of this name, which is a launcher's, gather already: if "
-			 "they are one job, give them one TALLY_JOB",
+			 "they are one job, give them one TALLY_JOB, else each its own",
 			 (unsigned)PROGRAMS_MAX);
 	} else {
 		text_add(&text, "the aggregator is out of memory");
@@ -369,7 +370,7 @@ static void peer_join(struct server *server, struct peer *peer,
 	job = job_find(server, &message->join, &is_refused);
 	if (peer_is_orphan(server, peer, message, now_ns))
 		return;
-	if (is_refused)
+	if (is_refused && peer_has_key(server, message))
 		result = -E2BIG;
 	if (!job && server->is_draining) {
 		peer_deny_ending(server, peer, now_ns);

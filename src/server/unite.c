@@ -40,24 +40,36 @@ static void unite(struct server *server, struct job *from, struct job *into)
 	free(peers);
 }
 
+enum told { TOLD_PARTS, TOLD_TWICE, TOLD_REFUSED };
+
+static void told_add(struct text *text, const struct job *job, enum told what)
+{
+	static const char *const words[] = {
+		[TOLD_PARTS] = "ranks are here, but with several command lines, and the name is a "
+			       "launcher's: if they are one job, give them one TALLY_JOB; each "
+			       "waits for the ranks of its own command line",
+		[TOLD_TWICE] = "a rank of this name, which is a launcher's, is here twice, with "
+			       "another command line: these are several programs, and each waits "
+			       "for its own ranks; if you wait in vain, give each its TALLY_JOB",
+		[TOLD_REFUSED] = "one more command line of this name, which is a launcher's, was "
+				 "refused: if they are one job, you wait in vain: give them one "
+				 "TALLY_JOB, else each its own",
+	};
+
+	text_add(text, "job \"%s\": ", job->name);
+	if (what == TOLD_PARTS)
+		text_add(text, "all %u ", job->admission->size);
+	text_add(text, "%s", words[what]);
+}
+
 /* Who waits hears for what, once: all of the name are here but not of one program, or one of them is twice. */
-static void tell(struct server *server, struct job *job, bool is_one)
+static void tell(struct server *server, struct job *job, enum told what)
 {
 	struct control_message message = { .type = CONTROL_PROGRESS };
 	struct text text;
 
 	text_begin(&text, message.progress.text, sizeof(message.progress.text));
-	text_add(&text, "job \"%s\": ", job->name);
-	if (is_one)
-		text_add(&text,
-			 "all %u ranks are here, but with several command lines, and the name is a "
-			 "launcher's: if they are one job, give them one TALLY_JOB; each waits for "
-			 "the ranks of its own command line",
-			 job->admission->size);
-	else
-		text_add(&text, "a rank of this name, which is a launcher's, is here twice, with "
-				"another command line: these are several programs, and each waits "
-				"for its own ranks; if you wait in vain, give each its TALLY_JOB");
+	told_add(&text, job, what);
 	for (uint32_t rank = 0; rank < job->admission->size; rank++) {
 		const struct admission_member *member = admission_member(job->admission, rank);
 		struct peer *peer = peer_of(server, member->peer.connection);
@@ -67,15 +79,27 @@ static void tell(struct server *server, struct job *job, bool is_one)
 	}
 }
 
+void jobs_tell_refused(struct server *server, const char *name)
+{
+	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
+
+		if (!gathers(job) || strcmp(job->name, name) != 0 || job->is_told_refused)
+			continue;
+		job->is_told_refused = true;
+		tell(server, job, TOLD_REFUSED);
+	}
+}
+
 /* UINT64_MAX, or when to tell those who have not heard it. */
 static uint64_t tell_all(struct server *server, struct job **jobs, uint32_t count,
-			 uint64_t since_ns, bool is_one, uint64_t now_ns)
+			 uint64_t since_ns, enum told what, uint64_t now_ns)
 {
 	if (now_ns < since_ns + QUIET_MS * MS_NS)
 		return since_ns + QUIET_MS * MS_NS;
 	for (uint32_t i = 0; i < count; i++) {
 		if (jobs[i]->told_ns != since_ns)
-			tell(server, jobs[i], is_one);
+			tell(server, jobs[i], what);
 		jobs[i]->told_ns = since_ns;
 	}
 	return UINT64_MAX;
@@ -101,12 +125,12 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 		list[count++] = job->admission;
 	}
 	if (apart_ns)
-		return tell_all(server, jobs, count, apart_ns, false, now_ns);
+		return tell_all(server, jobs, count, apart_ns, TOLD_TWICE, now_ns);
 	switch (admission_together(list, count, &into, &last_ns)) {
 	case ADMISSION_PARTS:
 		return UINT64_MAX;
 	case ADMISSION_EITHER:
-		return tell_all(server, jobs, count, last_ns, true, now_ns);
+		return tell_all(server, jobs, count, last_ns, TOLD_PARTS, now_ns);
 	case ADMISSION_SEVERAL:
 		for (uint32_t i = 0; i < count; i++)
 			jobs[i]->apart_ns = now_ns;
@@ -138,6 +162,7 @@ void jobs_unite(struct server *server, uint64_t now_ns)
 		if (server->jobs[i] && server->jobs[i]->admission->state == ADMISSION_NONE) {
 			server->jobs[i]->apart_ns = 0;
 			server->jobs[i]->told_ns = 0;
+			server->jobs[i]->is_told_refused = false;
 		}
 		if (!gathers(server->jobs[i]) || !is_first(server, i))
 			continue;
