@@ -197,7 +197,7 @@ enum admission_event_type {
 	ADMISSION_TERMINATE, /* SIGTERM: no new jobs, running ones may end */
 	ADMISSION_KILL,      /* SIGTERM's limit is over: the running job too */
 	ADMISSION_ORPHAN, /* config.life has ended badly, `text` says how: who still gathers is told */
-	ADMISSION_YIELD, /* admission_may_unite: who gathers here gathers elsewhere from now on, */
+	ADMISSION_YIELD, /* admission_together: who gathers here gathers elsewhere from now on, */
 	ADMISSION_ADOPT, /* ... and here: `peer`, which another gathering has yielded */
 };
 
