@@ -313,6 +313,20 @@ static void oob__a_callback_that_fails_is_named(void **state)
 			 TALLY_ERR_ARGUMENT);
 }
 
+/* Which of these ranks' callback has failed, and with what. */
+static bool names_one(const char *text, uint32_t ranks)
+{
+	for (uint32_t rank = 0; rank < SIZE; rank++) {
+		char words[64], result[32];
+
+		snprintf(words, sizeof(words), "the allgather function of rank %u on ", rank);
+		snprintf(result, sizeof(result), " has failed: it returned 7%u", rank);
+		if (ranks >> rank & 1 && strstr(text, words) && strstr(text, result))
+			return true;
+	}
+	return false;
+}
+
 /* Whoever's second one fails: all the others have been told that all is well, and wait for it in the job. */
 static void oob__a_second_callback_that_fails_is_every_ranks_error_at_once(void **state)
 {
@@ -335,16 +349,12 @@ static void oob__a_second_callback_that_fails_is_every_ranks_error_at_once(void 
 		all_do(seats, seat_take);
 		assert_true(time(NULL) - begun < 4);
 		for (uint32_t rank = 0; rank < SIZE; rank++) {
-			char words[64];
 			bool fails = meeting.fails[rank];
 
-			snprintf(words, sizeof(words),
-				 fails ? "has failed: it returned 7%u"
-				       : "has failed: it returned 7",
-				 rank);
 			assert_int_equal(seats[rank].result,
 					 fails ? TALLY_ERR_SYSTEM : TALLY_ERR_REMOTE);
-			assert_non_null(strstr(seats[rank].text, words));
+			assert_true(
+				names_one(seats[rank].text, fails ? 1u << rank : cases[i].ranks));
 		}
 	}
 }
