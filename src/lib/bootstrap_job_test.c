@@ -416,6 +416,8 @@ static void name__alone_is_asked_for_where_the_program_knows_its_place(void **st
 			continue;
 		}
 		assert_string_equal(boot.job, named[i].job);
+		/* An allocation's name is that of many launches. */
+		assert_int_equal(boot.is_launched, !strcmp(boot.job, "r"));
 		assert_int_equal(boot.size, 3);
 		assert_int_equal(boot.rank, 2);
 		assert_int_equal(boot.local_size, 0);

@@ -351,8 +351,11 @@ int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		return bootstrap_job(boot, &reader, LAUNCHER_TALLY, false);
 	if (is_of_all(boot, &reader, &result) && (!result || !slurm))
 		return result;
-	if (slurm) /* workers may have a step each, or be no tasks */
-		return bootstrap_job(boot, &allocation, LAUNCHER_SLURM, false);
+	if (slurm) { /* workers may have a step each, or be no tasks */
+		result = bootstrap_job(boot, &allocation, LAUNCHER_SLURM, false);
+		boot->is_launched = false; /* the allocation's, of many launches */
+		return result;
+	}
 	strcpy(boot->job, "default");
 	return TALLY_OK;
 }
