@@ -352,7 +352,8 @@ struct tally_kv_options {
 	                          with commas between; the same list, in the same order, on all
 	                          workers: a key's hash says which is its; NULL: TALLY_SERVERS */
 	const char *job; /* NULL: TALLY_JOB, else the name of the launch that has just these workers
-	                          as its ranks, else the Slurm job's, else "default" */
+	                          as its ranks, else the Slurm job's, else "default"; with the
+	                          launch's name all workers need the same command line */
 	const char *key; /* what the servers' key file says; NULL: TALLY_KEY_FILE or TALLY_KEY */
 	uint32_t workers;      /* all that use the table; 0: workers and worker as for
 	                          tally_comm_init_env */
@@ -389,7 +390,8 @@ struct tally_kv_options {
  * know it. Waits until all servers have opened it, at most deadline_ms; not for other workers. On success *kv is the
  * caller's until tally_kv_close. options may be NULL.
  * TALLY_ERR_ARGUMENT: also no such table; TALLY_ERR_MISMATCH: of another dim or number of workers, or
- * the mode or staleness is not the table's, or not that of another worker that is there;
+ * the mode or staleness is not the table's, or not that of another worker that is there, or that one is of another job
+ * or program;
  * TALLY_ERR_DENIED: a wrong key, or a later incarnation of this worker is there; TALLY_ERR_SYSTEM: a server cannot be
  * reached; TALLY_ERR_NO_RESOURCE, _NO_MEMORY, _TIMEOUT, _UNSUPPORTED, _VERSION, _REMOTE. The text names the server.
  *

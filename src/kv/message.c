@@ -311,6 +311,7 @@ static void open_of(struct cursor *cursor, struct kv_message *message)
 	u32(cursor, &message->staleness, 0, message->mode == KV_BOUNDED ? KV_STALENESS_MAX : 0,
 	    "staleness");
 	share(cursor, message);
+	u64(cursor, &message->program, 0, "program"); /* R-KV-6 */
 }
 
 static void row_of(struct cursor *cursor, struct kv_message *message)

@@ -17,7 +17,7 @@
 #include "core/table_sparse.h"
 
 enum {
-	KV_VERSION = 3,
+	KV_VERSION = 4,
 	KV_FRAME_BYTES = 4,     /* the length; it does not count itself */
 	KV_BYTES_MAX = 1 << 20, /* of what follows it */
 	KV_KEYS_MAX = 16384,    /* of a message, */
@@ -123,6 +123,8 @@ struct kv_message {
 	uint32_t first;       /* MAP: the rank of its first key */
 	float scale; /* a hot value v is sent as the integer nearest to v * scale; above 0, finite */
 	uint64_t incarnation; /* from 1 */
+	uint64_t
+		program; /* OPEN: a hash of the command line, if the job's name is a launcher's; else 0 */
 	uint64_t generation;
 	uint64_t epoch; /* R-KV-4 says which */
 	uint64_t number;

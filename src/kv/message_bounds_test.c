@@ -137,6 +137,7 @@ static const struct bound bounds[] = {
 	NUMBER(KV_OPEN, staleness, 4, 0, KV_STALENESS_MAX),
 	NUMBER(KV_OPEN, server, 2, 0, KV_SERVERS_MAX - 1),
 	NUMBER(KV_OPEN, servers, 2, 1, KV_SERVERS_MAX),
+	NUMBER(KV_OPEN, program, 8, 0, UINT64_MAX),
 	NUMBER(KV_OPENED, table, 2, 0, KV_NO_TABLE - 1),
 	NUMBER(KV_OPENED, dim, 2, 1, SPARSE_DIM_MAX),
 	NUMBER(KV_OPENED, window, 2, 1, SPARSE_WINDOW_MAX),

@@ -17,7 +17,8 @@ static const char *const golden[KV_TYPE_END] = {
 	[KV_HELLO] = "01 0302 0400 0300 14131211 3837363534333231 0300'job' 0300'key' 0400'host'",
 	[KV_WELCOME] = "02 0302 0605 18171615",
 	[KV_OPEN] =
-		"03 0400'name' 0100 01 0c0b0a00 0200 0500 01 'it is this table' 'and these others'",
+		"03 0400'name' 0100 01 0c0b0a00 0200 0500 01 'it is this table' 'and these others'"
+		"a8a7a6a5a4a3a2a1",
 	[KV_OPENED] = "04 0400'name' 0201 0100 0200 c005 201f1e1d 24232221 1c1b1a19 0000003f 01 01"
 		      "00 01 4847464544434241 5857565554535251 6867666564636261 7877767574737271"
 		      "'a nonce is a few' 0200 0500 01 'it is this table' 'and these others'"
@@ -71,6 +72,7 @@ static struct kv_message all_fields(enum kv_type type)
 				      .first = 0x01020304,
 				      .scale = 0.5f,
 				      .incarnation = 0x3132333435363738,
+				      .program = 0xa1a2a3a4a5a6a7a8,
 				      .generation = 0x4142434445464748,
 				      .epoch = 0x5152535455565758,
 				      .number = 0x6162636465666768,

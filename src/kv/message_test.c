@@ -255,17 +255,19 @@ static void kv__open_says_whose_server_it_is_for(void **state)
 	message.is_used = true;
 	message.identity[15] = 1;
 	message.own[7] = 9;
+	message.program = 1ull << 63 | 5;
 	got = sent_and_got(&message);
 	assert_int_equal(got.server, 63);
 	assert_true(got.is_used);
 	assert_memory_equal(got.identity, message.identity, KV_IDENTITY_BYTES);
 	assert_memory_equal(got.own, message.own, KV_IDENTITY_BYTES);
-	frame[frame_bytes - 17] = 0;
+	assert_true(got.program == message.program);
+	frame[frame_bytes - 25] = 0;
 	refused("OPEN: identity is missing");
-	frame[frame_bytes - 17] = 1;
-	frame[frame_bytes - 35] = 63; /* servers */
+	frame[frame_bytes - 25] = 1;
+	frame[frame_bytes - 43] = 63; /* servers */
 	refused("OPEN: server is out of range");
-	frame[frame_bytes - 35] = 65;
+	frame[frame_bytes - 43] = 65;
 	refused("OPEN: servers is out of range");
 }
 

@@ -12,6 +12,7 @@
 
 #include "dataplane/link_udp.h"
 #include "lib/config.h"
+#include "lib/identity.h"
 #include "lib/kv.h"
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
@@ -181,6 +182,17 @@ static void kv_free(struct tally_kv *kv)
 	free(kv);
 }
 
+/* R-KV-6: where a second program may say this name for this rank. */
+static uint64_t program_of(const struct bootstrap *boot)
+{
+	struct identity self;
+
+	if (!boot->is_launched || boot->is_alone)
+		return 0;
+	identity_read(&self);
+	return self.program;
+}
+
 static atomic_bool is_warned; /* once in a process */
 
 /* Who we are: what a communicator would be told (lib/bootstrap.h). */
@@ -205,6 +217,7 @@ static int who_read(struct tally_kv *kv, const struct tally_kv_options *options,
 	kv->who.size = boot->size;
 	kv->who.rank = boot->rank;
 	strcpy(kv->who.job, boot->job);
+	kv->program = program_of(boot);
 	snprintf(kv->key, sizeof(kv->key), "%s", boot->key);
 	report_host(kv->who.host);
 	kv->workers = (uint16_t)boot->size;

@@ -230,6 +230,7 @@ struct tally_kv {
 	char name[KV_NAME_BYTES], key[KV_JOB_BYTES];
 	uint16_t dim, worker, workers;
 	uint64_t incarnation, deadline_ns;
+	uint64_t program;  /* of OPEN: R-KV-6 */
 	uint64_t leave_ns; /* since when its servers are told that it leaves; 0: it does not */
 	int leave_error;   /* what one of them has refused then; error_text has it */
 	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */

@@ -83,6 +83,7 @@ struct fake {
 	enum kv_refusal refusal; /* with this, */
 	const char *because;     /* and these words; NULL: some */
 	uint16_t version;        /* of WELCOME; 0: KV_VERSION */
+	const char *job;         /* of its workers; NULL: "test" */
 	bool forgets;            /* is_known is never said */
 	bool gathers; /* a restart is one without a log, whose checkpoint has no batch and no push */
 	bool is_stepped; /* as OPENED says it: nothing else is otherwise */
@@ -123,6 +124,7 @@ struct fake {
 	uint64_t pulled;            /* keys */
 	uint64_t reports, reported; /* batches, by the last of them */
 	uint64_t leaves;
+	uint64_t program; /* of the last OPEN */
 };
 
 #define FAKE_SCALE 1.0f
@@ -296,6 +298,7 @@ static void fake_open(struct fake *fake, struct fake_peer *peer, const struct kv
 	bool is_known = fake->has_opened[worker] && fake->incarnation[worker] == peer->incarnation;
 	struct kv_message message;
 
+	fake->program = open->program;
 	if (!is_known) {
 		uint64_t generation = home_sparse_server(fake->home)->generation;
 
@@ -449,7 +452,7 @@ static void fake_take(struct fake *fake, struct fake_peer *peer, const struct kv
 							     .text = "no room" });
 			break;
 		}
-		assert_string_equal(message->job, "test");
+		assert_string_equal(message->job, fake->job ? fake->job : "test");
 		assert_int_equal(message->workers, FAKE_WORKERS);
 		peer->worker = message->worker;
 		peer->incarnation = message->incarnation;

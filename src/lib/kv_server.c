@@ -542,7 +542,8 @@ static void open_say(struct kv_server *server)
 	struct kv_message open = { .type = KV_OPEN,
 				   .dim = server->kv->dim,
 				   .mode = server->kv->mode,
-				   .staleness = server->kv->staleness };
+				   .staleness = server->kv->staleness,
+				   .program = server->kv->program };
 
 	strcpy(open.name, server->kv->name);
 	kv_share_put(server, &open);

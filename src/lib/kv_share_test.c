@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_share_test.c - servers that are not of one table, or make it otherwise, are named before anything is pushed: R-KV-22. */
+#include "lib/identity.h"
 #include "lib/kv_fixture.h"
 
 static void other_rate(struct kv_message *opened)
@@ -78,7 +79,7 @@ static void kv__server_of_an_older_version_is_named(void **state)
 	fake->version = 1;
 	pthread_mutex_unlock(&fake->lock);
 	failed(tally_kv_open(&kv, "words", FAKE_DIM, &options), TALLY_ERR_VERSION,
-	       "speaks version 1; this library speaks 3");
+	       "speaks version 1; this library speaks 4");
 	assert_null(kv);
 	fake_end(fake);
 }
@@ -148,6 +149,76 @@ static void kv__list_that_nobody_judges_is_no_success(void **state)
 	fake_end(two);
 }
 
+static void environment_set(const char *const env[4], bool is_set)
+{
+	char name[64];
+
+	for (unsigned i = 0; i < 4 && env[i]; i++) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(env[i], "="), env[i]);
+		assert_int_equal(is_set ? setenv(name, strchr(env[i], '=') + 1, 1) : unsetenv(name),
+				 0);
+	}
+}
+
+/* R-KV-6: where a second program of the launch may say the same name. */
+static void kv__command_line_is_said_where_the_name_is_a_launchers(void **state)
+{
+	static char mine[64], anothers[64];
+	static const struct {
+		const char *env[4];
+		const char *given; /* by the program: the job, */
+		bool is_of_env;    /* and not how many workers */
+		const char *job;
+		bool has_program;
+	} cases[] = {
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=p" }, NULL, true, "p", true },
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=p" }, NULL, false, "p", true },
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=p" }, "given", true, "given", false },
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "TALLY_JOB=u" }, NULL, true, "u", false },
+		{ { "TALLY_RANK=1", "TALLY_SIZE=2", "TALLY_JOB=run", mine },
+		  NULL,
+		  true,
+		  "run",
+		  false },
+		{ { "TALLY_RANK=1", "TALLY_SIZE=2", "TALLY_JOB=run", anothers },
+		  NULL,
+		  true,
+		  "run",
+		  true },
+		{ { "SLURM_JOB_ID=7" }, NULL, false, "slurm-7", false },
+		{ { NULL }, NULL, false, "default", false },
+	};
+	struct fake *fake = fake_begin(0, 11);
+	struct identity self;
+
+	(void)state;
+	identity_read(&self);
+	assert_true(self.program);
+	snprintf(mine, sizeof(mine), "TALLY_RUN=%d:run", (int)getpid());
+	snprintf(anothers, sizeof(anothers), "TALLY_RUN=%d:run", (int)getpid() + 1);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tally_kv_options options = options_of(fake->address, 1);
+		struct tally_kv *kv;
+
+		options.job = cases[i].given;
+		if (cases[i].is_of_env)
+			options.workers = options.worker = 0;
+		pthread_mutex_lock(&fake->lock);
+		fake->job = cases[i].job;
+		fake->program = 77;
+		pthread_mutex_unlock(&fake->lock);
+		environment_set(cases[i].env, true);
+		ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+		environment_set(cases[i].env, false);
+		pthread_mutex_lock(&fake->lock);
+		if (fake->program != (cases[i].has_program ? self.program : 0))
+			fail_msg("case %u: program %llx", i, (unsigned long long)fake->program);
+		pthread_mutex_unlock(&fake->lock);
+		ok(tally_kv_close(kv));
+	}
+	fake_end(fake);
+}
+
 static void kv__words_of_a_server_forge_no_line(void **state)
 {
 	static const char forged[] = "table words: worker 1 (a\ntally info: all is well\x1b[2J)";
@@ -173,6 +244,7 @@ int main(void)
 		cmocka_unit_test(kv__servers_that_are_not_made_alike_are_named),
 		cmocka_unit_test(kv__list_is_said_as_soon_as_all_have_opened),
 		cmocka_unit_test(kv__list_that_nobody_judges_is_no_success),
+		cmocka_unit_test(kv__command_line_is_said_where_the_name_is_a_launchers),
 		cmocka_unit_test(kv__words_of_a_server_forge_no_line),
 		cmocka_unit_test(kv__server_of_an_older_version_is_named),
 	};

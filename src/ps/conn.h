@@ -49,6 +49,7 @@ struct ps_conn {
 	uint64_t source;              /* its address, or what stands for it: stranger.c */
 	uint32_t bytes_max;           /* of a message: R-KV-1, and less of a stranger's */
 	char job[KV_JOB_BYTES];       /* as HELLO says it */
+	uint64_t program;             /* as the last OPEN that was taken says it */
 	char who[PS_CONN_NAME_BYTES]; /* for messages: "worker 2 (host, pid 77)" */
 	uint8_t *in;                  /* one frame at most, and what came with it */
 	size_t in_count, in_room;

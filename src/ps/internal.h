@@ -180,7 +180,7 @@ void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patie
 /* Does OPEN say another place of this server, or another table, than what it has? Then it has been told so. */
 bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open);
-/* Is a worker of another job here? Then it has been told so. */
+/* Is a worker of another job here, or of another program of the same launch? Then it has been told so. R-KV-6. */
 bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
 			const struct kv_message *open);
 /* Are all keys of this map another server's? */

@@ -153,7 +153,8 @@ static const struct server_sparse *server_of(const struct ps_hosted *hosted)
 }
 
 /* A later OPEN of the same worker: what it had before is not listened to any more. */
-static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
+static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		      uint64_t program)
 {
 	struct ps_worker *worker = &hosted->worker[conn->worker];
 	struct ps_conn *old = worker->conn;
@@ -163,6 +164,7 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 	worker->is_waiting = false;
 	worker->gone_ns = 0;
 	conn->has_table = true;
+	conn->program = program;
 	conn->bytes_max = KV_BYTES_MAX;
 	if (old && old != conn)
 		ps_serve_refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
@@ -394,7 +396,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 		ps_steps_join(server, hosted, conn);
 		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
 	}
-	take_over(server, hosted, conn);
+	take_over(server, hosted, conn, said->program);
 	/* R-SP-29: who replaces another begins a generation, which needs a switch of its own. */
 	begins = server_of(hosted)->generation != generation;
 	if (begins)

@@ -27,26 +27,49 @@ static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, const s
 	return NULL;
 }
 
-bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
-			const struct kv_message *open)
+static void job_refuse(struct ps_server *server, struct ps_conn *conn,
+		       const struct kv_message *open, const struct ps_conn *other)
 {
 	char name[PS_NAMED_BYTES];
 
-	for (uint32_t i = 0; i < server->conn_count; i++) {
-		const struct ps_conn *other = server->conn[i];
-
-		if (!other->has_table || other->is_ending || other->is_gone ||
-		    !strcmp(other->job, conn->job))
-			continue;
-		ps_serve_refuse(
-			server, conn, open, KV_REFUSED_MISMATCH,
+	ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
 			"table %s: %s is of job %.120s; %s, which is here, is of %s%.120s: a "
 			"tally-ps has the workers of one job at a time: end that job, or "
 			"start a tally-ps for each, or give both the same TALLY_JOB",
 			open->name, conn->who, conn->job, ps_serve_name(server, other, name),
 			*server->options.key ? "job " : "another job",
 			*server->options.key ? other->job : "");
-		return true;
+}
+
+/* Their job is one, so the asker knows its name. */
+static void program_refuse(struct ps_server *server, struct ps_conn *conn,
+			   const struct kv_message *open, const struct ps_conn *other)
+{
+	char name[PS_NAMED_BYTES];
+
+	ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
+			"table %s: %s and %s, which is here, are of one launch (job %.80s), but of "
+			"two command lines: give each program its own TALLY_JOB, and a tally-ps "
+			"each, or, if they are to share the tables, both the same TALLY_JOB",
+			open->name, conn->who, ps_serve_name(server, other, name), conn->job);
+}
+
+bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
+			const struct kv_message *open)
+{
+	for (uint32_t i = 0; i < server->conn_count; i++) {
+		const struct ps_conn *other = server->conn[i];
+
+		if (other == conn || !other->has_table || other->is_ending || other->is_gone)
+			continue;
+		if (strcmp(other->job, conn->job) != 0) {
+			job_refuse(server, conn, open, other);
+			return true;
+		}
+		if (open->program && other->program && open->program != other->program) {
+			program_refuse(server, conn, open, other);
+			return true;
+		}
 	}
 	return false;
 }

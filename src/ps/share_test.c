@@ -273,7 +273,7 @@ static void server__version_1_is_refused_by_name(void **unused)
 	(void)unused;
 	hello.version = 1;
 	say(fd, &hello);
-	hear_no(fd, KV_REFUSED_VERSION, "speaks version 1; this server speaks 3");
+	hear_no(fd, KV_REFUSED_VERSION, "speaks version 1; this server speaks 4");
 	hear_end(fd);
 }
 
@@ -307,6 +307,87 @@ static void server__workers_of_two_jobs_are_refused(void **unused)
 	close(other);
 }
 
+/* Its OPEN is not answered yet. */
+static int open_program(uint16_t worker, uint64_t incarnation, uint64_t program)
+{
+	struct kv_message hello = hello_of(worker, incarnation);
+	struct kv_message open = {
+		.type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM, .program = program
+	};
+	int fd = connect_one();
+
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	return fd;
+}
+
+/* R-KV-6: of whichever comes second nothing is taken; not even its place, for its incarnation is higher. */
+static void server__two_programs_of_one_launch_are_refused(void **unused)
+{
+	static const uint64_t program[2] = { 5, 1ull << 63 | 5 };
+
+	(void)unused;
+	for (uint64_t first = 0; first < 2; first++) {
+		int fd = open_program(0, 10 + first, program[first]), other;
+
+		hear(fd, KV_OPENED);
+		for (uint16_t worker = 0; worker < 2; worker++) {
+			other = open_program(worker, 100 + 10 * first, program[!first]);
+			hear_no(other, KV_REFUSED_MISMATCH,
+				worker ? "table t: worker 1 (H, pid 77) and worker 0 (H, pid 77), "
+					 "which is here, are of one launch (job J), but of two "
+					 "command lines: give each program its own TALLY_JOB"
+				       : "both the same TALLY_JOB");
+			close(other);
+		}
+		batch_say(fd, 1, 5, first ? -3 : 3); /* it still has its place */
+		hear(fd, KV_DONE);
+		other = open_program(1, 20 + first, program[first]);
+		hear(other, KV_OPENED);
+		assert_int_equal(said.number, 1);
+		close(other);
+		gone(fd);
+	}
+}
+
+static void server__program_comes_when_the_other_has_left(void **unused)
+{
+	struct kv_message open = {
+		.type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM, .program = 6
+	};
+	int fd = open_program(0, 1, 5), other = open_program(1, 1, 6);
+
+	(void)unused;
+	hear(fd, KV_OPENED);
+	hear_no(other, KV_REFUSED_MISMATCH, "of two command lines");
+	leave(fd);
+	say(other, &open);
+	hear(other, KV_OPENED);
+	open.program = 7; /* of its own connection it is no other one's */
+	say(other, &open);
+	hear(other, KV_OPENED);
+	fd = open_program(0, 2, 5);
+	hear_no(fd, KV_REFUSED_MISMATCH, "worker 1 (H, pid 77), which is here, are of one launch");
+	close(fd);
+	close(other);
+}
+
+/* Whoever was named, or does not know, says 0. */
+static void server__program_that_is_not_said_is_no_other_one(void **unused)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = open_program(0, 1 + i, i ? 0 : 5), other;
+
+		hear(fd, KV_OPENED);
+		other = open_program(1, 1 + i, i ? 5 : 0);
+		hear(other, KV_OPENED);
+		gone(fd);
+		gone(other);
+	}
+	(void)unused;
+}
+
 static char logged[8192];
 
 static void keep_logged(void *arg, enum ps_level level, const char *line)
@@ -325,6 +406,7 @@ static int open_nameless(const char *job, uint16_t index, uint8_t list)
 				   .dim = DIM,
 				   .server = index,
 				   .servers = 2,
+				   .program = list == 1 ? 6 : 0,
 				   .staleness = list == 9,
 				   .mode = list == 9 ? KV_BOUNDED : KV_ASYNC };
 	int fd = connect_one();
@@ -333,7 +415,7 @@ static int open_nameless(const char *job, uint16_t index, uint8_t list)
 	strcpy(hello.job, job);
 	strcpy(hello.host, "stranger");
 	memcpy(open.identity, identity, sizeof(identity));
-	if (list != 9)
+	if (list != 1 && list != 9)
 		memset(open.own, list, sizeof(open.own));
 	say(fd, &hello);
 	hear(fd, KV_WELCOME);
@@ -347,17 +429,19 @@ static void server__without_a_key_others_are_numbers(void **unused)
 	static const struct {
 		const char *job;
 		uint16_t index;
-		uint8_t list; /* 9: none, and another mode */
+		uint8_t list; /* 1: none, and another program; 9: none, and another mode */
 		const char *because;
 	} kind[] = {
 		{ "K", 0, 0, "is of job K; worker 0, which is here, is of another job:" },
+		{ "J", 0, 1,
+		  "worker 1 (stranger, pid 77) and worker 0, which is here, are of one" },
 		{ "J", 1, 0, "this is number 2 of 2; in that of worker 0 it was number 1 of 2" },
 		{ "J", 0, 6, "one is another than those of worker 0, or has another folder" },
 		{ "J", 0, 9, "; worker 0, which is here, as asynchronous, staleness 0" },
 	};
 	struct kv_message hello = hello_of(0, 1);
 	struct kv_message open = {
-		.type = KV_OPEN, .name = "t", .dim = DIM, .server = 0, .servers = 2
+		.type = KV_OPEN, .name = "t", .dim = DIM, .server = 0, .servers = 2, .program = 5
 	};
 	int fd;
 
@@ -546,6 +630,9 @@ int main(void)
 		T(same_server_twice_in_a_list_is_refused),
 		T(folder_that_is_gone_is_named),
 		T(workers_of_two_jobs_are_refused),
+		T(two_programs_of_one_launch_are_refused),
+		T(program_comes_when_the_other_has_left),
+		T(program_that_is_not_said_is_no_other_one),
 		T(without_a_key_others_are_numbers),
 		T(map_of_another_server_or_table_is_refused),
 		T(version_1_is_refused_by_name),
