@@ -4,6 +4,7 @@
  * an error of tally_kv_open, or of tally-ps, that names it; nothing of it is in the tables, and who was right goes on.
  *
  * Usage: kv_lists_test TALLY-PS
+ *        kv_lists_test --open SERVERS WORD   (its own: another command line for each WORD)
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 enum { SERVERS = 4, WORKERS = 2, KEYS = 40, READY_MS = 60000, DEADLINE_MS = 20000, PATH = 128 };
 
-static const char *program;
+static const char *program, *self;
 static struct daemon server[SERVERS];
 static uint32_t kinds, folders;
 static const char usual[] = "t,dim=1,optimizer=sum";
@@ -437,15 +438,103 @@ static void small_values_come(void)
 			test_fail("%s", tally_get_last_error(NULL));
 }
 
+/* ---- programs of one launch: R-KV-6 ---- */
+
+/* As a task of Slurm: it says what came of it, and leaves when its input ends. */
+static int open_as_a_program(const char *servers)
+{
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT;
+	struct tally_kv *kv = NULL;
+	int result;
+
+	options.servers = servers;
+	options.deadline_ms = DEADLINE_MS;
+	result = tally_kv_open(&kv, "t", 1, &options);
+	printf("%s\n", result ? tally_get_last_error(NULL) : "taken");
+	fflush(stdout);
+	while (getchar() != EOF) {
+	}
+	return result ? 1 : tally_kv_close(kv);
+}
+
+static void task_set(const char *job, const char *rank)
+{
+	if (setenv("SLURM_PROCID", rank, 1) || setenv("SLURM_NTASKS", "2", 1) ||
+	    setenv("SLURM_STEP_NUM_TASKS", "2", 1) || setenv("SLURM_JOB_ID", "77", 1) ||
+	    setenv("SLURM_STEP_ID", "0", 1) ||
+	    (job ? setenv("TALLY_JOB", job, 1) : unsetenv("TALLY_JOB")))
+		test_fail("setenv: %s", strerror(errno));
+}
+
+/* Task 1 of such a command line opens the tables of the third server, and leaves. */
+static void program_says(const char *word, const char *because)
+{
+	char command[512], said[1024] = "";
+	FILE *out;
+
+	snprintf(command, sizeof(command), "SLURM_PROCID=1 '%s' --open %s %s </dev/null", self,
+		 server[2].address, word);
+	out = popen(command, "r");
+	if (!out || !fgets(said, sizeof(said), out))
+		test_fail("%s: %s", command, strerror(errno));
+	pclose(out);
+	if (!strstr(said, because))
+		test_fail("after kind %u: program %s: not \"%s\": %s", kinds, word, because, said);
+}
+
+/* Holds the table as task 0, until it is closed. */
+static FILE *program_holds(const char *word)
+{
+	char command[512], path[PATH], said[16] = "";
+	FILE *in, *out;
+
+	snprintf(path, sizeof(path), "%s/said", test_folder());
+	if (mkfifo(path, 0600))
+		test_fail("%s: %s", path, strerror(errno));
+	snprintf(command, sizeof(command), "'%s' --open %s %s >'%s'", self, server[2].address, word,
+		 path);
+	in = popen(command, "w");
+	out = fopen(path, "r");
+	if (!in || !out || !fgets(said, sizeof(said), out) || strcmp(said, "taken\n") != 0)
+		test_fail("after kind %u: program %s: %s", kinds, word, said);
+	fclose(out);
+	unlink(path);
+	return in;
+}
+
+static void programs_of_one_launch(void)
+{
+	char folder[PATH];
+	FILE *held;
+
+	again(2, folder_new(folder), usual);
+	task_set(NULL, "0");
+	held = program_holds("a");
+	program_says("b", "and worker 0, which is here, are of one launch (job slurm-77.0), but of "
+			  "two command lines");
+	printf("%2u two programs of one launch\n", ++kinds);
+	program_says("a", "taken");
+	if (pclose(held))
+		test_fail("program a did not end well");
+	task_set("both", "0");
+	held = program_holds("a");
+	program_says("b", "taken");
+	if (pclose(held))
+		test_fail("program a did not end well");
+}
+
 int main(int argc, char **argv)
 {
 	char folder[SERVERS][PATH];
 
+	if (argc == 4 && !strcmp(argv[1], "--open"))
+		return open_as_a_program(argv[2]);
 	if (argc != 2) {
 		fprintf(stderr, "usage: kv_lists_test TALLY-PS\n");
 		return 2;
 	}
 	program = argv[1];
+	self = argv[0];
 	test_begin("kv_lists");
 	for (uint32_t i = 0; i < SERVERS; i++)
 		start(i, folder_new(folder[i]), usual, "2", NULL);
@@ -460,6 +549,7 @@ int main(int argc, char **argv)
 	both_push(3);
 	killed_before_the_first_was_asked();
 	small_values_come();
+	programs_of_one_launch();
 	printf("%u kinds, none was taken\n", kinds);
 	return test_end(true);
 }
