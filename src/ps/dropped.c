@@ -12,7 +12,8 @@ struct ps_dropped ps_dropped_table(const struct ps_hosted *hosted)
 {
 	const struct home_sparse_stats *stats = home_sparse_stats(hosted->table->home);
 
-	return (struct ps_dropped){ stats->strangers, stats->generation, hosted->nonces_wrong };
+	return (struct ps_dropped){ stats->strangers + hosted->addresses_wrong, stats->generation,
+				    hosted->nonces_wrong };
 }
 
 struct ps_dropped ps_dropped_switch(const struct ps_server *server)
@@ -34,7 +35,7 @@ static void say(const struct ps_server *server, const char *what, const char *na
 {
 	ps_log(server, sum_of(dropped) < MANY ? PS_INFO : PS_WARN,
 	       "%s%s: dropped since the start: %llu packets from another address, %llu of another "
-	       "generation, %llu HELLOs with another nonce",
+	       "generation, %llu with another nonce",
 	       what, name, (unsigned long long)dropped->address,
 	       (unsigned long long)dropped->generation, (unsigned long long)dropped->nonce);
 }

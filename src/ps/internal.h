@@ -54,8 +54,9 @@ struct ps_dropped {
 
 struct ps_hosted {
 	struct ps_table *table;
-	uint64_t nonces_wrong; /* HELLOs with another nonce, or an old serial */
-	uint64_t dropped_said; /* as it was logged */
+	uint64_t nonces_wrong;    /* HELLOs and WELCOMEs with another nonce, or an old serial */
+	uint64_t addresses_wrong; /* WELCOMEs */
+	uint64_t dropped_said;    /* as it was logged */
 	struct ps_hosted_options options;
 	struct ps_worker *worker; /* [workers] */
 	uint64_t *row;            /* [window]: of a predecessor, while OPEN is answered */

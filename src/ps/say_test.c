@@ -144,20 +144,20 @@ static void dropped__is_said_as_it_doubles(void **state)
 	}
 	assert_line(0, PS_INFO,
 		    "table wide: dropped since the start: 1 packets from another address, 0 of "
-		    "another generation, 0 HELLOs with another nonce");
+		    "another generation, 0 with another nonce");
 	assert_line(4, PS_WARN,
 		    "table wide: dropped since the start: 100 packets from another address, 0 of "
-		    "another generation, 0 HELLOs with another nonce");
+		    "another generation, 0 with another nonce");
 	test.stats[0].generation = 3; /* each table, and the switches, for itself */
 	test.inside.wrong_nonce = 2;
 	ps_dropped_turn(&test.server);
 	assert_int_equal(test.lines, 7);
 	assert_line(5, PS_INFO,
 		    "the switches inside: dropped since the start: 0 packets from another address, "
-		    "0 of another generation, 2 HELLOs with another nonce");
+		    "0 of another generation, 2 with another nonce");
 	assert_line(6, PS_INFO,
 		    "table emb: dropped since the start: 0 packets from another address, 3 of "
-		    "another generation, 0 HELLOs with another nonce");
+		    "another generation, 0 with another nonce");
 	test.server.hosted[0].nonces_wrong = 2; /* with the others 5: not twice as many */
 	ps_dropped_turn(&test.server);
 	assert_int_equal(test.lines, 7);
@@ -173,20 +173,21 @@ static void dropped__is_reported_however_little_it_is(void **state)
 	test.inside.verdict[SWITCH_SPARSE_DROP_GENERATION] = 22;
 	test.inside.verdict[SWITCH_SPARSE_DROP_STALE] = 500;
 	test.inside.wrong_nonce = 30; /* 63 */
-	test.stats[0] = (struct home_sparse_stats){ .strangers = 10, .generation = 20 };
+	test.stats[0] = (struct home_sparse_stats){ .strangers = 7, .generation = 20 };
+	test.server.hosted[0].addresses_wrong = 3;
 	test.server.hosted[0].nonces_wrong = 34; /* 64 */
 	ps_dropped_report(&test.server);
 	assert_int_equal(test.lines, 3);
 	assert_line(
 		0, PS_INFO,
 		"the switches inside: dropped since the start: 11 packets from another address, "
-		"22 of another generation, 30 HELLOs with another nonce");
+		"22 of another generation, 30 with another nonce");
 	assert_line(1, PS_WARN,
 		    "table emb: dropped since the start: 10 packets from another address, 20 of "
-		    "another generation, 34 HELLOs with another nonce");
+		    "another generation, 34 with another nonce");
 	assert_line(2, PS_INFO,
 		    "table wide: dropped since the start: 0 packets from another address, 0 of "
-		    "another generation, 0 HELLOs with another nonce");
+		    "another generation, 0 with another nonce");
 }
 
 int main(void)

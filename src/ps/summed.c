@@ -184,6 +184,30 @@ static void hello_serve(struct ps_server *server, const struct link_address *pee
 	binding_welcome(hello, peer, outbox_put(&server->outbox, peer, wire_bytes(hello->lanes)));
 }
 
+/* R-KV-7: an aggregator's answer. Only of who knocks there with this index is it known that nobody else waits for it. */
+static void welcome_serve(struct ps_server *server, const struct link_address *peer,
+			  const struct wire *welcome, const uint8_t *at, uint32_t bytes)
+{
+	struct ps_hosted *named = NULL;
+	bool is_taken = false;
+
+	for (uint32_t i = 0; i < server->hosted_count; i++) {
+		struct ps_hosted *hosted = &server->hosted[i];
+
+		if (!hosted->is_knocking)
+			continue;
+		is_taken |= knock_serve(&hosted->knock, peer, at, bytes);
+		if (hosted->knock.index == welcome->job && welcome->child == SPARSE_SERVER)
+			named = hosted;
+	}
+	if (is_taken || !named)
+		return;
+	if (link_address_equal(peer, &named->knock.at_switch))
+		named->nonces_wrong++;
+	else
+		named->addresses_wrong++;
+}
+
 /* What the workers and the server say to a switch; all else is for the server. */
 static bool is_for_switch(uint8_t kind)
 {
@@ -226,9 +250,7 @@ void ps_summed_serve(struct ps_server *server, const struct link_address *peer, 
 	else if (packet.type == WIRE_HELLO)
 		hello_serve(server, peer, &packet, at + WIRE_HEADER_BYTES);
 	else if (packet.type == WIRE_WELCOME)
-		for (uint32_t i = 0; i < server->hosted_count; i++)
-			if (server->hosted[i].is_knocking)
-				knock_serve(&server->hosted[i].knock, peer, at, bytes);
+		welcome_serve(server, peer, &packet, at, bytes);
 }
 
 uint64_t ps_summed_turn(struct ps_server *server)
