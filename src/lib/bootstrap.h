@@ -59,8 +59,8 @@ int bootstrap_env(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		  char text[BOOTSTRAP_TEXT_MAX]);
 
 /* Fills in the job of a program that says size and rank itself: TALLY_JOB, else the name that a launcher gives whose
- * ranks are just these, else the Slurm job's, else "default": is_launched is false for these two. Such a launcher that gives no name is refused: two of its
- * jobs would be one. Results as above. */
+ * ranks are just these, else the Slurm job's, else "default": is_launched is false for these two. Such a launcher that
+ * gives no name is refused: two of its jobs would be one. Results as above. */
 int bootstrap_name(struct bootstrap *boot, bootstrap_get_fn get, void *arg,
 		   char text[BOOTSTRAP_TEXT_MAX]);
 
