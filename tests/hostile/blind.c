@@ -6,7 +6,8 @@
  *
  *     hostile_blind TALLYD [MODE] [PACKETS] [SUMS] [SEED]
  *
- * MODE: dense, or latency. One kind after the other, each with a tallyd and a job of its own: PACKETS of it, while there are the kind's share of SUMS. None is taken, all of them are
+ * MODE: dense, latency, or kernel, which is latency with tallyd --engine kernel. One kind after the other, each with
+ * a tallyd and a job of its own: PACKETS of it, while there are the kind's share of SUMS. None is taken, all of them are
  * counted as what they are, and told of now and then by who has dropped them; no job ends, no sum is wrong.
  */
 #include <arpa/inet.h>
@@ -85,7 +86,7 @@ struct attack {
 static struct shared *shared;
 static struct daemon tallyd;
 static const struct kind *kind; /* that is sent */
-static bool is_latency;
+static bool is_latency, is_kernel;
 static uint64_t packets_wanted = 20000, seed = 1;
 static uint32_t sums_wanted = 20;
 
@@ -375,6 +376,18 @@ static bool is_told(uint32_t rank)
 	return fits;
 }
 
+/* Of "shard 0, kernel: 5 packets added": the filter has had them, and forged ones as well. */
+static bool kernel_served(void)
+{
+	unsigned long long added = 0;
+	const char *at;
+
+	for (at = strstr(tallyd.log, ", kernel: "); at; at = strstr(at + 1, ", kernel: "))
+		sscanf(at, ", kernel: %llu packets added", &added);
+	printf("the kernel has added %llu packets%s\n", added, added ? "" : ": FAILED");
+	return added;
+}
+
 static bool accounts_fit(uint64_t lost_tallyd)
 {
 	const char *why = kind->type == WIRE_HELLO ? " hello of a stranger " : " generation ";
@@ -389,6 +402,8 @@ static bool accounts_fit(uint64_t lost_tallyd)
 				     shared->lost[i]);
 		fits &= is_told(i);
 	}
+	if (is_kernel)
+		fits &= kernel_served();
 	return fits;
 }
 
@@ -403,6 +418,20 @@ static bool may_forge(void)
 	return fd >= 0;
 }
 
+/* Nobody else's packets, ports and limits are there; filters are for root alone, and in no network but that. */
+static bool is_possible(void)
+{
+	bool is_root = !geteuid(), is_own = network_own();
+
+	if (is_kernel && (!is_root || !is_own))
+		printf("SKIP: a filter of tallyd's needs root, and a network of its own\n");
+	else if (!may_forge())
+		printf("SKIP: no raw sockets, and no network namespace: %s\n", strerror(errno));
+	else
+		return true;
+	return false;
+}
+
 /* ---- one kind ---- */
 
 static uint64_t moved(void)
@@ -410,17 +439,20 @@ static uint64_t moved(void)
 	return atomic_load(&shared->sums) + sent_all();
 }
 
+/* 0; 77: tallyd cannot do it; else it is bad. */
 static int kind_run(const char *program)
 {
 	/* LANES: of loopback there would be more. */
 	const char *const more[] = { "--lanes", "360", NULL };
+	const char *const in_kernel[] = { "--lanes",   "360", "--engine", "kernel",
+					  "--devices", "lo",  NULL };
 	pid_t pid[RANKS];
 	int bad = 0, status;
 	uint64_t lost;
 
 	memset(shared, 0, sizeof(*shared));
-	if (!daemon_start_with(&tallyd, program, port_free(), more))
-		return 1;
+	if (!daemon_start_with(&tallyd, program, port_free(), is_kernel ? in_kernel : more))
+		return is_kernel && strstr(tallyd.log, "built without") ? 77 : 1;
 	for (uint32_t rank = 0; rank < RANKS; rank++) {
 		pid[rank] = fork_bound();
 		if (pid[rank] == 0)
@@ -448,25 +480,30 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
-	is_latency = argc > 2 && !strcmp(argv[2], "latency");
+	is_kernel = argc > 2 && !strcmp(argv[2], "kernel");
+	is_latency = is_kernel || (argc > 2 && !strcmp(argv[2], "latency"));
 	packets_wanted = argc > 3 ? argument("PACKETS", argv[3], 1) : packets_wanted;
 	sums_wanted = argc > 4 ? (uint32_t)argument("SUMS", argv[4], 1) : sums_wanted;
 	seed = argc > 5 ? argument("SEED", argv[5], 0) : seed;
-	network_own(); /* nobody else's packets, ports and limits are there */
-	if (!may_forge()) {
-		printf("SKIP: no raw sockets, and no network namespace: %s\n", strerror(errno));
+	if (!is_possible())
 		return 77;
-	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		return 1;
 	sums_wanted = (sums_wanted + kinds_count() - 1) / kinds_count();
 	for (uint32_t i = 0; i < KINDS; i++) {
+		int result;
+
 		if (!is_of_mode(i))
 			continue;
 		kind = &kinds[i];
-		bad += kind_run(argv[1]);
+		result = kind_run(argv[1]);
+		if (result == 77) {
+			printf("SKIP: tallyd was built without libbpf or clang\n");
+			return 77;
+		}
+		bad += result;
 	}
 	printf("%s: %u kinds, seed %llu, %.1f s: %s\n", argc > 2 ? argv[2] : "dense", kinds_count(),
 	       (unsigned long long)seed, now_s() - begin_s,
