@@ -80,7 +80,7 @@ hostile: all
 	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd dense 10000000 200
 	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd latency 10000000 200
 	@build/release/tests/hostile/hostile_blind build/release/tools/tallyd kernel 10000000 200 || [ $$? = 77 ]
-	@build/release/tests/hostile/hostile_sparse 10000000
+	@build/release/tests/hostile/hostile_sparse build/release/tools/tallyd 10000000
 	@build/release/tests/e2e/e2e_signals_test build/release/tools/tallyd 1000
 
 fuzz:
