@@ -75,6 +75,17 @@ static bool is_loopback(const char *address)
 	return inet_pton(AF_INET6, bare, &v6) == 1 && is_loopback_v6(&v6);
 }
 
+/* Rank 0's host may be the only one that is told such a master. */
+static void loopback_warn(struct bootstrap *boot, const char *address)
+{
+	if (boot->rank || is_one_host(boot))
+		return;
+	bootstrap_warn(boot,
+		       "MASTER_ADDR=%.80s is a part of no job's name: hosts that are told another "
+		       "do not meet this rank: then set TALLY_JOB to the same on all ranks",
+		       address);
+}
+
 static int torchrun_job(struct bootstrap *boot, const struct reader *reader,
 			char job[BOOTSTRAP_TEXT_MAX])
 {
@@ -85,12 +96,8 @@ static int torchrun_job(struct bootstrap *boot, const struct reader *reader,
 	if (run && strcmp(run, "none") != 0) { /* torchrun's word for "no run id" */
 		bool is_one = address && !is_loopback(address); /* every host calls itself that */
 
-		if (address && !is_one && !is_one_host(boot) && boot->rank == 0)
-			bootstrap_warn(boot,
-				       "MASTER_ADDR=%.80s is a part of no job's name: hosts that "
-				       "are told another do not meet this rank: then set "
-				       "TALLY_JOB to the same on all ranks",
-				       address);
+		if (address && !is_one)
+			loopback_warn(boot, address);
 		snprintf(job, BOOTSTRAP_TEXT_MAX, "%s%s%s%s%s", run, is_one ? "@" : "",
 			 is_one ? address : "", port ? ":" : "", port ? port : "");
 	} else if (address) {
