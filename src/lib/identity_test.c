@@ -14,6 +14,7 @@
 #include "lib/identity.h"
 
 static char *self;
+static const char spawns[] = "it spawns another";
 
 /* What this very program says of itself when it is started anew with these arguments. */
 static struct identity started(const char *first, const char *second)
@@ -72,39 +73,50 @@ static void identity__one_command_line_is_one_program(void **state)
 	assert_int_not_equal(parts.program, apart.program);
 }
 
-static void identity__local_rank_that_a_launcher_adds_does_not_count(void **state)
+static void identity__local_rank_that_a_launcher_says_does_not_count(void **state)
 {
 	(void)state;
+	static const char *const names[] = { "LOCAL_RANK", "SLURM_LOCALID",
+					     "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID" };
 	static const char *const ranks[] = { "--local-rank=17", "--local_rank=17" };
 	static const char *const others[] = { "--local-rank=", "--local-rank=1", "--local-rank",
 					      "--local_rank=170", "--rank=17" };
-	struct identity plain;
+	struct identity plain = started("a", NULL);
 
-	assert_int_equal(setenv("LOCAL_RANK", "17", 1), 0);
-	plain = started("a", NULL);
-	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
-		assert_int_equal(started("a", ranks[i]).program, plain.program);
-		assert_int_equal(started(ranks[i], "a").program, plain.program);
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		/* The user's own may tell two programs apart. */
+		assert_int_equal(unsetenv(names[n]), 0);
+		for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+			assert_int_not_equal(started("a", ranks[i]).program, plain.program);
+		assert_int_equal(setenv(names[n], "17", 1), 0);
+		for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+			assert_int_equal(started("a", ranks[i]).program, plain.program);
+			assert_int_equal(started(ranks[i], "a").program, plain.program);
+		}
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+			assert_int_not_equal(started("a", others[i]).program, plain.program);
+		assert_int_equal(unsetenv(names[n]), 0);
 	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_int_not_equal(started("a", others[i]).program, plain.program);
-	/* The user's own may tell two programs apart. */
-	assert_int_equal(unsetenv("LOCAL_RANK"), 0);
-	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
-		assert_int_not_equal(started("a", ranks[i]).program, plain.program);
 }
 
 /* Python's multiprocessing starts each with the numbers of other descriptors. */
-static void identity__spawned_processes_are_their_parents_program(void **state)
+static void identity__spawned_processes_are_the_program_that_spawned_them(void **state)
 {
 	(void)state;
-	struct identity mine, one = started("pipe_handle=8", "--multiprocessing-fork"),
-			      two = started("pipe_handle=10", "--multiprocessing-fork");
+	struct identity mine,
+		one = started("pipe_handle=8", "--multiprocessing-fork"),
+		two = started("pipe_handle=10", "--multiprocessing-fork"),
+		server = started("from multiprocessing.forkserver import main; main(8)", NULL),
+		deep = started("--multiprocessing-fork", spawns),
+		other = started("from multiprocessing import main", NULL);
 
 	identity_read(&mine);
 	assert_int_equal(one.program, mine.program);
 	assert_int_equal(two.program, mine.program);
 	assert_int_not_equal(one.process, two.process);
+	assert_int_equal(server.program, mine.program);
+	assert_int_equal(deep.program, mine.program);
+	assert_int_not_equal(other.program, mine.program);
 }
 
 static void identity__a_forked_child_is_another_process(void **state)
@@ -149,16 +161,24 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity__is_the_same_each_time_it_is_read),
 		cmocka_unit_test(identity__one_command_line_is_one_program),
-		cmocka_unit_test(identity__local_rank_that_a_launcher_adds_does_not_count),
-		cmocka_unit_test(identity__spawned_processes_are_their_parents_program),
+		cmocka_unit_test(identity__local_rank_that_a_launcher_says_does_not_count),
+		cmocka_unit_test(identity__spawned_processes_are_the_program_that_spawned_them),
 		cmocka_unit_test(identity__leaves_no_file_open),
 		cmocka_unit_test(identity__a_forked_child_is_another_process),
 	};
 	struct identity identity;
+	pid_t child;
 
 	self = argv[0];
 	if (argc < 3 || strcmp(argv[1], "--say"))
 		return cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc > 3 && !strcmp(argv[3], spawns)) {
+		argv[3] = NULL;
+		child = fork();
+		if (!child)
+			execv("/proc/self/exe", argv);
+		return child < 0 || waitpid(child, NULL, 0) != child;
+	}
 	identity_read(&identity);
 	printf("%llx %llx %llx\n", (unsigned long long)identity.program,
 	       (unsigned long long)identity.boot, (unsigned long long)identity.process);
