@@ -331,7 +331,7 @@ static void rank_main(uint32_t rank)
 	RANK_CHECK(!tally_barrier(comm));
 	RANK_CHECK(!tally_comm_get_stats(comm, &stats));
 	shared->bad[rank] = stats.packets_bad;
-	shared->lost[rank] = network_look(shared->port[rank]).lost;
+	shared->lost[rank] = network_look(shared->port[rank], false).lost;
 	shared->late_max[rank] = 2ull * stats.shards * stats.slots;
 	shared->ran_s[rank] = now_s() - begin_s;
 	for (uint32_t i = 0; i < 500 && is_too_many(rank) && !atomic_load(&shared->told[rank]); i++)
@@ -463,7 +463,7 @@ static int kind_run(const char *program)
 			printf("FAILED: rank %u hangs\n", rank);
 		bad += status != 0;
 	}
-	lost = network_look(tallyd.port).lost;
+	lost = network_look(tallyd.port, false).lost;
 	status = daemon_end(&tallyd);
 	if (status)
 		printf("FAILED: tallyd ended with %d\n", status);

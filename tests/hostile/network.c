@@ -23,9 +23,9 @@ bool network_own(void)
 	return is_up;
 }
 
-struct network_socket network_look(uint16_t port)
+struct network_socket network_look(uint16_t port, bool is_v6)
 {
-	FILE *file = fopen("/proc/net/udp", "r");
+	FILE *file = fopen(is_v6 ? "/proc/net/udp6" : "/proc/net/udp", "r");
 	struct network_socket sum = { 0 };
 	unsigned long long lost;
 	unsigned local, queued;

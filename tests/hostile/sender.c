@@ -23,6 +23,7 @@
 #include "core/wire_sparse.h"
 #include "dataplane/link_address.h"
 #include "lib/comm.h"
+#include "network.h"
 #include "tests/e2e/torture.h"
 
 enum {
@@ -250,27 +251,6 @@ static bool attack_open(struct attack *attack, struct tally_comm *comm, uint32_t
 	return !pthread_create(&attack->thread, NULL, attack_main, attack);
 }
 
-/* What the kernel had no room for at the socket of this port. A run of ours counts once, a hostile packet,
- * which comes alone, as well: it is never less than the hostile ones that were lost there. */
-static uint64_t kernel_drops(uint16_t port)
-{
-	FILE *file = fopen(torture_is_v6() ? "/proc/net/udp6" : "/proc/net/udp", "r");
-	unsigned long long drops, sum = 0;
-	unsigned local;
-	char line[512];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line,
-			   " %*d: %*[0-9A-F]:%4x %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-			   &local, &drops) == 2 &&
-		    local == port)
-			sum += drops;
-	}
-	if (file)
-		fclose(file);
-	return sum;
-}
-
 /* ---- a rank ---- */
 
 #define RANK_CHECK(claim)                                                  \
@@ -327,7 +307,7 @@ static void rank_main(uint32_t rank)
 	RANK_CHECK(!tally_comm_get_stats(comm, &stats));
 	shared->bad[rank] = stats.packets_bad;
 	shared->resent[rank] = stats.packets_resent;
-	shared->lost[rank] = kernel_drops(shared->port[rank]);
+	shared->lost[rank] = network_look(shared->port[rank], torture_is_v6()).lost;
 	RANK_CHECK(!tally_comm_finalize(comm));
 	tally_comm_destroy(comm);
 	_exit(0);
@@ -432,7 +412,7 @@ int main(int argc, char **argv)
 			printf("FAILED: rank %u hangs\n", rank);
 		bad += status != 0;
 	}
-	lost = kernel_drops(tallyd.port);
+	lost = network_look(tallyd.port, torture_is_v6()).lost;
 	status = daemon_end(&tallyd);
 	if (status)
 		printf("FAILED: tallyd ended with %d\n", status);

@@ -150,17 +150,17 @@ static struct refusals refusals_of(const struct lie *lie)
 	case SWITCH_TO_WORKER:
 		now.refused = workers_refused();
 		for (uint32_t i = 0; i < WORKERS; i++)
-			now.lost += network_look(cast.kv[i]->link->local.port).lost;
+			now.lost += network_look(cast.kv[i]->link->local.port, false).lost;
 		break;
 	case SERVER_TO_SWITCH:
 	case WORKER_TO_SWITCH:
 		now.refused = switch_refused(lie);
-		now.lost = network_look(hosted()->at_switch.port).lost;
+		now.lost = network_look(hosted()->at_switch.port, false).lost;
 		break;
 	case SWITCH_TO_SERVER:
 	case WORKER_TO_SERVER:
 		now.refused = server_refused(lie);
-		now.lost = network_look(cast.server->self.port).lost;
+		now.lost = network_look(cast.server->self.port, false).lost;
 		break;
 	}
 	return now;
@@ -207,7 +207,7 @@ static void wait_read(int fd, uint64_t run)
 		return;
 	while (now_s() < until_s) {
 		if (fd < 0)
-			waits = network_look(hosted()->at_switch.port).queued > 0;
+			waits = network_look(hosted()->at_switch.port, false).queued > 0;
 		else
 			ioctl(fd, FIONREAD, &waits);
 		if (!waits)
