@@ -44,7 +44,7 @@ struct lane {
 	uint32_t sums;
 	uint64_t seed;
 	pid_t pid[RANKS_MAX];
-	bool has_ended[RANKS_MAX];
+	bool has_ended[RANKS_MAX], is_hung[RANKS_MAX];
 	double began_s, kill_s; /* when the victim dies, or died */
 	bool is_killed;
 	struct report *report; /* shared */
@@ -149,7 +149,7 @@ static void judge(const struct lane *lane, uint32_t rank)
 	if (report->result == SUM_WRONG) {
 		complain(lane, rank, "WRONG SUM");
 		totals.wrong++;
-	} else if (!report->is_done) {
+	} else if (!report->is_done && !lane->is_hung[rank]) {
 		complain(lane, rank, "ended without a word");
 		totals.failed++;
 	} else if (report->result && !lane->is_killed) {
@@ -180,10 +180,11 @@ static bool lane_serve(struct lane *lane)
 	}
 	if (is_alive && now_s() - lane->began_s > HANG_S) {
 		for (uint32_t rank = 0; rank < lane->size; rank++) {
-			if (lane->has_ended[rank])
+			if (lane->has_ended[rank] || lane->is_hung[rank])
 				continue;
 			complain(lane, rank, "HANGS");
 			totals.hangs++;
+			lane->is_hung[rank] = true;
 			kill(lane->pid[rank], SIGKILL);
 		}
 	}
