@@ -365,6 +365,8 @@ int main(void)
 		TEST(admission__a_killed_rank_ends_a_granted_and_an_enabling_job_too),
 		TEST(admission__drain_ends_when_all_are_closed_and_all_shards_are_clean),
 		TEST(admission__a_silent_rank_is_dead_after_the_heartbeat_time),
+		TEST(admission__hello_ends_a_silence_but_not_for_ever),
+		TEST(admission__hello_of_nobody_ends_no_silence),
 		TEST(admission__who_is_found_silent_goes_alone_from_a_gathering),
 		TEST(admission__a_silent_rank_is_thrown_out_of_the_gathering),
 		TEST(admission__all_who_are_silent_go_at_once),

@@ -16,7 +16,8 @@
 
 #include "dataplane/engine_soft.h"
 
-/* Not every test needs all of it. */
+/* Not every test needs all of it; each needs all of its own. */
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 /* ---- the link ---- */
@@ -418,5 +419,7 @@ static bool is_bound_to_host(uint32_t host)
 /* ---- a run ---- */
 
 #define ENGINE_TEST(claim, start) cmocka_unit_test_setup_teardown(claim, start, teardown)
+
+#pragma GCC diagnostic pop
 
 #endif
