@@ -357,6 +357,18 @@ static void admission__more_operations_than_there_is_room_for_make_another_page(
 	assert_done("waiting>10 waiting>11");
 }
 
+static void admission__the_last_to_answer_may_have_called_the_most(void **state)
+{
+	struct control_op ops[10];
+
+	(void)state;
+	stall_with_a_page_and_one(ops);
+	ops[9] = allreduce(19, 5);
+	say_opinfo(11, 20, ops, 10);
+	assert_done("query>10 query>11 query>10 query>11");
+	assert_int_equal(t.from, 18);
+}
+
 static void admission__more_behind_what_was_compared_is_no_other_page(void **state)
 {
 	struct control_op ops[9];
@@ -418,6 +430,7 @@ int main(void)
 		TEST(admission__who_left_too_early_is_named_when_it_is_missed),
 		TEST(admission__who_left_after_all_that_the_others_called_is_not),
 		TEST(admission__more_operations_than_there_is_room_for_make_another_page),
+		TEST(admission__the_last_to_answer_may_have_called_the_most),
 		TEST(admission__more_behind_what_was_compared_is_no_other_page),
 		TEST(admission__who_leaves_during_a_round_has_answered_it),
 	};
