@@ -11,6 +11,7 @@ mapfile -t all < <(git ls-files -z --cached --others --exclude-standard | xargs 
 	grep -Ev '^(LICENSE$|LICENSES/|tests/fuzz/corpus/)')
 mapfile -t c < <(printf '%s\n' "${all[@]}" | grep '\.[ch]$')
 mapfile -t licensed < <(printf '%s\n' "${all[@]}" | grep -E '\.([ch]|sh|py)$|^\.ci/run$')
+((${#c[@]} && ${#licensed[@]})) || { echo "check-style.sh: git names no C files here" && exit 1; }
 
 if [[ ${1-} == --fix ]]; then
 	clang-format -i "${c[@]}"

@@ -22,7 +22,7 @@
 #include "core/admission.h"
 #include "core/admission_shadow.h"
 
-/* Not every test needs all of it; each needs all of its own. */
+/* A test may leave some of this unused, but nothing of its own: that would be a test that does not run. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 
