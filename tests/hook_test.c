@@ -353,7 +353,7 @@ static void is_left_to_daemon(int fd, const uint8_t *bytes, size_t count)
 	nothing_is_left();
 }
 
-/* R-LAT-19 */
+/* R-LAT-10 */
 static void packets__that_the_daemon_is_to_judge_reach_it_as_they_came(void **state)
 {
 	struct wire packet = update_of(0, 51);

@@ -109,7 +109,7 @@ static void env_number(const char *name, uint32_t number)
 	setenv(name, text, 1);
 }
 
-/* Which name is ours, and which process: a second program under it, `sh -c 'a & b'`, is another one (R-CT-49). */
+/* Which name is ours, and which process: a second program under it, `sh -c 'a & b'`, is another one (R-CT-22). */
 static void env_run(const struct job *job)
 {
 	char text[16 + sizeof(job->name)];

@@ -109,7 +109,7 @@ static int get_ip(const struct job *job, const struct codec_field *field, const 
 	return 0;
 }
 
-/* R-CT-6: a newer peer may know causes that we do not: an end is an end. */
+/* R-CT-7: a newer peer may know causes that we do not: an end is an end. */
 static uint64_t cause_of(const char *text)
 {
 	for (uint32_t i = CONTROL_OK + 1; i < CONTROL_CAUSE_END; i++) {

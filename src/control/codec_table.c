@@ -13,7 +13,7 @@
 #define OP(member) PLACE(control_op, member)
 #define MEMBER(member) PLACE(control_member, member)
 
-/* R-CT-42: the keys of each type; then those of what is in a list. */
+/* R-CT-4: the keys of each type; then those of what is in a list. */
 static const struct codec_field join_fields[] = {
 	{ "version_min", NUMBER, MESSAGE(join.version_min), 1, UINT16_MAX, 0, 0 },
 	{ "version_max", NUMBER, MESSAGE(join.version_max), 1, UINT16_MAX, 0, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of tables (R-CT-43 to R-CT-46) as JSON: claims. */
+/* The messages of tables (R-CT-28 to R-CT-31) as JSON: claims. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

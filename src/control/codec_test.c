@@ -220,7 +220,7 @@ static void codec__every_message_survives_the_wire(void **state)
 	}
 }
 
-/* R-CT-42 */
+/* R-CT-4 */
 static void codec__missing_keys_are_named(void **state)
 {
 	(void)state;

@@ -6,7 +6,7 @@
  *     wait for table_client_events on table_client_fd, at most until table_client_due; then table_client_turn
  *
  * The table lives as long as the connection: table_client_close, or the death of this process, removes it.
- * docs/protocol.md, R-CT-43 to R-CT-46.
+ * docs/protocol.md, R-CT-28 to R-CT-31.
  */
 #ifndef CONTROL_TABLE_CLIENT_H
 #define CONTROL_TABLE_CLIENT_H
@@ -41,7 +41,7 @@ uint64_t table_client_due(const struct table_client *client); /* UINT64_MAX: nev
 /* Reads, judges, sends what is due. now_ns: CLOCK_MONOTONIC, in all calls alike. */
 enum table_client_state table_client_turn(struct table_client *client, uint64_t now_ns);
 
-/* R-CT-45: the table's server has begun this generation with it: SETUP of no other is taken. The aggregator is told at
+/* R-CT-30: the table's server has begun this generation with it: SETUP of no other is taken. The aggregator is told at
  * the next turn. */
 void table_client_name(struct table_client *client, uint64_t generation);
 

@@ -56,7 +56,7 @@ static void client__asks_one_beat_at_a_time_and_says_how_long_it_takes(void **st
 	assert_int_equal(table_client_delay_ns(t.client), (7 * 30 + 110) / 8 * ms_ns);
 }
 
-/* R-CT-45: SETUP waits for it. */
+/* R-CT-30: SETUP waits for it. */
 static void client__names_its_generation_at_once_and_from_then_on(void **state)
 {
 	const uint64_t generation = 3ull << 40 | 0xfeedbeef01;

@@ -5,7 +5,7 @@ static const uint64_t ms_ns = 1000000;
 
 #define TO(state) (1u << (state))
 
-/* R-CT-7 */
+/* R-CT-8 */
 /* clang-format off */
 static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
 	[ADMISSION_NONE]     = TO(ADMISSION_GATHER),
@@ -93,7 +93,7 @@ static void ready(struct turn *turn, struct admission_member *member)
 	turn_command(turn, ADMISSION_JOB_SET);
 }
 
-/* R-CT-14: a shard that is not enabled yet would drop what the first to start sends. */
+/* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
 static void start(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -150,7 +150,7 @@ static bool all_left(const struct turn *turn)
 	return true;
 }
 
-/* R-CT-17 */
+/* R-CT-18 */
 static void leave(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
@@ -300,7 +300,7 @@ static void shard(struct turn *turn)
 
 /* ---- the machine ---- */
 
-/* R-CT-27 */
+/* R-CT-42 */
 static void log_alarm(struct turn *turn)
 {
 	struct text text;

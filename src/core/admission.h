@@ -2,8 +2,8 @@
 /*
  * admission.h - the aggregator's side of control, for one job name: who is in, who waits, when the shards
  * are told what, and whose fault the end is. admission_step(event) -> actions; no I/O, no clock, no
- * allocation; time and chance come in the event. docs/protocol.md, R-CT-7 to R-CT-27,
- * R-CT-35.
+ * allocation; time and chance come in the event. docs/protocol.md, R-CT-8 to R-CT-42,
+ * R-CT-21.
  *
  *   NONE      nobody                      GATHER   some of `size` are here
  *   GRANTED   all are; the shards add the job, members get their GRANT and find their paths
@@ -307,7 +307,7 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 /* A life: granted, and not at its end. */
 bool admission_is_running(const struct admission *admission);
 
-/* What gatherings of one name are, each of another program: R-CT-51. */
+/* What gatherings of one name are, each of another program: R-CT-24. */
 enum admission_together {
 	ADMISSION_PARTS, /* nobody can say: ranks are missing, or waited for */
 	ADMISSION_SEVERAL, /* a rank is there twice: several jobs, and that also when one of the two has gone */

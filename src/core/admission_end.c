@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How it ends: a gathering or a life that somebody was lost to, or that the aggregator itself ends.
- * docs/protocol.md, R-CT-15, R-CT-16 and R-CT-18.
+ * docs/protocol.md, R-CT-16, R-CT-17 and R-CT-19.
  */
 #include "core/admission_turn.h"
 

@@ -6,7 +6,7 @@
 
 /* ---- members ---- */
 
-/* R-CT-15 */
+/* R-CT-16 */
 static void admission__a_killed_rank_is_named_to_all_others_at_once(void **state)
 {
 	(void)state;
@@ -31,7 +31,7 @@ static void admission__a_killed_rank_ends_a_granted_and_an_enabling_job_too(void
 	assert_done("abort>20 close>20 remove");
 }
 
-/* R-CT-16 */
+/* R-CT-17 */
 static void admission__drain_ends_when_all_are_closed_and_all_shards_are_clean(void **state)
 {
 	(void)state;

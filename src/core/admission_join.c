@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JOIN: who may be in, who waits, and who of two that claim one rank is alive. docs/protocol.md, R-CT-9 to
- * R-CT-11.
+ * JOIN: who may be in, who waits, and who of two that claim one rank is alive. docs/protocol.md, R-CT-10 to
+ * R-CT-12.
  */
 #include "core/admission_turn.h"
 
@@ -50,7 +50,7 @@ static void place(struct turn *turn, const struct admission_peer *peer)
 }
 
 /* Two claim one rank: only their own answers tell which of them is a process and which a connection that
- * nobody has closed yet (R-CT-10). */
+ * nobody has closed yet (R-CT-11). */
 static void contend(struct turn *turn, struct admission_peer *waiter)
 {
 	struct admission_member *holder = turn_holder(turn, waiter);
@@ -282,7 +282,7 @@ void join_read(struct turn *turn)
 	admit(turn, peer);
 }
 
-/* R-CT-51: it has come to another gathering, which was no good without this one. */
+/* R-CT-24: it has come to another gathering, which was no good without this one. */
 void join_adopt(struct turn *turn)
 {
 	admit(turn, *turn->event->peer);
@@ -330,7 +330,7 @@ void join_promote(struct turn *turn)
 }
 
 /* Who is refused by a job that runs is not in it: from another address, and where there is no key, it may be anybody
- * (R-CT-55). What several hear in one step is one text. */
+ * (R-CT-34). What several hear in one step is one text. */
 static bool may_hear(const struct turn *turn)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count && !turn->config->key; i++) {

@@ -3,7 +3,7 @@
  * Who disagrees? A round asks all who have not left: QUERY, OPINFO from each, verdict. COMPARE rounds keep
  * one hash per number, so memory does not grow with the members; once a number differs, a DESCRIBE round
  * asks again from that number on and keeps the descriptions of that one. A difference cannot vanish in
- * between: operations that differ never complete. docs/protocol.md, R-CT-21 to R-CT-26.
+ * between: operations that differ never complete. docs/protocol.md, R-CT-36 to R-CT-41.
  */
 #include "core/admission_turn.h"
 
@@ -104,7 +104,7 @@ void query_begin(struct turn *turn)
 
 	if (admission->query != ADMISSION_QUIET || (!admission->mismatch && !admission->is_stalled))
 		return;
-	/* R-CT-22: what was seen before a QUERY is in its answers; what comes later may not be. */
+	/* R-CT-37: what was seen before a QUERY is in its answers; what comes later may not be. */
 	if (admission->mismatch)
 		admission->mismatch = 2;
 	wait_begin(turn);
@@ -167,7 +167,7 @@ static void keep(struct turn *turn, uint64_t number, uint64_t hash)
 	admission->seen_count = (uint16_t)(count + 1);
 }
 
-/* R-CT-23. What was cut ends the page, too. */
+/* R-CT-38. What was cut ends the page, too. */
 static void compare(struct turn *turn, const struct control_opinfo *info)
 {
 	struct admission *admission = turn->admission;
@@ -254,7 +254,7 @@ static uint32_t majority(const struct turn *turn)
 	return best;
 }
 
-/* R-CT-24: a rank is called odd only when all have submitted: those who are still to come may be with it. */
+/* R-CT-39: a rank is called odd only when all have submitted: those who are still to come may be with it. */
 static void blame_mismatch(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -295,7 +295,7 @@ static void blame_mismatch(struct turn *turn)
 
 /* ---- verdicts ---- */
 
-/* R-CT-25: somebody left after so few operations that another one can never complete. */
+/* R-CT-40: somebody left after so few operations that another one can never complete. */
 static bool blame_leaver(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -323,7 +323,7 @@ static bool blame_leaver(struct turn *turn)
 	return true;
 }
 
-/* R-CT-41: what is complete anywhere has been called everywhere, and was so before this round's QUERY. */
+/* R-CT-44: what is complete anywhere has been called everywhere, and was so before this round's QUERY. */
 static bool blame_forgetful(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -380,7 +380,7 @@ static void blame_nobody(struct turn *turn)
 		 turn->config->job, turn->admission->generation);
 }
 
-/* R-CT-24: of sound members those who differ list the operation still. */
+/* R-CT-39: of sound members those who differ list the operation still. */
 static void blame_change(struct turn *turn)
 {
 	struct text text;
@@ -393,7 +393,7 @@ static void blame_change(struct turn *turn)
 		 turn->admission->generation);
 }
 
-/* R-CT-23: from the second largest `submitted` on no two members have an operation to compare: one that says "more"
+/* R-CT-38: from the second largest `submitted` on no two members have an operation to compare: one that says "more"
  * for ever asks for nothing. */
 static bool has_next_page(const struct turn *turn)
 {

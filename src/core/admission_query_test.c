@@ -266,7 +266,7 @@ static void admission__a_difference_that_goes_away_is_laid_to_nobody(void **stat
 	assert_state(ADMISSION_DRAIN);
 }
 
-/* R-CT-22 */
+/* R-CT-37 */
 static void admission__a_mismatch_after_the_query_needs_a_round_of_its_own(void **state)
 {
 	(void)state;
@@ -282,7 +282,7 @@ static void admission__a_mismatch_after_the_query_needs_a_round_of_its_own(void 
 	assert_state(ADMISSION_STARTED);
 }
 
-/* R-CT-22 */
+/* R-CT-37 */
 static void admission__answers_of_an_older_round_are_ignored(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job that cannot form: everybody hears why, at once, those who are here and those who come a little
- * later. docs/protocol.md, R-CT-9 and R-CT-35.
+ * later. docs/protocol.md, R-CT-10 and R-CT-21.
  *
  * Invariant: whoever waits in a gathering waits for somebody who can still come. So a refusal ends the
  * gathering with all that are in it and wait for it, and is remembered: for 5 s, or in a job that belongs

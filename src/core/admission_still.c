@@ -2,7 +2,7 @@
 /*
  * Standstill: all have called an operation, they describe it alike, and a member gets no result of it or of
  * anything else. Nothing that control knows of explains that, so it ends with the name of who sent what no
- * sound member sends; not before a silence would have ended it. docs/protocol.md, R-CT-40.
+ * sound member sends; not before a silence would have ended it. docs/protocol.md, R-CT-43.
  *
  * The clock is the aggregator's, one per member: it runs while STALLs of one number keep coming that tell
  * of no result, and begins anew with whatever may explain the wait: a result, another number, a STALL that
@@ -179,7 +179,7 @@ void still_misfit(struct turn *turn)
 	add_misfits(turn, &text, event->rank);
 }
 
-/* ---- who heartbeats and does not answer: R-CT-41 ---- */
+/* ---- who heartbeats and does not answer: R-CT-44 ---- */
 
 uint64_t still_answer_ns(const struct turn *turn)
 {

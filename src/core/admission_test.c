@@ -60,7 +60,7 @@ static void admission__starts_only_when_every_shard_has_enabled_the_job(void **s
 	assert_state(ADMISSION_STARTED);
 }
 
-/* R-CT-16 */
+/* R-CT-17 */
 static void admission__acknowledgements_of_an_older_generation_count_for_nothing(void **state)
 {
 	(void)state;
@@ -83,7 +83,7 @@ static void admission__lanes_are_capped_by_the_daemon(void **state)
 	assert_int_equal(t.admission->lanes, 8);
 }
 
-/* R-CT-17 */
+/* R-CT-18 */
 static void admission__leave_is_answered_at_once(void **state)
 {
 	(void)state;
@@ -96,7 +96,7 @@ static void admission__leave_is_answered_at_once(void **state)
 	assert_state(ADMISSION_STARTED);
 }
 
-/* R-CT-17 */
+/* R-CT-18 */
 static void admission__slots_are_given_back_only_when_all_have_left(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void admission__slots_are_given_back_only_when_all_have_left(void **state
 	assert_true(admission_is_idle(t.admission));
 }
 
-/* R-CT-13 */
+/* R-CT-14 */
 static void admission__every_life_has_its_own_generation_and_never_0(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void admission__every_life_has_its_own_generation_and_never_0(void **stat
 
 /* ---- whatever comes ---- */
 
-/* R-CT-27 */
+/* R-CT-42 */
 static void admission__an_alarm_is_logged_and_ends_nothing(void **state)
 {
 	(void)state;

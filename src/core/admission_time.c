@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time: silence, patience, and what is said now and then. docs/protocol.md, R-CT-8 and R-CT-12.
+ * Time: silence, patience, and what is said now and then. docs/protocol.md, R-CT-9 and R-CT-13.
  */
 #include "core/admission_turn.h"
 #include "core/silence.h"
@@ -158,7 +158,7 @@ static void beat(struct turn *turn)
 		turn_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
 }
 
-/* R-CT-8: while we slept nobody's words were read. */
+/* R-CT-9: while we slept nobody's words were read. */
 static void restart_clocks(struct turn *turn)
 {
 	uint64_t now_ns = turn->event->now_ns;

@@ -152,7 +152,7 @@ struct admission_action *turn_send(struct turn *turn, const struct admission_pee
 	return action;
 }
 
-/* R-CT-5: a close with unread input would eat what was said last. */
+/* R-CT-6: a close with unread input would eat what was said last. */
 void turn_close(struct turn *turn, struct admission_peer *peer)
 {
 	if (peer->connection)

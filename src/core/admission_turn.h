@@ -49,7 +49,7 @@ bool turn_has_all_shards(const struct turn *turn);
 void turn_enter(struct turn *turn, enum admission_state next);
 struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
 				   enum control_type type);
-/* R-CT-5: a close with unread input would eat what was said last. */
+/* R-CT-6: a close with unread input would eat what was said last. */
 void turn_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */
 void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two programs under one name. A launcher's name is its launch's: `mpirun sh -c 'a & b & wait'` has two
- * programs in it, and some launchers make one name for two jobs. docs/protocol.md, R-CT-50 and R-CT-51.
+ * programs in it, and some launchers make one name for two jobs. docs/protocol.md, R-CT-23 and R-CT-24.
  *
  * Programs that say different things gather apart, each in a machine of its own; so this one sees only those
  * that say the same, and what they do: two live and claim one rank. Who has which of the others nobody can
@@ -21,7 +21,7 @@ bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_pe
 	return is_one_host && a->boot && b->boot && a->boot != b->boot;
 }
 
-/* One job of several programs, as nobody else of these had come: R-CT-51. */
+/* One job of several programs, as nobody else of these had come: R-CT-24. */
 static bool is_united(const struct turn *turn)
 {
 	uint64_t program = 0;
@@ -119,7 +119,7 @@ enum admission_together admission_together(struct admission *const *list, uint32
 {
 	struct text_ranks ranks = { { 0 } };
 	uint32_t gatherings = 0, size = 0;
-	bool is_launched = false; /* or nobody can have a second program: R-CT-49 */
+	bool is_launched = false; /* or nobody can have a second program: R-CT-22 */
 
 	*last_ns = 0;
 	for (uint32_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/admission_fixture.h"
 
-/* Two programs of one launch, or two jobs of one name: R-CT-50 and R-CT-51. */
+/* Two programs of one launch, or two jobs of one name: R-CT-23 and R-CT-24. */
 
 enum { HERE = 7, THERE = 8, PROGRAM = 5 };
 
@@ -221,7 +221,7 @@ static void twin__start_of_what_can_have_no_twin_waits_for_nothing(void **state)
 	assert_done("start>10");
 }
 
-/* R-CT-49: what tally run itself has started is there once. */
+/* R-CT-22: what tally run itself has started is there once. */
 static void join_alone(uint32_t connection, uint16_t rank, uint16_t size)
 {
 	prepare_launched(connection, rank, size, HERE);

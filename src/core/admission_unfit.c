@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who can be in no life of this aggregator: it has another key, or no version in common. docs/protocol.md,
- * R-CT-36.
+ * R-CT-26.
  *
  * Anybody can say the name of a job. So whoever is unfit is denied alone, and its rank is noted; the
  * gathering ends only when every rank is either in or noted, for then nobody is left who could complete it.
@@ -97,7 +97,7 @@ static bool is_hopeless(const struct turn *turn)
 	return noted > 0;
 }
 
-/* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-9). */
+/* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-10). */
 static void end_for_all(struct turn *turn, struct admission_peer *peer)
 {
 	struct text_ranks noted = turn->admission->unfit;

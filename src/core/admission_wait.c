@@ -2,7 +2,7 @@
 /*
  * Operations that wait: what STALL starts, and how a round ends that has found nobody wrong. With WAITING,
  * or, if a deadline is over, with TIMEOUT: never later than 1 s after QUERY, whoever does not answer.
- * docs/protocol.md, R-CT-26 and R-CT-38.
+ * docs/protocol.md, R-CT-41 and R-CT-56.
  */
 #include "core/admission_turn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * control.h - what members and an aggregator tell one another over TCP, as C structs; how they look on the
- * wire is src/control/codec.h's business. docs/protocol.md, R-CT-1 to R-CT-6.
+ * wire is src/control/codec.h's business. docs/protocol.md, R-CT-1 to R-CT-7.
  *
  *     member                      aggregator
  *     JOIN                   ->
@@ -19,7 +19,7 @@
  *     LEAVE                  ->
  *                           <-   LEFT         at once
  *
- *     parameter server       aggregator         a table of sparse mode: R-CT-43 to R-CT-46
+ *     parameter server       aggregator         a table of sparse mode: R-CT-28 to R-CT-31
  *     TABLE_OPEN             ->
  *                           <-   TABLE_GRANT | DENY
  *     TABLE_BEAT            <->  TABLE_BEAT     is the shard alive, and what does it know of the table?
@@ -197,14 +197,14 @@ struct control_opinfo {
 	uint8_t has_more;
 	uint64_t submitted;
 	uint64_t oldest;  /* the oldest outstanding number; `submitted` if there is none */
-	uint64_t process; /* R-CT-60: its own random number; 0: not said */
+	uint64_t process; /* R-CT-45: its own random number; 0: not said */
 	uint64_t
-		entries; /* R-CT-60: of the process; who has said the same twice has done nothing between */
+		entries; /* R-CT-45: of the process; who has said the same twice has done nothing between */
 	uint32_t threads; /* of the process, that could call something; 0: not said */
 	uint32_t
 		blocked; /* of them, those that wait in this communicator for as long as it takes */
 	uint64_t waits;  /* for what: the least number that one of these waits for */
-	uint8_t is_warn; /* R-CT-62: who waits for one another is to be told, and not ended */
+	uint8_t is_warn; /* R-CT-47: who waits for one another is to be told, and not ended */
 	const struct control_op *ops; /* lent */
 };
 
@@ -259,7 +259,7 @@ struct control_table_grant {
 	uint32_t heartbeat_ms;                     /* silence of so long is the server's death */
 	uint64_t instance;                         /* R-SP-6; not 0 */
 	uint64_t memory;                           /* bytes that the table takes */
-	uint16_t registers;                        /* R-CT-47; 0: it counts as no chip */
+	uint16_t registers;                        /* R-CT-32; 0: it counts as no chip */
 	const uint8_t (*nonces)[WIRE_NONCE_BYTES]; /* lent: the workers', then the server's */
 };
 

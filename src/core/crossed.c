@@ -385,7 +385,7 @@ bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, 
 	return true;
 }
 
-/* ---- a chain: R-CT-63 ---- */
+/* ---- a chain: R-CT-48 ---- */
 
 static bool find_missing(const struct crossed_view *view, uint64_t number, uint16_t *missing)
 {

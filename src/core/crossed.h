@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crossed.h - processes that wait for one another in several communicators: each of these alone sees somebody who is
- * late, and together they wait for ever. What every round (R-CT-21) has heard is kept in a view, one for each job of
- * an aggregator; a look at all views finds the processes that can never go on. docs/protocol.md, R-CT-60 to R-CT-63.
+ * late, and together they wait for ever. What every round (R-CT-36) has heard is kept in a view, one for each job of
+ * an aggregator; a look at all views finds the processes that can never go on. docs/protocol.md, R-CT-45 to R-CT-48.
  *
  * A process goes on if one of its threads does. A thread that waits for an operation goes on if everybody has called
  * it. So a set of processes is stuck for ever if all threads of each wait, and each of these waits is for somebody in
@@ -30,7 +30,7 @@ static const uint64_t CROSSED_FRESH_NS = 2500000000; /* STALL comes each second:
 /* What a rank says in OPINFO. */
 struct crossed_said {
 	uint64_t process; /* 0: not known, it may always go on */
-	uint64_t entries; /* changes with whatever a thread begins or ends to do: R-CT-60 */
+	uint64_t entries; /* changes with whatever a thread begins or ends to do: R-CT-45 */
 	uint64_t submitted;
 	uint64_t waits;   /* the least number that one of the blocked waits for */
 	uint32_t threads; /* that could call something; 0: not known */

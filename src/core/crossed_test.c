@@ -220,7 +220,7 @@ static void crossed__who_has_moved_between_two_answers_is_not_stuck(void **state
 	assert_false(said(crossed[0], two, 20));
 }
 
-/* R-CT-63: 101 waits for 102, which waits for 103, which computes. */
+/* R-CT-48: 101 waits for 102, which waits for 103, which computes. */
 static void crossed__a_chain_that_ends_at_one_who_computes_is_followed(void **state)
 {
 	static const struct line one[] = { { 101, 6, 5, 0, 1, 1 }, { 102, 5, 5, 0, 1, 0 } };
@@ -239,7 +239,7 @@ static void crossed__a_chain_that_ends_at_one_who_computes_is_followed(void **st
 	assert_false(crossed_follow(test.views, JOBS, 0, 1, test.now_ns + 3 * second_ns, &edge));
 }
 
-/* All have called what it waits for: the network has it, or R-CT-40 ends it. */
+/* All have called what it waits for: the network has it, or R-CT-43 ends it. */
 static void crossed__an_operation_that_all_have_called_is_no_wait_for_anybody(void **state)
 {
 	struct line one[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * generation.h - generations of dense and latency jobs (R-CT-13): a counter, encrypted by a secret that is drawn at each
+ * generation.h - generations of dense and latency jobs (R-CT-14): a counter, encrypted by a secret that is drawn at each
  * start of the aggregator. Whoever knows its own, and any number of others, cannot tell the next one, nor another's; and
  * none comes twice before all have come, so none that a slot still holds (R-SW-14).
  */

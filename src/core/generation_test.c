@@ -20,7 +20,7 @@ static int ascending(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* R-CT-13. Random numbers would have met 8 times. The counter passes its wrap. */
+/* R-CT-14. Random numbers would have met 8 times. The counter passes its wrap. */
 static void generation__never_comes_twice_and_is_never_0(void **state)
 {
 	struct generation generation = { .key = { 1, 2, 3 }, .count = UINT32_MAX - DRAWN / 2 };
@@ -38,7 +38,7 @@ static void generation__never_comes_twice_and_is_never_0(void **state)
 	free(drawn);
 }
 
-/* R-CT-13. The difference to the next one is anything: of 2^18 numbers no two differences should lie in one place of 2^32 / 256
+/* R-CT-14. The difference to the next one is anything: of 2^18 numbers no two differences should lie in one place of 2^32 / 256
  * much oftener than in another. (1,024 expected, deviation 32.) */
 static void generation__tells_nothing_of_the_next(void **state)
 {

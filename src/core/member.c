@@ -72,7 +72,7 @@ void member_blame(struct turn *turn, struct text *text, enum control_cause cause
 	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
 }
 
-/* R-CT-31: the aggregator hears of it, unless it comes from there. */
+/* R-CT-53: the aggregator hears of it, unless it comes from there. */
 void member_fail(struct turn *turn, bool is_told)
 {
 	if (turn->member->is_joined && !is_told)
@@ -115,7 +115,7 @@ static void left(struct turn *turn)
 	member_enter(turn, MEMBER_LEFT);
 }
 
-/* R-CT-34 */
+/* R-CT-57 */
 static void queried(struct turn *turn)
 {
 	struct member_action *action = member_act(turn, MEMBER_OPINFO);
@@ -177,7 +177,7 @@ static void message(struct turn *turn)
 
 /* ---- failures ---- */
 
-/* R-CT-32 */
+/* R-CT-54 */
 static void closed(struct turn *turn)
 {
 	struct text text;
@@ -259,7 +259,7 @@ static void stalled(struct turn *turn)
 	turn->member->expired_ns = turn->event->now_ns;
 }
 
-/* R-CT-38: the aggregator's verdict names who is late; without one this is all that can be said. */
+/* R-CT-56: the aggregator's verdict names who is late; without one this is all that can be said. */
 static void no_verdict(struct turn *turn)
 {
 	struct text text;
@@ -275,7 +275,7 @@ static void no_verdict(struct turn *turn)
 
 /* ---- time ---- */
 
-/* R-CT-8 */
+/* R-CT-9 */
 static bool is_silent(const struct turn *turn)
 {
 	const struct member *member = turn->member;

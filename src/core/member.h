@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * member.h - a worker's side of control: from the first connection to LEFT, or to the one cause of its
- * failure. member_step(event) -> actions; no I/O, no clock, no allocation. docs/protocol.md, R-CT-28 on.
+ * failure. member_step(event) -> actions; no I/O, no clock, no allocation. docs/protocol.md, R-CT-49 on.
  *
  *   CONNECT  -> JOINING -> HELLOING -> READY -> RUN -> LEAVING -> LEFT;   FAILED from any but LEFT
  *   CONNECT <-  JOINING   in local mode, denied by an aggregator that is ending

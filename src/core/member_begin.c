@@ -15,7 +15,7 @@ static const uint64_t grace_ns = 500000000;     /* the aggregator's text is bett
 
 /* ---- CONNECT ---- */
 
-/* R-CT-29: after as long again as attempts have gone on. */
+/* R-CT-51: after as long again as attempts have gone on. */
 static void retry(struct turn *turn)
 {
 	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
@@ -26,7 +26,7 @@ static void retry(struct turn *turn)
 		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
 }
 
-/* R-CT-29 */
+/* R-CT-51 */
 void begin_refused(struct turn *turn)
 {
 	struct member *member = turn->member;

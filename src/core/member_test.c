@@ -4,7 +4,7 @@
 
 /* ---- from CONNECT to LEFT ---- */
 
-/* R-CT-28 */
+/* R-CT-49 */
 static void member__goes_from_connect_to_left(void **state)
 {
 	(void)state;
@@ -269,7 +269,7 @@ static void member__rebinds_a_shard_with_a_higher_serial(void **state)
 
 /* ---- while it runs ---- */
 
-/* R-CT-34 */
+/* R-CT-57 */
 static void member__query_asks_for_opinfo(void **state)
 {
 	(void)state;
@@ -475,7 +475,7 @@ static void member__in_local_mode_the_wait_for_the_next_life_has_an_end(void **s
 	}
 }
 
-/* R-CT-32 */
+/* R-CT-54 */
 static void member__lost_aggregator_is_named(void **state)
 {
 	(void)state;

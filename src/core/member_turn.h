@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * member_turn.h - one step of a member: member.c is the machine, its clocks and its end, member_begin.c the
- * way from CONNECT to RUN. docs/protocol.md, R-CT-28 to R-CT-34, R-CT-38 and R-CT-39.
+ * way from CONNECT to RUN. docs/protocol.md, R-CT-49 to R-CT-57, R-CT-56 and R-CT-50.
  */
 #ifndef CORE_MEMBER_TURN_H
 #define CORE_MEMBER_TURN_H
@@ -26,14 +26,14 @@ struct member_action *member_send(struct turn *turn, enum control_type message);
 void member_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
 /* The end, with the cause and the text that blame began. Who failed by itself tells the others first. */
 void member_fail(struct turn *turn, bool is_told);
-/* A message that does not fit the state: R-CT-4. */
+/* A message that does not fit the state: R-CT-5. */
 void member_unexpected(struct turn *turn);
 
 /* ---- member_begin.c ---- */
 
 void begin_refused(struct turn *turn);
 void begin_connected(struct turn *turn);
-/* R-CT-20: whether a DENIED is of rank 0's last life, which this process was quicker to leave; and what then. */
+/* R-CT-27: whether a DENIED is of rank 0's last life, which this process was quicker to leave; and what then. */
 bool begin_is_earlier(const struct turn *turn);
 void begin_again(struct turn *turn);
 void begin_granted(struct turn *turn);

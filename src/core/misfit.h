@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * misfit.h - packets from a child's own address that no sound child sends, by kind. An engine counts them,
- * control names them when a job stands still. docs/protocol.md, R-CT-40.
+ * control names them when a job stands still. docs/protocol.md, R-CT-43.
  */
 #ifndef CORE_MISFIT_H
 #define CORE_MISFIT_H

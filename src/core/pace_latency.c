@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pace_latency.c - see pace_latency.h. Rule R-LAT-17 of docs/protocol.md. */
+/* pace_latency.c - see pace_latency.h. Rule R-LAT-18 of docs/protocol.md. */
 #include "core/pace_latency.h"
 
 void pace_latency_init(struct pace_latency *pace, uint32_t slots, struct pace_slot *slot)
 {
-	/* One pair has all the slots; its window is no limit here, P is (R-LAT-11). */
+	/* One pair has all the slots; its window is no limit here, P is (R-LAT-12). */
 	struct map map = { .shards = 1,
 			   .base = { [MAP_BULK] = slots },
 			   .pool = { slots, slots },

@@ -2,7 +2,7 @@
 /*
  * pace_latency.h - WHEN a worker in latency mode sends again: pace.h's round-trip estimate, RTO, gap rule
  * and ring of held slots, on one shard, with the one difference that what runs out is sent itself, as
- * there is no PROBE; so there is a limit to how much may go out at once. docs/protocol.md, R-LAT-17.
+ * there is no PROBE; so there is a limit to how much may go out at once. docs/protocol.md, R-LAT-18.
  */
 #ifndef CORE_PACE_LATENCY_H
 #define CORE_PACE_LATENCY_H

@@ -223,7 +223,7 @@ static void server_saves(void)
 	world.has_saved = true;
 }
 
-/* R-SP-34: the records that make a server as the checkpoint has it. */
+/* R-SP-33: the records that make a server as the checkpoint has it. */
 static void server_loads(void)
 {
 	const struct checkpoint *saved = &world.saved;

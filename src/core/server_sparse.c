@@ -132,7 +132,7 @@ static void fence(struct server_sparse *server, uint32_t map, uint64_t random,
 	record_new(server, SERVER_SPARSE_FENCE, actions);
 }
 
-/* R-SP-34 */
+/* R-SP-33 */
 static void gather(struct server_sparse *server, const struct server_sparse_event *event,
 		   struct server_sparse_actions *actions)
 {

@@ -2,7 +2,7 @@
 /*
  * server_sparse.h - a parameter server's state machine for one table of sparse mode: which flush counts, what
  * is committed, and who may sum. server_sparse_step(event) fills in actions; no I/O, no clock, no allocation.
- * docs/protocol.md, R-SP-23 to R-SP-30, R-SP-34 and R-SP-35.
+ * docs/protocol.md, R-SP-23 to R-SP-30, R-SP-33 and R-SP-35.
  *
  * Everything that must survive is a record, numbered from 1: the caller appends it to its log, says DURABLE
  * when all up to a number are on disk, and nothing that rests on a record leaves before. After a restart the
@@ -18,7 +18,7 @@ struct server_sparse_worker {
 	uint64_t incarnation; /* 0: none has joined */
 	uint64_t next;        /* number of the next cold batch */
 	uint64_t resumed;     /* the last generation that it has answered RESUME of */
-	bool is_unreported;   /* R-SP-34: it has to report before anything is taken of it, */
+	bool is_unreported;   /* R-SP-33: it has to report before anything is taken of it, */
 	bool is_missed;       /* and others do not wait for that */
 	uint64_t ended;       /* the last step whose END has come in this generation */
 };
@@ -49,7 +49,7 @@ struct server_sparse {
 	uint32_t parts_count; /* of has_part */
 	uint16_t flags;       /* of the parts, */
 	uint16_t sticky;      /* and of all epochs that were applied */
-	uint64_t lost;        /* R-SP-34: pushes and batches that a restart has lost */
+	uint64_t lost;        /* R-SP-33: pushes and batches that a restart has lost */
 	uint32_t unreported;  /* workers whose reports it waits for; 0: it does not gather */
 	bool is_fenced;       /* INSTANCE may come: no SETUP of this generation has left */
 	bool is_ready;        /* the instance has answered SETUP */
@@ -86,7 +86,7 @@ enum server_sparse_event_type {
 	SERVER_SPARSE_INSTANCE, /* `number` is to be the switch of this generation; once after a fence */
 	SERVER_SPARSE_JOINED, /* worker, incarnation. The caller has tried to get a flip first, and to keep
 				 * the predecessor's row of the cut for the newcomer */
-	SERVER_SPARSE_GATHER, /* R-SP-34: right after a restart without a log. May be refused */
+	SERVER_SPARSE_GATHER, /* R-SP-33: right after a restart without a log. May be refused */
 	SERVER_SPARSE_MISSED, /* it does not wait for the report of this worker (any more) */
 	SERVER_SPARSE_REPORTED, /* worker, incarnation, number: the last batch that was answered, row */
 	SERVER_SPARSE_COLD,     /* worker, incarnation; `number` is the batch's */
@@ -158,7 +158,7 @@ bool server_sparse_is_drained(const struct server_sparse *server);
 uint32_t server_sparse_setup(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_resume(const struct server_sparse *server, uint16_t worker, uint8_t *at);
 uint32_t server_sparse_flip(const struct server_sparse *server, uint8_t *at);
-/* R-SP-33, if server->parts: which parts of the expected epoch have come, of sparse_have_parts from a multiple of it on: those among
+/* R-SP-34, if server->parts: which parts of the expected epoch have come, of sparse_have_parts from a multiple of it on: those among
  * which `part` is. */
 uint32_t server_sparse_have(const struct server_sparse *server, uint32_t part, uint8_t *at);
 uint32_t server_sparse_committed(const struct server_sparse *server, uint16_t worker, uint8_t *at);

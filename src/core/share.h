@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * share.h - how much of what there is for all one address may have (R-CT-55): so much in a hundred of what all others
+ * share.h - how much of what there is for all one address may have (R-CT-34): so much in a hundred of what all others
  * leave, so that there is always some left for the next; but never less than a few, as long as these are there.
  */
 #ifndef CORE_SHARE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* silence.h - how often one speaks, and which silence is death, of a heartbeat time: the same on all sides. R-CT-8. */
+/* silence.h - how often one speaks, and which silence is death, of a heartbeat time: the same on all sides. R-CT-9. */
 #ifndef CORE_SILENCE_H
 #define CORE_SILENCE_H
 

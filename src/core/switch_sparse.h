@@ -364,7 +364,7 @@ CORE_INLINE enum switch_sparse_verdict switch_sparse_committed(struct switch_spa
 	return SWITCH_SPARSE_TAKEN;
 }
 
-/* R-SP-33: it is about the flush under way. What that is good for is the engine's business. */
+/* R-SP-34: it is about the flush under way. What that is good for is the engine's business. */
 CORE_INLINE enum switch_sparse_verdict switch_sparse_have(const struct sparse_table *table,
 							  const struct switch_sparse *state,
 							  const struct sparse *packet)

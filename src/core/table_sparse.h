@@ -116,7 +116,7 @@ CORE_INLINE uint32_t sparse_flush_parts_max(const struct sparse_table *table)
 	return sparse_flush_parts(table, table->ranks);
 }
 
-/* R-SP-34: how many seqs of the place `high` covers, and `low` does not. */
+/* R-SP-33: how many seqs of the place `high` covers, and `low` does not. */
 CORE_INLINE uint64_t sparse_lost_at(const struct sparse_table *table, uint32_t place, uint64_t low,
 				    uint64_t high)
 {
@@ -151,7 +151,7 @@ CORE_INLINE bool sparse_is_flush_part(const struct sparse_table *table, const st
 
 enum { SPARSE_HAVE_NUMBERS = 16, SPARSE_HAVE_BITS = 64 };
 
-/* R-SP-33: the parts that a HAVE tells of are so many, from a multiple of it on: what fits into a datagram. */
+/* R-SP-34: the parts that a HAVE tells of are so many, from a multiple of it on: what fits into a datagram. */
 CORE_INLINE uint32_t sparse_have_parts(const struct sparse_table *table)
 {
 	uint32_t numbers = ((uint32_t)table->bytes - SPARSE_HEADER_BYTES) / SPARSE_NUMBER_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_latency.c - see worker_latency.h. Rules R-LAT-10 to R-LAT-16 of docs/protocol.md. */
+/* worker_latency.c - see worker_latency.h. Rules R-LAT-11 to R-LAT-17 of docs/protocol.md. */
 #include "core/worker_latency.h"
 
 #include "core/map.h"
@@ -35,7 +35,7 @@ bool worker_latency_has_room(const struct worker_latency *worker)
 	return worker->tail - worker->head < worker->ops_max;
 }
 
-/* R-LAT-11: strictly in order, never over a busy slot, and at most P without a result. */
+/* R-LAT-12: strictly in order, never over a busy slot, and at most P without a result. */
 bool worker_latency_may_start(const struct worker_latency *worker, uint32_t *slot)
 {
 	if (worker->next == worker->tail)
@@ -73,7 +73,7 @@ static struct wire header_of(const struct worker_latency *worker, uint32_t index
 			      .tag = slot->tag };
 }
 
-/* R-LAT-10: composed once, in the slot's own buffer; R-LAT-1: operation k is a round of slot k mod S. */
+/* R-LAT-11: composed once, in the slot's own buffer; R-LAT-1: operation k is a round of slot k mod S. */
 static void start(struct worker_latency *worker, struct worker_latency_actions *actions)
 {
 	const struct worker_latency_op *op = &op_at(worker, worker->next)->op;
@@ -96,7 +96,7 @@ static void start(struct worker_latency *worker, struct worker_latency_actions *
 	actions->header.lanes = slot->lanes;
 }
 
-/* R-LAT-13: complete are those below the first without a result. */
+/* R-LAT-14: complete are those below the first without a result. */
 static void complete(struct worker_latency *worker, struct worker_latency_actions *actions)
 {
 	actions->done_first = worker->head;
@@ -131,7 +131,7 @@ static void accept_result(struct worker_latency *worker, const struct wire *pack
 	complete(worker, actions);
 }
 
-/* R-LAT-14: a HELD says what it answers: 0 in tag for an UPDATE, the round's own for an ACK. */
+/* R-LAT-15: a HELD says what it answers: 0 in tag for an UPDATE, the round's own for an ACK. */
 static bool is_held(const struct worker_latency_slot *slot, const struct wire *packet)
 {
 	if (slot->state == WORKER_LATENCY_IDLE)
@@ -139,7 +139,7 @@ static bool is_held(const struct worker_latency_slot *slot, const struct wire *p
 	return packet->tag == (slot->state == WORKER_LATENCY_CONFIRM_DUE ? slot->tag : 0);
 }
 
-/* R-LAT-12: is the slot waiting for just this? */
+/* R-LAT-13: is the slot waiting for just this? */
 static bool is_due(const struct worker_latency_slot *slot, enum worker_latency_state state)
 {
 	return slot->state == state;
@@ -168,7 +168,7 @@ static void take(struct worker_latency *worker, const struct wire *packet,
 	}
 }
 
-/* R-LAT-15 */
+/* R-LAT-16 */
 static void resend(struct worker_latency *worker, uint32_t index,
 		   struct worker_latency_actions *actions)
 {

@@ -2,7 +2,7 @@
 /*
  * worker_latency.h - a worker's state machine in latency mode: WHAT may be sent, never when.
  * worker_latency_step(event) fills in actions; no I/O, no clock, no allocation. docs/protocol.md,
- * R-LAT-10 to R-LAT-16; pace_latency.h has the WHEN.
+ * R-LAT-11 to R-LAT-17; pace_latency.h has the WHEN.
  *
  * Every operation is one packet. Operation k = 0, 1, 2, ... (the order of SUBMIT, equal on all ranks)
  * uses slot k mod S in round k div S + 1. A result is stored when it comes; operations complete
@@ -104,7 +104,7 @@ struct worker_latency_actions {
 	uint32_t done;
 };
 
-/* worker_latency_init starts a life: all slots idle, operation 0 is next (R-LAT-16). Memory is lent: `slots`
+/* worker_latency_init starts a life: all slots idle, operation 0 is next (R-LAT-17). Memory is lent: `slots`
  * worker_latency_slots, ops_max worker_latency_op_states. 1 <= window <= slots <=
  * SWITCH_LATENCY_SLOTS_MAX; lanes 4..WIRE_LANES_MAX, a multiple of 4; ops_max a power of two, at
  * least window. */
@@ -115,7 +115,7 @@ void worker_latency_init(struct worker_latency *worker, uint32_t slots, uint32_t
 /* Can an operation be submitted? False while ops_max are kept. */
 bool worker_latency_has_room(const struct worker_latency *worker);
 
-/* May the next submitted operation be sent? *slot is then its slot (R-LAT-11). */
+/* May the next submitted operation be sent? *slot is then its slot (R-LAT-12). */
 bool worker_latency_may_start(const struct worker_latency *worker, uint32_t *slot);
 
 /* Operation k, from its SUBMIT to the first SUBMIT after its completion. */

@@ -138,7 +138,7 @@ static void packet_draw(struct fuzz_input *input, uint8_t what, struct wire *pac
 	}
 }
 
-/* R-LAT-12, once more. False: the packet must change nothing. */
+/* R-LAT-13, once more. False: the packet must change nothing. */
 static bool is_mine(const struct wire *packet)
 {
 	return packet->generation == GENERATION && packet->job == JOB &&

@@ -349,7 +349,7 @@ static void worker_latency__has_room_for_so_many_operations(void **state)
 	assert_true(worker_latency_has_room(&f->worker));
 }
 
-/* R-LAT-16 */
+/* R-LAT-17 */
 static void worker_latency__a_life_begins_with_nothing_of_the_one_before(void **state)
 {
 	struct fixture *f = fixture_new(1, 1, 0);

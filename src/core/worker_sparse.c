@@ -253,7 +253,7 @@ static void enter(struct worker_sparse *worker, uint64_t generation, uint32_t ma
 	worker->sent = worker->low;
 	skip_freed(worker);
 	leave(worker, expected, actions);
-	if (worker->step > expected) /* R-SP-34: the server has gone back */
+	if (worker->step > expected) /* R-SP-33: the server has gone back */
 		worker->step = expected;
 }
 

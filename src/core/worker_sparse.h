@@ -38,7 +38,7 @@ struct worker_sparse {
 	uint64_t next;      /* the next to be submitted; low + kept_max at most */
 	uint64_t reached;   /* the next that no generation has sent */
 	uint64_t
-		barred; /* R-SP-34: lower generations are over, and this one's RESUME has not come */
+		barred; /* R-SP-33: lower generations are over, and this one's RESUME has not come */
 	uint64_t step;  /* of a stepped table: from 1, or as worker_sparse_begin_at says */
 	uint32_t map;
 	uint32_t kept_max; /* B */
@@ -54,7 +54,7 @@ enum worker_sparse_event_type {
 	WORKER_SPARSE_ASK,    /* a timer ran out; worker_sparse_wants was checked */
 	WORKER_SPARSE_CLOSE,  /* of a stepped table: the last push of the step is submitted */
 	WORKER_SPARSE_END,    /* a timer ran out; worker_sparse_may_end was checked */
-	WORKER_SPARSE_REPORT, /* R-SP-34: a server without a log begins this generation */
+	WORKER_SPARSE_REPORT, /* R-SP-33: a server without a log begins this generation */
 	WORKER_SPARSE_NAME,   /* the server has told of this generation and map, over TCP */
 	WORKER_SPARSE_PACKET, /* ACK, COMMITTED or RESUME; others change nothing */
 };
@@ -110,7 +110,7 @@ bool worker_sparse_is_due(const struct worker_sparse *worker, uint64_t seq);
 /* None before this one is. */
 uint64_t worker_sparse_first_due(const struct worker_sparse *worker);
 
-/* R-SP-34: the row, of table->window numbers, of what it has freed; after WORKER_SPARSE_REPORT. */
+/* R-SP-33: the row, of table->window numbers, of what it has freed; after WORKER_SPARSE_REPORT. */
 void worker_sparse_report(const struct worker_sparse *worker, uint64_t *row);
 
 /* R-SP-30: is the step closed, and all of it acknowledged in this generation or freed? */

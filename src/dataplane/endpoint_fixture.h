@@ -301,7 +301,7 @@ static void net_close(struct net *net)
 
 static void done_take(struct net *net, uint32_t worker, uint64_t cookie)
 {
-	/* R-LAT-13: strictly in their order. */
+	/* R-LAT-14: strictly in their order. */
 	if (net->job.mode != SWITCH_DENSE && net->done[worker])
 		assert_int_equal(cookie, net->cookie[worker] + 1);
 	net->cookie[worker] = cookie;

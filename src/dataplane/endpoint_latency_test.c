@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint_latency_test.c - sums of endpoints in latency mode, both forms, whatever is lost: docs/protocol.md,
- * R-LAT-10 to R-LAT-17. */
+ * R-LAT-11 to R-LAT-18. */
 #include "dataplane/endpoint_latency_fixture.h"
 
 /* ---- a network that loses what it is told to ---- */

@@ -84,7 +84,7 @@ void endpoint_sparse_switch(struct endpoint_sparse *endpoint, uint16_t index,
 			    uint32_t map);
 /* The server is elsewhere now: it has been restarted. */
 void endpoint_sparse_server(struct endpoint_sparse *endpoint, const struct link_address *at_server);
-/* R-SP-34: it begins this generation, and is to be told the row, of table.window numbers, of what it had committed. */
+/* R-SP-33: it begins this generation, and is to be told the row, of table.window numbers, of what it had committed. */
 void endpoint_sparse_report(struct endpoint_sparse *endpoint, uint64_t generation, uint64_t *row);
 /* The server has said what cannot be, and the stream does nothing any more (R-SP-21). */
 bool endpoint_sparse_is_broken(const struct endpoint_sparse *endpoint);

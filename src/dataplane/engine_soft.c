@@ -488,7 +488,7 @@ int engine_fault(const struct engine_soft *engine)
 	return engine->fault;
 }
 
-/* R-CT-54 of tables, which have counters of their own. */
+/* R-CT-35 of tables, which have counters of their own. */
 static void sparse_serve(struct engine_soft *engine, const struct link_address *peer,
 			 const uint8_t *at, uint32_t bytes)
 {

@@ -54,7 +54,7 @@ enum engine_event_type {
 			   * last from `address`, as `child` of `job`, which need not be: at most once a second */
 };
 
-/* Why: R-CT-54. */
+/* Why: R-CT-35. */
 enum engine_refusal {
 	ENGINE_REFUSED_ADDRESS,    /* not from the child's */
 	ENGINE_REFUSED_GENERATION, /* not the job's */

@@ -316,7 +316,7 @@ static void settle(struct engine_sparse *engine, struct table *table,
 	}
 }
 
-/* R-CT-47 */
+/* R-CT-32 */
 static void chip_count(struct engine_sparse *engine, const struct sparse *push, const uint8_t *at)
 {
 	struct layout_cost cost = layout_push_cost(push, at, engine->registers, engine->touched);
@@ -372,7 +372,7 @@ static void flip(struct engine_sparse *engine, struct table *table, uint64_t now
 	engine->stats.flips++;
 }
 
-/* R-SP-11, R-SP-33 */
+/* R-SP-11, R-SP-34 */
 static void flush_send(struct engine_sparse *engine, struct table *table, uint64_t now_ns)
 {
 	const struct binding *server = &table->peer[table->shape.workers];

@@ -3,7 +3,7 @@
  * engine_sparse.h - the aggregator's side of sparse mode: runs the switch program of hot tables
  * (core/switch_sparse.h) over one link, closes epochs, and sends flushes until they are committed. No thread and
  * no clock of its own: whoever owns it gives it the datagrams and calls engine_sparse_turn.
- * docs/protocol.md, R-SP-5 to R-SP-16 and R-SP-33.
+ * docs/protocol.md, R-SP-5 to R-SP-16 and R-SP-34.
  *
  * A table's life here: add (memory reserved, workers and server known by nonce) -> HELLOs bind their addresses, its
  * generation is named -> SETUP by its server -> remove. For another generation the server gets a new table, with a new instance.
@@ -24,7 +24,7 @@ struct engine_sparse_options {
 	struct account *
 		account; /* borrowed: bytes that others take from, too, instead of memory_max; NULL: none */
 	uint32_t
-		registers; /* as a chip with so many, LAYOUT_REGISTERS_MAX at most: R-CT-47; 0: as no chip */
+		registers; /* as a chip with so many, LAYOUT_REGISTERS_MAX at most: R-CT-32; 0: as no chip */
 };
 
 struct engine_sparse_table {

@@ -43,7 +43,7 @@ void flush_have(struct flush *flush, const struct sparse *packet, const uint8_t 
 	const uint8_t *numbers = sparse_item(packet, at, 0);
 	uint32_t left = 0;
 
-	/* Of others than R-SP-33's pieces, or of none there are, it is of no use. */
+	/* Of others than R-SP-34's pieces, or of none there are, it is of no use. */
 	if (packet->part % 64 || packet->part / 64 + packet->width > (flush->parts + 63) / 64)
 		return;
 	for (uint32_t i = 0; i < packet->width; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flush.h - which part of a flush of sparse mode goes out when (docs/protocol.md, R-SP-11, R-SP-33): some 64 KiB at
+ * flush.h - which part of a flush of sparse mode goes out when (docs/protocol.md, R-SP-11, R-SP-34): some 64 KiB at
  * a time wait for their HAVE, one that has run out goes again, and when all have come but COMMITTED does not, all
  * go again. No packets here, and no clock.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flush_test.c - which part of a flush goes out when: R-SP-11, R-SP-33. */
+/* flush_test.c - which part of a flush goes out when: R-SP-11, R-SP-34. */
 #include "dataplane/flush.h"
 
 #include <setjmp.h>

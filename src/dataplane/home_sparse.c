@@ -36,7 +36,7 @@ struct home_sparse {
 	void *arg;
 	struct bcast bcast;
 	struct home_sparse_stats stats;
-	uint8_t *have_due; /* for each piece of R-SP-33: parts of it have come */
+	uint8_t *have_due; /* for each piece of R-SP-34: parts of it have come */
 	struct worker worker[];
 };
 

@@ -3,7 +3,7 @@
  * home_sparse.h - a parameter server's side of one table of sparse mode: core/server_sparse.h with its memory, a
  * clock and a link. It takes the flushes of the table's switch, says what has come and what is committed, sets a
  * new switch up and tells the workers. Parameters, optimiser and log are the owner's, who is called when
- * something is to be applied and recorded. docs/protocol.md, R-SP-23 to R-SP-29, R-SP-33 and R-SP-35.
+ * something is to be applied and recorded. docs/protocol.md, R-SP-23 to R-SP-29, R-SP-34 and R-SP-35.
  */
 #ifndef DATAPLANE_HOME_SPARSE_H
 #define DATAPLANE_HOME_SPARSE_H
@@ -53,7 +53,7 @@ bool home_sparse_fence(struct home_sparse *home, uint32_t map);
 void home_sparse_drain(struct home_sparse *home);
 /* The same, for a map with so many ranks (R-SP-32). -ENOMEM, -EOVERFLOW: nothing has happened. */
 int home_sparse_remap(struct home_sparse *home, uint32_t map, uint32_t ranks);
-/* R-SP-34: a restart without a log, right after it has replayed what there is; then who is not waited for (any more),
+/* R-SP-33: a restart without a log, right after it has replayed what there is; then who is not waited for (any more),
  * and a report: false, it is refused. */
 bool home_sparse_gather(struct home_sparse *home, uint32_t map);
 void home_sparse_missed(struct home_sparse *home, uint16_t worker);

@@ -263,7 +263,7 @@ static void batches__are_answered_with_the_record_that_has_them(void **state)
 	assert_int_equal(server()->durable, 2);
 }
 
-/* R-SP-34 */
+/* R-SP-33 */
 static void reports__are_gathered_after_a_restart_without_a_log(void **state)
 {
 	static const uint64_t row[1] = { 40 };

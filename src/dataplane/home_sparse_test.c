@@ -87,7 +87,7 @@ static void packets__of_others_than_this_generation_are_counted(void **state)
 	assert_int_equal(t.count, 0);
 }
 
-/* R-SP-33, R-SP-24, R-SP-25 */
+/* R-SP-34, R-SP-24, R-SP-25 */
 static void flush__is_acknowledged_applied_and_committed(void **state)
 {
 	(void)state;

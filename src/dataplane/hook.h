@@ -3,7 +3,7 @@
  * hook.h - the kernel as the place where slots of latency mode live: packets that need no daemon are served before they
  * are one's of a socket, and what the kernel leaves to the daemon is stepped in the same slots. An engine that is given
  * one puts those jobs there that fit; all its calls come from the engine's thread. xdp/latency_tc.bpf.c is the other
- * side, hook_tc.c (tallyd --engine kernel) loads it. docs/protocol.md, R-LAT-19.
+ * side, hook_tc.c (tallyd --engine kernel) loads it. docs/protocol.md, R-LAT-10.
  */
 #ifndef DATAPLANE_HOOK_H
 #define DATAPLANE_HOOK_H

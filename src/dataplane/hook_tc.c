@@ -310,7 +310,7 @@ static void filter_remove(uint16_t port, int index)
 	(void)bpf_tc_detach(&at, &filter);
 }
 
-/* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-13): on whatever device, for we
+/* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-14): on whatever device, for we
  * may be given others than it was, or none. One who lives has our port, too, if it listens on another address. */
 static void detach_left(uint16_t port)
 {

@@ -534,7 +534,7 @@ static void buffer_ask(int fd, int forced, int modest, int bytes)
 static int socket_configure(struct udp *udp, const struct link_udp_options *options)
 {
 	/* Never in fragments (R-WIRE-1), and as long as the interface takes: ICMP that says of a path that it takes
-	 * less can be anybody's. Whether it does is for the HELLOs to find out (R-PACE-10, R-CT-30). */
+	 * less can be anybody's. Whether it does is for the HELLOs to find out (R-PACE-10, R-CT-52). */
 	int v4_never = IP_PMTUDISC_PROBE;
 	int v6_never = IPV6_PMTUDISC_PROBE;
 	int on = 1, fd = udp->socket;

@@ -54,7 +54,7 @@ enum kv_type {
 	KV_LEAVE,   /* worker: goodbye; server: it is on the disk that you have left */
 	KV_ERROR,   /* server: no, and why */
 	KV_ALIVE,   /* both: nothing, but silence means something */
-	KV_REPORT,  /* worker: what I had been told is in, before you were restarted (R-SP-34) */
+	KV_REPORT,  /* worker: what I had been told is in, before you were restarted (R-SP-33) */
 	KV_TYPE_END
 };
 

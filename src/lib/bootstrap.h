@@ -25,7 +25,7 @@ enum {
 
 struct bootstrap {
 	char job[BOOTSTRAP_JOB_MAX + 1];
-	uint64_t life; /* tells this job from others of its name: R-CT-35; 0: none */
+	uint64_t life; /* tells this job from others of its name: R-CT-21; 0: none */
 	uint32_t size, rank;
 	uint32_t local_size; /* ranks on this host; 0: not known */
 	bool is_local;       /* rank 0 hosts the aggregator */

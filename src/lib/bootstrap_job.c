@@ -6,7 +6,7 @@
  *   torchrun     TORCHELASTIC_RUN_ID, which may be an example's, with MASTER_ADDR and MASTER_PORT, which rank 0's agent
  *                tells all others, or, if the rendezvous is static, each is told by hand; without one these two alone,
  *                and "127.0.0.1" is every host's. Its restart count is no part: after one failure it differs between the
- *                hosts, and the next life of the name is the aggregator's to keep apart (R-CT-11, R-CT-16)
+ *                hosts, and the next life of the name is the aggregator's to keep apart (R-CT-12, R-CT-17)
  *   Open MPI     16 bits of a hash, in Open MPI 5 (PRRTE) a host's name and a process id, which containers have alike;
  *                nothing else that a rank is given is the same on all hosts
  *   Slurm        job and step, which a requeued job has again, and another cluster as well; an array's tasks have

@@ -122,7 +122,7 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 	text_clean(utf8_copy(comm->error_text, sizeof(comm->error_text), whole));
 }
 
-/* R-CT-19: nothing succeeds from now on. */
+/* R-CT-20: nothing succeeds from now on. */
 void comm_break(struct tally_comm *comm, int result, const char *text)
 {
 	bool is_wanted = result == TALLY_ERR_ABORTED || result == TALLY_INTERRUPTED;

@@ -247,14 +247,14 @@ void work_submit(struct tally_comm *comm, struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */
 bool work_submit_waiting(struct tally_comm *comm);
 bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
-/* R-CT-60: who waits here, threads and functions, and for what at least. */
+/* R-CT-45: who waits here, threads and functions, and for what at least. */
 uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
 /* "allreduce of 65 float32 sum", for texts. */
 const char *work_describe(const struct control_op *op, char text[96]);
 
 /* ---- stray.c ---- */
 
-/* Says, now and then, what packets that were not this communicator's have come (R-CT-54). By the background thread. */
+/* Says, now and then, what packets that were not this communicator's have come (R-CT-35). By the background thread. */
 void stray_look(struct tally_comm *comm, uint64_t now_ns);
 
 uint64_t clock_ns(void); /* the link's clock: CLOCK_MONOTONIC */

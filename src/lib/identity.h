@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * identity.h - who this process is to an aggregator, whatever it calls itself: which program, on which
- * host, and which process of it. docs/protocol.md, R-CT-49.
+ * host, and which process of it. docs/protocol.md, R-CT-22.
  */
 #ifndef LIB_IDENTITY_H
 #define LIB_IDENTITY_H

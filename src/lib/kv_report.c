@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_report.c - a server that keeps no log is back from its checkpoint: see kv.h. docs/protocol.md, R-SP-34, R-KV-20. */
+/* kv_report.c - a server that keeps no log is back from its checkpoint: see kv.h. docs/protocol.md, R-SP-33, R-KV-20. */
 #include <errno.h>
 #include <string.h>
 

@@ -36,7 +36,7 @@ static bool is_quiet(const struct seat *seat, uint64_t now_ns)
 	return now_ns > seat->member.spoke_ns + 2 * silence_beat_ns(seat->member.heartbeat_ns);
 }
 
-/* An aggregator that is quiet may be stopped: then it is to be named for its silence (R-CT-8). But one that speaks
+/* An aggregator that is quiet may be stopped: then it is to be named for its silence (R-CT-9). But one that speaks
  * seldom, again and again, must not put off a standstill for ever. */
 static bool explains(const struct seat *seat, uint64_t since_ns, uint64_t now_ns)
 {
@@ -58,7 +58,7 @@ static uint32_t still_ms(const struct membership *membership, uint64_t progress_
 	return ms_between(since_ns, now_ns);
 }
 
-/* R-CT-33: STALL, when the oldest operation has had no result for a while; of which the event tells. */
+/* R-CT-55: STALL, when the oldest operation has had no result for a while; of which the event tells. */
 static bool is_stalled(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {
 	struct patience *patience = &comm->membership->patience;
@@ -108,7 +108,7 @@ static bool is_knocked_at(struct seat *seat, uint64_t now_ns)
 	return is_bound(seat) && now_ns < seat->knock_until_ns;
 }
 
-/* R-CT-8: when a link is back TCP may wait for as long again. A HELLO does not; where a thread drives, the watch over
+/* R-CT-9: when a link is back TCP may wait for as long again. A HELLO does not; where a thread drives, the watch over
  * the path says it (R-PACE-10). */
 static void look_at_silence(struct tally_comm *comm, struct codec *codec, struct seat *seat,
 			    uint64_t now_ns)
@@ -236,7 +236,7 @@ void membership_deadline_set(struct tally_comm *comm, struct tally_work *work)
 	background_kick(); /* it sleeps until a later one */
 }
 
-/* R-CT-38: of all whose deadline is over the oldest, each second anew: its round may find that it ended
+/* R-CT-56: of all whose deadline is over the oldest, each second anew: its round may find that it ended
  * well, or be about another one. */
 static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)
 {

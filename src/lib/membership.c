@@ -186,7 +186,7 @@ static void where_add(const struct tally_comm *comm, const struct seat *seat,
 			 "given the same list",
 			 seat->address.text, comm->boot.aggregator);
 	used = strlen(text);
-	if (comm->boot.is_launched && !comm->boot.is_alone && !comm->join_life) /* R-CT-51 */
+	if (comm->boot.is_launched && !comm->boot.is_alone && !comm->join_life) /* R-CT-24 */
 		snprintf(text + used, CONTROL_TEXT_BYTES + WHERE_BYTES - used,
 			 "; ranks with another command line wait apart, for the name is the "
 			 "launcher's: if they are one job, set one TALLY_JOB for all");

@@ -119,7 +119,7 @@ static void joining(void)
 	}
 }
 
-/* R-CT-37: the others are asked with the primary's life, and in what is left of the time. */
+/* R-CT-25: the others are asked with the primary's life, and in what is left of the time. */
 static void grant__of_the_first_lets_the_others_begin(void **state)
 {
 	(void)state;

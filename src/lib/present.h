@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * present.h - who of this process could still call something: threads that have, and functions (on_done) that have
- * not returned. What R-CT-60 says of a process, but for who waits where, which its communicators know.
+ * not returned. What R-CT-45 says of a process, but for who waits where, which its communicators know.
  */
 #ifndef LIB_PRESENT_H
 #define LIB_PRESENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* present_test.c - who of this process could still call something (R-CT-60). Whether the kernel has random bytes,
+/* present_test.c - who of this process could still call something (R-CT-45). Whether the kernel has random bytes,
  * and a function runs, is the test's. */
 #include "lib/present.h"
 

@@ -409,7 +409,7 @@ enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_ove
 	struct blocked blocked = { .is_over = is_over, .arg = arg };
 	enum progress_end end;
 
-	/* R-CT-60: what the program may end at any time is no wait for as long as it takes. */
+	/* R-CT-45: what the program may end at any time is no wait for as long as it takes. */
 	if (until_ns != UINT64_MAX || is_over(comm, arg) || (may_interrupt && comm->interrupted))
 		return wait_for(comm, is_over, arg, until_ns, may_interrupt);
 	blocked_link(comm, &blocked);

@@ -134,7 +134,7 @@ static int by_address(const void *a, const void *b)
 	return strcmp(x->address.text, y->address.text);
 }
 
-/* R-CT-37: in one order on all ranks, whatever order they were given in; else each would gather elsewhere. */
+/* R-CT-25: in one order on all ranks, whatever order they were given in; else each would gather elsewhere. */
 static int seats_open(struct tally_comm *comm, struct membership *membership)
 {
 	int result = addresses_find(comm, membership);
@@ -155,7 +155,7 @@ static uint64_t list_add(uint64_t hash, char list[CONTROL_LIST_BYTES], const cha
 	return hash_text(hash, text);
 }
 
-/* R-CT-9: all ranks must have been given one list; a port may be said or not. */
+/* R-CT-10: all ranks must have been given one list; a port may be said or not. */
 static void list_fill(struct membership *membership)
 {
 	char list[CONTROL_LIST_BYTES] = "";

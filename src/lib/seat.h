@@ -46,7 +46,7 @@ struct seat {
 };
 
 /*
- * R-CT-37: one machine per aggregator. The first is the primary; the others begin with its life when it has
+ * R-CT-25: one machine per aggregator. The first is the primary; the others begin with its life when it has
  * granted. No GRANT is handed to a machine before all are in, for it takes all of them to open the endpoint;
  * operations may go when all have said START. The first machine that fails is the cause: all others are told.
  */

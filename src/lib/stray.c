@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stray.c - packets that were dropped because of who sent them: the user is to hear of them, but not of each. R-CT-54. */
+/* stray.c - packets that were dropped because of who sent them: the user is to hear of them, but not of each. R-CT-35. */
 #include "core/text.h"
 #include "dataplane/link_udp.h"
 #include "lib/comm.h"

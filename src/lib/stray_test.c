@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stray_test.c - what a rank says of packets that are not its job's (R-CT-54). */
+/* stray_test.c - what a rank says of packets that are not its job's (R-CT-35). */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

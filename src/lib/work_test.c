@@ -103,7 +103,7 @@ static void work__that_waits_for_room_ends_with_the_others(void **state)
 	seats_do(seats, 2, seat_leave);
 }
 
-/* ---- who waits for what (R-CT-60) ---- */
+/* ---- who waits for what (R-CT-45) ---- */
 
 static void done(struct tally_work *work, int result, void *arg)
 {

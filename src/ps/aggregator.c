@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aggregator.c - the switch of a table at an aggregator: asked for, watched, and given up. docs/protocol.md, R-SP-26 and
- * R-CT-43 to R-CT-48. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
+ * R-CT-28 to R-CT-33. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
  * the table, a generation begins with it.
  */
 #include <inttypes.h>
@@ -189,7 +189,7 @@ static bool is_last_resort(const struct ps_server *server, const struct ps_hoste
 	return hosted->is_early && ps_now(server) < server->closed[hosted->which].until_ns;
 }
 
-/* R-CT-48: it is drained first, and then left alone for a while, or it would be asked again at once. */
+/* R-CT-33: it is drained first, and then left alone for a while, or it would be asked again at once. */
 static bool is_left(struct ps_server *server, struct ps_hosted *hosted)
 {
 	char why[128];

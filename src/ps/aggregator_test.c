@@ -196,14 +196,14 @@ static void tired_end(void **state)
 	played_end();
 }
 
-/* R-CT-48 */
+/* R-CT-33 */
 static void tired__is_whose_answers_take_long(void **state)
 {
 	tired_begin(state, 60, 0, 0);
 	tired_end(state);
 }
 
-/* R-CT-48 */
+/* R-CT-33 */
 static void tired__is_whose_parts_do_not_come(void **state)
 {
 	tired_begin(state, 0, 0, 100);
@@ -219,7 +219,7 @@ static void is_left_alone(unsigned times)
 			    (CLOSED_MS * 1000000ull << i) / 2);
 }
 
-/* R-CT-48 */
+/* R-CT-33 */
 static void tired__is_whose_memory_is_in_use(void **state)
 {
 	tired_begin(state, 0, 95, 0);

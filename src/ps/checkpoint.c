@@ -102,7 +102,7 @@ static void workers_put(const struct ps_table *table, struct bytes *out)
 	} while (next != UINT64_MAX);
 }
 
-/* R-SP-34: a FENCE, the workers' JOINs and batches, an EPOCH with the cut. */
+/* R-SP-33: a FENCE, the workers' JOINs and batches, an EPOCH with the cut. */
 static void server_put(const struct ps_table *table, struct bytes *out)
 {
 	const struct server_sparse *server = home_sparse_server(table->home);

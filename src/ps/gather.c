@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather.c - a restart without a log: what the workers had been told, and what of that is lost. docs/protocol.md, R-SP-34. */
+/* gather.c - a restart without a log: what the workers had been told, and what of that is lost. docs/protocol.md, R-SP-33. */
 #include <inttypes.h>
 
 #include "ps/internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server with durability=checkpoint that is back: docs/protocol.md, R-SP-34, R-KV-20. */
+/* A server with durability=checkpoint that is back: docs/protocol.md, R-SP-33, R-KV-20. */
 #include <dirent.h>
 
 #include "ps/server_fixture.h"

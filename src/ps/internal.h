@@ -79,7 +79,7 @@ struct ps_hosted {
 	bool is_knocking;
 	uint32_t first, asked, tried; /* aggregators: whom to ask first, who is, how many were */
 	uint32_t which;               /* has granted `client` */
-	uint16_t registers;           /* as its grant says: R-CT-47 */
+	uint16_t registers;           /* as its grant says: R-CT-32 */
 	bool is_early;                /* who is, or has granted `client`, was to be left alone */
 	uint64_t again_ns;            /* to be asked again */
 	uint64_t recorded;            /* as the pulls that wait have seen it */
@@ -89,7 +89,7 @@ struct ps_hosted {
 	bool is_held;                 /* likewise: a step's number was too large */
 	int no_room;                  /* why there is no switch inside, as it was logged */
 	uint64_t saved_ns;            /* the last checkpoint began */
-	bool is_gathering;            /* R-SP-34; */
+	bool is_gathering;            /* R-SP-33; */
 	uint64_t began_ns;            /* since then */
 };
 
@@ -233,7 +233,7 @@ void ps_awaited_turn(const struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- gather.c ---- */
 
-/* R-SP-34: the table has no log, and begins by asking all who were there what they had been told. */
+/* R-SP-33: the table has no log, and begins by asking all who were there what they had been told. */
 void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted);
 void ps_gather_report(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		      const struct kv_message *said);

@@ -248,7 +248,7 @@ static void table__damage_of_what_was_on_the_disk_is_refused(void **unused)
 	ps_table_close(table);
 }
 
-/* ---- without a log: R-SP-34 ---- */
+/* ---- without a log: R-SP-33 ---- */
 
 static const uint64_t reported[WINDOW] = { 8, 5, 6, 7 };
 

@@ -406,7 +406,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 		ps_summed_begin(server, hosted);
 		ps_spent_say(server, hosted);
 	}
-	/* R-SP-34: it may have stood for the last report. A JOIN after that begins a generation, and finds a switch in this. */
+	/* R-SP-33: it may have stood for the last report. A JOIN after that begins a generation, and finds a switch in this. */
 	ps_gather_turn(server, hosted);
 	ps_log(server, PS_INFO, "table %s: %s has %s", said->name, conn->who,
 	       conn->incarnation == had ? "come back"

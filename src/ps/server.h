@@ -42,7 +42,7 @@ struct ps_server_options {
 	/* One whose datagrams do not come through, or that is tired, is not asked for so long, then twice as long, to 5
 	 * minutes; 0: 5 s. */
 	uint64_t closed_ns;
-	/* R-CT-48: an aggregator is tired if its answers take so long, so many per cent of the parts of flushes are lost, so
+	/* R-CT-33: an aggregator is tired if its answers take so long, so many per cent of the parts of flushes are lost, so
 	 * many of its memory are in use; 0: whatever it is. */
 	uint64_t tired_delay_ns;
 	uint32_t tired_loss, tired_memory;

@@ -185,7 +185,7 @@ static void batch_record(struct ps_table *table, const struct server_sparse_reco
 				      table->batch_values + (size_t)i * dim);
 }
 
-/* R-SP-34 */
+/* R-SP-33 */
 static bool is_logged(const struct ps_table *table, enum server_sparse_record_kind kind)
 {
 	return table->options.durability == PS_LOG || kind == SERVER_SPARSE_FENCE ||
@@ -314,7 +314,7 @@ bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t wo
 
 /* ---- what is durable ---- */
 
-/* R-SP-34: what is not logged is durable when all is that is, and came before it. */
+/* R-SP-33: what is not logged is durable when all is that is, and came before it. */
 static uint64_t durable(const struct ps_table *table)
 {
 	uint64_t recorded = home_sparse_server(table->home)->recorded;

@@ -24,7 +24,7 @@
 
 enum ps_durability {
 	PS_LOG,        /* nothing is acknowledged that is not on the disk */
-	PS_CHECKPOINT, /* R-SP-34: epochs and batches are not in the log */
+	PS_CHECKPOINT, /* R-SP-33: epochs and batches are not in the log */
 	PS_NONE,       /* a restart begins with nothing */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tired.c - is an aggregator that answers of use? docs/protocol.md, R-CT-48. */
+/* tired.c - is an aggregator that answers of use? docs/protocol.md, R-CT-33. */
 #include <inttypes.h>
 #include <stdio.h>
 

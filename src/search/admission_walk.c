@@ -151,7 +151,7 @@ static const char *somebody_comes(struct bfs *bfs)
 	return event_happens(bfs, event);
 }
 
-/* R-CT-51: as if another gathering had yielded it, a while after it had come there. */
+/* R-CT-24: as if another gathering had yielded it, a while after it had come there. */
 static const char *somebody_is_adopted(struct bfs *bfs)
 {
 	struct control_join join = admission_join();

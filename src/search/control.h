@@ -62,9 +62,9 @@ struct control_config {
 	struct control_process process[CONTROL_PROCESSES];
 	uint8_t life;     /* the job belongs to one */
 	uint8_t second;   /* enum control_second */
-	bool is_launched; /* the job's name is a launcher's: R-CT-50 */
-	bool has_clock;   /* seconds pass: R-CT-40 and R-CT-41 */
-	bool is_local;    /* rank 0 is said to host the aggregator: R-CT-20 */
+	bool is_launched; /* the job's name is a launcher's: R-CT-23 */
+	bool has_clock;   /* seconds pass: R-CT-43 and R-CT-44 */
+	bool is_local;    /* rank 0 is said to host the aggregator: R-CT-27 */
 	bool is_paged;    /* an OPINFO lists one operation, and says that there are more */
 	bool is_cut;      /* the aggregator compares one operation at a time */
 	uint8_t may[FAULT_END];

@@ -95,7 +95,7 @@ void world_check_heard(struct world *world, const struct admission_event *event,
 		if (!is_over)
 			peer->heard_ns = event->now_ns + 1;
 		else if (peer->heard_ns != event->now_ns)
-			world_fail(world, "R-CT-8: a member's word is no sign of life");
+			world_fail(world, "R-CT-9: a member's word is no sign of life");
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_clock.c - seconds in control.h's model, for R-CT-40 and R-CT-41: what admission's clocks say is kept
+ * control_clock.c - seconds in control.h's model, for R-CT-43 and R-CT-44: what admission's clocks say is kept
  * as ages, up to what makes a difference, so that there are few states; and the second before START. See
  * control_world.h.
  */
@@ -87,7 +87,7 @@ static void job_grows_older(struct world *world)
 	grow(&job->page_age, STILL);
 }
 
-/* R-CT-33, each second; here the last of them. */
+/* R-CT-55, each second; here the last of them. */
 static void seat_stalls(struct world *world, uint32_t s)
 {
 	struct seat *seat = &world->state.seat[s];
@@ -158,7 +158,7 @@ void expand_seconds(struct expansion *expansion)
 		finish(expansion, MOVE_SECOND, 0, 0);
 }
 
-/* R-CT-14: nobody else has come for a while, whatever that is beside all else that happens. */
+/* R-CT-15: nobody else has come for a while, whatever that is beside all else that happens. */
 void expand_hold(struct expansion *expansion, uint32_t job)
 {
 	begin(expansion, 0);

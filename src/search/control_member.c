@@ -138,7 +138,7 @@ static void check_hello(struct world *world, uint32_t s, const struct member_act
 	if (action->serial <= seat->hello)
 		world_fail(world, "R-WIRE-8: a HELLO that its shard must take for a copy");
 	if (action->shard >= world->config->shards || action->lanes < WIRE_HELLO_LANES)
-		world_fail(world, "R-CT-30: a HELLO for nobody, or one that proves no path");
+		world_fail(world, "R-CT-52: a HELLO for nobody, or one that proves no path");
 	seat->hello = (uint8_t)action->serial;
 }
 
@@ -237,7 +237,7 @@ void world_member(struct world *world, uint32_t s, struct member_event event)
 		seat->member.heard_ns = event.now_ns + 1;
 	member_step(&seat->member, &world->member[s], &event, &actions);
 	if (event.type == MEMBER_MESSAGE && seat->member.heard_ns != event.now_ns)
-		world_fail(world, "R-CT-8: a word of the aggregator is no sign of life");
+		world_fail(world, "R-CT-9: a word of the aggregator is no sign of life");
 	member_act(world, s, &event, &actions);
 	member_clocks(&seat->member, 0);
 	if (!actions.count || !seat_is_over(seat))
@@ -340,7 +340,7 @@ void world_member_unheard(struct world *world, uint32_t s)
 			is_said |= actions.list[i].type == MEMBER_HELLO &&
 				   actions.list[i].shard == shard;
 		if (is_said != is_hello_due(seat, shard))
-			world_fail(world, "R-CT-30: HELLO is not said where it is due, or is "
+			world_fail(world, "R-CT-52: HELLO is not said where it is due, or is "
 					  "where it is not");
 	}
 	member_clocks(&world->state.seat[s].member, s_ns);
@@ -363,7 +363,7 @@ bool world_member_beats(const struct world *world, uint32_t s)
 	struct member copy = world->state.seat[s].member;
 	uint64_t beat_ns = copy.heartbeat_ns / 5 < 2 * s_ns ? copy.heartbeat_ns / 5 : 2 * s_ns;
 
-	member_clocks(&copy, beat_ns); /* R-CT-8 */
+	member_clocks(&copy, beat_ns); /* R-CT-9 */
 	copy.beat_ns = 0;
 	member_step(&copy, &world->member[s],
 		    &(struct member_event){ .type = MEMBER_TICK, .now_ns = beat_ns }, &actions);

@@ -68,7 +68,7 @@ bool home_runs(const struct world *world, uint32_t s)
 	return seat_home(world, s) == s;
 }
 
-/* ---- src/lib, membership.c: R-CT-37 ---- */
+/* ---- src/lib, membership.c: R-CT-25 ---- */
 
 static bool are_all_granted(const struct world *world, uint32_t s)
 {
@@ -119,7 +119,7 @@ void seat_failed(struct world *world, uint32_t s, enum control_cause cause, cons
 	}
 }
 
-/* ---- src/server, job.c and peer.c: R-CT-35 ---- */
+/* ---- src/server, job.c and peer.c: R-CT-21 ---- */
 
 /* job_orphans: jobs that belong to the life that has just ended and do not run yet. */
 void life_ended(struct world *world, uint8_t life, const char *text)

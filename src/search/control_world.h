@@ -214,7 +214,7 @@ void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
 /* Seats that a HEARTBEAT would go to now. */
 uint32_t world_beats(struct world *world);
-/* control_clock.c. Before and after a step of admission: its clocks of R-CT-40 and R-CT-41. */
+/* control_clock.c. Before and after a step of admission: its clocks of R-CT-43 and R-CT-44. */
 void clock_set(struct world *world, uint64_t now_ns);
 void clock_keep(struct world *world, uint64_t now_ns);
 void world_aggregator_ends(struct world *world, uint32_t aggregator);

@@ -296,11 +296,11 @@ void latency_worker_step(const struct latency_config *config, struct latency_sta
 	worker_latency_step(&scratch.worker, event, &actions);
 	worker_save(config, &scratch, worker);
 	if (actions.is_protocol_error)
-		broken(outcome, "R-LAT-12: the RESULT waited for is another operation's");
+		broken(outcome, "R-LAT-13: the RESULT waited for is another operation's");
 	if (actions.store || actions.build)
 		own.op = (uint32_t)(actions.op - config->first);
 	if ((actions.store || actions.build) && actions.op - config->first >= config->ops)
-		broken(outcome, "R-LAT-11: an operation has a number that none was given");
+		broken(outcome, "R-LAT-12: an operation has a number that none was given");
 	if (actions.store)
 		worker_store(config, worker, own.op, actions.is_range, number, outcome);
 	worker_done(config, worker, &actions, head, outcome);

@@ -365,10 +365,10 @@ static const char *misfit_differs(void)
 
 	for (uint32_t i = 0; i < WIRE_FAULT_COUNT; i++)
 		if (misfit_of_fault((enum wire_fault)i) != faults[i])
-			return "R-CT-40: a packet of another kind of misfit";
+			return "R-CT-43: a packet of another kind of misfit";
 	for (uint32_t i = 0; i < SWITCH_VERDICT_COUNT; i++)
 		if (misfit_of_verdict((enum switch_verdict)i) != verdicts[i])
-			return "R-CT-40: a verdict of another kind of misfit";
+			return "R-CT-43: a verdict of another kind of misfit";
 	return NULL;
 }
 

@@ -111,7 +111,7 @@ void slow_enter(struct slow_step *step, enum admission_state state)
 	step->slow->since_ns = step->event->now_ns;
 }
 
-/* ---- R-CT-36: who is unfit ---- */
+/* ---- R-CT-26: who is unfit ---- */
 
 void slow_forget_unfit(struct slow_admission *slow)
 {
@@ -264,7 +264,7 @@ void slow_refuse_all(struct slow_step *step, struct slow_person *comer)
 	slow_end_gathering(step, CONTROL_DENY);
 }
 
-/* R-CT-50: of a gathering or a life, and for all who come. */
+/* R-CT-23: of a gathering or a life, and for all who come. */
 void slow_refuse_twins(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -284,7 +284,7 @@ void slow_refuse_twins(struct slow_step *step)
 	slow->is_refusing_all = true;
 }
 
-/* R-CT-51 */
+/* R-CT-24 */
 static void yield(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -305,7 +305,7 @@ static void yield(struct slow_step *step)
 	clear(step);
 }
 
-/* R-CT-36: whoever was noted has heard it. */
+/* R-CT-26: whoever was noted has heard it. */
 void slow_refuse_hopeless(struct slow_step *step, struct slow_person *comer)
 {
 	uint64_t noted = step->slow->unfit;
@@ -314,7 +314,7 @@ void slow_refuse_hopeless(struct slow_step *step, struct slow_person *comer)
 	step->slow->refused |= noted;
 }
 
-/* R-CT-7, R-CT-35; slow->cause: as slow_blame said. */
+/* R-CT-8, R-CT-21; slow->cause: as slow_blame said. */
 static void gatherer_goes(struct slow_step *step, struct slow_person *person)
 {
 	struct slow_admission *slow = step->slow;
@@ -385,7 +385,7 @@ void slow_silent(struct slow_step *step, struct slow_person *person)
 		slow_lose(step, person);
 }
 
-/* R-CT-18 */
+/* R-CT-19 */
 static void terminate(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;

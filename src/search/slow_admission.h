@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-7 to R-CT-27, R-CT-35, R-CT-36,
- * R-CT-38, R-CT-40, R-CT-41, R-CT-50, R-CT-55), beside each step of core/admission.c: a list of people in the order in
+ * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-8 to R-CT-42, R-CT-21, R-CT-26,
+ * R-CT-56, R-CT-43, R-CT-44, R-CT-23, R-CT-34), beside each step of core/admission.c: a list of people in the order in
  * which they came, and whole answers, for what core keeps by rank and as hashes.
  *
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
@@ -77,16 +77,16 @@ struct slow_admission {
 	bool acked[SLOW_SHARDS];
 	bool is_terminating;
 	uint32_t last_cause, last_rank;
-	/* R-CT-9: a gathering that was refused */
+	/* R-CT-10: a gathering that was refused */
 	bool is_refusing, is_refusing_all;
 	uint64_t refused_ns, refused;
 	uint32_t refused_cause, refused_rank;
 	char refused_text[CONTROL_TEXT_BYTES];
-	/* R-CT-36 */
+	/* R-CT-26 */
 	uint64_t unfit, unfit_ns, unfit_source[SLOW_RANKS];
 	uint32_t unfit_cause;
 	char unfit_text[CONTROL_TEXT_BYTES];
-	/* R-CT-21 */
+	/* R-CT-36 */
 	enum admission_query query;
 	uint32_t round, answers;
 	uint64_t from, asked_ns, page_ns;

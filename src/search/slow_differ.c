@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_differ.c - see slow_admission.h: programs that differ, R-CT-24 and R-CT-26. */
+/* slow_differ.c - see slow_admission.h: programs that differ, R-CT-39 and R-CT-41. */
 #include <string.h>
 
 #include "search/slow_step.h"
@@ -19,7 +19,7 @@ const struct control_op *slow_call_of(const struct slow_person *person, uint64_t
 	return NULL;
 }
 
-/* R-CT-26: a switch saw what no member knows of. */
+/* R-CT-41: a switch saw what no member knows of. */
 void slow_blame_nobody(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -102,7 +102,7 @@ static void say_kind(struct slow_step *step, const struct kinds *kinds, uint32_t
 		slow_text(slow, " or others");
 }
 
-/* R-CT-24: the others are the only most, if all have called it. */
+/* R-CT-39: the others are the only most, if all have called it. */
 static void say_difference(struct slow_step *step, const struct kinds *kinds)
 {
 	struct slow_admission *slow = step->slow;
@@ -140,7 +140,7 @@ static void say_difference(struct slow_step *step, const struct kinds *kinds)
 					      : SLOW_REACHED_OTHERS]++;
 }
 
-/* R-CT-24: one is odd if all have called it, and all others alike. */
+/* R-CT-39: one is odd if all have called it, and all others alike. */
 void slow_judge_description(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;

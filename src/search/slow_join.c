@@ -10,7 +10,7 @@
 
 /* ---- JOIN ---- */
 
-/* R-CT-10: who may be dead, and has what this one claims. */
+/* R-CT-11: who may be dead, and has what this one claims. */
 struct slow_person *slow_holder_of(struct slow_admission *slow, const struct slow_person *claimant)
 {
 	uint32_t rank = claimant->rank;
@@ -74,7 +74,7 @@ static bool is_impossible(struct slow_step *step, const struct slow_person *come
 	return true;
 }
 
-/* R-CT-9: as before, for 5 s, or for ever in a life. */
+/* R-CT-10: as before, for 5 s, or for ever in a life. */
 static bool is_refused_again(struct slow_step *step, const struct slow_person *comer)
 {
 	struct slow_admission *slow = step->slow;
@@ -97,7 +97,7 @@ static bool is_refused_again(struct slow_step *step, const struct slow_person *c
 	return true;
 }
 
-/* R-CT-9: whose launcher says that one host has all of them, and who is on which. */
+/* R-CT-10: whose launcher says that one host has all of them, and who is on which. */
 static bool are_apart(const struct slow_person *a, const struct slow_person *b)
 {
 	if (!a->boot || !b->boot || a->boot == b->boot)
@@ -351,7 +351,7 @@ void slow_adopt(struct slow_step *step)
 
 /* ---- messages ---- */
 
-/* R-CT-51: several programs have come to be one job. */
+/* R-CT-24: several programs have come to be one job. */
 static bool is_of_several(const struct slow_admission *slow)
 {
 	for (uint32_t i = 0; i < slow->count; i++)
@@ -364,7 +364,7 @@ static bool is_of_several(const struct slow_admission *slow)
 	return false;
 }
 
-/* R-CT-50 */
+/* R-CT-23 */
 static bool are_twins(const struct slow_step *step, const struct slow_person *holder,
 		      const struct slow_person *claimant)
 {
@@ -380,7 +380,7 @@ static bool are_twins(const struct slow_step *step, const struct slow_person *ho
 	return !are_apart(holder, claimant);
 }
 
-/* R-CT-55: do all that wait for a rank of this job come from where its holder does? Else one text would tell them all. */
+/* R-CT-34: do all that wait for a rank of this job come from where its holder does? Else one text would tell them all. */
 static bool are_from_there(const struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -398,7 +398,7 @@ static bool are_from_there(const struct slow_step *step)
 	return true;
 }
 
-/* R-CT-10: who waits, in turn, has it answered the last PING, as its rank's holder has? */
+/* R-CT-11: who waits, in turn, has it answered the last PING, as its rank's holder has? */
 static void judge_claims(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -564,7 +564,7 @@ void slow_message(struct slow_step *step)
 
 /* ---- shards ---- */
 
-/* R-CT-14: if its time has come */
+/* R-CT-15: if its time has come */
 bool slow_start(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;

@@ -59,7 +59,7 @@ static bool is_running(const struct slow_member *slow)
 	return slow->state == MEMBER_RUN || slow->state == MEMBER_LEAVING;
 }
 
-/* ---- R-CT-8 ---- */
+/* ---- R-CT-9 ---- */
 
 static uint64_t limit_of(const struct slow_member *slow)
 {
@@ -114,7 +114,7 @@ static void is_silent(struct turn *turn)
 	}
 }
 
-/* ---- R-CT-29 ---- */
+/* ---- R-CT-51 ---- */
 
 static void attempts_begin(struct turn *turn)
 {
@@ -152,7 +152,7 @@ static void refused(struct turn *turn)
 	own_end(turn, CONTROL_SYSTEM);
 }
 
-/* R-CT-39: JOIN says what is left, but for 0, which would say that there is no limit. */
+/* R-CT-50: JOIN says what is left, but for 0, which would say that there is no limit. */
 static void connected(struct turn *turn)
 {
 	struct slow_member *slow = turn->slow;
@@ -174,7 +174,7 @@ static void connected(struct turn *turn)
 	beat_next(slow);
 }
 
-/* ---- R-CT-30 ---- */
+/* ---- R-CT-52 ---- */
 
 uint32_t slow_member_hello_lanes(const struct slow_member *slow)
 {
@@ -295,7 +295,7 @@ static void rebind(struct turn *turn)
 		hello(slow, turn->event->shard, slow_member_hello_lanes(slow));
 }
 
-/* ---- R-CT-39 ---- */
+/* ---- R-CT-50 ---- */
 
 /* Nobody says so but the clock, or who knows better. */
 static void is_late(struct turn *turn)
@@ -356,7 +356,7 @@ static void told_the_end(struct turn *turn)
 	end(turn, told->cause ? told->cause : CONTROL_INTERNAL, told->rank, false);
 }
 
-/* R-CT-20 */
+/* R-CT-27 */
 static void denied(struct turn *turn)
 {
 	struct slow_member *slow = turn->slow;
@@ -492,7 +492,7 @@ static void finalize(struct turn *turn)
 	}
 }
 
-/* R-CT-33, R-CT-38 */
+/* R-CT-55, R-CT-56 */
 static void stall(struct turn *turn)
 {
 	struct slow_member *slow = turn->slow;

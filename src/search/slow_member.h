@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slow_member.h - a member's rules once more (docs/protocol.md, R-CT-28 to R-CT-34, R-CT-38, R-CT-39, and R-CT-4,
- * R-CT-5, R-CT-8 and R-CT-20 as far as they are its), beside each step of core/member.c: alarms, which are points
+ * slow_member.h - a member's rules once more (docs/protocol.md, R-CT-49 to R-CT-57, R-CT-56, R-CT-50, and R-CT-5,
+ * R-CT-6, R-CT-9 and R-CT-27 as far as they are its), beside each step of core/member.c: alarms, which are points
  * in time, for what core keeps as what happened last and how long ago.
  *
  * Judged: all that is done, in its order, with every field of every message; causes, ranks and every letter of a
@@ -15,12 +15,12 @@
 
 /* When something is to be done by itself; UINT64_MAX: never. */
 enum slow_alarm {
-	SLOW_ATTEMPT,   /* to connect, R-CT-29 */
+	SLOW_ATTEMPT,   /* to connect, R-CT-51 */
 	SLOW_UNREACHED, /* the attempt under way has no end */
-	SLOW_OVER,      /* the time to begin, R-CT-39 */
-	SLOW_BEAT,      /* HEARTBEAT, R-CT-8 */
-	SLOW_HELLO,     /* R-CT-30 */
-	SLOW_VERDICT,   /* R-CT-38 */
+	SLOW_OVER,      /* the time to begin, R-CT-50 */
+	SLOW_BEAT,      /* HEARTBEAT, R-CT-9 */
+	SLOW_HELLO,     /* R-CT-52 */
+	SLOW_VERDICT,   /* R-CT-56 */
 	SLOW_ALARMS
 };
 

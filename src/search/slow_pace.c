@@ -367,7 +367,7 @@ static const char *poll_all(struct slow_pace *pace, uint64_t now_ns, uint64_t ri
 	return wrong;
 }
 
-/* R-LAT-17 */
+/* R-LAT-18 */
 static uint64_t part_ns(const struct slow_pace *pace)
 {
 	return slow_pace_rto(pace, 0) / 8;

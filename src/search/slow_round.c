@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_round.c - see slow_admission.h: R-CT-21 to R-CT-26, R-CT-38, R-CT-40, R-CT-41. */
+/* slow_round.c - see slow_admission.h: R-CT-36 to R-CT-41, R-CT-56, R-CT-43, R-CT-44. */
 #include <string.h>
 
 #include "core/misfit.h"
@@ -69,7 +69,7 @@ void slow_round_forget(struct slow_admission *slow)
 	slow->complete = 0;
 }
 
-/* ---- R-CT-23: of all answers ---- */
+/* ---- R-CT-38: of all answers ---- */
 
 /* The smallest number from `from` on that somebody lists; UINT64_MAX: none. */
 static uint64_t next_listed(const struct slow_admission *slow, uint64_t from)
@@ -126,7 +126,7 @@ static uint64_t first_difference(const struct slow_admission *slow, uint64_t pag
 
 /* ---- verdicts ---- */
 
-/* R-CT-25 */
+/* R-CT-40 */
 static bool has_left_early(struct slow_admission *slow)
 {
 	const struct slow_person *leaver = NULL, *caller = NULL;
@@ -154,7 +154,7 @@ static bool has_left_early(struct slow_admission *slow)
 	return true;
 }
 
-/* R-CT-41 */
+/* R-CT-44 */
 static bool has_forgotten(struct slow_admission *slow)
 {
 	for (uint32_t rank = 0; rank < slow->size; rank++) {
@@ -261,7 +261,7 @@ static void say_waiting(struct slow_admission *slow)
 	slow_reached[not_called(slow) ? SLOW_REACHED_WAITS_FOR : SLOW_REACHED_WAITS]++;
 }
 
-/* R-CT-38 */
+/* R-CT-56 */
 static void blame_deadline(struct slow_admission *slow)
 {
 	uint64_t missing = not_called(slow), silent = 0;
@@ -291,7 +291,7 @@ static void blame_deadline(struct slow_admission *slow)
 				       : SLOW_REACHED_DEADLINE]++;
 }
 
-/* ---- R-CT-40 ---- */
+/* ---- R-CT-43 ---- */
 
 static void forget_still(struct slow_person *person)
 {
@@ -564,7 +564,7 @@ void slow_round_stall(struct slow_step *step, struct slow_person *person)
 	wish->is_stalled = true;
 	if (number == wish->stall && waited_ms > wish->stall_ms)
 		wish->stall_ms = waited_ms;
-	/* R-CT-38: a deadline does not wait for a round that is about something else. */
+	/* R-CT-56: a deadline does not wait for a round that is about something else. */
 	if (wish->is_expired && slow->query != ADMISSION_QUIET && !slow->about.is_expired) {
 		if (slow->mismatch != SLOW_AGREED)
 			slow->mismatch = SLOW_WANTED;

@@ -20,7 +20,7 @@ static void add_unfit(struct slow_admission *slow)
 		slow_text(slow, "; denied meanwhile: %s", slow->unfit_text);
 }
 
-/* R-CT-12 */
+/* R-CT-13 */
 void slow_late(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
@@ -58,7 +58,7 @@ uint64_t slow_silence_ns(const struct slow_step *step)
 	return step->config->heartbeat_ns + 2 * beat_ns(step);
 }
 
-/* R-CT-8: who waits or has not said READY does not know a shorter time. */
+/* R-CT-9: who waits or has not said READY does not know a shorter time. */
 static uint64_t limit_of(const struct slow_step *step, const struct slow_person *person)
 {
 	uint64_t limit_ns = slow_silence_ns(step);
@@ -133,7 +133,7 @@ static uint64_t late_ns(const struct slow_step *step)
 	return late_ns + (slow->state == ADMISSION_GRANTED && !has_ready ? SECOND_NS : 0);
 }
 
-/* R-CT-14, R-CT-50: a second after the last of those who have a launcher's name has come, but while all are patient. */
+/* R-CT-15, R-CT-23: a second after the last of those who have a launcher's name has come, but while all are patient. */
 uint64_t slow_start_ns(const struct slow_step *step)
 {
 	const struct slow_admission *slow = step->slow;
@@ -213,7 +213,7 @@ static void progress(struct slow_step *step)
 	say_to_waiting(slow, CONTROL_PROGRESS, slow->state == ADMISSION_GATHER);
 }
 
-/* R-CT-11: the first who can do anything but wait. */
+/* R-CT-12: the first who can do anything but wait. */
 struct slow_person *slow_next_to_move(struct slow_admission *slow)
 {
 	for (uint32_t i = 0; i < slow->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slow_worker_latency.c - see slow.h: R-LAT-10 to R-LAT-15, and what an operation's place holds. */
+/* slow_worker_latency.c - see slow.h: R-LAT-11 to R-LAT-16, and what an operation's place holds. */
 #include "search/latency_world.h"
 #include "search/slow.h"
 
@@ -166,18 +166,18 @@ static const char *actions_differ(const struct worker_latency_actions *got,
 
 	if (got->is_answered != want->is_answered || got->store != want->store ||
 	    got->is_protocol_error != want->is_protocol_error)
-		return "R-LAT-12: what should be accepted is not, or what should not";
+		return "R-LAT-13: what should be accepted is not, or what should not";
 	if (got->is_held != want->is_held)
-		return "R-LAT-14: a HELD is taken for what it is not";
+		return "R-LAT-15: a HELD is taken for what it is not";
 	if (got->build != want->build || got->ack != want->ack || got->resend != want->resend ||
 	    !is_same_header(&got->header, &want->header))
-		return "R-LAT-10, R-LAT-15: what is sent is not what is due";
+		return "R-LAT-11, R-LAT-16: what is sent is not what is due";
 	if ((has_slot && got->slot != want->slot) ||
 	    ((want->store || want->build) && got->op != want->op))
 		return "R-LAT-1: another slot or operation than the packet's";
 	if (got->is_range != want->is_range || got->done != want->done ||
 	    (want->done && got->done_first != want->done_first))
-		return "R-LAT-13: what completes is not what has come";
+		return "R-LAT-14: what completes is not what has come";
 	return NULL;
 }
 
@@ -307,12 +307,12 @@ const char *slow_worker_latency(const struct latency_config *config,
 	reading_load(config, worker, &was);
 	for (uint32_t op = was.head; op < was.tail; op++)
 		if (place_of(&was, op)->op.cookie != LATENCY_COOKIE + op)
-			return "R-LAT-11: an operation is not in its place";
+			return "R-LAT-12: an operation is not in its place";
 	if (worker_latency_may_start(worker, &slot) != may_start(&was) ||
 	    worker_latency_has_room(worker) != (was.tail - was.head < worker->ops_max))
-		return "R-LAT-11: an operation starts too early, or too late";
+		return "R-LAT-12: an operation starts too early, or too late";
 	if (may_start(&was) && slot != was.next % config->slots)
-		return "R-LAT-11: an operation starts in another's slot";
+		return "R-LAT-12: an operation starts in another's slot";
 	if (may_start(&was))
 		wrong = event_differs(&was, &event);
 	event.type = WORKER_LATENCY_SUBMIT;

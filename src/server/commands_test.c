@@ -268,7 +268,7 @@ static void add__tells_every_shard_what_the_narrowest_can_hold(void **state)
 		    "buffer holds), run 25, generation 4711");
 }
 
-/* R-LAT-18 */
+/* R-LAT-19 */
 static void add__of_latency_mode_is_for_the_first_shard_alone(void **state)
 {
 	static const struct {

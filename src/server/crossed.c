@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crossed.c - jobs whose processes wait for one another: core/crossed.h hears what goes to members and comes from
- * them, and what it finds is put into words, and ends the jobs. R-CT-60 to R-CT-63.
+ * them, and what it finds is put into words, and ends the jobs. R-CT-45 to R-CT-48.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void views_take(struct server *server)
 		server->crossed.views[i] = server->jobs[i] ? server->jobs[i]->crossed : NULL;
 }
 
-/* R-CT-63 */
+/* R-CT-48 */
 void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
 		       struct control_waiting *waiting)
 {
@@ -143,7 +143,7 @@ static void cycle_end(struct server *server)
 			job_step(server, server->jobs[i], &event);
 }
 
-/* R-CT-61: once for as long as looks give up, for then nobody is told why a job stands still. */
+/* R-CT-46: once for as long as looks give up, for then nobody is told why a job stands still. */
 static void limit_say(struct server *server, uint64_t now_ns)
 {
 	const struct crossed_look *look = &server->crossed.look;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crossed_test.c - what tallyd says of looks that cannot take in all ranks (R-CT-61). */
+/* crossed_test.c - what tallyd says of looks that cannot take in all ranks (R-CT-46). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cycle_test.c - jobs whose processes wait for one another: when that is looked at, what is said, and which jobs
- * end (R-CT-60 to R-CT-63). */
+ * end (R-CT-45 to R-CT-48). */
 #include "server/inside_fixture.h"
 
 enum { EDGES_MAX = 7, OTHER = JOBS - 1 };

@@ -228,7 +228,7 @@ void server_say_hook(struct server *server, uint32_t shard, const struct hook_ne
 /* How the shards have fared so far: asked for, and said when a shard has answered. */
 void server_ask_reports(struct server *server);
 void server_say_report(struct server *server, uint32_t shard);
-/* What a shard has dropped because of who sent it: R-CT-54. */
+/* What a shard has dropped because of who sent it: R-CT-35. */
 void server_say_refused(struct server *server, uint32_t shard, const struct engine_event *notice);
 /* Of tables; nothing if no packet was theirs. */
 void server_say_table_stats(struct server *server, uint32_t shard,
@@ -312,12 +312,12 @@ void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
 
-/* unite.c: R-CT-51; sets unite_ns. */
+/* unite.c: R-CT-24; sets unite_ns. */
 void jobs_unite(struct server *server, uint64_t now_ns);
 /* Who gathers under this name hears that one more command line of it is refused: it may have been theirs. */
 void jobs_tell_refused(struct server *server, const char *name);
 
-/* crossed.c: R-CT-60 to R-CT-63 */
+/* crossed.c: R-CT-45 to R-CT-48 */
 void crossed_begin(struct job *job); /* a life: all are there */
 void crossed_end(struct job *job);   /* it is over */
 /* A QUERY goes out; an OPINFO has come. */
@@ -334,7 +334,7 @@ void crossed_tick(struct server *server, uint64_t now_ns);
 void totals_begin(struct job *job);
 void totals_end(struct server *server, struct job *job, const struct engine_job_stats *stats);
 
-/* table.c: R-CT-43 to R-CT-46 */
+/* table.c: R-CT-28 to R-CT-31 */
 /* The peer's first message is TABLE_OPEN. */
 void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
 		uint64_t now_ns);

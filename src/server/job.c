@@ -23,7 +23,7 @@ static bool gathers_for(const struct job *job, const struct control_join *join)
 	       !strcmp(job->name, join->job);
 }
 
-/* R-CT-51: so many programs of a name gather apart. One more gathers with the last, if nobody is `launched`: they are one
+/* R-CT-24: so many programs of a name gather apart. One more gathers with the last, if nobody is `launched`: they are one
  * for each rank. *is_refused: somebody is. NULL: there are not so many, or it is refused. */
 static struct job *gathering_of_many(struct server *server, const struct control_join *join,
 				     bool *is_refused)
@@ -51,7 +51,7 @@ static struct job *gathering_of_many(struct server *server, const struct control
 	return count < PROGRAMS_MAX || is_launched ? NULL : last;
 }
 
-/* A program may have become part of another's job (R-CT-51): where one of it is it belongs. */
+/* A program may have become part of another's job (R-CT-24): where one of it is it belongs. */
 struct job *job_find(struct server *server, const struct control_join *join, bool *is_refused)
 {
 	uint64_t program = program_of(join);

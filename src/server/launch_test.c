@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two programs of one launch, two jobs of one name, a program for each rank: over sockets. R-CT-50, R-CT-51. */
+/* Two programs of one launch, two jobs of one name, a program for each rank: over sockets. R-CT-23, R-CT-24. */
 #include "server/server_fixture.h"
 
 static uint64_t processes;

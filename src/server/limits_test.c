@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits_test.c - what one address may have, by numbers (R-CT-55). The host's memory, its control groups and the
+/* limits_test.c - what one address may have, by numbers (R-CT-34). The host's memory, its control groups and the
  * limit of open files are the test's. */
 #include "server/inside_fixture.h"
 

@@ -143,7 +143,7 @@ static uint32_t lanes_of_slots(uint32_t lanes, uint32_t slots, uint64_t memory)
 	return lanes;
 }
 
-/* R-LAT-18 */
+/* R-LAT-19 */
 bool plan_latency(const struct plan_input *input, uint32_t slots, uint32_t window,
 		  struct plan *plan)
 {

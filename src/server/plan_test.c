@@ -143,7 +143,7 @@ static void plan__mtu_below_any_path_is_refused(void **state)
 	assert_false(plan_job(&input, &plan));
 }
 
-/* R-LAT-18 */
+/* R-LAT-19 */
 static void plan__latency_slots_leave_the_lanes_that_fit_the_memory(void **state)
 {
 	static const uint32_t slots[] = { 1, 2, 15, 16, 1024, 65536 };

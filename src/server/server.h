@@ -66,7 +66,7 @@ struct server_options {
 	uint32_t jobs_max;      /* 64 */
 	uint32_t tables_max;    /* 256, which is also the most */
 	uint32_t
-		registers; /* tables are summed as by a chip of so many, at most 1,024: R-CT-47; 0: not */
+		registers; /* tables are summed as by a chip of so many, at most 1,024: R-CT-32; 0: not */
 	uint32_t receive_bytes; /* receive buffer of each shard's socket; 16 MiB */
 	uint64_t memory_max;    /* bytes of slots per job and shard; 64 MiB */
 	uint64_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * share.c - what one address has of jobs, tables, memory and connections, and how much of that it may have (R-CT-55).
+ * share.c - what one address has of jobs, tables, memory and connections, and how much of that it may have (R-CT-34).
  * In local mode there is one user and no stranger: no shares.
  */
 #include <stdio.h>
@@ -25,7 +25,7 @@ enum {
 	PATH_BYTES = 4096,
 };
 
-_Static_assert(CONNECTIONS_ALL / CONNECTIONS_FEW_PART == 1024, "as R-CT-55 says");
+_Static_assert(CONNECTIONS_ALL / CONNECTIONS_FEW_PART == 1024, "as R-CT-34 says");
 
 /* ---- the host's memory ---- */
 

@@ -255,7 +255,7 @@ static void share__refusals_name_nobody_elses_jobs(void **state)
 	close_all(clients, 4, server);
 }
 
-/* Nor who runs the job whose name it has heard: it is in no gathering of it. (In one it may be any of its hosts: R-CT-55.)
+/* Nor who runs the job whose name it has heard: it is in no gathering of it. (In one it may be any of its hosts: R-CT-34.)
  */
 static void share__a_claim_from_elsewhere_hears_no_host_of_a_running_job(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.c - tables of sparse mode, as their parameter servers open them: one connection each, which is also how long
- * a table lives. A table belongs to one shard, which alone knows what is in it. docs/protocol.md, R-CT-43 to
- * R-CT-46.
+ * a table lives. A table belongs to one shard, which alone knows what is in it. docs/protocol.md, R-CT-28 to
+ * R-CT-31.
  *
  * Under way to a shard are at most TABLE_ADD, one TABLE_BEAT and TABLE_REMOVE of a table; its index is free again
  * when the last of these has been obeyed.
@@ -186,7 +186,7 @@ static struct shard_table *table_for_shard(const struct table *table)
 	return add;
 }
 
-/* R-CT-44: a neighbour's cannot be told from one's own, for 40 bits of it are random; and none comes twice, for the
+/* R-CT-29: a neighbour's cannot be told from one's own, for 40 bits of it are random; and none comes twice, for the
  * others count. (Of another process, or after 16.7 million tables, the random bits alone keep them apart.) */
 static uint64_t instance_new(struct server *server)
 {
@@ -239,7 +239,7 @@ static void deny(struct server *server, struct peer *peer, enum control_cause ca
 	peer_deny(server, peer, cause, words, now_ns);
 }
 
-/* R-CT-43 */
+/* R-CT-28 */
 void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
 		uint64_t now_ns)
 {
@@ -331,7 +331,7 @@ static void table_abort(struct server *server, struct table *table, bool is_endi
 	peer_last_words(server, peer, server_now());
 }
 
-/* R-CT-46 */
+/* R-CT-31 */
 void tables_abort(struct server *server, int shard, bool is_ending, const char *words)
 {
 	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++) {
@@ -453,7 +453,7 @@ static void beaten(struct server *server, struct table *table, const struct shar
 		beat_ask(server, table, table->beat_next);
 }
 
-/* R-CT-46. The server has said TABLE_CLOSE, if it is still there. */
+/* R-CT-31. The server has said TABLE_CLOSE, if it is still there. */
 static void removed(struct server *server, struct table *table)
 {
 	struct peer *peer = table_part(server, table);
@@ -486,7 +486,7 @@ void table_shard_ack(struct server *server, const struct shard_event *ack)
 
 /* ---- silence ---- */
 
-/* How often it is looked at: who comes later than twice that has overslept, and blames nobody (R-CT-8). */
+/* How often it is looked at: who comes later than twice that has overslept, and blames nobody (R-CT-9). */
 static uint64_t look_ns(const struct server *server)
 {
 	return server->options.heartbeat_ms * MS_NS / 8;

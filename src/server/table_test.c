@@ -86,7 +86,7 @@ static void table__that_is_fenced_gets_another_instance_and_no_old_packet(void *
 	instance = table_client_grant(old)->instance;
 	world_switch(address);
 	assert_true(table_client_grant(world.client)->instance != instance);
-	/* What is not counted is not the last one's either: R-CT-44. */
+	/* What is not counted is not the last one's either: R-CT-29. */
 	assert_true(table_client_grant(world.client)->instance >> 24 != instance >> 24);
 	assert_true(table_client_grant(world.client)->instance >> 24 != (instance >> 24) + 1);
 	assert_true(table_client_grant(world.client)->index != table_client_grant(old)->index);
@@ -109,7 +109,7 @@ static void assert_denied(const char *address, struct control_table_open open,
 	table_client_close(client);
 }
 
-/* R-CT-43 */
+/* R-CT-28 */
 static void table__of_a_stranger_or_of_no_shape_is_denied_by_name(void **state)
 {
 	struct server *server = test_server((struct server_options){ .key = "open sesame" });
@@ -181,7 +181,7 @@ static void table__beyond_tables_max_is_denied_by_name(void **state)
 	server_close(server);
 }
 
-/* R-CT-47 */
+/* R-CT-32 */
 static void table__at_a_chip_has_datagrams_that_it_can_parse(void **state)
 {
 	struct server *server = test_server((struct server_options){ .registers = 16 });
@@ -229,7 +229,7 @@ static void table__beyond_its_jobs_quota_is_denied_by_name(void **state)
 	server_close(server);
 }
 
-/* R-CT-46 */
+/* R-CT-31 */
 static void table__is_gone_when_its_closing_is_answered(void **state)
 {
 	struct control_table_open open = world_shape("emb");
@@ -313,7 +313,7 @@ static void table__of_nobody_goes_because_the_aggregator_has_slept(void **state)
 	server_close(server);
 }
 
-/* R-CT-46 */
+/* R-CT-31 */
 static void table__ends_with_its_aggregator_which_says_so(void **state)
 {
 	struct server *server = test_server((struct server_options){ .drain_ms = LONG_MS });

@@ -265,7 +265,7 @@ static void silence__is_looked_for_eight_times_in_a_heartbeat(void **state)
 	assert_int_equal(tables_wake_ns(&test.server), UINT64_MAX);
 }
 
-/* R-CT-8: who comes to look twice as late as he should has slept himself. */
+/* R-CT-9: who comes to look twice as late as he should has slept himself. */
 static void silence__while_the_aggregator_slept_is_nobodys(void **state)
 {
 	uint64_t late_ns = test.now_ns + 20 * LOOK_MS * MS_NS;

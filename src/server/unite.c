@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unite.c - one launch with a program for each rank: gatherings of one name that are one. R-CT-51. */
+/* unite.c - one launch with a program for each rank: gatherings of one name that are one. R-CT-24. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unite_test.c - gatherings of one name, each of another program: who is told what and how often, when they become
- * one, and which never do (R-CT-51). The time is the test's. */
+ * one, and which never do (R-CT-24). The time is the test's. */
 #include "server/inside_fixture.h"
 
 enum { TOLD_MAX = 32, STEPS_MAX = 16 };

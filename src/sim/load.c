@@ -186,7 +186,7 @@ void load_stored(struct load *load, uint32_t rank, uint32_t index, uint64_t firs
 	}
 }
 
-/* R-CT-19 */
+/* R-CT-20 */
 void load_done(struct load *load, uint32_t rank, uint32_t index)
 {
 	const struct scenario *scenario = load->scenario;

@@ -11,7 +11,7 @@
 /* Counted from the end of a strike. 100,000 seeds of all kinds waited 16.8 s at most, in a crash that was
  * noticed only after 10 s; 5.4 s where a strike lasts 3 s. */
 #define BOUND_WIDE_NS (20 * SECOND)
-/* The longest queue of a narrow line; and a bound below the 14 s after which R-CT-40 ends a life. */
+/* The longest queue of a narrow line; and a bound below the 14 s after which R-CT-43 ends a life. */
 #define NARROW_QUEUE_NS (8 * SECOND)
 #define BOUND_NARROW_NS (10 * SECOND)
 

@@ -2,7 +2,7 @@
 /*
  * crossed_test.c - [TIMES [SECONDS]]: ranks that wait for one another in several communicators are told so, each by
  * name; and those that only look like it are left alone. All cases of a kind run at once. SECONDS: for how long a rank
- * computes, 8 if not said; it must be longer than R-CT-62 takes, or the latter prove nothing.
+ * computes, 8 if not said; it must be longer than R-CT-47 takes, or the latter prove nothing.
  */
 #include <pthread.h>
 #include <setjmp.h>

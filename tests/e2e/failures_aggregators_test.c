@@ -215,7 +215,7 @@ static void aggregators__a_stopped_one_is_named_for_its_silence(void **state)
 	};
 	const char *words[RANKS_WORDS_MAX] = { NULL, "silent for" };
 	char list[sizeof(ranks.aggregator)], *rest = list, *name, *last = NULL;
-	uint32_t which = 0; /* the last in the order of R-CT-37: all look at the first one first */
+	uint32_t which = 0; /* the last in the order of R-CT-25: all look at the first one first */
 
 	(void)state;
 	assert_true(ranks_start(&ranks));
@@ -242,7 +242,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The aggregators in the order of R-CT-37: the ports are the kernel's choice. */
+/* The aggregators in the order of R-CT-25: the ports are the kernel's choice. */
 static void list_sorted(const struct ranks *ranks, char list[sizeof(ranks->aggregator)])
 {
 	char copy[sizeof(ranks->aggregator)], *rest = copy, *one[AGGREGATORS];

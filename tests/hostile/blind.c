@@ -65,7 +65,7 @@ struct shared {
 	uint16_t port[RANKS];
 	uint64_t bad[RANKS],
 		lost[RANKS];          /* counted by the worker; by the kernel, on the way to it */
-	uint64_t late_max[RANKS];     /* so many it takes for a former life's, R-CT-54 */
+	uint64_t late_max[RANKS];     /* so many it takes for a former life's, R-CT-35 */
 	_Atomic uint32_t told[RANKS]; /* lines that the worker has logged of them */
 	double ran_s[RANKS];          /* from its first second to its last */
 };

@@ -27,7 +27,7 @@ now = time.monotonic
 
 
 class Failed(Exception):
-    """The communicator is over: cause, rank and text of R-CT-6."""
+    """The communicator is over: cause, rank and text of R-CT-7."""
 
     def __init__(self, cause, text, rank=0xFFFF):
         super().__init__(f"{cause}: {text}")
@@ -185,14 +185,14 @@ class Worker:
                  host=socket.gethostname()[:63], pid=os.getpid(), timeout_ms=int(1000 * patience_s),
                  list=listed, list_hash=f"{wire.fnv1a64(listed.encode()):016x}")
         while self.state != "RUN":
-            if now() > limit + 0.5:  # R-CT-39
+            if now() > limit + 0.5:  # R-CT-50
                 self.fail("timeout", f"the job has not begun in {patience_s} s")
             self.turn()
 
     # ---- control ----
 
     def connect(self, port, limit):
-        while True:  # R-CT-29
+        while True:  # R-CT-51
             try:
                 return socket.create_connection((self.host, port), timeout=5)
             except OSError:
@@ -206,13 +206,13 @@ class Worker:
         self.said_at = now()
 
     def fail(self, cause, text):
-        """R-CT-31."""
+        """R-CT-53."""
         self.say("ABORT", cause=cause, rank=self.rank, text=text)
         self.last_words()
         raise Failed(cause, text, self.rank)
 
     def last_words(self):
-        """R-CT-5."""
+        """R-CT-6."""
         limit = now() + 5
         try:
             self.control.shutdown(socket.SHUT_WR)
@@ -237,7 +237,7 @@ class Worker:
             self.on_message(message["type"], message)
 
     def on_message(self, kind, message):
-        """R-CT-3, R-CT-42."""
+        """R-CT-3, R-CT-4."""
         if kind == "GRANT":
             self.heartbeat_s = message["heartbeat_ms"] / 1000
             self.nonce = bytes.fromhex(message["nonce"])
@@ -248,7 +248,7 @@ class Worker:
             self.lanes, self.state = message["lanes"], "RUN"
         elif kind == "PING":
             self.say("PONG", serial=message["serial"])
-        elif kind == "QUERY":  # R-CT-21
+        elif kind == "QUERY":  # R-CT-36
             ops = [op for n, op in sorted(self.operations.items()) if n >= message["from"]]
             self.say("OPINFO", round=message["round"], submitted=self.submitted,
                      oldest=min(self.operations, default=self.submitted), more=len(ops) > 512,
@@ -430,14 +430,14 @@ class Worker:
 
     def timers(self):
         at = now()
-        beat_s = min(self.heartbeat_s / 5, 2)  # R-CT-8
+        beat_s = min(self.heartbeat_s / 5, 2)  # R-CT-9
         if at - self.said_at > beat_s:
             self.say("HEARTBEAT")
         if at - self.heard_at > self.heartbeat_s + 2 * beat_s:
             self.fail("remote", f"the aggregator was silent for {self.heartbeat_s} s")
         for shard in self.shards:
             if self.state == "HELLOING" and not shard.is_welcome and at - shard.hello_at > 0.1:
-                if shard.serial == 100:  # R-CT-30
+                if shard.serial == 100:  # R-CT-52
                     self.fail("system", f"TCP to {self.host} works, UDP to {shard.peer} does not")
                 self.hello(shard)
             elif shard.flight or shard.ring:
@@ -445,7 +445,7 @@ class Worker:
         if at > self.ring_at and any(shard.ring for shard in self.shards):
             self.fire_ring(at)
         oldest = self.operations[min(self.operations)] if self.operations else None
-        if oldest and at - self.stall_at > 1:  # R-CT-33
+        if oldest and at - self.stall_at > 1:  # R-CT-55
             if at - max([oldest.submitted_at] + [shard.full_at for shard in self.shards]) > 0.5:
                 self.stall_at = at
                 self.say("STALL", number=oldest.number,

@@ -8,7 +8,7 @@
  * have sent something by one of our devices. Linux 5.15 or later.
  *
  * A RESULT goes to each child as a copy of the frame that completed it, to where the child's last packet came from
- * (R-LAT-19). It passes the queueing discipline of the device it leaves by, as a packet of the daemon's would.
+ * (R-LAT-10). It passes the queueing discipline of the device it leaves by, as a packet of the daemon's would.
  */
 #define SWITCH_LANES_MAX 360 /* IPv4 in 1,500 bytes */
 #define FRAME_CONTEXT struct __sk_buff
