@@ -2,7 +2,7 @@
 /*
  * How often do packets of hot pairs recirculate in a chip? Figure 16 of Libra (arXiv 2205.05243), for a
  * stream of pushes whose keys are drawn by Zipf's law: ranks in random registers or by heat, packets filled
- * in the order of keys, by the paper's Algorithm 1 or by dealing (core/layout_sparse.h). A key's number says
+ * in the order of keys, by the paper's Algorithm 1 or by dealing (core/sparse/layout_sparse.h). A key's number says
  * nothing of its heat, and the hottest ranks are known: what sampling them costs is another question.
  *
  *     layout_bench [--plot FILE.svg] [--seed N] [--skew S] [--keys N] [--hot N] [--updates N] [--pushes N]
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "bench/layout_stream.h"
-#include "core/layout_sparse.h"
+#include "core/sparse/layout_sparse.h"
 
 enum { REGISTERS_MAX = 128 };
 

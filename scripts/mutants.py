@@ -67,7 +67,7 @@ Judge = collections.namedtuple("Judge", "who command environment seconds seen")
 Scope = collections.namedtuple(
     "Scope", "name rooms left_out first percent options tests ours memory quick together seconds clock")
 SCOPES = (
-    Scope(name="core", rooms=("core",),
+    Scope(name="core", rooms=("core", "core/sparse", "core/job"),
           left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, clock=False),
@@ -247,8 +247,8 @@ def key(mutant):
 
 
 def path_of(file):
-    """Where a file is, which is named as in the reports: one of core without its room."""
-    return os.path.join("src", file if "/" in file else "core/" + file)
+    """Where a file is, which is named as in the reports."""
+    return os.path.join("src", file)
 
 
 def mutate(file, number, refused):
@@ -359,7 +359,7 @@ class Tree:
         for room in self.scope.rooms:
             for name in sorted(os.listdir(os.path.join(TOP, "src", room))):
                 if name.endswith((".c", ".h")) and not self.scope.left_out.match(name):
-                    file = name if room == "core" else room + "/" + name
+                    file = room + "/" + name
                     self.texts[file], found, self.last = mutate(file, self.last, self.refused)
                     self.mutants += found
 
@@ -382,7 +382,7 @@ class Tree:
         write(os.path.join(core, "mutant.c"), SOURCE % self.last)
         with open(os.path.join(TOP, "src/core/meson.build"), encoding="utf-8") as build_file:
             write(os.path.join(core, "meson.build"),
-                  build_file.read().replace("'admission.c', ", "'admission.c', 'mutant.c', ", 1))
+                  build_file.read().replace("'job/admission.c', ", "'job/admission.c', 'mutant.c', ", 1))
 
     def compile(self):
         """Builds all that may kill a mutant. Returns (who, command, environment) of each."""
@@ -620,7 +620,7 @@ def chosen(mutants, said):
         return [numbered[number] for number in map(int, said.numbers.split(",")) if number in numbered]
     rooms = said.rooms.replace(",", " ").split()
     return draw([mutant for mutant in mutants if said.only in ("", mutant.file) and
-                 (not rooms or (os.path.dirname(mutant.file) or "core") in rooms)], said.count, said.seed)
+                 (not rooms or any(mutant.file.startswith(room + "/") for room in rooms))], said.count, said.seed)
 
 
 def main():
@@ -628,7 +628,7 @@ def main():
     options.add_argument("--count", type=int, default=240, help="mutants drawn, of each file its share (240)")
     options.add_argument("--seed", type=int, default=1, help="of the draw (1)")
     options.add_argument("--rooms", default="", metavar="ROOM,ROOM", help="of these alone, as src/ names them")
-    options.add_argument("--only", default="", metavar="FILE", help="of this file of core, or ROOM/FILE, alone")
+    options.add_argument("--only", default="", metavar="ROOM/FILE", help="of this file alone")
     options.add_argument("--numbers", default="", metavar="N,N", help="these mutants, as the report names them")
     options.add_argument("--list", action="store_true", help="print the mutants drawn; run nothing")
     options.add_argument("--proof", action="store_true", help="of core, by vectors, sim and search alone")
@@ -640,7 +640,7 @@ def main():
     known = excuses([mutant for tree in trees for mutant in tree.mutants])
     trees = [tree for tree in trees if chosen(tree.mutants, said) and (tree.scope.ours or not said.proof)]
     if not trees:
-        options.error("there is no such mutant: --only takes a FILE of core or ROOM/FILE, --rooms folders of src")
+        options.error("there is no such mutant: --only takes a ROOM/FILE, --rooms folders of src")
     if said.list:
         for tree in trees:
             drawn = chosen(tree.mutants, said)

@@ -3,7 +3,7 @@
 #ifndef TESTS_BPF_LNS_H
 #define TESTS_BPF_LNS_H
 
-#include "core/lns.h"
+#include "core/sparse/lns.h"
 
 enum { BPF_LNS_PAIRS = 32 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel takes core/lns.h as it is, tables in a map, and comes to the same bits as the compiler here
+ * The kernel takes core/sparse/lns.h as it is, tables in a map, and comes to the same bits as the compiler here
  * (BPF_PROG_TEST_RUN). Arguments: the object, how many frames, the seed. Exit status 77: not on this machine.
  */
 #include <setjmp.h>

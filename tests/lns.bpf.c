@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * lns.bpf.c - core/lns.h for the kernel: a frame is pairs of words {a, b} and of floats {x, y}, as
+ * lns.bpf.c - core/sparse/lns.h for the kernel: a frame is pairs of words {a, b} and of floats {x, y}, as
  * tests/bpf_lns.h says, and gets what becomes of them. The action it returns is the flags.
  */
 #include "tests/bpf_lns.h"

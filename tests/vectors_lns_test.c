@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The golden numbers of tests/vectors/lns, run against core/lns.h: one test per case, named as its claim.
+ * The golden numbers of tests/vectors/lns, run against core/sparse/lns.h: one test per case, named as its claim.
  * What the text may say is in tests/vectors/README.md; all else is an error. Argument: the directory.
  */
 #include <glob.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/hash.h"
-#include "core/lns.h"
+#include "core/sparse/lns.h"
 
 enum { CASES_MAX = 64, LINES_MAX = 32, NAME_MAX_BYTES = 120 };
 

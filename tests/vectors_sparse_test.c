@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The golden packets of tests/vectors/sparse, run against core/wire_sparse.h: one test per case, named as
+ * The golden packets of tests/vectors/sparse, run against core/sparse/wire_sparse.h: one test per case, named as
  * its claim. What the text may say is in tests/vectors/README.md; all else is an error. Argument: the
  * directory.
  */
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/wire_sparse.h"
+#include "core/sparse/wire_sparse.h"
 
 enum { NUMBERS_MAX = 64, ITEMS_MAX = 8, CASES_MAX = 200, CASE_NAME_MAX = 120 };
 

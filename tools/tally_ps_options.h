@@ -3,7 +3,7 @@
 #ifndef TOOLS_TALLY_PS_OPTIONS_H
 #define TOOLS_TALLY_PS_OPTIONS_H
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "ps/server.h"
 
 enum { PS_OPTION_BYTES = 1024 };

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "server/server.h"
 #include "tools/command.h"
 

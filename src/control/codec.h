@@ -7,7 +7,7 @@
 #ifndef CONTROL_CODEC_H
 #define CONTROL_CODEC_H
 
-#include "core/control.h"
+#include "core/job/control.h"
 
 enum {
 	CODEC_LENGTH_BYTES = 4,

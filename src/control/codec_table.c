@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/codec_table.h"
 
-#include "core/layout_sparse.h"
-#include "core/table_sparse.h"
+#include "core/sparse/layout_sparse.h"
+#include "core/sparse/table_sparse.h"
 
 #define PLACE(struct_name, member) \
 	offsetof(struct struct_name, member), sizeof(((struct struct_name *)NULL)->member)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/control.h"
+#include "core/job/control.h"
 
 enum codec_kind {
 	NUMBER,

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "core/copy_sparse.h"
+#include "core/sparse/copy_sparse.h"
 
 static uint32_t parts_room(const struct sparse_table *table)
 {

@@ -8,7 +8,7 @@
 #ifndef DATAPLANE_BCAST_H
 #define DATAPLANE_BCAST_H
 
-#include "core/server_sparse.h"
+#include "core/sparse/server_sparse.h"
 
 enum { BCAST_PARTS_MAX = 1024, BCAST_BURST_BYTES = 65536, BCAST_BURST_NS = 1000000 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/copy_sparse.h"
+#include "core/sparse/copy_sparse.h"
 #include "dataplane/bcast.h"
 
 enum { RANKS = 20000, PER_PART = 11, RECORD = 6 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * endpoint_sparse.h - a worker's side of one stream of sparse mode: core/worker_sparse.h with a memory for the
+ * endpoint_sparse.h - a worker's side of one stream of sparse mode: core/sparse/worker_sparse.h with a memory for the
  * pushes and a clock, over a link. Whoever owns it gives it the datagrams that come and calls
  * endpoint_sparse_turn. With a copy of the hot values, if it is asked for. docs/protocol.md, R-SP-17 to R-SP-22, R-SP-31.
  *
@@ -9,8 +9,8 @@
 #ifndef DATAPLANE_ENDPOINT_SPARSE_H
 #define DATAPLANE_ENDPOINT_SPARSE_H
 
-#include "core/copy_sparse.h"
-#include "core/worker_sparse.h"
+#include "core/sparse/copy_sparse.h"
+#include "core/sparse/worker_sparse.h"
 #include "dataplane/link.h"
 #include "dataplane/outbox.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/layout_sparse.h"
+#include "core/sparse/layout_sparse.h"
 #include "dataplane/binding.h"
 #include "dataplane/flush.h"
 #include "dataplane/outbox.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine_sparse.h - the aggregator's side of sparse mode: runs the switch program of hot tables
- * (core/switch_sparse.h) over one link, closes epochs, and sends flushes until they are committed. No thread and
+ * (core/sparse/switch_sparse.h) over one link, closes epochs, and sends flushes until they are committed. No thread and
  * no clock of its own: whoever owns it gives it the datagrams and calls engine_sparse_turn.
  * docs/protocol.md, R-SP-5 to R-SP-16 and R-SP-34.
  *
@@ -11,7 +11,7 @@
 #ifndef DATAPLANE_ENGINE_SPARSE_H
 #define DATAPLANE_ENGINE_SPARSE_H
 
-#include "core/switch_sparse.h"
+#include "core/sparse/switch_sparse.h"
 #include "dataplane/account.h"
 #include "dataplane/link.h"
 

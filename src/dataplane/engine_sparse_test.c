@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/layout_sparse.h"
+#include "core/sparse/layout_sparse.h"
 #include "dataplane/engine_sparse.h"
 #include "dataplane/fake_link.h"
 #include "util/rng.h"

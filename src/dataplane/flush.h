@@ -8,7 +8,7 @@
 #define DATAPLANE_FLUSH_H
 
 #include "core/rto.h"
-#include "core/table_sparse.h"
+#include "core/sparse/table_sparse.h"
 
 enum { FLUSH_WINDOW_MAX = 64, FLUSH_WINDOW_BYTES = 65536 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * home_sparse.h - a parameter server's side of one table of sparse mode: core/server_sparse.h with its memory, a
+ * home_sparse.h - a parameter server's side of one table of sparse mode: core/sparse/server_sparse.h with its memory, a
  * clock and a link. It takes the flushes of the table's switch, says what has come and what is committed, sets a
  * new switch up and tells the workers. Parameters, optimiser and log are the owner's, who is called when
  * something is to be applied and recorded. docs/protocol.md, R-SP-23 to R-SP-29, R-SP-34 and R-SP-35.
@@ -8,7 +8,7 @@
 #ifndef DATAPLANE_HOME_SPARSE_H
 #define DATAPLANE_HOME_SPARSE_H
 
-#include "core/server_sparse.h"
+#include "core/sparse/server_sparse.h"
 #include "dataplane/bcast.h"
 #include "dataplane/link.h"
 #include "dataplane/outbox.h"

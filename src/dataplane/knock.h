@@ -8,7 +8,7 @@
 #ifndef DATAPLANE_KNOCK_H
 #define DATAPLANE_KNOCK_H
 
-#include "core/table_sparse.h"
+#include "core/sparse/table_sparse.h"
 #include "dataplane/outbox.h"
 
 enum { KNOCKS_MANY = 20 }; /* without an answer: the path is closed, or too narrow */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/layout_sparse.h"
+#include "core/sparse/layout_sparse.h"
 
 /* Reads if `codec` is there, else writes. */
 struct cursor {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/table_sparse.h"
+#include "core/sparse/table_sparse.h"
 
 enum {
 	KV_VERSION = 4,
@@ -66,7 +66,7 @@ enum kv_mode {
 	KV_MODE_END
 };
 
-/* R-KV-18: which packets hot pairs go into, as core/layout_sparse.h does it. */
+/* R-KV-18: which packets hot pairs go into, as core/sparse/layout_sparse.h does it. */
 enum kv_packing { KV_FILL, KV_ALGORITHM_1, KV_DEAL, KV_PACKING_END };
 
 /* Why a server says no: number, name in logs, what it means. */

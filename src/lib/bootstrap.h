@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "lib/interface.h"
 #include "tally.h"
 

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "dataplane/endpoint.h"
 #include "lib/bootstrap.h"
 #include "lib/lent.h"

@@ -24,8 +24,8 @@
 #include <sys/types.h>
 
 #include "control/conn.h"
-#include "core/layout_sparse.h"
-#include "core/pack_sparse.h"
+#include "core/sparse/layout_sparse.h"
+#include "core/sparse/pack_sparse.h"
 #include "dataplane/endpoint_sparse.h"
 #include "kv/stream.h"
 #include "lib/report.h"

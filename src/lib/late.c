@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* late.c - what takes too long: an operation without a result, a path that is gone, a deadline. See seat.h. */
-#include "core/silence.h"
+#include "core/job/silence.h"
 #include "lib/background.h"
 #include "lib/paths.h"
 #include "lib/seat.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/control.h"
+#include "core/job/control.h"
 
 static bool has_no_random, is_calling;
 

@@ -7,7 +7,7 @@
 #define LIB_SEAT_H
 
 #include "control/conn.h"
-#include "core/member.h"
+#include "core/job/member.h"
 #include "lib/membership.h"
 
 /* The oldest operation, and how far it was when it last got on. */

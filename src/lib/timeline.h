@@ -8,7 +8,7 @@
 #ifndef LIB_TIMELINE_H
 #define LIB_TIMELINE_H
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "lib/report.h"
 
 struct timeline;

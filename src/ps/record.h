@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/server_sparse.h"
+#include "core/sparse/server_sparse.h"
 #include "ps/sizes.h"
 
 enum {

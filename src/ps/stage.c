@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/wire_sparse.h"
+#include "core/sparse/wire_sparse.h"
 #include "hot/mix.h"
 
 __extension__ typedef __int128 sum_t;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/wire_sparse.h"
+#include "core/sparse/wire_sparse.h"
 #include "ps/internal.h"
 
 enum { TABLES = 2, WORKERS = 2, CALLS_MAX = 8 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/lns.h"
+#include "core/sparse/lns.h"
 #include "util/folder.h"
 
 /* ---- steps ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "core/lns.h"
+#include "core/sparse/lns.h"
 #include "ps/hurry_fixture.h"
 #include "ps/table_fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * admission_walk.h - core/admission.c as a model for bfs.h, on walks: jobs of one name
+ * admission_walk.h - core/job/admission.c as a model for bfs.h, on walks: jobs of one name
  * after one another, of 1 to 7 ranks. Whoever comes, speaks, goes or sleeps is drawn at random, at any time;
  * after each step everything that was done must be what slow_admission.h says.
  */

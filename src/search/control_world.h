@@ -6,8 +6,8 @@
 #ifndef SEARCH_CONTROL_WORLD_H
 #define SEARCH_CONTROL_WORLD_H
 
-#include "core/admission.h"
-#include "core/member.h"
+#include "core/job/admission.h"
+#include "core/job/member.h"
 #include "search/control.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crossed_walk.h - core/crossed.c as a model for bfs.h, on walks: a world of crossed_world.h each, of both kinds in
+ * crossed_walk.h - core/job/crossed.c as a model for bfs.h, on walks: a world of crossed_world.h each, of both kinds in
  * turn. What a look finds must be what a slow reading of the same views finds, and so in truth; what is so in truth
  * must be found in time.
  */

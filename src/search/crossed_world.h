@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "core/crossed.h"
+#include "core/job/crossed.h"
 #include "util/rng.h"
 
 enum {

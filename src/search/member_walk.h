@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * member_walk.h - core/member.c as a model for bfs.h, on walks: members one after another, each with times, texts
+ * member_walk.h - core/job/member.c as a model for bfs.h, on walks: members one after another, each with times, texts
  * and an aggregator of its own. What is said, answered, called and asked is drawn at random, whether it fits or
  * not, and the clock often goes right up to a bound; after each step everything that was done must be what
  * slow_member.h says.

@@ -2,7 +2,7 @@
 /* rows_control.c - control.h's rows. */
 #include "search/rows.h"
 
-#include "core/control.h"
+#include "core/job/control.h"
 #include "search/control.h"
 
 #define CAUSE(name) (1u << CONTROL_##name)

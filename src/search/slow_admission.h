@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_admission.h - the aggregator's rules once more (docs/protocol.md, R-CT-8 to R-CT-42, R-CT-21, R-CT-26,
- * R-CT-56, R-CT-43, R-CT-44, R-CT-23, R-CT-34), beside each step of core/admission.c: a list of people in the order in
- * which they came, and whole answers, for what core keeps by rank and as hashes.
+ * R-CT-56, R-CT-43, R-CT-44, R-CT-23, R-CT-34), beside each step of core/job/admission.c: a list of people in the
+ * order in which they came, and whole answers, for what core keeps by rank and as hashes.
  *
  * Judged: what is sent to whom and in which order there, each CLOSE and COMMAND; causes, ranks, `ending`,
  * texts; numbers of GRANT, START, PING, PONG, QUERY, WAITING; the state, lines of log, when to wake up, whether
@@ -12,7 +12,7 @@
 #ifndef SEARCH_SLOW_ADMISSION_H
 #define SEARCH_SLOW_ADMISSION_H
 
-#include "core/admission.h"
+#include "core/job/admission.h"
 
 enum {
 	SLOW_PEOPLE = 16,

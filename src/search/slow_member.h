@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_member.h - a member's rules once more (docs/protocol.md, R-CT-49 to R-CT-57, R-CT-56, R-CT-50, and R-CT-5,
- * R-CT-6, R-CT-9 and R-CT-27 as far as they are its), beside each step of core/member.c: alarms, which are points
+ * R-CT-6, R-CT-9 and R-CT-27 as far as they are its), beside each step of core/job/member.c: alarms, which are points
  * in time, for what core keeps as what happened last and how long ago.
  *
  * Judged: all that is done, in its order, with every field of every message; causes, ranks and every letter of a
@@ -11,7 +11,7 @@
 #ifndef SEARCH_SLOW_MEMBER_H
 #define SEARCH_SLOW_MEMBER_H
 
-#include "core/member.h"
+#include "core/job/member.h"
 
 /* When something is to be done by itself; UINT64_MAX: never. */
 enum slow_alarm {

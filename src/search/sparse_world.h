@@ -10,9 +10,9 @@
 #ifndef SEARCH_SPARSE_WORLD_H
 #define SEARCH_SPARSE_WORLD_H
 
-#include "core/server_sparse.h"
-#include "core/switch_sparse.h"
-#include "core/worker_sparse.h"
+#include "core/sparse/server_sparse.h"
+#include "core/sparse/switch_sparse.h"
+#include "core/sparse/worker_sparse.h"
 #include "search/sparse.h"
 
 enum {

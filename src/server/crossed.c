@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crossed.c - jobs whose processes wait for one another: core/crossed.h hears what goes to members and comes from
+ * crossed.c - jobs whose processes wait for one another: core/job/crossed.h hears what goes to members and comes from
  * them, and what it finds is put into words, and ends the jobs. R-CT-45 to R-CT-48.
  */
 #include <stdlib.h>

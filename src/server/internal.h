@@ -24,9 +24,9 @@
 #include <sys/epoll.h>
 
 #include "control/conn.h"
-#include "core/admission.h"
-#include "core/crossed.h"
 #include "core/generation.h"
+#include "core/job/admission.h"
+#include "core/job/crossed.h"
 #include "core/text.h"
 #include "server/plan.h"
 #include "server/server.h"

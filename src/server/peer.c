@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/key.h"
+#include "core/job/key.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/layout_sparse.h"
-#include "core/share.h"
+#include "core/job/share.h"
+#include "core/sparse/layout_sparse.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 

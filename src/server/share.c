@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/share.h"
+#include "core/job/share.h"
 #include "server/internal.h"
 
 enum {

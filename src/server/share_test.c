@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "core/table_sparse.h"
+#include "core/sparse/table_sparse.h"
 #include "server/internal.h"
 
 static uint8_t from_host = 1; /* 127.0.0.N */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/key.h"
-#include "core/layout_sparse.h"
+#include "core/job/key.h"
+#include "core/sparse/layout_sparse.h"
 #include "server/internal.h"
 
 static const uint64_t INSTANCE_COUNT = 0xffffff;

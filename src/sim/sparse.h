@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-#include "core/table_sparse.h"
+#include "core/sparse/table_sparse.h"
 #include "sim/net.h"
 
 enum { SPARSE_WORKERS_MAX = 8, SPARSE_ENGINES = 3, SPARSE_LIVES_MAX = 8 };

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/wire_sparse.h"
+#include "core/sparse/wire_sparse.h"
 #include "dataplane/link_address.h"
 #include "lib/comm.h"
 #include "network.h"

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/job/admission_turn.h"
+
+static const uint64_t ms_ns = 1000000;
+
+#define TO(state) (1u << (state))
+
+/* R-CT-8 */
+/* clang-format off */
+static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
+	[ADMISSION_NONE]     = TO(ADMISSION_GATHER),
+	[ADMISSION_GATHER]   = TO(ADMISSION_NONE) | TO(ADMISSION_GRANTED),
+	[ADMISSION_GRANTED]  = TO(ADMISSION_ENABLING) | TO(ADMISSION_DRAIN),
+	[ADMISSION_ENABLING] = TO(ADMISSION_STARTED) | TO(ADMISSION_DRAIN),
+	[ADMISSION_STARTED]  = TO(ADMISSION_DRAIN),
+	[ADMISSION_DRAIN]    = TO(ADMISSION_NONE),
+};
+static const char *const state_names[ADMISSION_STATE_COUNT] = {
+	"none", "gather", "granted", "enabling", "started", "drain",
+};
+/* clang-format on */
+
+const char *admission_state_name(uint32_t state)
+{
+	return state < ADMISSION_STATE_COUNT ? state_names[state] : "?";
+}
+
+void turn_enter(struct turn *turn, enum admission_state next)
+{
+	CORE_ASSERT(may_enter[turn->admission->state] & TO(next));
+	turn->admission->state = (uint8_t)next;
+	turn->admission->since_ns = turn->event->now_ns;
+}
+
+/* HEARTBEAT, and then the last message and CLOSE, for everybody; a command. */
+uint32_t admission_actions_max(const struct admission_config *config)
+{
+	return 3 * ((uint32_t)config->members_max + config->waiters_max + 1) + 4;
+}
+
+void admission_init(struct admission *admission, const struct admission_config *config)
+{
+	CORE_ASSERT(config->members_max >= 1);
+	CORE_ASSERT(config->members_max <= CONTROL_MEMBERS_MAX);
+	CORE_ASSERT(config->shards >= 1);
+	CORE_ASSERT(config->shards <= MAP_SHARDS_MAX);
+	CORE_ASSERT(config->ops_max >= 1);
+	CORE_ASSERT(config->groups_max >= 2);
+	CORE_ASSERT(config->text_max >= 8);
+	CORE_ASSERT(config->text_max % 8 == 0);
+	memset(admission, 0, admission_bytes(config));
+	admission->last_rank = CONTROL_RANK_NONE;
+}
+
+const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
+{
+	const struct admission_member *members = (const void *)(admission + 1);
+
+	return members[rank].peer.nonce;
+}
+
+bool admission_is_idle(const struct admission *admission)
+{
+	return admission->state == ADMISSION_NONE && !admission->waiters_count;
+}
+
+bool admission_is_running(const struct admission *admission)
+{
+	return admission->state >= ADMISSION_GRANTED && admission->state <= ADMISSION_STARTED;
+}
+
+/* ---- what members say ---- */
+
+static void ready(struct turn *turn, struct admission_member *member)
+{
+	struct admission *admission = turn->admission;
+	uint32_t lanes = turn->config->lanes_max;
+
+	if (admission->state != ADMISSION_GRANTED || member->presence != ADMISSION_JOINED)
+		return;
+	if (!turn_has_all_shards(turn))
+		return; /* it cannot have its GRANT: no shard is asked for two things at once */
+	member->presence = ADMISSION_READY;
+	member->lanes = turn->event->message->lanes.lanes;
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		if (turn_member(turn, rank)->presence != ADMISSION_READY)
+			return;
+		if (turn_member(turn, rank)->lanes < lanes)
+			lanes = turn_member(turn, rank)->lanes;
+	}
+	admission->lanes = (uint16_t)(lanes - lanes % WIRE_LANES_STEP);
+	turn_enter(turn, ADMISSION_ENABLING);
+	turn_command(turn, ADMISSION_JOB_SET);
+}
+
+/* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
+static void start(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	turn_enter(turn, ADMISSION_STARTED);
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+		struct control_member *member = &turn->actions->members[rank];
+		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
+		memcpy(member->host, peer->host, sizeof(member->host));
+		turn_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
+	}
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
+}
+
+bool start_tick(struct turn *turn)
+{
+	if (turn->event->now_ns < time_start_ns(turn))
+		return false;
+	start(turn);
+	return true;
+}
+
+static void member_aborts(struct turn *turn, struct admission_member *member)
+{
+	const struct control_end *said = &turn->event->message->end;
+	enum control_cause cause = said->cause == CONTROL_MISMATCH || said->cause == CONTROL_TIMEOUT
+					   ? said->cause
+					   : CONTROL_REMOTE;
+	struct text text;
+
+	turn_blame(turn, &text, cause, member->peer.rank);
+	turn_add_peer(&text, &member->peer);
+	text_add(&text, said->cause == CONTROL_ABORTED ? " aborted" : " failed");
+	if (said->text[0])
+		text_add(&text, ": %s", said->text);
+	turn_close(turn, &member->peer);
+	if (turn->admission->state == ADMISSION_GATHER) {
+		turn_log_blame(turn);
+		refuse_gatherer_goes(turn, member);
+	} else {
+		end_lose(turn, member);
+	}
+}
+
+static bool all_left(const struct turn *turn)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence != ADMISSION_LEFT)
+			return false;
+	}
+	return true;
+}
+
+/* R-CT-18 */
+static void leave(struct turn *turn, struct admission_member *member)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	if (admission->state != ADMISSION_STARTED) {
+		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		turn_add_peer(&text, &member->peer);
+		text_add(&text, " left before the job had started");
+		turn_close(turn, &member->peer);
+		if (admission->state == ADMISSION_GATHER)
+			refuse_gatherer_goes(turn, member);
+		else
+			end_lose(turn, member);
+		return;
+	}
+	member->submitted = turn->event->message->leave.submitted;
+	member->presence = ADMISSION_LEFT;
+	turn_log_peer(turn, &member->peer, "has left");
+	turn_send_last(turn, &member->peer, CONTROL_LEFT); /* it waits for nobody */
+	if (all_left(turn)) {
+		admission->last_cause = CONTROL_OK;
+		admission->last_rank = CONTROL_RANK_NONE;
+		end_drain(turn);
+		return;
+	}
+	query_left(turn);
+}
+
+static void member_message(struct turn *turn, struct admission_member *member)
+{
+	bool is_started = turn->admission->state == ADMISSION_STARTED;
+
+	switch (turn->event->message->type) {
+	case CONTROL_READY:
+		ready(turn, member);
+		break;
+	case CONTROL_PING:
+		turn_send(turn, &member->peer, CONTROL_PONG)->number =
+			turn->event->message->ping.serial;
+		break;
+	case CONTROL_PONG:
+		join_pong(turn, &member->peer);
+		break;
+	case CONTROL_STALL:
+		if (is_started)
+			wait_stall(turn, member);
+		break;
+	case CONTROL_OPINFO:
+		if (is_started)
+			query_opinfo(turn, member);
+		break;
+	case CONTROL_ABORT:
+		member_aborts(turn, member);
+		break;
+	case CONTROL_LEAVE:
+		leave(turn, member);
+		break;
+	case CONTROL_HEARTBEAT: /* that it came is all it says */
+	default:                /* what a sound member does not say changes nothing */
+		break;
+	}
+}
+
+static void message(struct turn *turn)
+{
+	struct admission_member *member = turn_find_member(turn, turn->event->connection);
+	struct admission_peer *waiter = turn_find_waiter(turn, turn->event->connection);
+
+	if (member) {
+		member->peer.heard_ns = member->peer.spoke_ns = turn->event->now_ns;
+		if (admission_is_in(member) && turn->admission->state != ADMISSION_DRAIN)
+			member_message(turn, member);
+	} else if (waiter) {
+		waiter->heard_ns = waiter->spoke_ns = turn->event->now_ns;
+		if (turn->event->message->type == CONTROL_PONG) {
+			join_pong(turn, waiter);
+		} else if (turn->event->message->type == CONTROL_PING) {
+			turn_send(turn, waiter, CONTROL_PONG)->number =
+				turn->event->message->ping.serial;
+		} else if (turn->event->message->type == CONTROL_ABORT ||
+			   turn->event->message->type == CONTROL_LEAVE) {
+			turn_close(turn, waiter);
+			join_drop_waiter(turn, waiter);
+		}
+	} else if (turn->event->message->type == CONTROL_JOIN) {
+		join_read(turn);
+	}
+}
+
+/* ---- shards ---- */
+
+static void shard_failed(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->event->is_path) {
+		turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
+		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
+			 turn->event->text);
+		end_life(turn);
+		return;
+	}
+	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
+		 turn->config->job, turn->admission->size, turn->event->shard);
+	if (turn->event->text)
+		text_add(&text, ": %s", turn->event->text);
+	end_life(turn);
+}
+
+static void shard(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	const struct admission_event *event = turn->event;
+	/* clang-format off */
+	static const enum admission_command expected[ADMISSION_STATE_COUNT] = {
+		[ADMISSION_GRANTED]  = ADMISSION_JOB_ADD,
+		[ADMISSION_ENABLING] = ADMISSION_JOB_SET,
+		[ADMISSION_DRAIN]    = ADMISSION_JOB_REMOVE,
+	};
+	/* clang-format on */
+
+	if (event->shard >= turn->config->shards ||
+	    event->job_generation != admission->generation || !admission->generation ||
+	    admission->state == ADMISSION_STARTED)
+		return;
+	if (event->command != expected[admission->state])
+		return; /* of a command that JOB_REMOVE has overtaken */
+	if (event->has_failed && admission->state != ADMISSION_DRAIN) {
+		shard_failed(turn);
+		return;
+	}
+	bool was_all = turn_has_all_shards(turn);
+	admission->shards_acked |= 1ull << event->shard;
+	if (was_all || !turn_has_all_shards(turn))
+		return;
+	if (admission->state == ADMISSION_GRANTED) {
+		for (uint32_t rank = 0; rank < admission->size; rank++)
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_GRANT);
+	} else if (admission->state == ADMISSION_ENABLING) {
+		(void)start_tick(turn);
+	} else {
+		end_check_drained(turn);
+	}
+}
+
+/* ---- the machine ---- */
+
+/* R-CT-42 */
+static void log_alarm(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->admission->state != ADMISSION_STARTED)
+		return;
+	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	if (turn->event->rank < turn->admission->size)
+		turn_add_rank(turn, &text, turn->event->rank);
+	else
+		text_add(&text, "somebody");
+	text_add(&text, " sent a packet that a sound worker never sends: dropped");
+}
+
+static void dispatch(struct turn *turn)
+{
+	switch (turn->event->type) {
+	case ADMISSION_MESSAGE:
+		message(turn);
+		break;
+	case ADMISSION_CLOSED:
+		end_closed(turn);
+		break;
+	case ADMISSION_SILENT:
+		end_silent(turn, turn->event->connection);
+		break;
+	case ADMISSION_HEARD:
+		time_heard(turn);
+		break;
+	case ADMISSION_LATE:
+		time_late(turn);
+		break;
+	case ADMISSION_SHARD:
+		shard(turn);
+		break;
+	case ADMISSION_MISMATCH:
+		query_mismatch(turn);
+		break;
+	case ADMISSION_MISFIT:
+		still_misfit(turn);
+		break;
+	case ADMISSION_ALARM:
+		log_alarm(turn);
+		break;
+	case ADMISSION_TICK:
+		time_tick(turn);
+		break;
+	case ADMISSION_TERMINATE:
+		end_terminate(turn);
+		break;
+	case ADMISSION_BROKEN:
+		end_broken(turn);
+		break;
+	case ADMISSION_KILL:
+		end_kill(turn);
+		break;
+	case ADMISSION_ORPHAN:
+		refuse_orphans(turn);
+		break;
+	case ADMISSION_YIELD:
+		twin_yield(turn);
+		break;
+	case ADMISSION_ADOPT:
+		join_adopt(turn);
+		break;
+	}
+}
+
+void admission_step(struct admission *admission, const struct admission_config *config,
+		    const struct admission_event *event, struct admission_actions *actions)
+{
+	struct turn turn = { admission, config, event, actions };
+
+	CORE_ASSERT(actions->list_max >= admission_actions_max(config));
+	actions->count = 0;
+	actions->cause = CONTROL_OK;
+	actions->is_ending = false;
+	actions->cause_rank = CONTROL_RANK_NONE;
+	actions->text[0] = 0;
+	actions->log_level = ADMISSION_LOG_NONE;
+	actions->log[0] = 0;
+	dispatch(&turn);
+	time_set_wake(&turn);
+}
+
+static void fill_grant(const struct admission *admission, const struct admission_config *config,
+		       uint32_t rank, struct control_grant *grant)
+{
+	const struct admission_member *members = (const void *)(admission + 1);
+
+	grant->life = admission->life;
+	grant->heartbeat_ms = (uint32_t)(config->heartbeat_ns / ms_ns);
+	grant->version = CONTROL_VERSION;
+	grant->size = admission->size;
+	for (uint32_t i = 0; i < admission->size; i++)
+		grant->workers += members[i].peer.workers;
+	memcpy(grant->nonce, members[rank].peer.nonce, sizeof(grant->nonce));
+}
+
+void admission_message(const struct admission *admission, const struct admission_config *config,
+		       const struct admission_actions *actions,
+		       const struct admission_action *action, struct control_message *message_out)
+{
+	memset(message_out, 0, sizeof(*message_out));
+	message_out->type = action->message;
+	switch (message_out->type) {
+	case CONTROL_GRANT:
+		fill_grant(admission, config, action->rank, &message_out->grant);
+		break;
+	case CONTROL_DENY:
+	case CONTROL_ABORT:
+		message_out->end.cause = actions->cause;
+		message_out->end.rank = actions->cause_rank;
+		message_out->end.is_ending = actions->is_ending;
+		text_copy(message_out->end.text, sizeof(message_out->end.text), actions->text);
+		break;
+	case CONTROL_START:
+		message_out->start.lanes = action->lanes;
+		message_out->start.members = actions->members;
+		message_out->start.members_count = admission->size;
+		break;
+	case CONTROL_PING:
+	case CONTROL_PONG:
+		message_out->ping.serial = action->number;
+		break;
+	case CONTROL_PROGRESS:
+		text_copy(message_out->progress.text, sizeof(message_out->progress.text),
+			  actions->text);
+		break;
+	case CONTROL_WAITING:
+		message_out->waiting = actions->waiting;
+		break;
+	case CONTROL_QUERY:
+		message_out->query.round = action->number;
+		message_out->query.from = action->from;
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How it ends: a gathering or a life that somebody was lost to, or that the aggregator itself ends.
+ * docs/protocol.md, R-CT-16, R-CT-17 and R-CT-19.
+ */
+#include "core/job/admission_turn.h"
+
+static const uint64_t ms_ns = 1000000;
+
+/* ---- a life, a gathering ---- */
+
+/* Nobody is in; those who wait stay, and so does what the log remembers of the last life. */
+void end_reset(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	turn_enter(turn, ADMISSION_NONE);
+	memset(turn_member(turn, 0), 0,
+	       turn->config->members_max * sizeof(struct admission_member));
+	admission->life = 0;
+	admission->generation = 0;
+	admission->shards_acked = 0;
+	admission->size = 0;
+	admission->mode = CONTROL_DENSE;
+	admission->latency_slots = 0;
+	admission->latency_window = 0;
+	admission->lanes = 0;
+	unfit_forget(turn);
+	turn_forget_pulses(turn);
+}
+
+void end_free_rank(struct turn *turn, struct admission_member *member)
+{
+	memset(member, 0, sizeof(*member));
+	turn_forget_pulses(turn);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+			return;
+	}
+	end_reset(turn);
+}
+
+static void remember(struct turn *turn)
+{
+	turn->admission->last_cause = (uint8_t)turn->actions->cause;
+	turn->admission->last_rank = turn->actions->cause_rank;
+}
+
+void end_check_drained(struct turn *turn)
+{
+	if (turn->admission->state != ADMISSION_DRAIN || !turn_has_all_shards(turn))
+		return;
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			return;
+	}
+	end_reset(turn);
+}
+
+void end_drain(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	turn_enter(turn, ADMISSION_DRAIN);
+	turn_command(turn, ADMISSION_JOB_REMOVE);
+	query_end(turn);
+	admission->mismatch = 0;
+	wait_forget(turn);
+	turn_forget_pulses(turn);
+	end_check_drained(turn);
+}
+
+/* Those who have not left stay in their places until their connections are closed, so that nobody of the
+ * next life meets them. */
+void end_life(struct turn *turn)
+{
+	remember(turn);
+	turn_log_blame(turn);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		struct admission_member *member = turn_member(turn, rank);
+		if (!admission_is_in(member))
+			continue;
+		turn_send(turn, &member->peer, CONTROL_ABORT);
+		turn_close(turn, &member->peer);
+	}
+	end_drain(turn);
+}
+
+/* A gathering ends before any shard knows of it: everybody hears why and is forgotten. */
+void end_gathering(struct turn *turn, enum control_type last)
+{
+	remember(turn);
+	refuse_late_comers(turn);
+	turn_log_blame(turn);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		struct admission_member *member = turn_member(turn, rank);
+		if (admission_is_in(member))
+			turn_send_last(turn, &member->peer, last);
+	}
+	end_reset(turn);
+}
+
+/* A member of a granted life is lost, with the text that turn_blame began. */
+void end_lose(struct turn *turn, struct admission_member *member)
+{
+	member->presence = ADMISSION_GONE;
+	member->peer.connection = 0;
+	end_life(turn);
+}
+
+/* ---- closed and silent ---- */
+
+static void member_closed(struct turn *turn, struct admission_member *member)
+{
+	struct text text;
+
+	if (turn->admission->state == ADMISSION_GATHER) {
+		turn_log_peer(turn, &member->peer, "has gone");
+		refuse_gatherer_goes(turn, member);
+	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
+		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		turn_add_peer(&text, &member->peer);
+		text_add(&text, " died: process %u has closed its connection without leaving",
+			 member->peer.pid);
+		end_lose(turn, member);
+	} else {
+		if (admission_is_in(member))
+			member->presence = ADMISSION_GONE;
+		member->peer.connection = 0;
+		end_check_drained(turn);
+	}
+}
+
+void end_closed(struct turn *turn)
+{
+	struct admission_member *member = turn_find_member(turn, turn->event->connection);
+	struct admission_peer *waiter = turn_find_waiter(turn, turn->event->connection);
+
+	if (member)
+		member_closed(turn, member);
+	else if (waiter)
+		join_drop_waiter(turn, waiter);
+}
+
+static void blame_silence(struct turn *turn, const struct admission_peer *peer)
+{
+	bool is_half = turn->event->type == ADMISSION_TICK && time_is_heard(turn, peer);
+	struct text text;
+
+	turn_blame(turn, &text, CONTROL_REMOTE, peer->rank);
+	turn_add_peer(&text, peer);
+	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
+		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
+		 is_half ? " over TCP, although it is heard over UDP" : "", peer->pid);
+}
+
+/* It may only be stopped: then it reads later why the others are gone. */
+static void member_silent(struct turn *turn, struct admission_member *member)
+{
+	if (turn->admission->state == ADMISSION_GATHER) {
+		blame_silence(turn, &member->peer);
+		turn_log_blame(turn);
+		turn_send_last(turn, &member->peer, CONTROL_DENY);
+		refuse_gatherer_goes(turn, member);
+	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
+		blame_silence(turn, &member->peer);
+		turn_send_last(turn, &member->peer, CONTROL_ABORT);
+		end_lose(turn, member);
+	} else {
+		member_closed(turn, member);
+	}
+}
+
+bool end_silent(struct turn *turn, uint32_t connection)
+{
+	struct admission_member *member = turn_find_member(turn, connection);
+	struct admission_peer *waiter = turn_find_waiter(turn, connection);
+
+	if (member) {
+		member_silent(turn, member);
+	} else if (waiter) {
+		blame_silence(turn, waiter);
+		struct admission_peer peer = *waiter;
+		join_drop_waiter(turn, waiter);
+		join_refuse(turn, &peer);
+	}
+	return member || waiter;
+}
+
+/* ---- the aggregator's own end ---- */
+
+void end_blame(struct turn *turn)
+{
+	struct text text;
+
+	turn->actions->is_ending = true;
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+}
+
+void end_terminate(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->is_terminating = 1;
+	end_blame(turn);
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		turn_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
+	memset(admission_waiters(turn), 0,
+	       admission->waiters_count * sizeof(struct admission_peer));
+	admission->waiters_count = 0;
+	if (admission->state == ADMISSION_GATHER)
+		end_gathering(turn, CONTROL_DENY);
+}
+
+void end_kill(struct turn *turn)
+{
+	struct text text;
+
+	if (!admission_is_running(turn->admission)) {
+		end_terminate(turn);
+		return;
+	}
+	turn->admission->is_terminating = 1; /* who waits is denied when its turn comes */
+	turn_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": the aggregator is shutting down, the time to end is over",
+		 turn->config->job);
+	end_life(turn);
+}
+
+/* Nothing will come of it any more: who waits for a result would wait for ever. */
+void end_broken(struct turn *turn)
+{
+	struct text text;
+
+	if (!admission_is_running(turn->admission))
+		return;
+	turn_blame(turn, &text,
+		   turn->event->cause == CONTROL_OK ? CONTROL_SYSTEM : turn->event->cause,
+		   turn->event->rank);
+	text_add(&text, "job \"%s\": %s", turn->config->job,
+		 turn->event->text ? turn->event->text : "the data path is broken");
+	end_life(turn);
+}

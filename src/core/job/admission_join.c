@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JOIN: who may be in, who waits, and who of two that claim one rank is alive. docs/protocol.md, R-CT-10 to
+ * R-CT-12.
+ */
+#include "core/job/admission_turn.h"
+
+void join_refuse(struct turn *turn, struct admission_peer *peer)
+{
+	turn_log_blame(turn);
+	turn->actions->log_level = ADMISSION_LOG_LIMITED;
+	turn_send_last(turn, peer, CONTROL_DENY);
+}
+
+static void grant(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	turn_enter(turn, ADMISSION_GRANTED);
+	admission->life = turn->event->random ? turn->event->random : 1; /* 0 means none */
+	admission->generation = turn->event->generation;
+	CORE_ASSERT(admission->generation);
+	turn_command(turn, ADMISSION_JOB_ADD);
+	turn_forget_pulses(turn);
+	unfit_forget(turn);
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	text_add(&text, "all %u ranks are here: generation %u", admission->size,
+		 admission->generation);
+}
+
+static void place(struct turn *turn, const struct admission_peer *peer)
+{
+	struct admission_member *member = turn_member(turn, peer->rank);
+	bool is_complete = true;
+
+	memset(member, 0, sizeof(*member));
+	member->peer = *peer;
+	member->peer.pulse = ADMISSION_UNASKED;
+	member->presence = ADMISSION_JOINED;
+	turn_log_peer(turn, peer, "has joined");
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence == ADMISSION_ABSENT)
+			is_complete = false;
+	}
+	if (is_complete)
+		grant(turn);
+	else
+		unfit_ends(turn);
+}
+
+/* Two claim one rank: only their own answers tell which of them is a process and which a connection that
+ * nobody has closed yet (R-CT-11). */
+static void contend(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission_member *holder = turn_holder(turn, waiter);
+
+	if (!holder)
+		return;
+	uint32_t serial = ++turn->admission->ping;
+	struct admission_peer *both[] = { &holder->peer, waiter };
+	for (uint32_t i = 0; i < 2; i++) {
+		both[i]->pulse = ADMISSION_ASKED;
+		both[i]->ping = serial;
+		turn_send(turn, both[i], CONTROL_PING)->number = serial;
+	}
+}
+
+static void wait_in_line(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	if (admission->waiters_count == turn->config->waiters_max) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": %u processes wait for its name already",
+			 turn->config->job, admission->waiters_count);
+		join_refuse(turn, peer);
+		return;
+	}
+	struct admission_peer *waiter = &admission_waiters(turn)[admission->waiters_count++];
+	*waiter = *peer;
+	waiter->pulse = ADMISSION_UNASKED;
+	turn_log_peer(turn, peer, "waits: its rank or the job's name is in use");
+	contend(turn, waiter);
+}
+
+void join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+	uint32_t index = (uint32_t)(waiter - waiters);
+	uint32_t behind = --admission->waiters_count - index;
+
+	memmove(waiter, waiter + 1, behind * sizeof(*waiter));
+	memset(waiters + admission->waiters_count, 0, sizeof(*waiters));
+}
+
+/* What all of a life must have in common. */
+enum difference { SIZE, VERSION, LIST, MODE, PLACE, ALIKE };
+
+static enum difference difference(const struct admission_peer *a, const struct admission_peer *b)
+{
+	if (a->size != b->size)
+		return SIZE;
+	if (a->version_min > b->version_max || a->version_max < b->version_min)
+		return VERSION;
+	if (a->list_hash != b->list_hash)
+		return LIST;
+	if (a->mode != b->mode || a->latency_slots != b->latency_slots ||
+	    a->latency_window != b->latency_window)
+		return MODE;
+	return twin_is_elsewhere(a, b) ? PLACE : ALIKE;
+}
+
+/* "rank 2 on hostb says size 3" */
+static void add_value(struct text *text, const struct admission_peer *peer, enum difference what)
+{
+	turn_add_peer(text, peer);
+	switch (what) {
+	case SIZE:
+		text_add(text, " says size %u", peer->size);
+		break;
+	case VERSION:
+		text_add(text, " speaks protocol versions %u to %u", peer->version_min,
+			 peer->version_max);
+		break;
+	case LIST:
+		if (peer->list[0])
+			text_add(text, " was given the aggregators %s", peer->list);
+		else
+			text_add(text, " was given a list of aggregators with hash %llu",
+				 (unsigned long long)peer->list_hash);
+		break;
+	case MODE:
+		if (peer->mode == CONTROL_LATENCY)
+			text_add(text, " wants latency mode with %u slots and a window of %u",
+				 peer->latency_slots, peer->latency_window);
+		else
+			text_add(text, " wants dense mode");
+		break;
+	case PLACE:
+		if (peer->local_size == peer->size)
+			text_add(text, " says that all %u ranks are on its host", peer->size);
+		else
+			text_add(text, " is on another host");
+		break;
+	case ALIKE:
+		break;
+	}
+}
+
+/* The text names both sides of the first difference. */
+static bool differs(struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission *admission = turn->admission;
+	struct text text;
+
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *other = &turn_member(turn, rank)->peer;
+		enum difference what = difference(peer, other);
+
+		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE)
+			continue;
+		turn_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
+			   CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": ", turn->config->job);
+		add_value(&text, peer, what);
+		text_add(&text, ", ");
+		add_value(&text, other, what);
+		if (what == PLACE)
+			text_add(&text, ": if these are two jobs, give each its TALLY_JOB");
+		return true;
+	}
+	return false;
+}
+
+enum { WORKERS_MAX = 65535 }; /* of a life: what the number formats take, and GRANT can say */
+
+static bool is_ending(struct turn *turn)
+{
+	if (!turn->admission->is_terminating)
+		return false;
+	end_blame(turn);
+	return true;
+}
+
+/* What no life of this aggregator can have, whoever else is in it. */
+static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
+{
+	struct text text;
+
+	if (peer->size < 1 || peer->size > turn->config->members_max) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
+			 turn->config->job, peer->size, turn->config->members_max);
+		return true;
+	}
+	if (peer->rank >= peer->size) {
+		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, ": there is no such rank in a job of %u", peer->size);
+		return true;
+	}
+	if (peer->workers > WORKERS_MAX / peer->size) {
+		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, " stands for %u workers, in a job of %u: at most %u", peer->workers,
+			 peer->size, WORKERS_MAX / peer->size);
+		return true;
+	}
+	return false;
+}
+
+/* The peer is a copy: it may become a member or wait (again). */
+static void admit(struct turn *turn, struct admission_peer peer)
+{
+	struct admission *admission = turn->admission;
+
+	if (is_ending(turn) || is_impossible(turn, &peer)) {
+		join_refuse(turn, &peer);
+		return;
+	}
+	if (admission->state == ADMISSION_NONE && refuse_again(turn, &peer))
+		return;
+	if (admission->state == ADMISSION_NONE) {
+		turn_enter(turn, ADMISSION_GATHER);
+		unfit_begin(turn);
+		admission->size = peer.size;
+		admission->mode = peer.mode;
+		admission->latency_slots = peer.latency_slots;
+		admission->latency_window = peer.latency_window;
+		admission->progress_ns = turn->event->now_ns;
+	}
+	if (admission->state != ADMISSION_GATHER) {
+		wait_in_line(turn, &peer);
+	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
+		refuse_all(turn, &peer);
+	} else if (turn_member(turn, peer.rank)->presence != ADMISSION_ABSENT) {
+		wait_in_line(turn, &peer);
+	} else {
+		place(turn, &peer);
+	}
+}
+
+void join_read(struct turn *turn)
+{
+	const struct admission_event *event = turn->event;
+	const struct control_join *said = &event->message->join;
+	struct admission_peer peer;
+
+	memset(&peer, 0, sizeof(peer));
+	peer.heard_ns = peer.spoke_ns = event->now_ns;
+	peer.joined_ns = event->now_ns;
+	peer.list_hash = said->list_hash;
+	peer.connection = event->connection;
+	peer.pid = said->pid;
+	peer.workers = said->workers;
+	peer.timeout_ms = said->timeout_ms;
+	peer.mode = said->mode;
+	peer.latency_slots = said->latency_slots;
+	peer.latency_window = said->latency_window;
+	peer.version_min = said->version_min;
+	peer.version_max = said->version_max;
+	peer.size = said->size;
+	peer.rank = said->rank;
+	peer.program = said->program;
+	peer.boot = said->boot;
+	peer.process = said->process;
+	peer.source = event->source;
+	peer.local_size = said->local_size;
+	peer.is_launched = said->is_launched;
+	CORE_ASSERT(event->nonce);
+	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
+	text_copy(peer.host, sizeof(peer.host), said->host);
+	text_copy(peer.list, sizeof(peer.list), said->list);
+	if (unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
+		unfit_refuse(turn, &peer);
+		return;
+	}
+	unfit_drop(turn, peer.rank);
+	admit(turn, peer);
+}
+
+/* R-CT-24: it has come to another gathering, which was no good without this one. */
+void join_adopt(struct turn *turn)
+{
+	admit(turn, *turn->event->peer);
+}
+
+/* Can this waiter do anything but wait? */
+static bool may_move(const struct turn *turn, const struct admission_peer *waiter)
+{
+	const struct admission *admission = turn->admission;
+
+	if (admission->state == ADMISSION_NONE)
+		return true;
+	if (admission->state == ADMISSION_GATHER &&
+	    (waiter->size != admission->size ||
+	     turn_member(turn, waiter->rank)->presence == ADMISSION_ABSENT))
+		return true;
+	return waiter->pulse == ADMISSION_UNASKED && turn_holder(turn, waiter);
+}
+
+struct admission_peer *join_next_waiter(const struct turn *turn)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
+		if (may_move(turn, &admission_waiters(turn)[i]))
+			return &admission_waiters(turn)[i];
+	}
+	return NULL;
+}
+
+/* One in a step, first come, first served. */
+void join_promote(struct turn *turn)
+{
+	struct admission_peer *waiter = join_next_waiter(turn);
+
+	if (!waiter)
+		return;
+	bool is_apart = turn->admission->state == ADMISSION_GATHER &&
+			waiter->size != turn->admission->size;
+	if (turn_holder(turn, waiter) && !is_apart) {
+		contend(turn, waiter);
+		return;
+	}
+	struct admission_peer peer = *waiter;
+	join_drop_waiter(turn, waiter);
+	admit(turn, peer);
+}
+
+/* Who is refused by a job that runs is not in it: from another address, and where there is no key, it may be anybody
+ * (R-CT-34). What several hear in one step is one text. */
+static bool may_hear(const struct turn *turn)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count && !turn->config->key; i++) {
+		const struct admission_peer *waiter = &admission_waiters(turn)[i];
+		const struct admission_member *holder = turn_holder(turn, waiter);
+
+		if (holder && holder->peer.source != waiter->source)
+			return false;
+	}
+	return true;
+}
+
+static void add_holder(const struct turn *turn, struct text *text,
+		       const struct admission_peer *holder, bool is_named)
+{
+	text_add(text, "job \"%s\": rank %u is held by ", turn->config->job, holder->rank);
+	if (is_named)
+		text_add(text, "process %u on %s, ", holder->pid, holder->host);
+	else
+		text_add(text, "a process of another address (the aggregator's log names it), ");
+}
+
+static void add_must_wait(struct text *text)
+{
+	text_add(text, "which is alive: the job runs, another of its name must wait");
+}
+
+/* Both who claim a rank have answered. While gathering nobody can say who is right: all go. */
+static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool is_named)
+{
+	struct admission_member *holder = turn_holder(turn, waiter);
+	struct text text;
+
+	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
+	    waiter->pulse != ADMISSION_ANSWERED)
+		return false;
+	bool is_twin = twin_is(turn, &holder->peer, waiter);
+	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
+
+	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	add_holder(turn, &text, &holder->peer, are_both || is_named);
+	if (are_both)
+		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
+			 waiter->host);
+	else
+		add_must_wait(&text);
+	if (is_twin) {
+		twin_add(&text, &holder->peer, waiter);
+		refuse_twins(turn);
+		return true;
+	}
+	if (are_both) {
+		refuse_all(turn, NULL);
+		return true;
+	}
+	struct admission_peer peer = *waiter;
+	join_drop_waiter(turn, waiter);
+	join_refuse(turn, &peer);
+	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	add_holder(turn, &text, &holder->peer, true);
+	add_must_wait(&text);
+	return true;
+}
+
+void join_pong(struct turn *turn, struct admission_peer *peer)
+{
+	if (peer->pulse != ADMISSION_ASKED || turn->event->message->ping.serial != peer->ping)
+		return;
+	peer->pulse = ADMISSION_ANSWERED;
+	bool is_named = may_hear(turn);
+
+	for (uint32_t i = 0; i < turn->admission->waiters_count;)
+		if (!judge_claim(turn, &admission_waiters(turn)[i], is_named))
+			i++;
+}

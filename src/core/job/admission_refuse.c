@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job that cannot form: everybody hears why, at once, those who are here and those who come a little
+ * later. docs/protocol.md, R-CT-10 and R-CT-21.
+ *
+ * Invariant: whoever waits in a gathering waits for somebody who can still come. So a refusal ends the
+ * gathering with all that are in it and wait for it, and is remembered: for 5 s, or in a job that belongs
+ * to a life (config.life) until the name is forgotten. There a rank that goes cannot come again: no other
+ * process has its life. A rank that had
+ * been refused itself knows: with it a new gathering begins.
+ */
+#include "core/job/admission_turn.h"
+
+static const uint64_t second_ns = 1000000000;
+static const uint64_t refusal_ns = 5000000000;
+
+/* Why, with the text that turn_blame began; nobody is among the refused yet. */
+static void begin(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	refuse_forget(turn);
+	admission->is_refusing = 1;
+	admission->refused_ns = turn->event->now_ns;
+	admission->refused_cause = (uint8_t)turn->actions->cause;
+	admission->refused_rank = turn->actions->cause_rank;
+	text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
+}
+
+static void remember(struct turn *turn, uint32_t rank)
+{
+	text_ranks_put(&turn->admission->refused, rank);
+}
+
+void refuse_forget(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->is_refusing = 0;
+	admission->is_refusing_all = 0;
+	admission->refused_ns = 0;
+	admission->refused_cause = 0;
+	admission->refused_rank = 0;
+	memset(&admission->refused, 0, sizeof(admission->refused));
+	memset(admission_refusal(turn), 0, turn->config->text_max);
+}
+
+void refuse_late_comers(struct turn *turn)
+{
+	if (!turn->config->life || turn->admission->is_refusing)
+		return;
+	begin(turn);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+			remember(turn, rank);
+	}
+}
+
+void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
+{
+	struct text text;
+
+	if (!turn->config->life) {
+		end_free_rank(turn, member);
+		return;
+	}
+	if (turn->actions->cause == CONTROL_OK) {
+		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		turn_add_peer(&text, &member->peer);
+		text_add(&text, " has gone (process %u) before job \"%s\" was complete",
+			 member->peer.pid, turn->config->job);
+	}
+	memset(member, 0, sizeof(*member));
+	refuse_all(turn, NULL);
+}
+
+void refuse_orphans(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->admission->state != ADMISSION_GATHER)
+		return;
+	turn_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", turn->config->job,
+		 turn->event->text);
+	refuse_all(turn, NULL);
+}
+
+void refuse_all(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+
+	begin(turn);
+	if (peer)
+		remember(turn, peer->rank);
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			remember(turn, rank);
+	}
+	if (peer)
+		turn_send_last(turn, peer, CONTROL_DENY);
+	for (uint32_t i = 0; i < admission->waiters_count; i++) {
+		remember(turn, waiters[i].rank);
+		turn_send_last(turn, &waiters[i], CONTROL_DENY);
+	}
+	memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
+	admission->waiters_count = 0;
+	end_gathering(turn, CONTROL_DENY);
+}
+
+/* Nobody can say whose sums these are. Who comes a little later is one of them: it hears the same, also as a
+ * rank that has heard it. */
+void refuse_twins(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+
+	if (admission->state == ADMISSION_GATHER) {
+		refuse_all(turn, NULL);
+	} else {
+		begin(turn);
+		for (uint32_t i = 0; i < admission->waiters_count; i++)
+			turn_send_last(turn, &waiters[i], CONTROL_DENY);
+		memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
+		admission->waiters_count = 0;
+		end_life(turn);
+	}
+	admission->is_refusing_all = 1;
+}
+
+bool refuse_again(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+	struct text text;
+
+	if (!admission->is_refusing)
+		return false;
+	bool is_over = !turn->config->life &&
+		       turn->event->now_ns - admission->refused_ns >= refusal_ns;
+	if (is_over ||
+	    (!admission->is_refusing_all && text_ranks_has(&admission->refused, peer->rank))) {
+		refuse_forget(turn);
+		return false;
+	}
+	turn_blame(turn, &text, admission->refused_cause, admission->refused_rank);
+	text_add(&text, "%s", admission_refusal(turn));
+	if (!turn->config->life) {
+		uint64_t age_s = (turn->event->now_ns - admission->refused_ns) / second_ns;
+
+		text_add(&text, " (refused %llu s ago; start again in %llu s)",
+			 (unsigned long long)age_s,
+			 (unsigned long long)(refusal_ns / second_ns - age_s));
+	}
+	remember(turn, peer->rank);
+	join_refuse(turn, peer);
+	return true;
+}

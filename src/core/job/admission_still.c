@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standstill: all have called an operation, they describe it alike, and a member gets no result of it or of
+ * anything else. Nothing that control knows of explains that, so it ends with the name of who sent what no
+ * sound member sends; not before a silence would have ended it. docs/protocol.md, R-CT-43.
+ *
+ * The clock is the aggregator's, one per member: it runs while STALLs of one number keep coming that tell
+ * of no result, and begins anew with whatever may explain the wait: a result, another number, a STALL that
+ * did not come, a rank that has not called it, a round that somebody was slow to answer, our own sleep.
+ */
+#include "core/job/admission_turn.h"
+#include "core/job/silence.h"
+#include "core/misfit.h"
+
+static const uint64_t ms_ns = 1000000;
+static const uint64_t again_ns = 2500000000; /* STALL comes each second: two may be late */
+static const uint64_t slow_ns = 1000000000;  /* a QUERY is answered at once */
+static const uint64_t still_min_ns =
+	3000000000; /* three STALLs, however short the heartbeat time */
+
+static uint64_t limit_ns(const struct turn *turn)
+{
+	uint64_t silent_ns = silence_ns(turn->config->heartbeat_ns);
+
+	return silent_ns > still_min_ns ? silent_ns : still_min_ns;
+}
+
+static void forget(struct admission_member *member)
+{
+	member->is_still = 0;
+	member->still_number = 0;
+	member->still_ns = 0;
+	member->still_said_ns = 0;
+}
+
+void still_stall(struct turn *turn, struct admission_member *member)
+{
+	uint64_t now_ns = turn->event->now_ns;
+	uint64_t number = turn->event->message->stall.number;
+	uint64_t still_ns = turn->event->message->stall.still_ms * ms_ns;
+
+	if (turn->event->message->stall.is_expired)
+		return; /* of any operation, not of the oldest */
+	if (!member->is_still || member->still_number != number ||
+	    now_ns - member->still_said_ns > again_ns) {
+		member->is_still = 1;
+		member->still_number = number;
+		member->still_ns = now_ns;
+	}
+	if (now_ns - member->still_ns > still_ns) /* there was a result since */
+		member->still_ns = now_ns - still_ns;
+	member->still_said_ns = now_ns;
+}
+
+void still_restart(struct turn *turn)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
+		forget(turn_member(turn, rank));
+}
+
+/* As the answers of the round say: it is the oldest there, and everybody has called it. */
+static bool is_unexplained(const struct turn *turn, const struct admission_member *member)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
+		if (turn_member(turn, rank)->submitted <= member->still_number)
+			return false;
+	return member->oldest == member->still_number;
+}
+
+/* Of those whom no clock's restart concerns, the one that waits for longest. */
+static struct admission_member *find_still(struct turn *turn)
+{
+	uint64_t now_ns = turn->event->now_ns;
+	struct admission_member *longest = NULL;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		struct admission_member *member = turn_member(turn, rank);
+
+		if (member->presence != ADMISSION_READY || !member->is_still)
+			continue;
+		if (!is_unexplained(turn, member) || now_ns - member->still_said_ns > again_ns)
+			forget(member);
+		else if (!longest || member->still_ns < longest->still_ns)
+			longest = member;
+	}
+	return longest && now_ns - longest->still_ns >= limit_ns(turn) ? longest : NULL;
+}
+
+static void add_misfits(const struct turn *turn, struct text *text, uint32_t rank)
+{
+	/* clang-format off */
+	static const char *const words[MISFIT_COUNT] = {
+		[MISFIT_NONE]       = "?",
+		[MISFIT_VERSION]    = "another version",
+		[MISFIT_TYPE]       = "no packet for an aggregator",
+		[MISFIT_LANES]      = "a number of lanes that there is not",
+		[MISFIT_LENGTH]     = "another length than they say",
+		[MISFIT_FLAGS]      = "flags that there are not",
+		[MISFIT_SLOT]       = "a slot that there is not",
+		[MISFIT_MORE_LANES] = "more lanes than agreed",
+		[MISFIT_DIFFERS]    = "another tag, round or number of lanes than the others'",
+		[MISFIT_AHEAD]      = "rounds ahead of the others",
+		[MISFIT_OVERRUN]    = "rounds for which others had no result yet",
+	};
+	/* clang-format on */
+	const struct admission_member *member = turn_member(turn, rank);
+
+	turn_add_rank(turn, text, rank);
+	text_add(text, " sent %u or more packets that do not fit (%s)", member->misfits,
+		 words[member->misfit < MISFIT_COUNT ? member->misfit : MISFIT_NONE]);
+}
+
+static void blame(struct turn *turn, const struct admission_member *still)
+{
+	uint64_t number = still->still_number;
+	struct text_ranks without = { { 0 } }, suspects = { { 0 } };
+	uint32_t blamed = CONTROL_RANK_NONE, waited_ms;
+	struct text text;
+
+	waited_ms = (uint32_t)((turn->event->now_ns - still->still_ns) / ms_ns);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->is_still && member->still_number == number)
+			text_ranks_put(&without, rank);
+		if (member->misfits) {
+			text_ranks_put(&suspects, rank);
+			blamed = rank;
+		}
+	}
+	turn_blame(turn, &text, CONTROL_TIMEOUT,
+		   text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE);
+	text_add(&text, "operation %llu stands still: all ranks have called it, and ",
+		 (unsigned long long)number);
+	turn_add_ranks(turn, &text, &without);
+	text_add(&text, " had no result for %u.%u s; ", waited_ms / 1000, waited_ms % 1000 / 100);
+	const char *before = "";
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (!text_ranks_has(&suspects, rank))
+			continue;
+		text_add(&text, "%s", before);
+		add_misfits(turn, &text, rank);
+		before = ", ";
+	}
+	if (!text_ranks_count(&suspects))
+		text_add(&text, "the aggregator refused no packet of any rank: the network loses "
+				"them, or a rank sends none");
+}
+
+bool still_judge(struct turn *turn)
+{
+	struct admission_member *still;
+
+	if (turn->event->now_ns - turn->admission->asked_ns > slow_ns) {
+		still_restart(turn);
+		return false;
+	}
+	still = find_still(turn);
+	if (!still)
+		return false;
+	blame(turn, still);
+	end_life(turn);
+	return true;
+}
+
+void still_misfit(struct turn *turn)
+{
+	const struct admission_event *event = turn->event;
+	struct admission_member *member;
+	struct text text;
+
+	if (turn->admission->state != ADMISSION_STARTED || event->rank >= turn->admission->size)
+		return;
+	member = turn_member(turn, event->rank);
+	if (event->count < member->misfits)
+		return; /* of another shard */
+	member->misfits = event->count;
+	member->misfit = event->misfit;
+	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	add_misfits(turn, &text, event->rank);
+}
+
+/* ---- who heartbeats and does not answer: R-CT-44 ---- */
+
+uint64_t still_answer_ns(const struct turn *turn)
+{
+	return turn->admission->query != ADMISSION_QUIET ? turn->admission->page_ns + limit_ns(turn)
+							 : UINT64_MAX;
+}
+
+bool still_tick(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->event->now_ns < still_answer_ns(turn))
+		return false;
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->presence != ADMISSION_READY || member->has_answered)
+			continue;
+		turn_blame(turn, &text, CONTROL_REMOTE, rank);
+		turn_add_rank(turn, &text, rank);
+		text_add(&text, " is heard, but has not said for %llu ms what it has called",
+			 (unsigned long long)(limit_ns(turn) / ms_ns));
+		end_life(turn);
+		return true;
+	}
+	return false;
+}

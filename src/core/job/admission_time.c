@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time: silence, patience, and what is said now and then. docs/protocol.md, R-CT-9 and R-CT-13.
+ */
+#include "core/job/admission_turn.h"
+#include "core/job/silence.h"
+
+/* No tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted. */
+enum { OVERSLEPT = 4 };
+
+static const uint64_t ms_ns = 1000000;
+static const uint64_t silence_min_ns = 10000000000;
+static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
+static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
+
+void time_late(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
+	struct text_ranks unready = turn_ranks(turn, ADMISSION_JOINED);
+	struct text text;
+
+	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "job \"%s\" of %u: ", turn->config->job, admission->size);
+	switch (admission->state) {
+	case ADMISSION_GATHER:
+		turn_add_ranks(turn, &text, &missing);
+		text_add(&text, " did not come in time");
+		unfit_add(turn, &text);
+		end_gathering(turn, CONTROL_ABORT);
+		break;
+	case ADMISSION_GRANTED:
+		turn_add_ranks(turn, &text, &unready);
+		text_add(&text, " did not get ready in time");
+		end_life(turn);
+		break;
+	case ADMISSION_ENABLING:
+		text_add(&text, "the aggregator's shards did not get ready in time");
+		end_life(turn);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Its own time runs until START, ours twice: until all are here, and until all are ready. */
+static uint64_t patience_end(const struct turn *turn, const struct admission_peer *peer)
+{
+	if (peer->timeout_ms)
+		return peer->joined_ns + peer->timeout_ms * ms_ns;
+	if (turn->admission->state == ADMISSION_GATHER)
+		return peer->joined_ns + turn->config->gather_ns;
+	return turn->admission->since_ns + turn->config->gather_ns;
+}
+
+static uint64_t least_patience_end(const struct turn *turn)
+{
+	uint64_t deadline = UINT64_MAX;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+
+		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
+			deadline = patience_end(turn, &member->peer);
+	}
+	return deadline;
+}
+
+/* All are ready, and the shards: START waits for a twin alone, and for that no longer than anybody's patience. */
+uint64_t time_start_ns(const struct turn *turn)
+{
+	uint64_t start_ns = twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
+
+	if (turn->admission->state != ADMISSION_ENABLING || !turn_has_all_shards(turn))
+		return UINT64_MAX;
+	return start_ns < deadline_ns ? start_ns : deadline_ns;
+}
+
+static uint64_t gather_deadline(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t deadline = least_patience_end(turn);
+	bool is_any_ready = false;
+
+	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
+	    admission->state != ADMISSION_ENABLING)
+		return UINT64_MAX;
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		is_any_ready |= turn_member(turn, rank)->presence == ADMISSION_READY;
+	/* All wait for something else, such as another aggregator: they know better what, and tell us. */
+	if (admission->state == ADMISSION_GRANTED && !is_any_ready)
+		deadline += own_words_ns;
+	return deadline;
+}
+
+static const char *cause_text(uint32_t cause)
+{
+	switch (cause) {
+	case CONTROL_REMOTE:
+		return "a member was lost";
+	case CONTROL_MISMATCH:
+		return "its ranks called different operations";
+	case CONTROL_TIMEOUT:
+		return "not all came in time";
+	case CONTROL_DENIED:
+	case CONTROL_VERSION_BAD:
+	case CONTROL_NO_RESOURCE:
+		return "it was denied";
+	default:
+		return "an error";
+	}
+}
+
+static void progress(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
+	struct text text;
+
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	text_add(&text, "job \"%s\": ", turn->config->job);
+	if (admission->state == ADMISSION_GATHER) {
+		text_add(&text, "waiting for ");
+		turn_add_ranks(turn, &text, &missing);
+		text_add(&text, " of %u", admission->size);
+		unfit_add(turn, &text);
+	} else {
+		text_add(&text, "waiting until a job of this name and %u ranks has ended",
+			 admission->size);
+	}
+	if (admission->last_cause) {
+		text_add(&text, "; the last one ended with: %s", cause_text(admission->last_cause));
+		if (admission->last_rank != CONTROL_RANK_NONE)
+			text_add(&text, " (rank %u)", admission->last_rank);
+	}
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	text_add(&text, "%s", turn->actions->text);
+	for (uint32_t rank = 0; rank < admission->size && admission->state == ADMISSION_GATHER;
+	     rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_PROGRESS);
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		turn_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
+}
+
+static void beat(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->beat_ns = turn->event->now_ns;
+	for (uint32_t rank = 0; rank < admission->size && admission->state != ADMISSION_DRAIN;
+	     rank++) {
+		if (admission_is_in(turn_member(turn, rank)))
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_HEARTBEAT);
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		turn_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
+}
+
+/* R-CT-9: while we slept nobody's words were read. */
+static void restart_clocks(struct turn *turn)
+{
+	uint64_t now_ns = turn->event->now_ns;
+
+	turn->admission->asked_ns = now_ns;
+	turn->admission->page_ns = now_ns;
+	still_restart(turn);
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
+		turn_member(turn, rank)->peer.heard_ns = turn_member(turn, rank)->peer.spoke_ns =
+			now_ns;
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
+		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
+}
+
+void time_heard(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct admission_member *member;
+
+	if (!admission_is_running(admission) || turn->event->rank >= admission->size)
+		return;
+	member = turn_member(turn, turn->event->rank);
+	if (admission_is_in(member))
+		member->peer.heard_ns = turn->event->now_ns;
+}
+
+/* Who has not said READY may not know how long a heartbeat time is. */
+static uint64_t limit_ns(const struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission_member *member = turn_find_member(turn, peer->connection);
+	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
+	bool has_time = member && member->presence != ADMISSION_JOINED;
+
+	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
+}
+
+bool time_is_heard(const struct turn *turn, const struct admission_peer *peer)
+{
+	return turn->event->now_ns - peer->heard_ns < limit_ns(turn, peer);
+}
+
+static bool is_silent(const struct turn *turn, const struct admission_peer *peer)
+{
+	uint64_t unsaid_ns = turn->event->now_ns - peer->spoke_ns;
+
+	return !time_is_heard(turn, peer) || unsaid_ns >= SILENCE_UDP_ALONE * limit_ns(turn, peer);
+}
+
+/* One at a time: each has its own text. */
+static uint32_t find_silent(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+
+	if (admission->state == ADMISSION_DRAIN)
+		return 0;
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+
+		if (admission_is_in(member) && is_silent(turn, &member->peer))
+			return member->peer.connection;
+	}
+	for (uint32_t i = 0; i < admission->waiters_count; i++) {
+		const struct admission_peer *waiter = &admission_waiters(turn)[i];
+
+		if (is_silent(turn, waiter))
+			return waiter->connection;
+	}
+	return 0;
+}
+
+void time_tick(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (now_ns - admission->tick_ns >= turn->config->heartbeat_ns / OVERSLEPT)
+		restart_clocks(turn);
+	admission->tick_ns = now_ns;
+	if (now_ns - admission->beat_ns >= silence_beat_ns(turn->config->heartbeat_ns))
+		beat(turn);
+	if (end_silent(turn, find_silent(turn)))
+		return;
+	if (wait_tick(turn) || still_tick(turn))
+		return;
+	if (start_tick(turn))
+		return;
+	if (now_ns >= gather_deadline(turn)) {
+		time_late(turn);
+		return;
+	}
+	bool is_waited = admission->state == ADMISSION_GATHER || admission->waiters_count;
+	if (is_waited && now_ns - admission->progress_ns >= progress_ns) {
+		admission->progress_ns = now_ns;
+		progress(turn);
+		return;
+	}
+	join_promote(turn);
+}
+
+void time_set_wake(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t wake_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
+	uint64_t deadline_ns = gather_deadline(turn);
+	uint64_t verdict_ns = wait_verdict_ns(admission);
+
+	turn->actions->again = join_next_waiter(turn) ||
+			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
+	if (admission_is_idle(admission))
+		wake_ns = UINT64_MAX;
+	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
+	wake_ns = time_start_ns(turn) < wake_ns ? time_start_ns(turn) : wake_ns;
+	wake_ns = still_answer_ns(turn) < wake_ns ? still_answer_ns(turn) : wake_ns;
+	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
+}

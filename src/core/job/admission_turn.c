@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all parts of admission use: the memory, who is in it, and a step's actions, texts and lines of log.
+ */
+#include "core/job/admission_turn.h"
+
+enum { HOSTS_MAX = 4 }; /* so many ranks are named with their hosts */
+
+_Static_assert(sizeof(struct admission) % 8 == 0, "members follow it");
+_Static_assert(sizeof(struct admission_peer) % 8 == 0, "they are arrays in lent memory");
+_Static_assert(sizeof(struct admission_member) % 8 == 0, "so are these");
+_Static_assert(sizeof(struct control_op) % 8 == 0, "and these");
+
+/* ---- memory ---- */
+
+struct admission_member *admission_member(struct admission *admission, uint32_t rank)
+{
+	return (struct admission_member *)(void *)(admission + 1) + rank;
+}
+
+struct admission_member *turn_member(const struct turn *turn, uint32_t rank)
+{
+	return admission_member(turn->admission, rank);
+}
+
+struct admission_peer *admission_waiters(const struct turn *turn)
+{
+	return (struct admission_peer *)(void *)turn_member(turn, turn->config->members_max);
+}
+
+struct control_op *admission_groups(const struct turn *turn)
+{
+	return (struct control_op *)(void *)(admission_waiters(turn) + turn->config->waiters_max);
+}
+
+struct admission_seen *admission_seen(const struct turn *turn)
+{
+	return (struct admission_seen *)(void *)(admission_groups(turn) + turn->config->groups_max);
+}
+
+char *admission_refusal(const struct turn *turn)
+{
+	return (char *)(admission_seen(turn) + turn->config->ops_max);
+}
+
+char *admission_unfit(const struct turn *turn)
+{
+	return admission_refusal(turn) + turn->config->text_max;
+}
+
+uint64_t *admission_unfit_sources(const struct turn *turn)
+{
+	return (uint64_t *)(void *)(admission_unfit(turn) + turn->config->text_max);
+}
+
+size_t admission_bytes(const struct admission_config *config)
+{
+	return sizeof(struct admission) + config->members_max * sizeof(struct admission_member) +
+	       config->waiters_max * sizeof(struct admission_peer) +
+	       config->groups_max * sizeof(struct control_op) +
+	       config->ops_max * sizeof(struct admission_seen) + 2 * config->text_max +
+	       config->members_max * sizeof(uint64_t);
+}
+
+/* ---- who is here ---- */
+
+bool admission_is_in(const struct admission_member *member)
+{
+	return member->presence == ADMISSION_JOINED || member->presence == ADMISSION_READY;
+}
+
+struct admission_member *turn_find_member(const struct turn *turn, uint32_t connection)
+{
+	for (uint32_t rank = 0; rank < turn->config->members_max; rank++) {
+		struct admission_member *member = turn_member(turn, rank);
+		if (connection && member->peer.connection == connection)
+			return member;
+	}
+	return NULL;
+}
+
+struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connection)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
+		if (connection && admission_waiters(turn)[i].connection == connection)
+			return &admission_waiters(turn)[i];
+	}
+	return NULL;
+}
+
+struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence)
+{
+	struct text_ranks ranks = { { 0 } };
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence == presence)
+			text_ranks_put(&ranks, rank);
+	}
+	return ranks;
+}
+
+/* Who keeps a waiter from its rank: somebody who may be dead without our knowing. Whoever waits for a
+ * rank that a job of this size does not have is measured against one that it has. */
+struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission *admission = turn->admission;
+	struct admission_member *holder;
+
+	if (admission->state == ADMISSION_GATHER)
+		holder = peer->rank < admission->size ? turn_member(turn, peer->rank) : NULL;
+	else if (admission_is_running(admission))
+		holder = turn_member(turn, peer->rank % admission->size);
+	else
+		return NULL;
+	return holder && admission_is_in(holder) ? holder : NULL;
+}
+
+/* A rank is free, or another process has it: what pulses said before is about somebody else. */
+void turn_forget_pulses(struct turn *turn)
+{
+	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
+		admission_waiters(turn)[i].pulse = ADMISSION_UNASKED;
+}
+
+bool turn_has_all_shards(const struct turn *turn)
+{
+	uint32_t shards = turn->config->shards;
+
+	return turn->admission->shards_acked == (shards == 64 ? ~0ull : (1ull << shards) - 1);
+}
+
+/* ---- actions ---- */
+
+static struct admission_action *add_action(struct turn *turn, enum admission_action_type type)
+{
+	struct admission_actions *actions = turn->actions;
+
+	CORE_ASSERT(actions->count < actions->list_max);
+	struct admission_action *action = &actions->list[actions->count++];
+	*action = (struct admission_action){ .type = (uint8_t)type };
+	return action;
+}
+
+struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
+				   enum control_type type)
+{
+	struct admission_action *action = add_action(turn, ADMISSION_SEND);
+
+	action->connection = peer->connection;
+	action->message = (uint8_t)type;
+	action->rank = peer->rank;
+	return action;
+}
+
+/* R-CT-6: a close with unread input would eat what was said last. */
+void turn_close(struct turn *turn, struct admission_peer *peer)
+{
+	if (peer->connection)
+		add_action(turn, ADMISSION_CLOSE)->connection = peer->connection;
+}
+
+/* Said, closed and forgotten: its CLOSED will find nobody. */
+void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type)
+{
+	turn_send(turn, peer, type);
+	turn_close(turn, peer);
+	peer->connection = 0;
+}
+
+void turn_command(struct turn *turn, enum admission_command what)
+{
+	struct admission_action *action = add_action(turn, ADMISSION_COMMAND);
+
+	action->command = (uint8_t)what;
+	action->generation = turn->admission->generation;
+	action->lanes = turn->admission->lanes;
+	turn->admission->shards_acked = 0;
+}
+
+void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+{
+	turn->actions->cause = (uint16_t)cause;
+	turn->actions->cause_rank = (uint16_t)rank;
+	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
+}
+
+void turn_log(struct turn *turn, struct text *text, enum admission_log level)
+{
+	turn->actions->log_level = level;
+	turn->actions->log_rank = CONTROL_RANK_NONE;
+	text_begin(text, turn->actions->log, sizeof(turn->actions->log));
+}
+
+void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what)
+{
+	struct text text;
+
+	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	turn->actions->log_rank = peer->rank;
+	text_add(&text, "rank %u on %s (process %u) %s", peer->rank, peer->host, peer->pid, what);
+}
+
+/* What went wrong is also a line of log. */
+void turn_log_blame(struct turn *turn)
+{
+	struct text text;
+
+	turn_log(turn, &text, ADMISSION_LOG_WARN);
+	turn->actions->log_rank = turn->actions->cause_rank;
+	text_add(&text, "%s", turn->actions->text);
+}
+
+void turn_add_peer(struct text *text, const struct admission_peer *peer)
+{
+	text_add(text, "rank %u on %s", peer->rank, peer->host);
+}
+
+void turn_add_rank(const struct turn *turn, struct text *text, uint32_t rank)
+{
+	const struct admission_member *member = turn_member(turn, rank);
+
+	if (member->peer.host[0])
+		turn_add_peer(text, &member->peer);
+	else
+		text_add(text, "rank %u", rank);
+}
+
+void turn_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks)
+{
+	const char *before = "";
+
+	if (text_ranks_count(ranks) > HOSTS_MAX) {
+		text_add_ranks(text, ranks);
+		return;
+	}
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (!text_ranks_has(ranks, rank))
+			continue;
+		text_add(text, "%s", before);
+		turn_add_rank(turn, text, rank);
+		before = ", ";
+	}
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admission_turn.h - what the parts of admission share: one step's machine, event and actions. Included by
+ * these alone:
+ *   admission.c         the machine: states, what members and shards say
+ *   admission_turn.c    memory, actions and texts, for all of them
+ *   admission_join.c    who may be in
+ *   admission_refuse.c  who may not, and who hears of it
+ *   admission_unfit.c   who never may
+ *   admission_twin.c    two programs under one name
+ *   admission_end.c     how a gathering or a life ends
+ *   admission_time.c    what happens by itself
+ *   admission_query.c   who disagrees
+ *   admission_wait.c    who is late
+ */
+#ifndef CORE_ADMISSION_TURN_H
+#define CORE_ADMISSION_TURN_H
+
+#include "core/job/admission.h"
+#include "core/text.h"
+
+struct turn {
+	struct admission *admission;
+	const struct admission_config *config;
+	const struct admission_event *event;
+	struct admission_actions *actions;
+};
+
+/* What follows struct admission. */
+struct admission_peer *admission_waiters(const struct turn *turn);
+struct control_op *admission_groups(const struct turn *turn);
+struct admission_seen *admission_seen(const struct turn *turn);
+char *admission_refusal(const struct turn *turn);
+char *admission_unfit(const struct turn *turn);
+uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
+
+struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
+/* Whose connection it is; NULL: no member's, no waiter's. */
+struct admission_member *turn_find_member(const struct turn *turn, uint32_t connection);
+struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connection);
+/* JOINED or READY: neither lost nor gone in good order. */
+bool admission_is_in(const struct admission_member *member);
+struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence);
+/* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
+struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer);
+/* All shards have acknowledged the last command. */
+bool turn_has_all_shards(const struct turn *turn);
+
+void turn_enter(struct turn *turn, enum admission_state next);
+struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
+				   enum control_type type);
+/* R-CT-6: a close with unread input would eat what was said last. */
+void turn_close(struct turn *turn, struct admission_peer *peer);
+/* Said, closed and forgotten: its CLOSED will find nobody. */
+void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
+void turn_command(struct turn *turn, enum admission_command what);
+
+/* turn_blame begins the step's one text; turn_log begins its line of log. */
+void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
+void turn_log(struct turn *turn, struct text *text, enum admission_log level);
+void turn_log_blame(struct turn *turn); /* the one is the other */
+void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what);
+
+/* "rank 2 on hostb" */
+void turn_add_peer(struct text *text, const struct admission_peer *peer);
+void turn_add_rank(const struct turn *turn, struct text *text, uint32_t rank);
+/* As many with their hosts as are readable, then as runs of numbers. */
+void turn_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks);
+
+/* A rank is free, or another process has it: what pulses said before is about somebody else. */
+void turn_forget_pulses(struct turn *turn);
+
+/* admission.c */
+bool start_tick(struct turn *turn); /* START, if its time has come */
+
+/* admission_end.c */
+/* While gathering; NONE if it was the last. */
+void end_reset(struct turn *turn); /* NONE: nobody is in */
+void end_free_rank(struct turn *turn, struct admission_member *member);
+/* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
+ * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
+void end_gathering(struct turn *turn, enum control_type last);
+void end_life(struct turn *turn);
+/* A member of a granted life is lost, with the text that turn_blame began. */
+void end_lose(struct turn *turn, struct admission_member *member);
+void end_drain(struct turn *turn);         /* the shards forget it; NONE when all is clean, */
+void end_check_drained(struct turn *turn); /* as it may be now */
+void end_closed(struct turn *turn);        /* the event's connection is no more */
+/* A connection has been silent for too long. False if nobody has it. */
+bool end_silent(struct turn *turn, uint32_t connection);
+void end_terminate(struct turn *turn); /* SIGTERM */
+/* Begins the text of a DENY to whoever comes while we end. */
+void end_blame(struct turn *turn);
+void end_kill(struct turn *turn);   /* its limit is over */
+void end_broken(struct turn *turn); /* the data path is */
+
+/* admission_join.c */
+void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
+void join_pong(struct turn *turn, struct admission_peer *peer);
+/* DENY, with the text that turn_blame began, to who is not in. */
+void join_refuse(struct turn *turn, struct admission_peer *peer);
+void join_adopt(struct turn *turn);
+void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
+struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do more than wait */
+void join_promote(struct turn *turn);                             /* it does */
+
+/* admission_refuse.c */
+/* With the text that turn_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
+void refuse_all(struct turn *turn, struct admission_peer *peer);
+/* DENY once more, if what was refused lately is what `peer` comes for. */
+bool refuse_again(struct turn *turn, struct admission_peer *peer);
+/* A gathering ends, with the text that turn_blame began: in a job of a life who comes later hears it too. */
+void refuse_late_comers(struct turn *turn);
+/* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
+void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
+void refuse_orphans(struct turn *turn);
+/* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
+void refuse_twins(struct turn *turn);
+void refuse_forget(struct turn *turn);
+
+/* admission_unfit.c */
+/* Wrong key, no version in common? Begins the text. */
+bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
+/* With that text: DENY to it, and to all if nobody is left who could come. */
+void unfit_refuse(struct turn *turn, struct admission_peer *peer);
+void unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
+void unfit_begin(struct turn *turn);               /* a gathering begins */
+/* One more is in: if nobody is left who could come, all are told. */
+void unfit_ends(struct turn *turn);
+void unfit_forget(struct turn *turn);
+void unfit_add(const struct turn *turn, struct text *text); /* "; denied meanwhile: ..." */
+
+/* admission_twin.c */
+/* Both live and claim one rank: is the name a launcher's, which two programs have? */
+bool twin_is(const struct turn *turn, const struct admission_peer *holder,
+	     const struct admission_peer *claimant);
+void twin_add(struct text *text, const struct admission_peer *holder,
+	      const struct admission_peer *claimant);
+/* START of a job that all have joined goes out no sooner. */
+uint64_t twin_hold_ns(const struct turn *turn);
+/* One says that all ranks are on its host, the other is on another one. */
+bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
+void twin_yield(struct turn *turn);
+
+/* admission_time.c */
+void time_tick(struct turn *turn);
+void time_late(struct turn *turn);
+void time_heard(struct turn *turn);
+bool time_is_heard(const struct turn *turn,
+		   const struct admission_peer *peer); /* lately, if only over UDP */
+void time_set_wake(struct turn *turn);
+/* When START may go out; UINT64_MAX: there is something else to wait for. */
+uint64_t time_start_ns(const struct turn *turn);
+
+/* admission_query.c: all of them while STARTED, query_end also when a life ends. */
+void query_end(struct turn *turn);      /* no round, nothing of one */
+void query_mismatch(struct turn *turn); /* a switch saw one: a round is wanted */
+void query_begin(struct turn *turn);    /* a round, if one is wanted and none is on its way */
+void query_opinfo(struct turn *turn, struct admission_member *member);
+void query_left(struct turn *turn); /* a member has left: perhaps the round waited for it alone */
+
+/* admission_wait.c: while STARTED; wait_forget when a life ends. */
+void wait_stall(struct turn *turn, struct admission_member *member);
+void wait_begin(struct turn *turn); /* what has stalled is what the round is about */
+void wait_end(struct turn *turn);
+void wait_forget(struct turn *turn);
+/* An OPINFO of a COMPARE round: what it says of the number that the round is about. */
+void wait_read(struct turn *turn, struct admission_member *member);
+bool wait_is_unknown(
+	const struct turn *turn); /* a list was cut before it: a page from there on tells */
+bool wait_is_over(const struct turn *turn); /* all have completed what the round is about */
+void wait_tell(struct turn *turn);          /* WAITING */
+void wait_blame(struct turn *turn);         /* a deadline's TIMEOUT: begins the text */
+bool wait_tick(struct turn *turn);          /* not all have answered, and the time is over */
+uint64_t wait_verdict_ns(const struct admission *admission);
+
+/* admission_still.c: while STARTED */
+void still_stall(struct turn *turn, struct admission_member *member); /* it has said STALL */
+void still_restart(struct turn *turn); /* what may explain all waits */
+bool still_judge(struct turn *turn);   /* a round has found nobody wrong: is that the end? */
+void still_misfit(struct turn *turn);
+bool still_tick(struct turn *turn); /* somebody does not answer, and the time is over */
+uint64_t still_answer_ns(const struct turn *turn);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who can be in no life of this aggregator: it has another key, or no version in common. docs/protocol.md,
+ * R-CT-26.
+ *
+ * Anybody can say the name of a job. So whoever is unfit is denied alone, and its rank is noted; the
+ * gathering ends only when every rank is either in or noted, for then nobody is left who could complete it.
+ * Notes from before the gathering count for 5 s. One address stands for one rank, the one that it named
+ * last: whoever knows nothing but the job's name can name all ranks, but not from as many places.
+ */
+#include "core/job/admission_turn.h"
+#include "core/job/key.h"
+
+static const uint64_t note_ns = 5000000000;
+
+bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
+{
+	struct text text;
+
+	if (turn->config->key && !key_matches(key, turn->config->key)) {
+		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		text_add(&text, "job \"%s\": ", turn->config->job);
+		turn_add_peer(&text, peer);
+		text_add(&text, key[0] ? " gave a key that is not this aggregator's"
+				       : " gave no key, and this aggregator wants one");
+		return true;
+	}
+	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
+		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
+		turn_add_peer(&text, peer);
+		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
+			 peer->version_min, peer->version_max, CONTROL_VERSION);
+		return true;
+	}
+	return false;
+}
+
+void unfit_forget(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	memset(&admission->unfit, 0, sizeof(admission->unfit));
+	memset(admission_unfit_sources(turn), 0,
+	       turn->config->members_max * sizeof(*admission_unfit_sources(turn)));
+	admission->unfit_ns = 0;
+	admission->unfit_cause = 0;
+	memset(admission_unfit(turn), 0, turn->config->text_max);
+}
+
+void unfit_begin(struct turn *turn)
+{
+	if (turn->event->now_ns - turn->admission->unfit_ns >= note_ns)
+		unfit_forget(turn);
+}
+
+void unfit_drop(struct turn *turn, uint32_t rank)
+{
+	if (!text_ranks_has(&turn->admission->unfit, rank))
+		return;
+	text_ranks_drop(&turn->admission->unfit, rank);
+	if (!text_ranks_count(&turn->admission->unfit))
+		unfit_forget(turn);
+}
+
+void unfit_add(const struct turn *turn, struct text *text)
+{
+	if (turn->admission->unfit_cause)
+		text_add(text, "; denied meanwhile: %s", admission_unfit(turn));
+}
+
+static void note(struct turn *turn, uint32_t rank)
+{
+	uint64_t *sources = admission_unfit_sources(turn), source = turn->event->source;
+	struct text_ranks *unfit = &turn->admission->unfit;
+
+	for (uint32_t other = 0; source && other < turn->config->members_max; other++)
+		if (text_ranks_has(unfit, other) && sources[other] == source)
+			text_ranks_drop(unfit, other);
+	if (rank >= turn->config->members_max)
+		return; /* of no job that there can be */
+	text_ranks_put(unfit, rank);
+	sources[rank] = source;
+}
+
+/* Is every rank either in or noted, and not all of them in? */
+static bool is_hopeless(const struct turn *turn)
+{
+	uint32_t noted = 0;
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+			continue;
+		if (!text_ranks_has(&turn->admission->unfit, rank))
+			return false;
+		noted++;
+	}
+	return noted > 0;
+}
+
+/* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-10). */
+static void end_for_all(struct turn *turn, struct admission_peer *peer)
+{
+	struct text_ranks noted = turn->admission->unfit;
+
+	refuse_all(turn, peer);
+	for (uint32_t i = 0; i < sizeof(noted.word) / sizeof(*noted.word); i++)
+		turn->admission->refused.word[i] |= noted.word[i];
+}
+
+void unfit_refuse(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+
+	if (admission->state > ADMISSION_GATHER) { /* what runs is not its business */
+		join_refuse(turn, peer);
+		return;
+	}
+	note(turn, peer->rank);
+	admission->unfit_ns = turn->event->now_ns;
+	admission->unfit_cause = (uint8_t)turn->actions->cause;
+	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);
+	if (admission->state == ADMISSION_GATHER && is_hopeless(turn))
+		end_for_all(turn, peer);
+	else
+		join_refuse(turn, peer);
+}
+
+void unfit_ends(struct turn *turn)
+{
+	struct text text;
+
+	if (!is_hopeless(turn))
+		return;
+	turn_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
+	text_add(&text, "%s", admission_unfit(turn));
+	end_for_all(turn, NULL);
+}

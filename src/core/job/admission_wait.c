@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that wait: what STALL starts, and how a round ends that has found nobody wrong. With WAITING,
+ * or, if a deadline is over, with TIMEOUT: never later than 1 s after QUERY, whoever does not answer.
+ * docs/protocol.md, R-CT-41 and R-CT-56.
+ */
+#include "core/job/admission_turn.h"
+
+static const uint64_t answer_ns = 1000000000;
+
+void wait_stall(struct turn *turn, struct admission_member *member)
+{
+	struct admission *admission = turn->admission;
+	uint64_t number = turn->event->message->stall.number;
+	uint32_t waited_ms = turn->event->message->stall.waited_ms;
+
+	still_stall(turn, member);
+	if (turn->event->message->stall.is_expired && !admission->is_expired) {
+		admission->is_expired = 1;
+		admission->expired = number;
+		admission->expired_ms = waited_ms;
+		admission->expired_rank = member->peer.rank;
+	}
+	if (!admission->is_stalled || number < admission->stall) {
+		admission->stall = number;
+		admission->stall_ms = waited_ms;
+	} else if (number == admission->stall && waited_ms > admission->stall_ms) {
+		admission->stall_ms = waited_ms;
+	}
+	admission->is_stalled = 1;
+	/* The answers of the round that is on its way may be older than the deadline, or never come. */
+	if (admission->is_expired && admission->query != ADMISSION_QUIET &&
+	    !admission->is_about_expired) {
+		if (admission->mismatch)
+			admission->mismatch = 1;
+		query_end(turn);
+	}
+	query_begin(turn);
+}
+
+void wait_begin(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->has_about = admission->is_stalled;
+	admission->is_about_expired = admission->is_expired;
+	admission->about = admission->is_expired ? admission->expired : admission->stall;
+	admission->about_ms = admission->is_expired ? admission->expired_ms : admission->stall_ms;
+	admission->about_rank = admission->expired_rank;
+	admission->is_stalled = 0;
+	admission->is_expired = 0;
+	admission->stall = 0;
+	admission->stall_ms = 0;
+	admission->expired = 0;
+	admission->expired_ms = 0;
+	admission->expired_rank = 0;
+}
+
+void wait_end(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->has_about = 0;
+	admission->is_about_expired = 0;
+	admission->about = 0;
+	admission->about_ms = 0;
+	admission->about_rank = 0;
+	for (uint32_t rank = 0; rank < admission->size; rank++)
+		turn_member(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
+}
+
+void wait_forget(struct turn *turn)
+{
+	wait_begin(turn);
+	wait_end(turn);
+	turn->admission->complete = 0;
+	turn->admission->complete_rank = 0;
+	turn->admission->mismatch_rank = 0;
+	turn->admission->mismatch_other = 0;
+}
+
+/* Of those who have answered: who has not called it? */
+static struct text_ranks not_submitted(const struct turn *turn)
+{
+	struct text_ranks ranks = { { 0 } };
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		bool has_said = member->has_answered || member->presence == ADMISSION_LEFT;
+		if (has_said && member->submitted <= turn->admission->about)
+			text_ranks_put(&ranks, rank);
+	}
+	return ranks;
+}
+
+static struct text_ranks not_answered(const struct turn *turn)
+{
+	struct text_ranks ranks = { { 0 } };
+
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->presence == ADMISSION_READY && !member->has_answered)
+			text_ranks_put(&ranks, rank);
+	}
+	return ranks;
+}
+
+/* Operations complete in any order: an older one may be outstanding, and this one not. */
+void wait_read(struct turn *turn, struct admission_member *member)
+{
+	const struct control_opinfo *info = &turn->event->message->opinfo;
+	uint64_t about = turn->admission->about, listed_end = UINT64_MAX;
+	bool is_listed = false;
+
+	for (uint32_t i = 0; i < info->ops_count; i++)
+		is_listed |= info->ops[i].number == about;
+	if (info->has_more)
+		listed_end = info->ops_count ? info->ops[info->ops_count - 1].number + 1
+					     : turn->admission->from;
+	if (is_listed || about >= info->submitted)
+		member->about = ADMISSION_ABOUT_OUTSTANDING;
+	else if (about < info->oldest || (about >= turn->admission->from && about < listed_end))
+		member->about = ADMISSION_ABOUT_COMPLETE;
+}
+
+bool wait_is_unknown(const struct turn *turn)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->presence == ADMISSION_READY && member->about == ADMISSION_ABOUT_UNKNOWN)
+			return turn->admission->is_about_expired &&
+			       turn->admission->from != turn->admission->about;
+	}
+	return false;
+}
+
+bool wait_is_over(const struct turn *turn)
+{
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
+		const struct admission_member *member = turn_member(turn, rank);
+		if (member->presence == ADMISSION_READY &&
+		    member->about != ADMISSION_ABOUT_COMPLETE)
+			return false;
+	}
+	return true;
+}
+
+static void add_seconds(struct text *text, uint32_t ms)
+{
+	text_add(text, "%u.%u s", ms / 1000, ms % 1000 / 100);
+}
+
+void wait_tell(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct control_waiting *waiting = &turn->actions->waiting;
+	struct text_ranks missing = not_submitted(turn);
+	struct text text;
+
+	memset(waiting, 0, sizeof(*waiting));
+	waiting->number = admission->about;
+	waiting->waited_ms = admission->about_ms;
+	waiting->missing_count = (uint16_t)text_ranks_count(&missing);
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		if (text_ranks_has(&missing, rank) && waiting->listed_count < CONTROL_MISSING_MAX)
+			waiting->missing[waiting->listed_count++] = (uint16_t)rank;
+		if (turn_member(turn, rank)->presence == ADMISSION_READY)
+			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_WAITING);
+	}
+	text_begin(&text, waiting->text, sizeof(waiting->text));
+	text_add(&text, "operation %llu ", (unsigned long long)admission->about);
+	if (waiting->missing_count) {
+		text_add(&text, "waits for ");
+		turn_add_ranks(turn, &text, &missing);
+	} else if (wait_is_over(turn)) {
+		text_add(&text, "is complete on all ranks");
+	} else {
+		text_add(&text, "is under way on all ranks");
+	}
+	text_add(&text, ", for ");
+	add_seconds(&text, admission->about_ms);
+	turn_log(turn, &text, ADMISSION_LOG_DEBUG);
+	text_add(&text, "%s", waiting->text);
+}
+
+void wait_blame(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
+	struct text text;
+
+	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "the deadline of operation %llu is over, ",
+		 (unsigned long long)admission->about);
+	add_seconds(&text, admission->about_ms);
+	text_add(&text, " after ");
+	turn_add_rank(turn, &text, admission->about_rank);
+	text_add(&text, " called it: ");
+	if (text_ranks_count(&missing)) {
+		text_add(&text, "not called yet by ");
+		turn_add_ranks(turn, &text, &missing);
+	}
+	if (text_ranks_count(&silent)) {
+		text_add(&text,
+			 text_ranks_count(&missing) ? "; no answer from " : "no answer from ");
+		turn_add_ranks(turn, &text, &silent);
+	}
+	if (!text_ranks_count(&missing) && !text_ranks_count(&silent))
+		text_add(&text, "all ranks have called it, the network or one of them is slow");
+}
+
+uint64_t wait_verdict_ns(const struct admission *admission)
+{
+	return admission->query != ADMISSION_QUIET && admission->is_about_expired
+		       ? admission->asked_ns + answer_ns
+		       : UINT64_MAX;
+}
+
+bool wait_tick(struct turn *turn)
+{
+	if (turn->event->now_ns < wait_verdict_ns(turn->admission))
+		return false;
+	if (wait_is_over(turn)) { /* as the pages so far say: the rest of them is about others */
+		wait_tell(turn);
+		query_end(turn);
+		query_begin(turn);
+		return true;
+	}
+	wait_blame(turn);
+	end_life(turn);
+	return true;
+}

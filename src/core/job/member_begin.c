@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member_begin.c - see member_turn.h. */
+#include "core/job/member_turn.h"
+
+enum {
+	HELLOS_MAX = 100, /* rounds of HELLOs, 100 ms apart: 10 s, however long we slept between */
+	HELLOS_ENOUGH = 20,      /* if short ones have an answer, or there is no more time */
+	HELLOS_BEFORE_SHORT = 5, /* then short ones too: is it the path's MTU? */
+};
+static const uint64_t retry_min_ns =
+	1000000; /* who is at the same program's next line is soon there */
+static const uint64_t retry_max_ns = 250000000;
+static const uint64_t backstop_ns = 5000000000; /* who connects knows best why it did not */
+static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
+
+/* ---- CONNECT ---- */
+
+/* R-CT-51: after as long again as attempts have gone on. */
+static void retry(struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+
+	if (gone_ns < retry_min_ns)
+		gone_ns = retry_min_ns;
+	turn->member->retry_ns =
+		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
+}
+
+/* R-CT-51 */
+void begin_refused(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+	struct text text;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	if (now_ns - member->since_ns < turn->config->connect_ns) {
+		retry(turn);
+		return;
+	}
+	member_blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+	text_add(&text, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
+		 turn->event->text ? turn->event->text : "no answer",
+		 (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
+		 member->is_again ? ", after an earlier one had ended" : "");
+	member_fail(turn, true);
+}
+
+void begin_tick(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (!member->is_begun) {
+		member->is_begun = 1;
+		member->begun_ns = now_ns;
+		member->since_ns = now_ns;
+		member->retry_ns = now_ns;
+	}
+	if (member->retry_ns == UINT64_MAX || now_ns < member->retry_ns)
+		return;
+	member->retry_ns = UINT64_MAX; /* until REFUSED */
+	member_act(turn, MEMBER_DO_CONNECT);
+}
+
+/* Of the time to gather, what is left. */
+static uint32_t patience_ms(const struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+	uint64_t left_ns = gone_ns < turn->config->gather_ns ? turn->config->gather_ns - gone_ns
+							     : 0;
+	uint64_t left_ms = left_ns / ms_ns;
+
+	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
+void begin_connected(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	member_send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
+	member->is_joined = 1;
+	member->heard_ns = member->spoke_ns = turn->event->now_ns;
+	member->beat_ns = turn->event->now_ns;
+	member_enter(turn, MEMBER_JOINING);
+}
+
+bool begin_is_earlier(const struct turn *turn)
+{
+	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
+	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending;
+}
+
+void begin_again(struct turn *turn)
+{
+	struct member *member = turn->member;
+	struct text text;
+
+	turn->actions->has_progress = true;
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	text_add(&text, "%s: it is of an earlier life, the next one's is awaited",
+		 turn->event->message->end.text);
+	member_act(turn, MEMBER_CLOSE);
+	member->is_joined = 0;
+	member->is_again = 1;
+	member_enter(turn, MEMBER_CONNECT);
+	retry(turn);
+}
+
+/* ---- HELLOING ---- */
+
+static void hello(struct turn *turn, uint32_t shard, uint32_t lanes)
+{
+	struct member_action *action = member_act(turn, MEMBER_HELLO);
+
+	action->shard = (uint16_t)shard;
+	action->serial = ++turn->member->serial;
+	action->lanes = (uint16_t)lanes;
+}
+
+/* A HELLO is as long as the longest packet: it proves the path's MTU both ways. */
+static uint32_t hello_lanes(const struct member *member)
+{
+	return member->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : member->lanes;
+}
+
+void begin_rebind(struct turn *turn)
+{
+	uint32_t state = turn->member->state;
+
+	if (state != MEMBER_READY && state != MEMBER_RUN && state != MEMBER_LEAVING)
+		return;
+	if (turn->event->shard < turn->member->shards)
+		hello(turn, turn->event->shard, hello_lanes(turn->member));
+}
+
+static void send_hellos(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	member->hello_ns = turn->event->now_ns;
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		if (member->welcomed >> shard & 1)
+			continue;
+		hello(turn, shard, hello_lanes(member));
+		if (member->hellos >= HELLOS_BEFORE_SHORT && hello_lanes(member) > WIRE_HELLO_LANES)
+			hello(turn, shard, WIRE_HELLO_LANES);
+	}
+	member->hellos++;
+}
+
+void begin_granted(struct turn *turn)
+{
+	const struct control_grant *grant = &turn->event->message->grant;
+	struct member *member = turn->member;
+	struct text text;
+
+	member->shards = grant->shards_count;
+	member->heartbeat_ns = grant->heartbeat_ms * ms_ns;
+	member->lanes = turn->event->lanes;
+	CORE_ASSERT(member->shards >= 1);
+	CORE_ASSERT(member->shards <= MAP_SHARDS_MAX);
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		member->port[shard] = grant->shards[shard].port;
+		if (grant->shards[shard].lanes < member->lanes)
+			member->lanes = grant->shards[shard].lanes;
+	}
+	member->lanes = (uint16_t)(member->lanes - member->lanes % WIRE_LANES_STEP);
+	if (!member->lanes) {
+		member_blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+		text_add(&text, "the path to the aggregator at %s is too narrow for one packet",
+			 turn->config->aggregator);
+		member_fail(turn, false);
+		return;
+	}
+	member_enter(turn, MEMBER_HELLOING);
+	send_hellos(turn);
+}
+
+static uint32_t first_unwelcome(const struct member *member)
+{
+	uint32_t shard = 0;
+
+	while (shard + 1 < member->shards && member->welcomed >> shard & 1)
+		shard++;
+	return shard;
+}
+
+void begin_welcome(struct turn *turn)
+{
+	const struct member_event *event = turn->event;
+	struct member *member = turn->member;
+	uint32_t shards = member->shards;
+
+	if (event->shard >= shards)
+		return;
+	member->heard_ns = event->now_ns;
+	if (member->state != MEMBER_HELLOING)
+		return; /* a late copy, or the answer to a later one */
+	if (event->lanes < hello_lanes(member))
+		member->welcomed_short |= 1ull << event->shard;
+	else
+		member->welcomed |= 1ull << event->shard;
+	if (member->welcomed != (shards == 64 ? ~0ull : (1ull << shards) - 1))
+		return;
+	member_send(turn, CONTROL_READY)->lanes = member->lanes;
+	member_enter(turn, MEMBER_READY);
+}
+
+static void blame_path(struct turn *turn)
+{
+	const struct member *member = turn->member;
+	uint32_t shard = first_unwelcome(member);
+	uint32_t bytes = wire_bytes(hello_lanes(member));
+	struct text text;
+
+	member_blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+	if (member->welcomed_short >> shard & 1)
+		text_add(&text,
+			 "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, "
+			 "port %u, get no answer, short ones do: set the same MTU all the way, or "
+			 "cap "
+			 "packets (tallyd --lanes)",
+			 bytes + wire_overhead(turn->config->is_v6), bytes,
+			 turn->config->aggregator, member->port[shard]);
+	else
+		text_add(&text, "TCP to %s works, UDP to its port %u does not (firewall?)",
+			 turn->config->aggregator, member->port[shard]);
+}
+
+/* ---- START, or too late for it ---- */
+
+void begin_started(struct turn *turn)
+{
+	uint32_t lanes = turn->event->message->start.lanes;
+	struct member *member = turn->member;
+
+	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
+		member_unexpected(turn);
+		return;
+	}
+	member->lanes = (uint16_t)lanes;
+	member_act(turn, MEMBER_START)->lanes = member->lanes;
+	member_enter(turn, MEMBER_RUN);
+}
+
+void begin_late(struct turn *turn)
+{
+	unsigned long long patience_s =
+		(turn->config->gather_ns + 1000 * ms_ns - 1) / (1000 * ms_ns);
+	struct text text;
+
+	switch (turn->member->state) {
+	case MEMBER_CONNECT:
+		member_blame(turn, &text, CONTROL_SYSTEM, CONTROL_RANK_NONE);
+		text_add(&text, "no answer from an aggregator at %s", turn->config->aggregator);
+		break;
+	case MEMBER_JOINING:
+	case MEMBER_READY:
+		member_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+		text_add(&text, "the aggregator at %s did not %s within %llu s",
+			 turn->config->aggregator,
+			 turn->member->state == MEMBER_READY ? "start the job" : "grant the job",
+			 patience_s);
+		break;
+	case MEMBER_HELLOING:
+		blame_path(turn);
+		break;
+	default:
+		return;
+	}
+	member_fail(turn, false);
+}
+
+/* The time to gather is over, and HELLOs may still go out. */
+void begin_too_late(struct turn *turn)
+{
+	struct text text;
+
+	if (turn->member->state != MEMBER_HELLOING || turn->member->hellos >= HELLOS_ENOUGH) {
+		begin_late(turn);
+		return;
+	}
+	member_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	text_add(&text, "the job did not start within %llu s: the last rank has only just come",
+		 (unsigned long long)(turn->config->gather_ns / (1000 * ms_ns)));
+	member_fail(turn, false);
+}
+
+uint64_t begin_late_at(const struct turn *turn)
+{
+	const struct member *member = turn->member;
+
+	uint64_t limit_ns = member->begun_ns + turn->config->gather_ns + grace_ns;
+	uint64_t connect_ns = member->since_ns + turn->config->connect_ns + backstop_ns;
+
+	switch (member->state) {
+	case MEMBER_CONNECT:
+		return connect_ns < limit_ns ? connect_ns : limit_ns;
+	case MEMBER_JOINING:
+	case MEMBER_HELLOING:
+	case MEMBER_READY:
+		return limit_ns;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* On an overloaded host a shard's thread may get no processor for seconds. One that answers short ones has it. */
+static uint32_t hellos_max(const struct member *member)
+{
+	bool is_short = member->welcomed_short >> first_unwelcome(member) & 1;
+
+	return is_short ? HELLOS_ENOUGH : HELLOS_MAX;
+}
+
+void begin_tick_hello(struct turn *turn)
+{
+	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
+		return;
+	if (turn->member->hellos >= hellos_max(turn->member))
+		begin_late(turn);
+	else
+		send_hellos(turn);
+}
