@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How precise are sums of floats that a switch makes? Table 2 of Libra (arXiv 2205.05243), by tables of
- * logarithms (core/sparse/lns.h) and by integers (core/quant.h: an exponent agreed per chunk), and then how that
+ * logarithms (core/sparse/lns.h) and by integers (core/shared/quant.h: an exponent agreed per chunk), and then how that
  * goes on with more than two addends. Precision is 1 - |sum - true sum| / |true sum|, and not below 0; the
  * true sum is made in double. Pairs of two zeros are left out.
  *
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/quant.h"
+#include "core/shared/quant.h"
 #include "core/sparse/lns.h"
 #include "util/rng.h"
 

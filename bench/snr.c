@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "tally.h"
 
 enum { SPIKE_EVERY = 16384, RANKS_MAX = 256 };

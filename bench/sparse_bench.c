@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "hot/keys.h"
 #include "hot/map.h"
 #include "hot/zipf.h"

@@ -12,7 +12,7 @@ bad=0
 for cc in gcc clang; do
 	command -v "$cc" >/dev/null || continue
 	objects=()
-	for source in src/core/*.c src/core/*/*.c; do
+	for source in src/core/*/*.c; do
 		[[ $source == *_test.c || $source == *_fuzz.c ]] && continue
 		object=$tmp/$cc-$(basename "$source" .c).o
 		"$cc" -std=c11 -O2 -ffreestanding -nostdlib -ffp-contract=off -fno-strict-aliasing -Isrc \

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "bpf_frame.h"
-#include "core/switch.h"
+#include "core/dense/switch.h"
 #include "dataplane/xdp/switch_maps.h"
 
 _Static_assert((int)FRAME_PORT == (int)XDP_PORT_DEFAULT, "one port");

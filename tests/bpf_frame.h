@@ -9,7 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "util/rng.h"
 
 enum {

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <linux/pkt_cls.h>
 
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/xdp/switch_maps.h"
 #include "tests/bpf_frame.h"
 

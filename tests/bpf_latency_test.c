@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Latency mode's switch program in the kernel (src/dataplane/xdp/switch_latency.bpf.c): it passes the
- * verifier, and does the same as the user-space build of core/switch_latency.h, byte by byte. Arguments:
+ * verifier, and does the same as the user-space build of core/latency/switch_latency.h, byte by byte. Arguments:
  * the object file, how many random packets, the seed. Exit status 77: what is needed is not there.
  */
 #include <linux/bpf.h>
@@ -17,7 +17,7 @@
 
 #define SWITCH_LANES_MAX 64 /* as in switch_latency.bpf.c */
 #include "bpf_frame.h"
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/xdp/switch_maps.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The switch program in the kernel (src/dataplane/xdp/switch.bpf.c): it passes the verifier, and
- * does the same as the user-space build of core/switch.h, byte by byte. Nothing is attached to a
+ * does the same as the user-space build of core/dense/switch.h, byte by byte. Nothing is attached to a
  * network card: the kernel runs the program on frames that are handed to it (BPF_PROG_TEST_RUN).
  * Arguments: the object file, how many random packets, the seed. Exit status 77: what is needed is not there.
  */
@@ -19,7 +19,7 @@
 
 #define SWITCH_LANES_MAX 360 /* as in switch.bpf.c */
 #include "bpf_frame.h"
-#include "core/switch.h"
+#include "core/dense/switch.h"
 #include "dataplane/xdp/switch_maps.h"
 
 enum {

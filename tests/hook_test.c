@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Latency mode's slots in the kernel (src/dataplane/hook_tc.c): the daemon's way to them does what the user-space build
- * of core/switch_latency.h does; and on a device, packets are served that need no daemon, and the others left to it. In
- * a network namespace of its own, on its loopback device. Arguments: how many random packets, the seed. Exit status
- * 77: what is needed is not there.
+ * of core/latency/switch_latency.h does; and on a device, packets are served that need no daemon, and the others left
+ * to it. In a network namespace of its own, on its loopback device. Arguments: how many random packets, the seed. Exit
+ * status 77: what is needed is not there.
  */
 #define SWITCH_LANES_MAX 360 /* as in latency_tc.bpf.c */
 #include <arpa/inet.h>

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 
 enum {
 	VECTORS_STRIDE = 16, /* lanes of one copy in a case about a switch */

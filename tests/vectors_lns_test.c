@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "core/sparse/lns.h"
 
 enum { CASES_MAX = 64, LINES_MAX = 32, NAME_MAX_BYTES = 120 };

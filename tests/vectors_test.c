@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The golden packets of tests/vectors, run against core/wire.h, core/switch.h and
- * core/switch_latency.h: one test per case, named as its claim. Argument: the directory.
+ * The golden packets of tests/vectors, run against core/shared/wire.h, core/dense/switch.h and
+ * core/latency/switch_latency.h: one test per case, named as its claim. Argument: the directory.
  */
 #include <glob.h>
 #include <setjmp.h>

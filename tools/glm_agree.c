@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "tools/glm.h"
 
 enum { VALUE_MAX = 32 };

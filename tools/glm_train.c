@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/aside.h"
 #include "glm/checkpoint.h"
 #include "glm/load.h"

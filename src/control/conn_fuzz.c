@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "control/conn.h"
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "tests/fuzz/input.h"
 
 enum { FD = 1 << 20 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 
 static const uint64_t open_ns_default = 5000000000, beat_ns_default = 100000000,
 		      silence_ns_default = 3000000000;

@@ -6,7 +6,7 @@
 #ifndef DATAPLANE_BINDING_H
 #define DATAPLANE_BINDING_H
 
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "dataplane/link.h"
 
 struct binding {

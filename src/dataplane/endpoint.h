@@ -9,10 +9,10 @@
 
 #include <stdatomic.h>
 
-#include "core/pace.h"
-#include "core/quant.h"
-#include "core/worker.h"
-#include "core/worker_latency.h"
+#include "core/dense/pace.h"
+#include "core/dense/worker.h"
+#include "core/latency/worker_latency.h"
+#include "core/shared/quant.h"
 #include "dataplane/link.h"
 #include "dataplane/segments.h"
 

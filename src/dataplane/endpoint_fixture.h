@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/endpoint.h"
 #include "util/rng.h"
 

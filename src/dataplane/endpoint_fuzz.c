@@ -4,7 +4,7 @@
  * if and only if it is the answer to what was sent last in its slot; nothing else changes a byte of a
  * destination; and what was sent once is what is sent again.
  */
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "dataplane/endpoint.h"
 #include "dataplane/link_fuzz.h"
 #include "simd/simd.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pace_latency.h"
+#include "core/latency/pace_latency.h"
 #include "dataplane/endpoint_state.h"
 
 struct endpoint_latency {

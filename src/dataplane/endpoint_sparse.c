@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 
 enum {
 	ASKS_QUICK = 4,

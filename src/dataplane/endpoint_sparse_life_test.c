@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "dataplane/endpoint_sparse.h"
 #include "dataplane/fake_link.h"
 #include "util/memory_fixture.h"

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/hook.h"
 
 static struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_soft.h - runs the switch programs (core/switch.h, core/switch_latency.h; those of sparse mode's tables
- * through engine_sparse.h) for one shard over one link. No threads, no
+ * engine_soft.h - runs the switch programs for one shard over one link: core/dense/switch.h,
+ * core/latency/switch_latency.h, and those of sparse mode's tables through engine_sparse.h. No threads, no
  * clock of its own: whoever owns it polls it. The server has one per shard, the simulator one per
  * switch. It allocates in open and job_add only.
  *
@@ -12,8 +12,8 @@
 #ifndef DATAPLANE_ENGINE_SOFT_H
 #define DATAPLANE_ENGINE_SOFT_H
 
-#include "core/misfit.h"
-#include "core/switch_latency.h"
+#include "core/dense/misfit.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/engine_sparse.h"
 #include "dataplane/hook.h"
 #include "dataplane/link.h"

@@ -7,7 +7,7 @@
 #ifndef DATAPLANE_FLUSH_H
 #define DATAPLANE_FLUSH_H
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "core/sparse/table_sparse.h"
 
 enum { FLUSH_WINDOW_MAX = 64, FLUSH_WINDOW_BYTES = 65536 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 
 /* Something that is said again until it is answered. */
 struct told {

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "dataplane/fake_link.h"
 #include "dataplane/home_sparse.h"
 #include "util/memory_fixture.h"

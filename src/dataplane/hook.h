@@ -8,7 +8,7 @@
 #ifndef DATAPLANE_HOOK_H
 #define DATAPLANE_HOOK_H
 
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/link.h"
 
 struct hook;

@@ -6,7 +6,7 @@
 #ifndef DATAPLANE_LINK_FUZZ_H
 #define DATAPLANE_LINK_FUZZ_H
 
-#include "core/wire_fuzz.h"
+#include "core/shared/wire_fuzz.h"
 #include "dataplane/link.h"
 
 struct fuzz_link {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "glm/aside.h"
 #include "glm/convert.h"
 #include "glm/number.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/convert.h"
 #include "glm/libsvm.h"
 #include "glm/number.h"

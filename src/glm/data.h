@@ -29,7 +29,7 @@ struct glm_data {
 	uint32_t shares_count, share_first; /* share_first: which of all shares shares[0] is */
 	struct columns columns;
 	uint64_t ignored; /* non-zeros of features that the training's file did not have */
-	uint64_t hash;    /* of all bytes of the file, unpacked (core/hash.h) */
+	uint64_t hash;    /* of all bytes of the file, unpacked (core/shared/hash.h) */
 };
 
 #endif

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/hash.h"
-#include "core/text.h"
+#include "core/shared/hash.h"
+#include "core/shared/text.h"
 #include "glm/number.h"
 
 enum {

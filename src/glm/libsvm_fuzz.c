@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/bytes_fixture.h"
 #include "glm/number.h"
 #include "tests/fuzz/input.h"

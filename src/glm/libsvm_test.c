@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/file_fixture.h"
 
 static char error[GLM_ERROR_MAX];

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
-#include "core/text.h"
+#include "core/shared/hash.h"
+#include "core/shared/text.h"
 #include "glm/exchange.h"
 #include "glm/load.h"
 

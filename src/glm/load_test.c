@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "glm/load.h"
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/file_fixture.h"
 #include "glm/score.h"
 #include "util/rng.h"

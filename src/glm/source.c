@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 
 enum {
 	PACKED_BYTES = 1 << 16,

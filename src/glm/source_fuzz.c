@@ -6,7 +6,7 @@
  */
 #include "glm/source.h"
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/bytes_fixture.h"
 #include "tests/fuzz/input.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/train_state.h"
 #include "util/rng.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "hot/keys_state.h"
 
 enum { ROOM_FIRST = 1 << 12, FIRST_LINE_BYTES = 1 << 16 };

@@ -13,7 +13,7 @@
  *           but id and click; of hour the last two digits
  *   u64     numbers of 8 bytes, little endian; each is a row
  *
- * The hash is FNV-1a, 64 bits (core/hash.h); with `bits` it is taken modulo 2^bits, plus 1. A row has a key
+ * The hash is FNV-1a, 64 bits (core/shared/hash.h); with `bits` it is taken modulo 2^bits, plus 1. A row has a key
  * once: what a LIBSVM file of hashed features has as its indices.
  */
 #ifndef HOT_KEYS_H

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "hot/keys_state.h"
 
 enum { NUMBER_DIGITS_MAX = 18 };

@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/bytes_fixture.h"
 #include "tests/fuzz/input.h"
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "glm/file_fixture.h"
 #include "hot/line.h"
 

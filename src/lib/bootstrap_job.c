@@ -21,7 +21,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "lib/bootstrap_read.h"
 #include "lib/report.h"
 #include "util/host_id.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "lib/background.h"
 #include "lib/config.h"
 #include "lib/local.h"

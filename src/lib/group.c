@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "lib/operation.h"
 
 static _Thread_local struct {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "util/host_id.h"
 
 enum { PARENT_FIELD = 4, START_FIELD = 22, STAT_BYTES = 1024 }; /* of /proc/PID/stat: proc(5) */

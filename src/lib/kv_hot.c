@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "lib/kv.h"
 
 enum { DROPPED_MANY = 64 }; /* more than what a fence leaves on its way: somebody should look */

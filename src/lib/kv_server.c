@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/rto.h"
-#include "core/text.h"
+#include "core/shared/rto.h"
+#include "core/shared/text.h"
 #include "lib/kv.h"
 
 static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
-#include "core/text.h"
+#include "core/shared/hash.h"
+#include "core/shared/text.h"
 #include "lib/kv.h"
 
 enum { WORD_BYTES = 80 };

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
 #include "lib/kv.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "lib/kv.h"
 
 enum { FETCH_AHEAD = 12 }; /* keys: as long as memory takes */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "lib/paths.h"
 #include "lib/present.h"
 #include "util/commit.h"

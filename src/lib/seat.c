@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "lib/identity.h"
 #include "lib/local.h"
 #include "lib/paths.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "lib/operation.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stray.c - packets that were dropped because of who sent them: the user is to hear of them, but not of each. R-CT-35. */
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "dataplane/link_udp.h"
 #include "lib/comm.h"
 

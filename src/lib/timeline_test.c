@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "core/map.h"
+#include "core/shared/map.h"
 
 enum { RING = 4096 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "ps/internal.h"
 
 static const uint64_t open_ns = 1000000000; /* to connect, and for the grant */

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "ps/internal.h"
 
 __attribute__((format(printf, 3, 0))) static void

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "ps/internal.h"
 
 static const uint64_t NS_PER_S = 1000000000, INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */

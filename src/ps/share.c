@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "ps/internal.h"
 
 static const uint8_t none[KV_IDENTITY_BYTES];

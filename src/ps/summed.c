@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/rto.h"
+#include "core/shared/rto.h"
 #include "ps/internal.h"
 
 enum { INDICES = 4096 }; /* of tables and switches: R-KV-7 */

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/misfit.h"
+#include "core/dense/misfit.h"
 #include "search/admission_said.h"
 #include "search/walk.h"
 

@@ -3,8 +3,8 @@
 #ifndef SEARCH_DATA_VALUES_H
 #define SEARCH_DATA_VALUES_H
 
-#include "core/wire.h"
-#include "core/worker.h"
+#include "core/dense/worker.h"
+#include "core/shared/wire.h"
 #include "search/data.h"
 
 /* A worker's lane of a chunk. Chunks are numbered 0, 1, 2, ... over all operations. */

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#include "core/switch.h"
-#include "core/worker.h"
+#include "core/dense/switch.h"
+#include "core/dense/worker.h"
 #include "search/data.h"
 #include "search/intern.h"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/map.h"
+#include "core/shared/map.h"
 #include "search/intern.h"
 #include "search/slow.h"
 

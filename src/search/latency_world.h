@@ -9,7 +9,7 @@
 #ifndef SEARCH_LATENCY_WORLD_H
 #define SEARCH_LATENCY_WORLD_H
 
-#include "core/worker_latency.h"
+#include "core/latency/worker_latency.h"
 #include "search/latency.h"
 
 enum {

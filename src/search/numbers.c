@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "core/hash.h"
-#include "core/misfit.h"
-#include "core/quant.h"
+#include "core/dense/misfit.h"
+#include "core/shared/hash.h"
+#include "core/shared/quant.h"
 #include "search/slow_numbers.h"
 #include "search/texts.h"
 #include "util/rng.h"

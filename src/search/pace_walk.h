@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace_walk.h - core/pace.c, or pace_latency.c, as a model for bfs.h. Time makes too many states to see them
+ * pace_walk.h - core/dense/pace.c, or pace_latency.c, as a model for bfs.h. Time makes too many states to see them
  * all: so a state has one next one, drawn at random, and there are many walks. After each step everything
  * that pace says must be what slow_pace.h says.
  */

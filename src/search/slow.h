@@ -10,7 +10,7 @@
 #ifndef SEARCH_SLOW_H
 #define SEARCH_SLOW_H
 
-#include "core/worker_latency.h"
+#include "core/latency/worker_latency.h"
 #include "search/data_world.h"
 
 bool slow_is_asked(void);

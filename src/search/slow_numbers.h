@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slow_numbers.h - R-NUM, R-MAP and the shape of packets once more, with integers where core/quant.c has
+ * slow_numbers.h - R-NUM, R-MAP and the shape of packets once more, with integers where core/shared/quant.c has
  * doubles. Every function is of its arguments alone.
  */
 #ifndef SEARCH_SLOW_NUMBERS_H
 #define SEARCH_SLOW_NUMBERS_H
 
-#include "core/map.h"
-#include "core/wire.h"
+#include "core/shared/map.h"
+#include "core/shared/wire.h"
 
 /* R-NUM-1 of one element. */
 uint32_t slow_exponent(uint32_t bits);

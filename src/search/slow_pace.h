@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slow_pace.h - R-PACE-1 to R-PACE-8 once more, and R-LAT-18: with sets and ranks where core/pace.c has lists
+ * slow_pace.h - R-PACE-1 to R-PACE-8 once more, and R-LAT-18: with sets and ranks where core/dense/pace.c has lists
  * and counters. It shares with pace.h the names of constants. Where a firing may come earlier at random it
  * follows whoever it is compared with.
  */
 #ifndef SEARCH_SLOW_PACE_H
 #define SEARCH_SLOW_PACE_H
 
-#include "core/pace_latency.h"
+#include "core/latency/pace_latency.h"
 
 enum {
 	SLOW_PACE_SHARDS = 2,

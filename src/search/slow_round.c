@@ -2,7 +2,7 @@
 /* slow_round.c - see slow_admission.h: R-CT-36 to R-CT-41, R-CT-56, R-CT-43, R-CT-44. */
 #include <string.h>
 
-#include "core/misfit.h"
+#include "core/dense/misfit.h"
 #include "search/slow_step.h"
 
 #define MS_NS UINT64_C(1000000)

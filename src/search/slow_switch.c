@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slow_switch.c - see slow.h. */
-#include "core/switch_latency_model.h"
-#include "core/switch_model.h"
+#include "core/dense/switch_model.h"
+#include "core/latency/switch_latency_model.h"
 #include "search/slow.h"
 
 static bool is_left_out;

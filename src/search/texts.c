@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 
 enum { LONG = 1200, BEYOND = 16, PART = 60, RANKS = 256 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* texts.h - core/text.h once more: whole letters for bytes, and a row of flags for a set. */
+/* texts.h - core/shared/text.h once more: whole letters for bytes, and a row of flags for a set. */
 #ifndef SEARCH_TEXTS_H
 #define SEARCH_TEXTS_H
 

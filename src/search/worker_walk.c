@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "core/worker.h"
+#include "core/dense/worker.h"
 #include "search/slow.h"
 #include "search/slow_numbers.h"
 #include "search/walk.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_walk.h - core/worker.c as a model for bfs.h, on walks that begin late: after so many chunks,
+ * worker_walk.h - core/dense/worker.c as a model for bfs.h, on walks that begin late: after so many chunks,
  * operations and rounds that a counter is just below 2^8, 2^15, 2^16, 2^31, 2^32 or 2^48. Both streams, 1 to 3
  * shards. The rules are worked out again with numbers that count from the beginning of the walk.
  */

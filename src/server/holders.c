@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "server/internal.h"
 
 enum { HOSTS_NAMED = 3, HOLDERS_NAMED = 8 };

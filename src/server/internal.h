@@ -24,10 +24,10 @@
 #include <sys/epoll.h>
 
 #include "control/conn.h"
-#include "core/generation.h"
 #include "core/job/admission.h"
 #include "core/job/crossed.h"
-#include "core/text.h"
+#include "core/shared/generation.h"
+#include "core/shared/text.h"
 #include "server/plan.h"
 #include "server/server.h"
 #include "server/shard.h"

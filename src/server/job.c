@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"

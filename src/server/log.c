@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/shared/text.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/plan.h"
 
-#include "core/map.h"
-#include "core/wire.h"
+#include "core/shared/map.h"
+#include "core/shared/wire.h"
 #include "dataplane/engine_soft.h"
 #include "dataplane/link.h"
 

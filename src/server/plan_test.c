@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/map.h"
-#include "core/wire.h"
+#include "core/shared/map.h"
+#include "core/shared/wire.h"
 #include "dataplane/engine_soft.h"
 #include "dataplane/link.h"
 #include "server/plan.h"

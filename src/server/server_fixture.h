@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "control/conn.h"
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "server/server.h"
 
 /* Not every test needs all of it. */

@@ -7,8 +7,8 @@
 #ifndef SIM_CHECK_PACE_H
 #define SIM_CHECK_PACE_H
 
-#include "core/pace.h"
-#include "core/worker.h"
+#include "core/dense/pace.h"
+#include "core/dense/worker.h"
 #include "sim/scenario.h"
 
 enum {

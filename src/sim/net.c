@@ -4,7 +4,7 @@
  * which the line is free again), propagation, jitter and reordering, then an event: it arrives at its
  * receiver's line in. Is that line free, it is there at once, else another event tells when.
  */
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "sim/net_state.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/quant.h"
+#include "core/shared/quant.h"
 #include "sim/oracle.h"
 
 enum { COUNT = 5000, WORKERS = 3, LANES = 64 };

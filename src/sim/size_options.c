@@ -2,8 +2,8 @@
 /* size_options.c - the command line of `tally sim --topology`. */
 #include "sim/size.h"
 
-#include "core/map.h"
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
+#include "core/shared/map.h"
 #include "sim/sim_state.h"
 
 #include <errno.h>

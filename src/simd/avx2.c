@@ -22,7 +22,7 @@
 
 #include <immintrin.h>
 
-#include "core/wire.h"
+#include "core/shared/wire.h"
 
 enum {
 	STEP = 8, /* elements of a vector */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simd.h - the vector loops of core/quant.h for the processor that we run on. All tables give the
+ * simd.h - the vector loops of core/shared/quant.h for the processor that we run on. All tables give the
  * same bits for all inputs, so which one a rank has is nobody's business.
  */
 #ifndef SIMD_SIMD_H
 #define SIMD_SIMD_H
 
-#include "core/quant.h"
+#include "core/shared/quant.h"
 
 /* The fastest table that this processor can run. Chosen at the first call; from any thread. */
 const struct quant_ops *simd_best(void);

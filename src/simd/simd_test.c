@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every table gives the bits of quant_scalar, which core/quant_test.c holds against the rules.
+ * Every table gives the bits of quant_scalar, which core/shared/quant_test.c holds against the rules.
  */
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "simd/simd.h"
 #include "tests/random.h"
 
-#include "core/quant_fixture.h"
+#include "core/shared/quant_fixture.h"
 
 enum {
 	COUNT_MAX = 200,

@@ -6,7 +6,7 @@
 #ifndef SIMD_TABLES_H
 #define SIMD_TABLES_H
 
-#include "core/quant.h"
+#include "core/shared/quant.h"
 
 extern const struct quant_ops simd_avx2; /* x86_64 with AVX2 */
 

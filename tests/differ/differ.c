@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 
 enum role { ROOT, NODE, PARENT, LATENCY, ACKNOWLEDGED };
 _Static_assert(ACKNOWLEDGED + 1 == (int)DIFFER_ROLES, "one column each");

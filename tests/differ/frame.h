@@ -17,7 +17,7 @@ enum {
 #ifdef __bpf__
 #define SWITCH_LANES_MAX 64 /* DIFFER_LANES; user space has the daemon's */
 #endif
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 
 /* Both machines' slots; a job uses one of them. Room for a lane too many where a check is taken out. */
 struct differ_slot {

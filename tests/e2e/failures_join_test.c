@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/hash.h"
+#include "core/shared/hash.h"
 #include "ranks.h"
 #include "server/server_fixture.h"
 

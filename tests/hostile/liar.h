@@ -7,7 +7,7 @@
 #define TESTS_HOSTILE_LIAR_H
 
 #include "control/conn.h"
-#include "core/wire.h"
+#include "core/shared/wire.h"
 #include "tally.h"
 
 enum { LIAR_LANES = 64, LIAR_LANES_SENT = 128 };

@@ -16,7 +16,7 @@
 #define CORE_ADMISSION_H
 
 #include "core/job/control.h"
-#include "core/text.h"
+#include "core/shared/text.h"
 
 enum admission_state {
 	ADMISSION_NONE,

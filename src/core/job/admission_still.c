@@ -8,9 +8,9 @@
  * of no result, and begins anew with whatever may explain the wait: a result, another number, a STALL that
  * did not come, a rank that has not called it, a round that somebody was slow to answer, our own sleep.
  */
+#include "core/dense/misfit.h"
 #include "core/job/admission_turn.h"
 #include "core/job/silence.h"
-#include "core/misfit.h"
 
 static const uint64_t ms_ns = 1000000;
 static const uint64_t again_ns = 2500000000; /* STALL comes each second: two may be late */

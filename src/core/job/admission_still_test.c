@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standstill: what nobody explains ends; what somebody explains does not. */
+#include "core/dense/misfit.h"
 #include "core/job/admission_fixture.h"
-#include "core/misfit.h"
 
 static const uint64_t ms_ns = 1000000;
 static struct control_op stuck;

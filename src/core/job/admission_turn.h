@@ -17,7 +17,7 @@
 #define CORE_ADMISSION_TURN_H
 
 #include "core/job/admission.h"
-#include "core/text.h"
+#include "core/shared/text.h"
 
 struct turn {
 	struct admission *admission;

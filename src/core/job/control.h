@@ -28,8 +28,8 @@
 #ifndef CORE_CONTROL_H
 #define CORE_CONTROL_H
 
-#include "core/map.h"
-#include "core/wire.h"
+#include "core/shared/map.h"
+#include "core/shared/wire.h"
 
 enum {
 	CONTROL_PORT = 7171, /* TCP; shard k's UDP port is by default this + k */

@@ -7,7 +7,7 @@
 #define CORE_MEMBER_TURN_H
 
 #include "core/job/member.h"
-#include "core/text.h"
+#include "core/shared/text.h"
 
 static const uint64_t ms_ns = 1000000;
 static const uint64_t hello_ns = 100000000;

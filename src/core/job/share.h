@@ -6,7 +6,7 @@
 #ifndef CORE_SHARE_H
 #define CORE_SHARE_H
 
-#include "core/env.h"
+#include "core/shared/env.h"
 
 enum { SHARE_ALL = 100 }; /* percent: no limit */
 

@@ -7,8 +7,8 @@
 #ifndef CORE_TABLE_SPARSE_H
 #define CORE_TABLE_SPARSE_H
 
+#include "core/dense/switch.h"
 #include "core/sparse/wire_sparse.h"
-#include "core/switch.h"
 
 /* What the values of a PUSH are, and what a bank has of them. */
 enum sparse_values {

@@ -11,7 +11,7 @@
 #ifndef CORE_WIRE_SPARSE_H
 #define CORE_WIRE_SPARSE_H
 
-#include "core/wire.h"
+#include "core/shared/wire.h"
 
 enum {
 	SPARSE_TYPE = 10, /* of enum wire_type's 16; free there */

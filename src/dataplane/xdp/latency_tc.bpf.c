@@ -12,7 +12,7 @@
  */
 #define SWITCH_LANES_MAX 360 /* IPv4 in 1,500 bytes */
 #define FRAME_CONTEXT struct __sk_buff
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/xdp/switch_frame.h"
 
 #include <linux/pkt_cls.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * switch.bpf.c - the switch program inside the kernel, at a network card's first hook (XDP). Parsing
- * and the answer in place are switch_xdp.h; what a packet means is core/switch.h, the same text as
+ * and the answer in place are switch_xdp.h; what a packet means is core/dense/switch.h, the same text as
  * in the daemon. Linux 5.15 or later.
  *
  * So far only tests load it. It neither verifies UDP's checksum nor makes one, and it passes on to
  * the daemon what a single frame of unchanged length cannot say: see answer().
  */
 #define SWITCH_LANES_MAX 360 /* IPv4 in 1,500 bytes */
-#include "core/switch.h"
+#include "core/dense/switch.h"
 #include "dataplane/xdp/switch_xdp.h"
 
 struct {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * switch_latency.bpf.c - latency mode's switch program (core/switch_latency.h) inside the kernel, beside
+ * switch_latency.bpf.c - latency mode's switch program (core/latency/switch_latency.h) inside the kernel, beside
  * switch.bpf.c and with the same limits. Only a test loads it.
  */
 #define SWITCH_LANES_MAX 64
-#include "core/switch_latency.h"
+#include "core/latency/switch_latency.h"
 #include "dataplane/xdp/switch_xdp.h"
 
 struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * switch_maps.h - what a switch program in the kernel shares with the process that loads it: keys and
- * values of its maps. Addresses and ports are in network byte order. Needs core/switch.h with the
+ * values of its maps. Addresses and ports are in network byte order. Needs core/dense/switch.h with the
  * same SWITCH_LANES_MAX on both sides.
  */
 #ifndef DATAPLANE_XDP_SWITCH_MAPS_H
@@ -44,7 +44,7 @@ struct xdp_slot {
 	uint32_t reserved;
 };
 
-/* Needs core/switch_latency.h. */
+/* Needs core/latency/switch_latency.h. */
 #ifdef CORE_SWITCH_LATENCY_H
 struct xdp_latency_slot {
 	struct switch_latency_slot slot;

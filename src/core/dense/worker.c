@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - see worker.h. Rules R-WK-1 to R-WK-12 of docs/protocol.md. */
+#include "core/dense/worker.h"
+
+enum { EXPONENT_MAX = 254 }; /* the largest finite float32's; a broken peer may say more */
+
+static struct worker_slot *slot_at(const struct worker *worker, uint32_t shard, uint32_t slot)
+{
+	return &worker->slot[(uint64_t)shard * worker->slots + slot];
+}
+
+static enum map_stream stream_of_slot(const struct worker *worker, uint32_t slot)
+{
+	return slot < worker->map.base[MAP_BULK] ? MAP_EXPRESS : MAP_BULK;
+}
+
+static struct worker_op_state *op_at(const struct worker *worker, enum map_stream stream,
+				     uint64_t op)
+{
+	return &worker->stream[stream].ops[op & (worker->ops_max - 1)];
+}
+
+/* The operation that the stream's chunk belongs to; the caller knows that it was submitted and is not
+ * complete. */
+static uint64_t op_find(const struct worker *worker, enum map_stream stream, uint64_t chunk)
+{
+	uint64_t low = worker->stream[stream].head;
+	uint64_t high = worker->stream[stream].tail - 1;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low + 1) / 2;
+
+		if (op_at(worker, stream, middle)->first <= chunk)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+void worker_init(struct worker *worker, const struct map *map, uint32_t slots, uint32_t lanes,
+		 uint32_t ops_max, const struct worker_memory *memory)
+{
+	CORE_ASSERT(lanes && lanes <= WIRE_LANES_MAX && lanes % WIRE_LANES_STEP == 0);
+	CORE_ASSERT(ops_max && !(ops_max & (ops_max - 1)));
+	*worker = (struct worker){ .map = *map,
+				   .lanes = lanes,
+				   .slots = slots,
+				   .ops_max = ops_max,
+				   .shards = memory->shards,
+				   .slot = memory->slot };
+	for (uint32_t stream = 0; stream < MAP_STREAMS; stream++)
+		worker->stream[stream].ops = memory->ops[stream];
+	for (uint32_t shard = 0; shard < map->shards; shard++)
+		worker->shards[shard] = (struct worker_shard){ 0 };
+	for (uint64_t i = 0; i < (uint64_t)map->shards * slots; i++)
+		worker->slot[i] = (struct worker_slot){ .governing = WIRE_EXPONENT_UNKNOWN };
+}
+
+bool worker_has_room(const struct worker *worker, enum map_stream stream)
+{
+	return worker->stream[stream].tail - worker->stream[stream].head < worker->ops_max;
+}
+
+enum map_stream worker_stream_of(const struct worker *worker, uint64_t count)
+{
+	return map_chunks(count, worker->lanes) <= MAP_EXPRESS_CHUNKS ? MAP_EXPRESS : MAP_BULK;
+}
+
+/* R-WK-7: the pair's next chunk and no other. R-WK-2: its slot waits for nothing. */
+bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
+		      uint32_t *slot)
+{
+	uint64_t k = worker->shards[shard].next[stream];
+
+	if (map_chunk(&worker->map, stream, shard, k) >= worker->stream[stream].chunks)
+		return false;
+	*slot = worker->map.base[stream] + (uint32_t)(k % worker->map.pool[stream]);
+	return slot_at(worker, shard, *slot)->state == WORKER_IDLE;
+}
+
+/* R-MAP-4: its first chunk is behind the last one's last. */
+static void submit(struct worker *worker, const struct worker_op *op)
+{
+	struct worker_stream *stream = &worker->stream[op->stream];
+	struct worker_op_state *state = op_at(worker, op->stream, stream->tail);
+
+	CORE_ASSERT(worker_has_room(worker, op->stream));
+	*state = (struct worker_op_state){ .op = *op,
+					   .first = stream->chunks,
+					   .chunks = map_chunks(op->count, worker->lanes) };
+	stream->chunks += state->chunks;
+	stream->tail++;
+}
+
+/* The elements of the stream's chunk, for the caller to find. */
+static struct worker_chunk chunk_of(const struct worker *worker,
+				    const struct worker_op_state *state, uint64_t chunk)
+{
+	uint64_t index = chunk - state->first;
+
+	return (struct worker_chunk){
+		.cookie = state->op.cookie,
+		.first = index * worker->lanes,
+		.elements = map_chunk_elements(state->op.count, worker->lanes, index),
+	};
+}
+
+/* R-WK-9: the exponent field is about the slot's next chunk; in an EXPONENT round about the chunk that
+ * waits. */
+static void look_ahead(const struct worker *worker, uint32_t shard, enum map_stream stream,
+		       uint64_t k, struct worker_actions *actions)
+{
+	uint64_t chunk = map_chunk(&worker->map, stream, shard, k);
+	const struct worker_op_state *state;
+
+	if (chunk >= worker->stream[stream].chunks) {
+		actions->look = WORKER_AHEAD_UNKNOWN;
+		return;
+	}
+	state = op_at(worker, stream, op_find(worker, stream, chunk));
+	if (!state->op.is_scaled) {
+		actions->look = WORKER_AHEAD_ZERO;
+		return;
+	}
+	actions->look = WORKER_AHEAD_SCAN;
+	actions->ahead = chunk_of(worker, state, chunk);
+}
+
+/* R-WK-1: the slot's next round, composed once; R-WIRE-9: with the next seq, whatever operation it is of. */
+static void build(struct worker *worker, uint32_t shard, uint32_t index, enum wire_round round,
+		  struct worker_actions *actions)
+{
+	struct worker_slot *slot = slot_at(worker, shard, index);
+	enum map_stream stream = stream_of_slot(worker, index);
+	const struct worker_op_state *state = op_at(worker, stream, slot->op);
+	uint64_t chunk = map_chunk(&worker->map, stream, shard, slot->k);
+	uint32_t lane_op = round == WIRE_DATA ? state->op.lane_op : WIRE_ADD;
+	uint32_t step = WIRE_LANES_STEP;
+
+	actions->build = true;
+	actions->slot = index;
+	actions->chunk = chunk_of(worker, state, chunk);
+	look_ahead(worker, shard, stream,
+		   round == WIRE_EXPONENT ? slot->k : slot->k + worker->map.pool[stream], actions);
+	if (round == WIRE_DATA && state->op.is_scaled)
+		slot->scale = slot->governing < EXPONENT_MAX ? slot->governing : EXPONENT_MAX;
+	actions->build_scale = slot->scale;
+
+	slot->seq++;
+	slot->state = WORKER_OUTSTANDING;
+	slot->is_probed = 0;
+	slot->is_resent = 0;
+	slot->flags = (uint8_t)((uint32_t)round | lane_op << WIRE_OP_SHIFT);
+	slot->tag = map_tag(state->op.hash, chunk - state->first);
+	slot->lanes = (uint16_t)((actions->chunk.elements + step - 1) / step * step);
+	if (round == WIRE_EXPONENT)
+		slot->lanes = 0;
+	actions->header = (struct wire){ .type = WIRE_UPDATE,
+					 .flags = slot->flags,
+					 .job = worker->shards[shard].job,
+					 .generation = worker->shards[shard].generation,
+					 .seq = slot->seq,
+					 .slot = (uint16_t)index,
+					 .child = worker->shards[shard].child,
+					 .lanes = slot->lanes,
+					 .tag = slot->tag };
+}
+
+/* R-WK-8: before a scaled chunk without an agreed exponent all workers do one EXPONENT round. The last
+ * accepted result decides, so all decide alike. */
+static void start(struct worker *worker, uint32_t shard, enum map_stream stream,
+		  struct worker_actions *actions)
+{
+	struct worker_slot *slot;
+	uint32_t index;
+
+	CORE_ASSERT(worker_may_start(worker, shard, stream, &index));
+	slot = slot_at(worker, shard, index);
+	slot->k = worker->shards[shard].next[stream]++;
+	slot->op = op_find(worker, stream, map_chunk(&worker->map, stream, shard, slot->k));
+	if (op_at(worker, stream, slot->op)->op.is_scaled &&
+	    slot->governing == WIRE_EXPONENT_UNKNOWN)
+		build(worker, shard, index, WIRE_EXPONENT, actions);
+	else
+		build(worker, shard, index, WIRE_DATA, actions);
+}
+
+static void chunk_done(struct worker *worker, enum map_stream which, struct worker_slot *slot,
+		       struct worker_actions *actions)
+{
+	struct worker_stream *stream = &worker->stream[which];
+	struct worker_op_state *state = op_at(worker, which, slot->op);
+
+	slot->state = WORKER_IDLE;
+	actions->is_op_done = ++state->done == state->chunks;
+	while (stream->head < stream->tail) {
+		state = op_at(worker, which, stream->head);
+		if (state->done < state->chunks)
+			break;
+		stream->head++;
+	}
+}
+
+/* R-WK-3: is this RESULT the answer to what was sent last in its slot? */
+static bool is_answer(const struct worker_slot *slot, const struct wire *packet)
+{
+	return slot->state == WORKER_OUTSTANDING && slot->seq == packet->seq;
+}
+
+/* R-WK-6: nothing of another round is stored. R-WK-2: the next one is built only then. */
+static void accept(struct worker *worker, uint32_t shard, const struct wire *packet,
+		   struct worker_actions *actions)
+{
+	struct worker_slot *slot = slot_at(worker, shard, packet->slot);
+	enum map_stream stream = stream_of_slot(worker, packet->slot);
+	const struct worker_op_state *state = op_at(worker, stream, slot->op);
+	enum wire_round round = (enum wire_round)wire_round_of(slot->flags);
+	uint32_t lane_op = wire_op_of(slot->flags);
+	bool is_sum = lane_op == WIRE_ADD || lane_op == WIRE_ADD_NOCARRY;
+
+	if (packet->lanes != slot->lanes || packet->tag != slot->tag ||
+	    (packet->flags & WIRE_KIND_MASK) != slot->flags ||
+	    (round == WIRE_EXPONENT && packet->exponent == WIRE_EXPONENT_UNKNOWN)) {
+		actions->is_protocol_error = true;
+		return;
+	}
+	actions->is_accepted = true;
+	slot->governing =
+		packet->exponent; /* R-WK-8: what all were told, not what is known here by now */
+	if (round == WIRE_EXPONENT) {
+		build(worker, shard, packet->slot, WIRE_DATA, actions);
+		return;
+	}
+	actions->store = true;
+	actions->stored_round = round;
+	actions->stored_scale = slot->scale;
+	actions->stored = chunk_of(worker, state, map_chunk(&worker->map, stream, shard, slot->k));
+	if (round == WIRE_DATA && is_sum && packet->flags & WIRE_STICKY_MASK) { /* R-WK-10 */
+		actions->is_amended_later = true;
+		build(worker, shard, packet->slot, WIRE_DETAIL, actions);
+		return;
+	}
+	chunk_done(worker, stream, slot, actions);
+}
+
+/* R-WK-5: the same bytes again, if a PROBE asked for this, or unasked (HINT) if they went out once. */
+static void need(struct worker_slot *slot, const struct wire *packet,
+		 struct worker_actions *actions)
+{
+	bool is_hint = packet->flags & WIRE_HINT;
+
+	actions->is_asked = true;
+	if (!slot->is_probed && (!is_hint || slot->is_resent))
+		return;
+	slot->is_probed = 0;
+	slot->is_resent = 1;
+	actions->resend = true;
+}
+
+static void take(struct worker *worker, uint32_t shard, const struct wire *packet,
+		 struct worker_actions *actions)
+{
+	struct worker_slot *slot;
+
+	if (packet->generation != worker->shards[shard].generation)
+		return;
+	if (packet->slot >= worker->slots || packet->job != worker->shards[shard].job)
+		return;
+	slot = slot_at(worker, shard, packet->slot);
+	if (!is_answer(slot, packet))
+		return;
+	actions->slot = packet->slot;
+	if (packet->type == WIRE_RESULT)
+		accept(worker, shard, packet, actions);
+	else if (packet->type == WIRE_HELD)
+		actions->is_held = true; /* R-WK-4: the timer is never cancelled altogether */
+	else if (packet->type == WIRE_NEED)
+		need(slot, packet, actions);
+}
+
+/* R-WIRE-10: the tag is the number of the attempt. */
+static void probe(struct worker *worker, uint32_t shard, uint32_t index, uint32_t attempt,
+		  struct worker_actions *actions)
+{
+	struct worker_slot *slot = slot_at(worker, shard, index);
+
+	CORE_ASSERT(slot->state == WORKER_OUTSTANDING);
+	CORE_ASSERT(attempt);
+	slot->is_probed = 1;
+	actions->probe = true;
+	actions->slot = index;
+	actions->header = (struct wire){ .type = WIRE_PROBE,
+					 .job = worker->shards[shard].job,
+					 .generation = worker->shards[shard].generation,
+					 .seq = slot->seq,
+					 .slot = (uint16_t)index,
+					 .child = worker->shards[shard].child,
+					 .tag = attempt };
+}
+
+void worker_step(struct worker *worker, const struct worker_event *event,
+		 struct worker_actions *actions)
+{
+	*actions = (struct worker_actions){ 0 };
+	CORE_ASSERT(event->shard < worker->map.shards);
+	switch (event->type) {
+	case WORKER_SUBMIT:
+		submit(worker, event->op);
+		break;
+	case WORKER_START:
+		start(worker, event->shard, event->stream, actions);
+		break;
+	case WORKER_PACKET:
+		take(worker, event->shard, event->packet, actions);
+		break;
+	case WORKER_PROBE:
+		probe(worker, event->shard, event->slot, event->attempt, actions);
+		break;
+	}
+}

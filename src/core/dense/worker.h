@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker.h - a worker's state machine: WHAT may be sent, never when. worker_step(event) fills in
+ * actions; no I/O, no clock, no allocation; quantising is an action. docs/protocol.md, R-WK-1 to R-WK-12.
+ *
+ * A chunk keeps its slot through [EXPONENT] DATA [DETAIL], with consecutive seqs. All workers choose the
+ * same round for the same seq, because the choice depends on the type of the chunk and on the last
+ * accepted result of the slot alone.
+ */
+#ifndef CORE_WORKER_H
+#define CORE_WORKER_H
+
+#include "core/shared/map.h"
+#include "core/shared/wire.h"
+
+/* An operation as the caller submits it. */
+struct worker_op {
+	uint64_t hash;   /* map_descriptor_hash */
+	uint64_t count;  /* elements; 0: a barrier, one chunk of no lanes */
+	uint64_t cookie; /* the caller's, handed back */
+	enum map_stream stream;
+	enum wire_op lane_op;
+	bool is_scaled; /* floats: needs an agreed exponent per chunk */
+};
+
+/* An operation on its way; memory lent by the caller, kept by the worker. */
+struct worker_op_state {
+	struct worker_op op;
+	uint64_t first; /* the stream's chunk counter of its first chunk */
+	uint64_t chunks;
+	uint64_t done; /* chunks that are complete */
+};
+
+enum worker_slot_state { WORKER_IDLE, WORKER_OUTSTANDING };
+
+struct worker_slot {
+	uint64_t k;   /* the chunk in its pair's numbering */
+	uint64_t op;  /* index into the stream's ring of operations, ever growing */
+	uint32_t seq; /* of the round that was built last; 0: none */
+	uint32_t tag;
+	uint16_t lanes;     /* of that round, as sent */
+	uint16_t governing; /* exponent of the last accepted result; UNKNOWN before the first */
+	uint16_t scale;     /* exponent that this chunk's DATA round was scaled with */
+	uint8_t state;      /* enum worker_slot_state */
+	uint8_t flags;      /* bits 0-4, as sent */
+	uint8_t is_probed;  /* a PROBE went out since the last copy of the UPDATE */
+	uint8_t is_resent;  /* more than one copy went out */
+};
+
+struct worker_shard {
+	uint32_t generation;
+	uint16_t job;
+	uint16_t child;
+	uint64_t next[MAP_STREAMS]; /* k of each pair's next first round */
+};
+
+struct worker_stream {
+	struct worker_op_state *ops; /* ring of ops_max */
+	uint64_t head, tail;         /* oldest operation kept, next to be submitted */
+	uint64_t chunks; /* chunks submitted ever: the counter of the next operation's first */
+};
+
+struct worker {
+	struct map map;
+	uint32_t lanes;              /* START's */
+	uint32_t slots;              /* per shard, as given to map_init */
+	uint32_t ops_max;            /* per stream, a power of two */
+	struct worker_shard *shards; /* map.shards of them */
+	struct worker_slot *slot;    /* shard * slots + slot */
+	struct worker_stream stream[MAP_STREAMS];
+};
+
+enum worker_event_type {
+	WORKER_SUBMIT, /* the caller has checked worker_has_room */
+	WORKER_START, /* first round of a pair's next chunk; the caller has checked worker_may_start */
+	WORKER_PACKET, /* a RESULT, HELD or NEED has come from a shard; lanes stay with the caller */
+	WORKER_PROBE,  /* the caller sends a PROBE for an outstanding slot */
+};
+
+struct worker_event {
+	enum worker_event_type type;
+	uint32_t shard;             /* START, PACKET, PROBE */
+	uint32_t slot;              /* PROBE */
+	uint32_t attempt;           /* PROBE: its number, never 0 */
+	enum map_stream stream;     /* START */
+	const struct worker_op *op; /* SUBMIT */
+	const struct wire *packet;  /* PACKET: has passed wire_check */
+};
+
+/* One chunk of one operation: elements [first, first + elements). */
+struct worker_chunk {
+	uint64_t cookie;
+	uint64_t first;
+	uint32_t elements;
+};
+
+enum worker_ahead {
+	WORKER_AHEAD_UNKNOWN, /* not submitted: the exponent field is WIRE_EXPONENT_UNKNOWN */
+	WORKER_AHEAD_ZERO,    /* unscaled: the exponent field is 0 */
+	WORKER_AHEAD_SCAN,    /* the exponent field is the largest of `ahead` */
+};
+
+/*
+ * What the caller does, in this order:
+ *   build   compose the slot's next packet in the slot's own buffer: `header`, its exponent field as
+ *           `look` says, its lanes from `chunk` by header's round (EXPONENT: none), its sticky flags from
+ *           those lanes; then send it. header.lanes lanes, zeros beyond chunk.elements. Once sent, these
+ *           bytes never change, but for WIRE_RESENT.
+ *   store   the RESULT's lanes belong to `stored`: `stored_round` DATA writes the destination (scaled by
+ *           `stored_scale`; raw, neither divided nor saturated, if `is_amended_later`), DETAIL amends it.
+ *           build comes first: the source may be the destination.
+ *   resend  the slot's bytes again, with WIRE_RESENT set.
+ *   probe   send `header`.
+ */
+struct worker_actions {
+	bool build, store, resend, probe;
+	bool is_accepted;       /* a RESULT was accepted: the slot's timers end */
+	bool is_held;           /* a HELD fits */
+	bool is_asked;          /* a NEED fits (whether or not a copy goes out) */
+	bool is_op_done;        /* the operation `stored.cookie` is complete */
+	bool is_protocol_error; /* a RESULT of another round: nothing was stored; the job is broken */
+	bool is_amended_later;
+	uint32_t slot; /* of build, resend, probe, accepted, held, asked */
+	struct wire header;
+	struct worker_chunk chunk, ahead;
+	enum worker_ahead look;
+	struct worker_chunk stored;
+	enum wire_round stored_round;
+	uint16_t build_scale; /* build, DATA of a scaled chunk: the exponent to scale with */
+	uint16_t stored_scale;
+};
+
+/* Memory that worker_init wants: `shards` worker_shards, `slots_all` = shards * slots worker_slots, and
+ * ops_max worker_op_states for each stream. It keeps the pointers. Grants are filled in by the caller
+ * afterwards: worker->shards[i].{generation, job, child}. */
+struct worker_memory {
+	struct worker_shard *shards;
+	struct worker_slot *slot;
+	struct worker_op_state *ops[MAP_STREAMS];
+};
+
+/* worker_init starts a life: no result yet, all seqs, counters and operations 0 (R-WK-12). lanes 4..
+ * WIRE_LANES_MAX, a multiple of 4; ops_max a power of two. */
+void worker_init(struct worker *worker, const struct map *map, uint32_t slots, uint32_t lanes,
+		 uint32_t ops_max, const struct worker_memory *memory);
+
+/* Can an operation be submitted to the stream? False while ops_max are kept. */
+bool worker_has_room(const struct worker *worker, enum map_stream stream);
+
+/* Is the pair's next chunk submitted and its slot free? *slot is then its slot. Strict order: no other
+ * chunk of the pair may start before it (R-WK-7). */
+bool worker_may_start(const struct worker *worker, uint32_t shard, enum map_stream stream,
+		      uint32_t *slot);
+
+/* The stream that an operation of `count` elements takes when the caller says nothing (R-MAP-2). */
+enum map_stream worker_stream_of(const struct worker *worker, uint64_t count);
+
+void worker_step(struct worker *worker, const struct worker_event *event,
+		 struct worker_actions *actions);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/shared/map.h"
+
+#include "core/shared/hash.h"
+
+bool map_init(struct map *map, uint32_t shards, uint32_t slots, uint32_t run)
+{
+	if (shards < 1 || shards > MAP_SHARDS_MAX)
+		return false;
+	if (run < 1 || run > MAP_RUN_MAX)
+		return false;
+	if (slots < MAP_EXPRESS_SLOTS_MIN + run || slots > MAP_SLOTS_MAX)
+		return false;
+
+	uint32_t express = slots / 8;
+	if (express < MAP_EXPRESS_SLOTS_MIN)
+		express = MAP_EXPRESS_SLOTS_MIN;
+	if (express > slots - run)
+		express = slots - run; /* of 44 slots a run of 40 leaves 4, not 5 */
+	uint32_t bulk = slots - express;
+	bulk -= bulk % run;
+
+	*map = (struct map){
+		.shards = shards,
+		.base = { [MAP_EXPRESS] = 0, [MAP_BULK] = express },
+		.pool = { [MAP_EXPRESS] = express, [MAP_BULK] = bulk },
+		.run = { [MAP_EXPRESS] = 1, [MAP_BULK] = run },
+	};
+	return true;
+}
+
+void map_place(const struct map *map, enum map_stream stream, uint64_t chunk,
+	       struct map_place *place)
+{
+	uint32_t run = map->run[stream];
+	uint64_t group = chunk / run;
+	uint64_t k = group / map->shards * run + chunk % run;
+
+	place->shard = (uint32_t)(group % map->shards);
+	place->slot = map->base[stream] + (uint32_t)(k % map->pool[stream]);
+	place->k = k;
+}
+
+uint64_t map_chunk(const struct map *map, enum map_stream stream, uint32_t shard, uint64_t k)
+{
+	CORE_ASSERT(shard < map->shards);
+	uint32_t run = map->run[stream];
+	uint64_t group = k / run * map->shards + shard;
+
+	return group * run + k % run;
+}
+
+uint64_t map_chunks(uint64_t count, uint32_t lanes)
+{
+	return count ? (count - 1) / lanes + 1 : 1;
+}
+
+uint32_t map_chunk_elements(uint64_t count, uint32_t lanes, uint64_t index)
+{
+	CORE_ASSERT(index < map_chunks(count, lanes));
+	uint64_t left = count - index * lanes;
+
+	return left < lanes ? (uint32_t)left : lanes;
+}
+
+uint64_t map_descriptor_hash(const struct map_descriptor *descriptor)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	hash = hash_number(hash, descriptor->number, 8);
+	hash = hash_number(hash, descriptor->kind, 4);
+	hash = hash_number(hash, descriptor->type, 4);
+	hash = hash_number(hash, descriptor->op, 4);
+	hash = hash_number(hash, descriptor->count, 8);
+	hash = hash_number(hash, descriptor->root, 4);
+	return hash_text(hash, descriptor->name);
+}
+
+/* The first output of the generator of that name when x is its state (Steele, Lea, Flood 2014). */
+static uint64_t splitmix64(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
+uint32_t map_tag(uint64_t hash, uint64_t index)
+{
+	return (uint32_t)(splitmix64(hash + index) >> 32);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything between the one rounding on the way in and the one on the way out is exact.
+ *
+ * pack: float to double is exact, and so is the product with 2^shift: 24 bits, and an exponent
+ * between -149 - 113 and 128 + 157. bound is an integer, so clamping before rounding gives what
+ * clamping after it gives, and leaves a number that an int32 holds.
+ *
+ * unpack: lane * 2^-shift has 31 bits: exact in double. A quotient by N is rounded to double, then
+ * to float, and ends where one rounding would have put it: unless it lies halfway between two
+ * floats it is 2^-41 of its size or more away from there (31 bits over 16, against 25 bits), and
+ * the double is wrong by 2^-53 of it. What exceeds FLT_MAX by half an ulp or more becomes an
+ * infinity, as IEEE 754 has it: finite elements may have an infinite sum.
+ *
+ * The floating-point environment is the one that a C program starts with: round to nearest, and
+ * denormals are not flushed. A thread that flushes them gets zeros where others get denormals.
+ */
+#include "core/shared/quant.h"
+
+#include "core/shared/wire.h"
+
+#if __FLT_EVAL_METHOD__ != 0
+#error "float and double must be computed as float and double: not with x87 instructions"
+#endif
+
+enum {
+	EXPONENT_SHIFT = 23,
+	MAGNITUDE_MASK = 0x7fffffff,
+	MAGNITUDE_FINITE_MAX = 0x7f7fffff, /* FLT_MAX; an infinity is one more, NaNs are beyond */
+	INFINITY_BITS = 0x7f800000,
+	NAN_BITS = 0x7fc00000,
+
+	EXPONENT_MAX = 254,
+	WORKERS_MAX = 65535,
+	LANE_MAX = INT32_MAX,
+
+	DOUBLE_BIAS = 1023,
+	DOUBLE_EXPONENT_SHIFT = 52,
+
+	DETAIL_POSITIVE = 1,
+	DETAIL_NEGATIVE = 1 << 16,
+};
+
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	__builtin_memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* Magnitudes compare like the integers that they are; signed, as SSE2 knows no other. */
+static int32_t magnitude_of(float x)
+{
+	return (int32_t)(bits_of(x) & MAGNITUDE_MASK);
+}
+
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	__builtin_memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static double power_of_two(int32_t exponent)
+{
+	uint64_t bits = (uint64_t)(DOUBLE_BIAS + exponent) << DOUBLE_EXPONENT_SHIFT;
+	double x;
+
+	__builtin_memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/* Of magnitude below 2^31. In [2^52, 2^53) the doubles are the integers: the addition rounds to
+ * even and leaves the integer, in two's complement, in the low bits. */
+static int32_t round_to_even(double x)
+{
+	double sum = x + 0x1.8p52;
+	uint64_t bits;
+
+	__builtin_memcpy(&bits, &sum, sizeof(bits));
+	return (int32_t)(uint32_t)bits;
+}
+
+int32_t quant_bound(uint32_t workers)
+{
+	CORE_ASSERT(workers >= 1);
+	CORE_ASSERT(workers <= WORKERS_MAX);
+	return LANE_MAX / (int32_t)workers;
+}
+
+void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent)
+{
+	CORE_ASSERT(exponent <= EXPONENT_MAX);
+
+	scale->bound = quant_bound(workers);
+	scale->workers = workers;
+	int32_t workers_log2 = 0;
+	while (1u << workers_log2 < workers)
+		workers_log2++;
+	scale->shift = 31 - workers_log2 - ((int32_t)exponent - 126);
+	scale->up = power_of_two(scale->shift);
+	scale->down = power_of_two(-scale->shift);
+}
+
+static uint32_t scalar_exponent_f32(const float *src, size_t count)
+{
+	int32_t largest = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		int32_t magnitude = magnitude_of(src[i]);
+		magnitude = magnitude > MAGNITUDE_FINITE_MAX ? 0 : magnitude;
+		largest = magnitude > largest ? magnitude : largest;
+	}
+	uint32_t exponent = (uint32_t)largest >> EXPONENT_SHIFT;
+	return exponent || !largest ? exponent : 1;
+}
+
+static uint8_t scalar_pack_f32(int32_t *restrict lane, const float *restrict src, size_t count,
+			       const struct quant_scale *scale)
+{
+	const double up = scale->up;
+	const double high = scale->bound;
+	const double low = -high;
+	uint32_t nonfinite = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		/* All ones or nothing: gcc would branch, and not vectorise. */
+		uint32_t finite = 0 - (uint32_t)(magnitude_of(src[i]) <= MAGNITUDE_FINITE_MAX);
+		double x = (double)float_of(bits_of(src[i]) & finite) * up;
+		x = x > high ? high : x;
+		x = x < low ? low : x;
+		lane[i] = round_to_even(x);
+		nonfinite |= ~finite;
+	}
+	return nonfinite ? WIRE_NONFINITE : 0;
+}
+
+static void scalar_unpack_f32(float *restrict dst, const int32_t *restrict lane, size_t count,
+			      const struct quant_scale *scale, bool is_avg)
+{
+	const double down = scale->down;
+	const double workers = scale->workers;
+
+	if (is_avg) {
+		for (size_t i = 0; i < count; i++)
+			dst[i] = (float)((double)lane[i] * down / workers);
+	} else {
+		for (size_t i = 0; i < count; i++)
+			dst[i] = (float)((double)lane[i] * down);
+	}
+}
+
+/* INT32_MIN too has a magnitude when it is unsigned. */
+static uint32_t magnitude_of_i32(int32_t x)
+{
+	return x < 0 ? 0 - (uint32_t)x : (uint32_t)x;
+}
+
+static uint8_t scalar_pack_i32(int32_t *restrict lane, const int32_t *restrict src, size_t count,
+			       int32_t bound)
+{
+	int32_t beyond = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		lane[i] = src[i];
+		beyond |= magnitude_of_i32(src[i]) > (uint32_t)bound;
+	}
+	return beyond ? WIRE_RANGE : 0;
+}
+
+static void scalar_unpack_i32(int32_t *restrict dst, const int32_t *restrict lane, size_t count,
+			      uint32_t workers, bool is_avg)
+{
+	if (is_avg) {
+		for (size_t i = 0; i < count; i++)
+			dst[i] = lane[i] / (int32_t)workers;
+	} else {
+		for (size_t i = 0; i < count; i++)
+			dst[i] = lane[i];
+	}
+}
+
+const struct quant_ops quant_scalar = {
+	.name = "scalar",
+	.exponent_f32 = scalar_exponent_f32,
+	.pack_f32 = scalar_pack_f32,
+	.unpack_f32 = scalar_unpack_f32,
+	.pack_i32 = scalar_pack_i32,
+	.unpack_i32 = scalar_unpack_i32,
+};
+
+void quant_detail_pack_f32(int32_t *lane, const float *src, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (magnitude_of(src[i]) <= MAGNITUDE_FINITE_MAX)
+			lane[i] = 0;
+		else if (magnitude_of(src[i]) > INFINITY_BITS)
+			lane[i] = DETAIL_POSITIVE + DETAIL_NEGATIVE;
+		else
+			lane[i] = src[i] > 0 ? DETAIL_POSITIVE : DETAIL_NEGATIVE;
+	}
+}
+
+void quant_detail_amend_f32(float *dst, const int32_t *lane, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t positive = (uint32_t)lane[i] % DETAIL_NEGATIVE;
+		uint32_t negative = (uint32_t)lane[i] / DETAIL_NEGATIVE;
+
+		if (positive && negative)
+			dst[i] = float_of(NAN_BITS);
+		else if (positive)
+			dst[i] = float_of(INFINITY_BITS);
+		else if (negative)
+			dst[i] = -float_of(INFINITY_BITS);
+	}
+}
+
+void quant_detail_pack_i32(int32_t *lane, const int32_t *src, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		lane[i] = src[i] >> 16;
+}
+
+uint64_t quant_detail_amend_i32(int32_t *dst, const int32_t *lane, size_t count, uint32_t workers,
+				bool is_avg)
+{
+	uint64_t saturated = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		/* 65,535 low halves add up to less than 2^32: nothing of them was lost. */
+		uint32_t low_halves = (uint32_t)dst[i] - ((uint32_t)lane[i] << 16);
+		int64_t sum = (int64_t)lane[i] * 65536 + low_halves;
+
+		if (is_avg)
+			sum /= workers;
+		if (sum > INT32_MAX || sum < INT32_MIN)
+			saturated++;
+		sum = sum > INT32_MAX ? INT32_MAX : sum;
+		dst[i] = (int32_t)(sum < INT32_MIN ? INT32_MIN : sum);
+	}
+	return saturated;
+}

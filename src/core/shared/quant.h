@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * quant.h - float to lanes and back, exact int32 sums: block fixed point, one exponent per chunk, agreed
+ * by all workers before the chunk is sent. docs/protocol.md, R-NUM-1 to R-NUM-7. The scalar code in
+ * quant.c is the reference; src/simd has the same functions, bit-equal, for this processor.
+ *
+ * Arrays are naturally aligned; `count` elements; src and lane never overlap; no padding is written:
+ * the caller zeroes what is left of a packet.
+ */
+#ifndef CORE_QUANT_H
+#define CORE_QUANT_H
+
+#include "core/shared/env.h"
+
+/* How one chunk is scaled. quant_scale makes it; N workers, E the agreed biased exponent:
+ * shift = 31 - ceil(log2 N) - (E - 126), bound = floor((2^31 - 1) / N) (R-NUM-2). */
+struct quant_scale {
+	int32_t shift;
+	int32_t bound;
+	uint32_t workers;
+	double up;   /* 2^shift */
+	double down; /* 2^-shift */
+};
+
+/* workers 1..65535; exponent 0..254 (0: all elements are zero). */
+void quant_scale(struct quant_scale *scale, uint32_t workers, uint32_t exponent);
+
+/* floor((2^31 - 1) / workers): above it in magnitude, an int32 sum may leave its range (R-NUM-5). */
+int32_t quant_bound(uint32_t workers);
+
+/* One table per instruction set; all give the same bits. */
+struct quant_ops {
+	const char *name; /* "scalar", "avx2", ... */
+
+	/* The largest finite magnitude's biased exponent: 0 if all are zero or none is finite; a denormal
+	 * counts as 1 (R-NUM-1). */
+	uint32_t (*exponent_f32)(const float *src, size_t count);
+
+	/* lane = clamp(round to nearest even(src * 2^shift), -bound, bound); 0 for a non-finite element.
+	 * Returns WIRE_NONFINITE if there was one, else 0. */
+	uint8_t (*pack_f32)(int32_t *lane, const float *src, size_t count,
+			    const struct quant_scale *scale);
+
+	/* R-NUM-3: dst = (float)((double)lane * 2^-shift), divided by N in double before the one rounding if
+	 * is_avg. Inf where that exceeds FLT_MAX: a sum of finite elements may. */
+	void (*unpack_f32)(float *dst, const int32_t *lane, size_t count,
+			   const struct quant_scale *scale, bool is_avg);
+
+	/* A copy; returns WIRE_RANGE if some |src| > bound (INT32_MIN included), else 0. */
+	uint8_t (*pack_i32)(int32_t *lane, const int32_t *src, size_t count, int32_t bound);
+
+	/* A copy; is_avg divides by workers, truncating toward zero. */
+	void (*unpack_i32)(int32_t *dst, const int32_t *lane, size_t count, uint32_t workers,
+			   bool is_avg);
+};
+
+extern const struct quant_ops quant_scalar;
+
+/* DETAIL rounds are rare: scalar only (R-NUM-4, R-NUM-6).
+ * Floats: per element +Inf 1, -Inf 1 << 16, NaN both, finite 0. */
+void quant_detail_pack_f32(int32_t *lane, const float *src, size_t count);
+
+/* dst becomes Inf, -Inf or NaN where the sum of the details says so: both halves non-zero: NaN. */
+void quant_detail_amend_f32(float *dst, const int32_t *lane, size_t count);
+
+/* int32: lane = src >> 16, arithmetic. */
+void quant_detail_pack_i32(int32_t *lane, const int32_t *src, size_t count);
+
+/* dst holds the wrapped sums; with the sums of the high halves they give the exact 48-bit sums, which are
+ * divided by workers (truncating) if is_avg, then saturated. Returns how many were saturated. */
+uint64_t quant_detail_amend_i32(int32_t *dst, const int32_t *lane, size_t count, uint32_t workers,
+				bool is_avg);
+
+#endif
