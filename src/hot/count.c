@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 
 enum { CELLS_FIRST = 1 << 12, AHEAD = 16 /* keys whose cells are on their way from memory */ };
 
@@ -17,7 +17,7 @@ void count_fini(struct count *count)
 
 static struct count_cell *cell_find(struct count_cell *cell, size_t mask, uint64_t key)
 {
-	size_t at = (size_t)mix(key) & mask;
+	size_t at = (size_t)splitmix64(key) & mask;
 
 	while (cell[at].count && cell[at].key != key)
 		at = (at + 1) & mask;
@@ -53,7 +53,8 @@ int count_add(struct count *count, const uint64_t *key, size_t keys)
 		struct count_cell *cell;
 
 		if (i + AHEAD < keys)
-			__builtin_prefetch(&count->cell[mix(key[i + AHEAD]) & count->mask], 1);
+			__builtin_prefetch(&count->cell[splitmix64(key[i + AHEAD]) & count->mask],
+					   1);
 		cell = cell_find(count->cell, count->mask, key[i]);
 		count->keys += !cell->count;
 		cell->key = key[i];

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 
 /* Keys that an open table likes least: neighbours, multiples of its size, the ends of the range. */
 static uint64_t key_of(uint64_t i)
@@ -24,7 +24,7 @@ static uint64_t key_of(uint64_t i)
 	case 2:
 		return UINT64_MAX - i;
 	default:
-		return mix(i);
+		return splitmix64(i);
 	}
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 
 static int heat_compare(const void *a, const void *b, void *salt)
 {
@@ -13,14 +13,14 @@ static int heat_compare(const void *a, const void *b, void *salt)
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
-	mixed_x = mix(x->key ^ *(const uint64_t *)salt);
-	mixed_y = mix(y->key ^ *(const uint64_t *)salt);
+	mixed_x = splitmix64(x->key ^ *(const uint64_t *)salt);
+	mixed_y = splitmix64(y->key ^ *(const uint64_t *)salt);
 	return mixed_x < mixed_y ? -1 : mixed_x > mixed_y;
 }
 
 void heat_sort(struct heat *heat, size_t count, uint64_t salt)
 {
-	uint64_t mixed = mix(salt);
+	uint64_t mixed = splitmix64(salt);
 
 	if (count)
 		qsort_r(heat, count, sizeof(*heat), heat_compare, &mixed);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 #include "hot/survey.h"
 #include "util/rng.h"
 
@@ -122,9 +122,9 @@ static void weights__say_what_the_sampled_keys_have_of_all(void **state)
 static void mix__is_the_end_of_splitmix64(void **state)
 {
 	(void)state;
-	assert_true(mix(0) == UINT64_C(0xe220a8397b1dcdaf));
-	assert_true(mix(UINT64_C(0x9e3779b97f4a7c15)) == UINT64_C(0x6e789e6aa1b965f4));
-	assert_true(mix(UINT64_C(0x3c6ef372fe94f82a)) == UINT64_C(0x06c45d188009454f));
+	assert_true(splitmix64(0) == UINT64_C(0xe220a8397b1dcdaf));
+	assert_true(splitmix64(UINT64_C(0x9e3779b97f4a7c15)) == UINT64_C(0x6e789e6aa1b965f4));
+	assert_true(splitmix64(UINT64_C(0x3c6ef372fe94f82a)) == UINT64_C(0x06c45d188009454f));
 }
 
 int main(void)

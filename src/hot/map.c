@@ -10,8 +10,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "core/shared/splitmix.h"
 #include "glm/aside.h"
-#include "hot/mix.h"
 #include "util/bytes.h"
 #include "util/whole.h"
 
@@ -75,7 +75,7 @@ int hot_map_write(const char *path, const struct hot_map *map, char error[GLM_ER
 /* The place of the key, or the empty one where it would be. */
 static uint32_t place_find(const struct hot_map *map, uint64_t key)
 {
-	uint32_t place = (uint32_t)mix(key) & map->mask;
+	uint32_t place = (uint32_t)splitmix64(key) & map->mask;
 
 	while (map->index[place] && map->key[map->index[place] - 1] != key)
 		place = (place + 1) & map->mask;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 
 struct sketch {
 	uint32_t counters, used;
@@ -64,7 +64,7 @@ void sketch_close(struct sketch *s)
 
 static uint32_t home(const struct sketch *s, uint64_t key)
 {
-	return (uint32_t)mix(key) & s->mask;
+	return (uint32_t)splitmix64(key) & s->mask;
 }
 
 /* The place that has the key's counter, or the empty one where it would be. */

@@ -4,17 +4,14 @@
  * lie, which is as good as chance.
  */
 #include "lib/lent.h"
+#include "core/shared/splitmix.h"
 
 #include <assert.h>
 #include <stddef.h>
 
 static uint64_t weight(const struct lent *node)
 {
-	uint64_t x = (uint64_t)(uintptr_t)node; /* splitmix64's finish */
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
+	return splitmix64((uintptr_t)node);
 }
 
 /* Nodes that begin at one place are told apart by where they lie. */

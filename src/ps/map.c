@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 #include "ps/table.h"
 
 static int failed(const struct ps_table *table, const char *what, char error[PS_ERROR_MAX])
@@ -52,7 +52,7 @@ static uint64_t digest_of(const struct hot_map *map)
 	uint64_t digest = 0;
 
 	for (uint32_t i = 0; i < map->keys; i++)
-		digest = mix(digest ^ map->key[i]);
+		digest = splitmix64(digest ^ map->key[i]);
 	return digest;
 }
 

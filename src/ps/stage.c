@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/shared/splitmix.h"
 #include "core/sparse/wire_sparse.h"
-#include "hot/mix.h"
 
 __extension__ typedef __int128 sum_t;
 __extension__ typedef unsigned __int128 bits_t;
@@ -62,7 +62,7 @@ void stage_close(struct stage *stage)
 
 static uint64_t place_find(const struct stage *stage, uint64_t key)
 {
-	uint64_t place = mix(key) & stage->mask;
+	uint64_t place = splitmix64(key) & stage->mask;
 
 	while (stage->place[place] && stage->head[stage->place[place] - 1].key != key)
 		place = (place + 1) & stage->mask;

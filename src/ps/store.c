@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hot/mix.h"
+#include "core/shared/splitmix.h"
 
 enum { CHUNK_ROWS = 1024, PLACES_MIN = 1024, CHUNKS_MIN = 64 };
 
@@ -79,7 +79,7 @@ static float *floats_at(const struct store *store, uint64_t row)
 /* The place of the key, or the free one where it would be. */
 static uint64_t place_find(const struct store *store, uint64_t key)
 {
-	uint64_t place = mix(key) & store->mask;
+	uint64_t place = splitmix64(key) & store->mask;
 
 	while (store->place[place] && key_at(store, store->place[place] - 1) != key)
 		place = (place + 1) & store->mask;

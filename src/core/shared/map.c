@@ -2,6 +2,7 @@
 #include "core/shared/map.h"
 
 #include "core/shared/hash.h"
+#include "core/shared/splitmix.h"
 
 bool map_init(struct map *map, uint32_t shards, uint32_t slots, uint32_t run)
 {
@@ -74,15 +75,6 @@ uint64_t map_descriptor_hash(const struct map_descriptor *descriptor)
 	hash = hash_number(hash, descriptor->count, 8);
 	hash = hash_number(hash, descriptor->root, 4);
 	return hash_text(hash, descriptor->name);
-}
-
-/* The first output of the generator of that name when x is its state (Steele, Lea, Flood 2014). */
-static uint64_t splitmix64(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-	x = (x ^ x >> 27) * 0x94d049bb133111eb;
-	return x ^ x >> 31;
 }
 
 uint32_t map_tag(uint64_t hash, uint64_t index)
