@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_options.c - the command line of tally bench. */
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/bench.h"
-#include "tools/command.h"
+#include "util/opt.h"
 
 #define ELEMENTS_MAX (1ull << 32)
 #define BYTES_MAX (4 * ELEMENTS_MAX)
@@ -63,11 +62,6 @@ static const char help[] =
 	"ranks. cpu: seconds of all ranks while timed, an aggregator inside rank 0 included.\n"
 	"Exit status: 0 if all was verified on all ranks; 1 if not; 2 wrong command line.\n";
 
-static int refuse(const char *name, const char *value, const char *why)
-{
-	return args_refuse("bench", name, value, why);
-}
-
 /* The next field of a list, cut off in place; NULL: there is none. */
 static char *field_next(char **at, char separator)
 {
@@ -90,7 +84,7 @@ static bool elements_read(struct bench_options *options, const char *text)
 	options->sizes = 0;
 	while (is_good && (field = field_next(&at, ','))) {
 		is_good = options->sizes < BENCH_SIZES_MAX &&
-			  args_number(field, 0, ELEMENTS_MAX, &options->elements[options->sizes]);
+			  opt_number(field, 0, ELEMENTS_MAX, &options->elements[options->sizes]);
 		options->sizes++;
 	}
 	free(copy);
@@ -104,9 +98,9 @@ static bool bytes_read(struct bench_options *options, const char *text)
 	const char *factor = field_next(&at, ':');
 	uint64_t first, last, step = 2;
 	bool is_good = copy && !at && from && to &&
-		       args_size(from, ELEMENT_BYTES, BYTES_MAX, &first) &&
-		       args_size(to, first, BYTES_MAX, &last) &&
-		       (!factor || (factor[0] == 'x' && args_number(factor + 1, 2, 1024, &step)));
+		       opt_size(from, ELEMENT_BYTES, BYTES_MAX, &first) &&
+		       opt_size(to, first, BYTES_MAX, &last) &&
+		       (!factor || (factor[0] == 'x' && opt_number(factor + 1, 2, 1024, &step)));
 
 	options->sizes = 0;
 	for (uint64_t bytes = is_good ? first : 1, end = is_good ? last : 0; bytes <= end;
@@ -123,9 +117,9 @@ static bool random_read(struct bench_options *options, const char *text)
 	const char *count = field_next(&at, ':'), *min = field_next(&at, ':');
 	const char *max = field_next(&at, ':');
 	bool is_good = copy && !at && count && min && max &&
-		       args_number(count, 1, ITERS_MAX, &options->random_count) &&
-		       args_number(min, 1, ELEMENTS_MAX, &options->random_min) &&
-		       args_number(max, options->random_min, ELEMENTS_MAX, &options->random_max);
+		       opt_number(count, 1, ITERS_MAX, &options->random_count) &&
+		       opt_number(min, 1, ELEMENTS_MAX, &options->random_min) &&
+		       opt_number(max, options->random_min, ELEMENTS_MAX, &options->random_max);
 
 	free(copy);
 	return is_good;
@@ -148,116 +142,65 @@ static bool dtypes_read(struct bench_options *options, const char *text)
 	return is_good;
 }
 
-enum {
-	OPT_ELEMENTS = 1,
-	OPT_BYTES,
-	OPT_RANDOM,
-	OPT_DTYPE,
-	OPT_OP,
-	OPT_ITERS,
-	OPT_WARMUP,
-	OPT_INFLIGHT,
-	OPT_IN_PLACE,
-	OPT_WINDOW,
-	OPT_LATENCY_SLOTS,
-	OPT_LATENCY_WINDOW,
-	OPT_CHECK,
-	OPT_NO_CHECK,
-	OPT_SEED,
-	OPT_TIMELINE,
-	OPT_JSON,
-	OPT_HELP
-};
-
-/* clang-format off */
-static const struct option long_options[] = {
-	{ "elements", required_argument, NULL, OPT_ELEMENTS },
-	{ "bytes", required_argument, NULL, OPT_BYTES },
-	{ "random-sizes", required_argument, NULL, OPT_RANDOM },
-	{ "dtype", required_argument, NULL, OPT_DTYPE },
-	{ "op", required_argument, NULL, OPT_OP },
-	{ "iters", required_argument, NULL, OPT_ITERS },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "inflight", required_argument, NULL, OPT_INFLIGHT },
-	{ "in-place", no_argument, NULL, OPT_IN_PLACE },
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "latency-slots", required_argument, NULL, OPT_LATENCY_SLOTS },
-	{ "latency-window", required_argument, NULL, OPT_LATENCY_WINDOW },
-	{ "check", no_argument, NULL, OPT_CHECK },
-	{ "no-check", no_argument, NULL, OPT_NO_CHECK },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "timeline", required_argument, NULL, OPT_TIMELINE },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-/* clang-format on */
-
-/* Options that have one number as their value. */
-static const struct args_number numbers[] = {
-	{ OPT_ITERS, 1, ITERS_MAX, offsetof(struct bench_options, iters),
-	  "a number from 1 to 1000000" },
-	{ OPT_WARMUP, 0, ITERS_MAX, offsetof(struct bench_options, warmup),
-	  "a number up to 1000000" },
-	{ OPT_INFLIGHT, 1, INFLIGHT_MAX, offsetof(struct bench_options, inflight),
-	  "a number from 1 to 256" },
-	{ OPT_WINDOW, 1, WINDOW_MAX, offsetof(struct bench_options, window),
-	  "a number of packets from 1 to 32768" },
-	{ OPT_LATENCY_SLOTS, 1, LATENCY_SLOTS_MAX, offsetof(struct bench_options, latency_slots),
-	  "a number from 1 to 65536" },
-	{ OPT_LATENCY_WINDOW, 1, LATENCY_SLOTS_MAX, offsetof(struct bench_options, latency_window),
-	  "a number from 1 to 65536" },
-	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct bench_options, seed), "a number" },
-};
-
-static const char *value_read(void *arg, int option, const char *value)
+static const char *elements_take(struct opt_value *value)
 {
-	struct bench_options *options = arg;
-
-	switch (option) {
-	case OPT_ELEMENTS:
-		return elements_read(options, value) ? NULL : "numbers up to 2^32 and commas";
-	case OPT_BYTES:
-		return bytes_read(options, value) ? NULL : "FROM:TO[:xFACTOR], 4 to 16G";
-	case OPT_RANDOM:
-		return random_read(options, value) ? NULL : "COUNT:MIN:MAX, MIN at least 1";
-	case OPT_DTYPE:
-		return dtypes_read(options, value) ? NULL : "this version has int32 and float32";
-	case OPT_OP:
-		options->is_avg = !strcmp(value, "avg");
-		return options->is_avg || !strcmp(value, "sum") ? NULL
-								: "this version has sum and avg";
-	case OPT_IN_PLACE:
-		options->is_in_place = true;
-		return NULL;
-	case OPT_CHECK:
-	case OPT_NO_CHECK:
-		options->is_checked = option == OPT_CHECK;
-		return NULL;
-	case OPT_TIMELINE: /* the library's business, as if the launcher had set it */
-		return *value && !setenv("TALLY_TIMELINE", value, 1) ? NULL : "a file's name";
-	case OPT_JSON:
-		options->is_json = true;
-		return NULL;
-	default:
-		options->has_seed |= option == OPT_SEED;
-		return args_numbers(numbers, sizeof(numbers) / sizeof(numbers[0]), options, option,
-				    value);
-	}
+	return elements_read(value->request, value->text) ? NULL : "numbers up to 2^32 and commas";
 }
 
-/* Options of one group say one thing. */
-static int group_of(int option)
+static const char *bytes_take(struct opt_value *value)
 {
-	switch (option) {
-	case OPT_BYTES:
-	case OPT_RANDOM:
-		return OPT_ELEMENTS;
-	case OPT_NO_CHECK:
-		return OPT_CHECK;
-	default:
-		return option;
-	}
+	return bytes_read(value->request, value->text) ? NULL : "FROM:TO[:xFACTOR], 4 to 16G";
+}
+
+static const char *random_take(struct opt_value *value)
+{
+	return random_read(value->request, value->text) ? NULL : "COUNT:MIN:MAX, MIN at least 1";
+}
+
+static const char *dtypes_take(struct opt_value *value)
+{
+	return dtypes_read(value->request, value->text) ? NULL
+							: "this version has int32 and float32";
+}
+
+/* The library's business, as if the launcher had set it. */
+static const char *timeline_take(struct opt_value *value)
+{
+	return *value->text && !setenv("TALLY_TIMELINE", value->text, 1) ? NULL : "a file's name";
+}
+
+static const char *const ops[] = { "sum", "avg", NULL };
+
+#define AT(field) OPT_FIELD(struct bench_options, field)
+/* clang-format off */
+static const struct opt table[] = {
+	{ "elements", OPT_CALL, .call = elements_take },
+	{ "bytes", OPT_CALL, .call = bytes_take, .same = "elements" },
+	{ "random-sizes", OPT_CALL, .call = random_take, .same = "elements" },
+	{ "dtype", OPT_CALL, .call = dtypes_take },
+	{ "op", OPT_CHOICE, AT(is_avg), .names = ops, .takes = "this version has sum and avg" },
+	{ "iters", OPT_NUMBER, AT(iters), .min = 1, .max = ITERS_MAX },
+	{ "warmup", OPT_NUMBER, AT(warmup), .max = ITERS_MAX },
+	{ "inflight", OPT_NUMBER, AT(inflight), .min = 1, .max = INFLIGHT_MAX },
+	{ "in-place", OPT_FLAG, AT(is_in_place) },
+	{ "window", OPT_NUMBER, AT(window), .min = 1, .max = WINDOW_MAX, .takes = "a number of packets from 1 to 32768" },
+	{ "latency-slots", OPT_NUMBER, AT(latency_slots), .min = 1, .max = LATENCY_SLOTS_MAX },
+	{ "latency-window", OPT_NUMBER, AT(latency_window), .min = 1, .max = LATENCY_SLOTS_MAX },
+	{ "check", OPT_FLAG, AT(is_checked) },
+	{ "no-check", OPT_UNSET, AT(is_checked), .same = "check" },
+	{ "seed", OPT_NUMBER, AT(seed) },
+	{ "timeline", OPT_CALL, .call = timeline_take },
+	{ "json", OPT_FLAG, AT(is_json) },
+};
+/* clang-format on */
+static const struct opt_command command = { .name = "tally bench",
+					    .help = help,
+					    .table = table,
+					    .count = OPT_COUNT(table) };
+
+static int refuse(const char *name, const char *why)
+{
+	return opt_refuse(command.name, name, NULL, why);
 }
 
 /* What latency mode changes of the defaults. */
@@ -266,12 +209,12 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 	static const uint64_t sizes[] = { 1, 8, 64 };
 
 	if (options->latency_window > options->latency_slots)
-		return refuse("--latency-window", NULL, "must be at most --latency-slots");
+		return refuse("--latency-window", "must be at most --latency-slots");
 	if (!options->latency_slots)
 		return 0;
 	for (uint32_t i = 0; has_dtypes && i < options->dtypes_count; i++)
 		if (options->dtypes[i] != TALLY_INT32)
-			return refuse("--latency-slots", NULL,
+			return refuse("--latency-slots",
 				      "latency mode sums int32 only: --dtype int32");
 	if (!has_sizes) {
 		options->sizes = sizeof(sizes) / sizeof(sizes[0]);
@@ -287,8 +230,8 @@ static int latency_settle(struct bench_options *options, bool has_sizes, bool ha
 int bench_parse(struct bench_options *options, int argc, char **argv)
 {
 	static const uint64_t sizes[] = { 1, 64, 1024, 16384, 262144, 4194304 };
-	uint64_t seen = 0;
-	int option, status, index = 0;
+	struct opt_line line;
+	int status;
 
 	*options = (struct bench_options){
 		.sizes = sizeof(sizes) / sizeof(sizes[0]),
@@ -300,32 +243,26 @@ int bench_parse(struct bench_options *options, int argc, char **argv)
 		.is_checked = true,
 	};
 	memcpy(options->elements, sizes, sizeof(sizes));
-	while ((option = getopt_long(argc, argv, "", long_options, &index)) != -1) {
-		if (option == '?') {
-			fprintf(stderr, "tally bench --help says which there are\n");
-			return EXIT_USAGE;
-		}
-		if (option == OPT_HELP)
-			return args_print(help);
-		status = args_take("bench", &long_options[index], group_of(option), &seen,
-				   value_read, options, optarg);
-		if (status)
-			return status;
-	}
+	status = opt_read(&command, options, argc, argv, &line);
+	if (status != OPT_GO_ON)
+		return status;
+	options->has_seed = opt_has(&command, &line, "seed");
 	if (options->random_count &&
-	    (!args_once(&seen, OPT_ITERS) || !args_once(&seen, OPT_WARMUP)))
+	    (opt_has(&command, &line, "iters") || opt_has(&command, &line, "warmup")))
 		return refuse(
-			"--random-sizes", NULL,
+			"--random-sizes",
 			"COUNT says how many operations there are: leave out --iters and --warmup");
-	status = latency_settle(options, !args_once(&seen, OPT_ELEMENTS),
-				!args_once(&seen, OPT_DTYPE));
+	status = latency_settle(options,
+				opt_has(&command, &line, "elements") ||
+					opt_has(&command, &line, "bytes") || options->random_count,
+				opt_has(&command, &line, "dtype"));
 	if (status)
 		return status;
-	if (optind >= argc)
-		return refuse("OPERATION", NULL, "missing: give allreduce");
-	if (strcmp(argv[optind], "allreduce") != 0)
-		return refuse(argv[optind], NULL, "no such operation: give allreduce");
-	if (optind + 1 < argc)
-		return refuse(argv[optind + 1], NULL, "one operation is enough");
-	return -1;
+	if (!line.words)
+		return refuse("OPERATION", "missing: give allreduce");
+	if (strcmp(line.word[0], "allreduce") != 0)
+		return refuse(line.word[0], "no such operation: give allreduce");
+	if (line.words > 1)
+		return refuse(line.word[1], "one operation is enough");
+	return OPT_GO_ON;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor.c - tally doctor: looks at this machine, its settings and the path to the aggregator. */
 #include "tools/doctor.h"
+#include "util/opt.h"
 
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,52 +73,32 @@ void doctor_say(struct doctor *doctor, enum doctor_status status, const char *ch
 		printf("%-5s %-16s -> %s\n", "", "", advice);
 }
 
-/* -1: go on; else the exit status. */
-static int parse(struct doctor *doctor, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "aggregator", required_argument, NULL, 'a' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	uint64_t seen = 0;
-	int option, index = 0;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		if (option == '?') {
-			fprintf(stderr, "tally doctor --help says which there are\n");
-			return EXIT_USAGE;
-		}
-		if (!args_once(&seen, option % 32))
-			return args_twice("doctor", options[index].name, optarg);
-		if (option == 'h')
-			return args_print(help);
-		if (option == 'j')
-			doctor->is_json = true;
-		else if (*optarg)
-			doctor->aggregator = optarg;
-		else
-			return args_refuse("doctor", "--aggregator", "''",
-					   "is empty: give an address");
-	}
-	return optind < argc ? args_refuse("doctor", argv[optind], NULL,
-					   "not an option: doctor takes options only")
-			     : -1;
-}
+#define AT(field) OPT_FIELD(struct doctor, field)
+static const struct opt table[] = {
+	{ "aggregator", OPT_TEXT, AT(aggregator), .takes = "is empty: give an address" },
+	{ "json", OPT_FLAG, AT(is_json) },
+};
+static const struct opt_command command = { .name = "tally doctor",
+					    .help = help,
+					    .table = table,
+					    .count = OPT_COUNT(table) };
 
 int doctor_main(int argc, char **argv)
 {
 	static struct doctor doctor;
-	int status = parse(&doctor, argc, argv);
+	struct opt_line line;
+	int status = opt_read(&command, &doctor, argc, argv, &line);
 
-	if (status >= 0)
+	if (status != OPT_GO_ON)
 		return status;
+	if (line.words)
+		return opt_refuse(command.name, line.word[0], NULL,
+				  "not an option: doctor takes options only");
 	doctor_host(&doctor);
 	doctor_job(&doctor);
 	if (!doctor.is_json)
 		printf("%u ok, %u warn, %u fail\n", doctor.found[DOCTOR_OK],
 		       doctor.found[DOCTOR_WARN], doctor.found[DOCTOR_FAIL]);
-	status = args_print("");
+	status = opt_print(command.name, "");
 	return doctor.found[DOCTOR_FAIL] ? EXIT_FAILED : status;
 }

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 
 #include "tools/command.h"
 #include "tools/run_output.h"
+#include "util/commit.h"
+#include "util/opt.h"
 #include "util/utf8.h"
 
 enum {
@@ -394,84 +395,53 @@ static void name_choose(char name[JOB_BYTES_MAX + 1])
 		 salt);
 }
 
-static int name_check(const char *name)
+static const char *job_take(struct opt_value *value)
 {
-	bool is_good = *name && strlen(name) <= JOB_BYTES_MAX;
+	struct job *job = value->request;
+	bool is_good = *value->text && strlen(value->text) <= JOB_BYTES_MAX;
 
-	for (const char *at = name; *at; at++)
+	for (const char *at = value->text; *at; at++)
 		is_good = is_good && *at > 0x20 && *at < 0x7f;
-	return is_good ? 0
-		       : args_refuse("run", "--job", name,
-				     "a name has 1 to 200 printable characters and no blanks");
+	if (!is_good)
+		return "a name has 1 to 200 printable characters and no blanks";
+	strcpy(job->name, value->text);
+	job->is_named = true;
+	return NULL;
 }
 
-static const char *option_name(const struct option *options, int option)
-{
-	while (options->name && options->val != option)
-		options++;
-	return options->name;
-}
+#define AT(field) OPT_FIELD(struct job, field)
+/* clang-format off */
+static const struct opt table[] = {
+	{ "ranks", OPT_NUMBER, 'n', AT(size), .min = 1, .max = RANKS_MAX },
+	{ "job", OPT_CALL, .call = job_take },
+	{ "aggregator", OPT_TEXT, AT(aggregator), .takes = "an address" },
+	{ "timeline", OPT_TEXT, AT(timeline), .takes = "a file's name" },
+	{ "no-prefix", OPT_UNSET, AT(style.has_prefix) },
+};
+/* clang-format on */
+static const struct opt_command command = { .name = "tally run",
+					    .help = help,
+					    .version = TALLY_VERSION_OF("tally"),
+					    .table = table,
+					    .count = OPT_COUNT(table),
+					    .ends_at_word = true };
 
 /* NEVER: go on; else the exit status. */
 static int parse(struct job *job, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "ranks", required_argument, NULL, 'n' },
-		{ "job", required_argument, NULL, 'j' },
-		{ "aggregator", required_argument, NULL, 'a' },
-		{ "timeline", required_argument, NULL, 't' },
-		{ "no-prefix", no_argument, NULL, 'p' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	uint64_t size = 0, seen = 0;
-	int option;
+	struct opt_line line;
+	int status;
 
 	name_choose(job->name);
-	while ((option = getopt_long(argc, argv, "+n:h", options, NULL)) != -1) {
-		if (option != '?' && !args_once(&seen, option % 32))
-			return args_twice("run", option_name(options, option), optarg);
-		switch (option) {
-		case 'n':
-			if (!args_number(optarg, 1, RANKS_MAX, &size))
-				return args_refuse("run", "-n", optarg, "a number from 1 to 1024");
-			break;
-		case 'j':
-			if (name_check(optarg))
-				return EXIT_USAGE;
-			snprintf(job->name, sizeof(job->name), "%s", optarg);
-			job->is_named = true;
-			break;
-		case 'a':
-			if (!*optarg)
-				return args_refuse("run", "--aggregator", "''", "an address");
-			job->aggregator = optarg;
-			break;
-		case 't':
-			if (!*optarg)
-				return args_refuse("run", "--timeline", "''", "a file's name");
-			job->timeline = optarg;
-			break;
-		case 'p':
-			job->style.has_prefix = false;
-			break;
-		case 'h':
-			return args_print(help);
-		case 'v':
-			return args_version();
-		default:
-			fprintf(stderr, "tally run --help says which there are\n");
-			return EXIT_USAGE;
-		}
-	}
-	if (!size)
-		return args_refuse("run", "-n", NULL, "missing: -n N is the number of ranks");
-	if (optind == argc)
-		return args_refuse("run", "COMMAND", NULL,
-				   "missing: give the command that the ranks run");
-	job->size = (uint32_t)size;
-	job->command = argv + optind;
+	status = opt_read(&command, job, argc, argv, &line);
+	if (status != OPT_GO_ON)
+		return status;
+	if (!job->size)
+		return opt_refuse(command.name, "-n", NULL, "missing: -n N is the number of ranks");
+	if (!line.words)
+		return opt_refuse(command.name, "COMMAND", NULL,
+				  "missing: give the command that the ranks run");
+	job->command = line.word;
 	return NEVER;
 }
 

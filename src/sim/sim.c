@@ -7,9 +7,9 @@
 #include "sim/sim_state.h"
 #include "sim/size.h"
 #include "sim/sparse.h"
+#include "util/opt.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -29,7 +29,9 @@ enum {
 	BAR = 40,
 	BAR_MS = 200,
 	LIST_MAX = 4096,
-	LINE_BYTES = 256, /* of a list */
+	LINE_BYTES = 256,  /* of a list */
+	PACKETS_MIN = 100, /* of a run */
+	PACKETS_MAX = 1000000,
 	HEAP_KEPT_BYTES = 32 << 20,
 };
 #define MS_NS 1000000ull
@@ -47,7 +49,7 @@ static void on_crash(int number)
 	raise(number);
 }
 
-static const char *const rules_names[] = { "ours", "switchml", "p4sgd" };
+static const char *const rules_names[] = { "ours", "switchml", "p4sgd", NULL };
 
 void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario)
 {
@@ -302,76 +304,52 @@ static void parts_run(const struct sim *sim, struct sim_tally *sum)
 
 /* --- the command line --- */
 
-static bool number_read(const char *text, const char **end, uint64_t *number)
+const char *sim_seeds_take(struct opt_value *value, uint64_t *first, uint64_t *last)
 {
-	char *rest;
+	const char *text = value->text, *dots = strstr(text, "..");
+	size_t length = dots ? (size_t)(dots - text) : strlen(text);
+	char from[32] = "";
 
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*number = strtoull(text, &rest, 10);
-	*end = rest;
-	return !errno;
+	if (length < sizeof(from))
+		memcpy(from, text, length);
+	if (!opt_number(from, 0, UINT64_MAX, first) ||
+	    !opt_number(dots ? dots + 2 : from, *first, UINT64_MAX, last))
+		return "A..B, two numbers, A at most B";
+	return *last - *first < UINT32_MAX ? NULL : "more than 2^32 - 1 seeds";
 }
 
-/* NULL, or what is wrong; so are those below. */
-static const char *seeds_read(const char *text, struct sim *sim)
+static const char *seeds_take(struct opt_value *value)
 {
-	static const char what[] = "A..B, two numbers, A at most B";
-	const char *rest;
+	struct sim *sim = value->request;
 
-	if (!number_read(text, &rest, &sim->first))
-		return what;
-	sim->last = sim->first;
-	if (!*rest)
-		return NULL;
-	if (strncmp(rest, "..", 2) != 0 || !number_read(rest + 2, &rest, &sim->last) || *rest ||
-	    sim->last < sim->first)
-		return what;
-	return sim->last - sim->first < UINT32_MAX ? NULL : "more than 2^32 - 1 seeds";
+	return sim_seeds_take(value, &sim->first, &sim->last);
 }
 
-static const char *seed_read(const char *text, struct sim *sim)
+static const char *seed_take(struct opt_value *value)
 {
-	const char *rest;
+	struct sim *sim = value->request;
 
-	if (!number_read(text, &rest, &sim->first) || *rest)
+	if (!opt_number(value->text, 0, UINT64_MAX, &sim->first))
 		return "a number";
 	sim->last = sim->first;
 	return NULL;
 }
 
-static const char *jobs_read(const char *text, struct sim *sim)
+static const char *scenario_take(struct opt_value *value)
 {
-	const char *rest;
-	uint64_t jobs;
+	struct sim *sim = value->request;
+	bool is_every = !strcmp(value->text, "every");
 
-	if (!number_read(text, &rest, &jobs) || *rest || jobs < 1 || jobs > SIM_PROCESSES_MAX)
-		return "a number from 1 to 256";
-	sim->jobs = (uint32_t)jobs;
-	return NULL;
+	sim->kind = is_every ? (uint32_t)SIM_EVERY : scenario_find(value->text);
+	return sim->kind == SCENARIO_COUNT ? "there is no such scenario" : NULL;
 }
 
-static const char *packets_read(const char *text, uint32_t *packets)
+static const char *edits_take(struct opt_value *value)
 {
-	uint64_t number;
-	const char *rest;
+	struct sim *sim = value->request;
 
-	if (!number_read(text, &rest, &number) || *rest || number < 100 || number > 1000000)
-		return "a number from 100 to 1000000";
-	*packets = (uint32_t)number;
-	return NULL;
-}
-
-static const char *patience_read(const char *text, uint32_t *patience_ms)
-{
-	uint64_t number;
-	const char *rest;
-
-	if (!number_read(text, &rest, &number) || *rest || number < 1 || number > 1000000)
-		return "milliseconds from 1 to 1000000";
-	*patience_ms = (uint32_t)number;
-	return NULL;
+	sim->has_edits = edits_read(&sim->edits, value->text);
+	return sim->has_edits ? NULL : "NAME=NUMBER, with commas between them";
 }
 
 /* A line of a list. */
@@ -379,13 +357,13 @@ static const char *line_read(struct sim *sim, char *line)
 {
 	struct sim_job job = { .kind = SCENARIO_ANY };
 	char *word, *at = NULL;
-	const char *rest;
+	uint64_t packets;
 
 	line[strcspn(line, "#\n")] = '\0';
 	word = strtok_r(line, " \t", &at);
 	if (!word)
 		return NULL;
-	if (!number_read(word, &rest, &job.seed) || *rest)
+	if (!opt_number(word, 0, UINT64_MAX, &job.seed))
 		return "a line is SEED [SCENARIO [PACKETS]], and the seed a number";
 	word = strtok_r(NULL, " \t", &at);
 	if (word) {
@@ -394,8 +372,10 @@ static const char *line_read(struct sim *sim, char *line)
 			return "there is no such scenario";
 	}
 	word = word ? strtok_r(NULL, " \t", &at) : NULL;
-	if (word && packets_read(word, &job.packets_max))
+	if (word && !opt_number(word, PACKETS_MIN, PACKETS_MAX, &packets))
 		return "a line is SEED [SCENARIO [PACKETS]], and these from 100 to 1000000";
+	if (word)
+		job.packets_max = (uint32_t)packets;
 	if (word && strtok_r(NULL, " \t", &at))
 		return "a line is SEED [SCENARIO [PACKETS]], and no more";
 	if (sim->list_count == LIST_MAX)
@@ -447,113 +427,46 @@ static bool list_read(struct sim *sim)
 	return false;
 }
 
-static const char *rules_read(const char *text, enum sim_rules *rules)
-{
-	for (uint32_t i = SIM_OURS; i <= SIM_P4SGD; i++)
-		if (!strcmp(text, rules_names[i])) {
-			*rules = (enum sim_rules)i;
-			return NULL;
-		}
-	return "ours, switchml or p4sgd";
-}
-
-/* What a list has, seeds and scenarios, no other option says. */
-static bool option_once(uint32_t *seen, int option)
-{
-	static const char groups[] = "scpljSvJwkPr";
-	uint32_t bits = option == 'l' ? 15 : 1u << (strchr(groups, option) - groups);
-	bool is_first = !(*seen & bits);
-
-	*seen |= bits;
-	return is_first;
-}
-
-static const char *value_read(struct sim *sim, const struct option *option)
-{
-	switch (option->val) {
-	case 's':
-		return strcmp(option->name, "seed") ? seeds_read(optarg, sim)
-						    : seed_read(optarg, sim);
-	case 'l':
-		sim->list_path = optarg;
-		return NULL;
-	case 'j':
-		return jobs_read(optarg, sim);
-	case 'c':
-		sim->kind = !strcmp(optarg, "every") ? (uint32_t)SIM_EVERY : scenario_find(optarg);
-		return sim->kind == SCENARIO_COUNT ? "there is no such scenario" : NULL;
-	case 'p':
-		return packets_read(optarg, &sim->packets_max);
-	case 'P':
-		return patience_read(optarg, &sim->patience_ms);
-	case 'r':
-		return rules_read(optarg, &sim->rules);
-	case 'w':
-		sim->has_edits = edits_read(&sim->edits, optarg);
-		return sim->has_edits ? NULL : "NAME=NUMBER, with commas between them";
-	case 'k':
-		sim->is_shrunk = true;
-		return NULL;
-	case 'S':
-		sim->is_shortest = true;
-		return NULL;
-	case 'v':
-		sim->is_verbose = true;
-		return NULL;
-	default:
-		sim->is_json = true;
-		return NULL;
-	}
-}
+#define AT(field) OPT_FIELD(struct sim, field)
+/* clang-format off */
+static const struct opt table[] = {
+	{ "seeds", OPT_CALL, .call = seeds_take },
+	{ "seed", OPT_CALL, .call = seed_take, .same = "seeds" },
+	{ "list", OPT_TEXT, AT(list_path), .takes = "the name of a file" },
+	{ "jobs", OPT_NUMBER, AT(jobs), .min = 1, .max = SIM_PROCESSES_MAX },
+	{ "scenario", OPT_CALL, .call = scenario_take },
+	{ "packets", OPT_NUMBER, AT(packets_max), .min = PACKETS_MIN, .max = PACKETS_MAX },
+	{ "patience", OPT_NUMBER, AT(patience_ms), .min = 1, .max = 1000000, .takes = "milliseconds from 1 to 1000000" },
+	{ "rules", OPT_CHOICE, AT(rules), .names = rules_names, .takes = "ours, switchml or p4sgd" },
+	{ "with", OPT_CALL, .call = edits_take },
+	{ "shrink", OPT_FLAG, AT(is_shrunk) },
+	{ "shortest", OPT_FLAG, AT(is_shortest) },
+	{ "verbose", OPT_FLAG, AT(is_verbose) },
+	{ "json", OPT_FLAG, AT(is_json) },
+};
+/* clang-format on */
 
 /* 0, or the exit status after a message. */
 static int options_read(int argc, char **argv, struct sim *sim)
 {
-	static const struct option options[] = {
-		{ "seeds", required_argument, NULL, 's' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "list", required_argument, NULL, 'l' },
-		{ "jobs", required_argument, NULL, 'j' },
-		{ "scenario", required_argument, NULL, 'c' },
-		{ "packets", required_argument, NULL, 'p' },
-		{ "patience", required_argument, NULL, 'P' },
-		{ "rules", required_argument, NULL, 'r' },
-		{ "with", required_argument, NULL, 'w' },
-		{ "shrink", no_argument, NULL, 'k' },
-		{ "shortest", no_argument, NULL, 'S' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "json", no_argument, NULL, 'J' },
-		{ 0 },
-	};
-	int option, index = 0;
-	uint32_t seen = 0;
-	const char *why;
+	static const char *const listed[] = { "seeds", "seed", "scenario", "packets" };
+	const struct opt_command command = { .name = sim->name,
+					     .table = table,
+					     .count = OPT_COUNT(table) };
+	struct opt_line line;
+	int status = opt_read(&command, sim, argc, argv, &line);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		if (option == '?') {
-			fprintf(stderr, "%s: see --help\n", sim->name);
-			return SIM_EXIT_USAGE;
-		}
-		if (!option_once(&seen, option)) {
-			fprintf(stderr,
-				"%s: --%s: is given twice, or contradicts an earlier option: "
-				"take one out\n",
-				sim->name, options[index].name);
-			return SIM_EXIT_USAGE;
-		}
-		why = value_read(sim, &options[index]);
-		if (why) {
-			fprintf(stderr, "%s: --%s %s: %s (%s --help)\n", sim->name,
-				options[index].name, optarg, why, sim->name);
-			return SIM_EXIT_USAGE;
-		}
-	}
-	if (optind == argc)
-		return 0;
-	fprintf(stderr, "%s: %s: not an option: it takes options only (%s --help)\n", sim->name,
-		argv[optind], sim->name);
-	return SIM_EXIT_USAGE;
+	if (status != OPT_GO_ON)
+		return status;
+	for (size_t i = 0; sim->list_path && i < OPT_COUNT(listed); i++)
+		if (opt_has(&command, &line, listed[i]))
+			return opt_refuse(sim->name, "--list", sim->list_path,
+					  "says seeds, scenarios and packets itself: leave out "
+					  "--seeds, --seed, --scenario and --packets");
+	if (line.words)
+		return opt_refuse(sim->name, line.word[0], NULL,
+				  "not an option: it takes options only");
+	return 0;
 }
 
 static int verdict(const struct sim *sim, const struct sim_tally *tally)

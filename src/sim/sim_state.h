@@ -23,6 +23,10 @@ struct sim_job {
 	enum sim_rules rules;
 };
 
+struct opt_value;
+/* A..B, or one. NULL, or what is wrong. */
+const char *sim_seeds_take(struct opt_value *value, uint64_t *first, uint64_t *last);
+
 struct sim {
 	const char *name;
 	uint64_t first, last; /* seeds; of a list the least and the largest */

@@ -5,9 +5,9 @@
 #include "core/latency/switch_latency.h"
 #include "core/shared/map.h"
 #include "sim/sim_state.h"
+#include "util/opt.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,79 +37,11 @@ static const struct unit sizes[] = { { "", 1 },
 static const struct unit parts[] = { { "", 1 }, { "%", 0.01 }, { "", 0 } };
 static const struct unit counts[] = { { "", 1 }, { "", 0 } };
 
-/* X(option, field, units, least, most, what) */
-/* clang-format off */
-#define SIZE_OPTIONS(X)                                                                               \
-	X("link", link_bps, rates, 1e6, 1e12, "rate of a worker's cable, e.g. 10gbit (the default)")   \
-	X("uplink", uplink_bps, rates, 1e6, 1e12, "of a switch's cable to its parent (as --link)")     \
-	X("hub", hub_bps, rates, 1e6, 1e13, "of all cables of a switch together: an aggregator's host") \
-	X("delay", delay_ns, times, 0, 1e9, "propagation of each cable, and the switch (1us)")         \
-	X("poll", poll_ns, times, 0, 1e8, "until a worker looks at what has come, at most (5us)")      \
-	X("queue", queue_bytes, sizes, 1024, 1e9, "bytes that wait for a cable at a switch (1M)")      \
-	X("message", message_bytes, sizes, 1, 1e11, "bytes of each worker's vector (16M)")             \
-	X("slots", slots, counts, 8, 65536, "slots of the job at each switch (704)")                   \
-	X("window", window, counts, 1, 65536, "packets of a worker on their way (a quarter of --slots)") \
-	X("lanes", lanes, counts, 4, 16368, "numbers in a packet (360)")                               \
-	X("loss", loss, parts, 0, 0.5, "of the packets, on each cable: 0.001 or 0.1% (0)")
-/* clang-format on */
-
-enum field_type { FIELD_WHOLE, FIELD_PART };
-
-static const struct field {
-	const char *name, *about;
-	const struct unit *units;
-	size_t offset;
-	double least, most;
-	enum field_type type;
-} fields[] = {
-#define X(option, member, unit, from, to, text)               \
-	{ option,                                             \
-	  text,                                               \
-	  unit,                                               \
-	  offsetof(struct size_options, member),              \
-	  from,                                               \
-	  to,                                                 \
-	  _Generic(((struct size_options *)0)->member, double \
-		   : FIELD_PART, default                      \
-		   : FIELD_WHOLE) },
-	SIZE_OPTIONS(X)
-#undef X
-};
-
-enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-
-void size_help(const char *name)
+/* Whole, unless it may be a part. */
+static bool value_read(const char *text, const struct opt *opt, const struct unit *units,
+		       double *value)
 {
-	printf("%s --topology SHAPE - how long an allreduce takes on a network that is not there "
-	       "yet\n\n"
-	       "usage: %s --topology SHAPE [OPTION...]\n\n"
-	       "SHAPE is 8 for 8 workers at one switch, 32x32 for 32 switches of 32 workers below "
-	       "a root,\n"
-	       "10x25x40 for three levels. The shipped workers and switch programs exchange every "
-	       "packet\n"
-	       "and every sum is checked; cables and clocks are made up. Processors' time for a "
-	       "packet is\n"
-	       "not in it: measure that with `tally bench`.\n\n",
-	       name, name);
-	for (uint32_t i = 0; i < FIELDS; i++)
-		printf("  --%-8s %s\n", fields[i].name, fields[i].about);
-	printf("  --seed     of losses and delays (1)\n"
-	       "  --plot     FILE.svg or FILE.png: TAT over the option that has several values "
-	       "(gnuplot)\n"
-	       "  --json     an object a line\n\n"
-	       "One option may have several values: --slots 64,128,256 is three runs, a row "
-	       "each.\n\n"
-	       "TAT: tensor aggregation time, from the call until the last worker has its result.\n"
-	       "exit status: 0 all was right, 1 a run failed or could not be drawn, 2 wrong "
-	       "arguments\n\n"
-	       "examples:\n"
-	       "  %s --topology 32x32 --link 10gbit --message 64M --loss 0.01%%\n"
-	       "  %s --topology 16 --slots 64,128,256,512,1024 --plot slots.svg\n",
-	       name, name);
-}
-
-static bool value_read(const char *text, const struct field *field, double *value)
-{
+	bool is_whole = units != parts;
 	char *rest;
 
 	errno = 0;
@@ -118,54 +50,78 @@ static bool value_read(const char *text, const struct field *field, double *valu
 	*value = strtod(text, &rest);
 	if (errno)
 		return false;
-	for (const struct unit *unit = field->units; unit->factor > 0; unit++) {
+	for (const struct unit *unit = units; unit->factor > 0; unit++) {
 		if (strcmp(rest, unit->name) != 0)
 			continue;
 		*value *= unit->factor;
-		return *value >= field->least && *value <= field->most &&
-		       (field->type == FIELD_PART || *value == (double)(uint64_t)*value);
+		return *value >= opt->low && *value <= opt->high &&
+		       (!is_whole || *value == (double)(uint64_t)*value);
 	}
 	return false;
 }
 
-static void field_set(struct size_options *options, const struct field *field, double value)
-{
-	void *at = (char *)options + field->offset;
-
-	if (field->type == FIELD_PART)
-		*(double *)at = value;
-	else
-		*(uint64_t *)at = (uint64_t)value;
-}
-
 /* Several values make a run each. */
-static bool values_read(const char *name, char *text, const struct field *field,
-			struct size_request *request)
+static const char *values_take(struct opt_value *value, const struct unit *units)
 {
-	double value[SIZE_POINTS_MAX];
+	struct size_request *request = value->request;
+	const struct opt *opt = value->opt;
+	double number[SIZE_POINTS_MAX];
 	uint32_t count = 0;
-	char *rest = text;
+	char text[1024], *rest = text;
 
-	for (char *word; (word = strsep(&rest, ",")) != NULL; count++)
-		if (count == SIZE_POINTS_MAX || !value_read(word, field, &value[count])) {
-			fprintf(stderr, "%s: --%s %s: what is \"%s\"? (%s)\n", name, field->name,
-				text, word, field->about);
-			return false;
-		}
+	if (snprintf(text, sizeof(text), "%s", value->text) >= (int)sizeof(text))
+		return "too long";
+	for (char *word; (word = strsep(&rest, ",")) != NULL; count++) {
+		if (count < SIZE_POINTS_MAX && value_read(word, opt, units, &number[count]))
+			continue;
+		snprintf(value->why, sizeof(value->why), "what is \"%.100s\"? (%s)", word,
+			 opt->takes);
+		return value->why;
+	}
 	if (count > 1 && request->swept) {
-		fprintf(stderr,
-			"%s: several values for --%s and for --%s: only one option may have them\n",
-			name, request->swept, field->name);
-		return false;
+		snprintf(value->why, sizeof(value->why),
+			 "--%s has several values already: only one option may have them",
+			 request->swept);
+		return value->why;
 	}
 	if (count > 1) {
-		request->swept = field->name;
+		request->swept = opt->name;
 		request->points = count;
-		memcpy(request->x, value, sizeof(value));
+		memcpy(request->x, number, sizeof(number));
 	}
-	for (uint32_t i = 0; i < SIZE_POINTS_MAX; i++)
-		field_set(&request->option[i], field, value[count > 1 && i < count ? i : 0]);
-	return true;
+	for (uint32_t i = 0; i < SIZE_POINTS_MAX; i++) {
+		double one = number[count > 1 && i < count ? i : 0];
+		uint64_t whole = (uint64_t)one;
+		char *at = (char *)&request->option[i] + opt->at;
+
+		memcpy(at, units == parts ? (void *)&one : (void *)&whole, opt->bytes);
+	}
+	return NULL;
+}
+
+static const char *rate_take(struct opt_value *value)
+{
+	return values_take(value, rates);
+}
+
+static const char *time_take(struct opt_value *value)
+{
+	return values_take(value, times);
+}
+
+static const char *bytes_take(struct opt_value *value)
+{
+	return values_take(value, sizes);
+}
+
+static const char *part_take(struct opt_value *value)
+{
+	return values_take(value, parts);
+}
+
+static const char *count_take(struct opt_value *value)
+{
+	return values_take(value, counts);
 }
 
 static bool topology_read(const char *text, struct size_options *options)
@@ -185,6 +141,83 @@ static bool topology_read(const char *text, struct size_options *options)
 			return false;
 	}
 	return false;
+}
+
+static const char *topology_take(struct opt_value *value)
+{
+	struct size_request *request = value->request;
+
+	if (topology_read(value->text, &request->option[0]))
+		return NULL;
+	snprintf(value->why, sizeof(value->why),
+		 "numbers of children with x between, each at most %d, %d levels and %d workers at "
+		 "most",
+		 SWITCH_CHILDREN_MAX, SIZE_LEVELS_MAX, SIZE_WORKERS_MAX);
+	return value->why;
+}
+
+/* `at` is in each of the runs' options, or in the request; `takes` is what --help says of it. */
+#define AT(field) OPT_FIELD(struct size_options, field)
+#define OF_ALL(field) OPT_FIELD(struct size_request, field)
+/* clang-format off */
+static const struct opt table[] = {
+	{ "link", OPT_CALL, AT(link_bps), .call = rate_take, .low = 1e6, .high = 1e12,
+	  .takes = "rate of a worker's cable, e.g. 10gbit (the default)" },
+	{ "uplink", OPT_CALL, AT(uplink_bps), .call = rate_take, .low = 1e6, .high = 1e12,
+	  .takes = "of a switch's cable to its parent (as --link)" },
+	{ "hub", OPT_CALL, AT(hub_bps), .call = rate_take, .low = 1e6, .high = 1e13,
+	  .takes = "of all cables of a switch together: an aggregator's host" },
+	{ "delay", OPT_CALL, AT(delay_ns), .call = time_take, .high = 1e9,
+	  .takes = "propagation of each cable, and the switch (1us)" },
+	{ "poll", OPT_CALL, AT(poll_ns), .call = time_take, .high = 1e8,
+	  .takes = "until a worker looks at what has come, at most (5us)" },
+	{ "queue", OPT_CALL, AT(queue_bytes), .call = bytes_take, .low = 1024, .high = 1e9,
+	  .takes = "bytes that wait for a cable at a switch (1M)" },
+	{ "message", OPT_CALL, AT(message_bytes), .call = bytes_take, .low = 1, .high = 1e11,
+	  .takes = "bytes of each worker's vector (16M)" },
+	{ "slots", OPT_CALL, AT(slots), .call = count_take, .low = 8, .high = 65536,
+	  .takes = "slots of the job at each switch (704)" },
+	{ "window", OPT_CALL, AT(window), .call = count_take, .low = 1, .high = 65536,
+	  .takes = "packets of a worker on their way (a quarter of --slots)" },
+	{ "lanes", OPT_CALL, AT(lanes), .call = count_take, .low = 4, .high = 16368,
+	  .takes = "numbers in a packet (360)" },
+	{ "loss", OPT_CALL, AT(loss), .call = part_take, .high = 0.5,
+	  .takes = "of the packets, on each cable: 0.001 or 0.1% (0)" },
+	{ "topology", OPT_CALL, .call = topology_take },
+	{ "seed", OPT_NUMBER, OF_ALL(option[0].seed) },
+	{ "plot", OPT_TEXT, OF_ALL(plot_path), .takes = "the name of a file" },
+	{ "json", OPT_FLAG, OF_ALL(is_json) },
+};
+/* clang-format on */
+
+void size_help(const char *name)
+{
+	printf("%s --topology SHAPE - how long an allreduce takes on a network that is not there "
+	       "yet\n\n"
+	       "usage: %s --topology SHAPE [OPTION...]\n\n"
+	       "SHAPE is 8 for 8 workers at one switch, 32x32 for 32 switches of 32 workers below "
+	       "a root,\n"
+	       "10x25x40 for three levels. The shipped workers and switch programs exchange every "
+	       "packet\n"
+	       "and every sum is checked; cables and clocks are made up. Processors' time for a "
+	       "packet is\n"
+	       "not in it: measure that with `tally bench`.\n\n",
+	       name, name);
+	for (size_t i = 0; table[i].call != topology_take; i++)
+		printf("  --%-8s %s\n", table[i].name, table[i].takes);
+	printf("  --seed     of losses and delays (1)\n"
+	       "  --plot     FILE.svg or FILE.png: TAT over the option that has several values "
+	       "(gnuplot)\n"
+	       "  --json     an object a line\n\n"
+	       "One option may have several values: --slots 64,128,256 is three runs, a row "
+	       "each.\n\n"
+	       "TAT: tensor aggregation time, from the call until the last worker has its result.\n"
+	       "exit status: 0 all was right, 1 a run failed or could not be drawn, 2 wrong "
+	       "arguments\n\n"
+	       "examples:\n"
+	       "  %s --topology 32x32 --link 10gbit --message 64M --loss 0.01%%\n"
+	       "  %s --topology 16 --slots 64,128,256,512,1024 --plot slots.svg\n",
+	       name, name);
 }
 
 /* What follows from the others, and whether it all fits together. */
@@ -211,52 +244,13 @@ static bool options_finish(const char *name, struct size_options *options)
 	return true;
 }
 
-static int option_take(int argc, char **argv, int index, struct size_request *request,
-		       uint32_t *seen)
-{
-	const char *name = argv[0];
-	(void)argc;
-
-	if (*seen >> index & 1) {
-		fprintf(stderr, "%s: --%s: is given twice: take one out\n", name,
-			index < FIELDS ? fields[index].name : "topology, seed, plot or json");
-		return SIM_EXIT_USAGE;
-	}
-	*seen |= 1u << index;
-	if (index < FIELDS)
-		return values_read(name, optarg, &fields[index], request) ? 0 : SIM_EXIT_USAGE;
-	char *rest = NULL;
-	switch (index - FIELDS) {
-	case 0:
-		if (topology_read(optarg, &request->option[0]))
-			return 0;
-		fprintf(stderr,
-			"%s: --topology %s: numbers of children with x between, each at most %d, "
-			"%d "
-			"levels and %d workers at most\n",
-			name, optarg, SWITCH_CHILDREN_MAX, SIZE_LEVELS_MAX, SIZE_WORKERS_MAX);
-		return SIM_EXIT_USAGE;
-	case 1:
-		request->option[0].seed = strtoull(optarg, &rest, 10);
-		if (*optarg >= '0' && *optarg <= '9' && !*rest)
-			return 0;
-		fprintf(stderr, "%s: --seed %s: a number\n", name, optarg);
-		return SIM_EXIT_USAGE;
-	case 2:
-		request->plot_path = optarg;
-		return 0;
-	default:
-		request->is_json = true;
-		return 0;
-	}
-}
-
 int size_read(int argc, char **argv, struct size_request *request)
 {
-	static const char *const more[] = { "topology", "seed", "plot", "json" };
-	struct option options[FIELDS + 5] = { { 0 } };
-	uint32_t seen = 0;
-	int index = 0, error;
+	const struct opt_command command = { .name = argv[0],
+					     .table = table,
+					     .count = OPT_COUNT(table) };
+	struct opt_line line;
+	int status;
 
 	*request = (struct size_request){ .points = 1 };
 	for (uint32_t i = 0; i < SIZE_POINTS_MAX; i++)
@@ -268,27 +262,12 @@ int size_read(int argc, char **argv, struct size_request *request)
 							    .slots = SLOTS,
 							    .lanes = LANES,
 							    .seed = 1 };
-	for (uint32_t i = 0; i < FIELDS; i++)
-		options[i] = (struct option){ fields[i].name, required_argument, NULL, 1 };
-	for (uint32_t i = 0; i < 4; i++)
-		options[FIELDS + i] = (struct option){ more[i],
-						       i == 3 ? no_argument : required_argument,
-						       NULL, 1 };
-	optind = 1;
-	for (int option; (option = getopt_long(argc, argv, "", options, &index)) != -1;) {
-		if (option == '?') {
-			fprintf(stderr, "%s: see --topology 8 --help\n", argv[0]);
-			return SIM_EXIT_USAGE;
-		}
-		error = option_take(argc, argv, index, request, &seen);
-		if (error)
-			return error;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "%s: what is \"%s\"? See --topology 8 --help\n", argv[0],
-			argv[optind]);
-		return SIM_EXIT_USAGE;
-	}
+	status = opt_read(&command, request, argc, argv, &line);
+	if (status != OPT_GO_ON)
+		return status;
+	if (line.words)
+		return opt_refuse(argv[0], line.word[0], NULL,
+				  "not an option: it takes options only");
 	for (uint32_t i = 0; i < request->points; i++) {
 		memcpy(request->option[i].children, request->option[0].children,
 		       sizeof(request->option[0].children));

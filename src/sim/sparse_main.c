@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_main.c - what a seed of sparse mode chooses, and the command `tally sim --sparse`. */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 
 #include "sim/sim_state.h"
 #include "sim/sparse.h"
+#include "util/opt.h"
 
 #define MS 1000000ull
 
@@ -89,7 +88,7 @@ void sparse_scenario_describe(const struct sparse_scenario *scenario, char text[
 
 struct asked {
 	uint64_t first, last;
-	bool is_verbose, is_trace, is_json;
+	bool is_sparse, is_verbose, is_trace, is_json;
 };
 
 static void report_add(struct sparse_report *sum, const struct sparse_report *other)
@@ -187,76 +186,44 @@ static bool seed_run(const char *name, const struct asked *asked, uint64_t seed,
 	return !report.is_failed;
 }
 
-static void help(const char *name)
+static const char help[] =
+	"tally sim --sparse - sparse mode's shipped code over simulated networks\n\n"
+	"usage: tally sim --sparse [--seeds A..B | --seed S] [--verbose] [--trace] [--json]\n\n"
+	"A seed chooses everything: up to 8 workers, the table, how bad the network is, a "
+	"disk "
+	"that\n"
+	"is slow, and what strikes: switches that die, or are fenced and live on, servers "
+	"that "
+	"die\n"
+	"and read their log, workers that begin anew. At the end the server's sums must be "
+	"those of\n"
+	"what was pushed, each push once; and what a worker held for committed must have "
+	"been "
+	"on the\n"
+	"disk (docs/protocol.md, X1 to X6).\n\n"
+	"  --seeds A..B   all these seeds (default 1..100)\n"
+	"  --seed S       one seed\n"
+	"  --verbose      two lines for each seed\n"
+	"  --trace        a line for each packet\n"
+	"  --json         the summary as one JSON object, on the last line\n\n"
+	"Exit status: 0 no violation; 1 violations; 2 wrong command line.\n";
+
+static const char *seeds_take(struct opt_value *value)
 {
-	printf("%s --sparse - sparse mode's shipped code over simulated networks\n\n"
-	       "usage: %s --sparse [--seeds A..B | --seed S] [--verbose] [--trace] [--json]\n\n"
-	       "A seed chooses everything: up to 8 workers, the table, how bad the network is, a "
-	       "disk "
-	       "that\n"
-	       "is slow, and what strikes: switches that die, or are fenced and live on, servers "
-	       "that "
-	       "die\n"
-	       "and read their log, workers that begin anew. At the end the server's sums must be "
-	       "those of\n"
-	       "what was pushed, each push once; and what a worker held for committed must have "
-	       "been "
-	       "on the\n"
-	       "disk (docs/protocol.md, X1 to X6).\n\n"
-	       "  --seeds A..B   all these seeds (default 1..100)\n"
-	       "  --seed S       one seed\n"
-	       "  --verbose      two lines for each seed\n"
-	       "  --trace        a line for each packet\n"
-	       "  --json         the summary as one JSON object, on the last line\n\n"
-	       "Exit status: 0 no violation; 1 violations; 2 wrong command line.\n",
-	       name, name);
+	struct asked *asked = value->request;
+
+	return sim_seeds_take(value, &asked->first, &asked->last);
 }
 
-static bool seeds_read(const char *text, struct asked *asked)
-{
-	char *end;
-
-	errno = 0;
-	asked->first = asked->last = strtoull(text, &end, 10);
-	if (end != text && !strncmp(end, "..", 2)) {
-		text = end + 2;
-		asked->last = strtoull(text, &end, 10);
-	}
-	return !errno && end != text && !*end && asked->first <= asked->last;
-}
-
-static int options_read(int argc, char **argv, struct asked *asked)
-{
-	static const struct option options[] = {
-		{ "sparse", no_argument, NULL, 's' },     { "seeds", required_argument, NULL, 'S' },
-		{ "seed", required_argument, NULL, 'S' }, { "verbose", no_argument, NULL, 'v' },
-		{ "trace", no_argument, NULL, 't' },      { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'v')
-			asked->is_verbose = true;
-		else if (option == 't')
-			asked->is_trace = true;
-		else if (option == 'j')
-			asked->is_json = true;
-		else if (option == 'h')
-			return help(argv[0]), 0;
-		else if (option == '?')
-			return SIM_EXIT_USAGE;
-		if (option == 'S' && !seeds_read(optarg, asked)) {
-			fprintf(stderr, "%s: %s: not a seed, or A..B\n", argv[0], optarg);
-			return SIM_EXIT_USAGE;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "%s: what is '%s'?\n", argv[0], argv[optind]);
-		return SIM_EXIT_USAGE;
-	}
-	return -1;
-}
+#define AT(field) OPT_FIELD(struct asked, field)
+static const struct opt table[] = {
+	{ "sparse", OPT_FLAG, AT(is_sparse) },
+	{ "seeds", OPT_CALL, .call = seeds_take },
+	{ "seed", OPT_CALL, .call = seeds_take, .same = "seeds" },
+	{ "verbose", OPT_FLAG, AT(is_verbose) },
+	{ "trace", OPT_FLAG, AT(is_trace) },
+	{ "json", OPT_FLAG, AT(is_json) },
+};
 
 int sparse_main(int argc, char **argv)
 {
@@ -264,16 +231,24 @@ int sparse_main(int argc, char **argv)
 	struct sparse_report sum = { .is_failed = false };
 	uint64_t violations = 0;
 	clock_t begin = clock();
-	int status = options_read(argc, argv, &asked);
+	const struct opt_command command = { .name = "tally sim --sparse",
+					     .help = help,
+					     .table = table,
+					     .count = OPT_COUNT(table) };
+	struct opt_line line;
+	int status = opt_read(&command, &asked, argc, argv, &line);
 	double seconds;
 
-	if (status >= 0)
+	if (status != OPT_GO_ON)
 		return status;
-	for (uint64_t seed = asked.first; seed <= asked.last; seed++) {
+	if (line.words)
+		return opt_refuse(command.name, line.word[0], NULL,
+				  "not an option: it takes options only");
+	for (uint64_t i = 0; i <= asked.last - asked.first; i++) {
 		if (isatty(STDERR_FILENO) && !asked.is_verbose)
-			fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " runs ", seed - asked.first,
+			fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " runs ", i,
 				asked.last - asked.first + 1);
-		violations += !seed_run(argv[0], &asked, seed, &sum);
+		violations += !seed_run(argv[0], &asked, asked.first + i, &sum);
 	}
 	seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
 	(asked.is_json ? sum_json : sum_print)(&sum, asked.last - asked.first + 1, violations,

@@ -229,7 +229,7 @@ usage() {
 	run 2 run -n 2
 	run 2 run -- true
 	run 2 run -n 0 -- true
-	says err '^tally run: -n 0: '
+	says err '^tally run: --ranks 0: '
 	run 2 run -n 1x -- true
 	run 2 run -n 2 --job 'a b' -- true
 	says err 'job a b'
@@ -260,7 +260,7 @@ usage() {
 	run 2 run -n 2 --job a --job b -- true
 	run 2 run -n 2 --aggregator a --aggregator a -- true
 	run 2 sim --seed 1 --seeds 1..2
-	says err 'seeds: is given twice'
+	says err 'seeds 1..2: is given twice'
 	run 2 sim --seed 1 --list /dev/null
 	run 2 sim --list /dev/null --scenario ring
 	lists
