@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -30,7 +29,6 @@ static void parse(struct asked *rank, const char *words)
 	snprintf(rank->line, sizeof(rank->line), "rows %s", words);
 	while ((word = strsep(&at, " ")) && *word)
 		argv[argc++] = word;
-	optind = 0; /* glibc: begin anew */
 	assert_int_equal(glm_request_parse(&rank->request, argc, argv), -1);
 }
 

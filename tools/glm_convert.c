@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glm_convert.c - tally glm convert: images and tables as the rows that tally glm train reads. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "glm/convert.h"
 #include "tools/command.h"
 #include "tools/glm.h"
+#include "util/opt.h"
 
 #define COMMAND "glm convert"
 
@@ -47,68 +47,54 @@ struct request {
 	int files;
 };
 
-enum { OPT_SCALED = 256, OPT_LABEL, OPT_SEPARATOR, OPT_HELP };
-
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "scaled", no_argument, NULL, OPT_SCALED },
-	{ "label", required_argument, NULL, OPT_LABEL },
-	{ "separator", required_argument, NULL, OPT_SEPARATOR },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
+#define AT(field) OPT_FIELD(struct request, field)
+static const struct opt table[] = {
+	{ "output", OPT_TEXT, 'o', AT(output), .takes = "the name of a file" },
+	{ "scaled", OPT_FLAG, AT(is_scaled) },
+	{ "label", OPT_TEXT, AT(label) },
+	{ "separator", OPT_TEXT, AT(separator), .takes = "must be one character, or tab" },
 };
+static const struct opt_command command = { .name = "tally " COMMAND,
+					    .help = help,
+					    .table = table,
+					    .count = OPT_COUNT(table) };
+
+static int refuse(const char *name, const char *value, const char *why)
+{
+	return opt_refuse(command.name, name, value, why);
+}
 
 /* What options and files mean together. -1: go on. */
 static int request_settle(const struct request *request)
 {
 	if (!request->files)
-		return args_refuse(COMMAND, "FILE", NULL,
-				   "missing: give a table, or images and their labels");
+		return refuse("FILE", NULL, "missing: give a table, or images and their labels");
 	if (!request->output)
-		return args_refuse(COMMAND, "-o", NULL, "missing: -o FILE is where the rows go");
+		return refuse("-o", NULL, "missing: -o FILE is where the rows go");
 	if (request->files == 1 && request->is_scaled)
-		return args_refuse(COMMAND, "--scaled", NULL, "is for images, which are two files");
+		return refuse("--scaled", NULL, "is for images, which are two files");
 	if (request->files == 2 && request->label)
-		return args_refuse(COMMAND, "--label", NULL, "is for a table, which is one file");
+		return refuse("--label", NULL, "is for a table, which is one file");
 	if (request->files == 2 && request->separator)
-		return args_refuse(COMMAND, "--separator", NULL,
-				   "is for a table, which is one file");
+		return refuse("--separator", NULL, "is for a table, which is one file");
 	return -1;
 }
 
 static int request_parse(struct request *request, int argc, char **argv)
 {
-	uint64_t seen = 0;
-	int option;
+	struct opt_line line;
+	int status = opt_read(&command, request, argc, argv, &line);
 
-	while ((option = getopt_long(argc, argv, "o:", long_options, NULL)) != -1) {
-		int place = option == 'o' ? 0 : option - OPT_SCALED + 1;
-
-		if (option == '?') {
-			fprintf(stderr, "tally " COMMAND " --help says which there are\n");
-			return EXIT_USAGE;
-		}
-		if (option == OPT_HELP)
-			return args_print(help);
-		if (!args_once(&seen, place))
-			return args_twice(COMMAND, long_options[place].name, optarg);
-		if (option == 'o')
-			request->output = optarg;
-		else if (option == OPT_SCALED)
-			request->is_scaled = true;
-		else if (option == OPT_LABEL)
-			request->label = optarg;
-		else
-			request->separator = strcmp(optarg, "tab") != 0 ? optarg : "\t";
-	}
+	if (status != OPT_GO_ON)
+		return status;
+	if (request->separator && !strcmp(request->separator, "tab"))
+		request->separator = "\t";
 	if (request->separator && strlen(request->separator) != 1)
-		return args_refuse(COMMAND, "--separator", request->separator,
-				   "must be one character, or tab");
-	if (argc - optind > 2)
-		return args_refuse(COMMAND, argv[optind + 2], NULL,
-				   "is one file too many: give two at most");
-	while (optind < argc)
-		request->file[request->files++] = argv[optind++];
+		return refuse("--separator", request->separator, "must be one character, or tab");
+	if (line.words > 2)
+		return refuse(line.word[2], NULL, "is one file too many: give two at most");
+	for (; request->files < line.words; request->files++)
+		request->file[request->files] = line.word[request->files];
 	return request_settle(request);
 }
 
@@ -125,7 +111,7 @@ int glm_convert_main(int argc, char **argv)
 		return status;
 	if (request.separator)
 		csv.separator = request.separator[0];
-	if (request.label && args_number(request.label, 1, COLUMN_MAX, &column))
+	if (request.label && opt_number(request.label, 1, COLUMN_MAX, &column))
 		csv.label = (uint32_t)column;
 	else if (request.label)
 		csv = (struct convert_csv){ .separator = csv.separator,

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glm_options.c - the command line of tally glm train. */
-#include <getopt.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "glm/weave.h"
-#include "tools/command.h"
 #include "tools/glm.h"
-
-#define COMMAND "glm train"
+#include "util/opt.h"
 
 enum {
 	BATCH_MAX = 1 << 20,
@@ -91,245 +84,112 @@ static const char help[] =
 	"Exit status: 0 done; 1 it failed, and a line says on which rank and why; 2 wrong command "
 	"line.\n";
 
-enum {
-	OPT_LOSS = 256,
-	OPT_L1,
-	OPT_L2,
-	OPT_BIAS,
-	OPT_SCALE,
-	OPT_RATE,
-	OPT_SCHEDULE,
-	OPT_DECAY,
-	OPT_EPOCHS,
-	OPT_EARLY_STOP,
-	OPT_SEED,
-	OPT_NO_SHUFFLE,
-	OPT_THREADS,
-	OPT_NO_OVERLAP,
-	OPT_COMM,
-	OPT_PARALLEL,
-	OPT_WIRE,
-	OPT_BITS,
-	OPT_LAYOUT,
-	OPT_TEST,
-	OPT_CHECKPOINT,
-	OPT_CHECKPOINT_EVERY,
-	OPT_RESUME,
-	OPT_PLOT,
-	OPT_JSON,
-	OPT_HELP,
-	OPT_MODEL = 'm',
-	OPT_BATCH = 'B',
-	OPT_MICRO = 'b',
-};
+static const char *loss_take(struct opt_value *value)
+{
+	struct glm_request *request = value->request;
 
+	return loss_find(value->text, &request->options.loss)
+		       ? NULL
+		       : "logistic, hinge, squared-hinge or least-squares";
+}
+
+static const char *wire_take(struct opt_value *value)
+{
+	struct glm_request *request = value->request;
+
+	return wire_parse(value->text, &request->options.wire)
+		       ? NULL
+		       : "fixed64, or qM.N with M + N = 31, as in q12.19";
+}
+
+static const char *layout_take(struct opt_value *value)
+{
+	struct glm_request *request = value->request;
+
+	return glm_layout_find(value->text, &request->options.layout) ? NULL
+								      : "auto, csr, dense or weave";
+}
+
+static const char *no_overlap(struct opt_value *value)
+{
+	struct glm_request *request = value->request;
+
+	request->options.depth = 1;
+	return NULL;
+}
+
+static const char *const schedules[] = { [GLM_CONSTANT] = "constant",
+					 [GLM_INVERSE] = "inverse",
+					 [GLM_SQUARE_ROOT] = "sqrt",
+					 [GLM_EXPONENTIAL] = "step",
+					 [GLM_EXPONENTIAL + 1] = NULL };
+static const char *const comms[] = { [EXCHANGE_AUTO] = "auto",
+				     [EXCHANGE_LATENCY] = "latency",
+				     [EXCHANGE_DENSE] = "dense",
+				     [EXCHANGE_MPI] = "mpi",
+				     [EXCHANGE_MPI + 1] = NULL };
+static const char *const parallels[] = { [GLM_MODEL_PARALLEL] = "model",
+					 [GLM_DATA_PARALLEL] = "data",
+					 [GLM_DATA_PARALLEL + 1] = NULL };
+
+#define AT(field) OPT_FIELD(struct glm_request, field)
 /* clang-format off */
-static const struct option long_options[] = {
-	{ "loss", required_argument, NULL, OPT_LOSS },
-	{ "l1", required_argument, NULL, OPT_L1 },
-	{ "l2", required_argument, NULL, OPT_L2 },
-	{ "bias", required_argument, NULL, OPT_BIAS },
-	{ "scale", required_argument, NULL, OPT_SCALE },
-	{ "batch", required_argument, NULL, OPT_BATCH },
-	{ "micro-batch", required_argument, NULL, OPT_MICRO },
-	{ "rate", required_argument, NULL, OPT_RATE },
-	{ "schedule", required_argument, NULL, OPT_SCHEDULE },
-	{ "decay", required_argument, NULL, OPT_DECAY },
-	{ "epochs", required_argument, NULL, OPT_EPOCHS },
-	{ "early-stop", required_argument, NULL, OPT_EARLY_STOP },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "no-shuffle", no_argument, NULL, OPT_NO_SHUFFLE },
-	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "no-overlap", no_argument, NULL, OPT_NO_OVERLAP },
-	{ "comm", required_argument, NULL, OPT_COMM },
-	{ "parallel", required_argument, NULL, OPT_PARALLEL },
-	{ "wire", required_argument, NULL, OPT_WIRE },
-	{ "bits", required_argument, NULL, OPT_BITS },
-	{ "layout", required_argument, NULL, OPT_LAYOUT },
-	{ "model", required_argument, NULL, OPT_MODEL },
-	{ "test", required_argument, NULL, OPT_TEST },
-	{ "checkpoint", required_argument, NULL, OPT_CHECKPOINT },
-	{ "checkpoint-every", required_argument, NULL, OPT_CHECKPOINT_EVERY },
-	{ "resume", no_argument, NULL, OPT_RESUME },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* Options with a whole number, a real one or a name of a file as their value. */
-static const struct args_number numbers[] = {
-	{ OPT_BATCH, 1, BATCH_MAX, offsetof(struct glm_request, batch), "a number from 1 to 1048576" },
-	{ OPT_MICRO, 1, MICRO_MAX, offsetof(struct glm_request, micro), "auto, or a number from 1 to 360" },
-	{ OPT_EPOCHS, 1, EPOCHS_MAX, offsetof(struct glm_request, epochs), "a number from 1 to 1000000" },
-	{ OPT_EARLY_STOP, 1, EPOCHS_MAX, offsetof(struct glm_request, early_stop), "a number of epochs, at least 1" },
-	{ OPT_SEED, 0, UINT64_MAX, offsetof(struct glm_request, seed), "a number" },
-	{ OPT_THREADS, 1, THREADS_MAX, offsetof(struct glm_request, threads), "a number from 1 to 64" },
-	{ OPT_BITS, 1, WEAVE_BITS_MAX, offsetof(struct glm_request, bits), "a number from 1 to 8" },
-	{ OPT_CHECKPOINT_EVERY, 1, EPOCHS_MAX, offsetof(struct glm_request, checkpoint_every),
-	  "a number of epochs, at least 1" },
-};
-
-static const struct {
-	int option;
-	double min, max;
-	size_t at; /* in struct glm_request: a double */
-	const char *why;
-} reals[] = {
-	{ OPT_L1, 0, 1e6, offsetof(struct glm_request, options.l1), "a number from 0 to 1e6" },
-	{ OPT_L2, 0, 1e6, offsetof(struct glm_request, options.l2), "a number from 0 to 1e6" },
-	{ OPT_BIAS, 0, 1e6, offsetof(struct glm_request, options.bias), "a number from 0 to 1e6" },
-	{ OPT_SCALE, 1e-30, 1e30, offsetof(struct glm_request, scale), "a number above 0" },
-	{ OPT_RATE, 1e-30, 1e30, offsetof(struct glm_request, options.rate), "auto, or a number above 0" },
-	{ OPT_DECAY, 0, 1e6, offsetof(struct glm_request, options.decay), "a number from 0 to 1e6" },
-};
-
-static const struct args_file files[] = {
-	{ OPT_MODEL, offsetof(struct glm_request, model) },
-	{ OPT_TEST, offsetof(struct glm_request, test) },
-	{ OPT_CHECKPOINT, offsetof(struct glm_request, checkpoint) },
-	{ OPT_PLOT, offsetof(struct glm_request, plot) },
-};
-
-static const struct {
-	const char *name;
-	enum glm_schedule schedule;
-} schedules[] = {
-	{ "constant", GLM_CONSTANT },
-	{ "inverse", GLM_INVERSE },
-	{ "sqrt", GLM_SQUARE_ROOT },
-	{ "step", GLM_EXPONENTIAL },
+static const struct opt table[] = {
+	{ "loss", OPT_CALL, .call = loss_take },
+	{ "l1", OPT_REAL, AT(options.l1), .high = 1e6, .takes = "a number from 0 to 1e6" },
+	{ "l2", OPT_REAL, AT(options.l2), .high = 1e6, .takes = "a number from 0 to 1e6" },
+	{ "bias", OPT_REAL, AT(options.bias), .high = 1e6, .takes = "a number from 0 to 1e6" },
+	{ "scale", OPT_REAL, AT(scale), .low = 1e-30, .high = 1e30, .takes = "a number above 0" },
+	{ "batch", OPT_NUMBER, 'B', AT(batch), .min = 1, .max = BATCH_MAX },
+	{ "micro-batch", OPT_NUMBER, 'b', AT(micro), .min = 1, .max = MICRO_MAX, .instead = "auto",
+	  .takes = "auto, or a number from 1 to 360" },
+	{ "rate", OPT_REAL, AT(options.rate), .low = 1e-30, .high = 1e30, .instead = "auto",
+	  .takes = "auto, or a number above 0" },
+	{ "schedule", OPT_CHOICE, AT(options.schedule), .names = schedules,
+	  .takes = "constant, inverse, sqrt or step" },
+	{ "decay", OPT_REAL, AT(options.decay), .high = 1e6, .takes = "a number from 0 to 1e6" },
+	{ "epochs", OPT_NUMBER, AT(epochs), .min = 1, .max = EPOCHS_MAX },
+	{ "early-stop", OPT_NUMBER, AT(early_stop), .min = 1, .max = EPOCHS_MAX,
+	  .takes = "a number of epochs, at least 1" },
+	{ "seed", OPT_NUMBER, AT(seed) },
+	{ "no-shuffle", OPT_UNSET, AT(options.is_shuffled) },
+	{ "threads", OPT_NUMBER, AT(threads), .min = 1, .max = THREADS_MAX },
+	{ "no-overlap", OPT_DO, .call = no_overlap },
+	{ "comm", OPT_CHOICE, AT(comm), .names = comms, .takes = "auto, latency or dense; mpi in tally-glm-mpi" },
+	{ "parallel", OPT_CHOICE, AT(options.parallel), .names = parallels, .takes = "model or data" },
+	{ "wire", OPT_CALL, .call = wire_take },
+	{ "bits", OPT_NUMBER, AT(bits), .min = 1, .max = WEAVE_BITS_MAX },
+	{ "layout", OPT_CALL, .call = layout_take },
+	{ "model", OPT_TEXT, 'm', AT(model), .takes = "the name of a file" },
+	{ "test", OPT_TEXT, AT(test), .takes = "the name of a file" },
+	{ "checkpoint", OPT_TEXT, AT(checkpoint), .takes = "the name of a file" },
+	{ "checkpoint-every", OPT_NUMBER, AT(checkpoint_every), .min = 1, .max = EPOCHS_MAX,
+	  .takes = "a number of epochs, at least 1" },
+	{ "resume", OPT_FLAG, AT(is_resumed) },
+	{ "plot", OPT_TEXT, AT(plot), .takes = "the name of a file" },
+	{ "json", OPT_FLAG, AT(is_json) },
 };
 /* clang-format on */
+static const struct opt_command command = { .name = "tally glm train",
+					    .help = help,
+					    .table = table,
+					    .count = OPT_COUNT(table) };
 
-_Static_assert(sizeof(long_options) / sizeof(long_options[0]) <= 64, "a bit for each");
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-/* strtod takes more than numbers. */
-static bool real_read(const char *text, double min, double max, double *real)
+static int refuse(const char *name, const char *value, const char *why)
 {
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || strspn(text, "+-.0123456789eE") != strlen(text) ||
-	    !(value >= min && value <= max))
-		return false;
-	*real = value;
-	return true;
-}
-
-/* What is wrong, or NULL. */
-static const char *schedule_read(struct glm_options *options, const char *value)
-{
-	for (size_t i = 0; i < COUNT(schedules); i++) {
-		if (strcmp(schedules[i].name, value) != 0)
-			continue;
-		options->schedule = schedules[i].schedule;
-		return NULL;
-	}
-	return "constant, inverse, sqrt or step";
-}
-
-static const char *comm_read(struct glm_request *request, const char *value)
-{
-	if (!strcmp(value, "auto"))
-		request->comm = EXCHANGE_AUTO;
-	else if (!strcmp(value, "latency"))
-		request->comm = EXCHANGE_LATENCY;
-	else if (!strcmp(value, "dense"))
-		request->comm = EXCHANGE_DENSE;
-	else if (!strcmp(value, "mpi"))
-		request->comm = EXCHANGE_MPI;
-	else
-		return "auto, latency or dense; mpi in tally-glm-mpi";
-	return NULL;
-}
-
-static const char *parallel_read(struct glm_request *request, const char *value)
-{
-	if (strcmp(value, "model") != 0 && strcmp(value, "data") != 0)
-		return "model or data";
-	if (!strcmp(value, "data"))
-		request->options.parallel = GLM_DATA_PARALLEL;
-	return NULL;
-}
-
-/* What one of the tables has; "": none has it. */
-static const char *tables_read(struct glm_request *request, int option, const char *value)
-{
-	const char *why = args_numbers(numbers, COUNT(numbers), request, option, value);
-
-	if (!why || *why)
-		return why;
-	for (size_t i = 0; i < COUNT(reals); i++) {
-		double real;
-
-		if (reals[i].option != option)
-			continue;
-		if (!real_read(value, reals[i].min, reals[i].max, &real))
-			return reals[i].why;
-		memcpy((char *)request + reals[i].at, &real, sizeof(real));
-		return NULL;
-	}
-	return args_files(files, COUNT(files), request, option, value);
-}
-
-static const char *value_read(void *arg, int option, const char *value)
-{
-	struct glm_request *request = arg;
-
-	switch (option) {
-	case OPT_LOSS:
-		return loss_find(value, &request->options.loss)
-			       ? NULL
-			       : "logistic, hinge, squared-hinge or least-squares";
-	case OPT_SCHEDULE:
-		return schedule_read(&request->options, value);
-	case OPT_COMM:
-		return comm_read(request, value);
-	case OPT_PARALLEL:
-		return parallel_read(request, value);
-	case OPT_WIRE:
-		return wire_parse(value, &request->options.wire)
-			       ? NULL
-			       : "fixed64, or qM.N with M + N = 31, as in q12.19";
-	case OPT_LAYOUT:
-		return glm_layout_find(value, &request->options.layout)
-			       ? NULL
-			       : "auto, csr, dense or weave";
-	case OPT_MICRO:
-	case OPT_RATE:
-		if (!strcmp(value, "auto"))
-			return NULL;
-		break;
-	case OPT_NO_SHUFFLE:
-		request->options.is_shuffled = false;
-		return NULL;
-	case OPT_NO_OVERLAP:
-		request->options.depth = 1;
-		return NULL;
-	case OPT_RESUME:
-		request->is_resumed = true;
-		return NULL;
-	case OPT_JSON:
-		request->is_json = true;
-		return NULL;
-	}
-	return tables_read(request, option, value);
+	return opt_refuse(command.name, name, value, why);
 }
 
 static int layout_settle(const struct glm_options *options)
 {
 	if (options->bits && options->layout != GLM_LAYOUT_AUTO &&
 	    options->layout != GLM_LAYOUT_WEAVE)
-		return args_refuse(
-			COMMAND, "--layout", glm_layout_name(options->layout),
-			"is for float32 values: with --bits leave it out, or give weave");
+		return refuse("--layout", glm_layout_name(options->layout),
+			      "is for float32 values: with --bits leave it out, or give weave");
 	if (!options->bits && options->layout == GLM_LAYOUT_WEAVE)
-		return args_refuse(COMMAND, "--layout", "weave", "needs --bits N");
+		return refuse("--layout", "weave", "needs --bits N");
 	if (options->bits && options->parallel != GLM_MODEL_PARALLEL)
-		return args_refuse(COMMAND, "--bits", NULL, "needs --parallel model");
+		return refuse("--bits", NULL, "needs --parallel model");
 	return 0;
 }
 
@@ -346,34 +206,33 @@ static int request_settle(struct glm_request *request, bool has_decay, bool has_
 	if (!has_decay)
 		options->decay = options->schedule == GLM_EXPONENTIAL ? 0.9 : 0.1;
 	if (has_decay && options->schedule == GLM_CONSTANT)
-		return args_refuse(
-			COMMAND, "--decay", NULL,
+		return refuse(
+			"--decay", NULL,
 			"needs --schedule inverse, sqrt or step: a constant rate has no decay");
 	if (options->schedule == GLM_EXPONENTIAL && !(options->decay > 0 && options->decay <= 1))
-		return args_refuse(COMMAND, "--decay", NULL,
-				   "must be above 0 and at most 1 with --schedule step");
+		return refuse("--decay", NULL,
+			      "must be above 0 and at most 1 with --schedule step");
 	if (options->micro > options->batch)
-		return args_refuse(COMMAND, "--micro-batch", NULL, "must be at most --batch");
+		return refuse("--micro-batch", NULL, "must be at most --batch");
 	if (options->parallel == GLM_DATA_PARALLEL && request->threads > 1)
-		return args_refuse(COMMAND, "--threads", NULL, "must be 1 with --parallel data");
+		return refuse("--threads", NULL, "must be 1 with --parallel data");
 	if (options->parallel == GLM_DATA_PARALLEL && options->depth)
-		return args_refuse(COMMAND, "--no-overlap", NULL,
-				   "is not for --parallel data, where nothing overlaps");
+		return refuse("--no-overlap", NULL,
+			      "is not for --parallel data, where nothing overlaps");
 	status = layout_settle(options);
 	if (status)
 		return status;
 	if (request->is_resumed && !request->checkpoint)
-		return args_refuse(COMMAND, "--resume", NULL,
-				   "needs --checkpoint FILE, to resume from");
+		return refuse("--resume", NULL, "needs --checkpoint FILE, to resume from");
 	if (has_every && !request->checkpoint)
-		return args_refuse(COMMAND, "--checkpoint-every", NULL, "needs --checkpoint FILE");
+		return refuse("--checkpoint-every", NULL, "needs --checkpoint FILE");
 	return 0;
 }
 
 int glm_request_parse(struct glm_request *request, int argc, char **argv)
 {
-	uint64_t seen = 0;
-	int option, status, place;
+	struct opt_line line;
+	int status;
 
 	*request = (struct glm_request){
 		.options = { .loss = GLM_LOGISTIC,
@@ -388,28 +247,17 @@ int glm_request_parse(struct glm_request *request, int argc, char **argv)
 		.threads = 1,
 		.checkpoint_every = 1,
 	};
-	while ((option = getopt_long(argc, argv, "m:B:b:", long_options, NULL)) != -1) {
-		if (option == '?') {
-			fprintf(stderr, "tally " COMMAND " --help says which there are\n");
-			return EXIT_USAGE;
-		}
-		if (option == OPT_HELP)
-			return args_print(help);
-		place = args_place(long_options, option);
-		status = args_take(COMMAND, &long_options[place], place, &seen, value_read, request,
-				   optarg);
-		if (status)
-			return status;
-	}
-	status = request_settle(request, seen >> args_place(long_options, OPT_DECAY) & 1,
-				seen >> args_place(long_options, OPT_CHECKPOINT_EVERY) & 1);
+	status = opt_read(&command, request, argc, argv, &line);
+	if (status != OPT_GO_ON)
+		return status;
+	status = request_settle(request, opt_has(&command, &line, "decay"),
+				opt_has(&command, &line, "checkpoint-every"));
 	if (status)
 		return status;
-	if (optind >= argc)
-		return args_refuse(COMMAND, "FILE", NULL, "missing: give the file to train on");
-	if (optind + 1 < argc)
-		return args_refuse(COMMAND, argv[optind + 1], NULL,
-				   "is one file too many: give one");
-	request->file = argv[optind];
-	return -1;
+	if (!line.words)
+		return refuse("FILE", NULL, "missing: give the file to train on");
+	if (line.words > 1)
+		return refuse(line.word[1], NULL, "is one file too many: give one");
+	request->file = line.word[0];
+	return OPT_GO_ON;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +34,6 @@ static int parse(struct glm_request *request, const char *words)
 	}
 	fflush(stderr);
 	dup2(fileno(file), STDERR_FILENO);
-	optind = 0; /* glibc: begin anew */
 	status = glm_request_parse(request, argc, argv);
 	fflush(stderr);
 	dup2(kept, STDERR_FILENO);

@@ -4,7 +4,6 @@
  * liblinear-predict has it: products and sums in double, features that the model does not have count for
  * nothing. Under a launcher rank 0 does it; there is nothing to share but the reading.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "lib/bootstrap.h"
 #include "tools/command.h"
 #include "tools/glm.h"
+#include "util/opt.h"
 
 static const char predict_help[] =
 	"tally glm predict - a label for each row of a file\n"
@@ -53,7 +53,7 @@ static const char evaluate_help[] =
 	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
 
 struct request {
-	const char *command; /* "glm predict" */
+	const struct opt_command *command;
 	const char *file, *model, *output;
 	bool is_json;
 };
@@ -66,58 +66,42 @@ struct rows {
 
 /* ---- the command line ---- */
 
-enum { OPT_JSON = 256, OPT_HELP };
-
-static const struct option predict_options[] = {
-	{ "model", required_argument, NULL, 'm' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
+#define AT(field) OPT_FIELD(struct request, field)
+static const struct opt predict_table[] = {
+	{ "model", OPT_TEXT, 'm', AT(model), .takes = "the name of a file" },
+	{ "output", OPT_TEXT, 'o', AT(output), .takes = "the name of a file" },
 };
-static const struct option evaluate_options[] = {
-	{ "model", required_argument, NULL, 'm' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
+static const struct opt_command predict = { .name = "tally glm predict",
+					    .help = predict_help,
+					    .table = predict_table,
+					    .count = OPT_COUNT(predict_table) };
+static const struct opt evaluate_table[] = {
+	{ "model", OPT_TEXT, 'm', AT(model), .takes = "the name of a file" },
+	{ "json", OPT_FLAG, AT(is_json) },
 };
+static const struct opt_command evaluate = { .name = "tally glm evaluate",
+					     .help = evaluate_help,
+					     .table = evaluate_table,
+					     .count = OPT_COUNT(evaluate_table) };
 
-/* -1: go on; else the exit status. */
-static int request_parse(struct request *request, const struct option *options, const char *help,
-			 int argc, char **argv)
+/* OPT_GO_ON, or the exit status. */
+static int request_parse(struct request *request, int argc, char **argv)
 {
-	const char *shorts = options == predict_options ? "m:o:" : "m:";
-	int option;
+	const struct opt_command *command = request->command;
+	struct opt_line line;
+	int status = opt_read(command, request, argc, argv, &line);
 
-	while ((option = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
-		const char **name = option == 'm' ? &request->model : &request->output;
-
-		if (option == '?') {
-			fprintf(stderr, "tally %s --help says which there are\n", request->command);
-			return EXIT_USAGE;
-		}
-		if (option == OPT_HELP)
-			return args_print(help);
-		if (option == OPT_JSON ? request->is_json : *name != NULL)
-			return args_twice(request->command,
-					  option == OPT_JSON ? "json"
-					  : option == 'm'    ? "model"
-							     : "output",
-					  optarg);
-		if (option == OPT_JSON)
-			request->is_json = true;
-		else
-			*name = optarg;
-	}
+	if (status != OPT_GO_ON)
+		return status;
 	if (!request->model)
-		return args_refuse(request->command, "-m", NULL, "missing: -m FILE is the model");
-	if (optind >= argc)
-		return args_refuse(request->command, "FILE", NULL,
-				   "missing: give the file of rows");
-	if (optind + 1 < argc)
-		return args_refuse(request->command, argv[optind + 1], NULL,
-				   "is one file too many: give one");
-	request->file = argv[optind];
-	return -1;
+		return opt_refuse(command->name, "-m", NULL, "missing: -m FILE is the model");
+	if (!line.words)
+		return opt_refuse(command->name, "FILE", NULL, "missing: give the file of rows");
+	if (line.words > 1)
+		return opt_refuse(command->name, line.word[1], NULL,
+				  "is one file too many: give one");
+	request->file = line.word[0];
+	return OPT_GO_ON;
 }
 
 static const char *environment(const char *name, void *arg)
@@ -140,7 +124,7 @@ static bool is_idle(void)
 
 static int failed(const struct request *request, const char *text)
 {
-	fprintf(stderr, "tally %s: %s\n", request->command, text);
+	fprintf(stderr, "%s: %s\n", request->command->name, text);
 	return EXIT_FAILED;
 }
 
@@ -218,8 +202,8 @@ static bool label_print(void *arg, const struct model *model, double label,
 
 int glm_predict_main(int argc, char **argv)
 {
-	struct request request = { .command = "glm predict" };
-	int status = request_parse(&request, predict_options, predict_help, argc, argv);
+	struct request request = { .command = &predict };
+	int status = request_parse(&request, argc, argv);
 	struct printing printing = { NULL };
 	struct model model = { .weight = NULL };
 	char error[GLM_ERROR_MAX];
@@ -323,8 +307,8 @@ static int file_score(const struct request *request, const struct model *model, 
 
 int glm_evaluate_main(int argc, char **argv)
 {
-	struct request request = { .command = "glm evaluate" };
-	int status = request_parse(&request, evaluate_options, evaluate_help, argc, argv);
+	struct request request = { .command = &evaluate };
+	int status = request_parse(&request, argc, argv);
 	struct model model = { .weight = NULL };
 	struct rows rows = { .count = 0 };
 	struct score score;

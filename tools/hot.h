@@ -26,7 +26,7 @@ struct hot_request {
 	double rate;                /* of rows that are sampled */
 	double p, c;                /* of Principle 1 */
 	uint64_t memory, key_bytes; /* of the aggregator, of a key in it */
-	uint64_t seed, counters, bits;
+	uint64_t seed, counters;
 	uint64_t table, version; /* of the map; version 0: one more than the file has */
 	bool is_knee, is_exact, is_json, is_emitted;
 	bool is_live;
