@@ -12,48 +12,21 @@
 
 /* ---- options: daemon_options.c ---- */
 
-/* Where a setting was: for messages. */
-struct daemon_place {
-	const char *file; /* NULL: the command line */
-	uint32_t line;
-};
+struct opt_command;
 
-struct option;
+/* Reads a daemon's command line, and the file of its --config before that, so that the command line wins wherever it
+ * stands: lines of NAME=VALUE by the same table. What is said twice in one place is refused. What may be a key is not
+ * shown. OPT_GO_ON, or the exit status, and stderr says why. */
+int daemon_options_read(const struct opt_command *command, void *settings, int argc, char **argv);
 
-struct daemon_options {
-	const char *name, *help;      /* "tallyd"; what --help prints */
-	const struct option *options; /* of getopt_long; each one's val is a DAEMON_OPTION_* */
-	const char *many;             /* the one that may be said again and again; NULL: none */
-	/* Takes one setting. `value` is gone when it returns, and "" for a flag. 0, or the exit status, having said why. */
-	int (*set)(void *settings, const struct daemon_place *place, const char *name,
-		   const char *value);
-	void *settings;
-};
+/* Takes the one line of a key file; warns if everybody on this host may read that, once the log is open. NULL, or what
+ * is wrong. */
+const char *daemon_key(const char *path, char *key, size_t bytes, char *warning,
+		       size_t warning_bytes);
 
-enum {
-	DAEMON_OPTION_HELP = 1,
-	DAEMON_OPTION_VERSION,
-	DAEMON_OPTION_CONFIG,
-	DAEMON_OPTION_SET,
-	DAEMON_OPTIONS_MAX = 64
-};
-
-/* Files of --config first, so that the command line wins wherever they stand; anything said twice in one place is
- * refused. -1: go on; else the exit status, and stderr says why. */
-int daemon_options_read(const struct daemon_options *options, int argc, char **argv);
-
-/* Says on stderr, with its place, what is wrong with a setting. What may be a key is not shown. The exit status. */
-int daemon_refuse(const char *daemon, const struct daemon_place *place, const char *name,
-		  const char *value, const char *why);
-
-/* Takes the one line of a key file; warns if everybody on this host may read that, once the log is open. 0, or the exit
- * status. */
-int daemon_key(const char *daemon, const struct daemon_place *place, const char *path, char *key,
-	       size_t bytes, char *warning, size_t warning_bytes);
-
-/* A level by its name, from the gravest one: error, warn, info, debug. -1: none. */
-int daemon_level(const char *name);
-const char *daemon_level_name(int level);
+/* Levels by their index, from the gravest one; for OPT_CHOICE. */
+extern const char *const daemon_levels[];
+#define DAEMON_LEVELS "error, warn, info or debug"
 
 /* ---- the log, descriptors: daemon_log.c ---- */
 

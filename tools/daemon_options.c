@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon_options.c - see daemon.h. */
-#include <getopt.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "tools/command.h"
 #include "tools/daemon.h"
-#include "util/commit.h"
 #include "util/conf.h"
+#include "util/opt.h"
 
-static const struct daemon_place command_line;
+enum { EXIT_USAGE = 2 };
+
+const char *const daemon_levels[] = { "error", "warn", "info", "debug", NULL };
+
+const char *daemon_key(const char *path, char *key, size_t bytes, char *warning,
+		       size_t warning_bytes)
+{
+	uint32_t mode = 0;
+	int error = conf_load_key(path, key, bytes, &mode);
+
+	if (error)
+		return conf_error_text(error);
+	if (mode & S_IROTH)
+		snprintf(warning, warning_bytes,
+			 "key file %.300s may be read by everybody on this host: chmod o-r", path);
+	return NULL;
+}
+
+/* ---- the file ---- */
 
 /* What follows such a name may be a key, and keys are never shown. */
 static bool speaks_of_key(const char *name)
@@ -19,115 +36,114 @@ static bool speaks_of_key(const char *name)
 	return strcasestr(name, "key") && strcmp(name, "key-file") != 0;
 }
 
-int daemon_refuse(const char *daemon, const struct daemon_place *place, const char *name,
-		  const char *value, const char *why)
+static int line_refuse(const char *daemon, const char *path, uint32_t line,
+		       const struct conf_pair *pair, const char *why)
 {
-	if (speaks_of_key(name)) {
+	const char *value = pair->value;
+
+	if (speaks_of_key(pair->key)) {
 		value = "(not shown)";
 		why = "no such option: a key is the one line of key-file's FILE";
 	}
-	if (place->file)
-		fprintf(stderr, "%s: %s:%u: %s=%s: %s (%s --help)\n", daemon, place->file,
-			place->line, name, value, why, daemon);
-	else
-		fprintf(stderr, "%s: --%s%s%s: %s (%s --help)\n", daemon, name, *value ? " " : "",
-			value, why, daemon);
+	fprintf(stderr, "%s: %s:%u: %s=%s: %s (%s --help)\n", daemon, path, line, pair->key, value,
+		why, daemon);
 	return EXIT_USAGE;
 }
 
-int daemon_key(const char *daemon, const struct daemon_place *place, const char *path, char *key,
-	       size_t bytes, char *warning, size_t warning_bytes)
+/* A setting of the file. NULL, or what is wrong. */
+static const char *pair_take(const struct opt_command *command, const struct conf_pair *pair,
+			     uint64_t *seen, struct opt_value *value)
 {
-	uint32_t mode = 0;
-	int error = conf_load_key(path, key, bytes, &mode);
+	uint64_t bit;
 
-	if (error)
-		return daemon_refuse(daemon, place, "key-file", path, conf_error_text(error));
-	if (mode & S_IROTH)
-		snprintf(warning, warning_bytes,
-			 "key file %.300s may be read by everybody on this host: chmod o-r", path);
-	return 0;
+	value->text = pair->value;
+	value->opt = opt_find(command->table, command->count, pair->key);
+	if (!value->opt)
+		return "no such option";
+	if (value->opt->not_in_file)
+		return value->opt->not_in_file;
+	bit = UINT64_C(1) << (value->opt - command->table);
+	if (*seen & bit && !value->opt->is_many)
+		return "is in this file twice: take one out";
+	*seen |= bit;
+	return opt_take(value);
 }
 
-static const char *const levels[] = { "error", "warn", "info", "debug" };
-
-int daemon_level(const char *name)
-{
-	for (int i = 0; i < (int)(sizeof(levels) / sizeof(*levels)); i++)
-		if (!strcmp(name, levels[i]))
-			return i;
-	return -1;
-}
-
-const char *daemon_level_name(int level)
-{
-	return levels[level];
-}
-
-/* False: `name` has been here before. A name that there is none of is somebody else's to refuse. */
-static bool is_first(const struct daemon_options *it, bool seen[DAEMON_OPTIONS_MAX],
-		     const char *name)
-{
-	for (int i = 0; it->options[i].name; i++) {
-		if (strcmp(it->options[i].name, name) != 0 || (it->many && !strcmp(it->many, name)))
-			continue;
-		if (seen[i])
-			return false;
-		seen[i] = true;
-	}
-	return true;
-}
-
-static bool is_setting(const struct daemon_options *it, const char *name)
-{
-	for (int i = 0; it->options[i].name; i++)
-		if (!strcmp(it->options[i].name, name))
-			return it->options[i].val == DAEMON_OPTION_SET;
-	return false;
-}
-
-static int file_take(const struct daemon_options *it, const char *path, const char *data,
-		     size_t bytes)
-{
-	bool seen[DAEMON_OPTIONS_MAX] = { false };
-	enum conf_result got;
-	struct conf_pair pair;
-	struct conf conf;
-
-	conf_init(&conf, data, bytes);
-	while ((got = conf_next(&conf, &pair)) != CONF_END) {
-		struct daemon_place place = { path, conf.line };
-		int result;
-
-		if (got == CONF_BAD) {
-			fprintf(stderr, "%s: %s:%u: %s: %s (%s --help)\n", it->name, path,
-				conf.line, pair.why, pair.shown, it->name);
-			return EXIT_USAGE;
-		}
-		if (!is_setting(it, pair.key))
-			return daemon_refuse(it->name, &place, pair.key, pair.value,
-					     "no such option");
-		if (!is_first(it, seen, pair.key))
-			return daemon_refuse(it->name, &place, pair.key, pair.value,
-					     "is in this file twice: take one out");
-		result = it->set(it->settings, &place, pair.key, pair.value);
-		if (result)
-			return result;
-	}
-	return 0;
-}
-
-static int file_read(const struct daemon_options *it, const char *path)
+static int file_read(const struct opt_command *command, void *settings, const char *path)
 {
 	static char data[CONF_FILE_BYTES];
+	struct opt_value value = { .request = settings };
 	long got = conf_load(path, data, sizeof(data), NULL);
+	enum conf_result result;
+	struct conf_pair pair;
+	uint64_t seen = 0;
+	struct conf conf;
+	const char *why;
 
 	if (got < 0)
-		return daemon_refuse(it->name, &command_line, "config", path, conf_error_text(got));
-	return file_take(it, path, data, (size_t)got);
+		return opt_refuse(command->name, "--config", path, conf_error_text(got));
+	conf_init(&conf, data, (size_t)got);
+	while ((result = conf_next(&conf, &pair)) != CONF_END) {
+		if (result == CONF_BAD) {
+			fprintf(stderr, "%s: %s:%u: %s: %s (%s --help)\n", command->name, path,
+				conf.line, pair.why, pair.shown, command->name);
+			return EXIT_USAGE;
+		}
+		why = pair_take(command, &pair, &seen, &value);
+		if (why)
+			return line_refuse(command->name, path, conf.line, &pair, why);
+	}
+	return OPT_GO_ON;
 }
 
-/* getopt would take --key for short for --key-file, and the key for a file that is not there. -1: go on. */
+/* ---- the command line: once for its file, once for the rest ---- */
+
+struct pass {
+	const struct opt_command *command;
+	struct opt_value
+		value;    /* of the daemon's own table; request NULL: --config alone is wanted */
+	const char *path; /* of --config; NULL: none */
+	struct opt table[OPT_MAX];
+};
+
+static const char *pass_take(struct opt_value *value)
+{
+	struct pass *pass = value->request;
+	size_t index = (size_t)(value->opt - pass->table);
+
+	if (index == pass->command->count) {
+		pass->path = value->text;
+		return NULL;
+	}
+	if (!pass->value.request)
+		return NULL;
+	pass->value.opt = &pass->command->table[index];
+	pass->value.text = value->text;
+	return opt_take(&pass->value);
+}
+
+static int pass_make(struct pass *pass, int argc, char **argv)
+{
+	struct opt_command command = *pass->command;
+	struct opt_line line;
+	int status;
+
+	assert(command.count < OPT_MAX); /* one more is --config */
+	for (size_t i = 0; i < command.count; i++) {
+		pass->table[i] = command.table[i];
+		pass->table[i].kind = opt_has_value(&command.table[i]) ? OPT_CALL : OPT_DO;
+		pass->table[i].call = pass_take;
+		pass->table[i].instead = NULL;
+	}
+	pass->table[command.count++] = (struct opt){ "config", OPT_CALL, .call = pass_take };
+	command.table = pass->table;
+	status = opt_read(&command, pass, argc, argv, &line);
+	if (status == OPT_GO_ON && line.words)
+		return opt_refuse(command.name, line.word[0], NULL, "not an option");
+	return status;
+}
+
+/* getopt would take --key for short for --key-file, and the key for a file that is not there. */
 static int refuse_key(const char *daemon, int argc, char **argv)
 {
 	static const char flag[] = "--key-file", start[] = "--k";
@@ -144,63 +160,18 @@ static int refuse_key(const char *daemon, int argc, char **argv)
 			daemon, (int)length, argv[i], daemon);
 		return EXIT_USAGE;
 	}
-	return -1;
+	return OPT_GO_ON;
 }
 
-static int print(const struct daemon_options *it, bool is_help)
+int daemon_options_read(const struct opt_command *command, void *settings, int argc, char **argv)
 {
-	fputs(is_help ? it->help : it->name, stdout);
-	if (!is_help)
-		fputs(*TALLY_COMMIT ? " " TALLY_VERSION " (commit " TALLY_COMMIT ")\n"
-				    : " " TALLY_VERSION "\n",
-		      stdout);
-	if (!fflush(stdout))
-		return EXIT_DONE;
-	fprintf(stderr, "%s: ", it->name);
-	perror("stdout");
-	return EXIT_FAILED;
-}
+	struct pass pass = { .command = command };
+	int status = refuse_key(command->name, argc, argv);
 
-/* Twice over the command line: files first. -1: go on. */
-static int parse(const struct daemon_options *it, int argc, char **argv, bool is_for_files)
-{
-	bool seen[DAEMON_OPTIONS_MAX] = { false };
-	int index = 0, option, result = 0;
-
-	optind = 1;
-	opterr = is_for_files; /* complain once, getopt names the flag */
-	while (!result && (option = getopt_long(argc, argv, "", it->options, &index)) != -1) {
-		const char *name = it->options[index].name, *value = optarg ? optarg : "";
-
-		if (option == '?') {
-			fprintf(stderr, "%s --help says which there are\n", it->name);
-			return EXIT_USAGE;
-		}
-		if (option == DAEMON_OPTION_HELP || option == DAEMON_OPTION_VERSION)
-			return print(it, option == DAEMON_OPTION_HELP);
-		if (!is_first(it, seen, name))
-			result = daemon_refuse(it->name, &command_line, name, value,
-					       "is given twice: take one out");
-		else if (is_for_files && option == DAEMON_OPTION_CONFIG)
-			result = file_read(it, value);
-		else if (!is_for_files && option == DAEMON_OPTION_SET)
-			result = it->set(it->settings, &command_line, name, value);
-	}
-	if (result)
-		return result;
-	if (optind < argc) {
-		fprintf(stderr, "%s: %s: not an option (%s --help)\n", it->name, argv[optind],
-			it->name);
-		return EXIT_USAGE;
-	}
-	return -1;
-}
-
-int daemon_options_read(const struct daemon_options *it, int argc, char **argv)
-{
-	int result = refuse_key(it->name, argc, argv);
-
-	if (result < 0)
-		result = parse(it, argc, argv, true);
-	return result < 0 ? parse(it, argc, argv, false) : result;
+	if (status == OPT_GO_ON)
+		status = pass_make(&pass, argc, argv);
+	if (status == OPT_GO_ON && pass.path)
+		status = file_read(command, settings, pass.path);
+	pass.value.request = settings;
+	return status == OPT_GO_ON ? pass_make(&pass, argc, argv) : status;
 }

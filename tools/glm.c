@@ -5,6 +5,7 @@
 
 #include "tools/command.h"
 #include "tools/glm.h"
+#include "util/opt.h"
 
 static const char help[] =
 	"tally glm - linear models, trained by many ranks that share the columns\n"
@@ -45,12 +46,12 @@ int glm_main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
-		return args_print(help);
+		return opt_print("tally glm", help);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
 		argv[1] = commands[i].title;
 		return commands[i].main(argc - 1, argv + 1);
 	}
-	return args_refuse("glm", argv[1], NULL, "no such command");
+	return opt_refuse("tally glm", argv[1], NULL, "no such command");
 }

@@ -26,7 +26,7 @@ static void log_line(void *arg, enum ps_level level, const char *line)
 {
 	(void)arg;
 	if (level <= settings.level)
-		daemon_log(daemon_level_name((int)level), line);
+		daemon_log(daemon_levels[level], line);
 }
 
 /* SIGHUP. A file that says no key leaves the old one: never none. */

@@ -8,6 +8,8 @@
 
 #include "sim/sim.h"
 #include "tools/command.h"
+#include "util/commit.h"
+#include "util/opt.h"
 
 static const char help[] =
 	"tally - add vectors up across machines, in the network\n"
@@ -85,14 +87,14 @@ int main(int argc, char **argv)
 		argv[2] = wish;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return args_print(help);
+		return opt_print("tally", help);
 	if (!strcmp(argv[1], "--version"))
-		return args_version();
+		return opt_print("tally", TALLY_VERSION_OF("tally"));
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
 		if (asks_version(argc, argv))
-			return args_version();
+			return opt_print("tally", TALLY_VERSION_OF("tally"));
 		argv[1] = commands[i].title;
 		return output_check(commands[i].main(argc - 1, argv + 1));
 	}

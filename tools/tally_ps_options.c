@@ -2,18 +2,17 @@
 /* tally_ps_options.c - see tally_ps_options.h. */
 #include "tools/tally_ps_options.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tools/command.h"
 #include "tools/daemon.h"
+#include "util/commit.h"
+#include "util/opt.h"
 
 /* Of what an aggregator sends; above that most of it goes twice. */
 enum { TIRED_LOSS = 50, CHECKPOINT_S = 60 };
+#define UNSAID UINT64_MAX /* --checkpoint */
 
 static const uint64_t ns_per_s = 1000000000;
 
@@ -90,177 +89,76 @@ static int failed(char error[PS_ERROR_MAX], const char *word, const char *value,
 	return -1;
 }
 
-/* Finite, in [min, max], or above min if it is_above. */
-static bool number_get(const char *text, double min, double max, bool is_above, float *number)
+static const char *optimiser_named(struct opt_value *value)
 {
-	char *end;
-	double value = strtod(text, &end);
+	enum optimiser_kind kind;
 
-	if (end == text || *end || !isfinite(value) || value < min || value > max ||
-	    (is_above && value == min))
-		return false;
-	*number = (float)value;
-	return isfinite(*number) && (!is_above || *number > (float)min);
+	return optimiser_find(value->text, &kind) ? NULL
+						  : "sum, sgd, momentum, adagrad, adam or ftrl";
 }
 
-struct float_word {
-	const char *word;
-	size_t at; /* in struct ps_table_options */
-	double min, max;
-	bool is_above;
-	const char *why;
-};
+static const char *initial_take(struct opt_value *value)
+{
+	struct ps_hosted_options *options = value->request;
 
-#define AT(field) offsetof(struct ps_table_options, field)
+	return initial_find(value->text, &options->table.initial.kind) ? NULL
+								       : "zero, uniform or normal";
+}
+
+static const char *const values_names
+	[] = { [SPARSE_FIXED] = "fixed", [SPARSE_LNS] = "lns", [SPARSE_LNS + 1] = NULL };
+static const char *const modes[] = { "async", "sync", NULL };
+static const char *const packings[KV_PACKING_END + 1] = { "fill", "algorithm1", "deal", NULL };
+static const char *const durabilities[] = { [PS_LOG] = "log",
+					    [PS_CHECKPOINT] = "checkpoint",
+					    [PS_NONE] = "none",
+					    [PS_NONE + 1] = NULL };
+
+#define FLOAT_LEAST 0x1p-149 /* above 0 */
+#define AT(field) OPT_FIELD(struct ps_hosted_options, field)
 /* clang-format off */
-static const struct float_word floats[] = {
-	{ "rate", AT(optimiser.rate), 0, 1e6, true, "a number above 0" },
-	{ "momentum", AT(optimiser.momentum), 0, 1, false, "a number from 0 to 1" },
-	{ "beta1", AT(optimiser.beta1), 0, 0.999999, false, "a number from 0 to below 1" },
-	{ "beta2", AT(optimiser.beta2), 0, 0.999999, false, "a number from 0 to below 1" },
-	{ "epsilon", AT(optimiser.epsilon), 0, 1, true, "a number above 0, at most 1" },
-	{ "beta", AT(optimiser.beta), 0, 1e6, false, "a number, at least 0" },
-	{ "l1", AT(optimiser.l1), 0, 1e6, false, "a number, at least 0" },
-	{ "l2", AT(optimiser.l2), 0, 1e6, false, "a number, at least 0" },
-	{ "scale", AT(initial.scale), 0, 1e6, false, "a number, at least 0" },
-	{ "unit", AT(unit), 1e-30, 1e6, true, "a number above 1e-30, at most 1e6" },
+static const struct opt word_table[] = {
+	{ "optimizer", OPT_CALL, .call = optimiser_named }, /* set before all others */
+	{ "rate", OPT_REAL, AT(table.optimiser.rate), .low = FLOAT_LEAST, .high = 1e6, .takes = "a number above 0" },
+	{ "momentum", OPT_REAL, AT(table.optimiser.momentum), .high = 1 },
+	{ "beta1", OPT_REAL, AT(table.optimiser.beta1), .high = 0.999999, .takes = "a number from 0 to below 1" },
+	{ "beta2", OPT_REAL, AT(table.optimiser.beta2), .high = 0.999999, .takes = "a number from 0 to below 1" },
+	{ "epsilon", OPT_REAL, AT(table.optimiser.epsilon), .low = FLOAT_LEAST, .high = 1,
+	  .takes = "a number above 0, at most 1" },
+	{ "beta", OPT_REAL, AT(table.optimiser.beta), .high = 1e6, .takes = "a number, at least 0" },
+	{ "l1", OPT_REAL, AT(table.optimiser.l1), .high = 1e6, .takes = "a number, at least 0" },
+	{ "l2", OPT_REAL, AT(table.optimiser.l2), .high = 1e6, .takes = "a number, at least 0" },
+	{ "initial", OPT_CALL, .call = initial_take },
+	{ "scale", OPT_REAL, AT(table.initial.scale), .high = 1e6, .takes = "a number, at least 0" },
+	{ "seed", OPT_NUMBER, AT(table.initial.seed) },
+	{ "unit", OPT_REAL, AT(table.unit), .low = 1e-30, .high = 1e6, .takes = "a decimal number from 1e-30 to 1e6" },
+	{ "values", OPT_CHOICE, AT(table.values), .names = values_names, .takes = "fixed or lns" },
+	{ "dim", OPT_NUMBER, AT(table.dim), .min = 1, .max = SPARSE_DIM_MAX },
+	{ "window", OPT_NUMBER, AT(table.window), .min = 1, .max = SPARSE_WINDOW_MAX },
+	{ "bytes", OPT_NUMBER, AT(table.bytes), .min = 64, .max = SPARSE_BYTES_MAX },
+	{ "memory", OPT_SIZE, AT(table.memory_max), .min = 1 << 16, .max = 1ull << 44, .takes = "a size from 64K to 16384G" },
+	{ "map", OPT_TEXT, AT(table.map), .takes = "the name of a file" },
+	{ "map-table", OPT_NUMBER, AT(table.map_table), .max = HOT_MAP_TABLE_MAX },
+	{ "mode", OPT_CHOICE, AT(table.is_sync), .names = modes, .takes = "async or sync" },
+	{ "copies", OPT_NUMBER, AT(table.has_copies), .max = 1, .takes = "0 or 1" },
+	{ "packing", OPT_CHOICE, AT(packing), .names = packings, .takes = "fill, algorithm1 or deal" },
+	{ "durability", OPT_CHOICE, AT(table.durability), .names = durabilities, .takes = "log, checkpoint or none" },
+	{ "pairs", OPT_NUMBER, AT(pairs_max), .min = 1, .max = UINT32_MAX, .takes = "a number, at least 1" },
+	{ "age-us", OPT_NUMBER, AT(age_us), .min = 1, .max = 1000000000, .takes = "microseconds, at least 1" },
+	{ "patience-us", OPT_NUMBER, AT(patience_us), .min = 1, .max = 1000000000, .takes = "microseconds, at least 1" },
 };
 /* clang-format on */
+#undef AT
 
-struct whole_word {
-	const char *word;
-	uint64_t min, max;
-	bool is_size;
-	const char *why;
-};
-
-/* clang-format off */
-static const struct whole_word wholes[] = {
-	{ "dim", 1, SPARSE_DIM_MAX, false, "a number from 1 to 64" },
-	{ "window", 1, SPARSE_WINDOW_MAX, false, "a number from 1 to 64" },
-	{ "bytes", 64, SPARSE_BYTES_MAX, false, "a number from 64 to 8192" },
-	{ "memory", 1 << 16, 1ull << 44, true, "a size from 64K to 16384G" },
-	{ "seed", 0, UINT64_MAX, false, "a number" },
-	{ "pairs", 1, UINT32_MAX, false, "a number, at least 1" },
-	{ "age-us", 1, 1000000000, false, "microseconds, at least 1" },
-	{ "copies", 0, 1, false, "0 or 1" },
-	{ "map-table", 0, HOT_MAP_TABLE_MAX, false, "a number up to 65535" },
-	{ "patience-us", 1, 1000000000, false, "microseconds, at least 1" },
-};
-/* clang-format on */
-
-static void whole_set(struct ps_hosted_options *options, const char *word, uint64_t number)
-{
-	if (!strcmp(word, "dim"))
-		options->table.dim = (uint16_t)number;
-	else if (!strcmp(word, "window"))
-		options->table.window = (uint16_t)number;
-	else if (!strcmp(word, "bytes"))
-		options->table.bytes = (uint16_t)number;
-	else if (!strcmp(word, "memory"))
-		options->table.memory_max = number;
-	else if (!strcmp(word, "seed"))
-		options->table.initial.seed = number;
-	else if (!strcmp(word, "pairs"))
-		options->pairs_max = number;
-	else if (!strcmp(word, "age-us"))
-		options->age_us = number;
-	else if (!strcmp(word, "copies"))
-		options->table.has_copies = number;
-	else if (!strcmp(word, "map-table"))
-		options->table.map_table = (uint32_t)number;
-	else
-		options->patience_us = (uint32_t)number;
-}
-
-static int durability_set(struct ps_table_options *table, const char *value,
-			  char error[PS_ERROR_MAX])
-{
-	if (!strcmp(value, "log"))
-		table->durability = PS_LOG;
-	else if (!strcmp(value, "checkpoint"))
-		table->durability = PS_CHECKPOINT;
-	else if (!strcmp(value, "none"))
-		table->durability = PS_NONE;
-	else
-		return failed(error, "durability", value, "log, checkpoint or none");
-	return 0;
-}
-
-static int packing_set(struct ps_hosted_options *options, const char *value,
-		       char error[PS_ERROR_MAX])
-{
-	static const char *const names[KV_PACKING_END] = { "fill", "algorithm1", "deal" };
-
-	for (unsigned i = 0; i < KV_PACKING_END; i++) {
-		if (!strcmp(value, names[i])) {
-			options->packing = (enum kv_packing)i;
-			return 0;
-		}
-	}
-	return failed(error, "packing", value, "fill, algorithm1 or deal");
-}
-
-static int values_set(struct ps_table_options *table, const char *value, char error[PS_ERROR_MAX])
-{
-	if (strcmp(value, "fixed") != 0 && strcmp(value, "lns") != 0)
-		return failed(error, "values", value, "fixed or lns");
-	table->values = !strcmp(value, "lns") ? SPARSE_LNS : SPARSE_FIXED;
-	return 0;
-}
-
-static int mode_set(struct ps_table_options *table, const char *value, char error[PS_ERROR_MAX])
-{
-	if (strcmp(value, "sync") != 0 && strcmp(value, "async") != 0)
-		return failed(error, "mode", value, "async or sync");
-	table->is_sync = !strcmp(value, "sync");
-	return 0;
-}
-
-static int word_set(struct ps_hosted_options *options, const char *word, const char *value,
+static int word_set(struct ps_hosted_options *options, const char *word, const char *text,
 		    char error[PS_ERROR_MAX])
 {
-	uint64_t number;
+	struct opt_value value = { .opt = opt_find(word_table, OPT_COUNT(word_table), word),
+				   .request = options,
+				   .text = text };
+	const char *why = value.opt ? opt_take(&value) : "no such word: tally-ps --help lists them";
 
-	for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++) {
-		float *at = (float *)(void *)((char *)&options->table + floats[i].at);
-
-		if (strcmp(word, floats[i].word) != 0)
-			continue;
-		if (!number_get(value, floats[i].min, floats[i].max, floats[i].is_above, at))
-			return failed(error, word, value, floats[i].why);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(wholes) / sizeof(*wholes); i++) {
-		const struct whole_word *whole = &wholes[i];
-
-		if (strcmp(word, whole->word) != 0)
-			continue;
-		if (!(whole->is_size ? args_size : args_number)(value, whole->min, whole->max,
-								&number))
-			return failed(error, word, value, whole->why);
-		whole_set(options, word, number);
-		return 0;
-	}
-	if (!strcmp(word, "optimizer"))
-		return 0; /* set before all others */
-	if (!strcmp(word, "initial"))
-		return initial_find(value, &options->table.initial.kind)
-			       ? 0
-			       : failed(error, word, value, "zero, uniform or normal");
-	if (!strcmp(word, "map")) {
-		options->table.map = value;
-		return 0;
-	}
-	if (!strcmp(word, "mode"))
-		return mode_set(&options->table, value, error);
-	if (!strcmp(word, "values"))
-		return values_set(&options->table, value, error);
-	if (!strcmp(word, "packing"))
-		return packing_set(options, value, error);
-	if (!strcmp(word, "durability"))
-		return durability_set(&options->table, value, error);
-	return failed(error, word, value, "no such word: tally-ps --help lists them");
+	return why ? failed(error, word, text, why) : 0;
 }
 
 static bool is_name(const char *name)
@@ -367,222 +265,105 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 
 /* ---- options ---- */
 
-static const struct daemon_place command_line;
-
-static int refuse(const struct daemon_place *place, const char *name, const char *value,
-		  const char *why)
+static const char *aggregators_take(struct opt_value *value)
 {
-	return daemon_refuse("tally-ps", place, name, value, why);
-}
-
-/* A whole number, its unit, and where it goes in struct ps_server_options. */
-struct number {
-	const char *name;
-	uint64_t min, max, unit;
-	size_t at, bytes;
-	const char *why;
-};
-
-#define SERVER(field) \
-	offsetof(struct ps_server_options, field), sizeof(((struct ps_server_options *)NULL)->field)
-/* clang-format off */
-static const struct number numbers[] = {
-	{ "workers", 1, SWITCH_CHILDREN_MAX, 1, SERVER(workers), "a number from 1 to 256" },
-	{ "silence", 10, 3600000, 1000000, SERVER(silence_ns), "milliseconds, from 10 to 3600000" },
-	{ "tired-delay", 0, 3600000, 1000000, SERVER(tired_delay_ns), "milliseconds, from 0 to 3600000" },
-	{ "tired-loss", 0, 100, 1, SERVER(tired_loss), "per cent, from 0 to 100" },
-	{ "tired-memory", 0, 100, 1, SERVER(tired_memory), "per cent, from 0 to 100" },
-	{ "checkpoint", 0, 1000000, 1000000000, SERVER(checkpoint_ns), "seconds, from 0 to 1000000" },
-};
-/* clang-format on */
-
-static int set_number(struct ps_server_options *server, const struct daemon_place *place,
-		      const struct number *number, const char *value)
-{
-	uint64_t wide;
-	uint32_t middle;
-	uint16_t narrow;
-	const void *from = &wide;
-
-	if (!args_number(value, number->min, number->max, &wide))
-		return refuse(place, number->name, value, number->why);
-	wide *= number->unit;
-	middle = (uint32_t)wide;
-	narrow = (uint16_t)wide;
-	if (number->bytes == sizeof(middle))
-		from = &middle;
-	else if (number->bytes == sizeof(narrow))
-		from = &narrow;
-	memcpy((char *)server + number->at, from, number->bytes);
-	return 0;
-}
-
-static int set_text(char *text, size_t bytes, const struct daemon_place *place, const char *name,
-		    const char *value)
-{
-	if (!*value || strlen(value) >= bytes)
-		return refuse(place, name, value, *value ? "too long" : "is empty: give a value");
-	strcpy(text, value);
-	return 0;
-}
-
-/* A flag has no value, a line of a file 1, 0 or none. */
-static int set_flag(bool *flag, const struct daemon_place *place, const char *name,
-		    const char *value)
-{
-	*flag = strcmp(value, "0") != 0;
-	return !*value || !strcmp(value, "1") || !strcmp(value, "0")
-		       ? 0
-		       : refuse(place, name, value, "1, 0 or nothing");
-}
-
-static int set_level(struct ps_settings *settings, const struct daemon_place *place,
-		     const char *value)
-{
-	int level = daemon_level(value);
-
-	if (level < 0)
-		return refuse(place, "log-level", value, "error, warn, info or debug");
-	settings->level = (enum ps_level)level;
-	return 0;
-}
-
-static int set_aggregators(struct ps_settings *settings, const struct daemon_place *place,
-			   const char *value)
-{
+	struct ps_settings *settings = value->request;
 	struct ps_server_options *server = &settings->server;
 	char *rest, *one;
 
-	if (snprintf(settings->aggregators, sizeof(settings->aggregators), "%s", value) >=
+	if (snprintf(settings->aggregators, sizeof(settings->aggregators), "%s", value->text) >=
 	    (int)sizeof(settings->aggregators))
-		return refuse(place, "aggregator", value, "too long");
+		return "too long";
 	server->aggregator_count = 0;
 	for (one = strtok_r(settings->aggregators, ",", &rest); one;
 	     one = strtok_r(NULL, ",", &rest)) {
 		if (server->aggregator_count == PS_AGGREGATORS_MAX)
-			return refuse(place, "aggregator", value, "more than 8 addresses");
+			return "more than 8 addresses";
 		server->aggregator[server->aggregator_count++] = one;
 	}
-	return server->aggregator_count ? 0 : refuse(place, "aggregator", value, "no address");
+	return server->aggregator_count ? NULL : "no address";
 }
 
-static int set_heartbeat(struct ps_server_options *server, const struct daemon_place *place,
-			 const char *value)
+static const char *table_take(struct opt_value *value)
 {
-	uint64_t ms;
-
-	if (!args_seconds(value, 10, 3600000, &ms))
-		return refuse(place, "heartbeat", value, "seconds, from 0.01 to 3600");
-	server->heartbeat_ms = (uint32_t)ms;
-	return 0;
-}
-
-static int set_table(struct ps_settings *settings, const struct daemon_place *place,
-		     const char *value)
-{
-	char error[PS_ERROR_MAX];
-
-	return ps_options_table(settings, value, error) ? refuse(place, "table", value, error) : 0;
+	_Static_assert(sizeof(value->why) >= PS_ERROR_MAX, "a sentence of ps fits");
+	return ps_options_table(value->request, value->text, value->why) ? value->why : NULL;
 }
 
 /* INDEX/COUNT, as workers list them. */
-static int set_adopt(struct ps_server_options *server, const struct daemon_place *place,
-		     const char *value)
+static const char *adopt_take(struct opt_value *value)
 {
+	struct ps_settings *settings = value->request;
+	const char *slash = strchr(value->text, '/');
 	char index[8] = "";
-	const char *slash = strchr(value, '/');
 	uint64_t at, count;
 
-	if (slash && slash - value < (ptrdiff_t)sizeof(index))
-		memcpy(index, value, (size_t)(slash - value));
-	if (!slash || !args_number(slash + 1, 1, KV_SERVERS_MAX, &count) ||
-	    !args_number(index, 0, count - 1, &at))
-		return refuse(place, "adopt", value,
-			      "INDEX/COUNT, this server's place in the workers' list, from 0, and "
-			      "how many they list, at most 64: 0/1 if it is the only one");
-	server->adopt_index = (uint16_t)at;
-	server->adopt_count = (uint16_t)count;
-	return 0;
+	if (slash && slash - value->text < (ptrdiff_t)sizeof(index))
+		memcpy(index, value->text, (size_t)(slash - value->text));
+	if (!slash || !opt_number(slash + 1, 1, KV_SERVERS_MAX, &count) ||
+	    !opt_number(index, 0, count - 1, &at))
+		return "INDEX/COUNT, this server's place in the workers' list, from 0, and how "
+		       "many "
+		       "they list, at most 64: 0/1 if it is the only one";
+	settings->server.adopt_index = (uint16_t)at;
+	settings->server.adopt_count = (uint16_t)count;
+	return NULL;
 }
 
-/* One setting of the command line or of the file. */
-static int set(void *arg, const struct daemon_place *place, const char *name, const char *value)
+static const char *key_take(struct opt_value *value)
 {
-	struct ps_settings *settings = arg;
-	struct ps_server_options *server = &settings->server;
+	struct ps_settings *settings = value->request;
 
-	/* In a file each start would take what is lost for what was never there. */
-	if (place->file && (!strcmp(name, "accept-loss") || !strcmp(name, "adopt")))
-		return refuse(
-			place, name, value,
-			"on the command line alone: it is for the one start that somebody looks "
-			"at");
-	if (!strcmp(name, "checkpoint"))
-		settings->has_interval = true;
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (!strcmp(name, numbers[i].name))
-			return set_number(server, place, &numbers[i], value);
-	if (!strcmp(name, "table"))
-		return set_table(settings, place, value);
-	if (!strcmp(name, "listen"))
-		return set_text(settings->listen, sizeof(settings->listen), place, name, value);
-	if (!strcmp(name, "aggregator"))
-		return set_aggregators(settings, place, value);
-	if (!strcmp(name, "adopt"))
-		return set_adopt(server, place, value);
-	if (!strcmp(name, "dir"))
-		return set_text(settings->folder, sizeof(settings->folder), place, name, value);
-	if (!strcmp(name, "job"))
-		return set_text(settings->job, sizeof(settings->job), place, name, value);
-	if (!strcmp(name, "key-file") &&
-	    set_text(settings->key_file, sizeof(settings->key_file), place, name, value))
-		return EXIT_USAGE;
-	if (!strcmp(name, "key-file"))
-		return daemon_key("tally-ps", place, value, settings->key, sizeof(settings->key),
-				  settings->warning, sizeof(settings->warning));
-	if (!strcmp(name, "insecure"))
-		return set_flag(&settings->is_insecure, place, name, value);
-	if (!strcmp(name, "heartbeat"))
-		return set_heartbeat(server, place, value);
-	if (!strcmp(name, "switch-memory"))
-		return args_size(value, 1 << 16, 1ull << 44, &server->switch_memory)
-			       ? 0
-			       : refuse(place, name, value, "a size from 64K to 16384G");
-	if (!strcmp(name, "accept-loss"))
-		return set_flag(&settings->accepts_loss, place, name, value);
-	if (!strcmp(name, "log-json"))
-		return set_flag(&settings->is_json, place, name, value);
-	return set_level(settings, place, value);
+	if (snprintf(settings->key_file, sizeof(settings->key_file), "%s", value->text) >=
+	    (int)sizeof(settings->key_file))
+		return "too long";
+	if (!*value->text)
+		return "is empty: give a value";
+	return daemon_key(value->text, settings->key, sizeof(settings->key), settings->warning,
+			  sizeof(settings->warning));
 }
 
+/* In a file each start would take what is lost for what was never there. */
+#define NOT_IN_FILE "on the command line alone: it is for the one start that somebody looks at"
+#define AT(field) OPT_FIELD(struct ps_settings, field)
 /* clang-format off */
-static const struct option options[] = {
-	{ "help", no_argument, NULL, DAEMON_OPTION_HELP },
-	{ "version", no_argument, NULL, DAEMON_OPTION_VERSION },
-	{ "config", required_argument, NULL, DAEMON_OPTION_CONFIG },
-	{ "log-json", no_argument, NULL, DAEMON_OPTION_SET },
-	{ "log-level", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "table", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "workers", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "listen", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "aggregator", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "silence", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "tired-delay", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "tired-loss", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "tired-memory", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "dir", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "adopt", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "checkpoint", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "accept-loss", no_argument, NULL, DAEMON_OPTION_SET },
-	{ "job", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "key-file", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "insecure", no_argument, NULL, DAEMON_OPTION_SET },
-	{ "heartbeat", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "switch-memory", required_argument, NULL, DAEMON_OPTION_SET },
-	{ NULL, 0, NULL, 0 },
+static const struct opt option_table[] = {
+	{ "log-json", OPT_FLAG, AT(is_json) },
+	{ "log-level", OPT_CHOICE, AT(level), .names = daemon_levels, .takes = DAEMON_LEVELS },
+	{ "table", OPT_CALL, .call = table_take, .is_many = true },
+	{ "workers", OPT_NUMBER, AT(server.workers), .min = 1, .max = SWITCH_CHILDREN_MAX },
+	{ "listen", OPT_COPY, AT(listen) },
+	{ "aggregator", OPT_CALL, .call = aggregators_take },
+	{ "silence", OPT_NUMBER, AT(server.silence_ns), .unit = 1000000, .min = 10, .max = 3600000,
+	  .takes = "milliseconds, from 10 to 3600000" },
+	{ "tired-delay", OPT_NUMBER, AT(server.tired_delay_ns), .unit = 1000000, .max = 3600000,
+	  .takes = "milliseconds, from 0 to 3600000" },
+	{ "tired-loss", OPT_NUMBER, AT(server.tired_loss), .max = 100, .takes = "per cent, from 0 to 100" },
+	{ "tired-memory", OPT_NUMBER, AT(server.tired_memory), .max = 100, .takes = "per cent, from 0 to 100" },
+	{ "dir", OPT_COPY, AT(folder) },
+	{ "adopt", OPT_CALL, .call = adopt_take, .not_in_file = NOT_IN_FILE },
+	{ "checkpoint", OPT_NUMBER, AT(server.checkpoint_ns), .unit = 1000000000, .max = 1000000,
+	  .takes = "seconds, from 0 to 1000000" },
+	{ "accept-loss", OPT_FLAG, AT(accepts_loss), .not_in_file = NOT_IN_FILE },
+	{ "job", OPT_COPY, AT(job) },
+	{ "key-file", OPT_CALL, .call = key_take },
+	{ "insecure", OPT_FLAG, AT(is_insecure) },
+	{ "heartbeat", OPT_SECONDS, AT(server.heartbeat_ms), .min = 10, .max = 3600000,
+	  .takes = "seconds, from 0.01 to 3600" },
+	{ "switch-memory", OPT_SIZE, AT(server.switch_memory), .min = 1 << 16, .max = 1ull << 44,
+	  .takes = "a size from 64K to 16384G" },
 };
 /* clang-format on */
-_Static_assert(sizeof(options) / sizeof(*options) <= DAEMON_OPTIONS_MAX, "each is seen once");
+static const struct opt_command command = { .name = "tally-ps",
+					    .help = help,
+					    .version = TALLY_VERSION_OF("tally-ps"),
+					    .table = option_table,
+					    .count = OPT_COUNT(option_table) };
+
+static int missing(const char *name, const char *why)
+{
+	return opt_refuse(command.name, name, NULL, why);
+}
 
 /* Who may come: without a key, processes of this host, unless somebody has said otherwise. */
 static void listen_choose(struct ps_settings *settings)
@@ -604,19 +385,21 @@ static void listen_choose(struct ps_settings *settings)
 
 static int check(struct ps_settings *settings)
 {
+	bool has_interval = settings->server.checkpoint_ns != UNSAID;
+
 	if (!settings->server.workers)
-		return refuse(&command_line, "workers", "",
-			      "missing: the number of workers, 1 to 256");
+		return missing("--workers", "missing: the number of workers, 1 to 256");
 	if (!settings->server.table_count)
-		return refuse(&command_line, "table", "",
-			      "missing: give at least one table, NAME,dim=N");
+		return missing("--table", "missing: give at least one table, NAME,dim=N");
+	if (!has_interval)
+		settings->server.checkpoint_ns = 0;
 	for (uint32_t i = 0; i < settings->server.table_count; i++) {
 		struct ps_table_options *table = &settings->tables[i].table;
 
 		if (table->durability != PS_NONE && !*settings->folder)
-			return refuse(&command_line, "dir", "",
-				      "missing: give the folder where tables keep their logs");
-		if (table->durability == PS_CHECKPOINT && !settings->has_interval)
+			return missing("--dir",
+				       "missing: give the folder where tables keep their logs");
+		if (table->durability == PS_CHECKPOINT && !has_interval)
 			settings->server.checkpoint_ns = CHECKPOINT_S * ns_per_s;
 		table->folder = settings->folder;
 		table->accepts_loss = settings->accepts_loss;
@@ -627,18 +410,13 @@ static int check(struct ps_settings *settings)
 
 int ps_options(struct ps_settings *settings, int argc, char **argv)
 {
-	const struct daemon_options it = { .name = "tally-ps",
-					   .help = help,
-					   .options = options,
-					   .many = "table",
-					   .set = set,
-					   .settings = settings };
 	int result;
 
 	settings->server.tired_loss = TIRED_LOSS;
+	settings->server.checkpoint_ns = UNSAID;
 	settings->server.tables = settings->tables;
 	settings->server.key = settings->key;
 	settings->server.job = settings->job;
-	result = daemon_options_read(&it, argc, argv);
+	result = daemon_options_read(&command, settings, argc, argv);
 	return result < 0 ? check(settings) : result;
 }

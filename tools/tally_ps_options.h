@@ -16,7 +16,6 @@ struct ps_settings {
 	char aggregators[PS_OPTION_BYTES];                     /* likewise */
 	char listen[PS_OPTION_BYTES], folder[PS_OPTION_BYTES]; /* "": none */
 	char job[KV_JOB_BYTES], key[CONTROL_KEY_BYTES];        /* as a worker has it */
-	bool has_interval;                                     /* --checkpoint was said */
 	bool is_insecure, is_json;
 	char key_file[PS_OPTION_BYTES]; /* "": none */
 	char warning[PS_OPTION_BYTES];  /* to be logged once that is possible; "": none */

@@ -23,7 +23,7 @@ static volatile sig_atomic_t signals_seen;
 static void log_line(enum server_level level, const char *line)
 {
 	if (level <= settings.level)
-		daemon_log(daemon_level_name((int)level), line);
+		daemon_log(daemon_levels[level], line);
 }
 
 static void log_server(void *arg, enum server_level level, const struct server_about *about,
@@ -31,7 +31,7 @@ static void log_server(void *arg, enum server_level level, const struct server_a
 {
 	(void)arg;
 	if (level <= settings.level)
-		daemon_log_about(daemon_level_name((int)level), about->job,
+		daemon_log_about(daemon_levels[level], about->job,
 				 about->rank == SERVER_RANK_NONE ? -1 : (int)about->rank, line);
 }
 

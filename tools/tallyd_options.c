@@ -3,13 +3,14 @@
 #include "tools/tallyd_options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/daemon.h"
+#include "util/commit.h"
+#include "util/opt.h"
 
 static const char help[] =
 	"tallyd - add vectors up across machines: the aggregator that tally's workers share\n"
@@ -78,210 +79,105 @@ static const char help[] =
 	"Exit status: 0 done; 1 failed; 2 wrong command line, FILE of --config or key file;\n"
 	"3 running jobs were aborted.\n";
 
-static int refuse(const struct daemon_place *place, const char *name, const char *value,
-		  const char *why)
+static const char *key_take(struct opt_value *value)
 {
-	return daemon_refuse("tallyd", place, name, value, why);
-}
+	struct settings *settings = value->request;
 
-/* --- values --- */
-
-/* A whole number in [min, max], times `unit`; with is_size, K, M and G may follow. */
-struct number {
-	const char *name;
-	uint64_t min, max, unit;
-	size_t at, bytes; /* in struct server_options: a uint32_t or a uint64_t */
-	const char *why;
-	bool is_size;
-	bool is_live; /* SIGHUP may change it */
-};
-
-#define AT(field) \
-	offsetof(struct server_options, field), sizeof(((struct server_options *)NULL)->field)
-/* clang-format off */
-static const struct number numbers[] = {
-	{ "shards", 1, 64, 1, AT(shards), "a number from 1 to 64", false, false },
-	{ "lanes", 4, 16368, 1, AT(lanes_max), "a number from 4 to 16368, a multiple of 4", false, false },
-	{ "slots", 8, 32768, 1, AT(slots), "a number from 8 to 32768", false, false },
-	{ "window", 1, 32768, 1, AT(window), "a number from 1 to 32768", false, false },
-	{ "run", 1, 64, 1, AT(run), "a number from 1 to 64", false, false },
-	{ "jobs-max", 1, 1024, 1, AT(jobs_max), "a number from 1 to 1024", false, false },
-	{ "share", 1, 100, 1, AT(share), "percent, from 1 to 100", false, false },
-	{ "tables-max", 1, 256, 1, AT(tables_max), "a number from 1 to 256", false, false },
-	{ "faithful", 1, 1024, 1, AT(registers), "registers: a number from 1 to 1024", false, false },
-	{ "memory", 1 << 16, 1ull << 40, 1, AT(memory_max), "a size from 64K to 1024G", true, false },
-	{ "memory-total", 1 << 16, 1ull << 44, 1, AT(memory_total), "a size from 64K to 16384G", true, false },
-	{ "tables-memory", 1 << 16, 1ull << 44, 1, AT(tables_memory), "a size from 64K to 16384G", true, false },
-	{ "receive-buffer", 1 << 16, 1 << 30, 1, AT(receive_bytes), "a size from 64K to 1G", true, false },
-	{ "heartbeat", 1, 3600, 1000, AT(heartbeat_ms), "seconds, from 1 to 3600", false, false },
-	{ "gather-timeout", 1, 1000000, 1000, AT(gather_ms), "seconds, from 1 to 1000000", false, true },
-	{ "drain-timeout", 0, 1000000, 1000, AT(drain_ms), "seconds, from 0 to 1000000", false, true },
-};
-/* clang-format on */
-
-static int set_number(struct settings *settings, const struct daemon_place *place,
-		      const struct number *number, const char *value)
-{
-	static const char units[] = "KMG";
-	char *at = (char *)&settings->server + number->at, *end;
-	unsigned long long count;
-	uint32_t narrow;
-
-	errno = 0;
-	count = strtoull(value, &end, 10);
-	if (number->is_size && end != value && *end && strchr(units, *end)) {
-		unsigned shift = 10 * (unsigned)(strchr(units, *end) - units + 1);
-
-		if (count > number->max >> shift)
-			return refuse(place, number->name, value, number->why);
-		count <<= shift;
-		end++;
-	}
-	if (*value < '0' || *value > '9' || *end || errno || count < number->min ||
-	    count > number->max)
-		return refuse(place, number->name, value, number->why);
-	if (!strcmp(number->name, "lanes") && count % 4)
-		return refuse(place, number->name, value, number->why);
-	count *= number->unit;
-	narrow = (uint32_t)count;
-	if (number->bytes == sizeof(uint64_t))
-		memcpy(at, &(uint64_t){ count }, sizeof(uint64_t));
-	else
-		memcpy(at, &narrow, sizeof(narrow));
-	return 0;
-}
-
-static int set_level(struct settings *settings, const struct daemon_place *place, const char *value)
-{
-	int level = daemon_level(value);
-
-	if (level < 0)
-		return refuse(place, "log-level", value, "error, warn, info or debug");
-	settings->level = (enum server_level)level;
-	return 0;
-}
-
-/* A flag has no value, a line of a file 1, 0 or none. */
-static int set_json(struct settings *settings, const struct daemon_place *place, const char *value)
-{
-	settings->is_json = strcmp(value, "0") != 0;
-	return !*value || !strcmp(value, "1") || !strcmp(value, "0")
-		       ? 0
-		       : refuse(place, "log-json", value, "1, 0 or nothing");
-}
-
-static int set_key(struct settings *settings, const struct daemon_place *place, const char *path)
-{
 	settings->server.key = settings->key;
-	return daemon_key("tallyd", place, path, settings->key, sizeof(settings->key),
-			  settings->warning, sizeof(settings->warning));
+	return daemon_key(value->text, settings->key, sizeof(settings->key), settings->warning,
+			  sizeof(settings->warning));
 }
 
-static int set_text(char text[TALLYD_TEXT_BYTES], const struct daemon_place *place,
-		    const char *name, const char *value)
+static const char *lanes_take(struct opt_value *value)
 {
-	if (strlen(value) >= TALLYD_TEXT_BYTES)
-		return refuse(place, name, value, "too long");
-	strcpy(text, value);
-	return 0;
+	struct settings *settings = value->request;
+	uint64_t lanes;
+
+	if (!opt_number(value->text, 4, 16368, &lanes) || lanes % 4)
+		return "a number from 4 to 16368, a multiple of 4";
+	settings->server.lanes_max = (uint32_t)lanes;
+	return NULL;
 }
 
-/* One setting of the command line or of the file. */
-static int set(void *arg, const struct daemon_place *place, const char *name, const char *value)
-{
-	struct settings *settings = arg;
+static const char *const engines[] = { "soft", "kernel", NULL };
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (!strcmp(name, numbers[i].name))
-			return set_number(settings, place, &numbers[i], value);
-	if (!strcmp(name, "log-level"))
-		return set_level(settings, place, value);
-	if (!strcmp(name, "log-json"))
-		return set_json(settings, place, value);
-	if (!strcmp(name, "key-file"))
-		return set_key(settings, place, value);
-	if (!strcmp(name, "engine")) {
-		settings->is_kernel = !strcmp(value, "kernel");
-		return settings->is_kernel || !strcmp(value, "soft")
-			       ? 0
-			       : refuse(place, name, value, "soft or kernel");
-	}
-	if (!strcmp(name, "listen"))
-		return set_text(settings->listen, place, name, value);
-	if (!strcmp(name, "devices"))
-		return set_text(settings->devices, place, name, value);
-	return refuse(place, name, value, "no such option");
-}
-
-/* --- the command line and the file --- */
-
+#define SECONDS .unit = 1000
+#define AT(field) OPT_FIELD(struct settings, field)
 /* clang-format off */
-static const struct option options[] = {
-	{ "help", no_argument, NULL, DAEMON_OPTION_HELP },
-	{ "version", no_argument, NULL, DAEMON_OPTION_VERSION },
-	{ "config", required_argument, NULL, DAEMON_OPTION_CONFIG },
-	{ "log-json", no_argument, NULL, DAEMON_OPTION_SET },
-	{ "log-level", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "listen", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "engine", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "devices", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "key-file", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "shards", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "lanes", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "slots", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "window", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "run", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "jobs-max", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "share", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "tables-max", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "faithful", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "memory", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "memory-total", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "tables-memory", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "receive-buffer", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "heartbeat", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "gather-timeout", required_argument, NULL, DAEMON_OPTION_SET },
-	{ "drain-timeout", required_argument, NULL, DAEMON_OPTION_SET },
-	{ NULL, 0, NULL, 0 },
+static const struct opt table[] = {
+	{ "log-json", OPT_FLAG, AT(is_json) },
+	{ "log-level", OPT_CHOICE, AT(level), .names = daemon_levels, .takes = DAEMON_LEVELS },
+	{ "listen", OPT_COPY, AT(listen), .may_be_empty = true },
+	{ "engine", OPT_CHOICE, AT(is_kernel), .names = engines, .takes = "soft or kernel" },
+	{ "devices", OPT_COPY, AT(devices), .may_be_empty = true },
+	{ "key-file", OPT_CALL, .call = key_take },
+	{ "shards", OPT_NUMBER, AT(server.shards), .min = 1, .max = 64 },
+	{ "lanes", OPT_CALL, AT(server.lanes_max), .min = 4, .call = lanes_take },
+	{ "slots", OPT_NUMBER, AT(server.slots), .min = 8, .max = 32768 },
+	{ "window", OPT_NUMBER, AT(server.window), .min = 1, .max = 32768 },
+	{ "run", OPT_NUMBER, AT(server.run), .min = 1, .max = 64 },
+	{ "jobs-max", OPT_NUMBER, AT(server.jobs_max), .min = 1, .max = 1024 },
+	{ "share", OPT_NUMBER, AT(server.share), .min = 1, .max = 100, .takes = "percent, from 1 to 100" },
+	{ "tables-max", OPT_NUMBER, AT(server.tables_max), .min = 1, .max = 256 },
+	{ "faithful", OPT_NUMBER, AT(server.registers), .min = 1, .max = 1024,
+	  .takes = "registers: a number from 1 to 1024" },
+	{ "memory", OPT_SIZE, AT(server.memory_max), .min = 1 << 16, .max = 1ull << 40,
+	  .takes = "a size from 64K to 1024G" },
+	{ "memory-total", OPT_SIZE, AT(server.memory_total), .min = 1 << 16, .max = 1ull << 44,
+	  .takes = "a size from 64K to 16384G" },
+	{ "tables-memory", OPT_SIZE, AT(server.tables_memory), .min = 1 << 16, .max = 1ull << 44,
+	  .takes = "a size from 64K to 16384G" },
+	{ "receive-buffer", OPT_SIZE, AT(server.receive_bytes), .min = 1 << 16, .max = 1 << 30,
+	  .takes = "a size from 64K to 1G" },
+	{ "heartbeat", OPT_NUMBER, AT(server.heartbeat_ms), SECONDS, .min = 1, .max = 3600,
+	  .takes = "seconds, from 1 to 3600" },
+	{ "gather-timeout", OPT_NUMBER, AT(server.gather_ms), SECONDS, .min = 1, .max = 1000000,
+	  .takes = "seconds, from 1 to 1000000", .is_live = true },
+	{ "drain-timeout", OPT_NUMBER, AT(server.drain_ms), SECONDS, .max = 1000000,
+	  .takes = "seconds, from 0 to 1000000", .is_live = true },
 };
 /* clang-format on */
-_Static_assert(sizeof(options) / sizeof(*options) <= DAEMON_OPTIONS_MAX, "each is seen once");
+static const struct opt_command command = { .name = "tallyd",
+					    .help = help,
+					    .version = TALLY_VERSION_OF("tallyd"),
+					    .table = table,
+					    .count = OPT_COUNT(table) };
+
+static int refuse(const char *name, const char *value, const char *why)
+{
+	return opt_refuse(command.name, name, value, why);
+}
+
+/* --- what options mean together --- */
 
 static int listen_parse(struct settings *settings)
 {
-	static const struct daemon_place here = { NULL, 0 };
 	struct server_options *server = &settings->server;
 	int result = server_listen_parse(settings->listen, server);
 
 	if (result == -ENOENT)
-		return refuse(&here, "listen", settings->listen, "no such host");
+		return refuse("--listen", settings->listen, "no such host");
 	if (result)
-		return refuse(&here, "listen", settings->listen,
-			      "not ADDR, ADDR:PORT or [ADDR]:PORT");
+		return refuse("--listen", settings->listen, "not ADDR, ADDR:PORT or [ADDR]:PORT");
 	if (server->listen.port &&
 	    server->listen.port + (server->shards ? server->shards : 1) > 65536)
-		return refuse(&here, "listen", settings->listen,
+		return refuse("--listen", settings->listen,
 			      "the last shard's port would be above 65535");
 	return -1;
 }
 
 static int engine_fits(const struct settings *settings)
 {
-	static const struct daemon_place here = { NULL, 0 };
-
 	if (settings->is_kernel && !*settings->devices)
-		return refuse(&here, "engine", "kernel", "needs --devices: where packets come in");
+		return refuse("--engine", "kernel", "needs --devices: where packets come in");
 	if (!settings->is_kernel && *settings->devices)
-		return refuse(&here, "devices", settings->devices, "only with --engine kernel");
+		return refuse("--devices", settings->devices, "only with --engine kernel");
 	return -1;
 }
 
 int tallyd_options_again(struct settings *settings, int argc, char **argv)
 {
-	const struct daemon_options it = {
-		.name = "tallyd", .help = help, .options = options, .set = set, .settings = settings
-	};
-	int result = daemon_options_read(&it, argc, argv);
+	int result = daemon_options_read(&command, settings, argc, argv);
 
 	return result < 0 ? engine_fits(settings) : result;
 }
@@ -314,29 +210,30 @@ static void change_say(struct change *change, const char *name, const char *befo
 	change->count++;
 }
 
-static void change_number(struct change *change, const struct number *number,
-			  struct settings *settings, const struct settings *next)
+static void change_number(struct change *change, const struct opt *opt, struct settings *settings,
+			  const struct settings *next)
 {
-	char *at = (char *)&settings->server + number->at, texts[2][32];
-	const char *from = (const char *)&next->server + number->at;
+	char *at = (char *)settings + opt->at, texts[2][32];
+	const char *from = (const char *)next + opt->at;
 	const char *const values[] = { at, from };
 
-	if (!memcmp(at, from, number->bytes))
+	if (!memcmp(at, from, opt->bytes))
 		return;
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t value = 0;
 		uint32_t narrow;
 
 		memcpy(&narrow, values[i], sizeof(narrow));
-		memcpy(&value, values[i], sizeof(value) == number->bytes ? sizeof(value) : 0);
-		value = (number->bytes == sizeof(value) ? value : narrow) / number->unit;
+		memcpy(&value, values[i], sizeof(value) == opt->bytes ? sizeof(value) : 0);
+		value = (opt->bytes == sizeof(value) ? value : narrow) /
+			(opt->unit ? opt->unit : 1);
 		snprintf(texts[i], sizeof(texts[i]), "%llu", (unsigned long long)value);
-		if (!value && number->min) /* nobody can have said so */
+		if (!value && opt->min) /* nobody can have said so */
 			strcpy(texts[i], "the default");
 	}
-	change_say(change, number->name, texts[0], texts[1], number->is_live);
-	if (number->is_live)
-		memcpy(at, from, number->bytes);
+	change_say(change, opt->name, texts[0], texts[1], opt->is_live);
+	if (opt->is_live)
+		memcpy(at, from, opt->bytes);
 }
 
 static void change_text(struct change *change, const char *name, const char *before,
@@ -368,12 +265,14 @@ void tallyd_options_change(struct settings *settings, const struct settings *nex
 			   next->is_json ? "1" : "0", true);
 	settings->is_json = next->is_json;
 	if (settings->level != next->level)
-		change_say(&change, "log-level", daemon_level_name((int)settings->level),
-			   daemon_level_name((int)next->level), true);
+		change_say(&change, "log-level", daemon_levels[settings->level],
+			   daemon_levels[next->level], true);
 	settings->level = next->level;
 	change_key(&change, settings, next);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		change_number(&change, &numbers[i], settings, next);
+	for (size_t i = 0; i < OPT_COUNT(table); i++)
+		if (table[i].kind == OPT_NUMBER || table[i].kind == OPT_SIZE ||
+		    table[i].call == lanes_take)
+			change_number(&change, &table[i], settings, next);
 	change_text(&change, "listen", settings->listen, next->listen);
 	change_text(&change, "devices", settings->devices, next->devices);
 	change_text(&change, "engine", settings->is_kernel ? "kernel" : "soft",
