@@ -12,8 +12,8 @@
 #                                           latency mode: COUNT (10000) allreduces of 8 int32 by N workers
 #                                           (4), a share P (0.01) of the packets lost both ways, SLOTS (16),
 #                                           INFLIGHT (8) on their way at once. ENGINE=kernel: tallyd
-#                                           --engine; what the kernel has served is said last. MTU (1500):
-#                                           of the links.
+#                                           --engine; what the kernel has served, and the
+#                                           job's totals, are said last. MTU (1500): of the links.
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
 # (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
@@ -101,7 +101,7 @@ latency)
 		--iters "${4:-10000}" --warmup 0 --seed "$SEED"
 	[ "${3:-0.01}" = 0 ] || "$HERE/lab.sh" stat | tail -1
 	daemon_stop
-	grep 'kernel:' "$scratch/tallyd" || true
+	grep -E 'kernel:|over after' "$scratch/tallyd" || true
 	;;
 *)
 	sed -n '3,21p' "$0" | sed 's/^# \{0,1\}//'

@@ -323,9 +323,13 @@ static void packets__are_the_daemons_until_all_have_sent_one(void **state)
 static void rounds__need_no_daemon(void **state)
 {
 	uint64_t before[SWITCH_VERDICT_COUNT], after[SWITCH_VERDICT_COUNT];
+	struct wire again = update_of(1, 50);
+	struct hook_served served, more;
+	uint8_t bytes[256];
 
 	(void)state;
 	hook->ops->counts(hook, before);
+	hook->ops->served(hook, JOB, &served);
 	for (uint32_t seq = 2; seq <= 50; seq++) {
 		for (uint32_t i = 0; i < CHILDREN; i++)
 			update_send((i + seq) % CHILDREN, seq,
@@ -333,13 +337,19 @@ static void rounds__need_no_daemon(void **state)
 		for (uint32_t i = 0; i < CHILDREN; i++)
 			result_is(i, seq, (int32_t)(3000 * seq) - 21);
 	}
-	update_send(1, 50, 99); /* a copy, whatever it says now: the result for its sender alone */
+	again.flags =
+		WIRE_RESENT; /* a copy, whatever it says now: the result for its sender alone */
+	bytes_send(child_fd[1], bytes, put(&again, 99, bytes));
 	result_is(1, 50, 150000 - 21);
 	nothing_is_left();
 	hook->ops->counts(hook, after);
 	assert_int_equal(after[SWITCH_ABSORB] - before[SWITCH_ABSORB], 98);
 	assert_int_equal(after[SWITCH_MULTICAST] - before[SWITCH_MULTICAST], 49);
 	assert_int_equal(after[SWITCH_REPLY] - before[SWITCH_REPLY], 1);
+	hook->ops->served(hook, JOB, &more);
+	assert_int_equal(more.updates - served.updates, 148);
+	assert_int_equal(more.again - served.again, 1);
+	assert_int_equal(more.results - served.results, 49);
 }
 
 /* As it came. */
@@ -559,11 +569,17 @@ static void packets__are_the_daemons_again_when_one_has_moved(void **state)
 static void jobs__that_are_gone_are_the_daemons(void **state)
 {
 	struct wire packet = update_of(0, 57);
+	struct hook_served served;
 	uint8_t bytes[256];
 
 	(void)state;
 	hook->ops->remove(hook, JOB);
 	is_left_to_daemon(child_fd[0], bytes, put(&packet, 5, bytes));
+	job_new(SWITCH_LATENCY, CHILDREN,
+		LANES); /* what the last one in its place came to is not its own */
+	hook->ops->served(hook, JOB, &served);
+	assert_int_equal(served.updates + served.again + served.results, 0);
+	hook->ops->remove(hook, JOB);
 }
 
 static int group(void)

@@ -90,6 +90,13 @@ static void hook_write(struct hook *hook, uint32_t job, uint32_t slot,
 	t.slot[slot] = *state;
 }
 
+static void hook_served(struct hook *hook, uint32_t job, struct hook_served *served)
+{
+	assert_ptr_equal(hook, &t.hook);
+	assert_int_equal(job, JOB);
+	*served = (struct hook_served){ .updates = 100, .again = 20, .results = 3 };
+}
+
 static void hook_counts(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT])
 {
 	assert_ptr_equal(hook, &t.hook);
@@ -112,6 +119,7 @@ static int begin(void **state)
 					     .step = hook_step,
 					     .read = hook_read,
 					     .write = hook_write,
+					     .served = hook_served,
 					     .counts = hook_counts };
 	struct engine_options options = { .link = &fake.link, .hook = &t.hook };
 
@@ -170,6 +178,23 @@ static void hook__hears_of_a_job_and_serves_its_slots(void **state)
 	assert_int_equal(engine_job_remove(engine, JOB), 0);
 	snprintf(words, sizeof(words), "remove %u; ", JOB);
 	said(words);
+}
+
+static void hook__has_its_part_of_what_a_job_comes_to(void **state)
+{
+	struct engine_job_stats stats;
+	struct wire packet = update_to(0, 1, 1);
+
+	(void)state;
+	job_start(JOB, &config);
+	packet.flags = WIRE_RESENT;
+	give(0, &packet);
+	poll_once();
+	stats = engine_job_stats(engine, JOB);
+	assert_int_equal(stats.updates, 101);
+	assert_int_equal(stats.again, 21);
+	assert_int_equal(stats.results, 3);
+	assert_int_equal(stats.hooked, 100);
 }
 
 static void hook__is_asked_where_a_slot_is(void **state)
@@ -248,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ENGINE_TEST(hook__hears_of_a_job_and_serves_its_slots, begin),
+		ENGINE_TEST(hook__has_its_part_of_what_a_job_comes_to, begin),
 		ENGINE_TEST(hook__is_asked_where_a_slot_is, begin),
 		ENGINE_TEST(hook__explains_a_mismatch, begin),
 		ENGINE_TEST(jobs__that_the_hook_does_not_take_are_the_engines, begin),

@@ -182,8 +182,19 @@ int engine_job_remove(struct engine_soft *engine, uint16_t idx)
 struct engine_job_stats engine_job_stats(const struct engine_soft *engine, uint16_t idx)
 {
 	const struct job *job = engine_job_find(engine, idx);
+	struct engine_job_stats stats = { 0 };
+	struct hook_served served;
 
-	return job ? job->stats : (struct engine_job_stats){ 0 };
+	if (job)
+		stats = job->stats;
+	if (job && job->has_hook) {
+		engine->hook->ops->served(engine->hook, idx, &served);
+		stats.updates += served.updates;
+		stats.again += served.again;
+		stats.results += served.results;
+		stats.hooked = served.updates;
+	}
+	return stats;
 }
 
 int engine_child_bind(struct engine_soft *engine, uint16_t idx, uint16_t child,

@@ -85,11 +85,12 @@ struct engine_stats {
 		[SWITCH_VERDICT_COUNT]; /* what the kernel has served without this engine, by verdict */
 };
 
-/* Of a job since it was added, and of packets that were its children's. What the kernel has served is not in it. */
+/* Of a job since it was added, and of packets that were its children's. */
 struct engine_job_stats {
 	uint64_t updates; /* copies included, */
 	uint64_t again;   /* which these are: the first, or what was answered, was lost */
 	uint64_t results; /* rounds that were complete */
+	uint64_t hooked;  /* of the updates: the kernel has served them without this engine */
 };
 
 struct engine_soft *engine_open(const struct engine_options *options); /* NULL: out of memory */

@@ -24,6 +24,11 @@ enum {
 typedef int hook_open_fn(struct hook **hook, const char *devices, uint16_t port,
 			 char error[HOOK_ERROR_BYTES]);
 
+/* What the kernel has served of a job by itself since it was added, as struct engine_job_stats counts. */
+struct hook_served {
+	uint64_t updates, again, results;
+};
+
 /* What has happened to a device without us. */
 struct hook_news {
 	char device[HOOK_NAME_BYTES];
@@ -47,7 +52,8 @@ struct hook_ops {
 		     struct switch_latency_slot *state);
 	void (*write)(struct hook *hook, uint32_t job, uint32_t slot,
 		      const struct switch_latency_slot *state);
-	/* How many packets the kernel has served by itself, by verdict. */
+	void (*served)(struct hook *hook, uint32_t job, struct hook_served *served);
+	/* How many packets the kernel has served by itself, by verdict, of all jobs. */
 	void (*counts)(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT]);
 	/* Do packets still come here? If not, that is mended if it can be. To be asked now and then, until it is false: there
 	 * is no more to tell. */

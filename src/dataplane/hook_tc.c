@@ -211,6 +211,22 @@ static void tc_write(struct hook *hook, uint32_t job, uint32_t slot,
 	(void)bpf_map_update_elem(tc->slots, &key, &value, BPF_ANY);
 }
 
+static void tc_served(struct hook *hook, uint32_t job, struct hook_served *served)
+{
+	struct hook_tc *tc = tc_of(hook);
+	const struct place *place = &tc->place[job];
+	struct xdp_latency_slot value;
+
+	memset(served, 0, sizeof(*served));
+	for (uint32_t i = place->base; i < place->base + place->slots; i++) {
+		if (bpf_map_lookup_elem_flags(tc->slots, &i, &value, BPF_F_LOCK))
+			continue;
+		served->updates += value.served.updates;
+		served->again += value.served.again;
+		served->results += value.served.results;
+	}
+}
+
 static void tc_counts(struct hook *hook, uint64_t verdict[SWITCH_VERDICT_COUNT])
 {
 	struct hook_tc *tc = tc_of(hook);
@@ -516,6 +532,7 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 		.step = tc_step,
 		.read = tc_read,
 		.write = tc_write,
+		.served = tc_served,
 		.counts = tc_counts,
 		.look = tc_look,
 		.close = tc_close,

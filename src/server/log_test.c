@@ -297,6 +297,15 @@ static void totals__are_said_when_the_last_shard_has_told(void **state)
 	assert_int_equal(test.lines, 1);
 	totals_of(0, 0, 0); /* no packet came */
 	assert_int_equal(test.lines, 1);
+	stats = (struct engine_job_stats){ .updates = 10, .results = 5, .hooked = 9 };
+	test.job[0].config.shards = 2;
+	totals_begin(&test.job[0]);
+	totals_end(&test.server, &test.job[0], &stats);
+	totals_end(&test.server, &test.job[0], &stats);
+	assert_line(1, SERVER_INFO, "first", SERVER_RANK_NONE,
+		    "job first: over after 0.0 s: 20 packets in (18 served by the kernel), 10 sums "
+		    "out; 0 packets (0.00 %) came again");
+	test.lines = 1;
 	totals_of(50, 0, 25); /* of the second life alone */
 	assert_line(1, SERVER_INFO, "first", SERVER_RANK_NONE,
 		    "job first: over after 1.5 s: 50 packets in, 25 sums out; 0 packets (0.00 %) "

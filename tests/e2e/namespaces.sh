@@ -88,6 +88,10 @@ kernel)
 				echo "FAILED: of 1,000 rounds or more the kernel completed ${served:-none}"
 				exit 1
 			}
+			grep -qE 'over after .* packets in \([1-9][0-9]* served by the kernel\), [1-9]' "$tmp/out" || {
+				echo "FAILED: the job's end does not say what the kernel has served"
+				exit 1
+			}
 		elif [[ -n $served ]]; then
 			echo "FAILED: the kernel served packets of IPv6"
 			exit 1

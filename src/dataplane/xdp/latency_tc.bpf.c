@@ -285,6 +285,16 @@ static __always_inline int is_current(const struct xdp_job *job, const struct wi
 	       job->slot_base + packet->slot == slot;
 }
 
+static __always_inline void served_count(struct xdp_served *served, __u8 type, __u8 flags,
+					 enum switch_verdict verdict)
+{
+	if (type == WIRE_UPDATE) {
+		served->updates++;
+		served->again += flags / WIRE_RESENT;
+	}
+	served->results += verdict == SWITCH_MULTICAST;
+}
+
 static __always_inline int serve(struct __sk_buff *skb)
 {
 	void *end = (void *)(long)skb->data_end;
@@ -295,11 +305,14 @@ static __always_inline int serve(struct __sk_buff *skb)
 	struct hook_child *child;
 	struct xdp_job *job;
 	struct wire packet;
+	__u8 type, flags;
 	int fits = 1;
 	__u32 index;
 
 	if (frame_read(skb, &packet) != FRAME_IS_READ)
 		return TC_ACT_UNSPEC;
+	type = packet.type;
+	flags = packet.flags;
 	job = job_find(&packet);
 	if (!job || switch_latency_admit(&job->job, &packet))
 		return TC_ACT_UNSPEC;
@@ -323,6 +336,8 @@ static __always_inline int serve(struct __sk_buff *skb)
 			switch_latency_step(&job->job, &slot->slot, slot->sum, &packet, lane, end);
 	if (verdict == SWITCH_REPLY || verdict == SWITCH_MULTICAST)
 		fits = put_lanes(skb, &packet, slot->sum);
+	if (verdict <= SWITCH_MULTICAST && fits)
+		served_count(&slot->served, type, flags, verdict);
 	bpf_spin_unlock(&slot->lock);
 
 	if (verdict == SWITCH_ABSORB) {

@@ -46,8 +46,14 @@ struct xdp_slot {
 
 /* Needs core/latency/switch_latency.h. */
 #ifdef CORE_SWITCH_LATENCY_H
+/* Of the packets at a slot that the daemon has not seen: its own count is dataplane/engine_soft.h's. */
+struct xdp_served {
+	uint64_t updates, again, results;
+};
+
 struct xdp_latency_slot {
 	struct switch_latency_slot slot;
+	struct xdp_served served;
 	int32_t sum[SWITCH_LANES_MAX];
 #ifdef __bpf__
 	struct bpf_spin_lock lock;
