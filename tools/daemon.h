@@ -36,8 +36,12 @@ enum { DAEMON_LINE_BYTES = 1024 }; /* the longest */
 void daemon_log_open(const char *daemon, const bool *is_json);
 /* A line, at a level's name: "" is whatever the level, for scripts wait for it. From any thread. */
 void daemon_log(const char *level, const char *line);
-/* Of a job and a rank of it, as fields of JSON: in text the line says them. NULL, -1: of none. */
-void daemon_log_about(const char *level, const char *job, int rank, const char *line);
+/* Whom a line is about, as fields of JSON: in text the line says them. */
+struct daemon_about {
+	const char *table, *job; /* NULL: none */
+	int rank;                /* -1: none */
+};
+void daemon_log_about(const char *level, const struct daemon_about *about, const char *line);
 /* How many lines nobody has read so far, if any: at the end. */
 void daemon_log_end(void);
 

@@ -20,31 +20,35 @@ static struct {
 	struct lines lines;
 } log_state;
 
-/* What a line has besides its text. */
-struct head {
-	const char *level; /* "": whatever the level */
-	const char *job;   /* NULL: of none */
-	int rank;          /* -1: of none */
-};
+static const struct daemon_about nobody = { .rank = -1 };
 
-static json_t *json_make(const struct head *head, const char *line)
+/* NULL: there is no such field. */
+static json_t *json_name(const char *name)
 {
-	char text[DAEMON_LINE_BYTES], job[DAEMON_LINE_BYTES];
+	char text[DAEMON_LINE_BYTES];
+
+	return name ? json_string(utf8_copy(text, sizeof(text), name)) : NULL;
+}
+
+static json_t *json_make(const char *level, const struct daemon_about *about, const char *line)
+{
+	char text[DAEMON_LINE_BYTES];
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return json_pack("{s:f, s:s, s:s*, s:o*, s:s}", "time",
+	return json_pack("{s:f, s:s, s:o*, s:o*, s:o*, s:s}", "time",
 			 (double)now.tv_sec + (double)now.tv_nsec / 1e9, "level",
-			 *head->level ? head->level : "info", "job",
-			 head->job ? utf8_copy(job, sizeof(job), head->job) : NULL, "rank",
-			 head->rank >= 0 ? json_integer(head->rank) : NULL, "text",
+			 *level ? level : "info", "table", json_name(about->table), "job",
+			 json_name(about->job), "rank",
+			 about->rank >= 0 ? json_integer(about->rank) : NULL, "text",
 			 utf8_copy(text, sizeof(text), line));
 }
 
 /* Who reads our lines may have stopped. That is no reason for jobs to end. */
-static int put_json(const struct head *head, const char *line, unsigned count)
+static int put_json(const char *level, const struct daemon_about *about, const char *line,
+		    unsigned count)
 {
-	json_t *object = json_make(head, line);
+	json_t *object = json_make(level, about, line);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	size_t bytes = text ? strlen(text) : 0;
 	int result = 0;
@@ -74,10 +78,12 @@ static int put_text(const char *level, const char *line, unsigned count)
 	return lines_put(&log_state.lines, STDERR_FILENO, text, (size_t)bytes, count);
 }
 
-static int put(const struct head *head, const char *line, unsigned count)
+/* level "": whatever the level */
+static int put(const char *level, const struct daemon_about *about, const char *line,
+	       unsigned count)
 {
-	return *log_state.is_json ? put_json(head, line, count)
-				  : put_text(head->level, line, count);
+	return *log_state.is_json ? put_json(level, about, line, count)
+				  : put_text(level, line, count);
 }
 
 /* False: there still is no room. */
@@ -90,7 +96,7 @@ static bool put_dropped(void)
 		return true;
 	snprintf(line, sizeof(line), "%u lines before this one were dropped: nobody read them",
 		 dropped);
-	return !put(&(struct head){ "warn", NULL, -1 }, line, dropped);
+	return !put("warn", &nobody, line, dropped);
 }
 
 void daemon_log_open(const char *daemon, const bool *is_json)
@@ -99,17 +105,17 @@ void daemon_log_open(const char *daemon, const bool *is_json)
 	log_state.is_json = is_json;
 }
 
-void daemon_log_about(const char *level, const char *job, int rank, const char *line)
+void daemon_log_about(const char *level, const struct daemon_about *about, const char *line)
 {
 	if (put_dropped())
-		(void)put(&(struct head){ level, job, rank }, line, 1);
+		(void)put(level, about, line, 1);
 	else
 		lines_drop(&log_state.lines);
 }
 
 void daemon_log(const char *level, const char *line)
 {
-	daemon_log_about(level, NULL, -1, line);
+	daemon_log_about(level, &nobody, line);
 }
 
 void daemon_log_end(void)

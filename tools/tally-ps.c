@@ -22,11 +22,20 @@ static struct ps_settings settings = {
 
 static struct ps_server *running; /* for the signal handlers */
 
-static void log_line(void *arg, enum ps_level level, const char *line)
+static void log_line(enum ps_level level, const char *line)
+{
+	if (level <= settings.level)
+		daemon_log(daemon_levels[level], line);
+}
+
+static void log_server(void *arg, enum ps_level level, const struct ps_about *about,
+		       const char *line)
 {
 	(void)arg;
 	if (level <= settings.level)
-		daemon_log(daemon_levels[level], line);
+		daemon_log_about(daemon_levels[level],
+				 &(struct daemon_about){ about->table, about->job, about->worker },
+				 line);
 }
 
 /* SIGHUP. A file that says no key leaves the old one: never none. */
@@ -42,13 +51,13 @@ static void key_again(void *arg)
 	if (error) {
 		snprintf(line, sizeof(line), "key file %s: %s: the key stays as it was",
 			 settings.key_file, conf_error_text(error));
-		log_line(NULL, PS_ERROR, line);
+		log_line(PS_ERROR, line);
 	} else if (strcmp(key, settings.key) != 0) {
 		strcpy(settings.key, key);
 		snprintf(line, sizeof(line),
 			 "key file %s: another key: whoever connects from now on must know it",
 			 settings.key_file);
-		log_line(NULL, PS_INFO, line);
+		log_line(PS_INFO, line);
 	}
 	explicit_bzero(key, sizeof(key));
 }
@@ -123,10 +132,10 @@ int main(int argc, char **argv)
 	daemon_raise_limits();
 	if (*settings.folder && !folder_take(settings.folder))
 		return EXIT_FAILED;
-	settings.server.log = log_line;
+	settings.server.log = log_server;
 	settings.server.reload = key_again;
 	if (*settings.warning)
-		log_line(NULL, PS_WARN, settings.warning);
+		log_line(PS_WARN, settings.warning);
 	if (ps_server_open(&running, &settings.server, error)) {
 		daemon_log("error", error);
 		return EXIT_FAILED;

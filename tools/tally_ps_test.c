@@ -207,6 +207,8 @@ static void tally_ps__heartbeat_is_in_seconds(void **state)
 
 static void tally_ps__log_json_is_one_object_a_line(void **state)
 {
+	static const char of_table[] =
+		"\"level\":\"info\",\"table\":\"t\",\"text\":\"table t: 0 rows";
 	struct run run;
 
 	(void)state;
@@ -214,6 +216,7 @@ static void tally_ps__log_json_is_one_object_a_line(void **state)
 	run_await(&run, "\"ready on 127.0.0.1:");
 	kill(run.pid, SIGTERM);
 	assert_int_equal(run_end(&run), 0);
+	expect(run.err_text, of_table);
 	for (char *line = strtok(run.err_text, "\n"); line; line = strtok(NULL, "\n")) {
 		assert_int_equal(line[0], '{');
 		assert_int_equal(line[strlen(line) - 1], '}');

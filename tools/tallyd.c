@@ -31,8 +31,11 @@ static void log_server(void *arg, enum server_level level, const struct server_a
 {
 	(void)arg;
 	if (level <= settings.level)
-		daemon_log_about(daemon_levels[level], about->job,
-				 about->rank == SERVER_RANK_NONE ? -1 : (int)about->rank, line);
+		daemon_log_about(daemon_levels[level],
+				 &(struct daemon_about){
+					 NULL, about->job,
+					 about->rank == SERVER_RANK_NONE ? -1 : (int)about->rank },
+				 line);
 }
 
 /* --- SIGHUP --- */

@@ -123,9 +123,8 @@ static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, u
 		}
 		break;
 	case TABLE_CLIENT_ENDED:
-		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN,
-		       "table %s: no switch of it: %.700s", hosted->options.table.name,
-		       table_client_text(hosted->candidate));
+		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN, ps_about(hosted, NULL),
+		       "no switch of it: %.700s", table_client_text(hosted->candidate));
 		table_client_close(hosted->candidate);
 		hosted->candidate = NULL;
 		ps_aggregator_ask(server, hosted);
@@ -197,8 +196,9 @@ static bool is_left(struct ps_server *server, struct ps_hosted *hosted)
 	if (!hosted->tired.is && ps_tired_look(server, hosted, why, sizeof(why)) &&
 	    may_change(hosted) && !is_last_resort(server, hosted) && has_another(server, hosted)) {
 		hosted->tired.is = true;
-		ps_log(server, PS_WARN, "table %s: its switch %s is tired: %s: it is drained",
-		       hosted->options.table.name, server->aggregator[hosted->which].text, why);
+		ps_log(server, PS_WARN, ps_about(hosted, NULL),
+		       "its switch %s is tired: %s: it is drained",
+		       server->aggregator[hosted->which].text, why);
 	}
 	return hosted->tired.is && ps_summed_is_drained(server, hosted);
 }
@@ -209,7 +209,8 @@ static void end(struct ps_server *server, struct ps_hosted *hosted)
 	char why[PS_ERROR_MAX];
 
 	ps_table_spent(hosted->table, why);
-	ps_log(server, PS_ERROR, "%.700s: nothing hot is summed any more", why);
+	ps_log(server, PS_ERROR, ps_about(hosted, NULL), "%.700s: nothing hot is summed any more",
+	       why);
 	ps_summed_drop(server, hosted);
 }
 
@@ -227,8 +228,7 @@ static void client_turn(struct ps_server *server, struct ps_hosted *hosted, uint
 	if (is_closed(hosted) || hosted->tired.is)
 		closed_note(server, hosted, now_ns);
 	if (why)
-		ps_log(server, PS_WARN, "table %s: its switch has gone: %.700s",
-		       hosted->options.table.name, why);
+		ps_log(server, PS_WARN, ps_about(hosted, NULL), "its switch has gone: %.700s", why);
 	hosted->first = (hosted->first + 1) % server->options.aggregator_count;
 	if (home_sparse_fence(hosted->table->home, hosted->table->map.version))
 		ps_summed_begin(server, hosted);

@@ -16,9 +16,11 @@ static uint64_t here_ns[TIMES];             /* when the first of these came */
 static struct link *link_of_worker;
 static struct outbox outbox;
 
-static void drain_log(void *arg, enum ps_level level, const char *line)
+static void drain_log(void *arg, enum ps_level level, const struct ps_about *about,
+		      const char *line)
 {
 	(void)arg;
+	(void)about;
 	(void)level;
 	if (strstr(line, "is summed here")) {
 		if (here < TIMES)

@@ -107,11 +107,10 @@ static void awaited_say(const struct ps_server *server, const struct ps_hosted *
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", words[i],
 				 missing[i].text);
 	is_absent = missing[NEVER].count || missing[EARLIER].count || missing[GONE].count;
-	ps_log(server, PS_WARN,
-	       "table %s: waiting in a barrier: workers %s; worker %u for %" PRIu64
-	       " s, for barrier %" PRIu64 "%s%s",
-	       hosted->options.table.name, waiting.text, first,
-	       (ps_now(server) - hosted->worker[first].waits_ns) / ns_per_s,
+	ps_log(server, PS_WARN, ps_about(hosted, NULL),
+	       "waiting in a barrier: workers %s; worker %u for %" PRIu64 " s, for barrier %" PRIu64
+	       "%s%s",
+	       waiting.text, first, (ps_now(server) - hosted->worker[first].waits_ns) / ns_per_s,
 	       hosted->worker[first].barrier, text,
 	       is_absent ? ": start those that are not here" : "");
 }

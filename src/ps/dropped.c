@@ -30,13 +30,13 @@ static uint64_t sum_of(const struct ps_dropped *dropped)
 	return dropped->address + dropped->generation + dropped->nonce;
 }
 
-static void say(const struct ps_server *server, const char *what, const char *name,
+static void say(const struct ps_server *server, const struct ps_hosted *hosted,
 		const struct ps_dropped *dropped)
 {
-	ps_log(server, sum_of(dropped) < MANY ? PS_INFO : PS_WARN,
-	       "%s%s: dropped since the start: %llu packets from another address, %llu of another "
+	ps_log(server, sum_of(dropped) < MANY ? PS_INFO : PS_WARN, ps_about(hosted, NULL),
+	       "%sdropped since the start: %llu packets from another address, %llu of another "
 	       "generation, %llu with another nonce",
-	       what, name, (unsigned long long)dropped->address,
+	       hosted ? "" : "the switches inside: ", (unsigned long long)dropped->address,
 	       (unsigned long long)dropped->generation, (unsigned long long)dropped->nonce);
 }
 
@@ -55,13 +55,13 @@ void ps_dropped_turn(struct ps_server *server)
 	struct ps_dropped dropped = ps_dropped_switch(server);
 
 	if (is_news(&dropped, &server->dropped_said))
-		say(server, "the switches inside", "", &dropped);
+		say(server, NULL, &dropped);
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
 		dropped = ps_dropped_table(hosted);
 		if (is_news(&dropped, &hosted->dropped_said))
-			say(server, "table ", hosted->options.table.name, &dropped);
+			say(server, hosted, &dropped);
 	}
 }
 
@@ -69,9 +69,9 @@ void ps_dropped_report(const struct ps_server *server)
 {
 	struct ps_dropped dropped = ps_dropped_switch(server);
 
-	say(server, "the switches inside", "", &dropped);
+	say(server, NULL, &dropped);
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		dropped = ps_dropped_table(&server->hosted[i]);
-		say(server, "table ", server->hosted[i].options.table.name, &dropped);
+		say(server, &server->hosted[i], &dropped);
 	}
 }

@@ -18,17 +18,17 @@ void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted)
 		if (!ps_table_is_member(table, i))
 			home_sparse_missed(table->home, i);
 	if (table->ended)
-		ps_log(server, PS_WARN,
-		       "table %s: %u workers have left since the checkpoint, or begun anew: what "
+		ps_log(server, PS_WARN, ps_about(hosted, NULL),
+		       "%u workers have left since the checkpoint, or begun anew: what "
 		       "they had pushed after it is lost, and nobody is left to say how much",
-		       table->options.name, table->ended);
+		       table->ended);
 	hosted->is_gathering = true;
 	hosted->began_ns = ps_now(server);
 	if (server_of(hosted)->unreported)
-		ps_log(server, PS_WARN,
-		       "table %s: it was restarted from its checkpoint: nothing hot is summed "
+		ps_log(server, PS_WARN, ps_about(hosted, NULL),
+		       "it was restarted from its checkpoint: nothing hot is summed "
 		       "until %u workers have said what they know",
-		       hosted->options.table.name, server_of(hosted)->unreported);
+		       server_of(hosted)->unreported);
 	ps_gather_turn(server, hosted);
 }
 
@@ -50,10 +50,10 @@ void ps_gather_report(struct ps_server *server, struct ps_hosted *hosted, struct
 		return;
 	}
 	lost = server_of(hosted)->lost - lost;
-	ps_log(server, lost ? PS_WARN : PS_INFO,
-	       "table %s: %" PRIu64 " pushes and batches of %s are lost: they came after the "
+	ps_log(server, lost ? PS_WARN : PS_INFO, ps_about(hosted, conn),
+	       "%" PRIu64 " pushes and batches of %s are lost: they came after the "
 	       "checkpoint",
-	       name, lost, conn->who);
+	       lost, conn->who);
 	if (server_of(hosted)->generation == generation)
 		ps_gather_turn(server, hosted);
 	else /* nobody had waited for it: the others have a switch already */
@@ -68,7 +68,7 @@ static void checkpoint(struct ps_server *server, struct ps_hosted *hosted)
 	hosted->saved_ns = ps_now(server);
 	if ((server_of(hosted)->lost || hosted->table->ended) &&
 	    ps_table_checkpoint(hosted->table, error))
-		ps_log(server, PS_ERROR, "%s", error);
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL), "%s", error);
 }
 
 void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted)
@@ -81,9 +81,8 @@ void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted)
 		if (!state->memory.worker[i].is_unreported || state->memory.worker[i].is_missed ||
 		    ps_now(server) < hosted->began_ns + ps_steps_grace_ns(server))
 			continue;
-		ps_log(server, PS_WARN,
-		       "table %s: worker %u has not come back: the others go on without it",
-		       hosted->options.table.name, i);
+		ps_log(server, PS_WARN, (struct ps_about){ hosted->options.table.name, NULL, i },
+		       "worker %u has not come back: the others go on without it", i);
 		home_sparse_missed(hosted->table->home, i);
 	}
 	if (state->unreported)

@@ -23,11 +23,11 @@ static void files_remove(void)
 
 static char left_said[SAID_BYTES];
 
-static void on_line(void *arg, enum ps_level level, const char *line)
+static void on_line(void *arg, enum ps_level level, const struct ps_about *about, const char *line)
 {
 	if (strstr(line, "have left"))
 		snprintf(left_said, sizeof(left_said), "%s", line);
-	on_log(arg, level, line);
+	on_log(arg, level, about, line);
 }
 
 static int setup_checkpoint(void **state)

@@ -125,11 +125,15 @@ struct ps_server {
 };
 
 uint64_t ps_now(const struct ps_server *server);
-__attribute__((format(printf, 3, 4))) void ps_log(const struct ps_server *server,
-						  enum ps_level level, const char *format, ...);
+/* A line of this table, of this connection's worker; NULL: of none. */
+struct ps_about ps_about(const struct ps_hosted *hosted, const struct ps_conn *conn);
+/* A table's line begins with its name: "table NAME: ", once. */
+__attribute__((format(printf, 4, 5))) void ps_log(const struct ps_server *server,
+						  enum ps_level level, struct ps_about about,
+						  const char *format, ...);
 /* The same, a warning, for what a stranger makes us say: at most PS_STRANGER_LINES in a second. */
-__attribute__((format(printf, 2, 3))) void ps_log_stranger(struct ps_server *server,
-							   const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...);
 /* Random bytes; false: the kernel has none. */
 bool ps_random(void *at, size_t bytes);
 

@@ -58,10 +58,11 @@ __attribute__((format(printf, 5, 6))) void __wrap_ps_serve_refuse(struct ps_serv
 								  const struct kv_message *what,
 								  enum kv_refusal refusal,
 								  const char *format, ...);
+__attribute__((format(printf, 4, 5))) void __wrap_ps_log(const struct ps_server *server,
+							 enum ps_level level, struct ps_about about,
+							 const char *format, ...);
 __attribute__((format(printf, 3, 4))) void
-__wrap_ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...);
-__attribute__((format(printf, 2, 3))) void __wrap_ps_log_stranger(struct ps_server *server,
-								  const char *format, ...);
+__wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...);
 uint64_t __wrap_ps_now(const struct ps_server *server);
 int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *bytes, int flags);
 int __wrap_getrlimit64(int which, struct rlimit *limit);
@@ -131,23 +132,27 @@ void __wrap_ps_serve_refuse(struct ps_server *server, struct ps_conn *conn,
 	va_end(values);
 }
 
-void __wrap_ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...)
+void __wrap_ps_log(const struct ps_server *server, enum ps_level level, struct ps_about about,
+		   const char *format, ...)
 {
 	va_list values;
 
 	assert_ptr_equal(server, &test.server);
 	assert_int_equal(level, PS_WARN);
+	assert_null(about.table);
 	test.lines++;
 	va_start(values, format);
 	vsnprintf(test.line, sizeof(test.line), format, values);
 	va_end(values);
 }
 
-void __wrap_ps_log_stranger(struct ps_server *server, const char *format, ...)
+void __wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format,
+			    ...)
 {
 	va_list values;
 
 	assert_ptr_equal(server, &test.server);
+	assert_null(about.table);
 	test.stranger_lines++;
 	va_start(values, format);
 	vsnprintf(test.line, sizeof(test.line), format, values);

@@ -50,30 +50,30 @@ static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[
 
 void ps_reload(struct ps_server *server, struct ps_hosted *hosted)
 {
-	const char *name = hosted->options.table.name;
 	char error[PS_ERROR_MAX];
 	int result;
 
 	if (!hosted->options.table.map)
 		return;
 	if (hosted->is_gathering) { /* no generation may begin before it is over */
-		ps_log(server, PS_ERROR,
-		       "table %s: version %u of its map goes on: it waits for its workers after "
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL),
+		       "version %u of its map goes on: it waits for its workers after "
 		       "its restart: try again",
-		       name, hosted->table->map.version);
+		       hosted->table->map.version);
 		return;
 	}
 	result = remap(server, hosted, error);
 	if (result < 0)
-		ps_log(server, PS_ERROR, "%.700s: version %u of the map goes on", error,
-		       hosted->table->map.version);
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL),
+		       "%.700s: version %u of the map goes on", error, hosted->table->map.version);
 	else if (!result)
-		ps_log(server, PS_INFO, "table %s: version %u of its map is the one that it has",
-		       name, hosted->table->map.version);
+		ps_log(server, PS_INFO, ps_about(hosted, NULL),
+		       "version %u of its map is the one that it has", hosted->table->map.version);
 	if (result <= 0)
 		return;
-	ps_log(server, PS_INFO, "table %s: version %u of its map from now on: %u hot keys", name,
-	       hosted->table->map.version, hosted->table->map.keys);
+	ps_log(server, PS_INFO, ps_about(hosted, NULL),
+	       "version %u of its map from now on: %u hot keys", hosted->table->map.version,
+	       hosted->table->map.keys);
 	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
 		if (hosted->worker[i].conn)
 			ps_serve_map(hosted, hosted->worker[i].conn);

@@ -48,7 +48,7 @@ static void server__says_what_it_has_and_does(void **unused)
 			 1);
 	assert_int_equal(log_count("a step of key"), 1); /* of the first alone */
 	ps_server_checkpoint(server);
-	log_wait("2 a checkpoint was written\n");
+	log_wait("2 table t: a checkpoint was written\n");
 	snprintf(path, sizeof(path), "%s/t.1.checkpoint", folder);
 	assert_int_equal(unlink(path), 0);
 	close(fd);
@@ -63,9 +63,9 @@ static void server__writes_checkpoints_as_often_as_it_is_told(void **unused)
 	end(NULL);
 	options.checkpoint_ns = 30000000;
 	assert_int_equal(begin(NULL), 0);
-	for (int i = 0; i < 100 * PATIENCE_S && log_count("2 a checkpoint was written\n") < 2; i++)
+	for (int i = 0; i < 100 * PATIENCE_S && log_count("2 table t: a checkpoint was written\n") < 2; i++)
 		usleep(10000);
-	assert_true(log_count("2 a checkpoint was written\n") >= 2);
+	assert_true(log_count("2 table t: a checkpoint was written\n") >= 2);
 	end(NULL);
 	options.checkpoint_ns = 0;
 	for (uint32_t i = 0; i < 1000; i++) {

@@ -2,37 +2,59 @@
 /* say.c - lines for the log: see internal.h. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/shared/text.h"
 #include "ps/internal.h"
 
-__attribute__((format(printf, 3, 0))) static void
-say(const struct ps_server *server, enum ps_level level, const char *format, va_list arguments)
+struct ps_about ps_about(const struct ps_hosted *hosted, const struct ps_conn *conn)
 {
-	char line[PS_LINE_BYTES];
+	bool is_known = conn && conn->is_welcome;
 
-	vsnprintf(line, sizeof(line), format, arguments);
-	text_clean(line); /* what others send must neither reach a terminal nor forge a line */
-	server->options.log(server->options.arg, level, line);
+	return (struct ps_about){ .table = hosted ? hosted->options.table.name : NULL,
+				  .job = is_known && *conn->job ? conn->job : NULL,
+				  .worker = is_known ? conn->worker : -1 };
 }
 
-void ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...)
+/* An error of a table may name it already. */
+__attribute__((format(printf, 4, 0))) static void say(const struct ps_server *server,
+						      enum ps_level level,
+						      const struct ps_about *about,
+						      const char *format, va_list arguments)
+{
+	char line[sizeof("table : ") + KV_NAME_BYTES + PS_LINE_BYTES] = "";
+	size_t named;
+
+	if (about->table)
+		snprintf(line, sizeof(line), "table %s: ", about->table);
+	named = strlen(line);
+	vsnprintf(line + named, PS_LINE_BYTES, format, arguments);
+	if (strncmp(line + named, line, named) != 0)
+		named = 0;
+	line[named + PS_LINE_BYTES - 1] = 0;
+	text_clean(line); /* what others send must neither reach a terminal nor forge a line */
+	server->options.log(server->options.arg, level, about, line + named);
+}
+
+void ps_log(const struct ps_server *server, enum ps_level level, struct ps_about about,
+	    const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	say(server, level, format, arguments);
+	say(server, level, &about, format, arguments);
 	va_end(arguments);
 }
 
-void ps_log_stranger(struct ps_server *server, const char *format, ...)
+void ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...)
 {
 	uint64_t second = ps_now(server) / 1000000000;
 	va_list arguments;
 
 	if (second != server->stranger_second) {
 		if (server->stranger_lines > PS_STRANGER_LINES)
-			ps_log(server, PS_WARN, "%u more lines like these were left out",
+			ps_log(server, PS_WARN, ps_about(NULL, NULL),
+			       "%u more lines like these were left out",
 			       server->stranger_lines - PS_STRANGER_LINES);
 		server->stranger_second = second;
 		server->stranger_lines = 0;
@@ -40,6 +62,6 @@ void ps_log_stranger(struct ps_server *server, const char *format, ...)
 	if (++server->stranger_lines > PS_STRANGER_LINES)
 		return;
 	va_start(arguments, format);
-	say(server, PS_WARN, format, arguments);
+	say(server, PS_WARN, &about, format, arguments);
 	va_end(arguments);
 }

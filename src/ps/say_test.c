@@ -19,16 +19,18 @@ static struct {
 	uint32_t lines;
 	enum ps_level level[LINES_MAX];
 	char line[LINES_MAX][PS_LINE_BYTES];
+	struct ps_about about[LINES_MAX];
 	struct ps_table table[TABLES];
 	struct home_sparse_stats stats[TABLES];
 	struct engine_sparse_stats inside;
 } test;
 
-static void hear(void *arg, enum ps_level level, const char *line)
+static void hear(void *arg, enum ps_level level, const struct ps_about *about, const char *line)
 {
 	assert_ptr_equal(arg, &test);
 	assert_true(test.lines < LINES_MAX);
 	test.level[test.lines] = level;
+	test.about[test.lines] = *about;
 	snprintf(test.line[test.lines++], PS_LINE_BYTES, "%s", line);
 }
 
@@ -90,13 +92,65 @@ static void say__what_others_send_forges_no_line(void **state)
 	char longest[PS_LINE_BYTES + 9];
 
 	(void)state;
-	ps_log(&test.server, PS_DEBUG, "host %s, %u", "a\nb\033[2J", 7);
+	ps_log(&test.server, PS_DEBUG, ps_about(NULL, NULL), "host %s, %u", "a\nb\033[2J", 7);
 	assert_line(0, PS_DEBUG, "host a?b?[2J, 7");
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = 0;
-	ps_log(&test.server, PS_ERROR, "%s", longest);
+	ps_log(&test.server, PS_ERROR, ps_about(NULL, NULL), "%s", longest);
 	longest[PS_LINE_BYTES - 1] = 0;
 	assert_line(1, PS_ERROR, longest);
+}
+
+static void assert_about(uint32_t i, const char *table, const char *job, int worker)
+{
+	const struct ps_about *about = &test.about[i];
+
+	assert_int_equal(about->table != NULL, table != NULL);
+	assert_int_equal(about->job != NULL, job != NULL);
+	assert_string_equal(about->table ? about->table : "", table ? table : "");
+	assert_string_equal(about->job ? about->job : "", job ? job : "");
+	assert_int_equal(about->worker, worker);
+}
+
+static void say__line_has_whom_it_is_about(void **state)
+{
+	const struct ps_hosted *hosted = &test.server.hosted[0];
+	struct ps_conn conn = { .is_welcome = true, .worker = 3, .job = "a.0" };
+
+	(void)state;
+	ps_log(&test.server, PS_INFO, ps_about(hosted, &conn), "%s has come", "worker 3");
+	assert_line(0, PS_INFO, "table emb: worker 3 has come");
+	assert_about(0, "emb", "a.0", 3);
+	ps_log_stranger(&test.server, ps_about(NULL, &conn), "refused");
+	assert_line(1, PS_WARN, "refused");
+	assert_about(1, NULL, "a.0", 3);
+	conn.is_welcome = false; /* what it says of itself is not known to be true */
+	ps_log(&test.server, PS_INFO, ps_about(NULL, &conn), "refused");
+	assert_about(2, NULL, NULL, -1);
+	ps_log(&test.server, PS_INFO, ps_about(NULL, NULL), "none");
+	assert_about(3, NULL, NULL, -1);
+	conn = (struct ps_conn){ .is_welcome = true }; /* of no job, and rank 0 */
+	ps_log(&test.server, PS_INFO, ps_about(NULL, &conn), "0");
+	assert_about(4, NULL, NULL, 0);
+}
+
+static void say__table_is_named_once(void **state)
+{
+	const struct ps_hosted *hosted = &test.server.hosted[1];
+	char longest[2 * PS_LINE_BYTES];
+
+	(void)state;
+	ps_log(&test.server, PS_ERROR, ps_about(hosted, NULL), "table wide: no checkpoint");
+	assert_line(0, PS_ERROR, "table wide: no checkpoint");
+	ps_log(&test.server, PS_ERROR, ps_about(hosted, NULL), "table wid: no checkpoint");
+	assert_line(1, PS_ERROR, "table wide: table wid: no checkpoint");
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	ps_log(&test.server, PS_ERROR, ps_about(hosted, NULL), "%s", longest);
+	memcpy(longest, "table wide: ", 12);
+	longest[PS_LINE_BYTES - 1] = 0;
+	assert_line(2, PS_ERROR, longest);
+	assert_about(2, "wide", NULL, -1);
 }
 
 static void say__strangers_have_ten_lines_a_second_and_the_rest_is_counted(void **state)
@@ -106,7 +160,7 @@ static void say__strangers_have_ten_lines_a_second_and_the_rest_is_counted(void 
 	(void)state;
 	for (uint32_t i = 0; i < 12; i++) {
 		test.now_ns += 1000000000 / 12 - 1;
-		ps_log_stranger(&test.server, "stranger %u", i);
+		ps_log_stranger(&test.server, ps_about(NULL, NULL), "stranger %u", i);
 	}
 	assert_int_equal(test.lines, 10);
 	for (uint32_t i = 0; i < 10; i++) {
@@ -115,19 +169,19 @@ static void say__strangers_have_ten_lines_a_second_and_the_rest_is_counted(void 
 	}
 	test.now_ns = 6000000000;
 	for (uint32_t i = 0; i < 10; i++)
-		ps_log_stranger(&test.server, "again %u", i);
+		ps_log_stranger(&test.server, ps_about(NULL, NULL), "again %u", i);
 	assert_int_equal(test.lines, 21);
 	assert_line(10, PS_WARN, "2 more lines like these were left out");
 	assert_line(11, PS_WARN, "again 0");
 	assert_line(20, PS_WARN, "again 9");
 	test.now_ns = 7000000000; /* ten were all that there were */
-	ps_log_stranger(&test.server, "last");
+	ps_log_stranger(&test.server, ps_about(NULL, NULL), "last");
 	assert_int_equal(test.lines, 22);
 	assert_line(21, PS_WARN, "last");
 	test.now_ns += 999999999;
-	ps_log(&test.server, PS_INFO, "one of its own");
+	ps_log(&test.server, PS_INFO, ps_about(NULL, NULL), "one of its own");
 	for (uint32_t i = 0; i < 10; i++)
-		ps_log_stranger(&test.server, "more");
+		ps_log_stranger(&test.server, ps_about(NULL, NULL), "more");
 	assert_int_equal(test.lines, 32); /* nine of them */
 }
 
@@ -194,6 +248,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(say__what_others_send_forges_no_line, setup),
+		cmocka_unit_test_setup(say__line_has_whom_it_is_about, setup),
+		cmocka_unit_test_setup(say__table_is_named_once, setup),
 		cmocka_unit_test_setup(
 			say__strangers_have_ten_lines_a_second_and_the_rest_is_counted, setup),
 		cmocka_unit_test_setup(dropped__is_said_as_it_doubles, setup),

@@ -38,10 +38,11 @@ void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struc
 	text_clean(message.text); /* others' names reach a worker's log and terminal, too */
 	/* Without a key anybody may be a member, and be refused as often as he likes. */
 	if (ps_is_stranger(server, conn) || !*server->options.key)
-		ps_log_stranger(server, "%s is refused: %s", conn->who, message.text);
+		ps_log_stranger(server, ps_about(NULL, conn), "%s is refused: %s", conn->who,
+				message.text);
 	else
-		ps_log(server, what ? PS_INFO : PS_WARN, "%s is refused: %s", conn->who,
-		       message.text);
+		ps_log(server, what ? PS_INFO : PS_WARN, ps_about(NULL, conn), "%s is refused: %s",
+		       conn->who, message.text);
 	ps_conn_say(conn, &message);
 	if (!what)
 		conn->is_ending = true;
@@ -53,7 +54,8 @@ const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
 	if (*server->options.key)
 		return other->who;
 	snprintf(text, PS_NAMED_BYTES, "worker %u", other->worker);
-	ps_log_stranger(server, "the other one of the next line is %s, of job %.120s", other->who,
+	ps_log_stranger(server, ps_about(NULL, other),
+			"the other one of the next line is %s, of job %.120s", other->who,
 			other->job);
 	return text;
 }
@@ -408,7 +410,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	}
 	/* R-SP-33: it may have stood for the last report. A JOIN after that begins a generation, and finds a switch in this. */
 	ps_gather_turn(server, hosted);
-	ps_log(server, PS_INFO, "table %s: %s has %s", said->name, conn->who,
+	ps_log(server, PS_INFO, ps_about(hosted, conn), "%s has %s", conn->who,
 	       conn->incarnation == had ? "come back"
 	       : had                    ? "come in place of another"
 					: "come");
@@ -666,8 +668,8 @@ void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
 		worker->conn = NULL;
 		worker->is_waiting = false;
 		worker->gone_ns = conn->has_left ? 0 : ps_now(server);
-		ps_log(server, PS_INFO, "table %s: %s has %s", server->hosted[i].options.table.name,
-		       conn->who, conn->has_left ? "left" : "gone, and may come back");
+		ps_log(server, PS_INFO, ps_about(&server->hosted[i], conn), "%s has %s", conn->who,
+		       conn->has_left ? "left" : "gone, and may come back");
 	}
 }
 

@@ -199,7 +199,7 @@ static int hosted_open(struct ps_server *server, const struct ps_hosted_options 
 	}
 	server->hosted_count++;
 	if (*hosted->table->notice)
-		ps_log(server, PS_WARN, "table %s: %s", options->table.name, hosted->table->notice);
+		ps_log(server, PS_WARN, ps_about(hosted, NULL), "%s", hosted->table->notice);
 	return 0;
 }
 
@@ -209,9 +209,10 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 {
 	struct ps_table *table = hosted->table;
 
-	ps_log(server, PS_INFO, "table %s: %llu rows, %u of them hot, %llu records read",
-	       hosted->options.table.name, (unsigned long long)store_rows(table->store),
-	       table->map.keys, (unsigned long long)table->replayed);
+	ps_log(server, PS_INFO, ps_about(hosted, NULL),
+	       "%llu rows, %u of them hot, %llu records read",
+	       (unsigned long long)store_rows(table->store), table->map.keys,
+	       (unsigned long long)table->replayed);
 	ps_steps_begin(server, hosted);
 	hosted->saved_ns = ps_now(server);
 	ps_spent_say(server, hosted);
@@ -354,8 +355,8 @@ static void silence_look(struct ps_server *server, struct ps_conn *conn, uint64_
 {
 	if (at_ns <= conn->heard_ns + HEARTBEATS * server->options.heartbeat_ms * ms_ns)
 		return;
-	ps_log(server, PS_WARN, "%s: nothing was heard for %llu ms", conn->who,
-	       (unsigned long long)((at_ns - conn->heard_ns) / ms_ns));
+	ps_log(server, PS_WARN, ps_about(NULL, conn), "%s: nothing was heard for %llu ms",
+	       conn->who, (unsigned long long)((at_ns - conn->heard_ns) / ms_ns));
 	conn->is_gone = true;
 }
 
@@ -431,7 +432,8 @@ static int datagrams_take(struct ps_server *server)
 		int count = server->link->ops->recv(server->link, frames, FRAMES);
 
 		if (count < 0) {
-			ps_log(server, PS_ERROR, "its UDP socket: %s", strerror(-count));
+			ps_log(server, PS_ERROR, ps_about(NULL, NULL), "its UDP socket: %s",
+			       strerror(-count));
 			return -1;
 		}
 		for (int i = 0; i < count; i++) {
@@ -458,13 +460,13 @@ static void checkpoint_turn(struct ps_server *server, struct ps_hosted *hosted, 
 	int result = ps_table_checkpoint_turn(hosted->table, error);
 
 	if (result)
-		ps_log(server, result < 0 ? PS_ERROR : PS_INFO, "%s",
+		ps_log(server, result < 0 ? PS_ERROR : PS_INFO, ps_about(hosted, NULL), "%s",
 		       result < 0 ? error : "a checkpoint was written");
 	if (!is_now && (!every_ns || now_ns < hosted->saved_ns + every_ns))
 		return;
 	hosted->saved_ns = now_ns;
 	if (ps_table_checkpoint(hosted->table, error))
-		ps_log(server, PS_ERROR, "%s", error);
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL), "%s", error);
 }
 
 static void report(const struct ps_server *server, const struct ps_hosted *hosted)
@@ -475,14 +477,14 @@ static void report(const struct ps_server *server, const struct ps_hosted *hoste
 
 	for (uint32_t i = 0; i < server->options.workers; i++)
 		here += hosted->worker[i].conn != NULL;
-	ps_log(server, PS_INFO,
-	       "table %s: %llu rows in %llu bytes, %u hot; %u of %u workers here; generation %llu, "
+	ps_log(server, PS_INFO, ps_about(hosted, NULL),
+	       "%llu rows in %llu bytes, %u hot; %u of %u workers here; generation %llu, "
 	       "%llu epochs, %llu records of which %llu durable; %llu pushes and batches lost "
 	       "since the "
 	       "start; flushes: %llu parts, %llu "
 	       "dropped, "
 	       "%llu of strangers; flags %u; %llu steps with a number that was too large",
-	       hosted->options.table.name, (unsigned long long)store_rows(hosted->table->store),
+	       (unsigned long long)store_rows(hosted->table->store),
 	       (unsigned long long)store_bytes(hosted->table->store), hosted->table->map.keys, here,
 	       server->options.workers, (unsigned long long)sparse_fences(state->generation),
 	       (unsigned long long)(state->expected - 1), (unsigned long long)state->recorded,
@@ -499,17 +501,17 @@ static void sticky_say(struct ps_server *server, struct ps_hosted *hosted)
 	const struct ps_table *table = hosted->table;
 
 	if (table->held && !hosted->is_held)
-		ps_log(server, PS_WARN,
-		       "table %s: a step of key %llu had a gradient or came to a number that was "
+		ps_log(server, PS_WARN, ps_about(hosted, NULL),
+		       "a step of key %llu had a gradient or came to a number that was "
 		       "too large: the largest that there is room for was taken in its place",
-		       table->options.name, (unsigned long long)table->held_key);
+		       (unsigned long long)table->held_key);
 	hosted->is_held = table->held;
 	if (sticky == hosted->sticky)
 		return;
 	hosted->sticky = sticky;
-	ps_log(server, PS_WARN,
-	       "table %s: values of hot keys were %s, and sums of them are not what was pushed%s",
-	       hosted->options.table.name, sticky & SPARSE_SATURATED ? "too large" : "no numbers",
+	ps_log(server, PS_WARN, ps_about(hosted, NULL),
+	       "values of hot keys were %s, and sums of them are not what was pushed%s",
+	       sticky & SPARSE_SATURATED ? "too large" : "no numbers",
 	       hosted->options.table.values == SPARSE_FIXED
 		       ? ": a larger unit= has room for larger ones"
 		       : "");
@@ -519,20 +521,19 @@ static void sticky_say(struct ps_server *server, struct ps_hosted *hosted)
 static void trouble_say(struct ps_server *server, struct ps_hosted *hosted)
 {
 	int trouble = ps_table_trouble(hosted->table);
-	const char *name = hosted->options.table.name;
 
 	if (trouble == hosted->trouble)
 		return;
 	hosted->trouble = trouble;
 	if (trouble)
-		ps_log(server, PS_ERROR,
-		       "table %s: its log cannot be written: %s: nothing more is acknowledged%s",
-		       name, log_why(trouble),
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL),
+		       "its log cannot be written: %s: nothing more is acknowledged%s",
+		       log_why(trouble),
 		       trouble == ENOENT ? ", and its workers end: a copy of the folder, and a "
 					   "restart, are what helps"
 					 : " until it can");
 	else
-		ps_log(server, PS_WARN, "table %s: its log can be written again", name);
+		ps_log(server, PS_WARN, ps_about(hosted, NULL), "its log can be written again");
 }
 
 static void tables_turn(struct ps_server *server)
@@ -610,7 +611,7 @@ static int tables_end(struct ps_server *server)
 
 		if (!ps_table_end(table, error))
 			continue;
-		ps_log(server, PS_ERROR, "%s: %s", error,
+		ps_log(server, PS_ERROR, ps_about(&server->hosted[i], NULL), "%s: %s", error,
 		       table->options.durability == PS_CHECKPOINT
 			       ? "what came after the last one is lost"
 			       : "its log has no orderly end, and looks as after a crash");

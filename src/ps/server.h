@@ -17,6 +17,12 @@ enum { PS_TABLES_MAX = 64, PS_AGGREGATORS_MAX = 8, PS_TEXT_BYTES = 64 };
 
 enum ps_level { PS_ERROR, PS_WARN, PS_INFO, PS_DEBUG };
 
+/* Whom a line is about: its text says that as well. */
+struct ps_about {
+	const char *table, *job; /* NULL: none */
+	int worker;              /* its rank; -1: none */
+};
+
 /* What else the server wants to know of a table. */
 struct ps_hosted_options {
 	struct ps_table_options table; /* changed and arg are the server's */
@@ -50,7 +56,7 @@ struct ps_server_options {
 	uint64_t switch_memory; /* bytes of the switches inside; 0: 1 GiB */
 	const struct ps_hosted_options *tables;
 	uint32_t table_count; /* 1..PS_TABLES_MAX */
-	void (*log)(void *arg, enum ps_level level, const char *line);
+	void (*log)(void *arg, enum ps_level level, const struct ps_about *about, const char *line);
 	/* In the server's thread, after ps_server_reload and before maps are looked at; NULL: none. */
 	void (*reload)(void *arg);
 	void *arg;

@@ -40,12 +40,13 @@ static struct kv_message said;   /* the last that was heard */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char log_text[LOG_BYTES]; /* lines: level, text */
 
-static void on_log(void *arg, enum ps_level level, const char *line)
+static void on_log(void *arg, enum ps_level level, const struct ps_about *about, const char *line)
 {
 	unsigned ms = atomic_exchange(&log_takes_ms, 0);
 	size_t used;
 
 	(void)arg;
+	(void)about;
 	pthread_mutex_lock(&log_lock);
 	used = strlen(log_text);
 	snprintf(log_text + used, sizeof(log_text) - used, "%d %s\n", (int)level, line);

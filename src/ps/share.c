@@ -247,7 +247,7 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 		return -1;
 	}
 	ps_table_share(hosted->table, &share);
-	ps_log(server, PS_WARN, "table %s: adopted as that of number %u of %u servers", name,
-	       share.index + 1, share.count);
+	ps_log(server, PS_WARN, ps_about(hosted, NULL),
+	       "adopted as that of number %u of %u servers", share.index + 1, share.count);
 	return 0;
 }

@@ -390,9 +390,11 @@ static void server__program_that_is_not_said_is_no_other_one(void **unused)
 
 static char logged[8192];
 
-static void keep_logged(void *arg, enum ps_level level, const char *line)
+static void keep_logged(void *arg, enum ps_level level, const struct ps_about *about,
+			const char *line)
 {
 	(void)arg;
+	(void)about;
 	(void)level;
 	if (strlen(logged) + strlen(line) + 2 < sizeof(logged))
 		strcat(strcat(logged, line), "\n");

@@ -35,7 +35,7 @@ void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted)
 	if (!server_sparse_is_spent(home_sparse_server(hosted->table->home)))
 		return;
 	ps_table_spent(hosted->table, why);
-	ps_log_stranger(server, "%s", why);
+	ps_log_stranger(server, ps_about(hosted, NULL), "%s", why);
 }
 
 /* In place of another, and its OPEN begins a generation. */

@@ -15,9 +15,10 @@ enum { WAIT_MS = 20000, HOT = 3 };
 static char map_path[] = "/tmp/tally-spent-map-XXXXXX";
 static atomic_uint refused_map, at_end, gone, here, used_up; /* lines that say so */
 
-static void on_line(void *arg, enum ps_level level, const char *line)
+static void on_line(void *arg, enum ps_level level, const struct ps_about *about, const char *line)
 {
 	(void)arg;
+	(void)about;
 	(void)level;
 	at_end += strstr(line, "nothing hot is summed any more") != NULL;
 	gone += strstr(line, "its switch has gone") != NULL;

@@ -37,7 +37,7 @@ void ps_places(struct ps_server *server)
 					 ? (uint32_t)(files.rlim_cur - others)
 					 : PLACES_LEAST;
 	if (server->places < PS_CONNS_MAX)
-		ps_log(server, PS_WARN,
+		ps_log(server, PS_WARN, ps_about(NULL, NULL),
 		       "room for %u connections alone, not %u: the limit of open files is %llu "
 		       "(ulimit -n)",
 		       server->places, PS_CONNS_MAX, (unsigned long long)files.rlim_cur);
@@ -174,8 +174,8 @@ static void take(struct ps_server *server, int fd, const union link_sockaddr *fr
 	make_room(server, source);
 	conn = server->conn_count < server->places ? ps_conn_open(fd, ps_now(server)) : NULL;
 	if (!conn) {
-		ps_log_stranger(server, "no room for one more connection than %u",
-				server->conn_count);
+		ps_log_stranger(server, ps_about(NULL, NULL),
+				"no room for one more connection than %u", server->conn_count);
 		close(fd);
 		return;
 	}
@@ -202,8 +202,8 @@ void ps_accept(struct ps_server *server)
 		if (give_up_one(server))
 			continue;
 		/* Whoever waits would wake us again at once. */
-		ps_log(server, PS_WARN, "no connection can be taken for a second: %s",
-		       strerror(errno));
+		ps_log(server, PS_WARN, ps_about(NULL, NULL),
+		       "no connection can be taken for a second: %s", strerror(errno));
 		server->accept_ns = ps_now(server) + ACCEPT_AGAIN_MS * ms_ns;
 		return;
 	}

@@ -25,11 +25,13 @@ static double last_ms_max = LAST_MS_MAX;
 static char lines[LINES][LINE_BYTES];
 static atomic_uint line_count;
 
-static void keep_line(void *arg, enum ps_level level, const char *line)
+static void keep_line(void *arg, enum ps_level level, const struct ps_about *about,
+		      const char *line)
 {
 	unsigned at = atomic_fetch_add(&line_count, 1);
 
 	(void)arg;
+	(void)about;
 	(void)level;
 	if (at < LINES)
 		snprintf(lines[at], sizeof(lines[at]), "%s", line);

@@ -81,9 +81,8 @@ bool ps_summed_is_drained(struct ps_server *server, struct ps_hosted *hosted)
 		return true;
 	if (now_ns - hosted->drain_ns < server->options.drain_ns)
 		return false;
-	ps_log(server, PS_WARN,
-	       "table %s: what its switch has did not come in %llu ms: workers push it again",
-	       hosted->options.table.name,
+	ps_log(server, PS_WARN, ps_about(hosted, NULL),
+	       "what its switch has did not come in %llu ms: workers push it again",
 	       (unsigned long long)(server->options.drain_ns / 1000000));
 	return true;
 }
@@ -118,9 +117,8 @@ void ps_summed_install(struct ps_server *server, struct ps_hosted *hosted, uint6
 		engine_sparse_name(server->engine, index, generation);
 	else
 		table_client_name(hosted->client, generation);
-	ps_log(server, PS_INFO, "table %s: generation %llu is summed %s, as table %u",
-	       hosted->options.table.name, (unsigned long long)sparse_fences(generation), where,
-	       index);
+	ps_log(server, PS_INFO, ps_about(hosted, NULL), "generation %llu is summed %s, as table %u",
+	       (unsigned long long)sparse_fences(generation), where, index);
 	for (uint16_t i = 0; i < hosted->table->shape.workers && hosted->table->map.keys; i++)
 		if (hosted->worker[i].conn)
 			ps_serve_switch(server, hosted, i);
@@ -135,10 +133,10 @@ void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted)
 	if (ps_random(&instance, sizeof(instance)))
 		error = summed_add(server, hosted, index, instance | 1);
 	if (error && error != hosted->no_room)
-		ps_log(server, PS_ERROR,
-		       "table %s: no switch for its %u hot keys: %s: nothing hot is summed, until "
+		ps_log(server, PS_ERROR, ps_about(hosted, NULL),
+		       "no switch for its %u hot keys: %s: nothing hot is summed, until "
 		       "there is",
-		       hosted->options.table.name, hosted->table->map.keys, strerror(-error));
+		       hosted->table->map.keys, strerror(-error));
 	hosted->no_room = error;
 	if (error)
 		return; /* ps_aggregator_turn tries again */

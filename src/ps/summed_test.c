@@ -88,8 +88,9 @@ void __wrap_ps_aggregator_drop(struct ps_hosted *hosted);
 void __wrap_ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted);
 uint64_t __wrap_ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted);
 void __wrap_ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
-__attribute__((format(printf, 3, 4))) void
-__wrap_ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void __wrap_ps_log(const struct ps_server *server,
+							 enum ps_level level, struct ps_about about,
+							 const char *format, ...);
 uint64_t __wrap_ps_now(const struct ps_server *server);
 void __wrap_table_client_name(struct table_client *client, uint64_t generation);
 bool __wrap_knock_serve(struct knock *knock, const struct link_address *peer, const uint8_t *at,
@@ -258,15 +259,18 @@ void __wrap_ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, 
 	test.switched[test.switches++] = worker;
 }
 
-void __wrap_ps_log(const struct ps_server *server, enum ps_level level, const char *format, ...)
+void __wrap_ps_log(const struct ps_server *server, enum ps_level level, struct ps_about about,
+		   const char *format, ...)
 {
 	va_list values;
+	int named;
 
 	assert_ptr_equal(server, &test.server);
 	test.level = level;
 	test.lines++;
+	named = snprintf(test.line, sizeof(test.line), "table %s: ", about.table);
 	va_start(values, format);
-	vsnprintf(test.line, sizeof(test.line), format, values);
+	vsnprintf(test.line + named, sizeof(test.line) - (size_t)named, format, values);
 	va_end(values);
 }
 

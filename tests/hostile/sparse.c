@@ -298,9 +298,10 @@ static void *serve(void *unused)
 	return unused;
 }
 
-static void on_log(void *arg, enum ps_level level, const char *line)
+static void on_log(void *arg, enum ps_level level, const struct ps_about *about, const char *line)
 {
 	(void)arg;
+	(void)about;
 	if (level <= PS_ERROR)
 		fprintf(stderr, "tally-ps: %s\n", line);
 }
