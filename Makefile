@@ -3,7 +3,7 @@
 
 all: setup
 	@ninja -C build/release
-	@echo 'built: build/release/tools/{tally,tallyd}, build/release/src/lib/libtally.so'
+	@echo 'built: build/release/tools/{tally,tallyd}, build/release/src/libtally.so'
 
 setup:
 	@scripts/setup.sh release

@@ -15,7 +15,7 @@
 
 #include "bench/layout_stream.h"
 #include "hot/map.h"
-#include "tally.h"
+#include "tally_kv.h"
 
 static int map_write(const char *path, bool is_random)
 {

@@ -25,7 +25,7 @@
 #include "hot/keys.h"
 #include "hot/map.h"
 #include "hot/zipf.h"
-#include "tally.h"
+#include "tally_kv.h"
 #include "util/rng.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tally.h>
+#include <tally_kv.h>
 
 enum {
 	CTR_BIAS = 0, /* the key of what all rows have */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tally.h"
+#include "tally_kv.h"
 
 enum { WORDS_MAX = 65536, WORD_BYTES = 32, SHOWN = 10 };
 

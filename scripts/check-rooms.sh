@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check-rooms.sh - fail on an include that src/rooms.txt does not allow. Ours are written with
-# quotes, "room/file.h"; include/tally.h is "tally.h" or <tally.h>. A folder of core is a room for the others of core.
+# quotes, "room/file.h"; include/tally.h is "tally.h" or <tally.h>, tally_kv.h likewise. A folder of core is a room for the others of core.
 cd "$(dirname "$0")/.." || exit 2
 find src tools examples include -name '*.[ch]' | sort | xargs grep -n '^#include' /dev/null | awk '
 	FNR == NR { # src/rooms.txt
@@ -14,7 +14,7 @@ find src tools examples include -name '*.[ch]' | sort | xargs grep -n '^#include
 	{
 		split($0, at, ":"); split(at[1], dir, "/"); room = dir[1] == "src" ? dir[2] : dir[1]
 		if (room == "core") room = room "/" dir[3]
-		if (/[<"]tally\.h[>"]/) to = top = "tally"
+		if (/[<"]tally(_kv)?\.h[>"]/) to = top = "tally"
 		else if (match($0, /"[^"]*"/)) {
 			to = top = substr($0, RSTART + 1, RLENGTH - 2)
 			sub(/\/.*/, "", top)

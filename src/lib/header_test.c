@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* header_test.c - tally.h alone, in whatever language: it compiles, and the initialisers fit. */
-#include "tally.h"
+/* header_test.c - tally_kv.h and tally.h alone, in whatever language: they compile, and the initialisers fit. */
+#include "tally_kv.h"
 
 int main(void)
 {

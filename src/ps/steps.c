@@ -4,7 +4,7 @@
 
 #include "ps/internal.h"
 
-/* R-KV-17. The milliseconds: who finds no server tries again once a second (src/lib/kv_server.c). */
+/* R-KV-17. The milliseconds: who finds no server tries again once a second (src/kvlib/server.c). */
 enum { GONE_HEARTBEATS = 4, GONE_MS = 2000 };
 
 static const uint64_t ms_ns = 1000000;

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
-#include "tally.h"
+#include "tally_kv.h"
 #include "tests/disk/cut.h"
 #include "tests/e2e/daemons.h"
 #include "util/rng.h"

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tally.h"
+#include "tally_kv.h"
 #include "tests/e2e/daemons.h"
 
 enum { SERVERS = 4, WORKERS = 2, KEYS = 40, READY_MS = 60000, DEADLINE_MS = 20000, PATH = 128 };

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tally.h"
+#include "tally_kv.h"
 #include "tests/e2e/daemons.h"
 #include "util/rng.h"
 

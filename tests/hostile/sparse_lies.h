@@ -6,9 +6,9 @@
 #ifndef TESTS_HOSTILE_SPARSE_LIES_H
 #define TESTS_HOSTILE_SPARSE_LIES_H
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 #include "ps/internal.h"
-#include "tally.h"
+#include "tally_kv.h"
 #include "util/rng.h"
 
 enum {

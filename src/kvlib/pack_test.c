@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_pack_test.c - what workers send to a switch that is a chip of registers (R-KV-18), against a server of this process
+/* pack_test.c - what workers send to a switch that is a chip of registers (R-KV-18), against a server of this process
  * (kv_fixture.h): which packets, and that the sums are right. */
-#include "lib/kv_fixture.h"
+#include "kvlib/kv_fixture.h"
 
 enum { REGISTERS = 12, BYTES = 192, KEYS = 2400, PUSHES = 5 };
 enum { ROOM = (BYTES - SPARSE_HEADER_BYTES) / (SPARSE_RANK_BYTES + 4 * FAKE_DIM) };

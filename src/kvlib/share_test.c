@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_share_test.c - servers that are not of one table, or make it otherwise, are named before anything is pushed: R-KV-22. */
+/* share_test.c - servers that are not of one table, or make it otherwise, are named before anything is pushed: R-KV-22. */
+#include "kvlib/kv_fixture.h"
 #include "lib/identity.h"
-#include "lib/kv_fixture.h"
 
 static void other_rate(struct kv_message *opened)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_test.c - tally_kv_* against a server of this process (kv_fixture.h): what counts, how often, and what is
  * refused. */
-#include "lib/kv_draw.h"
+#include "kvlib/kv_draw.h"
 
 enum { ROUNDS = 60 };
 

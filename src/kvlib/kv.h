@@ -3,22 +3,22 @@
  * kv.h - inside a table of keys (tally_kv_*): who holds what. One thread per table serves its connections and its
  * UDP socket; callers leave operations with it, and sleep until they are complete. All below is under kv->lock.
  *
- *     kv.c         the calls of tally.h
- *     kv_thread.c  the thread: packets, messages and time, in turns
- *     kv_step.c    which operations wait for other workers (R-KV-15)
- *     kv_note.c    whom to tell that one is complete
- *     kv_work.c    operations: from keys and values to pushes, batches and pulls, and back
- *     kv_server.c  the connection to one server: again and again, as the same incarnation (R-KV)
- *     kv_leave.c   that they know of its end (R-KV-13)
- *     kv_share.c   whether its servers are those of one table, each in its place (R-KV-22)
- *     kv_report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
- *     kv_hot.c     the hot keys at one server: their stream over UDP (R-SP)
- *     kv_map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
- *     kv_carry.c   what its unit has no room for, until there is (R-KV-23)
- *     kv_pack.c    which packets their pairs go into (R-KV-18)
+ *     kv.c      the calls of tally_kv.h
+ *     thread.c  the thread: packets, messages and time, in turns
+ *     step.c    which operations wait for other workers (R-KV-15)
+ *     note.c    whom to tell that one is complete
+ *     work.c    operations: from keys and values to pushes, batches and pulls, and back
+ *     server.c  the connection to one server: again and again, as the same incarnation (R-KV)
+ *     leave.c   that they know of its end (R-KV-13)
+ *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
+ *     report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
+ *     hot.c     the hot keys at one server: their stream over UDP (R-SP)
+ *     map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
+ *     carry.c   what its unit has no room for, until there is (R-KV-23)
+ *     pack.c    which packets their pairs go into (R-KV-18)
  */
-#ifndef LIB_KV_H
-#define LIB_KV_H
+#ifndef KVLIB_KV_H
+#define KVLIB_KV_H
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -29,7 +29,7 @@
 #include "dataplane/endpoint_sparse.h"
 #include "kv/stream.h"
 #include "lib/report.h"
-#include "tally.h"
+#include "tally_kv.h"
 
 enum {
 	KV_PORT = 7272,
@@ -261,7 +261,7 @@ struct tally_kv {
 /* The first error stays; what is outstanding ends with it, when the thread's turn is over. */
 void kv_break(struct tally_kv *kv, int result, const char *format, ...) REPORT_FORMAT(3, 4);
 
-/* ---- kv_thread.c ---- */
+/* ---- thread.c ---- */
 
 int kv_thread_begin(struct tally_kv *kv); /* 0, or a positive errno */
 void kv_thread_end(struct tally_kv *kv);
@@ -269,7 +269,7 @@ void kv_thread_end(struct tally_kv *kv);
 void kv_thread_wake_unlock(struct tally_kv *kv);
 uint64_t kv_clock_ns(void);
 
-/* ---- kv_work.c ---- */
+/* ---- work.c ---- */
 
 /* A work of `count` keys, dealt to their servers; value or out may be NULL. To be freed, or added. NULL: no memory. */
 struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const uint64_t *key,
@@ -303,7 +303,7 @@ int kv_wait_check(const struct tally_kv *kv, const char *call);
 /* Takes the work: it is in order, or freed, and an error is reported. */
 int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp);
 
-/* ---- kv_step.c ---- */
+/* ---- step.c ---- */
 
 /* NULL, or what is wrong with these options. */
 const char *kv_step_fault(const struct tally_kv_options *options);
@@ -318,13 +318,13 @@ bool kv_step_is_awaited(const struct tally_kv *kv);
 /* May what comes after this one go on? */
 bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work);
 
-/* ---- kv_note.c ---- */
+/* ---- note.c ---- */
 
 /* On the table's thread: calls those whose operations are complete. Lets go of the lock meanwhile. Whether there were any. */
 bool kv_notes_run(struct tally_kv *kv);
 void kv_notes_fini(struct tally_kv *kv);
 
-/* ---- kv_server.c ---- */
+/* ---- server.c ---- */
 
 void kv_server_init(struct kv_server *server, struct tally_kv *kv, uint32_t idx);
 void kv_server_fini(struct kv_server *server);
@@ -348,7 +348,7 @@ void kv_server_leave(struct kv_server *server);
 /* All that hot pairs need is there, or there are none. */
 bool kv_server_is_ready(const struct kv_server *server);
 
-/* ---- kv_leave.c: R-KV-13 ---- */
+/* ---- leave.c: R-KV-13 ---- */
 
 /* The table is whole, and all is complete: tells the servers, and waits until they have it on the disk, at most the
  * table's deadline. */
@@ -360,7 +360,7 @@ bool kv_leave_take(struct kv_server *server);
 /* An ERROR that says: another has this worker's place, or the run is over. Then it need not leave. */
 bool kv_leave_is_over(struct kv_server *server, enum kv_refusal refusal);
 
-/* ---- kv_pack.c ---- */
+/* ---- pack.c ---- */
 
 /* What a SWITCH says of registers. False: no memory. */
 bool kv_pack_switch(struct kv_server *server, uint16_t registers, enum kv_packing packing);
@@ -371,7 +371,7 @@ void kv_pack_pushed(struct kv_server *server);
 /* Before the ranks of what is filled are others: what is not pushed is not packed any more, either. */
 void kv_pack_undo(struct kv_server *server);
 
-/* ---- kv_carry.c: R-KV-23 ---- */
+/* ---- carry.c: R-KV-23 ---- */
 
 /* The integer that this value of a hot key, its k-th, travels as. */
 int32_t kv_carry_lane(struct kv_server *server, uint32_t rank, uint32_t k, float value);
@@ -380,7 +380,7 @@ void kv_carry_move(struct kv_server *server);
 /* The table is closed: how much of it went by small steps, if that matters. */
 void kv_carry_say(const struct tally_kv *kv);
 
-/* ---- kv_map.c ---- */
+/* ---- map.c ---- */
 
 /* Of a message that has come; false: the connection is no use any more, and lost. */
 bool kv_map_take(struct kv_server *server, const struct kv_message *message);
@@ -391,7 +391,7 @@ bool kv_map_is_whole(const struct kv_server *server, uint32_t version);
 void kv_map_adopt(struct kv_server *server);
 void kv_map_fini(struct kv_server *server);
 
-/* ---- kv_share.c: R-KV-22 ---- */
+/* ---- share.c: R-KV-22 ---- */
 
 /* Its fields of OPEN. */
 void kv_share_put(struct kv_server *server, struct kv_message *open);
@@ -402,14 +402,14 @@ bool kv_share_may_ask_again(const struct kv_server *server);
 /* What OPENED says of it: taken, or the table is broken, and this is false. */
 bool kv_share_take(struct kv_server *server, const struct kv_message *opened);
 
-/* ---- kv_report.c: R-KV-20 ---- */
+/* ---- report.c: R-KV-20 ---- */
 
 /* NULL, or why this is no generation that can come now. */
 const char *kv_report_fault(const struct kv_server *server, const struct kv_message *opened);
 /* Says REPORT, and what is lost. 0, or a negative errno. */
 int kv_report(struct kv_server *server, const struct kv_message *opened);
 
-/* ---- kv_hot.c ---- */
+/* ---- hot.c ---- */
 
 /* Of a message that has come; false: the connection is no use any more, and lost. */
 bool kv_hot_switch(struct kv_server *server, const struct kv_message *message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_welcome_test.c - a worker takes the WELCOME that answers a HELLO of its own, and no other one, which it counts.
+/* welcome_test.c - a worker takes the WELCOME that answers a HELLO of its own, and no other one, which it counts.
  * docs/protocol.md, R-KV-7 and "What a stranger would have to guess". */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "dataplane/fake_link.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum { INDEX = 9, WORKER = 2, HELLOS = 3 };
 
@@ -148,5 +148,5 @@ int main(void)
 #undef T
 	};
 
-	return cmocka_run_group_tests_name("lib-kv_welcome", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("kvlib-welcome", tests, NULL, NULL);
 }

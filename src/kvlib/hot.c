@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_hot.c - the hot keys of a table at one server: see kv.h. docs/protocol.md, R-SP, R-KV-7, R-KV-8. */
+/* hot.c - the hot keys of a table at one server: see kv.h. docs/protocol.md, R-SP, R-KV-7, R-KV-8. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/shared/rto.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum { DROPPED_MANY = 64 }; /* more than what a fence leaves on its way: somebody should look */
 static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_share.c - are these the servers of one table, each in its place, all made alike? See kv.h. docs/protocol.md, R-KV-22. */
+/* share.c - are these the servers of one table, each in its place, all made alike? See kv.h. docs/protocol.md, R-KV-22. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/shared/hash.h"
 #include "core/shared/text.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum { WORD_BYTES = 80 };
 

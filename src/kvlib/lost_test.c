@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
-#include "lib/kv_fixture.h"
+/* lost_test.c - tally_kv_* and servers that do not answer, or not as they should: what is said of them, and when. */
+#include "kvlib/kv_fixture.h"
 
 static void kv__server_that_is_not_there_is_named_in_time(void **state)
 {

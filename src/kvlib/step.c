@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_step.c - barriers and steps of a table of keys: who waits for whom. docs/protocol.md, R-KV-11 and R-KV-15. */
+/* step.c - barriers and steps of a table of keys: who waits for whom. docs/protocol.md, R-KV-11 and R-KV-15. */
 #include <stddef.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 _Static_assert(TALLY_KV_ASYNC == KV_ASYNC && TALLY_KV_BOUNDED == KV_BOUNDED &&
 		       TALLY_KV_SYNC == KV_SYNC,

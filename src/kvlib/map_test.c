@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_map_test.c - keys that become hot, and cease to be, while pushes of them are under way, against a server of this
+/* map_test.c - keys that become hot, and cease to be, while pushes of them are under way, against a server of this
  * process (kv_fixture.h). */
-#include "lib/kv_draw.h"
+#include "kvlib/kv_draw.h"
 
 enum { ROUNDS = 60, ALL_LOST = 1000000 };
 

@@ -4,8 +4,8 @@
  * process, with the switch inside. Keys 0 to HOT - 1 are hot, in a shuffled order. What it knows outlives its
  * sockets, as a log would make it. Tests begin and end it with kv_fixture.h.
  */
-#ifndef LIB_KV_FAKE_H
-#define LIB_KV_FAKE_H
+#ifndef KVLIB_KV_FAKE_H
+#define KVLIB_KV_FAKE_H
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +28,7 @@
 #include "dataplane/home_sparse.h"
 #include "dataplane/link_udp.h"
 #include "kv/stream.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 #include "util/rng.h"
 
 enum {

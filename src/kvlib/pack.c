@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_pack.c - hot pairs for a switch that is a chip of registers: see kv.h. docs/protocol.md, R-KV-18. */
+/* pack.c - hot pairs for a switch that is a chip of registers: see kv.h. docs/protocol.md, R-KV-18. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 static uint32_t pair_bytes(const struct kv_server *server)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_server.c - the connection to one server of a table of keys: see kv.h. docs/protocol.md, R-KV. */
+/* server.c - the connection to one server of a table of keys: see kv.h. docs/protocol.md, R-KV. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "core/shared/rto.h"
 #include "core/shared/text.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;
 static const uint64_t ANSWER_NS = 5000000000; /* until WELCOME says how often it speaks */
@@ -657,7 +657,7 @@ static uint64_t given_up_ns(const struct kv_server *server)
 {
 	const struct tally_kv *kv = server->kv;
 
-	if (server->state == KV_UP || kv->leave_ns) /* kv_leave.c has a time of its own */
+	if (server->state == KV_UP || kv->leave_ns) /* leave.c has a time of its own */
 		return UINT64_MAX;
 	return server->down_ns + kv->deadline_ns;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_copy_test.c - pulls of hot keys from a worker's copy, against a server of this process (kv_fixture.h): when it is
+/* copy_test.c - pulls of hot keys from a worker's copy, against a server of this process (kv_fixture.h): when it is
  * not asked, and when it is. */
-#include "lib/kv_fixture.h"
+#include "kvlib/kv_fixture.h"
 
 static struct tally_kv *open_copying(struct fake *fake)
 {

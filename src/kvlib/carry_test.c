@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_carry_test.c - values of hot keys below the table's unit (1, of kv_fake.h) come in the end, each part once. Sums are made here, in eighths, which floats have exactly. */
-#include "lib/kv_fixture.h"
+/* carry_test.c - values of hot keys below the table's unit (1, of kv_fake.h) come in the end, each part once. Sums are made here, in eighths, which floats have exactly. */
+#include "kvlib/kv_fixture.h"
 
 enum { HOT_KEYS = 8, PUSHES = 400 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_thread.c - the thread of a table of keys: see kv.h. */
+/* thread.c - the thread of a table of keys: see kv.h. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum { BURST_FRAMES = 4, BURSTS = 512 }; /* of one turn */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_leave_test.c - tally_kv_close and its servers: each knows that the worker has left, or the worker is told that one
+/* leave_test.c - tally_kv_close and its servers: each knows that the worker has left, or the worker is told that one
  * does not (R-KV-13). */
-#include "lib/kv_fixture.h"
+#include "kvlib/kv_fixture.h"
 
 static uint64_t leaves_of(struct fake *fake)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_carry.c - values of hot keys travel as whole numbers of units: what is left of each comes with the next one. See kv.h.
+/* carry.c - values of hot keys travel as whole numbers of units: what is left of each comes with the next one. See kv.h.
  * docs/protocol.md, R-KV-23. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 /* Of a row's values; NULL: there is nothing to be carried, or no memory, and the table is broken. */
 static float *row_of(struct kv_server *server, uint32_t rank, bool is_needed)

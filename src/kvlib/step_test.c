@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_step_test.c - tally_kv_step and tally_kv_on_done: what waits for other workers, and who is told what is complete. */
-#include "lib/kv_fixture.h"
+/* step_test.c - tally_kv_step and tally_kv_on_done: what waits for other workers, and who is told what is complete. */
+#include "kvlib/kv_fixture.h"
 
 enum { WAIT_MS = 100 }; /* what must not happen has so long to happen */
 

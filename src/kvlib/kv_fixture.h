@@ -3,10 +3,10 @@
  * kv_fixture.h - for tests of tally_kv_*: the parameter server of kv_fake.h, begun, ended, killed and back, and workers of
  * it. What the claims are checked against is added up by the tests themselves.
  */
-#ifndef LIB_KV_FIXTURE_H
-#define LIB_KV_FIXTURE_H
+#ifndef KVLIB_KV_FIXTURE_H
+#define KVLIB_KV_FIXTURE_H
 
-#include "lib/kv_fake.h"
+#include "kvlib/kv_fake.h"
 
 /* ---- a server ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_leave.c - the end of a table of keys: its servers are told, and have it on the disk. docs/protocol.md, R-KV-13. */
-#include "lib/kv.h"
+/* leave.c - the end of a table of keys: its servers are told, and have it on the disk. docs/protocol.md, R-KV-13. */
+#include "kvlib/kv.h"
 
 static const uint64_t ns_per_s = 1000000000;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_work.c - operations of a table of keys: see kv.h. */
+/* work.c - operations of a table of keys: see kv.h. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/shared/hash.h"
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum { FETCH_AHEAD = 12 }; /* keys: as long as memory takes */
 

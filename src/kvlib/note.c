@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_note.c - callbacks of a table of keys: tally_kv_on_done. */
+/* note.c - callbacks of a table of keys: tally_kv_on_done. */
 #include <stdlib.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 struct kv_note {
 	struct kv_note *next;

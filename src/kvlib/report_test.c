@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_report_test.c - what a worker tells a server that is back from its checkpoint, and counts as lost (R-SP-33,
+/* report_test.c - what a worker tells a server that is back from its checkpoint, and counts as lost (R-SP-33,
  * R-KV-20). The server's side, and what was kept of hot keys, is the test's. */
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

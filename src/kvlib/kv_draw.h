@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_draw.h - for tests against kv_fixture.h: pushes that are drawn. */
-#ifndef LIB_KV_DRAW_H
-#define LIB_KV_DRAW_H
+#ifndef KVLIB_KV_DRAW_H
+#define KVLIB_KV_DRAW_H
 
-#include "lib/kv_fixture.h"
+#include "kvlib/kv_fixture.h"
 
 enum { DRAWN_MAX = 400 }; /* keys */
 

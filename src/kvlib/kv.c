@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv.c - tables of keys on parameter servers: the calls of tally.h. What they leave behind, kv_thread.c does. */
+/* kv.c - tables of keys on parameter servers: the calls of tally.h. What they leave behind, thread.c does. */
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
+#include "kvlib/kv.h"
 #include "lib/config.h"
 #include "lib/identity.h"
-#include "lib/kv.h"
 
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 

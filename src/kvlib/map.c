@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_map.c - which keys of a server are hot, and what comes of pushes when they are others: see kv.h. docs/protocol.md, R-SP-32,
+/* map.c - which keys of a server are hot, and what comes of pushes when they are others: see kv.h. docs/protocol.md, R-SP-32,
  * R-KV-8. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 enum {
 	PAIRS_MAX = SPARSE_BODY_MAX / (SPARSE_RANK_BYTES + SPARSE_VALUE_BYTES),

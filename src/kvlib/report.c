@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_report.c - a server that keeps no log is back from its checkpoint: see kv.h. docs/protocol.md, R-SP-33, R-KV-20. */
+/* report.c - a server that keeps no log is back from its checkpoint: see kv.h. docs/protocol.md, R-SP-33, R-KV-20. */
 #include <errno.h>
 #include <string.h>
 
-#include "lib/kv.h"
+#include "kvlib/kv.h"
 
 /* Whoever trains must know: it was told that this is in. */
 static void lost_say(struct kv_server *server, uint64_t batches, uint64_t packets)
