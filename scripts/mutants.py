@@ -200,7 +200,7 @@ def is_clamp(code, match, behind):
 
 def changes(masked, text, kind, start, end):
     """(kind, new text) of all that may be done to one place."""
-    code, was, bounds = masked[start:end], text[start:end], []
+    code, was, bounds, is_value = masked[start:end], text[start:end], [], kind == "value"
     behind = masked[end:end + 300] if kind == "condition" else ""
     if kind == "condition" and code.strip(" !"):
         yield "branch", "!(%s)" % was
@@ -222,6 +222,8 @@ def changes(masked, text, kind, start, end):
         if match.group() in bounds:
             bounds.remove(match.group())
             continue  # one more than C in x < C is x <= C
+        if is_value and match.group() == "1" and re.search(r"(^|[?:] )-$", code[:match.start()]):
+            continue  # -1: it failed, or there is none
         flag = match.group() == "1" and re.search(r"\b(is|has)_\w+ = $", code[:match.start()])
         yield "constant", was[:match.start()] + ("0" if flag else another(match)) + was[match.end():]
 
