@@ -325,6 +325,7 @@ static void link_send__an_offer_goes_on_within_a_frame(void **state)
 	struct link_udp_options options = { .no_offload = true };
 	struct link_frame frames[] = { frame_of(2, 0), frame_of(3, 64) };
 	static const struct says full[] = { { .takes = 3 }, { .error = EAGAIN } };
+	static const struct says one[] = { { .takes = 1 }, { .error = EAGAIN } };
 	struct link *link = open_with(&options);
 	uint32_t taken = 9;
 
@@ -340,13 +341,15 @@ static void link_send__an_offer_goes_on_within_a_frame(void **state)
 			i == 1 || i == 4 ? 12 : PACKET_BYTES, 0, false);
 	stats_are(link, 5, 72, 2, 0);
 
-	many_say(full, 2); /* and what is sent after it begins at its own beginning */
-	kernel.many.at = 1;
+	many_say(one, 2); /* and what is sent after it begins at its own beginning */
+	kernel.many.at = 0;
 	assert_int_equal(link->ops->offer(link, frames, 2, &taken), 0);
 	assert_int_equal(taken, 0);
 	assert_int_equal(link->ops->send(link, frames, 1), 0);
+	assert_int_equal(kernel.sent_count, 8);
 	sent_is(5, 0, PACKET_BYTES, 0, false);
-	sent_is(6, PACKET_BYTES, 12, 0, false);
+	sent_is(6, 0, PACKET_BYTES, 0, false);
+	sent_is(7, PACKET_BYTES, 12, 0, false);
 	close_link(link);
 }
 

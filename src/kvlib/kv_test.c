@@ -377,6 +377,65 @@ static void kv__pulls_under_way_are_bounded(void **state)
 	fake_end(fake);
 }
 
+/* ---- room ---- */
+
+/* More than the batches take that have no answer (KV_BATCH_BYTES_MAX). */
+enum { ROOM_PUSHES = 300, ROOM_PUSH_BYTES = FAKE_KEYS * (8 + 4 * FAKE_DIM) };
+
+static void *many_pushes(void *arg)
+{
+	struct tally_kv *kv = arg;
+	static uint64_t key[FAKE_KEYS];
+	static float value[FAKE_KEYS * FAKE_DIM];
+
+	for (uint32_t i = 0; i < FAKE_KEYS; i++)
+		key[i] = i;
+	for (uint32_t i = 0; i < FAKE_KEYS * FAKE_DIM; i++)
+		value[i] = i % 2 ? 3 : -4;
+	for (uint32_t i = 0; i < ROOM_PUSHES; i++)
+		ok(tally_kv_push(kv, key, value, FAKE_KEYS, NULL));
+	return NULL;
+}
+
+/* Until somebody waits for room: what is queued then. */
+static size_t queued_when_full(struct tally_kv *kv)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < 2000 && !bytes; i++) {
+		usleep(10000);
+		pthread_mutex_lock(&kv->lock);
+		if (kv->waits_room)
+			bytes = kv->queue_bytes;
+		pthread_mutex_unlock(&kv->lock);
+	}
+	return bytes;
+}
+
+/* tally_kv.h, queue_bytes: a server that takes nothing more delays whoever pushes, but not before the queue is full. */
+static void kv__push_waits_once_its_queue_is_full(void **state)
+{
+	struct fake *fake = fake_begin(0, 19);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv;
+	pthread_t pusher;
+	size_t bytes;
+
+	(void)state;
+	options.queue_bytes = 10 * ROOM_PUSH_BYTES;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	pthread_mutex_lock(&fake->lock); /* nor does it answer */
+	assert_int_equal(pthread_create(&pusher, NULL, many_pushes, kv), 0);
+	bytes = queued_when_full(kv);
+	pthread_mutex_unlock(&fake->lock);
+	pthread_join(pusher, NULL);
+	assert_in_range(bytes, 8 * ROOM_PUSH_BYTES, options.queue_bytes);
+	ok(tally_kv_close(kv));
+	assert_true(fake_row(fake, 0) == ROOM_PUSHES * -4);
+	assert_true(fake_row(fake, FAKE_KEYS * FAKE_DIM - 1) == ROOM_PUSHES * 3);
+	fake_end(fake);
+}
+
 /* ---- barrier ---- */
 
 static void *late_worker(void *arg)
@@ -576,6 +635,7 @@ int main(void)
 		cmocka_unit_test(kv__server_without_a_place_is_asked_again),
 		cmocka_unit_test(kv__hot_pushes_go_on_when_the_connection_alone_ends),
 		cmocka_unit_test(kv__pulls_under_way_are_bounded),
+		cmocka_unit_test(kv__push_waits_once_its_queue_is_full),
 		cmocka_unit_test(kv__after_a_barrier_a_pull_brings_all_pushes),
 		cmocka_unit_test(kv__barriers_of_a_second_run_wait_for_all),
 		cmocka_unit_test(kv__bad_arguments_are_named),

@@ -63,7 +63,8 @@ static void server__writes_checkpoints_as_often_as_it_is_told(void **unused)
 	end(NULL);
 	options.checkpoint_ns = 30000000;
 	assert_int_equal(begin(NULL), 0);
-	for (int i = 0; i < 100 * PATIENCE_S && log_count("2 table t: a checkpoint was written\n") < 2; i++)
+	for (int i = 0;
+	     i < 100 * PATIENCE_S && log_count("2 table t: a checkpoint was written\n") < 2; i++)
 		usleep(10000);
 	assert_true(log_count("2 table t: a checkpoint was written\n") >= 2);
 	end(NULL);
