@@ -16,6 +16,7 @@ enum lie_end {
 	LIE_HARMLESS, /* all sums are right */
 	LIE_VOTE,     /* all sums are right, or what the lie votes for; one of these at least */
 	LIE_NAMED,    /* the honest ranks get an error with `word` in its text */
+	LIE_EITHER,   /* harmless or named, as it happens: the lie is in time or not */
 	LIE_STALL, /* the liar's part is missing: no deadline is set, and all are told, with `word` */
 };
 

@@ -571,7 +571,8 @@ const struct lie lies[] = {
 	  .control = leave_when_asked },
 	{ .name = "ready_lanes_few", .end = LIE_HARMLESS, .control = ready_lanes_few },
 	{ .name = "ready_lanes_many", .end = LIE_HARMLESS, .control = ready_lanes_many },
-	{ .name = "ready_early", .end = LIE_HARMLESS, .control = ready_early },
+	/* Where the others are ready before its own HELLO is answered, START comes too early for it, and it ends. */
+	{ .name = "ready_early", .end = LIE_EITHER, .word = "rank 2", .control = ready_early },
 	{ .name = "leave_early", .end = LIE_NAMED, .word = "rank 2", .control = leave_early },
 	{ .name = "abort_with_escapes", .end = LIE_NAMED, .word = "rank 2", .control = abort_with_escapes },
 	{ .name = "words_of_the_aggregator", .end = LIE_HARMLESS, .started = words_of_the_aggregator },

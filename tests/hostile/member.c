@@ -205,6 +205,8 @@ static bool report_fits(const struct lie *lie, const struct report *report)
 		return !report->result && report->votes && report->right + report->votes == OPS;
 	case LIE_NAMED:
 		return is_told && !report->votes;
+	case LIE_EITHER:
+		return !report->votes && (is_told || (!report->result && report->right == OPS));
 	case LIE_STALL:
 		return is_told && report->result == TALLY_ERR_TIMEOUT && !report->votes;
 	}
