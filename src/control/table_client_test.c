@@ -100,6 +100,23 @@ static void client__ends_when_its_beat_has_no_answer(void **state)
 	assert_int_equal(table_client_due(t.client), UINT64_MAX);
 }
 
+/* The answer was there in time: who reads it late has overslept, and blames nobody. */
+static void client__that_oversleeps_reads_before_it_judges(void **state)
+{
+	struct pollfd answer = { .events = POLLIN };
+
+	(void)state;
+	grant();
+	assert_true(run_until(CONTROL_TABLE_BEAT, TABLE_CLIENT_LIVE));
+	say(&(struct control_message){ .type = CONTROL_TABLE_BEAT,
+				       .table_beat = { .serial = 1, .index = 9, .instance = 77 } });
+	answer.fd = table_client_fd(t.client);
+	assert_int_equal(poll(&answer, 1, 5 * ROUNDS_MAX), 1);
+	t.now_ns += 5000 * ms_ns;
+	assert_int_equal(table_client_turn(t.client, t.now_ns), TABLE_CLIENT_LIVE);
+	assert_int_equal(table_client_beats(t.client), 1);
+}
+
 static void client__hears_why_it_was_denied_or_ended(void **state)
 {
 	struct control_message deny = { .type = CONTROL_DENY };
@@ -366,6 +383,8 @@ int main(void)
 			client__names_its_generation_at_once_and_from_then_on, begin, finish),
 		cmocka_unit_test_setup_teardown(client__ends_when_its_beat_has_no_answer, begin,
 						finish),
+		cmocka_unit_test_setup_teardown(client__that_oversleeps_reads_before_it_judges,
+						begin, finish),
 		cmocka_unit_test_setup_teardown(client__hears_why_it_was_denied_or_ended, begin,
 						finish),
 		cmocka_unit_test_setup_teardown(client__notices_that_the_aggregator_is_gone, begin,

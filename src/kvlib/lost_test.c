@@ -75,6 +75,35 @@ static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
 	fake_end(fake);
 }
 
+/* For as long as it was away it could not answer. */
+static void kv__pull_is_waited_for_since_its_server_is_back(void **state)
+{
+	struct fake *fake = fake_begin(0, 23);
+	struct tally_kv_options options = options_of(fake->address, 0);
+	struct tally_kv *kv;
+	uint64_t key = 3, timestamp;
+	float value[FAKE_DIM];
+
+	(void)state;
+	options.deadline_ms = 3000;
+	ok(tally_kv_open(&kv, "words", FAKE_DIM, &options));
+	pthread_mutex_lock(&fake->lock);
+	fake->drops = KV_PULL;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_pull(kv, &key, value, 1, &timestamp));
+	for (int i = 0; i < 2; i++) { /* 4 s of the first word, 2 s of the second */
+		assert_int_equal(tally_kv_wait(kv, timestamp, 2000), TALLY_IN_PROGRESS);
+		fake_restart(fake);
+	}
+	pthread_mutex_lock(&fake->lock);
+	fake->drops = KV_NOTHING;
+	pthread_mutex_unlock(&fake->lock);
+	fake_restart(fake);
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 /* What other operations do is no sign of this one. */
 static void kv__push_that_nothing_comes_of_is_named_while_pulls_go_on(void **state)
 {
@@ -479,6 +508,7 @@ int main(void)
 		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
 		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
 		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
+		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
 		cmocka_unit_test(kv__server_that_is_gone_for_long_is_tried_each_second),

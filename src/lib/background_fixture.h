@@ -54,6 +54,7 @@ static struct {
 	uint32_t sets, timelines;
 	uint64_t meanwhile_ns; /* another thread wants this while the next is set; 0: none does */
 	bool is_over_meanwhile;
+	bool kicks_at_read; /* another thread kicks just before the next read */
 	/* Calls that fail. */
 	int eventfd_error, timerfd_error, thread_error, atfork_error;
 	uint32_t short_at; /* this malloc; 0: none */
@@ -98,12 +99,23 @@ int __wrap_link_udp_fd(const struct link *link);
 short __wrap_link_udp_events(const struct link *link);
 void __wrap_timeline_service(uint64_t at_ns);
 uint64_t __wrap_clock_ns(void);
+ssize_t __wrap_read(int fd, void *to, size_t bytes);
+ssize_t __real_read(int fd, void *to, size_t bytes);
 int __wrap_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *timeout,
 		 const void *mask);
 int __real_ppoll(struct pollfd *polls, nfds_t count, const struct timespec *timeout,
 		 const void *mask);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *was);
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *was);
+
+ssize_t __wrap_read(int fd, void *to, size_t bytes)
+{
+	if (test.kicks_at_read) {
+		test.kicks_at_read = false;
+		background_kick();
+	}
+	return __real_read(fd, to, bytes);
+}
 
 void __wrap_membership_service(struct tally_comm *comm, struct codec *codec, uint64_t at_ns)
 {

@@ -176,6 +176,23 @@ static void kick__wakes_the_thread_each_time(void **state)
 	background_remove(&test.comms[1]);
 }
 
+/* Another thread kicks while the thread takes the last kick: that is seen in this turn, and the next one rings again. */
+static void kick__while_one_is_taken_stops_no_later_one(void **state)
+{
+	(void)state;
+	begin(0);
+	turn();
+	background_kick();
+	test.kicks_at_read = true;
+	turn();
+	assert_false(test.kicks_at_read);
+	assert_false(is_bell());
+	background_kick();
+	assert_true(is_bell());
+	set_free();
+	background_remove(&test.comms[0]);
+}
+
 static void remind__sets_the_timer_to_the_earliest(void **state)
 {
 	(void)state;
@@ -455,6 +472,7 @@ int main(void)
 		T(thread__drives_what_nobody_else_does),
 		T(thread__drives_64_bursts_or_until_somebody_wants_the_lock),
 		T(kick__wakes_the_thread_each_time),
+		T(kick__while_one_is_taken_stops_no_later_one),
 		T(remind__sets_the_timer_to_the_earliest),
 		T(remind__of_two_at_once_the_earlier_stays),
 		T(kick__without_a_thread_is_nothing),

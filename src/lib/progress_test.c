@@ -106,6 +106,36 @@ static void handover__to_one_that_goes_as_well_is_handed_on(void **state)
 	assert_true(is_due);
 }
 
+static bool is_never(struct tally_comm *comm, void *arg)
+{
+	(void)comm;
+	(void)arg;
+	return false;
+}
+
+/* Another thread drives, so this one has nothing to do until its time is over. */
+static void wait__with_a_limit_takes_no_processor(void **state)
+{
+	struct timespec before, after;
+	struct seat seat = { 0 };
+	enum progress_end end;
+	int64_t took_ns;
+
+	(void)state;
+	seats_open(&seat, 1);
+	comm_lock(seat.comm);
+	seat.comm->is_driven = true;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+	end = progress_wait(seat.comm, is_never, NULL, clock_ns() + 1000000000, false);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+	seat.comm->is_driven = false;
+	comm_unlock(seat.comm);
+	took_ns = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	assert_int_equal(end, PROGRESS_LATE);
+	assert_true(took_ns < 20000000);
+	tally_comm_destroy(seat.comm);
+}
+
 /* Nobody waits, the other rank is late, and asks are rare by now: a call that sends something new and
  * returns must not leave its lost packet to the next of those. */
 static void background__looks_after_what_was_sent_since_it_fell_asleep(void **state)
@@ -433,6 +463,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handover__to_one_that_goes_as_well_is_handed_on),
+		cmocka_unit_test(wait__with_a_limit_takes_no_processor),
 		cmocka_unit_test(fork__inside_an_on_done_function),
 		cmocka_unit_test(fork__inside_an_on_done_function_while_another_communicator_ends),
 		cmocka_unit_test(done__functions_must_not_wait),

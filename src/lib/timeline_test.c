@@ -367,6 +367,25 @@ static void timeline__ends_where_writing_fails(void **state)
 	}
 }
 
+/* The descriptor that one more open would get. */
+static int fd_next(void)
+{
+	int fd = dup(STDOUT_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void timeline__keeps_no_descriptor(void **state)
+{
+	int before = fd_next();
+	uint32_t comm;
+
+	(void)state;
+	timeline_close(timeline_open(&who, path, &comm));
+	assert_int_equal(fd_next(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +396,7 @@ int main(void)
 		T(is_one_for_each_file_that_is_named),
 		T(is_whole_though_a_write_takes_little_or_is_interrupted),
 		T(ends_where_writing_fails),
+		T(keeps_no_descriptor),
 #undef T
 	};
 

@@ -78,6 +78,62 @@ static void server__writes_checkpoints_as_often_as_it_is_told(void **unused)
 	assert_int_equal(begin(NULL), 0);
 }
 
+/* Pulls, until the server takes no more of them: it has as much to say as it may have. */
+static void pulls_until_full(int fd)
+{
+	static uint64_t keys[KV_KEYS_MAX];
+	struct kv_message pull = {
+		.type = KV_PULL, .number = 1, .count = KV_KEYS_MAX, .key = keys
+	};
+	size_t bytes, done = 0;
+	uint8_t *frame;
+	int idle = 0;
+
+	for (uint32_t i = 0; i < KV_KEYS_MAX; i++)
+		keys[i] = i;
+	frame = malloc(kv_bytes(&pull));
+	bytes = kv_put(&pull, frame);
+	while (idle < 10) {
+		ssize_t got = send(fd, frame + done, bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		idle = got < 0 ? idle + 1 : 0;
+		done = got < 0 ? done : (done + (size_t)got) % bytes;
+		if (got < 0)
+			usleep(20000);
+	}
+	free(frame);
+}
+
+/* R-KV-12: who takes what is said is there, though it is not listened to. */
+static void server__slow_reader_is_not_given_up(void **unused)
+{
+	enum { BEAT_MS = 250, WIDE = 8, READS = 280, PIECE = 2048, ROOM = 1 << 16 };
+	struct kv_message hello = hello_of(0, 1),
+			  open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = WIDE };
+	uint8_t piece[PIECE];
+	int fd, room = ROOM;
+
+	(void)unused;
+	end(NULL);
+	options.heartbeat_ms = BEAT_MS;
+	table.table.dim = WIDE;
+	logs_remove();
+	assert_int_equal(begin(NULL), 0);
+	fd = connect_one();
+	say(fd, &hello);
+	hear(fd, KV_WELCOME);
+	say(fd, &open);
+	hear(fd, KV_OPENED);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	pulls_until_full(fd);
+	for (int i = 0; i < READS; i++) { /* an answer takes longer than 8 heartbeats */
+		assert_true(recv(fd, piece, sizeof(piece), 0) > 0);
+		usleep(15000);
+	}
+	assert_int_equal(log_count("nothing was heard"), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +141,7 @@ int main(void)
 		T(member_that_is_silent_is_named),
 		T(says_what_it_has_and_does),
 		T(writes_checkpoints_as_often_as_it_is_told),
+		T(slow_reader_is_not_given_up),
 #undef T
 	};
 

@@ -307,10 +307,12 @@ static void server__tells_who_comes_when_the_last_descriptor_is_gone(void **stat
 	struct rlimit files, few;
 	struct conn_address to;
 	char address[32];
+	unsigned before;
 
 	(void)state;
 	assert_int_equal(conn_resolve(tcp_address(server, address), 0, &to), 0);
 	close(lowest);
+	before = descriptors();
 	getrlimit(RLIMIT_NOFILE, &files);
 	few = files;
 	few.rlim_cur = (rlim_t)lowest + FEW;
@@ -333,6 +335,10 @@ static void server__tells_who_comes_when_the_last_descriptor_is_gone(void **stat
 	setrlimit(RLIMIT_NOFILE, &files);
 	client_close(&last);
 	client_close(&next);
+	for (int i = 0; i < 500 && descriptors() != before; i++)
+		usleep(10000);
+	usleep(100000);                          /* both of its ends are closed */
+	assert_int_equal(descriptors(), before); /* one is kept again for this */
 	server_close(server);
 }
 

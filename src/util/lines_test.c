@@ -117,6 +117,22 @@ static void lines__longer_than_a_pipe_are_cut_and_end_before_the_next(void **sta
 	close(end[1]);
 }
 
+/* Who keeps a pipe keeps its reader from the end of file. */
+static void lines__keep_nothing_of_a_pipe_open(void **state)
+{
+	struct lines lines = { 0 };
+	int end[2];
+
+	(void)state;
+	assert_int_equal(pipe(end), 0);
+	assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), 0);
+	close(end[1]);
+	drain(end[0]);
+	assert_string_equal(text, line);
+	assert_int_equal(read(end[0], text, 1), 0);
+	close(end[0]);
+}
+
 static void lines__of_a_file_are_all_there(void **state)
 {
 	char path[] = "/tmp/lines-XXXXXX";
@@ -140,6 +156,7 @@ int main(void)
 		cmocka_unit_test(lines__of_a_full_pipe_are_dropped_and_counted),
 		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
 		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
+		cmocka_unit_test(lines__keep_nothing_of_a_pipe_open),
 		cmocka_unit_test(lines__of_a_file_are_all_there),
 	};
 
