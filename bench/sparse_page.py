@@ -113,7 +113,7 @@ def figure_12():
     found = {stream_of(name): measured(name) for name in names}
     made_with = tuple(" or ".join(sorted({str(run[what]) for run in found.values()})) for what in ("workers", "link"))
     say("%s workers and one server, each behind a link of %s; thousands of pairs/s, the median (least..most). Hot: tallyd sums "
-        "the hot keys. Servers alone: no key is hot; that is what PS-lite does, which is not here itself. Dense: tally allreduce of "
+        "the hot keys. Servers alone: no key is hot, as with PS-lite, which is not here itself (docs/kv.md has figures of it). Dense: tally allreduce of "
         "vectors that are 1 %% full, as SwitchML would have to, on the same aggregator; a chip's 1 MB is not its limit. The "
         "paper's: %s." % (made_with + (PAPER_WAYS,)))
     rows, parts = [], {}
