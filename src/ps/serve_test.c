@@ -176,6 +176,318 @@ static void name__of_another_is_said_to_who_has_the_key(void **state)
 		    "the other one of the next line is worker 2 (H, pid 77), of job J");
 }
 
+/* ---- OPEN ---- */
+
+static struct kv_message open_of(void)
+{
+	return (struct kv_message){
+		.type = KV_OPEN, .name = "emb", .dim = DIM, .servers = 1, .program = 33
+	};
+}
+
+static void open__of_what_is_not_here_is_refused(void **state)
+{
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	strcpy(open.name, "em");
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_UNKNOWN, KV_OPEN,
+		       "worker 1 (H, pid 77) asks for a table em, which is not here");
+	strcpy(open.name, "emb");
+	open.dim = 3;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_MISMATCH, KV_OPEN,
+		       "table emb has dim 2; worker 1 (H, pid 77) has opened it with dim 3");
+	assert_calls("");
+}
+
+static void open__of_a_stranger_needs_a_place(void **state)
+{
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	test.is_stranger = test.has_no_place = true;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_BUSY, KV_NOTHING,
+		       "no room for one more connection of a worker: 0 are open");
+	conn->is_ending = test.is_stranger = false; /* it has one */
+	say(conn, &open);
+	assert_int_equal(last()->type, KV_OPENED);
+}
+
+static void open__of_an_earlier_incarnation_ends(void **state)
+{
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	test.member[0][1].incarnation = test.wall_ns;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_SUPERSEDED, KV_NOTHING,
+		       "table emb: a later incarnation of worker 1 has come");
+	conn->is_ending = false;
+	test.member[0][1].incarnation = test.wall_ns + 2 * s_ns;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_SUPERSEDED, KV_NOTHING,
+		       "table emb: a later incarnation of worker 1 has come: that one is 3 s ahead "
+		       "of this server's clock: set the clocks of all hosts, and try again when "
+		       "these are over");
+	assert_calls("");
+}
+
+/* R-KV-6: an hour is borne, and so is the number behind the last one. */
+static void open__of_an_incarnation_far_ahead_ends(void **state)
+{
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	conn->incarnation = test.wall_ns + 3600 * s_ns;
+	say(conn, &open);
+	assert_int_equal(last()->type, KV_OPENED);
+	test.outs = 0;
+	test.member[0][1].incarnation = 0;
+	conn->incarnation += 1;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_MISMATCH, KV_NOTHING,
+		       "table emb: the incarnation of worker 1 (H, pid 77), 3603600000000006 ns of "
+		       "its clock, is 1.0 h ahead of this server's clock: set the clocks of both "
+		       "hosts (an hour is borne)");
+	conn->is_ending = false;
+	test.member[0][1].incarnation = conn->incarnation - 2;
+	say(conn, &open);
+	assert_int_equal(last()->type, KV_ERROR);
+	conn->is_ending = false;
+	test.member[0][1].incarnation = conn->incarnation - 1;
+	say(conn, &open);
+	assert_int_equal(last()->type, KV_OPENED);
+}
+
+static void open__that_anybody_refuses_changes_nothing(void **state)
+{
+	static const char *const who[] = { "job", "share", "spent", "steps" };
+	struct ps_conn *conn = member(1);
+	struct kv_message open = open_of();
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		test.refuses = who[i];
+		say(conn, &open);
+	}
+	test.refuses = NULL;
+	test.is_stuck = true;
+	test.trouble = ENOSPC;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_DISK, KV_OPEN,
+		       "table emb: the server cannot write its log: No space left on device: too "
+		       "much waits for it already");
+	test.trouble = ENOENT;
+	say(conn, &open);
+	assert_refused(conn, KV_REFUSED_DISK, KV_NOTHING,
+		       "table emb: the server cannot write its log: its file was deleted: nothing "
+		       "is acknowledged any more");
+	assert_calls("");
+	assert_null(test.worker[0][1].conn);
+	assert_false(conn->has_table);
+	conn->is_ending = false;
+	test.trouble = ENOSPC;
+	test.member[0][1].incarnation = 5; /* who comes back records nothing */
+	say(conn, &open);
+	assert_int_equal(last()->type, KV_OPENED);
+}
+
+static void open__without_random_bytes_ends(void **state)
+{
+	struct kv_message open = open_of();
+
+	(void)state;
+	test.takes_none = true;
+	say(member(1), &open);
+	assert_true(test.conn[1].is_gone);
+	assert_calls("share");
+	test.takes_none = false;
+	test.is_random_out = true;
+	say(member(2), &open);
+	assert_true(test.conn[2].is_gone);
+	assert_int_equal(test.outs, 0);
+}
+
+static void assert_opened(const struct kv_message *is)
+{
+	assert_int_equal(is->type, KV_OPENED);
+	assert_int_equal(is->table, 0);
+	assert_int_equal(is->dim, DIM);
+	assert_int_equal(is->window, WINDOW);
+	assert_int_equal(is->bytes, 1472);
+	assert_int_equal(is->ranks, 0);
+	assert_int_equal(is->patience_us, 900);
+	assert_true(is->scale == 4);
+	assert_int_equal(is->values, SPARSE_LNS);
+	assert_true(is->is_stepped);
+	assert_true(is->must_report);
+	assert_true(is->is_used);
+	assert_int_equal(is->server, 2);
+	assert_int_equal(is->servers, 3);
+	assert_int_equal(is->generation, 8);
+	assert_int_equal(is->epoch, 4);
+	assert_int_equal(is->barrier, 6);
+	assert_string_equal(is->name, "emb");
+	assert_string_equal(is->text, "made so");
+	assert_int_equal(is->identity[15], 11);
+	assert_int_equal(is->own[15], 12);
+	assert_int_equal(is->nonce[15], 0x5a);
+	for (uint32_t i = 0; i < WINDOW; i++)
+		assert_int_equal(is->row[i], 100 + WINDOW + i);
+}
+
+static void open__of_a_first_one_is_answered_with_all(void **state)
+{
+	struct ps_table *table = &test.table[0];
+	struct kv_message open = open_of();
+	struct ps_conn *conn = member(1);
+
+	(void)state;
+	hosted()->options.patience_us = 900;
+	table->options.values = SPARSE_LNS;
+	table->options.is_sync = true;
+	table->barrier = 6;
+	table->share = (struct ps_share){ .index = 2, .count = 3, .is_used = true };
+	table->share.identity[15] = 11;
+	table->share.own[15] = 12;
+	test.member[0][1].is_unreported = true;
+	for (uint32_t i = 0; i < WORKERS * WINDOW; i++)
+		test.cut[i] = 100 + i;
+	test.worker[0][1].gone_ns = 5;
+	test.worker[0][1].is_waiting = true;
+	test.worker[0][1].binding.is_bound = true;
+	conn->bytes_max = 99;
+	conn->bytes_max = KV_BYTES_MAX - 1;
+	say(conn, &open);
+	assert_calls("share spent-join steps-join join steps-gone gather");
+	assert_int_equal(test.outs, 1);
+	assert_opened(last());
+	assert_true(test.out[0].is_held);
+	assert_false(last()->is_known);
+	assert_int_equal(last()->number, 1);
+	assert_ptr_equal(test.worker[0][1].conn, conn);
+	assert_false(test.worker[0][1].is_waiting);
+	assert_true(test.worker[0][1].gone_ns == 0);
+	assert_false(test.worker[0][1].binding.is_bound);
+	assert_int_equal(test.worker[0][1].binding.nonce[15], 0x5a);
+	assert_true(conn->has_table);
+	assert_int_equal(conn->program, 33);
+	assert_int_equal(conn->bytes_max, KV_BYTES_MAX);
+	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come");
+	assert_int_equal(heard.about[0].worker, 1);
+}
+
+static void open__again_of_the_same_is_no_join(void **state)
+{
+	struct kv_message open = open_of();
+	struct ps_conn *conn = opened(1), *other = &test.conn[3];
+
+	(void)state;
+	say(conn, &open);
+	assert_calls("share steps-gone gather");
+	assert_int_equal(test.outs, 1); /* nobody is told that it is superseded */
+	assert_true(last()->is_known);
+	assert_int_equal(last()->number, 7);
+	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come back");
+	*other = *conn;
+	other->in = test.in[3];
+	test.outs = 0;
+	say(other, &open);
+	assert_ptr_equal(test.worker[0][1].conn, other);
+	assert_true(conn->is_ending);
+	assert_int_equal(test.outs, 2);
+	assert_ptr_equal(test.out[0].to, conn);
+	assert_int_equal(test.out[0].what.refusal, KV_REFUSED_SUPERSEDED);
+	assert_string_equal(test.out[0].what.text,
+			    "table emb: worker 1 has another connection now");
+	assert_int_equal(last()->type, KV_OPENED);
+}
+
+/* R-SP-29 */
+static void open__in_place_of_another_waits_and_begins_a_generation(void **state)
+{
+	struct kv_message open = open_of(), leave = { .type = KV_LEAVE };
+	struct ps_conn *conn = opened(1);
+
+	(void)state;
+	conn->incarnation = 6;
+	test.is_undrained = test.begins = true;
+	hosted()->has_switch = true;
+	give(conn, &open);
+	say(conn, &leave); /* not before OPEN was taken */
+	assert_true(conn->is_held);
+	assert_int_equal(test.outs, 0);
+	assert_true(conn->in_count > 0);
+	ps_serve(&test.server, conn);
+	assert_calls("drain drain");
+	assert_false(conn->has_left);
+	test.is_undrained = false;
+	ps_serve(&test.server, conn);
+	assert_false(conn->is_held);
+	assert_true(conn->has_left);
+	assert_int_equal(conn->in_count, 0);
+	assert_calls("drain share spent-join steps-join join steps-gone drop begin spent-say "
+		     "gather use steps-left wait-emb use-wide steps-left wait-wide");
+	assert_int_equal(test.out[0].what.type, KV_OPENED);
+	assert_int_equal(test.out[0].what.generation, 9);
+	assert_false(test.out[0].what.is_known);
+	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come in place of another");
+}
+
+static void map__is_told_in_parts_with_its_switch(void **state)
+{
+	static uint64_t keys[KV_KEYS_MAX + 3];
+	struct kv_message open = open_of();
+	struct ps_conn *conn = opened(1);
+
+	(void)state;
+	test.table[0].map = (struct hot_map){ .version = 4, .keys = KV_KEYS_MAX + 3, .key = keys };
+	hosted()->registers = 12;
+	hosted()->options.packing = KV_DEAL;
+	hosted()->index = 70;
+	hosted()->at_switch = (struct link_address){ .ip = { [15] = 7 }, .port = 7171 };
+	test.worker[0][1].nonce[15] = 13;
+	say(conn, &open);
+	assert_int_equal(test.outs, 3); /* there is no switch yet */
+	assert_int_equal(test.out[0].what.ranks, KV_KEYS_MAX + 3);
+	assert_int_equal(test.out[0].what.map, 4);
+	assert_int_equal(test.out[1].what.type, KV_MAP);
+	assert_int_equal(test.out[1].what.first, 0);
+	assert_int_equal(test.out[1].what.count, KV_KEYS_MAX);
+	assert_ptr_equal(test.out[1].what.key, keys);
+	assert_int_equal(test.out[2].what.first, KV_KEYS_MAX);
+	assert_int_equal(test.out[2].what.count, 3);
+	assert_int_equal(test.out[2].what.map, 4);
+	assert_int_equal(test.out[2].what.ranks, KV_KEYS_MAX + 3);
+	assert_ptr_equal(test.out[2].what.key, keys + KV_KEYS_MAX);
+	hosted()->has_switch = true;
+	test.outs = 0;
+	say(conn, &open);
+	assert_int_equal(test.outs, 4);
+	assert_int_equal(last()->type, KV_SWITCH);
+	assert_int_equal(last()->index, 70);
+	assert_int_equal(last()->map, 4);
+	assert_int_equal(last()->generation, 8);
+	assert_int_equal(last()->nonce[15], 13);
+	assert_int_equal(last()->registers, 12);
+	assert_int_equal(last()->packing, KV_DEAL);
+	assert_int_equal(last()->port, 7171);
+	assert_int_equal(last()->ip[15], 7);
+	hosted()->is_inside = true; /* at the server's own address, and no chip */
+	ps_serve_switch(&test.server, hosted(), 1);
+	assert_int_equal(last()->port, 7272);
+	assert_int_equal(last()->ip[15], 0);
+	assert_int_equal(last()->registers, 0);
+	assert_int_equal(last()->packing, KV_FILL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +498,16 @@ int main(void)
 		T(hello__needs_a_place_and_a_version),
 		T(refusal__is_logged_as_what_it_is),
 		T(name__of_another_is_said_to_who_has_the_key),
+		T(open__of_what_is_not_here_is_refused),
+		T(open__of_a_stranger_needs_a_place),
+		T(open__of_an_earlier_incarnation_ends),
+		T(open__of_an_incarnation_far_ahead_ends),
+		T(open__that_anybody_refuses_changes_nothing),
+		T(open__without_random_bytes_ends),
+		T(open__of_a_first_one_is_answered_with_all),
+		T(open__again_of_the_same_is_no_join),
+		T(open__in_place_of_another_waits_and_begins_a_generation),
+		T(map__is_told_in_parts_with_its_switch),
 #undef T
 	};
 
