@@ -151,7 +151,7 @@ static inline struct ps_table *open_as(enum optimiser_kind kind)
 	return open_with(&options);
 }
 
-static void refused_with(const struct ps_table_options *options, const char *part)
+static inline void refused_with(const struct ps_table_options *options, const char *part)
 {
 	struct ps_table *table;
 
@@ -304,7 +304,7 @@ static uint64_t key_of(uint32_t i)
 	return i < HOT ? hot_key(i) : cold_key(i - HOT);
 }
 
-static void state_take(const struct ps_table *table, struct state *state)
+static inline void state_take(const struct ps_table *table, struct state *state)
 {
 	const struct server_sparse *server = server_of(table);
 
@@ -332,7 +332,7 @@ static void state_take(const struct ps_table *table, struct state *state)
 	}
 }
 
-static void expect_same(const struct state *a, const struct state *b)
+static inline void expect_same(const struct state *a, const struct state *b)
 {
 	assert_int_equal(a->generation, b->generation);
 	assert_int_equal(a->expected, b->expected);
@@ -357,7 +357,7 @@ static inline void checkpoint_wait(struct ps_table *table, int want)
 	assert_int_equal(ps_table_checkpoint_turn(table, error), want);
 }
 
-static bool is_there(uint64_t number, const char *what)
+static inline bool is_there(uint64_t number, const char *what)
 {
 	char path[96];
 
