@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* barriers_test.c - steps.c and awaited.c: who takes part, who waits for whom, what is passed and answered, and what is
+ * said of those who do not come: R-KV-11, R-KV-15 to R-KV-17. Connections, tables and the clock are played. */
+#include <errno.h>
+
+#include "ps/lines_fixture.h"
+
+enum { WORKERS = 3, MANY = 12, REFUSALS_MAX = 4, HELD_MAX = 8 };
+
+static const uint64_t s_ns = 1000000000;
+
+static struct {
+	struct ps_server server;
+	struct ps_table table;
+	struct server_sparse sums;
+	struct server_sparse_worker state[MANY];
+	struct ps_member member[MANY];
+	struct ps_worker worker[MANY];
+	struct ps_conn conn[MANY];
+	int trouble;
+	uint64_t staged;
+	/* What was done. */
+	uint32_t refusals, helds, passes, voids;
+	struct {
+		const struct ps_conn *conn;
+		enum kv_type about;
+		uint64_t number;
+		enum kv_refusal refusal;
+		char text[KV_TEXT_BYTES];
+	} refusal[REFUSALS_MAX];
+	struct {
+		const struct ps_conn *conn;
+		struct kv_message what;
+	} held[HELD_MAX];
+} test;
+
+#define PLAYED(type, name, ...)          \
+	type __wrap_##name(__VA_ARGS__); \
+	type __wrap_##name(__VA_ARGS__)
+
+__attribute__((format(printf, 5, 6))) void __wrap_ps_serve_refuse(struct ps_server *server,
+								  struct ps_conn *conn,
+								  const struct kv_message *what,
+								  enum kv_refusal refusal,
+								  const char *format, ...);
+
+void __wrap_ps_serve_refuse(struct ps_server *server, struct ps_conn *conn,
+			    const struct kv_message *what, enum kv_refusal refusal,
+			    const char *format, ...)
+{
+	va_list values;
+
+	assert_ptr_equal(server, &test.server);
+	assert_true(test.refusals < REFUSALS_MAX);
+	test.refusal[test.refusals].conn = conn;
+	test.refusal[test.refusals].about = what ? what->type : KV_NOTHING;
+	test.refusal[test.refusals].number = what ? what->number : 0;
+	test.refusal[test.refusals].refusal = refusal;
+	va_start(values, format);
+	vsnprintf(test.refusal[test.refusals++].text, KV_TEXT_BYTES, format, values);
+	va_end(values);
+}
+
+PLAYED(void, ps_serve_trouble, struct ps_server *server, const struct ps_hosted *hosted,
+       struct ps_conn *conn, const struct kv_message *said, int trouble)
+{
+	assert_non_null(hosted);
+	__wrap_ps_serve_refuse(server, conn, said, KV_REFUSED_DISK, "trouble %d", trouble);
+}
+
+PLAYED(const char *, ps_serve_name, struct ps_server *server, const struct ps_conn *other,
+       char text[PS_NAMED_BYTES])
+{
+	assert_ptr_equal(server, &test.server);
+	snprintf(text, PS_NAMED_BYTES, "worker %u", other->worker);
+	return text;
+}
+
+PLAYED(void, ps_conn_hold, struct ps_conn *conn, const struct ps_table *table,
+       const struct kv_message *message)
+{
+	assert_ptr_equal(table, &test.table);
+	assert_true(test.helds < HELD_MAX);
+	test.held[test.helds].conn = conn;
+	test.held[test.helds++].what = *message;
+}
+
+PLAYED(const struct server_sparse *, home_sparse_server, const struct home_sparse *home)
+{
+	assert_ptr_equal(home, &test.table);
+	return &test.sums;
+}
+
+PLAYED(void, ps_table_barrier, struct ps_table *table, uint64_t barrier)
+{
+	assert_true(barrier > table->barrier);
+	table->barrier = barrier;
+	test.passes++;
+}
+
+PLAYED(void, ps_table_leave, struct ps_table *table, uint16_t worker)
+{
+	table->member[worker].left = ++table->moves;
+}
+
+PLAYED(void, ps_table_void, struct ps_table *table)
+{
+	assert_ptr_equal(table, &test.table);
+	test.voids++;
+}
+
+PLAYED(int, ps_table_trouble, const struct ps_table *table)
+{
+	assert_ptr_equal(table, &test.table);
+	return test.trouble;
+}
+
+PLAYED(uint64_t, stage_count, const struct stage *stage)
+{
+	assert_ptr_equal(stage, &test);
+	return test.staged;
+}
+
+static struct ps_hosted *hosted(void)
+{
+	return &test.server.hosted[0];
+}
+
+/* Of so many all have joined, and are here; barrier 4 was passed. */
+static void begin(uint16_t workers)
+{
+	memset(&test, 0, sizeof(test));
+	memset(&heard, 0, sizeof(heard));
+	heard.now_ns = 1000 * s_ns;
+	test.server.options.heartbeat_ms = 1000;
+	test.table.home = (struct home_sparse *)(void *)&test.table;
+	test.table.member = test.member;
+	test.table.shape.workers = workers;
+	test.table.barrier = 4;
+	test.table.moves = workers;
+	test.sums.memory.worker = test.state;
+	test.sums.generation = 8;
+	test.sums.expected = 10;
+	hosted()->table = &test.table;
+	hosted()->worker = test.worker;
+	strcpy(hosted()->options.table.name, "emb");
+	for (uint16_t i = 0; i < workers; i++) {
+		test.member[i].joined = i + 1u;
+		test.state[i].incarnation = 5;
+		test.worker[i].conn = &test.conn[i];
+		test.worker[i].barrier = 4;
+		test.worker[i].joined_ns = 1;
+		test.conn[i].worker = i;
+		test.conn[i].incarnation = 5;
+		snprintf(test.conn[i].who, sizeof(test.conn[i].who), "W%u", i);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	begin(WORKERS);
+	return 0;
+}
+
+static void come(uint16_t worker, uint64_t number)
+{
+	ps_steps_come(&test.server, hosted(), &test.conn[worker],
+		      &(struct kv_message){ .type = KV_BARRIER, .number = number });
+}
+
+static void assert_held(uint32_t i, uint16_t worker, uint64_t number)
+{
+	assert_true(i < test.helds);
+	assert_ptr_equal(test.held[i].conn, &test.conn[worker]);
+	assert_int_equal(test.held[i].what.type, KV_BARRIER);
+	assert_int_equal(test.held[i].what.number, number);
+	assert_int_equal(test.held[i].what.generation, 8);
+	assert_int_equal(test.held[i].what.epoch, 9);
+}
+
+static void assert_refused(uint32_t i, uint16_t worker, enum kv_refusal refusal, enum kv_type about,
+			   const char *text)
+{
+	assert_true(i < test.refusals);
+	assert_string_equal(test.refusal[i].text, text);
+	assert_ptr_equal(test.refusal[i].conn, &test.conn[worker]);
+	assert_int_equal(test.refusal[i].refusal, refusal);
+	assert_int_equal(test.refusal[i].about, about);
+}
+
+/* ---- who may take part ---- */
+
+static bool opens(uint16_t worker, enum kv_mode mode, uint32_t staleness)
+{
+	return !ps_steps_refuse(
+		&test.server, hosted(), &test.conn[worker],
+		&(struct kv_message){
+			.type = KV_OPEN, .name = "emb", .mode = mode, .staleness = staleness });
+}
+
+static void mode__is_the_tables(void **state)
+{
+	(void)state;
+	assert_false(opens(0, KV_SYNC, 0));
+	assert_refused(0, 0, KV_REFUSED_MISMATCH, KV_OPEN,
+		       "table emb is asynchronous, mode=async; W0 has opened it as a synchronous "
+		       "one");
+	test.table.options.is_sync = true;
+	assert_false(opens(0, KV_BOUNDED, 1));
+	assert_refused(1, 0, KV_REFUSED_MISMATCH, KV_OPEN,
+		       "table emb is synchronous, mode=sync; W0 has opened it as a bounded one");
+	assert_false(opens(0, KV_ASYNC, 0));
+	assert_refused(2, 0, KV_REFUSED_MISMATCH, KV_OPEN,
+		       "table emb is synchronous, mode=sync; W0 has opened it as an asynchronous "
+		       "one");
+	for (uint16_t i = 0; i < WORKERS; i++)
+		test.worker[i].mode = KV_SYNC;
+	assert_true(opens(0, KV_SYNC, 0));
+}
+
+static void mode__is_that_of_the_others(void **state)
+{
+	(void)state;
+	for (uint16_t i = 0; i < WORKERS; i++)
+		test.worker[i].mode = i < 2 ? KV_ASYNC : KV_BOUNDED;
+	test.worker[2].staleness = 3;
+	test.worker[1].conn = NULL;
+	assert_true(opens(2, KV_ASYNC, 0) == true);
+	assert_int_equal(test.worker[2].mode, KV_ASYNC);
+	assert_int_equal(test.worker[2].staleness, 0);
+	assert_false(opens(2, KV_BOUNDED, 3));
+	assert_refused(0, 2, KV_REFUSED_MISMATCH, KV_OPEN,
+		       "table emb: W2 has opened it as bounded, staleness 3; worker 0, which is "
+		       "here, as asynchronous, staleness 0");
+	assert_int_equal(test.worker[2].mode, KV_ASYNC);
+	test.worker[0].mode = KV_BOUNDED;
+	test.worker[0].staleness = 2;
+	assert_false(opens(2, KV_BOUNDED, 3));
+	test.worker[0].staleness = 3;
+	assert_true(opens(2, KV_BOUNDED, 3));
+	assert_int_equal(test.worker[2].mode, KV_BOUNDED);
+	assert_int_equal(test.worker[2].staleness, 3);
+}
+
+static void run__that_is_over_goes_not_on(void **state)
+{
+	(void)state;
+	test.table.options.is_sync = true;
+	for (uint16_t i = 0; i < WORKERS; i++)
+		test.worker[i].mode = KV_SYNC;
+	assert_true(opens(0, KV_SYNC, 0));
+	test.member[0].left = 99;
+	assert_false(opens(0, KV_SYNC, 0));
+	assert_refused(0, 0, KV_REFUSED_SUPERSEDED, KV_NOTHING,
+		       "table emb: the run of W0 is over: it has left, or another worker has begun "
+		       "anew");
+	test.conn[0].incarnation = 6;
+	assert_true(opens(0, KV_SYNC, 0));
+}
+
+/* ---- barriers ---- */
+
+static void barrier__is_passed_when_all_have_come(void **state)
+{
+	(void)state;
+	come(1, 5);
+	come(0, 6);
+	assert_true(test.worker[1].is_waiting);
+	assert_int_equal(test.passes, 0);
+	assert_int_equal(test.helds, 0);
+	test.worker[1].waits_ns = 7;
+	come(2, 5);
+	assert_int_equal(test.table.barrier, 5);
+	assert_int_equal(test.passes, 1);
+	assert_int_equal(test.helds, 2); /* worker 0 waits for 6 */
+	assert_held(0, 1, 5);
+	assert_held(1, 2, 5);
+	assert_false(test.worker[1].is_waiting || test.worker[2].is_waiting);
+	assert_true(test.worker[0].is_waiting);
+	assert_int_equal(test.worker[1].answered, 5);
+	assert_true(test.worker[1].waits_ns == 0);
+	come(2, 5); /* said again: it is answered at once */
+	assert_held(2, 2, 5);
+	come(2, 3); /* and an older one */
+	assert_held(3, 2, 3);
+	assert_int_equal(test.passes, 1);
+}
+
+static void barrier__out_of_reach_is_refused(void **state)
+{
+	(void)state;
+	come(0, 4 + (1ull << 32));
+	assert_int_equal(test.refusals, 0);
+	assert_true(test.worker[0].barrier == 4 + (1ull << 32));
+	test.worker[0].barrier = 4;
+	test.worker[0].is_waiting = false;
+	come(0, 5 + (1ull << 32));
+	assert_refused(0, 0, KV_REFUSED_MESSAGE, KV_BARRIER,
+		       "table emb: barrier 4294967301 is out of reach: the last that was passed is "
+		       "4, and none is more than 2^32 above that");
+	assert_int_equal(test.worker[0].barrier, 4);
+	assert_false(test.worker[0].is_waiting);
+}
+
+/* R-KV-15: all that are passed are answered, one at a time, while it waits for more. */
+static void barrier__of_a_bounded_worker_is_answered_as_it_is_passed(void **state)
+{
+	(void)state;
+	test.worker[0].mode = KV_BOUNDED;
+	come(0, 7);
+	assert_held(0, 0, 4); /* the last that was passed */
+	test.worker[0].waits_ns = 9;
+	test.worker[1].barrier = test.worker[2].barrier = 5;
+	come(1, 5);
+	assert_int_equal(test.helds, 3);
+	assert_held(1, 0, 5);
+	assert_true(test.worker[0].is_waiting);
+	assert_true(test.worker[0].waits_ns == 0); /* for the next one: since now */
+	come(1, 5);
+	assert_int_equal(test.helds, 4); /* it is told once */
+	assert_held(3, 1, 5);
+	come(2, 6);
+	test.worker[2].waits_ns = 11;
+	come(2, 7); /* it has waited since before */
+	assert_true(test.worker[2].waits_ns == 11);
+	test.worker[2].is_waiting = false;
+	come(2, 7);
+	assert_true(test.worker[2].waits_ns == 0);
+	assert_int_equal(test.helds, 4);
+}
+
+static void barrier__who_has_left_is_not_waited_for(void **state)
+{
+	(void)state;
+	come(0, 5);
+	come(1, 5);
+	assert_true(ps_steps_awaits(hosted(), 0, 2));
+	assert_false(ps_steps_awaits(hosted(), 0, 1));
+	ps_steps_left(hosted(), 2);
+	assert_false(ps_steps_awaits(hosted(), 0, 2));
+	assert_int_equal(test.table.barrier, 5);
+	assert_int_equal(test.helds, 2);
+	assert_int_equal(test.member[2].left, 4);
+	ps_steps_left(hosted(), 2); /* said again */
+	assert_int_equal(test.member[2].left, 4);
+	test.worker[0].conn = NULL; /* nobody hears an answer */
+	come(0, 5);
+	assert_int_equal(test.helds, 2);
+}
+
+static void left__alone_drops_what_no_step_will_have(void **state)
+{
+	(void)state;
+	test.table.stage = (struct stage *)(void *)&test;
+	test.staged = 3;
+	ps_steps_left(hosted(), 0);
+	ps_steps_left(hosted(), 1);
+	assert_int_equal(test.voids, 0);
+	ps_steps_left(hosted(), 2);
+	assert_int_equal(test.voids, 1);
+	setup(NULL);
+	test.table.stage = (struct stage *)(void *)&test; /* it has nothing */
+	for (uint16_t i = 0; i < WORKERS; i++)
+		ps_steps_left(hosted(), i);
+	assert_int_equal(test.voids, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(claim) cmocka_unit_test_setup(claim, setup)
+		T(mode__is_the_tables),
+		T(mode__is_that_of_the_others),
+		T(run__that_is_over_goes_not_on),
+		T(barrier__is_passed_when_all_have_come),
+		T(barrier__out_of_reach_is_refused),
+		T(barrier__of_a_bounded_worker_is_answered_as_it_is_passed),
+		T(barrier__who_has_left_is_not_waited_for),
+		T(left__alone_drops_what_no_step_will_have),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("ps-barriers", tests, NULL, NULL);
+}
