@@ -366,6 +366,232 @@ static void left__alone_drops_what_no_step_will_have(void **state)
 	assert_int_equal(test.voids, 0);
 }
 
+/* ---- who joins, who has gone ---- */
+
+/* R-KV-11: a barrier that a dead run's worker has come to must not let the next run through. */
+static void join__in_place_of_another_puts_others_in_doubt(void **state)
+{
+	(void)state;
+	come(0, 5);
+	come(1, 5);
+	test.worker[1].conn = NULL;
+	test.worker[2].barrier = 9;
+	test.worker[2].doubt_ns = 3;
+	test.worker[2].answered = 2;
+	ps_steps_join(&test.server, hosted(), &test.conn[2]);
+	assert_true(test.worker[2].barrier == 0 && test.worker[2].answered == 0);
+	assert_true(test.worker[2].doubt_ns == 0);
+	assert_true(test.worker[2].joined_ns == heard.now_ns);
+	assert_true(test.worker[0].doubt_ns == heard.now_ns);
+	assert_int_equal(test.worker[0].barrier, 5);
+	assert_int_equal(test.worker[1].barrier, 4); /* it is not here: it comes again */
+	assert_int_equal(test.voids, 0);
+	come(2, 5);
+	come(1, 5);
+	assert_int_equal(test.passes, 0); /* the first one's does not count */
+	assert_true(ps_steps_awaits(hosted(), 2, 0));
+	test.conn[0].heard_ns = heard.now_ns;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.passes, 0);
+	test.conn[0].is_gone = true;
+	test.conn[0].heard_ns++;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.passes, 0);
+	test.conn[0].is_gone = false; /* it was heard since */
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.passes, 1);
+	assert_true(test.worker[0].doubt_ns == 0);
+	assert_int_equal(test.helds, 2);
+	assert_held(0, 0, 5);
+	assert_held(1, 2, 5);
+}
+
+static void join__of_who_had_left_puts_nobody_in_doubt(void **state)
+{
+	(void)state;
+	come(0, 5);
+	test.worker[1].barrier = 5;
+	test.conn[1].is_gone = true;
+	ps_steps_left(hosted(), 2);
+	test.worker[0].barrier = 6;
+	ps_steps_join(&test.server, hosted(), &test.conn[2]);
+	assert_true(test.worker[0].doubt_ns == 0 && test.worker[1].doubt_ns == 0);
+	assert_int_equal(test.worker[0].barrier, 6);
+}
+
+static void gone__in_doubt_is_forgotten(void **state)
+{
+	(void)state;
+	test.worker[0].barrier = test.worker[1].barrier = 6;
+	test.worker[1].doubt_ns = 3;
+	ps_steps_gone(hosted(), 0);
+	ps_steps_gone(hosted(), 1);
+	assert_int_equal(test.worker[0].barrier, 6);
+	assert_int_equal(test.worker[1].barrier, 4);
+	assert_true(test.worker[1].doubt_ns == 0);
+}
+
+/* R-KV-16 */
+static void join__in_place_of_another_ends_a_synchronous_run(void **state)
+{
+	(void)state;
+	test.table.options.is_sync = true;
+	test.worker[1].is_waiting = true;
+	test.worker[0].barrier = 5;
+	test.worker[0].gone_ns = test.worker[0].doubt_ns = 3;
+	test.worker[0].conn = NULL;
+	ps_steps_join(&test.server, hosted(), &test.conn[2]);
+	assert_int_equal(test.voids, 1);
+	assert_true(test.worker[0].barrier == 0 && test.worker[1].barrier == 0);
+	assert_true(test.worker[0].gone_ns == 0 && test.worker[0].doubt_ns == 0);
+	assert_null(test.worker[1].conn);
+	assert_false(test.worker[1].is_waiting);
+	assert_ptr_equal(test.worker[2].conn, &test.conn[2]);
+	assert_int_equal(test.refusals, 1);
+	assert_refused(0, 1, KV_REFUSED_SUPERSEDED, KV_NOTHING,
+		       "table emb: worker 2 has begun anew: what all have pushed since step 4 is "
+		       "dropped, and the run is over");
+	test.member[2].left = 50; /* it had left: nobody's step has anything of it */
+	ps_steps_join(&test.server, hosted(), &test.conn[2]);
+	assert_int_equal(test.voids, 1);
+}
+
+static void begin__expects_who_had_not_left(void **state)
+{
+	(void)state;
+	test.member[1].left = 9;
+	ps_steps_begin(&test.server, hosted());
+	assert_true(test.worker[0].gone_ns == heard.now_ns);
+	assert_true(test.worker[1].gone_ns == 0);
+	assert_true(test.worker[2].gone_ns == heard.now_ns);
+}
+
+/* R-KV-17: 2 s and four heartbeats. */
+static void gone__for_too_long_is_told_to_those_that_wait(void **state)
+{
+	(void)state;
+	assert_true(ps_steps_grace_ns(&test.server) == 6 * s_ns);
+	test.worker[0].mode = test.worker[1].mode = KV_BOUNDED;
+	come(0, 5);
+	come(1, 5);
+	test.refusals = test.helds = 0;
+	test.worker[1].conn = NULL;
+	test.worker[2].conn = NULL;
+	test.worker[2].gone_ns = heard.now_ns - 6 * s_ns;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 0);
+	heard.now_ns += 1000000;
+	test.worker[0].joined_ns = test.worker[2].gone_ns; /* it has begun after that */
+	ps_steps_turn(&test.server, hosted());
+	test.worker[0].joined_ns--;
+	test.worker[2].barrier = 5; /* it has ended that step before */
+	ps_steps_turn(&test.server, hosted());
+	test.worker[2].barrier = 4;
+	test.worker[0].mode = KV_ASYNC;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 0);
+	test.worker[0].mode = KV_SYNC;
+	ps_steps_turn(&test.server, hosted());
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 1);
+	assert_refused(0, 0, KV_REFUSED_GONE, KV_BARRIER,
+		       "table emb: worker 2 has gone, 6001 ms ago, and has not ended step 5");
+	assert_int_equal(test.refusal[0].number, 5);
+	assert_false(test.worker[0].is_waiting);
+	test.worker[0].is_waiting = true;
+	test.member[2].left = 50;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 1);
+}
+
+static void trouble__of_the_disk_ends_what_waits(void **state)
+{
+	(void)state;
+	come(0, 5);
+	come(1, 6);
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 0);
+	test.trouble = ENOSPC;
+	test.conn[1].is_ending = true;
+	ps_steps_turn(&test.server, hosted());
+	assert_int_equal(test.refusals, 1);
+	assert_refused(0, 0, KV_REFUSED_DISK, KV_BARRIER, "trouble 28");
+	assert_int_equal(test.refusal[0].number, 5);
+	assert_false(test.worker[0].is_waiting);
+	assert_int_equal(test.worker[0].barrier, 4); /* R-KV-14: as if it had not been said */
+	assert_int_equal(test.worker[1].barrier, 6);
+}
+
+/* ---- who is awaited ---- */
+
+static void await(uint64_t seconds)
+{
+	heard.now_ns += seconds * s_ns;
+	ps_awaited_turn(&test.server, hosted());
+}
+
+static void awaited__are_eight_by_name_and_the_rest_by_number(void **state)
+{
+	(void)state;
+	begin(MANY);
+	come(3, 5);
+	for (uint16_t i = 4; i < MANY; i++)
+		test.worker[i].conn = NULL;
+	await(0);
+	await(9);
+	assert_int_equal(heard.lines, 0);
+	await(1);
+	assert_line(0, PS_WARN, "emb",
+		    "waiting in a barrier: workers 3; worker 3 for 10 s, for barrier 5; not here "
+		    "since an earlier run: 4, 5, 6, 7, 8, 9, 10, 11; here, but not so far: 0, 1, "
+		    "2: start those that are not here");
+	for (uint16_t i = 0; i < 3; i++) {
+		test.worker[i].conn = NULL;
+		test.state[i].incarnation = 0;
+	}
+	for (uint16_t i = 4; i < MANY; i++)
+		test.state[i].incarnation = 0;
+	await(9);
+	assert_int_equal(heard.lines, 1);
+	await(1);
+	assert_line(1, PS_WARN, "emb",
+		    "waiting in a barrier: workers 3; worker 3 for 20 s, for barrier 5; never "
+		    "opened the table: 0, 1, 2, 4, 5, 6, 7, 8 and 3 more: start those that are not "
+		    "here");
+	test.worker[5].conn = &test.conn[5];
+	for (uint16_t i = 0; i < MANY; i++)
+		test.worker[i].gone_ns = i == 3 || i == 5 ? 0 : heard.now_ns - i * s_ns;
+	await(10);
+	assert_line(2, PS_WARN, "emb",
+		    "waiting in a barrier: workers 3; worker 3 for 30 s, for barrier 5; gone: 0 "
+		    "(for 10 s), 1 (for 11 s), 2 (for 12 s), 4 (for 14 s), 6 (for 16 s), 7 (for "
+		    "17 s), 8 (for 18 s), 9 (for 19 s) and 2 more; here, but not so far: 5: start "
+		    "those that are not here");
+}
+
+static void awaited__is_said_of_who_waits_the_longest(void **state)
+{
+	(void)state;
+	await(100); /* nobody waits */
+	come(2, 5);
+	await(0);
+	come(0, 6);
+	await(4);
+	test.worker[0].waits_ns--; /* it was seen a moment earlier than the clock says */
+	await(6);
+	assert_line(0, PS_WARN, "emb",
+		    "waiting in a barrier: workers 0, 2; worker 2 for 10 s, for barrier 5; here, "
+		    "but not so far: 1");
+	test.worker[2].conn = NULL; /* who has gone does not wait */
+	test.worker[1].conn = NULL;
+	test.worker[1].gone_ns = heard.now_ns;
+	await(10);
+	assert_line(1, PS_WARN, "emb",
+		    "waiting in a barrier: workers 0; worker 0 for 16 s, for barrier 6; not here "
+		    "since an earlier run: 2; gone: 1 (for 10 s): start those that are not here");
+	assert_int_equal(heard.lines, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +604,15 @@ int main(void)
 		T(barrier__of_a_bounded_worker_is_answered_as_it_is_passed),
 		T(barrier__who_has_left_is_not_waited_for),
 		T(left__alone_drops_what_no_step_will_have),
+		T(join__in_place_of_another_puts_others_in_doubt),
+		T(join__of_who_had_left_puts_nobody_in_doubt),
+		T(gone__in_doubt_is_forgotten),
+		T(join__in_place_of_another_ends_a_synchronous_run),
+		T(begin__expects_who_had_not_left),
+		T(gone__for_too_long_is_told_to_those_that_wait),
+		T(trouble__of_the_disk_ends_what_waits),
+		T(awaited__are_eight_by_name_and_the_rest_by_number),
+		T(awaited__is_said_of_who_waits_the_longest),
 #undef T
 	};
 
