@@ -408,6 +408,78 @@ static void report__that_cannot_be_ends_it(void **state)
 	assert_int_equal(heard.lines, 0);
 }
 
+/* ---- the last generations ---- */
+
+static bool opens(void)
+{
+	const struct kv_message open = { .type = KV_OPEN };
+
+	test.refused = 0;
+	return !ps_spent_refuse(&test.server, hosted(), &test.conn[1], &open);
+}
+
+static void spent__takes_nobody_in_place_of_another(void **state)
+{
+	(void)state;
+	test.sums.generation = (SPARSE_FENCES_MAX - SPARSE_FENCES_LAST) << SPARSE_RANDOM_BITS;
+	assert_true(opens());
+	test.is_replaced = true;
+	test.state[1].incarnation = 5;
+	assert_true(opens()); /* it is the same */
+	test.state[1].incarnation = 4;
+	assert_false(opens());
+	assert_int_equal(test.refused, KV_REFUSED_UNSUPPORTED);
+	assert_int_equal(test.about, KV_OPEN);
+	assert_non_null(strstr(test.refusal, "nobody comes in place of worker 1 any more"));
+	test.sums.generation -= 1ull << SPARSE_RANDOM_BITS;
+	assert_true(opens());
+}
+
+/* R-KV-6: 65,536 at once, and one a second. */
+static void spent__takes_one_a_second(void **state)
+{
+	(void)state;
+	test.is_replaced = true;
+	hosted()->spends_ns = heard.now_ns + 65536 * s_ns;
+	assert_true(opens());
+	hosted()->spends_ns++;
+	assert_false(opens());
+	assert_int_equal(test.refused, KV_REFUSED_BUSY);
+	assert_int_equal(test.about, KV_NOTHING);
+	assert_string_equal(
+		test.refusal,
+		"table emb: workers come in place of others too fast: one a second may, "
+		"after 65536 at once: come again");
+	ps_spent_join(&test.server, hosted(), &test.conn[1]);
+	assert_true(hosted()->spends_ns == heard.now_ns + 65537 * s_ns + 1);
+	hosted()->spends_ns = 5;
+	ps_spent_join(&test.server, hosted(), &test.conn[1]);
+	assert_true(hosted()->spends_ns == heard.now_ns + s_ns);
+	test.is_replaced = false;
+	ps_spent_join(&test.server, hosted(), &test.conn[1]);
+	assert_true(hosted()->spends_ns == heard.now_ns + s_ns);
+}
+
+static void spent__is_said_with_what_helps(void **state)
+{
+	char error[PS_ERROR_MAX] = "";
+
+	(void)state;
+	test.sums.generation = (SPARSE_FENCES_MAX - SPARSE_FENCES_SPARE - 1) << SPARSE_RANDOM_BITS;
+	ps_spent_say(&test.server, hosted());
+	assert_int_equal(heard.lines, 0);
+	test.sums.generation = (SPARSE_FENCES_MAX - 3) << SPARSE_RANDOM_BITS;
+	ps_spent_say(&test.server, hosted());
+	assert_line(
+		0, PS_DEBUG, "emb",
+		"table emb: its generations are used up: 16777212 of 16777215 fences were: pull "
+		"what it has, and begin a table of another name, or in another folder");
+	assert_int_equal(ps_table_spend(&test.table, 3, error), 0);
+	assert_string_equal(error, "");
+	assert_int_equal(ps_table_spend(&test.table, 4, error), -1);
+	assert_string_equal(error, heard.line[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +491,9 @@ int main(void)
 		T(gather__of_nobody_is_over_at_once),
 		T(report__says_what_is_lost),
 		T(report__that_cannot_be_ends_it),
+		T(spent__takes_nobody_in_place_of_another),
+		T(spent__takes_one_a_second),
+		T(spent__is_said_with_what_helps),
 #undef T
 	};
 
