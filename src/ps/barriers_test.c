@@ -13,10 +13,10 @@ static struct {
 	struct ps_server server;
 	struct ps_table table;
 	struct server_sparse sums;
-	struct server_sparse_worker state[MANY];
-	struct ps_member member[MANY];
-	struct ps_worker worker[MANY];
-	struct ps_conn conn[MANY];
+	struct server_sparse_worker state[MANY + 1];
+	struct ps_member member[MANY + 1];
+	struct ps_worker worker[MANY + 1];
+	struct ps_conn conn[MANY + 1];
 	int trouble;
 	uint64_t staged;
 	/* What was done. */
@@ -154,6 +154,13 @@ static void begin(uint16_t workers)
 		test.conn[i].incarnation = 5;
 		snprintf(test.conn[i].who, sizeof(test.conn[i].who), "W%u", i);
 	}
+	/* Behind them is none: whoever looks there finds one that all would wait for. */
+	test.member[workers].joined = 1;
+	test.worker[workers] = (struct ps_worker){ .conn = &test.conn[workers],
+						   .is_waiting = true,
+						   .staleness = 77,
+						   .waits_ns = 1,
+						   .mode = KV_BOUNDED };
 }
 
 static int setup(void **state)
@@ -376,7 +383,7 @@ static void join__in_place_of_another_puts_others_in_doubt(void **state)
 	come(1, 5);
 	test.worker[1].conn = NULL;
 	test.worker[2].barrier = 9;
-	test.worker[2].doubt_ns = 3;
+	test.worker[2].doubt_ns = 3; /* its own, which it has not any more */
 	test.worker[2].answered = 2;
 	ps_steps_join(&test.server, hosted(), &test.conn[2]);
 	assert_true(test.worker[2].barrier == 0 && test.worker[2].answered == 0);
@@ -464,6 +471,7 @@ static void begin__expects_who_had_not_left(void **state)
 	assert_true(test.worker[0].gone_ns == heard.now_ns);
 	assert_true(test.worker[1].gone_ns == 0);
 	assert_true(test.worker[2].gone_ns == heard.now_ns);
+	assert_true(test.worker[WORKERS].gone_ns == 0);
 }
 
 /* R-KV-17: 2 s and four heartbeats. */
