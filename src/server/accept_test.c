@@ -72,6 +72,30 @@ static void accept__knows_who_has_come_and_watches_it(void **state)
 	assert_int_equal(test.lines, 0);
 }
 
+static void accept__of_ipv6_a_whole_network_is_one_source(void **state)
+{
+	static const uint8_t ips[][16] = {
+		{ 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, [15] = 7 },
+		{ 0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 9, [15] = 8 },
+		{ 0x20, 1, 0xd, 0xb8, 0, 0, 0, 2, [15] = 7 },
+		{ [10] = 0xff, [11] = 0xff, 10, 0, 0, 9 },
+		{ [10] = 0xff, [11] = 0xff, 10, 0, 0, 8 },
+	};
+	const struct peer *peers = test.peers;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		memcpy(played.conn[i].ip, ips[i], 16);
+	played.conn[5].port = 0;
+	peers = come(6);
+	assert_string_equal(peers[0].text, "[2001:db8:0:1::7]:4000");
+	assert_string_equal(peers[5].text, "a local process");
+	assert_true(peers[0].source == peers[1].source);
+	for (uint32_t i = 1; i < 5; i++)
+		assert_true(peers[i].source && peers[i].source != peers[i + 1].source);
+	assert_int_equal(peers[5].source, 0);
+}
+
 static void accept__lets_64_in_before_others_have_their_turn(void **state)
 {
 	(void)state;
@@ -88,9 +112,152 @@ static void accept__lets_64_in_before_others_have_their_turn(void **state)
 	assert_ptr_equal(test.server.stranger_newest, &test.peers[69]);
 }
 
+/* An index is used again, and an old handle is nobody's. Handles are never 0, nor such as epoll's others are. */
+static void accept__gives_a_place_again_under_another_handle(void **state)
+{
+	struct peer *peer = come(1);
+	uint32_t handle = peer->handle;
+
+	(void)state;
+	peer_end(&test.server, peer);
+	assert_null(peer_of(&test.server, handle));
+	come(1);
+	assert_ptr_equal(peer->conn, &played.conn[1]);
+	assert_int_equal(peer->handle, handle + PEERS_MAX);
+	assert_null(peer_of(&test.server, handle));
+	peer_end(&test.server, peer);
+	peer->serial = UINT32_MAX / PEERS_MAX - 2;
+	come(1);
+	assert_int_equal(peer->handle, UINT32_MAX - PEERS_MAX + 1);
+	peer_end(&test.server, peer);
+	come(1);
+	assert_int_equal(peer->serial, 0);
+	assert_int_equal(peer->handle, PEERS_MAX);
+}
+
+static void accept__who_cannot_be_watched_is_closed(void **state)
+{
+	(void)state;
+	played.cannot_watch = true;
+	peers_accept(&test.server, test.now_ns);
+	assert_line(0, SERVER_WARN, "", SERVER_RANK_NONE,
+		    "10.0.0.9:4000: its connection cannot be watched, and is closed: No space left "
+		    "on device");
+	assert_true(played.conn[0].is_closed);
+	assert_int_equal(test.server.peers_count + test.server.strangers_count, 0);
+	assert_int_equal(test.server.silent_count, 0);
+	assert_ptr_equal(test.server.peers_free, &test.peers[0]);
+	assert_null(test.peers[0].conn);
+	assert_true(test.server.is_listening);
+}
+
+static void accept__of_a_local_one_lets_its_user_and_root_in(void **state)
+{
+	(void)state;
+	test.server.is_local = true;
+	come(1);
+	local.uid = 0;
+	come(1);
+	assert_int_equal(test.server.peers_count, 2);
+	local.uid = geteuid() + 7;
+	come(1);
+	assert_true(played.conn[2].is_closed);
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_WARN, "", SERVER_RANK_NONE, "a process of another user was refused");
+	local.uid = geteuid();
+	local.has_failed = true;
+	come(1);
+	assert_true(played.conn[3].is_closed);
+	assert_int_equal(test.server.peers_count, 2);
+	test.server.is_local = false; /* over TCP that is not asked */
+	come(1);
+	assert_int_equal(test.server.peers_count, 3);
+	assert_int_equal(test.lines, 2);
+}
+
 static bool is_fd(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* One is kept for this: who comes in on it is told, and with its end it is kept again. */
+static void accept__without_descriptors_lets_one_in_on_the_spare(void **state)
+{
+	static const int errors[] = { EMFILE, ENFILE };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		int spare = test.server.spare_fd = peers_spare();
+
+		assert_true(is_fd(spare) && fcntl(spare, F_GETFD) == FD_CLOEXEC);
+		played.waiting = i + 1;
+		played.fails = errors[i];
+		played.fails_count = 1;
+		peers_accept(&test.server, test.now_ns);
+		assert_int_equal(local.asked, i + 1);
+		assert_ptr_equal(test.peers[0].conn, &played.conn[i]);
+		assert_true(test.peers[0].has_spare);
+		assert_int_equal(test.server.spare_fd, -1);
+		assert_false(is_fd(spare));
+		assert_true(test.server.is_listening);
+		peer_end(&test.server, &test.peers[0]);
+		assert_true(is_fd(test.server.spare_fd));
+		close(test.server.spare_fd);
+	}
+	test.server.spare_fd = peers_spare();
+	test.server.is_local = true;
+	local.uid = geteuid() + 1; /* of another user: it is kept again at once */
+	played.waiting = 3;
+	played.fails_count = 1;
+	peers_accept(&test.server, test.now_ns);
+	assert_int_equal(test.server.peers_count, 0);
+	assert_true(is_fd(test.server.spare_fd));
+	close(test.server.spare_fd);
+}
+
+static void accept__without_descriptors_gives_a_stranger_up_first(void **state)
+{
+	(void)state;
+	local.gives_up = 1;
+	played.fails = EMFILE;
+	played.fails_count = 1;
+	peers_accept(&test.server, test.now_ns);
+	assert_int_equal(local.asked, 1);
+	assert_int_equal(test.server.peers_count, 1);
+	assert_false(test.peers[0].has_spare);
+	played.fails = ECONNABORTED; /* of this no stranger is to blame */
+	played.fails_count = 1;
+	peers_accept(&test.server, test.now_ns);
+	assert_int_equal(local.asked, 1);
+}
+
+static void accept__without_even_the_spare_waits_a_second(void **state)
+{
+	(void)state;
+	played.fails = EMFILE;
+	played.fails_count = 1;
+	peers_accept(&test.server, test.now_ns);
+	assert_int_equal(played.accepts, 1);
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_WARN, "", SERVER_RANK_NONE,
+		    "cannot accept a connection: Too many open files");
+	assert_false(test.server.is_listening);
+	assert_int_equal(test.server.listen_ns, test.now_ns + second_ns);
+	assert_int_equal(played.watched_how, EPOLL_CTL_MOD);
+	assert_int_equal(played.watched_fd, LISTEN_FD);
+	assert_int_equal(played.watched_event.events, 0);
+	server_listen(&test.server, true);
+	assert_true(test.server.is_listening);
+	assert_int_equal(played.watched_event.events, EPOLLIN);
+	assert_true(played.watched_event.data.u32 < PEERS_MAX); /* no peer's handle */
+	/* The spare one is of no use, either, and is kept. */
+	test.server.spare_fd = peers_spare();
+	played.fails_count = 2;
+	peers_accept(&test.server, test.now_ns);
+	assert_int_equal(played.accepts, 3);
+	assert_true(is_fd(test.server.spare_fd));
+	assert_int_equal(test.lines, 2);
+	close(test.server.spare_fd);
 }
 
 /* ---- going ---- */
@@ -172,7 +339,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ACCEPT_TEST(accept__knows_who_has_come_and_watches_it),
+		ACCEPT_TEST(accept__of_ipv6_a_whole_network_is_one_source),
 		ACCEPT_TEST(accept__lets_64_in_before_others_have_their_turn),
+		ACCEPT_TEST(accept__gives_a_place_again_under_another_handle),
+		ACCEPT_TEST(accept__who_cannot_be_watched_is_closed),
+		ACCEPT_TEST(accept__of_a_local_one_lets_its_user_and_root_in),
+		ACCEPT_TEST(accept__without_descriptors_lets_one_in_on_the_spare),
+		ACCEPT_TEST(accept__without_descriptors_gives_a_stranger_up_first),
+		ACCEPT_TEST(accept__without_even_the_spare_waits_a_second),
 		ACCEPT_TEST(end__gives_the_place_back_and_then_the_job_hears_of_it),
 		ACCEPT_TEST(end__of_one_that_is_broken_may_break_another),
 		ACCEPT_TEST(end__of_all_closes_each_and_tells_no_job),
