@@ -400,6 +400,80 @@ static void join__of_a_job_too_many_without_the_key_hears_less(void **state)
 		      true);
 }
 
+static void join__without_memory_is_denied(void **state)
+{
+	(void)state;
+	world.open_result = -ENOMEM;
+	say_join();
+	assert_denied(CONTROL_NO_RESOURCE, "the aggregator is out of memory",
+		      "job train: rank 1 (h1): denied: the aggregator is out of memory", true);
+	assert_null(world.refused);
+}
+
+static void join__of_a_fifth_command_line_is_denied_and_the_others_hear_it(void **state)
+{
+	(void)state;
+	world.is_refused = true;
+	say_join();
+	assert_denied(CONTROL_DENIED,
+		      "4 command lines of this name, which is a launcher's, gather already: if "
+		      "they are one job, give them one TALLY_JOB, else each its own",
+		      "job train: rank 1 (h1): denied: 4 command lines of this name, which is a "
+		      "launcher's, gather already: if they are one job, give them one TALLY_JOB, "
+		      "else each its own",
+		      true);
+	assert_string_equal(world.refused, "train");
+}
+
+/* Who does not know the key is the job's to refuse. */
+static void join__of_a_fifth_command_line_without_the_key_is_a_jobs(void **state)
+{
+	(void)state;
+	world.is_refused = true;
+	strcpy(test.server.key, "sesame");
+	say_join();
+	hear();
+	assert_int_equal(world.opened, 1);
+	assert_int_equal(played.steps, 1);
+	assert_null(world.refused);
+}
+
+static void join__of_a_life_that_has_ended_hears_why(void **state)
+{
+	(void)state;
+	world.is_known = true;
+	world.life_end = "rank 4 died";
+	strcpy(test.server.key, "sesame");
+	strcpy(say_join()->join.key, "sesame");
+	assert_denied(CONTROL_REMOTE,
+		      "job \"train\": the job that it is a part of has ended: rank 4 died", NULL,
+		      false);
+}
+
+static void join__of_a_life_that_has_ended_without_the_key_is_a_jobs(void **state)
+{
+	(void)state;
+	world.is_known = true;
+	world.life_end = "rank 4 died";
+	strcpy(test.server.key, "sesame");
+	say_join();
+	hear();
+	assert_int_equal(played.steps, 1);
+	assert_int_equal(played.conn[0].told_count, 0);
+}
+
+static void join__while_it_drains_hears_that_it_ends(void **state)
+{
+	(void)state;
+	test.server.is_draining = true;
+	say_join();
+	hear();
+	assert_int_equal(played.conn[0].told.type, CONTROL_DENY);
+	assert_true(played.conn[0].told.end.is_ending);
+	assert_int_equal(world.opened + played.steps, 0);
+	assert_int_equal(test.lines, 0);
+}
+
 #define JOINING_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, inside_teardown)
 
 int main(void)
@@ -420,6 +494,12 @@ int main(void)
 		JOINING_TEST(join__beyond_its_share_of_jobs_is_denied),
 		JOINING_TEST(join__of_a_job_too_many_hears_who_has_them),
 		JOINING_TEST(join__of_a_job_too_many_without_the_key_hears_less),
+		JOINING_TEST(join__without_memory_is_denied),
+		JOINING_TEST(join__of_a_fifth_command_line_is_denied_and_the_others_hear_it),
+		JOINING_TEST(join__of_a_fifth_command_line_without_the_key_is_a_jobs),
+		JOINING_TEST(join__of_a_life_that_has_ended_hears_why),
+		JOINING_TEST(join__of_a_life_that_has_ended_without_the_key_is_a_jobs),
+		JOINING_TEST(join__while_it_drains_hears_that_it_ends),
 	};
 
 	return cmocka_run_group_tests_name("server-joining", tests, NULL, NULL);
