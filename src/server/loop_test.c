@@ -403,6 +403,21 @@ static void loop__sleeps_less_for_strangers_last_words_and_the_backlog(void **st
 	assert_int_equal(loop.timeout_ms[0], 0);
 }
 
+static void loop__listens_again_when_it_is_time(void **state)
+{
+	(void)state;
+	test.server.is_listening = false;
+	test.server.listen_ns = test.now_ns + 5;
+	turn(0, 0)->takes_ns = 4;
+	turn(0, 0)->takes_ns = 1;
+	turn(0, 0);
+	run_all();
+	assert_true(test.server.is_listening);
+	assert_int_equal(loop.ticks, 3);
+	assert_null(strstr(strstr(loop.done, "listen ") + 1, "listen "));
+	assert_int_equal(loop.timeout_ms[2], -1);
+}
+
 /* ---- as long as there is something to read ---- */
 
 static void loop__asks_again_while_epoll_is_full_but_not_for_ever(void **state)
@@ -451,7 +466,151 @@ static void loop__reads_for_50_ms_and_for_50_more_of_who_has_more(void **state)
 
 /* ---- the shards ---- */
 
+static void loop__hands_each_event_of_a_shard_to_whom_it_is_for(void **state)
+{
+	static const struct shard_event events[] = {
+		{ .type = SHARD_ACK, .command = SHARD_JOB_ADD, .job = 1 },
+		{ .type = SHARD_ACK, .command = SHARD_TABLE_ADD, .job = 2 },
+		{ .type = SHARD_ACK, .command = SHARD_TABLE_REMOVE, .job = 3 },
+		{ .type = SHARD_ACK, .command = SHARD_REPORT, .job = 4 },
+		{ .type = SHARD_NOTICE, .job = 5, .notice.type = ENGINE_HELLO },
+		{ .type = SHARD_NOTICE, .notice = { .type = ENGINE_REFUSED, .job = 6 } },
+		{ .type = SHARD_HOOK, .hook.device = "eth7" },
+		{ .type = SHARD_DEAD, .job = 8, .notice.type = ENGINE_REFUSED },
+	};
+	uint64_t count;
+
+	(void)state;
+	memcpy(loop.event[1], events, sizeof(events));
+	loop.events_count[1] = 8;
+	loop.event[0][0] = events[0];
+	loop.events_count[0] = 1;
+	turn(1, SHARDS);
+	run_all();
+	assert_string_equal(loop.heard, "job:0:1 job:1:1 table:9:2 table:9:3 report:1:0 job:1:5 "
+					"refused:1:6 hook:1:0 job:1:8 ");
+	assert_int_equal(read(test.server.shards_fd, &count, sizeof(count)), -1); /* it is clear */
+}
+
 /* ---- calls ---- */
+
+static void loop__reports_once_for_all_who_have_asked(void **state)
+{
+	uint64_t count;
+
+	(void)state;
+	server_report(&test.server);
+	server_report(&test.server);
+	turn(1, CALLS);
+	turn(1, CALLS);
+	run_all();
+	assert_memory_equal(loop.done, "report reload broken ", 21);
+	assert_null(strstr(strstr(loop.done, "report ") + 1, "report "));
+	assert_non_null(strstr(strstr(loop.done, "reload ") + 1, "reload "));
+	assert_int_equal(read(test.server.calls_fd, &count, sizeof(count)), -1);
+	assert_int_equal(test.lines, 0);
+	assert_false(test.server.is_draining);
+}
+
+static void drain__without_jobs_ends_when_all_peers_have_gone(void **state)
+{
+	(void)state;
+	test.server.peers_count = test.server.silent_count = 3; /* who have said nothing may stay */
+	test.server.options.drain_ms = 300;
+	server_drain(&test.server);
+	turn(1, CALLS);
+	assert_int_equal(server_run(&test.server), 0);
+	assert_string_equal(loop.heard, "local terminate abort ");
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE, "draining: no new jobs");
+	assert_non_null(strstr(loop.done, " words ")); /* to whoever has LEFT, and stays */
+	assert_int_equal(test.server.result, 0);
+	assert_int_equal(test.server.limit_ns, test.now_ns + 300 * MS_NS);
+}
+
+static void drain__waits_for_jobs_and_then_for_peers(void **state)
+{
+	(void)state;
+	loop.is_busy = true;
+	loop.ends_after = 3;
+	test.server.peers_count = 1;
+	server_drain(&test.server);
+	for (uint32_t i = 0; i < 4; i++)
+		turn(1, CALLS);
+	run_all();
+	assert_int_equal(loop.ticks, 4);
+	assert_string_equal(loop.heard, "local terminate abort "); /* once */
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_INFO, "", SERVER_RANK_NONE,
+		    "draining: no new jobs, running ones may end");
+	assert_true(test.server.limit_ns == never); /* drain_ms is 0 */
+	assert_non_null(strstr(loop.done, " words "));
+	assert_null(strstr(strstr(strstr(loop.done, " words ") + 1, " words ") + 1, " words "));
+	test.server.peers_count = 0;
+	turn(0, 0);
+	loop.waits = 4;
+	assert_int_equal(server_run(&test.server), 0);
+}
+
+static void drain__aborts_at_its_limit_and_waits_for_last_words(void **state)
+{
+	uint64_t limit_ns = test.now_ns + 300 * MS_NS;
+
+	(void)state;
+	loop.is_busy = true;
+	test.server.peers_count = 1;
+	test.server.options.drain_ms = 300;
+	server_drain(&test.server);
+	turn(1, CALLS);
+	turn(0, 0)->takes_ns = 300 * MS_NS - 1;
+	run_all();
+	assert_int_equal(test.lines, 1);
+	assert_int_equal(loop.timeout_ms[1], 300);
+	assert_int_equal(loop.timeout_ms[2], 1);
+	turn(0, 0)->takes_ns = 1;
+	turn(0, 0)->takes_ns = 6 * second_ns - 1;
+	loop.waits = 2;
+	run_all();
+	assert_string_equal(loop.heard, "local terminate abort kill ");
+	assert_int_equal(test.lines, 2);
+	assert_line(1, SERVER_WARN, "", SERVER_RANK_NONE, "not drained in 300 ms: aborting");
+	assert_int_equal(test.server.limit_ns, limit_ns + 6 * second_ns);
+	turn(0, 0)->takes_ns = 1;
+	loop.waits = 4;
+	assert_int_equal(server_run(&test.server), SERVER_ABORTED);
+	assert_int_equal(test.server.result, SERVER_ABORTED);
+	assert_int_equal(test.lines, 2);
+}
+
+static void stop__aborts_at_once_and_ends_after_500_ms(void **state)
+{
+	uint64_t limit_ns = test.now_ns + 500 * MS_NS;
+
+	(void)state;
+	loop.is_busy = true;
+	server_drain(&test.server);
+	server_stop(&test.server); /* which is what counts */
+	turn(1, CALLS);
+	turn(1, CALLS)->takes_ns = 500 * MS_NS - 1;
+	run_all();
+	assert_string_equal(loop.heard, "local kill abort ");
+	assert_int_equal(test.lines, 0);
+	assert_int_equal(test.server.limit_ns, limit_ns);
+	turn(1, CALLS)->takes_ns = 1;
+	loop.waits = 2;
+	assert_int_equal(server_run(&test.server), SERVER_ABORTED);
+	assert_string_equal(loop.heard, "local kill abort ");
+	assert_int_equal(test.lines, 0);
+}
+
+static void stop__without_jobs_aborts_nothing(void **state)
+{
+	(void)state;
+	server_stop(&test.server);
+	turn(1, CALLS);
+	assert_int_equal(server_run(&test.server), 0);
+	assert_true(test.server.is_draining && test.server.is_killed);
+}
 
 #define LOOP_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 
@@ -461,8 +620,16 @@ int main(void)
 		LOOP_TEST(loop__reads_first_and_then_all_have_their_turn),
 		LOOP_TEST(loop__sleeps_until_the_first_who_wants_to_be_woken),
 		LOOP_TEST(loop__sleeps_less_for_strangers_last_words_and_the_backlog),
+		LOOP_TEST(loop__listens_again_when_it_is_time),
 		LOOP_TEST(loop__asks_again_while_epoll_is_full_but_not_for_ever),
 		LOOP_TEST(loop__reads_for_50_ms_and_for_50_more_of_who_has_more),
+		LOOP_TEST(loop__hands_each_event_of_a_shard_to_whom_it_is_for),
+		LOOP_TEST(loop__reports_once_for_all_who_have_asked),
+		LOOP_TEST(drain__without_jobs_ends_when_all_peers_have_gone),
+		LOOP_TEST(drain__waits_for_jobs_and_then_for_peers),
+		LOOP_TEST(drain__aborts_at_its_limit_and_waits_for_last_words),
+		LOOP_TEST(stop__aborts_at_once_and_ends_after_500_ms),
+		LOOP_TEST(stop__without_jobs_aborts_nothing),
 	};
 
 	return cmocka_run_group_tests_name("server-loop", tests, NULL, NULL);
