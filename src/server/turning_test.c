@@ -461,14 +461,258 @@ static void shard__is_what_it_was_opened_as(void **state)
 
 /* ---- commands ---- */
 
+static void command__of_a_job_is_obeyed_and_answered(void **state)
+{
+	struct shard_command add = { .type = SHARD_JOB_ADD, .job = JOB, .generation = GENERATION };
+
+	(void)state;
+	for (int life = 0; life < 2; life++) {
+		seen.result = life ? -ENOSPC : 0;
+		add.add = calloc(1, sizeof(*add.add)); /* the shard's, who frees it */
+		add.add->engine.children = 2;
+		add.add->nonces[1][3] = 0x77;
+		shard_send(seen.shard, &add);
+		turn(0);
+		assert_ack(SHARD_JOB_ADD, seen.result);
+		assert_int_equal(seen.adds, life + 1);
+		assert_int_equal(seen.added.children, 2);
+		assert_int_equal(seen.nonce, 0x77);
+		assert_int_equal(shard_memory_used(seen.shard), 1000);
+		shard_send(seen.shard, &(struct shard_command){ .type = SHARD_JOB_SET,
+								.job = JOB,
+								.generation = GENERATION,
+								.lanes = 36 });
+		turn(0);
+		assert_ack(SHARD_JOB_SET, seen.result);
+		assert_int_equal(seen.set_generation, GENERATION);
+		assert_int_equal(seen.set_lanes, 36);
+		assert_int_equal(woken(), 2);
+		seen.job_updates = 88;
+		send_type(SHARD_JOB_REMOVE);
+		turn(0);
+		assert_int_equal(assert_ack(SHARD_JOB_REMOVE, 0).totals.updates, 88);
+		assert_int_equal(seen.removes, life + 1);
+		assert_int_equal(shard_memory_used(seen.shard), 0);
+		assert_int_equal(woken(), 1);
+	}
+	assert_int_equal(seen.wakes, 12); /* each of them wakes the shard */
+	assert_int_equal(seen.polls + seen.waits, 0);
+	assert_no_event();
+}
+
+static void command__of_a_table_is_obeyed_and_answered(void **state)
+{
+	struct shard_command command = { .type = SHARD_TABLE_ADD,
+					 .job = JOB,
+					 .generation = GENERATION,
+					 .table = calloc(1, sizeof(struct shard_table)) };
+	struct shard_event beat;
+
+	(void)state;
+	command.table->engine.instance = 8;
+	command.table->nonces[2][5] = 0x66;
+	seen.result = -ENOMEM;
+	shard_send(seen.shard, &command);
+	turn(0);
+	assert_ack(SHARD_TABLE_ADD, -ENOMEM);
+	assert_int_equal(seen.table.instance, 8);
+	assert_int_equal(seen.table_nonce, 0x66);
+	command = (struct shard_command){ .type = SHARD_TABLE_BEAT,
+					  .job = JOB,
+					  .generation = GENERATION };
+	seen.memory_used = 700;
+	shard_send(seen.shard, &command); /* of a table that is not there, and names nothing */
+	turn(0);
+	beat = assert_ack(SHARD_TABLE_BEAT, 0);
+	assert_int_equal(seen.names, 0);
+	assert_int_equal(beat.memory_used, 700);
+	assert_int_equal(beat.memory_max, 5000);
+	assert_int_equal(beat.instance + beat.table_generation + beat.parts, 0);
+	seen.has_table = true;
+	command.table_generation = 1;
+	shard_send(seen.shard, &command);
+	send_type(SHARD_TABLE_REMOVE);
+	turn(0);
+	beat = assert_ack(SHARD_TABLE_BEAT, 0);
+	assert_int_equal(seen.names, 1);
+	assert_int_equal(seen.named, 1);
+	assert_int_equal(beat.instance, 61);
+	assert_int_equal(beat.table_generation, 62);
+	assert_int_equal(beat.parts, 63);
+	assert_ack(SHARD_TABLE_REMOVE, 0);
+	assert_int_equal(seen.table_removes, 1);
+}
+
+static void command__to_report_fills_in_what_is_counted(void **state)
+{
+	struct shard_report report = { .stats.packets_in = 1 };
+
+	(void)state;
+	shard_send(seen.shard, &(struct shard_command){ .type = SHARD_REPORT,
+							.job = JOB,
+							.generation = GENERATION,
+							.report = &report });
+	turn(0);
+	assert_ack(SHARD_REPORT, 0);
+	assert_int_equal(report.stats.packets_in, 123);
+	assert_int_equal(report.tables.packets_in, 456);
+}
+
 /* ---- turns ---- */
+
+static void turn__sleeps_when_nothing_has_come_a_second_at_most(void **state)
+{
+	(void)state;
+	seen.busy = 2;
+	turn(2);
+	assert_string_equal(seen.done, "poll poll poll wait poll wait ");
+	assert_true(seen.wait_until_ns == 51ull * SECOND_NS);
+	seen.due_ns = 51ull * SECOND_NS + 1;
+	turn(1);
+	assert_true(seen.wait_until_ns == 51ull * SECOND_NS);
+	seen.due_ns = 51ull * SECOND_NS - 1;
+	turn(1);
+	assert_true(seen.wait_until_ns == seen.due_ns);
+	assert_int_equal(woken(), 0); /* there was nothing to tell */
+	assert_no_event();
+}
 
 static struct engine_event notice(enum engine_event_type type, uint16_t job, uint16_t child)
 {
 	return (struct engine_event){ .type = type, .job = job, .child = child };
 }
 
+static void turn__tells_what_is_alike_in_one_batch_once(void **state)
+{
+	static const uint32_t told[] = { 0, 2, 3, 4, 5, 6 };
+
+	(void)state;
+	seen.notice[0] = seen.notice[1] = notice(ENGINE_HEARD, 1, 1);
+	seen.notice[2] = notice(ENGINE_HEARD, 1, 2);
+	seen.notice[3] = notice(ENGINE_HEARD, 2, 2);
+	seen.notice[4] = notice(ENGINE_ALARM, 2, 2);
+	seen.notice[5] = seen.notice[6] = notice(ENGINE_REFUSED, 2, 2); /* each has its count */
+	seen.notices = 7;
+	turn(1);
+	for (uint32_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		struct shard_event event = next();
+
+		assert_int_equal(event.type, SHARD_NOTICE);
+		assert_int_equal(event.job, seen.notice[told[i]].job);
+		assert_memory_equal(&event.notice, &seen.notice[told[i]], sizeof(event.notice));
+	}
+	assert_no_event();
+	assert_int_equal(woken(), 1);
+}
+
+/* All that the engine has seen of a job is told before its removal. */
+static void turn__tells_all_before_the_next_command_is_answered(void **state)
+{
+	(void)state;
+	seen.notices = 2 * NOTICES + 3;
+	for (uint32_t i = 0; i < seen.notices; i++)
+		seen.notice[i] = notice(ENGINE_MISFIT, (uint16_t)i, 0);
+	send_type(SHARD_JOB_REMOVE);
+	turn(0);
+	for (uint32_t i = 0; i < seen.notices; i++)
+		assert_int_equal(next().job, i);
+	assert_ack(SHARD_JOB_REMOVE, 0);
+	assert_no_event();
+}
+
+/* If control is slow: half of the room is for what must not be lost. */
+static void turn__leaves_half_of_the_room_to_answers(void **state)
+{
+	(void)state;
+	seen.notices = NOTICES;
+	for (uint32_t i = 0; i < NOTICES; i++)
+		seen.notice[i] = notice(ENGINE_MISFIT, (uint16_t)i, 0);
+	seen.is_endless = true;
+	turn(SHARD_EVENTS / 2 / NOTICES);
+	assert_int_equal(woken(), SHARD_EVENTS / 2 / NOTICES);
+	turn(3);
+	assert_int_equal(woken(), 0);
+	for (uint32_t i = 0; i < SHARD_COMMANDS; i++) {
+		send_type(SHARD_JOB_SET);
+		turn(0);
+	}
+	for (uint32_t i = 0; i < SHARD_EVENTS / 2; i++)
+		assert_int_equal(next().type, SHARD_NOTICE);
+	for (uint32_t i = 0; i < SHARD_COMMANDS; i++)
+		assert_ack(SHARD_JOB_SET, 0);
+	assert_no_event();
+}
+
+static void turn__looks_at_its_filters_once_a_second(void **state)
+{
+	(void)state;
+	shard_close(seen.shard, NULL, NULL);
+	seen.link_closed = seen.engine_closed = seen.waits = seen.polls = 0;
+	open_shard(true);
+	seen.news = 2;
+	turn(2);
+	assert_int_equal(seen.looks, 3);
+	assert_int_equal(woken(), 2);
+	for (int i = 2; i > 0; i--) {
+		struct shard_event event = next();
+
+		assert_int_equal(event.type, SHARD_HOOK);
+		assert_int_equal(event.hook.error, -i);
+	}
+	seen.now_ns += SECOND_NS - 1;
+	turn(1);
+	assert_int_equal(seen.looks, 3);
+	seen.now_ns++;
+	turn(1);
+	assert_int_equal(seen.looks, 4);
+	assert_no_event();
+	assert_int_equal(woken(), 0);
+}
+
 /* ---- the end ---- */
+
+static void end__of_the_socket_is_told_and_commands_are_still_obeyed(void **state)
+{
+	struct shard_event event;
+
+	(void)state;
+	seen.fault = -EBADF;
+	seen.fault_at_poll = 2;
+	seen.stop_at_wait = 99;
+	seen.begin(seen.arg); /* a REMOVE comes after it, and then the STOP */
+	assert_string_equal(seen.done, "poll wait poll ");
+	event = next();
+	assert_int_equal(event.type, SHARD_DEAD);
+	assert_int_equal(event.result, -EBADF);
+	assert_ack(SHARD_JOB_REMOVE, 0);
+	assert_int_equal(woken(), 2);
+	assert_int_equal(seen.polled, 2);
+	seen.fault = 0;
+}
+
+static void end__gives_all_back_and_has_the_last_word(void **state)
+{
+	struct engine_stats stats = { .packets_in = 0 };
+	struct engine_sparse_stats sparse = { .packets_in = 0 };
+
+	(void)state;
+	shard_close(NULL, &stats, &sparse);
+	assert_int_equal(stats.packets_in, 0);
+	shard_close(seen.shard, NULL, NULL);
+	assert_int_equal(seen.joined, 1);
+	assert_int_equal(seen.engine_closed, 1);
+	assert_int_equal(seen.link_closed, 1);
+	assert_int_equal(seen.hook_closed, 0);
+	seen.link_closed = seen.engine_closed = 0;
+	open_shard(true);
+	shard_close(seen.shard, &stats, &sparse);
+	assert_int_equal(stats.packets_in, 123);
+	assert_int_equal(sparse.packets_in, 456);
+	assert_int_equal(seen.hook_closed, 1);
+	assert_int_equal(seen.joined, 2);
+	seen.link_closed = seen.engine_closed = seen.hook_closed = 0;
+	open_shard(false);
+}
 
 #define TURNING_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 
@@ -476,6 +720,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TURNING_TEST(shard__is_what_it_was_opened_as),
+		TURNING_TEST(command__of_a_job_is_obeyed_and_answered),
+		TURNING_TEST(command__of_a_table_is_obeyed_and_answered),
+		TURNING_TEST(command__to_report_fills_in_what_is_counted),
+		TURNING_TEST(turn__sleeps_when_nothing_has_come_a_second_at_most),
+		TURNING_TEST(turn__tells_what_is_alike_in_one_batch_once),
+		TURNING_TEST(turn__tells_all_before_the_next_command_is_answered),
+		TURNING_TEST(turn__leaves_half_of_the_room_to_answers),
+		TURNING_TEST(turn__looks_at_its_filters_once_a_second),
+		TURNING_TEST(end__of_the_socket_is_told_and_commands_are_still_obeyed),
+		TURNING_TEST(end__gives_all_back_and_has_the_last_word),
 	};
 
 	return cmocka_run_group_tests_name("server-turning", tests, NULL, NULL);
