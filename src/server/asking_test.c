@@ -445,6 +445,41 @@ static void ask__without_memory_hears_so_and_nothing_is_left(void **state)
 
 /* ---- the end ---- */
 
+static void end__of_the_aggregator_is_told_to_the_tables_of_a_shard_or_to_all(void **state)
+{
+	struct table *table = put(2, 1, "ctr", "emb");
+
+	(void)state;
+	table->connection = PEERS_MAX + PEER;
+	test.peers[PEER].table = 2;
+	tables_abort(&test.server, 0, false, "gone");
+	assert_int_equal(seen.commands + seen.messages, 0);
+	tables_abort(&test.server, 1, true, "gone");
+	assert_int_equal(seen.commands, 1);
+	assert_int_equal(seen.command.type, SHARD_TABLE_REMOVE);
+	assert_int_equal(seen.command.job, 2);
+	assert_ptr_equal(seen.to, test.server.shards[1]);
+	assert_int_equal(seen.messages, 1);
+	assert_int_equal(seen.message.type, CONTROL_ABORT);
+	assert_int_equal(seen.message.end.cause, CONTROL_REMOTE);
+	assert_int_equal(seen.message.end.rank, CONTROL_RANK_NONE);
+	assert_true(seen.message.end.is_ending);
+	assert_string_equal(seen.message.end.text, "gone");
+	assert_int_equal(seen.last_words, 1);
+	assert_int_equal(test.peers[PEER].table, NO_TABLE);
+	assert_int_equal(test.lines, 1);
+	assert_line(0, SERVER_WARN, "ctr", SERVER_RANK_NONE,
+		    "table \"emb\" of job \"ctr\" (server on ps-1, pid 0, 0 workers, 4 KiB): gone");
+	tables_abort(&test.server, -1, true, "gone"); /* it is on its way out */
+	assert_int_equal(seen.messages, 1);
+	seen.commands = 0;
+	put(SHARD_TABLES_MAX - 1, 2, "ctr", "last");
+	tables_abort(&test.server, -1, false, "gone");
+	assert_int_equal(seen.commands, 1);
+	assert_int_equal(seen.command.job, SHARD_TABLES_MAX - 1);
+	assert_int_equal(seen.messages, 1); /* nobody is there */
+}
+
 #define ASKING_TEST(claim) cmocka_unit_test_setup_teardown(claim, setup, teardown)
 
 int main(void)
@@ -462,6 +497,7 @@ int main(void)
 		ASKING_TEST(ask__beyond_its_addresses_share_hears_so),
 		ASKING_TEST(ask__beyond_its_share_of_memory_hears_so),
 		ASKING_TEST(ask__without_memory_hears_so_and_nothing_is_left),
+		ASKING_TEST(end__of_the_aggregator_is_told_to_the_tables_of_a_shard_or_to_all),
 	};
 
 	return cmocka_run_group_tests_name("server-asking", tests, NULL, NULL);
