@@ -158,13 +158,16 @@ static void notice__of_a_path_that_is_too_narrow_breaks_the_job(void **state)
 	tell((struct engine_event){ .type = ENGINE_TOO_LARGE, .job = 2 });
 	snprintf(words, sizeof(words), "%s%s", begin, end);
 	assert_string_equal(steps[1].text, words);
+	mtu = 0; /* which nobody knows */
+	tell((struct engine_event){ .type = ENGINE_TOO_LARGE, .job = 2 });
+	assert_string_equal(steps[2].text, words);
 	/* Of IPv6, though its bytes 10 and 11 are those of one of IPv4. */
 	tell((struct engine_event){
 		.type = ENGINE_TOO_LARGE,
 		.job = 2,
 		.address = { .ip = { 0x20, 0x01, 0xd, 0xb8, [10] = 0xff, [11] = 0xff, [15] = 9 },
 			     .port = 4000 } });
-	assert_non_null(strstr(steps[2].text, "to [2001:db8::ffff:0:9]:4000 have become larger"));
+	assert_non_null(strstr(steps[3].text, "to [2001:db8::ffff:0:9]:4000 have become larger"));
 }
 
 static void ack__says_which_command_and_whether_it_has_failed(void **state)
@@ -231,7 +234,7 @@ static void dead__shard_ends_all_jobs_and_its_tables(void **state)
 	static const char words[] =
 		"the aggregator receives no more on its UDP port 7172 (shard 1): "
 		"Bad file descriptor";
-	const struct shard_event dead = { .type = SHARD_DEAD, .result = -EBADF };
+	const struct shard_event dead = { .type = SHARD_DEAD, .job = 2, .result = -EBADF };
 	char line[256];
 
 	(void)state;

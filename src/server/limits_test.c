@@ -209,6 +209,7 @@ static void limits__of_tables_is_half_of_what_others_leave_or_four(void **state)
 		tables[i].source = i % 3 ? 7 : 8;
 		test.server.tables[i * 36] = &tables[i];
 	}
+	test.server.tables_count = 8; /* no pointer: who takes it for one more table crashes */
 	assert_true(
 		may_have_table(7, false,
 			       "your address has 5 of the aggregator's tables, others have 3: one "
@@ -270,6 +271,8 @@ static void limits__of_memory_is_half_of_what_others_leave_on_that_shard(void **
 				    "its address has 400 KiB of a shard's memory for slots and "
 				    "tables, others have 1000 of 3000: it may not have 601 more "
 				    "(--share 50, --memory-total)"));
+	assert_false(share_of_memory(&test.server, 7, 1, 1600 << 10, /* all that there is */
+				     &(struct text){ (char[512]){ 0 }, 512, 0 }));
 	assert_true(
 		may_have_memory(7, 1, 1601, NULL)); /* there is not as much: the shard says so */
 	test.server.options.share = 100;
@@ -322,6 +325,9 @@ static void limits__of_connections_follow_the_limit_of_open_files(void **state)
 	host.has_no_limit = true;
 	host.open_files = 0;
 	assert_true(may_have_connection(4569, all));
+	connections_put(2600 + 1968, 2600); /* 7,168 - 1,968: 2,600 */
+	assert_false(share_of_connections(&test.server, &test.peers[4568],
+					  &(struct text){ (char[512]){ 0 }, 512, 0 }));
 	host.has_no_limit = false;
 	connections_put(2599 + 1969, 2599);
 	host.open_files = 1 << 20;

@@ -7,8 +7,33 @@
 
 enum { PLACES = 3, SOURCE = 5 };
 
+static struct {
+	int blocks;                   /* taken and not given back */
+	uint32_t allocations, failed; /* the one of this number fails, from 1; 0: none */
+} memory;
+
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __real_free(void *block);
+void __wrap_free(void *block);
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	if (++memory.allocations == memory.failed)
+		return NULL;
+	memory.blocks++;
+	return __real_calloc(count, bytes);
+}
+
+void __wrap_free(void *block)
+{
+	memory.blocks -= block != NULL;
+	__real_free(block);
+}
+
 static int setup(void **state)
 {
+	memset(&memory, 0, sizeof(memory));
 	if (inside_setup(state))
 		return -1;
 	test.server.options.jobs_max = PLACES;
@@ -82,6 +107,84 @@ static void names__a_new_one_is_as_the_server_is_configured(void **state)
 	assert_int_equal(job->program, 0); /* a part of a job is its name's alone */
 	assert_ptr_equal(job->config.key, test.server.key);
 	assert_ptr_equal(test.jobs[1], job);
+}
+
+/* The job, its admission, and what that says: actions and members. */
+static void names__without_memory_are_no_job_and_nothing_is_held(void **state)
+{
+	struct job *job = NULL;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 4; i++) {
+		memory.allocations = 0;
+		memory.failed = i;
+		assert_int_equal(try_open("a", 0, 0, &job), -ENOMEM);
+		assert_null(job);
+		assert_null(test.jobs[0]);
+		assert_int_equal(memory.blocks, 0);
+	}
+	memory.allocations = 0;
+	memory.failed = 5;
+	job = open_job("a", 0, 0);
+	assert_int_equal(memory.blocks, 4);
+	job_close(&test.server, job);
+	assert_int_equal(memory.blocks, 0);
+	assert_null(test.jobs[0]);
+}
+
+static struct control_join join_of_program(uint64_t program, bool is_launched)
+{
+	struct control_join join = join_of("a", 0, program);
+
+	join.is_launched = is_launched;
+	return join;
+}
+
+/* R-CT-24: four command lines of a name gather apart. */
+static void names__of_a_fifth_command_line_is_the_lasts_unless_one_is_launched(void **state)
+{
+	struct control_join join = join_of_program(55, false);
+	bool is_refused = true;
+
+	(void)state;
+	test.server.options.jobs_max = 8;
+	test.jobs[PLACES] = NULL;
+	test.jobs[8] = test.beyond;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct job *job = inside_job(1 + i, "a", ADMISSION_GATHER, 2);
+
+		job->program = 100 + i;
+		inside_member(job, 1, ADMISSION_JOINED, "h");
+	}
+	inside_job(4, "b", ADMISSION_GATHER, 2)->program = 103; /* none of these is of the name */
+	inside_job(5, "a", ADMISSION_STARTED, 2)->program = 104;
+	inside_job(6, "a", ADMISSION_GATHER, 2);
+	assert_null(job_find(&test.server, &join, &is_refused));
+	assert_false(is_refused);
+	inside_job(7, "a", ADMISSION_GATHER, 2)->program = 105;
+	assert_ptr_equal(job_find(&test.server, &join, &is_refused), &test.job[7]);
+	assert_false(is_refused);
+	join.is_launched = true;
+	assert_null(job_find(&test.server, &join, &is_refused));
+	assert_true(is_refused);
+	join.program = 101; /* which is there */
+	assert_ptr_equal(job_find(&test.server, &join, &is_refused), &test.job[2]);
+	assert_false(is_refused);
+	join = join_of_program(55, false);
+	admission_member(test.job[2].admission, 0)->peer.is_launched = 1; /* who is not there */
+	assert_ptr_equal(job_find(&test.server, &join, &is_refused), &test.job[7]);
+	admission_member(test.job[2].admission, 1)->peer.is_launched = 1;
+	assert_null(job_find(&test.server, &join, &is_refused));
+	assert_true(is_refused);
+	join.program = 0; /* the user's name, which is one job's */
+	assert_ptr_equal(job_find(&test.server, &join, &is_refused), &test.job[6]);
+	assert_false(is_refused);
+	test.job[7].life = 9;
+	join.program = 55;
+	assert_null(job_find(&test.server, &join, &is_refused));
+	assert_false(is_refused);
+	for (uint32_t i = 1; i < 8; i++)
+		test.jobs[i] = NULL; /* they are the fixture's */
 }
 
 static void names__are_one_job_for_each_life_and_program(void **state)
@@ -218,6 +321,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		NAMES_TEST(names__a_new_one_is_as_the_server_is_configured),
+		NAMES_TEST(names__without_memory_are_no_job_and_nothing_is_held),
+		NAMES_TEST(names__of_a_fifth_command_line_is_the_lasts_unless_one_is_launched),
 		NAMES_TEST(names__are_one_job_for_each_life_and_program),
 		NAMES_TEST(names__take_the_place_of_the_one_that_nobody_is_in_for_longest),
 		NAMES_TEST(names__of_a_life_that_has_ended_badly_know_why),

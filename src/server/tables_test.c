@@ -13,6 +13,11 @@ static struct {
 	struct control_message message[SENT_MAX];
 } seen;
 
+static uint32_t freed;              /* how often this was: */
+static const struct table *watched; /* the test's table */
+
+void __real_free(void *block);
+void __wrap_free(void *block);
 void __wrap_shard_send(struct shard *shard, const struct shard_command *command);
 uint16_t __wrap_shard_port(const struct shard *shard);
 void __wrap_peer_send(struct server *server, struct peer *peer,
@@ -21,6 +26,19 @@ void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t n
 
 void __wrap_peer_deny(struct server *server, struct peer *peer, enum control_cause cause,
 		      const char *text, uint64_t now_ns);
+
+/* Nonces are forgotten first. */
+void __wrap_free(void *block)
+{
+	static const uint8_t zeros[sizeof(((struct table *)0)->nonces)];
+	const struct table *table = block;
+
+	if (table && table == watched) {
+		assert_memory_equal(table->nonces, zeros, sizeof(zeros));
+		freed++;
+	}
+	__real_free(block);
+}
 
 void __wrap_shard_send(struct shard *shard, const struct shard_command *command)
 {
@@ -70,6 +88,7 @@ static int setup(void **state)
 	if (inside_setup(state))
 		return -1;
 	memset(&seen, 0, sizeof(seen));
+	freed = 0;
 	test.server.options.heartbeat_ms = 8 * LOOK_MS;
 	test.server.options.registers = 64;
 	test.server.options.tables_max = SHARD_TABLES_MAX;
@@ -87,6 +106,8 @@ static int setup(void **state)
 		test.server.tables_count++;
 	}
 	test.server.tables_ns = test.now_ns;
+	watched = test.server.tables[INDEX];
+	memset(test.server.tables[INDEX]->nonces, 0x51, sizeof(table->nonces));
 	test.server.tables[INDEX]->connection = PEERS_MAX + PEER;
 	test.peers[PEER] = (struct peer){ .conn = (struct conn *)(void *)test.peers,
 					  .handle = PEERS_MAX + PEER,
@@ -97,6 +118,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	watched = NULL;
 	for (uint32_t i = 0; i < SHARD_TABLES_MAX; i++)
 		free(test.server.tables[i]);
 	return inside_teardown(state);
@@ -141,7 +163,6 @@ static void ack__of_an_addition_grants_the_table(void **state)
 	(void)state;
 	table->instance = 5;
 	table->bytes = 4096;
-	memset(table->nonces, 0x51, sizeof(table->nonces));
 	ack(SHARD_TABLE_ADD, 0);
 	assert_int_equal(seen.messages, 1);
 	assert_int_equal(seen.message[0].type, CONTROL_TABLE_GRANT);
@@ -152,6 +173,9 @@ static void ack__of_an_addition_grants_the_table(void **state)
 	assert_int_equal(grant->instance, 5);
 	assert_int_equal(grant->memory, 4096);
 	assert_int_equal(grant->registers, 64);
+	assert_int_equal(grant->version, CONTROL_VERSION);
+	for (uint32_t i = 0; i < sizeof(grant->ip); i++) /* where it has come to */
+		assert_int_equal(grant->ip[i], 0);
 	assert_true(table->is_granted);
 	assert_memory_equal(table->nonces, zeros, sizeof(zeros)); /* they are told once */
 	assert_line_begins(0, SERVER_INFO, "added");
@@ -170,6 +194,74 @@ static void ack__of_an_addition_that_has_failed_is_the_end(void **state)
 	assert_int_equal(test.peers[PEER].table, NO_TABLE);
 	assert_null(test.server.tables[INDEX]);
 	assert_int_equal(test.server.tables_count, 1);
+}
+
+/* Its workers may be elsewhere by other names: it is told. */
+static void ack__of_an_addition_at_a_local_one_tells_the_address(void **state)
+{
+	(void)state;
+	test.server.is_local = true;
+	memset(test.server.options.listen.ip, 0x33, sizeof(test.server.options.listen.ip));
+	ack(SHARD_TABLE_ADD, 0);
+	assert_memory_equal(seen.message[0].table_grant.ip, test.server.options.listen.ip, 16);
+}
+
+/* Who has the room is said; one of another error nobody is to blame for. */
+static void ack__of_an_addition_without_room_says_who_has_it(void **state)
+{
+	(void)state;
+	ack(SHARD_TABLE_ADD, -ENOSPC);
+	assert_int_equal(seen.message[0].end.cause, CONTROL_NO_RESOURCE);
+	assert_string_equal(
+		seen.message[0].end.text,
+		"table \"t3\" of job \"ctr\" (server on ps-0, pid 0, 2 workers, 0 KiB): all memory "
+		"for slots and tables (--memory-total) is held by table \"t255\" of job \"ctr\" "
+		"(server on ps-0, pid 0, 2 workers, 0 KiB)");
+	assert_int_equal(test.lines, 1);
+	assert_int_equal(test.line[0].level, SERVER_WARN);
+	assert_memory_equal(test.line[0].text, ": denied: ", 10);
+	assert_string_equal(test.line[0].text + 10, seen.message[0].end.text);
+}
+
+/* TABLE_CLOSE is answered when the shard has removed it; no beat is before that. */
+static void close__is_obeyed_and_answered_once(void **state)
+{
+	static const struct control_message said = { .type = CONTROL_TABLE_CLOSE },
+					    beat = { .type = CONTROL_TABLE_BEAT };
+
+	(void)state;
+	table_of_test()->is_granted = true;
+	table_of_test()->is_beating = true;
+	table_message(&test.server, &test.peers[PEER], &said, test.now_ns + 1);
+	assert_line_begins(0, SERVER_INFO, "closed by its server");
+	assert_int_equal(seen.commands, 1);
+	assert_int_equal(seen.command[0].type, SHARD_TABLE_REMOVE);
+	table_message(&test.server, &test.peers[PEER], &said, test.now_ns + 2);
+	table_message(&test.server, &test.peers[PEER], &beat, test.now_ns + 3);
+	assert_int_equal(table_of_test()->heard_ns, test.now_ns + 3);
+	assert_int_equal(seen.commands, 1);
+	assert_int_equal(test.lines, 1);
+	ack(SHARD_TABLE_BEAT, 0);
+	assert_int_equal(seen.messages, 0);
+	ack(SHARD_TABLE_REMOVE, 0);
+	assert_int_equal(seen.messages, 1);
+	assert_int_equal(seen.message[0].type, CONTROL_TABLE_CLOSE);
+	assert_int_equal(seen.last_words, 1);
+	assert_int_equal(test.peers[PEER].table, NO_TABLE);
+	assert_int_equal(freed, 1);
+}
+
+static void beat__before_the_grant_is_of_no_table(void **state)
+{
+	static const struct control_message beat = { .type = CONTROL_TABLE_BEAT },
+					    other = { .type = CONTROL_TABLE_OPEN };
+
+	(void)state;
+	table_message(&test.server, &test.peers[PEER], &beat, test.now_ns);
+	table_of_test()->is_granted = true;
+	table_message(&test.server, &test.peers[PEER], &other, test.now_ns);
+	assert_int_equal(seen.commands + seen.messages, 0);
+	assert_false(table_of_test()->is_beating);
 }
 
 /* Its server has gone meanwhile: nobody is answered, and the removal that is under way is the end. */
@@ -289,6 +381,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TABLES_TEST(ack__of_an_addition_grants_the_table),
 		TABLES_TEST(ack__of_an_addition_that_has_failed_is_the_end),
+		TABLES_TEST(ack__of_an_addition_at_a_local_one_tells_the_address),
+		TABLES_TEST(ack__of_an_addition_without_room_says_who_has_it),
+		TABLES_TEST(close__is_obeyed_and_answered_once),
+		TABLES_TEST(beat__before_the_grant_is_of_no_table),
 		TABLES_TEST(ack__of_what_is_leaving_waits_for_the_removal),
 		TABLES_TEST(beat__is_answered_by_the_shard_one_at_a_time),
 		TABLES_TEST(silence__is_looked_for_eight_times_in_a_heartbeat),

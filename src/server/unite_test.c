@@ -275,6 +275,33 @@ static void unite__where_a_rank_is_twice_they_stay_apart_and_hear_so_once(void *
 	assert_int_equal(test.peers[4].job, 4);
 }
 
+static void unite__of_one_more_that_is_refused_who_gathers_hears_once(void **state)
+{
+	(void)state;
+	memset(&seen, 0, sizeof(seen));
+	come(gathering(1, "many", 3), 2, 1);
+	come(gathering(3, "other", 3), 2, 2);
+	come(gathering(4, "many", 3), 0, 3);
+	test.job[4].program = 0; /* the user's name */
+	come(gathering(JOBS - 1, "many", 3), 1, 4);
+	for (int again = 0; again < 2; again++) {
+		jobs_tell_refused(&test.server, "many");
+		assert_int_equal(seen.told_count, 2);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		assert_told(i, i ? 4 : 1, "many",
+			    "one more command line of this name, which is a launcher's, was "
+			    "refused: if they are one job, you wait in vain: give them one "
+			    "TALLY_JOB, else each its own");
+	/* After its end the name may be another's, who has not heard it. */
+	test.job[1].admission->state = ADMISSION_NONE;
+	unite();
+	test.job[1].admission->state = ADMISSION_GATHER;
+	jobs_tell_refused(&test.server, "many");
+	assert_int_equal(seen.told_count, 1);
+	assert_int_equal(seen.told[0].connection, handle_of(1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +311,7 @@ int main(void)
 		INSIDE_TEST(unite__no_other_job_of_the_name_is_a_part_of_it),
 		INSIDE_TEST(unite__of_two_names_the_loop_looks_at_the_sooner),
 		INSIDE_TEST(unite__where_a_rank_is_twice_they_stay_apart_and_hear_so_once),
+		INSIDE_TEST(unite__of_one_more_that_is_refused_who_gathers_hears_once),
 	};
 
 	return cmocka_run_group_tests_name("server-unite", tests, NULL, NULL);
