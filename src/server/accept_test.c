@@ -110,6 +110,8 @@ static void accept__lets_64_in_before_others_have_their_turn(void **state)
 	assert_int_equal(test.lines, 0);
 	assert_ptr_equal(test.server.stranger_oldest, &test.peers[0]);
 	assert_ptr_equal(test.server.stranger_newest, &test.peers[69]);
+	for (uint32_t i = 0; i < 70; i++)
+		assert_ptr_equal(peer_of(&test.server, test.peers[i].handle), &test.peers[i]);
 }
 
 /* An index is used again, and an old handle is nobody's. Handles are never 0, nor such as epoll's others are. */
@@ -215,6 +217,23 @@ static void accept__without_descriptors_lets_one_in_on_the_spare(void **state)
 	close(test.server.spare_fd);
 }
 
+/* It is one as any other, in a process that has closed its input. */
+static void accept__on_the_spare_descriptor_0_lets_one_in_too(void **state)
+{
+	int input = dup(STDIN_FILENO), spare;
+
+	(void)state;
+	close(STDIN_FILENO);
+	spare = test.server.spare_fd = peers_spare();
+	played.fails = EMFILE;
+	played.fails_count = 1;
+	peers_accept(&test.server, test.now_ns);
+	dup2(input, STDIN_FILENO);
+	close(input);
+	assert_int_equal(spare, STDIN_FILENO);
+	assert_true(test.peers[0].has_spare);
+}
+
 static void accept__without_descriptors_gives_a_stranger_up_first(void **state)
 {
 	(void)state;
@@ -265,11 +284,11 @@ static void accept__without_even_the_spare_waits_a_second(void **state)
 static void end__gives_the_place_back_and_then_the_job_hears_of_it(void **state)
 {
 	struct peer *peer = come(1);
-	struct job *job = inside_job(3, "train", ADMISSION_GATHER, 2);
+	struct job *job = inside_job(0, "train", ADMISSION_GATHER, 2);
 	uint32_t handle = peer->handle;
 
 	(void)state;
-	peer->job = 3;
+	peer->job = 0;
 	peer->is_closing = true;
 	test.server.closing_count = 1;
 	peer_end(&test.server, peer);
@@ -345,6 +364,7 @@ int main(void)
 		ACCEPT_TEST(accept__who_cannot_be_watched_is_closed),
 		ACCEPT_TEST(accept__of_a_local_one_lets_its_user_and_root_in),
 		ACCEPT_TEST(accept__without_descriptors_lets_one_in_on_the_spare),
+		ACCEPT_TEST(accept__on_the_spare_descriptor_0_lets_one_in_too),
 		ACCEPT_TEST(accept__without_descriptors_gives_a_stranger_up_first),
 		ACCEPT_TEST(accept__without_even_the_spare_waits_a_second),
 		ACCEPT_TEST(end__gives_the_place_back_and_then_the_job_hears_of_it),

@@ -30,6 +30,8 @@ static struct {
 	struct control_message message[SENT_MAX];
 	const struct peer *peer, *leaving;
 
+	uint32_t asked, asked_round; /* crossed.c's */
+
 	int allocations_left; /* before there is no memory; NEVER: there always is */
 	int blocks;           /* of shard_job, not given back */
 } seen;
@@ -49,6 +51,7 @@ uint32_t __wrap_shard_receive_bytes(const struct shard *shard);
 void __wrap_peer_send(struct server *server, struct peer *peer,
 		      const struct control_message *message);
 void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
+void __wrap_crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns);
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __real_free(void *block);
@@ -125,6 +128,14 @@ void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t n
 	assert_true(now_ns > 0);
 	seen.leaving = peer;
 	seen.last_words++;
+}
+
+void __wrap_crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns)
+{
+	assert_ptr_equal(job->admission, seen.admission[seen.steps - 1]);
+	assert_true(now_ns > 0);
+	seen.asked++;
+	seen.asked_round = query->number;
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
@@ -363,6 +374,68 @@ static void add__beyond_the_memory_says_what_does_not_fit(void **state)
 		    "even of 4 lanes");
 }
 
+/* 1,240 bytes are enough; and without a word the memory is 64 MiB. */
+static void add__of_the_narrowest_path_there_may_be_fails_for_memory_alone(void **state)
+{
+	static const char words[] =
+		"slots for packets as large as the members' MTU of 1240 bytes allows do not fit "
+		"into 8 KiB (--memory): raise it, or cap packets (--lanes 4 to 16368)";
+
+	(void)state;
+	test.peers[PEER].mtu = 1240;
+	test.server.options.memory_max = 8192;
+	add();
+	assert_refused(SHARDS, words, false, 0);
+	assert_int_equal(teardown(state) || setup(state), 0);
+	job_of_test()->admission->mode = CONTROL_LATENCY;
+	job_of_test()->admission->latency_slots = 1 << 30;
+	job_of_test()->admission->latency_window = 1;
+	add();
+	assert_refused(1,
+		       "1073741824 slots (latency_slots) do not fit into 65536 KiB (--memory), not "
+		       "even of 4 lanes",
+		       false, 0);
+}
+
+/* Of memory, on the last of its shards. */
+static void add__beyond_its_addresses_share_says_so(void **state)
+{
+	static struct table table = { .shard = SHARDS - 1, .source = 5, .bytes = 1 << 10 };
+	struct job *job = job_of_test();
+	char line[64];
+
+	(void)state;
+	job->source = 5;
+	test.server.options.share = 50;
+	test.server.options.memory_max = 2 << 20;
+	test.server.options.memory_total = 1 << 30;
+	test.server.tables[0] = &table;
+	add();
+	assert_int_equal(seen.commands, SHARDS);
+	assert_int_equal(job->bytes, engine_slot_bytes(SWITCH_DENSE, 360) * 704);
+	assert_int_equal(teardown(state) || setup(state), 0);
+	job = job_of_test();
+	job->source = test.peers[PEER].source = 5;
+	test.server.options.share = 50;
+	test.server.options.memory_max = 1 << 20;
+	test.server.options.slots = 8;
+	table.bytes = 4 << 20;
+	test.server.tables[0] = &table;
+	test.server.options.memory_total = 5 << 20; /* a few jobs' are 4 MiB, which it has */
+	add();
+	assert_int_equal(seen.commands, 0);
+	assert_int_equal(seen.steps, 1 + SHARDS);
+	assert_true(seen.event[1].has_failed);
+	assert_memory_equal(seen.text[1], "its address has 4096 KiB of a shard's memory", 44);
+	assert_int_equal(job->bytes, 0);
+	assert_int_equal(test.lines, 1);
+	snprintf(line, sizeof(line), "job train: %.40s", seen.text[1]);
+	assert_memory_equal(test.line[0].text, line, strlen(line));
+	assert_int_equal(test.line[0].level, SERVER_ERROR);
+	assert_int_equal(test.line[0].rank, SERVER_RANK_NONE);
+	assert_string_equal(test.line[0].job, "train");
+}
+
 static void add__without_memory_for_the_last_shard_tells_none(void **state)
 {
 	(void)state;
@@ -470,6 +543,49 @@ static void send__to_one_who_has_gone_is_nothing(void **state)
 	step();
 	assert_int_equal(seen.messages, 1);
 	assert_int_equal(seen.last_words, 1);
+}
+
+/* For crossed.c, which is to know who is asked what. */
+static void send__of_a_query_is_noted_and_no_other_message_is(void **state)
+{
+	static const enum control_type types[] = { CONTROL_QUERY, CONTROL_PING };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		steps[0].list[i] = (struct admission_action){ .type = ADMISSION_SEND,
+							      .message = (uint8_t)types[i],
+							      .number = 21 + i,
+							      .connection = PEERS_MAX + PEER };
+	}
+	steps[0].count = 2;
+	step();
+	assert_int_equal(seen.messages, 2);
+	assert_int_equal(seen.asked, 1);
+	assert_int_equal(seen.asked_round, 21);
+}
+
+/* What the aggregator has to say to all goes to every job. */
+static void step__of_all_jobs_is_one_for_each(void **state)
+{
+	struct job *last = inside_job(JOBS - 1, "last", ADMISSION_GATHER, 1);
+
+	(void)state;
+	jobs_tell(&test.server, ADMISSION_KILL);
+	assert_int_equal(seen.steps, 2);
+	assert_ptr_equal(seen.admission[0], job_of_test()->admission);
+	assert_ptr_equal(seen.admission[1], last->admission);
+	assert_int_equal(seen.event[0].type, ADMISSION_KILL);
+	assert_int_equal(seen.event[1].type, ADMISSION_KILL);
+}
+
+/* Each step has bits of its own, which no neighbour can tell. */
+static void step__has_fresh_random_bits(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		step();
+	assert_true(seen.event[0].random != seen.event[1].random);
+	assert_true(seen.event[1].random != seen.event[2].random);
 }
 
 /* ---- the log ---- */
@@ -598,6 +714,11 @@ int main(void)
 		COMMANDS_TEST(command__goes_to_every_shard_that_the_job_is_on),
 		COMMANDS_TEST(send__of_a_grant_tells_where_the_shards_are),
 		COMMANDS_TEST(send__to_one_who_has_gone_is_nothing),
+		COMMANDS_TEST(send__of_a_query_is_noted_and_no_other_message_is),
+		COMMANDS_TEST(step__of_all_jobs_is_one_for_each),
+		COMMANDS_TEST(step__has_fresh_random_bits),
+		COMMANDS_TEST(add__beyond_its_addresses_share_says_so),
+		COMMANDS_TEST(add__of_the_narrowest_path_there_may_be_fails_for_memory_alone),
 		COMMANDS_TEST(log__of_a_step_has_its_level_its_rank_and_the_name_once),
 		COMMANDS_TEST(step__goes_on_as_long_as_there_is_more_to_do),
 		COMMANDS_TEST(step__that_ends_a_life_badly_tells_its_jobs),

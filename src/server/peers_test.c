@@ -6,7 +6,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static int shut_fd; /* for reading and writing */
+
+int __wrap_shutdown(int fd, int how);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+
+int __wrap_shutdown(int fd, int how)
+{
+	assert_int_equal(how, SHUT_RDWR);
+	assert_int_equal(played.accepted, 3); /* who comes later is refused */
+	shut_fd = fd;
+	return 0;
+}
 
 /* All are of our user. */
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
@@ -354,6 +365,7 @@ static void last__of_a_local_one_all_in_the_backlog_hear_that_it_ends(void **sta
 	assert_true(test.server.is_shut && !test.server.is_listening);
 	assert_true(test.server.listen_ns == UINT64_MAX);
 	assert_int_equal(played.unwatched_fd, LISTEN_FD);
+	assert_int_equal(shut_fd, LISTEN_FD);
 	assert_int_equal(peers[0].conn->told_count + peers[1].conn->told_count, 0);
 	assert_int_equal(test.server.silent_count, 1); /* the broken one */
 	peers_local_last(&test.server, 9);

@@ -669,6 +669,29 @@ static void turn__looks_at_its_filters_once_a_second(void **state)
 	assert_int_equal(woken(), 0);
 }
 
+static void turn__tells_of_no_filter_into_the_half_of_the_answers(void **state)
+{
+	(void)state;
+	shard_close(seen.shard, NULL, NULL);
+	seen.link_closed = seen.engine_closed = seen.waits = seen.polls = 0;
+	open_shard(true);
+	seen.notices = NOTICES;
+	for (uint32_t i = 0; i < NOTICES; i++)
+		seen.notice[i] = notice(ENGINE_MISFIT, (uint16_t)i, 0);
+	seen.is_endless = true;
+	turn(SHARD_EVENTS / 2 / NOTICES);
+	assert_int_equal(seen.looks, 1);
+	seen.news = 1;
+	seen.now_ns += SECOND_NS;
+	turn(1);
+	assert_int_equal(seen.looks, 1);
+	next();
+	seen.is_endless = false; /* there is room for one */
+	seen.now_ns += SECOND_NS;
+	turn(1);
+	assert_int_equal(seen.looks, 2);
+}
+
 /* ---- the end ---- */
 
 static void end__of_the_socket_is_told_and_commands_are_still_obeyed(void **state)
@@ -728,6 +751,7 @@ int main(void)
 		TURNING_TEST(turn__tells_all_before_the_next_command_is_answered),
 		TURNING_TEST(turn__leaves_half_of_the_room_to_answers),
 		TURNING_TEST(turn__looks_at_its_filters_once_a_second),
+		TURNING_TEST(turn__tells_of_no_filter_into_the_half_of_the_answers),
 		TURNING_TEST(end__of_the_socket_is_told_and_commands_are_still_obeyed),
 		TURNING_TEST(end__gives_all_back_and_has_the_last_word),
 	};
