@@ -31,6 +31,8 @@ static struct {
 	uint32_t called;
 	const void *block[BLOCKS];
 	uint32_t shards, shards_closed;
+	struct shard_options shard[SHARDS]; /* they were opened with */
+	bool fakes_listening;               /* on ports that somebody else may have */
 	enum server_level level;
 	uint32_t lines;
 	char line[512];
@@ -115,6 +117,8 @@ int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
 
 int __wrap_conn_listen(struct conn_address *address)
 {
+	if (seen.fakes_listening)
+		return __real_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	return is_failing(LISTEN) ? -seen.with : __real_conn_listen(address);
 }
 
@@ -131,6 +135,7 @@ int __wrap_shard_open(struct shard **out, const struct shard_options *options)
 			strcpy(options->hook_error, seen.why);
 		return -seen.with;
 	}
+	seen.shard[seen.shards] = *options;
 	*out = (struct shard *)(void *)&seen.block[seen.shards++];
 	return 0;
 }
@@ -283,6 +288,174 @@ static void open__makes_no_call_beyond_these(void **state)
 	}
 }
 
+/* ---- one that is opened ---- */
+
+static int open_as(struct server **server, struct server_options said)
+{
+	memset(&seen, 0, sizeof(seen));
+	said.log = hear;
+	said.log_arg = &seen;
+	seen.level = SERVER_INFO;
+	seen.fakes_listening = true;
+	return server_open(server, &said);
+}
+
+static void close_opened(struct server *server)
+{
+	server->is_open = false;
+	server_close(server);
+	nothing_is_held();
+}
+
+static void open__chooses_what_nobody_has_said(void **state)
+{
+	const struct server_options *chosen;
+	struct server *server = NULL;
+
+	(void)state;
+	assert_int_equal(open_as(&server, (struct server_options){ .listen.port = 7171 }), 0);
+	chosen = &server->options;
+	assert_int_equal(chosen->shards, 1);
+	assert_int_equal(chosen->jobs_max, 64);
+	assert_int_equal(chosen->tables_max, 256);
+	assert_int_equal(chosen->share, 50);
+	assert_int_equal(chosen->receive_bytes, 16 << 20);
+	assert_int_equal(chosen->heartbeat_ms, 10000);
+	assert_int_equal(chosen->gather_ms, 300000);
+	assert_int_equal(chosen->drain_ms, 0);
+	assert_true(chosen->memory_total > 0); /* as much as share.c says */
+	assert_null(chosen->key);
+	assert_true(server->limit_ns == UINT64_MAX && !server->is_local);
+	assert_int_not_equal(server->generation, 0);
+	assert_string_equal(server->key, "");
+	assert_int_equal(server_port(server), 7171);
+	assert_int_equal(seen.shard[0].receive_bytes, 16 << 20);
+	assert_int_equal(seen.shard[0].jobs_max, 64);
+	assert_int_equal(seen.shard[0].registers, 0);
+	assert_null(seen.shard[0].hook_open);
+	assert_ptr_equal(server->peers_free, &server->peers[0]);
+	for (uint32_t i = 0; i < PEERS_MAX; i++)
+		assert_ptr_equal(server->peers[i].newer,
+				 i + 1 < PEERS_MAX ? &server->peers[i + 1] : NULL);
+	close_opened(server);
+}
+
+static int no_hook(struct hook **hook, const char *devices, uint16_t port,
+		   char error[HOOK_ERROR_BYTES])
+{
+	(void)hook, (void)devices, (void)port, (void)error;
+	return -ENODEV;
+}
+
+static void open__hands_on_what_is_said(void **state)
+{
+	static const struct server_options said = {
+		.listen = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 },
+			    .port = 7171 },
+		.shards = 2,
+		.jobs_max = 3,
+		.tables_max = 4,
+		.share = 5,
+		.receive_bytes = 60000,
+		.memory_total = 70000,
+		.heartbeat_ms = 8,
+		.gather_ms = 9,
+		.registers = 10,
+		.key = "sesame",
+		.hook_open = no_hook,
+		.hook_devices = "eth7",
+	};
+	struct server *server = NULL;
+
+	(void)state;
+	assert_int_equal(open_as(&server, said), 0);
+	assert_int_equal(server->options.tables_max, 4);
+	assert_int_equal(server->options.share, 5);
+	assert_int_equal(server->options.heartbeat_ms, 8);
+	assert_int_equal(server->options.gather_ms, 9);
+	assert_string_equal(server->key, "sesame");
+	assert_null(server->options.key); /* it was the caller's */
+	assert_int_equal(seen.shards, 2);
+	for (uint32_t k = 0; k < 2; k++) {
+		assert_int_equal(seen.shard[k].local.port, 7171 + k);
+		assert_int_equal(seen.shard[k].local.ip[12], 127);
+		assert_false(seen.shard[k].is_v6);
+		assert_int_equal(seen.shard[k].receive_bytes, 60000);
+		assert_int_equal(seen.shard[k].memory_max, 70000);
+		assert_int_equal(seen.shard[k].jobs_max, 3);
+		assert_int_equal(seen.shard[k].registers, 10);
+		assert_int_equal(seen.shard[k].wake_fd, server->shards_fd);
+		assert_ptr_equal(seen.shard[k].hook_open, no_hook);
+		assert_string_equal(seen.shard[k].hook_devices, "eth7");
+	}
+	assert_int_equal(seen.lines, 0);
+	close_opened(server);
+}
+
+/* The loopback address of IPv4, whatever else is said; ports are the kernel's choice. */
+static void open__of_a_local_one_is_on_loopback(void **state)
+{
+	static const uint8_t here[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+	struct server *server = NULL;
+	char name[8] = "us/7", text[SERVER_TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(open_as(&server, (struct server_options){ .local_name = name,
+								   .is_v6 = true,
+								   .listen = { .ip = { 0x20, 1 },
+									       .port = 7171 } }),
+			 0);
+	strcpy(name, "gone"); /* the caller may forget it */
+	assert_string_equal(server_address(server, text), "@us/7");
+	assert_true(server->is_local);
+	assert_int_equal(server_port(server), 0);
+	assert_memory_equal(seen.shard[0].local.ip, here, sizeof(here));
+	assert_int_equal(seen.shard[0].local.port, 0);
+	assert_false(seen.shard[0].is_v6);
+	close_opened(server);
+}
+
+/* The first shard's is said, if the kernel gives it less than it was asked for. */
+static void open__says_that_receive_buffers_are_small(void **state)
+{
+	struct server *server = NULL;
+
+	(void)state;
+	assert_int_equal(open_as(&server, (struct server_options){ .shards = 2,
+								   .memory_total = 1,
+								   .receive_bytes = 1 << 19 }),
+			 0);
+	assert_int_equal(seen.lines, 0);
+	close_opened(server);
+	assert_int_equal(open_as(&server, (struct server_options){ .shards = 2,
+								   .memory_total = 1,
+								   .receive_bytes = 900 << 10 }),
+			 0);
+	assert_int_equal(seen.lines, 1);
+	assert_string_equal(
+		seen.line, "receive buffer: 512 KiB of 900 asked for, windows shrink to fit: raise "
+			   "net.core.rmem_max, or run as root");
+	close_opened(server);
+}
+
+/* Each shard's last word is said, and no shard is closed twice. */
+static void close__says_what_the_shards_have_counted(void **state)
+{
+	struct server *server = NULL;
+
+	(void)state;
+	assert_int_equal(open_as(&server, (struct server_options){ .shards = 2 }), 0);
+	server->shard_reports[0].stats.packets_in = 8; /* no pointer to one more */
+	seen.lines = 0;
+	server_close(server);
+	nothing_is_held();
+	assert_int_equal(seen.lines, 2);
+	assert_string_equal(seen.line, "shard 1: 0 packets in; dropped: none");
+	server_close(NULL);
+}
+
+/* ---- one that listens ---- */
+
 /* Whether the kernel says that somebody has come. */
 static bool is_heard(const struct server *server)
 {
@@ -336,6 +509,11 @@ int main(void)
 		cmocka_unit_test(open__that_fails_tells_why_and_gives_everything_back),
 		cmocka_unit_test(open__that_fails_gives_descriptor_0_back_too),
 		cmocka_unit_test(open__makes_no_call_beyond_these),
+		cmocka_unit_test(open__chooses_what_nobody_has_said),
+		cmocka_unit_test(open__hands_on_what_is_said),
+		cmocka_unit_test(open__of_a_local_one_is_on_loopback),
+		cmocka_unit_test(open__says_that_receive_buffers_are_small),
+		cmocka_unit_test(close__says_what_the_shards_have_counted),
 		cmocka_unit_test(accept__goes_on_though_there_is_no_room_to_watch),
 	};
 
