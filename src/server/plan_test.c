@@ -217,6 +217,151 @@ static void plan__stock_receive_buffer_holds_184_packets(void **state)
 	assert_int_equal(plan_window_fit(16, 425984, 100, wire_bytes(16368)), 1);
 }
 
+/* At their edges: what packets cost, what a buffer, the memory and the map hold, and what was wished for. */
+static const struct {
+	struct plan_input input;
+	struct plan plan;
+} exact[] = {
+	{ { .members = 1, .mtu = 65536, .receive_bytes = 11600, .lanes_max = 16368 },
+	  { 360, 704, 5, 2, true } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = 11604, .lanes_max = 16368 },
+	  { 368, 704, 5, 2, true } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = 12052, .lanes_max = 16368 },
+	  { 388, 704, 4, 2, true } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = 12056, .lanes_max = 16368 },
+	  { 392, 704, 4, 2, true } },
+	{ { .members = 2, .mtu = 65536, .receive_bytes = 24112, .lanes_max = 16368 },
+	  { 392, 704, 4, 2, true } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = PLENTY, .lanes_max = 1860 },
+	  { 1860, 700, 140, 8, false } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = PLENTY, .lanes_max = 2003 },
+	  { 2000, 650, 130, 8, false } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = PLENTY, .lanes_max = 8000, .window = 30 },
+	  { 8000, 160, 30, 2, false } },
+	{ { .members = 1, .mtu = 65536, .receive_bytes = PLENTY, .lanes_max = 8000, .window = 40 },
+	  { 8000, 200, 40, 2, false } },
+	{ { .members = 1,
+	    .mtu = 1500,
+	    .receive_bytes = PLENTY,
+	    .slots = 40000,
+	    .memory_max = 1ull << 40 },
+	  { 360, 32768, 716, 44, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .memory_max = 14400 },
+	  { 360, 5, 1, 1, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .memory_max = 2016000 },
+	  { 360, 700, 153, 44, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 16 },
+	  { 360, 16, 3, 1, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 40 },
+	  { 360, 40, 8, 4, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 40, .window = 100 },
+	  { 360, 40, 35, 17, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 40, .window = 35 },
+	  { 360, 40, 35, 17, false } },
+	{ { .members = 1,
+	    .mtu = 1500,
+	    .receive_bytes = PLENTY,
+	    .lanes_max = 300,
+	    .slots = 1000,
+	    .window = 500,
+	    .run = 65 },
+	  { 300, 1000, 500, 53, false } },
+	{ { .members = 1,
+	    .mtu = 1500,
+	    .receive_bytes = PLENTY,
+	    .lanes_max = 64,
+	    .slots = 1000,
+	    .window = 500,
+	    .run = 65 },
+	  { 64, 1000, 500, 64, false } },
+	{ { .members = 1,
+	    .mtu = 1500,
+	    .receive_bytes = PLENTY,
+	    .lanes_max = 64,
+	    .slots = 1000,
+	    .window = 500,
+	    .run = 7 },
+	  { 64, 1000, 500, 7, false } },
+	{ { .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 1000, .window = 3 },
+	  { 360, 1000, 3, 1, false } },
+	{ { .members = 1,
+	    .mtu = 1500,
+	    .receive_bytes = PLENTY,
+	    .slots = 1000,
+	    .window = 4,
+	    .run = 64 },
+	  { 360, 1000, 4, 2, false } },
+	{ { .members = 1, .mtu = 1516, .receive_bytes = PLENTY, .is_v6 = true },
+	  { 360, 704, 154, 44, false } },
+	{ { .members = 1, .mtu = 1515, .receive_bytes = PLENTY, .is_v6 = true },
+	  { 360, 704, 154, 44, false } },
+	{ { .members = 1, .mtu = 1240, .receive_bytes = PLENTY }, { 296, 704, 154, 44, false } },
+	{ { .members = 8, .mtu = 1500, .receive_bytes = 2838528 }, { 360, 704, 154, 44, false } },
+	{ { .members = 8, .mtu = 1500, .receive_bytes = 2838527 }, { 360, 704, 153, 44, true } },
+	{ { .members = 8, .mtu = 1500, .receive_bytes = 100 }, { 360, 704, 1, 1, true } },
+};
+
+static void plan__is_this_to_the_last_lane_and_slot(void **state)
+{
+	static const struct plan_input wrong[] = {
+		{ .members = 1, .mtu = 1239, .receive_bytes = PLENTY },
+		{ .members = 0, .mtu = 1500, .receive_bytes = PLENTY },
+		{ .members = 1, .mtu = 1500, .receive_bytes = PLENTY, .slots = 4 },
+		{ .members = 1,
+		  .mtu = 1500,
+		  .receive_bytes = PLENTY,
+		  .memory_max = 8 * 360 * 5 - 1 },
+	};
+	struct plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
+		assert_true(plan_job(&exact[i].input, &plan));
+		assert_int_equal(plan.lanes, exact[i].plan.lanes);
+		assert_int_equal(plan.slots, exact[i].plan.slots);
+		assert_int_equal(plan.window, exact[i].plan.window);
+		assert_int_equal(plan.run, exact[i].plan.run);
+		assert_int_equal(plan.is_cramped, exact[i].plan.is_cramped);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(plan_job(&wrong[i], &plan));
+	assert_int_equal(plan_packet_cost(1500), 2304);
+	assert_int_equal(plan_packet_cost(1501), 1501 + 375 + 1024);
+	assert_int_equal(plan_window_fit(184, 425984, 1, 1464), 184);
+	assert_int_equal(plan_window_fit(185, 425984, 1, 1464), 184);
+}
+
+static void plan__of_latency_shrinks_the_window_to_the_buffer(void **state)
+{
+	struct plan_input input = { .members = 4, .mtu = 1500, .receive_bytes = 4 * 50 * 2304 };
+	struct plan plan;
+
+	(void)state;
+	assert_true(plan_latency(&input, 64, 50, &plan));
+	assert_int_equal(plan.window, 50);
+	assert_int_equal(plan.run, 25);
+	assert_true(plan_latency(&input, 64, 51, &plan));
+	assert_int_equal(plan.window, 50);
+	input.receive_bytes--;
+	assert_true(plan_latency(&input, 64, 50, &plan));
+	assert_int_equal(plan.window, 49);
+	input.receive_bytes = 100; /* never 0 */
+	assert_true(plan_latency(&input, 64, 50, &plan));
+	assert_int_equal(plan.window, 1);
+	input.lanes_max = 103; /* a multiple of 4 */
+	assert_true(plan_latency(&input, 64, 50, &plan));
+	assert_int_equal(plan.lanes, 100);
+	assert_int_equal(plan.slots, 64);
+	input.memory_max = engine_slot_bytes(SWITCH_LATENCY, 8) * 64; /* just as much */
+	assert_true(plan_latency(&input, 64, 50, &plan));
+	assert_true(plan.lanes >= 8);
+	input.memory_max = engine_slot_bytes(SWITCH_LATENCY, 4) * 64 - 1;
+	assert_false(plan_latency(&input, 64, 50, &plan));
+	input.memory_max = 0;
+	input.mtu = 1239;
+	assert_false(plan_latency(&input, 64, 50, &plan));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +376,8 @@ int main(void)
 		cmocka_unit_test(plan__stock_receive_buffer_holds_184_packets),
 		cmocka_unit_test(plan__every_plan_is_one_that_workers_can_use),
 		cmocka_unit_test(plan__latency_slots_leave_the_lanes_that_fit_the_memory),
+		cmocka_unit_test(plan__is_this_to_the_last_lane_and_slot),
+		cmocka_unit_test(plan__of_latency_shrinks_the_window_to_the_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
