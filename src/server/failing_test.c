@@ -31,8 +31,13 @@ static struct {
 	uint32_t called;
 	const void *block[BLOCKS];
 	uint32_t shards, shards_closed;
-	struct shard_options shard[SHARDS]; /* they were opened with */
-	bool fakes_listening;               /* on ports that somebody else may have */
+	struct shard_options shard[SERVER_SHARDS_MAX]; /* they were opened with */
+	bool fakes_listening;                          /* on ports that somebody else may have */
+	struct {
+		int fd;
+		struct epoll_event event;
+	} watched[3];
+	uint32_t watched_count;
 	enum server_level level;
 	uint32_t lines;
 	char line[512];
@@ -112,11 +117,17 @@ int __wrap_epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
 {
 	bool is_full = what == EPOLL_CTL_ADD && is_failing(WATCH);
 
+	if (what == EPOLL_CTL_ADD && seen.watched_count < 3) {
+		seen.watched[seen.watched_count].fd = fd;
+		seen.watched[seen.watched_count++].event = *event;
+	}
 	return is_full ? failed() : __real_epoll_ctl(epoll_fd, what, fd, event);
 }
 
 int __wrap_conn_listen(struct conn_address *address)
 {
+	if (seen.fakes_listening && address->socket.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&address->socket)->sin6_port = htons(7399);
 	if (seen.fakes_listening)
 		return __real_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	return is_failing(LISTEN) ? -seen.with : __real_conn_listen(address);
@@ -136,14 +147,14 @@ int __wrap_shard_open(struct shard **out, const struct shard_options *options)
 		return -seen.with;
 	}
 	seen.shard[seen.shards] = *options;
-	*out = (struct shard *)(void *)&seen.block[seen.shards++];
+	*out = (struct shard *)(void *)&seen.shard[seen.shards++];
 	return 0;
 }
 
 void __wrap_shard_close(struct shard *shard, struct engine_stats *stats,
 			struct engine_sparse_stats *tables)
 {
-	assert_ptr_equal(shard, &seen.block[seen.shards_closed++]);
+	assert_ptr_equal(shard, &seen.shard[seen.shards_closed++]);
 	memset(stats, 0, sizeof(*stats));
 	memset(tables, 0, sizeof(*tables));
 }
@@ -290,14 +301,19 @@ static void open__makes_no_call_beyond_these(void **state)
 
 /* ---- one that is opened ---- */
 
-static int open_as(struct server **server, struct server_options said)
+static int open_at(struct server **server, struct server_options said, enum server_level level)
 {
 	memset(&seen, 0, sizeof(seen));
 	said.log = hear;
 	said.log_arg = &seen;
-	seen.level = SERVER_INFO;
+	seen.level = level;
 	seen.fakes_listening = true;
 	return server_open(server, &said);
+}
+
+static int open_as(struct server **server, struct server_options said)
+{
+	return open_at(server, said, SERVER_INFO);
 }
 
 static void close_opened(struct server *server)
@@ -333,6 +349,15 @@ static void open__chooses_what_nobody_has_said(void **state)
 	assert_int_equal(seen.shard[0].jobs_max, 64);
 	assert_int_equal(seen.shard[0].registers, 0);
 	assert_null(seen.shard[0].hook_open);
+	assert_int_equal(seen.watched_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const int fds[] = { server->shards_fd, server->calls_fd, server->listen_fd };
+		const uint32_t whats[] = { 2, 3, 1 }; /* no peer's handle */
+
+		assert_int_equal(seen.watched[i].fd, fds[i]);
+		assert_int_equal(seen.watched[i].event.events, EPOLLIN);
+		assert_int_equal(seen.watched[i].event.data.u32, whats[i]);
+	}
 	assert_ptr_equal(server->peers_free, &server->peers[0]);
 	for (uint32_t i = 0; i < PEERS_MAX; i++)
 		assert_ptr_equal(server->peers[i].newer,
@@ -413,6 +438,109 @@ static void open__of_a_local_one_is_on_loopback(void **state)
 	assert_int_equal(seen.shard[0].local.port, 0);
 	assert_false(seen.shard[0].is_v6);
 	close_opened(server);
+}
+
+static void open__refuses_options_out_of_range(void **state)
+{
+	static char longest[CONTROL_KEY_BYTES + 1];
+	static const struct {
+		struct server_options options;
+		const char *words;
+	} wrong[] = {
+		{ { .shards = SERVER_SHARDS_MAX + 1 }, "shards: at most 64" },
+		{ { .lanes_max = 5 }, "lanes: 4 to 16368, a multiple of 4" },
+		{ { .lanes_max = WIRE_LANES_MAX + 4 }, "lanes: 4 to 16368, a multiple of 4" },
+		{ { .run = 65 }, "run: at most 64" },
+		{ { .slots = 7 }, "slots: 8 to 32768" },
+		{ { .slots = 32769 }, "slots: 8 to 32768" },
+		{ { .jobs_max = SERVER_JOBS_MAX + 1 }, "jobs: at most 1024" },
+		{ { .tables_max = 257 }, "tables: at most 256" },
+		{ { .registers = 1025 }, "registers: at most 1024" },
+		{ { .share = 101 }, "share: at most 100 percent" },
+		{ { .receive_bytes = (1u << 30) + 1 }, "receive buffer: at most 1 GiB" },
+		{ { .listen.port = 65535, .shards = 2 },
+		  "port: the last shard's would be above 65535" },
+		{ { .key = longest }, "key: at most 127 bytes" },
+		{ { .local_name = longest }, /* of 128 bytes */
+		  "@kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+		  "k"
+		  "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: too long for a unix socket" },
+	};
+
+	(void)state;
+	memset(longest, 'k', CONTROL_KEY_BYTES);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct server *server = NULL;
+
+		assert_int_equal(open_at(&server, wrong[i].options, SERVER_ERROR), -EINVAL);
+		assert_null(server);
+		assert_int_equal(seen.lines, 1);
+		assert_string_equal(seen.line, wrong[i].words);
+		nothing_is_held();
+	}
+}
+
+static void open__takes_the_largest_options_there_are(void **state)
+{
+	static char longest[CONTROL_KEY_BYTES], name[NAME_BYTES];
+	static const struct server_options right[] = {
+		{ .shards = SERVER_SHARDS_MAX },
+		{ .lanes_max = 4, .slots = 8, .run = 64 },
+		{ .lanes_max = WIRE_LANES_MAX, .slots = 32768 },
+		{ .jobs_max = SERVER_JOBS_MAX, .tables_max = 256, .registers = 1024 },
+		{ .share = 100, .receive_bytes = 1u << 30 },
+		{ .listen.port = 65535, .shards = 1 },
+		{ .listen.port = 65472, .shards = 64 },
+		{ .key = longest },
+		{ .is_v6 = true },
+	};
+
+	(void)state;
+	memset(longest, 'k', sizeof(longest) - 1);
+	memset(name, 'n', 100); /* conn.h takes no more */
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
+		struct server *server = NULL;
+
+		assert_int_equal(open_at(&server, right[i], SERVER_INFO), 0);
+		assert_int_equal(seen.shards, right[i].shards ? right[i].shards : 1);
+		if (right[i].is_v6)
+			assert_int_equal(server_port(server), 7399);
+		close_opened(server);
+	}
+	{
+		struct server *server = NULL;
+
+		assert_int_equal(open_at(&server, (struct server_options){ .local_name = name },
+					 SERVER_INFO),
+				 0);
+		close_opened(server);
+	}
+}
+
+/* Jobs, tables and connections that are still there. */
+static void close__gives_back_who_is_still_there(void **state)
+{
+	static const struct control_join join = { .job = "train", .size = 2 };
+	uint32_t fds = fds_count();
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct server *server = NULL;
+	struct job *job;
+	char byte;
+
+	(void)state;
+	assert_int_equal(open_failing(&server, NONE, 0, 0, NULL), 0);
+	at.sin_port = htons(server_port(server));
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	peers_accept(server, 0);
+	assert_int_equal(server->peers_count, 1);
+	assert_int_equal(job_open(server, &join, 0, &job), 0);
+	server->tables[SHARD_TABLES_MAX - 1] = calloc(1, sizeof(struct table));
+	close_opened(server);
+	assert_int_equal(read(fd, &byte, 1), 0);
+	close(fd);
+	assert_int_equal(fds_count(), fds);
 }
 
 /* The first shard's is said, if the kernel gives it less than it was asked for. */
@@ -512,6 +640,9 @@ int main(void)
 		cmocka_unit_test(open__chooses_what_nobody_has_said),
 		cmocka_unit_test(open__hands_on_what_is_said),
 		cmocka_unit_test(open__of_a_local_one_is_on_loopback),
+		cmocka_unit_test(open__refuses_options_out_of_range),
+		cmocka_unit_test(open__takes_the_largest_options_there_are),
+		cmocka_unit_test(close__gives_back_who_is_still_there),
 		cmocka_unit_test(open__says_that_receive_buffers_are_small),
 		cmocka_unit_test(close__says_what_the_shards_have_counted),
 		cmocka_unit_test(accept__goes_on_though_there_is_no_room_to_watch),

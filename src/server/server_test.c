@@ -524,75 +524,6 @@ static void server__waits_as_long_as_it_says_whatever_the_wall_clock_does(void *
 	server_close(server);
 }
 
-static void server__refuses_options_out_of_range(void **state)
-{
-	static const struct {
-		struct server_options options;
-		const char *words;
-	} wrong[] = {
-		{ { .shards = SERVER_SHARDS_MAX + 1 }, "shards: at most 64" },
-		{ { .lanes_max = 5 }, "lanes: 4 to 16368, a multiple of 4" },
-		{ { .lanes_max = WIRE_LANES_MAX + 4 }, "lanes: 4 to 16368, a multiple of 4" },
-		{ { .run = 65 }, "run: at most 64" },
-		{ { .slots = 7 }, "slots: 8 to 32768" },
-		{ { .slots = 32769 }, "slots: 8 to 32768" },
-		{ { .jobs_max = SERVER_JOBS_MAX + 1 }, "jobs: at most 1024" },
-		{ { .tables_max = 257 }, "tables: at most 256" },
-		{ { .registers = 1025 }, "registers: at most 1024" },
-		{ { .share = 101 }, "share: at most 100 percent" },
-		{ { .receive_bytes = (1u << 30) + 1 }, "receive buffer: at most 1 GiB" },
-		{ { .listen.port = 65535, .shards = 2 },
-		  "port: the last shard's would be above 65535" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct server_options options = wrong[i].options;
-		struct server *server = NULL;
-		char line[96];
-
-		book.text[0] = 0;
-		options.log = book_log;
-		assert_int_equal(server_open(&server, &options), -EINVAL);
-		assert_null(server);
-		snprintf(line, sizeof(line), "%d %s\n", SERVER_ERROR, wrong[i].words);
-		assert_string_equal(book.text, line);
-	}
-}
-
-/* Nobody has this address: they get as far as that. */
-static void server__takes_the_largest_options_there_are(void **state)
-{
-	static const struct server_options right[] = {
-		{ .shards = SERVER_SHARDS_MAX },
-		{ .lanes_max = 4, .slots = 8, .run = 64 },
-		{ .lanes_max = WIRE_LANES_MAX, .slots = 32768 },
-		{ .jobs_max = SERVER_JOBS_MAX, .tables_max = 256, .registers = 1024 },
-		{ .share = 100, .receive_bytes = 1u << 30 },
-		{ .listen.port = 65535, .shards = 1 },
-		{ .listen.port = 65472, .shards = 64 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
-		struct server_options options = right[i];
-		struct server *server = NULL;
-		char line[96];
-
-		book.text[0] = 0;
-		options.log = book_log;
-		options.listen = (struct link_address){
-			.ip = { [10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1 },
-			.port = right[i].listen.port,
-		};
-		assert_int_equal(server_open(&server, &options), -EADDRNOTAVAIL);
-		assert_null(server);
-		snprintf(line, sizeof(line),
-			 "cannot listen on 192.0.2.1:%u: ", options.listen.port);
-		assert_true(book_has(line));
-	}
-}
-
 static void assert_listens(const char *at, bool is_local, const char *address)
 {
 	struct server_options options = { .log = book_log, .receive_bytes = 128 << 10 };
@@ -689,8 +620,6 @@ int main(void)
 		cmocka_unit_test(server__without_jobs_drains_at_once),
 		cmocka_unit_test(server__stopping_tells_all_and_ends_at_once),
 		cmocka_unit_test(server__waits_as_long_as_it_says_whatever_the_wall_clock_does),
-		cmocka_unit_test(server__refuses_options_out_of_range),
-		cmocka_unit_test(server__takes_the_largest_options_there_are),
 		cmocka_unit_test(server__says_where_it_listens),
 		cmocka_unit_test(server__says_why_a_port_cannot_be_had),
 		cmocka_unit_test(server__says_once_that_windows_shrink_to_the_receive_buffer),
