@@ -17,6 +17,7 @@ static struct {
 	struct control_message message;
 	uint32_t messages, last_words;
 	uint32_t allocations, fails_at; /* from 1; 0: never */
+	int blocks;                     /* taken and not given back */
 	uint64_t used[SHARDS];
 } seen;
 
@@ -32,6 +33,8 @@ void __wrap_peer_deny(struct server *server, struct peer *peer, enum control_cau
 void __wrap_peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns);
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
+void __real_free(void *block);
+void __wrap_free(void *block);
 
 void __wrap_shard_send(struct shard *shard, const struct shard_command *command)
 {
@@ -76,7 +79,16 @@ void __wrap_peer_deny_ending(struct server *server, struct peer *peer, uint64_t 
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-	return ++seen.allocations == seen.fails_at ? NULL : __real_calloc(count, bytes);
+	if (++seen.allocations == seen.fails_at)
+		return NULL;
+	seen.blocks++;
+	return __real_calloc(count, bytes);
+}
+
+void __wrap_free(void *block)
+{
+	seen.blocks -= block != NULL;
+	__real_free(block);
 }
 
 static int setup(void **state)
@@ -440,6 +452,7 @@ static void ask__without_memory_hears_so_and_nothing_is_left(void **state)
 		seen.allocations = 0;
 		assert_denied(CONTROL_NO_RESOURCE, ITS "the aggregator is out of memory");
 		assert_null(test.server.tables[0]);
+		assert_int_equal(seen.blocks, 0);
 	}
 }
 

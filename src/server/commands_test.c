@@ -30,7 +30,7 @@ static struct {
 	struct control_message message[SENT_MAX];
 	const struct peer *peer, *leaving;
 
-	uint32_t asked, asked_round; /* crossed.c's */
+	uint32_t asked, asked_round, chains; /* crossed.c's */
 
 	int allocations_left; /* before there is no memory; NEVER: there always is */
 	int blocks;           /* of shard_job, not given back */
@@ -52,6 +52,8 @@ void __wrap_peer_send(struct server *server, struct peer *peer,
 		      const struct control_message *message);
 void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
 void __wrap_crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns);
+void __wrap_crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
+			      struct control_waiting *waiting);
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __real_free(void *block);
@@ -128,6 +130,16 @@ void __wrap_peer_last_words(struct server *server, struct peer *peer, uint64_t n
 	assert_true(now_ns > 0);
 	seen.leaving = peer;
 	seen.last_words++;
+}
+
+void __wrap_crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
+			      struct control_waiting *waiting)
+{
+	assert_ptr_equal(server, &test.server);
+	assert_ptr_equal(waiting, &job->actions.waiting);
+	assert_int_equal(seen.messages, 0); /* it is said in them */
+	assert_true(now_ns > 0);
+	seen.chains++;
 }
 
 void __wrap_crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns)
@@ -249,6 +261,7 @@ static void add__tells_every_shard_what_the_narrowest_can_hold(void **state)
 	const struct job *job = job_of_test();
 
 	(void)state;
+	memset(admission_member(job_of_test()->admission, 2)->peer.nonce, 0x52, WIRE_NONCE_BYTES);
 	add();
 	assert_int_equal(seen.commands, SHARDS);
 	for (uint32_t k = 0; k < SHARDS; k++) {
@@ -265,6 +278,7 @@ static void add__tells_every_shard_what_the_narrowest_can_hold(void **state)
 		assert_int_equal(command->add->engine.lanes_max, 360);
 		assert_int_equal(command->add->nonces[0][15], 0x50);
 		assert_int_equal(command->add->nonces[1][0], 0x51);
+		assert_int_equal(command->add->nonces[2][0], 0); /* there is no rank 2 */
 	}
 	assert_int_equal(job->generation, 4711);
 	assert_int_not_equal(test.server.generation, 4711); /* of the next */
@@ -564,6 +578,27 @@ static void send__of_a_query_is_noted_and_no_other_message_is(void **state)
 	assert_int_equal(seen.asked_round, 21);
 }
 
+/* For whom those wait whom it is about is added, once for all who hear it. */
+static void send__of_waiting_says_for_whom_they_wait_in_turn(void **state)
+{
+	(void)state;
+	step(); /* which says nothing */
+	for (uint32_t i = 0; i < 2; i++) {
+		steps[1].list[i] = steps[2].list[i] =
+			(struct admission_action){ .type = ADMISSION_SEND,
+						   .message = CONTROL_WAITING,
+						   .connection = PEERS_MAX + PEER + i };
+		steps[2].list[i].message = CONTROL_PING;
+	}
+	steps[1].count = steps[2].count = 2;
+	step();
+	assert_int_equal(seen.chains, 1);
+	assert_int_equal(seen.messages, 2);
+	seen.messages = 0;
+	step();
+	assert_int_equal(seen.chains, 1);
+}
+
 /* What the aggregator has to say to all goes to every job. */
 static void step__of_all_jobs_is_one_for_each(void **state)
 {
@@ -715,6 +750,7 @@ int main(void)
 		COMMANDS_TEST(send__of_a_grant_tells_where_the_shards_are),
 		COMMANDS_TEST(send__to_one_who_has_gone_is_nothing),
 		COMMANDS_TEST(send__of_a_query_is_noted_and_no_other_message_is),
+		COMMANDS_TEST(send__of_waiting_says_for_whom_they_wait_in_turn),
 		COMMANDS_TEST(step__of_all_jobs_is_one_for_each),
 		COMMANDS_TEST(step__has_fresh_random_bits),
 		COMMANDS_TEST(add__beyond_its_addresses_share_says_so),

@@ -52,6 +52,8 @@ static struct {
 	bool has_table;
 
 	uint32_t news, looks, hook_closed;
+	const void *lent; /* with a command: the shard frees it, */
+	uint32_t freed;   /* so often */
 	char done[256];
 } seen;
 
@@ -64,6 +66,8 @@ static void did(const char *word)
 static struct engine_soft *const engine = (struct engine_soft *)(void *)&seen.adds;
 static struct engine_sparse *const tables = (struct engine_sparse *)(void *)&seen.removes;
 
+void __real_free(void *block);
+void __wrap_free(void *block);
 int __wrap_link_udp_open(struct link **out, const struct link_udp_options *options);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*begin)(void *),
 			  void *arg);
@@ -92,6 +96,12 @@ const struct switch_sparse *__wrap_engine_sparse_state(const struct engine_spars
 						       uint16_t index);
 uint64_t __wrap_engine_sparse_parts(const struct engine_sparse *asked, uint16_t index);
 const struct engine_sparse_stats *__wrap_engine_sparse_stats(const struct engine_sparse *asked);
+
+void __wrap_free(void *block)
+{
+	seen.freed += block && block == seen.lent;
+	__real_free(block);
+}
 
 /* ---- the link and the thread ---- */
 
@@ -468,13 +478,15 @@ static void command__of_a_job_is_obeyed_and_answered(void **state)
 	(void)state;
 	for (int life = 0; life < 2; life++) {
 		seen.result = life ? -ENOSPC : 0;
-		add.add = calloc(1, sizeof(*add.add)); /* the shard's, who frees it */
+		add.add = calloc(1, sizeof(*add.add));
+		seen.lent = add.add;
 		add.add->engine.children = 2;
 		add.add->nonces[1][3] = 0x77;
 		shard_send(seen.shard, &add);
 		turn(0);
 		assert_ack(SHARD_JOB_ADD, seen.result);
 		assert_int_equal(seen.adds, life + 1);
+		assert_int_equal(seen.freed, life + 1);
 		assert_int_equal(seen.added.children, 2);
 		assert_int_equal(seen.nonce, 0x77);
 		assert_int_equal(shard_memory_used(seen.shard), 1000);
@@ -511,12 +523,14 @@ static void command__of_a_table_is_obeyed_and_answered(void **state)
 	(void)state;
 	command.table->engine.instance = 8;
 	command.table->nonces[2][5] = 0x66;
+	seen.lent = command.table;
 	seen.result = -ENOMEM;
 	shard_send(seen.shard, &command);
 	turn(0);
 	assert_ack(SHARD_TABLE_ADD, -ENOMEM);
 	assert_int_equal(seen.table.instance, 8);
 	assert_int_equal(seen.table_nonce, 0x66);
+	assert_int_equal(seen.freed, 1);
 	command = (struct shard_command){ .type = SHARD_TABLE_BEAT,
 					  .job = JOB,
 					  .generation = GENERATION };
@@ -713,6 +727,29 @@ static void end__of_the_socket_is_told_and_commands_are_still_obeyed(void **stat
 	seen.fault = 0;
 }
 
+static void end__of_the_socket_refuses_what_is_to_be_added(void **state)
+{
+	struct shard_command command = { .job = JOB, .generation = GENERATION };
+
+	(void)state;
+	seen.fault = -EIO;
+	for (uint32_t i = 0; i < 2; i++) {
+		command.type = i ? SHARD_TABLE_ADD : SHARD_JOB_ADD;
+		command.add = i ? NULL : calloc(1, sizeof(*command.add));
+		command.table = i ? calloc(1, sizeof(*command.table)) : NULL;
+		seen.lent = i ? (void *)command.table : (void *)command.add;
+		shard_send(seen.shard, &command);
+		turn(0);
+		assert_ack(command.type, -EIO);
+		assert_int_equal(seen.freed, i + 1);
+	}
+	assert_int_equal(seen.adds, 0);
+	send_type(SHARD_JOB_SET); /* which is as good as any */
+	turn(0);
+	assert_ack(SHARD_JOB_SET, 0);
+	seen.fault = 0;
+}
+
 static void end__gives_all_back_and_has_the_last_word(void **state)
 {
 	struct engine_stats stats = { .packets_in = 0 };
@@ -753,6 +790,7 @@ int main(void)
 		TURNING_TEST(turn__looks_at_its_filters_once_a_second),
 		TURNING_TEST(turn__tells_of_no_filter_into_the_half_of_the_answers),
 		TURNING_TEST(end__of_the_socket_is_told_and_commands_are_still_obeyed),
+		TURNING_TEST(end__of_the_socket_refuses_what_is_to_be_added),
 		TURNING_TEST(end__gives_all_back_and_has_the_last_word),
 	};
 
