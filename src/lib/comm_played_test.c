@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_played_test.c - a communicator from its options to its end, without others: whoever would answer is played. */
+#include "lib/played_fixture.h"
+
+/* ---- from open to destroy ---- */
+
+static struct {
+	int open_result;
+	bool is_there_at_once; /* all others are */
+	int breaks;            /* what breaks it while it joins */
+	uint32_t adds, removes;
+	/* As it was when it was to join. */
+	uint32_t poll_count, window_packets, latency_slots, latency_window;
+	tally_interrupted_fn interrupted;
+	void *interrupted_ctx;
+	uint64_t join_life;
+	char key[CONTROL_KEY_BYTES], local_job[BOOTSTRAP_JOB_MAX + 18];
+	struct report_who who;
+} life;
+
+int __wrap_membership_open(struct tally_comm *comm);
+int __wrap_background_add(struct tally_comm *comm);
+void __wrap_background_remove(struct tally_comm *comm);
+
+int __wrap_membership_open(struct tally_comm *comm)
+{
+	test.at = comm;
+	life.poll_count = comm->poll_count;
+	life.window_packets = comm->window_packets;
+	life.latency_slots = comm->latency_slots;
+	life.latency_window = comm->latency_window;
+	life.interrupted = comm->interrupted;
+	life.interrupted_ctx = comm->interrupted_ctx;
+	life.join_life = comm->join_life;
+	life.who = comm->who;
+	strcpy(life.key, comm->key);
+	strcpy(life.local_job, comm->local_job);
+	assert_true(atomic_load(&comm->deadline_ns) == UINT64_MAX);
+	return life.open_result ? report_error(&comm->who, life.open_result, "no membership") : 0;
+}
+
+int __wrap_background_add(struct tally_comm *comm)
+{
+	life.adds++;
+	if (life.is_there_at_once)
+		comm->state = COMM_RUNNING;
+	if (life.breaks)
+		comm_break(comm, life.breaks, "nobody came");
+	return TALLY_OK;
+}
+
+void __wrap_background_remove(struct tally_comm *comm)
+{
+	assert_ptr_equal(comm, test.at);
+	life.removes++;
+}
+
+static int begin(void **state)
+{
+	memset(&life, 0, sizeof(life));
+	life.is_there_at_once = true;
+	return setup(state);
+}
+
+static int interrupted_never(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static const struct bootstrap boot = { .job = "j",
+				       .size = 3,
+				       .rank = 2,
+				       .key = "a key of ours",
+				       .aggregator = "192.0.2.1",
+				       .source = "arguments" };
+
+static void open__takes_what_the_options_say(void **state)
+{
+	/* Slots, window as asked for, window as it is. */
+	static const uint32_t windows[][3] = { { 0, 0, 0 }, { 1, 0, 1 }, { 2, 0, 1 },
+					       { 7, 0, 3 }, { 7, 7, 7 }, { 7, 1, 1 } };
+	struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = (struct tally_comm *)&life;
+
+	(void)state;
+	life.open_result = TALLY_ERR_NO_MEMORY;
+	options.poll_count = 17;
+	options.window_packets = 23;
+	options.interrupted = interrupted_never;
+	options.interrupted_ctx = &options;
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		options.latency_slots = windows[i][0];
+		options.latency_window = windows[i][1];
+		assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_ERR_NO_MEMORY);
+		assert_int_equal(life.latency_slots, windows[i][0]);
+		assert_int_equal(life.latency_window, windows[i][2]);
+	}
+	assert_int_equal(life.poll_count, 17);
+	assert_int_equal(life.window_packets, 23);
+	assert_ptr_equal(life.interrupted, interrupted_never);
+	assert_ptr_equal(life.interrupted_ctx, &options);
+	assert_string_equal(life.key, "a key of ours");
+	assert_string_equal(life.who.job, "j");
+	assert_int_equal(life.who.rank, 2);
+	assert_int_equal(life.who.size, 3);
+	assert_ptr_equal(comm, &life); /* what fails leaves it as it was */
+	assert_int_equal(life.adds, 0);
+}
+
+/* Jobs of one name and two lives have two hosts; a part has its parent's. */
+static void open__names_the_job_and_its_life_for_local_mode(void **state)
+{
+	const struct tally_options options = TALLY_OPTIONS_INIT;
+	struct bootstrap mine = boot;
+	struct tally_comm *comm;
+
+	(void)state;
+	life.open_result = TALLY_ERR_NO_MEMORY;
+	assert_int_equal(comm_open(&comm, &mine, &options, NULL), TALLY_ERR_NO_MEMORY);
+	assert_string_equal(life.local_job, "j");
+	assert_true(life.join_life == 0);
+	mine.life = 0xfeed;
+	assert_int_equal(comm_open(&comm, &mine, &options, NULL), TALLY_ERR_NO_MEMORY);
+	assert_string_equal(life.local_job, "000000000000feed/j");
+	assert_true(life.join_life == 0xfeed);
+	strcpy(test.comm.local_job, "its parent's");
+	test.comm.life = 0xbeef;
+	assert_int_equal(comm_open(&comm, &mine, &options, &test.comm), TALLY_ERR_NO_MEMORY);
+	assert_string_equal(life.local_job, "its parent's");
+	assert_true(life.join_life == 0xbeef);
+}
+
+static void open__that_fails_says_why_and_waits_a_quarter_of_a_second(void **state)
+{
+	const struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	char text[256];
+
+	(void)state;
+	life.is_there_at_once = false;
+	life.breaks = TALLY_ERR_TIMEOUT;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_ERR_TIMEOUT);
+	snprintf(text, sizeof(text), "nobody came (rank 2 of 3 on %s, job j)", life.who.host);
+	assert_string_equal(tally_get_last_error(NULL), text);
+	assert_null(comm);
+	assert_int_equal(test.now_ns, begin_ns + 250 * ms); /* for its last words */
+	assert_int_equal(life.removes, 1);
+	/* What breaks a job that has begun is told by this rank's first call. */
+	life.is_there_at_once = true;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_OK);
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_ERR_TIMEOUT);
+	tally_comm_destroy(comm);
+	assert_int_equal(test.now_ns, begin_ns + 1250 * ms);
+	assert_int_equal(life.removes, 2);
+}
+
+/* The aggregator has heard that this rank leaves, and the connection is over. */
+static void all_leave(void)
+{
+	assert_int_equal(test.at->state, COMM_LEAVING);
+	assert_true(test.at->wants_leave);
+	test.at->state = COMM_LEFT;
+	test.at->is_over = true;
+}
+
+static void finalize__leaves_when_nothing_is_on_its_way_any_more(void **state)
+{
+	const struct tally_options options = TALLY_OPTIONS_INIT;
+	struct tally_comm *comm = NULL;
+	uint32_t kicks;
+
+	(void)state;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_OK);
+	test.meanwhile = all_leave;
+	kicks = test.kicks;
+	assert_int_equal(tally_comm_finalize(comm), TALLY_OK);
+	assert_int_equal(test.kicks, kicks + 1);
+	assert_non_null(strstr(test.log, "left after 0 operations"));
+	assert_int_equal(tally_comm_finalize(comm), TALLY_ERR_USAGE);
+	said("tally_comm_finalize: twice");
+	assert_int_equal(tally_barrier(comm), TALLY_ERR_USAGE);
+	assert_int_equal(tally_comm_get_async_error(comm), TALLY_OK);
+	test.meanwhile = NULL;
+	tally_comm_destroy(comm);
+	assert_int_equal(test.now_ns, begin_ns); /* all is said: it waits for nobody */
+	assert_int_equal(life.removes, 1);
+}
+
+/* ---- options ---- */
+
+static void options__are_refused_beyond_their_limits(void **state)
+{
+	static const struct {
+		uint32_t slots, window, flags;
+		int result;
+		const char *text;
+	} cases[] = {
+		{ 65536, 65536, 0, TALLY_OK, NULL },
+		{ 65537, 0, 0, TALLY_ERR_ARGUMENT,
+		  "call: options->latency_slots is 65537: 65536 are the most" },
+		{ 0, 1, 0, TALLY_ERR_ARGUMENT,
+		  "call: options->latency_window is 1 without latency_slots, which choose latency "
+		  "mode" },
+		{ 5, 6, 0, TALLY_ERR_ARGUMENT,
+		  "call: options->latency_window is 6, more than latency_slots, 5" },
+		{ 5, 5, 0, TALLY_OK, NULL },
+		{ 5, 0, 0x30, TALLY_ERR_UNSUPPORTED,
+		  "call: options->flags 0x30: this version has none" },
+	};
+	struct tally_options theirs = TALLY_OPTIONS_INIT, mine;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		theirs.latency_slots = cases[i].slots;
+		theirs.latency_window = cases[i].window;
+		theirs.flags = cases[i].flags;
+		assert_int_equal(comm_options(&mine, &theirs, "call"), cases[i].result);
+		if (cases[i].text)
+			said(cases[i].text);
+	}
+}
+
+/* What an older program did not know of is as if it had not been set. */
+static void options__of_older_programs_end_where_theirs_did(void **state)
+{
+	const size_t first = offsetof(struct tally_options, flags) + sizeof(uint32_t);
+	const size_t sizes[] = { (first + 7) / 8 * 8, offsetof(struct tally_options, interrupted),
+				 sizeof(struct tally_options) };
+	struct tally_options theirs = TALLY_OPTIONS_INIT, mine;
+	char text[128];
+
+	(void)state;
+	theirs.local_size = 4;
+	theirs.latency_slots = 9;
+	theirs.interrupted = interrupted_never;
+	for (uint32_t i = 0; i < 3; i++) {
+		theirs.size = sizes[i];
+		assert_int_equal(comm_options(&mine, &theirs, "call"), TALLY_OK);
+		assert_int_equal(mine.size, sizeof(mine));
+		assert_int_equal(mine.local_size, 4);
+		assert_int_equal(mine.latency_slots, i ? 9 : 0);
+		assert_true(mine.interrupted == (i < 2 ? NULL : interrupted_never));
+	}
+	theirs.size++;
+	assert_int_equal(comm_options(&mine, &theirs, "call"), TALLY_ERR_ARGUMENT);
+	snprintf(text, sizeof(text),
+		 "call: options->size is %zu, not %zu: set it with TALLY_OPTIONS_INIT", theirs.size,
+		 theirs.size - 1);
+	said(text);
+	assert_int_equal(comm_options(&mine, NULL, "call"), TALLY_OK);
+	assert_int_equal(mine.latency_slots, 0);
+	assert_int_equal(tally_comm_init_env(NULL, NULL), TALLY_ERR_ARGUMENT);
+	said("tally_comm_init_env: comm is NULL");
+	assert_int_equal(tally_comm_init(&test.at, NULL, 1, 0, NULL), TALLY_ERR_ARGUMENT);
+	said("tally_comm_init: job: a name has 1 to 200 bytes");
+}
+
+/* ---- what breaks it ---- */
+
+static void break__says_where_this_rank_was(void **state)
+{
+	struct tally_work *work = outstanding(6), *second = outstanding(7);
+
+	(void)state;
+	strcpy(work->op.name, "loss");
+	test.comm.last_complete = 5;
+	test.comm.sleepers = 1;
+	comm_break(&test.comm, TALLY_ERR_REMOTE, "rank 3 is gone");
+	assert_string_equal(
+		test.comm.error_text,
+		"rank 3 is gone (rank 1 of 4 on here, job played; waiting for operation "
+		"#6, barrier \"loss\"; last complete operation: #4)");
+	assert_int_equal(test.log_level, TALLY_LOG_ERROR);
+	assert_non_null(strstr(test.log, test.comm.error_text));
+	assert_int_equal(work->result, TALLY_ERR_REMOTE);
+	assert_int_equal(second->result, TALLY_ERR_REMOTE);
+	assert_null(test.comm.outstanding.first);
+	assert_int_equal(test.broadcasts, 3);
+	assert_int_equal(test.kicks, 0); /* no function is due */
+	comm_break(&test.comm, TALLY_ERR_TIMEOUT, "later");
+	assert_int_equal(tally_comm_get_async_error(&test.comm), TALLY_ERR_REMOTE);
+	assert_int_equal(test.log_lines, 1);
+	assert_int_equal(test.comm.completed, 0);
+}
+
+/* What this rank has asked for is no error to tell of. */
+static void abort__is_done_by_who_gets_the_lock_next(void **state)
+{
+	(void)state;
+	assert_int_equal(tally_comm_abort(NULL), TALLY_ERR_ARGUMENT);
+	assert_int_equal(tally_comm_abort(&test.comm), TALLY_OK);
+	assert_int_equal(test.kicks, 1);
+	assert_int_equal(atomic_load(&test.comm.error), TALLY_OK);
+	assert_int_equal(comm_error(&test.comm), TALLY_ERR_ABORTED);
+	assert_int_equal(test.kicks, 2);
+	assert_true(test.comm.wants_abort);
+	assert_false(atomic_load(&test.comm.is_abort_asked));
+	assert_string_equal(tally_get_last_error(&test.comm),
+			    "tally_comm_abort was called (rank 1 of 4 on here, job played; last "
+			    "complete operation: none)");
+	assert_int_equal(test.log_level, TALLY_LOG_INFO);
+	test.comm.epoch++;
+	assert_int_equal(tally_comm_abort(&test.comm), TALLY_ERR_USAGE);
+	assert_int_equal(test.kicks, 2);
+}
+
+static void abort__of_a_rank_that_has_left_ends_nothing(void **state)
+{
+	(void)state;
+	test.comm.state = COMM_LEFT;
+	assert_int_equal(tally_comm_abort(&test.comm), TALLY_OK);
+	assert_int_equal(comm_error(&test.comm), TALLY_OK);
+	assert_false(test.comm.wants_abort);
+	assert_false(atomic_load(&test.comm.is_abort_asked));
+}
+
+static void cause__is_a_result_of_its_own(void **state)
+{
+	static const int results[CONTROL_CAUSE_END] = {
+		TALLY_ERR_INTERNAL,    TALLY_ERR_REMOTE,    TALLY_ERR_MISMATCH, TALLY_ERR_ABORTED,
+		TALLY_ERR_TIMEOUT,     TALLY_ERR_INTERNAL,  TALLY_ERR_DENIED,   TALLY_ERR_VERSION,
+		TALLY_ERR_NO_RESOURCE, TALLY_ERR_NO_MEMORY, TALLY_ERR_SYSTEM
+	};
+
+	(void)state;
+	for (uint32_t cause = 0; cause < CONTROL_CAUSE_END; cause++)
+		assert_int_equal(result_of_cause((enum control_cause)cause), results[cause]);
+	assert_int_equal(result_of_cause(CONTROL_CAUSE_END), TALLY_ERR_INTERNAL);
+	assert_int_equal(result_of_cause((enum control_cause) - 1), TALLY_ERR_INTERNAL);
+}
+
+/* ---- questions ---- */
+
+static void stats__are_the_endpoints_and_ours(void **state)
+{
+	struct tally_stats stats = TALLY_STATS_INIT;
+
+	(void)state;
+	test.stats = (struct endpoint_stats){
+		.updates_out = 1,
+		.results_in = 2,
+		.updates_resent = 3,
+		.results_ignored = 4,
+		.probes_out = 5,
+		.exponent_rounds = 6,
+		.detail_rounds = 7,
+		.chunks_express = 8,
+		.chunks_bulk = 9,
+		.saturated = 10,
+		.bytes_out = 11,
+		.bytes_in = 12,
+		.bad_in = 13,
+		.window = 14,
+		.srtt_ns = 15499,
+	};
+	test.comm.completed = 16;
+	test.comm.elements = 17;
+	test.comm.shards = 18;
+	test.comm.slots = 19;
+	test.comm.run = 20;
+	assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_OK);
+	assert_memory_equal(
+		&stats,
+		(&(struct tally_stats){
+			sizeof(stats), 16, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+			360,           18, 19, 20 }),
+		sizeof(stats));
+	test.stats.srtt_ns++; /* from half a microsecond on it is one more */
+	stats.size = offsetof(struct tally_stats, lanes);
+	stats.lanes = 77;
+	assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_OK);
+	assert_int_equal(stats.srtt_us, 16);
+	assert_int_equal(stats.lanes, 77); /* an older program's struct ends before it */
+	assert_int_equal(stats.size, offsetof(struct tally_stats, lanes));
+	stats.size = sizeof(stats.size);
+	assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_OK);
+	for (stats.size = sizeof(size_t) - 1; stats.size <= sizeof(stats) + 1;
+	     stats.size += sizeof(stats) + 2 - sizeof(size_t)) {
+		assert_int_equal(tally_comm_get_stats(&test.comm, &stats), TALLY_ERR_ARGUMENT);
+		said("tally_comm_get_stats: stats is NULL, or stats->size is not set: "
+		     "TALLY_STATS_INIT does");
+	}
+	assert_int_equal(tally_comm_get_stats(&test.comm, NULL), TALLY_ERR_ARGUMENT);
+}
+
+static void questions__of_no_communicator_or_a_parents_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(tally_comm_rank(NULL), 0);
+	assert_int_equal(tally_comm_size(NULL), 0);
+	assert_int_equal(tally_comm_rank(&test.comm), 1);
+	assert_int_equal(tally_comm_size(&test.comm), 4);
+	assert_int_equal(tally_comm_get_async_error(NULL), TALLY_ERR_ARGUMENT);
+	said("tally_comm_get_async_error: comm is NULL");
+	test.comm.epoch++;
+	assert_int_equal(tally_comm_get_async_error(&test.comm), TALLY_ERR_USAGE);
+	said("tally_comm_get_async_error in a forked child: the communicator is its parent's");
+	test.comm.epoch--;
+	test.comm.gathered = 2;
+	tally_comm_destroy(&test.comm);
+	said("tally_comm_destroy: another thread's group has gathered 2 operations and is not at "
+	     "its tally_group_end: nothing is freed");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(open__takes_what_the_options_say),
+		TEST(open__names_the_job_and_its_life_for_local_mode),
+		TEST(open__that_fails_says_why_and_waits_a_quarter_of_a_second),
+		TEST(finalize__leaves_when_nothing_is_on_its_way_any_more),
+		TEST(options__are_refused_beyond_their_limits),
+		TEST(options__of_older_programs_end_where_theirs_did),
+		TEST(break__says_where_this_rank_was),
+		TEST(abort__is_done_by_who_gets_the_lock_next),
+		TEST(abort__of_a_rank_that_has_left_ends_nothing),
+		TEST(cause__is_a_result_of_its_own),
+		TEST(stats__are_the_endpoints_and_ours),
+		TEST(questions__of_no_communicator_or_a_parents_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("lib-comm-played", tests, NULL, NULL);
+}
