@@ -57,7 +57,7 @@ static void group__is_one_operation_of_all_that_is_alike(void **state)
 	assert_int_equal(test.begins, 1);
 	assert_int_equal(atomic_load(&test.comm.deadline_ns), begin_ns + 700 * ms);
 	is_done((struct tally_work *)test.ops[0].cookie);
-	progress_drive(&test.comm);
+	get_on();
 	assert_int_equal(test.comm.completed, 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(works[i]->op.number, 0);
@@ -105,7 +105,7 @@ static uint32_t root_of(size_t first, size_t second, const char *name)
 	gather(8, second, &options);
 	assert_int_equal(tally_group_end(), TALLY_OK);
 	is_done((struct tally_work *)test.ops[test.ops_count - 1].cookie);
-	progress_drive(&test.comm);
+	get_on();
 	return test.ops[test.ops_count - 1].descriptor.root;
 }
 

@@ -28,6 +28,7 @@ enum { COOKIES = 256, OPS_MAX = 32 };
 static const uint64_t us = 1000, ms = 1000000, begin_ns = 5000000000;
 
 static struct {
+	bool is_held;                /* its lock is */
 	struct tally_comm comm, *at; /* who sleeps; itself, if nothing else is said */
 	struct link link;
 	struct worker worker;
@@ -68,6 +69,7 @@ const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint);
 
 bool __wrap_endpoint_poll(struct endpoint *endpoint)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	if (test.next_ns <= test.now_ns)
 		test.next_ns = UINT64_MAX; /* what was due is done */
@@ -76,12 +78,14 @@ bool __wrap_endpoint_poll(struct endpoint *endpoint)
 
 void __wrap_endpoint_begin(struct endpoint *endpoint)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	test.begins++;
 }
 
 uint64_t __wrap_endpoint_next(const struct endpoint *endpoint)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	return test.next_ns;
 }
@@ -90,6 +94,7 @@ uint32_t __wrap_endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint
 {
 	uint32_t count = 0;
 
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	while (count < max && test.done_taken < test.done_count)
 		cookies[count++] = (uintptr_t)test.done[test.done_taken++];
@@ -98,12 +103,14 @@ uint32_t __wrap_endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint
 
 enum endpoint_fault __wrap_endpoint_fault(const struct endpoint *endpoint)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	return test.fault;
 }
 
 int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	if (!test.room)
 		return -EAGAIN;
@@ -115,12 +122,14 @@ int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *
 
 void __wrap_endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	*stats = test.stats;
 }
 
 const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint)
 {
+	assert_true(test.is_held);
 	assert_ptr_equal(endpoint, test.comm.endpoint);
 	return &test.worker;
 }
@@ -128,8 +137,7 @@ const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint)
 /* Nobody may hold the lock of a communicator that others are to get on with. */
 static void lock_is_free(void)
 {
-	assert_int_equal(pthread_mutex_trylock(&test.comm.lock), 0);
-	pthread_mutex_unlock(&test.comm.lock);
+	assert_false(test.is_held);
 }
 
 static void time_passes(uint64_t until_ns)
@@ -158,6 +166,31 @@ static void link_wakes(struct link *link)
 {
 	assert_ptr_equal(link, &test.link);
 	test.wakes++;
+}
+
+/* ---- the lock ---- */
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
+{
+	if (lock == &test.at->lock) {
+		assert_false(test.is_held); /* it would wait for itself */
+		test.is_held = true;
+	}
+	return __real_pthread_mutex_trylock(lock);
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	if (lock == &test.at->lock) {
+		assert_true(test.is_held);
+		test.is_held = false;
+	}
+	return __real_pthread_mutex_unlock(lock);
 }
 
 /* ---- others, and the clock ---- */
@@ -207,6 +240,7 @@ static void sleep_note(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t unt
 {
 	assert_ptr_equal(cond, &test.at->changed);
 	assert_ptr_equal(lock, &test.at->lock);
+	assert_true(test.is_held);
 	test.sleeps++;
 	test.sleep_ns = until_ns;
 	test.sleepers = test.at->sleepers;
@@ -285,6 +319,15 @@ static int setup(void **state)
 	return 0;
 }
 
+/* For what is called with the lock held; teardown gives it back. */
+static int setup_locked(void **state)
+{
+	int result = setup(state);
+
+	comm_lock(&test.comm);
+	return result;
+}
+
 static void list_free(struct work_list *list)
 {
 	while (list->first) {
@@ -300,6 +343,7 @@ static int teardown(void **state)
 	struct tally_comm *comm = &test.comm;
 
 	(void)state;
+	assert_false(test.is_held);
 	list_free(&comm->outstanding);
 	list_free(&comm->calling);
 	list_free(&comm->complete);
@@ -311,6 +355,12 @@ static int teardown(void **state)
 	}
 	pthread_mutex_destroy(&comm->lock);
 	return tally_set_log(TALLY_LOG_ERROR, NULL, NULL);
+}
+
+static int teardown_locked(void **state)
+{
+	comm_unlock(&test.comm); /* it was not lost meanwhile */
+	return teardown(state);
 }
 
 /* One that the endpoint has. */
@@ -332,6 +382,14 @@ static void is_done(struct tally_work *work)
 {
 	assert_true(test.done_count < COOKIES);
 	test.done[test.done_count++] = work;
+}
+
+/* A burst of a driver. */
+static void get_on(void)
+{
+	comm_lock(&test.comm);
+	progress_drive(&test.comm);
+	comm_unlock(&test.comm);
 }
 
 /* What this thread was last told, and its line in the log. */

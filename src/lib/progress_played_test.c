@@ -77,7 +77,7 @@ static void drive__that_fails_breaks_it_and_says_why(void **state)
 		struct tally_work *work;
 		char whole[512];
 
-		setup(state);
+		setup_locked(state);
 		work = outstanding(7);
 		test.fault = cases[i].fault;
 		assert_false(progress_drive(&test.comm));
@@ -93,7 +93,7 @@ static void drive__that_fails_breaks_it_and_says_why(void **state)
 			 cases[i].text);
 		assert_string_equal(test.comm.error_text, whole);
 		if (i + 1 < sizeof(cases) / sizeof(cases[0]))
-			teardown(state);
+			teardown_locked(state);
 	}
 }
 
@@ -328,7 +328,6 @@ static void callbacks__run_in_order_one_at_a_time_without_the_lock(void **state)
 		works[i]->done_arg = &called;
 	}
 	assert_int_equal(tally_group_start(), TALLY_OK);
-	comm_lock(&test.comm);
 	progress_drive(&test.comm);
 	assert_int_equal(atomic_load(&works[0]->state), WORK_CALLING);
 	assert_int_equal(called.count, 0);
@@ -349,6 +348,7 @@ static void callbacks__run_in_order_one_at_a_time_without_the_lock(void **state)
 	assert_int_equal(test.broadcasts, 3);
 	assert_ptr_equal(test.comm.complete.first, works[0]);
 	assert_null(test.comm.calling.first);
+	comm_lock(&test.comm);
 }
 
 /* ---- waits ---- */
@@ -357,9 +357,7 @@ static enum progress_end wait_until(progress_over_fn is_over, void *arg, uint64_
 {
 	enum progress_end end;
 
-	comm_lock(&test.comm);
 	end = progress_wait(&test.comm, is_over, arg, until_ns, true);
-	comm_unlock(&test.comm);
 	assert_int_equal(test.comm.sleepers, 0);
 	assert_false(test.comm.is_waiting);
 	assert_null(test.comm.blocked);
@@ -527,15 +525,13 @@ static void wait__that_may_not_be_ended_does_not_ask(void **state)
 	(void)state;
 	program_asks(1);
 	outstanding(0);
-	comm_lock(&test.comm);
 	assert_int_equal(progress_wait(&test.comm, never, NULL, begin_ns + 300 * ms, false),
 			 PROGRESS_LATE);
-	comm_unlock(&test.comm);
 	assert_int_equal(program.asks, 0);
 	assert_int_equal(test.waits, 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_locked, teardown_locked)
 
 int main(void)
 {
