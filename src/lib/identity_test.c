@@ -71,6 +71,9 @@ static void identity__one_command_line_is_one_program(void **state)
 	assert_int_not_equal(one.process, two.process);
 	assert_int_not_equal(one.program, other.program);
 	assert_int_not_equal(parts.program, apart.program);
+	/* An empty argument is one, and not the end of them. */
+	assert_int_not_equal(started("", "b").program, started("", "c").program);
+	assert_int_not_equal(started("", NULL).program, started("", "").program);
 }
 
 static void identity__local_rank_that_a_launcher_says_does_not_count(void **state)

@@ -313,6 +313,48 @@ static void oob__a_callback_that_fails_is_named(void **state)
 			 TALLY_ERR_ARGUMENT);
 }
 
+static int allgather_fails(const void *send, void *recv, size_t bytes, void *ctx)
+{
+	(void)send;
+	(void)recv;
+	(void)bytes;
+	++*(int *)ctx;
+	return 9;
+}
+
+/* A rank that is none takes part in nothing: the others have no place for it. */
+static void oob__ranks_that_there_are_not_are_refused_at_once(void **state)
+{
+	static const struct {
+		uint32_t size, rank;
+	} none[] = { { 0, 0 }, { 257, 0 }, { 3, 3 } };
+	struct tally_comm *comm = NULL;
+	char text[128];
+	int calls = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_int_equal(tally_comm_init_oob(&comm, none[i].size, none[i].rank,
+						     allgather_fails, &calls, NULL),
+				 TALLY_ERR_ARGUMENT);
+		snprintf(text, sizeof(text),
+			 "tally_comm_init_oob: no such rank, rank %u of %u (at most 256)",
+			 none[i].rank, none[i].size);
+		assert_string_equal(tally_get_last_error(NULL), text);
+	}
+	assert_int_equal(tally_comm_init_oob(&comm, 2, 1, NULL, NULL, NULL), TALLY_ERR_ARGUMENT);
+	assert_string_equal(tally_get_last_error(NULL), "tally_comm_init_oob: allgather is NULL, "
+							"rank 1 of 2 (at most 256)");
+	assert_int_equal(calls, 0);
+	assert_int_equal(tally_comm_init_oob(&comm, 256, 255, allgather_fails, &calls, NULL),
+			 TALLY_ERR_SYSTEM);
+	assert_non_null(strstr(tally_get_last_error(NULL), "tally_comm_init_oob: the allgather "
+							   "function of rank 255 on "));
+	assert_non_null(strstr(tally_get_last_error(NULL), " has failed: it returned 9"));
+	assert_int_equal(calls, 2); /* the second is for the others */
+	assert_null(comm);
+}
+
 /* Which of these ranks' callback has failed, and with what. */
 static bool names_one(const char *text, uint32_t ranks)
 {
@@ -585,6 +627,7 @@ int main(void)
 		cmocka_unit_test(oob__what_one_rank_is_given_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_record_of_another_run_is_every_ranks_error),
 		cmocka_unit_test(oob__a_callback_that_fails_is_named),
+		cmocka_unit_test(oob__ranks_that_there_are_not_are_refused_at_once),
 		cmocka_unit_test(oob__a_second_callback_that_fails_is_every_ranks_error_at_once),
 		cmocka_unit_test(
 			oob__what_one_rank_is_given_wrong_at_last_is_every_ranks_error_at_once),

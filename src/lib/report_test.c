@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -257,6 +258,120 @@ static void report__without_a_stderr_no_other_file_gets_the_lines(void **state)
 	assert_int_equal(child_run(env, say_without_stderr, text), ALL_WELL);
 }
 
+/* ---- a line ---- */
+
+static int say_one(void)
+{
+	report_log(NULL, TALLY_LOG_WARN, "%s", "one");
+	return ALL_WELL;
+}
+
+static long seconds_now(void)
+{
+	return (long)(time(NULL) % 86400);
+}
+
+static void report__a_line_begins_with_the_time_of_day(void **state)
+{
+	const char *env[4] = { "TZ=UTC" };
+	int hour, minute, second, millisecond, end = 0;
+	long before = seconds_now(), said, pid;
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, say_one, text), ALL_WELL);
+	assert_int_equal(sscanf(text, "%2d:%2d:%2d.%3d tally warn [pid %ld] one\n%n", &hour,
+				&minute, &second, &millisecond, &pid, &end),
+			 5);
+	assert_int_equal(end, strlen(text));
+	said = hour * 3600 + minute * 60 + second;
+	/* At midnight the day begins anew. */
+	assert_true((said - before + 86400) % 86400 <= (seconds_now() - before + 86400) % 86400);
+}
+
+static int say_too_much(void)
+{
+	static char much[3 * REPORT_TEXT_MAX];
+
+	memset(much, 'm', sizeof(much) - 1);
+	report_log(&who, TALLY_LOG_WARN, "%s", much);
+	if (report_error(&who, TALLY_ERR_RANGE, "%s", much) != TALLY_ERR_RANGE)
+		return 1;
+	return strlen(report_last()) == REPORT_TEXT_MAX - 1 ? ALL_WELL : 2;
+}
+
+static void report__what_is_too_long_is_cut_and_stays_one_line(void **state)
+{
+	const char *env[4] = { NULL };
+	char text[TEXT_BYTES];
+	size_t letters = 0;
+
+	(void)state;
+	assert_int_equal(child_run(env, say_too_much, text), ALL_WELL);
+	assert_int_equal(lines_count(text), 2);
+	assert_int_equal(text[strlen(text) - 1], '\n');
+	for (const char *at = strstr(text, "] m") + 2; *at == 'm'; at++)
+		letters++;
+	assert_int_equal(letters, REPORT_TEXT_MAX - 1);
+}
+
+static int set_and_say(void)
+{
+	if (tally_set_log(TALLY_LOG_DEBUG, NULL, NULL))
+		return 1;
+	say_all();
+	if (tally_set_log(0, NULL, NULL)) /* the level stays */
+		return 2;
+	return report_level() == TALLY_LOG_DEBUG ? ALL_WELL : 3;
+}
+
+static int set_wrongly(void)
+{
+	if (tally_set_log(-1, NULL, NULL) != TALLY_ERR_ARGUMENT ||
+	    strcmp(report_last(), "level -1: no such log level") != 0)
+		return 1;
+	if (tally_set_log(TALLY_LOG_DEBUG + 1, NULL, NULL) != TALLY_ERR_ARGUMENT ||
+	    strcmp(report_last(), "level 5: no such log level") != 0)
+		return 2;
+	return report_level() == TALLY_LOG_INFO ? ALL_WELL : 3;
+}
+
+/* Whether it has been looked at or not. */
+static void report__what_the_program_says_wins_over_the_environment(void **state)
+{
+	const char *env[4] = { "TALLY_LOG=error" }, *info[4] = { "TALLY_LOG=info" };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, set_and_say, text), ALL_WELL);
+	assert_int_equal(lines_count(text), 5);
+	assert_int_equal(child_run(info, set_wrongly, text), ALL_WELL);
+	assert_int_equal(lines_count(text), 2);
+}
+
+static void report__json_is_on_or_off(void **state)
+{
+	static const struct {
+		const char *env;
+		bool is_json, is_said;
+	} cases[] = { { "TALLY_LOG_JSON=", false, false },
+		      { "TALLY_LOG_JSON=0", false, false },
+		      { "TALLY_LOG_JSON=1", true, false },
+		      { "TALLY_LOG_JSON=2", false, true } };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *env[4] = { cases[i].env };
+
+		assert_int_equal(child_run(env, say_one, text), ALL_WELL);
+		assert_int_equal(text[0] == '{', cases[i].is_json);
+		assert_int_equal(lines_count(text), 1 + cases[i].is_said);
+		assert_int_equal(strstr(text, "TALLY_LOG_JSON=2 is not 0 or 1: 0 it is\n") != NULL,
+				 cases[i].is_said);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +381,10 @@ int main(void)
 		cmocka_unit_test(report__json_says_all_that_is_utf8),
 		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
 		cmocka_unit_test(report__a_reader_that_has_stopped_harms_nothing),
+		cmocka_unit_test(report__a_line_begins_with_the_time_of_day),
+		cmocka_unit_test(report__what_is_too_long_is_cut_and_stays_one_line),
+		cmocka_unit_test(report__what_the_program_says_wins_over_the_environment),
+		cmocka_unit_test(report__json_is_on_or_off),
 		cmocka_unit_test(report__a_full_disk_harms_nothing),
 		cmocka_unit_test(report__without_a_stderr_no_other_file_gets_the_lines),
 	};

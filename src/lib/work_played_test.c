@@ -291,6 +291,28 @@ static void on_done__is_one_and_of_what_is_complete_runs_at_once(void **state)
 	assert_int_equal(test.moved, 1);
 }
 
+/* Before the handle is taken: its function is due first. */
+static void test__runs_the_functions_that_are_due(void **state)
+{
+	struct tally_work *handle = outstanding(0), *other = outstanding(1);
+	int done = 0;
+
+	(void)state;
+	told = -1;
+	assert_int_equal(tally_work_on_done(other, tell, &told), TALLY_OK);
+	is_done(other);
+	assert_int_equal(tally_test(&handle, &done), TALLY_OK);
+	assert_int_equal(done, 0);
+	assert_int_equal(told, TALLY_OK);
+	told = -1;
+	assert_int_equal(tally_work_on_done(handle, tell, &told), TALLY_OK);
+	is_done(handle);
+	assert_int_equal(tally_test(&handle, &done), TALLY_OK);
+	assert_int_equal(done, 1);
+	assert_null(handle);
+	assert_int_equal(told, TALLY_OK);
+}
+
 static void free__takes_the_handle_and_the_work_when_it_is_complete(void **state)
 {
 	struct tally_work *early = outstanding(0), *late = outstanding(1), *handle = early;
@@ -329,6 +351,7 @@ int main(void)
 		TEST(wait__takes_as_long_as_it_may),
 		TEST(waitall__waits_for_all_and_tells_the_first_failure),
 		TEST(on_done__is_one_and_of_what_is_complete_runs_at_once),
+		TEST(test__runs_the_functions_that_are_due),
 		TEST(free__takes_the_handle_and_the_work_when_it_is_complete),
 	};
 
