@@ -2,10 +2,14 @@
 #include "lib/interface.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -144,10 +148,159 @@ static void interface__this_host_has_loopback_and_a_refusal_lists_it(void **stat
 	assert_non_null(strstr(why, "lo 127.0.0.1"));
 }
 
+/* ---- a host whose interfaces are the test's ---- */
+
+static struct ifaddrs *played; /* NULL: this host's own */
+static bool is_without;        /* the kernel says nothing */
+static int frees;
+
+int __real_getifaddrs(struct ifaddrs **all);
+int __wrap_getifaddrs(struct ifaddrs **all);
+void __real_freeifaddrs(struct ifaddrs *all);
+void __wrap_freeifaddrs(struct ifaddrs *all);
+
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+	if (is_without)
+		return -1;
+	if (!played)
+		return __real_getifaddrs(all);
+	*all = played;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+	frees++;
+	if (!played)
+		__real_freeifaddrs(all);
+}
+
+static struct sockaddr_in v4[] = { { .sin_family = AF_INET },
+				   { .sin_family = AF_INET },
+				   { .sin_family = AF_INET } };
+static struct sockaddr_in6 v6[] = { { .sin6_family = AF_INET6 },
+				    { .sin6_family = AF_INET6, .sin6_scope_id = 0x203 },
+				    { .sin6_family = AF_INET6 } };
+
+static void *v4_of(struct sockaddr_in *at, const char *text)
+{
+	assert_int_equal(inet_pton(AF_INET, text, &at->sin_addr), 1);
+	return at;
+}
+
+static void *v6_of(struct sockaddr_in6 *at, const char *text)
+{
+	assert_int_equal(inet_pton(AF_INET6, text, &at->sin6_addr), 1);
+	return at;
+}
+
+/* Of these four are up and have an address of ours: with a mask, without, and link-local. */
+static void host_play(struct ifaddrs all[7])
+{
+	static struct sockaddr other = { .sa_family = AF_PACKET };
+
+	memset(all, 0, 7 * sizeof(*all));
+	for (int i = 0; i < 7; i++) {
+		all[i].ifa_next = i < 6 ? &all[i + 1] : NULL;
+		all[i].ifa_flags = IFF_UP;
+		all[i].ifa_name = (char *)(uintptr_t) "eth0";
+	}
+	all[1].ifa_addr = &other;
+	all[2].ifa_addr = v4_of(&v4[0], "10.1.2.3");
+	all[2].ifa_netmask = v4_of(&v4[1], "255.255.240.0");
+	all[3].ifa_addr = v4_of(&v4[0], "10.1.2.3");
+	all[3].ifa_flags = IFF_UP | IFF_LOOPBACK;
+	all[3].ifa_name = (char *)(uintptr_t) "a234567890123456789"; /* longer than any */
+	all[4].ifa_addr = v6_of(&v6[0], "fd00:1::5");
+	all[4].ifa_netmask = v6_of(&v6[2], "ffff:ffff:ffff:fffe::");
+	all[5].ifa_addr = v6_of(&v6[1], "fe80::7");
+	all[6].ifa_addr = v4_of(&v4[2], "10.9.9.9");
+	all[6].ifa_flags = 0; /* down */
+	played = all;
+}
+
+static void interface__of_a_host_is_what_is_up_and_has_an_address(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		uint32_t bits;
+		bool is_loopback;
+	} wanted[] = { { "eth0", "eth0 10.1.2.3", 96 + 20, false },
+		       { "a23456789012345", "a23456789012345 10.1.2.3", 128, true },
+		       { "eth0", "eth0 fd00:1::5", 63, false },
+		       { "eth0", "eth0 fe80::7", 128, false } };
+	struct interface list[INTERFACES_MAX];
+	char text[INTERFACE_TEXT_BYTES];
+	struct ifaddrs all[7];
+
+	(void)state;
+	host_play(all);
+	frees = 0;
+	assert_int_equal(interface_list(list), 4);
+	assert_int_equal(frees, 1);
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(list[i].name, wanted[i].name);
+		assert_string_equal(interface_format(&list[i], text), wanted[i].text);
+		assert_int_equal(list[i].prefix_bits, wanted[i].bits);
+		assert_int_equal(list[i].is_loopback, wanted[i].is_loopback);
+	}
+	assert_int_equal(list[3].ip[2], 2); /* a link-local address is one link's */
+	assert_int_equal(list[3].ip[3], 3);
+	is_without = true;
+	assert_int_equal(interface_list(list), 0);
+	is_without = false;
+	played = NULL;
+}
+
+static void interface__more_than_there_is_room_for_are_left_out(void **state)
+{
+	static struct ifaddrs all[INTERFACES_MAX + 2];
+	struct interface list[INTERFACES_MAX];
+
+	(void)state;
+	for (int i = 0; i < INTERFACES_MAX + 2; i++)
+		all[i] = (struct ifaddrs){ .ifa_next = i <= INTERFACES_MAX ? &all[i + 1] : NULL,
+					   .ifa_flags = IFF_UP,
+					   .ifa_name = (char *)(uintptr_t) "eth0",
+					   .ifa_addr = v4_of(&v4[0], "10.1.2.3") };
+	played = all;
+	assert_int_equal(interface_list(list), INTERFACES_MAX);
+	played = NULL;
+}
+
+/* What does not fit is cut, and all that does is there. */
+static void interface__a_refusal_names_what_there_is(void **state)
+{
+	static const char whole[] =
+		"TALLY_IFNAME=nosuch matches no IPv4 address here: eth0 10.1.2.3, "
+		"a23456789012345 10.1.2.3, eth0 fd00:1::5, eth0 fe80::7";
+	static const uint8_t peer[16] = { [10] = 0xff, [11] = 0xff, [12] = 10 };
+	char text[INTERFACE_TEXT_BYTES], why[sizeof(whole) + 8];
+	struct ifaddrs all[7];
+	uint8_t from[16];
+
+	(void)state;
+	host_play(all);
+	for (size_t room = 1; room <= sizeof(whole) + 1; room++) {
+		memset(why, '#', sizeof(why));
+		assert_false(interface_pick("nosuch", peer, from, text, why, room));
+		assert_int_equal(strlen(why), room < sizeof(whole) ? room - 1 : sizeof(whole) - 1);
+		assert_memory_equal(why, whole, strlen(why));
+		assert_int_equal(why[room], '#');
+	}
+	assert_true(interface_pick("10.1.0.0/16", peer, from, text, why, sizeof(why)));
+	assert_string_equal(text, "eth0 10.1.2.3");
+	played = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interface__the_pattern_and_the_aggregator_choose_the_address),
+		cmocka_unit_test(interface__of_a_host_is_what_is_up_and_has_an_address),
+		cmocka_unit_test(interface__more_than_there_is_room_for_are_left_out),
+		cmocka_unit_test(interface__a_refusal_names_what_there_is),
 		cmocka_unit_test(interface__bad_patterns_are_refused_by_what_is_wrong),
 		cmocka_unit_test(interface__this_host_has_loopback_and_a_refusal_lists_it),
 	};

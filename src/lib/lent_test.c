@@ -7,19 +7,21 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "util/rng.h"
 
-enum { NODES = 400, STEPS = 40000, SPACE = 3000 };
+enum { NODES = 400, STEPS = 40000 };
 
 static bool overlaps(const struct lent *node, uintptr_t first, uintptr_t end)
 {
 	return node->first < end && first < node->end;
 }
 
-static void lent__finds_what_a_look_at_all_finds(void **state)
+/* `count` intervals of at most `length` in so much space. */
+static void many_try(uint32_t count, uint32_t space, uint32_t length, uint32_t steps)
 {
 	static struct lent nodes[NODES];
 	const char *text = getenv("TALLY_TEST_SEED");
@@ -27,16 +29,17 @@ static void lent__finds_what_a_look_at_all_finds(void **state)
 	struct lent *root = NULL;
 	struct rng rng;
 
-	(void)state;
+	memset(nodes, 0, sizeof(nodes));
 	printf("seed %llu (TALLY_TEST_SEED)\n", (unsigned long long)seed);
 	rng_init(&rng, seed, 0);
-	for (uint32_t step = 0; step < STEPS; step++) {
-		struct lent *node = &nodes[rng_below(&rng, NODES)];
-		uintptr_t first = rng_below(&rng, SPACE), end = first + 1 + rng_below(&rng, 30);
+	for (uint32_t step = 0; step < steps; step++) {
+		struct lent *node = &nodes[rng_below(&rng, count)];
+		uintptr_t first = rng_below(&rng, space);
+		uintptr_t end = first + 1 + rng_below(&rng, length);
 		const struct lent *found = lent_find(root, first, end);
 		bool is_there = false;
 
-		for (uint32_t i = 0; i < NODES; i++)
+		for (uint32_t i = 0; i < count; i++)
 			is_there |= nodes[i].end && overlaps(&nodes[i], first, end);
 		assert_true(is_there == (found != NULL));
 		assert_true(!found || (found->end && overlaps(found, first, end)));
@@ -49,8 +52,18 @@ static void lent__finds_what_a_look_at_all_finds(void **state)
 			lent_insert(&root, node);
 		}
 	}
-	assert_true(hits > STEPS / 10);
-	assert_true(hits < STEPS - STEPS / 100);
+	assert_true(hits > steps / 10);
+	assert_true(hits < steps - steps / 100);
+}
+
+/* Close together, few and long ones, and far apart. */
+static void lent__finds_what_a_look_at_all_finds(void **state)
+{
+	(void)state;
+	many_try(NODES, 3000, 30, STEPS);
+	many_try(24, 1000, 100, STEPS);
+	many_try(NODES, 60000, 300, STEPS);
+	many_try(8, 100, 20, STEPS);
 }
 
 /* The stack that a recursion would need in a list: 100,000 intervals in order, then gone in order. */

@@ -210,6 +210,11 @@ static void oob__records_that_are_not_what_they_should_be_are_refused(void **sta
 	all_do(seats, seat_take);
 	all_said(seats, TALLY_ERR_ARGUMENT, "not all ranks are on one host");
 	all_said(seats, TALLY_ERR_ARGUMENT, "TALLY_AGGREGATOR");
+	all_said(seats, TALLY_ERR_ARGUMENT, "no aggregator, and not all");
+	seats[0].options.aggregator = "local";
+	all_do(seats, seat_take);
+	all_said(seats, TALLY_ERR_ARGUMENT,
+		 "the aggregator is local, and not all ranks are on one");
 }
 
 static void give_garbage(uint8_t *all, size_t bytes)

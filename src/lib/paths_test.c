@@ -181,6 +181,18 @@ static void paths__that_this_version_cannot_take_are_named(void **state)
 	assert_int_equal(comm.shards, 64);
 }
 
+static void paths__that_no_endpoint_can_take_are_named(void **state)
+{
+	(void)state;
+	grant[0].shards[0].run = 0;
+	assert_int_equal(paths_open(&comm, grants, 1, &lanes, text), TALLY_ERR_NO_MEMORY);
+	assert_string_equal(text, "no endpoint for 1 shards of 704 slots in runs of 0: out of "
+				  "memory, or impossible");
+	assert_null(comm.endpoint);
+	assert_null(comm.link);
+	assert_int_equal(lanes, 0);
+}
+
 static void paths__of_latency_mode_are_to_one_shard_of_so_many_slots(void **state)
 {
 	static const char not_done[] = "the aggregator does not do latency mode";
@@ -296,6 +308,7 @@ int main(void)
 		T(have_the_least_of_what_all_aggregators_have),
 		T(carry_what_the_mtu_lets_through),
 		T(that_this_version_cannot_take_are_named),
+		T(that_no_endpoint_can_take_are_named),
 		T(of_latency_mode_are_to_one_shard_of_so_many_slots),
 		T(have_a_window_that_the_receive_buffer_holds),
 		T(that_are_lost_are_described),

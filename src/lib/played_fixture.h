@@ -45,7 +45,8 @@ static struct {
 	struct endpoint_stats stats;
 
 	/* What is noted. */
-	uint32_t polls, begins, kicks, reminds, waits, wakes, sleeps, broadcasts, yields, mallocs;
+	uint32_t polls, begins, kicks, reminds, waits, wakes, sleeps, broadcasts, yields, mallocs,
+		frees;
 	uint64_t remind_ns, wait_ns, sleep_ns;
 	uint32_t sleepers, moved;
 	int calls;
@@ -208,6 +209,8 @@ void __wrap_present_moved(void);
 void __wrap_present_calls(int more);
 void *__wrap_malloc(size_t bytes);
 void *__real_malloc(size_t bytes);
+void __wrap_free(void *block);
+void __real_free(void *block);
 
 void __wrap_background_kick(void)
 {
@@ -281,6 +284,12 @@ void __wrap_present_calls(int more)
 void *__wrap_malloc(size_t bytes)
 {
 	return ++test.mallocs == test.short_at ? NULL : __real_malloc(bytes);
+}
+
+void __wrap_free(void *block)
+{
+	test.frees += block != NULL;
+	__real_free(block);
 }
 
 /* ---- the fixture ---- */

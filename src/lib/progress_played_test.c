@@ -351,6 +351,34 @@ static void callbacks__run_in_order_one_at_a_time_without_the_lock(void **state)
 	comm_lock(&test.comm);
 }
 
+static void drives_from_now_on(struct tally_work *work, int result, void *arg)
+{
+	(void)work;
+	(void)result;
+	test.comm.is_driven = *(bool *)arg;
+}
+
+/* A submit runs what is due; a thread that has begun to drive meanwhile looks after the rest. */
+static void submitted__runs_what_is_due_and_leaves_the_rest_to_a_driver(void **state)
+{
+	bool is_driven = false;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct tally_work *work = outstanding((uint64_t)i);
+
+		outstanding(9);
+		work->done_fn = drives_from_now_on;
+		work->done_arg = &is_driven;
+		is_done(work);
+		progress_submitted(&test.comm);
+		assert_int_equal(atomic_load(&work->state), WORK_COMPLETE);
+		assert_int_equal(test.comm.is_driven, is_driven);
+		assert_int_equal(test.reminds, 1); /* none in the second case */
+		is_driven = true;
+	}
+}
+
 /* ---- waits ---- */
 
 static enum progress_end wait_until(progress_over_fn is_over, void *arg, uint64_t until_ns)
@@ -550,6 +578,7 @@ int main(void)
 		TEST(look__leaves_it_looked_after),
 		TEST(notify__wakes_who_sleeps_and_who_waits_on_the_link),
 		TEST(callbacks__run_in_order_one_at_a_time_without_the_lock),
+		TEST(submitted__runs_what_is_due_and_leaves_the_rest_to_a_driver),
 		TEST(wait__is_late_when_its_time_is_over_and_not_before),
 		TEST(wait__drives_without_a_pause_while_there_is_something_to_do),
 		TEST(wait__for_as_long_as_it_takes_is_seen_by_others),

@@ -79,6 +79,12 @@ static void submit__hands_the_endpoint_what_the_call_has_said(void **state)
 	assert_false(test.ops[1].is_avg);
 	assert_int_equal(test.ops[1].stream, MAP_EXPRESS);
 	assert_int_equal(test.begins, 2);
+	is_done(works[1]);
+	test.frees = 0;
+	assert_int_equal(tally_wait(&works[1], -1), TALLY_OK);
+	assert_int_equal(test.frees, 2); /* what its list of buffers took; the work is kept */
+	assert_int_equal(tally_wait(&works[0], -1), TALLY_OK);
+	assert_int_equal(test.frees, 2);
 }
 
 /* A full ring of one stream does not hold up the other; what waits goes in order. */
