@@ -9,6 +9,7 @@ static struct {
 	bool is_there_at_once; /* all others are */
 	int breaks;            /* what breaks it while it joins */
 	uint32_t adds, removes;
+	bool had_abort; /* it wanted one, at its end */
 	/* As it was when it was to join. */
 	uint32_t poll_count, window_packets, latency_slots, latency_window;
 	tally_interrupted_fn interrupted;
@@ -52,6 +53,7 @@ int __wrap_background_add(struct tally_comm *comm)
 void __wrap_background_remove(struct tally_comm *comm)
 {
 	assert_ptr_equal(comm, test.at);
+	life.had_abort = comm->wants_abort;
 	life.removes++;
 }
 
@@ -184,6 +186,80 @@ static void finalize__leaves_when_nothing_is_on_its_way_any_more(void **state)
 	test.meanwhile = NULL;
 	tally_comm_destroy(comm);
 	assert_int_equal(test.now_ns, begin_ns); /* all is said: it waits for nobody */
+	assert_int_equal(life.removes, 1);
+}
+
+/* ---- a program that ends its waits ---- */
+
+static int answer, answers_left; /* so often `answer`, then 0 */
+
+static int interrupted_now(void *ctx)
+{
+	assert_ptr_equal(ctx, &answer);
+	return answers_left-- > 0 ? answer : 0;
+}
+
+static struct tally_options interruptible(int times)
+{
+	struct tally_options options = TALLY_OPTIONS_INIT;
+
+	answer = 1;
+	answers_left = times;
+	options.interrupted = interrupted_now;
+	options.interrupted_ctx = &answer;
+	return options;
+}
+
+/* For the others it is as if this rank had died. */
+static void open__that_the_program_ends_aborts_the_job(void **state)
+{
+	const struct tally_options options = interruptible(1);
+	struct tally_comm *comm = NULL;
+	char text[256];
+
+	(void)state;
+	life.is_there_at_once = false;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_INTERRUPTED);
+	snprintf(text, sizeof(text), "tally_comm_init was interrupted (rank 2 of 3 on %s, job j)",
+		 life.who.host);
+	assert_string_equal(tally_get_last_error(NULL), text);
+	assert_int_equal(test.log_level, TALLY_LOG_INFO); /* it was asked for */
+	assert_true(life.had_abort);
+	assert_int_equal(test.kicks, 1);
+	assert_int_equal(test.now_ns, begin_ns + 50 * ms + 250 * ms);
+	assert_null(comm);
+}
+
+/* Before it has said that it leaves it is as if it had not been called; after that it is to be called again. */
+static void finalize__that_the_program_ends_can_be_called_again(void **state)
+{
+	const struct tally_options options = interruptible(2);
+	struct tally_comm *comm = NULL;
+	struct tally_work *work;
+
+	(void)state;
+	assert_int_equal(comm_open(&comm, &boot, &options, NULL), TALLY_OK);
+	comm->endpoint = test.comm.endpoint;
+	comm->link = &test.link;
+	comm->is_driven = true; /* by another thread */
+	assert_int_equal(tally_ibarrier(comm, NULL, &work), TALLY_OK);
+	assert_int_equal(tally_comm_finalize(comm), TALLY_INTERRUPTED);
+	assert_int_equal(comm->state, COMM_RUNNING);
+	assert_false(comm->wants_leave);
+	comm_lock(comm);
+	work_complete(comm, work, TALLY_OK);
+	comm_unlock(comm);
+	assert_int_equal(tally_comm_finalize(comm), TALLY_INTERRUPTED);
+	assert_int_equal(comm->state, COMM_LEAVING);
+	assert_true(comm->wants_leave);
+	assert_int_equal(tally_barrier(comm), TALLY_ERR_USAGE);
+	test.meanwhile = all_leave;
+	assert_int_equal(tally_comm_finalize(comm), TALLY_OK);
+	assert_int_equal(tally_comm_finalize(comm), TALLY_ERR_USAGE);
+	test.meanwhile = NULL;
+	comm->endpoint = NULL;
+	comm->link = NULL;
+	tally_comm_destroy(comm);
 	assert_int_equal(life.removes, 1);
 }
 
@@ -412,6 +488,8 @@ int main(void)
 		TEST(open__names_the_job_and_its_life_for_local_mode),
 		TEST(open__that_fails_says_why_and_waits_a_quarter_of_a_second),
 		TEST(finalize__leaves_when_nothing_is_on_its_way_any_more),
+		TEST(open__that_the_program_ends_aborts_the_job),
+		TEST(finalize__that_the_program_ends_can_be_called_again),
 		TEST(options__are_refused_beyond_their_limits),
 		TEST(options__of_older_programs_end_where_theirs_did),
 		TEST(break__says_where_this_rank_was),

@@ -59,6 +59,11 @@ static struct {
 
 /* ---- the endpoint and its link ---- */
 
+static struct endpoint *endpoint_of_ours(void)
+{
+	return (struct endpoint *)(void *)&test.worker; /* nobody looks into it */
+}
+
 bool __wrap_endpoint_poll(struct endpoint *endpoint);
 void __wrap_endpoint_begin(struct endpoint *endpoint);
 uint64_t __wrap_endpoint_next(const struct endpoint *endpoint);
@@ -71,7 +76,7 @@ const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint);
 bool __wrap_endpoint_poll(struct endpoint *endpoint)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	if (test.next_ns <= test.now_ns)
 		test.next_ns = UINT64_MAX; /* what was due is done */
 	return test.polls++ < test.busy;
@@ -80,14 +85,14 @@ bool __wrap_endpoint_poll(struct endpoint *endpoint)
 void __wrap_endpoint_begin(struct endpoint *endpoint)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	test.begins++;
 }
 
 uint64_t __wrap_endpoint_next(const struct endpoint *endpoint)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	return test.next_ns;
 }
 
@@ -96,7 +101,7 @@ uint32_t __wrap_endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint
 	uint32_t count = 0;
 
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	while (count < max && test.done_taken < test.done_count)
 		cookies[count++] = (uintptr_t)test.done[test.done_taken++];
 	return count;
@@ -105,14 +110,14 @@ uint32_t __wrap_endpoint_done(struct endpoint *endpoint, uint64_t *cookies, uint
 enum endpoint_fault __wrap_endpoint_fault(const struct endpoint *endpoint)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	return test.fault;
 }
 
 int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *op)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	if (!test.room)
 		return -EAGAIN;
 	test.room--;
@@ -124,14 +129,14 @@ int __wrap_endpoint_submit(struct endpoint *endpoint, const struct endpoint_op *
 void __wrap_endpoint_stats(const struct endpoint *endpoint, struct endpoint_stats *stats)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	*stats = test.stats;
 }
 
 const struct worker *__wrap_endpoint_worker(const struct endpoint *endpoint)
 {
 	assert_true(test.is_held);
-	assert_ptr_equal(endpoint, test.comm.endpoint);
+	assert_ptr_equal(endpoint, endpoint_of_ours());
 	return &test.worker;
 }
 
@@ -317,7 +322,7 @@ static int setup(void **state)
 	test.worker.lanes = 360;
 	test.link.ops = &ops;
 	comm->link = &test.link;
-	comm->endpoint = (struct endpoint *)(void *)&test.worker; /* nobody looks into it */
+	comm->endpoint = endpoint_of_ours();
 	comm->who = (struct report_who){ .rank = 1, .size = 4, .job = "played", .host = "here" };
 	comm->epoch = background_epoch();
 	comm->state = COMM_RUNNING;
