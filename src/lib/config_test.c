@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/config.h"
+#include "lib/report.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,6 +24,16 @@ static struct {
 	bool has_folder; /* this process may look into it */
 	char folder[64]; /* that was asked about; "": none was */
 } refusal;
+
+static bool is_out_of_memory;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+
+void *__wrap_malloc(size_t bytes)
+{
+	return is_out_of_memory ? NULL : __real_malloc(bytes);
+}
 
 long __real_conf_load(const char *path, char *data, size_t room, uint32_t *mode);
 long __wrap_conf_load(const char *path, char *data, size_t room, uint32_t *mode);
@@ -130,6 +141,28 @@ static void config__no_files_are_fine(void **state)
 	assert_null(config_get("TALLY_AGGREGATOR", &config));
 	assert_int_equal(config_load(&config, NULL, NULL, env_get, places->env, text), TALLY_OK);
 	assert_false(config.files[CONFIG_ETC].is_there);
+}
+
+static void config__without_memory_is_refused(void **state)
+{
+	struct places *places = *state;
+	struct bootstrap boot = { .job = "j", .size = 1, .source = "arguments" };
+	char text[BOOTSTRAP_TEXT_MAX] = "", why[BOOTSTRAP_TEXT_MAX];
+	struct config config;
+	int result;
+
+	(void)report_level(); /* it reads them, too, once */
+	is_out_of_memory = true;
+	result = load(&config, places, text);
+	is_out_of_memory = false;
+	assert_int_equal(result, TALLY_ERR_ARGUMENT);
+	snprintf(why, sizeof(why), "%s: out of memory", places->etc);
+	assert_string_equal(text, why);
+	is_out_of_memory = true;
+	result = config_bootstrap(&boot, NULL, false, text);
+	is_out_of_memory = false;
+	assert_int_equal(result, TALLY_ERR_ARGUMENT);
+	assert_string_equal(text, "configuration: out of memory");
 }
 
 /* clang-format off */
@@ -399,6 +432,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			config__the_environment_wins_over_home_and_home_over_etc, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__no_files_are_fine, setup, teardown),
+		cmocka_unit_test_setup_teardown(config__without_memory_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(config__a_bad_line_is_refused_with_file_and_line,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(config__one_job_s_own_is_refused_in_the_host_s_file,

@@ -370,6 +370,28 @@ static void deadline__that_is_over_is_said_of_the_oldest_each_second(void **stat
 	assert_true(atomic_load(&test.comm.deadline_ns) == UINT64_MAX);
 }
 
+/* 32 bits of milliseconds are seven weeks; another thread's clock may be ahead. */
+static void deadline__has_waited_for_no_more_than_a_number_holds(void **state)
+{
+	static const uint64_t waits_ms[][2] = { { 4294967294, 4294967294 },
+						{ 4294967295, 4294967295 },
+						{ 4294967296, 4294967295 },
+						{ 9294967296, 4294967295 } };
+
+	(void)state;
+	outstanding(0, 50, begin_ns);
+	test.works[0].deadline_ns = 1;
+	expire(begin_ns - 5);
+	assert_int_equal(test.events_count, 1);
+	assert_int_equal(test.events[0].event.waited_ms, 0);
+	for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
+		test.membership.expiry = (struct expiry){ 0 };
+		expire(begin_ns + waits_ms[i][0] * ms_ns);
+		assert_int_equal(test.events_count, 1);
+		assert_int_equal(test.events[0].event.waited_ms, waits_ms[i][1]);
+	}
+}
+
 /* ---- an aggregator that is silent ---- */
 
 static void silent_look(uint32_t idx, uint64_t at_ns, uint64_t spoke_ns)
@@ -531,6 +553,7 @@ int main(void)
 		T(stall__is_none_of_what_is_broken_or_does_not_run_yet),
 		T(deadline__is_the_first_of_all_and_wakes_who_sleeps),
 		T(deadline__that_is_over_is_said_of_the_oldest_each_second),
+		T(deadline__has_waited_for_no_more_than_a_number_holds),
 		T(silence__of_two_heartbeats_is_knocked_at),
 		T(silence__is_knocked_at_by_who_may_and_where_there_are_paths),
 		T(silence__ends_with_a_welcome_which_is_told_once),
