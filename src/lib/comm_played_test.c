@@ -460,6 +460,34 @@ static void stats__are_the_endpoints_and_ours(void **state)
 	assert_int_equal(tally_comm_get_stats(&test.comm, NULL), TALLY_ERR_ARGUMENT);
 }
 
+static void dump__says_since_when_and_what_has_not_been_sent(void **state)
+{
+	struct tally_work *sent = outstanding(3), *waiting = outstanding(4);
+	char text[8192];
+	FILE *file = tmpfile();
+	size_t bytes;
+
+	(void)state;
+	assert_non_null(file);
+	sent->submitted_ns = begin_ns;
+	waiting->submitted_ns = begin_ns + 8 * ms; /* another thread's clock may be ahead */
+	waiting->op.stream = MAP_BULK;
+	atomic_store(&waiting->state, WORK_WAITING);
+	test.now_ns = begin_ns + 8 * ms - 1;
+	assert_int_equal(tally_comm_dump(&test.comm, fileno(file)), TALLY_OK);
+	rewind(file);
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = '\0';
+	assert_non_null(strstr(
+		text, "\"outstanding_count\":2,\"outstanding\":[{\"number\":3,\"what\":\"barrier\","
+		      "\"name\":\"\",\"stream\":\"express\",\"is_sent\":true,\"since_ms\":7},"
+		      "{\"number\":4,\"what\":\"barrier\",\"name\":\"\",\"stream\":\"bulk\","
+		      "\"is_sent\":false,\"since_ms\":0}]"));
+	assert_non_null(strstr(text, "\"life\":\"0000000000000000\"")); /* it has not begun */
+	assert_non_null(strstr(text, "\"members\":[]"));
+}
+
 static void questions__of_no_communicator_or_a_parents_are_refused(void **state)
 {
 	(void)state;
@@ -497,6 +525,7 @@ int main(void)
 		TEST(abort__of_a_rank_that_has_left_ends_nothing),
 		TEST(cause__is_a_result_of_its_own),
 		TEST(stats__are_the_endpoints_and_ours),
+		TEST(dump__says_since_when_and_what_has_not_been_sent),
 		TEST(questions__of_no_communicator_or_a_parents_are_refused),
 	};
 

@@ -126,9 +126,9 @@ static void paths__carry_what_the_mtu_lets_through(void **state)
 		bool is_v6;
 		uint16_t lanes;
 	} cases[] = {
-		{ 1500, false, 360 },  { 1500, true, 356 }, { 1400, false, 336 },
-		{ 576, false, 128 },   { 575, false, 128 }, { -1, false, 128 },
-		{ 9000, false, 2000 },
+		{ 1500, false, 360 }, { 1500, true, 356 },  { 1400, false, 336 },
+		{ 1491, false, 356 }, { 1492, false, 360 }, { 576, false, 128 },
+		{ 575, false, 128 },  { -1, false, 128 },   { 9000, false, 2000 },
 	};
 
 	(void)state;

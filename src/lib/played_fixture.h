@@ -348,6 +348,10 @@ static void list_free(struct work_list *list)
 		struct tally_work *work = list->first;
 
 		work_remove(list, work);
+		for (struct tally_work *member = work->members, *next; member; member = next) {
+			next = member->next;
+			work_drop(&test.comm, member);
+		}
 		work_drop(&test.comm, work);
 	}
 }

@@ -77,7 +77,10 @@ static void drive__that_fails_breaks_it_and_says_why(void **state)
 		struct tally_work *work;
 		char whole[512];
 
-		setup_locked(state);
+		if (i) {
+			teardown_locked(state);
+			setup_locked(state);
+		}
 		work = outstanding(7);
 		test.fault = cases[i].fault;
 		assert_false(progress_drive(&test.comm));
@@ -92,8 +95,6 @@ static void drive__that_fails_breaks_it_and_says_why(void **state)
 			 "last complete operation: none)",
 			 cases[i].text);
 		assert_string_equal(test.comm.error_text, whole);
-		if (i + 1 < sizeof(cases) / sizeof(cases[0]))
-			teardown_locked(state);
 	}
 }
 

@@ -325,6 +325,32 @@ static int set_and_say(void)
 	return report_level() == TALLY_LOG_DEBUG ? ALL_WELL : 3;
 }
 
+static int heard;
+
+static void hear(int level, const char *line, void *arg)
+{
+	if (arg == &heard && level == TALLY_LOG_WARN && strstr(line, "] one"))
+		heard++;
+}
+
+/* Lines go to the function alone, with what it was given, and back to stderr when there is none any more. */
+static int set_a_function(void)
+{
+	if (tally_set_log(0, hear, &heard) || say_one() != ALL_WELL || heard != 1)
+		return 1;
+	return tally_set_log(0, NULL, NULL) || say_one() != ALL_WELL || heard != 1 ? 2 : ALL_WELL;
+}
+
+static void report__a_function_gets_the_lines_until_there_is_none(void **state)
+{
+	const char *env[4] = { NULL };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, set_a_function, text), ALL_WELL);
+	assert_int_equal(lines_count(text), 1);
+}
+
 static int set_wrongly(void)
 {
 	if (tally_set_log(-1, NULL, NULL) != TALLY_ERR_ARGUMENT ||
@@ -384,6 +410,7 @@ int main(void)
 		cmocka_unit_test(report__a_line_begins_with_the_time_of_day),
 		cmocka_unit_test(report__what_is_too_long_is_cut_and_stays_one_line),
 		cmocka_unit_test(report__what_the_program_says_wins_over_the_environment),
+		cmocka_unit_test(report__a_function_gets_the_lines_until_there_is_none),
 		cmocka_unit_test(report__json_is_on_or_off),
 		cmocka_unit_test(report__a_full_disk_harms_nothing),
 		cmocka_unit_test(report__without_a_stderr_no_other_file_gets_the_lines),

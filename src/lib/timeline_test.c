@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -292,10 +293,13 @@ static void timeline__is_one_for_each_file_that_is_named(void **state)
 	struct timeline *timeline = timeline_open(&who, path, &first),
 			*other = timeline_open(&who, other_path, &second);
 	struct timeline_op op = op_of(1, 0);
+	struct stat file;
 
 	(void)state;
 	assert_true(timeline != other);
 	assert_int_equal(first + second, 0);
+	assert_int_equal(stat(path, &file), 0);
+	assert_int_equal(file.st_mode & 0111, 0); /* it is no program */
 	timeline_add(other, &op);
 	timeline_close(timeline);
 	assert_int_equal(events_count(path), 3);
