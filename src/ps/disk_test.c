@@ -324,6 +324,29 @@ static uint32_t bytes_of(uint64_t number, uint8_t *at, uint32_t most)
 	return (uint32_t)got;
 }
 
+/* What a killed writer has left of one is written over; what only looks like one is none. */
+static void checkpoint__takes_the_place_of_what_was_left(void **state)
+{
+	struct ps_table *table = table_of(PS_LOG);
+	char path[96], partial[96];
+	struct stat is, now;
+
+	(void)state;
+	name_of(3, "checkpoint", path);
+	name_of(3, "checkpoint.partial", partial);
+	assert_int_equal(ps_table_write(table, path), 0);
+	assert_int_equal(stat(path, &is), 0);
+	fclose(fopen(partial, "w"));
+	assert_int_equal(truncate(partial, 100000), 0);
+	assert_int_equal(ps_table_write(table, path), 0);
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(now.st_size, is.st_size);
+	assert_int_equal(symlink("/dev/null", partial), 0);
+	assert_int_equal(ps_table_write(table, path), ELOOP);
+	unlink(partial);
+	ps_table_close(table);
+}
+
 static void checkpoint__is_the_same_however_it_was_written(void **state)
 {
 	static const int is[] = { 0, -9, EINTR };
@@ -439,6 +462,7 @@ int main(void)
 		T(log__half_of_a_write_is_followed_by_the_rest),
 		T(log__that_cannot_be_synced_is_in_trouble),
 		T(checkpoint__is_whole_or_not_there),
+		T(checkpoint__takes_the_place_of_what_was_left),
 		T(checkpoint__is_the_same_however_it_was_written),
 		T(writer__that_cannot_begin_or_dies_is_told),
 		T(writer__whose_server_is_gone_writes_none_without_a_log),

@@ -386,6 +386,104 @@ static void table__gives_all_back(void **state)
 	}
 }
 
+/* It would look whole, and have lost what had no room in memory. */
+static void checkpoint__without_memory_is_none(void **state)
+{
+	static const float values[2 * DIM] = { 1, 2, 3, 4 };
+	static const uint64_t keys[2] = { 1, 2 };
+	struct ps_table_options options = none_of();
+	struct ps_table *table = open_with(&options);
+	int result = ENOMEM, i;
+	char path[96];
+
+	(void)state;
+	begin(table, 1);
+	ps_table_share(table, &(struct ps_share){ .count = 1 });
+	assert_int_equal(ps_table_batch(table, 0, 1, 1, keys, values, 2), PS_BATCH_TAKEN);
+	name_of(7, "checkpoint", path);
+	for (i = 1; i < ENOUGH && result; i++) {
+		int before = taken;
+
+		fails_in = i;
+		result = ps_table_write(table, path);
+		assert_int_equal(taken, before);
+		if (!result)
+			break;
+		assert_int_equal(result, ENOMEM);
+		assert_false(is_there(7, "checkpoint") || is_there(7, "checkpoint.partial"));
+	}
+	fails_in = 0;
+	assert_true(i > 10);
+	assert_true(is_there(7, "checkpoint"));
+	ps_table_close(table);
+	unlink(path);
+	assert_all_is_back();
+}
+
+/* What it says, in a process of its own that has to end. */
+static void ends_with(struct ps_table *table, void (*act)(struct ps_table *), const char *text)
+{
+	char said[256] = "";
+	int fds[2], status, result = pipe(fds);
+	pid_t child;
+
+	assert_int_equal(result, 0);
+	child = fork();
+	if (!child) {
+		dup2(fds[1], STDERR_FILENO);
+		act(table);
+		_exit(0);
+	}
+	close(fds[1]);
+	for (size_t had = 0; had < sizeof(said) - 1;) {
+		ssize_t got = read(fds[0], said + had, sizeof(said) - 1 - had);
+
+		if (got <= 0)
+			break;
+		had += (size_t)got;
+	}
+	close(fds[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_string_equal(said, text);
+}
+
+static void record_act(struct ps_table *table)
+{
+	bytes_fini(&table->body);
+	fails_in = 1;
+	home_sparse_fence(table->home, table->map.version);
+}
+
+static void log_act(struct ps_table *table)
+{
+	fails_in = 1;
+	for (uint64_t i = 0; i < 10000 && fails_in; i++)
+		ps_table_barrier(table, 1 + i);
+}
+
+/* Half a record cannot stay, and what was applied cannot be told any more. */
+static void table__without_memory_for_a_record_ends(void **state)
+{
+	struct ps_table_options options = none_of();
+	struct ps_table *table = open_with(&options);
+
+	(void)state;
+	begin(table, 1);
+	ends_with(table, record_act,
+		  "tally-ps: out of memory for a record: what was applied cannot be kept\n");
+	ps_table_close(table);
+	options = options_of(OPTIMISER_SGD);
+	table = open_with(&options);
+	settle(table);
+	ends_with(table, log_act,
+		  "tally-ps: out of memory for the log: it ends here, before anything is said that "
+		  "is not on the disk\n");
+	ps_table_close(table);
+	assert_all_is_back();
+}
+
 static void log__without_memory_is_not_begun(void **state)
 {
 	struct log_options options = { .changed = on_change };
@@ -466,6 +564,8 @@ int main(void)
 		T(table__without_memory_refuses_a_batch_whole),
 		T(table__without_memory_keeps_its_map),
 		T(table__gives_all_back),
+		T(checkpoint__without_memory_is_none),
+		T(table__without_memory_for_a_record_ends),
 		T(log__without_memory_is_not_begun),
 		T(server__without_memory_does_not_begin),
 #undef T
