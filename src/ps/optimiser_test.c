@@ -154,6 +154,25 @@ static void optimiser__bounded_gradient_makes_a_usual_step(void **unused)
 	}
 }
 
+/* What docs and users rely on who name an optimiser alone. */
+static void optimiser__begins_with_the_usual_numbers(void **unused)
+{
+	static const uint32_t states[OPTIMISER_COUNT] = { 0, 0, 3, 3, 8, 6 }; /* of dim 3 */
+
+	(void)unused;
+	for (unsigned kind = 0; kind < OPTIMISER_COUNT; kind++) {
+		struct optimiser o = optimiser_default((enum optimiser_kind)kind);
+		bool is_adam = kind == OPTIMISER_ADAM;
+
+		assert_int_equal(o.kind, kind);
+		assert_true(o.rate == (is_adam ? 0.001f : kind == OPTIMISER_FTRL ? 0.1f : 0.01f));
+		assert_true(o.momentum == 0.9f && o.beta1 == 0.9f && o.beta2 == 0.999f);
+		assert_true(o.epsilon == (is_adam ? 1e-8f : 1e-10f));
+		assert_true(o.beta == 1 && o.l1 == 0 && o.l2 == 0);
+		assert_int_equal(optimiser_state(&o, 3), states[kind]);
+	}
+}
+
 static void optimiser__names_are_found_again(void **unused)
 {
 	enum optimiser_kind kind;
@@ -223,6 +242,7 @@ int main(void)
 		cmocka_unit_test(optimiser__ftrl_leaves_a_first_value_where_it_is),
 		cmocka_unit_test(optimiser__large_gradients_leave_all_numbers_finite),
 		cmocka_unit_test(optimiser__bounded_gradient_makes_a_usual_step),
+		cmocka_unit_test(optimiser__begins_with_the_usual_numbers),
 		cmocka_unit_test(optimiser__names_are_found_again),
 		cmocka_unit_test(initial__values_are_of_key_and_seed_alone),
 		cmocka_unit_test(initial__values_are_spread_as_they_should_be),
