@@ -278,6 +278,7 @@ static void refusal__of_a_buffer_names_it(void **state)
 	said("tally_iallreduce: recv is NULL, count 2");
 	assert_int_equal(start(x, x, most + 1, TALLY_INT32, TALLY_SUM), TALLY_ERR_ARGUMENT);
 	said("tally_iallreduce: count 35184372088833 is above 2^45");
+	assert_int_equal(stream_for(most, TALLY_STREAM_AUTO), MAP_BULK);
 	assert_int_equal(start(x, (char *)x + 2, 1, TALLY_INT32, TALLY_SUM), TALLY_ERR_ARGUMENT);
 	snprintf(text, sizeof(text), "tally_iallreduce: recv %p is not aligned to 4 bytes",
 		 (void *)((char *)x + 2));

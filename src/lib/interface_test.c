@@ -56,6 +56,8 @@ static const struct {
 	{ "10.1.0.0/16",    "10.0.0.9",    "eth1",    "10.1.0.5" },
 	{ "10.0.0.4/31",    "10.1.0.9",    "eth0",    "10.0.0.5" },
 	{ "10.0.0.6/31",    "10.1.0.9",    NULL,      NULL },
+	{ "10.0.0.0/29",    "10.1.0.9",    "eth0",    "10.0.0.5" },
+	{ "10.0.0.8/29",    "10.1.0.9",    NULL,      NULL },
 	{ "0.0.0.0/0",      "8.8.8.8",     "docker0", "172.17.0.1" },
 	{ "^172.16.0.0/12", "8.8.8.8",     "eth0",    "10.0.0.5" },
 	{ "fd00::/8,ib",    "192.168.0.1", "ib0",     "192.168.9.5" },
@@ -253,6 +255,27 @@ static void interface__of_a_host_is_what_is_up_and_has_an_address(void **state)
 	played = NULL;
 }
 
+/* Only there two bytes are no part of the address. */
+static void interface__link_local_is_fe80_to_febf(void **state)
+{
+	static const struct {
+		const char *ip, *text;
+	} cases[] = { { "fe80:102::5", "e fe80::5" },
+		      { "febf:102::5", "e febf::5" },
+		      { "fec0:102::5", "e fec0:102::5" },
+		      { "fe7f:102::5", "e fe7f:102::5" },
+		      { "2080:102::5", "e 2080:102::5" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct interface one = { .name = "e" };
+		char text[INTERFACE_TEXT_BYTES];
+
+		ip_read(cases[i].ip, one.ip);
+		assert_string_equal(interface_format(&one, text), cases[i].text);
+	}
+}
+
 static void interface__more_than_there_is_room_for_are_left_out(void **state)
 {
 	static struct ifaddrs all[INTERFACES_MAX + 2];
@@ -299,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interface__the_pattern_and_the_aggregator_choose_the_address),
 		cmocka_unit_test(interface__of_a_host_is_what_is_up_and_has_an_address),
+		cmocka_unit_test(interface__link_local_is_fe80_to_febf),
 		cmocka_unit_test(interface__more_than_there_is_room_for_are_left_out),
 		cmocka_unit_test(interface__a_refusal_names_what_there_is),
 		cmocka_unit_test(interface__bad_patterns_are_refused_by_what_is_wrong),

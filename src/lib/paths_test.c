@@ -285,6 +285,43 @@ static void paths__that_are_lost_are_described(void **state)
 	assert_non_null(strstr(text, "its MTU was 100 or more when the job began: set the same"));
 }
 
+static void address_set(struct sockaddr_storage *to, const char *ip)
+{
+	struct conn_address one;
+
+	assert_int_equal(conn_resolve(ip, 7171, &one), 0);
+	*to = one.socket;
+}
+
+/* Of a name's addresses the first that an interface of TALLY_IFNAME fits. */
+static void paths__leave_from_the_interface_that_was_named(void **state)
+{
+	struct bootstrap boot = { .size = 1 };
+	struct conn_address address;
+	char why[256] = "";
+
+	(void)state;
+	assert_int_equal(conn_resolve("[2001:db8::1]:7171", 7171, &address), 0);
+	address_set(&address.others[0], "127.0.0.9");
+	address.others_count = 1;
+	assert_true(paths_from(&boot, &address, why, sizeof(why))); /* nothing was said */
+	assert_int_equal(address.socket.ss_family, AF_INET6);
+	assert_int_equal(address.from_bytes, 0);
+	strcpy(boot.ifname, "127.0.0.0/8");
+	assert_true(paths_from(&boot, &address, why, sizeof(why)));
+	assert_int_equal(address.socket.ss_family, AF_INET);
+	assert_int_equal(address.from.ss_family, AF_INET);
+	assert_true(address.from_bytes > 0);
+	assert_string_equal(boot.interface, "lo 127.0.0.1");
+	assert_memory_equal(boot.from, ((uint8_t[16]){ [10] = 0xff, 0xff, 127, 0, 0, 1 }), 16);
+	strcpy(boot.ifname, "=nosuch");
+	assert_false(paths_from(&boot, &address, why, sizeof(why)));
+	assert_non_null(strstr(why, "TALLY_IFNAME==nosuch matches no "));
+	assert_int_equal(address.socket.ss_family, AF_INET); /* it has come round */
+	assert_int_equal(conn_resolve("@tally-test-paths", 0, &address), 0);
+	assert_true(paths_from(&boot, &address, why, sizeof(why))); /* it leaves from nowhere */
+}
+
 static void paths__of_local_mode_have_the_mtu_of_loopback(void **state)
 {
 	struct conn_address address;
@@ -312,6 +349,7 @@ int main(void)
 		T(of_latency_mode_are_to_one_shard_of_so_many_slots),
 		T(have_a_window_that_the_receive_buffer_holds),
 		T(that_are_lost_are_described),
+		T(leave_from_the_interface_that_was_named),
 		T(of_local_mode_have_the_mtu_of_loopback),
 #undef T
 	};
