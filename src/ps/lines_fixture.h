@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lines_fixture.h - for tests: what a server logs, word for word, and its clock, which is the test's. Needs
- * -Wl,--wrap=ps_log,--wrap=ps_now; included once in a program.
+ * -Wl,--wrap=ps_log,--wrap=ps_now, and --wrap=ps_log_stranger where strangers are heard; included once in a program.
  */
 #ifndef PS_LINES_FIXTURE_H
 #define PS_LINES_FIXTURE_H
@@ -42,6 +42,22 @@ void __wrap_ps_log(const struct ps_server *server, enum ps_level level, struct p
 	va_start(values, format);
 	vsnprintf(heard.line[heard.lines++], PS_LINE_BYTES, format, values);
 	va_end(values);
+}
+
+/* At PS_DEBUG, so that a test can tell it. */
+__attribute__((format(printf, 3, 4))) void
+__wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...);
+
+void __wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format,
+			    ...)
+{
+	va_list values;
+	char line[PS_LINE_BYTES];
+
+	va_start(values, format);
+	vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	__wrap_ps_log(server, PS_DEBUG, about, "%s", line);
 }
 
 uint64_t __wrap_ps_now(const struct ps_server *server)

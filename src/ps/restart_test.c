@@ -192,21 +192,6 @@ void __wrap_ps_serve_refuse(struct ps_server *server, struct ps_conn *conn,
 	va_end(values);
 }
 
-__attribute__((format(printf, 3, 4))) void
-__wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...);
-
-void __wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format,
-			    ...)
-{
-	va_list values;
-	char line[PS_LINE_BYTES];
-
-	va_start(values, format);
-	vsnprintf(line, sizeof(line), format, values);
-	va_end(values);
-	__wrap_ps_log(server, PS_DEBUG, about, "%s", line);
-}
-
 static int setup(void **state)
 {
 	(void)state;

@@ -153,21 +153,6 @@ PLAYED(bool, ps_random, void *at, size_t bytes)
 	return !test.is_random_out;
 }
 
-__attribute__((format(printf, 3, 4))) void
-__wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format, ...);
-
-void __wrap_ps_log_stranger(struct ps_server *server, struct ps_about about, const char *format,
-			    ...)
-{
-	va_list values;
-	char line[PS_LINE_BYTES];
-
-	va_start(values, format);
-	vsnprintf(line, sizeof(line), format, values);
-	va_end(values);
-	__wrap_ps_log(server, PS_DEBUG, about, "%s", line); /* as nothing else of serve.c is */
-}
-
 static inline bool refuses(const char *who)
 {
 	return test.refuses && !strcmp(test.refuses, who);
