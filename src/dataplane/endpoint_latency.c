@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * endpoint_latency.c - an endpoint's packets in latency mode: core/worker_latency and core/pace_latency run
- * over the link of endpoint_flow.c. A slot's buffer holds what the slot would send again: its UPDATE, and
+ * over the link of endpoint_out.c. A slot's buffer holds what the slot would send again: its UPDATE, and
  * once the RESULT is there and ACKs are in use, its ACK.
  */
 #include <stdlib.h>

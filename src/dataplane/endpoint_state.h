@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* endpoint_state.h - what endpoint.c (its life, its operations), endpoint_flow.c (its packets),
- * endpoint_path.c (its HELLOs) and endpoint_latency.c share; nobody else includes it. */
+/* endpoint_state.h - what endpoint.c (its life, its operations), endpoint_flow.c (its packets), endpoint_out.c (what it
+ * sends), endpoint_path.c (its HELLOs) and endpoint_latency.c share; nobody else includes it. */
 #ifndef DATAPLANE_ENDPOINT_STATE_H
 #define DATAPLANE_ENDPOINT_STATE_H
 
@@ -68,7 +68,13 @@ struct endpoint {
 	struct worker_op_state *op_states[MAP_STREAMS];
 };
 
-/* endpoint_flow.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
+static inline uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard,
+				       uint32_t slot)
+{
+	return endpoint->shards[shard].buffers + (size_t)slot * endpoint->packet_bytes;
+}
+
+/* endpoint_out.c: what goes out. There is room for a packet, with or without lanes, if has_room says so;
  * what is emitted stays as it is until it has been sent. */
 bool endpoint_has_room(struct endpoint *endpoint);
 /* False: the link has no room for all of it. Then nothing more is made until it has. */
@@ -77,7 +83,6 @@ void endpoint_emit(struct endpoint *endpoint, uint32_t shard, uint8_t *data, uin
 void endpoint_emit_slot(struct endpoint *endpoint, uint32_t shard, uint32_t slot);
 uint32_t endpoint_header_rooms(struct endpoint *endpoint);
 uint8_t *endpoint_header_room(struct endpoint *endpoint);
-uint8_t *endpoint_buffer(const struct endpoint *endpoint, uint32_t shard, uint32_t slot);
 /* A packet of the operation has been built: the first is told of. */
 void endpoint_op_begun(const struct endpoint *endpoint, const struct endpoint_op *op);
 /* endpoint_done will tell of the operation. */
