@@ -3,8 +3,8 @@
 # setup.sh VARIANT [MESON OPTION...] - make build/VARIANT if it is not there yet, or what is there is of no use: it
 # came with a checkout that was moved here, or packages have come or gone.
 #   release  gcc, optimised, debug symbols and asserts kept: what users install
-#   clang    the same with clang          asan   gcc, address and undefined behaviour sanitizers
-#   arm64    a cross build, never run     tsan   clang, thread sanitizer
+#   asan     gcc, address and undefined behaviour sanitizers    tsan   clang, thread sanitizer
+#   arm64    a cross build, never run
 #   ablate   as release, of copies (build/ablated) of which ABLATE=NAME takes a check out: scripts/ablations.sh
 #   fuzz     clang, libFuzzer and sanitizers, for scripts/fuzz.sh: the targets alone are of use
 set -euo pipefail
@@ -18,7 +18,6 @@ options=()
 case $variant in
 release) cc=${CC:-gcc} ;;
 ablate) source=build/ablated ;;
-clang) cc=clang ;;
 asan) options=('-Db_sanitize=address,undefined' -Doptimization=1) ;;
 tsan) cc=clang options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1) ;;
 fuzz) cc=clang options=(-Dfuzz=true '-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=2) ;;
