@@ -11,6 +11,7 @@ setup:
 help:
 	@echo 'make            build everything into build/release'
 	@echo 'make demo       install what is missing (Debian, root), then train on 4 ranks of this machine'
+	@echo 'make check      in a minute: the checks of the tree, and unit tests of the rooms that you changed  REVISION=HEAD'
 	@echo 'make test       install what is missing (Debian, root), then all tests; about 15 minutes'
 	@echo 'make search     visit every reachable state of the shipped protocol code'
 	@echo 'make search-long  the same with all its long rows, a process per core, and a table  MARKDOWN=1 ROW= JOBS='
@@ -31,6 +32,9 @@ help:
 	@echo 'One test:       meson test -C build/release core-wire'
 	@echo 'Under asan:     scripts/setup.sh asan && meson test -C build/asan --suite unit'
 	@echo 'How a change gets in: CONTRIBUTING.md. How C is written here: STYLE.md.'
+
+check:
+	@scripts/check.sh $(REVISION)
 
 test:
 	@scripts/test.sh
@@ -99,4 +103,4 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all setup help test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install uninstall clean fuzz hostile
+.PHONY: all setup help check test demo search search-long sim sim-long kill soak differential ablate ablations mutants format install uninstall clean fuzz hostile
