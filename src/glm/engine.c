@@ -116,7 +116,7 @@ bool glm_engine_settle(struct glm_engine *engine)
 static bool bias_add(const struct glm_engine *engine, uint32_t count, int64_t *parts)
 {
 	uint32_t classes = engine->options.classes;
-	const float *weight = engine->weight + ((size_t)engine->columns - 1) * classes;
+	const float *weight;
 	const uint32_t first = 0;
 	int64_t more[GLM_CLASSES_MAX] = { 0 };
 	uint64_t beyond = 0;
@@ -124,6 +124,7 @@ static bool bias_add(const struct glm_engine *engine, uint32_t count, int64_t *p
 
 	if (!engine->options.has_bias || !count)
 		return true;
+	weight = engine->weight + ((size_t)engine->columns - 1) * classes;
 	engine->kernels->dots(&first, &engine->options.bias, 1, weight, classes, more, &beyond);
 	for (size_t i = 0; i < count; i++)
 		for (uint32_t c = 0; c < classes; c++)
@@ -152,14 +153,16 @@ void glm_engine_backward(struct glm_engine *engine, const uint32_t *rows, uint32
 			 const float *scales)
 {
 	uint32_t classes = engine->options.classes;
-	float *of_bias = engine->gradient + ((size_t)engine->columns - 1) * classes;
+	float *of_bias = NULL;
 
+	if (engine->options.has_bias)
+		of_bias = engine->gradient + ((size_t)engine->columns - 1) * classes;
 	engine->layout->backward(engine, rows, count, scales);
 	for (uint32_t i = 0; i < count; i++) {
 		const float *scale = scales + (size_t)i * classes;
 
 		engine->rows_read += !layout_is_zero(scale, classes);
-		for (uint32_t c = 0; engine->options.has_bias && c < classes; c++)
+		for (uint32_t c = 0; of_bias && c < classes; c++)
 			of_bias[c] += scale[c] * engine->options.bias;
 	}
 }

@@ -90,8 +90,8 @@ int kv_stream_read(struct kv_stream *stream)
 
 int kv_stream_next(struct kv_stream *stream, struct kv_codec *codec, struct kv_message *message)
 {
-	const uint8_t *at = stream->in + stream->in_at;
-	size_t bytes = stream->in ? kv_frame_bytes(at, stream->in_end - stream->in_at) : 0;
+	const uint8_t *at = stream->in ? stream->in + stream->in_at : NULL;
+	size_t bytes = at ? kv_frame_bytes(at, stream->in_end - stream->in_at) : 0;
 
 	if (!bytes)
 		return 0;

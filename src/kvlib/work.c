@@ -186,11 +186,12 @@ static uint32_t copied_take(struct kv_server *server, struct kv_work *work,
 			    const struct kv_part *part)
 {
 	const struct copy_sparse *copy = kv_hot_copy(server);
-	uint32_t *order = work->order + part->first, left = 0;
+	uint32_t *order, left = 0;
 	uint16_t dim = server->kv->dim;
 
-	if (!copy)
+	if (!copy || !part->count)
 		return part->count;
+	order = work->order + part->first;
 	for (uint32_t i = 0; i < part->count; i++) {
 		uint32_t at = order[i], rank = work->rank[at];
 		const uint32_t *has = rank == KV_COLD ? NULL : copy_sparse_value(copy, rank, 0);
