@@ -7,14 +7,10 @@ static const uint64_t ns_per_s = 1000000000;
 /* Nothing is heard from it, nor said to it, any more. */
 static void over(struct kv_server *server)
 {
-	struct tally_kv *kv = server->kv;
-
-	kv->stats.bytes_out += server->stream.sent;
-	kv->stats.bytes_in += server->stream.received;
 	kv_stream_close(&server->stream);
 	server->state = KV_DOWN;
 	server->retry_ns = UINT64_MAX;
-	kv->is_news = true;
+	server->kv->is_news = true;
 }
 
 bool kv_leave_take(struct kv_server *server)
