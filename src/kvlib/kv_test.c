@@ -533,6 +533,7 @@ static void kv__bad_arguments_are_named(void **state)
 	struct tally_kv_options options = options_of(fake->address, 0);
 	uint64_t key[] = { 4, 9, 9 }, unsorted[] = { 4, 9, 8 }, timestamp;
 	float value[3 * FAKE_DIM] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	char many[65 * 7 + 1];
 	int done;
 
 	(void)state;
@@ -571,7 +572,13 @@ static void kv__bad_arguments_are_named(void **state)
 	options = options_of(NULL, 0);
 	unsetenv("TALLY_SERVERS");
 	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT, "TALLY_SERVERS");
+	for (int i = 0; i < 65; i++)
+		snprintf(many + 7 * i, sizeof(many) - 7 * (size_t)i, "a:7001%s", i < 64 ? "," : "");
+	options.servers = many;
+	failed(tally_kv_open(&none, "words", 1, &options), TALLY_ERR_ARGUMENT,
+	       "65 servers, at most 64");
 	assert_null(none);
+	assert_int_equal(tally_kv_close(NULL), TALLY_OK);
 	fake_end(fake);
 }
 

@@ -53,6 +53,34 @@ static void kv__server_that_says_nothing_is_named_in_time(void **state)
 }
 
 /* It is back again and again, and answers nothing. */
+static uint32_t opens;
+
+static void count_open(struct kv_message *opened)
+{
+	(void)opened;
+	opens++;
+}
+
+/* It speaks each 50 ms, and says that it would each 45: eight times that is borne. */
+static void kv__server_that_misses_a_heartbeat_is_not_lost(void **state)
+{
+	struct fake *fake = fake_begin(0, 17);
+	struct tally_kv *kv;
+
+	(void)state;
+	fake_heartbeat_ms = 45;
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = count_open;
+	pthread_mutex_unlock(&fake->lock);
+	opens = 0;
+	kv = open_of(fake->address, 0);
+	usleep(600000);
+	ok(tally_kv_close(kv));
+	fake_heartbeat_ms = 2000;
+	fake_end(fake);
+	assert_int_equal(opens, 1);
+}
+
 static void kv__server_that_ends_at_each_pull_is_named_in_time(void **state)
 {
 	struct fake *fake = fake_begin(0, 19);
@@ -507,6 +535,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__server_that_is_not_there_is_named_in_time),
 		cmocka_unit_test(kv__server_that_says_nothing_is_named_in_time),
+		cmocka_unit_test(kv__server_that_misses_a_heartbeat_is_not_lost),
 		cmocka_unit_test(kv__server_that_ends_at_each_pull_is_named_in_time),
 		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),

@@ -124,6 +124,49 @@ static void kv__list_is_said_as_soon_as_all_have_opened(void **state)
 	fake_end(two);
 }
 
+static void opened_as(struct fake *fake, void (*opened)(struct kv_message *))
+{
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = opened;
+	pthread_mutex_unlock(&fake->lock);
+}
+
+static double processor_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* It was begun again with another --table. What it says from then on is not read, and costs nothing. */
+static void kv__server_that_comes_back_with_other_words_is_left(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 12);
+	float value[FAKE_DIM] = { 1, -2, 3 };
+	uint64_t key = 4, timestamp;
+	struct tally_kv *kv;
+	double began_s;
+	int result;
+
+	(void)state;
+	opened_as(fake, this_rate);
+	kv = open_of(fake->address, 0);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	opened_as(fake, other_rate);
+	fake_restart(fake);
+	result = tally_kv_push(kv, &key, value, 1, &timestamp);
+	failed(result ? result : tally_kv_wait(kv, timestamp, -1), TALLY_ERR_REMOTE,
+	       "has become another one since it was opened: its words are others");
+	began_s = processor_s();
+	usleep(1000000);
+	if (processor_s() - began_s > 0.3)
+		fail_msg("%.3f s of processor in a second", processor_s() - began_s);
+	failed(tally_kv_close(kv), TALLY_ERR_REMOTE, "its words are others");
+	fake_end(fake);
+}
+
 /* The second OPEN is not answered: nothing was compared. */
 static void kv__list_that_nobody_judges_is_no_success(void **state)
 {
@@ -243,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__servers_that_are_not_made_alike_are_named),
 		cmocka_unit_test(kv__list_is_said_as_soon_as_all_have_opened),
+		cmocka_unit_test(kv__server_that_comes_back_with_other_words_is_left),
 		cmocka_unit_test(kv__list_that_nobody_judges_is_no_success),
 		cmocka_unit_test(kv__command_line_is_said_where_the_name_is_a_launchers),
 		cmocka_unit_test(kv__words_of_a_server_forge_no_line),

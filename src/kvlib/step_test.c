@@ -195,6 +195,23 @@ static void kv__synchronous_pushes_have_a_bound(void **state)
 	fake_end(fake);
 }
 
+/* The others may take their time: a push behind a step is not late before it has begun. */
+static void kv__push_behind_a_step_is_not_late(void **state)
+{
+	uint64_t step, push;
+
+	(void)state;
+	begin(TALLY_KV_SYNC, 0);
+	deadline_is(one, 300);
+	ok(tally_kv_step(one, &step));
+	ok(tally_kv_push(one, &cold, value, 1, &push));
+	assert_int_equal(tally_kv_wait(one, push, 1500), TALLY_IN_PROGRESS);
+	deadline_is(one, FAKE_DEADLINE_MS);
+	ok(tally_kv_step(other, NULL));
+	ok(tally_kv_wait(one, push, -1));
+	end();
+}
+
 static void kv__step_that_waits_for_a_dead_worker_ends(void **state)
 {
 	uint64_t step;
@@ -395,6 +412,7 @@ int main(void)
 		cmocka_unit_test(kv__asynchronous_step_waits_for_nobody),
 		cmocka_unit_test(kv__modes_that_cannot_be_are_refused),
 		cmocka_unit_test(kv__synchronous_pushes_have_a_bound),
+		cmocka_unit_test(kv__push_behind_a_step_is_not_late),
 		cmocka_unit_test(kv__step_that_waits_for_a_dead_worker_ends),
 		cmocka_unit_test(kv__callbacks_say_what_is_complete),
 		cmocka_unit_test(kv__callback_that_would_wait_is_told_so),
