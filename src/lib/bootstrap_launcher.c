@@ -130,7 +130,7 @@ static int slurm_local_read(struct bootstrap *boot, const struct reader *reader)
 	const struct launcher *slurm = &launchers[LAUNCHER_SLURM];
 	const char *list = value_of(reader, slurm->local_size);
 	const char *node_text = value_of(reader, "SLURM_NODEID");
-	uint32_t node = 0, here = 0;
+	uint32_t node = 0, here;
 	uint64_t all;
 
 	if (!list || !node_text)

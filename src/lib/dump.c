@@ -37,13 +37,10 @@ struct picture {
 
 static bool picture_take(struct tally_comm *comm, struct picture *picture)
 {
-	bool has_room;
-
 	*picture = (struct picture){ 0 };
 	picture->members = calloc(comm->who.size, sizeof(*picture->members));
 	picture->ops = calloc(OUTSTANDING_MAX, sizeof(*picture->ops));
-	has_room = picture->members && picture->ops;
-	if (!has_room)
+	if (!picture->members || !picture->ops)
 		return false;
 	comm_lock(comm);
 	picture->state = comm->state;
