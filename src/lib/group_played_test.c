@@ -117,7 +117,7 @@ static void group__has_a_fingerprint_of_its_counts_and_names(void **state)
 	uint32_t root = root_of(2, 3, "a");
 
 	(void)state;
-	assert_int_not_equal(root, 0);
+	assert_int_equal(root, 0x88eb47ee); /* as every version says it */
 	assert_int_equal(root_of(2, 3, "a"), root);
 	assert_int_not_equal(root_of(3, 2, "a"), root);
 	assert_int_not_equal(root_of(2, 3, "b"), root);

@@ -111,7 +111,8 @@ static void identity__spawned_processes_are_the_program_that_spawned_them(void *
 		two = started("pipe_handle=10", "--multiprocessing-fork"),
 		server = started("from multiprocessing.forkserver import main; main(8)", NULL),
 		deep = started("--multiprocessing-fork", spawns),
-		other = started("from multiprocessing import main", NULL);
+		other = started("from multiprocessing import main", NULL),
+		alike = started("from multiprocessing.forkserver importlib", NULL);
 
 	identity_read(&mine);
 	assert_int_equal(one.program, mine.program);
@@ -120,6 +121,7 @@ static void identity__spawned_processes_are_the_program_that_spawned_them(void *
 	assert_int_equal(server.program, mine.program);
 	assert_int_equal(deep.program, mine.program);
 	assert_int_not_equal(other.program, mine.program);
+	assert_int_not_equal(alike.program, mine.program);
 }
 
 static void identity__a_forked_child_is_another_process(void **state)

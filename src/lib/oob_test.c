@@ -140,6 +140,24 @@ static void oob__ranks_of_one_host_need_no_aggregator_nor_a_name(void **state)
 	all_do(seats, seat_leave);
 }
 
+static void oob__rank_0s_aggregator_is_every_ranks(void **state)
+{
+	struct seat seats[SIZE];
+
+	(void)state;
+	seats_init(seats);
+	seats[0].options.aggregator = "127.0.0.1:1"; /* nobody is there */
+	seats[1].options.aggregator = "192.0.2.1:7";
+	for (uint32_t i = 0; i < SIZE; i++)
+		seats[i].options.init_timeout_s = 1;
+	all_do(seats, seat_take);
+	for (uint32_t i = 0; i < SIZE; i++) {
+		assert_int_not_equal(seats[i].result, TALLY_OK);
+		if (!strstr(seats[i].text, "127.0.0.1:1"))
+			fail_msg("rank %u: %s", i, seats[i].text);
+	}
+}
+
 static void oob__what_one_rank_finds_wrong_is_every_ranks_error(void **state)
 {
 	struct seat seats[SIZE];
@@ -627,6 +645,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(oob__ranks_of_one_host_need_no_aggregator_nor_a_name),
+		cmocka_unit_test(oob__rank_0s_aggregator_is_every_ranks),
 		cmocka_unit_test(oob__what_one_rank_finds_wrong_is_every_ranks_error),
 		cmocka_unit_test(oob__a_wrong_argument_of_one_rank_is_every_ranks_error),
 		cmocka_unit_test(oob__records_that_are_not_what_they_should_be_are_refused),
