@@ -15,7 +15,7 @@
 enum { TEXT_BYTES = 1024 };
 
 static const char help[] =
-	"tally doctor - look at this machine, its settings and the path to the aggregator\n"
+	"tally doctor - check this machine, its settings and the path to the aggregator\n"
 	"\n"
 	"usage: tally doctor [OPTION...]\n"
 	"\n"
@@ -23,19 +23,19 @@ static const char help[] =
 	"any\n"
 	"  tally doctor --aggregator 10.0.0.1    and that one\n"
 	"\n"
-	"A line for each thing: ok, warn or fail, what was found, and what to do about it. Nothing "
-	"is\n"
-	"changed. The aggregator is tested as a rank would: TCP, then a job of one rank, whose "
-	"join\n"
-	"sends full packets both ways over UDP, then a sum, then some 4,000 packets: how many are "
-	"lost?\n"
+	"Prints a line for each check: ok, warn or fail, the finding, and the advice. It changes "
+	"nothing.\n"
+	"It tests the aggregator like a rank: TCP, then a job of one rank, whose join sends full "
+	"packets\n"
+	"both ways over UDP, then a sum, then about 4,000 packets, of which it counts the lost "
+	"ones.\n"
 	"\n"
 	"  --aggregator ADDR    HOST, HOST:PORT, [V6]:PORT or local (TALLY_AGGREGATOR, "
 	"tally.conf)\n"
 	"  --json               one object a line: check, status, text, advice\n"
 	"  --help, --version\n"
 	"\n"
-	"Exit status: 0 nothing fails; 1 something does; 2 wrong command line.\n";
+	"Exit status: 0 no check fails; 1 one fails; 2 wrong command line.\n";
 
 static const char *const status_names[DOCTOR_STATUSES] = { "ok", "warn", "fail" };
 

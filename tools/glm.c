@@ -16,8 +16,7 @@ static const char help[] =
 	"torchrun\n"
 	"  tally glm evaluate FILE -m MODEL   loss, accuracy and AUC of a model\n"
 	"  tally glm predict FILE -m MODEL    a label for each row\n"
-	"  tally glm convert FILE... -o OUT   images (idx) or a table (CSV) as rows for the "
-	"others\n"
+	"  tally glm convert FILE... -o OUT   make rows from images (idx) or a table (CSV)\n"
 	"\n"
 	"Try it, with four rows, or with any file of LIBSVM's page:\n"
 	"\n"
@@ -26,7 +25,7 @@ static const char help[] =
 	"  tally glm evaluate rows -m rows.model\n"
 	"\n"
 	"tally glm COMMAND --help says more.\n"
-	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 static struct {
 	const char *name;

@@ -14,7 +14,7 @@
 enum { COLUMN_MAX = 1 << 30 };
 
 static const char help[] =
-	"tally glm convert - images or a table as the rows that tally glm train reads\n"
+	"tally glm convert - make rows for tally glm train from images or a table\n"
 	"\n"
 	"usage: tally glm convert IMAGES LABELS -o OUT [--scaled]\n"
 	"       tally glm convert TABLE.csv -o OUT [--label COLUMN] [--separator C]\n"
@@ -24,21 +24,20 @@ static const char help[] =
 	"fashion\n"
 	"  tally glm convert measured.csv --label quality -o measured\n"
 	"\n"
-	"Two files are idx, as MNIST's: a feature per pixel. One file is a table of numbers: a "
-	"line "
-	"per\n"
-	"row, a feature per column. Zeros are left out. Files may be plain, gz or xz; OUT is "
-	"replaced whole\n"
-	"or not at all.\n"
+	"Two files must be idx, as MNIST's: a feature per pixel. One file must be a table of "
+	"numbers: a\n"
+	"line per row, a feature per column. Zeros are left out. Files may be plain, gz or xz. OUT "
+	"is\n"
+	"replaced whole or not at all.\n"
 	"\n"
-	"  -o, --output FILE   where the rows go\n"
+	"  -o, --output FILE   file for the rows\n"
 	"  --scaled            pixels are 0 to 1, not 0 to 255\n"
-	"  --label COLUMN      a number from 1 or a name of the first line, which is then no row "
+	"  --label COLUMN      number from 1, or a name in the first line, which is then no row "
 	"(1)\n"
 	"  --separator C       one character, or tab (,)\n"
 	"  --help, --version\n"
 	"\n"
-	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 struct request {
 	const char *output, *label, *separator;

@@ -25,14 +25,15 @@ static const char predict_help[] =
 	"\n"
 	"  tally glm predict a9a.t -m a9a.model -o a9a.labels\n"
 	"\n"
-	"FILE as for tally glm train; its labels are read and do not matter. MODEL may be of\n"
-	"liblinear-train as well. Of a regression the prediction is a number.\n"
+	"FILE is as for tally glm train; its labels are read but do not matter. MODEL may also be "
+	"of\n"
+	"liblinear-train. For a regression the prediction is a number.\n"
 	"\n"
 	"  -m, --model FILE    the model\n"
-	"  -o, --output FILE   a line per row, replaced whole or not at all (stdout)\n"
+	"  -o, --output FILE   a line per row; the file is replaced whole or not at all (stdout)\n"
 	"  --help, --version\n"
 	"\n"
-	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 static const char evaluate_help[] =
 	"tally glm evaluate - how good a model is\n"
@@ -41,16 +42,16 @@ static const char evaluate_help[] =
 	"\n"
 	"  tally glm evaluate a9a.t -m a9a.model\n"
 	"\n"
-	"FILE as for tally glm train. MODEL may be of liblinear-train as well.\n"
+	"FILE is as for tally glm train. MODEL may also be of liblinear-train.\n"
 	"\n"
 	"  -m, --model FILE    the model\n"
-	"  --json              one object\n"
+	"  --json              print one JSON object\n"
 	"  --help, --version\n"
 	"\n"
-	"loss is the mean over the rows, without l1 and l2. AUC: ties count half; for more than "
+	"loss is the mean over the rows, without l1 and l2. In AUC ties count half; for more than "
 	"two\n"
-	"classes the mean of each against the rest.\n"
-	"Exit status: 0 done; 1 it failed; 2 wrong command line.\n";
+	"classes it is the mean of each class against the rest.\n"
+	"Exit status: 0 done; 1 failed; 2 wrong command line.\n";
 
 struct request {
 	const struct opt_command *command;

@@ -12,28 +12,28 @@
 #include "util/opt.h"
 
 static const char help[] =
-	"tally - add vectors up across machines, in the network\n"
+	"tally - sum vectors across machines, in the network\n"
 	"\n"
 	"usage: tally COMMAND [OPTION...]\n"
 	"\n"
 	"  tally run      start the ranks of a job on this machine\n"
 	"  tally bench    measure allreduce, every result verified\n"
-	"  tally doctor   look at this machine, its settings and the path to the aggregator\n"
+	"  tally doctor   check this machine, its settings and the path to the aggregator\n"
 	"  tally glm      train linear models with many ranks, and use them\n"
 	"  tally hot      find the keys of a sparse model that get most of the updates\n"
 	"  tally sim      run the protocol in a simulated network that loses and reorders\n"
 	"\n"
-	"Try it, nothing else has to be running:\n"
+	"Try it, without starting anything else:\n"
 	"\n"
 	"  tally run -n 4 -- tally bench allreduce\n"
 	"\n"
-	"The same between hosts: start `tallyd` on one of them, then on each host, under its\n"
+	"The same between hosts: start `tallyd` on one of them. Then run on each host, under a\n"
 	"launcher (torchrun, mpirun) or with TALLY_RANK, TALLY_SIZE and TALLY_JOB set:\n"
 	"\n"
 	"  TALLY_AGGREGATOR=10.0.0.1 tally bench allreduce\n"
 	"\n"
 	"tally COMMAND --help says more. tally --version prints the version.\n"
-	"Exit status: 0 all was done and verified; 1 it failed; 2 wrong command line.\n";
+	"Exit status: 0 done and verified; 1 failed; 2 wrong command line.\n";
 
 static struct {
 	const char *name;
