@@ -36,7 +36,7 @@ enum control_fault {
 	FAULT_MUTE,      /* its packets get lost from now on */
 	FAULT_MISFIT,    /* it sends nothing but what no sound member sends */
 	FAULT_DUMB,      /* it answers no QUERY any more */
-	FAULT_UNHEARD,   /* its HELLO, or the answer, is lost; or its address has changed */
+	FAULT_UNHEARD,   /* its HELLO, or the answer, is lost */
 	FAULT_END
 };
 

@@ -134,7 +134,7 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 	}
 	if (may(expansion, FAULT_LATE))
 		expand_member_late(expansion, s, false);
-	if (may(expansion, FAULT_UNHEARD) && seat->member.state >= MEMBER_HELLOING) {
+	if (may(expansion, FAULT_UNHEARD) && seat->member.state == MEMBER_HELLOING) {
 		begin(expansion, s);
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " is not heard: HELLO again");

@@ -314,24 +314,15 @@ void world_member_late(struct world *world, uint32_t s)
 	world_member(world, s, (struct member_event){ .type = MEMBER_TICK, .now_ns = now_ns });
 }
 
-/* Of each shard that has not answered; later, of one that is silent. */
-static bool is_hello_due(const struct seat *seat, uint32_t shard)
-{
-	return seat->member.state == MEMBER_HELLOING ? !(seat->member.welcomed >> shard & 1)
-						     : !shard;
-}
-
 void world_member_unheard(struct world *world, uint32_t s)
 {
 	static struct member_actions actions;
 	const struct seat *seat = &world->state.seat[s];
-	struct member_event event = { .type = MEMBER_REBIND, .now_ns = s_ns };
+	struct member_event event = { .type = MEMBER_TICK, .now_ns = s_ns };
 	struct member copy = seat->member;
 
 	member_clocks(&copy, s_ns);
 	copy.hello_ns = s_ns - 100 * ms_ns;
-	if (copy.state == MEMBER_HELLOING)
-		event.type = MEMBER_TICK;
 	member_step(&copy, &world->member[s], &event, &actions);
 	for (uint32_t shard = 0; shard < world->config->shards; shard++) {
 		bool is_said = false;
@@ -339,7 +330,7 @@ void world_member_unheard(struct world *world, uint32_t s)
 		for (uint32_t i = 0; i < actions.count; i++)
 			is_said |= actions.list[i].type == MEMBER_HELLO &&
 				   actions.list[i].shard == shard;
-		if (is_said != is_hello_due(seat, shard))
+		if (is_said == (seat->member.welcomed >> shard & 1))
 			world_fail(world, "R-CT-52: HELLO is not said where it is due, or is "
 					  "where it is not");
 	}

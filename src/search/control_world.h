@@ -229,7 +229,7 @@ void world_member_silence(struct world *world, uint32_t s);
 /* The member has overslept. */
 void world_member_wakes(struct world *world, uint32_t s);
 void world_member_late(struct world *world, uint32_t s);
-/* 100 ms without WELCOME; later: a shard is silent, HELLO again. */
+/* 100 ms without WELCOME: HELLO again. */
 void world_member_unheard(struct world *world, uint32_t s);
 /* A deadline was over 2 s ago. */
 void world_member_no_verdict(struct world *world, uint32_t s);

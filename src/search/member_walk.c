@@ -172,9 +172,9 @@ static void tell(struct bfs *bfs, const struct member_event *event,
 		 const struct member_actions *actions)
 {
 	static const char *const names[] = { "connected", "refused", "message", "closed",
-					     "welcome",   "stalled", "expired", "rebind",
-					     "finalize",  "abort",   "error",   "silent",
-					     "late",      "tick" };
+					     "welcome",   "stalled", "expired", "finalize",
+					     "abort",     "error",   "silent",  "late",
+					     "tick" };
 
 	if (!bfs_is_telling(bfs))
 		return;
@@ -470,14 +470,6 @@ static const char *something_rare(struct bfs *bfs)
 	return event_happens(bfs, event);
 }
 
-static const char *rebinds(struct bfs *bfs)
-{
-	struct member_event event = { .type = MEMBER_REBIND };
-
-	event.shard = (uint16_t)(draw(10) ? draw(now->slow.shards + 2) : draw(UINT16_MAX + 1));
-	return event_happens(bfs, event);
-}
-
 /* ---- what happens ---- */
 
 static const char *attempt_ends(struct bfs *bfs)
@@ -510,21 +502,17 @@ static const char *goes_on(struct bfs *bfs)
 	case MEMBER_HELLOING:
 		return is_deaf ? time_passes(bfs) : shard_answers(bfs);
 	case MEMBER_READY:
-		if (!draw(4))
-			return rebinds(bfs);
 		return draw(3) ? time_passes(bfs) : aggregator_says(bfs, CONTROL_START);
 	case MEMBER_RUN:
 		if (!draw(20))
 			return event_happens(bfs,
 					     (struct member_event){ .type = MEMBER_FINALIZE,
 								    .number = drawn_number() });
-		return draw(10) ? operation_waits(bfs) : rebinds(bfs);
+		return operation_waits(bfs);
 	case MEMBER_LEAVING:
 		if (!draw(8))
 			return aggregator_says(bfs, CONTROL_LEFT);
-		return draw(3)   ? operation_waits(bfs)
-		       : draw(2) ? rebinds(bfs)
-				 : something_rare(bfs);
+		return draw(6) ? operation_waits(bfs) : something_rare(bfs);
 	default:
 		return something_rare(bfs);
 	}
@@ -563,9 +551,7 @@ static const char *step(void *own, struct bfs *bfs)
 		return now->slow.is_open || !draw(10) ? something_is_said(bfs) : goes_on(bfs);
 	if (what < 98)
 		return shard_answers(bfs);
-	if (!draw(4))
-		return operation_waits(bfs);
-	return draw(2) ? something_rare(bfs) : rebinds(bfs);
+	return draw(3) ? something_rare(bfs) : operation_waits(bfs);
 }
 
 void member_walk_model(struct bfs_model *model, const void *config_at)

@@ -421,7 +421,7 @@ static const struct search_row rows[] = {
 	{ "control: n=2, a deadline, compared one at a time", control_model, &expired_cut, true },
 	{ "control: n=2, a deadline, operation 1 differs, lists of several pages", control_model,
 	  &differ_paged, false },
-	{ "control: n=2, 2 shards, HELLO again at any time", control_model, &unheard, false },
+	{ "control: n=2, 2 shards, HELLO again", control_model, &unheard, false },
 	{ "control: n=2, operation 1 differs, STALL at any time", control_model, &differ, false },
 	{ "control: n=2, operations 0 and 1 differ in their streams", control_model,
 	  &differ_streams, false },

@@ -285,16 +285,6 @@ static void not_welcome(struct turn *turn)
 	own_end(turn, CONTROL_SYSTEM);
 }
 
-static void rebind(struct turn *turn)
-{
-	struct slow_member *slow = turn->slow;
-
-	if (slow->state != MEMBER_READY && !is_running(slow))
-		return;
-	if (turn->event->shard < slow->shards)
-		hello(slow, turn->event->shard, slow_member_hello_lanes(slow));
-}
-
 /* ---- R-CT-50 ---- */
 
 /* Nobody says so but the clock, or who knows better. */
@@ -606,9 +596,6 @@ static void dispatch(struct turn *turn)
 	case MEMBER_STALLED:
 	case MEMBER_EXPIRED:
 		stall(turn);
-		break;
-	case MEMBER_REBIND:
-		rebind(turn);
 		break;
 	case MEMBER_FINALIZE:
 		finalize(turn);

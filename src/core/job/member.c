@@ -361,9 +361,6 @@ static void dispatch(struct turn *turn)
 	case MEMBER_EXPIRED:
 		stalled(turn);
 		break;
-	case MEMBER_REBIND:
-		begin_rebind(turn);
-		break;
 	case MEMBER_FINALIZE:
 		finalize(turn);
 		break;

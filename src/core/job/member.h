@@ -79,7 +79,6 @@ enum member_event_type {
 	                   said each second while that is so */
 	MEMBER_EXPIRED, /* the deadline of operation `number` is over; of several the oldest, said each
 	                   second while that is so */
-	MEMBER_REBIND,     /* pace wants shard `shard` to hear HELLO again */
 	MEMBER_FINALIZE,   /* `number` operations submitted, all complete */
 	MEMBER_USER_ABORT, /* `text`: what the user says, or NULL */
 	MEMBER_ERROR,      /* something failed here: `cause`, `text` */

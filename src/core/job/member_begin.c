@@ -127,16 +127,6 @@ static uint32_t hello_lanes(const struct member *member)
 	return member->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : member->lanes;
 }
 
-void begin_rebind(struct turn *turn)
-{
-	uint32_t state = turn->member->state;
-
-	if (state != MEMBER_READY && state != MEMBER_RUN && state != MEMBER_LEAVING)
-		return;
-	if (turn->event->shard < turn->member->shards)
-		hello(turn, turn->event->shard, hello_lanes(turn->member));
-}
-
 static void send_hellos(struct turn *turn)
 {
 	struct member *member = turn->member;

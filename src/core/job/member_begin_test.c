@@ -152,14 +152,6 @@ static void member__the_first_shard_that_has_not_answered_is_named(void **state)
 	}
 }
 
-static void member__a_shard_that_there_is_not_is_not_bound_again(void **state)
-{
-	(void)state;
-	bring_to(MEMBER_RUN);
-	step((struct member_event){ .type = MEMBER_REBIND, .shard = 2 });
-	assert_done("");
-}
-
 static void member__late_is_said_of_a_beginning_alone(void **state)
 {
 	for (uint32_t i = MEMBER_CONNECT; i <= MEMBER_LEAVING; i++) {
@@ -241,7 +233,6 @@ int main(void)
 		TEST(member__a_welcome_that_is_too_short_is_none),
 		TEST(member__short_hellos_begin_after_half_a_second),
 		TEST(member__the_first_shard_that_has_not_answered_is_named),
-		TEST(member__a_shard_that_there_is_not_is_not_bound_again),
 		TEST(member__late_is_said_of_a_beginning_alone),
 		TEST(member__silence_is_said_of_who_has_joined_alone),
 		TEST(member__every_message_has_its_state),

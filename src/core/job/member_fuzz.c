@@ -170,7 +170,7 @@ static void message_draw(struct fuzz_input *input)
 
 static void user_event(struct fuzz_input *input, uint8_t how)
 {
-	static const enum member_event_type types[] = { MEMBER_STALLED,  MEMBER_REBIND,
+	static const enum member_event_type types[] = { MEMBER_STALLED,  MEMBER_EXPIRED,
 							MEMBER_FINALIZE, MEMBER_USER_ABORT,
 							MEMBER_ERROR,    MEMBER_SILENT,
 							MEMBER_LATE,     MEMBER_WELCOME };
@@ -179,7 +179,7 @@ static void user_event(struct fuzz_input *input, uint8_t how)
 
 	if (event.type == MEMBER_FINALIZE && test.member.state != MEMBER_RUN)
 		return;
-	if ((event.type == MEMBER_WELCOME || event.type == MEMBER_REBIND) && !test.member.shards)
+	if (event.type == MEMBER_WELCOME && !test.member.shards)
 		return;
 	event.text = how & 0x20 ? "what the user says\n" : NULL;
 	event.cause = 1 + value % (CONTROL_CAUSE_END - 1u);

@@ -243,30 +243,6 @@ static void member__sleep_of_a_quarter_of_the_heartbeat_time_is_no_silence(void 
 	assert_state(MEMBER_FAILED);
 }
 
-static void member__rebinds_only_between_its_welcome_and_its_end(void **state)
-{
-	for (uint32_t i = MEMBER_CONNECT; i <= MEMBER_LEAVING; i++) {
-		bool is_bound = i == MEMBER_READY || i == MEMBER_RUN || i == MEMBER_LEAVING;
-
-		set_up(state);
-		bring_to(i);
-		step((struct member_event){ .type = MEMBER_REBIND, .shard = 1 });
-		assert_done(is_bound ? "hello>1:360" : "");
-	}
-}
-
-static void member__rebinds_a_shard_with_a_higher_serial(void **state)
-{
-	(void)state;
-	bring_to(MEMBER_RUN);
-	uint32_t serial = t.member.serial;
-	step((struct member_event){ .type = MEMBER_REBIND, .shard = 1 });
-	assert_done("hello>1:360");
-	assert_int_equal(t.actions.list[0].serial, serial + 1);
-	welcome(1, 360);
-	assert_done("");
-}
-
 /* ---- while it runs ---- */
 
 /* R-CT-57 */
@@ -666,8 +642,6 @@ int main(int argc, char **argv)
 		TEST(member__start_with_more_lanes_than_it_has_is_an_error),
 		TEST(member__what_comes_too_late_changes_nothing),
 		TEST(member__sleep_of_a_quarter_of_the_heartbeat_time_is_no_silence),
-		TEST(member__rebinds_only_between_its_welcome_and_its_end),
-		TEST(member__rebinds_a_shard_with_a_higher_serial),
 		TEST(member__query_asks_for_opinfo),
 		TEST(member__start_may_say_as_few_lanes_as_there_can_be),
 		TEST(member__stall_is_passed_on_while_it_runs),

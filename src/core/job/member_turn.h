@@ -39,8 +39,6 @@ void begin_again(struct turn *turn);
 void begin_granted(struct turn *turn);
 void begin_welcome(struct turn *turn);
 void begin_started(struct turn *turn);
-/* A NAT may have moved this member: HELLO once more. */
-void begin_rebind(struct turn *turn);
 
 /* Ticks: of CONNECT, and of HELLOING. */
 void begin_tick(struct turn *turn);
