@@ -129,7 +129,7 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 		begin(expansion, s);
 		say_who(expansion, s);
 		bfs_say(expansion->bfs, " gets no WELCOME");
-		world_member(world, s, (struct member_event){ .type = MEMBER_LATE });
+		world_member_unwelcome(world, s);
 		finish_fault(expansion, FAULT_BLOCK, s, 0);
 	}
 	if (may(expansion, FAULT_LATE))

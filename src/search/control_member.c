@@ -339,6 +339,16 @@ void world_member_unheard(struct world *world, uint32_t s)
 	world_member(world, s, event);
 }
 
+void world_member_unwelcome(struct world *world, uint32_t s)
+{
+	struct member *member = &world->state.seat[s].member;
+
+	member_clocks(member, s_ns);
+	member->hello_ns = s_ns - 100 * ms_ns;
+	member->hellos = UINT8_MAX;
+	world_member(world, s, (struct member_event){ .type = MEMBER_TICK, .now_ns = s_ns });
+}
+
 void world_member_no_verdict(struct world *world, uint32_t s)
 {
 	struct member *member = &world->state.seat[s].member;

@@ -231,6 +231,8 @@ void world_member_wakes(struct world *world, uint32_t s);
 void world_member_late(struct world *world, uint32_t s);
 /* 100 ms without WELCOME: HELLO again. */
 void world_member_unheard(struct world *world, uint32_t s);
+/* No WELCOME has come for as many HELLOs as a member sends. */
+void world_member_unwelcome(struct world *world, uint32_t s);
 /* A deadline was over 2 s ago. */
 void world_member_no_verdict(struct world *world, uint32_t s);
 bool world_member_beats(const struct world *world, uint32_t s);

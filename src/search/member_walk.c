@@ -173,8 +173,7 @@ static void tell(struct bfs *bfs, const struct member_event *event,
 {
 	static const char *const names[] = { "connected", "refused", "message", "closed",
 					     "welcome",   "stalled", "expired", "finalize",
-					     "abort",     "error",   "silent",  "late",
-					     "tick" };
+					     "abort",     "error",   "tick" };
 
 	if (!bfs_is_telling(bfs))
 		return;
@@ -451,10 +450,9 @@ static const char *something_rare(struct bfs *bfs)
 {
 	static const enum member_event_type types[] = { MEMBER_CONNECTED,  MEMBER_REFUSED,
 							MEMBER_CLOSED,     MEMBER_FINALIZE,
-							MEMBER_USER_ABORT, MEMBER_ERROR,
-							MEMBER_SILENT,     MEMBER_LATE };
+							MEMBER_USER_ABORT, MEMBER_ERROR };
 	static char text[NAME_BYTES];
-	struct member_event event = { .type = types[draw(8)], .number = drawn_number() };
+	struct member_event event = { .type = types[draw(6)], .number = drawn_number() };
 
 	/* The first step is a TICK, or its end. */
 	if (!now->slow.has_begun && (event.type < MEMBER_FINALIZE || event.type > MEMBER_ERROR))

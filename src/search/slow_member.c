@@ -90,14 +90,11 @@ static void beat_next(struct slow_member *slow)
 		slow->alarm[SLOW_BEAT] = slow->beaten_ns + 2 * SECOND_NS;
 }
 
-/* It has been: silence blames nobody who never had a connection to speak on. */
 static void is_silent(struct turn *turn)
 {
 	const struct slow_member *slow = turn->slow;
 	unsigned long long ms = slow->heartbeat_ns / MS_NS;
 
-	if (!slow->is_open)
-		return;
 	if (slow->state == MEMBER_JOINING) {
 		slow_word("the aggregator at %s has been silent for %llu ms, although it takes "
 			  "connections: is it stopped?",
@@ -106,8 +103,7 @@ static void is_silent(struct turn *turn)
 	} else {
 		slow_word("the aggregator at %s has been silent for %llu ms%s",
 			  turn->config->aggregator, ms,
-			  turn->event->type == MEMBER_TICK &&
-					  turn->now_ns < slow->heard_ns + limit_of(slow)
+			  turn->now_ns < slow->heard_ns + limit_of(slow)
 				  ? " over TCP, although it answers over UDP"
 				  : "");
 		own_end(turn, CONTROL_REMOTE);
@@ -287,7 +283,6 @@ static void not_welcome(struct turn *turn)
 
 /* ---- R-CT-50 ---- */
 
-/* Nobody says so but the clock, or who knows better. */
 static void is_late(struct turn *turn)
 {
 	const char *aggregator = turn->config->aggregator;
@@ -605,12 +600,6 @@ static void dispatch(struct turn *turn)
 		break;
 	case MEMBER_ERROR:
 		fails_here(turn, turn->event->cause, "an error");
-		break;
-	case MEMBER_SILENT:
-		is_silent(turn);
-		break;
-	case MEMBER_LATE:
-		is_late(turn);
 		break;
 	case MEMBER_TICK:
 		tick(turn);

@@ -200,19 +200,16 @@ static bool is_heard(const struct turn *turn)
 
 static void silent(struct turn *turn)
 {
+	bool is_answered = turn->member->state > MEMBER_JOINING;
 	struct text text;
 
-	if (!turn->member->is_joined)
-		return;
-	bool is_answered = turn->member->state > MEMBER_JOINING;
-	bool is_half = turn->event->type == MEMBER_TICK && is_heard(turn);
 	member_blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT,
 		     CONTROL_RANK_NONE);
 	text_add(&text, "the aggregator at %s has been silent for %llu ms%s",
 		 turn->config->aggregator, (unsigned long long)(turn->member->heartbeat_ns / ms_ns),
-		 !is_answered ? ", although it takes connections: is it stopped?"
-		 : is_half    ? " over TCP, although it answers over UDP"
-			      : "");
+		 !is_answered     ? ", although it takes connections: is it stopped?"
+		 : is_heard(turn) ? " over TCP, although it answers over UDP"
+				  : "");
 	member_fail(turn, false);
 }
 
@@ -369,12 +366,6 @@ static void dispatch(struct turn *turn)
 		break;
 	case MEMBER_ERROR:
 		own_failure(turn, turn->event->cause, "an error");
-		break;
-	case MEMBER_SILENT:
-		silent(turn);
-		break;
-	case MEMBER_LATE:
-		begin_late(turn);
 		break;
 	case MEMBER_TICK:
 		tick(turn);

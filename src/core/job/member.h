@@ -82,8 +82,6 @@ enum member_event_type {
 	MEMBER_FINALIZE,   /* `number` operations submitted, all complete */
 	MEMBER_USER_ABORT, /* `text`: what the user says, or NULL */
 	MEMBER_ERROR,      /* something failed here: `cause`, `text` */
-	MEMBER_SILENT, /* the aggregator has been silent for too long; TICK finds it by itself */
-	MEMBER_LATE, /* the time of CONNECT, JOINING or HELLOING is over; TICK finds it by itself */
 	MEMBER_TICK, /* at least every second, and at `wake_ns`; after everything that has come was read;
 	                `is_done`: the operation that EXPIRED named last is complete here */
 };

@@ -237,7 +237,7 @@ void begin_started(struct turn *turn)
 	member_enter(turn, MEMBER_RUN);
 }
 
-void begin_late(struct turn *turn)
+static void late(struct turn *turn)
 {
 	unsigned long long patience_s =
 		(turn->config->gather_ns + 1000 * ms_ns - 1) / (1000 * ms_ns);
@@ -256,11 +256,9 @@ void begin_late(struct turn *turn)
 			 turn->member->state == MEMBER_READY ? "start the job" : "grant the job",
 			 patience_s);
 		break;
-	case MEMBER_HELLOING:
+	default: /* HELLOING */
 		blame_path(turn);
 		break;
-	default:
-		return;
 	}
 	member_fail(turn, false);
 }
@@ -271,7 +269,7 @@ void begin_too_late(struct turn *turn)
 	struct text text;
 
 	if (turn->member->state != MEMBER_HELLOING || turn->member->hellos >= HELLOS_ENOUGH) {
-		begin_late(turn);
+		late(turn);
 		return;
 	}
 	member_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
@@ -312,7 +310,7 @@ void begin_tick_hello(struct turn *turn)
 	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
 		return;
 	if (turn->member->hellos >= hellos_max(turn->member))
-		begin_late(turn);
+		late(turn);
 	else
 		send_hellos(turn);
 }

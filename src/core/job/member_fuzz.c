@@ -172,8 +172,8 @@ static void user_event(struct fuzz_input *input, uint8_t how)
 {
 	static const enum member_event_type types[] = { MEMBER_STALLED,  MEMBER_EXPIRED,
 							MEMBER_FINALIZE, MEMBER_USER_ABORT,
-							MEMBER_ERROR,    MEMBER_SILENT,
-							MEMBER_LATE,     MEMBER_WELCOME };
+							MEMBER_ERROR,    MEMBER_WELCOME,
+							MEMBER_WELCOME,  MEMBER_WELCOME };
 	struct member_event event = { .type = types[how >> 2 & 7], .number = how >> 5 };
 	uint8_t value = fuzz_u8(input);
 

@@ -46,6 +46,5 @@ void begin_tick_hello(struct turn *turn);
 /* When the state that the member is in has lasted too long (UINT64_MAX: never); and what then. */
 uint64_t begin_late_at(const struct turn *turn);
 void begin_too_late(struct turn *turn);
-void begin_late(struct turn *turn);
 
 #endif
