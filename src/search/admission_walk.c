@@ -215,10 +215,7 @@ static const char *somebody_goes(struct bfs *bfs, bool is_any)
 	if (!process->connection || (!process->is_told && !is_any))
 		return NULL;
 	event.connection = process->connection;
-	if (!admission_draw(process->is_told ? 6 : 2))
-		event.type = ADMISSION_SILENT;
-	else
-		*process = (struct process){ 0 };
+	*process = (struct process){ 0 };
 	return event_happens(bfs, event);
 }
 
@@ -265,10 +262,9 @@ static const char *something_rare(struct bfs *bfs)
 	static const enum admission_event_type types[] = {
 		ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH, ADMISSION_MISMATCH,
 		ADMISSION_MISMATCH, ADMISSION_MISFIT,   ADMISSION_MISFIT,   ADMISSION_ALARM,
-		ADMISSION_LATE,     ADMISSION_BROKEN,   ADMISSION_ORPHAN,   ADMISSION_YIELD,
-		ADMISSION_HEARD,
+		ADMISSION_BROKEN,   ADMISSION_ORPHAN,   ADMISSION_YIELD,    ADMISSION_HEARD,
 	};
-	struct admission_event event = { .type = types[admission_draw(13)], .text = "why" };
+	struct admission_event event = { .type = types[admission_draw(12)], .text = "why" };
 
 	event.rank = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);
 	event.other = (uint16_t)(admission_draw(4) ? admission_draw(RANKS) : CONTROL_RANK_NONE);

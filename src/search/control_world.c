@@ -427,7 +427,7 @@ static void check_text(struct world *world, const struct admission_event *event,
 	const char *still = strstr(actions->text, " stands still: ");
 	const char *at = still ? strchr(still, ';') : actions->text;
 	bool is_about_one =
-		event->type == ADMISSION_CLOSED || event->type == ADMISSION_SILENT ||
+		event->type == ADMISSION_CLOSED ||
 		(event->type == ADMISSION_MESSAGE && event->message->type == CONTROL_ABORT);
 	int rank;
 

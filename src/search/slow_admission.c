@@ -364,16 +364,10 @@ void slow_silent(struct slow_step *step, struct slow_person *person)
 {
 	bool is_gathering = step->slow->state == ADMISSION_GATHER;
 
-	if (!slow_is_in(person) && person->place != SLOW_WAITS) {
-		closed(step, person);
-		return;
-	}
 	slow_blame_person(step->slow, CONTROL_REMOTE, person);
 	slow_text(step->slow, " has been silent for more than %llu ms%s (process %u)",
 		  (unsigned long long)(step->config->heartbeat_ns / MS_NS),
-		  step->event->type == ADMISSION_TICK && slow_is_heard(step, person)
-			  ? " over TCP, although it is heard over UDP"
-			  : "",
+		  slow_is_heard(step, person) ? " over TCP, although it is heard over UDP" : "",
 		  person->pid);
 	slow_log_text(step->slow,
 		      person->place == SLOW_WAITS ? ADMISSION_LOG_LIMITED : ADMISSION_LOG_WARN);
@@ -482,15 +476,13 @@ static void orphan(struct slow_step *step)
 	slow_refuse_all(step, NULL);
 }
 
-static void connection_event(struct slow_step *step)
+static void somebody_closed(struct slow_step *step)
 {
 	struct slow_person *person = slow_whose(step->slow, step->event->connection);
 
 	if (!person)
 		return;
-	if (step->event->type == ADMISSION_SILENT)
-		slow_silent(step, person);
-	else if (person->place == SLOW_WAITS)
+	if (person->place == SLOW_WAITS)
 		slow_drop(step->slow, person);
 	else
 		closed(step, person);
@@ -503,14 +495,10 @@ void slow_dispatch(struct slow_step *step)
 		slow_message(step);
 		break;
 	case ADMISSION_CLOSED:
-	case ADMISSION_SILENT:
-		connection_event(step);
+		somebody_closed(step);
 		break;
 	case ADMISSION_HEARD:
 		slow_heard(step);
-		break;
-	case ADMISSION_LATE:
-		slow_late(step);
 		break;
 	case ADMISSION_SHARD:
 		slow_shard(step);

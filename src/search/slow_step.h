@@ -79,7 +79,6 @@ void slow_end_gathering(struct slow_step *step, enum control_type last);
 void slow_silent(struct slow_step *step, struct slow_person *person);
 
 /* slow_time.c */
-void slow_late(struct slow_step *step);
 void slow_heard(struct slow_step *step);
 uint64_t slow_silence_ns(const struct slow_step *step); /* of a member, that is death */
 bool slow_is_heard(const struct slow_step *step, const struct slow_person *person);

@@ -21,7 +21,7 @@ static void add_unfit(struct slow_admission *slow)
 }
 
 /* R-CT-13 */
-void slow_late(struct slow_step *step)
+static void late(struct slow_step *step)
 {
 	struct slow_admission *slow = step->slow;
 	uint64_t unready = 0;
@@ -270,7 +270,7 @@ void slow_tick(struct slow_step *step)
 	} else if (slow_round_tick(step) || slow_start(step)) {
 		return;
 	} else if (now_ns >= late_ns(step)) {
-		slow_late(step);
+		late(step);
 	} else if ((slow->state == ADMISSION_GATHER || slow_waiters(slow)) &&
 		   now_ns - slow->progress_ns >= 10 * SECOND_NS) {
 		progress(step);

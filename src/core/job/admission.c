@@ -324,14 +324,8 @@ static void dispatch(struct turn *turn)
 	case ADMISSION_CLOSED:
 		end_closed(turn);
 		break;
-	case ADMISSION_SILENT:
-		end_silent(turn, turn->event->connection);
-		break;
 	case ADMISSION_HEARD:
 		time_heard(turn);
-		break;
-	case ADMISSION_LATE:
-		time_late(turn);
 		break;
 	case ADMISSION_SHARD:
 		shard(turn);

@@ -183,10 +183,8 @@ struct admission_config {
 enum admission_event_type {
 	ADMISSION_MESSAGE, /* `message` came on `connection`; a new handle's first must be a JOIN */
 	ADMISSION_CLOSED, /* `connection` is no more: end of file, error, or our last words are over */
-	ADMISSION_SILENT, /* `connection` has been silent for too long; TICK finds these by itself */
-	ADMISSION_HEARD,  /* a shard has heard a HELLO of member `rank` */
-	ADMISSION_LATE,   /* the time to gather is over; TICK finds it by itself */
-	ADMISSION_SHARD,  /* a shard has acknowledged a command */
+	ADMISSION_HEARD,    /* a shard has heard a HELLO of member `rank` */
+	ADMISSION_SHARD,    /* a shard has acknowledged a command */
 	ADMISSION_MISMATCH, /* a switch saw a child's round differ from its siblings' */
 	ADMISSION_ALARM,    /* a switch saw what a sound worker never sends; child `rank` */
 	ADMISSION_MISFIT, /* so many (`count`) packets of child `rank`, the last of them a `misfit` */

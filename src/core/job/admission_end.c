@@ -144,30 +144,27 @@ void end_closed(struct turn *turn)
 
 static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 {
-	bool is_half = turn->event->type == ADMISSION_TICK && time_is_heard(turn, peer);
 	struct text text;
 
 	turn_blame(turn, &text, CONTROL_REMOTE, peer->rank);
 	turn_add_peer(&text, peer);
 	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
 		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
-		 is_half ? " over TCP, although it is heard over UDP" : "", peer->pid);
+		 time_is_heard(turn, peer) ? " over TCP, although it is heard over UDP" : "",
+		 peer->pid);
 }
 
 /* It may only be stopped: then it reads later why the others are gone. */
 static void member_silent(struct turn *turn, struct admission_member *member)
 {
+	blame_silence(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
-		blame_silence(turn, &member->peer);
 		turn_log_blame(turn);
 		turn_send_last(turn, &member->peer, CONTROL_DENY);
 		refuse_gatherer_goes(turn, member);
-	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
-		blame_silence(turn, &member->peer);
+	} else {
 		turn_send_last(turn, &member->peer, CONTROL_ABORT);
 		end_lose(turn, member);
-	} else {
-		member_closed(turn, member);
 	}
 }
 

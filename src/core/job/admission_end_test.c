@@ -43,7 +43,7 @@ static void admission__drain_ends_when_all_are_closed_and_all_shards_are_clean(v
 	assert_state(ADMISSION_DRAIN);
 	acknowledge(ADMISSION_JOB_REMOVE);
 	assert_state(ADMISSION_DRAIN);
-	step((struct admission_event){ .type = ADMISSION_SILENT, .connection = 12 });
+	close_connection(12);
 	assert_state(ADMISSION_NONE);
 }
 
@@ -109,8 +109,14 @@ static void admission__who_is_found_silent_goes_alone_from_a_gathering(void **st
 	(void)state;
 	join(10, 0, 3);
 	join(11, 1, 3);
-	step((struct admission_event){ .type = ADMISSION_SILENT, .connection = 11 });
-	assert_done("deny>11 close>11");
+	event(ADMISSION_TICK);
+	t.done[0] = 0;
+	for (uint32_t i = 0; i < 14; i++) {
+		t.now_ns += second_ns;
+		say_type(10, CONTROL_HEARTBEAT);
+		event(ADMISSION_TICK);
+	}
+	assert_true(strstr(t.done, "deny>11 close>11"));
 	assert_text(CONTROL_REMOTE, 1,
 		    "rank 1 on host11 has been silent for more than 10000 ms (process 111)");
 	assert_state(ADMISSION_GATHER);

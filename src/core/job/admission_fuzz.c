@@ -280,8 +280,7 @@ static void connection_event(struct fuzz_input *input, uint8_t how)
 	}
 	event.connection = test.connection[place];
 	if (test.life[place] == LAST_WORDS || (how & 0x18) == 0x18)
-		event.type = how & 0x20 && test.life[place] == OPEN ? ADMISSION_SILENT
-								    : ADMISSION_CLOSED;
+		event.type = ADMISSION_CLOSED;
 	else
 		message_draw(input, place);
 	if (event.type == ADMISSION_CLOSED)
@@ -312,7 +311,7 @@ static void other_event(struct fuzz_input *input, uint8_t how)
 {
 	static const enum admission_event_type types[] = { ADMISSION_TICK,     ADMISSION_TICK,
 							   ADMISSION_MISMATCH, ADMISSION_ALARM,
-							   ADMISSION_LATE,     ADMISSION_TERMINATE,
+							   ADMISSION_HEARD,    ADMISSION_TERMINATE,
 							   ADMISSION_KILL,     ADMISSION_SHARD };
 	struct admission_event event = { .type = types[how & 7], .rank = CONTROL_RANK_NONE };
 	uint8_t value = fuzz_u8(input);

@@ -13,7 +13,7 @@ static const uint64_t silence_min_ns = 10000000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
 
-void time_late(struct turn *turn)
+static void late(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
@@ -34,11 +34,9 @@ void time_late(struct turn *turn)
 		text_add(&text, " did not get ready in time");
 		end_life(turn);
 		break;
-	case ADMISSION_ENABLING:
+	default: /* ENABLING */
 		text_add(&text, "the aggregator's shards did not get ready in time");
 		end_life(turn);
-		break;
-	default:
 		break;
 	}
 }
@@ -246,7 +244,7 @@ void time_tick(struct turn *turn)
 	if (start_tick(turn))
 		return;
 	if (now_ns >= gather_deadline(turn)) {
-		time_late(turn);
+		late(turn);
 		return;
 	}
 	bool is_waited = admission->state == ADMISSION_GATHER || admission->waiters_count;

@@ -144,7 +144,6 @@ void twin_yield(struct turn *turn);
 
 /* admission_time.c */
 void time_tick(struct turn *turn);
-void time_late(struct turn *turn);
 void time_heard(struct turn *turn);
 bool time_is_heard(const struct turn *turn,
 		   const struct admission_peer *peer); /* lately, if only over UDP */
