@@ -14,25 +14,7 @@
 static const uint64_t second_ns = 1000000000;
 static const uint64_t refusal_ns = 5000000000;
 
-/* Why, with the text that turn_blame began; nobody is among the refused yet. */
-static void begin(struct turn *turn)
-{
-	struct admission *admission = turn->admission;
-
-	refuse_forget(turn);
-	admission->is_refusing = 1;
-	admission->refused_ns = turn->event->now_ns;
-	admission->refused_cause = (uint8_t)turn->actions->cause;
-	admission->refused_rank = turn->actions->cause_rank;
-	text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
-}
-
-static void remember(struct turn *turn, uint32_t rank)
-{
-	text_ranks_put(&turn->admission->refused, rank);
-}
-
-void refuse_forget(struct turn *turn)
+static void forget(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -43,6 +25,24 @@ void refuse_forget(struct turn *turn)
 	admission->refused_rank = 0;
 	memset(&admission->refused, 0, sizeof(admission->refused));
 	memset(admission_refusal(turn), 0, turn->config->text_max);
+}
+
+/* Why, with the text that turn_blame began; nobody is among the refused yet. */
+static void begin(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	forget(turn);
+	admission->is_refusing = 1;
+	admission->refused_ns = turn->event->now_ns;
+	admission->refused_cause = (uint8_t)turn->actions->cause;
+	admission->refused_rank = turn->actions->cause_rank;
+	text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
+}
+
+static void remember(struct turn *turn, uint32_t rank)
+{
+	text_ranks_put(&turn->admission->refused, rank);
 }
 
 void refuse_late_comers(struct turn *turn)
@@ -140,7 +140,7 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 		       turn->event->now_ns - admission->refused_ns >= refusal_ns;
 	if (is_over ||
 	    (!admission->is_refusing_all && text_ranks_has(&admission->refused, peer->rank))) {
-		refuse_forget(turn);
+		forget(turn);
 		return false;
 	}
 	turn_blame(turn, &text, admission->refused_cause, admission->refused_rank);

@@ -116,7 +116,6 @@ void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
 void refuse_orphans(struct turn *turn);
 /* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
 void refuse_twins(struct turn *turn);
-void refuse_forget(struct turn *turn);
 
 /* admission_unfit.c */
 /* Wrong key, no version in common? Begins the text. */

@@ -35,7 +35,8 @@ static bool text_put(struct text *text, char c)
 	return true;
 }
 
-size_t text_control(const char *at)
+/* The bytes of the control character at `at`, of C0 or C1 in UTF-8; 0: there is none. */
+static size_t text_control(const char *at)
 {
 	uint8_t byte = (uint8_t)at[0];
 

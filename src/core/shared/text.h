@@ -21,9 +21,6 @@ void text_begin(struct text *text, char *at, size_t max);
  * itself must not end a line of our log. */
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The bytes of the control character at `at`, of C0 or C1 in UTF-8; 0: there is none. */
-size_t text_control(const char *at);
-
 /* text_clean makes every control character of a terminated text '?'s, as many as it has bytes. */
 void text_clean(char *text);
 
