@@ -22,12 +22,6 @@ static uint64_t get64(const uint8_t *at, uint32_t bytes)
 	return value;
 }
 
-static void put64(uint8_t *at, uint64_t value)
-{
-	for (uint32_t i = 0; i < WORD_BYTES; i++)
-		at[i] = (uint8_t)(value >> 8 * i);
-}
-
 static void mix(struct sip *sip, uint32_t rounds)
 {
 	uint64_t *v = sip->v;
@@ -54,11 +48,10 @@ static void take(struct sip *sip, uint64_t word)
 }
 
 /* All of the bytes; the last word has what is left of them, and their number. */
-static struct sip begin(const uint8_t key[SIP_KEY_BYTES], const uint8_t *at, uint32_t bytes,
-			uint64_t wide)
+static struct sip begin(const uint8_t key[SIP_KEY_BYTES], const uint8_t *at, uint32_t bytes)
 {
 	uint64_t low = get64(key, WORD_BYTES), high = get64(key + WORD_BYTES, WORD_BYTES);
-	struct sip sip = { { low ^ 0x736f6d6570736575ull, high ^ 0x646f72616e646f6dull ^ wide,
+	struct sip sip = { { low ^ 0x736f6d6570736575ull, high ^ 0x646f72616e646f6dull,
 			     low ^ 0x6c7967656e657261ull, high ^ 0x7465646279746573ull } };
 	uint32_t left = bytes;
 
@@ -76,19 +69,8 @@ static uint64_t end(struct sip *sip)
 
 uint64_t sip64(const uint8_t key[SIP_KEY_BYTES], const uint8_t *at, uint32_t bytes)
 {
-	struct sip sip = begin(key, at, bytes, 0);
+	struct sip sip = begin(key, at, bytes);
 
 	sip.v[2] ^= 0xff;
 	return end(&sip);
-}
-
-void sip128(const uint8_t key[SIP_KEY_BYTES], const uint8_t *at, uint32_t bytes,
-	    uint8_t out[SIP_BYTES])
-{
-	struct sip sip = begin(key, at, bytes, 0xee);
-
-	sip.v[2] ^= 0xee;
-	put64(out, end(&sip));
-	sip.v[1] ^= 0xdd;
-	put64(out + WORD_BYTES, end(&sip));
 }

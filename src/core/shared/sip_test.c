@@ -41,24 +41,6 @@ static void sip64__says_what_its_authors_say(void **state)
 		assert_int_equal(sip64(key, text, said[i].bytes), said[i].is);
 }
 
-static void sip128__says_what_its_authors_say(void **state)
-{
-	static const uint8_t of_none[SIP_BYTES] = {
-		0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6,
-		0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02, 0x93
-	};
-	static const uint8_t of_one[SIP_BYTES] = { 0xda, 0x87, 0xc1, 0xd8, 0x6b, 0x99, 0xaf, 0x44,
-						   0x34, 0x76, 0x59, 0x11, 0x9b, 0x22, 0xfc, 0x45 };
-	uint8_t out[SIP_BYTES + 1] = { [SIP_BYTES] = 0xa5 };
-
-	(void)state;
-	sip128(key, text, 0, out);
-	assert_memory_equal(out, of_none, SIP_BYTES);
-	sip128(key, text, 1, out);
-	assert_memory_equal(out, of_one, SIP_BYTES);
-	assert_int_equal(out[SIP_BYTES], 0xa5); /* nothing is written behind them */
-}
-
 /* Of each bit of the key, and of the text, half of the answer hangs on. */
 static void sip__every_bit_of_key_and_text_counts(void **state)
 {
@@ -81,7 +63,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sip64__says_what_its_authors_say),
-		cmocka_unit_test(sip128__says_what_its_authors_say),
 		cmocka_unit_test(sip__every_bit_of_key_and_text_counts),
 	};
 

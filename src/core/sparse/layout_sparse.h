@@ -24,11 +24,6 @@ CORE_INLINE uint32_t layout_register(uint32_t rank, uint32_t registers)
 	return rank % registers;
 }
 
-CORE_INLINE uint32_t layout_slot(uint32_t rank, uint32_t registers)
-{
-	return rank / registers;
-}
-
 /* How many pairs of `width` values a datagram of so many bytes takes. */
 CORE_INLINE uint32_t layout_room(uint32_t bytes, uint32_t width)
 {

@@ -31,13 +31,6 @@ void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table 
 		push[i] = (struct worker_sparse_push){ 0 };
 }
 
-void worker_sparse_begin_at(struct worker_sparse *worker, uint64_t step)
-{
-	CORE_ASSERT(worker->next == 1);
-	CORE_ASSERT(step);
-	worker->step = step;
-}
-
 bool worker_sparse_has_room(const struct worker_sparse *worker)
 {
 	return worker->next - worker->low < worker->kept_max && !worker->is_closed;

@@ -39,7 +39,7 @@ struct worker_sparse {
 	uint64_t reached;   /* the next that no generation has sent */
 	uint64_t
 		barred; /* R-SP-33: lower generations are over, and this one's RESUME has not come */
-	uint64_t step;  /* of a stepped table: from 1, or as worker_sparse_begin_at says */
+	uint64_t step;  /* of a stepped table: from 1 */
 	uint32_t map;
 	uint32_t kept_max; /* B */
 	uint16_t worker;   /* this one's index */
@@ -95,9 +95,6 @@ struct worker_sparse_actions {
 void worker_sparse_init(struct worker_sparse *worker, const struct sparse_table *table,
 			uint16_t index, uint64_t generation, uint32_t map, uint32_t kept_max,
 			struct worker_sparse_push *push);
-
-/* Right after init: which step of a stepped table is the first. */
-void worker_sparse_begin_at(struct worker_sparse *worker, uint64_t step);
 
 /* Can a push be submitted? False while kept_max are kept, or the step is closed. */
 bool worker_sparse_has_room(const struct worker_sparse *worker);

@@ -400,7 +400,7 @@ static int begin_stepped(void **state)
 	stepped.is_stepped = 1;
 	(void)state;
 	worker_sparse_init(&worker, &stepped, WORKER, GENERATION, MAP, KEPT, pushes);
-	worker_sparse_begin_at(&worker, 4);
+	worker.step = 4;
 	return 0;
 }
 
