@@ -113,7 +113,7 @@ static const char *event_happens(struct bfs *bfs, struct admission_event event)
 				list[i].type == ADMISSION_COMMAND ? list[i].command
 								  : list[i].message,
 				list[i].connection);
-		bfs_say(bfs, " %s %s", admission_state_name(shipped()->state), actions.text);
+		bfs_say(bfs, " state %u %s", shipped()->state, actions.text);
 	}
 	wrong = slow_admission(&admission_now->slow, &admission_now->config, &event, shipped(),
 			       &actions);

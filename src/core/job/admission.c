@@ -15,15 +15,7 @@ static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
 	[ADMISSION_STARTED]  = TO(ADMISSION_DRAIN),
 	[ADMISSION_DRAIN]    = TO(ADMISSION_NONE),
 };
-static const char *const state_names[ADMISSION_STATE_COUNT] = {
-	"none", "gather", "granted", "enabling", "started", "drain",
-};
 /* clang-format on */
-
-const char *admission_state_name(uint32_t state)
-{
-	return state < ADMISSION_STATE_COUNT ? state_names[state] : "?";
-}
 
 void turn_enter(struct turn *turn, enum admission_state next)
 {

@@ -323,6 +323,4 @@ bool admission_has_program(const struct admission *admission, uint64_t program);
 /* Nobody is in or waits: the memory can be given back. */
 bool admission_is_idle(const struct admission *admission);
 
-const char *admission_state_name(uint32_t state);
-
 #endif
