@@ -17,7 +17,7 @@ static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
 };
 /* clang-format on */
 
-void turn_enter(struct turn *turn, enum admission_state next)
+void admission_enter(struct turn *turn, enum admission_state next)
 {
 	CORE_ASSERT(may_enter[turn->admission->state] & TO(next));
 	turn->admission->state = (uint8_t)next;
@@ -70,19 +70,19 @@ static void ready(struct turn *turn, struct admission_member *member)
 
 	if (admission->state != ADMISSION_GRANTED || member->presence != ADMISSION_JOINED)
 		return;
-	if (!turn_has_all_shards(turn))
+	if (!admission_has_all_shards(turn))
 		return; /* it cannot have its GRANT: no shard is asked for two things at once */
 	member->presence = ADMISSION_READY;
 	member->lanes = turn->event->message->lanes.lanes;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		if (turn_member(turn, rank)->presence != ADMISSION_READY)
+		if (admission_member_at(turn, rank)->presence != ADMISSION_READY)
 			return;
-		if (turn_member(turn, rank)->lanes < lanes)
-			lanes = turn_member(turn, rank)->lanes;
+		if (admission_member_at(turn, rank)->lanes < lanes)
+			lanes = admission_member_at(turn, rank)->lanes;
 	}
 	admission->lanes = (uint16_t)(lanes - lanes % WIRE_LANES_STEP);
-	turn_enter(turn, ADMISSION_ENABLING);
-	turn_command(turn, ADMISSION_JOB_SET);
+	admission_enter(turn, ADMISSION_ENABLING);
+	admission_tell_shards(turn, ADMISSION_JOB_SET);
 }
 
 /* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
@@ -91,15 +91,15 @@ static void start(struct turn *turn)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	turn_enter(turn, ADMISSION_STARTED);
+	admission_enter(turn, ADMISSION_STARTED);
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
 		struct control_member *member = &turn->actions->members[rank];
 		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
 		memcpy(member->host, peer->host, sizeof(member->host));
-		turn_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
+		admission_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
 	}
-	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
 }
 
@@ -119,14 +119,14 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 					   : CONTROL_REMOTE;
 	struct text text;
 
-	turn_blame(turn, &text, cause, member->peer.rank);
-	turn_add_peer(&text, &member->peer);
+	admission_blame(turn, &text, cause, member->peer.rank);
+	admission_add_peer(&text, &member->peer);
 	text_add(&text, said->cause == CONTROL_ABORTED ? " aborted" : " failed");
 	if (said->text[0])
 		text_add(&text, ": %s", said->text);
-	turn_close(turn, &member->peer);
+	admission_close(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
-		turn_log_blame(turn);
+		admission_log_blame(turn);
 		refuse_gatherer_goes(turn, member);
 	} else {
 		end_lose(turn, member);
@@ -136,7 +136,7 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 static bool all_left(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence != ADMISSION_LEFT)
+		if (admission_member_at(turn, rank)->presence != ADMISSION_LEFT)
 			return false;
 	}
 	return true;
@@ -149,10 +149,10 @@ static void leave(struct turn *turn, struct admission_member *member)
 	struct text text;
 
 	if (admission->state != ADMISSION_STARTED) {
-		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		turn_add_peer(&text, &member->peer);
+		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		admission_add_peer(&text, &member->peer);
 		text_add(&text, " left before the job had started");
-		turn_close(turn, &member->peer);
+		admission_close(turn, &member->peer);
 		if (admission->state == ADMISSION_GATHER)
 			refuse_gatherer_goes(turn, member);
 		else
@@ -161,8 +161,8 @@ static void leave(struct turn *turn, struct admission_member *member)
 	}
 	member->submitted = turn->event->message->leave.submitted;
 	member->presence = ADMISSION_LEFT;
-	turn_log_peer(turn, &member->peer, "has left");
-	turn_send_last(turn, &member->peer, CONTROL_LEFT); /* it waits for nobody */
+	admission_log_peer(turn, &member->peer, "has left");
+	admission_send_last(turn, &member->peer, CONTROL_LEFT); /* it waits for nobody */
 	if (all_left(turn)) {
 		admission->last_cause = CONTROL_OK;
 		admission->last_rank = CONTROL_RANK_NONE;
@@ -181,7 +181,7 @@ static void member_message(struct turn *turn, struct admission_member *member)
 		ready(turn, member);
 		break;
 	case CONTROL_PING:
-		turn_send(turn, &member->peer, CONTROL_PONG)->number =
+		admission_send(turn, &member->peer, CONTROL_PONG)->number =
 			turn->event->message->ping.serial;
 		break;
 	case CONTROL_PONG:
@@ -209,8 +209,8 @@ static void member_message(struct turn *turn, struct admission_member *member)
 
 static void message(struct turn *turn)
 {
-	struct admission_member *member = turn_find_member(turn, turn->event->connection);
-	struct admission_peer *waiter = turn_find_waiter(turn, turn->event->connection);
+	struct admission_member *member = admission_find_member(turn, turn->event->connection);
+	struct admission_peer *waiter = admission_find_waiter(turn, turn->event->connection);
 
 	if (member) {
 		member->peer.heard_ns = member->peer.spoke_ns = turn->event->now_ns;
@@ -221,11 +221,11 @@ static void message(struct turn *turn)
 		if (turn->event->message->type == CONTROL_PONG) {
 			join_pong(turn, waiter);
 		} else if (turn->event->message->type == CONTROL_PING) {
-			turn_send(turn, waiter, CONTROL_PONG)->number =
+			admission_send(turn, waiter, CONTROL_PONG)->number =
 				turn->event->message->ping.serial;
 		} else if (turn->event->message->type == CONTROL_ABORT ||
 			   turn->event->message->type == CONTROL_LEAVE) {
-			turn_close(turn, waiter);
+			admission_close(turn, waiter);
 			join_drop_waiter(turn, waiter);
 		}
 	} else if (turn->event->message->type == CONTROL_JOIN) {
@@ -240,13 +240,13 @@ static void shard_failed(struct turn *turn)
 	struct text text;
 
 	if (turn->event->is_path) {
-		turn_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
+		admission_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
 		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
 			 turn->event->text);
 		end_life(turn);
 		return;
 	}
-	turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
 		 turn->config->job, turn->admission->size, turn->event->shard);
 	if (turn->event->text)
@@ -276,13 +276,13 @@ static void shard(struct turn *turn)
 		shard_failed(turn);
 		return;
 	}
-	bool was_all = turn_has_all_shards(turn);
+	bool was_all = admission_has_all_shards(turn);
 	admission->shards_acked |= 1ull << event->shard;
-	if (was_all || !turn_has_all_shards(turn))
+	if (was_all || !admission_has_all_shards(turn))
 		return;
 	if (admission->state == ADMISSION_GRANTED) {
 		for (uint32_t rank = 0; rank < admission->size; rank++)
-			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_GRANT);
+			admission_send(turn, &admission_member_at(turn, rank)->peer, CONTROL_GRANT);
 	} else if (admission->state == ADMISSION_ENABLING) {
 		(void)start_tick(turn);
 	} else {
@@ -299,9 +299,9 @@ static void log_alarm(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_STARTED)
 		return;
-	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
 	if (turn->event->rank < turn->admission->size)
-		turn_add_rank(turn, &text, turn->event->rank);
+		admission_add_rank(turn, &text, turn->event->rank);
 	else
 		text_add(&text, "somebody");
 	text_add(&text, " sent a packet that a sound worker never sends: dropped");

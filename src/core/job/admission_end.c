@@ -14,8 +14,8 @@ void end_reset(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	turn_enter(turn, ADMISSION_NONE);
-	memset(turn_member(turn, 0), 0,
+	admission_enter(turn, ADMISSION_NONE);
+	memset(admission_member_at(turn, 0), 0,
 	       turn->config->members_max * sizeof(struct admission_member));
 	admission->life = 0;
 	admission->generation = 0;
@@ -26,15 +26,15 @@ void end_reset(struct turn *turn)
 	admission->latency_window = 0;
 	admission->lanes = 0;
 	unfit_forget(turn);
-	turn_forget_pulses(turn);
+	admission_forget_pulses(turn);
 }
 
 void end_free_rank(struct turn *turn, struct admission_member *member)
 {
 	memset(member, 0, sizeof(*member));
-	turn_forget_pulses(turn);
+	admission_forget_pulses(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
 			return;
 	}
 	end_reset(turn);
@@ -48,10 +48,10 @@ static void remember(struct turn *turn)
 
 void end_check_drained(struct turn *turn)
 {
-	if (turn->admission->state != ADMISSION_DRAIN || !turn_has_all_shards(turn))
+	if (turn->admission->state != ADMISSION_DRAIN || !admission_has_all_shards(turn))
 		return;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_is_in(turn_member(turn, rank)))
+		if (admission_is_in(admission_member_at(turn, rank)))
 			return;
 	}
 	end_reset(turn);
@@ -61,12 +61,12 @@ void end_drain(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	turn_enter(turn, ADMISSION_DRAIN);
-	turn_command(turn, ADMISSION_JOB_REMOVE);
+	admission_enter(turn, ADMISSION_DRAIN);
+	admission_tell_shards(turn, ADMISSION_JOB_REMOVE);
 	query_end(turn);
 	admission->mismatch = 0;
 	wait_forget(turn);
-	turn_forget_pulses(turn);
+	admission_forget_pulses(turn);
 	end_check_drained(turn);
 }
 
@@ -75,13 +75,13 @@ void end_drain(struct turn *turn)
 void end_life(struct turn *turn)
 {
 	remember(turn);
-	turn_log_blame(turn);
+	admission_log_blame(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = turn_member(turn, rank);
+		struct admission_member *member = admission_member_at(turn, rank);
 		if (!admission_is_in(member))
 			continue;
-		turn_send(turn, &member->peer, CONTROL_ABORT);
-		turn_close(turn, &member->peer);
+		admission_send(turn, &member->peer, CONTROL_ABORT);
+		admission_close(turn, &member->peer);
 	}
 	end_drain(turn);
 }
@@ -91,16 +91,16 @@ void end_gathering(struct turn *turn, enum control_type last)
 {
 	remember(turn);
 	refuse_late_comers(turn);
-	turn_log_blame(turn);
+	admission_log_blame(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = turn_member(turn, rank);
+		struct admission_member *member = admission_member_at(turn, rank);
 		if (admission_is_in(member))
-			turn_send_last(turn, &member->peer, last);
+			admission_send_last(turn, &member->peer, last);
 	}
 	end_reset(turn);
 }
 
-/* A member of a granted life is lost, with the text that turn_blame began. */
+/* A member of a granted life is lost, with the text that admission_blame began. */
 void end_lose(struct turn *turn, struct admission_member *member)
 {
 	member->presence = ADMISSION_GONE;
@@ -115,11 +115,11 @@ static void member_closed(struct turn *turn, struct admission_member *member)
 	struct text text;
 
 	if (turn->admission->state == ADMISSION_GATHER) {
-		turn_log_peer(turn, &member->peer, "has gone");
+		admission_log_peer(turn, &member->peer, "has gone");
 		refuse_gatherer_goes(turn, member);
 	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
-		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		turn_add_peer(&text, &member->peer);
+		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		admission_add_peer(&text, &member->peer);
 		text_add(&text, " died: process %u has closed its connection without leaving",
 			 member->peer.pid);
 		end_lose(turn, member);
@@ -133,8 +133,8 @@ static void member_closed(struct turn *turn, struct admission_member *member)
 
 void end_closed(struct turn *turn)
 {
-	struct admission_member *member = turn_find_member(turn, turn->event->connection);
-	struct admission_peer *waiter = turn_find_waiter(turn, turn->event->connection);
+	struct admission_member *member = admission_find_member(turn, turn->event->connection);
+	struct admission_peer *waiter = admission_find_waiter(turn, turn->event->connection);
 
 	if (member)
 		member_closed(turn, member);
@@ -146,8 +146,8 @@ static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 {
 	struct text text;
 
-	turn_blame(turn, &text, CONTROL_REMOTE, peer->rank);
-	turn_add_peer(&text, peer);
+	admission_blame(turn, &text, CONTROL_REMOTE, peer->rank);
+	admission_add_peer(&text, peer);
 	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
 		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
 		 time_is_heard(turn, peer) ? " over TCP, although it is heard over UDP" : "",
@@ -159,19 +159,19 @@ static void member_silent(struct turn *turn, struct admission_member *member)
 {
 	blame_silence(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
-		turn_log_blame(turn);
-		turn_send_last(turn, &member->peer, CONTROL_DENY);
+		admission_log_blame(turn);
+		admission_send_last(turn, &member->peer, CONTROL_DENY);
 		refuse_gatherer_goes(turn, member);
 	} else {
-		turn_send_last(turn, &member->peer, CONTROL_ABORT);
+		admission_send_last(turn, &member->peer, CONTROL_ABORT);
 		end_lose(turn, member);
 	}
 }
 
 bool end_silent(struct turn *turn, uint32_t connection)
 {
-	struct admission_member *member = turn_find_member(turn, connection);
-	struct admission_peer *waiter = turn_find_waiter(turn, connection);
+	struct admission_member *member = admission_find_member(turn, connection);
+	struct admission_peer *waiter = admission_find_waiter(turn, connection);
 
 	if (member) {
 		member_silent(turn, member);
@@ -191,7 +191,7 @@ void end_blame(struct turn *turn)
 	struct text text;
 
 	turn->actions->is_ending = true;
-	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
 }
 
@@ -202,7 +202,7 @@ void end_terminate(struct turn *turn)
 	admission->is_terminating = 1;
 	end_blame(turn);
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		turn_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
+		admission_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
 	memset(admission_waiters(turn), 0,
 	       admission->waiters_count * sizeof(struct admission_peer));
 	admission->waiters_count = 0;
@@ -219,7 +219,7 @@ void end_kill(struct turn *turn)
 		return;
 	}
 	turn->admission->is_terminating = 1; /* who waits is denied when its turn comes */
-	turn_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the aggregator is shutting down, the time to end is over",
 		 turn->config->job);
 	end_life(turn);
@@ -232,9 +232,9 @@ void end_broken(struct turn *turn)
 
 	if (!admission_is_running(turn->admission))
 		return;
-	turn_blame(turn, &text,
-		   turn->event->cause == CONTROL_OK ? CONTROL_SYSTEM : turn->event->cause,
-		   turn->event->rank);
+	admission_blame(turn, &text,
+			turn->event->cause == CONTROL_OK ? CONTROL_SYSTEM : turn->event->cause,
+			turn->event->rank);
 	text_add(&text, "job \"%s\": %s", turn->config->job,
 		 turn->event->text ? turn->event->text : "the data path is broken");
 	end_life(turn);

@@ -7,9 +7,9 @@
 
 void join_refuse(struct turn *turn, struct admission_peer *peer)
 {
-	turn_log_blame(turn);
+	admission_log_blame(turn);
 	turn->actions->log_level = ADMISSION_LOG_LIMITED;
-	turn_send_last(turn, peer, CONTROL_DENY);
+	admission_send_last(turn, peer, CONTROL_DENY);
 }
 
 static void grant(struct turn *turn)
@@ -17,30 +17,30 @@ static void grant(struct turn *turn)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	turn_enter(turn, ADMISSION_GRANTED);
+	admission_enter(turn, ADMISSION_GRANTED);
 	admission->life = turn->event->random ? turn->event->random : 1; /* 0 means none */
 	admission->generation = turn->event->generation;
 	CORE_ASSERT(admission->generation);
-	turn_command(turn, ADMISSION_JOB_ADD);
-	turn_forget_pulses(turn);
+	admission_tell_shards(turn, ADMISSION_JOB_ADD);
+	admission_forget_pulses(turn);
 	unfit_forget(turn);
-	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "all %u ranks are here: generation %u", admission->size,
 		 admission->generation);
 }
 
 static void place(struct turn *turn, const struct admission_peer *peer)
 {
-	struct admission_member *member = turn_member(turn, peer->rank);
+	struct admission_member *member = admission_member_at(turn, peer->rank);
 	bool is_complete = true;
 
 	memset(member, 0, sizeof(*member));
 	member->peer = *peer;
 	member->peer.pulse = ADMISSION_UNASKED;
 	member->presence = ADMISSION_JOINED;
-	turn_log_peer(turn, peer, "has joined");
+	admission_log_peer(turn, peer, "has joined");
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence == ADMISSION_ABSENT)
+		if (admission_member_at(turn, rank)->presence == ADMISSION_ABSENT)
 			is_complete = false;
 	}
 	if (is_complete)
@@ -53,7 +53,7 @@ static void place(struct turn *turn, const struct admission_peer *peer)
  * nobody has closed yet (R-CT-11). */
 static void contend(struct turn *turn, struct admission_peer *waiter)
 {
-	struct admission_member *holder = turn_holder(turn, waiter);
+	struct admission_member *holder = admission_holder(turn, waiter);
 
 	if (!holder)
 		return;
@@ -62,7 +62,7 @@ static void contend(struct turn *turn, struct admission_peer *waiter)
 	for (uint32_t i = 0; i < 2; i++) {
 		both[i]->pulse = ADMISSION_ASKED;
 		both[i]->ping = serial;
-		turn_send(turn, both[i], CONTROL_PING)->number = serial;
+		admission_send(turn, both[i], CONTROL_PING)->number = serial;
 	}
 }
 
@@ -72,7 +72,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	struct text text;
 
 	if (admission->waiters_count == turn->config->waiters_max) {
-		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": %u processes wait for its name already",
 			 turn->config->job, admission->waiters_count);
 		join_refuse(turn, peer);
@@ -81,7 +81,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	struct admission_peer *waiter = &admission_waiters(turn)[admission->waiters_count++];
 	*waiter = *peer;
 	waiter->pulse = ADMISSION_UNASKED;
-	turn_log_peer(turn, peer, "waits: its rank or the job's name is in use");
+	admission_log_peer(turn, peer, "waits: its rank or the job's name is in use");
 	contend(turn, waiter);
 }
 
@@ -116,7 +116,7 @@ static enum difference difference(const struct admission_peer *a, const struct a
 /* "rank 2 on hostb says size 3" */
 static void add_value(struct text *text, const struct admission_peer *peer, enum difference what)
 {
-	turn_add_peer(text, peer);
+	admission_add_peer(text, peer);
 	switch (what) {
 	case SIZE:
 		text_add(text, " says size %u", peer->size);
@@ -157,13 +157,13 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 	struct text text;
 
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *other = &turn_member(turn, rank)->peer;
+		const struct admission_peer *other = &admission_member_at(turn, rank)->peer;
 		enum difference what = difference(peer, other);
 
-		if (!admission_is_in(turn_member(turn, rank)) || what == ALIKE)
+		if (!admission_is_in(admission_member_at(turn, rank)) || what == ALIKE)
 			continue;
-		turn_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
-			   CONTROL_RANK_NONE);
+		admission_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
+				CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": ", turn->config->job);
 		add_value(&text, peer, what);
 		text_add(&text, ", ");
@@ -191,20 +191,20 @@ static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 	struct text text;
 
 	if (peer->size < 1 || peer->size > turn->config->members_max) {
-		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
 			 turn->config->job, peer->size, turn->config->members_max);
 		return true;
 	}
 	if (peer->rank >= peer->size) {
-		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-		turn_add_peer(&text, peer);
+		admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		admission_add_peer(&text, peer);
 		text_add(&text, ": there is no such rank in a job of %u", peer->size);
 		return true;
 	}
 	if (peer->workers > WORKERS_MAX / peer->size) {
-		turn_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
-		turn_add_peer(&text, peer);
+		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
+		admission_add_peer(&text, peer);
 		text_add(&text, " stands for %u workers, in a job of %u: at most %u", peer->workers,
 			 peer->size, WORKERS_MAX / peer->size);
 		return true;
@@ -224,7 +224,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	if (admission->state == ADMISSION_NONE && refuse_again(turn, &peer))
 		return;
 	if (admission->state == ADMISSION_NONE) {
-		turn_enter(turn, ADMISSION_GATHER);
+		admission_enter(turn, ADMISSION_GATHER);
 		unfit_begin(turn);
 		admission->size = peer.size;
 		admission->mode = peer.mode;
@@ -236,7 +236,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 		wait_in_line(turn, &peer);
 	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
 		refuse_all(turn, &peer);
-	} else if (turn_member(turn, peer.rank)->presence != ADMISSION_ABSENT) {
+	} else if (admission_member_at(turn, peer.rank)->presence != ADMISSION_ABSENT) {
 		wait_in_line(turn, &peer);
 	} else {
 		place(turn, &peer);
@@ -297,9 +297,9 @@ static bool may_move(const struct turn *turn, const struct admission_peer *waite
 		return true;
 	if (admission->state == ADMISSION_GATHER &&
 	    (waiter->size != admission->size ||
-	     turn_member(turn, waiter->rank)->presence == ADMISSION_ABSENT))
+	     admission_member_at(turn, waiter->rank)->presence == ADMISSION_ABSENT))
 		return true;
-	return waiter->pulse == ADMISSION_UNASKED && turn_holder(turn, waiter);
+	return waiter->pulse == ADMISSION_UNASKED && admission_holder(turn, waiter);
 }
 
 struct admission_peer *join_next_waiter(const struct turn *turn)
@@ -320,7 +320,7 @@ void join_promote(struct turn *turn)
 		return;
 	bool is_apart = turn->admission->state == ADMISSION_GATHER &&
 			waiter->size != turn->admission->size;
-	if (turn_holder(turn, waiter) && !is_apart) {
+	if (admission_holder(turn, waiter) && !is_apart) {
 		contend(turn, waiter);
 		return;
 	}
@@ -335,7 +335,7 @@ static bool may_hear(const struct turn *turn)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count && !turn->config->key; i++) {
 		const struct admission_peer *waiter = &admission_waiters(turn)[i];
-		const struct admission_member *holder = turn_holder(turn, waiter);
+		const struct admission_member *holder = admission_holder(turn, waiter);
 
 		if (holder && holder->peer.source != waiter->source)
 			return false;
@@ -361,7 +361,7 @@ static void add_must_wait(struct text *text)
 /* Both who claim a rank have answered. While gathering nobody can say who is right: all go. */
 static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool is_named)
 {
-	struct admission_member *holder = turn_holder(turn, waiter);
+	struct admission_member *holder = admission_holder(turn, waiter);
 	struct text text;
 
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
@@ -370,7 +370,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	bool is_twin = twin_is(turn, &holder->peer, waiter);
 	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
 
-	turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 	add_holder(turn, &text, &holder->peer, are_both || is_named);
 	if (are_both)
 		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
@@ -389,7 +389,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	struct admission_peer peer = *waiter;
 	join_drop_waiter(turn, waiter);
 	join_refuse(turn, &peer);
-	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
 	add_holder(turn, &text, &holder->peer, true);
 	add_must_wait(&text);
 	return true;

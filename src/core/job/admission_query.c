@@ -78,7 +78,8 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 		member->group = 0;
 		if (member->presence != ADMISSION_READY)
 			continue;
-		struct admission_action *action = turn_send(turn, &member->peer, CONTROL_QUERY);
+		struct admission_action *action =
+			admission_send(turn, &member->peer, CONTROL_QUERY);
 		action->number = admission->round;
 		action->from = from;
 	}
@@ -229,7 +230,7 @@ static void add_group(const struct turn *turn, struct text *text, uint32_t group
 	if (text_ranks_count(&ranks) > GROUP_HOSTS_MAX)
 		text_add_ranks(text, &ranks);
 	else
-		turn_add_ranks(turn, text, &ranks);
+		admission_add_ranks(turn, text, &ranks);
 	text_add(text, text_ranks_count(&ranks) == 1 ? " calls " : " call ");
 	add_op(text, &admission_groups(turn)[group]);
 	if (group + 1u == turn->config->groups_max && turn->admission->has_more_groups)
@@ -273,7 +274,7 @@ static void blame_mismatch(struct turn *turn)
 	}
 	if (text_ranks_count(&odd) != 1)
 		blamed = CONTROL_RANK_NONE;
-	turn_blame(turn, &text, CONTROL_MISMATCH, blamed);
+	admission_blame(turn, &text, CONTROL_MISMATCH, blamed);
 	text_add(&text, "operation %llu differs: ", (unsigned long long)admission->from);
 	const char *before = "";
 	for (uint32_t group = 0; group < admission->groups_count; group++) {
@@ -289,7 +290,7 @@ static void blame_mismatch(struct turn *turn)
 	}
 	if (text_ranks_count(&missing)) {
 		text_add(&text, "; not called yet by ");
-		turn_add_ranks(turn, &text, &missing);
+		admission_add_ranks(turn, &text, &missing);
 	}
 }
 
@@ -315,10 +316,10 @@ static bool blame_leaver(struct turn *turn)
 	}
 	if (leaver == CONTROL_RANK_NONE || most <= fewest)
 		return false;
-	turn_blame(turn, &text, CONTROL_REMOTE, leaver);
-	turn_add_rank(turn, &text, leaver);
+	admission_blame(turn, &text, CONTROL_REMOTE, leaver);
+	admission_add_rank(turn, &text, leaver);
 	text_add(&text, " left after %llu operations; ", (unsigned long long)fewest);
-	turn_add_rank(turn, &text, waiter);
+	admission_add_rank(turn, &text, waiter);
 	text_add(&text, " has called %llu", (unsigned long long)most);
 	return true;
 }
@@ -333,11 +334,11 @@ static bool blame_forgetful(struct turn *turn)
 		const struct admission_member *member = admission_member(admission, rank);
 		if (member->presence != ADMISSION_READY || member->submitted >= admission->complete)
 			continue;
-		turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-		turn_add_rank(turn, &text, rank);
+		admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+		admission_add_rank(turn, &text, rank);
 		text_add(&text, " says that it has called %llu operations, ",
 			 (unsigned long long)member->submitted);
-		turn_add_rank(turn, &text, admission->complete_rank);
+		admission_add_rank(turn, &text, admission->complete_rank);
 		text_add(&text, " that %llu are complete: one of them is wrong",
 			 (unsigned long long)admission->complete);
 		return true;
@@ -365,12 +366,12 @@ static void blame_nobody(struct turn *turn)
 
 	uint32_t rank = turn->admission->mismatch_rank, other = turn->admission->mismatch_other;
 
-	turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 	text_add(&text, "packets of ");
 	if (rank < turn->admission->size && other < turn->admission->size) {
-		turn_add_rank(turn, &text, rank);
+		admission_add_rank(turn, &text, rank);
 		text_add(&text, " and of ");
-		turn_add_rank(turn, &text, other);
+		admission_add_rank(turn, &text, other);
 	} else {
 		text_add(&text, "two ranks");
 	}
@@ -385,7 +386,7 @@ static void blame_change(struct turn *turn)
 {
 	struct text text;
 
-	turn_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
 	text_add(&text,
 		 "the ranks' calls of operation %llu differed when they were asked, and do not any "
 		 "more: an internal error (job \"%s\", generation %u)",

@@ -27,7 +27,7 @@ static void forget(struct turn *turn)
 	memset(admission_refusal(turn), 0, turn->config->text_max);
 }
 
-/* Why, with the text that turn_blame began; nobody is among the refused yet. */
+/* Why, with the text that admission_blame began; nobody is among the refused yet. */
 static void begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -51,7 +51,7 @@ void refuse_late_comers(struct turn *turn)
 		return;
 	begin(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
 			remember(turn, rank);
 	}
 }
@@ -65,8 +65,8 @@ void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 		return;
 	}
 	if (turn->actions->cause == CONTROL_OK) {
-		turn_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		turn_add_peer(&text, &member->peer);
+		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
+		admission_add_peer(&text, &member->peer);
 		text_add(&text, " has gone (process %u) before job \"%s\" was complete",
 			 member->peer.pid, turn->config->job);
 	}
@@ -80,7 +80,7 @@ void refuse_orphans(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
-	turn_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", turn->config->job,
 		 turn->event->text);
 	refuse_all(turn, NULL);
@@ -95,14 +95,14 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	if (peer)
 		remember(turn, peer->rank);
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		if (admission_is_in(turn_member(turn, rank)))
+		if (admission_is_in(admission_member_at(turn, rank)))
 			remember(turn, rank);
 	}
 	if (peer)
-		turn_send_last(turn, peer, CONTROL_DENY);
+		admission_send_last(turn, peer, CONTROL_DENY);
 	for (uint32_t i = 0; i < admission->waiters_count; i++) {
 		remember(turn, waiters[i].rank);
-		turn_send_last(turn, &waiters[i], CONTROL_DENY);
+		admission_send_last(turn, &waiters[i], CONTROL_DENY);
 	}
 	memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 	admission->waiters_count = 0;
@@ -121,7 +121,7 @@ void refuse_twins(struct turn *turn)
 	} else {
 		begin(turn);
 		for (uint32_t i = 0; i < admission->waiters_count; i++)
-			turn_send_last(turn, &waiters[i], CONTROL_DENY);
+			admission_send_last(turn, &waiters[i], CONTROL_DENY);
 		memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 		admission->waiters_count = 0;
 		end_life(turn);
@@ -143,7 +143,7 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 		forget(turn);
 		return false;
 	}
-	turn_blame(turn, &text, admission->refused_cause, admission->refused_rank);
+	admission_blame(turn, &text, admission->refused_cause, admission->refused_rank);
 	text_add(&text, "%s", admission_refusal(turn));
 	if (!turn->config->life) {
 		uint64_t age_s = (turn->event->now_ns - admission->refused_ns) / second_ns;

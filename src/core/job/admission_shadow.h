@@ -90,7 +90,7 @@ static void shadow_haunt(struct shadow *s, const struct admission_event *event, 
 	s->waiter_at = NULL;
 	s->seen_at = NULL;
 	if (state->size && state->size < s->config->members_max) {
-		s->member_at = turn_member(&turn, state->size);
+		s->member_at = admission_member_at(&turn, state->size);
 		*s->member_at = s->member;
 	}
 	if (state->waiters_count < s->config->waiters_max) {

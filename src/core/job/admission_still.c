@@ -55,14 +55,14 @@ void still_stall(struct turn *turn, struct admission_member *member)
 void still_restart(struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		forget(turn_member(turn, rank));
+		forget(admission_member_at(turn, rank));
 }
 
 /* As the answers of the round say: it is the oldest there, and everybody has called it. */
 static bool is_unexplained(const struct turn *turn, const struct admission_member *member)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		if (turn_member(turn, rank)->submitted <= member->still_number)
+		if (admission_member_at(turn, rank)->submitted <= member->still_number)
 			return false;
 	return member->oldest == member->still_number;
 }
@@ -74,7 +74,7 @@ static struct admission_member *find_still(struct turn *turn)
 	struct admission_member *longest = NULL;
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = turn_member(turn, rank);
+		struct admission_member *member = admission_member_at(turn, rank);
 
 		if (member->presence != ADMISSION_READY || !member->is_still)
 			continue;
@@ -103,9 +103,9 @@ static void add_misfits(const struct turn *turn, struct text *text, uint32_t ran
 		[MISFIT_OVERRUN]    = "rounds for which others had no result yet",
 	};
 	/* clang-format on */
-	const struct admission_member *member = turn_member(turn, rank);
+	const struct admission_member *member = admission_member_at(turn, rank);
 
-	turn_add_rank(turn, text, rank);
+	admission_add_rank(turn, text, rank);
 	text_add(text, " sent %u or more packets that do not fit (%s)", member->misfits,
 		 words[member->misfit < MISFIT_COUNT ? member->misfit : MISFIT_NONE]);
 }
@@ -119,7 +119,7 @@ static void blame(struct turn *turn, const struct admission_member *still)
 
 	waited_ms = (uint32_t)((turn->event->now_ns - still->still_ns) / ms_ns);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->is_still && member->still_number == number)
 			text_ranks_put(&without, rank);
 		if (member->misfits) {
@@ -127,11 +127,11 @@ static void blame(struct turn *turn, const struct admission_member *still)
 			blamed = rank;
 		}
 	}
-	turn_blame(turn, &text, CONTROL_TIMEOUT,
-		   text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_TIMEOUT,
+			text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE);
 	text_add(&text, "operation %llu stands still: all ranks have called it, and ",
 		 (unsigned long long)number);
-	turn_add_ranks(turn, &text, &without);
+	admission_add_ranks(turn, &text, &without);
 	text_add(&text, " had no result for %u.%u s; ", waited_ms / 1000, waited_ms % 1000 / 100);
 	const char *before = "";
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
@@ -170,12 +170,12 @@ void still_misfit(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_STARTED || event->rank >= turn->admission->size)
 		return;
-	member = turn_member(turn, event->rank);
+	member = admission_member_at(turn, event->rank);
 	if (event->count < member->misfits)
 		return; /* of another shard */
 	member->misfits = event->count;
 	member->misfit = event->misfit;
-	turn_log(turn, &text, ADMISSION_LOG_LIMITED);
+	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
 	add_misfits(turn, &text, event->rank);
 }
 
@@ -194,11 +194,11 @@ bool still_tick(struct turn *turn)
 	if (turn->event->now_ns < still_answer_ns(turn))
 		return false;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence != ADMISSION_READY || member->has_answered)
 			continue;
-		turn_blame(turn, &text, CONTROL_REMOTE, rank);
-		turn_add_rank(turn, &text, rank);
+		admission_blame(turn, &text, CONTROL_REMOTE, rank);
+		admission_add_rank(turn, &text, rank);
 		text_add(&text, " is heard, but has not said for %llu ms what it has called",
 			 (unsigned long long)(limit_ns(turn) / ms_ns));
 		end_life(turn);

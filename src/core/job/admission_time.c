@@ -16,21 +16,21 @@ static const uint64_t progress_ns = 10000000000; /* who is missing is said so of
 static void late(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
-	struct text_ranks unready = turn_ranks(turn, ADMISSION_JOINED);
+	struct text_ranks missing = admission_ranks(turn, ADMISSION_ABSENT);
+	struct text_ranks unready = admission_ranks(turn, ADMISSION_JOINED);
 	struct text text;
 
-	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\" of %u: ", turn->config->job, admission->size);
 	switch (admission->state) {
 	case ADMISSION_GATHER:
-		turn_add_ranks(turn, &text, &missing);
+		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
 		unfit_add(turn, &text);
 		end_gathering(turn, CONTROL_ABORT);
 		break;
 	case ADMISSION_GRANTED:
-		turn_add_ranks(turn, &text, &unready);
+		admission_add_ranks(turn, &text, &unready);
 		text_add(&text, " did not get ready in time");
 		end_life(turn);
 		break;
@@ -56,7 +56,7 @@ static uint64_t least_patience_end(const struct turn *turn)
 	uint64_t deadline = UINT64_MAX;
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 
 		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
 			deadline = patience_end(turn, &member->peer);
@@ -69,7 +69,7 @@ uint64_t time_start_ns(const struct turn *turn)
 {
 	uint64_t start_ns = twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
 
-	if (turn->admission->state != ADMISSION_ENABLING || !turn_has_all_shards(turn))
+	if (turn->admission->state != ADMISSION_ENABLING || !admission_has_all_shards(turn))
 		return UINT64_MAX;
 	return start_ns < deadline_ns ? start_ns : deadline_ns;
 }
@@ -84,7 +84,7 @@ static uint64_t gather_deadline(const struct turn *turn)
 	    admission->state != ADMISSION_ENABLING)
 		return UINT64_MAX;
 	for (uint32_t rank = 0; rank < admission->size; rank++)
-		is_any_ready |= turn_member(turn, rank)->presence == ADMISSION_READY;
+		is_any_ready |= admission_member_at(turn, rank)->presence == ADMISSION_READY;
 	/* All wait for something else, such as another aggregator: they know better what, and tell us. */
 	if (admission->state == ADMISSION_GRANTED && !is_any_ready)
 		deadline += own_words_ns;
@@ -112,14 +112,14 @@ static const char *cause_text(uint32_t cause)
 static void progress(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
-	struct text_ranks missing = turn_ranks(turn, ADMISSION_ABSENT);
+	struct text_ranks missing = admission_ranks(turn, ADMISSION_ABSENT);
 	struct text text;
 
 	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
 	text_add(&text, "job \"%s\": ", turn->config->job);
 	if (admission->state == ADMISSION_GATHER) {
 		text_add(&text, "waiting for ");
-		turn_add_ranks(turn, &text, &missing);
+		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " of %u", admission->size);
 		unfit_add(turn, &text);
 	} else {
@@ -131,15 +131,16 @@ static void progress(struct turn *turn)
 		if (admission->last_rank != CONTROL_RANK_NONE)
 			text_add(&text, " (rank %u)", admission->last_rank);
 	}
-	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "%s", turn->actions->text);
 	for (uint32_t rank = 0; rank < admission->size && admission->state == ADMISSION_GATHER;
 	     rank++) {
-		if (admission_is_in(turn_member(turn, rank)))
-			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_PROGRESS);
+		if (admission_is_in(admission_member_at(turn, rank)))
+			admission_send(turn, &admission_member_at(turn, rank)->peer,
+				       CONTROL_PROGRESS);
 	}
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		turn_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
+		admission_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
 }
 
 static void beat(struct turn *turn)
@@ -149,11 +150,12 @@ static void beat(struct turn *turn)
 	admission->beat_ns = turn->event->now_ns;
 	for (uint32_t rank = 0; rank < admission->size && admission->state != ADMISSION_DRAIN;
 	     rank++) {
-		if (admission_is_in(turn_member(turn, rank)))
-			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_HEARTBEAT);
+		if (admission_is_in(admission_member_at(turn, rank)))
+			admission_send(turn, &admission_member_at(turn, rank)->peer,
+				       CONTROL_HEARTBEAT);
 	}
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
-		turn_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
+		admission_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
 }
 
 /* R-CT-9: while we slept nobody's words were read. */
@@ -165,8 +167,8 @@ static void restart_clocks(struct turn *turn)
 	turn->admission->page_ns = now_ns;
 	still_restart(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		turn_member(turn, rank)->peer.heard_ns = turn_member(turn, rank)->peer.spoke_ns =
-			now_ns;
+		admission_member_at(turn, rank)->peer.heard_ns =
+			admission_member_at(turn, rank)->peer.spoke_ns = now_ns;
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
 		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
 }
@@ -178,7 +180,7 @@ void time_heard(struct turn *turn)
 
 	if (!admission_is_running(admission) || turn->event->rank >= admission->size)
 		return;
-	member = turn_member(turn, turn->event->rank);
+	member = admission_member_at(turn, turn->event->rank);
 	if (admission_is_in(member))
 		member->peer.heard_ns = turn->event->now_ns;
 }
@@ -186,7 +188,7 @@ void time_heard(struct turn *turn)
 /* Who has not said READY may not know how long a heartbeat time is. */
 static uint64_t limit_ns(const struct turn *turn, const struct admission_peer *peer)
 {
-	const struct admission_member *member = turn_find_member(turn, peer->connection);
+	const struct admission_member *member = admission_find_member(turn, peer->connection);
 	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
 	bool has_time = member && member->presence != ADMISSION_JOINED;
 
@@ -213,7 +215,7 @@ static uint32_t find_silent(const struct turn *turn)
 	if (admission->state == ADMISSION_DRAIN)
 		return 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 
 		if (admission_is_in(member) && is_silent(turn, &member->peer))
 			return member->peer.connection;

@@ -18,14 +18,15 @@ struct admission_member *admission_member(struct admission *admission, uint32_t 
 	return (struct admission_member *)(void *)(admission + 1) + rank;
 }
 
-struct admission_member *turn_member(const struct turn *turn, uint32_t rank)
+struct admission_member *admission_member_at(const struct turn *turn, uint32_t rank)
 {
 	return admission_member(turn->admission, rank);
 }
 
 struct admission_peer *admission_waiters(const struct turn *turn)
 {
-	return (struct admission_peer *)(void *)turn_member(turn, turn->config->members_max);
+	return (struct admission_peer *)(void *)admission_member_at(turn,
+								    turn->config->members_max);
 }
 
 struct control_op *admission_groups(const struct turn *turn)
@@ -69,17 +70,17 @@ bool admission_is_in(const struct admission_member *member)
 	return member->presence == ADMISSION_JOINED || member->presence == ADMISSION_READY;
 }
 
-struct admission_member *turn_find_member(const struct turn *turn, uint32_t connection)
+struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection)
 {
 	for (uint32_t rank = 0; rank < turn->config->members_max; rank++) {
-		struct admission_member *member = turn_member(turn, rank);
+		struct admission_member *member = admission_member_at(turn, rank);
 		if (connection && member->peer.connection == connection)
 			return member;
 	}
 	return NULL;
 }
 
-struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connection)
+struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
 		if (connection && admission_waiters(turn)[i].connection == connection)
@@ -88,12 +89,12 @@ struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connec
 	return NULL;
 }
 
-struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence)
+struct text_ranks admission_ranks(const struct turn *turn, enum admission_presence presence)
 {
 	struct text_ranks ranks = { { 0 } };
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence == presence)
+		if (admission_member_at(turn, rank)->presence == presence)
 			text_ranks_put(&ranks, rank);
 	}
 	return ranks;
@@ -101,28 +102,30 @@ struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence pr
 
 /* Who keeps a waiter from its rank: somebody who may be dead without our knowing. Whoever waits for a
  * rank that a job of this size does not have is measured against one that it has. */
-struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer)
+struct admission_member *admission_holder(const struct turn *turn,
+					  const struct admission_peer *peer)
 {
 	const struct admission *admission = turn->admission;
 	struct admission_member *holder;
 
 	if (admission->state == ADMISSION_GATHER)
-		holder = peer->rank < admission->size ? turn_member(turn, peer->rank) : NULL;
+		holder = peer->rank < admission->size ? admission_member_at(turn, peer->rank)
+						      : NULL;
 	else if (admission_is_running(admission))
-		holder = turn_member(turn, peer->rank % admission->size);
+		holder = admission_member_at(turn, peer->rank % admission->size);
 	else
 		return NULL;
 	return holder && admission_is_in(holder) ? holder : NULL;
 }
 
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
-void turn_forget_pulses(struct turn *turn)
+void admission_forget_pulses(struct turn *turn)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
 		admission_waiters(turn)[i].pulse = ADMISSION_UNASKED;
 }
 
-bool turn_has_all_shards(const struct turn *turn)
+bool admission_has_all_shards(const struct turn *turn)
 {
 	uint32_t shards = turn->config->shards;
 
@@ -141,8 +144,8 @@ static struct admission_action *add_action(struct turn *turn, enum admission_act
 	return action;
 }
 
-struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
-				   enum control_type type)
+struct admission_action *admission_send(struct turn *turn, const struct admission_peer *peer,
+					enum control_type type)
 {
 	struct admission_action *action = add_action(turn, ADMISSION_SEND);
 
@@ -153,21 +156,21 @@ struct admission_action *turn_send(struct turn *turn, const struct admission_pee
 }
 
 /* R-CT-6: a close with unread input would eat what was said last. */
-void turn_close(struct turn *turn, struct admission_peer *peer)
+void admission_close(struct turn *turn, struct admission_peer *peer)
 {
 	if (peer->connection)
 		add_action(turn, ADMISSION_CLOSE)->connection = peer->connection;
 }
 
 /* Said, closed and forgotten: its CLOSED will find nobody. */
-void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type)
+void admission_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type)
 {
-	turn_send(turn, peer, type);
-	turn_close(turn, peer);
+	admission_send(turn, peer, type);
+	admission_close(turn, peer);
 	peer->connection = 0;
 }
 
-void turn_command(struct turn *turn, enum admission_command what)
+void admission_tell_shards(struct turn *turn, enum admission_command what)
 {
 	struct admission_action *action = add_action(turn, ADMISSION_COMMAND);
 
@@ -177,55 +180,55 @@ void turn_command(struct turn *turn, enum admission_command what)
 	turn->admission->shards_acked = 0;
 }
 
-void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+void admission_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
 {
 	turn->actions->cause = (uint16_t)cause;
 	turn->actions->cause_rank = (uint16_t)rank;
 	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
 }
 
-void turn_log(struct turn *turn, struct text *text, enum admission_log level)
+void admission_log_text(struct turn *turn, struct text *text, enum admission_log level)
 {
 	turn->actions->log_level = level;
 	turn->actions->log_rank = CONTROL_RANK_NONE;
 	text_begin(text, turn->actions->log, sizeof(turn->actions->log));
 }
 
-void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what)
+void admission_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what)
 {
 	struct text text;
 
-	turn_log(turn, &text, ADMISSION_LOG_INFO);
+	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
 	turn->actions->log_rank = peer->rank;
 	text_add(&text, "rank %u on %s (process %u) %s", peer->rank, peer->host, peer->pid, what);
 }
 
 /* What went wrong is also a line of log. */
-void turn_log_blame(struct turn *turn)
+void admission_log_blame(struct turn *turn)
 {
 	struct text text;
 
-	turn_log(turn, &text, ADMISSION_LOG_WARN);
+	admission_log_text(turn, &text, ADMISSION_LOG_WARN);
 	turn->actions->log_rank = turn->actions->cause_rank;
 	text_add(&text, "%s", turn->actions->text);
 }
 
-void turn_add_peer(struct text *text, const struct admission_peer *peer)
+void admission_add_peer(struct text *text, const struct admission_peer *peer)
 {
 	text_add(text, "rank %u on %s", peer->rank, peer->host);
 }
 
-void turn_add_rank(const struct turn *turn, struct text *text, uint32_t rank)
+void admission_add_rank(const struct turn *turn, struct text *text, uint32_t rank)
 {
-	const struct admission_member *member = turn_member(turn, rank);
+	const struct admission_member *member = admission_member_at(turn, rank);
 
 	if (member->peer.host[0])
-		turn_add_peer(text, &member->peer);
+		admission_add_peer(text, &member->peer);
 	else
 		text_add(text, "rank %u", rank);
 }
 
-void turn_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks)
+void admission_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks)
 {
 	const char *before = "";
 
@@ -237,7 +240,7 @@ void turn_add_ranks(const struct turn *turn, struct text *text, const struct tex
 		if (!text_ranks_has(ranks, rank))
 			continue;
 		text_add(text, "%s", before);
-		turn_add_rank(turn, text, rank);
+		admission_add_rank(turn, text, rank);
 		before = ", ";
 	}
 }

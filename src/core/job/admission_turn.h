@@ -34,41 +34,43 @@ char *admission_refusal(const struct turn *turn);
 char *admission_unfit(const struct turn *turn);
 uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
 
-struct admission_member *turn_member(const struct turn *turn, uint32_t rank);
+struct admission_member *admission_member_at(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
-struct admission_member *turn_find_member(const struct turn *turn, uint32_t connection);
-struct admission_peer *turn_find_waiter(const struct turn *turn, uint32_t connection);
+struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection);
+struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection);
 /* JOINED or READY: neither lost nor gone in good order. */
 bool admission_is_in(const struct admission_member *member);
-struct text_ranks turn_ranks(const struct turn *turn, enum admission_presence presence);
+struct text_ranks admission_ranks(const struct turn *turn, enum admission_presence presence);
 /* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
-struct admission_member *turn_holder(const struct turn *turn, const struct admission_peer *peer);
+struct admission_member *admission_holder(const struct turn *turn,
+					  const struct admission_peer *peer);
 /* All shards have acknowledged the last command. */
-bool turn_has_all_shards(const struct turn *turn);
+bool admission_has_all_shards(const struct turn *turn);
 
-void turn_enter(struct turn *turn, enum admission_state next);
-struct admission_action *turn_send(struct turn *turn, const struct admission_peer *peer,
-				   enum control_type type);
+void admission_enter(struct turn *turn, enum admission_state next);
+struct admission_action *admission_send(struct turn *turn, const struct admission_peer *peer,
+					enum control_type type);
 /* R-CT-6: a close with unread input would eat what was said last. */
-void turn_close(struct turn *turn, struct admission_peer *peer);
+void admission_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */
-void turn_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
-void turn_command(struct turn *turn, enum admission_command what);
+void admission_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
+void admission_tell_shards(struct turn *turn, enum admission_command what);
 
-/* turn_blame begins the step's one text; turn_log begins its line of log. */
-void turn_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
-void turn_log(struct turn *turn, struct text *text, enum admission_log level);
-void turn_log_blame(struct turn *turn); /* the one is the other */
-void turn_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what);
+/* admission_blame begins the step's one text; admission_log_text begins its line of log. */
+void admission_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
+void admission_log_text(struct turn *turn, struct text *text, enum admission_log level);
+void admission_log_blame(struct turn *turn); /* the one is the other */
+void admission_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what);
 
 /* "rank 2 on hostb" */
-void turn_add_peer(struct text *text, const struct admission_peer *peer);
-void turn_add_rank(const struct turn *turn, struct text *text, uint32_t rank);
+void admission_add_peer(struct text *text, const struct admission_peer *peer);
+void admission_add_rank(const struct turn *turn, struct text *text, uint32_t rank);
 /* As many with their hosts as are readable, then as runs of numbers. */
-void turn_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks);
+void admission_add_ranks(const struct turn *turn, struct text *text,
+			 const struct text_ranks *ranks);
 
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
-void turn_forget_pulses(struct turn *turn);
+void admission_forget_pulses(struct turn *turn);
 
 /* admission.c */
 bool start_tick(struct turn *turn); /* START, if its time has come */
@@ -77,11 +79,11 @@ bool start_tick(struct turn *turn); /* START, if its time has come */
 /* While gathering; NONE if it was the last. */
 void end_reset(struct turn *turn); /* NONE: nobody is in */
 void end_free_rank(struct turn *turn, struct admission_member *member);
-/* Each with the text that turn_blame began. A gathering ends before any shard knows of it: all hear
+/* Each with the text that admission_blame began. A gathering ends before any shard knows of it: all hear
  * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
 void end_gathering(struct turn *turn, enum control_type last);
 void end_life(struct turn *turn);
-/* A member of a granted life is lost, with the text that turn_blame began. */
+/* A member of a granted life is lost, with the text that admission_blame began. */
 void end_lose(struct turn *turn, struct admission_member *member);
 void end_drain(struct turn *turn);         /* the shards forget it; NONE when all is clean, */
 void end_check_drained(struct turn *turn); /* as it may be now */
@@ -97,7 +99,7 @@ void end_broken(struct turn *turn); /* the data path is */
 /* admission_join.c */
 void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
 void join_pong(struct turn *turn, struct admission_peer *peer);
-/* DENY, with the text that turn_blame began, to who is not in. */
+/* DENY, with the text that admission_blame began, to who is not in. */
 void join_refuse(struct turn *turn, struct admission_peer *peer);
 void join_adopt(struct turn *turn);
 void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
@@ -105,11 +107,11 @@ struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do
 void join_promote(struct turn *turn);                             /* it does */
 
 /* admission_refuse.c */
-/* With the text that turn_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
+/* With the text that admission_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
 void refuse_all(struct turn *turn, struct admission_peer *peer);
 /* DENY once more, if what was refused lately is what `peer` comes for. */
 bool refuse_again(struct turn *turn, struct admission_peer *peer);
-/* A gathering ends, with the text that turn_blame began: in a job of a life who comes later hears it too. */
+/* A gathering ends, with the text that admission_blame began: in a job of a life who comes later hears it too. */
 void refuse_late_comers(struct turn *turn);
 /* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
 void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);

@@ -27,7 +27,7 @@ static bool is_united(const struct turn *turn)
 	uint64_t program = 0;
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 
 		if (member->presence == ADMISSION_ABSENT || !member->peer.program)
 			continue;
@@ -62,7 +62,7 @@ uint64_t twin_hold_ns(const struct turn *turn)
 	bool is_launched = false;
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_peer *peer = &turn_member(turn, rank)->peer;
+		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
 
 		is_launched |= peer->is_launched;
 		if (peer->joined_ns > last_ns)
@@ -145,9 +145,9 @@ void twin_yield(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
-	turn_log(turn, &text, ADMISSION_LOG_WARN);
-	struct text_ranks ranks = turn_ranks(turn, ADMISSION_JOINED);
-	turn_add_ranks(turn, &text, &ranks);
+	admission_log_text(turn, &text, ADMISSION_LOG_WARN);
+	struct text_ranks ranks = admission_ranks(turn, ADMISSION_JOINED);
+	admission_add_ranks(turn, &text, &ranks);
 	text_add(&text,
 		 ": another command line than other ranks of this name: one job with them, as they "
 		 "are complete together, and tally run has started one program for each rank");

@@ -18,16 +18,16 @@ bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *
 	struct text text;
 
 	if (turn->config->key && !key_matches(key, turn->config->key)) {
-		turn_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
+		admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": ", turn->config->job);
-		turn_add_peer(&text, peer);
+		admission_add_peer(&text, peer);
 		text_add(&text, key[0] ? " gave a key that is not this aggregator's"
 				       : " gave no key, and this aggregator wants one");
 		return true;
 	}
 	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
-		turn_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
-		turn_add_peer(&text, peer);
+		admission_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
+		admission_add_peer(&text, peer);
 		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
 			 peer->version_min, peer->version_max, CONTROL_VERSION);
 		return true;
@@ -88,7 +88,7 @@ static bool is_hopeless(const struct turn *turn)
 	uint32_t noted = 0;
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (turn_member(turn, rank)->presence != ADMISSION_ABSENT)
+		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
 			continue;
 		if (!text_ranks_has(&turn->admission->unfit, rank))
 			return false;
@@ -131,7 +131,7 @@ void unfit_ends(struct turn *turn)
 
 	if (!is_hopeless(turn))
 		return;
-	turn_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
 	text_add(&text, "%s", admission_unfit(turn));
 	end_for_all(turn, NULL);
 }

@@ -66,7 +66,7 @@ void wait_end(struct turn *turn)
 	admission->about_ms = 0;
 	admission->about_rank = 0;
 	for (uint32_t rank = 0; rank < admission->size; rank++)
-		turn_member(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
+		admission_member_at(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
 }
 
 void wait_forget(struct turn *turn)
@@ -85,7 +85,7 @@ static struct text_ranks not_submitted(const struct turn *turn)
 	struct text_ranks ranks = { { 0 } };
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		bool has_said = member->has_answered || member->presence == ADMISSION_LEFT;
 		if (has_said && member->submitted <= turn->admission->about)
 			text_ranks_put(&ranks, rank);
@@ -98,7 +98,7 @@ static struct text_ranks not_answered(const struct turn *turn)
 	struct text_ranks ranks = { { 0 } };
 
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence == ADMISSION_READY && !member->has_answered)
 			text_ranks_put(&ranks, rank);
 	}
@@ -126,7 +126,7 @@ void wait_read(struct turn *turn, struct admission_member *member)
 bool wait_is_unknown(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence == ADMISSION_READY && member->about == ADMISSION_ABOUT_UNKNOWN)
 			return turn->admission->is_about_expired &&
 			       turn->admission->from != turn->admission->about;
@@ -137,7 +137,7 @@ bool wait_is_unknown(const struct turn *turn)
 bool wait_is_over(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = turn_member(turn, rank);
+		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence == ADMISSION_READY &&
 		    member->about != ADMISSION_ABOUT_COMPLETE)
 			return false;
@@ -164,14 +164,15 @@ void wait_tell(struct turn *turn)
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		if (text_ranks_has(&missing, rank) && waiting->listed_count < CONTROL_MISSING_MAX)
 			waiting->missing[waiting->listed_count++] = (uint16_t)rank;
-		if (turn_member(turn, rank)->presence == ADMISSION_READY)
-			turn_send(turn, &turn_member(turn, rank)->peer, CONTROL_WAITING);
+		if (admission_member_at(turn, rank)->presence == ADMISSION_READY)
+			admission_send(turn, &admission_member_at(turn, rank)->peer,
+				       CONTROL_WAITING);
 	}
 	text_begin(&text, waiting->text, sizeof(waiting->text));
 	text_add(&text, "operation %llu ", (unsigned long long)admission->about);
 	if (waiting->missing_count) {
 		text_add(&text, "waits for ");
-		turn_add_ranks(turn, &text, &missing);
+		admission_add_ranks(turn, &text, &missing);
 	} else if (wait_is_over(turn)) {
 		text_add(&text, "is complete on all ranks");
 	} else {
@@ -179,7 +180,7 @@ void wait_tell(struct turn *turn)
 	}
 	text_add(&text, ", for ");
 	add_seconds(&text, admission->about_ms);
-	turn_log(turn, &text, ADMISSION_LOG_DEBUG);
+	admission_log_text(turn, &text, ADMISSION_LOG_DEBUG);
 	text_add(&text, "%s", waiting->text);
 }
 
@@ -189,21 +190,21 @@ void wait_blame(struct turn *turn)
 	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
 	struct text text;
 
-	turn_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
+	admission_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
 	text_add(&text, "the deadline of operation %llu is over, ",
 		 (unsigned long long)admission->about);
 	add_seconds(&text, admission->about_ms);
 	text_add(&text, " after ");
-	turn_add_rank(turn, &text, admission->about_rank);
+	admission_add_rank(turn, &text, admission->about_rank);
 	text_add(&text, " called it: ");
 	if (text_ranks_count(&missing)) {
 		text_add(&text, "not called yet by ");
-		turn_add_ranks(turn, &text, &missing);
+		admission_add_ranks(turn, &text, &missing);
 	}
 	if (text_ranks_count(&silent)) {
 		text_add(&text,
 			 text_ranks_count(&missing) ? "; no answer from " : "no answer from ");
-		turn_add_ranks(turn, &text, &silent);
+		admission_add_ranks(turn, &text, &silent);
 	}
 	if (!text_ranks_count(&missing) && !text_ranks_count(&silent))
 		text_add(&text, "all ranks have called it, the network or one of them is slow");
