@@ -103,7 +103,7 @@ static void start(struct turn *turn)
 	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
 }
 
-bool start_tick(struct turn *turn)
+bool admission_start_tick(struct turn *turn)
 {
 	if (turn->event->now_ns < time_start_ns(turn))
 		return false;
@@ -127,9 +127,9 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 	admission_close(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
 		admission_log_blame(turn);
-		refuse_gatherer_goes(turn, member);
+		admission_refuse_gatherer_goes(turn, member);
 	} else {
-		end_lose(turn, member);
+		admission_end_lose(turn, member);
 	}
 }
 
@@ -154,9 +154,9 @@ static void leave(struct turn *turn, struct admission_member *member)
 		text_add(&text, " left before the job had started");
 		admission_close(turn, &member->peer);
 		if (admission->state == ADMISSION_GATHER)
-			refuse_gatherer_goes(turn, member);
+			admission_refuse_gatherer_goes(turn, member);
 		else
-			end_lose(turn, member);
+			admission_end_lose(turn, member);
 		return;
 	}
 	member->submitted = turn->event->message->leave.submitted;
@@ -166,10 +166,10 @@ static void leave(struct turn *turn, struct admission_member *member)
 	if (all_left(turn)) {
 		admission->last_cause = CONTROL_OK;
 		admission->last_rank = CONTROL_RANK_NONE;
-		end_drain(turn);
+		admission_end_drain(turn);
 		return;
 	}
-	query_left(turn);
+	admission_query_left(turn);
 }
 
 static void member_message(struct turn *turn, struct admission_member *member)
@@ -185,7 +185,7 @@ static void member_message(struct turn *turn, struct admission_member *member)
 			turn->event->message->ping.serial;
 		break;
 	case CONTROL_PONG:
-		join_pong(turn, &member->peer);
+		admission_join_pong(turn, &member->peer);
 		break;
 	case CONTROL_STALL:
 		if (is_started)
@@ -193,7 +193,7 @@ static void member_message(struct turn *turn, struct admission_member *member)
 		break;
 	case CONTROL_OPINFO:
 		if (is_started)
-			query_opinfo(turn, member);
+			admission_query_opinfo(turn, member);
 		break;
 	case CONTROL_ABORT:
 		member_aborts(turn, member);
@@ -219,17 +219,17 @@ static void message(struct turn *turn)
 	} else if (waiter) {
 		waiter->heard_ns = waiter->spoke_ns = turn->event->now_ns;
 		if (turn->event->message->type == CONTROL_PONG) {
-			join_pong(turn, waiter);
+			admission_join_pong(turn, waiter);
 		} else if (turn->event->message->type == CONTROL_PING) {
 			admission_send(turn, waiter, CONTROL_PONG)->number =
 				turn->event->message->ping.serial;
 		} else if (turn->event->message->type == CONTROL_ABORT ||
 			   turn->event->message->type == CONTROL_LEAVE) {
 			admission_close(turn, waiter);
-			join_drop_waiter(turn, waiter);
+			admission_join_drop_waiter(turn, waiter);
 		}
 	} else if (turn->event->message->type == CONTROL_JOIN) {
-		join_read(turn);
+		admission_join_read(turn);
 	}
 }
 
@@ -243,7 +243,7 @@ static void shard_failed(struct turn *turn)
 		admission_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
 		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
 			 turn->event->text);
-		end_life(turn);
+		admission_end_life(turn);
 		return;
 	}
 	admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
@@ -251,7 +251,7 @@ static void shard_failed(struct turn *turn)
 		 turn->config->job, turn->admission->size, turn->event->shard);
 	if (turn->event->text)
 		text_add(&text, ": %s", turn->event->text);
-	end_life(turn);
+	admission_end_life(turn);
 }
 
 static void shard(struct turn *turn)
@@ -284,9 +284,9 @@ static void shard(struct turn *turn)
 		for (uint32_t rank = 0; rank < admission->size; rank++)
 			admission_send(turn, &admission_member_at(turn, rank)->peer, CONTROL_GRANT);
 	} else if (admission->state == ADMISSION_ENABLING) {
-		(void)start_tick(turn);
+		(void)admission_start_tick(turn);
 	} else {
-		end_check_drained(turn);
+		admission_end_check_drained(turn);
 	}
 }
 
@@ -314,7 +314,7 @@ static void dispatch(struct turn *turn)
 		message(turn);
 		break;
 	case ADMISSION_CLOSED:
-		end_closed(turn);
+		admission_end_closed(turn);
 		break;
 	case ADMISSION_HEARD:
 		time_heard(turn);
@@ -323,7 +323,7 @@ static void dispatch(struct turn *turn)
 		shard(turn);
 		break;
 	case ADMISSION_MISMATCH:
-		query_mismatch(turn);
+		admission_query_mismatch(turn);
 		break;
 	case ADMISSION_MISFIT:
 		still_misfit(turn);
@@ -335,22 +335,22 @@ static void dispatch(struct turn *turn)
 		time_tick(turn);
 		break;
 	case ADMISSION_TERMINATE:
-		end_terminate(turn);
+		admission_end_terminate(turn);
 		break;
 	case ADMISSION_BROKEN:
-		end_broken(turn);
+		admission_end_broken(turn);
 		break;
 	case ADMISSION_KILL:
-		end_kill(turn);
+		admission_end_kill(turn);
 		break;
 	case ADMISSION_ORPHAN:
-		refuse_orphans(turn);
+		admission_refuse_orphans(turn);
 		break;
 	case ADMISSION_YIELD:
 		twin_yield(turn);
 		break;
 	case ADMISSION_ADOPT:
-		join_adopt(turn);
+		admission_join_adopt(turn);
 		break;
 	}
 }

@@ -10,7 +10,7 @@ static const uint64_t ms_ns = 1000000;
 /* ---- a life, a gathering ---- */
 
 /* Nobody is in; those who wait stay, and so does what the log remembers of the last life. */
-void end_reset(struct turn *turn)
+void admission_end_reset(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -29,7 +29,7 @@ void end_reset(struct turn *turn)
 	admission_forget_pulses(turn);
 }
 
-void end_free_rank(struct turn *turn, struct admission_member *member)
+void admission_end_free_rank(struct turn *turn, struct admission_member *member)
 {
 	memset(member, 0, sizeof(*member));
 	admission_forget_pulses(turn);
@@ -37,7 +37,7 @@ void end_free_rank(struct turn *turn, struct admission_member *member)
 		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
 			return;
 	}
-	end_reset(turn);
+	admission_end_reset(turn);
 }
 
 static void remember(struct turn *turn)
@@ -46,7 +46,7 @@ static void remember(struct turn *turn)
 	turn->admission->last_rank = turn->actions->cause_rank;
 }
 
-void end_check_drained(struct turn *turn)
+void admission_end_check_drained(struct turn *turn)
 {
 	if (turn->admission->state != ADMISSION_DRAIN || !admission_has_all_shards(turn))
 		return;
@@ -54,25 +54,25 @@ void end_check_drained(struct turn *turn)
 		if (admission_is_in(admission_member_at(turn, rank)))
 			return;
 	}
-	end_reset(turn);
+	admission_end_reset(turn);
 }
 
-void end_drain(struct turn *turn)
+void admission_end_drain(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
 	admission_enter(turn, ADMISSION_DRAIN);
 	admission_tell_shards(turn, ADMISSION_JOB_REMOVE);
-	query_end(turn);
+	admission_query_end(turn);
 	admission->mismatch = 0;
 	wait_forget(turn);
 	admission_forget_pulses(turn);
-	end_check_drained(turn);
+	admission_end_check_drained(turn);
 }
 
 /* Those who have not left stay in their places until their connections are closed, so that nobody of the
  * next life meets them. */
-void end_life(struct turn *turn)
+void admission_end_life(struct turn *turn)
 {
 	remember(turn);
 	admission_log_blame(turn);
@@ -83,29 +83,29 @@ void end_life(struct turn *turn)
 		admission_send(turn, &member->peer, CONTROL_ABORT);
 		admission_close(turn, &member->peer);
 	}
-	end_drain(turn);
+	admission_end_drain(turn);
 }
 
 /* A gathering ends before any shard knows of it: everybody hears why and is forgotten. */
-void end_gathering(struct turn *turn, enum control_type last)
+void admission_end_gathering(struct turn *turn, enum control_type last)
 {
 	remember(turn);
-	refuse_late_comers(turn);
+	admission_refuse_late_comers(turn);
 	admission_log_blame(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		struct admission_member *member = admission_member_at(turn, rank);
 		if (admission_is_in(member))
 			admission_send_last(turn, &member->peer, last);
 	}
-	end_reset(turn);
+	admission_end_reset(turn);
 }
 
 /* A member of a granted life is lost, with the text that admission_blame began. */
-void end_lose(struct turn *turn, struct admission_member *member)
+void admission_end_lose(struct turn *turn, struct admission_member *member)
 {
 	member->presence = ADMISSION_GONE;
 	member->peer.connection = 0;
-	end_life(turn);
+	admission_end_life(turn);
 }
 
 /* ---- closed and silent ---- */
@@ -116,22 +116,22 @@ static void member_closed(struct turn *turn, struct admission_member *member)
 
 	if (turn->admission->state == ADMISSION_GATHER) {
 		admission_log_peer(turn, &member->peer, "has gone");
-		refuse_gatherer_goes(turn, member);
+		admission_refuse_gatherer_goes(turn, member);
 	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
 		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
 		admission_add_peer(&text, &member->peer);
 		text_add(&text, " died: process %u has closed its connection without leaving",
 			 member->peer.pid);
-		end_lose(turn, member);
+		admission_end_lose(turn, member);
 	} else {
 		if (admission_is_in(member))
 			member->presence = ADMISSION_GONE;
 		member->peer.connection = 0;
-		end_check_drained(turn);
+		admission_end_check_drained(turn);
 	}
 }
 
-void end_closed(struct turn *turn)
+void admission_end_closed(struct turn *turn)
 {
 	struct admission_member *member = admission_find_member(turn, turn->event->connection);
 	struct admission_peer *waiter = admission_find_waiter(turn, turn->event->connection);
@@ -139,7 +139,7 @@ void end_closed(struct turn *turn)
 	if (member)
 		member_closed(turn, member);
 	else if (waiter)
-		join_drop_waiter(turn, waiter);
+		admission_join_drop_waiter(turn, waiter);
 }
 
 static void blame_silence(struct turn *turn, const struct admission_peer *peer)
@@ -161,14 +161,14 @@ static void member_silent(struct turn *turn, struct admission_member *member)
 	if (turn->admission->state == ADMISSION_GATHER) {
 		admission_log_blame(turn);
 		admission_send_last(turn, &member->peer, CONTROL_DENY);
-		refuse_gatherer_goes(turn, member);
+		admission_refuse_gatherer_goes(turn, member);
 	} else {
 		admission_send_last(turn, &member->peer, CONTROL_ABORT);
-		end_lose(turn, member);
+		admission_end_lose(turn, member);
 	}
 }
 
-bool end_silent(struct turn *turn, uint32_t connection)
+bool admission_end_silent(struct turn *turn, uint32_t connection)
 {
 	struct admission_member *member = admission_find_member(turn, connection);
 	struct admission_peer *waiter = admission_find_waiter(turn, connection);
@@ -178,15 +178,15 @@ bool end_silent(struct turn *turn, uint32_t connection)
 	} else if (waiter) {
 		blame_silence(turn, waiter);
 		struct admission_peer peer = *waiter;
-		join_drop_waiter(turn, waiter);
-		join_refuse(turn, &peer);
+		admission_join_drop_waiter(turn, waiter);
+		admission_join_refuse(turn, &peer);
 	}
 	return member || waiter;
 }
 
 /* ---- the aggregator's own end ---- */
 
-void end_blame(struct turn *turn)
+void admission_end_blame(struct turn *turn)
 {
 	struct text text;
 
@@ -195,38 +195,38 @@ void end_blame(struct turn *turn)
 	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
 }
 
-void end_terminate(struct turn *turn)
+void admission_end_terminate(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
 	admission->is_terminating = 1;
-	end_blame(turn);
+	admission_end_blame(turn);
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
 		admission_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
 	memset(admission_waiters(turn), 0,
 	       admission->waiters_count * sizeof(struct admission_peer));
 	admission->waiters_count = 0;
 	if (admission->state == ADMISSION_GATHER)
-		end_gathering(turn, CONTROL_DENY);
+		admission_end_gathering(turn, CONTROL_DENY);
 }
 
-void end_kill(struct turn *turn)
+void admission_end_kill(struct turn *turn)
 {
 	struct text text;
 
 	if (!admission_is_running(turn->admission)) {
-		end_terminate(turn);
+		admission_end_terminate(turn);
 		return;
 	}
 	turn->admission->is_terminating = 1; /* who waits is denied when its turn comes */
 	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the aggregator is shutting down, the time to end is over",
 		 turn->config->job);
-	end_life(turn);
+	admission_end_life(turn);
 }
 
 /* Nothing will come of it any more: who waits for a result would wait for ever. */
-void end_broken(struct turn *turn)
+void admission_end_broken(struct turn *turn)
 {
 	struct text text;
 
@@ -237,5 +237,5 @@ void end_broken(struct turn *turn)
 			turn->event->rank);
 	text_add(&text, "job \"%s\": %s", turn->config->job,
 		 turn->event->text ? turn->event->text : "the data path is broken");
-	end_life(turn);
+	admission_end_life(turn);
 }

@@ -5,7 +5,7 @@
  */
 #include "core/job/admission_turn.h"
 
-void join_refuse(struct turn *turn, struct admission_peer *peer)
+void admission_join_refuse(struct turn *turn, struct admission_peer *peer)
 {
 	admission_log_blame(turn);
 	turn->actions->log_level = ADMISSION_LOG_LIMITED;
@@ -75,7 +75,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
 		text_add(&text, "job \"%s\": %u processes wait for its name already",
 			 turn->config->job, admission->waiters_count);
-		join_refuse(turn, peer);
+		admission_join_refuse(turn, peer);
 		return;
 	}
 	struct admission_peer *waiter = &admission_waiters(turn)[admission->waiters_count++];
@@ -85,7 +85,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	contend(turn, waiter);
 }
 
-void join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
+void admission_join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
 {
 	struct admission *admission = turn->admission;
 	struct admission_peer *waiters = admission_waiters(turn);
@@ -181,7 +181,7 @@ static bool is_ending(struct turn *turn)
 {
 	if (!turn->admission->is_terminating)
 		return false;
-	end_blame(turn);
+	admission_end_blame(turn);
 	return true;
 }
 
@@ -218,10 +218,10 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	struct admission *admission = turn->admission;
 
 	if (is_ending(turn) || is_impossible(turn, &peer)) {
-		join_refuse(turn, &peer);
+		admission_join_refuse(turn, &peer);
 		return;
 	}
-	if (admission->state == ADMISSION_NONE && refuse_again(turn, &peer))
+	if (admission->state == ADMISSION_NONE && admission_refuse_again(turn, &peer))
 		return;
 	if (admission->state == ADMISSION_NONE) {
 		admission_enter(turn, ADMISSION_GATHER);
@@ -235,7 +235,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	if (admission->state != ADMISSION_GATHER) {
 		wait_in_line(turn, &peer);
 	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
-		refuse_all(turn, &peer);
+		admission_refuse_all(turn, &peer);
 	} else if (admission_member_at(turn, peer.rank)->presence != ADMISSION_ABSENT) {
 		wait_in_line(turn, &peer);
 	} else {
@@ -243,7 +243,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	}
 }
 
-void join_read(struct turn *turn)
+void admission_join_read(struct turn *turn)
 {
 	const struct admission_event *event = turn->event;
 	const struct control_join *said = &event->message->join;
@@ -283,7 +283,7 @@ void join_read(struct turn *turn)
 }
 
 /* R-CT-24: it has come to another gathering, which was no good without this one. */
-void join_adopt(struct turn *turn)
+void admission_join_adopt(struct turn *turn)
 {
 	admit(turn, *turn->event->peer);
 }
@@ -302,7 +302,7 @@ static bool may_move(const struct turn *turn, const struct admission_peer *waite
 	return waiter->pulse == ADMISSION_UNASKED && admission_holder(turn, waiter);
 }
 
-struct admission_peer *join_next_waiter(const struct turn *turn)
+struct admission_peer *admission_join_next_waiter(const struct turn *turn)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++) {
 		if (may_move(turn, &admission_waiters(turn)[i]))
@@ -312,9 +312,9 @@ struct admission_peer *join_next_waiter(const struct turn *turn)
 }
 
 /* One in a step, first come, first served. */
-void join_promote(struct turn *turn)
+void admission_join_promote(struct turn *turn)
 {
-	struct admission_peer *waiter = join_next_waiter(turn);
+	struct admission_peer *waiter = admission_join_next_waiter(turn);
 
 	if (!waiter)
 		return;
@@ -325,7 +325,7 @@ void join_promote(struct turn *turn)
 		return;
 	}
 	struct admission_peer peer = *waiter;
-	join_drop_waiter(turn, waiter);
+	admission_join_drop_waiter(turn, waiter);
 	admit(turn, peer);
 }
 
@@ -379,23 +379,23 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 		add_must_wait(&text);
 	if (is_twin) {
 		twin_add(&text, &holder->peer, waiter);
-		refuse_twins(turn);
+		admission_refuse_twins(turn);
 		return true;
 	}
 	if (are_both) {
-		refuse_all(turn, NULL);
+		admission_refuse_all(turn, NULL);
 		return true;
 	}
 	struct admission_peer peer = *waiter;
-	join_drop_waiter(turn, waiter);
-	join_refuse(turn, &peer);
+	admission_join_drop_waiter(turn, waiter);
+	admission_join_refuse(turn, &peer);
 	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
 	add_holder(turn, &text, &holder->peer, true);
 	add_must_wait(&text);
 	return true;
 }
 
-void join_pong(struct turn *turn, struct admission_peer *peer)
+void admission_join_pong(struct turn *turn, struct admission_peer *peer)
 {
 	if (peer->pulse != ADMISSION_ASKED || turn->event->message->ping.serial != peer->ping)
 		return;

@@ -85,7 +85,7 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 	}
 }
 
-void query_mismatch(struct turn *turn)
+void admission_query_mismatch(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -96,10 +96,10 @@ void query_mismatch(struct turn *turn)
 		admission->mismatch_rank = turn->event->rank;
 		admission->mismatch_other = turn->event->other;
 	}
-	query_begin(turn);
+	admission_query_begin(turn);
 }
 
-void query_begin(struct turn *turn)
+void admission_query_begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -114,7 +114,7 @@ void query_begin(struct turn *turn)
 	ask(turn, ADMISSION_COMPARE, 0);
 }
 
-void query_end(struct turn *turn)
+void admission_query_end(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -424,29 +424,29 @@ static void judge(struct turn *turn)
 			blame_nobody(turn);
 		else
 			blame_change(turn);
-		end_life(turn);
+		admission_end_life(turn);
 		return;
 	}
 	if (admission->differs < admission->page_end) {
 		ask(turn, ADMISSION_DESCRIBE, admission->differs);
 	} else if (blame_leaver(turn) || blame_forgetful(turn)) {
-		end_life(turn);
+		admission_end_life(turn);
 	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page_end);
 	} else if (admission->mismatch == 2) {
 		blame_nobody(turn);
-		end_life(turn);
+		admission_end_life(turn);
 	} else if (wait_is_unknown(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->about);
 	} else if (admission->is_about_expired && !wait_is_over(turn)) {
 		wait_blame(turn);
-		end_life(turn);
+		admission_end_life(turn);
 	} else if (!still_judge(turn)) {
 		if (admission->has_about)
 			wait_tell(turn);
 		remember_complete(turn);
-		query_end(turn);
-		query_begin(turn);
+		admission_query_end(turn);
+		admission_query_begin(turn);
 	}
 }
 
@@ -460,7 +460,7 @@ static void judge_when_all_answered(struct turn *turn)
 	judge(turn);
 }
 
-void query_opinfo(struct turn *turn, struct admission_member *member)
+void admission_query_opinfo(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
 	const struct control_opinfo *info = &turn->event->message->opinfo;
@@ -479,10 +479,10 @@ void query_opinfo(struct turn *turn, struct admission_member *member)
 	judge_when_all_answered(turn);
 }
 
-void query_left(struct turn *turn)
+void admission_query_left(struct turn *turn)
 {
 	if (blame_leaver(turn))
-		end_life(turn);
+		admission_end_life(turn);
 	else if (turn->admission->query != ADMISSION_QUIET)
 		judge_when_all_answered(turn);
 }

@@ -45,7 +45,7 @@ static void remember(struct turn *turn, uint32_t rank)
 	text_ranks_put(&turn->admission->refused, rank);
 }
 
-void refuse_late_comers(struct turn *turn)
+void admission_refuse_late_comers(struct turn *turn)
 {
 	if (!turn->config->life || turn->admission->is_refusing)
 		return;
@@ -56,12 +56,12 @@ void refuse_late_comers(struct turn *turn)
 	}
 }
 
-void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
+void admission_refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 {
 	struct text text;
 
 	if (!turn->config->life) {
-		end_free_rank(turn, member);
+		admission_end_free_rank(turn, member);
 		return;
 	}
 	if (turn->actions->cause == CONTROL_OK) {
@@ -71,10 +71,10 @@ void refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 			 member->peer.pid, turn->config->job);
 	}
 	memset(member, 0, sizeof(*member));
-	refuse_all(turn, NULL);
+	admission_refuse_all(turn, NULL);
 }
 
-void refuse_orphans(struct turn *turn)
+void admission_refuse_orphans(struct turn *turn)
 {
 	struct text text;
 
@@ -83,10 +83,10 @@ void refuse_orphans(struct turn *turn)
 	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
 	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", turn->config->job,
 		 turn->event->text);
-	refuse_all(turn, NULL);
+	admission_refuse_all(turn, NULL);
 }
 
-void refuse_all(struct turn *turn, struct admission_peer *peer)
+void admission_refuse_all(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
 	struct admission_peer *waiters = admission_waiters(turn);
@@ -106,30 +106,30 @@ void refuse_all(struct turn *turn, struct admission_peer *peer)
 	}
 	memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 	admission->waiters_count = 0;
-	end_gathering(turn, CONTROL_DENY);
+	admission_end_gathering(turn, CONTROL_DENY);
 }
 
 /* Nobody can say whose sums these are. Who comes a little later is one of them: it hears the same, also as a
  * rank that has heard it. */
-void refuse_twins(struct turn *turn)
+void admission_refuse_twins(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 	struct admission_peer *waiters = admission_waiters(turn);
 
 	if (admission->state == ADMISSION_GATHER) {
-		refuse_all(turn, NULL);
+		admission_refuse_all(turn, NULL);
 	} else {
 		begin(turn);
 		for (uint32_t i = 0; i < admission->waiters_count; i++)
 			admission_send_last(turn, &waiters[i], CONTROL_DENY);
 		memset(waiters, 0, admission->waiters_count * sizeof(*waiters));
 		admission->waiters_count = 0;
-		end_life(turn);
+		admission_end_life(turn);
 	}
 	admission->is_refusing_all = 1;
 }
 
-bool refuse_again(struct turn *turn, struct admission_peer *peer)
+bool admission_refuse_again(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
 	struct text text;
@@ -153,6 +153,6 @@ bool refuse_again(struct turn *turn, struct admission_peer *peer)
 			 (unsigned long long)(refusal_ns / second_ns - age_s));
 	}
 	remember(turn, peer->rank);
-	join_refuse(turn, peer);
+	admission_join_refuse(turn, peer);
 	return true;
 }

@@ -158,7 +158,7 @@ bool still_judge(struct turn *turn)
 	if (!still)
 		return false;
 	blame(turn, still);
-	end_life(turn);
+	admission_end_life(turn);
 	return true;
 }
 
@@ -201,7 +201,7 @@ bool still_tick(struct turn *turn)
 		admission_add_rank(turn, &text, rank);
 		text_add(&text, " is heard, but has not said for %llu ms what it has called",
 			 (unsigned long long)(limit_ns(turn) / ms_ns));
-		end_life(turn);
+		admission_end_life(turn);
 		return true;
 	}
 	return false;

@@ -27,16 +27,16 @@ static void late(struct turn *turn)
 		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
 		unfit_add(turn, &text);
-		end_gathering(turn, CONTROL_ABORT);
+		admission_end_gathering(turn, CONTROL_ABORT);
 		break;
 	case ADMISSION_GRANTED:
 		admission_add_ranks(turn, &text, &unready);
 		text_add(&text, " did not get ready in time");
-		end_life(turn);
+		admission_end_life(turn);
 		break;
 	default: /* ENABLING */
 		text_add(&text, "the aggregator's shards did not get ready in time");
-		end_life(turn);
+		admission_end_life(turn);
 		break;
 	}
 }
@@ -239,11 +239,11 @@ void time_tick(struct turn *turn)
 	admission->tick_ns = now_ns;
 	if (now_ns - admission->beat_ns >= silence_beat_ns(turn->config->heartbeat_ns))
 		beat(turn);
-	if (end_silent(turn, find_silent(turn)))
+	if (admission_end_silent(turn, find_silent(turn)))
 		return;
 	if (wait_tick(turn) || still_tick(turn))
 		return;
-	if (start_tick(turn))
+	if (admission_start_tick(turn))
 		return;
 	if (now_ns >= gather_deadline(turn)) {
 		late(turn);
@@ -255,7 +255,7 @@ void time_tick(struct turn *turn)
 		progress(turn);
 		return;
 	}
-	join_promote(turn);
+	admission_join_promote(turn);
 }
 
 void time_set_wake(struct turn *turn)
@@ -265,7 +265,7 @@ void time_set_wake(struct turn *turn)
 	uint64_t deadline_ns = gather_deadline(turn);
 	uint64_t verdict_ns = wait_verdict_ns(admission);
 
-	turn->actions->again = join_next_waiter(turn) ||
+	turn->actions->again = admission_join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;

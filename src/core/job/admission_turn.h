@@ -73,51 +73,52 @@ void admission_add_ranks(const struct turn *turn, struct text *text,
 void admission_forget_pulses(struct turn *turn);
 
 /* admission.c */
-bool start_tick(struct turn *turn); /* START, if its time has come */
+bool admission_start_tick(struct turn *turn); /* START, if its time has come */
 
 /* admission_end.c */
 /* While gathering; NONE if it was the last. */
-void end_reset(struct turn *turn); /* NONE: nobody is in */
-void end_free_rank(struct turn *turn, struct admission_member *member);
+void admission_end_reset(struct turn *turn); /* NONE: nobody is in */
+void admission_end_free_rank(struct turn *turn, struct admission_member *member);
 /* Each with the text that admission_blame began. A gathering ends before any shard knows of it: all hear
  * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
-void end_gathering(struct turn *turn, enum control_type last);
-void end_life(struct turn *turn);
+void admission_end_gathering(struct turn *turn, enum control_type last);
+void admission_end_life(struct turn *turn);
 /* A member of a granted life is lost, with the text that admission_blame began. */
-void end_lose(struct turn *turn, struct admission_member *member);
-void end_drain(struct turn *turn);         /* the shards forget it; NONE when all is clean, */
-void end_check_drained(struct turn *turn); /* as it may be now */
-void end_closed(struct turn *turn);        /* the event's connection is no more */
+void admission_end_lose(struct turn *turn, struct admission_member *member);
+void admission_end_drain(struct turn *turn); /* the shards forget it; NONE when all is clean, */
+void admission_end_check_drained(struct turn *turn); /* as it may be now */
+void admission_end_closed(struct turn *turn);        /* the event's connection is no more */
 /* A connection has been silent for too long. False if nobody has it. */
-bool end_silent(struct turn *turn, uint32_t connection);
-void end_terminate(struct turn *turn); /* SIGTERM */
+bool admission_end_silent(struct turn *turn, uint32_t connection);
+void admission_end_terminate(struct turn *turn); /* SIGTERM */
 /* Begins the text of a DENY to whoever comes while we end. */
-void end_blame(struct turn *turn);
-void end_kill(struct turn *turn);   /* its limit is over */
-void end_broken(struct turn *turn); /* the data path is */
+void admission_end_blame(struct turn *turn);
+void admission_end_kill(struct turn *turn);   /* its limit is over */
+void admission_end_broken(struct turn *turn); /* the data path is */
 
 /* admission_join.c */
-void join_read(struct turn *turn); /* the event is a JOIN of a new connection */
-void join_pong(struct turn *turn, struct admission_peer *peer);
+void admission_join_read(struct turn *turn); /* the event is a JOIN of a new connection */
+void admission_join_pong(struct turn *turn, struct admission_peer *peer);
 /* DENY, with the text that admission_blame began, to who is not in. */
-void join_refuse(struct turn *turn, struct admission_peer *peer);
-void join_adopt(struct turn *turn);
-void join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
-struct admission_peer *join_next_waiter(const struct turn *turn); /* that can do more than wait */
-void join_promote(struct turn *turn);                             /* it does */
+void admission_join_refuse(struct turn *turn, struct admission_peer *peer);
+void admission_join_adopt(struct turn *turn);
+void admission_join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
+struct admission_peer *
+admission_join_next_waiter(const struct turn *turn); /* that can do more than wait */
+void admission_join_promote(struct turn *turn);      /* it does */
 
 /* admission_refuse.c */
 /* With the text that admission_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
-void refuse_all(struct turn *turn, struct admission_peer *peer);
+void admission_refuse_all(struct turn *turn, struct admission_peer *peer);
 /* DENY once more, if what was refused lately is what `peer` comes for. */
-bool refuse_again(struct turn *turn, struct admission_peer *peer);
+bool admission_refuse_again(struct turn *turn, struct admission_peer *peer);
 /* A gathering ends, with the text that admission_blame began: in a job of a life who comes later hears it too. */
-void refuse_late_comers(struct turn *turn);
+void admission_refuse_late_comers(struct turn *turn);
 /* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
-void refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
-void refuse_orphans(struct turn *turn);
+void admission_refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
+void admission_refuse_orphans(struct turn *turn);
 /* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
-void refuse_twins(struct turn *turn);
+void admission_refuse_twins(struct turn *turn);
 
 /* admission_unfit.c */
 /* Wrong key, no version in common? Begins the text. */
@@ -152,12 +153,14 @@ void time_set_wake(struct turn *turn);
 /* When START may go out; UINT64_MAX: there is something else to wait for. */
 uint64_t time_start_ns(const struct turn *turn);
 
-/* admission_query.c: all of them while STARTED, query_end also when a life ends. */
-void query_end(struct turn *turn);      /* no round, nothing of one */
-void query_mismatch(struct turn *turn); /* a switch saw one: a round is wanted */
-void query_begin(struct turn *turn);    /* a round, if one is wanted and none is on its way */
-void query_opinfo(struct turn *turn, struct admission_member *member);
-void query_left(struct turn *turn); /* a member has left: perhaps the round waited for it alone */
+/* admission_query.c: all of them while STARTED, admission_query_end also when a life ends. */
+void admission_query_end(struct turn *turn);      /* no round, nothing of one */
+void admission_query_mismatch(struct turn *turn); /* a switch saw one: a round is wanted */
+void admission_query_begin(
+	struct turn *turn); /* a round, if one is wanted and none is on its way */
+void admission_query_opinfo(struct turn *turn, struct admission_member *member);
+void admission_query_left(
+	struct turn *turn); /* a member has left: perhaps the round waited for it alone */
 
 /* admission_wait.c: while STARTED; wait_forget when a life ends. */
 void wait_stall(struct turn *turn, struct admission_member *member);

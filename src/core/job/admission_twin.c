@@ -151,5 +151,5 @@ void twin_yield(struct turn *turn)
 	text_add(&text,
 		 ": another command line than other ranks of this name: one job with them, as they "
 		 "are complete together, and tally run has started one program for each rank");
-	end_reset(turn);
+	admission_end_reset(turn);
 }

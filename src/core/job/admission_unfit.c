@@ -102,7 +102,7 @@ static void end_for_all(struct turn *turn, struct admission_peer *peer)
 {
 	struct text_ranks noted = turn->admission->unfit;
 
-	refuse_all(turn, peer);
+	admission_refuse_all(turn, peer);
 	for (uint32_t i = 0; i < sizeof(noted.word) / sizeof(*noted.word); i++)
 		turn->admission->refused.word[i] |= noted.word[i];
 }
@@ -112,7 +112,7 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 
 	if (admission->state > ADMISSION_GATHER) { /* what runs is not its business */
-		join_refuse(turn, peer);
+		admission_join_refuse(turn, peer);
 		return;
 	}
 	note(turn, peer->rank);
@@ -122,7 +122,7 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 	if (admission->state == ADMISSION_GATHER && is_hopeless(turn))
 		end_for_all(turn, peer);
 	else
-		join_refuse(turn, peer);
+		admission_join_refuse(turn, peer);
 }
 
 void unfit_ends(struct turn *turn)

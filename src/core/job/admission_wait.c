@@ -33,9 +33,9 @@ void wait_stall(struct turn *turn, struct admission_member *member)
 	    !admission->is_about_expired) {
 		if (admission->mismatch)
 			admission->mismatch = 1;
-		query_end(turn);
+		admission_query_end(turn);
 	}
-	query_begin(turn);
+	admission_query_begin(turn);
 }
 
 void wait_begin(struct turn *turn)
@@ -223,11 +223,11 @@ bool wait_tick(struct turn *turn)
 		return false;
 	if (wait_is_over(turn)) { /* as the pages so far say: the rest of them is about others */
 		wait_tell(turn);
-		query_end(turn);
-		query_begin(turn);
+		admission_query_end(turn);
+		admission_query_begin(turn);
 		return true;
 	}
 	wait_blame(turn);
-	end_life(turn);
+	admission_end_life(turn);
 	return true;
 }
