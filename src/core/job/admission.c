@@ -105,7 +105,7 @@ static void start(struct turn *turn)
 
 bool admission_start_tick(struct turn *turn)
 {
-	if (turn->event->now_ns < time_start_ns(turn))
+	if (turn->event->now_ns < admission_time_start_ns(turn))
 		return false;
 	start(turn);
 	return true;
@@ -189,7 +189,7 @@ static void member_message(struct turn *turn, struct admission_member *member)
 		break;
 	case CONTROL_STALL:
 		if (is_started)
-			wait_stall(turn, member);
+			admission_wait_stall(turn, member);
 		break;
 	case CONTROL_OPINFO:
 		if (is_started)
@@ -317,7 +317,7 @@ static void dispatch(struct turn *turn)
 		admission_end_closed(turn);
 		break;
 	case ADMISSION_HEARD:
-		time_heard(turn);
+		admission_time_heard(turn);
 		break;
 	case ADMISSION_SHARD:
 		shard(turn);
@@ -326,13 +326,13 @@ static void dispatch(struct turn *turn)
 		admission_query_mismatch(turn);
 		break;
 	case ADMISSION_MISFIT:
-		still_misfit(turn);
+		admission_still_misfit(turn);
 		break;
 	case ADMISSION_ALARM:
 		log_alarm(turn);
 		break;
 	case ADMISSION_TICK:
-		time_tick(turn);
+		admission_time_tick(turn);
 		break;
 	case ADMISSION_TERMINATE:
 		admission_end_terminate(turn);
@@ -347,7 +347,7 @@ static void dispatch(struct turn *turn)
 		admission_refuse_orphans(turn);
 		break;
 	case ADMISSION_YIELD:
-		twin_yield(turn);
+		admission_twin_yield(turn);
 		break;
 	case ADMISSION_ADOPT:
 		admission_join_adopt(turn);
@@ -369,7 +369,7 @@ void admission_step(struct admission *admission, const struct admission_config *
 	actions->log_level = ADMISSION_LOG_NONE;
 	actions->log[0] = 0;
 	dispatch(&turn);
-	time_set_wake(&turn);
+	admission_time_set_wake(&turn);
 }
 
 static void fill_grant(const struct admission *admission, const struct admission_config *config,

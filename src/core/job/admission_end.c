@@ -25,7 +25,7 @@ void admission_end_reset(struct turn *turn)
 	admission->latency_slots = 0;
 	admission->latency_window = 0;
 	admission->lanes = 0;
-	unfit_forget(turn);
+	admission_unfit_forget(turn);
 	admission_forget_pulses(turn);
 }
 
@@ -65,7 +65,7 @@ void admission_end_drain(struct turn *turn)
 	admission_tell_shards(turn, ADMISSION_JOB_REMOVE);
 	admission_query_end(turn);
 	admission->mismatch = 0;
-	wait_forget(turn);
+	admission_wait_forget(turn);
 	admission_forget_pulses(turn);
 	admission_end_check_drained(turn);
 }
@@ -150,7 +150,8 @@ static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 	admission_add_peer(&text, peer);
 	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
 		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
-		 time_is_heard(turn, peer) ? " over TCP, although it is heard over UDP" : "",
+		 admission_time_is_heard(turn, peer) ? " over TCP, although it is heard over UDP"
+						     : "",
 		 peer->pid);
 }
 

@@ -23,7 +23,7 @@ static void grant(struct turn *turn)
 	CORE_ASSERT(admission->generation);
 	admission_tell_shards(turn, ADMISSION_JOB_ADD);
 	admission_forget_pulses(turn);
-	unfit_forget(turn);
+	admission_unfit_forget(turn);
 	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
 	text_add(&text, "all %u ranks are here: generation %u", admission->size,
 		 admission->generation);
@@ -46,7 +46,7 @@ static void place(struct turn *turn, const struct admission_peer *peer)
 	if (is_complete)
 		grant(turn);
 	else
-		unfit_ends(turn);
+		admission_unfit_ends(turn);
 }
 
 /* Two claim one rank: only their own answers tell which of them is a process and which a connection that
@@ -110,7 +110,7 @@ static enum difference difference(const struct admission_peer *a, const struct a
 	if (a->mode != b->mode || a->latency_slots != b->latency_slots ||
 	    a->latency_window != b->latency_window)
 		return MODE;
-	return twin_is_elsewhere(a, b) ? PLACE : ALIKE;
+	return admission_twin_is_elsewhere(a, b) ? PLACE : ALIKE;
 }
 
 /* "rank 2 on hostb says size 3" */
@@ -225,7 +225,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 		return;
 	if (admission->state == ADMISSION_NONE) {
 		admission_enter(turn, ADMISSION_GATHER);
-		unfit_begin(turn);
+		admission_unfit_begin(turn);
 		admission->size = peer.size;
 		admission->mode = peer.mode;
 		admission->latency_slots = peer.latency_slots;
@@ -274,11 +274,11 @@ void admission_join_read(struct turn *turn)
 	memcpy(peer.nonce, event->nonce, sizeof(peer.nonce));
 	text_copy(peer.host, sizeof(peer.host), said->host);
 	text_copy(peer.list, sizeof(peer.list), said->list);
-	if (unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
-		unfit_refuse(turn, &peer);
+	if (admission_unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
+		admission_unfit_refuse(turn, &peer);
 		return;
 	}
-	unfit_drop(turn, peer.rank);
+	admission_unfit_drop(turn, peer.rank);
 	admit(turn, peer);
 }
 
@@ -367,7 +367,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
 	    waiter->pulse != ADMISSION_ANSWERED)
 		return false;
-	bool is_twin = twin_is(turn, &holder->peer, waiter);
+	bool is_twin = admission_twin_is(turn, &holder->peer, waiter);
 	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
 
 	admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
@@ -378,7 +378,7 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	else
 		add_must_wait(&text);
 	if (is_twin) {
-		twin_add(&text, &holder->peer, waiter);
+		admission_twin_add(&text, &holder->peer, waiter);
 		admission_refuse_twins(turn);
 		return true;
 	}

@@ -108,7 +108,7 @@ void admission_query_begin(struct turn *turn)
 	/* R-CT-37: what was seen before a QUERY is in its answers; what comes later may not be. */
 	if (admission->mismatch)
 		admission->mismatch = 2;
-	wait_begin(turn);
+	admission_wait_begin(turn);
 	admission->asked_ns =
 		turn->event->now_ns; /* of the first page: a deadline's verdict waits for no more */
 	ask(turn, ADMISSION_COMPARE, 0);
@@ -121,7 +121,7 @@ void admission_query_end(struct turn *turn)
 	admission->query = ADMISSION_QUIET;
 	admission->asked_ns = 0;
 	admission->page_ns = 0;
-	wait_end(turn);
+	admission_wait_end(turn);
 	if (admission->mismatch == 2)
 		admission->mismatch = 0;
 	admission->from = 0;
@@ -436,14 +436,14 @@ static void judge(struct turn *turn)
 	} else if (admission->mismatch == 2) {
 		blame_nobody(turn);
 		admission_end_life(turn);
-	} else if (wait_is_unknown(turn)) {
+	} else if (admission_wait_is_unknown(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->about);
-	} else if (admission->is_about_expired && !wait_is_over(turn)) {
-		wait_blame(turn);
+	} else if (admission->is_about_expired && !admission_wait_is_over(turn)) {
+		admission_wait_blame(turn);
 		admission_end_life(turn);
-	} else if (!still_judge(turn)) {
+	} else if (!admission_still_judge(turn)) {
 		if (admission->has_about)
-			wait_tell(turn);
+			admission_wait_tell(turn);
 		remember_complete(turn);
 		admission_query_end(turn);
 		admission_query_begin(turn);
@@ -473,7 +473,7 @@ void admission_query_opinfo(struct turn *turn, struct admission_member *member)
 	member->oldest = info->oldest;
 	if (admission->query == ADMISSION_COMPARE) {
 		compare(turn, info);
-		wait_read(turn, member);
+		admission_wait_read(turn, member);
 	} else
 		describe(turn, member, info);
 	judge_when_all_answered(turn);

@@ -33,7 +33,7 @@ static void forget(struct admission_member *member)
 	member->still_said_ns = 0;
 }
 
-void still_stall(struct turn *turn, struct admission_member *member)
+void admission_still_stall(struct turn *turn, struct admission_member *member)
 {
 	uint64_t now_ns = turn->event->now_ns;
 	uint64_t number = turn->event->message->stall.number;
@@ -52,7 +52,7 @@ void still_stall(struct turn *turn, struct admission_member *member)
 	member->still_said_ns = now_ns;
 }
 
-void still_restart(struct turn *turn)
+void admission_still_restart(struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
 		forget(admission_member_at(turn, rank));
@@ -146,12 +146,12 @@ static void blame(struct turn *turn, const struct admission_member *still)
 				"them, or a rank sends none");
 }
 
-bool still_judge(struct turn *turn)
+bool admission_still_judge(struct turn *turn)
 {
 	struct admission_member *still;
 
 	if (turn->event->now_ns - turn->admission->asked_ns > slow_ns) {
-		still_restart(turn);
+		admission_still_restart(turn);
 		return false;
 	}
 	still = find_still(turn);
@@ -162,7 +162,7 @@ bool still_judge(struct turn *turn)
 	return true;
 }
 
-void still_misfit(struct turn *turn)
+void admission_still_misfit(struct turn *turn)
 {
 	const struct admission_event *event = turn->event;
 	struct admission_member *member;
@@ -181,17 +181,17 @@ void still_misfit(struct turn *turn)
 
 /* ---- who heartbeats and does not answer: R-CT-44 ---- */
 
-uint64_t still_answer_ns(const struct turn *turn)
+uint64_t admission_still_answer_ns(const struct turn *turn)
 {
 	return turn->admission->query != ADMISSION_QUIET ? turn->admission->page_ns + limit_ns(turn)
 							 : UINT64_MAX;
 }
 
-bool still_tick(struct turn *turn)
+bool admission_still_tick(struct turn *turn)
 {
 	struct text text;
 
-	if (turn->event->now_ns < still_answer_ns(turn))
+	if (turn->event->now_ns < admission_still_answer_ns(turn))
 		return false;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = admission_member_at(turn, rank);

@@ -26,7 +26,7 @@ static void late(struct turn *turn)
 	case ADMISSION_GATHER:
 		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " did not come in time");
-		unfit_add(turn, &text);
+		admission_unfit_add(turn, &text);
 		admission_end_gathering(turn, CONTROL_ABORT);
 		break;
 	case ADMISSION_GRANTED:
@@ -65,9 +65,9 @@ static uint64_t least_patience_end(const struct turn *turn)
 }
 
 /* All are ready, and the shards: START waits for a twin alone, and for that no longer than anybody's patience. */
-uint64_t time_start_ns(const struct turn *turn)
+uint64_t admission_time_start_ns(const struct turn *turn)
 {
-	uint64_t start_ns = twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
+	uint64_t start_ns = admission_twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
 
 	if (turn->admission->state != ADMISSION_ENABLING || !admission_has_all_shards(turn))
 		return UINT64_MAX;
@@ -121,7 +121,7 @@ static void progress(struct turn *turn)
 		text_add(&text, "waiting for ");
 		admission_add_ranks(turn, &text, &missing);
 		text_add(&text, " of %u", admission->size);
-		unfit_add(turn, &text);
+		admission_unfit_add(turn, &text);
 	} else {
 		text_add(&text, "waiting until a job of this name and %u ranks has ended",
 			 admission->size);
@@ -165,7 +165,7 @@ static void restart_clocks(struct turn *turn)
 
 	turn->admission->asked_ns = now_ns;
 	turn->admission->page_ns = now_ns;
-	still_restart(turn);
+	admission_still_restart(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
 		admission_member_at(turn, rank)->peer.heard_ns =
 			admission_member_at(turn, rank)->peer.spoke_ns = now_ns;
@@ -173,7 +173,7 @@ static void restart_clocks(struct turn *turn)
 		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
 }
 
-void time_heard(struct turn *turn)
+void admission_time_heard(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	struct admission_member *member;
@@ -195,7 +195,7 @@ static uint64_t limit_ns(const struct turn *turn, const struct admission_peer *p
 	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
 }
 
-bool time_is_heard(const struct turn *turn, const struct admission_peer *peer)
+bool admission_time_is_heard(const struct turn *turn, const struct admission_peer *peer)
 {
 	return turn->event->now_ns - peer->heard_ns < limit_ns(turn, peer);
 }
@@ -204,7 +204,8 @@ static bool is_silent(const struct turn *turn, const struct admission_peer *peer
 {
 	uint64_t unsaid_ns = turn->event->now_ns - peer->spoke_ns;
 
-	return !time_is_heard(turn, peer) || unsaid_ns >= SILENCE_UDP_ALONE * limit_ns(turn, peer);
+	return !admission_time_is_heard(turn, peer) ||
+	       unsaid_ns >= SILENCE_UDP_ALONE * limit_ns(turn, peer);
 }
 
 /* One at a time: each has its own text. */
@@ -229,7 +230,7 @@ static uint32_t find_silent(const struct turn *turn)
 	return 0;
 }
 
-void time_tick(struct turn *turn)
+void admission_time_tick(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 	uint64_t now_ns = turn->event->now_ns;
@@ -241,7 +242,7 @@ void time_tick(struct turn *turn)
 		beat(turn);
 	if (admission_end_silent(turn, find_silent(turn)))
 		return;
-	if (wait_tick(turn) || still_tick(turn))
+	if (admission_wait_tick(turn) || admission_still_tick(turn))
 		return;
 	if (admission_start_tick(turn))
 		return;
@@ -258,19 +259,20 @@ void time_tick(struct turn *turn)
 	admission_join_promote(turn);
 }
 
-void time_set_wake(struct turn *turn)
+void admission_time_set_wake(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	uint64_t wake_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
 	uint64_t deadline_ns = gather_deadline(turn);
-	uint64_t verdict_ns = wait_verdict_ns(admission);
+	uint64_t verdict_ns = admission_wait_verdict_ns(admission);
 
 	turn->actions->again = admission_join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;
 	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
-	wake_ns = time_start_ns(turn) < wake_ns ? time_start_ns(turn) : wake_ns;
-	wake_ns = still_answer_ns(turn) < wake_ns ? still_answer_ns(turn) : wake_ns;
+	wake_ns = admission_time_start_ns(turn) < wake_ns ? admission_time_start_ns(turn) : wake_ns;
+	wake_ns = admission_still_answer_ns(turn) < wake_ns ? admission_still_answer_ns(turn)
+							    : wake_ns;
 	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

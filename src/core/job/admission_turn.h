@@ -122,36 +122,37 @@ void admission_refuse_twins(struct turn *turn);
 
 /* admission_unfit.c */
 /* Wrong key, no version in common? Begins the text. */
-bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
+bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
 /* With that text: DENY to it, and to all if nobody is left who could come. */
-void unfit_refuse(struct turn *turn, struct admission_peer *peer);
-void unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
-void unfit_begin(struct turn *turn);               /* a gathering begins */
+void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer);
+void admission_unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
+void admission_unfit_begin(struct turn *turn);               /* a gathering begins */
 /* One more is in: if nobody is left who could come, all are told. */
-void unfit_ends(struct turn *turn);
-void unfit_forget(struct turn *turn);
-void unfit_add(const struct turn *turn, struct text *text); /* "; denied meanwhile: ..." */
+void admission_unfit_ends(struct turn *turn);
+void admission_unfit_forget(struct turn *turn);
+void admission_unfit_add(const struct turn *turn,
+			 struct text *text); /* "; denied meanwhile: ..." */
 
 /* admission_twin.c */
 /* Both live and claim one rank: is the name a launcher's, which two programs have? */
-bool twin_is(const struct turn *turn, const struct admission_peer *holder,
-	     const struct admission_peer *claimant);
-void twin_add(struct text *text, const struct admission_peer *holder,
-	      const struct admission_peer *claimant);
+bool admission_twin_is(const struct turn *turn, const struct admission_peer *holder,
+		       const struct admission_peer *claimant);
+void admission_twin_add(struct text *text, const struct admission_peer *holder,
+			const struct admission_peer *claimant);
 /* START of a job that all have joined goes out no sooner. */
-uint64_t twin_hold_ns(const struct turn *turn);
+uint64_t admission_twin_hold_ns(const struct turn *turn);
 /* One says that all ranks are on its host, the other is on another one. */
-bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
-void twin_yield(struct turn *turn);
+bool admission_twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b);
+void admission_twin_yield(struct turn *turn);
 
 /* admission_time.c */
-void time_tick(struct turn *turn);
-void time_heard(struct turn *turn);
-bool time_is_heard(const struct turn *turn,
-		   const struct admission_peer *peer); /* lately, if only over UDP */
-void time_set_wake(struct turn *turn);
+void admission_time_tick(struct turn *turn);
+void admission_time_heard(struct turn *turn);
+bool admission_time_is_heard(const struct turn *turn,
+			     const struct admission_peer *peer); /* lately, if only over UDP */
+void admission_time_set_wake(struct turn *turn);
 /* When START may go out; UINT64_MAX: there is something else to wait for. */
-uint64_t time_start_ns(const struct turn *turn);
+uint64_t admission_time_start_ns(const struct turn *turn);
 
 /* admission_query.c: all of them while STARTED, admission_query_end also when a life ends. */
 void admission_query_end(struct turn *turn);      /* no round, nothing of one */
@@ -162,27 +163,30 @@ void admission_query_opinfo(struct turn *turn, struct admission_member *member);
 void admission_query_left(
 	struct turn *turn); /* a member has left: perhaps the round waited for it alone */
 
-/* admission_wait.c: while STARTED; wait_forget when a life ends. */
-void wait_stall(struct turn *turn, struct admission_member *member);
-void wait_begin(struct turn *turn); /* what has stalled is what the round is about */
-void wait_end(struct turn *turn);
-void wait_forget(struct turn *turn);
+/* admission_wait.c: while STARTED; admission_wait_forget when a life ends. */
+void admission_wait_stall(struct turn *turn, struct admission_member *member);
+void admission_wait_begin(struct turn *turn); /* what has stalled is what the round is about */
+void admission_wait_end(struct turn *turn);
+void admission_wait_forget(struct turn *turn);
 /* An OPINFO of a COMPARE round: what it says of the number that the round is about. */
-void wait_read(struct turn *turn, struct admission_member *member);
-bool wait_is_unknown(
+void admission_wait_read(struct turn *turn, struct admission_member *member);
+bool admission_wait_is_unknown(
 	const struct turn *turn); /* a list was cut before it: a page from there on tells */
-bool wait_is_over(const struct turn *turn); /* all have completed what the round is about */
-void wait_tell(struct turn *turn);          /* WAITING */
-void wait_blame(struct turn *turn);         /* a deadline's TIMEOUT: begins the text */
-bool wait_tick(struct turn *turn);          /* not all have answered, and the time is over */
-uint64_t wait_verdict_ns(const struct admission *admission);
+bool admission_wait_is_over(
+	const struct turn *turn);             /* all have completed what the round is about */
+void admission_wait_tell(struct turn *turn);  /* WAITING */
+void admission_wait_blame(struct turn *turn); /* a deadline's TIMEOUT: begins the text */
+bool admission_wait_tick(struct turn *turn);  /* not all have answered, and the time is over */
+uint64_t admission_wait_verdict_ns(const struct admission *admission);
 
 /* admission_still.c: while STARTED */
-void still_stall(struct turn *turn, struct admission_member *member); /* it has said STALL */
-void still_restart(struct turn *turn); /* what may explain all waits */
-bool still_judge(struct turn *turn);   /* a round has found nobody wrong: is that the end? */
-void still_misfit(struct turn *turn);
-bool still_tick(struct turn *turn); /* somebody does not answer, and the time is over */
-uint64_t still_answer_ns(const struct turn *turn);
+void admission_still_stall(struct turn *turn,
+			   struct admission_member *member); /* it has said STALL */
+void admission_still_restart(struct turn *turn);             /* what may explain all waits */
+bool admission_still_judge(
+	struct turn *turn); /* a round has found nobody wrong: is that the end? */
+void admission_still_misfit(struct turn *turn);
+bool admission_still_tick(struct turn *turn); /* somebody does not answer, and the time is over */
+uint64_t admission_still_answer_ns(const struct turn *turn);
 
 #endif

@@ -14,7 +14,7 @@
 static const uint64_t claim_ns = 2000000000; /* programs of one launch begin within so long */
 static const uint64_t hold_ns = 1000000000;  /* and most of them within this */
 
-bool twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
+bool admission_twin_is_elsewhere(const struct admission_peer *a, const struct admission_peer *b)
 {
 	bool is_one_host = a->local_size == a->size || b->local_size == b->size;
 
@@ -40,8 +40,8 @@ static bool is_united(const struct turn *turn)
 
 /* Of a life that is on one host alone a stranger from elsewhere can have no part; and one process that joins
  * twice is no other program. */
-bool twin_is(const struct turn *turn, const struct admission_peer *holder,
-	     const struct admission_peer *claimant)
+bool admission_twin_is(const struct turn *turn, const struct admission_peer *holder,
+		       const struct admission_peer *claimant)
 {
 	const struct admission *admission = turn->admission;
 	bool is_late = admission->state == ADMISSION_STARTED &&
@@ -51,12 +51,12 @@ bool twin_is(const struct turn *turn, const struct admission_peer *holder,
 		return false;
 	if (holder->process && holder->process == claimant->process)
 		return false;
-	return !twin_is_elsewhere(holder, claimant);
+	return !admission_twin_is_elsewhere(holder, claimant);
 }
 
 /* Two programs that were mixed find it out when the second ones of their ranks come. Until then nobody may have a sum: a
  * short program would be gone with it. */
-uint64_t twin_hold_ns(const struct turn *turn)
+uint64_t admission_twin_hold_ns(const struct turn *turn)
 {
 	uint64_t last_ns = 0;
 	bool is_launched = false;
@@ -73,8 +73,8 @@ uint64_t twin_hold_ns(const struct turn *turn)
 	return last_ns + hold_ns;
 }
 
-void twin_add(struct text *text, const struct admission_peer *holder,
-	      const struct admission_peer *claimant)
+void admission_twin_add(struct text *text, const struct admission_peer *holder,
+			const struct admission_peer *claimant)
 {
 	text_add(text,
 		 "; the name is the launcher's, and there are two %s: give each its TALLY_JOB",
@@ -139,7 +139,7 @@ enum admission_together admission_together(struct admission *const *list, uint32
 	return is_launched ? ADMISSION_EITHER : ADMISSION_ONE;
 }
 
-void twin_yield(struct turn *turn)
+void admission_twin_yield(struct turn *turn)
 {
 	struct text text;
 

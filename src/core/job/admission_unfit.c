@@ -13,7 +13,7 @@
 
 static const uint64_t note_ns = 5000000000;
 
-bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
+bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
 {
 	struct text text;
 
@@ -35,7 +35,7 @@ bool unfit_is(struct turn *turn, const struct admission_peer *peer, const char *
 	return false;
 }
 
-void unfit_forget(struct turn *turn)
+void admission_unfit_forget(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -47,22 +47,22 @@ void unfit_forget(struct turn *turn)
 	memset(admission_unfit(turn), 0, turn->config->text_max);
 }
 
-void unfit_begin(struct turn *turn)
+void admission_unfit_begin(struct turn *turn)
 {
 	if (turn->event->now_ns - turn->admission->unfit_ns >= note_ns)
-		unfit_forget(turn);
+		admission_unfit_forget(turn);
 }
 
-void unfit_drop(struct turn *turn, uint32_t rank)
+void admission_unfit_drop(struct turn *turn, uint32_t rank)
 {
 	if (!text_ranks_has(&turn->admission->unfit, rank))
 		return;
 	text_ranks_drop(&turn->admission->unfit, rank);
 	if (!text_ranks_count(&turn->admission->unfit))
-		unfit_forget(turn);
+		admission_unfit_forget(turn);
 }
 
-void unfit_add(const struct turn *turn, struct text *text)
+void admission_unfit_add(const struct turn *turn, struct text *text)
 {
 	if (turn->admission->unfit_cause)
 		text_add(text, "; denied meanwhile: %s", admission_unfit(turn));
@@ -107,7 +107,7 @@ static void end_for_all(struct turn *turn, struct admission_peer *peer)
 		turn->admission->refused.word[i] |= noted.word[i];
 }
 
-void unfit_refuse(struct turn *turn, struct admission_peer *peer)
+void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
 
@@ -125,7 +125,7 @@ void unfit_refuse(struct turn *turn, struct admission_peer *peer)
 		admission_join_refuse(turn, peer);
 }
 
-void unfit_ends(struct turn *turn)
+void admission_unfit_ends(struct turn *turn)
 {
 	struct text text;
 

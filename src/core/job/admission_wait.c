@@ -8,13 +8,13 @@
 
 static const uint64_t answer_ns = 1000000000;
 
-void wait_stall(struct turn *turn, struct admission_member *member)
+void admission_wait_stall(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
 	uint64_t number = turn->event->message->stall.number;
 	uint32_t waited_ms = turn->event->message->stall.waited_ms;
 
-	still_stall(turn, member);
+	admission_still_stall(turn, member);
 	if (turn->event->message->stall.is_expired && !admission->is_expired) {
 		admission->is_expired = 1;
 		admission->expired = number;
@@ -38,7 +38,7 @@ void wait_stall(struct turn *turn, struct admission_member *member)
 	admission_query_begin(turn);
 }
 
-void wait_begin(struct turn *turn)
+void admission_wait_begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -56,7 +56,7 @@ void wait_begin(struct turn *turn)
 	admission->expired_rank = 0;
 }
 
-void wait_end(struct turn *turn)
+void admission_wait_end(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -69,10 +69,10 @@ void wait_end(struct turn *turn)
 		admission_member_at(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
 }
 
-void wait_forget(struct turn *turn)
+void admission_wait_forget(struct turn *turn)
 {
-	wait_begin(turn);
-	wait_end(turn);
+	admission_wait_begin(turn);
+	admission_wait_end(turn);
 	turn->admission->complete = 0;
 	turn->admission->complete_rank = 0;
 	turn->admission->mismatch_rank = 0;
@@ -106,7 +106,7 @@ static struct text_ranks not_answered(const struct turn *turn)
 }
 
 /* Operations complete in any order: an older one may be outstanding, and this one not. */
-void wait_read(struct turn *turn, struct admission_member *member)
+void admission_wait_read(struct turn *turn, struct admission_member *member)
 {
 	const struct control_opinfo *info = &turn->event->message->opinfo;
 	uint64_t about = turn->admission->about, listed_end = UINT64_MAX;
@@ -123,7 +123,7 @@ void wait_read(struct turn *turn, struct admission_member *member)
 		member->about = ADMISSION_ABOUT_COMPLETE;
 }
 
-bool wait_is_unknown(const struct turn *turn)
+bool admission_wait_is_unknown(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = admission_member_at(turn, rank);
@@ -134,7 +134,7 @@ bool wait_is_unknown(const struct turn *turn)
 	return false;
 }
 
-bool wait_is_over(const struct turn *turn)
+bool admission_wait_is_over(const struct turn *turn)
 {
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = admission_member_at(turn, rank);
@@ -150,7 +150,7 @@ static void add_seconds(struct text *text, uint32_t ms)
 	text_add(text, "%u.%u s", ms / 1000, ms % 1000 / 100);
 }
 
-void wait_tell(struct turn *turn)
+void admission_wait_tell(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	struct control_waiting *waiting = &turn->actions->waiting;
@@ -173,7 +173,7 @@ void wait_tell(struct turn *turn)
 	if (waiting->missing_count) {
 		text_add(&text, "waits for ");
 		admission_add_ranks(turn, &text, &missing);
-	} else if (wait_is_over(turn)) {
+	} else if (admission_wait_is_over(turn)) {
 		text_add(&text, "is complete on all ranks");
 	} else {
 		text_add(&text, "is under way on all ranks");
@@ -184,7 +184,7 @@ void wait_tell(struct turn *turn)
 	text_add(&text, "%s", waiting->text);
 }
 
-void wait_blame(struct turn *turn)
+void admission_wait_blame(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
@@ -210,24 +210,25 @@ void wait_blame(struct turn *turn)
 		text_add(&text, "all ranks have called it, the network or one of them is slow");
 }
 
-uint64_t wait_verdict_ns(const struct admission *admission)
+uint64_t admission_wait_verdict_ns(const struct admission *admission)
 {
 	return admission->query != ADMISSION_QUIET && admission->is_about_expired
 		       ? admission->asked_ns + answer_ns
 		       : UINT64_MAX;
 }
 
-bool wait_tick(struct turn *turn)
+bool admission_wait_tick(struct turn *turn)
 {
-	if (turn->event->now_ns < wait_verdict_ns(turn->admission))
+	if (turn->event->now_ns < admission_wait_verdict_ns(turn->admission))
 		return false;
-	if (wait_is_over(turn)) { /* as the pages so far say: the rest of them is about others */
-		wait_tell(turn);
+	if (admission_wait_is_over(
+		    turn)) { /* as the pages so far say: the rest of them is about others */
+		admission_wait_tell(turn);
 		admission_query_end(turn);
 		admission_query_begin(turn);
 		return true;
 	}
-	wait_blame(turn);
+	admission_wait_blame(turn);
 	admission_end_life(turn);
 	return true;
 }
