@@ -153,8 +153,8 @@ static void message(struct turn *turn)
 	turn->member->heard_ns = turn->member->spoke_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
-	if (begin_is_earlier(turn))
-		begin_again(turn);
+	if (member_begin_is_earlier(turn))
+		member_begin_again(turn);
 	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
 		ended(turn);
 	else if (type == CONTROL_PING)
@@ -162,9 +162,9 @@ static void message(struct turn *turn)
 	else if (type == CONTROL_PROGRESS)
 		said_progress(turn);
 	else if (type == CONTROL_GRANT && state == MEMBER_JOINING)
-		begin_granted(turn);
+		member_begin_granted(turn);
 	else if (type == CONTROL_START && state == MEMBER_READY)
-		begin_started(turn);
+		member_begin_started(turn);
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
 	else if (type == CONTROL_WAITING && is_running)
@@ -183,7 +183,7 @@ static void closed(struct turn *turn)
 	struct text text;
 
 	if (turn->member->state == MEMBER_CONNECT) {
-		begin_refused(turn);
+		member_begin_refused(turn);
 		return;
 	}
 	member_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
@@ -289,7 +289,7 @@ static void tick(struct turn *turn)
 
 	member->tick_ns = now_ns;
 	if (member->state == MEMBER_CONNECT) {
-		begin_tick(turn);
+		member_begin_tick(turn);
 	} else {
 		if (has_overslept)
 			member->heard_ns = member->spoke_ns = now_ns;
@@ -302,8 +302,8 @@ static void tick(struct turn *turn)
 			member_send(turn, CONTROL_HEARTBEAT);
 		}
 	}
-	if (now_ns >= begin_late_at(turn)) {
-		begin_too_late(turn);
+	if (now_ns >= member_begin_late_at(turn)) {
+		member_begin_too_late(turn);
 		return;
 	}
 	if (turn->event->is_done)
@@ -313,13 +313,13 @@ static void tick(struct turn *turn)
 		return;
 	}
 	if (member->state == MEMBER_HELLOING)
-		begin_tick_hello(turn);
+		member_begin_tick_hello(turn);
 }
 
 static uint64_t wake_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
-	uint64_t wake_ns = begin_late_at(turn);
+	uint64_t wake_ns = member_begin_late_at(turn);
 
 	if (member->state == MEMBER_FAILED || member->state == MEMBER_LEFT)
 		return UINT64_MAX;
@@ -340,10 +340,10 @@ static void dispatch(struct turn *turn)
 {
 	switch (turn->event->type) {
 	case MEMBER_CONNECTED:
-		begin_connected(turn);
+		member_begin_connected(turn);
 		break;
 	case MEMBER_REFUSED:
-		begin_refused(turn);
+		member_begin_refused(turn);
 		break;
 	case MEMBER_MESSAGE:
 		message(turn);
@@ -352,7 +352,7 @@ static void dispatch(struct turn *turn)
 		closed(turn);
 		break;
 	case MEMBER_WELCOME:
-		begin_welcome(turn);
+		member_begin_welcome(turn);
 		break;
 	case MEMBER_STALLED:
 	case MEMBER_EXPIRED:

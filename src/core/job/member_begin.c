@@ -27,7 +27,7 @@ static void retry(struct turn *turn)
 }
 
 /* R-CT-51 */
-void begin_refused(struct turn *turn)
+void member_begin_refused(struct turn *turn)
 {
 	struct member *member = turn->member;
 	uint64_t now_ns = turn->event->now_ns;
@@ -47,7 +47,7 @@ void begin_refused(struct turn *turn)
 	member_fail(turn, true);
 }
 
-void begin_tick(struct turn *turn)
+void member_begin_tick(struct turn *turn)
 {
 	struct member *member = turn->member;
 	uint64_t now_ns = turn->event->now_ns;
@@ -75,7 +75,7 @@ static uint32_t patience_ms(const struct turn *turn)
 	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
 }
 
-void begin_connected(struct turn *turn)
+void member_begin_connected(struct turn *turn)
 {
 	struct member *member = turn->member;
 
@@ -88,13 +88,13 @@ void begin_connected(struct turn *turn)
 	member_enter(turn, MEMBER_JOINING);
 }
 
-bool begin_is_earlier(const struct turn *turn)
+bool member_begin_is_earlier(const struct turn *turn)
 {
 	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
 	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending;
 }
 
-void begin_again(struct turn *turn)
+void member_begin_again(struct turn *turn)
 {
 	struct member *member = turn->member;
 	struct text text;
@@ -142,7 +142,7 @@ static void send_hellos(struct turn *turn)
 	member->hellos++;
 }
 
-void begin_granted(struct turn *turn)
+void member_begin_granted(struct turn *turn)
 {
 	const struct control_grant *grant = &turn->event->message->grant;
 	struct member *member = turn->member;
@@ -179,7 +179,7 @@ static uint32_t first_unwelcome(const struct member *member)
 	return shard;
 }
 
-void begin_welcome(struct turn *turn)
+void member_begin_welcome(struct turn *turn)
 {
 	const struct member_event *event = turn->event;
 	struct member *member = turn->member;
@@ -223,7 +223,7 @@ static void blame_path(struct turn *turn)
 
 /* ---- START, or too late for it ---- */
 
-void begin_started(struct turn *turn)
+void member_begin_started(struct turn *turn)
 {
 	uint32_t lanes = turn->event->message->start.lanes;
 	struct member *member = turn->member;
@@ -264,7 +264,7 @@ static void late(struct turn *turn)
 }
 
 /* The time to gather is over, and HELLOs may still go out. */
-void begin_too_late(struct turn *turn)
+void member_begin_too_late(struct turn *turn)
 {
 	struct text text;
 
@@ -278,7 +278,7 @@ void begin_too_late(struct turn *turn)
 	member_fail(turn, false);
 }
 
-uint64_t begin_late_at(const struct turn *turn)
+uint64_t member_begin_late_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
 
@@ -305,7 +305,7 @@ static uint32_t hellos_max(const struct member *member)
 	return is_short ? HELLOS_ENOUGH : HELLOS_MAX;
 }
 
-void begin_tick_hello(struct turn *turn)
+void member_begin_tick_hello(struct turn *turn)
 {
 	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
 		return;

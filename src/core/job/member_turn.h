@@ -31,20 +31,20 @@ void member_unexpected(struct turn *turn);
 
 /* ---- member_begin.c ---- */
 
-void begin_refused(struct turn *turn);
-void begin_connected(struct turn *turn);
+void member_begin_refused(struct turn *turn);
+void member_begin_connected(struct turn *turn);
 /* R-CT-27: whether a DENIED is of rank 0's last life, which this process was quicker to leave; and what then. */
-bool begin_is_earlier(const struct turn *turn);
-void begin_again(struct turn *turn);
-void begin_granted(struct turn *turn);
-void begin_welcome(struct turn *turn);
-void begin_started(struct turn *turn);
+bool member_begin_is_earlier(const struct turn *turn);
+void member_begin_again(struct turn *turn);
+void member_begin_granted(struct turn *turn);
+void member_begin_welcome(struct turn *turn);
+void member_begin_started(struct turn *turn);
 
 /* Ticks: of CONNECT, and of HELLOING. */
-void begin_tick(struct turn *turn);
-void begin_tick_hello(struct turn *turn);
+void member_begin_tick(struct turn *turn);
+void member_begin_tick_hello(struct turn *turn);
 /* When the state that the member is in has lasted too long (UINT64_MAX: never); and what then. */
-uint64_t begin_late_at(const struct turn *turn);
-void begin_too_late(struct turn *turn);
+uint64_t member_begin_late_at(const struct turn *turn);
+void member_begin_too_late(struct turn *turn);
 
 #endif
