@@ -34,7 +34,7 @@ static struct result results[REGISTERS_COUNT][WAY_COUNT];
 /* ---- packing and counting ---- */
 
 static uint32_t *rank_of, *reg, *scratch, chip[REGISTERS_MAX];
-static struct layout_packing packing;
+static struct layout_sparse_packing packing;
 static uint32_t room;
 
 static void buffers_open(void)
@@ -43,8 +43,8 @@ static void buffers_open(void)
 
 	rank_of = memory_get(pairs, sizeof(*rank_of));
 	reg = memory_get(pairs, sizeof(*reg));
-	scratch =
-		memory_get(layout_scratch((uint32_t)pairs, REGISTERS_MAX, room), sizeof(*scratch));
+	scratch = memory_get(layout_sparse_scratch((uint32_t)pairs, REGISTERS_MAX, room),
+			     sizeof(*scratch));
 	packing.order = memory_get(pairs, sizeof(*packing.order));
 	packing.first = memory_get(pairs + 1, sizeof(*packing.first));
 }
@@ -52,20 +52,21 @@ static void buffers_open(void)
 static void push_pack(enum way way, uint32_t count, uint32_t registers)
 {
 	for (uint32_t i = 0; i < count; i++)
-		reg[i] = layout_register(way == RANDOM ? shuffled[rank_of[i]] : rank_of[i],
-					 registers);
+		reg[i] = layout_sparse_register(way == RANDOM ? shuffled[rank_of[i]] : rank_of[i],
+						registers);
 	if (way == ALGORITHM_1)
-		layout_orchestrate(&packing, reg, count, registers, room, scratch);
+		layout_sparse_orchestrate(&packing, reg, count, registers, room, scratch);
 	else if (way == DEALING)
-		layout_deal(&packing, reg, count, registers, room, scratch);
+		layout_sparse_deal(&packing, reg, count, registers, room, scratch);
 	else
-		layout_fill(&packing, count, room);
+		layout_sparse_fill(&packing, count, room);
 }
 
 static void push_count(struct result *result, uint32_t registers)
 {
 	for (uint32_t p = 0; p < packing.packets; p++) {
-		struct layout_cost cost = layout_cost(&packing, p, reg, registers, chip);
+		struct layout_sparse_cost cost =
+			layout_sparse_cost(&packing, p, reg, registers, chip);
 
 		result->packets++;
 		result->pairs += packing.first[p + 1] - packing.first[p];
@@ -196,7 +197,7 @@ static bool options_read(int argc, char **argv, const char **plot)
 		else if (!stream_option(option, optarg))
 			return false;
 	}
-	room = layout_room((uint32_t)number[BYTES], 1);
+	room = layout_sparse_room((uint32_t)number[BYTES], 1);
 	return optind == argc && stream_is_sound() && room > 0;
 }
 

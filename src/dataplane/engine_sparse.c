@@ -319,7 +319,8 @@ static void settle(struct engine_sparse *engine, struct table *table,
 /* R-CT-32 */
 static void chip_count(struct engine_sparse *engine, const struct sparse *push, const uint8_t *at)
 {
-	struct layout_cost cost = layout_push_cost(push, at, engine->registers, engine->touched);
+	struct layout_sparse_cost cost =
+		layout_sparse_push_cost(push, at, engine->registers, engine->touched);
 
 	engine->stats.recirculations += cost.further;
 	engine->stats.recirculated += cost.further > 0;

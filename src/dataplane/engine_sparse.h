@@ -46,7 +46,7 @@ struct engine_sparse_stats {
 	uint64_t flips;       /* epochs that were closed */
 	uint64_t parts_first; /* parts of flushes that were sent, */
 	uint64_t parts_again; /* and sent again */
-	/* With registers, of PUSHes that were added: as struct layout_cost has them. */
+	/* With registers, of PUSHes that were added: as struct layout_sparse_cost has them. */
 	uint64_t recirculations; /* pairs whose register was touched */
 	uint64_t recirculated;   /* PUSHes with such pairs */
 	uint64_t passes_again;   /* of all, beyond the first of each */

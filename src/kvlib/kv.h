@@ -64,7 +64,7 @@ struct kv_pack {
 	enum kv_packing packing;
 	bool is_packed;
 	uint32_t next; /* packet that is not pushed */
-	struct layout_packing packets;
+	struct layout_sparse_packing packets;
 	uint32_t *reg, *scratch;
 };
 

@@ -13,7 +13,7 @@ static uint32_t pair_bytes(const struct kv_server *server)
 
 static uint32_t room_of(const struct kv_server *server)
 {
-	return layout_room(server->shape.bytes, server->shape.dim);
+	return layout_sparse_room(server->shape.bytes, server->shape.dim);
 }
 
 static struct kv_pack *pack_new(uint32_t room)
@@ -23,7 +23,7 @@ static struct kv_pack *pack_new(uint32_t room)
 	if (!pack)
 		return NULL;
 	pack->reg = calloc(KV_PACK_PAIRS, sizeof(*pack->reg));
-	pack->scratch = calloc(layout_scratch(KV_PACK_PAIRS, LAYOUT_REGISTERS_MAX, room),
+	pack->scratch = calloc(layout_sparse_scratch(KV_PACK_PAIRS, LAYOUT_REGISTERS_MAX, room),
 			       sizeof(*pack->scratch));
 	pack->packets.order = calloc(KV_PACK_PAIRS, sizeof(*pack->packets.order));
 	pack->packets.first = calloc(KV_PACK_PAIRS + 1, sizeof(*pack->packets.first));
@@ -82,15 +82,16 @@ static void pack(const struct kv_server *server, struct kv_pack *pack)
 	for (uint32_t i = 0; i < count && pack->registers; i++) {
 		uint32_t rank = sparse_body_get32(server->hot + (size_t)i * pair_bytes(server));
 
-		pack->reg[i] = layout_register(rank, pack->registers);
+		pack->reg[i] = layout_sparse_register(rank, pack->registers);
 	}
 	if (pack->registers && pack->packing == KV_DEAL)
-		layout_deal(&pack->packets, pack->reg, count, pack->registers, room, pack->scratch);
-	else if (pack->registers && pack->packing == KV_ALGORITHM_1)
-		layout_orchestrate(&pack->packets, pack->reg, count, pack->registers, room,
+		layout_sparse_deal(&pack->packets, pack->reg, count, pack->registers, room,
 				   pack->scratch);
+	else if (pack->registers && pack->packing == KV_ALGORITHM_1)
+		layout_sparse_orchestrate(&pack->packets, pack->reg, count, pack->registers, room,
+					  pack->scratch);
 	else
-		layout_fill(&pack->packets, count, room);
+		layout_sparse_fill(&pack->packets, count, room);
 	pack->is_packed = true;
 	pack->next = 0;
 }

@@ -12,7 +12,7 @@ static size_t packet_words(uint32_t registers)
 	return 1 + ((size_t)registers + 31) / 32;
 }
 
-size_t layout_scratch(uint32_t count, uint32_t registers, uint32_t room)
+size_t layout_sparse_scratch(uint32_t count, uint32_t registers, uint32_t room)
 {
 	size_t orchestrate = packets_for(count, room) * packet_words(registers) + count;
 	size_t deal = (size_t)registers + count;
@@ -20,7 +20,7 @@ size_t layout_scratch(uint32_t count, uint32_t registers, uint32_t room)
 	return orchestrate > deal ? orchestrate : deal;
 }
 
-void layout_fill(struct layout_packing *packing, uint32_t count, uint32_t room)
+void layout_sparse_fill(struct layout_sparse_packing *packing, uint32_t count, uint32_t room)
 {
 	packing->packets = packets_for(count, room);
 	for (uint32_t i = 0; i < count; i++)
@@ -31,7 +31,8 @@ void layout_fill(struct layout_packing *packing, uint32_t count, uint32_t room)
 }
 
 /* Turns packet_of, a packet for each pair, into the packing; of one packet in their order. */
-static void packing_set(struct layout_packing *packing, const uint32_t *packet_of, uint32_t count)
+static void packing_set(struct layout_sparse_packing *packing, const uint32_t *packet_of,
+			uint32_t count)
 {
 	uint32_t *first = packing->first, at = 0;
 
@@ -53,8 +54,8 @@ static void packing_set(struct layout_packing *packing, const uint32_t *packet_o
 	first[0] = 0;
 }
 
-void layout_orchestrate(struct layout_packing *packing, const uint32_t *reg, uint32_t count,
-			uint32_t registers, uint32_t room, uint32_t *scratch)
+void layout_sparse_orchestrate(struct layout_sparse_packing *packing, const uint32_t *reg,
+			       uint32_t count, uint32_t registers, uint32_t room, uint32_t *scratch)
 {
 	uint32_t *packet_of = scratch, *packets = scratch + count;
 	uint32_t estimate = packets_for(count, room), left = 0;
@@ -82,8 +83,8 @@ void layout_orchestrate(struct layout_packing *packing, const uint32_t *reg, uin
 	packing_set(packing, packet_of, count);
 }
 
-void layout_deal(struct layout_packing *packing, const uint32_t *reg, uint32_t count,
-		 uint32_t registers, uint32_t room, uint32_t *scratch)
+void layout_sparse_deal(struct layout_sparse_packing *packing, const uint32_t *reg, uint32_t count,
+			uint32_t registers, uint32_t room, uint32_t *scratch)
 {
 	uint32_t *packet_of = scratch, *place = scratch + count;
 	uint32_t packets = packets_for(count, room), at = 0;
@@ -108,7 +109,7 @@ void layout_deal(struct layout_packing *packing, const uint32_t *reg, uint32_t c
 	packing_set(packing, packet_of, count);
 }
 
-static void register_touch(struct layout_cost *cost, uint32_t *scratch, uint32_t reg)
+static void register_touch(struct layout_sparse_cost *cost, uint32_t *scratch, uint32_t reg)
 {
 	uint32_t pass = ++scratch[reg];
 
@@ -116,10 +117,11 @@ static void register_touch(struct layout_cost *cost, uint32_t *scratch, uint32_t
 	cost->passes = pass > cost->passes ? pass : cost->passes;
 }
 
-struct layout_cost layout_cost(const struct layout_packing *packing, uint32_t packet,
-			       const uint32_t *reg, uint32_t registers, uint32_t *scratch)
+struct layout_sparse_cost layout_sparse_cost(const struct layout_sparse_packing *packing,
+					     uint32_t packet, const uint32_t *reg,
+					     uint32_t registers, uint32_t *scratch)
 {
-	struct layout_cost cost = { .passes = 1 };
+	struct layout_sparse_cost cost = { .passes = 1 };
 	uint32_t first = packing->first[packet], end = packing->first[packet + 1];
 
 	for (uint32_t r = 0; r < registers; r++)
@@ -129,17 +131,17 @@ struct layout_cost layout_cost(const struct layout_packing *packing, uint32_t pa
 	return cost;
 }
 
-struct layout_cost layout_push_cost(const struct sparse *push, const uint8_t *at,
-				    uint32_t registers, uint32_t *scratch)
+struct layout_sparse_cost layout_sparse_push_cost(const struct sparse *push, const uint8_t *at,
+						  uint32_t registers, uint32_t *scratch)
 {
-	struct layout_cost cost = { .passes = 1 };
+	struct layout_sparse_cost cost = { .passes = 1 };
 
 	for (uint32_t r = 0; r < registers; r++)
 		scratch[r] = 0;
 	for (uint32_t i = 0; i < push->count; i++) {
 		uint32_t rank = sparse_body_get32(sparse_item(push, at, i));
 
-		register_touch(&cost, scratch, layout_register(rank, registers));
+		register_touch(&cost, scratch, layout_sparse_register(rank, registers));
 	}
 	return cost;
 }

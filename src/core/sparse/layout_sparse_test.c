@@ -20,15 +20,16 @@ enum {
 };
 
 static uint32_t order[PAIRS_MAX], first[PAIRS_MAX + 1], chip[REGISTERS_MAX];
-static struct layout_packing packing = { .order = order, .first = first };
+static struct layout_sparse_packing packing = { .order = order, .first = first };
 
 /* Memory of just the size that is asked for: a word beyond it is seen by asan. */
 static uint32_t *scratch_get(uint32_t count, uint32_t registers, uint32_t room)
 {
-	uint32_t *scratch = malloc(layout_scratch(count, registers, room) * sizeof(*scratch));
+	uint32_t *scratch =
+		malloc(layout_sparse_scratch(count, registers, room) * sizeof(*scratch));
 
 	assert_non_null(scratch);
-	memset(scratch, 0xa5, layout_scratch(count, registers, room) * sizeof(*scratch));
+	memset(scratch, 0xa5, layout_sparse_scratch(count, registers, room) * sizeof(*scratch));
 	return scratch;
 }
 
@@ -36,7 +37,7 @@ static void orchestrate(const uint32_t *reg, uint32_t count, uint32_t registers,
 {
 	uint32_t *scratch = scratch_get(count, registers, room);
 
-	layout_orchestrate(&packing, reg, count, registers, room, scratch);
+	layout_sparse_orchestrate(&packing, reg, count, registers, room, scratch);
 	free(scratch);
 }
 
@@ -44,7 +45,7 @@ static void deal(const uint32_t *reg, uint32_t count, uint32_t registers, uint32
 {
 	uint32_t *scratch = scratch_get(count, registers, room);
 
-	layout_deal(&packing, reg, count, registers, room, scratch);
+	layout_sparse_deal(&packing, reg, count, registers, room, scratch);
 	free(scratch);
 }
 
@@ -54,7 +55,7 @@ static uint32_t further_from(uint32_t packet, const uint32_t *reg, uint32_t regi
 	uint32_t further = 0;
 
 	for (; packet < packing.packets; packet++)
-		further += layout_cost(&packing, packet, reg, registers, chip).further;
+		further += layout_sparse_cost(&packing, packet, reg, registers, chip).further;
 	return further;
 }
 
@@ -80,18 +81,18 @@ static void layout__the_hottest_ranks_are_in_different_registers(void **state)
 {
 	(void)state;
 	for (uint32_t rank = 0; rank < 8; rank++)
-		assert_int_equal(layout_register(rank, 8), rank);
-	assert_int_equal(layout_register(8, 8), 0);
+		assert_int_equal(layout_sparse_register(rank, 8), rank);
+	assert_int_equal(layout_sparse_register(8, 8), 0);
 }
 
 static void layout__room_is_what_a_datagram_takes(void **state)
 {
 	(void)state;
-	assert_int_equal(layout_room(192, 1), 19);
-	assert_int_equal(layout_room(192, 8), 4);
-	assert_int_equal(layout_room(1472, 1), 179);
-	assert_int_equal(layout_room(47, 1), 0);
-	assert_int_equal(layout_room(39, 1), 0);
+	assert_int_equal(layout_sparse_room(192, 1), 19);
+	assert_int_equal(layout_sparse_room(192, 8), 4);
+	assert_int_equal(layout_sparse_room(1472, 1), 179);
+	assert_int_equal(layout_sparse_room(47, 1), 0);
+	assert_int_equal(layout_sparse_room(39, 1), 0);
 }
 
 static void layout__fill_takes_pairs_as_they_come(void **state)
@@ -99,14 +100,14 @@ static void layout__fill_takes_pairs_as_they_come(void **state)
 	static const uint32_t reg[] = { 3, 3, 1, 3, 1, 0, 2 };
 
 	(void)state;
-	layout_fill(&packing, 7, 3);
+	layout_sparse_fill(&packing, 7, 3);
 	every_pair_is_in_one_packet(7, 3);
 	assert_int_equal(packing.packets, 3);
 	for (uint32_t i = 0; i < 7; i++)
 		assert_int_equal(order[i], i);
-	assert_int_equal(layout_cost(&packing, 0, reg, 4, chip).further, 1);
-	assert_int_equal(layout_cost(&packing, 1, reg, 4, chip).further, 0);
-	layout_fill(&packing, 0, 3);
+	assert_int_equal(layout_sparse_cost(&packing, 0, reg, 4, chip).further, 1);
+	assert_int_equal(layout_sparse_cost(&packing, 1, reg, 4, chip).further, 0);
+	layout_sparse_fill(&packing, 0, 3);
 	assert_int_equal(packing.packets, 0);
 }
 
@@ -126,12 +127,12 @@ static void layout__algorithm_1_takes_the_first_packet_that_may(void **state)
 static void layout__algorithm_1_leaves_conflicts_for_the_last_packets(void **state)
 {
 	static const uint32_t reg[] = { 0, 0, 0, 0, 0, 1 };
-	struct layout_cost cost;
+	struct layout_sparse_cost cost;
 
 	(void)state;
 	orchestrate(reg, 6, 2, 3);
 	assert_int_equal(packing.packets, 3);
-	cost = layout_cost(&packing, 2, reg, 2, chip);
+	cost = layout_sparse_cost(&packing, 2, reg, 2, chip);
 	assert_int_equal(cost.further, 2);
 	assert_int_equal(cost.passes, 3);
 	deal(reg, 6, 2, 3);
@@ -233,10 +234,11 @@ static void layout__passes_are_those_of_a_chip(void **state)
 
 		for (uint32_t i = 0; i < count; i++)
 			reg[i] = random_below(registers);
-		layout_fill(&packing, count, 1 + random_below(20));
+		layout_sparse_fill(&packing, count, 1 + random_below(20));
 		for (uint32_t p = 0; p < packing.packets; p++)
-			assert_int_equal(layout_cost(&packing, p, reg, registers, chip).passes,
-					 chip_passes(reg, p));
+			assert_int_equal(
+				layout_sparse_cost(&packing, p, reg, registers, chip).passes,
+				chip_passes(reg, p));
 	}
 }
 
