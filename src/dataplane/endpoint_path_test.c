@@ -24,9 +24,10 @@ static struct {
 	bool answers_full, answers_short, refuses, says_results;
 	uint16_t result_lanes;
 	uint32_t hellos, answers;
-	uint32_t generation; /* in the answers */
-	uint16_t child;      /* likewise */
-	uint16_t port_off;   /* of whom they are from */
+	uint32_t serial[SHARDS]; /* of the last HELLO */
+	uint32_t generation;     /* in the answers */
+	uint16_t child;          /* likewise */
+	uint16_t port_off;       /* of whom they are from */
 	uint8_t welcomes[WELCOMES][WIRE_HEADER_BYTES + LANES * WIRE_LANE_BYTES];
 	struct link_frame waiting[WELCOMES];
 	uint32_t waiting_count;
@@ -59,7 +60,11 @@ static void answer(const struct link_frame *frame, const struct wire *hello)
 				.child = t.child,
 				.lanes = hello->lanes };
 	uint8_t *at = t.welcomes[t.waiting_count];
+	uint32_t *serial = &t.serial[frame->peer.port - address_of(0).port];
 
+	/* R-WIRE-8: one that is not later than those before it binds nothing. */
+	assert_true(hello->seq > *serial);
+	*serial = hello->seq;
 	t.hellos++;
 	if (!(is_full ? t.answers_full : t.answers_short))
 		return;

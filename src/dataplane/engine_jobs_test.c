@@ -170,7 +170,7 @@ static void engine__job_add_refuses_what_it_cannot_hold(void **state)
 {
 	struct engine_options options = { .link = &fake.link,
 					  .memory_max = 1 << 20,
-					  .jobs_max = 4 };
+					  .jobs_max = 5 }; /* odd: no room is left behind them */
 	struct engine_job config = { .children = 1, .slots = 100, .lanes_max = 1024 };
 	struct engine_job bad = config;
 
@@ -180,7 +180,7 @@ static void engine__job_add_refuses_what_it_cannot_hold(void **state)
 	assert_int_equal(engine_job_add(engine, 0, &config), 0); /* 800 KiB and some */
 	assert_int_equal(engine_job_add(engine, 0, &config), -EEXIST);
 	assert_int_equal(engine_job_add(engine, 1, &config), -ENOSPC);
-	assert_int_equal(engine_job_add(engine, 4, &config), -ENOSPC);
+	assert_int_equal(engine_job_add(engine, 5, &config), -ENOSPC);
 	bad.children = 0;
 	assert_int_equal(engine_job_add(engine, 1, &bad), -EINVAL);
 	bad.children = SWITCH_CHILDREN_MAX + 1;
@@ -196,6 +196,7 @@ static void engine__job_add_refuses_what_it_cannot_hold(void **state)
 	assert_int_equal(engine_job_remove(engine, 0), -ENOENT);
 	assert_int_equal(engine_job_add(engine, 1, &config), 0);
 	assert_int_equal(engine_job_set(engine, 0, 1, 4, true), -ENOENT);
+	assert_int_equal(engine_job_set(engine, 5, 1, 4, true), -ENOENT);
 	assert_int_equal(engine_job_set(engine, UINT16_MAX, 1, 4, true), -ENOENT);
 	assert_int_equal(engine_job_set(engine, 1, 0, 4, true), -EINVAL);
 	assert_int_equal(engine_job_set(engine, 1, 1, 1028, true), -EINVAL);

@@ -381,6 +381,11 @@ static void engine__what_no_sound_child_sends_is_counted_by_child(void **state)
 	packet = update_of(1, 0, 1);
 	packet.slot = 0xffff;
 	assert_misfit(packet, bytes, 70, MISFIT_SLOT);
+	packet = update_of(0, 5, 1);
+	give(0, &packet);
+	packet = update_of(1, 5, 1);
+	packet.tag++; /* another round than its sibling's */
+	assert_misfit(packet, bytes, 120, MISFIT_DIFFERS);
 	packet = update_of(1, 0, 7);
 	assert_misfit(packet, bytes, 0, MISFIT_NONE);
 	packet.generation++; /* of another life: it may only be late */

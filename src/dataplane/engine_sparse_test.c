@@ -16,7 +16,8 @@
 #include "util/rng.h"
 
 enum { WORKERS = 2, RANKS = 700, INDEX = 3, MAP = 4, INSTANCE = 9, OUT_MAX = 400, STRANGER = 99 };
-enum { PAIRS = 10 }; /* of a full push */
+enum { PAIRS = 10 };       /* of a full push */
+enum { ONE = 0x3f800000 }; /* as a float32 */
 
 /* One CUT, and, if all ranks are touched, a hundred FLUSHes of seven ranks each. */
 static const struct sparse_table shape = { .ranks = RANKS,
@@ -34,6 +35,7 @@ static struct {
 } fake;
 static struct engine_sparse *engine;
 static uint32_t ranks;     /* of the table */
+static uint8_t values;     /* of the table: enum sparse_values */
 static uint32_t registers; /* of the chip that is counted for; 0: none */
 
 static void packet_note(const struct link_address *peer, const uint8_t *at, uint32_t bytes)
@@ -63,7 +65,8 @@ static uint64_t give(uint16_t from, struct sparse packet)
 	for (uint32_t i = 0; i < packet.count && packet.kind == SPARSE_PUSH; i++) {
 		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i,
 				  ((uint32_t)(packet.number - 1) * packet.count + i) % ranks);
-		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i + 4, i + 1);
+		sparse_body_put32(at + SPARSE_HEADER_BYTES + 8 * i + 4,
+				  values == SPARSE_LNS ? ONE : i + 1);
 	}
 	fake.count = 0;
 	engine_sparse_serve(engine, &peer, at, bytes);
@@ -117,6 +120,7 @@ static int begin_with(uint32_t ranks_count, uint64_t pairs_max)
 	struct sparse setup = header_of(SPARSE_SETUP, 1);
 
 	table.shape.ranks = ranks = ranks_count;
+	table.shape.values = values;
 	memset(&fake, 0, sizeof(fake));
 	fake_link_init(&net, 1000 * 1000 * 1000, packet_note);
 	engine = engine_sparse_open(&options);
@@ -556,6 +560,19 @@ static void a_chip_takes_no_datagram_that_it_cannot_parse(void **state)
 	registers = 0;
 }
 
+/* R-LNS-1, R-LNS-5 */
+static void a_table_of_floats_is_lent_what_adds_them_up(void **state)
+{
+	values = SPARSE_LNS;
+	assert_int_equal(begin_with(RANKS, RANKS), 0);
+	give(0, push_of(0, 1));
+	assert_int_equal(fake.count, 1);
+	assert_int_equal(fake.packet[0].kind, SPARSE_ACK);
+	assert_int_equal(engine_sparse_state(engine, INDEX)->pairs, 3);
+	end(state);
+	values = SPARSE_FIXED;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -573,6 +590,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_cannot_be_added_is_refused, begin, end),
 		cmocka_unit_test(a_chip_of_these_registers_would_have_recirculated_as_often),
 		cmocka_unit_test(a_chip_takes_no_datagram_that_it_cannot_parse),
+		cmocka_unit_test(a_table_of_floats_is_lent_what_adds_them_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
