@@ -127,7 +127,7 @@ static ssize_t gz_read(struct source *s, void *to, size_t bytes)
 		}
 		if (result == Z_MEM_ERROR)
 			return source_fail(s, "no memory to unpack gz", NULL);
-		if (result != Z_OK && result != Z_BUF_ERROR)
+		if (result != Z_OK)
 			return source_fail(s, "corrupt gz",
 					   s->gz.msg ? s->gz.msg : "it needs a dictionary");
 	}
