@@ -101,6 +101,36 @@ static void train__several_classes_have_the_bits_of_one_matrix(void **state)
 	matrix_free(&matrix);
 }
 
+static void train__rate_of_several_classes_has_the_bits_of_one_matrix(void **state)
+{
+	static const struct matrix_shape shape = { 75, 44, 5, 300, 3 };
+	static const struct way ways[] = { { 1, 1, 1 }, { 3, 2, 8 } };
+	struct glm_options options = plain;
+	struct reference ref;
+	struct matrix matrix;
+
+	(void)state;
+	matrix_make(&matrix, &shape);
+	options.rate = 0;
+	for (uint32_t w = 0; w < 2; w++) {
+		struct job job = {
+			.matrix = &matrix, .options = options, .way = ways[w], .epochs = EPOCHS
+		};
+
+		job_run(&job);
+		if (!w) {
+			reference_open(&ref, &matrix, &options, job.rate);
+			assert_true(reference_is_rate(&ref, job.rate));
+			for (uint32_t e = 0; e < EPOCHS; e++)
+				reference_epoch(&ref, e);
+		}
+		compare(&job, &ref);
+		job_free(&job);
+	}
+	reference_close(&ref);
+	matrix_free(&matrix);
+}
+
 static void train__numbers_as_labels_and_falling_rates_have_the_bits_of_one_matrix(void **state)
 {
 	static const struct matrix_shape shape = { 64, 40, 0, 300, 4 };
@@ -126,6 +156,7 @@ int main(void)
 		cmocka_unit_test(train__rate_of_sparse_rows_has_the_bits_of_one_matrix),
 		cmocka_unit_test(train__l1_and_l2_have_the_bits_of_one_matrix),
 		cmocka_unit_test(train__several_classes_have_the_bits_of_one_matrix),
+		cmocka_unit_test(train__rate_of_several_classes_has_the_bits_of_one_matrix),
 		cmocka_unit_test(
 			train__numbers_as_labels_and_falling_rates_have_the_bits_of_one_matrix),
 	};
