@@ -80,6 +80,20 @@ static void weights__of_a_few_classes_are_those_computed_by_hand(void **state)
 		assert_true(heat[i].weight == (double)heat[i].count);
 }
 
+static void weights__of_as_few_keys_as_suffice_are_computed(void **state)
+{
+	enum { ONCE = 4 * HEAT_CLASS_MIN, KEYS = ONCE + 2 * HEAT_CLASS_MIN };
+	struct heat heat[KEYS];
+
+	(void)state;
+	for (uint64_t i = 0; i < KEYS; i++)
+		heat[i] = (struct heat){ i, i < ONCE ? 1 : 2 + i % 2, 0 };
+	heat_weigh_sample(heat, KEYS, 0.25);
+	/* 2 * 100 / 400 of 1; of 2 there would be 3 * 100 / 100 again, so that it loses nothing. */
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_true(heat[i].weight == (i < ONCE ? 0.625 : (double)heat[i].count));
+}
+
 /* A data set of which each key has few updates: what the sampled keys have of all of it is known, and the weights
  * say it, where the counts say more than twice as much. */
 static void weights__say_what_the_sampled_keys_have_of_all(void **state)
@@ -132,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys__are_sorted_and_equals_in_an_order_of_their_own),
 		cmocka_unit_test(weights__of_a_few_classes_are_those_computed_by_hand),
+		cmocka_unit_test(weights__of_as_few_keys_as_suffice_are_computed),
 		cmocka_unit_test(weights__say_what_the_sampled_keys_have_of_all),
 		cmocka_unit_test(mix__is_the_end_of_splitmix64),
 	};

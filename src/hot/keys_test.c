@@ -206,6 +206,21 @@ static void avazu__has_a_key_per_column_but_id_and_click(void **state)
 	expect_refused("id\n", &avazu, ":1:1: no names with commas between them");
 }
 
+static void avazu__has_so_many_columns_and_no_more(void **state)
+{
+	const struct keys_options avazu = { .format = KEYS_AVAZU };
+	enum { MOST = 1024 };
+	char text[2 * (MOST + 1) + 1];
+
+	(void)state;
+	for (uint32_t i = 0; i <= MOST; i++)
+		memcpy(text + 2 * i, "n,", 2);
+	memcpy(text + 2 * MOST - 1, "\n", 2);
+	expect(text, &avazu, "");
+	memcpy(text + 2 * MOST - 1, ",n\n", 4);
+	expect_refused(text, &avazu, ":1:1: more than 1024 columns");
+}
+
 static void u64__is_a_row_per_key(void **state)
 {
 	const struct keys_options u64 = { .format = KEYS_U64 };
@@ -378,7 +393,9 @@ int main(void)
 		cmocka_unit_test(words__are_hashed),
 		cmocka_unit_test(criteo__has_a_key_per_field_that_is_not_empty),
 		cmocka_unit_test(criteo__that_is_none_is_named_with_file_and_line),
+		cmocka_unit_test(avazu__has_so_many_columns_and_no_more),
 		cmocka_unit_test(avazu__has_a_key_per_column_but_id_and_click),
+		cmocka_unit_test(avazu__has_so_many_columns_and_no_more),
 		cmocka_unit_test(u64__is_a_row_per_key),
 		cmocka_unit_test(packed__files_are_the_same),
 		cmocka_unit_test(format__is_known_by_the_first_line),

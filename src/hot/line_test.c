@@ -167,14 +167,36 @@ static void line__has_the_room_of_those_before(void **state)
 	free(text);
 }
 
+/* It is read to the end of the buffer, and not over it. */
+static void line__behind_a_short_one_is_not_longer_than_another(void **state)
+{
+	size_t bytes = 3 + LINE_BYTES_MAX + 6;
+	char *text = malloc(bytes);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'y', bytes);
+	text[2] = text[bytes - 1] = '\n';
+	open_text(text, bytes, 1 << 16);
+	expect_line(1, "yy", 2);
+	assert_int_equal(line_next(&line, error), -1);
+	assert_string_equal(error, "F:2:1: a line of more than 8388608 bytes");
+	free(text);
+}
+
 static void line__of_what_cannot_be_read_is_none(void **state)
 {
+	struct {
+		char error[GLM_ERROR_MAX], behind;
+	} why = { .behind = 'b' };
+
 	(void)state;
 	file.error = EIO;
 	open_text("one\ntwo", 7, 7);
 	expect_line(1, "one", 3);
-	assert_int_equal(line_next(&line, error), -1);
-	assert_memory_equal(error, "F: Input/output error", 21);
+	assert_int_equal(line_next(&line, why.error), -1);
+	assert_memory_equal(why.error, "F: Input/output error", 21);
+	assert_int_equal(why.behind, 'b');
 }
 
 static void fault__has_its_place_and_what_can_be_shown(void **state)
@@ -202,6 +224,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(line__that_is_the_last_may_end_or_not, begin, end),
 		cmocka_unit_test_setup_teardown(line__is_as_long_as_one_may_be, begin, end),
 		cmocka_unit_test_setup_teardown(line__has_the_room_of_those_before, begin, end),
+		cmocka_unit_test_setup_teardown(line__behind_a_short_one_is_not_longer_than_another,
+						begin, end),
 		cmocka_unit_test_setup_teardown(line__of_what_cannot_be_read_is_none, begin, end),
 		cmocka_unit_test_setup_teardown(fault__has_its_place_and_what_can_be_shown, begin,
 						end),

@@ -130,6 +130,28 @@ static void counts__are_halved(void **state)
 	sketch_close(sketch);
 }
 
+/* Wherever in the index a key was that halving has forgotten: it is counted again. */
+static void keys__that_are_forgotten_are_counted_when_they_come_again(void **state)
+{
+	const struct sketch_counter *counter;
+	struct sketch *sketch;
+	uint32_t used;
+
+	(void)state;
+	assert_int_equal(sketch_open(&sketch, SKETCH_COUNTERS_MIN), 0);
+	for (uint64_t key = 0; key < 1000; key++) {
+		sketch_add(sketch, key);
+		sketch_halve(sketch);
+		sketch_add(sketch, key);
+		counter = sketch_counters(sketch, &used);
+		assert_int_equal(used, 1);
+		assert_int_equal(counter[0].key, key);
+		assert_int_equal(counter[0].count, 1);
+		sketch_halve(sketch);
+	}
+	sketch_close(sketch);
+}
+
 /* Wherever its hand was: who has the least goes first, before and after. A counter below it would stay for ever. */
 static void counts__are_not_below_the_least_when_halved(void **state)
 {
@@ -188,6 +210,7 @@ int main(void)
 		cmocka_unit_test(counts__keep_their_bounds_where_all_keys_are_alike),
 		cmocka_unit_test(counts__keep_their_bounds_where_the_hot_keys_change),
 		cmocka_unit_test(counts__are_halved),
+		cmocka_unit_test(keys__that_are_forgotten_are_counted_when_they_come_again),
 		cmocka_unit_test(counts__are_not_below_the_least_when_halved),
 		cmocka_unit_test(keys__are_found_after_others_were_thrown_out),
 	};
