@@ -14,14 +14,14 @@
 #include "lib/interface.h"
 #include "util/conf.h"
 
-int bootstrap_refuse(const struct reader *reader, int result, const char *format, ...)
+int bootstrap_refuse(const struct reader *reader, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(reader->text, BOOTSTRAP_TEXT_MAX, format, args);
 	va_end(args);
-	return result;
+	return TALLY_ERR_ARGUMENT;
 }
 
 void bootstrap_warn(struct bootstrap *boot, const char *format, ...)
@@ -56,8 +56,7 @@ int bootstrap_number(const struct reader *reader, const char *name, const char *
 {
 	return bootstrap_digits(value, number)
 		       ? TALLY_OK
-		       : bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					  "%s=%s is not a number of ranks", name, value);
+		       : bootstrap_refuse(reader, "%s=%s is not a number of ranks", name, value);
 }
 
 /* ---- times, keys, names of files ---- */
@@ -71,13 +70,12 @@ static int timeout_read(struct bootstrap *boot, const struct tally_options *opti
 	if (options && options->init_timeout_s) {
 		boot->init_timeout_s = options->init_timeout_s;
 		if (boot->init_timeout_s > BOOTSTRAP_TIMEOUT_S_MAX)
-			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-						"options->init_timeout_s %u is above %d",
+			return bootstrap_refuse(reader, "options->init_timeout_s %u is above %d",
 						boot->init_timeout_s, BOOTSTRAP_TIMEOUT_S_MAX);
 	} else if (value) {
 		if (!bootstrap_digits(value, &boot->init_timeout_s) || !boot->init_timeout_s ||
 		    boot->init_timeout_s > BOOTSTRAP_TIMEOUT_S_MAX)
-			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+			return bootstrap_refuse(reader,
 						"TALLY_INIT_TIMEOUT_S=%s is not in 1 to %d seconds",
 						value, BOOTSTRAP_TIMEOUT_S_MAX);
 	}
@@ -95,9 +93,8 @@ static int deadline_read(struct bootstrap *boot, const struct tally_options *opt
 		return TALLY_OK;
 	if (value &&
 	    (!bootstrap_digits(value, &seconds) || !seconds || seconds > BOOTSTRAP_TIMEOUT_S_MAX))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"TALLY_DEADLINE_S=%s is not in 1 to %d seconds", value,
-					BOOTSTRAP_TIMEOUT_S_MAX);
+		return bootstrap_refuse(reader, "TALLY_DEADLINE_S=%s is not in 1 to %d seconds",
+					value, BOOTSTRAP_TIMEOUT_S_MAX);
 	boot->deadline_ms = seconds * 1000;
 	return TALLY_OK;
 }
@@ -107,8 +104,7 @@ static int crossed_read(struct bootstrap *boot, const struct reader *reader)
 	const char *value = value_of(reader, "TALLY_CROSSED");
 
 	if (value && strcmp(value, "warn") && strcmp(value, "end"))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"TALLY_CROSSED=%s is not end or warn", value);
+		return bootstrap_refuse(reader, "TALLY_CROSSED=%s is not end or warn", value);
 	boot->is_crossed_warn = value && !strcmp(value, "warn");
 	return TALLY_OK;
 }
@@ -120,7 +116,7 @@ static int key_file_read(struct bootstrap *boot, const struct reader *reader, co
 	int error = conf_load_key(path, boot->key, sizeof(boot->key), &mode);
 
 	if (error)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "TALLY_KEY_FILE=%s: %s", path,
+		return bootstrap_refuse(reader, "TALLY_KEY_FILE=%s: %s", path,
 					conf_error_text(error));
 	if (mode & S_IROTH)
 		bootstrap_warn(
@@ -135,12 +131,11 @@ static int key_take(struct bootstrap *boot, const struct reader *reader, const c
 		    const char *key)
 {
 	if (strlen(key) >= sizeof(boot->key))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s has %zu bytes, at most %zu",
-					name, strlen(key), sizeof(boot->key) - 1);
+		return bootstrap_refuse(reader, "%s has %zu bytes, at most %zu", name, strlen(key),
+					sizeof(boot->key) - 1);
 	for (const char *at = key; *at; at++)
 		if (*at < ' ' || *at > '~')
-			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-						"%s: byte %zu is not printable ASCII", name,
+			return bootstrap_refuse(reader, "%s: byte %zu is not printable ASCII", name,
 						(size_t)(at - key));
 	strcpy(boot->key, key);
 	return TALLY_OK;
@@ -155,8 +150,8 @@ static int key_read(struct bootstrap *boot, const struct tally_options *options,
 		return key_take(boot, reader, "options->key", options->key);
 	if (key && file)
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
-			"both TALLY_KEY and TALLY_KEY_FILE=%s are set: which one counts?", file);
+			reader, "both TALLY_KEY and TALLY_KEY_FILE=%s are set: which one counts?",
+			file);
 	if (file)
 		return key_file_read(boot, reader, file);
 	return key ? key_take(boot, reader, "TALLY_KEY", key) : TALLY_OK;
@@ -172,8 +167,7 @@ static int ifname_read(struct bootstrap *boot, const struct reader *reader)
 	if (!why && strlen(value) >= sizeof(boot->ifname))
 		why = "too long";
 	if (why)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "TALLY_IFNAME=%.80s: %s", value,
-					why);
+		return bootstrap_refuse(reader, "TALLY_IFNAME=%.80s: %s", value, why);
 	strcpy(boot->ifname, value);
 	return TALLY_OK;
 }
@@ -199,8 +193,7 @@ static int timeline_read(struct bootstrap *boot, const struct reader *reader)
 		used += (size_t)snprintf(boot->timeline + used, sizeof(boot->timeline) - used,
 					 ".%u", boot->rank);
 	if (used >= sizeof(boot->timeline))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"TALLY_TIMELINE=%.80s...: at most %zu bytes", value,
+		return bootstrap_refuse(reader, "TALLY_TIMELINE=%.80s...: at most %zu bytes", value,
 					sizeof(boot->timeline) - 1);
 	return TALLY_OK;
 }
@@ -244,23 +237,22 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 		return TALLY_OK;
 	if (!value && boot->local_size)
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"%u of %u ranks are on this host: set TALLY_AGGREGATOR=host:port to where "
 			"tallyd runs",
 			boot->local_size, boot->size);
 	if (!value)
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"no aggregator: set TALLY_AGGREGATOR=host:port to where tallyd runs, or "
 			"TALLY_AGGREGATOR=local if all %u ranks are on this host",
 			boot->size);
 	if (!*value || strlen(value) >= sizeof(boot->aggregator))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"aggregator: not host:port, and not local: \"%.80s\"",
-					value);
+		return bootstrap_refuse(
+			reader, "aggregator: not host:port, and not local: \"%.80s\"", value);
 	if (has_local(value))
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"aggregator: \"local\" stands alone, in small letters, without a port or "
 			"others, not \"%.80s\"",
 			value);
@@ -272,11 +264,11 @@ static int aggregator_read(struct bootstrap *boot, const struct tally_options *o
 static int job_check(const struct bootstrap *boot, const struct reader *reader)
 {
 	if (!boot->job[0])
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "job: the name is empty");
+		return bootstrap_refuse(reader, "job: the name is empty");
 	for (const char *at = boot->job; *at; at++) {
 		if (*at < 0x21 || *at > 0x7e)
 			return bootstrap_refuse(
-				reader, TALLY_ERR_ARGUMENT,
+				reader,
 				"job: a name has printable ASCII characters and no blanks; byte "
 				"%zu is 0x%02x",
 				(size_t)(at - boot->job), (unsigned char)*at);
@@ -293,15 +285,14 @@ int bootstrap_finish(struct bootstrap *boot, const struct tally_options *options
 	if (result)
 		return result;
 	if (boot->size < 1 || boot->size > BOOTSTRAP_SIZE_MAX)
-		return bootstrap_refuse(&reader, TALLY_ERR_ARGUMENT, "size %u is not in 1 to %d",
-					boot->size, BOOTSTRAP_SIZE_MAX);
+		return bootstrap_refuse(&reader, "size %u is not in 1 to %d", boot->size,
+					BOOTSTRAP_SIZE_MAX);
 	if (boot->rank >= boot->size)
-		return bootstrap_refuse(&reader, TALLY_ERR_ARGUMENT, "rank %u is not below size %u",
-					boot->rank, boot->size);
+		return bootstrap_refuse(&reader, "rank %u is not below size %u", boot->rank,
+					boot->size);
 	if (options && options->local_size) {
 		if (options->local_size > boot->size)
-			return bootstrap_refuse(&reader, TALLY_ERR_ARGUMENT,
-						"options->local_size %u is above size %u",
+			return bootstrap_refuse(&reader, "options->local_size %u is above size %u",
 						options->local_size, boot->size);
 		boot->local_size = options->local_size;
 	}

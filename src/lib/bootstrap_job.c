@@ -103,7 +103,7 @@ static int torchrun_job(struct bootstrap *boot, const struct reader *reader,
 	} else if (address) {
 		if (is_loopback(address) && !is_one_host(boot))
 			return bootstrap_refuse(
-				reader, TALLY_ERR_ARGUMENT,
+				reader,
 				"MASTER_ADDR=%.80s names no job of several hosts, for every host "
 				"is "
 				"that (WORLD_SIZE=%u LOCAL_WORLD_SIZE=%s): set TALLY_JOB to the "
@@ -217,14 +217,13 @@ int bootstrap_job(struct bootstrap *boot, const struct reader *reader, enum laun
 		return result;
 	if (!job[0])
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"the job has no name: set TALLY_JOB to the same on all ranks (%s says rank "
 			"%u of %u, but no name)",
 			boot->source, boot->rank, boot->size);
 	if (strlen(job) > BOOTSTRAP_JOB_MAX)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"job: a name has 1 to %d bytes, not %zu", BOOTSTRAP_JOB_MAX,
-					strlen(job));
+		return bootstrap_refuse(reader, "job: a name has 1 to %d bytes, not %zu",
+					BOOTSTRAP_JOB_MAX, strlen(job));
 	strcpy(boot->job, job);
 	return TALLY_OK;
 }

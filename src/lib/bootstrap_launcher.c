@@ -50,21 +50,18 @@ static int local_check(struct bootstrap *boot, const struct reader *reader,
 	int result;
 
 	if (size_text && (size == 0 || size > boot->size))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s but %s=%u",
-					launcher->local_size, size_text, launcher->size,
-					boot->size);
+		return bootstrap_refuse(reader, "%s=%s but %s=%u", launcher->local_size, size_text,
+					launcher->size, boot->size);
 	if (rank_text) {
 		result = bootstrap_number(reader, launcher->local_rank, rank_text, &rank);
 		if (result)
 			return result;
 		if (rank >= boot->size)
-			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s but %s=%u",
-						launcher->local_rank, rank_text, launcher->size,
-						boot->size);
+			return bootstrap_refuse(reader, "%s=%s but %s=%u", launcher->local_rank,
+						rank_text, launcher->size, boot->size);
 		if (size_text && rank >= size)
-			return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s but %s=%s",
-						launcher->local_rank, rank_text,
-						launcher->local_size, size_text);
+			return bootstrap_refuse(reader, "%s=%s but %s=%s", launcher->local_rank,
+						rank_text, launcher->local_size, size_text);
 	}
 	boot->local_size = size;
 	return TALLY_OK;
@@ -136,13 +133,13 @@ static int slurm_local_read(struct bootstrap *boot, const struct reader *reader)
 	if (!list || !node_text)
 		return TALLY_OK;
 	if (!bootstrap_digits(node_text, &node) || !tasks_per_node(list, node, &here, &all))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+		return bootstrap_refuse(reader,
 					"%s=%s is no list as 4(x2),3, or SLURM_NODEID=%s no number",
 					slurm->local_size, list, node_text);
 	if (all != boot->size || !here)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"%s=%s and SLURM_NODEID=%s but %s=%u", slurm->local_size,
-					list, node_text, slurm->size, boot->size);
+		return bootstrap_refuse(reader, "%s=%s and SLURM_NODEID=%s but %s=%u",
+					slurm->local_size, list, node_text, slurm->size,
+					boot->size);
 	return local_check(boot, reader, slurm, here);
 }
 
@@ -166,14 +163,13 @@ static int slurm_check(const struct bootstrap *boot, const struct reader *reader
 
 	if (parts && strcmp(parts, "1") != 0)
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"SLURM_HET_SIZE=%.20s: steps of heterogeneous jobs are not supported: set "
 			"TALLY_RANK, TALLY_SIZE and TALLY_JOB for each task",
 			parts);
 	if (tasks && (!bootstrap_digits(tasks, &number) || number != boot->size))
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"SLURM_STEP_NUM_TASKS=%s but SLURM_NTASKS=%u", tasks,
-					boot->size);
+		return bootstrap_refuse(reader, "SLURM_STEP_NUM_TASKS=%s but SLURM_NTASKS=%u",
+					tasks, boot->size);
 	return TALLY_OK;
 }
 
@@ -195,21 +191,19 @@ static int launcher_read(struct bootstrap *boot, const struct reader *reader,
 	int result;
 
 	if (!rank || !size)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
-					"half of a launcher's variables: %s=%s %s=%s %s=%s %s=%s",
-					launcher->rank, shown(rank), launcher->size, shown(size),
-					launcher->local_rank,
-					shown(value_of(reader, launcher->local_rank)),
-					launcher->local_size,
-					shown(value_of(reader, launcher->local_size)));
+		return bootstrap_refuse(
+			reader, "half of a launcher's variables: %s=%s %s=%s %s=%s %s=%s",
+			launcher->rank, shown(rank), launcher->size, shown(size),
+			launcher->local_rank, shown(value_of(reader, launcher->local_rank)),
+			launcher->local_size, shown(value_of(reader, launcher->local_size)));
 	result = rank ? bootstrap_number(reader, launcher->rank, rank, &boot->rank) : TALLY_OK;
 	if (!result && size)
 		result = bootstrap_number(reader, launcher->size, size, &boot->size);
 	if (result)
 		return result;
 	if (boot->rank >= boot->size)
-		return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "%s=%s but %s=%s",
-					launcher->rank, rank, launcher->size, size);
+		return bootstrap_refuse(reader, "%s=%s but %s=%s", launcher->rank, rank,
+					launcher->size, size);
 	boot->source = launcher->source;
 	if (launcher != &launchers[LAUNCHER_SLURM])
 		return local_read(boot, reader, launcher);
@@ -230,8 +224,8 @@ static int pmix_check(const struct bootstrap *boot, const struct reader *reader,
 		return TALLY_OK;
 	result = bootstrap_number(reader, "PMIX_RANK", text, &rank);
 	if (!result && rank != boot->rank)
-		result = bootstrap_refuse(reader, TALLY_ERR_ARGUMENT, "PMIX_RANK=%s but %s=%u",
-					  text, launcher->rank, boot->rank);
+		result = bootstrap_refuse(reader, "PMIX_RANK=%s but %s=%u", text, launcher->rank,
+					  boot->rank);
 	return result;
 }
 
@@ -262,14 +256,13 @@ static int nobody(const struct reader *reader)
 
 	if (pmix)
 		return bootstrap_refuse(
-			reader, TALLY_ERR_ARGUMENT,
+			reader,
 			"PMIX_RANK=%s, but nothing says how many ranks there are: set TALLY_RANK, "
 			"TALLY_SIZE and TALLY_JOB",
 			pmix);
-	return bootstrap_refuse(reader, TALLY_ERR_ARGUMENT,
+	return bootstrap_refuse(reader,
 				"no launcher's variables are set: start with tally run, torchrun, "
-				"mpirun or srun, or "
-				"set TALLY_RANK, TALLY_SIZE and TALLY_JOB%s%s%s",
+				"mpirun or srun, or set TALLY_RANK, TALLY_SIZE and TALLY_JOB%s%s%s",
 				slurm ? " (Slurm job " : "", slurm ? slurm : "",
 				slurm ? ", but this is no task of a step: srun starts those)" : "");
 }

@@ -23,8 +23,8 @@ enum launcher_idx {
 	LAUNCHERS
 };
 
-/* Puts the text down and returns `result`. */
-__attribute__((format(printf, 3, 4))) int bootstrap_refuse(const struct reader *reader, int result,
+/* Puts the text down and returns TALLY_ERR_ARGUMENT. */
+__attribute__((format(printf, 2, 3))) int bootstrap_refuse(const struct reader *reader,
 							   const char *format, ...);
 
 /* A variable's value or NULL. An empty one counts as one that is not set: that is how shells unset them
