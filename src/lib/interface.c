@@ -106,8 +106,7 @@ const char *interface_pattern_check(const char *pattern)
 			return "an interface's name has at most 15 bytes";
 		if (strpbrk(item, "^=: \t"))
 			return "names and networks with commas between them; ^ and = stand in "
-			       "front "
-			       "of all";
+			       "front of all";
 	}
 	return NULL;
 }

@@ -304,13 +304,11 @@ void paths_say_lost(const struct tally_comm *comm, const struct endpoint_path *p
 
 	link_address_format(address, peer);
 	if (path->is_short_heard)
-		snprintf(
-			text, CONTROL_TEXT_BYTES,
-			"UDP datagrams of %u bytes to the aggregator at %s have had no answer for "
-			"%u "
-			"s, short ones have: the MTU of the path has fallen below %u: set the same "
-			"MTU all the way, or cap packets (tallyd --lanes)",
-			packet_bytes(comm), peer, seconds, mtu_needed(comm, address));
+		snprintf(text, CONTROL_TEXT_BYTES,
+			 "UDP datagrams of %u bytes to the aggregator at %s have had no answer for "
+			 "%u s, short ones have: the MTU of the path has fallen below %u: set the "
+			 "same MTU all the way, or cap packets (tallyd --lanes)",
+			 packet_bytes(comm), peer, seconds, mtu_needed(comm, address));
 	else
 		snprintf(text, CONTROL_TEXT_BYTES,
 			 "UDP to the aggregator at %s worked when the job began, and has had no "
