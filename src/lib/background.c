@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -278,19 +277,6 @@ static void *background_main(void *arg)
 
 /* ---- start and end ---- */
 
-/* Signals are the program's: none is ever delivered to this thread. */
-static int thread_create(struct codec *codec)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&background.thread, NULL, background_main, codec);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
-}
-
 /* `life` is held. */
 static int thread_start(const struct tally_comm *comm)
 {
@@ -310,7 +296,7 @@ static int thread_start(const struct tally_comm *comm)
 		background.stop = false;
 		atomic_store(&background.is_kicked, false);
 		atomic_store(&background.remind_ns, UINT64_MAX);
-		error = thread_create(codec);
+		error = thread_create(&background.thread, background_main, codec);
 	}
 	if (!error)
 		return TALLY_OK;

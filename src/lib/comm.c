@@ -158,7 +158,6 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 				   const struct tally_options *options)
 {
 	struct tally_comm *comm = calloc(1, sizeof(*comm));
-	pthread_condattr_t attr;
 
 	if (!comm)
 		return NULL;
@@ -179,10 +178,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
 		comm->latency_window = comm->latency_slots > 1 ? comm->latency_slots / 2 : 1;
 	pthread_mutex_init(&comm->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&comm->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&comm->changed);
 	return comm;
 }
 

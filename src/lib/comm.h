@@ -19,6 +19,7 @@
 #include "lib/report.h"
 #include "lib/timeline.h"
 #include "tally.h"
+#include "util/thread.h"
 
 struct membership; /* control.c: this rank's end of the control connection */
 struct local;
@@ -256,7 +257,5 @@ const char *work_describe(const struct control_op *op, char text[96]);
 
 /* Says, now and then, what packets that were not this communicator's have come (R-CT-35). By the background thread. */
 void stray_look(struct tally_comm *comm, uint64_t now_ns);
-
-uint64_t clock_ns(void); /* the link's clock: CLOCK_MONOTONIC */
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,18 +78,9 @@ static void *watch_main(void *arg)
 
 static void watch_begin(struct watch *watch, const struct record *mine)
 {
-	pthread_condattr_t attr;
-	sigset_t all, before;
-
 	*watch = (struct watch){ .lock = PTHREAD_MUTEX_INITIALIZER, .mine = mine };
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&watch->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	watch->is_started = !pthread_create(&watch->thread, NULL, watch_main, watch);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_cond_init(&watch->changed);
+	watch->is_started = !thread_create(&watch->thread, watch_main, watch);
 }
 
 static void watch_end(struct watch *watch)

@@ -24,14 +24,6 @@ static const uint64_t ns_per_s = 1000000000;
 
 static _Thread_local unsigned calling_depth;
 
-uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
-}
-
 bool progress_is_calling(void)
 {
 	return calling_depth > 0;

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "util/thread.h"
 
 enum { PATH_BYTES = 32 };
 static const uint64_t ms_ns = 1000000, impatient_ns = 1000000000;
@@ -20,14 +21,6 @@ struct way {
 	bool is_ours;  /* reopened: it does not block, and is to be closed */
 	bool is_asked; /* it may block: poll says whether it would */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* A pipe or a terminal gets a second description, for this line alone: who keeps one keeps the reader from
  * its end of file. Where /proc does not give it, poll has to do, and another writer can be in between. */
