@@ -305,7 +305,8 @@ _Static_assert(offsetof(struct options_0_1_0, flags) == offsetof(struct tally_op
 	       "new fields go to the end");
 static const size_t options_before_interrupted = offsetof(struct tally_options, interrupted);
 
-int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call)
+static int options_take(struct tally_options *mine, const struct tally_options *theirs,
+			const char *call)
 {
 	const size_t first_bytes = offsetof(struct tally_options, flags) + sizeof(theirs->flags);
 
@@ -351,7 +352,7 @@ int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
 	if (!comm)
 		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: comm is NULL", call);
 	result = operation_may_wait(NULL, call);
-	return result ? result : comm_options(mine, theirs, call);
+	return result ? result : options_take(mine, theirs, call);
 }
 
 int tally_comm_init(struct tally_comm **comm, const char *job, uint32_t size, uint32_t rank,

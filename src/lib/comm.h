@@ -175,8 +175,6 @@ int comm_check(const struct tally_comm *comm, const char *call);
 void comm_say_end(struct tally_comm *comm);
 /* This process is a child of the one that opened it: the handle is its parent's. */
 bool comm_is_forked(const struct tally_comm *comm);
-/* A caller's options, of this or an older version, NULL included, into a whole struct. TALLY_OK, or said. */
-int comm_options(struct tally_options *mine, const struct tally_options *theirs, const char *call);
 /* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
@@ -184,7 +182,8 @@ int result_of_cause(enum control_cause cause);
 /* Joins. boot and options are complete; parent: what it is split off, or NULL. TALLY_OK, or said. */
 int comm_open(struct tally_comm **out, const struct bootstrap *boot,
 	      const struct tally_options *options, const struct tally_comm *parent);
-/* What every init checks first, and a whole copy of the options. */
+/* What every init checks first, and a whole copy of the options, which may be NULL or an older version's. TALLY_OK, or
+ * said. */
 int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
 		    const struct tally_options *theirs, const char *call);
 

@@ -285,13 +285,14 @@ static void options__are_refused_beyond_their_limits(void **state)
 		  "call: options->flags 0x30: this version has none" },
 	};
 	struct tally_options theirs = TALLY_OPTIONS_INIT, mine;
+	struct tally_comm *comm;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		theirs.latency_slots = cases[i].slots;
 		theirs.latency_window = cases[i].window;
 		theirs.flags = cases[i].flags;
-		assert_int_equal(comm_options(&mine, &theirs, "call"), cases[i].result);
+		assert_int_equal(comm_init_check(&comm, &mine, &theirs, "call"), cases[i].result);
 		if (cases[i].text)
 			said(cases[i].text);
 	}
@@ -304,6 +305,7 @@ static void options__of_older_programs_end_where_theirs_did(void **state)
 	const size_t sizes[] = { (first + 7) / 8 * 8, offsetof(struct tally_options, interrupted),
 				 sizeof(struct tally_options) };
 	struct tally_options theirs = TALLY_OPTIONS_INIT, mine;
+	struct tally_comm *comm;
 	char text[128];
 
 	(void)state;
@@ -312,19 +314,19 @@ static void options__of_older_programs_end_where_theirs_did(void **state)
 	theirs.interrupted = interrupted_never;
 	for (uint32_t i = 0; i < 3; i++) {
 		theirs.size = sizes[i];
-		assert_int_equal(comm_options(&mine, &theirs, "call"), TALLY_OK);
+		assert_int_equal(comm_init_check(&comm, &mine, &theirs, "call"), TALLY_OK);
 		assert_int_equal(mine.size, sizeof(mine));
 		assert_int_equal(mine.local_size, 4);
 		assert_int_equal(mine.latency_slots, i ? 9 : 0);
 		assert_true(mine.interrupted == (i < 2 ? NULL : interrupted_never));
 	}
 	theirs.size++;
-	assert_int_equal(comm_options(&mine, &theirs, "call"), TALLY_ERR_ARGUMENT);
+	assert_int_equal(comm_init_check(&comm, &mine, &theirs, "call"), TALLY_ERR_ARGUMENT);
 	snprintf(text, sizeof(text),
 		 "call: options->size is %zu, not %zu: set it with TALLY_OPTIONS_INIT", theirs.size,
 		 theirs.size - 1);
 	said(text);
-	assert_int_equal(comm_options(&mine, NULL, "call"), TALLY_OK);
+	assert_int_equal(comm_init_check(&comm, &mine, NULL, "call"), TALLY_OK);
 	assert_int_equal(mine.latency_slots, 0);
 	assert_int_equal(tally_comm_init_env(NULL, NULL), TALLY_ERR_ARGUMENT);
 	said("tally_comm_init_env: comm is NULL");

@@ -24,12 +24,6 @@ static uint32_t ms_between(uint64_t since_ns, uint64_t now_ns)
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-static bool is_bound(const struct seat *seat)
-{
-	return seat->member.state == MEMBER_READY || seat->member.state == MEMBER_RUN ||
-	       seat->member.state == MEMBER_LEAVING;
-}
-
 /* Two HEARTBEATs are missing. */
 static bool is_quiet(const struct seat *seat, uint64_t now_ns)
 {
@@ -42,7 +36,7 @@ static bool explains(const struct seat *seat, uint64_t since_ns, uint64_t now_ns
 {
 	uint64_t limit_ns = SILENCE_UDP_ALONE * silence_ns(seat->member.heartbeat_ns);
 
-	return is_bound(seat) && is_quiet(seat, now_ns) && now_ns < since_ns + limit_ns;
+	return seat_is_bound(seat) && is_quiet(seat, now_ns) && now_ns < since_ns + limit_ns;
 }
 
 /* For how long there was no result, and nothing that explains it. */
@@ -105,7 +99,7 @@ static bool is_knocked_at(struct seat *seat, uint64_t now_ns)
 {
 	if (is_quiet(seat, now_ns))
 		seat->knock_until_ns = now_ns + (now_ns - seat->member.spoke_ns);
-	return is_bound(seat) && now_ns < seat->knock_until_ns;
+	return seat_is_bound(seat) && now_ns < seat->knock_until_ns;
 }
 
 /* R-CT-9: when a link is back TCP may wait for as long again. A HELLO does not; where a thread drives, the watch over
@@ -120,7 +114,7 @@ static void look_at_silence(struct tally_comm *comm, struct codec *codec, struct
 	uint64_t welcomed_ns = 0;
 
 	comm_lock(comm);
-	for (uint32_t i = 0; i < seat->shards_count && comm->endpoint && is_bound(seat); i++) {
+	for (uint32_t i = 0; i < seat->shards_count && comm->endpoint && seat_is_bound(seat); i++) {
 		uint32_t shard = seat->shards_first + i;
 
 		if (welcomed_ns < endpoint_welcomed_ns(comm->endpoint, shard))

@@ -612,14 +612,6 @@ static void over_check(struct tally_comm *comm)
 	comm_unlock(comm);
 }
 
-/* There are paths, and who may be silent. */
-static bool is_bound(const struct membership *membership)
-{
-	uint8_t state = membership->seats[0].member.state;
-
-	return state == MEMBER_READY || state == MEMBER_RUN || state == MEMBER_LEAVING;
-}
-
 void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 {
 	struct membership *membership = comm->membership;
@@ -630,7 +622,7 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 	welcomes_read(comm, codec, now_ns);
 	for (uint32_t i = 0; i < membership->seats_count; i++)
 		connection_read(comm, &membership->seats[i], codec, now_ns);
-	if (now_ns >= membership->look_ns && is_bound(membership))
+	if (now_ns >= membership->look_ns && seat_is_bound(&membership->seats[0]))
 		late_look(comm, codec, now_ns);
 	stray_look(comm, now_ns);
 	if (now_ns >= atomic_load(&comm->deadline_ns))
@@ -675,5 +667,5 @@ uint64_t membership_deadline(const struct tally_comm *comm)
 		if (seat->conn)
 			first = least(first, conn_deadline(seat->conn));
 	}
-	return is_bound(membership) ? least(first, membership->look_ns) : first;
+	return seat_is_bound(&membership->seats[0]) ? least(first, membership->look_ns) : first;
 }

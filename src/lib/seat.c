@@ -28,6 +28,12 @@ bool seat_is_over(const struct seat *seat)
 	       seat->member.state == MEMBER_FAILED;
 }
 
+bool seat_is_bound(const struct seat *seat)
+{
+	return seat->member.state == MEMBER_READY || seat->member.state == MEMBER_RUN ||
+	       seat->member.state == MEMBER_LEAVING;
+}
+
 static void join_fill(const struct tally_comm *comm, struct seat *seat)
 {
 	struct control_join *join = &seat->join;

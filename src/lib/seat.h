@@ -65,6 +65,8 @@ struct membership {
 void seat_drop(struct seat *seat);
 /* LEFT, FAILED, or never begun. */
 bool seat_is_over(const struct seat *seat);
+/* There are paths, and who may be silent. */
+bool seat_is_bound(const struct seat *seat);
 
 /* Steps a seat's machine and does what it says, with all that follows; *event is used up. */
 void membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,

@@ -82,7 +82,7 @@ static void segments_free(struct tally_work *work)
 	work->segments_count = 0;
 }
 
-static void work_free(struct tally_comm *comm, struct tally_work *work)
+void work_drop(struct tally_comm *comm, struct tally_work *work)
 {
 	segments_free(work);
 	work->next = comm->free_works;
@@ -92,12 +92,7 @@ static void work_free(struct tally_comm *comm, struct tally_work *work)
 void work_put(struct tally_comm *comm, struct tally_work *work)
 {
 	work_remove(&comm->complete, work);
-	work_free(comm, work);
-}
-
-void work_drop(struct tally_comm *comm, struct tally_work *work)
-{
-	work_free(comm, work);
+	work_drop(comm, work);
 }
 
 void work_unlend(struct tally_comm *comm, struct tally_work *work)
@@ -116,7 +111,7 @@ void work_rest(struct tally_comm *comm, struct tally_work *work)
 {
 	atomic_store(&work->state, WORK_COMPLETE);
 	if (work->is_detached)
-		work_free(comm, work);
+		work_drop(comm, work);
 	else
 		work_append(&comm->complete, work);
 }
