@@ -7,10 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/report.h"
+const char *const config_levels[] = {
+	[TALLY_LOG_ERROR] = "error",
+	[TALLY_LOG_WARN] = "warn",
+	[TALLY_LOG_INFO] = "info",
+	[TALLY_LOG_DEBUG] = "debug",
+};
 
 /* What is the same on all ranks, sorted. */
 static const char *const keys[] = {
@@ -54,10 +60,18 @@ refuse(char text[BOOTSTRAP_TEXT_MAX], const char *path, uint32_t line, const cha
 	return TALLY_ERR_ARGUMENT;
 }
 
+int config_level(const char *word)
+{
+	for (int level = TALLY_LOG_ERROR; level <= TALLY_LOG_DEBUG; level++)
+		if (!strcasecmp(word, config_levels[level]))
+			return level;
+	return -1;
+}
+
 /* Log levels are read where nothing may fail (report.c): here is where a wrong one is refused. */
 static const char *log_refuse(const char *key, const char *value)
 {
-	if (!strcmp(key, "TALLY_LOG") && report_level_parse(value) < 0)
+	if (!strcmp(key, "TALLY_LOG") && config_level(value) < 0)
 		return "not error, warn, info or debug";
 	if (!strcmp(key, "TALLY_LOG_JSON") && strcmp(value, "0") && strcmp(value, "1"))
 		return "not 0 or 1";
@@ -253,75 +267,4 @@ const char *config_open_key(const struct config *config)
 
 	return value->line && config->files[value->file].is_open ? config->files[value->file].path
 								 : NULL;
-}
-
-/* The process's own, to be given back by finish; NULL: there is no memory for it. */
-static struct config *begin(int *result, char text[BOOTSTRAP_TEXT_MAX])
-{
-	struct config *config = malloc(sizeof(*config));
-
-	(void)report_level(); /* it looks at stderr before anything is opened */
-	*result = config ? config_load_process(config, text)
-			 : refuse(text, "configuration", 0, "out of memory");
-	return config;
-}
-
-static int finish(struct config *config, struct bootstrap *boot,
-		  const struct tally_options *options, int result, char text[BOOTSTRAP_TEXT_MAX])
-{
-	const char *path;
-
-	if (!config)
-		return result;
-	if (!result)
-		result = bootstrap_finish(boot, options, config_get, config, text);
-	if (result)
-		config_blame(config, text);
-	path = config_open_key(config);
-	if (!result && path)
-		bootstrap_warn(
-			boot,
-			"%.120s holds a key and may be read by everybody on this host: chmod o-r",
-			path);
-	explicit_bzero(config, sizeof(*config)); /* it may hold a key */
-	free(config);
-	return result;
-}
-
-int config_bootstrap(struct bootstrap *boot, const struct tally_options *options, bool is_env,
-		     char text[BOOTSTRAP_TEXT_MAX])
-{
-	int result;
-	struct config *config = begin(&result, text);
-
-	if (!result && is_env)
-		result = bootstrap_env(boot, config_get, config, text);
-	return finish(config, boot, options, result, text);
-}
-
-/* A name that the program gives answers for TALLY_JOB. */
-struct named {
-	const char *job;
-	struct config *config;
-};
-
-static const char *named_get(const char *name, void *arg)
-{
-	struct named *named = arg;
-
-	return named->job && *named->job && !strcmp(name, "TALLY_JOB")
-		       ? named->job
-		       : config_get(name, named->config);
-}
-
-int config_worker(struct bootstrap *boot, const struct tally_options *options, const char *job,
-		  char text[BOOTSTRAP_TEXT_MAX])
-{
-	int result;
-	struct named named = { job, begin(&result, text) };
-
-	if (!result)
-		result = boot->size ? bootstrap_name(boot, named_get, &named, text)
-				    : bootstrap_env(boot, named_get, &named, text);
-	return finish(named.config, boot, options, result, text);
 }

@@ -43,15 +43,6 @@ int config_load(struct config *config, const char *etc, const char *home, bootst
 /* The process's own: /etc/tally.conf, $HOME/.tally.conf, getenv. */
 int config_load_process(struct config *config, char text[BOOTSTRAP_TEXT_MAX]);
 
-/* All of bootstrap.h for this process: bootstrap_env if is_env (else job, size, rank and source are
- * filled in), then bootstrap_finish. TALLY_OK, or a result with `text`, which names files and lines. */
-int config_bootstrap(struct bootstrap *boot, const struct tally_options *options, bool is_env,
-		     char text[BOOTSTRAP_TEXT_MAX]);
-/* The same for a worker of tables. size 0: bootstrap_env, else size, rank and source are filled in, and bootstrap_name
- * finds the job. `job` is the name that the program gives, NULL or "" if none: it wins over TALLY_JOB. */
-int config_worker(struct bootstrap *boot, const struct tally_options *options, const char *job,
-		  char text[BOOTSTRAP_TEXT_MAX]);
-
 /* A bootstrap_get_fn, its arg the config: a variable's value from the first place that sets it, or NULL.
  * TALLY_KEY and TALLY_KEY_FILE are one question: the first place that has either answers both. */
 const char *config_get(const char *name, void *config);
@@ -61,5 +52,20 @@ void config_blame(const struct config *config, char text[BOOTSTRAP_TEXT_MAX]);
 
 /* A file with a key in it that everybody may read; NULL: none. */
 const char *config_open_key(const struct config *config);
+
+/* The words of TALLY_LOG, by level; and the level that a word means, in any case; -1: none. */
+extern const char *const config_levels[TALLY_LOG_DEBUG + 1];
+int config_level(const char *word);
+
+/* ---- config_bootstrap.c ---- */
+
+/* All of bootstrap.h for this process: bootstrap_env if is_env (else job, size, rank and source are
+ * filled in), then bootstrap_finish. TALLY_OK, or a result with `text`, which names files and lines. */
+int config_bootstrap(struct bootstrap *boot, const struct tally_options *options, bool is_env,
+		     char text[BOOTSTRAP_TEXT_MAX]);
+/* The same for a worker of tables. size 0: bootstrap_env, else size, rank and source are filled in, and bootstrap_name
+ * finds the job. `job` is the name that the program gives, NULL or "" if none: it wins over TALLY_JOB. */
+int config_worker(struct bootstrap *boot, const struct tally_options *options, const char *job,
+		  char text[BOOTSTRAP_TEXT_MAX]);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,21 +35,6 @@ static struct {
 
 static struct lines sink_lines;
 
-static const char *const level_names[] = {
-	[TALLY_LOG_ERROR] = "error",
-	[TALLY_LOG_WARN] = "warn",
-	[TALLY_LOG_INFO] = "info",
-	[TALLY_LOG_DEBUG] = "debug",
-};
-
-int report_level_parse(const char *word)
-{
-	for (int level = TALLY_LOG_ERROR; level <= TALLY_LOG_DEBUG; level++)
-		if (!strcasecmp(word, level_names[level]))
-			return level;
-	return -1;
-}
-
 /* The sink's lock is held. What is wrong in a file is refused by init; a wrong word in the environment
  * changes nothing but says so: a log level is no reason to fail. */
 static void level_read(char complaint[COMPLAINT_BYTES])
@@ -66,8 +50,8 @@ static void level_read(char complaint[COMPLAINT_BYTES])
 	(void)config_load_process(config, text);
 	word = config_get("TALLY_LOG", config);
 	json = config_get("TALLY_LOG_JSON", config);
-	if (word && *word && report_level_parse(word) > 0)
-		sink.level = report_level_parse(word);
+	if (word && *word && config_level(word) > 0)
+		sink.level = config_level(word);
 	else if (word && *word)
 		snprintf(complaint, COMPLAINT_BYTES,
 			 "TALLY_LOG=%.40s is not error, warn, info or debug: warn it is", word);
@@ -179,7 +163,8 @@ static bool line_write(int level, const char *line, unsigned count)
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &day);
 	length = snprintf(text, sizeof(text), "%02d:%02d:%02d.%03ld tally %s %s\n", day.tm_hour,
-			  day.tm_min, day.tm_sec, now.tv_nsec / 1000000, level_names[level], line);
+			  day.tm_min, day.tm_sec, now.tv_nsec / 1000000, config_levels[level],
+			  line);
 	if (length >= (int)sizeof(text)) {
 		length = (int)sizeof(text) - 1;
 		text[length - 1] = '\n';
@@ -198,9 +183,9 @@ static json_t *json_make(const struct report_who *who, int level, const char *me
 	utf8_copy(text, sizeof(text), message);
 	if (who)
 		return json_pack("{s:f, s:s, s:s, s:i, s:s, s:s}", "time", seconds, "level",
-				 level_names[level], "job", who->job, "rank", (int)who->rank,
+				 config_levels[level], "job", who->job, "rank", (int)who->rank,
 				 "host", utf8_copy(host, sizeof(host), who->host), "text", text);
-	return json_pack("{s:f, s:s, s:i, s:s}", "time", seconds, "level", level_names[level],
+	return json_pack("{s:f, s:s, s:i, s:s}", "time", seconds, "level", config_levels[level],
 			 "pid", (int)getpid(), "text", text);
 }
 

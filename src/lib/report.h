@@ -38,8 +38,6 @@ void report_log(const struct report_who *who, int level, const char *format, ...
 	REPORT_FORMAT(3, 4);
 /* The level that lines must have to be shown. */
 int report_level(void);
-/* The level that a word means, in any case; -1: none. */
-int report_level_parse(const char *word);
 /* As tally_set_log. */
 int report_set(int level, tally_log_fn fn, void *arg);
 
