@@ -38,7 +38,6 @@ static struct {
 	int wake_fd, timer_fd;
 	atomic_bool is_kicked;
 	_Atomic uint64_t remind_ns; /* what timer_fd is set to; UINT64_MAX: it is not */
-	atomic_uint epoch;
 	bool has_fork_handler;
 } background = {
 	.life = PTHREAD_MUTEX_INITIALIZER,
@@ -47,11 +46,6 @@ static struct {
 	.wake_fd = -1,
 	.timer_fd = -1,
 };
-
-unsigned background_epoch(void)
-{
-	return atomic_load_explicit(&background.epoch, memory_order_relaxed);
-}
 
 void background_kick(void)
 {
@@ -120,7 +114,6 @@ static void fork_child(void)
 	report_fork_done();
 	timeline_fork_child();
 	present_forked();
-	atomic_fetch_add(&background.epoch, 1);
 	for (struct tally_comm *comm = background.comms; comm; comm = comm->next_comm) {
 		membership_forget(comm);
 		local_forget(comm);

@@ -20,7 +20,4 @@ void background_kick(void);
  * if the thread will look as soon anyway. */
 void background_remind(uint64_t at_ns);
 
-/* Changes in a forked child: handles of another epoch are its parent's. */
-unsigned background_epoch(void);
-
 #endif

@@ -371,7 +371,7 @@ static int setup(void **state)
 		/* Neither is looked into: they say whose they are. */
 		comm->endpoint = (struct endpoint *)(void *)comm;
 		comm->link = (struct link *)(void *)comm;
-		comm->epoch = background_epoch();
+		comm->epoch = present_epoch();
 		comm->state = COMM_RUNNING;
 		test.its[i].deadline_ns = test.its[i].next_ns = test.its[i].left_until_ns =
 			UINT64_MAX;

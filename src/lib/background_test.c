@@ -395,7 +395,7 @@ static void thread__gets_no_signal(void **state)
 /* 0, or the number of what is wrong: assertions of a child are nobody's. */
 static int child_is_right(const struct pollfd own[2], unsigned epoch)
 {
-	if (background_epoch() != epoch + 1)
+	if (present_epoch() != epoch + 1)
 		return 1;
 	if (test.forgets != 3 || test.local_forgets != 3 || test.present_forks != 1)
 		return 2;
@@ -424,7 +424,7 @@ static int child_is_right(const struct pollfd own[2], unsigned epoch)
 
 static void fork__leaves_the_child_nothing_of_the_thread(void **state)
 {
-	unsigned epoch = background_epoch();
+	unsigned epoch = present_epoch();
 	struct pollfd own[2];
 	pid_t child;
 	int status;
@@ -452,7 +452,7 @@ static void fork__leaves_the_child_nothing_of_the_thread(void **state)
 	assert_int_equal(test.report_dones, 1);
 	assert_int_equal(test.timeline_parents, 1);
 	assert_int_equal(test.timeline_children + test.present_forks + test.forgets, 0);
-	assert_int_equal(background_epoch(), epoch);
+	assert_int_equal(present_epoch(), epoch);
 	turn(); /* the parent's thread goes on */
 	set_free();
 	background_remove(&test.comms[0]);

@@ -63,7 +63,7 @@ int comm_error(struct tally_comm *comm)
 
 bool comm_is_forked(const struct tally_comm *comm)
 {
-	return comm->epoch != background_epoch();
+	return comm->epoch != present_epoch();
 }
 
 int comm_check(const struct tally_comm *comm, const char *call)
@@ -166,7 +166,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	comm->who.size = boot->size;
 	strcpy(comm->who.job, boot->job);
 	report_host(comm->who.host);
-	comm->epoch = background_epoch();
+	comm->epoch = present_epoch();
 	atomic_init(&comm->deadline_ns, UINT64_MAX);
 	strcpy(comm->key, boot->key);
 	comm->poll_count = options->poll_count;

@@ -204,7 +204,6 @@ bool progress_is_left(struct tally_comm *comm, bool is_idle, uint64_t *until_ns)
 void progress_callbacks(struct tally_comm *comm);
 /* Runs a user's on_done function; no lock held. */
 void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *arg);
-bool progress_is_calling(void); /* this thread is inside an on_done function; no lock needed */
 
 /* progress_drive by one who does not stay: nobody is the driver. */
 bool progress_look(struct tally_comm *comm);

@@ -362,7 +362,7 @@ int operation_may_wait(const struct tally_comm *comm, const char *call)
 	const struct report_who *who = comm ? &comm->who : NULL;
 
 	present_here();
-	if (progress_is_calling())
+	if (present_is_calling())
 		return report_error(who, TALLY_ERR_USAGE,
 				    "%s inside an on_done function: it must not wait", call);
 	if (group_is_open())

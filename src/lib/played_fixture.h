@@ -324,7 +324,7 @@ static int setup(void **state)
 	comm->link = &test.link;
 	comm->endpoint = endpoint_of_ours();
 	comm->who = (struct report_who){ .rank = 1, .size = 4, .job = "played", .host = "here" };
-	comm->epoch = background_epoch();
+	comm->epoch = present_epoch();
 	comm->state = COMM_RUNNING;
 	comm->lanes = 360;
 	atomic_init(&comm->deadline_ns, UINT64_MAX);

@@ -14,7 +14,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 static _Thread_local bool is_here;
-static atomic_uint threads;
+static _Thread_local unsigned calling_depth;
+static atomic_uint threads, epoch;
 static atomic_ullong entries, process;
 
 /* Whoever could guess it could say it for us. */
@@ -48,9 +49,19 @@ __attribute__((destructor)) static void unloaded(void)
 		pthread_key_delete(key);
 }
 
+void present_inside(int more)
+{
+	calling_depth += (unsigned)more;
+}
+
+bool present_is_calling(void)
+{
+	return calling_depth > 0;
+}
+
 void present_here(void)
 {
-	if (is_here || progress_is_calling())
+	if (is_here || present_is_calling())
 		return;
 	pthread_once(&once, begin);
 	is_here =
@@ -81,6 +92,12 @@ void present_say(struct control_opinfo *info)
 
 void present_forked(void)
 {
+	atomic_fetch_add(&epoch, 1);
 	process_draw();
 	atomic_store(&threads, is_here);
+}
+
+unsigned present_epoch(void)
+{
+	return atomic_load_explicit(&epoch, memory_order_relaxed);
 }

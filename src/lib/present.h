@@ -6,9 +6,13 @@
 #ifndef LIB_PRESENT_H
 #define LIB_PRESENT_H
 
-#include <stdint.h>
+#include <stdbool.h>
 
 struct control_opinfo;
+
+/* This thread begins a function of the program's, as on_done: 1; it has returned: -1. */
+void present_inside(int more);
+bool present_is_calling(void); /* this thread is inside one */
 
 /* This thread starts an operation, or waits; it counts from now on, until it ends. Not inside an on_done function. */
 void present_here(void);
@@ -21,5 +25,7 @@ void present_say(struct control_opinfo *info);
 
 /* In a forked child, which has this one thread. */
 void present_forked(void);
+/* Changes with that: handles of another epoch are the parent's. */
+unsigned present_epoch(void);
 
 #endif

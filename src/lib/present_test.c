@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* present_test.c - who of this process could still call something (R-CT-45). Whether the kernel has random bytes,
- * and a function runs, is the test's. */
+/* present_test.c - who of this process could still call something (R-CT-45). Whether the kernel has random bytes is
+ * the test's. */
 #include "lib/present.h"
 
 #include <pthread.h>
@@ -15,20 +15,14 @@
 
 #include "core/job/control.h"
 
-static bool has_no_random, is_calling;
+static bool has_no_random;
 
 ssize_t __real_getrandom(void *at, size_t bytes, unsigned flags);
 ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags);
-bool __wrap_progress_is_calling(void);
 
 ssize_t __wrap_getrandom(void *at, size_t bytes, unsigned flags)
 {
 	return has_no_random ? -1 : __real_getrandom(at, bytes, flags);
-}
-
-bool __wrap_progress_is_calling(void)
-{
-	return is_calling;
 }
 
 static struct control_opinfo say(void)
@@ -58,9 +52,9 @@ static void present__threads_count_from_their_first_call_to_their_end(void **sta
 
 	(void)state;
 	assert_int_equal(before.threads, 0);
-	is_calling = true;
+	present_inside(1);
 	present_here(); /* inside of a function its thread does not count */
-	is_calling = false;
+	present_inside(-1);
 	assert_int_equal(say().threads, 0);
 	assert_int_equal(say().entries, before.entries);
 	present_here();
@@ -114,12 +108,15 @@ static void present__a_child_is_another_process_of_one_thread(void **state)
 {
 	struct control_opinfo before;
 	pthread_t other;
+	unsigned epoch;
 
 	(void)state;
 	present_here();
 	present_calls(1);
 	before = say();
+	epoch = present_epoch();
 	present_forked();
+	assert_int_equal(present_epoch(), epoch + 1);
 	assert_int_equal(say().threads, 1);
 	assert_true(say().process != before.process);
 	before = say();

@@ -22,13 +22,6 @@ enum {
 
 static const uint64_t ns_per_s = 1000000000;
 
-static _Thread_local unsigned calling_depth;
-
-bool progress_is_calling(void)
-{
-	return calling_depth > 0;
-}
-
 /* An on_done function has forked, and this is the child. */
 static bool has_forked(const struct tally_comm *comm)
 {
@@ -190,9 +183,9 @@ void progress_call(struct tally_work *work, tally_done_fn fn, int result, void *
 {
 	unsigned group = group_suspend();
 
-	calling_depth++;
+	present_inside(1);
 	fn(work, result, arg);
-	calling_depth--;
+	present_inside(-1);
 	group_resume(group);
 }
 
@@ -215,7 +208,7 @@ static void lock_renew(struct tally_comm *comm)
 
 void progress_callbacks(struct tally_comm *comm)
 {
-	if (progress_is_calling())
+	if (present_is_calling())
 		return; /* the outer loop goes on when this function returns to it */
 	while (comm->calling.first) {
 		struct tally_work *work = comm->calling.first;
@@ -258,9 +251,9 @@ bool progress_is_interrupted(struct tally_comm *comm)
 	unsigned group = group_suspend();
 	bool is_interrupted;
 
-	calling_depth++;
+	present_inside(1);
 	is_interrupted = comm->interrupted(comm->interrupted_ctx) != 0;
-	calling_depth--;
+	present_inside(-1);
 	group_resume(group);
 	return is_interrupted;
 }
@@ -343,7 +336,7 @@ static enum progress_end wait_for(struct tally_comm *comm, progress_over_fn is_o
 	struct waiter waiter = { is_over, arg, until_ns, UINT64_MAX, false };
 	bool has_slept = false, is_in_time = true;
 
-	assert(!progress_is_calling());
+	assert(!present_is_calling());
 	if (may_interrupt && comm->interrupted)
 		waiter.ask_ns = clock_ns() + ASK_MS * 1000000ull;
 	while (is_in_time && !has_forked(comm) && !is_over(comm, arg) && !waiter.is_interrupted) {

@@ -309,7 +309,7 @@ static void call_note(struct tally_work *work, int result, void *arg)
 	lock_is_free();
 	assert_int_equal(result, TALLY_OK);
 	assert_ptr_equal(arg, &called);
-	called.was_calling = progress_is_calling();
+	called.was_calling = present_is_calling();
 	called.had_group = group_is_open();
 	called.numbers[called.count++] = work->op.number;
 	comm_lock(&test.comm);
@@ -344,7 +344,7 @@ static void callbacks__run_in_order_one_at_a_time_without_the_lock(void **state)
 	}
 	assert_true(called.was_calling);
 	assert_false(called.had_group);
-	assert_false(progress_is_calling());
+	assert_false(present_is_calling());
 	assert_int_equal(test.calls, -3);
 	assert_int_equal(test.broadcasts, 3);
 	assert_ptr_equal(test.comm.complete.first, works[0]);
@@ -500,7 +500,7 @@ static int asked(void *ctx)
 {
 	assert_ptr_equal(ctx, &program);
 	lock_is_free();
-	program.was_calling = progress_is_calling();
+	program.was_calling = present_is_calling();
 	program.at_ns[program.asks++] = test.now_ns;
 	if (program.asks < program.until)
 		return 0;
@@ -532,7 +532,7 @@ static void wait__asks_the_program_each_50_ms(void **state)
 		for (uint32_t i = 0; i < 3; i++)
 			assert_int_equal(program.at_ns[i], first_ns + (i + 1) * 50 * ms);
 		assert_true(program.was_calling);
-		assert_false(progress_is_calling());
+		assert_false(present_is_calling());
 		assert_int_equal(test.comm.is_driven, is_driven);
 	}
 	assert_int_equal(test.moved, 0); /* what may end at any time is no wait for ever */
