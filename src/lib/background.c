@@ -7,8 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "dataplane/link_udp.h"
@@ -19,7 +17,6 @@
 enum {
 	BURSTS = 64, /* of one communicator before the next one's turn */
 	POLLS_EACH = MEMBERSHIP_AGGREGATORS_MAX + 1, /* control connections and UDP socket */
-	POLLS_OWN = 2,                               /* kicks and reminders */
 };
 
 static const uint64_t ns_per_s = 1000000000;
@@ -34,59 +31,12 @@ static struct {
 	struct tally_comm *comms; /* all that the thread serves */
 	struct pollfd *polls;     /* room for all of them, for the thread to take; NULL: it has */
 	bool stop;
-
-	int wake_fd, timer_fd;
-	atomic_bool is_kicked;
-	_Atomic uint64_t remind_ns; /* what timer_fd is set to; UINT64_MAX: it is not */
 	bool has_fork_handler;
 } background = {
 	.life = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
-	.wake_fd = -1,
-	.timer_fd = -1,
 };
-
-void background_kick(void)
-{
-	const uint64_t one = 1;
-
-	if (!atomic_exchange(&background.is_kicked, true))
-		(void)!write(background.wake_fd, &one, sizeof(one));
-}
-
-static void timer_set(uint64_t at_ns)
-{
-	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(at_ns / ns_per_s),
-						     .tv_nsec = (long)(at_ns % ns_per_s) } };
-
-	timerfd_settime(background.timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
-void background_remind(uint64_t at_ns)
-{
-	uint64_t set_ns = atomic_load(&background.remind_ns);
-
-	while (at_ns < set_ns)
-		if (atomic_compare_exchange_weak(&background.remind_ns, &set_ns, at_ns))
-			break;
-	if (at_ns >= set_ns)
-		return;
-	/* Again, if another has come in between with less: the timer must not stay at ours. */
-	for (; at_ns != UINT64_MAX && at_ns != set_ns; at_ns = atomic_load(&background.remind_ns)) {
-		timer_set(at_ns);
-		set_ns = at_ns;
-	}
-}
-
-static void fds_close(void)
-{
-	if (background.wake_fd >= 0)
-		close(background.wake_fd);
-	if (background.timer_fd >= 0)
-		close(background.timer_fd);
-	background.wake_fd = background.timer_fd = -1;
-}
 
 /* ---- fork ---- */
 
@@ -120,7 +70,7 @@ static void fork_child(void)
 		if (comm->link)
 			close(link_udp_fd(comm->link));
 	}
-	fds_close();
+	wake_close();
 	background.comms = NULL;
 	background.users = 0;
 	background.stop = false;
@@ -206,7 +156,7 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 	uint64_t until_ns = UINT64_MAX;
 
 	timeline_service(clock_ns());
-	*polls_count = POLLS_OWN;
+	*polls_count = WAKE_POLLS;
 	for (struct tally_comm *comm = first; comm; comm = comm->next_comm) {
 		uint64_t due_ns;
 
@@ -227,22 +177,13 @@ static uint64_t serve(struct tally_comm *first, struct codec *codec, struct poll
 
 static void block(struct pollfd *polls, nfds_t count, uint64_t until_ns)
 {
-	uint64_t now_ns = clock_ns(), times;
+	uint64_t now_ns = clock_ns();
 	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
 				 .tv_nsec = (long)(left_ns % ns_per_s) };
 
-	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) <= 0)
-		return;
-	/* In this order: who kicks after the store writes again, who kicked before is served now. */
-	if (polls[0].revents) {
-		(void)!read(background.wake_fd, &times, sizeof(times));
-		atomic_store(&background.is_kicked, false);
-	}
-	if (polls[1].revents) {
-		(void)!read(background.timer_fd, &times, sizeof(times));
-		atomic_store(&background.remind_ns, UINT64_MAX);
-	}
+	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) > 0)
+		wake_take(polls);
 }
 
 static void *background_main(void *arg)
@@ -258,8 +199,7 @@ static void *background_main(void *arg)
 
 		if (stop)
 			break;
-		polls[0] = (struct pollfd){ .fd = background.wake_fd, .events = POLLIN };
-		polls[1] = (struct pollfd){ .fd = background.timer_fd, .events = POLLIN };
+		wake_poll(polls);
 		until_ns = serve(first, codec, polls, &count);
 		block(polls, count, until_ns);
 	}
@@ -280,20 +220,15 @@ static int thread_start(const struct tally_comm *comm)
 		error = pthread_atfork(fork_prepare, fork_parent, fork_child);
 		background.has_fork_handler = !error;
 	}
-	if (!error) {
-		background.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		background.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		error = background.wake_fd < 0 || background.timer_fd < 0 ? errno : 0;
-	}
+	if (!error)
+		error = wake_open();
 	if (!error) {
 		background.stop = false;
-		atomic_store(&background.is_kicked, false);
-		atomic_store(&background.remind_ns, UINT64_MAX);
 		error = thread_create(&background.thread, background_main, codec);
 	}
 	if (!error)
 		return TALLY_OK;
-	fds_close();
+	wake_close();
 	free(codec);
 	return report_error(&comm->who, TALLY_ERR_SYSTEM,
 			    "tally_comm_init: no background thread: %s", strerror(error));
@@ -302,7 +237,7 @@ static int thread_start(const struct tally_comm *comm)
 /* `life` is held: nobody else adds or removes. */
 static int polls_add(const struct tally_comm *comm)
 {
-	size_t count = POLLS_OWN + POLLS_EACH * (background.users + 1u);
+	size_t count = WAKE_POLLS + POLLS_EACH * (background.users + 1u);
 	struct pollfd *polls = malloc(count * sizeof(*polls)), *unused;
 
 	if (!polls)
@@ -330,7 +265,7 @@ int background_add(struct tally_comm *comm)
 		comm->next_comm = background.comms;
 		background.comms = comm;
 		pthread_mutex_unlock(&background.lock);
-		background_kick();
+		wake_background();
 	}
 	pthread_mutex_unlock(&background.life);
 	return result;
@@ -341,7 +276,7 @@ void background_remove(struct tally_comm *comm)
 {
 	pthread_mutex_lock(&background.lock);
 	comm->is_removed = true;
-	background_kick();
+	wake_background();
 	while (comm->is_removed)
 		pthread_cond_wait(&background.changed, &background.lock);
 	pthread_mutex_unlock(&background.lock);
@@ -351,9 +286,9 @@ void background_remove(struct tally_comm *comm)
 		pthread_mutex_lock(&background.lock);
 		background.stop = true;
 		pthread_mutex_unlock(&background.lock);
-		background_kick();
+		wake_background();
 		pthread_join(background.thread, NULL);
-		fds_close();
+		wake_close();
 	}
 	pthread_mutex_unlock(&background.life);
 }

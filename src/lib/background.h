@@ -12,12 +12,5 @@
 int background_add(struct tally_comm *comm);
 /* Takes it back; returns when the thread does not know it any more. Not from a user's function. */
 void background_remove(struct tally_comm *comm);
-/* Makes the thread look at all its communicators. From any thread, with or without a lock. */
-void background_kick(void);
-
-/* The same at a time of clock_ns, for a thread that has just left an operation on its way: most likely it comes
- * back to drive it by itself, and the communicator is then better left alone (progress_return_ns). Costs nothing
- * if the thread will look as soon anyway. */
-void background_remind(uint64_t at_ns);
 
 #endif

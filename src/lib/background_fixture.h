@@ -112,7 +112,7 @@ ssize_t __wrap_read(int fd, void *to, size_t bytes)
 {
 	if (test.kicks_at_read) {
 		test.kicks_at_read = false;
-		background_kick();
+		wake_background();
 	}
 	return __real_read(fd, to, bytes);
 }
@@ -222,7 +222,7 @@ static void meanwhile(void)
 
 	test.meanwhile_ns = 0;
 	if (at_ns)
-		background_remind(at_ns);
+		wake_background_at(at_ns);
 	if (!test.is_over_meanwhile)
 		return;
 	test.is_over_meanwhile = false;

@@ -162,8 +162,8 @@ static void kick__wakes_the_thread_each_time(void **state)
 	turn(); /* for the new one it was kicked, too */
 	assert_false(is_bell());
 	for (uint32_t i = 0; i < 2; i++) {
-		background_kick();
-		background_kick();
+		wake_background();
+		wake_background();
 		assert_true(is_bell());
 		assert_int_equal(rings(), 1); /* the second has nothing to do */
 		turn();
@@ -182,12 +182,12 @@ static void kick__while_one_is_taken_stops_no_later_one(void **state)
 	(void)state;
 	begin(0);
 	turn();
-	background_kick();
+	wake_background();
 	test.kicks_at_read = true;
 	turn();
 	assert_false(test.kicks_at_read);
 	assert_false(is_bell());
-	background_kick();
+	wake_background();
 	assert_true(is_bell());
 	set_free();
 	background_remove(&test.comms[0]);
@@ -197,28 +197,28 @@ static void remind__sets_the_timer_to_the_earliest(void **state)
 {
 	(void)state;
 	begin(0);
-	background_remind(UINT64_MAX);
+	wake_background_at(UINT64_MAX);
 	assert_int_equal(test.sets, 0);
-	background_remind(5 * second_ns + 20);
+	wake_background_at(5 * second_ns + 20);
 	assert_int_equal(test.sets, 1);
 	assert_true(test.set_ns == 5 * second_ns + 20);
-	background_remind(5 * second_ns + 20);
-	background_remind(6 * second_ns);
+	wake_background_at(5 * second_ns + 20);
+	wake_background_at(6 * second_ns);
 	assert_int_equal(test.sets, 1);
-	background_remind(4 * second_ns - 1);
+	wake_background_at(4 * second_ns - 1);
 	assert_int_equal(test.sets, 2);
 	assert_true(test.set_ns == 4 * second_ns - 1);
 	test.is_timer_over = true;
 	turn();
-	assert_false(is_ready(1));        /* it is read, or the thread would turn for ever */
-	background_remind(7 * second_ns); /* now this is the earliest */
+	assert_false(is_ready(1));         /* it is read, or the thread would turn for ever */
+	wake_background_at(7 * second_ns); /* now this is the earliest */
 	assert_int_equal(test.sets, 3);
 	assert_true(test.set_ns == 7 * second_ns);
 	for (uint32_t i = 0; i < 2; i++) { /* by nothing, then by a kick */
 		turn();
-		background_remind(8 * second_ns);
+		wake_background_at(8 * second_ns);
 		assert_int_equal(test.sets, 3);
-		background_kick();
+		wake_background();
 	}
 	set_free();
 	background_remove(&test.comms[0]);
@@ -230,14 +230,14 @@ static void remind__of_two_at_once_the_earlier_stays(void **state)
 	(void)state;
 	begin(0);
 	test.meanwhile_ns = 4 * second_ns;
-	background_remind(5 * second_ns);
+	wake_background_at(5 * second_ns);
 	assert_int_equal(test.sets, 3); /* the other's, ours, and the other's again */
 	assert_true(test.set_ns == 4 * second_ns);
 	test.is_over_meanwhile = true;
-	background_remind(3 * second_ns);
+	wake_background_at(3 * second_ns);
 	assert_int_equal(test.sets, 4);
 	assert_true(test.set_ns == 3 * second_ns);
-	background_remind(6 * second_ns);
+	wake_background_at(6 * second_ns);
 	assert_int_equal(test.sets, 5);
 	set_free();
 	background_remove(&test.comms[0]);
@@ -261,7 +261,7 @@ static void kick__without_a_thread_is_nothing(void **state)
 	assert_int_equal(dup2(other, bell), bell);
 	if (other != bell)
 		close(other);
-	background_kick();
+	wake_background();
 	assert_int_equal(read(bell, &count, sizeof(count)), -1);
 	close(bell);
 }

@@ -31,7 +31,7 @@ static void abort_do(struct tally_comm *comm)
 	if ((comm->state != COMM_LEFT || local_stop(comm)) && !atomic_load(&comm->error)) {
 		comm->wants_abort = true;
 		comm_break(comm, TALLY_ERR_ABORTED, "tally_comm_abort was called");
-		background_kick();
+		wake_background();
 	}
 	atomic_store(&comm->is_abort_asked, false);
 }
@@ -135,9 +135,9 @@ void comm_break(struct tally_comm *comm, int result, const char *text)
 		   comm->error_text);
 	while (comm->outstanding.first)
 		work_complete(comm, comm->outstanding.first, result);
-	progress_notify(comm);
+	wake_waiters(comm);
 	if (comm->calling.first)
-		background_kick();
+		wake_background();
 }
 
 /* ---- init ---- */
@@ -238,7 +238,7 @@ static int join(struct tally_comm *comm, bool may_interrupt)
 	    PROGRESS_INTERRUPTED) {
 		comm->wants_abort = true;
 		comm_break(comm, TALLY_INTERRUPTED, "tally_comm_init was interrupted");
-		background_kick();
+		wake_background();
 	}
 	/* what breaks a job that has begun, be it another's first call, is told by this rank's own */
 	if (comm->state == COMM_JOINING)
@@ -425,7 +425,7 @@ static enum progress_end leave_wait(struct tally_comm *comm, bool may_interrupt)
 		if (end != PROGRESS_OVER || atomic_load(&comm->error))
 			return end;
 		comm->wants_leave = true;
-		background_kick();
+		wake_background();
 	}
 	end = progress_wait(comm, has_left, NULL, UINT64_MAX, may_interrupt);
 	comm->is_finalize_interrupted = end == PROGRESS_INTERRUPTED;
@@ -493,7 +493,7 @@ int tally_comm_abort(struct tally_comm *comm)
 	if (comm_is_forked(comm))
 		return TALLY_ERR_USAGE;
 	atomic_store(&comm->is_abort_asked, true);
-	background_kick();
+	wake_background();
 	errno = before;
 	return TALLY_OK;
 }

@@ -18,6 +18,7 @@
 #include "lib/lent.h"
 #include "lib/report.h"
 #include "lib/timeline.h"
+#include "lib/wake.h"
 #include "tally.h"
 #include "util/thread.h"
 
@@ -189,8 +190,6 @@ int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
 
 /* ---- progress.c; lock held unless said otherwise ---- */
 
-/* Wakes whoever waits for something to change, asleep or on the link. */
-void progress_notify(struct tally_comm *comm);
 /* One burst; true if there may be more at once. The caller is the driver, or nobody is. */
 bool progress_drive(struct tally_comm *comm);
 /* Sends what was just submitted, or makes the driver do so. */

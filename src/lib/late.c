@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* late.c - what takes too long: an operation without a result, a path that is gone, a deadline. See seat.h. */
 #include "core/job/silence.h"
-#include "lib/background.h"
 #include "lib/paths.h"
 #include "lib/seat.h"
 
@@ -227,7 +226,7 @@ void membership_deadline_set(struct tally_comm *comm, struct tally_work *work)
 	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
 		return;
 	atomic_store(&comm->deadline_ns, work->deadline_ns);
-	background_kick(); /* it sleeps until a later one */
+	wake_background(); /* it sleeps until a later one */
 }
 
 /* R-CT-56: of all whose deadline is over the oldest, each second anew: its round may find that it ended

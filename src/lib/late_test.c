@@ -55,7 +55,7 @@ void __wrap_paths_say_lost(const struct tally_comm *comm, const struct endpoint_
 			   uint64_t for_ns, char text[CONTROL_TEXT_BYTES]);
 void __wrap_membership_do(struct tally_comm *comm, struct seat *seat, struct codec *codec,
 			  struct member_event *event);
-void __wrap_background_kick(void);
+void __wrap_wake_background(void);
 
 const struct worker *__wrap_endpoint_worker(const struct endpoint *its)
 {
@@ -115,7 +115,7 @@ void __wrap_membership_do(struct tally_comm *comm, struct seat *seat, struct cod
 	test.events_count++;
 }
 
-void __wrap_background_kick(void)
+void __wrap_wake_background(void)
 {
 	test.kicks++;
 }

@@ -159,7 +159,7 @@ static bool start(struct tally_comm *comm, struct seat *seat, const struct membe
 		comm->lanes = lanes;
 		comm->state = COMM_RUNNING;
 		banner(comm);
-		progress_notify(comm);
+		wake_waiters(comm);
 	}
 	comm_unlock(comm);
 	if (!error)
@@ -276,7 +276,7 @@ static bool action_do(struct tally_comm *comm, struct seat *seat, struct codec *
 			break;
 		comm_lock(comm);
 		comm->state = COMM_LEFT;
-		progress_notify(comm);
+		wake_waiters(comm);
 		comm_unlock(comm);
 		break;
 	case MEMBER_FAIL:
@@ -608,7 +608,7 @@ static void over_check(struct tally_comm *comm)
 		return;
 	comm_lock(comm);
 	comm->is_over = is_over;
-	progress_notify(comm);
+	wake_waiters(comm);
 	comm_unlock(comm);
 }
 

@@ -324,7 +324,7 @@ uint32_t __wrap_endpoint_welcomes(struct endpoint *its, struct endpoint_welcome 
 				  uint32_t max);
 void __wrap_comm_lock(struct tally_comm *comm);
 void __wrap_comm_unlock(struct tally_comm *comm);
-void __wrap_progress_notify(struct tally_comm *comm);
+void __wrap_wake_waiters(struct tally_comm *comm);
 void __wrap_comm_break(struct tally_comm *comm, int result, const char *text);
 void __wrap_late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
 void __wrap_late_expire(struct tally_comm *comm, struct codec *codec, uint64_t now_ns);
@@ -387,7 +387,7 @@ uint32_t __wrap_endpoint_welcomes(struct endpoint *its, struct endpoint_welcome 
 	return count;
 }
 
-void __wrap_progress_notify(struct tally_comm *comm)
+void __wrap_wake_waiters(struct tally_comm *comm)
 {
 	assert_true(test.is_locked);
 	assert_ptr_equal(comm, &test.comm);

@@ -201,8 +201,8 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 
 /* ---- others, and the clock ---- */
 
-void __wrap_background_kick(void);
-void __wrap_background_remind(uint64_t at_ns);
+void __wrap_wake_background(void);
+void __wrap_wake_background_at(uint64_t at_ns);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_sched_yield(void);
@@ -217,12 +217,12 @@ void *__real_malloc(size_t bytes);
 void __wrap_free(void *block);
 void __real_free(void *block);
 
-void __wrap_background_kick(void)
+void __wrap_wake_background(void)
 {
 	test.kicks++;
 }
 
-void __wrap_background_remind(uint64_t at_ns)
+void __wrap_wake_background_at(uint64_t at_ns)
 {
 	test.reminds++;
 	test.remind_ns = at_ns;

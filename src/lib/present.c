@@ -8,7 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "lib/comm.h"
+#include "core/job/control.h"
+#include "util/thread.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

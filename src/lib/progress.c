@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "lib/background.h"
 #include "lib/comm.h"
 #include "lib/group.h"
 #include "lib/paths.h"
@@ -28,14 +27,6 @@ static bool has_forked(const struct tally_comm *comm)
 	return comm_is_forked(comm);
 }
 
-void progress_notify(struct tally_comm *comm)
-{
-	if (comm->sleepers)
-		pthread_cond_broadcast(&comm->changed);
-	if (comm->is_waiting)
-		comm->link->ops->wake(comm->link);
-}
-
 /* The endpoint has given up: said here at once, and to the others by the background thread. */
 static void endpoint_failed(struct tally_comm *comm)
 {
@@ -54,7 +45,7 @@ static void endpoint_failed(struct tally_comm *comm)
 	comm->wants_error = true;
 	comm->fault_cause = cause;
 	comm_break(comm, result_of_cause(cause), comm->fault_text);
-	background_kick();
+	wake_background();
 }
 
 /* What follows a poll of the endpoint. Whether there was anything to do. */
@@ -114,7 +105,7 @@ static void remind(struct tally_comm *comm)
 
 	if (!comm->look_ns || at_ns < comm->look_ns)
 		comm->look_ns = at_ns;
-	background_remind(comm->look_ns);
+	wake_background_at(comm->look_ns);
 }
 
 bool progress_is_left(struct tally_comm *comm, bool is_idle, uint64_t *until_ns)
@@ -150,7 +141,7 @@ static void hand_over(struct tally_comm *comm)
 		remind(comm);
 	}
 	if (comm->calling.first)
-		background_kick();
+		wake_background();
 }
 
 void progress_submitted(struct tally_comm *comm)
@@ -223,7 +214,7 @@ void progress_callbacks(struct tally_comm *comm)
 		comm_lock(comm);
 		present_calls(-1);
 		work_rest(comm, work);
-		progress_notify(comm);
+		wake_waiters(comm);
 	}
 }
 

@@ -283,15 +283,15 @@ static void look__leaves_it_looked_after(void **state)
 static void notify__wakes_who_sleeps_and_who_waits_on_the_link(void **state)
 {
 	(void)state;
-	progress_notify(&test.comm);
+	wake_waiters(&test.comm);
 	assert_int_equal(test.broadcasts + test.wakes, 0);
 	test.comm.sleepers = 1;
-	progress_notify(&test.comm);
+	wake_waiters(&test.comm);
 	assert_int_equal(test.broadcasts, 1);
 	assert_int_equal(test.wakes, 0);
 	test.comm.sleepers = 0;
 	test.comm.is_waiting = true;
-	progress_notify(&test.comm);
+	wake_waiters(&test.comm);
 	assert_int_equal(test.broadcasts, 1);
 	assert_int_equal(test.wakes, 1);
 }

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/background.h"
 #include "lib/comm.h"
 #include "util/utf8.h"
 
@@ -290,7 +289,7 @@ void timeline_add(struct timeline *timeline, const struct timeline_op *op)
 	is_filling = timeline->count == RING / 2;
 	pthread_mutex_unlock(&timeline->lock);
 	if (is_filling)
-		background_kick();
+		wake_background();
 }
 
 void timeline_service(uint64_t now_ns)

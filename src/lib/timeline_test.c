@@ -34,7 +34,7 @@ static struct {
 } disk;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-void __wrap_background_kick(void);
+void __wrap_wake_background(void);
 ssize_t __real_pwrite64(int fd, const void *at, size_t bytes, off_t where);
 ssize_t __wrap_pwrite64(int fd, const void *at, size_t bytes, off_t where);
 
@@ -45,7 +45,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-void __wrap_background_kick(void)
+void __wrap_wake_background(void)
 {
 	kicks++;
 }

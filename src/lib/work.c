@@ -223,7 +223,7 @@ void work_complete(struct tally_comm *comm, struct tally_work *work, int result)
 	}
 	work_settle(comm, work, result);
 	if (comm->sleepers)
-		progress_notify(comm);
+		wake_waiters(comm);
 }
 
 int work_report(const struct tally_comm *comm, const struct tally_work *work)
