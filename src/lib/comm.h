@@ -164,29 +164,20 @@ struct tally_comm {
 	bool is_removed;      /* under background.c's lock */
 };
 
-/* ---- comm.c ---- */
+/* ---- comm_state.c ---- */
 
 void comm_lock(struct tally_comm *comm);
 void comm_unlock(struct tally_comm *comm);
 /* What has broken it, an abort that was only asked for included; TALLY_OK. No lock held. */
 int comm_error(struct tally_comm *comm);
-/* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
-int comm_check(const struct tally_comm *comm, const char *call);
-/* What this rank has sent, and how much of it again: it has left. dump.c. */
-void comm_say_end(struct tally_comm *comm);
 /* This process is a child of the one that opened it: the handle is its parent's. */
 bool comm_is_forked(const struct tally_comm *comm);
+/* NULL and forked handles: TALLY_ERR_ARGUMENT, _USAGE, said. */
+int comm_check(const struct tally_comm *comm, const char *call);
 /* Breaks it, once: all that is outstanding completes with `result`. `text` becomes the first cause, with
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
-/* Joins. boot and options are complete; parent: what it is split off, or NULL. TALLY_OK, or said. */
-int comm_open(struct tally_comm **out, const struct bootstrap *boot,
-	      const struct tally_options *options, const struct tally_comm *parent);
-/* What every init checks first, and a whole copy of the options, which may be NULL or an older version's. TALLY_OK, or
- * said. */
-int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
-		    const struct tally_options *theirs, const char *call);
 
 /* ---- progress.c; lock held unless said otherwise ---- */
 
@@ -254,5 +245,17 @@ const char *work_describe(const struct control_op *op, char text[96]);
 
 /* Says, now and then, what packets that were not this communicator's have come (R-CT-35). By the background thread. */
 void stray_look(struct tally_comm *comm, uint64_t now_ns);
+
+/* ---- comm.c ---- */
+
+/* What every init checks first, and a whole copy of the options, which may be NULL or an older version's. TALLY_OK, or
+ * said. */
+int comm_init_check(struct tally_comm **comm, struct tally_options *mine,
+		    const struct tally_options *theirs, const char *call);
+/* Joins. boot and options are complete; parent: what it is split off, or NULL. TALLY_OK, or said. */
+int comm_open(struct tally_comm **out, const struct bootstrap *boot,
+	      const struct tally_options *options, const struct tally_comm *parent);
+/* What this rank has sent, and how much of it again: it has left. */
+void comm_say_end(struct tally_comm *comm);
 
 #endif

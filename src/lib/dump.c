@@ -194,33 +194,6 @@ static json_t *dump_json(struct tally_comm *comm, const struct picture *picture)
 		"missing", missing_json(comm, picture), "stats", stats_json(comm));
 }
 
-/* ---- the last word ---- */
-
-enum {
-	AGAIN_PERCENT = 1, /* from here on it is a warning, */
-	AGAIN_LEAST = 100, /* but not of so few */
-};
-
-void comm_say_end(struct tally_comm *comm)
-{
-	struct tally_stats stats = TALLY_STATS_INIT;
-	uint64_t all;
-	bool is_much;
-
-	if (tally_comm_get_stats(comm, &stats))
-		return;
-	all = stats.packets_out + stats.packets_resent;
-	is_much = stats.packets_resent >= AGAIN_LEAST &&
-		  stats.packets_resent * 100 >= all * AGAIN_PERCENT;
-	report_log(
-		&comm->who, is_much ? TALLY_LOG_WARN : TALLY_LOG_INFO,
-		"left after %llu operations: %llu packets out, %llu of them (%.2f %%) sent again%s",
-		(unsigned long long)stats.operations, (unsigned long long)all,
-		(unsigned long long)stats.packets_resent,
-		all ? 100 * (double)stats.packets_resent / (double)all : 0,
-		is_much ? ", for they had been lost: tally doctor says how many are" : "");
-}
-
 /* ---- out ---- */
 
 /* 0 or an errno, of which EPIPE comes with no signal. A descriptor that does not take it has a second, be it blocking or not. */
