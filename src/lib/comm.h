@@ -56,7 +56,7 @@ struct tally_work {
 	uint64_t first_ns;          /* its first packet was built; 0: not yet, or nobody asks */
 	struct tally_work *members; /* by `next`: the handles of what was fused into this one */
 	uint64_t submitted_ns;
-	uint64_t deadline_ns; /* on the link's clock; 0: none. membership_deadline_set */
+	uint64_t deadline_ns; /* on the link's clock; 0: none */
 	tally_done_fn done_fn;
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
@@ -231,6 +231,8 @@ void work_remove(struct work_list *list, struct tally_work *work);
 void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
 /* Says why the work ended so, if it failed; returns its result. */
 int work_report(const struct tally_comm *comm, const struct tally_work *work);
+/* One that has just been numbered, and has a deadline. */
+void work_deadline_set(struct tally_comm *comm, struct tally_work *work);
 /* The endpoint takes it, or it waits until there is room. */
 void work_submit(struct tally_comm *comm, struct tally_work *work);
 /* Gives the endpoint what it has room for; true if that was anything. */
@@ -238,8 +240,6 @@ bool work_submit_waiting(struct tally_comm *comm);
 bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
 /* R-CT-45: who waits here, threads and functions, and for what at least. */
 uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
-/* "allreduce of 65 float32 sum", for texts. */
-const char *work_describe(const struct control_op *op, char text[96]);
 
 /* ---- stray.c ---- */
 

@@ -94,7 +94,7 @@ static void error_text_make(struct tally_comm *comm, const char *text)
 
 	if (oldest)
 		snprintf(at, sizeof(at), "; waiting for operation #%llu, %s%s%s%s",
-			 (unsigned long long)oldest->op.number, work_describe(&oldest->op, what),
+			 (unsigned long long)oldest->op.number, report_op(&oldest->op, what),
 			 oldest->op.name[0] ? " \"" : "", oldest->op.name,
 			 oldest->op.name[0] ? "\"" : "");
 	if (comm->last_complete)

@@ -119,9 +119,9 @@ static json_t *outstanding_json(const struct picture *picture)
 		json_array_append_new(
 			list,
 			json_pack("{s:o, s:s, s:o, s:s, s:b, s:o}", "number", number_of(op->number),
-				  "what", work_describe(op, what), "name", text_of(op->name),
-				  "stream", op->stream == MAP_EXPRESS ? "express" : "bulk",
-				  "is_sent", picture->ops[i].is_sent, "since_ms",
+				  "what", report_op(op, what), "name", text_of(op->name), "stream",
+				  op->stream == MAP_EXPRESS ? "express" : "bulk", "is_sent",
+				  picture->ops[i].is_sent, "since_ms",
 				  number_of(ms_since(picture, picture->ops[i].submitted_ns))));
 	}
 	return list;

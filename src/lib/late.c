@@ -220,15 +220,6 @@ void late_look(struct tally_comm *comm, struct codec *codec, uint64_t now_ns)
 		membership_do(comm, &comm->membership->seats[0], codec, &event);
 }
 
-void membership_deadline_set(struct tally_comm *comm, struct tally_work *work)
-{
-	work->deadline_ns = work->submitted_ns + work->deadline_ms * ns_per_ms;
-	if (work->deadline_ns >= atomic_load(&comm->deadline_ns))
-		return;
-	atomic_store(&comm->deadline_ns, work->deadline_ns);
-	wake_background(); /* it sleeps until a later one */
-}
-
 /* R-CT-56: of all whose deadline is over the oldest, each second anew: its round may find that it ended
  * well, or be about another one. */
 static bool find_expired(struct tally_comm *comm, uint64_t now_ns, struct member_event *event)

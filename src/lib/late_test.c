@@ -317,18 +317,18 @@ static void deadline__is_the_first_of_all_and_wakes_who_sleeps(void **state)
 	(void)state;
 	test.works[0].submitted_ns = begin_ns;
 	test.works[0].deadline_ms = 3000;
-	membership_deadline_set(&test.comm, &test.works[0]);
+	work_deadline_set(&test.comm, &test.works[0]);
 	assert_true(test.works[0].deadline_ns == begin_ns + 3000 * ms_ns);
 	assert_true(atomic_load(&test.comm.deadline_ns) == begin_ns + 3000 * ms_ns);
 	assert_int_equal(test.kicks, 1);
 	test.works[1].submitted_ns = begin_ns + 1000 * ms_ns;
 	test.works[1].deadline_ms = 2000; /* no sooner */
-	membership_deadline_set(&test.comm, &test.works[1]);
+	work_deadline_set(&test.comm, &test.works[1]);
 	assert_true(test.works[1].deadline_ns == begin_ns + 3000 * ms_ns);
 	assert_int_equal(test.kicks, 1);
 	test.works[2].submitted_ns = begin_ns + 999 * ms_ns;
 	test.works[2].deadline_ms = 2000;
-	membership_deadline_set(&test.comm, &test.works[2]);
+	work_deadline_set(&test.comm, &test.works[2]);
 	assert_true(atomic_load(&test.comm.deadline_ns) == begin_ns + 2999 * ms_ns);
 	assert_int_equal(test.kicks, 2);
 }

@@ -23,9 +23,6 @@ void membership_service(struct tally_comm *comm, struct codec *codec, uint64_t n
 uint32_t membership_poll(const struct tally_comm *comm, struct pollfd *polls);
 uint64_t membership_deadline(const struct tally_comm *comm);
 
-/* A work that has just been submitted, and has a deadline. Lock held. */
-void membership_deadline_set(struct tally_comm *comm, struct tally_work *work);
-
 /* After fork, in the child: no other process must hold the connection open. */
 void membership_forget(const struct tally_comm *comm);
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/group.h"
-#include "lib/membership.h"
 #include "lib/present.h"
 
 enum {
@@ -352,7 +351,7 @@ int operation_enter(struct tally_comm *comm, struct tally_work *work, const char
 	atomic_store(&work->state, WORK_WAITING);
 	work_append(&comm->outstanding, work);
 	if (work->deadline_ms)
-		membership_deadline_set(comm, work);
+		work_deadline_set(comm, work);
 	work_submit(comm, work);
 	return TALLY_OK;
 }
@@ -495,8 +494,7 @@ static int other_refuse(const struct tally_comm *comm, const struct tally_work *
 	return report_error(&comm->who, TALLY_ERR_USAGE,
 			    "%s: this thread's operation #%llu, %s, was interrupted and is still "
 			    "on its way: call that again, with the same arguments",
-			    call, (unsigned long long)work->op.number,
-			    work_describe(&work->op, text));
+			    call, (unsigned long long)work->op.number, report_op(&work->op, text));
 }
 
 /* Lock held. */

@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "core/job/control.h"
 #include "lib/config.h"
 #include "util/lines.h"
 #include "util/utf8.h"
@@ -102,6 +103,20 @@ void report_fork_prepare(void)
 void report_fork_done(void)
 {
 	pthread_mutex_unlock(&sink.lock);
+}
+
+static const char *const dtype_names[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
+					   "uint64", "float16", "float32", "float64", "bfloat16" };
+static const char *const op_names[] = { "sum", "prod", "max", "min", "avg" };
+
+const char *report_op(const struct control_op *op, char text[96])
+{
+	if (op->kind == CONTROL_OP_BARRIER)
+		snprintf(text, 96, "barrier");
+	else
+		snprintf(text, 96, "allreduce of %llu %s, %s", (unsigned long long)op->count,
+			 dtype_names[op->type], op_names[op->op]);
+	return text;
 }
 
 void report_host(char host[65])

@@ -16,6 +16,8 @@
 
 enum { REPORT_TEXT_MAX = 1024 };
 
+struct control_op;
+
 /* Whose line it is; part of every communicator. */
 struct report_who {
 	char job[208];
@@ -53,6 +55,9 @@ struct report_pipe {
 };
 void report_pipe_begin(struct report_pipe *guard);
 void report_pipe_end(const struct report_pipe *guard, bool is_broken);
+
+/* "allreduce of 65 float32, sum" */
+const char *report_op(const struct control_op *op, char text[96]);
 
 /* This host's name, at most 64 bytes. */
 void report_host(char host[65]);

@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/comm.h"
+#include "lib/bootstrap.h"
+#include "lib/wake.h"
+#include "util/thread.h"
 #include "util/utf8.h"
 
 enum {
@@ -135,7 +137,7 @@ static void op_write(struct timeline *timeline, const struct timeline_op *done)
 	char what[96], safe[CONTROL_OP_NAME_BYTES];
 	const char *name;
 
-	work_describe(&done->op, what);
+	report_op(&done->op, what);
 	utf8_copy(safe, sizeof(safe), done->op.name);
 	name = safe[0] ? safe : what;
 	event_write(timeline, step(timeline, done, "b", name, done->submitted_ns,

@@ -26,10 +26,10 @@ static void describe__says_kind_count_type_and_operation(void **state)
 		for (op.op = 0; op.op < 5; op.op++) {
 			snprintf(wanted, sizeof(wanted), "allreduce of 7 %s, %s", types[op.type],
 				 ops[op.op]);
-			assert_string_equal(work_describe(&op, text), wanted);
+			assert_string_equal(report_op(&op, text), wanted);
 		}
 	op.kind = CONTROL_OP_BARRIER;
-	assert_string_equal(work_describe(&op, text), "barrier");
+	assert_string_equal(report_op(&op, text), "barrier");
 }
 
 static void submit__hands_the_endpoint_what_the_call_has_said(void **state)
