@@ -19,8 +19,6 @@ enum {
 	POLLS_EACH = MEMBERSHIP_AGGREGATORS_MAX + 1, /* control connections and UDP socket */
 };
 
-static const uint64_t ns_per_s = 1000000000;
-
 static struct {
 	pthread_mutex_t life; /* one at a time starts or ends the thread; taken before `lock` */
 	unsigned users;
@@ -179,8 +177,7 @@ static void block(struct pollfd *polls, nfds_t count, uint64_t until_ns)
 {
 	uint64_t now_ns = clock_ns();
 	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
-				 .tv_nsec = (long)(left_ns % ns_per_s) };
+	struct timespec left = clock_timespec(left_ns);
 
 	if (ppoll(polls, count, until_ns == UINT64_MAX ? NULL : &left, NULL) > 0)
 		wake_take(polls);

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/comm.h"
 #include "lib/group.h"
@@ -18,8 +17,6 @@ enum {
 	PATIENCE_MOST_US = 1600,
 	ASK_MS = 50, /* between two questions to the program, whether a wait is to end */
 };
-
-static const uint64_t ns_per_s = 1000000000;
 
 /* An on_done function has forked, and this is the child. */
 static bool has_forked(const struct tally_comm *comm)
@@ -313,8 +310,7 @@ static void sleep_until(struct tally_comm *comm, uint64_t until_ns)
 	if (until_ns == UINT64_MAX) {
 		pthread_cond_wait(&comm->changed, &comm->lock);
 	} else {
-		struct timespec until = { .tv_sec = (time_t)(until_ns / ns_per_s),
-					  .tv_nsec = (long)(until_ns % ns_per_s) };
+		struct timespec until = clock_timespec(until_ns);
 
 		pthread_cond_timedwait(&comm->changed, &comm->lock, &until);
 	}

@@ -11,8 +11,6 @@
 
 #include "lib/comm.h"
 
-static const uint64_t ns_per_s = 1000000000;
-
 static struct {
 	int kick_fd, timer_fd;
 	atomic_bool is_kicked;
@@ -37,8 +35,7 @@ void wake_background(void)
 
 static void timer_set(uint64_t at_ns)
 {
-	const struct itimerspec at = { .it_value = { .tv_sec = (time_t)(at_ns / ns_per_s),
-						     .tv_nsec = (long)(at_ns % ns_per_s) } };
+	const struct itimerspec at = { .it_value = clock_timespec(at_ns) };
 
 	timerfd_settime(wake.timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }

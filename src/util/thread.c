@@ -2,14 +2,21 @@
 #include "util/thread.h"
 
 #include <signal.h>
-#include <time.h>
+
+static const uint64_t ns_per_s = 1000000000;
 
 uint64_t clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+}
+
+struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / ns_per_s),
+				  .tv_nsec = (long)(ns % ns_per_s) };
 }
 
 int thread_create(pthread_t *thread, void *(*main)(void *), void *arg)

@@ -5,8 +5,10 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
+struct timespec clock_timespec(uint64_t ns);
 
 /* As pthread_create and pthread_cond_init: no signal is ever delivered to the thread; pthread_cond_timedwait takes a time
  * of clock_ns. */
