@@ -13,16 +13,7 @@
 
 enum {
 	HEAD_BYTES = 60, /* of a long job's name */
-	ASK_MS = 50,     /* between two questions to the program, whether a wait is to end */
 	JOBS_MAX = 64,   /* the first communicator, and what is split off */
-};
-
-/* An aggregator in this process. */
-struct local {
-	struct server *server;
-	struct report_who who; /* for its log: the communicator may go before it */
-	atomic_uint users;     /* communicators of this process */
-	bool is_forgotten;     /* in a forked child */
 };
 
 void local_name(const char *job, char name[LOCAL_NAME_BYTES])
@@ -101,56 +92,12 @@ void local_share(struct tally_comm *comm, const struct tally_comm *parent)
 		atomic_fetch_add(&comm->local->users, 1);
 }
 
-/* This communicator needs it no more; of those who do not, one is the last. */
-static bool is_last(struct tally_comm *comm)
-{
-	if (!comm->is_local_last)
-		comm->is_local_last = atomic_fetch_sub(&comm->local->users, 1) == 1;
-	if (comm->is_local_last)
-		return true;
-	comm_lock(comm); /* local_stop looks at it */
-	comm->local = NULL;
-	comm_unlock(comm);
-	return false;
-}
-
-bool local_wait(struct tally_comm *comm, bool may_interrupt)
-{
-	struct local *local = comm->local;
-
-	if (!local || !is_last(comm))
-		return true;
-	server_drain(local->server);
-	while (!server_wait(local->server, ASK_MS)) {
-		if (comm_error(comm)) /* local_stop */
-			return true;
-		if (may_interrupt && comm->interrupted && progress_is_interrupted(comm))
-			return false;
-	}
-	return true;
-}
-
 bool local_stop(struct tally_comm *comm)
 {
 	if (!comm->local || atomic_load(&comm->local->users) > 1)
 		return false;
 	server_stop(comm->local->server);
 	return true;
-}
-
-void local_close(struct tally_comm *comm, uint32_t timeout_ms)
-{
-	struct local *local = comm->local;
-
-	if (!local || !is_last(comm))
-		return;
-	comm_lock(comm); /* local_stop looks at it */
-	comm->local = NULL;
-	comm_unlock(comm);
-	server_drain(local->server);
-	(void)server_wait(local->server, timeout_ms);
-	server_close(local->server);
-	free(local);
 }
 
 void local_forget(const struct tally_comm *comm)
