@@ -41,8 +41,8 @@ struct bootstrap {
 	char interface[INTERFACE_TEXT_BYTES];    /* what it chose: "eth0 10.0.0.5"; "": nothing */
 	uint8_t from[16]; /* its address, as struct link_address has them; zeros: any */
 	char warning[BOOTSTRAP_TEXT_MAX]; /* to be said once: "" if there is none */
-	char failure
-		[256]; /* what this rank has failed of: it joins only to tell the others; "": of nothing */
+	/* What this rank has failed of: it joins only to tell the others; "": of nothing. */
+	char failure[256];
 	const char *source; /* "arguments", "TALLY_*", "torchrun", "Open MPI", "PMI", "Slurm" */
 };
 

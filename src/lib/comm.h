@@ -22,7 +22,7 @@
 #include "tally.h"
 #include "util/thread.h"
 
-struct membership; /* control.c: this rank's end of the control connection */
+struct membership; /* seat.h: this rank's end of the control connection */
 struct local;
 
 enum comm_state {
@@ -42,8 +42,7 @@ enum work_state {
 
 struct tally_work {
 	struct tally_comm *comm;
-	struct tally_work *next,
-		*prev; /* outstanding: in order of number; CALLING: the queue; or free */
+	struct tally_work *next, *prev; /* outstanding: by number; CALLING: the queue; or free */
 	struct tally_work *next_waiting;
 	struct control_op op; /* number, kind, type, op, count, stream, name */
 	int stream;           /* enum tally_stream: as asked for */
@@ -61,8 +60,7 @@ struct tally_work {
 	void *done_arg;
 	atomic_int state; /* enum work_state; written under the lock */
 	int result;
-	uint64_t
-		interrupted_by; /* if is_interrupted: the thread whose call it is, to be called again */
+	uint64_t interrupted_by; /* if is_interrupted: the thread that is to call again */
 	bool is_interrupted;
 	bool is_detached;     /* nobody holds the handle: freed when complete */
 	bool is_out_of_range; /* latency mode: TALLY_ERR_RANGE, which breaks nothing */
@@ -108,14 +106,13 @@ struct tally_comm {
 	atomic_int error; /* what broke it; written under the lock, after error_text */
 	char error_text[REPORT_TEXT_MAX];
 	bool is_driven;   /* a calling thread is the driver */
-	bool is_knocking; /* an aggregator is silent, and asked by HELLO: answers are read */
 	bool is_waiting;  /* ... and waits on the link */
+	bool is_knocking; /* an aggregator is silent, and asked by HELLO: answers are read */
 	bool is_watched;  /* the background thread polls the socket */
 	uint64_t watched_until_ns; /* ... and drives it then, at the latest */
 	bool is_left;              /* to the background thread, by one that came and did not stay */
 	uint64_t touched_ns;       /* a thread of the program has last driven it, or looked */
-	uint64_t
-		look_ns; /* when the background thread is to see whether it is wanted; 0: no need */
+	uint64_t look_ns;     /* the background thread is to see whether it is wanted; 0: no need */
 	uint32_t patience_us; /* ... so long after touched_ns; 0: the least (progress.c) */
 	uint32_t sleepers;    /* threads that wait for `changed` */
 	struct link *link;

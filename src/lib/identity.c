@@ -91,8 +91,8 @@ static const char *stat_find(pid_t pid, int wanted, char stat[STAT_BYTES])
 	if (file)
 		fclose(file);
 	stat[count] = '\0';
-	at = strrchr(stat,
-		     ')'); /* of the name, the second field: it may have blanks and more of these */
+	/* Of the name, the second field: it may have blanks and more of these. */
+	at = strrchr(stat, ')');
 	for (int field = 2; at && field < wanted; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)

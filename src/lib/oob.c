@@ -23,8 +23,7 @@
 enum {
 	RECORD_MAGIC = 0x796c6174, /* "taly" */
 	RECORD_VERSION = 3,
-	WATCH_FIRST_S =
-		5,  /* until the first line about an allgather that stays away; then each doubles */
+	WATCH_FIRST_S = 5, /* until the first line about an allgather; then each doubles */
 	TELL_S = 5, /* for all to come and hear that this rank's second allgather has failed */
 };
 

@@ -65,8 +65,8 @@ void present_here(void)
 	if (is_here || present_is_calling())
 		return;
 	pthread_once(&once, begin);
-	is_here =
-		true; /* one whose end nobody tells counts for ever, and nothing is found: no harm */
+	/* One whose end nobody tells counts for ever, and nothing is found: no harm. */
+	is_here = true;
 	if (has_key)
 		(void)pthread_setspecific(key, &is_here);
 	atomic_fetch_add(&threads, 1);

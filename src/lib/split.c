@@ -13,8 +13,7 @@
 #include "lib/operation.h"
 
 enum {
-	HALVES =
-		4, /* of 16 bits each: two of the color, two of the key. No sum of theirs saturates */
+	HALVES = 4, /* of 16 bits, two of the color, two of the key: no sum of theirs saturates */
 	SUFFIX_BYTES = 40,
 };
 

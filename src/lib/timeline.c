@@ -21,8 +21,7 @@ enum {
 	RING = 4096,        /* operations that wait to be written */
 	DUE_MS = 100,       /* for the first of them */
 	TEXT_BYTES = 32768, /* one write */
-	LINE_BYTES =
-		2048, /* one event is shorter: its longest text is a job's or an operation's name */
+	LINE_BYTES = 2048,  /* of one event: its longest text is a job's or an operation's name */
 };
 
 struct timeline {
@@ -39,9 +38,8 @@ struct timeline {
 
 	/* Of whoever holds `timelines.lock`. */
 	int fd;
-	off_t end; /* of the last event: what follows is "]", and is written over */
-	uint64_t
-		real_ns; /* wall clock minus CLOCK_MONOTONIC: files of several hosts fit together */
+	off_t end;        /* of the last event: what follows is "]", and is written over */
+	uint64_t real_ns; /* wall clock minus CLOCK_MONOTONIC: hosts' files fit together */
 	bool is_broken;
 	char text[TEXT_BYTES];
 	size_t used;
