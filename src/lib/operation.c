@@ -19,17 +19,6 @@ enum {
 /* More than any address space holds; keeps all sums of sizes and chunks far from their wrap. */
 static const uint64_t count_max = (uint64_t)1 << 45;
 
-static const char *const unsupported_dtypes[] = {
-	[TALLY_INT8] = "int8",       [TALLY_UINT8] = "uint8",       [TALLY_UINT32] = "uint32",
-	[TALLY_INT64] = "int64",     [TALLY_UINT64] = "uint64",     [TALLY_FLOAT16] = "float16",
-	[TALLY_FLOAT64] = "float64", [TALLY_BFLOAT16] = "bfloat16",
-};
-static const char *const unsupported_ops[] = {
-	[TALLY_PROD] = "prod",
-	[TALLY_MAX] = "max",
-	[TALLY_MIN] = "min",
-};
-
 static int type_check(const struct report_who *who, const struct request *request)
 {
 	if (request->dtype < TALLY_INT8 || request->dtype > TALLY_BFLOAT16)
@@ -38,14 +27,14 @@ static int type_check(const struct report_who *who, const struct request *reques
 	if (request->dtype != TALLY_INT32 && request->dtype != TALLY_FLOAT32)
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
 				    "%s: dtype %s: this version adds up int32 and float32",
-				    request->call, unsupported_dtypes[request->dtype]);
+				    request->call, report_dtypes[request->dtype]);
 	if (request->op < TALLY_SUM || request->op > TALLY_AVG)
 		return report_error(who, TALLY_ERR_ARGUMENT, "%s: op %d: no such operation",
 				    request->call, request->op);
 	if (request->op != TALLY_SUM && request->op != TALLY_AVG)
 		return report_error(who, TALLY_ERR_UNSUPPORTED,
 				    "%s: op %s: this version has sum and avg", request->call,
-				    unsupported_ops[request->op]);
+				    report_ops[request->op]);
 	return TALLY_OK;
 }
 

@@ -105,9 +105,9 @@ void report_fork_done(void)
 	pthread_mutex_unlock(&sink.lock);
 }
 
-static const char *const dtype_names[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
-					   "uint64", "float16", "float32", "float64", "bfloat16" };
-static const char *const op_names[] = { "sum", "prod", "max", "min", "avg" };
+const char *const report_dtypes[] = { "int8",   "uint8",   "int32",   "uint32",  "int64",
+				      "uint64", "float16", "float32", "float64", "bfloat16" };
+const char *const report_ops[] = { "sum", "prod", "max", "min", "avg" };
 
 const char *report_op(const struct control_op *op, char text[96])
 {
@@ -115,7 +115,7 @@ const char *report_op(const struct control_op *op, char text[96])
 		snprintf(text, 96, "barrier");
 	else
 		snprintf(text, 96, "allreduce of %llu %s, %s", (unsigned long long)op->count,
-			 dtype_names[op->type], op_names[op->op]);
+			 report_dtypes[op->type], report_ops[op->op]);
 	return text;
 }
 
