@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * membership_fixture.h - for tests of membership.c: a communicator with three aggregators that is a struct. What the
- * machines answer, what comes over the connections, memory and time are the test's; what is asked of them is noted.
+ * membership_fixture.h - for tests of membership.c and membership_do.c: a communicator with three aggregators that is a
+ * struct. What the machines answer, what comes over the connections, memory and time are the test's; what is asked of
+ * them is noted.
  * Included once in a program, which wraps what is defined here as __wrap_.
  */
 #ifndef LIB_MEMBERSHIP_FIXTURE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seat.h - a communicator's place at each of its aggregators. seat.c: where they are, from open to close.
- * membership.c: what happens there; late.c: what takes too long. Included by these alone.
+ * seat.h - a communicator's place at each of its aggregators. seat.c: where they are, from open to close;
+ * membership_do.c: what is done there; late.c: what takes too long; membership.c: what comes, and when it is whose
+ * turn. Included by these alone.
  */
 #ifndef LIB_SEAT_H
 #define LIB_SEAT_H

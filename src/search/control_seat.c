@@ -68,7 +68,7 @@ bool home_runs(const struct world *world, uint32_t s)
 	return seat_home(world, s) == s;
 }
 
-/* ---- src/lib, membership.c: R-CT-25 ---- */
+/* ---- src/lib, membership.c and membership_do.c: R-CT-25 ---- */
 
 static bool are_all_granted(const struct world *world, uint32_t s)
 {
