@@ -5,6 +5,13 @@
  * while nobody is the driver, touches endpoint and link. The lock is never held while the link waits,
  * nor while a user's function runs. What nobody drives is driven by the process's background thread,
  * which also serves all control connections (background.h).
+ *
+ * The files of lib stand in layers. None needs one that is named behind it here, as the linker sees it:
+ *     process     config report version interface bootstrap* config_bootstrap identity present wake lent timeline
+ *     state       local work comm_state group stray paths, and what drives: progress
+ *     membership  seat membership_do late membership background
+ *     calls       operation handle fuse dump
+ *     life        local_end comm split oob
  */
 #ifndef LIB_COMM_H
 #define LIB_COMM_H
@@ -161,6 +168,36 @@ struct tally_comm {
 	bool is_removed;      /* under background.c's lock */
 };
 
+/* ---- work.c; lock held ---- */
+
+struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
+/* Room for so many segments; false: out of memory. */
+bool work_segments(struct tally_work *work, size_t count);
+/* One that never entered: nobody has its handle. */
+void work_drop(struct tally_comm *comm, struct tally_work *work);
+/* Its buffers are the caller's again. */
+void work_unlend(struct tally_comm *comm, struct tally_work *work);
+/* One that was fused, or that its group could not start, gets its result. */
+void work_settle(struct tally_comm *comm, struct tally_work *work, int result);
+/* A complete one whose handle is given back. */
+void work_put(struct tally_comm *comm, struct tally_work *work);
+/* Complete, on_done has run: until its holder looks, or for good if there is none. */
+void work_rest(struct tally_comm *comm, struct tally_work *work);
+void work_append(struct work_list *list, struct tally_work *work);
+void work_remove(struct work_list *list, struct tally_work *work);
+void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
+/* Says why the work ended so, if it failed; returns its result. */
+int work_report(const struct tally_comm *comm, const struct tally_work *work);
+/* One that has just been numbered, and has a deadline. */
+void work_deadline_set(struct tally_comm *comm, struct tally_work *work);
+/* The endpoint takes it, or it waits until there is room. */
+void work_submit(struct tally_comm *comm, struct tally_work *work);
+/* Gives the endpoint what it has room for; true if that was anything. */
+bool work_submit_waiting(struct tally_comm *comm);
+bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
+/* R-CT-45: who waits here, threads and functions, and for what at least. */
+uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
+
 /* ---- comm_state.c ---- */
 
 void comm_lock(struct tally_comm *comm);
@@ -175,6 +212,11 @@ int comm_check(const struct tally_comm *comm, const char *call);
  * what was going on here appended. Lock held. */
 void comm_break(struct tally_comm *comm, int result, const char *text);
 int result_of_cause(enum control_cause cause);
+
+/* ---- stray.c ---- */
+
+/* Says, now and then, what packets that were not this communicator's have come (R-CT-35). By the background thread. */
+void stray_look(struct tally_comm *comm, uint64_t now_ns);
 
 /* ---- progress.c; lock held unless said otherwise ---- */
 
@@ -207,41 +249,6 @@ enum progress_end progress_wait(struct tally_comm *comm, progress_over_fn is_ove
 				uint64_t until_ns, bool may_interrupt);
 /* Asks the program whether a wait is to end. No lock held. */
 bool progress_is_interrupted(struct tally_comm *comm);
-
-/* ---- work.c; lock held ---- */
-
-struct tally_work *work_get(struct tally_comm *comm); /* NULL: out of memory */
-/* Room for so many segments; false: out of memory. */
-bool work_segments(struct tally_work *work, size_t count);
-/* One that never entered: nobody has its handle. */
-void work_drop(struct tally_comm *comm, struct tally_work *work);
-/* Its buffers are the caller's again. */
-void work_unlend(struct tally_comm *comm, struct tally_work *work);
-/* One that was fused, or that its group could not start, gets its result. */
-void work_settle(struct tally_comm *comm, struct tally_work *work, int result);
-/* A complete one whose handle is given back. */
-void work_put(struct tally_comm *comm, struct tally_work *work);
-/* Complete, on_done has run: until its holder looks, or for good if there is none. */
-void work_rest(struct tally_comm *comm, struct tally_work *work);
-void work_append(struct work_list *list, struct tally_work *work);
-void work_remove(struct work_list *list, struct tally_work *work);
-void work_complete(struct tally_comm *comm, struct tally_work *work, int result);
-/* Says why the work ended so, if it failed; returns its result. */
-int work_report(const struct tally_comm *comm, const struct tally_work *work);
-/* One that has just been numbered, and has a deadline. */
-void work_deadline_set(struct tally_comm *comm, struct tally_work *work);
-/* The endpoint takes it, or it waits until there is room. */
-void work_submit(struct tally_comm *comm, struct tally_work *work);
-/* Gives the endpoint what it has room for; true if that was anything. */
-bool work_submit_waiting(struct tally_comm *comm);
-bool work_is_over(struct tally_comm *comm, void *work); /* a progress_over_fn */
-/* R-CT-45: who waits here, threads and functions, and for what at least. */
-uint32_t work_blocked(struct tally_comm *comm, uint64_t *waits);
-
-/* ---- stray.c ---- */
-
-/* Says, now and then, what packets that were not this communicator's have come (R-CT-35). By the background thread. */
-void stray_look(struct tally_comm *comm, uint64_t now_ns);
 
 /* ---- comm.c ---- */
 
