@@ -151,7 +151,7 @@ static void batches_say(struct kv_server *server)
 	const struct kv_stream *stream = &server->stream;
 
 	while (server->batches_unsaid && server->state == KV_UP &&
-	       stream->out_end - stream->out_at < KV_STREAM_OUT_MAX / 2) {
+	       buffer_bytes(&stream->out) < KV_STREAM_OUT_MAX / 2) {
 		const struct kv_batch *batch = server->batches_unsaid;
 		int error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
 

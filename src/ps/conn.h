@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conn.h - one worker's TCP connection to a parameter server: frames in, frames out, and frames that may not leave
+ * conn.h - one worker's TCP connection to a parameter server: a stream (kv/stream.h), and frames that may not leave
  * before something is on the disk. Never waits. What the frames say is the caller's business.
  */
 #ifndef PS_CONN_H
@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kv/message.h"
-#include "ps/record.h"
+#include "kv/stream.h"
 
 struct ps_table;
 
@@ -37,8 +36,8 @@ enum {
 };
 
 struct ps_conn {
-	int fd;
-	bool is_welcome, is_ending; /* HELLO was taken; it is closed once `out` is empty */
+	struct kv_stream stream;    /* its bytes_max is less while this is a stranger */
+	bool is_welcome, is_ending; /* HELLO was taken; it is closed once all is said */
 	bool is_gone;               /* it is closed now */
 	bool has_left; /* it has said LEAVE: nothing more is taken, and it ends once nothing is held */
 	bool is_held;   /* its OPEN waits, and is looked at again in every turn */
@@ -47,14 +46,10 @@ struct ps_conn {
 	uint64_t incarnation;
 	uint64_t since_ns, heard_ns, said_ns;
 	uint64_t source;              /* its address, or what stands for it: stranger.c */
-	uint32_t bytes_max;           /* of a message: R-KV-1, and less of a stranger's */
 	char job[KV_JOB_BYTES];       /* as HELLO says it */
 	uint64_t program;             /* as the last OPEN that was taken says it */
 	char who[PS_CONN_NAME_BYTES]; /* for messages: "worker 2 (host, pid 77)" */
-	uint8_t *in;                  /* one frame at most, and what came with it */
-	size_t in_count, in_room;
-	struct bytes out, held;
-	size_t out_at, held_at; /* so much of them is gone */
+	struct buffer held;
 	struct ps_gate *gate;
 	uint32_t gate_count, gate_room;
 	struct ps_waiting_pull pull[PS_CONN_PULLS];
@@ -65,11 +60,6 @@ struct ps_conn *ps_conn_open(int fd,
 			     uint64_t now_ns); /* NULL: no memory; fd is the caller's then */
 void ps_conn_close(struct ps_conn *conn);
 
-/* Reads what has come. False: it has ended, or cannot be listened to. */
-bool ps_conn_read(struct ps_conn *conn);
-/* The next whole frame: its bytes; 0: none; SIZE_MAX: nonsense, or longer than it may be. It stands until ps_conn_taken. */
-size_t ps_conn_frame(const struct ps_conn *conn);
-void ps_conn_taken(struct ps_conn *conn, size_t bytes);
 /* Has it so much to say that it should not be asked for more? */
 bool ps_conn_is_full(const struct ps_conn *conn);
 
@@ -80,7 +70,7 @@ void ps_conn_hold(struct ps_conn *conn, const struct ps_table *table,
 		  const struct kv_message *message);
 /* What is held from now on waits for that, too. */
 void ps_conn_wait(struct ps_conn *conn, const struct ps_table *table);
-/* What of this has become durable goes to `out`, and that to the kernel. False: the other side is gone. */
+/* What of this has become durable goes to `stream`, and that to the kernel. False: the other side is gone. */
 bool ps_conn_write(struct ps_conn *conn, uint64_t now_ns);
 bool ps_conn_wants_to_write(const struct ps_conn *conn);
 

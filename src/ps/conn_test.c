@@ -91,7 +91,7 @@ static void conn__begins_as_a_stranger(void **state)
 	assert_int_equal(conn->since_ns, NOW);
 	assert_int_equal(conn->heard_ns, NOW);
 	assert_int_equal(conn->said_ns, NOW);
-	assert_int_equal(conn->bytes_max, 8192);
+	assert_int_equal(conn->stream.bytes_max, 8192);
 	assert_string_equal(conn->who, "somebody who has not said HELLO");
 	assert_false(ps_conn_wants_to_write(conn));
 	assert_false(ps_conn_is_full(conn));
@@ -104,23 +104,23 @@ static void conn__gives_frames_as_they_are_whole(void **state)
 	static const uint8_t two[] = { 2, 0, 0, 0, 'a', 'b', 1, 0, 0, 0, 'c' };
 
 	(void)state;
-	assert_true(ps_conn_read(conn)); /* nothing has come */
-	assert_int_equal(ps_conn_frame(conn), 0);
+	assert_int_equal(kv_stream_read(&conn->stream), 0); /* nothing has come */
+	assert_int_equal(kv_stream_frame(&conn->stream), 0);
 	put(two, 5);
-	assert_true(ps_conn_read(conn));
-	assert_int_equal(ps_conn_frame(conn), 0);
+	assert_int_equal(kv_stream_read(&conn->stream), 0);
+	assert_int_equal(kv_stream_frame(&conn->stream), 0);
 	put(two + 5, 6);
-	assert_true(ps_conn_read(conn));
-	assert_int_equal(conn->in_count, 11);
-	assert_int_equal(ps_conn_frame(conn), 6);
-	ps_conn_taken(conn, 6);
-	assert_int_equal(conn->in_count, 5);
-	assert_int_equal(ps_conn_frame(conn), 5);
-	assert_memory_equal(conn->in, two + 6, 5);
-	ps_conn_taken(conn, 5);
-	assert_int_equal(ps_conn_frame(conn), 0);
+	assert_int_equal(kv_stream_read(&conn->stream), 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 11);
+	assert_int_equal(kv_stream_frame(&conn->stream), 6);
+	buffer_take(&conn->stream.in, 6);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 5);
+	assert_int_equal(kv_stream_frame(&conn->stream), 5);
+	assert_memory_equal(buffer_first(&conn->stream.in), two + 6, 5);
+	buffer_take(&conn->stream.in, 5);
+	assert_int_equal(kv_stream_frame(&conn->stream), 0);
 	shutdown(other, SHUT_WR);
-	assert_false(ps_conn_read(conn));
+	assert_int_equal(kv_stream_read(&conn->stream), -ECONNRESET);
 }
 
 static void read_all(void)
@@ -128,9 +128,9 @@ static void read_all(void)
 	size_t before;
 
 	do {
-		before = conn->in_count;
-		assert_true(ps_conn_read(conn));
-	} while (conn->in_count > before);
+		before = buffer_bytes(&conn->stream.in);
+		assert_int_equal(kv_stream_read(&conn->stream), 0);
+	} while (buffer_bytes(&conn->stream.in) > before);
 }
 
 static void conn__takes_no_more_than_a_frame_may_have(void **state)
@@ -143,16 +143,16 @@ static void conn__takes_no_more_than_a_frame_may_have(void **state)
 	sparse_body_put32(bytes, 8192);
 	put(bytes, sizeof(bytes));
 	read_all();
-	assert_int_equal(conn->in_count, 8196);
-	assert_int_equal(ps_conn_frame(conn), 8196);
-	assert_memory_equal(conn->in, bytes, 8196);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 8196);
+	assert_int_equal(kv_stream_frame(&conn->stream), 8196);
+	assert_memory_equal(conn->stream.in.bytes, bytes, 8196);
 	shutdown(other, SHUT_WR);
-	assert_true(ps_conn_read(conn)); /* the end comes after what is there */
-	ps_conn_taken(conn, 8196);
-	assert_true(ps_conn_read(conn));
-	assert_int_equal(conn->in_count, 9000 - 8196);
-	assert_memory_equal(conn->in, bytes + 8196, 9000 - 8196);
-	assert_false(ps_conn_read(conn));
+	assert_int_equal(kv_stream_read(&conn->stream), 0); /* the end comes after what is there */
+	buffer_take(&conn->stream.in, 8196);
+	assert_int_equal(kv_stream_read(&conn->stream), 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 9000 - 8196);
+	assert_memory_equal(conn->stream.in.bytes, bytes + 8196, 9000 - 8196);
+	assert_int_equal(kv_stream_read(&conn->stream), -ECONNRESET);
 }
 
 static void conn__longer_frame_than_a_stranger_s_is_nonsense(void **state)
@@ -162,15 +162,15 @@ static void conn__longer_frame_than_a_stranger_s_is_nonsense(void **state)
 	(void)state;
 	sparse_body_put32(length, 8193);
 	put(length, 3);
-	assert_true(ps_conn_read(conn));
-	assert_int_equal(ps_conn_frame(conn), 0);
+	assert_int_equal(kv_stream_read(&conn->stream), 0);
+	assert_int_equal(kv_stream_frame(&conn->stream), 0);
 	put(length + 3, 1);
-	assert_true(ps_conn_read(conn));
-	assert_true(ps_conn_frame(conn) == SIZE_MAX);
-	conn->bytes_max = KV_BYTES_MAX; /* it is none any more */
-	assert_int_equal(ps_conn_frame(conn), 0);
-	sparse_body_put32(conn->in, KV_BYTES_MAX + 1);
-	assert_true(ps_conn_frame(conn) == SIZE_MAX);
+	assert_int_equal(kv_stream_read(&conn->stream), 0);
+	assert_true(kv_stream_frame(&conn->stream) == SIZE_MAX);
+	conn->stream.bytes_max = KV_BYTES_MAX; /* it is none any more */
+	assert_int_equal(kv_stream_frame(&conn->stream), 0);
+	sparse_body_put32(conn->stream.in.bytes, KV_BYTES_MAX + 1);
+	assert_true(kv_stream_frame(&conn->stream) == SIZE_MAX);
 }
 
 /* ---- out ---- */
@@ -209,10 +209,10 @@ static void conn__says_at_once_and_holds_until_the_disk_has_it(void **state)
 	assert_true(ps_conn_write(conn, 1000));
 	assert_heard(116, 4);
 	assert_int_equal(conn->gate_count, 0);
-	assert_int_equal(conn->held.count, 0);
-	assert_int_equal(conn->held_at, 0);
-	assert_int_equal(conn->out.count, 0);
-	assert_int_equal(conn->out_at, 0);
+	assert_int_equal(conn->held.end, 0);
+	assert_int_equal(conn->held.at, 0);
+	assert_int_equal(conn->stream.out.end, 0);
+	assert_int_equal(conn->stream.out.at, 0);
 }
 
 static void conn__that_has_16_MiB_to_say_is_full(void **state)
@@ -221,19 +221,19 @@ static void conn__that_has_16_MiB_to_say_is_full(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 8; i++)
-		bytes_put(&conn->out, block, sizeof(block));
+		assert_int_equal(buffer_put(&conn->stream.out, block, sizeof(block)), 0);
 	for (uint32_t i = 0; i < 8; i++)
-		bytes_put(&conn->held, block, sizeof(block));
+		assert_int_equal(buffer_put(&conn->held, block, sizeof(block)), 0);
 	assert_false(ps_conn_is_full(conn));
-	bytes_put(&conn->held, block, 1);
+	assert_int_equal(buffer_put(&conn->held, block, 1), 0);
 	assert_true(ps_conn_is_full(conn));
-	conn->out_at = 1;
+	conn->stream.out.at = 1;
 	assert_false(ps_conn_is_full(conn));
-	conn->out_at = 0;
-	conn->held_at = 1;
+	conn->stream.out.at = 0;
+	conn->held.at = 1;
 	assert_false(ps_conn_is_full(conn));
-	conn->held_at = 0;
-	conn->held.count = 0;
+	conn->held.at = 0;
+	conn->held.end = 0;
 	/* Who does not read gets what there is room for, and the rest when it does. */
 	assert_true(ps_conn_write(conn, 1));
 	assert_true(ps_conn_wants_to_write(conn));
@@ -243,11 +243,10 @@ static void conn__that_has_16_MiB_to_say_is_full(void **state)
 		assert_true(got > 0);
 		left -= (size_t)got;
 		assert_true(ps_conn_write(conn, 2));
-		assert_int_equal(conn->out.count - conn->out_at > 0, ps_conn_wants_to_write(conn));
-		assert_true(conn->out_at < 1 << 20);
+		assert_int_equal(buffer_bytes(&conn->stream.out) > 0, ps_conn_wants_to_write(conn));
 	}
 	assert_false(ps_conn_wants_to_write(conn));
-	assert_int_equal(conn->out.count, 0);
+	assert_int_equal(conn->stream.out.end, 0);
 }
 
 static void conn__whose_other_side_is_gone_is_told_by_a_write(void **state)

@@ -49,15 +49,15 @@ static void order__nonsense_ends_it(void **state)
 
 	(void)state;
 	give(conn, &pull);
-	conn->in[KV_FRAME_BYTES] = 99; /* its type */
+	conn->stream.in.bytes[KV_FRAME_BYTES] = 99; /* its type */
 	ps_serve(&test.server, conn);
 	assert_int_equal(last()->refusal, KV_REFUSED_MESSAGE);
 	assert_non_null(strstr(last()->text, "worker 1 (H, pid 77): "));
 	assert_true(strlen(last()->text) > strlen("worker 1 (H, pid 77): "));
-	assert_int_equal(conn->in_count, 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
 	test.outs = 0;
 	conn = opened(2);
-	conn->bytes_max = 4;
+	conn->stream.bytes_max = 4;
 	say(conn, &pull);
 	assert_refused(
 		conn, KV_REFUSED_MESSAGE, KV_NOTHING,
@@ -74,29 +74,29 @@ static void order__of_some_nothing_is_taken(void **state)
 
 	(void)state;
 	give(conn, &pull);
-	bytes = conn->in_count;
+	bytes = buffer_bytes(&conn->stream.in);
 	conn->is_ending = true;
 	ps_serve(&test.server, conn);
 	conn->is_ending = false;
 	conn->is_gone = true;
 	ps_serve(&test.server, conn);
 	conn->is_gone = false;
-	conn->out.count = PS_CONN_OUT_MAX + 1;
+	conn->stream.out.end = PS_CONN_OUT_MAX + 1;
 	ps_serve(&test.server, conn);
-	assert_int_equal(conn->in_count, bytes);
-	conn->out.count = 0;
+	assert_int_equal(buffer_bytes(&conn->stream.in), bytes);
+	conn->stream.out.end = 0;
 	ps_serve(&test.server, conn);
-	assert_int_equal(conn->in_count, 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
 	assert_int_equal(test.outs, 1);
 	conn->has_left = true;
 	say(conn, &pull);
-	assert_int_equal(conn->in_count, 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
 	assert_int_equal(test.outs, 1);
 	give(conn, &pull);
-	conn->in_count--; /* the rest is on its way */
+	conn->stream.in.end--; /* the rest is on its way */
 	conn->has_left = false;
 	ps_serve(&test.server, conn);
-	assert_int_equal(conn->in_count, bytes - 1);
+	assert_int_equal(buffer_bytes(&conn->stream.in), bytes - 1);
 	assert_int_equal(test.outs, 1);
 }
 

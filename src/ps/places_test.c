@@ -47,7 +47,7 @@ static struct {
 	char refusal[256], line[256];
 } test;
 
-bool __wrap_ps_conn_read(struct ps_conn *conn);
+int __wrap_kv_stream_read(struct kv_stream *stream);
 bool __wrap_ps_conn_write(struct ps_conn *conn, uint64_t at_ns);
 struct ps_conn *__wrap_ps_conn_open(int fd, uint64_t at_ns);
 void __wrap_ps_conn_close(struct ps_conn *conn);
@@ -69,11 +69,12 @@ int __wrap_getrlimit64(int which, struct rlimit *limit);
 int __wrap_close(int fd);
 int __real_close(int fd);
 
-bool __wrap_ps_conn_read(struct ps_conn *conn)
+int __wrap_kv_stream_read(struct kv_stream *stream)
 {
-	assert_false(conn->is_ending); /* nobody listens to it any more */
+	assert_false(
+		((const struct ps_conn *)stream)->is_ending); /* nobody listens to it any more */
 	test.reads++;
-	return true;
+	return 0;
 }
 
 bool __wrap_ps_conn_write(struct ps_conn *conn, uint64_t at_ns)
@@ -92,7 +93,7 @@ struct ps_conn *__wrap_ps_conn_open(int fd, uint64_t at_ns)
 	if (test.has_no_memory)
 		return NULL;
 	assert_true(test.conns_count++ < PLACES + 8);
-	conn->fd = fd;
+	conn->stream.fd = fd;
 	conn->since_ns = at_ns;
 	return conn;
 }
@@ -281,7 +282,7 @@ static void places__are_what_the_limit_of_open_files_leaves(void **state)
 
 static void stranger__is_who_has_no_key_or_without_one_no_table(void **state)
 {
-	struct ps_conn conn = { .fd = 1 };
+	struct ps_conn conn = { .stream.fd = 1 };
 
 	(void)state;
 	assert_true(ps_is_stranger(&test.server, &conn));
@@ -321,7 +322,7 @@ static void stranger__of_a_busy_address_makes_room_for_the_next(void **state)
 	assert_int_equal(test.reads, 1);
 	for (uint32_t i = 0; i < 5; i++) /* the others keep their order */
 		assert_ptr_equal(test.server.conn[i], &test.conns[1 + i]);
-	assert_int_equal(test.server.conn[4]->fd, FD_BASE + 5);
+	assert_int_equal(test.server.conn[4]->stream.fd, FD_BASE + 5);
 }
 
 /* One that has been told so, and one that what it has just said makes a member. */

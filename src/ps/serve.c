@@ -135,7 +135,7 @@ static void hello(struct ps_server *server, struct ps_conn *conn, const struct k
 	memcpy(conn->job, said->job, sizeof(conn->job));
 	conn->is_welcome = true;
 	if (!ps_is_stranger(server, conn))
-		conn->bytes_max = KV_BYTES_MAX;
+		conn->stream.bytes_max = KV_BYTES_MAX;
 	ps_conn_say(conn, &answer);
 }
 
@@ -167,7 +167,7 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 	worker->gone_ns = 0;
 	conn->has_table = true;
 	conn->program = program;
-	conn->bytes_max = KV_BYTES_MAX;
+	conn->stream.bytes_max = KV_BYTES_MAX;
 	if (old && old != conn)
 		ps_serve_refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
 				"table %s: worker %u has another connection now",
@@ -720,7 +720,7 @@ void ps_serve(struct ps_server *server, struct ps_conn *conn)
 	struct kv_message message;
 
 	while (!conn->is_ending && !conn->is_gone && !ps_conn_is_full(conn)) {
-		size_t bytes = ps_conn_frame(conn);
+		size_t bytes = kv_stream_frame(&conn->stream);
 
 		if (!bytes)
 			return;
@@ -728,18 +728,18 @@ void ps_serve(struct ps_server *server, struct ps_conn *conn)
 			ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE,
 					"%s: what it sends are no messages of tally, or one longer "
 					"than %u bytes",
-					conn->who, conn->bytes_max);
+					conn->who, conn->stream.bytes_max);
 			return;
 		}
 		conn->is_held = false;
 		memset(&message, 0, sizeof(message));
-		if (kv_decode(&server->codec, conn->in, bytes, &message))
+		if (kv_decode(&server->codec, buffer_first(&conn->stream.in), bytes, &message))
 			ps_serve_refuse(server, conn, NULL, KV_REFUSED_MESSAGE, "%s: %s", conn->who,
 					server->codec.fault);
 		else
 			message_serve(server, conn, &message);
 		if (conn->is_held)
 			return;
-		ps_conn_taken(conn, bytes);
+		buffer_take(&conn->stream.in, bytes);
 	}
 }

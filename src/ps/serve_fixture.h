@@ -368,8 +368,8 @@ static int setup(void **state)
 		strcpy(test.table[i].options.name, names[i]);
 	}
 	for (uint32_t i = 0; i < CONNS; i++) {
-		test.conn[i].in = test.in[i];
-		test.conn[i].bytes_max = KV_BYTES_MAX;
+		test.conn[i].stream.in.bytes = test.in[i];
+		test.conn[i].stream.bytes_max = KV_BYTES_MAX;
 		strcpy(test.conn[i].who, "somebody");
 	}
 	return 0;
@@ -403,8 +403,10 @@ static inline struct ps_conn *opened(uint16_t i)
 
 static inline void give(struct ps_conn *conn, const struct kv_message *message)
 {
-	assert_true(conn->in_count + kv_bytes(message) <= IN_BYTES);
-	conn->in_count += kv_put(message, conn->in + conn->in_count);
+	struct buffer *in = &conn->stream.in;
+
+	assert_true(in->end + kv_bytes(message) <= IN_BYTES);
+	in->end += kv_put(message, in->bytes + in->end);
 }
 
 static inline void say(struct ps_conn *conn, const struct kv_message *message)

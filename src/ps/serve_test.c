@@ -23,7 +23,7 @@ static void hello__makes_a_member(void **state)
 	struct ps_conn *conn = &test.conn[0];
 
 	(void)state;
-	conn->bytes_max = 99;
+	conn->stream.bytes_max = 99;
 	say(conn, &hello);
 	assert_int_equal(test.outs, 1);
 	assert_int_equal(last()->type, KV_WELCOME);
@@ -36,18 +36,18 @@ static void hello__makes_a_member(void **state)
 	assert_int_equal(conn->incarnation, 5);
 	assert_string_equal(conn->job, "J");
 	assert_string_equal(conn->who, "worker 1 (H, pid 77)");
-	assert_int_equal(conn->bytes_max, KV_BYTES_MAX);
-	assert_int_equal(conn->in_count, 0);
+	assert_int_equal(conn->stream.bytes_max, KV_BYTES_MAX);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
 	assert_false(conn->is_ending);
 	conn = &test.conn[1];
-	conn->bytes_max = 200;
+	conn->stream.bytes_max = 200;
 	test.is_stranger = true; /* without a key it has to open a table first */
 	test.server.options.key = "";
 	test.has_no_place = true;
 	*hello.secret = 0;
 	say(conn, &hello);
 	assert_int_equal(last()->type, KV_WELCOME);
-	assert_int_equal(conn->bytes_max, 200);
+	assert_int_equal(conn->stream.bytes_max, 200);
 }
 
 static void hello__of_another_key_is_denied(void **state)
@@ -363,8 +363,8 @@ static void open__of_a_first_one_is_answered_with_all(void **state)
 	test.worker[0][1].gone_ns = 5;
 	test.worker[0][1].is_waiting = true;
 	test.worker[0][1].binding.is_bound = true;
-	conn->bytes_max = 99;
-	conn->bytes_max = KV_BYTES_MAX - 1;
+	conn->stream.bytes_max = 99;
+	conn->stream.bytes_max = KV_BYTES_MAX - 1;
 	say(conn, &open);
 	assert_calls("share spent-join steps-join join steps-gone gather");
 	assert_int_equal(test.outs, 1);
@@ -379,7 +379,7 @@ static void open__of_a_first_one_is_answered_with_all(void **state)
 	assert_int_equal(test.worker[0][1].binding.nonce[15], 0x5a);
 	assert_true(conn->has_table);
 	assert_int_equal(conn->program, 33);
-	assert_int_equal(conn->bytes_max, KV_BYTES_MAX);
+	assert_int_equal(conn->stream.bytes_max, KV_BYTES_MAX);
 	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come");
 	assert_int_equal(heard.about[0].worker, 1);
 }
@@ -397,7 +397,7 @@ static void open__again_of_the_same_is_no_join(void **state)
 	assert_int_equal(last()->number, 7);
 	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come back");
 	*other = *conn;
-	other->in = test.in[3];
+	other->stream.in.bytes = test.in[3];
 	test.outs = 0;
 	say(other, &open);
 	assert_ptr_equal(test.worker[0][1].conn, other);
@@ -424,7 +424,7 @@ static void open__in_place_of_another_waits_and_begins_a_generation(void **state
 	say(conn, &leave); /* not before OPEN was taken */
 	assert_true(conn->is_held);
 	assert_int_equal(test.outs, 0);
-	assert_true(conn->in_count > 0);
+	assert_true(buffer_bytes(&conn->stream.in) > 0);
 	ps_serve(&test.server, conn);
 	assert_calls("drain drain");
 	assert_false(conn->has_left);
@@ -432,7 +432,7 @@ static void open__in_place_of_another_waits_and_begins_a_generation(void **state
 	ps_serve(&test.server, conn);
 	assert_false(conn->is_held);
 	assert_true(conn->has_left);
-	assert_int_equal(conn->in_count, 0);
+	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
 	assert_calls("drain share spent-join steps-join join steps-gone drop begin spent-say "
 		     "gather use steps-left wait-emb use-wide steps-left wait-wide");
 	assert_int_equal(test.out[0].what.type, KV_OPENED);

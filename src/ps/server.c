@@ -370,15 +370,15 @@ static void conn_serve(struct ps_server *server, struct ps_conn *conn, short eve
 		return;
 	}
 	for (int i = 0; i < READS && !conn->is_gone && !conn->is_ending; i++) {
-		size_t had = conn->in_count;
+		uint64_t had = conn->stream.received;
 
 		if (ps_conn_is_full(conn))
 			break;
-		if (!ps_conn_read(conn)) {
+		if (kv_stream_read(&conn->stream)) {
 			conn->is_gone = true;
 			break;
 		}
-		if (conn->in_count == had)
+		if (conn->stream.received == had)
 			break;
 		conn->heard_ns = ps_now(server);
 		ps_serve(server, conn);
@@ -583,7 +583,7 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 		bool listens = !conn->is_ending && !ps_conn_is_full(conn);
 
 		fds[count++] = (struct pollfd){
-			.fd = conn->fd,
+			.fd = conn->stream.fd,
 			.events = (short)((listens ? POLLIN : 0) |
 					  (ps_conn_wants_to_write(conn) ? POLLOUT : 0)),
 		};

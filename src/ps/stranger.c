@@ -5,7 +5,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -128,7 +127,7 @@ static void turn_away(struct ps_server *server, uint32_t at)
 {
 	struct ps_conn *conn = server->conn[at];
 
-	if (!conn->is_ending && ps_conn_read(conn))
+	if (!conn->is_ending && !kv_stream_read(&conn->stream))
 		ps_serve(server, conn);
 	if (!ps_is_stranger(server, conn))
 		return;
@@ -169,7 +168,6 @@ static void take(struct ps_server *server, int fd, const union link_sockaddr *fr
 {
 	uint64_t source = source_of(from);
 	struct ps_conn *conn;
-	int one = 1;
 
 	make_room(server, source);
 	conn = server->conn_count < server->places ? ps_conn_open(fd, ps_now(server)) : NULL;
@@ -180,7 +178,6 @@ static void take(struct ps_server *server, int fd, const union link_sockaddr *fr
 		return;
 	}
 	conn->source = source;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	server->conn[server->conn_count++] = conn;
 }
 
