@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/codec.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "control/codec_table.h"
+#include "util/address.h"
 
 /* One message, one direction. */
 struct job {
@@ -96,16 +96,9 @@ static int get_nonce(const struct job *job, const struct codec_field *field, con
 static int get_ip(const struct job *job, const struct codec_field *field, const char *text,
 		  uint8_t *at)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
 	memset(at, 0, 16);
-	if (!text[0])
-		return 0;
-	if (inet_pton(AF_INET6, text, at) == 1)
-		return 0;
-	if (inet_pton(AF_INET, text, at + 12) != 1)
+	if (text[0] && !address_from_text(text, at))
 		return refuse(job, "key \"%s\" is not an address", field->key);
-	memcpy(at, mapped, sizeof(mapped));
 	return 0;
 }
 
@@ -444,14 +437,10 @@ static json_t *put_string(const char *text)
 
 static json_t *put_ip(const uint8_t *ip)
 {
-	static const uint8_t zeros[16], mapped[12] = { [10] = 0xff, [11] = 0xff };
-	char text[INET6_ADDRSTRLEN] = "";
+	static const uint8_t zeros[16];
+	char text[INET6_ADDRSTRLEN];
 
-	if (!memcmp(ip, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, ip + 12, text, sizeof(text));
-	else if (memcmp(ip, zeros, sizeof(zeros)) != 0)
-		inet_ntop(AF_INET6, ip, text, sizeof(text));
-	return json_string(text);
+	return json_string(memcmp(ip, zeros, sizeof(zeros)) != 0 ? address_to_text(ip, text) : "");
 }
 
 static json_t *put_field(const struct codec_field *field, const uint8_t *at)

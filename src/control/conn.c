@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/conn.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "util/address.h"
 
 enum {
 	IN_BYTES_FIRST = 4096,
@@ -63,67 +64,23 @@ static int resolve_unix(const char *name, struct conn_address *address)
 	return 0;
 }
 
-/* "host", "host:port", "[v6]", "[v6]:port", "v6" (more than one colon, no port). */
-static int split(const char *text, char *host, size_t host_max, const char **port)
-{
-	const char *end = strrchr(text, ':');
-	bool is_bare_v6 = end && strchr(text, ':') != end && text[0] != '[';
-	size_t bytes;
-
-	*port = NULL;
-	if (text[0] == '[') {
-		const char *close = strchr(text, ']');
-		if (!close || (close[1] && close[1] != ':'))
-			return -EINVAL;
-		*port = close[1] ? close + 2 : NULL;
-		text++;
-		bytes = (size_t)(close - text);
-	} else if (end && !is_bare_v6) {
-		*port = end + 1;
-		bytes = (size_t)(end - text);
-	} else {
-		bytes = strlen(text);
-	}
-	if (bytes >= host_max || !bytes)
-		return -EINVAL; /* no host would be every address, or our own */
-	memcpy(host, text, bytes);
-	host[bytes] = 0;
-	return 0;
-}
-
-static int parse_port(const char *text, uint16_t default_port, char digits[8])
-{
-	char *end;
-
-	if (!text) {
-		snprintf(digits, 8, "%u", default_port);
-		return 0;
-	}
-	unsigned long port = strtoul(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || port > UINT16_MAX)
-		return -EINVAL;
-	if (!port && default_port)
-		return -EINVAL; /* nobody can be reached there */
-	snprintf(digits, 8, "%lu", port);
-	return 0;
-}
-
 int conn_resolve(const char *text, uint16_t default_port, struct conn_address *address)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
 	struct addrinfo *found;
 	char host[CONN_ADDRESS_BYTES], digits[8];
-	const char *port;
+	uint16_t port = default_port;
 
 	memset(address, 0, sizeof(*address));
 	snprintf(address->text, sizeof(address->text), "%s", text);
 	if (text[0] == '@')
 		return resolve_unix(text + 1, address);
-	if (split(text, host, sizeof(host), &port) || parse_port(port, default_port, digits))
-		return -EINVAL;
+	if (address_split(text, host, sizeof(host), &port) || (!port && default_port))
+		return -EINVAL; /* nobody can be reached at port 0 */
+	snprintf(digits, sizeof(digits), "%u", port);
 	snprintf(address->text, sizeof(address->text),
 		 strchr(host, ':') ? "[%.100s]:%s" : "%.100s:%s", host, digits);
-	int error = getaddrinfo(host[0] ? host : NULL, digits, &hints, &found);
+	int error = getaddrinfo(host, digits, &hints, &found);
 	if (error == EAI_AGAIN)
 		return -EAGAIN;
 	if (error)
@@ -186,29 +143,9 @@ void conn_address_next(struct conn_address *address)
 							       : sizeof(struct sockaddr_in);
 }
 
-static void ip_and_port(const struct sockaddr_storage *socket, uint8_t ip[16], uint16_t *port)
-{
-	memset(ip, 0, 16);
-	*port = 0;
-	if (socket->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)socket;
-		ip[10] = ip[11] = 0xff;
-		memcpy(ip + 12, &in->sin_addr, 4);
-		*port = ntohs(in->sin_port);
-	} else if (socket->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)socket;
-		memcpy(ip, &in6->sin6_addr, 16);
-		*port = ntohs(in6->sin6_port);
-		if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
-			ip[2] = (uint8_t)(in6->sin6_scope_id >> 8);
-			ip[3] = (uint8_t)in6->sin6_scope_id;
-		}
-	}
-}
-
 void conn_address_ip(const struct conn_address *address, uint8_t ip[16], uint16_t *port)
 {
-	ip_and_port(&address->socket, ip, port);
+	address_from_socket((const struct sockaddr *)&address->socket, ip, port);
 }
 
 void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port)
@@ -217,7 +154,7 @@ void conn_peer(const struct conn *conn, uint8_t ip[16], uint16_t *port)
 	socklen_t bytes = sizeof(socket);
 
 	getpeername(conn->fd, (struct sockaddr *)&socket, &bytes);
-	ip_and_port(&socket, ip, port);
+	address_from_socket((const struct sockaddr *)&socket, ip, port);
 }
 
 /* ---- open ---- */
@@ -280,8 +217,8 @@ static bool is_itself(int fd, const struct conn_address *address)
 
 	if (getsockname(fd, (struct sockaddr *)&own, &bytes))
 		return false;
-	ip_and_port(&own, ip[0], &port[0]);
-	ip_and_port(&address->socket, ip[1], &port[1]);
+	address_from_socket((const struct sockaddr *)&own, ip[0], &port[0]);
+	conn_address_ip(address, ip[1], &port[1]);
 	return port[0] && port[0] == port[1] && !memcmp(ip[0], ip[1], sizeof(ip[0]));
 }
 

@@ -2,33 +2,15 @@
 /* interface.c - see interface.h. */
 #include "lib/interface.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "util/address.h"
+
 enum { ITEM_BYTES = 128, MAPPED_BITS = 96 };
-
-static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-static bool is_v4(const uint8_t ip[16])
-{
-	return !memcmp(ip, mapped, sizeof(mapped));
-}
-
-static bool is_link_local(const uint8_t ip[16])
-{
-	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
-}
-
-static bool is_loopback_ip(const uint8_t ip[16])
-{
-	static const uint8_t one[16] = { [15] = 1 };
-
-	return is_v4(ip) ? ip[12] == 127 : !memcmp(ip, one, sizeof(one));
-}
 
 static bool is_in_network(const uint8_t ip[16], const uint8_t network[16], uint32_t bits)
 {
@@ -51,10 +33,9 @@ static bool network_read(const char *item, uint8_t network[16], uint32_t *bits)
 
 	memcpy(host, item, length);
 	host[length] = '\0';
-	memcpy(network, mapped, sizeof(mapped));
-	is_four = inet_pton(AF_INET, host, network + sizeof(mapped)) == 1;
-	if (!is_four && inet_pton(AF_INET6, host, network) != 1)
+	if (!address_from_text(host, network))
 		return false;
+	is_four = !strchr(host, ':');
 	*bits = 0;
 	for (; *at >= '0' && *at <= '9' && *bits <= 128; at++)
 		*bits = *bits * 10 + (uint32_t)(*at - '0');
@@ -145,13 +126,14 @@ static uint32_t rank_of(const char *pattern, const struct interface *interface,
 {
 	bool is_named;
 
-	if (is_v4(interface->ip) != is_v4(peer) || !pattern_matches(pattern, interface, &is_named))
+	if (address_is_v4(interface->ip) != address_is_v4(peer) ||
+	    !pattern_matches(pattern, interface, &is_named))
 		return 0;
-	if (interface->is_loopback && !is_named && !is_loopback_ip(peer))
+	if (interface->is_loopback && !is_named && !address_is_loopback(peer))
 		return 0;
 	if (is_in_network(peer, interface->ip, interface->prefix_bits))
 		return 4;
-	return interface->is_loopback || is_link_local(interface->ip) ? 1 : 2;
+	return interface->is_loopback || address_is_link_local(interface->ip) ? 1 : 2;
 }
 
 int interface_choose(const char *pattern, const struct interface *list, uint32_t count,
@@ -184,31 +166,25 @@ static uint32_t bits_of(const uint8_t *mask, uint32_t bytes)
 
 static bool interface_read(const struct ifaddrs *from, struct interface *to)
 {
+	uint16_t port;
+
 	if (!from->ifa_addr || !(from->ifa_flags & IFF_UP))
 		return false;
 	memset(to, 0, sizeof(*to));
 	snprintf(to->name, sizeof(to->name), "%s", from->ifa_name);
 	to->is_loopback = from->ifa_flags & IFF_LOOPBACK;
+	address_from_socket(from->ifa_addr, to->ip, &port);
 	if (from->ifa_addr->sa_family == AF_INET) {
-		const struct sockaddr_in *ip = (const void *)from->ifa_addr;
 		const struct sockaddr_in *mask = (const void *)from->ifa_netmask;
 
-		memcpy(to->ip, mapped, sizeof(mapped));
-		memcpy(to->ip + sizeof(mapped), &ip->sin_addr, 4);
 		to->prefix_bits =
 			MAPPED_BITS + (mask ? bits_of((const uint8_t *)&mask->sin_addr, 4) : 32);
 		return true;
 	}
 	if (from->ifa_addr->sa_family == AF_INET6) {
-		const struct sockaddr_in6 *ip = (const void *)from->ifa_addr;
 		const struct sockaddr_in6 *mask = (const void *)from->ifa_netmask;
 
-		memcpy(to->ip, &ip->sin6_addr, 16);
 		to->prefix_bits = mask ? bits_of(mask->sin6_addr.s6_addr, 16) : 128;
-		if (is_link_local(to->ip)) {
-			to->ip[2] = (uint8_t)(ip->sin6_scope_id >> 8);
-			to->ip[3] = (uint8_t)ip->sin6_scope_id;
-		}
 		return true;
 	}
 	return false;
@@ -229,17 +205,13 @@ uint32_t interface_list(struct interface list[INTERFACES_MAX])
 
 const char *interface_format(const struct interface *interface, char text[INTERFACE_TEXT_BYTES])
 {
-	char ip[INET6_ADDRSTRLEN] = "?";
+	char ip[INET6_ADDRSTRLEN];
 	uint8_t plain[16];
 
 	memcpy(plain, interface->ip, sizeof(plain));
-	if (is_link_local(plain))
+	if (address_is_link_local(plain))
 		plain[2] = plain[3] = 0;
-	if (is_v4(plain))
-		inet_ntop(AF_INET, plain + sizeof(mapped), ip, sizeof(ip));
-	else
-		inet_ntop(AF_INET6, plain, ip, sizeof(ip));
-	snprintf(text, INTERFACE_TEXT_BYTES, "%s %s", interface->name, ip);
+	snprintf(text, INTERFACE_TEXT_BYTES, "%s %s", interface->name, address_to_text(plain, ip));
 	return text;
 }
 
@@ -258,7 +230,7 @@ bool interface_pick(const char *pattern, const uint8_t peer[16], uint8_t from[16
 	}
 	used = (size_t)snprintf(why, why_bytes,
 				"TALLY_IFNAME=%.80s matches no %s address here:", pattern,
-				is_v4(peer) ? "IPv4" : "IPv6");
+				address_is_v4(peer) ? "IPv4" : "IPv6");
 	for (uint32_t i = 0; i < count && used < why_bytes; i++) {
 		char one[INTERFACE_TEXT_BYTES];
 

@@ -13,12 +13,11 @@
 
 enum { MTU_LEAST = 576 };
 
-static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 static const uint8_t loopback[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 };
 
 static bool is_v6(const struct link_address *address)
 {
-	return memcmp(address->ip, v4_mapped, sizeof(v4_mapped)) != 0;
+	return !link_address_is_v4(address);
 }
 
 uint32_t paths_mtu(const struct conn_address *address)

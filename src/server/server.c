@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "core/job/share.h"
 #include "core/sparse/layout_sparse.h"
+#include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -146,25 +146,25 @@ static void options_fill(struct server_options *options)
 
 static int open_listener(struct server *server)
 {
-	struct conn_address address;
+	struct conn_address address = { .bytes = 0 };
+	struct link_address *listen = &server->options.listen;
 	char text[SERVER_TEXT_BYTES];
+	uint8_t ip[16];
 
-	server->port = server->options.listen.port;
+	server->port = listen->port;
 	server_address(server, text);
-	if (conn_resolve(text, 0, &address)) {
-		server_say(server, SERVER_ERROR, "cannot listen on %s: not an address", text);
-		return -EINVAL;
-	}
+	if (server->options.local_name)
+		(void)conn_resolve(text, 0, &address); /* it is not too long */
+	else
+		address.bytes = link_address_to_socket(listen, server->options.is_v6,
+						       (union link_sockaddr *)&address.socket);
 	server->listen_fd = conn_listen(&address);
 	if (server->listen_fd < 0) {
 		server_say(server, SERVER_ERROR, "cannot listen on %s: %s", text,
 			   strerror(-server->listen_fd));
 		return server->listen_fd;
 	}
-	if (address.socket.ss_family == AF_INET)
-		server->port = ntohs(((struct sockaddr_in *)&address.socket)->sin_port);
-	else if (address.socket.ss_family == AF_INET6)
-		server->port = ntohs(((struct sockaddr_in6 *)&address.socket)->sin6_port);
+	conn_address_ip(&address, ip, &server->port);
 	return 0;
 }
 
