@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/bench_data.h"
 #include "tools/command.h"
+#include "util/clock.h"
 #include "util/rng.h"
 
 enum { BATCH_BYTES = 32 << 20, BATCH_MAX = 1024, BUFFER_ALIGN = 64, LIMBS = 4 };
@@ -44,14 +44,6 @@ struct bench {
 	uint64_t *tats; /* of the row, timed ones */
 	struct bench_report report;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t cpu_us(void)
 {
@@ -159,7 +151,7 @@ static int op_start(struct bench *bench, struct op *op, struct tally_work **work
 	const char *send = bench->send + op->offset;
 	char *recv = bench->recv + op->offset;
 
-	op->begin_ns = now_ns();
+	op->begin_ns = clock_ns();
 	if (work)
 		return tally_iallreduce(send, recv, op->data.count, dtype, sum, bench->comm, NULL,
 					work);
@@ -173,7 +165,7 @@ static int batch_blocking(struct bench *bench)
 
 		if (result)
 			return result;
-		bench->ops[i].tat_ns = now_ns() - bench->ops[i].begin_ns;
+		bench->ops[i].tat_ns = clock_ns() - bench->ops[i].begin_ns;
 	}
 	return TALLY_OK;
 }
@@ -195,7 +187,7 @@ static int batch_inflight(struct bench *bench)
 			int end = tally_wait(&works[i], -1);
 
 			result = result ? result : end;
-			bench->ops[i].tat_ns = now_ns() - bench->ops[i].begin_ns;
+			bench->ops[i].tat_ns = clock_ns() - bench->ops[i].begin_ns;
 		}
 	}
 	return result;
@@ -221,13 +213,13 @@ static int batch_time(struct bench *bench, bool is_timed)
 		return failed(bench, "barrier", result);
 	tally_comm_get_stats(bench->comm, &before);
 	begin_cpu_us = cpu_us();
-	begin_ns = now_ns();
+	begin_ns = clock_ns();
 	result = bench->options.inflight > 1 ? batch_inflight(bench) : batch_blocking(bench);
 	if (result)
 		return failed(bench, "allreduce", result);
 	if (!is_timed)
 		return TALLY_OK;
-	bench->count.timed_ns += now_ns() - begin_ns;
+	bench->count.timed_ns += clock_ns() - begin_ns;
 	bench->count.cpu_us += cpu_us() - begin_cpu_us;
 	tally_comm_get_stats(bench->comm, &after);
 	stats_add(&bench->count, &before, &after);
@@ -413,7 +405,7 @@ static int random_run(struct bench *bench)
 		.is_random = true,
 		.operations_expected = options->is_checked ? options->random_count : 0,
 	};
-	uint64_t begin_ns = now_ns(), count;
+	uint64_t begin_ns = clock_ns(), count;
 	struct rng rng;
 
 	bench->count = (struct bench_count){ 0 };
@@ -434,7 +426,7 @@ static int random_run(struct bench *bench)
 			report_progress(&bench->report, "random", options->random_count,
 					(double)done / (double)options->random_count);
 	}
-	row.wall_ns = now_ns() - begin_ns;
+	row.wall_ns = clock_ns() - begin_ns;
 	return row_end(bench, &row);
 }
 
@@ -455,7 +447,7 @@ static int comm_open(struct bench *bench)
 	options.window_packets = (uint32_t)bench->options.window;
 	options.latency_slots = (uint32_t)bench->options.latency_slots;
 	options.latency_window = (uint32_t)bench->options.latency_window;
-	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), now_ns());
+	snprintf(job, sizeof(job), "bench-%d-%" PRIu64, (int)getpid(), clock_ns());
 	result = bootstrap_is_launched(env_get, NULL)
 			 ? tally_comm_init_env(&bench->comm, &options)
 			 : tally_comm_init(&bench->comm, job, 1, 0, &options);
@@ -500,7 +492,7 @@ static int options_agree(struct bench *bench)
 
 	if (!options->has_seed) {
 		if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-			seed = now_ns();
+			seed = clock_ns();
 		options->seed = seed >> 32; /* short enough to type */
 	}
 	seed = options->seed;

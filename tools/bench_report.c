@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/bench.h"
+#include "util/clock.h"
 
 enum { BAR_WIDTH = 30, BAR_MS = 100 };
 
@@ -189,18 +189,10 @@ void report_row(struct bench_report *report, const struct bench_row *row)
 
 /* ---- progress ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void report_progress(struct bench_report *report, const char *what, uint64_t count, double done)
 {
 	int filled = (int)(done * BAR_WIDTH);
-	int64_t now = now_ms();
+	int64_t now = clock_ms();
 
 	if (!report->has_progress || now - report->progress_ms < BAR_MS)
 		return;

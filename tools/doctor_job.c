@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "control/codec.h"
@@ -14,6 +13,7 @@
 #include "lib/paths.h"
 #include "tally.h"
 #include "tools/doctor.h"
+#include "util/clock.h"
 
 enum {
 	TEXT_BYTES = 512,
@@ -30,14 +30,6 @@ static const char *env_get(const char *name, void *arg)
 {
 	(void)arg;
 	return getenv(name);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* ---- files and variables ---- */
@@ -92,7 +84,7 @@ static void settings_look(struct doctor *doctor)
 
 	*boot = (struct bootstrap){ .size = 1, .source = "arguments" };
 	snprintf(boot->job, sizeof(boot->job), "doctor-%d-%llx", (int)getpid(),
-		 (unsigned long long)now_ns());
+		 (unsigned long long)clock_ns());
 	options.aggregator = doctor->aggregator;
 	if (!options.aggregator)
 		options.aggregator = config_get("TALLY_AGGREGATOR", &doctor->config);
@@ -127,7 +119,7 @@ static const char *connect_wait(struct conn *conn, struct codec *codec, uint64_t
 
 	for (;;) {
 		struct pollfd wait = { .fd = conn_fd(conn), .events = conn_events(conn) };
-		uint64_t now = now_ns();
+		uint64_t now = clock_ns();
 
 		switch (conn_read(conn, now, codec, &message)) {
 		case CONN_CONNECTED:
@@ -146,7 +138,7 @@ static const char *connect_wait(struct conn *conn, struct codec *codec, uint64_t
 static bool tcp_look(struct doctor *doctor, struct conn_address *address)
 {
 	static struct codec codec;
-	uint64_t begin = now_ns(), most = CONNECT_MS * 1000000ull;
+	uint64_t begin = clock_ns(), most = CONNECT_MS * 1000000ull;
 	char why[TEXT_BYTES] = "";
 	const char *text = NULL;
 	struct conn *conn = NULL;
@@ -168,7 +160,7 @@ static bool tcp_look(struct doctor *doctor, struct conn_address *address)
 	else
 		doctor_say(doctor, DOCTOR_OK, "tcp", NULL,
 			   "aggregator %s answers after %.2f ms; MTU of the route: %u",
-			   address->text, (double)(now_ns() - begin) / 1e6, paths_mtu(address));
+			   address->text, (double)(clock_ns() - begin) / 1e6, paths_mtu(address));
 	return !why[0];
 }
 
@@ -240,7 +232,7 @@ static bool sum_look(struct doctor *doctor, struct tally_comm *comm)
 
 	for (int32_t i = 0; i < COUNT; i++)
 		values[i] = (i % 2 ? -1 : 1) * i;
-	begin = now_ns();
+	begin = clock_ns();
 	result = tally_allreduce(values, values, COUNT, TALLY_INT32, TALLY_SUM, comm);
 	if (result) {
 		doctor_say(doctor, DOCTOR_FAIL, "sum", NULL, "%s", tally_get_last_error(comm));
@@ -254,7 +246,7 @@ static bool sum_look(struct doctor *doctor, struct tally_comm *comm)
 		return false;
 	}
 	doctor_say(doctor, DOCTOR_OK, "sum", NULL, "%d int32 came back right after %.0f us", COUNT,
-		   (double)(now_ns() - begin) / 1e3);
+		   (double)(clock_ns() - begin) / 1e3);
 	return true;
 }
 
@@ -262,7 +254,7 @@ static bool sum_look(struct doctor *doctor, struct tally_comm *comm)
 static void loss_look(struct doctor *doctor, struct tally_comm *comm)
 {
 	static int32_t zeros[LOSS_COUNT];
-	uint64_t until_ns = now_ns() + LOSS_S * 1000000000ull;
+	uint64_t until_ns = clock_ns() + LOSS_S * 1000000000ull;
 	struct tally_stats stats = TALLY_STATS_INIT;
 	struct doctor_loss loss;
 	double worst;
@@ -271,7 +263,7 @@ static void loss_look(struct doctor *doctor, struct tally_comm *comm)
 	do {
 		result = tally_allreduce(zeros, zeros, LOSS_COUNT, TALLY_INT32, TALLY_SUM, comm);
 		(void)tally_comm_get_stats(comm, &stats);
-	} while (!result && stats.packets_out < LOSS_PACKETS && now_ns() < until_ns);
+	} while (!result && stats.packets_out < LOSS_PACKETS && clock_ns() < until_ns);
 	if (!result)
 		result = tally_barrier(comm);
 	if (result) {

@@ -5,22 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tally.h"
 #include "tools/glm.h"
+#include "util/clock.h"
 #include "util/utf8.h"
 
 enum { BAR_WIDTH = 24, BAR_MS = 100, TEXT_MAX = 4096 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- JSON ---- */
 
@@ -240,13 +232,13 @@ static void bar_show(struct glm_report *report, const char *what, double done, c
 	fprintf(stderr, "%s  [%.*s%*s] %3.0f %%%s\033[K\r", what, filled,
 		"########################", BAR_WIDTH - filled, "", done * 100, rest);
 	fflush(stderr);
-	report->progress_ms = now_ms();
+	report->progress_ms = clock_ms();
 }
 
 void glm_report_progress(struct glm_report *report, uint32_t number, uint64_t rows_done,
 			 uint64_t rows)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_ms();
 	double spent_s, rate;
 	char what[48], rest[96], loss[32] = "";
 
@@ -272,7 +264,7 @@ void glm_report_progress(struct glm_report *report, uint32_t number, uint64_t ro
 void glm_report_loading(struct glm_report *report, uint64_t bytes_done, uint64_t bytes)
 {
 	if (!report->has_progress || !bytes || bytes_done > bytes ||
-	    now_ms() - report->progress_ms < BAR_MS)
+	    clock_ms() - report->progress_ms < BAR_MS)
 		return;
 	bar_show(report, "reading", (double)bytes_done / (double)bytes, "");
 }

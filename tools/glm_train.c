@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/shared/hash.h"
@@ -19,6 +18,7 @@
 #include "lib/bootstrap.h"
 #include "tools/command.h"
 #include "tools/glm.h"
+#include "util/clock.h"
 #include "util/folder.h"
 
 struct run {
@@ -33,14 +33,6 @@ struct run {
 	bool is_flat;
 	bool is_late; /* the last checkpoint could not be written */
 };
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static bool is_first(const struct run *run)
 {
@@ -366,11 +358,11 @@ static int score_file(struct run *run, const struct glm_data *data, struct score
 static int epoch_run(struct run *run)
 {
 	struct glm_epoch epoch = { .rate = 0 };
-	double begin = now_s();
+	double begin = clock_s();
 
 	if (glm_train_epoch(run->train, progress, run))
 		return train_failed(run);
-	run->train_s += now_s() - begin;
+	run->train_s += clock_s() - begin;
 	if (score_file(run, &run->data, &epoch.score) ||
 	    (run->request.test && score_file(run, &run->test, &epoch.test)))
 		return -1;

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "hot/map.h"
 #include "hot/zipf.h"
 #include "tools/command.h"
 #include "tools/hot.h"
+#include "util/clock.h"
 
 enum { PIECE = 1 << 12, ROWS_PER_LOOK = 1 << 8 };
 
@@ -107,20 +107,12 @@ int hot_file(const struct hot_request *request, const char *path, hot_rows *rows
 	return result;
 }
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static int pass(struct hot_found *found)
 {
 	const struct hot_request *request = found->request;
 	struct hot_progress progress = { 0 };
 	struct taking taking = { found, &progress };
-	double begin = now_s();
+	double begin = clock_s();
 	int result = 0;
 
 	hot_progress_open(&progress);
@@ -129,7 +121,7 @@ static int pass(struct hot_found *found)
 	for (int i = 0; i < request->files && !result; i++)
 		result = hot_file(request, request->file[i], rows_take, &taking);
 	hot_progress_close(&progress);
-	found->pass_s = now_s() - begin;
+	found->pass_s = clock_s() - begin;
 	if (!result && !found->survey.updates)
 		return hot_fail("there are no keys in it");
 	return result;

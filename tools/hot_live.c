@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "hot/live.h"
 #include "tools/command.h"
 #include "tools/hot.h"
+#include "util/clock.h"
 
 struct watch {
 	const struct hot_request *request;
@@ -23,14 +23,6 @@ struct watch {
 	bool is_new; /* rows have come since the last look */
 };
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- what it says ---- */
 
 static void say(const struct watch *watch, const struct live_look *look, double map_share,
@@ -38,7 +30,7 @@ static void say(const struct watch *watch, const struct live_look *look, double 
 {
 	const struct hot_request *request = watch->request;
 	uint64_t updates = watch->live.survey.updates;
-	double seconds = now_s() - watch->begin_s;
+	double seconds = clock_s() - watch->begin_s;
 
 	if (request->is_json) {
 		json_t *object = json_pack("{s:f, s:I, s:I, s:I, s:f, s:I, s:f, s:b, s:b}",
@@ -125,7 +117,7 @@ static int rows_take(void *arg, struct keys *keys)
 	int result;
 
 	while ((result = keys_next(keys, &row)) > 0) {
-		double at_s = now_s();
+		double at_s = clock_s();
 
 		live_age(&watch->live, at_s);
 		row.is_each_row ? survey_each(survey, row.key, row.count)
@@ -161,7 +153,7 @@ int hot_live(const struct hot_request *request)
 		fclose(there);
 		result = map_read(&watch);
 	}
-	watch.begin_s = now_s();
+	watch.begin_s = clock_s();
 	watch.look_s = watch.begin_s + request->every_s;
 	if (!result && live_open(&watch.live, &options, watch.begin_s))
 		result = hot_fail("no memory for so many --counters");

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -12,19 +11,12 @@
 #include "hot/map.h"
 #include "tally.h"
 #include "tools/hot.h"
+#include "util/clock.h"
 #include "util/utf8.h"
 
 enum { BAR_WIDTH = 24, BAR_MS = 100, TEXT_MAX = 4096 };
 
 /* ---- progress ---- */
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void hot_progress_open(struct hot_progress *progress)
 {
@@ -32,7 +24,7 @@ void hot_progress_open(struct hot_progress *progress)
 
 	*progress = (struct hot_progress){
 		.is_open = isatty(STDERR_FILENO) || (wanted && !strcmp(wanted, "1")),
-		.begin_ms = now_ms(),
+		.begin_ms = clock_ms(),
 	};
 }
 
@@ -44,7 +36,7 @@ void hot_progress_show(struct hot_progress *progress, uint64_t done, uint64_t al
 
 	if (!progress->is_open)
 		return;
-	now = now_ms();
+	now = clock_ms();
 	if (now - progress->shown_ms < BAR_MS)
 		return;
 	progress->shown_ms = now;

@@ -15,11 +15,11 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/run_output.h"
+#include "util/clock.h"
 #include "util/commit.h"
 #include "util/opt.h"
 #include "util/utf8.h"
@@ -91,14 +91,6 @@ struct job {
 	int64_t kill_ms;
 	uint32_t interrupts;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- starting ---- */
 
@@ -244,12 +236,12 @@ static void ranks_look(struct job *job)
 		rank->has_ended = true;
 		rank->was_killed = info.si_code != CLD_EXITED;
 		rank->status = info.si_status + (rank->was_killed ? 128 : 0);
-		rank->is_late = job->term_ms != NEVER && now_ms() >= job->term_ms;
+		rank->is_late = job->term_ms != NEVER && clock_ms() >= job->term_ms;
 		job->running--;
 		if (!rank->status || job->failed_first != NEVER)
 			continue;
 		job->failed_first = (int)i;
-		job->term_ms = now_ms() + LAST_WORDS_MS;
+		job->term_ms = clock_ms() + LAST_WORDS_MS;
 		status_text(rank, text);
 		output_clear(&job->style);
 		fprintf(stderr, "tally run: rank %u (pid %d) %s%s\n", i, (int)rank->pid, text,
@@ -259,7 +251,7 @@ static void ranks_look(struct job *job)
 
 static void deadlines_look(struct job *job)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_ms();
 
 	if (job->kill_ms != NEVER && now >= job->kill_ms) {
 		groups_signal(job, SIGKILL, false);
@@ -300,7 +292,7 @@ static bool has_open_pipe(const struct job *job)
 static void step(struct job *job, int64_t until_ms)
 {
 	nfds_t count = 0;
-	int64_t wait = until_ms == NEVER ? NEVER : until_ms - now_ms();
+	int64_t wait = until_ms == NEVER ? NEVER : until_ms - clock_ms();
 
 	job->polls[count++] = (struct pollfd){ .fd = job->signal_fd, .events = POLLIN };
 	for (uint32_t i = 0; i < 2 * job->size; i++) {
@@ -322,11 +314,11 @@ static void step(struct job *job, int64_t until_ms)
 /* What else the ranks have started goes with them; then all that was printed, then the reaping. */
 static void job_close(struct job *job)
 {
-	int64_t until_ms = now_ms() + DRAIN_MS;
+	int64_t until_ms = clock_ms() + DRAIN_MS;
 
 	groups_signal(job, SIGKILL, true);
 	for (bool is_late = false; has_open_pipe(job) && !is_late;) {
-		is_late = now_ms() >=
+		is_late = clock_ms() >=
 			  until_ms; /* what is there by then is passed on all the same */
 		step(job, until_ms);
 	}
@@ -390,7 +382,7 @@ static void name_choose(char name[JOB_BYTES_MAX + 1])
 
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
-		salt = (uint32_t)now_ms();
+		salt = (uint32_t)clock_ms();
 	snprintf(name, JOB_BYTES_MAX + 1, "run-%s-%d-%08x", utf8_to_word(host), (int)getpid(),
 		 salt);
 }

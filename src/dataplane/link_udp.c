@@ -22,6 +22,7 @@
 
 #include "dataplane/link_address.h"
 #include "dataplane/polling.h"
+#include "util/clock.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -82,14 +83,6 @@ struct udp {
 static struct udp *udp_of(struct link *link)
 {
 	return (struct udp *)link;
-}
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t udp_now_ns(struct link *link)

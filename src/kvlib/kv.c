@@ -244,7 +244,7 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 	kv->pid = getpid();
 	strcpy(kv->name, table);
 	kv->dim = (uint16_t)dim;
-	kv->now_ns = kv_clock_ns();
+	kv->now_ns = clock_ns();
 	kv->deadline_ns = deadline_ms * ns_per_ms;
 	kv->kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS;
 	kv->has_copies = options->flags & TALLY_KV_COPIES;
@@ -271,7 +271,7 @@ static bool is_open(const struct tally_kv *kv)
 /* A server that is there and never opens the table: R-KV-6. */
 static int open_wait(struct tally_kv *kv)
 {
-	uint64_t until_ns = kv_clock_ns() + kv->deadline_ns + ns_per_s;
+	uint64_t until_ns = clock_ns() + kv->deadline_ns + ns_per_s;
 	const struct timespec until = { .tv_sec = (time_t)(until_ns / ns_per_s),
 					.tv_nsec = (long)(until_ns % ns_per_s) };
 	int error = 0;
@@ -407,7 +407,7 @@ int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint6
 		free(work);
 		return result;
 	}
-	work->begin_ns = kv_clock_ns();
+	work->begin_ns = clock_ns();
 	if (work->kind == KV_WORK_BARRIER && (!work->is_step || kv->mode != KV_ASYNC)) {
 		work->number = kv->barrier_next++;
 		if (!kv->barrier_first)
@@ -547,7 +547,7 @@ int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 
 	if (result)
 		return result;
-	until_ns = kv_clock_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * ns_per_ms : 0);
+	until_ns = clock_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * ns_per_ms : 0);
 	until = (struct timespec){ .tv_sec = (time_t)(until_ns / ns_per_s),
 				   .tv_nsec = (long)(until_ns % ns_per_s) };
 	pthread_mutex_lock(&kv->lock);

@@ -30,6 +30,7 @@
 #include "kv/stream.h"
 #include "lib/report.h"
 #include "tally_kv.h"
+#include "util/clock.h"
 
 enum {
 	KV_PORT = 7272,
@@ -267,7 +268,6 @@ int kv_thread_begin(struct tally_kv *kv); /* 0, or a positive errno */
 void kv_thread_end(struct tally_kv *kv);
 /* The lock is held before it, and not after it. */
 void kv_thread_wake_unlock(struct tally_kv *kv);
-uint64_t kv_clock_ns(void);
 
 /* ---- work.c ---- */
 

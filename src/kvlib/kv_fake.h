@@ -526,7 +526,7 @@ static void fake_hello_later(struct fake *fake, const struct link_address *peer,
 	while (late->bytes)
 		assert_true(++late < fake->late + FAKE_LATE);
 	assert_true(bytes <= sizeof(late->at));
-	*late = (struct fake_late){ .due_ns = kv_clock_ns() + fake->hello_ns,
+	*late = (struct fake_late){ .due_ns = clock_ns() + fake->hello_ns,
 				    .peer = *peer,
 				    .bytes = bytes };
 	memcpy(late->at, at, bytes);
@@ -535,7 +535,7 @@ static void fake_hello_later(struct fake *fake, const struct link_address *peer,
 static void fake_late_turn(struct fake *fake)
 {
 	for (struct fake_late *late = fake->late; late < fake->late + FAKE_LATE; late++) {
-		if (!late->bytes || kv_clock_ns() < late->due_ns)
+		if (!late->bytes || clock_ns() < late->due_ns)
 			continue;
 		fake_hello(fake, &late->peer, late->at, late->bytes);
 		late->bytes = 0;
@@ -629,7 +629,7 @@ static void *fake_main(void *arg)
 		fake->ends = false;
 		fake_hear(fake);
 		fake_late_turn(fake);
-		fake_alive(fake, kv_clock_ns(), &said_ns);
+		fake_alive(fake, clock_ns(), &said_ns);
 		engine_sparse_turn(fake->engine);
 		home_sparse_durable(fake->home, home_sparse_server(fake->home)->recorded);
 		home_sparse_turn(fake->home);

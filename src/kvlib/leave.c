@@ -89,7 +89,7 @@ int kv_leave(struct tally_kv *kv)
 	for (uint32_t s = 0; s < kv->servers; s++)
 		if (kv->server[s].state == KV_UP)
 			kv->server[s].lost[0] = 0; /* it was another time */
-	kv->leave_ns = kv_clock_ns();
+	kv->leave_ns = clock_ns();
 	kv_thread_wake_unlock(kv);
 	pthread_mutex_lock(&kv->lock);
 	while (!kv->error && !are_all_over(kv))

@@ -177,7 +177,7 @@ static void kv__silent_address_is_left_for_the_next(void **state)
 	kv->servers = kv->workers = 1;
 	kv->incarnation = 1;
 	strcpy(kv->who.job, "test");
-	kv->now_ns = kv_clock_ns();
+	kv->now_ns = clock_ns();
 	kv->deadline_ns = 60000000000;
 	kv_server_init(server, kv, 0);
 	server->at = silent;
@@ -205,7 +205,7 @@ static void kv__server_that_is_gone_for_long_is_tried_each_second(void **state)
 
 	(void)state;
 	kv->servers = kv->workers = 1;
-	kv->now_ns = kv_clock_ns();
+	kv->now_ns = clock_ns();
 	kv_server_init(server, kv, 0);
 	for (unsigned i = 0; i < 30; i++) {
 		kv_server_lose(server, "nobody is there");

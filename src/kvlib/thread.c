@@ -17,14 +17,6 @@ enum { BURST_FRAMES = 4, BURSTS = 512 }; /* of one turn */
 
 static const uint64_t ns_per_s = 1000000000;
 
-uint64_t kv_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
-}
-
 void kv_break(struct tally_kv *kv, int result, const char *format, ...)
 {
 	char text[REPORT_TEXT_MAX - 512];
@@ -148,7 +140,7 @@ static uint64_t turn(struct tally_kv *kv)
 {
 	uint64_t due_ns = UINT64_MAX;
 
-	kv->now_ns = kv_clock_ns();
+	kv->now_ns = clock_ns();
 	if (kv->is_ready)
 		packets_read(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
@@ -185,7 +177,7 @@ static void sleep_until(struct tally_kv *kv, uint64_t due_ns)
 		{ .fd = kv->error ? -1 : link_udp_fd(kv->link),
 		  .events = link_udp_events(kv->link) },
 	};
-	uint64_t now_ns = kv_clock_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0, kicks;
+	uint64_t now_ns = clock_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0, kicks;
 	bool is_news = kv->is_news;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
 				 .tv_nsec = (long)(left_ns % ns_per_s) };

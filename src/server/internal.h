@@ -31,6 +31,7 @@
 #include "server/plan.h"
 #include "server/server.h"
 #include "server/shard.h"
+#include "util/clock.h"
 
 enum {
 	PEERS_MAX = 8192,     /* connections; a handle is serial * PEERS_MAX + index */
@@ -200,7 +201,6 @@ struct server {
 };
 
 /* server.c */
-uint64_t server_now(void);
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 /* The loop looks at what is asked of it. From any thread or signal handler. */

@@ -407,7 +407,7 @@ static void job_send(struct server *server, struct job *job, const struct admiss
 	if (!peer)
 		return; /* its end is on its way to admission */
 	if (action->message == CONTROL_QUERY)
-		crossed_asked(job, action, server_now());
+		crossed_asked(job, action, clock_ns());
 	memset(&message, 0, sizeof(message));
 	admission_message(job->admission, &job->config, &job->actions, action, &message);
 	if (message.type == CONTROL_GRANT)
@@ -456,7 +456,7 @@ static void job_log(struct server *server, const struct job *job)
 
 static void job_step_once(struct server *server, struct job *job, struct admission_event *event)
 {
-	uint64_t now_ns = server_now(), life;
+	uint64_t now_ns = clock_ns(), life;
 	bool was_running = admission_is_running(job->admission);
 
 	event->now_ns = now_ns;

@@ -45,7 +45,7 @@ void server_say_job(struct server *server, enum server_level level, const char *
 /* False: there have been enough in this second. */
 static bool lines_may(struct server *server, struct lines *lines)
 {
-	uint64_t second = server_now() / (1000 * MS_NS);
+	uint64_t second = clock_ns() / (1000 * MS_NS);
 
 	if (second != lines->second) {
 		if (lines->count > STRANGER_LINES)

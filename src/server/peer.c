@@ -463,7 +463,7 @@ static void peer_stop(struct server *server, struct peer *peer, enum conn_result
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 {
 	struct control_message message;
-	uint64_t until_ns = server_now() + PEER_US * 1000;
+	uint64_t until_ns = clock_ns() + PEER_US * 1000;
 
 	for (uint32_t i = 0; i < PEER_MESSAGES; i++) {
 		enum conn_result result;
@@ -477,7 +477,7 @@ void peer_read(struct server *server, struct peer *peer, uint64_t now_ns)
 			peer_stop(server, peer, result, now_ns);
 			return;
 		}
-		if (server_now() >= until_ns)
+		if (clock_ns() >= until_ns)
 			break;
 	}
 	peer->has_more = server->has_some_more = true;

@@ -31,17 +31,9 @@ enum {
 /* What epoll hands back besides the handles of peers, which are larger. */
 enum { READY_LISTEN = 1, READY_SHARDS, READY_CALLS };
 
-uint64_t server_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool server_turn_is_over(const struct server *server)
 {
-	return server_now() >= server->turn_end_ns;
+	return clock_ns() >= server->turn_end_ns;
 }
 
 /* Nonces admit to the data plane: nothing weaker will do. */
@@ -455,7 +447,7 @@ static uint64_t run_next(const struct server *server)
 
 static int run_timeout_ms(const struct server *server)
 {
-	uint64_t next = run_next(server), now_ns = server_now();
+	uint64_t next = run_next(server), now_ns = clock_ns();
 
 	if (next == UINT64_MAX)
 		return -1;
@@ -478,7 +470,7 @@ static int run_batch(struct server *server, int timeout_ms)
 		server->events_next = 0;
 		server->events_count = count > 0 ? (uint32_t)count : 0;
 	}
-	now_ns = server_now();
+	now_ns = clock_ns();
 	if (!server->turn_end_ns)
 		server->turn_end_ns = now_ns + READ_MS * MS_NS;
 	while (server->events_next < server->events_count && !server_turn_is_over(server))
@@ -503,8 +495,8 @@ static int run_read(struct server *server)
 			break;
 		timeout_ms = 0;
 	}
-	server->turn_end_ns = server_now() + READ_MS * MS_NS;
-	peers_read_more(server, server_now());
+	server->turn_end_ns = clock_ns() + READ_MS * MS_NS;
+	peers_read_more(server, clock_ns());
 	return 0;
 }
 
@@ -545,7 +537,7 @@ static int run(struct server *server)
 			server_say(server, SERVER_ERROR, "epoll: %s", strerror(-result));
 			return result;
 		}
-		now_ns = server_now();
+		now_ns = clock_ns();
 		if (!server->is_listening && now_ns >= server->listen_ns)
 			server_listen(server, true);
 		peers_sweep(server, now_ns);

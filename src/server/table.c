@@ -328,7 +328,7 @@ static void table_abort(struct server *server, struct table *table, bool is_endi
 	message.end.is_ending = is_ending;
 	text_copy(message.end.text, sizeof(message.end.text), words);
 	peer_send(server, peer, &message);
-	peer_last_words(server, peer, server_now());
+	peer_last_words(server, peer, clock_ns());
 }
 
 /* R-CT-31 */
@@ -415,7 +415,7 @@ static void refuse(struct server *server, struct table *table, struct peer *peer
 				   : strerror(-result));
 	if (result == -ENOSPC)
 		holders_add(server, table->source, NULL, table, &text);
-	deny(server, peer, CONTROL_NO_RESOURCE, words, server_now());
+	deny(server, peer, CONTROL_NO_RESOURCE, words, clock_ns());
 }
 
 static void added(struct server *server, struct table *table, int result)
@@ -460,7 +460,7 @@ static void removed(struct server *server, struct table *table)
 
 	if (peer) {
 		peer_send(server, peer, &(struct control_message){ .type = CONTROL_TABLE_CLOSE });
-		peer_last_words(server, peer, server_now());
+		peer_last_words(server, peer, clock_ns());
 	}
 	table_forget(server, table);
 }

@@ -12,7 +12,7 @@ enum {
 void totals_begin(struct job *job)
 {
 	memset(&job->totals, 0, sizeof(job->totals));
-	job->totals.since_ns = server_now();
+	job->totals.since_ns = clock_ns();
 	job->totals.shards = job->config.shards;
 }
 
@@ -40,7 +40,7 @@ void totals_end(struct server *server, struct job *job, const struct engine_job_
 		"job %s: over after %.1f s: %llu packets in%s, %llu sums out; %llu packets (%.2f "
 		"%%) came "
 		"again%s",
-		job->name, (double)(server_now() - job->totals.since_ns) / 1e9,
+		job->name, (double)(clock_ns() - job->totals.since_ns) / 1e9,
 		(unsigned long long)sum->updates, hooked, (unsigned long long)sum->results,
 		(unsigned long long)sum->again, 100 * (double)sum->again / (double)sum->updates,
 		is_much ? ", for they had been lost: tally doctor on its hosts says how many are"

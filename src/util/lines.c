@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/lines.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,14 +5,6 @@
 
 static const uint64_t ns_per_s = 1000000000;
 
-uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
-}
-
 struct timespec clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / ns_per_s),

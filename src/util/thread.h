@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <time.h>
 
-uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
+#include "util/clock.h"
+
 struct timespec clock_timespec(uint64_t ns);
 
 /* As pthread_create and pthread_cond_init: no signal is ever delivered to the thread; pthread_cond_timedwait takes a time
