@@ -49,7 +49,7 @@ enum {
 	POLLS = 50,
 };
 
-static const uint64_t ns_per_s = 1000000000, ns_per_ms = 1000000;
+static const uint64_t ns_per_ms = 1000000;
 
 struct udp {
 	struct link link; /* first: what the caller holds */
@@ -469,8 +469,7 @@ static enum link_wait udp_block(struct udp *udp, uint64_t now_ns, uint64_t until
 	struct pollfd fds[2] = { { .fd = udp->socket, .events = events_of(udp) },
 				 { .fd = udp->wake, .events = POLLIN } };
 	uint64_t wait_ns = until_ns - now_ns;
-	struct timespec wait = { .tv_sec = (time_t)(wait_ns / ns_per_s),
-				 .tv_nsec = (long)(wait_ns % ns_per_s) };
+	struct timespec wait = clock_timespec(wait_ns);
 	uint64_t count;
 
 	if (ppoll(fds, 2, &wait, NULL) <= 0)

@@ -122,14 +122,9 @@ static int servers_resolve(struct tally_kv *kv, const char *text)
 
 static void locks_init(struct tally_kv *kv)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&kv->lock, NULL);
 	pthread_rwlock_init(&kv->maps, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&kv->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	clock_cond_init(&kv->changed);
 }
 
 /* Its name may have addresses of both kinds, and any of them may be the one that answers. */
@@ -272,8 +267,7 @@ static bool is_open(const struct tally_kv *kv)
 static int open_wait(struct tally_kv *kv)
 {
 	uint64_t until_ns = clock_ns() + kv->deadline_ns + ns_per_s;
-	const struct timespec until = { .tv_sec = (time_t)(until_ns / ns_per_s),
-					.tv_nsec = (long)(until_ns % ns_per_s) };
+	const struct timespec until = clock_timespec(until_ns);
 	int error = 0;
 
 	pthread_mutex_lock(&kv->lock);
@@ -548,8 +542,7 @@ int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
 	if (result)
 		return result;
 	until_ns = clock_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * ns_per_ms : 0);
-	until = (struct timespec){ .tv_sec = (time_t)(until_ns / ns_per_s),
-				   .tv_nsec = (long)(until_ns % ns_per_s) };
+	until = clock_timespec(until_ns);
 	pthread_mutex_lock(&kv->lock);
 	if (timestamp >= kv->timestamp_next) {
 		pthread_mutex_unlock(&kv->lock);

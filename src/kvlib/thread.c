@@ -179,8 +179,7 @@ static void sleep_until(struct tally_kv *kv, uint64_t due_ns)
 	};
 	uint64_t now_ns = clock_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0, kicks;
 	bool is_news = kv->is_news;
-	struct timespec left = { .tv_sec = (time_t)(left_ns / ns_per_s),
-				 .tv_nsec = (long)(left_ns % ns_per_s) };
+	struct timespec left = clock_timespec(left_ns);
 
 	for (uint32_t s = 0; s < kv->servers; s++)
 		polls[2 + s] = (struct pollfd){ .fd = kv->error ? -1 : kv->server[s].stream.fd,

@@ -13,6 +13,7 @@
 #include "lib/local.h"
 #include "lib/membership.h"
 #include "lib/present.h"
+#include "util/thread.h"
 
 enum {
 	BURSTS = 64, /* of one communicator before the next one's turn */

@@ -59,7 +59,7 @@ static struct tally_comm *comm_new(const struct bootstrap *boot,
 	if (comm->latency_slots && !comm->latency_window) /* as far as goes without ACKs */
 		comm->latency_window = comm->latency_slots > 1 ? comm->latency_slots / 2 : 1;
 	pthread_mutex_init(&comm->lock, NULL);
-	thread_cond_init(&comm->changed);
+	clock_cond_init(&comm->changed);
 	return comm;
 }
 

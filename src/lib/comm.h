@@ -27,7 +27,7 @@
 #include "lib/timeline.h"
 #include "lib/wake.h"
 #include "tally.h"
-#include "util/thread.h"
+#include "util/clock.h"
 
 struct membership; /* seat.h: this rank's end of the control connection */
 struct local;

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/comm.h"
 #include "lib/config.h"
 #include "util/host_id.h"
+#include "util/thread.h"
 #include "util/utf8.h"
 
 enum {
@@ -56,10 +56,8 @@ static void *watch_main(void *arg)
 {
 	struct watch *watch = arg;
 	uint32_t waited_s = WATCH_FIRST_S;
-	struct timespec until;
+	struct timespec until = clock_timespec(clock_ns() + WATCH_FIRST_S * 1000000000ull);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WATCH_FIRST_S;
 	pthread_mutex_lock(&watch->lock);
 	while (!watch->is_over) {
 		if (pthread_cond_timedwait(&watch->changed, &watch->lock, &until) != ETIMEDOUT)
@@ -78,7 +76,7 @@ static void *watch_main(void *arg)
 static void watch_begin(struct watch *watch, const struct record *mine)
 {
 	*watch = (struct watch){ .lock = PTHREAD_MUTEX_INITIALIZER, .mine = mine };
-	thread_cond_init(&watch->changed);
+	clock_cond_init(&watch->changed);
 	watch->is_started = !thread_create(&watch->thread, watch_main, watch);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/job/control.h"
-#include "util/thread.h"
+#include "util/clock.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

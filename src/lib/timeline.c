@@ -14,7 +14,7 @@
 
 #include "lib/bootstrap.h"
 #include "lib/wake.h"
-#include "util/thread.h"
+#include "util/clock.h"
 #include "util/utf8.h"
 
 enum {

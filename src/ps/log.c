@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/folder.h"
 
-enum { WAITING_MAX = 1 << 28 /* bytes */, AGAIN_SECONDS = 1 };
+enum { WAITING_MAX = 1 << 28 /* bytes */, AGAIN_NS = 1000000000 };
 
 struct log {
 	pthread_t thread;
@@ -88,19 +88,10 @@ static int write_at(int fd, uint64_t at, const struct bytes *bytes)
 	return why ? why : deleted(fd);
 }
 
-static struct timespec soon(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until); /* a wall clock may be set back by hours */
-	until.tv_sec += AGAIN_SECONDS;
-	return until;
-}
-
 /* With the lock; false: it is closing and the disk takes nothing. */
 static bool again_later(struct log *log)
 {
-	struct timespec until = soon();
+	struct timespec until = clock_timespec(clock_ns() + AGAIN_NS);
 
 	while (!log->is_closing)
 		if (pthread_cond_timedwait(&log->more, &log->lock, &until) == ETIMEDOUT)
@@ -176,7 +167,7 @@ static void whole_put(struct log *log)
  * it is gone. */
 static void idle(struct log *log)
 {
-	struct timespec until = soon();
+	struct timespec until = clock_timespec(clock_ns() + AGAIN_NS);
 	int trouble = log->state.trouble;
 
 	if (pthread_cond_timedwait(&log->more, &log->lock, &until) != ETIMEDOUT ||
@@ -269,7 +260,6 @@ static int file_open(const char *path, const struct record_sum *has, char error[
 int log_open(struct log **out, const struct log_options *options, char error[PS_ERROR_MAX])
 {
 	struct log *log = calloc(1, sizeof(*log));
-	pthread_condattr_t attr;
 
 	if (!log)
 		return failed(error, options->path, ENOMEM);
@@ -285,10 +275,7 @@ int log_open(struct log **out, const struct log_options *options, char error[PS_
 		return -1;
 	}
 	pthread_mutex_init(&log->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&log->more, &attr);
-	pthread_condattr_destroy(&attr);
+	clock_cond_init(&log->more);
 	pthread_cond_init(&log->moved, NULL);
 	if (pthread_create(&log->thread, NULL, run, log)) {
 		close(log->fd);

@@ -14,6 +14,7 @@
 
 #include "dataplane/link_address.h"
 #include "ps/internal.h"
+#include "util/clock.h"
 
 enum {
 	PORT = 7272,
@@ -593,8 +594,7 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 	if (due_ns > most_ns)
 		due_ns = most_ns;
 	due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-	wait = (struct timespec){ .tv_sec = (time_t)(due_ns / (1000 * ms_ns)),
-				  .tv_nsec = (long)(due_ns % (1000 * ms_ns)) };
+	wait = clock_timespec(due_ns);
 	if (ppoll(fds, count, &wait, NULL) < 0)
 		for (nfds_t i = 0; i < count; i++)
 			fds[i].revents = 0;

@@ -306,7 +306,6 @@ static int open_all(struct server *server)
 int server_open(struct server **out, const struct server_options *options)
 {
 	struct server *server = calloc(1, sizeof(*server));
-	pthread_condattr_t attr;
 	int result;
 
 	if (!server) {
@@ -321,10 +320,7 @@ int server_open(struct server **out, const struct server_options *options)
 	server->spare_fd = -1;
 	server->limit_ns = UINT64_MAX;
 	pthread_mutex_init(&server->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&server->ended, &attr);
-	pthread_condattr_destroy(&attr);
+	clock_cond_init(&server->ended);
 	server_random(&server->generations, sizeof(server->generations));
 	server->generation = generation_draw(&server->generations);
 	if (options->key && strlen(options->key) < sizeof(server->key)) /* else open_all says so */
@@ -589,17 +585,10 @@ int server_start(struct server *server)
 
 bool server_wait(struct server *server, uint32_t timeout_ms)
 {
-	struct timespec until;
+	struct timespec until = clock_timespec(clock_ns() + timeout_ms * MS_NS);
 	bool has_ended;
 	int result = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += (long)(timeout_ms % 1000) * (long)MS_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	pthread_mutex_lock(&server->mutex);
 	while (!server->has_ended && result != ETIMEDOUT)
 		result = timeout_ms == UINT32_MAX
