@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon.h - what tallyd and tally-ps have in common around their rooms: how options are read, lines of log on stderr
- * and nowhere else, descriptors.
+ * and nowhere else, signals, descriptors.
  */
 #ifndef TOOLS_DAEMON_H
 #define TOOLS_DAEMON_H
@@ -28,7 +28,7 @@ const char *daemon_key(const char *path, char *key, size_t bytes, char *warning,
 extern const char *const daemon_levels[];
 #define DAEMON_LEVELS "error, warn, info or debug"
 
-/* ---- the log, descriptors: daemon_log.c ---- */
+/* ---- the log: daemon_log.c ---- */
 
 enum { DAEMON_LINE_BYTES = 1024 }; /* the longest */
 
@@ -45,9 +45,14 @@ void daemon_log_about(const char *level, const struct daemon_about *about, const
 /* How many lines nobody has read so far, if any: at the end. */
 void daemon_log_end(void);
 
-/* Whoever starts us without a stderr must not find our lines in one of our files or sockets. */
-void daemon_fill_standard(void);
-/* A connection is a descriptor: as many as we are allowed to. */
-void daemon_raise_limits(void);
+/* ---- life: daemon.c ---- */
+
+/* First of all. Who sends SIGUSR1, SIGUSR2 or SIGHUP has to wait until daemon_ready, and ends nothing. */
+void daemon_begin(void);
+/* Says that it is, where, and of how many of what ("shard"). From now on `handler` has these signals, SIGTERM and
+ * SIGINT. */
+void daemon_ready(void (*handler)(int), const char *address, uint32_t count, const char *of);
+/* No handler may reach a server that is being freed. */
+void daemon_end(void);
 
 #endif

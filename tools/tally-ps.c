@@ -74,29 +74,6 @@ static void on_signal(int number)
 		ps_server_stop(running);
 }
 
-static void catch_signals(void)
-{
-	static const int numbers[] = { SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		sigaddset(&action.sa_mask, numbers[i]);
-	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		sigaction(numbers[i], &action, NULL);
-}
-
-/* Who asks for something while logs are still read has to wait, and ends nothing. */
-static void requests_mask(int how)
-{
-	sigset_t requests;
-
-	sigemptyset(&requests);
-	sigaddset(&requests, SIGUSR1);
-	sigaddset(&requests, SIGUSR2);
-	sigaddset(&requests, SIGHUP);
-	sigprocmask(how, &requests, NULL);
-}
-
 /* Two of us in one folder would write the same logs. It is held until we end, however that is; a child of one that was
  * killed, which has just begun to write a checkpoint, may have it for a moment longer. */
 static bool folder_take(const char *folder)
@@ -117,19 +94,16 @@ static bool folder_take(const char *folder)
 
 int main(int argc, char **argv)
 {
-	char error[PS_ERROR_MAX], address[PS_TEXT_BYTES], line[160];
+	char error[PS_ERROR_MAX], address[PS_TEXT_BYTES];
 	int result;
 
-	requests_mask(SIG_BLOCK);
-	daemon_fill_standard();
-	signal(SIGPIPE, SIG_IGN);
+	daemon_begin();
 	signal(SIGCHLD, SIG_DFL); /* inherited as ignored it hides how a checkpoint's writer ends */
 	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is told like a full disk */
 	result = ps_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
 	daemon_log_open("tally-ps", &settings.is_json);
-	daemon_raise_limits();
 	if (*settings.folder && !folder_take(settings.folder))
 		return EXIT_FAILED;
 	settings.server.log = log_server;
@@ -140,18 +114,10 @@ int main(int argc, char **argv)
 		daemon_log("error", error);
 		return EXIT_FAILED;
 	}
-	catch_signals();
-	requests_mask(SIG_UNBLOCK);
-	snprintf(line, sizeof(line), "ready on %s, %u table%s", ps_server_address(running, address),
-		 settings.server.table_count, settings.server.table_count == 1 ? "" : "s");
-	daemon_log("", line); /* whatever the level: scripts wait for it */
+	daemon_ready(on_signal, ps_server_address(running, address), settings.server.table_count,
+		     "table");
 	result = ps_server_run(running);
-	/* No handler may reach a server that is being freed. */
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGUSR1, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	daemon_end();
 	ps_server_close(running);
 	daemon_log_end();
 	return result ? EXIT_FAILED : EXIT_DONE;

@@ -89,74 +89,33 @@ static bool read_again(void *arg, struct server_options *options)
 
 /* --- life --- */
 
-static void on_signal(int signal_number)
+static void on_signal(int number)
 {
-	(void)signal_number;
-	if (signals_seen++)
+	if (number == SIGHUP)
+		server_reload(running);
+	else if (number == SIGUSR1)
+		server_report(running);
+	else if (number == SIGUSR2)
+		return; /* tally-ps writes checkpoints; here is nothing to write */
+	else if (signals_seen++)
 		server_stop(running);
 	else
 		server_drain(running);
 }
 
-static void on_question(int signal_number)
-{
-	if (signal_number == SIGHUP)
-		server_reload(running);
-	else
-		server_report(running);
-}
-
-/* Who asks for something before we are ready has to wait, and ends nothing. */
-static void questions_mask(int how)
-{
-	sigset_t questions;
-
-	sigemptyset(&questions);
-	sigaddset(&questions, SIGUSR1);
-	sigaddset(&questions, SIGHUP);
-	sigprocmask(how, &questions, NULL);
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-
-	sigemptyset(&action.sa_mask);
-	sigaddset(&action.sa_mask, SIGTERM);
-	sigaddset(&action.sa_mask, SIGINT);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	action.sa_handler = on_question;
-	sigaction(SIGUSR1, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-static void say_ready(const struct server *server)
-{
-	uint32_t shards = settings.server.shards ? settings.server.shards : 1;
-	char address[SERVER_TEXT_BYTES], line[DAEMON_LINE_BYTES];
-
-	snprintf(line, sizeof(line), "ready on %s, %u shard%s", server_address(server, address),
-		 shards, shards == 1 ? "" : "s");
-	daemon_log("", line); /* whatever the level: scripts wait for it */
-}
-
 int main(int argc, char **argv)
 {
+	char address[SERVER_TEXT_BYTES];
+	uint32_t shards;
 	int result;
 
-	questions_mask(SIG_BLOCK);
-	daemon_fill_standard();
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN); /* tally-ps writes checkpoints; here is nothing to write */
+	daemon_begin();
 	words.count = argc;
 	words.list = argv;
 	result = tallyd_options(&settings, argc, argv);
 	if (result >= 0)
 		return result;
 	daemon_log_open("tallyd", &settings.is_json);
-	daemon_raise_limits();
 	settings.server.log = log_server;
 	settings.server.read_again = read_again;
 	settings.server.hook_open = hook_tc_open;
@@ -166,15 +125,10 @@ int main(int argc, char **argv)
 		log_line(SERVER_WARN, settings.warning);
 	if (server_open(&running, &settings.server))
 		return EXIT_FAILED;
-	catch_signals();
-	questions_mask(SIG_UNBLOCK);
-	say_ready(running);
+	shards = settings.server.shards ? settings.server.shards : 1;
+	daemon_ready(on_signal, server_address(running, address), shards, "shard");
 	result = server_run(running);
-	/* No handler may reach a server that is being freed. */
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGUSR1, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	daemon_end();
 	server_close(running);
 	daemon_log_end();
 	if (result < 0)
