@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "util/address.h"
+#include "util/buffer.h"
 
 enum {
-	IN_BYTES_FIRST = 4096,
 	IN_BYTES_MAX = CODEC_LENGTH_BYTES + CODEC_JSON_BYTES_MAX,
 	BACKLOG = 1024,
 	WASTE_CALLS = 16, /* recvs of one conn_read that throws away */
@@ -43,9 +43,7 @@ struct conn {
 	bool is_nonsense;     /* ... because of a message beyond in_limit, or that is none */
 	uint32_t in_limit;    /* bytes of JSON in one message */
 	uint64_t deadline_ns;
-	uint8_t *in, *out;
-	size_t in_bytes, in_max, in_used; /* in_used bytes have been decoded */
-	size_t out_bytes, out_max, out_sent;
+	struct buffer in, out;
 	char text[CODEC_ERROR_BYTES + 32];
 };
 
@@ -278,8 +276,8 @@ void conn_close(struct conn *conn)
 	if (!conn)
 		return;
 	close(conn->fd);
-	free(conn->in);
-	free(conn->out);
+	buffer_fini(&conn->in);
+	buffer_fini(&conn->out);
 	free(conn);
 }
 
@@ -297,7 +295,7 @@ short conn_events(const struct conn *conn)
 		return POLLOUT;
 	case OPEN:
 	case SHUTTING:
-		return conn->out_sent < conn->out_bytes ? POLLIN | POLLOUT : POLLIN;
+		return buffer_bytes(&conn->out) ? POLLIN | POLLOUT : POLLIN;
 	case SHUT:
 		return POLLIN;
 	case ENDED:
@@ -340,9 +338,9 @@ static enum conn_result end_errno(struct conn *conn, int error)
 /* False if the connection has ended. */
 static bool flush(struct conn *conn)
 {
-	while (conn->out_sent < conn->out_bytes) {
-		ssize_t sent = send(conn->fd, conn->out + conn->out_sent,
-				    conn->out_bytes - conn->out_sent, MSG_NOSIGNAL);
+	while (buffer_bytes(&conn->out)) {
+		ssize_t sent = send(conn->fd, buffer_first(&conn->out), buffer_bytes(&conn->out),
+				    MSG_NOSIGNAL);
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -353,35 +351,13 @@ static bool flush(struct conn *conn)
 			end_errno(conn, errno);
 			return false;
 		}
-		conn->out_sent += (size_t)sent;
+		buffer_take(&conn->out, (size_t)sent);
 	}
-	conn->out_bytes = conn->out_sent = 0;
 	if (conn->state == SHUTTING) {
 		shutdown(conn->fd, SHUT_WR);
 		conn->state = SHUT;
 	}
 	return true;
-}
-
-static int reserve_out(struct conn *conn, size_t bytes)
-{
-	if (conn->out_sent) {
-		memmove(conn->out, conn->out + conn->out_sent, conn->out_bytes - conn->out_sent);
-		conn->out_bytes -= conn->out_sent;
-		conn->out_sent = 0;
-	}
-	size_t wanted = conn->out_bytes + bytes;
-	if (wanted > CONN_OUT_BYTES_MAX)
-		return -ENOBUFS;
-	if (wanted <= conn->out_max)
-		return 0;
-	wanted = wanted < 2 * conn->out_max ? 2 * conn->out_max : wanted;
-	uint8_t *grown = realloc(conn->out, wanted);
-	if (!grown)
-		return -ENOMEM;
-	conn->out = grown;
-	conn->out_max = wanted;
-	return 0;
 }
 
 int conn_send(struct conn *conn, struct codec *codec, const struct control_message *message)
@@ -394,13 +370,11 @@ int conn_send(struct conn *conn, struct codec *codec, const struct control_messa
 	int error = codec_encode(codec, message, &frame, &bytes);
 	if (error)
 		return error;
-	error = reserve_out(conn, bytes);
-	if (!error) {
-		memcpy(conn->out + conn->out_bytes, frame, bytes);
-		conn->out_bytes += bytes;
-		if (conn->state == OPEN)
-			flush(conn); /* how it ended is conn_read's to tell */
-	}
+	error = buffer_bytes(&conn->out) + bytes > CONN_OUT_BYTES_MAX
+			? -ENOBUFS
+			: buffer_put(&conn->out, frame, bytes);
+	if (!error && conn->state == OPEN)
+		flush(conn); /* how it ended is conn_read's to tell */
 	free(frame);
 	return error;
 }
@@ -487,37 +461,11 @@ static enum conn_result discard(struct conn *conn)
 	return CONN_NONE;
 }
 
-/* Room for what is missing of the next message, but no more than has come so far: four bytes of a
- * stranger are not worth a megabyte. */
-static bool reserve_in(struct conn *conn)
-{
-	size_t left = conn->in_bytes - conn->in_used;
-	size_t wanted = IN_BYTES_FIRST;
-
-	if (conn->in_used) {
-		memmove(conn->in, conn->in + conn->in_used, left);
-		conn->in_bytes = left;
-		conn->in_used = 0;
-	}
-	if (left == conn->in_max && left)
-		wanted = 2 * left;
-	if (wanted > IN_BYTES_MAX)
-		wanted = IN_BYTES_MAX; /* next_message takes no longer ones */
-	if (wanted <= conn->in_max)
-		return true;
-	uint8_t *grown = realloc(conn->in, wanted);
-	if (!grown)
-		return false;
-	conn->in = grown;
-	conn->in_max = wanted;
-	return true;
-}
-
 /* What has come first is no message, nor the beginning of one (all are JSON objects). */
 static bool is_stranger(const struct conn *conn)
 {
-	const uint8_t *at = conn->in + conn->in_used;
-	size_t left = conn->in_bytes - conn->in_used;
+	const uint8_t *at = buffer_first(&conn->in);
+	size_t left = buffer_bytes(&conn->in);
 
 	if (conn->has_spoken || !left)
 		return false;
@@ -530,8 +478,8 @@ static bool is_stranger(const struct conn *conn)
 /* Of what came instead of the first message: whoever gave the wrong port can tell what answers there. */
 static enum conn_result end_stranger(struct conn *conn)
 {
-	const uint8_t *at = conn->in + conn->in_used;
-	size_t left = conn->in_bytes - conn->in_used;
+	const uint8_t *at = buffer_first(&conn->in);
+	size_t left = buffer_bytes(&conn->in);
 	char shown[4 * SHOWN_BYTES + 1] = "";
 	size_t used = 0;
 
@@ -550,11 +498,11 @@ static enum conn_result end_stranger(struct conn *conn)
 static enum conn_result next_message(struct conn *conn, struct codec *codec,
 				     struct control_message *message)
 {
-	size_t left = conn->in_bytes - conn->in_used;
+	size_t left = buffer_bytes(&conn->in);
 
 	if (left < CODEC_LENGTH_BYTES)
 		return CONN_NONE;
-	const uint8_t *at = conn->in + conn->in_used;
+	const uint8_t *at = buffer_first(&conn->in);
 	uint32_t length = wire_get32(at);
 	if (is_stranger(conn))
 		return end_stranger(conn);
@@ -568,7 +516,7 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 	}
 	if (left < CODEC_LENGTH_BYTES + length)
 		return CONN_NONE;
-	conn->in_used += CODEC_LENGTH_BYTES + length;
+	buffer_take(&conn->in, CODEC_LENGTH_BYTES + length);
 	int error = codec_decode(codec, at + CODEC_LENGTH_BYTES, length, message);
 	if (!error) {
 		conn->has_spoken = true;
@@ -584,17 +532,18 @@ static enum conn_result next_message(struct conn *conn, struct codec *codec,
 static enum conn_result receive(struct conn *conn, struct codec *codec,
 				struct control_message *message)
 {
+	struct buffer *in = &conn->in;
+
 	for (;;) {
 		enum conn_result result = next_message(conn, codec, message);
 		if (result != CONN_NONE)
 			return result;
-		if (!reserve_in(conn))
+		if (buffer_widen(in, IN_BYTES_MAX)) /* next_message takes no longer ones */
 			return end_errno(conn, ENOMEM);
-		ssize_t got =
-			recv(conn->fd, conn->in + conn->in_bytes, conn->in_max - conn->in_bytes, 0);
+		ssize_t got = recv(conn->fd, in->bytes + in->end, in->room - in->end, 0);
 		if (got > 0)
-			conn->in_bytes += (size_t)got;
-		else if (got == 0 && conn->in_bytes == conn->in_used)
+			in->end += (size_t)got;
+		else if (got == 0 && !buffer_bytes(in))
 			return end(conn, CONN_EOF, "the peer closed the connection");
 		else if (got == 0 && is_stranger(conn))
 			return end_stranger(conn);
