@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/shared/rto.h"
 #include "lib/paths.h"
 
 enum { MESSAGES = 64 /* in one turn */ };
@@ -304,11 +305,6 @@ uint32_t membership_poll(const struct tally_comm *comm, struct pollfd *polls)
 	return count;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 uint64_t membership_deadline(const struct tally_comm *comm)
 {
 	const struct membership *membership = comm->membership;
@@ -320,9 +316,9 @@ uint64_t membership_deadline(const struct tally_comm *comm)
 		const struct seat *seat = &membership->seats[i];
 
 		if (seat->is_begun)
-			first = least(first, least(seat->tick_ns, seat->actions.wake_ns));
+			first = rto_least(first, rto_least(seat->tick_ns, seat->actions.wake_ns));
 		if (seat->conn)
-			first = least(first, conn_deadline(seat->conn));
+			first = rto_least(first, conn_deadline(seat->conn));
 	}
-	return seat_is_bound(&membership->seats[0]) ? least(first, membership->look_ns) : first;
+	return seat_is_bound(&membership->seats[0]) ? rto_least(first, membership->look_ns) : first;
 }
