@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally.c - the `tally` command: finds the command that is asked for. docs/man/tally.1 has them all. */
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/sim.h"
 #include "tools/command.h"
 #include "util/commit.h"
 #include "util/opt.h"
@@ -35,6 +36,21 @@ static const char help[] =
 	"tally COMMAND --help says more. tally --version prints the version.\n"
 	"Exit status: 0 done and verified; 1 failed; 2 wrong command line.\n";
 
+/* The simulator is a program of its own, beside this one. */
+static int sim_start(int argc, char **argv)
+{
+	char path[PATH_MAX] = "";
+	ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-sim"));
+
+	(void)argc;
+	if (bytes > 0) {
+		strcpy(path + bytes, "-sim");
+		execv(path, argv);
+	}
+	fprintf(stderr, "%s: %s: %s\n", argv[0], path, strerror(errno));
+	return EXIT_FAILED;
+}
+
 static struct {
 	const char *name;
 	char title[16]; /* becomes its argv[0]: what it calls itself in messages */
@@ -42,7 +58,7 @@ static struct {
 } commands[] = {
 	{ "run", "tally run", run_main },          { "bench", "tally bench", bench_main },
 	{ "doctor", "tally doctor", doctor_main }, { "glm", "tally glm", glm_main },
-	{ "hot", "tally hot", hot_main },          { "sim", "tally sim", sim_main },
+	{ "hot", "tally hot", hot_main },          { "sim", "tally sim", sim_start },
 };
 
 /* A descriptor that is closed would become a socket, and what is printed would go there. Who has no stdout
@@ -52,15 +68,6 @@ static void fill_standard(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
-}
-
-/* Numbers that a full disk has eaten are no success, whenever it was. */
-static int output_check(int status)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return status;
-	fprintf(stderr, "tally: not all could be written to stdout\n");
-	return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
 /* What tally run starts may have a --version of its own: run.c looks for tally's. */
@@ -96,7 +103,7 @@ int main(int argc, char **argv)
 		if (asks_version(argc, argv))
 			return opt_print("tally", TALLY_VERSION_OF("tally"));
 		argv[1] = commands[i].title;
-		return output_check(commands[i].main(argc - 1, argv + 1));
+		return opt_end("tally", commands[i].main(argc - 1, argv + 1));
 	}
 	fprintf(stderr, "tally: %s: no such command (tally --help)\n", argv[1]);
 	return EXIT_USAGE;

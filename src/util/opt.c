@@ -292,6 +292,14 @@ int opt_print(const char *command, const char *text)
 	return EXIT_FAILED;
 }
 
+int opt_end(const char *command, int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "%s: not all could be written to stdout\n", command);
+	return status ? status : EXIT_FAILED;
+}
+
 /* The table as getopt_long has it. */
 static void getopt_make(const struct opt_command *command, struct option option[OPT_MAX + 3],
 			char letters[2 * OPT_MAX + 3])

@@ -88,6 +88,9 @@ bool opt_has_value(const struct opt *opt);
 int opt_refuse(const char *command, const char *what, const char *value, const char *why);
 /* Prints, to the end; the exit status: a full disk is not success. */
 int opt_print(const char *command, const char *text);
+/* At the end of a program that prints numbers: those that a full disk has eaten are no success, whenever it was. The exit
+ * status. */
+int opt_end(const char *command, int status);
 
 /* Values, for those who read them elsewhere. false: *to is untouched. */
 bool opt_number(const char *text, uint64_t min, uint64_t max, uint64_t *to);
