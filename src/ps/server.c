@@ -78,44 +78,23 @@ static int failed(char error[PS_ERROR_MAX], const char *what, int why)
 	return -1;
 }
 
-/* TCP first; UDP has the same port if it is free, else another one, which WELCOME tells. */
+/* TCP first; UDP has the same port if it is free, else another one, which WELCOME tells. Who was killed a moment ago may
+ * have left a child that has not yet closed its listener. */
 static int listen_open(struct ps_server *server, const struct link_address *at, bool is_v6,
 		       struct link_address *bound)
 {
-	union link_sockaddr address;
-	socklen_t bytes = link_address_to_socket(at, is_v6, &address);
-	int one = 1, zero = 0;
+	struct conn_address address = { .bytes = 0 };
 
-	server->listener =
-		socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (server->listener < 0)
-		return -errno;
-	setsockopt(server->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (is_v6)
-		setsockopt(server->listener, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	if (!bytes)
-		return -EAFNOSUPPORT;
-	if (bind(server->listener, &address.any, bytes) || listen(server->listener, 128))
-		return -errno;
-	bytes = sizeof(address);
-	if (getsockname(server->listener, &address.any, &bytes))
-		return -errno;
-	link_address_from_socket(&address, bound);
-	return 0;
-}
-
-/* Who was killed a moment ago may have left a child that has not yet closed its listener. */
-static int listen_again(struct ps_server *server, const struct link_address *at, bool is_v6,
-			struct link_address *bound)
-{
-	int result = listen_open(server, at, is_v6, bound);
-
-	for (int tries = 0; result == -EADDRINUSE && tries < LISTEN_TRIES; tries++) {
-		close(server->listener);
+	address.bytes = link_address_to_socket(at, is_v6, (union link_sockaddr *)&address.socket);
+	server->listener = conn_listen(&address);
+	for (int tries = 0; server->listener == -EADDRINUSE && tries < LISTEN_TRIES; tries++) {
 		nanosleep(&(struct timespec){ .tv_nsec = LISTEN_WAIT_NS }, NULL);
-		result = listen_open(server, at, is_v6, bound);
+		server->listener = conn_listen(&address);
 	}
-	return result;
+	if (server->listener < 0)
+		return server->listener;
+	conn_address_ip(&address, bound->ip, &bound->port);
+	return 0;
 }
 
 static int udp_open(struct ps_server *server, const struct link_address *bound, bool is_v6)
@@ -147,14 +126,14 @@ static int sockets_open(struct ps_server *server, char error[PS_ERROR_MAX])
 {
 	struct engine_sparse_options engine = { .memory_max = server->options.switch_memory,
 						.tables_max = 4096 };
-	struct link_address at, bound;
+	struct link_address at, bound = { .port = 0 };
 	bool is_v6;
 	int why;
 
 	why = link_address_parse(server->options.listen, PORT, &at, &is_v6);
 	if (why)
 		return failed(error, server->options.listen, -why);
-	why = listen_again(server, &at, is_v6, &bound);
+	why = listen_open(server, &at, is_v6, &bound);
 	if (!why)
 		why = udp_open(server, &bound, is_v6);
 	if (why)
