@@ -203,8 +203,6 @@ struct server {
 /* server.c */
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
-/* The loop looks at what is asked of it. From any thread or signal handler. */
-void server_call(struct server *server);
 /* Accepts connections, or leaves them in the backlog. */
 void server_listen(struct server *server, bool is_on);
 

@@ -11,12 +11,6 @@ void server_key_set(struct server *server, const char *key)
 		memcpy(server->key, key, strnlen(key, sizeof(server->key) - 1));
 }
 
-void server_reload(struct server *server)
-{
-	atomic_fetch_add(&server->reload_calls, 1);
-	server_call(server);
-}
-
 void server_reload_asked(struct server *server)
 {
 	struct server_options now = { .key = server->key };

@@ -44,32 +44,37 @@ void server_random(void *bytes, size_t count)
 	assert(got == (ssize_t)count); /* up to 256 bytes are never cut short */
 }
 
-void server_call(struct server *server)
+/* The loop looks at what is asked of it. From any thread or signal handler. */
+static void call(struct server *server, atomic_uint *calls)
 {
 	uint64_t one = 1;
 	int error = errno;
-	ssize_t written = write(server->calls_fd, &one, sizeof(one));
+	ssize_t written;
 
+	atomic_fetch_add(calls, 1);
+	written = write(server->calls_fd, &one, sizeof(one));
 	(void)written;
 	errno = error; /* we may be in a signal handler */
 }
 
 void server_drain(struct server *server)
 {
-	atomic_fetch_add(&server->drain_calls, 1);
-	server_call(server);
+	call(server, &server->drain_calls);
 }
 
 void server_stop(struct server *server)
 {
-	atomic_fetch_add(&server->stop_calls, 1);
-	server_call(server);
+	call(server, &server->stop_calls);
 }
 
 void server_report(struct server *server)
 {
-	atomic_fetch_add(&server->report_calls, 1);
-	server_call(server);
+	call(server, &server->report_calls);
+}
+
+void server_reload(struct server *server)
+{
+	call(server, &server->reload_calls);
 }
 
 static void fd_clear(int fd)
