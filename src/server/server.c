@@ -279,9 +279,7 @@ static int open_all(struct server *server)
 {
 	int result = options_check(server, &server->options);
 
-	if (result)
-		return result;
-	result = keep_name(server);
+	result = result ? result : keep_name(server);
 	if (result)
 		return result;
 	options_fill(&server->options);
@@ -295,17 +293,11 @@ static int open_all(struct server *server)
 	}
 	for (uint32_t i = PEERS_MAX; i-- > 0; server->peers_free = &server->peers[i])
 		server->peers[i].newer = server->peers_free;
-	result = open_epoll(server);
-	if (result)
-		return result;
-	result = open_listener(server);
-	if (result)
-		return result;
-	result = open_shards(server);
-	if (result)
-		return result;
 	server->is_listening = true;
-	return watch_all(server);
+	result = open_epoll(server);
+	result = result ? result : open_listener(server);
+	result = result ? result : open_shards(server);
+	return result ? result : watch_all(server);
 }
 
 int server_open(struct server **out, const struct server_options *options)
