@@ -69,29 +69,21 @@ void peer_end(struct server *server, struct peer *peer)
 		table_end(server, table);
 }
 
+/* Its text and its source. */
 static void peer_name(struct peer *peer)
-{
-	struct link_address address = { .port = 0 };
-
-	conn_peer(peer->conn, address.ip, &address.port);
-	if (address.port)
-		link_address_format(&address, peer->text);
-	else
-		snprintf(peer->text, sizeof(peer->text), "a local process");
-}
-
-/* Its host, or the network of 64 bits that one host may have all addresses of; 0: a process of this host. */
-static uint64_t peer_source(const struct peer *peer)
 {
 	struct link_address address = { .port = 0 };
 	uint64_t high, low;
 
 	conn_peer(peer->conn, address.ip, &address.port);
+	if (!address.port) {
+		strcpy(peer->text, "a local process");
+		return;
+	}
+	link_address_format(&address, peer->text);
 	memcpy(&high, address.ip, sizeof(high));
 	memcpy(&low, address.ip + sizeof(high), sizeof(low));
-	if (!address.port)
-		return 0;
-	return high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
+	peer->source = high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
 }
 
 /* Abstract unix sockets have no file permissions: anybody on this host can connect. */
@@ -137,7 +129,6 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 		.has_spare = is_last,
 	};
 	peer_name(peer);
-	peer->source = peer_source(peer);
 	conn_limit(conn, JOIN_BYTES_MAX);
 	server->peers_count++;
 	server->silent_count++;
