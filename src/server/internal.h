@@ -15,6 +15,7 @@
  *   share.c   how much of all one address may have
  *   totals.c  what a job has come to
  *   log.c     lines
+ *   clock.c   time and chance
  */
 #ifndef SERVER_INTERNAL_H
 #define SERVER_INTERNAL_H
@@ -200,9 +201,11 @@ struct server {
 	int result;
 };
 
-/* server.c */
+/* clock.c */
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
+
+/* server.c */
 /* Accepts connections, or leaves them in the backlog. */
 void server_listen(struct server *server, bool is_on);
 

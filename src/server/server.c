@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/server.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,19 +28,6 @@ enum {
 
 /* What epoll hands back besides the handles of peers, which are larger. */
 enum { READY_LISTEN = 1, READY_SHARDS, READY_CALLS };
-
-bool server_turn_is_over(const struct server *server)
-{
-	return clock_ns() >= server->turn_end_ns;
-}
-
-/* Nonces admit to the data plane: nothing weaker will do. */
-void server_random(void *bytes, size_t count)
-{
-	ssize_t got = getrandom(bytes, count, 0);
-
-	assert(got == (ssize_t)count); /* up to 256 bytes are never cut short */
-}
 
 /* The loop looks at what is asked of it. From any thread or signal handler. */
 static void call(struct server *server, atomic_uint *calls)
