@@ -92,6 +92,15 @@ static void add_job(struct text *text, const struct job *job)
 	text_add(text, ")");
 }
 
+void table_add(struct text *text, const struct table *table)
+{
+	const struct control_table_open *open = &table->open;
+
+	text_add(text, "table \"%s\" of job \"%s\" (server on %s, pid %u, %u workers, %llu KiB)",
+		 open->table, open->job, open->host, open->pid, open->workers,
+		 (unsigned long long)(table->bytes >> 10));
+}
+
 /* Whoever may hear of what `its` address has. */
 static bool may_hear(const struct server *server, uint64_t source, uint64_t its)
 {

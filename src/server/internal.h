@@ -277,6 +277,8 @@ void holders_add(const struct server *server, uint64_t source, const struct job 
 /* Its tables, in the same way. */
 void holders_add_tables(const struct server *server, uint64_t source, const char *job,
 			struct text *text);
+/* "table \"emb\" of job \"ctr\" (server on ps-0, 4 workers, 4096 KiB)" */
+void table_add(struct text *text, const struct table *table);
 /* The same as lines of log, and the sums; then what the shards have counted. */
 void holders_say(struct server *server);
 
@@ -350,7 +352,5 @@ void tables_abort(struct server *server, int shard, bool is_ending, const char *
 /* Whose server has been silent for the heartbeat time is removed. */
 void tables_tick(struct server *server, uint64_t now_ns);
 uint64_t tables_wake_ns(const struct server *server);
-/* "table \"emb\" of job \"ctr\" (server on ps-0, 4 workers, 4096 KiB)" */
-void table_add(struct text *text, const struct table *table);
 
 #endif

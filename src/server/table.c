@@ -17,15 +17,6 @@
 
 static const uint64_t INSTANCE_COUNT = 0xffffff;
 
-void table_add(struct text *text, const struct table *table)
-{
-	const struct control_table_open *open = &table->open;
-
-	text_add(text, "table \"%s\" of job \"%s\" (server on %s, pid %u, %u workers, %llu KiB)",
-		 open->table, open->job, open->host, open->pid, open->workers,
-		 (unsigned long long)(table->bytes >> 10));
-}
-
 static void table_say(struct server *server, const struct table *table, enum server_level level,
 		      const char *what)
 {
