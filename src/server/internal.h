@@ -10,7 +10,8 @@
  *   job.c     jobs: one core/admission each; its actions carried out
  *   table.c   tables of sparse mode: one connection of a parameter server each
  *   reload.c  settings that change while it runs
- *   crossed.c jobs whose processes wait for one another
+ *   crossed.c jobs whose processes wait for one another, in words
+ *   cycle.c   looks for them, and ends them
  *   holders.c who holds jobs and slots, in words
  *   share.c   how much of all one address may have
  *   totals.c  what a job has come to
@@ -330,7 +331,12 @@ void crossed_answered(struct server *server, struct job *job, uint32_t connectio
 /* For whom those wait whom `waiting` is about. */
 void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
 		       struct control_waiting *waiting);
-/* Ends the jobs whose processes wait for one another. */
+/* For looks: what all jobs have heard; what a look has found, in words. */
+void crossed_views_take(struct server *server);
+void crossed_edge_add(const struct server *server, struct text *text,
+		      const struct crossed_edge *edge);
+
+/* cycle.c: ends the jobs whose processes wait for one another. */
 void crossed_tick(struct server *server, uint64_t now_ns);
 
 /* totals.c: its slots are there; a shard has removed them, and the last one's word is logged with the sums. */
