@@ -265,7 +265,7 @@ static void accept__without_even_the_spare_waits_a_second(void **state)
 	assert_int_equal(played.watched_how, EPOLL_CTL_MOD);
 	assert_int_equal(played.watched_fd, LISTEN_FD);
 	assert_int_equal(played.watched_event.events, 0);
-	server_listen(&test.server, true);
+	peers_listen(&test.server, true);
 	assert_true(test.server.is_listening);
 	assert_int_equal(played.watched_event.events, EPOLLIN);
 	assert_true(played.watched_event.data.u32 < PEERS_MAX); /* no peer's handle */

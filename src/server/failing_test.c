@@ -616,7 +616,7 @@ static void accept__goes_on_though_there_is_no_room_to_watch(void **state)
 	seen.fails = WATCH;
 	seen.with = ENOSPC;
 	seen.called = 0;
-	server_listen(server, true);
+	peers_listen(server, true);
 	assert_true(server->is_listening && is_heard(server));
 	assert_int_equal(seen.called, 0);
 	peers_accept(server, 5000000000);

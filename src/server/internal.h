@@ -4,7 +4,8 @@
  * to the control thread.
  *
  *   server.c  open, run, close: the loop, signals, shards
- *   peer.c    connections: accepted, read, written, given up
+ *   accept.c  connections: accepted
+ *   peer.c    ... read, written, given up
  *   stranger.c  those of them that nobody has let in
  *   unite.c   gatherings of one name that are one job
  *   job.c     jobs: one core/admission each; its actions carried out
@@ -60,6 +61,9 @@ enum {
 	NO_JOB = -1,
 	NO_TABLE = -1,
 };
+
+/* What epoll hands back besides the handles of peers, which are larger. */
+enum { READY_LISTEN = 1, READY_SHARDS, READY_CALLS };
 
 #define MS_NS (1000000ull)
 
@@ -206,10 +210,6 @@ struct server {
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 
-/* server.c */
-/* Accepts connections, or leaves them in the backlog. */
-void server_listen(struct server *server, bool is_on);
-
 /* reload.c */
 void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */
 void server_reload_asked(struct server *server);             /* perhaps */
@@ -236,12 +236,16 @@ void server_say_refused(struct server *server, uint32_t shard, const struct engi
 void server_say_table_stats(struct server *server, uint32_t shard,
 			    const struct engine_sparse_stats *stats);
 
-/* peer.c */
-/* -1: not now. */
-int peers_spare(void);
+/* accept.c */
+/* Accepts connections, or leaves them in the backlog. */
+void peers_listen(struct server *server, bool is_on);
 void peers_accept(struct server *server, uint64_t now_ns);
 /* With local_name: nobody can connect any more, and all who have said no JOIN are denied. */
 void peers_local_last(struct server *server, uint64_t now_ns);
+
+/* peer.c */
+/* -1: not now. */
+int peers_spare(void);
 void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
 /* NULL if that connection is no more. */
 struct peer *peer_of(struct server *server, uint32_t handle);
@@ -252,6 +256,10 @@ void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
 /* DENY and last words, for those that reach no admission. */
 void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
 	       uint64_t now_ns);
+/* It has said its first message, or need not any more. */
+void peer_not_silent(struct server *server, struct peer *peer);
+/* Nobody hears of it. */
+void peer_free(struct server *server, struct peer *peer);
 /* Its job hears of it. */
 void peer_end(struct server *server, struct peer *peer);
 void peers_end_broken(struct server *server);

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTEN = 1, SHARDS, CALLS }; /* what epoll hands back, as server.c says */
 enum { TURNS_MAX = 80, PEER = 4, SHARD_EVENTS_MAX = 8 };
 
 static const uint64_t never = UINT64_MAX;
@@ -108,7 +107,7 @@ int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)
 	assert_int_equal(epoll_fd, 77);
 	assert_int_equal(how, EPOLL_CTL_MOD);
 	assert_int_equal(fd, 78);
-	assert_int_equal(event->data.u32, LISTEN);
+	assert_int_equal(event->data.u32, READY_LISTEN);
 	did(event->events == EPOLLIN ? "listen " : "deaf ");
 	return 0;
 }
@@ -332,7 +331,7 @@ static void loop__reads_first_and_then_all_have_their_turn(void **state)
 	char words[256];
 
 	(void)state;
-	turn(2, LISTEN);
+	turn(2, READY_LISTEN);
 	turn(0, 0)->error = EINTR;
 	turn(1, PEERS_MAX + PEER);
 	turn(1, 2 * PEERS_MAX + PEER); /* who has gone meanwhile */
@@ -485,7 +484,7 @@ static void loop__hands_each_event_of_a_shard_to_whom_it_is_for(void **state)
 	loop.events_count[1] = 8;
 	loop.event[0][0] = events[0];
 	loop.events_count[0] = 1;
-	turn(1, SHARDS);
+	turn(1, READY_SHARDS);
 	run_all();
 	assert_string_equal(loop.heard, "job:0:1 job:1:1 table:9:2 table:9:3 report:1:0 job:1:5 "
 					"refused:1:6 hook:1:0 job:1:8 ");
@@ -501,8 +500,8 @@ static void loop__reports_once_for_all_who_have_asked(void **state)
 	(void)state;
 	server_report(&test.server);
 	server_report(&test.server);
-	turn(1, CALLS);
-	turn(1, CALLS);
+	turn(1, READY_CALLS);
+	turn(1, READY_CALLS);
 	run_all();
 	assert_memory_equal(loop.done, "report reload broken ", 21);
 	assert_null(strstr(strstr(loop.done, "report ") + 1, "report "));
@@ -518,7 +517,7 @@ static void drain__without_jobs_ends_when_all_peers_have_gone(void **state)
 	test.server.peers_count = test.server.silent_count = 3; /* who have said nothing may stay */
 	test.server.options.drain_ms = 300;
 	server_drain(&test.server);
-	turn(1, CALLS);
+	turn(1, READY_CALLS);
 	assert_int_equal(server_run(&test.server), 0);
 	assert_string_equal(loop.heard, "local terminate abort ");
 	assert_int_equal(test.lines, 1);
@@ -536,7 +535,7 @@ static void drain__waits_for_jobs_and_then_for_peers(void **state)
 	test.server.peers_count = 1;
 	server_drain(&test.server);
 	for (uint32_t i = 0; i < 4; i++)
-		turn(1, CALLS);
+		turn(1, READY_CALLS);
 	run_all();
 	assert_int_equal(loop.ticks, 4);
 	assert_string_equal(loop.heard, "local terminate abort "); /* once */
@@ -561,7 +560,7 @@ static void drain__aborts_at_its_limit_and_waits_for_last_words(void **state)
 	test.server.peers_count = 1;
 	test.server.options.drain_ms = 300;
 	server_drain(&test.server);
-	turn(1, CALLS);
+	turn(1, READY_CALLS);
 	turn(0, 0)->takes_ns = 300 * MS_NS - 1;
 	run_all();
 	assert_int_equal(test.lines, 1);
@@ -590,13 +589,13 @@ static void stop__aborts_at_once_and_ends_after_500_ms(void **state)
 	loop.is_busy = true;
 	server_drain(&test.server);
 	server_stop(&test.server); /* which is what counts */
-	turn(1, CALLS);
-	turn(1, CALLS)->takes_ns = 500 * MS_NS - 1;
+	turn(1, READY_CALLS);
+	turn(1, READY_CALLS)->takes_ns = 500 * MS_NS - 1;
 	run_all();
 	assert_string_equal(loop.heard, "local kill abort ");
 	assert_int_equal(test.lines, 0);
 	assert_int_equal(test.server.limit_ns, limit_ns);
-	turn(1, CALLS)->takes_ns = 1;
+	turn(1, READY_CALLS)->takes_ns = 1;
 	loop.waits = 2;
 	assert_int_equal(server_run(&test.server), SERVER_ABORTED);
 	assert_string_equal(loop.heard, "local kill abort ");
@@ -607,7 +606,7 @@ static void stop__without_jobs_aborts_nothing(void **state)
 {
 	(void)state;
 	server_stop(&test.server);
-	turn(1, CALLS);
+	turn(1, READY_CALLS);
 	assert_int_equal(server_run(&test.server), 0);
 	assert_true(test.server.is_draining && test.server.is_killed);
 }

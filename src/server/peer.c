@@ -2,13 +2,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/job/key.h"
-#include "dataplane/link_udp.h"
 #include "server/internal.h"
 
 _Static_assert((PEERS_MAX & (PEERS_MAX - 1)) == 0, "a handle's low bits are the index");
@@ -32,14 +29,14 @@ static void peer_arm(struct server *server, struct peer *peer)
 	epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, conn_fd(peer->conn), &event);
 }
 
-static void peer_not_silent(struct server *server, struct peer *peer)
+void peer_not_silent(struct server *server, struct peer *peer)
 {
 	if (!peer->has_joined)
 		server->silent_count--;
 	peer->has_joined = true;
 }
 
-static void peer_free(struct server *server, struct peer *peer)
+void peer_free(struct server *server, struct peer *peer)
 {
 	peer_not_silent(server, peer);
 	stranger_take(server, peer);
@@ -69,128 +66,9 @@ void peer_end(struct server *server, struct peer *peer)
 		table_end(server, table);
 }
 
-/* Its text and its source. */
-static void peer_name(struct peer *peer)
-{
-	struct link_address address = { .port = 0 };
-	uint64_t high, low;
-
-	conn_peer(peer->conn, address.ip, &address.port);
-	if (!address.port) {
-		strcpy(peer->text, "a local process");
-		return;
-	}
-	link_address_format(&address, peer->text);
-	memcpy(&high, address.ip, sizeof(high));
-	memcpy(&low, address.ip + sizeof(high), sizeof(low));
-	peer->source = high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
-}
-
-/* Abstract unix sockets have no file permissions: anybody on this host can connect. */
-static bool peer_is_foreign(const struct server *server, const struct conn *conn)
-{
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-
-	if (!server->is_local)
-		return false;
-	if (getsockopt(conn_fd(conn), SOL_SOCKET, SO_PEERCRED, &cred, &bytes))
-		return true;
-	return cred.uid && cred.uid != geteuid();
-}
-
-static void peer_add(struct server *server, struct conn *conn, bool is_last, uint64_t now_ns)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	struct peer *peer;
-	uint32_t serial;
-
-	if (peer_is_foreign(server, conn)) {
-		server_say_stranger(server, "a process of another user was refused");
-		conn_close(conn);
-		if (is_last)
-			server->spare_fd = peers_spare();
-		return;
-	}
-	strangers_make_room(server, now_ns);
-	peer = server->peers_free;
-	assert(peer); /* strangers are few, and peer_is_too_many keeps the others few enough */
-	server->peers_free = peer->newer;
-	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
-	*peer = (struct peer){
-		.conn = conn,
-		.held = conn_fd(conn) + 1,
-		.since_ns = now_ns,
-		.serial = serial,
-		.handle = (serial + 1) * PEERS_MAX + (uint32_t)(peer - server->peers),
-		.events = EPOLLIN,
-		.job = NO_JOB,
-		.table = NO_TABLE,
-		.has_spare = is_last,
-	};
-	peer_name(peer);
-	conn_limit(conn, JOIN_BYTES_MAX);
-	server->peers_count++;
-	server->silent_count++;
-	stranger_put(server, peer);
-	event.data.u32 = peer->handle;
-	if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, conn_fd(conn), &event)) {
-		server_say_stranger(server,
-				    "%s: its connection cannot be watched, and is closed: %s",
-				    peer->text, strerror(errno));
-		peer_free(server, peer);
-	}
-}
-
 int peers_spare(void)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-/* Out of descriptors: one more can come in if we give up what was kept for this. */
-static int accept_last(struct server *server, struct conn **conn)
-{
-	int result;
-
-	if (server->spare_fd < 0)
-		return -EMFILE;
-	close(server->spare_fd);
-	server->spare_fd = -1;
-	result = conn_accept(conn, server->listen_fd);
-	if (result)
-		server->spare_fd = peers_spare();
-	return result;
-}
-
-static int accept_one(struct server *server, uint64_t now_ns)
-{
-	struct conn *conn;
-	bool is_last = false;
-	int result = conn_accept(&conn, server->listen_fd);
-
-	if ((result == -EMFILE || result == -ENFILE) && strangers_give_up_one(server, now_ns))
-		result = conn_accept(&conn, server->listen_fd);
-	if (result == -EMFILE || result == -ENFILE) {
-		result = accept_last(server, &conn);
-		is_last = !result;
-	}
-	if (!result)
-		peer_add(server, conn, is_last, now_ns);
-	return result;
-}
-
-void peers_accept(struct server *server, uint64_t now_ns)
-{
-	int result = 0;
-
-	for (uint32_t i = 0; i < ACCEPTS && !result; i++)
-		result = accept_one(server, now_ns);
-	if (!result || result == -EAGAIN)
-		return;
-	/* Out of descriptors, most likely: those who wait in the backlog can wait a little longer. */
-	server_say_stranger(server, "cannot accept a connection: %s", strerror(-result));
-	server_listen(server, false);
-	server->listen_ns = now_ns + TICK_MS * MS_NS;
 }
 
 /* Who does not know our key hears nothing of the others. */
@@ -582,27 +460,4 @@ void peers_close_all(struct server *server)
 	for (uint32_t i = 0; i < PEERS_MAX; i++)
 		if (server->peers[i].conn)
 			peer_free(server, &server->peers[i]);
-}
-
-/* On a unix socket, unlike TCP, those in the backlog can still be accepted after the shutdown. Whoever got
- * in at all hears why it was to no avail; all others are refused, and know as much. */
-void peers_local_last(struct server *server, uint64_t now_ns)
-{
-	if (!server->is_local || server->is_shut)
-		return;
-	server->is_shut = true;
-	epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);
-	server->is_listening = false;
-	server->listen_ns = UINT64_MAX;
-	shutdown(server->listen_fd, SHUT_RDWR);
-	while (!accept_one(server, now_ns)) {
-	}
-	for (uint32_t i = 0; i < PEERS_MAX; i++) {
-		struct peer *peer = &server->peers[i];
-
-		if (!peer->conn || peer->has_joined || peer->is_closing || peer->is_broken)
-			continue;
-		peer_not_silent(server, peer);
-		peer_deny_ending(server, peer, now_ns);
-	}
 }

@@ -26,9 +26,6 @@ enum {
 	READ_MS = 50, /* or so long, twice */
 };
 
-/* What epoll hands back besides the handles of peers, which are larger. */
-enum { READY_LISTEN = 1, READY_SHARDS, READY_CALLS };
-
 /* The loop looks at what is asked of it. From any thread or signal handler. */
 static void call(struct server *server, atomic_uint *calls)
 {
@@ -203,15 +200,6 @@ static int watch(struct server *server, int fd, uint32_t what)
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = what };
 
 	return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-/* It stays in epoll, where there may be no room for it later. */
-void server_listen(struct server *server, bool is_on)
-{
-	struct epoll_event event = { .events = is_on ? EPOLLIN : 0, .data.u32 = READY_LISTEN };
-
-	epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->listen_fd, &event);
-	server->is_listening = is_on;
 }
 
 static int open_epoll(struct server *server)
@@ -517,7 +505,7 @@ static int run(struct server *server)
 		}
 		now_ns = clock_ns();
 		if (!server->is_listening && now_ns >= server->listen_ns)
-			server_listen(server, true);
+			peers_listen(server, true);
 		peers_sweep(server, now_ns);
 		jobs_tick(server, now_ns);
 		jobs_unite(server, now_ns);
