@@ -119,7 +119,7 @@ void seat_failed(struct world *world, uint32_t s, enum control_cause cause, cons
 	}
 }
 
-/* ---- src/server, job.c and peer.c: R-CT-21 ---- */
+/* ---- src/server, job.c and join.c: R-CT-21 ---- */
 
 /* job_orphans: jobs that belong to the life that has just ended and do not run yet. */
 void life_ended(struct world *world, uint8_t life, const char *text)

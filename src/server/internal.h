@@ -5,6 +5,7 @@
  *
  *   server.c  open, run, close: the loop, signals, shards
  *   accept.c  connections: accepted
+ *   join.c    ... whose they are
  *   peer.c    ... read, written, given up
  *   stranger.c  those of them that nobody has let in
  *   unite.c   gatherings of one name that are one job
@@ -242,6 +243,10 @@ void peers_listen(struct server *server, bool is_on);
 void peers_accept(struct server *server, uint64_t now_ns);
 /* With local_name: nobody can connect any more, and all who have said no JOIN are denied. */
 void peers_local_last(struct server *server, uint64_t now_ns);
+
+/* join.c: of the first message. */
+void peer_join(struct server *server, struct peer *peer, const struct control_message *message,
+	       uint64_t now_ns);
 
 /* peer.c */
 /* -1: not now. */
