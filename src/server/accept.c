@@ -54,7 +54,7 @@ static void peer_add(struct server *server, struct conn *conn, bool is_last, uin
 	}
 	strangers_make_room(server, now_ns);
 	peer = server->peers_free;
-	assert(peer); /* strangers are few, and peer_is_too_many keeps the others few enough */
+	assert(peer); /* strangers are few, and peer_finds_no_place keeps the others few enough */
 	server->peers_free = peer->newer;
 	serial = (peer->serial + 1) % (UINT32_MAX / PEERS_MAX);
 	*peer = (struct peer){

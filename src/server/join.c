@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join.c - the first message of a connection: whose is it? */
 #include <errno.h>
-#include <stdio.h>
 
 #include "core/job/key.h"
 #include "server/internal.h"
@@ -64,51 +63,32 @@ static bool peer_is_orphan(struct server *server, struct peer *peer,
 	return true;
 }
 
-/* It came in on the last descriptor. */
-static void peer_is_last(struct server *server, struct peer *peer,
-			 const struct control_message *message, uint64_t now_ns)
-{
-	char words[CONTROL_TEXT_BYTES];
-	struct text text;
-
-	text_begin(&text, words, sizeof(words));
-	text_add(&text,
-		 "the aggregator has no descriptor left (ulimit -n), %u connections are open",
-		 server->peers_count - 1);
-	if (peer_has_key(server, message)) {
-		text_add(&text, ": ");
-		holders_add(server, peer->source, NULL, NULL, &text);
-	}
-	server_say_stranger(server, "%s: denied: %s", peer->text, words);
-	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
-}
-
-/* What the jobs may have leaves room for strangers, and so for this answer. */
-static bool peer_is_too_many(struct server *server, struct peer *peer, uint64_t now_ns)
+/* Of connections: for anybody, or for its address, so that others find some. */
+static bool peer_finds_no_place(struct server *server, struct peer *peer,
+				const struct control_message *message, uint64_t now_ns)
 {
 	uint32_t taken = server->peers_count - server->strangers_count;
 	char words[CONTROL_TEXT_BYTES];
-
-	if (taken < PEERS_MAX - STRANGERS_MAX)
-		return false;
-	snprintf(words, sizeof(words),
-		 "the aggregator has no room for another connection: %u members and waiters are "
-		 "connected",
-		 taken);
-	server_say_stranger(server, "%s: denied: %s", peer->text, words);
-	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
-	return true;
-}
-
-/* Of connections, so that others find some. */
-static bool peer_has_its_share(struct server *server, struct peer *peer, uint64_t now_ns)
-{
-	char words[CONTROL_TEXT_BYTES];
 	struct text text;
 
 	text_begin(&text, words, sizeof(words));
-	if (share_of_connections(server, peer, &text))
+	if (peer->has_spare) { /* it came in on the last descriptor */
+		text_add(&text,
+			 "the aggregator has no descriptor left (ulimit -n), %u connections are "
+			 "open",
+			 server->peers_count - 1);
+		if (peer_has_key(server, message)) {
+			text_add(&text, ": ");
+			holders_add(server, peer->source, NULL, NULL, &text);
+		}
+	} else if (taken >= PEERS_MAX - STRANGERS_MAX) { /* the rest: strangers, and this answer */
+		text_add(&text,
+			 "the aggregator has no room for another connection: %u members and "
+			 "waiters are connected",
+			 taken);
+	} else if (share_of_connections(server, peer, &text)) {
 		return false;
+	}
 	server_say_stranger(server, "%s: denied: %s", peer->text, words);
 	peer_deny(server, peer, CONTROL_NO_RESOURCE, words, now_ns);
 	return true;
@@ -142,11 +122,7 @@ void peer_join(struct server *server, struct peer *peer, const struct control_me
 		return;
 	}
 	peer_not_silent(server, peer);
-	if (peer->has_spare) {
-		peer_is_last(server, peer, message, now_ns);
-		return;
-	}
-	if (peer_is_too_many(server, peer, now_ns) || peer_has_its_share(server, peer, now_ns))
+	if (peer_finds_no_place(server, peer, message, now_ns))
 		return;
 	if (message->type == CONTROL_TABLE_OPEN) {
 		table_open(server, peer, &message->table_open, now_ns);
