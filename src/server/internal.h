@@ -6,7 +6,8 @@
  *   server.c  open, run, close: the loop, signals, shards
  *   accept.c  connections: accepted
  *   join.c    ... whose they are
- *   peer.c    ... read, written, given up
+ *   read.c    ... what they say, and their end
+ *   peer.c    ... found, written, given up
  *   stranger.c  those of them that nobody has let in
  *   unite.c   gatherings of one name that are one job
  *   job.c     jobs: one core/admission each; its actions carried out
@@ -249,35 +250,39 @@ void peer_join(struct server *server, struct peer *peer, const struct control_me
 	       uint64_t now_ns);
 
 /* peer.c */
-/* -1: not now. */
-int peers_spare(void);
-void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
 /* NULL if that connection is no more. */
 struct peer *peer_of(struct server *server, uint32_t handle);
+/* epoll is told what the connection waits for. */
+void peer_arm(struct server *server, struct peer *peer);
+/* It has said its first message, or need not any more. */
+void peer_not_silent(struct server *server, struct peer *peer);
+void stranger_put(struct server *server, struct peer *peer);
+/* It is one no more. */
+void stranger_take(struct server *server, struct peer *peer);
+/* -1: not now. */
+int peers_spare(void);
+/* Its job does not hear of it. */
+void peer_free(struct server *server, struct peer *peer);
 void peer_send(struct server *server, struct peer *peer, const struct control_message *message);
 void peer_last_words(struct server *server, struct peer *peer, uint64_t now_ns);
-/* DENY, ending: the aggregator is. */
-void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns);
 /* DENY and last words, for those that reach no admission. */
 void peer_deny(struct server *server, struct peer *peer, enum control_cause cause, const char *text,
 	       uint64_t now_ns);
-/* It has said its first message, or need not any more. */
-void peer_not_silent(struct server *server, struct peer *peer);
-/* Nobody hears of it. */
-void peer_free(struct server *server, struct peer *peer);
-/* Its job hears of it. */
-void peer_end(struct server *server, struct peer *peer);
-void peers_end_broken(struct server *server);
-void peers_read_more(struct server *server, uint64_t now_ns);
-void peers_sweep(struct server *server, uint64_t now_ns);
+/* DENY, ending: the aggregator is. */
+void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns);
 /* To all that have joined. */
 void peers_last_words(struct server *server, uint64_t now_ns);
 void peers_close_all(struct server *server);
 
+/* read.c */
+/* Its job hears of it. */
+void peer_end(struct server *server, struct peer *peer);
+void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
+void peers_end_broken(struct server *server);
+void peers_read_more(struct server *server, uint64_t now_ns);
+void peers_sweep(struct server *server, uint64_t now_ns);
+
 /* stranger.c */
-void stranger_put(struct server *server, struct peer *peer);
-/* It is one no more. */
-void stranger_take(struct server *server, struct peer *peer);
 /* For one more: the oldest is told that there is no room, if it has come to nothing by now. */
 void strangers_make_room(struct server *server, uint64_t now_ns);
 /* For want of descriptors. False: there is none that has had its time. */

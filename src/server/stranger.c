@@ -7,35 +7,6 @@
 
 #include "server/internal.h"
 
-void stranger_put(struct server *server, struct peer *peer)
-{
-	peer->is_stranger = true;
-	peer->newer = NULL;
-	peer->older = server->stranger_newest;
-	if (peer->older)
-		peer->older->newer = peer;
-	else
-		server->stranger_oldest = peer;
-	server->stranger_newest = peer;
-	server->strangers_count++;
-}
-
-void stranger_take(struct server *server, struct peer *peer)
-{
-	if (!peer->is_stranger)
-		return;
-	peer->is_stranger = false;
-	if (peer->older)
-		peer->older->newer = peer->newer;
-	else
-		server->stranger_oldest = peer->newer;
-	if (peer->newer)
-		peer->newer->older = peer->older;
-	else
-		server->stranger_newest = peer->older;
-	server->strangers_count--;
-}
-
 /* R-CT-1: its place is for another. Who was denied has heard why. */
 static void turn_away(struct server *server, struct peer *peer, uint64_t now_ns)
 {
