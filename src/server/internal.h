@@ -11,6 +11,7 @@
  *   stranger.c  those of them that nobody has let in
  *   unite.c   gatherings of one name that are one job
  *   job.c     jobs: one core/admission each; its actions carried out
+ *   events.c  what shards tell of jobs
  *   table.c   tables of sparse mode: one connection of a parameter server each
  *   reload.c  settings that change while it runs
  *   crossed.c jobs whose processes wait for one another, in words
@@ -325,7 +326,6 @@ int job_open(struct server *server, const struct control_join *join, uint64_t so
 	     struct job **out);
 void job_close(struct server *server, struct job *job);
 void job_step(struct server *server, struct job *job, struct admission_event *event);
-void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
 void jobs_tick(struct server *server, uint64_t now_ns);
 /* Key and patience of all that are there, as they are now. */
 void jobs_configure(struct server *server);
@@ -333,6 +333,9 @@ void jobs_configure(struct server *server);
 void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
+
+/* events.c */
+void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
 
 /* unite.c: R-CT-24; sets unite_ns. */
 void jobs_unite(struct server *server, uint64_t now_ns);
