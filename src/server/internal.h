@@ -3,24 +3,27 @@
  * internal.h - what the files of this room share: the server, its jobs and its peers. All of it belongs
  * to the control thread.
  *
- *   server.c  open, run, close: the loop, signals, shards
- *   accept.c  connections: accepted
- *   join.c    ... whose they are
- *   read.c    ... what they say, and their end
- *   peer.c    ... found, written, given up
- *   stranger.c  those of them that nobody has let in
- *   unite.c   gatherings of one name that are one job
- *   job.c     jobs: one core/admission each; its actions carried out
- *   events.c  what shards tell of jobs
- *   table.c   tables of sparse mode: one connection of a parameter server each
- *   reload.c  settings that change while it runs
- *   crossed.c jobs whose processes wait for one another, in words
- *   cycle.c   looks for them, and ends them
- *   holders.c who holds jobs and slots, in words
- *   share.c   how much of all one address may have
- *   totals.c  what a job has come to
- *   log.c     lines
- *   clock.c   time and chance
+ * In layers, the lowest first: a file calls only those that come before it. What they have to tell it they return, or
+ * leave in struct server for the loop to find.
+ *
+ *   clock.c     time and chance
+ *   log.c       lines
+ *   peer.c      connections: found, written, given up
+ *   share.c     how much of all one address may have
+ *   holders.c   who holds jobs, tables and slots, in words
+ *   totals.c    what a job has come to
+ *   crossed.c   whom a job's processes wait for, in words
+ *   table.c     tables of sparse mode: one connection of a parameter server each
+ *   job.c       jobs: one core/admission each; its actions carried out
+ *   unite.c     gatherings of one name that are one job
+ *   cycle.c     jobs whose processes wait for one another
+ *   events.c    what shards tell of jobs
+ *   reload.c    settings that change while it runs
+ *   join.c      connections: whose they are
+ *   read.c      ... what they say, and their end
+ *   stranger.c  ... those that nobody has let in give way
+ *   accept.c    ... who comes in
+ *   server.c    open, run, close: the loop, signals, shards
  */
 #ifndef SERVER_INTERNAL_H
 #define SERVER_INTERNAL_H
@@ -74,9 +77,7 @@ struct peer {
 	struct conn *conn; /* NULL: a free entry */
 	atomic_int held;   /* conn's descriptor and 1, for a forked child; 0: none */
 	uint64_t since_ns;
-	uint64_t
-		source; /* its host, or the network of 64 bits that one host may have all addresses of; 0: a
-			  * process of this host */
+	uint64_t source; /* its host, or of IPv6 its network of 64 bits; 0: a local process */
 	uint32_t handle;
 	uint32_t serial; /* of the entry: grows with every connection */
 	uint32_t mtu;    /* JOIN's */
@@ -110,10 +111,8 @@ struct job {
 	uint64_t wake_ns;
 	uint64_t ticked_ns; /* the last TICK */
 	uint64_t idle_ns;   /* since when nobody is in; 0: somebody is */
-	uint64_t
-		apart_ns; /* since when it is one of several of its name, for a rank was there twice; 0 */
-	uint64_t
-		told_ns; /* since when what its members were last told is so: unite.c; 0: nothing was */
+	uint64_t apart_ns;  /* since when it is one of several of its name: a rank came twice; 0 */
+	uint64_t told_ns;   /* since when what its members last heard is so: unite.c; 0: nothing */
 	bool is_told_refused; /* its members know that one more program of the name was */
 	struct plan plan;     /* of the last JOB_ADD */
 	char refusal[CONTROL_TEXT_BYTES]; /* why is_refused */
@@ -213,10 +212,6 @@ struct server {
 bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 
-/* reload.c */
-void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */
-void server_reload_asked(struct server *server);             /* perhaps */
-
 /* log.c */
 void server_say(struct server *server, enum server_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -238,17 +233,6 @@ void server_say_refused(struct server *server, uint32_t shard, const struct engi
 /* Of tables; nothing if no packet was theirs. */
 void server_say_table_stats(struct server *server, uint32_t shard,
 			    const struct engine_sparse_stats *stats);
-
-/* accept.c */
-/* Accepts connections, or leaves them in the backlog. */
-void peers_listen(struct server *server, bool is_on);
-void peers_accept(struct server *server, uint64_t now_ns);
-/* With local_name: nobody can connect any more, and all who have said no JOIN are denied. */
-void peers_local_last(struct server *server, uint64_t now_ns);
-
-/* join.c: of the first message. */
-void peer_join(struct server *server, struct peer *peer, const struct control_message *message,
-	       uint64_t now_ns);
 
 /* peer.c */
 /* NULL if that connection is no more. */
@@ -275,19 +259,18 @@ void peer_deny_ending(struct server *server, struct peer *peer, uint64_t now_ns)
 void peers_last_words(struct server *server, uint64_t now_ns);
 void peers_close_all(struct server *server);
 
-/* read.c */
-/* Its job hears of it. */
-void peer_end(struct server *server, struct peer *peer);
-void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
-void peers_end_broken(struct server *server);
-void peers_read_more(struct server *server, uint64_t now_ns);
-void peers_sweep(struct server *server, uint64_t now_ns);
-
-/* stranger.c */
-/* For one more: the oldest is told that there is no room, if it has come to nothing by now. */
-void strangers_make_room(struct server *server, uint64_t now_ns);
-/* For want of descriptors. False: there is none that has had its time. */
-bool strangers_give_up_one(struct server *server, uint64_t now_ns);
+/* share.c: may this address have one more, or so many bytes? False: *text says why not. */
+bool share_of_jobs(const struct server *server, uint64_t source, struct text *text);
+/* is_replacing: it has one of that name, which is to go. */
+bool share_of_tables(const struct server *server, uint64_t source, bool is_replacing,
+		     struct text *text);
+bool share_of_memory(const struct server *server, uint64_t source, uint32_t shard, uint64_t bytes,
+		     struct text *text);
+bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text);
+/* While it gathers: who has opened a job may have left it, or have left its name to others. */
+void share_charge(struct server *server, struct job *job);
+/* options.memory_total, if nobody has said one. */
+void share_memory_fill(struct server *server);
 
 /* holders.c */
 /* The jobs that somebody is in, but for `but`: names, states, ranks, hosts, slots; and tables, but for but_table.
@@ -302,18 +285,40 @@ void table_add(struct text *text, const struct table *table);
 /* The same as lines of log, and the sums; then what the shards have counted. */
 void holders_say(struct server *server);
 
-/* share.c: may this address have one more, or so many bytes? False: *text says why not. */
-bool share_of_jobs(const struct server *server, uint64_t source, struct text *text);
-/* is_replacing: it has one of that name, which is to go. */
-bool share_of_tables(const struct server *server, uint64_t source, bool is_replacing,
-		     struct text *text);
-bool share_of_memory(const struct server *server, uint64_t source, uint32_t shard, uint64_t bytes,
-		     struct text *text);
-bool share_of_connections(const struct server *server, const struct peer *peer, struct text *text);
-/* While it gathers: who has opened a job may have left it, or have left its name to others. */
-void share_charge(struct server *server, struct job *job);
-/* options.memory_total, if nobody has said one. */
-void share_memory_fill(struct server *server);
+/* totals.c: its slots are there; a shard has removed them, and the last one's word is logged with the sums. */
+void totals_begin(struct job *job);
+void totals_end(struct server *server, struct job *job, const struct engine_job_stats *stats);
+
+/* crossed.c: R-CT-45 to R-CT-48 */
+void crossed_begin(struct job *job); /* a life: all are there */
+void crossed_end(struct job *job);   /* it is over */
+/* A QUERY goes out; an OPINFO has come. */
+void crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns);
+void crossed_answered(struct server *server, struct job *job, uint32_t connection,
+		      const struct control_opinfo *info, uint64_t now_ns);
+/* For whom those wait whom `waiting` is about. */
+void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
+		       struct control_waiting *waiting);
+/* For looks: what all jobs have heard; what a look has found, in words. */
+void crossed_views_take(struct server *server);
+void crossed_edge_add(const struct server *server, struct text *text,
+		      const struct crossed_edge *edge);
+
+/* table.c: R-CT-28 to R-CT-31 */
+/* The peer's first message is TABLE_OPEN. */
+void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
+		uint64_t now_ns);
+/* What it says later, and its end. */
+void table_message(struct server *server, struct peer *peer, const struct control_message *message,
+		   uint64_t now_ns);
+void table_end(struct server *server, struct table *table);
+/* A shard has obeyed. */
+void table_shard_ack(struct server *server, const struct shard_event *ack);
+/* ABORT to all, or to those of one shard (-1: all); they are removed. is_ending: so does the aggregator. */
+void tables_abort(struct server *server, int shard, bool is_ending, const char *text);
+/* Whose server has been silent for the heartbeat time is removed. */
+void tables_tick(struct server *server, uint64_t now_ns);
+uint64_t tables_wake_ns(const struct server *server);
 
 /* job.c */
 /* Jobs of one name and different lives, or programs, have nothing to do with one another. *is_refused: a launch has more
@@ -334,50 +339,44 @@ void jobs_tell(struct server *server, enum admission_event_type type);
 uint64_t jobs_wake_ns(const struct server *server);
 bool jobs_are_idle(const struct server *server);
 
-/* events.c */
-void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
-
 /* unite.c: R-CT-24; sets unite_ns. */
 void jobs_unite(struct server *server, uint64_t now_ns);
 /* Who gathers under this name hears that one more command line of it is refused: it may have been theirs. */
 void jobs_tell_refused(struct server *server, const char *name);
 
-/* crossed.c: R-CT-45 to R-CT-48 */
-void crossed_begin(struct job *job); /* a life: all are there */
-void crossed_end(struct job *job);   /* it is over */
-/* A QUERY goes out; an OPINFO has come. */
-void crossed_asked(struct job *job, const struct admission_action *query, uint64_t now_ns);
-void crossed_answered(struct server *server, struct job *job, uint32_t connection,
-		      const struct control_opinfo *info, uint64_t now_ns);
-/* For whom those wait whom `waiting` is about. */
-void crossed_chain_add(struct server *server, const struct job *job, uint64_t now_ns,
-		       struct control_waiting *waiting);
-/* For looks: what all jobs have heard; what a look has found, in words. */
-void crossed_views_take(struct server *server);
-void crossed_edge_add(const struct server *server, struct text *text,
-		      const struct crossed_edge *edge);
-
 /* cycle.c: ends the jobs whose processes wait for one another. */
 void crossed_tick(struct server *server, uint64_t now_ns);
 
-/* totals.c: its slots are there; a shard has removed them, and the last one's word is logged with the sums. */
-void totals_begin(struct job *job);
-void totals_end(struct server *server, struct job *job, const struct engine_job_stats *stats);
+/* events.c */
+void job_shard_event(struct server *server, uint32_t shard, const struct shard_event *event);
 
-/* table.c: R-CT-28 to R-CT-31 */
-/* The peer's first message is TABLE_OPEN. */
-void table_open(struct server *server, struct peer *peer, const struct control_table_open *open,
-		uint64_t now_ns);
-/* What it says later, and its end. */
-void table_message(struct server *server, struct peer *peer, const struct control_message *message,
-		   uint64_t now_ns);
-void table_end(struct server *server, struct table *table);
-/* A shard has obeyed. */
-void table_shard_ack(struct server *server, const struct shard_event *ack);
-/* ABORT to all, or to those of one shard (-1: all); they are removed. is_ending: so does the aggregator. */
-void tables_abort(struct server *server, int shard, bool is_ending, const char *text);
-/* Whose server has been silent for the heartbeat time is removed. */
-void tables_tick(struct server *server, uint64_t now_ns);
-uint64_t tables_wake_ns(const struct server *server);
+/* reload.c */
+void server_key_set(struct server *server, const char *key); /* NULL: none; shorter than ours */
+void server_reload_asked(struct server *server);             /* perhaps */
+
+/* join.c: of the first message. */
+void peer_join(struct server *server, struct peer *peer, const struct control_message *message,
+	       uint64_t now_ns);
+
+/* read.c */
+/* Its job hears of it. */
+void peer_end(struct server *server, struct peer *peer);
+void peer_read(struct server *server, struct peer *peer, uint64_t now_ns);
+void peers_end_broken(struct server *server);
+void peers_read_more(struct server *server, uint64_t now_ns);
+void peers_sweep(struct server *server, uint64_t now_ns);
+
+/* stranger.c */
+/* For one more: the oldest is told that there is no room, if it has come to nothing by now. */
+void strangers_make_room(struct server *server, uint64_t now_ns);
+/* For want of descriptors. False: there is none that has had its time. */
+bool strangers_give_up_one(struct server *server, uint64_t now_ns);
+
+/* accept.c */
+/* Accepts connections, or leaves them in the backlog. */
+void peers_listen(struct server *server, bool is_on);
+void peers_accept(struct server *server, uint64_t now_ns);
+/* With local_name: nobody can connect any more, and all who have said no JOIN are denied. */
+void peers_local_last(struct server *server, uint64_t now_ns);
 
 #endif
