@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 enum { PATH_BYTES = 32 };
 static const uint64_t ms_ns = 1000000, impatient_ns = 1000000000;
 
