@@ -71,10 +71,10 @@ SCOPES = (
           left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, clock=False),
-    Scope(name="rooms", rooms=("control", "dataplane", "glm", "hot", "kv", "kvlib", "lib", "ps", "server"),
+    Scope(name="rooms", rooms=("control", "dataplane", "files", "glm", "hot", "kv", "kvlib", "lib", "ps", "server"),
           left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|hook_tc|exchange_mpi)\."),
           first=10000, percent=85, options=("-Doptimization=1", "-Ddebug=false"),
-          tests=re.compile(r"(control|dataplane|glm|hot|kv|kvlib|lib|ps|server|fuzz)-|"
+          tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|fuzz)-|"
                            r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency)$"),
           ours=False, memory=2 << 30, quick=15, together=60, seconds=180, clock=True),
 )

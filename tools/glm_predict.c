@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glm/aside.h"
-#include "glm/libsvm.h"
+#include "files/aside.h"
+#include "files/libsvm.h"
 #include "glm/model.h"
 #include "lib/bootstrap.h"
 #include "tools/command.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/shared/hash.h"
-#include "glm/aside.h"
+#include "files/aside.h"
 #include "glm/checkpoint.h"
 #include "glm/load.h"
 #include "glm/model.h"

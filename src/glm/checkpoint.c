@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "glm/aside.h"
+#include "files/aside.h"
 #include "util/bytes.h"
 #include "util/whole.h"
 

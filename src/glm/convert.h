@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.h - other files as LIBSVM files. What is read may be packed (glm/source.h); what is written is whole
- * or not there (glm/aside.h), and glm/libsvm.h reads it without an error. Zeros are left out.
+ * convert.h - other files as LIBSVM files. What is read may be packed (files/source.h); what is written is whole
+ * or not there (files/aside.h), and files/libsvm.h reads it without an error. Zeros are left out.
  */
 #ifndef GLM_CONVERT_H
 #define GLM_CONVERT_H

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "core/shared/text.h"
-#include "glm/aside.h"
+#include "files/aside.h"
+#include "files/number.h"
+#include "files/source.h"
 #include "glm/convert.h"
-#include "glm/number.h"
-#include "glm/source.h"
 
 enum {
 	LINE_BYTES_MAX = 1 << 23, /* so that a row has no more fields than LIBSVM_ROW_MAX */

@@ -5,8 +5,8 @@
 
 #include <sys/stat.h>
 
+#include "files/file_fixture.h"
 #include "glm/convert.h"
-#include "glm/file_fixture.h"
 
 static char folder[] = "/tmp/tally-glm-convert-XXXXXX", from[64], labels[64], to[64];
 static char error[GLM_ERROR_MAX];

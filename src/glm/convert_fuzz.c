@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "core/shared/hash.h"
+#include "files/libsvm.h"
+#include "files/number.h"
 #include "glm/convert.h"
-#include "glm/libsvm.h"
-#include "glm/number.h"
 #include "tests/fuzz/input.h"
 
 enum { INPUT_MAX = 1 << 16, PIXELS_MAX = 1 << 22 };

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/shared/text.h"
-#include "glm/aside.h"
+#include "files/aside.h"
+#include "files/source.h"
 #include "glm/convert.h"
-#include "glm/source.h"
 
 enum {
 	IDX_BYTES = 8, /* the type of elements: unsigned bytes */

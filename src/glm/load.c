@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/shared/text.h"
-#include "glm/libsvm.h"
+#include "files/libsvm.h"
 
 enum {
 	SAMPLE_NONZEROS = 1 << 21,

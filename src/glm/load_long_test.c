@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "glm/file_fixture.h"
+#include "files/file_fixture.h"
 
 static char error[GLM_ERROR_MAX];
 

@@ -2,7 +2,7 @@
 #include "glm/load.h"
 
 #include "core/shared/hash.h"
-#include "glm/file_fixture.h"
+#include "files/file_fixture.h"
 #include "glm/score.h"
 #include "util/rng.h"
 

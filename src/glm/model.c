@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "glm/aside.h"
+#include "files/aside.h"
 
 enum { WORD_MAX = 32 }; /* "-1.1754943508222875e-38 ", a label, a key */
 

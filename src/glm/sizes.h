@@ -3,8 +3,10 @@
 #ifndef GLM_SIZES_H
 #define GLM_SIZES_H
 
+#include "files/sizes.h"
+
 enum {
-	GLM_ERROR_MAX = 512,  /* bytes of an error's sentence, its NUL included */
+	GLM_ERROR_MAX = FILES_ERROR_MAX,
 	GLM_CLASSES_MAX = 64, /* labels that a file for classification may have */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keys.h - the keys that training on a file would update, row by row, in the order of the file. Files may be plain, gz
- * or xz (glm/source.h). What is wrong with one is a sentence that begins with FILE:LINE:COLUMN.
+ * or xz (files/source.h). What is wrong with one is a sentence that begins with FILE:LINE:COLUMN.
  *
- *   libsvm  label index:value ...       the indices (glm/libsvm.h)
+ *   libsvm  label index:value ...       the indices (files/libsvm.h)
  *   list    numbers, with blanks, tabs or commas between them: the keys; `columns` says which of a line
  *   words   the same of any words: the hash of each
  *   criteo  40 fields with tabs between them: label, 13 numbers, 26 categories; or 39, without the label. The hash of
@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "files/source.h"
 #include "glm/sizes.h"
-#include "glm/source.h"
 
 enum keys_format {
 	KEYS_AUTO, /* by the first line, of a regular file only */

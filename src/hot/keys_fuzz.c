@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "core/shared/hash.h"
-#include "glm/bytes_fixture.h"
+#include "files/bytes_fixture.h"
 #include "tests/fuzz/input.h"
 
 struct said {
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	data += 4;
 	bytes -= 4;
 	if (bytes >= 2 && (!memcmp(data, "\x1f\x8b", 2) || data[0] == 0xfd))
-		return 0; /* packed: glm/source_fuzz.c */
+		return 0; /* packed: files/source_fuzz.c */
 	said = shipped(&options, data, bytes, bytes + 1, error);
 	again = shipped(&options, data, bytes, step, other);
 	FUZZ_CHECK(!memcmp(&said, &again, sizeof(said)));

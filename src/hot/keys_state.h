@@ -3,7 +3,7 @@
 #ifndef HOT_KEYS_STATE_H
 #define HOT_KEYS_STATE_H
 
-#include "glm/libsvm.h"
+#include "files/libsvm.h"
 #include "hot/keys.h"
 #include "hot/line.h"
 

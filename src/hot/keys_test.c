@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "core/shared/hash.h"
-#include "glm/file_fixture.h"
+#include "files/file_fixture.h"
 #include "hot/line.h"
 
 static char error[GLM_ERROR_MAX], said[1 << 12];

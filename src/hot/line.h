@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "files/source.h"
 #include "glm/sizes.h"
-#include "glm/source.h"
 
 enum { LINE_BYTES_MAX = 1 << 23 };
 

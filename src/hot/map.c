@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "core/shared/splitmix.h"
-#include "glm/aside.h"
+#include "files/aside.h"
 #include "util/bytes.h"
 #include "util/whole.h"
 

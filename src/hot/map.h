@@ -13,7 +13,7 @@
  *  40  8  updates of all keys there
  *  48     K keys of 8 bytes, no two alike, and nothing behind them
  *
- * A file is replaced whole or not at all (glm/aside.h).
+ * A file is replaced whole or not at all (files/aside.h).
  */
 #ifndef HOT_MAP_H
 #define HOT_MAP_H

@@ -4,15 +4,15 @@
  * synced, renamed over PATH, and the folder is synced. A full disk, a limit or a SIGKILL in the middle
  * leaves the old file as it was, and at most a PATH.partial that the next write begins anew.
  */
-#ifndef GLM_ASIDE_H
-#define GLM_ASIDE_H
+#ifndef FILES_ASIDE_H
+#define FILES_ASIDE_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#include "glm/sizes.h"
+#include "files/sizes.h"
 
 struct aside {
 	FILE *file; /* NULL: not open */
@@ -23,14 +23,14 @@ struct aside {
 
 /* A symbolic link is followed: its target is replaced. 0, or -1 with a sentence that names the file: what is
  * there is no regular file, its folder is not there or may not be written. */
-int aside_open(struct aside *aside, const char *path, char error[GLM_ERROR_MAX]);
+int aside_open(struct aside *aside, const char *path, char error[FILES_ERROR_MAX]);
 
 /* What fails here is told by aside_commit; false: there is no need to go on. */
 bool aside_write(struct aside *aside, const void *bytes, size_t count);
 
 /* 0: PATH has all that was written, and will have it after a power cut. -1, with a sentence: PATH is as it was,
  * the partial file is gone. Closed either way. */
-int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX]);
+int aside_commit(struct aside *aside, char error[FILES_ERROR_MAX]);
 
 /* Instead of commit. */
 void aside_drop(struct aside *aside);

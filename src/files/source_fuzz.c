@@ -4,10 +4,10 @@
  * is the same, and so is whether it ends well; an error names the file. What comes out of a small file may be
  * endless, so some of it is enough.
  */
-#include "glm/source.h"
+#include "files/source.h"
 
 #include "core/shared/hash.h"
-#include "glm/bytes_fixture.h"
+#include "files/bytes_fixture.h"
 #include "tests/fuzz/input.h"
 
 enum { OUT_MAX = 1 << 20 };
@@ -21,7 +21,7 @@ static struct outcome unpacked(const uint8_t *data, size_t bytes, size_t in_step
 	static uint8_t out[1 << 16];
 	struct outcome outcome = { .hash = HASH_BEGIN };
 	struct bytes from = { data, bytes, in_step };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	struct source *source;
 	ssize_t got = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aside.c - see aside.h. */
-#include "glm/aside.h"
+#include "files/aside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,14 +11,14 @@
 
 #include "util/folder.h"
 
-static int failed(char error[GLM_ERROR_MAX], const char *path, const char *what)
+static int failed(char error[FILES_ERROR_MAX], const char *path, const char *what)
 {
-	snprintf(error, GLM_ERROR_MAX, "%.400s: %s", path, what);
+	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", path, what);
 	return -1;
 }
 
 /* What a rename would replace: the target of a link, not the link. */
-static int path_resolve(struct aside *aside, const char *path, char error[GLM_ERROR_MAX])
+static int path_resolve(struct aside *aside, const char *path, char error[FILES_ERROR_MAX])
 {
 	struct stat is;
 	char *target;
@@ -44,7 +44,7 @@ static int path_resolve(struct aside *aside, const char *path, char error[GLM_ER
 	return 0;
 }
 
-int aside_open(struct aside *aside, const char *path, char error[GLM_ERROR_MAX])
+int aside_open(struct aside *aside, const char *path, char error[FILES_ERROR_MAX])
 {
 	int fd;
 
@@ -70,7 +70,7 @@ bool aside_write(struct aside *aside, const void *bytes, size_t count)
 	return !aside->why;
 }
 
-int aside_commit(struct aside *aside, char error[GLM_ERROR_MAX])
+int aside_commit(struct aside *aside, char error[FILES_ERROR_MAX])
 {
 	int why = aside->why;
 

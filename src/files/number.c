@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/number.h"
+#include "files/number.h"
 
 #include <assert.h>
 #include <stdlib.h>

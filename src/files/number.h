@@ -9,8 +9,8 @@
  * same side of every midpoint as what it was rounded from, so rounding it again gives the nearest float. All
  * else is left to strtof and strtod (in the C locale, which the programs here never leave).
  */
-#ifndef GLM_NUMBER_H
-#define GLM_NUMBER_H
+#ifndef FILES_NUMBER_H
+#define FILES_NUMBER_H
 
 #include <float.h>
 #include <stdbool.h>

@@ -4,13 +4,13 @@
  * they are those of a second reader, which has all of the file, looks at one line after the other and at
  * every token for itself, with strtod and strtof.
  */
-#include "glm/libsvm.h"
+#include "files/libsvm.h"
 
 #include <math.h>
 
 #include "core/shared/hash.h"
-#include "glm/bytes_fixture.h"
-#include "glm/number.h"
+#include "files/bytes_fixture.h"
+#include "files/number.h"
 #include "tests/fuzz/input.h"
 
 enum { TOKEN_MAX = 1 << 20 };
@@ -31,7 +31,7 @@ static void row_say(struct said *said, double label, uint32_t count, const uint3
 }
 
 static struct said shipped(const uint8_t *data, size_t bytes, size_t step,
-			   char error[GLM_ERROR_MAX])
+			   char error[FILES_ERROR_MAX])
 {
 	struct bytes from = { data, bytes, step };
 	struct said said = { .hash = HASH_BEGIN };
@@ -48,7 +48,7 @@ static struct said shipped(const uint8_t *data, size_t bytes, size_t step,
 	if (result) {
 		char *end;
 
-		memcpy(error, libsvm_error(libsvm), GLM_ERROR_MAX);
+		memcpy(error, libsvm_error(libsvm), FILES_ERROR_MAX);
 		FUZZ_CHECK(!strncmp(error, "f:", 2));
 		said.bad_line = strtoull(error + 2, &end, 10);
 		FUZZ_CHECK(*end == ':' && strtoull(end + 1, &end, 10) > 0);
@@ -160,7 +160,7 @@ static struct said second(const uint8_t *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	char error[GLM_ERROR_MAX], other[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX], other[FILES_ERROR_MAX];
 	struct said said, again, right;
 	size_t step;
 

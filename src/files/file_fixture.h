@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_fixture.h - files for the tests of glm, plain and packed, in a folder of the test's own. */
-#ifndef GLM_FILE_FIXTURE_H
-#define GLM_FILE_FIXTURE_H
+/* file_fixture.h - files for tests, plain and packed, in a folder of the test's own. */
+#ifndef FILES_FILE_FIXTURE_H
+#define FILES_FILE_FIXTURE_H
 
 #include <lzma.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 enum { FILE_PACKED_MAX = 1 << 16 };
 
-static char file_path[] = "/tmp/tally-glm-XXXXXX";
+static char file_path[] = "/tmp/tally-files-XXXXXX";
 static bool file_is_made;
 
 static void file_remove(void)

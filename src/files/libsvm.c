@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/libsvm.h"
+#include "files/libsvm.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include "core/shared/hash.h"
 #include "core/shared/text.h"
-#include "glm/number.h"
+#include "files/number.h"
 
 enum {
 	BUFFER_BYTES = 1 << 18,
@@ -33,7 +33,7 @@ struct libsvm {
 	uint32_t *feature; /* [row_max] */
 	float *value;
 	char buffer[BUFFER_BYTES + 1];
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 };
 
 static bool is_blank(char c)
@@ -66,7 +66,7 @@ static int fail_at(struct libsvm *l, uint64_t where, const char *what)
 /* `before`, the bytes at `at` up to what may end a token, as far as they can be shown, `after`. */
 static int fail_shown(struct libsvm *l, const char *at, const char *before, const char *after)
 {
-	char shown[SHOWN_BYTES + sizeof("...")], sentence[GLM_ERROR_MAX];
+	char shown[SHOWN_BYTES + sizeof("...")], sentence[FILES_ERROR_MAX];
 	size_t bytes = 0;
 	struct text text;
 
@@ -335,14 +335,14 @@ int libsvm_next(struct libsvm *l, struct libsvm_row *row)
 	return pairs_read(l, row);
 }
 
-int libsvm_open(struct libsvm **libsvm, struct source *source, char error[GLM_ERROR_MAX])
+int libsvm_open(struct libsvm **libsvm, struct source *source, char error[FILES_ERROR_MAX])
 {
 	struct libsvm *l = malloc(sizeof(*l));
 
 	if (!l) {
 		struct text text;
 
-		text_begin(&text, error, GLM_ERROR_MAX);
+		text_begin(&text, error, FILES_ERROR_MAX);
 		text_add(&text, "%s: out of memory", source_name(source));
 		source_close(source);
 		return -1;

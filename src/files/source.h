@@ -4,14 +4,14 @@
  * told by its first bytes, not by its name. A file that ends too early or whose checksum is wrong is an error,
  * never an end. Memory is bounded: 256 MiB for an xz of the largest dictionary, some 100 KiB for all else.
  */
-#ifndef GLM_SOURCE_H
-#define GLM_SOURCE_H
+#ifndef FILES_SOURCE_H
+#define FILES_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "glm/sizes.h"
+#include "files/sizes.h"
 
 struct source;
 
@@ -20,10 +20,10 @@ typedef ssize_t (*source_read_fn)(void *arg, void *to, size_t bytes);
 
 /* source_open opens a file, a pipe or a device. 0 and *source, which is the caller's until source_close, or -1
  * and the error's sentence, which begins with the path. */
-int source_open(struct source **source, const char *path, char error[GLM_ERROR_MAX]);
+int source_open(struct source **source, const char *path, char error[FILES_ERROR_MAX]);
 /* The same over bytes that come from somewhere else; `name` is for errors. */
 int source_open_read(struct source **source, const char *name, source_read_fn read, void *arg,
-		     char error[GLM_ERROR_MAX]);
+		     char error[FILES_ERROR_MAX]);
 void source_close(struct source *source); /* NULL is fine */
 
 /* source_read gives up to `bytes` unpacked bytes (at least 1 of them wanted), 0 at the end, -1 for an error,

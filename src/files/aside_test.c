@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aside_test.c - a file that takes another one's place, or does not: whatever happens nothing is left beside it. */
-#include "glm/aside.h"
+#include "files/aside.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/tally-aside-XXXXXX";
-static char path[PATH_MAX], partial[PATH_MAX + 16], error[GLM_ERROR_MAX];
+static char path[PATH_MAX], partial[PATH_MAX + 16], error[FILES_ERROR_MAX];
 
 static int folder_make(void **state)
 {
@@ -153,5 +153,5 @@ int main(void)
 		cmocka_unit_test(aside__has_to_have_room_for_its_name),
 	};
 
-	return cmocka_run_group_tests_name("glm-aside", tests, folder_make, folder_remove);
+	return cmocka_run_group_tests_name("files-aside", tests, folder_make, folder_remove);
 }

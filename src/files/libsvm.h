@@ -7,13 +7,13 @@
  *
  * Memory does not depend on the file: a buffer, and one row of up to LIBSVM_ROW_MAX features.
  */
-#ifndef GLM_LIBSVM_H
-#define GLM_LIBSVM_H
+#ifndef FILES_LIBSVM_H
+#define FILES_LIBSVM_H
 
 #include <stdint.h>
 
-#include "glm/sizes.h"
-#include "glm/source.h"
+#include "files/sizes.h"
+#include "files/source.h"
 
 enum {
 	LIBSVM_ROW_MAX = 1 << 22, /* non-zeros: 32 MiB */
@@ -32,7 +32,7 @@ struct libsvm_row {   /* arrays are lent until the next call */
 };
 
 /* libsvm_open takes the source over, also if it fails (-1: no memory). */
-int libsvm_open(struct libsvm **libsvm, struct source *source, char error[GLM_ERROR_MAX]);
+int libsvm_open(struct libsvm **libsvm, struct source *source, char error[FILES_ERROR_MAX]);
 void libsvm_close(struct libsvm *libsvm); /* NULL is fine */
 
 /* 1: a row. 0: the end. -1: libsvm_error(), now and again whenever it is called. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/source.h"
+#include "files/source.h"
 
 #include <errno.h>
 
-#include "glm/file_fixture.h"
+#include "files/file_fixture.h"
 #include "util/rng.h"
 
 enum { TEXT_BYTES = 100000 };
 
 static char text[TEXT_BYTES], again[4 * TEXT_BYTES];
 static uint8_t packed[2 * FILE_PACKED_MAX];
-static char error[GLM_ERROR_MAX];
+static char error[FILES_ERROR_MAX];
 
 /* Text that packs to about half, so that it takes several reads. */
 static void text_make(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bytes_fixture.h - a file in memory, for fuzzers: what a source reads comes `step` bytes at a time. */
-#ifndef GLM_BYTES_FIXTURE_H
-#define GLM_BYTES_FIXTURE_H
+#ifndef FILES_BYTES_FIXTURE_H
+#define FILES_BYTES_FIXTURE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/libsvm.h"
+#include "files/libsvm.h"
 
 #include <errno.h>
 
 #include "core/shared/hash.h"
-#include "glm/file_fixture.h"
+#include "files/file_fixture.h"
 
-static char error[GLM_ERROR_MAX];
+static char error[FILES_ERROR_MAX];
 
 /* Bytes given `step` at a time. */
 struct bytes {

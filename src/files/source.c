@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "glm/source.h"
+#include "files/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct source {
 	uint64_t position, size;
 	size_t at, filled; /* of packed[], which has the magic bytes of a plain file too */
 	uint8_t packed[PACKED_BYTES];
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	char *name;
 };
 
@@ -205,7 +205,7 @@ static int source_begin(struct source *s)
 	return 0;
 }
 
-static struct source *source_make(const char *name, char error[GLM_ERROR_MAX])
+static struct source *source_make(const char *name, char error[FILES_ERROR_MAX])
 {
 	struct source *s = calloc(1, sizeof(*s));
 	struct text text;
@@ -217,20 +217,20 @@ static struct source *source_make(const char *name, char error[GLM_ERROR_MAX])
 	if (s && s->name)
 		return s;
 	free(s);
-	text_begin(&text, error, GLM_ERROR_MAX);
+	text_begin(&text, error, FILES_ERROR_MAX);
 	text_add(&text, "%s: out of memory", name);
 	return NULL;
 }
 
-static int source_undo(struct source *s, char error[GLM_ERROR_MAX])
+static int source_undo(struct source *s, char error[FILES_ERROR_MAX])
 {
-	memcpy(error, s->error, GLM_ERROR_MAX);
+	memcpy(error, s->error, FILES_ERROR_MAX);
 	source_close(s);
 	return -1;
 }
 
 int source_open_read(struct source **source, const char *name, source_read_fn read, void *arg,
-		     char error[GLM_ERROR_MAX])
+		     char error[FILES_ERROR_MAX])
 {
 	struct source *s = source_make(name, error);
 
@@ -244,7 +244,7 @@ int source_open_read(struct source **source, const char *name, source_read_fn re
 	return 0;
 }
 
-int source_open(struct source **source, const char *path, char error[GLM_ERROR_MAX])
+int source_open(struct source **source, const char *path, char error[FILES_ERROR_MAX])
 {
 	struct source *s = source_make(path, error);
 	struct stat is;
