@@ -20,7 +20,7 @@
 static int map_write(const char *path, bool is_random)
 {
 	struct hot_map map = { .version = 1, .keys = (uint32_t)number[HOT] };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	int result;
 
 	map.key = memory_get(map.keys, sizeof(*map.key));

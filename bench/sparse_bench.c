@@ -203,7 +203,7 @@ struct source_of_keys {
 static void file_open(struct source_of_keys *from)
 {
 	const struct keys_options options = { .format = KEYS_AUTO };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 
 	if (keys_open(&from->keys, want.file, &options, error))
 		die("%s", error);
@@ -359,7 +359,7 @@ static void progress(uint32_t done, uint64_t begin_ns)
 static void report(const struct stream *stream, double seconds, double cpu, size_t verified)
 {
 	struct hot_map map;
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	uint64_t hot = 0;
 
 	if (want.map) {

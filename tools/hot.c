@@ -86,7 +86,7 @@ static int rows_take(void *arg, struct keys *keys)
 int hot_file(const struct hot_request *request, const char *path, hot_rows *rows, void *arg)
 {
 	const struct keys_options *options = &request->keys;
-	char error[GLM_ERROR_MAX], sentence[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX], sentence[FILES_ERROR_MAX];
 	enum keys_format format;
 	struct keys *keys;
 	int result;
@@ -169,7 +169,7 @@ static int conclude(struct hot_found *found)
 
 uint32_t hot_version_choose(const struct hot_request *request)
 {
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	struct hot_map map;
 	uint32_t version;
 	FILE *file = fopen(request->output, "re");
@@ -194,7 +194,7 @@ uint32_t hot_version_choose(const struct hot_request *request)
 int hot_map_put(const struct hot_request *request, uint32_t version, const struct heat *heat,
 		uint64_t keys, uint64_t updates)
 {
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	struct hot_map map = {
 		.table = (uint32_t)request->table,
 		.version = version,
@@ -250,7 +250,7 @@ static int work(struct hot_found *found)
 
 static int show(const struct hot_request *request)
 {
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	struct hot_map map;
 
 	if (hot_map_read(request->show, &map, error)) {

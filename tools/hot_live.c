@@ -74,7 +74,7 @@ static bool tell(const struct hot_request *request)
 
 static int map_read(struct watch *watch)
 {
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	struct hot_map map;
 
 	if (hot_map_read(watch->request->output, &map, error))

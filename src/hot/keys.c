@@ -80,7 +80,7 @@ static void first_line(char *text)
 	text[strcspn(text, "\r\n")] = 0;
 }
 
-static int guess(const char *path, enum keys_format *format, char error[GLM_ERROR_MAX])
+static int guess(const char *path, enum keys_format *format, char error[FILES_ERROR_MAX])
 {
 	char *text = malloc(FIRST_LINE_BYTES + 1);
 	struct source *source = NULL;
@@ -90,11 +90,11 @@ static int guess(const char *path, enum keys_format *format, char error[GLM_ERRO
 
 	*format = KEYS_AUTO;
 	if (!text) {
-		snprintf(error, GLM_ERROR_MAX, "%.400s: out of memory", path);
+		snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", path);
 		return -1;
 	}
 	if (!strcmp(path, "-") || (!stat(path, &is) && !S_ISREG(is.st_mode))) {
-		snprintf(error, GLM_ERROR_MAX,
+		snprintf(error, FILES_ERROR_MAX,
 			 "%.400s: a stream cannot be looked at first: which --format is it?", path);
 	} else if (!source_open(&source, path, error)) {
 		while (has < FIRST_LINE_BYTES && got > 0) {
@@ -105,9 +105,9 @@ static int guess(const char *path, enum keys_format *format, char error[GLM_ERRO
 		first_line(text);
 		*format = format_of(text);
 		if (got < 0)
-			memcpy(error, source_error(source), GLM_ERROR_MAX);
+			memcpy(error, source_error(source), FILES_ERROR_MAX);
 		else if (*format == KEYS_AUTO)
-			snprintf(error, GLM_ERROR_MAX,
+			snprintf(error, FILES_ERROR_MAX,
 				 "%.400s: its first line does not say what it is: --format", path);
 		source_close(source);
 	}
@@ -124,7 +124,7 @@ static ssize_t stdin_read(void *arg, void *to, size_t bytes)
 }
 
 int keys_open(struct keys **keys, const char *path, const struct keys_options *options,
-	      char error[GLM_ERROR_MAX])
+	      char error[FILES_ERROR_MAX])
 {
 	struct keys_options known = *options;
 	struct source *source;
@@ -138,14 +138,14 @@ int keys_open(struct keys **keys, const char *path, const struct keys_options *o
 }
 
 int keys_open_source(struct keys **keys, struct source *source, const struct keys_options *options,
-		     char error[GLM_ERROR_MAX])
+		     char error[FILES_ERROR_MAX])
 {
 	struct keys *k = calloc(1, sizeof(*k));
 	int result = 0;
 
 	assert(options->format != KEYS_AUTO);
 	if (!k) {
-		snprintf(error, GLM_ERROR_MAX, "%.400s: out of memory", source_name(source));
+		snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", source_name(source));
 		source_close(source);
 		return -1;
 	}

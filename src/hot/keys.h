@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "files/sizes.h"
 #include "files/source.h"
-#include "glm/sizes.h"
 
 enum keys_format {
 	KEYS_AUTO, /* by the first line, of a regular file only */
@@ -59,10 +59,10 @@ struct keys;
 
 /* "-" is standard input. 0 and *keys, which is the caller's until keys_close, or -1 and the error's sentence. */
 int keys_open(struct keys **keys, const char *path, const struct keys_options *options,
-	      char error[GLM_ERROR_MAX]);
+	      char error[FILES_ERROR_MAX]);
 /* The same of a source, which it takes over; not with KEYS_AUTO. */
 int keys_open_source(struct keys **keys, struct source *source, const struct keys_options *options,
-		     char error[GLM_ERROR_MAX]);
+		     char error[FILES_ERROR_MAX]);
 void keys_close(struct keys *keys); /* NULL is fine */
 
 /* 1: a row. 0: the end. -1: keys_error(). */

@@ -23,7 +23,7 @@ static bool is_hashed(enum keys_format format)
 }
 
 static struct said shipped(const struct keys_options *options, const uint8_t *data, size_t bytes,
-			   size_t step, char error[GLM_ERROR_MAX])
+			   size_t step, char error[FILES_ERROR_MAX])
 {
 	struct bytes from = { data, bytes, step };
 	struct said said = { .hash = HASH_BEGIN };
@@ -32,7 +32,7 @@ static struct said shipped(const struct keys_options *options, const uint8_t *da
 	struct keys *keys;
 	int result;
 
-	memset(error, 0, GLM_ERROR_MAX);
+	memset(error, 0, FILES_ERROR_MAX);
 	FUZZ_CHECK(!source_open_read(&source, "f", bytes_read, &from, error));
 	FUZZ_CHECK(!keys_open_source(&keys, source, options, error));
 	while ((result = keys_next(keys, &row)) > 0) {
@@ -45,7 +45,7 @@ static struct said shipped(const struct keys_options *options, const uint8_t *da
 					   row.key[i] <= UINT64_C(1) << options->bits);
 	}
 	if (result) {
-		snprintf(error, GLM_ERROR_MAX, "%s", keys_error(keys));
+		snprintf(error, FILES_ERROR_MAX, "%s", keys_error(keys));
 		said.is_bad = 1;
 		FUZZ_CHECK(!strncmp(error, "f:", 2));
 		for (const char *at = error; *at; at++)
@@ -101,7 +101,7 @@ static struct said second(const uint8_t *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	char error[GLM_ERROR_MAX], other[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX], other[FILES_ERROR_MAX];
 	struct keys_options options = { 0 };
 	struct said said, again;
 	size_t step;

@@ -27,7 +27,7 @@ struct keys {
 	uint32_t fields;                 /* of each line; 0: not known yet */
 	uint64_t begun[CTR_COLUMNS_MAX]; /* the hash of "name="; 0: the column is none */
 	uint32_t hour;                   /* its column + 1; 0: there is none */
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 };
 
 /* -1: the error is told. */

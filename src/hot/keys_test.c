@@ -7,7 +7,7 @@
 #include "files/file_fixture.h"
 #include "hot/line.h"
 
-static char error[GLM_ERROR_MAX], said[1 << 12];
+static char error[FILES_ERROR_MAX], said[1 << 12];
 
 #define LIST(...) ((struct keys_options){ .format = KEYS_LIST, ##__VA_ARGS__ })
 

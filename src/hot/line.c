@@ -8,13 +8,13 @@
 
 enum { READ_BYTES = 1 << 16, SHOWN_BYTES = 24 };
 
-int line_open(struct line *line, struct source *source, char error[GLM_ERROR_MAX])
+int line_open(struct line *line, struct source *source, char error[FILES_ERROR_MAX])
 {
 	*line = (struct line){ .source = source, .buffer = malloc(LINE_BYTES_MAX + 1) };
 	line->next = line->filled = line->buffer;
 	if (line->buffer)
 		return 0;
-	snprintf(error, GLM_ERROR_MAX, "%.400s: out of memory", source_name(source));
+	snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", source_name(source));
 	line_close(line);
 	return -1;
 }
@@ -27,7 +27,7 @@ void line_close(struct line *line)
 }
 
 int line_fail(const struct line *line, const char *at, const char *to, const char *before,
-	      const char *after, char error[GLM_ERROR_MAX])
+	      const char *after, char error[FILES_ERROR_MAX])
 {
 	char shown[SHOWN_BYTES + sizeof("'...'")];
 	size_t bytes = (size_t)(to - at), used = 0;
@@ -38,7 +38,7 @@ int line_fail(const struct line *line, const char *at, const char *to, const cha
 		shown[used++] = at[i] >= ' ' && at[i] < 0x7f ? at[i] : '?';
 	snprintf(shown + used, sizeof(shown) - used, "%s%s", bytes > SHOWN_BYTES ? "..." : "",
 		 bytes ? "'" : "");
-	snprintf(error, GLM_ERROR_MAX, "%.300s:%llu:%llu: %s%s%s", source_name(line->source),
+	snprintf(error, FILES_ERROR_MAX, "%.300s:%llu:%llu: %s%s%s", source_name(line->source),
 		 (unsigned long long)line->number, (unsigned long long)(at - line->at) + 1, before,
 		 shown, after);
 	return -1;
@@ -56,7 +56,7 @@ static void make_room(struct line *line, char **start)
 	line->filled = line->buffer + kept;
 }
 
-static int fill(struct line *line, char **start, char error[GLM_ERROR_MAX])
+static int fill(struct line *line, char **start, char error[FILES_ERROR_MAX])
 {
 	size_t room;
 	ssize_t got;
@@ -71,7 +71,7 @@ static int fill(struct line *line, char **start, char error[GLM_ERROR_MAX])
 	room = (size_t)(line->buffer + LINE_BYTES_MAX - line->filled);
 	got = source_read(line->source, line->filled, room < READ_BYTES ? room : READ_BYTES);
 	if (got < 0) {
-		memcpy(error, source_error(line->source), GLM_ERROR_MAX);
+		memcpy(error, source_error(line->source), FILES_ERROR_MAX);
 		return -1;
 	}
 	line->is_end = !got;
@@ -79,7 +79,7 @@ static int fill(struct line *line, char **start, char error[GLM_ERROR_MAX])
 	return 0;
 }
 
-int line_next(struct line *line, char error[GLM_ERROR_MAX])
+int line_next(struct line *line, char error[FILES_ERROR_MAX])
 {
 	char *start = line->next, *end;
 

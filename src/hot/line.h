@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "files/sizes.h"
 #include "files/source.h"
-#include "glm/sizes.h"
 
 enum { LINE_BYTES_MAX = 1 << 23 };
 
@@ -23,15 +23,15 @@ struct line {
 };
 
 /* line_open takes the source over, also if it fails (-1: no memory). */
-int line_open(struct line *line, struct source *source, char error[GLM_ERROR_MAX]);
+int line_open(struct line *line, struct source *source, char error[FILES_ERROR_MAX]);
 void line_close(struct line *line); /* zeros are fine */
 
 /* 1: a line. 0: the end. -1: error[]. */
-int line_next(struct line *line, char error[GLM_ERROR_MAX]);
+int line_next(struct line *line, char error[FILES_ERROR_MAX]);
 
 /* "FILE:LINE:COLUMN: before'shown'after", as far as the bytes from `at` to `to` can be shown; without them if both are
  * the same. `at` is in the line, for the column (from 1). Returns -1. */
 int line_fail(const struct line *line, const char *at, const char *to, const char *before,
-	      const char *after, char error[GLM_ERROR_MAX]);
+	      const char *after, char error[FILES_ERROR_MAX]);
 
 #endif

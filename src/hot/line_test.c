@@ -20,7 +20,7 @@ static struct {
 	int error;
 } file;
 
-static char error[GLM_ERROR_MAX];
+static char error[FILES_ERROR_MAX];
 static struct line line;
 
 static ssize_t read_some(void *arg, void *to, size_t bytes)

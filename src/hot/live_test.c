@@ -62,7 +62,7 @@ static void stream(double seconds, uint64_t first)
 
 static struct hot_map map_of(uint64_t first)
 {
-	char path[] = "/tmp/tally-live-XXXXXX", error[GLM_ERROR_MAX];
+	char path[] = "/tmp/tally-live-XXXXXX", error[FILES_ERROR_MAX];
 	uint64_t keys[HOT];
 	struct hot_map map = { .version = 1, .keys = HOT, .key = keys };
 	int fd = mkstemp(path);

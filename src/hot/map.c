@@ -29,15 +29,15 @@ _Static_assert((uint64_t)HOT_MAP_KEYS_MAX *KEY_BYTES < UINT32_MAX, "zlib counts 
 
 static const uint8_t magic[8] = { 't', 'a', 'l', 'l', 'y', 'h', 'o', 't' };
 
-static int fail(char error[GLM_ERROR_MAX], const char *name, const char *what)
+static int fail(char error[FILES_ERROR_MAX], const char *name, const char *what)
 {
-	snprintf(error, GLM_ERROR_MAX, "%.400s: %s", name, what);
+	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", name, what);
 	return -1;
 }
 
 /* ---- writing ---- */
 
-int hot_map_write(const char *path, const struct hot_map *map, char error[GLM_ERROR_MAX])
+int hot_map_write(const char *path, const struct hot_map *map, char error[FILES_ERROR_MAX])
 {
 	size_t bytes = HOT_MAP_HEADER_BYTES + (size_t)map->keys * KEY_BYTES;
 	uint8_t *file = malloc(bytes);
@@ -90,7 +90,7 @@ uint32_t hot_map_rank(const struct hot_map *map, uint64_t key)
 }
 
 static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
-		     char error[GLM_ERROR_MAX])
+		     char error[FILES_ERROR_MAX])
 {
 	uint32_t places = 1;
 
@@ -106,7 +106,7 @@ static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
 		uint32_t place = place_find(map, key);
 
 		if (map->index[place]) {
-			snprintf(error, GLM_ERROR_MAX,
+			snprintf(error, FILES_ERROR_MAX,
 				 "%.400s: damaged: the key %" PRIu64 " has the ranks %u and %u",
 				 name, key, map->index[place] - 1, rank);
 			return -1;
@@ -118,7 +118,7 @@ static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
 }
 
 static int header_check(const char *name, const uint8_t *file, size_t bytes,
-			char error[GLM_ERROR_MAX])
+			char error[FILES_ERROR_MAX])
 {
 	uint64_t format, keys, has;
 
@@ -128,7 +128,7 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 		return fail(error, name, "truncated: ends inside of its header");
 	format = bytes_get(file + AT_FORMAT, 4);
 	if (format != HOT_MAP_FORMAT) {
-		snprintf(error, GLM_ERROR_MAX,
+		snprintf(error, FILES_ERROR_MAX,
 			 "%.400s: a map of format %" PRIu64 "; this program has format %d", name,
 			 format, HOT_MAP_FORMAT);
 		return -1;
@@ -136,7 +136,7 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 	keys = bytes_get(file + AT_KEYS, 8);
 	has = bytes - HOT_MAP_HEADER_BYTES;
 	if (keys > HOT_MAP_KEYS_MAX || has != keys * KEY_BYTES) {
-		snprintf(error, GLM_ERROR_MAX,
+		snprintf(error, FILES_ERROR_MAX,
 			 "%.400s: %s: %" PRIu64 " bytes of keys, and %" PRIu64 " keys of 8", name,
 			 has / KEY_BYTES < keys ? "truncated" : "something is behind its end", has,
 			 keys);
@@ -148,7 +148,7 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 }
 
 int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct hot_map *map,
-		  char error[GLM_ERROR_MAX])
+		  char error[FILES_ERROR_MAX])
 {
 	struct hot_map m = { 0 };
 
@@ -169,7 +169,7 @@ int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct ho
 	return 0;
 }
 
-int hot_map_read(const char *path, struct hot_map *map, char error[GLM_ERROR_MAX])
+int hot_map_read(const char *path, struct hot_map *map, char error[FILES_ERROR_MAX])
 {
 	const uint64_t most = HOT_MAP_HEADER_BYTES + (uint64_t)HOT_MAP_KEYS_MAX * KEY_BYTES;
 	size_t bytes = 0;
@@ -191,15 +191,15 @@ void hot_map_fini(struct hot_map *map)
 }
 
 int hot_map_expect(const struct hot_map *map, const char *name, uint32_t table, uint32_t version,
-		   char error[GLM_ERROR_MAX])
+		   char error[FILES_ERROR_MAX])
 {
 	if (map->table != table) {
-		snprintf(error, GLM_ERROR_MAX, "%.400s: the map of table %u, not of table %u", name,
-			 map->table, table);
+		snprintf(error, FILES_ERROR_MAX, "%.400s: the map of table %u, not of table %u",
+			 name, map->table, table);
 		return -1;
 	}
 	if (version && map->version != version) {
-		snprintf(error, GLM_ERROR_MAX, "%.400s: version %u of the map, not %u", name,
+		snprintf(error, FILES_ERROR_MAX, "%.400s: version %u of the map, not %u", name,
 			 map->version, version);
 		return -1;
 	}

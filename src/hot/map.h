@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "glm/sizes.h"
+#include "files/sizes.h"
 
 enum {
 	HOT_MAP_FORMAT = 1,
@@ -42,20 +42,20 @@ struct hot_map {
 };
 
 /* 0, or -1 with a sentence: what was there is as it was. The index is not looked at; keys differ. */
-int hot_map_write(const char *path, const struct hot_map *map, char error[GLM_ERROR_MAX]);
+int hot_map_write(const char *path, const struct hot_map *map, char error[FILES_ERROR_MAX]);
 
 /* On success the map is the caller's until hot_map_fini. -1, with a sentence that names the file and what is wrong
  * with it: not there, no map, of another format, too short, too long, damaged, a key twice. Memory is the
  * file's size, and 8 to 16 bytes per key. */
-int hot_map_read(const char *path, struct hot_map *map, char error[GLM_ERROR_MAX]);
+int hot_map_read(const char *path, struct hot_map *map, char error[FILES_ERROR_MAX]);
 /* The bytes of a file; `name` is for the sentence. */
 int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct hot_map *map,
-		  char error[GLM_ERROR_MAX]);
+		  char error[FILES_ERROR_MAX]);
 void hot_map_fini(struct hot_map *map); /* zeros are fine */
 
 /* That it is this table's, and of this version (0: of any). -1 with a sentence. */
 int hot_map_expect(const struct hot_map *map, const char *name, uint32_t table, uint32_t version,
-		   char error[GLM_ERROR_MAX]);
+		   char error[FILES_ERROR_MAX]);
 
 /* Of a map that was read: the key's rank, or HOT_MAP_COLD. */
 uint32_t hot_map_rank(const struct hot_map *map, uint64_t key);

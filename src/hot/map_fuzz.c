@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	char error[GLM_ERROR_MAX] = "";
+	char error[FILES_ERROR_MAX] = "";
 	struct hot_map map;
 	uint8_t *file = fuzz_file(data, &bytes, HOT_MAP_HEADER_BYTES, crc32);
 

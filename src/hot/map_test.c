@@ -19,7 +19,7 @@
 enum { KEYS = 300, BYTES = HOT_MAP_HEADER_BYTES + KEYS * 8 };
 
 static char folder[] = "/tmp/tally-hot-map-XXXXXX";
-static char path[64], error[GLM_ERROR_MAX];
+static char path[64], error[FILES_ERROR_MAX];
 static uint64_t key[KEYS];
 
 static int folder_make(void **state)

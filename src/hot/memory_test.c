@@ -185,7 +185,7 @@ static char path[] = "/tmp/tally-hot-memory-XXXXXX";
 
 static int map_job(void)
 {
-	char error[GLM_ERROR_MAX] = "";
+	char error[FILES_ERROR_MAX] = "";
 	struct hot_map map = { 0 };
 	int result = hot_map_read(path, &map, error);
 
@@ -200,7 +200,7 @@ static void maps__give_back_what_they_have(void **state)
 {
 	uint64_t key[KEYS];
 	const struct hot_map map = { .version = 1, .keys = KEYS, .key = key };
-	char error[GLM_ERROR_MAX] = "";
+	char error[FILES_ERROR_MAX] = "";
 	int fd = mkstemp(path);
 
 	(void)state;

@@ -333,7 +333,7 @@ static int files_make(void **state)
 	struct link_udp_options udp = {
 		.local = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } }
 	};
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 	int fd = mkstemp(map_path);
 
 	for (uint64_t i = 0; i < HOT; i++)

@@ -15,7 +15,7 @@ static int failed(const struct ps_table *table, const char *what, char error[PS_
 
 int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX])
 {
-	char said[GLM_ERROR_MAX];
+	char said[FILES_ERROR_MAX];
 
 	if (!table->options.map)
 		return 0;

@@ -325,7 +325,7 @@ static inline void map_write(const char *path, uint32_t version, uint32_t count)
 {
 	uint64_t keys[8];
 	struct hot_map map = { .version = version, .keys = count, .key = keys };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 
 	for (uint32_t i = 0; i < count; i++)
 		keys[i] = 100 * version + i;

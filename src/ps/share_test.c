@@ -501,7 +501,7 @@ static void map_of(const char *path, uint32_t version, uint32_t number, uint32_t
 {
 	uint64_t keys[64], key = 1;
 	struct hot_map map = { .version = version, .table = number, .key = keys };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 
 	for (; map.keys < count; key++)
 		if (server_idx == 2 || server_of(key, 2) == server_idx)

@@ -53,7 +53,7 @@ static void map_make(uint32_t version, uint64_t first_key)
 {
 	uint64_t keys[HOT];
 	struct hot_map map = { .version = version, .keys = HOT, .key = keys };
-	char said[GLM_ERROR_MAX];
+	char said[FILES_ERROR_MAX];
 
 	for (uint64_t i = 0; i < HOT; i++)
 		keys[i] = first_key + 1000 * i;

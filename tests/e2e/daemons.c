@@ -88,7 +88,7 @@ void *test_shared(size_t bytes)
 const char *test_map(uint32_t version, uint64_t *key, uint32_t keys)
 {
 	struct hot_map map = { .version = version, .keys = keys, .key = key };
-	char error[GLM_ERROR_MAX];
+	char error[FILES_ERROR_MAX];
 
 	if (hot_map_write(map_path, &map, error))
 		test_fail("%s", error);
