@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "bench/layout_stream.h"
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "tally_kv.h"
 
 static int map_write(const char *path, bool is_random)

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "core/shared/hash.h"
+#include "files/hot_map.h"
 #include "hot/keys.h"
-#include "hot/map.h"
 #include "hot/zipf.h"
 #include "tally_kv.h"
 #include "util/rng.h"

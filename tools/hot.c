@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "hot/zipf.h"
 #include "tools/command.h"
 #include "tools/hot.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "hot/zipf.h"
 #include "tools/hot.h"
 #include "util/opt.h"

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "tally.h"
 #include "tools/hot.h"
 #include "util/clock.h"

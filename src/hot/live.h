@@ -6,8 +6,8 @@
 #ifndef HOT_LIVE_H
 #define HOT_LIVE_H
 
+#include "files/hot_map.h"
 #include "hot/choose.h"
-#include "hot/map.h"
 #include "hot/survey.h"
 
 struct live_options {

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
+#include "files/hot_map.h"
 #include "hot/evaluate.h"
 #include "hot/live.h"
-#include "hot/map.h"
 #include "hot/zipf.h"
 #include "util/memory_fixture.h"
 

@@ -6,7 +6,7 @@
 #include "ps/server_fixture.h"
 
 #include "dataplane/knock.h"
-#include "hot/map.h"
+#include "files/hot_map.h"
 
 enum { HOT = 20, KEY = 5, WAIT_MS = 20000, CLOSED_MS = 300, BEATS_MANY = 25, TIMES = 8 };
 

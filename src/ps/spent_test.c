@@ -6,7 +6,7 @@
 #include "ps/aggregator_fixture.h"
 #include "ps/server_fixture.h"
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "ps/internal.h"
 #include "ps/table.h"
 

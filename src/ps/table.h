@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "dataplane/home_sparse.h"
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "kv/message.h"
 #include "ps/log.h"
 #include "ps/optimiser.h"

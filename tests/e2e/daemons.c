@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 
 enum { POLL_MS = 2, SAID_BYTES = 1 << 18 };
 

@@ -21,7 +21,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "network.h"
 #include "ps/aggregator_fixture.h" /* with cmocka: what is played asserts */
 #include "sparse_lies.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map.h - the rank map of a table: its hot keys, the hottest first; a key's place is its rank. Made by tally hot,
+ * hot_map.h - the rank map of a table: its hot keys, the hottest first; a key's place is its rank. Made by tally hot,
  * published by the table's server; the version goes into every packet of the table (R-SP-2). In a file:
  *
  *   0  8  "tallyhot"
@@ -15,8 +15,8 @@
  *
  * A file is replaced whole or not at all (files/aside.h).
  */
-#ifndef HOT_MAP_H
-#define HOT_MAP_H
+#ifndef FILES_HOT_MAP_H
+#define FILES_HOT_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map_fuzz.c - any bytes as a rank map's file. What is taken says the same as the bytes, each key has the one rank at
+ * hot_map_fuzz.c - any bytes as a rank map's file. What is taken says the same as the bytes, each key has the one rank at
  * which it stands, and what is not taken leaves a sentence. An input whose first byte is odd has a checksum that
  * fits, so that what lies behind that check is reached.
  */
 #include <zlib.h>
 
-#include "hot/map.h"
+#include "files/hot_map.h"
 #include "tests/fuzz/input.h"
 #include "util/bytes.h"
 

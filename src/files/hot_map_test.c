@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hot/map.h"
+#include "files/hot_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,5 +265,5 @@ int main(void)
 		cmocka_unit_test(file__that_cannot_be_written_leaves_the_old_one),
 	};
 
-	return cmocka_run_group_tests_name("hot-map", tests, folder_make, folder_remove);
+	return cmocka_run_group_tests_name("files-hot_map", tests, folder_make, folder_remove);
 }

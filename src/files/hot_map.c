@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* map.c - see map.h. */
-#include "hot/map.h"
+/* hot_map.c - see hot_map.h. */
+#include "files/hot_map.h"
 
 #include <assert.h>
 #include <errno.h>
