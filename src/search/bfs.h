@@ -25,6 +25,8 @@ struct bfs_model {
 	 * not go round in circles: so every run comes to rest, whatever order things happen in. NULL: the
 	 * model's check sees to that itself. */
 	bool (*is_end)(const void *config, const void *state);
+	/* Instead of all these: says what happens, and record_run finds what is wrong (record.h). */
+	void (*record)(const void *config);
 };
 
 /* In a move's number: it need not happen. A fault, or somebody's free choice. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "search/diagram.h"
+#include "search/record.h"
 #include "search/rows.h"
 #include "search/slow.h"
 
@@ -93,7 +94,8 @@ static struct bfs_result run_sound_row(const struct search_row *row, const struc
 		exit(1);
 	}
 	row->model(&model, row->config);
-	result = bfs_run(&model, states_max, out, isatty(STDERR_FILENO));
+	result = model.record ? record_run(&model, states_max)
+			      : bfs_run(&model, states_max, out, isatty(STDERR_FILENO));
 	if (!is_drawn)
 		return result;
 	fclose(out);
@@ -106,10 +108,12 @@ static struct bfs_result run_sound_row(const struct search_row *row, const struc
 static struct bfs_result run_row(const struct search_row *row, const struct options *options,
 				 uint64_t states_max)
 {
-	if (sigsetjmp(row_broken, 1)) /* what it had in memory is lost, and the row is over */
+	if (sigsetjmp(row_broken, 1)) { /* what it had in memory is lost, and the row is over */
+		record_stop();
 		return (struct bfs_result){
 			.violation = "an assertion of core's or the model's; a debugger shows which"
 		};
+	}
 	return run_sound_row(row, options, states_max);
 }
 

@@ -32,7 +32,7 @@ static const struct walk_config member = { .walks = 1000, .steps = 1000 };
 static const struct walk_config member_more = { .walks = 8000, .steps = 2000 };
 static const struct walk_config crossed = { .walks = 300, .steps = 400 };
 static const struct walk_config crossed_more = { .walks = 20000, .steps = 400 };
-static const uint32_t numbers = 50000, numbers_more = 20000000;
+static const uint32_t numbers = 5000, numbers_more = 1000000;
 /* clang-format on */
 
 static const struct search_row rows[] = {
@@ -49,7 +49,7 @@ static const struct search_row rows[] = {
 	{ "member: 8000 walks of 2000 steps", member_walk_model, &member_more, SEARCH_LONG },
 	{ "crossed: 300 worlds of 40 s", crossed_walk_model, &crossed, 0 },
 	{ "crossed: 20000 worlds of 40 s", crossed_walk_model, &crossed_more, SEARCH_LONG },
-	{ "numbers: 50000 draws", numbers_model, &numbers, 0 },
-	{ "numbers: 20000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
+	{ "numbers: 5000 draws", numbers_model, &numbers, 0 },
+	{ "numbers: 1000000 draws", numbers_model, &numbers_more, SEARCH_LONG },
 };
 const struct search_rows search_rows_pace = { rows, sizeof(rows) / sizeof(rows[0]) };

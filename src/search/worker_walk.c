@@ -6,7 +6,6 @@
 
 #include "core/dense/worker.h"
 #include "search/slow.h"
-#include "search/slow_numbers.h"
 #include "search/walk.h"
 #include "util/rng.h"
 
@@ -165,7 +164,7 @@ static void build(uint32_t shard, enum map_stream stream, uint32_t index, enum w
 	slot->is_probed = slot->is_resent = false;
 	slot->flags = (uint8_t)(round | (round == WIRE_DATA ? op->op.lane_op * 4u : 0));
 	slot->lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : (want->chunk.elements + 3) / 4 * 4);
-	slot->tag = slow_tag(op->hash, index_of(op, slot->chunk));
+	slot->tag = map_tag(op->hash, index_of(op, slot->chunk));
 	want->header = (struct wire){ .type = WIRE_UPDATE,
 				      .flags = slot->flags,
 				      .job = now->grant[shard].job,

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""replay.py - reads what tally-search recorded of the shipped code (src/search/record.h), works out again what the rules
+of docs/protocol.md say, and ends at the first line that they do not allow, with exit status 1. A line is a word, numbers
+and lists of numbers: one call, its arguments, then its results."""
+import sys
+
+import replay_numbers
+from replay_numbers import Differs
+
+CALLS = replay_numbers.CALLS
+TRACE = 12  # lines that are shown before the one that differs
+
+
+def main():
+    walk, recent = "nothing", []
+    for number, line in enumerate(sys.stdin, 1):
+        recent = recent[1 - TRACE:] + [line.rstrip("\n")]
+        head, *lists = line.split(";")
+        word, *numbers = head.split()
+        if word == "walk":
+            walk, recent = line.strip(), []
+            continue
+        try:
+            if word == "wrong":
+                raise Differs(head.strip())
+            CALLS[word](*map(int, numbers), *(list(map(int, one.split())) for one in lists))
+        except Differs as differs:
+            print(*recent, f"line {number}, {walk}: {differs}", sep="\n")
+            return 1
+    return 0 if walk != "nothing" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
