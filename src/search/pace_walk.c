@@ -5,15 +5,15 @@
 #include <assert.h>
 #include <string.h>
 
-#include "search/slow_pace.h"
-#include "search/walk.h"
+#include "core/latency/pace_latency.h"
+#include "search/record.h"
 #include "util/rng.h"
 
 #define US_NS UINT64_C(1000)
 #define MS_NS (1000 * US_NS)
 #define SECOND_NS (1000 * MS_NS)
 
-enum { SLOTS = SLOW_PACE_SHARDS * SLOW_PACE_SLOTS, PROBES = 128, ORDERS = SLOW_PACE_ORDERS - 256 };
+enum { SHARDS = 2, SLOTS = 208 /* of a shard */, PROBES = 128 };
 
 /* What kind of a path a walk is on. */
 enum mood {
@@ -24,293 +24,208 @@ enum mood {
 	MOODS
 };
 
-struct state {
-	struct rng rng;
-	uint64_t now_ns;
-	uint32_t walk;
-	struct pace pace; /* without its pointers */
-	struct pace_shard shards[SLOW_PACE_SHARDS];
-	struct pace_slot slot[SLOTS];
-	uint64_t burst_ns;        /* of pace_latency */
-	uint32_t burst, punctual; /* punctual: firings one after the other without any jitter */
-	struct slow_pace slow;
-};
-
-/* The shipped one with its pointers, while it steps. */
-static struct pace_latency shipped;
-static struct state *now; /* the walk that steps */
 static const struct pace_walk_config *config;
+static struct rng rng;
+static uint64_t now_ns;
+static uint32_t walk;
+static struct pace_latency shipped; /* of dense mode only its pace */
+static struct pace *const pace = &shipped.pace;
+static struct pace_shard shards[SHARDS];
+static struct pace_slot slots[SHARDS * SLOTS];
+static bool is_waiting[SHARDS][SLOTS];
+static uint32_t attempt[SHARDS][SLOTS]; /* of the last PROBE */
 
-static struct pace *pace_load(void)
-{
-	shipped.pace = now->pace;
-	shipped.pace.shards = config->is_latency ? &shipped.shard : now->shards;
-	shipped.pace.slot = now->slot;
-	shipped.shard = now->shards[0];
-	shipped.burst_ns = now->burst_ns;
-	shipped.burst = now->burst;
-	return &shipped.pace;
-}
-
-static void pace_save(void)
-{
-	if (config->is_latency)
-		now->shards[0] = shipped.shard;
-	now->pace = shipped.pace;
-	now->pace.shards = NULL;
-	now->pace.slot = NULL;
-	now->burst_ns = shipped.burst_ns;
-	now->burst = shipped.burst;
-}
-
-static void begin(void *own, uint32_t walk)
+static void begin(void)
 {
 	/* UPDATEs and PROBEs have been before: a narrower or a signed number would end soon. */
 	static const uint32_t bits[] = { 0, 8, 16, 31, 32, 48 };
-	struct pace_shard *shards;
+	uint32_t numbers[SHARDS] = { 0 };
 	struct map map;
 
-	now = own;
-	shards = config->is_latency ? &shipped.shard : now->shards;
 	memset(&shipped, 0, sizeof(shipped));
-	rng_init(&now->rng, 1, walk);
-	now->walk = walk;
-	now->now_ns = rng_log(&now->rng, SECOND_NS, 1000 * SECOND_NS);
+	memset(shards, 0, sizeof(shards));
+	memset(slots, 0, sizeof(slots));
+	memset(is_waiting, 0, sizeof(is_waiting));
+	memset(attempt, 0, sizeof(attempt));
+	rng_init(&rng, 1, walk);
+	now_ns = rng_log(&rng, SECOND_NS, 1000 * SECOND_NS);
 	if (!map_init(&map, config->shards, config->slots, 1))
 		assert(0);
 	if (config->is_latency)
-		pace_latency_init(&shipped, config->slots, now->slot);
+		pace_latency_init(&shipped, config->slots, slots);
 	else
-		pace_init(&shipped.pace, &map, config->slots, config->slots, now->shards,
-			  now->slot);
-	now->slow.shards = config->shards;
-	now->slow.slots = config->slots;
-	now->slow.is_latency = config->is_latency;
+		pace_init(pace, &map, config->slots, config->slots, shards, slots);
 	for (uint32_t shard = 0; shard < config->shards; shard++) {
-		uint32_t *window = now->slow.shard[shard].window;
-
-		window[MAP_BULK] = config->is_latency ? config->slots : map.pool[MAP_BULK];
-		window[MAP_EXPRESS] = config->is_latency ? config->slots : map.pool[MAP_EXPRESS];
 		/* Attempts are counted from anywhere: 0 says that there was none. */
-		now->slow.shard[shard].numbers = walk % 2 ? UINT32_MAX - rng_below(&now->rng, 30)
-							  : 0;
-		shards[shard].attempts = now->slow.shard[shard].numbers;
-		shards[shard].order = (1ull << bits[walk / 2 % 6]) - 1;
-		if (shards[shard].order) /* some before the end, and some behind it */
-			shards[shard].order -= rng_below(&now->rng, 200);
-		for (uint32_t i = 0; i < config->slots; i++)
-			now->slow.slot[shard][i].is_bulk = config->is_latency ||
-							   i >= map.base[MAP_BULK];
+		numbers[shard] = walk % 2 ? UINT32_MAX - rng_below(&rng, 30) : 0;
+		pace->shards[shard].attempts = numbers[shard];
+		pace->shards[shard].order = (1ull << bits[walk / 2 % 6]) - 1;
+		if (pace->shards[shard].order) /* some before the end, and some behind it */
+			pace->shards[shard].order -= rng_below(&rng, 200);
 	}
-	pace_save();
+	record("pace %u %u %u %u ; %u %u ; %u %u", config->shards, config->slots,
+	       config->is_latency, map.base[MAP_BULK], map.pool[MAP_EXPRESS], map.pool[MAP_BULK],
+	       numbers[0], numbers[1]);
 }
 
 /* ---- what happens ---- */
 
-static uint32_t draw_waiting(uint32_t shard, bool is_waiting)
+#define EVENT(word, format, ...) \
+	record(word " %llu " format, (unsigned long long)now_ns, __VA_ARGS__)
+
+static uint32_t draw_waiting(uint32_t shard, bool is_wanted)
 {
-	uint32_t at = rng_below(&now->rng, config->slots);
+	uint32_t at = rng_below(&rng, config->slots);
 
 	for (uint32_t i = 0; i < config->slots; i++, at++)
-		if (now->slow.slot[shard][at % config->slots].is_waiting == is_waiting)
+		if (is_waiting[shard][at % config->slots] == is_wanted)
 			return at % config->slots;
 	return config->slots;
 }
 
-static void heard(uint32_t shard)
-{
-	pace_heard(&shipped.pace, shard, now->now_ns);
-	now->slow.shard[shard].heard_ns = now->now_ns;
-}
-
-static void send(struct bfs *bfs, uint32_t shard)
+static void send(uint32_t shard)
 {
 	uint32_t slot = draw_waiting(shard, false);
 
 	if (slot == config->slots)
 		return;
-	bfs_say(bfs, "slot %u of shard %u is sent", slot, shard);
+	EVENT("sent", "%u %u", shard, slot);
+	is_waiting[shard][slot] = true;
+	attempt[shard][slot] = 0;
 	if (config->is_latency)
-		pace_latency_sent(&shipped, slot, now->now_ns);
+		pace_latency_sent(&shipped, slot, now_ns);
 	else
-		pace_sent(&shipped.pace, shard, slot, now->now_ns, false);
-	slow_pace_sent(&now->slow, shard, slot, now->now_ns, false);
+		pace_sent(pace, shard, slot, now_ns, false);
 }
 
-static void result(struct bfs *bfs, uint32_t shard)
+static void result(uint32_t shard)
 {
 	uint32_t slot = draw_waiting(shard, true);
-	bool is_last = rng_chance(&now->rng, 400000);
+	bool is_last = rng_chance(&rng, 400000);
 
 	if (slot == config->slots)
 		return;
-	bfs_say(bfs, "slot %u of shard %u has its result%s", slot, shard,
-		is_last ? ", and was the last" : "");
-	heard(shard);
+	EVENT("result", "%u %u %u", shard, slot, is_last);
+	is_waiting[shard][slot] = false;
+	pace_heard(pace, shard, now_ns);
 	if (config->is_latency)
-		pace_latency_answered(&shipped, slot, now->now_ns, is_last);
+		pace_latency_answered(&shipped, slot, now_ns, is_last);
 	else
-		pace_result(&shipped.pace, shard, slot, now->now_ns, is_last);
-	slow_pace_result(&now->slow, shard, slot, now->now_ns, is_last);
+		pace_result(pace, shard, slot, now_ns, is_last);
 }
 
 /* HELD, or NEED and the copy that is asked for. */
-static void ask(struct bfs *bfs, uint32_t shard, bool is_held)
+static void ask(uint32_t shard, bool is_held)
 {
-	uint32_t slot = draw_waiting(shard, true);
-	uint32_t echo;
+	uint32_t slot = draw_waiting(shard, true), echo;
 
 	if (slot == config->slots || (config->is_latency && !is_held))
 		return;
-	echo = now->slow.slot[shard][slot].number;
-	if (rng_chance(&now->rng, 200000)) /* of an older PROBE, or none */
-		echo = echo && rng_chance(&now->rng, 500000) ? echo - 1 : 0;
-	bfs_say(bfs, "slot %u of shard %u hears %s[%u]", slot, shard, is_held ? "HELD" : "NEED",
-		echo);
-	heard(shard);
-	slow_pace_asked(&now->slow, shard, slot, now->now_ns, echo, is_held);
+	echo = attempt[shard][slot];
+	if (rng_chance(&rng, 200000)) /* of an older PROBE, or none */
+		echo = echo && rng_chance(&rng, 500000) ? echo - 1 : 0;
+	EVENT("asked", "%u %u %u %u", shard, slot, echo, is_held);
+	pace_heard(pace, shard, now_ns);
 	if (config->is_latency) {
-		pace_latency_held(&shipped, slot, now->now_ns);
+		pace_latency_held(&shipped, slot, now_ns);
 	} else if (is_held) {
-		pace_held(&shipped.pace, shard, slot, now->now_ns, echo);
+		pace_held(pace, shard, slot, now_ns, echo);
 	} else {
-		pace_need(&shipped.pace, shard, slot, now->now_ns, echo);
-		pace_sent(&shipped.pace, shard, slot, now->now_ns, true);
-		slow_pace_sent(&now->slow, shard, slot, now->now_ns, true);
+		pace_need(pace, shard, slot, now_ns, echo);
+		pace_sent(pace, shard, slot, now_ns, true);
 	}
 }
 
-static void others(struct bfs *bfs, uint32_t shard)
+static void others(uint32_t shard)
 {
-	enum map_stream stream = (enum map_stream)rng_below(&now->rng, MAP_STREAMS);
-	uint32_t window = 1 + rng_below(&now->rng, config->slots);
-	uint32_t pool = now->pace.map.pool[stream];
-	bool is_slow = now->walk % 16 == 5; /* more than 2^32 ns */
-	uint64_t rtt_ns = rng_log(&now->rng, 1, is_slow ? 20 * SECOND_NS : 50 * MS_NS) - 1;
+	enum map_stream stream = (enum map_stream)rng_below(&rng, MAP_STREAMS);
+	uint32_t window = 1 + rng_below(&rng, config->slots);
+	bool is_slow = walk % 16 == 5; /* more than 2^32 ns */
+	uint64_t rtt_ns = rng_log(&rng, 1, is_slow ? 20 * SECOND_NS : 50 * MS_NS) - 1;
 
-	switch (rng_below(&now->rng, 3)) {
-	case 0:
-		bfs_say(bfs, "WELCOME of shard %u after %llu ns", shard,
-			(unsigned long long)rtt_ns);
-		heard(shard);
-		pace_sample(&shipped.pace, shard, rtt_ns);
-		slow_pace_sample(&now->slow, shard, rtt_ns);
+	switch (rng_below(&rng, 3)) {
+	case 0: /* WELCOME */
+		EVENT("sample", "%u %llu", shard, (unsigned long long)rtt_ns);
+		pace_heard(pace, shard, now_ns);
+		pace_sample(pace, shard, rtt_ns);
 		break;
 	case 1:
 		if (config->is_latency)
 			break;
-		bfs_say(bfs, "shard %u has a window of %u", shard, window);
-		pace_window(&shipped.pace, shard, stream, window);
-		now->slow.shard[shard].window[stream] = window < pool ? window : pool;
+		EVENT("window", "%u %u %u", shard, stream == MAP_BULK, window);
+		pace_window(pace, shard, stream, window);
 		break;
 	default:
-		bfs_say(bfs, "something comes of shard %u", shard);
-		heard(shard);
+		EVENT("heard", "%u", shard);
+		pace_heard(pace, shard, now_ns);
 		break;
 	}
 }
 
-static const char *poll(struct bfs *bfs)
+static void poll(void)
 {
-	struct pace_probe got[PROBES], want[PROBES];
-	uint32_t max = rng_chance(&now->rng, 300000) ? 1 + rng_below(&now->rng, 4) : PROBES;
-	uint32_t got_count, want_count, firings = now->slow.firings, slots[PROBES];
-	const char *wrong;
+	uint32_t max = rng_chance(&rng, 300000) ? 1 + rng_below(&rng, 4) : PROBES, count;
+	struct pace_probe probes[PROBES];
+	uint32_t latency[PROBES];
 
 	if (config->is_latency) {
-		got_count = pace_latency_poll(&shipped, now->now_ns, slots, max);
-		for (uint32_t i = 0; i < got_count; i++)
-			got[i] = (struct pace_probe){ .slot = slots[i] };
+		count = pace_latency_poll(&shipped, now_ns, latency, max);
+		for (uint32_t i = 0; i < count; i++)
+			probes[i] = (struct pace_probe){ .slot = latency[i] };
 	} else {
-		got_count = pace_poll(&shipped.pace, now->now_ns, got, max);
+		count = pace_poll(pace, now_ns, probes, max);
 	}
-	wrong = slow_pace_poll(&now->slow, now->now_ns, shipped.pace.ring_ns, want, &want_count,
-			       max);
-	bfs_say(bfs, "%u PROBEs of %u that are due", got_count, want_count);
-	if (got_count != want_count)
-		return "R-PACE-3, R-PACE-7: another number of PROBEs than the rules say";
-	for (uint32_t i = 0; i < got_count && !wrong; i++) {
-		if (got[i].shard != want[i].shard || got[i].slot != want[i].slot)
-			wrong = "R-PACE-3, R-PACE-7: another slot's turn, by the rules";
-		if (!config->is_latency && got[i].attempt != want[i].attempt)
-			wrong = "R-PACE-1: an attempt has another number";
+	EVENT("poll", "%u %llu ;", max, (unsigned long long)pace->ring_ns);
+	for (uint32_t i = 0; i < count; i++) {
+		record_also(" %u %u %u", probes[i].shard, probes[i].slot, probes[i].attempt);
+		attempt[probes[i].shard][probes[i].slot] = probes[i].attempt;
 	}
-	if (now->slow.firings == firings)
-		return wrong;
-	now->punctual = now->slow.ring_ns == now->now_ns + now->slow.interval_ns ? now->punctual + 1
-										 : 0;
-	return wrong || now->punctual < 8
-		       ? wrong
-		       : "R-PACE-7: firings are no shorter apart at random, ever";
 }
 
 /* ---- what it says ---- */
 
-static const char *look(void)
+static uint64_t next_ns(void)
 {
-	struct pace *pace = &shipped.pace;
-	uint64_t next = config->is_latency ? pace_latency_next(&shipped, now->now_ns)
-					   : pace_next(pace, now->now_ns);
-
-	for (uint32_t shard = 0; shard < config->shards; shard++) {
-		if (pace_rto(pace, shard) != slow_pace_rto(&now->slow, shard))
-			return "R-PACE-1, R-PACE-2: another time-out than the rules say";
-		if (pace->shards[shard].srtt_ns != now->slow.shard[shard].srtt_ns)
-			return "R-PACE-1: another round trip than the rules say";
-		for (uint32_t stream = 0; stream < MAP_STREAMS && !config->is_latency; stream++)
-			if (pace_has_room(pace, shard, (enum map_stream)stream) !=
-			    slow_pace_has_room(&now->slow, shard, (enum map_stream)stream))
-				return "R-PACE-5: a window has room and should not, or should";
-	}
-	if (next != slow_pace_next(&now->slow, now->now_ns))
-		return "R-PACE-2 to R-PACE-7: it would wake up too early, or too late";
-	if (pace->stats.samples != now->slow.samples)
-		return "R-PACE-1: a sample is taken that is none, or is not";
-	return NULL;
+	return config->is_latency ? pace_latency_next(&shipped, now_ns) : pace_next(pace, now_ns);
 }
 
-static const char *hello(struct bfs *bfs, uint32_t shard)
+static void look(void)
 {
-	bool is_due = pace_hello_due(&shipped.pace, shard, now->now_ns);
-
-	bfs_say(bfs, "shard %u: %s", shard, is_due ? "HELLO again" : "no HELLO");
-	return is_due == slow_pace_hello_due(&now->slow, shard, now->now_ns)
-		       ? NULL
-		       : "R-PACE-8: HELLO again where it is not due, or not where it is";
+	EVENT("look", "; %llu %llu", (unsigned long long)next_ns(),
+	      (unsigned long long)pace->stats.samples);
+	for (uint32_t shard = 0; shard < config->shards; shard++) {
+		record_also(" %llu %llu", (unsigned long long)pace_rto(pace, shard),
+			    (unsigned long long)pace->shards[shard].srtt_ns);
+		if (!config->is_latency)
+			record_also(" %u %u", pace_has_room(pace, shard, MAP_EXPRESS),
+				    pace_has_room(pace, shard, MAP_BULK));
+	}
 }
 
 /* Often just when something is due, or just before; not for longer than a path may sleep, or round trips
  * would grow for ever. */
 static uint64_t draw_span(void)
 {
-	uint64_t next = slow_pace_next(&now->slow, now->now_ns);
-	uint64_t rto = slow_pace_rto(&now->slow, rng_below(&now->rng, config->shards));
+	uint64_t next = next_ns(), rto = pace_rto(pace, rng_below(&rng, config->shards));
 
-	switch (rng_below(&now->rng, 8)) {
+	switch (rng_below(&rng, 8)) {
 	case 0:
 	case 1:
 		return 0;
 	case 2:
-		return next == PACE_NEVER ? rto : next - now->now_ns;
+		return next == PACE_NEVER ? rto : next - now_ns;
 	case 3:
-		return next == PACE_NEVER || next == now->now_ns ? 1 : next - 1 - now->now_ns;
+		return next == PACE_NEVER || next == now_ns ? 1 : next - 1 - now_ns;
 	case 4:
 		return rto;
 	case 5:
-		return rng_log(&now->rng, 1, 300 * MS_NS);
+		return rng_log(&rng, 1, 300 * MS_NS);
 	default:
-		return rng_log(&now->rng, 1, 100 * US_NS);
+		return rng_log(&rng, 1, 100 * US_NS);
 	}
 }
 
-static void time_passes(void)
-{
-	uint64_t span_ns = draw_span();
-
-	now->now_ns += span_ns < SECOND_NS ? span_ns : SECOND_NS;
-}
-
-static const char *step(struct bfs *bfs)
+static void step(void)
 {
 	/* Of 16: sent, result, HELD, NEED; the rest polls, and other things. */
 	static const uint32_t share[MOODS][4] = {
@@ -319,61 +234,42 @@ static const char *step(struct bfs *bfs)
 		[MOOD_SILENT] = { 11, 1, 0, 0 },
 		[MOOD_PROMPT] = { 5, 5, 0, 1 },
 	};
-	const uint32_t *mine = share[now->walk % MOODS];
-	uint32_t shard = rng_below(&now->rng, config->shards), draw = rng_below(&now->rng, 16);
-	const char *wrong = NULL;
+	const uint32_t *mine = share[walk % MOODS];
+	uint64_t span_ns = draw_span();
+	uint32_t shard = rng_below(&rng, config->shards), draw = rng_below(&rng, 16);
 
-	time_passes();
+	now_ns += span_ns < SECOND_NS ? span_ns : SECOND_NS;
 	if (draw < mine[0])
-		send(bfs, shard);
+		send(shard);
 	else if (draw < mine[0] + mine[1])
-		result(bfs, shard);
+		result(shard);
 	else if (draw < mine[0] + mine[1] + mine[2])
-		ask(bfs, shard, true);
+		ask(shard, true);
 	else if (draw < mine[0] + mine[1] + mine[2] + mine[3])
-		ask(bfs, shard, false);
+		ask(shard, false);
 	else if (draw == 15)
-		others(bfs, shard);
+		others(shard);
 	else if (draw == 14)
-		wrong = hello(bfs, shard);
+		EVENT("hello", "%u %u", shard, pace_hello_due(pace, shard, now_ns));
 	else
-		wrong = poll(bfs);
-	return wrong ? wrong : look();
+		poll();
+	look();
 }
 
-/* ---- the model ---- */
-
-static bool is_over(const void *own)
+static void pace_record(const void *config_at)
 {
-	const struct state *state = own;
-
-	for (uint32_t shard = 0; shard < config->shards; shard++)
-		if (state->slow.shard[shard].orders > ORDERS)
-			return true;
-	return false;
-}
-
-static const char *go_on(void *own, struct bfs *bfs)
-{
-	const char *wrong;
-
-	now = own;
-	pace_load();
-	wrong = step(bfs);
-	pace_save();
-	bfs_say(bfs, " at %llu ns", (unsigned long long)now->now_ns);
-	return wrong;
+	config = config_at;
+	assert(config->shards <= SHARDS);
+	assert(config->slots <= SLOTS);
+	for (walk = 0; walk < config->walks && !record_is_over(); walk++) {
+		record("walk %u", walk);
+		begin();
+		for (uint32_t i = 0; i < config->steps && !record_is_over(); i++)
+			step();
+	}
 }
 
 void pace_walk_model(struct bfs_model *model, const void *config_at)
 {
-	config = config_at;
-	assert(config->shards <= SLOW_PACE_SHARDS);
-	assert(config->slots <= SLOW_PACE_SLOTS);
-	walk_model(model, &(struct walk){ .walks = config->walks,
-					  .steps = config->steps,
-					  .own_bytes = sizeof(struct state),
-					  .begin = begin,
-					  .step = go_on,
-					  .is_over = is_over });
+	*model = (struct bfs_model){ .config = config_at, .record = pace_record };
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace_walk.h - core/dense/pace.c, or pace_latency.c, as a model for bfs.h. Time makes too many states to see them
- * all: so a state has one next one, drawn at random, and there are many walks. After each step everything
- * that pace says must be what slow_pace.h says.
+ * pace_walk.h - core/dense/pace.c, or pace_latency.c, on random walks: time makes too many states to see them all.
+ * What happens, and what pace says after each step, is recorded (record.h).
  */
 #ifndef SEARCH_PACE_WALK_H
 #define SEARCH_PACE_WALK_H

@@ -11,19 +11,19 @@
 
 /* clang-format off */
 static const struct pace_walk_config pace_one = {
-	.shards = 1, .slots = 6, .walks = 400, .steps = 600,
+	.shards = 1, .slots = 6, .walks = 100, .steps = 600,
 };
 static const struct pace_walk_config pace_shards = {
-	.shards = 2, .slots = 44, .walks = 200, .steps = 1200,
+	.shards = 2, .slots = 44, .walks = 64, .steps = 1200,
 };
 static const struct pace_walk_config pace_many = {
-	.shards = 1, .slots = 208, .walks = 40, .steps = 1500,
+	.shards = 1, .slots = 208, .walks = 16, .steps = 1500,
 };
 static const struct pace_walk_config pace_latency_mode = {
-	.shards = 1, .slots = 80, .walks = 100, .steps = 800, .is_latency = true,
+	.shards = 1, .slots = 80, .walks = 32, .steps = 800, .is_latency = true,
 };
 static const struct pace_walk_config pace_more = {
-	.shards = 2, .slots = 44, .walks = 4000, .steps = 1200,
+	.shards = 2, .slots = 44, .walks = 2000, .steps = 1200,
 };
 static const struct walk_config admission = { .walks = 1000, .steps = 1000 };
 static const struct walk_config admission_more = { .walks = 8000, .steps = 1500 };
@@ -36,11 +36,11 @@ static const uint32_t numbers = 5000, numbers_more = 1000000;
 /* clang-format on */
 
 static const struct search_row rows[] = {
-	{ "pace: 1 shard, 6 slots, 400 walks", pace_walk_model, &pace_one, 0 },
-	{ "pace: 2 shards, 44 slots, 200 walks", pace_walk_model, &pace_shards, 0 },
-	{ "pace: 1 shard, 208 slots, 40 walks", pace_walk_model, &pace_many, 0 },
-	{ "pace: latency mode, 80 slots, 100 walks", pace_walk_model, &pace_latency_mode, 0 },
-	{ "pace: 2 shards, 44 slots, 4000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
+	{ "pace: 1 shard, 6 slots, 100 walks", pace_walk_model, &pace_one, 0 },
+	{ "pace: 2 shards, 44 slots, 64 walks", pace_walk_model, &pace_shards, 0 },
+	{ "pace: 1 shard, 208 slots, 16 walks", pace_walk_model, &pace_many, 0 },
+	{ "pace: latency mode, 80 slots, 32 walks", pace_walk_model, &pace_latency_mode, 0 },
+	{ "pace: 2 shards, 44 slots, 2000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
 	{ "admission: 1000 walks of 1000 steps", admission_walk_model, &admission, 0 },
 	{ "admission: 8000 walks of 1500 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },

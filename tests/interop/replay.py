@@ -5,9 +5,10 @@ and lists of numbers: one call, its arguments, then its results."""
 import sys
 
 import replay_numbers
+import replay_pace
 from replay_numbers import Differs
 
-CALLS = replay_numbers.CALLS
+CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS}
 TRACE = 12  # lines that are shown before the one that differs
 
 

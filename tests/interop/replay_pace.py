@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""replay_pace.py - what is sent again, and when: R-PACE-1 to R-PACE-8, and R-LAT-18. Where a firing may come earlier at
+random, this follows what was recorded."""
+import bisect
+import functools
+import math
+
+from replay_numbers import Differs, expect
+
+MS = 1000000
+NEVER = 2**64 - 1
+SENT_OFTEN = 4  # copies, after which a slot is held
+BURST = 64  # resends of latency mode in an eighth of an RTO
+
+
+class Slot:
+    attempt_ns = order = number = copies = 0  # of the last attempt; number: 0, no PROBE in this round
+
+
+class Shard:
+    srtt = rttvar = heard = hello = doubled = quiet = 0
+    orders = doublings = quiet_left = ring_left = 0
+
+    def __init__(self, number, windows, slots):
+        self.number = number  # of the last PROBE
+        self.windows = windows
+        self.slots = [Slot() for _ in range(slots)]
+        self.flight, self.held = {}, {}  # in the order in which they came there
+        self.windowed = set()
+        self.plain = []  # orders of what went out once and has its result
+
+    def bare(self):
+        """R-PACE-2 without back-off."""
+        if not self.srtt:
+            return 100 * MS
+        return min(max(self.srtt + 4 * self.rttvar, 2 * self.srtt, MS), 2000 * MS)
+
+    def rto(self):
+        return min(self.bare() << self.doublings, max(self.bare(), 250 * MS))
+
+    def sample(self, rtt):
+        if self.srtt:
+            self.rttvar += (abs(self.srtt - rtt) - self.rttvar) // 4
+            self.srtt += (rtt - self.srtt) // 8
+        else:
+            self.srtt, self.rttvar = rtt, rtt // 2
+        self.srtt = max(self.srtt, 1)  # 0: none yet
+        self.doublings = 0
+
+    def shorten(self, took):
+        """Whoever was last, the round trip is shorter than that."""
+        self.doublings = next((n for n in range(self.doublings) if self.bare() << n > took),
+                              self.doublings)
+
+    def attempt(self, slot, now):
+        self.orders += 1
+        slot.attempt_ns, slot.order = now, self.orders
+
+    def is_overtaken(self, slot):
+        return self.srtt and len(self.plain) - bisect.bisect(self.plain, slot.order) >= 3
+
+    def is_gap(self, slot, now):
+        return self.is_overtaken(slot) and now >= slot.attempt_ns + self.srtt
+
+
+class Pace:
+    ring_ns, interval, firings, samples, punctual = NEVER, 0, 0, 0, 0
+    burst_ns = burst = 0
+
+    def __init__(self, shards, slots, is_latency, base, pools, numbers):
+        self.is_latency, self.base, self.pools = is_latency, base, pools
+        self.shards = [Shard(number, list(pools), slots) for number in numbers[:shards]]
+
+    # -- what comes and goes --
+
+    def first_interval(self):
+        return min(max(4 * shard.bare() for shard in self.shards if shard.held), 250 * MS)
+
+    def hold(self, shard, index, now):
+        shard.flight.pop(index, None)
+        shard.held.pop(index, None)
+        shard.held[index] = True
+        if self.ring_ns == NEVER:
+            self.interval = self.first_interval()
+            self.ring_ns = now + self.interval
+
+    def sent(self, now, at, index, is_copy=False):
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        if not shard.flight and not shard.held:
+            shard.heard = now
+        if is_copy:
+            slot.copies += 1
+        else:
+            slot.copies = slot.number = 0
+        shard.attempt(slot, now)
+        shard.windowed.add(index)
+        shard.held.pop(index, None)
+        shard.flight.pop(index, None)
+        shard.flight[index] = True
+        if slot.copies >= SENT_OFTEN:
+            self.hold(shard, index, now)
+
+    def result(self, now, at, index, is_last):
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        shard.heard = now
+        if slot.copies == 0 and slot.number == 0:
+            if is_last:
+                self.sample(now, at, now - slot.attempt_ns)
+            else:
+                shard.shorten(now - slot.attempt_ns)
+            bisect.insort(shard.plain, slot.order)
+        shard.flight.pop(index, None)
+        shard.held.pop(index, None)
+        shard.windowed.discard(index)
+        if not any(shard.held for shard in self.shards):
+            self.ring_ns = NEVER
+        else:
+            self.interval = self.first_interval()
+            self.ring_ns = min(self.ring_ns, now + self.interval)
+
+    def asked(self, now, at, index, echo, is_held):
+        """HELD; or NEED, and the copy that it asks for."""
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        shard.heard = now
+        if slot.copies == 1 if self.is_latency else echo and echo == slot.number:
+            self.sample(now, at, now - slot.attempt_ns)
+        if not is_held:
+            self.sent(now, at, index, True)
+        elif index not in shard.held:
+            shard.windowed.discard(index)
+            self.hold(shard, index, now)
+
+    def sample(self, now, at, rtt):
+        self.shards[at].heard = now
+        self.shards[at].sample(rtt)
+        self.samples += 1
+
+    def window(self, now, at, stream, size):
+        self.shards[at].windows[stream] = min(size, self.pools[stream])
+
+    def heard(self, now, at):
+        self.shards[at].heard = now
+
+    # -- what is sent again --
+
+    def is_silent(self, shard, slot):
+        """R-PACE-3: in doubt."""
+        return not self.is_latency and (shard.heard <= slot.attempt_ns or shard.doublings >= 2)
+
+    def probe(self, at, index, now, probes):
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        waits = shard.held if index in shard.held else shard.flight
+        if waits is shard.held or not self.is_silent(shard, slot):
+            shard.windowed.discard(index)
+        shard.attempt(slot, now)
+        shard.number = slot.number = (shard.number + 1) % 2**32 or 1
+        waits[index] = waits.pop(index)
+        probes.append((at, index, 0 if self.is_latency else slot.number))
+
+    def has_share(self, shard, now, rto):
+        """Of a shard in doubt."""
+        if not shard.quiet_left:
+            if shard.quiet and now < shard.quiet + rto:
+                return False
+            shard.quiet, shard.quiet_left = now, max(8, -(-len(shard.flight) // 16))
+        shard.quiet_left -= 1
+        return True
+
+    def poll_flight(self, at, now, probes, most):
+        shard, rto = self.shards[at], self.shards[at].rto()
+        while len(probes) < most and shard.flight:
+            index = next(iter(shard.flight))
+            slot = shard.slots[index]
+            if not shard.is_gap(slot, now):
+                if now < slot.attempt_ns + rto:
+                    shard.quiet_left = 0
+                    return
+                if self.is_silent(shard, slot) and not self.has_share(shard, now, rto):
+                    return
+                if shard.doublings < 16 and now >= shard.doubled + shard.rto():
+                    shard.doublings += 1
+                    shard.doubled = now
+            self.probe(at, index, now, probes)
+
+    def poll_held(self, at, now, probes, most):
+        shard = self.shards[at]
+        while len(probes) < most and shard.held:
+            index = next(iter(shard.held))
+            slot = shard.slots[index]
+            if now < slot.attempt_ns + shard.bare():
+                shard.ring_left = 0
+            if not shard.is_gap(slot, now):
+                if not shard.ring_left:
+                    return
+                shard.ring_left -= 1
+            self.probe(at, index, now, probes)
+
+    def ring_part(self, count):
+        part = max(-(-count // 16), self.interval // (4 * MS))
+        if count < 2:
+            return count
+        while part < count and math.gcd(part, count) > 1:
+            part += 1
+        return min(part, count - 1)
+
+    def ring(self, now, ring_ns):
+        """R-PACE-7: the timer fires, if it is time. ring_ns: the next time, as recorded."""
+        if now < self.ring_ns:
+            return
+        if not any(shard.held for shard in self.shards):
+            self.ring_ns = NEVER
+            return
+        self.firings += 1
+        for shard in self.shards:
+            shard.ring_left = self.ring_part(len(shard.held))
+        most = 64 if any(len(shard.held) > 16 for shard in self.shards) else 250
+        self.interval = min(2 * self.interval, most * MS)
+        earlier = now + self.interval - ring_ns
+        if not 0 <= earlier <= self.interval // 4:
+            raise Differs(f"R-PACE-7: the ring fires {earlier} ns earlier than after {self.interval} ns")
+        self.ring_ns = ring_ns
+        self.punctual = 0 if earlier else self.punctual + 1
+        expect("R-PACE-7: no firing of 8 is earlier at random", self.punctual < 8, True)
+
+    def poll(self, now, most, ring_ns, found):
+        part = self.shards[0].rto() // 8
+        if self.is_latency and now >= self.burst_ns + part:
+            self.burst_ns, self.burst = now, 0
+        if self.is_latency:
+            most = min(most, BURST - self.burst)
+        probes, count = [], len(self.shards)
+        self.ring(now, ring_ns)
+        for turn in range(count):
+            at = (self.firings + turn) % count
+            self.poll_flight(at, now, probes, most)
+            self.poll_held(at, now, probes, most)
+        expect("R-PACE-1, R-PACE-3, R-PACE-7: shard, slot and number of PROBEs",
+               list(zip(*[iter(found)] * 3)), probes)
+        if self.is_latency:
+            self.burst += len(probes)
+            for _, index, _ in probes:
+                self.shards[0].slots[index].copies += 1
+
+    def hello(self, now, at, found):
+        shard = self.shards[at]
+        is_due = bool((shard.flight or shard.held) and now >= shard.heard + 3 * shard.bare() and
+                      now >= shard.hello + 250 * MS)
+        if is_due:
+            shard.hello = now
+        expect("R-PACE-8: whether HELLO is said again", bool(found), is_due)
+
+    # -- what it says --
+
+    def shard_next(self, shard):
+        due = [NEVER]
+        for index in shard.flight:
+            slot, rto = shard.slots[index], shard.rto()
+            due.append(slot.attempt_ns + rto)
+            if self.is_silent(shard, slot) and shard.quiet and not shard.quiet_left:
+                due[1] = max(due[1], shard.quiet + rto)
+            break
+        for waits in (shard.flight, shard.held):
+            for index in waits:
+                slot = shard.slots[index]
+                if shard.is_overtaken(slot):
+                    due.append(slot.attempt_ns + shard.srtt)
+                break
+        return min(due)
+
+    def next(self, now):
+        due = min(self.ring_ns, *map(self.shard_next, self.shards))
+        due = max(due, now)
+        if self.is_latency and self.burst >= BURST and due != NEVER:
+            due = max(self.burst_ns + self.shards[0].rto() // 8, now)
+        return due
+
+    def has_room(self, shard, is_bulk):
+        used = sum((index >= self.base) == is_bulk for index in shard.windowed)
+        return int(used < shard.windows[is_bulk])
+
+    def look(self, now, found):
+        expect("R-PACE-2 to R-PACE-7: when it wakes up, and samples", found[:2],
+               [self.next(now), self.samples])
+        for at, shard in enumerate(self.shards):
+            wanted = [shard.rto(), shard.srtt]
+            if not self.is_latency:
+                wanted += [self.has_room(shard, False), self.has_room(shard, True)]
+            expect(f"R-PACE-1, R-PACE-2, R-PACE-5: shard {at}, RTO, SRTT, room in its windows",
+                   found[2 + len(wanted) * at:][:len(wanted)], wanted)
+
+
+class Walk:
+    pace = None
+
+
+def begin(*arguments):
+    Walk.pace = Pace(*arguments)
+
+
+def event(name, *arguments):
+    getattr(Walk.pace, name)(*arguments)
+
+
+EVENTS = ("sent", "result", "asked", "sample", "window", "heard", "poll", "hello", "look")
+CALLS = {"pace": begin, **{name: functools.partial(event, name) for name in EVENTS}}
