@@ -284,7 +284,7 @@ static void record_packet(void)
 		    got.generation, got.seq, got.slot, got.child, got.exponent, got.lanes, got.tag);
 }
 
-static void record_text(void)
+static void record_texts(void)
 {
 	const char *wrong = texts_differ(&rng);
 
@@ -298,7 +298,7 @@ static void numbers_record(const void *config)
 {
 	static void (*const all[])(void) = {
 		record_floats, record_float_details, record_ints,   record_int_details, record_map,
-		record_chunks, record_tag,           record_packet, record_text,
+		record_chunks, record_tag,           record_packet, record_texts,
 	};
 
 	for (uint32_t seed = 1; seed <= *(const uint32_t *)config && !record_is_over(); seed++) {

@@ -44,6 +44,13 @@ void record_list(const void *numbers, uint32_t count)
 	}
 }
 
+void record_text(const char *text)
+{
+	fputs(text ? " ;\"" : " ;", reader);
+	for (; text && *text; text++)
+		fprintf(reader, "%02x", (unsigned char)*text);
+}
+
 bool record_is_over(void)
 {
 	return ferror(reader) || lines >= lines_max;

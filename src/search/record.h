@@ -14,6 +14,8 @@ __attribute__((format(printf, 1, 2))) void record(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void record_also(const char *format, ...);
 /* More of the line: a list of numbers of 32 bits, with their sign. */
 void record_list(const void *numbers, uint32_t count);
+/* More of the line; NULL: an empty list. */
+void record_text(const char *text);
 /* Enough has been said, or the reading takes no more of it. */
 bool record_is_over(void);
 

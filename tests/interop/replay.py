@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay.py - reads what tally-search recorded of the shipped code (src/search/record.h), works out again what the rules
 of docs/protocol.md say, and ends at the first line that they do not allow, with exit status 1. A line is a word, numbers
-and lists of numbers: one call, its arguments, then its results."""
+and lists of numbers, and texts: one call, its arguments, then its results."""
 import sys
 
+import replay_member
 import replay_numbers
 import replay_pace
 from replay_numbers import Differs
 
-CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS}
+CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS, **replay_member.CALLS}
 TRACE = 12  # lines that are shown before the one that differs
+
+
+def read(part):
+    """A list of numbers, or a text in hexadecimal digits."""
+    return bytes.fromhex(part[1:]) if part[:1] == '"' else list(map(int, part.split()))
 
 
 def main():
@@ -24,7 +30,7 @@ def main():
         try:
             if word == "wrong":
                 raise Differs(head.strip())
-            CALLS[word](*map(int, numbers), *(list(map(int, one.split())) for one in lists))
+            CALLS[word](*map(int, numbers), *map(read, lists))
         except Differs as differs:
             print(*recent, f"line {number}, {walk}: {differs}", sep="\n")
             return 1
