@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "search/slow_member.h"
+#include "core/job/member.h"
+#include "search/record.h"
+#include "search/slow.h"
 #include "search/texts.h"
 #include "search/walk.h"
 #include "util/rng.h"
@@ -25,30 +27,25 @@ enum mood {
 	MOODS
 };
 
-struct state {
-	struct rng rng;
-	uint64_t now_ns, numbers;
-	uint32_t quiet;  /* so many steps only the clock goes on */
-	bool is_beating; /* ... and the aggregator's HEARTBEATs */
-	bool is_connecting;
-	enum mood mood;
-	struct member_config config;
-	struct control_join join;
-	char aggregator[NAME_BYTES];
-	struct member member;
-	struct slow_member slow;
-};
-
-static struct state *now; /* the walk that steps */
+static struct rng rng;
+static uint64_t now_ns, wake_ns, numbers;
+static uint32_t steps, alone; /* alone: so many steps only the clock goes on */
+static bool is_beating;       /* ... and the aggregator's HEARTBEATs */
+static bool is_connecting;
+static enum mood mood;
+static struct member_config config;
+static struct control_join join;
+static char aggregator[NAME_BYTES];
+static struct member member;
 
 static uint32_t draw(uint32_t below)
 {
-	return rng_below(&now->rng, below);
+	return rng_below(&rng, below);
 }
 
-static bool is_over_for(const struct slow_member *slow)
+static bool is_over(void)
 {
-	return slow->state == MEMBER_FAILED || slow->state == MEMBER_LEFT;
+	return member.state == MEMBER_FAILED || member.state == MEMBER_LEFT;
 }
 
 /* Often about as long as can be. */
@@ -56,7 +53,7 @@ static void draw_text(char *text, size_t max)
 {
 	size_t wanted = draw(6) ? draw(30) : CONTROL_TEXT_BYTES - 90 + draw(100);
 
-	texts_draw(&now->rng, text, wanted, max);
+	texts_draw(&rng, text, wanted, max);
 }
 
 /* ---- a life ---- */
@@ -87,11 +84,11 @@ static void draw_config(void)
 					    0 };
 	static const uint64_t beat[] = { 10 * SECOND_NS, SECOND_NS,        100 * MS_NS,
 					 999 * MS_NS,    3600 * SECOND_NS, 11 * SECOND_NS };
-	struct member_config *of = &now->config;
+	struct member_config *of = &config;
 
 	*of = (struct member_config)MEMBER_CONFIG_DEFAULT;
-	of->aggregator = now->aggregator;
-	of->join = &now->join;
+	of->aggregator = aggregator;
+	of->join = &join;
 	of->is_v6 = draw(2);
 	of->is_local = !draw(3);
 	if (draw(4))
@@ -100,38 +97,36 @@ static void draw_config(void)
 		of->connect_ns = drawn_time(connect, 5);
 	if (draw(2))
 		of->heartbeat_ns = drawn_time(beat, 6);
-	strcpy(now->aggregator, "10.0.0.1:7171");
+	strcpy(aggregator, "10.0.0.1:7171");
 	if (!draw(8))
-		draw_text(now->aggregator, sizeof(now->aggregator));
+		draw_text(aggregator, sizeof(aggregator));
 }
 
 static void draw_join(void)
 {
-	struct control_join *join = &now->join;
-
-	memset(join, 0, sizeof(*join));
-	join->version_min = 1;
-	join->version_max = 1 + (uint16_t)draw(3);
-	join->size = (uint16_t)(1 + draw(CONTROL_MEMBERS_MAX));
-	join->rank = (uint16_t)draw(join->size);
-	join->mode = draw(2) ? CONTROL_DENSE : CONTROL_LATENCY;
-	join->latency_slots = draw(100);
-	join->latency_window = draw(100);
-	join->workers = 1;
-	join->pid = rng_u32(&now->rng);
-	join->mtu = draw(10000);
-	join->timeout_ms = draw(2) ? 0 : rng_u32(&now->rng);
-	join->list_hash = rng_next(&now->rng);
-	join->life = rng_next(&now->rng);
-	join->program = rng_next(&now->rng);
-	join->boot = rng_next(&now->rng);
-	join->process = rng_next(&now->rng);
-	join->local_size = (uint16_t)draw(300);
-	join->is_launched = (uint8_t)draw(2);
-	snprintf(join->job, sizeof(join->job), "job %u", draw(1000));
-	snprintf(join->host, sizeof(join->host), "host %u", draw(1000));
-	snprintf(join->key, sizeof(join->key), "key %u", draw(1000));
-	snprintf(join->list, sizeof(join->list), "list %u", draw(1000));
+	memset(&join, 0, sizeof(join));
+	join.version_min = 1;
+	join.version_max = 1 + (uint16_t)draw(3);
+	join.size = (uint16_t)(1 + draw(CONTROL_MEMBERS_MAX));
+	join.rank = (uint16_t)draw(join.size);
+	join.mode = draw(2) ? CONTROL_DENSE : CONTROL_LATENCY;
+	join.latency_slots = draw(100);
+	join.latency_window = draw(100);
+	join.workers = 1;
+	join.pid = rng_u32(&rng);
+	join.mtu = draw(10000);
+	join.timeout_ms = draw(2) ? 0 : rng_u32(&rng);
+	join.list_hash = rng_next(&rng);
+	join.life = rng_next(&rng);
+	join.program = rng_next(&rng);
+	join.boot = rng_next(&rng);
+	join.process = rng_next(&rng);
+	join.local_size = (uint16_t)draw(300);
+	join.is_launched = (uint8_t)draw(2);
+	snprintf(join.job, sizeof(join.job), "job %u", draw(1000));
+	snprintf(join.host, sizeof(join.host), "host %u", draw(1000));
+	snprintf(join.key, sizeof(join.key), "key %u", draw(1000));
+	snprintf(join.list, sizeof(join.list), "list %u", draw(1000));
 }
 
 /* Clocks, numbers and the serials of HELLOs start anywhere, often where 32 bits or the sign end. */
@@ -143,141 +138,294 @@ static void life_begins(void)
 					   (UINT64_C(1) << 40) - SECOND_NS,
 					   (UINT64_C(1) << 62) - SECOND_NS,
 					   (UINT64_C(1) << 63) - SECOND_NS };
-	static const uint64_t numbers[] = { 0, 7, UINT32_MAX - 1, INT64_MAX - 2 };
+	static const uint64_t firsts[] = { 0, 7, UINT32_MAX - 1, INT64_MAX - 2 };
 	static const uint32_t serials[] = { 0, UINT16_MAX - 20, INT32_MAX - 20, UINT32_MAX - 20 };
 
-	now->mood = draw(MOODS);
-	now->now_ns = clocks[draw(6)] + draw(1000);
-	now->numbers = numbers[draw(4)];
-	now->quiet = 0;
-	now->is_connecting = false;
+	mood = draw(MOODS);
+	now_ns = clocks[draw(6)] + draw(1000);
+	numbers = firsts[draw(4)];
+	alone = 0;
+	is_connecting = false;
 	draw_config();
 	draw_join();
-	memset(&now->member, 0xff, sizeof(now->member));
-	member_init(&now->member, &now->config);
-	slow_member_init(&now->slow, &now->config);
-	now->member.serial = now->slow.serial = serials[draw(4)];
-}
-
-static void begin(void *own, uint32_t number)
-{
-	now = own;
-	rng_init(&now->rng, 1, number);
-	life_begins();
+	memset(&member, 0xff, sizeof(member));
+	member_init(&member, &config);
+	member.serial = serials[draw(4)];
+	wake_ns = UINT64_MAX;
+	record("member %u %u %llu %llu %llu %u %u", config.is_v6, config.is_local,
+	       (unsigned long long)config.connect_ns, (unsigned long long)config.gather_ns,
+	       (unsigned long long)config.heartbeat_ns, join.rank, member.serial);
+	record_text(aggregator);
 }
 
 /* ---- a step ---- */
 
-static void tell(struct bfs *bfs, const struct member_event *event,
-		 const struct member_actions *actions)
+static void record_message(const struct control_message *message, uint32_t lanes)
 {
-	static const char *const names[] = { "connected", "refused", "message", "closed",
-					     "welcome",   "stalled", "expired", "finalize",
-					     "abort",     "error",   "tick" };
-
-	if (!bfs_is_telling(bfs))
-		return;
-	bfs_say(bfs, "%llu ns: %s", (unsigned long long)now->now_ns, names[event->type]);
-	if (event->message)
-		bfs_say(bfs, " %u", event->message->type);
-	if (event->number)
-		bfs_say(bfs, " #%llu", (unsigned long long)event->number);
-	if (event->shard || event->lanes)
-		bfs_say(bfs, " shard %u lanes %u", event->shard, event->lanes);
-	for (uint32_t i = 0; i < actions->count && i < 8; i++)
-		bfs_say(bfs, " %c%u", "csholxlf"[actions->list[i].type],
-			actions -> list[i].message);
-	bfs_say(bfs, " %s, wake %llu", member_state_name(now->member.state),
-		(unsigned long long)actions->wake_ns);
+	record_also(" %u", (unsigned)message->type);
+	switch (message->type) {
+	case CONTROL_GRANT:
+		record_also(" %u %u ;", lanes, message->grant.heartbeat_ms);
+		for (uint32_t i = 0; i < message->grant.shards_count; i++)
+			record_also(" %u %u", message->grant.shards[i].port,
+				    message->grant.shards[i].lanes);
+		break;
+	case CONTROL_START:
+		record_also(" %u", message->start.lanes);
+		break;
+	case CONTROL_DENY:
+	case CONTROL_ABORT:
+		record_also(" %u %u %u", message->end.cause, message->end.rank,
+			    message->end.is_ending);
+		record_text(message->end.text);
+		break;
+	case CONTROL_PING:
+		record_also(" %u", message->ping.serial);
+		break;
+	case CONTROL_PROGRESS:
+		record_text(message->progress.text);
+		break;
+	case CONTROL_QUERY:
+		record_also(" %u %llu", message->query.round,
+			    (unsigned long long)message->query.from);
+		break;
+	case CONTROL_WAITING:
+		record_also(" %llu %u", (unsigned long long)message->waiting.number,
+			    message->waiting.missing_count);
+		break;
+	default:
+		break;
+	}
 }
 
-static const char *event_happens(struct bfs *bfs, struct member_event event)
+static void record_event(const struct member_event *event)
+{
+	static const char *const words[] = { "connected", "refused", "message", "closed",
+					     "welcome",   "stalled", "expired", "finalize",
+					     "abort",     "error",   "tick" };
+	unsigned long long number = event->number;
+
+	record("%s %llu", words[event->type], (unsigned long long)now_ns);
+	switch (event->type) {
+	case MEMBER_MESSAGE:
+		record_message(event->message, event->lanes);
+		break;
+	case MEMBER_WELCOME:
+		record_also(" %u %u", event->shard, event->lanes);
+		break;
+	case MEMBER_STALLED:
+	case MEMBER_EXPIRED:
+		record_also(" %llu %u %u", number, event->waited_ms, event->still_ms);
+		break;
+	case MEMBER_FINALIZE:
+		record_also(" %llu", number);
+		record_text(event->text);
+		break;
+	case MEMBER_ERROR:
+		record_also(" %u", (unsigned)event->cause);
+		record_text(event->text);
+		break;
+	case MEMBER_REFUSED:
+	case MEMBER_CLOSED:
+	case MEMBER_USER_ABORT:
+		record_text(event->text);
+		break;
+	case MEMBER_TICK:
+		record_also(" %u", event->is_done);
+		break;
+	default:
+		break;
+	}
+}
+
+/* JOIN is this member's own, but for the time that is left. */
+static bool is_own_join(const struct control_join *said)
+{
+	struct control_join own = join;
+
+	own.timeout_ms = said->timeout_ms;
+	return memcmp(said, &own, sizeof(own)) == 0;
+}
+
+static void record_send(const struct member_actions *actions, const struct member_action *action)
+{
+	static struct control_message sent;
+
+	member_message(&config, actions, action, &sent);
+	record_also(" %u %u", action->message, (unsigned)sent.type);
+	switch (sent.type) {
+	case CONTROL_JOIN:
+		record_also(" %u %u", sent.join.timeout_ms, is_own_join(&sent.join));
+		break;
+	case CONTROL_READY:
+		record_also(" %u", sent.lanes.lanes);
+		break;
+	case CONTROL_PONG:
+		record_also(" %u", sent.ping.serial);
+		break;
+	case CONTROL_STALL:
+		record_also(" %llu %u %u %u", (unsigned long long)sent.stall.number,
+			    sent.stall.waited_ms, sent.stall.still_ms, sent.stall.is_expired);
+		break;
+	case CONTROL_LEAVE:
+		record_also(" %llu", (unsigned long long)sent.leave.submitted);
+		break;
+	case CONTROL_ABORT:
+		record_also(" %u %u %u", sent.end.cause, sent.end.rank,
+			    strcmp(sent.end.text, actions->text) == 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static void record_action(const struct member_actions *actions, const struct member_action *action)
+{
+	record_also(" ; %u", action->type);
+	switch (action->type) {
+	case MEMBER_SEND:
+		record_send(actions, action);
+		break;
+	case MEMBER_HELLO:
+		record_also(" %u %u %u", action->shard, action->serial, action->lanes);
+		break;
+	case MEMBER_OPINFO:
+		record_also(" %u %llu", action->serial, (unsigned long long)action->number);
+		break;
+	case MEMBER_START:
+		record_also(" %u", action->lanes);
+		break;
+	default:
+		break;
+	}
+}
+
+static void event_happens(struct member_event event)
 {
 	static struct member_actions actions;
 
-	event.now_ns = now->now_ns;
+	event.now_ns = now_ns;
 	/* Whatever the memory held. */
-	memset(&actions, walk_step() % 2 ? 0xff : 1, sizeof(actions));
-	member_step(&now->member, &now->config, &event, &actions);
-	tell(bfs, &event, &actions);
+	memset(&actions, steps % 2 ? 0xff : 1, sizeof(actions));
+	record_event(&event);
+	member_step(&member, &config, &event, &actions);
+	record("did %u %u %u %u %u %u %u %u %u %llu", member.state, member.cause, member.cause_rank,
+	       actions.cause, actions.cause_rank, actions.has_progress, actions.has_waiting,
+	       member.is_joined, member.is_again, (unsigned long long)actions.wake_ns);
+	record_also(" %llu %llu %llu %llu", (unsigned long long)member.heard_ns,
+		    (unsigned long long)member.spoke_ns, (unsigned long long)member.since_ns,
+		    (unsigned long long)member.expired);
+	record_text(member_state_name(member.state));
+	record_text(actions.text);
+	is_connecting &= event.type != MEMBER_CONNECTED && event.type != MEMBER_REFUSED &&
+			 event.type != MEMBER_CLOSED;
 	for (uint32_t i = 0; i < actions.count; i++) {
-		if (actions.list[i].type == MEMBER_DO_CONNECT && now->is_connecting)
-			return "two attempts at once";
-		now->is_connecting |= actions.list[i].type == MEMBER_DO_CONNECT;
+		record_action(&actions, &actions.list[i]);
+		is_connecting |= actions.list[i].type == MEMBER_DO_CONNECT;
 	}
-	if (event.type == MEMBER_CONNECTED || event.type == MEMBER_REFUSED ||
-	    event.type == MEMBER_CLOSED)
-		now->is_connecting = false;
-	return slow_member_step(&now->slow, &now->config, &event, &now->member, &actions);
+	wake_ns = actions.wake_ns;
 }
 
 /* ---- the clock ---- */
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* When something may be due. */
+static uint64_t alarm(uint32_t which)
+{
+	switch (is_over() ? UINT32_MAX : which) {
+	case 0:
+		return member.state == MEMBER_CONNECT ? member.retry_ns : UINT64_MAX;
+	case 1:
+		return member.since_ns + config.connect_ns + 5 * SECOND_NS;
+	case 2:
+		return member.begun_ns + config.gather_ns + 500 * MS_NS;
+	case 3:
+		return member.beat_ns + smaller(member.heartbeat_ns / 5, 2 * SECOND_NS);
+	case 4:
+		return member.hello_ns + 100 * MS_NS;
+	case 5:
+		return member.is_expired ? member.expired_ns + 2 * SECOND_NS : UINT64_MAX;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* When a TICK may find that the aggregator is silent; when one is so late that this process has slept. */
+static uint64_t silent_at(void)
+{
+	uint64_t limit_ns =
+		member.heartbeat_ns + 2 * smaller(member.heartbeat_ns / 5, 2 * SECOND_NS);
+
+	return smaller(member.heard_ns + limit_ns, member.spoke_ns + 3 * limit_ns);
+}
+
+static uint64_t slept_at(void)
+{
+	return member.tick_ns + member.heartbeat_ns / 4;
+}
+
 /* Up to where something is to happen, or right before, or right after. */
 static uint64_t drawn_bound(void)
 {
-	const struct slow_member *slow = &now->slow;
-	uint64_t bound_ns = slow->alarm[draw(SLOW_ALARMS)];
+	uint64_t bound_ns = alarm(draw(6));
 	uint32_t which = draw(8);
 
 	if (which == 0)
-		bound_ns = slow_member_silent_at(slow);
+		bound_ns = silent_at();
 	else if (which == 1)
-		bound_ns = slow_member_slept_at(slow);
+		bound_ns = slept_at();
 	else if (which < 6)
-		for (uint32_t i = 0; i < SLOW_ALARMS; i++)
-			bound_ns = slow->alarm[i] < bound_ns ? slow->alarm[i] : bound_ns;
+		bound_ns = wake_ns;
 	if (bound_ns == UINT64_MAX)
-		return now->now_ns + draw(300) * MS_NS;
+		return now_ns + draw(300) * MS_NS;
 	return bound_ns + draw(4) / 2 - !draw(6);
 }
 
 /* Nobody sleeps: often enough, and not beyond what is next. */
 static uint64_t next_look(void)
 {
-	const struct slow_member *slow = &now->slow;
-	uint64_t next_ns = slow_member_slept_at(slow) - 1;
+	uint64_t next_ns = slept_at() - 1;
 
-	if (!now->is_beating && slow_member_silent_at(slow) < next_ns)
-		next_ns = slow_member_silent_at(slow) - !draw(3);
-	for (uint32_t i = 0; i < SLOW_ALARMS; i++)
-		if (slow->alarm[i] < next_ns)
-			next_ns = slow->alarm[i] - (!draw(8) && slow->alarm[i] > now->now_ns + 1);
+	if (!is_beating && silent_at() < next_ns)
+		next_ns = silent_at() - !draw(3);
+	if (wake_ns < next_ns)
+		next_ns = wake_ns - (!draw(8) && wake_ns > now_ns + 1);
 	return next_ns;
 }
 
 static void time_goes_to(uint64_t next_ns)
 {
-	if (next_ns > now->now_ns)
-		now->now_ns = next_ns;
+	if (next_ns > now_ns)
+		now_ns = next_ns;
 }
 
-static const char *tick(struct bfs *bfs)
+static void tick(void)
 {
 	struct member_event event = { .type = MEMBER_TICK };
 
-	if (now->slow.over_number && now->slow.alarm[SLOW_VERDICT] != UINT64_MAX)
-		event.is_done = !draw(8);
-	else
-		event.is_done = draw(2);
-	return event_happens(bfs, event);
+	event.is_done = member.expired && member.is_expired ? !draw(8) : draw(2);
+	event_happens(event);
 }
 
-static const char *time_passes(struct bfs *bfs)
+static void time_passes(void)
 {
 	uint32_t how = draw(10);
 
 	if (!draw(30)) {
-		now->quiet = 1 + draw(QUIET);
-		now->is_beating = draw(2);
+		alone = 1 + draw(QUIET);
+		is_beating = draw(2);
 	}
 	if (how < 6)
 		time_goes_to(drawn_bound());
 	else if (how < 8)
-		now->now_ns += draw(300) * MS_NS + draw(1000);
-	else if (how < 9 && now->mood != MOOD_ORDERLY)
-		now->now_ns += draw(40) * SECOND_NS;
-	return tick(bfs);
+		now_ns += draw(300) * MS_NS + draw(1000);
+	else if (how < 9 && mood != MOOD_ORDERLY)
+		now_ns += draw(40) * SECOND_NS;
+	tick();
 }
 
 /* ---- what the aggregator says ---- */
@@ -285,8 +433,8 @@ static const char *time_passes(struct bfs *bfs)
 static uint64_t drawn_number(void)
 {
 	if (!draw(20))
-		return rng_next(&now->rng);
-	return draw(3) ? now->slow.over_number : now->numbers + draw(3);
+		return rng_next(&rng);
+	return draw(3) ? member.expired : numbers + draw(3);
 }
 
 static uint16_t drawn_lanes(void)
@@ -301,11 +449,11 @@ static void draw_grant(struct control_grant *grant)
 	static const uint16_t counts[] = { 1, 2, 3, 4, MAP_SHARDS_MAX - 1, MAP_SHARDS_MAX, 33, 32 };
 	static const uint32_t beats_ms[] = { 10000, 100, 10001, 1000, 3600000, 333 };
 
-	grant->life = rng_next(&now->rng);
+	grant->life = rng_next(&rng);
 	grant->heartbeat_ms = draw(2) ? 10000 : beats_ms[draw(6)];
 	grant->version = 1;
-	grant->size = now->join.size;
-	grant->workers = now->join.size;
+	grant->size = join.size;
+	grant->workers = join.size;
 	grant->shards_count = counts[draw(draw(4) ? 4 : 8)];
 	for (uint32_t i = 0; i < grant->shards_count; i++) {
 		grant->shards[i].port = (uint16_t)(1 + draw(UINT16_MAX));
@@ -315,7 +463,7 @@ static void draw_grant(struct control_grant *grant)
 
 static void draw_start(struct control_start *start)
 {
-	uint32_t lanes = now->slow.lanes;
+	uint32_t lanes = member.lanes;
 
 	switch (draw(20)) {
 	case 0:
@@ -354,7 +502,7 @@ static void draw_end(struct control_end *end)
 	draw_text(end->text, sizeof(end->text));
 }
 
-static const char *aggregator_says(struct bfs *bfs, enum control_type type)
+static void aggregator_says(enum control_type type)
 {
 	static struct control_message message;
 	struct member_event event = { .type = MEMBER_MESSAGE, .message = &message };
@@ -375,190 +523,245 @@ static const char *aggregator_says(struct bfs *bfs, enum control_type type)
 		break;
 	case CONTROL_PING:
 	case CONTROL_PONG:
-		message.ping.serial = draw(4) ? rng_u32(&now->rng) : draw(2) - 1;
+		message.ping.serial = draw(4) ? rng_u32(&rng) : draw(2) - 1;
 		break;
 	case CONTROL_PROGRESS:
 		draw_text(message.progress.text, sizeof(message.progress.text));
 		break;
 	case CONTROL_QUERY:
-		message.query.round = draw(2) ? rng_u32(&now->rng) : draw(2) - 1;
+		message.query.round = draw(2) ? rng_u32(&rng) : draw(2) - 1;
 		message.query.from = drawn_number();
 		break;
 	case CONTROL_WAITING:
 		message.waiting.number = drawn_number();
-		message.waiting.waited_ms = rng_u32(&now->rng);
+		message.waiting.waited_ms = rng_u32(&rng);
 		message.waiting.missing_count = (uint16_t)(draw(2) ? 0 : draw(3));
 		break;
 	default:
 		break;
 	}
-	return event_happens(bfs, event);
+	event_happens(event);
 }
 
-static const char *something_is_said(struct bfs *bfs)
+static void something_is_said(void)
 {
 	static const enum control_type running[] = { CONTROL_QUERY, CONTROL_WAITING, CONTROL_PING,
 						     CONTROL_HEARTBEAT };
 	static const enum control_type any[] = { CONTROL_PING, CONTROL_PROGRESS, CONTROL_HEARTBEAT,
 						 CONTROL_PONG };
-	bool is_running = now->slow.state == MEMBER_RUN || now->slow.state == MEMBER_LEAVING;
+	bool is_running = member.state == MEMBER_RUN || member.state == MEMBER_LEAVING;
 
-	if (!draw(now->mood == MOOD_ODD ? 8 : 200))
-		return aggregator_says(bfs, (enum control_type)draw(CONTROL_TYPE_END));
-	if (!draw(now->mood == MOOD_ODD ? 20 : 200))
-		return aggregator_says(bfs, draw(2) ? CONTROL_ABORT : CONTROL_DENY);
-	return aggregator_says(bfs, is_running && draw(4) ? running[draw(4)] : any[draw(4)]);
+	if (!draw(mood == MOOD_ODD ? 8 : 200))
+		aggregator_says((enum control_type)draw(CONTROL_TYPE_END));
+	else if (!draw(mood == MOOD_ODD ? 20 : 200))
+		aggregator_says(draw(2) ? CONTROL_ABORT : CONTROL_DENY);
+	else
+		aggregator_says(is_running && draw(4) ? running[draw(4)] : any[draw(4)]);
 }
 
 /* ---- what shards answer, and what happens here ---- */
 
-static const char *shard_answers(struct bfs *bfs)
+static void shard_answers(void)
 {
-	const struct slow_member *slow = &now->slow;
-	uint32_t full = slow_member_hello_lanes(slow), shard = 0;
+	uint32_t full = member.lanes > WIRE_HELLO_LANES ? member.lanes : WIRE_HELLO_LANES;
+	uint32_t shard = 0;
 	struct member_event event = { .type = MEMBER_WELCOME };
 
-	while (shard + 1 < slow->shards && slow->shard[shard].is_bound)
+	while (shard + 1 < member.shards && member.welcomed >> shard & 1)
 		shard++;
-	if (!draw(3) && slow->shards)
-		shard = draw(slow->shards);
+	if (!draw(3) && member.shards)
+		shard = draw(member.shards);
 	if (!draw(20))
-		shard = slow->shards + draw(3);
+		shard = member.shards + draw(3);
 	if (!draw(50))
 		shard = draw(UINT16_MAX + 1);
 	event.shard = (uint16_t)shard;
 	event.lanes = (uint16_t)full;
-	if (!draw(now->mood == MOOD_DEAF ? 2 : 8))
+	if (!draw(mood == MOOD_DEAF ? 2 : 8))
 		event.lanes = (uint16_t)(draw(2) ? WIRE_HELLO_LANES : full - 1 - draw(4));
 	else if (!draw(8))
 		event.lanes = (uint16_t)(full + draw(8));
-	return event_happens(bfs, event);
+	event_happens(event);
 }
 
-static const char *operation_waits(struct bfs *bfs)
+static void operation_waits(void)
 {
 	struct member_event event = { .type = MEMBER_STALLED, .number = drawn_number() };
 
-	if (draw(now->mood == MOOD_LATE ? 3 : 2))
+	if (draw(mood == MOOD_LATE ? 3 : 2))
 		event.type = MEMBER_EXPIRED;
-	event.waited_ms = draw(2) ? draw(100000) : rng_u32(&now->rng);
-	event.still_ms = draw(2) ? draw(100000) : rng_u32(&now->rng);
-	return event_happens(bfs, event);
+	event.waited_ms = draw(2) ? draw(100000) : rng_u32(&rng);
+	event.still_ms = draw(2) ? draw(100000) : rng_u32(&rng);
+	event_happens(event);
 }
 
-static const char *something_rare(struct bfs *bfs)
+static void something_rare(void)
 {
 	static const enum member_event_type types[] = { MEMBER_CONNECTED,  MEMBER_REFUSED,
 							MEMBER_CLOSED,     MEMBER_FINALIZE,
 							MEMBER_USER_ABORT, MEMBER_ERROR };
 	static char text[NAME_BYTES];
 	struct member_event event = { .type = types[draw(6)], .number = drawn_number() };
+	/* The first step is a TICK, or its end; and one that connects has none that ends. */
+	bool is_early = !member.is_begun &&
+			(event.type < MEMBER_FINALIZE || event.type > MEMBER_ERROR);
+	bool is_nothing = event.type == MEMBER_CONNECTED && !is_connecting &&
+			  member.state == MEMBER_CONNECT;
 
-	/* The first step is a TICK, or its end. */
-	if (!now->slow.has_begun && (event.type < MEMBER_FINALIZE || event.type > MEMBER_ERROR))
-		return tick(bfs);
-	/* One that connects has none that ends. */
-	if (event.type == MEMBER_CONNECTED && !now->is_connecting &&
-	    now->slow.state == MEMBER_CONNECT)
-		return tick(bfs);
+	if (is_early || is_nothing) {
+		tick();
+		return;
+	}
 	draw_text(text, sizeof(text));
 	if (event.type != MEMBER_FINALIZE && draw(2))
 		event.text = text;
 	event.cause = (enum control_cause)(1 + draw(CONTROL_CAUSE_END - 1));
-	return event_happens(bfs, event);
+	event_happens(event);
 }
 
 /* ---- what happens ---- */
 
-static const char *attempt_ends(struct bfs *bfs)
+static void attempt_ends(void)
 {
 	static char text[NAME_BYTES];
 	struct member_event event = { .type = MEMBER_REFUSED };
 
-	if (!now->is_connecting)
-		return time_passes(bfs);
-	if (!draw(now->mood == MOOD_ABSENT ? 30 : 3))
+	if (!is_connecting) {
+		time_passes();
+		return;
+	}
+	if (!draw(mood == MOOD_ABSENT ? 30 : 3))
 		event.type = MEMBER_CONNECTED;
 	draw_text(text, sizeof(text));
 	if (draw(3))
 		event.text = text;
-	return event_happens(bfs, event);
+	event_happens(event);
+}
+
+static void runs_on(void)
+{
+	struct member_event finalize = { .type = MEMBER_FINALIZE };
+
+	if (draw(20)) {
+		operation_waits();
+		return;
+	}
+	finalize.number = drawn_number();
+	event_happens(finalize);
+}
+
+static void leaves(void)
+{
+	if (!draw(8))
+		aggregator_says(CONTROL_LEFT);
+	else if (draw(6))
+		operation_waits();
+	else
+		something_rare();
 }
 
 /* What this member waits for. */
-static const char *goes_on(struct bfs *bfs)
+static void goes_on(void)
 {
-	bool is_deaf = now->mood == MOOD_DEAF && draw(30);
+	bool is_deaf = mood == MOOD_DEAF && draw(30);
 
-	switch (now->slow.state) {
+	switch (member.state) {
 	case MEMBER_CONNECT:
-		return attempt_ends(bfs);
+		attempt_ends();
+		break;
 	case MEMBER_JOINING:
-		if (now->config.is_local && draw(2))
-			return aggregator_says(bfs, CONTROL_DENY);
-		return is_deaf && draw(2) ? time_passes(bfs) : aggregator_says(bfs, CONTROL_GRANT);
+		if (config.is_local && draw(2))
+			aggregator_says(CONTROL_DENY);
+		else if (is_deaf && draw(2))
+			time_passes();
+		else
+			aggregator_says(CONTROL_GRANT);
+		break;
 	case MEMBER_HELLOING:
-		return is_deaf ? time_passes(bfs) : shard_answers(bfs);
+		is_deaf ? time_passes() : shard_answers();
+		break;
 	case MEMBER_READY:
-		return draw(3) ? time_passes(bfs) : aggregator_says(bfs, CONTROL_START);
+		draw(3) ? time_passes() : aggregator_says(CONTROL_START);
+		break;
 	case MEMBER_RUN:
-		if (!draw(20))
-			return event_happens(bfs,
-					     (struct member_event){ .type = MEMBER_FINALIZE,
-								    .number = drawn_number() });
-		return operation_waits(bfs);
+		runs_on();
+		break;
 	case MEMBER_LEAVING:
-		if (!draw(8))
-			return aggregator_says(bfs, CONTROL_LEFT);
-		return draw(6) ? operation_waits(bfs) : something_rare(bfs);
+		leaves();
+		break;
 	default:
-		return something_rare(bfs);
+		something_rare();
+		break;
 	}
 }
 
-static const char *quiet(struct bfs *bfs)
+static void quiet(void)
 {
-	now->quiet--;
-	if (now->slow.state == MEMBER_CONNECT && now->is_connecting && draw(2))
-		return attempt_ends(bfs);
-	if (now->is_beating && now->slow.is_open && now->quiet % 2)
-		return aggregator_says(bfs, CONTROL_HEARTBEAT);
-	time_goes_to(next_look());
-	return tick(bfs);
+	alone--;
+	if (member.state == MEMBER_CONNECT && is_connecting && draw(2)) {
+		attempt_ends();
+	} else if (is_beating && member.is_joined && alone % 2) {
+		aggregator_says(CONTROL_HEARTBEAT);
+	} else {
+		time_goes_to(next_look());
+		tick();
+	}
 }
 
-static const char *step(void *own, struct bfs *bfs)
+static void anything_happens(uint32_t what)
 {
-	uint32_t what;
-
-	now = own;
-	what = draw(100);
-	if (is_over_for(&now->slow) && !draw(3))
-		life_begins();
-	if (!now->slow.has_begun)
-		return draw(50) ? tick(bfs) : something_rare(bfs);
-	if (now->quiet)
-		return quiet(bfs);
 	if (!draw(4))
-		now->now_ns += draw(4) ? draw(50) * MS_NS : draw(3);
-	if (what < (now->slow.state == MEMBER_HELLOING ? 80 : 40))
-		return goes_on(bfs);
-	if (what < 75)
-		return time_passes(bfs);
-	if (what < 96)
-		return now->slow.is_open || !draw(10) ? something_is_said(bfs) : goes_on(bfs);
-	if (what < 98)
-		return shard_answers(bfs);
-	return draw(3) ? something_rare(bfs) : operation_waits(bfs);
+		now_ns += draw(4) ? draw(50) * MS_NS : draw(3);
+	if (what < (member.state == MEMBER_HELLOING ? 80 : 40))
+		goes_on();
+	else if (what < 75)
+		time_passes();
+	else if (what < 96 && (member.is_joined || !draw(10)))
+		something_is_said();
+	else if (what < 96)
+		goes_on();
+	else if (what < 98)
+		shard_answers();
+	else if (draw(3))
+		something_rare();
+	else
+		operation_waits();
+}
+
+static void step(void)
+{
+	uint32_t what = draw(100);
+
+	steps++;
+	if (is_over() && !draw(3))
+		life_begins();
+	if (!member.is_begun && !draw(50))
+		something_rare();
+	else if (!member.is_begun)
+		tick();
+	else if (alone)
+		quiet();
+	else
+		anything_happens(what);
+}
+
+static void member_record(const void *config_at)
+{
+	const struct walk_config *of = config_at;
+	uint32_t walks = slow_is_asked() ? of->walks : 0;
+
+	record("walk of a member");
+	for (uint32_t walk = 0; walk < walks && !record_is_over(); walk++) {
+		record("walk %u", walk);
+		rng_init(&rng, 1, walk);
+		steps = 0;
+		life_begins();
+		for (uint32_t i = 0; i < of->steps && !record_is_over(); i++)
+			step();
+	}
 }
 
 void member_walk_model(struct bfs_model *model, const void *config_at)
 {
-	const struct walk_config *config = config_at;
-
-	walk_model(model, &(struct walk){ .walks = slow_member_is_asked() ? config->walks : 0,
-					  .steps = config->steps,
-					  .own_bytes = sizeof(struct state),
-					  .begin = begin,
-					  .step = step });
+	*model = (struct bfs_model){ .config = config_at, .record = member_record };
 }

@@ -28,8 +28,8 @@ static const struct pace_walk_config pace_more = {
 static const struct walk_config admission = { .walks = 1000, .steps = 1000 };
 static const struct walk_config admission_more = { .walks = 8000, .steps = 1500 };
 static const struct walk_config late = { .walks = 600, .steps = 500 };
-static const struct walk_config member = { .walks = 1000, .steps = 1000 };
-static const struct walk_config member_more = { .walks = 8000, .steps = 2000 };
+static const struct walk_config member = { .walks = 200, .steps = 1000 };
+static const struct walk_config member_more = { .walks = 4000, .steps = 1000 };
 static const struct walk_config crossed = { .walks = 300, .steps = 400 };
 static const struct walk_config crossed_more = { .walks = 20000, .steps = 400 };
 static const uint32_t numbers = 5000, numbers_more = 1000000;
@@ -45,8 +45,8 @@ static const struct search_row rows[] = {
 	{ "admission: 8000 walks of 1500 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },
 	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },
-	{ "member: 1000 walks of 1000 steps", member_walk_model, &member, 0 },
-	{ "member: 8000 walks of 2000 steps", member_walk_model, &member_more, SEARCH_LONG },
+	{ "member: 200 walks of 1000 steps", member_walk_model, &member, 0 },
+	{ "member: 4000 walks of 1000 steps", member_walk_model, &member_more, SEARCH_LONG },
 	{ "crossed: 300 worlds of 40 s", crossed_walk_model, &crossed, 0 },
 	{ "crossed: 20000 worlds of 40 s", crossed_walk_model, &crossed_more, SEARCH_LONG },
 	{ "numbers: 5000 draws", numbers_model, &numbers, 0 },

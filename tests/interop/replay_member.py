@@ -73,7 +73,7 @@ class Member:
     def limit(self):
         return self.heartbeat + 2 * self.beat()
 
-    def silent(self, now, is_tick=False):
+    def silent(self, now):
         """It has been: silence blames nobody who never had a connection to speak on."""
         if not self.is_open:
             return
@@ -81,7 +81,7 @@ class Member:
         if self.state == JOINING:
             self.say("the aggregator at %b has been silent for %d ms, although it takes connections: is it stopped?",
                      self.aggregator, self.heartbeat // MS)
-        elif is_tick and now < self.heard + self.limit():
+        elif now < self.heard + self.limit():
             self.say("the aggregator at %b has been silent for %d ms over TCP, although it answers over UDP",
                      self.aggregator, self.heartbeat // MS)
         self.end(TIMEOUT if self.state == JOINING else REMOTE)
@@ -175,14 +175,9 @@ class Member:
             self.say("TCP to %b works, UDP to its port %d does not (firewall?)", self.aggregator, port)
         self.end(SYSTEM)
 
-    def rebind(self, _, shard):
-        if (self.state == READY or self.is_running()) and shard < self.shards:
-            self.hello(shard, self.full())
-
     # -- R-CT-50 --
 
-    def late(self, _):
-        """Nobody says so but the clock, or who knows better."""
+    def late(self):
         if self.state == CONNECT:
             self.say("no answer from an aggregator at %b", self.aggregator)
             self.end(SYSTEM)
@@ -195,7 +190,7 @@ class Member:
 
     def time_is_over(self, now):
         if self.state != HELLOING or self.rounds >= 20:
-            self.late(now)
+            self.late()
             return
         self.say("the job did not start within %d s: the last rank has only just come", self.gather // SECOND)
         self.end(TIMEOUT)
@@ -312,13 +307,13 @@ class Member:
             expect("R-CT-51: whether an attempt is under way", self.is_trying, False)
             self.is_trying = True
         if self.is_due(now, "unreached") or self.is_due(now, "over"):
-            self.late(now)
+            self.late()
 
     def connection_tick(self, now, is_done, has_slept):
         if has_slept:
             self.heard = self.spoke = now
         if now >= min(self.heard + self.limit(), self.spoke + 3 * self.limit()):
-            self.silent(now, True)
+            self.silent(now)
             return
         if self.is_due(now, "beat"):
             self.send(M_HEARTBEAT)
@@ -391,6 +386,6 @@ def event(name):
     return lambda *arguments: Walk.member.happens(name, *arguments)
 
 
-EVENTS = ("connected", "refused", "message", "closed", "welcome", "stalled", "expired", "rebind", "finalize", "abort",
-          "error", "silent", "late", "tick")
+EVENTS = ("connected", "refused", "message", "closed", "welcome", "stalled", "expired", "finalize", "abort", "error",
+          "tick")
 CALLS = {"member": begin, "did": did, **{name: event(name) for name in EVENTS}}
