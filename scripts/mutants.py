@@ -474,7 +474,8 @@ class Tree:
         """The judge without a mutant: it must pass. None if it is of no use. It is asked again only if it has changed,
         or what it reads."""
         name = hashlib.sha256()
-        for word in command + [os.path.join(self.top, "tests/sim/seeds.txt")]:
+        read_too = [os.path.join(self.top, path) for path in ("tests/sim/seeds.txt", "tests/interop")]
+        for word in command + read_too:
             for path in files_under(word):
                 with open(path, "rb") as read:
                     name.update(read.read())
