@@ -187,7 +187,7 @@ static void line__behind_a_short_one_is_not_longer_than_another(void **state)
 static void line__of_what_cannot_be_read_is_none(void **state)
 {
 	struct {
-		char error[GLM_ERROR_MAX], behind;
+		char error[FILES_ERROR_MAX], behind;
 	} why = { .behind = 'b' };
 
 	(void)state;
