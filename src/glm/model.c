@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c - a model, written; model_read.c has the other way. */
+/* model.c - a model, and how it is written; model_read.c has the other way. */
 #include "glm/model.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "files/aside.h"
 
@@ -25,6 +26,49 @@ void model_free(struct model *model)
 {
 	free(model->weight);
 	model->weight = NULL;
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	enum glm_loss loss;
+	bool is_l1, is_regression, is_written;
+} solvers[] = {
+	{ "L2R_LR",              GLM_LOGISTIC,      false, false, true },
+	{ "L1R_LR",              GLM_LOGISTIC,      true,  false, true },
+	{ "L2R_LR_DUAL",         GLM_LOGISTIC,      false, false, false },
+	{ "L2R_L2LOSS_SVC",      GLM_SQUARED_HINGE, false, false, true },
+	{ "L1R_L2LOSS_SVC",      GLM_SQUARED_HINGE, true,  false, true },
+	{ "L2R_L2LOSS_SVC_DUAL", GLM_SQUARED_HINGE, false, false, false },
+	{ "L2R_L1LOSS_SVC_DUAL", GLM_HINGE,         false, false, true },
+	{ "L2R_L2LOSS_SVR",      GLM_LEAST_SQUARES,       false, true,  true },
+	{ "L2R_L2LOSS_SVR_DUAL", GLM_LEAST_SQUARES,       false, true,  false },
+};
+/* clang-format on */
+
+enum { SOLVERS = sizeof(solvers) / sizeof(solvers[0]) };
+
+const char *model_solver(enum glm_loss loss, bool is_l1)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < SOLVERS; i++) /* liblinear has no name for some with L1 */
+		if (solvers[i].loss == loss && solvers[i].is_written &&
+		    (!name || solvers[i].is_l1 == is_l1))
+			name = solvers[i].name;
+	return name;
+}
+
+bool model_solver_find(const char *name, struct model *model)
+{
+	for (size_t i = 0; i < SOLVERS; i++) {
+		if (strcmp(solvers[i].name, name) != 0)
+			continue;
+		model->loss = solvers[i].loss;
+		model->is_l1 = solvers[i].is_l1;
+		return true;
+	}
+	return false;
 }
 
 /* As long as a header or a line of weights can be. */

@@ -51,5 +51,7 @@ void model_free(struct model *model); /* zeros are fine */
 
 /* What liblinear calls the solver of such a loss. */
 const char *model_solver(enum glm_loss loss, bool is_l1);
+/* The loss of that solver, and whether weights were cut; false: none of ours has it. */
+bool model_solver_find(const char *name, struct model *model);
 
 #endif

@@ -22,37 +22,6 @@ struct reader {
 	unsigned seen; /* bits of the keys */
 };
 
-/* clang-format off */
-static const struct {
-	const char *name;
-	enum glm_loss loss;
-	bool is_l1, is_regression, is_written;
-} solvers[] = {
-	{ "L2R_LR",              GLM_LOGISTIC,      false, false, true },
-	{ "L1R_LR",              GLM_LOGISTIC,      true,  false, true },
-	{ "L2R_LR_DUAL",         GLM_LOGISTIC,      false, false, false },
-	{ "L2R_L2LOSS_SVC",      GLM_SQUARED_HINGE, false, false, true },
-	{ "L1R_L2LOSS_SVC",      GLM_SQUARED_HINGE, true,  false, true },
-	{ "L2R_L2LOSS_SVC_DUAL", GLM_SQUARED_HINGE, false, false, false },
-	{ "L2R_L1LOSS_SVC_DUAL", GLM_HINGE,         false, false, true },
-	{ "L2R_L2LOSS_SVR",      GLM_LEAST_SQUARES,       false, true,  true },
-	{ "L2R_L2LOSS_SVR_DUAL", GLM_LEAST_SQUARES,       false, true,  false },
-};
-/* clang-format on */
-
-enum { SOLVERS = sizeof(solvers) / sizeof(solvers[0]) };
-
-const char *model_solver(enum glm_loss loss, bool is_l1)
-{
-	const char *name = NULL;
-
-	for (size_t i = 0; i < SOLVERS; i++) /* liblinear has no name for some with L1 */
-		if (solvers[i].loss == loss && solvers[i].is_written &&
-		    (!name || solvers[i].is_l1 == is_l1))
-			name = solvers[i].name;
-	return name;
-}
-
 /* ---- words ---- */
 
 enum word { WORD_BAD = -1, WORD_END_OF_FILE, WORD_END_OF_LINE, WORD_TEXT };
@@ -175,13 +144,8 @@ static int solver_read(struct reader *reader, struct model *model)
 {
 	if (word_need(reader, "the solver"))
 		return -1;
-	for (size_t i = 0; i < SOLVERS; i++) {
-		if (strcmp(solvers[i].name, reader->word) != 0)
-			continue;
-		model->loss = solvers[i].loss;
-		model->is_l1 = solvers[i].is_l1;
+	if (model_solver_find(reader->word, model))
 		return 0;
-	}
 	return refused(reader, "not the solver of a loss that tally glm has");
 }
 
