@@ -12,7 +12,7 @@
 #include "core/shared/hash.h"
 #include "hot/keys_state.h"
 
-enum { ROOM_FIRST = 1 << 12, FIRST_LINE_BYTES = 1 << 16 };
+enum { FIRST_LINE_BYTES = 1 << 16 };
 
 static const char *const names[] = {
 	[KEYS_AUTO] = "auto",   [KEYS_LIBSVM] = "libsvm", [KEYS_LIST] = "list",
@@ -185,47 +185,7 @@ enum keys_format keys_format(const struct keys *k)
 	return k->options.format;
 }
 
-const struct source *keys_source(const struct keys *k)
-{
-	return k->libsvm ? libsvm_source(k->libsvm) : k->source ? k->source : k->line.source;
-}
-
 /* ---- rows ---- */
-
-static int room_make(struct keys *k, size_t count)
-{
-	size_t room = k->room ? k->room : ROOM_FIRST;
-	uint64_t *more;
-
-	while (room < count)
-		room *= 2;
-	if (room == k->room)
-		return 0;
-	more = realloc(k->key, room * sizeof(*more));
-	if (!more) {
-		snprintf(k->error, sizeof(k->error), "%.400s: no memory for so long a row",
-			 source_name(keys_source(k)));
-		return -1;
-	}
-	k->key = more;
-	k->room = room;
-	return 0;
-}
-
-int keys_put(struct keys *k, uint64_t key)
-{
-	if (k->count == k->room && room_make(k, k->count + 1))
-		return -1;
-	k->key[k->count++] = key;
-	return 0;
-}
-
-int keys_put_hash(struct keys *k, uint64_t hash)
-{
-	if (k->options.bits)
-		hash = (hash & ((UINT64_C(1) << k->options.bits) - 1)) + 1;
-	return keys_put(k, hash);
-}
 
 static int u64_fail(struct keys *k)
 {
@@ -241,11 +201,11 @@ static int u64_read(struct keys *k)
 
 	if (k->is_cut)
 		return u64_fail(k);
-	if (room_make(k, ROOM_FIRST))
+	if (keys_room_make(k, KEYS_ROOM_FIRST))
 		return -1;
-	while (bytes < ROOM_FIRST * sizeof(*k->key)) {
+	while (bytes < KEYS_ROOM_FIRST * sizeof(*k->key)) {
 		ssize_t got = source_read(k->source, (uint8_t *)k->key + bytes,
-					  ROOM_FIRST * sizeof(*k->key) - bytes);
+					  KEYS_ROOM_FIRST * sizeof(*k->key) - bytes);
 
 		if (got < 0) {
 			memcpy(k->error, source_error(k->source), sizeof(k->error));
@@ -273,7 +233,7 @@ static int libsvm_read(struct keys *k)
 		memcpy(k->error, libsvm_error(k->libsvm), sizeof(k->error));
 	if (result <= 0)
 		return result;
-	if (room_make(k, row.count))
+	if (keys_room_make(k, row.count))
 		return -1;
 	for (uint32_t i = 0; i < row.count; i++)
 		k->key[i] = row.feature[i] + UINT64_C(1);

@@ -12,6 +12,7 @@ enum {
 	CRITEO_NUMBERS = 13,
 	CRITEO_CATEGORIES = 26,
 	CRITEO_FIELDS = CRITEO_NUMBERS + CRITEO_CATEGORIES,
+	KEYS_ROOM_FIRST = 1 << 12, /* keys */
 };
 
 struct keys {
@@ -31,6 +32,7 @@ struct keys {
 };
 
 /* -1: the error is told. */
+int keys_room_make(struct keys *keys, size_t count); /* of keys, in a row */
 int keys_put(struct keys *keys, uint64_t key);
 /* A hash, as `bits` has it. */
 int keys_put_hash(struct keys *keys, uint64_t hash);
