@@ -21,7 +21,7 @@ struct doctor {
 	bool has_settings;
 };
 
-/* One line. advice: what to do about it, or NULL. */
+/* doctor_say.c: one line. advice: what to do about it, or NULL. */
 void doctor_say(struct doctor *doctor, enum doctor_status status, const char *check,
 		const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
