@@ -37,7 +37,7 @@ struct hot_request {
 /* -1: go on; else the exit status, and all has been said. */
 int hot_request_parse(struct hot_request *request, int argc, char **argv);
 
-/* ---- reading, and the map ---- */
+/* ---- files of keys, and the map ---- */
 
 /* -1, with a line on stderr. */
 int hot_fail(const char *what);
