@@ -2,11 +2,9 @@
 /* train.c - see train.h: what a trainer begins with, and its epochs. */
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/shared/hash.h"
 #include "glm/train_state.h"
@@ -20,123 +18,6 @@ enum {
 		5, /* of all candidates in turn: the best of each counts, whatever else runs here */
 	MEASURE_BATCHES = 6,
 };
-
-/* ---- errors ---- */
-
-int train_fail(struct glm_train *train, const char *format, ...)
-{
-	va_list list;
-
-	if (train->error[0])
-		return -1;
-	va_start(list, format);
-	vsnprintf(train->error, sizeof(train->error), format, list);
-	va_end(list);
-	return -1;
-}
-
-int train_fail_exchange(struct glm_train *train)
-{
-	return train_fail(train, "%s", train->exchange->error);
-}
-
-int train_give_up(struct glm_train *train, const char *why)
-{
-	train->exchange->ops->abort(train->exchange);
-	return train_fail(train, "rank %u: %s", train->exchange->rank, why);
-}
-
-int train_fail_saturated(struct glm_train *train, uint64_t batch)
-{
-	const struct glm_options *options = &train->options;
-	char text[WIRE_TEXT_MAX];
-
-	return train_fail(train,
-			  "epoch %u, mini-batch %llu of %llu: saturated: a row's activation, or a "
-			  "rank's part of it, is above %g in size, the limit of --wire %s with %u "
-			  "ranks. Try a --rate below %g, or --scale%s",
-			  train->epochs + 1, (unsigned long long)batch + 1,
-			  (unsigned long long)train_batches(train),
-			  wire_limit(&options->wire, train->exchange->ranks),
-			  wire_text(&options->wire, text), train->exchange->ranks,
-			  train_rate(train, batch),
-			  options->wire.is_narrow ? ", or --wire fixed64"
-			  : options->bits         ? ", or no --bits, with which a weight times its "
-						    "column's range is below 512"
-						  : "");
-}
-
-const char *glm_train_error(const struct glm_train *train)
-{
-	return train->error;
-}
-
-/* ---- small questions ---- */
-
-uint64_t train_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-bool train_is_counted(const struct glm_train *train)
-{
-	return train->options.parallel == GLM_MODEL_PARALLEL || train->exchange->rank == 0;
-}
-
-uint64_t train_batches(const struct glm_train *train)
-{
-	return (train->data->rows + train->options.batch - 1) / train->options.batch;
-}
-
-double train_label(const struct glm_train *train, uint32_t row, uint32_t class_idx)
-{
-	if (!train->class_of)
-		return train->data->label[row];
-	return train->class_of[row] == class_idx ? 1 : -1;
-}
-
-/* Nothing but +, *, / and sqrt, which are the same on all machines. */
-double train_rate(const struct glm_train *train, uint64_t batch)
-{
-	double e = (double)train->epochs + (double)batch / (double)train_batches(train);
-	double rate = train->rate;
-
-	switch (train->options.schedule) {
-	case GLM_CONSTANT:
-		break;
-	case GLM_INVERSE:
-		return rate / (1 + train->options.decay * e);
-	case GLM_SQUARE_ROOT:
-		return rate / sqrt(1 + train->options.decay * e);
-	case GLM_EXPONENTIAL:
-		for (uint32_t i = 0; i < train->epochs && rate > 0; i++)
-			rate *= train->options.decay;
-	}
-	return rate;
-}
-
-uint32_t glm_train_classes(const struct glm_train *train)
-{
-	return train->classes;
-}
-
-uint32_t glm_train_epochs(const struct glm_train *train)
-{
-	return train->epochs;
-}
-
-double glm_train_rate(const struct glm_train *train)
-{
-	return train_rate(train, 0);
-}
-
-uint32_t glm_train_micro(const struct glm_train *train)
-{
-	return train->micro;
-}
 
 /* ---- opening ---- */
 

@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "glm/train_state.h"
 #include "util/rng.h"
@@ -30,51 +29,6 @@ struct trial {
 	double *a; /* [count * classes], as scales */
 	struct train_sum sum;
 };
-
-/* ---- sums of a few rows ---- */
-
-int train_sum_open(struct train_sum *sum, const struct glm_train *train, uint32_t rows)
-{
-	const struct glm_wire wide = { .is_narrow = false };
-	size_t all = (size_t)rows * train->classes;
-
-	*sum = (struct train_sum){
-		.parts = malloc(all * sizeof(*sum->parts)),
-		.sums = malloc(all * sizeof(*sum->sums)),
-		.lanes = malloc(wire_lanes(&wide, (uint32_t)all) * sizeof(*sum->lanes)),
-	};
-	return sum->parts && sum->sums && sum->lanes ? 0 : -1;
-}
-
-void train_sum_close(struct train_sum *sum)
-{
-	free(sum->parts);
-	free(sum->sums);
-	free(sum->lanes);
-}
-
-int train_sum_rows(struct glm_train *train, struct train_sum *sum, const uint32_t *rows,
-		   uint32_t count, uint32_t classes, double *a)
-{
-	const struct glm_wire wide = { .is_narrow = false };
-	struct exchange *exchange = train->exchange;
-	uint32_t all = count * classes;
-	bool beyond = false;
-
-	memset(sum->sums, 0, all * sizeof(*sum->sums));
-	for (uint32_t t = 0; t < train->threads && train_is_counted(train); t++) {
-		beyond |= !glm_engine_forward(&train->engines[t], rows, count, count, sum->parts);
-		for (uint32_t i = 0; i < all; i++)
-			beyond |= __builtin_add_overflow(
-				sum->sums[i],
-				sum->parts[i / classes * train->classes + i % classes],
-				&sum->sums[i]);
-	}
-	wire_pack(&wide, exchange->ranks, sum->sums, all, beyond, sum->lanes);
-	if (exchange->ops->sum(exchange, sum->lanes, wire_lanes(&wide, all)))
-		return train_fail_exchange(train);
-	return wire_unpack(&wide, sum->lanes, all, a) ? 0 : 1;
-}
 
 /* ---- trials ---- */
 
