@@ -269,6 +269,11 @@ struct net_event net_step(struct net *net)
 
 /* --- the link --- */
 
+struct link_address net_address(const struct net *net, uint32_t node)
+{
+	return net->node[node]->link.local;
+}
+
 static bool may_join(struct net *net, const struct node *node, const struct link_frame *frame,
 		     const struct packet *packet, const struct packet *previous)
 {

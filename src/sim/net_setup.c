@@ -108,11 +108,6 @@ struct link *net_link(struct net *net, uint32_t node)
 	return &net->node[node]->link;
 }
 
-struct link_address net_address(const struct net *net, uint32_t node)
-{
-	return net->node[node]->link.local;
-}
-
 void net_readdress(struct net *net, uint32_t node, uint16_t port)
 {
 	net->node[node]->link.local.port = port;
