@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +33,6 @@ enum {
 	PACKETS_MAX = 1000000,
 	HEAP_KEPT_BYTES = 32 << 20,
 };
-#define MS_NS 1000000ull
 
 /* --- what is running, for the message of a crash --- */
 
@@ -47,33 +45,6 @@ static void on_crash(int number)
 		_exit(SIM_EXIT_VIOLATED);
 	signal(number, SIG_DFL);
 	raise(number);
-}
-
-static const char *const rules_names[] = { "ours", "switchml", "p4sgd", NULL };
-
-void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario)
-{
-	scenario_draw_short(scenario, job->seed, job->kind, job->packets_max);
-	if (edits)
-		edits_apply(edits, scenario);
-	if (job->patience_ms)
-		scenario->bound_ns = job->patience_ms * MS_NS;
-	scenario->rules = job->rules;
-}
-
-void sim_job_text(const struct sim_job *job, char text[96])
-{
-	int at = snprintf(text, 96, " --seed %" PRIu64, job->seed);
-
-	if (job->kind != SCENARIO_ANY)
-		at += snprintf(text + at, 96 - (size_t)at, " --scenario %s",
-			       scenario_name(job->kind));
-	if (job->packets_max)
-		at += snprintf(text + at, 96 - (size_t)at, " --packets %u", job->packets_max);
-	if (job->patience_ms)
-		at += snprintf(text + at, 96 - (size_t)at, " --patience %u", job->patience_ms);
-	if (job->rules)
-		snprintf(text + at, 96 - (size_t)at, " --rules %s", rules_names[job->rules]);
 }
 
 static void crash_watch(const struct sim *sim, const struct sim_job *job)
@@ -245,19 +216,6 @@ static void tally_add(struct sim_tally *sum, const struct sim_tally *other)
 	sum->is_whole = sum->is_whole && other->is_whole;
 }
 
-pid_t sim_fork(void)
-{
-	pid_t parent = getpid();
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-	}
-	return pid;
-}
-
 static bool parts_begin(const struct sim *sim, struct sim_tally *tallies)
 {
 	for (uint32_t i = 0; i < sim->jobs; i++) {
@@ -303,20 +261,6 @@ static void parts_run(const struct sim *sim, struct sim_tally *sum)
 }
 
 /* --- the command line --- */
-
-const char *sim_seeds_take(struct opt_value *value, uint64_t *first, uint64_t *last)
-{
-	const char *text = value->text, *dots = strstr(text, "..");
-	size_t length = dots ? (size_t)(dots - text) : strlen(text);
-	char from[32] = "";
-
-	if (length < sizeof(from))
-		memcpy(from, text, length);
-	if (!opt_number(from, 0, UINT64_MAX, first) ||
-	    !opt_number(dots ? dots + 2 : from, *first, UINT64_MAX, last))
-		return "A..B, two numbers, A at most B";
-	return *last - *first < UINT32_MAX ? NULL : "more than 2^32 - 1 seeds";
-}
 
 static const char *seeds_take(struct opt_value *value)
 {
@@ -437,7 +381,7 @@ static const struct opt table[] = {
 	{ "scenario", OPT_CALL, .call = scenario_take },
 	{ "packets", OPT_NUMBER, AT(packets_max), .min = PACKETS_MIN, .max = PACKETS_MAX },
 	{ "patience", OPT_NUMBER, AT(patience_ms), .min = 1, .max = 1000000, .takes = "milliseconds from 1 to 1000000" },
-	{ "rules", OPT_CHOICE, AT(rules), .names = rules_names, .takes = "ours, switchml or p4sgd" },
+	{ "rules", OPT_CHOICE, AT(rules), .names = sim_rules_names, .takes = "ours, switchml or p4sgd" },
 	{ "with", OPT_CALL, .call = edits_take },
 	{ "shrink", OPT_FLAG, AT(is_shrunk) },
 	{ "shortest", OPT_FLAG, AT(is_shortest) },

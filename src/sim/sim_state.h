@@ -23,10 +23,6 @@ struct sim_job {
 	enum sim_rules rules;
 };
 
-struct opt_value;
-/* A..B, or one. NULL, or what is wrong. */
-const char *sim_seeds_take(struct opt_value *value, uint64_t *first, uint64_t *last);
-
 struct sim {
 	const char *name;
 	uint64_t first, last; /* seeds; of a list the least and the largest */
@@ -59,11 +55,15 @@ struct sim_tally {
 	bool is_whole; /* it has done all that it had to */
 };
 
+/* sim_job.c */
+extern const char *const sim_rules_names[]; /* by enum sim_rules */
+struct opt_value;
+/* A..B, or one. NULL, or what is wrong. */
+const char *sim_seeds_take(struct opt_value *value, uint64_t *first, uint64_t *last);
 /* The job's scenario, made smaller if `edits` is not NULL. */
 void sim_job_draw(const struct sim_job *job, const struct edits *edits, struct scenario *scenario);
 /* The options that draw this job's scenario: " --seed 7 --scenario storm". */
 void sim_job_text(const struct sim_job *job, char text[96]);
-
 /* As fork: a process that does not outlive this one. */
 pid_t sim_fork(void);
 
