@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#define MS 1000000ull
-
 enum {
 	LOOKS = 2,  /* of a user, each time it is there */
 	RANKS = 16, /* that are looked at in the end */

@@ -1,81 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_run.c - one simulated run of sparse mode: workers, aggregators, and what happens when. See sparse.h. */
+/* sparse_run.c - one simulated run of sparse mode: workers, and what happens when. See sparse.h. */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/sparse_world.h"
-
-#define MS 1000000ull
-
-void *sparse_need(void *memory)
-{
-	if (!memory)
-		abort();
-	return memory;
-}
-
-void sparse_fail(struct sparse_world *world, const char *format, ...)
-{
-	va_list args;
-
-	if (world->report->is_failed)
-		return;
-	world->report->is_failed = true;
-	va_start(args, format);
-	vsnprintf(world->report->failure, sizeof(world->report->failure), format, args);
-	va_end(args);
-}
-
-void sparse_progress(struct sparse_world *world)
-{
-	uint64_t now_ns = net_now(world->net);
-
-	if (now_ns - world->progress_ns > world->report->stall_ns)
-		world->report->stall_ns = now_ns - world->progress_ns;
-	world->progress_ns = now_ns;
-}
-
-void sparse_event_in(struct sparse_world *world, uint64_t delay_ns, enum sparse_what what,
-		     uint32_t whom, uint64_t number)
-{
-	if (world->events_count == world->events_max) {
-		world->events_max = world->events_max ? 2 * world->events_max : 1024;
-		world->event = sparse_need(
-			realloc(world->event, world->events_max * sizeof(world->event[0])));
-	}
-	world->event[world->events_count] = (struct sparse_event){
-		.what = what, .whom = whom, .life = world->life, .number = number
-	};
-	net_timer(world->net, net_now(world->net) + delay_ns, world->events_count++);
-}
-
-/* ---- what is pushed ---- */
-
-uint16_t sparse_pairs(const struct sparse_scenario *scenario, uint32_t worker, uint64_t incarnation,
-		      uint64_t seq, uint8_t *at)
-{
-	const struct sparse_table *table = &scenario->table;
-	uint32_t most = sparse_items_of(SPARSE_PUSH, table->bytes, sparse_pair_bytes(table->dim));
-	struct rng rng;
-	uint32_t count;
-
-	rng_init(&rng, scenario->seed, 1000 + incarnation * SPARSE_WORKERS_MAX + worker);
-	rng_init(&rng, rng_next(&rng), seq);
-	count = rng_below(&rng, most + 1);
-	for (uint32_t i = 0; i < count; i++) {
-		/* Some ranks much more often than others. */
-		uint32_t rank = rng_below(&rng, 1 + rng_below(&rng, table->ranks));
-
-		sparse_body_put32(at, rank);
-		at += SPARSE_RANK_BYTES;
-		for (uint32_t k = 0; k < table->dim; k++, at += SPARSE_VALUE_BYTES)
-			sparse_body_put32(at, rng_u32(&rng));
-	}
-	return (uint16_t)count;
-}
 
 /* ---- workers ---- */
 
@@ -209,104 +139,6 @@ static void worker_begins(struct sparse_world *world, uint32_t number)
 	sparse_event_in(world, 1 + rng_below(&world->rng, 20 * MS), SPARSE_JOINS, number, 0);
 }
 
-/* ---- aggregators ---- */
-
-static void engine_polls(struct sparse_world *world, uint32_t number)
-{
-	uint32_t node = sparse_engine_node(world, number);
-	struct engine_sparse *engine = world->engine[number].engine;
-	struct link *link = net_link(world->net, node);
-	struct link_frame frames[16];
-	int count;
-
-	while ((count = link->ops->recv(link, frames, 16)) > 0) {
-		for (int i = 0; i < count && engine; i++)
-			for (uint32_t k = 0, at = 0; k < frames[i].count;
-			     k++, at += frames[i].packet_bytes)
-				engine_sparse_serve(engine, &frames[i].peer, frames[i].data + at,
-						    k + 1 < frames[i].count ? frames[i].packet_bytes
-									    : frames[i].bytes - at);
-	}
-	if (engine)
-		net_poll_at(world->net, node, engine_sparse_turn(engine));
-}
-
-static void engine_count(struct sparse_world *world, uint32_t number)
-{
-	const struct engine_sparse_stats *stats = engine_sparse_stats(world->engine[number].engine);
-
-	world->report->parts += stats->parts_first;
-	world->report->parts_again += stats->parts_again;
-}
-
-static void engine_dies(struct sparse_world *world, uint32_t number)
-{
-	struct sparse_engine *its = &world->engine[number];
-
-	if (!its->engine)
-		return;
-	engine_count(world, number);
-	engine_sparse_close(its->engine);
-	*its = (struct sparse_engine){ .engine = NULL };
-	net_reborn(world->net, sparse_engine_node(world, number));
-}
-
-static void engine_begins(struct sparse_world *world, uint32_t number)
-{
-	struct engine_sparse_options options = {
-		.link = net_link(world->net, sparse_engine_node(world, number)),
-		.tables_max = SPARSE_TABLES,
-	};
-
-	world->engine[number].engine = sparse_need(engine_sparse_open(&options));
-}
-
-/* An index that is free there; if none is, that of a table which nobody uses any more. */
-static uint16_t index_free(struct sparse_world *world, struct sparse_engine *its)
-{
-	for (uint16_t i = 0; i < SPARSE_TABLES; i++)
-		if (!its->has_table[i])
-			return i;
-	uint16_t index = (uint16_t)rng_below(&world->rng, SPARSE_TABLES);
-
-	engine_sparse_remove(its->engine, index);
-	return index;
-}
-
-/* Maybe at the aggregator that has the old one. */
-void sparse_switch_new(struct sparse_world *world)
-{
-	uint32_t number = rng_below(&world->rng, SPARSE_ENGINES);
-	struct sparse_engine *its = &world->engine[number];
-	struct link_address at_server = net_address(world->net, sparse_server_node(world));
-	struct link_address at_switch;
-	struct engine_sparse_table table = { .shape = world->scenario->table,
-					     .instance = ++world->instances,
-					     .pairs_max = world->scenario->pairs_max,
-					     .age_ns = world->scenario->age_ns };
-
-	if (!its->engine)
-		engine_begins(world, number);
-	at_switch = net_address(world->net, sparse_engine_node(world, number));
-	table.shape.index = index_free(world, its);
-	its->has_table[table.shape.index] = true;
-	if (engine_sparse_add(its->engine, &table))
-		abort();
-	engine_sparse_bind(its->engine, table.shape.index, SPARSE_SERVER, &at_server);
-	engine_sparse_name(its->engine, table.shape.index,
-			   home_sparse_server(world->home)->generation);
-	for (uint16_t i = 0; i < table.shape.workers; i++) {
-		struct link_address address = net_address(world->net, i);
-
-		engine_sparse_bind(its->engine, table.shape.index, i, &address);
-		sparse_event_in(world, 1 + rng_below(&world->rng, 20 * MS), SPARSE_TOLD, i, 0);
-	}
-	world->engine_now = number;
-	world->index_now = table.shape.index;
-	home_sparse_instance(world->home, table.instance, table.shape.index, &at_switch);
-	world->report->generations++;
-}
-
 /* Over TCP, so not before the disk knows of the generation, nor while the server is dead: then it comes later. */
 static void worker_told(struct sparse_world *world, uint32_t number)
 {
@@ -332,7 +164,7 @@ static void strike(struct sparse_world *world)
 	switch (rng_below(&world->rng, 4)) {
 	case 0:
 		world->report->switch_deaths++;
-		engine_dies(world, world->engine_now);
+		sparse_engine_dies(world, world->engine_now);
 		sparse_event_in(world, 1 + rng_below(&world->rng, 300 * MS), SPARSE_NOTICES, 0, 0);
 		break;
 	case 1: /* it lives on, and does not know */
@@ -506,7 +338,7 @@ static void world_end(struct sparse_world *world)
 			free(worker->life[k].is_freed);
 	}
 	for (uint32_t i = 0; i < SPARSE_ENGINES; i++)
-		engine_dies(world, i);
+		sparse_engine_dies(world, i);
 	sparse_server_end(world);
 	world->report->virtual_ns = net_now(world->net);
 	net_close(world->net);
@@ -527,7 +359,7 @@ static void world_step(struct sparse_world *world)
 	else if (event.node == workers)
 		sparse_server_polls(world);
 	else
-		engine_polls(world, event.node - workers - 1);
+		sparse_engine_polls(world, event.node - workers - 1);
 }
 
 void sparse_scenario_run(const struct sparse_scenario *scenario, struct sparse_report *report,

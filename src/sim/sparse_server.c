@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS 1000000ull
-
 static uint32_t values_of(const struct sparse_table *table)
 {
 	return table->ranks * table->dim;

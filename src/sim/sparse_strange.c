@@ -8,8 +8,6 @@
 
 #include "sim/sparse_world.h"
 
-#define MS 1000000ull
-
 /* Nearly the generation, the next, the last, what one would count, and what is above all. */
 static uint64_t generation_guess(struct sparse_world *world, uint64_t generation)
 {

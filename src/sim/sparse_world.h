@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse_world.h - what sparse_run.c (workers, aggregators, events), sparse_server.c (server, disk, oracle) and
- * sparse_copy.c (copies, pulls) share. */
+/* sparse_world.h - what sparse_run.c (workers, events) has of sparse_server.c (server, disk, oracle), sparse_engine.c
+ * (aggregators), sparse_copy.c (copies, pulls) and sparse_strange.c, and all of them of sparse_world.c. */
 #ifndef SIM_SPARSE_WORLD_H
 #define SIM_SPARSE_WORLD_H
 
@@ -8,6 +8,8 @@
 #include "dataplane/engine_sparse.h"
 #include "dataplane/home_sparse.h"
 #include "sim/sparse.h"
+
+#define MS 1000000ull
 
 enum {
 	SPARSE_MAP = 5,
@@ -112,6 +114,12 @@ void *sparse_need(void *memory);
 uint16_t sparse_pairs(const struct sparse_scenario *scenario, uint32_t worker, uint64_t incarnation,
 		      uint64_t seq, uint8_t *at);
 
+/* sparse_engine.c */
+void sparse_engine_polls(struct sparse_world *world, uint32_t engine);
+void sparse_engine_dies(struct sparse_world *world, uint32_t engine);
+/* A table for this generation at an engine that lives. */
+void sparse_switch_new(struct sparse_world *world);
+
 /* sparse_server.c */
 void sparse_server_begin(struct sparse_world *world);
 void sparse_server_end(struct sparse_world *world);
@@ -145,8 +153,5 @@ void sparse_copies_judge(struct sparse_world *world);
 /* sparse_strange.c: one packet to each, from the right address, with all right but the generation's random bits, or
  * the instance. */
 void sparse_forge(struct sparse_world *world);
-
-/* sparse_run.c: a table for this generation at an engine that lives. */
-void sparse_switch_new(struct sparse_world *world);
 
 #endif
