@@ -3,7 +3,6 @@
 #include "sim/published.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { STUCK_PUBLISHED_NS = 2000 * 1000 * 1000 };
 
@@ -12,70 +11,6 @@ struct published {
 	struct published_switch state;
 	struct published_worker worker[SIM_WORKERS_MAX];
 };
-
-/* --- packets --- */
-
-static void packet_send(struct run *run, uint32_t from, uint32_t to,
-			const struct published_packet *packet)
-{
-	uint32_t data[(WIRE_HEADER_BYTES + sizeof(packet->vector)) / sizeof(uint32_t)] = { 0 };
-	struct wire head = { .type = packet->type,
-			     .flags = packet->ver,
-			     .seq = packet->off,
-			     .slot = packet->idx,
-			     .child = packet->wid,
-			     .lanes = (uint16_t)packet->lanes,
-			     .tag = (uint32_t)packet->vector[0] };
-	struct link *link = net_link(run->net, from);
-	struct link_frame frame = { .peer = net_address(run->net, to),
-				    .packet_bytes = wire_bytes(packet->lanes),
-				    .bytes = wire_bytes(packet->lanes),
-				    .count = 1,
-				    .data = (uint8_t *)data };
-
-	wire_put(frame.data, &head);
-	memcpy(frame.data + WIRE_HEADER_BYTES, packet->vector, packet->lanes * sizeof(int32_t));
-	link->ops->send(link, &frame, 1);
-}
-
-/* The next packet that has arrived. */
-static bool packet_receive(struct run *run, uint32_t node, struct published_packet *packet)
-{
-	struct link *link = net_link(run->net, node);
-	struct link_frame frame;
-	struct wire head;
-
-	if (link->ops->recv(link, &frame, 1) != 1)
-		return false;
-	wire_get(frame.data, &head);
-	*packet = (struct published_packet){ .type = head.type,
-					     .ver = head.flags & 1,
-					     .idx = head.slot,
-					     .wid = head.child,
-					     .off = head.seq,
-					     .lanes = head.lanes };
-	memcpy(packet->vector, frame.data + WIRE_HEADER_BYTES, packet->lanes * sizeof(int32_t));
-	return true;
-}
-
-void published_send(struct published_worker *worker, const struct published_packet *packet)
-{
-	packet_send(worker->run, worker->w, wiring_node(&worker->run->wiring, 0), packet);
-	worker->run->report->updates++;
-}
-
-/* --- timers --- */
-
-void published_timer_start(struct published_worker *worker, const struct published_packet *packet)
-{
-	worker->timer[packet->idx].packet = *packet;
-	worker->timer[packet->idx].due_ns = net_now(worker->run->net) + PUBLISHED_RTO_NS;
-}
-
-void published_timer_cancel(struct published_worker *worker, uint32_t idx)
-{
-	worker->timer[idx].due_ns = NET_NEVER;
-}
 
 /* "Upon timeout: send p, start_timer(p)", in both papers. */
 static void timers_fire(struct published_worker *worker)
@@ -169,7 +104,7 @@ static void switch_receive(struct published *published, struct published_packet 
 
 	for (uint32_t w = 0; w < run->scenario->workers; w++)
 		if (answer == PUBLISHED_MULTICAST || (answer == PUBLISHED_UNICAST && w == sender))
-			packet_send(run, node, w, packet);
+			published_send_from(run, node, w, packet);
 }
 
 static void node_serve(struct published *published, uint32_t node)
@@ -177,7 +112,7 @@ static void node_serve(struct published *published, uint32_t node)
 	struct run *run = published->run;
 	struct published_packet packet;
 
-	while (!check_failure(run->check)->is_set && packet_receive(run, node, &packet))
+	while (!check_failure(run->check)->is_set && published_next(run, node, &packet))
 		if (wiring_is_worker(&run->wiring, node))
 			worker_receive(&published->worker[node], &packet);
 		else

@@ -60,7 +60,12 @@ struct published_worker {
 	uint32_t consumed[PUBLISHED_SLOTS]; /* results of that operation: 1 would be right */
 };
 
-/* What the rules do through: the network, a timer for each slot. */
+/* published_packet.c */
+void published_send_from(struct run *run, uint32_t from, uint32_t to,
+			 const struct published_packet *packet);
+/* The next packet that has arrived. */
+bool published_next(struct run *run, uint32_t node, struct published_packet *packet);
+/* To the switch. */
 void published_send(struct published_worker *worker, const struct published_packet *packet);
 void published_timer_start(struct published_worker *worker, const struct published_packet *packet);
 void published_timer_cancel(struct published_worker *worker, uint32_t idx);

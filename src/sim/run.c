@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void run_timer_in(struct run *run, uint64_t delay_ns, uint32_t what, uint32_t whom)
-{
-	net_timer(run->net, net_now(run->net) + delay_ns,
-		  run->number << TIMER_JOB_SHIFT | what << TIMER_SHIFT | whom);
-}
-
 /* A node as its job counts it; NET_NODES_MAX: it is nobody's there. */
 static uint32_t local_node(const struct run *run, uint32_t node)
 {
@@ -56,15 +50,6 @@ static void watch(void *context, const struct net_sight *seen)
 			(uint64_t)packet.type << 60 ^ (uint64_t)packet.flags << 52;
 	report->digest = (report->digest ^ word) * 0x9e3779b97f4a7c15;
 	report->digest ^= report->digest >> 31;
-}
-
-void run_progress(struct run *run)
-{
-	uint64_t now = net_now(run->net);
-
-	if (now - run->progress_ns > run->report->stall_ns)
-		run->report->stall_ns = now - run->progress_ns;
-	run->progress_ns = now;
 }
 
 /* A slot whose workers are not at the same round, or wait for one that not all have begun: the place to look at
@@ -138,7 +123,8 @@ static void timer_fires(struct run *run, uint32_t what, uint32_t whom)
 		worker_start(run, whom);
 		break;
 	case TIMER_SUBMIT:
-		worker_submit(run, whom);
+		if (worker_submit(run, whom))
+			strike_submitted(run, whom);
 		break;
 	case TIMER_WINDOW:
 		worker_window(run, whom);

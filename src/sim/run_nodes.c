@@ -317,21 +317,21 @@ void worker_serve(struct run *run, uint32_t w)
 	net_poll_at_clock(run->net, run_node(run, w), next);
 }
 
-void worker_submit(struct run *run, uint32_t w)
+bool worker_submit(struct run *run, uint32_t w)
 {
 	const struct scenario_worker *config = &run->scenario->worker[w];
 	struct run_worker *worker = &run->worker[w];
 	struct endpoint_op op;
 
 	if (!worker->is_started || worker->next == run->scenario->ops)
-		return;
+		return false;
 	if (config->is_waiting && !load_is_idle(run->load, w))
-		return; /* the end of the one before is its time */
+		return false; /* the end of the one before is its time */
 	load_submit(run->load, w, worker->next, &op);
 	int error = endpoint_submit(worker->endpoint, &op);
 	if (error == -EAGAIN) {
 		run_timer_in(run, 100 * US, TIMER_SUBMIT, w);
-		return;
+		return false;
 	}
 	if (error)
 		check_fail(run->check, UINT32_MAX, 0, "w%u: operation %u is refused", w,
@@ -345,7 +345,7 @@ void worker_submit(struct run *run, uint32_t w)
 		gap += rng_log(&worker->rng, MS, config->straggle_ns);
 	run_timer_in(run, gap, TIMER_SUBMIT, w);
 	net_poll_at(run->net, run_node(run, w), net_now(run->net));
-	strike_submitted(run, w);
+	return true;
 }
 
 void worker_window(struct run *run, uint32_t w)

@@ -83,9 +83,21 @@ static inline uint32_t run_node(const struct run *run, uint32_t local)
 			       : run->leader->wiring.workers + (local - workers);
 }
 
-void run_timer_in(struct run *run, uint64_t delay_ns, uint32_t what, uint32_t whom);
+static inline void run_timer_in(struct run *run, uint64_t delay_ns, uint32_t what, uint32_t whom)
+{
+	net_timer(run->net, net_now(run->net) + delay_ns,
+		  run->number << TIMER_JOB_SHIFT | what << TIMER_SHIFT | whom);
+}
+
 /* Something got on: a result, or a submission. */
-void run_progress(struct run *run);
+static inline void run_progress(struct run *run)
+{
+	uint64_t now = net_now(run->net);
+
+	if (now - run->progress_ns > run->report->stall_ns)
+		run->report->stall_ns = now - run->progress_ns;
+	run->progress_ns = now;
+}
 
 /* run_strike.c: what strikes. */
 void strike_begin(struct run *run);
@@ -109,7 +121,8 @@ void worker_open(struct run *run, uint32_t w);
 void worker_hello(struct run *run, uint32_t w);
 void worker_start(struct run *run, uint32_t w);
 void worker_serve(struct run *run, uint32_t w);
-void worker_submit(struct run *run, uint32_t w);
+/* The worker submits its next operation, if it may: has it? */
+bool worker_submit(struct run *run, uint32_t w);
 void worker_window(struct run *run, uint32_t w);
 /* Takes what the worker did in this life into the report. */
 void worker_close(struct run *run, uint32_t w);
