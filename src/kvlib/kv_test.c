@@ -397,17 +397,19 @@ static void *many_pushes(void *arg)
 	return NULL;
 }
 
-/* Until somebody waits for room: what is queued then. */
+/* Until somebody waits for room, and nothing moves any more: what is queued then. Who has room again may not run yet. */
 static size_t queued_when_full(struct tally_kv *kv)
 {
 	size_t bytes = 0;
 
-	for (uint32_t i = 0; i < 2000 && !bytes; i++) {
+	for (uint32_t i = 0, same = 0; i < 2000 && same < 30; i++) {
+		size_t before = bytes;
+
 		usleep(10000);
 		pthread_mutex_lock(&kv->lock);
-		if (kv->waits_room)
-			bytes = kv->queue_bytes;
+		bytes = kv->waits_room ? kv->queue_bytes : 0;
 		pthread_mutex_unlock(&kv->lock);
+		same = bytes && bytes == before ? same + 1 : 0;
 	}
 	return bytes;
 }
