@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { READ_ROOM = 64 << 10 };
+
 int kv_append(struct buffer *buffer, const struct kv_message *message)
 {
 	int error = buffer_reserve(buffer, kv_bytes(message));
@@ -62,15 +64,6 @@ static int read_some(struct kv_stream *stream)
 	return got ? (int)got : -ECONNRESET;
 }
 
-int kv_stream_read(struct kv_stream *stream)
-{
-	int got = read_some(stream), error = got < 0 ? got : 0;
-
-	while (got > 0 && stream->in.end == stream->in.room)
-		got = read_some(stream); /* an end is told the next time, after what has come */
-	return error;
-}
-
 size_t kv_stream_frame(const struct kv_stream *stream)
 {
 	const uint8_t *at = buffer_first(&stream->in);
@@ -79,6 +72,25 @@ size_t kv_stream_frame(const struct kv_stream *stream)
 	if (has < KV_FRAME_BYTES)
 		return 0;
 	return sparse_body_get32(at) > stream->bytes_max ? SIZE_MAX : kv_frame_bytes(at, has);
+}
+
+/* Whoever serves many reads a frame, or as much as this, and then the others: a fast peer keeps no larger buffer. */
+static bool wants_more(const struct kv_stream *stream)
+{
+	return stream->in.end == stream->in.room &&
+	       (stream->in.room < READ_ROOM || !kv_stream_frame(stream));
+}
+
+int kv_stream_read(struct kv_stream *stream)
+{
+	int got = stream->error ? stream->error : read_some(stream), error = got < 0 ? got : 0;
+
+	stream->error = 0;
+	while (got > 0 && wants_more(stream))
+		got = read_some(stream);
+	if (got < 0 && !error && got != -ENOMEM)
+		stream->error = got; /* the kernel tells it once: it is told after what has come */
+	return error;
 }
 
 int kv_stream_next(struct kv_stream *stream, struct kv_codec *codec, struct kv_message *message)

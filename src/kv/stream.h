@@ -24,6 +24,7 @@ struct kv_stream {
 	uint32_t bytes_max;    /* of a message that comes: R-KV-1, or less if the caller says so */
 	struct buffer in, out; /* in: one frame of the longest at most, and what came with it */
 	uint64_t received, sent; /* bytes, since it was opened */
+	int error;               /* kv_stream_read's, for the next call; 0: none */
 };
 
 /* Takes over a non-blocking socket, maybe one that is still connecting. */
@@ -32,8 +33,8 @@ void kv_stream_close(struct kv_stream *stream); /* twice is fine */
 
 /* What to poll for. */
 short kv_stream_events(const struct kv_stream *stream);
-/* Reads what there is, at most what one message may have; poll says whether there is more. 0; -ECONNRESET: the peer has
- * closed; another negative errno: the connection is lost. */
+/* Reads what there is, at most 64 KiB, or a message that is longer; poll says whether there is more. 0; -ECONNRESET: the
+ * peer has closed; another negative errno: the connection is lost. */
 int kv_stream_read(struct kv_stream *stream);
 /* 1: a message, whose arrays are the codec's; 0: none; -EINVAL: what came is none, codec->fault says why. */
 int kv_stream_next(struct kv_stream *stream, struct kv_codec *codec, struct kv_message *message);

@@ -31,13 +31,17 @@ static struct {
 	int error;    /* of the next calls; 0: none */
 	ssize_t most; /* bytes of each call; 0: as many as there is room for */
 	unsigned calls;
+	unsigned fails_after; /* so many calls, with this error, once; 0: never */
+	int error_then;
 } kernel;
 
 static ssize_t play(size_t bytes)
 {
-	kernel.calls++;
 	errno = kernel.error;
-	if (kernel.error)
+	if (kernel.fails_after && kernel.calls == kernel.fails_after)
+		errno = kernel.error_then;
+	kernel.calls++;
+	if (errno)
 		return -1;
 	return kernel.most && (size_t)kernel.most < bytes ? kernel.most : (ssize_t)bytes;
 }
@@ -287,6 +291,48 @@ static void stream__reads_what_there_is(void **state)
 	assert_true(kernel.calls < 15);
 }
 
+/* Whoever has many of them serves the others, too. */
+static void stream__of_a_fast_peer_takes_a_part(void **state)
+{
+	const struct kv_message message = { .type = KV_LEAVE };
+	struct kv_message got;
+	uint32_t said = 0, heard = 0;
+
+	(void)state;
+	for (int turn = 0; turn < 100; turn++) {
+		uint64_t had = b.received;
+
+		for (int i = 0; i < 10000; i++, said++)
+			assert_int_equal(kv_stream_say(&a, &message), 0);
+		assert_int_equal(kv_stream_flush(&a), 0);
+		assert_int_equal(kv_stream_read(&b), 0);
+		assert_true(b.received > had && b.received - had <= 64 << 10);
+		while (kv_stream_next(&b, &codec, &got) > 0)
+			heard++;
+	}
+	assert_true(b.in.room <= 64 << 10);
+	while (!kv_stream_flush(&a) && heard < said) {
+		assert_int_equal(kv_stream_read(&b), 0);
+		while (kv_stream_next(&b, &codec, &got) > 0)
+			heard++;
+	}
+	assert_int_equal(heard, said);
+}
+
+/* What the kernel tells in the middle of a turn, and tells once. */
+static void stream__error_behind_what_came_is_told(void **state)
+{
+	(void)state;
+	kernel.is_played = true;
+	kernel.fails_after = 1;
+	kernel.error_then = ETIMEDOUT;
+	assert_int_equal(kv_stream_read(&a), 0);
+	assert_int_equal(kernel.calls, 2);
+	assert_true(a.received > 0);
+	assert_int_equal(kv_stream_read(&a), -ETIMEDOUT);
+	assert_int_equal(kernel.calls, 2);
+}
+
 static void stream__without_memory_loses_nothing(void **state)
 {
 	struct kv_message message = batch(3), got;
@@ -360,6 +406,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(stream__sends_what_goes, begin, end),
 		cmocka_unit_test_setup_teardown(stream__reads_what_there_is, begin, end),
+		cmocka_unit_test_setup_teardown(stream__of_a_fast_peer_takes_a_part, begin, end),
+		cmocka_unit_test_setup_teardown(stream__error_behind_what_came_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(stream__without_memory_loses_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(stream__over_tcp_does_not_wait_for_more, begin,
 						end),

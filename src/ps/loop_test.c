@@ -15,6 +15,7 @@ struct played {
 	bool is_full, wants_to_write, ends, cannot_write;
 	uint32_t reads, frames; /* how many reads bring something; how many came */
 	uint32_t full_after;    /* reads; 0: never */
+	uint32_t bytes;         /* of a read; 0: one */
 	uint64_t written_ns;
 };
 
@@ -223,7 +224,7 @@ PLAYED(int, kv_stream_read, struct kv_stream *stream)
 
 	test.read_calls++;
 	if (played->frames < played->reads) {
-		stream->received++;
+		stream->received += played->bytes ? played->bytes : 1;
 		played->frames++;
 		played->is_full = played->frames == played->full_after;
 	}
@@ -669,9 +670,14 @@ static void read__is_bounded_in_a_turn(void **state)
 	turn();
 	assert_int_equal(test.read_calls, 19 + 3);
 	test.played[0].is_full = false;
+	test.played[0].full_after = 0;
+	test.played[0].reads += 100;
+	test.played[0].bytes = 64 << 10; /* 256 KiB, and then come the others */
+	turn();
+	assert_int_equal(test.read_calls, 22 + 4);
 	conn->is_ending = test.played[0].wants_to_write = true;
 	turn();
-	assert_int_equal(test.read_calls, 22);
+	assert_int_equal(test.read_calls, 26);
 }
 
 static void read__of_an_end_is_the_end(void **state)

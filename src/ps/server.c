@@ -19,11 +19,12 @@
 enum {
 	PORT = 7272,
 	AGGREGATOR_PORT = 7171,
-	FRAMES = 64,       /* taken from the socket at once */
-	FRAMES_TURNS = 8,  /* before anybody else has a turn */
-	READS = 16,        /* of a connection, likewise */
-	HEARTBEATS = 8,    /* R-KV-12 */
-	LISTEN_TRIES = 40, /* for an address that is in use: 2 s */
+	FRAMES = 64,            /* taken from the socket at once */
+	FRAMES_TURNS = 8,       /* before anybody else has a turn */
+	READS = 16,             /* of a connection, likewise, */
+	READ_BYTES = 256 << 10, /* and so many bytes, or a message: then come the others */
+	HEARTBEATS = 8,         /* R-KV-12 */
+	LISTEN_TRIES = 40,      /* for an address that is in use: 2 s */
 	LISTEN_WAIT_NS = 50000000,
 	AGE_US = 50000,
 	PATIENCE_US = 100000,
@@ -344,6 +345,8 @@ static void silence_look(struct ps_server *server, struct ps_conn *conn, uint64_
 static void conn_serve(struct ps_server *server, struct ps_conn *conn, short events,
 		       uint64_t polled_ns)
 {
+	uint64_t first = conn->stream.received;
+
 	ps_serve(server, conn); /* what was left while it was full */
 	if (!(events & (POLLIN | POLLHUP | POLLERR))) {
 		silence_look(server, conn, polled_ns);
@@ -352,7 +355,7 @@ static void conn_serve(struct ps_server *server, struct ps_conn *conn, short eve
 	for (int i = 0; i < READS && !conn->is_gone && !conn->is_ending; i++) {
 		uint64_t had = conn->stream.received;
 
-		if (ps_conn_is_full(conn))
+		if (ps_conn_is_full(conn) || had - first >= READ_BYTES)
 			break;
 		if (kv_stream_read(&conn->stream)) {
 			conn->is_gone = true;
