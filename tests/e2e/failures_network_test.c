@@ -26,8 +26,8 @@ static void prepare(struct ranks *ranks)
 {
 	static uint16_t port;
 
-	if (!port) /* over IPv4 and IPv6 the tests run side by side */
-		port = (uint16_t)(20000 + (ranks_family() == 6) * 5000 + getpid() % 250 * 20);
+	if (!port)
+		port = (uint16_t)(20000 + getpid() % 250 * 20);
 	ranks->port = port++; /* so that shard 0's UDP port is the same */
 	ranks->lanes_max = 360;
 	ranks->is_behind_proxy = true;

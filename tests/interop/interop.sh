@@ -49,7 +49,7 @@ until_says() {
 aggregator() {
 	local _
 	for _ in {1..20}; do
-		port=$((20000 + RANDOM % 10000))
+		port=$((10000 + RANDOM % 9000)) # failures-network has 20000 and more
 		address=127.0.0.1:$port
 		"$build/tools/tallyd" --listen "$address" "$@" 2>"$tmp/log" &
 		daemon=$!
