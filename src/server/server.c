@@ -132,9 +132,11 @@ static int open_listener(struct server *server)
 
 	server->port = listen->port;
 	server_address(server, text);
-	if (server->options.local_name)
-		(void)conn_resolve(text, 0, &address); /* it is not too long */
-	else
+	if (server->options.local_name && conn_resolve(text, 0, &address)) {
+		server_say(server, SERVER_ERROR, "cannot listen on %s: not an address", text);
+		return -EINVAL;
+	}
+	if (!server->options.local_name)
 		address.bytes = link_address_to_socket(listen, server->options.is_v6,
 						       (union link_sockaddr *)&address.socket);
 	server->listen_fd = conn_listen(&address);
