@@ -45,6 +45,9 @@ mapfile -t rooms < <(rooms <<<"$changed")
 scripts/setup.sh release
 echo "rooms: ${rooms[*]-}"
 # shellcheck disable=SC2046 # file names and test names of ours
-ninja -C build/release $(list targets "${rooms[@]}") | tail -1
+ninja -C build/release $(list targets "${rooms[@]}") >build/check-ninja.log || {
+	tail -30 build/check-ninja.log >&2
+	exit 1
+}
 # shellcheck disable=SC2046
 meson test -C build/release --no-rebuild --quiet --num-processes $((2 * $(nproc))) --print-errorlogs $(list names "${rooms[@]}")
