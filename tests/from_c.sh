@@ -58,6 +58,8 @@ as_dev make install PREFIX=/home/dev/here >/said || fail "make install as a user
 grep -q "export LD_LIBRARY_PATH=/home/dev/here/lib" /said || fail "nobody says how it is found: $(tail -n 5 /said)"
 as_dev env LD_LIBRARY_PATH=/home/dev/here/lib /home/dev/here/bin/tally --version >/said
 grep -q "commit ${COMMIT:0:12}" /said || fail "an archive does not say its commit: $(cat /said)"
+as_dev env LD_LIBRARY_PATH=/home/dev/here/lib /home/dev/here/bin/tally sim --seeds 1..2 >/said 2>&1 ||
+	fail "the simulator, as it is installed: $(tail -n 20 /said)"
 [[ -z $(find build/release/{tests,examples,bench} -name '*.o') ]] || fail "it builds what it does not install"
 
 rm build/release/meson-logs/install-log.txt # as after her `make`: root is the first to install
