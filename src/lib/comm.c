@@ -336,7 +336,8 @@ void comm_say_end(struct tally_comm *comm)
 	if (tally_comm_get_stats(comm, &stats))
 		return;
 	all = stats.packets_out + stats.packets_resent;
-	is_much = stats.packets_resent >= AGAIN_LEAST &&
+	/* In latency mode a packet goes again while another rank computes: that says nothing of the network. */
+	is_much = !comm->latency_slots && stats.packets_resent >= AGAIN_LEAST &&
 		  stats.packets_resent * 100 >= all * AGAIN_PERCENT;
 	report_log(
 		&comm->who, is_much ? TALLY_LOG_WARN : TALLY_LOG_INFO,

@@ -317,6 +317,7 @@ static void end__is_a_warning_if_one_in_a_hundred_was_sent_again(void **state)
 	static const struct {
 		uint64_t out, again;
 		const char *words;
+		uint32_t latency_slots; /* there packets go again while another rank computes */
 	} ends[] = {
 		{ 9900, 100,
 		  "left after 7 operations: 10000 packets out, 100 of them (1.00 %) sent again, "
@@ -327,6 +328,9 @@ static void end__is_a_warning_if_one_in_a_hundred_was_sent_again(void **state)
 		{ 1, 99,
 		  "left after 7 operations: 100 packets out, 99 of them (99.00 %) sent again\n" },
 		{ 0, 0, "left after 7 operations: 0 packets out, 0 of them (0.00 %) sent again\n" },
+		{ 5000, 5000,
+		  "left after 7 operations: 10000 packets out, 5000 of them (50.00 %) sent again\n",
+		  8 },
 	};
 	struct tally_comm *comm = calloc(1, sizeof(*comm));
 
@@ -339,6 +343,7 @@ static void end__is_a_warning_if_one_in_a_hundred_was_sent_again(void **state)
 
 		counted.packets_out = ends[i].out;
 		counted.packets_resent = ends[i].again;
+		comm->latency_slots = ends[i].latency_slots;
 		pthread_mutex_lock(&log_lock);
 		log_text[0] = 0;
 		pthread_mutex_unlock(&log_lock);

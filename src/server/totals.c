@@ -31,7 +31,9 @@ void totals_end(struct server *server, struct job *job, const struct engine_job_
 	sum->hooked += stats->hooked;
 	if (--job->totals.shards || !sum->updates)
 		return;
-	is_much = sum->again >= AGAIN_LEAST && sum->again * 100 >= sum->updates * AGAIN_PERCENT;
+	/* In latency mode a packet comes again while another rank computes: that says nothing of the network. */
+	is_much = !job->admission->latency_slots && sum->again >= AGAIN_LEAST &&
+		  sum->again * 100 >= sum->updates * AGAIN_PERCENT;
 	if (sum->hooked)
 		snprintf(hooked, sizeof(hooked), " (%llu served by the kernel)",
 			 (unsigned long long)sum->hooked);
