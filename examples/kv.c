@@ -4,7 +4,7 @@
  * worker 0 says which were seen most. A word's key is its hash; a row has one value, its count.
  *
  *     tally-ps --workers 2 --dir /tmp/words --table words,dim=1,optimizer=sum &
- *     export TALLY_SERVERS=127.0.0.1
+ *     export TALLY_SERVERS=127.0.0.1 TALLY_JOB=words
  *     TALLY_SIZE=2 TALLY_RANK=0 kv README.md & TALLY_SIZE=2 TALLY_RANK=1 kv README.md
  */
 #include <ctype.h>
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	size_t count;
 
 	if (argc != 2 || !size || rank >= size) {
-		fprintf(stderr, "usage: [TALLY_RANK=R TALLY_SIZE=N] kv FILE\n");
+		fprintf(stderr, "usage: [TALLY_RANK=R TALLY_SIZE=N TALLY_JOB=NAME] kv FILE\n");
 		return 2;
 	}
 	options.workers = size;

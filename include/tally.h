@@ -176,7 +176,7 @@ TALLY_API int tally_comm_init(struct tally_comm **comm, const char *job, uint32_
 			      uint32_t rank, const struct tally_options *options);
 
 /* The same, with job, size and rank from the launcher's variables. The first complete set counts: TALLY_RANK
- * TALLY_SIZE [TALLY_JOB TALLY_LOCAL_RANK TALLY_LOCAL_SIZE]; torchrun's RANK WORLD_SIZE; Open MPI's
+ * TALLY_SIZE TALLY_JOB [TALLY_LOCAL_RANK TALLY_LOCAL_SIZE]; torchrun's RANK WORLD_SIZE; Open MPI's
  * OMPI_COMM_WORLD_RANK and _SIZE; Hydra's PMI_RANK PMI_SIZE; srun's SLURM_PROCID SLURM_NTASKS. An incomplete or
  * contradictory set is TALLY_ERR_ARGUMENT, with the names and values that were read. Without TALLY_JOB the job
  * begins 1 s after the last rank has come: another program may have the launcher's name too, which is
