@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 scripts/deps.sh demo
 program=build/release/examples/fashion
 scripts/setup.sh release
-if ! ninja -C build/release tools/tally tools/tally-sim examples/fashion >build/demo-ninja.log; then
+if ! ninja -C build/release tools/tally tools/tally-sim tools/tallyd examples/fashion >build/demo-ninja.log; then
 	tail -20 build/demo-ninja.log >&2
 	echo "FAILED: build: build/demo-ninja.log" >&2
 	exit 1

@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/release
 prefix=${PREFIX:-/usr/local} libdir=${LIBDIR:-lib} destdir=${DESTDIR-}
+prefix=${prefix%"${prefix##*[!/]}"} # without slashes at its end
+libdir=${libdir#"$prefix"/}
 
 complain() { echo "install.sh: $*" >&2 && exit 1; }
 
@@ -85,7 +87,7 @@ fi
 
 [[ -z $destdir ]] || exit 0
 if ((EUID == 0)) && command -v ldconfig >/dev/null; then
-	ldconfig
+	ldconfig || echo "ldconfig failed: programs may not find the library yet"
 fi
 [[ ${1-} != --remove ]] || exit 0
 # What finds it from now on, and what has to be told.
