@@ -300,6 +300,7 @@ doctor 2 --aggregator a --aggregator b
 doctor 2 now
 doctor 0 --help
 says '^tally doctor'
+((family == 6 || EUID || ${#faults[@]} >= 16)) || fail "only ${#faults[@]} faults: as root all can be had"
 echo "${#faults[@]} faults named:$(printf ' %s;' "${faults[@]}")"
 ((failures == 0)) && echo "all promises hold"
 ((failures == 0))
