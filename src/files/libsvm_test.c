@@ -4,28 +4,10 @@
 #include <errno.h>
 
 #include "core/shared/hash.h"
+#include "files/bytes_fixture.h"
 #include "files/file_fixture.h"
 
 static char error[FILES_ERROR_MAX];
-
-/* Bytes given `step` at a time. */
-struct bytes {
-	const char *at;
-	size_t left, step;
-};
-
-static ssize_t bytes_read(void *arg, void *to, size_t max)
-{
-	struct bytes *bytes = arg;
-	size_t got = bytes->left < bytes->step ? bytes->left : bytes->step;
-
-	if (got > max)
-		got = max;
-	memcpy(to, bytes->at, got);
-	bytes->at += got;
-	bytes->left -= got;
-	return (ssize_t)got;
-}
 
 static struct libsvm *opened(struct bytes *bytes)
 {
@@ -223,7 +205,7 @@ static void libsvm__rows_go_on_across_buffers(void **state)
 	for (uint32_t i = 0; i < ROWS; i++)
 		used += (size_t)sprintf(text + used, "%u %u:%u.5 1000000:-%u\n", i, i + 1, i, i);
 	used += (size_t)sprintf(text + used, "1 1:1 bad");
-	bytes.at = text;
+	bytes.at = (const uint8_t *)text;
 	bytes.left = used;
 	libsvm = opened(&bytes);
 	for (uint32_t i = 0; i < ROWS; i++) {
@@ -309,7 +291,7 @@ static void libsvm__errors_of_the_source_are_its_own(void **state)
 
 static void libsvm__the_caller_may_refuse_a_label(void **state)
 {
-	struct bytes bytes = { .at = "\n  5 1:1\n", .left = 9, .step = 9 };
+	struct bytes bytes = { .at = (const uint8_t *)"\n  5 1:1\n", .left = 9, .step = 9 };
 	struct libsvm *libsvm = opened(&bytes);
 	struct libsvm_row row;
 
