@@ -208,7 +208,10 @@ static void submitted__is_begun_and_left_to_who_looks_after_it(void **state)
 	test.comm.look_ns = begin_ns + 9; /* somebody wants it earlier */
 	progress_submitted(&test.comm);
 	assert_int_equal(test.remind_ns, begin_ns + 9);
-	assert_int_equal(test.reminds, 3);
+	test.comm.look_ns = begin_ns + 9000 * ms; /* and nobody later */
+	progress_submitted(&test.comm);
+	assert_int_equal(test.remind_ns, begin_ns + 7 * us + patience_ns);
+	assert_int_equal(test.reminds, 4);
 	assert_int_equal(test.kicks + test.broadcasts, 0);
 }
 
