@@ -114,8 +114,8 @@ def by_path():
 
 def tree(top):
     """Copies what has changed; what is not there any more goes."""
-    listed = subprocess.run(["git", "-C", TOP, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["bash", "-c", ". scripts/tree.sh && files ."], cwd=TOP, check=True, capture_output=True,
+                            text=True).stdout
     paths = [path for path in listed.split("\0") if os.path.isfile(os.path.join(TOP, path))]
     paths.remove("tests/ablations.txt")  # the copies have no more to be changed
     table = by_path()

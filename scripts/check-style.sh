@@ -4,14 +4,16 @@
 # of at most 70 lines, no trailing blanks. --fix lays out the C and strips blanks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/tree.sh
+. scripts/tree.sh
 lines_max=70
 
 # Every text file, in one process: one for each file takes minutes on a busy machine.
-mapfile -t all < <(git ls-files -z --cached --others --exclude-standard | xargs -0 grep -lIs '' |
+mapfile -t all < <(files . | xargs -0 grep -lIs '' |
 	grep -Ev '^(LICENSE$|LICENSES/|tests/fuzz/corpus/)')
 mapfile -t c < <(printf '%s\n' "${all[@]}" | grep '\.[ch]$')
 mapfile -t licensed < <(printf '%s\n' "${all[@]}" | grep -E '\.([ch]|sh|py)$|^\.ci/run$')
-((${#c[@]} && ${#licensed[@]})) || { echo "check-style.sh: git names no C files here" && exit 1; }
+((${#c[@]} && ${#licensed[@]})) || { echo "check-style.sh: there are no C files here" && exit 1; }
 
 if [[ ${1-} == --fix ]]; then
 	clang-format -i "${c[@]}"

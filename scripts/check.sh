@@ -4,8 +4,10 @@
 # rooms that differ from REVISION (HEAD; if nothing does, from the commit before it). `make test` knows the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/tree.sh
+. scripts/tree.sh
 
-files() { # all that differ from a revision, new ones too
+differ() { # all that differ from a revision, new ones too
 	git diff --name-only "$1" -- && git ls-files --others --exclude-standard
 }
 
@@ -39,8 +41,8 @@ if what == "targets":
 }
 
 revision=${1-HEAD}
-changed=$(files "$revision")
-[[ $changed || $# -gt 0 ]] || changed=$(files HEAD~1)
+changed=$(differ "$revision")
+[[ $changed || $# -gt 0 ]] || changed=$(differ HEAD~1)
 mapfile -t rooms < <(rooms <<<"$changed")
 scripts/setup.sh release
 echo "rooms: ${rooms[*]-}"

@@ -367,10 +367,10 @@ class Tree:
 
     def make(self):
         """Copies what has changed. All that has mutants is linked with core: there they are chosen."""
-        listed = subprocess.run(["git", "-C", TOP, "ls-files", "--cached", "--others", "--exclude-standard"],
-                                check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(["bash", "-c", ". scripts/tree.sh && files ."], cwd=TOP, check=True, capture_output=True,
+                                text=True).stdout
         changed = {path_of(file) for file in self.texts} | {"src/core/meson.build", "tests/ablations.txt"}
-        for path in listed.splitlines():
+        for path in listed.split("\0")[:-1]:
             source, copy = os.path.join(TOP, path), os.path.join(self.top, path)
             if not os.path.exists(source) or path in changed:
                 continue
