@@ -281,13 +281,13 @@ fi
 ip netns del "$LAB-probe"
 [[ $has_shaper ]] || skip "no veth or no tbf in this kernel"
 if ! [[ -x $BUILD/tools/tally-glm-mpi ]] || ! command -v mpirun.openmpi >/dev/null; then
-	echo "# without Open MPI (scripts/deps.sh bench)"
+	echo "# SKIP: no Open MPI (scripts/deps.sh bench)"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v mpi | tr '\n' ' ')
 	data_ways=data
 fi
 
 if [[ " $ways " == *" liblinear "* ]] && ! command -v liblinear-train >/dev/null; then
-	echo "# without liblinear (apt-get install liblinear-tools)"
+	echo "# SKIP: no liblinear (scripts/deps.sh test)"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v liblinear | tr '\n' ' ')
 fi
 
@@ -305,7 +305,7 @@ make_agent
 daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
 if [[ " $ways " == *kernel* ]] && ! daemon_start "$scratch/kernel" "$BUILD/tools/tallyd" --listen "$kernel" \
 	--engine kernel --devices "$(devices)"; then
-	echo "# without tallyd --engine kernel"
+	echo "# SKIP: no tallyd --engine kernel"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v kernel | tr '\n' ' ')
 fi
 if (($# == 0)); then

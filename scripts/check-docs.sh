@@ -19,12 +19,14 @@ extract() {
 extract STYLE.md >"$tmp/style.c"
 [[ -s $tmp/style.c ]]
 for cc in gcc clang; do
-	command -v "$cc" >/dev/null || continue
+	command -v "$cc" >/dev/null || { echo "SKIP: STYLE.md: no $cc (scripts/deps.sh test)" && continue; }
 	"$cc" -std=c11 -Wall -Wextra -Werror "$@" -c "$tmp/style.c" -o "$tmp/style.o"
 	echo "STYLE.md: $cc agrees"
 done
 if command -v clang-format >/dev/null; then
 	clang-format --dry-run -Werror --style=file:.clang-format <(grep -v '^#line' "$tmp/style.c")
+else
+	echo "SKIP: STYLE.md's layout: no clang-format (scripts/deps.sh test)"
 fi
 
 complain() { echo "docs/ablations.md: $*" && exit 1; }

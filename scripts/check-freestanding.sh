@@ -18,7 +18,7 @@ prefixes()
 
 bad=0
 for cc in gcc clang; do
-	command -v "$cc" >/dev/null || continue
+	command -v "$cc" >/dev/null || { echo "SKIP: core by $cc: no $cc (scripts/deps.sh test)" && continue; }
 	objects=()
 	for source in src/core/*/*.c; do
 		[[ $source == *_test.c || $source == *_fuzz.c ]] && continue

@@ -1,22 +1,76 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check-skips.sh - scripts/testlog.py tells skips that no package of Debian helps from those that lack one.
+# check-skips.sh - scripts/testlog.py finds what tests did without, and tells what Debian has from what no package
+# brings; scripts/test.sh turns red of the former as root on Debian 12, and nowhere else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-while IFS=: read -r result said; do
-	printf '{"name": "tally / %s", "result": "%s", "stdout": "one\\n%s\\n", "stderr": ""}\n' "$said" "$result" "$said"
-done >"$tmp/log" <<-'END'
-	OK:well
-	FAIL:ill
-	SKIP:SKIP: no p4c
-	SKIP:SKIP: no bmv2 (simple_switch)
-	SKIP:SKIP: no GPU here
-	SKIP:SKIP: no Open MPI (scripts/deps.sh bench)
-	SKIP:no word about it
+
+fail() { echo "$*" && cat "$tmp/err" && exit 1; }
+
+# log FILE: a log of meson's, of lines "RESULT:NAME:what it says"; \n parts its lines.
+log() {
+	local result name said
+	while IFS=: read -r result name said; do
+		printf '{"name": "tally:unit / %s", "result": "%s", "stdout": "one\\n%s\\n", "stderr": ""}\n' "$name" "$result" "$said"
+	done >"$1"
+}
+
+log "$tmp/log" <<-'END'
+	OK:well:SKIPPED, NOT HEREABOUTS
+	OK:part:SKIP: no ::1\n[  SKIPPED ] it
+	OK:cmocka:[ RUN      ] told\nSKIP: no veth\n[  SKIPPED ] told\n[ RUN      ] silent\n[  SKIPPED ] silent\n[==========] 2 test(s) run.\n[  SKIPPED ] 2 test(s), listed below:\n[  SKIPPED ] told
+	OK:table:# SKIP: no Open MPI
+	OK:small:[ RUN      ] wide\nNOT HERE: AVX-512\n[  SKIPPED ] wide\nNOT HERE: AVX-512
+	OK:mixed:NOT HERE: AVX-512\nSKIP: no ::1
+	FAIL:ill:SKIP: no ::1
+	SKIP:all:SKIP: no Open MPI (scripts/deps.sh bench)
+	SKIP:gpu:NOT HERE: a GPU
+	SKIP:silent:no word about it
 END
 counts=$(python3 scripts/testlog.py log "$tmp/log" 2>"$tmp/err")
-[[ $counts == "1 1 5 2" ]] || { echo "1 passed, 1 failed, 5 skipped, 2 of them lacking: $counts" && exit 1; }
-grep -q "skipped: log SKIP: no p4c: no p4c" "$tmp/err" || { echo "nobody says what is missing" && exit 1; }
+[[ $counts == "2 1 7 6" ]] || fail "2 passed, 1 failed, 7 skipped, 6 of them lacking: $counts"
+grep -v '^FAILED\|^ ' "$tmp/err" | diff - /dev/fd/3 3<<-'END' || fail "others are said to be missing"
+	skipped: log part: no ::1
+	skipped: log cmocka: no veth
+	skipped: log cmocka: silent: no reason given
+	skipped: log table: no Open MPI
+	not here: log small: AVX-512
+	not here: log mixed: AVX-512
+	skipped: log mixed: no ::1
+	skipped: log all: no Open MPI (scripts/deps.sh bench)
+	not here: log gpu: a GPU
+	skipped: log silent: no reason given
+END
+
+# All that test.sh calls, of no effect; its user and its system are what the test says.
+mkdir -p "$tmp/tree/scripts" "$tmp/tree/build/release/meson-logs" "$tmp/bin"
+sed "s|/etc/os-release|$tmp/os-release|g; s|EUID|TEST_USER|g" scripts/test.sh >"$tmp/tree/scripts/test.sh"
+cp scripts/testlog.py "$tmp/tree/scripts"
+ln -s /bin/true "$tmp/tree/scripts/setup.sh"
+ln -s /bin/true "$tmp/tree/scripts/deps.sh"
+ln -s /bin/true "$tmp/bin/ninja"
+printf '#!/bin/sh\ncp "%s" build/release/meson-logs/testlog.json\n' "$tmp/log" >"$tmp/bin/meson"
+chmod +x "$tmp/bin/meson" "$tmp/tree/scripts/test.sh"
+
+# ends STATUS LAST_LINE USER VERSION: how test.sh ends.
+ends() {
+	local status=0
+	printf 'ID=debian\nVERSION_ID="%s"\n' "$4" >"$tmp/os-release"
+	TEST_USER=$3 PATH=$tmp/bin:$PATH "$tmp/tree/scripts/test.sh" release >"$tmp/out" 2>"$tmp/err" || status=$?
+	[[ $status == "$1" && $(tail -n 1 "$tmp/out") == "$2" ]] ||
+		fail "user $3, Debian $4: test.sh ends with $status, not $1, and $(cat "$tmp/out")"
+}
+log "$tmp/log" <<<$'OK:one:well\nOK:other:SKIP: no ::1'
+ends 1 "2 passed, 0 failed, 1 skipped" 0 12
+grep -q '^FAILED: 1 skipped as root on Debian 12' "$tmp/out" || fail "nobody says why it is red"
+ends 0 "2 passed, 0 failed, 1 skipped" 1000 12
+ends 0 "2 passed, 0 failed, 1 skipped" 0 13
+log "$tmp/log" <<<$'OK:one:well\nOK:other:NOT HERE: AVX-512\nSKIP:third:NOT HERE: a GPU'
+ends 0 "3 passed, 0 failed, 1 skipped" 0 12
+log "$tmp/log" <<<$'OK:one:well\nFAIL:other:ill'
+ends 1 "2 passed, 1 failed, 0 skipped" 1000 13
+: >"$tmp/log"
+ends 1 "1 passed, 1 failed, 0 skipped" 1000 13
 echo "skips are told apart: $counts"

@@ -56,7 +56,7 @@ suites() {
 	# Most wait longer than they compute; those that measure time run alone (is_parallel: false).
 	meson test -C "build/$variant" --no-rebuild --no-stdsplit --num-processes $((2 * $(nproc))) "${arguments[@]}" "$@" \
 		>"build/$variant-test.log" 2>&1 </dev/null
-	if ! counts=$(python3 scripts/testlog.py "$variant" "$log"); then
+	if ! counts=$(python3 scripts/testlog.py "$variant" "$log") || [[ $counts == "0 0 0 0" ]]; then
 		echo "FAILED: $variant ran no test (build/$variant-test.log)"
 		counts="0 1 0 0"
 	fi

@@ -3,6 +3,8 @@
  * The first argument is the program. */
 #include "tools/daemon_fixture.h"
 
+#include "tests/skip.h"
+
 static void tallyd__help_and_version_go_to_stdout(void **state)
 {
 	struct run run;
@@ -78,7 +80,7 @@ static void tallyd__listens_on_ipv6(void **state)
 
 	(void)state;
 	if (probe < 0)
-		skip();
+		SKIP("no IPv6 in this kernel");
 	close(probe);
 	run_start(&run, "--listen [::1]:0");
 	run_await(&run, "tallyd: ready on [::1]:");

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "control/conn.h"
+#include "tests/skip.h"
 
 static const uint64_t second_ns = 1000000000;
 static struct codec codec;
@@ -193,7 +194,7 @@ static void conn__talks_over_ipv6(void **state)
 {
 	(void)state;
 	if (access("/proc/net/if_inet6", R_OK))
-		skip();
+		SKIP("no IPv6 in this kernel");
 	check_both_ways("[::1]:0");
 }
 

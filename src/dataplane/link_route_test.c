@@ -20,6 +20,7 @@
 
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
+#include "tests/skip.h"
 
 enum { PACKET_BYTES = 1464, FORGED_MTU = 1280, PORT_ANY = 9 };
 
@@ -124,7 +125,7 @@ static void link_route__icmp_of_a_stranger_changes_nothing_v6(void **state)
 {
 	(void)state;
 	if (access("/proc/net/if_inet6", R_OK))
-		skip();
+		SKIP("no IPv6 in this kernel");
 	send_after_a_forgery("::1", "::1", true);
 }
 
@@ -144,12 +145,12 @@ static void link_route__mtu_of_route_and_interface_count(void **state)
 		   "ip link set far up && ip address add 10.77.0.1/24 dev near &&"
 		   "ip route add 10.78.0.0/24 via 10.77.0.2 mtu 1400 &&"
 		   "ip route add 10.79.0.0/24 nexthop dev lo nexthop via 10.77.0.2"))
-		skip();
+		SKIP("no veth in this kernel, or no ip (scripts/deps.sh test)");
 	mtu_is("10.77.0.2", 2000);
 	mtu_is("10.78.0.2", 1400);
 	mtu_is("10.79.0.2", 2000);
 	if (access("/proc/net/if_inet6", R_OK))
-		return;
+		SKIP("no IPv6 in this kernel");
 	assert_int_equal(system("ip address add fd77::1/64 dev near nodad &&"
 				"ip route add fd78::/64 via fd77::2 mtu 1300"),
 			 0);

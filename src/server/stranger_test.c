@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "server/internal.h"
+#include "tests/skip.h"
 
 enum {
 	FLOODERS = 160,
@@ -228,7 +229,7 @@ static void server__has_few_places_for_those_it_denies(void **state)
 
 	(void)state;
 	if (!has_descriptors(2 * DENIED + 100))
-		skip();
+		SKIP("too few open files (ulimit -Hn)");
 	tcp_address(server, address);
 	for (uint32_t i = 0; i < DENIED; i++) {
 		client_open(&clients[i], address);
@@ -260,7 +261,7 @@ static void server__tells_whom_it_turns_away(void **state)
 
 	(void)state;
 	if (!has_descriptors(2 * STRANGERS_MAX + 100))
-		skip();
+		SKIP("too few open files (ulimit -Hn)");
 	tcp_address(server, address);
 	client_open(&clients[0], address); /* has a word to say */
 	for (uint32_t i = 1; i < STRANGERS_MAX + 2; i++) {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "ranks.h"
+#include "tests/skip.h"
 
 static const double limit_s = 2.0;
 
@@ -153,7 +154,7 @@ static void log__on_a_full_disk_closed_or_without_a_reader_harms_no_daemon(void 
 {
 	(void)state;
 	if (!tallyd)
-		skip();
+		SKIP("no tallyd is given");
 	for (enum log log = LOG_FULL; log < LOGS; log++) {
 		struct ranks ranks = { .size = 3, .body = log_body };
 		int status = 0;

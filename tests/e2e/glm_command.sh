@@ -156,7 +156,10 @@ scores() { # evaluate says what train has said, and learning has taken place
 			assert len(right) == 1500
 			assert abs(sum(right) / 1500 - json.load(open("evaluated"))["accuracy"]) < 1e-9
 		EOF
-		command -v liblinear-predict >/dev/null || continue
+		if ! command -v liblinear-predict >/dev/null; then
+			echo "SKIP: liblinear's predictions: no liblinear-predict (scripts/deps.sh test)"
+			continue
+		fi
 		liblinear-predict "$file.t" model theirs >/dev/null
 		same predicted theirs
 	done
@@ -323,6 +326,8 @@ outputs() {
 	if command -v gnuplot >/dev/null; then
 		glm 0 train two --epochs 3 --test two.t --plot curve.svg
 		says curve.svg '</svg>'
+	else
+		echo "SKIP: curves: no gnuplot (scripts/deps.sh test)"
 	fi
 	glm 2 train two --resume
 	glm 1 train two --epochs 1 --plot curve.gif

@@ -262,6 +262,8 @@ outputs() {
 		hot 0 list --exact --plot curve.svg
 		says curve.svg '</svg>'
 		says curve.svg 'all updates'
+	else
+		echo "SKIP: curves: no gnuplot (scripts/deps.sh test)"
 	fi
 	hot 1 list --plot curve.gif
 	says err 'FILE.svg'

@@ -199,6 +199,7 @@ drawn() {
 	if ! command -v gnuplot >/dev/null; then
 		run 2 "${sizes[@]}" --plot "$tmp/a.svg"
 		says err 'gnuplot is not installed'
+		echo "SKIP: curves: no gnuplot (scripts/deps.sh test)"
 		return
 	fi
 	run 0 "${sizes[@]}" --plot "$tmp/a.svg"
