@@ -8,7 +8,7 @@
 #
 # RANKS (4), BATCH (64), LINK (1gbit), BURST (128kb), DELAY (none): us that every packet is held on every link, each way
 # (lab.sh delay, without offloads). RUNS (5) of each way in turn. EPOCHS (10): the time is the mean of
-# all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. BUILD (build/release).
+# all but the first, in which the micro-batch is measured. OPTIONS: more of tally glm train's. TALLY_BUILD (build/release).
 #
 # WAYS (latency dense auto mpi). Also kernel: auto, with the kernel as aggregator (tallyd --engine kernel). serial: latency
 # mode, with nothing computed while a packet travels. lossy: latency mode while a share LOSS (0.01) of the packets is lost
@@ -28,8 +28,8 @@
 # printed with the table. Needs root, iproute2 and python3; for mpi Open MPI (scripts/deps.sh bench).
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
-BUILD=$(realpath "${BUILD:-$HERE/../build/release}")
-export BUILD
+TALLY_BUILD=$(realpath "${TALLY_BUILD:-$HERE/../build/release}")
+export TALLY_BUILD
 export LAB=${LAB:-tally-glm-$$}
 data_ways=${DATA_WAYS:-data data-mpi}
 ranks=${RANKS:-4} batch=${BATCH:-64} runs=${RUNS:-5} epochs=${EPOCHS:-10}
@@ -112,7 +112,7 @@ over_tally() {
 	local rank pids=() failed=0
 	for ((rank = 0; rank < ranks; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$ranks TALLY_JOB=glm TALLY_AGGREGATOR=$aggregator \
-			"$lab" exec "$rank" "$BUILD/tools/tally" "$@" \
+			"$lab" exec "$rank" "$TALLY_BUILD/tools/tally" "$@" \
 			>"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)
 	done
@@ -136,7 +136,7 @@ over_mpi() {
 		mpirun.openmpi --allow-run-as-root --bind-to none -H "$hosts" -np "$ranks" \
 		--mca plm_rsh_agent "$scratch/agent" --mca oob_tcp_if_include 10.55.0.0/24 \
 		--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.55.0.0/24 \
-		--mca mpi_yield_when_idle 1 "$BUILD/$program" "$@" \
+		--mca mpi_yield_when_idle 1 "$TALLY_BUILD/$program" "$@" \
 		>"$scratch/out" 2>"$scratch/err" || { cat "$scratch/err" >&2 && return 1; }
 }
 
@@ -211,7 +211,7 @@ measure() {
 	data-mpi) over_mpi tools/tally-glm-mpi "${arguments[@]}" --epochs 1 --parallel data ;;
 	lossy) lossy_run glm train "${arguments[@]}" --epochs "$epochs" --comm latency ;;
 	kernel) aggregator=$kernel over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm auto ;;
-	alone) "$BUILD/tools/tally" glm train "${arguments[@]}" --epochs "$epochs" >"$scratch/out" ;;
+	alone) "$TALLY_BUILD/tools/tally" glm train "${arguments[@]}" --epochs "$epochs" >"$scratch/out" ;;
 	liblinear) liblinear_run "$2" ;;
 	serial) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm latency --no-overlap ;;
 	*) over_tally glm train "${arguments[@]}" --epochs "$epochs" --comm "$way" ;;
@@ -280,7 +280,7 @@ if ip -n "$LAB-probe" link add v type veth peer name p 2>/dev/null &&
 fi
 ip netns del "$LAB-probe"
 [[ $has_shaper ]] || skip "no veth or no tbf in this kernel"
-if ! [[ -x $BUILD/tools/tally-glm-mpi ]] || ! command -v mpirun.openmpi >/dev/null; then
+if ! [[ -x $TALLY_BUILD/tools/tally-glm-mpi ]] || ! command -v mpirun.openmpi >/dev/null; then
 	echo "# SKIP: no Open MPI (scripts/deps.sh bench)"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v mpi | tr '\n' ' ')
 	data_ways=data
@@ -302,8 +302,8 @@ if [[ ${DELAY-} ]]; then
 	((status == 0)) || { cat "$scratch/delay" >&2 && exit "$status"; }
 fi
 make_agent
-daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
-if [[ " $ways " == *kernel* ]] && ! daemon_start "$scratch/kernel" "$BUILD/tools/tallyd" --listen "$kernel" \
+daemon_start "$scratch/tallyd" "$TALLY_BUILD/tools/tallyd" --listen "$aggregator"
+if [[ " $ways " == *kernel* ]] && ! daemon_start "$scratch/kernel" "$TALLY_BUILD/tools/tallyd" --listen "$kernel" \
 	--engine kernel --devices "$(devices)"; then
 	echo "# SKIP: no tallyd --engine kernel"
 	ways=$(tr ' ' '\n' <<<"$ways" | grep -v kernel | tr '\n' ' ')

@@ -12,7 +12,7 @@
 #
 # RUNS (5) of each way, in turn. QUICK=1: small made files and one run, in a minute; to see that it works. SECTIONS: those
 # to measure (all; their names: bench/glm_page.sh sections); the others stay as they are in OUT_DIR. PAGE=only: measures
-# nothing, and makes the page of what is there. BUILD (build/release), LAB: as bench/glm.sh has them.
+# nothing, and makes the page of what is there. TALLY_BUILD (build/release), LAB: as bench/glm.sh has them.
 #
 # Nothing else should run: the load at the beginning and the end of every section is on the page. Needs root, iproute2,
 # python3 and gnuplot; Open MPI, clang and bpftool, liblinear-tools for what is compared with them.
@@ -83,7 +83,7 @@ accuracy() {
 	local name file
 	for name in "$@"; do
 		file=$scratch/$name
-		ranks_of 4 "$BUILD/tools/tally" glm train "$file.train" --test "$file.test" --json \
+		ranks_of 4 "$TALLY_BUILD/tools/tally" glm train "$file.train" --test "$file.test" --json \
 			>"$scratch/accuracy" || return 1
 		python3 - "$name" "$scratch/accuracy" <<-'END'
 			import json, sys
@@ -104,7 +104,7 @@ accuracy() {
 ranks_of() {
 	local n=$1
 	shift
-	"$BUILD/tools/tally" run -n "$n" --no-prefix -- "$@"
+	"$TALLY_BUILD/tools/tally" run -n "$n" --no-prefix -- "$@"
 }
 
 # memory FILE RANKS...: the most that any of so many ranks has ever had resident, and how long they took.
@@ -120,7 +120,7 @@ memory() {
 	END
 	for n in "$@"; do
 		rm -f "$scratch"/kib.*
-		ranks_of "$n" python3 "$scratch/resident" "$scratch/kib" "$BUILD/tools/tally" glm train "$file" --epochs 3 \
+		ranks_of "$n" python3 "$scratch/resident" "$scratch/kib" "$TALLY_BUILD/tools/tally" glm train "$file" --epochs 3 \
 			--json -m "$scratch/model.$n" >"$scratch/memory" || return 1
 		python3 - "$n" "$scratch/memory" "$(sha256sum <"$scratch/model.$n" | cut -d ' ' -f 1)" "$scratch"/kib.* <<-'END'
 			import json, sys
@@ -139,7 +139,7 @@ alike() {
 	local n micro
 	for n in 1 2 3 4 8; do
 		for micro in 1 8 64; do
-			ranks_of "$n" "$BUILD/tools/tally" glm train "$1" --epochs 3 -b "$micro" --json -m "$scratch/model" \
+			ranks_of "$n" "$TALLY_BUILD/tools/tally" glm train "$1" --epochs 3 -b "$micro" --json -m "$scratch/model" \
 				>"$scratch/alike" || return 1
 			python3 - "$scratch/alike" "$(sha256sum <"$scratch/model" | cut -d ' ' -f 1)" <<-'END'
 				import json, sys
@@ -158,7 +158,7 @@ simulate() {
 	for n in "$@"; do
 		for seed in {1..25}; do
 			for hub in '' 1gbit; do
-				"$BUILD/tools/tally" sim --topology "$n" --link 1gbit ${hub:+--hub "$hub"} --message 32 --lanes 8 --seed "$seed" --json
+				"$TALLY_BUILD/tools/tally" sim --topology "$n" --link 1gbit ${hub:+--hub "$hub"} --message 32 --lanes 8 --seed "$seed" --json
 			done
 		done
 	done
@@ -243,7 +243,7 @@ for overlap in $overlaps; do
 		WAYS="latency serial" OPTIONS="-b $micro" -- "made-gisette=$scratch/long/gisette"
 done
 measure curves RUNS=1 EPOCHS="$((quick ? 2 : 10))" WAYS="auto$mpi" -- "$small" ${more:+"$more"}
-[[ -z $dense ]] || TALLY_BUILD=$BUILD section bits "$here/glm_bits.sh" "$scratch/${dense%%=*}.train" \
+[[ -z $dense ]] || section bits "$here/glm_bits.sh" "$scratch/${dense%%=*}.train" \
 	"$scratch/${dense%%=*}.test" "$out/bits.svg"
 [[ " $sections " != *" memory "* ]] || MAKE=$scratch/made MADE=wide ROWS=${quick:+0.01} "$here/glm.sh"
 # shellcheck disable=SC2086 # words

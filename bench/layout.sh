@@ -8,7 +8,7 @@
 #
 # REGISTERS (8 16 32 64 128): those of the jobs, of layout_bench's. VALUES=lns: the switch adds floats up by tables.
 set -euo pipefail
-BUILD=$(realpath "${BUILD:-$(dirname "$(readlink -f "$0")")/../build/release}")
+TALLY_BUILD=$(realpath "${TALLY_BUILD:-$(dirname "$(readlink -f "$0")")/../build/release}")
 scratch=$(mktemp -d)
 pids=()
 
@@ -35,16 +35,16 @@ job() {
 	local aggregator server line
 	: >"$scratch/tallyd" # or the last job's lines would be read
 	: >"$scratch/ps"
-	"$BUILD/tools/tallyd" --listen 127.0.0.1:0 --faithful "$1" 2>"$scratch/tallyd" &
+	"$TALLY_BUILD/tools/tallyd" --listen 127.0.0.1:0 --faithful "$1" 2>"$scratch/tallyd" &
 	pids=($!)
 	aggregator=$(said "$scratch/tallyd" "${pids[0]}" 'ready on ')
 	aggregator=${aggregator%%,*}
-	"$BUILD/tools/tally-ps" --workers 1 --listen 127.0.0.1:0 --aggregator "$aggregator" --silence 3600000 --table \
+	"$TALLY_BUILD/tools/tally-ps" --workers 1 --listen 127.0.0.1:0 --aggregator "$aggregator" --silence 3600000 --table \
 		"layout,dim=1,optimizer=sum,unit=1,durability=none,bytes=192,window=16,packing=$3,map=$4,values=$values" 2>"$scratch/ps" &
 	pids+=($!)
 	server=$(said "$scratch/ps" "${pids[1]}" 'ready on ')
 	said "$scratch/ps" "${pids[1]}" "is summed $aggregator" >/dev/null
-	TALLY_SERVERS=${server%%,*} "$BUILD/bench/layout_live" "${floats[@]}" "${numbers[@]}" >"$scratch/live" || {
+	TALLY_SERVERS=${server%%,*} "$TALLY_BUILD/bench/layout_live" "${floats[@]}" "${numbers[@]}" >"$scratch/live" || {
 		cat "$scratch/live" "$scratch/ps" >&2
 		return 1
 	}
@@ -68,10 +68,10 @@ while (($#)); do
 	fi
 	shift
 done
-"$BUILD/bench/layout_bench" "${plot[@]}" "${numbers[@]}" | tee "$scratch/table"
+"$TALLY_BUILD/bench/layout_bench" "${plot[@]}" "${numbers[@]}" | tee "$scratch/table"
 pushes=$(sed -n '1s/.*; \([0-9]*\) pushes.*/\1/p' "$scratch/table")
-"$BUILD/bench/layout_live" "${numbers[@]}" --map "$scratch/heat"
-"$BUILD/bench/layout_live" "${numbers[@]}" --map "$scratch/random" --random
+"$TALLY_BUILD/bench/layout_live" "${numbers[@]}" --map "$scratch/heat"
+"$TALLY_BUILD/bench/layout_live" "${numbers[@]}" --map "$scratch/random" --random
 
 printf '\nlive, all sums right:\n%9s %-12s %12s %15s %13s %15s\n' registers way packets recirculations 'all at once' 'recirculated %'
 for registers in ${REGISTERS:-8 16 32 64 128}; do

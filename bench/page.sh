@@ -5,9 +5,9 @@
 # $sections (those to measure) set; then page_begin.
 # shellcheck disable=SC2034,SC2154 # theirs and ours
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-BUILD=$(realpath "${BUILD:-$here/../build/release}")
+TALLY_BUILD=$(realpath "${TALLY_BUILD:-$here/../build/release}")
 quick=${QUICK:-} failures=0 scratch='' out=''
-export BUILD
+export TALLY_BUILD
 
 skip() {
 	echo "SKIP: bench/$page.sh: $*"
@@ -56,7 +56,7 @@ section() {
 	mkdir -p "$at"
 	[[ -z $quick ]] || : >"$at/quick"
 	machine >"$at/begin"
-	printf '%q ' "$@" | sed "s|$scratch/||g; s|$here/|bench/|g; s|$at|$name|g; s|$BUILD|build/release|g" >"$at/command"
+	printf '%q ' "$@" | sed "s|$scratch/||g; s|$here/|bench/|g; s|$at|$name|g; s|$TALLY_BUILD|build/release|g" >"$at/command"
 	"$@" >"$at/output" 2>"$at/log" || status=$?
 	machine >"$at/end"
 	echo "$status" >"$at/status"

@@ -25,7 +25,7 @@
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 export LAB=${LAB:-tally-sparse-$$}
-BUILD=$(realpath "${BUILD:-$here/../build/release}")
+TALLY_BUILD=$(realpath "${TALLY_BUILD:-$here/../build/release}")
 lab=$here/../lab/lab.sh
 workers=${N:-4} link=${LINK:-50mbit} batch=${BATCH:-1000} runs=${RUNS:-5} ways=${WAYS:-hot off dense}
 ranks=${RANKS:-131072} exponent=${ZIPF:-1.1} keys=${KEYS:-1000000} seed=${SEED:-1} dim=${DIM:-1}
@@ -59,7 +59,7 @@ cleanup() {
 map_make() {
 	local from=("$file")
 	[[ -n $file ]] || from=(--zipf "$exponent" --keys "$keys" --updates "${UPDATES:-10000000}")
-	"$BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --sample "${SAMPLE:-100%}" --p 100% --c 100% --key-bytes 1 \
+	"$TALLY_BUILD/tools/tally" hot "${from[@]}" --seed $((seed + 1000)) --sample "${SAMPLE:-100%}" --p 100% --c 100% --key-bytes 1 \
 		--memory "$ranks" -o "$scratch/map" >"$scratch/hot" 2>&1 || {
 		cat "$scratch/hot" >&2
 		return 1
@@ -92,7 +92,7 @@ ps_start() { # WORD...
 	local words
 	words=$(printf ',%s' bench dim="$dim" optimizer=sum unit=1 durability=none "$@" ${TABLE:+"$TABLE"})
 	: >"$scratch/ps.log"
-	"$lab" exec "$workers" "$BUILD/tools/tally-ps" --workers "$workers" --listen "$server" \
+	"$lab" exec "$workers" "$TALLY_BUILD/tools/tally-ps" --workers "$workers" --listen "$server" \
 		${aggregators:+--aggregator "$aggregators"} --table "${words#,}" 2>"$scratch/ps.log" &
 	ps=$!
 	daemon_ready "$scratch/ps.log" "$ps"
@@ -101,7 +101,7 @@ ps_start() { # WORD...
 # run WAY NUMBER: its line goes to $keep/runs.
 run() {
 	local way=$1 number=$2 rank pids=() failed=0 words=() batches=${BATCHES:-2000} aggregators=''
-	daemon_start "$scratch/tallyd" "$BUILD/tools/tallyd" --listen "$aggregator"
+	daemon_start "$scratch/tallyd" "$TALLY_BUILD/tools/tallyd" --listen "$aggregator"
 	echo "${daemons[0]}" >"$scratch/tallyd.pid"
 	case $way in
 	hot | lossy)
@@ -125,7 +125,7 @@ run() {
 	[[ $way == dense ]] || words+=(--dim "$dim")
 	for ((rank = 0; rank < workers; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$workers TALLY_JOB=sparse TALLY_SERVERS=$server TALLY_AGGREGATOR=$aggregator \
-			"$lab" exec "$rank" "$BUILD/bench/sparse_bench" --batch "$batch" --batches "$batches" \
+			"$lab" exec "$rank" "$TALLY_BUILD/bench/sparse_bench" --batch "$batch" --batches "$batches" \
 			--distinct "${DISTINCT:-200}" --depth "${DEPTH:-40}" --keys "$keys" --zipf "$exponent" --seed "$seed" \
 			--mark "$scratch/mark" --label "$way $number/$runs" "${words[@]}" >"$scratch/out.$rank" &
 		pids+=($!)

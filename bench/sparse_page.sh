@@ -13,7 +13,7 @@
 #
 # RUNS (3) of each way, in turn. QUICK=1: little, and one run, in half a minute; to see that it works. SECTIONS: those to
 # measure (all; their names: bench/sparse_page.sh sections; or one of several, as in throughput-criteo); the others stay as
-# they are. PAGE=only: measures nothing, and makes the page of what OUT_DIR has. BUILD (build/release), LAB: as
+# they are. PAGE=only: measures nothing, and makes the page of what OUT_DIR has. TALLY_BUILD (build/release), LAB: as
 # bench/sparse.sh has them. N (8), LINK (20mbit), BATCH, BATCHES, DISTINCT, DEPTH, TABLE: likewise, with other defaults.
 #
 # Every run of bench/sparse.sh compares all sums with sums that were made without tally; one that is wrong is no figure.
@@ -64,7 +64,7 @@ source_of() {
 hot() {
 	local name=$1
 	shift
-	"$BUILD/tools/tally" hot "$@" --json | sed "s/^{/{\"name\":\"$name\",/"
+	"$TALLY_BUILD/tools/tally" hot "$@" --json | sed "s/^{/{\"name\":\"$name\",/"
 }
 
 # curves NAME: what part of all updates the hottest keys have; all updates are counted.
@@ -101,7 +101,7 @@ measure() {
 
 # exponents RANKS SIZES: allreduces of numbers that need a common exponent, and of such that do not.
 exponents() {
-	"$BUILD/tools/tally" run -n "$1" --no-prefix -- "$BUILD/tools/tally" bench allreduce --elements "$2" --json
+	"$TALLY_BUILD/tools/tally" run -n "$1" --no-prefix -- "$TALLY_BUILD/tools/tally" bench allreduce --elements "$2" --json
 }
 
 if [[ ${1-} == sections ]]; then
@@ -140,11 +140,11 @@ for name in "${made[@]}" "${files[@]}"; do
 	section "precision-$name" precision "$name"
 done
 for name in "${made[@]}"; do
-	section "layout-$name" "$BUILD/bench/layout_bench" --skew "${exponent[$name]}" --keys "$keys" --hot "$hot_keys"
+	section "layout-$name" "$TALLY_BUILD/bench/layout_bench" --skew "${exponent[$name]}" --keys "$keys" --hot "$hot_keys"
 done
 section exponents exponents "$summed" "$sizes"
 # shellcheck disable=SC2086 # words
-section lns "$BUILD/bench/lns_bench" ${GRADIENTS-}
+section lns "$TALLY_BUILD/bench/lns_bench" ${GRADIENTS-}
 for rate in $rates; do
 	measure "loss-$rate" "${made[0]}" WAYS="hot lossy" OFFLOAD=off LOSS="$(printf '0.%04d' "$rate")"
 done

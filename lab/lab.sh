@@ -17,14 +17,14 @@
 # iproute2; loss also clang, libbpf's headers and bpftool; offload and delay ethtool. Shape so that the burst
 # holds a whole super-packet and LIMIT is above the sockets' send buffer, else packets are lost unintended.
 #
-# A delay is lab/delay.c's, of BUILD (build/release), as not every kernel has netem. A link's end in the hub, p0, p1,
+# A delay is lab/delay.c's, of TALLY_BUILD (build/release), as not every kernel has netem. A link's end in the hub, p0, p1,
 # .., then leaves the bridge, and t0, t1, .. are there in its place, also for loss and tallyd's --devices. It switches
 # offloads off, and leaves them so: "offload on" follows "delay off". MTU 1500. A packet is late by some 60 us
 # on a virtual machine of 2 processors, and takes 40 of one. Exit status 77: no packet sockets.
 set -euo pipefail
 LAB=${LAB:-tally}
 HERE=$(dirname "$(readlink -f "$0")")
-BUILD=${BUILD:-$HERE/../build/release}
+TALLY_BUILD=${TALLY_BUILD:-$HERE/../build/release}
 
 namespace() {
 	case $1 in
@@ -148,7 +148,7 @@ delay() { # US
 		finish_end off "$LAB-w$i" v
 		ends+=("p$i" "d$i")
 	done
-	ip netns exec "$hub" "$BUILD/lab/delay" "$1" "${ends[@]}" </dev/null >"/run/$LAB.delay" || status=$?
+	ip netns exec "$hub" "$TALLY_BUILD/lab/delay" "$1" "${ends[@]}" </dev/null >"/run/$LAB.delay" || status=$?
 	((!status)) || delay_end
 	return "$status"
 }
@@ -241,7 +241,7 @@ offload)
 delay)
 	[[ $2 == off || $2 =~ ^[1-9][0-9]{0,5}$ ]] || usage "delay $2: 1 to 999999 us, or off"
 	[ "$2" = off ] || command -v ethtool >/dev/null || { echo "lab.sh: no ethtool" >&2 && exit 77; }
-	[ "$2" = off ] || [ -x "$BUILD/lab/delay" ] || { echo "lab.sh: no $BUILD/lab/delay" >&2 && exit 77; }
+	[ "$2" = off ] || [ -x "$TALLY_BUILD/lab/delay" ] || { echo "lab.sh: no $TALLY_BUILD/lab/delay" >&2 && exit 77; }
 	delay "$2"
 	;;
 loss)

@@ -16,12 +16,12 @@
 #                                           job's totals, are said last. MTU (1500): of the links.
 #
 # FAMILY=6: over IPv6. RUN_AS=nobody: tallyd and workers as that user; BUFFER: tallyd --receive-buffer
-# (212992 is all that a stock kernel gives to who has no privileges). BUILD is the build (default
+# (212992 is all that a stock kernel gives to who has no privileges). TALLY_BUILD is the build (default
 # build/release). ITERS (3): operations of rate. SEED: of loss and latency. Rank 0's table or JSON (JSON=1)
 # goes to stdout. The hub is not shaped: a switch, not a host with one worker's link.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
-BUILD=${BUILD:-$HERE/../build/release}
+TALLY_BUILD=${TALLY_BUILD:-$HERE/../build/release}
 export LAB=${LAB:-tally-measure-$$}
 aggregator=10.55.0.1:7171
 [ "${FAMILY:-4}" = 4 ] || aggregator="[fd55::1]:7171"
@@ -41,7 +41,7 @@ cleanup() {
 trap cleanup EXIT
 
 start() {
-	daemon_start "$scratch/tallyd" "${as[@]}" "$BUILD/tools/tallyd" --listen "$aggregator" \
+	daemon_start "$scratch/tallyd" "${as[@]}" "$TALLY_BUILD/tools/tallyd" --listen "$aggregator" \
 		${BUFFER:+--receive-buffer "$BUFFER"} "$@"
 }
 
@@ -51,7 +51,7 @@ bench() {
 	shift
 	for ((rank = 0; rank < count; rank++)); do
 		TALLY_RANK=$rank TALLY_SIZE=$count TALLY_JOB=measure TALLY_AGGREGATOR=$aggregator \
-			"$HERE/lab.sh" exec "$rank" "${as[@]}" "$BUILD/tools/tally" bench allreduce "$@" \
+			"$HERE/lab.sh" exec "$rank" "${as[@]}" "$TALLY_BUILD/tools/tally" bench allreduce "$@" \
 			${JSON:+--json} >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
 		pids+=($!)
 	done

@@ -5,7 +5,7 @@
 # next begins, whatever its engine. In a network namespace of its own: root. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
-BUILD=${TALLY_BUILD:-build/release} LAB=tally-filters-$$
+TALLY_BUILD=${TALLY_BUILD:-build/release} LAB=tally-filters-$$
 tmp=$(mktemp -d)
 # shellcheck source=tests/e2e/spaces.sh
 . tests/e2e/spaces.sh
@@ -42,7 +42,7 @@ until_so() {
 daemon() {
 	local name=$1
 	shift
-	ip netns exec "$LAB" "$BUILD/tools/tallyd" "$@" >"$tmp/$name" 2>&1 &
+	ip netns exec "$LAB" "$TALLY_BUILD/tools/tallyd" "$@" >"$tmp/$name" 2>&1 &
 	pid=$!
 	pids+=("$pid")
 }

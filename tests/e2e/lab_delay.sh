@@ -4,7 +4,7 @@
 # bytes of a stream come through; and afterwards all is as it was. TALLY_BUILD: where the programs are.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export BUILD=${TALLY_BUILD:-build/release} LAB=tally-delay-$$
+export TALLY_BUILD=${TALLY_BUILD:-build/release} LAB=tally-delay-$$
 tmp=$(mktemp -d)
 # shellcheck source=tests/e2e/spaces.sh
 . tests/e2e/spaces.sh
@@ -82,7 +82,7 @@ spaces_need lab_delay ip ethtool python3
 lab/lab.sh up 2
 addresses=10.55.0.11
 [[ ! -e /proc/net/if_inet6 ]] || addresses+=' fd55::101'
-lab/lab.sh delay 3000 || { (($? == 77)) && skip "lab_delay: no packet sockets, or no $BUILD/lab/delay"; }
+lab/lab.sh delay 3000 || { (($? == 77)) && skip "lab_delay: no packet sockets, or no $TALLY_BUILD/lab/delay"; }
 for address in $addresses; do # two links, both ways
 	read -r median least < <(trips "$address")
 	echo "$address: 4 x 3000 us: $least us at least, $median us at the median"

@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 export FAMILY=${2:-4}
-export BUILD=${TALLY_BUILD:-build/release} LAB=tally-test-$$
+export TALLY_BUILD=${TALLY_BUILD:-build/release} LAB=tally-test-$$
 tmp=$(mktemp -d)
 # shellcheck source=tests/e2e/spaces.sh
 . tests/e2e/spaces.sh
@@ -43,8 +43,8 @@ rate)
 	;;
 stock)
 	command -v setpriv >/dev/null || skip "stock: no setpriv"
-	setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups "$BUILD/tools/tally" --version \
-		>/dev/null 2>&1 || skip "stock: the user nobody cannot run $BUILD/tools/tally"
+	setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups "$TALLY_BUILD/tools/tally" --version \
+		>/dev/null 2>&1 || skip "stock: the user nobody cannot run $TALLY_BUILD/tools/tally"
 	# Who waits too long for a processor asks again for what is only late: a busy machine has more than one try.
 	for try in 1 2 3 4 5; do
 		RUN_AS=nobody BUFFER=212992 measure rate 8 1000000
