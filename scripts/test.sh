@@ -33,15 +33,7 @@ compile() {
 
 # programs VARIANT SUITE...: what the tests of these suites run; no suite: what is installed. The rest need not be built.
 programs() {
-	scripts/setup.sh "$1" && meson introspect --tests --targets "build/$1" | python3 -c '
-import json, os, sys
-told = json.load(sys.stdin)
-suites = {"tally:" + suite for suite in sys.argv[2:]}
-needed = {program for test in told["tests"] if suites & set(test["suite"]) for program in test["depends"]}
-for target in told["targets"]:
-    if target["id"] in needed or not suites and target["installed"]:
-        print(*(os.path.relpath(name, sys.argv[1]) for name in target["filename"]))
-' "$PWD/build/$1" "${@:2}"
+	scripts/setup.sh "$1" && scripts/chosen.py "build/$1" suites "${@:2}"
 }
 
 # suites VARIANT "SUITE..." [MESON ARGUMENT...]: run the tests of these suites and count them.
