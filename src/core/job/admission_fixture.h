@@ -185,7 +185,8 @@ static void step_once(struct admission_event event)
 	}
 }
 
-/* One event, and the ticks that it asks for. */
+/* One event, and the ticks that it asks for. After a TICK nothing is due any more, unless that has let one in from the
+ * line whose own time is over. */
 static void step(struct admission_event event)
 {
 	uint32_t again = 0;
@@ -194,12 +195,9 @@ static void step(struct admission_event event)
 		step_once(event);
 		event = (struct admission_event){ .type = ADMISSION_TICK };
 		assert_true(again++ < 100);
-	} while (t.actions.again);
+	} while (t.actions.again || (again > 1 && t.actions.wake_ns <= t.now_ns));
 	if (admission_is_idle(t.admission))
 		assert_true(t.actions.wake_ns == UINT64_MAX);
-	if (again > 1)
-		assert_true(t.actions.wake_ns >
-			    t.now_ns); /* after a TICK nothing is due any more */
 }
 
 static void say(uint32_t connection)

@@ -175,8 +175,11 @@ static void random_message(uint32_t connection)
 	const struct admission_member *member = admission_member(t.admission, random_below(2));
 
 	if (type == CONTROL_JOIN || (!t.admission->query && !random_below(3))) {
-		join(connection, (uint16_t)random_below(random_below(8) ? 2 : 3),
-		     (uint16_t)(2 + (random_below(16) == 0)));
+		prepare_join(connection, (uint16_t)random_below(random_below(8) ? 2 : 3),
+			     (uint16_t)(2 + (random_below(16) == 0)));
+		if (t.admission->state <= ADMISSION_GATHER && !random_below(8))
+			t.message.join.timeout_ms = 1000; /* not all come by then */
+		say(connection);
 		return;
 	}
 	if ((type == CONTROL_ABORT || type == CONTROL_LEAVE) && random_below(8))
@@ -252,6 +255,7 @@ static void admission__any_sequence_of_events_ends_clean(void **state)
 	assert_true(causes[CONTROL_MISMATCH]);
 	assert_true(causes[CONTROL_INTERNAL]);
 	assert_true(causes[CONTROL_REMOTE]);
+	assert_true(causes[CONTROL_TIMEOUT]);
 	assert_true(causes[CONTROL_DENIED]);
 }
 
