@@ -34,6 +34,7 @@ SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --p
 SLOW = 30  # of the clock for a second of the processor, on a machine that others use: what takes longer sleeps
 NO_LINE = 1000000  # and more: numbers of lines that no file has
 LEAST = 3  # mutants of each file
+PATIENCE = 120  # seconds of the clock for a judge that waits for others, without a mutant: what takes longer hangs
 PASSES, FAILS, HANGS = "passes", "fails", "hangs"
 UNDECIDED = "the time was not enough"
 NO_REASON = {True: "no reason is known", False: "no reason is known, and no judge runs it"}
@@ -50,7 +51,7 @@ NOT_STATEMENTS = re.compile(r"(if|for|while|do|else|return|switch|case|default|b
                             r"CORE_ASSERT|_Static_assert|assert)\b|[a-z]\w* \**\w+( =|;|,|\[)")
 
 Mutant = collections.namedtuple("Mutant", "number file line function kind before after")
-Judge = collections.namedtuple("Judge", "who command environment seconds seen")
+Judge = collections.namedtuple("Judge", "who command environment seconds guard seen")
 
 # What is compiled into one build, and how it is judged.
 #   rooms, left_out  under src/; the files in which nothing is changed
@@ -59,24 +60,25 @@ Judge = collections.namedtuple("Judge", "who command environment seconds seen")
 #   options          of meson
 #   tests, ours      meson's tests that judge; whether the golden packets, the simulator and the search do, too
 #   memory           of a judge
-#   quick, together  what takes longer does not judge; nor do the slowest of those that run a place, beyond this
-#   seconds          the longest that one mutant may take
-#   clock            seconds are those of the clock and not of the processor: judges sleep, and wait for others. Then
-#                    they must pass three times beforehand, twice beside themselves; to kill, fail twice, and pass
-#                    without the mutant after that.
+#   quick, together  seconds of the processor: what takes longer does not judge; nor do the slowest of those that run a
+#                    place, beyond this
+#   seconds          of the processor: the longest that one mutant may take
+#   waits            judges sleep, and wait for others: what has hung is told by the clock. A busy machine might disturb
+#                    them. So they must pass three times beforehand, twice beside themselves; to kill, fail twice, and
+#                    pass without the mutant after that.
 Scope = collections.namedtuple(
-    "Scope", "name rooms left_out first percent options tests ours memory quick together seconds clock")
+    "Scope", "name rooms left_out first percent options tests ours memory quick together seconds waits")
 SCOPES = (
     Scope(name="core", rooms=("core/shared", "core/dense", "core/latency", "core/sparse", "core/job"),
           left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
-          together=24, seconds=60, clock=False),
+          together=24, seconds=60, waits=False),
     Scope(name="rooms", rooms=("control", "dataplane", "files", "glm", "hot", "kv", "kvlib", "lib", "ps", "server"),
           left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|hook_tc|exchange_mpi)\."),
           first=10000, percent=85, options=("-Doptimization=1", "-Ddebug=false"),
           tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|fuzz)-|"
                            r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency)$"),
-          ours=False, memory=2 << 30, quick=15, together=60, seconds=180, clock=True),
+          ours=False, memory=2 << 30, quick=8, together=60, seconds=120, waits=True),
 )
 
 
@@ -427,9 +429,10 @@ class Tree:
             yield "search", [program(SEARCH), "--row", row], {}
 
     def run(self, command, environment, limit):
-        """(verdict, seconds). HANGS: it took more of these than the limit; UNDECIDED: it sleeps."""
-        clock, began, ended = self.scope.clock, time.monotonic(), threading.Event()
-        limits = [] if clock else ["--as=%d" % self.scope.memory, "--cpu=%d:%d" % (limit, limit + 1)]
+        """(verdict, seconds of the processor, seconds of the clock). HANGS: it took longer than the limit, on the clock if
+        judges wait, else of the processor; UNDECIDED: it sleeps."""
+        waits, began, ended = self.scope.waits, time.monotonic(), threading.Event()
+        limits = [] if waits else ["--as=%d" % self.scope.memory, "--cpu=%d:%d" % (limit, limit + 1)]
         process = subprocess.Popen(["prlimit", "--core=0"] + limits + command, cwd=self.top, start_new_session=True,
                                    env=dict(os.environ, TALLY_TEST_SEED="1", **environment),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -442,33 +445,35 @@ class Tree:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         verdict = {0: PASSES, -signal.SIGXCPU: HANGS, -signal.SIGKILL: HANGS, -signal.SIGTERM: UNDECIDED}
-        used = time.monotonic() - began if clock else usage.ru_utime + usage.ru_stime
-        return verdict.get(process.returncode, FAILS), used
+        return (verdict.get(process.returncode, FAILS), usage.ru_utime + usage.ru_stime,  # with its children's
+                time.monotonic() - began)
 
     def watch(self, pid, ended, limit):
         """Ends a judge and its children when its time on the clock is over. Those of the rooms reserve more addresses
         than they use: what counts is the memory that they have."""
-        clock = self.scope.clock
-        until = time.monotonic() + (limit if clock else SLOW * limit + self.scope.seconds)
+        waits = self.scope.waits
+        until = time.monotonic() + (limit if waits else SLOW * limit + self.scope.seconds)
         while not ended.wait(0.1):
             with open("/proc/%d/statm" % pid, encoding="ascii") as pages:
                 resident = int(pages.read().split()[1]) * os.sysconf("SC_PAGESIZE")
             if time.monotonic() > until or resident > self.scope.memory:
-                os.killpg(pid, signal.SIGKILL if clock else signal.SIGTERM)
+                os.killpg(pid, signal.SIGKILL if waits else signal.SIGTERM)
                 break
 
     def alone(self, command, environment):
-        """(verdict, seconds) without a mutant: the worst, and the shortest time."""
+        """(verdict, seconds of the processor, seconds that its limits are counted in) without a mutant: the worst, and the
+        shortest times."""
         quick = self.scope.quick
-        if not self.scope.clock:
-            return self.run(command, environment, quick)
-        runs = [self.run(command, environment, 2 * quick)]
+        if not self.scope.waits:
+            verdict, seconds, _ = self.run(command, environment, quick)
+            return verdict, seconds, seconds
+        runs = [self.run(command, environment, PATIENCE)]
         if runs[0][0] == PASSES:
             with concurrent.futures.ThreadPoolExecutor(2) as two:
-                runs += two.map(lambda _: self.run(command, environment, 2 * quick), range(2))
-        verdicts, seconds = zip(*runs)
+                runs += two.map(lambda _: self.run(command, environment, PATIENCE), range(2))
+        verdicts, seconds, clock = zip(*runs)
         worst = next((verdict for verdict in verdicts if verdict != PASSES), PASSES)
-        return HANGS if worst == PASSES and min(seconds) > quick else worst, min(seconds)
+        return HANGS if worst == PASSES and min(seconds) > quick else worst, min(seconds), min(clock)
 
     def judge(self, who, command, environment):
         """The judge without a mutant: it must pass. None if it is of no use. It is asked again only if it has changed,
@@ -481,27 +486,25 @@ class Tree:
                     name.update(read.read())
         name.update("\0".join(command).encode())
         seen = os.path.join(self.top, "seen", name.hexdigest()[:24])
-        if not os.path.exists(seen + ".json"):
+        if not os.path.exists(seen + ".told"):
             os.makedirs(os.path.dirname(seen), exist_ok=True)
-            told = self.alone(command, dict(environment, MUTANT_SEEN=seen))
-            with open(seen + ".json", "w", encoding="utf-8") as file:
-                json.dump(told, file)
-        with open(seen + ".json", encoding="utf-8") as file:
-            verdict, seconds = json.load(file)
+            write(seen + ".told", json.dumps(self.alone(command, dict(environment, MUTANT_SEEN=seen))))
+        with open(seen + ".told", encoding="utf-8") as file:
+            verdict, seconds, guard = json.load(file)
         if verdict == FAILS:
-            if not self.scope.clock:
+            if not self.scope.waits:
                 sys.exit("mutants.py: fails without a mutant: " + " ".join(command))
             print("left out, fails without a mutant: " + " ".join(command))
         if verdict != PASSES or not os.path.exists(seen):
             return None  # too slow, or nothing of it has mutants
         with open(seen, "rb") as places_seen:
-            return Judge(who, command, environment, seconds, places_seen.read())
+            return Judge(who, command, environment, seconds, guard, places_seen.read())
 
 
 def asked(tree, judges, mutant):
     """Who judges this mutant: those that run its place, the quickest first."""
     seconds = 0
-    for judge in sorted(judges, key=lambda one: one.seconds):
+    for judge in sorted(judges, key=lambda one: one.guard):
         if judge.seen[mutant.number] and seconds + judge.seconds <= tree.scope.together:
             seconds += judge.seconds
             yield judge
@@ -512,26 +515,28 @@ def judged(tree, judges, mutant):
     it is believed: a slow machine kills nobody. So is what fails, of tests that the machine may disturb."""
     used = 0
     for judge in asked(tree, judges, mutant):
-        for limit in (10 * judge.seconds + 3, 20 * judge.seconds + 6):
-            left = tree.scope.seconds - used
-            verdict, seconds = tree.run(judge.command, dict(judge.environment, MUTANT=str(mutant.number)),
-                                        max(1, min(limit, left)))
+        for limit in (10 * judge.guard + 3, 20 * judge.guard + 6):
+            left = limit if tree.scope.waits else tree.scope.seconds - used
+            verdict, seconds, _ = tree.run(judge.command, dict(judge.environment, MUTANT=str(mutant.number)),
+                                           max(1, min(limit, left)))
             used += seconds
             if verdict == HANGS and limit > left:
                 verdict = UNDECIDED
-            if verdict != HANGS and (verdict != FAILS or not tree.scope.clock):
+            if verdict != HANGS and (verdict != FAILS or not tree.scope.waits):
                 break
         if verdict in (FAILS, HANGS) and is_disturbed(tree, judge):
             continue
+        if verdict == PASSES and used > tree.scope.seconds:
+            verdict = UNDECIDED
         if verdict != PASSES:
             return None if verdict == UNDECIDED else judge.who, verdict, used
     return None, PASSES, used
 
 
 def is_disturbed(tree, judge):
-    """Whether a judge that has turned red on the clock does so now without a mutant, too."""
-    limit = 10 * judge.seconds + 3
-    return tree.scope.clock and tree.run(judge.command, judge.environment, limit)[0] != PASSES
+    """Whether a judge that has turned red and could have been disturbed does so now without a mutant, too."""
+    limit = 10 * judge.guard + 3
+    return tree.scope.waits and tree.run(judge.command, judge.environment, limit)[0] != PASSES
 
 
 def excuses(mutants):
@@ -600,9 +605,9 @@ def judge_all(tree, judges, mutants, known):
     table(files, "file")
     table(kinds, "kind")
     print("\nkilled by: " + ", ".join("%s %d" % one for one in killers.most_common()) + "; by hanging: %d" % hung)
-    print("%d mutants, %d killed (%.1f %%), %d live (%d without a reason), longest %.0f s of %s" % (
-        done, done - alive, 100 * (done - alive) / max(done, 1), alive, no_reason, longest,
-        "the clock" if tree.scope.clock else "processor"))
+    rate = 10000 * (done - alive) // max(done, 1)  # rounded down: 84.997 % are no 85
+    print("%d mutants, %d killed (%d.%02d %%), %d live (%d without a reason), longest %.0f s of processor" % (
+        done, done - alive, rate // 100, rate % 100, alive, no_reason, longest))
     return 100 * (done - alive) >= tree.scope.percent * done
 
 
@@ -611,7 +616,7 @@ def run(tree, known, said):
     judges = [tree.judge(*one) for one in tree.compile() if not said.proof or not one[0].startswith("tests of")]
     judges = [judge for judge in judges if judge]
     drawn = chosen(tree.mutants, said)
-    print("%d mutants of %d, %d judges of %.0f s in all\n" % (
+    print("%d mutants of %d, %d judges of %.0f s of processor in all\n" % (
         len(drawn), len(tree.mutants), len(judges), sum(judge.seconds for judge in judges)), flush=True)
     return judge_all(tree, judges, drawn, known)
 
