@@ -12,6 +12,7 @@ import collections
 import concurrent.futures
 import functools
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -32,10 +33,13 @@ SEARCH = "src/search/tally-search"
 SIMS = ("--seeds 1..2", "--scenario latency --seeds 1..8", "--scenario every --packets 2500 --seeds 1..40",
         "--seeds 3..20", "--scenario latency --seeds 9..100", "--list tests/sim/seeds.txt")
 SLOW = 30  # of the clock for a second of the processor, on a machine that others use: what takes longer sleeps
+PATIENCE = 120  # seconds of the clock for a judge that waits for others, without a mutant: what takes longer hangs
+KERNEL = "dataplane/xdp/"  # programs for the kernel: what has no environment is told its mutant when it is built
+LOADERS = re.compile(r"(bpf|bpf_latency|bpf_hook|hook|hook_filters)$")  # tests that load these
+ROOT = re.compile(KERNEL + r"|dataplane/hook_tc\.c")  # what these tests alone run, which only root may
 NO_LINE = 1000000  # and more: numbers of lines that no file has
 LEAST = 3  # mutants of each file
-PATIENCE = 120  # seconds of the clock for a judge that waits for others, without a mutant: what takes longer hangs
-PASSES, FAILS, HANGS = "passes", "fails", "hangs"
+PASSES, FAILS, HANGS, SKIPS, REFUSED = "passes", "fails", "hangs", "skips", "refused"
 UNDECIDED = "the time was not enough"
 NO_REASON = {True: "no reason is known", False: "no reason is known, and no judge runs it"}
 
@@ -51,7 +55,7 @@ NOT_STATEMENTS = re.compile(r"(if|for|while|do|else|return|switch|case|default|b
                             r"CORE_ASSERT|_Static_assert|assert)\b|[a-z]\w* \**\w+( =|;|,|\[)")
 
 Mutant = collections.namedtuple("Mutant", "number file line function kind before after")
-Judge = collections.namedtuple("Judge", "who command environment seconds guard seen")
+Judge = collections.namedtuple("Judge", "who command environment seconds guard seen digest")
 
 # What is compiled into one build, and how it is judged.
 #   rooms, left_out  under src/; the files in which nothing is changed
@@ -73,10 +77,11 @@ SCOPES = (
           left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, waits=False),
-    Scope(name="rooms", rooms=("control", "dataplane", "files", "glm", "hot", "kv", "kvlib", "lib", "ps", "server"),
-          left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|hook_tc|exchange_mpi)\."),
+    Scope(name="rooms", rooms=("control", "dataplane", "dataplane/xdp", "files", "glm", "hot", "kv", "kvlib", "lib",
+                               "ps", "server", "util"),
+          left_out=re.compile(r".*_(test|fuzz|fixture)\.|(kv_fake|kv_draw|fake_link|exchange_mpi)\."),
           first=10000, percent=85, options=("-Doptimization=1", "-Ddebug=false"),
-          tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|fuzz)-|"
+          tests=re.compile(r"(control|dataplane|files|glm|hot|kv|kvlib|lib|ps|server|util|fuzz)-|%s|" % LOADERS.pattern +
                            r"e2e-(allreduce|api|failures-death|glm|groups|inspect|latency)$"),
           ours=False, memory=2 << 30, quick=8, together=60, seconds=120, waits=True),
 )
@@ -127,7 +132,7 @@ def has_comma(text):
 
 def functions(text):
     """(name, start, end) of the bodies of functions: braces in the first column, after a line that ends in ')'."""
-    for match in re.finditer(r"^\w[^\n;]*?(\w+)\([^;{}]*\)\n\{\n", text, re.M):
+    for match in re.finditer(r"^(?:SEC\(\s*\)\n)?\w[^\n;]*?(\w+)\([^;{}]*\)\n\{\n", text, re.M):
         yield match.group(1), match.end(), text.index("\n}", match.end())
 
 
@@ -286,7 +291,8 @@ def mutate(file, number, refused):
 HEADER = """#ifndef CORE_MUTANT_H
 #define CORE_MUTANT_H
 #ifdef __bpf__
-#define MUTANT(number) 0
+#include "core/mutant_bpf.h"
+#define MUTANT(number) ((number) == MUTANT_BPF)
 #else
 extern int mutant;
 extern unsigned char mutant_seen[];
@@ -371,7 +377,7 @@ class Tree:
         """Copies what has changed. All that has mutants is linked with core: there they are chosen."""
         listed = subprocess.run(["bash", "-c", ". scripts/tree.sh && files ."], cwd=TOP, check=True, capture_output=True,
                                 text=True).stdout
-        changed = {path_of(file) for file in self.texts} | {"src/core/meson.build", "tests/ablations.txt"}
+        changed = {path_of(file) for file in self.texts} | set(self.built()) | {"tests/ablations.txt"}
         for path in listed.split("\0")[:-1]:
             source, copy = os.path.join(TOP, path), os.path.join(self.top, path)
             if not os.path.exists(source) or path in changed:
@@ -381,12 +387,37 @@ class Tree:
                 shutil.copy2(source, copy)
         for file, text in self.texts.items():
             write(os.path.join(self.top, path_of(file)), '#include "core/mutant.h"\n#line 1\n' + text)
-        core = os.path.join(self.top, "src/core")
-        write(os.path.join(core, "mutant.h"), HEADER)
-        write(os.path.join(core, "mutant.c"), SOURCE % self.last)
-        with open(os.path.join(TOP, "src/core/meson.build"), encoding="utf-8") as build_file:
-            write(os.path.join(core, "meson.build"),
-                  build_file.read().replace("'job/admission.c', ", "'job/admission.c', 'mutant.c', ", 1))
+        for path, text in self.built().items():
+            write(os.path.join(self.top, path), text)
+        write(os.path.join(self.top, "src/core/mutant.h"), HEADER)
+        write(os.path.join(self.top, "src/core/mutant.c"), SOURCE % self.last)
+        self.tell_kernel(0)
+
+    @staticmethod
+    def built():
+        """{path: text} of the build files that differ: with a library in which mutants are chosen, under all others."""
+        out, rooms = {}, "include_directories: inc"
+        for path, was, now in (
+                ("src/util/meson.build", "util_lib =",
+                 "mutant_lib = static_library('tally_mutant', '../core/mutant.c', %s)\nutil_lib =" % rooms),
+                ("src/util/meson.build", rooms + ")\nutil_dep", "link_with: mutant_lib, %s)\nutil_dep" % rooms),
+                ("src/core/meson.build", rooms, "link_with: mutant_lib, " + rooms),
+                ("src/" + KERNEL + "meson.build", "'-Werror'", "'-w'")):
+            with open(os.path.join(TOP, path), encoding="utf-8") as build_file:
+                text = out.get(path) or build_file.read()
+            if was not in text:
+                sys.exit("mutants.py: %s has no %s" % (path, was))
+            out[path] = text.replace(was, now, 1)
+        return out
+
+    def tell_kernel(self, number):
+        """Chooses the mutant of the programs for the kernel, which are to be built then; 0: none."""
+        write(os.path.join(self.top, "src/core/mutant_bpf.h"), "#define MUTANT_BPF %d\n" % number)
+
+    def load(self, number):
+        """Whether the programs for the kernel compile with this mutant; then they are in the tests that load them."""
+        self.tell_kernel(number)
+        return subprocess.run(["ninja", "-C", self.build, *self.loaders], capture_output=True, check=False).returncode == 0
 
     def compile(self):
         """Builds all that may kill a mutant. Returns (who, command, environment) of each."""
@@ -396,8 +427,14 @@ class Tree:
         ran(["ninja", "-C", self.build, "build.ninja"])
         tests = [test for test in json.loads(ran(["meson", "introspect", self.build, "--tests"]))
                  if self.scope.tests.match(test["name"]) and not {"tally:check", "tally:page"} & set(test["suite"])]
+        outputs = {os.path.relpath(name, self.build): name for name in itertools.chain.from_iterable(
+            target["filename"] for target in json.loads(ran(["meson", "introspect", self.build, "--targets"])))}
+        for test in tests:
+            test["cmd"] = [outputs.get(word, word) for word in test["cmd"]]
         ours = [VECTORS, VECTORS_SPARSE, SIM, SEARCH] if self.scope.ours else []
         built = {word for test in tests for word in test["cmd"] if word.startswith(self.build)}
+        self.loaders = sorted({os.path.relpath(word, self.build) for test in tests if LOADERS.match(test["name"])
+                               for word in test["cmd"] if word.startswith(self.build)})
         ninja = ["ninja", "-k", "0", "-j", str(self.jobs), "-C", self.build]
         ninja += ours + sorted(os.path.relpath(word, self.build) for word in built)
         while self.refuse(subprocess.run(ninja, capture_output=True, text=True, check=False).stdout):
@@ -444,7 +481,7 @@ class Tree:
         os.killpg(process.pid, signal.SIGKILL)  # its children; its own number is taken until here
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        verdict = {0: PASSES, -signal.SIGXCPU: HANGS, -signal.SIGKILL: HANGS, -signal.SIGTERM: UNDECIDED}
+        verdict = {0: PASSES, 77: SKIPS, -signal.SIGXCPU: HANGS, -signal.SIGKILL: HANGS, -signal.SIGTERM: UNDECIDED}
         return (verdict.get(process.returncode, FAILS), usage.ru_utime + usage.ru_stime,  # with its children's
                 time.monotonic() - began)
 
@@ -478,6 +515,25 @@ class Tree:
     def judge(self, who, command, environment):
         """The judge without a mutant: it must pass. None if it is of no use. It is asked again only if it has changed,
         or what it reads."""
+        digest = self.digest(command)
+        seen = os.path.join(self.top, "seen", digest)
+        os.makedirs(os.path.dirname(seen), exist_ok=True)
+        told = self.remembered(seen + ".told") or self.alone(command, dict(environment, MUTANT_SEEN=seen))
+        verdict, seconds, guard = told
+        if verdict == SKIPS:
+            return None  # it may run another time
+        write(seen + ".told", json.dumps(told))
+        if verdict == FAILS:
+            if not self.scope.waits:
+                sys.exit("mutants.py: fails without a mutant: " + " ".join(command))
+            print("left out, fails without a mutant: " + " ".join(command))
+        places = self.places_of(who, seen)
+        if verdict != PASSES or not any(places):
+            return None  # too slow, or nothing of it has mutants
+        return Judge(who, command, environment, seconds, guard, places, digest)
+
+    def digest(self, command):
+        """What a judge is, and what it reads."""
         name = hashlib.sha256()
         read_too = [os.path.join(self.top, path) for path in ("tests/sim/seeds.txt", "tests/interop")]
         for word in command + read_too:
@@ -485,20 +541,27 @@ class Tree:
                 with open(path, "rb") as read:
                     name.update(read.read())
         name.update("\0".join(command).encode())
-        seen = os.path.join(self.top, "seen", name.hexdigest()[:24])
-        if not os.path.exists(seen + ".told"):
-            os.makedirs(os.path.dirname(seen), exist_ok=True)
-            write(seen + ".told", json.dumps(self.alone(command, dict(environment, MUTANT_SEEN=seen))))
-        with open(seen + ".told", encoding="utf-8") as file:
-            verdict, seconds, guard = json.load(file)
-        if verdict == FAILS:
-            if not self.scope.waits:
-                sys.exit("mutants.py: fails without a mutant: " + " ".join(command))
-            print("left out, fails without a mutant: " + " ".join(command))
-        if verdict != PASSES or not os.path.exists(seen):
-            return None  # too slow, or nothing of it has mutants
-        with open(seen, "rb") as places_seen:
-            return Judge(who, command, environment, seconds, guard, places_seen.read())
+        return name.hexdigest()[:24]
+
+    @staticmethod
+    def remembered(path):
+        """What a judge has told before; None: it has not been asked."""
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def places_of(self, who, seen):
+        """A byte for each mutant, 0 where the judge does not run its place. Of the kernel's programs nobody knows."""
+        places = bytearray(self.last + 1)
+        if os.path.exists(seen):
+            with open(seen, "rb") as file:
+                places = bytearray(file.read())
+        if LOADERS.match(who.rpartition(" ")[2]):
+            for mutant in self.mutants:
+                if mutant.file.startswith(KERNEL):
+                    places[mutant.number] = 1
+        return bytes(places)
 
 
 def asked(tree, judges, mutant):
@@ -522,9 +585,9 @@ def judged(tree, judges, mutant):
             used += seconds
             if verdict == HANGS and limit > left:
                 verdict = UNDECIDED
-            if verdict != HANGS and (verdict != FAILS or not tree.scope.waits):
+            if verdict != HANGS and (verdict not in (FAILS, SKIPS) or not tree.scope.waits):
                 break
-        if verdict in (FAILS, HANGS) and is_disturbed(tree, judge):
+        if verdict in (FAILS, SKIPS, HANGS) and is_disturbed(tree, judge, mutant):
             continue
         if verdict == PASSES and used > tree.scope.seconds:
             verdict = UNDECIDED
@@ -533,10 +596,24 @@ def judged(tree, judges, mutant):
     return None, PASSES, used
 
 
-def is_disturbed(tree, judge):
-    """Whether a judge that has turned red and could have been disturbed does so now without a mutant, too."""
+def is_disturbed(tree, judge, mutant):
+    """Whether a judge that has turned red and could have been disturbed does so now without a mutant, too. Of a program
+    for the kernel nothing else runs beside it."""
     limit = 10 * judge.guard + 3
-    return tree.scope.waits and tree.run(judge.command, judge.environment, limit)[0] != PASSES
+    return (tree.scope.waits and not mutant.file.startswith(KERNEL) and
+            tree.run(judge.command, judge.environment, limit)[0] != PASSES)
+
+
+def judged_in_kernel(tree, judges, mutant):
+    """As judged, one at a time, as what loads it has to be built. REFUSED: it does not compile, or to the same bytes, and
+    so is no mutant."""
+    others = judges if tree.load(mutant.number) else []
+    others = [judge for judge in others if tree.digest(judge.command) != judge.digest]
+    if others:
+        return judged(tree, others, mutant)
+    tree.refused.add(key(mutant))
+    write(tree.told, json.dumps(sorted(tree.refused), indent=1))
+    return None, REFUSED, 0
 
 
 def excuses(mutants):
@@ -582,10 +659,15 @@ def judge_all(tree, judges, mutants, known):
     killers, hung, longest, no_reason = collections.Counter(), 0, 0, 0
     files, kinds = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     pool = concurrent.futures.ThreadPoolExecutor(tree.jobs)
-    results = zip(mutants, pool.map(lambda mutant: judged(tree, judges, mutant), mutants))
+    kernels = [mutant for mutant in mutants if mutant.file.startswith(KERNEL)]
+    others = [mutant for mutant in mutants if mutant not in kernels]
+    results = itertools.chain(zip(others, pool.map(lambda mutant: judged(tree, judges, mutant), others)),
+                              ((mutant, judged_in_kernel(tree, judges, mutant)) for mutant in kernels))
     with open(os.path.join(tree.top, "judged.txt"), "w", encoding="utf-8") as log:
         try:
             for mutant, (who, verdict, seconds) in results:
+                if verdict == REFUSED:
+                    continue
                 longest, hung = max(longest, seconds), hung + (verdict == HANGS)
                 killers[who] += 1
                 files[mutant.file]["killed" if who else "alive"] += 1
@@ -616,6 +698,11 @@ def run(tree, known, said):
     judges = [tree.judge(*one) for one in tree.compile() if not said.proof or not one[0].startswith("tests of")]
     judges = [judge for judge in judges if judge]
     drawn = chosen(tree.mutants, said)
+    if not any(LOADERS.match(judge.who.rpartition(" ")[2]) for judge in judges):
+        files = {mutant.file for mutant in drawn if ROOT.match(mutant.file)}
+        drawn = [mutant for mutant in drawn if mutant.file not in files]
+        if files:
+            print("left out, as only root's tests run them, with clang and libbpf: " + ", ".join(sorted(files)))
     print("%d mutants of %d, %d judges of %.0f s of processor in all\n" % (
         len(drawn), len(tree.mutants), len(judges), sum(judge.seconds for judge in judges)), flush=True)
     return judge_all(tree, judges, drawn, known)
