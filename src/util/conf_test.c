@@ -84,6 +84,7 @@ static void conf__lines_are_numbered_and_a_bad_one_does_not_end_it(void **state)
 	assert_int_equal(conf_next(&conf, &pair), CONF_PAIR);
 	assert_int_equal(conf.line, 5);
 	assert_string_equal(pair.key, "B");
+	assert_null(pair.why);
 	assert_int_equal(conf_next(&conf, &pair), CONF_END);
 }
 

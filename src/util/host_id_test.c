@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,15 @@
 #include <cmocka.h>
 
 #include "tests/skip.h"
+
+static bool has_no_proc;
+
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+	return has_no_proc ? NULL : __real_fopen64(path, mode);
+}
 
 struct ids {
 	char boot[HOST_BOOT_BYTES], id[HOST_ID_BYTES];
@@ -83,11 +93,24 @@ static void host_id__another_network_namespace_is_another_host_of_one_boot(void 
 	assert_string_not_equal(mine.id, its.id);
 }
 
+static void host_id__without_proc_has_no_boot(void **state)
+{
+	struct ids mine;
+
+	(void)state;
+	has_no_proc = true;
+	ids_read(&mine);
+	has_no_proc = false;
+	assert_string_equal(mine.boot, "");
+	assert_int_equal(mine.id[0], '/');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(host_id__is_the_same_in_all_processes_of_a_host),
 		cmocka_unit_test(host_id__another_network_namespace_is_another_host_of_one_boot),
+		cmocka_unit_test(host_id__without_proc_has_no_boot),
 	};
 
 	return cmocka_run_group_tests_name("util-host-id", tests, NULL, NULL);

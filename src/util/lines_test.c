@@ -55,9 +55,11 @@ static void reader_stops(const int end[2])
 {
 	struct lines lines = { 0 };
 	int flags = fcntl(end[1], F_GETFL);
+	uint64_t begun_ms = clock_ms(), from_ms;
 	unsigned count = fill(&lines, end[1]);
-	uint64_t from_ms = clock_ms();
 
+	from_ms = clock_ms();
+	assert_true(from_ms - begun_ms >= LINES_WAIT_MS - 1); /* the first has waited for room */
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), -EAGAIN);
 	assert_true(clock_ms() - from_ms < PROMPT_MS);
