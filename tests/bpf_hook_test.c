@@ -170,6 +170,87 @@ static void checksums__that_are_wrong_are_left_to_the_socket(void **state)
 	}
 }
 
+/* A packet that has not left its machine has the pseudo header's sum there; so has its answer. */
+static void checksums__that_the_device_is_to_make_are_left_to_it(void **state)
+{
+	(void)state;
+	job_begin();
+	for (int32_t value = 0; value < 100; value++) {
+		struct frame frame = question((int32_t[LANES]){ value, -2, 3, -4 }, 1);
+
+		wire_put16(frame.at + AT_UDP_CHECKSUM,
+			   sum16(frame.at + AT_SOURCE, 8,
+				 17u + wire_get16(frame.at + AT_UDP_BYTES)));
+		assert_int_equal(frame_run(&frame), TC_ACT_STOLEN);
+		assert_true(looks_partial(&frame));
+	}
+}
+
+/* ---- what is none of ours ---- */
+
+/* TC_ACT_UNSPEC: whatever other filters there are have their turn, and then the socket. */
+static void is_passed_on(struct frame *frame, uint32_t packets)
+{
+	static uint8_t out[2 * FRAME_MAX];
+	struct __sk_buff skb = { .gso_segs = packets };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame->at, .data_out = out,
+		    .data_size_in = frame->bytes, .data_size_out = sizeof(out), .ctx_in = &skb,
+		    .ctx_size_in = sizeof(skb));
+
+	assert_int_equal(bpf_prog_test_run_opts(bpf.program, &options), 0);
+	assert_int_equal((int32_t)options.retval, TC_ACT_UNSPEC);
+	assert_int_equal(options.data_size_out, frame->bytes);
+	assert_memory_equal(out, frame->at, frame->bytes);
+}
+
+static bool has_path(void)
+{
+	struct hook_child child;
+
+	assert_int_equal(
+		bpf_map_lookup_elem(bpf.children, &(struct xdp_child){ .job = JOB }, &child), 0);
+	return child.has_path;
+}
+
+static void frames__of_others_are_passed_on(void **state)
+{
+	/* where a byte is another, and by what */
+	static const struct {
+		uint32_t at;
+		uint8_t by;
+	} changes[] = {
+		{ AT_ETHERTYPE, 1 },    { AT_IP_PROTOCOL, 1 }, { AT_IP_FRAGMENT, 0x20 },
+		{ AT_UDP + 3, 1 },      { AT_UDP + 1, 1 },     { AT_SOURCE + 3, 1 },
+		{ AT_IP_BYTES + 1, 1 }, { AT_HEADER, 0xff },   { AT_HEADER + 3, 1 },
+	};
+
+	(void)state;
+	for (uint32_t packets = 1; packets <= 2; packets++) {
+		job_begin();
+		for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+			struct frame frame = question((int32_t[LANES]){ 1 }, 1);
+
+			frame.at[changes[i].at] ^= changes[i].by;
+			is_passed_on(&frame, packets);
+			assert_false(has_path());
+			seq--;
+		}
+	}
+}
+
+/* They are the daemon's, but who sends them is known by then. */
+static void frames__of_several_packets_are_passed_on_and_show_the_path(void **state)
+{
+	struct frame frame;
+
+	(void)state;
+	job_begin();
+	frame = question((int32_t[LANES]){ 1 }, 1);
+	is_passed_on(&frame, 2);
+	assert_true(has_path());
+	is_answered(&frame);
+}
+
 /* ---- races ---- */
 
 /* R-LAT-9: if the daemon changes a job after the lookup, the packet goes to the daemon, and no slot is touched. */
@@ -201,6 +282,9 @@ static int group(void)
 		cmocka_unit_test(checksums__of_all_sums_are_right),
 		cmocka_unit_test(checksums__whose_carry_carries_are_right),
 		cmocka_unit_test(checksums__that_are_wrong_are_left_to_the_socket),
+		cmocka_unit_test(checksums__that_the_device_is_to_make_are_left_to_it),
+		cmocka_unit_test(frames__of_others_are_passed_on),
+		cmocka_unit_test(frames__of_several_packets_are_passed_on_and_show_the_path),
 		cmocka_unit_test(jobs__that_change_meanwhile_keep_their_slots),
 	};
 

@@ -223,11 +223,51 @@ static void a_child_is_known_by_its_address_and_a_hello_is_the_daemons(void **st
 	maps_are_same("after these");
 }
 
+/* What becomes of a frame that is so many bytes shorter; it is counted as this fault, if it is one. */
+static void frame_is(uint32_t action, uint16_t port, uint32_t less, enum wire_fault fault)
+{
+	struct wire packet = { .type = WIRE_UPDATE,
+			       .generation = jobs[0].job.generation,
+			       .seq = slots[0].slot.round,
+			       .lanes = 4 };
+	struct frame frame;
+
+	frame_init(&frame, &packet, (const int32_t[4]){ 0 });
+	wire_put16(frame.at + AT_UDP + 2, port);
+	frame.bytes -= less;
+	assert_int_equal(frame_run(&frame), action);
+	if (fault)
+		counters[XDP_COUNT_FAULT + fault]++;
+	maps_are_same("a frame that is none");
+}
+
+static void jobs__that_cannot_be_are_dropped_and_counted(void **state)
+{
+	struct wire packet = { .type = WIRE_UPDATE, .job = SWITCH_JOBS_MAX };
+	struct frame frame;
+
+	(void)state;
+	frame_init(&frame, &packet, NULL);
+	assert_int_equal(frame_run(&frame), XDP_DROP);
+	counters[SWITCH_DROP_JOB]++;
+	maps_are_same("a job behind the last");
+}
+
+static void frames__that_are_cut_off_are_dropped_and_counted(void **state)
+{
+	(void)state;
+	frame_is(XDP_PASS, FRAME_PORT + 1, 0, WIRE_OK);
+	frame_is(XDP_DROP, FRAME_PORT, 1, WIRE_FAULT_LENGTH);
+	frame_is(XDP_DROP, FRAME_PORT, 4 * WIRE_LANE_BYTES + 1, WIRE_FAULT_SHORT);
+}
+
 static int group(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_program_passes_the_verifier_at_64_lanes),
 		cmocka_unit_test(a_child_is_known_by_its_address_and_a_hello_is_the_daemons),
+		cmocka_unit_test(jobs__that_cannot_be_are_dropped_and_counted),
+		cmocka_unit_test(frames__that_are_cut_off_are_dropped_and_counted),
 		cmocka_unit_test(random_packets_do_the_same_in_the_kernel_as_here),
 	};
 

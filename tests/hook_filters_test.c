@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +244,27 @@ static void filters__that_others_take_away_are_put_back(void **state)
 	assert_int_equal(system("ip link del left0"), 0);
 }
 
+/* libbpf says on stderr what the kernel says of a hook that is there already. */
+static void words__of_the_library_are_kept_to_itself(void **state)
+{
+	int log = memfd_create("log", 0), was = dup(STDERR_FILENO);
+	struct hook *other;
+	char error[HOOK_ERROR_BYTES];
+	int result;
+
+	(void)state;
+	assert_true(log >= 0);
+	assert_true(was >= 0);
+	dup2(log, STDERR_FILENO);
+	result = hook_tc_open(&other, "lo", PORT + 1, error);
+	dup2(was, STDERR_FILENO);
+	close(was);
+	assert_int_equal(result, 0);
+	assert_int_equal(lseek(log, 0, SEEK_END), 0);
+	close(log);
+	other->ops->close(other);
+}
+
 static int group(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +274,7 @@ static int group(void)
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
 		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
 		cmocka_unit_test(filters__of_the_living_are_left_alone),
+		cmocka_unit_test(words__of_the_library_are_kept_to_itself),
 		cmocka_unit_test(filters__that_others_take_away_are_put_back),
 	};
 
