@@ -35,14 +35,19 @@ for bits in range(9):
           end["test_loss"], end["test_accuracy"], end["bytes_read_per_epoch"] / 1e6, part, end["train_s"]))
 EOF
 curves() { # COLUMN
-	printf "plot '%s' using 1:$1 with lines linewidth 4 linecolor rgb '#cccccc' title 'float32'" "$tmp/0.curve"
+	echo -n "plot \$d0 using 1:$1 with lines linewidth 4 linecolor rgb '#cccccc' title 'float32'"
 	for bits in 1 2 3 4 5 6 7 8; do
-		printf ", '%s' using 1:$1 with linespoints title '%s'" "$tmp/$bits.curve" "$bits bits"
+		echo -n ", \$d$bits using 1:$1 with linespoints title '$bits bits'"
 	done
 	echo
 }
 {
 	echo "set terminal svg size 1100,500; set output '$out'; set grid; set xlabel 'epoch'"
+	for bits in 0 1 2 3 4 5 6 7 8; do
+		echo "\$d$bits << END"
+		cat "$tmp/$bits.curve"
+		echo END
+	done
 	echo "set multiplot layout 1,2"
 	echo "set key top right; set ylabel 'training loss'; set logscale y"
 	curves 2

@@ -109,7 +109,7 @@ def figure_8():
         "yields." % CORES)
     table(["over", "runs", "operations each", "p1 us", "median us", "p99 us", "p99/p50", "medians", "p99s"], rows)
     script = block("d", [[i + 1, row[3], row[4], row[5], row[0]] for i, row in enumerate(rows)])
-    picture("figure-8", script + "set ylabel 'us'; set logscale y; unset key; set xrange [0.5:%d.5]\n"
+    picture("figure-8", script + "set ylabel 'us: median, p1 to p99'; set logscale y; unset key; set xrange [0.5:%d.5]\n"
             "plot $d using 1:3:2:4:xtic(5) with yerrorbars pointtype 7 linewidth 2" % len(rows), "600,420")
 
 
@@ -159,7 +159,7 @@ def loss():
     say("%s, segmentation offload off for both. All %d loss curves are %s, and so are the models, by digest: %s." % (
         name, len(section.runs), "equal to the last digit" if len(lines) == 1 else "NOT EQUAL",
         "one" if len(digests) == 1 else "%d DIFFERENT ONES" % len(digests)))
-    table(["", "runs", "ms per epoch", "least..most", "packets lost", "different models"], rows)
+    table(["over", "runs", "ms per epoch", "least..most", "packets lost", "different models"], rows)
     one, other = section.of(name, "latency")[0].loss, section.of(name, "lossy")[0].loss
     curves("loss", range(1, len(one) + 1), {"without loss": one, "1 % lost": other}, "set xlabel 'epoch'; set ylabel 'loss'")
 
@@ -178,7 +178,7 @@ def figures_9_10():
         ways = next(iter(sections.values())).ways(name)
         series = {WAYS[way]: [median(run.epoch_ms() for run in section.of(name, way)) for section in sections.values()]
                   for way in ways}
-        first = next(iter(sections.values())).runs[0].end
+        first = next(iter(sections.values())).of(name, ways[0])[0].end
         say("%s: %d rows, %d features; ms per epoch, medians of %d." % (
             name, first["rows"], first["features"], len(next(iter(sections.values())).of(name, "auto"))))
         rows = []
@@ -317,7 +317,7 @@ def overlap():
                         + ["%.0f (%.0f %%)" % (hidden, 100 * hidden / min(compute, sums)),
                            median(run.epoch_ms() for run in piped), median(run.epoch_ms() for run in serial)])
     table(["data", "ranks", "us each way", "B", "MB", "computation", "sums", "together", "mini-batch", "not overlapped", "hidden",
-           "ms per epoch", "not overlapped"], rows)
+           "ms per epoch", "ms per epoch, not overlapped"], rows)
     say("The links: %s." % "; ".join(lines))
     say("All runs on the same data have written %s." % (
         "the same model, byte for byte" if all(len(found) == 1 for found in digests.values()) else "DIFFERENT MODELS"))

@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 OUT = sys.argv[1]
-CORES = os.cpu_count()
 body, text = [], []
 
 
@@ -63,6 +62,10 @@ class Section:
             return open(os.path.join(self.at, name)).read().strip()
         except OSError:
             return ""
+
+
+# Where it was measured; the page may be made elsewhere.
+CORES = int(Section(".").read("machine").split("\n")[1])
 
 
 def numbered(prefix):

@@ -100,8 +100,8 @@ def bars(name, found):
     """found: {title: {way: part of hot}}."""
     ways = list(dict.fromkeys(way for row in found.values() for way in row))
     script = block("d", [[row] + [parts.get(way) for way in ways] for row, parts in found.items()])
-    picture(name, script + "set style data histograms; set style fill solid 0.7; set ylabel 'throughput, hot keys in tallyd = 1'\n"
-            "set yrange [0:*]; set key outside; plot " + ", ".join(
+    picture(name, script + "set style data histograms; set style fill solid 0.7; set xtics noenhanced\n"
+            "set ylabel 'throughput, hot keys in tallyd = 1'; set yrange [0:*]; set key outside; plot " + ", ".join(
                 "$d using %d:xtic(1) title '%s' noenhanced" % (i + 2, way) for i, way in enumerate(ways)))
 
 
