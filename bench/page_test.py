@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """page_test.py - pages of figures show under each label what it says: pages of made results, no number twice in them, are
-read as a reader sees them. For each title page_test_sparse.py says what is below it, and for each word of a label which number
-of the JSON it means. What it knows nothing of is an error."""
+read as a reader sees them. For each title page_test_glm.py and page_test_sparse.py say
+what is below it, and for each word of a label which number of the JSON it means. What they know nothing of is an error."""
 import itertools
 import math
 import os
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+import page_test_glm
 import page_test_sparse
 from page_read import Page, Picture, as_text, gnuplot_put
 
@@ -96,7 +97,8 @@ def page_check(folder, name, spec):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PATH"] = gnuplot_put(os.path.join(folder, "gnuplot"))
-        for name, test, flag in (("sparse", page_test_sparse, True), ("sparse", page_test_sparse, False)):
+        for name, test, flag in (("sparse", page_test_sparse, True), ("sparse", page_test_sparse, False),
+                                 ("glm", page_test_glm, False), ("glm", page_test_glm, True)):
             within = os.path.join(folder, "%s-%s" % (name, flag))
             page_check(within, name, test.spec(test.Made(within, flag)))
     print("%d labels are wrong" % len(failures) if failures else "labels are those of the JSON")
