@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""page_test.py - pages of figures show under each label what it says: pages of made results, no number twice in them, are
-read as a reader sees them. For each title page_test_glm.py and page_test_sparse.py say
+"""page_test.py [TALLY-SIM] - pages of figures, and the plots of tally sim, show under each label what it says: pages of made
+results, no number twice in them, are read as a reader sees them. For each title page_test_glm.py and page_test_sparse.py say
 what is below it, and for each word of a label which number of the JSON it means. What they know nothing of is an error."""
 import itertools
+import json
 import math
 import os
 import re
@@ -94,6 +95,45 @@ def page_check(folder, name, spec):
     expect("img{max-width:100%" in markup and ".wide{overflow-x:auto}" in markup, "pictures or tables are cut in a narrow window")
 
 
+# ---- tally sim: label of the axis -> key of --json, and values of the option ----
+
+SWEPT = {"link (bit/s)": ("link_bps", "1gbit,2gbit,40gbit"), "uplink (bit/s)": ("uplink_bps", "1gbit,2gbit"),
+         "hub (bit/s)": ("hub_bps", "1gbit,2gbit"), "delay (ns)": ("delay_ns", "1us,2us,3us"), "poll (ns)": ("poll_ns", "4us,9us"),
+         "queue (bytes)": ("queue_bytes", "8K,9K"), "message (bytes)": ("message_bytes", "16K,24K,1M"), "slots": ("slots", "32,64"),
+         "window": ("window", "7,9"), "lanes": ("lanes", "320,360"), "loss (of the packets)": ("loss", "0,0.5%")}
+# label of a column -> key, factor and form
+TABLE = {"bytes": ("message_bytes", 1, "%d"), "slots": ("slots", 1, "%d"), "window": ("window", 1, "%d"), "loss": ("loss", 100, "%.3f %%"),
+         "TAT": ("tat_ns", 1e-6, "%.3f ms"), "goodput": ("goodput_bps", 1e-9, "%.2f Gb/s"), "probes": ("probes", 1, "%d"),
+         "a switch": ("switch_bytes", 1e-6, "%.2f MB")}
+
+
+def sim_run(sim, *words):
+    return subprocess.run([sim, *words], check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
+
+
+def sim_check(folder, sim):
+    """Of 2 switches below a root with 3 workers each, and of one with 2."""
+    path = os.path.join(folder, "plot.svg")
+    for shape, title in (("2x3", "6 workers, 3 switches"), ("2", "2 workers, 1 switch")):
+        for label, (key, values) in SWEPT.items():
+            name = label.split()[0]
+            words = [] if name == "message" else ["--message", "16K"]
+            lines = list(map(json.loads, sim_run(sim, "--topology", shape, *words, "--" + name, values, "--json", "--plot", path)))
+            xs = [line[key] for line in lines]
+            expect(len(set(xs)) == values.count(",") + 1, "sim over %s: these are not the values: %s" % (label, xs))
+            picture_check("sim over " + label, open(path).read(), [[
+                title, label, "TAT (ms)", "x" if 0 < 16 * xs[0] < xs[-1] else "", {
+                    "simulated": [[line[key], line["tat_ns"] / 1e6] for line in lines],
+                    "rate of the cable": [[line[key], line["line_ns"] / 1e6] for line in lines]}]])
+    words = "--topology 2x3 --message 64K --loss 1%,2% --slots 32".split()
+    printed = sim_run(sim, *words)
+    expect(printed[0].startswith("6 workers, 3 switches in 2 levels, cables of 10 Gbit/s"), "sim: %s" % printed[0])
+    table_check("sim", [re.split("  +", line.strip()) for line in printed[2:5]], list(map(json.loads, sim_run(sim, *words, "--json"))), {
+        **{label: lambda line, of=of: of[2] % (line[of[0]] * of[1]) for label, of in TABLE.items()},
+        "of line": lambda line: "%.1f %%" % (100 * line["line_ns"] / line["tat_ns"]),
+        "resent": lambda line: "%.3f %%" % (100 * line["updates_resent"] / line["updates"])})
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PATH"] = gnuplot_put(os.path.join(folder, "gnuplot"))
@@ -101,6 +141,8 @@ def main():
                                  ("glm", page_test_glm, False), ("glm", page_test_glm, True)):
             within = os.path.join(folder, "%s-%s" % (name, flag))
             page_check(within, name, test.spec(test.Made(within, flag)))
+        for sim in sys.argv[1:]:
+            sim_check(folder, sim)
     print("%d labels are wrong" % len(failures) if failures else "labels are those of the JSON")
     return bool(failures)
 

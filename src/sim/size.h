@@ -52,12 +52,12 @@ void size_run(const struct size_options *options, struct size_report *report,
 	      size_progress *progress);
 
 /* size_options.c: 0, or the exit status after a message. One option may have several values with commas
- * between them: *points of them, and what it is called in *swept; else 1 and NULL. */
+ * between them: *points of them, what it is called in *swept and, for the axis, its unit; else 1 and NULL. */
 struct size_request {
 	struct size_options option[SIZE_POINTS_MAX];
 	double x[SIZE_POINTS_MAX]; /* the values of the option that has several */
 	uint32_t points;
-	const char *swept, *plot_path;
+	const char *swept, *swept_unit, *plot_path;
 	bool is_json;
 };
 int size_read(int argc, char **argv, struct size_request *request);

@@ -60,8 +60,8 @@ static bool value_read(const char *text, const struct opt *opt, const struct uni
 	return false;
 }
 
-/* Several values make a run each. */
-static const char *values_take(struct opt_value *value, const struct unit *units)
+/* Several values make a run each; `drawn` is what a drawing says that the numbers are. */
+static const char *values_take(struct opt_value *value, const struct unit *units, const char *drawn)
 {
 	struct size_request *request = value->request;
 	const struct opt *opt = value->opt;
@@ -86,6 +86,7 @@ static const char *values_take(struct opt_value *value, const struct unit *units
 	}
 	if (count > 1) {
 		request->swept = opt->name;
+		request->swept_unit = drawn;
 		request->points = count;
 		memcpy(request->x, number, sizeof(number));
 	}
@@ -101,27 +102,27 @@ static const char *values_take(struct opt_value *value, const struct unit *units
 
 static const char *rate_take(struct opt_value *value)
 {
-	return values_take(value, rates);
+	return values_take(value, rates, " (bit/s)");
 }
 
 static const char *time_take(struct opt_value *value)
 {
-	return values_take(value, times);
+	return values_take(value, times, " (ns)");
 }
 
 static const char *bytes_take(struct opt_value *value)
 {
-	return values_take(value, sizes);
+	return values_take(value, sizes, " (bytes)");
 }
 
 static const char *part_take(struct opt_value *value)
 {
-	return values_take(value, parts);
+	return values_take(value, parts, " (of the packets)");
 }
 
 static const char *count_take(struct opt_value *value)
 {
-	return values_take(value, counts);
+	return values_take(value, counts, "");
 }
 
 static bool topology_read(const char *text, struct size_options *options)

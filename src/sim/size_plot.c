@@ -59,22 +59,20 @@ bool size_plot(const char *name, const struct size_request *request,
 		return false;
 	}
 	fprintf(gnuplot,
-		"set terminal %s\nset output '%s'\nset xlabel '%s'\nset ylabel 'TAT (ms)'\n"
+		"set terminal %s\nset output '%s'\nset xlabel '%s%s'\nset ylabel 'TAT (ms)'\n"
 		"set yrange [0:*]\nset grid\nset key above\n"
 		"set title '%llu workers, %llu switch%s'\n",
 		terminal_of(request->plot_path), request->plot_path, request->swept,
-		(unsigned long long)reports[0].workers, (unsigned long long)reports[0].switches,
-		reports[0].switches == 1 ? "" : "es");
+		request->swept_unit, (unsigned long long)reports[0].workers,
+		(unsigned long long)reports[0].switches, reports[0].switches == 1 ? "" : "es");
 	if (request->x[0] > 0 && request->x[request->points - 1] > 16 * request->x[0])
 		fprintf(gnuplot, "set logscale x 2\n");
-	fprintf(gnuplot, "plot '-' using 1:2 with linespoints linewidth 2 title 'simulated', "
-			 "'-' using 1:2 with lines dashtype 2 title 'rate of the cable'\n");
+	fprintf(gnuplot, "$d << END\n");
 	for (uint32_t i = 0; i < request->points; i++)
-		fprintf(gnuplot, "%.9g %.6f\n", request->x[i], (double)reports[i].tat_ns / 1e6);
-	fprintf(gnuplot, "e\n");
-	for (uint32_t i = 0; i < request->points; i++)
-		fprintf(gnuplot, "%.9g %.6f\n", request->x[i], (double)reports[i].ideal_ns / 1e6);
-	fprintf(gnuplot, "e\n");
+		fprintf(gnuplot, "%.9g %.6f %.6f\n", request->x[i], (double)reports[i].tat_ns / 1e6,
+			(double)reports[i].ideal_ns / 1e6);
+	fprintf(gnuplot, "END\nplot $d using 1:2 with linespoints linewidth 2 title 'simulated', "
+			 "$d using 1:3 with lines dashtype 2 title 'rate of the cable'\n");
 	if (pclose(gnuplot) == 0)
 		return true;
 	fprintf(stderr, "%s: --plot: gnuplot could not write %s\n", name, request->plot_path);
