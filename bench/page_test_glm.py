@@ -14,7 +14,7 @@ TRAINED = {"latency mode": "latency", "latency mode, 1 % lost": "lossy", "dense 
            "data-parallel, tally": "data", "data-parallel, MPI": "data-mpi"}
 EPOCH = {"latency": "latency", "dense": "dense", "auto": "auto", "auto, kernel": "kernel", "Open MPI": "mpi", "1 rank": "alone",
          "liblinear, whole": "liblinear"}
-WHY = {"mpi": "without Open MPI (scripts/deps.sh bench)", "liblinear": "without liblinear (apt-get install liblinear-tools)"}
+WHY = {"mpi": "no Open MPI (scripts/deps.sh bench)", "liblinear": "no liblinear (scripts/deps.sh test)"}
 SIZES = {name: (700 + 130 * i, 11 + i, 3 + i) for i, name in enumerate(
     ("one", "two", "rcv1", "long", "made-rcv1", "made-other"))}  # rows, features, classes
 ROWS_OF_PAPER = {"made-rcv1": 20242, "made-other": SIZES["made-other"][0]}
@@ -82,7 +82,7 @@ class Made:
                  "seen_lost": [whole(), whole()] if way == "lossy" else None}]
 
         self.sections[name] = {pair: [run(*pair) for _ in range(count)] for pair in of}
-        put(self.out, name, ["# " + why for why in WHY.values()] + list(output), runs=self.sections[name],
+        put(self.out, name, ["# SKIP: " + why for why in WHY.values()] + list(output), runs=self.sections[name],
             shared=["loss"] if self.poor else ())
 
     def bits(self, folder):
