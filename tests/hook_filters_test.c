@@ -88,15 +88,15 @@ static void devices__that_there_are_not_are_named(void **state)
 	assert_int_equal(hook_tc_open(&none, "a-name-that-is-too-long", PORT, error), -EINVAL);
 }
 
-/* The program behind our port's filter; 0: there is none. */
-static uint32_t program_at(const char *device)
+/* The program behind the port's filter; 0: there is none. */
+static uint32_t program_of(const char *device, int port)
 {
 	char command[160], line[256];
 	uint32_t id = 0;
 	FILE *tc;
 
 	snprintf(command, sizeof(command), "tc filter show dev %s ingress | grep 'handle %#x '",
-		 device, PORT);
+		 device, port);
 	tc = popen(command, "r");
 	assert_non_null(tc);
 	while (fgets(line, sizeof(line), tc)) {
@@ -109,6 +109,11 @@ static uint32_t program_at(const char *device)
 	return id;
 }
 
+static uint32_t program_at(const char *device)
+{
+	return program_of(device, PORT);
+}
+
 static struct hook *open_at(const char *devices)
 {
 	char error[HOOK_ERROR_BYTES];
@@ -119,7 +124,7 @@ static struct hook *open_at(const char *devices)
 }
 
 /* It ends without a word. */
-static void killed_at(const char *device)
+static void killed_at(const char *device, uint16_t port)
 {
 	pid_t pid = fork();
 	int status;
@@ -128,11 +133,11 @@ static void killed_at(const char *device)
 		char error[HOOK_ERROR_BYTES];
 		struct hook *opened;
 
-		_exit(hook_tc_open(&opened, device, PORT, error) ? 1 : 0);
+		_exit(hook_tc_open(&opened, device, port, error) ? 1 : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_true(program_at(device));
+	assert_true(program_of(device, port));
 }
 
 /* Or the test ends here. */
@@ -153,7 +158,7 @@ static void filters__of_one_who_was_killed_are_replaced_and_taken_away(void **st
 	(void)state;
 	hook->ops->close(hook);
 	assert_int_equal(program_at("lo"), 0);
-	killed_at("lo");
+	killed_at("lo", PORT);
 	dead = program_at("lo");
 	hook = open_at("lo");
 	assert_int_not_equal(program_at("lo"), dead);
@@ -172,18 +177,53 @@ static void filters__of_one_who_was_killed_go_from_every_device(void **state)
 	(void)state;
 	device_make("left0");
 	hook->ops->close(hook);
-	killed_at("left0");
+	killed_at("left0", PORT);
 	hook = open_at("lo");
 	assert_int_equal(program_at("left0"), 0);
 	assert_int_not_equal(program_at("lo"), 0);
-	killed_at("left0");
-	assert_int_equal(hook_tc_open(&none, NULL, PORT + 1, error), 0);
-	assert_int_not_equal(program_at("left0"), 0);
+	killed_at("left0", PORT);
 	assert_int_equal(hook_tc_open(&none, NULL, PORT, error), 0);
 	assert_null(none);
 	assert_int_equal(program_at("left0"), 0);
 	assert_int_not_equal(program_at("lo"), 0); /* ours: we are alive */
 	assert_int_equal(system("ip link del left0"), 0);
+}
+
+/* Who comes after may have fewer shards, or none of its ports. */
+static void filters__of_one_who_was_killed_go_whatever_their_port(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *none;
+
+	(void)state;
+	for (uint16_t port = PORT + 1; port < PORT + 4; port++)
+		killed_at("lo", port);
+	for (uint16_t port = PORT + 1; port < PORT + 3; port++)
+		assert_int_equal(program_of("lo", port), 0);
+	assert_int_equal(hook_tc_open(&none, NULL, PORT, error), 0);
+	assert_int_equal(program_of("lo", PORT + 3), 0);
+	assert_int_not_equal(program_at("lo"), 0);
+}
+
+/* A filter of neither the living nor the dead is not ours to take away, even where ours should be. */
+static void filters__of_others_are_left_alone(void **state)
+{
+	char error[HOOK_ERROR_BYTES];
+	struct hook *other;
+
+	(void)state;
+	assert_int_equal(system("tc filter add dev lo ingress pref 65000 handle 0x1c04 "
+				"protocol all bpf bytecode '1,6 0 0 4294967295,'"),
+			 0);
+	assert_int_equal(hook_tc_open(&other, "lo", 0x1c04, error), -EEXIST);
+	assert_non_null(strstr(error, "lo has a filter already"));
+	assert_non_null(strstr(error, "0x1c04"));
+	assert_int_equal(system("tc filter del dev lo ingress pref 65000 handle 0x1c04 "
+				"protocol all bpf"),
+			 0);
+	other = NULL;
+	assert_int_equal(hook_tc_open(&other, "lo", 0x1c04, error), 0);
+	other->ops->close(other);
 }
 
 /* Two daemons may have one port, at different addresses: the second is told, and the first goes on. */
@@ -265,6 +305,26 @@ static void words__of_the_library_are_kept_to_itself(void **state)
 	other->ops->close(other);
 }
 
+/* Nobody takes it from who was quicker; when that one is gone it is ours again. */
+static void filters__that_another_has_got_meanwhile_come_back_when_it_is_gone(void **state)
+{
+	struct hook *other;
+
+	(void)state;
+	assert_int_equal(system("tc filter del dev lo ingress pref 65000"), 0);
+	other = open_at("lo");
+	news_is(hook, "lo", -EEXIST);
+	other->ops->close(other);
+	news_is(hook, "lo", 0);
+	assert_int_equal(system("tc filter del dev lo ingress pref 65000"), 0);
+	killed_at("lo", PORT);
+	news_is(hook, "lo", 0);
+	assert_int_not_equal(program_at("lo"), 0);
+	hook->ops->close(hook);
+	assert_int_equal(program_at("lo"), 0); /* it was ours */
+	hook = open_at("lo");
+}
+
 static int group(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,9 +333,12 @@ static int group(void)
 		cmocka_unit_test(devices__that_there_are_not_are_named),
 		cmocka_unit_test(filters__of_one_who_was_killed_are_replaced_and_taken_away),
 		cmocka_unit_test(filters__of_one_who_was_killed_go_from_every_device),
+		cmocka_unit_test(filters__of_one_who_was_killed_go_whatever_their_port),
+		cmocka_unit_test(filters__of_others_are_left_alone),
 		cmocka_unit_test(filters__of_the_living_are_left_alone),
 		cmocka_unit_test(words__of_the_library_are_kept_to_itself),
 		cmocka_unit_test(filters__that_others_take_away_are_put_back),
+		cmocka_unit_test(filters__that_another_has_got_meanwhile_come_back_when_it_is_gone),
 	};
 
 	return cmocka_run_group_tests_name("hook-filters", tests, NULL, NULL);

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Opens one for the datagrams to `port` that come in by `devices`. 0, or a negative errno with a sentence. devices NULL:
- * none, and *hook is NULL; but what others have left for the port goes. */
+ * none, and *hook is NULL; but what the dead have left goes. */
 typedef int hook_open_fn(struct hook **hook, const char *devices, uint16_t port,
 			 char error[HOOK_ERROR_BYTES]);
 

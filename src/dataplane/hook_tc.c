@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "dataplane/xdp/switch_maps.h"
@@ -23,6 +22,7 @@ extern const size_t latency_tc_bpf_bytes;
 
 enum {
 	PRIORITY = 65000, /* of our filters: behind whatever else is likely to be there */
+	MAPS_MAX = 16,    /* of a program of ours: it has six */
 	/* A frame for tally_step. */
 	AT_ETHERTYPE = 12,
 	AT_IP = 14,
@@ -32,11 +32,17 @@ enum {
 };
 
 #define PROGRAM "tally_hook"
+#define SIGN "tally.%hu" /* the name of a sign: which port its program serves */
+
+/* What a program of ours says of the daemon that has loaded it. */
+struct sign {
+	uint16_t port;
+	bool is_alive;
+};
 
 struct device {
 	char name[IF_NAMESIZE];
 	int index;
-	int claim;    /* the socket that says that we serve our port here; -1: we do not */
 	bool is_lost; /* the filter is gone, and nothing has put it back yet */
 };
 
@@ -53,6 +59,8 @@ struct hook_tc {
 	struct hook hook;
 	struct bpf_object *object;
 	int run, step, jobs, slots, children, counters;
+	uint32_t id;  /* of the program that our filters run; 0: it is not loaded */
+	int alive_fd; /* a socket that is open as long as we live; -1: none yet */
 	uint16_t port;
 	struct device device[HOOK_DEVICES_MAX];
 	uint32_t devices;
@@ -267,47 +275,7 @@ static void filter_of(uint16_t port, struct bpf_tc_opts *filter)
 	filter->priority = PRIORITY;
 }
 
-static uint32_t program_id(const struct hook_tc *tc)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t bytes = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(tc->run, &info, &bytes) ? 0 : info.id;
-}
-
-static bool is_ours(uint32_t id)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t bytes = sizeof(info);
-	int fd = bpf_prog_get_fd_by_id(id);
-	bool is_known = fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes);
-
-	if (fd >= 0)
-		close(fd);
-	return is_known && !strcmp(info.name, PROGRAM);
-}
-
-/* Who serves a port at a device has this name in their network namespace, as long as they live: so nobody takes a living
- * one's filter for a dead one's. The socket; or -EADDRINUSE: another has it. */
-static int claim(uint16_t port, int index)
-{
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = 0;
-	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "tally-hook/%u/%d",
-			      port, index);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&name,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)))
-		result = -errno;
-	if (!result)
-		return fd;
-	close(fd);
-	return result;
-}
-
-/* The program that our port's filter at this device runs; 0: there is none. */
+/* The program that the port's filter at this device runs; 0: there is none. */
 static uint32_t filter_program(uint16_t port, int index)
 {
 	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
@@ -317,68 +285,104 @@ static uint32_t filter_program(uint16_t port, int index)
 	return bpf_tc_query(&at, &filter) ? 0 : filter.prog_id;
 }
 
-static void filter_remove(uint16_t port, int index)
-{
-	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
-	struct bpf_tc_opts filter;
-
-	filter_of(port, &filter);
-	(void)bpf_tc_detach(&at, &filter);
-}
-
-/* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-14): on whatever device, for we
- * may be given others than it was, or none. One who lives has our port, too, if it listens on another address. */
-static void detach_left(uint16_t port)
+/* From all devices: one of ours may have another number than it had, and another's may be any. */
+static void filters_remove(uint16_t port, uint32_t id)
 {
 	struct if_nameindex *all = if_nameindex();
 
-	for (struct if_nameindex *at = all; at && at->if_index; at++) {
-		int index = (int)at->if_index, fd;
+	for (struct if_nameindex *device = all; device && device->if_index; device++) {
+		LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = (int)device->if_index,
+			    .attach_point = BPF_TC_INGRESS);
+		struct bpf_tc_opts filter;
 
-		if (!is_ours(filter_program(port, index)))
+		if (filter_program(port, at.ifindex) != id)
 			continue;
-		fd = claim(port, index);
-		if (fd < 0)
-			continue;
-		filter_remove(port, index);
-		close(fd);
+		filter_of(port, &filter);
+		(void)bpf_tc_detach(&at, &filter);
 	}
 	if_freenameindex(all);
 }
 
-static void detach(struct hook_tc *tc)
-{
-	for (uint32_t i = 0; i < tc->devices; i++) {
-		const struct device *device = &tc->device[i];
+/* ---- who lives ---- */
 
-		if (device->claim < 0)
-			continue;
-		if (tc->object && filter_program(tc->port, device->index) == program_id(tc))
-			filter_remove(tc->port, device->index);
-		close(device->claim);
-	}
+/*
+ * A filter outlives the daemon that has put it there, so its program has a sign: a map (SOCKMAP) with a socket of the
+ * daemon's, which leaves the map when the daemon dies, however it dies. Only root gets at a map. A name would not do, as of
+ * a UNIX socket: any user can take it first, or when its owner is dead. Nor would a lock, or a process's number:
+ * containers that share a network see neither each other's files nor processes.
+ */
+static int sign_put(struct hook_tc *tc)
+{
+	char name[BPF_OBJ_NAME_LEN];
+	uint32_t first = 0;
+	uint64_t value;
+	int map, result;
+
+	tc->alive_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (tc->alive_fd < 0)
+		return -errno;
+	value = (uint64_t)tc->alive_fd;
+	snprintf(name, sizeof(name), SIGN, tc->port);
+	map = bpf_map_create(BPF_MAP_TYPE_SOCKMAP, name, sizeof(first), sizeof(value), 1, NULL);
+	if (map < 0)
+		return map;
+	result = bpf_map_update_elem(map, &first, &value, BPF_ANY);
+	if (!result)
+		result = bpf_prog_bind_map(tc->run, map, NULL);
+	close(map);
+	return result;
 }
 
-static int claim_all(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
+static bool map_read(uint32_t id, struct sign *sign)
 {
-	for (uint32_t i = 0; i < tc->devices; i++) {
-		struct device *device = &tc->device[i];
+	struct bpf_map_info info = { 0 };
+	uint32_t bytes = sizeof(info), first = 0;
+	int fd = bpf_map_get_fd_by_id(id);
+	bool is_sign = fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes) &&
+		       info.type == BPF_MAP_TYPE_SOCKMAP &&
+		       sscanf(info.name, SIGN, &sign->port) == 1;
+	uint64_t cookie;
 
-		device->claim = claim(tc->port, device->index);
-		if (device->claim == -EADDRINUSE) {
-			snprintf(error, HOOK_ERROR_BYTES,
-				 "another tallyd serves port %u at %s in the kernel: choose "
-				 "another port, or another device",
-				 tc->port, device->name);
-			return -EADDRINUSE;
-		}
-		if (device->claim < 0)
-			return say(error, device->claim, "cannot claim", device->name);
-	}
-	return 0;
+	if (is_sign)
+		sign->is_alive = !bpf_map_lookup_elem(fd, &first, &cookie) || errno != ENOENT;
+	if (fd >= 0)
+		close(fd);
+	return is_sign;
 }
 
-/* Puts the filter there, in place of what has its handle. */
+/* False: the program is none of ours, or not for us to look at. */
+static bool sign_read(uint32_t program, struct sign *sign)
+{
+	uint32_t map[MAPS_MAX];
+	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)map };
+	uint32_t bytes = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(program);
+	bool is_known = fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes);
+
+	if (fd >= 0)
+		close(fd);
+	if (!is_known || strcmp(info.name, PROGRAM) != 0)
+		return false;
+	for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
+		if (map_read(map[i], sign))
+			return true;
+	return false;
+}
+
+/* A daemon that was killed leaves its filters behind, and with them its slots (R-CT-14): for any port, for we may have
+ * fewer shards than it had, and on any device, for we may be given others, or none. Who puts a new one in its place at
+ * this very moment may lose it, and will notice (tc_look). */
+static void detach_left(void)
+{
+	uint32_t program = 0;
+	struct sign sign;
+
+	while (!bpf_prog_get_next_id(program, &program))
+		if (sign_read(program, &sign) && !sign.is_alive)
+			filters_remove(sign.port, program);
+}
+
+/* Puts the filter there, unless another has its place. */
 static int attach(const struct hook_tc *tc, int index)
 {
 	LIBBPF_OPTS(bpf_tc_hook, at, .ifindex = index, .attach_point = BPF_TC_INGRESS);
@@ -389,8 +393,26 @@ static int attach(const struct hook_tc *tc, int index)
 		return result;
 	filter_of(tc->port, &filter);
 	filter.prog_fd = tc->run;
-	filter.flags = BPF_TC_F_REPLACE;
 	return bpf_tc_attach(&at, &filter);
+}
+
+static int taken_say(const struct hook_tc *tc, const struct device *device,
+		     char error[HOOK_ERROR_BYTES])
+{
+	struct sign sign;
+
+	if (sign_read(filter_program(tc->port, device->index), &sign)) {
+		snprintf(error, HOOK_ERROR_BYTES,
+			 "another tallyd serves port %u at %s in the kernel: choose "
+			 "another port, or another device",
+			 tc->port, device->name);
+		return -EADDRINUSE;
+	}
+	snprintf(error, HOOK_ERROR_BYTES,
+		 "%s has a filter already with priority %d and handle %#x, and it is not known to "
+		 "be a dead tallyd's: remove it, or choose another port",
+		 device->name, PRIORITY, tc->port);
+	return -EEXIST;
 }
 
 static int attach_all(const struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
@@ -398,6 +420,8 @@ static int attach_all(const struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 	for (uint32_t i = 0; i < tc->devices; i++) {
 		int result = attach(tc, tc->device[i].index);
 
+		if (result == -EEXIST)
+			return taken_say(tc, &tc->device[i], error);
 		if (result)
 			return say(error, result, "cannot attach to", tc->device[i].name);
 	}
@@ -406,22 +430,16 @@ static int attach_all(const struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 
 /* ---- filters that somebody takes away ---- */
 
-/* One of the name may be another device by now. */
-static int device_again(const struct hook_tc *tc, struct device *device)
+/* One of the name may be another device by now. What has come in its place may be dead, too. */
+static int attach_again(const struct hook_tc *tc, struct device *device)
 {
-	int index = (int)if_nametoindex(device->name), fd;
+	int index = (int)if_nametoindex(device->name);
 
 	if (!index)
 		return -ENODEV;
-	if (index == device->index)
-		return 0;
-	fd = claim(tc->port, index);
-	if (fd < 0)
-		return fd;
-	close(device->claim);
-	device->claim = fd;
 	device->index = index;
-	return 0;
+	detach_left();
+	return attach(tc, index);
 }
 
 static bool tc_look(struct hook *hook, struct hook_news *news)
@@ -433,11 +451,9 @@ static bool tc_look(struct hook *hook, struct hook_news *news)
 		bool was_lost = device->is_lost;
 		int result;
 
-		if (filter_program(tc->port, device->index) == program_id(tc))
+		if (filter_program(tc->port, device->index) == tc->id)
 			continue;
-		result = device_again(tc, device);
-		if (!result)
-			result = attach(tc, device->index);
+		result = attach_again(tc, device);
 		device->is_lost = result;
 		if (result && was_lost)
 			continue; /* it was said */
@@ -469,7 +485,6 @@ static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_
 		}
 		snprintf(device->name, sizeof(device->name), "%.*s", (int)length, at);
 		device->index = (int)if_nametoindex(device->name);
-		device->claim = -1;
 		if (!device->index)
 			return say(error, -ENODEV, "device", device->name);
 		if (is_named(tc, device->index))
@@ -486,6 +501,8 @@ static int devices_parse(struct hook_tc *tc, const char *names, char error[HOOK_
 static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "tally");
+	struct bpf_prog_info info = { 0 };
+	uint32_t info_bytes = sizeof(info);
 	struct bpf_map *constants;
 	size_t bytes;
 	const void *was;
@@ -508,6 +525,12 @@ static int load(struct hook_tc *tc, char error[HOOK_ERROR_BYTES])
 	tc->slots = bpf_object__find_map_fd_by_name(tc->object, "slots");
 	tc->children = bpf_object__find_map_fd_by_name(tc->object, "children");
 	tc->counters = bpf_object__find_map_fd_by_name(tc->object, "counters");
+	result = sign_put(tc);
+	if (!result)
+		result = bpf_obj_get_info_by_fd(tc->run, &info, &info_bytes);
+	if (result)
+		return say(error, result, "cannot sign", "the switch program");
+	tc->id = info.id;
 	return 0;
 }
 
@@ -515,7 +538,10 @@ static void tc_close(struct hook *hook)
 {
 	struct hook_tc *tc = tc_of(hook);
 
-	detach(tc);
+	if (tc->id)
+		filters_remove(tc->port, tc->id);
+	if (tc->alive_fd >= 0)
+		close(tc->alive_fd);
 	bpf_object__close(tc->object);
 	free(tc->counts);
 	free(tc);
@@ -541,8 +567,8 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 	int result = -ENOMEM;
 
 	libbpf_set_print(silent);
+	detach_left();
 	if (!devices) {
-		detach_left(port);
 		*hook = NULL;
 		return 0;
 	}
@@ -550,14 +576,11 @@ int hook_tc_open(struct hook **hook, const char *devices, uint16_t port,
 	if (tc) {
 		tc->hook.ops = &ops;
 		tc->port = port;
+		tc->alive_fd = -1;
 		tc->counts = calloc((size_t)libbpf_num_possible_cpus(), sizeof(*tc->counts));
 		result = tc->counts ? devices_parse(tc, devices, error) : -ENOMEM;
 		if (!result)
-			result = claim_all(tc, error);
-		if (!result) {
-			detach_left(port);
 			result = load(tc, error);
-		}
 		if (!result)
 			result = attach_all(tc, error);
 		if (result)

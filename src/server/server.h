@@ -82,7 +82,7 @@ struct server_options {
 	const char *key; /* every JOIN must say it, at most 127 bytes; NULL, "": none. Copied */
 	hook_open_fn *hook_open; /* NULL: nothing is in the kernel, */
 	const char *
-		hook_devices; /* or, where packets come in by these, latency mode's slots are; NULL: what others have
+		hook_devices; /* or, where packets come in by these, latency mode's slots are; NULL: what the dead have
 				   * left there goes. Both must outlive the server; devices not with local_name */
 	server_log *log; /* NULL: silence */
 	void *log_arg;

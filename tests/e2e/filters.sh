@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # filters.sh - tallyd --engine kernel and its filter: a second one with the same port and device is told so, and the first
 # goes on; a filter that somebody takes away is put back, which the log says; and what a killed one leaves goes when the
-# next begins, whatever its engine. In a network namespace of its own: root. TALLY_BUILD: where the programs are.
+# next begins, whatever its engine and however few its shards. In a network namespace of its own: root. TALLY_BUILD: where the
+# programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 TALLY_BUILD=${TALLY_BUILD:-build/release} LAB=tally-filters-$$
@@ -39,19 +40,18 @@ until_so() {
 }
 
 # daemon NAME ARGUMENT...: its pid in $pid, its log in $tmp/NAME.
+container=()
 daemon() {
 	local name=$1
 	shift
-	ip netns exec "$LAB" "$TALLY_BUILD/tools/tallyd" "$@" >"$tmp/$name" 2>&1 &
+	ip netns exec "$LAB" "${container[@]}" "$TALLY_BUILD/tools/tallyd" "$@" >"$tmp/$name" 2>&1 &
 	pid=$!
 	pids+=("$pid")
 }
 
+# has_filter [PORT]
 has_filter() {
-	tc -n "$LAB" filter show dev lo ingress | grep -q 'handle 0x1c03 tally_hook'
-}
-has_no_filter() {
-	! has_filter
+	[[ $(tc -n "$LAB" filter show dev lo ingress) == *"$(printf 'handle %#x tally_hook' "${1:-7171}")"* ]]
 }
 
 daemon first --listen 127.0.0.1 --engine kernel --devices lo
@@ -63,7 +63,10 @@ until_so "the first is not ready" is_there
 grep -q 'built without' "$tmp/first" && skip "filters: tallyd was built without libbpf or clang"
 has_filter || fail "the first has no filter"
 
+# It shares the network alone, as containers do.
+container=(unshare --mount --pid --fork)
 daemon second --listen 127.0.0.2 --engine kernel --devices lo
+container=()
 wait "$pid" && fail "the second has not said no"
 grep -q 'another tallyd serves port 7171 at lo in the kernel' "$tmp/second" || fail "the second does not say why"
 has_filter || fail "the second has taken the first one's filter"
@@ -83,4 +86,20 @@ wait "$first" 2>/dev/null
 has_filter || fail "a killed one's filter has gone by itself"
 daemon third --listen 127.0.0.2
 until_so "the third does not begin" grep -q ready "$tmp/third"
-has_no_filter || fail "a killed one's filter has stayed"
+! has_filter || fail "a killed one's filter has stayed"
+kill "$pid"
+wait "$pid"
+
+daemon many --listen 127.0.0.1 --engine kernel --devices lo --shards 3
+until_so "three shards do not begin" grep -q ready "$tmp/many"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+for port in 7171 7172 7173; do
+	has_filter "$port" || fail "there was no filter for $port"
+done
+daemon one --listen 127.0.0.1 --engine kernel --devices lo --shards 1
+until_so "one shard does not begin after three" grep -q ready "$tmp/one"
+has_filter || fail "the last has no filter"
+for port in 7172 7173; do
+	! has_filter "$port" || fail "a killed one's filter for $port has stayed"
+done
