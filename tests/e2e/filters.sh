@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # filters.sh - tallyd --engine kernel and its filter: a second one with the same port and device is told so, and the first
-# goes on; a filter that somebody takes away is put back, which the log says; and what a killed one leaves goes when the
-# next begins, whatever its engine and however few its shards. In a network namespace of its own: root. TALLY_BUILD: where the
-# programs are.
+# goes on; a filter that somebody takes away is put back, which the log says, and the job that it served goes on; and what a
+# killed one leaves goes when the next begins, whatever its engine and however few its shards. In a network namespace of its
+# own: root. TALLY_BUILD: where the programs are.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 TALLY_BUILD=${TALLY_BUILD:-build/release} LAB=tally-filters-$$
@@ -53,6 +53,10 @@ daemon() {
 has_filter() {
 	[[ $(tc -n "$LAB" filter show dev lo ingress) == *"$(printf 'handle %#x tally_hook' "${1:-7171}")"* ]]
 }
+# has_filter_back TIMES
+has_filter_back() {
+	has_filter && (($(grep -c 'the filter at lo was gone, and is back' "$tmp/first") == $1))
+}
 
 daemon first --listen 127.0.0.1 --engine kernel --devices lo
 first=$pid
@@ -77,9 +81,36 @@ has_filter || fail "one without filters has taken the first one's"
 kill "$pid"
 wait "$pid"
 
-tc -n "$LAB" filter del dev lo ingress pref 65000
-until_so "a filter that is gone does not come back" has_filter
-until_so "it does not say so" grep -q 'the filter at lo was gone, and is back' "$tmp/first"
+# Sums of 8 numbers in latency mode, each of them looked at, until $tmp/enough is there.
+sums() {
+	while [[ ! -e $tmp/enough ]]; do
+		ip netns exec "$LAB" "$BUILD/tools/tally" run -n 2 --no-prefix --aggregator 127.0.0.1 -- \
+			"$BUILD/tools/tally" bench allreduce --elements 8 --dtype int32 --latency-slots 16 --iters 20000 \
+			>"$tmp/sums" 2>&1 || return
+	done
+}
+# A job is over that the kernel and the threads have added a hundred packets for, each.
+is_added_by_both() {
+	sed -n 's/.*: \([0-9]*\) packets in (\([0-9]*\) served by the kernel).*/\1 \2/p' "$tmp/first" |
+		awk '$2 >= 100 && $1 - $2 >= 100 { both = 1 } END { exit !both }'
+}
+sums &
+adder=$!
+pids+=("$adder")
+round=0
+until ((round >= 3)) && is_added_by_both; do
+	((round++ < 30)) || fail "no job has lost its filter"
+	sleep 0.7
+	kill -0 "$adder" 2>/dev/null || fail "a sum is wrong, or a job has failed"
+	if ((round % 2)); then
+		tc -n "$LAB" filter del dev lo ingress pref 65000
+	else
+		tc -n "$LAB" qdisc del dev lo clsact
+	fi
+	until_so "a filter that is gone does not come back, or nobody says so" has_filter_back "$round"
+done
+touch "$tmp/enough"
+wait "$adder" || fail "a sum is wrong, or a job has failed"
 
 kill -9 "$first"
 wait "$first" 2>/dev/null
