@@ -84,8 +84,8 @@ wait "$pid"
 # Sums of 8 numbers in latency mode, each of them looked at, until $tmp/enough is there.
 sums() {
 	while [[ ! -e $tmp/enough ]]; do
-		ip netns exec "$LAB" "$BUILD/tools/tally" run -n 2 --no-prefix --aggregator 127.0.0.1 -- \
-			"$BUILD/tools/tally" bench allreduce --elements 8 --dtype int32 --latency-slots 16 --iters 20000 \
+		ip netns exec "$LAB" "$TALLY_BUILD/tools/tally" run -n 2 --no-prefix --aggregator 127.0.0.1 -- \
+			"$TALLY_BUILD/tools/tally" bench allreduce --elements 8 --dtype int32 --latency-slots 16 --iters 20000 \
 			>"$tmp/sums" 2>&1 || return
 	done
 }
