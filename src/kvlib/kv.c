@@ -19,26 +19,6 @@ static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
 /* ---- checks ---- */
 
-int kv_handle_check(const struct tally_kv *kv, const char *call)
-{
-	if (!kv)
-		return report_error(NULL, TALLY_ERR_ARGUMENT, "%s: kv is NULL", call);
-	if (kv->pid != getpid())
-		return report_error(&kv->who, TALLY_ERR_USAGE,
-				    "%s in a forked child: the table is its parent's", call);
-	return TALLY_OK;
-}
-
-int kv_wait_check(const struct tally_kv *kv, const char *call)
-{
-	int result = kv_handle_check(kv, call);
-
-	if (!result && pthread_equal(kv->thread, pthread_self()))
-		result = report_error(&kv->who, TALLY_ERR_USAGE,
-				      "%s in a callback: it would wait for itself", call);
-	return result;
-}
-
 static int keys_check(const struct tally_kv *kv, const char *call, const uint64_t *keys,
 		      size_t count)
 {
@@ -390,7 +370,8 @@ static int room_wait(struct tally_kv *kv, size_t bytes)
 	return report_again(kv->error, kv->error_text);
 }
 
-int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp)
+/* Takes the work: it is in order, or freed, and an error is reported. */
+static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp)
 {
 	int result;
 
@@ -426,9 +407,9 @@ int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values
 		result = values_check(kv, __func__, keys, count, values);
 	if (result)
 		return result;
-	return kv_submit(kv, __func__,
-			 kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
-			 timestamp);
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
+		      timestamp);
 }
 
 int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size_t count,
@@ -442,9 +423,9 @@ int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size
 		return result;
 	if (count && !values)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", __func__);
-	return kv_submit(kv, __func__,
-			 kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
-			 timestamp);
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
+		      timestamp);
 }
 
 int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *push, float *pull,
@@ -460,120 +441,8 @@ int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *pu
 		return result;
 	if (count && !pull)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: pull is NULL", __func__);
-	return kv_submit(kv, __func__,
-			 kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count),
-			 timestamp);
-}
-
-/* ---- waiting ---- */
-
-bool kv_is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
-{
-	const struct kv_work *work;
-
-	if (timestamp) {
-		work = kv_work_find(kv, timestamp);
-		/* A bounded worker's next step may begin while others are still at this one. */
-		return work && !work->result &&
-		       !(work->is_step && kv->mode == KV_BOUNDED && kv_step_is_open(kv, work));
-	}
-	for (work = kv->works; work; work = work->next)
-		if (!work->result)
-			return true;
-	return false;
-}
-
-int kv_outcome(struct tally_kv *kv, uint64_t timestamp)
-{
-	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : kv->works;
-	int result;
-
-	if (kv->error)
-		return report_again(kv->error, kv->error_text);
-	if (!work || !work->result)
-		return TALLY_OK;
-	result = report_again(work->result, work->text);
-	kv_work_drop(kv, work);
-	return result;
-}
-
-/* What has to be committed soon; is that news to the thread? A pull waits for no push: it ends no epoch before its
- * time. */
-static bool awaited_mark(struct tally_kv *kv, uint64_t timestamp)
-{
-	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
-	uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
-
-	if (work && work->kind != KV_WORK_BARRIER) {
-		if (!work->value || work->is_pulling || work->is_awaited)
-			return false;
-		work->is_awaited = true;
-		kv->awaited++;
-		return true;
-	}
-	if (last <= kv->hurry_to)
-		return false;
-	kv->hurry_to = last;
-	return true;
-}
-
-/* Until something is complete that somebody sleeps for. The lock is held. */
-static int news_wait(struct tally_kv *kv, uint64_t timestamp, const struct timespec *until)
-{
-	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
-	int error;
-
-	if (work)
-		work->is_waited = true;
-	kv->waits_all += !work;
-	error = until ? pthread_cond_timedwait(&kv->changed, &kv->lock, until)
-		      : pthread_cond_wait(&kv->changed, &kv->lock);
-	kv->waits_all -= !work;
-	return error;
-}
-
-int tally_kv_wait(struct tally_kv *kv, uint64_t timestamp, int timeout_ms)
-{
-	int result = timeout_ms ? kv_wait_check(kv, __func__) : kv_handle_check(kv, __func__),
-	    error = 0;
-	uint64_t until_ns;
-	struct timespec until;
-
-	if (result)
-		return result;
-	until_ns = clock_ns() + (timeout_ms > 0 ? (uint64_t)timeout_ms * ns_per_ms : 0);
-	until = clock_timespec(until_ns);
-	pthread_mutex_lock(&kv->lock);
-	if (timestamp >= kv->timestamp_next) {
-		pthread_mutex_unlock(&kv->lock);
-		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: there was no operation %llu",
-				    __func__, (unsigned long long)timestamp);
-	}
-	if (!kv->error && kv_is_outstanding(kv, timestamp) && timeout_ms &&
-	    awaited_mark(kv, timestamp)) {
-		kv_thread_wake_unlock(kv);
-		pthread_mutex_lock(&kv->lock);
-	}
-	while (!kv->error && kv_is_outstanding(kv, timestamp) && timeout_ms && !error)
-		error = news_wait(kv, timestamp, timeout_ms < 0 ? NULL : &until);
-	result = !kv->error && kv_is_outstanding(kv, timestamp) ? TALLY_IN_PROGRESS
-								: kv_outcome(kv, timestamp);
-	pthread_mutex_unlock(&kv->lock);
-	return result;
-}
-
-int tally_kv_test(struct tally_kv *kv, uint64_t timestamp, int *done)
-{
-	int result;
-
-	if (!done)
-		return report_error(kv ? &kv->who : NULL, TALLY_ERR_ARGUMENT, "%s: done is NULL",
-				    __func__);
-	result = tally_kv_wait(kv, timestamp, 0);
-	if (result == TALLY_ERR_ARGUMENT || result == TALLY_ERR_USAGE)
-		return result;
-	*done = result != TALLY_IN_PROGRESS;
-	return *done ? result : TALLY_OK;
+	return submit(kv, __func__,
+		      kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count), timestamp);
 }
 
 int tally_kv_barrier(struct tally_kv *kv)
@@ -582,10 +451,22 @@ int tally_kv_barrier(struct tally_kv *kv)
 	int result = kv_wait_check(kv, __func__);
 
 	if (!result)
-		result = kv_submit(kv, __func__,
-				   kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0),
-				   &timestamp);
+		result = submit(kv, __func__,
+				kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0), &timestamp);
 	return result ? result : tally_kv_wait(kv, timestamp, -1);
+}
+
+int tally_kv_step(struct tally_kv *kv, uint64_t *timestamp)
+{
+	int result = kv_handle_check(kv, __func__);
+	struct kv_work *work;
+
+	if (result)
+		return result;
+	work = kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0);
+	if (work)
+		work->is_step = true;
+	return submit(kv, __func__, work, timestamp);
 }
 
 int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)

@@ -4,9 +4,10 @@
  * UDP socket; callers leave operations with it, and sleep until they are complete. All below is under kv->lock.
  *
  *     kv.c      the calls of tally_kv.h
+ *     table.c   what all of these need: its error, its thread's sleep, who may call
  *     thread.c  the thread: packets, messages and time, in turns
  *     step.c    which operations wait for other workers (R-KV-15)
- *     note.c    whom to tell that one is complete
+ *     wait.c    who waits for one, and whom to tell that it is complete
  *     work.c    operations: from keys and values to pushes, batches and pulls, and back
  *     server.c  the connection to one server: again and again, as the same incarnation (R-KV)
  *     leave.c   that they know of its end (R-KV-13)
@@ -259,15 +260,21 @@ struct tally_kv {
 	struct kv_server server[];
 };
 
+/* ---- table.c ---- */
+
 /* The first error stays; what is outstanding ends with it, when the thread's turn is over. */
 void kv_break(struct tally_kv *kv, int result, const char *format, ...) REPORT_FORMAT(3, 4);
+
+/* The lock is held before it, and not after it. */
+void kv_thread_wake_unlock(struct tally_kv *kv);
+int kv_handle_check(const struct tally_kv *kv, const char *call);
+/* A callback runs on the table's own thread, which would wait for itself. */
+int kv_wait_check(const struct tally_kv *kv, const char *call);
 
 /* ---- thread.c ---- */
 
 int kv_thread_begin(struct tally_kv *kv); /* 0, or a positive errno */
 void kv_thread_end(struct tally_kv *kv);
-/* The lock is held before it, and not after it. */
-void kv_thread_wake_unlock(struct tally_kv *kv);
 
 /* ---- work.c ---- */
 
@@ -291,18 +298,6 @@ void kv_work_drop(struct tally_kv *kv, struct kv_work *work);
 void kv_works_end(struct tally_kv *kv);
 struct kv_work *kv_work_find(const struct tally_kv *kv, uint64_t timestamp);
 
-/* ---- kv.c ---- */
-
-/* 0: all that were begun. The lock is held, of both. */
-bool kv_is_outstanding(const struct tally_kv *kv, uint64_t timestamp);
-/* Of one that is not: its result, which is reported, and forgotten. */
-int kv_outcome(struct tally_kv *kv, uint64_t timestamp);
-int kv_handle_check(const struct tally_kv *kv, const char *call);
-/* A callback runs on the table's own thread, which would wait for itself. */
-int kv_wait_check(const struct tally_kv *kv, const char *call);
-/* Takes the work: it is in order, or freed, and an error is reported. */
-int kv_submit(struct tally_kv *kv, const char *call, struct kv_work *work, uint64_t *timestamp);
-
 /* ---- step.c ---- */
 
 /* NULL, or what is wrong with these options. */
@@ -318,7 +313,7 @@ bool kv_step_is_awaited(const struct tally_kv *kv);
 /* May what comes after this one go on? */
 bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work);
 
-/* ---- note.c ---- */
+/* ---- wait.c ---- */
 
 /* On the table's thread: calls those whose operations are complete. Lets go of the lock meanwhile. Whether there were any. */
 bool kv_notes_run(struct tally_kv *kv);

@@ -109,16 +109,3 @@ bool kv_step_is_awaited(const struct tally_kv *kv)
 	       (unfed && unfed->kind == KV_WORK_BARRIER && !unfed->is_begun &&
 		!kv_step_is_open(kv, unfed));
 }
-
-int tally_kv_step(struct tally_kv *kv, uint64_t *timestamp)
-{
-	int result = kv_handle_check(kv, __func__);
-	struct kv_work *work;
-
-	if (result)
-		return result;
-	work = kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0);
-	if (work)
-		work->is_step = true;
-	return kv_submit(kv, __func__, work, timestamp);
-}

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,34 +14,6 @@
 enum { BURST_FRAMES = 4, BURSTS = 512 }; /* of one turn */
 
 static const uint64_t ns_per_s = 1000000000;
-
-void kv_break(struct tally_kv *kv, int result, const char *format, ...)
-{
-	char text[REPORT_TEXT_MAX - 512];
-	va_list args;
-
-	if (kv->error)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	snprintf(kv->error_text, sizeof(kv->error_text), "%s (worker %u of %u on %s, job %s)", text,
-		 kv->who.rank, kv->who.size, kv->who.host, kv->who.job);
-	kv->error = result;
-	report_log(&kv->who, TALLY_LOG_ERROR, "%s", kv->error_text);
-}
-
-/* After the unlock: the thread, once it is awake, takes the lock. */
-void kv_thread_wake_unlock(struct tally_kv *kv)
-{
-	const uint64_t one = 1;
-	bool was_asleep = kv->is_asleep;
-
-	kv->is_asleep = false;
-	pthread_mutex_unlock(&kv->lock);
-	if (was_asleep)
-		(void)!write(kv->wake_fd, &one, sizeof(one));
-}
 
 /* ---- a turn ---- */
 
