@@ -8,7 +8,8 @@
  *     thread.c  the thread: packets, messages and time, in turns
  *     step.c    which operations wait for other workers (R-KV-15)
  *     wait.c    who waits for one, and whom to tell that it is complete
- *     work.c    operations: from keys and values to pushes, batches and pulls, and back
+ *     work.c    operations, and their keys, dealt to the servers
+ *     feed.c    from operations to pushes, batches and pulls, and back
  *     server.c  the connection to one server: again and again, as the same incarnation (R-KV)
  *     leave.c   that they know of its end (R-KV-13)
  *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
@@ -286,10 +287,6 @@ void kv_work_rank(const struct kv_server *server, struct kv_work *work);
 size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work);
 /* The last one from now on. */
 void kv_work_add(struct tally_kv *kv, struct kv_work *work);
-/* Makes pushes, batches and pulls of works, as many as there is room for. */
-void kv_works_feed(struct tally_kv *kv);
-/* Of pushes that are in: they are complete, or what they pull is asked for. */
-void kv_works_settle(struct tally_kv *kv);
 /* The last of its pulls, or its barrier, is over. */
 void kv_work_complete(struct tally_kv *kv, struct kv_work *work);
 /* One that has failed, and was asked for. */
@@ -297,6 +294,13 @@ void kv_work_drop(struct tally_kv *kv, struct kv_work *work);
 /* Ends all, for kv->error. */
 void kv_works_end(struct tally_kv *kv);
 struct kv_work *kv_work_find(const struct tally_kv *kv, uint64_t timestamp);
+
+/* ---- feed.c ---- */
+
+/* Makes pushes, batches and pulls of works, as many as there is room for. */
+void kv_works_feed(struct tally_kv *kv);
+/* Of pushes that are in: they are complete, or what they pull is asked for. */
+void kv_works_settle(struct tally_kv *kv);
 
 /* ---- step.c ---- */
 
