@@ -140,7 +140,7 @@ static void push_feed(struct tally_kv *kv, struct kv_work *work, bool is_blocked
 		struct kv_server *server = &kv->server[s];
 		struct kv_part *part = &work->part[s];
 
-		if (!part->is_fed && !is_blocked[s] && kv_server_is_ready(server)) {
+		if (!part->is_fed && !is_blocked[s] && kv_hot_is_ready(server)) {
 			part_feed(server, work, part);
 			if (part->is_fed) {
 				due_add(&server->hot_dues, &part->hot, work);

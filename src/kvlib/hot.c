@@ -9,6 +9,11 @@
 enum { DROPPED_MANY = 64 }; /* more than what a fence leaves on its way: somebody should look */
 static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
 
+bool kv_hot_is_ready(const struct kv_server *server)
+{
+	return server->was_open && (!server->has_hot || server->endpoint);
+}
+
 /* ---- who is where ---- */
 
 static void greeting_begin(struct kv_greeting *greeting, const struct link_address *address,

@@ -238,7 +238,7 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 static bool is_open(const struct tally_kv *kv)
 {
 	for (uint32_t s = 0; s < kv->servers; s++)
-		if (!kv_server_is_ready(&kv->server[s]) || kv->server[s].state != KV_UP)
+		if (!kv_hot_is_ready(&kv->server[s]) || kv->server[s].state != KV_UP)
 			return false;
 	return kv->is_whole;
 }
@@ -254,7 +254,7 @@ static int open_wait(struct tally_kv *kv)
 	while (!kv->error && !is_open(kv) && !error)
 		error = pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
 	for (uint32_t s = 0; s < kv->servers && !kv->error && error; s++)
-		if (!kv_server_is_ready(&kv->server[s]))
+		if (!kv_hot_is_ready(&kv->server[s]))
 			kv_break(kv, TALLY_ERR_TIMEOUT,
 				 "server %s has not opened table %s in %llu s, nor said why",
 				 kv->server[s].at.text, kv->name,

@@ -3,21 +3,24 @@
  * kv.h - inside a table of keys (tally_kv_*): who holds what. One thread per table serves its connections and its
  * UDP socket; callers leave operations with it, and sleep until they are complete. All below is under kv->lock.
  *
- *     kv.c      the calls of tally_kv.h
- *     table.c   what all of these need: its error, its thread's sleep, who may call
- *     thread.c  the thread: packets, messages and time, in turns
- *     step.c    which operations wait for other workers (R-KV-15)
- *     wait.c    who waits for one, and whom to tell that it is complete
+ *     table.c   what all need: its error, its thread's sleep, who may call
+ *     pack.c    which packets hot pairs go into (R-KV-18)
+ *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
+ *     say.c     what a server is told, and told again on a new connection (R-KV-12)
  *     work.c    operations, and their keys, dealt to the servers
+ *     carry.c   what a hot key's unit has no room for, until there is (R-KV-23)
+ *     map.c     which keys are hot, and what comes of pushes when they are others (R-SP-32)
+ *     hot.c     the hot keys at one server: their stream over UDP (R-SP)
+ *     report.c  what a server is told, and what is lost, when it has no log and is back from a checkpoint
+ *     step.c    which operations wait for other workers (R-KV-15)
  *     feed.c    from operations to pushes, batches and pulls, and back
  *     server.c  the connection to one server: again and again, as the same incarnation (R-KV)
  *     leave.c   that they know of its end (R-KV-13)
- *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
- *     report.c  what it is told, and what is lost, when it has no log and is back from a checkpoint
- *     hot.c     the hot keys at one server: their stream over UDP (R-SP)
- *     map.c     which keys those are, and what comes of pushes when they are others (R-SP-32)
- *     carry.c   what its unit has no room for, until there is (R-KV-23)
- *     pack.c    which packets their pairs go into (R-KV-18)
+ *     wait.c    who waits for an operation, and whom to tell that it is complete
+ *     thread.c  the thread: packets, messages and time, in turns
+ *     kv.c      the calls of tally_kv.h
+ *
+ * None needs one that is named behind it, as the linker sees it.
  */
 #ifndef KVLIB_KV_H
 #define KVLIB_KV_H
@@ -45,7 +48,8 @@ enum {
 	KV_BUCKETS = 256,
 	KV_PACK_PAIRS = 4096, /* that are packed together: R-KV-18 */
 };
-#define KV_COLD UINT32_MAX /* the rank of a key that is not hot */
+static const uint64_t KV_RETRY_NS = 50000000; /* a server that is lost is tried again, at first */
+#define KV_COLD UINT32_MAX                    /* the rank of a key that is not hot */
 
 struct tally_kv;
 struct kv_work;
@@ -330,7 +334,11 @@ void kv_server_fini(struct kv_server *server);
 short kv_server_events(const struct kv_server *server);
 /* The socket is ready, or it is time: reads, connects, says what is due. When to be called again. */
 uint64_t kv_server_turn(struct kv_server *server);
-/* For works: room for one more batch; and these, which are said again after a reconnection. */
+
+/* ---- say.c ---- */
+
+void kv_say(struct kv_server *server, const struct kv_message *message);
+/* Room for one more batch; and batches and pulls, which are said again after a reconnection. */
 bool kv_server_has_room(const struct kv_server *server);
 uint64_t kv_server_batch(struct kv_server *server); /* of what is filled: its number */
 /* Of these; there is always room. */
@@ -342,10 +350,14 @@ void kv_server_forget(struct kv_server *server, const struct kv_work *work);
 void kv_server_barrier(struct kv_server *server, uint64_t number);
 /* Closes the connection; it is tried again. */
 void kv_server_lose(struct kv_server *server, const char *why);
-/* Says LEAVE, on a connection that is up. */
-void kv_server_leave(struct kv_server *server);
-/* All that hot pairs need is there, or there are none. */
-bool kv_server_is_ready(const struct kv_server *server);
+/* Batches and pulls that were not said yet, as far as there is room. */
+void kv_say_next(struct kv_server *server);
+/* The connection is up: all that has no answer. */
+void kv_say_all_again(struct kv_server *server);
+/* Batches up to this one are in. */
+void kv_say_batches_free(struct kv_server *server, uint64_t number);
+/* This pull is over. */
+void kv_say_pull_drop(struct kv_server *server, struct kv_pull **at);
 
 /* ---- leave.c: R-KV-13 ---- */
 
@@ -354,10 +366,6 @@ bool kv_server_is_ready(const struct kv_server *server);
 int kv_leave(struct tally_kv *kv);
 /* From then on in place of kv_server_turn. */
 uint64_t kv_leave_turn(struct kv_server *server);
-/* LEAVE has come; false: it may not now. */
-bool kv_leave_take(struct kv_server *server);
-/* An ERROR that says: another has this worker's place, or the run is over. Then it need not leave. */
-bool kv_leave_is_over(struct kv_server *server, enum kv_refusal refusal);
 
 /* ---- pack.c ---- */
 
@@ -410,6 +418,8 @@ int kv_report(struct kv_server *server, const struct kv_message *opened);
 
 /* ---- hot.c ---- */
 
+/* All that hot pairs need is there, or there are none. */
+bool kv_hot_is_ready(const struct kv_server *server);
 /* Of a message that has come; false: the connection is no use any more, and lost. */
 bool kv_hot_switch(struct kv_server *server, const struct kv_message *message);
 /* The greeting to the server begins (again). */

@@ -13,20 +13,12 @@ static void over(struct kv_server *server)
 	server->kv->is_news = true;
 }
 
-bool kv_leave_take(struct kv_server *server)
+static void say_leave(struct kv_server *server)
 {
-	if (!server->is_leave_said)
-		return false;
-	server->leaving = KV_LEFT;
-	return true;
-}
+	const struct kv_message leave = { .type = KV_LEAVE };
 
-bool kv_leave_is_over(struct kv_server *server, enum kv_refusal refusal)
-{
-	if (!server->kv->leave_ns || refusal != KV_REFUSED_SUPERSEDED)
-		return false;
-	server->leaving = KV_LEFT;
-	return true;
+	server->is_leave_said = true;
+	kv_say(server, &leave);
 }
 
 uint64_t kv_leave_turn(struct kv_server *server)
@@ -47,7 +39,7 @@ uint64_t kv_leave_turn(struct kv_server *server)
 	}
 	/* Before OPENED it would be of no table. */
 	if (server->leaving == KV_STAYS && server->state == KV_UP && !server->is_leave_said) {
-		kv_server_leave(server);
+		say_leave(server);
 		due_ns = kv->now_ns; /* it is flushed, or lost again */
 	}
 	if (server->leaving == KV_STAYS && kv->now_ns >= until_ns)

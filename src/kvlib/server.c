@@ -12,7 +12,6 @@
 #include "core/shared/text.h"
 #include "kvlib/kv.h"
 
-static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;
 static const uint64_t ANSWER_NS = 5000000000; /* until WELCOME says how often it speaks */
 static const uint64_t ns_per_ms = 1000000, ns_per_s = 1000000000;
 
@@ -56,45 +55,7 @@ short kv_server_events(const struct kv_server *server)
 	return kv_stream_events(&server->stream);
 }
 
-bool kv_server_is_ready(const struct kv_server *server)
-{
-	return server->was_open && (!server->has_hot || server->endpoint);
-}
-
 /* ---- the connection's life ---- */
-
-void kv_server_lose(struct kv_server *server, const char *why)
-{
-	struct tally_kv *kv = server->kv;
-
-	if (server->state == KV_UP)
-		report_log(&kv->who, TALLY_LOG_WARN, "table %s: server %s is lost: %s", kv->name,
-			   server->at.text, why);
-	snprintf(server->lost, sizeof(server->lost), "%s", why);
-	/* Else it only seemed to be back. */
-	if (server->state == KV_UP && server->was_answered)
-		server->down_ns = kv->now_ns;
-	if (!server->retry_wait_ns)
-		server->retry_wait_ns = RETRY_NS;
-	kv->stats.bytes_out += server->stream.sent;
-	kv->stats.bytes_in += server->stream.received;
-	kv_stream_close(&server->stream);
-	server->state = KV_DOWN;
-	server->is_leave_said = false;
-	server->retry_ns = kv->now_ns + server->retry_wait_ns;
-	server->retry_wait_ns *= 2;
-	if (server->retry_wait_ns > RETRY_NS_MAX)
-		server->retry_wait_ns = RETRY_NS_MAX;
-}
-
-static void say(struct kv_server *server, const struct kv_message *message)
-{
-	int error = kv_stream_say(&server->stream, message);
-
-	server->said_ns = server->kv->now_ns;
-	if (error)
-		kv_server_lose(server, strerror(-error));
-}
 
 static void connect_begin(struct kv_server *server)
 {
@@ -127,218 +88,10 @@ static void connect_begin(struct kv_server *server)
 	strcpy(message->job, kv->who.job);
 	strcpy(message->secret, kv->key);
 	snprintf(message->host, KV_NAME_BYTES, "%.*s", KV_NAME_BYTES - 1, kv->who.host);
-	say(server, message);
-}
-
-void kv_server_leave(struct kv_server *server)
-{
-	const struct kv_message leave = { .type = KV_LEAVE };
-
-	server->is_leave_said = true;
-	say(server, &leave);
-}
-
-/* ---- what is said ---- */
-
-bool kv_server_has_room(const struct kv_server *server)
-{
-	return server->batch_bytes < KV_BATCH_BYTES_MAX;
-}
-
-/* As many as the connection takes: what ceases to be hot at once may be more (R-SP-32). */
-static void batches_say(struct kv_server *server)
-{
-	const struct kv_stream *stream = &server->stream;
-
-	while (server->batches_unsaid && server->state == KV_UP &&
-	       buffer_bytes(&stream->out) < KV_STREAM_OUT_MAX / 2) {
-		const struct kv_batch *batch = server->batches_unsaid;
-		int error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
-
-		server->batches_unsaid = batch->next;
-		server->said_ns = server->kv->now_ns;
-		if (error)
-			kv_server_lose(server, strerror(-error));
-	}
-}
-
-uint64_t kv_server_batch_of(struct kv_server *server, const uint64_t *key, const float *value,
-			    uint32_t count)
-{
-	struct tally_kv *kv = server->kv;
-	const struct kv_message message = { .type = KV_BATCH,
-					    .table = server->number,
-					    .number = server->batch_next,
-					    .dim = kv->dim,
-					    .count = count,
-					    .key = key,
-					    .value = value };
-	struct kv_batch *batch = malloc(sizeof(*batch) + kv_bytes(&message));
-
-	if (!batch) {
-		kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for a batch of %u keys", count);
-		return server->batch_next;
-	}
-	if (!server->batches)
-		server->batch_ns = kv->now_ns;
-	*batch = (struct kv_batch){ .number = server->batch_next };
-	batch->bytes = kv_put(&message, batch->frame);
-	*server->batches_end = batch;
-	server->batches_end = &batch->next;
-	server->batch_bytes += batch->bytes;
-	server->batch_next++;
-	if (!server->batches_unsaid)
-		server->batches_unsaid = batch;
-	batches_say(server);
-	return batch->number;
-}
-
-uint64_t kv_server_batch(struct kv_server *server)
-{
-	uint32_t count = server->cold_count;
-
-	server->cold_count = 0;
-	return kv_server_batch_of(server, server->cold_key, server->cold_value, count);
-}
-
-static void pull_say(struct kv_server *server, const struct kv_pull *pull)
-{
-	struct kv_work *work = pull->work;
-	struct kv_message message = { .type = KV_PULL,
-				      .table = server->number,
-				      .number = pull->number,
-				      .count = pull->count,
-				      .key = server->kv->codec.key };
-
-	for (uint32_t i = 0; i < pull->count; i++)
-		server->kv->codec.key[i] = work->key[work->order[pull->first + i]];
-	say(server, &message);
-}
-
-/* As many as may be under way: all of a large one at once would be more than the connection takes. */
-static void pulls_say(struct kv_server *server)
-{
-	/* What was pushed before is in what a pull brings. */
-	while (server->pulls_unsaid && !server->batches_unsaid && server->state == KV_UP) {
-		struct kv_pull *pull = server->pulls_unsaid;
-
-		if (server->pull_bytes && server->pull_bytes + pull->bytes > KV_PULL_BYTES_MAX)
-			return;
-		server->pull_bytes += pull->bytes;
-		server->pulls_unsaid = pull->next;
-		pull->is_said = true;
-		pull_say(server, pull);
-	}
-}
-
-static void pulls_again(struct kv_server *server)
-{
-	for (struct kv_pull *pull = server->pulls; pull; pull = pull->next)
-		pull->is_said = false;
-	server->pull_bytes = 0;
-	server->pulls_unsaid = server->pulls;
-	pulls_say(server);
-}
-
-void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t first, uint32_t count)
-{
-	struct kv_pull *pull = calloc(1, sizeof(*pull)), **end = &server->pulls;
-
-	if (!pull) {
-		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for a pull");
-		return;
-	}
-	*pull = (struct kv_pull){
-		.number = server->pull_next++, .work = work, .first = first, .count = count
-	};
-	pull->bytes = kv_bytes(&(struct kv_message){ .type = KV_PULL, .count = count });
-	if (!server->pulls)
-		server->pull_ns = server->kv->now_ns;
-	work->part[server->idx].pulls++;
-	if (server->pulls_unsaid)
-		end = &server->pulls_unsaid;
-	while (*end)
-		end = &(*end)->next;
-	*end = pull;
-	if (!server->pulls_unsaid)
-		server->pulls_unsaid = pull;
-	pulls_say(server);
-}
-
-/* It is over: others may be said in its place. */
-static void pull_drop(struct kv_server *server, struct kv_pull **at)
-{
-	struct kv_pull *pull = *at;
-
-	if (pull->is_said)
-		server->pull_bytes -= pull->bytes;
-	else if (server->pulls_unsaid == pull)
-		server->pulls_unsaid = pull->next;
-	pull->work->part[server->idx].pulls--;
-	*at = pull->next;
-	free(pull);
-}
-
-void kv_server_forget(struct kv_server *server, const struct kv_work *work)
-{
-	struct kv_pull **at = &server->pulls;
-
-	while (*at)
-		if ((*at)->work == work)
-			pull_drop(server, at);
-		else
-			at = &(*at)->next;
-	pulls_say(server);
-}
-
-static void barrier_say(struct kv_server *server)
-{
-	const struct kv_message message = { .type = KV_BARRIER,
-					    .table = server->number,
-					    .number = server->barrier_said };
-
-	say(server, &message);
-}
-
-void kv_server_barrier(struct kv_server *server, uint64_t number)
-{
-	server->barrier_said = number;
-	if (server->state == KV_UP)
-		barrier_say(server);
+	kv_say(server, message);
 }
 
 /* ---- what is heard ---- */
-
-static void batches_free(struct kv_server *server, uint64_t number)
-{
-	while (server->batches && server->batches->number <= number) {
-		struct kv_batch *batch = server->batches;
-
-		server->batches = batch->next;
-		if (!server->batches)
-			server->batches_end = &server->batches;
-		if (server->batches_unsaid == batch)
-			server->batches_unsaid = batch->next;
-		server->batch_bytes -= batch->bytes;
-		server->batch_done = batch->number;
-		server->batch_ns = server->kv->now_ns;
-		free(batch);
-	}
-}
-
-/* What has no answer is said again (R-KV-12). */
-static void all_again(struct kv_server *server)
-{
-	server->state = KV_UP;
-	server->was_answered = false;
-	server->hot_ns = server->batch_ns = server->pull_ns = server->kv->now_ns;
-	server->batches_unsaid = server->batches;
-	batches_say(server);
-	pulls_again(server);
-	if (server->barrier_said > server->barrier_done && server->state == KV_UP)
-		barrier_say(server);
-	server->kv->is_news |= server->state == KV_UP;
-}
 
 static const char *shape_fault(const struct kv_server *server, const struct kv_message *message)
 {
@@ -417,7 +170,7 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 					       .dim = message->dim,
 					       .bytes = message->bytes,
 					       .values = (uint8_t)message->values };
-	batches_free(server, message->number - 1);
+	kv_say_batches_free(server, message->number - 1);
 	server->generation_told = message->generation;
 	if (message->must_report) {
 		int error = kv_report(server, message);
@@ -432,7 +185,7 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 	if (server->has_hot)
 		server->state = KV_MAPPING;
 	else
-		all_again(server);
+		kv_say_all_again(server);
 }
 
 static void pulled_take(struct kv_server *server, const struct kv_message *message)
@@ -464,8 +217,8 @@ static void pulled_take(struct kv_server *server, const struct kv_message *messa
 	}
 	server->kv->stats.keys_pulled += pull->count;
 	server->pull_ns = server->kv->now_ns;
-	pull_drop(server, at);
-	pulls_say(server);
+	kv_say_pull_drop(server, at);
+	kv_say_next(server);
 	if (!--work->pulls_left && !work->result)
 		kv_work_complete(server->kv, work);
 }
@@ -506,13 +259,30 @@ static int result_of(enum kv_refusal refusal)
 	return TALLY_ERR_INTERNAL;
 }
 
+static bool leave_take(struct kv_server *server)
+{
+	if (!server->is_leave_said)
+		return false;
+	server->leaving = KV_LEFT;
+	return true;
+}
+
+/* An ERROR that says: another has this worker's place, or the run is over. Then it need not leave. */
+static bool leave_is_over(struct kv_server *server, enum kv_refusal refusal)
+{
+	if (!server->kv->leave_ns || refusal != KV_REFUSED_SUPERSEDED)
+		return false;
+	server->leaving = KV_LEFT;
+	return true;
+}
+
 /* Only a pull can fail alone: all else is missed by what comes after it. */
 static void error_take(struct kv_server *server, struct kv_message *message)
 {
 	struct kv_pull **at = &server->pulls, *pull;
 
 	text_clean(message->text); /* a server may say anything */
-	if (kv_leave_is_over(server, message->refusal))
+	if (leave_is_over(server, message->refusal))
 		return;
 	if (message->refusal == KV_REFUSED_BUSY) {
 		kv_server_lose(server, message->text); /* it says: come again */
@@ -533,8 +303,8 @@ static void error_take(struct kv_server *server, struct kv_message *message)
 		snprintf(pull->work->text, sizeof(pull->work->text), "%s", message->text);
 		server->kv->is_news = true;
 	}
-	pull_drop(server, at);
-	pulls_say(server);
+	kv_say_pull_drop(server, at);
+	kv_say_next(server);
 }
 
 static void open_say(struct kv_server *server)
@@ -547,7 +317,7 @@ static void open_say(struct kv_server *server)
 
 	strcpy(open.name, server->kv->name);
 	kv_share_put(server, &open);
-	say(server, &open);
+	kv_say(server, &open);
 }
 
 static void welcome_take(struct kv_server *server, const struct kv_message *message)
@@ -571,7 +341,7 @@ static void welcome_take(struct kv_server *server, const struct kv_message *mess
 static void is_answered(struct kv_server *server)
 {
 	server->was_answered = true;
-	server->retry_wait_ns = RETRY_NS;
+	server->retry_wait_ns = KV_RETRY_NS;
 }
 
 /* False: it does not belong here. */
@@ -589,7 +359,7 @@ static bool take(struct kv_server *server, struct kv_message *message)
 	if (message->type == KV_WELCOME)
 		return server->state == KV_CONNECTING && (welcome_take(server, message), true);
 	if (message->type == KV_LEAVE)
-		return kv_leave_take(server);
+		return leave_take(server);
 	if (message->type == KV_OPENED)
 		return (server->state == KV_OPENING || server->is_asked_again) &&
 		       (opened_take(server, message), true);
@@ -600,14 +370,14 @@ static bool take(struct kv_server *server, struct kv_message *message)
 		if (!kv_map_take(server, message))
 			return false;
 		if (server->state == KV_MAPPING && kv_map_is_whole(server, server->map_version))
-			all_again(server);
+			kv_say_all_again(server);
 		return true;
 	case KV_SWITCH:
 		return kv_hot_switch(server, message);
 	case KV_DONE:
 		if (server->batch_done < server->batch_old)
 			kv_hot_batched(server, message->generation, message->epoch);
-		batches_free(server, message->number);
+		kv_say_batches_free(server, message->number);
 		return true;
 	case KV_PULLED:
 		pulled_take(server, message);
@@ -702,14 +472,11 @@ uint64_t kv_server_turn(struct kv_server *server)
 		return server->retry_ns;
 	}
 	if (kv->now_ns - server->said_ns >= server->heartbeat_ns / 2)
-		say(server, &alive);
+		kv_say(server, &alive);
 	error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
 	if (error)
 		kv_server_lose(server, strerror(-error));
-	if (server->batches_unsaid) {
-		batches_say(server);
-		pulls_say(server);
-	}
+	kv_say_next(server);
 	if (kv_share_may_ask_again(server)) {
 		server->is_asked_again = true;
 		open_say(server);
