@@ -73,7 +73,8 @@ Judge = collections.namedtuple("Judge", "who command environment seconds guard s
 Scope = collections.namedtuple(
     "Scope", "name rooms left_out first percent options tests ours memory quick together seconds waits")
 SCOPES = (
-    Scope(name="core", rooms=("core/shared", "core/dense", "core/latency", "core/sparse", "core/job"),
+    Scope(name="core", rooms=("core/shared", "core/dense", "core/latency", "core/sparse", "core/job",
+                                "core/kv"),
           left_out=re.compile(r".*_(test|fuzz|fixture|shadow|model)\.|(text|env)\."),
           first=0, percent=90, options=(), tests=re.compile(r"core-"), ours=True, memory=2 << 30, quick=8,
           together=24, seconds=60, waits=False),

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_kv.c - see worker_kv.h. */
+#include "core/kv/worker_kv.h"
+
+#include "core/shared/hash.h"
+#include "core/shared/rto.h"
+
+static const uint64_t RETRY_NS = 50000000, RETRY_NS_MAX = 1000000000;
+static const uint64_t ANSWER_NS = 5000000000; /* until WELCOME says how often it speaks */
+static const uint64_t ns_per_ms = 1000000;
+
+struct turn {
+	struct worker_kv *kv;
+	struct worker_kv_server *server;
+	uint64_t now_ns;
+	struct worker_kv_actions *actions;
+};
+
+#define TO(state) (1u << WORKER_KV_##state)
+#define ENDS (TO(LEFT) | TO(UNTOLD) | TO(BROKEN))
+
+/* clang-format off */
+static const uint32_t may_enter[WORKER_KV_STATE_COUNT] = {
+	[WORKER_KV_IDLE]    = TO(CONNECT) | TO(UNTOLD) | TO(BROKEN),
+	[WORKER_KV_CONNECT] = TO(HELLO)   | TO(IDLE) | TO(UNTOLD) | TO(BROKEN),
+	[WORKER_KV_HELLO]   = TO(OPENING) | TO(IDLE) | ENDS,
+	[WORKER_KV_OPENING] = TO(MAPPING) | TO(OPEN) | TO(IDLE) | ENDS,
+	[WORKER_KV_MAPPING] = TO(MAPPING) | TO(OPEN) | TO(IDLE) | ENDS,
+	[WORKER_KV_OPEN]    = TO(MAPPING) | TO(OPEN) | TO(LEAVING) | TO(IDLE) | ENDS, /* opened again: R-KV-22 */
+	[WORKER_KV_LEAVING] = TO(IDLE) | ENDS,
+	[WORKER_KV_LEFT]    = 0,
+	[WORKER_KV_UNTOLD]  = 0,
+	[WORKER_KV_BROKEN]  = 0,
+};
+/* clang-format on */
+
+static void enter(struct worker_kv_server *server, enum worker_kv_state next)
+{
+	CORE_ASSERT(may_enter[server->state] & 1u << next);
+	server->state = (uint8_t)next;
+}
+
+static struct turn turn_begin(struct worker_kv *kv, uint32_t idx, uint64_t now_ns,
+			      struct worker_kv_actions *actions)
+{
+	*actions = (struct worker_kv_actions){ 0 };
+	return (struct turn){ kv, &kv->server[idx], now_ns, actions };
+}
+
+size_t worker_kv_bytes(uint32_t servers)
+{
+	return sizeof(struct worker_kv) + servers * sizeof(struct worker_kv_server);
+}
+
+void worker_kv_init(struct worker_kv *kv, const struct worker_kv_config *config, uint64_t now_ns)
+{
+	memset(kv, 0, worker_kv_bytes(config->servers));
+	kv->config = *config;
+	for (uint32_t s = 0; s < config->servers; s++) {
+		kv->server[s].down_ns = now_ns;
+		kv->server[s].batch_next = 1;
+	}
+}
+
+/* ---- ends ---- */
+
+static void fail(struct turn *turn, enum worker_kv_fault fault)
+{
+	turn->actions->todo |= WORKER_KV_FAIL;
+	turn->actions->fault = fault;
+	enter(turn->server, WORKER_KV_BROKEN);
+}
+
+static void over(struct turn *turn, enum worker_kv_state state)
+{
+	turn->actions->todo |= WORKER_KV_OVER;
+	enter(turn->server, state);
+}
+
+static void lose(struct turn *turn, enum worker_kv_lost lost)
+{
+	struct worker_kv_server *server = turn->server;
+	bool was_greeting = server->state == WORKER_KV_CONNECT || server->state == WORKER_KV_HELLO;
+
+	turn->actions->todo |= WORKER_KV_CLOSE;
+	turn->actions->lost = lost;
+	if (worker_kv_is_up(server))
+		turn->actions->todo |= WORKER_KV_WARN;
+	/* Else it only seemed to be back. */
+	if (worker_kv_is_up(server) && server->was_answered)
+		server->down_ns = turn->now_ns;
+	if (was_greeting && (lost == WORKER_KV_ENDED || lost == WORKER_KV_SILENT))
+		turn->actions->todo |= WORKER_KV_NEXT_ADDRESS;
+	server->retry_wait_ns = rto_most(server->retry_wait_ns, RETRY_NS);
+	server->retry_ns = turn->now_ns + server->retry_wait_ns;
+	server->retry_wait_ns = rto_least(2 * server->retry_wait_ns, RETRY_NS_MAX);
+	enter(server, WORKER_KV_IDLE);
+}
+
+void worker_kv_lost(struct worker_kv *kv, uint32_t idx, uint64_t now_ns, enum worker_kv_lost lost,
+		    struct worker_kv_actions *actions)
+{
+	struct turn turn = turn_begin(kv, idx, now_ns, actions);
+
+	if (worker_kv_is_there(turn.server))
+		lose(&turn, lost);
+}
+
+void worker_kv_broken(struct worker_kv_server *server)
+{
+	if (!worker_kv_is_over(server))
+		enter(server, WORKER_KV_BROKEN);
+}
+
+void worker_kv_leave(struct worker_kv *kv, uint64_t now_ns)
+{
+	kv->leave_ns = now_ns;
+}
+
+/* ---- R-KV-22 ---- */
+
+static bool are_all_open(const struct worker_kv *kv)
+{
+	for (uint32_t s = 0; s < kv->config.servers; s++)
+		if (!kv->server[s].was_open)
+			return false;
+	return true;
+}
+
+/* Not before the first of them has said which table this is. */
+static bool may_connect(const struct worker_kv *kv, uint32_t idx)
+{
+	return !idx || kv->server->was_open;
+}
+
+bool worker_kv_may_ask_again(const struct worker_kv *kv)
+{
+	return kv->server->state == WORKER_KV_OPEN && !kv->server->has_list &&
+	       kv->config.servers > 1 && are_all_open(kv);
+}
+
+/* Of the others' own identities, in their order. */
+static void list_put(const struct worker_kv *kv, uint8_t list[WORKER_KV_IDENTITY_BYTES])
+{
+	uint64_t one = HASH_BEGIN, other = ~one;
+
+	for (uint32_t s = 1; s < kv->config.servers; s++) {
+		one = hash_bytes(one, kv->server[s].own, WORKER_KV_IDENTITY_BYTES);
+		other = hash_bytes(other, kv->server[s].own, WORKER_KV_IDENTITY_BYTES);
+	}
+	sparse_body_put64(list, one);
+	sparse_body_put64(list + 8, other);
+}
+
+bool worker_kv_open(struct worker_kv *kv, uint32_t idx, uint8_t list[WORKER_KV_IDENTITY_BYTES])
+{
+	struct worker_kv_server *server = &kv->server[idx];
+
+	memset(list, 0, WORKER_KV_IDENTITY_BYTES);
+	server->has_list = !idx && kv->config.servers > 1 && are_all_open(kv);
+	if (server->has_list)
+		list_put(kv, list);
+	return kv->server->was_used || server->was_open;
+}
+
+/* ---- what is heard ---- */
+
+static void welcomed(struct turn *turn, const struct worker_kv_message *message)
+{
+	if (message->version != WORKER_KV_VERSION) {
+		fail(turn, WORKER_KV_OTHER_VERSION);
+		return;
+	}
+	turn->server->heartbeat_ns = (uint64_t)message->heartbeat_ms * ns_per_ms;
+	turn->actions->todo |= WORKER_KV_TAKE | WORKER_KV_SAY_OPEN;
+	enter(turn->server, WORKER_KV_OPENING);
+}
+
+/* R-KV-14. Only a pull can fail alone: all else is missed by what comes after it. */
+static void refused(struct turn *turn, const struct worker_kv_message *message)
+{
+	/* R-KV-13: another has this worker's place, or the run is over. Then it need not leave. */
+	if (turn->kv->leave_ns && message->refusal == WORKER_KV_REFUSED_SUPERSEDED)
+		over(turn, WORKER_KV_LEFT);
+	else if (message->refusal == WORKER_KV_REFUSED_BUSY)
+		lose(turn, WORKER_KV_BUSY); /* it says: come again */
+	else if (message->is_pull)
+		turn->actions->todo |= WORKER_KV_TAKE;
+	else
+		fail(turn, WORKER_KV_REFUSED);
+}
+
+/* It does what a server does, so the next loss is a new one. */
+static void answered(struct worker_kv_server *server, enum worker_kv_type type)
+{
+	if (!worker_kv_is_up(server) ||
+	    !(type == WORKER_KV_SAYS_ALIVE || type == WORKER_KV_SAYS_DONE ||
+	      type == WORKER_KV_SAYS_PULLED || type == WORKER_KV_SAYS_BARRIER))
+		return;
+	server->was_answered = true;
+	server->retry_wait_ns = RETRY_NS;
+}
+
+void worker_kv_message(struct worker_kv *kv, uint32_t idx, uint64_t now_ns,
+		       const struct worker_kv_message *message, struct worker_kv_actions *actions)
+{
+	struct turn turn = turn_begin(kv, idx, now_ns, actions);
+	struct worker_kv_server *server = turn.server;
+	enum worker_kv_state state = (enum worker_kv_state)server->state;
+
+	CORE_ASSERT(worker_kv_is_there(server));
+	server->heard_ns = now_ns;
+	answered(server, message->type);
+	if (message->type == WORKER_KV_SAYS_ALIVE)
+		return;
+	if (message->type == WORKER_KV_SAYS_ERROR)
+		refused(&turn, message);
+	else if (message->type == WORKER_KV_SAYS_WELCOME && state == WORKER_KV_HELLO)
+		welcomed(&turn, message);
+	else if (message->type == WORKER_KV_SAYS_LEAVE && state == WORKER_KV_LEAVING)
+		over(&turn, WORKER_KV_LEFT);
+	else
+		lose(&turn, WORKER_KV_UNFIT);
+}
+
+/* ---- time ---- */
+
+/* Until when the caller bears that it is not up. */
+static uint64_t given_up_ns(const struct worker_kv *kv, const struct worker_kv_server *server)
+{
+	if (kv->leave_ns)
+		return kv->leave_ns + kv->config.deadline_ns;
+	if (worker_kv_is_up(server))
+		return UINT64_MAX;
+	return server->down_ns + kv->config.deadline_ns;
+}
+
+static uint64_t silent_ns(const struct worker_kv_server *server)
+{
+	return server->heard_ns + WORKER_KV_HEARTBEATS_SILENT * server->heartbeat_ns;
+}
+
+static uint64_t alive_ns(const struct worker_kv_server *server)
+{
+	return server->said_ns + server->heartbeat_ns / 2;
+}
+
+static void attempt(struct turn *turn)
+{
+	struct worker_kv_server *server = turn->server;
+
+	if (turn->now_ns < server->retry_ns)
+		return;
+	enter(server, WORKER_KV_CONNECT);
+	server->heard_ns = server->said_ns = turn->now_ns;
+	server->heartbeat_ns = ANSWER_NS / WORKER_KV_HEARTBEATS_SILENT;
+	turn->actions->todo |= WORKER_KV_ATTEMPT;
+}
+
+void worker_kv_connected(struct worker_kv_server *server)
+{
+	enter(server, WORKER_KV_HELLO);
+}
+
+/* What is due on a connection. */
+static void speak(struct turn *turn)
+{
+	struct worker_kv_server *server = turn->server;
+
+	if (turn->now_ns >= silent_ns(server)) {
+		lose(turn, WORKER_KV_SILENT);
+		return;
+	}
+	if (turn->now_ns >= alive_ns(server))
+		turn->actions->todo |= WORKER_KV_SAY_ALIVE;
+	if (turn->kv->leave_ns &&
+	    server->state == WORKER_KV_OPEN) { /* before it would be of no table */
+		turn->actions->todo |= WORKER_KV_SAY_LEAVE;
+		enter(server, WORKER_KV_LEAVING);
+	}
+	if (server == turn->kv->server && worker_kv_may_ask_again(turn->kv)) {
+		server->is_asked_again = true;
+		turn->actions->todo |= WORKER_KV_SAY_OPEN;
+	}
+}
+
+void worker_kv_time(struct worker_kv *kv, uint32_t idx, uint64_t now_ns,
+		    struct worker_kv_actions *actions)
+{
+	struct turn turn = turn_begin(kv, idx, now_ns, actions);
+	struct worker_kv_server *server = turn.server;
+
+	if (worker_kv_is_over(server))
+		return;
+	if (now_ns >= given_up_ns(kv, server)) {
+		if (kv->leave_ns)
+			over(&turn, WORKER_KV_UNTOLD);
+		else
+			fail(&turn, WORKER_KV_UNREACHED);
+	} else if (worker_kv_is_there(server)) {
+		speak(&turn);
+	} else if (may_connect(kv, idx)) {
+		attempt(&turn);
+	}
+}
+
+uint64_t worker_kv_wake_ns(const struct worker_kv *kv, uint32_t idx)
+{
+	const struct worker_kv_server *server = &kv->server[idx];
+	uint64_t due_ns = given_up_ns(kv, server);
+
+	if (worker_kv_is_over(server))
+		return UINT64_MAX;
+	if (worker_kv_is_there(server))
+		return rto_least(due_ns, rto_least(silent_ns(server), alive_ns(server)));
+	return may_connect(kv, idx) ? rto_least(due_ns, server->retry_ns) : due_ns;
+}
