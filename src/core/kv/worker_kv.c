@@ -163,7 +163,168 @@ bool worker_kv_open(struct worker_kv *kv, uint32_t idx, uint8_t list[WORKER_KV_I
 	return kv->server->was_used || server->was_open;
 }
 
-/* ---- what is heard ---- */
+/* Is it the server that the list means, and the one of before? */
+static enum worker_kv_fault place_fault(const struct turn *turn,
+					const struct worker_kv_message *opened)
+{
+	const struct worker_kv *kv = turn->kv;
+	const struct worker_kv_server *server = turn->server;
+	bool knows = server != kv->server || server->was_open;
+
+	if (opened->server != server - kv->server || opened->servers != kv->config.servers ||
+	    (knows && memcmp(opened->identity, kv->identity, sizeof(kv->identity)) != 0))
+		return WORKER_KV_MISPLACED;
+	if (server->was_open && (!opened->is_made_as_before ||
+				 memcmp(opened->own, server->own, sizeof(server->own)) != 0))
+		return WORKER_KV_RENEWED;
+	if (server != kv->server && !opened->is_made_as_first)
+		return WORKER_KV_UNLIKE;
+	return WORKER_KV_FINE;
+}
+
+static void place_take(struct turn *turn, const struct worker_kv_message *opened)
+{
+	struct worker_kv *kv = turn->kv;
+	struct worker_kv_server *server = turn->server;
+
+	kv->is_whole |= kv->config.servers == 1 || server->has_list;
+	if (server->was_open)
+		return;
+	memcpy(server->own, opened->own, sizeof(server->own));
+	memcpy(kv->identity, opened->identity, sizeof(kv->identity));
+	server->was_used = opened->is_used;
+	for (uint32_t s = 1; s < kv->config.servers && server == kv->server; s++)
+		kv->server[s].down_ns = turn->now_ns; /* they could not be asked before */
+}
+
+/* ---- OPENED ---- */
+
+static enum worker_kv_fault shape_fault(const struct turn *turn,
+					const struct worker_kv_message *opened)
+{
+	const struct worker_kv_config *config = &turn->kv->config;
+	const struct worker_kv_server *server = turn->server;
+	const struct sparse_table *shape = &opened->shape;
+
+	if (!opened->is_named || shape->dim != config->dim)
+		return WORKER_KV_OTHER_TABLE;
+	if (opened->is_stepped != (config->mode == WORKER_KV_SYNC))
+		return WORKER_KV_OTHER_MODE;
+	if (shape->ranks && (!sparse_table_is_sound(shape) || !opened->map || !opened->generation ||
+			     !opened->epoch || config->kept_packets < shape->window))
+		return WORKER_KV_UNSOUND;
+	if (!server->was_open)
+		return WORKER_KV_FINE;
+	if (!shape->ranks == server->has_hot || shape->window != server->shape.window ||
+	    shape->bytes != server->shape.bytes || opened->scale != server->scale ||
+	    shape->values != server->shape.values)
+		return WORKER_KV_CHANGED;
+	return opened->map < server->map.version ? WORKER_KV_OLDER_MAP : WORKER_KV_FINE;
+}
+
+/* R-KV-20. Its random bits are drawn anew: as many fences as before are enough to see it by. */
+static bool went_back(const struct worker_kv_server *server, const struct worker_kv_message *opened)
+{
+	uint64_t told = server->generation_told;
+
+	return (opened->generation != told &&
+		sparse_fences(opened->generation) <= sparse_fences(told)) ||
+	       (opened->must_report && opened->stream &&
+		sparse_fences(opened->stream) >= sparse_fences(opened->generation));
+}
+
+/* Where this worker stands: what the server has of its batches. R-KV-6, R-KV-9. */
+static enum worker_kv_fault standing_fault(const struct worker_kv_server *server,
+					   const struct worker_kv_message *opened)
+{
+	if (server->was_open && !opened->is_known)
+		return WORKER_KV_FORGOTTEN;
+	if (opened->number > server->batch_next)
+		return WORKER_KV_NEVER_SENT;
+	if (opened->number <= server->batch_done && !opened->must_report)
+		return WORKER_KV_LOST_DONE;
+	return went_back(server, opened) ? WORKER_KV_WENT_BACK : WORKER_KV_FINE;
+}
+
+/* R-KV-9: `number` stands for all below. */
+static void done(struct turn *turn, uint64_t number)
+{
+	struct worker_kv_server *server = turn->server;
+
+	number = rto_least(number, server->batch_next - 1);
+	if (number <= server->batch_done)
+		return;
+	server->batch_done = number;
+	server->batch_said = rto_most(server->batch_said, number);
+	turn->actions->todo |= WORKER_KV_FREE;
+}
+
+/* What has no answer is said again: R-KV-12. */
+static void up(struct worker_kv_server *server, struct worker_kv_actions *actions)
+{
+	enter(server, WORKER_KV_OPEN);
+	server->was_answered = false;
+	server->batch_said = server->batch_done;
+	actions->todo |= WORKER_KV_AGAIN;
+}
+
+static void opened(struct turn *turn, const struct worker_kv_message *said)
+{
+	struct worker_kv_server *server = turn->server;
+	enum worker_kv_fault fault = shape_fault(turn, said);
+	uint16_t index = server->shape.index; /* SWITCH's */
+
+	if (!fault)
+		fault = standing_fault(server, said);
+	if (!fault)
+		fault = place_fault(turn, said);
+	if (fault) {
+		fail(turn, fault);
+		return;
+	}
+	place_take(turn, said);
+	server->is_asked_again = false;
+	/* R-KV-11: all servers have opened the table before there is a barrier. */
+	if (!server->was_open) {
+		server->barrier_found = said->barrier;
+		turn->kv->barrier_next = rto_most(turn->kv->barrier_next, said->barrier + 1);
+	}
+	server->was_open = true;
+	server->number = said->table;
+	server->has_hot = said->shape.ranks;
+	server->map_opening = said->map;
+	server->scale = said->scale;
+	server->shape = said->shape;
+	server->shape.index = index;
+	server->generation_told = said->generation;
+	done(turn, said->number - 1);
+	turn->actions->todo |= WORKER_KV_PAST | WORKER_KV_TAKE;
+	if (said->must_report)
+		turn->actions->todo |= WORKER_KV_REPORT;
+	if (server->has_hot)
+		enter(server, WORKER_KV_MAPPING);
+	else
+		up(server, turn->actions);
+}
+
+struct worker_kv_loss worker_kv_report(struct worker_kv_server *server, uint64_t number,
+				       const uint64_t *opened, const uint64_t *row)
+{
+	uint64_t low = rto_most(number - 1, server->reported);
+	struct worker_kv_loss loss = { 0 };
+
+	loss.batches = server->batch_done > low ? server->batch_done - low : 0;
+	for (uint32_t i = 0; i < server->shape.window; i++) {
+		uint64_t had = rto_most(opened[i], server->reported_row[i]);
+
+		loss.packets += sparse_lost_at(&server->shape, i, had, row[i]);
+		server->reported_row[i] = row[i];
+	}
+	server->reported = server->batch_done;
+	return loss;
+}
+
+/* ---- what else is heard ---- */
 
 static void welcomed(struct turn *turn, const struct worker_kv_message *message)
 {
@@ -188,6 +349,109 @@ static void refused(struct turn *turn, const struct worker_kv_message *message)
 		turn->actions->todo |= WORKER_KV_TAKE;
 	else
 		fail(turn, WORKER_KV_REFUSED);
+}
+
+static void passed(struct turn *turn, const struct worker_kv_message *message)
+{
+	struct worker_kv_server *server = turn->server;
+
+	if (message->number <= server->barrier_done || message->number > server->barrier_said)
+		return;
+	server->barrier_done = message->number;
+	turn->actions->todo |= WORKER_KV_PAST | WORKER_KV_PASSED;
+}
+
+/* The one in force, or one to come. */
+static struct worker_kv_map *map_of(struct worker_kv_server *server, uint32_t version)
+{
+	return version == server->map.version ? &server->map : &server->next;
+}
+
+static bool is_whole(struct worker_kv_server *server, uint32_t version)
+{
+	const struct worker_kv_map *map = map_of(server, version);
+
+	return map->version == version && map->is_whole;
+}
+
+static void mapped(struct worker_kv_server *server, struct worker_kv_actions *actions)
+{
+	if (server->state == WORKER_KV_MAPPING && is_whole(server, server->map_opening))
+		up(server, actions);
+}
+
+/* R-KV-8 */
+static bool map_part(struct turn *turn, const struct worker_kv_message *message)
+{
+	struct worker_kv_server *server = turn->server;
+	struct worker_kv_map *map = map_of(server, message->map);
+
+	if (message->map < server->map.version || message->map < map->version)
+		return false;
+	if (message->map > map->version && message->first)
+		return false;
+	if (message->map > map->version) { /* the one before it does not come into force */
+		*map = (struct worker_kv_map){ message->map, message->shape.ranks, 0, false };
+		turn->actions->todo |= WORKER_KV_NEW_MAP;
+	}
+	if (message->shape.ranks != map->ranks)
+		return false;
+	if (!message->first)
+		map->got = 0;
+	if (message->first != map->got)
+		return false;
+	map->got += message->count;
+	if (!map->is_whole)
+		turn->actions->todo |= WORKER_KV_TAKE;
+	mapped(server, turn->actions); /* after a reconnection the same keys come again */
+	return true;
+}
+
+/* R-KV-8 */
+static bool switched(struct turn *turn, const struct worker_kv_message *message)
+{
+	struct worker_kv_server *server = turn->server;
+
+	if (!server->has_hot)
+		return false;
+	if (message->generation < server->switch_generation)
+		return true;
+	if (!is_whole(server, message->map))
+		return false;
+	if (message->generation == server->switch_generation && message->is_same)
+		return true; /* again, after a reconnection */
+	server->switch_generation = server->generation_told = message->generation;
+	server->shape.index = message->shape.index;
+	turn->actions->todo |= WORKER_KV_TAKE;
+	return true;
+}
+
+/* About the table, which is open there. False: it does not belong here. */
+static bool tabled(struct turn *turn, const struct worker_kv_message *message)
+{
+	struct worker_kv_server *server = turn->server;
+
+	if (server->state < WORKER_KV_MAPPING || message->table != server->number)
+		return false;
+	switch (message->type) {
+	case WORKER_KV_SAYS_MAP:
+		return map_part(turn, message);
+	case WORKER_KV_SAYS_PULLED:
+		turn->actions->todo |= WORKER_KV_TAKE;
+		return true;
+	case WORKER_KV_SAYS_SWITCH:
+		return switched(turn, message);
+	case WORKER_KV_SAYS_DONE:
+		if (server->batch_done < server->batch_old)
+			turn->actions->todo |= WORKER_KV_PAST;
+		done(turn, message->number);
+		return true;
+	case WORKER_KV_SAYS_BARRIER:
+		passed(turn, message);
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* It does what a server does, so the next loss is a new one. */
@@ -219,7 +483,11 @@ void worker_kv_message(struct worker_kv *kv, uint32_t idx, uint64_t now_ns,
 		welcomed(&turn, message);
 	else if (message->type == WORKER_KV_SAYS_LEAVE && state == WORKER_KV_LEAVING)
 		over(&turn, WORKER_KV_LEFT);
-	else
+	else if (message->type == WORKER_KV_SAYS_OPENED &&
+		 (state == WORKER_KV_OPENING ||
+		  (state == WORKER_KV_OPEN && server->is_asked_again)))
+		opened(&turn, message);
+	else if (!tabled(&turn, message))
 		lose(&turn, WORKER_KV_UNFIT);
 }
 
@@ -314,4 +582,55 @@ uint64_t worker_kv_wake_ns(const struct worker_kv *kv, uint32_t idx)
 	if (worker_kv_is_there(server))
 		return rto_least(due_ns, rto_least(silent_ns(server), alive_ns(server)));
 	return may_connect(kv, idx) ? rto_least(due_ns, server->retry_ns) : due_ns;
+}
+
+/* ---- maps ---- */
+
+void worker_kv_mapped(struct worker_kv_server *server, uint32_t version,
+		      struct worker_kv_actions *actions)
+{
+	*actions = (struct worker_kv_actions){ 0 };
+	map_of(server, version)->is_whole = true;
+	mapped(server, actions);
+}
+
+void worker_kv_adopted(struct worker_kv_server *server)
+{
+	server->map = server->next;
+	server->next = (struct worker_kv_map){ 0 };
+	server->shape.ranks = server->map.ranks;
+}
+
+void worker_kv_remapped(struct worker_kv_server *server, bool has_begun)
+{
+	server->was_remapped = true;
+	server->batch_old = server->batch_next - !has_begun;
+}
+
+/* ---- barriers ---- */
+
+uint64_t worker_kv_barrier_number(struct worker_kv *kv)
+{
+	if (!kv->barrier_first)
+		kv->barrier_first = kv->barrier_next;
+	return kv->barrier_next++;
+}
+
+uint64_t worker_kv_passed(const struct worker_kv *kv)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t s = 0; s < kv->config.servers; s++)
+		least = rto_least(least, kv->server[s].barrier_done);
+	return least;
+}
+
+bool worker_kv_step_is_open(const struct worker_kv *kv, uint64_t number)
+{
+	if (kv->config.mode == WORKER_KV_ASYNC)
+		return true;
+	/* This worker's first `staleness` steps wait for nobody. */
+	if (number - kv->barrier_first < kv->config.staleness)
+		return true;
+	return worker_kv_passed(kv) >= number - kv->config.staleness;
 }
