@@ -41,6 +41,15 @@ static struct worker_kv_message opened_of(uint32_t idx)
 	};
 }
 
+static struct worker_kv_message hot_of(uint32_t idx, uint32_t map)
+{
+	struct worker_kv_message message = opened_of(idx);
+
+	message.shape.ranks = 100;
+	message.map = map;
+	return message;
+}
+
 static uint32_t hear(uint32_t idx, struct worker_kv_message message)
 {
 	worker_kv_message(kv, idx, now_ns, &message, &actions);
@@ -118,6 +127,22 @@ static void fails(uint32_t idx, struct worker_kv_message message, enum worker_kv
 	state_is(idx, WORKER_KV_BROKEN);
 }
 
+static uint32_t part(uint32_t map, uint32_t first, uint32_t count)
+{
+	return hear(0, (struct worker_kv_message){ .type = WORKER_KV_SAYS_MAP,
+						   .table = NUMBER,
+						   .map = map,
+						   .shape = { .ranks = 100 },
+						   .first = first,
+						   .count = count });
+}
+
+static void map_is_whole(uint32_t map)
+{
+	assert_int_equal(part(map, 0, 100), WORKER_KV_NEW_MAP | WORKER_KV_TAKE);
+	worker_kv_mapped(kv->server, map, &actions);
+}
+
 /* ---- the connection: R-KV-5, R-KV-12, R-KV-21 ---- */
 
 /* It is tried again after twice as long each time, and once a second in the end: who was gone for an hour is found at
@@ -169,6 +194,42 @@ static void kv__silence_loses_the_connection(void **state)
 	now_ns += 7 * s_ns;
 	assert_int_equal(hear_of(0, WORKER_KV_SAYS_PULLED, 1), WORKER_KV_TAKE);
 	assert_int_equal(wait(0, 7 * s_ns), WORKER_KV_SAY_ALIVE);
+}
+
+static void kv__server_is_back_when_it_has_answered(void **state)
+{
+	static const struct {
+		enum worker_kv_type type;
+		bool is_answer;
+	} cases[] = {
+		{ WORKER_KV_SAYS_ALIVE, true },   { WORKER_KV_SAYS_DONE, true },
+		{ WORKER_KV_SAYS_PULLED, true },  { WORKER_KV_SAYS_BARRIER, true },
+		{ WORKER_KV_SAYS_SWITCH, false },
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t down_ns;
+
+		begin(1, WORKER_KV_ASYNC, 0);
+		greet(0);
+		(void)hear(0, hot_of(0, 5));
+		(void)hear_of(0, WORKER_KV_SAYS_ALIVE, 0); /* it is not open */
+		map_is_whole(5);
+		down_ns = kv->server->down_ns;
+		now_ns += s_ns;
+		(void)hear(0, (struct worker_kv_message){
+				      .type = cases[i].type, .table = NUMBER, .map = 5 });
+		lose(0);
+		assert_true(kv->server->down_ns == (cases[i].is_answer ? now_ns : down_ns));
+		down_ns = kv->server->down_ns;
+		greet(0);
+		(void)hear(0, hot_of(0, 5));
+		assert_int_equal(part(5, 0, 100), WORKER_KV_AGAIN);
+		now_ns += s_ns;
+		lose(0);
+		assert_true(kv->server->down_ns == down_ns); /* it only seemed to be */
+	}
 }
 
 static void kv__message_that_may_not_come_now_loses_the_connection(void **state)
@@ -232,14 +293,320 @@ static void kv__other_version_ends_the_table(void **state)
 
 /* ---- OPENED ---- */
 
+static void other_dim(struct worker_kv_message *opened)
+{
+	opened->shape.dim++;
+}
+
+static void other_name(struct worker_kv_message *opened)
+{
+	opened->is_named = false;
+}
+
+static void other_mode(struct worker_kv_message *opened)
+{
+	opened->is_stepped = true;
+}
+
+static void no_map(struct worker_kv_message *opened)
+{
+	opened->map = 0;
+}
+
+static void wide(struct worker_kv_message *opened)
+{
+	opened->shape.window = 9; /* and 8 packets are kept */
+}
+
+static void as_wide(struct worker_kv_message *opened)
+{
+	opened->shape.window = 8;
+}
+
+static void other_scale(struct worker_kv_message *opened)
+{
+	opened->scale = 2;
+}
+
+static void no_ranks(struct worker_kv_message *opened)
+{
+	opened->shape.ranks = 0;
+}
+
+static void older_map(struct worker_kv_message *opened)
+{
+	opened->map = 4;
+}
+
+static void unknown(struct worker_kv_message *opened)
+{
+	opened->is_known = false;
+}
+
+static void ahead(struct worker_kv_message *opened)
+{
+	opened->number = 4;
+}
+
+static void behind(struct worker_kv_message *opened)
+{
+	opened->number = 1;
+}
+
+static void other_place(struct worker_kv_message *opened)
+{
+	opened->server = 1;
+}
+
+static void other_own(struct worker_kv_message *opened)
+{
+	opened->own = own[1];
+}
+
+static void other_words(struct worker_kv_message *opened)
+{
+	opened->is_made_as_before = false;
+}
+
+static void twin(struct worker_kv_message *opened)
+{
+	opened->generation++;
+}
+
+static void report_late(struct worker_kv_message *opened)
+{
+	opened->must_report = true;
+	opened->stream = opened->generation;
+}
+
+static const struct {
+	void (*change)(struct worker_kv_message *opened);
+	enum worker_kv_fault first, later; /* FINE: is none */
+} changes[] = {
+	{ other_dim, WORKER_KV_OTHER_TABLE, WORKER_KV_OTHER_TABLE },
+	{ other_name, WORKER_KV_OTHER_TABLE, WORKER_KV_OTHER_TABLE },
+	{ other_mode, WORKER_KV_OTHER_MODE, WORKER_KV_OTHER_MODE },
+	{ no_map, WORKER_KV_UNSOUND, WORKER_KV_UNSOUND },
+	{ wide, WORKER_KV_UNSOUND, WORKER_KV_UNSOUND },
+	{ as_wide, WORKER_KV_FINE, WORKER_KV_CHANGED },
+	{ other_scale, WORKER_KV_FINE, WORKER_KV_CHANGED },
+	{ no_ranks, WORKER_KV_FINE, WORKER_KV_CHANGED },
+	{ older_map, WORKER_KV_FINE, WORKER_KV_OLDER_MAP },
+	{ unknown, WORKER_KV_FINE, WORKER_KV_FORGOTTEN },
+	{ ahead, WORKER_KV_NEVER_SENT, WORKER_KV_NEVER_SENT },
+	{ behind, WORKER_KV_FINE, WORKER_KV_LOST_DONE },
+	{ other_place, WORKER_KV_MISPLACED, WORKER_KV_MISPLACED },
+	{ other_own, WORKER_KV_FINE, WORKER_KV_RENEWED },
+	{ other_words, WORKER_KV_FINE, WORKER_KV_RENEWED },
+	{ twin, WORKER_KV_FINE, WORKER_KV_WENT_BACK },
+	{ report_late, WORKER_KV_WENT_BACK, WORKER_KV_WENT_BACK },
+};
+
+/* R-KV-6, R-KV-9, R-KV-20, R-KV-22. Later: two batches were made, one was answered, and map 5 is in force. */
+static void kv__table_that_is_another_is_not_opened(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		for (uint32_t is_later = 0; is_later < 2; is_later++) {
+			struct worker_kv_message opened;
+
+			begin(1, WORKER_KV_ASYNC, 0);
+			if (is_later) {
+				greet(0);
+				assert_true(hear(0, hot_of(0, 5)) & WORKER_KV_TAKE);
+				map_is_whole(5);
+				worker_kv_adopted(kv->server);
+				worker_kv_batch(kv->server);
+				worker_kv_batch(kv->server);
+				assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 1),
+						 WORKER_KV_FREE);
+				lose(0);
+			}
+			greet(0);
+			opened = hot_of(0, 5);
+			opened.number += is_later;
+			changes[i].change(&opened);
+			if (is_later ? changes[i].later : changes[i].first)
+				fails(0, opened, is_later ? changes[i].later : changes[i].first);
+			else
+				assert_false(hear(0, opened) & WORKER_KV_FAIL);
+		}
+}
+
+/* R-KV-8 */
+static void kv__maps_are_waited_for(void **state)
+{
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	greet(0);
+	assert_int_equal(hear(0, hot_of(0, 5)), WORKER_KV_PAST | WORKER_KV_TAKE);
+	state_is(0, WORKER_KV_MAPPING);
+	assert_int_equal(part(5, 0, 60), WORKER_KV_NEW_MAP | WORKER_KV_TAKE);
+	assert_int_equal(part(5, 60, 30), WORKER_KV_TAKE);
+	assert_int_equal(part(5, 0, 90), WORKER_KV_TAKE); /* once more */
+	assert_int_equal(part(5, 90, 10), WORKER_KV_TAKE);
+	worker_kv_mapped(kv->server, 5, &actions);
+	assert_int_equal(actions.todo, WORKER_KV_AGAIN);
+	kv->server->shape.ranks = 0;
+	worker_kv_adopted(kv->server);
+	assert_int_equal(kv->server->shape.ranks, 100);
+	state_is(0, WORKER_KV_OPEN);
+	assert_int_equal(part(6, 0, 100), WORKER_KV_NEW_MAP | WORKER_KV_TAKE);
+	worker_kv_mapped(kv->server, 6, &actions);
+	assert_int_equal(actions.todo, 0);
+	lose(0);
+	greet(0);
+	assert_int_equal(hear(0, hot_of(0, 6)), WORKER_KV_PAST | WORKER_KV_TAKE);
+	assert_int_equal(part(6, 0, 50), WORKER_KV_AGAIN); /* it is known; no RESUME has come */
+	assert_int_equal(part(7, 0, 50), WORKER_KV_NEW_MAP | WORKER_KV_TAKE);
+	assert_int_equal(part(6, 50, 50), WORKER_KV_CLOSE | WORKER_KV_WARN); /* it is older */
+}
+
+static void kv__maps_come_in_order_and_whole(void **state)
+{
+	static const struct {
+		uint32_t map, ranks, first;
+	} cases[] = { { 4, 100, 0 }, { 6, 99, 50 }, { 6, 100, 49 }, { 5, 99, 0 }, { 7, 100, 1 } };
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct worker_kv_message message = { .type = WORKER_KV_SAYS_MAP,
+						     .table = NUMBER,
+						     .map = cases[i].map,
+						     .shape = { .ranks = cases[i].ranks },
+						     .first = cases[i].first,
+						     .count = 10 };
+
+		begin(1, WORKER_KV_ASYNC, 0);
+		greet(0);
+		(void)hear(0, hot_of(0, 5));
+		map_is_whole(5);
+		worker_kv_adopted(kv->server);
+		assert_int_equal(part(6, 0, 50), WORKER_KV_NEW_MAP | WORKER_KV_TAKE);
+		assert_true(hear(0, message) & WORKER_KV_CLOSE);
+		assert_int_equal(actions.lost, WORKER_KV_UNFIT);
+	}
+}
+
+static uint32_t switch_to(uint32_t map, uint64_t generation, bool is_same)
+{
+	return hear(0, (struct worker_kv_message){ .type = WORKER_KV_SAYS_SWITCH,
+						   .table = NUMBER,
+						   .map = map,
+						   .generation = generation,
+						   .shape = { .index = (uint16_t)(map + 70) },
+						   .is_same = is_same });
+}
+
+static void kv__switch_needs_its_map(void **state)
+{
+	const uint64_t next = GENERATION + (1ull << SPARSE_RANDOM_BITS);
+
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	greet(0);
+	(void)hear(0, hot_of(0, 5));
+	map_is_whole(5);
+	assert_int_equal(switch_to(5, GENERATION, false), WORKER_KV_TAKE);
+	worker_kv_adopted(kv->server);
+	assert_int_equal(switch_to(5, GENERATION, false), WORKER_KV_TAKE); /* it has moved */
+	assert_int_equal(switch_to(5, GENERATION, true), 0);
+	assert_int_equal(switch_to(5, next, true), WORKER_KV_TAKE);
+	assert_true(kv->server->generation_told == next);
+	lose(0);
+	greet(0);
+	{
+		struct worker_kv_message opened = hot_of(0, 5);
+
+		opened.generation = next;
+		(void)hear(0, opened);
+	}
+	assert_int_equal(kv->server->shape.index, 75); /* which OPENED does not say */
+	assert_int_equal(part(5, 0, 100), WORKER_KV_AGAIN);
+	assert_int_equal(switch_to(6, next - 1, false), 0); /* it is older */
+	map_is_whole(6);
+	assert_int_equal(switch_to(6, next, false), WORKER_KV_TAKE);
+	assert_int_equal(switch_to(7, next, false), WORKER_KV_CLOSE | WORKER_KV_WARN);
+}
+
+/* ---- batches, pulls, barriers: R-KV-9 to R-KV-12, R-KV-15 ---- */
+
+static void kv__what_has_no_answer_is_said_again(void **state)
+{
+	struct worker_kv_server *server;
+
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	server = kv->server;
+	up(0);
+	for (uint64_t number = 1; number <= 3; number++) {
+		assert_int_equal(worker_kv_batch(server), number);
+		assert_true(worker_kv_batch_due(server));
+		assert_false(worker_kv_may_pull(server)); /* it would not see the batch */
+		worker_kv_batch_said(server);
+		assert_true(worker_kv_may_pull(server));
+	}
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 1), WORKER_KV_FREE);
+	assert_int_equal(server->batch_done, 1);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 1), 0);
+	assert_true(worker_kv_barrier(server, 1));
+	lose(0);
+	assert_false(worker_kv_batch_due(server));
+	assert_false(worker_kv_may_pull(server));
+	assert_false(worker_kv_barrier_due(server));
+	greet(0);
+	{
+		struct worker_kv_message opened = opened_of(0);
+
+		opened.number = 3; /* it has two; of the second the answer was lost */
+		assert_int_equal(hear(0, opened), WORKER_KV_FREE | WORKER_KV_PAST | WORKER_KV_TAKE |
+							  WORKER_KV_AGAIN);
+		assert_int_equal(server->batch_done, 2);
+	}
+	assert_int_equal(server->batch_said, 2);
+	assert_true(worker_kv_batch_due(server));
+	assert_true(worker_kv_barrier_due(server));
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 99), WORKER_KV_FREE); /* all there are */
+	assert_int_equal(server->batch_done, 3);
+	assert_false(worker_kv_batch_due(server));
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_BARRIER, 2), 0); /* never said */
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_BARRIER, 1), WORKER_KV_PAST | WORKER_KV_PASSED);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_BARRIER, 1), 0);
+	assert_false(worker_kv_barrier_due(server));
+}
+
+/* R-KV-9: an answer to a batch that was made by an older map says as of when caches are old. */
+static void kv__batches_of_an_older_map_make_caches_old(void **state)
+{
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	up(0);
+	worker_kv_batch(kv->server);
+	worker_kv_batch(kv->server);
+	worker_kv_remapped(kv->server, true); /* the third is being filled */
+	assert_true(kv->server->was_remapped);
+	worker_kv_batch(kv->server);
+	worker_kv_batch(kv->server);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 2), WORKER_KV_FREE | WORKER_KV_PAST);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 3), WORKER_KV_FREE | WORKER_KV_PAST);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 4), WORKER_KV_FREE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kv__server_that_is_gone_is_tried_each_second_in_the_end),
 		cmocka_unit_test(kv__silence_loses_the_connection),
+		cmocka_unit_test(kv__server_is_back_when_it_has_answered),
 		cmocka_unit_test(kv__message_that_may_not_come_now_loses_the_connection),
 		cmocka_unit_test(kv__refusal_that_says_come_again_is_none),
 		cmocka_unit_test(kv__other_version_ends_the_table),
+		cmocka_unit_test(kv__table_that_is_another_is_not_opened),
+		cmocka_unit_test(kv__maps_are_waited_for),
+		cmocka_unit_test(kv__maps_come_in_order_and_whole),
+		cmocka_unit_test(kv__switch_needs_its_map),
+		cmocka_unit_test(kv__what_has_no_answer_is_said_again),
+		cmocka_unit_test(kv__batches_of_an_older_map_make_caches_old),
 	};
 	int failed = cmocka_run_group_tests_name("core-worker_kv", tests, NULL, NULL);
 
