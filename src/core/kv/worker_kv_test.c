@@ -590,6 +590,303 @@ static void kv__batches_of_an_older_map_make_caches_old(void **state)
 	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 2), WORKER_KV_FREE | WORKER_KV_PAST);
 	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 3), WORKER_KV_FREE | WORKER_KV_PAST);
 	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 4), WORKER_KV_FREE);
+	worker_kv_batch(kv->server);
+	worker_kv_remapped(kv->server, false);
+	worker_kv_batch(kv->server);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 5), WORKER_KV_FREE | WORKER_KV_PAST);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 6), WORKER_KV_FREE);
+}
+
+/* R-KV-11 */
+static void kv__barriers_go_on_from_the_highest_that_a_server_tells(void **state)
+{
+	struct worker_kv_message opened;
+
+	(void)state;
+	begin(SERVERS, WORKER_KV_ASYNC, 0);
+	for (uint32_t s = 0; s < SERVERS; s++) {
+		greet(s);
+		opened = opened_of(s);
+		opened.barrier = 41 - s;
+		assert_true(hear(s, opened) & WORKER_KV_AGAIN);
+	}
+	assert_int_equal(kv->server[1].barrier_found, 40);
+	assert_int_equal(worker_kv_barrier_number(kv), 42);
+	assert_int_equal(worker_kv_barrier_number(kv), 43);
+	for (uint32_t s = 0; s < SERVERS; s++) {
+		assert_int_equal(worker_kv_passed(kv), 0);
+		assert_true(worker_kv_barrier(&kv->server[s], 42));
+		assert_true(hear_of(s, WORKER_KV_SAYS_BARRIER, 42) & WORKER_KV_PASSED);
+	}
+	assert_int_equal(worker_kv_passed(kv), 42);
+	lose(0);
+	greet(0);
+	opened = opened_of(0);
+	opened.barrier = 99; /* others' steps; this worker goes on with its own */
+	assert_true(hear(0, opened) & WORKER_KV_AGAIN);
+	assert_int_equal(worker_kv_barrier_number(kv), 44);
+}
+
+/* R-KV-15 */
+static void kv__steps_wait_for_those_before(void **state)
+{
+	struct worker_kv_message opened;
+
+	(void)state;
+	for (uint32_t staleness = 0; staleness < 3; staleness++) {
+		begin(1, staleness ? WORKER_KV_BOUNDED : WORKER_KV_SYNC, staleness);
+		greet(0);
+		opened = opened_of(0);
+		opened.barrier = 10;
+		assert_true(hear(0, opened) & WORKER_KV_AGAIN);
+		for (uint64_t step = 11; step < 16; step++) {
+			assert_int_equal(worker_kv_barrier_number(kv), step);
+			worker_kv_barrier(kv->server, step);
+			assert_int_equal(worker_kv_step_is_open(kv, step), step <= 10 + staleness);
+			if (step <= 10 + staleness)
+				continue; /* of its own the first ones wait for nobody */
+			hear_of(0, WORKER_KV_SAYS_BARRIER, step - staleness);
+			assert_true(worker_kv_step_is_open(kv, step));
+			assert_false(worker_kv_step_is_open(kv, step + 1));
+		}
+	}
+	begin(1, WORKER_KV_ASYNC, 0);
+	assert_true(worker_kv_step_is_open(kv, 0));
+}
+
+/* ---- servers of one table: R-KV-22 ---- */
+
+/* Of servers 1 and 2. */
+static void list_is(const uint8_t list[16])
+{
+	uint64_t one = 0xcbf29ce484222325, other = ~one;
+
+	for (uint32_t i = 0; i < 32; i++) {
+		one = (one ^ own[1 + i / 16][i % 16]) * 0x100000001b3;
+		other = (other ^ own[1 + i / 16][i % 16]) * 0x100000001b3;
+	}
+	assert_true(sparse_body_get64(list) == one);
+	assert_true(sparse_body_get64(list + 8) == other);
+}
+
+static void kv__servers_are_opened_in_order(void **state)
+{
+	static const uint8_t none[16];
+	struct worker_kv_message opened;
+	uint8_t list[16], again[16];
+
+	(void)state;
+	begin(SERVERS, WORKER_KV_ASYNC, 0);
+	assert_int_equal(wait(1, s_ns), 0); /* nobody has said which table this is */
+	assert_true(worker_kv_wake_ns(kv, 1) == 1060 * s_ns);
+	greet(0);
+	assert_false(worker_kv_open(kv, 0, list));
+	assert_memory_equal(list, none, 16);
+	assert_true(hear(0, opened_of(0)) & WORKER_KV_AGAIN);
+	assert_memory_equal(kv->identity, identity, 16);
+	assert_true(kv->server[1].down_ns == now_ns);
+	assert_false(worker_kv_may_ask_again(kv));
+	greet(1);
+	assert_false(worker_kv_open(kv, 1, list));
+	assert_memory_equal(list, none, 16);
+	assert_true(hear(1, opened_of(1)) & WORKER_KV_AGAIN);
+	assert_false(worker_kv_may_ask_again(kv));
+	up(2);
+	assert_true(worker_kv_may_ask_again(kv));
+	assert_int_equal(wait(1, 0), 0);
+	assert_false(kv->is_whole);
+	assert_int_equal(wait(0, 0), WORKER_KV_SAY_OPEN);
+	assert_true(worker_kv_open(kv, 0, list)); /* this server had opened it before */
+	list_is(list);
+	assert_false(worker_kv_may_ask_again(kv));
+	assert_true(hear(0, opened_of(0)) & WORKER_KV_AGAIN);
+	assert_true(kv->is_whole);
+	assert_true(hear(0, opened_of(0)) & WORKER_KV_CLOSE); /* nobody has asked */
+	greet(0);
+	assert_true(worker_kv_open(kv, 0, again));
+	assert_memory_equal(again, list, 16);
+	(void)worker_kv_open(kv, 1, again);
+	assert_memory_equal(again, none, 16);
+	begin(1, WORKER_KV_ASYNC, 0); /* there are no others */
+	up(0);
+	assert_true(kv->is_whole);
+	assert_true(worker_kv_open(kv, 0, again));
+	assert_memory_equal(again, none, 16);
+	assert_false(worker_kv_may_ask_again(kv));
+	begin(2, WORKER_KV_ASYNC, 0);
+	up(0);
+	up(1);
+	assert_true(worker_kv_may_ask_again(kv));
+	(void)worker_kv_open(kv, 0, again);
+	assert_memory_not_equal(again, none, 16);
+	assert_false(worker_kv_may_ask_again(kv));
+	begin(SERVERS, WORKER_KV_ASYNC, 0); /* who follows others' use of the table */
+	greet(0);
+	opened = opened_of(0);
+	opened.is_used = true;
+	assert_true(hear(0, opened) & WORKER_KV_AGAIN);
+	assert_true(worker_kv_open(kv, 1, again));
+}
+
+static void kv__server_of_another_table_is_a_fault(void **state)
+{
+	static uint8_t other[16] = { 8 };
+	struct worker_kv_message opened;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		begin(SERVERS, WORKER_KV_ASYNC, 0);
+		up(0);
+		greet(1);
+		opened = opened_of(1);
+		if (i == 0)
+			opened.identity = other;
+		else if (i == 1)
+			opened.servers++;
+		else
+			opened.is_made_as_first = false;
+		fails(1, opened, i < 2 ? WORKER_KV_MISPLACED : WORKER_KV_UNLIKE);
+	}
+}
+
+/* ---- R-KV-20 ---- */
+
+static void kv__report_counts_what_was_answered_and_is_not_in(void **state)
+{
+	/* Of place 0: 12 and 16; of 1: 9 and 13; of 2: 2, 6 and 10; of 3 none. */
+	uint64_t opened[WINDOW + 1] = { 8, 5, 0, 7 }, row[WINDOW + 1] = { 16, 13, 10, 7, 99 };
+	struct worker_kv_server *server;
+	struct worker_kv_loss loss;
+
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	server = kv->server;
+	server->shape.window = WINDOW;
+	server->batch_done = 15;
+	loss = worker_kv_report(server, 11, opened, row);
+	assert_int_equal(loss.batches, 5);
+	assert_int_equal(loss.packets, 7);
+	/* Once more, from further back: what was reported is not lost another time. */
+	opened[1] = 1;
+	row[3] = 11; /* this is news */
+	server->batch_done = 17;
+	loss = worker_kv_report(server, 3, opened, row);
+	assert_int_equal(loss.batches, 2);
+	assert_int_equal(loss.packets, 1);
+	loss = worker_kv_report(server, 3, opened, row);
+	assert_int_equal(loss.batches, 0);
+	assert_int_equal(loss.packets, 0);
+	/* It has more than was answered. */
+	loss = worker_kv_report(server, 21, opened, row);
+	assert_int_equal(loss.batches, 0);
+}
+
+static void kv__generation_that_there_was_before_is_a_fault(void **state)
+{
+	const struct {
+		uint64_t told, stream;
+		bool must_report, is_fault;
+	} cases[] = {
+		{ GENERATION, 0, false, false }, /* it goes on with that one */
+		{ 2ull << SPARSE_RANDOM_BITS | 9, 0, false, false },
+		{ GENERATION + 1, 0, false, true }, /* with other random bits */
+		{ 4ull << SPARSE_RANDOM_BITS | 1, 0, false, true },
+		/* Who asks for a report must not be behind what was heard of its switch. */
+		{ GENERATION, GENERATION, false, false },
+		{ GENERATION, GENERATION, true, true },
+		{ GENERATION, 2ull << SPARSE_RANDOM_BITS | 9, true, false },
+		{ GENERATION, 0, true, false },
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct worker_kv_message opened;
+
+		begin(1, WORKER_KV_ASYNC, 0);
+		greet(0);
+		kv->server->generation_told = cases[i].told;
+		opened = opened_of(0);
+		opened.must_report = cases[i].must_report;
+		opened.stream = cases[i].stream;
+		if (cases[i].is_fault)
+			fails(0, opened, WORKER_KV_WENT_BACK);
+		else
+			assert_int_equal(!(hear(0, opened) & WORKER_KV_REPORT),
+					 !cases[i].must_report);
+	}
+}
+
+/* A worker that reports may have been answered more than the server has. */
+static void kv__server_back_from_a_checkpoint_may_be_behind(void **state)
+{
+	struct worker_kv_message opened;
+
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	up(0);
+	worker_kv_batch(kv->server);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_DONE, 1), WORKER_KV_FREE);
+	lose(0);
+	greet(0);
+	opened = opened_of(0);
+	opened.must_report = true;
+	assert_int_equal(hear(0, opened),
+			 WORKER_KV_REPORT | WORKER_KV_PAST | WORKER_KV_TAKE | WORKER_KV_AGAIN);
+	assert_int_equal(kv->server->batch_done, 1);
+}
+
+/* ---- the end: R-KV-13 ---- */
+
+static void kv__leave_is_said_until_it_is_answered(void **state)
+{
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	up(0);
+	worker_kv_leave(kv, now_ns);
+	assert_int_equal(wait(0, 0), WORKER_KV_SAY_LEAVE);
+	assert_int_equal(wait(0, 0), 0);
+	lose(0); /* its disk may have nothing */
+	up(0);
+	assert_int_equal(wait(0, 0), WORKER_KV_SAY_LEAVE);
+	state_is(0, WORKER_KV_LEAVING);
+	assert_int_equal(hear_of(0, WORKER_KV_SAYS_LEAVE, 0), WORKER_KV_OVER);
+	state_is(0, WORKER_KV_LEFT);
+	assert_int_equal(wait(0, 100 * s_ns), 0);
+}
+
+static void kv__who_cannot_be_told_that_this_one_leaves_is_given_up(void **state)
+{
+	(void)state;
+	begin(1, WORKER_KV_ASYNC, 0);
+	up(0);
+	lose(0);
+	worker_kv_leave(kv, now_ns);
+	assert_true(worker_kv_wake_ns(kv, 0) <= now_ns + 60 * s_ns);
+	assert_int_equal(wait(0, 60 * s_ns), WORKER_KV_OVER);
+	state_is(0, WORKER_KV_UNTOLD);
+}
+
+static void kv__who_has_no_place_need_not_leave(void **state)
+{
+	struct worker_kv_message error = { .type = WORKER_KV_SAYS_ERROR, .refusal = 5 };
+
+	(void)state;
+	for (uint32_t is_leaving = 0; is_leaving < 2; is_leaving++) {
+		begin(1, WORKER_KV_ASYNC, 0);
+		greet(0);
+		if (is_leaving)
+			worker_kv_leave(kv, now_ns);
+		assert_int_equal(hear(0, error), is_leaving ? WORKER_KV_OVER : WORKER_KV_FAIL);
+		state_is(0, is_leaving ? WORKER_KV_LEFT : WORKER_KV_BROKEN);
+	}
+	worker_kv_broken(kv->server); /* it is over, and stays so */
+	state_is(0, WORKER_KV_LEFT);
+	begin(1, WORKER_KV_ASYNC, 0);
+	up(0);
+	worker_kv_leave(kv, now_ns);
+	worker_kv_broken(kv->server);
+	assert_int_equal(wait(0, 100 * s_ns), 0);
+	state_is(0, WORKER_KV_BROKEN);
 }
 
 int main(void)
@@ -607,6 +904,16 @@ int main(void)
 		cmocka_unit_test(kv__switch_needs_its_map),
 		cmocka_unit_test(kv__what_has_no_answer_is_said_again),
 		cmocka_unit_test(kv__batches_of_an_older_map_make_caches_old),
+		cmocka_unit_test(kv__barriers_go_on_from_the_highest_that_a_server_tells),
+		cmocka_unit_test(kv__steps_wait_for_those_before),
+		cmocka_unit_test(kv__servers_are_opened_in_order),
+		cmocka_unit_test(kv__server_of_another_table_is_a_fault),
+		cmocka_unit_test(kv__report_counts_what_was_answered_and_is_not_in),
+		cmocka_unit_test(kv__generation_that_there_was_before_is_a_fault),
+		cmocka_unit_test(kv__server_back_from_a_checkpoint_may_be_behind),
+		cmocka_unit_test(kv__leave_is_said_until_it_is_answered),
+		cmocka_unit_test(kv__who_cannot_be_told_that_this_one_leaves_is_given_up),
+		cmocka_unit_test(kv__who_has_no_place_need_not_leave),
 	};
 	int failed = cmocka_run_group_tests_name("core-worker_kv", tests, NULL, NULL);
 
