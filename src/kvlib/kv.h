@@ -5,6 +5,7 @@
  *
  *     table.c   what all need: its error, its thread's sleep, who may call
  *     pack.c    which packets hot pairs go into (R-KV-18)
+ *     fault.c   why it ends for what a server is, in words
  *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
  *     say.c     what a server is told, and told again on a new connection (R-KV-12)
  *     work.c    operations, and their keys, dealt to the servers
@@ -397,6 +398,13 @@ bool kv_map_is_whole(const struct kv_server *server, uint32_t version);
  * what is not committed is packed again by it. */
 void kv_map_adopt(struct kv_server *server);
 void kv_map_fini(struct kv_server *server);
+
+/* ---- fault.c ---- */
+
+/* The table ends: this server has said that it is made so, and the first one otherwise. */
+void kv_fault_unlike(struct kv_server *server, const char *made);
+/* The error that tally.h has for it. */
+int kv_fault_of(enum kv_refusal refusal);
 
 /* ---- share.c: R-KV-22 ---- */
 

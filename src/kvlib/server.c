@@ -232,33 +232,6 @@ static void barrier_take(struct kv_server *server, const struct kv_message *mess
 	kv_barriers_settle(server->kv);
 }
 
-static int result_of(enum kv_refusal refusal)
-{
-	switch (refusal) {
-	case KV_REFUSED_VERSION:
-		return TALLY_ERR_VERSION;
-	case KV_REFUSED_DENIED:
-	case KV_REFUSED_SUPERSEDED:
-		return TALLY_ERR_DENIED;
-	case KV_REFUSED_MISMATCH:
-		return TALLY_ERR_MISMATCH;
-	case KV_REFUSED_UNKNOWN:
-		return TALLY_ERR_ARGUMENT;
-	case KV_REFUSED_MEMORY:
-	case KV_REFUSED_BUSY:
-		return TALLY_ERR_NO_RESOURCE;
-	case KV_REFUSED_DISK:
-	case KV_REFUSED_GONE:
-		return TALLY_ERR_REMOTE;
-	case KV_REFUSED_UNSUPPORTED:
-		return TALLY_ERR_UNSUPPORTED;
-	case KV_REFUSED_MESSAGE:
-	case KV_REFUSED_INTERNAL:
-		break;
-	}
-	return TALLY_ERR_INTERNAL;
-}
-
 static bool leave_take(struct kv_server *server)
 {
 	if (!server->is_leave_said)
@@ -292,14 +265,14 @@ static void error_take(struct kv_server *server, struct kv_message *message)
 		at = &(*at)->next;
 	pull = *at;
 	if (!pull) {
-		kv_break(server->kv, result_of(message->refusal), "server %s refuses%s%s: %s: %s",
+		kv_break(server->kv, kv_fault_of(message->refusal), "server %s refuses%s%s: %s: %s",
 			 server->at.text, message->about ? " " : "",
 			 message->about ? kv_type_name(message->about) : "",
 			 kv_refusal_text(message->refusal), message->text);
 		return;
 	}
 	if (!pull->work->result) {
-		pull->work->result = result_of(message->refusal);
+		pull->work->result = kv_fault_of(message->refusal);
 		snprintf(pull->work->text, sizeof(pull->work->text), "%s", message->text);
 		server->kv->is_news = true;
 	}

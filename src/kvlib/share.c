@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* share.c - are these the servers of one table, each in its place, all made alike? See kv.h. docs/protocol.md, R-KV-22. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/shared/hash.h"
-#include "core/shared/text.h"
 #include "kvlib/kv.h"
-
-enum { WORD_BYTES = 80 };
 
 static bool are_all_open(const struct tally_kv *kv)
 {
@@ -50,72 +45,6 @@ bool kv_share_may_connect(const struct kv_server *server)
 	return !server->idx || server->kv->server->was_open;
 }
 
-/* ---- two of them that are made otherwise ---- */
-
-/* The next word and its number or name, as in "rate 0x1p-3". False: there is none. */
-static bool pair_next(const char **at, char word[WORD_BYTES], char value[WORD_BYTES])
-{
-	int used = 0;
-
-	if (sscanf(*at, " %79s %79s%n", word, value, &used) < 2 || !used)
-		return false;
-	*at += used;
-	return true;
-}
-
-static bool value_find(const char *made, const char *word, char value[WORD_BYTES])
-{
-	char name[WORD_BYTES];
-
-	while (pair_next(&made, name, value))
-		if (!strcmp(name, word))
-			return true;
-	strcpy(value, "not said");
-	return false;
-}
-
-/* Numbers are written so that no bit is lost; people read others. */
-static void value_show(char value[WORD_BYTES])
-{
-	char *end;
-	double number;
-
-	if (strncmp(value, "0x", 2) != 0)
-		return;
-	number = strtod(value, &end);
-	if (!*end)
-		snprintf(value, WORD_BYTES, "%.9g", number);
-}
-
-/* The first word that one says and the other does not, or says otherwise; false: there is none. */
-static bool differ(const char *made, const char *other, char word[WORD_BYTES], char has[WORD_BYTES],
-		   char others[WORD_BYTES])
-{
-	while (pair_next(&made, word, has))
-		if (!value_find(other, word, others) || strcmp(has, others) != 0)
-			return true;
-	return false;
-}
-
-static void difference_say(struct kv_server *server, const char *made)
-{
-	const struct kv_server *first = server->kv->server;
-	char word[WORD_BYTES] = "words", its[WORD_BYTES] = "others", firsts[WORD_BYTES] = "others";
-
-	if (!differ(made, first->made, word, its, firsts))
-		(void)differ(first->made, made, word, firsts, its);
-	value_show(its);
-	value_show(firsts);
-	text_clean(word); /* a server may say anything */
-	text_clean(its);
-	text_clean(firsts);
-	kv_break(server->kv, TALLY_ERR_MISMATCH,
-		 "table %s is not made alike on its servers: %s is %s on server %s, and %s on "
-		 "server "
-		 "%s: start both tally-ps with the same --table",
-		 server->kv->name, word, firsts, first->at.text, its, server->at.text);
-}
-
 bool kv_share_may_ask_again(const struct kv_server *server)
 {
 	return !server->idx && server->state == KV_UP && !server->has_list &&
@@ -147,7 +76,7 @@ bool kv_share_take(struct kv_server *server, const struct kv_message *opened)
 		return false;
 	}
 	if (server != first && strcmp(first->made, opened->text) != 0) {
-		difference_say(server, opened->text);
+		kv_fault_unlike(server, opened->text);
 		return false;
 	}
 	kv->is_whole |= kv->servers == 1 || server->has_list;
