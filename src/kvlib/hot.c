@@ -104,10 +104,19 @@ static bool stream_open(struct kv_server *server)
 	return false;
 }
 
-bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
+static struct link_address switch_address(const struct kv_server *server,
+					  const struct kv_message *message)
 {
 	static const uint8_t none[16];
 	struct link_address address = { .port = message->port };
+
+	memcpy(address.ip, memcmp(message->ip, none, 16) ? message->ip : server->at_server.ip, 16);
+	return address;
+}
+
+bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
+{
+	const struct link_address address = switch_address(server, message);
 	const struct kv_greeting *old = &server->to_switch;
 
 	if (!server->has_hot)
@@ -116,7 +125,6 @@ bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
 		return true;
 	if (!kv_map_is_whole(server, message->map)) /* R-KV-8 */
 		return false;
-	memcpy(address.ip, memcmp(message->ip, none, 16) ? message->ip : server->at_server.ip, 16);
 	if (old->is_begun && message->generation == server->switch_generation &&
 	    old->index == message->index && link_address_equal(&old->address, &address) &&
 	    !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES))

@@ -351,13 +351,16 @@ void kv_server_forget(struct kv_server *server, const struct kv_work *work);
 void kv_server_barrier(struct kv_server *server, uint64_t number);
 /* Closes the connection; it is tried again. */
 void kv_server_lose(struct kv_server *server, const char *why);
+void kv_server_flush(struct kv_server *server);
 /* Batches and pulls that were not said yet, as far as there is room. */
 void kv_say_next(struct kv_server *server);
 /* The connection is up: all that has no answer. */
 void kv_say_all_again(struct kv_server *server);
 /* Batches up to this one are in. */
 void kv_say_batches_free(struct kv_server *server, uint64_t number);
-/* This pull is over. */
+/* Where it is; or where there is none. */
+struct kv_pull **kv_say_pull_find(struct kv_server *server, uint64_t number);
+/* It is over. */
 void kv_say_pull_drop(struct kv_server *server, struct kv_pull **at);
 
 /* ---- leave.c: R-KV-13 ---- */

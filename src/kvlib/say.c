@@ -32,6 +32,14 @@ void kv_server_lose(struct kv_server *server, const char *why)
 		server->retry_wait_ns = RETRY_NS_MAX;
 }
 
+void kv_server_flush(struct kv_server *server)
+{
+	int error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
+
+	if (error)
+		kv_server_lose(server, strerror(-error));
+}
+
 void kv_say(struct kv_server *server, const struct kv_message *message)
 {
 	int error = kv_stream_say(&server->stream, message);
@@ -172,6 +180,15 @@ void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t fir
 	if (!server->pulls_unsaid)
 		server->pulls_unsaid = pull;
 	pulls_say(server);
+}
+
+struct kv_pull **kv_say_pull_find(struct kv_server *server, uint64_t number)
+{
+	struct kv_pull **at = &server->pulls;
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	return at;
 }
 
 /* It is over: others may be said in its place. */

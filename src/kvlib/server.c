@@ -57,10 +57,26 @@ short kv_server_events(const struct kv_server *server)
 
 /* ---- the connection's life ---- */
 
-static void connect_begin(struct kv_server *server)
+static void hello_say(struct kv_server *server)
 {
 	struct tally_kv *kv = server->kv;
 	struct kv_message *message = &kv->message;
+
+	*message = (struct kv_message){ .type = KV_HELLO,
+					.version = KV_VERSION,
+					.worker = kv->worker,
+					.workers = kv->workers,
+					.pid = (uint32_t)kv->pid,
+					.incarnation = kv->incarnation };
+	strcpy(message->job, kv->who.job);
+	strcpy(message->secret, kv->key);
+	snprintf(message->host, KV_NAME_BYTES, "%.*s", KV_NAME_BYTES - 1, kv->who.host);
+	kv_say(server, message);
+}
+
+static void connect_begin(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
 	int fd = socket(server->at.socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int error;
 
@@ -79,16 +95,7 @@ static void connect_begin(struct kv_server *server)
 	server->state = KV_CONNECTING;
 	server->heard_ns = kv->now_ns;
 	server->heartbeat_ns = ANSWER_NS / KV_HEARTBEATS_SILENT;
-	*message = (struct kv_message){ .type = KV_HELLO,
-					.version = KV_VERSION,
-					.worker = kv->worker,
-					.workers = kv->workers,
-					.pid = (uint32_t)kv->pid,
-					.incarnation = kv->incarnation };
-	strcpy(message->job, kv->who.job);
-	strcpy(message->secret, kv->key);
-	snprintf(message->host, KV_NAME_BYTES, "%.*s", KV_NAME_BYTES - 1, kv->who.host);
-	kv_say(server, message);
+	hello_say(server);
 }
 
 /* ---- what is heard ---- */
@@ -190,13 +197,10 @@ static void opened_take(struct kv_server *server, const struct kv_message *messa
 
 static void pulled_take(struct kv_server *server, const struct kv_message *message)
 {
-	struct kv_pull **at = &server->pulls, *pull;
+	struct kv_pull **at = kv_say_pull_find(server, message->number), *pull = *at;
 	uint16_t dim = server->kv->dim;
 	struct kv_work *work;
 
-	while (*at && (*at)->number != message->number)
-		at = &(*at)->next;
-	pull = *at;
 	if (!pull)
 		return; /* asked again after a reconnection, and answered twice */
 	if (message->count != pull->count || message->dim != dim) {
@@ -252,7 +256,7 @@ static bool leave_is_over(struct kv_server *server, enum kv_refusal refusal)
 /* Only a pull can fail alone: all else is missed by what comes after it. */
 static void error_take(struct kv_server *server, struct kv_message *message)
 {
-	struct kv_pull **at = &server->pulls, *pull;
+	struct kv_pull **at = kv_say_pull_find(server, message->number), *pull = *at;
 
 	text_clean(message->text); /* a server may say anything */
 	if (leave_is_over(server, message->refusal))
@@ -261,10 +265,7 @@ static void error_take(struct kv_server *server, struct kv_message *message)
 		kv_server_lose(server, message->text); /* it says: come again */
 		return;
 	}
-	while (*at && (message->about != KV_PULL || (*at)->number != message->number))
-		at = &(*at)->next;
-	pull = *at;
-	if (!pull) {
+	if (message->about != KV_PULL || !pull) {
 		kv_break(server->kv, kv_fault_of(message->refusal), "server %s refuses%s%s: %s: %s",
 			 server->at.text, message->about ? " " : "",
 			 message->about ? kv_type_name(message->about) : "",
@@ -423,7 +424,6 @@ uint64_t kv_server_turn(struct kv_server *server)
 	struct tally_kv *kv = server->kv;
 	const struct kv_message alive = { .type = KV_ALIVE };
 	uint64_t due_ns;
-	int error;
 
 	if (server->state != KV_DOWN && server->is_ready)
 		read_all(server);
@@ -446,9 +446,7 @@ uint64_t kv_server_turn(struct kv_server *server)
 	}
 	if (kv->now_ns - server->said_ns >= server->heartbeat_ns / 2)
 		kv_say(server, &alive);
-	error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
-	if (error)
-		kv_server_lose(server, strerror(-error));
+	kv_server_flush(server);
 	kv_say_next(server);
 	if (kv_share_may_ask_again(server)) {
 		server->is_asked_again = true;

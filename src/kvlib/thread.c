@@ -128,10 +128,8 @@ static uint64_t turn(struct tally_kv *kv)
 	outbox_flush(&kv->outbox);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++) {
 		struct kv_server *server = &kv->server[s];
-		int error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
 
-		if (error)
-			kv_server_lose(server, strerror(-error));
+		kv_server_flush(server);
 		if (server->state == KV_DOWN)
 			due_ns = rto_least(due_ns, server->retry_ns);
 	}
