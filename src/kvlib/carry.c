@@ -10,7 +10,7 @@
 /* Of a row's values; NULL: there is nothing to be carried, or no memory, and the table is broken. */
 static float *row_of(struct kv_server *server, uint32_t rank, bool is_needed)
 {
-	size_t values = (size_t)server->map.ranks * server->shape.dim;
+	size_t values = (size_t)server->map.ranks * server->core->shape.dim;
 
 	if (!server->carry && is_needed) {
 		server->carry = calloc(values, sizeof(*server->carry));
@@ -19,15 +19,15 @@ static float *row_of(struct kv_server *server, uint32_t rank, bool is_needed)
 				 "out of memory for what is left of %zu values of hot keys",
 				 values);
 	}
-	return server->carry ? server->carry + (size_t)rank * server->shape.dim : NULL;
+	return server->carry ? server->carry + (size_t)rank * server->core->shape.dim : NULL;
 }
 
 int32_t kv_carry_lane(struct kv_server *server, uint32_t rank, uint32_t k, float value)
 {
 	float *carry = row_of(server, rank, false);
 	double whole = (double)value + (carry ? (double)carry[k] : 0);
-	double scaled = rint(whole * (double)server->scale);
-	float left = (float)(whole - scaled / (double)server->scale);
+	double scaled = rint(whole * (double)server->core->scale);
+	float left = (float)(whole - scaled / (double)server->core->scale);
 
 	if (scaled > INT32_MAX || scaled < INT32_MIN) {
 		server->hot_flags |= SPARSE_SATURATED;
@@ -68,7 +68,7 @@ static bool is_zero(const float *row, uint32_t dim)
 static bool push(struct kv_server *server, struct cold *cold, uint32_t count)
 {
 	struct tally_kv *kv = server->kv;
-	uint32_t dim = server->shape.dim;
+	uint32_t dim = server->core->shape.dim;
 	uint64_t *key = malloc((count + 1ul) * sizeof(*key));
 	float *value = malloc((count + 1ul) * dim * sizeof(*value));
 	struct kv_work *work = NULL;
@@ -94,7 +94,7 @@ static bool push(struct kv_server *server, struct cold *cold, uint32_t count)
 
 void kv_carry_move(struct kv_server *server)
 {
-	uint32_t dim = server->shape.dim, count = 0;
+	uint32_t dim = server->core->shape.dim, count = 0;
 	const struct kv_map *next = &server->next;
 	struct cold *cold;
 	float *moved;

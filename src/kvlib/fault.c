@@ -9,6 +9,22 @@
 
 enum { WORD_BYTES = 80 };
 
+/* "table emb of server ps-1:7272 ..." */
+static const char *const words[] = {
+	[WORKER_KV_OTHER_TABLE] = "is not the one that was asked for",
+	[WORKER_KV_OTHER_MODE] = "is of another mode than the one that was asked for",
+	[WORKER_KV_UNSOUND] = "cannot be: of its ranks, window, bytes, map and generation",
+	[WORKER_KV_CHANGED] = "has become another one since it was opened",
+	[WORKER_KV_OLDER_MAP] = "has an older map of hot keys than it had",
+	[WORKER_KV_FORGOTTEN] =
+		"does not know this worker any more: it has lost what it had, or keeps "
+		"nothing, or a later incarnation has come",
+	[WORKER_KV_NEVER_SENT] = "has batches that were never sent",
+	[WORKER_KV_LOST_DONE] = "has lost batches that it had answered",
+	[WORKER_KV_WENT_BACK] = "has begun a generation that there was before: the end of its log "
+				"is missing",
+};
+
 /* ---- two servers that are made otherwise ---- */
 
 /* The next word and its number or name, as in "rate 0x1p-3". False: there is none. */
@@ -56,7 +72,7 @@ static bool differ(const char *made, const char *other, char word[WORD_BYTES], c
 	return false;
 }
 
-void kv_fault_unlike(struct kv_server *server, const char *made)
+static void difference_say(struct kv_server *server, const char *made)
 {
 	const struct kv_server *first = server->kv->server;
 	char word[WORD_BYTES] = "words", its[WORD_BYTES] = "others", firsts[WORD_BYTES] = "others";
@@ -102,4 +118,55 @@ int kv_fault_of(enum kv_refusal refusal)
 		break;
 	}
 	return TALLY_ERR_INTERNAL;
+}
+
+static void unreached_say(struct kv_server *server)
+{
+	struct tally_kv *kv = server->kv;
+
+	kv_break(kv, server->core->was_open ? TALLY_ERR_REMOTE : TALLY_ERR_SYSTEM,
+		 "server %s of table %s cannot be reached for %.1f s: %s", server->at.text,
+		 kv->name, (double)(kv->now_ns - server->core->down_ns) / 1e9, server->lost);
+}
+
+void kv_fault(struct kv_server *server, enum worker_kv_fault fault,
+	      const struct kv_message *message)
+{
+	struct tally_kv *kv = server->kv;
+
+	switch (fault) {
+	case WORKER_KV_OTHER_VERSION:
+		kv_break(kv, TALLY_ERR_VERSION,
+			 "server %s of table %s speaks version %u; this library speaks %d: bring "
+			 "both to one release",
+			 server->at.text, kv->name, message->version, KV_VERSION);
+		return;
+	case WORKER_KV_MISPLACED:
+		kv_break(kv, TALLY_ERR_REMOTE,
+			 "server %s has opened another table than %s as it was asked for: server "
+			 "%u of %u",
+			 server->at.text, kv->name, server->idx, kv->servers);
+		return;
+	case WORKER_KV_RENEWED:
+		kv_break(kv, TALLY_ERR_REMOTE,
+			 "table %s of server %s has become another one since it was opened: its "
+			 "words are others",
+			 kv->name, server->at.text);
+		return;
+	case WORKER_KV_UNLIKE:
+		difference_say(server, message->text);
+		return;
+	case WORKER_KV_REFUSED:
+		kv_break(kv, kv_fault_of(message->refusal), "server %s refuses%s%s: %s: %s",
+			 server->at.text, message->about ? " " : "",
+			 message->about ? kv_type_name(message->about) : "",
+			 kv_refusal_text(message->refusal), message->text);
+		return;
+	case WORKER_KV_UNREACHED:
+		unreached_say(server);
+		return;
+	default:
+		kv_break(kv, TALLY_ERR_REMOTE, "table %s of server %s %s", kv->name,
+			 server->at.text, words[fault]);
+	}
 }

@@ -198,12 +198,12 @@ void kv_works_settle(struct tally_kv *kv)
 		struct kv_due *due;
 
 		while ((due = server->hot_dues.first) && kv_hot_is_committed(server, due->number) &&
-		       server->batch_done >= due->moved) {
+		       server->core->batch_done >= due->moved) {
 			server->hot_dues.first = due->next;
 			due->work->dues_left--;
 			push_settle(kv, due->work);
 		}
-		while ((due = server->cold_dues.first) && server->batch_done >= due->number) {
+		while ((due = server->cold_dues.first) && server->core->batch_done >= due->number) {
 			server->cold_dues.first = due->next;
 			due->work->dues_left--;
 			push_settle(kv, due->work);

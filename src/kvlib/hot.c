@@ -11,7 +11,7 @@ static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
 
 bool kv_hot_is_ready(const struct kv_server *server)
 {
-	return server->was_open && (!server->has_hot || server->endpoint);
+	return server->core->was_open && (!server->core->has_hot || server->endpoint);
 }
 
 /* ---- who is where ---- */
@@ -68,9 +68,9 @@ static bool greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES])
 {
-	if (!server->has_hot)
+	if (!server->core->has_hot)
 		return;
-	greeting_begin(&server->to_server, &server->at_server, server->number, nonce,
+	greeting_begin(&server->to_server, &server->at_server, server->core->number, nonce,
 		       server->kv->now_ns);
 	if (server->endpoint)
 		endpoint_sparse_server(server->endpoint, &server->at_server);
@@ -80,13 +80,13 @@ static bool stream_open(struct kv_server *server)
 {
 	struct tally_kv *kv = server->kv;
 	const struct endpoint_sparse_options options = { .outbox = &kv->outbox,
-							 .table = server->shape,
+							 .table = server->core->shape,
 							 .at_switch = server->to_switch.address,
 							 .at_server = server->at_server,
 							 .generation = server->generation,
 							 .patience_ns = server->patience_ns,
 							 .map = server->map.version,
-							 .kept_max = kv->kept_packets,
+							 .kept_max = kv->core->config.kept_packets,
 							 .expected = server->expected,
 							 .worker = kv->worker,
 							 .has_copy = kv->has_copies };
@@ -100,7 +100,7 @@ static bool stream_open(struct kv_server *server)
 	}
 	server->endpoint = NULL;
 	kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for %u packets that are kept",
-		 kv->kept_packets);
+		 kv->core->config.kept_packets);
 	return false;
 }
 
@@ -114,31 +114,27 @@ static struct link_address switch_address(const struct kv_server *server,
 	return address;
 }
 
-bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
+bool kv_hot_is_at(const struct kv_server *server, const struct kv_message *message)
 {
 	const struct link_address address = switch_address(server, message);
 	const struct kv_greeting *old = &server->to_switch;
 
-	if (!server->has_hot)
-		return false;
-	if (message->generation < server->switch_generation)
-		return true;
-	if (!kv_map_is_whole(server, message->map)) /* R-KV-8 */
-		return false;
-	if (old->is_begun && message->generation == server->switch_generation &&
-	    old->index == message->index && link_address_equal(&old->address, &address) &&
-	    !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES))
-		return true; /* the same again, after a reconnection */
+	return old->is_begun && old->index == message->index &&
+	       link_address_equal(&old->address, &address) &&
+	       !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES);
+}
+
+bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
+{
+	const struct link_address address = switch_address(server, message);
+
 	if (!kv_pack_switch(server, message->registers, message->packing)) {
 		kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for %u pairs",
 			 KV_PACK_PAIRS);
 		return false;
 	}
-	server->switch_generation = message->generation;
-	server->generation_told = message->generation;
 	greeting_begin(&server->to_switch, &address, message->index, message->nonce,
 		       server->kv->now_ns);
-	server->shape.index = message->index;
 	if (!server->endpoint && !stream_open(server))
 		return false;
 	endpoint_sparse_switch(server->endpoint, message->index, &address, message->generation,
@@ -146,11 +142,9 @@ bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
 	return true;
 }
 
-bool kv_hot_is_before(const struct kv_server *server, uint64_t generation)
+uint64_t kv_hot_generation(const struct kv_server *server)
 {
-	return !server->endpoint ||
-	       sparse_fences(endpoint_sparse_worker(server->endpoint)->generation) <
-		       sparse_fences(generation);
+	return server->endpoint ? endpoint_sparse_worker(server->endpoint)->generation : 0;
 }
 
 void kv_hot_report(struct kv_server *server, uint64_t generation, uint64_t row[SPARSE_WINDOW_MAX])
@@ -173,7 +167,7 @@ static uint32_t lane_of(struct kv_server *server, uint32_t rank, uint32_t k, flo
 {
 	uint32_t bits;
 
-	if (server->shape.values != SPARSE_LNS)
+	if (server->core->shape.values != SPARSE_LNS)
 		return (uint32_t)kv_carry_lane(server, rank, k, value);
 	memcpy(&bits, &value, sizeof(bits));
 	return bits;
@@ -220,13 +214,14 @@ static void saturation_say(struct kv_server *server, uint64_t key)
 	report_log(&kv->who, TALLY_LOG_WARN,
 		   "table %s: a value pushed for hot key %llu is too large: %g is added in its "
 		   "place, the most that the table's unit has room for (said once)",
-		   kv->name, (unsigned long long)key, (double)INT32_MAX / (double)server->scale);
+		   kv->name, (unsigned long long)key,
+		   (double)INT32_MAX / (double)server->core->scale);
 }
 
 bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const float *value,
 		uint64_t *seq)
 {
-	uint16_t dim = server->shape.dim;
+	uint16_t dim = server->core->shape.dim;
 	uint8_t *at;
 
 	if (server->hot_count == server->hot_max && !kv_hot_push(server, seq))
@@ -246,8 +241,9 @@ bool kv_hot_add(struct kv_server *server, uint64_t key, uint32_t rank, const flo
 /* Only while the server is there: who does not hear it does not know how old the copy is. */
 const struct copy_sparse *kv_hot_copy(const struct kv_server *server)
 {
-	return server->endpoint && server->state == KV_UP ? endpoint_sparse_copy(server->endpoint)
-							  : NULL;
+	return server->endpoint && worker_kv_is_up(server->core)
+		       ? endpoint_sparse_copy(server->endpoint)
+		       : NULL;
 }
 
 void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
@@ -260,7 +256,7 @@ void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
 void kv_hot_batched(struct kv_server *server, uint64_t generation, uint64_t epoch)
 {
 	kv_hot_told(server, generation, epoch);
-	if (server->was_remapped)
+	if (server->core->was_remapped)
 		endpoint_sparse_past(server->endpoint, epoch);
 }
 
@@ -271,7 +267,7 @@ void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, u
 
 	if (!server->endpoint || rank == KV_COLD)
 		return;
-	memcpy(bits, value, server->shape.dim * sizeof(*value));
+	memcpy(bits, value, server->core->shape.dim * sizeof(*value));
 	endpoint_sparse_pulled(server->endpoint, rank, message->generation, message->epoch, bits);
 }
 
@@ -281,7 +277,7 @@ void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, u
 static bool is_of(const struct kv_server *server, const struct link_address *peer,
 		  const struct sparse *packet)
 {
-	return server->endpoint && packet->table == server->shape.index &&
+	return server->endpoint && packet->table == server->core->shape.index &&
 	       (link_address_equal(peer, &server->at_server) ||
 		link_address_equal(peer, &server->to_switch.address));
 }

@@ -44,7 +44,8 @@ static int values_check(const struct tally_kv *kv, const char *call, const uint6
 	if (count && !values)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", call);
 	for (size_t i = 0; i < count * kv->dim; i++)
-		if (kv->mode == KV_SYNC && !(fabsf(values[i]) < 0x1p46f) && isfinite(values[i]))
+		if (kv->core->config.mode == WORKER_KV_SYNC && !(fabsf(values[i]) < 0x1p46f) &&
+		    isfinite(values[i]))
 			return report_error(&kv->who, TALLY_ERR_ARGUMENT,
 					    "%s: values[%zu], of key %llu, is %g: a step has no "
 					    "room for 2^46 and more",
@@ -154,6 +155,7 @@ static void kv_free(struct tally_kv *kv)
 	pthread_rwlock_destroy(&kv->maps);
 	pthread_mutex_destroy(&kv->lock);
 	explicit_bzero(kv->key, sizeof(kv->key));
+	free(kv->core);
 	free(kv);
 }
 
@@ -207,27 +209,37 @@ static int who_read(struct tally_kv *kv, const struct tally_kv_options *options,
 static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers,
 			       const struct tally_kv_options *options)
 {
+	const struct worker_kv_config config = {
+		.deadline_ns =
+			(options->deadline_ms ? options->deadline_ms : KV_DEADLINE_MS) * ns_per_ms,
+		.kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS,
+		.staleness = options->staleness,
+		.servers = (uint16_t)servers,
+		.dim = (uint16_t)dim,
+		.mode = (enum worker_kv_mode)options->mode
+	};
 	struct tally_kv *kv = calloc(1, sizeof(*kv) + servers * sizeof(kv->server[0]));
-	uint32_t deadline_ms = options->deadline_ms ? options->deadline_ms : KV_DEADLINE_MS;
+	struct worker_kv *core = malloc(worker_kv_bytes(servers));
 	struct timespec wall;
 
-	if (!kv)
+	if (!kv || !core) {
+		free(kv);
+		free(core);
 		return NULL;
+	}
 	for (uint32_t s = 0; s < servers; s++)
 		kv->server[s].stream.fd = -1;
+	kv->core = core;
 	kv->servers = servers;
 	kv->pid = getpid();
 	strcpy(kv->name, table);
 	kv->dim = (uint16_t)dim;
 	kv->now_ns = clock_ns();
-	kv->deadline_ns = deadline_ms * ns_per_ms;
-	kv->kept_packets = options->kept_packets ? options->kept_packets : KV_KEPT_PACKETS;
+	worker_kv_init(core, &config, kv->now_ns);
 	kv->has_copies = options->flags & TALLY_KV_COPIES;
 	kv->queue_bytes_max = options->queue_bytes ? options->queue_bytes : KV_QUEUE_BYTES;
-	kv->timestamp_next = kv->barrier_next = 1;
+	kv->timestamp_next = 1;
 	kv->notes_end = &kv->notes;
-	kv->mode = (enum kv_mode)options->mode;
-	kv->staleness = options->staleness;
 	kv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	clock_gettime(CLOCK_REALTIME, &wall);
 	kv->incarnation = (uint64_t)wall.tv_sec * ns_per_s + (uint64_t)wall.tv_nsec;
@@ -238,15 +250,15 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 static bool is_open(const struct tally_kv *kv)
 {
 	for (uint32_t s = 0; s < kv->servers; s++)
-		if (!kv_hot_is_ready(&kv->server[s]) || kv->server[s].state != KV_UP)
+		if (!kv_hot_is_ready(&kv->server[s]) || !worker_kv_is_up(kv->server[s].core))
 			return false;
-	return kv->is_whole;
+	return kv->core->is_whole;
 }
 
 /* A server that is there and never opens the table: R-KV-6. */
 static int open_wait(struct tally_kv *kv)
 {
-	uint64_t until_ns = clock_ns() + kv->deadline_ns + ns_per_s;
+	uint64_t until_ns = clock_ns() + kv->core->config.deadline_ns + ns_per_s;
 	const struct timespec until = clock_timespec(until_ns);
 	int error = 0;
 
@@ -258,14 +270,14 @@ static int open_wait(struct tally_kv *kv)
 			kv_break(kv, TALLY_ERR_TIMEOUT,
 				 "server %s has not opened table %s in %llu s, nor said why",
 				 kv->server[s].at.text, kv->name,
-				 (unsigned long long)(kv->deadline_ns / ns_per_s));
-	if (!kv->error && error && !kv->is_whole)
+				 (unsigned long long)(kv->core->config.deadline_ns / ns_per_s));
+	if (!kv->error && error && !kv->core->is_whole)
 		kv_break(kv, TALLY_ERR_TIMEOUT,
 			 "server %s has opened table %s, and has not said in %llu s whether the "
 			 "other servers of this list are the table's: it is stuck, or its disk is: "
 			 "look at its log",
 			 kv->server->at.text, kv->name,
-			 (unsigned long long)(kv->deadline_ns / ns_per_s));
+			 (unsigned long long)(kv->core->config.deadline_ns / ns_per_s));
 	error = kv->error;
 	if (!error)
 		kv_steps_compare(kv);
@@ -383,11 +395,9 @@ static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, u
 		return result;
 	}
 	work->begin_ns = clock_ns();
-	if (work->kind == KV_WORK_BARRIER && (!work->is_step || kv->mode != KV_ASYNC)) {
-		work->number = kv->barrier_next++;
-		if (!kv->barrier_first)
-			kv->barrier_first = work->number;
-	}
+	if (work->kind == KV_WORK_BARRIER &&
+	    (!work->is_step || kv->core->config.mode != WORKER_KV_ASYNC))
+		work->number = worker_kv_barrier_number(kv->core);
 	kv->queue_bytes += kv_work_bytes(kv, work);
 	kv_work_add(kv, work);
 	if (timestamp)

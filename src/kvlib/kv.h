@@ -6,16 +6,14 @@
  *     table.c   what all need: its error, its thread's sleep, who may call
  *     pack.c    which packets hot pairs go into (R-KV-18)
  *     fault.c   why it ends for what a server is, in words
- *     share.c   whether its servers are those of one table, each in its place (R-KV-22)
  *     say.c     what a server is told, and told again on a new connection (R-KV-12)
  *     work.c    operations, and their keys, dealt to the servers
  *     carry.c   what a hot key's unit has no room for, until there is (R-KV-23)
  *     map.c     which keys are hot, and what comes of pushes when they are others (R-SP-32)
  *     hot.c     the hot keys at one server: their stream over UDP (R-SP)
- *     report.c  what a server is told, and what is lost, when it has no log and is back from a checkpoint
  *     step.c    which operations wait for other workers (R-KV-15)
  *     feed.c    from operations to pushes, batches and pulls, and back
- *     server.c  the connection to one server: again and again, as the same incarnation (R-KV)
+ *     server.c  the connection to one server: does what core/kv/worker_kv.h says (R-KV)
  *     leave.c   that they know of its end (R-KV-13)
  *     wait.c    who waits for an operation, and whom to tell that it is complete
  *     thread.c  the thread: packets, messages and time, in turns
@@ -30,6 +28,7 @@
 #include <sys/types.h>
 
 #include "control/conn.h"
+#include "core/kv/worker_kv.h"
 #include "core/sparse/layout_sparse.h"
 #include "core/sparse/pack_sparse.h"
 #include "dataplane/endpoint_sparse.h"
@@ -45,12 +44,10 @@ enum {
 	KV_BATCH_BYTES_MAX = 8 << 20, /* of batches without an answer: more are not made */
 	KV_PULL_BYTES_MAX = 8 << 20,  /* of pulls without an answer: more wait to be asked for */
 	KV_DEADLINE_MS = 60000,
-	KV_HEARTBEATS_SILENT = 8, /* R-KV-12 */
 	KV_BUCKETS = 256,
 	KV_PACK_PAIRS = 4096, /* that are packed together: R-KV-18 */
 };
-static const uint64_t KV_RETRY_NS = 50000000; /* a server that is lost is tried again, at first */
-#define KV_COLD UINT32_MAX                    /* the rank of a key that is not hot */
+#define KV_COLD UINT32_MAX /* the rank of a key that is not hot */
 
 struct tally_kv;
 struct kv_work;
@@ -110,49 +107,23 @@ struct kv_map {
 	uint64_t *key;
 	uint32_t *place;
 	uint32_t version, ranks; /* 0, 0: none */
-	uint32_t got;            /* keys, since part 0 has come last */
-	bool is_whole;
 };
-
-/* When the table is closed: it has left there, could not tell the server in time, or was refused. */
-enum kv_leaving { KV_STAYS, KV_LEFT, KV_UNTOLD, KV_REFUSED };
-
-enum kv_server_state { KV_DOWN, KV_CONNECTING, KV_OPENING, KV_MAPPING, KV_UP };
 
 struct kv_server {
 	struct tally_kv *kv;
 	uint32_t idx;
+	struct worker_kv_server *core; /* its connection, and what has no answer there */
 	struct conn_address at;
-	enum kv_server_state state;
 	bool is_ready; /* its socket was, at the last poll */
 	struct kv_stream stream;
-	uint64_t retry_ns, retry_wait_ns, down_ns; /* since when it is down */
-	uint64_t heard_ns, said_ns, heartbeat_ns;
-	bool was_answered;  /* since it is up */
-	bool is_leave_said; /* on this connection */
-	enum kv_leaving leaving;
 	char lost[KV_TEXT_BYTES]; /* why, the last time */
-
-	/* As OPENED has said it for the first time. */
-	bool was_open, has_hot;
-	uint16_t number;     /* of the table there */
-	bool was_used;       /* R-KV-22 */
-	bool has_list;       /* the last OPEN has told it which the others are; */
-	bool is_asked_again; /* on a connection on which it had opened the table */
-	uint8_t own[KV_IDENTITY_BYTES];
 	char made[KV_TEXT_BYTES]; /* as what it has made the table */
-	float scale;
 	uint64_t generation, expected, patience_ns;
-	struct sparse_table shape;
 
-	struct kv_map map;    /* the stream's; read under kv->maps */
-	struct kv_map next;   /* of a RESUME that is to come, or none */
-	uint32_t map_version; /* that OPENED has told */
-	uint64_t batch_old;   /* up to this one batches may have keys that are hot by now; */
-	bool was_remapped;    /* others' may, too */
+	struct kv_map map;  /* the stream's; read under kv->maps */
+	struct kv_map next; /* of a RESUME that is to come, or none */
 	struct link_address at_server;
 	struct kv_greeting to_server, to_switch;
-	uint64_t switch_generation;
 	struct endpoint_sparse *endpoint;
 	uint64_t hot_low; /* as of the last turn */
 	/* When something last came of pushes, batches and pulls, or the first of them went there. */
@@ -162,14 +133,9 @@ struct kv_server {
 	struct kv_batch *batches, **batches_end; /* not answered */
 	struct kv_batch *batches_unsaid; /* from which on none was said on this connection */
 	size_t batch_bytes;
-	uint64_t batch_next, batch_done;
-	/* R-KV-20: the highest generation that it has told; what was reported, so is not lost another time. */
-	uint64_t generation_told, reported, reported_row[SPARSE_WINDOW_MAX];
 	struct kv_pull *pulls, *pulls_unsaid; /* in order; from which on none was said */
 	size_t pull_bytes;                    /* of those that were said */
 	uint64_t pull_next;
-	uint64_t barrier_said, barrier_done; /* the last ones */
-	uint64_t barrier_found;              /* the table's last, as the first OPENED says */
 
 	/* What is being filled for the next push and the next batch, of one work. */
 	uint8_t hot_packet[SPARSE_BODY_MAX];
@@ -237,17 +203,11 @@ struct tally_kv {
 	struct report_who who;
 	char name[KV_NAME_BYTES], key[KV_JOB_BYTES];
 	uint16_t dim, worker, workers;
-	uint64_t incarnation, deadline_ns;
-	uint64_t program;  /* of OPEN: R-KV-6 */
-	uint64_t leave_ns; /* since when its servers are told that it leaves; 0: it does not */
-	int leave_error;   /* what one of them has refused then; error_text has it */
-	uint8_t identity[KV_IDENTITY_BYTES]; /* as the first of its servers has said it */
-	bool is_whole; /* and it has been told which the others are, and knows no others */
-	uint32_t kept_packets;
+	uint64_t incarnation;
+	struct worker_kv *core;
+	uint64_t program; /* of OPEN: R-KV-6 */
+	int leave_error;  /* what one of them has refused then; error_text has it */
 	bool has_copies;
-	enum kv_mode mode;
-	uint32_t staleness;
-	uint64_t barrier_first;              /* of this worker's own; 0: none yet */
 	size_t queue_bytes, queue_bytes_max; /* of works that are not fed */
 	struct link *link;
 	struct outbox outbox;
@@ -256,7 +216,7 @@ struct tally_kv {
 	struct kv_work *unfed;              /* all before it are begun */
 	struct kv_work *bucket[KV_BUCKETS]; /* by timestamp */
 	uint32_t awaited;                   /* pushes */
-	uint64_t timestamp_next, barrier_next, hurry_to;
+	uint64_t timestamp_next, hurry_to;
 	struct kv_note *notes, **notes_end; /* in the order in which they were asked for */
 	struct kv_codec codec;
 	struct kv_message message;
@@ -350,14 +310,19 @@ void kv_server_pull(struct kv_server *server, struct kv_work *work, uint32_t fir
 void kv_server_forget(struct kv_server *server, const struct kv_work *work);
 void kv_server_barrier(struct kv_server *server, uint64_t number);
 /* Closes the connection; it is tried again. */
-void kv_server_lose(struct kv_server *server, const char *why);
+void kv_server_lose(struct kv_server *server, enum worker_kv_lost lost, const char *why);
+/* So the core says. */
+void kv_server_close(struct kv_server *server, const struct worker_kv_actions *actions,
+		     const char *why);
+/* Nothing is heard from it, nor said to it, any more. */
+void kv_server_over(struct kv_server *server);
 void kv_server_flush(struct kv_server *server);
 /* Batches and pulls that were not said yet, as far as there is room. */
 void kv_say_next(struct kv_server *server);
 /* The connection is up: all that has no answer. */
 void kv_say_all_again(struct kv_server *server);
-/* Batches up to this one are in. */
-void kv_say_batches_free(struct kv_server *server, uint64_t number);
+/* Those that are in. */
+void kv_say_batches_free(struct kv_server *server);
 /* Where it is; or where there is none. */
 struct kv_pull **kv_say_pull_find(struct kv_server *server, uint64_t number);
 /* It is over. */
@@ -393,10 +358,10 @@ void kv_carry_say(const struct tally_kv *kv);
 
 /* ---- map.c ---- */
 
+/* One is to come, in place of another that was. False: no memory, and the table is broken. */
+bool kv_map_begin(struct kv_server *server, const struct kv_message *message);
 /* Of a message that has come; false: the connection is no use any more, and lost. */
 bool kv_map_take(struct kv_server *server, const struct kv_message *message);
-/* Has the map of this version come? */
-bool kv_map_is_whole(const struct kv_server *server, uint32_t version);
 /* The stream has another map now (RESUME has said so), or there is no stream yet: that is the server's map from now on, and
  * what is not committed is packed again by it. */
 void kv_map_adopt(struct kv_server *server);
@@ -404,28 +369,11 @@ void kv_map_fini(struct kv_server *server);
 
 /* ---- fault.c ---- */
 
-/* The table ends: this server has said that it is made so, and the first one otherwise. */
-void kv_fault_unlike(struct kv_server *server, const char *made);
+/* Why the table ends, of a server, and of its message, if it is of one. */
+void kv_fault(struct kv_server *server, enum worker_kv_fault fault,
+	      const struct kv_message *message);
 /* The error that tally.h has for it. */
 int kv_fault_of(enum kv_refusal refusal);
-
-/* ---- share.c: R-KV-22 ---- */
-
-/* Its fields of OPEN. */
-void kv_share_put(struct kv_server *server, struct kv_message *open);
-/* May it be connected to? Not before the first of them has said which table this is. */
-bool kv_share_may_connect(const struct kv_server *server);
-/* Is it the first, and to be told which the others are? */
-bool kv_share_may_ask_again(const struct kv_server *server);
-/* What OPENED says of it: taken, or the table is broken, and this is false. */
-bool kv_share_take(struct kv_server *server, const struct kv_message *opened);
-
-/* ---- report.c: R-KV-20 ---- */
-
-/* NULL, or why this is no generation that can come now. */
-const char *kv_report_fault(const struct kv_server *server, const struct kv_message *opened);
-/* Says REPORT, and what is lost. 0, or a negative errno. */
-int kv_report(struct kv_server *server, const struct kv_message *opened);
 
 /* ---- hot.c ---- */
 
@@ -433,12 +381,14 @@ int kv_report(struct kv_server *server, const struct kv_message *opened);
 bool kv_hot_is_ready(const struct kv_server *server);
 /* Of a message that has come; false: the connection is no use any more, and lost. */
 bool kv_hot_switch(struct kv_server *server, const struct kv_message *message);
+/* Is it a SWITCH to where the switch is by now? */
+bool kv_hot_is_at(const struct kv_server *server, const struct kv_message *message);
 /* The greeting to the server begins (again). */
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES]);
 void kv_hot_fini(struct kv_server *server);
-/* R-KV-20: is the stream, if there is one, in a generation below this one? Then it waits for that one, and what of it
- * is committed, by place. */
-bool kv_hot_is_before(const struct kv_server *server, uint64_t generation);
+/* The stream's, here; 0: there is none. */
+uint64_t kv_hot_generation(const struct kv_server *server);
+/* R-KV-20: what of it is committed, by place, once it waits for this generation. */
 void kv_hot_report(struct kv_server *server, uint64_t generation, uint64_t row[SPARSE_WINDOW_MAX]);
 /* The filled push goes to the stream; false: no room. */
 bool kv_hot_push(struct kv_server *server, uint64_t *seq);

@@ -132,7 +132,7 @@ static inline struct tally_kv *open_of(const char *servers, uint32_t worker)
 static inline void deadline_is(struct tally_kv *kv, uint64_t ms)
 {
 	pthread_mutex_lock(&kv->lock);
-	kv->deadline_ns = ms * 1000000;
+	kv->core->config.deadline_ns = ms * 1000000;
 	pthread_mutex_unlock(&kv->lock);
 }
 

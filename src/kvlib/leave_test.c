@@ -25,7 +25,7 @@ static void lose(struct fake *fake, struct tally_kv *kv)
 	do {
 		usleep(200);
 		pthread_mutex_lock(&kv->lock);
-		is_up = kv->server[0].state == KV_UP;
+		is_up = worker_kv_is_up(kv->server[0].core);
 		pthread_mutex_unlock(&kv->lock);
 	} while (is_up);
 }

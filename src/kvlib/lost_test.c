@@ -168,6 +168,8 @@ static void kv__push_that_nothing_comes_of_is_named_while_pulls_go_on(void **sta
 static void kv__silent_address_is_left_for_the_next(void **state)
 {
 	struct tally_kv *kv = calloc(1, sizeof(*kv) + sizeof(kv->server[0]));
+	struct worker_kv *core = malloc(worker_kv_bytes(1));
+	const struct worker_kv_config config = { .deadline_ns = 60000000000, .servers = 1 };
 	struct kv_server *server = &kv->server[0];
 	struct conn_address silent, other;
 	int silent_fd, other_fd;
@@ -182,45 +184,23 @@ static void kv__silent_address_is_left_for_the_next(void **state)
 	kv->incarnation = 1;
 	strcpy(kv->who.job, "test");
 	kv->now_ns = clock_ns();
-	kv->deadline_ns = 60000000000;
+	worker_kv_init(core, &config, kv->now_ns);
+	kv->core = core;
 	kv_server_init(server, kv, 0);
 	server->at = silent;
 	server->at.others[0] = other.socket;
 	server->at.others_count = 1;
 	kv_server_turn(server);
-	assert_int_equal(server->state, KV_CONNECTING);
+	assert_int_equal(core->server->state, WORKER_KV_HELLO);
 	kv->now_ns += 6000000000;
 	kv_server_turn(server);
-	assert_int_equal(server->state, KV_DOWN);
+	assert_int_equal(core->server->state, WORKER_KV_IDLE);
 	assert_memory_equal(&server->at.socket, &other.socket, other.bytes);
 	kv_server_fini(server);
+	free(core);
 	free(kv);
 	close(silent_fd);
 	close(other_fd);
-}
-
-/* It is tried again after twice as long each time, and once a second in the end: who was gone for an hour is found at
- * once. */
-static void kv__server_that_is_gone_for_long_is_tried_each_second(void **state)
-{
-	struct tally_kv *kv = calloc(1, sizeof(*kv) + sizeof(kv->server[0]));
-	struct kv_server *server = &kv->server[0];
-	uint64_t waits_ns = 0;
-
-	(void)state;
-	kv->servers = kv->workers = 1;
-	kv->now_ns = clock_ns();
-	kv_server_init(server, kv, 0);
-	for (unsigned i = 0; i < 30; i++) {
-		kv_server_lose(server, "nobody is there");
-		assert_true(server->retry_ns - kv->now_ns >= waits_ns);
-		waits_ns = server->retry_ns - kv->now_ns;
-		assert_in_range(waits_ns, 1, 1000000000);
-		kv->now_ns = server->retry_ns;
-	}
-	assert_int_equal(waits_ns, 1000000000);
-	kv_server_fini(server);
-	free(kv);
 }
 
 /* Its first WELCOME comes when a later HELLO has been said, and so does each. */
@@ -544,7 +524,6 @@ int main(void)
 		cmocka_unit_test(kv__pull_is_waited_for_since_its_server_is_back),
 		cmocka_unit_test(kv__push_that_nothing_comes_of_is_named_while_pulls_go_on),
 		cmocka_unit_test(kv__silent_address_is_left_for_the_next),
-		cmocka_unit_test(kv__server_that_is_gone_for_long_is_tried_each_second),
 		cmocka_unit_test(kv__path_that_is_slower_than_the_hellos_opens),
 		cmocka_unit_test(kv__server_that_has_forgotten_is_no_server),
 		cmocka_unit_test(kv__table_that_is_another_is_not_opened),

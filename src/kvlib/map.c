@@ -26,29 +26,10 @@ void kv_map_fini(struct kv_server *server)
 	map_free(&server->next);
 }
 
-static const struct kv_map *map_find(const struct kv_server *server, uint32_t version)
-{
-	return server->map.version == version ? &server->map : &server->next;
-}
-
-bool kv_map_is_whole(const struct kv_server *server, uint32_t version)
-{
-	const struct kv_map *map = map_find(server, version);
-
-	return version && map->version == version && map->is_whole;
-}
-
-/* The map that a message is of: the stream's, said again, or one to come. NULL: it can be neither, or there is no memory. */
-static struct kv_map *map_of(struct kv_server *server, const struct kv_message *message)
+bool kv_map_begin(struct kv_server *server, const struct kv_message *message)
 {
 	struct kv_map *map = &server->next;
 
-	if (message->map == server->map.version)
-		return &server->map;
-	if (message->map < server->map.version || message->map < map->version)
-		return NULL;
-	if (message->map == map->version)
-		return map;
 	if (server->endpoint) /* the one before it does not come into force any more */
 		endpoint_sparse_map(server->endpoint, 0, 0);
 	map_free(map);
@@ -57,11 +38,11 @@ static struct kv_map *map_of(struct kv_server *server, const struct kv_message *
 	map->key = malloc((size_t)map->ranks * sizeof(*map->key));
 	map->place = malloc(sparse_map_places(map->ranks) * sizeof(*map->place));
 	if (map->key && map->place)
-		return map;
+		return true;
 	map_free(map);
 	kv_break(server->kv, TALLY_ERR_NO_MEMORY, "out of memory for a map of %u keys",
 		 message->ranks);
-	return NULL;
+	return false;
 }
 
 /* All of its keys are there. */
@@ -69,7 +50,6 @@ static bool map_end(struct kv_server *server, struct kv_map *map)
 {
 	if (!sparse_map_init(&map->map, map->key, map->ranks, map->place))
 		return false;
-	map->is_whole = true;
 	if (!server->endpoint) {
 		kv_map_adopt(server);
 	} else if (endpoint_sparse_map(server->endpoint, map->version, map->ranks)) {
@@ -82,19 +62,10 @@ static bool map_end(struct kv_server *server, struct kv_map *map)
 
 bool kv_map_take(struct kv_server *server, const struct kv_message *message)
 {
-	struct kv_map *map = map_of(server, message);
+	struct kv_map *map = &server->next;
 
-	if (!map || message->ranks != map->ranks)
-		return false;
-	if (!message->first)
-		map->got = 0;
-	if (message->first != map->got)
-		return false;
-	map->got += message->count;
-	if (map->is_whole)
-		return true; /* after a reconnection the same keys come again */
 	memcpy(map->key + message->first, message->key, message->count * sizeof(*message->key));
-	return map->got < map->ranks || map_end(server, map);
+	return message->first + message->count < map->ranks || map_end(server, map);
 }
 
 /* ---- from one to the next ---- */
@@ -119,8 +90,8 @@ static float value_of(const struct kv_server *server, int32_t lane)
 {
 	float value;
 
-	if (server->shape.values != SPARSE_LNS)
-		return (float)((double)lane / (double)server->scale);
+	if (server->core->shape.values != SPARSE_LNS)
+		return (float)((double)lane / (double)server->core->scale);
 	memcpy(&value, &lane, sizeof(value));
 	return value;
 }
@@ -128,7 +99,7 @@ static float value_of(const struct kv_server *server, int32_t lane)
 /* Ascending, as a batch has them: pairs that were packed for a chip are in another order. The batch's number. */
 static uint64_t cold_send(struct kv_server *server, struct packed *packed, uint32_t count)
 {
-	uint32_t dim = server->shape.dim;
+	uint32_t dim = server->core->shape.dim;
 
 	for (uint32_t i = 0; i < count; i++)
 		packed->order[i] = i;
@@ -146,7 +117,7 @@ static uint64_t cold_send(struct kv_server *server, struct packed *packed, uint3
 /* Pairs of a push by server->map become those by server->next; what is not hot by that is a batch now. How many stay. */
 static uint16_t pack_again(struct kv_server *server, uint8_t *at, uint16_t count, uint64_t *moved)
 {
-	uint32_t dim = server->shape.dim;
+	uint32_t dim = server->core->shape.dim;
 	struct packed packed;
 	struct sparse_pairs hot = { packed.hot_key, packed.hot, count },
 			    cold = { packed.cold_key, packed.cold, 0 };
@@ -169,7 +140,7 @@ static uint16_t pack_again(struct kv_server *server, uint8_t *at, uint16_t count
 /* What is being filled may be the pairs of many packets. */
 static void filled_again(struct kv_server *server, uint64_t *moved)
 {
-	uint32_t bytes = sparse_pair_bytes(server->shape.dim), most = SPARSE_BODY_MAX / bytes;
+	uint32_t bytes = sparse_pair_bytes(server->core->shape.dim), most = SPARSE_BODY_MAX / bytes;
 	uint32_t count, left = 0;
 
 	kv_pack_undo(server);
@@ -201,9 +172,7 @@ static void all_again(struct kv_server *server)
 			*count = pack_again(server, pairs, *count, &moved);
 	}
 	filled_again(server, &moved);
-	/* What is filled for a batch is in the next one. */
-	server->batch_old = server->batch_next - !server->cold_count;
-	server->was_remapped = true;
+	worker_kv_remapped(server->core, server->cold_count);
 	for (struct kv_work *work = server->kv->works; work && moved; work = work->next) {
 		struct kv_part *part = &work->part[server->idx];
 
@@ -222,5 +191,5 @@ void kv_map_adopt(struct kv_server *server)
 	server->map = server->next;
 	pthread_rwlock_unlock(&server->kv->maps);
 	server->next = (struct kv_map){ 0 };
-	server->shape.ranks = server->map.ranks;
+	worker_kv_adopted(server->core);
 }

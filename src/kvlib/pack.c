@@ -8,12 +8,12 @@
 
 static uint32_t pair_bytes(const struct kv_server *server)
 {
-	return sparse_pair_bytes(server->shape.dim);
+	return sparse_pair_bytes(server->core->shape.dim);
 }
 
 static uint32_t room_of(const struct kv_server *server)
 {
-	return layout_sparse_room(server->shape.bytes, server->shape.dim);
+	return layout_sparse_room(server->core->shape.bytes, server->core->shape.dim);
 }
 
 static struct kv_pack *pack_new(uint32_t room)

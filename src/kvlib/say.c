@@ -6,47 +6,55 @@
 
 #include "kvlib/kv.h"
 
-static const uint64_t RETRY_NS_MAX = 1000000000;
-
-void kv_server_lose(struct kv_server *server, const char *why)
+void kv_server_close(struct kv_server *server, const struct worker_kv_actions *actions,
+		     const char *why)
 {
 	struct tally_kv *kv = server->kv;
 
-	if (server->state == KV_UP)
+	if (actions->todo & WORKER_KV_WARN)
 		report_log(&kv->who, TALLY_LOG_WARN, "table %s: server %s is lost: %s", kv->name,
 			   server->at.text, why);
 	snprintf(server->lost, sizeof(server->lost), "%s", why);
-	/* Else it only seemed to be back. */
-	if (server->state == KV_UP && server->was_answered)
-		server->down_ns = kv->now_ns;
-	if (!server->retry_wait_ns)
-		server->retry_wait_ns = KV_RETRY_NS;
 	kv->stats.bytes_out += server->stream.sent;
 	kv->stats.bytes_in += server->stream.received;
 	kv_stream_close(&server->stream);
-	server->state = KV_DOWN;
-	server->is_leave_said = false;
-	server->retry_ns = kv->now_ns + server->retry_wait_ns;
-	server->retry_wait_ns *= 2;
-	if (server->retry_wait_ns > RETRY_NS_MAX)
-		server->retry_wait_ns = RETRY_NS_MAX;
+	if (actions->todo & WORKER_KV_NEXT_ADDRESS)
+		conn_address_next(&server->at);
+}
+
+void kv_server_lose(struct kv_server *server, enum worker_kv_lost lost, const char *why)
+{
+	struct worker_kv_actions actions;
+
+	worker_kv_lost(server->kv->core, server->idx, server->kv->now_ns, lost, &actions);
+	if (actions.todo & WORKER_KV_CLOSE)
+		kv_server_close(server, &actions, why);
+}
+
+void kv_server_over(struct kv_server *server)
+{
+	kv_stream_close(&server->stream);
+	server->kv->is_news = true;
 }
 
 void kv_server_flush(struct kv_server *server)
 {
-	int error = server->state == KV_DOWN ? 0 : kv_stream_flush(&server->stream);
+	int error = worker_kv_is_there(server->core) ? kv_stream_flush(&server->stream) : 0;
 
 	if (error)
-		kv_server_lose(server, strerror(-error));
+		kv_server_lose(server, WORKER_KV_HERE, strerror(-error));
+}
+
+static void said(struct kv_server *server, int error)
+{
+	worker_kv_said(server->core, server->kv->now_ns);
+	if (error)
+		kv_server_lose(server, WORKER_KV_HERE, strerror(-error));
 }
 
 void kv_say(struct kv_server *server, const struct kv_message *message)
 {
-	int error = kv_stream_say(&server->stream, message);
-
-	server->said_ns = server->kv->now_ns;
-	if (error)
-		kv_server_lose(server, strerror(-error));
+	said(server, kv_stream_say(&server->stream, message));
 }
 
 /* ---- batches, pulls and barriers ---- */
@@ -61,15 +69,13 @@ static void batches_say(struct kv_server *server)
 {
 	const struct kv_stream *stream = &server->stream;
 
-	while (server->batches_unsaid && server->state == KV_UP &&
+	while (worker_kv_batch_due(server->core) &&
 	       buffer_bytes(&stream->out) < KV_STREAM_OUT_MAX / 2) {
 		const struct kv_batch *batch = server->batches_unsaid;
-		int error = kv_stream_put(&server->stream, batch->frame, batch->bytes);
 
 		server->batches_unsaid = batch->next;
-		server->said_ns = server->kv->now_ns;
-		if (error)
-			kv_server_lose(server, strerror(-error));
+		worker_kv_batch_said(server->core);
+		said(server, kv_stream_put(&server->stream, batch->frame, batch->bytes));
 	}
 }
 
@@ -78,8 +84,8 @@ uint64_t kv_server_batch_of(struct kv_server *server, const uint64_t *key, const
 {
 	struct tally_kv *kv = server->kv;
 	const struct kv_message message = { .type = KV_BATCH,
-					    .table = server->number,
-					    .number = server->batch_next,
+					    .table = server->core->number,
+					    .number = server->core->batch_next,
 					    .dim = kv->dim,
 					    .count = count,
 					    .key = key,
@@ -88,16 +94,15 @@ uint64_t kv_server_batch_of(struct kv_server *server, const uint64_t *key, const
 
 	if (!batch) {
 		kv_break(kv, TALLY_ERR_NO_MEMORY, "out of memory for a batch of %u keys", count);
-		return server->batch_next;
+		return server->core->batch_next;
 	}
 	if (!server->batches)
 		server->batch_ns = kv->now_ns;
-	*batch = (struct kv_batch){ .number = server->batch_next };
+	*batch = (struct kv_batch){ .number = worker_kv_batch(server->core) };
 	batch->bytes = kv_put(&message, batch->frame);
 	*server->batches_end = batch;
 	server->batches_end = &batch->next;
 	server->batch_bytes += batch->bytes;
-	server->batch_next++;
 	if (!server->batches_unsaid)
 		server->batches_unsaid = batch;
 	batches_say(server);
@@ -116,7 +121,7 @@ static void pull_say(struct kv_server *server, const struct kv_pull *pull)
 {
 	struct kv_work *work = pull->work;
 	struct kv_message message = { .type = KV_PULL,
-				      .table = server->number,
+				      .table = server->core->number,
 				      .number = pull->number,
 				      .count = pull->count,
 				      .key = server->kv->codec.key };
@@ -129,8 +134,7 @@ static void pull_say(struct kv_server *server, const struct kv_pull *pull)
 /* As many as may be under way: all of a large one at once would be more than the connection takes. */
 static void pulls_say(struct kv_server *server)
 {
-	/* What was pushed before is in what a pull brings. */
-	while (server->pulls_unsaid && !server->batches_unsaid && server->state == KV_UP) {
+	while (server->pulls_unsaid && worker_kv_may_pull(server->core)) {
 		struct kv_pull *pull = server->pulls_unsaid;
 
 		if (server->pull_bytes && server->pull_bytes + pull->bytes > KV_PULL_BYTES_MAX)
@@ -220,38 +224,35 @@ void kv_server_forget(struct kv_server *server, const struct kv_work *work)
 static void barrier_say(struct kv_server *server)
 {
 	const struct kv_message message = { .type = KV_BARRIER,
-					    .table = server->number,
-					    .number = server->barrier_said };
+					    .table = server->core->number,
+					    .number = server->core->barrier_said };
 
 	kv_say(server, &message);
 }
 
 void kv_server_barrier(struct kv_server *server, uint64_t number)
 {
-	server->barrier_said = number;
-	if (server->state == KV_UP)
+	if (worker_kv_barrier(server->core, number))
 		barrier_say(server);
 }
 
 /* What has no answer is said again (R-KV-12). */
 void kv_say_all_again(struct kv_server *server)
 {
-	server->state = KV_UP;
-	server->was_answered = false;
 	server->hot_ns = server->batch_ns = server->pull_ns = server->kv->now_ns;
 	server->batches_unsaid = server->batches;
 	batches_say(server);
 	pulls_again(server);
-	if (server->barrier_said > server->barrier_done && server->state == KV_UP)
+	if (worker_kv_barrier_due(server->core))
 		barrier_say(server);
-	server->kv->is_news |= server->state == KV_UP;
+	server->kv->is_news |= worker_kv_is_up(server->core);
 }
 
 /* ---- what is answered ---- */
 
-void kv_say_batches_free(struct kv_server *server, uint64_t number)
+void kv_say_batches_free(struct kv_server *server)
 {
-	while (server->batches && server->batches->number <= number) {
+	while (server->batches && server->batches->number <= server->core->batch_done) {
 		struct kv_batch *batch = server->batches;
 
 		server->batches = batch->next;
@@ -260,7 +261,6 @@ void kv_say_batches_free(struct kv_server *server, uint64_t number)
 		if (server->batches_unsaid == batch)
 			server->batches_unsaid = batch->next;
 		server->batch_bytes -= batch->bytes;
-		server->batch_done = batch->number;
 		server->batch_ns = server->kv->now_ns;
 		free(batch);
 	}

@@ -5,7 +5,8 @@
 #include "kvlib/kv.h"
 
 _Static_assert(TALLY_KV_ASYNC == KV_ASYNC && TALLY_KV_BOUNDED == KV_BOUNDED &&
-		       TALLY_KV_SYNC == KV_SYNC,
+		       TALLY_KV_SYNC == KV_SYNC && (int)WORKER_KV_BOUNDED == KV_BOUNDED &&
+		       (int)WORKER_KV_SYNC == KV_SYNC,
 	       "tally.h's modes are the protocol's");
 
 const char *kv_step_fault(const struct tally_kv_options *options)
@@ -28,37 +29,24 @@ void kv_steps_compare(const struct tally_kv *kv)
 	for (uint32_t s = 1; s < kv->servers; s++) {
 		const struct kv_server *server = &kv->server[s];
 
-		least = server->barrier_found < least->barrier_found ? server : least;
-		most = server->barrier_found > most->barrier_found ? server : most;
+		if (server->core->barrier_found < least->core->barrier_found)
+			least = server;
+		if (server->core->barrier_found > most->core->barrier_found)
+			most = server;
 	}
-	if (kv->mode == KV_SYNC && least->barrier_found != most->barrier_found)
+	if (kv->core->config.mode == WORKER_KV_SYNC &&
+	    least->core->barrier_found != most->core->barrier_found)
 		report_log(&kv->who, TALLY_LOG_WARN,
 			   "table %s: server %s has made step %llu and server %s no step after "
 			   "%llu: the last run ended between the two, and the rows of one are "
 			   "newer than those of the other",
-			   kv->name, most->at.text, (unsigned long long)most->barrier_found,
-			   least->at.text, (unsigned long long)least->barrier_found);
-}
-
-/* The last barrier that was passed at all servers. */
-static uint64_t passed(const struct tally_kv *kv)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (uint32_t s = 0; s < kv->servers; s++)
-		if (kv->server[s].barrier_done < least)
-			least = kv->server[s].barrier_done;
-	return least;
+			   kv->name, most->at.text, (unsigned long long)most->core->barrier_found,
+			   least->at.text, (unsigned long long)least->core->barrier_found);
 }
 
 bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work)
 {
-	if (kv->mode == KV_ASYNC)
-		return true;
-	/* This worker's first `staleness` steps wait for nobody. */
-	if (work->number - kv->barrier_first < kv->staleness)
-		return true;
-	return passed(kv) >= work->number - kv->staleness;
+	return worker_kv_step_is_open(kv->core, work->number);
 }
 
 /* Nothing before it is left to be complete, or it has failed. */
@@ -66,8 +54,8 @@ static bool is_first(const struct tally_kv *kv, const struct kv_work *work)
 {
 	const struct kv_work *first = kv->works;
 
-	while (first->result ||
-	       (kv->mode == KV_BOUNDED && first->kind == KV_WORK_BARRIER && first->is_begun))
+	while (first->result || (kv->core->config.mode == WORKER_KV_BOUNDED &&
+				 first->kind == KV_WORK_BARRIER && first->is_begun))
 		first = first->next;
 	return first == work;
 }
@@ -92,7 +80,8 @@ void kv_barriers_settle(struct tally_kv *kv)
 
 	for (; work; work = next) {
 		next = work->next;
-		if (work->kind == KV_WORK_BARRIER && work->is_begun && passed(kv) >= work->number)
+		if (work->kind == KV_WORK_BARRIER && work->is_begun &&
+		    worker_kv_passed(kv->core) >= work->number)
 			kv_work_complete(kv, work);
 	}
 	kv->is_news = true; /* a bounded worker may wait for its next step */

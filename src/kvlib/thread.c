@@ -65,7 +65,7 @@ static uint64_t waits_since(const struct kv_server *server, const struct kv_work
 			since_ns = rto_most(server->hot_ns, server->batch_ns);
 		if (!kv_hot_is_committed(server, part->hot.number))
 			since_ns = rto_least(since_ns, server->hot_ns);
-		if (server->batch_done < rto_most(part->cold.number, part->hot.moved))
+		if (server->core->batch_done < rto_most(part->cold.number, part->hot.moved))
 			since_ns = rto_least(since_ns, server->batch_ns);
 	}
 	return since_ns == UINT64_MAX ? since_ns : rto_most(since_ns, work->begin_ns);
@@ -74,7 +74,7 @@ static uint64_t waits_since(const struct kv_server *server, const struct kv_work
 /* A push or a pull that nothing comes of, though the server is there. When to look again. */
 static uint64_t stall_look(struct tally_kv *kv)
 {
-	uint64_t least_ns = kv->now_ns;
+	uint64_t least_ns = kv->now_ns, deadline_ns = kv->core->config.deadline_ns;
 
 	if (kv->now_ns < kv->stall_ns)
 		return kv->works ? kv->stall_ns : UINT64_MAX;
@@ -88,21 +88,21 @@ static uint64_t stall_look(struct tally_kv *kv)
 			uint64_t since_ns = waits_since(server, work);
 
 			/* One that is not up has a deadline of its own. */
-			if (since_ns == UINT64_MAX || server->state != KV_UP)
+			if (since_ns == UINT64_MAX || !worker_kv_is_up(server->core))
 				continue;
-			if (kv->now_ns >= since_ns + kv->deadline_ns) {
+			if (kv->now_ns >= since_ns + deadline_ns) {
 				kv_break(kv, TALLY_ERR_TIMEOUT,
 					 "nothing has come of operation %llu on table %s for %llu "
 					 "s; its server %s is there",
 					 (unsigned long long)work->timestamp, kv->name,
-					 (unsigned long long)(kv->deadline_ns / ns_per_s),
+					 (unsigned long long)(deadline_ns / ns_per_s),
 					 server->at.text);
 				return UINT64_MAX;
 			}
 			least_ns = rto_least(least_ns, since_ns);
 		}
 	}
-	kv->stall_ns = least_ns + kv->deadline_ns;
+	kv->stall_ns = least_ns + deadline_ns;
 	return kv->works ? kv->stall_ns : UINT64_MAX;
 }
 
@@ -114,9 +114,9 @@ static uint64_t turn(struct tally_kv *kv)
 	if (kv->is_ready)
 		packets_read(kv);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
-		due_ns = rto_least(due_ns, kv->leave_ns ? kv_leave_turn(&kv->server[s])
-							: kv_server_turn(&kv->server[s]));
-	if (!kv->error && kv_share_may_ask_again(kv->server))
+		due_ns = rto_least(due_ns, kv->core->leave_ns ? kv_leave_turn(&kv->server[s])
+							      : kv_server_turn(&kv->server[s]));
+	if (!kv->error && worker_kv_may_ask_again(kv->core))
 		due_ns =
 			kv->now_ns; /* the last of the others has opened it after the first one's turn */
 	kv_works_settle(kv);
@@ -127,11 +127,8 @@ static uint64_t turn(struct tally_kv *kv)
 		due_ns = rto_least(due_ns, kv_hot_turn(&kv->server[s]));
 	outbox_flush(&kv->outbox);
 	for (uint32_t s = 0; s < kv->servers && !kv->error; s++) {
-		struct kv_server *server = &kv->server[s];
-
-		kv_server_flush(server);
-		if (server->state == KV_DOWN)
-			due_ns = rto_least(due_ns, server->retry_ns);
+		kv_server_flush(&kv->server[s]);
+		due_ns = rto_least(due_ns, worker_kv_wake_ns(kv->core, s));
 	}
 	return rto_least(due_ns, stall_look(kv));
 }

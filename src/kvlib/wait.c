@@ -17,7 +17,8 @@ static bool is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
 		work = kv_work_find(kv, timestamp);
 		/* A bounded worker's next step may begin while others are still at this one. */
 		return work && !work->result &&
-		       !(work->is_step && kv->mode == KV_BOUNDED && kv_step_is_open(kv, work));
+		       !(work->is_step && kv->core->config.mode == WORKER_KV_BOUNDED &&
+			 kv_step_is_open(kv, work));
 	}
 	for (work = kv->works; work; work = work->next)
 		if (!work->result)

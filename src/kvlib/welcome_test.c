@@ -38,6 +38,8 @@ static void hello_note(const struct link_address *peer, const uint8_t *at, uint3
 /* It has said HELLO three times since OPENED; once before, and that one was never answered. */
 static int setup(void **state)
 {
+	static struct worker_kv_server core;
+
 	(void)state;
 	memset(&t, 0, sizeof(t));
 	fake_link_init(&t.net, 0, hello_note);
@@ -48,8 +50,9 @@ static int setup(void **state)
 	t.kv->worker = WORKER;
 	t.server = &t.kv->server[0];
 	t.server->kv = t.kv;
-	t.server->has_hot = true;
-	t.server->number = INDEX;
+	t.server->core = &core;
+	core.has_hot = true;
+	core.number = INDEX;
 	t.server->at_server = at_server;
 	t.server->to_server.serial = UINT32_MAX - 2; /* wraps */
 	for (uint32_t opens = 0; opens < 2; opens++) {
