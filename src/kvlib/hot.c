@@ -7,7 +7,6 @@
 #include "kvlib/kv.h"
 
 enum { DROPPED_MANY = 64 }; /* more than what a fence leaves on its way: somebody should look */
-static const uint64_t HELLO_NS = 20000000, HELLO_NS_MAX = 250000000;
 
 bool kv_hot_is_ready(const struct kv_server *server)
 {
@@ -20,50 +19,29 @@ static void greeting_begin(struct kv_greeting *greeting, const struct link_addre
 			   uint16_t index, const uint8_t nonce[KV_NONCE_BYTES], uint64_t now_ns)
 {
 	greeting->address = *address;
-	greeting->index = index;
-	memcpy(greeting->nonce, nonce, KV_NONCE_BYTES);
-	greeting->is_begun = true;
-	greeting->is_welcome = false;
-	greeting->before = greeting->serial;
-	greeting->due_ns = now_ns;
-	greeting->wait_ns = HELLO_NS;
+	worker_kv_greet(&greeting->core, index, nonce, now_ns);
 }
 
 static uint64_t greeting_turn(struct kv_server *server, struct kv_greeting *greeting)
 {
 	struct tally_kv *kv = server->kv;
-	struct wire header = { .type = WIRE_HELLO,
-			       .job = greeting->index,
-			       .child = kv->worker,
-			       .generation = wire_get32(greeting->nonce + 4),
-			       .lanes = WIRE_HELLO_LANES };
+	struct wire header;
 	uint8_t *at;
 
-	if (!greeting->is_begun || greeting->is_welcome)
-		return UINT64_MAX;
-	if (kv->now_ns >= greeting->due_ns) {
-		header.seq = ++greeting->serial;
+	if (worker_kv_greet_time(&greeting->core, kv->worker, kv->now_ns, &header)) {
 		at = outbox_put(&kv->outbox, &greeting->address, wire_bytes(WIRE_HELLO_LANES));
 		memset(at, 0, wire_bytes(WIRE_HELLO_LANES));
 		wire_put(at, &header);
-		memcpy(at + WIRE_HEADER_BYTES, greeting->nonce, KV_NONCE_BYTES);
-		greeting->due_ns = kv->now_ns + greeting->wait_ns;
-		greeting->wait_ns = rto_least(2 * greeting->wait_ns, HELLO_NS_MAX);
+		memcpy(at + WIRE_HEADER_BYTES, greeting->core.nonce, KV_NONCE_BYTES);
 	}
-	return greeting->due_ns;
+	return worker_kv_greet_wake_ns(&greeting->core);
 }
 
 static bool greeting_take(struct tally_kv *kv, struct kv_greeting *greeting,
 			  const struct link_address *peer, const struct wire *packet)
 {
-	if (greeting->is_begun && packet->type == WIRE_WELCOME && packet->job == greeting->index &&
-	    packet->child == kv->worker && packet->generation == wire_get32(greeting->nonce + 4) &&
-	    packet->seq - greeting->before - 1 < greeting->serial - greeting->before &&
-	    link_address_equal(peer, &greeting->address)) {
-		greeting->is_welcome = true;
-		return true;
-	}
-	return false;
+	return link_address_equal(peer, &greeting->address) &&
+	       worker_kv_greet_take(&greeting->core, kv->worker, packet);
 }
 
 void kv_hot_opened(struct kv_server *server, const uint8_t nonce[KV_NONCE_BYTES])
@@ -119,9 +97,9 @@ bool kv_hot_is_at(const struct kv_server *server, const struct kv_message *messa
 	const struct link_address address = switch_address(server, message);
 	const struct kv_greeting *old = &server->to_switch;
 
-	return old->is_begun && old->index == message->index &&
+	return old->core.is_begun && old->core.index == message->index &&
 	       link_address_equal(&old->address, &address) &&
-	       !memcmp(old->nonce, message->nonce, KV_NONCE_BYTES);
+	       !memcmp(old->core.nonce, message->nonce, KV_NONCE_BYTES);
 }
 
 bool kv_hot_switch(struct kv_server *server, const struct kv_message *message)
@@ -361,7 +339,7 @@ uint64_t kv_hot_turn(struct kv_server *server)
 		server->hot_ns = kv->now_ns;
 	}
 	/* Before that the switch takes nothing. */
-	if (server->to_switch.is_welcome)
+	if (server->to_switch.core.is_welcome)
 		due_ns = rto_least(due_ns, endpoint_sparse_turn(server->endpoint));
 	return due_ns;
 }

@@ -29,6 +29,7 @@
 
 #include "control/conn.h"
 #include "core/kv/worker_kv.h"
+#include "core/kv/worker_kv_greet.h"
 #include "core/sparse/layout_sparse.h"
 #include "core/sparse/pack_sparse.h"
 #include "dataplane/endpoint_sparse.h"
@@ -56,11 +57,7 @@ struct kv_note;
 /* HELLO over UDP until WELCOME (R-KV-7). */
 struct kv_greeting {
 	struct link_address address;
-	uint8_t nonce[KV_NONCE_BYTES];
-	uint16_t index;
-	bool is_begun, is_welcome;
-	uint32_t serial, before; /* of the last HELLO; this one's begin behind */
-	uint64_t due_ns, wait_ns;
+	struct worker_kv_greeting core;
 };
 
 /* Pairs of kv_server.hot on their way into packets. */

@@ -54,7 +54,7 @@ static int setup(void **state)
 	core.has_hot = true;
 	core.number = INDEX;
 	t.server->at_server = at_server;
-	t.server->to_server.serial = UINT32_MAX - 2; /* wraps */
+	t.server->to_server.core.serial = UINT32_MAX - 2; /* wraps */
 	for (uint32_t opens = 0; opens < 2; opens++) {
 		kv_hot_opened(t.server, nonce);
 		do {
@@ -116,7 +116,7 @@ static void welcome__of_another_field_is_dropped_and_counted(void **state)
 		from.port = (uint16_t)(from.port + cases[i].port);
 		from.ip[15] = (uint8_t)(from.ip[15] + cases[i].ip);
 		come(&welcome, &from);
-		if (t.server->to_server.is_welcome)
+		if (t.server->to_server.core.is_welcome)
 			fail_msg("it takes a WELCOME %s", cases[i].what);
 		if (kv_hot_dropped(t.kv) != i + 1)
 			fail_msg("it does not count a WELCOME %s", cases[i].what);
@@ -130,13 +130,13 @@ static void welcome__to_any_hello_since_opened_is_taken(void **state)
 	for (uint32_t i = 1; i <= HELLOS; i++) {
 		struct wire welcome = t.hello[i];
 
-		t.server->to_server.is_welcome = false;
+		t.server->to_server.core.is_welcome = false;
 		welcome.type = WIRE_WELCOME;
 		for (uint32_t copies = 0; copies < 2; copies++) {
 			come(&welcome, &at_server);
-			assert_true(t.server->to_server.is_welcome);
+			assert_true(t.server->to_server.core.is_welcome);
 		}
-		assert_false(t.server->to_switch.is_welcome);
+		assert_false(t.server->to_switch.core.is_welcome);
 		assert_int_equal(kv_hot_turn(t.server), UINT64_MAX);
 	}
 	assert_int_equal(kv_hot_dropped(t.kv), 0);

@@ -178,7 +178,7 @@ static bool is_time(const struct lie *lie)
 	for (uint32_t i = 0; i < WORKERS && lie->side == SWITCH_TO_WORKER; i++) {
 		const struct kv_greeting *greeting = &cast.kv[i]->server[0].to_switch;
 
-		if (!greeting->is_begun || greeting->serial == greeting->before)
+		if (!greeting->core.is_begun || greeting->core.serial == greeting->core.before)
 			return false;
 	}
 	return lie->side == SWITCH_TO_WORKER ||
@@ -192,7 +192,7 @@ static bool is_answered(void)
 	bool is = hosted()->is_knocking && (knock->is_welcome || knock->is_short_welcome);
 
 	for (uint32_t i = 0; i < WORKERS; i++)
-		is |= cast.kv[i]->server[0].to_switch.is_welcome;
+		is |= cast.kv[i]->server[0].to_switch.core.is_welcome;
 	return is;
 }
 
@@ -417,8 +417,8 @@ static bool all_are_there(void)
 		bool is_there = state()->is_ready;
 
 		for (uint32_t i = 0; i < WORKERS; i++)
-			is_there &= cast.kv[i]->server[0].to_switch.is_welcome &&
-				    cast.kv[i]->server[0].to_server.is_welcome;
+			is_there &= cast.kv[i]->server[0].to_switch.core.is_welcome &&
+				    cast.kv[i]->server[0].to_server.core.is_welcome;
 		if (is_there)
 			return true;
 		usleep(1000);

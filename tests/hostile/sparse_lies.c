@@ -186,11 +186,11 @@ static uint32_t hello_make(const struct cast *cast, struct rng *rng, const struc
 	const struct kv_server *server = &cast->kv[worker]->server[0];
 	const struct kv_greeting *greeting = lie->side == WORKER_TO_SWITCH ? &server->to_switch
 									   : &server->to_server;
-	const uint8_t *nonce = lie->is_servers ? hosted->knock.nonce : greeting->nonce;
-	uint32_t serial = lie->is_servers ? hosted->knock.serial : greeting->serial;
+	const uint8_t *nonce = lie->is_servers ? hosted->knock.nonce : greeting->core.nonce;
+	uint32_t serial = lie->is_servers ? hosted->knock.serial : greeting->core.serial;
 	struct wire hello = { .type = WIRE_HELLO,
 			      .generation = wire_get32(nonce + 4),
-			      .job = greeting->index,
+			      .job = greeting->core.index,
 			      .child = lie->is_servers ? SPARSE_SERVER : worker,
 			      .seq = serial + 1 + rng_below(rng, 8),
 			      .lanes = WIRE_HELLO_LANES };
@@ -213,12 +213,12 @@ static void welcome_worker(const struct cast *cast, struct rng *rng, const struc
 	const struct kv_server *server = &cast->kv[worker]->server[0];
 	bool is_switchs = lie->side == SWITCH_TO_WORKER || rng_below(rng, 2);
 	const struct kv_greeting *greeting = is_switchs ? &server->to_switch : &server->to_server;
-	uint32_t said = greeting->serial - greeting->before;
+	uint32_t said = greeting->core.serial - greeting->core.before;
 
-	welcome->job = greeting->index;
+	welcome->job = greeting->core.index;
 	welcome->child = worker;
-	welcome->generation = word_guess(rng, wire_get32(greeting->nonce + 4));
-	welcome->seq = greeting->before + 1 + rng_below(rng, said ? said : 1);
+	welcome->generation = word_guess(rng, wire_get32(greeting->core.nonce + 4));
+	welcome->seq = greeting->core.before + 1 + rng_below(rng, said ? said : 1);
 	welcome->lanes = WIRE_HELLO_LANES;
 }
 
