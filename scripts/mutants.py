@@ -579,7 +579,7 @@ def judged(tree, judges, mutant):
     it is believed: a slow machine kills nobody. So is what fails, of tests that the machine may disturb."""
     used = 0
     for judge in asked(tree, judges, mutant):
-        for limit in (10 * judge.guard + 3, 20 * judge.guard + 6):
+        for limit in (4 * judge.guard + 6, 8 * judge.guard + 12):
             left = limit if tree.scope.waits else tree.scope.seconds - used
             verdict, seconds, _ = tree.run(judge.command, dict(judge.environment, MUTANT=str(mutant.number)),
                                            max(1, min(limit, left)))
@@ -600,7 +600,7 @@ def judged(tree, judges, mutant):
 def is_disturbed(tree, judge, mutant):
     """Whether a judge that has turned red and could have been disturbed does so now without a mutant, too. Of a program
     for the kernel nothing else runs beside it."""
-    limit = 10 * judge.guard + 3
+    limit = 4 * judge.guard + 6
     return (tree.scope.waits and not mutant.file.startswith(KERNEL) and
             tree.run(judge.command, judge.environment, limit)[0] != PASSES)
 
