@@ -33,18 +33,6 @@ int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char er
 	return failed(table, "an epoch of all its hot keys fits into no record", error);
 }
 
-void ps_table_map_record(const struct ps_table *table)
-{
-	struct bytes map = { 0 };
-
-	bytes_put32(&map, table->map_version);
-	bytes_put32(&map, table->map_keys);
-	bytes_put64(&map, table->map_digest);
-	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_MAP, map.at,
-		   (uint32_t)map.count);
-	bytes_fini(&map);
-}
-
 /* ---- which one it is ---- */
 
 static uint64_t digest_of(const struct hot_map *map)

@@ -18,13 +18,6 @@
 
 #include "ps/table.h"
 
-void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
-		   size_t bytes)
-{
-	snprintf(path, bytes, "%s/%s.%" PRIu64 ".%s", table->options.folder, table->options.name,
-		 number, what);
-}
-
 static int failed(char error[PS_ERROR_MAX], const char *what)
 {
 	snprintf(error, PS_ERROR_MAX, "%s", what);

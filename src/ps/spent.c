@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spent.c - a table that has few generations left, or none: docs/protocol.md, R-SP-1. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "ps/internal.h"
 
 enum { SPENT_AT_ONCE = 65536 }; /* 256 short runs of all workers that there may be */
 
 static const uint64_t SPENT_EACH_NS = 1000000000;
-
-void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
-{
-	snprintf(error, PS_ERROR_MAX,
-		 "table %s: its generations are used up: %" PRIu64 " of %" PRIu64
-		 " fences were: pull what it has, and begin a table of another name, or in another "
-		 "folder",
-		 table->options.name,
-		 (uint64_t)sparse_fences(home_sparse_server(table->home)->generation),
-		 (uint64_t)SPARSE_FENCES_MAX);
-}
-
-int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX])
-{
-	if (sparse_fences_left(home_sparse_server(table->home)->generation) >= fences)
-		return 0;
-	ps_table_spent(table, error);
-	return -1;
-}
 
 void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted)
 {

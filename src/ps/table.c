@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c - see table.h. What is live; recover.c reads files, checkpoint.c writes them. */
+/* table.c - see table.h. What is live; table_open.c begins and ends it, recover.c reads files, checkpoint.c writes them. */
 #include "ps/table.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/sparse/lns.h"
-#include "util/folder.h"
 
 /* ---- steps ---- */
 
@@ -192,7 +190,7 @@ static bool is_logged(const struct ps_table *table, enum server_sparse_record_ki
 	       kind == SERVER_SPARSE_JOIN;
 }
 
-static void on_record(void *arg, const struct server_sparse_record *what)
+void ps_table_on_record(void *arg, const struct server_sparse_record *what)
 {
 	struct ps_table *table = arg;
 
@@ -217,8 +215,7 @@ static void on_record(void *arg, const struct server_sparse_record *what)
 			   (uint32_t)table->body.count);
 }
 
-/* The new values of a hot key, for the workers' copies. */
-static void on_values(void *arg, uint32_t rank, uint32_t *value)
+void ps_table_on_values(void *arg, uint32_t rank, uint32_t *value)
 {
 	const struct ps_table *table = arg;
 
@@ -358,13 +355,13 @@ bool ps_table_is_stuck(const struct ps_table *table)
 	return table->log && log_is_stuck(table->log);
 }
 
-/* ---- its life ---- */
+/* ---- its files ---- */
 
-static int failed(const struct ps_table_options *options, const char *what,
-		  char error[PS_ERROR_MAX])
+void ps_table_path(const struct ps_table *table, uint64_t number, const char *what, char *path,
+		   size_t bytes)
 {
-	snprintf(error, PS_ERROR_MAX, "table %s: %.600s", options->name, what);
-	return -1;
+	snprintf(path, bytes, "%s/%s.%" PRIu64 ".%s", table->options.folder, table->options.name,
+		 number, what);
 }
 
 void ps_table_words(const struct ps_table *table, struct bytes *out)
@@ -373,29 +370,16 @@ void ps_table_words(const struct ps_table *table, struct bytes *out)
 		     (uint32_t)strlen(table->text));
 }
 
-/* Hexadecimal floats: two that differ in a bit are written differently. */
-static void text_make(struct ps_table *table)
+void ps_table_map_record(const struct ps_table *table)
 {
-	const struct ps_table_options *options = &table->options;
-	const struct optimiser *o = &options->optimiser;
+	struct bytes map = { 0 };
 
-	snprintf(table->text, sizeof(table->text),
-		 "tally-ps 1 table %s%s dim %u workers %u window %u unit %a optimizer %s rate %a "
-		 "momentum %a beta1 %a beta2 %a epsilon %a beta %a l1 %a l2 %a initial %s scale %a "
-		 "seed %llu",
-		 options->name,
-		 options->durability == PS_CHECKPOINT ? " durability checkpoint" : "", options->dim,
-		 options->workers, options->window, (double)options->unit, optimiser_name(o->kind),
-		 (double)o->rate, (double)o->momentum, (double)o->beta1, (double)o->beta2,
-		 (double)o->epsilon, (double)o->beta, (double)o->l1, (double)o->l2,
-		 initial_name(options->initial.kind), (double)options->initial.scale,
-		 (unsigned long long)options->initial.seed);
-	if (options->is_sync) /* those of other tables stay as they were */
-		snprintf(table->text + strlen(table->text),
-			 sizeof(table->text) - strlen(table->text), " mode sync");
-	if (options->values == SPARSE_LNS)
-		snprintf(table->text + strlen(table->text),
-			 sizeof(table->text) - strlen(table->text), " values lns");
+	bytes_put32(&map, table->map_version);
+	bytes_put32(&map, table->map_keys);
+	bytes_put64(&map, table->map_digest);
+	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_MAP, map.at,
+		   (uint32_t)map.count);
+	bytes_fini(&map);
 }
 
 /* R-KV-27: of a log that another one follows on, this one says where it ended. */
@@ -419,117 +403,23 @@ void ps_table_log_begin(struct ps_table *table)
 	share_record(table, home_sparse_server(table->home)->recorded);
 }
 
-static int log_begin_first(struct ps_table *table, const struct record_sum *has,
-			   char error[PS_ERROR_MAX])
-{
-	char path[PATH_MAX];
-	struct log_options options = { .path = path,
-				       .has = *has,
-				       .waiting_max = table->options.log_waiting,
-				       .changed = table->options.changed,
-				       .arg = table->options.arg };
-	int why;
+/* ---- its generations ---- */
 
-	ps_table_path(table, table->number, "log", path, sizeof(path));
-	why = folder_sync_above(path);
-	if (why) {
-		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
-		return -1;
-	}
-	if (log_open(&table->log, &options, error))
-		return -1;
-	/* No checkpoint stands for these: the table rests on them. */
-	for (uint64_t number = table->first; number < table->number; number++) {
-		ps_table_path(table, number, "log", path, sizeof(path));
-		if (log_watch(table->log, path, error))
-			return -1;
-	}
-	/* Again in a log that goes on: the map may be a new one. */
-	ps_table_log_begin(table);
-	return 0;
+void ps_table_spent(const struct ps_table *table, char error[PS_ERROR_MAX])
+{
+	snprintf(error, PS_ERROR_MAX,
+		 "table %s: its generations are used up: %" PRIu64 " of %" PRIu64
+		 " fences were: pull what it has, and begin a table of another name, or in another "
+		 "folder",
+		 table->options.name,
+		 (uint64_t)sparse_fences(home_sparse_server(table->home)->generation),
+		 (uint64_t)SPARSE_FENCES_MAX);
 }
 
-static int parts_open(struct ps_table *table, struct outbox *outbox, char error[PS_ERROR_MAX])
+int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX])
 {
-	struct store_options rows = {
-		.dim = table->options.dim,
-		.state = optimiser_state(&table->options.optimiser, table->options.dim),
-		.initial = table->options.initial,
-		.bytes_max = table->options.memory_max,
-	};
-	struct home_sparse_options home = { .outbox = outbox, .record = on_record, .arg = table };
-	struct record_sum has = { 0 };
-	int result;
-
-	if (ps_table_map_read(table, &table->map, error))
-		return -1;
-	table->shape.ranks = table->map.keys ? table->map.keys : 1;
-	home.table = table->shape;
-	home.map = table->map.version;
-	home.values = table->options.has_copies && table->map.keys ? on_values : NULL;
-	table->gradient = calloc(table->shape.dim, sizeof(float));
-	if (table->shape.values == SPARSE_LNS) {
-		table->lns = malloc(sizeof(*table->lns));
-		if (!table->lns)
-			return failed(&table->options, "out of memory", error);
-		lns_tables_make(table->lns);
-	}
-	result = home_sparse_open(&table->home, &home);
-	table->member = calloc(table->shape.workers, sizeof(*table->member));
-	if (!table->gradient || !table->member || result == -ENOMEM ||
-	    store_open(&table->store, &rows) ||
-	    (table->options.is_sync &&
-	     (stage_open(&table->stage, table->options.dim, table->options.unit) ||
-	      stage_reserve(table->stage, table->map.keys))))
-		return failed(&table->options, "out of memory", error);
-	if (result)
-		return failed(&table->options,
-			      "its dim, window or bytes of a datagram do not fit each other",
-			      error);
-	if (table->options.folder && *table->options.folder && ps_table_recover(table, &has, error))
-		return -1;
-	if (table->options.durability != PS_NONE && ps_table_spend(table, 1, error))
-		return -1;
-	if (ps_table_map_begin(table, error))
-		return -1;
-	return table->options.durability == PS_NONE ? 0 : log_begin_first(table, &has, error);
-}
-
-int ps_table_open(struct ps_table **out, const struct ps_table_options *options,
-		  struct outbox *outbox, char error[PS_ERROR_MAX])
-{
-	struct ps_table *table = calloc(1, sizeof(*table));
-
-	if (!table)
-		return failed(options, "out of memory", error);
-	table->options = *options;
-	table->shape = (struct sparse_table){ .workers = options->workers,
-					      .window = options->window,
-					      .dim = options->dim,
-					      .bytes = options->bytes,
-					      .values = (uint8_t)options->values };
-	text_make(table);
-	if (parts_open(table, outbox, error)) {
-		ps_table_close(table);
-		return -1;
-	}
-	*out = table;
-	return 0;
-}
-
-void ps_table_close(struct ps_table *table)
-{
-	if (!table)
-		return;
-	log_close(table->log);
-	home_sparse_close(table->home);
-	store_close(table->store);
-	stage_close(table->stage);
-	hot_map_fini(&table->map);
-	bytes_fini(&table->body);
-	free(table->gradient);
-	free(table->lns);
-	free(table->member);
-	free(table->hot);
-	free(table);
+	if (sparse_fences_left(home_sparse_server(table->home)->generation) >= fences)
+		return 0;
+	ps_table_spent(table, error);
+	return -1;
 }

@@ -171,6 +171,11 @@ int ps_table_checkpoint_turn(struct ps_table *table, char error[PS_ERROR_MAX]);
 
 /* ---- between the files of this room ---- */
 
+/* As home_sparse_options has them; arg: the table. Records what has happened, and applies it; the new values of a hot key,
+ * for the workers' copies. */
+void ps_table_on_record(void *arg, const struct server_sparse_record *what);
+void ps_table_on_values(void *arg, uint32_t rank, uint32_t *value);
+
 /* One step each, of a live table or a replayed one; a synchronous one adds them up instead, if stage_reserve has made
  * the room, until ps_table_step. */
 void ps_table_apply_sums(struct ps_table *table, uint64_t key, float *row, const int64_t *sums);
