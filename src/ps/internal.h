@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal.h - what the files of the server share: server.c the loop, stranger.c its connections, say.c its log, serve.c messages, share.c
- * whose table it is, spent.c its last generations, steps.c
- * barriers and what hangs on them, awaited.c who does not come, gather.c restarts without a log, summed.c, aggregator.c and tired.c
- * switches, reload.c maps. */
+/*
+ * internal.h - what the files of the server share. Each needs those before it alone: say.c its log, stranger.c who may
+ * have a place, refuse.c ERRORs, tell.c what a worker hears of its table; steps.c barriers and what hangs on them,
+ * share.c whose table it is, spent.c its last generations, awaited.c who does not come; summed.c the switch inside,
+ * candidate.c one that is asked for, generation.c which of them it is, gather.c restarts without a log; serve.c messages,
+ * accept.c connections, tired.c and aggregator.c a switch elsewhere, reload.c maps, dropped.c what nobody takes; and
+ * server.c the loop around all of them.
+ */
 #ifndef PS_INTERNAL_H
 #define PS_INTERNAL_H
 
@@ -137,20 +141,22 @@ ps_log_stranger(struct ps_server *server, struct ps_about about, const char *for
 /* Random bytes; false: the kernel has none. */
 bool ps_random(void *at, size_t bytes);
 
-/* ---- serve.c ---- */
+/* ---- stranger.c: R-KV-21 ---- */
 
-/* All whole frames that have come. */
-void ps_serve(struct ps_server *server, struct ps_conn *conn);
-/* Pulls that wait, barriers: after anything was recorded. */
-void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted);
-/* If the table's log was deleted: its workers hear so, and their connections end. */
-void ps_serve_deleted(struct ps_server *server, struct ps_hosted *hosted);
-/* The connection is about to be closed. */
-void ps_serve_gone(struct ps_server *server, struct ps_conn *conn);
-/* MAPs of all hot keys, behind all that is held. */
-void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn);
-/* SWITCH to this worker, behind all that is held. */
-void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
+/* Has it said no HELLO with the key; without a key, has it opened no table? */
+bool ps_is_stranger(const struct ps_server *server, const struct ps_conn *conn);
+/* Is there a place for one more who is no stranger any more? */
+bool ps_member_fits(const struct ps_server *server);
+/* So many places there are for strangers, and for those of one source. */
+uint32_t ps_strangers_max(const struct ps_server *server);
+uint32_t ps_source_max(const struct ps_server *server);
+/* The oldest stranger of this source, or of any; PS_CONNS_MAX: none. *count: how many they are. */
+uint32_t ps_stranger_oldest(const struct ps_server *server, const uint64_t *source,
+			    uint32_t *count);
+/* The source that has the most strangers here. */
+uint64_t ps_stranger_busiest(const struct ps_server *server);
+
+/* ---- refuse.c ---- */
 
 /* ERROR. what: the message that it answers; NULL: the connection ends with it. */
 __attribute__((format(printf, 5, 6))) void
@@ -167,18 +173,15 @@ enum { PS_NAMED_BYTES = PS_CONN_NAME_BYTES };
 const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
 			  char text[PS_NAMED_BYTES]);
 
-/* ---- stranger.c: R-KV-21 ---- */
+/* ---- tell.c ---- */
 
-/* How many connections there is room for. */
-void ps_places(struct ps_server *server);
-/* All who knock, or as many as a turn has time for. */
-void ps_accept(struct ps_server *server);
-/* Has it said no HELLO with the key; without a key, has it opened no table? */
-bool ps_is_stranger(const struct ps_server *server, const struct ps_conn *conn);
-/* Is there a place for one more who is no stranger any more? */
-bool ps_member_fits(const struct ps_server *server);
-/* From time to time: a stranger for longer than that has to go. */
-void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patience_ns);
+/* OPENED, and what goes with it. is_known: it goes on as what it was. */
+void ps_serve_opened(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     bool is_known);
+/* MAPs of all hot keys, behind all that is held. */
+void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn);
+/* SWITCH to this worker, behind all that is held. */
+void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
 
 /* ---- share.c: R-KV-22 ---- */
 
@@ -246,8 +249,8 @@ void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- summed.c ---- */
 
-/* A switch for the generation that has just begun: at an aggregator if one grants it, else inside. */
-void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted);
+/* Its clients of aggregators are closed. */
+void ps_aggregator_drop(struct ps_hosted *hosted);
 /* Inside, and now. */
 void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted);
 /* R-SP-35: may a fence that can wait come now? Whoever wants one asks again and again, until it may. */
@@ -262,6 +265,20 @@ void ps_summed_serve(struct ps_server *server, const struct link_address *peer, 
 		     uint32_t bytes);
 /* What is due; when it is to be called again. */
 uint64_t ps_summed_turn(struct ps_server *server);
+
+/* ---- candidate.c ---- */
+
+/* The next of those that were not asked; inside, if all were and the table has no switch. */
+void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted);
+/* May there be another switch than the one that there is? A generation that had one has no other. */
+bool ps_candidate_may_change(const struct ps_hosted *hosted);
+/* Of the one that is asked: has it granted the table, or is the next one to be asked? */
+void ps_candidate_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns);
+
+/* ---- generation.c ---- */
+
+/* A switch for the generation that has just begun: at an aggregator if one grants it, else inside. */
+void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- dropped.c ---- */
 
@@ -285,11 +302,29 @@ void ps_reload(struct ps_server *server, struct ps_hosted *hosted);
 
 /* ---- aggregator.c ---- */
 
-/* The next of those that were not asked; inside, if all were and the table has no switch. */
-void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted);
-void ps_aggregator_drop(struct ps_hosted *hosted);
+/* What is due; when it is to be called again. */
 uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted);
 /* What to poll for it; false: nothing. */
 bool ps_aggregator_poll(const struct ps_hosted *hosted, struct pollfd *fd);
+
+/* ---- serve.c ---- */
+
+/* All whole frames that have come. */
+void ps_serve(struct ps_server *server, struct ps_conn *conn);
+/* Pulls that wait, barriers: after anything was recorded. */
+void ps_serve_waiting(struct ps_server *server, struct ps_hosted *hosted);
+/* If the table's log was deleted: its workers hear so, and their connections end. */
+void ps_serve_deleted(struct ps_server *server, struct ps_hosted *hosted);
+/* The connection is about to be closed. */
+void ps_serve_gone(struct ps_server *server, struct ps_conn *conn);
+
+/* ---- accept.c ---- */
+
+/* How many connections there is room for. */
+void ps_places(struct ps_server *server);
+/* All who knock, or as many as a turn has time for. */
+void ps_accept(struct ps_server *server);
+/* From time to time: a stranger for longer than that has to go. */
+void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patience_ns);
 
 #endif

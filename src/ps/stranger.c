@@ -1,78 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stranger.c - connections, and the places that there are for them. A stranger's has a quarter of the places, and one
- * address a quarter of these: docs/protocol.md, R-KV-21.
+ * stranger.c - who is a stranger, and who of them has to go first. Their connections have a quarter of the places, and
+ * one address a quarter of these: docs/protocol.md, R-KV-21.
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "dataplane/link_address.h"
 #include "ps/internal.h"
-
-enum {
-	ACCEPTS = 64, /* in a turn, before anybody else has one */
-	ACCEPT_AGAIN_MS = 1000,
-	FILES_OTHERS =
-		64, /* descriptors that are no worker's: sockets, folders; some for each table come on top */
-	FILES_TABLE = 4 + LOG_OLD_MAX,
-	PLACES_LEAST = 8
-};
-
-static const uint64_t ms_ns = 1000000;
-
-void ps_places(struct ps_server *server)
-{
-	struct rlimit files;
-	uint64_t others = FILES_OTHERS + (uint64_t)FILES_TABLE * server->options.table_count;
-
-	server->places = PS_CONNS_MAX;
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < others + server->places)
-		server->places = files.rlim_cur > others + PLACES_LEAST
-					 ? (uint32_t)(files.rlim_cur - others)
-					 : PLACES_LEAST;
-	if (server->places < PS_CONNS_MAX)
-		ps_log(server, PS_WARN, ps_about(NULL, NULL),
-		       "room for %u connections alone, not %u: the limit of open files is %llu "
-		       "(ulimit -n)",
-		       server->places, PS_CONNS_MAX, (unsigned long long)files.rlim_cur);
-}
-
-static uint32_t strangers_max(const struct ps_server *server)
-{
-	return server->places / 4;
-}
-
-static uint32_t source_max(const struct ps_server *server)
-{
-	uint32_t most = strangers_max(server) / 4;
-
-	return most ? most : 1;
-}
 
 bool ps_is_stranger(const struct ps_server *server, const struct ps_conn *conn)
 {
 	return !conn->is_welcome || (!*server->options.key && !conn->has_table && !conn->is_held);
 }
 
-/* Its host, or the network of 64 bits that one host may have all addresses of. */
-static uint64_t source_of(const union link_sockaddr *from)
+uint32_t ps_strangers_max(const struct ps_server *server)
 {
-	struct link_address address;
-	uint64_t high, low;
-
-	link_address_from_socket(from, &address);
-	memcpy(&high, address.ip, sizeof(high));
-	memcpy(&low, address.ip + sizeof(high), sizeof(low));
-	return high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
+	return server->places / 4;
 }
 
-/* The oldest stranger of this source, or of any; PS_CONNS_MAX: none. *count: how many they are. */
-static uint32_t oldest_of(const struct ps_server *server, const uint64_t *source, uint32_t *count)
+uint32_t ps_source_max(const struct ps_server *server)
+{
+	uint32_t most = ps_strangers_max(server) / 4;
+
+	return most ? most : 1;
+}
+
+uint32_t ps_stranger_oldest(const struct ps_server *server, const uint64_t *source, uint32_t *count)
 {
 	uint32_t oldest = PS_CONNS_MAX;
 
@@ -89,8 +39,7 @@ static uint32_t oldest_of(const struct ps_server *server, const uint64_t *source
 	return oldest;
 }
 
-/* The source that has the most strangers here. */
-static uint64_t busiest(const struct ps_server *server)
+uint64_t ps_stranger_busiest(const struct ps_server *server)
 {
 	uint64_t source = 0;
 	uint32_t most = 0;
@@ -101,7 +50,7 @@ static uint64_t busiest(const struct ps_server *server)
 
 		if (!ps_is_stranger(server, conn))
 			continue;
-		oldest_of(server, &conn->source, &count);
+		ps_stranger_oldest(server, &conn->source, &count);
 		if (count > most) {
 			most = count;
 			source = conn->source;
@@ -110,122 +59,10 @@ static uint64_t busiest(const struct ps_server *server)
 	return source;
 }
 
-static void close_now(struct ps_server *server, uint32_t at)
-{
-	struct ps_conn *conn = server->conn[at];
-
-	(void)ps_conn_write(conn, ps_now(server));
-	ps_serve_gone(server, conn);
-	ps_conn_close(conn);
-	server->conn_count--;
-	memmove(&server->conn[at], &server->conn[at + 1],
-		(server->conn_count - at) * sizeof(*server->conn));
-}
-
-/* What it has said by now counts: reading it may make it a stranger no more. */
-static void turn_away(struct ps_server *server, uint32_t at)
-{
-	struct ps_conn *conn = server->conn[at];
-
-	if (!conn->is_ending && !kv_stream_read(&conn->stream))
-		ps_serve(server, conn);
-	if (!ps_is_stranger(server, conn))
-		return;
-	if (!conn->is_ending)
-		ps_serve_refuse(server, conn, NULL, KV_REFUSED_BUSY,
-				"no room for one more connection without a table: %u are open",
-				server->conn_count);
-	close_now(server, at);
-}
-
-/* One more stranger of this source is to have a place. */
-static void make_room(struct ps_server *server, uint64_t source)
-{
-	uint32_t count, at = oldest_of(server, &source, &count);
-
-	if (count >= source_max(server))
-		turn_away(server, at);
-	oldest_of(server, NULL, &count);
-	if (count < strangers_max(server))
-		return;
-	source = busiest(server);
-	turn_away(server, oldest_of(server, &source, &count));
-}
-
-/* There is no descriptor left: does a stranger give up one? */
-static bool give_up_one(struct ps_server *server)
-{
-	uint64_t source = busiest(server);
-	uint32_t count, at = oldest_of(server, &source, &count), before = server->conn_count;
-
-	if (at == PS_CONNS_MAX)
-		return false;
-	turn_away(server, at);
-	return server->conn_count < before;
-}
-
-static void take(struct ps_server *server, int fd, const union link_sockaddr *from)
-{
-	uint64_t source = source_of(from);
-	struct ps_conn *conn;
-
-	make_room(server, source);
-	conn = server->conn_count < server->places ? ps_conn_open(fd, ps_now(server)) : NULL;
-	if (!conn) {
-		ps_log_stranger(server, ps_about(NULL, NULL),
-				"no room for one more connection than %u", server->conn_count);
-		close(fd);
-		return;
-	}
-	conn->source = source;
-	server->conn[server->conn_count++] = conn;
-}
-
-void ps_accept(struct ps_server *server)
-{
-	for (int i = 0; i < ACCEPTS; i++) {
-		union link_sockaddr from;
-		socklen_t bytes = sizeof(from);
-		int fd = accept4(server->listener, &from.any, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd >= 0) {
-			take(server, fd, &from);
-			continue;
-		}
-		if (errno == EINTR || errno == ECONNABORTED)
-			continue;
-		if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-			return;
-		if (give_up_one(server))
-			continue;
-		/* Whoever waits would wake us again at once. */
-		ps_log(server, PS_WARN, ps_about(NULL, NULL),
-		       "no connection can be taken for a second: %s", strerror(errno));
-		server->accept_ns = ps_now(server) + ACCEPT_AGAIN_MS * ms_ns;
-		return;
-	}
-}
-
 bool ps_member_fits(const struct ps_server *server)
 {
 	uint32_t strangers;
 
-	oldest_of(server, NULL, &strangers);
-	return server->conn_count - strangers < server->places - strangers_max(server);
-}
-
-void ps_strangers_turn(struct ps_server *server, uint64_t now_ns, uint64_t patience_ns)
-{
-	for (uint32_t i = 0; i < server->conn_count; i++) {
-		struct ps_conn *conn = server->conn[i];
-
-		if (conn->is_gone || !ps_is_stranger(server, conn) ||
-		    now_ns <= conn->since_ns + patience_ns)
-			continue;
-		if (!conn->is_ending)
-			ps_serve_refuse(server, conn, NULL, KV_REFUSED_BUSY,
-					"no table was opened for %llu ms",
-					(unsigned long long)((now_ns - conn->since_ns) / ms_ns));
-		conn->is_gone = true;
-	}
+	ps_stranger_oldest(server, NULL, &strangers);
+	return server->conn_count - strangers < server->places - ps_strangers_max(server);
 }
