@@ -1,136 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * aggregator.c - the switch of a table at an aggregator: asked for, watched, and given up. docs/protocol.md, R-SP-26 and
- * R-CT-28 to R-CT-33. A candidate is asked while the table is summed elsewhere, or nowhere; once it has granted
- * the table, a generation begins with it.
- */
+/* aggregator.c - the switch of a table at an aggregator: watched, and given up. docs/protocol.md, R-SP-26 and R-CT-28 to
+ * R-CT-33. candidate.c asks for it. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "core/shared/rto.h"
 #include "ps/internal.h"
 
-static const uint64_t open_ns = 1000000000; /* to connect, and for the grant */
-static const uint64_t again_ns =
-	1000000000; /* when all have refused: the one inside sums meanwhile */
-static const uint64_t beat_ns = 20000000;
 static const uint64_t closed_ns_max = 300000000000;
-
-static const struct server_sparse *server_of(const struct ps_hosted *hosted)
-{
-	return home_sparse_server(hosted->table->home);
-}
-
-static int ask(struct ps_server *server, struct ps_hosted *hosted, uint32_t which)
-{
-	const struct sparse_table *shape = &hosted->table->shape;
-	struct table_client_options options = {
-		.address = server->aggregator[which],
-		.open = { .workers = shape->workers,
-			  .window = shape->window,
-			  .dim = shape->dim,
-			  .bytes = shape->bytes,
-			  .values = shape->values,
-			  .ranks = shape->ranks,
-			  .pid = (uint32_t)getpid(),
-			  .pairs_max = hosted->options.pairs_max,
-			  .age_us = hosted->options.age_us },
-		.open_ns = open_ns,
-		.beat_ns = beat_ns,
-		.silence_ns = server->options.silence_ns,
-	};
-
-	snprintf(options.open.job, sizeof(options.open.job), "%.200s",
-		 *server->options.job ? server->options.job : "any");
-	snprintf(options.open.table, sizeof(options.open.table), "%s", hosted->options.table.name);
-	snprintf(options.open.key, sizeof(options.open.key), "%.*s",
-		 (int)sizeof(options.open.key) - 1, server->options.key);
-	gethostname(options.open.host, sizeof(options.open.host) - 1);
-	return table_client_open(&hosted->candidate, &options, ps_now(server));
-}
-
-void ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted)
-{
-	uint32_t count = server->options.aggregator_count;
-	bool is_nowhere = !hosted->has_switch && hosted->no_room;
-
-	while (hosted->tried < count) {
-		hosted->asked = (hosted->first + hosted->tried++) % count;
-		hosted->is_early = ps_now(server) < server->closed[hosted->asked].until_ns;
-		if ((!hosted->is_early || is_nowhere) && !ask(server, hosted, hosted->asked))
-			return;
-	}
-	hosted->again_ns = ps_now(server) + again_ns;
-	if (!hosted->has_switch)
-		ps_summed_inside(server, hosted);
-}
-
-void ps_aggregator_drop(struct ps_hosted *hosted)
-{
-	table_client_close(hosted->candidate);
-	table_client_close(hosted->client);
-	hosted->candidate = NULL;
-	hosted->client = NULL;
-	hosted->is_knocking = false;
-}
-
-/* May there be another switch than the one that there is? A generation that had one has no other. */
-static bool may_change(const struct ps_hosted *hosted)
-{
-	return server_of(hosted)->is_fenced ||
-	       (hosted->has_switch && !server_sparse_is_spent(server_of(hosted)));
-}
-
-/* It has granted the table: this generation's switch, or the next one's. */
-static void take(struct ps_server *server, struct ps_hosted *hosted)
-{
-	struct table_client *client = hosted->candidate;
-	const struct control_table_grant *grant = table_client_grant(client);
-	struct sparse_table shape = hosted->table->shape;
-	struct link_address at = { .port = grant->port };
-
-	hosted->candidate = NULL;
-	if (!server_of(hosted)->is_fenced)
-		home_sparse_fence(hosted->table->home, hosted->table->map.version);
-	ps_summed_drop(server, hosted);
-	hosted->client = client;
-	hosted->which = hosted->asked;
-	hosted->registers = grant->registers;
-	memcpy(at.ip, grant->ip, sizeof(at.ip));
-	shape.index = grant->index;
-	for (uint16_t i = 0; i < shape.workers; i++)
-		memcpy(hosted->worker[i].nonce, grant->nonces[i], KV_NONCE_BYTES);
-	knock_begin(&hosted->knock, &shape, SPARSE_SERVER, &at, grant->nonces[shape.workers], 0);
-	hosted->is_knocking = true;
-	hosted->first = hosted->asked;
-	ps_summed_install(server, hosted, grant->instance, grant->index, &at,
-			  server->aggregator[hosted->asked].text);
-}
-
-static void candidate_turn(struct ps_server *server, struct ps_hosted *hosted, uint64_t now_ns)
-{
-	switch (table_client_turn(hosted->candidate, now_ns)) {
-	case TABLE_CLIENT_OPENING:
-		break;
-	case TABLE_CLIENT_LIVE:
-		if (!may_change(hosted)) {
-			table_client_close(hosted->candidate);
-			hosted->candidate = NULL;
-		} else if (ps_summed_is_drained(server, hosted)) {
-			take(server, hosted);
-		}
-		break;
-	case TABLE_CLIENT_ENDED:
-		ps_log(server, hosted->has_switch ? PS_DEBUG : PS_WARN, ps_about(hosted, NULL),
-		       "no switch of it: %.700s", table_client_text(hosted->candidate));
-		table_client_close(hosted->candidate);
-		hosted->candidate = NULL;
-		ps_aggregator_ask(server, hosted);
-		break;
-	}
-}
 
 /* Would anybody else sum the table? */
 static bool has_another(const struct ps_server *server, const struct ps_hosted *hosted)
@@ -194,7 +71,8 @@ static bool is_left(struct ps_server *server, struct ps_hosted *hosted)
 	char why[128];
 
 	if (!hosted->tired.is && ps_tired_look(server, hosted, why, sizeof(why)) &&
-	    may_change(hosted) && !is_last_resort(server, hosted) && has_another(server, hosted)) {
+	    ps_candidate_may_change(hosted) && !is_last_resort(server, hosted) &&
+	    has_another(server, hosted)) {
 		hosted->tired.is = true;
 		ps_log(server, PS_WARN, ps_about(hosted, NULL),
 		       "its switch %s is tired: %s: it is drained",
@@ -243,8 +121,8 @@ uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
 	if (hosted->is_gathering)
 		return due_ns; /* nothing may be summed yet */
 	if (hosted->candidate)
-		candidate_turn(server, hosted, now_ns);
-	else if (!hosted->client && now_ns >= hosted->again_ns && may_change(hosted) &&
+		ps_candidate_turn(server, hosted, now_ns);
+	else if (!hosted->client && now_ns >= hosted->again_ns && ps_candidate_may_change(hosted) &&
 		 (!hosted->has_switch ||
 		  (server->options.aggregator_count && hosted->table->map.keys))) {
 		hosted->tried = 0;

@@ -4,11 +4,6 @@
 
 #include "ps/internal.h"
 
-static const struct server_sparse *server_of(const struct ps_hosted *hosted)
-{
-	return home_sparse_server(hosted->table->home);
-}
-
 void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted)
 {
 	struct ps_table *table = hosted->table;

@@ -97,6 +97,11 @@ struct ps_hosted {
 	uint64_t began_ns;            /* since then */
 };
 
+static inline const struct server_sparse *server_of(const struct ps_hosted *hosted)
+{
+	return home_sparse_server(hosted->table->home);
+}
+
 /* An aggregator whose datagrams did not come through, or that was tired: not asked until then. */
 struct ps_closed {
 	uint64_t until_ns, wait_ns;

@@ -28,7 +28,7 @@ static struct {
 	struct ps_worker worker[TABLES][WORKERS];
 	struct ps_conn conn[CONNS];
 	struct played played[CONNS];
-	uint64_t due_ns, polled_after_ns;
+	uint64_t due_ns, switch_due_ns, polled_after_ns;
 	short revents[8];
 	bool poll_fails, is_polled_aggregator, comes_anew;
 	int trouble, checkpoint, end_of[TABLES], link_error;
@@ -169,6 +169,12 @@ PLAYED(void, ps_accept, struct ps_server *server)
 {
 	assert_ptr_equal(server, &test.server);
 	note("accept");
+}
+
+PLAYED(uint64_t, ps_aggregator_turn, struct ps_server *server, struct ps_hosted *hosted)
+{
+	assert_ptr_equal(server, &test.server);
+	return hosted == &server->hosted[1] ? test.switch_due_ns : UINT64_MAX;
 }
 
 PLAYED(bool, ps_aggregator_poll, const struct ps_hosted *hosted, struct pollfd *fd)
@@ -347,7 +353,7 @@ static int setup(void **state)
 		test.conn[i].heard_ns = test.conn[i].said_ns = heard.now_ns;
 		strcpy(test.conn[i].who, "worker 1");
 	}
-	test.due_ns = UINT64_MAX;
+	test.due_ns = test.switch_due_ns = UINT64_MAX;
 	return 0;
 }
 
@@ -745,6 +751,9 @@ static void wait__is_until_something_is_due(void **state)
 	test.due_ns = heard.now_ns + 100 * ms_ns - 1;
 	turn();
 	assert_true(test.wait_ns == 100 * ms_ns - 1);
+	test.switch_due_ns = heard.now_ns + 7;
+	turn();
+	assert_true(test.wait_ns == 7);
 	test.due_ns = heard.now_ns - 1;
 	turn();
 	assert_true(test.wait_ns == 0);

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* say.c - lines for the log: see internal.h. */
+/* say.c - lines for the log, and what all need of the kernel: see internal.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/shared/text.h"
 #include "ps/internal.h"
+
+uint64_t ps_now(const struct ps_server *server)
+{
+	return server->link->ops->now_ns(server->link);
+}
+
+bool ps_random(void *at, size_t bytes)
+{
+	return getrandom(at, bytes, 0) == (ssize_t)bytes;
+}
 
 struct ps_about ps_about(const struct ps_hosted *hosted, const struct ps_conn *conn)
 {

@@ -3,62 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "core/shared/text.h"
 #include "ps/internal.h"
 
 static const uint64_t NS_PER_S = 1000000000, INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
-
-/* ---- no ---- */
-
-/* R-KV-14: about `what`; if that is NULL, the connection ends with it. */
-void ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
-		     enum kv_refusal refusal, const char *format, ...)
-{
-	struct kv_message message = { .type = KV_ERROR,
-				      .refusal = refusal,
-				      .table = KV_NO_TABLE,
-				      .worker = conn->is_welcome ? conn->worker : KV_NOBODY };
-	va_list arguments;
-
-	if (what) {
-		message.about = what->type;
-		message.number = what->number;
-		if (what->type != KV_OPEN)
-			message.table = what->table;
-	}
-	va_start(arguments, format);
-	vsnprintf(message.text, sizeof(message.text), format, arguments);
-	va_end(arguments);
-	text_clean(message.text); /* others' names reach a worker's log and terminal, too */
-	/* Without a key anybody may be a member, and be refused as often as he likes. */
-	if (ps_is_stranger(server, conn) || !*server->options.key)
-		ps_log_stranger(server, ps_about(NULL, conn), "%s is refused: %s", conn->who,
-				message.text);
-	else
-		ps_log(server, what ? PS_INFO : PS_WARN, ps_about(NULL, conn), "%s is refused: %s",
-		       conn->who, message.text);
-	ps_conn_say(conn, &message);
-	if (!what)
-		conn->is_ending = true;
-}
-
-const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
-			  char text[PS_NAMED_BYTES])
-{
-	if (*server->options.key)
-		return other->who;
-	snprintf(text, PS_NAMED_BYTES, "worker %u", other->worker);
-	ps_log_stranger(server, ps_about(NULL, other),
-			"the other one of the next line is %s, of job %.120s", other->who,
-			other->job);
-	return text;
-}
 
 /* ---- HELLO ---- */
 
@@ -149,11 +101,6 @@ static struct ps_hosted *by_name(struct ps_server *server, const char *name)
 	return NULL;
 }
 
-static const struct server_sparse *server_of(const struct ps_hosted *hosted)
-{
-	return home_sparse_server(hosted->table->home);
-}
-
 /* A later OPEN of the same worker: what it had before is not listened to any more. */
 static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		      uint64_t program)
@@ -174,90 +121,6 @@ static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct
 				hosted->options.table.name, conn->worker);
 }
 
-void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn)
-{
-	const struct hot_map *map = &hosted->table->map;
-
-	for (uint32_t first = 0; first < map->keys; first += KV_KEYS_MAX) {
-		struct kv_message part = { .type = KV_MAP,
-					   .table = hosted->number,
-					   .map = map->version,
-					   .ranks = map->keys,
-					   .first = first,
-					   .count = map->keys - first,
-					   .key = map->key + first };
-
-		if (part.count > KV_KEYS_MAX)
-			part.count = KV_KEYS_MAX;
-		ps_conn_hold(conn, hosted->table, &part);
-	}
-}
-
-void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t index)
-{
-	struct ps_worker *worker = &hosted->worker[index];
-	struct kv_message message = { .type = KV_SWITCH,
-				      .table = hosted->number,
-				      .index = hosted->index,
-				      .port = server->port,
-				      .map = hosted->table->map.version,
-				      .generation = server_of(hosted)->generation };
-
-	memcpy(message.nonce, worker->nonce, sizeof(message.nonce));
-	if (!hosted->is_inside) {
-		message.registers = hosted->registers;
-		message.packing = hosted->options.packing;
-		message.port = hosted->at_switch.port;
-		memcpy(message.ip, hosted->at_switch.ip, sizeof(message.ip));
-	}
-	ps_conn_hold(worker->conn, hosted->table, &message);
-}
-
-static void opened_say(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		       bool is_known)
-{
-	const struct server_sparse *state = server_of(hosted);
-	const struct ps_table *table = hosted->table;
-	struct ps_worker *worker = &hosted->worker[conn->worker];
-	struct kv_message message = { .type = KV_OPENED,
-				      .table = hosted->number,
-				      .dim = table->shape.dim,
-				      .window = table->shape.window,
-				      .bytes = table->shape.bytes,
-				      .ranks = table->map.keys,
-				      .map = table->map.version,
-				      .patience_us = hosted->options.patience_us,
-				      .scale = 1 / table->options.unit,
-				      .values = table->options.values,
-				      .is_stepped = table->options.is_sync,
-				      .is_known = is_known,
-				      .server = table->share.index,
-				      .servers = table->share.count,
-				      .is_used = table->share.is_used,
-				      .must_report =
-					      state->memory.worker[conn->worker].is_unreported,
-				      .generation = state->generation,
-				      .epoch = state->expected,
-				      .barrier = table->barrier,
-				      .number = state->memory.worker[conn->worker].next };
-
-	snprintf(message.name, sizeof(message.name), "%s", table->options.name);
-	ps_table_made(table, message.text);
-	memcpy(message.identity, table->share.identity, sizeof(message.identity));
-	memcpy(message.own, table->share.own, sizeof(message.own));
-	worker->binding = (struct binding){ 0 };
-	if (!ps_random(worker->binding.nonce, sizeof(worker->binding.nonce))) {
-		conn->is_gone = true;
-		return;
-	}
-	memcpy(message.nonce, worker->binding.nonce, sizeof(message.nonce));
-	memcpy(message.row, hosted->row, table->shape.window * sizeof(uint64_t));
-	ps_conn_hold(conn, table, &message);
-	ps_serve_map(hosted, conn);
-	if (table->map.keys && hosted->has_switch)
-		ps_serve_switch(server, hosted, conn->worker);
-}
-
 /* Nothing that would be recorded is taken any more: memory has an end. */
 static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *said)
@@ -269,14 +132,6 @@ static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct 
 		"table %s: the server cannot write its log: %s: too much waits for it already",
 		hosted->options.table.name, log_why(ps_table_trouble(hosted->table)));
 	return true;
-}
-
-void ps_serve_trouble(struct ps_server *server, const struct ps_hosted *hosted,
-		      struct ps_conn *conn, const struct kv_message *said, int trouble)
-{
-	ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
-			"table %s: the server cannot write its log: %s", hosted->options.table.name,
-			log_why(trouble));
 }
 
 static bool is_in_trouble(struct ps_server *server, const struct ps_hosted *hosted,
@@ -403,7 +258,7 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	begins = server_of(hosted)->generation != generation;
 	if (begins)
 		ps_summed_drop(server, hosted);
-	opened_say(server, hosted, conn, conn->incarnation == had);
+	ps_serve_opened(server, hosted, conn, conn->incarnation == had);
 	if (begins) {
 		ps_summed_begin(server, hosted);
 		ps_spent_say(server, hosted);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/shared/rto.h"
 #include "dataplane/link_address.h"
 #include "ps/internal.h"
 #include "util/clock.h"
@@ -32,11 +33,6 @@ enum {
 };
 
 static const uint64_t ms_ns = 1000000;
-
-uint64_t ps_now(const struct ps_server *server)
-{
-	return server->link->ops->now_ns(server->link);
-}
 
 static void ring(void *arg)
 {
@@ -582,6 +578,16 @@ static void wait_for(struct ps_server *server, uint64_t due_ns)
 			fds[i].revents = 0;
 }
 
+/* When the first of all is to be called again. */
+static uint64_t switches_turn(struct ps_server *server)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		due_ns = rto_least(due_ns, ps_aggregator_turn(server, &server->hosted[i]));
+	return rto_least(due_ns, ps_summed_turn(server));
+}
+
 /* An orderly end loses nothing, and what is lost after it can be told. */
 static int tables_end(struct ps_server *server)
 {
@@ -609,7 +615,7 @@ int ps_server_run(struct ps_server *server)
 		uint32_t conns;
 
 		tables_turn(server);
-		due_ns = ps_summed_turn(server);
+		due_ns = switches_turn(server);
 		conns_turn(server);
 		conns = server->conn_count;
 		wait_for(server, due_ns);

@@ -6,18 +6,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "core/shared/rto.h"
 #include "ps/internal.h"
 
 enum { INDICES = 4096 }; /* of tables and switches: R-KV-7 */
 _Static_assert(PS_TABLES_MAX < INDICES / 2, "there are more indices than tables");
-
-bool ps_random(void *at, size_t bytes)
-{
-	return getrandom(at, bytes, 0) == (ssize_t)bytes;
-}
 
 static uint16_t index_new(struct ps_server *server)
 {
@@ -52,6 +46,15 @@ static int summed_add(struct ps_server *server, struct ps_hosted *hosted, uint16
 	if (!error)
 		engine_sparse_bind(server->engine, index, SPARSE_SERVER, &server->self);
 	return error;
+}
+
+void ps_aggregator_drop(struct ps_hosted *hosted)
+{
+	table_client_close(hosted->candidate);
+	table_client_close(hosted->client);
+	hosted->candidate = NULL;
+	hosted->client = NULL;
+	hosted->is_knocking = false;
 }
 
 void ps_summed_drop(struct ps_server *server, struct ps_hosted *hosted)
@@ -142,18 +145,6 @@ void ps_summed_inside(struct ps_server *server, struct ps_hosted *hosted)
 		return; /* ps_aggregator_turn tries again */
 	hosted->is_inside = true;
 	ps_summed_install(server, hosted, instance | 1, index, &server->self, "here");
-}
-
-void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted)
-{
-	ps_summed_drop(server, hosted);
-	hosted->tried = 0;
-	/* Of no key it takes next to nothing; and the one inside never goes, so it costs no more fences. */
-	if (!hosted->table->map.keys ||
-	    server_sparse_is_spent(home_sparse_server(hosted->table->home)))
-		ps_summed_inside(server, hosted);
-	if (hosted->table->map.keys && !hosted->has_switch)
-		ps_aggregator_ask(server, hosted);
 }
 
 /* ---- datagrams ---- */
@@ -258,7 +249,6 @@ uint64_t ps_summed_turn(struct ps_server *server)
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
-		due_ns = rto_least(due_ns, ps_aggregator_turn(server, hosted));
 		due_ns = rto_least(due_ns, drain_due(server, hosted));
 		due_ns = rto_least(due_ns, home_sparse_turn(hosted->table->home));
 	}

@@ -32,14 +32,14 @@ static struct {
 	bool is_drained, is_spent, is_stuck, is_random_out;
 	int add_error;
 	uint16_t taken;      /* indices below this one are other tables' */
-	uint64_t turn_ns[4]; /* aggregator, home of each table, engine */
+	uint64_t turn_ns[3]; /* home of each table, engine */
 	/* What is noted. */
 	uint8_t random;      /* the last byte that was given */
 	size_t random_bytes; /* most in one call */
 	struct engine_sparse_table added;
 	uint8_t added_nonces[WORKERS + 1][WIRE_NONCE_BYTES];
 	struct link_address bound_at;
-	uint32_t adds, removes, names, drains, drops, asks, switches, flushes, hellos, welcomes;
+	uint32_t adds, removes, names, drains, asks, switches, flushes, hellos, welcomes;
 	uint32_t to_switch, to_home[TABLES], knocked[TABLES], turns;
 	uint16_t index, bound;
 	uint64_t instance, generation;
@@ -84,9 +84,7 @@ const struct server_sparse *__wrap_home_sparse_server(const struct home_sparse *
 bool __wrap_server_sparse_is_drained(const struct server_sparse *server);
 bool __wrap_server_sparse_is_spent(const struct server_sparse *server);
 bool __wrap_ps_table_is_stuck(const struct ps_table *table);
-void __wrap_ps_aggregator_drop(struct ps_hosted *hosted);
 void __wrap_ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted);
-uint64_t __wrap_ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted);
 void __wrap_ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
 __attribute__((format(printf, 4, 5))) void __wrap_ps_log(const struct ps_server *server,
 							 enum ps_level level, struct ps_about about,
@@ -159,7 +157,7 @@ uint64_t __wrap_engine_sparse_turn(struct engine_sparse *engine)
 {
 	assert_null(engine);
 	assert_int_equal(test.flushes, 1); /* what goes to the switch inside has left */
-	return test.turn_ns[3];
+	return test.turn_ns[2];
 }
 
 const struct switch_sparse *__wrap_engine_sparse_state(const struct engine_sparse *engine,
@@ -205,7 +203,7 @@ void __wrap_home_sparse_serve(struct home_sparse *home, const struct link_addres
 uint64_t __wrap_home_sparse_turn(struct home_sparse *home)
 {
 	test.turns++;
-	return test.turn_ns[1 + table_idx(home)];
+	return test.turn_ns[table_idx(home)];
 }
 
 const struct server_sparse *__wrap_home_sparse_server(const struct home_sparse *home)
@@ -231,24 +229,12 @@ bool __wrap_ps_table_is_stuck(const struct ps_table *table)
 	return test.is_stuck;
 }
 
-void __wrap_ps_aggregator_drop(struct ps_hosted *hosted)
-{
-	assert_ptr_equal(hosted, &test.server.hosted[0]);
-	test.drops++;
-}
-
 void __wrap_ps_aggregator_ask(struct ps_server *server, struct ps_hosted *hosted)
 {
 	assert_ptr_equal(server, &test.server);
 	assert_ptr_equal(hosted, &test.server.hosted[0]);
 	assert_int_equal(hosted->tried, 0);
 	test.asks++;
-}
-
-uint64_t __wrap_ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
-{
-	assert_ptr_equal(server, &test.server);
-	return hosted == &server->hosted[0] ? test.turn_ns[0] : UINT64_MAX;
 }
 
 void __wrap_ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker)
@@ -350,7 +336,7 @@ static int setup(void **state)
 	test.sums[0].generation = 6ull << SPARSE_RANDOM_BITS | 99;
 	hosted()->options.pairs_max = 1000;
 	hosted()->options.age_us = 70;
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		test.turn_ns[i] = UINT64_MAX;
 	return 0;
 }
@@ -464,10 +450,11 @@ static void begin__asks_aggregators_for_what_is_hot(void **state)
 	(void)state;
 	hosted()->tried = 3;
 	hosted()->has_switch = hosted()->is_inside = hosted()->tired.is = true;
+	hosted()->is_knocking = true;
 	hosted()->drain_ns = 5;
 	hosted()->index = 88;
 	ps_summed_begin(&test.server, hosted());
-	assert_int_equal(test.drops, 1);
+	assert_false(hosted()->is_knocking);
 	assert_int_equal(test.removes, 1);
 	assert_int_equal(test.index, 88);
 	assert_false(hosted()->has_switch || hosted()->is_inside || hosted()->tired.is);
@@ -548,7 +535,7 @@ static void drain__is_another_one_when_nobody_has_asked_for_a_turn(void **state)
 static void turn__is_due_when_the_first_of_all_is(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		test.turn_ns[i] = 100 - i;
 		test.flushes = test.turns = 0;
 		assert_true(ps_summed_turn(&test.server) == 100 - i);
