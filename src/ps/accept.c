@@ -120,6 +120,7 @@ static void take(struct ps_server *server, int fd, const union link_sockaddr *fr
 		return;
 	}
 	conn->source = source;
+	conn->link = ++server->links;
 	server->conn[server->conn_count++] = conn;
 }
 

@@ -118,7 +118,7 @@ uint64_t ps_aggregator_turn(struct ps_server *server, struct ps_hosted *hosted)
 {
 	uint64_t now_ns = ps_now(server), due_ns = UINT64_MAX;
 
-	if (hosted->is_gathering)
+	if (hosted->table->kv.is_gathering)
 		return due_ns; /* nothing may be summed yet */
 	if (hosted->candidate)
 		ps_candidate_turn(server, hosted, now_ns);

@@ -38,45 +38,32 @@ static void list_end(struct list *list)
 			 list->count - NAMED_MAX);
 }
 
-/* Who has waited for the longest; workers: nobody waits. */
-static uint16_t first_of(struct ps_hosted *hosted, uint64_t now_ns)
-{
-	uint16_t workers = hosted->table->shape.workers, first = workers;
-
-	for (uint16_t i = 0; i < workers; i++) {
-		struct ps_worker *it = &hosted->worker[i];
-
-		if (!it->conn || !it->is_waiting)
-			continue;
-		if (!it->waits_ns)
-			it->waits_ns = now_ns;
-		if (first == workers || it->waits_ns < hosted->worker[first].waits_ns)
-			first = i;
-	}
-	return first;
-}
-
 static enum why why_not(const struct ps_hosted *hosted, uint16_t worker)
 {
-	const struct server_sparse *state = home_sparse_server(hosted->table->home);
-
-	if (hosted->worker[worker].conn)
-		return HERE;
-	if (hosted->worker[worker].gone_ns)
+	switch (server_kv_presence(&hosted->table->kv, worker)) {
+	case SERVER_KV_ABSENT:
+		return NEVER;
+	case SERVER_KV_GONE:
 		return GONE;
-	return state->memory.worker[worker].incarnation ? EARLIER : NEVER;
+	case SERVER_KV_LEFT:
+		return EARLIER;
+	case SERVER_KV_REPORTING:
+	case SERVER_KV_OPEN:
+		break;
+	}
+	return HERE;
 }
 
 static void sort(const struct ps_server *server, const struct ps_hosted *hosted, uint16_t first,
 		 struct list *waiting, struct list missing[WHY_COUNT])
 {
 	for (uint16_t i = 0; i < hosted->table->shape.workers; i++) {
-		const struct ps_worker *it = &hosted->worker[i];
+		const struct server_kv_worker *it = &hosted->table->kv.worker[i];
 		char word[32] = "";
 
-		if (it->conn && it->is_waiting)
+		if (it->link && it->is_waiting)
 			list_add(waiting, i, "");
-		if (!ps_steps_awaits(hosted, first, i))
+		if (!server_kv_awaits(&hosted->table->kv, first, i))
 			continue;
 		if (it->gone_ns)
 			snprintf(word, sizeof(word), " (for %" PRIu64 " s)",
@@ -110,18 +97,19 @@ static void awaited_say(const struct ps_server *server, const struct ps_hosted *
 	ps_log(server, PS_WARN, ps_about(hosted, NULL),
 	       "waiting in a barrier: workers %s; worker %u for %" PRIu64 " s, for barrier %" PRIu64
 	       "%s%s",
-	       waiting.text, first, (ps_now(server) - hosted->worker[first].waits_ns) / ns_per_s,
-	       hosted->worker[first].barrier, text,
+	       waiting.text, first,
+	       (ps_now(server) - hosted->table->kv.worker[first].waits_ns) / ns_per_s,
+	       hosted->table->kv.worker[first].barrier, text,
 	       is_absent ? ": start those that are not here" : "");
 }
 
 void ps_awaited_turn(const struct ps_server *server, struct ps_hosted *hosted)
 {
 	uint64_t now_ns = ps_now(server);
-	uint16_t first = first_of(hosted, now_ns);
+	uint16_t first = server_kv_longest(&hosted->table->kv, now_ns);
 
 	if (first == hosted->table->shape.workers ||
-	    now_ns < hosted->worker[first].waits_ns + SAY_NS ||
+	    now_ns < hosted->table->kv.worker[first].waits_ns + SAY_NS ||
 	    (hosted->awaited_ns && now_ns < hosted->awaited_ns + SAY_NS))
 		return;
 	hosted->awaited_ns = now_ns;

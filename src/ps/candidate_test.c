@@ -487,10 +487,10 @@ static void turn__asks_when_it_is_time(void **state)
 	assert_true(turn() == UINT64_MAX);
 	assert_int_equal(test.opens, 0);
 	heard.now_ns++;
-	hosted()->is_gathering = true; /* R-SP-33: nothing may be summed yet */
+	hosted()->table->kv.is_gathering = true; /* R-SP-33: nothing may be summed yet */
 	assert_true(turn() == UINT64_MAX);
 	assert_int_equal(test.opens, 0);
-	hosted()->is_gathering = false;
+	hosted()->table->kv.is_gathering = false;
 	test.client[0].due_ns = 99;
 	assert_true(turn() == 99);
 	assert_int_equal(test.opens, 1);

@@ -85,7 +85,7 @@ static void workers_put(const struct ps_table *table, struct bytes *out)
 	do {
 		next = UINT64_MAX;
 		for (uint16_t i = 0; i < table->shape.workers; i++) {
-			const struct ps_member *member = &table->member[i];
+			const struct server_kv_worker *member = &table->kv.worker[i];
 
 			if (member->joined > done && member->joined < next)
 				next = member->joined;
@@ -93,9 +93,9 @@ static void workers_put(const struct ps_table *table, struct bytes *out)
 				next = member->left;
 		}
 		for (uint16_t i = 0; i < table->shape.workers; i++) {
-			if (table->member[i].joined == next)
+			if (table->kv.worker[i].joined == next)
 				worker_put(table, i, out);
-			if (table->member[i].left == next && next > table->member[i].joined)
+			if (table->kv.worker[i].left == next && next > table->kv.worker[i].joined)
 				number_put(RECORD_LEFT, i, out);
 		}
 		done = next;
@@ -120,7 +120,7 @@ static void server_put(const struct ps_table *table, struct bytes *out)
 	if (server->generation)
 		step_put(table, &what,
 			 out); /* also before the first epoch: reports raise the cut */
-	number_put(RECORD_BARRIER, table->barrier, out);
+	number_put(RECORD_BARRIER, table->kv.barrier, out);
 }
 
 /* count and floats of a row, then the rows: as many as a piece has room for. */

@@ -43,6 +43,7 @@ struct ps_conn {
 	bool is_held;   /* its OPEN waits, and is looked at again in every turn */
 	bool has_table; /* it has opened one */
 	uint16_t worker;
+	uint64_t link; /* the how manieth of this server it is: who it is to core/kv/server_kv.h */
 	uint64_t incarnation;
 	uint64_t since_ns, heard_ns, said_ns;
 	uint64_t source;              /* its address, or what stands for it: stranger.c */

@@ -243,7 +243,7 @@ static void log__half_of_a_write_is_followed_by_the_rest(void **state)
 	settle(table);
 	ps_table_close(table);
 	again = open_as(OPTIMISER_SGD);
-	assert_int_equal(again->barrier, 8);
+	assert_int_equal(again->kv.barrier, 8);
 	assert_string_equal(again->notice, "");
 	ps_table_close(again);
 }

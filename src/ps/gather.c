@@ -9,16 +9,13 @@ void ps_gather_begin(struct ps_server *server, struct ps_hosted *hosted)
 	struct ps_table *table = hosted->table;
 
 	home_sparse_gather(table->home, table->map.version);
-	for (uint16_t i = 0; i < table->shape.workers; i++)
-		if (!ps_table_is_member(table, i))
-			home_sparse_missed(table->home, i);
+	ps_step(server, hosted, NULL,
+		&(struct server_kv_event){ .type = SERVER_KV_GATHER_IT, .now_ns = ps_now(server) });
 	if (table->ended)
 		ps_log(server, PS_WARN, ps_about(hosted, NULL),
 		       "%u workers have left since the checkpoint, or begun anew: what "
 		       "they had pushed after it is lost, and nobody is left to say how much",
 		       table->ended);
-	hosted->is_gathering = true;
-	hosted->began_ns = ps_now(server);
 	if (server_of(hosted)->unreported)
 		ps_log(server, PS_WARN, ps_about(hosted, NULL),
 		       "it was restarted from its checkpoint: nothing hot is summed "
@@ -68,21 +65,21 @@ static void checkpoint(struct ps_server *server, struct ps_hosted *hosted)
 
 void ps_gather_turn(struct ps_server *server, struct ps_hosted *hosted)
 {
-	const struct server_sparse *state = server_of(hosted);
+	const struct server_kv_actions *actions;
 
-	if (!hosted->is_gathering)
+	if (!hosted->table->kv.is_gathering)
 		return;
-	for (uint16_t i = 0; i < hosted->table->shape.workers && state->unreported; i++) {
-		if (!state->memory.worker[i].is_unreported || state->memory.worker[i].is_missed ||
-		    ps_now(server) < hosted->began_ns + ps_steps_grace_ns(server))
-			continue;
-		ps_log(server, PS_WARN, (struct ps_about){ hosted->options.table.name, NULL, i },
-		       "worker %u has not come back: the others go on without it", i);
-		home_sparse_missed(hosted->table->home, i);
-	}
-	if (state->unreported)
+	actions = ps_step(server, hosted, NULL,
+			  &(struct server_kv_event){ .type = SERVER_KV_GATHERED,
+						     .now_ns = ps_now(server) });
+	for (uint32_t i = 0; i < actions->count; i++)
+		ps_log(server, PS_WARN,
+		       (struct ps_about){ hosted->options.table.name, NULL,
+					  actions->list[i].worker },
+		       "worker %u has not come back: the others go on without it",
+		       actions->list[i].worker);
+	if (hosted->table->kv.is_gathering)
 		return;
-	hosted->is_gathering = false;
 	ps_summed_begin(server, hosted);
 	checkpoint(server, hosted);
 }

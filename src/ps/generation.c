@@ -13,3 +13,13 @@ void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted)
 	if (hosted->table->map.keys && !hosted->has_switch)
 		ps_aggregator_ask(server, hosted);
 }
+
+void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted)
+{
+	char why[PS_ERROR_MAX];
+
+	if (!server_sparse_is_spent(home_sparse_server(hosted->table->home)))
+		return;
+	ps_table_spent(hosted->table, why);
+	ps_log_stranger(server, ps_about(hosted, NULL), "%s", why);
+}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * internal.h - what the files of the server share. Each needs those before it alone: say.c its log, stranger.c who may
- * have a place, refuse.c ERRORs, tell.c what a worker hears of its table; steps.c barriers and what hangs on them,
- * share.c whose table it is, spent.c its last generations, awaited.c who does not come; summed.c the switch inside,
- * candidate.c one that is asked for, generation.c which of them it is, gather.c restarts without a log; serve.c messages,
- * accept.c connections, tired.c and aggregator.c a switch elsewhere, reload.c maps, dropped.c what nobody takes; and
- * server.c the loop around all of them.
+ * have a place, refuse.c ERRORs, tell.c what a worker hears of its table, verdict.c why it does not get what it asks for;
+ * steps.c what workers are to each other (core/kv/server_kv.h), share.c whose table it is, awaited.c who does not come;
+ * summed.c the switch inside, candidate.c one that is asked for, generation.c which of them it is, gather.c restarts
+ * without a log; serve.c messages, accept.c connections, tired.c and aggregator.c a switch elsewhere, reload.c maps,
+ * dropped.c what nobody takes; and server.c the loop around all of them.
  */
 #ifndef PS_INTERNAL_H
 #define PS_INTERNAL_H
@@ -25,20 +25,8 @@ enum { PS_CONNS_MAX = 1024, PS_LINE_BYTES = 1024, PS_STRANGER_LINES = 10 /* a se
 
 /* A worker of a table. */
 struct ps_worker {
-	struct ps_conn *conn;   /* that has opened the table for it; NULL: none */
-	struct binding binding; /* its UDP address, for the server */
-	uint64_t barrier;       /* the last that it has come to, */
-	bool is_waiting;        /* and has not been answered */
-	uint64_t
-		waits_ns; /* since then, and since the last answer; 0: awaited.c has not seen it yet */
-	uint64_t answered; /* the last that it has been answered */
-	/* R-KV-11: since then it is not sure that it is still there, and its barrier does not count; 0: it is */
-	uint64_t doubt_ns;
-	enum kv_mode mode; /* as it has said in OPEN */
-	uint32_t staleness;
-	uint64_t joined_ns; /* this incarnation; 0: before this server began */
-	uint64_t
-		gone_ns; /* since when it has no connection, though it has not left; 0: it has, or never had one */
+	struct ps_conn *conn;          /* the link that has opened the table for it; NULL: none */
+	struct binding binding;        /* its UDP address, for the server */
 	uint8_t nonce[KV_NONCE_BYTES]; /* for the switch of this generation */
 };
 
@@ -64,9 +52,7 @@ struct ps_hosted {
 	struct ps_hosted_options options;
 	struct ps_worker *worker; /* [workers] */
 	uint64_t *row;            /* [window]: of a predecessor, while OPEN is answered */
-	uint64_t
-		spends_ns; /* when, at one a second, all would have come that came in place of others */
-	uint16_t number; /* of OPENED */
+	uint16_t number;          /* of OPENED */
 	/* Its switch: */
 	bool has_switch, is_inside;
 	uint16_t index;
@@ -93,8 +79,6 @@ struct ps_hosted {
 	bool is_held;                 /* likewise: a step's number was too large */
 	int no_room;                  /* why there is no switch inside, as it was logged */
 	uint64_t saved_ns;            /* the last checkpoint began */
-	bool is_gathering;            /* R-SP-33; */
-	uint64_t began_ns;            /* since then */
 };
 
 static inline const struct server_sparse *server_of(const struct ps_hosted *hosted)
@@ -122,6 +106,8 @@ struct ps_server {
 	uint64_t accept_ns; /* not before: there was no descriptor left */
 	struct ps_conn *conn[PS_CONNS_MAX];
 	uint32_t conn_count; /* in the order in which they came */
+	uint64_t links;      /* that there have been */
+	struct server_kv_actions actions;
 	uint32_t places; /* for connections: PS_CONNS_MAX, or what the limit of open files leaves */
 	uint64_t stranger_second; /* of the lines about strangers */
 	uint32_t stranger_lines;
@@ -134,6 +120,7 @@ struct ps_server {
 };
 
 uint64_t ps_now(const struct ps_server *server);
+uint64_t ps_wall(void); /* ns since 1970 */
 /* A line of this table, of this connection's worker; NULL: of none. */
 struct ps_about ps_about(const struct ps_hosted *hosted, const struct ps_conn *conn);
 /* A table's line begins with its name: "table NAME: ", once. */
@@ -168,10 +155,6 @@ __attribute__((format(printf, 5, 6))) void
 ps_serve_refuse(struct ps_server *server, struct ps_conn *conn, const struct kv_message *what,
 		enum kv_refusal refusal, const char *format, ...);
 
-/* The same, of what would have to be recorded, while the table's disk has this trouble. */
-void ps_serve_trouble(struct ps_server *server, const struct ps_hosted *hosted,
-		      struct ps_conn *conn, const struct kv_message *said, int trouble);
-
 /* Another worker, as a refusal names it: without a key by its number alone, for whoever asks may be anybody (R-KV-21).
  * What is left out is logged, for those who look at a refusal there. */
 enum { PS_NAMED_BYTES = PS_CONN_NAME_BYTES };
@@ -188,6 +171,34 @@ void ps_serve_map(struct ps_hosted *hosted, struct ps_conn *conn);
 /* SWITCH to this worker, behind all that is held. */
 void ps_serve_switch(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
 
+/* ---- verdict.c ---- */
+
+/* What is refused, if anything is. said: what it answers; NULL: nothing. other: as the verdict says. */
+void ps_verdict_say(struct ps_server *server, const struct ps_hosted *hosted, struct ps_conn *conn,
+		    const struct kv_message *said, enum server_kv_verdict verdict, uint16_t other);
+
+/* ---- steps.c ---- */
+
+enum server_kv_disk ps_disk(const struct ps_hosted *hosted);
+/* Does what the table's machine asks for. conn: of TO_OPEN and BARRIER. */
+const struct server_kv_actions *ps_step(struct ps_server *server, struct ps_hosted *hosted,
+					struct ps_conn *conn, const struct server_kv_event *event);
+
+/* The server begins: who had joined, and has not left, is expected back. */
+void ps_steps_begin(struct ps_server *server, struct ps_hosted *hosted);
+/* Nobody has refused this OPEN. */
+void ps_steps_open(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		   const struct server_kv_event *event);
+/* The connection is about to be closed; did it have the table open? */
+bool ps_steps_gone(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn);
+/* The worker has come to this barrier; it has left. */
+void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		   const struct kv_message *said);
+void ps_steps_left(struct ps_server *server, struct ps_hosted *hosted, uint16_t worker);
+/* From time to time: whose barrier counts again, for it was heard; tells those that wait for the disk, or for one that
+ * has gone. */
+void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
+
 /* ---- share.c: R-KV-22 ---- */
 
 /* Does OPEN say another place of this server, or another table, than what it has? Then it has been told so. */
@@ -202,41 +213,6 @@ bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
 /* At the start: --adopt. 0, or -1 with a sentence. */
 int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char error[PS_ERROR_MAX]);
-
-/* ---- spent.c: R-SP-1 ---- */
-
-/* After a fence: if it is one of the last, the operator has to know. */
-void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted);
-/* Does OPEN need a fence of a table that has none to spare? Then it has been told so. */
-bool ps_spent_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		     const struct kv_message *open);
-/* It is about to join. */
-void ps_spent_join(const struct ps_server *server, struct ps_hosted *hosted,
-		   const struct ps_conn *conn);
-
-/* ---- steps.c ---- */
-
-/* The server begins: who had joined, and has not left, is expected back. */
-void ps_steps_begin(struct ps_server *server, struct ps_hosted *hosted);
-/* May this worker open the table, with its mode? Else it has been told why not. */
-bool ps_steps_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		     const struct kv_message *open);
-/* A new incarnation is about to join; a worker's connection is about to be closed. */
-void ps_steps_join(struct ps_server *server, struct ps_hosted *hosted, const struct ps_conn *conn);
-void ps_steps_gone(struct ps_hosted *hosted, uint16_t worker);
-/* The worker has come to this barrier; it has left. */
-void ps_steps_come(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		   const struct kv_message *said);
-void ps_steps_left(struct ps_hosted *hosted, uint16_t worker);
-/* From time to time: whose barrier counts again, for it was heard; tells those that wait for the disk, or for one that
- * has gone. */
-void ps_steps_turn(struct ps_server *server, struct ps_hosted *hosted);
-
-/* For so long one that has gone is waited for: R-KV-17. */
-uint64_t ps_steps_grace_ns(const struct ps_server *server);
-
-/* Does the one wait for the other, who has not come to its barrier? */
-bool ps_steps_awaits(const struct ps_hosted *hosted, uint16_t worker, uint16_t other);
 
 /* ---- awaited.c ---- */
 
@@ -284,6 +260,8 @@ void ps_candidate_turn(struct ps_server *server, struct ps_hosted *hosted, uint6
 
 /* A switch for the generation that has just begun: at an aggregator if one grants it, else inside. */
 void ps_summed_begin(struct ps_server *server, struct ps_hosted *hosted);
+/* R-SP-1, after a fence: if it is one of the last, the operator has to know. */
+void ps_spent_say(struct ps_server *server, const struct ps_hosted *hosted);
 
 /* ---- dropped.c ---- */
 

@@ -94,7 +94,7 @@ static void goes_on(struct ps_table_options options, int left)
 	state_take(table, &after);
 	expect_same(&after, &states[left]);
 	ps_table_disown(table);
-	assert_false(ps_table_is_member(table, 0));
+	assert_false(server_kv_is_member(&table->kv, 0));
 	assert_false(home_sparse_join(table->home, 0, 5));
 	begin(table, 9);
 	rng_init(&rng, 73, 0);

@@ -81,7 +81,7 @@ void __wrap_ps_table_disown(struct ps_table *of)
 void __wrap_ps_gather_begin(struct ps_server *of, struct ps_hosted *hosted)
 {
 	assert_non_null(of);
-	hosted->is_gathering = true;
+	hosted->table->kv.is_gathering = true;
 	test.gathers++;
 }
 

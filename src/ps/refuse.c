@@ -49,11 +49,3 @@ const char *ps_serve_name(struct ps_server *server, const struct ps_conn *other,
 			other->job);
 	return text;
 }
-
-void ps_serve_trouble(struct ps_server *server, const struct ps_hosted *hosted,
-		      struct ps_conn *conn, const struct kv_message *said, int trouble)
-{
-	ps_serve_refuse(server, conn, said, KV_REFUSED_DISK,
-			"table %s: the server cannot write its log: %s", hosted->options.table.name,
-			log_why(trouble));
-}

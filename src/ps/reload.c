@@ -55,7 +55,7 @@ void ps_reload(struct ps_server *server, struct ps_hosted *hosted)
 
 	if (!hosted->options.table.map)
 		return;
-	if (hosted->is_gathering) { /* no generation may begin before it is over */
+	if (hosted->table->kv.is_gathering) { /* no generation may begin before it is over */
 		ps_log(server, PS_ERROR, ps_about(hosted, NULL),
 		       "version %u of its map goes on: it waits for its workers after "
 		       "its restart: try again",

@@ -15,10 +15,11 @@ static struct {
 	struct server_sparse sums;
 	struct server_sparse_worker state[WORKERS];
 	struct ps_worker worker[WORKERS];
+	struct server_kv_worker its[WORKERS];
 	struct ps_conn conn[WORKERS];
 	/* What is played. */
 	int trouble, map_result, remap_result, checkpoint_result;
-	bool is_others, is_refused, begins, is_replaced, has_left[WORKERS];
+	bool is_others, is_refused, begins;
 	uint64_t memory_used, loses;
 	/* What was done. */
 	char calls[256], refusal[KV_TEXT_BYTES];
@@ -143,32 +144,12 @@ PLAYED(bool, home_sparse_report, struct home_sparse *home, uint16_t worker, uint
 	return !test.is_refused;
 }
 
-PLAYED(bool, server_sparse_is_replaced, const struct server_sparse *server, uint16_t worker)
-{
-	assert_ptr_equal(server, &test.sums);
-	assert_int_equal(worker, 1);
-	return test.is_replaced;
-}
-
-PLAYED(bool, ps_table_is_member, const struct ps_table *table, uint16_t worker)
-{
-	assert_ptr_equal(table, &test.table);
-	assert_true(worker < WORKERS);
-	return !test.has_left[worker];
-}
-
 PLAYED(int, ps_table_checkpoint, struct ps_table *table, char error[PS_ERROR_MAX])
 {
 	assert_ptr_equal(table, &test.table);
 	note("checkpoint");
 	strcpy(error, "no child");
 	return test.checkpoint_result;
-}
-
-PLAYED(uint64_t, ps_steps_grace_ns, const struct ps_server *server)
-{
-	assert_ptr_equal(server, &test.server);
-	return 6 * s_ns;
 }
 
 __attribute__((format(printf, 5, 6))) void __wrap_ps_serve_refuse(struct ps_server *server,
@@ -205,6 +186,9 @@ static int setup(void **state)
 	strcpy(test.table.options.name, "emb");
 	test.sums.generation = 5ull << SPARSE_RANDOM_BITS;
 	test.sums.memory.worker = test.state;
+	test.sums.table = &test.table.shape;
+	server_kv_init(&test.table.kv, &test.sums, test.its, false);
+	test.table.kv.heartbeat_ns = s_ns;
 	hosted()->table = &test.table;
 	hosted()->worker = test.worker;
 	hosted()->options.table.map = "/map";
@@ -213,6 +197,7 @@ static int setup(void **state)
 		test.conn[i].worker = i;
 		test.conn[i].incarnation = 5;
 		test.conn[i].is_welcome = true;
+		test.its[i].joined = 1;
 		strcpy(test.conn[i].who, "worker 1 (H, pid 7)");
 	}
 	return 0;
@@ -261,7 +246,7 @@ static void map__that_is_none_changes_nothing(void **state)
 		4, PS_ERROR, "emb",
 		"table emb: its log cannot be written: Input/output error: version 3 of the map "
 		"goes on");
-	hosted()->is_gathering = true;
+	test.table.kv.is_gathering = true;
 	ps_reload(&test.server, hosted());
 	assert_line(5, PS_ERROR, "emb",
 		    "version 3 of its map goes on: it waits for its workers after its restart: try "
@@ -297,7 +282,7 @@ static void map__needs_room_for_its_switch_inside(void **state)
 static void gather__waits_for_who_was_there(void **state)
 {
 	(void)state;
-	test.has_left[1] = true;
+	test.its[1].left = 2;
 	test.sums.unreported = 3;
 	test.table.ended = 2;
 	test.state[0].is_unreported = test.state[2].is_unreported = true;
@@ -309,7 +294,7 @@ static void gather__waits_for_who_was_there(void **state)
 	assert_line(1, PS_WARN, "emb",
 		    "it was restarted from its checkpoint: nothing hot is summed until 2 workers "
 		    "have said what they know");
-	assert_true(hosted()->is_gathering);
+	assert_true(test.table.kv.is_gathering);
 	heard.now_ns += 6 * s_ns - 1;
 	ps_gather_turn(&test.server, hosted());
 	assert_int_equal(heard.lines, 2);
@@ -320,12 +305,12 @@ static void gather__waits_for_who_was_there(void **state)
 	assert_line(2, PS_WARN, "emb", "worker 0 has not come back: the others go on without it");
 	assert_int_equal(heard.about[2].worker, 0);
 	assert_int_equal(heard.lines, 3);
-	assert_true(hosted()->is_gathering);
+	assert_true(test.table.kv.is_gathering);
 	test.sums.unreported = 0;
 	ps_gather_turn(&test.server, hosted());
 	assert_calls("begin checkpoint"); /* what was lost once is not to be lost again */
 	assert_true(hosted()->saved_ns == heard.now_ns);
-	assert_false(hosted()->is_gathering);
+	assert_false(test.table.kv.is_gathering);
 	ps_gather_turn(&test.server, hosted());
 	assert_calls("");
 }
@@ -338,7 +323,7 @@ static void gather__of_nobody_is_over_at_once(void **state)
 	assert_int_equal(heard.lines, 0);
 	test.sums.lost = 1;
 	test.checkpoint_result = -1;
-	hosted()->is_gathering = true;
+	test.table.kv.is_gathering = true;
 	ps_gather_turn(&test.server, hosted());
 	assert_calls("begin checkpoint");
 	assert_line(0, PS_ERROR, "emb", "no child");
@@ -362,7 +347,7 @@ static void report__says_what_is_lost(void **state)
 		    "0 pushes and batches of worker 1 (H, pid 7) are lost: they came after the "
 		    "checkpoint");
 	test.loses = 3;
-	hosted()->is_gathering = true; /* it was the last one */
+	test.table.kv.is_gathering = true; /* it was the last one */
 	report(4);
 	assert_calls("report1 begin checkpoint");
 	assert_line(1, PS_WARN, "emb",
@@ -395,56 +380,6 @@ static void report__that_cannot_be_ends_it(void **state)
 
 /* ---- the last generations ---- */
 
-static bool opens(void)
-{
-	const struct kv_message open = { .type = KV_OPEN };
-
-	test.refused = 0;
-	return !ps_spent_refuse(&test.server, hosted(), &test.conn[1], &open);
-}
-
-static void spent__takes_nobody_in_place_of_another(void **state)
-{
-	(void)state;
-	test.sums.generation = (SPARSE_FENCES_MAX - SPARSE_FENCES_LAST) << SPARSE_RANDOM_BITS;
-	assert_true(opens());
-	test.is_replaced = true;
-	test.state[1].incarnation = 5;
-	assert_true(opens()); /* it is the same */
-	test.state[1].incarnation = 4;
-	assert_false(opens());
-	assert_int_equal(test.refused, KV_REFUSED_UNSUPPORTED);
-	assert_int_equal(test.about, KV_OPEN);
-	assert_non_null(strstr(test.refusal, "nobody comes in place of worker 1 any more"));
-	test.sums.generation -= 1ull << SPARSE_RANDOM_BITS;
-	assert_true(opens());
-}
-
-/* R-KV-6: 65,536 at once, and one a second. */
-static void spent__takes_one_a_second(void **state)
-{
-	(void)state;
-	test.is_replaced = true;
-	hosted()->spends_ns = heard.now_ns + 65536 * s_ns;
-	assert_true(opens());
-	hosted()->spends_ns++;
-	assert_false(opens());
-	assert_int_equal(test.refused, KV_REFUSED_BUSY);
-	assert_int_equal(test.about, KV_NOTHING);
-	assert_string_equal(
-		test.refusal,
-		"table emb: workers come in place of others too fast: one a second may, "
-		"after 65536 at once: come again");
-	ps_spent_join(&test.server, hosted(), &test.conn[1]);
-	assert_true(hosted()->spends_ns == heard.now_ns + 65537 * s_ns + 1);
-	hosted()->spends_ns = 5;
-	ps_spent_join(&test.server, hosted(), &test.conn[1]);
-	assert_true(hosted()->spends_ns == heard.now_ns + s_ns);
-	test.is_replaced = false;
-	ps_spent_join(&test.server, hosted(), &test.conn[1]);
-	assert_true(hosted()->spends_ns == heard.now_ns + s_ns);
-}
-
 static void spent__is_said_with_what_helps(void **state)
 {
 	char error[PS_ERROR_MAX] = "";
@@ -469,16 +404,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(claim) cmocka_unit_test_setup(claim, setup)
-		T(map__that_is_another_is_told_to_all),
-		T(map__that_is_none_changes_nothing),
-		T(map__needs_room_for_its_switch_inside),
-		T(gather__waits_for_who_was_there),
-		T(gather__of_nobody_is_over_at_once),
-		T(report__says_what_is_lost),
-		T(report__that_cannot_be_ends_it),
-		T(spent__takes_nobody_in_place_of_another),
-		T(spent__takes_one_a_second),
-		T(spent__is_said_with_what_helps),
+		T(map__that_is_another_is_told_to_all),   T(map__that_is_none_changes_nothing),
+		T(map__needs_room_for_its_switch_inside), T(gather__waits_for_who_was_there),
+		T(gather__of_nobody_is_over_at_once),     T(report__says_what_is_lost),
+		T(report__that_cannot_be_ends_it),        T(spent__is_said_with_what_helps),
 #undef T
 	};
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "core/shared/text.h"
 #include "ps/internal.h"
@@ -11,6 +12,14 @@
 uint64_t ps_now(const struct ps_server *server)
 {
 	return server->link->ops->now_ns(server->link);
+}
+
+uint64_t ps_wall(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
 }
 
 bool ps_random(void *at, size_t bytes)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - what workers say over TCP, and what they are answered: docs/protocol.md, R-KV-5 to R-KV-14. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ps/internal.h"
-
-static const uint64_t NS_PER_S = 1000000000, INCARNATION_AHEAD_NS = 3600000000000; /* R-KV-6 */
 
 /* ---- HELLO ---- */
 
@@ -101,111 +97,37 @@ static struct ps_hosted *by_name(struct ps_server *server, const char *name)
 	return NULL;
 }
 
-/* A later OPEN of the same worker: what it had before is not listened to any more. */
-static void take_over(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		      uint64_t program)
+/* Is it taken? If not, it has been told so, or waits. */
+static bool may_open(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		     const struct kv_message *said, const struct server_kv_event *open)
 {
-	struct ps_worker *worker = &hosted->worker[conn->worker];
-	struct ps_conn *old = worker->conn;
+	enum server_kv_verdict verdict = server_kv_is_due(&hosted->table->kv, open);
+	uint16_t other = 0;
 
-	ps_steps_gone(hosted, conn->worker);
-	worker->conn = conn;
-	worker->is_waiting = false;
-	worker->gone_ns = 0;
-	conn->has_table = true;
-	conn->program = program;
-	conn->stream.bytes_max = KV_BYTES_MAX;
-	if (old && old != conn)
-		ps_serve_refuse(server, old, NULL, KV_REFUSED_SUPERSEDED,
-				"table %s: worker %u has another connection now",
-				hosted->options.table.name, conn->worker);
-}
-
-/* Nothing that would be recorded is taken any more: memory has an end. */
-static bool is_stuck(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
-		     const struct kv_message *said)
-{
-	if (!ps_table_is_stuck(hosted->table))
-		return false;
-	ps_serve_refuse(
-		server, conn, said, KV_REFUSED_DISK,
-		"table %s: the server cannot write its log: %s: too much waits for it already",
-		hosted->options.table.name, log_why(ps_table_trouble(hosted->table)));
-	return true;
-}
-
-static bool is_in_trouble(struct ps_server *server, const struct ps_hosted *hosted,
-			  struct ps_conn *conn, const struct kv_message *said)
-{
-	int trouble = ps_table_trouble(hosted->table);
-
-	if (trouble)
-		ps_serve_trouble(server, hosted, conn, said, trouble);
-	return trouble;
-}
-
-/* A log that was deleted is never written again: what waits for it would wait for ever. */
-static bool is_deleted(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn)
-{
-	int trouble = ps_table_trouble(hosted->table);
-
-	if (trouble != ENOENT)
-		return false;
-	ps_serve_refuse(server, conn, NULL, KV_REFUSED_DISK,
-			"table %s: the server cannot write its log: %s: nothing is acknowledged "
-			"any more",
-			hosted->options.table.name, log_why(trouble));
-	return true;
-}
-
-static uint64_t wall_ns(void)
-{
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec;
-}
-
-/* R-KV-6. One that was ahead keeps those out whose clocks are right. */
-/* Not which one: whoever says just that is taken for this worker. */
-static void superseded_say(struct ps_server *server, struct ps_conn *conn, const char *table,
-			   uint64_t had)
-{
-	uint64_t now_ns = wall_ns();
-	char ahead[160] = "";
-
-	if (had > now_ns)
-		snprintf(ahead, sizeof(ahead),
-			 ": that one is %" PRIu64
-			 " s ahead of this server's clock: set the clocks of all hosts, and try "
-			 "again when these are over",
-			 (had - now_ns) / NS_PER_S + 1);
-	ps_serve_refuse(server, conn, NULL, KV_REFUSED_SUPERSEDED,
-			"table %s: a later incarnation of worker %u has come%s", table,
-			conn->worker, ahead);
-}
-
-/* R-KV-6: else one word would be the last that this worker could ever say, after restarts too. */
-static bool is_ahead(struct ps_server *server, struct ps_conn *conn, const char *table,
-		     uint64_t had)
-{
-	uint64_t now_ns = wall_ns();
-
-	if (conn->incarnation <= now_ns + INCARNATION_AHEAD_NS || conn->incarnation - had <= 1)
-		return false;
-	ps_serve_refuse(server, conn, NULL, KV_REFUSED_MISMATCH,
-			"table %s: the incarnation of %s, %" PRIu64
-			" ns of its clock, is %.1f h ahead of this server's clock: set the clocks "
-			"of both hosts (an hour is borne)",
-			table, conn->who, conn->incarnation,
-			(double)(conn->incarnation - now_ns) / 3600e9);
-	return true;
+	if (verdict == SERVER_KV_YES) {
+		if (ps_share_other_job(server, conn, said) ||
+		    ps_share_refuse(server, hosted, conn, said))
+			return false;
+		verdict = server_kv_may_open(&hosted->table->kv, open, &other);
+	}
+	ps_verdict_say(server, hosted, conn, said, verdict, other);
+	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
+	conn->is_held = verdict == SERVER_KV_DRAIN && !ps_summed_is_drained(server, hosted);
+	return verdict == SERVER_KV_YES || (verdict == SERVER_KV_DRAIN && !conn->is_held);
 }
 
 static void open_table(struct ps_server *server, struct ps_conn *conn,
 		       const struct kv_message *said)
 {
 	struct ps_hosted *hosted = by_name(server, said->name);
+	struct server_kv_event open = { .type = SERVER_KV_TO_OPEN,
+					.worker = conn->worker,
+					.mode = (uint8_t)said->mode,
+					.staleness = said->staleness,
+					.link = conn->link,
+					.incarnation = conn->incarnation,
+					.now_ns = ps_now(server),
+					.wall_ns = ps_wall() };
 	uint64_t had, generation;
 	bool begins;
 
@@ -222,38 +144,21 @@ static void open_table(struct ps_server *server, struct ps_conn *conn,
 	}
 	if (ps_is_stranger(server, conn) && !has_place(server, conn))
 		return;
-	generation = server_of(hosted)->generation;
-	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
-	if (conn->incarnation < had) {
-		superseded_say(server, conn, said->name, had);
-		return;
-	}
-	if (is_ahead(server, conn, said->name, had))
-		return;
-	memcpy(hosted->row,
-	       home_sparse_cut(hosted->table->home) +
-		       (size_t)conn->worker * hosted->table->shape.window,
-	       hosted->table->shape.window * sizeof(uint64_t));
-	if (is_deleted(server, hosted, conn) || ps_share_other_job(server, conn, said) ||
-	    ps_share_refuse(server, hosted, conn, said) ||
-	    ps_spent_refuse(server, hosted, conn, said) ||
-	    (conn->incarnation > had && is_stuck(server, hosted, conn, said)) ||
-	    ps_steps_refuse(server, hosted, conn, said)) /* the last: it takes the mode */
-		return;
-	/* R-SP-29: what its predecessor has pushed is in nobody's memory but the switch's. */
-	conn->is_held = conn->incarnation > had && had && !ps_summed_is_drained(server, hosted);
-	if (conn->is_held)
+	open.disk = ps_disk(hosted);
+	if (!may_open(server, hosted, conn, said, &open))
 		return;
 	if (!ps_share_take(hosted, said)) {
 		conn->is_gone = true;
 		return;
 	}
-	if (conn->incarnation > had) {
-		ps_spent_join(server, hosted, conn);
-		ps_steps_join(server, hosted, conn);
-		home_sparse_join(hosted->table->home, conn->worker, conn->incarnation);
-	}
-	take_over(server, hosted, conn, said->program);
+	generation = server_of(hosted)->generation;
+	had = server_of(hosted)->memory.worker[conn->worker].incarnation;
+	memcpy(hosted->row,
+	       home_sparse_cut(hosted->table->home) +
+		       (size_t)conn->worker * hosted->table->shape.window,
+	       hosted->table->shape.window * sizeof(uint64_t));
+	ps_steps_open(server, hosted, conn, &open);
+	conn->program = said->program;
 	/* R-SP-29: who replaces another begins a generation, which needs a switch of its own. */
 	begins = server_of(hosted)->generation != generation;
 	if (begins)
@@ -280,7 +185,7 @@ static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *con
 	/* A REPORT that is refused ends the connection: R-KV-20. */
 	const struct kv_message *what = said->type == KV_REPORT ? NULL : said;
 
-	if (hosted && hosted->worker[conn->worker].conn == conn) {
+	if (hosted && server_kv_has_open(&hosted->table->kv, conn->worker, conn->link)) {
 		ps_table_use(hosted->table);
 		return hosted;
 	}
@@ -346,8 +251,10 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 				said->dim);
 		return;
 	}
-	if (is_in_trouble(server, hosted, conn, said))
+	if (ps_table_trouble(hosted->table)) {
+		ps_verdict_say(server, hosted, conn, said, SERVER_KV_NO_DISK, 0);
 		return;
+	}
 	if (hosted->table->options.is_sync && is_too_large(said)) {
 		ps_serve_refuse(server, conn, said, KV_REFUSED_MESSAGE,
 				"table %s: a value of %s is 2^46 or more, which no step has room "
@@ -365,15 +272,6 @@ static void batch(struct ps_server *server, struct ps_conn *conn, const struct k
 	answer.generation = server_of(hosted)->generation;
 	answer.epoch = server_of(hosted)->expected - 1;
 	ps_conn_hold(conn, hosted->table, &answer);
-}
-
-/* R-KV-10 */
-static bool is_fresh(const struct ps_hosted *hosted, uint64_t generation, uint64_t epoch)
-{
-	const struct server_sparse *state = server_of(hosted);
-
-	return state->generation > generation ||
-	       (state->generation == generation && state->expected > epoch);
 }
 
 static void pulled_say(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
@@ -410,7 +308,7 @@ static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv
 			kv_keys_max(hosted->table->shape.dim), hosted->table->shape.dim);
 		return;
 	}
-	if (is_fresh(hosted, said->generation, said->epoch)) {
+	if (server_kv_is_fresh(&hosted->table->kv, said->generation, said->epoch)) {
 		pulled_say(server, hosted, conn, said->number, said->key, said->count);
 		return;
 	}
@@ -444,7 +342,7 @@ static void pulls_answer(struct ps_server *server, struct ps_hosted *hosted, str
 		struct ps_waiting_pull waiting = conn->pull[i];
 
 		if (waiting.table != hosted->number ||
-		    !is_fresh(hosted, waiting.generation, waiting.epoch)) {
+		    !server_kv_is_fresh(&hosted->table->kv, waiting.generation, waiting.epoch)) {
 			conn->pull[left++] = waiting;
 			continue;
 		}
@@ -460,10 +358,7 @@ static void barrier(struct ps_server *server, struct ps_conn *conn, const struct
 {
 	struct ps_hosted *hosted = its_table(server, conn, said);
 
-	if (!hosted)
-		return;
-	/* One that was passed was so for all, and its step was made: it waits for the disk. */
-	if (said->number <= hosted->table->barrier || !is_in_trouble(server, hosted, conn, said))
+	if (hosted)
 		ps_steps_come(server, hosted, conn, said);
 }
 
@@ -476,10 +371,10 @@ static void leave(struct ps_server *server, struct ps_conn *conn)
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
-		if (hosted->worker[conn->worker].conn != conn)
+		if (!server_kv_has_open(&hosted->table->kv, conn->worker, conn->link))
 			continue;
 		ps_table_use(hosted->table);
-		ps_steps_left(hosted, conn->worker);
+		ps_steps_left(server, hosted, conn->worker);
 		ps_conn_wait(conn, hosted->table);
 		last = hosted->table;
 	}
@@ -507,25 +402,17 @@ void ps_serve_deleted(struct ps_server *server, struct ps_hosted *hosted)
 	for (uint32_t i = 0; i < hosted->table->shape.workers; i++) {
 		struct ps_conn *conn = hosted->worker[i].conn;
 
-		if (conn && !conn->is_ending && !is_deleted(server, hosted, conn))
-			return;
+		if (conn && !conn->is_ending && ps_disk(hosted) == SERVER_KV_DELETED)
+			ps_verdict_say(server, hosted, conn, NULL, SERVER_KV_NO_DISK, 0);
 	}
 }
 
 void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
 {
-	for (uint32_t i = 0; i < server->hosted_count; i++) {
-		struct ps_worker *worker = &server->hosted[i].worker[conn->worker];
-
-		if (!conn->is_welcome || worker->conn != conn)
-			continue;
-		ps_steps_gone(&server->hosted[i], conn->worker);
-		worker->conn = NULL;
-		worker->is_waiting = false;
-		worker->gone_ns = conn->has_left ? 0 : ps_now(server);
-		ps_log(server, PS_INFO, ps_about(&server->hosted[i], conn), "%s has %s", conn->who,
-		       conn->has_left ? "left" : "gone, and may come back");
-	}
+	for (uint32_t i = 0; i < server->hosted_count; i++)
+		if (ps_steps_gone(server, &server->hosted[i], conn))
+			ps_log(server, PS_INFO, ps_about(&server->hosted[i], conn), "%s has %s",
+			       conn->who, conn->has_left ? "left" : "gone, and may come back");
 }
 
 static void message_serve(struct ps_server *server, struct ps_conn *conn,

@@ -32,6 +32,7 @@ static struct {
 	struct server_sparse sums[TABLES];
 	struct server_sparse_worker member[TABLES][WORKERS];
 	struct ps_worker worker[TABLES][WORKERS];
+	struct server_kv_worker its[TABLES][WORKERS];
 	uint64_t cut[WORKERS * WINDOW], row[WINDOW];
 	float values[KV_VALUES_MAX];
 	struct ps_conn conn[CONNS];
@@ -39,7 +40,7 @@ static struct {
 	/* What is played. */
 	uint64_t wall_ns;
 	bool is_stranger, has_no_place, is_stuck, is_random_out, is_undrained, begins, takes_none;
-	const char *refuses; /* who says no: "job", "share", "spent", "steps" */
+	const char *refuses; /* who says no: "job", "share" */
 	int trouble;
 	enum ps_batch batch;
 	/* What was done. */
@@ -172,32 +173,11 @@ PLAYED(bool, ps_share_refuse, struct ps_server *server, struct ps_hosted *of, st
 	return refuses("share");
 }
 
-PLAYED(bool, ps_spent_refuse, struct ps_server *server, struct ps_hosted *of, struct ps_conn *conn,
-       const struct kv_message *open)
-{
-	assert_true(server && of && conn && open);
-	return refuses("spent");
-}
-
-PLAYED(bool, ps_steps_refuse, struct ps_server *server, struct ps_hosted *of, struct ps_conn *conn,
-       const struct kv_message *open)
-{
-	assert_true(server && of && conn && open);
-	return refuses("steps");
-}
-
 PLAYED(bool, ps_share_take, struct ps_hosted *of, const struct kv_message *open)
 {
 	assert_true(of && open);
 	note("share");
 	return !test.takes_none;
-}
-
-PLAYED(void, ps_spent_join, const struct ps_server *server, struct ps_hosted *of,
-       const struct ps_conn *conn)
-{
-	assert_true(server && of && conn);
-	note("spent-join");
 }
 
 PLAYED(void, ps_spent_say, struct ps_server *server, const struct ps_hosted *of)
@@ -206,22 +186,9 @@ PLAYED(void, ps_spent_say, struct ps_server *server, const struct ps_hosted *of)
 	note("spent-say");
 }
 
-PLAYED(void, ps_steps_join, struct ps_server *server, struct ps_hosted *of,
-       const struct ps_conn *conn)
+PLAYED(void, ps_steps_left, struct ps_server *server, struct ps_hosted *of, uint16_t worker)
 {
-	assert_true(server && of && conn);
-	note("steps-join");
-}
-
-PLAYED(void, ps_steps_gone, struct ps_hosted *of, uint16_t worker)
-{
-	assert_true(of && worker < WORKERS);
-	note("steps-gone");
-}
-
-PLAYED(void, ps_steps_left, struct ps_hosted *of, uint16_t worker)
-{
-	assert_true(of && worker < WORKERS);
+	assert_true(server && of && worker < WORKERS);
 	note("steps-left");
 }
 
@@ -358,6 +325,8 @@ static int setup(void **state)
 		};
 		test.table[i].options.unit = 0.25f;
 		test.sums[i].memory.worker = test.member[i];
+		test.sums[i].table = &test.table[i].shape;
+		server_kv_init(&test.table[i].kv, &test.sums[i], test.its[i], false);
 		test.sums[i].generation = 8;
 		test.sums[i].expected = 4;
 		test.server.hosted[i].table = &test.table[i];
@@ -369,6 +338,7 @@ static int setup(void **state)
 	}
 	for (uint32_t i = 0; i < CONNS; i++) {
 		test.conn[i].stream.in.bytes = test.in[i];
+		test.conn[i].link = i + 1;
 		test.conn[i].stream.bytes_max = KV_BYTES_MAX;
 		strcpy(test.conn[i].who, "somebody");
 	}
@@ -395,6 +365,7 @@ static inline struct ps_conn *opened(uint16_t i)
 
 	for (uint32_t k = 0; k < TABLES; k++) {
 		test.worker[k][i].conn = conn;
+		test.its[k][i].link = conn->link;
 		test.member[k][i] = (struct server_sparse_worker){ .incarnation = 5, .next = 7 };
 	}
 	conn->has_table = true;

@@ -268,12 +268,12 @@ static void open__of_an_incarnation_far_ahead_ends(void **state)
 
 static void open__that_anybody_refuses_changes_nothing(void **state)
 {
-	static const char *const who[] = { "job", "share", "spent", "steps" };
+	static const char *const who[] = { "job", "share" };
 	struct ps_conn *conn = member(1);
 	struct kv_message open = open_of();
 
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		test.refuses = who[i];
 		say(conn, &open);
 	}
@@ -352,29 +352,30 @@ static void open__of_a_first_one_is_answered_with_all(void **state)
 	(void)state;
 	hosted()->options.patience_us = 900;
 	table->options.values = SPARSE_LNS;
-	table->options.is_sync = true;
-	table->barrier = 6;
+	table->options.is_sync = table->kv.is_sync = true;
+	open.mode = KV_SYNC;
+	table->kv.barrier = 6;
 	table->share = (struct ps_share){ .index = 2, .count = 3, .is_used = true };
 	table->share.identity[15] = 11;
 	table->share.own[15] = 12;
 	test.member[0][1].is_unreported = true;
 	for (uint32_t i = 0; i < WORKERS * WINDOW; i++)
 		test.cut[i] = 100 + i;
-	test.worker[0][1].gone_ns = 5;
-	test.worker[0][1].is_waiting = true;
+	test.its[0][1].gone_ns = 5;
+	test.its[0][1].is_waiting = true;
 	test.worker[0][1].binding.is_bound = true;
 	conn->stream.bytes_max = 99;
 	conn->stream.bytes_max = KV_BYTES_MAX - 1;
 	say(conn, &open);
-	assert_calls("share spent-join steps-join join steps-gone gather");
+	assert_calls("share join gather");
 	assert_int_equal(test.outs, 1);
 	assert_opened(last());
 	assert_true(test.out[0].is_held);
 	assert_false(last()->is_known);
 	assert_int_equal(last()->number, 1);
 	assert_ptr_equal(test.worker[0][1].conn, conn);
-	assert_false(test.worker[0][1].is_waiting);
-	assert_true(test.worker[0][1].gone_ns == 0);
+	assert_false(test.its[0][1].is_waiting);
+	assert_true(test.its[0][1].gone_ns == 0);
 	assert_false(test.worker[0][1].binding.is_bound);
 	assert_int_equal(test.worker[0][1].binding.nonce[15], 0x5a);
 	assert_true(conn->has_table);
@@ -391,13 +392,14 @@ static void open__again_of_the_same_is_no_join(void **state)
 
 	(void)state;
 	say(conn, &open);
-	assert_calls("share steps-gone gather");
+	assert_calls("share gather");
 	assert_int_equal(test.outs, 1); /* nobody is told that it is superseded */
 	assert_true(last()->is_known);
 	assert_int_equal(last()->number, 7);
 	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has come back");
 	*other = *conn;
 	other->stream.in.bytes = test.in[3];
+	other->link = 4;
 	test.outs = 0;
 	say(other, &open);
 	assert_ptr_equal(test.worker[0][1].conn, other);
@@ -433,7 +435,7 @@ static void open__in_place_of_another_waits_and_begins_a_generation(void **state
 	assert_false(conn->is_held);
 	assert_true(conn->has_left);
 	assert_int_equal(buffer_bytes(&conn->stream.in), 0);
-	assert_calls("drain share spent-join steps-join join steps-gone drop begin spent-say "
+	assert_calls("drain share join drop begin spent-say "
 		     "gather use steps-left wait-emb use-wide steps-left wait-wide");
 	assert_int_equal(test.out[0].what.type, KV_OPENED);
 	assert_int_equal(test.out[0].what.generation, 9);

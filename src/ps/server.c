@@ -201,7 +201,7 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 		home_sparse_fence(table->home, table->map.version);
 		ps_summed_begin(server, hosted);
 	}
-	if (hosted->has_switch || hosted->candidate || hosted->is_gathering)
+	if (hosted->has_switch || hosted->candidate || hosted->table->kv.is_gathering)
 		return 0;
 	snprintf(error, PS_ERROR_MAX,
 		 "table %s: no switch for its %u hot keys: %s: %llu bytes are there for all tables "

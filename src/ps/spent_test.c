@@ -182,7 +182,8 @@ static void spent__who_come_in_place_of_others_are_not_too_many_at_once(void **s
 	char text[KV_TEXT_BYTES];
 
 	assert_int_equal(begin(state), 0);
-	spends_ns = &server->hosted[0].spends_ns; /* it is not looked at before somebody comes */
+	spends_ns = &server->hosted[0]
+			     .table->kv.spends_ns; /* it is not looked at before somebody comes */
 	assert_null(comes(1, text));
 	assert_int_equal(*spends_ns, 0); /* the first of its place spends none */
 	*spends_ns = ps_now(server) + 65600 * s_ns;

@@ -133,7 +133,7 @@ void ps_table_use(struct ps_table *table)
 
 bool ps_table_is_joined(const struct ps_table *table)
 {
-	return table->moves;
+	return table->kv.moves;
 }
 
 void ps_table_made(const struct ps_table *table, char text[KV_TEXT_BYTES])
@@ -198,7 +198,7 @@ void ps_table_on_record(void *arg, const struct server_sparse_record *what)
 	if (what->kind == SERVER_SPARSE_EPOCH)
 		use(table, what->number - 1);
 	if (what->kind == SERVER_SPARSE_JOIN)
-		table->member[what->worker].joined = ++table->moves;
+		server_kv_replay(&table->kv, SERVER_KV_JOINED, what->worker);
 	if (what->kind == SERVER_SPARSE_EPOCH)
 		epoch_record(table, what);
 	else if (what->kind == SERVER_SPARSE_BATCH)
@@ -259,29 +259,16 @@ static void number_record(struct ps_table *table, uint32_t type, uint64_t number
 
 void ps_table_barrier(struct ps_table *table, uint64_t barrier)
 {
-	table->barrier = barrier;
+	table->kv.barrier = barrier;
 	ps_table_step(table);
 	number_record(table, RECORD_BARRIER, barrier);
 }
 
-bool ps_table_is_member(const struct ps_table *table, uint16_t worker)
-{
-	return table->member[worker].joined > table->member[worker].left;
-}
-
-void ps_table_empty(struct ps_table *table)
-{
-	for (uint16_t i = 0; i < table->shape.workers; i++)
-		if (ps_table_is_member(table, i))
-			table->member[i].left = ++table->moves;
-	if (table->stage)
-		stage_clear(table->stage);
-}
-
 void ps_table_void(struct ps_table *table)
 {
-	ps_table_empty(table);
-	number_record(table, RECORD_VOID, table->barrier);
+	if (table->stage)
+		stage_clear(table->stage);
+	number_record(table, RECORD_VOID, table->kv.barrier);
 }
 
 void ps_table_disown(struct ps_table *table)
@@ -293,20 +280,13 @@ void ps_table_disown(struct ps_table *table)
 		if (incarnation && incarnation < UINT64_MAX)
 			home_sparse_join(table->home, i, incarnation + 1);
 	}
+	server_kv_replay(&table->kv, SERVER_KV_VOIDED, 0);
 	ps_table_void(table);
 }
 
 void ps_table_leave(struct ps_table *table, uint16_t worker)
 {
-	table->member[worker].left = ++table->moves;
 	number_record(table, RECORD_LEFT, worker);
-}
-
-bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t worker)
-{
-	const struct ps_member *member = &table->member[other];
-
-	return member->left > member->joined && member->left > table->member[worker].joined;
 }
 
 /* ---- what is durable ---- */

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "core/kv/server_kv.h"
 #include "dataplane/home_sparse.h"
 #include "files/hot_map.h"
 #include "kv/message.h"
@@ -49,11 +50,6 @@ struct ps_table_options {
 	void *arg;
 };
 
-/* When a worker joined last, and said LEAVE last: of all that did, in which order. 0: never. */
-struct ps_member {
-	uint64_t joined, left;
-};
-
 /* R-KV-22: which of how many servers of the table this is. */
 struct ps_share {
 	uint16_t index, count; /* count 0: nobody has said it yet */
@@ -74,13 +70,13 @@ struct ps_table {
 	struct store *store;
 	struct stage *stage; /* NULL: it is not synchronous */
 	struct log *log;     /* NULL: PS_NONE */
-	uint64_t barrier;    /* the last that was passed */
+	struct server_kv kv; /* its workers, and how they stand */
 	struct ps_share share;
-	struct ps_member *member;  /* [workers] */
-	uint64_t replayed;         /* records that the start has found */
-	char notice[PS_ERROR_MAX]; /* "", or what it has found out of order and has mended */
-	bool is_old;               /* there was a log or a checkpoint */
-	bool has_lost;             /* accepts_loss, and something was lost: notice says what */
+	struct server_kv_worker *member; /* [workers]: kv's */
+	uint64_t replayed;               /* records that the start has found */
+	char notice[PS_ERROR_MAX];       /* "", or what it has found out of order and has mended */
+	bool is_old;                     /* there was a log or a checkpoint */
+	bool has_lost; /* accepts_loss, and something was lost: notice says what */
 	uint32_t
 		ended; /* incarnations that have left, or were replaced, behind the checkpoint that was read */
 	uint64_t held;     /* R-KV-19: steps in which a number was too large, */
@@ -96,7 +92,6 @@ struct ps_table {
 	/* What the log before this one had, if there is one that is read. */
 	struct record_sum before;
 	bool has_before;
-	uint64_t moves;   /* joins and leaves */
 	pid_t checkpoint; /* the child that writes one; 0: none */
 	struct bytes body;
 	float *gradient;
@@ -123,10 +118,8 @@ enum ps_batch ps_table_batch(struct ps_table *table, uint16_t worker, uint64_t i
 			     uint32_t count);
 /* A barrier was passed: it stays passed. A synchronous table makes its step. */
 void ps_table_barrier(struct ps_table *table, uint64_t barrier);
-/* This worker has said LEAVE. */
+/* Records that this worker has said LEAVE. */
 void ps_table_leave(struct ps_table *table, uint16_t worker);
-/* Has it joined, and not left? */
-bool ps_table_is_member(const struct ps_table *table, uint16_t worker);
 /* Which server of the table it is, from now on; that it is used, and so stays it. */
 void ps_table_share(struct ps_table *table, const struct ps_share *share);
 void ps_table_use(struct ps_table *table);
@@ -134,10 +127,8 @@ void ps_table_use(struct ps_table *table);
 bool ps_table_is_joined(const struct ps_table *table);
 /* As what it is made, for workers: R-KV-22. */
 void ps_table_made(const struct ps_table *table, char text[KV_TEXT_BYTES]);
-/* R-KV-16: what a synchronous table's step has so far is dropped, and all who had joined have left. */
+/* R-KV-16: what a synchronous table's step has so far is dropped; records that, and that all have left. */
 void ps_table_void(struct ps_table *table);
-/* R-KV-11: has `other` left since `worker` joined? */
-bool ps_table_has_left(const struct ps_table *table, uint16_t other, uint16_t worker);
 
 /* The file that the options name, if they do: 0, or -1 with a sentence. */
 int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX]);
@@ -185,8 +176,6 @@ void ps_table_step(struct ps_table *table);
 int ps_table_spend(const struct ps_table *table, uint64_t fences, char error[PS_ERROR_MAX]);
 /* After a loss: who was there before must not go on with a table that has forgotten some of what it was told. */
 void ps_table_disown(struct ps_table *table);
-/* What ps_table_void does, but for the record. */
-void ps_table_empty(struct ps_table *table);
 /* At the start, when all files were read: does the map follow on what the log has had, and is there room for its rows? */
 int ps_table_map_begin(struct ps_table *table, char error[PS_ERROR_MAX]);
 void ps_table_map_record(const struct ps_table *table);

@@ -253,6 +253,18 @@ static enum ps_batch batch(struct ps_table *table, uint16_t worker, struct rng *
 	return ps_table_batch(table, worker, at->incarnation, at->next, keys, values, count);
 }
 
+static inline void leave(struct ps_table *table, uint16_t worker)
+{
+	server_kv_replay(&table->kv, SERVER_KV_HAS_LEFT, worker);
+	ps_table_leave(table, worker);
+}
+
+static inline void all_leave(struct ps_table *table)
+{
+	server_kv_replay(&table->kv, SERVER_KV_VOIDED, 0);
+	ps_table_void(table);
+}
+
 static inline void one_step(struct ps_table *table, struct rng *rng)
 {
 	uint16_t worker = (uint16_t)rng_below(rng, WORKERS);
@@ -271,11 +283,11 @@ static inline void one_step(struct ps_table *table, struct rng *rng)
 		break;
 	case 2:
 		if (rng_below(rng, 2))
-			ps_table_barrier(table, table->barrier + 1);
+			ps_table_barrier(table, table->kv.barrier + 1);
 		else if (is_sync && !rng_below(rng, 3))
-			ps_table_void(table);
+			all_leave(table);
 		else
-			ps_table_leave(table, (uint16_t)rng_below(rng, WORKERS));
+			leave(table, (uint16_t)rng_below(rng, WORKERS));
 		break;
 	case 3:
 	case 4:
@@ -311,12 +323,13 @@ static inline void state_take(const struct ps_table *table, struct state *state)
 	memset(state, 0, sizeof(*state));
 	state->generation = server->generation;
 	state->expected = server->expected;
-	state->barrier = table->barrier;
+	state->barrier = table->kv.barrier;
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		state->incarnation[i] = server->memory.worker[i].incarnation;
 		state->next[i] = server->memory.worker[i].next;
 		for (uint32_t k = 0; k < WORKERS; k++)
-			state->has_left[i][k] = ps_table_has_left(table, (uint16_t)i, (uint16_t)k);
+			state->has_left[i][k] =
+				server_kv_has_left(&table->kv, (uint16_t)i, (uint16_t)k);
 	}
 	memcpy(state->cut, home_sparse_cut(table->home), sizeof(state->cut));
 	for (uint32_t i = 0; i < HOT + COLD; i++)

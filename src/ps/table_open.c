@@ -111,6 +111,8 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 		return failed(&table->options,
 			      "its dim, window or bytes of a datagram do not fit each other",
 			      error);
+	server_kv_init(&table->kv, home_sparse_server(table->home), table->member,
+		       table->options.is_sync);
 	if (table->options.folder && *table->options.folder && ps_table_recover(table, &has, error))
 		return -1;
 	if (table->options.durability != PS_NONE && ps_table_spend(table, 1, error))

@@ -69,7 +69,7 @@ void ps_serve_opened(struct ps_server *server, struct ps_hosted *hosted, struct 
 					      state->memory.worker[conn->worker].is_unreported,
 				      .generation = state->generation,
 				      .epoch = state->expected,
-				      .barrier = table->barrier,
+				      .barrier = table->kv.barrier,
 				      .number = state->memory.worker[conn->worker].next };
 
 	snprintf(message.name, sizeof(message.name), "%s", table->options.name);

@@ -125,9 +125,9 @@ static void look(const struct ps_table *table, uint64_t at_least, uint64_t barri
 	if (batches < at_least)
 		lost("%llu batches are there, and %llu were acknowledged",
 		     (unsigned long long)batches, (unsigned long long)at_least);
-	if (table->barrier < barriers)
+	if (table->kv.barrier < barriers)
 		lost("barrier %llu is the last, and %llu was acknowledged",
-		     (unsigned long long)table->barrier, (unsigned long long)barriers);
+		     (unsigned long long)table->kv.barrier, (unsigned long long)barriers);
 	for (uint64_t key = 0; key < KEYS; key++) {
 		float sum = 0, value;
 
@@ -158,8 +158,8 @@ static void settle(struct ps_table *table)
 	}
 	if (durability == PS_LOG && told->batches < batches_of(table))
 		told->batches = batches_of(table);
-	if (told->barriers < table->barrier)
-		told->barriers = table->barrier;
+	if (told->barriers < table->kv.barrier)
+		told->barriers = table->kv.barrier;
 }
 
 static void push(struct ps_table *table)
@@ -220,7 +220,7 @@ static void one_step(struct ps_table *table, struct rng *rng)
 			lost("%s", error);
 		break;
 	case 1:
-		ps_table_barrier(table, table->barrier + 1);
+		ps_table_barrier(table, table->kv.barrier + 1);
 		break;
 	case 2:
 		checkpoint_wait(table);
