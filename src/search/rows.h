@@ -23,7 +23,7 @@ struct search_rows {
 };
 
 extern const struct search_rows search_rows_control, search_rows_data, search_rows_data_tree,
-	search_rows_latency, search_rows_pace, search_rows_sparse;
+	search_rows_kv, search_rows_latency, search_rows_pace, search_rows_sparse;
 
 /* Row i of them all, NULL after the last. */
 const struct search_row *search_row(uint32_t i);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_kv.c - the rows of kv.h. */
+#include "search/kv.h"
+#include "search/rows.h"
+
+/* clang-format off */
+static const struct kv_config two = {
+	.workers = 2, .lives = 2, .others = 2, .barriers = 2, .has_losses = true, .has_trouble = true,
+};
+static const struct kv_config gone = { .workers = 2, .lives = 2, .others = 2, .barriers = 1, .ticks = 3 };
+static const struct kv_config runs = { .workers = 2, .lives = 3, .others = 3, .barriers = 2, .is_sync = true };
+static const struct kv_config three = { .workers = 3, .lives = 1, .others = 1, .barriers = 1 };
+static const struct kv_config three_more = { .workers = 3, .lives = 2, .others = 1, .barriers = 1 };
+/* clang-format on */
+
+static const struct search_row rows[] = {
+	{ "kv: 2 workers, two lives, 2 barriers", kv_model, &two, 0 },
+	{ "kv: 2 workers, two lives, 12 s", kv_model, &gone, 0 },
+	{ "kv: 2 workers, three lives, runs of 2 steps", kv_model, &runs, 0 },
+	{ "kv: 3 workers, a life, a barrier", kv_model, &three, 0 },
+	{ "kv: 3 workers, two lives of one, a barrier", kv_model, &three_more, SEARCH_LONG },
+};
+const struct search_rows search_rows_kv = { rows, sizeof(rows) / sizeof(rows[0]) };
