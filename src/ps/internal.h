@@ -207,8 +207,6 @@ bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct 
 /* Is a worker of another job here, or of another program of the same launch? Then it has been told so. R-KV-6. */
 bool ps_share_other_job(struct ps_server *server, struct ps_conn *conn,
 			const struct kv_message *open);
-/* Are all keys of this map another server's? */
-bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *map);
 /* Takes what OPEN says, which was not refused; false: the kernel has no random bytes. */
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open);
 /* At the start: --adopt. 0, or -1 with a sentence. */

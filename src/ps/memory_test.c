@@ -365,7 +365,7 @@ static void table__gives_all_back(void **state)
 	for (int life = 0; life < 3; life++) {
 		map_of((uint32_t)life + 1, hot_key(0) + (uint64_t)life);
 		table = open_with(&options);
-		ps_table_share(table, &(struct ps_share){ .count = 1 });
+		ps_table_share(table, &(struct server_kv_share){ .count = 1 });
 		begin(table, 1 + (uint64_t)life);
 		settle(table);
 		if (life) /* who came in place of others has begun a generation */
@@ -394,7 +394,7 @@ static void checkpoint__without_memory_is_none(void **state)
 
 	(void)state;
 	begin(table, 1);
-	ps_table_share(table, &(struct ps_share){ .count = 1 });
+	ps_table_share(table, &(struct server_kv_share){ .count = 1 });
 	assert_int_equal(ps_table_batch(table, 0, 1, 1, keys, values, 2), PS_BATCH_TAKEN);
 	name_of(7, "checkpoint", path);
 	for (i = 1; i < ENOUGH && result; i++) {

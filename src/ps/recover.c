@@ -71,7 +71,7 @@ static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 static int share_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		      char error[PS_ERROR_MAX])
 {
-	struct ps_share *share = &table->share;
+	struct server_kv_share *share = &table->share;
 
 	if (bytes != RECORD_SHARE_BYTES)
 		return failed(error, "a server's share of another length than 56");

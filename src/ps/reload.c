@@ -38,7 +38,7 @@ static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[
 	}
 	if (ps_table_map_read(hosted->table, &map, error))
 		return -1;
-	if (ps_share_is_others_map(&hosted->table->share, &map))
+	if (server_kv_share_is_others(&hosted->table->share, map.key, map.keys))
 		snprintf(error, PS_ERROR_MAX,
 			 "table %s: the %u keys of its map are all of another server",
 			 hosted->options.table.name, map.keys);

@@ -78,10 +78,12 @@ PLAYED(void, hot_map_fini, struct hot_map *map)
 	note("fini");
 }
 
-PLAYED(bool, ps_share_is_others_map, const struct ps_share *share, const struct hot_map *map)
+PLAYED(bool, server_kv_share_is_others, const struct server_kv_share *share, const uint64_t *key,
+       uint32_t keys)
 {
 	assert_ptr_equal(share, &test.table.share);
-	assert_int_equal(map->keys, 20);
+	assert_null(key);
+	assert_int_equal(keys, 20);
 	return test.is_others;
 }
 

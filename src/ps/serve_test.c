@@ -355,7 +355,7 @@ static void open__of_a_first_one_is_answered_with_all(void **state)
 	table->options.is_sync = table->kv.is_sync = true;
 	open.mode = KV_SYNC;
 	table->kv.barrier = 6;
-	table->share = (struct ps_share){ .index = 2, .count = 3, .is_used = true };
+	table->share = (struct server_kv_share){ .index = 2, .count = 3, .is_used = true };
 	table->share.identity[15] = 11;
 	table->share.own[15] = 12;
 	test.member[0][1].is_unreported = true;

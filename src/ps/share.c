@@ -3,29 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/shared/hash.h"
 #include "ps/internal.h"
 
 static const uint8_t none[KV_IDENTITY_BYTES];
-
-enum { MAP_LEAST = 16 }; /* keys: fewer may be of one server by chance */
-
-/* The same process has another connection that has opened the table: its list has this server twice. */
-static bool is_itself(const struct ps_hosted *hosted, const struct ps_conn *conn)
-{
-	const struct ps_conn *has = hosted->worker[conn->worker].conn;
-
-	return has && has != conn && has->incarnation == conn->incarnation;
-}
-
-/* Another connection that has opened the table; NULL: none. */
-static const struct ps_conn *who_is_here(const struct ps_hosted *hosted, const struct ps_conn *conn)
-{
-	for (uint16_t i = 0; i < hosted->table->shape.workers; i++)
-		if (hosted->worker[i].conn && (i != conn->worker || is_itself(hosted, conn)))
-			return hosted->worker[i].conn;
-	return NULL;
-}
 
 static void job_refuse(struct ps_server *server, struct ps_conn *conn,
 		       const struct kv_message *open, const struct ps_conn *other)
@@ -78,7 +58,7 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 			 struct ps_conn *conn, const struct kv_message *open,
 			 const struct ps_conn *other)
 {
-	const struct ps_share *has = &hosted->table->share;
+	const struct server_kv_share *has = &hosted->table->share;
 	char name[PS_NAMED_BYTES];
 
 	ps_serve_refuse(
@@ -91,34 +71,11 @@ static void place_refuse(struct ps_server *server, const struct ps_hosted *hoste
 		other ? ps_serve_name(server, other, name) : "", has->index + 1, has->count);
 }
 
-/* The whole table's map has keys of all its servers. One that has another one's keys alone was made for that one. */
-bool ps_share_is_others_map(const struct ps_share *share, const struct hot_map *map)
+static void list_refuse(struct ps_server *server, struct ps_conn *conn,
+			const struct kv_message *open, const struct ps_conn *other)
 {
-	uint64_t whose = UINT64_MAX;
-
-	if (share->count < 2 || map->keys < MAP_LEAST)
-		return false;
-	for (uint32_t i = 0; i < map->keys; i++) {
-		uint64_t its = hash_number(HASH_BEGIN, map->key[i], 8) % share->count;
-
-		if (its == share->index || (i && its != whose))
-			return false;
-		whose = its;
-	}
-	return true;
-}
-
-/* Which the others are is the first server's to know: each of them knows who the first one is. */
-static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted,
-			struct ps_conn *conn, const struct kv_message *open,
-			const struct ps_conn *other)
-{
-	const struct ps_share *has = &hosted->table->share;
 	char name[PS_NAMED_BYTES];
 
-	if (!memcmp(has->list, none, sizeof(none)) || !memcmp(open->own, none, sizeof(none)) ||
-	    !memcmp(has->list, open->own, sizeof(none)) || (!has->is_used && !other))
-		return false;
 	ps_serve_refuse(
 		server, conn, open, KV_REFUSED_MISMATCH,
 		"table %s: of the servers 2 to %u in the list (TALLY_SERVERS) of %s one is another "
@@ -127,56 +84,72 @@ static bool list_refuse(struct ps_server *server, const struct ps_hosted *hosted
 		open->name, open->servers, conn->who,
 		other ? "those of " : "those that the table was made with",
 		other ? ps_serve_name(server, other, name) : "", open->servers);
-	return true;
+}
+
+static void nothing_refuse(struct ps_server *server, struct ps_conn *conn,
+			   const struct kv_message *open)
+{
+	ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
+			"table %s: this server, number %u of %u, has nothing of it, and "
+			"others have: its folder is gone, or is another one, or it kept "
+			"nothing (durability=none): bring the folder back, or begin anew "
+			"on all servers (--adopt %u/%u: go on without what was here)",
+			open->name, open->server + 1, open->servers, open->server, open->servers);
+}
+
+static enum server_kv_share_verdict judge(const struct ps_hosted *hosted,
+					  const struct kv_message *open, bool is_here)
+{
+	const struct hot_map *map = &hosted->table->map;
+	struct server_kv_share said = { .index = open->server,
+					.count = open->servers,
+					.is_used = open->is_used };
+
+	memcpy(said.identity, open->identity, sizeof(said.identity));
+	memcpy(said.list, open->own, sizeof(said.list));
+	return server_kv_share_judge(&hosted->table->share, &said, is_here, map->key, map->keys);
 }
 
 bool ps_share_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *open)
 {
-	const struct ps_share *has = &hosted->table->share;
-	const struct ps_conn *other = who_is_here(hosted, conn);
-	bool is_fixed = has->is_used || other;
+	uint16_t here =
+		server_kv_is_here(&hosted->table->kv, conn->worker, conn->link, conn->incarnation);
+	bool is_here = here < hosted->table->shape.workers;
+	const struct ps_conn *other = is_here ? hosted->worker[here].conn : NULL;
 
-	if (!has->count && open->is_used) {
-		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
-				"table %s: this server, number %u of %u, has nothing of it, and "
-				"others have: its folder is gone, or is another one, or it kept "
-				"nothing (durability=none): bring the folder back, or begin anew "
-				"on all servers (--adopt %u/%u: go on without what was here)",
-				open->name, open->server + 1, open->servers, open->server,
-				open->servers);
-		return true;
-	}
-	if (has->count && (has->index != open->server || has->count != open->servers)) {
-		if (is_fixed)
-			place_refuse(server, hosted, conn, open, other);
-		return is_fixed;
-	}
-	if (ps_share_is_others_map(&(struct ps_share){ .index = open->server,
-						       .count = open->servers },
-				   &hosted->table->map)) {
+	switch (judge(hosted, open, is_here)) {
+	case SERVER_KV_SHARE_FITS:
+		return false;
+	case SERVER_KV_SHARE_NOTHING:
+		nothing_refuse(server, conn, open);
+		break;
+	case SERVER_KV_SHARE_PLACE:
+		place_refuse(server, hosted, conn, open, other);
+		break;
+	case SERVER_KV_SHARE_MAP:
 		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
 				"table %s: the %u keys of its map are all of another server than "
 				"this, number %u of %u: the map (map=) was made for that one",
 				open->name, hosted->table->map.keys, open->server + 1,
 				open->servers);
-		return true;
+		break;
+	case SERVER_KV_SHARE_LIST:
+		list_refuse(server, conn, open, other);
+		break;
+	case SERVER_KV_SHARE_IDENTITY:
+		ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
+				"table %s: what is here is of another table of this name than what "
+				"the first server of %s has: their folders were not made together",
+				open->name, conn->who);
+		break;
 	}
-	if (!open->server && has->count && list_refuse(server, hosted, conn, open, other))
-		return true;
-	if (!has->is_known || !memcmp(open->identity, none, sizeof(none)) ||
-	    !memcmp(open->identity, has->identity, sizeof(none)) || (!is_fixed && !open->is_used))
-		return false;
-	ps_serve_refuse(server, conn, open, KV_REFUSED_MISMATCH,
-			"table %s: what is here is of another table of this name than what the "
-			"first server of %s has: their folders were not made together",
-			open->name, conn->who);
 	return true;
 }
 
 bool ps_share_take(struct ps_hosted *hosted, const struct kv_message *open)
 {
-	struct ps_share share = hosted->table->share;
+	struct server_kv_share share = hosted->table->share;
 	bool is_mine = share.count == open->servers && share.index == open->server;
 	bool is_new = !is_mine || !share.is_known;
 
@@ -212,9 +185,9 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 {
 	const struct ps_server_options *options = &server->options;
 	const char *name = hosted->options.table.name;
-	struct ps_share has = hosted->table->share, share = { .index = options->adopt_index,
-							      .count = options->adopt_count,
-							      .is_used = true };
+	struct server_kv_share has = hosted->table->share, share = { .index = options->adopt_index,
+								     .count = options->adopt_count,
+								     .is_used = true };
 
 	if (!share.count) {
 		if (has.count || !ps_table_is_joined(hosted->table))

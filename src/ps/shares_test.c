@@ -3,8 +3,6 @@
  * recover.c takes of a record. Random bytes and the log are the test's. */
 #include "ps/lines_fixture.h"
 
-#include "core/shared/hash.h"
-
 static struct {
 	struct ps_server server;
 	struct ps_table table;
@@ -13,7 +11,7 @@ static struct {
 } test;
 
 bool __wrap_ps_random(void *at, size_t bytes);
-void __wrap_ps_table_share(struct ps_table *table, const struct ps_share *share);
+void __wrap_ps_table_share(struct ps_table *table, const struct server_kv_share *share);
 void __wrap_ps_table_use(struct ps_table *table);
 bool __wrap_ps_table_is_joined(const struct ps_table *table);
 
@@ -24,7 +22,7 @@ bool __wrap_ps_random(void *at, size_t bytes)
 	return !test.is_random_out;
 }
 
-void __wrap_ps_table_share(struct ps_table *table, const struct ps_share *share)
+void __wrap_ps_table_share(struct ps_table *table, const struct server_kv_share *share)
 {
 	assert_ptr_equal(table, &test.table);
 	table->share = *share;
@@ -69,7 +67,7 @@ static bool take(uint16_t server, uint16_t servers, uint8_t identity, uint8_t li
 
 static void assert_share(uint16_t index, uint16_t count, uint8_t identity, uint8_t list)
 {
-	const struct ps_share *is = &test.table.share;
+	const struct server_kv_share *is = &test.table.share;
 
 	assert_int_equal(is->index, index);
 	assert_int_equal(is->count, count);
@@ -116,7 +114,7 @@ static void take__records_what_is_new(void **state)
 static void take__gives_a_number_to_a_server_that_has_none(void **state)
 {
 	(void)state;
-	test.table.share = (struct ps_share){ .index = 1, .count = 2, .is_known = true };
+	test.table.share = (struct server_kv_share){ .index = 1, .count = 2, .is_known = true };
 	memset(test.table.share.identity, 9, KV_IDENTITY_BYTES);
 	assert_true(take(1, 2, 9, 0));
 	assert_share(1, 2, 9, 0);
@@ -188,10 +186,12 @@ static void adopt__makes_it_that_server(void **state)
 
 static void adopt__of_what_is_used_stays_it(void **state)
 {
-	struct ps_share *share = &test.table.share;
+	struct server_kv_share *share = &test.table.share;
 
 	(void)state;
-	*share = (struct ps_share){ .index = 1, .count = 3, .is_used = true, .is_known = true };
+	*share = (struct server_kv_share){
+		.index = 1, .count = 3, .is_used = true, .is_known = true
+	};
 	memset(share->list, 7, sizeof(share->list));
 	memset(share->own, 0x5a, sizeof(share->own));
 	assert_int_equal(
@@ -211,45 +211,11 @@ static void adopt__of_what_is_used_stays_it(void **state)
 	assert_int_equal(heard.lines, 0);
 }
 
-/* ---- maps ---- */
-
-/* Of 16 keys, or more, that are all another one's. */
-static void map__of_another_server_is_told_by_16_keys(void **state)
-{
-	uint64_t keys[3][20], at[3] = { 0 };
-	struct ps_share share = { .index = 1, .count = 3 };
-	struct hot_map map = { .keys = 16, .key = keys[2] };
-
-	(void)state;
-	for (uint64_t key = 1; at[0] < 20 || at[1] < 20 || at[2] < 20; key++) {
-		uint64_t whose = hash_number(HASH_BEGIN, key, 8) % 3;
-
-		if (at[whose] < 20)
-			keys[whose][at[whose]++] = key;
-	}
-	assert_true(ps_share_is_others_map(&share, &map));
-	map.keys = 15;
-	assert_false(ps_share_is_others_map(&share, &map));
-	map.keys = 16;
-	share.count = 1;
-	assert_false(ps_share_is_others_map(&share, &map));
-	share = (struct ps_share){ .index = 2, .count = 3 };
-	assert_false(ps_share_is_others_map(&share, &map));
-	share.index = 1;
-	keys[2][15] = keys[1][0]; /* its own is among them */
-	assert_false(ps_share_is_others_map(&share, &map));
-	keys[2][15] = keys[0][0]; /* two others' */
-	assert_false(ps_share_is_others_map(&share, &map));
-	keys[2][15] = keys[2][16];
-	map.key = keys[0];
-	assert_true(ps_share_is_others_map(&share, &map));
-}
-
 /* ---- records ---- */
 
 static void record__of_a_share_has_all_of_it(void **state)
 {
-	const struct ps_share *is = &test.table.share;
+	const struct server_kv_share *is = &test.table.share;
 	uint8_t body[RECORD_SHARE_BYTES + 1];
 	char error[PS_ERROR_MAX];
 
@@ -300,7 +266,6 @@ int main(void)
 		T(adopt__of_none_needs_a_folder_that_says_it),
 		T(adopt__makes_it_that_server),
 		T(adopt__of_what_is_used_stays_it),
-		T(map__of_another_server_is_told_by_16_keys),
 		T(record__of_a_share_has_all_of_it),
 #undef T
 	};

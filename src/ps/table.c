@@ -73,7 +73,7 @@ void ps_table_step(struct ps_table *table)
 
 static void share_body(const struct ps_table *table, struct bytes *out)
 {
-	const struct ps_share *share = &table->share;
+	const struct server_kv_share *share = &table->share;
 	uint8_t fixed[RECORD_SHARE_BYTES - 3 * KV_IDENTITY_BYTES] = {
 		(uint8_t)share->index,
 		(uint8_t)(share->index >> 8),
@@ -112,7 +112,7 @@ static void share_record(const struct ps_table *table, uint64_t mark)
 	bytes_fini(&body);
 }
 
-void ps_table_share(struct ps_table *table, const struct ps_share *share)
+void ps_table_share(struct ps_table *table, const struct server_kv_share *share)
 {
 	table->share = *share;
 	share_record(table, home_sparse_server(table->home)->recorded);

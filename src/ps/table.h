@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "core/kv/server_kv.h"
+#include "core/kv/server_kv_share.h"
 #include "dataplane/home_sparse.h"
 #include "files/hot_map.h"
 #include "kv/message.h"
@@ -50,16 +51,6 @@ struct ps_table_options {
 	void *arg;
 };
 
-/* R-KV-22: which of how many servers of the table this is. */
-struct ps_share {
-	uint16_t index, count; /* count 0: nobody has said it yet */
-	bool is_used;          /* something was asked of it, or came, since: it stays so */
-	bool is_known;         /* the identity is */
-	uint8_t identity[KV_IDENTITY_BYTES];
-	uint8_t own[KV_IDENTITY_BYTES];  /* of this server */
-	uint8_t list[KV_IDENTITY_BYTES]; /* at the first: of all the others'; zeros: not said yet */
-};
-
 struct ps_table {
 	/* Read by anyone. */
 	struct ps_table_options options;
@@ -71,7 +62,7 @@ struct ps_table {
 	struct stage *stage; /* NULL: it is not synchronous */
 	struct log *log;     /* NULL: PS_NONE */
 	struct server_kv kv; /* its workers, and how they stand */
-	struct ps_share share;
+	struct server_kv_share share;
 	struct server_kv_worker *member; /* [workers]: kv's */
 	uint64_t replayed;               /* records that the start has found */
 	char notice[PS_ERROR_MAX];       /* "", or what it has found out of order and has mended */
@@ -121,7 +112,7 @@ void ps_table_barrier(struct ps_table *table, uint64_t barrier);
 /* Records that this worker has said LEAVE. */
 void ps_table_leave(struct ps_table *table, uint16_t worker);
 /* Which server of the table it is, from now on; that it is used, and so stays it. */
-void ps_table_share(struct ps_table *table, const struct ps_share *share);
+void ps_table_share(struct ps_table *table, const struct server_kv_share *share);
 void ps_table_use(struct ps_table *table);
 /* Has anybody ever joined? */
 bool ps_table_is_joined(const struct ps_table *table);

@@ -318,6 +318,22 @@ bool server_kv_has_open(const struct server_kv *kv, uint16_t worker, uint64_t li
 	return link && kv->worker[worker].link == link;
 }
 
+uint16_t server_kv_is_here(const struct server_kv *kv, uint16_t worker, uint64_t link,
+			   uint64_t incarnation)
+{
+	uint16_t i;
+
+	for (i = 0; i < workers_of(kv); i++) {
+		uint64_t its = kv->worker[i].link;
+
+		/* The same process: its list has this server twice. */
+		if (its &&
+		    (i != worker || (its != link && incarnation == sparse_of(kv, i)->incarnation)))
+			break;
+	}
+	return i;
+}
+
 bool server_kv_is_fresh(const struct server_kv *kv, uint64_t generation, uint64_t epoch)
 {
 	return kv->sparse->generation > generation ||

@@ -168,6 +168,9 @@ void server_kv_step(struct server_kv *kv, const struct server_kv_event *event,
 
 /* Is this the connection that has the table open for the worker? */
 bool server_kv_has_open(const struct server_kv *kv, uint16_t worker, uint64_t link);
+/* Another connection that has it open, be it of the same process: its worker; as many as there are workers: none. */
+uint16_t server_kv_is_here(const struct server_kv *kv, uint16_t worker, uint64_t link,
+			   uint64_t incarnation);
 /* R-KV-10: may a pull of this generation and epoch be answered? */
 bool server_kv_is_fresh(const struct server_kv *kv, uint64_t generation, uint64_t epoch);
 

@@ -152,6 +152,17 @@ static void open__again_takes_the_place_of_the_older_connection(void **state)
 	assert_false(server_kv_has_open(&test.kv, 1, 0));
 }
 
+/* R-KV-22: its list has this server twice, then. */
+static void here__is_another_worker_or_the_same_process_again(void **state)
+{
+	(void)state;
+	test.worker[0].link = test.worker[2].link = 0;
+	assert_int_equal(server_kv_is_here(&test.kv, 0, 50, 5), 1);
+	assert_int_equal(server_kv_is_here(&test.kv, 1, 51, 5), WORKERS);
+	assert_int_equal(server_kv_is_here(&test.kv, 1, 99, 5), 1);
+	assert_int_equal(server_kv_is_here(&test.kv, 1, 99, 6), WORKERS);
+}
+
 static void presence__is_what_has_become_of_it(void **state)
 {
 	struct server_kv_event end = event_of(SERVER_KV_END, 1);
@@ -311,6 +322,7 @@ int main(void)
 		T(mode__is_the_tables_and_the_others),
 		T(run__that_is_over_goes_not_on),
 		T(open__again_takes_the_place_of_the_older_connection),
+		T(here__is_another_worker_or_the_same_process_again),
 		T(presence__is_what_has_become_of_it),
 		T(join__in_place_of_another_puts_others_in_doubt),
 		T(join__of_who_had_left_puts_nobody_in_doubt),
