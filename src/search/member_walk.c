@@ -7,6 +7,7 @@
 
 #include "core/job/member.h"
 #include "search/record.h"
+#include "search/record_message.h"
 #include "search/slow.h"
 #include "search/texts.h"
 #include "search/walk.h"
@@ -15,7 +16,34 @@
 #define MS_NS UINT64_C(1000000)
 #define SECOND_NS (1000 * MS_NS)
 
+#define CONFIG(name) RECORD_FIELD(struct member_config, name)
+#define EVENT(name) RECORD_FIELD(struct member_event, name)
+#define ACTION(name) RECORD_FIELD(struct member_action, name)
+#define ACTIONS(name) RECORD_FIELD(struct member_actions, name)
+#define MEMBER(name) RECORD_FIELD(struct member, name)
+
 enum { NAME_BYTES = 640, QUIET = 60 };
+
+/* clang-format off */
+static const struct record_field config_fields[] = {
+	CONFIG(is_v6), CONFIG(is_local), CONFIG(connect_ns), CONFIG(gather_ns), CONFIG(heartbeat_ns), { 0 }
+};
+static const struct record_field event_fields[] = {
+	EVENT(type), EVENT(now_ns), EVENT(number), EVENT(waited_ms), EVENT(still_ms), EVENT(shard),
+	EVENT(lanes), EVENT(cause), EVENT(is_done), { 0 }
+};
+static const struct record_field action_fields[] = {
+	ACTION(type), ACTION(shard), ACTION(lanes), ACTION(serial), ACTION(number), { 0 }
+};
+static const struct record_field member_fields[] = {
+	MEMBER(state), MEMBER(cause), MEMBER(cause_rank), MEMBER(is_joined), MEMBER(is_again),
+	MEMBER(heard_ns), MEMBER(spoke_ns), MEMBER(since_ns), MEMBER(expired), { 0 }
+};
+static const struct record_field actions_fields[] = {
+	ACTIONS(cause), ACTIONS(cause_rank), ACTIONS(has_progress), ACTIONS(has_waiting),
+	ACTIONS(wake_ns), ACTIONS(text), { 0 }
+};
+/* clang-format on */
 
 /* What a member's life is like. */
 enum mood {
@@ -140,6 +168,7 @@ static void life_begins(void)
 					   (UINT64_C(1) << 63) - SECOND_NS };
 	static const uint64_t firsts[] = { 0, 7, UINT32_MAX - 1, INT64_MAX - 2 };
 	static const uint32_t serials[] = { 0, UINT16_MAX - 20, INT32_MAX - 20, UINT32_MAX - 20 };
+	static struct control_message own = { .type = CONTROL_JOIN };
 
 	mood = draw(MOODS);
 	now_ns = clocks[draw(6)] + draw(1000);
@@ -152,151 +181,37 @@ static void life_begins(void)
 	member_init(&member, &config);
 	member.serial = serials[draw(4)];
 	wake_ns = UINT64_MAX;
-	record("member %u %u %llu %llu %llu %u %u", config.is_v6, config.is_local,
-	       (unsigned long long)config.connect_ns, (unsigned long long)config.gather_ns,
-	       (unsigned long long)config.heartbeat_ns, join.rank, member.serial);
+	own.join = join;
+	record("member");
+	record_fields(&config, config_fields);
+	record_also(" %u", member.serial);
 	record_text(aggregator);
+	record_message(&own);
 }
 
 /* ---- a step ---- */
 
-static void record_message(const struct control_message *message, uint32_t lanes)
-{
-	record_also(" %u", (unsigned)message->type);
-	switch (message->type) {
-	case CONTROL_GRANT:
-		record_also(" %u %u ;", lanes, message->grant.heartbeat_ms);
-		for (uint32_t i = 0; i < message->grant.shards_count; i++)
-			record_also(" %u %u", message->grant.shards[i].port,
-				    message->grant.shards[i].lanes);
-		break;
-	case CONTROL_START:
-		record_also(" %u", message->start.lanes);
-		break;
-	case CONTROL_DENY:
-	case CONTROL_ABORT:
-		record_also(" %u %u %u", message->end.cause, message->end.rank,
-			    message->end.is_ending);
-		record_text(message->end.text);
-		break;
-	case CONTROL_PING:
-		record_also(" %u", message->ping.serial);
-		break;
-	case CONTROL_PROGRESS:
-		record_text(message->progress.text);
-		break;
-	case CONTROL_QUERY:
-		record_also(" %u %llu", message->query.round,
-			    (unsigned long long)message->query.from);
-		break;
-	case CONTROL_WAITING:
-		record_also(" %llu %u", (unsigned long long)message->waiting.number,
-			    message->waiting.missing_count);
-		break;
-	default:
-		break;
-	}
-}
-
-static void record_event(const struct member_event *event)
-{
-	static const char *const words[] = { "connected", "refused", "message", "closed",
-					     "welcome",   "stalled", "expired", "finalize",
-					     "abort",     "error",   "tick" };
-	unsigned long long number = event->number;
-
-	record("%s %llu", words[event->type], (unsigned long long)now_ns);
-	switch (event->type) {
-	case MEMBER_MESSAGE:
-		record_message(event->message, event->lanes);
-		break;
-	case MEMBER_WELCOME:
-		record_also(" %u %u", event->shard, event->lanes);
-		break;
-	case MEMBER_STALLED:
-	case MEMBER_EXPIRED:
-		record_also(" %llu %u %u", number, event->waited_ms, event->still_ms);
-		break;
-	case MEMBER_FINALIZE:
-		record_also(" %llu", number);
-		record_text(event->text);
-		break;
-	case MEMBER_ERROR:
-		record_also(" %u", (unsigned)event->cause);
-		record_text(event->text);
-		break;
-	case MEMBER_REFUSED:
-	case MEMBER_CLOSED:
-	case MEMBER_USER_ABORT:
-		record_text(event->text);
-		break;
-	case MEMBER_TICK:
-		record_also(" %u", event->is_done);
-		break;
-	default:
-		break;
-	}
-}
-
-/* JOIN is this member's own, but for the time that is left. */
-static bool is_own_join(const struct control_join *said)
-{
-	struct control_join own = join;
-
-	own.timeout_ms = said->timeout_ms;
-	return memcmp(said, &own, sizeof(own)) == 0;
-}
-
-static void record_send(const struct member_actions *actions, const struct member_action *action)
+/* What is not said goes into one line, as far as it comes at once: HELLOs are many. */
+static void record_actions(const struct member_actions *actions)
 {
 	static struct control_message sent;
+	bool is_doing = false;
 
-	member_message(&config, actions, action, &sent);
-	record_also(" %u %u", action->message, (unsigned)sent.type);
-	switch (sent.type) {
-	case CONTROL_JOIN:
-		record_also(" %u %u", sent.join.timeout_ms, is_own_join(&sent.join));
-		break;
-	case CONTROL_READY:
-		record_also(" %u", sent.lanes.lanes);
-		break;
-	case CONTROL_PONG:
-		record_also(" %u", sent.ping.serial);
-		break;
-	case CONTROL_STALL:
-		record_also(" %llu %u %u %u", (unsigned long long)sent.stall.number,
-			    sent.stall.waited_ms, sent.stall.still_ms, sent.stall.is_expired);
-		break;
-	case CONTROL_LEAVE:
-		record_also(" %llu", (unsigned long long)sent.leave.submitted);
-		break;
-	case CONTROL_ABORT:
-		record_also(" %u %u %u", sent.end.cause, sent.end.rank,
-			    strcmp(sent.end.text, actions->text) == 0);
-		break;
-	default:
-		break;
-	}
-}
+	for (uint32_t i = 0; i < actions->count; i++) {
+		const struct member_action *action = &actions->list[i];
 
-static void record_action(const struct member_actions *actions, const struct member_action *action)
-{
-	record_also(" ; %u", action->type);
-	switch (action->type) {
-	case MEMBER_SEND:
-		record_send(actions, action);
-		break;
-	case MEMBER_HELLO:
-		record_also(" %u %u %u", action->shard, action->serial, action->lanes);
-		break;
-	case MEMBER_OPINFO:
-		record_also(" %u %llu", action->serial, (unsigned long long)action->number);
-		break;
-	case MEMBER_START:
-		record_also(" %u", action->lanes);
-		break;
-	default:
-		break;
+		is_connecting |= action->type == MEMBER_DO_CONNECT;
+		if (action->type == MEMBER_SEND) {
+			member_message(&config, actions, action, &sent);
+			record("sends");
+			record_message(&sent);
+		} else {
+			if (!is_doing)
+				record("does");
+			record_also(" ;");
+			record_fields(action, action_fields);
+		}
+		is_doing = action->type != MEMBER_SEND;
 	}
 }
 
@@ -307,22 +222,19 @@ static void event_happens(struct member_event event)
 	event.now_ns = now_ns;
 	/* Whatever the memory held. */
 	memset(&actions, steps % 2 ? 0xff : 1, sizeof(actions));
-	record_event(&event);
+	record("meets");
+	record_fields(&event, event_fields);
+	record_text(event.text);
+	if (event.message)
+		record_message(event.message);
 	member_step(&member, &config, &event, &actions);
-	record("did %u %u %u %u %u %u %u %u %u %llu", member.state, member.cause, member.cause_rank,
-	       actions.cause, actions.cause_rank, actions.has_progress, actions.has_waiting,
-	       member.is_joined, member.is_again, (unsigned long long)actions.wake_ns);
-	record_also(" %llu %llu %llu %llu", (unsigned long long)member.heard_ns,
-		    (unsigned long long)member.spoke_ns, (unsigned long long)member.since_ns,
-		    (unsigned long long)member.expired);
-	record_text(member_state_name(member.state));
-	record_text(actions.text);
 	is_connecting &= event.type != MEMBER_CONNECTED && event.type != MEMBER_REFUSED &&
 			 event.type != MEMBER_CLOSED;
-	for (uint32_t i = 0; i < actions.count; i++) {
-		record_action(&actions, &actions.list[i]);
-		is_connecting |= actions.list[i].type == MEMBER_DO_CONNECT;
-	}
+	record_actions(&actions);
+	record("did");
+	record_fields(&member, member_fields);
+	record_fields(&actions, actions_fields);
+	record_text(member_state_name(member.state));
 	wake_ns = actions.wake_ns;
 }
 

@@ -44,11 +44,45 @@ void record_list(const void *numbers, uint32_t count)
 	}
 }
 
+void record_bytes(const void *bytes, size_t count)
+{
+	fputs(" ;\"", reader);
+	for (size_t i = 0; i < count; i++)
+		fprintf(reader, "%02x", ((const unsigned char *)bytes)[i]);
+}
+
 void record_text(const char *text)
 {
-	fputs(text ? " ;\"" : " ;", reader);
-	for (; text && *text; text++)
-		fprintf(reader, "%02x", (unsigned char)*text);
+	if (text)
+		record_bytes(text, strlen(text));
+	else
+		fputs(" ;", reader);
+}
+
+static uint64_t number_at(const void *at, uint32_t bytes)
+{
+	switch (bytes) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		return *(const uint16_t *)at;
+	case 4:
+		return *(const uint32_t *)at;
+	default:
+		return *(const uint64_t *)at;
+	}
+}
+
+void record_fields(const void *of, const struct record_field *fields)
+{
+	for (; fields->bytes; fields++) {
+		const char *at = (const char *)of + fields->at;
+
+		if (fields->bytes > sizeof(uint64_t))
+			record_text(at);
+		else
+			fprintf(reader, " %llu", (unsigned long long)number_at(at, fields->bytes));
+	}
 }
 
 bool record_is_over(void)

@@ -2,6 +2,7 @@
 """replay.py - reads what tally-search recorded of the shipped code (src/search/record.h), works out again what the rules
 of docs/protocol.md say, and ends at the first line that they do not allow, with exit status 1. A line is a word, numbers
 and lists of numbers, and texts: one call, its arguments, then its results."""
+import collections
 import sys
 
 import replay_member
@@ -19,20 +20,21 @@ def read(part):
 
 
 def main():
-    walk, recent = "nothing", []
+    walk, recent = "nothing", collections.deque(maxlen=TRACE)
     for number, line in enumerate(sys.stdin, 1):
-        recent = recent[1 - TRACE:] + [line.rstrip("\n")]
+        recent.append(line)
         head, *lists = line.split(";")
         word, *numbers = head.split()
         if word == "walk":
-            walk, recent = line.strip(), []
+            walk = line.strip()
+            recent.clear()
             continue
         try:
             if word == "wrong":
                 raise Differs(head.strip())
             CALLS[word](*map(int, numbers), *map(read, lists))
         except Differs as differs:
-            print(*recent, f"line {number}, {walk}: {differs}", sep="\n")
+            print(*map(str.rstrip, recent), f"line {number}, {walk}: {differs}", sep="\n")
             return 1
     return 0 if walk != "nothing" else 1
 

@@ -9,12 +9,16 @@ from replay_numbers import expect
 MS, SECOND = 1000000, 1000000000
 NEVER = 2**64 - 1
 TEXT_MAX, NO_RANK, HELLO_LANES = 511, 65535, 8
-OK, REMOTE, _, ABORTED, TIMEOUT, INTERNAL, SYSTEM = 0, 1, 2, 3, 4, 5, 10  # enum control_cause
-STATES = ("connect", "joining", "helloing", "ready", "run", "leaving", "left", "failed")
+(OK, REMOTE, MISMATCH, ABORTED, TIMEOUT, INTERNAL, DENIED, VERSION_BAD, NO_RESOURCE, _, SYSTEM) = range(11)
+# enum control_cause
+STATES = b"connect joining helloing ready run leaving left failed".split()
 CONNECT, JOINING, HELLOING, READY, RUN, LEAVING, LEFT, FAILED = range(8)
 DO_CONNECT, SEND, HELLO, OPINFO, START, CLOSE, IS_LEFT, FAIL = range(8)  # enum member_action_type
-(_, M_JOIN, M_GRANT, M_DENY, M_READY, M_START, M_HEARTBEAT, M_PING, M_PONG, M_PROGRESS, M_STALL, M_WAITING, M_QUERY, _,
- M_ABORT, M_LEAVE, M_LEFT) = range(17)  # enum control_type
+(_, M_JOIN, M_GRANT, M_DENY, M_READY, M_START, M_HEARTBEAT, M_PING, M_PONG, M_PROGRESS, M_STALL, M_WAITING, M_QUERY,
+ M_OPINFO, M_ABORT, M_LEAVE, M_LEFT) = range(17)  # enum control_type
+JOIN = ("version_min version_max size rank kind mode latency_slots latency_window workers pid mtu timeout_ms list_hash "
+        "life program boot process local_size is_launched").split()  # of its numbers
+EVENT = "now number waited_ms still_ms shard lanes cause is_done text".split()
 
 
 def tidy(text):
@@ -33,9 +37,10 @@ class Member:
     state, cause, cause_rank = CONNECT, OK, NO_RANK
     has_begun = is_open = is_again = is_trying = False
 
-    def __init__(self, is_v6, is_local, connect, gather, heartbeat, rank, serial, aggregator):
+    def __init__(self, is_v6, is_local, connect, gather, heartbeat, serial, aggregator, join, *join_texts):
         self.is_v6, self.is_local, self.connect, self.gather = is_v6, is_local, connect, gather
-        self.heartbeat, self.rank, self.serial, self.aggregator = heartbeat, rank, serial, aggregator
+        self.heartbeat, self.serial, self.aggregator = heartbeat, serial, aggregator
+        self.join, self.join_texts, self.rank = join, join_texts, join[1 + JOIN.index("rank")]
         self.alarms, self.ports, self.bound, self.short = {}, [], set(), set()
         self.forget()
 
@@ -50,12 +55,16 @@ class Member:
         self.text = tidy(text.encode() % parts)
 
     def send(self, kind, *fields):
-        self.deeds.append([SEND, kind, kind, *fields])
+        self.deeds.append([[kind, *fields]])  # a list of what is recorded; of what is not said numbers alone
+
+    def do(self, what, shard=0, lanes=0, serial=0, number=0):
+        self.deeds.append([what, shard, lanes, serial, number])
 
     def end(self, cause, rank=NO_RANK, is_own=True):
         if is_own and self.is_open:
-            self.send(M_ABORT, cause, rank, 1)
-        self.deeds += [[CLOSE], [FAIL]]
+            self.deeds.append([[M_ABORT, cause, rank, 0], self.text])
+        self.do(CLOSE)
+        self.do(FAIL)
         self.ended = self.cause, self.cause_rank = cause, rank
         self.state = FAILED
 
@@ -112,7 +121,9 @@ class Member:
         if self.state != CONNECT:
             return
         left = max((self.begun + self.gather - now) // MS, 1)
-        self.send(M_JOIN, min(left, 2**32 - 1), 1)
+        join = list(self.join)
+        join[1 + JOIN.index("timeout_ms")] = min(left, 2**32 - 1)
+        self.deeds.append([join, *self.join_texts])
         self.alarms.pop("attempt", None)
         self.alarms.pop("unreached", None)
         self.is_open, self.state = True, JOINING
@@ -126,7 +137,7 @@ class Member:
 
     def hello(self, shard, lanes):
         self.serial = (self.serial + 1) % 2**32
-        self.deeds.append([HELLO, shard, self.serial, lanes])
+        self.do(HELLO, shard, lanes, self.serial)
 
     def hello_round(self, now):
         self.rounds += 1
@@ -199,7 +210,7 @@ class Member:
 
     def does_not_fit(self, kind):
         self.say("the aggregator at %b sent message %d in state %b", self.aggregator, kind,
-                 STATES[self.state].encode())
+                 STATES[self.state])
         self.end(INTERNAL)
 
     def told_the_end(self, kind, now, cause, rank, is_ending, text):
@@ -210,7 +221,7 @@ class Member:
         # R-CT-27
         self.say("%b: it is of an earlier life, the next one's is awaited", text)
         self.has_progress, self.is_open, self.is_again = True, False, True
-        self.deeds.append([CLOSE])
+        self.do(CLOSE)
         self.alarms.pop("beat")
         self.attempts_begin(now)
         self.attempt_again(now)
@@ -221,7 +232,7 @@ class Member:
             return
         self.lanes, self.state = lanes, RUN
         self.alarms.pop("over")
-        self.deeds.append([START, lanes])
+        self.do(START, lanes=lanes)
 
     def waiting(self, number, missing):
         """All have called it, and no ABORT has come: it has ended well."""
@@ -230,28 +241,30 @@ class Member:
             self.alarms.pop("verdict", None)
 
     def left(self):
-        self.deeds += [[CLOSE], [IS_LEFT]]
+        self.do(CLOSE)
+        self.do(IS_LEFT)
         self.state = LEFT
 
-    def message(self, now, kind, *fields):
+    def message(self, now, lanes, message, *texts):
+        kind, *fields = message
         self.heard = self.spoke = now
         if kind in (M_HEARTBEAT, M_PONG):
             return
         if kind == M_PING:
             self.send(M_PONG, *fields)
         elif kind == M_PROGRESS:
-            self.say("%b", *fields)
+            self.say("%b", *texts)
             self.has_progress = True
         elif kind in (M_DENY, M_ABORT):
-            self.told_the_end(kind, now, *fields)
+            self.told_the_end(kind, now, *fields, *texts)
         elif kind == M_QUERY and self.is_running():
-            self.deeds.append([OPINFO, *fields])
+            self.do(OPINFO, serial=fields[0], number=fields[1])
         elif kind == M_GRANT and self.state == JOINING:
-            self.granted(now, *fields)
+            self.granted(now, lanes, fields[2], texts[1])
         elif kind == M_START and self.state == READY:
             self.started(*fields)
         elif kind == M_WAITING and self.is_running():
-            self.waiting(*fields)
+            self.waiting(fields[0], fields[2])
         elif kind == M_LEFT and self.state == LEAVING:
             self.left()
         else:
@@ -303,7 +316,7 @@ class Member:
             self.attempts_begin(now)
         if self.is_due(now, "attempt"):
             self.alarms.pop("attempt")
-            self.deeds.append([DO_CONNECT])
+            self.do(DO_CONNECT)
             expect("R-CT-51: whether an attempt is under way", self.is_trying, False)
             self.is_trying = True
         if self.is_due(now, "unreached") or self.is_due(now, "over"):
@@ -344,30 +357,39 @@ class Member:
 
     # -- what it has done --
 
-    def happens(self, event, *arguments):
+    def happens(self, event, *about):
         self.forget()
         if self.state not in (LEFT, FAILED):
-            getattr(self, event)(*arguments)
+            getattr(self, event)(*about)
         if self.state in (LEFT, FAILED):
             self.alarms = {}
 
-    def look(self, state, cause, cause_rank, ended_cause, ended_rank, has_progress, has_waiting, is_open, is_again, wake,
-             heard, spoke, since, over_number, name, text, *deeds):
-        expect("what is to be done", list(deeds), self.deeds)
-        expect("the text", text, self.text)
-        expect("the state", (state, name.decode()), (self.state, STATES[self.state]))
-        expect("the cause, and the rank", (ended_cause, ended_rank, cause, cause_rank),
-               (*self.ended, self.cause, self.cause_rank))
-        expect("when it wakes up", wake, min(self.alarms.values(), default=NEVER))
-        expect("what is to be told of", (has_progress, has_waiting), (self.has_progress, self.has_waiting))
-        expect("whether it has a connection, and whether it is the first", (is_open, is_again),
-               (self.is_open, self.is_again))
+    def does(self, *deeds):
+        expect("what is to be done", list(deeds), self.deeds[:len(deeds)])
+        del self.deeds[:len(deeds)]
+
+    def look(self, state, cause, cause_rank, is_open, is_again, heard, spoke, since, over_number, ended_cause,
+             ended_rank, has_progress, has_waiting, wake, text, name):
+        expect("what is not done", [], self.deeds)
+        expect("text, state, ends, wake-up, what is to be told of, and whether it has a connection, not the first",
+               (text, state, name, ended_cause, ended_rank, cause, cause_rank, wake, has_progress, has_waiting, is_open,
+                is_again),
+               (self.text, self.state, STATES[self.state], *self.ended, self.cause, self.cause_rank,
+                min(self.alarms.values(), default=NEVER), self.has_progress, self.has_waiting, self.is_open,
+                self.is_again))
         if self.is_open:
             expect("when it was heard", (heard, spoke), (self.heard, self.spoke))
         if self.state == CONNECT:
             expect("since when attempts go on", since, self.connecting)
         if "verdict" in self.alarms:
             expect("whose deadline is over", over_number, self.over_number)
+
+
+EVENTS = [(name, [EVENT.index(field) for field in ("now", *fields)]) for name, *fields in (
+    ("connected",), ("refused", "text"), ("message", "lanes"), ("closed", "text"), ("welcome", "shard", "lanes"),
+    ("stalled", "number", "waited_ms", "still_ms"), ("expired", "number", "waited_ms", "still_ms"),
+    ("finalize", "number", "text"), ("abort", "text"), ("error", "cause", "text"),
+    ("tick", "is_done"))]  # enum member_event_type, and what each is about
 
 
 class Walk:
@@ -378,14 +400,21 @@ def begin(*arguments):
     Walk.member = Member(*arguments)
 
 
+def meets(kind, *event):
+    name, fields = EVENTS[kind]
+    Walk.member.happens(name, *[event[at] for at in fields], *event[len(EVENT):])
+
+
+def does(*arguments):
+    Walk.member.does(*arguments)
+
+
+def sends(*message):
+    Walk.member.does(list(message))
+
+
 def did(*arguments):
     Walk.member.look(*arguments)
 
 
-def event(name):
-    return lambda *arguments: Walk.member.happens(name, *arguments)
-
-
-EVENTS = ("connected", "refused", "message", "closed", "welcome", "stalled", "expired", "finalize", "abort", "error",
-          "tick")
-CALLS = {"member": begin, "did": did, **{name: event(name) for name in EVENTS}}
+CALLS = {"member": begin, "meets": meets, "does": does, "sends": sends, "did": did}
