@@ -5,28 +5,74 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OPINFO_OPS = 6 };
+
+struct admission_walk admission_now;
+
+uint32_t admission_draw(uint32_t below)
+{
+	return rng_below(&admission_now.rng, below);
+}
+
+struct admission *admission_shipped(void)
+{
+	return (struct admission *)(void *)admission_now.memory;
+}
+
+/* They follow the members. */
+const struct admission_peer *admission_waiters_of(struct admission *admission)
+{
+	return (const void *)admission_member(admission, admission_now.config.members_max);
+}
+
 struct process *admission_whose(uint32_t connection)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
-		if (connection && admission_now->process[i].connection == connection)
-			return &admission_now->process[i];
+		if (connection && admission_now.process[i].connection == connection)
+			return &admission_now.process[i];
 	return NULL;
 }
 
-const struct slow_person *admission_somebody(void)
+static struct person person_of(struct process *process)
 {
-	return admission_now->slow.count
-		       ? &admission_now->slow.people[admission_draw(admission_now->slow.count)]
-		       : NULL;
+	struct admission *admission = admission_shipped();
+	const struct admission_peer *waiters = admission_waiters_of(admission);
+
+	for (uint32_t rank = 0; rank < RANKS && process->connection; rank++) {
+		const struct admission_member *member = admission_member(admission, rank);
+
+		if (member->peer.connection == process->connection)
+			return (struct person){ process, &member->peer, member };
+	}
+	for (uint32_t i = 0; i < WAITERS && process->connection; i++)
+		if (waiters[i].connection == process->connection)
+			return (struct person){ process, &waiters[i], NULL };
+	return (struct person){ 0 };
+}
+
+struct person admission_somebody(bool (*is_wanted)(const struct person *person))
+{
+	uint32_t at = admission_draw(PLACES);
+
+	for (uint32_t i = 0; i < PLACES; i++) {
+		struct person person = person_of(&admission_now.process[(at + i) % PLACES]);
+
+		if (person.process && (!is_wanted || is_wanted(&person)))
+			return person;
+	}
+	return (struct person){ 0 };
+}
+
+bool admission_is_ready(const struct person *person)
+{
+	return person->member && person->member->presence == ADMISSION_READY &&
+	       !person->process->is_told;
 }
 
 static bool is_absent(uint32_t rank)
 {
-	for (uint32_t i = 0; i < admission_now->slow.count; i++)
-		if (admission_now->slow.people[i].rank == rank &&
-		    admission_now->slow.people[i].place != SLOW_WAITS)
-			return false;
-	return true;
+	return rank >= RANKS ||
+	       admission_member(admission_shipped(), rank)->presence == ADMISSION_ABSENT;
 }
 
 static void be_odd(struct control_join *join, uint32_t odd)
@@ -82,28 +128,28 @@ static void be_launched(struct control_join *join)
 	join->boot = admission_draw(3);
 	join->process = admission_draw(admission_draw(4) ? 1000 : 3);
 	join->local_size = (uint16_t)(admission_draw(12) ? 0 : 1 + admission_draw(join->size));
-	join->is_launched = admission_now->walk % 2 && admission_draw(8);
+	join->is_launched = admission_now.walk % 2 && admission_draw(8);
 	if (join->is_launched)
 		join->program = 1 + admission_draw(2);
 }
 
 struct control_join admission_join(void)
 {
-	bool is_crowd = admission_now->mood == MOOD_CROWD;
+	bool is_crowd = admission_now.mood == MOOD_CROWD;
 	struct control_join join = { .version_min = 1, .version_max = 1, .workers = 1, .job = "j" };
-	uint32_t odd = admission_now->mood == MOOD_ODD ? admission_draw(12) : admission_draw(200);
+	uint32_t odd = admission_now.mood == MOOD_ODD ? admission_draw(12) : admission_draw(200);
 
-	join.size = (uint16_t)(admission_now->slow.size
-				       ? admission_now->slow.size
-				       : 1 + (admission_now->walk / 3 + admission_draw(2)) % RANKS);
+	join.size = (uint16_t)(admission_shipped()->size
+				       ? admission_shipped()->size
+				       : 1 + (admission_now.walk / 3 + admission_draw(2)) % RANKS);
 	join.rank = (uint16_t)admission_draw(join.size);
 	for (uint32_t i = 0; i < join.size && !is_crowd && !is_absent(join.rank); i++)
 		join.rank = (uint16_t)((join.rank + 1u) % join.size);
-	join.pid = rng_u32(&admission_now->rng) >> admission_draw(32);
-	snprintf(join.host, sizeof(join.host), "<%u>", ++admission_now->hosts % 64);
-	if (admission_now->config.key && odd != 10)
+	join.pid = rng_u32(&admission_now.rng) >> admission_draw(32);
+	snprintf(join.host, sizeof(join.host), "<%u>", ++admission_now.hosts % 64);
+	if (admission_now.config.key && odd != 10)
 		strcpy(join.key, "a key");
-	if (admission_now->mood == MOOD_SLOW && !admission_draw(3))
+	if (admission_now.mood == MOOD_SLOW && !admission_draw(3))
 		join.timeout_ms = 1000 + admission_draw(admission_draw(2) ? 20000 : 80000);
 	if (!admission_draw(20))
 		join.workers = 1 + admission_draw(20000);
@@ -116,19 +162,19 @@ struct control_join admission_join(void)
  * one program calls the same. */
 static struct control_op op_of(uint32_t program, uint64_t number)
 {
-	struct control_op op = { .number = admission_now->first + number, .count = 1 + number };
-	bool is_plot = admission_now->mood == MOOD_PLOT && admission_now->plot <= PLOT_CHANGE;
+	struct control_op op = { .number = admission_now.first + number, .count = 1 + number };
+	bool is_plot = admission_now.mood == MOOD_PLOT && admission_now.plot <= PLOT_CHANGE;
 	struct rng rng;
 
 	/* What all call alike is of any kind, too. */
-	rng_init(&rng, admission_now->walk, number);
+	rng_init(&rng, admission_now.walk, number);
 	op.kind = rng_below(&rng, 8);
 	op.type = rng_below(&rng, 12);
 	op.op = rng_below(&rng, 7);
 	op.root = rng_below(&rng, 2) * rng_u32(&rng);
-	rng_init(&rng, program + 8 * admission_now->walk, number);
-	if (!program || (is_plot ? number != admission_now->plot_number
-				 : admission_now->mood != MOOD_CALLS || rng_below(&rng, 5)))
+	rng_init(&rng, program + 8 * admission_now.walk, number);
+	if (!program || (is_plot ? number != admission_now.plot_number
+				 : admission_now.mood != MOOD_CALLS || rng_below(&rng, 5)))
 		return op;
 	switch (rng_below(&rng, 7)) {
 	case 0:
@@ -172,25 +218,25 @@ static void goes_on(struct process *process, bool is_calls)
 
 struct control_opinfo admission_opinfo(struct process *process)
 {
-	static struct control_op ops[SLOW_OPS];
-	struct control_opinfo info = { .round = admission_now->slow.round, .ops = ops };
-	bool is_plot = admission_now->mood == MOOD_PLOT && admission_draw(30);
-	bool is_calls = admission_now->mood >= MOOD_CALLS && admission_now->mood != MOOD_SLOW;
+	static struct control_op ops[OPINFO_OPS];
+	struct control_opinfo info = { .round = admission_shipped()->round, .ops = ops };
+	bool is_plot = admission_now.mood == MOOD_PLOT && admission_draw(30);
+	bool is_calls = admission_now.mood >= MOOD_CALLS && admission_now.mood != MOOD_SLOW;
 	/* Of so many one is complete before its turn, or has no room in the answer. */
-	uint32_t gap = is_plot && admission_now->plot == PLOT_DEADLINE ? 4 : is_calls ? 40 : 6;
-	uint64_t number = admission_now->slow.from;
+	uint32_t gap = is_plot && admission_now.plot == PLOT_DEADLINE ? 4 : is_calls ? 40 : 6;
+	uint64_t number = admission_shipped()->from;
 
 	if (!is_plot)
 		goes_on(process, is_calls);
-	number -= number > admission_now->first ? admission_now->first : number;
-	info.submitted = admission_now->first + process->submitted;
-	info.oldest = admission_now->first + process->oldest;
+	number -= number > admission_now.first ? admission_now.first : number;
+	info.submitted = admission_now.first + process->submitted;
+	info.oldest = admission_now.first + process->oldest;
 	if (number < process->oldest)
 		number = process->oldest;
 	for (; number < process->submitted; number++) {
 		if (number > process->oldest && !admission_draw(gap))
 			continue;
-		if (info.ops_count == SLOW_OPS || (info.ops_count && !admission_draw(gap))) {
+		if (info.ops_count == OPINFO_OPS || (info.ops_count && !admission_draw(gap))) {
 			info.has_more = 1;
 			break;
 		}
@@ -201,33 +247,35 @@ struct control_opinfo admission_opinfo(struct process *process)
 	return info;
 }
 
-static enum control_type drawn_type(const struct slow_person *person)
+static enum control_type drawn_type(const struct person *person)
 {
 	static const enum control_type types[] = {
 		CONTROL_READY, CONTROL_LEAVE, CONTROL_ABORT,     CONTROL_STALL, CONTROL_OPINFO,
 		CONTROL_PONG,  CONTROL_PING,  CONTROL_HEARTBEAT, CONTROL_GRANT
 	};
-	bool is_slow = admission_now->mood == MOOD_SLOW || admission_now->mood == MOOD_CALLS;
+	bool is_slow = admission_now.mood == MOOD_SLOW || admission_now.mood == MOOD_CALLS;
+	enum admission_state state = admission_shipped()->state;
 
-	if (!admission_draw(admission_now->mood == MOOD_ODD     ? 4
-			    : admission_now->mood == MOOD_CALLS ? 100
-								: 25))
+	if (!admission_draw(admission_now.mood == MOOD_ODD     ? 4
+			    : admission_now.mood == MOOD_CALLS ? 100
+							       : 25))
 		return types[admission_draw(sizeof(types) / sizeof(types[0]))];
-	if (person->asked && !person->is_alive && admission_draw(2))
+	if (person->peer->pulse == ADMISSION_ASKED && admission_draw(2))
 		return CONTROL_PONG;
-	if (person->place == SLOW_JOINED && admission_now->slow.state == ADMISSION_GRANTED)
+	if (person->member && person->member->presence == ADMISSION_JOINED &&
+	    state == ADMISSION_GRANTED)
 		return CONTROL_READY;
-	if (admission_now->slow.state != ADMISSION_STARTED || person->place != SLOW_READY)
+	if (state != ADMISSION_STARTED || !admission_is_ready(person))
 		return admission_draw(8) ? CONTROL_HEARTBEAT : CONTROL_PING;
-	if (admission_now->slow.query != ADMISSION_QUIET && !person->has_answered &&
+	if (admission_shipped()->query != ADMISSION_QUIET && !person->member->has_answered &&
 	    admission_draw(5))
 		return CONTROL_OPINFO;
 	return admission_draw(is_slow ? 40 : 4) ? CONTROL_STALL : CONTROL_LEAVE;
 }
 
-struct control_message admission_said(const struct slow_person *person)
+struct control_message admission_said(const struct person *person)
 {
-	struct process *process = admission_whose(person->connection);
+	struct process *process = person->process;
 	struct control_message message = { .type = drawn_type(person) };
 
 	switch (message.type) {
@@ -242,26 +290,25 @@ struct control_message admission_said(const struct slow_person *person)
 		strcpy(message.end.text, admission_draw(3) ? "why" : "");
 		break;
 	case CONTROL_LEAVE:
-		message.leave.submitted = admission_now->first + process->submitted;
+		message.leave.submitted = admission_now.first + process->submitted;
 		break;
 	case CONTROL_STALL:
-		message.stall.number = admission_now->first +
+		message.stall.number = admission_now.first +
 				       (admission_draw(3) ? process->oldest : admission_draw(6));
 		message.stall.waited_ms = 500 + admission_draw(admission_draw(2) ? 20000 : 2000000);
 		message.stall.still_ms = admission_draw(4) ? UINT32_MAX : admission_draw(10000);
-		message.stall.is_expired =
-			!admission_draw(admission_now->mood == MOOD_SLOW ? 4 : 8);
+		message.stall.is_expired = !admission_draw(admission_now.mood == MOOD_SLOW ? 4 : 8);
 		if (message.stall.is_expired &&
 		    admission_draw(2)) /* of one that is complete there by now */
-			message.stall.number = admission_now->first +
-					       admission_draw((uint32_t)process->oldest + 1);
+			message.stall.number =
+				admission_now.first + admission_draw((uint32_t)process->oldest + 1);
 		break;
 	case CONTROL_OPINFO:
 		message.opinfo = admission_opinfo(process);
 		break;
 	case CONTROL_PING:
 	case CONTROL_PONG:
-		message.ping.serial = person->asked - !admission_draw(8);
+		message.ping.serial = person->peer->ping - !admission_draw(8);
 		break;
 	default:
 		break;

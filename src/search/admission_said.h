@@ -3,13 +3,13 @@
 #ifndef SEARCH_ADMISSION_SAID_H
 #define SEARCH_ADMISSION_SAID_H
 
-#include "search/slow_admission.h"
+#include "core/job/admission.h"
 #include "util/rng.h"
 
 #define MS_NS UINT64_C(1000000)
 #define SECOND_NS (1000 * MS_NS)
 
-enum { PLACES = 14, SHARDS = 64, QUEUE = 8, RANKS = 7, WAITERS = 4, OPS_MAX = 12 };
+enum { PLACES = 14, SHARDS = 64, COMMANDS = 8, RANKS = 7, WAITERS = 4, OPS_MAX = 12 };
 enum { ADMISSION_WORDS = 4096, ACTIONS = 3 * (RANKS + WAITERS + 1) + 4 };
 
 /* What the processes of a walk are like. */
@@ -20,7 +20,7 @@ enum mood {
 	MOOD_CALLS,           /* their programs differ */
 	MOOD_SLOW,            /* they wait, and are silent */
 	MOOD_PLOT,            /* what happens once it has started is about one thing */
-	MOODS = MOOD_PLOT + 2 /* twice as often as another */
+	MOODS = MOOD_PLOT + 4 /* four times as often as another */
 };
 
 enum plot {
@@ -48,7 +48,7 @@ struct command {
 struct admission_walk {
 	struct rng rng;
 	uint64_t now_ns;
-	uint32_t walk, connections, generation, hosts;
+	uint32_t walk, step, connections, generation, hosts;
 	uint32_t shards;
 	enum mood mood;
 	enum plot plot;
@@ -56,24 +56,28 @@ struct admission_walk {
 	uint64_t plot_number, first;
 	struct admission_config config;
 	struct process process[PLACES];
-	struct command queue[SHARDS][QUEUE];
+	struct command queue[SHARDS][COMMANDS];
 	uint32_t queued[SHARDS];
-	struct slow_admission slow;
-	uint64_t admission[ADMISSION_WORDS];
+	uint64_t memory[ADMISSION_WORDS];
+};
+extern struct admission_walk admission_now;
+
+/* Who has a connection, as the shipped code has it. */
+struct person {
+	struct process *process; /* NULL: there is nobody */
+	const struct admission_peer *peer;
+	const struct admission_member *member; /* NULL: it waits */
 };
 
-/* The one that steps. */
-extern struct admission_walk *admission_now;
-
-static inline uint32_t admission_draw(uint32_t below)
-{
-	return rng_below(&admission_now->rng, below);
-}
-
-const struct slow_person *admission_somebody(void);
+uint32_t admission_draw(uint32_t below);
+struct admission *admission_shipped(void);
+const struct admission_peer *admission_waiters_of(struct admission *admission);
 struct process *admission_whose(uint32_t connection); /* NULL: nobody's */
+/* Anybody who is_wanted, if that is not NULL. */
+struct person admission_somebody(bool (*is_wanted)(const struct person *person));
+bool admission_is_ready(const struct person *person);
 struct control_join admission_join(void);
 struct control_opinfo admission_opinfo(struct process *process); /* lent until the next call */
-struct control_message admission_said(const struct slow_person *person);
+struct control_message admission_said(const struct person *person);
 
 #endif

@@ -5,12 +5,13 @@ and lists of numbers, and texts: one call, its arguments, then its results."""
 import collections
 import sys
 
+import replay_admission
 import replay_member
 import replay_numbers
 import replay_pace
 from replay_numbers import Differs
 
-CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS, **replay_member.CALLS}
+CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS, **replay_member.CALLS, **replay_admission.CALLS}
 TRACE = 12  # lines that are shown before the one that differs
 
 
