@@ -15,6 +15,7 @@
 #define CONFIG(name) RECORD_FIELD(struct admission_config, name)
 #define EVENT(name) RECORD_FIELD(struct admission_event, name)
 #define PEER(name) RECORD_FIELD(struct admission_peer, name)
+#define KEPT(name) RECORD_FIELD(struct admission, name)
 
 /* clang-format off */
 static const struct record_field config_fields[] = {
@@ -32,7 +33,23 @@ static const struct record_field peer_fields[] = {
 	PEER(latency_slots), PEER(latency_window), PEER(size), PEER(rank), PEER(mode),
 	PEER(local_size), PEER(is_launched), PEER(host), PEER(list), { 0 }
 };
+
+/* What is 0 when something is over, so that states can be compared: a round, a life, all who were in, a refusal, who
+ * was unfit. */
+static const struct record_field kept[][16] = {
+	{ KEPT(from), KEPT(page_end), KEPT(differs), KEPT(about), KEPT(about_ms), KEPT(about_rank),
+	  KEPT(has_about), KEPT(is_about_expired), KEPT(seen_count), KEPT(groups_count),
+	  KEPT(has_more_groups) },
+	{ KEPT(mismatch), KEPT(is_stalled), KEPT(is_expired), KEPT(stall), KEPT(stall_ms),
+	  KEPT(expired), KEPT(expired_ms), KEPT(expired_rank), KEPT(complete), KEPT(complete_rank),
+	  KEPT(mismatch_rank), KEPT(mismatch_other) },
+	{ KEPT(life), KEPT(generation), KEPT(shards_acked), KEPT(size), KEPT(mode),
+	  KEPT(latency_slots), KEPT(latency_window), KEPT(lanes) },
+	{ KEPT(refused_ns), KEPT(refused_cause), KEPT(refused_rank), KEPT(refused) },
+	{ KEPT(unfit_ns), KEPT(unfit_cause), KEPT(unfit) },
+};
 /* clang-format on */
+enum { KEPT_ROUND, KEPT_LIFE, KEPT_PEOPLE, KEPT_REFUSAL, KEPT_UNFIT, KEPT_GONE, KEPT_WAITERS };
 
 static const struct walk_config *config;
 
@@ -137,6 +154,60 @@ static void record_action(const struct admission_actions *actions,
 	record_message(&message);
 }
 
+static bool is_zero(const void *from, const void *to)
+{
+	for (const char *at = from; at < (const char *)to; at++)
+		if (*at)
+			return false;
+	return true;
+}
+
+/* Bits, of what is not 0: also of the memory behind the struct, see admission.h. */
+static uint32_t kept_bits(struct admission *shipped)
+{
+	const struct admission_config *of = &admission_now.config;
+	const struct admission_member *members = admission_member(shipped, 0);
+	const struct admission_peer *waiters = admission_waiters_of(shipped);
+	const char *groups = (const char *)(waiters + of->waiters_max);
+	const char *refusal = groups + of->groups_max * sizeof(struct control_op) +
+			      of->ops_max * sizeof(struct admission_seen);
+	const char *unfit = refusal + of->text_max;
+	const char *end = unfit + of->text_max + of->members_max * sizeof(uint64_t);
+	uint32_t bits = !is_zero(groups, refusal) << KEPT_ROUND |
+			!is_zero(members, waiters) << KEPT_PEOPLE |
+			!is_zero(refusal, unfit) << KEPT_REFUSAL |
+			!is_zero(unfit, end) << KEPT_UNFIT |
+			!is_zero(waiters + shipped->waiters_count, groups) << KEPT_WAITERS;
+
+	for (uint32_t what = 0; what <= KEPT_UNFIT; what++)
+		for (const struct record_field *field = kept[what]; field->bytes; field++)
+			if (!is_zero((char *)shipped + field->at,
+				     (char *)shipped + field->at + field->bytes))
+				bits |= 1u << what;
+	for (uint32_t rank = 0; rank < shipped->size; rank++)
+		if (members[rank].presence >= ADMISSION_LEFT && members[rank].peer.connection)
+			bits |= 1u << KEPT_GONE;
+	return bits;
+}
+
+/* Of all who may be silent; UINT64_MAX: there is nobody. */
+static uint64_t heard_first(struct admission *shipped)
+{
+	const struct admission_peer *waiters = admission_waiters_of(shipped);
+	uint64_t first_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < RANKS + WAITERS; i++) {
+		const struct admission_peer *peer = i < RANKS ? &admission_member(shipped, i)->peer
+							      : &waiters[i - RANKS];
+
+		if (peer->connection && peer->heard_ns < first_ns)
+			first_ns = peer->heard_ns;
+		if (peer->connection && peer->spoke_ns < first_ns)
+			first_ns = peer->spoke_ns;
+	}
+	return first_ns;
+}
+
 static void event_happens(struct admission_event event)
 {
 	static struct control_member members[RANKS];
@@ -160,10 +231,11 @@ static void event_happens(struct admission_event event)
 	admission_step(shipped, &admission_now.config, &event, &actions);
 	for (uint32_t i = 0; i < actions.count; i++)
 		record_action(&actions, &list[i]);
-	record("state %u %u %u %u %llu %u %u %u %u %u", event.type == ADMISSION_TICK,
+	record("state %u %u %u %u %llu %u %u %u %u %u %u", event.type == ADMISSION_TICK,
 	       shipped->state, shipped->waiters_count, actions.again,
 	       (unsigned long long)actions.wake_ns, actions.log_level, shipped->query,
-	       shipped->last_cause, shipped->last_rank, 0);
+	       shipped->mismatch, shipped->last_cause, shipped->last_rank, kept_bits(shipped));
+	record_also(" %llu", (unsigned long long)heard_first(shipped));
 	record_text(actions.log);
 }
 
@@ -234,15 +306,26 @@ static void somebody_is_adopted(void)
 	event_happens((struct admission_event){ .type = ADMISSION_ADOPT, .peer = &peer });
 }
 
+static bool is_pinged(const struct person *person)
+{
+	return person->peer->pulse == ADMISSION_ASKED;
+}
+
 static void somebody_speaks(void)
 {
-	struct person person = admission_somebody(NULL);
+	/* Or claims of ranks would seldom be settled. */
+	bool is_pinged_first = admission_now.mood == MOOD_CROWD && admission_draw(2);
+	struct person person = admission_somebody(is_pinged_first ? is_pinged : NULL);
 	struct control_message message;
 	struct admission_event event = { .type = ADMISSION_MESSAGE, .message = &message };
 
 	if (!person.process || person.process->is_told)
 		return;
 	event.connection = person.process->connection;
+	/* HELLOs alone say that some are alive, once it runs. */
+	if (admission_now.mood == MOOD_SLOW && event.connection % 3 == 0 &&
+	    admission_shipped()->state == ADMISSION_STARTED && admission_draw(10))
+		return;
 	message = admission_said(&person);
 	event_happens(event);
 }
@@ -285,6 +368,16 @@ static void shard_has_done(void)
 	event_happens(event);
 }
 
+static void hellos_come(void)
+{
+	uint32_t size = admission_shipped()->size;
+
+	for (uint32_t rank = 0; rank <= size; rank++)
+		if (admission_draw(4))
+			event_happens((struct admission_event){ .type = ADMISSION_HEARD,
+								.rank = (uint16_t)rank });
+}
+
 static void time_passes(void)
 {
 	static const uint32_t span_ms[] = { 0,    1,    100,  400,  400,  900,
@@ -299,6 +392,8 @@ static void time_passes(void)
 		passed_ms = is_slow ? admission_draw(awake_ms * 3 / 4)
 				    : span_ms[admission_draw(12)];
 	admission_now.now_ns += passed_ms * MS_NS;
+	if (is_slow && !admission_draw(3))
+		hellos_come();
 	event_happens((struct admission_event){ .type = ADMISSION_TICK });
 }
 

@@ -25,7 +25,7 @@ static const struct pace_walk_config pace_latency_mode = {
 static const struct pace_walk_config pace_more = {
 	.shards = 2, .slots = 44, .walks = 2000, .steps = 1200,
 };
-static const struct walk_config admission = { .walks = 190, .steps = 450 };
+static const struct walk_config admission = { .walks = 360, .steps = 450 };
 static const struct walk_config admission_more = { .walks = 6000, .steps = 1000 };
 static const struct walk_config late = { .walks = 600, .steps = 500 };
 static const struct walk_config member = { .walks = 200, .steps = 1000 };
@@ -41,7 +41,7 @@ static const struct search_row rows[] = {
 	{ "pace: 1 shard, 208 slots, 16 walks", pace_walk_model, &pace_many, 0 },
 	{ "pace: latency mode, 80 slots, 32 walks", pace_walk_model, &pace_latency_mode, 0 },
 	{ "pace: 2 shards, 44 slots, 2000 walks", pace_walk_model, &pace_more, SEARCH_LONG },
-	{ "admission: 190 walks of 450 steps", admission_walk_model, &admission, 0 },
+	{ "admission: 360 walks of 450 steps", admission_walk_model, &admission, 0 },
 	{ "admission: 6000 walks of 1000 steps", admission_walk_model, &admission_more,
 	  SEARCH_LONG },
 	{ "worker: after 2^32 chunks, 600 walks", worker_walk_model, &late, 0 },

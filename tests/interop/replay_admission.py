@@ -14,8 +14,8 @@ from replay_round import (DRAIN, ENABLING, ENDS, GATHER, GRANTED, IN, INFO, JOIN
                           STARTED, TOLD, WAITS, WARN, name, reached)
 
 KEPT_ROUND, KEPT_LIFE, KEPT_PEOPLE, KEPT_REFUSAL, KEPT_UNFIT = (1 << bit for bit in range(5))
-LOOKED = "the state, how many wait, the round, whether there is more to do at once (R-CT-12), when it wakes up, the " \
-    "log, the end of the last life"
+LOOKED = "the state, how many wait, the round, what a switch saw, whether there is more to do at once (R-CT-12), when " \
+    "it wakes up, the log, the end of the last life"
 ENDED = {DENIED: "it was denied", VERSION_BAD: "it was denied", NO_RESOURCE: "it was denied",
          MISMATCH: "its ranks called different operations", TIMEOUT: "not all came in time",
          REMOTE: "a member was lost"}
@@ -447,12 +447,15 @@ class Admission(Join):
             expect("lanes", lanes, self.lanes)
         self.command = None
 
-    def look(self, is_tick, state, waiters, again, wake, level, query, cause, rank, kept, log):
+    def look(self, is_tick, state, waiters, again, wake, level, query, mismatch, cause, rank, kept, heard,
+             log):
         expect("who, and what shards are not told", (self.said, self.command), ([], None))
         has_more = bool(self.next_to_move() or (is_tick and self.first_silent()))
-        expect(LOOKED, (state, waiters, query, bool(again), wake, level, log, (cause, rank)),
-               (self.state, len(self.waiters()), self.query, has_more, self.wake_at(), self.logged[0],
+        expect(LOOKED, (state, waiters, query, mismatch, bool(again), wake, level, log, (cause, rank)),
+               (self.state, len(self.waiters()), self.query, self.mismatch, has_more, self.wake_at(), self.logged[0],
                 self.logged[1][:TEXT_MAX].encode(), self.last))
+        times = [min(person.heard, person.spoke) for person in self.people if person.connection]
+        expect("R-CT-9: when somebody was heard, the earliest", heard, min(times, default=NEVER))
         may_keep = (KEPT_ROUND if self.query != QUIET else 0) | (KEPT_LIFE if self.state == STARTED else 0) | \
             (KEPT_PEOPLE if self.state != NONE else 0) | (KEPT_REFUSAL if self.is_refusing else 0) | \
             (KEPT_UNFIT if self.unfit_cause else 0)
