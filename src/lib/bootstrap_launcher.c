@@ -196,8 +196,8 @@ static int launcher_read(struct bootstrap *boot, const struct reader *reader,
 			launcher->rank, shown(rank), launcher->size, shown(size),
 			launcher->local_rank, shown(value_of(reader, launcher->local_rank)),
 			launcher->local_size, shown(value_of(reader, launcher->local_size)));
-	result = rank ? bootstrap_number(reader, launcher->rank, rank, &boot->rank) : TALLY_OK;
-	if (!result && size)
+	result = bootstrap_number(reader, launcher->rank, rank, &boot->rank);
+	if (!result)
 		result = bootstrap_number(reader, launcher->size, size, &boot->size);
 	if (result)
 		return result;
