@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm_played_test.c - a communicator from its options to its end, without others: whoever would answer is played. */
+#include "lib/local.h"
 #include "lib/played_fixture.h"
 
 /* ---- from open to destroy ---- */
@@ -131,6 +132,20 @@ static void open__names_the_job_and_its_life_for_local_mode(void **state)
 	assert_int_equal(comm_open(&comm, &mine, &options, &test.comm), TALLY_ERR_NO_MEMORY);
 	assert_string_equal(life.local_job, "its parent's");
 	assert_true(life.join_life == 0xbeef);
+}
+
+static void open__of_a_part_that_fails_leaves_the_parents_aggregator(void **state)
+{
+	const struct tally_options options = TALLY_OPTIONS_INIT;
+	struct local local = { .users = 1 };
+	struct tally_comm *comm;
+
+	(void)state;
+	life.open_result = TALLY_ERR_NO_MEMORY;
+	test.comm.local = &local;
+	assert_int_equal(comm_open(&comm, &boot, &options, &test.comm), TALLY_ERR_NO_MEMORY);
+	assert_int_equal(atomic_load(&local.users), 1); /* the parent's alone */
+	test.comm.local = NULL;
 }
 
 static void open__that_fails_says_why_and_waits_a_quarter_of_a_second(void **state)
@@ -516,6 +531,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(open__takes_what_the_options_say),
 		TEST(open__names_the_job_and_its_life_for_local_mode),
+		TEST(open__of_a_part_that_fails_leaves_the_parents_aggregator),
 		TEST(open__that_fails_says_why_and_waits_a_quarter_of_a_second),
 		TEST(finalize__leaves_when_nothing_is_on_its_way_any_more),
 		TEST(open__that_the_program_ends_aborts_the_job),

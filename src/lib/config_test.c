@@ -27,6 +27,17 @@ static struct {
 
 static bool is_out_of_memory;
 
+static uint32_t wiped; /* bytes */
+
+void __real_explicit_bzero(void *at, size_t bytes);
+void __wrap_explicit_bzero(void *at, size_t bytes);
+
+void __wrap_explicit_bzero(void *at, size_t bytes)
+{
+	wiped += (uint32_t)bytes;
+	__real_explicit_bzero(at, bytes);
+}
+
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
 
@@ -296,7 +307,9 @@ static void config__of_a_process_is_in_its_home(void **state)
 	assert_string_equal(config_get("TALLY_DEADLINE_S", &config), "8");
 	for (uint32_t i = 0; i < 2; i++) {
 		boot = (struct bootstrap){ .job = "j", .size = 2, .source = "arguments" };
+		wiped = 0;
 		assert_int_equal(config_bootstrap(&boot, &options, false, text), TALLY_OK);
+		assert_true(wiped >= sizeof(config)); /* it had the key */
 		assert_string_equal(boot.aggregator, "home:7");
 		assert_int_equal(boot.deadline_ms, 8000);
 		assert_string_equal(boot.key, "sesame");
@@ -304,7 +317,7 @@ static void config__of_a_process_is_in_its_home(void **state)
 			 "%s holds a key and may be read by everybody on this host: chmod o-r",
 			 path);
 		assert_string_equal(boot.warning, i ? "" : warning);
-		assert_int_equal(chmod(path, 0640), 0);
+		assert_int_equal(chmod(path, 0641), 0); /* who may run it may not read it */
 	}
 	setenv("TALLY_DEADLINE_S", "", 1); /* is as if it were not set */
 	assert_int_equal(config_load_process(&config, text), TALLY_OK);

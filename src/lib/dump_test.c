@@ -110,8 +110,8 @@ static void late_set(struct tally_comm *comm, uint64_t number)
 	comm->late = (struct control_waiting){ .number = number,
 					       .waited_ms = 912,
 					       .missing_count = 2,
-					       .listed_count = 1,
-					       .missing = { 1 },
+					       .listed_count = 2,
+					       .missing = { 1, 2 },
 					       .text = "rank 1 is late" };
 	comm_unlock(comm);
 }
@@ -188,9 +188,11 @@ static void dump__says_what_is_on_its_way_and_who_is_missing(void **state)
 	assert_number(one, "count", 2);
 	assert_text(one, "text", "rank 1 is late");
 	list = json_object_get(one, "ranks");
-	assert_int_equal(json_array_size(list), 1);
+	assert_int_equal(json_array_size(list), 2);
 	assert_number(json_array_get(list, 0), "rank", 1);
 	assert_text(json_array_get(list, 0), "host", seats[0].comm->who.host);
+	assert_number(json_array_get(list, 1), "rank", 2);
+	assert_text(json_array_get(list, 1), "host", ""); /* there is no such rank */
 	json_decref(json);
 	late_set(seats[0].comm, 0); /* that one is complete */
 	json = dump(seats[0].comm);

@@ -178,6 +178,7 @@ static void group__that_cannot_start_gives_all_its_calls_the_reason(void **state
 	works[1] = gather(4, 2, NULL);
 	assert_int_equal(tally_group_end(), TALLY_ERR_USAGE);
 	said("tally_group_end after tally_comm_finalize");
+	assert_non_null(test.comm.free_works); /* the one of both is given back */
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(tally_wait(&works[i], -1), TALLY_ERR_USAGE);
 	assert_int_equal(tally_group_start(), TALLY_OK);
@@ -186,6 +187,17 @@ static void group__that_cannot_start_gives_all_its_calls_the_reason(void **state
 	assert_null(test.comm.complete.first->next);
 	assert_int_equal(tally_wait(&works[0], -1), TALLY_ERR_USAGE);
 	assert_ptr_not_equal(test.comm.free_works->next, test.comm.free_works);
+}
+
+/* Whatever the group before it had. */
+static void group__of_nothing_starts_nothing(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(tally_group_start(), TALLY_OK);
+		assert_int_equal(tally_group_end(), TALLY_OK);
+	}
+	assert_int_equal(test.ops_count, 0);
 }
 
 static uint32_t stream_for(size_t count, int stream)
@@ -426,6 +438,7 @@ int main(void)
 		TEST(group__has_a_fingerprint_of_its_counts_and_names),
 		TEST(group__of_latency_mode_is_as_many_operations_as_it_needs_packets),
 		TEST(group__that_cannot_start_gives_all_its_calls_the_reason),
+		TEST(group__of_nothing_starts_nothing),
 		TEST(stream__is_what_the_call_says_or_its_size),
 		TEST(refusal__of_a_type_or_an_operation_names_it),
 		TEST(refusal__of_a_buffer_names_it),

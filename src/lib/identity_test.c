@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,8 +13,21 @@
 #include <cmocka.h>
 
 #include "lib/identity.h"
+#include "util/host_id.h"
 
 static char *self;
+static bool is_boot_unknown;
+
+void __real_host_boot_id(char id[HOST_BOOT_BYTES]);
+void __wrap_host_boot_id(char id[HOST_BOOT_BYTES]);
+
+void __wrap_host_boot_id(char id[HOST_BOOT_BYTES])
+{
+	__real_host_boot_id(id);
+	if (is_boot_unknown)
+		id[0] = '\0';
+}
+
 static const char spawns[] = "it spawns another";
 
 /* What this very program says of itself when it is started anew with these arguments. */
@@ -145,6 +159,19 @@ static void identity__a_forked_child_is_another_process(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Two hosts that do not know it are not one. */
+static void identity__of_an_unknown_boot_is_0(void **state)
+{
+	(void)state;
+	struct identity identity;
+
+	is_boot_unknown = true;
+	identity_read(&identity);
+	is_boot_unknown = false;
+	assert_int_equal(identity.boot, 0);
+	assert_int_equal(identity.process, 0);
+}
+
 /* Every communicator reads it. */
 static void identity__leaves_no_file_open(void **state)
 {
@@ -168,6 +195,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(identity__one_command_line_is_one_program),
 		cmocka_unit_test(identity__local_rank_that_a_launcher_says_does_not_count),
 		cmocka_unit_test(identity__spawned_processes_are_the_program_that_spawned_them),
+		cmocka_unit_test(identity__of_an_unknown_boot_is_0),
 		cmocka_unit_test(identity__leaves_no_file_open),
 		cmocka_unit_test(identity__a_forked_child_is_another_process),
 	};

@@ -403,6 +403,8 @@ static void banner__is_rank_0s_or_of_who_has_an_interface(void **state)
 				   "33 of 512 slots, run 8");
 	strcpy(test.comm.boot.interface, "eth7");
 	banner_is(TALLY_LOG_INFO, "aggregator a:1,b:2,c:3, from eth7, 4 shards");
+	test.membership.seats_count = 2;
+	banner_is(TALLY_LOG_INFO, "aggregator a:1,b:2,c:3, from eth7, 4 shards");
 	test.comm.boot.interface[0] = 0;
 	test.comm.who.rank = 0;
 	test.membership.seats_count = 1;

@@ -142,18 +142,23 @@ static void oob__ranks_of_one_host_need_no_aggregator_nor_a_name(void **state)
 
 static void oob__rank_0s_aggregator_is_every_ranks(void **state)
 {
+	char job[201]; /* the longest name */
 	struct seat seats[SIZE];
 
 	(void)state;
+	memset(job, 'j', sizeof(job) - 1);
+	job[sizeof(job) - 1] = '\0';
+	setenv("TALLY_JOB", job, 1);
 	seats_init(seats);
 	seats[0].options.aggregator = "127.0.0.1:1"; /* nobody is there */
 	seats[1].options.aggregator = "192.0.2.1:7";
 	for (uint32_t i = 0; i < SIZE; i++)
 		seats[i].options.init_timeout_s = 1;
 	all_do(seats, seat_take);
+	unsetenv("TALLY_JOB");
 	for (uint32_t i = 0; i < SIZE; i++) {
 		assert_int_not_equal(seats[i].result, TALLY_OK);
-		if (!strstr(seats[i].text, "127.0.0.1:1"))
+		if (!strstr(seats[i].text, "127.0.0.1:1") || !strstr(seats[i].text, job))
 			fail_msg("rank %u: %s", i, seats[i].text);
 	}
 }

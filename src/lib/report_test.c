@@ -172,6 +172,26 @@ static int say_to_nobody(void)
 	return say_all();
 }
 
+/* A debugger may have kept it back. */
+static int end_without_a_signal(void)
+{
+	struct report_pipe guard;
+
+	alarm(10); /* who waits for it after all */
+	report_pipe_begin(&guard);
+	report_pipe_end(&guard, true);
+	return ALL_WELL;
+}
+
+static void report__a_signal_that_is_not_there_is_not_waited_for(void **state)
+{
+	const char *const env[4] = { NULL };
+	char text[TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(child_run(env, end_without_a_signal, text), ALL_WELL);
+}
+
 static void report__a_reader_that_is_gone_harms_nothing(void **state)
 {
 	const char *const plain[4] = { "TALLY_LOG=debug" };
@@ -405,6 +425,7 @@ int main(void)
 		cmocka_unit_test(report__an_unknown_level_is_said_once_and_changes_nothing),
 		cmocka_unit_test(report__json_is_one_object_a_line),
 		cmocka_unit_test(report__json_says_all_that_is_utf8),
+		cmocka_unit_test(report__a_signal_that_is_not_there_is_not_waited_for),
 		cmocka_unit_test(report__a_reader_that_is_gone_harms_nothing),
 		cmocka_unit_test(report__a_reader_that_has_stopped_harms_nothing),
 		cmocka_unit_test(report__a_line_begins_with_the_time_of_day),

@@ -53,7 +53,7 @@ void __wrap_wake_background(void)
 ssize_t __wrap_pwrite64(int fd, const void *at, size_t bytes, off_t where)
 {
 	if (++writes == disk.at) {
-		errno = disk.error;
+		errno = disk.error ? disk.error : EINTR; /* an earlier call's */
 		return disk.error ? -1 : 0;
 	}
 	return __real_pwrite64(fd, at, disk.most && disk.most < bytes ? disk.most : bytes, where);
@@ -390,6 +390,24 @@ static void timeline__keeps_no_descriptor(void **state)
 	assert_int_equal(fd_next(), before);
 }
 
+/* Of a program without a stdin it is the first that it opens. */
+static void timeline__may_have_descriptor_0(void **state)
+{
+	int kept = dup(STDIN_FILENO);
+	struct timeline *timeline;
+	uint32_t comm;
+
+	(void)state;
+	assert_true(kept >= 0);
+	close(STDIN_FILENO);
+	timeline = timeline_open(&who, path, &comm);
+	timeline_close(timeline);
+	dup2(kept, STDIN_FILENO);
+	close(kept);
+	assert_string_equal(lines, "");
+	assert_int_equal(events_count(path), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +419,7 @@ int main(void)
 		T(is_whole_though_a_write_takes_little_or_is_interrupted),
 		T(ends_where_writing_fails),
 		T(keeps_no_descriptor),
+		T(may_have_descriptor_0),
 #undef T
 	};
 
