@@ -12,23 +12,16 @@
 #include "util/bytes.h"
 #include "util/whole.h"
 
-enum { AT_VERSION = 8, AT_CRC = 12, AT_BYTES = 16, CRC_PIECE_BYTES = 1 << 30 };
+enum { AT_VERSION = 8, AT_CRC = 12, AT_BYTES = 16 };
 
 static const uint8_t magic[8] = { 't', 'a', 'l', 'l', 'y', 'g', 'l', 'm' };
 
-/* Of the length as it lies in the header, and of the state. zlib takes less than 4 GiB at a time. */
+/* Of the length as it lies in the header, and of the state. */
 static uint32_t crc_of(const uint8_t *length, const uint8_t *state, size_t bytes)
 {
 	uLong crc = crc32(0, length, CHECKPOINT_HEADER_BYTES - AT_BYTES);
 
-	while (bytes) {
-		uInt piece = bytes < CRC_PIECE_BYTES ? (uInt)bytes : CRC_PIECE_BYTES;
-
-		crc = crc32(crc, state, piece);
-		state += piece;
-		bytes -= piece;
-	}
-	return (uint32_t)crc;
+	return (uint32_t)crc32_z(crc, state, bytes); /* crc32() takes less than 4 GiB */
 }
 
 int checkpoint_write(const char *path, const void *state, size_t bytes, char error[GLM_ERROR_MAX])
