@@ -80,7 +80,7 @@ static int trial_run(struct trial *trial, double rate, double *mean)
 	for (uint32_t i = 0; i < trial->count * classes && !result; i++)
 		sum += loss(train->options.loss, trial->a[i],
 			    train_label(train, trial->rows[i / classes], i % classes));
-	*mean = result || !isfinite(sum) ? (double)INFINITY : sum / trial->count;
+	*mean = result ? (double)INFINITY : sum / trial->count;
 	return result < 0 ? -1 : 0;
 }
 
