@@ -53,7 +53,6 @@ void choose(const struct heat *heat, size_t count, double updates,
 {
 	uint64_t keys;
 
-	*choice = (struct choice){ 0 };
 	choice->wanted = options->is_knee ? keys_by_knee(heat, count, updates)
 					  : keys_by_share(heat, count, updates, options->p);
 	keys = choice->wanted || options->is_knee ? choice->wanted : count;

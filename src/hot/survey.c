@@ -35,7 +35,6 @@ int survey_open(struct survey *survey, double rate, uint64_t seed, uint32_t coun
 void survey_close(struct survey *survey)
 {
 	sketch_close(survey->sketch);
-	survey->sketch = NULL;
 	count_fini(&survey->count);
 }
 
