@@ -18,6 +18,16 @@
 static char folder[] = "/tmp/tally-aside-XXXXXX";
 static char path[PATH_MAX], partial[PATH_MAX + 16], error[FILES_ERROR_MAX];
 
+/* Instead of the C library's. */
+static int sync_error;
+
+int fsync(int fd)
+{
+	(void)fd;
+	errno = sync_error;
+	return sync_error ? -1 : 0;
+}
+
 static int folder_make(void **state)
 {
 	(void)state;
@@ -108,6 +118,22 @@ static void aside__that_cannot_take_the_place_is_gone(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+static void aside__that_may_not_be_on_the_disk_is_gone(void **state)
+{
+	struct aside aside;
+
+	(void)state;
+	write_all("old");
+	assert_int_equal(aside_open(&aside, path, error), 0);
+	assert_true(aside_write(&aside, "new", 3));
+	sync_error = EIO;
+	assert_int_equal(aside_commit(&aside, error), -1);
+	sync_error = 0;
+	assert_non_null(strstr(error, "/file: Input/output error"));
+	assert_int_equal(access(partial, F_OK), -1);
+	expect_file("old");
+}
+
 /* Nor is a link followed that lies where the new one is written. */
 static void aside__is_no_link(void **state)
 {
@@ -149,6 +175,7 @@ int main(void)
 		cmocka_unit_test(aside__is_there_when_it_is_whole),
 		cmocka_unit_test(aside__that_is_dropped_was_never_there),
 		cmocka_unit_test(aside__that_cannot_take_the_place_is_gone),
+		cmocka_unit_test(aside__that_may_not_be_on_the_disk_is_gone),
 		cmocka_unit_test(aside__is_no_link),
 		cmocka_unit_test(aside__has_to_have_room_for_its_name),
 	};

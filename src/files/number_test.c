@@ -161,6 +161,9 @@ static void number__what_is_none_is_refused(void **state)
 	assert_string_equal(number_scan("0x10", &number), "x10");
 	assert_string_equal(number_scan("1.5.5", &number), ".5");
 	assert_string_equal(number_scan("1,5", &number), ",5");
+	assert_string_equal(number_scan("1:5", &number), ":5"); /* what follows 9 in ASCII */
+	assert_string_equal(number_scan("1.5:5", &number), ":5");
+	assert_string_equal(number_scan("1e5:5", &number), ":5");
 }
 
 int main(int argc, char **argv)
