@@ -99,6 +99,11 @@ static void engine__best_kernels_are_exact(void **state)
 {
 	(void)state;
 	printf("%s\n", glm_engine_kernels_best()->name);
+#ifdef __x86_64__
+	assert_ptr_equal(glm_engine_kernels_best(), __builtin_cpu_supports("avx2")
+							    ? &glm_engine_kernels_avx2
+							    : &glm_engine_kernels_scalar);
+#endif
 	kernel_check(glm_engine_kernels_best());
 }
 

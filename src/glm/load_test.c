@@ -344,7 +344,7 @@ static void load__a_later_file_has_the_first_ones_split(void **state)
 	assert_int_equal(first.features, 4);
 	options.columns = &first.columns;
 	options.features = first.features;
-	loads(&later, file_text("1 2:5 3:6 7:1 8:0\n"), &options);
+	loads(&later, file_text("1 2:5 3:6 7:2 8:0\n"), &options);
 	assert_memory_equal(&later.columns, &first.columns, sizeof(first.columns));
 	assert_int_equal(later.features, 4);
 	assert_int_equal(later.nonzeros, 2);

@@ -138,6 +138,7 @@ static void *state_of(const struct glm_options *options, size_t *count)
 
 	if (glm_train_open(&train, &t.data, options, &t.exchange, error))
 		fail_msg("%s", error);
+	assert_true(glm_train_rate(train) == options->rate); /* of the first mini-batch */
 	assert_int_equal(glm_train_epoch(train, NULL, NULL), 0);
 	assert_int_equal(glm_train_save(train, &bytes, count), 0);
 	assert_int_equal(glm_train_epochs(train), 1);
@@ -226,10 +227,14 @@ static void state__is_of_any_ranks_and_pieces(void **state)
 /* Seven words of 8 bytes, then a float for each feature and the bias. */
 static void state__is_whole_or_none(void **state)
 {
+	struct glm_options small = plain;
 	size_t count;
 	uint8_t *bytes = state_of(&plain, &count);
 
 	(void)state;
+	assert_int_equal(count, 7 * 8 + (FEATURES + 1) * 4);
+	small.bias = 0.5;
+	free(state_of(&small, &count));
 	assert_int_equal(count, 7 * 8 + (FEATURES + 1) * 4);
 	load_says(bytes, 55, &plain, "this is no state of a training");
 	load_says(bytes, 56, &plain, "the state is not whole");

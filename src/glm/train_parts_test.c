@@ -15,7 +15,8 @@ enum { SUM_US = 3000, DEPTH = 8 };
 static struct {
 	struct exchange exchange;
 	uint64_t due_ns[DEPTH], begun, ended;
-	uint64_t most; /* on their way at once */
+	uint64_t most;    /* on their way at once */
+	uint64_t refused; /* the sum that cannot be begun, from 1; 0: none */
 	bool fails;
 } slow;
 
@@ -35,9 +36,13 @@ static int slow_tune(struct exchange *exchange, uint32_t total, uint32_t each)
 
 static int slow_begin(struct exchange *exchange, uint32_t slot, int32_t *lanes, uint32_t count)
 {
-	(void)exchange, (void)lanes, (void)count;
+	(void)lanes, (void)count;
 	slow.due_ns[slot] = now_ns() + SUM_US * 1000ull;
 	slow.begun++;
+	if (slow.begun == slow.refused) {
+		snprintf(exchange->error, sizeof(exchange->error), "it cannot begin");
+		return -1;
+	}
 	if (slow.begun - slow.ended > slow.most)
 		slow.most = slow.begun - slow.ended;
 	return 0;
@@ -53,7 +58,8 @@ static enum exchange_state slow_end(struct exchange *exchange, uint32_t slot, bo
 {
 	const struct timespec nap = { .tv_nsec = 50000 };
 
-	snprintf(exchange->error, sizeof(exchange->error), "%s", slow.fails ? "it broke" : "");
+	if (slow.fails)
+		snprintf(exchange->error, sizeof(exchange->error), "it broke");
 	while (is_wait && now_ns() < slow.due_ns[slot])
 		nanosleep(&nap, NULL);
 	slow.ended++;
@@ -127,15 +133,22 @@ static void parts__are_what_each_takes_alone(void **state)
 {
 	struct slow_training training;
 	struct glm_parts parts;
+	uint64_t begin_ns, time_ns;
 
 	(void)state;
 	training_open(&training, 320, 32, 0);
+	begin_ns = now_ns();
 	assert_int_equal(glm_train_parts(training.train, &parts), 0);
+	time_ns = now_ns() - begin_ns;
+	assert_true(glm_train_rate(training.train) == 0.1);
 	/* Four sums of a mini-batch are on their way together; computing takes microseconds. */
 	assert_true(parts.exchange_us >= SUM_US);
 	assert_true(parts.whole_us >= SUM_US);
 	assert_true(parts.compute_us > 0);
 	assert_true(parts.compute_us < SUM_US);
+	/* Five rounds of ten mini-batches, none quicker than the best. */
+	assert_true((parts.whole_us + parts.compute_us + parts.exchange_us) * 5 * 10 * 1000 <=
+		    (double)time_ns);
 	assert_int_equal(slow.begun,
 			 2 * 5 * 10 * 4); /* whole and sums: rounds, mini-batches, micro-batches */
 
@@ -183,12 +196,28 @@ static void parts__overlap_as_deep_as_was_asked_for(void **state)
 	}
 }
 
+/* Also a mini-batch's last one, behind which there is a flush. */
+static void epoch__fails_where_a_sum_cannot_be_begun(void **state)
+{
+	(void)state;
+	for (uint64_t refused = 1; refused <= 4; refused++) {
+		struct slow_training training;
+
+		training_open(&training, 64, 32, 0);
+		slow.refused = refused;
+		assert_int_equal(glm_train_epoch(training.train, NULL, NULL), -1);
+		assert_string_equal(glm_train_error(training.train), "it cannot begin");
+		training_close(&training);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts__are_what_each_takes_alone),
 		cmocka_unit_test(parts__have_the_sums_of_the_rows_that_there_are),
 		cmocka_unit_test(parts__overlap_as_deep_as_was_asked_for),
+		cmocka_unit_test(epoch__fails_where_a_sum_cannot_be_begun),
 	};
 
 	return cmocka_run_group_tests_name("glm-train-parts", tests, NULL, NULL);
