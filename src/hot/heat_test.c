@@ -94,6 +94,21 @@ static void weights__of_as_few_keys_as_suffice_are_computed(void **state)
 		assert_true(heat[i].weight == (i < ONCE ? 0.625 : (double)heat[i].count));
 }
 
+static void weights__expect_no_less_of_a_larger_count(void **state)
+{
+	enum { EACH = 4 * HEAT_CLASS_MIN, KEYS = 2 * EACH + HEAT_CLASS_MIN };
+	static struct heat heat[KEYS];
+
+	(void)state;
+	for (uint64_t i = 0; i < KEYS; i++)
+		heat[i] = (struct heat){ i, 1 + i / EACH, 0 };
+	heat_weigh_sample(heat, KEYS, 0.25);
+	/* 2 * 400 / 400 of 1, which is no more than 1; 3 * 100 / 400 of 2, which is no less than that. */
+	assert_true(heat[0].weight == 1);
+	assert_true(heat[EACH].weight == 1.25);
+	assert_true(heat[KEYS - 1].weight == 2.25);
+}
+
 /* A data set of which each key has few updates: what the sampled keys have of all of it is known, and the weights
  * say it, where the counts say more than twice as much. */
 static void weights__say_what_the_sampled_keys_have_of_all(void **state)
@@ -147,6 +162,7 @@ int main(void)
 		cmocka_unit_test(keys__are_sorted_and_equals_in_an_order_of_their_own),
 		cmocka_unit_test(weights__of_a_few_classes_are_those_computed_by_hand),
 		cmocka_unit_test(weights__of_as_few_keys_as_suffice_are_computed),
+		cmocka_unit_test(weights__expect_no_less_of_a_larger_count),
 		cmocka_unit_test(weights__say_what_the_sampled_keys_have_of_all),
 		cmocka_unit_test(mix__is_the_end_of_splitmix64),
 	};

@@ -15,6 +15,7 @@
 
 #include "files/hot_map.h"
 #include "hot/evaluate.h"
+#include "hot/line.h"
 #include "hot/live.h"
 #include "hot/zipf.h"
 #include "util/memory_fixture.h"
@@ -179,6 +180,37 @@ static void samples__give_back_what_they_have(void **state)
 	assert_in_range(pieces_of(evaluate_job), 10, 20);
 }
 
+/* ---- lines ---- */
+
+static ssize_t read_nothing(void *arg, void *to, size_t bytes)
+{
+	(void)arg, (void)to, (void)bytes;
+	return 0;
+}
+
+static int line_job(void)
+{
+	char error[FILES_ERROR_MAX] = "";
+	struct source *source;
+	struct line line;
+
+	if (source_open_read(&source, "F", read_nothing, NULL, error))
+		return -1;
+	memory.held++; /* the name, which strdup has taken */
+	if (line_open(&line, source, error)) {
+		assert_string_equal(error, "F: out of memory");
+		return -1;
+	}
+	line_close(&line);
+	return 0;
+}
+
+static void lines__give_back_what_they_have(void **state)
+{
+	(void)state;
+	assert_int_equal(pieces_of(line_job), 2);
+}
+
 /* ---- maps ---- */
 
 static char path[] = "/tmp/tally-hot-memory-XXXXXX";
@@ -219,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts__give_back_what_they_have),
 		cmocka_unit_test(samples__give_back_what_they_have),
+		cmocka_unit_test(lines__give_back_what_they_have),
 		cmocka_unit_test(maps__give_back_what_they_have),
 	};
 
