@@ -309,11 +309,12 @@ SOURCE = """#include <fcntl.h>
 int mutant;
 enum { BYTES = (%d + 4096) / 4096 * 4096 };
 unsigned char mutant_seen[BYTES] __attribute__((aligned(65536)));
-/* Which places run is told in a file, if MUTANT_SEEN names one: it outlives every end of the process. */
+/* Which places run is told in a file, if MUTANT_SEEN names one: it outlives every end of the process.
+ * openat, as tests play open. */
 __attribute__((constructor)) static void choose(void)
 {
 	const char *path = getenv("MUTANT_SEEN");
-	int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
+	int fd = path ? openat(AT_FDCWD, path, O_RDWR | O_CREAT, 0600) : -1;
 
 	mutant = atoi(getenv("MUTANT") ? getenv("MUTANT") : "0");
 	if (path && (fd < 0 || ftruncate(fd, BYTES) || mmap(mutant_seen, BYTES, PROT_READ | PROT_WRITE,
