@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -35,12 +36,24 @@ int __wrap_fsync(int fd)
 	return sync_error ? -1 : 0;
 }
 
+/* The least that is not in use. */
+static int descriptor(void)
+{
+	int fd = dup(STDOUT_FILENO);
+
+	close(fd);
+	return fd;
+}
+
 static void folder_is(int (*sync)(const char *path), const char *path, int result,
 		      const char *expected)
 {
+	int fd = descriptor();
+
 	opened[0] = '\0';
 	assert_int_equal(sync(path), result);
 	assert_string_equal(opened, expected);
+	assert_int_equal(descriptor(), fd); /* it leaves none open */
 }
 
 static void refuse(const char *path, int error)
@@ -60,6 +73,21 @@ static void folders__are_what_a_path_says(void **state)
 	folder_is(folder_sync_above, "/usr/lib/file", 0, "/usr /");
 	folder_is(folder_sync_above, "/file", 0, "");
 	folder_is(folder_sync_above, "/no/such/file", ENOENT, "");
+}
+
+static void folders__are_written_by_who_has_no_standard_input(void **state)
+{
+	int input = dup(STDIN_FILENO);
+
+	(void)state;
+	close(STDIN_FILENO);
+	assert_int_equal(descriptor(), STDIN_FILENO);
+	errno = EIO;
+	folder_is(folder_sync, "/file", 0, "/");
+	if (input >= 0) {
+		assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+		close(input);
+	}
 }
 
 static void folders__that_may_not_be_read_are_passed_over_on_the_way_up(void **state)
@@ -94,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders__are_what_a_path_says),
+		cmocka_unit_test(folders__are_written_by_who_has_no_standard_input),
 		cmocka_unit_test(folders__that_may_not_be_read_are_passed_over_on_the_way_up),
 		cmocka_unit_test(folders__of_file_systems_without_a_disk_are_good),
 	};

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,19 @@ static void lines__keep_nothing_of_a_pipe_open(void **state)
 	close(end[0]);
 }
 
+static void lines__that_nobody_will_read_are_no_success(void **state)
+{
+	struct lines lines = { 0 };
+	int end[2];
+
+	(void)state;
+	assert_true(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+	assert_int_equal(pipe(end), 0);
+	close(end[0]);
+	assert_int_equal(lines_put(&lines, end[1], line, strlen(line), 1), -EPIPE);
+	close(end[1]);
+}
+
 static void lines__of_a_file_are_all_there(void **state)
 {
 	char path[] = "/tmp/lines-XXXXXX";
@@ -159,6 +173,7 @@ int main(void)
 		cmocka_unit_test(lines__of_a_full_socket_are_dropped_and_counted),
 		cmocka_unit_test(lines__longer_than_a_pipe_are_cut_and_end_before_the_next),
 		cmocka_unit_test(lines__keep_nothing_of_a_pipe_open),
+		cmocka_unit_test(lines__that_nobody_will_read_are_no_success),
 		cmocka_unit_test(lines__of_a_file_are_all_there),
 	};
 

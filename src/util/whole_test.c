@@ -43,6 +43,11 @@ static void a_file_is_read_as_it_is_up_to_its_limit(void **state)
 	free(file);
 	assert_null(whole_read(path, 4, &bytes));
 	assert_int_equal(errno, EFBIG);
+	assert_int_equal(truncate(path, 1), 0);
+	file = whole_read(path, 4, &bytes);
+	assert_non_null(file);
+	assert_int_equal(bytes, 1);
+	free(file);
 	assert_int_equal(truncate(path, 0), 0);
 	file = whole_read(path, 4, &bytes);
 	assert_non_null(file);
