@@ -3,6 +3,7 @@
  * simulator does this at length; here every step can be seen. */
 #include "dataplane/endpoint_fixture.h"
 
+#include <errno.h>
 #include <fenv.h>
 #include <sys/mman.h>
 
@@ -53,6 +54,39 @@ static void endpoint__sums_int32_exactly_under_loss(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 20; i++)
 		sums_int32(1 + i % WORKERS_MAX, 100 * i, 5 + i, seed + i);
+}
+
+/* One of each stream. */
+static void endpoint__has_as_many_operations_as_it_was_opened_for(void **state)
+{
+	struct net *net = net_open(1, 0, 1);
+	struct endpoint_shard shard = { .address = switch_address, .generation = GENERATION };
+	struct endpoint_options options = { .link = &net->links[0].link,
+					    .quant = &quant_scalar,
+					    .shards = &shard,
+					    .shards_count = 1,
+					    .workers = 1,
+					    .slots = SLOTS,
+					    .run = 4,
+					    .window = 8,
+					    .ops_max = 1,
+					    .contenders = &net->contenders };
+	struct endpoint *endpoint = endpoint_open(&options);
+	int32_t data[MAP_STREAMS] = { 5, 6 };
+
+	(void)state;
+	endpoint_close(net->endpoints[0]);
+	net->endpoints[0] = endpoint;
+	assert_int_equal(endpoint_start(endpoint, LANES), 0);
+	for (int stream = 0; stream < MAP_STREAMS; stream++) {
+		struct endpoint_op op = op_of_type(ENDPOINT_INT32, 0, &data[stream], 1);
+
+		op.stream = stream;
+		assert_int_equal(endpoint_submit(endpoint, &op), 0);
+		assert_int_equal(endpoint_submit(endpoint, &op), -EAGAIN);
+	}
+	assert_true(net_run(net, MAP_STREAMS, 60));
+	net_close(net);
 }
 
 /* What a packet says of the slot's next chunk: for whole numbers there is no exponent to be agreed on. */
@@ -548,6 +582,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoint__sums_int32_exactly),
 		cmocka_unit_test(endpoint__sums_int32_exactly_under_loss),
+		cmocka_unit_test(endpoint__has_as_many_operations_as_it_was_opened_for),
 		cmocka_unit_test(endpoint__says_no_exponent_of_whole_numbers),
 		cmocka_unit_test(endpoint__sum_and_average_of_one_are_itself_bit_for_bit),
 		cmocka_unit_test(endpoint__begins_what_is_urgent_and_leaves_the_rest),

@@ -269,6 +269,16 @@ static void jobs__that_the_hook_does_not_take_are_the_engines(void **state)
 	said("");
 }
 
+static void hook__hears_that_its_jobs_end_with_the_engine(void **state)
+{
+	(void)state;
+	job_start(JOB, &config);
+	t.said[0] = 0;
+	engine_close(engine);
+	engine = NULL;
+	said("remove 3; ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +286,7 @@ int main(void)
 		ENGINE_TEST(hook__has_its_part_of_what_a_job_comes_to, begin),
 		ENGINE_TEST(hook__is_asked_where_a_slot_is, begin),
 		ENGINE_TEST(hook__explains_a_mismatch, begin),
+		ENGINE_TEST(hook__hears_that_its_jobs_end_with_the_engine, begin),
 		ENGINE_TEST(jobs__that_the_hook_does_not_take_are_the_engines, begin),
 	};
 

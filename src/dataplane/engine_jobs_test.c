@@ -3,9 +3,24 @@
 #include "dataplane/engine_fixture.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "dataplane/account.h"
+
+/* ---- the kernel ---- */
+
+static bool is_out_of_memory;
+
+void *__real_mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
+{
+	if (!is_out_of_memory)
+		return __real_mmap64(at, bytes, access, flags, fd, offset);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
 
 /* ---- HELLO ---- */
 
@@ -177,6 +192,9 @@ static void engine__job_add_refuses_what_it_cannot_hold(void **state)
 	(void)state;
 	engine_close(engine);
 	engine = engine_open(&options);
+	is_out_of_memory = true;
+	assert_int_equal(engine_job_add(engine, 0, &config), -ENOMEM);
+	is_out_of_memory = false;
 	assert_int_equal(engine_job_add(engine, 0, &config), 0); /* 800 KiB and some */
 	assert_int_equal(engine_job_add(engine, 0, &config), -EEXIST);
 	assert_int_equal(engine_job_add(engine, 1, &config), -ENOSPC);

@@ -17,6 +17,7 @@
 
 enum { WORKERS = 2, RANKS = 700, INDEX = 3, MAP = 4, INSTANCE = 9, OUT_MAX = 400, STRANGER = 99 };
 enum { PAIRS = 10 };       /* of a full push */
+enum { TABLES_MAX = 7 };   /* odd: no room is left behind them */
 enum { ONE = 0x3f800000 }; /* as a float32 */
 
 /* One CUT, and, if all ranks are touched, a hundred FLUSHes of seven ranks each. */
@@ -112,7 +113,7 @@ static uint64_t have(uint64_t epoch, uint32_t touched, uint64_t bits)
 static int begin_with(uint32_t ranks_count, uint64_t pairs_max)
 {
 	struct engine_sparse_options options = { .link = &net.link,
-						 .tables_max = 8,
+						 .tables_max = TABLES_MAX,
 						 .registers = registers };
 	struct engine_sparse_table table = { .shape = shape,
 					     .instance = INSTANCE,
@@ -451,8 +452,9 @@ static void what_cannot_be_added_is_refused(void **state)
 	(void)state;
 	assert_int_equal(used, engine_sparse_table_bytes(&shape));
 	assert_int_equal(engine_sparse_add(engine, &table), -EEXIST);
-	table.shape.index = 8;
+	table.shape.index = TABLES_MAX;
 	assert_int_equal(engine_sparse_add(engine, &table), -ENOSPC);
+	assert_int_equal(engine_sparse_remove(engine, TABLES_MAX), -ENOENT);
 	table.shape.index = 1;
 	table.shape.ranks = 1u << 28;
 	assert_int_equal(engine_sparse_add(engine, &table), -ENOSPC);

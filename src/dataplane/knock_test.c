@@ -111,6 +111,20 @@ static void knock__tells_a_narrow_path_from_a_closed_one(void **state)
 	assert_int_equal(t.count, 2);
 }
 
+static void knock__of_the_smallest_packets_has_no_shorter_one(void **state)
+{
+	struct sparse_table smallest = table;
+
+	(void)state;
+	smallest.bytes = (uint16_t)wire_bytes(WIRE_HELLO_LANES);
+	knock_begin(&t.knock, &smallest, WORKER, &at_switch, nonce, 0);
+	for (uint64_t i = 0; i < 7; i++) {
+		turn(1000 + i * KNOCK_NS);
+		assert_int_equal(t.count, 1);
+		assert_int_equal(t.hello[0].lanes, WIRE_HELLO_LANES);
+	}
+}
+
 static void knock__takes_no_welcome_of_others(void **state)
 {
 	struct link_address elsewhere = at_switch;
@@ -150,6 +164,8 @@ int main(void)
 			knock__says_hello_until_one_of_full_size_is_answered, begin, end),
 		cmocka_unit_test_setup_teardown(knock__tells_a_narrow_path_from_a_closed_one, begin,
 						end),
+		cmocka_unit_test_setup_teardown(knock__of_the_smallest_packets_has_no_shorter_one,
+						begin, end),
 		cmocka_unit_test_setup_teardown(knock__takes_no_welcome_of_others, begin, end),
 	};
 
