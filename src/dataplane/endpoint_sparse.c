@@ -49,12 +49,11 @@ struct endpoint_sparse {
 	uint64_t copy_ns;    /* and since when */
 };
 
-static void copy_memory_put(struct copy_sparse_memory *memory)
+static void copy_memory_put(const struct copy_sparse_memory *memory)
 {
 	free(memory->tag);
 	free(memory->value);
 	free(memory->has_part);
-	*memory = (struct copy_sparse_memory){ 0 };
 }
 
 static bool copy_memory_get(struct copy_sparse_memory *memory, const struct sparse_table *table)
