@@ -488,6 +488,7 @@ static void loop__hands_each_event_of_a_shard_to_whom_it_is_for(void **state)
 	run_all();
 	assert_string_equal(loop.heard, "job:0:1 job:1:1 table:9:2 table:9:3 report:1:0 job:1:5 "
 					"refused:1:6 hook:1:0 job:1:8 ");
+	assert_null(strstr(loop.done, "reload")); /* nobody has called */
 	assert_int_equal(read(test.server.shards_fd, &count, sizeof(count)), -1); /* it is clear */
 }
 

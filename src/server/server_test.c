@@ -532,7 +532,7 @@ static void assert_listens(const char *at, bool is_local, const char *address)
 
 	if (is_local)
 		options.local_name = at;
-	else
+	else if (at)
 		assert_int_equal(server_listen_parse(at, &options), 0);
 	assert_int_equal(server_open(&server, &options), 0);
 	snprintf(want, sizeof(want), is_local ? "%s" : "%s:%u", address, server_port(server));
@@ -552,6 +552,7 @@ static void server__says_where_it_listens(void **state)
 	assert_listens(name, true, address);
 	assert_listens("127.0.0.1:0", false, "127.0.0.1");
 	assert_listens("0.0.0.0:0", false, "0.0.0.0");
+	assert_listens(NULL, false, "0.0.0.0"); /* nobody has said where */
 	assert_int_equal(server_listen_parse("127.0.0.1", &options), 0);
 	assert_int_equal(options.listen.port, SERVER_PORT);
 	memset(longest, 'n', sizeof(longest));
