@@ -32,7 +32,7 @@ static void job_begin(void)
 	struct xdp_job job = { .job = { .index = JOB,
 					.generation = 77,
 					.lanes = LANES,
-					.slots = 1,
+					.slots = 2,
 					.enabled = 1,
 					.mode = SWITCH_LATENCY },
 			       .slot_base = BASE };
@@ -71,18 +71,24 @@ static uint16_t check_of(const struct frame *frame)
 	return sum == 0xffff ? 0xffff : (uint16_t)~sum;
 }
 
+static struct frame frame_of(const struct wire *packet, const int32_t *lane, uint16_t id)
+{
+	struct frame frame;
+
+	frame_init(&frame, packet, lane);
+	wire_put16(frame.at + AT_IP + 4, id);
+	wire_put16(frame.at + AT_UDP_CHECKSUM, 0);
+	wire_put16(frame.at + AT_UDP_CHECKSUM, check_of(&frame));
+	return frame;
+}
+
 static struct frame question(const int32_t lane[LANES], uint16_t id)
 {
 	struct wire packet = {
 		.type = WIRE_UPDATE, .job = JOB, .generation = 77, .seq = ++seq, .lanes = LANES
 	};
-	struct frame frame;
 
-	frame_init(&frame, &packet, lane);
-	wire_put16(frame.at + AT_IP + 4, id);
-	wire_put16(frame.at + AT_UDP_CHECKSUM, 0);
-	wire_put16(frame.at + AT_UDP_CHECKSUM, check_of(&frame));
-	return frame;
+	return frame_of(&packet, lane, id);
 }
 
 /* It is taken, and its answer has the checksums that it should have. */
@@ -186,6 +192,22 @@ static void checksums__that_the_device_is_to_make_are_left_to_it(void **state)
 	}
 }
 
+/* They end behind the packet's header. */
+static void frames__without_lanes_are_answered_in_every_slot(void **state)
+{
+	(void)state;
+	job_begin();
+	for (uint16_t slot = 0; slot < 2; slot++) {
+		struct wire packet = {
+			.type = WIRE_UPDATE, .job = JOB, .generation = 77, .slot = slot, .seq = 1
+		};
+		struct frame frame = frame_of(&packet, (int32_t[LANES]){ 0 }, 1);
+
+		assert_int_equal(frame.bytes, AT_LANES);
+		is_answered(&frame);
+	}
+}
+
 /* ---- what is none of ours ---- */
 
 /* TC_ACT_UNSPEC: whatever other filters there are have their turn, and then the socket. */
@@ -283,6 +305,7 @@ static int group(void)
 		cmocka_unit_test(checksums__whose_carry_carries_are_right),
 		cmocka_unit_test(checksums__that_are_wrong_are_left_to_the_socket),
 		cmocka_unit_test(checksums__that_the_device_is_to_make_are_left_to_it),
+		cmocka_unit_test(frames__without_lanes_are_answered_in_every_slot),
 		cmocka_unit_test(frames__of_others_are_passed_on),
 		cmocka_unit_test(frames__of_several_packets_are_passed_on_and_show_the_path),
 		cmocka_unit_test(jobs__that_change_meanwhile_keep_their_slots),

@@ -164,6 +164,23 @@ static void steps__of_a_job_that_is_gone_are_dropped(void **state)
 	assert_int_equal(hook->ops->step(hook, &packet, lane, lane), SWITCH_DROP_JOB);
 }
 
+static void steps__of_a_job_of_too_many_lanes_are_dropped(void **state)
+{
+	struct wire packet = { .type = WIRE_UPDATE, .job = JOB, .seq = 1 };
+	int32_t lane[1] = { 0 };
+
+	(void)state;
+	job_new(SWITCH_LATENCY, 1, LANES);
+	packet.generation = job.generation;
+	job.lanes = SWITCH_LANES_MAX + 4;
+	assert_false(hook->ops->set(hook, &job));
+	assert_int_equal(hook->ops->step(hook, &packet, lane, lane), SWITCH_DROP_JOB);
+	job.lanes = SWITCH_LANES_MAX;
+	assert_true(hook->ops->set(hook, &job));
+	assert_int_equal(hook->ops->step(hook, &packet, lane, lane), SWITCH_MULTICAST);
+	hook->ops->remove(hook, JOB);
+}
+
 /* ---- on a device ---- */
 
 static int daemon_fd, child_fd[CHILDREN];
@@ -587,6 +604,7 @@ static int group(void)
 	const struct CMUnitTest steps[] = {
 		cmocka_unit_test(steps__are_those_of_the_program_in_user_space),
 		cmocka_unit_test(steps__of_a_job_that_is_gone_are_dropped),
+		cmocka_unit_test(steps__of_a_job_of_too_many_lanes_are_dropped),
 	};
 	const struct CMUnitTest on_a_device[] = {
 		cmocka_unit_test(packets__are_the_daemons_until_all_have_sent_one),
