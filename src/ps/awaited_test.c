@@ -18,7 +18,7 @@ static void clock_step(unsigned seconds)
 	ps_server_report(server); /* wakes it */
 }
 
-static int setup_awaited(void **state)
+static int setup_of(void **state, uint16_t workers)
 {
 	struct timespec now;
 
@@ -26,17 +26,27 @@ static int setup_awaited(void **state)
 		      &now); /* the loop compares with it when something was heard */
 	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	options_begin();
-	options.workers = 5;
+	options.workers = workers;
 	return begin(state);
 }
 
-static int open_of_five(uint16_t worker, uint64_t incarnation)
+static int setup_five(void **state)
+{
+	return setup_of(state, 5);
+}
+
+static int setup_ten(void **state)
+{
+	return setup_of(state, 10);
+}
+
+static int open_of(uint16_t worker, uint64_t incarnation)
 {
 	struct kv_message hello = hello_of(worker, incarnation);
 	struct kv_message open = { .type = KV_OPEN, .name = "t", .servers = 1, .dim = DIM };
 	int fd = connect_one();
 
-	hello.workers = 5;
+	hello.workers = options.workers;
 	say(fd, &hello);
 	hear(fd, KV_WELCOME);
 	say(fd, &open);
@@ -58,11 +68,11 @@ static void awaited__are_named_every_10_s_with_why(void **unused)
 	int first, here, gone;
 
 	(void)unused;
-	here = open_of_five(3, 1);
+	here = open_of(3, 1);
 	leave(here); /* of an earlier run */
-	first = open_of_five(0, 1);
-	gone = open_of_five(2, 1);
-	here = open_of_five(4, 1);
+	first = open_of(0, 1);
+	gone = open_of(2, 1);
+	here = open_of(4, 1);
 	close(gone);
 	log_wait("worker 2 (H, pid 77) has gone, and may come back");
 	clock_step(3);
@@ -91,6 +101,21 @@ static void awaited__are_named_every_10_s_with_why(void **unused)
 	close(here);
 }
 
+/* Eight of a kind are named, and the others counted. */
+static void awaited__others_are_counted(void **unused)
+{
+	int first;
+
+	(void)unused;
+	first = open_of(0, 1);
+	barrier_say(first, 1);
+	turn(first);
+	clock_step(11);
+	log_wait("never opened the table: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more: start those that are "
+		 "not here\n");
+	close(first);
+}
+
 /* Nobody is called for who is at work, and nobody after all have come. */
 static void awaited__are_not_called_for_when_they_are_here(void **unused)
 {
@@ -98,7 +123,7 @@ static void awaited__are_not_called_for_when_they_are_here(void **unused)
 
 	(void)unused;
 	for (uint16_t i = 0; i < 5; i++)
-		fd[i] = open_of_five(i, 1);
+		fd[i] = open_of(i, 1);
 	barrier_say(fd[1], 1);
 	turn(fd[1]);
 	clock_step(11);
@@ -121,9 +146,11 @@ static void awaited__are_not_called_for_when_they_are_here(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_awaited, end)
-		TEST(awaited__are_named_every_10_s_with_why),
-		TEST(awaited__are_not_called_for_when_they_are_here),
+		cmocka_unit_test_setup_teardown(awaited__are_named_every_10_s_with_why, setup_five,
+						end),
+		cmocka_unit_test_setup_teardown(awaited__are_not_called_for_when_they_are_here,
+						setup_five, end),
+		cmocka_unit_test_setup_teardown(awaited__others_are_counted, setup_ten, end),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

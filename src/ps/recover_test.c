@@ -129,6 +129,44 @@ static void table__damage_anywhere_but_at_the_end_is_refused(void **unused)
 	refused_with(&options, "T.1.checkpoint: it is not there, and logs that follow on it are");
 }
 
+static void end_write(const char *path, uint64_t rows)
+{
+	struct bytes frame = { 0 };
+	uint8_t body[8];
+	FILE *to = fopen(path, "a");
+
+	assert_non_null(to);
+	sparse_body_put64(body, rows);
+	record_frame(&frame, RECORD_END, body, sizeof(body));
+	assert_int_equal(fwrite(frame.at, 1, frame.count, to), frame.count);
+	assert_int_equal(fclose(to), 0);
+	bytes_fini(&frame);
+}
+
+/* A checkpoint ends with the number of its rows, and a log with none. */
+static void table__end_that_cannot_be_is_refused(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+	char path[96];
+	struct stat is;
+
+	(void)unused;
+	begin(table, 1);
+	assert_int_equal(ps_table_save(table, error), 0);
+	ps_table_close(table);
+	name_of(1, "checkpoint", path);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(truncate(path, is.st_size - RECORD_HEADER_BYTES - 8), 0);
+	end_write(path, HOT + 1);
+	refused_with(&options, "an end with another number of rows");
+	files_remove(NULL);
+	ps_table_close(open_with(&options));
+	name_of(0, "log", path);
+	end_write(path, 0);
+	refused_with(&options, "an end with another number of rows");
+}
+
 /* By how much a step is another than the one that could come next. */
 static const struct misfit {
 	uint8_t kind;
@@ -392,6 +430,7 @@ int main(void)
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_anywhere_but_at_the_end_is_refused,
 					  files_remove),
+		cmocka_unit_test_teardown(table__end_that_cannot_be_is_refused, files_remove),
 		cmocka_unit_test_teardown(table__step_that_does_not_follow_is_refused,
 					  files_remove),
 		cmocka_unit_test_teardown(table__damage_of_what_was_on_the_disk_is_refused,

@@ -372,6 +372,10 @@ static void report__that_cannot_be_ends_it(void **state)
 	assert_string_equal(test.refusal, "table emb: the report of worker 1 (H, pid 7) cannot be, "
 					  "or not now");
 	test.is_refused = true;
+	test.sums.generation = (SPARSE_FENCES_MAX - 1) << SPARSE_RANDOM_BITS; /* one is left */
+	report(4);
+	assert_calls("report1");
+	assert_null(strstr(test.refusal, "used up"));
 	test.sums.generation = UINT64_MAX;
 	report(4);
 	assert_calls("report1");

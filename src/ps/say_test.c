@@ -29,6 +29,7 @@ static void hear(void *arg, enum ps_level level, const struct ps_about *about, c
 {
 	assert_ptr_equal(arg, &test);
 	assert_true(test.lines < LINES_MAX);
+	assert_true(strlen(line) < PS_LINE_BYTES);
 	test.level[test.lines] = level;
 	test.about[test.lines] = *about;
 	snprintf(test.line[test.lines++], PS_LINE_BYTES, "%s", line);

@@ -472,6 +472,26 @@ static void table__map_that_cannot_be_is_refused_and_the_old_one_goes_on(void **
 	ps_table_close(table);
 }
 
+/* Every hot key has a row, and nothing else has. */
+static void table__map_may_take_all_memory_that_there_is(void **unused)
+{
+	struct ps_table_options options = options_of(OPTIMISER_SUM);
+	struct ps_table *table = open_with(&options);
+	uint32_t most = HOT;
+
+	(void)unused;
+	options.memory_max = store_bytes(table->store);
+	while (store_bytes_for(table->store, most + 1) <= options.memory_max)
+		most++;
+	ps_table_close(table);
+	files_remove(NULL);
+	map_many(1, most + 1);
+	refused_with(&options, "hot keys and 0 rows do not fit into");
+	files_remove(NULL);
+	map_many(1, most);
+	ps_table_close(open_with(&options));
+}
+
 /* R-KV-19, of epochs' sums, batches, and steps of both: AdaGrad's first step is as long as its rate, whatever it is of. */
 static void table__sums_too_large_are_held_and_counted(void **unused)
 {
@@ -529,6 +549,8 @@ int main(void)
 		cmocka_unit_test_teardown(table__log_knows_a_map_that_came_later, files_remove),
 		cmocka_unit_test_teardown(
 			table__map_that_cannot_be_is_refused_and_the_old_one_goes_on, files_remove),
+		cmocka_unit_test_teardown(table__map_may_take_all_memory_that_there_is,
+					  files_remove),
 		cmocka_unit_test_teardown(table__sums_too_large_are_held_and_counted, files_remove),
 	};
 
