@@ -536,7 +536,7 @@ static void kv__bad_arguments_are_named(void **state)
 	uint64_t key[] = { 4, 9, 9 }, unsorted[] = { 4, 9, 8 }, timestamp;
 	float value[3 * FAKE_DIM] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
 	char many[65 * 7 + 1];
-	int done;
+	int done = 0;
 
 	(void)state;
 	failed(tally_kv_push(kv, key, value, 3, NULL), TALLY_ERR_ARGUMENT, "keys[2] is 9 after 9");
@@ -555,6 +555,7 @@ static void kv__bad_arguments_are_named(void **state)
 	failed(tally_kv_push(NULL, key, value, 2, NULL), TALLY_ERR_ARGUMENT, "kv is NULL");
 	failed(tally_kv_wait(kv, 99, -1), TALLY_ERR_ARGUMENT, "no operation 99");
 	failed(tally_kv_test(kv, 99, &done), TALLY_ERR_ARGUMENT, "no operation 99");
+	assert_int_equal(done, 0);                        /* what is not there is not complete */
 	ok(tally_kv_push(kv, key, value, 2, &timestamp)); /* it goes on */
 	assert_true(timestamp == 1);
 	ok(tally_kv_close(kv));

@@ -514,6 +514,140 @@ static void kv__hot_value_that_is_too_large_is_said(void **state)
 	fake_end(fake);
 }
 
+static struct {
+	int count, level;
+} dropped; /* lines that say so, and the last one's level */
+
+static void dropped_keep(int level, const char *line, void *arg)
+{
+	(void)arg;
+	if (!strstr(line, " packets were dropped since it was opened"))
+		return;
+	dropped.count++;
+	dropped.level = level;
+}
+
+/* A few are no reason to look. */
+static void kv__dropped_packets_are_warned_of_when_they_are_many(void **state)
+{
+	static const struct {
+		uint64_t packets;
+		int lines, level;
+	} cases[] = {
+		{ 1, 1, TALLY_LOG_INFO },  { 2, 2, TALLY_LOG_INFO },  { 3, 2, TALLY_LOG_INFO },
+		{ 32, 3, TALLY_LOG_INFO }, { 64, 4, TALLY_LOG_WARN },
+	};
+	struct fake *fake = fake_begin(0, 24);
+	struct tally_kv *kv = open_of(fake->address, 0);
+
+	(void)state;
+	ok(tally_set_log(TALLY_LOG_INFO, dropped_keep, NULL));
+	pthread_mutex_lock(&kv->lock);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		kv->stats.packets_dropped = cases[i].packets;
+		kv_hot_dropped_say(kv);
+		assert_int_equal(dropped.count, cases[i].lines);
+		assert_int_equal(dropped.level, cases[i].level);
+	}
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_set_log(0, NULL, NULL));
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
+/* A pull of two servers fails at one: what the other still owes it is forgotten with it. */
+static void kv__failed_pull_leaves_nothing_at_the_other_server(void **state)
+{
+	struct fake *one = fake_begin(0, 25), *two = fake_begin(0, 26);
+	uint64_t key[64], timestamp;
+	float value[64 * FAKE_DIM];
+	struct tally_kv *kv;
+	char both[160];
+
+	(void)state;
+	for (uint32_t i = 0; i < 64; i++)
+		key[i] = i;
+	snprintf(both, sizeof(both), "%s,%s", one->address, two->address);
+	kv = open_of(both, 0);
+	pthread_mutex_lock(&one->lock);
+	one->drops = KV_PULL;
+	pthread_mutex_unlock(&one->lock);
+	fake_refuses(two, KV_PULL, KV_REFUSED_MEMORY);
+	ok(tally_kv_pull(kv, key, value, 64, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_NO_RESOURCE, "because the test says so");
+	pthread_mutex_lock(&kv->lock);
+	assert_null(kv->server[0].pulls);
+	assert_int_equal(kv->server[0].pull_bytes, 0);
+	pthread_mutex_unlock(&kv->lock);
+	pthread_mutex_lock(&one->lock);
+	one->drops = KV_NOTHING;
+	pthread_mutex_unlock(&one->lock);
+	fake_refuses(two, KV_NOTHING, KV_REFUSED_MEMORY);
+	ok(tally_kv_pull(kv, key, value, 64, &timestamp));
+	ok(tally_kv_wait(kv, timestamp, -1));
+	ok(tally_kv_close(kv));
+	fake_end(one);
+	fake_end(two);
+}
+
+enum { FLOOD_TURNS = 3, FLOOD_MANY = 5000 };
+
+/* A socket that has a flood for some turns of the thread, or is broken. Under the table's lock. */
+static struct {
+	struct link_ops ops;
+	const struct link_ops *real;
+	struct tally_kv *kv;
+	uint64_t turn_ns;
+	uint32_t turns, of_turn, most; /* reads */
+	bool is_broken;
+} flood;
+
+static int flood_recv(struct link *link, struct link_frame *frames, uint32_t max)
+{
+	if (flood.is_broken)
+		return -EPERM;
+	if (flood.turn_ns != flood.kv->now_ns) {
+		flood.turn_ns = flood.kv->now_ns;
+		flood.turns++;
+		flood.of_turn = 0;
+	}
+	if (flood.turns > FLOOD_TURNS)
+		return flood.real->recv(link, frames, max);
+	if (++flood.of_turn > flood.most)
+		flood.most = flood.of_turn;
+	memset(frames, 0, max * sizeof(*frames));
+	return flood.of_turn > FLOOD_MANY ? 0 : (int)max;
+}
+
+static void kv__flood_of_packets_does_not_hold_up_the_rest_and_a_broken_socket_ends_it(void **state)
+{
+	struct fake *fake = fake_begin(FAKE_HOT, 27);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	uint64_t key = 6, timestamp;
+	float value[FAKE_DIM] = { 1, 2, 3 };
+
+	(void)state;
+	pthread_mutex_lock(&kv->lock);
+	flood.kv = kv;
+	flood.real = kv->link->ops;
+	flood.ops = *flood.real;
+	flood.ops.recv = flood_recv;
+	kv->link->ops = &flood.ops;
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp)); /* its answer makes the socket ready */
+	ok(tally_kv_wait(kv, timestamp, -1));
+	pthread_mutex_lock(&kv->lock);
+	assert_true(flood.turns > FLOOD_TURNS);
+	assert_in_range(flood.most, 2, FLOOD_MANY);
+	flood.is_broken = true;
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_kv_push(kv, &key, value, 1, &timestamp));
+	failed(tally_kv_wait(kv, timestamp, -1), TALLY_ERR_SYSTEM,
+	       "the kernel refuses to receive on the UDP socket: Operation not permitted");
+	failed(tally_kv_close(kv), TALLY_ERR_SYSTEM, "refuses to receive");
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,6 +666,10 @@ int main(void)
 		cmocka_unit_test(kv__generation_of_a_table_without_hot_keys_is_kept_in_mind),
 		cmocka_unit_test(kv__server_back_from_a_checkpoint_is_told_and_counted),
 		cmocka_unit_test(kv__hot_value_that_is_too_large_is_said),
+		cmocka_unit_test(kv__dropped_packets_are_warned_of_when_they_are_many),
+		cmocka_unit_test(kv__failed_pull_leaves_nothing_at_the_other_server),
+		cmocka_unit_test(
+			kv__flood_of_packets_does_not_hold_up_the_rest_and_a_broken_socket_ends_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
