@@ -185,6 +185,51 @@ static void kv__a_switch_that_is_a_chip_may_follow_one_that_is_none_and_go(void 
 	chip_end(fake);
 }
 
+/* Of this thread; below 0: all are granted. */
+static _Thread_local int allocations_left = -1;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static bool is_refused(void)
+{
+	return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+	return is_refused() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	return is_refused() ? NULL : __real_calloc(count, bytes);
+}
+
+/* Whichever of them it is that there is none for; the address sanitizer sees what is not given back. */
+static void kv__without_memory_nothing_is_packed(void **state)
+{
+	enum { ALLOCATIONS = 6 };
+	static struct kv_server server;
+	struct worker_kv_server core = { .shape = { .bytes = BYTES, .dim = FAKE_DIM } };
+
+	(void)state;
+	server.core = &core;
+	server.hot = server.hot_packet;
+	for (int i = 0; i <= ALLOCATIONS; i++) {
+		bool is_done;
+
+		allocations_left = i;
+		is_done = kv_pack_switch(&server, REGISTERS, KV_DEAL);
+		allocations_left = -1;
+		assert_int_equal(is_done, i == ALLOCATIONS);
+		assert_int_equal(server.pack != NULL, is_done);
+	}
+	kv_pack_fini(&server);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -192,6 +237,7 @@ int main(void)
 		cmocka_unit_test(kv__or_packed_by_algorithm_1),
 		cmocka_unit_test(kv__or_as_they_come),
 		cmocka_unit_test(kv__a_switch_that_is_a_chip_may_follow_one_that_is_none_and_go),
+		cmocka_unit_test(kv__without_memory_nothing_is_packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
