@@ -32,7 +32,7 @@ static bool pair_next(const char **at, char word[WORD_BYTES], char value[WORD_BY
 {
 	int used = 0;
 
-	if (sscanf(*at, " %79s %79s%n", word, value, &used) < 2 || !used)
+	if (sscanf(*at, " %79s %79s%n", word, value, &used) < 2)
 		return false;
 	*at += used;
 	return true;
