@@ -162,6 +162,11 @@ static bool is_zero(const void *from, const void *to)
 	return true;
 }
 
+static uint32_t bit_of(uint32_t what, const void *from, const void *to)
+{
+	return is_zero(from, to) ? 0 : 1u << what;
+}
+
 /* Bits, of what is not 0: also of the memory behind the struct, see admission.h. */
 static uint32_t kept_bits(struct admission *shipped)
 {
@@ -173,11 +178,10 @@ static uint32_t kept_bits(struct admission *shipped)
 			      of->ops_max * sizeof(struct admission_seen);
 	const char *unfit = refusal + of->text_max;
 	const char *end = unfit + of->text_max + of->members_max * sizeof(uint64_t);
-	uint32_t bits = !is_zero(groups, refusal) << KEPT_ROUND |
-			!is_zero(members, waiters) << KEPT_PEOPLE |
-			!is_zero(refusal, unfit) << KEPT_REFUSAL |
-			!is_zero(unfit, end) << KEPT_UNFIT |
-			!is_zero(waiters + shipped->waiters_count, groups) << KEPT_WAITERS;
+	uint32_t bits = bit_of(KEPT_ROUND, groups, refusal) |
+			bit_of(KEPT_PEOPLE, members, waiters) |
+			bit_of(KEPT_REFUSAL, refusal, unfit) | bit_of(KEPT_UNFIT, unfit, end) |
+			bit_of(KEPT_WAITERS, waiters + shipped->waiters_count, groups);
 
 	for (uint32_t what = 0; what <= KEPT_UNFIT; what++)
 		for (const struct record_field *field = kept[what]; field->bytes; field++)
