@@ -215,6 +215,44 @@ static void kv__a_map_that_never_comes_is_waited_for(void **state)
 	fake_end(fake);
 }
 
+static void older_map(struct kv_message *opened)
+{
+	opened->map--; /* and MAP says the next */
+}
+
+/* What has no answer is said again, though the map that comes is not the one that OPENED has named. */
+static void kv__a_map_after_the_one_in_force_holds_nothing_up(void **state)
+{
+	static const uint64_t hot = 6, cold = 7, keys[] = { 1, 6 }, others[] = { 1, 12 };
+	const float one[FAKE_DIM] = { 1, 1, 1 };
+	struct fake *fake = fake_begin(FAKE_HOT, 43);
+	struct tally_kv *kv = open_of(fake->address, 0);
+
+	(void)state;
+	fake_remap(fake, keys, 2);
+	ok(tally_kv_push(kv, &hot, one, 1, NULL));
+	ok(tally_kv_wait(kv, 0, -1));
+	pthread_mutex_lock(&fake->lock);
+	fake->drops = KV_BATCH;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_push(kv, &cold, one, 1, NULL));
+	assert_int_equal(tally_kv_wait(kv, 0, 200), TALLY_IN_PROGRESS);
+	pthread_mutex_lock(&fake->lock);
+	fake->peer[0].is_open = false; /* it hears of the next map as it opens again */
+	fake->drops = KV_NOTHING;
+	fake->opened = older_map;
+	pthread_mutex_unlock(&fake->lock);
+	fake_remap(fake, others, 2);
+	fake_restart(fake);
+	ok(tally_kv_wait(kv, 0, 20000));
+	assert_true(fake_row(fake, 7 * FAKE_DIM) == 1);
+	pthread_mutex_lock(&fake->lock);
+	fake->opened = NULL;
+	pthread_mutex_unlock(&fake->lock);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +260,7 @@ int main(void)
 		cmocka_unit_test(kv__a_push_waits_for_its_pairs_that_are_cold_now),
 		cmocka_unit_test(kv__a_resume_waits_for_its_map),
 		cmocka_unit_test(kv__a_map_that_never_comes_is_waited_for),
+		cmocka_unit_test(kv__a_map_after_the_one_in_force_holds_nothing_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,12 +177,16 @@ static void pull_failed(struct kv_server *server, const struct kv_message *messa
 static bool map_take(struct kv_server *server, const struct kv_message *message,
 		     struct worker_kv_actions *actions)
 {
+	struct worker_kv_actions more;
+
 	if (actions->todo & WORKER_KV_NEW_MAP && !kv_map_begin(server, message))
 		return false;
 	if (!kv_map_take(server, message))
 		return false;
-	if (message->first + message->count == message->ranks)
-		worker_kv_mapped(server->core, message->map, actions);
+	if (message->first + message->count == message->ranks) {
+		worker_kv_mapped(server->core, message->map, &more);
+		actions->todo |= more.todo; /* beside what its coming has made of another map */
+	}
 	return true;
 }
 
