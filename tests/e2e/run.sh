@@ -217,7 +217,7 @@ drawn() {
 without_processes() {
 	local as=()
 	((EUID == 0)) && as=(setpriv --reuid=$((60600 + $$ % 400)) --regid=65534 --clear-groups)
-	"${as[@]}" "$tally" --version >/dev/null 2>&1 || return 0
+	"${as[@]}" "$tally" sim --help >/dev/null 2>&1 || return 0 # it starts tally-sim by its whole path
 	(ulimit -u 3 && exec "${as[@]}" "$tally" sim --jobs 20 --seeds 1..20 --scenario clean) \
 		>"$tmp/out" 2>"$tmp/err" && fail "sim without processes has succeeded"
 	says err '^tally sim: process [0-9]+ of 20: '
