@@ -2,7 +2,6 @@
 /* thread.c - the thread of a table of keys: see kv.h. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "core/shared/rto.h"
 #include "dataplane/link_udp.h"
 #include "kvlib/kv.h"
+#include "util/thread.h"
 
 enum { BURST_FRAMES = 4, BURSTS = 512 }; /* of one turn */
 
@@ -185,17 +185,9 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* No signal of the program's is this thread's. */
 int kv_thread_begin(struct tally_kv *kv)
 {
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&kv->thread, NULL, thread_main, kv);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
+	return thread_create(&kv->thread, thread_main, kv);
 }
 
 void kv_thread_end(struct tally_kv *kv)

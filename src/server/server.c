@@ -2,7 +2,6 @@
 #include "server/server.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
+#include "util/thread.h"
 
 enum {
 	JOBS = 64,
@@ -541,13 +541,8 @@ static void *server_main(void *arg)
 
 int server_start(struct server *server)
 {
-	sigset_t all, before;
-	int result;
+	int result = thread_create(&server->thread, server_main, server);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&server->thread, NULL, server_main, server);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result)
 		return -result;
 	server->is_started = true;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 #include "dataplane/link_udp.h"
 #include "server/queue.h"
+#include "util/thread.h"
 
 enum { WAIT_MS_MAX = 1000, DEAD_WAIT_MS = 20, NS_PER_MS = 1000000, NOTICES = 64 };
 
@@ -226,13 +226,8 @@ static void *shard_main(void *arg)
 static int shard_start(struct shard *shard, uint32_t index)
 {
 	char name[16];
-	sigset_t all, before;
-	int result;
+	int result = thread_create(&shard->thread, shard_main, shard);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&shard->thread, NULL, shard_main, shard);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result)
 		return -result;
 	snprintf(name, sizeof(name), "tally-shard%u", index);
