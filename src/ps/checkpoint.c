@@ -213,9 +213,8 @@ int ps_table_write(const struct ps_table *table, const char *path)
 
 static int failed(const struct ps_table *table, const char *what, char error[PS_ERROR_MAX])
 {
-	snprintf(error, PS_ERROR_MAX, "table %s: no checkpoint was written: %.500s",
-		 table->options.name, what);
-	return -1;
+	return ps_fail(error, "table %s: no checkpoint was written: %.500s", table->options.name,
+		       what);
 }
 
 /* Who is back from the checkpoint before says that what came after that is lost: so it must not appear after all. With a

@@ -207,8 +207,7 @@ static void *run(void *arg)
 
 static int failed(char error[PS_ERROR_MAX], const char *path, int why)
 {
-	snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
-	return -1;
+	return ps_fail(error, "%.400s: %s", path, strerror(why));
 }
 
 /* What one before us has written, and could not sync, the kernel shows us as if it were on the disk, and would not bring
@@ -406,10 +405,8 @@ int log_turn(struct log *log, const char *path, struct record_sum *before, char 
 		why = old_deleted(log);
 	log->state.trouble = why;
 	pthread_mutex_unlock(&log->lock);
-	if (why) {
-		snprintf(error, PS_ERROR_MAX, "%.400s: the log before it: %s", path, log_why(why));
-		return -1;
-	}
+	if (why)
+		return ps_fail(error, "%.400s: the log before it: %s", path, log_why(why));
 	fd = file_open(path, &(struct record_sum){ 0 }, error);
 	if (fd < 0) {
 		/* The old one goes on. If it comes back, it is an empty one behind that. */

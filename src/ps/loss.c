@@ -114,12 +114,11 @@ int ps_table_loss(struct ps_table *table, uint64_t number, const struct record_s
 		 " epochs of hot keys, %s%" PRIu64 " bytes, were on the disk behind that",
 		 path, place, why, loss.is_exact ? "" : "at least ", loss.batches, loss.epochs,
 		 loss.is_exact ? "" : "about ", loss.bytes);
-	if (!table->options.accepts_loss) {
-		snprintf(error, PS_ERROR_MAX,
-			 "%.560s; a copy of the folder has them, or --accept-loss goes on without",
-			 said);
-		return -1;
-	}
+	if (!table->options.accepts_loss)
+		return ps_fail(
+			error,
+			"%.560s; a copy of the folder has them, or --accept-loss goes on without",
+			said);
 	/* Each worker of before is replaced, before the fence that every start needs. */
 	if (ps_table_spend(table, table->shape.workers + 1u, error) ||
 	    later_remove(table, number, last, error))

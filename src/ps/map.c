@@ -7,12 +7,6 @@
 #include "core/shared/splitmix.h"
 #include "ps/table.h"
 
-static int failed(const struct ps_table *table, const char *what, char error[PS_ERROR_MAX])
-{
-	snprintf(error, PS_ERROR_MAX, "table %s: %.600s", table->options.name, what);
-	return -1;
-}
-
 int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char error[PS_ERROR_MAX])
 {
 	char said[FILES_ERROR_MAX];
@@ -20,17 +14,18 @@ int ps_table_map_read(const struct ps_table *table, struct hot_map *map, char er
 	if (!table->options.map)
 		return 0;
 	if (hot_map_read(table->options.map, map, said))
-		return failed(table, said, error);
+		return ps_fail(error, "table %s: %.600s", table->options.name, said);
 	if (hot_map_expect(map, table->options.map, table->options.map_table, 0, said)) {
 		hot_map_fini(map);
-		return failed(table, said, error);
+		return ps_fail(error, "table %s: %.600s", table->options.name, said);
 	}
 	if (RECORD_STEP_BYTES + 8ull * sparse_places(&table->shape) +
 		    map->keys * 8ull * (1 + table->shape.dim) <=
 	    RECORD_BODY_MAX)
 		return 0;
 	hot_map_fini(map);
-	return failed(table, "an epoch of all its hot keys fits into no record", error);
+	return ps_fail(error, "table %s: an epoch of all its hot keys fits into no record",
+		       table->options.name);
 }
 
 /* ---- which one it is ---- */
@@ -53,13 +48,13 @@ static int judge(const struct ps_table *table, const struct hot_map *map, char e
 	if (map->version == table->map_version && map->keys == table->map_keys &&
 	    digest_of(map) == table->map_digest)
 		return 0;
-	snprintf(error, PS_ERROR_MAX,
-		 map->version < table->map_version
-			 ? "table %s: its map has version %u; its log has had version %u"
-			 : "table %s: its map of version %u has other keys than that of its log, "
-			   "version %u: a changed map needs a higher version",
-		 table->options.name, map->version, table->map_version);
-	return -1;
+	return ps_fail(
+		error,
+		map->version < table->map_version
+			? "table %s: its map has version %u; its log has had version %u"
+			: "table %s: its map of version %u has other keys than that of its log, "
+			  "version %u: a changed map needs a higher version",
+		table->options.name, map->version, table->map_version);
 }
 
 static void version_take(struct ps_table *table, const struct hot_map *map)
@@ -81,11 +76,11 @@ static int rows_reserve(struct ps_table *table, const struct hot_map *map, char 
 	if (!store_reserve(table->store, fresh) &&
 	    (!table->stage || !stage_reserve(table->stage, map->keys)))
 		return 0;
-	snprintf(error, PS_ERROR_MAX,
-		 "table %s: its %u hot keys and %llu rows do not fit into %llu bytes of memory",
-		 table->options.name, map->keys, (unsigned long long)store_rows(table->store),
-		 (unsigned long long)table->options.memory_max);
-	return -1;
+	return ps_fail(
+		error,
+		"table %s: its %u hot keys and %llu rows do not fit into %llu bytes of memory",
+		table->options.name, map->keys, (unsigned long long)store_rows(table->store),
+		(unsigned long long)table->options.memory_max);
 }
 
 static void rows_find(struct ps_table *table, float **hot)
@@ -106,7 +101,7 @@ int ps_table_map_begin(struct ps_table *table, char error[PS_ERROR_MAX])
 		return -1;
 	hot = calloc(table->map.keys + 1ul, sizeof(*hot));
 	if (!hot)
-		return failed(table, "out of memory", error);
+		return ps_fail(error, "table %s: out of memory", table->options.name);
 	version_take(table, &table->map);
 	rows_find(table, hot);
 	return 0;
@@ -128,7 +123,7 @@ int ps_table_remap(struct ps_table *table, struct hot_map *map, char error[PS_ER
 	hot = calloc(map->keys + 1ul, sizeof(*hot));
 	if (!hot || home_sparse_remap(table->home, map->version, map->keys)) {
 		free(hot);
-		return failed(table, "out of memory for its map", error);
+		return ps_fail(error, "table %s: out of memory for its map", table->options.name);
 	}
 	hot_map_fini(&table->map);
 	table->map = *map;

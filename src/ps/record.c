@@ -117,11 +117,8 @@ int record_scan(const char *name, const uint8_t *file, size_t bytes, record_take
 		body_bytes = sparse_body_get32(file + at);
 		type = sparse_body_get32(file + at + 8);
 		if (type != RECORD_WHOLE &&
-		    take(arg, type, file + at + RECORD_HEADER_BYTES, body_bytes, said)) {
-			snprintf(error, PS_ERROR_MAX, "%.200s: at byte %zu: %.500s", name, at,
-				 said);
-			return -1;
-		}
+		    take(arg, type, file + at + RECORD_HEADER_BYTES, body_bytes, said))
+			return ps_fail(error, "%.200s: at byte %zu: %.500s", name, at, said);
 		at += RECORD_HEADER_BYTES + body_bytes;
 	}
 	*whole = at;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "core/sparse/server_sparse.h"
-#include "ps/sizes.h"
+#include "ps/fail.h"
 
 enum {
 	RECORD_HEADER_BYTES = 12,

@@ -18,12 +18,6 @@
 
 #include "ps/table.h"
 
-static int failed(char error[PS_ERROR_MAX], const char *what)
-{
-	snprintf(error, PS_ERROR_MAX, "%s", what);
-	return -1;
-}
-
 /* ---- one record ---- */
 
 static int text_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
@@ -32,9 +26,8 @@ static int text_take(struct ps_table *table, const uint8_t *body, uint32_t bytes
 	table->has_table = true;
 	if (bytes == strlen(table->text) && !memcmp(body, table->text, bytes))
 		return 0;
-	snprintf(error, PS_ERROR_MAX, "made as \"%.*s\", and now asked for as \"%.250s\"",
-		 (int)(bytes < 250 ? bytes : 250), (const char *)body, table->text);
-	return -1;
+	return ps_fail(error, "made as \"%.*s\", and now asked for as \"%.250s\"",
+		       (int)(bytes < 250 ? bytes : 250), (const char *)body, table->text);
 }
 
 /* R-KV-27, before anything of this log counts: is the one before it what it was? */
@@ -45,23 +38,24 @@ static int before_take(struct ps_table *table, const uint8_t *body, uint32_t byt
 	uint64_t number;
 
 	if (bytes != RECORD_BEFORE_BYTES || table->is_in_checkpoint)
-		return failed(error, "what the log before it had, in a place where that cannot be");
+		return ps_fail(error,
+			       "what the log before it had, in a place where that cannot be");
 	said = record_before_get(body, &number);
 	if (number + 1 != table->number)
-		return failed(error, "it follows on another log than the one before it");
+		return ps_fail(error, "it follows on another log than the one before it");
 	if (!table->has_before)
 		return 0;
 	table->is_cut = said.bytes != table->before.bytes || said.sum != table->before.sum;
-	return table->is_cut ? failed(error, "the log before it was another") : 0;
+	return table->is_cut ? ps_fail(error, "the log before it was another") : 0;
 }
 
 static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		    char error[PS_ERROR_MAX])
 {
 	if (bytes != 16)
-		return failed(error, "a map's record of another length than 16");
+		return ps_fail(error, "a map's record of another length than 16");
 	if (sparse_body_get32(body) < table->map_version)
-		return failed(error, "a map's record of an older version");
+		return ps_fail(error, "a map's record of an older version");
 	table->map_version = sparse_body_get32(body);
 	table->map_keys = sparse_body_get32(body + 4);
 	table->map_digest = sparse_body_get64(body + 8);
@@ -74,7 +68,7 @@ static int share_take(struct ps_table *table, const uint8_t *body, uint32_t byte
 	struct server_kv_share *share = &table->share;
 
 	if (bytes != RECORD_SHARE_BYTES)
-		return failed(error, "a server's share of another length than 56");
+		return ps_fail(error, "a server's share of another length than 56");
 	share->index = (uint16_t)(body[0] | body[1] << 8);
 	share->count = (uint16_t)(body[2] | body[3] << 8);
 	share->is_used = body[4] & 1;
@@ -84,7 +78,7 @@ static int share_take(struct ps_table *table, const uint8_t *body, uint32_t byte
 	memcpy(share->list, body + 8 + 2 * KV_IDENTITY_BYTES, sizeof(share->list));
 	if (share->index < share->count && share->count <= KV_SERVERS_MAX)
 		return 0;
-	return failed(error, "a server's share that cannot be");
+	return ps_fail(error, "a server's share that cannot be");
 }
 
 static int rows_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
@@ -96,15 +90,15 @@ static int rows_take(struct ps_table *table, const uint8_t *body, uint32_t bytes
 
 	if (bytes < 8 || !table->is_in_checkpoint || sparse_body_get32(body + 4) != floats ||
 	    8 + count * (8 + 4ull * floats) != bytes)
-		return failed(error, "rows that do not fit the table");
+		return ps_fail(error, "rows that do not fit the table");
 	if (store_reserve(table->store, count))
-		return failed(error, "the rows do not fit into the table's bound of memory");
+		return ps_fail(error, "the rows do not fit into the table's bound of memory");
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *row = body + 8 + i * (8 + 4ull * floats);
 		uint64_t key = sparse_body_get64(row);
 
 		if (store_find(table->store, key))
-			return failed(error, "a key has two rows");
+			return ps_fail(error, "a key has two rows");
 		memcpy(store_get(table->store, key), row + 8, 4ull * floats);
 	}
 	table->rows_said += count;
@@ -123,7 +117,7 @@ static int stage_take(struct ps_table *table, const uint8_t *body, uint32_t byte
 	for (uint64_t i = had; !why && i < stage_count(table->stage); i++)
 		if (!store_find(table->store, stage_gradient(table->stage, i, table->gradient)))
 			why = "a sum of a step whose key has no row";
-	return why ? failed(error, why) : 0;
+	return why ? ps_fail(error, "%s", why) : 0;
 }
 
 /* NULL, or why this step cannot come now. In a checkpoint steps stand for all that were before. */
@@ -174,11 +168,11 @@ static int step_apply(struct ps_table *table, const struct record_step *step,
 	uint64_t fresh = 0;
 
 	if (table->stage && stage_reserve(table->stage, step->count))
-		return failed(error, "out of memory for the sums of a step");
+		return ps_fail(error, "out of memory for the sums of a step");
 	for (uint32_t i = 0; i < step->count; i++)
 		fresh += !store_find(table->store, sparse_body_get64(step->key + 8ull * i));
 	if (store_reserve(table->store, fresh))
-		return failed(error, "its keys do not fit into the table's bound of memory");
+		return ps_fail(error, "its keys do not fit into the table's bound of memory");
 	for (uint32_t i = 0; i < step->count; i++) {
 		uint64_t key = sparse_body_get64(step->key + 8ull * i);
 
@@ -203,13 +197,13 @@ static int step_take(struct ps_table *table, uint32_t type, const uint8_t *body,
 	if (!why)
 		why = step_misfit(table, &step);
 	if (why)
-		return failed(error, why);
+		return ps_fail(error, "%s", why);
 	if (step_apply(table, &step, error))
 		return -1;
 	if (type == SERVER_SPARSE_EPOCH) {
 		cut = malloc(step.places * sizeof(*cut));
 		if (!cut)
-			return failed(error, "out of memory");
+			return ps_fail(error, "out of memory");
 		memcpy(cut, step.cut, step.places * sizeof(*cut));
 	}
 	if (type == SERVER_SPARSE_JOIN) {
@@ -235,12 +229,12 @@ static int number_take(struct ps_table *table, uint32_t type, uint64_t number,
 			stage_clear(table->stage);
 	} else if (type == RECORD_LEFT) {
 		if (number >= table->shape.workers)
-			return failed(error, "a worker that there is not has left");
+			return ps_fail(error, "a worker that there is not has left");
 		table->ended += !table->is_in_checkpoint;
 		server_kv_replay(&table->kv, SERVER_KV_HAS_LEFT, number);
 	} else {
 		if (!table->is_in_checkpoint || number != table->rows_said)
-			return failed(error, "an end with another number of rows");
+			return ps_fail(error, "an end with another number of rows");
 		table->has_end = true;
 	}
 	return 0;
@@ -255,9 +249,9 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 	if (type == RECORD_TABLE)
 		return text_take(table, body, bytes, error);
 	if (!table->has_table)
-		return failed(error, "it does not begin as a file of tally-ps");
+		return ps_fail(error, "it does not begin as a file of tally-ps");
 	if (table->has_end)
-		return failed(error, "something is behind the end of a checkpoint");
+		return ps_fail(error, "something is behind the end of a checkpoint");
 	switch (type) {
 	case RECORD_BEFORE:
 		return before_take(table, body, bytes, error);
@@ -274,7 +268,7 @@ int ps_table_take(void *arg, uint32_t type, const uint8_t *body, uint32_t bytes,
 	case RECORD_LEFT:
 	case RECORD_VOID:
 		if (bytes != 8)
-			return failed(error, "a number of another length than 8");
+			return ps_fail(error, "a number of another length than 8");
 		return number_take(table, type, sparse_body_get64(body), error);
 	default:
 		return step_take(table, type, body, bytes, error);
@@ -312,10 +306,8 @@ static int file_read(struct ps_table *table, const char *path, struct reading *r
 	if (bytes)
 		file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
-	if (file == MAP_FAILED) {
-		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(errno));
-		return -1;
-	}
+	if (file == MAP_FAILED)
+		return ps_fail(error, "%.400s: %s", path, strerror(errno));
 	table->has_table = false;
 	if (bytes)
 		result = record_scan(path, file, bytes, ps_table_take, table, &end, &reading->why,
@@ -388,10 +380,8 @@ static int folder_read(const struct ps_table *table, struct found *found, char e
 	DIR *folder = opendir(table->options.folder);
 	const struct dirent *entry;
 
-	if (!folder) {
-		snprintf(error, PS_ERROR_MAX, "%.400s: %s", table->options.folder, strerror(errno));
-		return -1;
-	}
+	if (!folder)
+		return ps_fail(error, "%.400s: %s", table->options.folder, strerror(errno));
 	while ((entry = readdir(folder)))
 		name_take(table, entry->d_name, found);
 	closedir(folder);
@@ -476,19 +466,19 @@ int ps_table_recover(struct ps_table *table, struct record_sum *has, char error[
 		return 0;
 	if (table->options.durability == PS_NONE) {
 		ps_table_path(table, found.first, "*", path, sizeof(path));
-		snprintf(error, PS_ERROR_MAX,
-			 "%.400s: the table has files, and durability=none would begin it empty "
-			 "beside them: begin it with the durability that it had, or move them away",
-			 path);
-		return -1;
+		return ps_fail(
+			error,
+			"%.400s: the table has files, and durability=none would begin it empty "
+			"beside them: begin it with the durability that it had, or move them away",
+			path);
 	}
 	if (!found.has_checkpoint && found.first) {
 		ps_table_path(table, found.first, "checkpoint", path, sizeof(path));
-		snprintf(error, PS_ERROR_MAX,
-			 "%.400s: it is not there, and logs that follow on it are: a copy of the "
-			 "folder has it",
-			 path);
-		return -1;
+		return ps_fail(
+			error,
+			"%.400s: it is not there, and logs that follow on it are: a copy of the "
+			"folder has it",
+			path);
 	}
 	table->is_old = true;
 	table->number = table->first = found.has_checkpoint ? found.checkpoint : 0;

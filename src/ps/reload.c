@@ -31,11 +31,9 @@ static int remap(struct ps_server *server, struct ps_hosted *hosted, char error[
 	int trouble = ps_table_trouble(hosted->table), result = -1;
 	struct hot_map map;
 
-	if (trouble) {
-		snprintf(error, PS_ERROR_MAX, "table %s: its log cannot be written: %s",
-			 hosted->options.table.name, log_why(trouble));
-		return -1;
-	}
+	if (trouble)
+		return ps_fail(error, "table %s: its log cannot be written: %s",
+			       hosted->options.table.name, log_why(trouble));
 	if (ps_table_map_read(hosted->table, &map, error))
 		return -1;
 	if (server_kv_share_is_others(&hosted->table->share, map.key, map.keys))

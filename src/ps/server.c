@@ -71,8 +71,7 @@ void ps_server_reload(struct ps_server *server)
 
 static int failed(char error[PS_ERROR_MAX], const char *what, int why)
 {
-	snprintf(error, PS_ERROR_MAX, "%.300s: %s", what, strerror(why));
-	return -1;
+	return ps_fail(error, "%.300s: %s", what, strerror(why));
 }
 
 /* TCP first; UDP has the same port if it is free, else another one, which WELCOME tells. Who was killed a moment ago may
@@ -203,12 +202,12 @@ static int hosted_begin(struct ps_server *server, struct ps_hosted *hosted,
 	}
 	if (hosted->has_switch || hosted->candidate || hosted->table->kv.is_gathering)
 		return 0;
-	snprintf(error, PS_ERROR_MAX,
-		 "table %s: no switch for its %u hot keys: %s: %llu bytes are there for all tables "
-		 "that are summed here",
-		 hosted->options.table.name, table->map.keys, strerror(-hosted->no_room),
-		 (unsigned long long)server->options.switch_memory);
-	return -1;
+	return ps_fail(
+		error,
+		"table %s: no switch for its %u hot keys: %s: %llu bytes are there for all tables "
+		"that are summed here",
+		hosted->options.table.name, table->map.keys, strerror(-hosted->no_room),
+		(unsigned long long)server->options.switch_memory);
 }
 
 /* From a socket of loopback nothing gets to another host. */
@@ -234,14 +233,11 @@ static int aggregators_resolve(struct ps_server *server, char error[PS_ERROR_MAX
 
 		if (!why && !unfit)
 			unfit = out_of_reach(server, &server->aggregator[i]);
-		if (why || unfit) {
-			snprintf(error, PS_ERROR_MAX, "aggregator %.200s: %s",
-				 options->aggregator[i],
-				 unfit            ? unfit
-				 : why == -ENOENT ? "no such host"
-						  : strerror(-why));
-			return -1;
-		}
+		if (why || unfit)
+			return ps_fail(error, "aggregator %.200s: %s", options->aggregator[i],
+				       unfit            ? unfit
+				       : why == -ENOENT ? "no such host"
+							: strerror(-why));
 	}
 	return 0;
 }

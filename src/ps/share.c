@@ -192,13 +192,13 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 	if (!share.count) {
 		if (has.count || !ps_table_is_joined(hosted->table))
 			return 0;
-		snprintf(error, PS_ERROR_MAX,
-			 "table %s: its folder does not say which of how many servers it is of, "
-			 "for an older tally-ps has made it: start it once with --adopt 0/1 if it "
-			 "is the only one, else with its place in the workers' list, from 0, and "
-			 "their number: --adopt INDEX/COUNT",
-			 name);
-		return -1;
+		return ps_fail(
+			error,
+			"table %s: its folder does not say which of how many servers it is of, "
+			"for an older tally-ps has made it: start it once with --adopt 0/1 if it "
+			"is the only one, else with its place in the workers' list, from 0, and "
+			"their number: --adopt INDEX/COUNT",
+			name);
 	}
 	if (has.is_used) {
 		if (has.index == share.index && has.count == share.count) {
@@ -206,19 +206,17 @@ int ps_share_adopt(struct ps_server *server, struct ps_hosted *hosted, char erro
 			ps_table_share(hosted->table, &has);
 			return 0;
 		}
-		snprintf(error, PS_ERROR_MAX,
-			 "table %s: --adopt %u/%u: its folder is that of number %u of %u servers "
-			 "(%u/%u), and stays it",
-			 name, share.index, share.count, has.index + 1, has.count, has.index,
-			 has.count);
-		return -1;
+		return ps_fail(
+			error,
+			"table %s: --adopt %u/%u: its folder is that of number %u of %u servers "
+			"(%u/%u), and stays it",
+			name, share.index, share.count, has.index + 1, has.count, has.index,
+			has.count);
 	}
 	/* The first one's is the table's; the others take that one from the first worker. */
 	share.is_known = !share.index;
-	if (share.is_known && !ps_random(share.identity, sizeof(share.identity))) {
-		snprintf(error, PS_ERROR_MAX, "table %s: the kernel has no random bytes", name);
-		return -1;
-	}
+	if (share.is_known && !ps_random(share.identity, sizeof(share.identity)))
+		return ps_fail(error, "table %s: the kernel has no random bytes", name);
 	ps_table_share(hosted->table, &share);
 	ps_log(server, PS_WARN, ps_about(hosted, NULL),
 	       "adopted as that of number %u of %u servers", share.index + 1, share.count);

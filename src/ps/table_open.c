@@ -10,13 +10,6 @@
 #include "ps/table.h"
 #include "util/folder.h"
 
-static int failed(const struct ps_table_options *options, const char *what,
-		  char error[PS_ERROR_MAX])
-{
-	snprintf(error, PS_ERROR_MAX, "table %s: %.600s", options->name, what);
-	return -1;
-}
-
 /* Hexadecimal floats: two that differ in a bit are written differently. */
 static void text_make(struct ps_table *table)
 {
@@ -55,10 +48,8 @@ static int log_begin_first(struct ps_table *table, const struct record_sum *has,
 
 	ps_table_path(table, table->number, "log", path, sizeof(path));
 	why = folder_sync_above(path);
-	if (why) {
-		snprintf(error, PS_ERROR_MAX, "%.400s: %s", path, strerror(why));
-		return -1;
-	}
+	if (why)
+		return ps_fail(error, "%.400s: %s", path, strerror(why));
 	if (log_open(&table->log, &options, error))
 		return -1;
 	/* No checkpoint stands for these: the table rests on them. */
@@ -96,7 +87,7 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 	if (table->shape.values == SPARSE_LNS) {
 		table->lns = malloc(sizeof(*table->lns));
 		if (!table->lns)
-			return failed(&table->options, "out of memory", error);
+			return ps_fail(error, "table %s: out of memory", table->options.name);
 		lns_tables_make(table->lns);
 	}
 	result = home_sparse_open(&table->home, &home);
@@ -106,11 +97,12 @@ static int parts_open(struct ps_table *table, struct outbox *outbox, char error[
 	    (table->options.is_sync &&
 	     (stage_open(&table->stage, table->options.dim, table->options.unit) ||
 	      stage_reserve(table->stage, table->map.keys))))
-		return failed(&table->options, "out of memory", error);
+		return ps_fail(error, "table %s: out of memory", table->options.name);
 	if (result)
-		return failed(&table->options,
-			      "its dim, window or bytes of a datagram do not fit each other",
-			      error);
+		return ps_fail(
+			error,
+			"table %s: its dim, window or bytes of a datagram do not fit each other",
+			table->options.name);
 	server_kv_init(&table->kv, home_sparse_server(table->home), table->member,
 		       table->options.is_sync);
 	if (table->options.folder && *table->options.folder && ps_table_recover(table, &has, error))
@@ -128,7 +120,7 @@ int ps_table_open(struct ps_table **out, const struct ps_table_options *options,
 	struct ps_table *table = calloc(1, sizeof(*table));
 
 	if (!table)
-		return failed(options, "out of memory", error);
+		return ps_fail(error, "table %s: out of memory", options->name);
 	table->options = *options;
 	table->shape = (struct sparse_table){ .workers = options->workers,
 					      .window = options->window,
