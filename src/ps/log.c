@@ -29,8 +29,8 @@ struct log {
 	struct bytes filling, writing;
 	uint64_t appended, mark; /* of filling too */
 	struct record_sum sum;   /* of this file, with all that is appended to it */
-	struct log_state state;
-	bool is_busy; /* the thread has `writing` */
+	struct log_state state;  /* but appended and is_stuck, which follow from the others */
+	bool is_busy;            /* the thread has `writing` */
 	bool is_closing;
 };
 
@@ -337,28 +337,10 @@ struct log_state log_state(struct log *log)
 
 	pthread_mutex_lock(&log->lock);
 	state = log->state;
+	state.appended = log->appended;
+	state.is_stuck = state.trouble && log->filling.count > log->options.waiting_max;
 	pthread_mutex_unlock(&log->lock);
 	return state;
-}
-
-uint64_t log_appended(struct log *log)
-{
-	uint64_t appended;
-
-	pthread_mutex_lock(&log->lock);
-	appended = log->appended;
-	pthread_mutex_unlock(&log->lock);
-	return appended;
-}
-
-bool log_is_stuck(struct log *log)
-{
-	bool is_stuck;
-
-	pthread_mutex_lock(&log->lock);
-	is_stuck = log->state.trouble && log->filling.count > log->options.waiting_max;
-	pthread_mutex_unlock(&log->lock);
-	return is_stuck;
 }
 
 void log_forget(struct log *log)

@@ -6,7 +6,7 @@
  *
  * When the disk is full, or fails, the thread says so and goes on trying, once a second, from the last byte that is
  * known to be there: what was appended stays in memory, nothing of it is durable, and who appends can see that, and
- * has to leave off in time (log_is_stuck). A file that was deleted is such a trouble too (ENOENT): it is looked at with
+ * has to leave off in time (is_stuck). A file that was deleted is such a trouble too (ENOENT): it is looked at with
  * each write, and once a second, and so are those before it, until the caller needs them no more.
  */
 #ifndef PS_LOG_H
@@ -29,9 +29,11 @@ struct log_options {
 };
 
 struct log_state {
-	uint64_t position; /* bytes that were ever appended and are durable, */
-	uint64_t mark;     /* and the last mark among them */
+	uint64_t appended; /* bytes, ever, */
+	uint64_t position; /* of which so many are durable, */
+	uint64_t mark;     /* and the last mark among these */
 	int trouble;       /* errno of the last try; 0: all is well */
+	bool is_stuck; /* in trouble, and more waits than may: only what must not be missed is to be appended now */
 };
 
 /* 0, or -1 with a sentence that names the file. */
@@ -46,9 +48,6 @@ uint64_t log_append(struct log *log, uint64_t mark, uint32_t type, const uint8_t
 struct log_state log_state(struct log *log);
 /* What a trouble is, in words. */
 const char *log_why(int trouble);
-uint64_t log_appended(struct log *log);
-/* It is in trouble, and more waits than may: only what must not be missed is to be appended now. */
-bool log_is_stuck(struct log *log);
 
 /* What is appended from now on goes into a new file, whose first record is the caller's next; positions go on. All
  * that came before is durable when this returns: *before. 0, or -1 with a sentence: it goes on with the old file. */

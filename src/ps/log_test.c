@@ -392,13 +392,13 @@ static void log__failing_disk_holds_nobody_up(void **unused)
 	limit(1);
 	last = log_append(log, 1, 7, body, sizeof(body));
 	wait_for(log, last, true);
-	assert_false(log_is_stuck(log));
+	assert_false(log_state(log).is_stuck);
 	for (int i = 0; i < 4; i++)
 		last = log_append(log, 2, 7, body, sizeof(body));
-	assert_true(log_is_stuck(log));
+	assert_true(log_state(log).is_stuck);
 	limit(RLIM_INFINITY);
 	wait_for(log, last, false);
-	assert_false(log_is_stuck(log));
+	assert_false(log_state(log).is_stuck);
 	log_close(log);
 }
 

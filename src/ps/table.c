@@ -301,7 +301,7 @@ static uint64_t durable(const struct ps_table *table)
 		return recorded;
 	state = log_state(table->log);
 	if (table->options.durability == PS_CHECKPOINT && !state.trouble &&
-	    state.position == log_appended(table->log))
+	    state.position == state.appended)
 		return recorded;
 	return state.mark;
 }
@@ -317,7 +317,7 @@ void ps_table_settle(struct ps_table *table)
 
 uint64_t ps_table_position(const struct ps_table *table)
 {
-	return table->log ? log_appended(table->log) : 0;
+	return table->log ? log_state(table->log).appended : 0;
 }
 
 bool ps_table_is_durable(const struct ps_table *table, uint64_t position)
@@ -332,7 +332,7 @@ int ps_table_trouble(const struct ps_table *table)
 
 bool ps_table_is_stuck(const struct ps_table *table)
 {
-	return table->log && log_is_stuck(table->log);
+	return table->log && log_state(table->log).is_stuck;
 }
 
 /* ---- its files ---- */
