@@ -409,7 +409,7 @@ static void checkpoint__without_memory_is_none(void **state)
 		assert_false(is_there(7, "checkpoint") || is_there(7, "checkpoint.partial"));
 	}
 	fails_in = 0;
-	assert_true(i > 10);
+	assert_true(i > 9);
 	assert_true(is_there(7, "checkpoint"));
 	ps_table_close(table);
 	unlink(path);

@@ -52,7 +52,7 @@ static int before_take(struct ps_table *table, const uint8_t *body, uint32_t byt
 static int map_take(struct ps_table *table, const uint8_t *body, uint32_t bytes,
 		    char error[PS_ERROR_MAX])
 {
-	if (bytes != 16)
+	if (bytes != RECORD_MAP_BYTES)
 		return ps_fail(error, "a map's record of another length than 16");
 	if (sparse_body_get32(body) < table->map_version)
 		return ps_fail(error, "a map's record of an older version");

@@ -71,45 +71,34 @@ void ps_table_step(struct ps_table *table)
 
 /* ---- which server of the table it is ---- */
 
-static void share_body(const struct ps_table *table, struct bytes *out)
+static void share_body(const struct server_kv_share *share, uint8_t body[RECORD_SHARE_BYTES])
 {
-	const struct server_kv_share *share = &table->share;
-	uint8_t fixed[RECORD_SHARE_BYTES - 3 * KV_IDENTITY_BYTES] = {
-		(uint8_t)share->index,
-		(uint8_t)(share->index >> 8),
-		(uint8_t)share->count,
-		(uint8_t)(share->count >> 8),
-		(uint8_t)(share->is_used | share->is_known << 1),
-	};
-
-	bytes_put(out, fixed, sizeof(fixed));
-	bytes_put(out, share->identity, sizeof(share->identity));
-	bytes_put(out, share->own, sizeof(share->own));
-	bytes_put(out, share->list, sizeof(share->list));
+	sparse_body_put32(body, share->index | (uint32_t)share->count << 16);
+	sparse_body_put32(body + 4, share->is_used | (uint32_t)share->is_known << 1);
+	memcpy(body + 8, share->identity, KV_IDENTITY_BYTES);
+	memcpy(body + 8 + KV_IDENTITY_BYTES, share->own, KV_IDENTITY_BYTES);
+	memcpy(body + 8 + 2 * KV_IDENTITY_BYTES, share->list, KV_IDENTITY_BYTES);
 }
 
 void ps_table_share_put(const struct ps_table *table, struct bytes *out)
 {
-	struct bytes body = { 0 };
+	uint8_t body[RECORD_SHARE_BYTES];
 
 	if (!table->share.count)
 		return;
-	share_body(table, &body);
-	record_frame(out, RECORD_SHARE, body.at, (uint32_t)body.count);
-	out->is_short |= body.is_short;
-	bytes_fini(&body);
+	share_body(&table->share, body);
+	record_frame(out, RECORD_SHARE, body, sizeof(body));
 }
 
 /* mark: the last record's before it. */
 static void share_record(const struct ps_table *table, uint64_t mark)
 {
-	struct bytes body = { 0 };
+	uint8_t body[RECORD_SHARE_BYTES];
 
 	if (!table->share.count || !table->log)
 		return;
-	share_body(table, &body);
-	log_append(table->log, mark, RECORD_SHARE, body.at, (uint32_t)body.count);
-	bytes_fini(&body);
+	share_body(&table->share, body);
+	log_append(table->log, mark, RECORD_SHARE, body, sizeof(body));
 }
 
 void ps_table_share(struct ps_table *table, const struct server_kv_share *share)
@@ -352,14 +341,13 @@ void ps_table_words(const struct ps_table *table, struct bytes *out)
 
 void ps_table_map_record(const struct ps_table *table)
 {
-	struct bytes map = { 0 };
+	uint8_t body[RECORD_MAP_BYTES];
 
-	bytes_put32(&map, table->map_version);
-	bytes_put32(&map, table->map_keys);
-	bytes_put64(&map, table->map_digest);
-	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_MAP, map.at,
-		   (uint32_t)map.count);
-	bytes_fini(&map);
+	sparse_body_put32(body, table->map_version);
+	sparse_body_put32(body + 4, table->map_keys);
+	sparse_body_put64(body + 8, table->map_digest);
+	log_append(table->log, home_sparse_server(table->home)->recorded, RECORD_MAP, body,
+		   sizeof(body));
 }
 
 /* R-KV-27: of a log that another one follows on, this one says where it ended. */
