@@ -11,9 +11,12 @@
 
 #include "util/folder.h"
 
-static int failed(char error[FILES_ERROR_MAX], const char *path, const char *what)
+/* what: in place of errno's own words; NULL: these. */
+static int failed(struct aside *aside, const char *path, int why, const char *what,
+		  char error[FILES_ERROR_MAX])
 {
-	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", path, what);
+	aside->why = why;
+	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", path, what ? what : strerror(why));
 	return -1;
 }
 
@@ -21,26 +24,22 @@ static int failed(char error[FILES_ERROR_MAX], const char *path, const char *wha
 static int path_resolve(struct aside *aside, const char *path, char error[FILES_ERROR_MAX])
 {
 	struct stat is;
-	char *target;
+	int bytes = 0;
 
 	if (stat(path, &is)) {
 		if (errno != ENOENT)
-			return failed(error, path, strerror(errno));
-		target = strdup(path);
+			return failed(aside, path, errno, NULL, error);
+		bytes = snprintf(aside->path, sizeof(aside->path), "%s", path);
 	} else if (!S_ISREG(is.st_mode)) {
-		return failed(error, path, "not a regular file: it cannot be replaced");
-	} else {
-		target = realpath(path, NULL);
+		return failed(aside, path, ENOTSUP, "not a regular file: it cannot be replaced",
+			      error);
+	} else if (!realpath(path, aside->path)) {
+		return failed(aside, path, errno, NULL, error);
 	}
-	if (!target)
-		return failed(error, path, strerror(errno));
-	if (snprintf(aside->path, sizeof(aside->path), "%s", target) >= (int)sizeof(aside->path) ||
-	    snprintf(aside->partial, sizeof(aside->partial), "%s.partial", target) >=
-		    (int)sizeof(aside->partial)) {
-		free(target);
-		return failed(error, path, strerror(ENAMETOOLONG));
-	}
-	free(target);
+	if (bytes >= (int)sizeof(aside->path) ||
+	    snprintf(aside->partial, sizeof(aside->partial), "%s.partial", aside->path) >=
+		    (int)sizeof(aside->partial))
+		return failed(aside, path, ENAMETOOLONG, NULL, error);
 	return 0;
 }
 
@@ -54,13 +53,13 @@ int aside_open(struct aside *aside, const char *path, char error[FILES_ERROR_MAX
 		return -1;
 	fd = open(aside->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd < 0)
-		return failed(error, aside->partial, strerror(errno));
+		return failed(aside, aside->partial, errno, NULL, error);
 	aside->file = fdopen(fd, "w");
 	if (aside->file)
 		return 0;
 	close(fd);
 	unlink(aside->partial);
-	return failed(error, aside->partial, strerror(errno));
+	return failed(aside, aside->partial, errno, NULL, error);
 }
 
 bool aside_write(struct aside *aside, const void *bytes, size_t count)
@@ -81,16 +80,17 @@ int aside_commit(struct aside *aside, char error[FILES_ERROR_MAX])
 	aside->file = NULL;
 	if (why) {
 		unlink(aside->partial);
-		return failed(error, aside->path, strerror(why));
+		return failed(aside, aside->path, why, NULL, error);
 	}
 	if (rename(aside->partial, aside->path)) {
 		why = errno;
 		unlink(aside->partial);
-		return failed(error, aside->path, strerror(why));
+		return failed(aside, aside->path, why, NULL, error);
 	}
-	if (folder_sync(aside->path))
-		return failed(error, aside->path, "written, but its folder cannot be synced");
-	return 0;
+	why = folder_sync(aside->path);
+	return why ? failed(aside, aside->path, why, "written, but its folder cannot be synced",
+			    error)
+		   : 0;
 }
 
 void aside_drop(struct aside *aside)

@@ -16,7 +16,7 @@
 
 struct aside {
 	FILE *file; /* NULL: not open */
-	int why;    /* errno of the first write that failed */
+	int why;    /* errno of the first that failed: who writes to `file` himself sets it */
 	char path[PATH_MAX];
 	char partial[PATH_MAX];
 };

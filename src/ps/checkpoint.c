@@ -4,7 +4,6 @@
  * written aside by a child, which has the memory as it was, synced and renamed; then what is older goes.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "files/aside.h"
 #include "ps/table.h"
-#include "util/folder.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -182,31 +181,18 @@ static int all_write(const struct ps_table *table, int fd)
 	if (!why)
 		why = bytes_write(fd, &out);
 	bytes_fini(&out);
-	if (!why && fsync(fd))
-		why = errno;
 	return why;
 }
 
 int ps_table_write(const struct ps_table *table, const char *path)
 {
-	char aside[PATH_MAX];
-	int fd, why;
+	char error[FILES_ERROR_MAX];
+	struct aside aside;
 
-	if (snprintf(aside, sizeof(aside), "%s.partial", path) >= (int)sizeof(aside))
-		return ENAMETOOLONG;
-	fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
-		return errno;
-	why = all_write(table, fd);
-	if (close(fd) && !why)
-		why = errno;
-	if (!why && rename(aside, path))
-		why = errno;
-	else if (!why)
-		why = folder_sync(path);
-	if (why)
-		unlink(aside);
-	return why;
+	if (aside_open(&aside, path, error))
+		return aside.why;
+	aside.why = all_write(table, fileno(aside.file));
+	return aside_commit(&aside, error) ? aside.why : 0;
 }
 
 /* ---- beside the work ---- */
