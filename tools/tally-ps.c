@@ -64,14 +64,10 @@ static void key_again(void *arg)
 
 static void on_signal(int number)
 {
-	if (number == SIGUSR1)
-		ps_server_report(running);
-	else if (number == SIGUSR2)
-		ps_server_checkpoint(running);
-	else if (number == SIGHUP)
-		ps_server_reload(running);
-	else
-		ps_server_stop(running);
+	ps_server_ask(running, number == SIGUSR1   ? PS_REPORT
+			       : number == SIGUSR2 ? PS_SAVE
+			       : number == SIGHUP  ? PS_RELOAD
+						   : PS_STOP);
 }
 
 /* Two of us in one folder would write the same logs. It is held until we end, however that is; a child of one that was

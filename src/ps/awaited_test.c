@@ -15,7 +15,7 @@ uint64_t __wrap_ps_now(const struct ps_server *of)
 static void clock_step(unsigned seconds)
 {
 	now_ns += 1000000000ull * seconds;
-	ps_server_report(server); /* wakes it */
+	ps_server_ask(server, PS_REPORT); /* wakes it */
 }
 
 static int setup_of(void **state, uint16_t workers)

@@ -260,7 +260,7 @@ static void server__newcomer_beside_the_last_report_has_one_switch(void **state)
 	hear(other, KV_WELCOME);
 	usleep(20000); /* or OPEN may be served first */
 	log_takes_ms = 300;
-	ps_server_report(server);
+	ps_server_ask(server, PS_REPORT);
 	usleep(100000); /* in that line: what comes now is served in one turn */
 	report_say(fd, 0, WINDOW);
 	say(other, &open);
@@ -299,7 +299,7 @@ static void server__map_waits_for_the_reports(void **state)
 	hear(fd, KV_MAP);
 	report_say(fd, 0, WINDOW);
 	map_write(path, 2, 5);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	assert_true(is_quiet(fd));
 	other = open_one(1, 8);
 	assert_int_equal(said.map, 1);
@@ -308,7 +308,7 @@ static void server__map_waits_for_the_reports(void **state)
 	assert_int_equal(said.generation, generation);
 	hear(other, KV_MAP);
 	hear(other, KV_SWITCH);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	map_hear(fd, 2, 5, sparse_fences(generation) + 1);
 	map_hear(other, 2, 5, sparse_fences(generation) + 1);
 	close(fd);

@@ -115,8 +115,8 @@ struct ps_server {
 	uint16_t port;                                       /* UDP */
 	uint64_t dropped_said;                               /* of the switches inside */
 	struct kv_codec codec;
-	float *values; /* KV_VALUES_MAX, for answers */
-	atomic_bool is_stopping, is_asked, is_saving, is_remapping;
+	float *values;     /* KV_VALUES_MAX, for answers */
+	atomic_uint asked; /* enum ps_ask */
 };
 
 uint64_t ps_now(const struct ps_server *server);

@@ -273,7 +273,7 @@ PLAYED(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *wait
 	if (test.comes_anew)
 		test.server.conn_count++;
 	if (++test.turns)
-		test.server.is_stopping = true;
+		test.server.asked |= PS_STOP;
 	errno = EINTR;
 	return test.poll_fails ? -1 : (int)count;
 }
@@ -359,7 +359,7 @@ static int setup(void **state)
 
 static void turn(void)
 {
-	test.server.is_stopping = false;
+	test.server.asked &= ~(unsigned)PS_STOP;
 	assert_int_equal(ps_server_run(&test.server), 0);
 }
 
@@ -377,14 +377,14 @@ static void turn__does_all_for_each_table(void **state)
 	test.server.options.reload = on_reload;
 	turn();
 	assert_calls(OF_BOTH);
-	ps_server_reload(&test.server);
+	ps_server_ask(&test.server, PS_RELOAD);
 	turn();
 	assert_calls("on-reload reload settle serve_waiting steps_turn awaited_turn gather_turn "
 		     "serve_deleted wide " OF_WIDE);
 	turn(); /* once */
 	assert_calls(OF_BOTH);
 	test.server.options.reload = NULL;
-	ps_server_reload(&test.server);
+	ps_server_ask(&test.server, PS_RELOAD);
 	turn();
 	assert_calls("reload settle serve_waiting steps_turn awaited_turn gather_turn "
 		     "serve_deleted wide " OF_WIDE);
@@ -393,18 +393,18 @@ static void turn__does_all_for_each_table(void **state)
 static void bell__is_rung_by_all_that_is_asked(void **state)
 {
 	(void)state;
-	ps_server_stop(&test.server);
+	ps_server_ask(&test.server, PS_STOP);
 	assert_int_equal(test.bells, 2); /* the first was interrupted */
-	assert_true(test.server.is_stopping);
+	assert_true(test.server.asked & PS_STOP);
 	assert_int_equal(ps_server_run(&test.server), 0);
 	assert_int_equal(test.turns, 0);
 	turn();
 	assert_int_equal(test.bells, 0); /* it was heard */
-	ps_server_report(&test.server);
+	ps_server_ask(&test.server, PS_REPORT);
 	assert_int_equal(test.bells, 2);
-	ps_server_checkpoint(&test.server);
+	ps_server_ask(&test.server, PS_SAVE);
 	assert_int_equal(test.bells, 3);
-	ps_server_reload(&test.server);
+	ps_server_ask(&test.server, PS_RELOAD);
 	assert_int_equal(test.bells, 4);
 }
 
@@ -424,7 +424,7 @@ static void report__says_what_there_is(void **state)
 	test.server.hosted[0].sticky = 3;
 	test.server.hosted[0].is_held = true;
 	test.stats = (struct home_sparse_stats){ .parts = 21, .dropped = 22, .strangers = 23 };
-	ps_server_report(&test.server);
+	ps_server_ask(&test.server, PS_REPORT);
 	turn();
 	assert_int_equal(heard.lines, 1);
 	assert_line(0, PS_INFO, "emb",
@@ -458,7 +458,7 @@ static void checkpoint__is_as_often_as_it_is_told(void **state)
 	assert_null(strstr(test.calls, "checkpoint"));
 	test.server.options.checkpoint_ns = 0;
 	heard.now_ns++;
-	ps_server_checkpoint(&test.server);
+	ps_server_ask(&test.server, PS_SAVE);
 	test.checkpoint_fails = 1;
 	turn();
 	assert_non_null(strstr(test.calls, "checkpoint"));
@@ -525,7 +525,7 @@ static void end__of_a_table_that_fails_is_said(void **state)
 	(void)state;
 	test.table[1].options.durability = PS_CHECKPOINT;
 	test.end_of[0] = test.end_of[1] = -1;
-	test.server.is_stopping = true;
+	test.server.asked |= PS_STOP;
 	assert_int_equal(ps_server_run(&test.server), -1);
 	assert_line(0, PS_ERROR, "emb",
 		    "table emb: it could not end: its log has no orderly end, and looks as after a "
@@ -803,7 +803,7 @@ static void datagrams__of_a_broken_socket_end_the_server(void **state)
 {
 	(void)state;
 	test.link_error = -ENETDOWN;
-	test.server.is_stopping = false;
+	test.server.asked &= ~(unsigned)PS_STOP;
 	assert_int_equal(ps_server_run(&test.server), -1);
 	assert_line(0, PS_ERROR, NULL, "its UDP socket: Network is down");
 	assert_int_equal(test.turns, 1);

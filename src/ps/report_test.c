@@ -37,7 +37,7 @@ static void server__says_what_it_has_and_does(void **unused)
 	log_wait(
 		"1 table t: a step of key 6 had a gradient or came to a number that was too large: "
 		"the largest that there is room for was taken in its place\n");
-	ps_server_report(server);
+	ps_server_ask(server, PS_REPORT);
 	log_wait(
 		"2 the switches inside: dropped since the start: 0 packets from another address, 0 "
 		"of another generation, 0 with another nonce\n2 table t: dropped since the "
@@ -50,7 +50,7 @@ static void server__says_what_it_has_and_does(void **unused)
 				 "steps with a number that was too large\n"),
 			 1);
 	assert_int_equal(log_count("a step of key"), 1); /* of the first alone */
-	ps_server_checkpoint(server);
+	ps_server_ask(server, PS_SAVE);
 	log_wait("2 table t: a checkpoint was written\n");
 	snprintf(path, sizeof(path), "%s/t.1.checkpoint", folder);
 	assert_int_equal(unlink(path), 0);

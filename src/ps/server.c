@@ -43,27 +43,9 @@ static void ring(void *arg)
 		continue;
 }
 
-void ps_server_stop(struct ps_server *server)
+void ps_server_ask(struct ps_server *server, enum ps_ask what)
 {
-	server->is_stopping = true;
-	ring(server);
-}
-
-void ps_server_report(struct ps_server *server)
-{
-	server->is_asked = true;
-	ring(server);
-}
-
-void ps_server_checkpoint(struct ps_server *server)
-{
-	server->is_saving = true;
-	ring(server);
-}
-
-void ps_server_reload(struct ps_server *server)
-{
-	server->is_remapping = true;
+	server->asked |= what;
 	ring(server);
 }
 
@@ -513,31 +495,29 @@ static void trouble_say(struct ps_server *server, struct ps_hosted *hosted)
 
 static void tables_turn(struct ps_server *server)
 {
-	bool is_asked = atomic_exchange(&server->is_asked, false);
-	bool is_saving = atomic_exchange(&server->is_saving, false);
-	bool is_remapping = atomic_exchange(&server->is_remapping, false);
+	unsigned asked = atomic_fetch_and(&server->asked, PS_STOP);
 
-	if (is_remapping && server->options.reload)
+	if (asked & PS_RELOAD && server->options.reload)
 		server->options.reload(server->options.arg);
 	for (uint32_t i = 0; i < server->hosted_count; i++) {
 		struct ps_hosted *hosted = &server->hosted[i];
 
-		if (is_remapping)
+		if (asked & PS_RELOAD)
 			ps_reload(server, hosted);
 		ps_table_settle(hosted->table);
 		ps_serve_waiting(server, hosted);
 		ps_steps_turn(server, hosted);
 		ps_awaited_turn(server, hosted);
 		ps_gather_turn(server, hosted);
-		checkpoint_turn(server, hosted, is_saving);
+		checkpoint_turn(server, hosted, asked & PS_SAVE);
 		sticky_say(server, hosted);
-		if (is_asked)
+		if (asked & PS_REPORT)
 			report(server, hosted);
 		trouble_say(server, hosted);
 		ps_serve_deleted(server, hosted);
 	}
 	ps_dropped_turn(server);
-	if (is_asked)
+	if (asked & PS_REPORT)
 		ps_dropped_report(server);
 }
 
@@ -606,7 +586,7 @@ static int tables_end(struct ps_server *server)
 
 int ps_server_run(struct ps_server *server)
 {
-	while (!server->is_stopping) {
+	while (!(server->asked & PS_STOP)) {
 		uint64_t due_ns, polled_ns, rung;
 		uint32_t conns;
 

@@ -41,7 +41,7 @@ struct ps_server_options {
 	uint32_t heartbeat_ms; /* 0: 1,000 */
 	/* R-KV-22: tables whose folder does not say it are that of this one of so many servers; 0: it has to say it. */
 	uint16_t adopt_index, adopt_count;
-	uint64_t checkpoint_ns; /* a checkpoint so often; 0: none but at ps_server_checkpoint */
+	uint64_t checkpoint_ns; /* a checkpoint so often; 0: none but at PS_SAVE */
 	const char *aggregator[PS_AGGREGATORS_MAX]; /* "host:port"; asked in this order */
 	uint32_t aggregator_count;                  /* 0: hot keys are summed inside */
 	uint64_t silence_ns; /* an aggregator that is silent for so long has gone; 0: 500 ms */
@@ -57,7 +57,7 @@ struct ps_server_options {
 	const struct ps_hosted_options *tables;
 	uint32_t table_count; /* 1..PS_TABLES_MAX */
 	void (*log)(void *arg, enum ps_level level, const struct ps_about *about, const char *line);
-	/* In the server's thread, after ps_server_reload and before maps are looked at; NULL: none. */
+	/* In the server's thread, after PS_RELOAD and before maps are looked at; NULL: none. */
 	void (*reload)(void *arg);
 	void *arg;
 };
@@ -70,13 +70,16 @@ void ps_server_close(struct ps_server *server); /* what was recorded is brought 
 
 /* "10.0.0.1:7272": where it listens. */
 const char *ps_server_address(const struct ps_server *server, char text[PS_TEXT_BYTES]);
-/* Until ps_server_stop. 0, or -1: it has failed, or some table's end has, and has logged why. */
+/* Until it is asked to stop. 0, or -1: it has failed, or some table's end has, and has logged why. */
 int ps_server_run(struct ps_server *server);
 
+enum ps_ask {
+	PS_STOP = 1,
+	PS_REPORT = 2, /* a line per table */
+	PS_SAVE = 4,   /* a checkpoint of all tables, now */
+	PS_RELOAD = 8, /* maps that are others than before (R-SP-32) */
+};
 /* From signal handlers and any thread. */
-void ps_server_stop(struct ps_server *server);
-void ps_server_report(struct ps_server *server);     /* a line per table */
-void ps_server_checkpoint(struct ps_server *server); /* of all tables, now */
-void ps_server_reload(struct ps_server *server); /* maps that are others than before (R-SP-32) */
+void ps_server_ask(struct ps_server *server, enum ps_ask what);
 
 #endif

@@ -98,7 +98,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	ps_server_stop(server);
+	ps_server_ask(server, PS_STOP);
 	pthread_join(thread, NULL);
 	ps_server_close(server);
 	return 0;

@@ -607,7 +607,7 @@ static void server__long_turn_is_not_taken_for_silence(void **unused)
 	assert_int_equal(begin(NULL), 0);
 	fd = open_one(0, 1);
 	log_takes_ms = TURN_MS;
-	ps_server_report(server);
+	ps_server_ask(server, PS_REPORT);
 	for (int ms = 0; ms < TURN_MS + 2 * BEAT_MS; ms += BEAT_MS / 2) {
 		say(fd, &(struct kv_message){ .type = KV_ALIVE });
 		usleep(BEAT_MS / 2 * 1000);
@@ -656,11 +656,11 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 
 	(void)unused;
 	here = open_with_map(path);
-	ps_server_reload(server); /* the same */
+	ps_server_ask(server, PS_RELOAD); /* the same */
 	assert_true(is_quiet(here));
 	log_wait("2 table t: version 1 of its map is the one that it has\n");
 	map_write(path, 2, 5);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	map_hear(here, 2, 5, 2);
 	log_wait("2 table t: version 2 of its map from now on: 5 hot keys\n");
 	later = open_one(1, 1);
@@ -668,7 +668,7 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 	assert_int_equal(said.ranks, 5);
 	map_hear(later, 2, 5, 2);
 	map_write(path, 2, 4); /* other keys, and the same version */
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	assert_true(is_quiet(here) && is_quiet(later));
 	log_wait(
 		"0 table t: its map of version 2 has other keys than that of its log, version 2: a "
@@ -677,7 +677,7 @@ static void server__another_map_is_told_to_all_who_are_there(void **unused)
 	hear(here, KV_DONE);
 	assert_int_equal(sparse_fences(said.generation), 2);
 	map_write(path, 3, 1);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	map_hear(here, 3, 1, 3);
 	map_hear(later, 3, 1, 3);
 	close(here);
@@ -696,7 +696,7 @@ static void server__map_without_room_for_a_switch_is_refused(void **unused)
 		.ranks = 3, .workers = WORKERS, .window = 4, .dim = DIM, .bytes = 1472 });
 	fd = open_with_map(path);
 	map_write(path, 2, 8);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	assert_true(is_quiet(fd));
 	snprintf(
 		line, sizeof(line),
@@ -705,10 +705,10 @@ static void server__map_without_room_for_a_switch_is_refused(void **unused)
 		(unsigned long long)options.switch_memory);
 	log_wait(line);
 	map_write(path, 2, 2);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	map_hear(fd, 2, 2, 2);
 	map_write(path, 3, 3); /* there is just so much */
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	map_hear(fd, 3, 3, 3);
 	close(fd);
 	unlink(path);

@@ -246,7 +246,7 @@ static void spent__table_keeps_its_map(void **state)
 	late(SPARSE_FENCES_SPARE + 1);
 	assert_int_equal(begin(state), 0);
 	map_write(map_path, 2, HOT);
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	wait_until(&refused_map, 1);
 	end(state);
 }

@@ -232,7 +232,7 @@ static void server__another_key_is_for_those_who_come_later(void **unused)
 	int member = open_one(0, 1), fd = connect_one();
 
 	(void)unused;
-	ps_server_reload(server);
+	ps_server_ask(server, PS_RELOAD);
 	for (unsigned ms = 0; !reloads && ms < PATIENCE_S * 1000; ms++)
 		usleep(1000);
 	assert_true(reloads);

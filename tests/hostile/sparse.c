@@ -509,7 +509,7 @@ static void place_run(enum place where, const char *name)
 	}
 	for (uint32_t i = 0; i < WORKERS; i++)
 		kv_check(tally_kv_close(cast.kv[i]), "close");
-	ps_server_stop(cast.server);
+	ps_server_ask(cast.server, PS_STOP);
 	pthread_join(serves, NULL);
 	ps_server_close(cast.server);
 	folder_remove();
