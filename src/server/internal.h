@@ -213,16 +213,16 @@ bool server_turn_is_over(const struct server *server);
 void server_random(void *bytes, size_t count);
 
 /* log.c */
-void server_say(struct server *server, enum server_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* About a job, and a rank of it or SERVER_RANK_NONE, which the line says as well. */
+/* About a job, and a rank of it or SERVER_RANK_NONE, which the line says as well; or about none. */
 void server_say_job(struct server *server, enum server_level level, const char *job, uint32_t rank,
 		    const char *format, ...) __attribute__((format(printf, 5, 6)));
+#define server_say(server, level, ...) \
+	server_say_job(server, level, NULL, SERVER_RANK_NONE, __VA_ARGS__)
 /* For what strangers can cause as often as they like. */
-void server_say_stranger(struct server *server, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
 void server_say_stranger_job(struct server *server, const char *job, uint32_t rank,
 			     const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define server_say_stranger(server, ...) \
+	server_say_stranger_job(server, NULL, SERVER_RANK_NONE, __VA_ARGS__)
 void server_say_stats(struct server *server, uint32_t shard, const struct engine_stats *stats);
 void server_say_hook(struct server *server, uint32_t shard, const struct hook_news *news);
 /* How the shards have fared so far: asked for, and said when a shard has answered. */

@@ -7,8 +7,6 @@
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
-static const struct server_about nobody = { .job = NULL, .rank = SERVER_RANK_NONE };
-
 __attribute__((format(printf, 4, 0))) static void server_say_list(struct server *server,
 								  enum server_level level,
 								  const struct server_about *about,
@@ -21,15 +19,6 @@ __attribute__((format(printf, 4, 0))) static void server_say_list(struct server 
 	vsnprintf(line, sizeof(line), format, list);
 	text_clean(line); /* what peers send must neither reach a terminal nor forge a line */
 	server->options.log(server->options.log_arg, level, about, line);
-}
-
-void server_say(struct server *server, enum server_level level, const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	server_say_list(server, level, &nobody, format, list);
-	va_end(list);
 }
 
 void server_say_job(struct server *server, enum server_level level, const char *job, uint32_t rank,
@@ -54,17 +43,6 @@ static bool lines_may(struct server *server, struct lines *lines)
 		*lines = (struct lines){ .second = second };
 	}
 	return ++lines->count <= STRANGER_LINES;
-}
-
-void server_say_stranger(struct server *server, const char *format, ...)
-{
-	va_list list;
-
-	if (!lines_may(server, &server->stranger_lines))
-		return;
-	va_start(list, format);
-	server_say_list(server, SERVER_WARN, &nobody, format, list);
-	va_end(list);
 }
 
 void server_say_stranger_job(struct server *server, const char *job, uint32_t rank,
