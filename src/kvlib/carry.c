@@ -84,12 +84,9 @@ static bool push(struct kv_server *server, struct cold *cold, uint32_t count)
 	}
 	free(key);
 	free(value);
-	if (!work)
-		return !count;
-	work->begin_ns = kv->now_ns;
-	kv->queue_bytes += kv_work_bytes(kv, work);
-	kv_work_add(kv, work);
-	return true;
+	if (work)
+		kv_work_add(kv, work, kv->now_ns);
+	return work || !count;
 }
 
 void kv_carry_move(struct kv_server *server)

@@ -187,7 +187,8 @@ void kv_works_feed(struct tally_kv *kv)
 		}
 	}
 	while (kv->unfed && kv->unfed->is_begun &&
-	       (kv->unfed->kind != KV_WORK_BARRIER || kv_step_is_open(kv, kv->unfed)))
+	       (kv->unfed->kind != KV_WORK_BARRIER ||
+		worker_kv_step_is_open(kv->core, kv->unfed->number)))
 		kv->unfed = kv->unfed->next;
 }
 

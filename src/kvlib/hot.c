@@ -224,16 +224,11 @@ const struct copy_sparse *kv_hot_copy(const struct kv_server *server)
 		       : NULL;
 }
 
-void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch)
-{
-	if (server->endpoint)
-		endpoint_sparse_told(server->endpoint, generation, epoch);
-}
-
 /* R-KV-9: of a key that was cold when it was pushed no BCAST tells that it came. */
 void kv_hot_batched(struct kv_server *server, uint64_t generation, uint64_t epoch)
 {
-	kv_hot_told(server, generation, epoch);
+	if (server->endpoint)
+		endpoint_sparse_told(server->endpoint, generation, epoch);
 	if (server->core->was_remapped)
 		endpoint_sparse_past(server->endpoint, epoch);
 }

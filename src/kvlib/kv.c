@@ -394,12 +394,10 @@ static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, u
 		free(work);
 		return result;
 	}
-	work->begin_ns = clock_ns();
 	if (work->kind == KV_WORK_BARRIER &&
 	    (!work->is_step || kv->core->config.mode != WORKER_KV_ASYNC))
 		work->number = worker_kv_barrier_number(kv->core);
-	kv->queue_bytes += kv_work_bytes(kv, work);
-	kv_work_add(kv, work);
+	kv_work_add(kv, work, clock_ns());
 	if (timestamp)
 		*timestamp = work->timestamp;
 	kv_thread_wake_unlock(kv);

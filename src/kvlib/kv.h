@@ -247,8 +247,8 @@ struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const 
 /* Which of its keys at a server are hot, if that is not by the map that the server has now. */
 void kv_work_rank(const struct kv_server *server, struct kv_work *work);
 size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work);
-/* The last one from now on. */
-void kv_work_add(struct tally_kv *kv, struct kv_work *work);
+/* The last one from now on; it has its room in the queue. */
+void kv_work_add(struct tally_kv *kv, struct kv_work *work, uint64_t now_ns);
 /* The last of its pulls, or its barrier, is over. */
 void kv_work_complete(struct tally_kv *kv, struct kv_work *work);
 /* One that has failed, and was asked for. */
@@ -276,8 +276,6 @@ bool kv_step_feed(struct tally_kv *kv, struct kv_work *work);
 void kv_barriers_settle(struct tally_kv *kv);
 /* Is what is not committed to be so soon, for somebody waits for it, or a step does? */
 bool kv_step_is_awaited(const struct tally_kv *kv);
-/* May what comes after this one go on? */
-bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work);
 
 /* ---- wait.c ---- */
 
@@ -289,7 +287,6 @@ void kv_notes_fini(struct tally_kv *kv);
 
 void kv_server_init(struct kv_server *server, struct tally_kv *kv, uint32_t idx);
 void kv_server_fini(struct kv_server *server);
-short kv_server_events(const struct kv_server *server);
 /* The socket is ready, or it is time: reads, connects, says what is due. When to be called again. */
 uint64_t kv_server_turn(struct kv_server *server);
 
@@ -401,10 +398,9 @@ void kv_hot_dropped_say(struct tally_kv *kv);
 uint64_t kv_hot_turn(struct kv_server *server);
 /* TALLY_KV_COPIES: the copy, if it may be used now; or NULL. */
 const struct copy_sparse *kv_hot_copy(const struct kv_server *server);
-/* What the server has said of its epochs, and of a row. */
-void kv_hot_told(struct kv_server *server, uint64_t generation, uint64_t epoch);
 /* Batches are in, this worker's or others', that may have hot keys: as of this epoch. */
 void kv_hot_batched(struct kv_server *server, uint64_t generation, uint64_t epoch);
+/* What the server has said of a row. */
 void kv_hot_pulled(struct kv_server *server, const struct kv_message *message, uint32_t rank,
 		   const float *value);
 /* Are all pushes up to seq committed? */

@@ -49,11 +49,6 @@ void kv_server_fini(struct kv_server *server)
 	free(server->carry);
 }
 
-short kv_server_events(const struct kv_server *server)
-{
-	return kv_stream_events(&server->stream);
-}
-
 /* ---- what is said ---- */
 
 static void hello_say(struct kv_server *server)

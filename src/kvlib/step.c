@@ -44,11 +44,6 @@ void kv_steps_compare(const struct tally_kv *kv)
 			   least->at.text, (unsigned long long)least->core->barrier_found);
 }
 
-bool kv_step_is_open(const struct tally_kv *kv, const struct kv_work *work)
-{
-	return worker_kv_step_is_open(kv->core, work->number);
-}
-
 /* Nothing before it is left to be complete, or it has failed. */
 static bool is_first(const struct tally_kv *kv, const struct kv_work *work)
 {
@@ -71,7 +66,7 @@ bool kv_step_feed(struct tally_kv *kv, struct kv_work *work)
 		for (uint32_t s = 0; s < kv->servers && !kv->error; s++)
 			kv_server_barrier(&kv->server[s], work->number);
 	}
-	return kv_step_is_open(kv, work);
+	return worker_kv_step_is_open(kv->core, work->number);
 }
 
 void kv_barriers_settle(struct tally_kv *kv)
@@ -96,5 +91,5 @@ bool kv_step_is_awaited(const struct tally_kv *kv)
 		first = first->next;
 	return (first && first->timestamp <= kv->hurry_to) ||
 	       (unfed && unfed->kind == KV_WORK_BARRIER && !unfed->is_begun &&
-		!kv_step_is_open(kv, unfed));
+		!worker_kv_step_is_open(kv->core, unfed->number));
 }

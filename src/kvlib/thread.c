@@ -79,7 +79,8 @@ static uint64_t stall_look(struct tally_kv *kv)
 	if (kv->now_ns < kv->stall_ns)
 		return kv->works ? kv->stall_ns : UINT64_MAX;
 	for (const struct kv_work *work = kv->works; work; work = work->next) {
-		if (work->kind == KV_WORK_BARRIER && !kv_step_is_open(kv, work))
+		if (work->kind == KV_WORK_BARRIER &&
+		    !worker_kv_step_is_open(kv->core, work->number))
 			break; /* others may take their time */
 		if (work->result || work->kind == KV_WORK_BARRIER)
 			continue;
@@ -148,7 +149,7 @@ static void sleep_until(struct tally_kv *kv, uint64_t due_ns)
 
 	for (uint32_t s = 0; s < kv->servers; s++)
 		polls[2 + s] = (struct pollfd){ .fd = kv->error ? -1 : kv->server[s].stream.fd,
-						.events = kv_server_events(&kv->server[s]) };
+						.events = kv_stream_events(&kv->server[s].stream) };
 	kv->is_news = false;
 	kv->is_asleep = true;
 	pthread_mutex_unlock(&kv->lock);

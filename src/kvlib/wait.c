@@ -18,7 +18,7 @@ static bool is_outstanding(const struct tally_kv *kv, uint64_t timestamp)
 		/* A bounded worker's next step may begin while others are still at this one. */
 		return work && !work->result &&
 		       !(work->is_step && kv->core->config.mode == WORKER_KV_BOUNDED &&
-			 kv_step_is_open(kv, work));
+			 worker_kv_step_is_open(kv->core, work->number));
 	}
 	for (work = kv->works; work; work = work->next)
 		if (!work->result)

@@ -118,10 +118,12 @@ struct kv_work *kv_work_find(const struct tally_kv *kv, uint64_t timestamp)
 	return work;
 }
 
-void kv_work_add(struct tally_kv *kv, struct kv_work *work)
+void kv_work_add(struct tally_kv *kv, struct kv_work *work, uint64_t now_ns)
 {
 	struct kv_work **bucket;
 
+	kv->queue_bytes += kv_work_bytes(kv, work);
+	work->begin_ns = now_ns;
 	work->timestamp = kv->timestamp_next++;
 	bucket = bucket_of(kv, work->timestamp);
 	work->same = *bucket;
