@@ -80,7 +80,7 @@ static bool push(struct kv_server *server, struct cold *cold, uint32_t count)
 			memcpy(value + (size_t)i * dim, server->carry + (size_t)cold[i].rank * dim,
 			       dim * sizeof(*value));
 		}
-		work = kv_work_make(kv, KV_WORK_PUSH, key, value, NULL, count);
+		work = kv_work_make(kv, key, value, NULL, count);
 	}
 	free(key);
 	free(value);

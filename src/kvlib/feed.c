@@ -168,7 +168,7 @@ void kv_works_feed(struct tally_kv *kv)
 
 	for (; work && !kv->error; work = next) {
 		next = work->next;
-		if (work->kind == KV_WORK_BARRIER) {
+		if (work->is_barrier) {
 			if (!kv_step_feed(kv, work))
 				break;
 			continue;
@@ -187,8 +187,7 @@ void kv_works_feed(struct tally_kv *kv)
 		}
 	}
 	while (kv->unfed && kv->unfed->is_begun &&
-	       (kv->unfed->kind != KV_WORK_BARRIER ||
-		worker_kv_step_is_open(kv->core, kv->unfed->number)))
+	       (!kv->unfed->is_barrier || worker_kv_step_is_open(kv->core, kv->unfed->number)))
 		kv->unfed = kv->unfed->next;
 }
 

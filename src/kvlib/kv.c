@@ -394,8 +394,7 @@ static int submit(struct tally_kv *kv, const char *call, struct kv_work *work, u
 		free(work);
 		return result;
 	}
-	if (work->kind == KV_WORK_BARRIER &&
-	    (!work->is_step || kv->core->config.mode != WORKER_KV_ASYNC))
+	if (work->is_barrier && (!work->is_step || kv->core->config.mode != WORKER_KV_ASYNC))
 		work->number = worker_kv_barrier_number(kv->core);
 	kv_work_add(kv, work, clock_ns());
 	if (timestamp)
@@ -415,8 +414,7 @@ int tally_kv_push(struct tally_kv *kv, const uint64_t *keys, const float *values
 		result = values_check(kv, __func__, keys, count, values);
 	if (result)
 		return result;
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PUSH, keys, values, NULL, (uint32_t)count),
+	return submit(kv, __func__, kv_work_make(kv, keys, values, NULL, (uint32_t)count),
 		      timestamp);
 }
 
@@ -431,8 +429,7 @@ int tally_kv_pull(struct tally_kv *kv, const uint64_t *keys, float *values, size
 		return result;
 	if (count && !values)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: values is NULL", __func__);
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PULL, keys, NULL, values, (uint32_t)count),
+	return submit(kv, __func__, kv_work_make(kv, keys, NULL, values, (uint32_t)count),
 		      timestamp);
 }
 
@@ -449,8 +446,18 @@ int tally_kv_pushpull(struct tally_kv *kv, const uint64_t *keys, const float *pu
 		return result;
 	if (count && !pull)
 		return report_error(&kv->who, TALLY_ERR_ARGUMENT, "%s: pull is NULL", __func__);
-	return submit(kv, __func__,
-		      kv_work_make(kv, KV_WORK_PUSH, keys, push, pull, (uint32_t)count), timestamp);
+	return submit(kv, __func__, kv_work_make(kv, keys, push, pull, (uint32_t)count), timestamp);
+}
+
+static struct kv_work *barrier_make(struct tally_kv *kv, bool is_step)
+{
+	struct kv_work *work = kv_work_make(kv, NULL, NULL, NULL, 0);
+
+	if (!work)
+		return NULL;
+	work->is_barrier = true;
+	work->is_step = is_step;
+	return work;
 }
 
 int tally_kv_barrier(struct tally_kv *kv)
@@ -459,22 +466,15 @@ int tally_kv_barrier(struct tally_kv *kv)
 	int result = kv_wait_check(kv, __func__);
 
 	if (!result)
-		result = submit(kv, __func__,
-				kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0), &timestamp);
+		result = submit(kv, __func__, barrier_make(kv, false), &timestamp);
 	return result ? result : tally_kv_wait(kv, timestamp, -1);
 }
 
 int tally_kv_step(struct tally_kv *kv, uint64_t *timestamp)
 {
 	int result = kv_handle_check(kv, __func__);
-	struct kv_work *work;
 
-	if (result)
-		return result;
-	work = kv_work_make(kv, KV_WORK_BARRIER, NULL, NULL, NULL, 0);
-	if (work)
-		work->is_step = true;
-	return submit(kv, __func__, work, timestamp);
+	return result ? result : submit(kv, __func__, barrier_make(kv, true), timestamp);
 }
 
 int tally_kv_get_stats(struct tally_kv *kv, struct tally_kv_stats *stats)

@@ -156,13 +156,12 @@ struct kv_part {
 	struct kv_due hot, cold; /* its last push, its last batch */
 };
 
-enum kv_work_kind { KV_WORK_PUSH, KV_WORK_PULL, KV_WORK_BARRIER };
-
+/* A barrier; or a push, if there are values; or a pull, if there is room for them; or both. */
 struct kv_work {
 	struct kv_work *next, *prev; /* in order of timestamps */
 	struct kv_work *same;        /* of kv->bucket */
 	uint64_t timestamp, begin_ns;
-	enum kv_work_kind kind;
+	bool is_barrier;
 	bool is_begun;   /* nothing of it is left to be fed */
 	bool is_pulling; /* the pulls are on their way: from the start, or after the push */
 	bool is_waited;  /* somebody sleeps until it is complete */
@@ -242,8 +241,8 @@ void kv_thread_end(struct tally_kv *kv);
 /* ---- work.c ---- */
 
 /* A work of `count` keys, dealt to their servers; value or out may be NULL. To be freed, or added. NULL: no memory. */
-struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const uint64_t *key,
-			     const float *value, float *out, uint32_t count);
+struct kv_work *kv_work_make(struct tally_kv *kv, const uint64_t *key, const float *value,
+			     float *out, uint32_t count);
 /* Which of its keys at a server are hot, if that is not by the map that the server has now. */
 void kv_work_rank(const struct kv_server *server, struct kv_work *work);
 size_t kv_work_bytes(const struct tally_kv *kv, const struct kv_work *work);

@@ -49,8 +49,8 @@ static bool is_first(const struct tally_kv *kv, const struct kv_work *work)
 {
 	const struct kv_work *first = kv->works;
 
-	while (first->result || (kv->core->config.mode == WORKER_KV_BOUNDED &&
-				 first->kind == KV_WORK_BARRIER && first->is_begun))
+	while (first->result ||
+	       (kv->core->config.mode == WORKER_KV_BOUNDED && first->is_barrier && first->is_begun))
 		first = first->next;
 	return first == work;
 }
@@ -75,7 +75,7 @@ void kv_barriers_settle(struct tally_kv *kv)
 
 	for (; work; work = next) {
 		next = work->next;
-		if (work->kind == KV_WORK_BARRIER && work->is_begun &&
+		if (work->is_barrier && work->is_begun &&
 		    worker_kv_passed(kv->core) >= work->number)
 			kv_work_complete(kv, work);
 	}
@@ -87,9 +87,9 @@ bool kv_step_is_awaited(const struct tally_kv *kv)
 	const struct kv_work *first = kv->works, *unfed = kv->unfed;
 
 	/* What others still do is not hurried. */
-	while (first && first->kind == KV_WORK_BARRIER && first->is_begun)
+	while (first && first->is_barrier && first->is_begun)
 		first = first->next;
 	return (first && first->timestamp <= kv->hurry_to) ||
-	       (unfed && unfed->kind == KV_WORK_BARRIER && !unfed->is_begun &&
+	       (unfed && unfed->is_barrier && !unfed->is_begun &&
 		!worker_kv_step_is_open(kv->core, unfed->number));
 }

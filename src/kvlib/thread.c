@@ -79,10 +79,9 @@ static uint64_t stall_look(struct tally_kv *kv)
 	if (kv->now_ns < kv->stall_ns)
 		return kv->works ? kv->stall_ns : UINT64_MAX;
 	for (const struct kv_work *work = kv->works; work; work = work->next) {
-		if (work->kind == KV_WORK_BARRIER &&
-		    !worker_kv_step_is_open(kv->core, work->number))
+		if (work->is_barrier && !worker_kv_step_is_open(kv->core, work->number))
 			break; /* others may take their time */
-		if (work->result || work->kind == KV_WORK_BARRIER)
+		if (work->result || work->is_barrier)
 			continue;
 		for (uint32_t s = 0; s < kv->servers; s++) {
 			const struct kv_server *server = &kv->server[s];

@@ -48,7 +48,7 @@ static bool awaited_mark(struct tally_kv *kv, uint64_t timestamp)
 	struct kv_work *work = timestamp ? kv_work_find(kv, timestamp) : NULL;
 	uint64_t last = timestamp ? timestamp : kv->timestamp_next - 1;
 
-	if (work && work->kind != KV_WORK_BARRIER) {
+	if (work && !work->is_barrier) {
 		if (!work->value || work->is_pulling || work->is_awaited)
 			return false;
 		work->is_awaited = true;

@@ -69,8 +69,8 @@ void kv_work_rank(const struct kv_server *server, struct kv_work *work)
 }
 
 /* All in one piece, keys first: they want the most alignment. */
-struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const uint64_t *key,
-			     const float *value, float *out, uint32_t count)
+struct kv_work *kv_work_make(struct tally_kv *kv, const uint64_t *key, const float *value,
+			     float *out, uint32_t count)
 {
 	size_t fixed = sizeof(struct kv_work) + kv->servers * sizeof(struct kv_part);
 	size_t values = value ? (size_t)count * kv->dim : 0;
@@ -80,7 +80,6 @@ struct kv_work *kv_work_make(struct tally_kv *kv, enum kv_work_kind kind, const 
 	if (!work)
 		return NULL;
 	memset(work, 0, fixed);
-	work->kind = kind;
 	work->count = count;
 	work->out = out;
 	if (!count)
