@@ -1,49 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage.c - see stage.h. Entries lie one after the other; an index of their numbers + 1 is found by the key. */
+/* stage.c - see stage.h. */
 #include "ps/stage.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/shared/splitmix.h"
 #include "core/sparse/wire_sparse.h"
+#include "ps/store.h"
 
 __extension__ typedef __int128 sum_t;
 __extension__ typedef unsigned __int128 bits_t;
 
-enum { PLACES_MIN = 1024, PIECE_BYTES = 1 << 20, HEAD_BYTES = 16, SUM_BYTES = 16 };
+enum { PIECE_BYTES = 1 << 20, HEAD_BYTES = 16, SUM_BYTES = 16 };
 
-struct head {
-	uint64_t key;
-	bool is_hot; /* its sums are units, else 2^-64 */
-};
+/* Of a key's row in floats: a number that is not 0 if its sums are units, and 0 if they are 2^-64; from `SUMS` on they. With the
+ * key itself in front they lie as their size wants it. */
+enum { IS_HOT, SUMS = 2, SUM_FLOATS = SUM_BYTES / sizeof(float) };
 
 struct stage {
 	uint32_t dim;
 	float unit;
-	uint64_t count, room; /* entries */
-	struct head *head;
-	sum_t *sum;      /* dim of each */
-	uint32_t *place; /* an entry's number + 1; 0: free */
-	uint64_t mask;
+	struct store *store;
 };
 
 /* ---- memory ---- */
 
 int stage_open(struct stage **out, uint32_t dim, float unit)
 {
+	struct store_options rows = { .state = SUMS + dim * SUM_FLOATS, .bytes_max = UINT64_MAX };
 	struct stage *stage = calloc(1, sizeof(*stage));
 
 	if (!stage)
 		return -ENOMEM;
 	stage->dim = dim;
 	stage->unit = unit;
-	stage->mask = PLACES_MIN - 1;
-	stage->place = calloc(PLACES_MIN, sizeof(*stage->place));
-	if (!stage->place) {
-		stage_close(stage);
+	if (store_open(&stage->store, &rows)) {
+		free(stage);
 		return -ENOMEM;
 	}
 	*out = stage;
@@ -54,61 +47,13 @@ void stage_close(struct stage *stage)
 {
 	if (!stage)
 		return;
-	free(stage->head);
-	free(stage->sum);
-	free(stage->place);
+	store_close(stage->store);
 	free(stage);
 }
 
-static uint64_t place_find(const struct stage *stage, uint64_t key)
-{
-	uint64_t place = splitmix64(key) & stage->mask;
-
-	while (stage->place[place] && stage->head[stage->place[place] - 1].key != key)
-		place = (place + 1) & stage->mask;
-	return place;
-}
-
-static int index_grow(struct stage *stage, uint64_t places)
-{
-	uint32_t *place = calloc(places, sizeof(*place));
-
-	if (!place)
-		return -ENOMEM;
-	free(stage->place);
-	stage->place = place;
-	stage->mask = places - 1;
-	for (uint64_t i = 0; i < stage->count; i++)
-		stage->place[place_find(stage, stage->head[i].key)] = (uint32_t)(i + 1);
-	return 0;
-}
-
-/* What there is stays as it is, also if one of these fails. */
 int stage_reserve(struct stage *stage, uint64_t keys)
 {
-	uint64_t need = stage->count + keys, room = stage->room ? stage->room : PLACES_MIN / 2;
-	uint64_t places = stage->mask + 1;
-	struct head *head;
-	sum_t *sum;
-
-	while (room < need)
-		room *= 2;
-	while (places < 2 * need)
-		places *= 2;
-	if (need >= UINT32_MAX)
-		return -ENOMEM;
-	if (room > stage->room) {
-		head = realloc(stage->head, room * sizeof(*head));
-		if (!head)
-			return -ENOMEM;
-		stage->head = head;
-		sum = realloc(stage->sum, room * stage->dim * sizeof(*sum));
-		if (!sum)
-			return -ENOMEM;
-		stage->sum = sum;
-		stage->room = room;
-	}
-	return places > stage->mask + 1 ? index_grow(stage, places) : 0;
+	return store_reserve(stage->store, keys) ? -ENOMEM : 0;
 }
 
 /* ---- sums ---- */
@@ -130,26 +75,22 @@ static sum_t whole(double value)
 	return fabs(value) < 0x1p62 ? (sum_t)llrint(value) : (sum_t)value;
 }
 
-static double unit_of(const struct stage *stage, const struct head *head)
+static const sum_t *sums_of(const float *row)
 {
-	return head->is_hot ? (double)stage->unit : 0x1p-64;
+	return (const sum_t *)(const void *)(row + SUMS);
 }
 
 /* Its sums; of a new one they are 0. *is_hot becomes what they are: a map that has changed between may have made
  * another of it. */
 static sum_t *entry_get(struct stage *stage, uint64_t key, bool *is_hot)
 {
-	uint64_t place = place_find(stage, key), at = stage->place[place];
+	uint64_t had = store_rows(stage->store);
+	float *row = store_get(stage->store, key);
 
-	if (at) {
-		*is_hot = stage->head[at - 1].is_hot;
-		return stage->sum + (at - 1) * stage->dim;
-	}
-	at = stage->count++;
-	stage->place[place] = (uint32_t)(at + 1);
-	stage->head[at] = (struct head){ .key = key, .is_hot = *is_hot };
-	memset(stage->sum + at * stage->dim, 0, stage->dim * sizeof(*stage->sum));
-	return stage->sum + at * stage->dim;
+	if (store_rows(stage->store) > had)
+		row[IS_HOT] = *is_hot;
+	*is_hot = row[IS_HOT] != 0;
+	return (sum_t *)(void *)(row + SUMS);
 }
 
 void stage_add_sums(struct stage *stage, uint64_t key, const int64_t *sums)
@@ -175,39 +116,43 @@ void stage_add_floats(struct stage *stage, uint64_t key, const float *values)
 
 uint64_t stage_count(const struct stage *stage)
 {
-	return stage->count;
+	return store_rows(stage->store);
 }
 
 uint64_t stage_gradient(const struct stage *stage, uint64_t i, float *gradient)
 {
-	const sum_t *sum = stage->sum + i * stage->dim;
+	uint64_t key;
+	const float *row = store_row(stage->store, i, &key);
+	double unit = row[IS_HOT] != 0 ? (double)stage->unit : 0x1p-64;
 
 	for (uint32_t k = 0; k < stage->dim; k++)
-		gradient[k] = (float)((double)sum[k] * unit_of(stage, &stage->head[i]));
-	return stage->head[i].key;
+		gradient[k] = (float)((double)sums_of(row)[k] * unit);
+	return key;
 }
 
 void stage_clear(struct stage *stage)
 {
-	stage->count = 0;
-	memset(stage->place, 0, (stage->mask + 1) * sizeof(*stage->place));
+	store_clear(stage->store);
 }
 
 /* ---- checkpoints ---- */
 
 uint64_t stage_save(const struct stage *stage, uint64_t first, struct bytes *body)
 {
-	uint64_t left = stage->count - first,
+	uint64_t left = stage_count(stage) - first,
 		 most = PIECE_BYTES / (HEAD_BYTES + (uint64_t)SUM_BYTES * stage->dim) + 1;
 	uint32_t count = (uint32_t)(left < most ? left : most);
 
 	bytes_put32(body, count);
 	bytes_put32(body, stage->dim);
 	for (uint64_t i = first; i < first + count; i++) {
-		bytes_put64(body, stage->head[i].key);
-		bytes_put64(body, stage->head[i].is_hot);
+		uint64_t key;
+		const float *row = store_row(stage->store, i, &key);
+
+		bytes_put64(body, key);
+		bytes_put64(body, row[IS_HOT] != 0);
 		for (uint32_t k = 0; k < stage->dim; k++) {
-			bits_t bits = (bits_t)stage->sum[i * stage->dim + k];
+			bits_t bits = (bits_t)sums_of(row)[k];
 
 			bytes_put64(body, (uint64_t)bits);
 			bytes_put64(body, (uint64_t)(bits >> 64));
@@ -231,10 +176,9 @@ const char *stage_load(struct stage *stage, const uint8_t *body, uint32_t bytes)
 		bool is_hot = hot;
 		sum_t *sum;
 
-		if (hot > 1 || stage->place[place_find(stage, key)])
+		if (hot > 1 || store_find(stage->store, key))
 			return "sums of a step that has a key twice, or one that is neither hot "
-			       "nor "
-			       "cold";
+			       "nor cold";
 		sum = entry_get(stage, key, &is_hot);
 		for (uint32_t k = 0; k < stage->dim; k++) {
 			const uint8_t *it = at + HEAD_BYTES + (uint64_t)SUM_BYTES * k;

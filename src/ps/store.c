@@ -205,6 +205,12 @@ void store_read(const struct store *store, uint64_t key, float *value)
 		initial_values(&store->options.initial, key, store->options.dim, value);
 }
 
+void store_clear(struct store *store)
+{
+	store->rows = 0;
+	memset(store->place, 0, (store->mask + 1) * sizeof(*store->place));
+}
+
 uint64_t store_rows(const struct store *store)
 {
 	return store->rows;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store.h - the rows of a table: keys and their floats, in bounded memory. Rows never move and never go; a row is
- * found by open addressing. Not thread-safe.
+ * store.h - the rows of a table: keys and their floats, in bounded memory. Rows never move, and go all at
+ * once; a row is found by open addressing. Not thread-safe.
  */
 #ifndef PS_STORE_H
 #define PS_STORE_H
@@ -31,6 +31,9 @@ float *store_get(struct store *store, uint64_t key);
 const float *store_find(const struct store *store, uint64_t key); /* NULL: not there */
 /* Its values, or those it would begin with. */
 void store_read(const struct store *store, uint64_t key, float *value);
+
+/* There are none; the room for them stays. */
+void store_clear(struct store *store);
 
 uint64_t store_rows(const struct store *store);
 uint64_t store_bytes(const struct store *store);
