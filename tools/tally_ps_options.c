@@ -85,24 +85,7 @@ static const char help[] =
 
 static int failed(char error[PS_ERROR_MAX], const char *word, const char *value, const char *why)
 {
-	snprintf(error, PS_ERROR_MAX, "%.100s=%.200s: %s", word, value, why);
-	return -1;
-}
-
-static const char *optimiser_named(struct opt_value *value)
-{
-	enum optimiser_kind kind;
-
-	return optimiser_find(value->text, &kind) ? NULL
-						  : "sum, sgd, momentum, adagrad, adam or ftrl";
-}
-
-static const char *initial_take(struct opt_value *value)
-{
-	struct ps_hosted_options *options = value->request;
-
-	return initial_find(value->text, &options->table.initial.kind) ? NULL
-								       : "zero, uniform or normal";
+	return ps_fail(error, "%.100s=%.200s: %s", word, value, why);
 }
 
 static const char *const values_names
@@ -118,7 +101,8 @@ static const char *const durabilities[] = { [PS_LOG] = "log",
 #define AT(field) OPT_FIELD(struct ps_hosted_options, field)
 /* clang-format off */
 static const struct opt word_table[] = {
-	{ "optimizer", OPT_CALL, .call = optimiser_named }, /* set before all others */
+	{ "optimizer", OPT_CHOICE, AT(table.optimiser.kind), .names = optimiser_names, /* set before all others */
+	  .takes = "sum, sgd, momentum, adagrad, adam or ftrl" },
 	{ "rate", OPT_REAL, AT(table.optimiser.rate), .low = FLOAT_LEAST, .high = 1e6, .takes = "a number above 0" },
 	{ "momentum", OPT_REAL, AT(table.optimiser.momentum), .high = 1 },
 	{ "beta1", OPT_REAL, AT(table.optimiser.beta1), .high = 0.999999, .takes = "a number from 0 to below 1" },
@@ -128,7 +112,7 @@ static const struct opt word_table[] = {
 	{ "beta", OPT_REAL, AT(table.optimiser.beta), .high = 1e6, .takes = "a number, at least 0" },
 	{ "l1", OPT_REAL, AT(table.optimiser.l1), .high = 1e6, .takes = "a number, at least 0" },
 	{ "l2", OPT_REAL, AT(table.optimiser.l2), .high = 1e6, .takes = "a number, at least 0" },
-	{ "initial", OPT_CALL, .call = initial_take },
+	{ "initial", OPT_CHOICE, AT(table.initial.kind), .names = initial_names, .takes = "zero, uniform or normal" },
 	{ "scale", OPT_REAL, AT(table.initial.scale), .high = 1e6, .takes = "a number, at least 0" },
 	{ "seed", OPT_NUMBER, AT(table.initial.seed) },
 	{ "unit", OPT_REAL, AT(table.unit), .low = 1e-30, .high = 1e6, .takes = "a decimal number from 1e-30 to 1e6" },
@@ -161,30 +145,21 @@ static int word_set(struct ps_hosted_options *options, const char *word, const c
 	return why ? failed(error, word, text, why) : 0;
 }
 
-static bool is_name(const char *name)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_-.";
-
-	return *name && *name != '.' && strlen(name) < KV_NAME_BYTES &&
-	       strspn(name, allowed) == strlen(name);
-}
-
 /* Its usual numbers, before the words that change them. */
 static int optimiser_set(struct ps_hosted_options *options, char **words, uint32_t count,
 			 char error[PS_ERROR_MAX])
 {
-	enum optimiser_kind kind = OPTIMISER_SGD;
+	enum optimiser_kind kind;
 
+	options->table.optimiser.kind = OPTIMISER_SGD;
 	for (uint32_t i = 0; i < count; i++) {
 		char *value = strchr(words[i], '=');
 
-		if (strncmp(words[i], "optimizer=", 10) != 0)
-			continue;
-		if (!optimiser_find(value + 1, &kind))
-			return failed(error, "optimizer", value + 1,
-				      "sum, sgd, momentum, adagrad, adam or ftrl");
+		if (!strncmp(words[i], "optimizer=", 10) &&
+		    word_set(options, "optimizer", value + 1, error))
+			return -1;
 	}
+	kind = options->table.optimiser.kind;
 	options->table.optimiser = optimiser_default(kind);
 	options->table.unit = kind == OPTIMISER_SUM ? 1.0f : 0x1p-20f;
 	return 0;
@@ -198,10 +173,10 @@ static int bytes_check(const struct ps_table_options *table, char error[PS_ERROR
 
 	if (table->bytes >= row && table->bytes >= sum)
 		return 0;
-	snprintf(error, PS_ERROR_MAX, "bytes=%u: %s=%u needs %u", table->bytes,
-		 table->bytes < row ? "window" : "dim",
-		 table->bytes < row ? table->window : table->dim, table->bytes < row ? row : sum);
-	return -1;
+	return ps_fail(error, "bytes=%u: %s=%u needs %u", table->bytes,
+		       table->bytes < row ? "window" : "dim",
+		       table->bytes < row ? table->window : table->dim,
+		       table->bytes < row ? row : sum);
 }
 
 int ps_options_table(struct ps_settings *settings, const char *text, char error[PS_ERROR_MAX])
@@ -211,10 +186,8 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 	struct ps_hosted_options *options = &settings->tables[at];
 	char *words[WORDS_MAX], *rest, *name;
 
-	if (at == PS_TABLES_MAX) {
-		snprintf(error, PS_ERROR_MAX, "more than %d tables", PS_TABLES_MAX);
-		return -1;
-	}
+	if (at == PS_TABLES_MAX)
+		return ps_fail(error, "more than %d tables", PS_TABLES_MAX);
 	if (snprintf(settings->text[at], PS_OPTION_BYTES, "%s", text) >= PS_OPTION_BYTES)
 		return failed(error, "its words", "...", "too long");
 	*options = (struct ps_hosted_options){
@@ -222,12 +195,9 @@ int ps_options_table(struct ps_settings *settings, const char *text, char error[
 		.packing = KV_DEAL,
 	};
 	name = strtok_r(settings->text[at], ",", &rest);
-	if (!name || !is_name(name)) {
-		snprintf(error, PS_ERROR_MAX,
-			 "a table's name has up to 63 letters, digits, _, - and ., which is not "
-			 "the first");
-		return -1;
-	}
+	if (!name || !kv_is_name(name) || strlen(name) >= KV_NAME_BYTES)
+		return ps_fail(error, "a table's name has up to 63 letters, digits, _, - and ., "
+				      "which is not the first");
 	snprintf(options->table.name, sizeof(options->table.name), "%s", name);
 	for (uint32_t i = 0; i < at; i++)
 		if (!strcmp(settings->tables[i].table.name, name))

@@ -4,15 +4,14 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "util/rng.h"
 
 enum { UNIFORMS_OF_NORMAL = 12 }; /* their sum has variance 1 */
 
-static const char *const names[OPTIMISER_COUNT] = { "sum",     "sgd",  "momentum",
-						    "adagrad", "adam", "ftrl" };
-static const char *const initial_names[INITIAL_COUNT] = { "zero", "uniform", "normal" };
+const char *const optimiser_names[] = { "sum", "sgd", "momentum", "adagrad", "adam", "ftrl", NULL };
+const char *const initial_names[] = { "zero", "uniform", "normal", NULL };
 
 struct optimiser optimiser_default(enum optimiser_kind kind)
 {
@@ -33,22 +32,6 @@ struct optimiser optimiser_default(enum optimiser_kind kind)
 	if (kind == OPTIMISER_FTRL)
 		usual.rate = 0.1f;
 	return usual;
-}
-
-const char *optimiser_name(enum optimiser_kind kind)
-{
-	return names[kind];
-}
-
-bool optimiser_find(const char *name, enum optimiser_kind *kind)
-{
-	for (unsigned i = 0; i < OPTIMISER_COUNT; i++) {
-		if (strcmp(name, names[i]) != 0)
-			continue;
-		*kind = (enum optimiser_kind)i;
-		return true;
-	}
-	return false;
 }
 
 uint32_t optimiser_state(const struct optimiser *optimiser, uint32_t dim)
@@ -162,22 +145,6 @@ bool optimiser_step(const struct optimiser *o, uint32_t dim, float *value, float
 }
 
 /* ---- how a key begins ---- */
-
-const char *initial_name(enum initial_kind kind)
-{
-	return initial_names[kind];
-}
-
-bool initial_find(const char *name, enum initial_kind *kind)
-{
-	for (unsigned i = 0; i < INITIAL_COUNT; i++) {
-		if (strcmp(name, initial_names[i]) != 0)
-			continue;
-		*kind = (enum initial_kind)i;
-		return true;
-	}
-	return false;
-}
 
 /* In [0, 1): 24 bits, all that a float has. */
 static float uniform(struct rng *rng)

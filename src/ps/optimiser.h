@@ -33,8 +33,7 @@ struct optimiser {
 
 /* Of this kind, with the values that are usual for it. */
 struct optimiser optimiser_default(enum optimiser_kind kind);
-const char *optimiser_name(enum optimiser_kind kind); /* "sum", "sgd", ... */
-bool optimiser_find(const char *name, enum optimiser_kind *kind);
+extern const char *const optimiser_names[]; /* "sum", "sgd", ..., NULL */
 
 /* Floats of state for a key of dim values. */
 uint32_t optimiser_state(const struct optimiser *optimiser, uint32_t dim);
@@ -55,8 +54,7 @@ struct initial {
 	uint64_t seed;
 };
 
-const char *initial_name(enum initial_kind kind); /* "zero", "uniform", "normal" */
-bool initial_find(const char *name, enum initial_kind *kind);
+extern const char *const initial_names[]; /* "zero", "uniform", "normal", NULL */
 void initial_values(const struct initial *initial, uint64_t key, uint32_t dim, float *value);
 
 #endif

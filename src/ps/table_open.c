@@ -22,10 +22,10 @@ static void text_make(struct ps_table *table)
 		 "seed %llu",
 		 options->name,
 		 options->durability == PS_CHECKPOINT ? " durability checkpoint" : "", options->dim,
-		 options->workers, options->window, (double)options->unit, optimiser_name(o->kind),
+		 options->workers, options->window, (double)options->unit, optimiser_names[o->kind],
 		 (double)o->rate, (double)o->momentum, (double)o->beta1, (double)o->beta2,
 		 (double)o->epsilon, (double)o->beta, (double)o->l1, (double)o->l2,
-		 initial_name(options->initial.kind), (double)options->initial.scale,
+		 initial_names[options->initial.kind], (double)options->initial.scale,
 		 (unsigned long long)options->initial.seed);
 	if (options->is_sync) /* those of other tables stay as they were */
 		snprintf(table->text + strlen(table->text),
