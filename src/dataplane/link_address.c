@@ -33,6 +33,15 @@ bool link_address_is_v4(const struct link_address *address)
 	return address_is_v4(address->ip);
 }
 
+uint64_t link_address_source(const struct link_address *address)
+{
+	uint64_t high, low;
+
+	memcpy(&high, address->ip, sizeof(high));
+	memcpy(&low, address->ip + sizeof(high), sizeof(low));
+	return high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
+}
+
 bool link_address_is_loopback(const struct link_address *address)
 {
 	return address_is_loopback(address->ip);

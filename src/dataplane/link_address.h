@@ -24,6 +24,8 @@ union link_control {
 bool link_address_is_any(const struct link_address *address);
 bool link_address_is_loopback(const struct link_address *address);
 bool link_address_is_v4(const struct link_address *address);
+/* A number for its host, or of IPv6 for the network of 64 bits that one host may have all addresses of. */
+uint64_t link_address_source(const struct link_address *address);
 /* The bytes of *to that are used; 0 if the address is of the other family. */
 socklen_t link_address_to_socket(const struct link_address *address, bool is_v6,
 				 union link_sockaddr *to);

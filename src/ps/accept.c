@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accept.c - connections, and the places that there are for them: docs/protocol.md, R-KV-21. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,18 +36,6 @@ void ps_places(struct ps_server *server)
 		       "room for %u connections alone, not %u: the limit of open files is %llu "
 		       "(ulimit -n)",
 		       server->places, PS_CONNS_MAX, (unsigned long long)files.rlim_cur);
-}
-
-/* Its host, or the network of 64 bits that one host may have all addresses of. */
-static uint64_t source_of(const union link_sockaddr *from)
-{
-	struct link_address address;
-	uint64_t high, low;
-
-	link_address_from_socket(from, &address);
-	memcpy(&high, address.ip, sizeof(high));
-	memcpy(&low, address.ip + sizeof(high), sizeof(low));
-	return high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
 }
 
 static void close_now(struct ps_server *server, uint32_t at)
@@ -108,9 +95,12 @@ static bool give_up_one(struct ps_server *server)
 
 static void take(struct ps_server *server, int fd, const union link_sockaddr *from)
 {
-	uint64_t source = source_of(from);
+	struct link_address address;
 	struct ps_conn *conn;
+	uint64_t source;
 
+	link_address_from_socket(from, &address);
+	source = link_address_source(&address);
 	make_room(server, source);
 	conn = server->conn_count < server->places ? ps_conn_open(fd, ps_now(server)) : NULL;
 	if (!conn) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
 
@@ -13,7 +14,6 @@
 static void peer_name(struct peer *peer)
 {
 	struct link_address address = { .port = 0 };
-	uint64_t high, low;
 
 	conn_peer(peer->conn, address.ip, &address.port);
 	if (!address.port) {
@@ -21,9 +21,7 @@ static void peer_name(struct peer *peer)
 		return;
 	}
 	link_address_format(&address, peer->text);
-	memcpy(&high, address.ip, sizeof(high));
-	memcpy(&low, address.ip + sizeof(high), sizeof(low));
-	peer->source = high ? high : low; /* IPv4 is ::ffff:a.b.c.d */
+	peer->source = link_address_source(&address);
 }
 
 /* Abstract unix sockets have no file permissions: anybody on this host can connect. */

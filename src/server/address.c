@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* address.c - where an aggregator listens, as people write it. */
 #include <stdio.h>
-#include <string.h>
 
+#include "dataplane/link_address.h"
 #include "dataplane/link_udp.h"
 #include "server/internal.h"
-
-static bool is_any(const struct link_address *address)
-{
-	static const uint8_t zero[sizeof(address->ip)];
-
-	return !memcmp(address->ip, zero, sizeof(zero));
-}
 
 const char *server_address(const struct server *server, char text[SERVER_TEXT_BYTES])
 {
@@ -20,7 +13,7 @@ const char *server_address(const struct server *server, char text[SERVER_TEXT_BY
 	listen.port = server->port;
 	if (server->options.local_name)
 		snprintf(text, SERVER_TEXT_BYTES, "@%s", server->options.local_name);
-	else if (!server->options.is_v6 && is_any(&listen))
+	else if (!server->options.is_v6 && link_address_is_any(&listen))
 		snprintf(text, SERVER_TEXT_BYTES, "0.0.0.0:%u", listen.port);
 	else
 		link_address_format(&listen, text);
