@@ -194,14 +194,6 @@ static struct ps_hosted *its_table(struct ps_server *server, struct ps_conn *con
 	return NULL;
 }
 
-static void report(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
-{
-	struct ps_hosted *hosted = its_table(server, conn, said);
-
-	if (hosted)
-		ps_gather_report(server, hosted, conn, said);
-}
-
 /* ---- pairs ---- */
 
 static void batch_refuse(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
@@ -236,14 +228,12 @@ static bool is_too_large(const struct kv_message *said)
 	return false;
 }
 
-static void batch(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+static void batch(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		  const struct kv_message *said)
 {
-	struct ps_hosted *hosted = its_table(server, conn, said);
 	struct kv_message answer = { .type = KV_DONE, .number = said->number };
 	enum ps_batch result;
 
-	if (!hosted)
-		return;
 	if (said->dim != hosted->table->shape.dim) {
 		ps_serve_refuse(server, conn, said, KV_REFUSED_MISMATCH,
 				"table %s has dim %u; %s has sent a batch of dim %u",
@@ -293,13 +283,11 @@ static void pulled_say(struct ps_server *server, struct ps_hosted *hosted, struc
 	ps_conn_hold(conn, hosted->table, &answer);
 }
 
-static void pull(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
+static void pull(struct ps_server *server, struct ps_hosted *hosted, struct ps_conn *conn,
+		 const struct kv_message *said)
 {
-	struct ps_hosted *hosted = its_table(server, conn, said);
 	struct ps_waiting_pull *waiting;
 
-	if (!hosted)
-		return;
 	if (said->count > kv_keys_max(hosted->table->shape.dim)) {
 		ps_serve_refuse(
 			server, conn, said, KV_REFUSED_MESSAGE,
@@ -352,15 +340,7 @@ static void pulls_answer(struct ps_server *server, struct ps_hosted *hosted, str
 	conn->pull_count = left;
 }
 
-/* ---- steps, and the end ---- */
-
-static void barrier(struct ps_server *server, struct ps_conn *conn, const struct kv_message *said)
-{
-	struct ps_hosted *hosted = its_table(server, conn, said);
-
-	if (hosted)
-		ps_steps_come(server, hosted, conn, said);
-}
+/* ---- the end ---- */
 
 /* R-KV-13: the answer, and the end behind it, wait for the disks of all these tables. */
 static void leave(struct ps_server *server, struct ps_conn *conn)
@@ -415,6 +395,24 @@ void ps_serve_gone(struct ps_server *server, struct ps_conn *conn)
 			       conn->who, conn->has_left ? "left" : "gone, and may come back");
 }
 
+/* About a table that it has to have open. */
+static void table_serve(struct ps_server *server, struct ps_conn *conn,
+			const struct kv_message *said)
+{
+	struct ps_hosted *hosted = its_table(server, conn, said);
+
+	if (!hosted)
+		return;
+	if (said->type == KV_REPORT)
+		ps_gather_report(server, hosted, conn, said);
+	else if (said->type == KV_BATCH)
+		batch(server, hosted, conn, said);
+	else if (said->type == KV_PULL)
+		pull(server, hosted, conn, said);
+	else
+		ps_steps_come(server, hosted, conn, said);
+}
+
 static void message_serve(struct ps_server *server, struct ps_conn *conn,
 			  const struct kv_message *said)
 {
@@ -434,16 +432,10 @@ static void message_serve(struct ps_server *server, struct ps_conn *conn,
 		open_table(server, conn, said);
 		break;
 	case KV_REPORT:
-		report(server, conn, said);
-		break;
 	case KV_BATCH:
-		batch(server, conn, said);
-		break;
 	case KV_PULL:
-		pull(server, conn, said);
-		break;
 	case KV_BARRIER:
-		barrier(server, conn, said);
+		table_serve(server, conn, said);
 		break;
 	case KV_LEAVE:
 		leave(server, conn);
