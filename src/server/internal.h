@@ -324,6 +324,8 @@ uint64_t tables_wake_ns(const struct server *server);
 /* Jobs of one name and different lives, or programs, have nothing to do with one another. *is_refused: a launch has more
  * programs than gather apart. */
 struct job *job_find(struct server *server, const struct control_join *join, bool *is_refused);
+/* A program's, of this name, that has no life? Others of it may be part of the same job. */
+bool job_gathers(const struct job *job, const char *name);
 /* Why a life has ended, if it was one of this aggregator's and ended badly; NULL. */
 const char *job_end_of_life(const struct server *server, uint64_t life);
 /* 0, -ENOMEM, or -ENOSPC: all of jobs_max are in use. */

@@ -14,10 +14,11 @@ static uint64_t program_of(const struct control_join *join)
 	return join->life ? 0 : join->program;
 }
 
-static bool gathers_for(const struct job *job, const struct control_join *join)
+/* A name of the user's (program 0) is one job, and no launcher's is a part of it. */
+bool job_gathers(const struct job *job, const char *name)
 {
-	return job && job->program && !job->life && job->admission->state == ADMISSION_GATHER &&
-	       !strcmp(job->name, join->job);
+	return job && !job->life && job->program && job->admission->state == ADMISSION_GATHER &&
+	       !strcmp(job->name, name);
 }
 
 /* R-CT-24: so many programs of a name gather apart. One more gathers with the last, if nobody is `launched`: they are one
@@ -32,7 +33,7 @@ static struct job *gathering_of_many(struct server *server, const struct control
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (!gathers_for(job, join))
+		if (!job_gathers(job, join->job))
 			continue;
 		count++;
 		last = job;

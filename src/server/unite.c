@@ -7,12 +7,6 @@
 
 enum { QUIET_MS = 2000 }; /* before a word: two programs that both get their ranks soon need none */
 
-/* A name of the user's (program 0) is one job, and no launcher's is a part of it. */
-static bool gathers(const struct job *job)
-{
-	return job && !job->life && job->program && job->admission->state == ADMISSION_GATHER;
-}
-
 /* All that gather `from` yields gathers `into`. Without memory for them: another time. */
 static void unite(struct server *server, struct job *from, struct job *into)
 {
@@ -84,7 +78,7 @@ void jobs_tell_refused(struct server *server, const char *name)
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (!gathers(job) || strcmp(job->name, name) != 0 || job->is_told_refused)
+		if (!job_gathers(job, name) || job->is_told_refused)
 			continue;
 		job->is_told_refused = true;
 		tell(server, job, TOLD_REFUSED);
@@ -116,7 +110,7 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 	for (uint32_t i = first; i < server->options.jobs_max; i++) {
 		struct job *job = server->jobs[i];
 
-		if (!gathers(job) || strcmp(job->name, server->jobs[first]->name) != 0)
+		if (!job_gathers(job, server->jobs[first]->name))
 			continue;
 		if (count == UNITE_MAX)
 			return UINT64_MAX;
@@ -147,8 +141,7 @@ static uint64_t look(struct server *server, uint32_t first, uint64_t now_ns)
 static bool is_first(const struct server *server, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
-		if (gathers(server->jobs[i]) &&
-		    !strcmp(server->jobs[i]->name, server->jobs[index]->name))
+		if (job_gathers(server->jobs[i], server->jobs[index]->name))
 			return false;
 	return true;
 }
@@ -157,14 +150,15 @@ void jobs_unite(struct server *server, uint64_t now_ns)
 {
 	server->unite_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < server->options.jobs_max; i++) {
+		struct job *job = server->jobs[i];
 		uint64_t wake_ns;
 
-		if (server->jobs[i] && server->jobs[i]->admission->state == ADMISSION_NONE) {
-			server->jobs[i]->apart_ns = 0;
-			server->jobs[i]->told_ns = 0;
-			server->jobs[i]->is_told_refused = false;
+		if (job && job->admission->state == ADMISSION_NONE) {
+			job->apart_ns = 0;
+			job->told_ns = 0;
+			job->is_told_refused = false;
 		}
-		if (!gathers(server->jobs[i]) || !is_first(server, i))
+		if (!job || !job_gathers(job, job->name) || !is_first(server, i))
 			continue;
 		wake_ns = look(server, i, now_ns);
 		server->unite_ns = wake_ns < server->unite_ns ? wake_ns : server->unite_ns;
