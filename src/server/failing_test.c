@@ -339,6 +339,7 @@ static void open__chooses_what_nobody_has_said(void **state)
 	assert_int_equal(chosen->heartbeat_ms, 10000);
 	assert_int_equal(chosen->gather_ms, 300000);
 	assert_int_equal(chosen->drain_ms, 0);
+	assert_true(chosen->memory_max == PLAN_MEMORY_MAX);
 	assert_true(chosen->memory_total > 0); /* as much as share.c says */
 	assert_null(chosen->key);
 	assert_true(server->limit_ns == UINT64_MAX && !server->is_local);

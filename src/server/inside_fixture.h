@@ -82,6 +82,7 @@ static int inside_setup(void **state)
 		return -1;
 	test.beyond = (struct job *)(uintptr_t)8;
 	test.server.options.jobs_max = JOBS;
+	test.server.options.memory_max = PLAN_MEMORY_MAX;
 	test.server.options.log = inside_hear;
 	test.server.options.log_arg = &test;
 	test.server.jobs = test.jobs;

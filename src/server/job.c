@@ -193,11 +193,6 @@ static uint32_t job_mtu(struct server *server, struct job *job, uint16_t *narrow
 	return mtu;
 }
 
-static uint64_t memory_of_job(const struct server *server)
-{
-	return server->options.memory_max ? server->options.memory_max : (uint64_t)PLAN_MEMORY_MAX;
-}
-
 static bool job_plan(struct server *server, struct job *job)
 {
 	uint16_t narrowest;
@@ -210,7 +205,7 @@ static bool job_plan(struct server *server, struct job *job)
 		.window = server->options.window,
 		.run = server->options.run,
 		.receive_bytes = shard_receive_bytes(server->shards[0]),
-		.memory_max = memory_of_job(server),
+		.memory_max = server->options.memory_max,
 	};
 
 	for (uint32_t k = 1; k < server->options.shards; k++)
@@ -247,7 +242,7 @@ static struct shard_job *job_for_shard(const struct job *job)
 /* Why job_plan found nothing: a path that is too narrow, or too little memory. */
 static void plan_refusal(struct server *server, struct job *job)
 {
-	unsigned long long memory_kib = memory_of_job(server) >> 10;
+	unsigned long long memory_kib = server->options.memory_max >> 10;
 	uint32_t mtu = job_mtu(server, job, &job->refused_rank);
 	struct text text;
 

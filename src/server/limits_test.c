@@ -104,8 +104,9 @@ static void limits__memory_is_what_all_jobs_may_want_or_half_of_the_hosts(void *
 	share_memory_fill(&test.server);
 	assert_int_equal(test.server.options.memory_total, 5);
 	assert_int_equal(test.lines, 1);
-	/* A job of which nothing is said has 64 MiB of slots, and as much of registers at most. */
-	test.server.options.memory_total = test.server.options.memory_max = 0;
+	/* A job may have as much of registers as of slots. */
+	test.server.options.memory_total = 0;
+	test.server.options.memory_max = PLAN_MEMORY_MAX;
 	share_memory_fill(&test.server);
 	assert_int_equal(test.server.options.memory_total, 4 * 128 << 20);
 }

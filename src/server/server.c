@@ -112,6 +112,7 @@ static void options_fill(struct server_options *options)
 	options->share = options->share ? options->share : (uint32_t)SHARE;
 	options->receive_bytes = options->receive_bytes ? options->receive_bytes
 							: (uint32_t)RECEIVE_BYTES;
+	options->memory_max = options->memory_max ? options->memory_max : (uint64_t)PLAN_MEMORY_MAX;
 	options->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms
 						      : (uint32_t)HEARTBEAT_MS;
 	options->gather_ms = options->gather_ms ? options->gather_ms : (uint32_t)GATHER_MS;

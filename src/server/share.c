@@ -80,8 +80,7 @@ static uint64_t host_memory(void)
 static uint64_t job_memory(const struct server *server)
 {
 	/* memory_max is each job's (plan.c); with the slots' registers, which come on top, never twice as much. */
-	return 2 * (server->options.memory_max ? server->options.memory_max
-					       : (uint64_t)PLAN_MEMORY_MAX);
+	return 2 * server->options.memory_max;
 }
 
 /* What no job touches costs nothing; but what they may touch must be there. */
