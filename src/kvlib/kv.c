@@ -101,13 +101,6 @@ static int servers_resolve(struct tally_kv *kv, const char *text)
 	return TALLY_OK;
 }
 
-static void locks_init(struct tally_kv *kv)
-{
-	pthread_mutex_init(&kv->lock, NULL);
-	pthread_rwlock_init(&kv->maps, NULL);
-	clock_cond_init(&kv->changed);
-}
-
 /* Its name may have addresses of both kinds, and any of them may be the one that answers. */
 static bool has_v6(const struct conn_address *address)
 {
@@ -243,7 +236,9 @@ static struct tally_kv *kv_new(const char *table, uint32_t dim, uint32_t servers
 	kv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	clock_gettime(CLOCK_REALTIME, &wall);
 	kv->incarnation = (uint64_t)wall.tv_sec * ns_per_s + (uint64_t)wall.tv_nsec;
-	locks_init(kv);
+	pthread_mutex_init(&kv->lock, NULL);
+	pthread_rwlock_init(&kv->maps, NULL);
+	clock_cond_init(&kv->changed);
 	return kv;
 }
 
