@@ -2,7 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
-#include "glm/exchange_shared.h"
+#include "glm/exchange_fixture.h"
 #include "glm/load.h"
 
 #include <cmocka.h>

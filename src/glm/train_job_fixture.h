@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "glm/exchange_shared.h"
+#include "glm/exchange_fixture.h"
 #include "glm/train_fixture.h"
 
 /* Not every test needs all of it. */

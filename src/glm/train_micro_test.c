@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "glm/exchange_shared.h"
+#include "glm/exchange_fixture.h"
 #include "glm/train_fixture.h"
 
 /* What one rank's trainer takes, and what it has told its exchange. */

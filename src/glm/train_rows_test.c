@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "glm/exchange_shared.h"
+#include "glm/exchange_fixture.h"
 #include "glm/train_fixture.h"
 
 enum { EPOCHS = 3, ROWS = 90, FEATURES = 60 };

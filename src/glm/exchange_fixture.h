@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange_shared.h - for tests: ranks that are threads of one process, and sums in memory that they share. It
+ * exchange_fixture.h - for tests: ranks that are threads of one process, and sums in memory that they share. It
  * asserts what exchange.h demands of its callers, and fails where a test says so.
  */
-#ifndef GLM_EXCHANGE_SHARED_H
-#define GLM_EXCHANGE_SHARED_H
+#ifndef GLM_EXCHANGE_FIXTURE_H
+#define GLM_EXCHANGE_FIXTURE_H
 
 #include <assert.h>
 #include <pthread.h>
