@@ -16,8 +16,7 @@ static int failed(struct aside *aside, const char *path, int why, const char *wh
 		  char error[FILES_ERROR_MAX])
 {
 	aside->why = why;
-	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", path, what ? what : strerror(why));
-	return -1;
+	return files_fail(error, path, "%s", what ? what : strerror(why));
 }
 
 /* What a rename would replace: the target of a link, not the link. */

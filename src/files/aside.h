@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 
 struct aside {
 	FILE *file; /* NULL: not open */

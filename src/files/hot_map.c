@@ -29,12 +29,6 @@ _Static_assert((uint64_t)HOT_MAP_KEYS_MAX *KEY_BYTES < UINT32_MAX, "zlib counts 
 
 static const uint8_t magic[8] = { 't', 'a', 'l', 'l', 'y', 'h', 'o', 't' };
 
-static int fail(char error[FILES_ERROR_MAX], const char *name, const char *what)
-{
-	snprintf(error, FILES_ERROR_MAX, "%.400s: %s", name, what);
-	return -1;
-}
-
 /* ---- writing ---- */
 
 int hot_map_write(const char *path, const struct hot_map *map, char error[FILES_ERROR_MAX])
@@ -50,7 +44,7 @@ int hot_map_write(const char *path, const struct hot_map *map, char error[FILES_
 	assert(map->keys <= HOT_MAP_KEYS_MAX);
 	assert(map->hot_updates <= map->updates);
 	if (!file)
-		return fail(error, path, "out of memory");
+		return files_fail(error, path, "out of memory");
 	memcpy(file, magic, sizeof(magic));
 	bytes_put(file + AT_FORMAT, HOT_MAP_FORMAT, 4);
 	bytes_put(file + AT_TABLE, map->table, 4);
@@ -100,17 +94,15 @@ static int keys_take(const char *name, const uint8_t *at, struct hot_map *map,
 	map->index = calloc(places, sizeof(*map->index));
 	map->key = malloc(map->keys * sizeof(*map->key));
 	if (!map->index || !map->key)
-		return fail(error, name, "out of memory");
+		return files_fail(error, name, "out of memory");
 	for (uint32_t rank = 0; rank < map->keys; rank++) {
 		uint64_t key = bytes_get(at + (size_t)rank * KEY_BYTES, KEY_BYTES);
 		uint32_t place = place_find(map, key);
 
-		if (map->index[place]) {
-			snprintf(error, FILES_ERROR_MAX,
-				 "%.400s: damaged: the key %" PRIu64 " has the ranks %u and %u",
-				 name, key, map->index[place] - 1, rank);
-			return -1;
-		}
+		if (map->index[place])
+			return files_fail(error, name,
+					  "damaged: the key %" PRIu64 " has the ranks %u and %u",
+					  key, map->index[place] - 1, rank);
 		map->index[place] = rank + 1;
 		map->key[rank] = key;
 	}
@@ -123,27 +115,23 @@ static int header_check(const char *name, const uint8_t *file, size_t bytes,
 	uint64_t format, keys, has;
 
 	if (bytes < sizeof(magic) || memcmp(file, magic, sizeof(magic)) != 0)
-		return fail(error, name, "no map of tally hot");
+		return files_fail(error, name, "no map of tally hot");
 	if (bytes < HOT_MAP_HEADER_BYTES)
-		return fail(error, name, "truncated: ends inside of its header");
+		return files_fail(error, name, "truncated: ends inside of its header");
 	format = bytes_get(file + AT_FORMAT, 4);
-	if (format != HOT_MAP_FORMAT) {
-		snprintf(error, FILES_ERROR_MAX,
-			 "%.400s: a map of format %" PRIu64 "; this program has format %d", name,
-			 format, HOT_MAP_FORMAT);
-		return -1;
-	}
+	if (format != HOT_MAP_FORMAT)
+		return files_fail(error, name,
+				  "a map of format %" PRIu64 "; this program has format %d", format,
+				  HOT_MAP_FORMAT);
 	keys = bytes_get(file + AT_KEYS, 8);
 	has = bytes - HOT_MAP_HEADER_BYTES;
-	if (keys > HOT_MAP_KEYS_MAX || has != keys * KEY_BYTES) {
-		snprintf(error, FILES_ERROR_MAX,
-			 "%.400s: %s: %" PRIu64 " bytes of keys, and %" PRIu64 " keys of 8", name,
-			 has / KEY_BYTES < keys ? "truncated" : "something is behind its end", has,
-			 keys);
-		return -1;
-	}
+	if (keys > HOT_MAP_KEYS_MAX || has != keys * KEY_BYTES)
+		return files_fail(
+			error, name, "%s: %" PRIu64 " bytes of keys, and %" PRIu64 " keys of 8",
+			has / KEY_BYTES < keys ? "truncated" : "something is behind its end", has,
+			keys);
 	if (bytes_get(file + AT_CRC, 4) != crc32(0, file + AT_TABLE, (uInt)(bytes - AT_TABLE)))
-		return fail(error, name, "damaged: its checksum does not fit");
+		return files_fail(error, name, "damaged: its checksum does not fit");
 	return 0;
 }
 
@@ -160,7 +148,7 @@ int hot_map_parse(const char *name, const uint8_t *file, size_t bytes, struct ho
 	m.hot_updates = bytes_get(file + AT_HOT_UPDATES, 8);
 	m.updates = bytes_get(file + AT_UPDATES, 8);
 	if (m.table > HOT_MAP_TABLE_MAX || !m.version || !m.keys || m.hot_updates > m.updates)
-		return fail(error, name, "damaged: its numbers do not fit each other");
+		return files_fail(error, name, "damaged: its numbers do not fit each other");
 	if (keys_take(name, file + HOT_MAP_HEADER_BYTES, &m, error)) {
 		hot_map_fini(&m);
 		return -1;
@@ -177,7 +165,7 @@ int hot_map_read(const char *path, struct hot_map *map, char error[FILES_ERROR_M
 	int result;
 
 	if (!file)
-		return fail(error, path, whole_why(errno));
+		return files_fail(error, path, "%s", whole_why(errno));
 	result = hot_map_parse(path, file, bytes, map, error);
 	free(file);
 	return result;
@@ -193,15 +181,11 @@ void hot_map_fini(struct hot_map *map)
 int hot_map_expect(const struct hot_map *map, const char *name, uint32_t table, uint32_t version,
 		   char error[FILES_ERROR_MAX])
 {
-	if (map->table != table) {
-		snprintf(error, FILES_ERROR_MAX, "%.400s: the map of table %u, not of table %u",
-			 name, map->table, table);
-		return -1;
-	}
-	if (version && map->version != version) {
-		snprintf(error, FILES_ERROR_MAX, "%.400s: version %u of the map, not %u", name,
-			 map->version, version);
-		return -1;
-	}
+	if (map->table != table)
+		return files_fail(error, name, "the map of table %u, not of table %u", map->table,
+				  table);
+	if (version && map->version != version)
+		return files_fail(error, name, "version %u of the map, not %u", map->version,
+				  version);
 	return 0;
 }

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 
 enum {
 	HOT_MAP_FORMAT = 1,

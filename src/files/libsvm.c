@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files/libsvm.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "core/shared/hash.h"
-#include "core/shared/text.h"
 #include "files/number.h"
 
 enum {
@@ -17,7 +18,6 @@ enum {
 	/* What is read without looking for the buffer's end: "index:value" and the byte after it. */
 	TOKEN_BYTES_MAX = INDEX_BYTES_MAX + 1 + NUMBER_BYTES_MAX + 1,
 	ROW_FIRST = 256,
-	SHOWN_BYTES = 24, /* of what is wrong */
 };
 
 struct libsvm {
@@ -54,34 +54,22 @@ static uint64_t column(const struct libsvm *l, const char *at)
 
 static int fail_at(struct libsvm *l, uint64_t where, const char *what)
 {
-	struct text text;
-
-	text_begin(&text, l->error, sizeof(l->error));
-	text_add(&text, "%s:%llu:%llu: %s", source_name(l->source), (unsigned long long)l->line,
-		 (unsigned long long)where, what);
 	l->is_failed = true;
-	return -1;
+	return files_fail_at(l->error, source_name(l->source), l->line, where, "%s", what);
 }
 
 /* `before`, the bytes at `at` up to what may end a token, as far as they can be shown, `after`. */
 static int fail_shown(struct libsvm *l, const char *at, const char *before, const char *after)
 {
-	char shown[SHOWN_BYTES + sizeof("...")], sentence[FILES_ERROR_MAX];
 	size_t bytes = 0;
-	struct text text;
 
-	while (bytes < SHOWN_BYTES && !ends_token(at[bytes])) {
-		shown[bytes] = at[bytes] > ' ' && at[bytes] < 0x7f ? at[bytes] : '?';
+	while (bytes <= FILES_SHOWN_BYTES && !ends_token(at[bytes]))
 		bytes++;
-	}
-	if (!at[bytes] && at + bytes < l->end)
+	if (bytes <= FILES_SHOWN_BYTES && !at[bytes] && at + bytes < l->end)
 		return fail_at(l, column(l, at + bytes), "a NUL byte");
-	memcpy(shown + bytes, "...", sizeof("..."));
-	if (bytes < SHOWN_BYTES || ends_token(at[bytes]))
-		shown[bytes] = 0;
-	text_begin(&text, sentence, sizeof(sentence));
-	text_add(&text, "%s%s%s", before, shown, after);
-	return fail_at(l, column(l, at), sentence);
+	l->is_failed = true;
+	return files_fail_at(l->error, source_name(l->source), l->line, column(l, at), "%s%s%s",
+			     before, files_show(at, bytes).text, after);
 }
 
 int libsvm_fail_label(struct libsvm *l, const char *what)
@@ -232,16 +220,14 @@ static int index_fail(struct libsvm *l, const char *end)
 static int order_fail(struct libsvm *l, uint64_t index, uint64_t before)
 {
 	char sentence[128];
-	struct text text;
 
-	text_begin(&text, sentence, sizeof(sentence));
 	if (!index)
-		text_add(&text, "the index 0: features are counted from 1");
-	else if (index == before)
-		text_add(&text, "the index %llu is there twice", (unsigned long long)index);
+		return fail_at(l, column(l, l->at), "the index 0: features are counted from 1");
+	if (index == before)
+		snprintf(sentence, sizeof(sentence), "the index %" PRIu64 " is there twice", index);
 	else
-		text_add(&text, "the index %llu after %llu: they must rise",
-			 (unsigned long long)index, (unsigned long long)before);
+		snprintf(sentence, sizeof(sentence),
+			 "the index %" PRIu64 " after %" PRIu64 ": they must rise", index, before);
 	return fail_at(l, column(l, l->at), sentence);
 }
 
@@ -340,10 +326,7 @@ int libsvm_open(struct libsvm **libsvm, struct source *source, char error[FILES_
 	struct libsvm *l = malloc(sizeof(*l));
 
 	if (!l) {
-		struct text text;
-
-		text_begin(&text, error, FILES_ERROR_MAX);
-		text_add(&text, "%s: out of memory", source_name(source));
+		files_fail(error, source_name(source), "out of memory");
 		source_close(source);
 		return -1;
 	}

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 #include "files/source.h"
 
 enum {

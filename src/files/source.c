@@ -3,15 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <lzma.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#include "core/shared/text.h"
 
 enum {
 	PACKED_BYTES = 1 << 16,
@@ -43,15 +43,14 @@ static ssize_t fd_read(void *arg, void *to, size_t bytes)
 
 static int source_fail(struct source *s, const char *what, const char *why)
 {
-	struct text text;
+	char where[32] = "";
 
-	text_begin(&text, s->error, sizeof(s->error));
-	text_add(&text, "%s: %s%s%s", s->name, what, why ? ": " : "", why ? why : "");
 	if (s->position)
-		text_add(&text, " (byte %llu)",
-			 (unsigned long long)(s->position - (s->filled - s->at)));
+		snprintf(where, sizeof(where), " (byte %" PRIu64 ")",
+			 s->position - (s->filled - s->at));
 	s->is_failed = true;
-	return -1;
+	return files_fail(s->error, s->name, "%s%s%s%s", what, why ? ": " : "", why ? why : "",
+			  where);
 }
 
 /* -1: the error is told. 0 and is_end at the end. */
@@ -208,7 +207,6 @@ static int source_begin(struct source *s)
 static struct source *source_make(const char *name, char error[FILES_ERROR_MAX])
 {
 	struct source *s = calloc(1, sizeof(*s));
-	struct text text;
 
 	if (s) {
 		s->fd = -1;
@@ -217,8 +215,7 @@ static struct source *source_make(const char *name, char error[FILES_ERROR_MAX])
 	if (s && s->name)
 		return s;
 	free(s);
-	text_begin(&text, error, FILES_ERROR_MAX);
-	text_add(&text, "%s: out of memory", name);
+	files_fail(error, name, "out of memory");
 	return NULL;
 }
 

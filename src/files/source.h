@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 
 struct source;
 

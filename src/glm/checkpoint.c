@@ -45,33 +45,24 @@ int checkpoint_parse(const char *name, const uint8_t *file, size_t file_bytes,
 {
 	uint64_t version, length, has = file_bytes - CHECKPOINT_HEADER_BYTES;
 
-	if (file_bytes < sizeof(magic) || memcmp(file, magic, sizeof(magic)) != 0) {
-		snprintf(error, GLM_ERROR_MAX, "%s: no checkpoint of tally glm", name);
-		return -1;
-	}
-	if (file_bytes < CHECKPOINT_HEADER_BYTES) {
-		snprintf(error, GLM_ERROR_MAX, "%s: truncated: ends inside of its header", name);
-		return -1;
-	}
+	if (file_bytes < sizeof(magic) || memcmp(file, magic, sizeof(magic)) != 0)
+		return files_fail(error, name, "no checkpoint of tally glm");
+	if (file_bytes < CHECKPOINT_HEADER_BYTES)
+		return files_fail(error, name, "truncated: ends inside of its header");
 	version = bytes_get(file + AT_VERSION, 4);
-	if (version != CHECKPOINT_VERSION) {
-		snprintf(error, GLM_ERROR_MAX,
-			 "%s: a checkpoint of version %" PRIu64 "; this program has version %d",
-			 name, version, CHECKPOINT_VERSION);
-		return -1;
-	}
+	if (version != CHECKPOINT_VERSION)
+		return files_fail(error, name,
+				  "a checkpoint of version %" PRIu64
+				  "; this program has version %d",
+				  version, CHECKPOINT_VERSION);
 	length = bytes_get(file + AT_BYTES, 8);
-	if (length != has) {
-		snprintf(error, GLM_ERROR_MAX, "%s: %s: %" PRIu64 " bytes of state, not %" PRIu64,
-			 name, has < length ? "truncated" : "something is behind its end", has,
-			 length);
-		return -1;
-	}
+	if (length != has)
+		return files_fail(error, name, "%s: %" PRIu64 " bytes of state, not %" PRIu64,
+				  has < length ? "truncated" : "something is behind its end", has,
+				  length);
 	if (bytes_get(file + AT_CRC, 4) !=
-	    crc_of(file + AT_BYTES, file + CHECKPOINT_HEADER_BYTES, has)) {
-		snprintf(error, GLM_ERROR_MAX, "%s: damaged: its checksum does not fit", name);
-		return -1;
-	}
+	    crc_of(file + AT_BYTES, file + CHECKPOINT_HEADER_BYTES, has))
+		return files_fail(error, name, "damaged: its checksum does not fit");
 	*state = file + CHECKPOINT_HEADER_BYTES;
 	*bytes = has;
 	return 0;
@@ -84,10 +75,8 @@ int checkpoint_read(const char *path, void **state, size_t *bytes, char error[GL
 	uint8_t *file = whole_read(path, SIZE_MAX, &has);
 	int result;
 
-	if (!file) {
-		snprintf(error, GLM_ERROR_MAX, "%s: %s", path, whole_why(errno));
-		return -1;
-	}
+	if (!file)
+		return files_fail(error, path, "%s", whole_why(errno));
 	result = checkpoint_parse(path, file, has, &at, bytes, error);
 	if (result) {
 		free(file);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/shared/text.h"
 #include "files/aside.h"
 #include "files/source.h"
 #include "glm/convert.h"
@@ -34,11 +33,7 @@ struct conversion {
 
 static int idx_fail(const struct conversion *c, const struct idx *idx, const char *what)
 {
-	struct text text;
-
-	text_begin(&text, c->error, GLM_ERROR_MAX);
-	text_add(&text, "%s: %s", source_name(idx->source), what);
-	return -1;
+	return files_fail(c->error, source_name(idx->source), "%s", what);
 }
 
 /* Exactly so many bytes. */
@@ -155,15 +150,10 @@ static int images_write(struct conversion *c)
 
 static int images_convert(struct conversion *c, const char *to)
 {
-	if (c->images.count != c->labels.count) {
-		struct text text;
-
-		text_begin(&text, c->error, GLM_ERROR_MAX);
-		text_add(&text, "%s: %llu labels for the %llu images of %s",
-			 source_name(c->labels.source), (unsigned long long)c->labels.count,
-			 (unsigned long long)c->images.count, source_name(c->images.source));
-		return -1;
-	}
+	if (c->images.count != c->labels.count)
+		return files_fail(c->error, source_name(c->labels.source),
+				  "%" PRIu64 " labels for the %" PRIu64 " images of %s",
+				  c->labels.count, c->images.count, source_name(c->images.source));
 	c->image = malloc(c->images.each);
 	if (!c->image)
 		return idx_fail(c, &c->images, "out of memory");
@@ -181,13 +171,8 @@ int convert_idx(const char *images, const char *labels, const char *to, bool is_
 	struct conversion *c = calloc(1, sizeof(*c));
 	int result = -1;
 
-	if (!c) {
-		struct text text;
-
-		text_begin(&text, error, GLM_ERROR_MAX);
-		text_add(&text, "%s: out of memory", images);
-		return -1;
-	}
+	if (!c)
+		return files_fail(error, images, "out of memory");
 	c->error = error;
 	levels_make(c, is_scaled);
 	if (!idx_open(c, &c->images, images, true) && !idx_open(c, &c->labels, labels, false))

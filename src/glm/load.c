@@ -2,10 +2,11 @@
 #include "glm/load.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/shared/text.h"
 #include "files/libsvm.h"
 
 enum {
@@ -200,7 +201,6 @@ static int class_put(struct load *load, double label)
 {
 	struct glm_data *data = load->data;
 	char sentence[128];
-	struct text text;
 
 	for (uint32_t i = 0; i < data->classes_count; i++) {
 		if (data->classes[i] == label)
@@ -210,11 +210,10 @@ static int class_put(struct load *load, double label)
 		data->classes[data->classes_count++] = label;
 		return 0;
 	}
-	text_begin(&text, sentence, sizeof(sentence));
-	text_add(&text,
-		 "a label of one more class: there may be %u; labels that are numbers are for "
+	snprintf(sentence, sizeof(sentence),
+		 "a label of one more class: there may be %d; labels that are numbers are for "
 		 "least squares",
-		 (unsigned)GLM_CLASSES_MAX);
+		 GLM_CLASSES_MAX);
 	return libsvm_fail_label(load->libsvm, sentence);
 }
 
@@ -228,23 +227,15 @@ static void classes_turn(struct glm_data *data)
 	}
 }
 
-static int load_fail(const struct load *load, const char *what, char error[GLM_ERROR_MAX])
+static const char *name_of(const struct load *load)
 {
-	struct text text;
-
-	text_begin(&text, error, GLM_ERROR_MAX);
-	text_add(&text, "%s: %s", source_name(libsvm_source(load->libsvm)), what);
-	return -1;
+	return source_name(libsvm_source(load->libsvm));
 }
 
 static int no_memory(const struct load *load, char error[GLM_ERROR_MAX])
 {
-	char sentence[128];
-	struct text text;
-
-	text_begin(&text, sentence, sizeof(sentence));
-	text_add(&text, "out of memory after %llu rows", (unsigned long long)load->data->rows);
-	return load_fail(load, sentence, error);
+	return files_fail(error, name_of(load), "out of memory after %" PRIu64 " rows",
+			  load->data->rows);
 }
 
 static void progress_tell(const struct load *load)
@@ -309,10 +300,10 @@ static int load_end(struct load *load, char error[GLM_ERROR_MAX])
 	struct glm_data *data = load->data;
 
 	if (!data->rows)
-		return load_fail(load, "no rows", error);
+		return files_fail(error, name_of(load), "no rows");
 	if (!load->options->is_regression && data->classes_count < load->options->classes_min)
-		return load_fail(load, "all labels are the same: there is nothing to tell apart",
-				 error);
+		return files_fail(error, name_of(load),
+				  "all labels are the same: there is nothing to tell apart");
 	if (!load->is_split && !sample_end(load))
 		return no_memory(load, error);
 	if (load->options->columns)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load_agree.c - whether all ranks have read the same: each tells the others what it has. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,10 +103,7 @@ int glm_load_agree(const struct glm_data *data, struct exchange *exchange,
 	int result = 0;
 
 	if (!said) {
-		struct text text;
-
-		text_begin(&text, error, GLM_ERROR_MAX);
-		text_add(&text, "out of memory");
+		snprintf(error, GLM_ERROR_MAX, "out of memory");
 		return -1;
 	}
 	said[exchange->rank] = data_said(data);

@@ -28,9 +28,8 @@ enum word { WORD_BAD = -1, WORD_END_OF_FILE, WORD_END_OF_LINE, WORD_TEXT };
 
 static int failed(const struct reader *reader, const char *what)
 {
-	snprintf(reader->error, GLM_ERROR_MAX, "%s:%u:%u: %s", reader->name, reader->line,
-		 reader->word_column, what);
-	return -1;
+	return files_fail_at(reader->error, reader->name, reader->line, reader->word_column, "%s",
+			     what);
 }
 
 /* The same, with the word; what is not printable is not shown. */
@@ -312,10 +311,8 @@ int model_read(const char *path, struct model *model, char error[GLM_ERROR_MAX])
 	FILE *file = fopen(path, "re");
 	int result;
 
-	if (!file) {
-		snprintf(error, GLM_ERROR_MAX, "%s: %s", path, strerror(errno));
-		return -1;
-	}
+	if (!file)
+		return files_fail(error, path, "%s", strerror(errno));
 	result = model_read_file(file, path, model, error);
 	fclose(file);
 	return result;

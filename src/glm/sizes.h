@@ -3,7 +3,7 @@
 #ifndef GLM_SIZES_H
 #define GLM_SIZES_H
 
-#include "files/sizes.h"
+#include "files/error.h"
 
 enum {
 	GLM_ERROR_MAX = FILES_ERROR_MAX,

@@ -3,7 +3,7 @@
 #include "hot/keys.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,13 +89,11 @@ static int guess(const char *path, enum keys_format *format, char error[FILES_ER
 	struct stat is;
 
 	*format = KEYS_AUTO;
-	if (!text) {
-		snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", path);
-		return -1;
-	}
+	if (!text)
+		return files_fail(error, path, "out of memory");
 	if (!strcmp(path, "-") || (!stat(path, &is) && !S_ISREG(is.st_mode))) {
-		snprintf(error, FILES_ERROR_MAX,
-			 "%.400s: a stream cannot be looked at first: which --format is it?", path);
+		files_fail(error, path,
+			   "a stream cannot be looked at first: which --format is it?");
 	} else if (!source_open(&source, path, error)) {
 		while (has < FIRST_LINE_BYTES && got > 0) {
 			got = source_read(source, text + has, FIRST_LINE_BYTES - has);
@@ -107,8 +105,7 @@ static int guess(const char *path, enum keys_format *format, char error[FILES_ER
 		if (got < 0)
 			memcpy(error, source_error(source), FILES_ERROR_MAX);
 		else if (*format == KEYS_AUTO)
-			snprintf(error, FILES_ERROR_MAX,
-				 "%.400s: its first line does not say what it is: --format", path);
+			files_fail(error, path, "its first line does not say what it is: --format");
 		source_close(source);
 	}
 	free(text);
@@ -145,7 +142,7 @@ int keys_open_source(struct keys **keys, struct source *source, const struct key
 
 	assert(options->format != KEYS_AUTO);
 	if (!k) {
-		snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", source_name(source));
+		files_fail(error, source_name(source), "out of memory");
 		source_close(source);
 		return -1;
 	}
@@ -189,10 +186,9 @@ enum keys_format keys_format(const struct keys *k)
 
 static int u64_fail(struct keys *k)
 {
-	snprintf(k->error, sizeof(k->error),
-		 "%.400s: ends inside of a key of 8 bytes, behind %llu whole ones",
-		 source_name(k->source), (unsigned long long)k->whole);
-	return -1;
+	return files_fail(k->error, source_name(k->source),
+			  "ends inside of a key of 8 bytes, behind %" PRIu64 " whole ones",
+			  k->whole);
 }
 
 static int u64_read(struct keys *k)

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 #include "files/source.h"
 
 enum keys_format {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keys_row.c - the row that the readers of keys.h fill. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "hot/keys_state.h"
@@ -20,11 +19,9 @@ int keys_room_make(struct keys *k, size_t count)
 	if (room == k->room)
 		return 0;
 	more = realloc(k->key, room * sizeof(*more));
-	if (!more) {
-		snprintf(k->error, sizeof(k->error), "%.400s: no memory for so long a row",
-			 source_name(keys_source(k)));
-		return -1;
-	}
+	if (!more)
+		return files_fail(k->error, source_name(keys_source(k)),
+				  "no memory for so long a row");
 	k->key = more;
 	k->room = room;
 	return 0;

@@ -2,11 +2,10 @@
 /* line.c - see line.h. */
 #include "hot/line.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BYTES = 1 << 16, SHOWN_BYTES = 24 };
+enum { READ_BYTES = 1 << 16 };
 
 int line_open(struct line *line, struct source *source, char error[FILES_ERROR_MAX])
 {
@@ -14,7 +13,7 @@ int line_open(struct line *line, struct source *source, char error[FILES_ERROR_M
 	line->next = line->filled = line->buffer;
 	if (line->buffer)
 		return 0;
-	snprintf(error, FILES_ERROR_MAX, "%.400s: out of memory", source_name(source));
+	files_fail(error, source_name(source), "out of memory");
 	line_close(line);
 	return -1;
 }
@@ -29,19 +28,11 @@ void line_close(struct line *line)
 int line_fail(const struct line *line, const char *at, const char *to, const char *before,
 	      const char *after, char error[FILES_ERROR_MAX])
 {
-	char shown[SHOWN_BYTES + sizeof("'...'")];
-	size_t bytes = (size_t)(to - at), used = 0;
+	const char *quote = to > at ? "'" : "";
 
-	if (bytes)
-		shown[used++] = '\'';
-	for (size_t i = 0; i < bytes && i < SHOWN_BYTES; i++)
-		shown[used++] = at[i] >= ' ' && at[i] < 0x7f ? at[i] : '?';
-	snprintf(shown + used, sizeof(shown) - used, "%s%s", bytes > SHOWN_BYTES ? "..." : "",
-		 bytes ? "'" : "");
-	snprintf(error, FILES_ERROR_MAX, "%.300s:%llu:%llu: %s%s%s", source_name(line->source),
-		 (unsigned long long)line->number, (unsigned long long)(at - line->at) + 1, before,
-		 shown, after);
-	return -1;
+	return files_fail_at(error, source_name(line->source), line->number,
+			     (uint64_t)(at - line->at) + 1, "%s%s%s%s%s", before, quote,
+			     files_show(at, (size_t)(to - at)).text, quote, after);
 }
 
 /* What is left of the line moves to the buffer's begin once half of it is used up. */

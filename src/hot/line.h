@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "files/sizes.h"
+#include "files/error.h"
 #include "files/source.h"
 
 enum { LINE_BYTES_MAX = 1 << 23 };
