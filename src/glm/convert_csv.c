@@ -4,94 +4,47 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/shared/text.h"
 #include "files/aside.h"
+#include "files/libsvm.h"
+#include "files/line.h"
 #include "files/number.h"
-#include "files/source.h"
 #include "glm/convert.h"
 
-enum {
-	LINE_BYTES_MAX = 1 << 23, /* so that a row has no more fields than LIBSVM_ROW_MAX */
-	READ_BYTES = 1 << 16,
-	SHOWN_BYTES = 24,
-};
+_Static_assert(LINE_BYTES_MAX / 2 <= LIBSVM_ROW_MAX,
+	       "a line has no more fields than a row can have");
 
 struct field {
 	const char *at, *end; /* without blanks and quotes */
 };
 
 struct table {
-	struct source *source;
+	struct line line;
 	const struct convert_csv *csv;
 	struct aside out;
 	char separator;
-	char *buffer; /* [LINE_BYTES_MAX + 1], of which the system gives what is touched */
-	char *line, *line_end, *filled; /* line_end: what ends it is cut off; filled: read so far */
-	char *next;
-	bool is_end;
-	uint64_t number; /* of the line, from 1 */
 	uint32_t fields; /* of each row; 0: not known yet */
 	uint32_t label;  /* from 0 */
 	uint64_t rows;
 	char *error;
 };
 
-static int fail_at(const struct table *t, const char *at, const char *before,
-		   const struct field *shown, const char *after)
+static int fail_at(const struct table *t, const char *at, const char *what)
 {
-	size_t bytes = shown ? (size_t)(shown->end - shown->at) : 0;
-	char seen[SHOWN_BYTES + sizeof("...")] = "";
-	struct text text;
-
-	for (size_t i = 0; i < bytes && i < SHOWN_BYTES; i++)
-		seen[i] = shown->at[i] >= ' ' && shown->at[i] < 0x7f ? shown->at[i] : '?';
-	if (bytes > SHOWN_BYTES)
-		memcpy(seen + SHOWN_BYTES, "...", sizeof("..."));
-	text_begin(&text, t->error, GLM_ERROR_MAX);
-	text_add(&text, "%s:%llu:%llu: %s%s%s", source_name(t->source),
-		 (unsigned long long)t->number, (unsigned long long)(at - t->line) + 1, before,
-		 seen, after);
-	return -1;
+	return line_fail(&t->line, at, at, what, "", t->error);
 }
 
-/* 1: there is a line. 0: the end. -1: error[]. */
-static int line_next(struct table *t)
+static int fail_name(const struct table *t, const char *at, const char *what)
 {
-	char *lf;
+	return line_fail(&t->line, at, at, what, t->csv->label_name, t->error);
+}
 
-	t->line = t->next;
-	t->number++;
-	while (!(lf = memchr(t->next, '\n', (size_t)(t->filled - t->next))) && !t->is_end) {
-		size_t kept = (size_t)(t->filled - t->line), room;
-		ssize_t got;
-
-		if (kept >= LINE_BYTES_MAX)
-			return fail_at(t, t->line, "a line of more than 8388608 bytes", NULL, "");
-		if (t->filled - t->buffer >= LINE_BYTES_MAX / 2 && t->line > t->buffer) {
-			memmove(t->buffer, t->line, kept);
-			t->line = t->buffer;
-			t->filled = t->buffer + kept;
-		}
-		t->next = t->filled;
-		room = (size_t)(t->buffer + LINE_BYTES_MAX - t->filled);
-		got = source_read(t->source, t->filled, room < READ_BYTES ? room : READ_BYTES);
-		if (got < 0) {
-			memcpy(t->error, source_error(t->source), GLM_ERROR_MAX);
-			return -1;
-		}
-		t->is_end = !got;
-		t->filled += got;
-	}
-	if (!lf && t->line == t->filled)
-		return 0;
-	t->line_end = lf ? lf : t->filled;
-	t->next = lf ? lf + 1 : t->filled;
-	if (t->line_end > t->line && t->line_end[-1] == '\r')
-		t->line_end--;
-	return 1;
+static int fail_number(const struct table *t, const struct field *field, const char *what)
+{
+	if (field->at == field->end)
+		return fail_at(t, field->at, "the label '' is no finite number");
+	return line_fail(&t->line, field->at, field->end, what, " is no finite number", t->error);
 }
 
 static bool is_blank(char c)
@@ -112,25 +65,25 @@ static const char *field_read(const struct table *t, const char *at, struct fiel
 {
 	const char *end = at, *quote = at;
 
-	while (quote < t->line_end && is_blank(*quote) && *quote != t->separator)
+	while (quote < t->line.end && is_blank(*quote) && *quote != t->separator)
 		quote++;
-	if (quote < t->line_end && *quote == '"') {
-		end = memchr(quote + 1, '"', (size_t)(t->line_end - quote - 1));
+	if (quote < t->line.end && *quote == '"') {
+		end = memchr(quote + 1, '"', (size_t)(t->line.end - quote - 1));
 		if (!end) {
-			fail_at(t, quote, "a quote that the line does not close", NULL, "");
+			fail_at(t, quote, "a quote that the line does not close");
 			return NULL;
 		}
 		*field = (struct field){ quote + 1, end };
-		for (end++; end < t->line_end && is_blank(*end) && *end != t->separator; end++)
+		for (end++; end < t->line.end && is_blank(*end) && *end != t->separator; end++)
 			;
-		if (end < t->line_end && *end != t->separator) {
-			fail_at(t, end, "a quote inside of a field", NULL, "");
+		if (end < t->line.end && *end != t->separator) {
+			fail_at(t, end, "a quote inside of a field");
 			return NULL;
 		}
 	} else {
-		end = memchr(at, t->separator, (size_t)(t->line_end - at));
+		end = memchr(at, t->separator, (size_t)(t->line.end - at));
 		if (!end)
-			end = t->line_end;
+			end = t->line.end;
 		*field = (struct field){ at, end };
 	}
 	blanks_cut(t, field);
@@ -161,7 +114,7 @@ static bool field_number(const struct field *field, bool is_label, double *value
 static int first_line(struct table *t, bool *is_row)
 {
 	const struct convert_csv *csv = t->csv;
-	const char *at = t->line;
+	const char *at = t->line.at;
 	bool is_found = csv->label > 0;
 	struct field field;
 	double value;
@@ -177,24 +130,20 @@ static int first_line(struct table *t, bool *is_row)
 		if (!csv->label && strlen(csv->label_name) == (size_t)(field.end - field.at) &&
 		    !memcmp(csv->label_name, field.at, (size_t)(field.end - field.at))) {
 			if (is_found)
-				return fail_at(t, field.at, "two columns with the name ", &field,
-					       "");
+				return fail_name(t, field.at, "two columns with the name ");
 			is_found = true;
 			t->label = t->fields;
 		}
 		t->fields++;
-		if (at == t->line_end)
+		if (at == t->line.end)
 			break;
 	}
-	if (!is_found) {
-		struct field name = { csv->label_name, csv->label_name + strlen(csv->label_name) };
-
-		return fail_at(t, t->line, "no column with the name ", &name, "");
-	}
+	if (!is_found)
+		return fail_name(t, t->line.at, "no column with the name ");
 	if (t->label >= t->fields)
-		return fail_at(t, t->line, "fewer columns than the one of the label", NULL, "");
+		return fail_at(t, t->line.at, "fewer columns than the one of the label");
 	if (t->fields < 2)
-		return fail_at(t, t->line, "no column besides the label's", NULL, "");
+		return fail_at(t, t->line.at, "no column besides the label's");
 	return 0;
 }
 
@@ -206,7 +155,7 @@ static bool text_write(struct table *t, const struct field *field)
 /* The label is somewhere, but comes first. */
 static int label_write(struct table *t)
 {
-	const char *at = t->line;
+	const char *at = t->line.at;
 	struct field field;
 	double value;
 
@@ -216,18 +165,18 @@ static int label_write(struct table *t)
 			return -1;
 		if (i == t->label)
 			break;
-		if (at == t->line_end)
-			return fail_at(t, at, "fewer fields than in the lines before", NULL, "");
+		if (at == t->line.end)
+			return fail_at(t, at, "fewer fields than in the lines before");
 	}
 	if (!field_number(&field, true, &value))
-		return fail_at(t, field.at, "the label '", &field, "' is no finite number");
+		return fail_number(t, &field, "the label ");
 	text_write(t, &field);
 	return 0;
 }
 
 static int row_write(struct table *t)
 {
-	const char *at = t->line;
+	const char *at = t->line.at;
 	uint32_t index = 0;
 
 	if (label_write(t))
@@ -241,13 +190,11 @@ static int row_write(struct table *t)
 		if (!at)
 			return -1;
 		if (i >= t->fields)
-			return fail_at(t, field.at, "more fields than in the lines before", NULL,
-				       "");
+			return fail_at(t, field.at, "more fields than in the lines before");
 		index += i != t->label;
 		if (i != t->label && field.at < field.end) {
 			if (!field_number(&field, false, &value))
-				return fail_at(t, field.at, "the field '", &field,
-					       "' is no finite number");
+				return fail_number(t, &field, "the field ");
 			if (value != 0) {
 				aside_write(&t->out, head,
 					    (size_t)snprintf(head, sizeof(head), " %" PRIu32 ":",
@@ -255,10 +202,9 @@ static int row_write(struct table *t)
 				text_write(t, &field);
 			}
 		}
-		if (at == t->line_end) {
+		if (at == t->line.end) {
 			if (i + 1 < t->fields)
-				return fail_at(t, at, "fewer fields than in the lines before", NULL,
-					       "");
+				return fail_at(t, at, "fewer fields than in the lines before");
 			break;
 		}
 	}
@@ -271,8 +217,8 @@ static int rows_write(struct table *t)
 {
 	int result;
 
-	while ((result = line_next(t)) > 0) {
-		struct field all = { t->line, t->line_end };
+	while ((result = line_next(&t->line, t->error)) > 0) {
+		struct field all = { t->line.at, t->line.end };
 		bool is_row = true;
 
 		blanks_cut(t, &all);
@@ -283,46 +229,31 @@ static int rows_write(struct table *t)
 		if (is_row && row_write(t))
 			return -1;
 	}
-	if (!result && !t->rows) {
-		struct text text;
-
-		text_begin(&text, t->error, GLM_ERROR_MAX);
-		text_add(&text, "%s: no rows", source_name(t->source));
-		return -1;
-	}
+	if (!result && !t->rows)
+		return files_fail(t->error, source_name(t->line.source), "no rows");
 	return result;
 }
 
 int convert_csv(const char *from, const char *to, const struct convert_csv *csv,
 		struct convert_done *done, char error[GLM_ERROR_MAX])
 {
-	struct table *t = calloc(1, sizeof(*t)); /* with two paths in it */
-	char *buffer = malloc(LINE_BYTES_MAX + 1);
-	int result = -1;
+	struct table t = { .csv = csv, .separator = csv->separator ? csv->separator : ',' };
+	struct source *source;
+	int result;
 
 	assert(csv->label || csv->label_name);
-	if (t && buffer && !source_open(&t->source, from, error)) {
-		t->csv = csv;
-		t->separator = csv->separator ? csv->separator : ',';
-		t->buffer = t->line = t->next = t->filled = buffer;
-		t->error = error;
-		result = aside_open(&t->out, to, error);
-		if (!result && rows_write(t)) {
-			aside_drop(&t->out);
-			result = -1;
-		} else if (!result) {
-			result = aside_commit(&t->out, error);
-		}
-		if (!result)
-			*done = (struct convert_done){ t->rows, t->fields - 1 };
-		source_close(t->source);
-	} else if (!t || !buffer) {
-		struct text text;
-
-		text_begin(&text, error, GLM_ERROR_MAX);
-		text_add(&text, "%s: out of memory", from);
+	t.error = error;
+	if (source_open(&source, from, error) || line_open(&t.line, source, error))
+		return -1;
+	result = aside_open(&t.out, to, error);
+	if (!result && rows_write(&t)) {
+		aside_drop(&t.out);
+		result = -1;
+	} else if (!result) {
+		result = aside_commit(&t.out, error);
 	}
-	free(buffer);
-	free(t);
+	if (!result)
+		*done = (struct convert_done){ t.rows, t.fields - 1 };
+	line_close(&t.line);
 	return result;
 }

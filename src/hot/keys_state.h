@@ -4,8 +4,8 @@
 #define HOT_KEYS_STATE_H
 
 #include "files/libsvm.h"
+#include "files/line.h"
 #include "hot/keys.h"
-#include "hot/line.h"
 
 enum {
 	CTR_COLUMNS_MAX = 1024,

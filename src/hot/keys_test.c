@@ -5,7 +5,7 @@
 
 #include "core/shared/hash.h"
 #include "files/file_fixture.h"
-#include "hot/line.h"
+#include "files/line.h"
 
 static char error[FILES_ERROR_MAX], said[1 << 12];
 

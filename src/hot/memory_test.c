@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "files/hot_map.h"
+#include "files/line.h"
 #include "hot/evaluate.h"
-#include "hot/line.h"
 #include "hot/live.h"
 #include "hot/zipf.h"
 #include "util/memory_fixture.h"

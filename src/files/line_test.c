@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line_test.c - lines of a source, however its bytes come: claims. */
-#include "hot/line.h"
+#include "files/line.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -231,5 +231,5 @@ int main(void)
 						end),
 	};
 
-	return cmocka_run_group_tests_name("hot-line", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("files-line", tests, NULL, NULL);
 }

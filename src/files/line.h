@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line.h - the lines of a source, one at a time, without what ends them: LF, CR LF or the end of the file. */
-#ifndef HOT_LINE_H
-#define HOT_LINE_H
+#ifndef FILES_LINE_H
+#define FILES_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line.c - see line.h. */
-#include "hot/line.h"
+#include "files/line.h"
 
 #include <stdlib.h>
 #include <string.h>
