@@ -31,18 +31,6 @@ void weave_ranges_sparse(struct weave_range *ranges, uint64_t *seen, uint32_t fe
 	}
 }
 
-void weave_ranges_dense(struct weave_range *ranges, uint32_t features, uint64_t rows,
-			const float *value)
-{
-	memset(ranges, 0, features * sizeof(*ranges));
-	for (uint32_t j = 0; j < features && rows; j++)
-		ranges[j] = (struct weave_range){ .low = value[j], .high = value[j] };
-	for (uint64_t r = 0; r < rows; r++, value += features) {
-		for (uint32_t j = 0; j < features; j++)
-			range_widen(&ranges[j], value[j]);
-	}
-}
-
 static uint8_t quantise(const struct weave_range *range, float x)
 {
 	double q = ((double)x - (double)range->low) * 256 / weave_width(range);

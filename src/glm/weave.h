@@ -62,13 +62,11 @@ struct weave {
 	const struct weave_ops *ops;
 };
 
-/* The ranges of CSR rows, where a feature that a row lacks is 0, or of dense rows. seen: [features],
- * scratch. Without rows all ranges are 0..0. */
+/* The ranges of CSR rows, where a feature that a row lacks is 0. seen: [features], scratch. Without rows all ranges
+ * are 0..0. */
 void weave_ranges_sparse(struct weave_range *ranges, uint64_t *seen, uint32_t features,
 			 uint64_t rows, const uint64_t *start, const uint32_t *column,
 			 const float *value);
-void weave_ranges_dense(struct weave_range *ranges, uint32_t features, uint64_t rows,
-			const float *value);
 
 /* Bytes to lend to weave_init, aligned to WEAVE_ALIGN; 0: more than memory can be. features is at most
  * WEAVE_FEATURES_MAX, planes 1..8. */

@@ -86,10 +86,15 @@ static void data_open(struct data *data, uint32_t features, uint32_t planes)
 		float center = random_below(2) ? random_float(4) : 0;
 
 		data->weight[j] = random_float(10);
-		for (uint32_t r = 0; r < ROWS; r++)
-			data->value[r * (size_t)features + j] = random_value(kind, center);
+		data->range[j] = (struct weave_range){ .low = INFINITY, .high = -INFINITY };
+		for (uint32_t r = 0; r < ROWS; r++) {
+			float x = random_value(kind, center);
+
+			data->value[r * (size_t)features + j] = x;
+			data->range[j].low = fminf(data->range[j].low, x);
+			data->range[j].high = fmaxf(data->range[j].high, x);
+		}
 	}
-	weave_ranges_dense(data->range, features, ROWS, data->value);
 	planes_make(data);
 }
 
