@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exchange_choose.c - which of two ways an exchange is faster at: see exchange.h. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "glm/exchange.h"
+#include "util/clock.h"
 
 enum {
 	ROUNDS = 6, /* of both ways in turn: the best of each counts, whatever else runs here */
 	REPEATS = 20,
 };
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 int exchange_sums(struct exchange *exchange, int32_t *lanes, uint32_t total, uint32_t each)
 {
@@ -41,12 +33,12 @@ int exchange_sums(struct exchange *exchange, int32_t *lanes, uint32_t total, uin
 static int sums_time(struct exchange *exchange, int32_t *lanes, uint32_t total, uint32_t each,
 		     double *best_s)
 {
-	double begin_s = now_s(), time_s;
+	double begin_s = clock_s(), time_s;
 
 	for (int i = 0; i < REPEATS; i++)
 		if (exchange_sums(exchange, lanes, total, each))
 			return -1;
-	time_s = now_s() - begin_s;
+	time_s = clock_s() - begin_s;
 	if (time_s < *best_s)
 		*best_s = time_s;
 	return 0;

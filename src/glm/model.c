@@ -32,17 +32,17 @@ void model_free(struct model *model)
 static const struct {
 	const char *name;
 	enum glm_loss loss;
-	bool is_l1, is_regression, is_written;
+	bool is_l1, is_written;
 } solvers[] = {
-	{ "L2R_LR",              GLM_LOGISTIC,      false, false, true },
-	{ "L1R_LR",              GLM_LOGISTIC,      true,  false, true },
-	{ "L2R_LR_DUAL",         GLM_LOGISTIC,      false, false, false },
-	{ "L2R_L2LOSS_SVC",      GLM_SQUARED_HINGE, false, false, true },
-	{ "L1R_L2LOSS_SVC",      GLM_SQUARED_HINGE, true,  false, true },
-	{ "L2R_L2LOSS_SVC_DUAL", GLM_SQUARED_HINGE, false, false, false },
-	{ "L2R_L1LOSS_SVC_DUAL", GLM_HINGE,         false, false, true },
-	{ "L2R_L2LOSS_SVR",      GLM_LEAST_SQUARES,       false, true,  true },
-	{ "L2R_L2LOSS_SVR_DUAL", GLM_LEAST_SQUARES,       false, true,  false },
+	{ "L2R_LR",              GLM_LOGISTIC,      false, true },
+	{ "L1R_LR",              GLM_LOGISTIC,      true,  true },
+	{ "L2R_LR_DUAL",         GLM_LOGISTIC,      false, false },
+	{ "L2R_L2LOSS_SVC",      GLM_SQUARED_HINGE, false, true },
+	{ "L1R_L2LOSS_SVC",      GLM_SQUARED_HINGE, true,  true },
+	{ "L2R_L2LOSS_SVC_DUAL", GLM_SQUARED_HINGE, false, false },
+	{ "L2R_L1LOSS_SVC_DUAL", GLM_HINGE,         false, true },
+	{ "L2R_L2LOSS_SVR",      GLM_LEAST_SQUARES,       false, true },
+	{ "L2R_L2LOSS_SVR_DUAL", GLM_LEAST_SQUARES,       false, false },
 };
 /* clang-format on */
 

@@ -8,6 +8,7 @@
 
 #include "core/shared/hash.h"
 #include "glm/train_state.h"
+#include "util/clock.h"
 #include "util/rng.h"
 
 enum {
@@ -402,13 +403,13 @@ static int micro_choose(struct glm_train *train, const uint32_t *candidate, uint
 static int micro_try(struct glm_train *train, struct flow_plan *plan, uint64_t each,
 		     uint64_t *best_ns)
 {
-	uint64_t begin_ns = train_clock_ns(), time_ns;
+	uint64_t begin_ns = clock_ns(), time_ns;
 	int result;
 
 	plan->end = plan->first + each;
 	result = flow_run(train, plan);
 	plan->first = plan->end;
-	time_ns = train_clock_ns() - begin_ns;
+	time_ns = clock_ns() - begin_ns;
 	if (time_ns < *best_ns)
 		*best_ns = time_ns;
 	return result;

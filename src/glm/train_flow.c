@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "glm/train_state.h"
+#include "util/clock.h"
 
 enum {
 	YIELDS = 50,     /* before a thread sleeps */
@@ -291,7 +292,7 @@ static void forward(struct flow_thread *thread, uint64_t k)
 	uint32_t slot = (uint32_t)(k % flow->depth), used;
 	struct glm_engine *engine = &flow->train->engines[thread->index];
 	int64_t *parts = thread->parts + (size_t)slot * flow->activations;
-	uint64_t begin_ns = train_clock_ns();
+	uint64_t begin_ns = clock_ns();
 	struct span span;
 
 	micro_span(flow, k, &span);
@@ -302,7 +303,7 @@ static void forward(struct flow_thread *thread, uint64_t k)
 	memset(parts + used, 0, (flow->activations - used) * sizeof(*parts));
 	atomic_store(&thread->forward, k + 1);
 	if (is_whole(flow, atomic_load(&flow->begun)))
-		start(flow, train_clock_ns() - begin_ns > FLUSH_NS);
+		start(flow, clock_ns() - begin_ns > FLUSH_NS);
 }
 
 static void progress(struct flow *flow, const struct span *span)
@@ -312,7 +313,7 @@ static void progress(struct flow *flow, const struct span *span)
 
 	if (!plan->progress)
 		return;
-	now_ns = train_clock_ns();
+	now_ns = clock_ns();
 	if (now_ns - flow->progress_ns < PROGRESS_NS)
 		return;
 	flow->progress_ns = now_ns;

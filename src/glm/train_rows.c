@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "glm/train_state.h"
+#include "util/clock.h"
 
 enum { PROGRESS_NS = 20 * 1000000 };
 
@@ -63,7 +64,7 @@ static int batch_run(struct rows *rows, uint64_t batch, const uint32_t *all, uin
 
 static void progress(struct rows *rows, const struct flow_plan *plan, uint64_t done)
 {
-	uint64_t now_ns = train_clock_ns();
+	uint64_t now_ns = clock_ns();
 
 	if (!plan->progress || now_ns - rows->progress_ns < PROGRESS_NS)
 		return;

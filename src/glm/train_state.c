@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "glm/train_state.h"
 
@@ -60,14 +59,6 @@ const char *glm_train_error(const struct glm_train *train)
 }
 
 /* ---- small questions ---- */
-
-uint64_t train_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 bool train_is_counted(const struct glm_train *train)
 {

@@ -38,7 +38,6 @@ uint64_t train_batches(const struct glm_train *train);
 /* Of mini-batch `batch` of this epoch. */
 double train_rate(const struct glm_train *train, uint64_t batch);
 double train_label(const struct glm_train *train, uint32_t row, uint32_t class_idx);
-uint64_t train_clock_ns(void);
 /* What all data-parallel ranks have counts once. */
 bool train_is_counted(const struct glm_train *train);
 

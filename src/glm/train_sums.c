@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "glm/train_state.h"
+#include "util/bytes.h"
 
 enum {
 	ACTIVATIONS_AT_ONCE = 1 << 18,
@@ -247,21 +248,6 @@ enum {
 
 static const uint64_t state_what = 0x3174732d6d6c67; /* "glm-st1" */
 
-static void put64(uint8_t *to, uint64_t x)
-{
-	for (int i = 0; i < 8; i++)
-		to[i] = (uint8_t)(x >> 8 * i);
-}
-
-static uint64_t get64(const uint8_t *from)
-{
-	uint64_t x = 0;
-
-	for (int i = 0; i < 8; i++)
-		x |= (uint64_t)from[i] << 8 * i;
-	return x;
-}
-
 static void words_make(const struct glm_train *train, uint64_t words[STATE_WORDS])
 {
 	words[STATE_WHAT] = state_what;
@@ -298,13 +284,12 @@ int glm_train_save(struct glm_train *train, void **bytes, size_t *count)
 	}
 	words_make(train, words);
 	for (size_t i = 0; is_first && i < STATE_WORDS; i++)
-		put64(state + 8 * i, words[i]);
+		bytes_put(state + 8 * i, words[i], 8);
 	for (size_t i = 0; is_first && i < weights; i++) {
 		uint32_t bits;
 
 		memcpy(&bits, &w[i], sizeof(bits));
-		for (int b = 0; b < 4; b++)
-			state[STATE_WORDS * 8 + 4 * i + (size_t)b] = (uint8_t)(bits >> 8 * b);
+		bytes_put(state + STATE_WORDS * 8 + 4 * i, bits, 4);
 	}
 	free(w);
 	*bytes = state;
@@ -335,10 +320,10 @@ static enum refusal words_check(const struct glm_train *train, const uint8_t *by
 	uint64_t mine[STATE_WORDS];
 
 	words_make(train, mine);
-	if (count < STATE_WORDS * 8 || get64(bytes) != state_what)
+	if (count < STATE_WORDS * 8 || bytes_get(bytes, 8) != state_what)
 		return REFUSE_KIND;
 	for (size_t i = 0; i < STATE_WORDS; i++)
-		words[i] = get64(bytes + 8 * i);
+		words[i] = bytes_get(bytes + 8 * i, 8);
 	if (words[STATE_FILE] != mine[STATE_FILE])
 		return REFUSE_FILE;
 	for (size_t i = STATE_OPTIONS; i < STATE_WORDS; i++)
@@ -362,9 +347,7 @@ static enum refusal state_read(const struct glm_train *train, const uint8_t *byt
 	if (!*w)
 		return REFUSE_MEMORY;
 	for (size_t i = 0; i < weights; i++) {
-		const uint8_t *from = bytes + STATE_WORDS * 8 + 4 * i;
-		uint32_t bits = (uint32_t)(from[0] | from[1] << 8 | from[2] << 16) |
-				(uint32_t)from[3] << 24;
+		uint32_t bits = (uint32_t)bytes_get(bytes + STATE_WORDS * 8 + 4 * i, 4);
 
 		memcpy(&(*w)[i], &bits, sizeof(bits));
 	}
