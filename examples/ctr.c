@@ -244,5 +244,6 @@ int main(int argc, char **argv)
 	run(&rows, &test);
 	rows_free(&rows);
 	rows_free(&test);
+	free(want.key);
 	return 0;
 }

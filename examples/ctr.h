@@ -23,6 +23,8 @@ struct settings {
 	uint32_t workers;         /* of the reference: whose mini-batches it makes; 0: its own */
 	uint64_t seed, generate;
 	bool is_json, is_reference, is_fm, is_sync;
+	uint64_t *key; /* of the reference: what the rows have, ascending */
+	size_t keys;
 };
 extern struct settings want;
 
@@ -56,9 +58,14 @@ struct rows {
 	float *x;
 };
 
-/* Of want.train and want.test, LIBSVM files or Criteo's logs; without want.test every fifth row becomes a test's. */
+/* Of want.train and want.test, LIBSVM files or Criteo's logs; without want.test every fifth row becomes a test's. With
+ * want.is_reference it makes want.key. */
 void rows_load(struct rows *rows, struct rows *test);
 void rows_free(struct rows *rows);
+/* Sorts keys, and keeps one of each; how many. */
+size_t keys_sort(uint64_t *key, size_t count);
+/* Where a key is that is one of these. */
+size_t keys_find(const uint64_t *key, size_t count, uint64_t wanted);
 /* Prints want.generate of them. 0, or 1 if that fails. */
 int rows_generate(void);
 
@@ -67,12 +74,12 @@ int rows_generate(void);
 struct table {
 	struct tally_kv *kv; /* NULL: here */
 	uint32_t dim;
-	size_t count, room; /* here: by a hash of the key; room is a power of two */
-	uint64_t *key;
+	size_t keys; /* here: ascending */
+	const uint64_t *key;
 	float *value, *state;
-	bool *is_there;
 };
 
+/* Of the reference they are all that the rows have, in want.key. */
 void table_open(struct table *table, const char *name, uint32_t dim);
 /* Its workers wait for each other as `want` says. */
 void table_open_stepped(struct table *table, const char *name, uint32_t dim);

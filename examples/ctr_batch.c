@@ -40,13 +40,6 @@ size_t *rows_order(const struct rows *rows, uint32_t epoch, uint32_t rank, uint3
 	return row;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return *one < *other ? -1 : *one > *other;
-}
-
 static void batch_widen(struct batch *batch, size_t features)
 {
 	batch->room = features;
@@ -71,7 +64,7 @@ void batch_free(struct batch *batch)
 void batch_begin(struct batch *batch, struct model *model, const struct rows *rows,
 		 const size_t *row, size_t count)
 {
-	size_t features = 0, kept = 0;
+	size_t features = 0;
 
 	batch->rows = rows;
 	batch->row = row;
@@ -84,23 +77,16 @@ void batch_begin(struct batch *batch, struct model *model, const struct rows *ro
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = rows->begin[row[i]]; k < rows->begin[row[i] + 1]; k++)
 			batch->key[batch->features++] = rows->key[k];
-	qsort(batch->key, features, sizeof(*batch->key), by_key);
-	for (size_t i = 0; i < features; i++)
-		if (!i || batch->key[i] != batch->key[i - 1])
-			batch->key[kept++] = batch->key[i];
-	batch->keys = kept;
+	batch->keys = keys_sort(batch->key, features);
 	features = 0;
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = rows->begin[row[i]]; k < rows->begin[row[i] + 1]; k++) {
-			const uint64_t *found = bsearch(&rows->key[k], batch->key, kept,
-							sizeof(*batch->key), by_key);
-
-			batch->at[features++] = (uint32_t)(found - batch->key);
-		}
-	}
-	table_pull(&model->w, batch->key, batch->w, kept, &batch->w_pull);
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = rows->begin[row[i]]; k < rows->begin[row[i] + 1]; k++)
+			batch->at[features++] =
+				(uint32_t)keys_find(batch->key, batch->keys, rows->key[k]);
+	table_pull(&model->w, batch->key, batch->w, batch->keys, &batch->w_pull);
 	if (want.factors) /* the bias has none */
-		table_pull(&model->v, batch->key + 1, batch->v + FACTORS, kept - 1, &batch->v_pull);
+		table_pull(&model->v, batch->key + 1, batch->v + FACTORS, batch->keys - 1,
+			   &batch->v_pull);
 }
 
 static double loss_of(double score, bool is_click)

@@ -234,6 +234,31 @@ static void rows_hold_out(struct rows *rows, struct rows *test)
 	*rows = left;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return *one < *other ? -1 : *one > *other;
+}
+
+size_t keys_sort(uint64_t *key, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(key, count, sizeof(*key), by_key);
+	for (size_t i = 0; i < count; i++)
+		if (!i || key[i] != key[i - 1])
+			key[kept++] = key[i];
+	return kept;
+}
+
+size_t keys_find(const uint64_t *key, size_t count, uint64_t wanted)
+{
+	const uint64_t *found = bsearch(&wanted, key, count, sizeof(*key), by_key);
+
+	return (size_t)(found - key);
+}
+
 void rows_load(struct rows *rows, struct rows *test)
 {
 	rows_read(rows, want.train);
@@ -241,4 +266,11 @@ void rows_load(struct rows *rows, struct rows *test)
 		rows_read(test, want.test);
 	else
 		rows_hold_out(rows, test);
+	if (!want.is_reference)
+		return;
+	want.keys = rows->features + test->features;
+	want.key = memory(NULL, want.keys, sizeof(*want.key));
+	memcpy(want.key, rows->key, rows->features * sizeof(*want.key));
+	memcpy(want.key + rows->features, test->key, test->features * sizeof(*want.key));
+	want.keys = keys_sort(want.key, want.keys);
 }

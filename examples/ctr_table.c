@@ -12,70 +12,6 @@ enum { STATE = 16 }; /* of a row here: twice as many as weights, as many as fact
 static const float FTRL_RATE = 0.1f, FTRL_BETA = 1, FTRL_L2 = 1;
 static const float ADAGRAD_RATE = 0.05f, ADAGRAD_EPSILON = 1e-10f, INITIAL_SCALE = 0.05f;
 
-static void open_as(struct table *table, const char *name, uint32_t dim, uint32_t mode)
-{
-	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT; /* rank and size: the launcher's */
-
-	*table = (struct table){ .dim = dim, .room = 1 << 16 };
-	if (!want.is_reference) {
-		options.mode = mode;
-		options.staleness = mode == TALLY_KV_BOUNDED ? want.staleness : 0;
-		check(tally_kv_open(&table->kv, name, dim, &options));
-		return;
-	}
-	table->key = memory(NULL, table->room, sizeof(*table->key));
-	table->value = memory(NULL, table->room, dim * sizeof(float));
-	table->state = memory(NULL, table->room, STATE * sizeof(float));
-	table->is_there = calloc(table->room, sizeof(*table->is_there));
-	if (!table->is_there)
-		die("out of memory");
-}
-
-void table_open(struct table *table, const char *name, uint32_t dim)
-{
-	open_as(table, name, dim, TALLY_KV_ASYNC);
-}
-
-void table_open_stepped(struct table *table, const char *name, uint32_t dim)
-{
-	open_as(table, name, dim, want.mode);
-}
-
-void table_close(struct table *table)
-{
-	check(tally_kv_close(table->kv));
-	free(table->key);
-	free(table->value);
-	free(table->state);
-	free(table->is_there);
-}
-
-static size_t row_find(struct table *table, uint64_t key);
-
-static void table_widen(struct table *table)
-{
-	struct table old = *table;
-
-	table_open(table, "", old.dim);
-	table->room = 2 * old.room;
-	table->key = memory(table->key, table->room, sizeof(*table->key));
-	table->value = memory(table->value, table->room, old.dim * sizeof(float));
-	table->state = memory(table->state, table->room, STATE * sizeof(float));
-	table->is_there = memory(table->is_there, table->room, sizeof(*table->is_there));
-	memset(table->is_there, 0, table->room * sizeof(*table->is_there));
-	for (size_t i = 0; i < old.room; i++) {
-		size_t at;
-
-		if (!old.is_there[i])
-			continue;
-		at = row_find(table, old.key[i]);
-		memcpy(table->value + at * old.dim, old.value + i * old.dim,
-		       old.dim * sizeof(float));
-		memcpy(table->state + at * STATE, old.state + i * STATE, STATE * sizeof(float));
-	}
-	table_close(&old);
-}
-
 /* Weights begin at zero, factors near it: drawn as tally-ps does, whose table has seed=1 unless it is told. */
 static void row_begin(struct table *table, size_t at)
 {
@@ -93,25 +29,38 @@ static void row_begin(struct table *table, size_t at)
 	}
 }
 
-/* Where it is; a new one begins as on the servers. */
-static size_t row_find(struct table *table, uint64_t key)
+static void open_as(struct table *table, const char *name, uint32_t dim, uint32_t mode)
 {
-	uint64_t state = key;
-	size_t at = draw(&state) & (table->room - 1);
+	struct tally_kv_options options = TALLY_KV_OPTIONS_INIT; /* rank and size: the launcher's */
 
-	while (table->is_there[at] && table->key[at] != key)
-		at = (at + 1) & (table->room - 1);
-	if (table->is_there[at])
-		return at;
-	if (2 * table->count >= table->room) {
-		table_widen(table);
-		return row_find(table, key);
+	*table = (struct table){ .dim = dim, .key = want.key, .keys = want.keys };
+	if (!want.is_reference) {
+		options.mode = mode;
+		options.staleness = mode == TALLY_KV_BOUNDED ? want.staleness : 0;
+		check(tally_kv_open(&table->kv, name, dim, &options));
+		return;
 	}
-	table->count++;
-	table->is_there[at] = true;
-	table->key[at] = key;
-	row_begin(table, at);
-	return at;
+	table->value = memory(NULL, table->keys, dim * sizeof(float));
+	table->state = memory(NULL, table->keys, STATE * sizeof(float));
+	for (size_t at = 0; at < table->keys; at++)
+		row_begin(table, at);
+}
+
+void table_open(struct table *table, const char *name, uint32_t dim)
+{
+	open_as(table, name, dim, TALLY_KV_ASYNC);
+}
+
+void table_open_stepped(struct table *table, const char *name, uint32_t dim)
+{
+	open_as(table, name, dim, want.mode);
+}
+
+void table_close(struct table *table)
+{
+	check(tally_kv_close(table->kv));
+	free(table->value);
+	free(table->state);
 }
 
 /* FTRL-Proximal of a weight, AdaGrad of factors: what tally-ps does. */
@@ -141,7 +90,7 @@ void table_pull(struct table *table, const uint64_t *key, float *value, size_t c
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		size_t at = row_find(table, key[i]);
+		size_t at = keys_find(table->key, table->keys, key[i]);
 
 		memcpy(value + i * table->dim, table->value + at * table->dim,
 		       table->dim * sizeof(float));
@@ -156,7 +105,7 @@ void table_push(struct table *table, const uint64_t *key, const float *g, size_t
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		row_step(table, row_find(table, key[i]), g + i * table->dim);
+		row_step(table, keys_find(table->key, table->keys, key[i]), g + i * table->dim);
 }
 
 void table_wait(struct table *table, uint64_t timestamp)
