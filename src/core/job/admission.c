@@ -89,7 +89,6 @@ static void ready(struct turn *turn, struct admission_member *member)
 static void start(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	admission_enter(turn, ADMISSION_STARTED);
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
@@ -99,8 +98,8 @@ static void start(struct turn *turn)
 		memcpy(member->host, peer->host, sizeof(member->host));
 		admission_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
 	}
-	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
-	text_add(&text, "%u ranks start with %u lanes", admission->size, admission->lanes);
+	admission_log(turn, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", admission->size,
+		      admission->lanes);
 }
 
 bool admission_start_tick(struct turn *turn)
@@ -117,13 +116,10 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 	enum control_cause cause = said->cause == CONTROL_MISMATCH || said->cause == CONTROL_TIMEOUT
 					   ? said->cause
 					   : CONTROL_REMOTE;
-	struct text text;
 
-	admission_blame(turn, &text, cause, member->peer.rank);
-	admission_add_peer(&text, &member->peer);
-	text_add(&text, said->cause == CONTROL_ABORTED ? " aborted" : " failed");
-	if (said->text[0])
-		text_add(&text, ": %s", said->text);
+	admission_blame(turn, cause, member->peer.rank, "rank %u on %s %s%s%s", member->peer.rank,
+			member->peer.host, said->cause == CONTROL_ABORTED ? "aborted" : "failed",
+			said->text[0] ? ": " : "", said->text);
 	admission_close(turn, &member->peer);
 	if (turn->admission->state == ADMISSION_GATHER) {
 		admission_log_blame(turn);
@@ -146,12 +142,11 @@ static bool all_left(const struct turn *turn)
 static void leave(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	if (admission->state != ADMISSION_STARTED) {
-		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		admission_add_peer(&text, &member->peer);
-		text_add(&text, " left before the job had started");
+		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
+				"rank %u on %s left before the job had started", member->peer.rank,
+				member->peer.host);
 		admission_close(turn, &member->peer);
 		if (admission->state == ADMISSION_GATHER)
 			admission_refuse_gatherer_goes(turn, member);
@@ -237,20 +232,17 @@ static void message(struct turn *turn)
 
 static void shard_failed(struct turn *turn)
 {
-	struct text text;
+	const char *why = turn->event->text;
 
-	if (turn->event->is_path) {
-		admission_blame(turn, &text, CONTROL_SYSTEM, turn->event->rank);
-		text_add(&text, "job \"%s\" of %u: %s", turn->config->job, turn->admission->size,
-			 turn->event->text);
-		admission_end_life(turn);
-		return;
-	}
-	admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\" of %u: the aggregator has no room for it (shard %u)",
-		 turn->config->job, turn->admission->size, turn->event->shard);
-	if (turn->event->text)
-		text_add(&text, ": %s", turn->event->text);
+	if (turn->event->is_path)
+		admission_blame(turn, CONTROL_SYSTEM, turn->event->rank, "job \"%s\" of %u: %s",
+				turn->config->job, turn->admission->size, why);
+	else
+		admission_blame(
+			turn, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
+			"job \"%s\" of %u: the aggregator has no room for it (shard %u)%s%s",
+			turn->config->job, turn->admission->size, turn->event->shard,
+			why ? ": " : "", why ? why : "");
 	admission_end_life(turn);
 }
 
@@ -295,16 +287,16 @@ static void shard(struct turn *turn)
 /* R-CT-42 */
 static void log_alarm(struct turn *turn)
 {
-	struct text text;
+	static const char what[] = "sent a packet that a sound worker never sends: dropped";
+	uint32_t rank = turn->event->rank;
 
 	if (turn->admission->state != ADMISSION_STARTED)
 		return;
-	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
-	if (turn->event->rank < turn->admission->size)
-		admission_add_rank(turn, &text, turn->event->rank);
+	if (rank < turn->admission->size)
+		admission_log(turn, ADMISSION_LOG_LIMITED, "rank %u on %s %s", rank,
+			      admission_host(turn, rank), what);
 	else
-		text_add(&text, "somebody");
-	text_add(&text, " sent a packet that a sound worker never sends: dropped");
+		admission_log(turn, ADMISSION_LOG_LIMITED, "somebody %s", what);
 }
 
 static void dispatch(struct turn *turn)

@@ -112,16 +112,14 @@ void admission_end_lose(struct turn *turn, struct admission_member *member)
 
 static void member_closed(struct turn *turn, struct admission_member *member)
 {
-	struct text text;
-
 	if (turn->admission->state == ADMISSION_GATHER) {
 		admission_log_peer(turn, &member->peer, "has gone");
 		admission_refuse_gatherer_goes(turn, member);
 	} else if (admission_is_running(turn->admission) && admission_is_in(member)) {
-		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		admission_add_peer(&text, &member->peer);
-		text_add(&text, " died: process %u has closed its connection without leaving",
-			 member->peer.pid);
+		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
+				"rank %u on %s died: process %u has closed its connection without "
+				"leaving",
+				member->peer.rank, member->peer.host, member->peer.pid);
 		admission_end_lose(turn, member);
 	} else {
 		if (admission_is_in(member))
@@ -144,15 +142,13 @@ void admission_end_closed(struct turn *turn)
 
 static void blame_silence(struct turn *turn, const struct admission_peer *peer)
 {
-	struct text text;
+	bool is_heard = admission_time_is_heard(turn, peer);
 
-	admission_blame(turn, &text, CONTROL_REMOTE, peer->rank);
-	admission_add_peer(&text, peer);
-	text_add(&text, " has been silent for more than %llu ms%s (process %u)",
-		 (unsigned long long)(turn->config->heartbeat_ns / ms_ns),
-		 admission_time_is_heard(turn, peer) ? " over TCP, although it is heard over UDP"
-						     : "",
-		 peer->pid);
+	admission_blame(turn, CONTROL_REMOTE, peer->rank,
+			"rank %u on %s has been silent for more than %llu ms%s (process %u)",
+			peer->rank, peer->host,
+			(unsigned long long)(turn->config->heartbeat_ns / ms_ns),
+			is_heard ? " over TCP, although it is heard over UDP" : "", peer->pid);
 }
 
 /* It may only be stopped: then it reads later why the others are gone. */
@@ -189,11 +185,9 @@ bool admission_end_silent(struct turn *turn, uint32_t connection)
 
 void admission_end_blame(struct turn *turn)
 {
-	struct text text;
-
 	turn->actions->is_ending = true;
-	admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": the aggregator is shutting down", turn->config->job);
+	admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+			"job \"%s\": the aggregator is shutting down", turn->config->job);
 }
 
 void admission_end_terminate(struct turn *turn)
@@ -213,30 +207,26 @@ void admission_end_terminate(struct turn *turn)
 
 void admission_end_kill(struct turn *turn)
 {
-	struct text text;
-
 	if (!admission_is_running(turn->admission)) {
 		admission_end_terminate(turn);
 		return;
 	}
 	turn->admission->is_terminating = 1; /* who waits is denied when its turn comes */
-	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": the aggregator is shutting down, the time to end is over",
-		 turn->config->job);
+	admission_blame(turn, CONTROL_REMOTE, CONTROL_RANK_NONE,
+			"job \"%s\": the aggregator is shutting down, the time to end is over",
+			turn->config->job);
 	admission_end_life(turn);
 }
 
 /* Nothing will come of it any more: who waits for a result would wait for ever. */
 void admission_end_broken(struct turn *turn)
 {
-	struct text text;
+	const struct admission_event *event = turn->event;
 
 	if (!admission_is_running(turn->admission))
 		return;
-	admission_blame(turn, &text,
-			turn->event->cause == CONTROL_OK ? CONTROL_SYSTEM : turn->event->cause,
-			turn->event->rank);
-	text_add(&text, "job \"%s\": %s", turn->config->job,
-		 turn->event->text ? turn->event->text : "the data path is broken");
+	admission_blame(turn, event->cause == CONTROL_OK ? CONTROL_SYSTEM : event->cause,
+			event->rank, "job \"%s\": %s", turn->config->job,
+			event->text ? event->text : "the data path is broken");
 	admission_end_life(turn);
 }

@@ -15,7 +15,6 @@ void admission_join_refuse(struct turn *turn, struct admission_peer *peer)
 static void grant(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	admission_enter(turn, ADMISSION_GRANTED);
 	admission->life = turn->event->random ? turn->event->random : 1; /* 0 means none */
@@ -24,9 +23,8 @@ static void grant(struct turn *turn)
 	admission_tell_shards(turn, ADMISSION_JOB_ADD);
 	admission_forget_pulses(turn);
 	admission_unfit_forget(turn);
-	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
-	text_add(&text, "all %u ranks are here: generation %u", admission->size,
-		 admission->generation);
+	admission_log(turn, ADMISSION_LOG_INFO, "all %u ranks are here: generation %u",
+		      admission->size, admission->generation);
 }
 
 static void place(struct turn *turn, const struct admission_peer *peer)
@@ -69,12 +67,11 @@ static void contend(struct turn *turn, struct admission_peer *waiter)
 static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	if (admission->waiters_count == turn->config->waiters_max) {
-		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\": %u processes wait for its name already",
-			 turn->config->job, admission->waiters_count);
+		admission_blame(turn, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
+				"job \"%s\": %u processes wait for its name already",
+				turn->config->job, admission->waiters_count);
 		admission_join_refuse(turn, peer);
 		return;
 	}
@@ -116,38 +113,26 @@ static enum difference difference(const struct admission_peer *a, const struct a
 /* "rank 2 on hostb says size 3" */
 static void add_value(struct text *text, const struct admission_peer *peer, enum difference what)
 {
-	admission_add_peer(text, peer);
-	switch (what) {
-	case SIZE:
-		text_add(text, " says size %u", peer->size);
-		break;
-	case VERSION:
-		text_add(text, " speaks protocol versions %u to %u", peer->version_min,
+	text_add(text, "rank %u on %s ", peer->rank, peer->host);
+	if (what == SIZE)
+		text_add(text, "says size %u", peer->size);
+	else if (what == VERSION)
+		text_add(text, "speaks protocol versions %u to %u", peer->version_min,
 			 peer->version_max);
-		break;
-	case LIST:
-		if (peer->list[0])
-			text_add(text, " was given the aggregators %s", peer->list);
-		else
-			text_add(text, " was given a list of aggregators with hash %llu",
-				 (unsigned long long)peer->list_hash);
-		break;
-	case MODE:
-		if (peer->mode == CONTROL_LATENCY)
-			text_add(text, " wants latency mode with %u slots and a window of %u",
-				 peer->latency_slots, peer->latency_window);
-		else
-			text_add(text, " wants dense mode");
-		break;
-	case PLACE:
-		if (peer->local_size == peer->size)
-			text_add(text, " says that all %u ranks are on its host", peer->size);
-		else
-			text_add(text, " is on another host");
-		break;
-	case ALIKE:
-		break;
-	}
+	else if (what == LIST && peer->list[0])
+		text_add(text, "was given the aggregators %s", peer->list);
+	else if (what == LIST)
+		text_add(text, "was given a list of aggregators with hash %llu",
+			 (unsigned long long)peer->list_hash);
+	else if (what == MODE && peer->mode == CONTROL_LATENCY)
+		text_add(text, "wants latency mode with %u slots and a window of %u",
+			 peer->latency_slots, peer->latency_window);
+	else if (what == MODE)
+		text_add(text, "wants dense mode");
+	else if (peer->local_size == peer->size) /* PLACE */
+		text_add(text, "says that all %u ranks are on its host", peer->size);
+	else
+		text_add(text, "is on another host");
 }
 
 /* The text names both sides of the first difference. */
@@ -162,9 +147,8 @@ static bool differs(struct turn *turn, const struct admission_peer *peer)
 
 		if (!admission_is_in(admission_member_at(turn, rank)) || what == ALIKE)
 			continue;
-		admission_blame(turn, &text, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
-				CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\": ", turn->config->job);
+		text = admission_blame(turn, what == VERSION ? CONTROL_VERSION_BAD : CONTROL_DENIED,
+				       CONTROL_RANK_NONE, "job \"%s\": ", turn->config->job);
 		add_value(&text, peer, what);
 		text_add(&text, ", ");
 		add_value(&text, other, what);
@@ -188,28 +172,22 @@ static bool is_ending(struct turn *turn)
 /* What no life of this aggregator can have, whoever else is in it. */
 static bool is_impossible(struct turn *turn, const struct admission_peer *peer)
 {
-	struct text text;
-
-	if (peer->size < 1 || peer->size > turn->config->members_max) {
-		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\" of %u ranks: this aggregator takes 1 to %u",
-			 turn->config->job, peer->size, turn->config->members_max);
-		return true;
-	}
-	if (peer->rank >= peer->size) {
-		admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-		admission_add_peer(&text, peer);
-		text_add(&text, ": there is no such rank in a job of %u", peer->size);
-		return true;
-	}
-	if (peer->workers > WORKERS_MAX / peer->size) {
-		admission_blame(turn, &text, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE);
-		admission_add_peer(&text, peer);
-		text_add(&text, " stands for %u workers, in a job of %u: at most %u", peer->workers,
-			 peer->size, WORKERS_MAX / peer->size);
-		return true;
-	}
-	return false;
+	if (peer->size < 1 || peer->size > turn->config->members_max)
+		admission_blame(turn, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
+				"job \"%s\" of %u ranks: this aggregator takes 1 to %u",
+				turn->config->job, peer->size, turn->config->members_max);
+	else if (peer->rank >= peer->size)
+		admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+				"rank %u on %s: there is no such rank in a job of %u", peer->rank,
+				peer->host, peer->size);
+	else if (peer->workers > WORKERS_MAX / peer->size)
+		admission_blame(turn, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
+				"rank %u on %s stands for %u workers, in a job of %u: at most %u",
+				peer->rank, peer->host, peer->workers, peer->size,
+				WORKERS_MAX / peer->size);
+	else
+		return false;
+	return true;
 }
 
 /* The peer is a copy: it may become a member or wait (again). */
@@ -343,25 +321,13 @@ static bool may_hear(const struct turn *turn)
 	return true;
 }
 
-static void add_holder(const struct turn *turn, struct text *text,
-		       const struct admission_peer *holder, bool is_named)
-{
-	text_add(text, "job \"%s\": rank %u is held by ", turn->config->job, holder->rank);
-	if (is_named)
-		text_add(text, "process %u on %s, ", holder->pid, holder->host);
-	else
-		text_add(text, "a process of another address (the aggregator's log names it), ");
-}
-
-static void add_must_wait(struct text *text)
-{
-	text_add(text, "which is alive: the job runs, another of its name must wait");
-}
+static const char must_wait[] = "which is alive: the job runs, another of its name must wait";
 
 /* Both who claim a rank have answered. While gathering nobody can say who is right: all go. */
 static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool is_named)
 {
 	struct admission_member *holder = admission_holder(turn, waiter);
+	const char *job = turn->config->job;
 	struct text text;
 
 	if (!holder || holder->peer.pulse != ADMISSION_ANSWERED ||
@@ -370,13 +336,17 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	bool is_twin = admission_twin_is(turn, &holder->peer, waiter);
 	bool are_both = turn->admission->state == ADMISSION_GATHER || is_twin;
 
-	admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-	add_holder(turn, &text, &holder->peer, are_both || is_named);
+	text = admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+			       "job \"%s\": rank %u is held by ", job, holder->peer.rank);
+	if (are_both || is_named)
+		text_add(&text, "process %u on %s, ", holder->peer.pid, holder->peer.host);
+	else
+		text_add(&text, "a process of another address (the aggregator's log names it), ");
 	if (are_both)
 		text_add(&text, "and process %u on %s claims it too; both are alive", waiter->pid,
 			 waiter->host);
 	else
-		add_must_wait(&text);
+		text_add(&text, "%s", must_wait);
 	if (is_twin) {
 		admission_twin_add(&text, &holder->peer, waiter);
 		admission_refuse_twins(turn);
@@ -389,9 +359,9 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 	struct admission_peer peer = *waiter;
 	admission_join_drop_waiter(turn, waiter);
 	admission_join_refuse(turn, &peer);
-	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
-	add_holder(turn, &text, &holder->peer, true);
-	add_must_wait(&text);
+	admission_log(turn, ADMISSION_LOG_LIMITED,
+		      "job \"%s\": rank %u is held by process %u on %s, %s", job, holder->peer.rank,
+		      holder->peer.pid, holder->peer.host, must_wait);
 	return true;
 }
 

@@ -274,8 +274,8 @@ static void blame_mismatch(struct turn *turn)
 	}
 	if (text_ranks_count(&odd) != 1)
 		blamed = CONTROL_RANK_NONE;
-	admission_blame(turn, &text, CONTROL_MISMATCH, blamed);
-	text_add(&text, "operation %llu differs: ", (unsigned long long)admission->from);
+	text = admission_blame(turn, CONTROL_MISMATCH, blamed,
+			       "operation %llu differs: ", (unsigned long long)admission->from);
 	const char *before = "";
 	for (uint32_t group = 0; group < admission->groups_count; group++) {
 		if (group == most)
@@ -302,7 +302,6 @@ static bool blame_leaver(struct turn *turn)
 	struct admission *admission = turn->admission;
 	uint32_t leaver = CONTROL_RANK_NONE, waiter = CONTROL_RANK_NONE;
 	uint64_t fewest = UINT64_MAX, most = 0;
-	struct text text;
 
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = admission_member(admission, rank);
@@ -316,11 +315,10 @@ static bool blame_leaver(struct turn *turn)
 	}
 	if (leaver == CONTROL_RANK_NONE || most <= fewest)
 		return false;
-	admission_blame(turn, &text, CONTROL_REMOTE, leaver);
-	admission_add_rank(turn, &text, leaver);
-	text_add(&text, " left after %llu operations; ", (unsigned long long)fewest);
-	admission_add_rank(turn, &text, waiter);
-	text_add(&text, " has called %llu", (unsigned long long)most);
+	admission_blame(turn, CONTROL_REMOTE, leaver,
+			"rank %u on %s left after %llu operations; rank %u on %s has called %llu",
+			leaver, admission_host(turn, leaver), (unsigned long long)fewest, waiter,
+			admission_host(turn, waiter), (unsigned long long)most);
 	return true;
 }
 
@@ -328,19 +326,18 @@ static bool blame_leaver(struct turn *turn)
 static bool blame_forgetful(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text text;
 
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		const struct admission_member *member = admission_member(admission, rank);
 		if (member->presence != ADMISSION_READY || member->submitted >= admission->complete)
 			continue;
-		admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-		admission_add_rank(turn, &text, rank);
-		text_add(&text, " says that it has called %llu operations, ",
-			 (unsigned long long)member->submitted);
-		admission_add_rank(turn, &text, admission->complete_rank);
-		text_add(&text, " that %llu are complete: one of them is wrong",
-			 (unsigned long long)admission->complete);
+		admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE,
+				"rank %u on %s says that it has called %llu operations, rank %u on "
+				"%s that %llu are complete: one of them is wrong",
+				rank, member->peer.host, (unsigned long long)member->submitted,
+				admission->complete_rank,
+				admission_host(turn, admission->complete_rank),
+				(unsigned long long)admission->complete);
 		return true;
 	}
 	return false;
@@ -362,19 +359,15 @@ static void remember_complete(struct turn *turn)
 /* A switch saw a difference that no member knows of: somebody's code is wrong. */
 static void blame_nobody(struct turn *turn)
 {
+	uint32_t rank = turn->admission->mismatch_rank, other = turn->admission->mismatch_other;
 	struct text text;
 
-	uint32_t rank = turn->admission->mismatch_rank, other = turn->admission->mismatch_other;
-
-	admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-	text_add(&text, "packets of ");
-	if (rank < turn->admission->size && other < turn->admission->size) {
-		admission_add_rank(turn, &text, rank);
-		text_add(&text, " and of ");
-		admission_add_rank(turn, &text, other);
-	} else {
+	text = admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE, "packets of ");
+	if (rank < turn->admission->size && other < turn->admission->size)
+		text_add(&text, "rank %u on %s and of rank %u on %s", rank,
+			 admission_host(turn, rank), other, admission_host(turn, other));
+	else
 		text_add(&text, "two ranks");
-	}
 	text_add(&text,
 		 " differ although their calls agree: "
 		 "an internal error (job \"%s\", generation %u)",
@@ -384,14 +377,11 @@ static void blame_nobody(struct turn *turn)
 /* R-CT-39: of sound members those who differ list the operation still. */
 static void blame_change(struct turn *turn)
 {
-	struct text text;
-
-	admission_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-	text_add(&text,
-		 "the ranks' calls of operation %llu differed when they were asked, and do not any "
-		 "more: an internal error (job \"%s\", generation %u)",
-		 (unsigned long long)turn->admission->from, turn->config->job,
-		 turn->admission->generation);
+	admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE,
+			"the ranks' calls of operation %llu differed when they were asked, and do "
+			"not any more: an internal error (job \"%s\", generation %u)",
+			(unsigned long long)turn->admission->from, turn->config->job,
+			turn->admission->generation);
 }
 
 /* R-CT-38: from the second largest `submitted` on no two members have an operation to compare: one that says "more"

@@ -58,31 +58,27 @@ void admission_refuse_late_comers(struct turn *turn)
 
 void admission_refuse_gatherer_goes(struct turn *turn, struct admission_member *member)
 {
-	struct text text;
-
 	if (!turn->config->life) {
 		admission_end_free_rank(turn, member);
 		return;
 	}
-	if (turn->actions->cause == CONTROL_OK) {
-		admission_blame(turn, &text, CONTROL_REMOTE, member->peer.rank);
-		admission_add_peer(&text, &member->peer);
-		text_add(&text, " has gone (process %u) before job \"%s\" was complete",
-			 member->peer.pid, turn->config->job);
-	}
+	if (turn->actions->cause == CONTROL_OK)
+		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
+				"rank %u on %s has gone (process %u) before job \"%s\" was "
+				"complete",
+				member->peer.rank, member->peer.host, member->peer.pid,
+				turn->config->job);
 	memset(member, 0, sizeof(*member));
 	admission_refuse_all(turn, NULL);
 }
 
 void admission_refuse_orphans(struct turn *turn)
 {
-	struct text text;
-
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
-	admission_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\": the job that it is a part of has ended: %s", turn->config->job,
-		 turn->event->text);
+	admission_blame(turn, CONTROL_REMOTE, CONTROL_RANK_NONE,
+			"job \"%s\": the job that it is a part of has ended: %s", turn->config->job,
+			turn->event->text);
 	admission_refuse_all(turn, NULL);
 }
 
@@ -143,8 +139,8 @@ bool admission_refuse_again(struct turn *turn, struct admission_peer *peer)
 		forget(turn);
 		return false;
 	}
-	admission_blame(turn, &text, admission->refused_cause, admission->refused_rank);
-	text_add(&text, "%s", admission_refusal(turn));
+	text = admission_blame(turn, admission->refused_cause, admission->refused_rank, "%s",
+			       admission_refusal(turn));
 	if (!turn->config->life) {
 		uint64_t age_s = (turn->event->now_ns - admission->refused_ns) / second_ns;
 

@@ -105,8 +105,8 @@ static void add_misfits(const struct turn *turn, struct text *text, uint32_t ran
 	/* clang-format on */
 	const struct admission_member *member = admission_member_at(turn, rank);
 
-	admission_add_rank(turn, text, rank);
-	text_add(text, " sent %u or more packets that do not fit (%s)", member->misfits,
+	text_add(text, "rank %u on %s sent %u or more packets that do not fit (%s)", rank,
+		 member->peer.host, member->misfits,
 		 words[member->misfit < MISFIT_COUNT ? member->misfit : MISFIT_NONE]);
 }
 
@@ -127,10 +127,10 @@ static void blame(struct turn *turn, const struct admission_member *still)
 			blamed = rank;
 		}
 	}
-	admission_blame(turn, &text, CONTROL_TIMEOUT,
-			text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE);
-	text_add(&text, "operation %llu stands still: all ranks have called it, and ",
-		 (unsigned long long)number);
+	text = admission_blame(turn, CONTROL_TIMEOUT,
+			       text_ranks_count(&suspects) == 1 ? blamed : CONTROL_RANK_NONE,
+			       "operation %llu stands still: all ranks have called it, and ",
+			       (unsigned long long)number);
 	admission_add_ranks(turn, &text, &without);
 	text_add(&text, " had no result for %u.%u s; ", waited_ms / 1000, waited_ms % 1000 / 100);
 	const char *before = "";
@@ -175,7 +175,7 @@ void admission_still_misfit(struct turn *turn)
 		return; /* of another shard */
 	member->misfits = event->count;
 	member->misfit = event->misfit;
-	admission_log_text(turn, &text, ADMISSION_LOG_LIMITED);
+	text = admission_log(turn, ADMISSION_LOG_LIMITED, "%s", "");
 	add_misfits(turn, &text, event->rank);
 }
 
@@ -189,18 +189,16 @@ uint64_t admission_still_answer_ns(const struct turn *turn)
 
 bool admission_still_tick(struct turn *turn)
 {
-	struct text text;
-
 	if (turn->event->now_ns < admission_still_answer_ns(turn))
 		return false;
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence != ADMISSION_READY || member->has_answered)
 			continue;
-		admission_blame(turn, &text, CONTROL_REMOTE, rank);
-		admission_add_rank(turn, &text, rank);
-		text_add(&text, " is heard, but has not said for %llu ms what it has called",
-			 (unsigned long long)(limit_ns(turn) / ms_ns));
+		admission_blame(
+			turn, CONTROL_REMOTE, rank,
+			"rank %u on %s is heard, but has not said for %llu ms what it has called",
+			rank, member->peer.host, (unsigned long long)(limit_ns(turn) / ms_ns));
 		admission_end_life(turn);
 		return true;
 	}

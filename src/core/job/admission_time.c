@@ -20,8 +20,8 @@ static void late(struct turn *turn)
 	struct text_ranks unready = admission_ranks(turn, ADMISSION_JOINED);
 	struct text text;
 
-	admission_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	text_add(&text, "job \"%s\" of %u: ", turn->config->job, admission->size);
+	text = admission_blame(turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+			       "job \"%s\" of %u: ", turn->config->job, admission->size);
 	switch (admission->state) {
 	case ADMISSION_GATHER:
 		admission_add_ranks(turn, &text, &missing);
@@ -131,8 +131,7 @@ static void progress(struct turn *turn)
 		if (admission->last_rank != CONTROL_RANK_NONE)
 			text_add(&text, " (rank %u)", admission->last_rank);
 	}
-	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
-	text_add(&text, "%s", turn->actions->text);
+	admission_log(turn, ADMISSION_LOG_INFO, "%s", turn->actions->text);
 	for (uint32_t rank = 0; rank < admission->size && admission->state == ADMISSION_GATHER;
 	     rank++) {
 		if (admission_is_in(admission_member_at(turn, rank)))

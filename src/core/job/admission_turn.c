@@ -23,6 +23,11 @@ struct admission_member *admission_member_at(const struct turn *turn, uint32_t r
 	return admission_member(turn->admission, rank);
 }
 
+const char *admission_host(const struct turn *turn, uint32_t rank)
+{
+	return admission_member_at(turn, rank)->peer.host;
+}
+
 struct admission_peer *admission_waiters(const struct turn *turn)
 {
 	return (struct admission_peer *)(void *)admission_member_at(turn,
@@ -180,52 +185,46 @@ void admission_tell_shards(struct turn *turn, enum admission_command what)
 	turn->admission->shards_acked = 0;
 }
 
-void admission_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+struct text admission_blame(struct turn *turn, enum control_cause cause, uint32_t rank,
+			    const char *format, ...)
 {
+	__builtin_va_list args;
+	struct text text;
+
 	turn->actions->cause = (uint16_t)cause;
 	turn->actions->cause_rank = (uint16_t)rank;
-	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	__builtin_va_start(args, format);
+	text_add_args(&text, format, args);
+	__builtin_va_end(args);
+	return text;
 }
 
-void admission_log_text(struct turn *turn, struct text *text, enum admission_log level)
+struct text admission_log(struct turn *turn, enum admission_log level, const char *format, ...)
 {
+	__builtin_va_list args;
+	struct text text;
+
 	turn->actions->log_level = level;
 	turn->actions->log_rank = CONTROL_RANK_NONE;
-	text_begin(text, turn->actions->log, sizeof(turn->actions->log));
+	text_begin(&text, turn->actions->log, sizeof(turn->actions->log));
+	__builtin_va_start(args, format);
+	text_add_args(&text, format, args);
+	__builtin_va_end(args);
+	return text;
 }
 
 void admission_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what)
 {
-	struct text text;
-
-	admission_log_text(turn, &text, ADMISSION_LOG_INFO);
+	admission_log(turn, ADMISSION_LOG_INFO, "rank %u on %s (process %u) %s", peer->rank,
+		      peer->host, peer->pid, what);
 	turn->actions->log_rank = peer->rank;
-	text_add(&text, "rank %u on %s (process %u) %s", peer->rank, peer->host, peer->pid, what);
 }
 
-/* What went wrong is also a line of log. */
 void admission_log_blame(struct turn *turn)
 {
-	struct text text;
-
-	admission_log_text(turn, &text, ADMISSION_LOG_WARN);
+	admission_log(turn, ADMISSION_LOG_WARN, "%s", turn->actions->text);
 	turn->actions->log_rank = turn->actions->cause_rank;
-	text_add(&text, "%s", turn->actions->text);
-}
-
-void admission_add_peer(struct text *text, const struct admission_peer *peer)
-{
-	text_add(text, "rank %u on %s", peer->rank, peer->host);
-}
-
-void admission_add_rank(const struct turn *turn, struct text *text, uint32_t rank)
-{
-	const struct admission_member *member = admission_member_at(turn, rank);
-
-	if (member->peer.host[0])
-		admission_add_peer(text, &member->peer);
-	else
-		text_add(text, "rank %u", rank);
 }
 
 void admission_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks)
@@ -239,8 +238,8 @@ void admission_add_ranks(const struct turn *turn, struct text *text, const struc
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (!text_ranks_has(ranks, rank))
 			continue;
-		text_add(text, "%s", before);
-		admission_add_rank(turn, text, rank);
+		const char *host = admission_host(turn, rank); /* of nobody: none */
+		text_add(text, "%srank %u%s%s", before, rank, host[0] ? " on " : "", host);
 		before = ", ";
 	}
 }

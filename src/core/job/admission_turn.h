@@ -35,6 +35,7 @@ char *admission_unfit(const struct turn *turn);
 uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
 
 struct admission_member *admission_member_at(const struct turn *turn, uint32_t rank);
+const char *admission_host(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
 struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection);
 struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection);
@@ -56,15 +57,14 @@ void admission_close(struct turn *turn, struct admission_peer *peer);
 void admission_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
 void admission_tell_shards(struct turn *turn, enum admission_command what);
 
-/* admission_blame begins the step's one text; admission_log_text begins its line of log. */
-void admission_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank);
-void admission_log_text(struct turn *turn, struct text *text, enum admission_log level);
+/* admission_blame begins the step's one text, admission_log its line of log. What comes back goes on with it. */
+struct text admission_blame(struct turn *turn, enum control_cause cause, uint32_t rank,
+			    const char *format, ...) __attribute__((format(printf, 4, 5)));
+struct text admission_log(struct turn *turn, enum admission_log level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void admission_log_blame(struct turn *turn); /* the one is the other */
 void admission_log_peer(struct turn *turn, const struct admission_peer *peer, const char *what);
 
-/* "rank 2 on hostb" */
-void admission_add_peer(struct text *text, const struct admission_peer *peer);
-void admission_add_rank(const struct turn *turn, struct text *text, uint32_t rank);
 /* As many with their hosts as are readable, then as runs of numbers. */
 void admission_add_ranks(const struct turn *turn, struct text *text,
 			 const struct text_ranks *ranks);

@@ -145,7 +145,7 @@ void admission_twin_yield(struct turn *turn)
 
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
-	admission_log_text(turn, &text, ADMISSION_LOG_WARN);
+	text = admission_log(turn, ADMISSION_LOG_WARN, "%s", "");
 	struct text_ranks ranks = admission_ranks(turn, ADMISSION_JOINED);
 	admission_add_ranks(turn, &text, &ranks);
 	text_add(&text,

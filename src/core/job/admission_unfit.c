@@ -15,24 +15,21 @@ static const uint64_t note_ns = 5000000000;
 
 bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key)
 {
-	struct text text;
-
-	if (turn->config->key && !key_matches(key, turn->config->key)) {
-		admission_blame(turn, &text, CONTROL_DENIED, CONTROL_RANK_NONE);
-		text_add(&text, "job \"%s\": ", turn->config->job);
-		admission_add_peer(&text, peer);
-		text_add(&text, key[0] ? " gave a key that is not this aggregator's"
-				       : " gave no key, and this aggregator wants one");
-		return true;
-	}
-	if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION) {
-		admission_blame(turn, &text, CONTROL_VERSION_BAD, CONTROL_RANK_NONE);
-		admission_add_peer(&text, peer);
-		text_add(&text, " speaks protocol versions %u to %u, this aggregator %u",
-			 peer->version_min, peer->version_max, CONTROL_VERSION);
-		return true;
-	}
-	return false;
+	if (turn->config->key && !key_matches(key, turn->config->key))
+		admission_blame(turn, CONTROL_DENIED, CONTROL_RANK_NONE,
+				"job \"%s\": rank %u on %s gave %s", turn->config->job, peer->rank,
+				peer->host,
+				key[0] ? "a key that is not this aggregator's"
+				       : "no key, and this aggregator wants one");
+	else if (peer->version_min > CONTROL_VERSION || peer->version_max < CONTROL_VERSION)
+		admission_blame(turn, CONTROL_VERSION_BAD, CONTROL_RANK_NONE,
+				"rank %u on %s speaks protocol versions %u to %u, this aggregator "
+				"%u",
+				peer->rank, peer->host, peer->version_min, peer->version_max,
+				CONTROL_VERSION);
+	else
+		return false;
+	return true;
 }
 
 void admission_unfit_forget(struct turn *turn)
@@ -127,11 +124,9 @@ void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer)
 
 void admission_unfit_ends(struct turn *turn)
 {
-	struct text text;
-
 	if (!is_hopeless(turn))
 		return;
-	admission_blame(turn, &text, turn->admission->unfit_cause, CONTROL_RANK_NONE);
-	text_add(&text, "%s", admission_unfit(turn));
+	admission_blame(turn, turn->admission->unfit_cause, CONTROL_RANK_NONE, "%s",
+			admission_unfit(turn));
 	end_for_all(turn, NULL);
 }

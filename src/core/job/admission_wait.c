@@ -145,11 +145,6 @@ bool admission_wait_is_over(const struct turn *turn)
 	return true;
 }
 
-static void add_seconds(struct text *text, uint32_t ms)
-{
-	text_add(text, "%u.%u s", ms / 1000, ms % 1000 / 100);
-}
-
 void admission_wait_tell(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
@@ -178,10 +173,9 @@ void admission_wait_tell(struct turn *turn)
 	} else {
 		text_add(&text, "is under way on all ranks");
 	}
-	text_add(&text, ", for ");
-	add_seconds(&text, admission->about_ms);
-	admission_log_text(turn, &text, ADMISSION_LOG_DEBUG);
-	text_add(&text, "%s", waiting->text);
+	text_add(&text, ", for %u.%u s", admission->about_ms / 1000,
+		 admission->about_ms % 1000 / 100);
+	admission_log(turn, ADMISSION_LOG_DEBUG, "%s", waiting->text);
 }
 
 void admission_wait_blame(struct turn *turn)
@@ -190,13 +184,13 @@ void admission_wait_blame(struct turn *turn)
 	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
 	struct text text;
 
-	admission_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	text_add(&text, "the deadline of operation %llu is over, ",
-		 (unsigned long long)admission->about);
-	add_seconds(&text, admission->about_ms);
-	text_add(&text, " after ");
-	admission_add_rank(turn, &text, admission->about_rank);
-	text_add(&text, " called it: ");
+	text = admission_blame(
+		turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		"the deadline of operation %llu is over, %u.%u s after rank %u on %s "
+		"called it: ",
+		(unsigned long long)admission->about, admission->about_ms / 1000,
+		admission->about_ms % 1000 / 100, admission->about_rank,
+		admission_host(turn, admission->about_rank));
 	if (text_ranks_count(&missing)) {
 		text_add(&text, "not called yet by ");
 		admission_add_ranks(turn, &text, &missing);

@@ -84,11 +84,8 @@ static void text_add_number(struct text *text, uint64_t number)
 		text_put(text, digits[--count]);
 }
 
-void text_add(struct text *text, const char *format, ...)
+void text_add_args(struct text *text, const char *format, __builtin_va_list args)
 {
-	__builtin_va_list args;
-
-	__builtin_va_start(args, format);
 	for (; *format; format++) {
 		if (*format != '%') {
 			text_put(text, *format);
@@ -109,6 +106,14 @@ void text_add(struct text *text, const char *format, ...)
 			text_add_number(text, __builtin_va_arg(args, unsigned long long));
 		}
 	}
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, format);
+	text_add_args(text, format, args);
 	__builtin_va_end(args);
 }
 

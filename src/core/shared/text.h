@@ -20,6 +20,8 @@ void text_begin(struct text *text, char *at, size_t max);
 /* text_add appends; it knows %s, %u, %llu and %%. Control characters in a %s become '?': what a peer calls
  * itself must not end a line of our log. */
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_add_args(struct text *text, const char *format, __builtin_va_list args)
+	__attribute__((format(printf, 2, 0)));
 
 /* text_clean makes every control character of a terminated text '?'s, as many as it has bytes. */
 void text_clean(char *text);
