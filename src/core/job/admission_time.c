@@ -5,9 +5,6 @@
 #include "core/job/admission_turn.h"
 #include "core/job/silence.h"
 
-/* No tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted. */
-enum { OVERSLEPT = 4 };
-
 static const uint64_t ms_ns = 1000000;
 static const uint64_t silence_min_ns = 10000000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
@@ -201,10 +198,8 @@ bool admission_time_is_heard(const struct turn *turn, const struct admission_pee
 
 static bool is_silent(const struct turn *turn, const struct admission_peer *peer)
 {
-	uint64_t unsaid_ns = turn->event->now_ns - peer->spoke_ns;
-
-	return !admission_time_is_heard(turn, peer) ||
-	       unsaid_ns >= SILENCE_UDP_ALONE * limit_ns(turn, peer);
+	return silence_is(turn->event->now_ns, peer->heard_ns, peer->spoke_ns,
+			  limit_ns(turn, peer));
 }
 
 /* One at a time: each has its own text. */
@@ -234,7 +229,7 @@ void admission_time_tick(struct turn *turn)
 	struct admission *admission = turn->admission;
 	uint64_t now_ns = turn->event->now_ns;
 
-	if (now_ns - admission->tick_ns >= turn->config->heartbeat_ns / OVERSLEPT)
+	if (now_ns - admission->tick_ns >= turn->config->heartbeat_ns / SILENCE_OVERSLEPT)
 		restart_clocks(turn);
 	admission->tick_ns = now_ns;
 	if (now_ns - admission->beat_ns >= silence_beat_ns(turn->config->heartbeat_ns))

@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member.c - see member.h and member_turn.h. */
-#include "core/job/member_turn.h"
+/* member.c - see member.h: the way from CONNECT to RUN, what the aggregator and the library say, clocks. */
+#include "core/job/member.h"
 #include "core/job/silence.h"
+#include "core/shared/text.h"
 
-/* No tick for 1/4 of the heartbeat time: it is our clock that cannot be trusted. */
-enum { OVERSLEPT = 4 };
+static const uint64_t ms_ns = 1000000;
+static const uint64_t hello_ns = 100000000;
+enum {
+	HELLOS_MAX = 100, /* rounds of HELLOs, 100 ms apart: 10 s, however long we slept between */
+	HELLOS_ENOUGH = 20,      /* if short ones have an answer, or there is no more time */
+	HELLOS_BEFORE_SHORT = 5, /* then short ones too: is it the path's MTU? */
+};
+static const uint64_t retry_min_ns =
+	1000000; /* who is at the same program's next line is soon there */
+static const uint64_t retry_max_ns = 250000000;
+static const uint64_t backstop_ns = 5000000000; /* who connects knows best why it did not */
+static const uint64_t grace_ns = 500000000;     /* the aggregator's text is better than ours */
+static const uint64_t verdict_ns = 2000000000;  /* for the aggregator to ask all and to judge */
 
-static const uint64_t verdict_ns = 2000000000; /* for the aggregator to ask all and to judge */
+struct turn {
+	struct member *member;
+	const struct member_config *config;
+	const struct member_event *event;
+	struct member_actions *actions;
+};
 
 #define TO(state) (1u << (state))
 
@@ -40,14 +57,14 @@ void member_init(struct member *member, const struct member_config *config)
 
 /* ---- actions ---- */
 
-void member_enter(struct turn *turn, enum member_state next)
+static void enter(struct turn *turn, enum member_state next)
 {
 	CORE_ASSERT(may_enter[turn->member->state] & TO(next));
 	turn->member->state = (uint8_t)next;
 	turn->member->since_ns = turn->event->now_ns;
 }
 
-struct member_action *member_act(struct turn *turn, enum member_action_type type)
+static struct member_action *act(struct turn *turn, enum member_action_type type)
 {
 	struct member_actions *actions = turn->actions;
 
@@ -57,68 +74,353 @@ struct member_action *member_act(struct turn *turn, enum member_action_type type
 	return action;
 }
 
-struct member_action *member_send(struct turn *turn, enum control_type message)
+static struct member_action *send(struct turn *turn, enum control_type message)
 {
-	struct member_action *action = member_act(turn, MEMBER_SEND);
+	struct member_action *action = act(turn, MEMBER_SEND);
 
 	action->message = (uint8_t)message;
 	return action;
 }
 
-void member_blame(struct turn *turn, struct text *text, enum control_cause cause, uint32_t rank)
+__attribute__((format(printf, 2, 3))) static void say(struct turn *turn, const char *format, ...)
 {
-	turn->actions->cause = (uint16_t)cause;
-	turn->actions->cause_rank = (uint16_t)rank;
-	text_begin(text, turn->actions->text, sizeof(turn->actions->text));
+	__builtin_va_list args;
+	struct text text;
+
+	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
+	__builtin_va_start(args, format);
+	text_add_args(&text, format, args);
+	__builtin_va_end(args);
 }
 
-/* R-CT-53: the aggregator hears of it, unless it comes from there. */
-void member_fail(struct turn *turn, bool is_told)
+/* R-CT-53: with the text of `say`. The aggregator hears of it, unless it comes from there. */
+static void fail(struct turn *turn, enum control_cause cause, uint32_t rank, bool is_told)
 {
 	if (turn->member->is_joined && !is_told)
-		member_send(turn, CONTROL_ABORT);
-	member_act(turn, MEMBER_CLOSE);
-	member_act(turn, MEMBER_FAIL);
-	turn->member->cause = (uint8_t)turn->actions->cause;
-	turn->member->cause_rank = turn->actions->cause_rank;
-	member_enter(turn, MEMBER_FAILED);
+		send(turn, CONTROL_ABORT);
+	act(turn, MEMBER_CLOSE);
+	act(turn, MEMBER_FAIL);
+	turn->member->cause = (uint8_t)cause;
+	turn->member->cause_rank = (uint16_t)rank;
+	turn->actions->cause = turn->member->cause;
+	turn->actions->cause_rank = turn->member->cause_rank;
+	enter(turn, MEMBER_FAILED);
+}
+
+/* What the aggregator has not heard of, and no rank in particular has done. */
+static void fail_here(struct turn *turn, enum control_cause cause)
+{
+	fail(turn, cause, CONTROL_RANK_NONE, false);
+}
+
+/* R-CT-5 */
+static void unexpected(struct turn *turn)
+{
+	say(turn, "the aggregator at %s sent message %u in state %s", turn->config->aggregator,
+	    (unsigned)turn->event->message->type, member_state_name(turn->member->state));
+	fail_here(turn, CONTROL_INTERNAL);
+}
+
+/* ---- CONNECT ---- */
+
+/* R-CT-51: after as long again as attempts have gone on. */
+static void retry(struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+
+	if (gone_ns < retry_min_ns)
+		gone_ns = retry_min_ns;
+	turn->member->retry_ns =
+		turn->event->now_ns + (gone_ns < retry_max_ns ? gone_ns : retry_max_ns);
+}
+
+/* R-CT-51 */
+static void refused(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	if (now_ns - member->since_ns < turn->config->connect_ns) {
+		retry(turn);
+		return;
+	}
+	say(turn, "no aggregator at %s: %s (tried for %llu s%s)", turn->config->aggregator,
+	    turn->event->text ? turn->event->text : "no answer",
+	    (unsigned long long)(turn->config->connect_ns / (1000 * ms_ns)),
+	    member->is_again ? ", after an earlier one had ended" : "");
+	fail_here(turn, CONTROL_SYSTEM);
+}
+
+static void tick_connect(struct turn *turn)
+{
+	struct member *member = turn->member;
+	uint64_t now_ns = turn->event->now_ns;
+
+	if (!member->is_begun) {
+		member->is_begun = 1;
+		member->begun_ns = now_ns;
+		member->since_ns = now_ns;
+		member->retry_ns = now_ns;
+	}
+	if (member->retry_ns == UINT64_MAX || now_ns < member->retry_ns)
+		return;
+	member->retry_ns = UINT64_MAX; /* until REFUSED */
+	act(turn, MEMBER_DO_CONNECT);
+}
+
+/* R-CT-50: of the time to gather, what is left. */
+static uint32_t patience_ms(const struct turn *turn)
+{
+	uint64_t gone_ns = turn->event->now_ns - turn->member->begun_ns;
+	uint64_t left_ns = gone_ns < turn->config->gather_ns ? turn->config->gather_ns - gone_ns
+							     : 0;
+	uint64_t left_ms = left_ns / ms_ns;
+
+	return left_ms < 1 ? 1 : left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
+static void connected(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	if (member->state != MEMBER_CONNECT)
+		return;
+	send(turn, CONTROL_JOIN)->waited_ms = patience_ms(turn);
+	member->is_joined = 1;
+	member->heard_ns = member->spoke_ns = turn->event->now_ns;
+	member->beat_ns = turn->event->now_ns;
+	enter(turn, MEMBER_JOINING);
+}
+
+/* R-CT-27: of rank 0's last life, which this process was quicker to leave? */
+static bool is_earlier(const struct turn *turn)
+{
+	return turn->config->is_local && turn->member->state == MEMBER_JOINING &&
+	       turn->event->message->type == CONTROL_DENY && turn->event->message->end.is_ending;
+}
+
+static void again(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	turn->actions->has_progress = true;
+	say(turn, "%s: it is of an earlier life, the next one's is awaited",
+	    turn->event->message->end.text);
+	act(turn, MEMBER_CLOSE);
+	member->is_joined = 0;
+	member->is_again = 1;
+	enter(turn, MEMBER_CONNECT);
+	retry(turn);
+}
+
+/* ---- HELLOING ---- */
+
+static void hello(struct turn *turn, uint32_t shard, uint32_t lanes)
+{
+	struct member_action *action = act(turn, MEMBER_HELLO);
+
+	action->shard = (uint16_t)shard;
+	action->serial = ++turn->member->serial;
+	action->lanes = (uint16_t)lanes;
+}
+
+/* A HELLO is as long as the longest packet: it proves the path's MTU both ways. */
+static uint32_t hello_lanes(const struct member *member)
+{
+	return member->lanes < WIRE_HELLO_LANES ? WIRE_HELLO_LANES : member->lanes;
+}
+
+static void send_hellos(struct turn *turn)
+{
+	struct member *member = turn->member;
+
+	member->hello_ns = turn->event->now_ns;
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		if (member->welcomed >> shard & 1)
+			continue;
+		hello(turn, shard, hello_lanes(member));
+		if (member->hellos >= HELLOS_BEFORE_SHORT && hello_lanes(member) > WIRE_HELLO_LANES)
+			hello(turn, shard, WIRE_HELLO_LANES);
+	}
+	member->hellos++;
+}
+
+static void granted(struct turn *turn)
+{
+	const struct control_grant *grant = &turn->event->message->grant;
+	struct member *member = turn->member;
+
+	member->shards = grant->shards_count;
+	member->heartbeat_ns = grant->heartbeat_ms * ms_ns;
+	member->lanes = turn->event->lanes;
+	CORE_ASSERT(member->shards >= 1);
+	CORE_ASSERT(member->shards <= MAP_SHARDS_MAX);
+	for (uint32_t shard = 0; shard < member->shards; shard++) {
+		member->port[shard] = grant->shards[shard].port;
+		if (grant->shards[shard].lanes < member->lanes)
+			member->lanes = grant->shards[shard].lanes;
+	}
+	member->lanes = (uint16_t)(member->lanes - member->lanes % WIRE_LANES_STEP);
+	if (!member->lanes) {
+		say(turn, "the path to the aggregator at %s is too narrow for one packet",
+		    turn->config->aggregator);
+		fail_here(turn, CONTROL_SYSTEM);
+		return;
+	}
+	enter(turn, MEMBER_HELLOING);
+	send_hellos(turn);
+}
+
+static uint32_t first_unwelcome(const struct member *member)
+{
+	uint32_t shard = 0;
+
+	while (shard + 1 < member->shards && member->welcomed >> shard & 1)
+		shard++;
+	return shard;
+}
+
+static void welcome(struct turn *turn)
+{
+	const struct member_event *event = turn->event;
+	struct member *member = turn->member;
+	uint32_t shards = member->shards;
+
+	if (event->shard >= shards)
+		return;
+	member->heard_ns = event->now_ns;
+	if (member->state != MEMBER_HELLOING)
+		return; /* a late copy, or the answer to a later one */
+	if (event->lanes < hello_lanes(member))
+		member->welcomed_short |= 1ull << event->shard;
+	else
+		member->welcomed |= 1ull << event->shard;
+	if (member->welcomed != (shards == 64 ? ~0ull : (1ull << shards) - 1))
+		return;
+	send(turn, CONTROL_READY)->lanes = member->lanes;
+	enter(turn, MEMBER_READY);
+}
+
+static void fail_path(struct turn *turn)
+{
+	const struct member *member = turn->member;
+	uint32_t shard = first_unwelcome(member);
+	uint32_t bytes = wire_bytes(hello_lanes(member));
+
+	if (member->welcomed_short >> shard & 1)
+		say(turn,
+		    "path MTU is below %u: UDP datagrams of %u bytes to the aggregator at %s, port "
+		    "%u, get no answer, short ones do: set the same MTU all the way, or cap "
+		    "packets (tallyd --lanes)",
+		    bytes + wire_overhead(turn->config->is_v6), bytes, turn->config->aggregator,
+		    member->port[shard]);
+	else
+		say(turn, "TCP to %s works, UDP to its port %u does not (firewall?)",
+		    turn->config->aggregator, member->port[shard]);
+	fail_here(turn, CONTROL_SYSTEM);
+}
+
+/* ---- START, or too late for it ---- */
+
+static void started(struct turn *turn)
+{
+	uint32_t lanes = turn->event->message->start.lanes;
+	struct member *member = turn->member;
+
+	if (lanes > member->lanes || lanes < WIRE_LANES_STEP || lanes % WIRE_LANES_STEP) {
+		unexpected(turn);
+		return;
+	}
+	member->lanes = (uint16_t)lanes;
+	act(turn, MEMBER_START)->lanes = member->lanes;
+	enter(turn, MEMBER_RUN);
+}
+
+static void too_late(struct turn *turn)
+{
+	const struct member *member = turn->member;
+	const char *aggregator = turn->config->aggregator;
+	uint64_t second_ns = 1000 * ms_ns, gather_ns = turn->config->gather_ns;
+
+	if (member->state == MEMBER_CONNECT) {
+		say(turn, "no answer from an aggregator at %s", aggregator);
+		fail_here(turn, CONTROL_SYSTEM);
+		return;
+	}
+	if (member->state == MEMBER_HELLOING && member->hellos >= HELLOS_ENOUGH) {
+		fail_path(turn);
+		return;
+	}
+	if (member->state == MEMBER_HELLOING) /* they may still go out */
+		say(turn, "the job did not start within %llu s: the last rank has only just come",
+		    (unsigned long long)(gather_ns / second_ns));
+	else
+		say(turn, "the aggregator at %s did not %s within %llu s", aggregator,
+		    member->state == MEMBER_READY ? "start the job" : "grant the job",
+		    (unsigned long long)((gather_ns + second_ns - 1) / second_ns));
+	fail_here(turn, CONTROL_TIMEOUT);
+}
+
+/* When the state that the member is in has lasted too long; UINT64_MAX: never. */
+static uint64_t late_at(const struct turn *turn)
+{
+	const struct member *member = turn->member;
+	uint64_t limit_ns = member->begun_ns + turn->config->gather_ns + grace_ns;
+	uint64_t connect_ns = member->since_ns + turn->config->connect_ns + backstop_ns;
+
+	switch (member->state) {
+	case MEMBER_CONNECT:
+		return connect_ns < limit_ns ? connect_ns : limit_ns;
+	case MEMBER_JOINING:
+	case MEMBER_HELLOING:
+	case MEMBER_READY:
+		return limit_ns;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+/* On an overloaded host a shard's thread may get no processor for seconds. One that answers short ones has it. */
+static uint32_t hellos_max(const struct member *member)
+{
+	bool is_short = member->welcomed_short >> first_unwelcome(member) & 1;
+
+	return is_short ? HELLOS_ENOUGH : HELLOS_MAX;
+}
+
+static void tick_hello(struct turn *turn)
+{
+	if (turn->event->now_ns - turn->member->hello_ns < hello_ns)
+		return;
+	if (turn->member->hellos >= hellos_max(turn->member))
+		fail_path(turn);
+	else
+		send_hellos(turn);
 }
 
 /* ---- what the aggregator says ---- */
 
-void member_unexpected(struct turn *turn)
-{
-	struct text text;
-
-	member_blame(turn, &text, CONTROL_INTERNAL, CONTROL_RANK_NONE);
-	text_add(&text, "the aggregator at %s sent message %u in state %s",
-		 turn->config->aggregator, (unsigned)turn->event->message->type,
-		 member_state_name(turn->member->state));
-	member_fail(turn, false);
-}
-
 static void ended(struct turn *turn)
 {
 	const struct control_end *said = &turn->event->message->end;
-	struct text text;
 
-	member_blame(turn, &text, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause,
-		     said->rank);
-	text_add(&text, "%s", said->text);
-	member_fail(turn, true);
+	say(turn, "%s", said->text);
+	fail(turn, said->cause == CONTROL_OK ? CONTROL_INTERNAL : said->cause, said->rank, true);
 }
 
 static void left(struct turn *turn)
 {
-	member_act(turn, MEMBER_CLOSE);
-	member_act(turn, MEMBER_IS_LEFT);
-	member_enter(turn, MEMBER_LEFT);
+	act(turn, MEMBER_CLOSE);
+	act(turn, MEMBER_IS_LEFT);
+	enter(turn, MEMBER_LEFT);
 }
 
 /* R-CT-57 */
 static void queried(struct turn *turn)
 {
-	struct member_action *action = member_act(turn, MEMBER_OPINFO);
+	struct member_action *action = act(turn, MEMBER_OPINFO);
 
 	action->serial = turn->event->message->query.round;
 	action->number = turn->event->message->query.from;
@@ -137,11 +439,8 @@ static void waited(struct turn *turn)
 
 static void said_progress(struct turn *turn)
 {
-	struct text text;
-
 	turn->actions->has_progress = true;
-	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
-	text_add(&text, "%s", turn->event->message->progress.text);
+	say(turn, "%s", turn->event->message->progress.text);
 }
 
 static void message(struct turn *turn)
@@ -153,18 +452,18 @@ static void message(struct turn *turn)
 	turn->member->heard_ns = turn->member->spoke_ns = turn->event->now_ns;
 	if (type == CONTROL_HEARTBEAT || type == CONTROL_PONG)
 		return;
-	if (member_begin_is_earlier(turn))
-		member_begin_again(turn);
+	if (is_earlier(turn))
+		again(turn);
 	else if (type == CONTROL_DENY || type == CONTROL_ABORT)
 		ended(turn);
 	else if (type == CONTROL_PING)
-		member_send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
+		send(turn, CONTROL_PONG)->serial = turn->event->message->ping.serial;
 	else if (type == CONTROL_PROGRESS)
 		said_progress(turn);
 	else if (type == CONTROL_GRANT && state == MEMBER_JOINING)
-		member_begin_granted(turn);
+		granted(turn);
 	else if (type == CONTROL_START && state == MEMBER_READY)
-		member_begin_started(turn);
+		started(turn);
 	else if (type == CONTROL_QUERY && is_running)
 		queried(turn);
 	else if (type == CONTROL_WAITING && is_running)
@@ -172,7 +471,7 @@ static void message(struct turn *turn)
 	else if (type == CONTROL_LEFT && state == MEMBER_LEAVING)
 		left(turn);
 	else
-		member_unexpected(turn);
+		unexpected(turn);
 }
 
 /* ---- failures ---- */
@@ -180,46 +479,33 @@ static void message(struct turn *turn)
 /* R-CT-54 */
 static void closed(struct turn *turn)
 {
-	struct text text;
-
 	if (turn->member->state == MEMBER_CONNECT) {
-		member_begin_refused(turn);
+		refused(turn);
 		return;
 	}
-	member_blame(turn, &text, CONTROL_REMOTE, CONTROL_RANK_NONE);
-	text_add(&text, "the aggregator at %s is lost: %s", turn->config->aggregator,
-		 turn->event->text ? turn->event->text : "it closed the connection");
-	member_fail(turn, true);
-}
-
-static bool is_heard(const struct turn *turn)
-{
-	return turn->event->now_ns - turn->member->heard_ns <
-	       silence_ns(turn->member->heartbeat_ns);
+	say(turn, "the aggregator at %s is lost: %s", turn->config->aggregator,
+	    turn->event->text ? turn->event->text : "it closed the connection");
+	fail(turn, CONTROL_REMOTE, CONTROL_RANK_NONE, true);
 }
 
 static void silent(struct turn *turn)
 {
-	bool is_answered = turn->member->state > MEMBER_JOINING;
-	struct text text;
+	const struct member *member = turn->member;
+	bool is_answered = member->state > MEMBER_JOINING;
+	bool is_heard = turn->event->now_ns - member->heard_ns < silence_ns(member->heartbeat_ns);
 
-	member_blame(turn, &text, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT,
-		     CONTROL_RANK_NONE);
-	text_add(&text, "the aggregator at %s has been silent for %llu ms%s",
-		 turn->config->aggregator, (unsigned long long)(turn->member->heartbeat_ns / ms_ns),
-		 !is_answered     ? ", although it takes connections: is it stopped?"
-		 : is_heard(turn) ? " over TCP, although it answers over UDP"
-				  : "");
-	member_fail(turn, false);
+	say(turn, "the aggregator at %s has been silent for %llu ms%s", turn->config->aggregator,
+	    (unsigned long long)(member->heartbeat_ns / ms_ns),
+	    !is_answered ? ", although it takes connections: is it stopped?"
+	    : is_heard   ? " over TCP, although it answers over UDP"
+			 : "");
+	fail_here(turn, is_answered ? CONTROL_REMOTE : CONTROL_TIMEOUT);
 }
 
 static void own_failure(struct turn *turn, enum control_cause cause, const char *otherwise)
 {
-	struct text text;
-
-	member_blame(turn, &text, cause, turn->config->join->rank);
-	text_add(&text, "%s", turn->event->text ? turn->event->text : otherwise);
-	member_fail(turn, false);
+	say(turn, "%s", turn->event->text ? turn->event->text : otherwise);
+	fail(turn, cause, turn->config->join->rank, false);
 }
 
 /* ---- the library's side ---- */
@@ -232,8 +518,8 @@ static void finalize(struct turn *turn)
 		own_failure(turn, CONTROL_ABORTED, "finalized before the job had started");
 		return;
 	}
-	member_send(turn, CONTROL_LEAVE)->number = turn->event->number;
-	member_enter(turn, MEMBER_LEAVING);
+	send(turn, CONTROL_LEAVE)->number = turn->event->number;
+	enter(turn, MEMBER_LEAVING);
 }
 
 static void stalled(struct turn *turn)
@@ -243,7 +529,7 @@ static void stalled(struct turn *turn)
 
 	if (state != MEMBER_RUN && state != MEMBER_LEAVING)
 		return;
-	action = member_send(turn, CONTROL_STALL);
+	action = send(turn, CONTROL_STALL);
 	action->number = turn->event->number;
 	action->waited_ms = turn->event->waited_ms;
 	action->still_ms = turn->event->still_ms;
@@ -259,51 +545,40 @@ static void stalled(struct turn *turn)
 /* R-CT-56: the aggregator's verdict names who is late; without one this is all that can be said. */
 static void no_verdict(struct turn *turn)
 {
-	struct text text;
-
-	member_blame(turn, &text, CONTROL_TIMEOUT, CONTROL_RANK_NONE);
-	text_add(&text,
-		 "the deadline of operation %llu is over, and the aggregator at %s has not said in "
-		 "%llu s who is late",
-		 (unsigned long long)turn->member->expired, turn->config->aggregator,
-		 (unsigned long long)(verdict_ns / (1000 * ms_ns)));
-	member_fail(turn, false);
+	say(turn,
+	    "the deadline of operation %llu is over, and the aggregator at %s has not said in "
+	    "%llu s who is late",
+	    (unsigned long long)turn->member->expired, turn->config->aggregator,
+	    (unsigned long long)(verdict_ns / (1000 * ms_ns)));
+	fail_here(turn, CONTROL_TIMEOUT);
 }
 
 /* ---- time ---- */
-
-/* R-CT-9 */
-static bool is_silent(const struct turn *turn)
-{
-	const struct member *member = turn->member;
-	uint64_t unsaid_ns = turn->event->now_ns - member->spoke_ns;
-
-	return !is_heard(turn) || unsaid_ns >= SILENCE_UDP_ALONE * silence_ns(member->heartbeat_ns);
-}
 
 static void tick(struct turn *turn)
 {
 	struct member *member = turn->member;
 	uint64_t now_ns = turn->event->now_ns;
-	bool has_overslept = now_ns - member->tick_ns >= member->heartbeat_ns / OVERSLEPT;
+	bool has_overslept = now_ns - member->tick_ns >= member->heartbeat_ns / SILENCE_OVERSLEPT;
 
 	member->tick_ns = now_ns;
 	if (member->state == MEMBER_CONNECT) {
-		member_begin_tick(turn);
+		tick_connect(turn);
 	} else {
 		if (has_overslept)
 			member->heard_ns = member->spoke_ns = now_ns;
-		if (is_silent(turn)) {
+		if (silence_is(now_ns, member->heard_ns, member->spoke_ns,
+			       silence_ns(member->heartbeat_ns))) {
 			silent(turn);
 			return;
 		}
 		if (now_ns - member->beat_ns >= silence_beat_ns(member->heartbeat_ns)) {
 			member->beat_ns = now_ns;
-			member_send(turn, CONTROL_HEARTBEAT);
+			send(turn, CONTROL_HEARTBEAT);
 		}
 	}
-	if (now_ns >= member_begin_late_at(turn)) {
-		member_begin_too_late(turn);
+	if (now_ns >= late_at(turn)) {
+		too_late(turn);
 		return;
 	}
 	if (turn->event->is_done)
@@ -313,13 +588,13 @@ static void tick(struct turn *turn)
 		return;
 	}
 	if (member->state == MEMBER_HELLOING)
-		member_begin_tick_hello(turn);
+		tick_hello(turn);
 }
 
 static uint64_t wake_at(const struct turn *turn)
 {
 	const struct member *member = turn->member;
-	uint64_t wake_ns = member_begin_late_at(turn);
+	uint64_t wake_ns = late_at(turn);
 
 	if (member->state == MEMBER_FAILED || member->state == MEMBER_LEFT)
 		return UINT64_MAX;
@@ -340,10 +615,10 @@ static void dispatch(struct turn *turn)
 {
 	switch (turn->event->type) {
 	case MEMBER_CONNECTED:
-		member_begin_connected(turn);
+		connected(turn);
 		break;
 	case MEMBER_REFUSED:
-		member_begin_refused(turn);
+		refused(turn);
 		break;
 	case MEMBER_MESSAGE:
 		message(turn);
@@ -352,7 +627,7 @@ static void dispatch(struct turn *turn)
 		closed(turn);
 		break;
 	case MEMBER_WELCOME:
-		member_begin_welcome(turn);
+		welcome(turn);
 		break;
 	case MEMBER_STALLED:
 	case MEMBER_EXPIRED:
