@@ -224,7 +224,7 @@ struct control_opinfo admission_opinfo(struct process *process)
 	bool is_calls = admission_now.mood >= MOOD_CALLS && admission_now.mood != MOOD_SLOW;
 	/* Of so many one is complete before its turn, or has no room in the answer. */
 	uint32_t gap = is_plot && admission_now.plot == PLOT_DEADLINE ? 4 : is_calls ? 40 : 6;
-	uint64_t number = admission_shipped()->from;
+	uint64_t number = admission_shipped()->page.from;
 
 	if (!is_plot)
 		goes_on(process, is_calls);

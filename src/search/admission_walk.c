@@ -36,17 +36,14 @@ static const struct record_field peer_fields[] = {
 
 /* What is 0 when something is over, so that states can be compared: a round, a life, all who were in, a refusal, who
  * was unfit. */
-static const struct record_field kept[][16] = {
-	{ KEPT(from), KEPT(page_end), KEPT(differs), KEPT(about), KEPT(about_ms), KEPT(about_rank),
-	  KEPT(has_about), KEPT(is_about_expired), KEPT(seen_count), KEPT(groups_count),
-	  KEPT(has_more_groups) },
-	{ KEPT(mismatch), KEPT(is_stalled), KEPT(is_expired), KEPT(stall), KEPT(stall_ms),
-	  KEPT(expired), KEPT(expired_ms), KEPT(expired_rank), KEPT(complete), KEPT(complete_rank),
+static const struct record_field kept[][9] = {
+	{ KEPT(page), KEPT(about), KEPT(is_about_expired) },
+	{ KEPT(mismatch), KEPT(stall), KEPT(expired), KEPT(complete), KEPT(complete_rank),
 	  KEPT(mismatch_rank), KEPT(mismatch_other) },
 	{ KEPT(life), KEPT(generation), KEPT(shards_acked), KEPT(size), KEPT(mode),
 	  KEPT(latency_slots), KEPT(latency_window), KEPT(lanes) },
-	{ KEPT(refused_ns), KEPT(refused_cause), KEPT(refused_rank), KEPT(refused) },
-	{ KEPT(unfit_ns), KEPT(unfit_cause), KEPT(unfit) },
+	{ KEPT(refused) },
+	{ KEPT(unfit) },
 };
 /* clang-format on */
 enum { KEPT_ROUND, KEPT_LIFE, KEPT_PEOPLE, KEPT_REFUSAL, KEPT_UNFIT, KEPT_GONE, KEPT_WAITERS };

@@ -112,7 +112,8 @@ void world_check_waiting(struct world *world, const struct admission *was,
 		const struct seat *seat = &world->state.seat[seat_home(
 			world, admission_nonce(world_admission(world), rank)[0] - 1u)];
 
-		if (seat->status != DEAD && !seat_is_over(seat) && !(seat->done >> was->about & 1))
+		if (seat->status != DEAD && !seat_is_over(seat) &&
+		    !(seat->done >> was->about.number & 1))
 			world_fail(world, "PRECISION: a deadline is called met, and is not");
 	}
 }

@@ -171,10 +171,10 @@ uint64_t world_gathering_passes(struct world *world)
 bool world_refusal_passes(struct world *world)
 {
 	struct admission *admission = world_admission(world);
-	bool is_fresh = admission->is_refusing && admission->refused_ns != long_ago_ns;
+	bool is_fresh = admission->refused.cause && admission->refused.since_ns != long_ago_ns;
 
 	if (is_fresh)
-		admission->refused_ns = long_ago_ns;
+		admission->refused.since_ns = long_ago_ns;
 	return is_fresh;
 }
 
@@ -226,9 +226,11 @@ static void forget(struct world *world)
 	set_clocks(world, 0);
 	admission->asked_ns = 0;
 	admission->page_ns = 0;
-	if (admission->refused_ns != long_ago_ns)
-		admission->refused_ns = 0;
-	admission->stall_ms = admission->expired_ms = admission->about_ms = 0;
+	if (admission->refused.since_ns != long_ago_ns)
+		admission->refused.since_ns = 0;
+	admission->stall.waited_ms = 0;
+	admission->expired.waited_ms = 0;
+	admission->about.waited_ms = 0;
 	admission->last_cause = 0;
 	admission->last_rank = CONTROL_RANK_NONE;
 	for (uint32_t i = 0; i < world_peers_count(world); i++)

@@ -97,6 +97,32 @@ struct admission_seen { /* one number of this round, as somebody described it */
 	uint64_t number, hash;
 };
 
+struct admission_page { /* what a QUERY was about, and what its answers say so far */
+	uint64_t from;
+	uint64_t end;     /* numbers from here on are not comparable in this round */
+	uint64_t differs; /* the smallest number described differently; UINT64_MAX */
+	uint16_t seen_count, groups_count;
+	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
+	uint8_t reserved[3];
+};
+
+struct admission_stall { /* an operation that waits */
+	uint64_t number;
+	uint32_t waited_ms;
+	uint16_t rank; /* of a deadline: whose it is */
+	uint8_t is_there;
+	uint8_t reserved;
+};
+
+struct admission_note { /* who was refused, and why; its text follows the state */
+	struct text_ranks ranks;
+	uint64_t since_ns;
+	uint16_t rank;  /* whose doing it was */
+	uint8_t cause;  /* enum control_cause; OK: there is none */
+	uint8_t is_all; /* those that were among them are refused again, too */
+	uint8_t reserved[4];
+};
+
 struct admission {
 	uint64_t life;
 	uint64_t since_ns;     /* the state was entered */
@@ -104,51 +130,34 @@ struct admission {
 	uint64_t beat_ns;      /* HEARTBEATs went out */
 	uint64_t progress_ns;  /* PROGRESS went out */
 	uint64_t shards_acked; /* bit k: shard k has acknowledged the last command */
-	uint64_t from;         /* of the round */
-	uint64_t page_end;     /* numbers from here on are not comparable in this round */
-	uint64_t differs;      /* the smallest number described differently; UINT64_MAX */
 	uint64_t asked_ns;     /* the QUERY of the first page, */
 	uint64_t page_ns;      /* and of this one */
-	uint64_t stall;        /* since the last QUERY: the smallest number that has stalled, */
-	uint64_t expired;      /* and the first whose deadline is over */
-	uint64_t about;        /* the number that the round is about */
 	uint64_t complete; /* the most operations that a member of an earlier round has completed */
-	uint64_t refused_ns; /* is_refusing: since when */
-	struct text_ranks refused;
-	uint64_t unfit_ns; /* the last was noted */
-	struct text_ranks
-		unfit; /* ranks whose processes were unfit: they have another key or version */
+	struct admission_page page;
+	struct admission_stall
+		stall; /* since the last QUERY: the smallest number that has stalled, */
+	struct admission_stall expired; /* and the first whose deadline is over */
+	struct admission_stall about;   /* what the round is about, if a STALL has started it */
+	struct admission_note refused;  /* a gathering was refused lately */
+	struct admission_note unfit;    /* processes were unfit: they have another key or version */
 	uint32_t generation;
 	uint32_t ping; /* serial of the last PING */
 	uint32_t round;
-	uint32_t latency_slots, latency_window;  /* of all who are in, as `mode` */
-	uint32_t stall_ms, expired_ms, about_ms; /* how long these have waited */
+	uint32_t latency_slots, latency_window; /* of all who are in, as `mode` */
 	uint16_t size;
 	uint16_t waiters_count;
-	uint16_t seen_count;
-	uint16_t groups_count;
-	uint16_t lanes;           /* START's */
-	uint16_t last_rank;       /* of the last verdict of this name */
-	uint8_t last_cause;       /* enum control_cause; OK: none, or it ended well */
-	uint8_t state;            /* enum admission_state */
-	uint8_t query;            /* enum admission_query */
-	uint8_t mismatch;         /* a switch saw one: 1 since the last QUERY, 2 before it */
-	uint8_t is_stalled;       /* a STALL since the last QUERY */
-	uint8_t is_expired;       /* one of them was a deadline's */
-	uint8_t has_about;        /* the round was started by a STALL */
-	uint8_t is_about_expired; /* ... by a deadline's */
-	uint8_t is_terminating;
-	uint8_t has_more_groups; /* more descriptions than groups_max: the last stands for the rest */
-	uint8_t mode;            /* enum control_mode */
-	uint8_t is_refusing;     /* a gathering was refused lately: whom, and why */
-	uint8_t refused_cause;   /* enum control_cause */
-	uint16_t refused_rank;
-	uint16_t expired_rank, about_rank;      /* whose deadlines these were */
+	uint16_t lanes;                         /* START's */
+	uint16_t last_rank;                     /* of the last verdict of this name */
 	uint16_t mismatch_rank, mismatch_other; /* between whom a switch saw it */
-	uint16_t complete_rank;                 /* whose word that was */
-	uint8_t unfit_cause;                    /* enum control_cause */
-	uint8_t is_refusing_all;                /* is_refusing: those that were among them, too */
-	uint8_t reserved2[5];
+	uint16_t complete_rank;                 /* whose word `complete` was */
+	uint8_t last_cause;                     /* enum control_cause; OK: none, or it ended well */
+	uint8_t state;                          /* enum admission_state */
+	uint8_t query;                          /* enum admission_query */
+	uint8_t mismatch;         /* a switch saw one: 1 since the last QUERY, 2 before it */
+	uint8_t is_about_expired; /* the round was started by a deadline */
+	uint8_t is_terminating;
+	uint8_t mode; /* enum control_mode */
+	uint8_t reserved[7];
 	/* followed by members[members_max], waiters[waiters_max], groups[groups_max], seen[ops_max], the
 	 * text of the last refusal[text_max], that of the last who was unfit[text_max] and unfit_sources
 	 * [members_max] */

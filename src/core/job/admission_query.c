@@ -57,6 +57,13 @@ static uint64_t op_hash(const struct control_op *op)
 
 /* ---- a round ---- */
 
+static void begin_page(struct turn *turn, struct admission_page page)
+{
+	turn->admission->page = page;
+	memset(admission_seen(turn), 0, turn->config->ops_max * sizeof(struct admission_seen));
+	memset(admission_groups(turn), 0, turn->config->groups_max * sizeof(struct control_op));
+}
+
 static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 {
 	struct admission *admission = turn->admission;
@@ -64,14 +71,8 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 	admission->query = (uint8_t)query;
 	admission->round++;
 	admission->page_ns = turn->event->now_ns;
-	admission->from = from;
-	admission->page_end = UINT64_MAX;
-	admission->differs = UINT64_MAX;
-	memset(admission_seen(turn), 0, turn->config->ops_max * sizeof(struct admission_seen));
-	memset(admission_groups(turn), 0, turn->config->groups_max * sizeof(struct control_op));
-	admission->seen_count = 0;
-	admission->groups_count = 0;
-	admission->has_more_groups = 0;
+	begin_page(turn, (struct admission_page){
+				 .from = from, .end = UINT64_MAX, .differs = UINT64_MAX });
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		struct admission_member *member = admission_member(admission, rank);
 		member->has_answered = 0;
@@ -103,7 +104,8 @@ void admission_query_begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	if (admission->query != ADMISSION_QUIET || (!admission->mismatch && !admission->is_stalled))
+	if (admission->query != ADMISSION_QUIET ||
+	    (!admission->mismatch && !admission->stall.is_there))
 		return;
 	/* R-CT-37: what was seen before a QUERY is in its answers; what comes later may not be. */
 	if (admission->mismatch)
@@ -124,14 +126,7 @@ void admission_query_end(struct turn *turn)
 	admission_wait_end(turn);
 	if (admission->mismatch == 2)
 		admission->mismatch = 0;
-	admission->from = 0;
-	admission->page_end = 0;
-	admission->differs = 0;
-	memset(admission_seen(turn), 0, turn->config->ops_max * sizeof(struct admission_seen));
-	memset(admission_groups(turn), 0, turn->config->groups_max * sizeof(struct control_op));
-	admission->seen_count = 0;
-	admission->groups_count = 0;
-	admission->has_more_groups = 0;
+	begin_page(turn, (struct admission_page){ 0 });
 }
 
 /* ---- COMPARE ---- */
@@ -141,7 +136,7 @@ static void keep(struct turn *turn, uint64_t number, uint64_t hash)
 {
 	struct admission *admission = turn->admission;
 	struct admission_seen *seen = admission_seen(turn);
-	uint32_t count = admission->seen_count;
+	uint32_t count = admission->page.seen_count;
 	uint32_t at = 0;
 
 	for (uint32_t end = count; at < end;) {
@@ -152,20 +147,20 @@ static void keep(struct turn *turn, uint64_t number, uint64_t hash)
 			end = middle;
 	}
 	if (at < count && seen[at].number == number) {
-		if (seen[at].hash != hash && number < admission->differs)
-			admission->differs = number;
+		if (seen[at].hash != hash && number < admission->page.differs)
+			admission->page.differs = number;
 		return;
 	}
 	if (count == turn->config->ops_max) {
 		uint64_t out = at == count ? number : seen[--count].number;
-		if (out < admission->page_end)
-			admission->page_end = out;
+		if (out < admission->page.end)
+			admission->page.end = out;
 		if (out == number)
 			return;
 	}
 	memmove(seen + at + 1, seen + at, (count - at) * sizeof(*seen));
 	seen[at] = (struct admission_seen){ .number = number, .hash = hash };
-	admission->seen_count = (uint16_t)(count + 1);
+	admission->page.seen_count = (uint16_t)(count + 1);
 }
 
 /* R-CT-38. What was cut ends the page, too. */
@@ -175,13 +170,13 @@ static void compare(struct turn *turn, const struct control_opinfo *info)
 
 	for (uint32_t i = 0; i < info->ops_count; i++) {
 		const struct control_op *op = &info->ops[i];
-		if (op->number >= admission->from && op->number < admission->page_end)
+		if (op->number >= admission->page.from && op->number < admission->page.end)
 			keep(turn, op->number, op_hash(op));
 	}
 	if (info->has_more && info->ops_count) {
 		uint64_t end = info->ops[info->ops_count - 1].number + 1;
-		if (end > admission->from && end < admission->page_end)
-			admission->page_end = end;
+		if (end > admission->page.from && end < admission->page.end)
+			admission->page.end = end;
 	}
 }
 
@@ -197,16 +192,17 @@ static void describe(struct turn *turn, struct admission_member *member,
 		const struct control_op *op = &info->ops[i];
 		uint32_t group = 0;
 
-		if (op->number != admission->from)
+		if (op->number != admission->page.from)
 			continue;
-		while (group < admission->groups_count && op_hash(&groups[group]) != op_hash(op))
+		while (group < admission->page.groups_count &&
+		       op_hash(&groups[group]) != op_hash(op))
 			group++;
 		if (group == turn->config->groups_max) {
 			group--; /* more kinds of calls than a text can show */
-			admission->has_more_groups = 1;
-		} else if (group == admission->groups_count) {
+			admission->page.has_more_groups = 1;
+		} else if (group == admission->page.groups_count) {
 			groups[group] = *op;
-			admission->groups_count++;
+			admission->page.groups_count++;
 		}
 		member->group = (uint8_t)(group + 1);
 	}
@@ -233,16 +229,16 @@ static void add_group(const struct turn *turn, struct text *text, uint32_t group
 		admission_add_ranks(turn, text, &ranks);
 	text_add(text, text_ranks_count(&ranks) == 1 ? " calls " : " call ");
 	add_op(text, &admission_groups(turn)[group]);
-	if (group + 1u == turn->config->groups_max && turn->admission->has_more_groups)
+	if (group + 1u == turn->config->groups_max && turn->admission->page.has_more_groups)
 		text_add(text, " or others");
 }
 
 /* The only largest group; groups_count if there is none. */
 static uint32_t majority(const struct turn *turn)
 {
-	uint32_t best = 0, best_count = 0, none = turn->admission->groups_count;
+	uint32_t best = 0, best_count = 0, none = turn->admission->page.groups_count;
 
-	for (uint32_t group = 0; group < turn->admission->groups_count; group++) {
+	for (uint32_t group = 0; group < turn->admission->page.groups_count; group++) {
 		struct text_ranks ranks = group_ranks(turn, group + 1);
 		uint32_t count = text_ranks_count(&ranks);
 		if (count == best_count)
@@ -261,12 +257,13 @@ static void blame_mismatch(struct turn *turn)
 	struct admission *admission = turn->admission;
 	struct text_ranks missing = group_ranks(turn, 0);
 	struct text_ranks odd = { { 0 } };
-	bool is_open = text_ranks_count(&missing) || admission->has_more_groups;
-	uint32_t most = is_open ? admission->groups_count : majority(turn);
+	bool is_open = text_ranks_count(&missing) || admission->page.has_more_groups;
+	uint32_t most = is_open ? admission->page.groups_count : majority(turn);
 	uint32_t blamed = CONTROL_RANK_NONE;
 	struct text text;
 
-	for (uint32_t rank = 0; rank < admission->size && most < admission->groups_count; rank++) {
+	for (uint32_t rank = 0; rank < admission->size && most < admission->page.groups_count;
+	     rank++) {
 		if (admission_member(admission, rank)->group == most + 1)
 			continue;
 		text_ranks_put(&odd, rank);
@@ -274,17 +271,17 @@ static void blame_mismatch(struct turn *turn)
 	}
 	if (text_ranks_count(&odd) != 1)
 		blamed = CONTROL_RANK_NONE;
-	text = admission_blame(turn, CONTROL_MISMATCH, blamed,
-			       "operation %llu differs: ", (unsigned long long)admission->from);
+	text = admission_blame(turn, CONTROL_MISMATCH, blamed, "operation %llu differs: ",
+			       (unsigned long long)admission->page.from);
 	const char *before = "";
-	for (uint32_t group = 0; group < admission->groups_count; group++) {
+	for (uint32_t group = 0; group < admission->page.groups_count; group++) {
 		if (group == most)
 			continue;
 		text_add(&text, "%s", before);
 		add_group(turn, &text, group);
 		before = "; ";
 	}
-	if (most < admission->groups_count) {
+	if (most < admission->page.groups_count) {
 		text_add(&text, "; the others: ");
 		add_group(turn, &text, most);
 	}
@@ -380,7 +377,7 @@ static void blame_change(struct turn *turn)
 	admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE,
 			"the ranks' calls of operation %llu differed when they were asked, and do "
 			"not any more: an internal error (job \"%s\", generation %u)",
-			(unsigned long long)turn->admission->from, turn->config->job,
+			(unsigned long long)turn->admission->page.from, turn->config->job,
 			turn->admission->generation);
 }
 
@@ -400,7 +397,7 @@ static bool has_next_page(const struct turn *turn)
 			second = submitted;
 		}
 	}
-	return turn->admission->page_end < second;
+	return turn->admission->page.end < second;
 }
 
 static void judge(struct turn *turn)
@@ -408,7 +405,7 @@ static void judge(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	if (admission->query == ADMISSION_DESCRIBE) {
-		if (admission->groups_count > 1)
+		if (admission->page.groups_count > 1)
 			blame_mismatch(turn);
 		else if (admission->mismatch == 2)
 			blame_nobody(turn);
@@ -417,22 +414,22 @@ static void judge(struct turn *turn)
 		admission_end_life(turn);
 		return;
 	}
-	if (admission->differs < admission->page_end) {
-		ask(turn, ADMISSION_DESCRIBE, admission->differs);
+	if (admission->page.differs < admission->page.end) {
+		ask(turn, ADMISSION_DESCRIBE, admission->page.differs);
 	} else if (blame_leaver(turn) || blame_forgetful(turn)) {
 		admission_end_life(turn);
 	} else if (has_next_page(turn)) {
-		ask(turn, ADMISSION_COMPARE, admission->page_end);
+		ask(turn, ADMISSION_COMPARE, admission->page.end);
 	} else if (admission->mismatch == 2) {
 		blame_nobody(turn);
 		admission_end_life(turn);
 	} else if (admission_wait_is_unknown(turn)) {
-		ask(turn, ADMISSION_COMPARE, admission->about);
+		ask(turn, ADMISSION_COMPARE, admission->about.number);
 	} else if (admission->is_about_expired && !admission_wait_is_over(turn)) {
 		admission_wait_blame(turn);
 		admission_end_life(turn);
 	} else if (!admission_still_judge(turn)) {
-		if (admission->has_about)
+		if (admission->about.is_there)
 			admission_wait_tell(turn);
 		remember_complete(turn);
 		admission_query_end(turn);

@@ -347,8 +347,8 @@ static void admission__more_operations_than_there_is_room_for_make_another_page(
 
 	(void)state;
 	stall_with_a_page_and_one(ops);
-	assert_int_equal(t.admission->seen_count, 8);
-	assert_int_equal(t.admission->page_end, 18);
+	assert_int_equal(t.admission->page.seen_count, 8);
+	assert_int_equal(t.admission->page.end, 18);
 	say_opinfo(11, 19, ops, 9);
 	assert_done("query>10 query>11 query>10 query>11");
 	assert_int_equal(t.from, 18);

@@ -16,38 +16,29 @@ static const uint64_t refusal_ns = 5000000000;
 
 static void forget(struct turn *turn)
 {
-	struct admission *admission = turn->admission;
-
-	admission->is_refusing = 0;
-	admission->is_refusing_all = 0;
-	admission->refused_ns = 0;
-	admission->refused_cause = 0;
-	admission->refused_rank = 0;
-	memset(&admission->refused, 0, sizeof(admission->refused));
+	turn->admission->refused = (struct admission_note){ 0 };
 	memset(admission_refusal(turn), 0, turn->config->text_max);
 }
 
 /* Why, with the text that admission_blame began; nobody is among the refused yet. */
 static void begin(struct turn *turn)
 {
-	struct admission *admission = turn->admission;
-
-	forget(turn);
-	admission->is_refusing = 1;
-	admission->refused_ns = turn->event->now_ns;
-	admission->refused_cause = (uint8_t)turn->actions->cause;
-	admission->refused_rank = turn->actions->cause_rank;
+	turn->admission->refused = (struct admission_note){
+		.since_ns = turn->event->now_ns,
+		.rank = turn->actions->cause_rank,
+		.cause = (uint8_t)turn->actions->cause,
+	};
 	text_copy(admission_refusal(turn), turn->config->text_max, turn->actions->text);
 }
 
 static void remember(struct turn *turn, uint32_t rank)
 {
-	text_ranks_put(&turn->admission->refused, rank);
+	text_ranks_put(&turn->admission->refused.ranks, rank);
 }
 
 void admission_refuse_late_comers(struct turn *turn)
 {
-	if (!turn->config->life || turn->admission->is_refusing)
+	if (!turn->config->life || turn->admission->refused.cause)
 		return;
 	begin(turn);
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
@@ -122,7 +113,7 @@ void admission_refuse_twins(struct turn *turn)
 		admission->waiters_count = 0;
 		admission_end_life(turn);
 	}
-	admission->is_refusing_all = 1;
+	admission->refused.is_all = 1;
 }
 
 bool admission_refuse_again(struct turn *turn, struct admission_peer *peer)
@@ -130,19 +121,19 @@ bool admission_refuse_again(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 	struct text text;
 
-	if (!admission->is_refusing)
+	if (!admission->refused.cause)
 		return false;
 	bool is_over = !turn->config->life &&
-		       turn->event->now_ns - admission->refused_ns >= refusal_ns;
+		       turn->event->now_ns - admission->refused.since_ns >= refusal_ns;
 	if (is_over ||
-	    (!admission->is_refusing_all && text_ranks_has(&admission->refused, peer->rank))) {
+	    (!admission->refused.is_all && text_ranks_has(&admission->refused.ranks, peer->rank))) {
 		forget(turn);
 		return false;
 	}
-	text = admission_blame(turn, admission->refused_cause, admission->refused_rank, "%s",
+	text = admission_blame(turn, admission->refused.cause, admission->refused.rank, "%s",
 			       admission_refusal(turn));
 	if (!turn->config->life) {
-		uint64_t age_s = (turn->event->now_ns - admission->refused_ns) / second_ns;
+		uint64_t age_s = (turn->event->now_ns - admission->refused.since_ns) / second_ns;
 
 		text_add(&text, " (refused %llu s ago; start again in %llu s)",
 			 (unsigned long long)age_s,

@@ -120,7 +120,7 @@ static void admission__a_refusal_harms_no_running_job(void **state)
 	join(21, 1, 2);
 	assert_done("deny>21 close>21");
 	assert_state(ADMISSION_STARTED);
-	assert_false(t.admission->is_refusing);
+	assert_false(t.admission->refused.cause);
 }
 
 /* ---- the next 5 s ---- */
@@ -173,7 +173,7 @@ static void admission__a_sigterm_is_remembered_by_is_terminating_alone(void **st
 	(void)state;
 	join(10, 0, 2);
 	event(ADMISSION_TERMINATE);
-	assert_false(t.admission->is_refusing);
+	assert_false(t.admission->refused.cause);
 }
 
 /* ---- keys ---- */
@@ -224,7 +224,7 @@ static void admission__a_stranger_ends_no_gathering_that_others_can_complete(voi
 	prepare_key(20, 0, "guess"); /* before anybody has come */
 	say(20);
 	assert_done("deny>20 close>20");
-	assert_false(t.admission->is_refusing);
+	assert_false(t.admission->refused.cause);
 	for (uint16_t rank = 0; rank < 4; rank++) {
 		prepare_key(30 + rank, 2, rank == 1 ? "" : "guess");
 		t.message.join.size = rank == 2 ? 9 : 4; /* nothing else that it says counts */

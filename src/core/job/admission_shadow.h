@@ -97,8 +97,8 @@ static void shadow_haunt(struct shadow *s, const struct admission_event *event, 
 		s->waiter_at = admission_waiters(&turn) + state->waiters_count;
 		*s->waiter_at = s->waiter;
 	}
-	if (state->seen_count < s->config->ops_max) {
-		s->seen_at = admission_seen(&turn) + state->seen_count;
+	if (state->page.seen_count < s->config->ops_max) {
+		s->seen_at = admission_seen(&turn) + state->page.seen_count;
 		*s->seen_at = s->seen;
 	}
 }

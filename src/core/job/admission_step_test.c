@@ -132,7 +132,7 @@ static void admission__numbers_are_kept_in_their_order(void **state)
 		say_stall(10, 1);
 		say_opinfo(10, 9, ops, 4);
 		say_opinfo(11, 9, ops + 4, 2);
-		assert_int_equal(t.admission->seen_count, 6);
+		assert_int_equal(t.admission->page.seen_count, 6);
 		for (uint32_t k = 0; k < 6; k++)
 			assert_int_equal(admission_seen(&turn)[k].number, sorted[k]);
 		t.done[0] = 0;

@@ -34,41 +34,37 @@ bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, co
 
 void admission_unfit_forget(struct turn *turn)
 {
-	struct admission *admission = turn->admission;
-
-	memset(&admission->unfit, 0, sizeof(admission->unfit));
+	turn->admission->unfit = (struct admission_note){ 0 };
 	memset(admission_unfit_sources(turn), 0,
 	       turn->config->members_max * sizeof(*admission_unfit_sources(turn)));
-	admission->unfit_ns = 0;
-	admission->unfit_cause = 0;
 	memset(admission_unfit(turn), 0, turn->config->text_max);
 }
 
 void admission_unfit_begin(struct turn *turn)
 {
-	if (turn->event->now_ns - turn->admission->unfit_ns >= note_ns)
+	if (turn->event->now_ns - turn->admission->unfit.since_ns >= note_ns)
 		admission_unfit_forget(turn);
 }
 
 void admission_unfit_drop(struct turn *turn, uint32_t rank)
 {
-	if (!text_ranks_has(&turn->admission->unfit, rank))
+	if (!text_ranks_has(&turn->admission->unfit.ranks, rank))
 		return;
-	text_ranks_drop(&turn->admission->unfit, rank);
-	if (!text_ranks_count(&turn->admission->unfit))
+	text_ranks_drop(&turn->admission->unfit.ranks, rank);
+	if (!text_ranks_count(&turn->admission->unfit.ranks))
 		admission_unfit_forget(turn);
 }
 
 void admission_unfit_add(const struct turn *turn, struct text *text)
 {
-	if (turn->admission->unfit_cause)
+	if (turn->admission->unfit.cause)
 		text_add(text, "; denied meanwhile: %s", admission_unfit(turn));
 }
 
 static void note(struct turn *turn, uint32_t rank)
 {
 	uint64_t *sources = admission_unfit_sources(turn), source = turn->event->source;
-	struct text_ranks *unfit = &turn->admission->unfit;
+	struct text_ranks *unfit = &turn->admission->unfit.ranks;
 
 	for (uint32_t other = 0; source && other < turn->config->members_max; other++)
 		if (text_ranks_has(unfit, other) && sources[other] == source)
@@ -87,7 +83,7 @@ static bool is_hopeless(const struct turn *turn)
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
 			continue;
-		if (!text_ranks_has(&turn->admission->unfit, rank))
+		if (!text_ranks_has(&turn->admission->unfit.ranks, rank))
 			return false;
 		noted++;
 	}
@@ -97,11 +93,11 @@ static bool is_hopeless(const struct turn *turn)
 /* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-10). */
 static void end_for_all(struct turn *turn, struct admission_peer *peer)
 {
-	struct text_ranks noted = turn->admission->unfit;
+	struct text_ranks noted = turn->admission->unfit.ranks;
 
 	admission_refuse_all(turn, peer);
 	for (uint32_t i = 0; i < sizeof(noted.word) / sizeof(*noted.word); i++)
-		turn->admission->refused.word[i] |= noted.word[i];
+		turn->admission->refused.ranks.word[i] |= noted.word[i];
 }
 
 void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer)
@@ -113,8 +109,8 @@ void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer)
 		return;
 	}
 	note(turn, peer->rank);
-	admission->unfit_ns = turn->event->now_ns;
-	admission->unfit_cause = (uint8_t)turn->actions->cause;
+	admission->unfit.since_ns = turn->event->now_ns;
+	admission->unfit.cause = (uint8_t)turn->actions->cause;
 	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);
 	if (admission->state == ADMISSION_GATHER && is_hopeless(turn))
 		end_for_all(turn, peer);
@@ -126,7 +122,7 @@ void admission_unfit_ends(struct turn *turn)
 {
 	if (!is_hopeless(turn))
 		return;
-	admission_blame(turn, turn->admission->unfit_cause, CONTROL_RANK_NONE, "%s",
+	admission_blame(turn, turn->admission->unfit.cause, CONTROL_RANK_NONE, "%s",
 			admission_unfit(turn));
 	end_for_all(turn, NULL);
 }

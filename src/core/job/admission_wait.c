@@ -15,21 +15,16 @@ void admission_wait_stall(struct turn *turn, struct admission_member *member)
 	uint32_t waited_ms = turn->event->message->stall.waited_ms;
 
 	admission_still_stall(turn, member);
-	if (turn->event->message->stall.is_expired && !admission->is_expired) {
-		admission->is_expired = 1;
-		admission->expired = number;
-		admission->expired_ms = waited_ms;
-		admission->expired_rank = member->peer.rank;
+	struct admission_stall stall = { .number = number, .waited_ms = waited_ms, .is_there = 1 };
+	if (!admission->stall.is_there || number < admission->stall.number ||
+	    (number == admission->stall.number && waited_ms > admission->stall.waited_ms))
+		admission->stall = stall;
+	if (turn->event->message->stall.is_expired && !admission->expired.is_there) {
+		admission->expired = stall;
+		admission->expired.rank = member->peer.rank;
 	}
-	if (!admission->is_stalled || number < admission->stall) {
-		admission->stall = number;
-		admission->stall_ms = waited_ms;
-	} else if (number == admission->stall && waited_ms > admission->stall_ms) {
-		admission->stall_ms = waited_ms;
-	}
-	admission->is_stalled = 1;
 	/* The answers of the round that is on its way may be older than the deadline, or never come. */
-	if (admission->is_expired && admission->query != ADMISSION_QUIET &&
+	if (admission->expired.is_there && admission->query != ADMISSION_QUIET &&
 	    !admission->is_about_expired) {
 		if (admission->mismatch)
 			admission->mismatch = 1;
@@ -42,29 +37,18 @@ void admission_wait_begin(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	admission->has_about = admission->is_stalled;
-	admission->is_about_expired = admission->is_expired;
-	admission->about = admission->is_expired ? admission->expired : admission->stall;
-	admission->about_ms = admission->is_expired ? admission->expired_ms : admission->stall_ms;
-	admission->about_rank = admission->expired_rank;
-	admission->is_stalled = 0;
-	admission->is_expired = 0;
-	admission->stall = 0;
-	admission->stall_ms = 0;
-	admission->expired = 0;
-	admission->expired_ms = 0;
-	admission->expired_rank = 0;
+	admission->is_about_expired = admission->expired.is_there;
+	admission->about = admission->expired.is_there ? admission->expired : admission->stall;
+	admission->stall = (struct admission_stall){ 0 };
+	admission->expired = (struct admission_stall){ 0 };
 }
 
 void admission_wait_end(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	admission->has_about = 0;
 	admission->is_about_expired = 0;
-	admission->about = 0;
-	admission->about_ms = 0;
-	admission->about_rank = 0;
+	admission->about = (struct admission_stall){ 0 };
 	for (uint32_t rank = 0; rank < admission->size; rank++)
 		admission_member_at(turn, rank)->about = ADMISSION_ABOUT_UNKNOWN;
 }
@@ -87,7 +71,7 @@ static struct text_ranks not_submitted(const struct turn *turn)
 	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
 		const struct admission_member *member = admission_member_at(turn, rank);
 		bool has_said = member->has_answered || member->presence == ADMISSION_LEFT;
-		if (has_said && member->submitted <= turn->admission->about)
+		if (has_said && member->submitted <= turn->admission->about.number)
 			text_ranks_put(&ranks, rank);
 	}
 	return ranks;
@@ -109,17 +93,18 @@ static struct text_ranks not_answered(const struct turn *turn)
 void admission_wait_read(struct turn *turn, struct admission_member *member)
 {
 	const struct control_opinfo *info = &turn->event->message->opinfo;
-	uint64_t about = turn->admission->about, listed_end = UINT64_MAX;
+	uint64_t about = turn->admission->about.number, listed_end = UINT64_MAX;
 	bool is_listed = false;
 
 	for (uint32_t i = 0; i < info->ops_count; i++)
 		is_listed |= info->ops[i].number == about;
 	if (info->has_more)
 		listed_end = info->ops_count ? info->ops[info->ops_count - 1].number + 1
-					     : turn->admission->from;
+					     : turn->admission->page.from;
 	if (is_listed || about >= info->submitted)
 		member->about = ADMISSION_ABOUT_OUTSTANDING;
-	else if (about < info->oldest || (about >= turn->admission->from && about < listed_end))
+	else if (about < info->oldest ||
+		 (about >= turn->admission->page.from && about < listed_end))
 		member->about = ADMISSION_ABOUT_COMPLETE;
 }
 
@@ -129,7 +114,7 @@ bool admission_wait_is_unknown(const struct turn *turn)
 		const struct admission_member *member = admission_member_at(turn, rank);
 		if (member->presence == ADMISSION_READY && member->about == ADMISSION_ABOUT_UNKNOWN)
 			return turn->admission->is_about_expired &&
-			       turn->admission->from != turn->admission->about;
+			       turn->admission->page.from != turn->admission->about.number;
 	}
 	return false;
 }
@@ -153,8 +138,8 @@ void admission_wait_tell(struct turn *turn)
 	struct text text;
 
 	memset(waiting, 0, sizeof(*waiting));
-	waiting->number = admission->about;
-	waiting->waited_ms = admission->about_ms;
+	waiting->number = admission->about.number;
+	waiting->waited_ms = admission->about.waited_ms;
 	waiting->missing_count = (uint16_t)text_ranks_count(&missing);
 	for (uint32_t rank = 0; rank < admission->size; rank++) {
 		if (text_ranks_has(&missing, rank) && waiting->listed_count < CONTROL_MISSING_MAX)
@@ -164,7 +149,7 @@ void admission_wait_tell(struct turn *turn)
 				       CONTROL_WAITING);
 	}
 	text_begin(&text, waiting->text, sizeof(waiting->text));
-	text_add(&text, "operation %llu ", (unsigned long long)admission->about);
+	text_add(&text, "operation %llu ", (unsigned long long)admission->about.number);
 	if (waiting->missing_count) {
 		text_add(&text, "waits for ");
 		admission_add_ranks(turn, &text, &missing);
@@ -173,8 +158,8 @@ void admission_wait_tell(struct turn *turn)
 	} else {
 		text_add(&text, "is under way on all ranks");
 	}
-	text_add(&text, ", for %u.%u s", admission->about_ms / 1000,
-		 admission->about_ms % 1000 / 100);
+	text_add(&text, ", for %u.%u s", admission->about.waited_ms / 1000,
+		 admission->about.waited_ms % 1000 / 100);
 	admission_log(turn, ADMISSION_LOG_DEBUG, "%s", waiting->text);
 }
 
@@ -188,9 +173,9 @@ void admission_wait_blame(struct turn *turn)
 		turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
 		"the deadline of operation %llu is over, %u.%u s after rank %u on %s "
 		"called it: ",
-		(unsigned long long)admission->about, admission->about_ms / 1000,
-		admission->about_ms % 1000 / 100, admission->about_rank,
-		admission_host(turn, admission->about_rank));
+		(unsigned long long)admission->about.number, admission->about.waited_ms / 1000,
+		admission->about.waited_ms % 1000 / 100, admission->about.rank,
+		admission_host(turn, admission->about.rank));
 	if (text_ranks_count(&missing)) {
 		text_add(&text, "not called yet by ");
 		admission_add_ranks(turn, &text, &missing);
