@@ -100,9 +100,9 @@ static struct crossed_member *member_of(const struct turn *turn,
 	return &turn->views[record->view]->member[record->rank];
 }
 
-static uint64_t process_of(const struct turn *turn, uint32_t i)
+static const struct crossed_said *said_of(const struct turn *turn, uint32_t i)
 {
-	return member_of(turn, &turn->look->record[i])->said.process;
+	return &member_of(turn, &turn->look->record[i])->said;
 }
 
 /* False: there are too many. */
@@ -129,80 +129,64 @@ static bool records_collect(const struct turn *turn)
 	return look->found <= CROSSED_RECORDS_MAX;
 }
 
-/* The one at `at`, of those before `end`, sinks to where it is larger than what is below it. */
-static void heap_sink(const struct turn *turn, uint32_t at, uint32_t end)
+/* By process, and then as they were found. */
+static bool is_behind(const struct turn *turn, const struct crossed_record *a,
+		      const struct crossed_record *b)
 {
-	struct crossed_record *record = turn->look->record;
+	uint64_t one = member_of(turn, a)->said.process, other = member_of(turn, b)->said.process;
 
-	for (uint32_t child = 2 * at + 1; child < end; child = 2 * at + 1) {
-		struct crossed_record other;
-
-		if (child + 1 < end && process_of(turn, child + 1) > process_of(turn, child))
-			child++;
-		if (process_of(turn, child) <= process_of(turn, at))
-			return;
-		other = record[at];
-		record[at] = record[child];
-		record[child] = other;
-		at = child;
-	}
+	if (one != other)
+		return one > other;
+	return a->view != b->view ? a->view > b->view : a->rank > b->rank;
 }
 
-/* By process. */
+/* By insertion, at distances that shrink to 1. */
 static void records_sort(const struct turn *turn)
 {
 	struct crossed_record *record = turn->look->record;
+	uint32_t count = turn->look->count, gap = 1;
 
-	for (uint32_t at = turn->look->count / 2; at-- > 0;)
-		heap_sink(turn, at, turn->look->count);
-	for (uint32_t end = turn->look->count; end-- > 1;) {
-		struct crossed_record last = record[end];
+	while (gap < count / 3)
+		gap = 3 * gap + 1;
+	for (; gap; gap /= 3) {
+		for (uint32_t i = gap; i < count; i++) {
+			struct crossed_record moved = record[i];
+			uint32_t at = i;
 
-		record[end] = record[0];
-		record[0] = last;
-		heap_sink(turn, 0, end);
+			for (; at >= gap && is_behind(turn, &record[at - gap], &moved); at -= gap)
+				record[at] = record[at - gap];
+			record[at] = moved;
+		}
 	}
 }
 
-/* Behind the last record of the process whose first is at `first`. */
-static uint32_t process_end(const struct turn *turn, uint32_t first)
+/* One is stuck, as far as it says itself, if all its threads wait, nothing has moved while its ranks were asked, and it
+ * has said the same for long enough. */
+static void processes_begin(const struct turn *turn, uint64_t confirm_ns)
 {
-	uint32_t end = first + 1;
+	struct crossed_look *look = turn->look;
 
-	while (end < turn->look->count && !turn->look->record[end].is_first)
-		end++;
-	return end;
-}
+	look->processes = 0;
+	for (uint32_t i = 0; i < look->count; look->processes++) {
+		struct crossed_process *process = &look->process[look->processes];
+		const struct crossed_said *one = said_of(turn, i);
+		bool is_same = true, is_recent = true;
+		uint64_t blocked = 0;
 
-static void process_set(const struct turn *turn, uint32_t first, bool is_stuck)
-{
-	for (uint32_t i = first, end = process_end(turn, first); i < end; i++)
-		turn->look->record[i].is_stuck = is_stuck;
-}
+		*process = (struct crossed_process){ .first = i };
+		for (; i < look->count && said_of(turn, i)->process == one->process; i++) {
+			const struct crossed_member *member = member_of(turn, &look->record[i]);
 
-/* As far as it says itself: all its threads wait, and nothing has moved while its ranks were asked. */
-static bool is_all_blocked(const struct turn *turn, uint32_t first)
-{
-	const struct crossed_said *one = &member_of(turn, &turn->look->record[first])->said;
-	uint64_t blocked = 0;
-
-	for (uint32_t i = first, end = process_end(turn, first); i < end; i++) {
-		const struct crossed_said *said = &member_of(turn, &turn->look->record[i])->said;
-
-		if (said->threads != one->threads || said->entries != one->entries)
-			return false;
-		blocked += said->blocked;
+			is_same &= member->said.threads == one->threads &&
+				   member->said.entries == one->entries;
+			is_recent &= turn->now_ns - member->since_ns < confirm_ns;
+			process->is_warn |= member->said.is_warn;
+			blocked += member->said.blocked;
+			look->record[i].process = (uint16_t)look->processes;
+		}
+		process->is_stuck = is_same && !is_recent && one->threads &&
+				    blocked == one->threads;
 	}
-	return one->threads && blocked == one->threads;
-}
-
-static void processes_begin(const struct turn *turn)
-{
-	for (uint32_t i = 0; i < turn->look->count; i++)
-		turn->look->record[i].is_first = !i ||
-						 process_of(turn, i) != process_of(turn, i - 1);
-	for (uint32_t i = 0; i < turn->look->count; i = process_end(turn, i))
-		process_set(turn, i, is_all_blocked(turn, i));
 }
 
 /* Of each communicator: how many operations the stuck one has called that has called fewest. */
@@ -213,30 +197,22 @@ static void least_find(const struct turn *turn)
 	for (uint32_t i = 0; i < look->count; i++)
 		turn->views[look->record[i].view]->least = UINT64_MAX;
 	for (uint32_t i = 0; i < look->count; i++) {
-		const struct crossed_said *said = &member_of(turn, &look->record[i])->said;
 		struct crossed_view *view = turn->views[look->record[i].view];
 
-		if (look->record[i].is_stuck && said->submitted < view->least)
-			view->least = said->submitted;
+		if (look->process[look->record[i].process].is_stuck &&
+		    said_of(turn, i)->submitted < view->least)
+			view->least = said_of(turn, i)->submitted;
 	}
 }
 
-/* Each of its waits is for somebody who is stuck. Of several in one communicator the least number tells: whoever has not
- * called that has not called the others. */
-static bool is_waiting_for_stuck(const struct turn *turn, uint32_t first)
+/* Does it wait for somebody who is stuck, or not at all? Of several waits in one communicator the least number tells:
+ * whoever has not called that has not called the others. */
+static bool is_waiting_for_stuck(const struct turn *turn, uint32_t i)
 {
-	for (uint32_t i = first, end = process_end(turn, first); i < end; i++) {
-		const struct crossed_record *record = &turn->look->record[i];
-		const struct crossed_said *said = &member_of(turn, record)->said;
+	const struct crossed_said *said = said_of(turn, i);
 
-		if (!said->blocked)
-			continue;
-		if (said->waits >= said->submitted)
-			return false;
-		if (turn->views[record->view]->least > said->waits)
-			return false;
-	}
-	return true;
+	return !said->blocked || (said->waits < said->submitted &&
+				  turn->views[turn->look->record[i].view]->least <= said->waits);
 }
 
 /* Takes out whoever may go on, until nobody does. False: that is too much work. */
@@ -250,53 +226,38 @@ static bool stuck_shrink(const struct turn *turn)
 		if (turn->look->work > CROSSED_WORK_MAX)
 			return false;
 		least_find(turn);
-		for (uint32_t i = 0; i < turn->look->count; i = process_end(turn, i)) {
-			if (!turn->look->record[i].is_stuck || is_waiting_for_stuck(turn, i))
+		for (uint32_t i = 0; i < turn->look->count; i++) {
+			uint8_t *is_stuck =
+				&turn->look->process[turn->look->record[i].process].is_stuck;
+
+			if (!*is_stuck || is_waiting_for_stuck(turn, i))
 				continue;
-			process_set(turn, i, false);
+			*is_stuck = false;
 			has_changed = true;
 		}
 	}
 	return true;
 }
 
-/* Who has not said the same for so long may go on, as far as is known. */
-static void recent_drop(const struct turn *turn, uint64_t confirm_ns)
-{
-	for (uint32_t i = 0; i < turn->look->count; i = process_end(turn, i)) {
-		uint64_t since_ns = UINT64_MAX;
-
-		for (uint32_t k = i, end = process_end(turn, i); k < end; k++) {
-			uint64_t its_ns = member_of(turn, &turn->look->record[k])->since_ns;
-
-			if (its_ns < since_ns)
-				since_ns = its_ns;
-		}
-		if (turn->now_ns - since_ns < confirm_ns)
-			process_set(turn, i, false);
-	}
-}
-
 /* ---- a cycle of those that are stuck ---- */
 
 static uint32_t first_stuck(const struct turn *turn)
 {
-	uint32_t i = 0;
+	uint32_t at = 0;
 
-	while (i < turn->look->count && !turn->look->record[i].is_stuck)
-		i++;
-	return i;
+	while (at < turn->look->processes && !turn->look->process[at].is_stuck)
+		at++;
+	return at;
 }
 
-/* Where the process of a member that is stuck begins. */
 static uint32_t process_find(const struct turn *turn, uint64_t process)
 {
-	uint32_t from = 0, end = turn->look->count;
+	uint32_t from = 0, end = turn->look->processes;
 
 	while (from < end) {
 		uint32_t middle = from + (end - from) / 2;
 
-		if (process_of(turn, middle) < process)
+		if (said_of(turn, turn->look->process[middle].first)->process < process)
 			from = middle + 1;
 		else
 			end = middle;
@@ -304,19 +265,19 @@ static uint32_t process_find(const struct turn *turn, uint64_t process)
 	return from;
 }
 
-/* For whom the process at *at waits, in the first of its ranks that does; *at becomes that one's. */
+/* For whom the process *at waits, in the first of its ranks that does; *at becomes that one. */
 static struct crossed_edge edge_take(const struct turn *turn, uint32_t *at)
 {
-	const struct crossed_record *record = &turn->look->record[*at];
+	uint32_t i = turn->look->process[*at].first;
 	const struct crossed_view *view;
-	struct crossed_edge edge = { 0 };
+	struct crossed_edge edge;
 
-	while (!member_of(turn, record)->said.blocked)
-		record++;
-	view = turn->views[record->view];
-	edge = (struct crossed_edge){ .view = record->view,
-				      .rank = record->rank,
-				      .number = member_of(turn, record)->said.waits };
+	while (!said_of(turn, i)->blocked)
+		i++;
+	view = turn->views[turn->look->record[i].view];
+	edge = (struct crossed_edge){ .view = turn->look->record[i].view,
+				      .rank = turn->look->record[i].rank,
+				      .number = said_of(turn, i)->waits };
 	for (uint16_t rank = 0; rank < view->size; rank++) {
 		const struct crossed_said *said = &view->member[rank].said;
 		uint32_t other;
@@ -324,7 +285,7 @@ static struct crossed_edge edge_take(const struct turn *turn, uint32_t *at)
 		if (!said->is_there || !said->process || said->submitted > edge.number)
 			continue;
 		other = process_find(turn, said->process);
-		if (!turn->look->record[other].is_stuck)
+		if (!turn->look->process[other].is_stuck)
 			continue;
 		edge.missing = rank;
 		*at = other;
@@ -334,30 +295,22 @@ static struct crossed_edge edge_take(const struct turn *turn, uint32_t *at)
 	return edge;
 }
 
-static bool says_warn(const struct turn *turn, uint32_t first)
-{
-	for (uint32_t i = first, end = process_end(turn, first); i < end; i++)
-		if (member_of(turn, &turn->look->record[i])->said.is_warn)
-			return true;
-	return false;
-}
-
 static void cycle_find(const struct turn *turn, struct crossed_cycle *cycle)
 {
 	uint32_t at = first_stuck(turn), begin;
 
 	/* Whoever follows for as many steps as there are processes is in a cycle. */
-	for (uint32_t i = 0; i < turn->look->count; i++)
+	for (uint32_t i = 0; i < turn->look->processes; i++)
 		(void)edge_take(turn, &at);
 	begin = at;
 	*cycle = (struct crossed_cycle){ 0 };
 	do {
-		uint32_t first = at;
+		const struct crossed_process *process = &turn->look->process[at];
 		struct crossed_edge edge = edge_take(turn, &at);
 
 		turn->views[edge.view]->is_crossed = 1;
-		cycle->is_warn |= says_warn(turn, first);
-		cycle->token += member_of(turn, &turn->look->record[first])->said.entries;
+		cycle->is_warn |= process->is_warn;
+		cycle->token += said_of(turn, process->first)->entries;
 		if (cycle->edges_count < CROSSED_EDGES_MAX)
 			cycle->edges[cycle->edges_count] = edge;
 		cycle->edges_count++;
@@ -376,10 +329,9 @@ bool crossed_find(struct crossed_look *look, struct crossed_view *const *views, 
 	if (look->has_given_up)
 		return false;
 	records_sort(&turn);
-	processes_begin(&turn);
-	recent_drop(&turn, confirm_ns > CROSSED_FRESH_NS ? confirm_ns : CROSSED_FRESH_NS);
+	processes_begin(&turn, confirm_ns > CROSSED_FRESH_NS ? confirm_ns : CROSSED_FRESH_NS);
 	look->has_given_up = !stuck_shrink(&turn);
-	if (look->has_given_up || first_stuck(&turn) == look->count)
+	if (look->has_given_up || first_stuck(&turn) == look->processes)
 		return false;
 	cycle_find(&turn, cycle);
 	return true;

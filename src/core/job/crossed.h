@@ -88,14 +88,19 @@ struct crossed_cycle {
 struct crossed_look {
 	uint32_t count; /* records */
 	uint32_t work;
-	uint32_t found;    /* records that there are; count: that there is room for */
-	bool has_given_up; /* there are more, or too much work: nobody was looked for */
+	uint32_t found;     /* records that there are; count: that there is room for */
+	uint32_t processes; /* of the records */
+	bool has_given_up;  /* there are more, or too much work: nobody was looked for */
 	struct crossed_record {
 		uint32_t view;
 		uint16_t rank;
+		uint16_t process;
+	} record[CROSSED_RECORDS_MAX]; /* by process */
+	struct crossed_process {
+		uint32_t first; /* of its records */
 		uint8_t is_stuck;
-		uint8_t is_first; /* of its process */
-	} record[CROSSED_RECORDS_MAX];
+		uint8_t is_warn;
+	} process[CROSSED_RECORDS_MAX];
 };
 
 /* Looks at all views; NULL is none. True: *cycle was found, of processes that have said the same for `confirm_ns`, at
