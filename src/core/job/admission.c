@@ -121,12 +121,9 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 			member->peer.host, said->cause == CONTROL_ABORTED ? "aborted" : "failed",
 			said->text[0] ? ": " : "", said->text);
 	admission_close(turn, &member->peer);
-	if (turn->admission->state == ADMISSION_GATHER) {
+	if (turn->admission->state == ADMISSION_GATHER)
 		admission_log_blame(turn);
-		admission_refuse_gatherer_goes(turn, member);
-	} else {
-		admission_end_lose(turn, member);
-	}
+	admission_end_lose(turn, member);
 }
 
 static bool all_left(const struct turn *turn)
@@ -148,10 +145,7 @@ static void leave(struct turn *turn, struct admission_member *member)
 				"rank %u on %s left before the job had started", member->peer.rank,
 				member->peer.host);
 		admission_close(turn, &member->peer);
-		if (admission->state == ADMISSION_GATHER)
-			admission_refuse_gatherer_goes(turn, member);
-		else
-			admission_end_lose(turn, member);
+		admission_end_lose(turn, member);
 		return;
 	}
 	member->submitted = turn->event->message->leave.submitted;
@@ -221,7 +215,7 @@ static void message(struct turn *turn)
 		} else if (turn->event->message->type == CONTROL_ABORT ||
 			   turn->event->message->type == CONTROL_LEAVE) {
 			admission_close(turn, waiter);
-			admission_join_drop_waiter(turn, waiter);
+			admission_drop_waiter(turn, waiter);
 		}
 	} else if (turn->event->message->type == CONTROL_JOIN) {
 		admission_join_read(turn);
@@ -336,7 +330,7 @@ static void dispatch(struct turn *turn)
 		admission_end_kill(turn);
 		break;
 	case ADMISSION_ORPHAN:
-		admission_refuse_orphans(turn);
+		admission_end_orphans(turn);
 		break;
 	case ADMISSION_YIELD:
 		admission_twin_yield(turn);

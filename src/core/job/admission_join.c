@@ -5,13 +5,6 @@
  */
 #include "core/job/admission_turn.h"
 
-void admission_join_refuse(struct turn *turn, struct admission_peer *peer)
-{
-	admission_log_blame(turn);
-	turn->actions->log_level = ADMISSION_LOG_LIMITED;
-	admission_send_last(turn, peer, CONTROL_DENY);
-}
-
 static void grant(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
@@ -25,6 +18,40 @@ static void grant(struct turn *turn)
 	admission_unfit_forget(turn);
 	admission_log(turn, ADMISSION_LOG_INFO, "all %u ranks are here: generation %u",
 		      admission->size, admission->generation);
+}
+
+/* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-10). */
+static void unfit_for_all(struct turn *turn, struct admission_peer *peer)
+{
+	struct text_ranks noted = turn->admission->unfit.ranks;
+
+	admission_end_refused(turn, peer);
+	for (uint32_t i = 0; i < sizeof(noted.word) / sizeof(*noted.word); i++)
+		turn->admission->refused.ranks.word[i] |= noted.word[i];
+}
+
+static void unfit_refuse(struct turn *turn, struct admission_peer *peer)
+{
+	struct admission *admission = turn->admission;
+
+	if (admission->state > ADMISSION_GATHER) { /* what runs is not its business */
+		admission_refuse(turn, peer);
+		return;
+	}
+	admission_unfit_note(turn, peer->rank);
+	if (admission->state == ADMISSION_GATHER && admission_unfit_is_hopeless(turn))
+		unfit_for_all(turn, peer);
+	else
+		admission_refuse(turn, peer);
+}
+
+static void unfit_ends(struct turn *turn)
+{
+	if (!admission_unfit_is_hopeless(turn))
+		return;
+	admission_blame(turn, turn->admission->unfit.cause, CONTROL_RANK_NONE, "%s",
+			admission_unfit(turn));
+	unfit_for_all(turn, NULL);
 }
 
 static void place(struct turn *turn, const struct admission_peer *peer)
@@ -44,7 +71,7 @@ static void place(struct turn *turn, const struct admission_peer *peer)
 	if (is_complete)
 		grant(turn);
 	else
-		admission_unfit_ends(turn);
+		unfit_ends(turn);
 }
 
 /* Two claim one rank: only their own answers tell which of them is a process and which a connection that
@@ -72,7 +99,7 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 		admission_blame(turn, CONTROL_NO_RESOURCE, CONTROL_RANK_NONE,
 				"job \"%s\": %u processes wait for its name already",
 				turn->config->job, admission->waiters_count);
-		admission_join_refuse(turn, peer);
+		admission_refuse(turn, peer);
 		return;
 	}
 	struct admission_peer *waiter = &admission_waiters(turn)[admission->waiters_count++];
@@ -80,17 +107,6 @@ static void wait_in_line(struct turn *turn, struct admission_peer *peer)
 	waiter->pulse = ADMISSION_UNASKED;
 	admission_log_peer(turn, peer, "waits: its rank or the job's name is in use");
 	contend(turn, waiter);
-}
-
-void admission_join_drop_waiter(struct turn *turn, struct admission_peer *waiter)
-{
-	struct admission *admission = turn->admission;
-	struct admission_peer *waiters = admission_waiters(turn);
-	uint32_t index = (uint32_t)(waiter - waiters);
-	uint32_t behind = --admission->waiters_count - index;
-
-	memmove(waiter, waiter + 1, behind * sizeof(*waiter));
-	memset(waiters + admission->waiters_count, 0, sizeof(*waiters));
 }
 
 /* What all of a life must have in common. */
@@ -196,10 +212,10 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	struct admission *admission = turn->admission;
 
 	if (is_ending(turn) || is_impossible(turn, &peer)) {
-		admission_join_refuse(turn, &peer);
+		admission_refuse(turn, &peer);
 		return;
 	}
-	if (admission->state == ADMISSION_NONE && admission_refuse_again(turn, &peer))
+	if (admission->state == ADMISSION_NONE && admission_end_refuse_again(turn, &peer))
 		return;
 	if (admission->state == ADMISSION_NONE) {
 		admission_enter(turn, ADMISSION_GATHER);
@@ -213,7 +229,7 @@ static void admit(struct turn *turn, struct admission_peer peer)
 	if (admission->state != ADMISSION_GATHER) {
 		wait_in_line(turn, &peer);
 	} else if (differs(turn, &peer)) { /* waiting for the others cannot mend it */
-		admission_refuse_all(turn, &peer);
+		admission_end_refused(turn, &peer);
 	} else if (admission_member_at(turn, peer.rank)->presence != ADMISSION_ABSENT) {
 		wait_in_line(turn, &peer);
 	} else {
@@ -253,7 +269,7 @@ void admission_join_read(struct turn *turn)
 	text_copy(peer.host, sizeof(peer.host), said->host);
 	text_copy(peer.list, sizeof(peer.list), said->list);
 	if (admission_unfit_is(turn, &peer, said->key)) { /* before anything else that it says */
-		admission_unfit_refuse(turn, &peer);
+		unfit_refuse(turn, &peer);
 		return;
 	}
 	admission_unfit_drop(turn, peer.rank);
@@ -303,7 +319,7 @@ void admission_join_promote(struct turn *turn)
 		return;
 	}
 	struct admission_peer peer = *waiter;
-	admission_join_drop_waiter(turn, waiter);
+	admission_drop_waiter(turn, waiter);
 	admit(turn, peer);
 }
 
@@ -349,16 +365,16 @@ static bool judge_claim(struct turn *turn, struct admission_peer *waiter, bool i
 		text_add(&text, "%s", must_wait);
 	if (is_twin) {
 		admission_twin_add(&text, &holder->peer, waiter);
-		admission_refuse_twins(turn);
+		admission_end_twins(turn);
 		return true;
 	}
 	if (are_both) {
-		admission_refuse_all(turn, NULL);
+		admission_end_refused(turn, NULL);
 		return true;
 	}
 	struct admission_peer peer = *waiter;
-	admission_join_drop_waiter(turn, waiter);
-	admission_join_refuse(turn, &peer);
+	admission_drop_waiter(turn, waiter);
+	admission_refuse(turn, &peer);
 	admission_log(turn, ADMISSION_LOG_LIMITED,
 		      "job \"%s\": rank %u is held by process %u on %s, %s", job, holder->peer.rank,
 		      holder->peer.pid, holder->peer.host, must_wait);

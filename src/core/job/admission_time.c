@@ -6,7 +6,6 @@
 #include "core/job/silence.h"
 
 static const uint64_t ms_ns = 1000000;
-static const uint64_t silence_min_ns = 10000000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
 
@@ -181,25 +180,10 @@ void admission_time_heard(struct turn *turn)
 		member->peer.heard_ns = turn->event->now_ns;
 }
 
-/* Who has not said READY may not know how long a heartbeat time is. */
-static uint64_t limit_ns(const struct turn *turn, const struct admission_peer *peer)
-{
-	const struct admission_member *member = admission_find_member(turn, peer->connection);
-	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
-	bool has_time = member && member->presence != ADMISSION_JOINED;
-
-	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
-}
-
-bool admission_time_is_heard(const struct turn *turn, const struct admission_peer *peer)
-{
-	return turn->event->now_ns - peer->heard_ns < limit_ns(turn, peer);
-}
-
 static bool is_silent(const struct turn *turn, const struct admission_peer *peer)
 {
 	return silence_is(turn->event->now_ns, peer->heard_ns, peer->spoke_ns,
-			  limit_ns(turn, peer));
+			  admission_limit_ns(turn, peer));
 }
 
 /* One at a time: each has its own text. */

@@ -3,6 +3,9 @@
  * What all parts of admission use: the memory, who is in it, and a step's actions, texts and lines of log.
  */
 #include "core/job/admission_turn.h"
+#include "core/job/silence.h"
+
+static const uint64_t silence_min_ns = 10000000000;
 
 enum { HOSTS_MAX = 4 }; /* so many ranks are named with their hosts */
 
@@ -105,8 +108,6 @@ struct text_ranks admission_ranks(const struct turn *turn, enum admission_presen
 	return ranks;
 }
 
-/* Who keeps a waiter from its rank: somebody who may be dead without our knowing. Whoever waits for a
- * rank that a job of this size does not have is measured against one that it has. */
 struct admission_member *admission_holder(const struct turn *turn,
 					  const struct admission_peer *peer)
 {
@@ -123,7 +124,21 @@ struct admission_member *admission_holder(const struct turn *turn,
 	return holder && admission_is_in(holder) ? holder : NULL;
 }
 
-/* A rank is free, or another process has it: what pulses said before is about somebody else. */
+/* Who has not said READY may not know how long a heartbeat time is. */
+uint64_t admission_limit_ns(const struct turn *turn, const struct admission_peer *peer)
+{
+	const struct admission_member *member = admission_find_member(turn, peer->connection);
+	uint64_t running_ns = silence_ns(turn->config->heartbeat_ns);
+	bool has_time = member && member->presence != ADMISSION_JOINED;
+
+	return has_time || running_ns > silence_min_ns ? running_ns : silence_min_ns;
+}
+
+bool admission_is_heard(const struct turn *turn, const struct admission_peer *peer)
+{
+	return turn->event->now_ns - peer->heard_ns < admission_limit_ns(turn, peer);
+}
+
 void admission_forget_pulses(struct turn *turn)
 {
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
@@ -160,19 +175,28 @@ struct admission_action *admission_send(struct turn *turn, const struct admissio
 	return action;
 }
 
-/* R-CT-6: a close with unread input would eat what was said last. */
 void admission_close(struct turn *turn, struct admission_peer *peer)
 {
 	if (peer->connection)
 		add_action(turn, ADMISSION_CLOSE)->connection = peer->connection;
 }
 
-/* Said, closed and forgotten: its CLOSED will find nobody. */
 void admission_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type)
 {
 	admission_send(turn, peer, type);
 	admission_close(turn, peer);
 	peer->connection = 0;
+}
+
+void admission_drop_waiter(struct turn *turn, struct admission_peer *waiter)
+{
+	struct admission *admission = turn->admission;
+	struct admission_peer *waiters = admission_waiters(turn);
+	uint32_t index = (uint32_t)(waiter - waiters);
+	uint32_t behind = --admission->waiters_count - index;
+
+	memmove(waiter, waiter + 1, behind * sizeof(*waiter));
+	memset(waiters + admission->waiters_count, 0, sizeof(*waiters));
 }
 
 void admission_tell_shards(struct turn *turn, enum admission_command what)
@@ -225,6 +249,24 @@ void admission_log_blame(struct turn *turn)
 {
 	admission_log(turn, ADMISSION_LOG_WARN, "%s", turn->actions->text);
 	turn->actions->log_rank = turn->actions->cause_rank;
+}
+
+void admission_refuse(struct turn *turn, struct admission_peer *peer)
+{
+	admission_log_blame(turn);
+	turn->actions->log_level = ADMISSION_LOG_LIMITED;
+	admission_send_last(turn, peer, CONTROL_DENY);
+}
+
+void admission_refuse_waiters(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	for (uint32_t i = 0; i < admission->waiters_count; i++)
+		admission_send_last(turn, &admission_waiters(turn)[i], CONTROL_DENY);
+	memset(admission_waiters(turn), 0,
+	       admission->waiters_count * sizeof(struct admission_peer));
+	admission->waiters_count = 0;
 }
 
 void admission_add_ranks(const struct turn *turn, struct text *text, const struct text_ranks *ranks)

@@ -5,10 +5,9 @@
  *   admission.c         the machine: states, what members and shards say
  *   admission_turn.c    memory, actions and texts, for all of them
  *   admission_join.c    who may be in
- *   admission_refuse.c  who may not, and who hears of it
  *   admission_unfit.c   who never may
  *   admission_twin.c    two programs under one name
- *   admission_end.c     how a gathering or a life ends
+ *   admission_end.c     how a gathering or a life ends, and who hears of it
  *   admission_time.c    what happens by itself
  *   admission_query.c   who disagrees
  *   admission_wait.c    who is late
@@ -56,6 +55,9 @@ void admission_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */
 void admission_send_last(struct turn *turn, struct admission_peer *peer, enum control_type type);
 void admission_tell_shards(struct turn *turn, enum admission_command what);
+/* DENY, with the text that admission_blame began, to who is not in, or to all who wait. */
+void admission_refuse(struct turn *turn, struct admission_peer *peer);
+void admission_refuse_waiters(struct turn *turn);
 
 /* admission_blame begins the step's one text, admission_log its line of log. What comes back goes on with it. */
 struct text admission_blame(struct turn *turn, enum control_cause cause, uint32_t rank,
@@ -69,6 +71,10 @@ void admission_log_peer(struct turn *turn, const struct admission_peer *peer, co
 void admission_add_ranks(const struct turn *turn, struct text *text,
 			 const struct text_ranks *ranks);
 
+void admission_drop_waiter(struct turn *turn, struct admission_peer *waiter);
+/* So long a silence is death; it was heard in this time, if only over UDP. */
+uint64_t admission_limit_ns(const struct turn *turn, const struct admission_peer *peer);
+bool admission_is_heard(const struct turn *turn, const struct admission_peer *peer);
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
 void admission_forget_pulses(struct turn *turn);
 
@@ -76,15 +82,20 @@ void admission_forget_pulses(struct turn *turn);
 bool admission_start_tick(struct turn *turn); /* START, if its time has come */
 
 /* admission_end.c */
-/* While gathering; NONE if it was the last. */
 void admission_end_reset(struct turn *turn); /* NONE: nobody is in */
-void admission_end_free_rank(struct turn *turn, struct admission_member *member);
-/* Each with the text that admission_blame began. A gathering ends before any shard knows of it: all hear
- * `last` and are forgotten. A granted life ends: ABORT to all, the shards forget it. */
+/* Each with the text that admission_blame began. A gathering ends before any shard knows of it: all hear `last` and are
+ * forgotten; in a job of a life who comes later hears it, too. A granted life ends: ABORT to all, the shards forget it. */
 void admission_end_gathering(struct turn *turn, enum control_type last);
 void admission_end_life(struct turn *turn);
-/* A member of a granted life is lost, with the text that admission_blame began. */
+/* A member is lost. A life ends. Of a gathering its rank is free; in a job of a life nobody can take it, so that all
+ * are refused: there the text may be begun. */
 void admission_end_lose(struct turn *turn, struct admission_member *member);
+/* DENY to `peer`, who is not in, to all who gather and who wait. */
+void admission_end_refused(struct turn *turn, struct admission_peer *peer);
+/* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
+void admission_end_twins(struct turn *turn);
+/* DENY once more, if what was refused lately is what `peer` comes for. */
+bool admission_end_refuse_again(struct turn *turn, struct admission_peer *peer);
 void admission_end_drain(struct turn *turn); /* the shards forget it; NONE when all is clean, */
 void admission_end_check_drained(struct turn *turn); /* as it may be now */
 void admission_end_closed(struct turn *turn);        /* the event's connection is no more */
@@ -93,42 +104,26 @@ bool admission_end_silent(struct turn *turn, uint32_t connection);
 void admission_end_terminate(struct turn *turn); /* SIGTERM */
 /* Begins the text of a DENY to whoever comes while we end. */
 void admission_end_blame(struct turn *turn);
-void admission_end_kill(struct turn *turn);   /* its limit is over */
-void admission_end_broken(struct turn *turn); /* the data path is */
+void admission_end_kill(struct turn *turn);    /* its limit is over */
+void admission_end_orphans(struct turn *turn); /* the life that this job belongs to has ended */
+void admission_end_broken(struct turn *turn);  /* the data path is */
 
 /* admission_join.c */
 void admission_join_read(struct turn *turn); /* the event is a JOIN of a new connection */
 void admission_join_pong(struct turn *turn, struct admission_peer *peer);
-/* DENY, with the text that admission_blame began, to who is not in. */
-void admission_join_refuse(struct turn *turn, struct admission_peer *peer);
 void admission_join_adopt(struct turn *turn);
-void admission_join_drop_waiter(struct turn *turn, struct admission_peer *waiter);
 struct admission_peer *
 admission_join_next_waiter(const struct turn *turn); /* that can do more than wait */
 void admission_join_promote(struct turn *turn);      /* it does */
 
-/* admission_refuse.c */
-/* With the text that admission_blame began: DENY to `peer`, who is not in, to all who gather and who wait. */
-void admission_refuse_all(struct turn *turn, struct admission_peer *peer);
-/* DENY once more, if what was refused lately is what `peer` comes for. */
-bool admission_refuse_again(struct turn *turn, struct admission_peer *peer);
-/* A gathering ends, with the text that admission_blame began: in a job of a life who comes later hears it too. */
-void admission_refuse_late_comers(struct turn *turn);
-/* Its rank is free; in a job of a life nobody can take it. The text may be begun. */
-void admission_refuse_gatherer_goes(struct turn *turn, struct admission_member *member);
-void admission_refuse_orphans(struct turn *turn);
-/* DENY or ABORT to all, in whatever state, and for 5 s to whoever comes. */
-void admission_refuse_twins(struct turn *turn);
-
 /* admission_unfit.c */
 /* Wrong key, no version in common? Begins the text. */
 bool admission_unfit_is(struct turn *turn, const struct admission_peer *peer, const char *key);
-/* With that text: DENY to it, and to all if nobody is left who could come. */
-void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer);
+void admission_unfit_note(struct turn *turn, uint32_t rank); /* with that text */
 void admission_unfit_drop(struct turn *turn, uint32_t rank); /* one that is fit has come */
 void admission_unfit_begin(struct turn *turn);               /* a gathering begins */
-/* One more is in: if nobody is left who could come, all are told. */
-void admission_unfit_ends(struct turn *turn);
+/* Nobody is left who could come. */
+bool admission_unfit_is_hopeless(const struct turn *turn);
 void admission_unfit_forget(struct turn *turn);
 void admission_unfit_add(const struct turn *turn,
 			 struct text *text); /* "; denied meanwhile: ..." */
@@ -148,8 +143,6 @@ void admission_twin_yield(struct turn *turn);
 /* admission_time.c */
 void admission_time_tick(struct turn *turn);
 void admission_time_heard(struct turn *turn);
-bool admission_time_is_heard(const struct turn *turn,
-			     const struct admission_peer *peer); /* lately, if only over UDP */
 void admission_time_set_wake(struct turn *turn);
 /* When START may go out; UINT64_MAX: there is something else to wait for. */
 uint64_t admission_time_start_ns(const struct turn *turn);

@@ -61,11 +61,14 @@ void admission_unfit_add(const struct turn *turn, struct text *text)
 		text_add(text, "; denied meanwhile: %s", admission_unfit(turn));
 }
 
-static void note(struct turn *turn, uint32_t rank)
+void admission_unfit_note(struct turn *turn, uint32_t rank)
 {
 	uint64_t *sources = admission_unfit_sources(turn), source = turn->event->source;
 	struct text_ranks *unfit = &turn->admission->unfit.ranks;
 
+	turn->admission->unfit.since_ns = turn->event->now_ns;
+	turn->admission->unfit.cause = (uint8_t)turn->actions->cause;
+	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);
 	for (uint32_t other = 0; source && other < turn->config->members_max; other++)
 		if (text_ranks_has(unfit, other) && sources[other] == source)
 			text_ranks_drop(unfit, other);
@@ -76,7 +79,7 @@ static void note(struct turn *turn, uint32_t rank)
 }
 
 /* Is every rank either in or noted, and not all of them in? */
-static bool is_hopeless(const struct turn *turn)
+bool admission_unfit_is_hopeless(const struct turn *turn)
 {
 	uint32_t noted = 0;
 
@@ -88,41 +91,4 @@ static bool is_hopeless(const struct turn *turn)
 		noted++;
 	}
 	return noted > 0;
-}
-
-/* Whoever was noted has heard of it, and begins anew when it comes again (R-CT-10). */
-static void end_for_all(struct turn *turn, struct admission_peer *peer)
-{
-	struct text_ranks noted = turn->admission->unfit.ranks;
-
-	admission_refuse_all(turn, peer);
-	for (uint32_t i = 0; i < sizeof(noted.word) / sizeof(*noted.word); i++)
-		turn->admission->refused.ranks.word[i] |= noted.word[i];
-}
-
-void admission_unfit_refuse(struct turn *turn, struct admission_peer *peer)
-{
-	struct admission *admission = turn->admission;
-
-	if (admission->state > ADMISSION_GATHER) { /* what runs is not its business */
-		admission_join_refuse(turn, peer);
-		return;
-	}
-	note(turn, peer->rank);
-	admission->unfit.since_ns = turn->event->now_ns;
-	admission->unfit.cause = (uint8_t)turn->actions->cause;
-	text_copy(admission_unfit(turn), turn->config->text_max, turn->actions->text);
-	if (admission->state == ADMISSION_GATHER && is_hopeless(turn))
-		end_for_all(turn, peer);
-	else
-		admission_join_refuse(turn, peer);
-}
-
-void admission_unfit_ends(struct turn *turn)
-{
-	if (!is_hopeless(turn))
-		return;
-	admission_blame(turn, turn->admission->unfit.cause, CONTROL_RANK_NONE, "%s",
-			admission_unfit(turn));
-	end_for_all(turn, NULL);
 }
