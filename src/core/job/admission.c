@@ -158,7 +158,8 @@ static void leave(struct turn *turn, struct admission_member *member)
 		admission_end_drain(turn);
 		return;
 	}
-	admission_query_left(turn);
+	if (admission_query_left(turn))
+		admission_end_life(turn);
 }
 
 static void member_message(struct turn *turn, struct admission_member *member)
@@ -178,11 +179,11 @@ static void member_message(struct turn *turn, struct admission_member *member)
 		break;
 	case CONTROL_STALL:
 		if (is_started)
-			admission_wait_stall(turn, member);
+			admission_query_stall(turn, member);
 		break;
 	case CONTROL_OPINFO:
-		if (is_started)
-			admission_query_opinfo(turn, member);
+		if (is_started && admission_query_opinfo(turn, member))
+			admission_end_life(turn);
 		break;
 	case CONTROL_ABORT:
 		member_aborts(turn, member);

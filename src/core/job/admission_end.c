@@ -56,13 +56,9 @@ void admission_end_check_drained(struct turn *turn)
 
 void admission_end_drain(struct turn *turn)
 {
-	struct admission *admission = turn->admission;
-
 	admission_enter(turn, ADMISSION_DRAIN);
 	admission_tell_shards(turn, ADMISSION_JOB_REMOVE);
-	admission_query_end(turn);
-	admission->mismatch = 0;
-	admission_wait_forget(turn);
+	admission_query_forget(turn);
 	admission_forget_pulses(turn);
 	admission_end_check_drained(turn);
 }

@@ -3,9 +3,16 @@
  * Who disagrees? A round asks all who have not left: QUERY, OPINFO from each, verdict. COMPARE rounds keep
  * one hash per number, so memory does not grow with the members; once a number differs, a DESCRIBE round
  * asks again from that number on and keeps the descriptions of that one. A difference cannot vanish in
- * between: operations that differ never complete. docs/protocol.md, R-CT-36 to R-CT-41.
+ * between: operations that differ never complete. A round that has found nobody wrong ends with WAITING, or, if a deadline
+ * is over, with TIMEOUT: never later than 1 s after QUERY, whoever does not answer. docs/protocol.md, R-CT-36 to R-CT-41,
+ * R-CT-44 and R-CT-56.
+ *
+ * What ends the life is only said here: true, with the text that admission_blame began.
  */
 #include "core/job/admission_turn.h"
+
+static const uint64_t ms_ns = 1000000;
+static const uint64_t answer_ns = 1000000000;
 
 enum { GROUP_HOSTS_MAX = 2 };
 
@@ -73,8 +80,7 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 	admission->page_ns = turn->event->now_ns;
 	begin_page(turn, (struct admission_page){
 				 .from = from, .end = UINT64_MAX, .differs = UINT64_MAX });
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		struct admission_member *member = admission_member(admission, rank);
+	ADMISSION_EACH(turn, member) {
 		member->has_answered = 0;
 		member->group = 0;
 		if (member->presence != ADMISSION_READY)
@@ -85,6 +91,59 @@ static void ask(struct turn *turn, enum admission_query query, uint64_t from)
 		action->from = from;
 	}
 }
+
+/* A round, if one is wanted and none is on its way. */
+static void begin(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	if (admission->query != ADMISSION_QUIET ||
+	    (!admission->mismatch && !admission->stall.is_there))
+		return;
+	/* R-CT-37: what was seen before a QUERY is in its answers; what comes later may not be. */
+	if (admission->mismatch)
+		admission->mismatch = 2;
+	admission->is_about_expired = admission->expired.is_there;
+	admission->about = admission->expired.is_there ? admission->expired : admission->stall;
+	admission->stall = (struct admission_stall){ 0 };
+	admission->expired = (struct admission_stall){ 0 };
+	admission->asked_ns =
+		turn->event->now_ns; /* of the first page: a deadline's verdict waits for no more */
+	ask(turn, ADMISSION_COMPARE, 0);
+}
+
+/* No round, nothing of one. */
+static void end(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission->query = ADMISSION_QUIET;
+	admission->asked_ns = 0;
+	admission->page_ns = 0;
+	admission->is_about_expired = 0;
+	admission->about = (struct admission_stall){ 0 };
+	if (admission->mismatch == 2)
+		admission->mismatch = 0;
+	begin_page(turn, (struct admission_page){ 0 });
+	ADMISSION_EACH(turn, member)
+		member->about = ADMISSION_ABOUT_UNKNOWN;
+}
+
+void admission_query_forget(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	end(turn);
+	admission->stall = (struct admission_stall){ 0 };
+	admission->expired = (struct admission_stall){ 0 };
+	admission->mismatch = 0;
+	admission->mismatch_rank = 0;
+	admission->mismatch_other = 0;
+	admission->complete = 0;
+	admission->complete_rank = 0;
+}
+
+/* ---- what starts one ---- */
 
 void admission_query_mismatch(struct turn *turn)
 {
@@ -97,36 +156,32 @@ void admission_query_mismatch(struct turn *turn)
 		admission->mismatch_rank = turn->event->rank;
 		admission->mismatch_other = turn->event->other;
 	}
-	admission_query_begin(turn);
+	begin(turn);
 }
 
-void admission_query_begin(struct turn *turn)
+void admission_query_stall(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
+	uint64_t number = turn->event->message->stall.number;
+	uint32_t waited_ms = turn->event->message->stall.waited_ms;
 
-	if (admission->query != ADMISSION_QUIET ||
-	    (!admission->mismatch && !admission->stall.is_there))
-		return;
-	/* R-CT-37: what was seen before a QUERY is in its answers; what comes later may not be. */
-	if (admission->mismatch)
-		admission->mismatch = 2;
-	admission_wait_begin(turn);
-	admission->asked_ns =
-		turn->event->now_ns; /* of the first page: a deadline's verdict waits for no more */
-	ask(turn, ADMISSION_COMPARE, 0);
-}
-
-void admission_query_end(struct turn *turn)
-{
-	struct admission *admission = turn->admission;
-
-	admission->query = ADMISSION_QUIET;
-	admission->asked_ns = 0;
-	admission->page_ns = 0;
-	admission_wait_end(turn);
-	if (admission->mismatch == 2)
-		admission->mismatch = 0;
-	begin_page(turn, (struct admission_page){ 0 });
+	admission_still_stall(turn, member);
+	struct admission_stall stall = { .number = number, .waited_ms = waited_ms, .is_there = 1 };
+	if (!admission->stall.is_there || number < admission->stall.number ||
+	    (number == admission->stall.number && waited_ms > admission->stall.waited_ms))
+		admission->stall = stall;
+	if (turn->event->message->stall.is_expired && !admission->expired.is_there) {
+		admission->expired = stall;
+		admission->expired.rank = member->peer.rank;
+	}
+	/* The answers of the round that is on its way may be older than the deadline, or never come. */
+	if (admission->expired.is_there && admission->query != ADMISSION_QUIET &&
+	    !admission->is_about_expired) {
+		if (admission->mismatch)
+			admission->mismatch = 1;
+		end(turn);
+	}
+	begin(turn);
 }
 
 /* ---- COMPARE ---- */
@@ -212,10 +267,9 @@ static struct text_ranks group_ranks(const struct turn *turn, uint32_t group)
 {
 	struct text_ranks ranks = { { 0 } };
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member(turn->admission, rank)->group == group)
-			text_ranks_put(&ranks, rank);
-	}
+	ADMISSION_EACH(turn, member)
+		if (member->group == group)
+			text_ranks_put(&ranks, member->peer.rank);
 	return ranks;
 }
 
@@ -262,12 +316,11 @@ static void blame_mismatch(struct turn *turn)
 	uint32_t blamed = CONTROL_RANK_NONE;
 	struct text text;
 
-	for (uint32_t rank = 0; rank < admission->size && most < admission->page.groups_count;
-	     rank++) {
-		if (admission_member(admission, rank)->group == most + 1)
+	ADMISSION_EACH(turn, member) {
+		if (most == admission->page.groups_count || member->group == most + 1)
 			continue;
-		text_ranks_put(&odd, rank);
-		blamed = rank;
+		text_ranks_put(&odd, member->peer.rank);
+		blamed = member->peer.rank;
 	}
 	if (text_ranks_count(&odd) != 1)
 		blamed = CONTROL_RANK_NONE;
@@ -291,31 +344,150 @@ static void blame_mismatch(struct turn *turn)
 	}
 }
 
+/* ---- the operation that the round is about ---- */
+
+/* Of those who have answered: who has not called it? */
+static struct text_ranks not_submitted(const struct turn *turn)
+{
+	struct text_ranks ranks = { { 0 } };
+
+	ADMISSION_EACH(turn, member) {
+		bool has_said = member->has_answered || member->presence == ADMISSION_LEFT;
+		if (has_said && member->submitted <= turn->admission->about.number)
+			text_ranks_put(&ranks, member->peer.rank);
+	}
+	return ranks;
+}
+
+static struct text_ranks not_answered(const struct turn *turn)
+{
+	struct text_ranks ranks = { { 0 } };
+
+	ADMISSION_EACH(turn, member) {
+		if (member->presence == ADMISSION_READY && !member->has_answered)
+			text_ranks_put(&ranks, member->peer.rank);
+	}
+	return ranks;
+}
+
+/* Operations complete in any order: an older one may be outstanding, and this one not. */
+static void read_about(struct turn *turn, struct admission_member *member)
+{
+	const struct control_opinfo *info = &turn->event->message->opinfo;
+	uint64_t about = turn->admission->about.number, listed_end = UINT64_MAX;
+	bool is_listed = false;
+
+	for (uint32_t i = 0; i < info->ops_count; i++)
+		is_listed |= info->ops[i].number == about;
+	if (info->has_more)
+		listed_end = info->ops_count ? info->ops[info->ops_count - 1].number + 1
+					     : turn->admission->page.from;
+	if (is_listed || about >= info->submitted)
+		member->about = ADMISSION_ABOUT_OUTSTANDING;
+	else if (about < info->oldest ||
+		 (about >= turn->admission->page.from && about < listed_end))
+		member->about = ADMISSION_ABOUT_COMPLETE;
+}
+
+static bool is_about_unknown(const struct turn *turn)
+{
+	ADMISSION_EACH(turn, member) {
+		if (member->presence == ADMISSION_READY && member->about == ADMISSION_ABOUT_UNKNOWN)
+			return turn->admission->is_about_expired &&
+			       turn->admission->page.from != turn->admission->about.number;
+	}
+	return false;
+}
+
+static bool is_about_over(const struct turn *turn)
+{
+	ADMISSION_EACH(turn, member) {
+		if (member->presence == ADMISSION_READY &&
+		    member->about != ADMISSION_ABOUT_COMPLETE)
+			return false;
+	}
+	return true;
+}
+
+static void tell(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct control_waiting *waiting = &turn->actions->waiting;
+	struct text_ranks missing = not_submitted(turn);
+	struct text text;
+
+	memset(waiting, 0, sizeof(*waiting));
+	waiting->number = admission->about.number;
+	waiting->waited_ms = admission->about.waited_ms;
+	waiting->missing_count = (uint16_t)text_ranks_count(&missing);
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		if (text_ranks_has(&missing, rank) && waiting->listed_count < CONTROL_MISSING_MAX)
+			waiting->missing[waiting->listed_count++] = (uint16_t)rank;
+		if (admission_member_at(turn, rank)->presence == ADMISSION_READY)
+			admission_send(turn, &admission_member_at(turn, rank)->peer,
+				       CONTROL_WAITING);
+	}
+	text_begin(&text, waiting->text, sizeof(waiting->text));
+	text_add(&text, "operation %llu ", (unsigned long long)admission->about.number);
+	if (waiting->missing_count) {
+		text_add(&text, "waits for ");
+		admission_add_ranks(turn, &text, &missing);
+	} else if (is_about_over(turn)) {
+		text_add(&text, "is complete on all ranks");
+	} else {
+		text_add(&text, "is under way on all ranks");
+	}
+	text_add(&text, ", for %u.%u s", admission->about.waited_ms / 1000,
+		 admission->about.waited_ms % 1000 / 100);
+	admission_log(turn, ADMISSION_LOG_DEBUG, "%s", waiting->text);
+}
+
+static void blame_deadline(struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	struct text_ranks missing = not_submitted(turn), silent = not_answered(turn);
+	bool are_missing = text_ranks_count(&missing), are_silent = text_ranks_count(&silent);
+	struct text text;
+
+	text = admission_blame(
+		turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
+		"the deadline of operation %llu is over, %u.%u s after rank %u on %s "
+		"called it: ",
+		(unsigned long long)admission->about.number, admission->about.waited_ms / 1000,
+		admission->about.waited_ms % 1000 / 100, admission->about.rank,
+		admission_host(turn, admission->about.rank));
+	if (are_missing)
+		text_add(&text, "not called yet by ");
+	admission_add_ranks(turn, &text, &missing);
+	if (are_silent)
+		text_add(&text, "%sno answer from ", are_missing ? "; " : "");
+	admission_add_ranks(turn, &text, &silent);
+	if (!are_missing && !are_silent)
+		text_add(&text, "all ranks have called it, the network or one of them is slow");
+}
+
 /* ---- verdicts ---- */
 
 /* R-CT-40: somebody left after so few operations that another one can never complete. */
 static bool blame_leaver(struct turn *turn)
 {
-	struct admission *admission = turn->admission;
-	uint32_t leaver = CONTROL_RANK_NONE, waiter = CONTROL_RANK_NONE;
-	uint64_t fewest = UINT64_MAX, most = 0;
+	const struct admission_member *leaver = NULL, *waiter = NULL;
 
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_member *member = admission_member(admission, rank);
-		if (member->presence == ADMISSION_LEFT && member->submitted < fewest) {
-			fewest = member->submitted;
-			leaver = rank;
-		} else if (member->presence == ADMISSION_READY && member->submitted > most) {
-			most = member->submitted;
-			waiter = rank;
-		}
+	ADMISSION_EACH(turn, member) {
+		if (member->presence == ADMISSION_LEFT &&
+		    (!leaver || member->submitted < leaver->submitted))
+			leaver = member;
+		else if (member->presence == ADMISSION_READY &&
+			 (!waiter || member->submitted > waiter->submitted))
+			waiter = member;
 	}
-	if (leaver == CONTROL_RANK_NONE || most <= fewest)
+	if (!leaver || !waiter || waiter->submitted <= leaver->submitted)
 		return false;
-	admission_blame(turn, CONTROL_REMOTE, leaver,
+	admission_blame(turn, CONTROL_REMOTE, leaver->peer.rank,
 			"rank %u on %s left after %llu operations; rank %u on %s has called %llu",
-			leaver, admission_host(turn, leaver), (unsigned long long)fewest, waiter,
-			admission_host(turn, waiter), (unsigned long long)most);
+			leaver->peer.rank, leaver->peer.host, (unsigned long long)leaver->submitted,
+			waiter->peer.rank, waiter->peer.host,
+			(unsigned long long)waiter->submitted);
 	return true;
 }
 
@@ -324,15 +496,14 @@ static bool blame_forgetful(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_member *member = admission_member(admission, rank);
+	ADMISSION_EACH(turn, member) {
 		if (member->presence != ADMISSION_READY || member->submitted >= admission->complete)
 			continue;
 		admission_blame(turn, CONTROL_INTERNAL, CONTROL_RANK_NONE,
 				"rank %u on %s says that it has called %llu operations, rank %u on "
 				"%s that %llu are complete: one of them is wrong",
-				rank, member->peer.host, (unsigned long long)member->submitted,
-				admission->complete_rank,
+				member->peer.rank, member->peer.host,
+				(unsigned long long)member->submitted, admission->complete_rank,
 				admission_host(turn, admission->complete_rank),
 				(unsigned long long)admission->complete);
 		return true;
@@ -344,11 +515,10 @@ static void remember_complete(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_member *member = admission_member(admission, rank);
+	ADMISSION_EACH(turn, member) {
 		if (member->presence == ADMISSION_READY && member->oldest > admission->complete) {
 			admission->complete = member->oldest;
-			admission->complete_rank = (uint16_t)rank;
+			admission->complete_rank = member->peer.rank;
 		}
 	}
 }
@@ -387,20 +557,19 @@ static bool has_next_page(const struct turn *turn)
 {
 	uint64_t most = 0, second = 0;
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		uint64_t submitted = admission_member(turn->admission, rank)->submitted;
-
-		if (submitted > most) {
+	ADMISSION_EACH(turn, member) {
+		if (member->submitted > most) {
 			second = most;
-			most = submitted;
-		} else if (submitted > second) {
-			second = submitted;
+			most = member->submitted;
+		} else if (member->submitted > second) {
+			second = member->submitted;
 		}
 	}
 	return turn->admission->page.end < second;
 }
 
-static void judge(struct turn *turn)
+/* All have answered: R-CT-41, if nobody is wrong. */
+static bool judge(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
 
@@ -411,65 +580,111 @@ static void judge(struct turn *turn)
 			blame_nobody(turn);
 		else
 			blame_change(turn);
-		admission_end_life(turn);
-		return;
+		return true;
 	}
 	if (admission->page.differs < admission->page.end) {
 		ask(turn, ADMISSION_DESCRIBE, admission->page.differs);
 	} else if (blame_leaver(turn) || blame_forgetful(turn)) {
-		admission_end_life(turn);
+		return true;
 	} else if (has_next_page(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->page.end);
 	} else if (admission->mismatch == 2) {
 		blame_nobody(turn);
-		admission_end_life(turn);
-	} else if (admission_wait_is_unknown(turn)) {
+		return true;
+	} else if (is_about_unknown(turn)) {
 		ask(turn, ADMISSION_COMPARE, admission->about.number);
-	} else if (admission->is_about_expired && !admission_wait_is_over(turn)) {
-		admission_wait_blame(turn);
-		admission_end_life(turn);
-	} else if (!admission_still_judge(turn)) {
+	} else if (admission->is_about_expired && !is_about_over(turn)) {
+		blame_deadline(turn);
+		return true;
+	} else if (admission_still_blame(turn)) {
+		return true;
+	} else {
 		if (admission->about.is_there)
-			admission_wait_tell(turn);
+			tell(turn);
 		remember_complete(turn);
-		admission_query_end(turn);
-		admission_query_begin(turn);
+		end(turn);
+		begin(turn);
 	}
+	return false;
 }
 
-static void judge_when_all_answered(struct turn *turn)
+static bool judge_when_all_answered(struct turn *turn)
 {
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = admission_member(turn->admission, rank);
-		if (member->presence == ADMISSION_READY && !member->has_answered)
-			return;
-	}
-	judge(turn);
+	struct text_ranks silent = not_answered(turn);
+
+	return !text_ranks_count(&silent) && judge(turn);
 }
 
-void admission_query_opinfo(struct turn *turn, struct admission_member *member)
+bool admission_query_opinfo(struct turn *turn, struct admission_member *member)
 {
 	struct admission *admission = turn->admission;
 	const struct control_opinfo *info = &turn->event->message->opinfo;
 
 	if (admission->query == ADMISSION_QUIET || member->has_answered ||
 	    info->round != admission->round)
-		return; /* of an older round: it may miss what the verdict is about */
+		return false; /* of an older round: it may miss what the verdict is about */
 	member->has_answered = 1;
 	member->submitted = info->submitted;
 	member->oldest = info->oldest;
 	if (admission->query == ADMISSION_COMPARE) {
 		compare(turn, info);
-		admission_wait_read(turn, member);
+		read_about(turn, member);
 	} else
 		describe(turn, member, info);
-	judge_when_all_answered(turn);
+	return judge_when_all_answered(turn);
 }
 
-void admission_query_left(struct turn *turn)
+bool admission_query_left(struct turn *turn)
 {
-	if (blame_leaver(turn))
-		admission_end_life(turn);
-	else if (turn->admission->query != ADMISSION_QUIET)
-		judge_when_all_answered(turn);
+	return blame_leaver(turn) ||
+	       (turn->admission->query != ADMISSION_QUIET && judge_when_all_answered(turn));
+}
+
+/* ---- whoever does not answer ---- */
+
+static uint64_t verdict_ns(const struct admission *admission)
+{
+	return admission->is_about_expired ? admission->asked_ns + answer_ns : UINT64_MAX;
+}
+
+uint64_t admission_query_wake_ns(const struct turn *turn)
+{
+	const struct admission *admission = turn->admission;
+	uint64_t unheard_ns = admission->page_ns + admission_still_limit_ns(turn);
+
+	if (admission->query == ADMISSION_QUIET)
+		return UINT64_MAX;
+	return verdict_ns(admission) < unheard_ns ? verdict_ns(admission) : unheard_ns;
+}
+
+/* R-CT-44: who is heard, and says nothing of what it has called. */
+static bool blame_unheard(struct turn *turn)
+{
+	ADMISSION_EACH(turn, member) {
+		if (member->presence != ADMISSION_READY || member->has_answered)
+			continue;
+		admission_blame(turn, CONTROL_REMOTE, member->peer.rank,
+				"rank %u on %s is heard, but has not said for %llu ms what it has "
+				"called",
+				member->peer.rank, member->peer.host,
+				(unsigned long long)(admission_still_limit_ns(turn) / ms_ns));
+		return true;
+	}
+	return false;
+}
+
+bool admission_query_tick(struct turn *turn)
+{
+	if (turn->event->now_ns < admission_query_wake_ns(turn))
+		return false;
+	if (turn->event->now_ns < verdict_ns(turn->admission))
+		return blame_unheard(turn);
+	if (!is_about_over(turn)) {
+		blame_deadline(turn);
+	} else { /* as the pages so far say: the rest of them is about others */
+		tell(turn);
+		end(turn);
+		begin(turn);
+	}
+	return true;
 }

@@ -18,7 +18,7 @@ static const uint64_t slow_ns = 1000000000;  /* a QUERY is answered at once */
 static const uint64_t still_min_ns =
 	3000000000; /* three STALLs, however short the heartbeat time */
 
-static uint64_t limit_ns(const struct turn *turn)
+uint64_t admission_still_limit_ns(const struct turn *turn)
 {
 	uint64_t silent_ns = silence_ns(turn->config->heartbeat_ns);
 
@@ -54,15 +54,15 @@ void admission_still_stall(struct turn *turn, struct admission_member *member)
 
 void admission_still_restart(struct turn *turn)
 {
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		forget(admission_member_at(turn, rank));
+	ADMISSION_EACH(turn, member)
+		forget(member);
 }
 
 /* As the answers of the round say: it is the oldest there, and everybody has called it. */
 static bool is_unexplained(const struct turn *turn, const struct admission_member *member)
 {
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		if (admission_member_at(turn, rank)->submitted <= member->still_number)
+	ADMISSION_EACH(turn, other)
+		if (other->submitted <= member->still_number)
 			return false;
 	return member->oldest == member->still_number;
 }
@@ -73,9 +73,7 @@ static struct admission_member *find_still(struct turn *turn)
 	uint64_t now_ns = turn->event->now_ns;
 	struct admission_member *longest = NULL;
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = admission_member_at(turn, rank);
-
+	ADMISSION_EACH(turn, member) {
 		if (member->presence != ADMISSION_READY || !member->is_still)
 			continue;
 		if (!is_unexplained(turn, member) || now_ns - member->still_said_ns > again_ns)
@@ -83,7 +81,8 @@ static struct admission_member *find_still(struct turn *turn)
 		else if (!longest || member->still_ns < longest->still_ns)
 			longest = member;
 	}
-	return longest && now_ns - longest->still_ns >= limit_ns(turn) ? longest : NULL;
+	return longest && now_ns - longest->still_ns >= admission_still_limit_ns(turn) ? longest
+										       : NULL;
 }
 
 static void add_misfits(const struct turn *turn, struct text *text, uint32_t rank)
@@ -118,13 +117,12 @@ static void blame(struct turn *turn, const struct admission_member *still)
 	struct text text;
 
 	waited_ms = (uint32_t)((turn->event->now_ns - still->still_ns) / ms_ns);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = admission_member_at(turn, rank);
+	ADMISSION_EACH(turn, member) {
 		if (member->is_still && member->still_number == number)
-			text_ranks_put(&without, rank);
+			text_ranks_put(&without, member->peer.rank);
 		if (member->misfits) {
-			text_ranks_put(&suspects, rank);
-			blamed = rank;
+			text_ranks_put(&suspects, member->peer.rank);
+			blamed = member->peer.rank;
 		}
 	}
 	text = admission_blame(turn, CONTROL_TIMEOUT,
@@ -146,7 +144,7 @@ static void blame(struct turn *turn, const struct admission_member *still)
 				"them, or a rank sends none");
 }
 
-bool admission_still_judge(struct turn *turn)
+bool admission_still_blame(struct turn *turn)
 {
 	struct admission_member *still;
 
@@ -155,11 +153,9 @@ bool admission_still_judge(struct turn *turn)
 		return false;
 	}
 	still = find_still(turn);
-	if (!still)
-		return false;
-	blame(turn, still);
-	admission_end_life(turn);
-	return true;
+	if (still)
+		blame(turn, still);
+	return still;
 }
 
 void admission_still_misfit(struct turn *turn)
@@ -177,30 +173,4 @@ void admission_still_misfit(struct turn *turn)
 	member->misfit = event->misfit;
 	text = admission_log(turn, ADMISSION_LOG_LIMITED, "%s", "");
 	add_misfits(turn, &text, event->rank);
-}
-
-/* ---- who heartbeats and does not answer: R-CT-44 ---- */
-
-uint64_t admission_still_answer_ns(const struct turn *turn)
-{
-	return turn->admission->query != ADMISSION_QUIET ? turn->admission->page_ns + limit_ns(turn)
-							 : UINT64_MAX;
-}
-
-bool admission_still_tick(struct turn *turn)
-{
-	if (turn->event->now_ns < admission_still_answer_ns(turn))
-		return false;
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = admission_member_at(turn, rank);
-		if (member->presence != ADMISSION_READY || member->has_answered)
-			continue;
-		admission_blame(
-			turn, CONTROL_REMOTE, rank,
-			"rank %u on %s is heard, but has not said for %llu ms what it has called",
-			rank, member->peer.host, (unsigned long long)(limit_ns(turn) / ms_ns));
-		admission_end_life(turn);
-		return true;
-	}
-	return false;
 }

@@ -220,8 +220,11 @@ void admission_time_tick(struct turn *turn)
 		beat(turn);
 	if (admission_end_silent(turn, find_silent(turn)))
 		return;
-	if (admission_wait_tick(turn) || admission_still_tick(turn))
+	if (admission_query_tick(turn)) {
+		if (turn->actions->cause != CONTROL_OK)
+			admission_end_life(turn);
 		return;
+	}
 	if (admission_start_tick(turn))
 		return;
 	if (now_ns >= gather_deadline(turn)) {
@@ -242,15 +245,12 @@ void admission_time_set_wake(struct turn *turn)
 	const struct admission *admission = turn->admission;
 	uint64_t wake_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
 	uint64_t deadline_ns = gather_deadline(turn);
-	uint64_t verdict_ns = admission_wait_verdict_ns(admission);
 
 	turn->actions->again = admission_join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
 	if (admission_is_idle(admission))
 		wake_ns = UINT64_MAX;
-	wake_ns = verdict_ns < wake_ns ? verdict_ns : wake_ns;
 	wake_ns = admission_time_start_ns(turn) < wake_ns ? admission_time_start_ns(turn) : wake_ns;
-	wake_ns = admission_still_answer_ns(turn) < wake_ns ? admission_still_answer_ns(turn)
-							    : wake_ns;
+	wake_ns = admission_query_wake_ns(turn) < wake_ns ? admission_query_wake_ns(turn) : wake_ns;
 	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

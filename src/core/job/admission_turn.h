@@ -9,8 +9,8 @@
  *   admission_twin.c    two programs under one name
  *   admission_end.c     how a gathering or a life ends, and who hears of it
  *   admission_time.c    what happens by itself
- *   admission_query.c   who disagrees
- *   admission_wait.c    who is late
+ *   admission_query.c   who disagrees, and who is late
+ *   admission_still.c   what stands still
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -34,6 +34,10 @@ char *admission_unfit(const struct turn *turn);
 uint64_t *admission_unfit_sources(const struct turn *turn); /* by rank */
 
 struct admission_member *admission_member_at(const struct turn *turn, uint32_t rank);
+/* Of the job's size, by rank; also those that are not there. */
+#define ADMISSION_EACH(turn, member)                                         \
+	for (struct admission_member *member = admission_member_at(turn, 0); \
+	     member < admission_member_at(turn, (turn)->admission->size); member++)
 const char *admission_host(const struct turn *turn, uint32_t rank);
 /* Whose connection it is; NULL: no member's, no waiter's. */
 struct admission_member *admission_find_member(const struct turn *turn, uint32_t connection);
@@ -147,39 +151,25 @@ void admission_time_set_wake(struct turn *turn);
 /* When START may go out; UINT64_MAX: there is something else to wait for. */
 uint64_t admission_time_start_ns(const struct turn *turn);
 
-/* admission_query.c: all of them while STARTED, admission_query_end also when a life ends. */
-void admission_query_end(struct turn *turn);      /* no round, nothing of one */
+/* admission_query.c: while STARTED, admission_query_forget when a life ends. True: it ends now, with the text that
+ * admission_blame began. */
 void admission_query_mismatch(struct turn *turn); /* a switch saw one: a round is wanted */
-void admission_query_begin(
-	struct turn *turn); /* a round, if one is wanted and none is on its way */
-void admission_query_opinfo(struct turn *turn, struct admission_member *member);
-void admission_query_left(
-	struct turn *turn); /* a member has left: perhaps the round waited for it alone */
-
-/* admission_wait.c: while STARTED; admission_wait_forget when a life ends. */
-void admission_wait_stall(struct turn *turn, struct admission_member *member);
-void admission_wait_begin(struct turn *turn); /* what has stalled is what the round is about */
-void admission_wait_end(struct turn *turn);
-void admission_wait_forget(struct turn *turn);
-/* An OPINFO of a COMPARE round: what it says of the number that the round is about. */
-void admission_wait_read(struct turn *turn, struct admission_member *member);
-bool admission_wait_is_unknown(
-	const struct turn *turn); /* a list was cut before it: a page from there on tells */
-bool admission_wait_is_over(
-	const struct turn *turn);             /* all have completed what the round is about */
-void admission_wait_tell(struct turn *turn);  /* WAITING */
-void admission_wait_blame(struct turn *turn); /* a deadline's TIMEOUT: begins the text */
-bool admission_wait_tick(struct turn *turn);  /* not all have answered, and the time is over */
-uint64_t admission_wait_verdict_ns(const struct admission *admission);
+void admission_query_stall(struct turn *turn, struct admission_member *member);
+bool admission_query_opinfo(struct turn *turn, struct admission_member *member);
+/* A member has left: perhaps the round waited for it alone. */
+bool admission_query_left(struct turn *turn);
+/* The time to answer is over. True: the life ends if a text was begun, and else there was something to tell. */
+bool admission_query_tick(struct turn *turn);
+uint64_t admission_query_wake_ns(const struct turn *turn);
+void admission_query_forget(struct turn *turn);
 
 /* admission_still.c: while STARTED */
 void admission_still_stall(struct turn *turn,
 			   struct admission_member *member); /* it has said STALL */
 void admission_still_restart(struct turn *turn);             /* what may explain all waits */
-bool admission_still_judge(
-	struct turn *turn); /* a round has found nobody wrong: is that the end? */
+/* A round has found nobody wrong: is that the end? With the text begun. */
+bool admission_still_blame(struct turn *turn);
 void admission_still_misfit(struct turn *turn);
-bool admission_still_tick(struct turn *turn); /* somebody does not answer, and the time is over */
-uint64_t admission_still_answer_ns(const struct turn *turn);
+uint64_t admission_still_limit_ns(const struct turn *turn); /* nobody stands still before */
 
 #endif
