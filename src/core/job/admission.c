@@ -3,27 +3,6 @@
 
 static const uint64_t ms_ns = 1000000;
 
-#define TO(state) (1u << (state))
-
-/* R-CT-8 */
-/* clang-format off */
-static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
-	[ADMISSION_NONE]     = TO(ADMISSION_GATHER),
-	[ADMISSION_GATHER]   = TO(ADMISSION_NONE) | TO(ADMISSION_GRANTED),
-	[ADMISSION_GRANTED]  = TO(ADMISSION_ENABLING) | TO(ADMISSION_DRAIN),
-	[ADMISSION_ENABLING] = TO(ADMISSION_STARTED) | TO(ADMISSION_DRAIN),
-	[ADMISSION_STARTED]  = TO(ADMISSION_DRAIN),
-	[ADMISSION_DRAIN]    = TO(ADMISSION_NONE),
-};
-/* clang-format on */
-
-void admission_enter(struct turn *turn, enum admission_state next)
-{
-	CORE_ASSERT(may_enter[turn->admission->state] & TO(next));
-	turn->admission->state = (uint8_t)next;
-	turn->admission->since_ns = turn->event->now_ns;
-}
-
 /* HEARTBEAT, and then the last message and CLOSE, for everybody; a command. */
 uint32_t admission_actions_max(const struct admission_config *config)
 {
@@ -51,16 +30,6 @@ const uint8_t *admission_nonce(const struct admission *admission, uint32_t rank)
 	return members[rank].peer.nonce;
 }
 
-bool admission_is_idle(const struct admission *admission)
-{
-	return admission->state == ADMISSION_NONE && !admission->waiters_count;
-}
-
-bool admission_is_running(const struct admission *admission)
-{
-	return admission->state >= ADMISSION_GRANTED && admission->state <= ADMISSION_STARTED;
-}
-
 /* ---- what members say ---- */
 
 static void ready(struct turn *turn, struct admission_member *member)
@@ -74,40 +43,14 @@ static void ready(struct turn *turn, struct admission_member *member)
 		return; /* it cannot have its GRANT: no shard is asked for two things at once */
 	member->presence = ADMISSION_READY;
 	member->lanes = turn->event->message->lanes.lanes;
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence != ADMISSION_READY)
-			return;
-		if (admission_member_at(turn, rank)->lanes < lanes)
-			lanes = admission_member_at(turn, rank)->lanes;
-	}
+	if (admission_has(turn, ~ADMISSION_IS(READY)))
+		return;
+	ADMISSION_EACH(turn, other)
+		if (other->lanes < lanes)
+			lanes = other->lanes;
 	admission->lanes = (uint16_t)(lanes - lanes % WIRE_LANES_STEP);
 	admission_enter(turn, ADMISSION_ENABLING);
 	admission_tell_shards(turn, ADMISSION_JOB_SET);
-}
-
-/* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
-static void start(struct turn *turn)
-{
-	struct admission *admission = turn->admission;
-
-	admission_enter(turn, ADMISSION_STARTED);
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
-		struct control_member *member = &turn->actions->members[rank];
-		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
-		memcpy(member->host, peer->host, sizeof(member->host));
-		admission_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
-	}
-	admission_log(turn, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", admission->size,
-		      admission->lanes);
-}
-
-bool admission_start_tick(struct turn *turn)
-{
-	if (turn->event->now_ns < admission_time_start_ns(turn))
-		return false;
-	start(turn);
-	return true;
 }
 
 static void member_aborts(struct turn *turn, struct admission_member *member)
@@ -124,15 +67,6 @@ static void member_aborts(struct turn *turn, struct admission_member *member)
 	if (turn->admission->state == ADMISSION_GATHER)
 		admission_log_blame(turn);
 	admission_end_lose(turn, member);
-}
-
-static bool all_left(const struct turn *turn)
-{
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence != ADMISSION_LEFT)
-			return false;
-	}
-	return true;
 }
 
 /* R-CT-18 */
@@ -152,7 +86,7 @@ static void leave(struct turn *turn, struct admission_member *member)
 	member->presence = ADMISSION_LEFT;
 	admission_log_peer(turn, &member->peer, "has left");
 	admission_send_last(turn, &member->peer, CONTROL_LEFT); /* it waits for nobody */
-	if (all_left(turn)) {
+	if (!admission_has(turn, ~ADMISSION_IS(LEFT))) {
 		admission->last_cause = CONTROL_OK;
 		admission->last_rank = CONTROL_RANK_NONE;
 		admission_end_drain(turn);
@@ -268,10 +202,9 @@ static void shard(struct turn *turn)
 	if (was_all || !admission_has_all_shards(turn))
 		return;
 	if (admission->state == ADMISSION_GRANTED) {
-		for (uint32_t rank = 0; rank < admission->size; rank++)
-			admission_send(turn, &admission_member_at(turn, rank)->peer, CONTROL_GRANT);
+		admission_send_all(turn, CONTROL_GRANT);
 	} else if (admission->state == ADMISSION_ENABLING) {
-		(void)admission_start_tick(turn);
+		(void)admission_time_start(turn);
 	} else {
 		admission_end_check_drained(turn);
 	}

@@ -45,13 +45,9 @@ static void remember(struct turn *turn)
 
 void admission_end_check_drained(struct turn *turn)
 {
-	if (turn->admission->state != ADMISSION_DRAIN || !admission_has_all_shards(turn))
-		return;
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_is_in(admission_member_at(turn, rank)))
-			return;
-	}
-	admission_end_reset(turn);
+	if (turn->admission->state == ADMISSION_DRAIN && admission_has_all_shards(turn) &&
+	    !admission_has(turn, ADMISSION_IS(JOINED) | ADMISSION_IS(READY)))
+		admission_end_reset(turn);
 }
 
 void admission_end_drain(struct turn *turn)
@@ -69,8 +65,7 @@ void admission_end_life(struct turn *turn)
 {
 	remember(turn);
 	admission_log_blame(turn);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = admission_member_at(turn, rank);
+	ADMISSION_EACH(turn, member) {
 		if (!admission_is_in(member))
 			continue;
 		admission_send(turn, &member->peer, CONTROL_ABORT);
@@ -103,10 +98,7 @@ static void refuse_late_comers(struct turn *turn)
 	if (!turn->config->life || turn->admission->refused.cause)
 		return;
 	refusal_begin(turn);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
-			text_ranks_put(&turn->admission->refused.ranks, rank);
-	}
+	turn->admission->refused.ranks = admission_ranks(turn, ~ADMISSION_IS(ABSENT));
 }
 
 void admission_end_gathering(struct turn *turn, enum control_type last)
@@ -114,8 +106,7 @@ void admission_end_gathering(struct turn *turn, enum control_type last)
 	remember(turn);
 	refuse_late_comers(turn);
 	admission_log_blame(turn);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		struct admission_member *member = admission_member_at(turn, rank);
+	ADMISSION_EACH(turn, member) {
 		if (admission_is_in(member))
 			admission_send_last(turn, &member->peer, last);
 	}
@@ -127,14 +118,12 @@ void admission_end_refused(struct turn *turn, struct admission_peer *peer)
 	struct admission *admission = turn->admission;
 
 	refusal_begin(turn);
-	if (peer)
-		text_ranks_put(&turn->admission->refused.ranks, peer->rank);
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		if (admission_is_in(admission_member_at(turn, rank)))
-			text_ranks_put(&turn->admission->refused.ranks, rank);
-	}
-	if (peer)
+	admission->refused.ranks =
+		admission_ranks(turn, ADMISSION_IS(JOINED) | ADMISSION_IS(READY));
+	if (peer) {
+		text_ranks_put(&admission->refused.ranks, peer->rank);
 		admission_send_last(turn, peer, CONTROL_DENY);
+	}
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
 		text_ranks_put(&admission->refused.ranks, admission_waiters(turn)[i].rank);
 	admission_refuse_waiters(turn);
@@ -209,11 +198,8 @@ void admission_end_lose(struct turn *turn, struct admission_member *member)
 		return;
 	}
 	admission_forget_pulses(turn);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence != ADMISSION_ABSENT)
-			return;
-	}
-	admission_end_reset(turn);
+	if (!admission_has(turn, ~ADMISSION_IS(ABSENT)))
+		admission_end_reset(turn);
 }
 
 static void member_closed(struct turn *turn, struct admission_member *member)

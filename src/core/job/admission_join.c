@@ -57,21 +57,16 @@ static void unfit_ends(struct turn *turn)
 static void place(struct turn *turn, const struct admission_peer *peer)
 {
 	struct admission_member *member = admission_member_at(turn, peer->rank);
-	bool is_complete = true;
 
 	memset(member, 0, sizeof(*member));
 	member->peer = *peer;
 	member->peer.pulse = ADMISSION_UNASKED;
 	member->presence = ADMISSION_JOINED;
 	admission_log_peer(turn, peer, "has joined");
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence == ADMISSION_ABSENT)
-			is_complete = false;
-	}
-	if (is_complete)
-		grant(turn);
-	else
+	if (admission_has(turn, ADMISSION_IS(ABSENT)))
 		unfit_ends(turn);
+	else
+		grant(turn);
 }
 
 /* Two claim one rank: only their own answers tell which of them is a process and which a connection that

@@ -9,11 +9,16 @@ static const uint64_t ms_ns = 1000000;
 static const uint64_t own_words_ns = 1000000000; /* a member's own end comes 0.5 s after its time */
 static const uint64_t progress_ns = 10000000000; /* who is missing is said so often */
 
+static uint64_t sooner(uint64_t one_ns, uint64_t other_ns)
+{
+	return one_ns < other_ns ? one_ns : other_ns;
+}
+
 static void late(struct turn *turn)
 {
 	struct admission *admission = turn->admission;
-	struct text_ranks missing = admission_ranks(turn, ADMISSION_ABSENT);
-	struct text_ranks unready = admission_ranks(turn, ADMISSION_JOINED);
+	struct text_ranks missing = admission_ranks(turn, ADMISSION_IS(ABSENT));
+	struct text_ranks unready = admission_ranks(turn, ADMISSION_IS(JOINED));
 	struct text text;
 
 	text = admission_blame(turn, CONTROL_TIMEOUT, CONTROL_RANK_NONE,
@@ -51,9 +56,7 @@ static uint64_t least_patience_end(const struct turn *turn)
 {
 	uint64_t deadline = UINT64_MAX;
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		const struct admission_member *member = admission_member_at(turn, rank);
-
+	ADMISSION_EACH(turn, member) {
 		if (admission_is_in(member) && patience_end(turn, &member->peer) < deadline)
 			deadline = patience_end(turn, &member->peer);
 	}
@@ -61,26 +64,49 @@ static uint64_t least_patience_end(const struct turn *turn)
 }
 
 /* All are ready, and the shards: START waits for a twin alone, and for that no longer than anybody's patience. */
-uint64_t admission_time_start_ns(const struct turn *turn)
+static uint64_t start_ns(const struct turn *turn)
 {
-	uint64_t start_ns = admission_twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
+	uint64_t hold_ns = admission_twin_hold_ns(turn), deadline_ns = least_patience_end(turn);
 
 	if (turn->admission->state != ADMISSION_ENABLING || !admission_has_all_shards(turn))
 		return UINT64_MAX;
-	return start_ns < deadline_ns ? start_ns : deadline_ns;
+	return sooner(hold_ns, deadline_ns);
+}
+
+/* R-CT-15: a shard that is not enabled yet would drop what the first to start sends. */
+static void start(struct turn *turn)
+{
+	struct admission *admission = turn->admission;
+
+	admission_enter(turn, ADMISSION_STARTED);
+	for (uint32_t rank = 0; rank < admission->size; rank++) {
+		const struct admission_peer *peer = &admission_member_at(turn, rank)->peer;
+		struct control_member *member = &turn->actions->members[rank];
+		*member = (struct control_member){ .rank = peer->rank, .pid = peer->pid };
+		memcpy(member->host, peer->host, sizeof(member->host));
+		admission_send(turn, peer, CONTROL_START)->lanes = admission->lanes;
+	}
+	admission_log(turn, ADMISSION_LOG_INFO, "%u ranks start with %u lanes", admission->size,
+		      admission->lanes);
+}
+
+bool admission_time_start(struct turn *turn)
+{
+	if (turn->event->now_ns < start_ns(turn))
+		return false;
+	start(turn);
+	return true;
 }
 
 static uint64_t gather_deadline(const struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
 	uint64_t deadline = least_patience_end(turn);
-	bool is_any_ready = false;
+	bool is_any_ready = admission_has(turn, ADMISSION_IS(READY));
 
 	if (admission->state != ADMISSION_GATHER && admission->state != ADMISSION_GRANTED &&
 	    admission->state != ADMISSION_ENABLING)
 		return UINT64_MAX;
-	for (uint32_t rank = 0; rank < admission->size; rank++)
-		is_any_ready |= admission_member_at(turn, rank)->presence == ADMISSION_READY;
 	/* All wait for something else, such as another aggregator: they know better what, and tell us. */
 	if (admission->state == ADMISSION_GRANTED && !is_any_ready)
 		deadline += own_words_ns;
@@ -108,7 +134,7 @@ static const char *cause_text(uint32_t cause)
 static void progress(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
-	struct text_ranks missing = admission_ranks(turn, ADMISSION_ABSENT);
+	struct text_ranks missing = admission_ranks(turn, ADMISSION_IS(ABSENT));
 	struct text text;
 
 	text_begin(&text, turn->actions->text, sizeof(turn->actions->text));
@@ -128,12 +154,8 @@ static void progress(struct turn *turn)
 			text_add(&text, " (rank %u)", admission->last_rank);
 	}
 	admission_log(turn, ADMISSION_LOG_INFO, "%s", turn->actions->text);
-	for (uint32_t rank = 0; rank < admission->size && admission->state == ADMISSION_GATHER;
-	     rank++) {
-		if (admission_is_in(admission_member_at(turn, rank)))
-			admission_send(turn, &admission_member_at(turn, rank)->peer,
-				       CONTROL_PROGRESS);
-	}
+	if (admission->state == ADMISSION_GATHER)
+		admission_send_all(turn, CONTROL_PROGRESS);
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
 		admission_send(turn, &admission_waiters(turn)[i], CONTROL_PROGRESS);
 }
@@ -143,12 +165,8 @@ static void beat(struct turn *turn)
 	struct admission *admission = turn->admission;
 
 	admission->beat_ns = turn->event->now_ns;
-	for (uint32_t rank = 0; rank < admission->size && admission->state != ADMISSION_DRAIN;
-	     rank++) {
-		if (admission_is_in(admission_member_at(turn, rank)))
-			admission_send(turn, &admission_member_at(turn, rank)->peer,
-				       CONTROL_HEARTBEAT);
-	}
+	if (admission->state != ADMISSION_DRAIN)
+		admission_send_all(turn, CONTROL_HEARTBEAT);
 	for (uint32_t i = 0; i < admission->waiters_count; i++)
 		admission_send(turn, &admission_waiters(turn)[i], CONTROL_HEARTBEAT);
 }
@@ -161,9 +179,8 @@ static void restart_clocks(struct turn *turn)
 	turn->admission->asked_ns = now_ns;
 	turn->admission->page_ns = now_ns;
 	admission_still_restart(turn);
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
-		admission_member_at(turn, rank)->peer.heard_ns =
-			admission_member_at(turn, rank)->peer.spoke_ns = now_ns;
+	ADMISSION_EACH(turn, member)
+		member->peer.heard_ns = member->peer.spoke_ns = now_ns;
 	for (uint32_t i = 0; i < turn->admission->waiters_count; i++)
 		admission_waiters(turn)[i].heard_ns = admission_waiters(turn)[i].spoke_ns = now_ns;
 }
@@ -193,9 +210,7 @@ static uint32_t find_silent(const struct turn *turn)
 
 	if (admission->state == ADMISSION_DRAIN)
 		return 0;
-	for (uint32_t rank = 0; rank < admission->size; rank++) {
-		const struct admission_member *member = admission_member_at(turn, rank);
-
+	ADMISSION_EACH(turn, member) {
 		if (admission_is_in(member) && is_silent(turn, &member->peer))
 			return member->peer.connection;
 	}
@@ -225,7 +240,7 @@ void admission_time_tick(struct turn *turn)
 			admission_end_life(turn);
 		return;
 	}
-	if (admission_start_tick(turn))
+	if (admission_time_start(turn))
 		return;
 	if (now_ns >= gather_deadline(turn)) {
 		late(turn);
@@ -243,14 +258,11 @@ void admission_time_tick(struct turn *turn)
 void admission_time_set_wake(struct turn *turn)
 {
 	const struct admission *admission = turn->admission;
-	uint64_t wake_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
-	uint64_t deadline_ns = gather_deadline(turn);
+	uint64_t beat_ns = admission->beat_ns + silence_beat_ns(turn->config->heartbeat_ns);
+	uint64_t wake_ns = sooner(gather_deadline(turn), start_ns(turn));
 
+	wake_ns = sooner(wake_ns, admission_query_wake_ns(turn));
+	turn->actions->wake_ns = admission_is_idle(admission) ? wake_ns : sooner(wake_ns, beat_ns);
 	turn->actions->again = admission_join_next_waiter(turn) ||
 			       (turn->event->type == ADMISSION_TICK && find_silent(turn));
-	if (admission_is_idle(admission))
-		wake_ns = UINT64_MAX;
-	wake_ns = admission_time_start_ns(turn) < wake_ns ? admission_time_start_ns(turn) : wake_ns;
-	wake_ns = admission_query_wake_ns(turn) < wake_ns ? admission_query_wake_ns(turn) : wake_ns;
-	turn->actions->wake_ns = deadline_ns < wake_ns ? deadline_ns : wake_ns;
 }

@@ -14,6 +14,39 @@ _Static_assert(sizeof(struct admission_peer) % 8 == 0, "they are arrays in lent 
 _Static_assert(sizeof(struct admission_member) % 8 == 0, "so are these");
 _Static_assert(sizeof(struct control_op) % 8 == 0, "and these");
 
+/* ---- states ---- */
+
+#define TO(state) (1u << (state))
+
+/* R-CT-8 */
+/* clang-format off */
+static const uint32_t may_enter[ADMISSION_STATE_COUNT] = {
+	[ADMISSION_NONE]     = TO(ADMISSION_GATHER),
+	[ADMISSION_GATHER]   = TO(ADMISSION_NONE) | TO(ADMISSION_GRANTED),
+	[ADMISSION_GRANTED]  = TO(ADMISSION_ENABLING) | TO(ADMISSION_DRAIN),
+	[ADMISSION_ENABLING] = TO(ADMISSION_STARTED) | TO(ADMISSION_DRAIN),
+	[ADMISSION_STARTED]  = TO(ADMISSION_DRAIN),
+	[ADMISSION_DRAIN]    = TO(ADMISSION_NONE),
+};
+/* clang-format on */
+
+void admission_enter(struct turn *turn, enum admission_state next)
+{
+	CORE_ASSERT(may_enter[turn->admission->state] & TO(next));
+	turn->admission->state = (uint8_t)next;
+	turn->admission->since_ns = turn->event->now_ns;
+}
+
+bool admission_is_idle(const struct admission *admission)
+{
+	return admission->state == ADMISSION_NONE && !admission->waiters_count;
+}
+
+bool admission_is_running(const struct admission *admission)
+{
+	return admission->state >= ADMISSION_GRANTED && admission->state <= ADMISSION_STARTED;
+}
+
 /* ---- memory ---- */
 
 struct admission_member *admission_member(struct admission *admission, uint32_t rank)
@@ -97,15 +130,22 @@ struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t c
 	return NULL;
 }
 
-struct text_ranks admission_ranks(const struct turn *turn, enum admission_presence presence)
+struct text_ranks admission_ranks(const struct turn *turn, uint32_t presences)
 {
 	struct text_ranks ranks = { { 0 } };
 
-	for (uint32_t rank = 0; rank < turn->admission->size; rank++) {
-		if (admission_member_at(turn, rank)->presence == presence)
+	for (uint32_t rank = 0; rank < turn->admission->size; rank++)
+		if (presences >> admission_member_at(turn, rank)->presence & 1)
 			text_ranks_put(&ranks, rank);
-	}
 	return ranks;
+}
+
+bool admission_has(const struct turn *turn, uint32_t presences)
+{
+	ADMISSION_EACH(turn, member)
+		if (presences >> member->presence & 1)
+			return true;
+	return false;
 }
 
 struct admission_member *admission_holder(const struct turn *turn,
@@ -173,6 +213,13 @@ struct admission_action *admission_send(struct turn *turn, const struct admissio
 	action->message = (uint8_t)type;
 	action->rank = peer->rank;
 	return action;
+}
+
+void admission_send_all(struct turn *turn, enum control_type type)
+{
+	ADMISSION_EACH(turn, member)
+		if (admission_is_in(member))
+			admission_send(turn, &member->peer, type);
 }
 
 void admission_close(struct turn *turn, struct admission_peer *peer)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * admission_turn.h - what the parts of admission share: one step's machine, event and actions. Included by
- * these alone:
- *   admission.c         the machine: states, what members and shards say
- *   admission_turn.c    memory, actions and texts, for all of them
+ * these alone, of which each calls only those below it:
+ *   admission.c         the machine: what members and shards say
+ *   admission_time.c    what happens by itself
  *   admission_join.c    who may be in
- *   admission_unfit.c   who never may
  *   admission_twin.c    two programs under one name
  *   admission_end.c     how a gathering or a life ends, and who hears of it
- *   admission_time.c    what happens by itself
+ *   admission_unfit.c   who never may be in
  *   admission_query.c   who disagrees, and who is late
  *   admission_still.c   what stands still
+ *   admission_turn.c    states, memory, actions and texts, for all of them
  */
 #ifndef CORE_ADMISSION_TURN_H
 #define CORE_ADMISSION_TURN_H
@@ -44,7 +44,10 @@ struct admission_member *admission_find_member(const struct turn *turn, uint32_t
 struct admission_peer *admission_find_waiter(const struct turn *turn, uint32_t connection);
 /* JOINED or READY: neither lost nor gone in good order. */
 bool admission_is_in(const struct admission_member *member);
-struct text_ranks admission_ranks(const struct turn *turn, enum admission_presence presence);
+/* Whose presence is one of these, and whether there is anybody. */
+#define ADMISSION_IS(presence) (1u << ADMISSION_##presence)
+struct text_ranks admission_ranks(const struct turn *turn, uint32_t presences);
+bool admission_has(const struct turn *turn, uint32_t presences);
 /* Who keeps a waiter from its rank, and may be dead without our knowing; NULL: nobody. */
 struct admission_member *admission_holder(const struct turn *turn,
 					  const struct admission_peer *peer);
@@ -54,6 +57,7 @@ bool admission_has_all_shards(const struct turn *turn);
 void admission_enter(struct turn *turn, enum admission_state next);
 struct admission_action *admission_send(struct turn *turn, const struct admission_peer *peer,
 					enum control_type type);
+void admission_send_all(struct turn *turn, enum control_type type); /* who are in */
 /* R-CT-6: a close with unread input would eat what was said last. */
 void admission_close(struct turn *turn, struct admission_peer *peer);
 /* Said, closed and forgotten: its CLOSED will find nobody. */
@@ -81,9 +85,6 @@ uint64_t admission_limit_ns(const struct turn *turn, const struct admission_peer
 bool admission_is_heard(const struct turn *turn, const struct admission_peer *peer);
 /* A rank is free, or another process has it: what pulses said before is about somebody else. */
 void admission_forget_pulses(struct turn *turn);
-
-/* admission.c */
-bool admission_start_tick(struct turn *turn); /* START, if its time has come */
 
 /* admission_end.c */
 void admission_end_reset(struct turn *turn); /* NONE: nobody is in */
@@ -148,8 +149,7 @@ void admission_twin_yield(struct turn *turn);
 void admission_time_tick(struct turn *turn);
 void admission_time_heard(struct turn *turn);
 void admission_time_set_wake(struct turn *turn);
-/* When START may go out; UINT64_MAX: there is something else to wait for. */
-uint64_t admission_time_start_ns(const struct turn *turn);
+bool admission_time_start(struct turn *turn); /* START, if its time has come */
 
 /* admission_query.c: while STARTED, admission_query_forget when a life ends. True: it ends now, with the text that
  * admission_blame began. */

@@ -146,7 +146,7 @@ void admission_twin_yield(struct turn *turn)
 	if (turn->admission->state != ADMISSION_GATHER)
 		return;
 	text = admission_log(turn, ADMISSION_LOG_WARN, "%s", "");
-	struct text_ranks ranks = admission_ranks(turn, ADMISSION_JOINED);
+	struct text_ranks ranks = admission_ranks(turn, ADMISSION_IS(JOINED));
 	admission_add_ranks(turn, &text, &ranks);
 	text_add(&text,
 		 ": another command line than other ranks of this name: one job with them, as they "
