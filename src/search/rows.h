@@ -17,13 +17,19 @@ struct search_row {
 	unsigned how; /* SEARCH_* */
 };
 
+/* A row of the model KIND.h, with what is to be set of its KIND_config. */
+/* clang-format off */
+#define SEARCH_ROW(kind, name, how, ...) \
+	{ #kind ": " name, kind##_model, &(const struct kind##_config){ __VA_ARGS__ }, how }
+/* clang-format on */
+
 struct search_rows {
 	const struct search_row *row;
 	uint32_t count;
 };
 
-extern const struct search_rows search_rows_control, search_rows_data, search_rows_data_tree,
-	search_rows_kv, search_rows_latency, search_rows_pace, search_rows_sparse;
+extern const struct search_rows search_rows_control, search_rows_data, search_rows_kv,
+	search_rows_latency, search_rows_pace, search_rows_sparse;
 
 /* Row i of them all, NULL after the last. */
 const struct search_row *search_row(uint32_t i);
