@@ -8,7 +8,6 @@
 
 static struct walk walk;
 static uint8_t *memory; /* of walk 0, walk 1, ... */
-static uint32_t step;
 
 /* What bfs.h knows of a state: a walk's begin is its step 1, and 0 is before them all. It expands each state of
  * a walk once, in order, and tells a trace from 0 on: so the walk's memory is always where its state is. */
@@ -46,7 +45,7 @@ static void walk_expand(const void *config, const void *state, struct bfs *bfs)
 	}
 	if (at.step > walk.steps || (walk.is_over && walk.is_over(own)))
 		return;
-	step = at.step++;
+	at.step++;
 	wrong = walk.step(own, bfs);
 	bfs_emit(bfs, &at, 0, wrong);
 }
@@ -74,14 +73,4 @@ void walk_model(struct bfs_model *model, const struct walk *the)
 				     .init = walk_init,
 				     .expand = walk_expand,
 				     .check = walk_check };
-}
-
-uint32_t walk_step(void)
-{
-	return step;
-}
-
-uint32_t walk_steps_left(void)
-{
-	return walk.steps - step;
 }

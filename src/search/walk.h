@@ -29,8 +29,4 @@ struct walk {
 /* walk is copied. One model at a time: the next call ends its walks. */
 void walk_model(struct bfs_model *model, const struct walk *walk);
 
-/* From step: which of its walk's steps this is (the first is 1), and how many may come after it. */
-uint32_t walk_step(void);
-uint32_t walk_steps_left(void);
-
 #endif

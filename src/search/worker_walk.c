@@ -1,64 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_walk.c - see worker_walk.h: R-WK-1 to R-WK-10, R-MAP-2, R-MAP-3, R-MAP-5. */
+/* worker_walk.c - see worker_walk.h. */
 #include "search/worker_walk.h"
 
 #include <assert.h>
 
 #include "core/dense/worker.h"
+#include "search/record.h"
 #include "search/slow.h"
 #include "search/walk.h"
 #include "util/rng.h"
 
-enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4, OPS = 64, UNKNOWN = 0xffff };
+#define ACTION(name) RECORD_FIELD(struct worker_actions, name)
+#define HEADER(name) RECORD_FIELD(struct wire, name)
 
-/* Chunks count from the first of the walk on: what began before it has `before` of them behind it. */
-struct op {
-	struct worker_op op;
-	uint64_t hash, count, cookie; /* its own, in widths of their own */
-	int64_t first;
-	uint64_t chunks, before, done;
+enum { SHARDS = 3, SLOTS = 24, OPS_MAX = 4 };
+
+/* clang-format off */
+static const struct record_field action_fields[] = {
+	ACTION(build), ACTION(store), ACTION(resend), ACTION(probe), ACTION(is_accepted), ACTION(is_held),
+	ACTION(is_asked), ACTION(is_op_done), ACTION(is_protocol_error), ACTION(is_amended_later),
+	ACTION(slot), ACTION(chunk.cookie), ACTION(chunk.first), ACTION(chunk.elements),
+	ACTION(ahead.cookie), ACTION(ahead.first), ACTION(ahead.elements), ACTION(look),
+	ACTION(stored.cookie), ACTION(stored.first), ACTION(stored.elements), ACTION(stored_round),
+	ACTION(build_scale), ACTION(stored_scale), { 0 }
 };
-
-/* As START and GRANT said, in widths of its own: core's could be too narrow. */
-struct grant {
-	uint32_t generation;
-	uint16_t job, child;
+static const struct record_field header_fields[] = {
+	HEADER(type), HEADER(flags), HEADER(job), HEADER(generation), HEADER(seq), HEADER(slot),
+	HEADER(child), HEADER(exponent), HEADER(lanes), HEADER(tag), { 0 }
 };
+/* clang-format on */
 
-struct slot {
-	uint32_t seq, tag, chunk, op;
-	uint16_t lanes, governing, scale;
-	uint8_t flags;
-	bool is_waiting, is_probed, is_resent;
-};
-
-struct stream {
-	struct op ops[OPS];
-	uint32_t count, head; /* submitted in this walk; all below head are complete */
-	uint64_t submitted;   /* chunks */
-	uint64_t begun;       /* of each pair, before the walk */
-};
-
-struct late {
-	struct rng rng;
-	uint32_t run, lanes;
-	uint64_t hash, elements, cookie; /* of the operation that was drawn last */
-	bool is_narrow;                  /* a struct of core's does not hold what it must */
-	struct grant grant[SHARDS];
-	struct worker worker; /* its pointers lead into this state */
-	struct worker_shard shards[SHARDS];
-	struct worker_slot slots[SHARDS * SLOTS];
-	struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
-	struct stream stream[MAP_STREAMS];
-	uint32_t started[SHARDS][MAP_STREAMS];
-	struct slot slot[SHARDS][SLOTS];
-};
-
-static struct late *now; /* the walk that steps */
+static struct rng rng;
+static uint32_t run, steps_left;
+static struct worker worker;
+static struct worker_shard shards[SHARDS];
+static struct worker_slot slots[SHARDS * SLOTS];
+static struct worker_op_state ops[MAP_STREAMS][OPS_MAX];
 
 static uint32_t draw(uint32_t below)
 {
-	return rng_below(&now->rng, below);
+	return rng_below(&rng, below);
 }
 
 /* A little below, or at, where a narrower or a signed number would end. */
@@ -71,256 +52,76 @@ static uint64_t near_bound(uint32_t below)
 	return bound > back ? bound - back : 0;
 }
 
-/* ---- where chunks are ---- */
+/* ---- what happens ---- */
 
-static uint32_t run_of(enum map_stream stream)
+/* What it says then of all that might come next. */
+static void record_look(void)
 {
-	return stream == MAP_BULK ? now->run : 1;
+	uint64_t count = rng_log(&rng, 1, (uint64_t)1 << 60) - 1;
+
+	record_also(" ; %llu %u %u %u", (unsigned long long)count, worker_stream_of(&worker, count),
+		    worker_has_room(&worker, MAP_EXPRESS), worker_has_room(&worker, MAP_BULK));
+	for (uint32_t shard = 0; shard < worker.map.shards; shard++) {
+		for (uint32_t stream = 0; stream < MAP_STREAMS; stream++) {
+			uint32_t slot = 0;
+			bool may = worker_may_start(&worker, shard, (enum map_stream)stream, &slot);
+
+			record_also(" %u %u", may, may ? slot : 0);
+		}
+	}
 }
 
-static uint32_t base_of(enum map_stream stream)
+static void happens(const struct worker_event *event)
 {
-	return stream == MAP_BULK ? 4 : 0; /* SLOTS / 8 are fewer than express has at least */
+	struct worker_actions actions;
+
+	worker_step(&worker, event, &actions);
+	record_also(" ;");
+	record_fields(&actions, action_fields);
+	record_also(" ;");
+	record_fields(&actions.header, header_fields);
+	record_look();
 }
 
-static uint32_t pool_of(enum map_stream stream)
+/* Recorded as it was drawn: core's numbers could be too narrow. */
+static struct worker_op drawn_op(const char *what, enum map_stream stream, uint64_t chunks)
 {
-	return stream == MAP_BULK ? (SLOTS - 4) / now->run * now->run : 4;
-}
+	uint64_t hash = rng_next(&rng), cookie = rng_next(&rng);
+	uint64_t elements = chunks ? chunks * worker.lanes - draw(worker.lanes) : 0;
+	struct worker_op op = { .hash = hash,
+				.count = elements,
+				.cookie = cookie,
+				.stream = stream,
+				.lane_op = (enum wire_op)(draw(2) ? 0 : draw(WIRE_OP_END)),
+				.is_scaled = draw(2) };
 
-/* The pair's chunk after `started` others of this walk. */
-static uint32_t chunk_at(uint32_t shard, enum map_stream stream, uint32_t started)
-{
-	uint32_t run = run_of(stream);
-
-	return (started / run * now->worker.map.shards + shard) * run + started % run;
-}
-
-static uint32_t slot_of(enum map_stream stream, uint32_t started)
-{
-	uint32_t pool = pool_of(stream);
-
-	return base_of(stream) +
-	       (uint32_t)((now->stream[stream].begun % pool + started % pool) % pool);
-}
-
-/* count: it has not been submitted. */
-static uint32_t op_of(enum map_stream stream, uint32_t chunk)
-{
-	const struct stream *of = &now->stream[stream];
-	uint32_t op = 0;
-
-	while (op < of->count && of->ops[op].first + (int64_t)of->ops[op].chunks <= chunk)
-		op++;
+	record("%s %u %llu %llu %llu %u %u", what, stream, (unsigned long long)hash,
+	       (unsigned long long)elements, (unsigned long long)cookie, op.lane_op, op.is_scaled);
 	return op;
 }
 
-static uint64_t index_of(const struct op *op, uint32_t chunk)
-{
-	return (uint64_t)((int64_t)chunk - op->first);
-}
-
-static struct worker_chunk told(const struct op *op, uint32_t chunk)
-{
-	uint64_t first = index_of(op, chunk) * now->lanes, left = op->count - first;
-	uint32_t elements = left < now->lanes ? (uint32_t)left : now->lanes;
-	struct worker_chunk told = { .cookie = op->cookie, .first = first, .elements = elements };
-
-	now->is_narrow |= told.cookie != op->cookie || told.first != first ||
-			  told.elements != elements;
-	return told;
-}
-
-/* ---- what should happen ---- */
-
-static void build(uint32_t shard, enum map_stream stream, uint32_t index, enum wire_round round,
-		  struct worker_actions *want)
-{
-	struct slot *slot = &now->slot[shard][index];
-	const struct stream *of = &now->stream[stream];
-	const struct op *op = &of->ops[slot->op];
-	uint32_t ahead = slot->chunk, ahead_op, started = now->started[shard][stream];
-
-	if (round !=
-	    WIRE_EXPONENT) { /* the one after so many others that it is in this slot again */
-		while (chunk_at(shard, stream, started) > slot->chunk)
-			started--;
-		ahead = chunk_at(shard, stream, started + pool_of(stream));
-	}
-	ahead_op = op_of(stream, ahead);
-	want->build = true;
-	want->chunk = told(op, slot->chunk);
-	want->look = ahead_op == of->count             ? WORKER_AHEAD_UNKNOWN
-		     : !of->ops[ahead_op].op.is_scaled ? WORKER_AHEAD_ZERO
-						       : WORKER_AHEAD_SCAN;
-	if (want->look == WORKER_AHEAD_SCAN)
-		want->ahead = told(&of->ops[ahead_op], ahead);
-	if (round == WIRE_DATA && op->op.is_scaled)
-		slot->scale = slot->governing > 254 ? 254 : slot->governing;
-	want->build_scale = slot->scale;
-	now->is_narrow |= want->build_scale != slot->scale;
-	slot->seq++;
-	slot->is_waiting = true;
-	slot->is_probed = slot->is_resent = false;
-	slot->flags = (uint8_t)(round | (round == WIRE_DATA ? op->op.lane_op * 4u : 0));
-	slot->lanes = (uint16_t)(round == WIRE_EXPONENT ? 0 : (want->chunk.elements + 3) / 4 * 4);
-	slot->tag = map_tag(op->hash, index_of(op, slot->chunk));
-	want->header = (struct wire){ .type = WIRE_UPDATE,
-				      .flags = slot->flags,
-				      .job = now->grant[shard].job,
-				      .generation = now->grant[shard].generation,
-				      .seq = slot->seq,
-				      .slot = (uint16_t)index,
-				      .child = now->grant[shard].child,
-				      .lanes = slot->lanes,
-				      .tag = slot->tag };
-}
-
-static void accepted(uint32_t shard, const struct wire *packet, struct worker_actions *want)
-{
-	struct slot *slot = &now->slot[shard][packet->slot];
-	enum map_stream stream = packet->slot < 4 ? MAP_EXPRESS : MAP_BULK;
-	struct stream *of = &now->stream[stream];
-	struct op *op = &of->ops[slot->op];
-	uint32_t round = slot->flags & 3, lane_op = slot->flags / 4;
-
-	want->is_accepted = true;
-	slot->governing = packet->exponent;
-	if (round == WIRE_EXPONENT) {
-		build(shard, stream, packet->slot, WIRE_DATA, want);
-		return;
-	}
-	want->store = true;
-	want->stored = told(op, slot->chunk);
-	want->stored_round = (enum wire_round)round;
-	want->stored_scale = slot->scale;
-	now->is_narrow |= want->stored_scale != slot->scale;
-	if (round == WIRE_DATA && lane_op < WIRE_MAX && packet->flags & WIRE_STICKY_MASK) {
-		want->is_amended_later = true;
-		build(shard, stream, packet->slot, WIRE_DETAIL, want);
-		return;
-	}
-	slot->is_waiting = false;
-	op->done++;
-	want->is_op_done = op->done == op->chunks;
-	while (of->head < of->count && of->ops[of->head].done == of->ops[of->head].chunks)
-		of->head++;
-}
-
-static void packet_comes(uint32_t shard, const struct wire *packet, struct worker_actions *want)
-{
-	struct slot *slot;
-
-	if (packet->slot >= SLOTS || packet->job != now->grant[shard].job ||
-	    packet->generation != now->grant[shard].generation)
-		return;
-	slot = &now->slot[shard][packet->slot];
-	if (!slot->is_waiting || packet->seq != slot->seq)
-		return;
-	want->slot = packet->slot;
-	if (packet->type == WIRE_HELD) {
-		want->is_held = true;
-	} else if (packet->type == WIRE_NEED) {
-		want->is_asked = true;
-		want->resend = slot->is_probed || (packet->flags & WIRE_HINT && !slot->is_resent);
-		slot->is_resent |= want->resend;
-		slot->is_probed &= !want->resend;
-	} else if (packet->type == WIRE_RESULT) {
-		want->is_protocol_error =
-			packet->lanes != slot->lanes || packet->tag != slot->tag ||
-			(packet->flags & 0x1f) != slot->flags ||
-			((slot->flags & 3) == WIRE_EXPONENT && packet->exponent == UNKNOWN);
-		if (!want->is_protocol_error)
-			accepted(shard, packet, want);
-	}
-}
-
-/* ---- what happens ---- */
-
-static const char *step_is(const struct worker_event *event, const struct worker_actions *want)
-{
-	struct worker_actions got;
-
-	worker_step(&now->worker, event, &got);
-	if ((got.build || got.resend || got.probe || got.is_accepted) && got.slot != want->slot)
-		return "R-WK-7: another slot than the pair's next one";
-	if (now->is_narrow)
-		return "R-MAP-3: a number is wider than its place";
-	return slow_worker_differs(&got, want);
-}
-
-static void op_submitted(struct stream *of, const struct worker_op *op, uint64_t before,
-			 uint64_t more)
-{
-	assert(of->count < OPS);
-	of->ops[of->count++] = (struct op){ .op = *op,
-					    .hash = now->hash,
-					    .count = now->elements,
-					    .cookie = now->cookie,
-					    .first = (int64_t)of->submitted - (int64_t)before,
-					    .chunks = before + more,
-					    .before = before,
-					    .done = before };
-	of->submitted += more;
-}
-
-static struct worker_op drawn_op(enum map_stream stream, uint64_t chunks)
-{
-	now->hash = rng_next(&now->rng);
-	now->cookie = rng_next(&now->rng);
-	now->elements = chunks ? chunks * now->lanes - draw(now->lanes) : 0;
-	return (struct worker_op){ .hash = now->hash,
-				   .count = now->elements,
-				   .cookie = now->cookie,
-				   .stream = stream,
-				   .lane_op = (enum wire_op)(draw(2) ? 0 : draw(WIRE_OP_END)),
-				   .is_scaled = draw(2) };
-}
-
-static bool has_room(enum map_stream stream)
-{
-	return now->stream[stream].count - now->stream[stream].head < OPS_MAX;
-}
-
-static const char *submit(void)
+static void submit(void)
 {
 	enum map_stream stream = (enum map_stream)draw(MAP_STREAMS);
-	bool is_huge = walk_steps_left() < 40 && !draw(8); /* nothing completes behind it */
-	uint64_t chunks = is_huge ? near_bound(4) + 1 : draw(4 * now->run + 2);
-	struct worker_op op = drawn_op(stream, chunks);
-	struct worker_actions want = { 0 };
+	bool is_huge = steps_left < 40 && !draw(8); /* nothing completes behind it */
+	uint64_t chunks = is_huge ? near_bound(4) + 1 : draw(4 * run + 2);
+	struct worker_op op;
 
-	if (!has_room(stream) || now->stream[stream].count == OPS)
-		return NULL;
-	op_submitted(&now->stream[stream], &op, 0, chunks ? chunks : 1);
-	return step_is(&(struct worker_event){ .type = WORKER_SUBMIT, .op = &op }, &want);
+	if (!worker_has_room(&worker, stream))
+		return;
+	op = drawn_op("submit", stream, chunks);
+	happens(&(struct worker_event){ .type = WORKER_SUBMIT, .op = &op });
 }
 
-static bool may_start(uint32_t shard, enum map_stream stream)
+static void start(uint32_t shard)
 {
-	uint32_t started = now->started[shard][stream];
+	enum map_stream stream = (enum map_stream)draw(MAP_STREAMS);
+	uint32_t slot;
 
-	return chunk_at(shard, stream, started) < now->stream[stream].submitted &&
-	       !now->slot[shard][slot_of(stream, started)].is_waiting;
-}
-
-static const char *start(uint32_t shard, enum map_stream stream)
-{
-	uint32_t started = now->started[shard][stream], index = slot_of(stream, started);
-	struct slot *slot = &now->slot[shard][index];
-	struct worker_actions want = { .slot = index };
-	bool is_agreed;
-
-	if (!may_start(shard, stream))
-		return NULL;
-	slot->chunk = chunk_at(shard, stream, started);
-	slot->op = op_of(stream, slot->chunk);
-	is_agreed = !now->stream[stream].ops[slot->op].op.is_scaled || slot->governing != UNKNOWN;
-	build(shard, stream, index, is_agreed ? WIRE_DATA : WIRE_EXPONENT, &want);
-	now->started[shard][stream]++;
-	return step_is(
-		&(struct worker_event){ .type = WORKER_START, .shard = shard, .stream = stream },
-		&want);
+	if (!worker_may_start(&worker, shard, stream, &slot))
+		return;
+	record("start %u %u", shard, stream);
+	happens(&(struct worker_event){ .type = WORKER_START, .shard = shard, .stream = stream });
 }
 
 /* One that waits, if there is one. */
@@ -329,7 +130,7 @@ static uint32_t drawn_slot(uint32_t shard)
 	uint32_t at = draw(SLOTS);
 
 	for (uint32_t i = 0; i < SLOTS; i++)
-		if (now->slot[shard][(at + i) % SLOTS].is_waiting)
+		if (slots[shard * SLOTS + (at + i) % SLOTS].state == WORKER_OUTSTANDING)
 			return (at + i) % SLOTS;
 	return at;
 }
@@ -364,20 +165,19 @@ static void spoil(struct wire *packet)
 
 static uint16_t drawn_exponent(void)
 {
-	return (uint16_t)(draw(4) ? draw(256) : draw(2) ? draw(65536) : UNKNOWN);
+	return (uint16_t)(draw(4) ? draw(256) : draw(2) ? draw(65536) : WIRE_EXPONENT_UNKNOWN);
 }
 
-static const char *packet(uint32_t shard)
+static void packet(uint32_t shard)
 {
 	uint32_t index = drawn_slot(shard), kind = draw(10);
-	const struct slot *slot = &now->slot[shard][index];
-	struct worker_actions want = { 0 };
+	const struct worker_slot *slot = &slots[shard * SLOTS + index];
 	struct wire wire = { .type = (uint8_t)(kind < 7    ? WIRE_RESULT
 					       : kind == 7 ? WIRE_HELD
 					       : kind == 8 ? WIRE_NEED
 							   : 1 + draw(9)),
-			     .job = now->grant[shard].job,
-			     .generation = now->grant[shard].generation,
+			     .job = shards[shard].job,
+			     .generation = shards[shard].generation,
 			     .seq = slot->seq,
 			     .slot = (uint16_t)index,
 			     .child = (uint16_t)draw(65536) };
@@ -392,77 +192,34 @@ static const char *packet(uint32_t shard)
 	}
 	if (!draw(4))
 		spoil(&wire);
-	packet_comes(shard, &wire, &want);
-	return step_is(
-		&(struct worker_event){ .type = WORKER_PACKET, .shard = shard, .packet = &wire },
-		&want);
+	record("comes %u ;", shard);
+	record_fields(&wire, header_fields);
+	happens(&(struct worker_event){ .type = WORKER_PACKET, .shard = shard, .packet = &wire });
 }
 
-static const char *probe(uint32_t shard)
+static void probe(uint32_t shard)
 {
-	uint32_t index = drawn_slot(shard), attempt = rng_u32(&now->rng) | 1;
-	struct slot *slot = &now->slot[shard][index];
-	struct worker_actions want = { .slot = index, .probe = true };
+	uint32_t index = drawn_slot(shard), attempt = rng_u32(&rng) | 1;
 
-	if (!slot->is_waiting)
-		return NULL;
-	slot->is_probed = true;
-	want.header = (struct wire){ .type = WIRE_PROBE,
-				     .job = now->grant[shard].job,
-				     .generation = now->grant[shard].generation,
-				     .seq = slot->seq,
-				     .slot = (uint16_t)index,
-				     .child = now->grant[shard].child,
-				     .tag = attempt };
-	return step_is(
-		&(struct worker_event){
-			.type = WORKER_PROBE, .shard = shard, .slot = index, .attempt = attempt },
-		&want);
+	if (slots[shard * SLOTS + index].state != WORKER_OUTSTANDING)
+		return;
+	record("probe %u %u %u", shard, index, attempt);
+	happens(&(struct worker_event){
+		.type = WORKER_PROBE, .shard = shard, .slot = index, .attempt = attempt });
 }
 
-static const char *look(void)
+static void step(void)
 {
-	uint64_t count = rng_log(&now->rng, 1, (uint64_t)1 << 60) - 1;
-	uint32_t slot;
+	uint32_t shard = draw(worker.map.shards), what = draw(20);
 
-	if ((worker_stream_of(&now->worker, count) == MAP_EXPRESS) !=
-	    (count <= (uint64_t)now->lanes * 64))
-		return "R-MAP-2: another stream for an operation of so many elements";
-	for (uint32_t i = 0; i < MAP_STREAMS; i++) {
-		enum map_stream stream = (enum map_stream)i;
-
-		if (worker_has_room(&now->worker, stream) != has_room(stream))
-			return "R-WK-11: an operation is kept for too long, or not long enough";
-		for (uint32_t shard = 0; shard < now->worker.map.shards; shard++) {
-			bool may = worker_may_start(&now->worker, shard, stream, &slot);
-
-			if (may != may_start(shard, stream))
-				return "R-WK-7: a chunk may start before its turn, or never";
-			if (may && slot != slot_of(stream, now->started[shard][stream]))
-				return "R-MAP-3: a chunk has another slot";
-		}
-	}
-	return NULL;
-}
-
-static const char *step(void *own, struct bfs *bfs)
-{
-	uint32_t shard, what;
-	const char *wrong = NULL;
-
-	now = own;
-	bfs_say(bfs, "step %u", walk_step());
-	shard = draw(now->worker.map.shards);
-	what = draw(20);
 	if (what < 2)
-		wrong = submit();
+		submit();
 	else if (what < 9)
-		wrong = start(shard, (enum map_stream)draw(MAP_STREAMS));
+		start(shard);
 	else if (what < 18)
-		wrong = packet(shard);
+		packet(shard);
 	else
-		wrong = probe(shard);
-	return wrong ? wrong : look();
+		probe(shard);
 }
 
 /* ---- the model ---- */
@@ -470,69 +227,76 @@ static const char *step(void *own, struct bfs *bfs)
 /* As after so many chunks and operations, the last of which is on its way. */
 static void begin_late(enum map_stream which)
 {
-	struct worker *worker = &now->worker;
-	struct worker_stream *stream = &worker->stream[which];
-	struct stream *of = &now->stream[which];
-	uint64_t unit = (uint64_t)worker->map.shards * run_of(which), before, op;
-	uint64_t groups = near_bound(3 * run_of(which)) / (draw(2) ? unit : run_of(which));
+	struct worker_stream *stream = &worker.stream[which];
+	uint32_t stays = which == MAP_BULK ? run : 1; /* so many chunks stay together */
+	uint64_t unit = (uint64_t)worker.map.shards * stays, before, op;
+	uint64_t groups = near_bound(3 * stays) / (draw(2) ? unit : stays);
 	uint64_t chunks = groups * unit, more = 1 + draw(6);
 	struct worker_op under_way;
 
 	before = draw(2) ? chunks : near_bound(3);
 	before = before < chunks ? before : chunks;
 	op = near_bound(3);
-	under_way = drawn_op(which, before + more);
-	op_submitted(of, &under_way, before, more);
-	of->begun = groups * run_of(which);
+	under_way = drawn_op("late", which, before + more);
+	record_also(" ; %llu %llu %llu", (unsigned long long)(chunks - before),
+		    (unsigned long long)before, (unsigned long long)(groups * stays));
 	stream->head = op;
 	stream->tail = op + 1;
 	stream->chunks = chunks + more;
 	stream->ops[op % OPS_MAX] = (struct worker_op_state){
 		.op = under_way, .first = chunks - before, .chunks = before + more, .done = before
 	};
-	for (uint32_t shard = 0; shard < worker->map.shards; shard++)
-		worker->shards[shard].next[which] = of->begun;
+	for (uint32_t shard = 0; shard < worker.map.shards; shard++)
+		worker.shards[shard].next[which] = groups * stays;
 }
 
-static void begin(void *own, uint32_t number)
+static void begin(uint32_t number)
 {
 	static const uint32_t lanes[] = { 4, 8, 360, WIRE_LANES_MAX };
-	struct worker_memory memory;
+	struct worker_memory memory = { shards, slots, { ops[0], ops[1] } };
+	uint32_t most;
 	struct map map;
 
-	now = own;
-	rng_init(&now->rng, 1, number);
-	now->run = 1 + draw(4);
-	now->lanes = lanes[draw(4)];
-	memory = (struct worker_memory){ now->shards, now->slots, { now->ops[0], now->ops[1] } };
-	if (!map_init(&map, 1 + number % SHARDS, SLOTS, now->run))
+	rng_init(&rng, 1, number);
+	run = 1 + draw(4);
+	most = lanes[draw(4)];
+	if (!map_init(&map, 1 + number % SHARDS, SLOTS, run))
 		assert(0);
-	worker_init(&now->worker, &map, SLOTS, now->lanes, OPS_MAX, &memory);
+	worker_init(&worker, &map, SLOTS, most, OPS_MAX, &memory);
+	record("worker %u %u %u", SLOTS, run, most);
 	for (uint32_t shard = 0; shard < map.shards; shard++) {
-		now->grant[shard] = (struct grant){ .generation = rng_u32(&now->rng),
-						    .job = (uint16_t)draw(65536),
-						    .child = (uint16_t)draw(65536) };
-		now->shards[shard].generation = now->grant[shard].generation;
-		now->shards[shard].job = now->grant[shard].job;
-		now->shards[shard].child = now->grant[shard].child;
+		uint32_t generation = rng_u32(&rng), job = draw(65536), child = draw(65536);
+
+		record_also(" ; %u %u %u", generation, job, child);
+		shards[shard].generation = generation;
+		shards[shard].job = (uint16_t)job;
+		shards[shard].child = (uint16_t)child;
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			uint32_t seq = (uint32_t)near_bound(3);
 
-			now->slots[shard * SLOTS + i].seq = seq;
-			now->slot[shard][i] = (struct slot){ .seq = seq, .governing = UNKNOWN };
+			record_also(" %u", seq);
+			slots[shard * SLOTS + i].seq = seq;
 		}
 	}
 	begin_late(MAP_EXPRESS);
 	begin_late(MAP_BULK);
 }
 
-void worker_walk_model(struct bfs_model *model, const void *config_at)
+static void worker_record(const void *config_at)
 {
 	const struct walk_config *config = config_at;
+	uint32_t walks = slow_is_asked() ? config->walks : 0;
 
-	walk_model(model, &(struct walk){ .walks = slow_is_asked() ? config->walks : 0,
-					  .steps = config->steps,
-					  .own_bytes = sizeof(struct late),
-					  .begin = begin,
-					  .step = step });
+	record("walk of a worker");
+	for (uint32_t walk = 0; walk < walks && !record_is_over(); walk++) {
+		record("walk %u", walk);
+		begin(walk);
+		for (steps_left = config->steps; steps_left-- && !record_is_over();)
+			step();
+	}
+}
+
+void worker_walk_model(struct bfs_model *model, const void *config_at)
+{
+	*model = (struct bfs_model){ .config = config_at, .record = worker_record };
 }

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""replay_worker.py - what a worker of dense mode sends and stores: R-WK-1 to R-WK-11, R-MAP-2, R-MAP-3, R-MAP-5."""
+import functools
+
+import packet as wire
+from replay_numbers import expect
+
+EXPRESS, BULK = range(2)
+EXPRESS_CHUNKS, EXPRESS_SLOTS = 64, 4  # R-MAP-2; of so few slots
+KEPT = 4  # operations of a stream
+AHEAD_UNKNOWN, AHEAD_ZERO, AHEAD_SCAN = range(3)
+MAX = 2  # of lane operations, the first without carry into DETAIL
+ACTIONS = ("build store resend probe is_accepted is_held is_asked is_op_done is_protocol_error is_amended_later "
+           "slot chunk_cookie chunk_first chunk_elements ahead_cookie ahead_first ahead_elements look "
+           "stored_cookie stored_first stored_elements stored_round build_scale stored_scale").split()
+HEADER = "type flags job generation seq slot child exponent lanes tag".split()
+ALWAYS = (("R-WK-3, R-WK-6", "is_accepted is_protocol_error"), ("R-WK-4, R-WK-5", "is_held is_asked resend"),
+          ("R-WK-1", "build probe"),
+          ("R-WK-10", "store is_amended_later is_op_done stored_round stored_cookie stored_first stored_elements "
+                      "stored_scale"))
+
+
+class Slot:
+    kind = tag = lanes = scale = 0
+    governing = wire.UNKNOWN
+    op = None
+    is_waiting = is_probed = is_resent = False
+
+    def __init__(self, seq):
+        self.seq = seq
+
+
+class Operation:
+    def __init__(self, lanes, first, count, numbers):
+        self.hash, self.count, self.cookie, self.lane_op, self.is_scaled = numbers
+        self.first, self.done, self.lanes = first, 0, lanes
+        self.chunks = count
+
+    def told(self, chunk):
+        """Cookie, first element and how many elements."""
+        first = (chunk - self.first) * self.lanes
+        return self.cookie, first, min(self.lanes, self.count - first)
+
+
+class Stream:
+    def __init__(self, pool, base, run):
+        self.pool, self.base, self.run = pool, base, run
+        self.ops, self.chunks = [], 0  # of those that are kept; submitted ever
+
+
+class Shard:
+    def __init__(self, generation, job, child, *seqs):
+        self.generation, self.job, self.child = generation, job, child
+        self.slots = [Slot(seq) for seq in seqs]
+        self.next = [0, 0]
+
+
+class Worker:
+    def __init__(self, slots, run, lanes, *shards):
+        self.lanes, self.shards = lanes, [Shard(*shard) for shard in shards]
+        self.streams = [Stream(EXPRESS_SLOTS, 0, 1),
+                        Stream((slots - EXPRESS_SLOTS) // run * run, EXPRESS_SLOTS, run)]
+
+    # -- where chunks are --
+
+    def chunk_at(self, shard, which, k):
+        """R-MAP-3."""
+        run = self.streams[which].run
+        return (k // run * len(self.shards) + shard) * run + k % run
+
+    def slot_of(self, which, k):
+        return self.streams[which].base + k % self.streams[which].pool
+
+    def op_of(self, which, chunk):
+        return next((op for op in self.streams[which].ops if 0 <= chunk - op.first < op.chunks), None)
+
+    def may_start(self, shard, which):
+        k = self.shards[shard].next[which]
+        return (self.chunk_at(shard, which, k) < self.streams[which].chunks and
+                not self.shards[shard].slots[self.slot_of(which, k)].is_waiting)
+
+    # -- what happens --
+
+    def late(self, which, *numbers):
+        """An operation is under way, and all before it is complete."""
+        *numbers, (first, before, k) = numbers
+        self.streams[which].chunks = first
+        self.take(which, numbers)
+        self.streams[which].ops[0].done = before
+        for shard in self.shards:
+            shard.next[which] = k
+
+    def take(self, which, numbers):
+        stream, count = self.streams[which], max(1, -(-numbers[1] // self.lanes))  # R-MAP-5
+        stream.ops.append(Operation(self.lanes, stream.chunks, count, numbers))
+        stream.chunks += count
+
+    def submit(self, which, *numbers):
+        *numbers, actions, header, look = numbers
+        self.take(which, numbers)
+        self.compare({}, actions, header, look)
+
+    def start(self, at, which, *found):
+        shard = self.shards[at]
+        k = shard.next[which]
+        index = self.slot_of(which, k)
+        slot = shard.slots[index]
+        chunk = self.chunk_at(at, which, k)
+        expect("R-WK-7: a chunk may start", self.may_start(at, which), True)
+        slot.which, slot.k, slot.chunk, slot.op = which, k, chunk, self.op_of(which, chunk)
+        shard.next[which] += 1
+        is_agreed = not slot.op.is_scaled or slot.governing != wire.UNKNOWN  # R-WK-8
+        want = {"slot": index}
+        self.build(at, index, wire.DATA if is_agreed else wire.EXPONENT, want)
+        self.compare(want, *found)
+
+    def build(self, at, index, kind, want):
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        which, op = slot.which, slot.op
+        ahead = slot.chunk
+        if kind != wire.EXPONENT:  # R-WK-9: the one that is next in this slot
+            ahead = self.chunk_at(at, which, slot.k + self.streams[which].pool)
+        ahead_op = self.op_of(which, ahead)
+        want["look"] = (AHEAD_UNKNOWN if not ahead_op else AHEAD_SCAN if ahead_op.is_scaled else AHEAD_ZERO)
+        want["chunk_cookie"], want["chunk_first"], want["chunk_elements"] = told = op.told(slot.chunk)
+        if want["look"] == AHEAD_SCAN:
+            want["ahead_cookie"], want["ahead_first"], want["ahead_elements"] = ahead_op.told(ahead)
+        if kind == wire.DATA and op.is_scaled:
+            slot.scale = min(slot.governing, 254)  # R-NUM-2
+        slot.seq = slot.seq + 1 & wire.MASK32
+        slot.is_waiting, slot.is_probed, slot.is_resent = True, False, False
+        slot.kind = kind | (op.lane_op << 2 if kind == wire.DATA else 0)
+        slot.lanes = 0 if kind == wire.EXPONENT else -(-told[2] // 4) * 4
+        slot.tag = wire.tag_of(op.hash, slot.chunk - op.first)
+        want.update(build=True, build_scale=slot.scale, header={
+            "type": wire.UPDATE, "flags": slot.kind, "lanes": slot.lanes, "tag": slot.tag,
+            **self.addressed(shard, slot, index)})
+
+    @staticmethod
+    def addressed(shard, slot, index):
+        return {"job": shard.job, "generation": shard.generation, "seq": slot.seq, "slot": index,
+                "child": shard.child}
+
+    def comes(self, at, packet, *found):
+        shard, packet, want = self.shards[at], dict(zip(HEADER, packet)), {}
+        slot = shard.slots[packet["slot"]] if packet["slot"] < len(shard.slots) else None
+        if (slot and slot.is_waiting and (packet["job"], packet["generation"], packet["seq"]) ==
+                (shard.job, shard.generation, slot.seq)):
+            want["slot"] = packet["slot"]
+            if packet["type"] == wire.HELD:  # R-WK-4
+                want["is_held"] = True
+            elif packet["type"] == wire.NEED:  # R-WK-5
+                is_hint = packet["flags"] & wire.HINT
+                want["is_asked"] = True
+                want["resend"] = bool(slot.is_probed or (is_hint and not slot.is_resent))
+                slot.is_resent |= want["resend"]
+                slot.is_probed &= not want["resend"]
+            elif packet["type"] == wire.RESULT:
+                self.result(at, slot, packet, want)
+        self.compare(want, *found)
+
+    def result(self, at, slot, packet, want):
+        kind, op = slot.kind & 3, slot.op
+        if ((packet["lanes"], packet["tag"], packet["flags"] & wire.IDENTITY) != (slot.lanes, slot.tag, slot.kind) or
+                (kind == wire.EXPONENT and packet["exponent"] == wire.UNKNOWN)):
+            want["is_protocol_error"] = True  # R-WK-6
+            return
+        want["is_accepted"] = True
+        slot.governing = packet["exponent"]
+        if kind == wire.EXPONENT:
+            self.build(at, packet["slot"], wire.DATA, want)
+            return
+        want.update(store=True, stored_round=kind, stored_scale=slot.scale)
+        want["stored_cookie"], want["stored_first"], want["stored_elements"] = op.told(slot.chunk)
+        if kind == wire.DATA and slot.kind >> 2 < MAX and packet["flags"] & wire.STICKY:  # R-WK-10
+            want["is_amended_later"] = True
+            self.build(at, packet["slot"], wire.DETAIL, want)
+            return
+        slot.is_waiting = False
+        op.done += 1
+        want["is_op_done"] = op.done == op.chunks
+        ops = self.streams[slot.which].ops
+        while ops and ops[0].done == ops[0].chunks:  # R-WK-11
+            ops.pop(0)
+
+    def probe(self, at, index, attempt, *found):
+        shard, slot = self.shards[at], self.shards[at].slots[index]
+        expect("R-WK-5: a slot waits", slot.is_waiting, True)
+        slot.is_probed = True
+        self.compare({"probe": True, "slot": index, "header": {
+            "type": wire.PROBE, "tag": attempt, **self.addressed(shard, slot, index)}}, *found)
+
+    # -- what it did --
+
+    def compare(self, want, actions, header, look):
+        found = dict(zip(ACTIONS, actions))
+        named = ALWAYS
+        if want.get("build"):
+            named += ("R-WK-9", "chunk_cookie chunk_first chunk_elements look ahead_cookie ahead_first ahead_elements"),
+            if want["header"]["flags"] != wire.EXPONENT:
+                named += ("R-WK-8", "build_scale"),
+        if any(found[name] for name in ("build", "resend", "probe", "is_accepted")):
+            named += ("R-WK-7", "slot"),
+        for rule, names in named:
+            expect(f"{rule}: {names}", [found[name] for name in names.split()],
+                   [want.get(name, 0) for name in names.split()])
+        expect("R-WK-1: " + " ".join(HEADER), header, [want.get("header", {}).get(name, 0) for name in HEADER])
+        self.look(*look)
+
+    def look(self, count, which, *found):
+        expect("R-MAP-2: the stream of so many elements", which, EXPRESS if count <= EXPRESS_CHUNKS * self.lanes else BULK)
+        expect("R-WK-11: room for an operation", found[:2], tuple(len(stream.ops) < KEPT for stream in self.streams))
+        wanted = []
+        for at, shard in enumerate(self.shards):
+            for pair in (EXPRESS, BULK):
+                may = self.may_start(at, pair)
+                wanted += [may, self.slot_of(pair, shard.next[pair]) if may else 0]
+        expect("R-WK-7, R-MAP-3: what may start, and where", list(found[2:]), wanted)
+
+
+class Walk:
+    worker = None
+
+
+def begin(*arguments):
+    Walk.worker = Worker(*arguments)
+
+
+def event(name, *arguments):
+    getattr(Walk.worker, name)(*arguments)
+
+
+EVENTS = ("late", "submit", "start", "comes", "probe")
+CALLS = {"worker": begin, **{name: functools.partial(event, name) for name in EVENTS}}
