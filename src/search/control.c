@@ -10,53 +10,8 @@
 
 static struct world the_world;
 static struct state the_from; /* what is expanded, or asked about */
-static uint8_t packed[sizeof(struct state)];
 
 /* ---- the moves of a state ---- */
-
-struct seat *begin(struct expansion *expansion, uint32_t s)
-{
-	struct world *world = expansion->world;
-
-	unpack(world, expansion->packed, &world->state);
-	world->violation = NULL;
-	world->blamed[0] = '\0';
-	return &world->state.seat[s];
-}
-
-void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b)
-{
-	struct world *world = expansion->world;
-	bool is_same;
-
-	pack(world, &world->state, packed);
-	is_same = !memcmp(packed, expansion->packed, world->packed_bytes);
-	if (bfs_is_telling(expansion->bfs) && world->blamed[0])
-		bfs_say(expansion->bfs, ": \"%s\"", world->blamed);
-	if (is_same && !world->violation) {
-		bfs_forget(expansion->bfs);
-		return;
-	}
-	move |= a << 16 | b << 8;
-	expansion->moves += !(move & BFS_MAY);
-	bfs_emit(expansion->bfs, packed, move, world->violation);
-}
-
-bool may(const struct expansion *expansion, enum control_fault fault)
-{
-	return expansion->from->left[fault] > 0;
-}
-
-void finish_fault(struct expansion *expansion, enum control_fault fault, uint32_t a, uint32_t b)
-{
-	expansion->world->state.left[fault]--;
-	finish(expansion, BFS_MAY | (MOVE_FAULT + fault), a, b);
-}
-
-bool is_up(const struct expansion *expansion, uint32_t aggregator)
-{
-	return expansion->from->aggregator[aggregator] == UP;
-}
 
 static bool is_host_up(const struct expansion *expansion, uint32_t s)
 {
@@ -66,25 +21,6 @@ static bool is_host_up(const struct expansion *expansion, uint32_t s)
 static bool is_job_up(const struct expansion *expansion, uint32_t job)
 {
 	return is_up(expansion, job_aggregator(expansion->world, job));
-}
-
-void say_who(const struct expansion *expansion, uint32_t s)
-{
-	const struct world *world = expansion->world;
-
-	if (!bfs_is_telling(expansion->bfs))
-		return;
-	bfs_say(expansion->bfs, "rank %u%s", world->process[s]->rank,
-		world->process[s]->after ? "'" : "");
-	if (seat_is_second(world, s))
-		bfs_say(expansion->bfs, world->config->second == SECOND_AGGREGATOR
-						? " at the second aggregator"
-						: " in its second communicator");
-}
-
-void say_aggregator(const struct expansion *expansion, uint32_t aggregator)
-{
-	bfs_say(expansion->bfs, "the %saggregator", aggregator ? "second " : "");
 }
 
 static const char *note_name(const struct note *note)
@@ -343,17 +279,6 @@ static void expand_no_verdict(struct expansion *expansion, uint32_t s)
 	finish(expansion, MOVE_NO_VERDICT | (expansion->moves ? BFS_MAY : 0), s, 0);
 }
 
-/* It gathers for a life: who goes never comes again, and nobody may wait for it. */
-static bool is_hopeless(const struct expansion *expansion, uint32_t job)
-{
-	const struct world *world = expansion->world;
-
-	for (uint32_t s = 0; s < world->seats && world->config->life; s++)
-		if (expansion->from->seat[s].has_joined && expansion->from->seat[s].far == CLOSED)
-			return true;
-	return job;
-}
-
 static void expand_member(struct expansion *expansion, uint32_t s, uint32_t beats)
 {
 	const struct seat *seat = &expansion->from->seat[s];
@@ -521,68 +446,6 @@ static void expand_updates(struct expansion *expansion, uint32_t s)
 }
 
 /* ---- where nothing else can happen, somebody's time is over ---- */
-
-/* Everybody who is wanted is there, and willing: why did they not begin? (Who waits for a rank of a gathering
- * hears at once, or takes it.) */
-static bool is_complete(const struct expansion *expansion, uint32_t job)
-{
-	struct world *world = expansion->world;
-	uint32_t size = world_admission(world)->size, ranks = 0;
-
-	for (uint32_t s = 0; s < world->seats; s++) {
-		const struct seat *seat = &expansion->from->seat[s];
-
-		if (seat_job(world, s) == job && seat->status == ALIVE &&
-		    seat->member.state == MEMBER_JOINING && seat->near == OPEN &&
-		    seat->far == OPEN && !seat->is_vanished && world->process[s]->size == size)
-			ranks |= 1u << world->process[s]->rank;
-	}
-	return ranks == (1u << size) - 1;
-}
-
-void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort)
-{
-	struct world *world = expansion->world;
-	uint32_t state;
-
-	begin(expansion, 0);
-	world_select(world, job);
-	state = world_admission(world)->state;
-	if (!is_job_up(expansion, job) || state < ADMISSION_GATHER || state > ADMISSION_ENABLING)
-		return;
-	bfs_say(expansion->bfs, "the time to gather is over");
-	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion, job) ||
-			       world_admission(world)->waiters_count ||
-			       expansion->from->is_terminating[job_aggregator(world, job)] ||
-			       is_hopeless(expansion, job)))
-		world_fail(world, "LIVENESS: only the time to gather ends it");
-	uint64_t now_ns = world_gathering_passes(world);
-	world_aggregator(world,
-			 (struct admission_event){ .type = ADMISSION_TICK, .now_ns = now_ns });
-	if (is_last_resort)
-		finish(expansion, MOVE_LATE, job, 0);
-	else
-		finish_fault(expansion, FAULT_LATE, SEATS + job, 0);
-}
-
-void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort)
-{
-	const struct seat *seat = &expansion->from->seat[s];
-	uint32_t state = seat->member.state;
-
-	if (seat->status != ALIVE || (state != MEMBER_JOINING && state != MEMBER_READY))
-		return;
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " will not wait any longer");
-	if (is_last_resort && is_host_up(expansion, s))
-		world_fail(expansion->world, "LIVENESS: only a member's patience ends it");
-	world_member_late(expansion->world, s);
-	if (is_last_resort)
-		finish(expansion, MOVE_MEMBER_LATE, s, 0);
-	else
-		finish_fault(expansion, FAULT_LATE, s, 0);
-}
 
 /* ---- the model ---- */
 

@@ -1,68 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_clock.c - seconds in control.h's model, for R-CT-43 and R-CT-44: what admission's clocks say is kept
- * as ages, up to what makes a difference, so that there are few states; and the second before START. See
- * control_world.h.
+ * control_clock.c - time in control.h's model: seconds, for R-CT-43 and R-CT-44, the second before START, and whose
+ * time is over. See control_expand.h.
  */
 #include "search/control_expand.h"
-
-#include <string.h>
-
-enum {
-	SAID = 2,  /* ages: a STALL this old is too old, */
-	ASKED = 1, /* and a round this old too slow */
-};
-static const uint64_t span_ns = STILL_SPAN_MS * 1000000ull;
-
-static uint8_t age_of(uint64_t now_ns, uint64_t then_ns, uint32_t most)
-{
-	uint64_t age = (now_ns - then_ns) / span_ns;
-
-	return (uint8_t)(age < most ? age : most);
-}
-
-void clock_set(struct world *world, uint64_t now_ns)
-{
-	const struct job *job = &world->state.job[world->at];
-	struct admission *admission = world_admission(world);
-
-	for (uint32_t rank = 0; rank < CONTROL_RANKS && rank < admission->size; rank++) {
-		struct admission_member *member = admission_member(admission, rank);
-
-		if (!member->is_still)
-			continue;
-		member->still_ns = now_ns - job->still_age[rank] * span_ns;
-		member->still_said_ns = now_ns - job->said_age[rank] * span_ns;
-	}
-	if (admission->query == ADMISSION_QUIET)
-		return;
-	admission->asked_ns = now_ns - job->asked_age * span_ns;
-	admission->page_ns = now_ns - job->page_age * span_ns;
-}
-
-void clock_keep(struct world *world, uint64_t now_ns)
-{
-	struct job *job = &world->state.job[world->at];
-	struct admission *admission = world_admission(world);
-
-	memset(job->still_age, 0, sizeof(job->still_age));
-	memset(job->said_age, 0, sizeof(job->said_age));
-	job->asked_age = job->page_age = 0;
-	for (uint32_t rank = 0; rank < CONTROL_RANKS && rank < admission->size; rank++) {
-		struct admission_member *member = admission_member(admission, rank);
-
-		if (member->is_still) {
-			job->still_age[rank] = age_of(now_ns, member->still_ns, STILL);
-			job->said_age[rank] = age_of(now_ns, member->still_said_ns, SAID);
-		}
-		member->still_ns = 0;
-		member->still_said_ns = 0;
-	}
-	if (admission->query == ADMISSION_QUIET)
-		return;
-	job->asked_age = age_of(now_ns, admission->asked_ns, ASKED);
-	job->page_age = age_of(now_ns, admission->page_ns, STILL);
-}
 
 static void grow(uint8_t *age, uint32_t most)
 {
@@ -168,4 +109,80 @@ void expand_hold(struct expansion *expansion, uint32_t job)
 		return;
 	bfs_say(expansion->bfs, "nobody else has come for 1 s");
 	finish(expansion, MOVE_HOLD, job, 0);
+}
+
+/* ---- somebody's time is over ---- */
+
+/* It gathers for a life: who goes never comes again, and nobody may wait for it. */
+static bool is_hopeless(const struct expansion *expansion, uint32_t job)
+{
+	const struct world *world = expansion->world;
+
+	for (uint32_t s = 0; s < world->seats && world->config->life; s++)
+		if (expansion->from->seat[s].has_joined && expansion->from->seat[s].far == CLOSED)
+			return true;
+	return job;
+}
+
+/* Everybody who is wanted is there, and willing: why did they not begin? (Who waits for a rank of a gathering
+ * hears at once, or takes it.) */
+static bool is_complete(const struct expansion *expansion, uint32_t job)
+{
+	struct world *world = expansion->world;
+	uint32_t size = world_admission(world)->size, ranks = 0;
+
+	for (uint32_t s = 0; s < world->seats; s++) {
+		const struct seat *seat = &expansion->from->seat[s];
+
+		if (seat_job(world, s) == job && seat->status == ALIVE &&
+		    seat->member.state == MEMBER_JOINING && seat->near == OPEN &&
+		    seat->far == OPEN && !seat->is_vanished && world->process[s]->size == size)
+			ranks |= 1u << world->process[s]->rank;
+	}
+	return ranks == (1u << size) - 1;
+}
+
+void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort)
+{
+	struct world *world = expansion->world;
+	uint32_t state;
+
+	begin(expansion, 0);
+	world_select(world, job);
+	state = world_admission(world)->state;
+	if (!is_up(expansion, job_aggregator(world, job)) || state < ADMISSION_GATHER ||
+	    state > ADMISSION_ENABLING)
+		return;
+	bfs_say(expansion->bfs, "the time to gather is over");
+	if (is_last_resort && (state != ADMISSION_GATHER || is_complete(expansion, job) ||
+			       world_admission(world)->waiters_count ||
+			       expansion->from->is_terminating[job_aggregator(world, job)] ||
+			       is_hopeless(expansion, job)))
+		world_fail(world, "LIVENESS: only the time to gather ends it");
+	uint64_t now_ns = world_gathering_passes(world);
+	world_aggregator(world,
+			 (struct admission_event){ .type = ADMISSION_TICK, .now_ns = now_ns });
+	if (is_last_resort)
+		finish(expansion, MOVE_LATE, job, 0);
+	else
+		finish_fault(expansion, FAULT_LATE, SEATS + job, 0);
+}
+
+void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort)
+{
+	const struct seat *seat = &expansion->from->seat[s];
+	uint32_t state = seat->member.state;
+
+	if (seat->status != ALIVE || (state != MEMBER_JOINING && state != MEMBER_READY))
+		return;
+	begin(expansion, s);
+	say_who(expansion, s);
+	bfs_say(expansion->bfs, " will not wait any longer");
+	if (is_last_resort && is_up(expansion, seat_aggregator(expansion->world, s)))
+		world_fail(expansion->world, "LIVENESS: only a member's patience ends it");
+	world_member_late(expansion->world, s);
+	if (is_last_resort)
+		finish(expansion, MOVE_MEMBER_LATE, s, 0);
+	else
+		finish_fault(expansion, FAULT_LATE, s, 0);
 }

@@ -8,28 +8,6 @@
 
 static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
 
-bool seat_is_over(const struct seat *seat)
-{
-	return seat->member.state == MEMBER_LEFT || seat->member.state == MEMBER_FAILED;
-}
-
-uint16_t seat_lanes(const struct world *world, uint32_t s)
-{
-	return (uint16_t)(LANES - 4 * world->process[s]->rank);
-}
-
-/* Only the data plane may still see what it has sent. */
-void seat_wipe(struct seat *seat)
-{
-	memset(&seat->member, 0, sizeof(seat->member));
-	memset(seat->down, 0, sizeof(seat->down));
-	seat->still = 0;
-	seat->results = 0;
-	seat->has_stalled = 0;
-	seat->hello = 0;
-	seat->welcomes = 0;
-}
-
 static void member_clocks(struct member *member, uint64_t now_ns)
 {
 	member->tick_ns = now_ns ? now_ns - ms_ns : 0;
@@ -140,6 +118,57 @@ static void check_hello(struct world *world, uint32_t s, const struct member_act
 	if (action->shard >= world->config->shards || action->lanes < WIRE_HELLO_LANES)
 		world_fail(world, "R-CT-52: a HELLO for nobody, or one that proves no path");
 	seat->hello = (uint8_t)action->serial;
+}
+
+/* ---- src/lib, membership.c and membership_do.c: R-CT-25 ---- */
+
+static bool are_all_granted(const struct world *world, uint32_t s)
+{
+	for (uint32_t other = 0; other < world->seats; other++)
+		if (seat_is_beside(world, s, other) && !world->state.seat[other].is_granted)
+			return false;
+	return true;
+}
+
+/* message_came, others_begin and all_granted: with the first's GRANT the others begin, and no machine gets its
+ * GRANT before all are in. */
+static void seat_granted(struct world *world, uint32_t s, const struct control_message *message)
+{
+	struct seat *seat = &world->state.seat[s];
+	struct member_event event = { .type = MEMBER_MESSAGE, .message = message };
+
+	if (world->config->second != SECOND_NONE && !seat_is_second(world, s)) {
+		seat->life = (uint8_t)message->grant.life;
+		if (seat->life >= JOBS)
+			world_fail(world, "MODEL: too many lives");
+	}
+	if (world->config->second != SECOND_AGGREGATOR) {
+		world_member(world, s, event);
+		return;
+	}
+	seat->is_granted = 1;
+	if (!seat_is_second(world, s))
+		world_start(world, s + world->config->processes);
+	if (!are_all_granted(world, s))
+		return;
+	for (uint32_t other = 0; other < world->seats; other++)
+		if ((other == s || seat_is_beside(world, s, other)) &&
+		    !seat_is_over(&world->state.seat[other]))
+			world_member(world, other, event);
+}
+
+/* failed: the first that fails is the cause, here and, if they have not heard of it yet, at the others. */
+static void seat_failed(struct world *world, uint32_t s, enum control_cause cause, const char *text)
+{
+	for (uint32_t other = 0; other < world->seats; other++) {
+		const struct seat *beside = &world->state.seat[other];
+
+		if (seat_is_beside(world, s, other) && beside->status == ALIVE &&
+		    !seat_is_over(beside))
+			world_member(world, other,
+				     (struct member_event){
+					     .type = MEMBER_ERROR, .cause = cause, .text = text });
+	}
 }
 
 /* ---- steps ---- */

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * control_seat.c - processes with two seats in control.h's model, and jobs of a life: what src/lib makes of
- * several members, and src/server of several admissions. These rules are no part of the core: each function says
- * whose place it takes. See control_world.h.
- */
+/* control_seat.c - whose a seat is, and what is of the job that steps, in control.h's model; see control_world.h. */
 #include "search/control_world.h"
 
 #include <string.h>
+
+void world_fail(struct world *world, const char *violation)
+{
+	if (!world->violation)
+		world->violation = violation;
+}
+
+void world_select(struct world *world, uint32_t job)
+{
+	world->at = job;
+}
+
+/* ---- seats: src/lib has several members, src/server several admissions; no rule of core's says how ---- */
 
 uint32_t seat_owner(const struct world *world, uint32_t s)
 {
@@ -68,78 +77,7 @@ bool home_runs(const struct world *world, uint32_t s)
 	return seat_home(world, s) == s;
 }
 
-/* ---- src/lib, membership.c and membership_do.c: R-CT-25 ---- */
-
-static bool are_all_granted(const struct world *world, uint32_t s)
-{
-	for (uint32_t other = 0; other < world->seats; other++)
-		if (seat_is_beside(world, s, other) && !world->state.seat[other].is_granted)
-			return false;
-	return true;
-}
-
-/* message_came, others_begin and all_granted: with the first's GRANT the others begin, and no machine gets its
- * GRANT before all are in. */
-void seat_granted(struct world *world, uint32_t s, const struct control_message *message)
-{
-	struct seat *seat = &world->state.seat[s];
-	struct member_event event = { .type = MEMBER_MESSAGE, .message = message };
-
-	if (world->config->second != SECOND_NONE && !seat_is_second(world, s)) {
-		seat->life = (uint8_t)message->grant.life;
-		if (seat->life >= JOBS)
-			world_fail(world, "MODEL: too many lives");
-	}
-	if (!has_aggregators(world)) {
-		world_member(world, s, event);
-		return;
-	}
-	seat->is_granted = 1;
-	if (!seat_is_second(world, s))
-		world_start(world, s + world->config->processes);
-	if (!are_all_granted(world, s))
-		return;
-	for (uint32_t other = 0; other < world->seats; other++)
-		if ((other == s || seat_is_beside(world, s, other)) &&
-		    !seat_is_over(&world->state.seat[other]))
-			world_member(world, other, event);
-}
-
-/* failed: the first that fails is the cause, here and, if they have not heard of it yet, at the others. */
-void seat_failed(struct world *world, uint32_t s, enum control_cause cause, const char *text)
-{
-	for (uint32_t other = 0; other < world->seats; other++) {
-		const struct seat *beside = &world->state.seat[other];
-
-		if (seat_is_beside(world, s, other) && beside->status == ALIVE &&
-		    !seat_is_over(beside))
-			world_member(world, other,
-				     (struct member_event){
-					     .type = MEMBER_ERROR, .cause = cause, .text = text });
-	}
-}
-
-/* ---- src/server, job.c and join.c: R-CT-21 ---- */
-
-/* job_orphans: jobs that belong to the life that has just ended and do not run yet. */
-void life_ended(struct world *world, uint8_t life, const char *text)
-{
-	uint32_t at = world->at;
-
-	if (world->config->second != SECOND_COMMUNICATOR || at)
-		return;
-	world->state.ended_life = life;
-	for (uint32_t job = 1; job < world->jobs; job++) {
-		if (world->admission[job].life != life)
-			continue;
-		world_select(world, job);
-		world_aggregator(world, (struct admission_event){ .type = ADMISSION_ORPHAN,
-								  .text = text });
-	}
-	world_select(world, at);
-}
-
-/* peer_is_orphan: what its JOIN belongs to has ended badly. */
+/* src/server, peer_is_orphan */
 bool seat_is_orphan(const struct world *world, uint32_t s)
 {
 	uint8_t life = world->state.seat[seat_owner(world, s)].life;
@@ -148,15 +86,54 @@ bool seat_is_orphan(const struct world *world, uint32_t s)
 	       life == world->state.ended_life;
 }
 
-void seat_refuse_orphan(struct world *world, uint32_t s)
+bool seat_is_over(const struct seat *seat)
 {
-	struct seat *seat = &world->state.seat[s];
+	return seat->member.state == MEMBER_LEFT || seat->member.state == MEMBER_FAILED;
+}
 
-	if (seat->near == OPEN && !seat->is_vanished)
-		notes_push(world, seat->down,
-			   &(struct note){ .type = CONTROL_DENY,
-					   .cause = CONTROL_REMOTE,
-					   .rank = CONTROL_RANK_NONE });
-	seat->far = SHUT;
-	memset(seat->up, 0, sizeof(seat->up));
+uint16_t seat_lanes(const struct world *world, uint32_t s)
+{
+	return (uint16_t)(LANES - 4 * world->process[s]->rank);
+}
+
+/* Only the data plane may still see what it has sent. */
+void seat_wipe(struct seat *seat)
+{
+	memset(&seat->member, 0, sizeof(seat->member));
+	memset(seat->down, 0, sizeof(seat->down));
+	seat->still = 0;
+	seat->results = 0;
+	seat->has_stalled = 0;
+	seat->hello = 0;
+	seat->welcomes = 0;
+}
+
+/* ---- the job that world_select has named ---- */
+
+struct admission *world_admission(struct world *world)
+{
+	return (struct admission *)(void *)world->state.job[world->at].admission;
+}
+
+struct admission_peer *world_peer(struct world *world, uint32_t i)
+{
+	struct admission *admission = world_admission(world);
+
+	if (i < world->admission[world->at].members_max)
+		return &admission_member(admission, i)->peer;
+	/* The waiters follow the members. */
+	return (struct admission_peer *)(void *)admission_member(
+		       admission, world->admission[world->at].members_max) +
+	       (i - world->admission[world->at].members_max);
+}
+
+uint32_t world_peers_count(const struct world *world)
+{
+	return (uint32_t)world->admission[world->at].members_max +
+	       world->admission[world->at].waiters_max;
+}
+
+struct control_op *world_group(struct world *world, uint32_t i)
+{
+	return (struct control_op *)(void *)world_peer(world, world_peers_count(world)) + i;
 }

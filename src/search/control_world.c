@@ -10,15 +10,10 @@
 static const uint64_t ms_ns = 1000000, s_ns = 1000000000;
 
 static const char key[CONTROL_KEY_BYTES] = "sesame";
+static const uint64_t span_ns = STILL_SPAN_MS * 1000000ull;
 static const uint64_t long_ago_ns = 0 - 5000000000ull; /* 5 s before 0 */
 
 enum { ACTIONS = 64, STEPS = 16 };
-
-void world_fail(struct world *world, const char *violation)
-{
-	if (!world->violation)
-		world->violation = violation;
-}
 
 static void seat_begin(struct world *world, uint32_t s)
 {
@@ -93,37 +88,58 @@ void world_begin(struct world *world, const struct control_config *config)
 
 /* ---- the aggregator ---- */
 
-void world_select(struct world *world, uint32_t job)
+/* ---- clocks ---- */
+
+/* For R-CT-43 and R-CT-44: what admission's clocks say is kept as ages, up to what makes a difference, so that there
+ * are few states. */
+static uint8_t age_of(uint64_t now_ns, uint64_t then_ns, uint32_t most)
 {
-	world->at = job;
+	uint64_t age = (now_ns - then_ns) / span_ns;
+
+	return (uint8_t)(age < most ? age : most);
 }
 
-struct admission *world_admission(struct world *world)
+static void clock_set(struct world *world, uint64_t now_ns)
 {
-	return (struct admission *)(void *)world->state.job[world->at].admission;
-}
-
-struct admission_peer *world_peer(struct world *world, uint32_t i)
-{
+	const struct job *job = &world->state.job[world->at];
 	struct admission *admission = world_admission(world);
 
-	if (i < world->admission[world->at].members_max)
-		return &admission_member(admission, i)->peer;
-	/* The waiters follow the members. */
-	return (struct admission_peer *)(void *)admission_member(
-		       admission, world->admission[world->at].members_max) +
-	       (i - world->admission[world->at].members_max);
+	for (uint32_t rank = 0; rank < CONTROL_RANKS && rank < admission->size; rank++) {
+		struct admission_member *member = admission_member(admission, rank);
+
+		if (!member->is_still)
+			continue;
+		member->still_ns = now_ns - job->still_age[rank] * span_ns;
+		member->still_said_ns = now_ns - job->said_age[rank] * span_ns;
+	}
+	if (admission->query == ADMISSION_QUIET)
+		return;
+	admission->asked_ns = now_ns - job->asked_age * span_ns;
+	admission->page_ns = now_ns - job->page_age * span_ns;
 }
 
-uint32_t world_peers_count(const struct world *world)
+static void clock_keep(struct world *world, uint64_t now_ns)
 {
-	return (uint32_t)world->admission[world->at].members_max +
-	       world->admission[world->at].waiters_max;
-}
+	struct job *job = &world->state.job[world->at];
+	struct admission *admission = world_admission(world);
 
-struct control_op *world_group(struct world *world, uint32_t i)
-{
-	return (struct control_op *)(void *)world_peer(world, world_peers_count(world)) + i;
+	memset(job->still_age, 0, sizeof(job->still_age));
+	memset(job->said_age, 0, sizeof(job->said_age));
+	job->asked_age = job->page_age = 0;
+	for (uint32_t rank = 0; rank < CONTROL_RANKS && rank < admission->size; rank++) {
+		struct admission_member *member = admission_member(admission, rank);
+
+		if (member->is_still) {
+			job->still_age[rank] = age_of(now_ns, member->still_ns, STILL);
+			job->said_age[rank] = age_of(now_ns, member->still_said_ns, SAID);
+		}
+		member->still_ns = 0;
+		member->still_said_ns = 0;
+	}
+	if (admission->query == ADMISSION_QUIET)
+		return;
+	job->asked_age = age_of(now_ns, admission->asked_ns, ASKED);
+	job->page_age = age_of(now_ns, admission->page_ns, STILL);
 }
 
 /* As if it had just done all that it does from time to time, at `now_ns`. */
@@ -343,120 +359,6 @@ static void aggregator_send(struct world *world, uint32_t s,
 		notes_push(world, seat->down, &note);
 }
 
-/* "rank 3" in a text, from *at on; -1: no more. */
-static int text_rank(const char **at)
-{
-	const char *found = strstr(*at, "rank ");
-
-	if (!found)
-		return -1;
-	*at = found + 5;
-	return atoi(*at);
-}
-
-static void check_mismatch(struct world *world, const char *text)
-{
-	const struct admission *admission = world_admission(world);
-	uint32_t number = (uint32_t)atoi(text + strlen("operation "));
-	char first = 0;
-
-	for (uint32_t s = 0; s < world->seats; s++) {
-		const char *program = seat_program(world, s);
-
-		if (seat_job(world, s) != world->at ||
-		    world->state.seat[s].generation != admission->generation ||
-		    number >= strlen(program))
-			continue;
-		if (first && first != program[number])
-			return;
-		first = program[number];
-	}
-	world_fail(world, "PRECISION: a MISMATCH of calls that agree");
-}
-
-/* Who ends its own connection has said why; DENIED is whom another keeps out that can be alive. */
-static void check_circumstances(struct world *world, const struct admission_event *event,
-				const struct admission_actions *actions)
-{
-	const char *holder = strstr(actions->text, "is held by process ");
-	const struct seat *closed = &world->state.seat[event->connection - 1];
-
-	if (event->type == ADMISSION_CLOSED && closed->status == ALIVE &&
-	    closed->member.state == MEMBER_FAILED)
-		world_fail(world, "PRECISION: last words were not heard");
-	if (holder && world->config->is_launched && admission_is_running(world_admission(world)))
-		world_fail(world, "SAFETY: two programs claim one rank, and one goes on");
-	for (uint32_t i = 0; holder && i < actions->count; i++) {
-		const struct admission_action *action = &actions->list[i];
-
-		if (action->type == ADMISSION_SEND && action->message == CONTROL_DENY &&
-		    world->config->process[action->connection - 1].after ==
-			    atoi(holder + strlen("is held by process ")))
-			world_fail(world, "PRECISION: kept out by one that has ended before");
-	}
-}
-
-/* Who had called it before its deadline was over is not who was missing then. */
-static void check_deadline(struct world *world, const char *text)
-{
-	const char *at = strstr(text, "not called yet by ");
-	const char *end = at ? strchr(at, ';') : NULL;
-	int rank;
-
-	while (at && (rank = text_rank(&at)) >= 0 && (!end || at < end))
-		for (uint32_t s = 0; s < world->seats; s++)
-			if (world->join[s].rank == rank && world->state.called >> s & 1 &&
-			    seat_job(world, s) == world->at)
-				world_fail(world, "PRECISION: missed, and had called in time");
-}
-
-/* Packets get lost, and who is stopped may go on: only the first is one. */
-static void check_standstill(struct world *world, const char *text)
-{
-	bool is_one = !strstr(text, " stands still: ");
-
-	for (uint32_t s = 0; s < world->seats; s++)
-		is_one |= seat_job(world, s) == world->at && world->state.seat[s].is_mute;
-	if (!is_one)
-		world_fail(world, "PRECISION: a standstill, and everything may go on");
-}
-
-/* Whom a text is about is whom its cause names; who is said to be missing is. */
-static void check_text(struct world *world, const struct admission_event *event,
-		       const struct admission *before, const struct admission_actions *actions)
-{
-	/* Of a standstill the end says who is suspected. */
-	const char *still = strstr(actions->text, " stands still: ");
-	const char *at = still ? strchr(still, ';') : actions->text;
-	bool is_about_one =
-		event->type == ADMISSION_CLOSED ||
-		(event->type == ADMISSION_MESSAGE && event->message->type == CONTROL_ABORT);
-	int rank;
-
-	snprintf(world->blamed, sizeof(world->blamed), "%s", actions->text);
-	if (actions->cause_rank != CONTROL_RANK_NONE && text_rank(&at) != actions->cause_rank)
-		world_fail(world, "PRECISION: a text names another rank than its cause");
-	if (is_about_one && actions->cause_rank != world->join[event->connection - 1].rank)
-		world_fail(world, "PRECISION: one fails, another is named");
-	if (event->type == ADMISSION_TICK && actions->cause == CONTROL_REMOTE &&
-	    !strstr(actions->text, " is heard, but") &&
-	    actions->cause_rank != world->join[world->silent].rank)
-		world_fail(world, "PRECISION: one is silent, another is named");
-	if (event->connection)
-		check_circumstances(world, event, actions);
-	world_check_cause(world, event, actions);
-	check_standstill(world, actions->text);
-	if (actions->cause == CONTROL_MISMATCH)
-		check_mismatch(world, actions->text);
-	check_deadline(world, actions->text);
-	for (at = actions->text; event->type == ADMISSION_TICK &&
-				 before->state < ADMISSION_STARTED &&
-				 actions->cause == CONTROL_TIMEOUT && (rank = text_rank(&at)) >= 0;)
-		if (admission_member((struct admission *)(uintptr_t)before, (uint32_t)rank)
-			    ->presence > ADMISSION_JOINED)
-			world_fail(world, "PRECISION: somebody is missed who is there");
-}
-
 static void aggregator_close(struct world *world, uint32_t s)
 {
 	struct seat *seat = &world->state.seat[s];
@@ -487,6 +389,24 @@ static void aggregator_act(struct world *world, const struct admission_actions *
 			break;
 		}
 	}
+}
+
+/* R-CT-21; src/server, job_orphans: jobs that belong to the life that has just ended and do not run yet. */
+static void life_ended(struct world *world, uint8_t life, const char *text)
+{
+	uint32_t at = world->at;
+
+	if (world->config->second != SECOND_COMMUNICATOR || at)
+		return;
+	world->state.ended_life = life;
+	for (uint32_t job = 1; job < world->jobs; job++) {
+		if (world->admission[job].life != life)
+			continue;
+		world_select(world, job);
+		world_aggregator(world, (struct admission_event){ .type = ADMISSION_ORPHAN,
+								  .text = text });
+	}
+	world_select(world, at);
 }
 
 /* As the server does it: steps again at once while there is more to do. */
@@ -521,7 +441,7 @@ void world_aggregator(struct world *world, struct admission_event event)
 			       &actions);
 		world_check_heard(world, &event, true);
 		if (actions.cause != CONTROL_OK)
-			check_text(world, &event, was, &actions);
+			world_check_text(world, &event, was, &actions);
 		if (world->config->has_clock)
 			clock_keep(world, event.now_ns);
 		world_check_waiting(world, was, &actions);
@@ -551,6 +471,19 @@ static void check_leave(struct world *world, uint32_t from)
 	if (world->state.seat[from].near == OPEN && !world->state.seat[from].is_vanished &&
 	    (!count || down[count - 1].type != CONTROL_LEFT))
 		world_fail(world, "LEAVE is not answered by LEFT at once");
+}
+
+static void seat_refuse_orphan(struct world *world, uint32_t s)
+{
+	struct seat *seat = &world->state.seat[s];
+
+	if (seat->near == OPEN && !seat->is_vanished)
+		notes_push(world, seat->down,
+			   &(struct note){ .type = CONTROL_DENY,
+					   .cause = CONTROL_REMOTE,
+					   .rank = CONTROL_RANK_NONE });
+	seat->far = SHUT;
+	memset(seat->up, 0, sizeof(seat->up));
 }
 
 void world_read(struct world *world, uint32_t from)

@@ -28,6 +28,8 @@ enum {
 	STILL_SPAN_MS =
 		2000, /* what passes at a time: STALLs may be so far apart, a round may not be so slow */
 	STILL = 7, /* of these: the heartbeat time and two beats */
+	SAID = 2,  /* ... a STALL this old is too old, */
+	ASKED = 1, /* and a round this old too slow */
 	STATE_WORDS = (sizeof(struct admission) + CONTROL_RANKS * sizeof(struct admission_member) +
 		       CONTROL_PROCESSES * sizeof(struct admission_peer) +
 		       GROUPS * sizeof(struct control_op) + SEEN * sizeof(struct admission_seen) +
@@ -168,12 +170,13 @@ uint32_t job_aggregator(const struct world *world, uint32_t job);
 bool seats_meet(const struct world *world, uint32_t s, uint32_t other);
 /* It is the home of a communicator, and that runs. */
 bool home_runs(const struct world *world, uint32_t s);
-/* What follows GRANT, a failure, the bad end of the first job's life. */
-void seat_granted(struct world *world, uint32_t s, const struct control_message *message);
-void seat_failed(struct world *world, uint32_t s, enum control_cause cause, const char *text);
-void life_ended(struct world *world, uint8_t life, const char *text);
+/* What its JOIN belongs to has ended badly. */
 bool seat_is_orphan(const struct world *world, uint32_t s);
-void seat_refuse_orphan(struct world *world, uint32_t s);
+bool seat_is_over(const struct seat *seat);
+/* What its path carries. */
+uint16_t seat_lanes(const struct world *world, uint32_t s);
+/* The process is no more; whose end its connection has is the caller's. */
+void seat_wipe(struct seat *seat);
 /* The steps of an aggregator that follow are this job's. */
 void world_select(struct world *world, uint32_t job);
 
@@ -200,10 +203,10 @@ bool world_verdict_is_due(struct world *world);
 /* 1 s after the last JOIN, all being ready: false if START waits for nothing. */
 bool world_hold_passes(struct world *world);
 void world_aggregator(struct world *world, struct admission_event event);
-/* control_check.c: of a life's end, of a verdict, and of what it says to a seat. */
+/* control_check.c: of a life's end, of a verdict (`before` is the admission before it), and of what it says to a seat. */
 void world_check_drained(struct world *world);
-void world_check_cause(struct world *world, const struct admission_event *event,
-		       const struct admission_actions *actions);
+void world_check_text(struct world *world, const struct admission_event *event,
+		      const struct admission *before, const struct admission_actions *actions);
 void world_check_message(struct world *world, uint32_t s, const struct control_message *message);
 void world_check_heard(struct world *world, const struct admission_event *event, bool is_over);
 /* `was` is the admission before the step that says so. */
@@ -214,9 +217,6 @@ void world_closed(struct world *world, uint32_t from);
 void world_ack(struct world *world, uint32_t shard);
 /* Seats that a HEARTBEAT would go to now. */
 uint32_t world_beats(struct world *world);
-/* control_clock.c. Before and after a step of admission: its clocks of R-CT-43 and R-CT-44. */
-void clock_set(struct world *world, uint64_t now_ns);
-void clock_keep(struct world *world, uint64_t now_ns);
 void world_aggregator_ends(struct world *world, uint32_t aggregator);
 
 /* ---- members ---- */
@@ -236,11 +236,6 @@ void world_member_unwelcome(struct world *world, uint32_t s);
 /* A deadline was over 2 s ago. */
 void world_member_no_verdict(struct world *world, uint32_t s);
 bool world_member_beats(const struct world *world, uint32_t s);
-bool seat_is_over(const struct seat *seat);
-/* What its path carries. */
-uint16_t seat_lanes(const struct world *world, uint32_t s);
-/* The process is no more; whose end its connection has is the caller's. */
-void seat_wipe(struct seat *seat);
 
 /* ---- shards and operations ---- */
 
