@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Rooms that have a circle still. None is added; one that has no circle any more is taken off.
-STILL = "core search".split()
+STILL = "core".split()
 OBJECT = re.compile(r"(?:.*/)?(\w+)/[^/]+\.p/([^/]+)\.c\.o")
 LINE = re.compile(OBJECT.pattern + r":[0-9a-f ]+ (\w) (\S+)")
 

@@ -5,92 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/shared/map.h"
 #include "search/intern.h"
 #include "search/slow.h"
-
-/* ---- what is to be summed, known without any protocol ---- */
-
-static uint32_t count_of(uint32_t op)
-{
-	static const uint32_t counts[LATENCY_OPS] = { 3, 8, 0, 4, 7, 1, 5, 2 };
-
-	return counts[op];
-}
-
-static uint64_t hash_of(uint32_t op)
-{
-	return 0x123456789abcdefull * (op + 1);
-}
-
-static int32_t value_of(uint32_t life, uint32_t worker, uint32_t op, uint32_t lane)
-{
-	static const int32_t scale[LATENCY_WORKERS] = { 1, -1000, 1000000 };
-
-	return lane < count_of(op) ? (int32_t)(life * 200 + op * 16 + lane + 1) * scale[worker] : 0;
-}
-
-static bool is_range(uint32_t worker, uint32_t op)
-{
-	return (worker + op) % 4 == 1;
-}
-
-static bool is_range_anywhere(const struct latency_config *config, uint32_t op)
-{
-	bool is = false;
-
-	for (uint32_t w = 0; w < config->workers; w++)
-		is |= is_range(w, op);
-	return is;
-}
-
-/* ---- packets ---- */
-
-static uint32_t latency_packet_number(const struct latency_packet *packet)
-{
-	uint32_t number = packet->life;
-
-	number = number * LATENCY_OPS + packet->op;
-	number = number * LATENCY_WORKERS + packet->worker;
-	return number * LATENCY_TYPES + packet->type;
-}
-
-struct latency_packet latency_packet_of(uint32_t number)
-{
-	return (struct latency_packet){
-		.type = (enum latency_type)(number % LATENCY_TYPES),
-		.worker = number / LATENCY_TYPES % LATENCY_WORKERS,
-		.op = number / LATENCY_TYPES / LATENCY_WORKERS % LATENCY_OPS,
-		.life = number / LATENCY_TYPES / LATENCY_WORKERS / LATENCY_OPS,
-	};
-}
-
-struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet)
-{
-	static const uint8_t types[LATENCY_TYPES] = {
-		[LATENCY_UPDATE] = WIRE_UPDATE,
-		[LATENCY_ACK] = WIRE_ACK,
-		[LATENCY_RESULT] = WIRE_RESULT,
-		[LATENCY_CONFIRM] = WIRE_CONFIRM,
-	};
-	bool has_lanes = packet->type == LATENCY_UPDATE || packet->type == LATENCY_RESULT;
-	uint32_t lanes = (count_of(packet->op) + 3) / 4 * 4;
-	struct wire wire = {
-		.type = types[packet->type],
-		.generation = LATENCY_GENERATION + packet->life,
-		.seq = (uint32_t)(config->first / config->slots) + packet->op / config->slots + 1,
-		.slot = (uint16_t)(packet->op % config->slots),
-		.child = (uint16_t)packet->worker,
-		.lanes = (uint16_t)(has_lanes ? lanes : 0),
-		.tag = map_tag(hash_of(packet->op), 0),
-	};
-
-	if (packet->type == LATENCY_UPDATE && is_range(packet->worker, packet->op))
-		wire.flags = WIRE_RANGE;
-	if (packet->type == LATENCY_RESULT && is_range_anywhere(config, packet->op))
-		wire.flags = WIRE_RANGE;
-	return wire;
-}
 
 static void broken(struct latency_outcome *outcome, const char *violation)
 {
@@ -106,15 +22,6 @@ static void make(struct latency_outcome *outcome, struct latency_packet packet)
 		broken(outcome, "MODEL: one step makes more packets than there is room for");
 }
 
-static bool is_same(const struct wire *a, const struct wire *b)
-{
-	uint8_t bytes[2][WIRE_HEADER_BYTES];
-
-	wire_put(bytes[0], a);
-	wire_put(bytes[1], b);
-	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
-}
-
 /* ---- the worker ---- */
 
 struct scratch {
@@ -128,18 +35,11 @@ static uint32_t ring_of(const struct latency_config *config)
 	return config->ring ? config->ring : LATENCY_OPS;
 }
 
-static struct worker_latency_op op_of(uint32_t op)
-{
-	return (struct worker_latency_op){ .hash = hash_of(op),
-					   .cookie = LATENCY_COOKIE + op,
-					   .count = count_of(op) };
-}
-
 /* As soon as there is room: when else is a matter of who calls, and START comes at any time. */
 static void submit(const struct latency_config *config, struct worker_latency *worker)
 {
 	while (worker->tail < config->first + config->ops && worker_latency_has_room(worker)) {
-		struct worker_latency_op op = op_of((uint32_t)(worker->tail - config->first));
+		struct worker_latency_op op = latency_op((uint32_t)(worker->tail - config->first));
 		struct worker_latency_event event = { .type = WORKER_LATENCY_SUBMIT, .op = &op };
 		struct worker_latency_actions actions;
 
@@ -160,7 +60,7 @@ static void worker_load(const struct latency_config *config, const struct latenc
 	worker->next = config->first + from->next;
 	worker->tail = config->first + from->tail;
 	for (uint32_t op = from->tail > ring ? from->tail - ring : 0; op < from->tail; op++)
-		scratch->ops[(config->first + op) % ring].op = op_of(op);
+		scratch->ops[(config->first + op) % ring].op = latency_op(op);
 	for (uint32_t i = 0; i < ring; i++)
 		scratch->ops[i].is_stored = from->is_stored >> i & 1;
 	for (uint32_t i = 0; i < config->slots; i++)
@@ -222,7 +122,7 @@ static void worker_send(const struct latency_config *config, const struct latenc
 	want = latency_wire(config, &own);
 	wire.child = (uint16_t)w;
 	wire.flags &= (uint8_t)~WIRE_RESENT;
-	if (!is_same(&wire, &want)) {
+	if (!slow_is_same(&wire, &want)) {
 		broken(outcome, "M3: a packet is not that of its operation");
 		return;
 	}
@@ -237,7 +137,7 @@ static void worker_store(const struct latency_config *config, struct latency_wor
 
 	if (result.op != op || result.life != worker->life)
 		broken(outcome, "SUM: what is stored is another operation's sum");
-	if (range != is_range_anywhere(config, op))
+	if (range != latency_is_range_anywhere(config, op))
 		broken(outcome, "RANGE is not what the workers said");
 	if (worker->stored >> op & 1)
 		broken(outcome, "W1: an operation is stored twice");
@@ -310,7 +210,7 @@ void latency_worker_step(const struct latency_config *config, struct latency_sta
 	}
 	if (actions.build) {
 		wire = actions.header;
-		wire.flags |= is_range(w, own.op) ? WIRE_RANGE : 0;
+		wire.flags |= latency_is_range(w, own.op) ? WIRE_RANGE : 0;
 		worker_send(config, worker, w, wire, &own, outcome);
 	}
 	if (actions.resend) { /* the slot's bytes: those of its last build */
@@ -329,13 +229,13 @@ static void result_check(const struct latency_config *config, const struct wire 
 {
 	struct wire want = latency_wire(config, packet);
 
-	if (!is_same(wire, &want))
+	if (!slow_is_same(wire, &want))
 		broken(outcome, "M1: RESULT with the tag, lanes or flags of another operation");
 	for (uint32_t i = 0; i < wire->lanes && i < LATENCY_LANES; i++) {
 		int32_t exact = 0;
 
 		for (uint32_t w = 0; w < config->workers; w++)
-			exact += value_of(packet->life, w, packet->op, i);
+			exact += latency_value(packet->life, w, packet->op, i);
 		if (sum[i] != exact)
 			broken(outcome, "M1: RESULT is not the exact sum");
 	}
@@ -361,7 +261,7 @@ static void switch_send(const struct latency_config *config, const struct latenc
 		if (wire.type == WIRE_RESULT)
 			result_check(config, &wire, state->sum[wire.slot], &answer, outcome);
 		want = latency_wire(config, &answer);
-		if (wire.type == WIRE_CONFIRM && !is_same(&wire, &want))
+		if (wire.type == WIRE_CONFIRM && !slow_is_same(&wire, &want))
 			broken(outcome, "a CONFIRM is not that of its round");
 		make(outcome, answer);
 	}
@@ -402,7 +302,7 @@ void latency_switch_step(const struct latency_config *config, struct latency_sta
 
 	switch_job_fill(&job, config->workers);
 	for (uint32_t i = 0; i < LATENCY_LANES; i++)
-		lane[i] = value_of(packet.life, packet.worker, packet.op, i);
+		lane[i] = latency_value(packet.life, packet.worker, packet.op, i);
 	look = (struct look){ .slot = *slot, .number = number, .life = state->switch_life };
 	memcpy(look.sum, state->sum[wire.slot], sizeof(look.sum));
 	known = looked.count;

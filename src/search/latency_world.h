@@ -68,6 +68,12 @@ struct latency_outcome {
 	const char *violation;
 };
 
+/* latency_packet.c: what is to be summed, known without any protocol; and packets. */
+struct worker_latency_op latency_op(uint32_t op);
+int32_t latency_value(uint32_t life, uint32_t worker, uint32_t op, uint32_t lane);
+bool latency_is_range(uint32_t worker, uint32_t op);
+bool latency_is_range_anywhere(const struct latency_config *config, uint32_t op);
+uint32_t latency_packet_number(const struct latency_packet *packet);
 struct latency_packet latency_packet_of(uint32_t number);
 struct wire latency_wire(const struct latency_config *config, const struct latency_packet *packet);
 

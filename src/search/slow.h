@@ -13,6 +13,16 @@
 #include "core/latency/worker_latency.h"
 #include "search/data_world.h"
 
+/* Are they the same on the wire? */
+CORE_INLINE bool slow_is_same(const struct wire *a, const struct wire *b)
+{
+	uint8_t bytes[2][WIRE_HEADER_BYTES];
+
+	wire_put(bytes[0], a);
+	wire_put(bytes[1], b);
+	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
+}
+
 bool slow_is_asked(void);
 void slow_leave_out(void); /* from now on it is not */
 /* Each NULL, or what is wrong. `packet` came to the slot, as seen from there. The same is asked about jobs of

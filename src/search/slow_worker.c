@@ -147,15 +147,6 @@ static bool is_same_chunk(const struct worker_chunk *a, const struct worker_chun
 	return a->cookie == b->cookie && a->first == b->first && a->elements == b->elements;
 }
 
-static bool is_same_header(const struct wire *a, const struct wire *b)
-{
-	uint8_t bytes[2][WIRE_HEADER_BYTES];
-
-	wire_put(bytes[0], a);
-	wire_put(bytes[1], b);
-	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
-}
-
 const char *slow_worker_differs(const struct worker_actions *got, const struct worker_actions *want)
 {
 	if (got->is_accepted != want->is_accepted ||
@@ -165,7 +156,7 @@ const char *slow_worker_differs(const struct worker_actions *got, const struct w
 	    got->resend != want->resend)
 		return "R-WK-4, R-WK-5: a HELD or NEED is taken for what it is not";
 	if (got->build != want->build || got->probe != want->probe ||
-	    !is_same_header(&got->header, &want->header))
+	    !slow_is_same(&got->header, &want->header))
 		return "R-WK-1: a round or a PROBE is not the one that is due";
 	if (got->build && (!is_same_chunk(&got->chunk, &want->chunk) || got->look != want->look ||
 			   !is_same_chunk(&got->ahead, &want->ahead)))

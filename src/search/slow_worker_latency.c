@@ -149,15 +149,6 @@ static void expect(struct reading *reading, const struct worker_latency_event *e
 
 /* ---- what does happen ---- */
 
-static bool is_same_header(const struct wire *a, const struct wire *b)
-{
-	uint8_t bytes[2][WIRE_HEADER_BYTES];
-
-	wire_put(bytes[0], a);
-	wire_put(bytes[1], b);
-	return !memcmp(bytes[0], bytes[1], WIRE_HEADER_BYTES);
-}
-
 static const char *actions_differ(const struct worker_latency_actions *got,
 				  const struct worker_latency_actions *want)
 {
@@ -170,7 +161,7 @@ static const char *actions_differ(const struct worker_latency_actions *got,
 	if (got->is_held != want->is_held)
 		return "R-LAT-15: a HELD is taken for what it is not";
 	if (got->build != want->build || got->ack != want->ack || got->resend != want->resend ||
-	    !is_same_header(&got->header, &want->header))
+	    !slow_is_same(&got->header, &want->header))
 		return "R-LAT-11, R-LAT-16: what is sent is not what is due";
 	if ((has_slot && got->slot != want->slot) ||
 	    ((want->store || want->build) && got->op != want->op))
