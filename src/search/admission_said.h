@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission_said.h - where a walk of admission_walk.h is, and what its processes say. */
+/* admission_said.h - where a walk of admission_walk.c is, and what its processes say. */
 #ifndef SEARCH_ADMISSION_SAID_H
 #define SEARCH_ADMISSION_SAID_H
 

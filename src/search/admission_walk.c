@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission_walk.c - see admission_walk.h. */
-#include "search/admission_walk.h"
+/* admission_walk.c - see walks.h. */
+#include "search/walks.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "search/record.h"
 #include "search/record_message.h"
 #include "search/slow.h"
-#include "search/walk.h"
 
 #define CONFIG(name) RECORD_FIELD(struct admission_config, name)
 #define EVENT(name) RECORD_FIELD(struct admission_event, name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* member_walk.c - see member_walk.h. */
-#include "search/member_walk.h"
+/* member_walk.c - see walks.h. */
+#include "search/walks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "search/record_message.h"
 #include "search/slow.h"
 #include "search/texts.h"
-#include "search/walk.h"
 #include "util/rng.h"
 
 #define MS_NS UINT64_C(1000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numbers.c - see numbers.h. */
-#include "search/numbers.h"
+/* numbers.c - see walks.h. */
+#include "search/walks.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pace_walk.c - see pace_walk.h. */
-#include "search/pace_walk.h"
+/* pace_walk.c - see walks.h. */
+#include "search/walks.h"
 
 #include <assert.h>
 #include <string.h>

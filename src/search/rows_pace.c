@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_pace.c - the rows of pace_walk.h, admission_walk.h, crossed_walk.h, member_walk.h, worker_walk.h and numbers.h. */
-#include "search/admission_walk.h"
-#include "search/crossed_walk.h"
-#include "search/member_walk.h"
-#include "search/numbers.h"
-#include "search/pace_walk.h"
+/* rows_pace.c - the rows of walks.h. */
 #include "search/rows.h"
-#include "search/walk.h"
-#include "search/worker_walk.h"
+#include "search/walks.h"
 
 /* clang-format off */
 #define PACE(name, how, ...) \

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_walk.c - see worker_walk.h. */
-#include "search/worker_walk.h"
+/* worker_walk.c - see walks.h. */
+#include "search/walks.h"
 
 #include <assert.h>
 
 #include "core/dense/worker.h"
 #include "search/record.h"
 #include "search/slow.h"
-#include "search/walk.h"
 #include "util/rng.h"
 
 #define ACTION(name) RECORD_FIELD(struct worker_actions, name)
