@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* texts.h - core/shared/text.h once more: whole letters for bytes, and a row of flags for a set. */
+/* texts.h - draws texts, and records what core/shared/text.h makes of them: tests/interop/replay_texts.py. */
 #ifndef SEARCH_TEXTS_H
 #define SEARCH_TEXTS_H
 
@@ -10,10 +10,8 @@
 /* Of whole letters, of one to four bytes, some of which move a terminal's cursor; up to `wanted` bytes or a few more,
  * and fewer than max. */
 void texts_draw(struct rng *rng, char *text, size_t wanted, size_t max);
-/* As many whole letters of `from` as fit, '?' for what moves a cursor, zeros behind. */
-void texts_tidy(char *to, size_t max, const char *from);
 
-/* Draws what to call text.h's functions with. NULL, or what is wrong. */
-const char *texts_differ(struct rng *rng);
+/* Draws what to call text.h's functions with. */
+void texts_record(struct rng *rng);
 
 #endif

@@ -9,11 +9,12 @@ import replay_admission
 import replay_member
 import replay_numbers
 import replay_pace
+import replay_texts
 import replay_worker
 from replay_numbers import Differs
 
 CALLS = {**replay_numbers.CALLS, **replay_pace.CALLS, **replay_member.CALLS, **replay_admission.CALLS,
-         **replay_worker.CALLS, "until": lambda now_ms: None}
+         **replay_worker.CALLS, **replay_texts.CALLS, "until": lambda now_ms: None}
 TRACE = 12  # lines that are shown before the one that differs
 
 

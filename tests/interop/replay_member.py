@@ -21,10 +21,10 @@ JOIN = ("version_min version_max size rank kind mode latency_slots latency_windo
 EVENT = "now number waited_ms still_ms shard lanes cause is_done text".split()
 
 
-def tidy(text):
+def tidy(text, most=TEXT_MAX):
     """As many whole letters as fit, '?' for what moves a cursor."""
     text = re.sub("[\x00-\x1f\x7f-\x9f]", "?", text.decode()).encode()
-    return text[:TEXT_MAX].decode(errors="ignore").encode()
+    return text[:most].decode(errors="ignore").encode()
 
 
 def whole_seconds(span):
