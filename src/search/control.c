@@ -46,25 +46,20 @@ static void expand_connection(struct expansion *expansion, uint32_t s, uint32_t 
 	struct world *world = expansion->world;
 
 	if (seat->near == OPEN && seat->down[0].type) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " reads %s", note_name(&seat->down[0]));
+		rank_begins(expansion, s, " reads ");
+		bfs_say(expansion->bfs, "%s", note_name(&seat->down[0]));
 		world_take(world, s);
 		finish(expansion, MOVE_TAKE, s, 0);
 	}
 	if (is_open && seat->far >= SHUT && !seat->is_vanished) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " reads the end of its connection");
+		rank_begins(expansion, s, " reads the end of its connection");
 		world_member(world, s, (struct member_event){ .type = MEMBER_CLOSED });
 		finish(expansion, MOVE_END_OF_FILE, s, 0);
 	}
 	if (is_open && (seat->is_vanished ||
 			expansion->from->aggregator[seat_aggregator(world, s)] == HALTED ||
 			(seat->far == OPEN && !seat->up[0].type && !(beats >> s & 1)))) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " has heard nothing for the heartbeat time");
+		rank_begins(expansion, s, " has heard nothing for the heartbeat time");
 		world_member_silence(world, s);
 		finish(expansion, MOVE_SILENCE, s, 0);
 	}
@@ -79,16 +74,12 @@ static void expand_joining(struct expansion *expansion, uint32_t s)
 	begin(expansion, s); /* seat_job asks the world */
 	if (seat->member.state == MEMBER_CONNECT &&
 	    expansion->from->aggregator[seat_aggregator(world, s)] != DOWN) {
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " connects: JOIN");
+		next = rank_begins(expansion, s, " connects: JOIN");
 		next->near = next->far = OPEN;
 		world_member(world, s, (struct member_event){ .type = MEMBER_CONNECTED });
 		finish(expansion, MOVE_CONNECT, s, 0);
 	} else if (seat->member.state == MEMBER_CONNECT) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " was refused for so long that it gives up");
+		rank_begins(expansion, s, " was refused for so long that it gives up");
 		world_member(world, s,
 			     (struct member_event){ .type = MEMBER_REFUSED,
 						    .now_ns = world->member[s].connect_ns });
@@ -101,9 +92,8 @@ static void expand_joining(struct expansion *expansion, uint32_t s)
 		if (seat->member.welcomed >> k & 1 || shard->generation != seat->generation ||
 		    shard->who[world->process[s]->rank] != s + 1)
 			continue;
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " is welcomed by shard %u", k);
+		rank_begins(expansion, s, " is welcomed by ");
+		bfs_say(expansion->bfs, "shard %u", k);
 		world_member(world, s,
 			     (struct member_event){ .type = MEMBER_WELCOME,
 						    .shard = (uint16_t)k,
@@ -138,9 +128,7 @@ static void expand_finalize(struct expansion *expansion, uint32_t s, uint32_t co
 {
 	struct world *world = expansion->world;
 
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " finalizes: LEAVE");
+	rank_begins(expansion, s, " finalizes: LEAVE");
 	bool is_bad = is_early(world, s);
 	world_changed(world, s);
 	for (uint32_t other = 0; other < world->seats; other++) {
@@ -162,9 +150,8 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 	struct seat *next;
 
 	if (seat->submitted < count) {
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " calls operation %u, %c", seat->submitted,
+		next = rank_begins(expansion, s, " calls operation ");
+		bfs_say(expansion->bfs, "%u, %c", seat->submitted,
 			seat_program(world, s)[seat->submitted]);
 		next->still = seat->done == (1u << seat->submitted) - 1 ? 0 : seat->still;
 		next->submitted++;
@@ -174,9 +161,8 @@ static void expand_running(struct expansion *expansion, uint32_t s)
 	for (uint32_t op = 0; op < seat->submitted; op++) {
 		if (seat->done >> op & 1 || !has_result(expansion, s, op))
 			continue;
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " has the result of operation %u", op);
+		next = rank_begins(expansion, s, " has the result of ");
+		bfs_say(expansion->bfs, "operation %u", op);
 		next->done |= (uint8_t)(1u << op);
 		next->still = 0;
 		world_changed(world, s);
@@ -191,9 +177,7 @@ static void expand_split(struct expansion *expansion, uint32_t s)
 {
 	if (expansion->from->seat[s].status != NEW)
 		return;
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " is wanted");
+	rank_begins(expansion, s, " is wanted");
 	world_start(expansion->world, s);
 	finish(expansion, MOVE_SPLIT, s, 0);
 }
@@ -222,9 +206,8 @@ static void expand_stall(struct expansion *expansion, uint32_t s, bool is_free)
 		oldest++;
 	if (oldest >= seat->submitted)
 		return;
-	next = begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " has waited for operation %u: STALL", oldest);
+	next = rank_begins(expansion, s, " has waited for ");
+	bfs_say(expansion->bfs, "operation %u: STALL", oldest);
 	next->has_stalled = 1;
 	world_member(world, s, (struct member_event){ .type = MEMBER_STALLED, .number = oldest });
 	if (is_free)
@@ -244,9 +227,8 @@ static void expand_expire(struct expansion *expansion, uint32_t s)
 		oldest++;
 	if (oldest >= seat->submitted || seat->member.is_expired)
 		return;
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, "'s deadline for operation %u is over", oldest);
+	rank_begins(expansion, s, "'s deadline for ");
+	bfs_say(expansion->bfs, "operation %u is over", oldest);
 	for (uint32_t q = 0; q < world->seats; q++)
 		if (seats_meet(world, q, s) && expansion->from->seat[q].submitted > oldest)
 			world->state.called |= (uint8_t)(1u << q);
@@ -270,9 +252,7 @@ static void expand_no_verdict(struct expansion *expansion, uint32_t s)
 
 	if (seat->status != ALIVE || !seat->member.is_expired || seat->member.state != MEMBER_RUN)
 		return;
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " hears no verdict");
+	rank_begins(expansion, s, " hears no verdict");
 	if (!expansion->moves && is_host_up(expansion, s) && !seat->is_vanished)
 		world_fail(expansion->world, "LIVENESS: a deadline without a verdict");
 	world_member_no_verdict(expansion->world, s);
@@ -328,18 +308,16 @@ static void expand_peer(struct expansion *expansion, uint32_t s)
 			  (seat->is_vanished || seat->status == STOPPED);
 
 	if (seat->far == OPEN && seat->up[0].type) {
-		begin(expansion, s);
-		say_aggregator(expansion, seat_aggregator(world, s));
-		bfs_say(expansion->bfs, " reads %s of ", note_name(&seat->up[0]));
+		aggregator_begins(expansion, seat_aggregator(world, s), " reads ");
+		bfs_say(expansion->bfs, "%s of ", note_name(&seat->up[0]));
 		say_who(expansion, s);
 		world_read(world, s);
 		finish(expansion, MOVE_READ, s, 0);
 	}
 	if ((seat->far == OPEN || seat->far == SHUT) && (is_end || is_endless)) {
-		begin(expansion, s);
-		say_aggregator(expansion, seat_aggregator(world, s));
-		bfs_say(expansion->bfs, " %s ",
-			is_endless ? "has waited long enough for the end of" : "reads the end of");
+		aggregator_begins(expansion, seat_aggregator(world, s),
+				  is_endless ? " has waited long enough for the end of "
+					     : " reads the end of ");
 		say_who(expansion, s);
 		world_closed(world, s);
 		finish(expansion, MOVE_CLOSED, s, 0);

@@ -175,9 +175,7 @@ void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_re
 
 	if (seat->status != ALIVE || (state != MEMBER_JOINING && state != MEMBER_READY))
 		return;
-	begin(expansion, s);
-	say_who(expansion, s);
-	bfs_say(expansion->bfs, " will not wait any longer");
+	rank_begins(expansion, s, " will not wait any longer");
 	if (is_last_resort && is_up(expansion, seat_aggregator(expansion->world, s)))
 		world_fail(expansion->world, "LIVENESS: only a member's patience ends it");
 	world_member_late(expansion->world, s);

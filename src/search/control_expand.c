@@ -68,3 +68,17 @@ void say_aggregator(const struct expansion *expansion, uint32_t aggregator)
 {
 	bfs_say(expansion->bfs, "the %saggregator", aggregator ? "second " : "");
 }
+
+struct seat *rank_begins(struct expansion *expansion, uint32_t s, const char *does)
+{
+	say_who(expansion, s);
+	bfs_say(expansion->bfs, "%s", does);
+	return begin(expansion, s);
+}
+
+void aggregator_begins(struct expansion *expansion, uint32_t aggregator, const char *does)
+{
+	say_aggregator(expansion, aggregator);
+	bfs_say(expansion->bfs, "%s", does);
+	begin(expansion, 0);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_expand.h - what control.c (what must happen) and control_fault.c (what may) share. */
+/* control_expand.h - what control.c (what must happen), control_clock.c and control_fault.c (what may) share. */
 #ifndef SEARCH_CONTROL_EXPAND_H
 #define SEARCH_CONTROL_EXPAND_H
 
@@ -49,6 +49,10 @@ struct expansion {
 /* The world is in the state that is being expanded; the step follows. */
 struct seat *begin(struct expansion *expansion, uint32_t s);
 
+/* The same, and what it is that the process of a seat does, or an aggregator. */
+struct seat *rank_begins(struct expansion *expansion, uint32_t s, const char *does);
+void aggregator_begins(struct expansion *expansion, uint32_t aggregator, const char *does);
+
 /* The state that the world is in is emitted; if nothing has changed, it was no move. */
 void finish(struct expansion *expansion, uint32_t move, uint32_t a, uint32_t b);
 
@@ -58,11 +62,11 @@ bool is_up(const struct expansion *expansion, uint32_t aggregator);
 void say_who(const struct expansion *expansion, uint32_t s);
 void say_aggregator(const struct expansion *expansion, uint32_t aggregator);
 
-/* Somebody's time is over; is_last_resort: because nothing else can happen, and that may be wrong. */
+/* control_clock.c: somebody's time is over; is_last_resort: because nothing else can happen, and that may be wrong. */
 void expand_late(struct expansion *expansion, uint32_t job, bool is_last_resort);
 void expand_member_late(struct expansion *expansion, uint32_t s, bool is_last_resort);
 
-/* control_clock.c: time passes, for who only waits, and at last for all. */
+/* Time passes, for who only waits, and at last for all. */
 void expand_seconds(struct expansion *expansion);
 void expand_hold(struct expansion *expansion, uint32_t job);
 

@@ -24,9 +24,7 @@ static void expand_start(struct expansion *expansion, uint32_t p)
 
 	if (expansion->from->seat[p].status != NEW || (after && !has_ended(expansion, after - 1)))
 		return;
-	begin(expansion, p);
-	say_who(expansion, p);
-	bfs_say(expansion->bfs, " is started");
+	rank_begins(expansion, p, " is started");
 	world_start(expansion->world, p);
 	finish(expansion, BFS_MAY | MOVE_START, p, 0);
 }
@@ -48,9 +46,8 @@ static void expand_kill(struct expansion *expansion, uint32_t p, enum control_fa
 			<< s;
 	/* All subsets of those that have sent something. */
 	for (uint32_t loses = may_lose;; loses = (loses - 1) & may_lose) {
-		begin(expansion, p);
-		say_who(expansion, p);
-		bfs_say(expansion->bfs, fault == FAULT_KILL ? " is killed" : "'s host loses power");
+		rank_begins(expansion, p,
+			    fault == FAULT_KILL ? " is killed" : "'s host loses power");
 		if (loses)
 			bfs_say(expansion->bfs, ", what it sent last is lost");
 		for (uint32_t s = p; s < world->seats; s += world->config->processes) {
@@ -86,9 +83,7 @@ static void expand_misfits(struct expansion *expansion, uint32_t s)
 		finish_fault(expansion, FAULT_MUTE, s, 0);
 	}
 	if (may(expansion, FAULT_MISFIT)) {
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " sends what no sound member sends");
+		next = rank_begins(expansion, s, " sends what no sound member sends");
 		next->is_mute = next->is_bad = 1;
 		world_select(world, seat_job(world, s));
 		world_ack_push(world, 0,
@@ -97,9 +92,7 @@ static void expand_misfits(struct expansion *expansion, uint32_t s)
 		finish_fault(expansion, FAULT_MISFIT, s, 0);
 	}
 	if (may(expansion, FAULT_DUMB)) {
-		next = begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " answers no QUERY any more");
+		next = rank_begins(expansion, s, " answers no QUERY any more");
 		next->is_dumb = next->is_bad = 1;
 		finish_fault(expansion, FAULT_DUMB, s, 0);
 	}
@@ -114,9 +107,7 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 	if (seat->near != OPEN || seat->status != ALIVE || seat_is_over(seat))
 		return;
 	if (may(expansion, FAULT_ABORT) && seat_home(world, s) == s) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, "'s user aborts");
+		rank_begins(expansion, s, "'s user aborts");
 		for (uint32_t other = 0; other < world->seats; other++)
 			if (seat_home(world, other) == s &&
 			    world->state.seat[other].status == ALIVE &&
@@ -126,18 +117,14 @@ static void expand_seat_faults(struct expansion *expansion, uint32_t s)
 		finish_fault(expansion, FAULT_ABORT, s, 0);
 	}
 	if (may(expansion, FAULT_BLOCK) && seat->member.state == MEMBER_HELLOING) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " gets no WELCOME");
+		rank_begins(expansion, s, " gets no WELCOME");
 		world_member_unwelcome(world, s);
 		finish_fault(expansion, FAULT_BLOCK, s, 0);
 	}
 	if (may(expansion, FAULT_LATE))
 		expand_member_late(expansion, s, false);
 	if (may(expansion, FAULT_UNHEARD) && seat->member.state == MEMBER_HELLOING) {
-		begin(expansion, s);
-		say_who(expansion, s);
-		bfs_say(expansion->bfs, " is not heard: HELLO again");
+		rank_begins(expansion, s, " is not heard: HELLO again");
 		world_member_unheard(world, s);
 		finish_fault(expansion, FAULT_UNHEARD, s, 0);
 	}
@@ -162,9 +149,7 @@ static void expand_process_faults(struct expansion *expansion, uint32_t p)
 	struct world *world = expansion->world;
 
 	if (first->status == STOPPED) {
-		begin(expansion, p);
-		say_who(expansion, p);
-		bfs_say(expansion->bfs, " continues");
+		rank_begins(expansion, p, " continues");
 		for (uint32_t s = p; s < world->seats; s += world->config->processes) {
 			if (world->state.seat[s].status != STOPPED)
 				continue;
@@ -180,9 +165,7 @@ static void expand_process_faults(struct expansion *expansion, uint32_t p)
 	if (may(expansion, FAULT_CUT))
 		expand_kill(expansion, p, FAULT_CUT);
 	if (may(expansion, FAULT_STOP) && first->status == ALIVE) {
-		begin(expansion, p);
-		say_who(expansion, p);
-		bfs_say(expansion->bfs, " is stopped");
+		rank_begins(expansion, p, " is stopped");
 		for (uint32_t s = p; s < world->seats; s += world->config->processes) {
 			if (world->state.seat[s].status == ALIVE)
 				world->state.seat[s].status = STOPPED;
@@ -199,11 +182,10 @@ static void expand_aggregator_ends(struct expansion *expansion, uint32_t aggrega
 	struct world *world = expansion->world;
 
 	for (uint32_t loses = 0; loses < 2; loses++) {
-		begin(expansion, 0);
-		say_aggregator(expansion, aggregator);
-		bfs_say(expansion->bfs, "%s%s",
-			fault == FAULT_AGG_KILL ? " is killed" : "'s host loses power",
-			loses ? ", what it said last is lost" : "");
+		aggregator_begins(expansion, aggregator,
+				  fault == FAULT_AGG_KILL ? " is killed" : "'s host loses power");
+		if (loses)
+			bfs_say(expansion->bfs, ", what it said last is lost");
 		world->state.is_guilty[aggregator] = 1;
 		world_aggregator_ends(world, aggregator);
 		for (uint32_t s = 0; s < world->seats; s++) {
@@ -246,17 +228,13 @@ static void expand_signals(struct expansion *expansion, uint32_t aggregator)
 		finish_fault(expansion, FAULT_TERM, aggregator, 0);
 	}
 	if (may(expansion, FAULT_LIMIT)) {
-		begin(expansion, 0);
-		say_aggregator(expansion, aggregator);
-		bfs_say(expansion->bfs, " is told to end at once");
+		aggregator_begins(expansion, aggregator, " is told to end at once");
 		world->state.is_guilty[aggregator] = 1;
 		signal_to(expansion, aggregator, ADMISSION_KILL);
 		finish_fault(expansion, FAULT_LIMIT, aggregator, 0);
 	}
 	if (may(expansion, FAULT_AGG_STOP)) {
-		begin(expansion, 0);
-		say_aggregator(expansion, aggregator);
-		bfs_say(expansion->bfs, " is stopped");
+		aggregator_begins(expansion, aggregator, " is stopped");
 		world->state.aggregator[aggregator] = HALTED;
 		world->state.is_guilty[aggregator] = 1;
 		finish_fault(expansion, FAULT_AGG_STOP, aggregator, 0);
@@ -268,9 +246,7 @@ static void expand_aggregator_wakes(struct expansion *expansion, uint32_t aggreg
 	struct world *world = expansion->world;
 	uint64_t now_ns = 10 * world->admission[0].heartbeat_ns;
 
-	begin(expansion, 0);
-	say_aggregator(expansion, aggregator);
-	bfs_say(expansion->bfs, " continues");
+	aggregator_begins(expansion, aggregator, " continues");
 	world->state.aggregator[aggregator] = UP;
 	for (uint32_t job = 0; job < world->jobs; job++) {
 		if (job_aggregator(world, job) != aggregator)
@@ -319,9 +295,7 @@ static void expand_aggregator_faults(struct expansion *expansion, uint32_t aggre
 	if (status != DOWN && may(expansion, FAULT_AGG_CUT))
 		expand_aggregator_ends(expansion, aggregator, FAULT_AGG_CUT);
 	if (status == DOWN && may(expansion, FAULT_AGG_START)) {
-		begin(expansion, 0);
-		say_aggregator(expansion, aggregator);
-		bfs_say(expansion->bfs, " is started again");
+		aggregator_begins(expansion, aggregator, " is started again");
 		world->state.aggregator[aggregator] = UP;
 		finish_fault(expansion, FAULT_AGG_START, aggregator, 0);
 	}
