@@ -38,159 +38,147 @@ static uint32_t move_of(enum move move, uint32_t a, uint32_t b, uint32_t c)
 	return (uint32_t)move << 24 | a << 16 | b << 8 | c;
 }
 
-static void emit(const struct sparse_config *config, struct bfs *bfs, struct sparse_state *next,
-		 uint32_t move, const char *violation)
+static void emit(struct bfs *bfs, struct sparse_state *next, uint32_t move, const char *violation)
 {
-	sparse_forget(config, next);
-	if (sparse_swap(config, next))
+	sparse_forget(next);
+	if (sparse_swap(next))
 		bfs_say(bfs, "; from here on 0 and 1 name the other worker");
 	bfs_emit(bfs, next, move, violation);
 }
 
 /* ---- workers ---- */
 
-static void expand_send(const struct sparse_config *config, const struct sparse_state *state,
-			uint32_t w, struct bfs *bfs)
+static void expand_send(const struct sparse_state *state, uint32_t w, struct bfs *bfs)
 {
 	const struct sparse_world_worker *worker = &state->worker[w];
 	struct sparse_state next;
 
-	if (sparse_worker_may_send(config, state, w)) {
+	if (sparse_worker_may_send(state, w)) {
 		next = *state;
 		bfs_say(bfs, "worker %u sends PUSH %u in generation %u", w, worker->sent,
 			worker->generation);
-		emit(config, bfs, &next, move_of(MOVE_SEND, w, 0, 0),
-		     sparse_worker_send(config, &next, w));
+		emit(bfs, &next, move_of(MOVE_SEND, w, 0, 0), sparse_worker_send(&next, w));
 	}
-	if (sparse_worker_may_end(config, state, w)) {
+	if (sparse_worker_may_end(state, w)) {
 		next = *state;
 		bfs_say(bfs, "worker %u sends END of step %u in generation %u", w, worker->step,
 			worker->generation);
-		emit(config, bfs, &next, move_of(MOVE_END, w, 0, 0),
-		     sparse_worker_end(config, &next, w));
+		emit(bfs, &next, move_of(MOVE_END, w, 0, 0), sparse_worker_end(&next, w));
 	}
-	if (sparse_worker_may_batch(config, state, w)) {
+	if (sparse_worker_may_batch(state, w)) {
 		next = *state;
 		bfs_say(bfs, "worker %u sends batch %u", w, worker->batches + 1);
-		sparse_worker_batch(config, &next, w);
-		emit(config, bfs, &next, move_of(MOVE_BATCH, w, 0, 0), NULL);
+		sparse_worker_batch(&next, w);
+		emit(bfs, &next, move_of(MOVE_BATCH, w, 0, 0), NULL);
 	}
 	for (uint32_t number = 1; number <= worker->batches; number++) {
 		if (!(state->answer[w][worker->life] >> (number - 1) & 1))
 			continue;
 		next = *state;
 		bfs_say(bfs, "worker %u takes the answer to batch %u", w, number);
-		emit(config, bfs, &next, move_of(MOVE_ANSWER, w, number, 0),
+		emit(bfs, &next, move_of(MOVE_ANSWER, w, number, 0),
 		     sparse_worker_answered(&next, w, number));
 	}
 }
 
-static void expand_takes(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t w, uint32_t g, struct bfs *bfs)
+static void expand_takes(const struct sparse_state *state, uint32_t w, uint32_t g, struct bfs *bfs)
 {
 	struct sparse_state next;
 	uint8_t at[SPARSE_DATAGRAM];
 
-	for (uint32_t seq = 1; seq <= config->pushes; seq++) {
+	for (uint32_t seq = 1; seq <= sparse->pushes; seq++) {
 		if (!(state->ack[g][w] >> (seq - 1) & 1))
 			continue;
 		next = *state;
 		bfs_say(bfs, "worker %u takes ACK %u of generation %u", w, seq, g);
-		emit(config, bfs, &next, move_of(MOVE_ACK, w, g, seq),
-		     sparse_worker_take(config, &next, w, at, sparse_ack_put(g, w, seq, at)));
+		emit(bfs, &next, move_of(MOVE_ACK, w, g, seq),
+		     sparse_worker_take(&next, w, at, sparse_ack_put(g, w, seq, at)));
 	}
 	for (uint32_t e = 0; e <= SPARSE_EPOCHS; e++) {
 		if (!(state->committed[g] >> e & 1))
 			continue;
 		next = *state;
 		bfs_say(bfs, "worker %u takes COMMITTED %u of generation %u", w, e, g);
-		emit(config, bfs, &next, move_of(MOVE_COMMITTED, w, g, e),
-		     sparse_worker_take(config, &next, w, at,
-					sparse_committed_put(config, state, g, e, w, at)));
+		emit(bfs, &next, move_of(MOVE_COMMITTED, w, g, e),
+		     sparse_worker_take(&next, w, at, sparse_committed_put(state, g, e, w, at)));
 	}
 	if (!state->is_fenced[g] || !state->fence_epoch[g])
 		return;
 	next = *state;
-	if (config->is_told && state->worker[w].named < g) {
+	if (sparse->is_told && state->worker[w].named < g) {
 		sparse_worker_name(&next, w, g);
 		bfs_say(bfs, "worker %u takes SWITCH of generation %u", w, g);
-		emit(config, bfs, &next, move_of(MOVE_TOLD, w, g, 0), NULL);
+		emit(bfs, &next, move_of(MOVE_TOLD, w, g, 0), NULL);
 		next = *state;
 	}
-	if (!config->is_told)
+	if (!sparse->is_told)
 		sparse_worker_name(&next, w, g);
 	bfs_say(bfs, "worker %u takes RESUME of generation %u", w, g);
-	emit(config, bfs, &next, move_of(MOVE_RESUME, w, g, 0),
-	     sparse_worker_take(config, &next, w, at, sparse_resume_put(config, state, g, w, at)));
+	emit(bfs, &next, move_of(MOVE_RESUME, w, g, 0),
+	     sparse_worker_take(&next, w, at, sparse_resume_put(state, g, w, at)));
 }
 
 /* A life ends; the next one joins, and nobody is told of it before the disk has it. */
-static void expand_lives(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t w, struct bfs *bfs)
+static void expand_lives(const struct sparse_state *state, uint32_t w, struct bfs *bfs)
 {
 	const struct sparse_world_worker *worker = &state->worker[w];
 	struct sparse_state next = *state;
 
-	if (worker->life + 1u < config->lives && !worker->is_waiting) {
+	if (worker->life + 1u < sparse->lives && !worker->is_waiting) {
 		bfs_say(bfs, "worker %u dies, and is started again", w);
 		sparse_worker_die(&next, w);
-		emit(config, bfs, &next, move_of(MOVE_WORKER_DIES, w, 0, 0), NULL);
+		emit(bfs, &next, move_of(MOVE_WORKER_DIES, w, 0, 0), NULL);
 	} else if (worker->is_waiting && !worker->joined) {
-		if (state->server.now.generation >= config->generations ||
+		if (state->server.now.generation >= sparse->generations ||
 		    state->server.pending_count == SPARSE_PENDING)
 			return;
 		bfs_say(bfs, "worker %u joins: generation %u", w, state->server.now.generation + 1);
-		emit(config, bfs, &next, move_of(MOVE_JOIN, w, 0, 0),
-		     sparse_server_join(config, &next, w));
+		emit(bfs, &next, move_of(MOVE_JOIN, w, 0, 0), sparse_server_join(&next, w));
 	} else if (worker->is_waiting && state->server.disk.incarnation[w] == worker->life + 1) {
 		bfs_say(bfs, "worker %u is told that it has joined in generation %u", w,
 			worker->joined);
 		sparse_worker_admit(&next, w);
-		emit(config, bfs, &next, move_of(MOVE_ADMIT, w, 0, 0), NULL);
+		emit(bfs, &next, move_of(MOVE_ADMIT, w, 0, 0), NULL);
 	}
 }
 
-static void expand_worker(const struct sparse_config *config, const struct sparse_state *state,
-			  uint32_t w, struct bfs *bfs)
+static void expand_worker(const struct sparse_state *state, uint32_t w, struct bfs *bfs)
 {
-	expand_lives(config, state, w, bfs);
+	expand_lives(state, w, bfs);
 	if (state->worker[w].is_waiting)
 		return;
-	expand_send(config, state, w, bfs);
+	expand_send(state, w, bfs);
 	for (uint32_t g = 1; g <= SPARSE_GENERATIONS; g++)
-		expand_takes(config, state, w, g, bfs);
+		expand_takes(state, w, g, bfs);
 }
 
 /* ---- switches ---- */
 
 /* Does a packet of generation `of` matter to the switch of generation g? */
-static bool is_for(const struct sparse_config *config, uint32_t g, uint32_t of)
+static bool is_for(uint32_t g, uint32_t of)
 {
-	return g == of || config->is_fat;
+	return g == of || sparse->is_fat;
 }
 
-static void expand_push(const struct sparse_config *config, const struct sparse_state *state,
-			uint32_t g, uint32_t of, struct bfs *bfs)
+static void expand_push(const struct sparse_state *state, uint32_t g, uint32_t of, struct bfs *bfs)
 {
 	uint8_t at[SPARSE_DATAGRAM];
 
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		for (uint32_t id = 0; id < SPARSE_PUSHES; id++) {
 			struct sparse_state next = *state;
 
 			if (!(state->push[of][w] >> id & 1))
 				continue;
 			bfs_say(bfs, "switch %u takes worker %u's PUSH %u of generation %u", g, w,
-				id % config->pushes + 1, of);
-			emit(config, bfs, &next, move_of(MOVE_PUSH, g << 4 | of, w, id),
-			     sparse_switch_take(config, &next, g, at,
-						sparse_push_put(config, of, w, id, at)));
+				id % sparse->pushes + 1, of);
+			emit(bfs, &next, move_of(MOVE_PUSH, g << 4 | of, w, id),
+			     sparse_switch_take(&next, g, at, sparse_push_put(of, w, id, at)));
 		}
 	}
 }
 
-static void expand_told(const struct sparse_config *config, const struct sparse_state *state,
-			uint32_t g, uint32_t of, struct bfs *bfs)
+static void expand_told(const struct sparse_state *state, uint32_t g, uint32_t of, struct bfs *bfs)
 {
 	struct sparse_state next;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -199,78 +187,72 @@ static void expand_told(const struct sparse_config *config, const struct sparse_
 		if (state->committed[of] >> e & 1) {
 			next = *state;
 			bfs_say(bfs, "switch %u takes COMMITTED %u of generation %u", g, e, of);
-			emit(config, bfs, &next, move_of(MOVE_COMMITTED, SPARSE_WORKERS + g, of, e),
-			     sparse_switch_take(config, &next, g, at,
-						sparse_committed_put(config, state, of, e,
-								     SPARSE_SERVER, at)));
+			emit(bfs, &next, move_of(MOVE_COMMITTED, SPARSE_WORKERS + g, of, e),
+			     sparse_switch_take(&next, g, at,
+						sparse_committed_put(state, of, e, SPARSE_SERVER,
+								     at)));
 		}
 		if (state->flip[of] >> e & 1) {
 			next = *state;
 			bfs_say(bfs, "switch %u takes FLIP of epoch %u, generation %u", g, e, of);
-			emit(config, bfs, &next, move_of(MOVE_FLIP_ARRIVES, g, of, e),
-			     sparse_switch_take(config, &next, g, at, sparse_flip_put(of, e, at)));
+			emit(bfs, &next, move_of(MOVE_FLIP_ARRIVES, g, of, e),
+			     sparse_switch_take(&next, g, at, sparse_flip_put(of, e, at)));
 		}
 	}
 }
 
-static void expand_setup(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t g, struct bfs *bfs)
+static void expand_setup(const struct sparse_state *state, uint32_t g, struct bfs *bfs)
 {
-	struct sparse_table table = sparse_table_of(config);
+	struct sparse_table table = sparse_table_of();
 	struct sparse_state next;
 	uint8_t at[SPARSE_DATAGRAM];
 
-	if (g == state->server.now.generation && state->resets < config->resets &&
+	if (g == state->server.now.generation && state->resets < sparse->resets &&
 	    !state->at[g].is_reset) {
 		next = *state;
 		next.resets++;
 		next.at[g] = (struct sparse_world_switch){ .is_reset = 1 };
 		bfs_say(bfs, "switch %u dies, and another instance is at its address", g);
-		emit(config, bfs, &next, move_of(MOVE_RESET, g, 0, 0), NULL);
+		emit(bfs, &next, move_of(MOVE_RESET, g, 0, 0), NULL);
 	}
 	if (!state->is_fenced[g] || !state->fence_epoch[g] ||
-	    (state->at[g].generation && !config->is_fat))
+	    (state->at[g].generation && !sparse->is_fat))
 		return;
 	for (uint32_t part = 0; part < sparse_cut_parts(&table); part++) {
 		next = *state;
 		bfs_say(bfs, "switch %u takes SETUP, part %u of %u", g, part,
 			sparse_cut_parts(&table));
-		emit(config, bfs, &next, move_of(MOVE_SETUP, g, part, 0),
-		     sparse_switch_take(config, &next, g, at,
-					sparse_setup_put(config, state, g, part, at)));
+		emit(bfs, &next, move_of(MOVE_SETUP, g, part, 0),
+		     sparse_switch_take(&next, g, at, sparse_setup_put(state, g, part, at)));
 	}
 }
 
-static void expand_switch(const struct sparse_config *config, const struct sparse_state *state,
-			  uint32_t g, struct bfs *bfs)
+static void expand_switch(const struct sparse_state *state, uint32_t g, struct bfs *bfs)
 {
 	struct sparse_state next;
 
 	for (uint32_t of = 1; state->at[g].generation && of <= SPARSE_GENERATIONS; of++) {
-		if (!is_for(config, g, of))
+		if (!is_for(g, of))
 			continue;
-		expand_push(config, state, g, of, bfs);
-		expand_told(config, state, g, of, bfs);
+		expand_push(state, g, of, bfs);
+		expand_told(state, g, of, bfs);
 	}
-	if (state->at[g].epoch <= config->epochs &&
-	    sparse_switch_may_flip(config, state, g, false)) {
+	if (state->at[g].epoch <= sparse->epochs && sparse_switch_may_flip(state, g, false)) {
 		next = *state;
 		bfs_say(bfs, "switch %u flips, epoch %u", g, state->at[g].epoch);
-		emit(config, bfs, &next, move_of(MOVE_FLIP, g, 0, 0),
-		     sparse_switch_flip(config, &next, g));
+		emit(bfs, &next, move_of(MOVE_FLIP, g, 0, 0), sparse_switch_flip(&next, g));
 	}
-	expand_setup(config, state, g, bfs);
+	expand_setup(state, g, bfs);
 }
 
 /* ---- the server ---- */
 
-static void expand_parts(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t g, struct bfs *bfs)
+static void expand_parts(const struct sparse_state *state, uint32_t g, struct bfs *bfs)
 {
 	uint8_t at[SPARSE_DATAGRAM];
 
 	for (uint32_t e = 1; e <= SPARSE_EPOCHS; e++) {
-		for (uint32_t part = 0; part < sparse_parts_of(config, state, g, e); part++) {
+		for (uint32_t part = 0; part < sparse_parts_of(state, g, e); part++) {
 			struct sparse_state next = *state;
 
 			if (!state->flush[g][e].is_sent)
@@ -280,15 +262,13 @@ static void expand_parts(const struct sparse_config *config, const struct sparse
 			bfs_say(bfs,
 				"the server takes part %u of the flush of epoch %u of switch %u",
 				part, e, g);
-			emit(config, bfs, &next, move_of(MOVE_PART, g, e, part),
-			     sparse_server_take(config, &next, at,
-						sparse_part_put(config, state, g, e, part, at)));
+			emit(bfs, &next, move_of(MOVE_PART, g, e, part),
+			     sparse_server_take(&next, at, sparse_part_put(state, g, e, part, at)));
 		}
 	}
 }
 
-static void expand_arrivals(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t w, struct bfs *bfs)
+static void expand_arrivals(const struct sparse_state *state, uint32_t w, struct bfs *bfs)
 {
 	struct sparse_state next;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -298,8 +278,8 @@ static void expand_arrivals(const struct sparse_config *config, const struct spa
 			next = *state;
 			bfs_say(bfs, "the server takes batch %u of worker %u's life %u", number, w,
 				life);
-			emit(config, bfs, &next, move_of(MOVE_BATCH_ARRIVES, w, life, number),
-			     sparse_server_cold(config, &next, w, life, number));
+			emit(bfs, &next, move_of(MOVE_BATCH_ARRIVES, w, life, number),
+			     sparse_server_cold(&next, w, life, number));
 		}
 	}
 	for (uint32_t g = 1; g <= SPARSE_GENERATIONS; g++) {
@@ -309,100 +289,97 @@ static void expand_arrivals(const struct sparse_config *config, const struct spa
 			next = *state;
 			bfs_say(bfs, "the server takes END of worker %u's step %u, generation %u",
 				w, step, g);
-			emit(config, bfs, &next, move_of(MOVE_END_ARRIVES, w, g, step),
-			     sparse_server_take(config, &next, at,
-						sparse_end_put(config, g, w, step, at)));
+			emit(bfs, &next, move_of(MOVE_END_ARRIVES, w, g, step),
+			     sparse_server_take(&next, at, sparse_end_put(g, w, step, at)));
 		}
 	}
 }
 
-static void sparse_expand(const void *config_at, const void *state_at, struct bfs *bfs)
+static void sparse_expand(const void *config, const void *state_at, struct bfs *bfs)
 {
-	const struct sparse_config *config = config_at;
 	const struct sparse_state *state = state_at;
 	const struct sparse_world_server *server = &state->server;
 	struct sparse_state next;
-	const char *wrong = config->has_stranger ? sparse_strange(config, state) : NULL;
+	const char *wrong = sparse->has_stranger ? sparse_strange(state) : NULL;
 
+	(void)config;
 	if (wrong) {
 		next = *state;
 		bfs_say(bfs, "a stranger sends what he likes");
 		bfs_emit(bfs, &next, move_of(MOVE_STRANGER, 0, 0, 0), wrong);
 	}
-	for (uint32_t w = 0; w < config->workers; w++) {
-		expand_worker(config, state, w, bfs);
+	for (uint32_t w = 0; w < sparse->workers; w++) {
+		expand_worker(state, w, bfs);
 		if (server->pending_count < SPARSE_PENDING)
-			expand_arrivals(config, state, w, bfs);
+			expand_arrivals(state, w, bfs);
 	}
 	for (uint32_t g = 1; g <= SPARSE_GENERATIONS; g++) {
-		expand_switch(config, state, g, bfs);
-		expand_parts(config, state, g, bfs);
+		expand_switch(state, g, bfs);
+		expand_parts(state, g, bfs);
 	}
-	if (server->now.generation < config->generations &&
+	if (server->now.generation < sparse->generations &&
 	    server->pending_count < SPARSE_PENDING) {
 		next = *state;
 		bfs_say(bfs, "the server fences: generation %u", server->now.generation + 1);
-		emit(config, bfs, &next, move_of(MOVE_FENCE, 0, 0, 0),
-		     sparse_server_fence(config, &next));
+		emit(bfs, &next, move_of(MOVE_FENCE, 0, 0, 0), sparse_server_fence(&next));
 	}
 	if (server->pending_count) {
 		next = *state;
 		bfs_say(bfs, "the server's oldest record gets to the disk");
-		emit(config, bfs, &next, move_of(MOVE_WRITE, 0, 0, 0),
-		     sparse_server_write(config, &next));
+		emit(bfs, &next, move_of(MOVE_WRITE, 0, 0, 0), sparse_server_write(&next));
 	}
-	if (state->deaths < config->deaths) {
+	if (state->deaths < sparse->deaths) {
 		next = *state;
 		next.deaths++;
 		sparse_server_die(&next);
 		bfs_say(bfs, "the server dies, and reads its log");
-		emit(config, bfs, &next, move_of(MOVE_DIE, 0, 0, 0), NULL);
+		emit(bfs, &next, move_of(MOVE_DIE, 0, 0, 0), NULL);
 	}
 }
 
-static void sparse_init(const void *config_at, void *state_at)
+static void sparse_init(const void *config, void *state_at)
 {
-	const struct sparse_config *config = config_at;
 	struct sparse_state *state = state_at;
-	struct sparse_table table = sparse_table_of(config);
-	uint32_t lives = config->lives ? config->lives : 1;
+	struct sparse_table table = sparse_table_of();
+	uint32_t lives = sparse->lives ? sparse->lives : 1;
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong;
 
-	assert(config->workers * lives * config->pushes <= 16);
-	assert(lives * config->pushes <= SPARSE_PUSHES);
-	assert(config->workers * config->window <= SPARSE_PLACES);
-	assert(config->generations + (lives > 1) + 1 <= SPARSE_GENERATIONS);
-	assert(config->epochs + 2 + config->pushes / config->kept < SPARSE_EPOCHS);
+	(void)config;
+	assert(sparse->workers * lives * sparse->pushes <= 16);
+	assert(lives * sparse->pushes <= SPARSE_PUSHES);
+	assert(sparse->workers * sparse->window <= SPARSE_PLACES);
+	assert(sparse->generations + (lives > 1) + 1 <= SPARSE_GENERATIONS);
+	assert(sparse->epochs + 2 + sparse->pushes / sparse->kept < SPARSE_EPOCHS);
 	assert(sparse_flush_parts_max(&table) <= SPARSE_PARTS);
 	state->server.now.expected = state->server.disk.expected = 1;
 	state->server.now.map = state->server.disk.map = SPARSE_MAP;
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		state->server.now.next[w] = state->server.disk.next[w] = 1;
 		state->worker[w] = (struct sparse_world_worker){
 			.low = 1, .sent = 1, .next = 1, .reached = 1, .step = 1, .is_waiting = 1
 		};
 	}
 	/* The table is set up, and everybody joins. */
-	wrong = sparse_server_fence(config, state);
-	for (uint32_t w = 0; w < config->workers && !wrong; w++) {
+	wrong = sparse_server_fence(state);
+	for (uint32_t w = 0; w < sparse->workers && !wrong; w++) {
 		while (!wrong && state->server.pending_count)
-			wrong = sparse_server_write(config, state);
+			wrong = sparse_server_write(state);
 		if (!wrong)
-			wrong = sparse_server_join(config, state, w);
+			wrong = sparse_server_join(state, w);
 	}
 	while (!wrong && state->server.pending_count)
-		wrong = sparse_server_write(config, state);
+		wrong = sparse_server_write(state);
 	for (uint32_t part = 0; part < sparse_cut_parts(&table) && !wrong; part++)
-		wrong = sparse_switch_take(config, state, 1, at,
-					   sparse_setup_put(config, state, 1, part, at));
+		wrong = sparse_switch_take(state, 1, at, sparse_setup_put(state, 1, part, at));
 	assert(!wrong);
-	for (uint32_t w = 0; w < config->workers; w++)
+	for (uint32_t w = 0; w < sparse->workers; w++)
 		sparse_worker_admit(state, w);
 }
 
 void sparse_model(struct bfs_model *model, const void *config)
 {
+	sparse = config;
 	sparse_drain_begin();
 	*model = (struct bfs_model){ .state_bytes = sizeof(struct sparse_state),
 				     .config = config,

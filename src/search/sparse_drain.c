@@ -9,27 +9,27 @@
 
 enum { TURNS = 60 };
 
-static const char *server_settles(const struct sparse_config *config, struct sparse_state *state)
+static const char *server_settles(struct sparse_state *state)
 {
 	const char *wrong = NULL;
 
 	while (!wrong && state->server.pending_count)
-		wrong = sparse_server_write(config, state);
+		wrong = sparse_server_write(state);
 	return wrong;
 }
 
 /* Whoever waits says JOIN, for the first time or again. */
-static const char *newcomers_join(const struct sparse_config *config, struct sparse_state *state)
+static const char *newcomers_join(struct sparse_state *state)
 {
 	const char *wrong = NULL;
 
-	for (uint32_t w = 0; w < config->workers && !wrong; w++) {
+	for (uint32_t w = 0; w < sparse->workers && !wrong; w++) {
 		if (!state->worker[w].is_waiting)
 			continue;
 		if (!state->worker[w].joined)
-			wrong = sparse_server_join(config, state, w);
+			wrong = sparse_server_join(state, w);
 		if (!wrong)
-			wrong = server_settles(config, state);
+			wrong = server_settles(state);
 		if (!wrong)
 			sparse_worker_admit(state, w);
 	}
@@ -37,9 +37,9 @@ static const char *newcomers_join(const struct sparse_config *config, struct spa
 }
 
 /* A switch for the server's generation: the one that there is, or one after a fence, as the heartbeat would ask. */
-static const char *switch_is_there(const struct sparse_config *config, struct sparse_state *state)
+static const char *switch_is_there(struct sparse_state *state)
 {
-	struct sparse_table table = sparse_table_of(config);
+	struct sparse_table table = sparse_table_of();
 	uint32_t g = state->server.now.generation;
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong = NULL;
@@ -47,20 +47,18 @@ static const char *switch_is_there(const struct sparse_config *config, struct sp
 	if (state->at[g].generation)
 		return NULL;
 	if (!state->server.has_instance || state->at[g].is_reset) {
-		wrong = sparse_server_fence(config, state);
+		wrong = sparse_server_fence(state);
 		if (!wrong)
-			wrong = server_settles(config, state);
+			wrong = server_settles(state);
 		g = state->server.now.generation;
 	}
 	for (uint32_t part = 0; part < sparse_cut_parts(&table) && !wrong; part++)
-		wrong = sparse_switch_take(config, state, g, at,
-					   sparse_setup_put(config, state, g, part, at));
+		wrong = sparse_switch_take(state, g, at, sparse_setup_put(state, g, part, at));
 	return wrong;
 }
 
 /* The workers send, and send again; the switch takes it, and its ACKs arrive. Of what each asks the first is lost. */
-static const char *worker_turn(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w, bool *has_asked)
+static const char *worker_turn(struct sparse_state *state, uint32_t w, bool *has_asked)
 {
 	uint32_t g = state->server.now.generation, ask_bytes = 0;
 	uint8_t at[SPARSE_DATAGRAM], ask[SPARSE_DATAGRAM];
@@ -68,44 +66,41 @@ static const char *worker_turn(const struct sparse_config *config, struct sparse
 
 	memset(state->push, 0, sizeof(state->push));
 	memset(state->ack, 0, sizeof(state->ack));
-	wrong = sparse_worker_timers(config, state, w, ask, &ask_bytes);
+	wrong = sparse_worker_timers(state, w, ask, &ask_bytes);
 	if (!wrong && ask_bytes && *has_asked)
-		wrong = sparse_switch_take(config, state, g, ask, ask_bytes);
+		wrong = sparse_switch_take(state, g, ask, ask_bytes);
 	*has_asked |= ask_bytes != 0;
-	while (!wrong && sparse_worker_may_send(config, state, w))
-		wrong = sparse_worker_send(config, state, w);
+	while (!wrong && sparse_worker_may_send(state, w))
+		wrong = sparse_worker_send(state, w);
 	for (uint32_t id = 0; id < SPARSE_PUSHES && !wrong; id++)
 		if (state->push[g][w] >> id & 1)
-			wrong = sparse_switch_take(config, state, g, at,
-						   sparse_push_put(config, g, w, id, at));
-	for (uint32_t seq = 1; seq <= config->pushes && !wrong; seq++)
+			wrong = sparse_switch_take(state, g, at, sparse_push_put(g, w, id, at));
+	for (uint32_t seq = 1; seq <= sparse->pushes && !wrong; seq++)
 		if (state->ack[g][w] >> (seq - 1) & 1)
-			wrong = sparse_worker_take(config, state, w, at,
-						   sparse_ack_put(g, w, seq, at));
+			wrong = sparse_worker_take(state, w, at, sparse_ack_put(g, w, seq, at));
 	return wrong;
 }
 
 /* It connects again and is told the server's next number; what is before is answered. */
-static const char *batches_turn(const struct sparse_config *config, struct sparse_state *state,
-				uint32_t w)
+static const char *batches_turn(struct sparse_state *state, uint32_t w)
 {
 	struct sparse_world_worker *worker = &state->worker[w];
 	const char *wrong = NULL;
 
 	for (uint32_t number = worker->answered + 1u; number <= worker->batches && !wrong;
 	     number++) {
-		wrong = sparse_server_cold(config, state, w, worker->life, number);
+		wrong = sparse_server_cold(state, w, worker->life, number);
 		if (!wrong)
-			wrong = server_settles(config, state);
+			wrong = server_settles(state);
 		if (!wrong)
 			wrong = sparse_worker_answered(state, w, number);
 	}
-	while (!wrong && sparse_worker_may_batch(config, state, w))
-		sparse_worker_batch(config, state, w);
+	while (!wrong && sparse_worker_may_batch(state, w))
+		sparse_worker_batch(state, w);
 	return wrong;
 }
 
-static const char *steps_turn(const struct sparse_config *config, struct sparse_state *state)
+static const char *steps_turn(struct sparse_state *state)
 {
 	uint32_t g = state->server.now.generation, step;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -113,23 +108,22 @@ static const char *steps_turn(const struct sparse_config *config, struct sparse_
 
 	memset(state->end, 0, sizeof(state->end));
 	memset(state->flip, 0, sizeof(state->flip));
-	for (uint32_t w = 0; w < config->workers && !wrong; w++) {
-		if (!sparse_worker_may_end(config, state, w))
+	for (uint32_t w = 0; w < sparse->workers && !wrong; w++) {
+		if (!sparse_worker_may_end(state, w))
 			continue;
 		step = state->worker[w].step;
-		wrong = sparse_worker_end(config, state, w);
+		wrong = sparse_worker_end(state, w);
 		if (!wrong)
-			wrong = sparse_server_take(config, state, at,
-						   sparse_end_put(config, g, w, step, at));
+			wrong = sparse_server_take(state, at, sparse_end_put(g, w, step, at));
 	}
 	for (uint32_t e = 1; e <= SPARSE_EPOCHS && !wrong; e++)
 		if (state->flip[g] >> e & 1)
-			wrong = sparse_switch_take(config, state, g, at, sparse_flip_put(g, e, at));
+			wrong = sparse_switch_take(state, g, at, sparse_flip_put(g, e, at));
 	return wrong;
 }
 
 /* COMMITTED, to the switch if it waits for it, and to everybody. */
-static const char *commits_arrive(const struct sparse_config *config, struct sparse_state *state)
+static const char *commits_arrive(struct sparse_state *state)
 {
 	uint32_t g = state->server.now.generation;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -138,13 +132,11 @@ static const char *commits_arrive(const struct sparse_config *config, struct spa
 	for (uint32_t e = 0; e <= SPARSE_EPOCHS; e++) {
 		if (!(state->committed[g] >> e & 1))
 			continue;
-		wrong = sparse_switch_take(config, state, g, at,
-					   sparse_committed_put(config, state, g, e, SPARSE_SERVER,
-								at));
-		for (uint32_t w = 0; w < config->workers && !wrong; w++)
-			wrong = sparse_worker_take(config, state, w, at,
-						   sparse_committed_put(config, state, g, e, w,
-									at));
+		wrong = sparse_switch_take(state, g, at,
+					   sparse_committed_put(state, g, e, SPARSE_SERVER, at));
+		for (uint32_t w = 0; w < sparse->workers && !wrong; w++)
+			wrong = sparse_worker_take(state, w, at,
+						   sparse_committed_put(state, g, e, w, at));
 		if (wrong)
 			return wrong;
 	}
@@ -153,49 +145,47 @@ static const char *commits_arrive(const struct sparse_config *config, struct spa
 }
 
 /* A flush goes out until COMMITTED comes. */
-static const char *flush_turn(const struct sparse_config *config, struct sparse_state *state)
+static const char *flush_turn(struct sparse_state *state)
 {
 	uint32_t g = state->server.now.generation, parts;
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong = NULL;
 
-	if (sparse_switch_may_flip(config, state, g, true))
-		wrong = sparse_switch_flip(config, state, g);
-	parts = state->at[g].is_busy ? sparse_switch_parts(config, state, g) : 0;
+	if (sparse_switch_may_flip(state, g, true))
+		wrong = sparse_switch_flip(state, g);
+	parts = state->at[g].is_busy ? sparse_switch_parts(state, g) : 0;
 	for (uint32_t part = 0; part < parts && !wrong; part++)
-		wrong = sparse_server_take(config, state, at,
-					   sparse_switch_part(config, state, g, part, at));
+		wrong = sparse_server_take(state, at, sparse_switch_part(state, g, part, at));
 	if (!wrong)
-		wrong = server_settles(config, state);
-	return wrong ? wrong : commits_arrive(config, state);
+		wrong = server_settles(state);
+	return wrong ? wrong : commits_arrive(state);
 }
 
 /* ---- the end ---- */
 
-static bool is_done(const struct sparse_config *config, const struct sparse_state *state)
+static bool is_done(const struct sparse_state *state)
 {
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		const struct sparse_world_worker *worker = &state->worker[w];
 
-		if (worker->low != config->pushes + 1 || worker->answered != worker->batches ||
-		    worker->is_closed || sparse_worker_may_batch(config, state, w))
+		if (worker->low != sparse->pushes + 1 || worker->answered != worker->batches ||
+		    worker->is_closed || sparse_worker_may_batch(state, w))
 			return false;
 	}
 	return !state->at[state->server.now.generation].is_busy;
 }
 
 /* X4: of a worker's last life all, of an earlier one each at most once, which X1 has looked at. */
-static const char *sums_are_exact(const struct sparse_config *config,
-				  const struct sparse_state *state)
+static const char *sums_are_exact(const struct sparse_state *state)
 {
 	const struct sparse_world_durable *disk = &state->server.disk;
 
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		uint32_t life = state->worker[w].life;
 
 		for (uint32_t rank = 0; rank < SPARSE_RANKS; rank++)
-			for (uint32_t seq = 1; seq <= config->pushes; seq++)
-				if (sparse_times(config, disk->total[rank], w, life, seq) != 1)
+			for (uint32_t seq = 1; seq <= sparse->pushes; seq++)
+				if (sparse_times(disk->total[rank], w, life, seq) != 1)
 					return "X4: all is quiet, and the sums are not exact";
 		if (disk->cold[w][life] != (1 << state->worker[w].batches) - 1)
 			return "X4: all is quiet, and a batch is not in";
@@ -236,41 +226,41 @@ void sparse_drain_begin(void)
 	seen_forget(&looked);
 }
 
-const char *sparse_drain(const void *config_at, const void *state_at)
+const char *sparse_drain(const void *config, const void *state_at)
 {
-	const struct sparse_config *config = config_at;
 	struct sparse_state state = *(const struct sparse_state *)state_at;
 	bool has_asked[SPARSE_WORKERS] = { false };
 	uint8_t at[SPARSE_DATAGRAM];
 	const char *wrong;
 	uint32_t g;
 
+	(void)config;
 	if (is_known(state_at))
 		return NULL;
 	memset(state.committed, 0, sizeof(state.committed));
-	wrong = server_settles(config, &state);
+	wrong = server_settles(&state);
 	if (!wrong)
-		wrong = newcomers_join(config, &state);
+		wrong = newcomers_join(&state);
 	if (!wrong)
-		wrong = switch_is_there(config, &state);
+		wrong = switch_is_there(&state);
 	g = state.server.now.generation;
-	for (uint32_t w = 0; w < config->workers && !wrong; w++)
+	for (uint32_t w = 0; w < sparse->workers && !wrong; w++)
 		if (state.worker[w].generation < g) {
 			sparse_worker_name(&state, w, g);
-			wrong = sparse_worker_take(config, &state, w, at,
-						   sparse_resume_put(config, &state, g, w, at));
+			wrong = sparse_worker_take(&state, w, at,
+						   sparse_resume_put(&state, g, w, at));
 		}
 	for (uint32_t turn = 0; turn < TURNS && !wrong; turn++) {
-		if (is_done(config, &state))
-			return sums_are_exact(config, &state);
-		for (uint32_t w = 0; w < config->workers && !wrong; w++)
-			wrong = worker_turn(config, &state, w, &has_asked[w]);
-		for (uint32_t w = 0; w < config->workers && !wrong; w++)
-			wrong = batches_turn(config, &state, w);
-		if (!wrong && config->step)
-			wrong = steps_turn(config, &state);
+		if (is_done(&state))
+			return sums_are_exact(&state);
+		for (uint32_t w = 0; w < sparse->workers && !wrong; w++)
+			wrong = worker_turn(&state, w, &has_asked[w]);
+		for (uint32_t w = 0; w < sparse->workers && !wrong; w++)
+			wrong = batches_turn(&state, w);
+		if (!wrong && sparse->step)
+			wrong = steps_turn(&state);
 		if (!wrong)
-			wrong = flush_turn(config, &state);
+			wrong = flush_turn(&state);
 	}
 	return wrong ? wrong : "LIVENESS: sending again and again does not finish";
 }

@@ -5,15 +5,13 @@
 #include <string.h>
 
 /* Whatever the worker's generation is, is there something for it in this cut? */
-static bool is_news(const struct sparse_config *config, const struct sparse_state *state,
-		    const uint8_t *cut)
+static bool is_news(const struct sparse_state *state, const uint8_t *cut)
 {
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		const struct sparse_world_worker *worker = &state->worker[w];
 
 		for (uint32_t seq = 1; seq < worker->next; seq++)
-			if (!(worker->freed >> (seq - 1) & 1) &&
-			    sparse_cut_covers(config, cut, w, seq))
+			if (!(worker->freed >> (seq - 1) & 1) && sparse_cut_covers(cut, w, seq))
 				return true;
 	}
 	return false;
@@ -25,16 +23,16 @@ static uint32_t generation_of(const struct sparse_world_worker *worker)
 	return worker->is_waiting ? worker->joined : worker->generation;
 }
 
-static void forget_pushes(const struct sparse_config *config, struct sparse_state *state)
+static void forget_pushes(struct sparse_state *state)
 {
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		const struct sparse_world_worker *worker = &state->worker[w];
 		uint32_t own = generation_of(worker);
 		uint8_t is_in = worker->acked | worker->freed;
 
 		for (uint32_t g = 1; g < own; g++)
 			state->push[g][w] = state->ack[g][w] = state->end[g][w] = 0;
-		state->push[own][w] &= (uint8_t) ~(is_in << (worker->life * config->pushes));
+		state->push[own][w] &= (uint8_t) ~(is_in << (worker->life * sparse->pushes));
 		state->ack[own][w] &= (uint8_t)~is_in;
 	}
 }
@@ -60,7 +58,7 @@ static void forget_fenced(struct sparse_state *state)
 	}
 }
 
-static void forget_commits(const struct sparse_config *config, struct sparse_state *state)
+static void forget_commits(struct sparse_state *state)
 {
 	for (uint32_t g = 1; g <= SPARSE_GENERATIONS; g++) {
 		for (uint32_t e = 0; e <= SPARSE_EPOCHS; e++) {
@@ -68,13 +66,13 @@ static void forget_commits(const struct sparse_config *config, struct sparse_sta
 					  g >= state->server.disk.generation;
 			bool is_for_any = false, is_step_open = false;
 
-			for (uint32_t w = 0; w < config->workers; w++) {
+			for (uint32_t w = 0; w < sparse->workers; w++) {
 				is_for_any |= generation_of(&state->worker[w]) <= g;
-				is_step_open |= config->step && state->worker[w].step <= e;
+				is_step_open |= sparse->step && state->worker[w].step <= e;
 			}
 			if (!(state->committed[g] >> e & 1) || is_awaited ||
 			    (is_for_any &&
-			     (is_step_open || is_news(config, state, state->committed_cut[g][e]))))
+			     (is_step_open || is_news(state, state->committed_cut[g][e]))))
 				continue;
 			state->committed[g] &= (uint8_t) ~(1 << e);
 			memset(state->committed_cut[g][e], 0, SPARSE_PLACES);
@@ -82,12 +80,12 @@ static void forget_commits(const struct sparse_config *config, struct sparse_sta
 	}
 }
 
-static void forget_fences(const struct sparse_config *config, struct sparse_state *state)
+static void forget_fences(struct sparse_state *state)
 {
 	for (uint32_t g = 1; g <= SPARSE_GENERATIONS; g++) {
 		bool is_awaited = !state->at[g].generation;
 
-		for (uint32_t w = 0; w < config->workers; w++)
+		for (uint32_t w = 0; w < sparse->workers; w++)
 			is_awaited |= generation_of(&state->worker[w]) < g;
 		if (is_awaited)
 			continue;
@@ -96,9 +94,9 @@ static void forget_fences(const struct sparse_config *config, struct sparse_stat
 	}
 }
 
-static void forget_batches(const struct sparse_config *config, struct sparse_state *state)
+static void forget_batches(struct sparse_state *state)
 {
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		const struct sparse_world_worker *worker = &state->worker[w];
 
 		for (uint32_t life = 0; life < worker->life; life++)
@@ -107,13 +105,13 @@ static void forget_batches(const struct sparse_config *config, struct sparse_sta
 	}
 }
 
-void sparse_forget(const struct sparse_config *config, struct sparse_state *state)
+void sparse_forget(struct sparse_state *state)
 {
-	if (config->is_fat)
+	if (sparse->is_fat)
 		return;
-	forget_pushes(config, state);
+	forget_pushes(state);
 	forget_fenced(state);
-	forget_commits(config, state);
-	forget_fences(config, state);
-	forget_batches(config, state);
+	forget_commits(state);
+	forget_fences(state);
+	forget_batches(state);
 }

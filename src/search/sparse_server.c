@@ -18,8 +18,7 @@ struct scratch {
 	uint8_t has_part[SPARSE_PARTS];
 };
 
-static void begin(const struct sparse_config *config, const struct sparse_world_durable *from,
-		  struct scratch *scratch)
+static void begin(const struct sparse_world_durable *from, struct scratch *scratch)
 {
 	struct server_sparse_memory memory = { scratch->cut, scratch->staged,   scratch->sum,
 					       scratch->tag, scratch->has_part, scratch->worker };
@@ -27,13 +26,13 @@ static void begin(const struct sparse_config *config, const struct sparse_world_
 	memset(scratch->cut, 0, sizeof(scratch->cut));
 	memset(scratch->staged, 0, sizeof(scratch->staged));
 	memset(scratch->sum, 0, sizeof(scratch->sum));
-	scratch->table = sparse_table_of(config);
+	scratch->table = sparse_table_of();
 	server_sparse_init(&scratch->server, &scratch->table, from->map, &memory);
 	scratch->server.generation = sparse_generation(from->generation);
 	scratch->server.expected = from->expected;
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
 		scratch->cut[i] = from->cut[i];
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		scratch->worker[w].incarnation = from->incarnation[w];
 		scratch->worker[w].next = from->next[w];
 	}
@@ -57,50 +56,47 @@ static void load_assembly(const struct sparse_world_server *from, struct scratch
 		scratch->sum[i] = from->staged_sum[i / SPARSE_DIM];
 }
 
-static void load(const struct sparse_config *config, const struct sparse_state *state,
-		 struct scratch *scratch)
+static void load(const struct sparse_state *state, struct scratch *scratch)
 {
 	const struct sparse_world_server *from = &state->server;
 	struct server_sparse *server = &scratch->server;
 
-	begin(config, &from->now, scratch);
+	begin(&from->now, scratch);
 	server->recorded = from->pending_count;
 	for (uint32_t i = 0; i < from->pending_count; i++)
 		if (from->pending[i].kind != SERVER_SPARSE_BATCH)
 			server->binding = i + 1;
 	server->instance = from->has_instance ? 100u + from->now.generation : 0;
 	server->is_unsaid = from->is_unsaid;
-	for (uint32_t w = 0; w < config->workers; w++)
+	for (uint32_t w = 0; w < sparse->workers; w++)
 		scratch->worker[w].ended = from->ended >> w & 1 ? server->expected : 0;
 	load_assembly(from, scratch);
 }
 
-static void durable_save(const struct sparse_config *config, const struct scratch *scratch,
-			 struct sparse_world_durable *to)
+static void durable_save(const struct scratch *scratch, struct sparse_world_durable *to)
 {
 	to->generation = (uint8_t)sparse_fences(scratch->server.generation);
 	to->expected = (uint8_t)scratch->server.expected;
 	to->map = (uint8_t)scratch->server.map;
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
 		to->cut[i] = (uint8_t)scratch->cut[i];
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		to->incarnation[w] = (uint8_t)scratch->worker[w].incarnation;
 		to->next[w] = (uint8_t)scratch->worker[w].next;
 	}
 }
 
-static void save(const struct sparse_config *config, struct sparse_state *state,
-		 const struct scratch *scratch)
+static void save(struct sparse_state *state, const struct scratch *scratch)
 {
 	struct sparse_world_server *to = &state->server;
 
-	durable_save(config, scratch, &to->now);
+	durable_save(scratch, &to->now);
 	to->has_instance = scratch->server.instance != 0;
 	to->is_unsaid = scratch->server.is_unsaid;
 	to->parts = to->ended = 0;
 	memset(to->staged, 0, sizeof(to->staged));
 	memset(to->staged_sum, 0, sizeof(to->staged_sum));
-	for (uint32_t w = 0; w < config->workers; w++)
+	for (uint32_t w = 0; w < sparse->workers; w++)
 		if (scratch->worker[w].ended == scratch->server.expected)
 			to->ended |= (uint8_t)(1 << w);
 	to->of = (uint8_t)scratch->server.parts;
@@ -119,18 +115,17 @@ static void save(const struct sparse_config *config, struct sparse_state *state,
 /* ---- what the optimiser is given ---- */
 
 /* X1: the cut says just which pushes of the lives that the server knows are in. */
-static const char *cut_is_true(const struct sparse_config *config,
-			       const struct sparse_world_durable *durable)
+static const char *cut_is_true(const struct sparse_world_durable *durable)
 {
-	for (uint32_t w = 0; w < config->workers; w++) {
+	for (uint32_t w = 0; w < sparse->workers; w++) {
 		uint32_t life = sparse_life_of(durable, w);
 
-		for (uint32_t seq = 1; seq <= config->pushes; seq++) {
-			bool is_in = sparse_times(config, durable->total[0], w, life, seq);
+		for (uint32_t seq = 1; seq <= sparse->pushes; seq++) {
+			bool is_in = sparse_times(durable->total[0], w, life, seq);
 
-			if (is_in && !sparse_cut_covers(config, durable->cut, w, seq))
+			if (is_in && !sparse_cut_covers(durable->cut, w, seq))
 				return "X1: the cut does not cover a push that is in the server";
-			if (!is_in && sparse_cut_covers(config, durable->cut, w, seq))
+			if (!is_in && sparse_cut_covers(durable->cut, w, seq))
 				return "X1: the cut covers a push that is not in the server: it is "
 				       "lost";
 		}
@@ -139,12 +134,11 @@ static const char *cut_is_true(const struct sparse_config *config,
 }
 
 /* R-SP-30: a flush of a stepped table has its step, whole, and nothing else. */
-static const char *step_is_whole(const struct sparse_config *config, uint32_t epoch, uint32_t sum)
+static const char *step_is_whole(uint32_t epoch, uint32_t sum)
 {
-	for (uint32_t w = 0; w < config->workers; w++)
-		for (uint32_t seq = 1; seq <= config->pushes; seq++)
-			if (sparse_times(config, sum, w, 0, seq) !=
-			    ((seq - 1) / config->step + 1 == epoch))
+	for (uint32_t w = 0; w < sparse->workers; w++)
+		for (uint32_t seq = 1; seq <= sparse->pushes; seq++)
+			if (sparse_times(sum, w, 0, seq) != ((seq - 1) / sparse->step + 1 == epoch))
 				return "R-SP-30: a flush is not just the step of everybody";
 	return NULL;
 }
@@ -159,8 +153,8 @@ static const char *total_add(uint32_t *total, uint32_t sum)
 }
 
 /* X1, X2, X6 */
-static const char *applies_flush(const struct sparse_config *config, struct sparse_state *state,
-				 const struct scratch *scratch, const struct sparse *packet)
+static const char *applies_flush(struct sparse_state *state, const struct scratch *scratch,
+				 const struct sparse *packet)
 {
 	struct sparse_world_durable *now = &state->server.now;
 	const char *wrong = NULL;
@@ -174,18 +168,17 @@ static const char *applies_flush(const struct sparse_config *config, struct spar
 		if (server_sparse_is_touched(&scratch->server, rank))
 			wrong = total_add(&now->total[rank],
 					  (uint32_t)scratch->sum[rank * SPARSE_DIM]);
-	if (!wrong && !config->is_remapped && now->total[0] != now->total[1])
+	if (!wrong && !sparse->is_remapped && now->total[0] != now->total[1])
 		wrong = "X1: a push is in the server for one rank and not for another";
-	if (!wrong && config->step)
-		wrong = step_is_whole(config, now->applied,
-				      server_sparse_is_touched(&scratch->server, 0)
-					      ? (uint32_t)scratch->sum[0]
-					      : 0);
-	return wrong ? wrong : cut_is_true(config, now);
+	if (!wrong && sparse->step)
+		wrong = step_is_whole(now->applied, server_sparse_is_touched(&scratch->server, 0)
+							    ? (uint32_t)scratch->sum[0]
+							    : 0);
+	return wrong ? wrong : cut_is_true(now);
 }
 
-static const char *applies_batch(const struct sparse_config *config, struct sparse_state *state,
-				 uint32_t w, uint32_t life, uint32_t number)
+static const char *applies_batch(struct sparse_state *state, uint32_t w, uint32_t life,
+				 uint32_t number)
 {
 	struct sparse_world_durable *now = &state->server.now;
 	uint8_t *cold = &now->cold[w][life];
@@ -197,10 +190,10 @@ static const char *applies_batch(const struct sparse_config *config, struct spar
 	*cold |= (uint8_t)(1 << (number - 1));
 	if (*cold != (1 << number) - 1)
 		return "R-SP-28: a batch is in the server, and not all before it";
-	if (!config->is_remapped)
+	if (!sparse->is_remapped)
 		return NULL;
 	return total_add(&now->total[1],
-			 sparse_value(config, w, life, state->worker[w].batch_of[number - 1]));
+			 sparse_value(w, life, state->worker[w].batch_of[number - 1]));
 }
 
 /* ---- steps ---- */
@@ -227,15 +220,14 @@ static void tells(struct sparse_state *state, const struct scratch *scratch, boo
 	}
 }
 
-static const char *step(const struct sparse_config *config, struct sparse_state *state,
-			const struct server_sparse_event *event, uint32_t life,
-			struct server_sparse_actions *actions)
+static const char *step(struct sparse_state *state, const struct server_sparse_event *event,
+			uint32_t life, struct server_sparse_actions *actions)
 {
 	struct sparse_world_server *server = &state->server;
 	struct scratch scratch;
 	const char *wrong = NULL;
 
-	load(config, state, &scratch);
+	load(state, &scratch);
 	server_sparse_step(&scratch.server, event, actions);
 	if (scratch.server.is_fenced) {
 		struct server_sparse_event instance = {
@@ -246,12 +238,11 @@ static const char *step(const struct sparse_config *config, struct sparse_state 
 
 		server_sparse_step(&scratch.server, &instance, &none);
 	}
-	save(config, state, &scratch);
+	save(state, &scratch);
 	if (actions->apply)
 		wrong = event->type == SERVER_SPARSE_COLD
-				? applies_batch(config, state, event->worker, life,
-						(uint32_t)event->number)
-				: applies_flush(config, state, &scratch, event->packet);
+				? applies_batch(state, event->worker, life, (uint32_t)event->number)
+				: applies_flush(state, &scratch, event->packet);
 	if (actions->record) {
 		const struct server_sparse_record *what = &actions->what;
 
@@ -271,8 +262,7 @@ static const char *step(const struct sparse_config *config, struct sparse_state 
 	return wrong;
 }
 
-const char *sparse_server_take(const struct sparse_config *config, struct sparse_state *state,
-			       const uint8_t *at, uint32_t bytes)
+const char *sparse_server_take(struct sparse_state *state, const uint8_t *at, uint32_t bytes)
 {
 	struct sparse packet = { 0 };
 	struct server_sparse_event event = { .type = SERVER_SPARSE_PACKET,
@@ -282,22 +272,21 @@ const char *sparse_server_take(const struct sparse_config *config, struct sparse
 	enum wire_fault fault = sparse_check(at, bytes, &packet);
 
 	assert(fault == WIRE_OK);
-	return step(config, state, &event, 0, &actions);
+	return step(state, &event, 0, &actions);
 }
 
-const char *sparse_server_fence(const struct sparse_config *config, struct sparse_state *state)
+const char *sparse_server_fence(struct sparse_state *state)
 {
 	uint32_t g = state->server.now.generation + 1u;
 	struct server_sparse_event event = { .type = SERVER_SPARSE_FENCE_IT,
-					     .map = sparse_map_of(config, g),
+					     .map = sparse_map_of(g),
 					     .random = sparse_generation(g) };
 	struct server_sparse_actions actions;
 
-	return step(config, state, &event, 0, &actions);
+	return step(state, &event, 0, &actions);
 }
 
-const char *sparse_server_join(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w)
+const char *sparse_server_join(struct sparse_state *state, uint32_t w)
 {
 	struct server_sparse_event event = { .type = SERVER_SPARSE_JOINED,
 					     .worker = (uint16_t)w,
@@ -305,7 +294,7 @@ const char *sparse_server_join(const struct sparse_config *config, struct sparse
 						     state->server.now.generation + 1u),
 					     .incarnation = state->worker[w].life + 1u };
 	struct server_sparse_actions actions;
-	const char *wrong = step(config, state, &event, 0, &actions);
+	const char *wrong = step(state, &event, 0, &actions);
 
 	if (!wrong && (actions.refuse || !actions.answer))
 		return "R-SP-29: a newcomer is refused";
@@ -313,8 +302,8 @@ const char *sparse_server_join(const struct sparse_config *config, struct sparse
 	return wrong;
 }
 
-const char *sparse_server_cold(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w, uint32_t life, uint32_t number)
+const char *sparse_server_cold(struct sparse_state *state, uint32_t w, uint32_t life,
+			       uint32_t number)
 {
 	struct server_sparse_event event = { .type = SERVER_SPARSE_COLD,
 					     .worker = (uint16_t)w,
@@ -322,14 +311,13 @@ const char *sparse_server_cold(const struct sparse_config *config, struct sparse
 					     .number = number };
 	struct server_sparse_actions actions;
 
-	return step(config, state, &event, life, &actions);
+	return step(state, &event, life, &actions);
 }
 
 /* ---- the disk ---- */
 
 /* Known without the server: what each record must have changed, and what is in the sums. */
-static const char *disk_is_true(const struct sparse_config *config,
-				const struct sparse_world_durable *was,
+static const char *disk_is_true(const struct sparse_world_durable *was,
 				const struct sparse_world_durable *disk,
 				const struct sparse_world_record *record)
 {
@@ -340,16 +328,16 @@ static const char *disk_is_true(const struct sparse_config *config,
 		return "R-SP-27: a restart would be in another generation";
 	if (disk->expected != disk->applied + 1)
 		return "R-SP-27: a restart would expect another epoch";
-	if (disk->map != sparse_map_of(config, disk->generation))
+	if (disk->map != sparse_map_of(disk->generation))
 		return "R-SP-27: a restart would have another map";
-	for (uint32_t w = 0; w < config->workers; w++)
+	for (uint32_t w = 0; w < sparse->workers; w++)
 		if (disk->cold[w][sparse_life_of(disk, w)] + 1 != 1 << (disk->next[w] - 1))
 			return "R-SP-27: a restart would take a batch again, or leave one out";
-	return cut_is_true(config, disk);
+	return cut_is_true(disk);
 }
 
 /* The disk is what a restart reads: the shipped replay makes it of what the shipped server wrote. */
-const char *sparse_server_write(const struct sparse_config *config, struct sparse_state *state)
+const char *sparse_server_write(struct sparse_state *state)
 {
 	struct sparse_world_server *server = &state->server;
 	struct sparse_world_record record = server->pending[0];
@@ -372,22 +360,22 @@ const char *sparse_server_write(const struct sparse_config *config, struct spars
 
 	for (uint32_t i = 0; i < SPARSE_PLACES; i++)
 		cut[i] = record.after.cut[i];
-	begin(config, &server->disk, &scratch);
+	begin(&server->disk, &scratch);
 	server_sparse_replay(&scratch.server, &replayed, cut);
 	server->disk = record.after;
-	durable_save(config, &scratch, &server->disk);
+	durable_save(&scratch, &server->disk);
 	if (memcmp(&server->disk, &record.after, sizeof(record.after)))
 		return "R-SP-27: a restart would not find what was in memory";
-	wrong = disk_is_true(config, &was, &server->disk, &record);
+	wrong = disk_is_true(&was, &server->disk, &record);
 	if (wrong)
 		return wrong;
 	if (record.kind == SERVER_SPARSE_BATCH)
 		state->answer[record.worker][record.incarnation - 1] |=
 			(uint8_t)(1 << (record.batch - 1));
 
-	load(config, state, &scratch);
+	load(state, &scratch);
 	server_sparse_step(&scratch.server, &event, &actions);
-	save(config, state, &scratch);
+	save(state, &scratch);
 	server->pending_count--;
 	memmove(server->pending, server->pending + 1,
 		(SPARSE_PENDING - 1) * sizeof(server->pending[0]));

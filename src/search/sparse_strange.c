@@ -34,11 +34,10 @@ static const char *differs(const struct sparse_state *state, const struct sparse
 }
 
 /* What it would free all of what the worker has by. */
-static uint32_t row_put(const struct sparse_config *config,
-			const struct sparse_world_worker *worker, enum sparse_kind kind, uint32_t w,
+static uint32_t row_put(const struct sparse_world_worker *worker, enum sparse_kind kind, uint32_t w,
 			uint8_t *at)
 {
-	uint32_t window = config->window, sent = worker->reached;
+	uint32_t window = sparse->window, sent = worker->reached;
 	struct sparse packet = { .kind = (uint8_t)kind,
 				 .table = SPARSE_INDEX,
 				 .worker = (uint16_t)w,
@@ -60,8 +59,7 @@ static uint32_t row_put(const struct sparse_config *config,
 	return sparse_bytes(&packet);
 }
 
-static const char *worker_hears(const struct sparse_config *config,
-				const struct sparse_state *state, uint32_t w)
+static const char *worker_hears(const struct sparse_state *state, uint32_t w)
 {
 	static const enum sparse_kind kinds[] = { SPARSE_RESUME, SPARSE_COMMITTED, SPARSE_ACK };
 	const struct sparse_world_worker *worker = &state->worker[w];
@@ -73,18 +71,17 @@ static const char *worker_hears(const struct sparse_config *config,
 		struct sparse_state next = *state;
 		uint32_t bytes = kind == SPARSE_ACK
 					 ? sparse_ack_put(worker->generation, w, worker->low, at)
-					 : row_put(config, worker, kind, w, at);
+					 : row_put(worker, kind, w, at);
 
 		forge(at, guess_of(worker->generation, i % GUESSES));
-		wrong = differs(state, &next, sparse_worker_take(config, &next, w, at, bytes),
+		wrong = differs(state, &next, sparse_worker_take(&next, w, at, bytes),
 				"R-SP-22: a worker takes what a stranger says");
 	}
 	return wrong;
 }
 
 /* R-SP-22: the generation alone is not enough either. */
-static const char *map_is_judged(const struct sparse_config *config,
-				 const struct sparse_state *state, uint32_t w)
+static const char *map_is_judged(const struct sparse_state *state, uint32_t w)
 {
 	const struct sparse_world_worker *worker = &state->worker[w];
 	struct sparse_state next = *state;
@@ -93,15 +90,14 @@ static const char *map_is_judged(const struct sparse_config *config,
 
 	if (worker->named <= worker->generation)
 		return NULL;
-	bytes = row_put(config, worker, SPARSE_RESUME, w, at);
+	bytes = row_put(worker, SPARSE_RESUME, w, at);
 	forge(at, sparse_generation(worker->named));
-	wire_put32(at + 24, sparse_map_of(config, worker->named) + 1);
-	return differs(state, &next, sparse_worker_take(config, &next, w, at, bytes),
+	wire_put32(at + 24, sparse_map_of(worker->named) + 1);
+	return differs(state, &next, sparse_worker_take(&next, w, at, bytes),
 		       "R-SP-22: a worker takes a RESUME of a map that nobody has named");
 }
 
-static const char *switch_hears(const struct sparse_config *config,
-				const struct sparse_state *state, uint32_t g)
+static const char *switch_hears(const struct sparse_state *state, uint32_t g)
 {
 	uint32_t epoch = state->at[g].epoch;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -112,25 +108,23 @@ static const char *switch_hears(const struct sparse_config *config,
 		uint32_t bytes;
 
 		if (i / GUESSES == 0)
-			bytes = sparse_push_put(config, g, 0, config->pushes - 1, at);
+			bytes = sparse_push_put(g, 0, sparse->pushes - 1, at);
 		else if (i / GUESSES == 1)
 			bytes = sparse_flip_put(g, epoch, at);
 		else if (i / GUESSES == 2)
-			bytes = sparse_committed_put(config, state, g, epoch - 1, SPARSE_SERVER,
-						     at);
+			bytes = sparse_committed_put(state, g, epoch - 1, SPARSE_SERVER, at);
 		else
-			bytes = sparse_setup_put(config, state, g, 0, at);
+			bytes = sparse_setup_put(state, g, 0, at);
 		forge(at, guess_of(g, i % GUESSES));
 		sparse_put64(at + 16,
 			     sparse_get64(at + 16) + (i / GUESSES == 3)); /* forgotten: 0 */
-		wrong = differs(state, &next, sparse_switch_take(config, &next, g, at, bytes),
+		wrong = differs(state, &next, sparse_switch_take(&next, g, at, bytes),
 				"R-SP-8, 12, 13, 15: a switch takes what a stranger says");
 	}
 	return wrong;
 }
 
-static const char *server_hears(const struct sparse_config *config,
-				const struct sparse_state *state)
+static const char *server_hears(const struct sparse_state *state)
 {
 	uint32_t g = state->server.now.generation, epoch = state->server.now.expected;
 	uint8_t at[SPARSE_DATAGRAM];
@@ -138,32 +132,32 @@ static const char *server_hears(const struct sparse_config *config,
 
 	for (uint32_t i = 0; i < 3 * GUESSES && !wrong; i++) {
 		struct sparse_state next = *state;
-		uint32_t bytes = sparse_end_put(config, g, 0, epoch, at);
+		uint32_t bytes = sparse_end_put(g, 0, epoch, at);
 
 		if (i / GUESSES == 0)
-			bytes = sparse_part_put(config, state, g, epoch, 0, at);
+			bytes = sparse_part_put(state, g, epoch, 0, at);
 		else if (i / GUESSES == 1) /* an old one, which would be answered */
-			bytes = sparse_part_put(config, state, g, epoch - 1, 0, at);
+			bytes = sparse_part_put(state, g, epoch - 1, 0, at);
 		forge(at, guess_of(g, i % GUESSES));
-		wrong = differs(state, &next, sparse_server_take(config, &next, at, bytes),
+		wrong = differs(state, &next, sparse_server_take(&next, at, bytes),
 				"R-SP-23, 25, 30: the server takes what a stranger says");
 	}
 	return wrong;
 }
 
-const char *sparse_strange(const struct sparse_config *config, const struct sparse_state *state)
+const char *sparse_strange(const struct sparse_state *state)
 {
 	uint32_t now = state->server.now.generation;
-	const char *wrong = server_hears(config, state);
+	const char *wrong = server_hears(state);
 
-	for (uint32_t w = 0; w < config->workers && !wrong; w++) {
+	for (uint32_t w = 0; w < sparse->workers && !wrong; w++) {
 		if (state->worker[w].is_waiting)
 			continue;
-		wrong = worker_hears(config, state, w);
+		wrong = worker_hears(state, w);
 		if (!wrong)
-			wrong = map_is_judged(config, state, w);
+			wrong = map_is_judged(state, w);
 	}
 	for (uint32_t g = now > 1 ? now - 1 : 1; g <= now && !wrong; g++)
-		wrong = switch_hears(config, state, g);
+		wrong = switch_hears(state, g);
 	return wrong;
 }

@@ -20,11 +20,11 @@ static const char *look(const void *config, const void *state)
 {
 	struct sparse_state image = *(const struct sparse_state *)state;
 
-	sparse_mirror(config, &image);
+	sparse_mirror(&image);
 	seen_put(&states_and_images, state, sizeof(image));
 	seen_put(&states_and_images, &image, sizeof(image));
 	own_images += !memcmp(&image, state, sizeof(image));
-	sparse_mirror(config, &image);
+	sparse_mirror(&image);
 	assert_memory_equal(&image, state, sizeof(image));
 	return sparse_drain(config, state);
 }

@@ -18,26 +18,25 @@ struct scratch {
 	uint32_t list[2 * SPARSE_RANKS];
 };
 
-static void load(const struct sparse_config *config, const struct sparse_state *state, uint32_t g,
-		 struct scratch *scratch)
+static void load(const struct sparse_state *state, uint32_t g, struct scratch *scratch)
 {
 	const struct sparse_world_switch *from = &state->at[g];
 
 	memset(scratch, 0, sizeof(*scratch));
-	scratch->table = sparse_table_of(config);
+	scratch->table = sparse_table_of();
 	scratch->memory = (struct switch_sparse_memory){ scratch->place, scratch->tag, scratch->sum,
 							 scratch->list, NULL };
-	scratch->state = (struct switch_sparse){
-		.instance = (from->is_reset ? 200 : 100) + g,
-		.generation = sparse_generation(from->generation),
-		.epoch = from->epoch,
-		.named = sparse_generation(g),
-		.setup_parts = { from->setup_parts },
-		.map = from->generation ? sparse_map_of(config, from->generation) : 0,
-		.touched = { from->touched[0], from->touched[1] },
-		.is_busy = from->is_busy,
-		.is_wanted = from->is_wanted
-	};
+	scratch->state = (struct switch_sparse){ .instance = (from->is_reset ? 200 : 100) + g,
+						 .generation = sparse_generation(from->generation),
+						 .epoch = from->epoch,
+						 .named = sparse_generation(g),
+						 .setup_parts = { from->setup_parts },
+						 .map = from->generation
+								? sparse_map_of(from->generation)
+								: 0,
+						 .touched = { from->touched[0], from->touched[1] },
+						 .is_busy = from->is_busy,
+						 .is_wanted = from->is_wanted };
 	for (uint32_t i = 0; i < sparse_places(&scratch->table); i++)
 		scratch->place[i] = (struct switch_sparse_place){ from->last[i], from->before[i],
 								  from->since[i] };
@@ -84,52 +83,49 @@ static const char *save(struct sparse_state *state, uint32_t g, const struct scr
 	return NULL;
 }
 
-uint32_t sparse_switch_parts(const struct sparse_config *config, const struct sparse_state *state,
-			     uint32_t g)
+uint32_t sparse_switch_parts(const struct sparse_state *state, uint32_t g)
 {
 	struct scratch scratch;
 
-	load(config, state, g, &scratch);
+	load(state, g, &scratch);
 	return switch_sparse_parts(&scratch.table, &scratch.state);
 }
 
-uint32_t sparse_switch_part(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t g, uint32_t part, uint8_t *at)
+uint32_t sparse_switch_part(const struct sparse_state *state, uint32_t g, uint32_t part,
+			    uint8_t *at)
 {
 	struct scratch scratch;
 
-	load(config, state, g, &scratch);
+	load(state, g, &scratch);
 	return switch_sparse_part(&scratch.table, &scratch.state, &scratch.memory, part, at);
 }
 
 /* What is sent of an epoch is the same each time: else one part could be of one time and one of another. */
-static const char *parts_are_same(const struct sparse_config *config,
-				  const struct sparse_state *state, uint32_t g)
+static const char *parts_are_same(const struct sparse_state *state, uint32_t g)
 {
 	struct scratch scratch;
 	uint8_t is[SPARSE_DATAGRAM], was[SPARSE_DATAGRAM];
 
 	if (!state->at[g].is_busy || !state->flush[g][state->at[g].epoch - 1].is_sent)
 		return NULL;
-	load(config, state, g, &scratch);
+	load(state, g, &scratch);
 	if (switch_sparse_parts(&scratch.table, &scratch.state) !=
-	    sparse_parts_of(config, state, g, state->at[g].epoch - 1u))
+	    sparse_parts_of(state, g, state->at[g].epoch - 1u))
 		return "R-SP-11: a flush has more or fewer parts than at the flip";
 	for (uint32_t part = 0; part < switch_sparse_parts(&scratch.table, &scratch.state);
 	     part++) {
 		uint32_t bytes = switch_sparse_part(&scratch.table, &scratch.state, &scratch.memory,
 						    part, is);
 
-		if (bytes !=
-			    sparse_part_put(config, state, g, state->at[g].epoch - 1u, part, was) ||
+		if (bytes != sparse_part_put(state, g, state->at[g].epoch - 1u, part, was) ||
 		    memcmp(is, was, bytes))
 			return "R-SP-11: a part of a flush is another one than at the flip";
 	}
 	return NULL;
 }
 
-const char *sparse_switch_take(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t g, const uint8_t *at, uint32_t bytes)
+const char *sparse_switch_take(struct sparse_state *state, uint32_t g, const uint8_t *at,
+			       uint32_t bytes)
 {
 	struct scratch scratch;
 	struct sparse packet = { 0 };
@@ -138,7 +134,7 @@ const char *sparse_switch_take(const struct sparse_config *config, struct sparse
 	const char *wrong;
 
 	assert(fault == WIRE_OK);
-	load(config, state, g, &scratch);
+	load(state, g, &scratch);
 	verdict = switch_sparse_step(&scratch.table, &scratch.state, &scratch.memory, &packet, at);
 	if (verdict == SWITCH_SPARSE_ADDED || verdict == SWITCH_SPARSE_REPEAT) {
 		if (packet.generation !=
@@ -155,16 +151,15 @@ const char *sparse_switch_take(const struct sparse_config *config, struct sparse
 		return "a switch calls a sound packet misshapen";
 	}
 	wrong = save(state, g, &scratch);
-	return wrong ? wrong : parts_are_same(config, state, g);
+	return wrong ? wrong : parts_are_same(state, g);
 }
 
-bool sparse_switch_may_flip(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t g, bool is_asked)
+bool sparse_switch_may_flip(const struct sparse_state *state, uint32_t g, bool is_asked)
 {
 	struct scratch scratch;
 
-	load(config, state, g, &scratch);
-	if (is_asked || config->step)
+	load(state, g, &scratch);
+	if (is_asked || sparse->step)
 		return switch_sparse_is_due(&scratch.table, &scratch.state, UINT64_MAX, false);
 	return switch_sparse_may_flip(&scratch.state);
 }
@@ -190,8 +185,7 @@ static const char *list_is_true(const struct sparse_world_switch *from,
 		       : "R-SP-6: a bank lists a rank twice, or one that was not touched";
 }
 
-const char *sparse_switch_flip(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t g)
+const char *sparse_switch_flip(struct sparse_state *state, uint32_t g)
 {
 	const struct sparse_world_switch *from = &state->at[g];
 	uint32_t epoch = from->epoch;
@@ -211,8 +205,8 @@ const char *sparse_switch_flip(const struct sparse_config *config, struct sparse
 	wrong = list_is_true(from, flush, epoch);
 	if (wrong)
 		return wrong;
-	load(config, state, g, &scratch);
+	load(state, g, &scratch);
 	switch_sparse_flip(&scratch.state);
 	wrong = save(state, g, &scratch);
-	return wrong ? wrong : parts_are_same(config, state, g);
+	return wrong ? wrong : parts_are_same(state, g);
 }

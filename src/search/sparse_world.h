@@ -104,104 +104,89 @@ struct sparse_state {
 	uint8_t deaths, resets, reserved[2];
 };
 
-struct sparse_table sparse_table_of(const struct sparse_config *config);
+/* The row's. */
+extern const struct sparse_config *sparse;
+struct sparse_table sparse_table_of(void);
 
 /* Of a generation the model has the number of fences, and the machines what R-SP-1 says. 0: none. */
 uint64_t sparse_generation(uint32_t g);
 
 /* The map of a generation, and the life of the worker that the server knows. */
-uint32_t sparse_map_of(const struct sparse_config *config, uint32_t g);
+uint32_t sparse_map_of(uint32_t g);
 uint32_t sparse_life_of(const struct sparse_world_durable *durable, uint32_t w);
 
 /* Each is a step of a shipped machine. What it sends is in the state's sets afterwards; NULL, or what it broke. */
-bool sparse_worker_may_send(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t w);
-const char *sparse_worker_send(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w);
-const char *sparse_worker_take(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w, const uint8_t *at, uint32_t bytes);
+bool sparse_worker_may_send(const struct sparse_state *state, uint32_t w);
+const char *sparse_worker_send(struct sparse_state *state, uint32_t w);
+const char *sparse_worker_take(struct sparse_state *state, uint32_t w, const uint8_t *at,
+			       uint32_t bytes);
 /* SWITCH of this generation: R-SP-22. */
 void sparse_worker_name(struct sparse_state *state, uint32_t w, uint32_t g);
-bool sparse_worker_may_end(const struct sparse_config *config, const struct sparse_state *state,
-			   uint32_t w);
-const char *sparse_worker_end(const struct sparse_config *config, struct sparse_state *state,
-			      uint32_t w);
+bool sparse_worker_may_end(const struct sparse_state *state, uint32_t w);
+const char *sparse_worker_end(struct sparse_state *state, uint32_t w);
 /* Sends what its timers would; an ASK is written at `ask`, of so many bytes. */
-const char *sparse_worker_timers(const struct sparse_config *config, struct sparse_state *state,
-				 uint32_t w, uint8_t *ask, uint32_t *ask_bytes);
+const char *sparse_worker_timers(struct sparse_state *state, uint32_t w, uint8_t *ask,
+				 uint32_t *ask_bytes);
 /* Its process ends, and another one is to be this worker; and that one is told that it has joined. */
 void sparse_worker_die(struct sparse_state *state, uint32_t w);
 void sparse_worker_admit(struct sparse_state *state, uint32_t w);
 /* Batches: has it one that it has not sent? The answer to one. */
-bool sparse_worker_may_batch(const struct sparse_config *config, const struct sparse_state *state,
-			     uint32_t w);
-void sparse_worker_batch(const struct sparse_config *config, struct sparse_state *state,
-			 uint32_t w);
+bool sparse_worker_may_batch(const struct sparse_state *state, uint32_t w);
+void sparse_worker_batch(struct sparse_state *state, uint32_t w);
 const char *sparse_worker_answered(struct sparse_state *state, uint32_t w, uint32_t number);
 
-const char *sparse_switch_take(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t g, const uint8_t *at, uint32_t bytes);
+const char *sparse_switch_take(struct sparse_state *state, uint32_t g, const uint8_t *at,
+			       uint32_t bytes);
 /* For its pairs or its age; of a stepped table, and in the drain, only if somebody has asked. */
-bool sparse_switch_may_flip(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t g, bool is_asked);
-const char *sparse_switch_flip(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t g);
+bool sparse_switch_may_flip(const struct sparse_state *state, uint32_t g, bool is_asked);
+const char *sparse_switch_flip(struct sparse_state *state, uint32_t g);
 
 /* The parts of the flush that the switch is busy with, and one of them, as it sends it now. */
-uint32_t sparse_switch_parts(const struct sparse_config *config, const struct sparse_state *state,
-			     uint32_t g);
-uint32_t sparse_switch_part(const struct sparse_config *config, const struct sparse_state *state,
-			    uint32_t g, uint32_t part, uint8_t *at);
+uint32_t sparse_switch_parts(const struct sparse_state *state, uint32_t g);
+uint32_t sparse_switch_part(const struct sparse_state *state, uint32_t g, uint32_t part,
+			    uint8_t *at);
 
-const char *sparse_server_take(const struct sparse_config *config, struct sparse_state *state,
-			       const uint8_t *at, uint32_t bytes);
-const char *sparse_server_fence(const struct sparse_config *config, struct sparse_state *state);
-const char *sparse_server_join(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w);
-const char *sparse_server_cold(const struct sparse_config *config, struct sparse_state *state,
-			       uint32_t w, uint32_t life, uint32_t number);
+const char *sparse_server_take(struct sparse_state *state, const uint8_t *at, uint32_t bytes);
+const char *sparse_server_fence(struct sparse_state *state);
+const char *sparse_server_join(struct sparse_state *state, uint32_t w);
+const char *sparse_server_cold(struct sparse_state *state, uint32_t w, uint32_t life,
+			       uint32_t number);
 /* The oldest record that is not on the disk gets there. */
-const char *sparse_server_write(const struct sparse_config *config, struct sparse_state *state);
+const char *sparse_server_write(struct sparse_state *state);
 void sparse_server_die(struct sparse_state *state);
 
 /* Datagrams of the sets; how many bytes. */
-uint32_t sparse_push_put(const struct sparse_config *config, uint32_t g, uint32_t w, uint32_t id,
-			 uint8_t *at);
+uint32_t sparse_push_put(uint32_t g, uint32_t w, uint32_t id, uint8_t *at);
 uint32_t sparse_ack_put(uint32_t g, uint32_t w, uint32_t seq, uint8_t *at);
-uint32_t sparse_end_put(const struct sparse_config *config, uint32_t g, uint32_t w, uint32_t step,
-			uint8_t *at);
+uint32_t sparse_end_put(uint32_t g, uint32_t w, uint32_t step, uint8_t *at);
 uint32_t sparse_flip_put(uint32_t g, uint32_t epoch, uint8_t *at);
-uint32_t sparse_part_put(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t g, uint32_t epoch, uint32_t part, uint8_t *at);
-uint32_t sparse_committed_put(const struct sparse_config *config, const struct sparse_state *state,
-			      uint32_t g, uint32_t epoch, uint32_t worker, uint8_t *at);
-uint32_t sparse_resume_put(const struct sparse_config *config, const struct sparse_state *state,
-			   uint32_t g, uint32_t worker, uint8_t *at);
-uint32_t sparse_setup_put(const struct sparse_config *config, const struct sparse_state *state,
-			  uint32_t g, uint32_t part, uint8_t *at);
+uint32_t sparse_part_put(const struct sparse_state *state, uint32_t g, uint32_t epoch,
+			 uint32_t part, uint8_t *at);
+uint32_t sparse_committed_put(const struct sparse_state *state, uint32_t g, uint32_t epoch,
+			      uint32_t worker, uint8_t *at);
+uint32_t sparse_resume_put(const struct sparse_state *state, uint32_t g, uint32_t worker,
+			   uint8_t *at);
+uint32_t sparse_setup_put(const struct sparse_state *state, uint32_t g, uint32_t part, uint8_t *at);
 
 /* How many parts the flush of an epoch has. */
-uint32_t sparse_parts_of(const struct sparse_config *config, const struct sparse_state *state,
-			 uint32_t g, uint32_t epoch);
+uint32_t sparse_parts_of(const struct sparse_state *state, uint32_t g, uint32_t epoch);
 
 /* The digit of a push of a life of worker w: 1 there, and how often a sum has it. */
-uint32_t sparse_value(const struct sparse_config *config, uint32_t w, uint32_t life, uint32_t seq);
-uint32_t sparse_times(const struct sparse_config *config, uint32_t sum, uint32_t w, uint32_t life,
-		      uint32_t seq);
+uint32_t sparse_value(uint32_t w, uint32_t life, uint32_t seq);
+uint32_t sparse_times(uint32_t sum, uint32_t w, uint32_t life, uint32_t seq);
 bool sparse_is_any_twice(uint32_t sum);
-bool sparse_cut_covers(const struct sparse_config *config, const uint8_t *cut, uint32_t w,
-		       uint32_t seq);
+bool sparse_cut_covers(const uint8_t *cut, uint32_t w, uint32_t seq);
 
 /* What the rules say can do nothing more does not arrive. */
-void sparse_forget(const struct sparse_config *config, struct sparse_state *state);
+void sparse_forget(struct sparse_state *state);
 
 /* Nothing depends on which of two workers is the first. Their names change; and, of two states that differ in that
  * alone one is chosen: true if it is the other one. */
-void sparse_mirror(const struct sparse_config *config, struct sparse_state *state);
-bool sparse_swap(const struct sparse_config *config, struct sparse_state *state);
+void sparse_mirror(struct sparse_state *state);
+bool sparse_swap(struct sparse_state *state);
 
 /* R-SP-1: what a stranger may send changes nothing at all: NULL, or what it does. */
-const char *sparse_strange(const struct sparse_config *config, const struct sparse_state *state);
+const char *sparse_strange(const struct sparse_state *state);
 
 /* From here on nothing is lost but what is on its way: NULL, or what does not come to its end. */
 const char *sparse_drain(const void *config, const void *state);
