@@ -648,6 +648,23 @@ static void kv__flood_of_packets_does_not_hold_up_the_rest_and_a_broken_socket_e
 	fake_end(fake);
 }
 
+static void kv__nothing_is_kept_for_a_connection_that_is_not_there(void **state)
+{
+	const struct kv_message leave = { .type = KV_LEAVE };
+	struct fake *fake = fake_begin(FAKE_HOT, 28);
+	struct tally_kv *kv = open_of(fake->address, 0);
+	struct kv_server *server = &kv->server[0];
+
+	(void)state;
+	pthread_mutex_lock(&kv->lock);
+	kv_server_lose(server, WORKER_KV_HERE, "out of memory");
+	kv_say(server, &leave);
+	assert_null(server->stream.out.bytes);
+	pthread_mutex_unlock(&kv->lock);
+	ok(tally_kv_close(kv));
+	fake_end(fake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -670,6 +687,7 @@ int main(void)
 		cmocka_unit_test(kv__failed_pull_leaves_nothing_at_the_other_server),
 		cmocka_unit_test(
 			kv__flood_of_packets_does_not_hold_up_the_rest_and_a_broken_socket_ends_it),
+		cmocka_unit_test(kv__nothing_is_kept_for_a_connection_that_is_not_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,8 +52,11 @@ static void said(struct kv_server *server, int error)
 		kv_server_lose(server, WORKER_KV_HERE, strerror(-error));
 }
 
+/* It may be gone since what is said was asked for: for want of memory, by what was said before. */
 void kv_say(struct kv_server *server, const struct kv_message *message)
 {
+	if (!worker_kv_is_there(server->core))
+		return;
 	said(server, kv_stream_say(&server->stream, message));
 }
 
