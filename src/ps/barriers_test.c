@@ -18,6 +18,7 @@ static struct {
 	struct ps_worker worker[MANY + 1];
 	struct ps_conn conn[MANY + 1];
 	int trouble;
+	bool is_trouble_short; /* it is over when it was read */
 	uint64_t staged;
 	/* What was done. */
 	uint32_t refusals, helds, passes, leaves, voids, joins;
@@ -113,8 +114,12 @@ PLAYED(bool, home_sparse_join, struct home_sparse *home, uint16_t worker, uint64
 
 PLAYED(int, ps_table_trouble, const struct ps_table *table)
 {
+	int trouble = test.trouble;
+
 	assert_ptr_equal(table, &test.table);
-	return test.trouble;
+	if (test.is_trouble_short)
+		test.trouble = 0;
+	return trouble;
 }
 
 PLAYED(uint64_t, stage_count, const struct stage *stage)
@@ -344,6 +349,22 @@ static void trouble__of_the_disk_ends_what_waits(void **state)
 	assert_int_equal(test.refusal[0].number, 5);
 }
 
+/* What was refused for it is told of it, though it may be over by then. */
+static void trouble__is_said_as_it_was_read(void **state)
+{
+	(void)state;
+	test.is_trouble_short = true;
+	test.trouble = EIO;
+	come(0, 5);
+	assert_refused(0, 0, KV_REFUSED_DISK, KV_BARRIER,
+		       "table emb: the server cannot write its log: Input/output error");
+	come(1, 5);
+	test.trouble = EDQUOT;
+	ps_steps_turn(&test.server, hosted());
+	assert_refused(1, 1, KV_REFUSED_DISK, KV_BARRIER,
+		       "table emb: the server cannot write its log: Disk quota exceeded");
+}
+
 /* ---- what is said of an OPEN ---- */
 
 static void open__that_is_refused_says_why(void **state)
@@ -470,6 +491,7 @@ int main(void)
 		T(end__is_of_the_connection_that_has_it_open),
 		T(gone__for_too_long_is_told_to_those_that_wait),
 		T(trouble__of_the_disk_ends_what_waits),
+		T(trouble__is_said_as_it_was_read),
 		T(open__that_is_refused_says_why),
 		T(open__in_place_of_another_is_told_of_the_bounds),
 		T(awaited__are_eight_by_name_and_the_rest_by_number),

@@ -74,7 +74,8 @@ struct ps_hosted {
 	uint64_t again_ns;            /* to be asked again */
 	uint64_t recorded;            /* as the pulls that wait have seen it */
 	uint64_t awaited_ns;          /* who is waited for was logged */
-	int trouble;                  /* as it was logged */
+	int trouble;                  /* as it was logged, */
+	int disk_trouble;             /* and as ps_disk has read it last */
 	uint16_t sticky;              /* likewise */
 	bool is_held;                 /* likewise: a step's number was too large */
 	int no_room;                  /* why there is no switch inside, as it was logged */
@@ -179,7 +180,7 @@ void ps_verdict_say(struct ps_server *server, const struct ps_hosted *hosted, st
 
 /* ---- steps.c ---- */
 
-enum server_kv_disk ps_disk(const struct ps_hosted *hosted);
+enum server_kv_disk ps_disk(struct ps_hosted *hosted);
 /* Does what the table's machine asks for. conn: of TO_OPEN and BARRIER. */
 const struct server_kv_actions *ps_step(struct ps_server *server, struct ps_hosted *hosted,
 					struct ps_conn *conn, const struct server_kv_event *event);

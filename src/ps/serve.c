@@ -241,7 +241,7 @@ static void batch(struct ps_server *server, struct ps_hosted *hosted, struct ps_
 				said->dim);
 		return;
 	}
-	if (ps_table_trouble(hosted->table)) {
+	if (ps_disk(hosted) != SERVER_KV_WELL) {
 		ps_verdict_say(server, hosted, conn, said, SERVER_KV_NO_DISK, 0);
 		return;
 	}

@@ -8,16 +8,16 @@
 _Static_assert((int)KV_BOUNDED == SERVER_KV_BOUNDED && (int)KV_SYNC == SERVER_KV_SYNC,
 	       "a mode is what OPEN says");
 
-enum server_kv_disk ps_disk(const struct ps_hosted *hosted)
+enum server_kv_disk ps_disk(struct ps_hosted *hosted)
 {
-	int trouble = ps_table_trouble(hosted->table);
-
-	if (trouble ==
+	/* Once: it may be over at any time, and is what workers are told, then. */
+	hosted->disk_trouble = ps_table_trouble(hosted->table);
+	if (!hosted->disk_trouble)
+		return SERVER_KV_WELL;
+	if (hosted->disk_trouble ==
 	    ENOENT) /* it is never written again: what waits for it would wait for ever */
 		return SERVER_KV_DELETED;
-	if (ps_table_is_stuck(hosted->table))
-		return SERVER_KV_STUCK;
-	return trouble ? SERVER_KV_TROUBLED : SERVER_KV_WELL;
+	return ps_table_is_stuck(hosted->table) ? SERVER_KV_STUCK : SERVER_KV_TROUBLED;
 }
 
 /* ---- what it asks for ---- */

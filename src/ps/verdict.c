@@ -37,7 +37,7 @@ static void lower_say(struct ps_server *server, const struct ps_hosted *hosted,
 static void disk_say(struct ps_server *server, const struct ps_hosted *hosted, struct ps_conn *conn,
 		     const struct kv_message *said)
 {
-	int trouble = ps_table_trouble(hosted->table);
+	int trouble = hosted->disk_trouble;
 	bool is_end = !said || (said->type == KV_OPEN && trouble == ENOENT);
 
 	ps_serve_refuse(server, conn, is_end ? NULL : said, KV_REFUSED_DISK,
