@@ -251,10 +251,13 @@ static void end(struct server_kv *kv, const struct server_kv_event *event)
 	worker->gone_ns = event->number ? 0 : event->now_ns;
 }
 
-/* R-KV-13. Nobody may be left to end the step: what it has is no whole one then. */
+/* R-KV-13. Nobody may be left to end the step: what it has is no whole one then. But whoever left before may have waited
+ * for this one alone, and then the step is made. */
 static void leave(struct server_kv *kv, const struct server_kv_event *event,
 		  struct server_kv_actions *actions)
 {
+	uint64_t passed = kv->barrier;
+
 	/* Said again. As news it would be taken by those who came since for a word of their own run. */
 	if (!server_kv_is_member(kv, event->worker))
 		return;
@@ -264,7 +267,7 @@ static void leave(struct server_kv *kv, const struct server_kv_event *event,
 	for (uint16_t i = 0; i < workers_of(kv); i++)
 		if (server_kv_is_member(kv, i))
 			return;
-	if (event->number)
+	if (event->number && kv->barrier == passed)
 		server_kv_void(kv, actions);
 }
 

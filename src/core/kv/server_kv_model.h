@@ -200,10 +200,14 @@ static inline struct server_kv_event model_event(const struct server_kv_model *m
 static inline void model_step(struct server_kv_model *model, const struct server_kv_event *event)
 {
 	struct server_kv_actions actions;
+	bool has_passed = false;
 
 	server_kv_step(&model->kv, event, &actions);
-	for (uint32_t i = 0; i < actions.count; i++)
+	for (uint32_t i = 0; i < actions.count; i++) {
+		has_passed |= actions.list[i].type == SERVER_KV_DO_PASS;
+		SERVER_KV_MODEL_CHECK(!has_passed || actions.list[i].type != SERVER_KV_DO_VOID);
 		model_act(model, &actions.list[i]);
+	}
 	SERVER_KV_MODEL_CHECK(model->kv.barrier == model->passed);
 }
 

@@ -100,6 +100,17 @@ static void left__alone_drops_what_no_step_will_have(void **state)
 	assert_did("leave0:0:0:0 leave1:0:0:0 leave2:0:0:0");
 }
 
+static void left__after_one_that_waits_makes_the_step(void **state)
+{
+	(void)state;
+	leave(1, 3);
+	come(0, 5);
+	leave(0, 3);
+	*test.did = 0;
+	leave(2, 3);
+	assert_did("leave2:0:0:0 pass0:0:0:5 answer0:0:0:5");
+}
+
 /* R-KV-10 */
 static void pull__is_answered_when_its_epoch_is_applied(void **state)
 {
@@ -188,6 +199,7 @@ int main(void)
 		T(barrier__of_a_bounded_worker_is_answered_as_it_is_passed),
 		T(barrier__who_has_left_is_not_waited_for),
 		T(left__alone_drops_what_no_step_will_have),
+		T(left__after_one_that_waits_makes_the_step),
 		T(pull__is_answered_when_its_epoch_is_applied),
 		T(gone__for_too_long_is_told_to_those_that_wait),
 		T(trouble__of_the_disk_ends_what_waits),
