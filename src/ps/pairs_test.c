@@ -378,6 +378,7 @@ static void gone__is_known_of_each_table(void **state)
 	struct ps_conn *conn = opened(1), *other = opened(2);
 
 	(void)state;
+	test.its[0][1].joined = 1;
 	test.its[0][1].is_waiting = true;
 	test.worker[1][1].conn = other;
 	test.its[1][1].link = other->link;
@@ -388,6 +389,10 @@ static void gone__is_known_of_each_table(void **state)
 	assert_true(test.its[0][1].gone_ns == heard.now_ns);
 	assert_line(0, PS_INFO, "emb", "worker 1 (H, pid 77) has gone, and may come back");
 	other->has_left = true;
+	for (uint32_t t = 0; t < 2; t++) {
+		test.its[t][2].joined = 1;
+		test.its[t][2].left = 2;
+	}
 	ps_serve_gone(&test.server, other);
 	assert_true(test.its[0][2].gone_ns == 0 && test.its[1][2].gone_ns == 0);
 	assert_line(1, PS_INFO, "emb", "worker 2 (H, pid 77) has left");

@@ -139,10 +139,8 @@ bool ps_steps_gone(struct ps_server *server, struct ps_hosted *hosted, const str
 	if (!conn->is_welcome || !server_kv_has_open(&hosted->table->kv, conn->worker, conn->link))
 		return false;
 	ps_step(server, hosted, NULL,
-		&(struct server_kv_event){ .type = SERVER_KV_END,
-					   .worker = conn->worker,
-					   .number = conn->has_left,
-					   .now_ns = ps_now(server) });
+		&(struct server_kv_event){
+			.type = SERVER_KV_END, .worker = conn->worker, .now_ns = ps_now(server) });
 	hosted->worker[conn->worker].conn = NULL;
 	return true;
 }

@@ -248,7 +248,7 @@ static void end(struct server_kv *kv, const struct server_kv_event *event)
 	worker->link = 0;
 	worker->is_lost = false;
 	worker->is_waiting = false;
-	worker->gone_ns = event->number ? 0 : event->now_ns;
+	worker->gone_ns = server_kv_is_member(kv, event->worker) ? event->now_ns : 0;
 }
 
 /* R-KV-13. Nobody may be left to end the step: what it has is no whole one then. But whoever left before may have waited

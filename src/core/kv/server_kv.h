@@ -92,7 +92,7 @@ enum server_kv_event_type {
 	SERVER_KV_BEGIN,     /* after all replays */
 	SERVER_KV_TO_OPEN,   /* server_kv_may_open has said yes */
 	SERVER_KV_LOST,      /* the worker's connection is over; END comes */
-	SERVER_KV_END,       /* it has been closed; `number`: after LEAVE */
+	SERVER_KV_END,       /* it has been closed */
 	SERVER_KV_LEAVE,     /* `number`: the step that is under way has something */
 	SERVER_KV_BARRIER,   /* number */
 	SERVER_KV_HEARD,     /* of the worker's connection at now_ns; only if server_kv_doubts */

@@ -119,7 +119,7 @@ static inline bool model_has_gone(const struct server_kv_model *model,
 {
 	return !it->link && it->gone_ns > waits->joined_ns &&
 	       model->now_ns > it->gone_ns + 6000000000 && it->came <= model->passed &&
-	       !model_has_left(it, waits);
+	       model_is_member(it);
 }
 
 static inline void model_act(struct server_kv_model *model, const struct server_kv_action *action)
@@ -291,13 +291,12 @@ static inline void server_kv_model_end(struct server_kv_model *model, uint16_t w
 	struct server_kv_seen *it = &model->seen[worker];
 	struct server_kv_event event = model_event(model, SERVER_KV_END, worker);
 
-	event.number = it->is_leaving;
 	model_step(model, &event);
 	if (it->doubt_ns)
 		model_forget(model, it);
 	it->link = it->asked = 0;
 	it->is_lost = false;
-	it->gone_ns = event.number ? 0 : model->now_ns;
+	it->gone_ns = model_is_member(it) ? model->now_ns : 0;
 }
 
 static inline void server_kv_model_leave(struct server_kv_model *model, uint16_t worker)

@@ -165,13 +165,13 @@ static void disk_look(struct server_kv *kv, struct server_kv_actions *actions)
 
 /* ---- and R-KV-17: whom they wait for in vain ---- */
 
+/* Nobody who has left is said to have gone: whoever waits for it waits for one of its own run, which may begin yet. */
 static bool has_gone(const struct server_kv *kv, uint16_t other, uint16_t worker, uint64_t now_ns)
 {
 	const struct server_kv_worker *it = &kv->worker[other];
 
 	return it->gone_ns && it->gone_ns > kv->worker[worker].joined_ns &&
-	       now_ns > it->gone_ns + server_kv_grace_ns(kv) && it->barrier <= kv->barrier &&
-	       !server_kv_has_left(kv, other, worker);
+	       now_ns > it->gone_ns + server_kv_grace_ns(kv) && it->barrier <= kv->barrier;
 }
 
 void server_kv_time(struct server_kv *kv, const struct server_kv_event *event,

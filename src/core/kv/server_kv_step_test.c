@@ -151,10 +151,29 @@ static void gone__for_too_long_is_told_to_those_that_wait(void **state)
 	turn(SERVER_KV_WELL);
 	snprintf(did, sizeof(did), "refuse0:%d:2:5", SERVER_KV_HAS_GONE);
 	assert_did(did);
-	test.worker[0].is_waiting = true;
-	test.worker[2].left = 50;
+}
+
+/* R-KV-11: it is waited for if that was before the other joined, maybe by an earlier run. */
+static void gone__is_nobody_who_has_left(void **state)
+{
+	struct server_kv_event open = open_of(0, 6);
+
+	(void)state;
+	leave(2, 0);
+	step(event_of(SERVER_KV_END, 2));
+	leave(0, 0);
+	open.mode = SERVER_KV_BOUNDED;
+	test.worker[1].link = 0;
+	step(open);
+	test.now_ns++;
+	step(open_of(2, 5)); /* it had no answer */
+	step(event_of(SERVER_KV_END, 2));
+	test.now_ns += 7 * s_ns;
+	come(0, 5);
+	*test.did = 0;
 	turn(SERVER_KV_WELL);
 	assert_did("");
+	assert_true(server_kv_awaits(&test.kv, 0, 2));
 }
 
 static void trouble__of_the_disk_ends_what_waits(void **state)
@@ -202,6 +221,7 @@ int main(void)
 		T(left__after_one_that_waits_makes_the_step),
 		T(pull__is_answered_when_its_epoch_is_applied),
 		T(gone__for_too_long_is_told_to_those_that_wait),
+		T(gone__is_nobody_who_has_left),
 		T(trouble__of_the_disk_ends_what_waits),
 		T(longest__has_waited_since_it_was_seen),
 #undef T

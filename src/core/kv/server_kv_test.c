@@ -175,9 +175,14 @@ static void presence__is_what_has_become_of_it(void **state)
 	assert_int_equal(server_kv_presence(&test.kv, 1), SERVER_KV_GONE);
 	assert_true(test.worker[1].gone_ns == test.now_ns);
 	step(open_of(1, 5));
-	end.number = 1;
+	leave(1, 0);
 	step(end);
 	assert_int_equal(server_kv_presence(&test.kv, 1), SERVER_KV_LEFT);
+	step(open_of(
+		1, 5)); /* R-KV-13: it had no answer, and is lost before it has said LEAVE again */
+	step(end);
+	assert_int_equal(server_kv_presence(&test.kv, 1), SERVER_KV_LEFT);
+	assert_true(test.worker[1].gone_ns == 0);
 	test.state[1].incarnation = 0;
 	assert_int_equal(server_kv_presence(&test.kv, 1), SERVER_KV_ABSENT);
 }
